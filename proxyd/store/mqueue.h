@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Many FIFO lists in one pool of fixed-size elements: index links, one free list. Serves the records of
+ * outstanding READs and ATOMICs, where each lane has a short list and all lanes share the elements.
+ */
+#ifndef LONGHAUL_STORE_MQUEUE_H
+#define LONGHAUL_STORE_MQUEUE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "store/arena.h"
+
+#define MQ_NONE 0xffffffffu
+
+/** struct mq_list - head and tail of one list; {MQ_NONE, MQ_NONE} when empty (mq_list_init()). */
+struct mq_list {
+	uint32_t head, tail;
+};
+
+struct mqueue;
+
+/** mqueue_create - @count elements of @size bytes each; NULL when the arena is too small. */
+struct mqueue *mqueue_create(struct arena *a, uint32_t count, uint32_t size);
+uint64_t mqueue_arena_size(uint32_t count, uint32_t size);
+
+void mq_list_init(struct mq_list *l);
+
+/** mq_push - append a zeroed element to @l; MQ_NONE when the pool is empty. */
+uint32_t mq_push(struct mqueue *q, struct mq_list *l);
+
+/** mq_pop - free the first element of @l; nothing happens when it is empty. */
+void mq_pop(struct mqueue *q, struct mq_list *l);
+
+/** mq_flush - free all of @l in O(1). */
+void mq_flush(struct mqueue *q, struct mq_list *l);
+
+uint32_t mq_next(const struct mqueue *q, uint32_t id);
+void *mq_ptr(struct mqueue *q, uint32_t id);
+uint32_t mq_free_count(const struct mqueue *q);
+
+/** mq_check - every element is on the free list or was reached through one of @lists exactly once. */
+bool mq_check(const struct mqueue *q, const struct mq_list *lists, uint32_t nlists);
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The packets of one lane, found by PSN: a sparse array of 16-byte descriptors over a sliding range of
+ * PSNs. A directory page points to descriptor pages of 256 PSNs each; both come from the pool when first
+ * needed and go back when empty, so an idle lane costs nothing but its struct window.
+ *
+ * A packet stands at its first PSN. A READ request consumes several PSNs but has one descriptor; the rest
+ * of its range is empty. The span [base, base + WINDOW_SPAN) is what can be addressed at one time.
+ */
+#ifndef LONGHAUL_STORE_WINDOW_H
+#define LONGHAUL_STORE_WINDOW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "store/pool.h"
+
+#define WINDOW_PAGE_PSNS 256u
+#define WINDOW_PAGES 1024u
+#define WINDOW_SPAN (WINDOW_PAGE_PSNS * WINDOW_PAGES) /* 2^18, well under 2^22 */
+
+/* struct pkt flags */
+#define PKT_USED 0x01u	   /* the descriptor holds a packet */
+#define PKT_EOM 0x02u	   /* LAST or ONLY: a message ends here */
+#define PKT_ANSWERED 0x04u /* READ, ATOMIC and their like: opens a hole in the acknowledgeable range */
+#define PKT_SENT 0x08u	   /* sent at least once */
+#define PKT_SACKED 0x10u   /* the far appliance has it */
+#define PKT_LOST 0x20u	   /* judged lost, to be sent again */
+#define PKT_RETX 0x40u	   /* sent more than once */
+#define PKT_ACKREQ 0x80u
+
+/**
+ * struct pkt - descriptor of a retained packet, 16 bytes.
+ * @loc:   where its bytes are; the frame starts at the Ethernet header
+ * @xmit:  time of the latest transmission, us modulo 2^32
+ * @span:  PSNs that it consumes (1 but for READ)
+ * @len:   bytes of the frame
+ * @flags: PKT_*
+ */
+struct pkt {
+	pool_loc loc;
+	uint32_t xmit;
+	uint32_t span : 24;
+	uint32_t flags : 8;
+	uint16_t len;
+	uint16_t tries; /* transmissions, saturating */
+};
+
+/**
+ * struct window - zero is not valid, window_init() is.
+ * @dir: directory page, POOL_NONE when nothing is held
+ */
+struct window {
+	uint32_t dir;
+	uint32_t pages; /* descriptor pages held */
+};
+
+void window_init(struct window *w);
+
+/** window_put - the descriptor at @psn, zeroed but for PKT_USED, taking pages as needed; NULL when the
+ *  pool is at its cap. The caller keeps all PSNs held within WINDOW_SPAN of each other. */
+struct pkt *window_put(struct window *w, struct pool *p, enum pool_class c, uint32_t psn);
+
+/** window_get - the packet that stands at exactly @psn; NULL when there is none. */
+struct pkt *window_get(const struct window *w, struct pool *p, uint32_t psn);
+
+/** window_del - forget the packet at @psn (its bytes are the caller's to release). Pages go back lazily:
+ *  a descriptor page when its last packet goes, the directory with the last page. */
+void window_del(struct window *w, struct pool *p, uint32_t psn);
+
+/** window_next - first packet at or after @psn and before @end; NULL when there is none. @found: its PSN.
+ *  Skips empty pages. */
+struct pkt *window_next(const struct window *w, struct pool *p, uint32_t psn, uint32_t end,
+			uint32_t *found);
+
+#endif

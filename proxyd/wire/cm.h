@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Connection manager datagrams (InfiniBand vol. 1, 12.6): UD SEND ONLY to QPN 1 with the CM class.
+ * Decoding only; the appliance sends none but DREQ.
+ */
+#ifndef LONGHAUL_WIRE_CM_H
+#define LONGHAUL_WIRE_CM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wire/frame.h"
+
+enum cm_type {
+	CM_NONE = 0, /* not a CM datagram, or one too short to be true */
+	CM_REQ = 0x10,
+	CM_MRA = 0x11,
+	CM_REJ = 0x12,
+	CM_REP = 0x13,
+	CM_RTU = 0x14,
+	CM_DREQ = 0x15,
+	CM_DREP = 0x16,
+};
+
+/**
+ * struct cm - what a CM datagram says; fields that the type lacks are 0.
+ * @local_id, @remote_id: comm ids, the sender's view
+ * @lqpn:         REQ, REP: the sender's QPN; @rqpn: DREQ: the receiver's QPN
+ * @starting_psn: REQ, REP: the PSN at which the *receiver* of this datagram will send
+ * @path_mtu:     REQ: bytes (256 .. 4096), 0 when the code is invalid
+ * @rc:           REQ: the service type is RC
+ */
+struct cm {
+	enum cm_type type;
+	uint64_t transaction_id;
+	uint32_t local_id, remote_id;
+	uint32_t lqpn, rqpn;
+	uint32_t starting_psn;
+	uint32_t path_mtu;
+	uint8_t responder_resources, initiator_depth;
+	uint8_t retry_count, rnr_retry, ack_timeout;
+	bool rc;
+};
+
+/** cm_parse - decode @f; returns @out->type (CM_NONE for anything else). */
+enum cm_type cm_parse(const struct frame *f, struct cm *out);
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The invariant CRC of RoCEv2 (InfiniBand annex A17.3.3): CRC-32, reflected, over 8 bytes of ones, then
+ * the IP header to the end of the padded payload with the fields that routers change set to ones.
+ * Stored little-endian.
+ */
+#ifndef LONGHAUL_WIRE_ICRC_H
+#define LONGHAUL_WIRE_ICRC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wire/frame.h"
+
+/** icrc_compute - the ICRC of a parsed frame, as the number that put_le32() stores. */
+uint32_t icrc_compute(const struct frame *f);
+
+/** icrc_ok - whether the frame's ICRC is the right one. */
+bool icrc_ok(const struct frame *f);
+
+/**
+ * icrc_copy_ok - copy the whole frame (@f->len bytes) to @dst and tell whether its ICRC is right, reading
+ * the payload once. What was checked is what was copied: the verdict holds for the bytes at @dst even if
+ * the source is changed meanwhile. @dst: any alignment, 16 is fastest; @f->len bytes of room.
+ */
+bool icrc_copy_ok(uint8_t *dst, const struct frame *f);
+
+/** icrc_fill - compute and store the ICRC of a frame that we originate. @data: Ethernet header on. */
+void icrc_fill(uint8_t *data, const struct frame *f);
+
+/**
+ * icrc_patch - set 24 or fewer covered header bytes anew and adjust the stored ICRC by the CRC of the
+ * difference; damage to other bytes stays detectable.
+ * @data: the frame @f was parsed from, writable; @off: first byte; @n: bytes; @bytes: their new values.
+ * Cost does not depend on the payload's length. The caller does not touch masked fields.
+ */
+void icrc_patch(uint8_t *data, const struct frame *f, uint32_t off, uint32_t n, const uint8_t *bytes);
+
+#endif

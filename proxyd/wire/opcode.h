@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The opcode table: what each BTH opcode means and which extended headers follow it
+ * (InfiniBand vol. 1, table 38 and 9.2). Only the RC opcodes, UD SEND ONLY and the CNP are known in
+ * detail; UC, RD, XRC are known by transport so that they pass by untouched.
+ */
+#ifndef LONGHAUL_WIRE_OPCODE_H
+#define LONGHAUL_WIRE_OPCODE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum roce_opcode {
+	OP_SEND_FIRST = 0x00,
+	OP_SEND_MIDDLE = 0x01,
+	OP_SEND_LAST = 0x02,
+	OP_SEND_LAST_IMM = 0x03,
+	OP_SEND_ONLY = 0x04,
+	OP_SEND_ONLY_IMM = 0x05,
+	OP_WRITE_FIRST = 0x06,
+	OP_WRITE_MIDDLE = 0x07,
+	OP_WRITE_LAST = 0x08,
+	OP_WRITE_LAST_IMM = 0x09,
+	OP_WRITE_ONLY = 0x0a,
+	OP_WRITE_ONLY_IMM = 0x0b,
+	OP_READ_REQUEST = 0x0c,
+	OP_READ_RESPONSE_FIRST = 0x0d,
+	OP_READ_RESPONSE_MIDDLE = 0x0e,
+	OP_READ_RESPONSE_LAST = 0x0f,
+	OP_READ_RESPONSE_ONLY = 0x10,
+	OP_ACK = 0x11,
+	OP_ATOMIC_ACK = 0x12,
+	OP_CMP_SWAP = 0x13,
+	OP_FETCH_ADD = 0x14,
+	OP_SEND_LAST_INV = 0x16,
+	OP_SEND_ONLY_INV = 0x17,
+	OP_FLUSH = 0x1c,
+	OP_ATOMIC_WRITE = 0x1d,
+	OP_UD_SEND_ONLY = 0x64,
+	OP_CNP = 0x81,
+};
+
+/* Extended headers, in the order in which they stand after the BTH. */
+#define HDR_DETH 0x01u	    /* 8 B: Q_Key, reserved, source QPN */
+#define HDR_RETH 0x02u	    /* 16 B: va, rkey, length */
+#define HDR_ATOMICETH 0x04u /* 28 B: va, rkey, swap or add, compare */
+#define HDR_AETH 0x08u	    /* 4 B: syndrome, MSN */
+#define HDR_ATOMICACK 0x10u /* 8 B: the original value */
+#define HDR_IMMDT 0x20u	    /* 4 B */
+#define HDR_IETH 0x40u	    /* 4 B: rkey to invalidate */
+#define HDR_CNPPAD 0x80u    /* 16 zero bytes */
+#define HDR_FETH 0x100u	    /* 4 B: FLUSH type and level (then RETH) */
+
+/* Roles and positions. */
+#define OPF_RC 0x0001u
+#define OPF_REQUEST 0x0002u
+#define OPF_RESPONSE 0x0004u
+#define OPF_FIRST 0x0008u /* opens a message of several packets */
+#define OPF_MIDDLE 0x0010u
+#define OPF_LAST 0x0020u  /* closes one */
+#define OPF_ONLY 0x0040u
+#define OPF_SEND 0x0080u
+#define OPF_WRITE 0x0100u
+#define OPF_READ 0x0200u    /* READ request and READ responses */
+#define OPF_ATOMIC 0x0400u  /* CmpSwap, FetchAdd and ATOMIC ACK */
+#define OPF_PAYLOAD 0x0800u /* may carry payload */
+/* A request whose answer carries data or a completion that only the responder can give; nothing at or
+ * after it may be acknowledged before it is answered: READ, ATOMIC, FLUSH, ATOMIC WRITE. */
+#define OPF_ANSWERED 0x1000u
+
+#define OPF_EOM (OPF_LAST | OPF_ONLY)
+
+/**
+ * struct opcode_info - one row of the table.
+ * @name:    the field's own name, e.g. "RC SEND FIRST"; NULL where the opcode is unknown
+ * @headers: HDR_* present after the BTH
+ * @flags:   OPF_*
+ * @hdr_len: bytes of all extended headers
+ */
+struct opcode_info {
+	const char *name;
+	uint16_t headers;
+	uint16_t flags;
+	uint8_t hdr_len;
+};
+
+/** opcode_info - the row of @opcode; never NULL, an unknown opcode has name NULL and no flags. */
+const struct opcode_info *opcode_info(uint8_t opcode);
+
+#endif
