@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Every reason for which the engine drops, generates or resends a packet has a counter with a name; the
+ * list below is the whole of them, shown by `longhaul stats show`.
+ */
+#ifndef LONGHAUL_ENGINE_COUNTERS_H
+#define LONGHAUL_ENGINE_COUNTERS_H
+
+#include <stdint.h>
+
+#define ENGINE_COUNTERS(X)                                                                         \
+	X(RX_LAN, "rx-lan", "frames from the LAN port")                                            \
+	X(RX_WAN, "rx-wan", "frames from the WAN port")                                            \
+	X(TX_LAN, "tx-lan", "frames to the LAN port")                                              \
+	X(TX_WAN, "tx-wan", "frames to the WAN port")                                              \
+	X(PASSED, "passed", "frames passed through unchanged")                                     \
+	X(TX_FULL, "tx-full", "frames that a port had no room for")                                \
+	X(BAD_FRAME, "bad-frame", "frames that are no well-formed RoCEv2, dropped on held lanes")    \
+	X(BAD_ICRC, "bad-icrc", "requests and responses of held lanes with a wrong ICRC, dropped") \
+	X(BAD_OPCODE, "bad-opcode", "unknown opcodes, passed through")                             \
+	X(NOT_RC, "not-rc", "UD, UC and other services, passed through")                           \
+	X(CNP, "cnp", "congestion notifications passed")                                           \
+	X(TABLE_FULL, "table-full", "new flows that found the flow table full, passed through")    \
+	X(NO_RULE, "no-rule", "frames that no rule wants, passed through")                         \
+	X(PSEUDO_ACKS, "pseudo-acks", "ACKs answered in the responder's stead")                    \
+	X(TRUE_ACKS, "true-acks", "ACKs of the responder consumed")                                \
+	X(TRUE_NAKS, "true-naks", "NAKs and RNR NAKs of the responder consumed")                   \
+	X(NAKS_SENT, "naks-sent", "sequence NAKs sent to a near requester")                        \
+	X(FATAL_NAKS, "fatal-naks", "fatal NAKs passed on to a requester")                         \
+	X(DUP_REQUESTS, "dup-requests", "requests resent by a near requester, dropped")            \
+	X(DUP_STREAM, "dup-stream", "stream packets that had arrived already, dropped")            \
+	X(DUP_READS, "dup-reads", "duplicate READs and ATOMICs swallowed")                         \
+	X(DUP_READS_PASSED, "dup-reads-passed", "duplicate READs and ATOMICs passed on")           \
+	X(GAPS, "gaps", "requests ahead of their turn from a near requester, dropped")             \
+	X(NO_ROOM, "no-room", "requests dropped because the pool was full")                        \
+	X(HELD_BACK, "held-back", "acknowledgements withheld because the pool fills")              \
+	X(OUT_OF_WINDOW, "out-of-window", "stream packets beyond the receive window, dropped")     \
+	X(HOLES, "holes", "stream packets refused: one hole too many")                             \
+	X(RETX_WAN, "retx-wan", "stream packets sent again over the WAN")                          \
+	X(RETX_LAN, "retx-lan", "requests sent again to a near responder")                         \
+	X(RETX_SPURIOUS, "retx-spurious", "retransmissions that turned out not to be needed")      \
+	X(TIMEOUTS, "timeouts", "loss timers that fired")                                          \
+	X(RNR, "rnr", "RNR NAKs waited out")                                                       \
+	X(STALE_ACK, "stale-ack", "responses outside the outstanding range, ignored")              \
+	X(STRAY_RESPONSE, "stray-response", "READ or ATOMIC responses that match no request")      \
+	X(BAD_SEQUENCE, "bad-sequence", "requests with an opcode or length out of order")          \
+	X(BAD_REPORT, "bad-report", "peer reports that do not fit, ignored")                       \
+	X(OPENS, "opens", "lanes taken into custody")                                              \
+	X(REFUSALS, "refusals", "lanes that the peer refused")                                     \
+	X(FAULTS, "faults", "lanes whose custody could not be honoured")                           \
+	X(LOST_PACKETS, "lost-packets", "packets in custody when their lane faulted")              \
+	X(LOST_BYTES, "lost-bytes", "their bytes")                                                 \
+	X(CM, "cm", "connection manager datagrams understood")                                     \
+	X(LEARN_CONTRADICTIONS, "learn-contradictions", "PSN matches that spoke against a pair")
+
+enum engine_counter {
+#define X(id, name, help) EC_##id,
+	ENGINE_COUNTERS(X)
+#undef X
+		EC_COUNT
+};
+
+/** engine_counter_name, engine_counter_help - text of counter @c. */
+const char *engine_counter_name(enum engine_counter c);
+const char *engine_counter_help(enum engine_counter c);
+
+#endif

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The engine: frames and reports in, frames and reports out. No socket, no clock, no allocation after
+ * engine_create(). One engine has one owner thread. Time is CLOCK_MONOTONIC in ns, handed in with every
+ * event, never going back.
+ */
+#ifndef LONGHAUL_ENGINE_ENGINE_H
+#define LONGHAUL_ENGINE_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "engine/counters.h"
+#include "engine/report.h"
+#include "engine/rule.h"
+
+enum engine_port {
+	PORT_LAN,
+	PORT_WAN,
+	PORTS,
+};
+
+enum lane_state {
+	LANE_WATCH,   /* passes through unchanged, learning */
+	LANE_OPENING, /* retains from the handover PSN on, acknowledges nothing until the peer agrees */
+	LANE_HELD,    /* custody */
+	LANE_DRAIN,   /* no new custody; what is owed is still delivered; then WATCH */
+	LANE_FAULT,   /* custody was lost; the requester's QP is being broken */
+	LANE_STATES,
+};
+
+enum learn_source {
+	LEARNED_NOT,
+	LEARNED_CM,	/* connection manager */
+	LEARNED_PSN,	/* PSN matching */
+	LEARNED_PEER,	/* told by the peer when it opened the lane */
+	LEARN_SOURCES,
+};
+
+const char *lane_state_name(enum lane_state s);
+const char *learn_source_name(enum learn_source s);
+
+/** enum engine_event_type - things that an operator wants in the log. */
+enum engine_event_type {
+	EVENT_PAIRED,	/* a connection was learned */
+	EVENT_HELD,	/* custody begins */
+	EVENT_REFUSED,	/* the peer refused a lane */
+	EVENT_CLOSED,	/* a lane went back to WATCH */
+	EVENT_FAULT,	/* custody was lost */
+	EVENT_INCARNATION, /* a QPN was reused */
+};
+
+struct engine_event {
+	enum engine_event_type type;
+	uint32_t conn;	      /* for engine_conn_info() */
+	bool requests_from_lan; /* which lane */
+	enum lane_reason reason;
+	uint32_t packets; /* FAULT: custody lost */
+	uint64_t bytes;
+};
+
+/**
+ * struct engine_sink - where outputs go; all called from inside engine_*() calls.
+ * @tx:     send a frame. @data is valid during the call only. 0, or -EAGAIN when the port has no room: the
+ *          engine keeps retained packets for later and counts others as dropped
+ * @report: send a report to peer @peer
+ * @event:  something for the log
+ */
+struct engine_sink {
+	void *ctx;
+	int (*tx)(void *ctx, enum engine_port port, const uint8_t *data, uint32_t len);
+	void (*report)(void *ctx, unsigned int peer, const struct report *r);
+	void (*event)(void *ctx, const struct engine_event *ev);
+};
+
+/**
+ * struct engine_config - zero means default.
+ * @pool_bytes:      retention memory, default 256 MiB
+ * @max_conns:       connections, default 16,384 (two flows each)
+ * @wan_rate:        bytes per second on the WAN, 0: not paced
+ * @wan_burst:       bytes that may leave at once, default 64 KiB or 1 ms of the rate
+ * @peer_timeout_ns: how long custody waits for a lost peer, default 60 s
+ * @responder_timeout_ns: how long it waits for a silent near responder, default 30 s
+ * @idle_ns:         a flow without packets is forgotten after this, default 10 min
+ * @seed:            of the flow table's hash and of lane generations
+ */
+struct engine_config {
+	uint64_t pool_bytes;
+	uint32_t max_conns;
+	uint64_t wan_rate;
+	uint32_t wan_burst;
+	uint64_t peer_timeout_ns, responder_timeout_ns, idle_ns;
+	uint64_t seed;
+};
+
+struct engine;
+
+/** engine_create - NULL when memory is short. @now_ns: first value of the clock. */
+struct engine *engine_create(const struct engine_config *cfg, const struct engine_sink *sink,
+			     uint64_t now_ns);
+void engine_destroy(struct engine *e);
+
+/** engine_rules - replace the rules (copied). Lanes whose connection no rule wants any more, or whose peer
+ *  changed, drain. */
+void engine_rules(struct engine *e, const struct rule *rules, unsigned int n, uint64_t now_ns);
+
+/** engine_rx - a frame from a port. */
+void engine_rx(struct engine *e, enum engine_port port, const uint8_t *data, uint32_t len,
+	       uint64_t now_ns);
+
+/** engine_rx_report - an authenticated report from peer @peer. */
+void engine_rx_report(struct engine *e, unsigned int peer, const struct report *r, uint64_t now_ns);
+
+enum peer_event {
+	PEER_UP,	/* reports flow */
+	PEER_DOWN,	/* no sign of life: lanes keep custody and wait */
+	PEER_RESTARTED, /* up again with a new boot epoch: it has lost its lanes */
+};
+void engine_peer_event(struct engine *e, unsigned int peer, enum peer_event ev, uint64_t now_ns);
+
+/** engine_tick - run what is due: batched ACKs and reports, timers, paced sending. Call after every batch
+ *  of frames and when engine_deadline() has come. */
+void engine_tick(struct engine *e, uint64_t now_ns);
+
+/** engine_deadline - when engine_tick() wants to be called next, UINT64_MAX for never. */
+uint64_t engine_deadline(const struct engine *e);
+
+/** engine_drain - begin to let go of all lanes (shutdown); engine_custody().packets tells what is left. */
+void engine_drain(struct engine *e, uint64_t now_ns);
+
+/** struct ledger - what the appliance owes. @oldest_ns: age of the oldest packet in custody. */
+struct ledger {
+	uint64_t messages, packets, bytes, oldest_ns;
+};
+
+/**
+ * struct lane_info - one requester direction, for people.
+ * @epsn:     next PSN expected from the near requester (custody side) or from the stream
+ * @frontier: next PSN not acknowledged to the requester yet (PSN after F); custody side only
+ * @tack:     next PSN not truly acknowledged by the responder
+ * @sent:     next PSN never sent on yet
+ * @msn:      messages completed at @frontier
+ * @custody:  retained for the near requester; @transit: held on the way to the near responder
+ * @reads_pending: READ and ATOMIC requests not answered yet
+ */
+struct lane_info {
+	enum lane_state state;
+	enum ack_policy policy;
+	enum lane_reason reason; /* of the latest refusal, close or fault */
+	bool opener;
+	uint32_t epsn, frontier, tack, sent, msn;
+	struct ledger custody, transit;
+	uint32_t reads_pending;
+	uint64_t requests, pseudo_acks, true_acks, dropped_duplicates, retransmits, naks_sent, timeouts,
+		rnr;
+	uint64_t srtt_ns;
+};
+
+#define LANE_OUT 0 /* requests from the LAN side */
+#define LANE_IN 1  /* requests from beyond the WAN */
+
+/**
+ * struct conn_info - a connection, or one direction of it that has not found its partner.
+ * @paired:  false: only one QPN is known, the other is PSN_NONE
+ * @rule, @peer: indices, -1 for none
+ * @candidates: unpaired: how many matches speak for the best candidate; @contradictions: against it
+ */
+struct conn_info {
+	uint32_t id;
+	bool paired;
+	struct ip_addr lan_ip, wan_ip;
+	uint32_t lqpn, rqpn;
+	uint16_t vlan;
+	enum learn_source learned_by;
+	int rule, peer;
+	uint32_t path_mtu;
+	uint32_t candidates, contradictions;
+	uint64_t idle_ns;
+	struct lane_info lane[2];
+};
+
+/**
+ * engine_conn_next - the first connection or half with id >= @from; false when there is none. Ids are
+ * stable while a connection lives. @out may be NULL.
+ */
+bool engine_conn_next(struct engine *e, uint32_t from, uint64_t now_ns, struct conn_info *out);
+
+/** engine_custody - the ledger of a rule, or in all with @rule -1. */
+struct ledger engine_custody(struct engine *e, int rule, uint64_t now_ns);
+
+uint64_t engine_counter(const struct engine *e, enum engine_counter c);
+
+/** struct engine_memory - for `stats show`. */
+struct engine_memory {
+	uint64_t pool_bytes, custody_used, custody_cap, transit_used, transit_cap;
+	uint32_t flows, flows_max, conns;
+	uint32_t lane_bytes; /* state per lane besides packets */
+};
+void engine_memory(const struct engine *e, struct engine_memory *out);
+
+/** engine_check - assert the invariants that can be read off the state; for tests. NULL when all hold,
+ *  else the name of the first that does not. */
+const char *engine_check(struct engine *e);
+
+#endif

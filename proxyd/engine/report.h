@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What two engines tell each other about a lane. The *opener* is the appliance near the requester (it
+ * keeps custody), the *acceptor* the one near the responder. The peer layer carries these messages; the
+ * engine neither knows how nor relies on each arriving: every message says a whole truth, newest wins, and
+ * what matters is repeated until the other side shows that it knows.
+ */
+#ifndef LONGHAUL_ENGINE_REPORT_H
+#define LONGHAUL_ENGINE_REPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "store/flow_table.h"
+
+#define REPORT_SACKS 16
+
+enum report_type {
+	REPORT_OPEN = 1, /* opener: from this PSN on I keep custody, receive it as a stream */
+	REPORT_ACCEPT,	 /* acceptor: agreed */
+	REPORT_REFUSE,	 /* acceptor: not agreed, and why */
+	REPORT_PROGRESS, /* acceptor: what arrived, what the responder truly acknowledged */
+	REPORT_CLOSE,	 /* either: the lane is no longer held */
+};
+
+/** enum lane_reason - why a lane was refused, closed or faulted. */
+enum lane_reason {
+	REASON_NONE,
+	REASON_UNKNOWN,	  /* the acceptor has seen no packet of this connection (asymmetric routing?) */
+	REASON_ONE_WAY,	  /* it sees only one direction (asymmetric routing) */
+	REASON_MISMATCH,  /* it learned another pair of QPs */
+	REASON_NO_RULE,	  /* no rule of its own wants the connection */
+	REASON_NO_ROOM,	  /* its tables are full */
+	REASON_IDLE,
+	REASON_DISCONNECT, /* CM DREQ */
+	REASON_INCARNATION, /* the QPN was reused, or its PSNs jumped */
+	REASON_NAK,	  /* the responder refused what was already acknowledged */
+	REASON_TIMEOUT,	  /* the responder stopped answering */
+	REASON_PEER_LOST, /* the other appliance stopped answering */
+	REASON_PEER_RESTARTED,
+	REASON_OPERATOR, /* rule removed, shutdown, command */
+	REASON_PATH_MTU, /* a READ whose PSN range cannot be known */
+	REASONS,
+};
+
+const char *lane_reason_name(enum lane_reason r);
+
+/** struct psn_range - [@from, @end). */
+struct psn_range {
+	uint32_t from, end;
+};
+
+/**
+ * struct report - one message about one lane.
+ * @type:  enum report_type
+ * @lane:  the opener's number of the lane
+ * @gen:   the opener's generation of it; anything about another generation is ignored
+ *
+ * OPEN:
+ * @key:       key of the lane's requests (dqpn: the responder's QPN)
+ * @lqpn:      the requester's QPN
+ * @start_psn: handover PSN: packets from here on are in custody
+ * @start_msn: messages completed before it
+ * @path_mtu:  bytes, 0 when not known yet
+ * @policy:    enum ack_policy
+ * @resume:    the acceptor lost its state; it need not have seen packets of the connection
+ *
+ * REFUSE, CLOSE:
+ * @reason:    enum lane_reason; CLOSE also bears @key, and @by_opener tells who closes
+ *
+ * PROGRESS:
+ * @cum:       next PSN expected: all before it arrived
+ * @room:      PSN before which packets can be taken
+ * @tack:      next PSN not truly acknowledged by the responder: all before it were
+ * @tack_msn:  the responder's MSN there
+ * @credit:    its latest ACK syndrome (credit code), 0xff when none was seen
+ * @refusal:   syndrome of a fatal NAK (0x61 .. 0x63) at @refusal_psn, 0 when there is none
+ * @sack:      @nsack ranges received beyond @cum, lowest first
+ * @seq:       grows with every PROGRESS of a lane generation: an older one is ignored
+ */
+struct report {
+	uint8_t type;
+	uint32_t lane, gen;
+	struct flow_key key;
+	uint32_t lqpn, start_psn, start_msn, path_mtu;
+	uint8_t policy;
+	bool resume;
+	bool by_opener;
+	uint8_t reason;
+	uint32_t cum, room, tack, tack_msn;
+	uint8_t credit;
+	uint8_t refusal;
+	uint32_t refusal_psn;
+	uint32_t seq;
+	uint8_t nsack;
+	struct psn_range sack[REPORT_SACKS];
+};
+
+#endif

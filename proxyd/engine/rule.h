@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the operator asks for: which traffic, how it is acknowledged, through which peer.
+ */
+#ifndef LONGHAUL_ENGINE_RULE_H
+#define LONGHAUL_ENGINE_RULE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wire/frame.h"
+
+#define RULE_MAX 64
+#define RULE_PREFIXES 32
+#define RULE_NAME 32
+#define PEER_MAX 16
+#define PEER_NONE (-1) /* single mode */
+
+/** enum ack_policy - when the near requester is told that its packets are safe. */
+enum ack_policy {
+	POLICY_EARLY,  /* as soon as they are retained */
+	POLICY_HONEST, /* likewise, but a message's last packet waits for the true ACK */
+	POLICY_OFF,    /* only true ACKs; the WAN is still repaired */
+	POLICIES,
+};
+
+/* Ways of learning QP pairs that a rule allows. */
+#define LEARN_CM 0x1u
+#define LEARN_PSN 0x2u
+
+/** struct prefix - @len in bits of the v4-mapped form (IPv4 length + 96). */
+struct prefix {
+	struct ip_addr addr;
+	uint8_t len;
+};
+
+/**
+ * struct rule
+ * @near, @far: prefixes of the hosts on the LAN side and beyond the WAN
+ * @vlan:       VLAN id, FRAME_VLAN_NONE for untagged only, RULE_ANY_VLAN
+ * @peer:       index of the peer at the far end, PEER_NONE for single mode
+ * @learn:      LEARN_*
+ * @path_mtu:   bytes when the operator knows it, else 0: learned
+ * @cap:        bytes of custody that this rule may hold, 0: no cap of its own
+ */
+struct rule {
+	char name[RULE_NAME];
+	struct prefix near[RULE_PREFIXES], far[RULE_PREFIXES];
+	unsigned int nnear, nfar;
+	uint16_t vlan;
+	int8_t peer;
+	uint8_t policy;
+	uint8_t learn;
+	uint32_t path_mtu;
+	uint64_t cap;
+};
+#define RULE_ANY_VLAN 0xfffeu
+
+const char *ack_policy_name(enum ack_policy p);
+
+/** prefix_has - whether @a lies inside @p. */
+bool prefix_has(const struct prefix *p, const struct ip_addr *a);
+
+/** rule_match - index of the first of @n rules that takes packets between @near and @far on @vlan, -1 when
+ *  none does. */
+int rule_match(const struct rule *rules, unsigned int n, const struct ip_addr *near,
+	       const struct ip_addr *far, uint16_t vlan);
+
+/** rules_overlap - whether some packet could match both (the configuration refuses such pairs). */
+bool rules_overlap(const struct rule *a, const struct rule *b);
+
+#endif
