@@ -7,10 +7,11 @@
 
 #include <linux/types.h>
 
-#define STEER_RULES 64	     /* rules are bits of one word */
-#define STEER_PREFIXES 4096  /* per side */
-#define STEER_QUEUES 64
-#define STEER_UNTAGGED 4095u /* index into the VLAN map for untagged frames (4095 is reserved) */
+#define STEER_RULES	64   /* rules are bits of one word */
+#define STEER_PREFIXES	4096 /* per side */
+#define STEER_QUEUES	64
+#define STEER_VLANS	4096
+#define STEER_UNTAGGED	4095u /* index into the VLAN map for untagged frames (4095 is reserved) */
 #define STEER_ROCE_PORT 4791
 
 /* Which port the program instance is attached to; also index into config. */
@@ -20,37 +21,59 @@ enum steer_side {
 	STEER_SIDES,
 };
 
+/*
+ * Rules are kept twice, as set 0 and set 1. The program reads the set that config names; user space
+ * fills the other one and switches, so that no packet ever meets half of the old rules and half of
+ * the new.
+ */
+#define STEER_SETS     2
+#define STEER_SET_BITS 32
+
 /**
  * struct steer_prefix - key of the two prefix tries (near and far), IPv4 as v4-mapped IPv6.
- * @plen: prefix length in bits, 96 more for IPv4
+ * @plen: prefix length in bits, STEER_SET_BITS for @set included, 96 more for IPv4
+ * @set:  0 or 1; always matched in full
+ *
+ * The value is a 64-bit mask of rules. A trie gives the longest match only, so the mask of a prefix
+ * must hold the rules of every shorter prefix that covers it as well.
  */
 struct steer_prefix {
 	__u32 plen;
+	__u32 set;
 	__u8 addr[16];
 };
 
+/* Index into the VLAN map: a mask of rules for each set and VLAN (STEER_UNTAGGED without a tag). */
+#define STEER_VLAN_INDEX(set, vid) ((set)*STEER_VLANS + (vid))
+
 /**
- * struct steer_config - one element, written by user space.
- * @heartbeat_ns:  CLOCK_MONOTONIC of the daemon's latest sign of life; older than @stale_ns: all pass up
+ * struct steer_config - one element, written by user space through a mapping of the map.
+ * @heartbeat_ns:  CLOCK_MONOTONIC of the daemon's latest sign of life; 0, or older than @stale_ns:
+ *                 all pass up
  * @max_frame:     longer frames pass up (a kernel without multi-buffer cannot hand them over)
+ * @set:           which set of rules is in force
+ * @linear_only:   not 0: frames that lie in several buffers pass up, because the kernel would hand
+ *                 over their first buffer only
  */
 struct steer_config {
 	__u64 heartbeat_ns;
 	__u64 stale_ns;
 	__u32 max_frame;
+	__u32 set;
+	__u32 linear_only;
 	__u32 pad;
 };
 
 /* Counters, per CPU, per side: index = side * STEER_COUNTERS + counter. */
 enum steer_counter {
-	STEER_TAKEN,	    /* to the daemon */
-	STEER_OTHER,	    /* not RoCEv2 */
-	STEER_NO_RULE,	    /* RoCEv2 that no rule wants */
-	STEER_FRAGMENT,	    /* IP fragments, IP options or extension headers: passed up */
-	STEER_STALE,	    /* the daemon gives no sign of life: passed up */
-	STEER_NO_SOCKET,    /* no socket on this queue: passed up */
-	STEER_TOO_LONG,	    /* above max_frame: passed up */
-	STEER_RUNT,	    /* too short to look at: passed up */
+	STEER_TAKEN,	 /* to the daemon */
+	STEER_OTHER,	 /* not RoCEv2 */
+	STEER_NO_RULE,	 /* RoCEv2 that no rule wants */
+	STEER_FRAGMENT,	 /* IP fragments, IP options or extension headers: passed up */
+	STEER_STALE,	 /* the daemon gives no sign of life: passed up */
+	STEER_NO_SOCKET, /* no socket on this queue: passed up */
+	STEER_TOO_LONG,	 /* above max_frame: passed up */
+	STEER_RUNT,	 /* too short to look at: passed up */
 	STEER_COUNTERS,
 };
 

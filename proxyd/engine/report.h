@@ -13,7 +13,7 @@
 
 #include "store/flow_table.h"
 
-#define REPORT_SACKS 16
+#define REPORT_HOLES 64
 
 enum report_type {
 	REPORT_OPEN = 1, /* opener: from this PSN on I keep custody, receive it as a stream */
@@ -40,6 +40,7 @@ enum lane_reason {
 	REASON_PEER_RESTARTED,
 	REASON_OPERATOR, /* rule removed, shutdown, command */
 	REASON_PATH_MTU, /* a READ whose PSN range cannot be known */
+	REASON_POOL_FULL, /* no room to begin */
 	REASONS,
 };
 
@@ -73,9 +74,14 @@ struct psn_range {
  * @room:      PSN before which packets can be taken
  * @tack:      next PSN not truly acknowledged by the responder: all before it were
  * @tack_msn:  the responder's MSN there
+ * @tack_ackable: the packet just below @tack is a SEND or WRITE, so an ACK may bear its PSN
+ * @reason:    why there is a refusal (REASON_NAK, REASON_TIMEOUT)
  * @credit:    its latest ACK syndrome (credit code), 0xff when none was seen
  * @refusal:   syndrome of a fatal NAK (0x61 .. 0x63) at @refusal_psn, 0 when there is none
- * @sack:      @nsack ranges received beyond @cum, lowest first
+ * @hi:        end of the highest packet received; equals @cum when nothing is missing
+ * @hole:      @nholes ranges between @cum and @hi that are missing. Not all of them when there are more
+ *             than fit: the acceptor shows them in turn, so the order is free; what is not named is not
+ *             known to have arrived
  * @seq:       grows with every PROGRESS of a lane generation: an older one is ignored
  */
 struct report {
@@ -88,12 +94,14 @@ struct report {
 	bool by_opener;
 	uint8_t reason;
 	uint32_t cum, room, tack, tack_msn;
+	bool tack_ackable;
 	uint8_t credit;
 	uint8_t refusal;
 	uint32_t refusal_psn;
 	uint32_t seq;
-	uint8_t nsack;
-	struct psn_range sack[REPORT_SACKS];
+	uint32_t hi;
+	uint8_t nholes;
+	struct psn_range hole[REPORT_HOLES];
 };
 
 #endif

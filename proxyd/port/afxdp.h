@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The two Ethernet ports of the appliance through AF_XDP: the XDP program on both, one UMEM, one socket a
- * port and queue. Frames longer than one chunk arrive and leave in several descriptors (multi-buffer) and
- * are joined here.
+ * The two Ethernet ports of the appliance through AF_XDP: the XDP program on both, one UMEM, one
+ * socket a port and queue. Frames longer than one chunk arrive and leave in several descriptors
+ * (multi-buffer) and are joined here.
  */
 #ifndef LONGHAUL_PORT_AFXDP_H
 #define LONGHAUL_PORT_AFXDP_H
@@ -31,49 +31,72 @@ struct afxdp_prefix {
 /**
  * struct afxdp_config
  * @ifname:    LAN and WAN interface
- * @max_frame: longest frame to take, bytes; above 3,840 needs multi-buffer; 0: as long as possible
+ * @max_frame: longest frame to take, bytes; above AFXDP_ONE_BUFFER needs multi-buffer; 0: as long
+ *             as possible, at most FRAME_MAX
+ * @single_buffer: do without multi-buffer even where the kernel has it
  * @near, @far: prefixes on the LAN side and beyond the WAN; copied
- * @vlan_rules: [vlan id] -> rules that take this VLAN, [STEER_UNTAGGED] for untagged frames; 4096 words
+ * @vlan_rules: [vlan id] -> rules that take this VLAN, [STEER_UNTAGGED] for untagged frames; 4096
+ *             words. The outermost tag counts. Priority-tagged frames have VLAN id 0.
  * @frames:    chunks of 4 KiB in the UMEM (default 16384 when 0)
+ * @stale_ns:  heartbeat older than this: everything passes to the kernel (default 500 ms when 0)
+ *
+ * A packet is taken when one rule has its near prefix, its far prefix and its VLAN. ::/0 covers
+ * IPv4 as well.
  */
 struct afxdp_config {
 	const char *ifname[STEER_SIDES];
 	enum afxdp_mode mode;
 	uint32_t max_frame;
+	bool single_buffer;
 	const struct afxdp_prefix *near, *far;
 	size_t nnear, nfar;
 	const uint64_t *vlan_rules;
 	uint32_t frames;
-	uint64_t stale_ns; /* heartbeat older than this: everything passes to the kernel */
+	uint64_t stale_ns;
 };
+
+/* Longest frame that one receive chunk holds: 4 KiB less the headroom that the kernel keeps. */
+#define AFXDP_ONE_BUFFER 3840u
 
 struct afxdp;
 
 /** struct afxdp_stats - what the port layer counted; steer[][] sums the XDP program's counters. */
 struct afxdp_stats {
 	uint64_t rx[STEER_SIDES], tx[STEER_SIDES], rx_bytes[STEER_SIDES], tx_bytes[STEER_SIDES];
-	uint64_t tx_full[STEER_SIDES];	  /* frames refused because no room was left */
+	uint64_t tx_full[STEER_SIDES];	   /* frames refused because no room was left */
+	uint64_t tx_dropped[STEER_SIDES];  /* taken, then refused by the device or the kernel */
 	uint64_t rx_too_long[STEER_SIDES]; /* frames of more chunks than FRAME_MAX needs */
-	uint64_t rx_dropped[STEER_SIDES]; /* by the kernel: no chunk, ring full */
+	uint64_t rx_dropped[STEER_SIDES];  /* by the kernel: no chunk, ring full */
 	uint64_t steer[STEER_SIDES][STEER_COUNTERS];
 };
 
 /**
- * afxdp_multibuffer - whether this kernel hands frames over in several descriptors. Tried, not guessed
- * from a version number.
+ * afxdp_multibuffer - whether this kernel hands frames over in several descriptors. Tried, not
+ * guessed from a version number.
  */
 bool afxdp_multibuffer(void);
 
 /**
  * afxdp_open - attach the program and bind the sockets.
- * On failure returns NULL and a one-line cause with its mend in @err (@errlen bytes).
+ * Nothing is taken from the kernel before the first afxdp_heartbeat(). VLAN stripping in the NIC is
+ * turned off while the port is open (XDP would not see the tags), and restored by afxdp_close().
+ * libbpf and libxdp are kept silent unless LONGHAUL_DEBUG is set in the environment. On failure
+ * returns NULL and a one-line cause with its mend in @err (@errlen bytes).
  */
 struct afxdp *afxdp_open(const struct afxdp_config *cfg, char *err, size_t errlen);
 
-/** afxdp_close - detach and free. From then on the kernel bridges everything. */
+/**
+ * afxdp_close - send what is queued as far as the kernel takes it, detach and free. From then on
+ * the kernel bridges everything. Frames received and not yet read are lost. A process that dies is
+ * closed likewise.
+ */
 void afxdp_close(struct afxdp *x);
 
-/** afxdp_rules - replace prefixes and VLANs of a running port (config reload). 0 or negative errno. */
+/**
+ * afxdp_rules - replace prefixes and VLANs of a running port (config reload), all at once: no
+ * packet meets half of the old and half of the new. 0, or negative errno with the old rules still
+ * in force.
+ */
 int afxdp_rules(struct afxdp *x, const struct afxdp_prefix *near, size_t nnear,
 		const struct afxdp_prefix *far, size_t nfar, const uint64_t *vlan_rules);
 
@@ -83,19 +106,39 @@ int afxdp_fds(const struct afxdp *x, int *fds, int max);
 /** afxdp_rx - hand over up to @budget frames per socket; returns how many. Never blocks. */
 unsigned int afxdp_rx(struct afxdp *x, unsigned int budget, port_rx_fn fn, void *ctx);
 
-/** afxdp_tx - queue one frame (copied). 0, or -EAGAIN when there is no room: try after afxdp_flush(). */
+/**
+ * afxdp_tx - queue one frame (copied). 0; -EAGAIN when there is no room: try after afxdp_flush();
+ * -EMSGSIZE, -EINVAL when it can never be sent (longer than the kernel takes, shorter than its
+ * header).
+ */
 int afxdp_tx(struct afxdp *x, enum steer_side side, const uint8_t *data, uint32_t len);
 
-/** afxdp_flush - kick the kernel for what is queued, reap completions. Call once per batch. Returns true
- *  while sent frames wait in a ring for the kernel (call again soon). */
+/**
+ * afxdp_flush - kick the kernel for what is queued, reap completions. Call once per batch. Returns
+ * true while frames wait in a ring for the kernel (call again soon; while an interface is down they
+ * stay).
+ */
 bool afxdp_flush(struct afxdp *x);
 
 /** afxdp_heartbeat - tell the program that the daemon is alive at CLOCK_MONOTONIC @now_ns. */
 void afxdp_heartbeat(struct afxdp *x, uint64_t now_ns);
 
-/** afxdp_native, afxdp_max_frame - what was chosen: the mode, the longest frame. */
+/** afxdp_native, afxdp_max_frame, afxdp_queues - what was chosen: the mode, the longest frame,
+ * sockets. */
 bool afxdp_native(const struct afxdp *x, enum steer_side side);
 uint32_t afxdp_max_frame(const struct afxdp *x);
+unsigned int afxdp_queues(const struct afxdp *x, enum steer_side side);
+
+/** afxdp_native_error - why AFXDP_AUTO fell back to generic: the errno of the native attempt, else
+ * 0. */
+int afxdp_native_error(const struct afxdp *x, enum steer_side side);
+
+/**
+ * afxdp_check - whether both interfaces still serve: 0, -ENETDOWN while one is down, -ENODEV after
+ * one was removed or renamed (the sockets are dead then: close). For a slow timer, it makes system
+ * calls.
+ */
+int afxdp_check(const struct afxdp *x);
 
 void afxdp_stats(struct afxdp *x, struct afxdp_stats *out);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * One relocatable region of memory for everything that must outlive the process: a memfd mapping, filled
- * once at start by bump allocation. What is stored inside refers to other things inside by index or
- * offset, never by pointer, so that a restarted daemon can map it elsewhere.
+ * One relocatable region of memory for everything that must outlive the process: a memfd mapping,
+ * filled once at start by bump allocation. What is stored inside refers to other things inside by
+ * index or offset, never by pointer, so that a restarted daemon can map it elsewhere.
  */
 #ifndef LONGHAUL_STORE_ARENA_H
 #define LONGHAUL_STORE_ARENA_H
@@ -10,17 +10,36 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The arena's own header fills its first page; the first allocation starts right after it. */
+#define ARENA_FIRST 4096u
+
+/**
+ * struct arena - one mapping of the region; the region itself knows how much of it is taken.
+ * @base: where it is mapped now
+ * @size: bytes mapped, header included
+ * @used: bytes taken, header included
+ * @fd:   memfd, owned
+ */
 struct arena {
 	uint8_t *base;
 	size_t size, used;
-	int fd; /* memfd, owned */
+	int fd;
 };
 
-/** arena_init - map @size bytes (rounded up to pages), zeroed, populated lazily. 0 or negative errno. */
+/** arena_init - map room for @size bytes of allocations (rounded up to pages), zeroed, populated
+ *  lazily. 0 or negative errno. */
 int arena_init(struct arena *a, size_t size);
+
+/** arena_adopt - map the region that another process (or this one) made, at whatever address is
+ *  free, and go on where it stopped; the first allocation is at @base + ARENA_FIRST. Takes over @fd
+ *  on success. 0, -EINVAL when @fd is no arena, or another negative errno. */
+int arena_adopt(struct arena *a, int fd);
+
+/** arena_exit - unmap and close; the region is gone when nobody else holds its fd. */
 void arena_exit(struct arena *a);
 
-/** arena_alloc - @size zeroed bytes aligned to @align (a power of two, at most 4096); NULL when full. */
+/** arena_alloc - @size zeroed bytes aligned to @align (a power of two, at most 4096); NULL when
+ *  full. */
 void *arena_alloc(struct arena *a, size_t size, size_t align);
 
 #endif

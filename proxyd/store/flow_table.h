@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * From the key that a packet carries to the number of its flow: open addressing, linear probing, backward
- * shift on removal, fixed capacity. Hash: XXH3 with a random seed, so that nobody outside can aim at one
- * bucket. Keys live with the flows; the table holds (hash, index) pairs.
+ * From the key that a packet carries to the number of its flow: open addressing, linear probing,
+ * backward shift on removal, fixed capacity. Hash: XXH3 with a random seed, so that nobody outside
+ * can aim at one bucket. Keys live with the flows; the table holds (hash, index) pairs.
  */
 #ifndef LONGHAUL_STORE_FLOW_TABLE_H
 #define LONGHAUL_STORE_FLOW_TABLE_H
@@ -15,8 +15,10 @@
 #define FLOW_NONE 0xffffffffu
 
 /**
- * struct flow_key - one direction of packets to one QP, as every packet carries it. No padding: compared
- * and hashed as bytes. @vlan: FRAME_VLAN_NONE when untagged (tenants on different VLANs are kept apart).
+ * struct flow_key - one direction of packets to one QP, as every packet carries it. No padding:
+ * compared and hashed as bytes.
+ * @vlan: FRAME_VLAN_NONE when untagged (tenants on different VLANs are kept apart)
+ * @zero: must be 0
  */
 struct flow_key {
 	struct ip_addr src, dst;
@@ -25,19 +27,22 @@ struct flow_key {
 	uint16_t zero;
 };
 
+_Static_assert(sizeof(struct flow_key) == 40, "no padding in what is hashed");
+
 struct flow_table;
 
-/** flow_table_create - for up to @capacity flows; NULL when the arena is too small.
+/** flow_table_create - for up to @capacity flows (at most 2^30); NULL when the arena is too small. */
 struct flow_table *flow_table_create(struct arena *a, uint32_t capacity, uint64_t seed);
 uint64_t flow_table_arena_size(uint32_t capacity);
 
 /** flow_table_find - index of the flow with @key, FLOW_NONE when unknown.
- *  @keys: base of an array whose element i starts with the struct flow_key of flow i; @stride: bytes per
- *  element. */
+ *  @keys: base of an array whose element i starts with the struct flow_key of flow i; @stride: bytes
+ *  per element. */
 uint32_t flow_table_find(const struct flow_table *t, const struct flow_key *key, const void *keys,
 			 uint32_t stride);
 
-/** flow_table_insert - add flow @index, whose key is not in the table yet. 0, or -ENOSPC. */
+/** flow_table_insert - add flow @index (not FLOW_NONE), whose key is not in the table yet. 0, or
+ *  -ENOSPC. */
 int flow_table_insert(struct flow_table *t, const struct flow_key *key, uint32_t index);
 
 /** flow_table_remove - forget flow @index with @key; nothing happens when it is not there. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Many FIFO lists in one pool of fixed-size elements: index links, one free list. Serves the records of
- * outstanding READs and ATOMICs, where each lane has a short list and all lanes share the elements.
+ * Many FIFO lists in one pool of fixed-size elements: index links, one free list. Serves the records
+ * of outstanding READs and ATOMICs, where each lane has a short list and all lanes share the
+ * elements.
  */
 #ifndef LONGHAUL_STORE_MQUEUE_H
 #define LONGHAUL_STORE_MQUEUE_H
@@ -35,11 +36,19 @@ void mq_pop(struct mqueue *q, struct mq_list *l);
 /** mq_flush - free all of @l in O(1). */
 void mq_flush(struct mqueue *q, struct mq_list *l);
 
+/** mq_next - the element after @id in its list; MQ_NONE at the end. */
 uint32_t mq_next(const struct mqueue *q, uint32_t id);
+
+/** mq_len - elements in @l, in O(1). */
+uint32_t mq_len(const struct mqueue *q, const struct mq_list *l);
+
+/** mq_ptr - the bytes of element @id, aligned to 8. */
 void *mq_ptr(struct mqueue *q, uint32_t id);
+
 uint32_t mq_free_count(const struct mqueue *q);
 
-/** mq_check - every element is on the free list or was reached through one of @lists exactly once. */
+/** mq_check - every element is on the free list or was reached through one of @lists exactly once.
+ *  For tests: allocates. */
 bool mq_check(const struct mqueue *q, const struct mq_list *lists, uint32_t nlists);
 
 #endif

@@ -7,12 +7,22 @@
  *   - page: sixteen 4 KiB pages (packet descriptors and their directories, see window.h);
  *   - slot: 192-byte slots for header-only packets (READ and ATOMIC requests), of all lanes.
  * A log superblock counts its live packets and returns to the pool when the last one is released,
- * except the one that a lane appends to, which is rewound instead. So releases may come in any order, and
- * cumulative release from the head frees superblocks one by one.
+ * except the one that a lane appends to, which is rewound instead. So releases may come in any
+ * order, and cumulative release from the head frees superblocks one by one.
  *
- * Two classes of use have caps of their own, so that packets in transit can never take the room that
- * custody needs, nor the other way round: two appliances that wait for each other always make progress.
- * Each lane has a reserve of one superblock per class that others cannot take once the lane holds it.
+ * Two classes of use have caps of their own, so that packets in transit can never take the room
+ * that custody needs, nor the other way round: two appliances that wait for each other always make
+ * progress.
+ *
+ * The reserve. 1/16 of each class's cap (at least one superblock) is set aside for lanes that hold
+ * nothing yet: only the first superblock of a log and the first pages of a window may come from all
+ * of it, slots from half of it, everything else must leave it alone. Nobody can take a superblock
+ * from the lane that holds it, and the lane's open one is rewound in place whenever it empties. So
+ * a lane that has got its first superblock goes on, however slowly, whatever the others do.
+ *
+ * Bounds. A lane full of frames of f bytes (16-byte aligned: a) takes POOL_BLOCK / floor(POOL_BLOCK
+ * / a) bytes for each, and 16 for its descriptor: 1.052 f at path MTU 4096, 1.027 f at 1024. To
+ * that comes, per lane, at most one part-filled superblock and three pages.
  *
  * Locations are in units of 16 bytes from the pool's start: 32 bits reach 64 GiB.
  */
@@ -50,9 +60,11 @@ struct pool_log {
 };
 
 /**
- * pool_create - a pool of @bytes (rounded down to superblocks, at least 64 of them) inside @a.
- * @share[class]: percent of the superblocks that the class may hold; they may add up to at most 100.
- * Pages and slots are counted to the class that asks for them. NULL when the arena is too small.
+ * pool_create - a pool of @bytes inside @a, rounded down to superblocks: at least 64 of them, at
+ * most 64 GiB less one.
+ * @share[class]: percent of the superblocks that the class may hold; they may add up to at most
+ * 100. Pages and slots are counted to the class that asks for them.
+ * NULL when the arena is too small or the shares are too much.
  */
 struct pool *pool_create(struct arena *a, uint64_t bytes, const unsigned int share[POOL_CLASSES]);
 
@@ -61,24 +73,35 @@ uint64_t pool_arena_size(uint64_t bytes);
 
 void pool_log_init(struct pool_log *log);
 
-/** pool_append - room for a packet of @len bytes (1 .. POOL_BLOCK) at the log's end; POOL_NONE when the
- *  class is at its cap. The bytes are the caller's to write through pool_ptr(). */
+/** pool_append - room for a packet of @len bytes (1 .. POOL_BLOCK) at the log's end; POOL_NONE when
+ *  the class is at its cap. The bytes are the caller's to write through pool_ptr(). */
 pool_loc pool_append(struct pool *p, enum pool_class c, struct pool_log *log, uint32_t len);
 
-/** pool_unappend - take back the latest pool_append() of this log (a packet that failed its check). */
+/** pool_unappend - take back the latest pool_append() of this log (a packet that failed its check).
+ *  An open message is dropped by taking back its packets from the last to the first; those that
+ *  stand in a superblock before the open one are released. */
 void pool_unappend(struct pool *p, struct pool_log *log, pool_loc loc, uint32_t len);
 
-/** pool_release - one packet of a log is needed no longer. */
+/** pool_release - one packet of @log is needed no longer. To release a packet twice, or with another
+ *  log or length than it was appended with, would free bytes that are still owed: where it shows,
+ *  it aborts. */
 void pool_release(struct pool *p, struct pool_log *log, pool_loc loc, uint32_t len);
 
-/** pool_log_close - give the open superblock back when it holds nothing (idle lane). */
+/** pool_log_close - give the open superblock back when it holds nothing (idle lane). A lane that
+ *  goes away releases its packets first. */
 void pool_log_close(struct pool *p, struct pool_log *log);
 
 void *pool_ptr(struct pool *p, pool_loc loc);
 
-/* Pages: zeroed 4 KiB. Page ids are not locations; pool_page_ptr() maps them. */
+/* Pages: zeroed 4 KiB. Page ids are not locations; pool_page_ptr() maps them. They are below
+ * 2^24 - 1. */
 uint32_t pool_page_get(struct pool *p, enum pool_class c);
+/** pool_page_get_first - as pool_page_get(), for who has (next to) none yet: may use the reserve. */
+uint32_t pool_page_get_first(struct pool *p, enum pool_class c);
 void pool_page_put(struct pool *p, uint32_t page);
+/** pool_page_put_zero - as pool_page_put(), of a page that is all zeroes again: the next
+ *  pool_page_get() need not clear it. */
+void pool_page_put_zero(struct pool *p, uint32_t page);
 void *pool_page_ptr(struct pool *p, uint32_t page);
 
 /* Slots: POOL_SLOT bytes, zeroed. Slot ids are not locations. */
@@ -86,17 +109,23 @@ uint32_t pool_slot_get(struct pool *p, enum pool_class c);
 void pool_slot_put(struct pool *p, uint32_t slot);
 void *pool_slot_ptr(struct pool *p, uint32_t slot);
 
-/** pool_room - bytes of packets that the class can surely still take (whole free superblocks). */
+/** pool_room - bytes of packets that the class can surely still take without its reserve, for
+ *  frames of 512 bytes and more: what alignment, the ends of superblocks and descriptor pages cost
+ *  is taken off. */
 uint64_t pool_room(const struct pool *p, enum pool_class c);
 
-/** pool_cap - bytes that the class may hold in all. */
+/** pool_cap - bytes that the class may hold in all, its reserve included. */
 uint64_t pool_cap(const struct pool *p, enum pool_class c);
 
 /** pool_used - bytes of superblocks that the class holds now, packet bytes or not. */
 uint64_t pool_used(const struct pool *p, enum pool_class c);
 
-/** pool_check - walk everything; true when every superblock, page and slot is accounted for once. For
- *  tests and the scenario runner. */
+/** pool_fill - how full the class is, in percent of what it may hold without its reserve; above 100
+ *  when lanes live on the reserve. A lane that has a superblock gets no other from 100 on. */
+unsigned int pool_fill(const struct pool *p, enum pool_class c);
+
+/** pool_check - walk everything; true when every superblock, page and slot is accounted for once.
+ *  For tests and the scenario runner. */
 bool pool_check(const struct pool *p);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Hierarchical timer wheel: arm, cancel and expire in O(1), for a fixed number of timers known by number
- * (index links inside the arena, no pointers). Resolution 2^16 ns (65.5 us), four levels of 256 slots:
- * range over 78 hours. A timer never fires early; it may fire one tick late.
+ * Hierarchical timer wheel: arm, cancel and expire in O(1), for a fixed number of timers known by
+ * number (index links inside the arena, no pointers). Resolution 2^16 ns (65.5 us), four levels of
+ * 256 slots: range over 78 hours; a timer farther away takes a detour and still fires on time. A
+ * timer never fires early; it may fire one tick late.
  */
 #ifndef LONGHAUL_STORE_WHEEL_H
 #define LONGHAUL_STORE_WHEEL_H
@@ -17,20 +18,26 @@
 
 struct wheel;
 
+/** wheel_create - @timers timers, none of them armed; @now_ns: any clock that does not go back. NULL
+ *  when the arena is too small. */
 struct wheel *wheel_create(struct arena *a, uint32_t timers, uint64_t now_ns);
 uint64_t wheel_arena_size(uint32_t timers);
 
-/** wheel_arm - let timer @id fire at @when_ns; a timer already armed is moved. */
+/** wheel_arm - let timer @id fire at @when_ns; a timer already armed is moved. WHEEL_NEVER cancels
+ *  it. */
 void wheel_arm(struct wheel *w, uint32_t id, uint64_t when_ns);
 void wheel_cancel(struct wheel *w, uint32_t id);
 bool wheel_armed(const struct wheel *w, uint32_t id);
 
-/** wheel_expire - call @fire for each timer that is due at @now_ns, each disarmed first. @fire may arm and
- *  cancel any timer; one that it arms for the past fires at the next call, not in this one. */
-void wheel_expire(struct wheel *w, uint64_t now_ns, void (*fire)(void *ctx, uint32_t id), void *ctx);
+/** wheel_expire - call @fire for each timer that is due at @now_ns, each disarmed first, in the order
+ *  of their ticks. @fire may arm and cancel any timer; one that it arms for the past fires at the
+ *  next call, not in this one. */
+void wheel_expire(struct wheel *w, uint64_t now_ns, void (*fire)(void *ctx, uint32_t id),
+		  void *ctx);
 
-/** wheel_next - a time at or before the next expiry and after everything that is already due, for
- *  sleeping; WHEEL_NEVER when no timer is armed. */
+/** wheel_next - when to call wheel_expire() next: at or before the next expiry (rounded up to its
+ *  tick), and after the latest wheel_expire() unless a timer has been armed for the past since.
+ *  WHEEL_NEVER when no timer is armed. */
 uint64_t wheel_next(const struct wheel *w);
 
 #endif

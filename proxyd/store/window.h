@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The packets of one lane, found by PSN: a sparse array of 16-byte descriptors over a sliding range of
- * PSNs. A directory page points to descriptor pages of 256 PSNs each; both come from the pool when first
- * needed and go back when empty, so an idle lane costs nothing but its struct window.
+ * The packets of one lane, found by PSN: a sparse array of 16-byte descriptors over a sliding range
+ * of PSNs. A directory page points to descriptor pages of 256 PSNs each; both come from the pool
+ * when first needed and go back when empty, so an idle lane costs nothing but its struct window.
  *
- * A packet stands at its first PSN. A READ request consumes several PSNs but has one descriptor; the rest
- * of its range is empty. The span [base, base + WINDOW_SPAN) is what can be addressed at one time.
+ * A packet stands at its first PSN. A READ request consumes several PSNs but has one descriptor; the
+ * rest of its range is empty.
+ *
+ * The caller keeps all PSNs held within one WINDOW_SPAN, and asks only for PSNs of that span: a PSN
+ * is found by its low 18 bits, so one that is 2^18 off finds its namesake. What a stranger's packet
+ * carries has to be compared with the lane's own limits (psn_in()) before it comes here. As 2^18
+ * divides 2^24, the wrap of the PSN is nothing special.
  */
 #ifndef LONGHAUL_STORE_WINDOW_H
 #define LONGHAUL_STORE_WINDOW_H
@@ -24,7 +29,7 @@
 #define PKT_EOM 0x02u	   /* LAST or ONLY: a message ends here */
 #define PKT_ANSWERED 0x04u /* READ, ATOMIC and their like: opens a hole in the acknowledgeable range */
 #define PKT_SENT 0x08u	   /* sent at least once */
-#define PKT_SACKED 0x10u   /* the far appliance has it */
+#define PKT_SLOT 0x10u	   /* its bytes are in a pool slot, @loc is the slot id */
 #define PKT_LOST 0x20u	   /* judged lost, to be sent again */
 #define PKT_RETX 0x40u	   /* sent more than once */
 #define PKT_ACKREQ 0x80u
@@ -34,8 +39,9 @@
  * @loc:   where its bytes are; the frame starts at the Ethernet header
  * @xmit:  time of the latest transmission, us modulo 2^32
  * @span:  PSNs that it consumes (1 but for READ)
+ * @flags: PKT_*; PKT_USED must stay set until window_del()
  * @len:   bytes of the frame
- * @flags: PKT_*
+ * @tries: transmissions, saturating
  */
 struct pkt {
 	pool_loc loc;
@@ -43,33 +49,37 @@ struct pkt {
 	uint32_t span : 24;
 	uint32_t flags : 8;
 	uint16_t len;
-	uint16_t tries; /* transmissions, saturating */
+	uint16_t tries;
 };
+
+_Static_assert(sizeof(struct pkt) == 16, "a page holds the descriptors of 256 PSNs");
 
 /**
  * struct window - zero is not valid, window_init() is.
- * @dir: directory page, POOL_NONE when nothing is held
+ * @dir:   directory page, POOL_NONE when nothing is held
+ * @pages: descriptor pages held
  */
 struct window {
 	uint32_t dir;
-	uint32_t pages; /* descriptor pages held */
+	uint32_t pages;
 };
 
 void window_init(struct window *w);
 
-/** window_put - the descriptor at @psn, zeroed but for PKT_USED, taking pages as needed; NULL when the
- *  pool is at its cap. The caller keeps all PSNs held within WINDOW_SPAN of each other. */
+/** window_put - the descriptor at @psn, zeroed but for PKT_USED, taking pages as needed; NULL when
+ *  the pool is at its cap or a packet stands there already (the one that is there is owed; it stays
+ *  as it is). */
 struct pkt *window_put(struct window *w, struct pool *p, enum pool_class c, uint32_t psn);
 
 /** window_get - the packet that stands at exactly @psn; NULL when there is none. */
 struct pkt *window_get(const struct window *w, struct pool *p, uint32_t psn);
 
-/** window_del - forget the packet at @psn (its bytes are the caller's to release). Pages go back lazily:
- *  a descriptor page when its last packet goes, the directory with the last page. */
+/** window_del - forget the packet at @psn, if there is one (its bytes are the caller's to release).
+ *  A descriptor page goes back when its last packet goes, the directory with the last page. */
 void window_del(struct window *w, struct pool *p, uint32_t psn);
 
-/** window_next - first packet at or after @psn and before @end; NULL when there is none. @found: its PSN.
- *  Skips empty pages. */
+/** window_next - first packet at or after @psn and before @end; NULL when there is none. @found: its
+ *  PSN. Skips empty pages. A range longer than WINDOW_SPAN is cut to it. */
 struct pkt *window_next(const struct window *w, struct pool *p, uint32_t psn, uint32_t end,
 			uint32_t *found);
 

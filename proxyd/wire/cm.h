@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "wire/build.h"
 #include "wire/frame.h"
 
 enum cm_type {
@@ -44,5 +45,14 @@ struct cm {
 
 /** cm_parse - decode @f; returns @out->type (CM_NONE for anything else). */
 enum cm_type cm_parse(const struct frame *f, struct cm *out);
+
+/**
+ * cm_build_dreq - a DREQ from the template's sender, as the frame that leaves.
+ * @out: FRAME_MAX bytes. @psn: PSN of the UD packet, any. @tid: transaction id, echoed by the DREP.
+ * @local_id, @remote_id, @rqpn: the connection, as the sender sees it.
+ * Returns the frame's length.
+ */
+uint32_t cm_build_dreq(uint8_t *out, const struct template *t, uint32_t psn, uint64_t tid,
+		       uint32_t local_id, uint32_t remote_id, uint32_t rqpn);
 
 #endif

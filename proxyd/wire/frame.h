@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * One RoCEv2 frame, Ethernet to ICRC: bounds-checked parsing into offsets. Nothing is copied; a view is
- * valid only as long as the bytes are. Offsets count from the first byte of the Ethernet header.
+ * One RoCEv2 frame, Ethernet to ICRC: bounds-checked parsing into offsets. Nothing is copied; a
+ * view is valid only as long as the bytes are. Offsets count from the first byte of the Ethernet
+ * header.
  */
 #ifndef LONGHAUL_WIRE_FRAME_H
 #define LONGHAUL_WIRE_FRAME_H
@@ -10,16 +11,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "wire/bytes.h"
 #include "wire/opcode.h"
 
-#define ROCE_UDP_PORT 4791
-#define ETH_HLEN_ 14
-#define BTH_LEN 12
-#define ICRC_LEN 4
+#define ROCE_UDP_PORT	4791
+#define ETH_HLEN_	14
+#define BTH_LEN		12
+#define ICRC_LEN	4
 #define FRAME_VLAN_NONE 0xffffu
-/* Longest headers: Ethernet, two VLAN tags, IPv6, UDP, BTH, AtomicETH. */
-#define FRAME_HDR_MAX (14 + 8 + 40 + 8 + 12 + 28)
-#define FRAME_MAX (FRAME_HDR_MAX + 4096 + ICRC_LEN)
+#define PAYLOAD_MAX	4096 /* the largest path MTU */
+/*
+ * Longest headers: Ethernet, two VLAN tags, IPv6, UDP, BTH, AtomicETH. No accepted frame exceeds
+ * FRAME_MAX.
+ */
+#define FRAME_HDR_MAX	(14 + 8 + 40 + 8 + 12 + 28)
+#define FRAME_MAX	(FRAME_HDR_MAX + PAYLOAD_MAX + ICRC_LEN)
 
 /** struct ip_addr - an IPv6 address, or an IPv4 one in its v4-mapped form ::ffff:a.b.c.d. */
 struct ip_addr {
@@ -28,12 +34,13 @@ struct ip_addr {
 
 enum frame_verdict {
 	FRAME_OK = 0,
-	FRAME_NOT_ROCE,	      /* not IP/UDP to port 4791, a fragment, or IP options: none of our business */
+	FRAME_NOT_ROCE,	      /* not IP/UDP to port 4791, a fragment, or IP options: passes by */
 	FRAME_TRUNCATED,      /* shorter than its own headers or IP length say */
-	FRAME_BAD_LENGTH,     /* UDP and IP length disagree */
+	FRAME_BAD_LENGTH,     /* UDP and IP length disagree, or payload beyond what is allowed */
 	FRAME_BAD_PAD,	      /* pad count beyond the payload, or payload not a multiple of 4 */
 	FRAME_BAD_VERSION,    /* BTH TVer is not 0 */
 	FRAME_UNKNOWN_OPCODE, /* BTH fields are valid, offsets past it are not */
+	FRAME_BAD_CHECKSUM,   /* IPv4 header checksum: the receiving host will drop it */
 	FRAME_VERDICTS,
 };
 
@@ -69,8 +76,9 @@ struct frame {
 
 /**
  * frame_parse - parse @len bytes at @data into @f.
- * Returns FRAME_OK or what is wrong. With FRAME_UNKNOWN_OPCODE everything up to and including the BTH is
- * valid; with any other verdict nothing in @f is. Reads nothing outside @data .. @data + @len.
+ * Returns FRAME_OK or what is wrong. With FRAME_UNKNOWN_OPCODE everything up to and including the
+ * BTH is valid; with any other verdict nothing in @f is. Reads nothing outside @data .. @data +
+ * @len.
  */
 enum frame_verdict frame_parse(const uint8_t *data, uint32_t len, struct frame *f);
 
@@ -78,23 +86,46 @@ enum frame_verdict frame_parse(const uint8_t *data, uint32_t len, struct frame *
 const char *frame_verdict_name(enum frame_verdict v);
 
 /* Fields of extended headers. The caller has checked that the header is there (offset not 0). */
-uint64_t frame_reth_va(const struct frame *f);
-uint32_t frame_reth_rkey(const struct frame *f);
-uint32_t frame_reth_length(const struct frame *f);
-uint8_t frame_aeth_syndrome(const struct frame *f);
-uint32_t frame_aeth_msn(const struct frame *f);
-uint32_t frame_immdt(const struct frame *f);
+static inline uint64_t frame_reth_va(const struct frame *f)
+{
+	return get_be64(f->data + f->reth);
+}
 
-/** frame_span - PSNs that this request consumes: max(1, ceil(length / @pmtu)) for a READ, 1 otherwise.
+static inline uint32_t frame_reth_rkey(const struct frame *f)
+{
+	return get_be32(f->data + f->reth + 8);
+}
+
+static inline uint32_t frame_reth_length(const struct frame *f)
+{
+	return get_be32(f->data + f->reth + 12);
+}
+
+static inline uint8_t frame_aeth_syndrome(const struct frame *f)
+{
+	return f->data[f->aeth];
+}
+
+static inline uint32_t frame_aeth_msn(const struct frame *f)
+{
+	return get_be24(f->data + f->aeth + 1);
+}
+
+static inline uint32_t frame_immdt(const struct frame *f)
+{
+	return get_be32(f->data + f->immdt);
+}
+
+/** frame_span - PSNs that this request consumes: for a READ max(1, ceil(length / @pmtu)), else 1.
  *  @pmtu in bytes, not 0 when the frame is a READ longer than 0. */
 uint32_t frame_span(const struct frame *f, uint32_t pmtu);
 
 /* AETH syndromes (InfiniBand vol. 1, 9.7.5.1). */
 #define AETH_ACK_UNLIMITED 0x1fu
-#define AETH_RNR_NAK 0x20u
-#define AETH_NAK_SEQ 0x60u
-#define AETH_NAK_INVALID 0x61u
-#define AETH_NAK_ACCESS 0x62u
+#define AETH_RNR_NAK	   0x20u
+#define AETH_NAK_SEQ	   0x60u
+#define AETH_NAK_INVALID   0x61u
+#define AETH_NAK_ACCESS	   0x62u
 #define AETH_NAK_OPERATION 0x63u
 
 static inline bool aeth_is_ack(uint8_t s)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The invariant CRC of RoCEv2 (InfiniBand annex A17.3.3): CRC-32, reflected, over 8 bytes of ones, then
- * the IP header to the end of the padded payload with the fields that routers change set to ones.
- * Stored little-endian.
+ * The invariant CRC of RoCEv2 (InfiniBand annex A17.3.3): CRC-32, reflected, over 8 bytes of ones,
+ * then the IP header to the end of the padded payload with the fields that routers change set to
+ * ones. Stored little-endian.
  */
 #ifndef LONGHAUL_WIRE_ICRC_H
 #define LONGHAUL_WIRE_ICRC_H
@@ -19,21 +19,34 @@ uint32_t icrc_compute(const struct frame *f);
 bool icrc_ok(const struct frame *f);
 
 /**
- * icrc_copy_ok - copy the whole frame (@f->len bytes) to @dst and tell whether its ICRC is right, reading
- * the payload once. What was checked is what was copied: the verdict holds for the bytes at @dst even if
- * the source is changed meanwhile. @dst: any alignment, 16 is fastest; @f->len bytes of room.
+ * icrc_copy_ok - copy the whole frame (@f->len bytes) to @dst and tell whether its ICRC is right,
+ * reading the payload once. What was checked is what was copied: the verdict holds for the bytes at
+ * @dst even if the source is changed meanwhile. @dst: any alignment, 16 is fastest; @f->len bytes
+ * of room.
  */
 bool icrc_copy_ok(uint8_t *dst, const struct frame *f);
 
-/** icrc_fill - compute and store the ICRC of a frame that we originate. @data: Ethernet header on. */
+/** icrc_fill - compute and store the ICRC of a frame that we originate. @data: from Ethernet on. */
 void icrc_fill(uint8_t *data, const struct frame *f);
 
 /**
- * icrc_patch - set 24 or fewer covered header bytes anew and adjust the stored ICRC by the CRC of the
- * difference; damage to other bytes stays detectable.
- * @data: the frame @f was parsed from, writable; @off: first byte; @n: bytes; @bytes: their new values.
- * Cost does not depend on the payload's length. The caller does not touch masked fields.
+ * icrc_of - the ICRC of a frame that has no parsed view yet (a builder's).
+ * @l3, @end: offsets of the IP header and of the ICRC; IPv4 without options or IPv6 without
+ * extension headers, told by the version nibble; UDP and BTH follow.
  */
-void icrc_patch(uint8_t *data, const struct frame *f, uint32_t off, uint32_t n, const uint8_t *bytes);
+uint32_t icrc_of(const uint8_t *data, uint32_t l3, uint32_t end);
+
+/** ip4_csum - the Internet checksum of an IPv4 header of 20 bytes; 0 when it is already right. */
+uint16_t ip4_csum(const uint8_t *ip);
+
+/**
+ * icrc_patch - set 24 or fewer covered header bytes anew and adjust the stored ICRC by the CRC of
+ * the difference; damage to other bytes stays detectable. Checksums that cover the bytes follow:
+ * the IPv4 header's, and a UDP checksum that is not 0.
+ * @data: the frame @f was parsed from, writable; @off: first byte; @n: bytes; @bytes: their new
+ * values. Cost does not depend on the payload's length. The caller does not touch masked fields.
+ */
+void icrc_patch(uint8_t *data, const struct frame *f, uint32_t off, uint32_t n,
+		const uint8_t *bytes);
 
 #endif

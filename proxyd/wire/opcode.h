@@ -37,35 +37,36 @@ enum roce_opcode {
 	OP_FLUSH = 0x1c,
 	OP_ATOMIC_WRITE = 0x1d,
 	OP_UD_SEND_ONLY = 0x64,
+	OP_UD_SEND_ONLY_IMM = 0x65,
 	OP_CNP = 0x81,
 };
 
-/* Extended headers, in the order in which they stand after the BTH. */
-#define HDR_DETH 0x01u	    /* 8 B: Q_Key, reserved, source QPN */
-#define HDR_RETH 0x02u	    /* 16 B: va, rkey, length */
-#define HDR_ATOMICETH 0x04u /* 28 B: va, rkey, swap or add, compare */
-#define HDR_AETH 0x08u	    /* 4 B: syndrome, MSN */
-#define HDR_ATOMICACK 0x10u /* 8 B: the original value */
-#define HDR_IMMDT 0x20u	    /* 4 B */
-#define HDR_IETH 0x40u	    /* 4 B: rkey to invalidate */
-#define HDR_CNPPAD 0x80u    /* 16 zero bytes */
-#define HDR_FETH 0x100u	    /* 4 B: FLUSH type and level (then RETH) */
+/* Extended headers, in the order in which they stand after the BTH; only FETH precedes RETH. */
+#define HDR_DETH      0x01u  /* 8 B: Q_Key, reserved, source QPN */
+#define HDR_RETH      0x02u  /* 16 B: va, rkey, length */
+#define HDR_ATOMICETH 0x04u  /* 28 B: va, rkey, swap or add, compare */
+#define HDR_AETH      0x08u  /* 4 B: syndrome, MSN */
+#define HDR_ATOMICACK 0x10u  /* 8 B: the original value */
+#define HDR_IMMDT     0x20u  /* 4 B */
+#define HDR_IETH      0x40u  /* 4 B: rkey to invalidate */
+#define HDR_CNPPAD    0x80u  /* 16 zero bytes */
+#define HDR_FETH      0x100u /* 4 B: FLUSH type and level (then RETH) */
 
 /* Roles and positions. */
-#define OPF_RC 0x0001u
-#define OPF_REQUEST 0x0002u
+#define OPF_RC	     0x0001u
+#define OPF_REQUEST  0x0002u
 #define OPF_RESPONSE 0x0004u
-#define OPF_FIRST 0x0008u /* opens a message of several packets */
-#define OPF_MIDDLE 0x0010u
-#define OPF_LAST 0x0020u  /* closes one */
-#define OPF_ONLY 0x0040u
-#define OPF_SEND 0x0080u
-#define OPF_WRITE 0x0100u
-#define OPF_READ 0x0200u    /* READ request and READ responses */
-#define OPF_ATOMIC 0x0400u  /* CmpSwap, FetchAdd and ATOMIC ACK */
-#define OPF_PAYLOAD 0x0800u /* may carry payload */
-/* A request whose answer carries data or a completion that only the responder can give; nothing at or
- * after it may be acknowledged before it is answered: READ, ATOMIC, FLUSH, ATOMIC WRITE. */
+#define OPF_FIRST    0x0008u /* opens a message of several packets */
+#define OPF_MIDDLE   0x0010u
+#define OPF_LAST     0x0020u /* closes one */
+#define OPF_ONLY     0x0040u
+#define OPF_SEND     0x0080u
+#define OPF_WRITE    0x0100u
+#define OPF_READ     0x0200u /* READ request and READ responses */
+#define OPF_ATOMIC   0x0400u /* CmpSwap, FetchAdd and ATOMIC ACK */
+#define OPF_PAYLOAD  0x0800u /* may carry payload */
+/* A request whose answer carries data or a completion that only the responder can give; nothing at
+ * or after it may be acknowledged before it is answered: READ, ATOMIC, FLUSH, ATOMIC WRITE. */
 #define OPF_ANSWERED 0x1000u
 
 #define OPF_EOM (OPF_LAST | OPF_ONLY)
@@ -74,17 +75,25 @@ enum roce_opcode {
  * struct opcode_info - one row of the table.
  * @name:    the field's own name, e.g. "RC SEND FIRST"; NULL where the opcode is unknown
  * @headers: HDR_* present after the BTH
- * @flags:   OPF_*
+ * @flags:   OPF_*; an opcode of another transport than RC has OPF_PAYLOAD at most
  * @hdr_len: bytes of all extended headers
+ * @reth, @aeth, @atomiceth, @atomicack, @immdt, @ieth, @deth, @feth: distance from the first byte
+ * of the BTH, 0 when absent, so that the parser has to add only
  */
 struct opcode_info {
 	const char *name;
 	uint16_t headers;
 	uint16_t flags;
 	uint8_t hdr_len;
+	uint8_t reth, aeth, atomiceth, atomicack, immdt, ieth, deth, feth;
 };
 
+extern const struct opcode_info opcode_table[256];
+
 /** opcode_info - the row of @opcode; never NULL, an unknown opcode has name NULL and no flags. */
-const struct opcode_info *opcode_info(uint8_t opcode);
+static inline const struct opcode_info *opcode_info(uint8_t opcode)
+{
+	return &opcode_table[opcode];
+}
 
 #endif

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "cli/client.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define PATIENCE_S 10 /* without a sign of the daemon */
+
+static int connect_to(const char *path, char *err, size_t errlen)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	struct timeval patience = { .tv_sec = PATIENCE_S };
+	const char *mend;
+	int fd, e;
+
+	if (strlen(path) >= sizeof(addr.sun_path)) {
+		snprintf(err, errlen, "socket path of more than %zu characters; give a shorter one with -s",
+			 sizeof(addr.sun_path) - 1);
+		return -1;
+	}
+	strcpy(addr.sun_path, path);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd >= 0 && !setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) &&
+	    !setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) &&
+	    !connect(fd, (struct sockaddr *)&addr, sizeof(addr)))
+		return fd;
+	e = errno;
+	if (fd >= 0)
+		close(fd);
+	mend = e == EACCES ? "run as root or as a member of its group" :
+	       e == EAGAIN ? "it does not answer; systemctl status longhauld" :
+			     "is it running? systemctl start longhauld";
+	snprintf(err, errlen, "cannot reach longhauld at %s: %s (%s)", path, strerror(e), mend);
+	return -1;
+}
+
+static int send_request(int fd, const char *cmd)
+{
+	char line[128];
+	int len = snprintf(line, sizeof(line), "{\"cmd\":\"%s\"}\n", cmd);
+
+	return send(fd, line, len, MSG_NOSIGNAL) == len ? 0 : -1;
+}
+
+/* One line of the answer: 1 when it was the last, 0 for an object, -1 on error. */
+static int take_line(const char *line, client_fn fn, void *ctx, char *err, size_t errlen)
+{
+	json_error_t why;
+	json_t *o = json_loads(line, JSON_REJECT_DUPLICATES, &why);
+	const char *error = json_string_value(json_object_get(o, "error"));
+	int rc = 0;
+
+	if (!json_is_object(o)) {
+		snprintf(err, errlen, "longhauld answers with something that is no JSON object; is that its socket?");
+		rc = -1;
+	} else if (error) {
+		snprintf(err, errlen, "longhauld: %s", error);
+		rc = -1;
+	} else if (json_is_true(json_object_get(o, "end"))) {
+		rc = 1;
+	} else {
+		fn(ctx, o);
+	}
+	json_decref(o);
+	return rc;
+}
+
+int client_request(const char *path, const char *cmd, client_fn fn, void *ctx, char *err, size_t errlen)
+{
+	int fd = connect_to(path, err, errlen), rc = 0;
+	char *line = NULL;
+	size_t cap = 0;
+	FILE *f;
+
+	if (fd < 0)
+		return -1;
+	f = fdopen(fd, "r");
+	if (!f) {
+		snprintf(err, errlen, "out of memory");
+		close(fd);
+		return -1;
+	}
+	/* A daemon that has no slot says so and closes at once: its line is worth more than our EPIPE. */
+	(void)!send_request(fd, cmd);
+	while (!rc) {
+		errno = 0;
+		if (getline(&line, &cap, f) < 0) {
+			snprintf(err, errlen, errno == EAGAIN ?
+					 "no answer from longhauld at %s within 10 s; systemctl status longhauld" :
+					 "longhauld at %s went away in the middle of its answer; try again",
+				 path);
+			rc = -1;
+			break;
+		}
+		rc = take_line(line, fn, ctx, err, errlen);
+	}
+	free(line);
+	fclose(f);
+	return rc < 0 ? -1 : 0;
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "cli/command.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#include "cli/client.h"
+
+static int run_help(const struct command *cmd, const struct options *opt, int argc, char **argv)
+{
+	(void)cmd, (void)opt, (void)argc, (void)argv;
+	command_help(stdout);
+	return 0;
+}
+
+static int run_complete(const struct command *cmd, const struct options *opt, int argc, char **argv)
+{
+	(void)cmd, (void)opt;
+	command_complete(argc, argv, stdout);
+	return 0;
+}
+
+#define SHOW(i) { NULL, "show", "[KEY VALUE ...]", NULL, run_show, &objects[i], false }
+static const struct command commands[] = {
+	/* name and help of those that show an object are the object's own */
+	SHOW(0),
+	SHOW(1),
+	SHOW(2),
+	SHOW(3),
+	SHOW(4),
+	{ "keygen", NULL, "[FILE]", "make a key for a pair of appliances, in FILE or on standard output",
+	  run_keygen, NULL, false },
+	{ "help", NULL, "", "this text", run_help, NULL, false },
+	{ "complete", NULL, "[WORD ...]", "words that may follow, for the shell", run_complete, NULL, true },
+};
+#define COMMANDS (sizeof(commands) / sizeof(commands[0]))
+
+static const char *name_of(const struct command *c)
+{
+	return c->object ? c->object->name : c->name;
+}
+
+static bool begins(const char *word, const char *prefix)
+{
+	return *prefix && !strncmp(word, prefix, strlen(prefix));
+}
+
+/* "qp, lane, ..." */
+static void list_names(char *buf, size_t len)
+{
+	size_t used = 0;
+
+	buf[0] = '\0';
+	for (size_t i = 0; i < COMMANDS && used < len; i++)
+		if (!commands[i].hidden)
+			used += snprintf(buf + used, len - used, "%s%s", i ? ", " : "",
+					 name_of(&commands[i]));
+}
+
+const struct command *command_find(int argc, char **argv, int *used, char *err, size_t errlen)
+{
+	const struct command *found = NULL;
+	char names[128];
+
+	*used = 0;
+	for (size_t i = 0; argc && i < COMMANDS; i++) {
+		const struct command *c = &commands[i];
+
+		if (!strcmp(name_of(c), argv[0])) {
+			found = c;
+			break;
+		}
+		if (c->hidden || !begins(name_of(c), argv[0]))
+			continue;
+		if (found) {
+			snprintf(err, errlen, "'%.40s' may mean %s or %s; write more of it", argv[0],
+				 name_of(found), name_of(c));
+			return NULL;
+		}
+		found = c;
+	}
+	if (!found) {
+		list_names(names, sizeof(names));
+		snprintf(err, errlen, "unknown object '%.40s'; there are %s", argc ? argv[0] : "", names);
+		return NULL;
+	}
+	*used = 1;
+	/* A word that begins no verb is the first word of a filter. */
+	if (found->verb && argc > 1 && begins(found->verb, argv[1]))
+		*used = 2;
+	return found;
+}
+
+void command_help(FILE *f)
+{
+	char usage[64];
+
+	fputs("usage: longhaul [OPTIONS] OBJECT [VERB] [KEY VALUE ...]\n\n", f);
+	for (size_t i = 0; i < COMMANDS; i++) {
+		const struct command *c = &commands[i];
+
+		if (c->hidden)
+			continue;
+		snprintf(usage, sizeof(usage), "%s%s%s%s%s", name_of(c), c->verb ? " " : "",
+			 c->verb ? c->verb : "", *c->args ? " " : "", c->args);
+		fprintf(f, "  %-30s  %s\n", usage, c->object ? c->object->help : c->help);
+	}
+	fprintf(f,
+		"\nWords may be shortened; show may be left out. KEY VALUE shows only what matches, for\n"
+		"instance: longhaul qp lan-ip 10.1.0.5 state held\n\n"
+		"  -j, --json         JSON: an array of objects\n"
+		"  -p, --pretty       JSON, indented\n"
+		"  -d, --details      everything that is known, several lines per object\n"
+		"  -s, --socket PATH  of the daemon, default %s\n"
+		"  -h, --help         this text\n"
+		"  -V, --version      the version\n",
+		CLIENT_SOCKET);
+}
+
+void command_complete(int argc, char **argv, FILE *f)
+{
+	const struct command *c;
+	char err[256];
+	int used;
+
+	if (!argc) {
+		for (size_t i = 0; i < COMMANDS; i++)
+			if (!commands[i].hidden)
+				fprintf(f, "%s\n", name_of(&commands[i]));
+		return;
+	}
+	c = command_find(argc, argv, &used, err, sizeof(err));
+	if (!c || !c->object)
+		return;
+	if (argc == 1)
+		fprintf(f, "%s\n", c->verb);
+	/* After a key stands its value, which is not known here. */
+	if ((argc - used) % 2)
+		return;
+	for (const struct column *col = c->object->columns; col->key; col++)
+		fprintf(f, "%s\n", col->key);
+}
+
+int cli_error(const char *fmt, ...)
+{
+	va_list ap;
+
+	fputs("longhaul: ", stderr);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	putc('\n', stderr);
+	return 1;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The commands: one table that drives parsing, help and completion. Words may be shortened as long as they
+ * stay unambiguous; an object without a verb is shown.
+ */
+#ifndef LONGHAUL_CLI_COMMAND_H
+#define LONGHAUL_CLI_COMMAND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "cli/object.h"
+#include "cli/render.h"
+
+/** struct options - what stands before or between the words. */
+struct options {
+	const char *socket;
+	enum render_mode mode;
+};
+
+struct command;
+
+/**
+ * command_fn - run @cmd with the words that follow its name.
+ * Returns the exit code; on error one line has been written to stderr.
+ */
+typedef int (*command_fn)(const struct command *cmd, const struct options *opt, int argc, char **argv);
+
+/**
+ * struct command
+ * @name:   first word
+ * @verb:   second word, NULL when the command is one word
+ * @args:   what may follow, for help
+ * @help:   one line
+ * @object: what is shown, NULL when nothing is
+ * @hidden: not for people
+ */
+struct command {
+	const char *name, *verb, *args, *help;
+	command_fn run;
+	const struct object *object;
+	bool hidden;
+};
+
+/**
+ * command_find - the command that @argv begins with.
+ * @used: how many words name it. NULL with one line in @err.
+ */
+const struct command *command_find(int argc, char **argv, int *used, char *err, size_t errlen);
+
+/** command_help - the list of commands and options. */
+void command_help(FILE *f);
+
+/** command_complete - words that may follow @argv, one per line. */
+void command_complete(int argc, char **argv, FILE *f);
+
+/* The commands, each in its own file. */
+int run_show(const struct command *cmd, const struct options *opt, int argc, char **argv);
+int run_keygen(const struct command *cmd, const struct options *opt, int argc, char **argv);
+
+/** cli_error - "longhaul: ..." on stderr; always 1, an exit code. */
+int cli_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "cli/object.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct column qp_columns[] = {
+	{ "lan-ip", "LAN-IP", COL_TEXT, COL_TABLE },
+	{ "lqpn", "LQPN", COL_HEX, COL_TABLE },
+	{ "wan-ip", "WAN-IP", COL_TEXT, COL_TABLE },
+	{ "rqpn", "RQPN", COL_HEX, COL_TABLE },
+	{ "vlan", "VLAN", COL_NUMBER, COL_PRESENT },
+	{ "state", "STATE", COL_TEXT, COL_TABLE },
+	{ "learned-by", "LEARNED-BY", COL_TEXT, COL_TABLE },
+	{ "policy", "POLICY", COL_TEXT, COL_TABLE },
+	{ "rule", "RULE", COL_TEXT, COL_TABLE },
+	{ "peer", "PEER", COL_TEXT, COL_PRESENT },
+	{ "path-mtu", "PATH-MTU", COL_NUMBER, COL_TABLE },
+	{ "requests", "REQUESTS", COL_NUMBER, COL_TABLE },
+	{ "custody-bytes", "CUSTODY", COL_BYTES, COL_TABLE },
+	{ "custody-oldest-ms", "OLDEST", COL_MS, COL_TABLE },
+	{ "pseudo-acks", "PSEUDO-ACKS", COL_NUMBER, COL_TABLE },
+	{ "true-acks", "TRUE-ACKS", COL_NUMBER, COL_DETAIL },
+	{ "dropped-duplicates", "DUPLICATES", COL_NUMBER, COL_DETAIL },
+	{ "retransmits", "RETRANSMITS", COL_NUMBER, COL_TABLE },
+	{ "note", "NOTE", COL_TEXT, COL_PRESENT },
+	{ "id", NULL, COL_NUMBER, COL_DETAIL },
+	{ "custody-messages", NULL, COL_NUMBER, COL_DETAIL },
+	{ "custody-packets", NULL, COL_NUMBER, COL_DETAIL },
+	{ "transit-messages", NULL, COL_NUMBER, COL_DETAIL },
+	{ "transit-packets", NULL, COL_NUMBER, COL_DETAIL },
+	{ "transit-bytes", NULL, COL_BYTES, COL_DETAIL },
+	{ "transit-oldest-ms", NULL, COL_MS, COL_DETAIL },
+	{ "idle-ms", NULL, COL_MS, COL_DETAIL },
+	{ NULL, NULL, 0, 0 },
+};
+
+static const struct column lane_columns[] = {
+	{ "lan-ip", "LAN-IP", COL_TEXT, COL_TABLE },
+	{ "lqpn", "LQPN", COL_HEX, COL_TABLE },
+	{ "direction", "DIR", COL_TEXT, COL_TABLE },
+	{ "wan-ip", "WAN-IP", COL_TEXT, COL_TABLE },
+	{ "rqpn", "RQPN", COL_HEX, COL_TABLE },
+	{ "vlan", "VLAN", COL_NUMBER, COL_PRESENT },
+	{ "role", "ROLE", COL_TEXT, COL_TABLE },
+	{ "state", "STATE", COL_TEXT, COL_TABLE },
+	{ "reason", "REASON", COL_TEXT, COL_PRESENT },
+	{ "epsn", "EPSN", COL_HEX, COL_TABLE },
+	{ "frontier", "FRONTIER", COL_HEX, COL_TABLE },
+	{ "tack", "TACK", COL_HEX, COL_TABLE },
+	{ "custody-bytes", "CUSTODY", COL_BYTES, COL_TABLE },
+	{ "custody-oldest-ms", "OLDEST", COL_MS, COL_TABLE },
+	{ "transit-bytes", "TRANSIT", COL_BYTES, COL_TABLE },
+	{ "pseudo-acks", "PSEUDO-ACKS", COL_NUMBER, COL_TABLE },
+	{ "retransmits", "RETRANSMITS", COL_NUMBER, COL_TABLE },
+	{ "srtt-us", "SRTT", COL_US, COL_TABLE },
+	{ "id", NULL, COL_NUMBER, COL_DETAIL },
+	{ "policy", NULL, COL_TEXT, COL_DETAIL },
+	{ "rule", NULL, COL_TEXT, COL_DETAIL },
+	{ "peer", NULL, COL_TEXT, COL_DETAIL },
+	{ "path-mtu", NULL, COL_NUMBER, COL_DETAIL },
+	{ "sent", NULL, COL_HEX, COL_DETAIL },
+	{ "msn", NULL, COL_NUMBER, COL_DETAIL },
+	{ "custody-messages", NULL, COL_NUMBER, COL_DETAIL },
+	{ "custody-packets", NULL, COL_NUMBER, COL_DETAIL },
+	{ "transit-messages", NULL, COL_NUMBER, COL_DETAIL },
+	{ "transit-packets", NULL, COL_NUMBER, COL_DETAIL },
+	{ "transit-oldest-ms", NULL, COL_MS, COL_DETAIL },
+	{ "reads-pending", NULL, COL_NUMBER, COL_DETAIL },
+	{ "requests", NULL, COL_NUMBER, COL_DETAIL },
+	{ "true-acks", NULL, COL_NUMBER, COL_DETAIL },
+	{ "dropped-duplicates", NULL, COL_NUMBER, COL_DETAIL },
+	{ "naks-sent", NULL, COL_NUMBER, COL_DETAIL },
+	{ "timeouts", NULL, COL_NUMBER, COL_DETAIL },
+	{ "rnr", NULL, COL_NUMBER, COL_DETAIL },
+	{ NULL, NULL, 0, 0 },
+};
+
+static const struct column peer_columns[] = {
+	{ "name", "NAME", COL_TEXT, COL_TABLE },
+	{ "state", "STATE", COL_TEXT, COL_TABLE },
+	{ "address", "ADDRESS", COL_TEXT, COL_TABLE },
+	{ "port", "PORT", COL_NUMBER, COL_TABLE },
+	{ "node", "NODE", COL_TEXT, COL_TABLE },
+	{ "since-ms", "SINCE", COL_MS, COL_TABLE },
+	{ "heard-ms", "HEARD", COL_MS, COL_TABLE },
+	{ "srtt-us", "RTT", COL_US, COL_TABLE },
+	{ "tx-reports", "TX-REPORTS", COL_NUMBER, COL_TABLE },
+	{ "rx-reports", "RX-REPORTS", COL_NUMBER, COL_TABLE },
+	{ "note", "NOTE", COL_TEXT, COL_PRESENT },
+	{ "boot", NULL, COL_TEXT, COL_DETAIL },
+	{ "rtt-us", NULL, COL_US, COL_DETAIL },
+	{ "min-rtt-us", NULL, COL_US, COL_DETAIL },
+	{ "jitter-us", NULL, COL_US, COL_DETAIL },
+	{ "delay-above-min-us", NULL, COL_US, COL_DETAIL },
+	{ "tx-bytes", NULL, COL_BYTES, COL_DETAIL },
+	{ "rx-bytes", NULL, COL_BYTES, COL_DETAIL },
+	{ NULL, NULL, 0, 0 },
+};
+
+static const struct column rule_columns[] = {
+	{ "name", "NAME", COL_TEXT, COL_TABLE },
+	{ "lan", "LAN", COL_TEXT, COL_TABLE },
+	{ "wan", "WAN", COL_TEXT, COL_TABLE },
+	{ "vlan", "VLAN", COL_TEXT, COL_TABLE },
+	{ "peer", "PEER", COL_TEXT, COL_TABLE },
+	{ "policy", "POLICY", COL_TEXT, COL_TABLE },
+	{ "learn", "LEARN", COL_TEXT, COL_TABLE },
+	{ "connections", "CONNECTIONS", COL_NUMBER, COL_TABLE },
+	{ "custody-bytes", "CUSTODY", COL_BYTES, COL_TABLE },
+	{ "custody-oldest-ms", "OLDEST", COL_MS, COL_TABLE },
+	{ "path-mtu", NULL, COL_NUMBER, COL_DETAIL },
+	{ "pool", NULL, COL_BYTES, COL_DETAIL },
+	{ "custody-messages", NULL, COL_NUMBER, COL_DETAIL },
+	{ "custody-packets", NULL, COL_NUMBER, COL_DETAIL },
+	{ NULL, NULL, 0, 0 },
+};
+
+static const struct column stats_columns[] = {
+	{ "group", "GROUP", COL_TEXT, COL_TABLE },
+	{ "name", "NAME", COL_TEXT, COL_TABLE },
+	{ "value", "VALUE", COL_NUMBER, COL_TABLE },
+	{ "help", "MEANING", COL_TEXT, COL_TABLE },
+	{ NULL, NULL, 0, 0 },
+};
+
+const struct object objects[] = {
+	{ "qp", "learned pairs of queue pairs, and what is held for them", qp_columns, false, NULL },
+	{ "lane", "each requester direction of the connections", lane_columns, false, NULL },
+	{ "peer", "the appliances at the other ends", peer_columns, false, NULL },
+	{ "rule", "which traffic is wanted, and what is held for it", rule_columns, false, NULL },
+	{ "stats", "counters; those that are not 0, or all with -d", stats_columns, true, "value" },
+	{ NULL, NULL, NULL, false, NULL },
+};
+
+const struct object *object_find(const char *name)
+{
+	for (const struct object *o = objects; o->name; o++)
+		if (!strcmp(o->name, name))
+			return o;
+	return NULL;
+}
+
+const struct column *column_find(const struct object *o, const char *key)
+{
+	for (const struct column *c = o->columns; c->key; c++)
+		if (!strcmp(c->key, key))
+			return c;
+	return NULL;
+}
+
+/* Three digits and a unit: the first of @unit in which the number is below @step. */
+static void scaled(double v, double step, const char *const *unit, char *buf)
+{
+	const char *first = *unit;
+
+	while (v >= step && unit[1]) {
+		v /= step;
+		unit++;
+	}
+	if (*unit == first || v >= 100)
+		snprintf(buf, COLUMN_TEXT, "%.0f%s", v, *unit);
+	else
+		snprintf(buf, COLUMN_TEXT, "%.1f%s", v, *unit);
+}
+
+static void duration(double us, char *buf)
+{
+	static const char *const small[] = { "us", "ms", "s", NULL };
+	unsigned long long s = us / 1e6;
+
+	if (s < 60)
+		scaled(us, 1000, small, buf);
+	else if (s < 3600)
+		snprintf(buf, COLUMN_TEXT, "%llum%02llus", s / 60, s % 60);
+	else if (s < 86400)
+		snprintf(buf, COLUMN_TEXT, "%lluh%02llum", s / 3600, s / 60 % 60);
+	else
+		snprintf(buf, COLUMN_TEXT, "%llud%02lluh", s / 86400, s / 3600 % 24);
+}
+
+static void integer_text(enum column_format f, json_int_t v, char *buf)
+{
+	static const char *const bytes[] = { "B", "K", "M", "G", "T", NULL };
+
+	switch (f) {
+	case COL_HEX:
+		snprintf(buf, COLUMN_TEXT, "0x%llx", (unsigned long long)v);
+		break;
+	case COL_BYTES:
+		scaled(v, 1024, bytes, buf);
+		break;
+	case COL_MS:
+		duration(v * 1e3, buf);
+		break;
+	case COL_US:
+		duration(v, buf);
+		break;
+	default:
+		snprintf(buf, COLUMN_TEXT, "%lld", (long long)v);
+	}
+}
+
+const char *column_text(const struct column *c, const json_t *v, char *buf)
+{
+	if (json_is_string(v))
+		snprintf(buf, COLUMN_TEXT, "%s", json_string_value(v));
+	else if (json_is_integer(v))
+		integer_text(c ? c->format : COL_NUMBER, json_integer_value(v), buf);
+	else if (json_is_real(v))
+		snprintf(buf, COLUMN_TEXT, "%g", json_real_value(v));
+	else if (json_is_boolean(v))
+		snprintf(buf, COLUMN_TEXT, "%s", json_is_true(v) ? "yes" : "no");
+	else
+		snprintf(buf, COLUMN_TEXT, "-");
+	return buf;
+}

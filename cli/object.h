@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The objects that longhaul shows, and how each of their members is to be written for people. Members that
+ * are not listed here appear in details and in JSON all the same.
+ */
+#ifndef LONGHAUL_CLI_OBJECT_H
+#define LONGHAUL_CLI_OBJECT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+enum column_format {
+	COL_TEXT,
+	COL_NUMBER,
+	COL_HEX,   /* QPN, PSN */
+	COL_BYTES, /* with K, M, G */
+	COL_MS,	   /* milliseconds */
+	COL_US,	   /* microseconds */
+};
+
+enum column_place {
+	COL_TABLE,   /* always a column of the table */
+	COL_PRESENT, /* a column when some row has a value */
+	COL_DETAIL,  /* in details only */
+};
+
+/** struct column - @key: member of the object; @head: as the table calls it. */
+struct column {
+	const char *key, *head;
+	enum column_format format;
+	enum column_place place;
+};
+
+/**
+ * struct object
+ * @name:    as on the command line
+ * @help:    one line
+ * @columns: up to one without a key
+ * @flat:    rows are so small that details are the whole table
+ * @idle:    member that makes a row not worth the table while it is 0, NULL for none
+ */
+struct object {
+	const char *name, *help;
+	const struct column *columns;
+	bool flat;
+	const char *idle;
+};
+
+extern const struct object objects[];
+
+/** object_find - the object called @name in full, NULL when there is none. */
+const struct object *object_find(const char *name);
+
+/** column_find - the column of @o for member @key, NULL when none is listed. */
+const struct column *column_find(const struct object *o, const char *key);
+
+#define COLUMN_TEXT 512
+/** column_text - @v as people want it (@buf of COLUMN_TEXT bytes); "-" when there is no value. */
+const char *column_text(const struct column *c, const json_t *v, char *buf);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Objects to text or JSON: one writer interface, several back ends.
+ */
+#ifndef LONGHAUL_CLI_RENDER_H
+#define LONGHAUL_CLI_RENDER_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include "cli/object.h"
+
+enum render_mode {
+	RENDER_TABLE,	/* aligned columns, one row per object */
+	RENDER_DETAILS, /* every member, several lines per object */
+	RENDER_JSON,	/* an array, one object per line */
+	RENDER_PRETTY,	/* an array, indented */
+};
+
+struct render;
+
+/** render_begin - write objects of kind @o to @f. NULL when memory is short. */
+struct render *render_begin(const struct object *o, enum render_mode mode, FILE *f);
+
+/** render_add - one object. The reference stays the caller's. */
+void render_add(struct render *r, json_t *object);
+
+/** render_end - write what is still to be written and free @r. 0, or -1 when @f had an error. */
+int render_end(struct render *r);
+
+#endif

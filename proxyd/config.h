@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The configuration file: what the operator wrote, checked as a whole before anything starts. Every
+ * complaint names file and line, the cause and the mend; up to CONFIG_ERRORS of them are collected, so
+ * that a file is mended in one go.
+ */
+#ifndef LONGHAUL_CONFIG_H
+#define LONGHAUL_CONFIG_H
+
+#include <net/if.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "engine/rule.h"
+#include "port/afxdp.h"
+
+#define CONFIG_PATH "/etc/longhaul/longhaul.conf"
+#define CONFIG_SOCKET "/run/longhaul/longhaul.sock"
+#define CONFIG_PORT 4790
+#define CONFIG_NODE 64
+#define CONFIG_FILE_NAME 256
+#define CONFIG_ERRORS 20
+#define CONFIG_ERROR_LEN 512
+
+/**
+ * struct config_peer - the appliance at the other end.
+ * @addr, @port: where its reports come from and ours go to
+ * @key_file:    the key that both share
+ * @line:        of [peer NAME]; @key_line: of key-file
+ */
+struct config_peer {
+	char name[RULE_NAME];
+	struct ip_addr addr;
+	uint16_t port;
+	char key_file[CONFIG_FILE_NAME];
+	unsigned int line, key_line;
+};
+
+/**
+ * struct config
+ * @file:          as given, for messages
+ * @ifname:        LAN and WAN interface, by enum steer_side; @if_line: where they were named
+ * @socket:        path of the control socket
+ * @pool_bytes:    retention memory
+ * @wan_rate:      bytes (not bits) per second, 0: not paced
+ * @max_path_mtu:  bytes, 0: as much as the kernel can
+ * @listen:        own address for reports, all zero: any
+ * @port:          own UDP port for reports
+ * @drain_ns:      how long a stop waits for custody to be delivered
+ * @log_level:     syslog level, messages above it are not written
+ * @rule_line:     of [rule NAME]
+ */
+struct config {
+	char file[CONFIG_FILE_NAME];
+	char ifname[STEER_SIDES][IF_NAMESIZE];
+	unsigned int if_line[STEER_SIDES];
+	char socket[108];
+	uint64_t pool_bytes;
+	uint32_t max_conns;
+	enum afxdp_mode mode;
+	uint64_t wan_rate;
+	uint32_t max_path_mtu;
+	struct ip_addr listen;
+	uint16_t port;
+	char node[CONFIG_NODE];
+	uint64_t peer_timeout_ns, responder_timeout_ns, idle_ns, drain_ns;
+	int log_level;
+	bool sandbox;
+	struct config_peer peers[PEER_MAX];
+	unsigned int npeers;
+	struct rule rules[RULE_MAX];
+	unsigned int rule_line[RULE_MAX];
+	unsigned int nrules;
+};
+
+/** struct config_errors - one line each, no newline; @n counts those beyond CONFIG_ERRORS too. */
+struct config_errors {
+	unsigned int n;
+	char text[CONFIG_ERRORS][CONFIG_ERROR_LEN];
+};
+
+/**
+ * config_load - read and check @path into @c; looks at nothing but the file itself.
+ * 0, or -EINVAL with @errs filled. @c must not be used after an error.
+ */
+int config_load(const char *path, struct config *c, struct config_errors *errs);
+
+/** config_parse - likewise from an open @f that messages call @name (tests, fuzzing). */
+int config_parse(FILE *f, const char *name, struct config *c, struct config_errors *errs);
+
+/** config_check_host - whether this host has what @c names: interfaces, key files. 0 or -EINVAL. */
+int config_check_host(const struct config *c, struct config_errors *errs);
+
+/** config_restart_needed - text naming the first setting in which @b differs from @a and that a running
+ *  daemon cannot take over (it can: rules, log-level, drain-timeout), NULL when there is none. */
+const char *config_restart_needed(const struct config *a, const struct config *b);
+
+/** config_error - add one message about @line of @file (0: about the file as a whole). */
+void config_error(struct config_errors *errs, const char *file, unsigned int line, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+#endif

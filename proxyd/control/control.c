@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Everything hangs on an epoll instance of this file's own, whose descriptor is itself readable when one of
+ * its members is ready: the daemon's loop watches that one and needs to know nothing else.
+ *
+ * A client is READING until its request line is complete, then ANSWERING: its output buffer is refilled
+ * from the view whenever it has been sent, at most CONTROL_STEPS steps of all views a turn. With nothing to send the client would
+ * be ready again at once (level-triggered), so a long answer goes on turn by turn between packets.
+ */
+#include "control/control.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define CONTROL_STEPS 16	 /* of views, per turn */
+#define CONTROL_ACCEPTS 4	 /* new clients per turn */
+#define CONTROL_OUT (128 * 1024) /* bytes of answer made ahead of the reader */
+#define OBJECT_MAX 8192		 /* longest line of an answer */
+
+enum client_state {
+	CLIENT_FREE,
+	CLIENT_READING,
+	CLIENT_ANSWERING, /* the view has more */
+	CLIENT_LAST,	  /* what is in @out is all; close when it is sent */
+};
+
+struct client {
+	enum client_state state;
+	int fd;
+	char in[CONTROL_REQUEST_MAX];
+	size_t in_len;
+	char *out;
+	size_t out_len, out_sent;
+	const struct view *view;
+	struct view_cursor cursor;
+	uint64_t count;
+	uint64_t seen; /* latest progress */
+};
+
+struct control {
+	int epfd, fd;
+	struct sockaddr_un addr;
+	const struct view_source *src;
+	int steps; /* left in this turn */
+	struct control_stats stats;
+	struct client clients[CONTROL_CLIENTS];
+};
+
+static void client_close(struct client *cl)
+{
+	close(cl->fd);
+	free(cl->out);
+	memset(cl, 0, sizeof(*cl));
+}
+
+static void client_drop(struct control *c, struct client *cl)
+{
+	c->stats.dropped++;
+	client_close(cl);
+}
+
+/* Append @o as one line; the reference is taken over. */
+static void put_line(struct client *cl, json_t *o)
+{
+	size_t room = CONTROL_OUT - cl->out_len;
+	size_t n = json_dumpb(o, cl->out + cl->out_len, room - 1, JSON_COMPACT);
+
+	json_decref(o);
+	/* OBJECT_MAX keeps the room ahead of every object, so this drops nothing in practice. */
+	if (!n || n >= room - 1)
+		return;
+	cl->out_len += n;
+	cl->out[cl->out_len++] = '\n';
+}
+
+/* From now on the client is to be written to. */
+static void answer(struct control *c, struct client *cl, enum client_state state)
+{
+	struct epoll_event ev = { .events = EPOLLOUT, .data.ptr = cl };
+
+	cl->state = state;
+	epoll_ctl(c->epfd, EPOLL_CTL_MOD, cl->fd, &ev);
+}
+
+static void answer_error(struct control *c, struct client *cl, const char *text)
+{
+	c->stats.errors++;
+	put_line(cl, json_pack("{s:s}", "error", text));
+	answer(c, cl, CLIENT_LAST);
+}
+
+static void handle_request(struct control *c, struct client *cl, size_t len)
+{
+	json_error_t why;
+	json_t *req = json_loadb(cl->in, len, JSON_REJECT_DUPLICATES, &why);
+	const char *cmd = json_string_value(json_object_get(req, "cmd"));
+	char text[128];
+
+	if (!req) {
+		snprintf(text, sizeof(text), "request is no JSON object: %.80s", why.text);
+		answer_error(c, cl, text);
+	} else if (!json_is_object(req)) {
+		answer_error(c, cl, "request is no JSON object; send such as {\"cmd\": \"qp-show\"}");
+	} else if (!cmd) {
+		answer_error(c, cl, "request has no \"cmd\"; send such as {\"cmd\": \"qp-show\"}");
+	} else {
+		cl->view = view_find(cmd);
+		if (!cl->view) {
+			snprintf(text, sizeof(text), "unknown cmd '%.40s'; tool and daemon may differ in version",
+				 cmd);
+			answer_error(c, cl, text);
+		} else {
+			c->stats.requests++;
+			answer(c, cl, CLIENT_ANSWERING);
+		}
+	}
+	json_decref(req);
+}
+
+static void client_read(struct control *c, struct client *cl)
+{
+	ssize_t n = recv(cl->fd, cl->in + cl->in_len, sizeof(cl->in) - cl->in_len, MSG_DONTWAIT);
+	char *nl;
+
+	if (n < 0) {
+		if (errno != EAGAIN && errno != EINTR)
+			client_drop(c, cl);
+		return;
+	}
+	if (!n && !cl->in_len) {
+		client_close(cl);
+		return;
+	}
+	cl->in_len += n;
+	nl = memchr(cl->in, '\n', cl->in_len);
+	if (nl)
+		handle_request(c, cl, nl - cl->in);
+	else if (!n)
+		answer_error(c, cl, "request ends without a newline");
+	else if (cl->in_len == sizeof(cl->in))
+		answer_error(c, cl, "request is longer than 4095 bytes");
+}
+
+/* Make more of the answer, as much as one turn may. */
+static void client_fill(struct control *c, struct client *cl, uint64_t now_ns)
+{
+	cl->out_len = cl->out_sent = 0;
+	for (; c->steps > 0 && cl->out_len + OBJECT_MAX <= CONTROL_OUT; c->steps--) {
+		json_t *o = NULL;
+
+		switch (cl->view->next(c->src, &cl->cursor, now_ns, &o)) {
+		case VIEW_OBJECT:
+			cl->count++;
+			put_line(cl, o);
+			break;
+		case VIEW_AGAIN:
+			break;
+		case VIEW_END:
+			put_line(cl, json_pack("{s:b, s:I}", "end", 1, "count", (json_int_t)cl->count));
+			cl->state = CLIENT_LAST;
+			return;
+		}
+	}
+}
+
+static void client_write(struct control *c, struct client *cl, uint64_t now_ns)
+{
+	ssize_t n;
+
+	if (cl->out_sent == cl->out_len && cl->state == CLIENT_ANSWERING)
+		client_fill(c, cl, now_ns);
+	if (cl->out_sent < cl->out_len) {
+		n = send(cl->fd, cl->out + cl->out_sent, cl->out_len - cl->out_sent,
+			 MSG_DONTWAIT | MSG_NOSIGNAL);
+		if (n < 0) {
+			if (errno != EAGAIN && errno != EINTR)
+				client_drop(c, cl);
+			return;
+		}
+		cl->out_sent += n;
+	}
+	if (cl->out_sent < cl->out_len)
+		return;
+	cl->seen = now_ns;
+	if (cl->state == CLIENT_LAST)
+		client_close(cl);
+}
+
+static struct client *client_new(struct control *c)
+{
+	for (int i = 0; i < CONTROL_CLIENTS; i++)
+		if (c->clients[i].state == CLIENT_FREE)
+			return &c->clients[i];
+	return NULL;
+}
+
+static void refuse(struct control *c, int fd)
+{
+	static const char text[] = "{\"error\":\"too many clients; try again\"}\n";
+
+	c->stats.refused++;
+	/* A fresh socket has room for a line; if not, the client sees the end of the stream. */
+	if (send(fd, text, sizeof(text) - 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+		c->stats.dropped++;
+	close(fd);
+}
+
+static void accept_clients(struct control *c, uint64_t now_ns)
+{
+	for (int i = 0; i < CONTROL_ACCEPTS; i++) {
+		int fd = accept4(c->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		struct client *cl = client_new(c);
+		struct epoll_event ev = { .events = EPOLLIN, .data.ptr = cl };
+
+		if (fd < 0)
+			return;
+		if (cl)
+			cl->out = malloc(CONTROL_OUT);
+		if (!cl || !cl->out || epoll_ctl(c->epfd, EPOLL_CTL_ADD, fd, &ev)) {
+			if (cl) {
+				free(cl->out);
+				cl->out = NULL;
+			}
+			refuse(c, fd);
+			continue;
+		}
+		cl->fd = fd;
+		cl->state = CLIENT_READING;
+		cl->seen = now_ns;
+	}
+}
+
+void control_service(struct control *c, uint64_t now_ns)
+{
+	struct epoll_event ev[CONTROL_CLIENTS + 1];
+	int n = epoll_wait(c->epfd, ev, CONTROL_CLIENTS + 1, 0);
+
+	c->steps = CONTROL_STEPS;
+	for (int i = 0; i < n; i++) {
+		struct client *cl = ev[i].data.ptr;
+
+		if (!cl)
+			accept_clients(c, now_ns);
+		else if (cl->state == CLIENT_READING)
+			client_read(c, cl);
+		else if (cl->state != CLIENT_FREE)
+			client_write(c, cl, now_ns);
+	}
+}
+
+void control_tick(struct control *c, uint64_t now_ns)
+{
+	for (int i = 0; i < CONTROL_CLIENTS; i++) {
+		struct client *cl = &c->clients[i];
+
+		if (cl->state != CLIENT_FREE && now_ns > cl->seen + CONTROL_PATIENCE_NS)
+			client_drop(c, cl);
+	}
+}
+
+/* Whether a daemon answers at the address. */
+static bool somebody_listens(const struct sockaddr_un *addr)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	bool yes = false;
+
+	if (fd >= 0) {
+		yes = !connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) || errno == EAGAIN;
+		close(fd);
+	}
+	return yes;
+}
+
+/* Bind and listen; on failure a negative errno with @err filled. */
+static int listen_at(struct control *c, char *err, size_t errlen)
+{
+	const char *path = c->addr.sun_path;
+	struct epoll_event ev = { .events = EPOLLIN };
+	struct stat st;
+	mode_t old;
+	int rc;
+
+	if (!lstat(path, &st)) {
+		if (!S_ISSOCK(st.st_mode)) {
+			snprintf(err, errlen, "control socket %s: a file that is no socket is in the way; remove it "
+				 "or set 'socket'", path);
+			return -EEXIST;
+		}
+		if (somebody_listens(&c->addr)) {
+			snprintf(err, errlen, "control socket %s: another longhauld serves it; stop that or set "
+				 "'socket'", path);
+			return -EADDRINUSE;
+		}
+		unlink(path);
+	}
+	old = umask(0117);
+	rc = bind(c->fd, (struct sockaddr *)&c->addr, sizeof(c->addr)) ? -errno : 0;
+	umask(old);
+	if (rc) {
+		snprintf(err, errlen, "control socket %s: %s; make its folder or set 'socket'", path,
+			 strerror(-rc));
+		return rc;
+	}
+	if (listen(c->fd, CONTROL_CLIENTS) || epoll_ctl(c->epfd, EPOLL_CTL_ADD, c->fd, &ev)) {
+		rc = -errno;
+		snprintf(err, errlen, "control socket %s: %s", path, strerror(errno));
+		unlink(path);
+	}
+	return rc;
+}
+
+struct control *control_open(const char *path, const struct view_source *src, char *err, size_t errlen)
+{
+	struct control *c = calloc(1, sizeof(*c));
+
+	if (!c || strlen(path) >= sizeof(c->addr.sun_path)) {
+		snprintf(err, errlen, "control socket %s: %s", path, c ? "path too long" : "out of memory");
+		free(c);
+		return NULL;
+	}
+	c->src = src;
+	c->addr.sun_family = AF_UNIX;
+	strcpy(c->addr.sun_path, path);
+	c->epfd = epoll_create1(EPOLL_CLOEXEC);
+	c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (c->epfd >= 0 && c->fd >= 0) {
+		if (!listen_at(c, err, errlen))
+			return c;
+	} else {
+		snprintf(err, errlen, "control socket %s: %s", path, strerror(errno));
+	}
+	if (c->fd >= 0)
+		close(c->fd);
+	if (c->epfd >= 0)
+		close(c->epfd);
+	free(c);
+	return NULL;
+}
+
+void control_close(struct control *c)
+{
+	if (!c)
+		return;
+	for (int i = 0; i < CONTROL_CLIENTS; i++)
+		if (c->clients[i].state != CLIENT_FREE)
+			client_close(&c->clients[i]);
+	unlink(c->addr.sun_path);
+	close(c->fd);
+	close(c->epfd);
+	free(c);
+}
+
+int control_fd(const struct control *c)
+{
+	return c->epfd;
+}
+
+const struct control_stats *control_stats(const struct control *c)
+{
+	return &c->stats;
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Views: what an operator may ask for, as JSON objects. The daemon gives data; wording, units and columns
+ * are the tool's business. Keys are kebab-case, numbers are numbers, times carry their unit in the key.
+ *
+ * A view hands out its objects one by one and does a bounded amount of work per call, since it runs in the
+ * thread that moves packets.
+ */
+#ifndef LONGHAUL_CONTROL_VIEW_H
+#define LONGHAUL_CONTROL_VIEW_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "engine/engine.h"
+#include "engine/rule.h"
+
+struct afxdp;
+struct session;
+struct peer_socket;
+
+/** struct view_peer - a peer as configured. */
+struct view_peer {
+	const char *name;
+	struct ip_addr addr;
+	uint16_t port;
+};
+
+/** struct view_counter - a number that lives elsewhere. */
+struct view_counter {
+	const char *name, *help;
+	const uint64_t *value;
+};
+
+/**
+ * struct view_source - what views read; nothing is owned.
+ * @port:       NULL when there is none (replay); @session, @sock: NULL without peers
+ * @peers:      by peer index
+ * @daemon:     further counters of the daemon's own: @ndaemon of them
+ */
+struct view_source {
+	struct engine *engine;
+	struct afxdp *port;
+	struct session *session;
+	struct peer_socket *sock;
+	const struct rule *rules;
+	unsigned int nrules;
+	struct view_peer peers[PEER_MAX];
+	unsigned int npeers;
+	const struct view_counter *daemon;
+	unsigned int ndaemon;
+};
+
+/** struct view_cursor - how far a view has come; zero to begin with. */
+struct view_cursor {
+	uint32_t conn;
+	uint32_t index;
+	uint32_t sub;
+	uint32_t count[RULE_MAX];
+};
+
+enum view_step {
+	VIEW_OBJECT, /* one object was made */
+	VIEW_AGAIN,  /* work was done, call again */
+	VIEW_END,
+};
+
+/**
+ * struct view
+ * @cmd:  name of the request
+ * @next: next object into @out (a new reference)
+ */
+struct view {
+	const char *cmd;
+	enum view_step (*next)(const struct view_source *src, struct view_cursor *cur, uint64_t now_ns,
+			       json_t **out);
+};
+
+/** view_find - the view that answers request @cmd, NULL when there is none. */
+const struct view *view_find(const char *cmd);
+
+/* The views; each in its own file. */
+enum view_step view_qp(const struct view_source *src, struct view_cursor *cur, uint64_t now_ns, json_t **out);
+enum view_step view_lane(const struct view_source *src, struct view_cursor *cur, uint64_t now_ns,
+			 json_t **out);
+enum view_step view_rule(const struct view_source *src, struct view_cursor *cur, uint64_t now_ns,
+			 json_t **out);
+enum view_step view_peer(const struct view_source *src, struct view_cursor *cur, uint64_t now_ns,
+			 json_t **out);
+enum view_step view_stats(const struct view_source *src, struct view_cursor *cur, uint64_t now_ns,
+			  json_t **out);
+
+/* For the views' use. */
+
+/** view_rule_name, view_peer_name - name of an index as the engine reports it, NULL for none. */
+const char *view_rule_name(const struct view_source *src, int rule);
+const char *view_peer_name(const struct view_source *src, int peer);
+
+/** view_put_ledger - members @prefix-messages, -packets, -bytes, -oldest-ms. */
+void view_put_ledger(json_t *o, const char *prefix, const struct ledger *l);
+
+/** view_put_ip - member @key with the text of @a. */
+void view_put_ip(json_t *o, const char *key, const struct ip_addr *a);
+
+/** view_put_str - member @key with @text, null when @text is NULL. */
+void view_put_str(json_t *o, const char *key, const char *text);
+
+/** view_put_int - member @key with a number. */
+void view_put_int(json_t *o, const char *key, uint64_t v);
+
+/** view_put_conn - what names a connection: addresses, QPNs (null when unknown), VLAN (null: untagged). */
+void view_put_conn(json_t *o, const struct conn_info *ci);
+
+#endif

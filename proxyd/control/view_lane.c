@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* One object per lane of the connections that are known whole. */
+#include "control/view.h"
+
+/* What this appliance is to the lane. */
+static const char *role(const struct conn_info *ci, const struct lane_info *l)
+{
+	if (ci->peer == PEER_NONE)
+		return "single";
+	return l->opener ? "opener" : "acceptor";
+}
+
+static json_t *lane_object(const struct view_source *src, const struct conn_info *ci, unsigned int dir)
+{
+	const struct lane_info *l = &ci->lane[dir];
+	json_t *o = json_object();
+
+	view_put_conn(o, ci);
+	view_put_str(o, "direction", dir == LANE_OUT ? "out" : "in");
+	view_put_str(o, "role", role(ci, l));
+	view_put_str(o, "state", lane_state_name(l->state));
+	view_put_str(o, "reason", l->reason == REASON_NONE ? NULL : lane_reason_name(l->reason));
+	view_put_str(o, "policy", ack_policy_name(l->policy));
+	view_put_str(o, "rule", view_rule_name(src, ci->rule));
+	view_put_str(o, "peer", view_peer_name(src, ci->peer));
+	view_put_int(o, "path-mtu", ci->path_mtu);
+	view_put_int(o, "epsn", l->epsn);
+	view_put_int(o, "frontier", l->frontier);
+	view_put_int(o, "tack", l->tack);
+	view_put_int(o, "sent", l->sent);
+	view_put_int(o, "msn", l->msn);
+	view_put_ledger(o, "custody", &l->custody);
+	view_put_ledger(o, "transit", &l->transit);
+	view_put_int(o, "reads-pending", l->reads_pending);
+	view_put_int(o, "requests", l->requests);
+	view_put_int(o, "pseudo-acks", l->pseudo_acks);
+	view_put_int(o, "true-acks", l->true_acks);
+	view_put_int(o, "dropped-duplicates", l->dropped_duplicates);
+	view_put_int(o, "retransmits", l->retransmits);
+	view_put_int(o, "naks-sent", l->naks_sent);
+	view_put_int(o, "timeouts", l->timeouts);
+	view_put_int(o, "rnr", l->rnr);
+	view_put_int(o, "srtt-us", l->srtt_ns / 1000);
+	return o;
+}
+
+enum view_step view_lane(const struct view_source *src, struct view_cursor *cur, uint64_t now_ns,
+			 json_t **out)
+{
+	struct conn_info ci;
+
+	if (!engine_conn_next(src->engine, cur->conn, now_ns, &ci))
+		return VIEW_END;
+	if (ci.id != cur->conn) {
+		cur->conn = ci.id;
+		cur->sub = 0;
+	}
+	if (!ci.paired) {
+		cur->conn++;
+		return VIEW_AGAIN;
+	}
+	*out = lane_object(src, &ci, cur->sub ? LANE_IN : LANE_OUT);
+	if (cur->sub)
+		cur->conn++;
+	cur->sub = !cur->sub;
+	return VIEW_OBJECT;
+}

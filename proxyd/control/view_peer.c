@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* One object per configured peer: is it there, since when, how far away, and what was refused from it. */
+#include "control/view.h"
+
+#include <stdio.h>
+
+#include "peer/session.h"
+
+/* What an operator should look at when the peer does not come up, from what was refused. */
+static const char *hint(const struct session_info *si)
+{
+	if (si->state == SESSION_UP)
+		return NULL;
+	if (si->counter[SC_BAD_AUTH])
+		return "datagrams fail authentication: compare the key files of both appliances";
+	if (si->counter[SC_BAD_VERSION])
+		return "it speaks another protocol version: update one of the two";
+	if (!si->heard)
+		return "nothing heard yet: is it running, is its UDP port open, is its address right?";
+	return NULL;
+}
+
+static void put_node(json_t *o, const struct session_info *si)
+{
+	char boot[20];
+
+	if (!si->known) {
+		view_put_str(o, "node", NULL);
+		return;
+	}
+	snprintf(boot, sizeof(boot), "%016llx", (unsigned long long)si->boot);
+	view_put_str(o, "node", si->node);
+	view_put_str(o, "boot", boot);
+	view_put_int(o, "version", si->version);
+	view_put_int(o, "prefixes", si->nprefix);
+}
+
+static void put_delays(json_t *o, const struct session_info *si)
+{
+	if (!si->rtt_samples)
+		return;
+	view_put_int(o, "rtt-us", si->rtt_ns / 1000);
+	view_put_int(o, "srtt-us", si->srtt_ns / 1000);
+	view_put_int(o, "min-rtt-us", si->rtt_min_ns / 1000);
+	view_put_int(o, "jitter-us", si->jitter_ns / 1000);
+	view_put_int(o, "delay-above-min-us", si->owd_above_ns / 1000);
+}
+
+static json_t *peer_object(const struct view_source *src, unsigned int i, const struct session_info *si)
+{
+	const char *h = hint(si);
+	json_t *o = json_object();
+
+	view_put_str(o, "name", si->name);
+	view_put_str(o, "state", session_state_name(si->state));
+	view_put_ip(o, "address", &src->peers[i].addr);
+	view_put_int(o, "port", src->peers[i].port);
+	put_node(o, si);
+	view_put_int(o, "since-ms", si->since_ns / 1000000);
+	if (si->heard)
+		view_put_int(o, "heard-ms", si->heard_ns / 1000000);
+	put_delays(o, si);
+	view_put_int(o, "sessions", si->sessions);
+	view_put_int(o, "restarts", si->restarts);
+	view_put_int(o, "downs", si->downs);
+	view_put_int(o, "tx-datagrams", si->tx_datagrams);
+	view_put_int(o, "tx-bytes", si->tx_bytes);
+	view_put_int(o, "tx-reports", si->tx_reports);
+	view_put_int(o, "rx-datagrams", si->rx_datagrams);
+	view_put_int(o, "rx-bytes", si->rx_bytes);
+	view_put_int(o, "rx-reports", si->rx_reports);
+	for (int c = 0; c < SC_COUNT; c++)
+		view_put_int(o, session_counter_name(c), si->counter[c]);
+	if (h)
+		view_put_str(o, "note", h);
+	return o;
+}
+
+enum view_step view_peer(const struct view_source *src, struct view_cursor *cur, uint64_t now_ns,
+			 json_t **out)
+{
+	struct session_info si;
+
+	while (src->session && cur->index < src->npeers) {
+		unsigned int i = cur->index++;
+
+		if (!session_info(src->session, i, now_ns, &si))
+			continue;
+		*out = peer_object(src, i, &si);
+		return VIEW_OBJECT;
+	}
+	return VIEW_END;
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * One object per connection, or per half of one that has not found its partner. Figures of its two lanes
+ * are added up; `lane-show` has them apart.
+ */
+#include "control/view.h"
+
+#include <stdio.h>
+
+/* The lane state that an operator must hear of first stands for the connection. */
+static enum lane_state conn_state(const struct conn_info *ci)
+{
+	static const int weight[LANE_STATES] = {
+		[LANE_WATCH] = 0, [LANE_OPENING] = 1, [LANE_HELD] = 2, [LANE_DRAIN] = 3, [LANE_FAULT] = 4,
+	};
+	enum lane_state a = ci->lane[LANE_OUT].state, b = ci->lane[LANE_IN].state;
+
+	return weight[b] > weight[a] ? b : a;
+}
+
+/* Why a lane is where it is, as the rest of a sentence; NULL when the reason says nothing. */
+static const char *reason_text(enum lane_reason r)
+{
+	switch (r) {
+	case REASON_UNKNOWN:
+		return "peer refused: it has seen no packet of it (asymmetric routing?)";
+	case REASON_ONE_WAY:
+		return "peer refused: it sees one direction only (asymmetric routing)";
+	case REASON_MISMATCH:
+		return "peer refused: it learned another pair of QPs";
+	case REASON_NO_RULE:
+		return "peer refused: it has no rule for this connection";
+	case REASON_NO_ROOM:
+		return "peer refused: its tables are full";
+	case REASON_IDLE:
+		return "released: idle";
+	case REASON_DISCONNECT:
+		return "released: the hosts disconnected";
+	case REASON_INCARNATION:
+		return "released: the QP was reused or its PSNs jumped";
+	case REASON_NAK:
+		return "the responder refused what was already acknowledged";
+	case REASON_TIMEOUT:
+		return "the responder stopped answering";
+	case REASON_PEER_LOST:
+		return "the peer stopped answering";
+	case REASON_PEER_RESTARTED:
+		return "the peer restarted and lost what it held";
+	case REASON_OPERATOR:
+		return "released: rule changed or shutdown";
+	case REASON_PATH_MTU:
+		return "released: path MTU not known, a READ cannot be followed";
+	default:
+		return NULL;
+	}
+}
+
+/* In plain words why the connection is not accelerated; false when it is. */
+static bool note(const struct conn_info *ci, enum lane_state state, char *buf, size_t len)
+{
+	const char *text = NULL;
+
+	if (state == LANE_HELD)
+		return false;
+	if (ci->rule < 0) {
+		text = "no rule wants it";
+	} else if (!ci->paired) {
+		int used = snprintf(buf, len, "looking for its partner: %u match%s", ci->candidates,
+				    ci->candidates == 1 ? "" : "es");
+
+		if (ci->contradictions && used > 0 && (size_t)used < len)
+			snprintf(buf + used, len - used, ", %u against", ci->contradictions);
+		return true;
+	} else {
+		for (int i = 0; i < 2 && !text; i++)
+			if (ci->lane[i].state == state)
+				text = reason_text(ci->lane[i].reason);
+	}
+	if (!text && state == LANE_OPENING)
+		text = "waits for the peer's consent";
+	if (!text && state == LANE_DRAIN)
+		text = "delivers what it owes, takes nothing new";
+	if (!text && state == LANE_WATCH)
+		text = "waits for a first acknowledged message";
+	snprintf(buf, len, "%s", text ? text : "");
+	return buf[0];
+}
+
+static struct ledger ledger_sum(const struct ledger *a, const struct ledger *b)
+{
+	struct ledger s = {
+		.messages = a->messages + b->messages,
+		.packets = a->packets + b->packets,
+		.bytes = a->bytes + b->bytes,
+		.oldest_ns = a->oldest_ns > b->oldest_ns ? a->oldest_ns : b->oldest_ns,
+	};
+
+	return s;
+}
+
+static json_t *qp_object(const struct view_source *src, const struct conn_info *ci)
+{
+	const struct lane_info *a = &ci->lane[LANE_OUT], *b = &ci->lane[LANE_IN];
+	struct ledger custody = ledger_sum(&a->custody, &b->custody);
+	struct ledger transit = ledger_sum(&a->transit, &b->transit);
+	enum lane_state state = conn_state(ci);
+	json_t *o = json_object();
+	char text[128];
+
+	view_put_conn(o, ci);
+	view_put_str(o, "state", lane_state_name(state));
+	view_put_str(o, "learned-by", learn_source_name(ci->learned_by));
+	view_put_str(o, "policy", ci->rule < 0 ? NULL : ack_policy_name(a->policy));
+	view_put_str(o, "rule", view_rule_name(src, ci->rule));
+	view_put_str(o, "peer", view_peer_name(src, ci->peer));
+	view_put_int(o, "path-mtu", ci->path_mtu);
+	view_put_ledger(o, "custody", &custody);
+	view_put_ledger(o, "transit", &transit);
+	view_put_int(o, "requests", a->requests + b->requests);
+	view_put_int(o, "pseudo-acks", a->pseudo_acks + b->pseudo_acks);
+	view_put_int(o, "true-acks", a->true_acks + b->true_acks);
+	view_put_int(o, "dropped-duplicates", a->dropped_duplicates + b->dropped_duplicates);
+	view_put_int(o, "retransmits", a->retransmits + b->retransmits);
+	view_put_int(o, "idle-ms", ci->idle_ns / 1000000);
+	if (note(ci, state, text, sizeof(text)))
+		view_put_str(o, "note", text);
+	return o;
+}
+
+enum view_step view_qp(const struct view_source *src, struct view_cursor *cur, uint64_t now_ns, json_t **out)
+{
+	struct conn_info ci;
+
+	if (!engine_conn_next(src->engine, cur->conn, now_ns, &ci))
+		return VIEW_END;
+	cur->conn = ci.id + 1;
+	*out = qp_object(src, &ci);
+	return VIEW_OBJECT;
+}

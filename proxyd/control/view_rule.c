@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * One object per rule, with its share of the ledger. The connections of each rule are counted first, some
+ * per call.
+ */
+#include "control/view.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define COUNT_PER_CALL 32
+
+/* "10.1.0.0/16, 2001:db8::/32" */
+static json_t *prefixes_text(const struct prefix *p, unsigned int n)
+{
+	char buf[RULE_PREFIXES * (IP_ADDR_STRLEN + 8)], ip[IP_ADDR_STRLEN];
+	size_t used = 0;
+
+	buf[0] = '\0';
+	for (unsigned int i = 0; i < n && i < RULE_PREFIXES; i++) {
+		bool v4 = ip_addr_is_v4(&p[i].addr) && p[i].len >= 96;
+
+		used += snprintf(buf + used, sizeof(buf) - used, "%s%s/%u", i ? ", " : "",
+				 ip_addr_str(&p[i].addr, ip), v4 ? p[i].len - 96u : p[i].len);
+	}
+	return json_string(buf);
+}
+
+static json_t *vlan_text(uint16_t vlan)
+{
+	char buf[8];
+
+	if (vlan == RULE_ANY_VLAN)
+		return json_string("any");
+	if (vlan == FRAME_VLAN_NONE)
+		return json_string("none");
+	snprintf(buf, sizeof(buf), "%u", vlan);
+	return json_string(buf);
+}
+
+static const char *learn_text(uint8_t learn)
+{
+	if (learn == (LEARN_CM | LEARN_PSN))
+		return "cm, psn";
+	return learn & LEARN_CM ? "cm" : "psn";
+}
+
+static json_t *rule_object(const struct view_source *src, unsigned int i, uint32_t conns, uint64_t now_ns)
+{
+	const struct rule *r = &src->rules[i];
+	struct ledger custody = engine_custody(src->engine, i, now_ns);
+	json_t *o = json_object();
+
+	view_put_str(o, "name", r->name);
+	json_object_set_new(o, "lan", prefixes_text(r->near, r->nnear));
+	json_object_set_new(o, "wan", prefixes_text(r->far, r->nfar));
+	json_object_set_new(o, "vlan", vlan_text(r->vlan));
+	view_put_str(o, "peer", view_peer_name(src, r->peer));
+	view_put_str(o, "policy", ack_policy_name(r->policy));
+	view_put_str(o, "learn", learn_text(r->learn));
+	view_put_int(o, "path-mtu", r->path_mtu);
+	view_put_int(o, "pool", r->cap);
+	view_put_int(o, "connections", conns);
+	view_put_ledger(o, "custody", &custody);
+	return o;
+}
+
+enum view_step view_rule(const struct view_source *src, struct view_cursor *cur, uint64_t now_ns,
+			 json_t **out)
+{
+	struct conn_info ci;
+
+	for (unsigned int i = 0; !cur->sub && i < COUNT_PER_CALL; i++) {
+		if (!engine_conn_next(src->engine, cur->conn, now_ns, &ci)) {
+			cur->sub = 1;
+			break;
+		}
+		cur->conn = ci.id + 1;
+		if (ci.paired && ci.rule >= 0 && ci.rule < RULE_MAX)
+			cur->count[ci.rule]++;
+	}
+	if (!cur->sub)
+		return VIEW_AGAIN;
+	if (cur->index >= src->nrules)
+		return VIEW_END;
+	*out = rule_object(src, cur->index, cur->count[cur->index], now_ns);
+	cur->index++;
+	return VIEW_OBJECT;
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Every number that is not about one connection: one object each, {group, name, value, help}. Groups: the
+ * engine's counters, its memory, each port, what the XDP program did on it, the peers' socket, the daemon.
+ */
+#include "control/view.h"
+
+#include <stddef.h>
+
+#include "peer/socket.h"
+#include "port/afxdp.h"
+
+static json_t *entry(const char *group, const char *name, uint64_t value, const char *help)
+{
+	json_t *o = json_object();
+
+	view_put_str(o, "group", group);
+	view_put_str(o, "name", name);
+	view_put_int(o, "value", value);
+	view_put_str(o, "help", help);
+	return o;
+}
+
+/* A member of a struct of numbers, shown under a name. */
+struct field {
+	const char *name;
+	size_t off, size;
+	const char *help;
+};
+
+static uint64_t field_value(const void *base, const struct field *f)
+{
+	const char *p = (const char *)base + f->off;
+
+	return f->size == sizeof(uint32_t) ? *(const uint32_t *)p : *(const uint64_t *)p;
+}
+
+#define MEM(name, member, help)                                                                    \
+	{ name, offsetof(struct engine_memory, member), sizeof(((struct engine_memory *)0)->member), help }
+static const struct field memory_fields[] = {
+	MEM("pool-bytes", pool_bytes, "retention memory in all"),
+	MEM("custody-used", custody_used, "bytes of it held for near requesters"),
+	MEM("custody-cap", custody_cap, "bytes that custody may hold"),
+	MEM("transit-used", transit_used, "bytes of it held on the way to near responders"),
+	MEM("transit-cap", transit_cap, "bytes that transit may hold"),
+	MEM("flows", flows, "directions of packets known"),
+	MEM("flows-max", flows_max, "directions that fit the table"),
+	MEM("connections", conns, "learned pairs of queue pairs"),
+	MEM("lane-bytes", lane_bytes, "state per lane besides packets"),
+};
+
+#define SOCK(name, member, help)                                                                   \
+	{ name, offsetof(struct peer_socket_stats, member),                                        \
+	  sizeof(((struct peer_socket_stats *)0)->member), help }
+static const struct field socket_fields[] = {
+	SOCK("rx", rx, "datagrams of peers received"),
+	SOCK("tx", tx, "datagrams sent to peers"),
+	SOCK("unknown-source", unknown_source, "datagrams from addresses of no peer, dropped"),
+	SOCK("oversize", oversize, "datagrams longer than any of the protocol, dropped"),
+	SOCK("overrun", overrun, "datagrams that the kernel dropped, receive buffer full"),
+	SOCK("tx-full", tx_full, "datagrams not sent, send buffer full"),
+	SOCK("tx-errors", tx_errors, "datagrams not sent for another reason"),
+	SOCK("rx-errors", rx_errors, "errors of receiving"),
+};
+
+/* Pairs of arrays by side: element 0 is the LAN port's. */
+#define PORT(name, member, help) { name, offsetof(struct afxdp_stats, member), sizeof(uint64_t), help }
+static const struct field port_fields[] = {
+	PORT("rx", rx, "frames received"),
+	PORT("rx-bytes", rx_bytes, "their bytes"),
+	PORT("tx", tx, "frames sent"),
+	PORT("tx-bytes", tx_bytes, "their bytes"),
+	PORT("tx-full", tx_full, "frames refused because no room was left"),
+	PORT("rx-too-long", rx_too_long, "frames of too many chunks, dropped"),
+	PORT("rx-dropped", rx_dropped, "frames that the kernel dropped, no chunk or ring full"),
+};
+
+static const struct {
+	const char *name, *help;
+} steer_names[STEER_COUNTERS] = {
+	[STEER_TAKEN] = { "taken", "frames given to the daemon" },
+	[STEER_OTHER] = { "other", "frames that are not RoCEv2, to the kernel" },
+	[STEER_NO_RULE] = { "no-rule", "RoCEv2 that no rule wants, to the kernel" },
+	[STEER_FRAGMENT] = { "fragment", "IP fragments, options, extension headers, to the kernel" },
+	[STEER_STALE] = { "stale", "frames passed by because the daemon gave no sign of life" },
+	[STEER_NO_SOCKET] = { "no-socket", "frames of a queue without a socket, to the kernel" },
+	[STEER_TOO_LONG] = { "too-long", "frames longer than can be handed over, to the kernel" },
+	[STEER_RUNT] = { "runt", "frames too short to look at, to the kernel" },
+};
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+/* Object @i of the fields of @base; NULL when there are fewer. */
+static json_t *fields_entry(const char *group, const void *base, const struct field *f, size_t n, size_t i)
+{
+	return i < n ? entry(group, f[i].name, field_value(base, &f[i]), f[i].help) : NULL;
+}
+
+static json_t *engine_entry(const struct view_source *src, size_t i)
+{
+	if (i >= EC_COUNT)
+		return NULL;
+	return entry("engine", engine_counter_name(i), engine_counter(src->engine, i), engine_counter_help(i));
+}
+
+static json_t *memory_entry(const struct view_source *src, size_t i)
+{
+	struct engine_memory m;
+
+	engine_memory(src->engine, &m);
+	return fields_entry("memory", &m, memory_fields, COUNT(memory_fields), i);
+}
+
+static json_t *socket_entry(const struct view_source *src, size_t i)
+{
+	struct peer_socket_stats st;
+
+	if (!src->sock)
+		return NULL;
+	peer_socket_stats(src->sock, &st);
+	return fields_entry("peer-socket", &st, socket_fields, COUNT(socket_fields), i);
+}
+
+static json_t *port_entry(const struct view_source *src, size_t i)
+{
+	static const char *const groups[STEER_SIDES] = { "port-lan", "port-wan" };
+	size_t side = i / COUNT(port_fields);
+	struct afxdp_stats st;
+
+	if (!src->port || side >= STEER_SIDES)
+		return NULL;
+	afxdp_stats(src->port, &st);
+	return fields_entry(groups[side], (const uint64_t *)&st + side, port_fields, COUNT(port_fields),
+			    i % COUNT(port_fields));
+}
+
+static json_t *steer_entry(const struct view_source *src, size_t i)
+{
+	static const char *const groups[STEER_SIDES] = { "xdp-lan", "xdp-wan" };
+	size_t side = i / STEER_COUNTERS, c = i % STEER_COUNTERS;
+	struct afxdp_stats st;
+
+	if (!src->port || side >= STEER_SIDES)
+		return NULL;
+	afxdp_stats(src->port, &st);
+	return entry(groups[side], steer_names[c].name, st.steer[side][c], steer_names[c].help);
+}
+
+static json_t *daemon_entry(const struct view_source *src, size_t i)
+{
+	const struct view_counter *c = &src->daemon[i];
+
+	return i < src->ndaemon ? entry("daemon", c->name, *c->value, c->help) : NULL;
+}
+
+enum view_step view_stats(const struct view_source *src, struct view_cursor *cur, uint64_t now_ns,
+			  json_t **out)
+{
+	static json_t *(*const groups[])(const struct view_source *, size_t) = {
+		engine_entry, memory_entry, port_entry, steer_entry, socket_entry, daemon_entry,
+	};
+
+	(void)now_ns;
+	if (cur->sub >= COUNT(groups))
+		return VIEW_END;
+	*out = groups[cur->sub](src, cur->index++);
+	if (*out)
+		return VIEW_OBJECT;
+	cur->sub++;
+	cur->index = 0;
+	return VIEW_AGAIN;
+}

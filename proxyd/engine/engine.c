@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The engine's front door: where a frame goes, and what a tick does.
+ *
+ * Every frame takes one of three ways. What is no business of ours (other services, unpaired flows, rules
+ * that do not want it, lanes in WATCH) passes to the other port unchanged, in the order of arrival. What
+ * belongs to a held lane goes to the part that stands in on this side: requests from the LAN to
+ * responder.c, requests from the WAN to stream_rx.c, responses to requester.c or, where the peer does
+ * requester.c's work, to the bookkeeping of READ answers in responder.c.
+ *
+ * Nothing is acknowledged or reported inside engine_rx(): marks move, flags are raised, and engine_tick()
+ * at the end of a batch says it once, cumulatively.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "engine/internal.h"
+
+#define SWEEP_NS (10 * NSEC_PER_MSEC)
+#define SWEEP_FLOWS 256u
+
+static uint64_t or_default(uint64_t v, uint64_t def)
+{
+	return v ? v : def;
+}
+
+struct engine *engine_create(const struct engine_config *cfg, const struct engine_sink *sink,
+			     uint64_t now_ns)
+{
+	static const unsigned int share[POOL_CLASSES] = {[POOL_CUSTODY] = 60, [POOL_TRANSIT] = 40};
+	struct engine *e = calloc(1, sizeof(*e));
+	uint64_t size;
+
+	if (!e)
+		return NULL;
+	e->sink = *sink;
+	e->cfg = *cfg;
+	e->cfg.pool_bytes = or_default(cfg->pool_bytes, 256ull << 20);
+	e->cfg.max_conns = (uint32_t)or_default(cfg->max_conns, 16384);
+	e->cfg.wan_burst = (uint32_t)or_default(
+		cfg->wan_burst, cfg->wan_rate / 1000 > 65536 ? cfg->wan_rate / 1000 : 65536);
+	e->cfg.peer_timeout_ns = or_default(cfg->peer_timeout_ns, 60 * NSEC_PER_SEC);
+	e->cfg.responder_timeout_ns = or_default(cfg->responder_timeout_ns, 30 * NSEC_PER_SEC);
+	e->cfg.idle_ns = or_default(cfg->idle_ns, 600 * NSEC_PER_SEC);
+	e->nflows = e->cfg.max_conns * 2;
+	e->now = now_ns;
+	e->gen = (uint32_t)(cfg->seed ^ cfg->seed >> 32);
+
+	size = pool_arena_size(e->cfg.pool_bytes) + flow_table_arena_size(e->nflows) +
+	       wheel_arena_size(e->nflows * 2) +
+	       mqueue_arena_size(READS_MAX, sizeof(struct read_rec)) +
+	       sizeof(struct flow) * e->nflows + sizeof(struct psn_match) * MATCH_SLOTS +
+	       sizeof(struct cm_pending) * CM_SLOTS + (1u << 20);
+	if (arena_init(&e->arena, size)) {
+		free(e);
+		return NULL;
+	}
+	e->flows = arena_alloc(&e->arena, sizeof(struct flow) * e->nflows, 64);
+	e->match = arena_alloc(&e->arena, sizeof(struct psn_match) * MATCH_SLOTS, 64);
+	e->cm = arena_alloc(&e->arena, sizeof(struct cm_pending) * CM_SLOTS, 64);
+	e->table = flow_table_create(&e->arena, e->nflows, cfg->seed);
+	e->wheel = wheel_create(&e->arena, e->nflows * 2, now_ns);
+	e->reads = mqueue_create(&e->arena, READS_MAX, sizeof(struct read_rec));
+	e->pool = pool_create(&e->arena, e->cfg.pool_bytes, share);
+	if (!e->flows || !e->match || !e->cm || !e->table || !e->wheel || !e->reads || !e->pool) {
+		engine_destroy(e);
+		return NULL;
+	}
+	for (uint32_t i = 0; i < e->nflows; i++)
+		e->flows[i].next_free = i + 1 < e->nflows ? i + 1 : FLOW_NONE;
+	e->ack_head = e->report_head = e->room_head = FLOW_NONE;
+	for (int p = 0; p < PORTS; p++)
+		e->run[p].head = e->run[p].tail = FLOW_NONE;
+	e->tokens = e->cfg.wan_burst;
+	e->tokens_at = now_ns;
+	e->wake = UINT64_MAX;
+	e->sweep_at = now_ns + SWEEP_NS;
+	return e;
+}
+
+void engine_destroy(struct engine *e)
+{
+	if (!e)
+		return;
+	arena_exit(&e->arena);
+	free(e);
+}
+
+int engine_tx(struct engine *e, enum engine_port port, const uint8_t *data, uint32_t len)
+{
+	int err = e->sink.tx(e->sink.ctx, port, data, len);
+
+	if (err) {
+		e->port_full = true;
+		COUNT(e, TX_FULL);
+		return err;
+	}
+	e->counters[port == PORT_LAN ? EC_TX_LAN : EC_TX_WAN]++;
+	return 0;
+}
+
+void engine_pass(struct engine *e, enum engine_port from, const struct frame *f)
+{
+	COUNT(e, PASSED);
+	engine_tx(e, other_port(from), f->data, f->len);
+}
+
+void engine_wake_at(struct engine *e, uint64_t when)
+{
+	if (when < e->wake)
+		e->wake = when;
+}
+
+void engine_event(struct engine *e, enum engine_event_type type, const struct flow *fl,
+		  uint32_t packets, uint64_t bytes)
+{
+	struct engine_event ev = {
+		.type = type,
+		.conn = flow_index(e, fl),
+		.requests_from_lan = fl->side == PORT_LAN,
+		.reason = fl->lane.reason,
+		.packets = packets,
+		.bytes = bytes,
+	};
+
+	/* connections go by their LAN side's flow */
+	if (fl->side != PORT_LAN && fl->partner != FLOW_NONE)
+		ev.conn = fl->partner;
+	if (e->sink.event)
+		e->sink.event(e->sink.ctx, &ev);
+}
+
+/* A request of flow @fl, arrived at its own side. */
+static void rx_request(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+
+	if (l->role == ROLE_NONE) {
+		learn_request(e, fl, f);
+		if (lane_may_open(e, fl, f))
+			lane_open(e, fl, f);
+	}
+	switch (l->role) {
+	case ROLE_OPENER:
+	case ROLE_SINGLE:
+		responder_request(e, fl, f);
+		break;
+	case ROLE_ACCEPTOR:
+		stream_rx_request(e, fl, f);
+		break;
+	default:
+		engine_pass(e, fl->side, f);
+	}
+}
+
+/* A response that travels in flow @fl: it answers requests of the partner's lane. */
+static void rx_response(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct flow *req = flow_partner(e, fl);
+
+	if (!req || req->lane.role == ROLE_NONE) {
+		learn_response(e, fl, f);
+		engine_pass(e, fl->side, f);
+		return;
+	}
+	if (req->lane.role == ROLE_OPENER)
+		responder_answer(e, req, f);
+	else
+		requester_response(e, req, f, fl->side);
+}
+
+void engine_rx(struct engine *e, enum engine_port port, const uint8_t *data, uint32_t len,
+	       uint64_t now_ns)
+{
+	struct frame f;
+	enum frame_verdict v = frame_parse(data, len, &f);
+	struct flow *fl;
+
+	e->now = now_ns;
+	e->counters[port == PORT_LAN ? EC_RX_LAN : EC_RX_WAN]++;
+	if (v != FRAME_OK) {
+		/* The hosts' NICs judge it; a bridge would not have looked. */
+		e->counters[v == FRAME_UNKNOWN_OPCODE ? EC_BAD_OPCODE : EC_BAD_FRAME]++;
+		f.data = data;
+		f.len = len;
+		engine_pass(e, port, &f);
+		return;
+	}
+	if (!(f.op->flags & OPF_RC)) {
+		if (f.opcode == OP_CNP)
+			COUNT(e, CNP);
+		else
+			COUNT(e, NOT_RC);
+		if (f.opcode == OP_UD_SEND_ONLY && f.dqpn == 1)
+			learn_cm(e, port, &f);
+		engine_pass(e, port, &f);
+		return;
+	}
+	fl = flow_find(e, &f);
+	if (!fl) {
+		struct flow_key key;
+
+		flow_key_of(&key, &f);
+		fl = flow_create(e, &key, port);
+	}
+	/* A flow that turns up on the wrong port is a loop or a moved host: hands off. */
+	if (!fl || fl->rule < 0 || fl->side != (uint8_t)port) {
+		if (fl && fl->rule < 0)
+			COUNT(e, NO_RULE);
+		engine_pass(e, port, &f);
+		return;
+	}
+	learn_frame(e, fl, &f);
+	if (f.op->flags & OPF_REQUEST)
+		rx_request(e, fl, &f);
+	else
+		rx_response(e, fl, &f);
+}
+
+void engine_rx_report(struct engine *e, unsigned int peer, const struct report *r, uint64_t now_ns)
+{
+	e->now = now_ns;
+	lane_report_rx(e, peer, r);
+}
+
+static void timer_fired(void *ctx, uint32_t id)
+{
+	struct engine *e = ctx;
+	struct flow *fl = &e->flows[id / 2];
+
+	if (!fl->used || fl->lane.role == ROLE_NONE)
+		return;
+	if (id % 2 == TIMER_AUX)
+		lane_aux_timer(e, fl);
+	else if (fl->lane.role == ROLE_OPENER)
+		stream_tx_timeout(e, fl);
+	else
+		requester_timeout(e, fl);
+}
+
+/* Forget flows that nobody uses, a few at a time. */
+static void sweep(struct engine *e)
+{
+	if (e->now < e->sweep_at)
+		return;
+	e->sweep_at = e->now + SWEEP_NS;
+	for (uint32_t i = 0; i < SWEEP_FLOWS; i++) {
+		struct flow *fl = &e->flows[e->sweep];
+
+		e->sweep = (e->sweep + 1) % e->nflows;
+		if (!fl->used || e->now - fl->seen < e->cfg.idle_ns)
+			continue;
+		if (fl->partner != FLOW_NONE &&
+		    e->now - e->flows[fl->partner].seen < e->cfg.idle_ns)
+			continue;
+		if (fl->lane.role != ROLE_NONE) {
+			if (fl->lane.packets && fl->lane.state != LANE_FAULT)
+				continue;
+			lane_close(e, fl, REASON_IDLE, true);
+		} else {
+			flow_free(e, fl);
+		}
+	}
+}
+
+static void flush_acks(struct engine *e)
+{
+	while (e->ack_head != FLOW_NONE) {
+		struct flow *fl = &e->flows[e->ack_head];
+
+		e->ack_head = fl->lane.next_ack;
+		fl->lane.ack_listed = false;
+		if (lane_keeps(&fl->lane))
+			responder_flush_ack(e, fl);
+	}
+}
+
+/* Reports go out at once when urgent or when much has happened, else after a short while. */
+#define REPORT_NS (200 * NSEC_PER_USEC)
+#define REPORT_PACKETS 32u
+
+static void flush_reports(struct engine *e)
+{
+	uint32_t i = e->report_head, later = FLOW_NONE;
+
+	e->report_head = FLOW_NONE;
+	while (i != FLOW_NONE) {
+		struct flow *fl = &e->flows[i];
+		struct lane *l = &fl->lane;
+		uint32_t next = l->next_report;
+
+		if (l->role != ROLE_ACCEPTOR || !l->report_due) {
+			l->report_listed = false;
+		} else if (l->report_urgent || l->report_count >= REPORT_PACKETS ||
+			   e->now - l->last_report >= REPORT_NS) {
+			l->report_listed = false;
+			stream_rx_report(e, fl);
+		} else {
+			l->next_report = later;
+			later = i;
+			engine_wake_at(e, l->last_report + REPORT_NS);
+		}
+		i = next;
+	}
+	e->report_head = later;
+}
+
+void engine_tick(struct engine *e, uint64_t now_ns)
+{
+	e->now = now_ns;
+	wheel_expire(e->wheel, now_ns, timer_fired, e);
+	e->wake = UINT64_MAX;
+	pace_tick(e);
+	responder_room(e);
+	flush_acks(e);
+	flush_reports(e);
+	sweep(e);
+}
+
+uint64_t engine_deadline(const struct engine *e)
+{
+	uint64_t t = wheel_next(e->wheel);
+
+	if (e->wake < t)
+		t = e->wake;
+	if (e->used_flows && e->sweep_at < t)
+		t = e->sweep_at;
+	return t;
+}
+
+static void account(struct engine *e, const struct flow *fl)
+{
+	if (lane_keeps(&fl->lane))
+		e->rule_bytes[fl->rule] += fl->lane.bytes;
+}
+
+void engine_rules(struct engine *e, const struct rule *rules, unsigned int n, uint64_t now_ns)
+{
+	e->now = now_ns;
+	e->nrules = n > RULE_MAX ? RULE_MAX : n;
+	memcpy(e->rules, rules, e->nrules * sizeof(*rules));
+	memset(e->rule_bytes, 0, sizeof(e->rule_bytes));
+	for (uint32_t i = 0; i < e->nflows; i++) {
+		struct flow *fl = &e->flows[i];
+		int8_t was = fl->rule;
+
+		if (!fl->used)
+			continue;
+		flow_match_rule(e, fl);
+		fl->retry_open = 0;
+		if (fl->lane.role == ROLE_NONE)
+			continue;
+		if (fl->rule < 0) {
+			/* what is held must still be delivered: the lane keeps its old terms */
+			fl->rule = was;
+			account(e, fl);
+			lane_drain(e, fl, REASON_OPERATOR);
+			continue;
+		}
+		account(e, fl);
+		if (e->rules[fl->rule].peer != fl->lane.peer) {
+			lane_drain(e, fl, REASON_OPERATOR);
+		} else if (lane_keeps(&fl->lane)) {
+			fl->lane.policy = e->rules[fl->rule].policy;
+		}
+	}
+}
+
+void engine_peer_event(struct engine *e, unsigned int peer, enum peer_event ev, uint64_t now_ns)
+{
+	e->now = now_ns;
+	if (peer >= PEER_MAX)
+		return;
+	e->peer_up[peer] = ev != PEER_DOWN;
+	if (ev == PEER_DOWN)
+		return;
+	for (uint32_t i = 0; i < e->nflows; i++) {
+		struct flow *fl = &e->flows[i];
+		struct lane *l = &fl->lane;
+
+		if (!fl->used || l->peer != (int8_t)peer)
+			continue;
+		fl->retry_open = 0;
+		if (l->role == ROLE_OPENER && ev == PEER_RESTARTED)
+			stream_tx_restart(e, fl);
+		else if (l->role == ROLE_OPENER)
+			pace_run(e, fl);
+		else if (l->role == ROLE_ACCEPTOR && ev == PEER_RESTARTED)
+			/* it has forgotten the lane; what arrived in order is still delivered */
+			lane_drain(e, fl, REASON_PEER_RESTARTED);
+	}
+}
+
+void engine_drain(struct engine *e, uint64_t now_ns)
+{
+	e->now = now_ns;
+	e->draining = true;
+	for (uint32_t i = 0; i < e->nflows; i++)
+		if (e->flows[i].used && lane_keeps(&e->flows[i].lane))
+			lane_drain(e, &e->flows[i], REASON_OPERATOR);
+}
+
+uint64_t engine_counter(const struct engine *e, enum engine_counter c)
+{
+	return c < EC_COUNT ? e->counters[c] : 0;
+}

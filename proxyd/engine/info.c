@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What an operator may see of the engine: connections, lanes, ledgers, counters, memory. Reads only.
+ */
+#include "engine/internal.h"
+
+static const char *const counter_names[EC_COUNT] = {
+#define X(id, name, help) [EC_##id] = name,
+	ENGINE_COUNTERS(X)
+#undef X
+};
+
+static const char *const counter_helps[EC_COUNT] = {
+#define X(id, name, help) [EC_##id] = help,
+	ENGINE_COUNTERS(X)
+#undef X
+};
+
+const char *engine_counter_name(enum engine_counter c)
+{
+	return c < EC_COUNT ? counter_names[c] : "?";
+}
+
+const char *engine_counter_help(enum engine_counter c)
+{
+	return c < EC_COUNT ? counter_helps[c] : "?";
+}
+
+/*
+ * Age of the oldest packet held. Its transmission time is exact unless it was sent again; then the time
+ * since the last release bounds it from below.
+ */
+static uint64_t oldest(struct engine *e, const struct lane *l, uint64_t now)
+{
+	uint32_t psn;
+	struct pkt *d;
+	uint64_t age = 0;
+
+	if (!l->packets)
+		return 0;
+	d = window_next(&l->win, e->pool, l->tack.psn, l->end, &psn);
+	if (d && (d->flags & PKT_SENT))
+		age = (uint64_t)(uint32_t)((uint32_t)(now / NSEC_PER_USEC) - d->xmit) * NSEC_PER_USEC;
+	if (d && (d->flags & PKT_RETX || !(d->flags & PKT_SENT)) && now - l->progress > age)
+		age = now - l->progress;
+	return age;
+}
+
+static struct ledger ledger_of(struct engine *e, const struct lane *l, uint64_t now)
+{
+	return (struct ledger){
+		.messages = l->messages,
+		.packets = l->packets,
+		.bytes = l->bytes,
+		.oldest_ns = oldest(e, l, now),
+	};
+}
+
+static void fill_lane(struct engine *e, const struct flow *fl, uint64_t now, struct lane_info *out)
+{
+	const struct lane *l = &fl->lane;
+	bool held = l->role != ROLE_NONE;
+
+	*out = (struct lane_info){
+		.state = l->state,
+		.policy = held ? l->policy : fl->rule >= 0 ? e->rules[fl->rule].policy : POLICY_OFF,
+		.reason = l->reason,
+		.opener = lane_keeps(l),
+		.epsn = l->accept.psn,
+		.frontier = held ? l->front.psn : PSN_NONE,
+		.tack = l->tack.psn,
+		.sent = held ? l->sent.psn : PSN_NONE,
+		.msn = held ? l->front.msn : l->accept.msn,
+		.reads_pending = l->nreads,
+		.requests = l->requests,
+		.pseudo_acks = l->pseudo_acks,
+		.true_acks = l->true_acks,
+		.dropped_duplicates = l->dup,
+		.retransmits = l->retx,
+		.naks_sent = l->naks,
+		.timeouts = l->timeouts,
+		.rnr = l->rnr,
+		.srtt_ns = l->srtt_us * NSEC_PER_USEC,
+	};
+	if (lane_keeps(l))
+		out->custody = ledger_of(e, l, now);
+	else if (held)
+		out->transit = ledger_of(e, l, now);
+}
+
+/* A connection is shown once, under its LAN side's flow; a flow without partner under itself. */
+bool engine_conn_next(struct engine *e, uint32_t from, uint64_t now_ns, struct conn_info *out)
+{
+	for (uint32_t i = from; i < e->nflows; i++) {
+		const struct flow *fl = &e->flows[i];
+		const struct flow *other = flow_partner(e, fl);
+		bool lan = fl->side == PORT_LAN;
+
+		if (!fl->used || (other && !lan))
+			continue;
+		if (!out)
+			return true;
+		*out = (struct conn_info){
+			.id = i,
+			.paired = other != NULL,
+			.lan_ip = lan ? fl->key.src : fl->key.dst,
+			.wan_ip = lan ? fl->key.dst : fl->key.src,
+			.lqpn = lan ? PSN_NONE : fl->key.dqpn,
+			.rqpn = lan ? fl->key.dqpn : PSN_NONE,
+			.vlan = fl->key.vlan,
+			.learned_by = fl->learned,
+			.rule = fl->rule,
+			.peer = fl->rule >= 0 ? e->rules[fl->rule].peer : PEER_NONE,
+			.path_mtu = fl->path_mtu,
+			.candidates = fl->matches,
+			.contradictions = fl->contradictions,
+			.idle_ns = now_ns - fl->seen,
+		};
+		fill_lane(e, fl, now_ns, &out->lane[lan ? LANE_OUT : LANE_IN]);
+		if (other) {
+			out->lqpn = other->key.dqpn;
+			if (now_ns - other->seen < out->idle_ns)
+				out->idle_ns = now_ns - other->seen;
+			fill_lane(e, other, now_ns, &out->lane[LANE_IN]);
+		}
+		return true;
+	}
+	return false;
+}
+
+struct ledger engine_custody(struct engine *e, int rule, uint64_t now_ns)
+{
+	struct ledger sum = {0};
+
+	for (uint32_t i = 0; i < e->nflows; i++) {
+		const struct flow *fl = &e->flows[i];
+		struct ledger one;
+
+		if (!fl->used || !lane_keeps(&fl->lane) || (rule >= 0 && fl->rule != rule))
+			continue;
+		one = ledger_of(e, &fl->lane, now_ns);
+		sum.messages += one.messages;
+		sum.packets += one.packets;
+		sum.bytes += one.bytes;
+		if (one.oldest_ns > sum.oldest_ns)
+			sum.oldest_ns = one.oldest_ns;
+	}
+	return sum;
+}
+
+void engine_memory(const struct engine *e, struct engine_memory *out)
+{
+	*out = (struct engine_memory){
+		.pool_bytes = e->cfg.pool_bytes,
+		.custody_used = pool_used(e->pool, POOL_CUSTODY),
+		.custody_cap = pool_cap(e->pool, POOL_CUSTODY),
+		.transit_used = pool_used(e->pool, POOL_TRANSIT),
+		.transit_cap = pool_cap(e->pool, POOL_TRANSIT),
+		.flows = e->used_flows,
+		.flows_max = e->nflows,
+		.conns = e->conns,
+		.lane_bytes = sizeof(struct flow),
+	};
+}

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the engine's files share: the state of a flow and its lane, and who may call whom.
+ *
+ * A *flow* is one direction of packets to one QP (struct flow_key). Two flows that learned of each other
+ * are a connection. A flow owns the *lane* of the requests that travel in its direction; the responses to
+ * them travel in the partner flow. So a packet finds its flow by its key, and its lane is the flow's own
+ * (request) or the partner's (response).
+ *
+ * The role of a lane tells which parts are at work in this appliance:
+ *
+ *	role		requests come from	responder.c	link		requester.c toward
+ *	OPENER		LAN			yes		stream_tx.c	(the peer's)
+ *	ACCEPTOR	WAN (stream_rx.c)	(the peer's)	stream_rx.c	LAN
+ *	SINGLE		LAN			yes		call		WAN
+ *
+ * PSN marks of a lane, in order (all modulo 2^24, half-open: the mark itself is the first not included):
+ *
+ *	una	released below: truly acknowledged by the responder. Everything in [una, end) is retained
+ *		(ACCEPTOR: but for holes).
+ *	front	acknowledged to the requester below (OPENER, SINGLE): F is front - 1
+ *	nxt	sent on at least once below
+ *	epsn	accepted in order below: responder.c's or stream_rx.c's next expected PSN
+ *	end	end of the highest packet held; equals epsn but in an ACCEPTOR with holes
+ *
+ * una <= nxt <= epsn <= end always; una <= front does not hold (true ACKs may run ahead of a front that
+ * waits behind an unanswered READ), front <= epsn does. What is pseudo-acknowledged, [una, front), is
+ * retained by construction: nothing but lane_release() removes packets, and only below a true ACK, unless
+ * the lane faults.
+ */
+#ifndef LONGHAUL_ENGINE_INTERNAL_H
+#define LONGHAUL_ENGINE_INTERNAL_H
+
+#include <string.h>
+
+#include "engine/engine.h"
+#include "store/arena.h"
+#include "store/flow_table.h"
+#include "store/mqueue.h"
+#include "store/pool.h"
+#include "store/wheel.h"
+#include "store/window.h"
+#include "wire/build.h"
+#include "wire/frame.h"
+#include "wire/icrc.h"
+#include "wire/psn.h"
+
+#define NSEC_PER_USEC 1000ull
+#define NSEC_PER_MSEC 1000000ull
+#define NSEC_PER_SEC 1000000000ull
+
+enum lane_role {
+	ROLE_NONE, /* WATCH */
+	ROLE_OPENER,
+	ROLE_ACCEPTOR,
+	ROLE_SINGLE,
+};
+
+/* Which message is open, for the opcode sequence check. */
+enum msg_kind {
+	MSG_NONE,
+	MSG_SEND,
+	MSG_WRITE,
+};
+
+/* Probes that calibrate the MSN while a lane is watched: ends of messages whose ACK is awaited. */
+#define LANE_PROBES 4
+
+/** struct mark - a PSN together with what an ACK just below it would say. */
+struct mark {
+	uint32_t psn;
+	uint32_t msn : 24;   /* messages completed below it */
+	uint32_t ackable : 8; /* the packet just below is a SEND or WRITE: an ACK may bear its PSN */
+};
+
+/**
+ * struct lane - one requester direction. Times are ns; PSN marks as in the theory above.
+ *
+ * @gen:        generation, new whenever the lane leaves WATCH; the opener's is the one both sides use
+ * @peer_lane:  ACCEPTOR: the opener's number of this lane
+ * @msg:        enum msg_kind of the message that @accept is inside of; @msg_left: WRITE bytes still due
+ * @accept:     epsn with the MSN of what was accepted so far
+ * @front:      see above
+ * @tack:       una with the responder's MSN there
+ * @sent:       nxt with the MSN there; goes back when something must be resent
+ * @high:       highest nxt ever
+ * @start:      handover PSN; @start_acked: everything below it was truly acknowledged
+ * @guard:      first PSN of an open message that did not fit the pool when it began (POOL-3): nothing from
+ *              here on is acknowledged early; PSN_NONE when there is none
+ * @honest:     POLICY_HONEST: last packet of the first message not truly acknowledged (msn: messages
+ *              before it); @honest.psn == accept.psn when no message end is known beyond una
+ * @room:       OPENER: the peer takes packets before this PSN
+ * @reads:      requests that wait for an answer with data, struct read_rec
+ * @acked:      front as told in the latest ACK that went out, for repeating it
+ * @told:       next PSN that the requester cannot know to be acknowledged: the latest ACK, or an answered READ
+ * @holes:      ACCEPTOR: pool page with missing ranges, POOL_NONE without any
+ * @rto_ns:     current loss timeout after back-off; @srtt_ns, @rttvar_ns: 0 before the first sample
+ * @progress:   time of the latest progress: budget of the loss timer
+ */
+struct lane {
+	uint8_t state, role, policy, reason;
+	int8_t peer;
+	uint8_t msg;
+	uint8_t credit;	 /* syndrome of the responder's ACKs, 0xff: none seen */
+	uint8_t refusal; /* fatal syndrome, 0: none */
+	bool calibrated : 1, start_acked : 1, nak_sent : 1, room_wait : 1, ack_due : 1, ack_listed : 1,
+		report_due : 1, report_urgent : 1, report_listed : 1, run_listed : 1, rnr_wait : 1,
+		accepted : 1, reopen : 1, ack_again : 1, honest_found : 1, room_listed : 1;
+	uint8_t jump_run;
+	uint8_t unacked;
+	uint8_t backoff;
+
+	uint32_t gen, peer_lane;
+	uint32_t msg_left;
+	struct mark accept, front, tack, sent, honest, acked, guard;
+	uint32_t end, high;
+	uint32_t start, room, told;
+	uint32_t lost; /* packets marked PKT_LOST */
+	uint32_t refusal_psn;
+	uint32_t report_seq, report_count, hole_cursor;
+	uint32_t reached; /* OPENER: the peer has everything below */
+	uint32_t lost_from; /* OPENER: no packet below is marked lost */
+	uint32_t rack_us;   /* OPENER: latest transmission time known to have arrived, us */
+	uint32_t jump_psn;
+	uint32_t holes;
+	uint32_t next_ack, next_report, next_run, next_room;
+
+	struct window win;
+	struct pool_log log;
+	struct mq_list reads;
+	uint32_t nreads;
+
+	uint32_t packets;  /* retained */
+	uint32_t messages; /* message ends retained */
+	uint64_t bytes;
+
+	uint32_t srtt_us, rttvar_us, minrtt_us, rto_us;
+	uint64_t progress, opened, last_report;
+
+	struct {
+		uint32_t psn, count;
+	} probe[LANE_PROBES];
+
+	uint32_t requests, pseudo_acks, true_acks, dup, retx, naks, timeouts, rnr;
+};
+
+/**
+ * struct flow - one direction of packets to one QP. @key must be first (flow_table.h).
+ * @partner:   flow of the other direction, FLOW_NONE while unpaired; @candidate: best guess so far
+ * @side:      port that its packets come from
+ * @tmpl:      headers of the latest packet seen, for cloning
+ * @lqpn:      the sender's QPN when known (the partner's key has it), PSN_NONE else
+ * @next:      free list, or hash chain of flows per host pair (unused now)
+ */
+struct flow {
+	struct flow_key key;
+	struct template tmpl;
+	uint32_t partner, candidate;
+	uint64_t seen;
+	uint16_t matches, contradictions;
+	uint32_t last_match_psn;
+	uint16_t path_mtu;
+	int8_t rule;
+	uint8_t side;
+	uint8_t learned;
+	bool used;
+	uint8_t tmpl_age;
+	uint32_t next_free;
+	uint64_t retry_open; /* not before this time */
+	struct lane lane;
+};
+
+_Static_assert(sizeof(struct flow) <= 512, "state per lane");
+
+/* A request that waits for data from the responder: READ, ATOMIC, FLUSH, ATOMIC WRITE. */
+struct read_rec {
+	struct mark at;	    /* its first PSN, and what an ACK below it would say */
+	uint32_t span;	    /* PSNs */
+	uint32_t resp_next; /* next response PSN */
+	uint64_t asked;	    /* when it was last sent on, ns */
+	uint32_t length;
+	uint8_t opcode;
+	bool done, gap;
+};
+
+/* PSN matching: who sent a message end with this PSN lately? */
+struct psn_match {
+	uint32_t tag;  /* of host pair, VLAN and PSN */
+	uint32_t flow; /* FLOW_NONE: several, no evidence */
+	uint64_t when;
+};
+
+struct cm_pending {
+	struct ip_addr src, dst;
+	uint32_t local_id, lqpn, starting_psn, path_mtu;
+	uint16_t vlan;
+	uint8_t side;
+	uint64_t when; /* 0: unused */
+};
+
+/* Lanes that have something to send, by flow index, in the order of their turns. */
+struct run_list {
+	uint32_t head, tail;
+};
+
+#define MATCH_SLOTS 65536u
+#define CM_SLOTS 1024u
+#define READS_MAX 65536u
+
+struct engine {
+	struct engine_sink sink;
+	struct engine_config cfg;
+	struct arena arena;
+	uint64_t now;
+
+	struct flow *flows;
+	uint32_t nflows, free_flow, used_flows, conns;
+	struct flow_table *table;
+	struct pool *pool;
+	struct wheel *wheel;
+	struct mqueue *reads;
+	struct psn_match *match;
+	struct cm_pending *cm;
+	uint32_t cm_hand;
+
+	struct rule rules[RULE_MAX];
+	unsigned int nrules;
+	bool peer_up[PEER_MAX];
+	bool draining;
+
+	/* lists of lanes with something to do, by flow index */
+	uint32_t ack_head, report_head, room_head;
+	uint64_t rule_bytes[RULE_MAX]; /* custody per rule */
+	struct run_list run[PORTS];
+	bool port_full; /* the latest engine_tx() found no room */
+	uint64_t tokens_at; /* pacing: tokens are whole at this time */
+	int64_t tokens;	    /* bytes */
+	uint64_t wake;	    /* earliest time that lists want to be looked at again */
+	uint32_t sweep;
+	uint64_t sweep_at;
+	uint32_t gen;
+
+	uint64_t counters[EC_COUNT];
+};
+
+/* Timers of a lane. */
+#define TIMER_LOSS 0u
+#define TIMER_AUX 1u /* ACCEPTOR, SINGLE: RNR; OPENER: OPEN retry */
+#define TIMER_ID(flow, which) ((flow) * 2 + (which))
+
+#define COUNT(e, c) ((e)->counters[EC_##c]++)
+
+static inline uint32_t flow_index(const struct engine *e, const struct flow *fl)
+{
+	return (uint32_t)(fl - e->flows);
+}
+
+static inline struct flow *flow_partner(struct engine *e, const struct flow *fl)
+{
+	return fl->partner == FLOW_NONE ? NULL : &e->flows[fl->partner];
+}
+
+static inline enum engine_port other_port(enum engine_port p)
+{
+	return p == PORT_LAN ? PORT_WAN : PORT_LAN;
+}
+
+/** now_us - the engine's clock in us modulo 2^32, for packet descriptors. */
+static inline uint32_t now_us(const struct engine *e)
+{
+	return (uint32_t)(e->now / NSEC_PER_USEC);
+}
+
+static inline struct read_rec *read_at(struct engine *e, uint32_t id)
+{
+	return id == MQ_NONE ? NULL : mq_ptr(e->reads, id);
+}
+
+/** lane_class - which share of the pool the lane's packets belong to. */
+static inline enum pool_class lane_class(const struct lane *l)
+{
+	return l->role == ROLE_ACCEPTOR ? POOL_TRANSIT : POOL_CUSTODY;
+}
+
+static inline bool lane_keeps(const struct lane *l)
+{
+	return l->role == ROLE_OPENER || l->role == ROLE_SINGLE;
+}
+
+/* engine.c */
+int engine_tx(struct engine *e, enum engine_port port, const uint8_t *data, uint32_t len);
+void engine_pass(struct engine *e, enum engine_port from, const struct frame *f);
+void engine_wake_at(struct engine *e, uint64_t when);
+void engine_event(struct engine *e, enum engine_event_type type, const struct flow *fl,
+		  uint32_t packets, uint64_t bytes);
+
+/* learn.c: flows, pairs, calibration */
+struct flow *flow_find(struct engine *e, const struct frame *f);
+struct flow *flow_create(struct engine *e, const struct flow_key *key, enum engine_port side);
+void flow_free(struct engine *e, struct flow *fl);
+void flow_match_rule(struct engine *e, struct flow *fl);
+void flow_key_of(struct flow_key *k, const struct frame *f);
+bool flow_pair(struct engine *e, struct flow *a, struct flow *b, enum learn_source how);
+void flow_unpair(struct engine *e, struct flow *fl);
+void learn_frame(struct engine *e, struct flow *fl, const struct frame *f);
+void learn_cm(struct engine *e, enum engine_port from, const struct frame *f);
+void learn_request(struct engine *e, struct flow *fl, const struct frame *f);
+void learn_response(struct engine *e, struct flow *fl, const struct frame *f);
+
+/* lane.c: states, retention, releases */
+void lane_init(struct flow *fl);
+void lane_reset(struct engine *e, struct flow *fl);
+bool lane_may_open(struct engine *e, const struct flow *fl, const struct frame *f);
+void lane_open(struct engine *e, struct flow *fl, const struct frame *f);
+void lane_close(struct engine *e, struct flow *fl, enum lane_reason why, bool tell);
+void lane_drain(struct engine *e, struct flow *fl, enum lane_reason why);
+void lane_fault(struct engine *e, struct flow *fl, enum lane_reason why, uint8_t syndrome);
+struct pkt *lane_retain(struct engine *e, struct flow *fl, const struct frame *f, uint32_t span,
+			bool *bad);
+void lane_release(struct engine *e, struct flow *fl, uint32_t next);
+void lane_drop_all(struct engine *e, struct flow *fl);
+void lane_report_rx(struct engine *e, unsigned int peer, const struct report *r);
+void lane_aux_timer(struct engine *e, struct flow *fl);
+void lane_send_open(struct engine *e, struct flow *fl);
+void lane_rtt_sample(struct engine *e, struct lane *l, uint32_t us);
+uint64_t lane_rto_ns(const struct lane *l);
+uint8_t *lane_packet(struct engine *e, const struct pkt *d);
+void lane_check_drained(struct engine *e, struct flow *fl);
+
+/* reads.c: requests that wait for an answer */
+enum read_verdict {
+	READ_STRAY,    /* belongs to no pending request */
+	READ_IN_ORDER, /* the next one */
+	READ_COMPLETE, /* the next and last one */
+	READ_AHEAD,    /* one before it is missing */
+	READ_AGAIN,    /* had it already */
+};
+bool reads_add(struct engine *e, struct flow *fl, const struct frame *f, uint32_t span,
+	       const struct mark *at);
+enum read_verdict reads_response(struct engine *e, struct lane *l, const struct frame *f,
+				 struct read_rec **rec);
+struct read_rec *reads_find(struct engine *e, struct lane *l, uint32_t psn);
+void reads_trim(struct engine *e, struct lane *l);
+struct read_rec *reads_head(struct engine *e, const struct lane *l);
+
+/* responder.c: toward the near requester */
+void responder_request(struct engine *e, struct flow *fl, const struct frame *f);
+void responder_answer(struct engine *e, struct flow *fl, const struct frame *f);
+void responder_advance(struct engine *e, struct flow *fl);
+void responder_ack_due(struct engine *e, struct flow *fl);
+void responder_flush_ack(struct engine *e, struct flow *fl);
+void responder_refused(struct engine *e, struct flow *fl, uint32_t psn, uint8_t syndrome,
+		       enum lane_reason why);
+void responder_room(struct engine *e);
+void responder_true_ack(struct engine *e, struct flow *fl, const struct mark *m);
+
+/* requester.c: toward the responder */
+bool requester_run(struct engine *e, struct flow *fl, uint32_t quantum);
+void requester_response(struct engine *e, struct flow *fl, const struct frame *f,
+			enum engine_port from);
+void requester_timeout(struct engine *e, struct flow *fl);
+void requester_rnr_over(struct engine *e, struct flow *fl);
+void requester_read_again(struct engine *e, struct flow *fl, const struct frame *f);
+
+/* stream_tx.c, stream_rx.c: the WAN between two appliances */
+bool stream_tx_run(struct engine *e, struct flow *fl, uint32_t quantum);
+void stream_tx_progress(struct engine *e, struct flow *fl, const struct report *r);
+void stream_tx_timeout(struct engine *e, struct flow *fl);
+void stream_tx_restart(struct engine *e, struct flow *fl);
+void stream_rx_request(struct engine *e, struct flow *fl, const struct frame *f);
+void stream_rx_report_due(struct engine *e, struct flow *fl, bool urgent);
+void stream_rx_report(struct engine *e, struct flow *fl);
+
+/* pace.c: turns and tokens */
+void pace_run(struct engine *e, struct flow *fl);
+void pace_tick(struct engine *e);
+bool pace_may_send(struct engine *e);
+void pace_sent(struct engine *e, uint32_t len);
+
+#endif

@@ -1,0 +1,676 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The life of a lane: how custody begins, what is retained and released, how it ends.
+ *
+ *	WATCH --open--> OPENING --peer accepts--> HELD --drain--> DRAIN --ledger empty--> WATCH
+ *	  (single mode: straight to HELD)           \--custody lost--> FAULT --QP gone--> WATCH
+ *
+ * Opening. At the first packet of a message, in order, of a paired and calibrated lane, that packet's PSN
+ * becomes the handover PSN. From it on packets are retained and sent as a stream, but as long as the peer
+ * has not agreed the front moves only with true ACKs, so a refusal costs nothing: forget what is retained,
+ * the hosts still have it. Before the handover PSN everything passes as ever. A cumulative ACK at or above
+ * it would also acknowledge what came before it and is not in custody, hence @start_acked: the front stays
+ * at the handover PSN until the responder has truly acknowledged all before it.
+ *
+ * Both appliances must agree, and an acceptor agrees only to a connection whose packets it has seen in
+ * both directions: were they routed around it, the opener would keep custody of packets that nobody
+ * repairs.
+ *
+ * Closing is abrupt where nothing was promised (OPENING), else through DRAIN: new requests are dropped,
+ * which hosts repair by themselves, until the responder has acknowledged all that was promised.
+ */
+#include "engine/internal.h"
+
+#define OPEN_RETRY_NS (100 * NSEC_PER_MSEC)
+#define REFUSED_RETRY_NS (2 * NSEC_PER_SEC)
+#define CLOSED_RETRY_NS (100 * NSEC_PER_MSEC)
+#define RTO_MIN_LAN_US 4000u
+#define RTO_MIN_WAN_US 10000u
+#define RTO_FIRST_US 200000u
+#define RTO_MAX_US 2000000u
+/* What an opener may send before the peer has told its room. */
+#define FIRST_ROOM 256u
+/* A faulted lane lets go when its QP has been quiet for so long. */
+#define FAULT_QUIET_NS (10 * NSEC_PER_SEC)
+
+const char *lane_state_name(enum lane_state s)
+{
+	static const char *const names[LANE_STATES] = {"watch", "opening", "held", "drain", "fault"};
+
+	return s < LANE_STATES ? names[s] : "?";
+}
+
+const char *learn_source_name(enum learn_source s)
+{
+	static const char *const names[LEARN_SOURCES] = {"none", "cm", "psn", "peer"};
+
+	return s < LEARN_SOURCES ? names[s] : "?";
+}
+
+const char *lane_reason_name(enum lane_reason r)
+{
+	static const char *const names[REASONS] = {
+		[REASON_NONE] = "none",
+		[REASON_UNKNOWN] = "not-seen-by-peer",
+		[REASON_ONE_WAY] = "one-direction-only",
+		[REASON_MISMATCH] = "pair-mismatch",
+		[REASON_NO_RULE] = "no-rule-at-peer",
+		[REASON_NO_ROOM] = "no-room-at-peer",
+		[REASON_IDLE] = "idle",
+		[REASON_DISCONNECT] = "disconnected",
+		[REASON_INCARNATION] = "new-incarnation",
+		[REASON_NAK] = "responder-nak",
+		[REASON_TIMEOUT] = "responder-timeout",
+		[REASON_PEER_LOST] = "peer-lost",
+		[REASON_PEER_RESTARTED] = "peer-restarted",
+		[REASON_OPERATOR] = "operator",
+		[REASON_PATH_MTU] = "path-mtu-unknown",
+		[REASON_POOL_FULL] = "pool-full",
+	};
+
+	return r < REASONS && names[r] ? names[r] : "?";
+}
+
+void lane_init(struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+
+	memset(l, 0, sizeof(*l));
+	l->state = LANE_WATCH;
+	l->peer = PEER_NONE;
+	l->credit = 0xff;
+	l->accept.psn = l->tack.psn = PSN_NONE;
+	l->guard.psn = PSN_NONE;
+	l->holes = POOL_NONE;
+	for (int i = 0; i < LANE_PROBES; i++)
+		l->probe[i].psn = PSN_NONE;
+	window_init(&l->win);
+	pool_log_init(&l->log);
+	mq_list_init(&l->reads);
+}
+
+/* ---- retention ---- */
+
+uint8_t *lane_packet(struct engine *e, const struct pkt *d)
+{
+	return d->flags & PKT_SLOT ? pool_slot_ptr(e->pool, d->loc) : pool_ptr(e->pool, d->loc);
+}
+
+static void free_bytes(struct engine *e, struct lane *l, const struct pkt *d)
+{
+	if (d->flags & PKT_SLOT)
+		pool_slot_put(e->pool, d->loc);
+	else
+		pool_release(e->pool, &l->log, d->loc, d->len);
+}
+
+/*
+ * Order of writes (overview.md): the bytes, then the descriptor, then - in the caller - the mark that
+ * publishes them; an acknowledgement can only follow from a mark.
+ */
+struct pkt *lane_retain(struct engine *e, struct flow *fl, const struct frame *f, uint32_t span,
+			bool *bad)
+{
+	struct lane *l = &fl->lane;
+	enum pool_class c = lane_class(l);
+	/* header-only requests may wait long for their answer: they must not pin a superblock */
+	bool slot = (f->op->flags & OPF_ANSWERED) && f->len <= POOL_SLOT;
+	uint32_t loc = slot ? pool_slot_get(e->pool, c) : pool_append(e->pool, c, &l->log, f->len);
+	struct pkt *d = NULL;
+
+	*bad = false;
+	if (loc == POOL_NONE)
+		return NULL;
+	*bad = !icrc_copy_ok(slot ? pool_slot_ptr(e->pool, loc) : pool_ptr(e->pool, loc), f);
+	if (*bad)
+		COUNT(e, BAD_ICRC);
+	else
+		d = window_put(&l->win, e->pool, c, f->psn);
+	if (!d) {
+		if (slot)
+			pool_slot_put(e->pool, loc);
+		else
+			pool_unappend(e->pool, &l->log, loc, f->len);
+		return NULL;
+	}
+	d->loc = loc;
+	d->len = (uint16_t)f->len;
+	d->span = span;
+	d->flags = PKT_USED | (slot ? PKT_SLOT : 0) | (f->ackreq ? PKT_ACKREQ : 0);
+	if (f->op->flags & OPF_ANSWERED)
+		d->flags |= PKT_ANSWERED | PKT_EOM;
+	else if (f->op->flags & OPF_EOM)
+		d->flags |= PKT_EOM;
+	if (d->flags & PKT_EOM)
+		l->messages++;
+	l->packets++;
+	l->bytes += f->len;
+	if (lane_keeps(l))
+		e->rule_bytes[fl->rule] += f->len;
+	return d;
+}
+
+static void forget(struct engine *e, struct flow *fl, struct pkt *d, uint32_t psn)
+{
+	struct lane *l = &fl->lane;
+
+	if (lane_keeps(l))
+		e->rule_bytes[fl->rule] -= d->len;
+	l->packets--;
+	l->bytes -= d->len;
+	if (d->flags & PKT_LOST)
+		l->lost--;
+	if (d->flags & PKT_EOM)
+		l->messages--;
+	free_bytes(e, l, d);
+	window_del(&l->win, e->pool, psn);
+}
+
+/* Everything before @next is truly acknowledged. The only way in which custody ends well. */
+void lane_release(struct engine *e, struct flow *fl, uint32_t next)
+{
+	struct lane *l = &fl->lane;
+	uint32_t psn = l->tack.psn;
+	struct pkt *d;
+
+	while (psn_before(psn, next) && (d = window_next(&l->win, e->pool, psn, next, &psn))) {
+		uint32_t span = d->span;
+
+		forget(e, fl, d, psn);
+		psn = psn_add(psn, span);
+	}
+	l->tack.psn = next;
+	l->progress = e->now;
+	if (!l->packets)
+		pool_log_close(e->pool, &l->log);
+}
+
+void lane_drop_all(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	uint32_t psn = l->tack.psn;
+	struct pkt *d;
+
+	while (l->packets && (d = window_next(&l->win, e->pool, psn, l->end, &psn))) {
+		uint32_t span = d->span;
+
+		forget(e, fl, d, psn);
+		psn = psn_add(psn, span);
+		if (!psn_before(psn, l->end))
+			break;
+	}
+	pool_log_close(e->pool, &l->log);
+	mq_flush(e->reads, &l->reads);
+	l->nreads = 0;
+	if (l->holes != POOL_NONE)
+		pool_page_put(e->pool, l->holes);
+	l->holes = POOL_NONE;
+}
+
+/* ---- timers' inputs ---- */
+
+void lane_rtt_sample(struct engine *e, struct lane *l, uint32_t us)
+{
+	uint32_t dev;
+
+	(void)e;
+	if (!us)
+		us = 1;
+	if (!l->srtt_us) {
+		l->srtt_us = us;
+		l->rttvar_us = us / 2;
+	} else {
+		dev = us > l->srtt_us ? us - l->srtt_us : l->srtt_us - us;
+		l->rttvar_us += (dev >> 2) - (l->rttvar_us >> 2);
+		l->srtt_us += (us >> 3) - (l->srtt_us >> 3);
+	}
+	if (!l->minrtt_us || us < l->minrtt_us)
+		l->minrtt_us = us;
+}
+
+/* RFC 6298 with the floor that the port suggests, doubled with each timeout without progress. */
+uint64_t lane_rto_ns(const struct lane *l)
+{
+	uint64_t us = RTO_FIRST_US, floor = l->role == ROLE_ACCEPTOR ? RTO_MIN_LAN_US : RTO_MIN_WAN_US;
+
+	if (l->srtt_us)
+		us = l->srtt_us + 4ull * l->rttvar_us;
+	else if (l->role == ROLE_ACCEPTOR)
+		us = 20000;
+	if (us < floor)
+		us = floor;
+	us <<= l->backoff;
+	if (us > RTO_MAX_US && us > 2ull * l->srtt_us)
+		us = RTO_MAX_US;
+	return us * NSEC_PER_USEC;
+}
+
+/* ---- states ---- */
+
+static void set_state(struct lane *l, enum lane_state s)
+{
+	l->state = (uint8_t)s;
+}
+
+/* Back to WATCH with nothing retained; what is known of the requests' sequence stays. */
+void lane_reset(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	uint32_t i = flow_index(e, fl);
+	struct lane keep = *l;
+
+	if (l->role != ROLE_NONE)
+		lane_drop_all(e, fl);
+	wheel_cancel(e->wheel, TIMER_ID(i, TIMER_LOSS));
+	wheel_cancel(e->wheel, TIMER_ID(i, TIMER_AUX));
+	lane_init(fl);
+	l->reason = keep.reason;
+	l->credit = keep.credit;
+	l->ack_listed = keep.ack_listed;
+	l->next_ack = keep.next_ack;
+	l->report_listed = keep.report_listed;
+	l->next_report = keep.next_report;
+	l->run_listed = keep.run_listed;
+	l->next_run = keep.next_run;
+	l->requests = keep.requests;
+	l->pseudo_acks = keep.pseudo_acks;
+	l->true_acks = keep.true_acks;
+	l->dup = keep.dup;
+	l->retx = keep.retx;
+	l->naks = keep.naks;
+	l->timeouts = keep.timeouts;
+	l->rnr = keep.rnr;
+}
+
+bool lane_may_open(struct engine *e, const struct flow *fl, const struct frame *f)
+{
+	const struct lane *l = &fl->lane;
+	const struct rule *r = &e->rules[fl->rule];
+
+	if (fl->side != PORT_LAN || fl->partner == FLOW_NONE || !l->calibrated || e->draining)
+		return false;
+	if (e->now < fl->retry_open || !fl->path_mtu)
+		return false;
+	if (r->peer != PEER_NONE && !e->peer_up[r->peer])
+		return false;
+	/* learn_request() has just counted this packet: it must be the newest, and open a message */
+	return (f->op->flags & (OPF_FIRST | OPF_ONLY)) && !(f->op->flags & OPF_ANSWERED) &&
+	       l->accept.psn == psn_add(f->psn, 1) && e->flows[fl->partner].tmpl.len;
+}
+
+void lane_send_open(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	struct report r = {
+		.type = REPORT_OPEN,
+		.lane = flow_index(e, fl),
+		.gen = l->gen,
+		.key = fl->key,
+		.lqpn = e->flows[fl->partner].key.dqpn,
+		.start_psn = l->reopen ? l->tack.psn : l->start,
+		.start_msn = l->tack.msn,
+		.path_mtu = fl->path_mtu,
+		.policy = l->policy,
+		.resume = l->reopen,
+	};
+
+	e->sink.report(e->sink.ctx, (unsigned int)l->peer, &r);
+	wheel_arm(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_AUX),
+		  e->now + OPEN_RETRY_NS + 2ull * l->srtt_us * NSEC_PER_USEC);
+}
+
+void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+	const struct rule *r = &e->rules[fl->rule];
+	/* the packet itself comes again through responder_request() */
+	uint32_t msn = (f->op->flags & OPF_EOM) ? psn_sub(l->accept.msn, 1) : l->accept.msn;
+	struct mark m = {.psn = f->psn, .msn = msn, .ackable = 0};
+	bool all_acked = l->tack.psn == f->psn; /* as watched */
+
+	l->requests--;
+	l->gen = ++e->gen;
+	l->peer = r->peer;
+	l->role = r->peer == PEER_NONE ? ROLE_SINGLE : ROLE_OPENER;
+	set_state(l, l->role == ROLE_SINGLE ? LANE_HELD : LANE_OPENING);
+	l->policy = r->policy;
+	l->accept = l->front = l->tack = l->sent = l->honest = l->acked = m;
+	l->honest_found = false;
+	l->msg = MSG_NONE;
+	l->start = l->end = l->told = l->high = f->psn;
+	l->start_acked = all_acked;
+	l->room = psn_add(f->psn, FIRST_ROOM);
+	l->lost_from = f->psn;
+	l->rack_us = now_us(e);
+	l->opened = l->progress = e->now;
+	COUNT(e, OPENS);
+	if (l->role == ROLE_OPENER)
+		lane_send_open(e, fl);
+	else
+		engine_event(e, EVENT_HELD, fl, 0, 0);
+}
+
+static void send_close(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	struct report r = {
+		.type = REPORT_CLOSE,
+		.lane = l->role == ROLE_ACCEPTOR ? l->peer_lane : flow_index(e, fl),
+		.gen = l->gen,
+		.key = fl->key,
+		.by_opener = l->role == ROLE_OPENER,
+		.reason = l->reason,
+	};
+
+	if (l->peer != PEER_NONE)
+		e->sink.report(e->sink.ctx, (unsigned int)l->peer, &r);
+}
+
+/*
+ * End it now. What was promised and not truly acknowledged is lost thereby; callers do this when there is
+ * nobody left to be told (the QP was taken down or reused), and it is counted and logged as a fault.
+ */
+void lane_close(struct engine *e, struct flow *fl, enum lane_reason why, bool tell)
+{
+	struct lane *l = &fl->lane;
+
+	if (l->role == ROLE_NONE)
+		return;
+	l->reason = (uint8_t)why;
+	if (tell)
+		send_close(e, fl);
+	if (lane_keeps(l) && l->state != LANE_FAULT && psn_before(l->tack.psn, l->front.psn)) {
+		COUNT(e, FAULTS);
+		e->counters[EC_LOST_PACKETS] += l->packets;
+		e->counters[EC_LOST_BYTES] += l->bytes;
+		engine_event(e, EVENT_FAULT, fl, l->packets, l->bytes);
+	}
+	engine_event(e, EVENT_CLOSED, fl, 0, 0);
+	lane_reset(e, fl);
+	flow_match_rule(e, fl); /* the rules may have changed while it was held */
+	fl->retry_open = e->now + CLOSED_RETRY_NS;
+}
+
+/* Finish what is owed, then WATCH. */
+void lane_drain(struct engine *e, struct flow *fl, enum lane_reason why)
+{
+	struct lane *l = &fl->lane;
+
+	if (l->role == ROLE_NONE || l->state == LANE_DRAIN || l->state == LANE_FAULT)
+		return;
+	l->reason = (uint8_t)why;
+	if (l->state == LANE_OPENING) {
+		lane_close(e, fl, why, true); /* nothing was promised */
+		return;
+	}
+	set_state(l, LANE_DRAIN);
+	lane_check_drained(e, fl);
+}
+
+void lane_check_drained(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+
+	if (l->state != LANE_DRAIN)
+		return;
+	if (lane_keeps(l)) {
+		if (l->packets || l->tack.psn != l->accept.psn)
+			return;
+		responder_flush_ack(e, fl);
+	} else if (l->tack.psn != l->accept.psn) {
+		return; /* an acceptor still delivers what it holds in order */
+	}
+	lane_close(e, fl, l->reason, true);
+}
+
+/*
+ * Custody is lost: say so to the requester in a way that it cannot miss. responder.c answers every further
+ * request, and the oldest one that waits, with the fatal syndrome; never again with success.
+ */
+void lane_fault(struct engine *e, struct flow *fl, enum lane_reason why, uint8_t syndrome)
+{
+	struct lane *l = &fl->lane;
+	uint32_t i = flow_index(e, fl);
+	uint32_t packets = l->packets;
+	uint64_t bytes = l->bytes;
+
+	if (l->state == LANE_FAULT || !lane_keeps(l))
+		return;
+	l->reason = (uint8_t)why;
+	l->refusal = syndrome;
+	send_close(e, fl);
+	set_state(l, LANE_FAULT);
+	COUNT(e, FAULTS);
+	e->counters[EC_LOST_PACKETS] += packets;
+	e->counters[EC_LOST_BYTES] += bytes;
+	lane_drop_all(e, fl);
+	l->tack.psn = l->sent.psn = l->high = l->end = l->accept.psn;
+	wheel_cancel(e->wheel, TIMER_ID(i, TIMER_LOSS));
+	wheel_arm(e->wheel, TIMER_ID(i, TIMER_AUX), e->now + FAULT_QUIET_NS);
+	engine_event(e, EVENT_FAULT, fl, packets, bytes);
+	if (psn_before(l->told, l->accept.psn))
+		responder_ack_due(e, fl); /* something waits for an answer: answer it with the fault */
+}
+
+void lane_aux_timer(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	uint32_t i = flow_index(e, fl);
+
+	if (l->state == LANE_FAULT) {
+		if (e->now - fl->seen >= FAULT_QUIET_NS)
+			lane_close(e, fl, l->reason, false);
+		else
+			wheel_arm(e->wheel, TIMER_ID(i, TIMER_AUX), fl->seen + FAULT_QUIET_NS);
+		return;
+	}
+	if (l->role != ROLE_OPENER) {
+		requester_rnr_over(e, fl);
+		return;
+	}
+	if (l->accepted && !l->reopen)
+		return;
+	if (l->state == LANE_OPENING && e->now - l->opened > REFUSED_RETRY_NS) {
+		/* the peer's session is up but it does not answer: step back */
+		lane_close(e, fl, REASON_PEER_LOST, true);
+		fl->retry_open = e->now + REFUSED_RETRY_NS;
+		return;
+	}
+	if (l->reopen && e->now - l->progress > e->cfg.peer_timeout_ns) {
+		lane_fault(e, fl, REASON_PEER_LOST, AETH_NAK_OPERATION);
+		return;
+	}
+	lane_send_open(e, fl);
+}
+
+/* ---- reports about lanes ---- */
+
+static void refuse(struct engine *e, unsigned int peer, const struct report *r, enum lane_reason why)
+{
+	struct report out = {
+		.type = REPORT_REFUSE, .lane = r->lane, .gen = r->gen, .reason = (uint8_t)why};
+
+	COUNT(e, REFUSALS);
+	e->sink.report(e->sink.ctx, peer, &out);
+}
+
+static void accept_lane(struct engine *e, unsigned int peer, const struct report *r)
+{
+	struct report out = {.type = REPORT_ACCEPT, .lane = r->lane, .gen = r->gen};
+
+	e->sink.report(e->sink.ctx, peer, &out);
+}
+
+/* The peer wants to open the lane of requests that come from its side. */
+static void rx_open(struct engine *e, unsigned int peer, const struct report *r)
+{
+	struct flow_key back = {
+		.src = r->key.dst, .dst = r->key.src, .dqpn = r->lqpn, .vlan = r->key.vlan};
+	uint32_t a = flow_table_find(e->table, &r->key, e->flows, sizeof(struct flow));
+	uint32_t b = flow_table_find(e->table, &back, e->flows, sizeof(struct flow));
+	struct flow *fl = a == FLOW_NONE ? NULL : &e->flows[a];
+	struct flow *other = b == FLOW_NONE ? NULL : &e->flows[b];
+	struct lane *l;
+	struct mark m = {.psn = r->start_psn, .msn = r->start_msn};
+
+	if (fl && fl->lane.role == ROLE_ACCEPTOR && fl->lane.peer == (int8_t)peer &&
+	    fl->lane.gen == r->gen && fl->lane.peer_lane == r->lane) {
+		accept_lane(e, peer, r); /* our answer was lost */
+		return;
+	}
+	if (e->draining) {
+		refuse(e, peer, r, REASON_OPERATOR);
+		return;
+	}
+	if (r->resume) {
+		if (!fl)
+			fl = flow_create(e, &r->key, PORT_WAN);
+		if (!other)
+			other = flow_create(e, &back, PORT_LAN);
+		if (!fl || !other) {
+			refuse(e, peer, r, REASON_NO_ROOM);
+			return;
+		}
+	}
+	if (!fl || !other) {
+		refuse(e, peer, r, fl || other ? REASON_ONE_WAY : REASON_UNKNOWN);
+		return;
+	}
+	if (fl->side != PORT_WAN || other->side != PORT_LAN) {
+		refuse(e, peer, r, REASON_ONE_WAY);
+		return;
+	}
+	if (fl->rule < 0 || e->rules[fl->rule].peer != (int8_t)peer) {
+		refuse(e, peer, r, REASON_NO_RULE);
+		return;
+	}
+	if (!flow_pair(e, fl, other, LEARNED_PEER)) {
+		refuse(e, peer, r, REASON_MISMATCH);
+		return;
+	}
+	l = &fl->lane;
+	if (l->role != ROLE_NONE) {
+		/* an older generation of the same lane: the opener has given it up */
+		lane_close(e, fl, REASON_INCARNATION, false);
+		fl->retry_open = 0;
+	}
+	if (r->path_mtu && !fl->path_mtu)
+		fl->path_mtu = other->path_mtu = (uint16_t)r->path_mtu;
+	l->role = ROLE_ACCEPTOR;
+	set_state(l, LANE_HELD);
+	l->peer = (int8_t)peer;
+	l->peer_lane = r->lane;
+	l->gen = r->gen;
+	l->policy = r->policy;
+	l->accept = l->front = l->tack = l->sent = m;
+	l->start = l->end = l->high = r->start_psn;
+	l->start_acked = true;
+	l->opened = l->progress = e->now;
+	l->last_report = e->now;
+	COUNT(e, OPENS);
+	accept_lane(e, peer, r);
+	stream_rx_report_due(e, fl, true);
+	engine_event(e, EVENT_HELD, fl, 0, 0);
+}
+
+/* An answer to a lane of ours that we no longer have: the peer should let go as well. */
+static void stale_lane(struct engine *e, unsigned int peer, const struct report *r)
+{
+	struct report out = {.type = REPORT_CLOSE,
+			     .lane = r->lane,
+			     .gen = r->gen,
+			     .by_opener = true,
+			     .reason = REASON_NONE};
+
+	COUNT(e, BAD_REPORT);
+	if (r->type == REPORT_PROGRESS || r->type == REPORT_ACCEPT)
+		e->sink.report(e->sink.ctx, peer, &out);
+}
+
+static struct flow *own_lane(struct engine *e, unsigned int peer, const struct report *r)
+{
+	struct flow *fl = r->lane < e->nflows ? &e->flows[r->lane] : NULL;
+
+	if (fl && fl->used && fl->lane.role == ROLE_OPENER && fl->lane.gen == r->gen &&
+	    fl->lane.peer == (int8_t)peer)
+		return fl;
+	return NULL;
+}
+
+static void rx_close(struct engine *e, unsigned int peer, const struct report *r)
+{
+	if (!r->by_opener) {
+		struct flow *fl = own_lane(e, peer, r);
+
+		if (!fl || fl->lane.state == LANE_FAULT)
+			return;
+		/* the acceptor let go: resume there if something is owed, else step back too */
+		if (fl->lane.state == LANE_OPENING || fl->lane.tack.psn == fl->lane.accept.psn)
+			lane_close(e, fl, r->reason, false);
+		else
+			stream_tx_restart(e, fl);
+		return;
+	}
+	/* by number and generation: the key is missing in an answer to a stale report */
+	for (uint32_t i = 0; i < e->nflows; i++) {
+		struct flow *fl = &e->flows[i];
+
+		if (!fl->used || fl->lane.role != ROLE_ACCEPTOR || fl->lane.gen != r->gen ||
+		    fl->lane.peer != (int8_t)peer || fl->lane.peer_lane != r->lane)
+			continue;
+		lane_close(e, fl, r->reason, false);
+		return;
+	}
+}
+
+void lane_report_rx(struct engine *e, unsigned int peer, const struct report *r)
+{
+	struct flow *fl;
+
+	if (peer >= PEER_MAX)
+		return;
+	if (r->type == REPORT_OPEN) {
+		rx_open(e, peer, r);
+		return;
+	}
+	if (r->type == REPORT_CLOSE) {
+		rx_close(e, peer, r);
+		return;
+	}
+	fl = own_lane(e, peer, r);
+	if (!fl) {
+		stale_lane(e, peer, r);
+		return;
+	}
+	if (fl->lane.state == LANE_FAULT)
+		return;
+	switch (r->type) {
+	case REPORT_ACCEPT:
+		if (fl->lane.accepted && !fl->lane.reopen)
+			return;
+		fl->lane.accepted = true;
+		fl->lane.reopen = false;
+		if (fl->lane.state == LANE_OPENING) {
+			set_state(&fl->lane, LANE_HELD);
+			engine_event(e, EVENT_HELD, fl, 0, 0);
+		}
+		responder_advance(e, fl);
+		pace_run(e, fl);
+		return;
+	case REPORT_REFUSE:
+		COUNT(e, REFUSALS);
+		fl->lane.reason = r->reason;
+		if (fl->lane.state == LANE_OPENING) {
+			engine_event(e, EVENT_REFUSED, fl, 0, 0);
+			lane_close(e, fl, r->reason, false);
+			fl->retry_open = e->now + REFUSED_RETRY_NS;
+		}
+		/* a refused resume is asked again until peer_timeout: custody is not given up lightly */
+		return;
+	case REPORT_PROGRESS:
+		stream_tx_progress(e, fl, r);
+		return;
+	default:
+		COUNT(e, BAD_REPORT);
+	}
+}

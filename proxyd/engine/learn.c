@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Learning: which two flows are one connection, and what its responder's MSN is.
+ *
+ * A request names only its destination QP. Two sources tell the other half:
+ *
+ * Connection manager datagrams name both QPNs in plain words: REQ and REP of one exchange are matched by
+ * the comm id of the REQ's sender, and the pair is certain.
+ *
+ * PSN matching (NTT-3): the last packet of a message and its ACK bear the same PSN. Between two hosts with
+ * many QPs that is a hint, not a proof: frameworks start them all at PSN 0. So every message end of an
+ * unpaired flow is noted under (hosts, VLAN, PSN); two flows that note the same PSN within MATCH_NS spoil
+ * the note for both. An ACK that finds an unspoilt note speaks for the pair (requesting flow, answering
+ * flow). A pair is taken only after MATCHES_NEEDED such ACKs with different PSNs, all for the same
+ * partner on both sides, with no ACK in between that spoke for another; one contradiction starts the
+ * count again. Wrong pairing is silent data loss, so in doubt the flows stay unpaired, which costs speed
+ * only.
+ *
+ * Calibration: a pseudo-ACK needs the exact MSN. While a paired lane is watched, ends of messages are
+ * counted, and up to LANE_PROBES of them remembered until a genuine ACK with that very PSN tells the
+ * responder's MSN there. A gap in the requests starts calibration again. The CM's promise that a fresh QP
+ * starts at MSN 0 is not relied on: a genuine ACK also brings the headers to clone and the credit code.
+ */
+#include "engine/internal.h"
+#include "wire/cm.h"
+
+#include <xxhash.h>
+
+#define MATCH_NS (2 * NSEC_PER_SEC)
+#define MATCHES_NEEDED 4
+#define CM_PENDING_NS (60 * NSEC_PER_SEC)
+/* Templates follow the sender; requests of a busy flow need not renew them each time. */
+#define TEMPLATE_EVERY 64
+
+void flow_key_of(struct flow_key *k, const struct frame *f)
+{
+	k->src = f->src;
+	k->dst = f->dst;
+	k->dqpn = f->dqpn;
+	k->vlan = f->vlan;
+	k->zero = 0;
+}
+
+static struct flow *flow_at(struct engine *e, uint32_t index)
+{
+	return index == FLOW_NONE ? NULL : &e->flows[index];
+}
+
+static struct flow *flow_by_key(struct engine *e, const struct flow_key *k)
+{
+	return flow_at(e, flow_table_find(e->table, k, e->flows, sizeof(struct flow)));
+}
+
+struct flow *flow_find(struct engine *e, const struct frame *f)
+{
+	struct flow_key k;
+
+	flow_key_of(&k, f);
+	return flow_by_key(e, &k);
+}
+
+void flow_match_rule(struct engine *e, struct flow *fl)
+{
+	const struct flow_key *k = &fl->key;
+	bool lan = fl->side == PORT_LAN;
+
+	fl->rule = (int8_t)rule_match(e->rules, e->nrules, lan ? &k->src : &k->dst,
+				      lan ? &k->dst : &k->src, k->vlan);
+}
+
+struct flow *flow_create(struct engine *e, const struct flow_key *key, enum engine_port side)
+{
+	struct flow *fl = flow_at(e, e->free_flow);
+
+	if (!fl || flow_table_insert(e->table, key, flow_index(e, fl))) {
+		COUNT(e, TABLE_FULL);
+		return NULL;
+	}
+	e->free_flow = fl->next_free;
+	e->used_flows++;
+	memset(fl, 0, sizeof(*fl));
+	fl->used = true;
+	fl->key = *key;
+	fl->side = (uint8_t)side;
+	fl->partner = fl->candidate = FLOW_NONE;
+	fl->last_match_psn = PSN_NONE;
+	fl->seen = e->now;
+	flow_match_rule(e, fl);
+	if (fl->rule >= 0)
+		fl->path_mtu = (uint16_t)e->rules[fl->rule].path_mtu;
+	lane_init(fl);
+	return fl;
+}
+
+void flow_free(struct engine *e, struct flow *fl)
+{
+	uint32_t i = flow_index(e, fl);
+
+	lane_reset(e, fl);
+	flow_unpair(e, fl);
+	flow_table_remove(e->table, &fl->key, i);
+	fl->used = false;
+	fl->next_free = e->free_flow;
+	e->free_flow = i;
+	e->used_flows--;
+}
+
+/* Whether @a and @b can be two directions of one connection. */
+static bool reversed(const struct flow *a, const struct flow *b)
+{
+	return ip_addr_eq(&a->key.src, &b->key.dst) && ip_addr_eq(&a->key.dst, &b->key.src) &&
+	       a->key.vlan == b->key.vlan && a->side != b->side;
+}
+
+bool flow_pair(struct engine *e, struct flow *a, struct flow *b, enum learn_source how)
+{
+	uint32_t ia = flow_index(e, a), ib = flow_index(e, b);
+
+	if (!reversed(a, b))
+		return false;
+	if (a->partner == ib && b->partner == ia) {
+		if (how < a->learned || a->learned == LEARNED_NOT)
+			a->learned = b->learned = (uint8_t)how;
+		return true;
+	}
+	if (a->partner != FLOW_NONE || b->partner != FLOW_NONE)
+		return false;
+	a->partner = ib;
+	b->partner = ia;
+	a->candidate = b->candidate = FLOW_NONE;
+	a->learned = b->learned = (uint8_t)how;
+	if (!a->path_mtu)
+		a->path_mtu = b->path_mtu;
+	b->path_mtu = a->path_mtu;
+	e->conns++;
+	engine_event(e, EVENT_PAIRED, a, 0, 0);
+	return true;
+}
+
+void flow_unpair(struct engine *e, struct flow *fl)
+{
+	struct flow *other = flow_partner(e, fl);
+
+	if (!other)
+		return;
+	for (int i = 0; i < 2; i++) {
+		struct flow *x = i ? other : fl;
+
+		x->partner = x->candidate = FLOW_NONE;
+		x->matches = 0;
+		x->learned = LEARNED_NOT;
+		x->lane.calibrated = false;
+	}
+	e->conns--;
+}
+
+/* The path MTU shows in any packet that must be full. */
+static void learn_mtu(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct flow *other;
+
+	if (!(f->op->flags & (OPF_FIRST | OPF_MIDDLE)) || !f->payload_len ||
+	    fl->path_mtu == f->payload_len)
+		return;
+	if (f->payload_len < 256 || f->payload_len > 4096 || (f->payload_len & (f->payload_len - 1)))
+		return;
+	other = flow_partner(e, fl);
+	/* a held lane has promised by the MTU that it knew */
+	if (fl->lane.role != ROLE_NONE || (other && other->lane.role != ROLE_NONE))
+		if (fl->path_mtu)
+			return;
+	fl->path_mtu = (uint16_t)f->payload_len;
+	if (other)
+		other->path_mtu = fl->path_mtu;
+}
+
+void learn_frame(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	fl->seen = e->now;
+	if ((f->op->flags & OPF_RESPONSE) || !fl->tmpl.len || ++fl->tmpl_age >= TEMPLATE_EVERY) {
+		template_learn(&fl->tmpl, f);
+		fl->tmpl_age = 0;
+	}
+	learn_mtu(e, fl, f);
+}
+
+/* ---- PSN matching ---- */
+
+static struct psn_match *match_slot(struct engine *e, const struct ip_addr *from,
+				    const struct ip_addr *to, uint16_t vlan, uint32_t psn,
+				    uint32_t *tag)
+{
+	struct {
+		struct ip_addr from, to;
+		uint32_t vlan, psn;
+	} k = {*from, *to, vlan, psn};
+	uint64_t h = XXH3_64bits_withSeed(&k, sizeof(k), e->cfg.seed);
+
+	*tag = (uint32_t)(h >> 32);
+	return &e->match[h % MATCH_SLOTS];
+}
+
+/* A message end of an unpaired flow. */
+static void match_note(struct engine *e, struct flow *fl, uint32_t psn)
+{
+	uint32_t tag, i = flow_index(e, fl);
+	struct psn_match *m =
+		match_slot(e, &fl->key.src, &fl->key.dst, fl->key.vlan, psn, &tag);
+
+	if (m->tag == tag && m->when && e->now - m->when < MATCH_NS && m->flow != i)
+		m->flow = FLOW_NONE;
+	else
+		m->flow = i;
+	m->tag = tag;
+	m->when = e->now;
+}
+
+static void match_contradicts(struct engine *e, struct flow *fl)
+{
+	COUNT(e, LEARN_CONTRADICTIONS);
+	if (fl->contradictions < UINT16_MAX)
+		fl->contradictions++;
+	fl->candidate = FLOW_NONE;
+	fl->matches = 0;
+}
+
+/* An ACK in unpaired flow @ack. */
+static void match_ack(struct engine *e, struct flow *ack, uint32_t psn)
+{
+	uint32_t tag;
+	struct psn_match *m =
+		match_slot(e, &ack->key.dst, &ack->key.src, ack->key.vlan, psn, &tag);
+	struct flow *req;
+	uint32_t ireq, iack = flow_index(e, ack);
+
+	if (m->tag != tag || !m->when || e->now - m->when > MATCH_NS || m->flow == FLOW_NONE)
+		return;
+	req = &e->flows[m->flow];
+	ireq = m->flow;
+	if (!req->used || req->partner != FLOW_NONE || !reversed(req, ack))
+		return;
+	/* both sides must name each other and nobody else, ever since the count began */
+	if ((req->candidate != FLOW_NONE && req->candidate != iack) ||
+	    (ack->candidate != FLOW_NONE && ack->candidate != ireq)) {
+		struct flow *third = flow_at(e, ack->candidate);
+
+		if (third && third != req)
+			match_contradicts(e, third);
+		third = flow_at(e, req->candidate);
+		if (third && third != ack)
+			match_contradicts(e, third);
+		match_contradicts(e, req);
+		match_contradicts(e, ack);
+		return;
+	}
+	req->candidate = iack;
+	ack->candidate = ireq;
+	if (req->last_match_psn == psn)
+		return; /* an ACK said again is no new evidence */
+	req->last_match_psn = psn;
+	req->matches++;
+	ack->matches = req->matches;
+	if (req->matches >= MATCHES_NEEDED)
+		flow_pair(e, req, ack, LEARNED_PSN);
+}
+
+/* ---- calibration of a watched lane ---- */
+
+static void probes_clear(struct lane *l)
+{
+	for (int i = 0; i < LANE_PROBES; i++)
+		l->probe[i].psn = PSN_NONE;
+}
+
+static void probe_set(struct lane *l, uint32_t psn, uint32_t count)
+{
+	int slot = 0;
+
+	for (int i = 0; i < LANE_PROBES; i++) {
+		if (l->probe[i].psn == PSN_NONE) {
+			slot = i;
+			break;
+		}
+		/* no free one: replace the second newest, keep old ones that may be answered soon */
+		if (psn_after(l->probe[i].psn, l->probe[slot].psn))
+			slot = i;
+	}
+	l->probe[slot].psn = psn;
+	l->probe[slot].count = count;
+}
+
+void learn_request(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+	bool known = l->accept.psn != PSN_NONE;
+	uint32_t span;
+
+	l->requests++;
+	if ((f->op->flags & OPF_EOM) && !(f->op->flags & OPF_ANSWERED) &&
+	    fl->partner == FLOW_NONE && e->rules[fl->rule].learn & LEARN_PSN)
+		match_note(e, fl, f->psn);
+
+	if (known && psn_before(f->psn, l->accept.psn) &&
+	    psn_diff(l->accept.psn, f->psn) < (int32_t)WINDOW_SPAN)
+		return; /* said before */
+	if (!known || f->psn != l->accept.psn) {
+		/* first packet, gap or jump: what was counted so far is worth nothing */
+		probes_clear(l);
+		l->calibrated = false;
+		l->msg = MSG_SEND; /* unknown: until a message begins */
+	}
+	if ((f->op->flags & OPF_READ) && !fl->path_mtu && frame_reth_length(f) > 256) {
+		l->accept.psn = PSN_NONE; /* how many PSNs it takes is not known */
+		return;
+	}
+	span = (f->op->flags & OPF_READ) ? frame_span(f, fl->path_mtu ? fl->path_mtu : 4096) : 1;
+	l->accept.psn = psn_add(f->psn, span);
+	l->accept.ackable = !(f->op->flags & OPF_ANSWERED);
+	if (f->op->flags & OPF_EOM || f->op->flags & OPF_ANSWERED) {
+		l->msg = MSG_NONE;
+		l->accept.msn = psn_add(l->accept.msn, 1);
+		if (!(f->op->flags & OPF_ANSWERED) && !l->calibrated)
+			probe_set(l, f->psn, l->accept.msn);
+	} else {
+		l->msg = MSG_SEND;
+	}
+}
+
+void learn_response(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct flow *req = flow_partner(e, fl);
+	struct lane *l;
+
+	if (f->opcode != OP_ACK || !aeth_is_ack(frame_aeth_syndrome(f)))
+		return;
+	if (!req) {
+		if (e->rules[fl->rule].learn & LEARN_PSN)
+			match_ack(e, fl, f->psn);
+		return;
+	}
+	l = &req->lane;
+	l->credit = frame_aeth_syndrome(f);
+	l->tack.psn = psn_add(f->psn, 1);
+	for (int i = 0; i < LANE_PROBES && !l->calibrated; i++) {
+		if (l->probe[i].psn == PSN_NONE || l->accept.psn == PSN_NONE)
+			continue;
+		if (l->probe[i].psn == f->psn) {
+			uint32_t since = (l->accept.msn - l->probe[i].count) & PSN_MASK;
+
+			l->accept.msn = psn_add(frame_aeth_msn(f), since);
+			l->calibrated = true;
+		} else if (psn_after(f->psn, l->probe[i].psn)) {
+			l->probe[i].psn = PSN_NONE; /* passed over by a cumulative ACK */
+		}
+	}
+	if (l->calibrated)
+		probes_clear(l);
+}
+
+/* ---- connection manager ---- */
+
+static struct cm_pending *cm_find(struct engine *e, const struct ip_addr *src,
+				  const struct ip_addr *dst, uint16_t vlan, uint32_t id)
+{
+	for (uint32_t i = 0; i < CM_SLOTS; i++) {
+		struct cm_pending *p = &e->cm[i];
+
+		if (p->when && e->now - p->when < CM_PENDING_NS && p->local_id == id &&
+		    p->vlan == vlan && ip_addr_eq(&p->src, src) && ip_addr_eq(&p->dst, dst))
+			return p;
+	}
+	return NULL;
+}
+
+/* A flow for a QP that the connection manager has just named: whatever went before under this key was
+ * another incarnation of the QP. */
+static struct flow *cm_flow(struct engine *e, const struct flow_key *k, enum engine_port side)
+{
+	struct flow *fl = flow_by_key(e, k);
+
+	if (fl) {
+		lane_close(e, fl, REASON_INCARNATION, true);
+		flow_unpair(e, fl);
+		flow_free(e, fl);
+	}
+	return flow_create(e, k, side);
+}
+
+static void cm_established(struct engine *e, const struct cm_pending *req, const struct cm *rep,
+			   enum engine_port rep_side)
+{
+	struct flow_key to_passive = {
+		.src = req->src, .dst = req->dst, .dqpn = rep->lqpn, .vlan = req->vlan};
+	struct flow_key to_active = {
+		.src = req->dst, .dst = req->src, .dqpn = req->lqpn, .vlan = req->vlan};
+	struct flow *a = flow_by_key(e, &to_passive), *b = flow_by_key(e, &to_active);
+
+	/* a REP said again changes nothing */
+	if (a && b && a->learned == LEARNED_CM && a->partner == flow_index(e, b) &&
+	    a->seen > req->when)
+		return;
+	a = cm_flow(e, &to_passive, req->side);
+	b = cm_flow(e, &to_active, rep_side);
+	if (!a || !b || a->rule < 0)
+		return;
+	if (req->path_mtu)
+		a->path_mtu = b->path_mtu = (uint16_t)req->path_mtu;
+	if (!(e->rules[a->rule].learn & LEARN_CM))
+		return;
+	flow_pair(e, a, b, LEARNED_CM);
+}
+
+static void cm_disconnect(struct engine *e, const struct frame *f, uint32_t rqpn)
+{
+	struct flow_key k = {.src = f->src, .dst = f->dst, .dqpn = rqpn, .vlan = f->vlan};
+	struct flow *fl = flow_by_key(e, &k), *other;
+
+	if (!fl)
+		return;
+	other = flow_partner(e, fl);
+	lane_drain(e, fl, REASON_DISCONNECT);
+	if (other)
+		lane_drain(e, other, REASON_DISCONNECT);
+}
+
+void learn_cm(struct engine *e, enum engine_port from, const struct frame *f)
+{
+	struct cm cm;
+	struct cm_pending *p;
+
+	switch (cm_parse(f, &cm)) {
+	case CM_REQ:
+		COUNT(e, CM);
+		if (!cm.rc)
+			return;
+		p = cm_find(e, &f->src, &f->dst, f->vlan, cm.local_id);
+		if (!p)
+			p = &e->cm[e->cm_hand++ % CM_SLOTS];
+		else if (p->lqpn == cm.lqpn)
+			return; /* said again */
+		*p = (struct cm_pending){
+			.src = f->src,
+			.dst = f->dst,
+			.local_id = cm.local_id,
+			.lqpn = cm.lqpn,
+			.starting_psn = cm.starting_psn,
+			.path_mtu = cm.path_mtu,
+			.vlan = f->vlan,
+			.side = (uint8_t)from,
+			.when = e->now,
+		};
+		return;
+	case CM_REP:
+		COUNT(e, CM);
+		p = cm_find(e, &f->dst, &f->src, f->vlan, cm.remote_id);
+		if (p && p->side != (uint8_t)from)
+			cm_established(e, p, &cm, from);
+		return;
+	case CM_DREQ:
+		COUNT(e, CM);
+		cm_disconnect(e, f, cm.rqpn);
+		return;
+	case CM_NONE:
+		return;
+	default:
+		COUNT(e, CM);
+	}
+}

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Standing in for the requester, toward the responder: from the acceptor over its LAN, or in single mode
+ * over the WAN.
+ *
+ * What RC gives a requester is used as InfiniBand vol. 1, 9.7.5 and 9.7.7 lay it down: packets are sent in PSN
+ * order; a cumulative ACK releases exactly what it covers; an ACK below una or at or above nxt changes
+ * nothing; a sequence NAK at p releases below p and resends from p; RNR waits by its own timer and resumes
+ * at p; a fatal NAK ends it. An ACK past an unanswered READ means that the answer was lost: release below
+ * the READ, ask it again.
+ *
+ * The loss timer resends the oldest packet only: if the responder has it, its ACK tells how far it is; if
+ * not, it either acknowledges or NAKs what is missing next. The budget of the timer is time without
+ * progress (responder_timeout), so RNR waits and long outages of a busy responder do not add up.
+ *
+ * Answers with data travel on to the requester's side as they come, in order. An acceptor drops what is
+ * ahead of a missing answer packet and asks the whole READ again; what it has passed on already is not
+ * passed on twice. In single mode every answer passes: the host sees the gap and asks again by itself.
+ */
+#include "engine/internal.h"
+
+static uint32_t timer(const struct engine *e, const struct flow *fl, uint32_t which)
+{
+	return TIMER_ID(flow_index(e, fl), which);
+}
+
+static void arm(struct engine *e, struct flow *fl)
+{
+	if (fl->lane.tack.psn == fl->lane.sent.psn || fl->lane.rnr_wait)
+		wheel_cancel(e->wheel, timer(e, fl, TIMER_LOSS));
+	else
+		wheel_arm(e->wheel, timer(e, fl, TIMER_LOSS), e->now + lane_rto_ns(&fl->lane));
+}
+
+static bool send(struct engine *e, struct flow *fl, struct pkt *d)
+{
+	struct lane *l = &fl->lane;
+
+	if (engine_tx(e, other_port(fl->side), lane_packet(e, d), d->len))
+		return false;
+	if (l->role == ROLE_SINGLE)
+		pace_sent(e, d->len);
+	d->xmit = now_us(e);
+	if (d->flags & PKT_SENT) {
+		d->flags |= PKT_RETX;
+		l->retx++;
+		if (l->role == ROLE_SINGLE)
+			COUNT(e, RETX_WAN);
+		else
+			COUNT(e, RETX_LAN);
+	}
+	d->flags |= PKT_SENT;
+	return true;
+}
+
+/* Returns true when there is more to send but it had to stop. */
+bool requester_run(struct engine *e, struct flow *fl, uint32_t quantum)
+{
+	struct lane *l = &fl->lane;
+	uint32_t budget = quantum, before = l->sent.psn;
+	bool stopped = false;
+
+	if (l->rnr_wait || l->refusal || l->state == LANE_FAULT)
+		return false;
+	while (psn_before(l->sent.psn, l->accept.psn)) {
+		struct pkt *d = window_get(&l->win, e->pool, l->sent.psn);
+
+		if (!d)
+			break;
+		if (!budget || (l->role == ROLE_SINGLE && !pace_may_send(e)) || !send(e, fl, d)) {
+			stopped = true;
+			break;
+		}
+		budget -= d->len < budget ? d->len : budget;
+		l->sent.psn = psn_add(l->sent.psn, d->span);
+		l->sent.msn += !!(d->flags & PKT_EOM);
+		l->sent.ackable = !(d->flags & PKT_ANSWERED);
+	}
+	if (l->sent.psn != before) {
+		if (l->tack.psn == before)
+			l->progress = e->now; /* the oldest begins to wait now */
+		if (psn_after(l->sent.psn, l->high))
+			l->high = l->sent.psn;
+		if (!wheel_armed(e->wheel, timer(e, fl, TIMER_LOSS)))
+			arm(e, fl);
+		if (l->role == ROLE_SINGLE)
+			responder_advance(e, fl); /* a front that waits for the WAN */
+	}
+	return stopped;
+}
+
+/* Go back: what is sent next is the packet at @psn. */
+static void resume_at(struct engine *e, struct flow *fl, uint32_t psn)
+{
+	struct lane *l = &fl->lane;
+	uint32_t at = l->tack.psn;
+	struct mark m = l->tack;
+	struct pkt *d;
+
+	/* the marks between are counted again, from the last true ACK on */
+	while (psn_before(at, psn) && (d = window_get(&l->win, e->pool, at))) {
+		at = psn_add(at, d->span);
+		m.msn += !!(d->flags & PKT_EOM);
+		m.ackable = !(d->flags & PKT_ANSWERED);
+		m.psn = at;
+	}
+	l->sent = m;
+	wheel_cancel(e->wheel, timer(e, fl, TIMER_LOSS));
+	pace_run(e, fl);
+}
+
+/* The responder has truly acknowledged everything below @m. */
+static void true_ack(struct engine *e, struct flow *fl, const struct mark *m)
+{
+	struct lane *l = &fl->lane;
+	struct pkt *d;
+
+	if (!psn_after(m->psn, l->tack.psn))
+		return;
+	d = window_get(&l->win, e->pool, psn_sub(m->psn, 1));
+	if (d && (d->flags & PKT_SENT) && !(d->flags & PKT_RETX))
+		lane_rtt_sample(e, l, now_us(e) - d->xmit);
+	l->backoff = 0;
+	if (l->role == ROLE_SINGLE) {
+		responder_true_ack(e, fl, m);
+		if (l->role == ROLE_NONE)
+			return; /* that was the last of a draining lane */
+	} else {
+		lane_release(e, fl, m->psn);
+		l->tack = *m;
+		if (psn_before(l->sent.psn, m->psn))
+			l->sent = *m;
+		stream_rx_report_due(e, fl, l->tack.psn == l->accept.psn);
+		lane_check_drained(e, fl);
+		if (l->role == ROLE_NONE)
+			return;
+	}
+	arm(e, fl);
+}
+
+/* Cut @m down to the first unanswered READ. Returns true when it was beyond one. */
+static bool bound_by_read(struct engine *e, struct lane *l, struct mark *m)
+{
+	struct read_rec *r = reads_head(e, l);
+
+	if (!r || !psn_before(r->at.psn, m->psn) ||
+	    !(opcode_info(r->opcode)->flags & OPF_ANSWERED))
+		return false;
+	*m = r->at;
+	return true;
+}
+
+static void refused(struct engine *e, struct flow *fl, uint32_t psn, uint8_t syndrome,
+		    enum lane_reason why)
+{
+	struct lane *l = &fl->lane;
+
+	if (l->role == ROLE_SINGLE) {
+		responder_refused(e, fl, psn, syndrome, why);
+		return;
+	}
+	if (l->refusal)
+		return;
+	l->refusal = syndrome;
+	l->refusal_psn = psn;
+	l->reason = (uint8_t)why;
+	wheel_cancel(e->wheel, timer(e, fl, TIMER_LOSS));
+	wheel_arm(e->wheel, timer(e, fl, TIMER_AUX), e->now + 100 * NSEC_PER_MSEC);
+	stream_rx_report_due(e, fl, true);
+}
+
+static void rx_ack(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+	uint8_t s = frame_aeth_syndrome(f);
+	struct mark m = {.psn = f->psn, .msn = frame_aeth_msn(f), .ackable = 1};
+	bool past;
+
+	if (!psn_in(f->psn, l->tack.psn, l->high)) {
+		COUNT(e, STALE_ACK);
+		return;
+	}
+	l->progress = e->now; /* whatever it says, the responder is there */
+	if (aeth_is_ack(s)) {
+		l->credit = s;
+		l->true_acks++;
+		COUNT(e, TRUE_ACKS);
+		m.psn = psn_add(f->psn, 1);
+		past = bound_by_read(e, l, &m);
+		true_ack(e, fl, &m);
+		/* once per round trip is enough: the ACKs of all that was in flight say the same */
+		if (past && l->role != ROLE_NONE && reads_head(e, l)->asked + l->srtt_us * NSEC_PER_USEC < e->now) {
+			reads_head(e, l)->asked = e->now;
+			resume_at(e, fl, m.psn);
+		}
+		return;
+	}
+	COUNT(e, TRUE_NAKS);
+	past = bound_by_read(e, l, &m);
+	true_ack(e, fl, &m);
+	if (l->role == ROLE_NONE)
+		return;
+	if (aeth_is_rnr(s)) {
+		l->rnr++;
+		COUNT(e, RNR);
+		if (l->rnr_wait)
+			return;
+		l->rnr_wait = true;
+		resume_at(e, fl, m.psn);
+		wheel_arm(e->wheel, timer(e, fl, TIMER_AUX), e->now + aeth_rnr_ns(s & 0x1f));
+	} else if (s == AETH_NAK_SEQ) {
+		resume_at(e, fl, m.psn);
+	} else if (aeth_is_nak(s)) {
+		refused(e, fl, f->psn, s, REASON_NAK);
+	}
+}
+
+static void rx_answer(struct engine *e, struct flow *fl, const struct frame *f,
+		      enum engine_port from)
+{
+	struct lane *l = &fl->lane;
+	struct read_rec *r;
+	enum read_verdict v = reads_response(e, l, f, &r);
+	struct mark m;
+
+	if (r && !psn_in(r->at.psn, l->tack.psn, l->high))
+		v = READ_STRAY; /* an answer to what was not asked */
+	switch (v) {
+	case READ_STRAY:
+		COUNT(e, STRAY_RESPONSE);
+		engine_pass(e, from, f);
+		return;
+	case READ_AGAIN:
+		if (l->role == ROLE_SINGLE)
+			engine_pass(e, from, f);
+		return;
+	case READ_AHEAD:
+		if (l->role == ROLE_SINGLE) {
+			engine_pass(e, from, f);
+		} else if (r->asked + l->srtt_us * NSEC_PER_USEC < e->now) {
+			r->asked = e->now;
+			resume_at(e, fl, r->at.psn);
+		}
+		return;
+	case READ_IN_ORDER:
+	case READ_COMPLETE:
+		engine_tx(e, other_port(from), f->data, f->len);
+		break;
+	}
+	/* an answer acknowledges all that was asked before it */
+	m = r->at;
+	if (psn_after(m.psn, l->tack.psn))
+		bound_by_read(e, l, &m);
+	if (v == READ_COMPLETE && reads_head(e, l) == r) {
+		m.psn = psn_add(r->at.psn, r->span);
+		m.msn = r->at.msn + 1;
+		m.ackable = 0;
+		reads_trim(e, l);
+		/* a later READ's answer may have been complete already: then its turn is now */
+		bound_by_read(e, l, &m);
+	}
+	l->progress = e->now;
+	true_ack(e, fl, &m);
+}
+
+void requester_response(struct engine *e, struct flow *fl, const struct frame *f,
+			enum engine_port from)
+{
+	struct lane *l = &fl->lane;
+
+	if (psn_before(f->psn, l->start)) {
+		engine_pass(e, from, f); /* from before the handover */
+		if (f->opcode == OP_ACK && aeth_is_ack(frame_aeth_syndrome(f)) &&
+		    psn_add(f->psn, 1) == l->start && l->role == ROLE_SINGLE) {
+			l->start_acked = true;
+			responder_advance(e, fl);
+		}
+		return;
+	}
+	if (l->state == LANE_FAULT)
+		return;
+	if (!icrc_ok(f)) {
+		COUNT(e, BAD_ICRC);
+		return;
+	}
+	if (f->opcode == OP_ACK)
+		rx_ack(e, fl, f);
+	else
+		rx_answer(e, fl, f, from);
+}
+
+void requester_timeout(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	uint32_t psn;
+	struct pkt *d;
+
+	if (l->tack.psn == l->sent.psn || l->rnr_wait || l->refusal || l->state == LANE_FAULT)
+		return;
+	l->timeouts++;
+	COUNT(e, TIMEOUTS);
+	if (e->now - l->progress > e->cfg.responder_timeout_ns) {
+		refused(e, fl, l->tack.psn, AETH_NAK_OPERATION, REASON_TIMEOUT);
+		return;
+	}
+	if (l->backoff < 12)
+		l->backoff++;
+	d = window_next(&l->win, e->pool, l->tack.psn, l->sent.psn, &psn);
+	if (d)
+		send(e, fl, d);
+	arm(e, fl);
+}
+
+/* The auxiliary timer: the RNR delay is over, or a refusal must be told again. */
+void requester_rnr_over(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+
+	if (l->refusal && l->role == ROLE_ACCEPTOR) {
+		stream_rx_report_due(e, fl, true);
+		wheel_arm(e->wheel, timer(e, fl, TIMER_AUX), e->now + 100 * NSEC_PER_MSEC);
+		return;
+	}
+	l->rnr_wait = false;
+	pace_run(e, fl);
+}

@@ -1,0 +1,542 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Standing in for the responder, toward the near requester (roles OPENER and SINGLE).
+ *
+ * Requests are taken in PSN order only. Each is verified and copied in one pass, described, and only then
+ * counted in; the link (stream_tx.c or requester.c) sends it on from the copy. What the requester is told
+ * is the front, and the front is the least of several limits, each a PSN together with what an ACK just
+ * below it would say:
+ *
+ *	- what is accepted (and thereby retained);
+ *	- the first unanswered READ or its like;
+ *	- the handover PSN, until everything before it was truly acknowledged;
+ *	- the true ACK, where the policy is `off`, where the peer has not agreed yet, and inside messages that
+ *	  did not fit the pool when they began (POOL-3);
+ *	- the last packet of the first message not truly acknowledged, where the policy is `honest`;
+ *	- what was sent on, while the pool is nearly full: the requester then goes at the pace of the WAN.
+ *
+ * A sequence NAK acknowledges what is before it just as an ACK does, so it too bears the front, not the
+ * PSN that is missing; the requester then resends a little more than it would have had to.
+ *
+ * An ACK never bears the PSN of a READ or ATOMIC: some requesters take it for the answer.
+ *
+ * What looks wrong but has a right ICRC (opcode or length out of sequence) is not ours to judge: it goes to
+ * the responder in its turn, unacknowledged, and so does everything after it until the responder has
+ * spoken.
+ */
+#include "engine/internal.h"
+
+/* Acknowledge at least every so many packets (engine.md). */
+#define ACK_EVERY 64
+/* Further from the expected PSN than any requester's window: another incarnation of the QP. */
+#define JUMP_PSNS 65536
+#define JUMP_RUN 3
+/* Above this share of the custody cap the front waits for the WAN. */
+#define HIGH_WATER 85u
+/* Room that must be there before a requester is asked to try again. */
+#define ROOM_AGAIN (256u << 10)
+/* A duplicate READ is sent on again when its answer is so much overdue, in eighths of the round trip. */
+#define READ_OVERDUE_EIGHTHS 10u
+
+static void list_ack(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+
+	if (l->ack_listed)
+		return;
+	l->ack_listed = true;
+	l->next_ack = e->ack_head;
+	e->ack_head = flow_index(e, fl);
+	engine_wake_at(e, e->now);
+}
+
+void responder_ack_due(struct engine *e, struct flow *fl)
+{
+	fl->lane.ack_due = true;
+	list_ack(e, fl);
+}
+
+/* ---- the front ---- */
+
+static void limit(struct mark *m, const struct mark *by)
+{
+	if (psn_before(by->psn, m->psn))
+		*m = *by;
+}
+
+/*
+ * POLICY_HONEST: find the last packet of the first message that is not truly acknowledged. The search goes
+ * on where it stopped, and begins anew only when the true ACK has passed what it found.
+ */
+static void honest_limit(struct engine *e, struct lane *l, struct mark *m)
+{
+	struct mark *h = &l->honest;
+	struct pkt *d;
+
+	if (psn_before(h->psn, l->tack.psn)) {
+		*h = l->tack;
+		l->honest_found = false;
+	}
+	while (!l->honest_found && psn_before(h->psn, l->accept.psn)) {
+		uint32_t psn;
+
+		d = window_next(&l->win, e->pool, h->psn, l->accept.psn, &psn);
+		if (!d)
+			return;
+		h->psn = psn;
+		if ((d->flags & PKT_EOM) && !(d->flags & PKT_ANSWERED)) {
+			l->honest_found = true;
+			break;
+		}
+		h->psn = psn_add(psn, d->span);
+		h->ackable = !(d->flags & PKT_ANSWERED);
+		if (d->flags & PKT_EOM)
+			h->msn++;
+	}
+	if (l->honest_found)
+		limit(m, h);
+}
+
+static bool pool_high(const struct engine *e)
+{
+	return pool_used(e->pool, POOL_CUSTODY) * 100 > pool_cap(e->pool, POOL_CUSTODY) * HIGH_WATER;
+}
+
+/* Requests that were taken without understanding them are answered by a plain ACK. */
+static void trim_answered(struct engine *e, struct lane *l)
+{
+	struct read_rec *r;
+
+	reads_trim(e, l);
+	while ((r = reads_head(e, l)) && !(opcode_info(r->opcode)->flags & OPF_ANSWERED) &&
+	       psn_before(r->at.psn, l->tack.psn)) {
+		r->done = true;
+		reads_trim(e, l);
+	}
+}
+
+void responder_advance(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	struct mark m = l->accept;
+	struct read_rec *r;
+
+	if (l->state == LANE_FAULT || !l->start_acked)
+		return;
+	r = reads_head(e, l);
+	if (r)
+		limit(&m, &r->at);
+	if (l->state == LANE_OPENING || l->policy == POLICY_OFF)
+		limit(&m, &l->tack);
+	if (l->policy == POLICY_HONEST)
+		honest_limit(e, l, &m);
+	if (l->guard.psn != PSN_NONE)
+		limit(&m, psn_after(l->tack.psn, l->guard.psn) ? &l->tack : &l->guard);
+	if (psn_after(m.psn, l->front.psn) && pool_high(e) && psn_after(m.psn, l->sent.psn)) {
+		COUNT(e, HELD_BACK);
+		/* a true ACK may be ahead of what this lane sent itself only after a restart */
+		limit(&m, psn_after(l->tack.psn, l->sent.psn) ? &l->tack : &l->sent);
+	}
+	if (!psn_after(m.psn, l->front.psn))
+		return;
+	l->front = m;
+	if (l->ack_due)
+		list_ack(e, fl);
+}
+
+/* ---- what the requester is told ---- */
+
+static void answer(struct engine *e, struct flow *fl, uint32_t psn, uint8_t syndrome, uint32_t msn)
+{
+	struct flow *back = flow_partner(e, fl);
+	uint8_t buf[BUILD_MAX];
+	uint32_t len;
+
+	if (!back || !back->tmpl.len)
+		return;
+	len = build_ack(buf, &back->tmpl, back->key.dqpn, psn, syndrome, msn);
+	engine_tx(e, fl->side, buf, len);
+}
+
+static void nak(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+
+	responder_advance(e, fl);
+	if (!l->start_acked)
+		return; /* a NAK would acknowledge what came before the handover */
+	answer(e, fl, l->front.psn, AETH_NAK_SEQ, l->front.msn);
+	l->nak_sent = true;
+	l->naks++;
+	COUNT(e, NAKS_SENT);
+}
+
+void responder_flush_ack(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	struct mark m;
+
+	if (l->state == LANE_FAULT) {
+		if (l->ack_due) {
+			answer(e, fl, l->told, l->refusal, l->acked.msn);
+			COUNT(e, FATAL_NAKS);
+		}
+		l->ack_due = false;
+		return;
+	}
+	responder_advance(e, fl);
+	m = l->front.ackable ? l->front : l->acked;
+	if (m.ackable && (l->ack_again || (l->ack_due && psn_after(m.psn, l->acked.psn)))) {
+		answer(e, fl, psn_sub(m.psn, 1), l->credit == 0xff ? AETH_ACK_UNLIMITED : l->credit,
+		       m.msn);
+		l->acked = m;
+		if (psn_after(m.psn, l->told))
+			l->told = m.psn;
+		l->pseudo_acks++;
+		l->unacked = 0;
+		COUNT(e, PSEUDO_ACKS);
+	}
+	l->ack_again = false;
+	if (l->front.psn == l->accept.psn)
+		l->ack_due = false;
+}
+
+/* ---- requests ---- */
+
+/* A request to a lane whose custody is lost. The NAK must bear a PSN that the requester waits for: the
+ * oldest that it does not know to be acknowledged. */
+static void request_in_fault(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+
+	if (!icrc_ok(f))
+		return;
+	if (psn_before(f->psn, l->told))
+		l->told = f->psn;
+	responder_ack_due(e, fl);
+}
+
+/* Opcode and length against the message that is open (ENG-10, ENG-12). */
+static bool in_sequence(const struct lane *l, const struct frame *f, uint32_t mtu)
+{
+	uint16_t fl = f->op->flags;
+	uint32_t want;
+
+	if (fl & OPF_ANSWERED)
+		return l->msg == MSG_NONE;
+	if (fl & (OPF_FIRST | OPF_ONLY)) {
+		if (l->msg != MSG_NONE)
+			return false;
+	} else if (l->msg != ((fl & OPF_WRITE) ? MSG_WRITE : MSG_SEND)) {
+		return false;
+	}
+	if (fl & (OPF_FIRST | OPF_MIDDLE)) {
+		if (f->payload_len != mtu)
+			return false;
+	} else if (f->payload_len > mtu || ((fl & OPF_LAST) && !f->payload_len)) {
+		return false;
+	}
+	if (!(fl & OPF_WRITE))
+		return true;
+	want = (fl & (OPF_FIRST | OPF_ONLY)) ? frame_reth_length(f) : l->msg_left;
+	return (fl & OPF_EOM) ? f->payload_len == want : f->payload_len < want;
+}
+
+/* POOL-3: what does not fit is not acknowledged early. */
+static void reserve(struct engine *e, struct lane *l, const struct frame *f, uint32_t mtu)
+{
+	uint64_t length, need;
+
+	if (!(f->op->flags & OPF_WRITE) || !(f->op->flags & OPF_FIRST))
+		return;
+	length = frame_reth_length(f);
+	need = length + (length / mtu + 1) * (f->len - f->payload_len + 16);
+	if (need > pool_room(e->pool, POOL_CUSTODY)) {
+		if (l->guard.psn == PSN_NONE)
+			l->guard = l->accept;
+	} else if (l->guard.psn != PSN_NONE && l->tack.psn == l->accept.psn) {
+		l->guard.psn = PSN_NONE;
+	}
+}
+
+static void no_room(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+
+	COUNT(e, NO_ROOM);
+	if (l->room_wait)
+		return;
+	l->room_wait = true;
+	if (l->room_listed)
+		return;
+	l->room_listed = true;
+	l->next_room = e->room_head;
+	e->room_head = flow_index(e, fl);
+}
+
+static bool over_rule_cap(const struct engine *e, const struct flow *fl, uint32_t len)
+{
+	uint64_t cap = e->rules[fl->rule].cap;
+
+	return cap && e->rule_bytes[fl->rule] + len > cap;
+}
+
+static void request_in_order(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+	uint32_t mtu = fl->path_mtu, span = frame_span(f, mtu);
+	bool waits = f->op->flags & OPF_ANSWERED, sane = in_sequence(l, f, mtu), bad;
+	struct pkt *d;
+
+	if (l->state == LANE_DRAIN)
+		return; /* the requester asks again, and WATCH will pass it */
+	if (l->state == LANE_OPENING && pool_high(e)) {
+		/* nothing is promised yet: this is no time to begin */
+		lane_close(e, fl, REASON_POOL_FULL, true);
+		engine_pass(e, fl->side, f);
+		return;
+	}
+	/* a READ longer than the window goes alone */
+	if (l->tack.psn != l->accept.psn &&
+	    psn_diff(psn_add(l->accept.psn, span), l->tack.psn) > (int32_t)(WINDOW_SPAN - 1)) {
+		no_room(e, fl);
+		return;
+	}
+	if ((waits || !sane) && !mq_free_count(e->reads)) {
+		no_room(e, fl);
+		return;
+	}
+	if (over_rule_cap(e, fl, f->len)) {
+		no_room(e, fl);
+		return;
+	}
+	if (sane)
+		reserve(e, l, f, mtu);
+	d = lane_retain(e, fl, f, span, &bad);
+	if (!d) {
+		if (!bad)
+			no_room(e, fl);
+		return;
+	}
+	if (!sane)
+		COUNT(e, BAD_SEQUENCE);
+	if (waits || !sane)
+		reads_add(e, fl, f, span, &l->accept);
+	if (l->tack.psn == l->accept.psn)
+		l->progress = e->now; /* the oldest in custody begins to wait now */
+
+	if (f->op->flags & OPF_WRITE && sane)
+		l->msg_left = ((f->op->flags & (OPF_FIRST | OPF_ONLY)) ? frame_reth_length(f) :
+									 l->msg_left) -
+			      f->payload_len;
+	if (d->flags & PKT_EOM)
+		l->msg = MSG_NONE;
+	else
+		l->msg = (f->op->flags & OPF_WRITE) ? MSG_WRITE : MSG_SEND;
+	l->accept.psn = psn_add(f->psn, span);
+	l->accept.msn += !!(d->flags & PKT_EOM);
+	l->accept.ackable = !waits && sane;
+	l->end = l->accept.psn;
+	l->nak_sent = false;
+	l->room_wait = false;
+	l->jump_run = 0;
+	pace_run(e, fl);
+	if (f->ackreq || (d->flags & PKT_EOM) || ++l->unacked >= ACK_EVERY)
+		responder_ack_due(e, fl);
+}
+
+static void request_again(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+	struct read_rec *r;
+
+	if (l->state == LANE_OPENING || (!l->start_acked && psn_before(f->psn, l->start))) {
+		engine_pass(e, fl->side, f); /* not in custody: the requester's own business */
+		return;
+	}
+	if (!(f->op->flags & OPF_ANSWERED)) {
+		l->dup++;
+		COUNT(e, DUP_REQUESTS);
+		l->ack_again = true;
+		list_ack(e, fl);
+		return;
+	}
+	r = reads_find(e, l, f->psn);
+	if (!psn_before(f->psn, l->tack.psn) ||
+	    (r && !r->gap &&
+	     e->now - r->asked < l->srtt_us * NSEC_PER_USEC * READ_OVERDUE_EIGHTHS / 8)) {
+		/* the original is still on its way, or its answer is */
+		l->dup++;
+		COUNT(e, DUP_READS);
+		return;
+	}
+	if (r) {
+		r->asked = e->now;
+		r->gap = false;
+	}
+	COUNT(e, DUP_READS_PASSED);
+	engine_tx(e, other_port(fl->side), f->data, f->len);
+}
+
+/* Far ahead of or behind all that this QP can have outstanding. Returns true when the flow was found to be
+ * another incarnation, which then passes through WATCH. */
+static bool jumped(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+
+	if (!icrc_ok(f)) {
+		COUNT(e, BAD_ICRC);
+		return false;
+	}
+	l->jump_run = l->jump_run && f->psn == l->jump_psn ? l->jump_run + 1 : 1;
+	l->jump_psn = psn_add(f->psn, frame_span(f, fl->path_mtu));
+	if (l->jump_run < JUMP_RUN)
+		return false;
+	engine_event(e, EVENT_INCARNATION, fl, 0, 0);
+	lane_close(e, fl, REASON_INCARNATION, true);
+	flow_unpair(e, fl);
+	learn_request(e, fl, f);
+	engine_pass(e, fl->side, f);
+	return true;
+}
+
+void responder_request(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+	int32_t ahead = psn_diff(f->psn, l->accept.psn);
+
+	l->requests++;
+	if (ahead >= JUMP_PSNS || ahead < -JUMP_PSNS - (int32_t)WINDOW_SPAN) {
+		COUNT(e, GAPS);
+		jumped(e, fl, f);
+		return;
+	}
+	if (l->state == LANE_FAULT) {
+		request_in_fault(e, fl, f);
+	} else if (ahead == 0) {
+		request_in_order(e, fl, f);
+	} else if (ahead < 0) {
+		request_again(e, fl, f);
+	} else {
+		COUNT(e, GAPS);
+		if (l->state == LANE_OPENING)
+			engine_pass(e, fl->side, f);
+		else if (!l->nak_sent && !l->room_wait && l->state != LANE_DRAIN && icrc_ok(f))
+			nak(e, fl);
+	}
+}
+
+/* ---- true ACKs, whoever brings them ---- */
+
+void responder_true_ack(struct engine *e, struct flow *fl, const struct mark *m)
+{
+	struct lane *l = &fl->lane;
+
+	if (psn_after(m->psn, l->tack.psn)) {
+		lane_release(e, fl, m->psn);
+		l->tack = *m;
+		l->backoff = 0;
+		if (psn_before(l->sent.psn, m->psn))
+			l->sent = *m;
+		if (psn_before(l->high, m->psn))
+			l->high = m->psn;
+	}
+	if (psn_after(l->tack.psn, l->start))
+		l->start_acked = true;
+	trim_answered(e, l);
+	responder_advance(e, fl);
+	lane_check_drained(e, fl);
+}
+
+void responder_room(struct engine *e)
+{
+	while (e->room_head != FLOW_NONE) {
+		struct flow *fl = &e->flows[e->room_head];
+		struct lane *l = &fl->lane;
+		uint64_t want = pool_cap(e->pool, POOL_CUSTODY) / 8;
+
+		if (pool_room(e->pool, POOL_CUSTODY) < (want < ROOM_AGAIN ? want : ROOM_AGAIN))
+			return;
+		e->room_head = l->next_room;
+		l->room_listed = false;
+		if (!fl->used || !lane_keeps(l) || !l->room_wait || l->state == LANE_FAULT)
+			continue;
+		l->room_wait = false;
+		nak(e, fl);
+	}
+}
+
+void responder_refused(struct engine *e, struct flow *fl, uint32_t psn, uint8_t syndrome,
+		       enum lane_reason why)
+{
+	struct lane *l = &fl->lane;
+
+	if (l->state == LANE_FAULT)
+		return;
+	responder_advance(e, fl);
+	if (psn_before(psn, l->front.psn) || !l->start_acked) {
+		lane_fault(e, fl, why, syndrome);
+		return;
+	}
+	/* nothing acknowledged is concerned: the requester learns it as if nobody stood between */
+	answer(e, fl, psn, syndrome, l->tack.msn);
+	COUNT(e, FATAL_NAKS);
+	lane_close(e, fl, why, true);
+}
+
+/* ---- responses from the WAN that the peer did not consume (role OPENER) ---- */
+
+static void native_ack(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+
+	/* Nothing is promised yet, or nothing of this: bit-exact pass-through. */
+	if (l->state == LANE_OPENING || psn_before(f->psn, l->start)) {
+		engine_pass(e, other_port(fl->side), f);
+		if (aeth_is_ack(frame_aeth_syndrome(f)) && icrc_ok(f) &&
+		    !psn_before(psn_add(f->psn, 1), l->start)) {
+			l->start_acked = true;
+			responder_advance(e, fl);
+		}
+		return;
+	}
+	/* sent before the acceptor took over; it will hear the same again and report it */
+	COUNT(e, STALE_ACK);
+}
+
+void responder_answer(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+	struct read_rec *r;
+
+	if (l->state == LANE_FAULT)
+		return; /* no success after a fault */
+	if (f->opcode == OP_ACK) {
+		native_ack(e, fl, f);
+		return;
+	}
+	if (psn_before(f->psn, l->start)) {
+		engine_pass(e, other_port(fl->side), f);
+		return;
+	}
+	if (!icrc_ok(f)) {
+		COUNT(e, BAD_ICRC);
+		return;
+	}
+	switch (reads_response(e, l, f, &r)) {
+	case READ_STRAY:
+		COUNT(e, STRAY_RESPONSE);
+		break;
+	case READ_COMPLETE:
+		if (psn_after(psn_add(r->at.psn, r->span), l->told))
+			l->told = psn_add(r->at.psn, r->span);
+		trim_answered(e, l);
+		break;
+	default:
+		break;
+	}
+	/* the data first, then whatever it allows to be acknowledged */
+	engine_tx(e, fl->side, f->data, f->len);
+	responder_advance(e, fl);
+	lane_check_drained(e, fl);
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The receiving end of a stream: requests from the far appliance on their way to the near responder
+ * (role ACCEPTOR).
+ *
+ * Every packet is verified and retained on arrival, in any order; what is contiguous is handed to
+ * requester.c, and stays until the responder truly acknowledges it, since loss on this side's LAN is this
+ * side's business alone. What is missing between the contiguous part and the highest packet is a sorted
+ * array of ranges in one pool page that exists only while something is missing: the state that disorder
+ * costs is bounded by holes, not by packets (FAST-4). A packet that would make one hole too many is
+ * refused.
+ *
+ * The opener is told (PROGRESS) soon after anything changed: at once when a hole appears or closes or when
+ * a duplicate arrives (its sender is in the dark), otherwise every REPORT_PACKETS packets or REPORT_NS,
+ * see engine.c. More holes than fit into one report are shown in turn.
+ *
+ * Requests below the handover PSN, and duplicate READs that a host asks again for, are not the stream's:
+ * they pass to the responder as they came.
+ */
+#include "engine/internal.h"
+
+struct holes {
+	uint32_t n;
+	uint32_t unused;
+	struct psn_range h[];
+};
+#define HOLES_MAX ((POOL_PAGE - sizeof(struct holes)) / sizeof(struct psn_range))
+
+static struct holes *holes_of(struct engine *e, const struct lane *l)
+{
+	return l->holes == POOL_NONE ? NULL : pool_page_ptr(e->pool, l->holes);
+}
+
+/* Index of the first hole that ends after @psn. */
+static uint32_t hole_at(const struct holes *hs, uint32_t psn)
+{
+	uint32_t lo = 0, hi = hs->n;
+
+	while (lo < hi) {
+		uint32_t mid = (lo + hi) / 2;
+
+		if (psn_after(hs->h[mid].end, psn))
+			hi = mid;
+		else
+			lo = mid + 1;
+	}
+	return lo;
+}
+
+static void hole_remove(struct holes *hs, uint32_t i)
+{
+	hs->n--;
+	memmove(&hs->h[i], &hs->h[i + 1], (hs->n - i) * sizeof(hs->h[0]));
+}
+
+/* Make sure that one more hole can be noted. */
+static bool hole_room(struct engine *e, struct lane *l)
+{
+	if (l->holes == POOL_NONE)
+		l->holes = pool_page_get(e->pool, POOL_TRANSIT);
+	return l->holes != POOL_NONE && holes_of(e, l)->n < HOLES_MAX;
+}
+
+/* [@from, @end) arrived. The caller has made room for a split. */
+static void holes_fill(struct engine *e, struct lane *l, uint32_t from, uint32_t end)
+{
+	struct holes *hs = holes_of(e, l);
+	uint32_t i;
+
+	if (!hs)
+		return;
+	i = hole_at(hs, from);
+	while (i < hs->n && psn_before(hs->h[i].from, end)) {
+		struct psn_range *h = &hs->h[i];
+
+		if (psn_before(h->from, from) && psn_after(h->end, end)) {
+			memmove(h + 1, h, (hs->n - i) * sizeof(*h));
+			hs->n++;
+			h[0].end = from;
+			h[1].from = end;
+			return;
+		}
+		if (psn_before(h->from, from)) {
+			h->end = from;
+			i++;
+		} else if (psn_after(h->end, end)) {
+			h->from = end;
+			return;
+		} else {
+			hole_remove(hs, i);
+		}
+	}
+	if (!hs->n) {
+		pool_page_put(e->pool, l->holes);
+		l->holes = POOL_NONE;
+	}
+}
+
+/* Whether the whole of [@from, @end) is missing, or new beyond the last hole. */
+static bool missing(struct engine *e, const struct lane *l, uint32_t from, uint32_t end)
+{
+	const struct holes *hs = holes_of(e, l);
+	uint32_t i = hs ? hole_at(hs, from) : 0;
+
+	return hs && i < hs->n && !psn_before(from, hs->h[i].from) && !psn_after(end, hs->h[i].end);
+}
+
+void stream_rx_report_due(struct engine *e, struct flow *fl, bool urgent)
+{
+	struct lane *l = &fl->lane;
+
+	l->report_due = true;
+	l->report_urgent |= urgent;
+	l->report_count++;
+	if (!l->report_listed) {
+		l->report_listed = true;
+		l->next_report = e->report_head;
+		e->report_head = flow_index(e, fl);
+	}
+	engine_wake_at(e, e->now);
+}
+
+/* PSN before which packets can be taken: what the pool can surely hold, in full packets. */
+static uint32_t room(struct engine *e, const struct flow *fl)
+{
+	const struct lane *l = &fl->lane;
+	uint32_t full = fl->path_mtu ? fl->path_mtu + 128u : 4224u;
+	uint64_t packets = pool_room(e->pool, POOL_TRANSIT) / full;
+	uint32_t held = (l->end - l->tack.psn) & PSN_MASK, most = WINDOW_SPAN / 2;
+
+	if (held >= most)
+		return l->end;
+	if (packets > most - held)
+		packets = most - held;
+	return psn_add(l->end, (uint32_t)packets);
+}
+
+void stream_rx_report(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	struct holes *hs = holes_of(e, l);
+	struct report r = {
+		.type = REPORT_PROGRESS,
+		.lane = l->peer_lane,
+		.gen = l->gen,
+		.seq = ++l->report_seq,
+		.cum = l->accept.psn,
+		.hi = l->end,
+		.room = room(e, fl),
+		.tack = l->tack.psn,
+		.tack_msn = l->tack.msn,
+		.tack_ackable = l->tack.ackable,
+		.credit = l->credit,
+		.refusal = l->refusal,
+		.refusal_psn = l->refusal_psn,
+		.reason = l->refusal ? l->reason : REASON_NONE,
+	};
+
+	if (hs) {
+		uint32_t n = hs->n < REPORT_HOLES ? hs->n : REPORT_HOLES;
+		uint32_t at = n == hs->n ? 0 : l->hole_cursor % hs->n;
+
+		for (uint32_t i = 0; i < n; i++)
+			r.hole[i] = hs->h[(at + i) % hs->n];
+		r.nholes = (uint8_t)n;
+		l->hole_cursor = at + n;
+	}
+	l->report_due = l->report_urgent = false;
+	l->report_count = 0;
+	l->last_report = e->now;
+	e->sink.report(e->sink.ctx, (unsigned int)l->peer, &r);
+}
+
+/* Hand what has become contiguous to requester.c. */
+static void deliver(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	struct pkt *d;
+
+	while (psn_before(l->accept.psn, l->end) &&
+	       (d = window_get(&l->win, e->pool, l->accept.psn))) {
+		if (d->flags & PKT_ANSWERED) {
+			struct frame f;
+
+			if (frame_parse(lane_packet(e, d), d->len, &f) != FRAME_OK ||
+			    !reads_add(e, fl, &f, d->span, &l->accept))
+				return; /* no record: it waits here until one is free */
+		}
+		l->accept.psn = psn_add(l->accept.psn, d->span);
+		l->accept.msn += !!(d->flags & PKT_EOM);
+		l->accept.ackable = !(d->flags & PKT_ANSWERED);
+	}
+	pace_run(e, fl);
+}
+
+/* A request whose PSN was received before. */
+static void again(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+
+	if (psn_before(f->psn, l->start)) {
+		engine_pass(e, fl->side, f);
+		return;
+	}
+	l->dup++;
+	if ((f->op->flags & OPF_ANSWERED) && psn_before(f->psn, l->tack.psn)) {
+		/* answered already, so a host asks again: the responder must repeat the answer */
+		COUNT(e, DUP_READS_PASSED);
+		engine_tx(e, PORT_LAN, f->data, f->len);
+		return;
+	}
+	COUNT(e, DUP_STREAM);
+	stream_rx_report_due(e, fl, true);
+}
+
+void stream_rx_request(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+	uint32_t span = frame_span(f, fl->path_mtu ? fl->path_mtu : 4096), end, old_end = l->end;
+	int32_t ahead = psn_diff(f->psn, l->accept.psn);
+	bool bad;
+
+	l->requests++;
+	if (ahead < 0) {
+		again(e, fl, f);
+		return;
+	}
+	end = psn_add(f->psn, span);
+	if (l->state == LANE_DRAIN) {
+		engine_pass(e, fl->side, f); /* the opener is gone: hosts are on their own again */
+		return;
+	}
+	if (l->refusal)
+		return; /* the responder's QP is in error */
+	/* within the window; a READ longer than the window goes alone */
+	if (psn_diff(f->psn, l->tack.psn) >= (int32_t)WINDOW_SPAN ||
+	    (f->psn != l->tack.psn && psn_diff(end, l->tack.psn) > (int32_t)WINDOW_SPAN)) {
+		COUNT(e, OUT_OF_WINDOW);
+		stream_rx_report_due(e, fl, true);
+		return;
+	}
+	if (psn_before(f->psn, l->end) && !missing(e, l, f->psn, end)) {
+		l->dup++;
+		COUNT(e, DUP_STREAM);
+		stream_rx_report_due(e, fl, true);
+		return;
+	}
+	if (f->psn != l->end && !hole_room(e, l)) {
+		COUNT(e, HOLES);
+		stream_rx_report_due(e, fl, true);
+		return;
+	}
+	if (!lane_retain(e, fl, f, span, &bad)) {
+		if (!bad)
+			COUNT(e, NO_ROOM);
+		stream_rx_report_due(e, fl, true);
+		return;
+	}
+	if (psn_after(end, l->end))
+		l->end = end;
+	if (f->psn == old_end) {
+		stream_rx_report_due(e, fl, false);
+	} else {
+		if (psn_after(f->psn, old_end)) {
+			struct holes *hs = holes_of(e, l);
+
+			hs->h[hs->n++] = (struct psn_range){old_end, f->psn};
+		} else {
+			holes_fill(e, l, f->psn, end);
+		}
+		stream_rx_report_due(e, fl, true);
+	}
+	deliver(e, fl);
+}

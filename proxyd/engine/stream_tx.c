@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The sending end of a stream: requests in custody, over the WAN, until the far appliance has them
+ * (role OPENER).
+ *
+ * Packets go out in PSN order as pacing and the peer's room allow; retransmissions go before new ones.
+ * The peer reports what is missing (report.h). Whether a missing packet is lost or only late is decided by
+ * time, not by counting: the transmission time of the newest packet known to have arrived is kept
+ * (@rack_us), and a missing packet whose own latest transmission is older than that by more than a
+ * reordering window is lost. A retransmission gets a new time, so it is judged by the same rule, and so is
+ * its retransmission.
+ *
+ * The reordering window is a quarter of the shortest round trip seen, at least REO_MIN_US.
+ *
+ * The loss timer serves what no later packet can tell: the tail of a burst, or a peer that is silent. It
+ * sends the oldest packet that the peer is not known to have, and backs off; its budget is peer_timeout
+ * and is renewed by progress only.
+ *
+ * What the peer has is not released: only a true ACK of the responder releases custody, since the peer may
+ * lose its memory at any time. After a restart everything from the last true ACK on is sent again.
+ */
+#include "engine/internal.h"
+
+#define REO_MIN_US 500u
+
+static uint64_t max64(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+static void arm(struct engine *e, struct flow *fl)
+{
+	uint32_t id = TIMER_ID(flow_index(e, fl), TIMER_LOSS);
+
+	if (fl->lane.tack.psn == fl->lane.sent.psn)
+		wheel_cancel(e->wheel, id);
+	else
+		wheel_arm(e->wheel, id, e->now + lane_rto_ns(&fl->lane));
+}
+
+/* Send the packet at @psn. False when the port has no room. */
+static bool send(struct engine *e, struct flow *fl, struct pkt *d)
+{
+	if (engine_tx(e, other_port(fl->side), lane_packet(e, d), d->len))
+		return false;
+	pace_sent(e, d->len);
+	d->xmit = now_us(e);
+	if (d->tries++) {
+		d->flags |= PKT_RETX;
+		fl->lane.retx++;
+		COUNT(e, RETX_WAN);
+	}
+	if (d->tries == 0)
+		d->tries = UINT16_MAX;
+	if (d->flags & PKT_LOST)
+		fl->lane.lost--;
+	d->flags = (d->flags | PKT_SENT) & ~PKT_LOST;
+	return true;
+}
+
+/* Packets judged lost, oldest first. Returns false when sending must stop. */
+static bool send_lost(struct engine *e, struct flow *fl, uint32_t *budget)
+{
+	struct lane *l = &fl->lane;
+	uint32_t psn = l->lost_from;
+	struct pkt *d;
+
+	if (!l->lost)
+		return true;
+	if (psn_before(psn, l->tack.psn))
+		psn = l->tack.psn;
+	while (l->lost && psn_before(psn, l->sent.psn) &&
+	       (d = window_next(&l->win, e->pool, psn, l->sent.psn, &psn))) {
+		if (d->flags & PKT_LOST) {
+			l->lost_from = psn;
+			if (!*budget || !pace_may_send(e) || !send(e, fl, d))
+				return false;
+			*budget -= d->len < *budget ? d->len : *budget;
+		}
+		psn = psn_add(psn, d->span);
+	}
+	l->lost_from = l->sent.psn;
+	return true;
+}
+
+bool stream_tx_run(struct engine *e, struct flow *fl, uint32_t quantum)
+{
+	struct lane *l = &fl->lane;
+	uint32_t budget = quantum, before = l->sent.psn;
+	bool idle = l->sent.psn == l->tack.psn, stopped;
+
+	if (l->state == LANE_FAULT || l->reopen)
+		return false;
+	stopped = !send_lost(e, fl, &budget);
+	while (!stopped && psn_before(l->sent.psn, l->accept.psn) &&
+	       psn_before(l->sent.psn, l->room)) {
+		struct pkt *d = window_get(&l->win, e->pool, l->sent.psn);
+
+		if (!d) /* released already: acknowledged while waiting for its first transmission */
+			break;
+		if (!budget || !pace_may_send(e) || !send(e, fl, d)) {
+			stopped = true;
+			break;
+		}
+		budget -= d->len < budget ? d->len : budget;
+		l->sent.psn = psn_add(l->sent.psn, d->span);
+		l->sent.msn += !!(d->flags & PKT_EOM);
+		l->sent.ackable = !(d->flags & PKT_ANSWERED);
+	}
+	if (l->sent.psn != before) {
+		if (idle)
+			l->progress = e->now;
+		if (psn_after(l->sent.psn, l->high))
+			l->high = l->sent.psn;
+		if (idle || !wheel_armed(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_LOSS)))
+			arm(e, fl);
+		responder_advance(e, fl); /* a front that waits for the WAN */
+	}
+	return stopped;
+}
+
+/* ---- what the peer tells ---- */
+
+/* A packet that ends at @end is known to have arrived. */
+static void arrived(struct engine *e, struct lane *l, uint32_t end)
+{
+	struct pkt *d = window_get(&l->win, e->pool, psn_sub(end, 1));
+	uint32_t age;
+
+	if (!d || !(d->flags & PKT_SENT))
+		return;
+	age = now_us(e) - d->xmit;
+	if (d->flags & PKT_RETX) {
+		/* which transmission arrived? not the latest, if it would have been faster than light */
+		if (age < l->minrtt_us) {
+			COUNT(e, RETX_SPURIOUS);
+			return;
+		}
+	} else {
+		lane_rtt_sample(e, l, age);
+	}
+	if ((int32_t)(d->xmit - l->rack_us) > 0)
+		l->rack_us = d->xmit;
+}
+
+static void mark_lost(struct engine *e, struct lane *l, const struct psn_range *hole, uint32_t reo)
+{
+	uint32_t psn = hole->from;
+	struct pkt *d;
+
+	while (psn_before(psn, hole->end) &&
+	       (d = window_next(&l->win, e->pool, psn, hole->end, &psn))) {
+		if (!(d->flags & PKT_LOST) && (d->flags & PKT_SENT) &&
+		    (int32_t)(l->rack_us - d->xmit) > (int32_t)reo) {
+			d->flags |= PKT_LOST;
+			if (!l->lost++ || psn_before(psn, l->lost_from))
+				l->lost_from = psn;
+		}
+		psn = psn_add(psn, d->span);
+	}
+}
+
+/* Everything that a report says must lie within what was sent. */
+static bool sane(const struct lane *l, const struct report *r)
+{
+	if (psn_after(r->tack, r->cum) || psn_after(r->cum, r->hi) || psn_after(r->hi, l->sent.psn))
+		return false;
+	if (psn_diff(r->room, r->cum) < 0 || psn_diff(r->room, r->cum) > (int32_t)WINDOW_SPAN)
+		return false;
+	for (uint8_t i = 0; i < r->nholes; i++)
+		if (!psn_before(r->hole[i].from, r->hole[i].end) ||
+		    psn_before(r->hole[i].from, r->cum) || psn_after(r->hole[i].end, r->hi))
+			return false;
+	return true;
+}
+
+void stream_tx_progress(struct engine *e, struct flow *fl, const struct report *r)
+{
+	struct lane *l = &fl->lane;
+	uint32_t reo = l->minrtt_us / 4 > REO_MIN_US ? l->minrtt_us / 4 : REO_MIN_US;
+	bool progress = psn_after(r->tack, l->tack.psn);
+
+	/* the newest wins; a report from before a resumption says what is no longer true */
+	if (!l->accepted || l->reopen ||
+	    (l->report_count && (int32_t)(r->seq - l->report_seq) <= 0))
+		return;
+	if (psn_before(r->cum, l->tack.psn)) {
+		/* it waits for what is released already */
+		stream_tx_restart(e, fl);
+		return;
+	}
+	if (!sane(l, r)) {
+		COUNT(e, BAD_REPORT);
+		return;
+	}
+	l->report_seq = r->seq;
+	l->report_count = 1;
+	if (psn_after(r->cum, l->tack.psn))
+		arrived(e, l, r->cum);
+	if (psn_after(r->hi, r->cum))
+		arrived(e, l, r->hi);
+	for (uint8_t i = 0; i < r->nholes; i++)
+		mark_lost(e, l, &r->hole[i], reo);
+	if (psn_after(r->cum, l->reached)) {
+		/* receipt is progress for the stream, though only a true ACK is for custody */
+		l->reached = r->cum;
+		l->backoff = 0;
+		progress = true;
+	}
+	l->room = r->room;
+	if (r->credit != 0xff)
+		l->credit = r->credit;
+	if (psn_after(r->tack, l->tack.psn)) {
+		struct mark m = {.psn = r->tack, .msn = r->tack_msn, .ackable = r->tack_ackable};
+
+		l->true_acks++;
+		COUNT(e, TRUE_ACKS);
+		responder_true_ack(e, fl, &m);
+	}
+	if (l->role != ROLE_OPENER)
+		return; /* it was drained and closed by that */
+	l->progress = e->now; /* the peer is there; how its responder does is its business */
+	if (progress)
+		arm(e, fl);
+	if (r->refusal) {
+		responder_refused(e, fl, r->refusal_psn, r->refusal,
+				  r->reason ? r->reason : REASON_NAK);
+		return;
+	}
+	pace_run(e, fl);
+}
+
+void stream_tx_timeout(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	uint32_t from = psn_after(l->reached, l->tack.psn) ? l->reached : l->tack.psn, psn;
+	uint64_t patience = max64(e->cfg.peer_timeout_ns, e->cfg.responder_timeout_ns);
+	struct pkt *d;
+
+	if (l->tack.psn == l->sent.psn || l->state == LANE_FAULT)
+		return;
+	l->timeouts++;
+	COUNT(e, TIMEOUTS);
+	if (e->now - l->progress > patience && !l->reopen) {
+		lane_fault(e, fl, REASON_PEER_LOST, AETH_NAK_OPERATION);
+		return;
+	}
+	if (l->backoff < 12)
+		l->backoff++;
+	if (!l->reopen) {
+		/* the oldest that the peer is not known to have; if it has all, the latest, whose
+		 * arrival makes it report again */
+		d = window_next(&l->win, e->pool, from, l->sent.psn, &psn);
+		if (!d && psn_before(l->tack.psn, l->sent.psn))
+			d = window_get(&l->win, e->pool, psn_sub(l->sent.psn, 1));
+		if (!d)
+			d = window_next(&l->win, e->pool, l->tack.psn, l->sent.psn, &psn);
+		if (d)
+			send(e, fl, d);
+	}
+	arm(e, fl);
+}
+
+/* The peer lost its memory of the lane: agree anew from the last true ACK on. */
+void stream_tx_restart(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+
+	if (l->state == LANE_FAULT)
+		return;
+	if (l->state == LANE_OPENING) {
+		lane_send_open(e, fl);
+		return;
+	}
+	l->gen = ++e->gen;
+	l->reopen = true;
+	l->report_count = 0;
+	l->sent = l->tack;
+	l->reached = l->tack.psn;
+	l->backoff = 0;
+	l->room = psn_add(l->tack.psn, 256);
+	lane_send_open(e, fl);
+}

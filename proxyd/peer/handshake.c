@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * How two appliances that share a key find each other.
+ *
+ * Goals
+ *	Nothing is believed before it is authenticated, and nothing authenticated is believed to be fresh
+ *	before it answers a challenge of ours. A HELLO recorded at any time and replayed at any other must
+ *	neither start a session, nor end or change a running one, nor keep a dead one alive. Our own HELLOs,
+ *	sent back to us, must not be taken for the peer's. A peer that restarted is recognised within a round
+ *	trip and a half, and until it has proved itself the session with the one before goes on.
+ *	No roles: both sides run the same code and may start at the same instant.
+ *	No forward secrecy: who learns the pre-shared key can read recorded reports. They bear no user data.
+ *
+ * Messages
+ *	A HELLO datagram carries CHALLENGE (our salt, echo of theirs, two flags) and HELLO (who we are).
+ *
+ *	    SEEK      salt: our next one, echo: whatever was heard last	   "I have no session, talk to me"
+ *	    ANSWER    salt: our next one, echo: theirs			   "if that was you, echo my salt"
+ *	    CONFIRM   both salts of our current session, established set   "this is our session"
+ *
+ *	SEEK and ANSWER have the same form, but for the seek flag, which says that the sender is down.
+ *
+ * A salt
+ *	is 32 random bytes. It becomes part of one session at most: the moment a session is made of it, the
+ *	next one is drawn. So whoever echoes our *next* salt has heard from us since the last session began,
+ *	and holds the key: that is the proof, and it cannot be replayed later, because by then the salt is
+ *	spent. It is also why the same DATA key is never derived twice. A salt offered for SALT_LIFE_NS is
+ *	replaced even if nobody took it, so that an answer held back in the network for long is worthless.
+ *
+ * What is done with an authentic HELLO (salt S, echo E), in this order
+ *	our boot epoch or a salt of ours in S	reflected: dropped
+ *	S is the peer's salt of our session	the peer is in this very session, or will be when it knows:
+ *						CONFIRM, unless it says established already
+ *	E is our next salt			proof: new session of (our next salt, S); CONFIRM, unless it
+ *						says established already
+ *	else, we are down			SEEK, with S echoed
+ *	else, the seek flag is set		ANSWER
+ *	else					dropped: an ANSWER to something that we did not ask
+ *
+ *	The last rule keeps a replayed SEEK from making two healthy sides change keys: the replay draws an
+ *	ANSWER, and the ANSWER finds nobody who sought. No rule but the proof changes any state that matters,
+ *	and a HELLO is never a sign of life. Every answer is of the size of its question, goes to the address
+ *	that the operator configured and comes out of a bucket; proven and unproven askers have separate ones,
+ *	so that a flood of replays cannot starve a handshake of its CONFIRM.
+ *
+ * Examples (a, b: salts)
+ *	both down	A: SEEK a,0   B: SEEK b,a   A has proof: session ab, CONFIRM a,b   B has proof: ab
+ *	B restarted	B: SEEK b',0   A (up): ANSWER a',b'   B has proof: a'b', CONFIRM b',a'   A switches
+ *	CONFIRM lost	it is said again with each heartbeat until DATA under the new keys arrives
+ *	replay to A	X: SEEK b_old,0   A (up): ANSWER a',b_old   B (up): not its salt, dropped
+ */
+#include <inttypes.h>
+#include <sodium.h>
+#include <string.h>
+#include <syslog.h>
+
+#include "peer/session_priv.h"
+
+static bool spend(struct bucket *b, uint64_t now)
+{
+	uint64_t due = (now - b->refilled) / ANSWER_NS;
+
+	if (due) {
+		b->tokens = due >= ANSWERS_MAX - b->tokens ? ANSWERS_MAX : b->tokens + (uint32_t)due;
+		b->refilled += due * ANSWER_NS;
+	}
+	if (!b->tokens)
+		return false;
+	b->tokens--;
+	return true;
+}
+
+void handshake_new_salt(struct session *s, struct peer *p)
+{
+	session_random(s, p->salt, sizeof(p->salt));
+	p->salt_shown = false;
+}
+
+_Static_assert(SEAL_HELLO_HDR + SEAL_TAG + PROTO_HDR + 2 * PROTO_SALT + PROTO_HELLO_MAX <=
+		       SESSION_DATAGRAM_MIN,
+	       "the longest HELLO");
+
+/* The one place where a HELLO datagram is made. */
+static void send_hello(struct session *s, struct peer *p, const uint8_t *salt, const uint8_t *echo,
+		       bool seek, bool established)
+{
+	uint8_t buf[SESSION_DATAGRAM_MAX], nonce[24];
+	struct proto_challenge c = {.seek = seek, .established = established};
+	size_t room = sizeof(buf) - SEAL_HELLO_HDR - SEAL_TAG;
+	uint8_t *at = buf + SEAL_HELLO_HDR;
+	int n, m;
+
+	memcpy(c.salt, salt, PROTO_SALT);
+	memcpy(c.echo, echo, PROTO_SALT);
+	n = proto_put_challenge(at, room, &c);
+	if (n < 0)
+		return;
+	m = proto_put_hello(at + n, room - (size_t)n, &s->self);
+	if (m < 0)
+		return;
+	session_random(s, nonce, sizeof(nonce));
+	outbox_send(s, p, buf, seal_hello(&p->psk, buf, (size_t)(n + m), nonce));
+}
+
+static void offer(struct session *s, struct peer *p, const uint8_t *echo, uint64_t now)
+{
+	if (p->salt_shown && now - p->salt_since >= SALT_LIFE_NS)
+		handshake_new_salt(s, p);
+	if (!p->salt_shown) {
+		p->salt_shown = true;
+		p->salt_since = now;
+	}
+	p->last_hello = now;
+	send_hello(s, p, p->salt, echo, p->state == SESSION_DOWN, false);
+}
+
+void handshake_seek(struct session *s, struct peer *p, uint64_t now)
+{
+	offer(s, p, p->heard_salt, now);
+}
+
+void handshake_confirm(struct session *s, struct peer *p)
+{
+	send_hello(s, p, p->link.own, p->link.other, false, true);
+}
+
+static void establish(struct session *s, struct peer *p, const struct proto_challenge *c,
+		      const struct proto_hello *h, uint64_t now)
+{
+	bool was_up = p->state == SESSION_UP;
+	bool restarted = p->known && p->hello.boot != h->boot;
+	uint64_t old_boot = p->hello.boot;
+	struct link *l = &p->link;
+	enum peer_event ev;
+
+	/* What was queued for the process before this one means nothing to it. */
+	if (!was_up || restarted)
+		outbox_drop(p);
+
+	sodium_memzero(l, sizeof(*l));
+	memcpy(l->own, p->salt, PROTO_SALT);
+	memcpy(l->other, c->salt, PROTO_SALT);
+	if (seal_session_init(&l->keys, &p->psk, l->own, l->other) < 0)
+		return; /* equal salts: refused as reflected before it comes to this */
+	handshake_new_salt(s, p);
+
+	l->started = l->heard = now;
+	p->hello = *h;
+	p->known = true;
+	p->sessions++;
+	if (!was_up) {
+		p->state = SESSION_UP;
+		p->since = now;
+	}
+	p->next_beat = now + s->cfg.heartbeat_ns;
+	p->next_tell = now + TELL_NS;
+
+	if (!c->established)
+		handshake_confirm(s, p);
+	outbox_heartbeat(s, p, now);
+
+	if (restarted) {
+		p->restarts++;
+		session_say(s, p, LOG_NOTICE,
+			    "restarted: node %s, boot %016" PRIx64 ", before it %016" PRIx64, h->name,
+			    h->boot, old_boot);
+		ev = PEER_RESTARTED;
+	} else if (!was_up) {
+		session_say(s, p, LOG_NOTICE, "up: node %s, boot %016" PRIx64, h->name, h->boot);
+		ev = PEER_UP;
+	} else {
+		session_say(s, p, LOG_INFO, "new session: it had lost sight of this side");
+		return;
+	}
+	s->sink.event(s->sink.ctx, session_index(s, p), ev, now);
+}
+
+static bool same(const uint8_t *a, const uint8_t *b)
+{
+	return sodium_memcmp(a, b, PROTO_SALT) == 0;
+}
+
+static void answer(struct session *s, struct peer *p, struct bucket *b, const uint8_t *echo, uint64_t now)
+{
+	if (!spend(b, now)) {
+		p->counter[SC_LIMITED]++;
+		return;
+	}
+	if (echo)
+		offer(s, p, echo, now);
+	else
+		handshake_confirm(s, p);
+}
+
+static void take(struct session *s, struct peer *p, const struct proto_challenge *c,
+		 const struct proto_hello *h, uint64_t now)
+{
+	bool up = p->state == SESSION_UP;
+
+	if (h->boot == s->self.boot || same(c->salt, p->salt) || (up && same(c->salt, p->link.own))) {
+		p->counter[SC_REFLECTED]++;
+		if (session_may_say(p, ABOUT_REFLECTED, now))
+			session_say(s, p, LOG_WARNING,
+				    "this side's own HELLO came back from its address: the peer's address is "
+				    "this node's own, or the path loops; check the peer's address");
+		return;
+	}
+	p->rx_datagrams++;
+
+	if (up && same(c->salt, p->link.other)) {
+		if (!c->established)
+			answer(s, p, &p->proven, NULL, now);
+		return;
+	}
+	if (p->salt_shown && now - p->salt_since < 2 * SALT_LIFE_NS && same(c->echo, p->salt)) {
+		establish(s, p, c, h, now);
+		return;
+	}
+
+	p->counter[SC_UNPROVEN]++;
+	memcpy(p->heard_salt, c->salt, PROTO_SALT);
+	if (!up || c->seek)
+		answer(s, p, &p->unproven, c->salt, now);
+}
+
+void handshake_rx(struct session *s, struct peer *p, const uint8_t *data, size_t len, uint64_t now)
+{
+	struct proto_challenge challenge;
+	struct proto_hello hello;
+	bool have_challenge = false, have_hello = false;
+	struct proto_message m;
+	enum proto_verdict v;
+	size_t pos = 0;
+	int n = seal_open_hello(&p->psk, data, len, s->plain);
+
+	if (n < 0) {
+		p->counter[SC_BAD_AUTH]++;
+		if (session_may_say(p, ABOUT_AUTH, now))
+			session_say(s, p, LOG_WARNING,
+				    "a HELLO from its address fails authentication: put the same key file on "
+				    "both appliances, unless a stranger is sending");
+		return;
+	}
+
+	while ((v = proto_next(s->plain, (size_t)n, &pos, &m)) != PROTO_END) {
+		if (v == PROTO_UNKNOWN) {
+			p->counter[SC_UNKNOWN_TYPE]++;
+		} else if (v != PROTO_OK) {
+			/* Half a HELLO is none. */
+			p->counter[SC_MALFORMED]++;
+			return;
+		} else if (m.type == PROTO_CHALLENGE && !have_challenge) {
+			challenge = m.challenge;
+			have_challenge = true;
+		} else if (m.type == PROTO_HELLO && !have_hello) {
+			hello = m.hello;
+			have_hello = true;
+		} else {
+			p->counter[SC_MISPLACED]++;
+			return;
+		}
+	}
+	if (!have_challenge || !have_hello) {
+		p->counter[SC_MALFORMED]++;
+		return;
+	}
+	p->rx_bytes += len;
+	take(s, p, &challenge, &hello, now);
+}

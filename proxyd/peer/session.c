@@ -1,0 +1,545 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The life of a peer.
+ *
+ * States
+ *	UNUSED	-> DOWN		session_peer_add()
+ *	DOWN	HELLO each hello_ns. Reports are refused. -> UP when the handshake proves that the peer is
+ *		there now (handshake.c)
+ *	UP	heartbeat each heartbeat_ns; reports both ways. -> DOWN when nothing authentic came for
+ *		dead_ns, or on its BYE. Its keys are wiped then: back up only through a new handshake, so
+ *		that datagrams which the network held back cannot raise the dead
+ *	CLOSED	we said BYE. Nothing is sent or taken any more
+ *
+ *	A change of keys between two processes that know each other is no event: the engine need not care.
+ *	A change of the peer's boot epoch is PEER_RESTARTED, whether or not it was seen to be down between.
+ *
+ * Datagrams under session keys
+ *	session id, replay window, authentication, replay window again, messages: in this order, the cheap
+ *	ones first. What fails any of them has no effect but on a counter. Reordering is fine: reports carry
+ *	their own sequence numbers, and HELLO and HEARTBEAT messages are taken from newer datagrams only.
+ *
+ * What can be lost
+ *	Anything. HELLOs, CONFIRMs and heartbeats repeat by themselves, reports are repeated by the engine,
+ *	a lost BYE costs dead_ns.
+ */
+#include "peer/session.h"
+
+#include <errno.h>
+#include <sodium.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+
+#include "peer/session_priv.h"
+
+/* ---- small things ---- */
+
+void session_say(struct session *s, struct peer *p, int prio, const char *fmt, ...)
+{
+	char line[256];
+	int n = snprintf(line, sizeof(line), "peer %s: ", p->name);
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(line + n, sizeof(line) - (size_t)n, fmt, ap);
+	va_end(ap);
+	s->sink.log(s->sink.ctx, session_index(s, p), prio, line);
+}
+
+bool session_may_say(struct peer *p, enum log_about about, uint64_t now)
+{
+	if (now < p->quiet_until[about])
+		return false;
+	p->quiet_until[about] = now + LOG_GAP_NS;
+	return true;
+}
+
+void session_random(struct session *s, void *buf, size_t len)
+{
+	if (s->cfg.random)
+		s->cfg.random(s->cfg.random_ctx, buf, len);
+	else
+		randombytes_buf(buf, len);
+}
+
+unsigned int session_index(const struct session *s, const struct peer *p)
+{
+	return (unsigned int)(p - s->peer);
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* ---- making and unmaking ---- */
+
+static int set_local(struct session *s, const struct session_local *l)
+{
+	struct proto_hello h = s->self;
+
+	if (!l->name || !proto_name_ok(l->name) || (l->nprefix && !l->prefix))
+		return -EINVAL;
+	snprintf(h.name, sizeof(h.name), "%s", l->name);
+	h.features = l->features;
+	h.window = l->window;
+	h.more = l->nprefix > PROTO_PREFIXES;
+	h.nprefix = (uint8_t)(h.more ? PROTO_PREFIXES : l->nprefix);
+	memset(h.prefix, 0, sizeof(h.prefix));
+	for (unsigned int i = 0; i < h.nprefix; i++) {
+		unsigned int len = l->prefix[i].len;
+
+		if (len > 128)
+			return -EINVAL;
+		/* What lies beyond the length means nothing here, but a receiver wants it clean. */
+		h.prefix[i].len = (uint8_t)len;
+		memcpy(h.prefix[i].addr.b, l->prefix[i].addr.b, (len + 7) / 8);
+		if (len % 8)
+			h.prefix[i].addr.b[len / 8] &= (uint8_t)(0xff00 >> (len % 8));
+	}
+	s->self = h;
+	return 0;
+}
+
+struct session *session_create(const struct session_config *cfg, const struct session_sink *sink,
+			       uint64_t now_ns)
+{
+	struct session *s;
+
+	(void)now_ns;
+	if (seal_init() < 0) {
+		errno = EIO;
+		return NULL;
+	}
+	s = calloc(1, sizeof(*s));
+	if (!s) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	s->cfg = *cfg;
+	s->sink = *sink;
+	if (!s->cfg.hello_ns)
+		s->cfg.hello_ns = 500 * MS;
+	if (!s->cfg.heartbeat_ns)
+		s->cfg.heartbeat_ns = 250 * MS;
+	if (!s->cfg.dead_ns)
+		s->cfg.dead_ns = 3 * SEC;
+	if (!s->cfg.datagram_max)
+		s->cfg.datagram_max = 1400;
+	s->self.version = PROTO_VERSION;
+	if (s->cfg.datagram_max < SESSION_DATAGRAM_MIN || s->cfg.datagram_max > SESSION_DATAGRAM_MAX ||
+	    set_local(s, &cfg->local) < 0) {
+		free(s);
+		errno = EINVAL;
+		return NULL;
+	}
+	/* The caller's strings and arrays need not outlive this call. */
+	memset(&s->cfg.local, 0, sizeof(s->cfg.local));
+
+	s->self.boot = s->cfg.boot;
+	while (!s->self.boot)
+		session_random(s, &s->self.boot, sizeof(s->self.boot));
+	return s;
+}
+
+void session_destroy(struct session *s)
+{
+	if (!s)
+		return;
+	sodium_memzero(s, sizeof(*s));
+	free(s);
+}
+
+int session_peer_add(struct session *s, unsigned int peer, const char *name,
+		     const uint8_t key[PEER_KEY_LEN], uint64_t now_ns)
+{
+	struct peer *p;
+
+	if (peer >= PEER_MAX || !name || !*name)
+		return -EINVAL;
+	p = &s->peer[peer];
+	if (p->state != SESSION_UNUSED)
+		return -EEXIST;
+	memset(p, 0, sizeof(*p));
+	snprintf(p->name, sizeof(p->name), "%s", name);
+	seal_psk_init(&p->psk, key);
+	handshake_new_salt(s, p);
+	p->proven = p->unproven = (struct bucket){.tokens = ANSWERS_MAX, .refilled = now_ns};
+	p->state = SESSION_DOWN;
+	p->since = p->next_hello = now_ns;
+	return 0;
+}
+
+void session_peer_remove(struct session *s, unsigned int peer)
+{
+	struct peer *p;
+
+	if (peer >= PEER_MAX)
+		return;
+	p = &s->peer[peer];
+	if (p->state == SESSION_UP)
+		outbox_bye(s, p, BYE_REMOVED);
+	sodium_memzero(p, sizeof(*p));
+}
+
+int session_local(struct session *s, const struct session_local *local, uint64_t now_ns)
+{
+	if (set_local(s, local) < 0)
+		return -EINVAL;
+	for (unsigned int i = 0; i < PEER_MAX; i++) {
+		struct peer *p = &s->peer[i];
+
+		if (p->state != SESSION_UP)
+			continue;
+		outbox_hello(s, p);
+		p->next_tell = now_ns + TELL_NS;
+	}
+	return 0;
+}
+
+void session_bye(struct session *s, enum proto_bye_reason reason)
+{
+	for (unsigned int i = 0; i < PEER_MAX; i++) {
+		struct peer *p = &s->peer[i];
+
+		if (p->state == SESSION_UNUSED)
+			continue;
+		if (p->state == SESSION_UP)
+			outbox_bye(s, p, reason);
+		p->state = SESSION_CLOSED;
+		sodium_memzero(&p->link.keys, sizeof(p->link.keys));
+		outbox_drop(p);
+	}
+}
+
+/* ---- receiving ---- */
+
+static void down(struct session *s, struct peer *p, uint64_t now)
+{
+	sodium_memzero(&p->link.keys, sizeof(p->link.keys));
+	outbox_drop(p);
+	p->state = SESSION_DOWN;
+	p->since = now;
+	p->next_hello = now;
+	p->downs++;
+	s->sink.event(s->sink.ctx, session_index(s, p), PEER_DOWN, now);
+}
+
+static void heartbeat(struct peer *p, const struct proto_heartbeat *h, uint64_t seq, uint64_t now)
+{
+	struct link *l = &p->link;
+	uint64_t held = (uint64_t)h->held_us * 1000;
+
+	/* An overtaken one would give the time that the overtaking one saved as delay. */
+	if (seq <= l->beat_seq)
+		return;
+	l->beat_seq = seq;
+	l->beat_sent = h->sent;
+	l->beat_at = now;
+	delay_oneway(&l->delay, h->sent, now);
+
+	/* The echo must be a time at which this session existed, or it is not ours. */
+	if (h->echo == 0 || h->held_us == UINT32_MAX || h->echo < l->started || h->echo > now ||
+	    held > now - h->echo)
+		return;
+	delay_rtt(&l->delay, now - h->echo - held);
+}
+
+/* False when the session is over and the rest of the datagram means nothing. */
+static bool message(struct session *s, struct peer *p, const struct proto_message *m, uint64_t seq,
+		    uint64_t now)
+{
+	switch (m->type) {
+	case PROTO_HEARTBEAT:
+		heartbeat(p, &m->heartbeat, seq, now);
+		return true;
+	case PROTO_HELLO:
+		/* The boot epoch belongs to the session; only a handshake changes it. */
+		if (m->hello.boot != p->hello.boot) {
+			p->counter[SC_MISPLACED]++;
+		} else if (seq > p->link.hello_seq) {
+			p->link.hello_seq = seq;
+			p->hello = m->hello;
+		}
+		return true;
+	case PROTO_BYE:
+		session_say(s, p, LOG_NOTICE, "down: it said goodbye (%s)",
+			    m->bye == BYE_REMOVED ? "this side is not in its configuration any more"
+						  : "shutdown");
+		down(s, p, now);
+		/* No use in calling after somebody who is just leaving. */
+		p->next_hello = now + s->cfg.hello_ns;
+		return false;
+	case PROTO_CHALLENGE:
+		p->counter[SC_MISPLACED]++;
+		return true;
+	default:
+		p->rx_reports++;
+		s->sink.report(s->sink.ctx, session_index(s, p), &m->report, now);
+		return true;
+	}
+}
+
+static void messages(struct session *s, struct peer *p, size_t len, uint64_t seq, uint64_t now)
+{
+	struct proto_message m;
+	enum proto_verdict v;
+	size_t pos = 0;
+
+	while ((v = proto_next(s->plain, len, &pos, &m)) != PROTO_END) {
+		switch (v) {
+		case PROTO_OK:
+			if (!message(s, p, &m, seq, now))
+				return;
+			break;
+		case PROTO_UNKNOWN:
+			p->counter[SC_UNKNOWN_TYPE]++;
+			break;
+		default:
+			p->counter[SC_MALFORMED]++;
+			if (v == PROTO_BROKEN)
+				return;
+		}
+	}
+}
+
+static void rx_data(struct session *s, struct peer *p, const uint8_t *data, size_t len, uint64_t now)
+{
+	struct link *l = &p->link;
+	uint64_t seq = seal_data_seq(data);
+	int n;
+
+	if (p->state == SESSION_UP && memcmp(seal_data_id(data), l->keys.tx_id, SEAL_ID) == 0) {
+		p->counter[SC_REFLECTED]++;
+		return;
+	}
+	if (p->state != SESSION_UP || memcmp(seal_data_id(data), l->keys.rx_id, SEAL_ID) != 0) {
+		p->counter[SC_NO_SESSION]++;
+		/* Perhaps it has not noticed that we restarted: do not wait for the next HELLO's turn. */
+		if (p->state == SESSION_DOWN)
+			p->next_hello = earlier(p->next_hello, p->last_hello + HELLO_GAP_NS);
+		return;
+	}
+	switch (replay_check(&l->replay, seq)) {
+	case REPLAY_FRESH:
+		break;
+	case REPLAY_SEEN:
+		p->counter[SC_REPLAYED]++;
+		return;
+	case REPLAY_TOO_OLD:
+		p->counter[SC_TOO_OLD]++;
+		return;
+	}
+	n = seal_open_data(&l->keys, data, len, s->plain);
+	if (n < 0) {
+		p->counter[SC_BAD_AUTH]++;
+		return;
+	}
+	replay_mark(&l->replay, seq);
+	l->confirmed = true;
+	l->heard = p->last_heard = now;
+	p->was_heard = true;
+	p->rx_datagrams++;
+	p->rx_bytes += len;
+	messages(s, p, (size_t)n, seq, now);
+}
+
+void session_rx(struct session *s, unsigned int peer, const uint8_t *data, size_t len, uint64_t now_ns)
+{
+	struct peer *p;
+
+	if (peer >= PEER_MAX)
+		return;
+	p = &s->peer[peer];
+	if (p->state != SESSION_DOWN && p->state != SESSION_UP)
+		return;
+
+	switch (len > SESSION_DATAGRAM_MAX ? SEAL_FOREIGN : seal_classify(data, len)) {
+	case SEAL_IS_HELLO:
+		handshake_rx(s, p, data, len, now_ns);
+		break;
+	case SEAL_IS_DATA:
+		rx_data(s, p, data, len, now_ns);
+		break;
+	case SEAL_BAD_VERSION:
+		p->counter[SC_BAD_VERSION]++;
+		if (session_may_say(p, ABOUT_VERSION, now_ns))
+			session_say(s, p, LOG_WARNING,
+				    "it speaks protocol version %u, this side version %u: run the same release "
+				    "of longhaul on both appliances",
+				    seal_version(data), PROTO_VERSION);
+		break;
+	case SEAL_FOREIGN:
+		p->counter[SC_FOREIGN]++;
+		break;
+	}
+}
+
+/* ---- sending and time ---- */
+
+int session_report(struct session *s, unsigned int peer, const struct report *r)
+{
+	struct peer *p;
+	int err;
+
+	if (peer >= PEER_MAX)
+		return -ENOTCONN;
+	p = &s->peer[peer];
+	if (p->state != SESSION_UP) {
+		p->counter[SC_NOT_UP]++;
+		return -ENOTCONN;
+	}
+	err = outbox_report(s, p, r);
+	if (err)
+		p->counter[SC_BAD_REPORT]++;
+	return err;
+}
+
+void session_flush(struct session *s)
+{
+	for (unsigned int i = 0; i < PEER_MAX; i++)
+		outbox_flush(s, &s->peer[i]);
+}
+
+static void tick_up(struct session *s, struct peer *p, uint64_t now)
+{
+	if (now - p->link.heard >= s->cfg.dead_ns) {
+		session_say(s, p, LOG_WARNING, "down: nothing heard from it for %llu ms",
+			    (unsigned long long)((now - p->link.heard) / MS));
+		down(s, p, now);
+		return;
+	}
+	if (now < p->next_beat)
+		return;
+	p->next_beat = now + s->cfg.heartbeat_ns;
+	if (!p->link.confirmed)
+		handshake_confirm(s, p);
+	if (now >= p->next_tell) {
+		p->next_tell = now + TELL_NS;
+		outbox_hello(s, p);
+	}
+	outbox_heartbeat(s, p, now);
+}
+
+void session_tick(struct session *s, uint64_t now_ns)
+{
+	for (unsigned int i = 0; i < PEER_MAX; i++) {
+		struct peer *p = &s->peer[i];
+
+		if (p->state == SESSION_UP)
+			tick_up(s, p, now_ns);
+		/* At once, when it has just gone down. */
+		if (p->state == SESSION_DOWN && now_ns >= p->next_hello) {
+			p->next_hello = now_ns + s->cfg.hello_ns;
+			handshake_seek(s, p, now_ns);
+		}
+	}
+}
+
+uint64_t session_deadline(const struct session *s)
+{
+	uint64_t t = UINT64_MAX;
+
+	for (unsigned int i = 0; i < PEER_MAX; i++) {
+		const struct peer *p = &s->peer[i];
+
+		if (p->state == SESSION_UP)
+			t = earlier(t, earlier(p->next_beat, p->link.heard + s->cfg.dead_ns));
+		else if (p->state == SESSION_DOWN)
+			t = earlier(t, p->next_hello);
+	}
+	return t;
+}
+
+/* ---- looking inside ---- */
+
+bool session_up(const struct session *s, unsigned int peer)
+{
+	return peer < PEER_MAX && s->peer[peer].state == SESSION_UP;
+}
+
+uint64_t session_boot(const struct session *s)
+{
+	return s->self.boot;
+}
+
+bool session_info(const struct session *s, unsigned int peer, uint64_t now_ns, struct session_info *out)
+{
+	const struct peer *p;
+	const struct delay *d;
+
+	if (peer >= PEER_MAX || s->peer[peer].state == SESSION_UNUSED)
+		return false;
+	p = &s->peer[peer];
+	d = &p->link.delay;
+	*out = (struct session_info){
+		.state = p->state,
+		.known = p->known,
+		.version = p->hello.version,
+		.boot = p->hello.boot,
+		.features = p->hello.features,
+		.window = p->hello.window,
+		.nprefix = p->hello.nprefix,
+		.more = p->hello.more,
+		.since_ns = now_ns - p->since,
+		.heard = p->was_heard,
+		.heard_ns = p->was_heard ? now_ns - p->last_heard : 0,
+		.sessions = p->sessions,
+		.restarts = p->restarts,
+		.downs = p->downs,
+		.rtt_samples = d->samples,
+		.rtt_ns = d->rtt,
+		.srtt_ns = d->srtt,
+		.rtt_min_ns = d->rtt_min,
+		.jitter_ns = d->jitter,
+		.owd_above_ns = delay_above(d),
+		.tx_datagrams = p->tx_datagrams,
+		.tx_bytes = p->tx_bytes,
+		.rx_datagrams = p->rx_datagrams,
+		.rx_bytes = p->rx_bytes,
+		.tx_reports = p->tx_reports,
+		.rx_reports = p->rx_reports,
+	};
+	memcpy(out->name, p->name, sizeof(out->name));
+	memcpy(out->node, p->hello.name, sizeof(out->node));
+	memcpy(out->prefix, p->hello.prefix, sizeof(out->prefix));
+	memcpy(out->counter, p->counter, sizeof(out->counter));
+	return true;
+}
+
+const char *session_state_name(enum session_state st)
+{
+	static const char *const names[SESSION_STATES] = {
+		[SESSION_UNUSED] = "unused",
+		[SESSION_DOWN] = "down",
+		[SESSION_UP] = "up",
+		[SESSION_CLOSED] = "closed",
+	};
+
+	return (unsigned int)st < SESSION_STATES ? names[st] : "?";
+}
+
+const char *session_counter_name(enum session_counter c)
+{
+	static const char *const names[SC_COUNT] = {
+#define X(id, name, help) [SC_##id] = name,
+		SESSION_COUNTERS(X)
+#undef X
+	};
+
+	return (unsigned int)c < SC_COUNT ? names[c] : "?";
+}
+
+const char *session_counter_help(enum session_counter c)
+{
+	static const char *const helps[SC_COUNT] = {
+#define X(id, name, help) [SC_##id] = help,
+		SESSION_COUNTERS(X)
+#undef X
+	};
+
+	return (unsigned int)c < SC_COUNT ? helps[c] : "?";
+}

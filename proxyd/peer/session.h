@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The sessions of one appliance with its peers: who is there, is it really them, are they still there, and
+ * reports to and from them. Pure: no socket and no clock. Datagrams come in through session_rx() and leave
+ * through the sink; time is CLOCK_MONOTONIC in ns, handed in, never going back. Randomness is libsodium's
+ * unless the configuration brings its own.
+ *
+ * The caller knows which address belongs to which peer (peer/socket.h) and hands in the peer's index, the
+ * one that rules name. An owner thread; the sink's functions are called from inside session_*() calls and
+ * may call session_report() and session_up(), nothing else of this file.
+ *
+ * The order of calls in an event loop:
+ *
+ *	session_rx() for each datagram		-> sink: report, event
+ *	engine_tick()				-> session_report()
+ *	session_tick()				-> sink: event; heartbeats
+ *	session_flush()				-> sink: send
+ *	sleep until session_deadline()
+ */
+#ifndef LONGHAUL_PEER_SESSION_H
+#define LONGHAUL_PEER_SESSION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "engine/engine.h" /* enum peer_event */
+#include "engine/report.h"
+#include "engine/rule.h" /* PEER_MAX, struct prefix */
+#include "peer/key.h"
+#include "peer/proto.h"
+
+#define SESSION_DATAGRAM_MAX 1472 /* bytes of UDP payload that are ever sent or taken */
+#define SESSION_DATAGRAM_MIN 1000 /* lowest limit that can be configured: the largest HELLO fits */
+
+/* Everything that is refused, dropped or suppressed, by name; `longhaul peer show -d` lists them. */
+#define SESSION_COUNTERS(X)                                                                        \
+	X(FOREIGN, "foreign", "datagrams that are not of this protocol, or of no possible length")  \
+	X(BAD_VERSION, "bad-version", "datagrams of another protocol version")                       \
+	X(BAD_AUTH, "bad-auth", "datagrams that fail authentication: forged, damaged or other key") \
+	X(REFLECTED, "reflected", "our own datagrams, sent back to us")                             \
+	X(REPLAYED, "replayed", "datagrams of this session that had arrived already")              \
+	X(TOO_OLD, "too-old", "datagrams so late that the replay window is past them")             \
+	X(NO_SESSION, "no-session", "datagrams of a session that is not the current one")          \
+	X(UNPROVEN, "unproven", "HELLOs that do not echo our salt: first ones, late or replayed ones") \
+	X(LIMITED, "limited", "answers to HELLOs not given because too many were asked for")       \
+	X(MALFORMED, "malformed", "messages with a field out of range, refused as a whole")        \
+	X(MISPLACED, "misplaced", "messages in a kind of datagram where they do not belong")       \
+	X(UNKNOWN_TYPE, "unknown-type", "messages of a type not known here, skipped")              \
+	X(NOT_UP, "not-up", "reports dropped because the peer was not up")                         \
+	X(BAD_REPORT, "bad-report", "reports of our own engine that cannot be said, dropped")      \
+	X(SUPERSEDED, "superseded", "progress reports replaced by a newer one before they were sent")
+
+enum session_counter {
+#define X(id, name, help) SC_##id,
+	SESSION_COUNTERS(X)
+#undef X
+		SC_COUNT
+};
+
+/** session_counter_name, session_counter_help - text of counter @c. */
+const char *session_counter_name(enum session_counter c);
+const char *session_counter_help(enum session_counter c);
+
+/** enum session_state - of one peer. */
+enum session_state {
+	SESSION_UNUSED, /* no such peer; what comes for it is ignored */
+	SESSION_DOWN,	/* seeking: a HELLO every hello_ns; no report goes either way */
+	SESSION_UP,	/* proven alive under fresh keys; heartbeats, reports */
+	SESSION_CLOSED, /* we said BYE: silent until the process ends */
+	SESSION_STATES,
+};
+const char *session_state_name(enum session_state s);
+
+/**
+ * struct session_local - what we tell about ourselves.
+ * @name:     1 to 63 of [A-Za-z0-9._-]
+ * @features, @window, @prefix: see struct proto_hello
+ * @nprefix:  may exceed PROTO_PREFIXES: the first ones are told, with a mark that there are more
+ */
+struct session_local {
+	const char *name;
+	uint32_t features, window;
+	const struct prefix *prefix;
+	unsigned int nprefix;
+};
+
+/**
+ * struct session_config - zero means default.
+ * @local:        copied; the name must be given
+ * @hello_ns:     between HELLOs while a peer is down, default 500 ms
+ * @heartbeat_ns: between heartbeats while it is up, default 250 ms
+ * @dead_ns:      without any authentic datagram for so long a peer is down, default 3 s
+ * @datagram_max: bytes of UDP payload, SESSION_DATAGRAM_MIN .. SESSION_DATAGRAM_MAX, default 1,400
+ * @boot:         boot epoch, default: a random one. Give one only to have a restarted process pass for the
+ *                one before it
+ * @random:       fills @buf; default randombytes_buf(). For tests
+ */
+struct session_config {
+	struct session_local local;
+	uint64_t hello_ns, heartbeat_ns, dead_ns;
+	uint32_t datagram_max;
+	uint64_t boot;
+	void (*random)(void *ctx, void *buf, size_t len);
+	void *random_ctx;
+};
+
+/**
+ * struct session_sink - where outputs go. All must be given.
+ * @send:   a datagram for peer @peer; @data valid during the call only
+ * @event:  PEER_UP; PEER_DOWN; PEER_RESTARTED: it is up now (said instead of PEER_UP, also while it was
+ *          still counted as up), and it is not the process that we knew
+ * @report: an authentic, well-formed report, to be given to engine_rx_report()
+ * @log:    one line without newline; @prio as in <syslog.h>. Rate-limited where a stranger could provoke it
+ */
+struct session_sink {
+	void *ctx;
+	void (*send)(void *ctx, unsigned int peer, const uint8_t *data, size_t len);
+	void (*event)(void *ctx, unsigned int peer, enum peer_event ev, uint64_t now_ns);
+	void (*report)(void *ctx, unsigned int peer, const struct report *r, uint64_t now_ns);
+	void (*log)(void *ctx, unsigned int peer, int prio, const char *line);
+};
+
+struct session;
+
+/** session_create - no peers yet. NULL with errno EINVAL (configuration), ENOMEM, or EIO (libsodium). */
+struct session *session_create(const struct session_config *cfg, const struct session_sink *sink,
+			       uint64_t now_ns);
+
+/** session_destroy - says nothing to anybody (session_bye() does); wipes all keys. NULL is fine. */
+void session_destroy(struct session *s);
+
+/**
+ * session_peer_add - peer @peer (0 .. PEER_MAX - 1) exists from now on, DOWN; the next session_tick() says
+ * HELLO.
+ * @name: for log lines, copied
+ * 0, -EINVAL (index, no name), -EEXIST
+ */
+int session_peer_add(struct session *s, unsigned int peer, const char *name,
+		     const uint8_t key[PEER_KEY_LEN], uint64_t now_ns);
+
+/** session_peer_remove - forget it; says BYE when it is up. No event is raised. */
+void session_peer_remove(struct session *s, unsigned int peer);
+
+/** session_local - other prefixes, say, after a reload: peers that are up are told. 0 or -EINVAL. */
+int session_local(struct session *s, const struct session_local *local, uint64_t now_ns);
+
+/** session_rx - a datagram from the address of peer @peer. */
+void session_rx(struct session *s, unsigned int peer, const uint8_t *data, size_t len, uint64_t now_ns);
+
+/**
+ * session_report - queue @r for @peer. It leaves with session_flush(), or at once when the datagram is
+ * full. A PROGRESS that is still queued is replaced by a newer one of the same lane and generation.
+ * 0, -ENOTCONN (not up), -EINVAL (a field that cannot be sent); both counted.
+ */
+int session_report(struct session *s, unsigned int peer, const struct report *r);
+
+/** session_flush - send what is queued for all peers; at the end of a batch. */
+void session_flush(struct session *s);
+
+/** session_tick - HELLOs, heartbeats, peers that fell silent. When session_deadline() has come; more often
+ *  does no harm. */
+void session_tick(struct session *s, uint64_t now_ns);
+
+/** session_deadline - when session_tick() wants to be called next, UINT64_MAX for never. */
+uint64_t session_deadline(const struct session *s);
+
+/** session_bye - sends what is queued and BYE to every peer that is up; all are SESSION_CLOSED afterwards.
+ *  No event is raised. */
+void session_bye(struct session *s, enum proto_bye_reason reason);
+
+/** session_up - whether reports to @peer can be queued. */
+bool session_up(const struct session *s, unsigned int peer);
+
+/** session_boot - our own boot epoch. */
+uint64_t session_boot(const struct session *s);
+
+/**
+ * struct session_info - one peer, for people. Times in ns.
+ * @state, @name:  as configured
+ * @known:   false: it was never up, and @node .. @more mean nothing
+ * @node, @version, @boot, @features, @window, @prefix, @nprefix, @more: from its latest HELLO
+ * @since_ns: how long it has been in @state
+ * @heard:   an authentic datagram ever came; @heard_ns: how long ago
+ * @sessions: handshakes completed; @restarts: times it came back as another process; @downs: times lost
+ * @rtt_samples: 0: the delays below mean nothing. They belong to the current session
+ * @rtt_ns, @srtt_ns, @rtt_min_ns: latest, smoothed, smallest round trip
+ * @jitter_ns: smoothed difference of one-way delay between consecutive heartbeats that we got
+ * @owd_above_ns: by how much the latest heartbeat took longer one way than the fastest of the last minute
+ * @tx_reports, @rx_reports: reports; @tx_datagrams ...: all datagrams, @rx_ those that were authentic
+ */
+struct session_info {
+	enum session_state state;
+	char name[RULE_NAME];
+	bool known;
+	char node[PROTO_NAME];
+	uint8_t version;
+	uint64_t boot;
+	uint32_t features, window;
+	struct prefix prefix[PROTO_PREFIXES];
+	unsigned int nprefix;
+	bool more;
+	uint64_t since_ns;
+	bool heard;
+	uint64_t heard_ns;
+	uint64_t sessions, restarts, downs;
+	uint64_t rtt_samples;
+	uint64_t rtt_ns, srtt_ns, rtt_min_ns, jitter_ns, owd_above_ns;
+	uint64_t tx_datagrams, tx_bytes, rx_datagrams, rx_bytes, tx_reports, rx_reports;
+	uint64_t counter[SC_COUNT];
+};
+
+/** session_info - false when there is no such peer. */
+bool session_info(const struct session *s, unsigned int peer, uint64_t now_ns, struct session_info *out);
+
+#endif

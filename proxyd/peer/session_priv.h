@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What session.c (life of a peer, timers), handshake.c (HELLOs) and outbox.c (what we send) share.
+ */
+#ifndef LONGHAUL_PEER_SESSION_PRIV_H
+#define LONGHAUL_PEER_SESSION_PRIV_H
+
+#include "peer/delay.h"
+#include "peer/seal.h"
+#include "peer/session.h"
+
+#define MS 1000000ull
+#define SEC 1000000000ull
+
+#define SALT_LIFE_NS (10 * SEC)	  /* how long one salt is offered to whoever seeks */
+#define HELLO_GAP_NS (100 * MS)	  /* HELLOs that a stranger can provoke are at least so far apart */
+#define TELL_NS (5 * SEC)	  /* HELLO message in DATA: repeated, because one can be lost */
+#define LOG_GAP_NS (60 * SEC)	  /* between log lines that a stranger can provoke */
+#define ANSWERS_MAX 8u		  /* answers to HELLOs: a bucket of so many */
+#define ANSWER_NS (50 * MS)	  /* and one more each so often */
+
+/* PROGRESS messages that fit into one datagram, at most. */
+#define QUEUED_MAX (SESSION_DATAGRAM_MAX / (PROTO_HDR + 33) + 1)
+
+/** struct bucket - how many answers are left. */
+struct bucket {
+	uint32_t tokens;
+	uint64_t refilled;
+};
+
+/** struct queued - a PROGRESS message waiting in the outbox, at @off of the datagram. */
+struct queued {
+	uint32_t lane, gen;
+	uint16_t off, len;
+};
+
+/**
+ * struct link - the current session with a peer; meaningless unless it is UP.
+ * @own, @other: the two salts that its keys are made of
+ * @confirmed:   a datagram under these keys has arrived, so the other side has them too
+ * @heard:       when the latest authentic datagram came
+ * @hello_seq:   sequence number of the newest datagram whose HELLO message was taken
+ * @beat_seq, @beat_sent, @beat_at: newest heartbeat: datagram's number, sender's clock, our clock
+ */
+struct link {
+	uint8_t own[PROTO_SALT], other[PROTO_SALT];
+	struct seal_session keys;
+	struct replay replay;
+	bool confirmed;
+	uint64_t started, heard;
+	uint64_t hello_seq;
+	uint64_t beat_seq, beat_sent, beat_at;
+	struct delay delay;
+};
+
+enum log_about {
+	ABOUT_VERSION,
+	ABOUT_AUTH,
+	ABOUT_REFLECTED,
+	ABOUT_KINDS,
+};
+
+/**
+ * struct peer
+ * @salt:       ours for the next session; used for one session only, then replaced
+ * @salt_shown: it has been sent; @salt_since: when first
+ * @heard_salt: the latest salt heard, zero when none: saves a seeking pair a round trip
+ * @hello:      latest HELLO of a proven peer; @known: there was one
+ * @out:        datagram being filled: header, then @out_len bytes of messages
+ */
+struct peer {
+	enum session_state state;
+	char name[RULE_NAME];
+	struct seal_psk psk;
+	uint8_t salt[PROTO_SALT], heard_salt[PROTO_SALT];
+	bool salt_shown;
+	uint64_t salt_since;
+	struct link link;
+	uint64_t since;
+	uint64_t next_hello, last_hello, next_beat, next_tell;
+	struct bucket proven, unproven;
+	bool known;
+	struct proto_hello hello;
+	bool was_heard;
+	uint64_t last_heard;
+	uint64_t quiet_until[ABOUT_KINDS];
+	uint8_t out[SESSION_DATAGRAM_MAX];
+	size_t out_len;
+	struct queued queued[QUEUED_MAX];
+	unsigned int nqueued;
+	uint64_t sessions, restarts, downs;
+	uint64_t tx_datagrams, tx_bytes, rx_datagrams, rx_bytes, tx_reports, rx_reports;
+	uint64_t counter[SC_COUNT];
+};
+
+struct session {
+	struct session_config cfg;
+	struct session_sink sink;
+	struct proto_hello self;
+	struct peer peer[PEER_MAX];
+	uint8_t plain[SESSION_DATAGRAM_MAX]; /* the datagram being taken apart */
+};
+
+/* session.c */
+void session_say(struct session *s, struct peer *p, int prio, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+bool session_may_say(struct peer *p, enum log_about about, uint64_t now);
+void session_random(struct session *s, void *buf, size_t len);
+unsigned int session_index(const struct session *s, const struct peer *p);
+
+/* handshake.c */
+/** handshake_rx - a datagram that looks like a HELLO. */
+void handshake_rx(struct session *s, struct peer *p, const uint8_t *data, size_t len, uint64_t now);
+/** handshake_seek - say HELLO to a peer that is down. */
+void handshake_seek(struct session *s, struct peer *p, uint64_t now);
+/** handshake_confirm - show a peer that we have the current session. */
+void handshake_confirm(struct session *s, struct peer *p);
+/** handshake_new_salt - the old one has been used, or there is none yet. */
+void handshake_new_salt(struct session *s, struct peer *p);
+
+/* outbox.c */
+/** outbox_send - hand a finished datagram to the sink. */
+void outbox_send(struct session *s, struct peer *p, const uint8_t *data, size_t len);
+/** outbox_flush - seal and send what is queued; nothing happens when nothing is. */
+void outbox_flush(struct session *s, struct peer *p);
+/** outbox_drop - forget what is queued. */
+void outbox_drop(struct peer *p);
+int outbox_report(struct session *s, struct peer *p, const struct report *r);
+void outbox_hello(struct session *s, struct peer *p);
+void outbox_heartbeat(struct session *s, struct peer *p, uint64_t now);
+void outbox_bye(struct session *s, struct peer *p, enum proto_bye_reason reason);
+
+#endif

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * One unconnected UDP socket for all peers: every appliance sends from and listens on its one configured
+ * port, which is also what keeps a firewall's state entry alive. Peers are told apart by source address and
+ * port; what comes from elsewhere is counted and never looked at.
+ *
+ * On an IPv6 socket an IPv4 address is its v4-mapped form, which is how struct ip_addr holds it anyway. An
+ * IPv4 socket is made when the address to bind is IPv4, or when the kernel has no IPv6.
+ */
+#include "peer/socket.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "engine/rule.h" /* PEER_MAX */
+#include "peer/session.h"
+
+#define BATCH 32
+/* Reports come in bursts while the data path is busy; the receive buffer must hold what arrives meanwhile. */
+#define RCVBUF (4 << 20)
+/* One byte more than is ever taken, to tell a longer datagram from the longest. */
+#define SLOT (SESSION_DATAGRAM_MAX + 1)
+
+union sockaddr_any {
+	struct sockaddr sa;
+	struct sockaddr_in in;
+	struct sockaddr_in6 in6;
+};
+
+struct endpoint {
+	bool used;
+	struct ip_addr addr;
+	uint16_t port;
+	union sockaddr_any sa;
+	socklen_t sa_len;
+};
+
+struct peer_socket {
+	int fd;
+	int family;
+	uint16_t port;
+	struct endpoint peer[PEER_MAX];
+	struct peer_socket_stats stats;
+	uint32_t drops; /* the kernel's counter of dropped datagrams, as last told */
+	struct mmsghdr msg[BATCH];
+	struct iovec iov[BATCH];
+	union sockaddr_any from[BATCH];
+	char control[BATCH][CMSG_SPACE(sizeof(uint32_t))];
+	uint8_t data[BATCH][SLOT];
+};
+
+static const uint8_t v4_head[12] = {[10] = 0xff, [11] = 0xff};
+
+static bool is_v4(const struct ip_addr *a)
+{
+	return memcmp(a->b, v4_head, sizeof(v4_head)) == 0;
+}
+
+static bool is_any(const struct ip_addr *a)
+{
+	static const struct ip_addr any;
+
+	return memcmp(a, &any, sizeof(any)) == 0;
+}
+
+static void addr_text(const struct ip_addr *a, char text[INET6_ADDRSTRLEN])
+{
+	if (is_v4(a))
+		inet_ntop(AF_INET, a->b + 12, text, INET6_ADDRSTRLEN);
+	else
+		inet_ntop(AF_INET6, a->b, text, INET6_ADDRSTRLEN);
+}
+
+static socklen_t to_sockaddr(int family, const struct ip_addr *a, uint16_t port, union sockaddr_any *sa)
+{
+	memset(sa, 0, sizeof(*sa));
+	if (family == AF_INET) {
+		sa->in.sin_family = AF_INET;
+		sa->in.sin_port = htons(port);
+		/* All zero stays all zero: any. */
+		memcpy(&sa->in.sin_addr, a->b + 12, 4);
+		return sizeof(sa->in);
+	}
+	sa->in6.sin6_family = AF_INET6;
+	sa->in6.sin6_port = htons(port);
+	memcpy(&sa->in6.sin6_addr, a->b, 16);
+	return sizeof(sa->in6);
+}
+
+static void from_sockaddr(const union sockaddr_any *sa, struct ip_addr *a, uint16_t *port)
+{
+	if (sa->sa.sa_family == AF_INET) {
+		memcpy(a->b, v4_head, sizeof(v4_head));
+		memcpy(a->b + 12, &sa->in.sin_addr, 4);
+		*port = ntohs(sa->in.sin_port);
+	} else {
+		memcpy(a->b, &sa->in6.sin6_addr, 16);
+		*port = ntohs(sa->in6.sin6_port);
+	}
+}
+
+static void prepare(struct peer_socket *ps)
+{
+	int want = RCVBUF, on = 1;
+	socklen_t len = sizeof(want);
+
+	/* Root may pass the system's limit; others get as much as it allows. */
+	if (setsockopt(ps->fd, SOL_SOCKET, SO_RCVBUFFORCE, &want, sizeof(want)) < 0)
+		setsockopt(ps->fd, SOL_SOCKET, SO_RCVBUF, &want, sizeof(want));
+	if (getsockopt(ps->fd, SOL_SOCKET, SO_RCVBUF, &want, &len) == 0)
+		ps->stats.rcvbuf = (uint32_t)want;
+	setsockopt(ps->fd, SOL_SOCKET, SO_RXQ_OVFL, &on, sizeof(on));
+
+	for (unsigned int i = 0; i < BATCH; i++) {
+		ps->iov[i] = (struct iovec){.iov_base = ps->data[i], .iov_len = SLOT};
+		ps->msg[i].msg_hdr.msg_iov = &ps->iov[i];
+		ps->msg[i].msg_hdr.msg_iovlen = 1;
+		ps->msg[i].msg_hdr.msg_name = &ps->from[i];
+	}
+}
+
+static int bind_socket(struct peer_socket *ps, const struct ip_addr *addr, uint16_t port)
+{
+	union sockaddr_any sa;
+	socklen_t len;
+	int off = 0, e;
+
+	ps->family = is_v4(addr) ? AF_INET : AF_INET6;
+	ps->fd = socket(ps->family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (ps->fd < 0 && errno == EAFNOSUPPORT && is_any(addr)) {
+		ps->family = AF_INET;
+		ps->fd = socket(ps->family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	}
+	if (ps->fd < 0)
+		return -errno;
+	if (ps->family == AF_INET6)
+		setsockopt(ps->fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+	len = to_sockaddr(ps->family, addr, port, &sa);
+	if (bind(ps->fd, &sa.sa, len) == 0) {
+		struct ip_addr bound;
+
+		len = sizeof(sa);
+		if (getsockname(ps->fd, &sa.sa, &len) == 0)
+			from_sockaddr(&sa, &bound, &ps->port);
+		return 0;
+	}
+	e = errno;
+	close(ps->fd);
+	return -e;
+}
+
+static const char *mend(int e)
+{
+	switch (e) {
+	case EADDRINUSE:
+		return "; is another longhauld running, or does another program use the port?";
+	case EADDRNOTAVAIL:
+		return "; no interface has this address: add it, or change listen";
+	case EACCES:
+		return "; ports below 1024 need CAP_NET_BIND_SERVICE";
+	default:
+		return "";
+	}
+}
+
+struct peer_socket *peer_socket_open(const struct ip_addr *addr, uint16_t port, char *err, size_t err_len)
+{
+	struct peer_socket *ps = calloc(1, sizeof(*ps));
+	char text[INET6_ADDRSTRLEN];
+	int ret;
+
+	if (!ps) {
+		snprintf(err, err_len, "no memory for the peer socket");
+		return NULL;
+	}
+	ret = bind_socket(ps, addr, port);
+	if (ret < 0) {
+		addr_text(addr, text);
+		snprintf(err, err_len, "cannot listen for peers on %s, UDP port %u: %s%s", text, port,
+			 strerror(-ret), mend(-ret));
+		free(ps);
+		return NULL;
+	}
+	prepare(ps);
+	return ps;
+}
+
+void peer_socket_close(struct peer_socket *ps)
+{
+	if (!ps)
+		return;
+	close(ps->fd);
+	free(ps);
+}
+
+int peer_socket_fd(const struct peer_socket *ps)
+{
+	return ps->fd;
+}
+
+uint16_t peer_socket_port(const struct peer_socket *ps)
+{
+	return ps->port;
+}
+
+/* -1: of nobody. At most 16 of them: a scan over what is hot in the cache anyway. */
+static int find(const struct peer_socket *ps, const struct ip_addr *addr, uint16_t port)
+{
+	for (unsigned int i = 0; i < PEER_MAX; i++) {
+		const struct endpoint *e = &ps->peer[i];
+
+		if (e->used && e->port == port && memcmp(&e->addr, addr, sizeof(*addr)) == 0)
+			return (int)i;
+	}
+	return -1;
+}
+
+int peer_socket_map(struct peer_socket *ps, unsigned int peer, const struct ip_addr *addr, uint16_t port)
+{
+	struct endpoint *e;
+	int other;
+
+	if (peer >= PEER_MAX || port == 0 || is_any(addr) || (ps->family == AF_INET && !is_v4(addr)))
+		return -EINVAL;
+	other = find(ps, addr, port);
+	if (other >= 0 && (unsigned int)other != peer)
+		return -EEXIST;
+	e = &ps->peer[peer];
+	e->used = true;
+	e->addr = *addr;
+	e->port = port;
+	e->sa_len = to_sockaddr(ps->family, addr, port, &e->sa);
+	return 0;
+}
+
+void peer_socket_unmap(struct peer_socket *ps, unsigned int peer)
+{
+	if (peer < PEER_MAX)
+		memset(&ps->peer[peer], 0, sizeof(ps->peer[peer]));
+}
+
+static void count_drops(struct peer_socket *ps, struct msghdr *h)
+{
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(h); c; c = CMSG_NXTHDR(h, c)) {
+		uint32_t drops;
+
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SO_RXQ_OVFL)
+			continue;
+		memcpy(&drops, CMSG_DATA(c), sizeof(drops));
+		ps->stats.overrun += (uint32_t)(drops - ps->drops);
+		ps->drops = drops;
+	}
+}
+
+static void deliver(struct peer_socket *ps, unsigned int i, peer_socket_fn fn, void *ctx)
+{
+	struct peer_socket_stats *st = &ps->stats;
+	struct ip_addr addr;
+	uint16_t port;
+	int peer;
+
+	count_drops(ps, &ps->msg[i].msg_hdr);
+	from_sockaddr(&ps->from[i], &addr, &port);
+	peer = find(ps, &addr, port);
+	if (peer < 0) {
+		st->unknown_source++;
+		st->unknown_addr = addr;
+		st->unknown_port = port;
+	} else if (ps->msg[i].msg_len > SESSION_DATAGRAM_MAX) {
+		st->oversize++;
+	} else {
+		st->rx++;
+		fn(ctx, (unsigned int)peer, ps->data[i], ps->msg[i].msg_len);
+	}
+}
+
+int peer_socket_rx(struct peer_socket *ps, unsigned int budget, peer_socket_fn fn, void *ctx)
+{
+	unsigned int total = 0;
+
+	while (!budget || total < budget) {
+		unsigned int want = budget && budget - total < BATCH ? budget - total : BATCH;
+		int n;
+
+		/* The kernel writes lengths back into these. */
+		for (unsigned int i = 0; i < want; i++) {
+			ps->msg[i].msg_hdr.msg_namelen = sizeof(ps->from[i]);
+			ps->msg[i].msg_hdr.msg_control = ps->control[i];
+			ps->msg[i].msg_hdr.msg_controllen = sizeof(ps->control[i]);
+		}
+		n = recvmmsg(ps->fd, ps->msg, want, MSG_DONTWAIT, NULL);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+			break;
+		if (n < 0) {
+			int e = errno;
+
+			ps->stats.rx_errors++;
+			return total ? (int)total : -e;
+		}
+		for (int i = 0; i < n; i++)
+			deliver(ps, (unsigned int)i, fn, ctx);
+		total += (unsigned int)n;
+		if ((unsigned int)n < want)
+			break;
+	}
+	return (int)total;
+}
+
+void peer_socket_send(void *ctx, unsigned int peer, const uint8_t *data, size_t len)
+{
+	struct peer_socket *ps = ctx;
+	const struct endpoint *e;
+	ssize_t n;
+
+	if (peer >= PEER_MAX || !ps->peer[peer].used)
+		return;
+	e = &ps->peer[peer];
+	do {
+		n = sendto(ps->fd, data, len, MSG_DONTWAIT, &e->sa.sa, e->sa_len);
+	} while (n < 0 && errno == EINTR);
+	if (n >= 0) {
+		ps->stats.tx++;
+	} else if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS) {
+		ps->stats.tx_full++;
+	} else {
+		ps->stats.tx_errors++;
+		ps->stats.tx_errno = errno;
+	}
+}
+
+void peer_socket_stats(const struct peer_socket *ps, struct peer_socket_stats *out)
+{
+	*out = ps->stats;
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the files of the AF_XDP port share among themselves: the interface, the XDP program.
+ */
+#ifndef LONGHAUL_PORT_AFXDP_PRIV_H
+#define LONGHAUL_PORT_AFXDP_PRIV_H
+
+#include <net/if.h>
+#include <xdp/xsk.h>
+
+#include "port/afxdp.h"
+#include "wire/frame.h"
+
+/* From newer kernels' headers than Debian 12 has. */
+#ifndef XDP_USE_SG
+#define XDP_USE_SG    (1 << 4)
+#define XDP_PKT_CONTD (1 << 0)
+#endif
+
+#define AFXDP_CHUNK 4096u /* of the UMEM */
+
+/* afxdp_if.c: questions to an interface */
+
+/**
+ * struct netif
+ * @queues:    receive queues in use
+ * @vlan_strip: the NIC stripped VLAN tags, and we turned that off
+ */
+struct netif {
+	char name[IF_NAMESIZE];
+	unsigned int index;
+	unsigned int mtu;
+	unsigned int queues;
+	bool vlan_strip;
+};
+
+/** netif_open - fill @nif, keep VLAN tags in frames. 0, or negative errno and a line in @err. */
+int netif_open(struct netif *nif, const char *name, char *err, size_t errlen);
+
+/** netif_close - undo what netif_open() changed. */
+void netif_close(struct netif *nif);
+
+/** netif_check - 0, -ENETDOWN, -ENODEV when the name means nothing or another interface now. */
+int netif_check(const struct netif *nif);
+
+/* afxdp_prog.c: the XDP program */
+
+struct steer_bpf;
+struct bpf_program;
+
+/* The prefixes of one set as they stand in the tries: to delete before the set is used again. */
+struct steer_set {
+	struct afxdp_prefix *near, *far;
+	size_t nnear, nfar;
+};
+
+/**
+ * struct steer_prog - the loaded program with its maps.
+ * @config, @vlan: the maps' memory, shared with the kernel
+ * @link:          one per attached side, else -1
+ * @native_error:  errno of a failed attempt to attach in the driver
+ */
+struct steer_prog {
+	struct steer_bpf *skel;
+	struct steer_config *config;
+	uint64_t *vlan;
+	struct steer_set set[STEER_SETS];
+	int link[STEER_SIDES];
+	bool native[STEER_SIDES];
+	int native_error[STEER_SIDES];
+};
+
+/** steer_prog_load - load into the kernel; nothing attached, no rules, heartbeat "never". */
+int steer_prog_load(struct steer_prog *p, char *err, size_t errlen);
+
+/** steer_prog_unload - detach, free. Safe on a zeroed struct and twice. */
+void steer_prog_unload(struct steer_prog *p);
+
+/** steer_prog_attach - attach one side to its interface. The link dies with the process. */
+int steer_prog_attach(struct steer_prog *p, enum steer_side side, const struct netif *nif,
+		      enum afxdp_mode mode, char *err, size_t errlen);
+
+/** steer_prog_detach - both sides. */
+void steer_prog_detach(struct steer_prog *p);
+
+/** steer_prog_rules - as afxdp_rules(). */
+int steer_prog_rules(struct steer_prog *p, const struct afxdp_prefix *near, size_t nnear,
+		     const struct afxdp_prefix *far, size_t nfar, const uint64_t *vlan_rules);
+
+/** steer_prog_socket - frames of @queue go to socket @fd. 0 or negative errno. */
+int steer_prog_socket(struct steer_prog *p, enum steer_side side, uint32_t queue, int fd);
+
+/** steer_prog_heartbeat - set the time of the latest sign of life, CLOCK_MONOTONIC, 0: never. */
+void steer_prog_heartbeat(struct steer_prog *p, uint64_t now_ns);
+
+/** steer_prog_counters - the program's counters, summed over CPUs. */
+void steer_prog_counters(const struct steer_prog *p, uint64_t out[STEER_SIDES][STEER_COUNTERS]);
+
+/**
+ * steer_expand - prefixes as the tries need them: host bits cleared, duplicates merged, each with
+ * the rules of all prefixes that cover it.
+ * @out: room for @n. Returns how many, or -EINVAL for a prefix length above 128.
+ */
+long steer_expand(const struct afxdp_prefix *in, size_t n, struct afxdp_prefix *out);
+
+/* afxdp.c opens and closes, afxdp_ring.c moves frames */
+
+/**
+ * struct rxq - one socket.
+ * @nchunks: receive chunks that it owns, the size of its rings
+ * @joined:  bytes of an unfinished frame in @join
+ * @skip:    the unfinished frame is too long to keep
+ */
+struct rxq {
+	struct xsk_socket *xsk;
+	enum steer_side side;
+	struct xsk_ring_cons rx, comp;
+	struct xsk_ring_prod fill;
+	uint32_t nchunks;
+	uint32_t joined;
+	bool joining, skip;
+	uint8_t join[FRAME_MAX];
+};
+
+/**
+ * struct port - one side.
+ * @tx:      transmit ring, of queue 0's socket
+ * @base:    UMEM address of the first transmit chunk
+ * @free:    stack of transmit chunks at hand, as indices from @base
+ * @busy:    [chunk] -> the kernel has it
+ * @queued:  descriptors written and not shown to the kernel yet
+ * @waiting: the kernel may not have sent all that it was shown
+ */
+struct port {
+	struct netif nif;
+	struct rxq *q;
+	unsigned int nq;
+	struct xsk_ring_prod tx;
+	uint64_t base;
+	uint32_t *free;
+	uint8_t *busy;
+	uint32_t nfree, nchunks;
+	uint32_t queued;
+	bool waiting;
+};
+
+struct afxdp {
+	uint8_t *area;
+	size_t area_len;
+	struct xsk_umem *umem;
+	struct port port[STEER_SIDES];
+	struct steer_prog prog;
+	struct afxdp_stats stats;
+	uint32_t max_frame, max_tx;
+	bool multibuffer;
+};
+
+/** port_fail - write a line into @err, return @code. */
+int port_fail(char *err, size_t errlen, int code, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+#endif

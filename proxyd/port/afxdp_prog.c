@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The XDP program as user space sees it: load, attach, rules, counters.
+ *
+ * Attached through a BPF link, which the kernel removes when its last descriptor is closed. So
+ * whatever becomes of the daemon, the bridge has the packets back at once; a daemon that lives but
+ * hangs is covered by the heartbeat in the program's configuration. The dispatcher of libxdp is not
+ * used: it pins programs that outlive the daemon, and it needs kernel features of its own.
+ *
+ * Rules are replaced by filling the set that is not in force and switching over (steer.h). A packet
+ * on another CPU may still be reading the old set at that moment; it is touched again by the next
+ * replacement only.
+ */
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/bpf.h>
+#include <linux/if_link.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "port/afxdp_priv.h"
+#include "steer.skel.h"
+
+static const char *const need_caps =
+	"run as root or with CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF and CAP_PERFMON";
+
+static void *map_memory(const struct bpf_map *map, size_t len)
+{
+	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+int steer_prog_load(struct steer_prog *p, char *err, size_t errlen)
+{
+	int r;
+
+	memset(p, 0, sizeof(*p));
+	p->link[STEER_LAN] = p->link[STEER_WAN] = -1;
+
+	p->skel = steer_bpf__open();
+	if (!p->skel)
+		return port_fail(err, errlen, -errno, "XDP program cannot be read: %s",
+				 strerror(errno));
+	bpf_program__set_flags(p->skel->progs.steer_lan, BPF_F_XDP_HAS_FRAGS);
+	bpf_program__set_flags(p->skel->progs.steer_wan, BPF_F_XDP_HAS_FRAGS);
+	r = steer_bpf__load(p->skel);
+	if (r < 0) {
+		if (r == -EPERM)
+			port_fail(err, errlen, r, "no permission to load the XDP program: %s",
+				  need_caps);
+		else
+			port_fail(err, errlen, r,
+				  "the kernel refuses the XDP program (%s): Linux 6.1 or later is "
+				  "needed; LONGHAUL_DEBUG=1 shows why",
+				  strerror(-r));
+		goto fail;
+	}
+	p->config = map_memory(p->skel->maps.steer_config, sizeof(*p->config));
+	p->vlan = map_memory(p->skel->maps.steer_vlan, STEER_SETS * STEER_VLANS * sizeof(*p->vlan));
+	if (!p->config || !p->vlan) {
+		r = port_fail(err, errlen, -ENOMEM, "BPF maps cannot be mapped: %s",
+			      strerror(errno));
+		goto fail;
+	}
+	return 0;
+
+fail:
+	steer_prog_unload(p);
+	return r;
+}
+
+void steer_prog_unload(struct steer_prog *p)
+{
+	int i;
+
+	if (!p->skel)
+		return;
+	steer_prog_detach(p);
+	if (p->config)
+		munmap(p->config, sizeof(*p->config));
+	if (p->vlan)
+		munmap(p->vlan, STEER_SETS * STEER_VLANS * sizeof(*p->vlan));
+	for (i = 0; i < STEER_SETS; i++) {
+		free(p->set[i].near);
+		free(p->set[i].far);
+	}
+	steer_bpf__destroy(p->skel);
+	memset(p, 0, sizeof(*p));
+	p->link[STEER_LAN] = p->link[STEER_WAN] = -1;
+}
+
+static int attach(const struct bpf_program *prog, unsigned int ifindex, uint32_t flags)
+{
+	LIBBPF_OPTS(bpf_link_create_opts, opts, .flags = flags);
+
+	return bpf_link_create(bpf_program__fd(prog), (int)ifindex, BPF_XDP, &opts);
+}
+
+int steer_prog_attach(struct steer_prog *p, enum steer_side side, const struct netif *nif,
+		      enum afxdp_mode mode, char *err, size_t errlen)
+{
+	const struct bpf_program *prog =
+		side == STEER_LAN ? p->skel->progs.steer_lan : p->skel->progs.steer_wan;
+	LIBBPF_OPTS(bpf_xdp_query_opts, q);
+	int fd = -EOPNOTSUPP;
+
+	if (bpf_xdp_query((int)nif->index, 0, &q) == 0 && q.attach_mode != XDP_ATTACHED_NONE) {
+		uint32_t id = q.prog_id;
+
+		if (!id) /* attached in several modes at once */
+			id = q.drv_prog_id ? q.drv_prog_id : q.skb_prog_id;
+		return port_fail(
+			err, errlen, -EBUSY,
+			"another XDP program (id %u) is attached to %s: stop what attached "
+			"it, or `ip link set dev %s xdp off`",
+			id, nif->name, nif->name);
+	}
+	if (mode != AFXDP_GENERIC) {
+		fd = attach(prog, nif->index, XDP_FLAGS_DRV_MODE);
+		p->native[side] = fd >= 0;
+		p->native_error[side] = fd < 0 ? -fd : 0;
+	}
+	if (fd < 0 && mode != AFXDP_NATIVE && fd != -EPERM && fd != -EBUSY)
+		fd = attach(prog, nif->index, XDP_FLAGS_SKB_MODE);
+	p->link[side] = fd;
+	if (fd >= 0)
+		return 0;
+
+	p->link[side] = -1;
+	if (fd == -EPERM)
+		return port_fail(err, errlen, fd, "no permission to attach to %s: %s", nif->name,
+				 need_caps);
+	if (fd == -EBUSY)
+		return port_fail(err, errlen, fd,
+				 "another XDP program is attached to %s: stop what attached it, or "
+				 "`ip link set dev %s xdp off`",
+				 nif->name, nif->name);
+	if (mode == AFXDP_NATIVE && fd == -EOPNOTSUPP)
+		return port_fail(err, errlen, fd,
+				 "the driver of %s has no native XDP: choose mode auto or generic",
+				 nif->name);
+	if (mode == AFXDP_NATIVE)
+		return port_fail(err, errlen, fd,
+				 "the driver of %s refuses native XDP (%s), often for its MTU (%u) "
+				 "or its offloads: lower the MTU, or choose mode auto or generic",
+				 nif->name, strerror(-fd), nif->mtu);
+	return port_fail(err, errlen, fd,
+			 "XDP cannot be attached to %s (%s): turn `ethtool -K %s lro off`, or "
+			 "choose another interface",
+			 nif->name, strerror(-fd), nif->name);
+}
+
+void steer_prog_detach(struct steer_prog *p)
+{
+	int side;
+
+	for (side = 0; side < STEER_SIDES; side++) {
+		if (p->link[side] >= 0)
+			close(p->link[side]);
+		p->link[side] = -1;
+	}
+}
+
+static int cmp_prefix(const void *a, const void *b)
+{
+	const struct afxdp_prefix *x = a, *y = b;
+	int d = memcmp(x->addr, y->addr, sizeof(x->addr));
+
+	return d ? d : x->plen - y->plen;
+}
+
+static bool covers(const struct afxdp_prefix *p, const struct afxdp_prefix *q)
+{
+	uint8_t whole = p->plen / 8, rest = p->plen % 8;
+
+	if (p->plen > q->plen || memcmp(p->addr, q->addr, whole))
+		return false;
+	return !rest || !((p->addr[whole] ^ q->addr[whole]) >> (8 - rest));
+}
+
+static void clear_host_bits(struct afxdp_prefix *p)
+{
+	uint8_t i = p->plen / 8, rest = p->plen % 8;
+
+	if (rest)
+		p->addr[i++] &= (uint8_t)(0xff << (8 - rest));
+	memset(p->addr + i, 0, sizeof(p->addr) - i);
+}
+
+long steer_expand(const struct afxdp_prefix *in, size_t n, struct afxdp_prefix *out)
+{
+	size_t open[129]; /* prefixes that may cover the next one: each covers the one after it */
+	size_t depth = 0, kept = 0, i;
+
+	for (i = 0; i < n; i++) {
+		if (in[i].plen > 128)
+			return -EINVAL;
+		out[i] = in[i];
+		clear_host_bits(&out[i]);
+	}
+	/* In this order a prefix comes after every prefix that covers it. */
+	qsort(out, n, sizeof(*out), cmp_prefix);
+	for (i = 0; i < n; i++) {
+		if (kept && cmp_prefix(&out[kept - 1], &out[i]) == 0) {
+			out[kept - 1].rules |= out[i].rules;
+			continue;
+		}
+		while (depth && !covers(&out[open[depth - 1]], &out[i]))
+			depth--;
+		out[kept] = out[i];
+		if (depth)
+			out[kept].rules |= out[open[depth - 1]].rules;
+		open[depth++] = kept++;
+	}
+	return (long)kept;
+}
+
+static struct steer_prefix trie_key(const struct afxdp_prefix *p, uint32_t set)
+{
+	struct steer_prefix key = {.plen = STEER_SET_BITS + p->plen, .set = set};
+
+	memcpy(key.addr, p->addr, sizeof(key.addr));
+	return key;
+}
+
+static void trie_clear(const struct bpf_map *trie, uint32_t set, struct afxdp_prefix **list,
+		       size_t *n)
+{
+	size_t i;
+
+	for (i = 0; i < *n; i++) {
+		struct steer_prefix key = trie_key(&(*list)[i], set);
+
+		bpf_map__delete_elem(trie, &key, sizeof(key), 0);
+	}
+	free(*list);
+	*list = NULL;
+	*n = 0;
+}
+
+static int trie_fill(const struct bpf_map *trie, uint32_t set, const struct afxdp_prefix *in,
+		     size_t n, struct afxdp_prefix **list, size_t *count)
+{
+	long kept;
+	int r = 0;
+
+	trie_clear(trie, set, list, count);
+	if (n > STEER_PREFIXES)
+		return -E2BIG;
+	if (!n)
+		return 0;
+	*list = malloc(n * sizeof(**list));
+	if (!*list)
+		return -ENOMEM;
+	kept = steer_expand(in, n, *list);
+	if (kept < 0)
+		return (int)kept;
+	while (*count < (size_t)kept && r == 0) {
+		struct steer_prefix key = trie_key(&(*list)[*count], set);
+
+		r = bpf_map__update_elem(trie, &key, sizeof(key), &(*list)[*count].rules,
+					 sizeof(uint64_t), BPF_ANY);
+		if (r == 0)
+			++*count;
+	}
+	return r;
+}
+
+int steer_prog_rules(struct steer_prog *p, const struct afxdp_prefix *near, size_t nnear,
+		     const struct afxdp_prefix *far, size_t nfar, const uint64_t *vlan_rules)
+{
+	uint32_t set = !p->config->set;
+	struct steer_set *s = &p->set[set];
+	int r;
+
+	r = trie_fill(p->skel->maps.steer_near, set, near, nnear, &s->near, &s->nnear);
+	if (r == 0)
+		r = trie_fill(p->skel->maps.steer_far, set, far, nfar, &s->far, &s->nfar);
+	if (r < 0)
+		return r;
+	memcpy(p->vlan + STEER_VLAN_INDEX(set, 0), vlan_rules, STEER_VLANS * sizeof(*p->vlan));
+	__atomic_store_n(&p->config->set, set, __ATOMIC_RELEASE);
+	return 0;
+}
+
+int steer_prog_socket(struct steer_prog *p, enum steer_side side, uint32_t queue, int fd)
+{
+	const struct bpf_map *map =
+		side == STEER_LAN ? p->skel->maps.steer_xsk_lan : p->skel->maps.steer_xsk_wan;
+
+	return bpf_map__update_elem(map, &queue, sizeof(queue), &fd, sizeof(fd), BPF_ANY);
+}
+
+void steer_prog_heartbeat(struct steer_prog *p, uint64_t now_ns)
+{
+	__atomic_store_n(&p->config->heartbeat_ns, now_ns, __ATOMIC_RELAXED);
+}
+
+void steer_prog_counters(const struct steer_prog *p, uint64_t out[STEER_SIDES][STEER_COUNTERS])
+{
+	int cpus = libbpf_num_possible_cpus(), cpu;
+	uint64_t *v = cpus > 0 ? calloc((size_t)cpus, sizeof(*v)) : NULL;
+	uint32_t i;
+
+	memset(out, 0, STEER_SIDES * STEER_COUNTERS * sizeof(uint64_t));
+	for (i = 0; v && i < STEER_SIDES * STEER_COUNTERS; i++) {
+		if (bpf_map__lookup_elem(p->skel->maps.steer_counters, &i, sizeof(i), v,
+					 (size_t)cpus * sizeof(*v), 0))
+			continue;
+		for (cpu = 0; cpu < cpus; cpu++)
+			out[i / STEER_COUNTERS][i % STEER_COUNTERS] += v[cpu];
+	}
+	free(v);
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "steering.h"
+
+#include <string.h>
+
+_Static_assert(RULE_MAX <= STEER_RULES, "a rule is a bit of one word");
+_Static_assert(RULE_MAX * RULE_PREFIXES <= STEER_PREFIXES, "all prefixes fit");
+
+static void add_prefixes(struct afxdp_prefix *to, size_t *count, const struct prefix *from, unsigned int n,
+			 uint64_t bit)
+{
+	for (unsigned int i = 0; i < n; i++) {
+		struct afxdp_prefix *p = &to[(*count)++];
+
+		memcpy(p->addr, from[i].addr.b, sizeof(p->addr));
+		p->plen = from[i].len;
+		p->rules = bit;
+	}
+}
+
+static void add_vlan(uint64_t *vlan, uint16_t id, uint64_t bit)
+{
+	if (id == FRAME_VLAN_NONE) {
+		vlan[STEER_UNTAGGED] |= bit;
+	} else if (id == RULE_ANY_VLAN) {
+		for (unsigned int i = 0; i < STEER_VLANS; i++)
+			vlan[i] |= bit;
+	} else if (id < STEER_UNTAGGED) {
+		vlan[id] |= bit;
+	}
+}
+
+void steering_init(struct steering *s, const struct rule *rules, unsigned int n)
+{
+	memset(s, 0, sizeof(*s));
+	for (unsigned int i = 0; i < n && i < RULE_MAX; i++) {
+		uint64_t bit = 1ull << i;
+
+		add_prefixes(s->near, &s->nnear, rules[i].near, rules[i].nnear, bit);
+		add_prefixes(s->far, &s->nfar, rules[i].far, rules[i].nfar, bit);
+		add_vlan(s->vlan, rules[i].vlan, bit);
+	}
+}

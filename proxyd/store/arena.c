@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The region carries its own size and fill in its first page, since the process that maps it next
+ * knows nothing but the descriptor. The memfd is sealed against a change of size: whoever else gets
+ * hold of the descriptor cannot turn our loads into SIGBUS by truncating it.
+ */
+#include "store/arena.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define ARENA_MAGIC 0x31414e455241484cull /* "LHARENA1" in memory order */
+#define ARENA_SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
+
+struct arena_head {
+	uint64_t magic;
+	uint64_t size;
+	uint64_t used;
+};
+
+static int arena_map(struct arena *a, int fd, size_t size)
+{
+	void *base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (base == MAP_FAILED)
+		return -errno;
+	a->base = base;
+	a->size = size;
+	a->fd = fd;
+	return 0;
+}
+
+int arena_init(struct arena *a, size_t size)
+{
+	struct arena_head *head;
+	int fd, ret;
+
+	if (size > SIZE_MAX / 2)
+		return -ENOMEM;
+	size = ARENA_FIRST + ((size + 4095) & ~(size_t)4095);
+
+	fd = memfd_create("longhaul", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd < 0)
+		return -errno;
+	if (ftruncate(fd, (off_t)size) || fcntl(fd, F_ADD_SEALS, ARENA_SEALS)) {
+		ret = -errno;
+		close(fd);
+		return ret;
+	}
+	ret = arena_map(a, fd, size);
+	if (ret) {
+		close(fd);
+		return ret;
+	}
+	a->used = ARENA_FIRST;
+	head = (struct arena_head *)a->base;
+	head->magic = ARENA_MAGIC;
+	head->size = size;
+	head->used = a->used;
+	return 0;
+}
+
+int arena_adopt(struct arena *a, int fd)
+{
+	const struct arena_head *head;
+	struct stat st;
+	int seals, ret;
+
+	if (fstat(fd, &st))
+		return -errno;
+	seals = fcntl(fd, F_GET_SEALS);
+	if (seals < 0 || (seals & ARENA_SEALS) != ARENA_SEALS || st.st_size < (off_t)ARENA_FIRST)
+		return -EINVAL;
+	ret = arena_map(a, fd, (size_t)st.st_size);
+	if (ret)
+		return ret;
+	head = (const struct arena_head *)a->base;
+	if (head->magic != ARENA_MAGIC || head->size != a->size || head->used < ARENA_FIRST ||
+	    head->used > a->size) {
+		munmap(a->base, a->size);
+		memset(a, 0, sizeof(*a));
+		a->fd = -1;
+		return -EINVAL;
+	}
+	a->used = head->used;
+	return 0;
+}
+
+void arena_exit(struct arena *a)
+{
+	if (a->base) {
+		munmap(a->base, a->size);
+		close(a->fd);
+	}
+	memset(a, 0, sizeof(*a));
+	a->fd = -1;
+}
+
+void *arena_alloc(struct arena *a, size_t size, size_t align)
+{
+	size_t start;
+
+	if (!align || align > 4096 || (align & (align - 1)))
+		return NULL;
+	start = (a->used + align - 1) & ~(align - 1);
+	if (start > a->size || size > a->size - start)
+		return NULL;
+	a->used = start + size;
+	((struct arena_head *)a->base)->used = a->used;
+	return a->base + start;
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * At most half of the buckets are taken, so that a probe sequence stays within one or two cache
+ * lines. A bucket carries 32 bits of the hash: keys are compared only where those agree, and the
+ * backward shift finds an entry's home without its key.
+ */
+#include "store/flow_table.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#define CAPACITY_MAX (1u << 30)
+
+/** struct bucket - @index: FLOW_NONE when empty. */
+struct bucket {
+	uint32_t hash;
+	uint32_t index;
+};
+
+struct flow_table {
+	uint64_t seed;
+	uint32_t mask; /* buckets - 1 */
+	uint32_t capacity;
+	uint32_t count;
+	uint32_t pad;
+	struct bucket bucket[];
+};
+
+static uint64_t buckets_of(uint32_t capacity)
+{
+	uint64_t n = 16;
+
+	while (n < 2ull * capacity)
+		n *= 2;
+	return n;
+}
+
+static inline uint32_t hash_of(const struct flow_table *t, const struct flow_key *key)
+{
+	return (uint32_t)XXH3_64bits_withSeed(key, sizeof(*key), t->seed);
+}
+
+uint64_t flow_table_arena_size(uint32_t capacity)
+{
+	return sizeof(struct flow_table) + buckets_of(capacity) * sizeof(struct bucket) + 64;
+}
+
+struct flow_table *flow_table_create(struct arena *a, uint32_t capacity, uint64_t seed)
+{
+	uint64_t n = buckets_of(capacity);
+	struct flow_table *t;
+
+	if (capacity > CAPACITY_MAX)
+		return NULL;
+	t = arena_alloc(a, sizeof(*t) + n * sizeof(struct bucket), 64);
+	if (!t)
+		return NULL;
+	t->seed = seed;
+	t->mask = (uint32_t)(n - 1);
+	t->capacity = capacity;
+	memset(t->bucket, 0xff, n * sizeof(struct bucket));
+	return t;
+}
+
+uint32_t flow_table_find(const struct flow_table *t, const struct flow_key *key, const void *keys,
+			 uint32_t stride)
+{
+	uint32_t hash = hash_of(t, key);
+
+	for (uint32_t i = hash & t->mask;; i = (i + 1) & t->mask) {
+		const struct bucket *b = &t->bucket[i];
+
+		if (b->index == FLOW_NONE)
+			return FLOW_NONE;
+		if (b->hash == hash && !memcmp((const uint8_t *)keys + (uint64_t)b->index * stride,
+					       key, sizeof(*key)))
+			return b->index;
+	}
+}
+
+int flow_table_insert(struct flow_table *t, const struct flow_key *key, uint32_t index)
+{
+	uint32_t hash = hash_of(t, key), i = hash & t->mask;
+
+	if (t->count >= t->capacity || index == FLOW_NONE)
+		return -ENOSPC;
+	while (t->bucket[i].index != FLOW_NONE)
+		i = (i + 1) & t->mask;
+	t->bucket[i].hash = hash;
+	t->bucket[i].index = index;
+	t->count++;
+	return 0;
+}
+
+void flow_table_remove(struct flow_table *t, const struct flow_key *key, uint32_t index)
+{
+	uint32_t hash = hash_of(t, key), hole = hash & t->mask;
+
+	if (index == FLOW_NONE)
+		return;
+	while (t->bucket[hole].index != index || t->bucket[hole].hash != hash) {
+		if (t->bucket[hole].index == FLOW_NONE)
+			return;
+		hole = (hole + 1) & t->mask;
+	}
+	/* Whatever stands after the hole and could stand in it moves there, up to the next gap. */
+	for (uint32_t i = (hole + 1) & t->mask; t->bucket[i].index != FLOW_NONE;
+	     i = (i + 1) & t->mask) {
+		uint32_t home = t->bucket[i].hash & t->mask;
+
+		if (((i - home) & t->mask) >= ((i - hole) & t->mask)) {
+			t->bucket[hole] = t->bucket[i];
+			hole = i;
+		}
+	}
+	t->bucket[hole].index = FLOW_NONE;
+	t->count--;
+}
+
+uint32_t flow_table_count(const struct flow_table *t)
+{
+	return t->count;
+}

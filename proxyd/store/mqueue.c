@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Elements are numbered along their list when pushed. As a list changes only at its ends, the
+ * numbers stay consecutive: their difference is the length of the list, which mq_flush() needs to
+ * keep the free count right without walking.
+ */
+#include "store/mqueue.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct link {
+	uint32_t next;
+	uint32_t seq;
+};
+
+/**
+ * struct mqueue - links, then elements.
+ * @data:   offset of the first element from this struct
+ * @stride: bytes from one to the next
+ */
+struct mqueue {
+	uint64_t data;
+	uint32_t count;
+	uint32_t stride;
+	uint32_t free;
+	uint32_t free_count;
+	struct link link[];
+};
+
+static uint64_t data_offset(uint32_t count)
+{
+	return (sizeof(struct mqueue) + (uint64_t)count * sizeof(struct link) + 63) & ~63ull;
+}
+
+static uint64_t stride_of(uint32_t size)
+{
+	return ((uint64_t)size + 7) & ~7ull;
+}
+
+uint64_t mqueue_arena_size(uint32_t count, uint32_t size)
+{
+	return data_offset(count) + count * stride_of(size) + 64;
+}
+
+struct mqueue *mqueue_create(struct arena *a, uint32_t count, uint32_t size)
+{
+	uint64_t stride = stride_of(size);
+	struct mqueue *q;
+
+	if (count == MQ_NONE || stride > UINT32_MAX)
+		return NULL;
+	q = arena_alloc(a, data_offset(count) + count * stride, 64);
+	if (!q)
+		return NULL;
+	q->data = data_offset(count);
+	q->count = count;
+	q->stride = (uint32_t)stride;
+	for (uint32_t i = 0; i < count; i++)
+		q->link[i].next = i + 1 < count ? i + 1 : MQ_NONE;
+	q->free = count ? 0 : MQ_NONE;
+	q->free_count = count;
+	return q;
+}
+
+void mq_list_init(struct mq_list *l)
+{
+	l->head = MQ_NONE;
+	l->tail = MQ_NONE;
+}
+
+uint32_t mq_push(struct mqueue *q, struct mq_list *l)
+{
+	uint32_t id = q->free;
+
+	if (id == MQ_NONE)
+		return MQ_NONE;
+	q->free = q->link[id].next;
+	q->free_count--;
+	q->link[id].next = MQ_NONE;
+	if (l->head == MQ_NONE) {
+		q->link[id].seq = 0;
+		l->head = id;
+	} else {
+		q->link[id].seq = q->link[l->tail].seq + 1;
+		q->link[l->tail].next = id;
+	}
+	l->tail = id;
+	memset(mq_ptr(q, id), 0, q->stride);
+	return id;
+}
+
+void mq_pop(struct mqueue *q, struct mq_list *l)
+{
+	uint32_t id = l->head;
+
+	if (id == MQ_NONE)
+		return;
+	assert(id < q->count);
+	l->head = q->link[id].next;
+	if (l->head == MQ_NONE)
+		l->tail = MQ_NONE;
+	q->link[id].next = q->free;
+	q->free = id;
+	q->free_count++;
+}
+
+uint32_t mq_len(const struct mqueue *q, const struct mq_list *l)
+{
+	if (l->head == MQ_NONE)
+		return 0;
+	return q->link[l->tail].seq - q->link[l->head].seq + 1;
+}
+
+void mq_flush(struct mqueue *q, struct mq_list *l)
+{
+	if (l->head == MQ_NONE)
+		return;
+	assert(l->head < q->count && l->tail < q->count);
+	q->free_count += mq_len(q, l);
+	q->link[l->tail].next = q->free;
+	q->free = l->head;
+	mq_list_init(l);
+}
+
+uint32_t mq_next(const struct mqueue *q, uint32_t id)
+{
+	assert(id < q->count);
+	return q->link[id].next;
+}
+
+void *mq_ptr(struct mqueue *q, uint32_t id)
+{
+	assert(id < q->count);
+	return (uint8_t *)q + q->data + (uint64_t)id * q->stride;
+}
+
+uint32_t mq_free_count(const struct mqueue *q)
+{
+	return q->free_count;
+}
+
+/* Follow a chain from @id, marking what it reaches; false when something was reached before. */
+static bool walk(const struct mqueue *q, uint8_t *seen, uint32_t id, uint32_t *last, uint32_t *n)
+{
+	*n = 0;
+	*last = MQ_NONE;
+	for (; id != MQ_NONE; id = q->link[id].next) {
+		if (id >= q->count || seen[id])
+			return false;
+		seen[id] = 1;
+		*last = id;
+		(*n)++;
+	}
+	return true;
+}
+
+bool mq_check(const struct mqueue *q, const struct mq_list *lists, uint32_t nlists)
+{
+	uint8_t *seen = calloc(q->count + 1ul, 1);
+	uint32_t last, n, total;
+	bool ok;
+
+	if (!seen)
+		return false;
+	ok = walk(q, seen, q->free, &last, &n) && n == q->free_count;
+	total = n;
+	for (uint32_t i = 0; ok && i < nlists; i++) {
+		ok = walk(q, seen, lists[i].head, &last, &n) && last == lists[i].tail &&
+		     n == mq_len(q, &lists[i]);
+		total += n;
+	}
+	free(seen);
+	return ok && total == q->count;
+}

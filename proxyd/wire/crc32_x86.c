@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * CRC-32 with carry-less multiplication, fused with a copy. Theory of operation:
+ *
+ * A 16-byte block V, as loaded, is a polynomial whose highest power is bit 0. Its halves L (bits
+ *0..63) and H (bits 64..127), each read the same way, make V = L x^64 + H. CLMUL of two such halves
+ *A and B yields A B x, because bit 127 of the product stands for x^0 and its sum of indices ends at
+ *126. So
+ *
+ *	V x^T = L x^(T+64) + H x^T = clmul(L, x^(T+63) mod P) + clmul(H, x^(T-1) mod P)   (mod P)
+ *
+ * moves V ahead by T bits, onto a block that follows in the message, where it is added (xor). A
+ *constant of 32 bits occupies the upper half of its 64-bit operand (the lower powers). T = 0 is
+ *legal: x has an inverse modulo P. "Folding" repeats that over the message with several
+ *accumulators, whose chains of multiplications run side by side; in the end each is moved to the
+ *last block's place and all are added.
+ *
+ * What is left is V, 128 bits, and the CRC is V x^32 mod P. With W = L x^96 + H x^32, reduced in
+ *its first term by x^95 mod P to 96 bits, one Barrett step is exact (polynomials have no carries):
+ *
+ *	q = floor(floor(W / x^32) mu / x^63),  mu = floor(x^95 / P),  CRC = (W - q P) mod x^32
+ *
+ * Registers hold x^32 W, so that floor(W / x^32) is the lower half of one and needs no shift.
+ *
+ * Lengths that are no multiple of the block: zeros before a message do not change its CRC as long
+ *as the register enters after them, so the first block, not the last, is the partial one, loaded
+ *right-aligned.
+ *
+ * The value that is folded is the value that is stored: it is loaded once, and opaque() keeps the
+ *compiler from loading it again. So the verdict is on the bytes of the copy, whoever writes to the
+ *source meanwhile.
+ *
+ * Why not the library's crc32_gzip_refl() and memcpy(): that reads everything twice, has 128-bit
+ *folding only, and its copying sibling (crc16) does not know this polynomial.
+ *tests/bench/bench_wire.c compares.
+ */
+#include "wire/crc32_priv.h"
+
+#ifdef __x86_64__
+#include <immintrin.h>
+#include <stdbool.h>
+#include <string.h>
+
+#define INLINE static inline __attribute__((always_inline))
+#define NARROW __attribute__((target("sse4.1,pclmul")))
+#define WIDE   __attribute__((target("sse4.1,pclmul,avx512f,avx512bw,avx512vl,avx512dq,vpclmulqdq")))
+
+INLINE NARROW uint32_t barrett(__m128i w)
+{
+	const __m128i mu = _mm_cvtsi64_si128((long long)crc32_consts.mu);
+	/* P without x^32, times x^31: q P then lines up with x^32 W. */
+	const __m128i p = _mm_cvtsi64_si128((long long)((uint64_t)CRC32_POLY << 1));
+	__m128i q = _mm_clmulepi64_si128(w, mu, 0x00);
+
+	w = _mm_xor_si128(w, _mm_clmulepi64_si128(q, p, 0x00));
+	return (uint32_t)_mm_extract_epi32(w, 2);
+}
+
+INLINE NARROW uint32_t reduce(__m128i v)
+{
+	const __m128i k = _mm_cvtsi64_si128((long long)crc32_consts.k95);
+
+	return barrett(_mm_xor_si128(_mm_clmulepi64_si128(v, k, 0x00), _mm_srli_si128(v, 8)));
+}
+
+NARROW uint32_t crc32_mul_pclmul(uint32_t a, uint32_t b)
+{
+	/* a and b x^31, so that the product is x^32 a b. */
+	return barrett(_mm_clmulepi64_si128(_mm_cvtsi64_si128((long long)((uint64_t)a << 32)),
+					    _mm_cvtsi64_si128((long long)((uint64_t)b << 1)),
+					    0x00));
+}
+
+INLINE NARROW __m128i fold128(__m128i v, __m128i k, __m128i next)
+{
+	return _mm_xor_si128(
+		_mm_xor_si128(_mm_clmulepi64_si128(v, k, 0x00), _mm_clmulepi64_si128(v, k, 0x11)),
+		next);
+}
+
+INLINE NARROW __m128i load128(const struct crc32_fold *k)
+{
+	return _mm_loadu_si128((const __m128i *)(const void *)k);
+}
+
+/* Load a block, store it where it is wanted. */
+INLINE NARROW __m128i take128(uint8_t *dst, const uint8_t *src, bool copy)
+{
+	__m128i v = _mm_loadu_si128((const __m128i *)(const void *)src);
+
+	__asm__("" : "+x"(v));
+	if (copy)
+		_mm_storeu_si128((__m128i *)(void *)dst, v);
+	return v;
+}
+
+INLINE NARROW uint32_t run128(const uint8_t *lead, uint32_t reg, uint8_t *dst, const uint8_t *src,
+			      size_t len, bool copy)
+{
+	const __m128i one = load128(&crc32_consts.block128[2]);
+	size_t r = ((len - 4) & 15) + 4;
+	uint8_t head[16] = {0};
+	__m128i v, x1, x2, x3;
+
+	if (r == 16) {
+		v = take128(dst, src, copy);
+		if (!lead)
+			v = _mm_xor_si128(v, _mm_cvtsi32_si128((int)reg));
+	} else {
+		uint32_t first;
+
+		for (size_t i = 0; i < r; i += 4)
+			memcpy(head + 16 - r + i, src + i, 4);
+		__asm__ volatile("" ::: "memory");
+		if (copy)
+			for (size_t i = 0; i < r; i += 4)
+				memcpy(dst + i, head + 16 - r + i, 4);
+		if (!lead) {
+			memcpy(&first, head + 16 - r, 4);
+			first ^= reg;
+			memcpy(head + 16 - r, &first, 4);
+		}
+		v = take128(NULL, head, false);
+	}
+	if (lead) {
+		__m128i l = take128(NULL, lead, false);
+
+		for (int i = 1; i < 4; i++)
+			l = fold128(l, one, take128(NULL, lead + 16 * i, false));
+		v = fold128(l, load128(&crc32_consts.lead[r / 4 - 1]), v);
+	}
+	src += r;
+	dst = copy ? dst + r : dst;
+	len -= r;
+	if (len >= 128) {
+		const __m128i step = load128(&crc32_consts.step128);
+
+		/* v stands for the block before; it takes the place of the first of four. */
+		v = fold128(v, one, take128(dst, src, copy));
+		x1 = take128(copy ? dst + 16 : dst, src + 16, copy);
+		x2 = take128(copy ? dst + 32 : dst, src + 32, copy);
+		x3 = take128(copy ? dst + 48 : dst, src + 48, copy);
+		for (;;) {
+			src += 64;
+			dst = copy ? dst + 64 : dst;
+			len -= 64;
+			if (len < 64)
+				break;
+			v = fold128(v, step, take128(dst, src, copy));
+			x1 = fold128(x1, step, take128(copy ? dst + 16 : dst, src + 16, copy));
+			x2 = fold128(x2, step, take128(copy ? dst + 32 : dst, src + 32, copy));
+			x3 = fold128(x3, step, take128(copy ? dst + 48 : dst, src + 48, copy));
+		}
+		v = fold128(v, load128(&crc32_consts.block128[0]), x3);
+		v = fold128(x1, load128(&crc32_consts.block128[1]), v);
+		v = fold128(x2, one, v);
+	}
+	for (; len; len -= 16) {
+		v = fold128(v, one, take128(dst, src, copy));
+		src += 16;
+		dst = copy ? dst + 16 : dst;
+	}
+	return reduce(v);
+}
+
+NARROW uint32_t crc32_pclmul(const uint8_t *lead, uint32_t reg, uint8_t *dst, const uint8_t *src,
+			     size_t len)
+{
+	return dst ? run128(lead, reg, dst, src, len, true)
+		   : run128(lead, reg, NULL, src, len, false);
+}
+
+INLINE WIDE __m512i fold512(__m512i v, __m512i k, __m512i next)
+{
+	return _mm512_ternarylogic_epi64(_mm512_clmulepi64_epi128(v, k, 0x00),
+					 _mm512_clmulepi64_epi128(v, k, 0x11), next, 0x96);
+}
+
+INLINE WIDE __m512i load512(const struct crc32_fold *k)
+{
+	return _mm512_broadcast_i32x4(load128(k));
+}
+
+INLINE WIDE __m512i take512(uint8_t *dst, const uint8_t *src, size_t i, bool copy)
+{
+	__m512i v = _mm512_loadu_si512(src + 64 * i);
+
+	__asm__("" : "+v"(v));
+	if (copy)
+		_mm512_storeu_si512(dst + 64 * i, v);
+	return v;
+}
+
+INLINE WIDE uint32_t run512(const uint8_t *lead, uint32_t reg, uint8_t *dst, const uint8_t *src,
+			    size_t len, bool copy)
+{
+	const __m512i one = load512(&crc32_consts.one512);
+	size_t r = ((len - 4) & 63) + 4, back = 64 - r, n = (len - r) / 64;
+	__mmask16 mask = (__mmask16)(0xffffu << back / 4);
+	__m512i v = _mm512_maskz_loadu_epi32(mask, src - back);
+	__m128i lo;
+
+	__asm__("" : "+v"(v));
+	if (copy)
+		_mm512_mask_storeu_epi32(dst - back, mask, v);
+	if (lead)
+		v = fold512(_mm512_loadu_si512(lead), load512(&crc32_consts.lead[r / 4 - 1]), v);
+	else
+		v = _mm512_xor_si512(
+			v, _mm512_maskz_set1_epi32((__mmask16)(1u << back / 4), (int)reg));
+	src += r;
+	dst = copy ? dst + r : dst;
+
+	if (n >= 2 * CRC32_WIDE) {
+		const __m512i step = load512(&crc32_consts.step512);
+		const struct crc32_fold *k;
+		__m512i x[CRC32_WIDE];
+
+		x[0] = fold512(v, one, take512(dst, src, 0, copy));
+#pragma GCC unroll 8
+		for (size_t i = 1; i < CRC32_WIDE; i++)
+			x[i] = take512(dst, src, i, copy);
+		for (;;) {
+			src += 64 * CRC32_WIDE;
+			dst = copy ? dst + 64 * CRC32_WIDE : dst;
+			n -= CRC32_WIDE;
+			if (n < CRC32_WIDE)
+				break;
+#pragma GCC unroll 8
+			for (size_t i = 0; i < CRC32_WIDE; i++)
+				x[i] = fold512(x[i], step, take512(dst, src, i, copy));
+		}
+		/* The rest goes round once more and does not come to the end: the order is rotated.
+		 */
+#pragma GCC unroll 8
+		for (size_t i = 0; i < CRC32_WIDE - 1; i++) {
+			if (i >= n)
+				break;
+			x[i] = fold512(x[i], step, take512(dst, src, i, copy));
+		}
+		k = crc32_consts.block512 + (-n & (CRC32_WIDE - 1));
+		v = _mm512_setzero_si512();
+#pragma GCC unroll 8
+		for (size_t i = 0; i < CRC32_WIDE; i++)
+			v = fold512(x[i], load512(k + i), v);
+	} else {
+		for (size_t i = 0; i < n; i++)
+			v = fold512(v, one, take512(dst, src, i, copy));
+	}
+	v = fold512(v, _mm512_loadu_si512(crc32_consts.lane), _mm512_setzero_si512());
+	lo = _mm_xor_si128(
+		_mm_xor_si128(_mm512_castsi512_si128(v), _mm512_extracti32x4_epi32(v, 1)),
+		_mm_xor_si128(_mm512_extracti32x4_epi32(v, 2), _mm512_extracti32x4_epi32(v, 3)));
+	return reduce(lo);
+}
+
+WIDE uint32_t crc32_avx512(const uint8_t *lead, uint32_t reg, uint8_t *dst, const uint8_t *src,
+			   size_t len)
+{
+	return dst ? run512(lead, reg, dst, src, len, true)
+		   : run512(lead, reg, NULL, src, len, false);
+}
+
+#endif

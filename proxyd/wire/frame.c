@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The frame parser. Theory of operation:
+ *
+ * Lengths are believed only after they agree: the bytes at hand must hold what the IP header claims
+ * (what follows is Ethernet padding and cut off), the UDP length must equal the IP payload, and
+ * what is left between the opcode's headers and the ICRC must be whole words, not less than the
+ * pad, not more than the largest path MTU. After that no reader of the view needs a bounds check,
+ * and no accepted frame is longer than FRAME_MAX.
+ *
+ * A frame is somebody else's business (FRAME_NOT_ROCE) until its UDP port has been read; from there
+ * on it is RoCEv2, good or bad. Every proper prefix of a good frame is FRAME_TRUNCATED.
+ *
+ * The IPv4 header checksum is verified although the ICRC has to be, too: it covers the fields that
+ * the ICRC masks. A frame that its receiver will drop for it, however often it is resent, must
+ * never be taken into custody.
+ *
+ * This runs once a packet: one pass, offsets added up from the opcode's row, no loop.
+ */
+#include "wire/frame.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+
+#include "wire/icrc.h"
+
+#define ETHERTYPE_IP4  0x0800
+#define ETHERTYPE_IP6  0x86dd
+#define ETHERTYPE_CTAG 0x8100
+#define ETHERTYPE_STAG 0x88a8
+#define VLAN_HLEN_     4
+#define IP4_HLEN       20
+#define IP6_HLEN       40
+#define UDP_HLEN       8
+#define IPPROTO_UDP_   17
+
+static inline bool is_tag(uint16_t type)
+{
+	return type == ETHERTYPE_CTAG || type == ETHERTYPE_STAG;
+}
+
+/* From the UDP header on, the same for both IP versions. @end: where the IP packet ends. */
+static inline enum frame_verdict parse_udp(const uint8_t *data, uint32_t l4, uint32_t end,
+					   struct frame *f)
+{
+	uint32_t bth = l4 + UDP_HLEN;
+	const struct opcode_info *op;
+	uint32_t payload, icrc, rest;
+	const uint8_t *b;
+
+	if (end < bth + BTH_LEN + ICRC_LEN)
+		return FRAME_TRUNCATED;
+	if (get_be16(data + l4 + 4) != end - l4)
+		return FRAME_BAD_LENGTH;
+	icrc = end - ICRC_LEN;
+	if (icrc - bth > BTH_LEN + 28 + PAYLOAD_MAX)
+		return FRAME_BAD_LENGTH;
+
+	b = data + bth;
+	if (b[1] & 0x0f)
+		return FRAME_BAD_VERSION;
+	op = opcode_info(b[0]);
+	f->data = data;
+	f->len = end;
+	f->l4 = (uint16_t)l4;
+	f->bth = (uint16_t)bth;
+	f->ext = (uint16_t)(bth + BTH_LEN);
+	f->icrc = (uint16_t)icrc;
+	f->op = op;
+	f->sport = get_be16(data + l4);
+	f->opcode = b[0];
+	f->solicited = b[1] & 0x80;
+	f->migreq = b[1] & 0x40;
+	f->pad = b[1] >> 4 & 3;
+	f->pkey = get_be16(b + 2);
+	f->fecn = b[4] & 0x80;
+	f->becn = b[4] & 0x40;
+	f->dqpn = get_be32(b + 4) & 0xffffff;
+	f->ackreq = b[8] & 0x80;
+	f->psn = get_be32(b + 8) & 0xffffff;
+	if (!op->name)
+		return FRAME_UNKNOWN_OPCODE;
+
+	f->reth = op->reth ? (uint16_t)(bth + op->reth) : 0;
+	f->aeth = op->aeth ? (uint16_t)(bth + op->aeth) : 0;
+	f->atomiceth = op->atomiceth ? (uint16_t)(bth + op->atomiceth) : 0;
+	f->atomicack = op->atomicack ? (uint16_t)(bth + op->atomicack) : 0;
+	f->immdt = op->immdt ? (uint16_t)(bth + op->immdt) : 0;
+	f->ieth = op->ieth ? (uint16_t)(bth + op->ieth) : 0;
+	f->deth = op->deth ? (uint16_t)(bth + op->deth) : 0;
+	payload = bth + BTH_LEN + op->hdr_len;
+	f->payload = (uint16_t)payload;
+	if (icrc < payload)
+		return FRAME_TRUNCATED;
+	rest = icrc - payload;
+	f->payload_len = rest - f->pad;
+	if ((rest & 3) || rest < f->pad)
+		return FRAME_BAD_PAD;
+	if (rest && !(op->flags & OPF_PAYLOAD))
+		return FRAME_BAD_LENGTH;
+	/* Other transports' headers may count as payload; RC and UD are held to the path MTU. */
+	if (f->payload_len > PAYLOAD_MAX && (op->flags & OPF_RC || op->deth))
+		return FRAME_BAD_LENGTH;
+	return FRAME_OK;
+}
+
+static inline enum frame_verdict parse_ip4(const uint8_t *data, uint32_t len, uint32_t l3,
+					   struct frame *f)
+{
+	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+	const uint8_t *ip = data + l3;
+	uint32_t l4 = l3 + IP4_HLEN;
+	uint32_t end;
+
+	if (len < l4)
+		return FRAME_TRUNCATED;
+	/* Version, no options; UDP; neither a later fragment nor one with more to come. */
+	if (ip[0] != 0x45 || ip[9] != IPPROTO_UDP_ || (get_be16(ip + 6) & 0x3fff))
+		return FRAME_NOT_ROCE;
+	if (len < l4 + UDP_HLEN)
+		return FRAME_TRUNCATED;
+	if (get_be16(data + l4 + 2) != ROCE_UDP_PORT)
+		return FRAME_NOT_ROCE;
+	end = l3 + get_be16(ip + 2);
+	if (len < end)
+		return FRAME_TRUNCATED;
+	if (ip4_csum(ip))
+		return FRAME_BAD_CHECKSUM;
+	f->ip6 = false;
+	memcpy(f->src.b, mapped, 12);
+	memcpy(f->src.b + 12, ip + 12, 4);
+	memcpy(f->dst.b, mapped, 12);
+	memcpy(f->dst.b + 12, ip + 16, 4);
+	return parse_udp(data, l4, end, f);
+}
+
+static inline enum frame_verdict parse_ip6(const uint8_t *data, uint32_t len, uint32_t l3,
+					   struct frame *f)
+{
+	const uint8_t *ip = data + l3;
+	uint32_t l4 = l3 + IP6_HLEN;
+	uint32_t end;
+
+	if (len < l4)
+		return FRAME_TRUNCATED;
+	/* An extension header (a fragment's, too) stands where UDP would. */
+	if (ip[0] >> 4 != 6 || ip[6] != IPPROTO_UDP_)
+		return FRAME_NOT_ROCE;
+	if (len < l4 + UDP_HLEN)
+		return FRAME_TRUNCATED;
+	if (get_be16(data + l4 + 2) != ROCE_UDP_PORT)
+		return FRAME_NOT_ROCE;
+	end = l4 + get_be16(ip + 4);
+	if (len < end)
+		return FRAME_TRUNCATED;
+	f->ip6 = true;
+	memcpy(f->src.b, ip + 8, 16);
+	memcpy(f->dst.b, ip + 24, 16);
+	return parse_udp(data, l4, end, f);
+}
+
+enum frame_verdict frame_parse(const uint8_t *data, uint32_t len, struct frame *f)
+{
+	uint32_t l3 = ETH_HLEN_;
+	uint16_t vlan = FRAME_VLAN_NONE;
+	uint16_t type;
+
+	if (len < ETH_HLEN_)
+		return FRAME_TRUNCATED;
+	type = get_be16(data + 12);
+	if (__builtin_expect(is_tag(type), 0)) {
+		if (len < ETH_HLEN_ + VLAN_HLEN_)
+			return FRAME_TRUNCATED;
+		vlan = get_be16(data + 14) & 0xfff;
+		type = get_be16(data + 16);
+		l3 += VLAN_HLEN_;
+		if (is_tag(type)) {
+			if (len < ETH_HLEN_ + 2 * VLAN_HLEN_)
+				return FRAME_TRUNCATED;
+			type = get_be16(data + 20);
+			l3 += VLAN_HLEN_;
+		}
+	}
+	f->vlan = vlan;
+	f->l3 = (uint16_t)l3;
+	if (type == ETHERTYPE_IP4)
+		return parse_ip4(data, len, l3, f);
+	if (type == ETHERTYPE_IP6)
+		return parse_ip6(data, len, l3, f);
+	return FRAME_NOT_ROCE;
+}
+
+const char *frame_verdict_name(enum frame_verdict v)
+{
+	static const char *const names[FRAME_VERDICTS] = {
+		[FRAME_OK] = "ok",
+		[FRAME_NOT_ROCE] = "not-roce",
+		[FRAME_TRUNCATED] = "truncated",
+		[FRAME_BAD_LENGTH] = "bad-length",
+		[FRAME_BAD_PAD] = "bad-pad",
+		[FRAME_BAD_VERSION] = "bad-version",
+		[FRAME_UNKNOWN_OPCODE] = "unknown-opcode",
+		[FRAME_BAD_CHECKSUM] = "bad-checksum",
+	};
+
+	return (unsigned int)v < FRAME_VERDICTS ? names[v] : "invalid";
+}
+
+uint32_t frame_span(const struct frame *f, uint32_t pmtu)
+{
+	uint32_t length;
+
+	if (f->opcode != OP_READ_REQUEST)
+		return 1;
+	length = frame_reth_length(f);
+	/* Not (length + pmtu - 1) / pmtu: the length is the sender's and may be close to 2^32. */
+	return length ? (length - 1) / pmtu + 1 : 1;
+}
+
+uint64_t aeth_rnr_ns(uint8_t code)
+{
+	/* In units of 10 us; code 0 is the longest. */
+	static const uint32_t delay[32] = {
+		65536, 1,    2,	   3,	 4,    6,     8,     12,    16,	   24,	  32,
+		48,    64,   96,   128,	 192,  256,   384,   512,   768,   1024,  1536,
+		2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
+	};
+
+	return delay[code & 31] * 10000ull;
+}
+
+struct ip_addr ip_addr_v4(const uint8_t *be4)
+{
+	struct ip_addr a = {.b = {[10] = 0xff, [11] = 0xff}};
+
+	memcpy(a.b + 12, be4, 4);
+	return a;
+}
+
+bool ip_addr_is_v4(const struct ip_addr *a)
+{
+	return get_be64(a->b) == 0 && get_be32(a->b + 8) == 0xffff;
+}
+
+bool ip_addr_eq(const struct ip_addr *a, const struct ip_addr *b)
+{
+	return !memcmp(a->b, b->b, sizeof(a->b));
+}
+
+const char *ip_addr_str(const struct ip_addr *a, char *buf)
+{
+	/* Cannot fail: both families are known and the buffer holds the longest text. */
+	if (ip_addr_is_v4(a))
+		inet_ntop(AF_INET, a->b + 12, buf, IP_ADDR_STRLEN);
+	else
+		inet_ntop(AF_INET6, a->b, buf, IP_ADDR_STRLEN);
+	return buf;
+}
+
+int ip_addr_parse(const char *text, struct ip_addr *a)
+{
+	uint8_t v4[4];
+
+	if (inet_pton(AF_INET, text, v4) == 1) {
+		*a = ip_addr_v4(v4);
+		return 0;
+	}
+	return inet_pton(AF_INET6, text, a->b) == 1 ? 0 : -EINVAL;
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The invariant CRC. Theory of operation:
+ *
+ * The covered bytes are 8 of ones, the IP header, UDP header and BTH with some fields set to ones,
+ * and the rest as it is. The first part is short and of two lengths only, so it is masked in a
+ * small buffer; the rest is one run of bytes, read once.
+ *
+ * A check runs over the stored ICRC as well: a CRC that is appended complemented and little-endian
+ * leaves the same register (CRC32_GOOD) after every message. So the copy, the check and the
+ * compared value come from one pass, and nothing is read from the source twice.
+ *
+ * Where a header byte has to change (icrc_patch) the ICRC is not made anew, because that would
+ * bless whatever happened to the payload before. CRC is linear: the register of (old xor new), run
+ * over the remaining length as zeros, is the difference between the two CRCs; initial value and
+ * complement cancel.
+ */
+#include "wire/icrc.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "wire/bytes.h"
+#include "wire/crc32.h"
+
+#define CRC32_GOOD 0xdebb20e3u
+#define PATCH_MAX  24
+/* Ones, IPv6, UDP, BTH */
+#define LEAD_MAX   (8 + 40 + 8 + 12)
+
+uint16_t ip4_csum(const uint8_t *ip)
+{
+	uint64_t sum = 0;
+	uint32_t w[5];
+
+	memcpy(w, ip, sizeof(w));
+	for (int i = 0; i < 5; i++)
+		sum += w[i];
+	sum = (sum >> 32) + (sum & 0xffffffff);
+	sum = (sum >> 16) + (sum & 0xffff);
+	sum = (sum >> 16) + (sum & 0xffff);
+	sum = (sum >> 16) + (sum & 0xffff);
+	/* The sum was taken in memory order and is stored in it. */
+	w[0] = (uint16_t)~sum;
+	return (uint16_t)(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+				  ? __builtin_bswap16((uint16_t)w[0])
+				  : w[0]);
+}
+
+static uint32_t lead(const uint8_t *ip)
+{
+	uint8_t b[LEAD_MAX];
+	uint8_t *h = b + 8;
+	uint32_t n;
+
+	memset(b, 0xff, 8);
+	if (ip[0] >> 4 == 4) {
+		memcpy(h, ip, 40);
+		h[1] = 0xff;
+		h[8] = 0xff;
+		h[10] = 0xff;
+		h[11] = 0xff;
+		h += 20;
+		n = 48;
+	} else {
+		memcpy(h, ip, 60);
+		h[0] |= 0x0f;
+		h[1] = 0xff;
+		h[2] = 0xff;
+		h[3] = 0xff;
+		h[7] = 0xff;
+		h += 40;
+		n = 68;
+	}
+	h[6] = 0xff;
+	h[7] = 0xff;
+	h[12] = 0xff;
+	return crc32_update(CRC32_INIT, b, n);
+}
+
+uint32_t icrc_of(const uint8_t *data, uint32_t l3, uint32_t end)
+{
+	uint32_t ext = l3 + (data[l3] >> 4 == 4 ? 40 : 60);
+
+	return ~crc32_update(lead(data + l3), data + ext, end - ext);
+}
+
+uint32_t icrc_compute(const struct frame *f)
+{
+	return icrc_of(f->data, f->l3, f->icrc);
+}
+
+bool icrc_ok(const struct frame *f)
+{
+	return crc32_update(lead(f->data + f->l3), f->data + f->ext, f->len - f->ext) == CRC32_GOOD;
+}
+
+bool icrc_copy_ok(uint8_t *dst, const struct frame *f)
+{
+	memcpy(dst, f->data, f->ext);
+	/* From here on the headers are read from the copy, whatever the compiler knows about the
+	 * two. */
+	__asm__ volatile("" ::: "memory");
+	return crc32_copy(lead(dst + f->l3), dst + f->ext, f->data + f->ext, f->len - f->ext) ==
+	       CRC32_GOOD;
+}
+
+void icrc_fill(uint8_t *data, const struct frame *f)
+{
+	put_le32(data + f->icrc, icrc_of(data, f->l3, f->icrc));
+}
+
+/* Follow a change of one byte at an even or odd distance from the first covered one (RFC 1624). */
+static uint32_t csum_follow(uint32_t sum, uint32_t odd, uint8_t was, uint8_t is)
+{
+	uint32_t shift = odd ? 0 : 8;
+
+	return sum + (((uint32_t)(uint8_t)~was << shift) | (odd ? 0xff00u : 0xffu)) +
+	       ((uint32_t)is << shift);
+}
+
+void icrc_patch(uint8_t *data, const struct frame *f, uint32_t off, uint32_t n,
+		const uint8_t *bytes)
+{
+	uint16_t udp_csum = get_be16(data + f->l4 + 6);
+	/* The UDP checksum covers the addresses, too. */
+	uint32_t udp_from = f->l3 + (f->ip6 ? 8 : 12);
+	uint32_t sum = (uint16_t)~udp_csum;
+	uint32_t was = get_le32(data + f->icrc);
+	uint8_t diff[PATCH_MAX];
+	uint32_t is;
+
+	assert(n <= PATCH_MAX && off >= f->l3 && off + n <= f->icrc);
+	for (uint32_t i = 0; i < n; i++) {
+		diff[i] = data[off + i] ^ bytes[i];
+		if (off + i >= udp_from)
+			sum = csum_follow(sum, (off + i - udp_from) & 1, data[off + i], bytes[i]);
+		data[off + i] = bytes[i];
+	}
+	is = was ^ crc32_shift(crc32_update(0, diff, n), f->icrc - off - n);
+	put_le32(data + f->icrc, is);
+	if (!f->ip6 && off < f->l4) {
+		put_be16(data + f->l3 + 10, 0);
+		put_be16(data + f->l3 + 10, ip4_csum(data + f->l3));
+	}
+	if (udp_csum) {
+		for (uint32_t i = 0; i < ICRC_LEN; i++)
+			sum = csum_follow(sum, (f->icrc + i - udp_from) & 1,
+					  (uint8_t)(was >> 8 * i), (uint8_t)(is >> 8 * i));
+		sum = (sum >> 16) + (sum & 0xffff);
+		sum = (sum >> 16) + (sum & 0xffff);
+		/* 0 would say that there is none. */
+		put_be16(data + f->l4 + 6, sum == 0xffff ? 0xffff : (uint16_t)~sum);
+	}
+}

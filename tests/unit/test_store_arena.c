@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The arena: alignment, limits, adoption by another mapping. */
+#include "tests/unit/store_test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+static void test_alloc(void **state)
+{
+	struct arena a;
+	uint8_t *p, *q;
+
+	(void)state;
+	assert_int_equal(arena_init(&a, 10000), 0);
+	p = arena_alloc(&a, 1, 1);
+	assert_ptr_equal(p, a.base + ARENA_FIRST);
+	for (size_t align = 1; align <= 4096; align *= 2) {
+		q = arena_alloc(&a, 3, align);
+		if (align <= 2048)
+			assert_non_null(q);
+		if (!q)
+			continue;
+		assert_int_equal((uintptr_t)q % align, 0);
+		assert_true(q > p);
+		for (int i = 0; i < 3; i++)
+			assert_int_equal(q[i], 0);
+		memset(q, 0xff, 3);
+		p = q + 2;
+	}
+	assert_null(arena_alloc(&a, 1, 0));
+	assert_null(arena_alloc(&a, 1, 3));
+	assert_null(arena_alloc(&a, 1, 8192));
+	assert_null(arena_alloc(&a, SIZE_MAX, 1));
+	assert_null(arena_alloc(&a, SIZE_MAX - 100, 64));
+	assert_null(arena_alloc(&a, 20000, 1));
+	arena_exit(&a);
+	arena_exit(&a);
+}
+
+/* What is asked for can be had to the last byte, and not one more. */
+static void test_exact(void **state)
+{
+	struct arena a;
+
+	(void)state;
+	assert_int_equal(arena_init(&a, 3 * 4096), 0);
+	assert_non_null(arena_alloc(&a, 4096, 4096));
+	assert_non_null(arena_alloc(&a, 8192, 4096));
+	assert_null(arena_alloc(&a, 1, 1));
+	assert_non_null(arena_alloc(&a, 0, 1));
+	arena_exit(&a);
+	assert_int_equal(arena_init(&a, SIZE_MAX), -ENOMEM);
+}
+
+static void test_adopt(void **state)
+{
+	struct arena a, b;
+	uint32_t *p, *q;
+
+	(void)state;
+	assert_int_equal(arena_init(&a, 100000), 0);
+	p = arena_alloc(&a, 4096, 64);
+	p[0] = 0xfeedbeef;
+	assert_int_equal(arena_adopt(&b, fcntl(a.fd, F_DUPFD_CLOEXEC, 0)), 0);
+	assert_ptr_not_equal(a.base, b.base);
+	assert_int_equal(b.size, a.size);
+	assert_int_equal(b.used, a.used);
+	arena_exit(&a);
+	q = (uint32_t *)(b.base + ARENA_FIRST);
+	assert_int_equal(q[0], 0xfeedbeef);
+	assert_true((uint8_t *)arena_alloc(&b, 16, 1) >= b.base + ARENA_FIRST + 4096);
+	arena_exit(&b);
+}
+
+static void test_adopt_refuses(void **state)
+{
+	struct arena a, b;
+	int fd, null;
+
+	(void)state;
+	assert_int_equal(arena_adopt(&b, -1), -EBADF);
+	null = open("/dev/null", O_RDWR);
+	assert_int_equal(arena_adopt(&b, null), -EINVAL);
+	close(null);
+
+	/* could be truncated under us */
+	fd = memfd_create("t", MFD_ALLOW_SEALING);
+	assert_int_equal(ftruncate(fd, 8192), 0);
+	assert_int_equal(arena_adopt(&b, fd), -EINVAL);
+	/* sealed, but not ours */
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW), 0);
+	assert_int_equal(arena_adopt(&b, fd), -EINVAL);
+	close(fd);
+
+	/* ours, with a fill beyond its end */
+	assert_int_equal(arena_init(&a, 4096), 0);
+	assert_int_equal(ftruncate(a.fd, 4096), -1);
+	((uint64_t *)a.base)[2] = a.size + 1;
+	assert_int_equal(arena_adopt(&b, a.fd), -EINVAL);
+	((uint64_t *)a.base)[2] = 0;
+	assert_int_equal(arena_adopt(&b, a.fd), -EINVAL);
+	arena_exit(&a);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_alloc),
+		cmocka_unit_test(test_exact),
+		cmocka_unit_test(test_adopt),
+		cmocka_unit_test(test_adopt_refuses),
+	};
+
+	return cmocka_run_group_tests_name("store/arena", tests, NULL, NULL);
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the tests of wire/ share: a seeded generator, exact-size copies, packets of any shape. */
+#ifndef LONGHAUL_TESTS_WIRE_UTIL_H
+#define LONGHAUL_TESTS_WIRE_UTIL_H
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "wire/build.h"
+#include "wire/frame.h"
+#include "wire/icrc.h"
+
+static uint64_t wire_seed = 0x2545f4914f6cdd1dull;
+
+static inline uint32_t wire_rand(void)
+{
+	wire_seed ^= wire_seed << 13;
+	wire_seed ^= wire_seed >> 7;
+	wire_seed ^= wire_seed << 17;
+	return (uint32_t)(wire_seed >> 32);
+}
+
+static inline void wire_fill(uint8_t *p, uint32_t n)
+{
+	while (n--)
+		*p++ = (uint8_t)wire_rand();
+}
+
+/* A block of exactly @n bytes, so that the address sanitizer sees the byte after it. */
+static inline uint8_t *wire_dup(const uint8_t *p, uint32_t n)
+{
+	uint8_t *q = malloc(n ? n : 1);
+
+	memcpy(q, p, n);
+	return q;
+}
+
+enum wire_shape { SHAPE_V4, SHAPE_V4_TAG, SHAPE_V4_QINQ, SHAPE_V6, SHAPE_V6_TAG, SHAPE_V6_QINQ, SHAPES };
+
+static inline void wire_template(struct template *t, enum wire_shape shape)
+{
+	static const uint8_t smac[6] = {2, 0, 0, 0, 0, 1}, dmac[6] = {2, 0, 0, 0, 0, 2};
+	struct ip_addr src, dst;
+
+	ip_addr_parse(shape >= SHAPE_V6 ? "2001:db8::1" : "192.0.2.1", &src);
+	ip_addr_parse(shape >= SHAPE_V6 ? "2001:db8::2" : "192.0.2.2", &dst);
+	template_make(t, smac, dmac, shape % 3 ? 0x6123 : FRAME_VLAN_NONE, &src, &dst, 0xc123);
+	if (shape % 3 == 2) {
+		/* A service tag outside. */
+		memmove(t->hdr + 16, t->hdr + 12, t->len - 12);
+		memcpy(t->hdr + 12, "\x88\xa8\x00\x64", 4);
+		t->len += 4;
+		t->l3 += 4;
+	}
+}
+
+/* A good frame of any known opcode, @n bytes of random payload (0 where the opcode has none). */
+static inline uint32_t wire_packet(uint8_t *out, enum wire_shape shape, uint8_t opcode, uint32_t n)
+{
+	static uint8_t payload[PAYLOAD_MAX];
+	struct template t;
+	struct build_spec s = {
+		.t = &t,
+		.opcode = opcode,
+		.dqpn = wire_rand() & 0xffffff,
+		.psn = wire_rand() & 0xffffff,
+		.ackreq = wire_rand() & 1,
+		.solicited = wire_rand() & 1,
+		.va = (uint64_t)wire_rand() << 32 | wire_rand(),
+		.rkey = wire_rand(),
+		.length = wire_rand(),
+		.swap_add = wire_rand(),
+		.compare = wire_rand(),
+		.atomic_value = wire_rand(),
+		.syndrome = (uint8_t)wire_rand(),
+		.msn = wire_rand() & 0xffffff,
+		.immdt = wire_rand(),
+		.qkey = wire_rand(),
+		.sqpn = wire_rand() & 0xffffff,
+		.payload = payload,
+		.payload_len = opcode_info(opcode)->flags & OPF_PAYLOAD ? n : 0,
+	};
+
+	wire_fill(payload, n);
+	wire_template(&t, shape);
+	return build_packet(out, &s);
+}
+
+#endif
