@@ -65,6 +65,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, STEER_SETS *STEER_VLANS);
 	__type(key, __u32);
 	__type(value, __u64);

@@ -5,10 +5,7 @@
 
 #include "cli/client.h"
 #include "cli/command.h"
-
-#ifndef LONGHAUL_VERSION
-#define LONGHAUL_VERSION "0.1.0"
-#endif
+#include "version.h"
 
 static const struct option long_options[] = {
 	{ "json", no_argument, NULL, 'j' },	{ "pretty", no_argument, NULL, 'p' },

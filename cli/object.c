@@ -164,13 +164,13 @@ static void scaled(double v, double step, const char *const *unit, char *buf)
 		snprintf(buf, COLUMN_TEXT, "%.1f%s", v, *unit);
 }
 
-static void duration(double us, char *buf)
+/* @v in units of @small[0], of which @per_s make a second. */
+static void duration(double v, double per_s, const char *const *small, char *buf)
 {
-	static const char *const small[] = { "us", "ms", "s", NULL };
-	unsigned long long s = us / 1e6;
+	unsigned long long s = v / per_s;
 
 	if (s < 60)
-		scaled(us, 1000, small, buf);
+		scaled(v, 1000, small, buf);
 	else if (s < 3600)
 		snprintf(buf, COLUMN_TEXT, "%llum%02llus", s / 60, s % 60);
 	else if (s < 86400)
@@ -182,7 +182,10 @@ static void duration(double us, char *buf)
 static void integer_text(enum column_format f, json_int_t v, char *buf)
 {
 	static const char *const bytes[] = { "B", "K", "M", "G", "T", NULL };
+	static const char *const times[] = { "us", "ms", "s", NULL };
 
+	if (!v && f != COL_HEX)
+		f = COL_NUMBER;
 	switch (f) {
 	case COL_HEX:
 		snprintf(buf, COLUMN_TEXT, "0x%llx", (unsigned long long)v);
@@ -191,10 +194,10 @@ static void integer_text(enum column_format f, json_int_t v, char *buf)
 		scaled(v, 1024, bytes, buf);
 		break;
 	case COL_MS:
-		duration(v * 1e3, buf);
+		duration(v, 1e3, times + 1, buf);
 		break;
 	case COL_US:
-		duration(v, buf);
+		duration(v, 1e6, times, buf);
 		break;
 	default:
 		snprintf(buf, COLUMN_TEXT, "%lld", (long long)v);

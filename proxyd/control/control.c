@@ -92,8 +92,15 @@ static void answer(struct control *c, struct client *cl, enum client_state state
 
 static void answer_error(struct control *c, struct client *cl, const char *text)
 {
+	char ascii[192];
+	size_t i;
+
+	/* It may quote the request, cut in the middle of a character; JSON must be whole UTF-8. */
+	for (i = 0; text[i] && i < sizeof(ascii) - 1; i++)
+		ascii[i] = text[i] >= 0x20 && text[i] < 0x7f ? text[i] : '?';
+	ascii[i] = '\0';
 	c->stats.errors++;
-	put_line(cl, json_pack("{s:s}", "error", text));
+	put_line(cl, json_pack("{s:s}", "error", ascii));
 	answer(c, cl, CLIENT_LAST);
 }
 

@@ -63,18 +63,26 @@ void view_put_ledger(json_t *o, const char *prefix, const struct ledger *l)
 	}
 }
 
-static void put_qpn(json_t *o, const char *key, uint32_t qpn)
+void view_add_ledger(struct ledger *sum, const struct ledger *l)
 {
-	/* QPNs have 24 bits; what the engine does not know is beyond them. */
-	json_object_set_new(o, key, qpn > 0xffffff ? json_null() : json_integer(qpn));
+	sum->messages += l->messages;
+	sum->packets += l->packets;
+	sum->bytes += l->bytes;
+	if (l->oldest_ns > sum->oldest_ns)
+		sum->oldest_ns = l->oldest_ns;
+}
+
+void view_put_24(json_t *o, const char *key, uint32_t v)
+{
+	json_object_set_new(o, key, v > 0xffffff ? json_null() : json_integer(v));
 }
 
 void view_put_conn(json_t *o, const struct conn_info *ci)
 {
 	view_put_int(o, "id", ci->id);
 	view_put_ip(o, "lan-ip", &ci->lan_ip);
-	put_qpn(o, "lqpn", ci->lqpn);
+	view_put_24(o, "lqpn", ci->lqpn);
 	view_put_ip(o, "wan-ip", &ci->wan_ip);
-	put_qpn(o, "rqpn", ci->rqpn);
+	view_put_24(o, "rqpn", ci->rqpn);
 	json_object_set_new(o, "vlan", ci->vlan == FRAME_VLAN_NONE ? json_null() : json_integer(ci->vlan));
 }

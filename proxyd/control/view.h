@@ -56,7 +56,10 @@ struct view_cursor {
 	uint32_t conn;
 	uint32_t index;
 	uint32_t sub;
-	uint32_t count[RULE_MAX];
+	struct {
+		uint32_t conns;
+		struct ledger custody;
+	} rule[RULE_MAX];
 };
 
 enum view_step {
@@ -107,6 +110,12 @@ void view_put_str(json_t *o, const char *key, const char *text);
 
 /** view_put_int - member @key with a number. */
 void view_put_int(json_t *o, const char *key, uint64_t v);
+
+/** view_put_24 - member @key with a QPN or PSN, null when it is none (they have 24 bits). */
+void view_put_24(json_t *o, const char *key, uint32_t v);
+
+/** view_add_ledger - add @l to @sum; the older age counts. */
+void view_add_ledger(struct ledger *sum, const struct ledger *l);
 
 /** view_put_conn - what names a connection: addresses, QPNs (null when unknown), VLAN (null: untagged). */
 void view_put_conn(json_t *o, const struct conn_info *ci);

@@ -2,9 +2,11 @@
 /* One object per lane of the connections that are known whole. */
 #include "control/view.h"
 
-/* What this appliance is to the lane. */
+/* What this appliance is to the lane; NULL when it only watches. */
 static const char *role(const struct conn_info *ci, const struct lane_info *l)
 {
+	if (l->state == LANE_WATCH)
+		return NULL;
 	if (ci->peer == PEER_NONE)
 		return "single";
 	return l->opener ? "opener" : "acceptor";
@@ -24,10 +26,10 @@ static json_t *lane_object(const struct view_source *src, const struct conn_info
 	view_put_str(o, "rule", view_rule_name(src, ci->rule));
 	view_put_str(o, "peer", view_peer_name(src, ci->peer));
 	view_put_int(o, "path-mtu", ci->path_mtu);
-	view_put_int(o, "epsn", l->epsn);
-	view_put_int(o, "frontier", l->frontier);
-	view_put_int(o, "tack", l->tack);
-	view_put_int(o, "sent", l->sent);
+	view_put_24(o, "epsn", l->epsn);
+	view_put_24(o, "frontier", l->opener ? l->frontier : UINT32_MAX);
+	view_put_24(o, "tack", l->tack);
+	view_put_24(o, "sent", l->sent);
 	view_put_int(o, "msn", l->msn);
 	view_put_ledger(o, "custody", &l->custody);
 	view_put_ledger(o, "transit", &l->transit);

@@ -7,6 +7,8 @@
 
 #include <stdio.h>
 
+#include "peer/session.h"
+
 /* The lane state that an operator must hear of first stands for the connection. */
 static enum lane_state conn_state(const struct conn_info *ci)
 {
@@ -56,7 +58,8 @@ static const char *reason_text(enum lane_reason r)
 }
 
 /* In plain words why the connection is not accelerated; false when it is. */
-static bool note(const struct conn_info *ci, enum lane_state state, char *buf, size_t len)
+static bool note(const struct view_source *src, const struct conn_info *ci, enum lane_state state, char *buf,
+		 size_t len)
 {
 	const char *text = NULL;
 
@@ -70,6 +73,9 @@ static bool note(const struct conn_info *ci, enum lane_state state, char *buf, s
 
 		if (ci->contradictions && used > 0 && (size_t)used < len)
 			snprintf(buf + used, len - used, ", %u against", ci->contradictions);
+		return true;
+	} else if (state == LANE_WATCH && src->session && ci->peer >= 0 && !session_up(src->session, ci->peer)) {
+		snprintf(buf, len, "peer %s is down", view_peer_name(src, ci->peer));
 		return true;
 	} else {
 		for (int i = 0; i < 2 && !text; i++)
@@ -86,27 +92,16 @@ static bool note(const struct conn_info *ci, enum lane_state state, char *buf, s
 	return buf[0];
 }
 
-static struct ledger ledger_sum(const struct ledger *a, const struct ledger *b)
-{
-	struct ledger s = {
-		.messages = a->messages + b->messages,
-		.packets = a->packets + b->packets,
-		.bytes = a->bytes + b->bytes,
-		.oldest_ns = a->oldest_ns > b->oldest_ns ? a->oldest_ns : b->oldest_ns,
-	};
-
-	return s;
-}
-
 static json_t *qp_object(const struct view_source *src, const struct conn_info *ci)
 {
 	const struct lane_info *a = &ci->lane[LANE_OUT], *b = &ci->lane[LANE_IN];
-	struct ledger custody = ledger_sum(&a->custody, &b->custody);
-	struct ledger transit = ledger_sum(&a->transit, &b->transit);
+	struct ledger custody = a->custody, transit = a->transit;
 	enum lane_state state = conn_state(ci);
 	json_t *o = json_object();
 	char text[128];
 
+	view_add_ledger(&custody, &b->custody);
+	view_add_ledger(&transit, &b->transit);
 	view_put_conn(o, ci);
 	view_put_str(o, "state", lane_state_name(state));
 	view_put_str(o, "learned-by", learn_source_name(ci->learned_by));
@@ -122,7 +117,7 @@ static json_t *qp_object(const struct view_source *src, const struct conn_info *
 	view_put_int(o, "dropped-duplicates", a->dropped_duplicates + b->dropped_duplicates);
 	view_put_int(o, "retransmits", a->retransmits + b->retransmits);
 	view_put_int(o, "idle-ms", ci->idle_ns / 1000000);
-	if (note(ci, state, text, sizeof(text)))
+	if (note(src, ci, state, text, sizeof(text)))
 		view_put_str(o, "note", text);
 	return o;
 }

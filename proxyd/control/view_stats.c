@@ -71,6 +71,7 @@ static const struct field port_fields[] = {
 	PORT("tx", tx, "frames sent"),
 	PORT("tx-bytes", tx_bytes, "their bytes"),
 	PORT("tx-full", tx_full, "frames refused because no room was left"),
+	PORT("tx-dropped", tx_dropped, "frames that the device or the kernel refused"),
 	PORT("rx-too-long", rx_too_long, "frames of too many chunks, dropped"),
 	PORT("rx-dropped", rx_dropped, "frames that the kernel dropped, no chunk or ring full"),
 };

@@ -85,8 +85,9 @@ struct mark {
  * @sent:       nxt with the MSN there; goes back when something must be resent
  * @high:       highest nxt ever
  * @start:      handover PSN; @start_acked: everything below it was truly acknowledged
- * @guard:      first PSN of an open message that did not fit the pool when it began (POOL-3): nothing from
- *              here on is acknowledged early; PSN_NONE when there is none
+ * @guard:      first PSN of a message that did not fit the pool when it began (POOL-3), PSN_NONE when
+ *              there is none; @guard_end: end of the last such message (so far). Nothing between is
+ *              acknowledged early
  * @honest:     POLICY_HONEST: last packet of the first message not truly acknowledged (msn: messages
  *              before it); @honest.psn == accept.psn when no message end is known beyond una
  * @room:       OPENER: the peer takes packets before this PSN
@@ -114,13 +115,15 @@ struct lane {
 	uint32_t msg_left;
 	struct mark accept, front, tack, sent, honest, acked, guard;
 	uint32_t end, high;
-	uint32_t start, room, told;
+	uint32_t start, room, told, guard_end;
 	uint32_t lost; /* packets marked PKT_LOST */
 	uint32_t refusal_psn;
 	uint32_t report_seq, report_count, hole_cursor;
-	uint32_t reached; /* OPENER: the peer has everything below */
+	uint32_t reached, reached_hi; /* OPENER: the peer has all below, the highest it has */
+	uint32_t ackreq_end; /* ACCEPTOR: end of the last packet sent that asks for an ACK */
 	uint32_t lost_from; /* OPENER: no packet below is marked lost */
 	uint32_t rack_us;   /* OPENER: latest transmission time known to have arrived, us */
+	uint32_t trickle_us; /* latest step of a front that waits for the WAN */
 	uint32_t jump_psn;
 	uint32_t holes;
 	uint32_t next_ack, next_report, next_run, next_room;
@@ -317,6 +320,7 @@ void lane_drain(struct engine *e, struct flow *fl, enum lane_reason why);
 void lane_fault(struct engine *e, struct flow *fl, enum lane_reason why, uint8_t syndrome);
 struct pkt *lane_retain(struct engine *e, struct flow *fl, const struct frame *f, uint32_t span,
 			bool *bad);
+void lane_forget(struct engine *e, struct flow *fl, struct pkt *d, uint32_t psn);
 void lane_release(struct engine *e, struct flow *fl, uint32_t next);
 void lane_drop_all(struct engine *e, struct flow *fl);
 void lane_report_rx(struct engine *e, unsigned int peer, const struct report *r);

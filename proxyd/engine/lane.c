@@ -150,7 +150,7 @@ struct pkt *lane_retain(struct engine *e, struct flow *fl, const struct frame *f
 	return d;
 }
 
-static void forget(struct engine *e, struct flow *fl, struct pkt *d, uint32_t psn)
+void lane_forget(struct engine *e, struct flow *fl, struct pkt *d, uint32_t psn)
 {
 	struct lane *l = &fl->lane;
 
@@ -176,7 +176,7 @@ void lane_release(struct engine *e, struct flow *fl, uint32_t next)
 	while (psn_before(psn, next) && (d = window_next(&l->win, e->pool, psn, next, &psn))) {
 		uint32_t span = d->span;
 
-		forget(e, fl, d, psn);
+		lane_forget(e, fl, d, psn);
 		psn = psn_add(psn, span);
 	}
 	l->tack.psn = next;
@@ -194,7 +194,7 @@ void lane_drop_all(struct engine *e, struct flow *fl)
 	while (l->packets && (d = window_next(&l->win, e->pool, psn, l->end, &psn))) {
 		uint32_t span = d->span;
 
-		forget(e, fl, d, psn);
+		lane_forget(e, fl, d, psn);
 		psn = psn_add(psn, span);
 		if (!psn_before(psn, l->end))
 			break;
@@ -340,7 +340,7 @@ void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
 	l->start = l->end = l->told = l->high = f->psn;
 	l->start_acked = all_acked;
 	l->room = psn_add(f->psn, FIRST_ROOM);
-	l->lost_from = f->psn;
+	l->lost_from = l->reached = l->reached_hi = f->psn;
 	l->rack_us = now_us(e);
 	l->opened = l->progress = e->now;
 	COUNT(e, OPENS);
@@ -563,7 +563,7 @@ static void rx_open(struct engine *e, unsigned int peer, const struct report *r)
 	l->gen = r->gen;
 	l->policy = r->policy;
 	l->accept = l->front = l->tack = l->sent = m;
-	l->start = l->end = l->high = r->start_psn;
+	l->start = l->end = l->high = l->ackreq_end = r->start_psn;
 	l->start_acked = true;
 	l->opened = l->progress = e->now;
 	l->last_report = e->now;

@@ -53,6 +53,23 @@ static bool send(struct engine *e, struct flow *fl, struct pkt *d)
 	return true;
 }
 
+/*
+ * What may be on its way to a near responder at once: enough for any LAN, little enough not to flood its
+ * switch when a hole closes and thousands of packets become due together. Where nothing on its way asks
+ * for an ACK, waiting for one would be for ever.
+ */
+#define FLIGHT_BYTES (2u << 20)
+
+static bool flight_full(const struct flow *fl)
+{
+	const struct lane *l = &fl->lane;
+	uint32_t full = fl->path_mtu ? fl->path_mtu : 4096u;
+
+	return l->role == ROLE_ACCEPTOR &&
+	       ((l->sent.psn - l->tack.psn) & PSN_MASK) >= FLIGHT_BYTES / full &&
+	       psn_after(l->ackreq_end, l->tack.psn);
+}
+
 /* Returns true when there is more to send but it had to stop. */
 bool requester_run(struct engine *e, struct flow *fl, uint32_t quantum)
 {
@@ -65,7 +82,7 @@ bool requester_run(struct engine *e, struct flow *fl, uint32_t quantum)
 	while (psn_before(l->sent.psn, l->accept.psn)) {
 		struct pkt *d = window_get(&l->win, e->pool, l->sent.psn);
 
-		if (!d)
+		if (!d || flight_full(fl))
 			break;
 		if (!budget || (l->role == ROLE_SINGLE && !pace_may_send(e)) || !send(e, fl, d)) {
 			stopped = true;
@@ -75,6 +92,8 @@ bool requester_run(struct engine *e, struct flow *fl, uint32_t quantum)
 		l->sent.psn = psn_add(l->sent.psn, d->span);
 		l->sent.msn += !!(d->flags & PKT_EOM);
 		l->sent.ackable = !(d->flags & PKT_ANSWERED);
+		if (d->flags & (PKT_ACKREQ | PKT_ANSWERED))
+			l->ackreq_end = l->sent.psn;
 	}
 	if (l->sent.psn != before) {
 		if (l->tack.psn == before)
@@ -134,6 +153,7 @@ static void true_ack(struct engine *e, struct flow *fl, const struct mark *m)
 		lane_check_drained(e, fl);
 		if (l->role == ROLE_NONE)
 			return;
+		pace_run(e, fl); /* there may be more in flight now */
 	}
 	arm(e, fl);
 }

@@ -32,7 +32,8 @@
 #define JUMP_PSNS 65536
 #define JUMP_RUN 3
 /* Above this share of the custody cap the front waits for the WAN. */
-#define HIGH_WATER 85u
+#define HIGH_WATER 70u
+#define TRICKLE_US 2000u
 /* Room that must be there before a requester is asked to try again. */
 #define ROOM_AGAIN (256u << 10)
 /* A duplicate READ is sent on again when its answer is so much overdue, in eighths of the round trip. */
@@ -115,23 +116,33 @@ static void trim_answered(struct engine *e, struct lane *l)
 	}
 }
 
+/* Cut @m down to what safety demands; what a filling pool demands is responder_advance()'s business. */
+static void limits(struct engine *e, struct lane *l, struct mark *m)
+{
+	struct read_rec *r = reads_head(e, l);
+
+	if (!l->start_acked)
+		limit(m, &l->front);
+	if (r)
+		limit(m, &r->at);
+	if (l->state == LANE_OPENING || l->policy == POLICY_OFF)
+		limit(m, &l->tack);
+	if (l->policy == POLICY_HONEST)
+		honest_limit(e, l, m);
+	if (l->guard.psn != PSN_NONE && !psn_before(l->tack.psn, l->guard_end))
+		l->guard.psn = PSN_NONE;
+	if (l->guard.psn != PSN_NONE)
+		limit(m, psn_after(l->tack.psn, l->guard.psn) ? &l->tack : &l->guard);
+}
+
 void responder_advance(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
 	struct mark m = l->accept;
-	struct read_rec *r;
 
 	if (l->state == LANE_FAULT || !l->start_acked)
 		return;
-	r = reads_head(e, l);
-	if (r)
-		limit(&m, &r->at);
-	if (l->state == LANE_OPENING || l->policy == POLICY_OFF)
-		limit(&m, &l->tack);
-	if (l->policy == POLICY_HONEST)
-		honest_limit(e, l, &m);
-	if (l->guard.psn != PSN_NONE)
-		limit(&m, psn_after(l->tack.psn, l->guard.psn) ? &l->tack : &l->guard);
+	limits(e, l, &m);
 	if (psn_after(m.psn, l->front.psn) && pool_high(e) && psn_after(m.psn, l->sent.psn)) {
 		COUNT(e, HELD_BACK);
 		/* a true ACK may be ahead of what this lane sent itself only after a restart */
@@ -242,7 +253,7 @@ static bool in_sequence(const struct lane *l, const struct frame *f, uint32_t mt
 	return (fl & OPF_EOM) ? f->payload_len == want : f->payload_len < want;
 }
 
-/* POOL-3: what does not fit is not acknowledged early. */
+/* POOL-3: what does not fit is not acknowledged early. A WRITE tells its length in its first packet. */
 static void reserve(struct engine *e, struct lane *l, const struct frame *f, uint32_t mtu)
 {
 	uint64_t length, need;
@@ -251,12 +262,11 @@ static void reserve(struct engine *e, struct lane *l, const struct frame *f, uin
 		return;
 	length = frame_reth_length(f);
 	need = length + (length / mtu + 1) * (f->len - f->payload_len + 16);
-	if (need > pool_room(e->pool, POOL_CUSTODY)) {
-		if (l->guard.psn == PSN_NONE)
-			l->guard = l->accept;
-	} else if (l->guard.psn != PSN_NONE && l->tack.psn == l->accept.psn) {
-		l->guard.psn = PSN_NONE;
-	}
+	if (need <= pool_room(e->pool, POOL_CUSTODY))
+		return;
+	if (l->guard.psn == PSN_NONE)
+		l->guard = l->accept;
+	l->guard_end = psn_add(l->accept.psn, (uint32_t)((length + mtu - 1) / mtu));
 }
 
 static void no_room(struct engine *e, struct flow *fl)
@@ -345,6 +355,30 @@ static void request_in_order(struct engine *e, struct flow *fl, const struct fra
 		responder_ack_due(e, fl);
 }
 
+/*
+ * A requester whose front waits for the WAN asks again by its timer. Let the front take one small step, so
+ * that its retry counter starts anew: a withheld ACK must never become an error (engine.md). What the step
+ * covers is retained like everything else.
+ */
+static void trickle(struct engine *e, struct lane *l)
+{
+	struct mark m = l->accept;
+	struct pkt *d;
+
+	if (!pool_high(e) || now_us(e) - l->trickle_us < TRICKLE_US)
+		return;
+	limits(e, l, &m);
+	if (!psn_after(m.psn, l->front.psn))
+		return;
+	d = window_get(&l->win, e->pool, l->front.psn);
+	if (!d || (d->flags & PKT_ANSWERED))
+		return;
+	l->front.psn = psn_add(l->front.psn, 1);
+	l->front.msn += !!(d->flags & PKT_EOM);
+	l->front.ackable = 1;
+	l->trickle_us = now_us(e);
+}
+
 static void request_again(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
@@ -357,6 +391,7 @@ static void request_again(struct engine *e, struct flow *fl, const struct frame 
 	if (!(f->op->flags & OPF_ANSWERED)) {
 		l->dup++;
 		COUNT(e, DUP_REQUESTS);
+		trickle(e, l);
 		l->ack_again = true;
 		list_ack(e, fl);
 		return;

@@ -124,12 +124,17 @@ void stream_rx_report_due(struct engine *e, struct flow *fl, bool urgent)
 static uint32_t room(struct engine *e, const struct flow *fl)
 {
 	const struct lane *l = &fl->lane;
-	uint32_t full = fl->path_mtu ? fl->path_mtu + 128u : 4224u;
+	const struct holes *hs = holes_of(e, l);
+	uint32_t full = fl->path_mtu ? fl->path_mtu + 128u : 4224u, due = 0;
 	uint64_t packets = pool_room(e->pool, POOL_TRANSIT) / full;
 	uint32_t held = (l->end - l->tack.psn) & PSN_MASK, most = WINDOW_SPAN / 2;
 
-	if (held >= most)
+	/* what is missing needs room too */
+	for (uint32_t i = 0; hs && i < hs->n; i++)
+		due += (hs->h[i].end - hs->h[i].from) & PSN_MASK;
+	if (held >= most || packets <= due)
 		return l->end;
+	packets -= due;
 	if (packets > most - held)
 		packets = most - held;
 	return psn_add(l->end, (uint32_t)packets);
@@ -213,11 +218,37 @@ static void again(struct engine *e, struct flow *fl, const struct frame *f)
 	stream_rx_report_due(e, fl, true);
 }
 
+/*
+ * The next packet in order finds no room because what is out of order has taken it all: give that up. The
+ * opener has it still, and sees in the next report that the end has gone back.
+ */
+static bool make_room(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	uint32_t psn = l->accept.psn;
+	struct pkt *d;
+
+	if (l->accept.psn == l->end)
+		return false;
+	while (psn_before(psn, l->end) && (d = window_next(&l->win, e->pool, psn, l->end, &psn))) {
+		uint32_t span = d->span;
+
+		lane_forget(e, fl, d, psn);
+		psn = psn_add(psn, span);
+	}
+	l->end = l->accept.psn;
+	if (l->holes != POOL_NONE)
+		pool_page_put(e->pool, l->holes);
+	l->holes = POOL_NONE;
+	return true;
+}
+
 void stream_rx_request(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
 	uint32_t span = frame_span(f, fl->path_mtu ? fl->path_mtu : 4096), end, old_end = l->end;
 	int32_t ahead = psn_diff(f->psn, l->accept.psn);
+	struct pkt *d;
 	bool bad;
 
 	l->requests++;
@@ -250,7 +281,12 @@ void stream_rx_request(struct engine *e, struct flow *fl, const struct frame *f)
 		stream_rx_report_due(e, fl, true);
 		return;
 	}
-	if (!lane_retain(e, fl, f, span, &bad)) {
+	d = lane_retain(e, fl, f, span, &bad);
+	if (!d && !bad && f->psn == l->accept.psn && make_room(e, fl)) {
+		old_end = l->end;
+		d = lane_retain(e, fl, f, span, &bad);
+	}
+	if (!d) {
 		if (!bad)
 			COUNT(e, NO_ROOM);
 		stream_rx_report_due(e, fl, true);

@@ -121,8 +121,8 @@ bool stream_tx_run(struct engine *e, struct flow *fl, uint32_t quantum)
 
 /* ---- what the peer tells ---- */
 
-/* A packet that ends at @end is known to have arrived. */
-static void arrived(struct engine *e, struct lane *l, uint32_t end)
+/* A packet that ends at @end is known to have arrived; @just: just now, so that its age is a round trip. */
+static void arrived(struct engine *e, struct lane *l, uint32_t end, bool just)
 {
 	struct pkt *d = window_get(&l->win, e->pool, psn_sub(end, 1));
 	uint32_t age;
@@ -136,14 +136,15 @@ static void arrived(struct engine *e, struct lane *l, uint32_t end)
 			COUNT(e, RETX_SPURIOUS);
 			return;
 		}
-	} else {
+	} else if (just) {
 		lane_rtt_sample(e, l, age);
 	}
 	if ((int32_t)(d->xmit - l->rack_us) > 0)
 		l->rack_us = d->xmit;
 }
 
-static void mark_lost(struct engine *e, struct lane *l, const struct psn_range *hole, uint32_t reo)
+static void mark_lost(struct engine *e, struct lane *l, const struct psn_range *hole, uint32_t reo,
+		      bool surely)
 {
 	uint32_t psn = hole->from;
 	struct pkt *d;
@@ -151,7 +152,7 @@ static void mark_lost(struct engine *e, struct lane *l, const struct psn_range *
 	while (psn_before(psn, hole->end) &&
 	       (d = window_next(&l->win, e->pool, psn, hole->end, &psn))) {
 		if (!(d->flags & PKT_LOST) && (d->flags & PKT_SENT) &&
-		    (int32_t)(l->rack_us - d->xmit) > (int32_t)reo) {
+		    (surely || (int32_t)(l->rack_us - d->xmit) > (int32_t)reo)) {
 			d->flags |= PKT_LOST;
 			if (!l->lost++ || psn_before(psn, l->lost_from))
 				l->lost_from = psn;
@@ -195,12 +196,16 @@ void stream_tx_progress(struct engine *e, struct flow *fl, const struct report *
 	}
 	l->report_seq = r->seq;
 	l->report_count = 1;
-	if (psn_after(r->cum, l->tack.psn))
-		arrived(e, l, r->cum);
-	if (psn_after(r->hi, r->cum))
-		arrived(e, l, r->hi);
+	/* the contiguous part may end with a packet that has waited long for the one before it */
+	if (psn_after(r->cum, l->reached))
+		arrived(e, l, r->cum, false);
+	if (psn_after(r->hi, l->reached_hi))
+		arrived(e, l, r->hi, true);
+	else if (psn_before(r->hi, l->reached_hi))
+		mark_lost(e, l, &(struct psn_range){r->hi, l->reached_hi}, 0, true); /* given up */
+	l->reached_hi = r->hi;
 	for (uint8_t i = 0; i < r->nholes; i++)
-		mark_lost(e, l, &r->hole[i], reo);
+		mark_lost(e, l, &r->hole[i], reo, false);
 	if (psn_after(r->cum, l->reached)) {
 		/* receipt is progress for the stream, though only a true ACK is for custody */
 		l->reached = r->cum;
@@ -276,7 +281,7 @@ void stream_tx_restart(struct engine *e, struct flow *fl)
 	l->reopen = true;
 	l->report_count = 0;
 	l->sent = l->tack;
-	l->reached = l->tack.psn;
+	l->reached = l->reached_hi = l->tack.psn;
 	l->backoff = 0;
 	l->room = psn_add(l->tack.psn, 256);
 	lane_send_open(e, fl);

@@ -21,11 +21,12 @@
  *	SEEK and ANSWER have the same form, but for the seek flag, which says that the sender is down.
  *
  * A salt
- *	is 32 random bytes. It becomes part of one session at most: the moment a session is made of it, the
- *	next one is drawn. So whoever echoes our *next* salt has heard from us since the last session began,
- *	and holds the key: that is the proof, and it cannot be replayed later, because by then the salt is
- *	spent. It is also why the same DATA key is never derived twice. A salt offered for SALT_LIFE_NS is
- *	replaced even if nobody took it, so that an answer held back in the network for long is worthless.
+ *	is 32 random bytes. It becomes part of one session at most: the moment a session is made of it, it is
+ *	forgotten and the next one is drawn. So whoever echoes our *next* salt has heard from us since the
+ *	last session began, and holds the key: that is the proof, and it cannot be replayed later, because
+ *	by then the salt is spent. It is also why the same DATA key is never derived twice. A salt offered
+ *	for SALT_LIFE_NS is replaced even if nobody took it, and is good for as long again for those who are
+ *	just answering it, so that an answer held back in the network for long is worthless.
  *
  * What is done with an authentic HELLO (salt S, echo E), in this order
  *	our boot epoch or a salt of ours in S	reflected: dropped
@@ -70,10 +71,10 @@ static bool spend(struct bucket *b, uint64_t now)
 	return true;
 }
 
-void handshake_new_salt(struct session *s, struct peer *p)
+void handshake_new_salts(struct session *s, struct peer *p)
 {
-	session_random(s, p->salt, sizeof(p->salt));
-	p->salt_shown = false;
+	memset(p->salt, 0, sizeof(p->salt));
+	session_random(s, p->salt[0].b, PROTO_SALT);
 }
 
 _Static_assert(SEAL_HELLO_HDR + SEAL_TAG + PROTO_HDR + 2 * PROTO_SALT + PROTO_HELLO_MAX <=
@@ -104,14 +105,19 @@ static void send_hello(struct session *s, struct peer *p, const uint8_t *salt, c
 
 static void offer(struct session *s, struct peer *p, const uint8_t *echo, uint64_t now)
 {
-	if (p->salt_shown && now - p->salt_since >= SALT_LIFE_NS)
-		handshake_new_salt(s, p);
-	if (!p->salt_shown) {
-		p->salt_shown = true;
-		p->salt_since = now;
+	struct salt *salt = &p->salt[0];
+
+	if (salt->shown && now - salt->since >= SALT_LIFE_NS) {
+		p->salt[1] = *salt;
+		session_random(s, salt->b, PROTO_SALT);
+		salt->shown = false;
+	}
+	if (!salt->shown) {
+		salt->shown = true;
+		salt->since = now;
 	}
 	p->last_hello = now;
-	send_hello(s, p, p->salt, echo, p->state == SESSION_DOWN, false);
+	send_hello(s, p, salt->b, echo, p->state == SESSION_DOWN, false);
 }
 
 void handshake_seek(struct session *s, struct peer *p, uint64_t now)
@@ -124,25 +130,52 @@ void handshake_confirm(struct session *s, struct peer *p)
 	send_hello(s, p, p->link.own, p->link.other, false, true);
 }
 
-static void establish(struct session *s, struct peer *p, const struct proto_challenge *c,
-		      const struct proto_hello *h, uint64_t now)
+static bool same(const uint8_t *a, const uint8_t *b)
+{
+	return sodium_memcmp(a, b, PROTO_SALT) == 0;
+}
+
+/* The salt of ours that @echo proves to have been heard, NULL when there is none such. */
+static const struct salt *proven(const struct peer *p, const uint8_t *echo, uint64_t now)
+{
+	for (unsigned int i = 0; i < 2; i++) {
+		const struct salt *salt = &p->salt[i];
+
+		if (salt->shown && now - salt->since < 2 * SALT_LIFE_NS && same(echo, salt->b))
+			return salt;
+	}
+	return NULL;
+}
+
+static bool is_ours(const struct peer *p, const uint8_t *salt)
+{
+	return same(salt, p->salt[0].b) || same(salt, p->salt[1].b) ||
+	       (p->state == SESSION_UP && same(salt, p->link.own));
+}
+
+static void establish(struct session *s, struct peer *p, const struct salt *own,
+		      const struct proto_challenge *c, const struct proto_hello *h, uint64_t now)
 {
 	bool was_up = p->state == SESSION_UP;
 	bool restarted = p->known && p->hello.boot != h->boot;
 	uint64_t old_boot = p->hello.boot;
 	struct link *l = &p->link;
+	struct seal_session keys;
 	enum peer_event ev;
+
+	if (seal_session_init(&keys, &p->psk, own->b, c->salt) < 0)
+		return; /* equal salts: refused as reflected before it comes to this */
 
 	/* What was queued for the process before this one means nothing to it. */
 	if (!was_up || restarted)
 		outbox_drop(p);
 
 	sodium_memzero(l, sizeof(*l));
-	memcpy(l->own, p->salt, PROTO_SALT);
+	memcpy(l->own, own->b, PROTO_SALT);
 	memcpy(l->other, c->salt, PROTO_SALT);
-	if (seal_session_init(&l->keys, &p->psk, l->own, l->other) < 0)
-		return; /* equal salts: refused as reflected before it comes to this */
-	handshake_new_salt(s, p);
+	l->keys = keys;
+	sodium_memzero(&keys, sizeof(keys));
+	handshake_new_salts(s, p); /* *own is gone */
 
 	l->started = l->heard = now;
 	p->hello = *h;
@@ -175,11 +208,6 @@ static void establish(struct session *s, struct peer *p, const struct proto_chal
 	s->sink.event(s->sink.ctx, session_index(s, p), ev, now);
 }
 
-static bool same(const uint8_t *a, const uint8_t *b)
-{
-	return sodium_memcmp(a, b, PROTO_SALT) == 0;
-}
-
 static void answer(struct session *s, struct peer *p, struct bucket *b, const uint8_t *echo, uint64_t now)
 {
 	if (!spend(b, now)) {
@@ -196,8 +224,9 @@ static void take(struct session *s, struct peer *p, const struct proto_challenge
 		 const struct proto_hello *h, uint64_t now)
 {
 	bool up = p->state == SESSION_UP;
+	const struct salt *own;
 
-	if (h->boot == s->self.boot || same(c->salt, p->salt) || (up && same(c->salt, p->link.own))) {
+	if (h->boot == s->self.boot || is_ours(p, c->salt)) {
 		p->counter[SC_REFLECTED]++;
 		if (session_may_say(p, ABOUT_REFLECTED, now))
 			session_say(s, p, LOG_WARNING,
@@ -212,8 +241,9 @@ static void take(struct session *s, struct peer *p, const struct proto_challenge
 			answer(s, p, &p->proven, NULL, now);
 		return;
 	}
-	if (p->salt_shown && now - p->salt_since < 2 * SALT_LIFE_NS && same(c->echo, p->salt)) {
-		establish(s, p, c, h, now);
+	own = proven(p, c->echo, now);
+	if (own) {
+		establish(s, p, own, c, h, now);
 		return;
 	}
 

@@ -166,7 +166,7 @@ int session_peer_add(struct session *s, unsigned int peer, const char *name,
 	memset(p, 0, sizeof(*p));
 	snprintf(p->name, sizeof(p->name), "%s", name);
 	seal_psk_init(&p->psk, key);
-	handshake_new_salt(s, p);
+	handshake_new_salts(s, p);
 	p->proven = p->unproven = (struct bucket){.tokens = ANSWERS_MAX, .refilled = now_ns};
 	p->state = SESSION_DOWN;
 	p->since = p->next_hello = now_ns;

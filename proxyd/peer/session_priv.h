@@ -28,6 +28,13 @@ struct bucket {
 	uint64_t refilled;
 };
 
+/** struct salt - @shown: it has been sent; @since: when first. One that was never sent proves nothing. */
+struct salt {
+	uint8_t b[PROTO_SALT];
+	bool shown;
+	uint64_t since;
+};
+
 /** struct queued - a PROGRESS message waiting in the outbox, at @off of the datagram. */
 struct queued {
 	uint32_t lane, gen;
@@ -62,8 +69,7 @@ enum log_about {
 
 /**
  * struct peer
- * @salt:       ours for the next session; used for one session only, then replaced
- * @salt_shown: it has been sent; @salt_since: when first
+ * @salt:       ours for the next session, and the one that was offered before it
  * @heard_salt: the latest salt heard, zero when none: saves a seeking pair a round trip
  * @hello:      latest HELLO of a proven peer; @known: there was one
  * @out:        datagram being filled: header, then @out_len bytes of messages
@@ -72,9 +78,8 @@ struct peer {
 	enum session_state state;
 	char name[RULE_NAME];
 	struct seal_psk psk;
-	uint8_t salt[PROTO_SALT], heard_salt[PROTO_SALT];
-	bool salt_shown;
-	uint64_t salt_since;
+	struct salt salt[2];
+	uint8_t heard_salt[PROTO_SALT];
 	struct link link;
 	uint64_t since;
 	uint64_t next_hello, last_hello, next_beat, next_tell;
@@ -115,8 +120,8 @@ void handshake_rx(struct session *s, struct peer *p, const uint8_t *data, size_t
 void handshake_seek(struct session *s, struct peer *p, uint64_t now);
 /** handshake_confirm - show a peer that we have the current session. */
 void handshake_confirm(struct session *s, struct peer *p);
-/** handshake_new_salt - the old one has been used, or there is none yet. */
-void handshake_new_salt(struct session *s, struct peer *p);
+/** handshake_new_salts - one of the old ones has been used, or there are none yet. */
+void handshake_new_salts(struct session *s, struct peer *p);
 
 /* outbox.c */
 /** outbox_send - hand a finished datagram to the sink. */

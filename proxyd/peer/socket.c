@@ -46,6 +46,7 @@ struct endpoint {
 struct peer_socket {
 	int fd;
 	int family;
+	bool v4_too; /* IPv4 addresses can be reached */
 	uint16_t port;
 	struct endpoint peer[PEER_MAX];
 	struct peer_socket_stats stats;
@@ -53,7 +54,7 @@ struct peer_socket {
 	struct mmsghdr msg[BATCH];
 	struct iovec iov[BATCH];
 	union sockaddr_any from[BATCH];
-	char control[BATCH][CMSG_SPACE(sizeof(uint32_t))];
+	_Alignas(struct cmsghdr) char control[BATCH][CMSG_SPACE(sizeof(uint32_t))];
 	uint8_t data[BATCH][SLOT];
 };
 
@@ -143,6 +144,7 @@ static int bind_socket(struct peer_socket *ps, const struct ip_addr *addr, uint1
 		return -errno;
 	if (ps->family == AF_INET6)
 		setsockopt(ps->fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+	ps->v4_too = ps->family == AF_INET || is_any(addr);
 	len = to_sockaddr(ps->family, addr, port, &sa);
 	if (bind(ps->fd, &sa.sa, len) == 0) {
 		struct ip_addr bound;
@@ -228,7 +230,9 @@ int peer_socket_map(struct peer_socket *ps, unsigned int peer, const struct ip_a
 	struct endpoint *e;
 	int other;
 
-	if (peer >= PEER_MAX || port == 0 || is_any(addr) || (ps->family == AF_INET && !is_v4(addr)))
+	if (peer >= PEER_MAX || port == 0 || is_any(addr))
+		return -EINVAL;
+	if (is_v4(addr) ? !ps->v4_too : ps->family == AF_INET)
 		return -EINVAL;
 	other = find(ps, addr, port);
 	if (other >= 0 && (unsigned int)other != peer)

@@ -45,11 +45,11 @@
 #define XDP_MAX_TX_SKB_BUDGET 9
 #endif
 
-#define AFXDP_CHUNK	 4096u
 #define DEFAULT_FRAMES	 16384u
 #define DEFAULT_STALE_NS 500000000u
 #define RING_MIN	 64u
 #define RING_MAX	 32768u
+#define BUSY_MS		 1000 /* how long to wait for a queue that another socket holds */
 
 static int quiet_bpf(enum libbpf_print_level level, const char *fmt, va_list ap)
 {
@@ -109,12 +109,16 @@ static int open_queue(struct afxdp *x, enum steer_side side, unsigned int queue,
 	/* Every frame in flight is charged to the socket with its bookkeeping; the default limit is
 	 * about 40 long frames. */
 	int sndbuf = (int)(p->nchunks * 2 * AFXDP_CHUNK);
+	int tries = BUSY_MS, r;
 	uint32_t idx = 0, i;
-	int r;
 
 	q->side = side;
-	r = xsk_socket__create_shared(&q->xsk, p->nif.name, queue, x->umem, &q->rx,
-				      queue ? NULL : &p->tx, &q->fill, &q->comp, &cfg);
+	/* The kernel lets go of a closed socket's queue some time after the close: a daemon that starts
+	 * anew at once has to wait for its forerunner's. */
+	do {
+		r = xsk_socket__create_shared(&q->xsk, p->nif.name, queue, x->umem, &q->rx,
+					      queue ? NULL : &p->tx, &q->fill, &q->comp, &cfg);
+	} while (r == -EBUSY && tries-- && usleep(1000) == 0);
 	if (r == -EBUSY)
 		return port_fail(err, errlen, r,
 				 "another program has an AF_XDP socket on %s queue %u: stop it "
@@ -159,8 +163,7 @@ static int open_umem(struct afxdp *x, uint32_t ring_rx, uint32_t ring_tx, char *
 	r = xsk_umem__create(&x->umem, x->area, x->area_len, &first->fill, &first->comp, &cfg);
 	if (r == -EPERM)
 		return port_fail(err, errlen, r,
-				 "no permission to open an AF_XDP socket: run as root or with "
-				 "CAP_NET_RAW");
+				 "no permission to open an AF_XDP socket: " AFXDP_NEED_CAPS);
 	if (r == -EAFNOSUPPORT)
 		return port_fail(err, errlen, r,
 				 "the kernel has no AF_XDP: use one with CONFIG_XDP_SOCKETS");

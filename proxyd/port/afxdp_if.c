@@ -128,6 +128,9 @@ int netif_open(struct netif *nif, const char *name, char *err, size_t errlen)
 				 name, nif->queues, STEER_QUEUES, name, STEER_QUEUES);
 
 	r = set_vlan_strip(name, false);
+	if (r == -EPERM)
+		return port_fail(err, errlen, r, "no permission to configure %s: " AFXDP_NEED_CAPS,
+				 name);
 	if (r < 0)
 		return port_fail(err, errlen, r,
 				 "%s strips VLAN tags and would not stop (%s): try `ethtool -K %s "

@@ -24,9 +24,6 @@
 #include "port/afxdp_priv.h"
 #include "steer.skel.h"
 
-static const char *const need_caps =
-	"run as root or with CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF and CAP_PERFMON";
-
 static void *map_memory(const struct bpf_map *map, size_t len)
 {
 	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0);
@@ -50,8 +47,8 @@ int steer_prog_load(struct steer_prog *p, char *err, size_t errlen)
 	r = steer_bpf__load(p->skel);
 	if (r < 0) {
 		if (r == -EPERM)
-			port_fail(err, errlen, r, "no permission to load the XDP program: %s",
-				  need_caps);
+			port_fail(err, errlen, r,
+				  "no permission to load the XDP program: " AFXDP_NEED_CAPS);
 		else
 			port_fail(err, errlen, r,
 				  "the kernel refuses the XDP program (%s): Linux 6.1 or later is "
@@ -132,8 +129,8 @@ int steer_prog_attach(struct steer_prog *p, enum steer_side side, const struct n
 
 	p->link[side] = -1;
 	if (fd == -EPERM)
-		return port_fail(err, errlen, fd, "no permission to attach to %s: %s", nif->name,
-				 need_caps);
+		return port_fail(err, errlen, fd, "no permission to attach to %s: " AFXDP_NEED_CAPS,
+				 nif->name);
 	if (fd == -EBUSY)
 		return port_fail(err, errlen, fd,
 				 "another XDP program is attached to %s: stop what attached it, or "

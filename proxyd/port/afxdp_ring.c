@@ -22,7 +22,8 @@
 
 #include "port/afxdp_priv.h"
 
-#define TX_CALLS_IDLE 4 /* sendto() calls without visible progress before kick() gives up for now  \
+#define TX_CALLS_IDLE                                                                              \
+	4 /* sendto() calls without visible progress before kick() gives up for now  \
 			 */
 
 /* One descriptor of a frame in several. Returns true when the frame is complete in q->join. */

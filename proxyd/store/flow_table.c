@@ -75,8 +75,8 @@ uint32_t flow_table_find(const struct flow_table *t, const struct flow_key *key,
 
 		if (b->index == FLOW_NONE)
 			return FLOW_NONE;
-		if (b->hash == hash && !memcmp((const uint8_t *)keys + (uint64_t)b->index * stride,
-					       key, sizeof(*key)))
+		if (b->hash == hash &&
+		    !memcmp((const uint8_t *)keys + (uint64_t)b->index * stride, key, sizeof(*key)))
 			return b->index;
 	}
 }

@@ -31,13 +31,13 @@ _Static_assert(sizeof(struct flow_key) == 40, "no padding in what is hashed");
 
 struct flow_table;
 
-/** flow_table_create - for up to @capacity flows (at most 2^30); NULL when the arena is too small. */
+/** flow_table_create - for up to @capacity flows (at most 2^30); NULL when @a is too small. */
 struct flow_table *flow_table_create(struct arena *a, uint32_t capacity, uint64_t seed);
 uint64_t flow_table_arena_size(uint32_t capacity);
 
 /** flow_table_find - index of the flow with @key, FLOW_NONE when unknown.
- *  @keys: base of an array whose element i starts with the struct flow_key of flow i; @stride: bytes
- *  per element. */
+ *  @keys: base of an array whose element i starts with the struct flow_key of flow i; @stride:
+ *  bytes per element. */
 uint32_t flow_table_find(const struct flow_table *t, const struct flow_key *key, const void *keys,
 			 uint32_t stride);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Many FIFO lists in one pool of fixed-size elements: index links, one free list. Serves the records
- * of outstanding READs and ATOMICs, where each lane has a short list and all lanes share the
- * elements.
+ * Many FIFO lists in one pool of fixed-size elements: index links, one free list. Serves the
+ * records of outstanding READs and ATOMICs, where each lane has a short list and all lanes share
+ * the elements.
  */
 #ifndef LONGHAUL_STORE_MQUEUE_H
 #define LONGHAUL_STORE_MQUEUE_H

@@ -14,10 +14,10 @@
  * pool that is mostly empty touches little memory. Superblocks that were never used come last, so
  * that the kernel need not populate them before they are needed.
  *
- * Logs keep no list of their superblocks. A packet's location names its superblock, whose counts say
- * when the last packet has gone; so release needs no order and no search. Besides the packets, the
- * 16-byte units that they occupy are counted: a packet released twice makes the two counts disagree
- * when the superblock empties, unless all its packets have one length.
+ * Logs keep no list of their superblocks. A packet's location names its superblock, whose counts
+ * say when the last packet has gone; so release needs no order and no search. Besides the packets,
+ * the 16-byte units that they occupy are counted: a packet released twice makes the two counts
+ * disagree when the superblock empties, unless all its packets have one length.
  *
  * Pages are zeroed when taken. Descriptor pages come back all zero by themselves (window.c), and a
  * lane with few packets takes and returns them all the time, so each superblock remembers which of
@@ -30,22 +30,23 @@
 #include <assert.h>
 #include <string.h>
 
-#define UNIT_SHIFT 4
-#define UNITS (POOL_BLOCK >> UNIT_SHIFT)
+#define UNIT_SHIFT  4
+#define UNITS	    (POOL_BLOCK >> UNIT_SHIFT)
 #define BLOCK_SHIFT 12 /* of a location: units in a superblock */
-#define BLOCKS_MIN 64u
-#define BLOCKS_MAX ((1u << 20) - 1) /* one less than 64 GiB: POOL_NONE stays invalid */
+#define BLOCKS_MIN  64u
+#define BLOCKS_MAX  ((1u << 20) - 1) /* one less than 64 GiB: POOL_NONE stays invalid */
 
-#define PAGES (POOL_BLOCK / POOL_PAGE)
-#define PAGES_ALL 0xffffu
-#define SLOTS (POOL_BLOCK / POOL_SLOT)
+#define PAGES	   (POOL_BLOCK / POOL_PAGE)
+#define PAGES_ALL  0xffffu
+#define SLOTS	   (POOL_BLOCK / POOL_SLOT)
 #define SLOT_SHIFT 9 /* of a slot id */
 #define SLOT_WORDS ((SLOTS + 63) / 64)
+#define SLOT_MAP   (SLOTS * (uint64_t)POOL_SLOT) /* its offset in the superblock */
 
 #define RESERVE_DIV 16
-/* What a superblock surely holds of frames of 512 bytes and more, a share of a page superblock taken
- * off. The worst case is a frame just too long for sixteen to fit. */
-#define BLOCK_SURE (59 * 1024u)
+/* What a superblock surely holds of frames of 512 bytes and more, a share of a page superblock
+ * taken off. The worst case is a frame just too long for sixteen to fit. */
+#define BLOCK_SURE  (59 * 1024u)
 
 enum block_use { BLOCK_FREE, BLOCK_OPEN, BLOCK_LOG, BLOCK_PAGES, BLOCK_SLOTS };
 enum partial { PARTIAL_PAGES, PARTIAL_SLOTS, PARTIALS };
@@ -94,7 +95,7 @@ struct pool {
 };
 
 _Static_assert(sizeof(struct block) == 16, "one superblock entry is 16 bytes");
-_Static_assert(SLOTS * POOL_SLOT + SLOT_WORDS * 8 <= POOL_BLOCK, "the slot map fits behind slots");
+_Static_assert(SLOT_MAP + SLOT_WORDS * 8 <= POOL_BLOCK, "the slot map fits behind the slots");
 _Static_assert(UNITS == 1u << BLOCK_SHIFT, "a location is a superblock and a unit in it");
 _Static_assert(SLOTS <= 1u << SLOT_SHIFT, "a slot id is a superblock and a slot in it");
 
@@ -333,7 +334,7 @@ static uint32_t page_get(struct pool *p, enum pool_class c, uint32_t limit)
 	if (++b->live == PAGES)
 		partial_del(p, PARTIAL_PAGES, i);
 	if (b->dirty & 1u << n)
-		memset(block_ptr(p, i) + n * POOL_PAGE, 0, POOL_PAGE);
+		memset(block_ptr(p, i) + (size_t)n * POOL_PAGE, 0, POOL_PAGE);
 	b->dirty |= (uint16_t)(1u << n);
 	return i * PAGES + n;
 }
@@ -379,7 +380,7 @@ void *pool_page_ptr(struct pool *p, uint32_t page)
 
 static uint64_t *slot_map(const struct pool *p, uint32_t i)
 {
-	return (uint64_t *)(block_ptr(p, i) + SLOTS * POOL_SLOT);
+	return (uint64_t *)(block_ptr(p, i) + SLOT_MAP);
 }
 
 static uint32_t slots_take(struct pool *p, enum pool_class c)
@@ -414,7 +415,7 @@ uint32_t pool_slot_get(struct pool *p, enum pool_class c)
 	map[w] |= 1ull << n % 64;
 	if (++p->block[i].live == SLOTS)
 		partial_del(p, PARTIAL_SLOTS, i);
-	memset(block_ptr(p, i) + n * POOL_SLOT, 0, POOL_SLOT);
+	memset(block_ptr(p, i) + (size_t)n * POOL_SLOT, 0, POOL_SLOT);
 	return i << SLOT_SHIFT | n;
 }
 
@@ -439,7 +440,8 @@ void pool_slot_put(struct pool *p, uint32_t slot)
 void *pool_slot_ptr(struct pool *p, uint32_t slot)
 {
 	assert(slot >> SLOT_SHIFT < p->blocks);
-	return block_ptr(p, slot >> SLOT_SHIFT) + (slot & ((1u << SLOT_SHIFT) - 1)) * POOL_SLOT;
+	return block_ptr(p, slot >> SLOT_SHIFT) +
+	       (size_t)(slot & ((1u << SLOT_SHIFT) - 1)) * POOL_SLOT;
 }
 
 /* Accounts */
@@ -452,6 +454,18 @@ uint64_t pool_room(const struct pool *p, enum pool_class c)
 	if (p->held[c] + 1 >= limit)
 		return 0;
 	return (uint64_t)(limit - p->held[c] - 1) * BLOCK_SURE;
+}
+
+uint64_t pool_log_room(const struct pool *p, enum pool_class c, const struct pool_log *log)
+{
+	uint64_t room = pool_room(p, c), own = 0;
+
+	/* Not the sum: what is left of the open one may be too short for the next frame. */
+	if (log->block != POOL_NONE)
+		own = POOL_BLOCK - log->used;
+	else if (p->held[c] + 2 <= p->cap[c]) /* one for packets, perhaps one for descriptors */
+		own = BLOCK_SURE;
+	return room > own ? room : own;
 }
 
 uint64_t pool_cap(const struct pool *p, enum pool_class c)
@@ -495,7 +509,7 @@ static bool block_check(const struct pool *p, uint32_t i)
 	case BLOCK_PAGES:
 		for (n = 0; n < PAGES; n++) {
 			if (!((b->pages | b->dirty) & 1u << n) &&
-			    !page_is_zero(block_ptr(p, i) + n * POOL_PAGE))
+			    !page_is_zero(block_ptr(p, i) + (size_t)n * POOL_PAGE))
 				return false;
 		}
 		return b->live && b->live == (uint32_t)__builtin_popcount(b->pages) &&

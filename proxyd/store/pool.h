@@ -35,9 +35,9 @@
 #include "store/arena.h"
 
 #define POOL_BLOCK 65536u
-#define POOL_PAGE 4096u
-#define POOL_SLOT 192u
-#define POOL_NONE 0xffffffffu
+#define POOL_PAGE  4096u
+#define POOL_SLOT  192u
+#define POOL_NONE  0xffffffffu
 
 enum pool_class {
 	POOL_CUSTODY, /* packets accepted from a near requester */
@@ -82,9 +82,9 @@ pool_loc pool_append(struct pool *p, enum pool_class c, struct pool_log *log, ui
  *  stand in a superblock before the open one are released. */
 void pool_unappend(struct pool *p, struct pool_log *log, pool_loc loc, uint32_t len);
 
-/** pool_release - one packet of @log is needed no longer. To release a packet twice, or with another
- *  log or length than it was appended with, would free bytes that are still owed: where it shows,
- *  it aborts. */
+/** pool_release - one packet of @log is needed no longer. To release a packet twice, or with
+ *  another log or length than it was appended with, would free bytes that are still owed: where it
+ *  shows, it aborts. */
 void pool_release(struct pool *p, struct pool_log *log, pool_loc loc, uint32_t len);
 
 /** pool_log_close - give the open superblock back when it holds nothing (idle lane). A lane that
@@ -96,7 +96,7 @@ void *pool_ptr(struct pool *p, pool_loc loc);
 /* Pages: zeroed 4 KiB. Page ids are not locations; pool_page_ptr() maps them. They are below
  * 2^24 - 1. */
 uint32_t pool_page_get(struct pool *p, enum pool_class c);
-/** pool_page_get_first - as pool_page_get(), for who has (next to) none yet: may use the reserve. */
+/** pool_page_get_first - as pool_page_get(), for who has next to none: may use the reserve. */
 uint32_t pool_page_get_first(struct pool *p, enum pool_class c);
 void pool_page_put(struct pool *p, uint32_t page);
 /** pool_page_put_zero - as pool_page_put(), of a page that is all zeroes again: the next
@@ -113,6 +113,11 @@ void *pool_slot_ptr(struct pool *p, uint32_t slot);
  *  frames of 512 bytes and more: what alignment, the ends of superblocks and descriptor pages cost
  *  is taken off. */
 uint64_t pool_room(const struct pool *p, enum pool_class c);
+
+/** pool_log_room - the same for one lane, and never less than what is its own: the rest of its open
+ *  superblock (count frames rounded up to 16 bytes), or one from the reserve when it holds none.
+ *  What a lane may announce or accept. */
+uint64_t pool_log_room(const struct pool *p, enum pool_class c, const struct pool_log *log);
 
 /** pool_cap - bytes that the class may hold in all, its reserve included. */
 uint64_t pool_cap(const struct pool *p, enum pool_class c);

@@ -2,39 +2,39 @@
 /*
  * Theory of operation
  *
- * Time is counted in ticks; an expiry is rounded up to a tick. A timer that is d ticks away lives at
- * level l where 256^l <= d < 256^(l+1), in slot (tick / 256^l) % 256. When the wheel comes to a tick
- * that is a multiple of 256^l, the timers of the level's current slot are placed anew, in a lower
- * level (a cascade); those of level 0 are due. Hence, seen from any moment on, a slot's turn comes
- * 1 to 256 steps of its level later, and it is a fixed tick, however the time in between passes:
- * the wheel may jump from one occupied slot's turn to the next, found by the occupancy bitmaps, and
- * hours without a timer cost nothing.
+ * Time is counted in ticks; an expiry is rounded up to a tick. A timer that is d ticks away lives
+ * at level l where 256^l <= d < 256^(l+1), in slot (tick / 256^l) % 256. When the wheel comes to a
+ * tick that is a multiple of 256^l, the timers of the level's current slot are placed anew, in a
+ * lower level (a cascade); those of level 0 are due. Hence, seen from any moment on, a slot's turn
+ * comes 1 to 256 steps of its level later, and it is a fixed tick, however the time in between
+ * passes: the wheel may jump from one occupied slot's turn to the next, found by the occupancy
+ * bitmaps, and hours without a timer cost nothing.
  *
  * A timer beyond the range is placed as far away as possible, and again when its slot's turn comes.
  *
  * wheel_expire() first moves the wheel to now and gathers what is due on a list of its own, then
- * calls back; so a callback sees a wheel at rest, may cancel what is about to fire, and what it arms
- * for the past goes to the other list, @due, whose turn is the next call.
+ * calls back; so a callback sees a wheel at rest, may cancel what is about to fire, and what it
+ * arms for the past goes to the other list, @due, whose turn is the next call.
  *
  * Lists are circular through sentinels that follow the timers in the same array, so that unlinking
- * needs to know nothing about the list; when the neighbours on both sides are the same sentinel, the
- * slot is empty now.
+ * needs to know nothing about the list; when the neighbours on both sides are the same sentinel,
+ * the slot is empty now.
  */
 #include "store/wheel.h"
 
 #include <assert.h>
 #include <string.h>
 
-#define LEVELS 4
+#define LEVELS	  4
 #define SLOT_BITS 8
-#define SLOTS (1u << SLOT_BITS)
-#define RANGE (1ull << (LEVELS * SLOT_BITS))
-#define WORDS (SLOTS / 64)
+#define SLOTS	  (1u << SLOT_BITS)
+#define RANGE	  (1ull << (LEVELS * SLOT_BITS))
+#define WORDS	  (SLOTS / 64)
 
 #define SLOT_LISTS (LEVELS * SLOTS)
-#define LIST_DUE SLOT_LISTS	    /* armed for the past */
+#define LIST_DUE   SLOT_LISTS	    /* armed for the past */
 #define LIST_BATCH (SLOT_LISTS + 1) /* being fired */
-#define LISTS (SLOT_LISTS + 2)
+#define LISTS	   (SLOT_LISTS + 2)
 
 #define NIL 0xffffffffu
 

@@ -14,12 +14,12 @@
 #include "store/arena.h"
 
 #define WHEEL_TICK_SHIFT 16
-#define WHEEL_NEVER UINT64_MAX
+#define WHEEL_NEVER	 UINT64_MAX
 
 struct wheel;
 
-/** wheel_create - @timers timers, none of them armed; @now_ns: any clock that does not go back. NULL
- *  when the arena is too small. */
+/** wheel_create - @timers timers, none of them armed; @now_ns: any clock that does not go back.
+ *  NULL when the arena is too small. */
 struct wheel *wheel_create(struct arena *a, uint32_t timers, uint64_t now_ns);
 uint64_t wheel_arena_size(uint32_t timers);
 
@@ -29,9 +29,10 @@ void wheel_arm(struct wheel *w, uint32_t id, uint64_t when_ns);
 void wheel_cancel(struct wheel *w, uint32_t id);
 bool wheel_armed(const struct wheel *w, uint32_t id);
 
-/** wheel_expire - call @fire for each timer that is due at @now_ns, each disarmed first, in the order
- *  of their ticks. @fire may arm and cancel any timer; one that it arms for the past fires at the
- *  next call, not in this one. */
+/** wheel_expire - call @fire for each timer that is due at @now_ns, each disarmed first: those that
+ *  were armed for the past, as they were armed, then the others in the order of their ticks. @fire
+ *  may arm and cancel any timer; one that it arms for the past fires at the next call, not in this
+ *  one. */
 void wheel_expire(struct wheel *w, uint64_t now_ns, void (*fire)(void *ctx, uint32_t id),
 		  void *ctx);
 

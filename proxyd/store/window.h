@@ -4,8 +4,8 @@
  * of PSNs. A directory page points to descriptor pages of 256 PSNs each; both come from the pool
  * when first needed and go back when empty, so an idle lane costs nothing but its struct window.
  *
- * A packet stands at its first PSN. A READ request consumes several PSNs but has one descriptor; the
- * rest of its range is empty.
+ * A packet stands at its first PSN. A READ request consumes several PSNs but has one descriptor;
+ * the rest of its range is empty.
  *
  * The caller keeps all PSNs held within one WINDOW_SPAN, and asks only for PSNs of that span: a PSN
  * is found by its low 18 bits, so one that is 2^18 off finds its namesake. What a stranger's packet
@@ -21,18 +21,18 @@
 #include "store/pool.h"
 
 #define WINDOW_PAGE_PSNS 256u
-#define WINDOW_PAGES 1024u
-#define WINDOW_SPAN (WINDOW_PAGE_PSNS * WINDOW_PAGES) /* 2^18, well under 2^22 */
+#define WINDOW_PAGES	 1024u
+#define WINDOW_SPAN	 (WINDOW_PAGE_PSNS * WINDOW_PAGES) /* 2^18, well under 2^22 */
 
 /* struct pkt flags */
-#define PKT_USED 0x01u	   /* the descriptor holds a packet */
-#define PKT_EOM 0x02u	   /* LAST or ONLY: a message ends here */
-#define PKT_ANSWERED 0x04u /* READ, ATOMIC and their like: opens a hole in the acknowledgeable range */
-#define PKT_SENT 0x08u	   /* sent at least once */
-#define PKT_SLOT 0x10u	   /* its bytes are in a pool slot, @loc is the slot id */
-#define PKT_LOST 0x20u	   /* judged lost, to be sent again */
-#define PKT_RETX 0x40u	   /* sent more than once */
-#define PKT_ACKREQ 0x80u
+#define PKT_USED     0x01u /* the descriptor holds a packet */
+#define PKT_EOM	     0x02u /* LAST or ONLY: a message ends here */
+#define PKT_ANSWERED 0x04u /* READ, ATOMIC, ...: a hole in the acknowledgeable range */
+#define PKT_SENT     0x08u /* sent at least once */
+#define PKT_SLOT     0x10u /* its bytes are in a pool slot, @loc is the slot id */
+#define PKT_LOST     0x20u /* judged lost, to be sent again */
+#define PKT_RETX     0x40u /* sent more than once */
+#define PKT_ACKREQ   0x80u
 
 /**
  * struct pkt - descriptor of a retained packet, 16 bytes.
@@ -78,8 +78,8 @@ struct pkt *window_get(const struct window *w, struct pool *p, uint32_t psn);
  *  A descriptor page goes back when its last packet goes, the directory with the last page. */
 void window_del(struct window *w, struct pool *p, uint32_t psn);
 
-/** window_next - first packet at or after @psn and before @end; NULL when there is none. @found: its
- *  PSN. Skips empty pages. A range longer than WINDOW_SPAN is cut to it. */
+/** window_next - first packet at or after @psn and before @end; NULL when there is none. @found:
+ *  its PSN. Skips empty pages. A range longer than WINDOW_SPAN is cut to it. */
 struct pkt *window_next(const struct window *w, struct pool *p, uint32_t psn, uint32_t end,
 			uint32_t *found);
 

@@ -121,7 +121,7 @@ static uint32_t library(const uint8_t *lead, uint32_t reg, uint8_t *dst, const u
 bool crc32_use(enum crc32_kernel k)
 {
 #ifdef __x86_64__
-	bool narrow = __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.1");
+	bool narrow = __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("avx");
 
 	mul = narrow ? crc32_mul_pclmul : mul_portable;
 	if (k == CRC32_AVX512 && narrow && __builtin_cpu_supports("vpclmulqdq") &&

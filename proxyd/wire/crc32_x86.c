@@ -30,9 +30,20 @@
  *compiler from loading it again. So the verdict is on the bytes of the copy, whoever writes to the
  *source meanwhile.
  *
- * Why not the library's crc32_gzip_refl() and memcpy(): that reads everything twice, has 128-bit
- *folding only, and its copying sibling (crc16) does not know this polynomial.
- *tests/bench/bench_wire.c compares.
+ * Why not memcpy() and the library's crc32_gzip_refl(): the library folds as wide as this does, but
+ *the bytes pass twice through the core, and short ones take slow paths. Measured (ns, EPYC with
+ *AVX-512, see tests/bench/bench_wire.c), copy and CRC, source in cache:
+ *
+ *	bytes                            64   256  1028  4160   4160, copies walk through 64 MiB
+ *	memcpy(), then isa-l              9    26    45   128   255
+ *	this, AVX-512                     7    10    27    78   145
+ *	this, PCLMUL (isa-l alone: 284)   7    19    74   284   290
+ *
+ * 78 ns are two multiplications for each 64 bytes, at the rate that this core has for them: the
+ *copy is free. Stores past the caches (non-temporal) cost 143 ns whatever the size of what they
+ *fill. They would win only where the pool has outgrown the last cache, lose as much where it has
+ *not, and need copies whose ends are aligned to cache lines; prefetching the destination gained
+ *nothing. So stores are ordinary.
  */
 #include "wire/crc32_priv.h"
 
@@ -42,8 +53,8 @@
 #include <string.h>
 
 #define INLINE static inline __attribute__((always_inline))
-#define NARROW __attribute__((target("sse4.1,pclmul")))
-#define WIDE   __attribute__((target("sse4.1,pclmul,avx512f,avx512bw,avx512vl,avx512dq,vpclmulqdq")))
+#define NARROW __attribute__((target("avx,pclmul")))
+#define WIDE   __attribute__((target("avx,pclmul,avx512f,avx512bw,avx512vl,avx512dq,vpclmulqdq")))
 
 INLINE NARROW uint32_t barrett(__m128i w)
 {
@@ -211,38 +222,51 @@ INLINE WIDE uint32_t run512(const uint8_t *lead, uint32_t reg, uint8_t *dst, con
 	src += r;
 	dst = copy ? dst + r : dst;
 
-	if (n >= 2 * CRC32_WIDE) {
+	if (n >= CRC32_WIDE) {
 		const __m512i step = load512(&crc32_consts.step512);
 		const struct crc32_fold *k;
-		__m512i x[CRC32_WIDE];
+		__m512i x0, x1, x2, x3, x4, x5, x6, x7;
 
-		x[0] = fold512(v, one, take512(dst, src, 0, copy));
-#pragma GCC unroll 8
-		for (size_t i = 1; i < CRC32_WIDE; i++)
-			x[i] = take512(dst, src, i, copy);
+/* Spelt out, because compilers keep an array in memory. */
+#define OPEN(i) x##i = take512(dst, src, i, copy)
+#define STEP(i) x##i = fold512(x##i, step, take512(dst, src, i, copy))
+#define LAST(i) v = fold512(x##i, load512(k + i), v)
+		x0 = fold512(v, one, take512(dst, src, 0, copy));
+		OPEN(1), OPEN(2), OPEN(3), OPEN(4), OPEN(5), OPEN(6), OPEN(7);
 		for (;;) {
 			src += 64 * CRC32_WIDE;
 			dst = copy ? dst + 64 * CRC32_WIDE : dst;
 			n -= CRC32_WIDE;
 			if (n < CRC32_WIDE)
 				break;
-#pragma GCC unroll 8
-			for (size_t i = 0; i < CRC32_WIDE; i++)
-				x[i] = fold512(x[i], step, take512(dst, src, i, copy));
+			STEP(0), STEP(1), STEP(2), STEP(3), STEP(4), STEP(5), STEP(6), STEP(7);
 		}
-		/* The rest goes round once more and does not come to the end: the order is rotated.
-		 */
-#pragma GCC unroll 8
-		for (size_t i = 0; i < CRC32_WIDE - 1; i++) {
-			if (i >= n)
-				break;
-			x[i] = fold512(x[i], step, take512(dst, src, i, copy));
+		/* The rest begins one more round and leaves the accumulators in rotated order. */
+		switch (n) {
+		case 7:
+			STEP(6);
+			/* fall through */
+		case 6:
+			STEP(5);
+			/* fall through */
+		case 5:
+			STEP(4);
+			/* fall through */
+		case 4:
+			STEP(3);
+			/* fall through */
+		case 3:
+			STEP(2);
+			/* fall through */
+		case 2:
+			STEP(1);
+			/* fall through */
+		case 1:
+			STEP(0);
 		}
 		k = crc32_consts.block512 + (-n & (CRC32_WIDE - 1));
 		v = _mm512_setzero_si512();
-#pragma GCC unroll 8
-		for (size_t i = 0; i < CRC32_WIDE; i++)
-			v = fold512(x[i], load512(k + i), v);
+		LAST(0), LAST(1), LAST(2), LAST(3), LAST(4), LAST(5), LAST(6), LAST(7);
 	} else {
 		for (size_t i = 0; i < n; i++)
 			v = fold512(v, one, take512(dst, src, i, copy));

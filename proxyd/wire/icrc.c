@@ -25,8 +25,6 @@
 
 #define CRC32_GOOD 0xdebb20e3u
 #define PATCH_MAX  24
-/* Ones, IPv6, UDP, BTH */
-#define LEAD_MAX   (8 + 40 + 8 + 12)
 
 uint16_t ip4_csum(const uint8_t *ip)
 {
@@ -47,42 +45,54 @@ uint16_t ip4_csum(const uint8_t *ip)
 				  : w[0]);
 }
 
-static uint32_t lead(const uint8_t *ip)
-{
-	uint8_t b[LEAD_MAX];
-	uint8_t *h = b + 8;
-	uint32_t n;
+/*
+ * The covered bytes before the extended headers, right-aligned in 64. The initial register turns
+ * the first four ones to zeros, which need not be there at all: so IPv6 fits exactly.
+ */
+#define LEAD	   64
+#define IP4_TO_BTH (20 + 8 + 12)
+#define IP6_TO_BTH (40 + 8 + 12)
 
-	memset(b, 0xff, 8);
+static void make_lead(uint8_t *lead, const uint8_t *ip)
+{
+	/* The other four ones; TOS, TTL, header checksum; UDP checksum; BTH byte 4. */
+	static const uint8_t ones4[LEAD] = {
+		[20] = 0xff, [21] = 0xff, [22] = 0xff, [23] = 0xff, [25] = 0xff, [32] = 0xff,
+		[34] = 0xff, [35] = 0xff, [50] = 0xff, [51] = 0xff, [56] = 0xff};
+	/* The other four ones; traffic class and flow label; hop limit; UDP checksum; BTH byte 4.
+	 */
+	static const uint8_t ones6[LEAD] = {
+		[0] = 0xff, [1] = 0xff, [2] = 0xff,  [3] = 0xff,  [4] = 0x0f,  [5] = 0xff,
+		[6] = 0xff, [7] = 0xff, [11] = 0xff, [50] = 0xff, [51] = 0xff, [56] = 0xff};
+	uint64_t v, ones;
+
 	if (ip[0] >> 4 == 4) {
-		memcpy(h, ip, 40);
-		h[1] = 0xff;
-		h[8] = 0xff;
-		h[10] = 0xff;
-		h[11] = 0xff;
-		h += 20;
-		n = 48;
+		memcpy(lead, ones4, LEAD - IP4_TO_BTH);
+		for (int i = 0; i < IP4_TO_BTH; i += 8) {
+			memcpy(&v, ip + i, 8);
+			memcpy(&ones, ones4 + LEAD - IP4_TO_BTH + i, 8);
+			v |= ones;
+			memcpy(lead + LEAD - IP4_TO_BTH + i, &v, 8);
+		}
 	} else {
-		memcpy(h, ip, 60);
-		h[0] |= 0x0f;
-		h[1] = 0xff;
-		h[2] = 0xff;
-		h[3] = 0xff;
-		h[7] = 0xff;
-		h += 40;
-		n = 68;
+		memcpy(lead + LEAD - IP6_TO_BTH, ip, IP6_TO_BTH);
+		memset(lead, 0, LEAD - IP6_TO_BTH);
+		for (int i = 0; i < LEAD; i += 8) {
+			memcpy(&v, lead + i, 8);
+			memcpy(&ones, ones6 + i, 8);
+			v |= ones;
+			memcpy(lead + i, &v, 8);
+		}
 	}
-	h[6] = 0xff;
-	h[7] = 0xff;
-	h[12] = 0xff;
-	return crc32_update(CRC32_INIT, b, n);
 }
 
 uint32_t icrc_of(const uint8_t *data, uint32_t l3, uint32_t end)
 {
-	uint32_t ext = l3 + (data[l3] >> 4 == 4 ? 40 : 60);
+	uint32_t ext = l3 + (data[l3] >> 4 == 4 ? IP4_TO_BTH : IP6_TO_BTH);
+	uint8_t lead[LEAD];
 
-	return ~crc32_update(lead(data + l3), data + ext, end - ext);
+	make_lead(lead, data + l3);
+	return ~crc32_lead(lead, NULL, data + ext, end - ext);
 }
 
 uint32_t icrc_compute(const struct frame *f)
@@ -92,17 +102,22 @@ uint32_t icrc_compute(const struct frame *f)
 
 bool icrc_ok(const struct frame *f)
 {
-	return crc32_update(lead(f->data + f->l3), f->data + f->ext, f->len - f->ext) == CRC32_GOOD;
+	uint8_t lead[LEAD];
+
+	make_lead(lead, f->data + f->l3);
+	return crc32_lead(lead, NULL, f->data + f->ext, f->len - f->ext) == CRC32_GOOD;
 }
 
 bool icrc_copy_ok(uint8_t *dst, const struct frame *f)
 {
+	uint8_t lead[LEAD];
+
 	memcpy(dst, f->data, f->ext);
 	/* From here on the headers are read from the copy, whatever the compiler knows about the
 	 * two. */
 	__asm__ volatile("" ::: "memory");
-	return crc32_copy(lead(dst + f->l3), dst + f->ext, f->data + f->ext, f->len - f->ext) ==
-	       CRC32_GOOD;
+	make_lead(lead, dst + f->l3);
+	return crc32_lead(lead, dst + f->ext, f->data + f->ext, f->len - f->ext) == CRC32_GOOD;
 }
 
 void icrc_fill(uint8_t *data, const struct frame *f)

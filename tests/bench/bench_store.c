@@ -17,7 +17,7 @@
 
 #define LANES 10000u
 #define DEPTH 64u /* packets that a lane holds */
-#define LEN 1098u
+#define LEN   1098u
 
 struct lane {
 	struct pool_log log;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The captures of tests/data, read whole into memory. Every packet lies in a block of its own of exactly
- * its length, so that the address sanitizer sees a read beyond it. TEST_DATA names the folder when the
- * tests do not run from the top of the tree.
+ * The captures of tests/data, read whole into memory. Every packet lies in a block of its own of
+ * exactly its length, so that the address sanitizer sees a read beyond it. TEST_DATA names the
+ * folder when the tests do not run from the top of the tree.
  */
 #ifndef LONGHAUL_TESTS_PCAP_DATA_H
 #define LONGHAUL_TESTS_PCAP_DATA_H
@@ -20,7 +20,7 @@ struct pcap_data {
 };
 
 static const char *const pcap_data_all[] = {
-	"atomic",      "bidir-2qp", "cm-rping", "rc-pingpong", "read",	   "read-v6",
+	"atomic",	"bidir-2qp", "cm-rping", "rc-pingpong", "read",	    "read-v6",
 	"send-mtu4096", "uc",	     "ud",	 "write",	"write-v6",
 };
 #define PCAP_DATA_FILES (sizeof(pcap_data_all) / sizeof(pcap_data_all[0]))

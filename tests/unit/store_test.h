@@ -9,6 +9,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -50,6 +51,26 @@ static inline uint32_t rng_below(struct rng *r, uint32_t n)
 	return (uint32_t)((rng_next(r) >> 32) * n >> 32);
 }
 
+/* What a packet holds: told by its stamp. */
+static inline void fill(void *to, uint32_t len, uint32_t stamp)
+{
+	uint8_t *b = to;
+
+	for (uint32_t i = 0; i < len; i++)
+		b[i] = (uint8_t)(stamp * 31 + i * 7 + (i >> 8));
+}
+
+static inline bool same(const void *at, uint32_t len, uint32_t stamp)
+{
+	const uint8_t *b = at;
+
+	for (uint32_t i = 0; i < len; i++) {
+		if (b[i] != (uint8_t)(stamp * 31 + i * 7 + (i >> 8)))
+			return false;
+	}
+	return true;
+}
+
 static inline void must_abort(void (*f)(void *), void *arg)
 {
 	int status;
@@ -67,7 +88,7 @@ static inline void must_abort(void (*f)(void *), void *arg)
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
 }
 
-/* The same arena at another address. The old one is wiped, so that whoever still points there shows. */
+/* The same arena at another address. The old one is wiped, so that stale pointers show. */
 static inline ptrdiff_t arena_move(struct arena *a)
 {
 	struct arena b;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The retention pool: POOL-1, POOL-2, POOL-4 (the reserve), POOL-5, POOL-10, caps, and a long random
- * run in which every byte of every packet is compared.
+ * The retention pool: POOL-1, POOL-2, POOL-5, pages, slots, misuse, and a long random run in which
+ * every byte of every packet is compared. Its bounds: test_store_pool_bounds.c.
  */
 #include "tests/unit/store_test.h"
 
@@ -9,9 +9,8 @@
 #include "store/window.h"
 #include "wire/psn.h"
 
-#define FRAME_4096 4170u /* a frame at path MTU 4096, and at 1024 */
-#define FRAME_1024 1098u
-#define MIB (1ull << 20)
+#define FRAME_4096 4170u /* a frame at path MTU 4096 */
+#define MIB	   (1ull << 20)
 
 static struct arena arena;
 static const unsigned int half[POOL_CLASSES] = {50, 50};
@@ -33,26 +32,6 @@ static void done(struct pool *p)
 	for (int c = 0; c < POOL_CLASSES; c++)
 		assert_int_equal(pool_used(p, (enum pool_class)c), 0);
 	arena_exit(&arena);
-}
-
-/* What a packet holds: told by its stamp. */
-static void fill(void *to, uint32_t len, uint32_t stamp)
-{
-	uint8_t *b = to;
-
-	for (uint32_t i = 0; i < len; i++)
-		b[i] = (uint8_t)(stamp * 31 + i * 7 + (i >> 8));
-}
-
-static bool same(const void *at, uint32_t len, uint32_t stamp)
-{
-	const uint8_t *b = at;
-
-	for (uint32_t i = 0; i < len; i++) {
-		if (b[i] != (uint8_t)(stamp * 31 + i * 7 + (i >> 8)))
-			return false;
-	}
-	return true;
 }
 
 static void test_create(void **state)
@@ -117,7 +96,7 @@ static void test_lengths(void **state)
 	done(p);
 }
 
-/* POOL-1: data in superblocks, requests in single slots, one order over both, kept by the window. */
+/* POOL-1: data in superblocks, requests in single slots, one order over both (the window's). */
 static void test_order_across_both(void **state)
 {
 	struct pool *p = make(16 * MIB, half);
@@ -229,8 +208,8 @@ static void test_lifo(void **state)
 	done(p);
 }
 
-/* POOL-5: the open message's tail, over several superblocks, is dropped packet by packet; what stands
- * before it does not notice, and the log goes on. */
+/* POOL-5: the open message's tail, over several superblocks, is dropped packet by packet; what
+ * stands before it does not notice, and the log goes on. */
 static void test_drop_open_tail(void **state)
 {
 	const uint32_t keep = 37, tail = 50;
@@ -306,216 +285,6 @@ static void test_unappend_rewinds(void **state)
 	pool_release(p, &log, b, 100);
 	pool_log_close(p, &log);
 	done(p);
-}
-
-struct lane {
-	struct pool_log log;
-	struct window w;
-	uint32_t psn;
-	uint64_t bytes;
-};
-
-static void lane_init(struct lane *l, uint32_t psn)
-{
-	pool_log_init(&l->log);
-	window_init(&l->w);
-	l->psn = psn;
-	l->bytes = 0;
-}
-
-/* One more retained packet as the engine does it; false when there is no room. */
-static bool lane_add(struct pool *p, enum pool_class c, struct lane *l, uint32_t len)
-{
-	pool_loc loc = pool_append(p, c, &l->log, len);
-	struct pkt *k;
-
-	if (loc == POOL_NONE)
-		return false;
-	k = window_put(&l->w, p, c, l->psn);
-	if (!k) {
-		pool_unappend(p, &l->log, loc, len);
-		return false;
-	}
-	k->loc = loc;
-	k->len = (uint16_t)len;
-	l->psn = psn_add(l->psn, 1);
-	l->bytes += len;
-	return true;
-}
-
-/* Releases the oldest packet at or after @at; false when there is none. */
-static bool lane_release(struct pool *p, struct lane *l, uint32_t *at)
-{
-	struct pkt *k = window_next(&l->w, p, *at, l->psn, at);
-
-	if (!k)
-		return false;
-	l->bytes -= k->len;
-	pool_release(p, &l->log, k->loc, k->len);
-	window_del(&l->w, p, *at);
-	return true;
-}
-
-static void lane_drain(struct pool *p, struct lane *l, uint32_t at)
-{
-	while (lane_release(p, l, &at))
-		;
-	assert_int_equal(l->w.dir, POOL_NONE);
-	assert_int_equal(l->bytes, 0);
-	pool_log_close(p, &l->log);
-	assert_int_equal(l->log.block, POOL_NONE);
-}
-
-/* POOL-10: stored once, and the occupancy bound is known and kept: a full pool holds packets worth
- * at least its memory / 1.1, descriptors included, however many lanes share it. */
-static void occupancy(uint32_t len, uint32_t lanes, uint64_t bytes)
-{
-	struct pool *p = make(bytes, half);
-	struct lane *l = calloc(lanes, sizeof(*l));
-	uint64_t sum = 0, used;
-	uint32_t stuck = 0;
-
-	assert_non_null(l);
-	for (uint32_t i = 0; i < lanes; i++)
-		lane_init(&l[i], 0xffff00 + i * 1000);
-	while (stuck < lanes) {
-		stuck = 0;
-		for (uint32_t i = 0; i < lanes; i++)
-			stuck += !lane_add(p, POOL_CUSTODY, &l[i], len);
-	}
-	for (uint32_t i = 0; i < lanes; i++)
-		sum += l[i].bytes;
-	used = pool_used(p, POOL_CUSTODY);
-	print_message("  %u lanes of %u-byte frames: %.4f bytes of memory a byte\n", lanes, len,
-		      (double)used / (double)sum);
-	assert_true((double)used <= 1.1 * (double)sum);
-	assert_true(used <= pool_cap(p, POOL_CUSTODY));
-	/* and all but the reserve is used */
-	assert_true(used + pool_cap(p, POOL_CUSTODY) / 16 + POOL_BLOCK >=
-		    pool_cap(p, POOL_CUSTODY));
-	assert_true(pool_fill(p, POOL_CUSTODY) >= 99);
-	assert_int_equal(pool_used(p, POOL_TRANSIT), 0);
-	assert_true(pool_check(p));
-	for (uint32_t i = 0; i < lanes; i++)
-		lane_drain(p, &l[i], (0xffff00 + i * 1000) & PSN_MASK);
-	free(l);
-	done(p);
-}
-
-static void test_occupancy(void **state)
-{
-	(void)state;
-	occupancy(FRAME_4096, 1, 64 * MIB);
-	occupancy(FRAME_1024, 1, 64 * MIB);
-	occupancy(FRAME_4096, 20, 64 * MIB);
-	occupancy(FRAME_1024, 20, 64 * MIB);
-}
-
-/* What pool_room() promises can be had, whatever the length, descriptors included. */
-static void test_room_is_sure(void **state)
-{
-	struct rng r = rng_seeded("pool, room");
-
-	(void)state;
-	for (uint32_t round = 0; round < 120; round++) {
-		struct pool *p = make(8 * MIB, half);
-		uint32_t len = 512 + rng_below(&r, 4206 - 512 + 1), start = rng_below(&r, 1 << 24);
-		uint32_t before = rng_below(&r, 64 * 15);
-		uint64_t room, got = 0;
-		struct lane l;
-
-		if (round < 3) /* the worst: just too long */
-			len = (const uint32_t[]){4097, 513, 3841}[round];
-		lane_init(&l, start);
-		while (before-- && lane_add(p, POOL_TRANSIT, &l, 512 + rng_below(&r, 3600)))
-			;
-		room = pool_room(p, POOL_TRANSIT);
-		while (got + len <= room) {
-			assert_true(lane_add(p, POOL_TRANSIT, &l, len));
-			got += len;
-		}
-		lane_drain(p, &l, start);
-		done(p);
-	}
-}
-
-/* POOL-4: one lane takes all it can. Others still start, and go on with what they have got, and READ
- * requests find slots. The other class is not touched. */
-static void test_reserve(void **state)
-{
-	struct pool *p = make(64 * MIB, half);
-	const uint32_t reserve = 512 / 16;
-	struct lane hog, late[64];
-	uint32_t started = 0, slots = 0, slot[20000];
-	uint64_t cap = pool_cap(p, POOL_CUSTODY);
-
-	(void)state;
-	lane_init(&hog, 7);
-	while (lane_add(p, POOL_CUSTODY, &hog, FRAME_1024))
-		;
-	assert_int_equal(pool_used(p, POOL_CUSTODY), cap - reserve * POOL_BLOCK);
-	assert_int_equal(pool_fill(p, POOL_CUSTODY), 100);
-	assert_int_equal(pool_room(p, POOL_CUSTODY), 0);
-	for (uint32_t i = 0; i < 16; i++)
-		(void)pool_page_get(p, POOL_CUSTODY); /* left-over pages of the hog's superblock */
-	assert_int_equal(pool_page_get(p, POOL_CUSTODY), POOL_NONE);
-
-	/* slots stop at half of the reserve */
-	while (slots < 20000) {
-		uint32_t s = pool_slot_get(p, POOL_CUSTODY);
-
-		if (s == POOL_NONE)
-			break;
-		slot[slots++] = s;
-	}
-	assert_int_equal(slots, reserve / 2 * 341);
-	while (slots)
-		pool_slot_put(p, slot[--slots]);
-
-	for (started = 0; started < 64; started++) {
-		lane_init(&late[started], 0xffffff); /* straddles two pages at once */
-		if (!lane_add(p, POOL_CUSTODY, &late[started], FRAME_4096))
-			break;
-	}
-	assert_true(started >= reserve * 8 / 10 && started < 64);
-	assert_int_equal(pool_used(p, POOL_CUSTODY), cap);
-	pool_log_close(p, &late[started].log);
-	/* none can take the superblock of another, each can go round in its own for ever */
-	for (uint32_t i = 0; i < started; i++) {
-		uint32_t at = 0xffffff, n = 1;
-
-		for (uint32_t k = 0; k < 2000; k++) {
-			if (lane_add(p, POOL_CUSTODY, &late[i], FRAME_4096)) {
-				n++;
-				assert_true(n <= 15);
-			} else {
-				assert_true(n >= 1);
-				assert_true(lane_release(p, &late[i], &at));
-				n--;
-			}
-		}
-		assert_false(lane_add(p, POOL_CUSTODY, &hog, FRAME_1024));
-		lane_drain(p, &late[i], at);
-	}
-	assert_true(pool_check(p));
-	/* the other class has its cap to itself */
-	lane_init(&late[0], 0);
-	while (lane_add(p, POOL_TRANSIT, &late[0], FRAME_1024))
-		;
-	assert_int_equal(pool_fill(p, POOL_TRANSIT), 100);
-	lane_drain(p, &late[0], 0);
-	/* and the hog goes on after an acknowledgement */
-	{
-		uint32_t at = 7;
-
-		for (uint32_t i = 0; i < 200; i++)
-			assert_true(lane_release(p, &hog, &at));
-		for (uint32_t i = 0; i < 100; i++)
-			assert_true(lane_add(p, POOL_CUSTODY, &hog, FRAME_1024));
-		lane_drain(p, &hog, at);
-	}
-	assert_true(pool_check(p));
-	arena_exit(&arena);
 }
 
 static void test_pages(void **state)
@@ -746,7 +515,7 @@ static void test_check_detects(void **state)
 /* Random lanes, packets, slots and pages in both classes against a model that knows every byte; the
  * arena moves now and then. */
 #define LANES 24
-#define KEEP 8000
+#define KEEP  8000
 
 struct kept {
 	uint32_t at, len, stamp;
@@ -848,13 +617,14 @@ static void test_random(void **state)
 			assert_true(pool_check(p));
 		if (step % 5000 == 0) {
 			for (uint32_t i = 0; i < n; i++)
-				assert_true(same(kept_ptr(p, &kept[i]), kept[i].len,
-						 kept[i].stamp));
+				assert_true(
+					same(kept_ptr(p, &kept[i]), kept[i].len, kept[i].stamp));
 		}
 		if (step % 50000 == 25000)
 			p = (struct pool *)((uint8_t *)p + arena_move(&arena));
 	}
-	print_message("  refused: %u packets, %u slots, %u pages\n", refused[0], refused[1], refused[2]);
+	print_message("  refused: %u packets, %u slots, %u pages\n", refused[0], refused[1],
+		      refused[2]);
 	assert_true(refused[0] && refused[1] && refused[2] && rewound);
 	while (n) {
 		n--;
@@ -876,9 +646,6 @@ int main(void)
 		cmocka_unit_test(test_lifo),
 		cmocka_unit_test(test_drop_open_tail),
 		cmocka_unit_test(test_unappend_rewinds),
-		cmocka_unit_test(test_occupancy),
-		cmocka_unit_test(test_room_is_sure),
-		cmocka_unit_test(test_reserve),
 		cmocka_unit_test(test_pages),
 		cmocka_unit_test(test_slots),
 		cmocka_unit_test(test_misuse_aborts),

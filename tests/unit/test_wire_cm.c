@@ -164,10 +164,10 @@ static void every_gate_is_checked(void **state)
 	struct cm cm;
 
 	(void)state;
-	assert_int_equal(with_byte(REQ_AT, 7, 2, &cm), CM_NONE);    /* QPN 2 */
-	assert_int_equal(with_byte(REQ_AT, 12, 0, &cm), CM_NONE);   /* Q_Key */
-	assert_int_equal(with_byte(REQ_AT, 20, 2, &cm), CM_NONE);   /* base version */
-	assert_int_equal(with_byte(REQ_AT, 21, 3, &cm), CM_NONE);   /* class: subnet administration */
+	assert_int_equal(with_byte(REQ_AT, 7, 2, &cm), CM_NONE);  /* QPN 2 */
+	assert_int_equal(with_byte(REQ_AT, 12, 0, &cm), CM_NONE); /* Q_Key */
+	assert_int_equal(with_byte(REQ_AT, 20, 2, &cm), CM_NONE); /* base version */
+	assert_int_equal(with_byte(REQ_AT, 21, 3, &cm), CM_NONE); /* class: subnet administration */
 	assert_int_equal(with_byte(REQ_AT, 23, 0x81, &cm), CM_NONE); /* method */
 	assert_int_equal(with_byte(REQ_AT, 36, 1, &cm), CM_NONE);
 	assert_int_equal(with_byte(REQ_AT, 37, 0x0f, &cm), CM_NONE);

@@ -126,7 +126,8 @@ static void lead_is_a_prefix(void **state)
 	}
 }
 
-/* Every single bit counts: the CRC of each unit vector of a 1 KiB block is that of the definition. */
+/* Every single bit counts: the CRC of each unit vector of a 1 KiB block is that of the definition.
+ */
 static void every_bit_position(void **state)
 {
 	static uint8_t zero[1024];
@@ -158,17 +159,16 @@ static void shift_is_zeros(void **state)
 		reg = wire_rand();
 		assert_int_equal(crc32_shift(crc32_shift(reg, a), b), crc32_shift(reg, a + b));
 	}
-	assert_int_equal(crc32_shift(reg, 70000),
-			 crc32_update(crc32_update(crc32_shift(reg, 61600), zeros, 4200), zeros,
-				      4200));
+	assert_int_equal(
+		crc32_shift(reg, 70000),
+		crc32_update(crc32_update(crc32_shift(reg, 61600), zeros, 4200), zeros, 4200));
 }
 
-#define EACH(f)                                                                                    \
-	{#f " library", f, NULL, best, (void *)CRC32_LIBRARY},                                     \
-		{#f " pclmul", f, NULL, best, (void *)CRC32_PCLMUL},                               \
+#define ON(f, k)                                                                                   \
 	{                                                                                          \
-		#f " avx512", f, NULL, best, (void *)CRC32_AVX512                                  \
+#f " " #k, f, NULL, best, (void *)CRC32_##k                                        \
 	}
+#define EACH(f) ON(f, LIBRARY), ON(f, PCLMUL), ON(f, AVX512)
 
 int main(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * ENG-1: the table-driven parser, BTH to payload: every packet of every capture, every opcode in every
- * encapsulation, every length, and everything that must be refused or passed by.
+ * ENG-1: the table-driven parser, BTH to payload: every packet of every capture, every opcode in
+ * every encapsulation, every length, and everything that must be refused or passed by.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -148,8 +148,7 @@ static void opcode_rows(void **state)
 		{0x16, 4, HDR_IETH, OPF_RC | OPF_REQUEST | OPF_SEND | OPF_LAST | OPF_PAYLOAD},
 		{0x17, 4, HDR_IETH, OPF_RC | OPF_REQUEST | OPF_SEND | OPF_ONLY | OPF_PAYLOAD},
 		{0x1c, 20, HDR_FETH | HDR_RETH, OPF_RC | OPF_REQUEST | OPF_ONLY | OPF_ANSWERED},
-		{0x1d, 16, HDR_RETH,
-		 OPF_RC | OPF_REQUEST | OPF_ONLY | OPF_ANSWERED | OPF_PAYLOAD},
+		{0x1d, 16, HDR_RETH, OPF_RC | OPF_REQUEST | OPF_ONLY | OPF_ANSWERED | OPF_PAYLOAD},
 		{0x2a, 16, HDR_RETH, OPF_PAYLOAD},
 		{0x2b, 20, HDR_RETH | HDR_IMMDT, OPF_PAYLOAD},
 		{0x64, 8, HDR_DETH, OPF_PAYLOAD},
@@ -231,7 +230,8 @@ static void every_opcode_every_length(void **state)
 	}
 }
 
-/* Set IP and UDP lengths and the IPv4 checksum of an untagged frame to an IP packet that ends at @len. */
+/* Set IP and UDP lengths and the IPv4 checksum of an untagged frame to an IP packet that ends at
+ * @len. */
 static void relength(uint8_t *p, uint32_t len)
 {
 	if (p[14] >> 4 == 4) {
@@ -342,14 +342,14 @@ static void somebody_elses_frames(void **state)
 	} while (0)
 	BROKEN(FRAME_OK, (void)0);
 	BROKEN(FRAME_NOT_ROCE, put_be16(buf + 12, 0x0806));
-	BROKEN(FRAME_NOT_ROCE, buf[14] = 0x46);		/* options */
-	BROKEN(FRAME_NOT_ROCE, buf[14] = 0x44);		/* header too short */
-	BROKEN(FRAME_NOT_ROCE, buf[14] = 0x65);		/* version */
-	BROKEN(FRAME_NOT_ROCE, buf[20] = 0x20);		/* more fragments */
-	BROKEN(FRAME_NOT_ROCE, buf[21] = 1);		/* a later fragment */
+	BROKEN(FRAME_NOT_ROCE, buf[14] = 0x46); /* options */
+	BROKEN(FRAME_NOT_ROCE, buf[14] = 0x44); /* header too short */
+	BROKEN(FRAME_NOT_ROCE, buf[14] = 0x65); /* version */
+	BROKEN(FRAME_NOT_ROCE, buf[20] = 0x20); /* more fragments */
+	BROKEN(FRAME_NOT_ROCE, buf[21] = 1);	/* a later fragment */
 	BROKEN(FRAME_NOT_ROCE, buf[20] = 0x1f);
-	BROKEN(FRAME_OK, buf[20] = 0);			/* DF off */
-	BROKEN(FRAME_NOT_ROCE, buf[23] = 6);		/* TCP */
+	BROKEN(FRAME_OK, buf[20] = 0);	     /* DF off */
+	BROKEN(FRAME_NOT_ROCE, buf[23] = 6); /* TCP */
 	BROKEN(FRAME_NOT_ROCE, put_be16(buf + 36, 4790));
 	BROKEN(FRAME_BAD_VERSION, buf[43] |= 1);
 	BROKEN(FRAME_BAD_VERSION, buf[43] |= 8);
@@ -436,9 +436,15 @@ static void span_of_a_read(void **state)
 	static const struct {
 		uint32_t length, pmtu, span;
 	} rows[] = {
-		{0, 1024, 1},	 {1, 1024, 1},	      {1024, 1024, 1},
-		{1025, 1024, 2}, {16384, 4096, 4},    {16385, 4096, 5},
-		{0, 0, 1},	 {0x80000000, 256, 1 << 23}, {0xffffffff, 4096, 1 << 20},
+		{0, 1024, 1},
+		{1, 1024, 1},
+		{1024, 1024, 1},
+		{1025, 1024, 2},
+		{16384, 4096, 4},
+		{16385, 4096, 5},
+		{0, 0, 1},
+		{0x80000000, 256, 1 << 23},
+		{0xffffffff, 4096, 1 << 20},
 	};
 	uint8_t buf[FRAME_MAX];
 	uint32_t len = wire_packet(buf, SHAPE_V4, OP_READ_REQUEST, 0);
@@ -478,11 +484,11 @@ static void syndromes(void **state)
 
 static void addresses(void **state)
 {
-	static const char *const same[] = {"0.0.0.0",	"10.98.0.1",	     "255.255.255.255", "::",
-					   "::1",	"fe80::1",	     "2001:db8::1:0:0:1",
-					   "2001:db8:1:2:3:4:5:6"};
-	static const char *const bad[] = {"",	     "1.2.3",  "1.2.3.4.5", "256.0.0.1", "::g",
-					  "1.2.3.4 ", ":::",   "fe80::1%eth0"};
+	static const char *const same[] = {
+		"0.0.0.0", "10.98.0.1", "255.255.255.255",   "::",
+		"::1",	   "fe80::1",	"2001:db8::1:0:0:1", "2001:db8:1:2:3:4:5:6"};
+	static const char *const bad[] = {"",	 "1.2.3",    "1.2.3.4.5", "256.0.0.1",
+					  "::g", "1.2.3.4 ", ":::",	  "fe80::1%eth0"};
 	struct ip_addr a, b;
 	char text[IP_ADDR_STRLEN];
 

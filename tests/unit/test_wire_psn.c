@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * ENG-2: PSN arithmetic modulo 2^24. Verdicts must be the same wherever a region lies, so every property
- * is checked around every edge (0, 2^23, 2^24) and compared with a reference in plain integers.
+ * ENG-2: PSN arithmetic modulo 2^24. Verdicts must be the same wherever a region lies, so every
+ * property is checked around every edge (0, 2^23, 2^24) and compared with a reference in plain
+ * integers.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,12 +12,12 @@
 
 #include "wire/psn.h"
 
-#define MOD (1 << 24)
+#define MOD  (1 << 24)
 #define HALF (1 << 23)
 
-static const uint32_t bases[] = {0,	       1,	 2,	       100,	    HALF - 3, HALF - 2,
-				 HALF - 1,     HALF,	 HALF + 1,     HALF + 2,    MOD - 3,  MOD - 2,
-				 MOD - 1,      0x400000, 0xc00000,     0x123456};
+static const uint32_t bases[] = {0,	   1,	     2,	       100,	 HALF - 3, HALF - 2,
+				 HALF - 1, HALF,     HALF + 1, HALF + 2, MOD - 3,  MOD - 2,
+				 MOD - 1,  0x400000, 0xc00000, 0x123456};
 #define BASES (sizeof(bases) / sizeof(bases[0]))
 
 /* Distance by the definition: the representative of a - b modulo 2^24 in -2^23 .. 2^23 - 1. */
@@ -101,7 +102,8 @@ static void ranges_are_the_same_across_the_wrap(void **state)
 
 			/* Around both edges, and around the far side of the circle. */
 			for (int32_t d = -70; d <= 70; d++) {
-				uint32_t at[] = {psn_add(from, (uint32_t)d), psn_add(end, (uint32_t)d),
+				uint32_t at[] = {psn_add(from, (uint32_t)d),
+						 psn_add(end, (uint32_t)d),
 						 psn_add(from, HALF + (uint32_t)d)};
 
 				for (size_t k = 0; k < 3; k++) {

@@ -36,7 +36,15 @@ static inline uint8_t *wire_dup(const uint8_t *p, uint32_t n)
 	return q;
 }
 
-enum wire_shape { SHAPE_V4, SHAPE_V4_TAG, SHAPE_V4_QINQ, SHAPE_V6, SHAPE_V6_TAG, SHAPE_V6_QINQ, SHAPES };
+enum wire_shape {
+	SHAPE_V4,
+	SHAPE_V4_TAG,
+	SHAPE_V4_QINQ,
+	SHAPE_V6,
+	SHAPE_V6_TAG,
+	SHAPE_V6_QINQ,
+	SHAPES
+};
 
 static inline void wire_template(struct template *t, enum wire_shape shape)
 {

@@ -94,6 +94,7 @@ enum rc_open {
 
 struct rc_responder {
 	uint32_t epsn;
+	uint32_t ack_psn; /* of the last SEND or WRITE packet executed */
 	uint64_t msn; /* wide; 24 bits go on the wire */
 	bool gap_nak_sent, rnr_sent;
 	/* The message under way */

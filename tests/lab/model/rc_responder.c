@@ -5,7 +5,8 @@
  *
  * Order of what it sends: answers go first, in the order of their requests; an ACK or NAK waits until the
  * queue is empty, because it would acknowledge (or, to a strict requester, refuse) READs before it. A READ
- * accepted while an ACK is due makes that ACK needless: its own response acknowledges what came before.
+ * accepted while an ACK is due makes that ACK needless: its own response acknowledges what came before. An
+ * ACK never bears the PSN of a READ or atomic: a permissive requester would take it for the answer.
  *
  * An answer under way keeps the MSN of its request; a repeated one carries the present MSN.
  */
@@ -25,6 +26,7 @@ int rc_responder_init(struct rc_qp *qp)
 	struct rc_responder *r = &qp->resp;
 
 	r->epsn = qp->cfg.rq_psn;
+	r->ack_psn = psn_sub(r->epsn, 1);
 	r->reply_max = 2 * qp->cfg.resp_rd + 16;
 	r->saved = calloc(qp->cfg.resp_rd, sizeof(*r->saved));
 	r->replies = calloc(r->reply_max, sizeof(*r->replies));
@@ -348,6 +350,7 @@ static void execute_data(struct rc_qp *qp, uint64_t now, const struct frame *f)
 		r->length = r->open == RC_OPEN_WRITE ? frame_reth_length(f) : 0;
 	}
 	place(qp, f);
+	r->ack_psn = r->epsn;
 	r->epsn = psn_add(r->epsn, 1);
 	if (last)
 		message_done(qp, f);
@@ -591,7 +594,7 @@ enum rc_step rc_responder_step(struct rc_qp *qp, uint64_t now)
 	}
 	if (!r->ack_due || now < r->ack_at || qp->error)
 		return RC_IDLE;
-	step = send_ack(qp, psn_sub(r->epsn, 1), ack_syndrome(qp));
+	step = send_ack(qp, r->ack_psn, ack_syndrome(qp));
 	if (step == RC_SENT) {
 		qp->stats.tx_acks++;
 		r->ack_due = false;

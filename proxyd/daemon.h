@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The running daemon: engine, ports, peers, control socket and loop, wired together.
+ */
+#ifndef LONGHAUL_DAEMON_H
+#define LONGHAUL_DAEMON_H
+
+#include <stddef.h>
+
+#include "config.h"
+
+struct daemon;
+
+/**
+ * daemon_start - open everything that @cfg asks for, then give up privileges. @cfg is taken over and freed
+ * with the daemon, also on failure.
+ * NULL with one line in @err (cause and mend, no newline).
+ */
+struct daemon *daemon_start(struct config *cfg, char *err, size_t errlen);
+
+/** daemon_run - serve until a signal ends it. The exit code: 1 when custody could not be delivered or an
+ *  interface went away. */
+int daemon_run(struct daemon *d);
+
+/** daemon_stop - say goodbye to peers, close everything: from then on the kernel bridges. NULL is fine. */
+void daemon_stop(struct daemon *d);
+
+#endif

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* longhauld: options, then the daemon, a check of its configuration, or the replay of a capture. */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config.h"
+#include "daemon.h"
+#include "log.h"
+#include "replay.h"
+#include "version.h"
+
+#define ERR_LEN 512
+
+enum long_only {
+	OPT_CHECK = 256,
+	OPT_OFFLINE,
+	OPT_REPLAY,
+	OPT_VERSION,
+};
+
+static const struct option long_options[] = {
+	{ "config", required_argument, NULL, 'c' },
+	{ "check-config", no_argument, NULL, OPT_CHECK },
+	{ "offline", no_argument, NULL, OPT_OFFLINE },
+	{ "replay", required_argument, NULL, OPT_REPLAY },
+	{ "json", no_argument, NULL, 'j' },
+	{ "foreground", no_argument, NULL, 'f' },
+	{ "verbose", no_argument, NULL, 'v' },
+	{ "help", no_argument, NULL, 'h' },
+	{ "version", no_argument, NULL, OPT_VERSION },
+	{ NULL, 0, NULL, 0 },
+};
+
+static const char help[] =
+	"usage: longhauld [-c FILE] [-v] [--check-config [--offline]] [--replay CAPTURE [-j]]\n"
+	"\n"
+	"  -c, --config FILE    configuration, default " CONFIG_PATH "\n"
+	"      --check-config   check it, with this host's interfaces and key files, and end\n"
+	"      --offline        check the file alone\n"
+	"      --replay CAPTURE show which queue pairs the packets of a capture file tell of\n"
+	"  -j, --json           the replay's table as JSON\n"
+	"  -v, --verbose        log more\n"
+	"  -f, --foreground     accepted; longhauld never leaves the foreground\n"
+	"  -h, --help           this text\n"
+	"      --version        the version\n";
+
+static int fail(const char *text)
+{
+	fprintf(stderr, "longhauld: %s\n", text);
+	return 1;
+}
+
+static int print_errors(const struct config_errors *errs)
+{
+	for (unsigned int i = 0; i < errs->n && i < CONFIG_ERRORS; i++)
+		fprintf(stderr, "%s\n", errs->text[i]);
+	if (errs->n > CONFIG_ERRORS)
+		fprintf(stderr, "... and %u more\n", errs->n - CONFIG_ERRORS);
+	return 1;
+}
+
+/* Read and check @path; NULL when something is wrong, which has been said. */
+static struct config *load(const char *path, bool offline)
+{
+	struct config_errors *errs = malloc(sizeof(*errs));
+	struct config *cfg = malloc(sizeof(*cfg));
+	bool ok = false;
+
+	if (!errs || !cfg)
+		fail("out of memory");
+	else if (config_load(path, cfg, errs) || (!offline && config_check_host(cfg, errs)))
+		print_errors(errs);
+	else
+		ok = true;
+	free(errs);
+	if (ok)
+		return cfg;
+	free(cfg);
+	return NULL;
+}
+
+static int check(const char *path, bool offline)
+{
+	struct config *cfg = load(path, offline);
+
+	if (!cfg)
+		return 1;
+	printf("%s: %u rules, %u peers; no errors\n", path, cfg->nrules, cfg->npeers);
+	free(cfg);
+	return 0;
+}
+
+static int replay(const char *path, bool json)
+{
+	char err[ERR_LEN];
+
+	return replay_run(path, json, stdout, stderr, err, sizeof(err)) ? fail(err) : 0;
+}
+
+static int serve(const char *path, bool verbose)
+{
+	struct config *cfg = load(path, false);
+	struct daemon *d;
+	char err[ERR_LEN];
+	int rc;
+
+	if (!cfg)
+		return 1;
+	log_init(verbose ? LOG_DEBUG : cfg->log_level);
+	d = daemon_start(cfg, err, sizeof(err));
+	if (!d) {
+		log_line(LOG_ERR, "longhauld: %s", err);
+		return 1;
+	}
+	rc = daemon_run(d);
+	daemon_stop(d);
+	return rc;
+}
+
+int main(int argc, char **argv)
+{
+	const char *path = CONFIG_PATH, *capture = NULL;
+	bool check_only = false, offline = false, json = false, verbose = false;
+	char text[128];
+	int c;
+
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, "c:jfvh", long_options, NULL)) != -1) {
+		switch (c) {
+		case 'c':
+			path = optarg;
+			break;
+		case OPT_CHECK:
+			check_only = true;
+			break;
+		case OPT_OFFLINE:
+			offline = true;
+			break;
+		case OPT_REPLAY:
+			capture = optarg;
+			break;
+		case 'j':
+			json = true;
+			break;
+		case 'f':
+			break;
+		case 'v':
+			verbose = true;
+			break;
+		case 'h':
+			fputs(help, stdout);
+			return 0;
+		case OPT_VERSION:
+			printf("longhauld %s\n", LONGHAUL_VERSION);
+			return 0;
+		default:
+			snprintf(text, sizeof(text), "unknown option or missing value '%.60s'; see longhauld --help",
+				 argv[optind - 1]);
+			return fail(text);
+		}
+	}
+	if (optind < argc) {
+		snprintf(text, sizeof(text), "'%.60s' is not expected; see longhauld --help", argv[optind]);
+		return fail(text);
+	}
+	if (capture)
+		return replay(capture, json);
+	if (check_only)
+		return check(path, offline);
+	return serve(path, verbose);
+}

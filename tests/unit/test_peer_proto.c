@@ -1,0 +1,687 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Messages of the peer protocol: what goes in comes out, and nothing else comes in.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "peer/proto.h"
+#include "wire/frame.h"
+#include "wire/psn.h"
+
+static uint64_t rng = 0x9e3779b97f4a7c15;
+
+static uint32_t rnd(void)
+{
+	rng ^= rng << 13;
+	rng ^= rng >> 7;
+	rng ^= rng << 17;
+	return (uint32_t)(rng >> 16);
+}
+
+/* ---- samples ---- */
+
+static struct ip_addr v4(uint8_t last)
+{
+	struct ip_addr a = {{[10] = 0xff, [11] = 0xff, [12] = 10, [15] = last}};
+
+	return a;
+}
+
+static struct ip_addr v6(uint8_t last)
+{
+	struct ip_addr a = {{0x20, 0x01, 0x0d, 0xb8, [15] = last}};
+
+	return a;
+}
+
+static struct proto_hello sample_hello(void)
+{
+	struct proto_hello h = {
+		.version = PROTO_VERSION,
+		.boot = 0x0123456789abcdef,
+		.features = 0x80000001,
+		.window = 262144,
+		.name = "tokyo-1.example",
+		.nprefix = 3,
+		.more = true,
+		.prefix = {{.addr = v4(0), .len = 96 + 24}, {.addr = v6(0), .len = 64}, {.len = 0}},
+	};
+
+	return h;
+}
+
+static struct report sample_open(void)
+{
+	struct report r = {
+		.type = REPORT_OPEN,
+		.lane = 7,
+		.gen = 0xdeadbeef,
+		.key = {.src = v4(1), .dst = v4(2), .dqpn = 0x123456, .vlan = 4094},
+		.lqpn = 0xffffff,
+		.start_psn = 0xfffffe,
+		.start_msn = 0x000001,
+		.path_mtu = 4096,
+		.policy = POLICY_HONEST,
+		.resume = true,
+	};
+
+	return r;
+}
+
+static struct report sample_progress(unsigned int nholes)
+{
+	struct report r = {
+		.type = REPORT_PROGRESS,
+		.lane = 0xffffffff,
+		.gen = 3,
+		.seq = 0x80000000,
+		.cum = 0xfffff0, /* the holes cross the wrap */
+		.room = 0x010000,
+		.tack = 0xffffe0,
+		.tack_msn = 0xabcdef,
+		.credit = 0x1f,
+		.refusal = 0x62,
+		.refusal_psn = 0xffffe0,
+		.hi = psn_add(0xfffff0, nholes * 3),
+		.nholes = (uint8_t)nholes,
+	};
+
+	for (unsigned int i = 0; i < nholes; i++) {
+		r.hole[i].from = psn_add(r.cum, i * 3);
+		r.hole[i].end = psn_add(r.cum, i * 3 + 2);
+	}
+	return r;
+}
+
+static struct report sample_close(void)
+{
+	struct report r = {
+		.type = REPORT_CLOSE,
+		.lane = 9,
+		.gen = 10,
+		.key = {.src = v6(1), .dst = v6(2), .dqpn = 2, .vlan = FRAME_VLAN_NONE},
+		.reason = REASONS - 1,
+		.by_opener = true,
+	};
+
+	return r;
+}
+
+/* One message of every type, in turn; 0 when @i is past the last. */
+static int sample(unsigned int i, uint8_t *buf, size_t room)
+{
+	struct proto_challenge c = {.seek = true};
+	struct proto_heartbeat hb = {.sent = 1, .echo = UINT64_MAX, .held_us = 0x01020304};
+	struct proto_hello h = sample_hello();
+	struct report r = {.type = REPORT_ACCEPT, .lane = 1, .gen = 2};
+
+	switch (i) {
+	case 0:
+		memset(c.salt, 0xa5, sizeof(c.salt));
+		memset(c.echo, 0x5a, sizeof(c.echo));
+		return proto_put_challenge(buf, room, &c);
+	case 1:
+		return proto_put_hello(buf, room, &h);
+	case 2:
+		return proto_put_heartbeat(buf, room, &hb);
+	case 3:
+		return proto_put_bye(buf, room, BYE_REMOVED);
+	case 4:
+		r = sample_open();
+		break;
+	case 5:
+		break;
+	case 6:
+		r.type = REPORT_REFUSE;
+		r.reason = REASON_ONE_WAY;
+		break;
+	case 7:
+		r = sample_progress(0);
+		break;
+	case 8:
+		r = sample_progress(REPORT_HOLES);
+		break;
+	case 9:
+		r = sample_close();
+		break;
+	default:
+		return 0;
+	}
+	return proto_put_report(buf, room, &r);
+}
+
+static int encode(uint8_t *buf, size_t room, const struct proto_message *m)
+{
+	switch (m->type) {
+	case PROTO_CHALLENGE:
+		return proto_put_challenge(buf, room, &m->challenge);
+	case PROTO_HELLO:
+		return proto_put_hello(buf, room, &m->hello);
+	case PROTO_HEARTBEAT:
+		return proto_put_heartbeat(buf, room, &m->heartbeat);
+	case PROTO_BYE:
+		return proto_put_bye(buf, room, m->bye);
+	default:
+		return proto_put_report(buf, room, &m->report);
+	}
+}
+
+/* Decode a copy of exactly @len bytes, so that a sanitizer sees every read beyond them. */
+static enum proto_verdict first(const uint8_t *data, size_t len, struct proto_message *m)
+{
+	uint8_t *copy = malloc(len ? len : 1);
+	enum proto_verdict v;
+	size_t pos = 0;
+
+	assert_non_null(copy);
+	memcpy(copy, data, len);
+	v = proto_next(copy, len, &pos, m);
+	assert_true(pos <= len);
+	free(copy);
+	return v;
+}
+
+/* What any sequence of bytes must obey: the loop ends, and what is accepted is what its encoder writes. */
+static unsigned int walk(const uint8_t *data, size_t len)
+{
+	uint8_t *copy = malloc(len ? len : 1), again[2048];
+	unsigned int accepted = 0;
+	struct proto_message m;
+	enum proto_verdict v;
+	size_t pos = 0, before = 0;
+
+	assert_non_null(copy);
+	memcpy(copy, data, len);
+	while ((v = proto_next(copy, len, &pos, &m)) != PROTO_END && v != PROTO_BROKEN) {
+		assert_true(pos > before && pos <= len);
+		if (v == PROTO_OK) {
+			int n = encode(again, sizeof(again), &m);
+
+			assert_int_equal(n, pos - before);
+			assert_memory_equal(again, copy + before, n);
+			accepted++;
+		}
+		before = pos;
+	}
+	free(copy);
+	return accepted;
+}
+
+/* ---- tests ---- */
+
+static void round_trip_hello(void **state)
+{
+	struct proto_hello h = sample_hello();
+	struct proto_message m;
+	uint8_t buf[PROTO_HELLO_MAX];
+	int n = proto_put_hello(buf, sizeof(buf), &h);
+
+	(void)state;
+	assert_true(n > 0);
+	assert_int_equal(first(buf, (size_t)n, &m), PROTO_OK);
+	assert_int_equal(m.type, PROTO_HELLO);
+	assert_int_equal(m.hello.version, h.version);
+	assert_true(m.hello.boot == h.boot);
+	assert_int_equal(m.hello.features, h.features);
+	assert_int_equal(m.hello.window, h.window);
+	assert_string_equal(m.hello.name, h.name);
+	assert_int_equal(m.hello.nprefix, h.nprefix);
+	assert_true(m.hello.more);
+	for (unsigned int i = 0; i < h.nprefix; i++) {
+		assert_int_equal(m.hello.prefix[i].len, h.prefix[i].len);
+		assert_memory_equal(&m.hello.prefix[i].addr, &h.prefix[i].addr, 16);
+	}
+
+	/* The longest one fills its buffer to the byte. */
+	h.nprefix = PROTO_PREFIXES;
+	memset(h.name, 'x', PROTO_NAME - 1);
+	assert_int_equal(proto_put_hello(buf, sizeof(buf), &h), PROTO_HELLO_MAX);
+}
+
+static void round_trip_small(void **state)
+{
+	struct proto_challenge c = {.established = true};
+	struct proto_heartbeat hb = {.sent = 0x1122334455667788, .echo = 42, .held_us = 0xfffffffe};
+	struct proto_message m;
+	uint8_t buf[128];
+	int n;
+
+	(void)state;
+	for (unsigned int i = 0; i < PROTO_SALT; i++) {
+		c.salt[i] = (uint8_t)i;
+		c.echo[i] = (uint8_t)(255 - i);
+	}
+	n = proto_put_challenge(buf, sizeof(buf), &c);
+	assert_int_equal(first(buf, (size_t)n, &m), PROTO_OK);
+	assert_int_equal(m.type, PROTO_CHALLENGE);
+	assert_memory_equal(m.challenge.salt, c.salt, PROTO_SALT);
+	assert_memory_equal(m.challenge.echo, c.echo, PROTO_SALT);
+	assert_false(m.challenge.seek);
+	assert_true(m.challenge.established);
+
+	n = proto_put_heartbeat(buf, sizeof(buf), &hb);
+	assert_int_equal(first(buf, (size_t)n, &m), PROTO_OK);
+	assert_int_equal(m.type, PROTO_HEARTBEAT);
+	assert_true(m.heartbeat.sent == hb.sent);
+	assert_true(m.heartbeat.echo == hb.echo);
+	assert_int_equal(m.heartbeat.held_us, hb.held_us);
+
+	n = proto_put_bye(buf, sizeof(buf), BYE_SHUTDOWN);
+	assert_int_equal(first(buf, (size_t)n, &m), PROTO_OK);
+	assert_int_equal(m.type, PROTO_BYE);
+	assert_int_equal(m.bye, BYE_SHUTDOWN);
+}
+
+static void round_trip_report(const struct report *r, enum proto_type type)
+{
+	struct proto_message m;
+	uint8_t buf[PROTO_REPORT_MAX];
+	int n = proto_put_report(buf, sizeof(buf), r);
+	const struct report *g = &m.report;
+
+	assert_true(n > 0);
+	assert_int_equal(first(buf, (size_t)n, &m), PROTO_OK);
+	assert_int_equal(m.type, type);
+	assert_int_equal(g->type, r->type);
+	assert_int_equal(g->lane, r->lane);
+	assert_int_equal(g->gen, r->gen);
+	assert_memory_equal(&g->key, &r->key, sizeof(g->key));
+	assert_int_equal(g->lqpn, r->lqpn);
+	assert_int_equal(g->start_psn, r->start_psn);
+	assert_int_equal(g->start_msn, r->start_msn);
+	assert_int_equal(g->path_mtu, r->path_mtu);
+	assert_int_equal(g->policy, r->policy);
+	assert_int_equal(g->resume, r->resume);
+	assert_int_equal(g->by_opener, r->by_opener);
+	assert_int_equal(g->reason, r->reason);
+	assert_int_equal(g->cum, r->cum);
+	assert_int_equal(g->room, r->room);
+	assert_int_equal(g->tack, r->tack);
+	assert_int_equal(g->tack_msn, r->tack_msn);
+	assert_int_equal(g->credit, r->credit);
+	assert_int_equal(g->refusal, r->refusal);
+	assert_int_equal(g->refusal_psn, r->refusal_psn);
+	assert_int_equal(g->seq, r->seq);
+	assert_int_equal(g->hi, r->hi);
+	assert_int_equal(g->nholes, r->nholes);
+	assert_memory_equal(g->hole, r->hole, sizeof(g->hole));
+}
+
+static void round_trip_reports(void **state)
+{
+	struct report r = sample_open();
+
+	(void)state;
+	round_trip_report(&r, PROTO_LANE_OPEN);
+	r.resume = false;
+	r.path_mtu = 0;
+	r.key.vlan = FRAME_VLAN_NONE;
+	round_trip_report(&r, PROTO_LANE_OPEN);
+
+	r = (struct report){.type = REPORT_ACCEPT, .lane = 0x01020304, .gen = 0x05060708};
+	round_trip_report(&r, PROTO_LANE_ACCEPT);
+
+	for (unsigned int reason = 0; reason < REASONS; reason++) {
+		r = (struct report){.type = REPORT_REFUSE, .lane = 1, .reason = (uint8_t)reason};
+		round_trip_report(&r, PROTO_LANE_REFUSE);
+	}
+
+	r = sample_close();
+	round_trip_report(&r, PROTO_LANE_CLOSE);
+	r.by_opener = false;
+	round_trip_report(&r, PROTO_LANE_CLOSE);
+
+	for (unsigned int n = 0; n <= REPORT_HOLES; n++) {
+		r = sample_progress(n);
+		round_trip_report(&r, PROTO_LANE_PROGRESS);
+	}
+	r.refusal = 0;
+	r.refusal_psn = 0;
+	r.credit = 0xff;
+	round_trip_report(&r, PROTO_LANE_PROGRESS);
+}
+
+/* Cut short anywhere, with the outer length left as it was or made to fit: never accepted. */
+static void truncation(void **state)
+{
+	uint8_t buf[2048];
+	struct proto_message m;
+	int n;
+
+	(void)state;
+	for (unsigned int i = 0; (n = sample(i, buf, sizeof(buf))) != 0; i++) {
+		assert_true(n > 0);
+		assert_int_equal(first(buf, 0, &m), PROTO_END);
+		for (int len = 1; len < n; len++) {
+			uint8_t cut[2048];
+
+			assert_int_equal(first(buf, (size_t)len, &m), PROTO_BROKEN);
+			if (len < PROTO_HDR)
+				continue;
+			memcpy(cut, buf, (size_t)len);
+			cut[2] = (uint8_t)((len - PROTO_HDR) >> 8);
+			cut[3] = (uint8_t)(len - PROTO_HDR);
+			assert_int_equal(first(cut, (size_t)len, &m), PROTO_MALFORMED);
+		}
+		/* One byte too many inside the message. */
+		buf[n] = 0;
+		buf[2] = (uint8_t)((n + 1 - PROTO_HDR) >> 8);
+		buf[3] = (uint8_t)(n + 1 - PROTO_HDR);
+		assert_int_equal(first(buf, (size_t)n + 1, &m), PROTO_MALFORMED);
+	}
+}
+
+/* Into every buffer that is too small: an error, and not a byte beyond it. */
+static void no_room(void **state)
+{
+	uint8_t whole[2048];
+	int n;
+
+	(void)state;
+	for (unsigned int i = 0; (n = sample(i, whole, sizeof(whole))) != 0; i++) {
+		for (int room = 0; room < n; room++) {
+			uint8_t *buf = malloc(room ? (size_t)room : 1);
+
+			assert_non_null(buf);
+			assert_int_equal(sample(i, buf, (size_t)room), -ENOSPC);
+			free(buf);
+		}
+		uint8_t *buf = malloc((size_t)n);
+
+		assert_non_null(buf);
+		assert_int_equal(sample(i, buf, (size_t)n), n);
+		assert_memory_equal(buf, whole, n);
+		free(buf);
+	}
+}
+
+static void sequence(void **state)
+{
+	uint8_t buf[8192];
+	struct proto_message m;
+	size_t len = 0, pos = 0;
+	unsigned int seen = 0;
+	enum proto_verdict v;
+	int n;
+
+	(void)state;
+	for (unsigned int i = 0; (n = sample(i, buf + len, sizeof(buf) - len)) != 0; i++) {
+		len += (size_t)n;
+		/* After each a stranger, with a body and without, and a broken one of a known type. */
+		memcpy(buf + len, "\xc8\xff\x00\x05hello\x00\x00\x00\x00", 13);
+		len += 13;
+		memcpy(buf + len, "\x04\x00\x00\x01\xee", 5);
+		len += 5;
+	}
+	assert_int_equal(walk(buf, len), 10);
+	while ((v = proto_next(buf, len, &pos, &m)) != PROTO_END) {
+		static const enum proto_verdict want[] = {PROTO_OK, PROTO_UNKNOWN, PROTO_UNKNOWN,
+							  PROTO_MALFORMED};
+
+		assert_int_equal(v, want[seen++ % 4]);
+	}
+	assert_int_equal(seen, 40);
+	assert_int_equal(pos, len);
+}
+
+static void unknown_flags(void **state)
+{
+	static const uint8_t known[] = {0x03, 0x01, 0, 0, 0x01, 0, 0, 0, 0, 0x01};
+	uint8_t buf[2048];
+	struct proto_message m;
+	int n;
+
+	(void)state;
+	for (unsigned int i = 0; (n = sample(i, buf, sizeof(buf))) != 0; i++) {
+		uint8_t flags = buf[1];
+
+		for (unsigned int bit = 0; bit < 8; bit++) {
+			buf[1] = (uint8_t)(flags | 1u << bit);
+			if (known[i] >> bit & 1)
+				continue;
+			assert_int_equal(first(buf, (size_t)n, &m), PROTO_MALFORMED);
+		}
+	}
+	n = sample(0, buf, sizeof(buf));
+	buf[1] = 0x03; /* seek and established together */
+	assert_int_equal(first(buf, (size_t)n, &m), PROTO_MALFORMED);
+}
+
+#define REFUSED(r) assert_int_equal(proto_put_report(buf, sizeof(buf), &(r)), -EINVAL)
+
+static void bad_reports(void **state)
+{
+	static const uint32_t mtus[] = {1, 255, 257, 1500, 4095, 4097, 8192, 65536, 65536 + 256};
+	uint8_t buf[PROTO_REPORT_MAX];
+	struct report r;
+
+	(void)state;
+	r = sample_open();
+	r.key.dqpn = 0x1000000;
+	REFUSED(r);
+	r = sample_open();
+	r.key.vlan = 0x1000;
+	REFUSED(r);
+	r = sample_open();
+	r.key.vlan = 0xfffe;
+	REFUSED(r);
+	r = sample_open();
+	r.key.dst = v6(1); /* the two ends of a packet are of one family */
+	REFUSED(r);
+	r = sample_open();
+	r.lqpn = PSN_NONE;
+	REFUSED(r);
+	r = sample_open();
+	r.start_psn = PSN_NONE;
+	REFUSED(r);
+	r = sample_open();
+	r.start_msn = 0x1000000;
+	REFUSED(r);
+	r = sample_open();
+	r.policy = POLICIES;
+	REFUSED(r);
+	for (unsigned int i = 0; i < sizeof(mtus) / sizeof(mtus[0]); i++) {
+		r = sample_open();
+		r.path_mtu = mtus[i];
+		REFUSED(r);
+	}
+	r = sample_close();
+	r.reason = REASONS;
+	REFUSED(r);
+	r = (struct report){.type = REPORT_REFUSE, .reason = REASONS};
+	REFUSED(r);
+	r = (struct report){.type = 0};
+	REFUSED(r);
+	r.type = REPORT_CLOSE + 1;
+	REFUSED(r);
+}
+
+static void bad_progress(void **state)
+{
+	static const uint8_t credits[] = {0x20, 0x60, 0x80, 0xfe};
+	static const uint8_t refusals[] = {0x01, 0x1f, 0x20, 0x60, 0x64, 0xff};
+	uint8_t buf[PROTO_REPORT_MAX];
+	struct report r;
+
+	(void)state;
+#define PROGRESS_WITH(field, value)                                                                \
+	do {                                                                                       \
+		r = sample_progress(4);                                                            \
+		r.field = (value);                                                                 \
+		REFUSED(r);                                                                        \
+	} while (0)
+	PROGRESS_WITH(cum, PSN_NONE);
+	PROGRESS_WITH(room, 0x1000000);
+	PROGRESS_WITH(tack, PSN_NONE);
+	PROGRESS_WITH(tack_msn, 0x1000000);
+	PROGRESS_WITH(hi, 0x1000000);
+	PROGRESS_WITH(refusal_psn, 0x1000000);
+	PROGRESS_WITH(hi, psn_sub(r.cum, 1));	      /* before cum */
+	PROGRESS_WITH(hi, psn_add(r.cum, 1u << 23));  /* beyond comparison */
+	PROGRESS_WITH(nholes, REPORT_HOLES + 1);
+	PROGRESS_WITH(hole[2].from, 0x1000000);
+	PROGRESS_WITH(hole[2].end, PSN_NONE);
+	PROGRESS_WITH(hole[2].end, r.hole[2].from);   /* empty */
+	PROGRESS_WITH(hole[2].from, r.hole[2].end);   /* empty */
+	PROGRESS_WITH(hole[0].from, psn_sub(r.cum, 1));
+	PROGRESS_WITH(hole[3].end, psn_add(r.hi, 1)); /* beyond what was received */
+	for (unsigned int i = 0; i < sizeof(credits); i++)
+		PROGRESS_WITH(credit, credits[i]);
+	for (unsigned int i = 0; i < sizeof(refusals); i++)
+		PROGRESS_WITH(refusal, refusals[i]);
+	PROGRESS_WITH(refusal, 0); /* with a PSN */
+#undef PROGRESS_WITH
+
+	/* Nothing missing, but a hole. */
+	r = sample_progress(1);
+	r.hi = r.cum;
+	REFUSED(r);
+}
+
+/* The same on the wire: a hostile sender writes what our encoder refuses to. */
+static void bad_on_the_wire(void **state)
+{
+	struct proto_message m;
+	uint8_t buf[2048];
+	struct report r = sample_progress(2);
+	int n = proto_put_report(buf, sizeof(buf), &r);
+	uint8_t *body = buf + PROTO_HDR;
+
+	(void)state;
+	/* The count of holes does not fit the length, or the table. */
+	for (unsigned int c = 0; c < 256; c++) {
+		body[32] = (uint8_t)c;
+		assert_int_equal(first(buf, (size_t)n, &m), c == 2 ? PROTO_OK : PROTO_MALFORMED);
+	}
+	memset(buf, 0, sizeof(buf));
+	buf[0] = PROTO_LANE_PROGRESS;
+	buf[2] = (33 + 6 * 65) >> 8;
+	buf[3] = (uint8_t)(33 + 6 * 65);
+	body[20] = 0x0f;
+	body[32] = 65;
+	assert_int_equal(first(buf, PROTO_HDR + 33 + 6 * 65, &m), PROTO_MALFORMED);
+
+	for (unsigned int reason = 0; reason < 256; reason++) {
+		uint8_t bye[] = {PROTO_BYE, 0, 0, 1, (uint8_t)reason};
+		uint8_t refuse[] = {PROTO_LANE_REFUSE, 0, 0, 9, 0, 0, 0, 1, 0, 0, 0, 1, (uint8_t)reason};
+
+		assert_int_equal(first(bye, sizeof(bye), &m),
+				 reason && reason < BYE_REASONS ? PROTO_OK : PROTO_MALFORMED);
+		assert_int_equal(first(refuse, sizeof(refuse), &m),
+				 reason < REASONS ? PROTO_OK : PROTO_MALFORMED);
+	}
+}
+
+static void bad_hello(void **state)
+{
+	static const char *const names[] = {"", "a b", "a\n", "a/b", "\x1b[2J", "t\xc3\xb6", "a%s"};
+	uint8_t buf[PROTO_HELLO_MAX + 8];
+	struct proto_message m;
+	struct proto_hello h;
+	int n;
+
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		h = sample_hello();
+		memset(h.name, 0, sizeof(h.name));
+		strcpy(h.name, names[i]);
+		assert_int_equal(proto_put_hello(buf, sizeof(buf), &h), -EINVAL);
+	}
+	h = sample_hello();
+	memset(h.name, 'a', sizeof(h.name)); /* no end */
+	assert_int_equal(proto_put_hello(buf, sizeof(buf), &h), -EINVAL);
+	h = sample_hello();
+	h.boot = 0;
+	assert_int_equal(proto_put_hello(buf, sizeof(buf), &h), -EINVAL);
+	h = sample_hello();
+	h.version = 0;
+	assert_int_equal(proto_put_hello(buf, sizeof(buf), &h), -EINVAL);
+	h = sample_hello();
+	h.nprefix = PROTO_PREFIXES + 1;
+	assert_int_equal(proto_put_hello(buf, sizeof(buf), &h), -EINVAL);
+	h = sample_hello();
+	h.prefix[0].len = 129;
+	assert_int_equal(proto_put_hello(buf, sizeof(buf), &h), -EINVAL);
+	for (unsigned int bit = 120; bit < 128; bit++) { /* a /24: its host part must be zero */
+		h = sample_hello();
+		h.prefix[0].addr.b[bit / 8] |= (uint8_t)(0x80 >> (bit % 8));
+		assert_int_equal(proto_put_hello(buf, sizeof(buf), &h), -EINVAL);
+	}
+	h = sample_hello();
+	h.prefix[0].len = 121;
+	h.prefix[0].addr.b[15] = 0x80;
+	assert_true(proto_put_hello(buf, sizeof(buf), &h) > 0);
+	h.prefix[0].addr.b[15] = 0x40;
+	assert_int_equal(proto_put_hello(buf, sizeof(buf), &h), -EINVAL);
+
+	/* A zero byte inside a name, and lengths that lie about name and prefixes. */
+	h = sample_hello();
+	n = proto_put_hello(buf, sizeof(buf), &h);
+	buf[PROTO_HDR + 19 + 3] = 0;
+	assert_int_equal(first(buf, (size_t)n, &m), PROTO_MALFORMED);
+	n = proto_put_hello(buf, sizeof(buf), &h);
+	for (unsigned int c = 0; c < 256; c++) {
+		buf[PROTO_HDR + 17] = (uint8_t)c;
+		assert_int_equal(first(buf, (size_t)n, &m),
+				 c == strlen(h.name) ? PROTO_OK : PROTO_MALFORMED);
+	}
+	n = proto_put_hello(buf, sizeof(buf), &h);
+	for (unsigned int c = 0; c < 256; c++) {
+		buf[PROTO_HDR + 18] = (uint8_t)c;
+		assert_int_equal(first(buf, (size_t)n, &m), c == h.nprefix ? PROTO_OK : PROTO_MALFORMED);
+	}
+}
+
+/* Random bytes, and good messages with some bytes changed. */
+static void noise(void **state)
+{
+	uint8_t buf[2048];
+	unsigned int accepted = 0;
+
+	(void)state;
+	for (unsigned int round = 0; round < 20000; round++) {
+		size_t len = rnd() % 600;
+
+		for (size_t i = 0; i < len; i++)
+			buf[i] = (uint8_t)rnd();
+		/* Types that exist and lengths that fit get further in. */
+		if (len >= 4 && round % 2) {
+			buf[0] = (uint8_t)(1 + rnd() % 20);
+			buf[1] &= 1;
+			buf[2] = (uint8_t)((len - 4) >> 8);
+			buf[3] = (uint8_t)(len - 4);
+		}
+		walk(buf, len);
+	}
+	for (unsigned int round = 0; round < 50000; round++) {
+		size_t len = 0;
+
+		for (unsigned int i = rnd() % 4 + 1; i; i--)
+			len += (size_t)sample(rnd() % 10, buf + len, sizeof(buf) - len);
+		for (unsigned int i = rnd() % 4; i; i--)
+			buf[rnd() % len] = (uint8_t)rnd();
+		accepted += walk(buf, len);
+	}
+	assert_true(accepted > 10000);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(round_trip_hello), cmocka_unit_test(round_trip_small),
+		cmocka_unit_test(round_trip_reports), cmocka_unit_test(truncation),
+		cmocka_unit_test(no_room), cmocka_unit_test(sequence),
+		cmocka_unit_test(unknown_flags), cmocka_unit_test(bad_reports),
+		cmocka_unit_test(bad_progress), cmocka_unit_test(bad_on_the_wire),
+		cmocka_unit_test(bad_hello), cmocka_unit_test(noise),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
