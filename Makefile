@@ -35,9 +35,11 @@ CORE_DIRS := proxyd/wire proxyd/store proxyd/engine
 CORE_SRC := $(wildcard $(addsuffix /*.c,$(CORE_DIRS)))
 CORE_LIBS := -lisal -lxxhash
 DAEMON_SRC := $(wildcard proxyd/peer/*.c proxyd/port/*.c proxyd/control/*.c)
-MAIN_SRC := $(wildcard proxyd/*.c)
+# All but main() goes into libraries, so that tests can link it. The replay shows its table with the tool's
+# renderer; the tool makes keys with the daemon's code.
+MAIN_SRC := $(filter-out proxyd/main.c,$(wildcard proxyd/*.c)) cli/object.c cli/render.c
 DAEMON_LIBS := $(CORE_LIBS) -lxdp -lbpf -lelf -lz -lev -lsodium -linih -ljansson -lpcap -lcap-ng -lseccomp -lsystemd -lm
-CLI_SRC := $(wildcard cli/*.c)
+CLI_SRC := $(filter-out cli/main.c,$(wildcard cli/*.c)) proxyd/peer/key.c
 CLI_LIBS := -ljansson -lsodium
 LAB_LIB_SRC := $(wildcard tests/lab/model/*.c)
 
@@ -55,10 +57,16 @@ $(B)/libcore.a: $(call obj,$(CORE_SRC))
 $(B)/libdaemon.a: $(call obj,$(DAEMON_SRC))
 	$(call say,AR,$@)rm -f $@ && ar rcs $@ $^
 
-$(B)/longhauld: $(call obj,$(MAIN_SRC)) $(B)/libdaemon.a $(B)/libcore.a
+$(B)/libmain.a: $(call obj,$(MAIN_SRC))
+	$(call say,AR,$@)rm -f $@ && ar rcs $@ $^
+
+$(B)/libcli.a: $(call obj,$(CLI_SRC))
+	$(call say,AR,$@)rm -f $@ && ar rcs $@ $^
+
+$(B)/longhauld: $(B)/proxyd/main.o $(B)/libmain.a $(B)/libdaemon.a $(B)/libcore.a
 	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $^ $(DAEMON_LIBS)
 
-$(B)/longhaul: $(call obj,$(CLI_SRC))
+$(B)/longhaul: $(B)/cli/main.o $(B)/libcli.a
 	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $^ $(CLI_LIBS)
 
 # The XDP program, compiled for the BPF machine and embedded as a skeleton.

@@ -242,7 +242,8 @@ static __always_inline int steer(struct xdp_md *ctx, enum steer_side side, void 
 
 	if (len > cfg->max_frame || (cfg->linear_only && (__u64)(ctx->data_end - ctx->data) < len))
 		return verdict(side, STEER_TOO_LONG, XDP_PASS);
-	/* Signed: a heartbeat that another CPU wrote after our reading of the clock is no stale one. */
+	/* Signed: a heartbeat that another CPU wrote after our reading of the clock is no stale
+	 * one. */
 	heartbeat = cfg->heartbeat_ns;
 	if (!heartbeat || (__s64)(bpf_ktime_get_ns() - heartbeat) > (__s64)cfg->stale_ns)
 		return verdict(side, STEER_STALE, XDP_PASS);

@@ -14,13 +14,14 @@
 
 static int connect_to(const char *path, char *err, size_t errlen)
 {
-	struct sockaddr_un addr = { .sun_family = AF_UNIX };
-	struct timeval patience = { .tv_sec = PATIENCE_S };
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	struct timeval patience = {.tv_sec = PATIENCE_S};
 	const char *mend;
 	int fd, e;
 
 	if (strlen(path) >= sizeof(addr.sun_path)) {
-		snprintf(err, errlen, "socket path of more than %zu characters; give a shorter one with -s",
+		snprintf(err, errlen,
+			 "socket path of more than %zu characters; give a shorter one with -s",
 			 sizeof(addr.sun_path) - 1);
 		return -1;
 	}
@@ -33,9 +34,9 @@ static int connect_to(const char *path, char *err, size_t errlen)
 	e = errno;
 	if (fd >= 0)
 		close(fd);
-	mend = e == EACCES ? "run as root or as a member of its group" :
-	       e == EAGAIN ? "it does not answer; systemctl status longhauld" :
-			     "is it running? systemctl start longhauld";
+	mend = e == EACCES   ? "run as root or as a member of its group"
+	       : e == EAGAIN ? "it does not answer; systemctl status longhauld"
+			     : "is it running? systemctl start longhauld";
 	snprintf(err, errlen, "cannot reach longhauld at %s: %s (%s)", path, strerror(e), mend);
 	return -1;
 }
@@ -57,7 +58,9 @@ static int take_line(const char *line, client_fn fn, void *ctx, char *err, size_
 	int rc = 0;
 
 	if (!json_is_object(o)) {
-		snprintf(err, errlen, "longhauld answers with something that is no JSON object; is that its socket?");
+		snprintf(err, errlen,
+			 "longhauld answers with something that is no JSON object; is that its "
+			 "socket?");
 		rc = -1;
 	} else if (error) {
 		snprintf(err, errlen, "longhauld: %s", error);
@@ -71,7 +74,8 @@ static int take_line(const char *line, client_fn fn, void *ctx, char *err, size_
 	return rc;
 }
 
-int client_request(const char *path, const char *cmd, client_fn fn, void *ctx, char *err, size_t errlen)
+int client_request(const char *path, const char *cmd, client_fn fn, void *ctx, char *err,
+		   size_t errlen)
 {
 	int fd = connect_to(path, err, errlen), rc = 0;
 	char *line = NULL;
@@ -86,14 +90,17 @@ int client_request(const char *path, const char *cmd, client_fn fn, void *ctx, c
 		close(fd);
 		return -1;
 	}
-	/* A daemon that has no slot says so and closes at once: its line is worth more than our EPIPE. */
+	/* A daemon that has no slot says so and closes at once: its line is worth more than our
+	 * EPIPE. */
 	(void)!send_request(fd, cmd);
 	while (!rc) {
 		errno = 0;
 		if (getline(&line, &cap, f) < 0) {
-			snprintf(err, errlen, errno == EAGAIN ?
-					 "no answer from longhauld at %s within 10 s; systemctl status longhauld" :
-					 "longhauld at %s went away in the middle of its answer; try again",
+			snprintf(err, errlen,
+				 errno == EAGAIN ? "no answer from longhauld at %s within 10 s; "
+						   "systemctl status longhauld"
+						 : "longhauld at %s went away in the middle of its "
+						   "answer; try again",
 				 path);
 			rc = -1;
 			break;

@@ -14,9 +14,11 @@
 typedef void (*client_fn)(void *ctx, json_t *object);
 
 /**
- * client_request - send {"cmd": @cmd} to the daemon at socket @path and hand each object of the answer to
+ * client_request - send {"cmd": @cmd} to the daemon at socket @path and hand each object of the
+ * answer to
  * @fn. 0, or -1 with one line in @err (cause and mend, no newline).
  */
-int client_request(const char *path, const char *cmd, client_fn fn, void *ctx, char *err, size_t errlen);
+int client_request(const char *path, const char *cmd, client_fn fn, void *ctx, char *err,
+		   size_t errlen);
 
 #endif

@@ -20,7 +20,10 @@ static int run_complete(const struct command *cmd, const struct options *opt, in
 	return 0;
 }
 
-#define SHOW(i) { NULL, "show", "[KEY VALUE ...]", NULL, run_show, &objects[i], false }
+#define SHOW(i)                                                                                    \
+	{                                                                                          \
+		NULL, "show", "[KEY VALUE ...]", NULL, run_show, &objects[i], false                \
+	}
 static const struct command commands[] = {
 	/* name and help of those that show an object are the object's own */
 	SHOW(0),
@@ -28,10 +31,12 @@ static const struct command commands[] = {
 	SHOW(2),
 	SHOW(3),
 	SHOW(4),
-	{ "keygen", NULL, "[FILE]", "make a key for a pair of appliances, in FILE or on standard output",
-	  run_keygen, NULL, false },
-	{ "help", NULL, "", "this text", run_help, NULL, false },
-	{ "complete", NULL, "[WORD ...]", "words that may follow, for the shell", run_complete, NULL, true },
+	{"keygen", NULL, "[FILE]",
+	 "make a key for a pair of appliances, in FILE or on standard output", run_keygen, NULL,
+	 false},
+	{"help", NULL, "", "this text", run_help, NULL, false},
+	{"complete", NULL, "[WORD ...]", "words that may follow, for the shell", run_complete, NULL,
+	 true},
 };
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
@@ -73,15 +78,16 @@ const struct command *command_find(int argc, char **argv, int *used, char *err, 
 		if (c->hidden || !begins(name_of(c), argv[0]))
 			continue;
 		if (found) {
-			snprintf(err, errlen, "'%.40s' may mean %s or %s; write more of it", argv[0],
-				 name_of(found), name_of(c));
+			snprintf(err, errlen, "'%.40s' may mean %s or %s; write more of it",
+				 argv[0], name_of(found), name_of(c));
 			return NULL;
 		}
 		found = c;
 	}
 	if (!found) {
 		list_names(names, sizeof(names));
-		snprintf(err, errlen, "unknown object '%.40s'; there are %s", argc ? argv[0] : "", names);
+		snprintf(err, errlen, "unknown object '%.40s'; there are %s", argc ? argv[0] : "",
+			 names);
 		return NULL;
 	}
 	*used = 1;
@@ -106,7 +112,8 @@ void command_help(FILE *f)
 		fprintf(f, "  %-30s  %s\n", usage, c->object ? c->object->help : c->help);
 	}
 	fprintf(f,
-		"\nWords may be shortened; show may be left out. KEY VALUE shows only what matches, for\n"
+		"\nWords may be shortened; show may be left out. KEY VALUE shows only what "
+		"matches, for\n"
 		"instance: longhaul qp lan-ip 10.1.0.5 state held\n\n"
 		"  -j, --json         JSON: an array of objects\n"
 		"  -p, --pretty       JSON, indented\n"

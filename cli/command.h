@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The commands: one table that drives parsing, help and completion. Words may be shortened as long as they
- * stay unambiguous; an object without a verb is shown.
+ * The commands: one table that drives parsing, help and completion. Words may be shortened as long
+ * as they stay unambiguous; an object without a verb is shown.
  */
 #ifndef LONGHAUL_CLI_COMMAND_H
 #define LONGHAUL_CLI_COMMAND_H
@@ -25,7 +25,8 @@ struct command;
  * command_fn - run @cmd with the words that follow its name.
  * Returns the exit code; on error one line has been written to stderr.
  */
-typedef int (*command_fn)(const struct command *cmd, const struct options *opt, int argc, char **argv);
+typedef int (*command_fn)(const struct command *cmd, const struct options *opt, int argc,
+			  char **argv);
 
 /**
  * struct command

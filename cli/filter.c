@@ -19,8 +19,8 @@ static const char *find_key(const struct object *o, const char *word, char *err,
 		if (!*word || strncmp(c->key, word, strlen(word)))
 			continue;
 		if (found) {
-			snprintf(err, errlen, "'%.40s' may mean %s or %s; write more of it", word, found,
-				 c->key);
+			snprintf(err, errlen, "'%.40s' may mean %s or %s; write more of it", word,
+				 found, c->key);
 			return NULL;
 		}
 		found = c->key;
@@ -33,7 +33,8 @@ static const char *find_key(const struct object *o, const char *word, char *err,
 	return NULL;
 }
 
-int filter_parse(const struct object *o, int argc, char **argv, struct filter *f, char *err, size_t errlen)
+int filter_parse(const struct object *o, int argc, char **argv, struct filter *f, char *err,
+		 size_t errlen)
 {
 	f->n = 0;
 	for (int i = 0; i < argc; i += 2) {
@@ -69,13 +70,15 @@ static bool same_address(const char *a, const char *b)
 {
 	unsigned char x[16], y[16];
 
-	return inet_pton(AF_INET6, a, x) == 1 && inet_pton(AF_INET6, b, y) == 1 && !memcmp(x, y, 16);
+	return inet_pton(AF_INET6, a, x) == 1 && inet_pton(AF_INET6, b, y) == 1 &&
+	       !memcmp(x, y, 16);
 }
 
 static bool same(const json_t *v, const char *text)
 {
 	if (json_is_string(v))
-		return !strcmp(json_string_value(v), text) || same_address(json_string_value(v), text);
+		return !strcmp(json_string_value(v), text) ||
+		       same_address(json_string_value(v), text);
 	if (json_is_integer(v))
 		return same_number(json_integer_value(v), text);
 	return (!v || json_is_null(v)) && !strcmp(text, "-");

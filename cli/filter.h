@@ -22,10 +22,11 @@ struct filter {
 };
 
 /** filter_parse - pairs of words; keys may be shortened. 0, or -1 with one line in @err. */
-int filter_parse(const struct object *o, int argc, char **argv, struct filter *f, char *err, size_t errlen);
+int filter_parse(const struct object *o, int argc, char **argv, struct filter *f, char *err,
+		 size_t errlen);
 
-/** filter_match - numbers compare as numbers (decimal or 0x hexadecimal), addresses as addresses, "-" with
- *  a value that is absent, all else as text. */
+/** filter_match - numbers compare as numbers (decimal or 0x hexadecimal), addresses as addresses,
+ * "-" with a value that is absent, all else as text. */
 bool filter_match(const struct filter *f, const json_t *object);
 
 #endif

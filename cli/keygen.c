@@ -17,9 +17,10 @@ static int write_new(const char *path, const char *text)
 	int e;
 
 	if (fd < 0)
-		return errno == EEXIST ?
-			       cli_error("%s exists already and is left as it is; name another file", path) :
-			       cli_error("cannot make %s: %s", path, strerror(errno));
+		return errno == EEXIST ? cli_error("%s exists already and is left as it is; name "
+						   "another file",
+						   path)
+				       : cli_error("cannot make %s: %s", path, strerror(errno));
 	if (write(fd, text, len) == (ssize_t)len && !fsync(fd) && !close(fd))
 		return 0;
 	e = errno;

@@ -8,15 +8,18 @@
 #include "version.h"
 
 static const struct option long_options[] = {
-	{ "json", no_argument, NULL, 'j' },	{ "pretty", no_argument, NULL, 'p' },
-	{ "details", no_argument, NULL, 'd' },	{ "socket", required_argument, NULL, 's' },
-	{ "help", no_argument, NULL, 'h' },	{ "version", no_argument, NULL, 'V' },
-	{ NULL, 0, NULL, 0 },
+	{"json", no_argument, NULL, 'j'},
+	{"pretty", no_argument, NULL, 'p'},
+	{"details", no_argument, NULL, 'd'},
+	{"socket", required_argument, NULL, 's'},
+	{"help", no_argument, NULL, 'h'},
+	{"version", no_argument, NULL, 'V'},
+	{NULL, 0, NULL, 0},
 };
 
 int main(int argc, char **argv)
 {
-	struct options opt = { .socket = CLIENT_SOCKET, .mode = RENDER_TABLE };
+	struct options opt = {.socket = CLIENT_SOCKET, .mode = RENDER_TABLE};
 	const struct command *cmd;
 	char err[256];
 	int c, used;

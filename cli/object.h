@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The objects that longhaul shows, and how each of their members is to be written for people. Members that
- * are not listed here appear in details and in JSON all the same.
+ * The objects that longhaul shows, and how each of their members is to be written for people.
+ * Members that are not listed here appear in details and in JSON all the same.
  */
 #ifndef LONGHAUL_CLI_OBJECT_H
 #define LONGHAUL_CLI_OBJECT_H

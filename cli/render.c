@@ -63,7 +63,7 @@ static int column_width(const struct render *r, const struct column *c)
 
 	if (c->place == COL_DETAIL)
 		return 0;
-	json_array_foreach(r->rows, i, row) {
+	json_array_foreach (r->rows, i, row) {
 		const json_t *v = json_object_get(row, c->key);
 		int n = width(column_text(c, v, buf));
 
@@ -74,8 +74,8 @@ static int column_width(const struct render *r, const struct column *c)
 }
 
 /* One cell; text stands left, numbers right; nothing is padded behind the last column. */
-static void put_cell(const struct render *r, const struct column *c, const char *text, int w, bool first,
-		     bool last)
+static void put_cell(const struct render *r, const struct column *c, const char *text, int w,
+		     bool first, bool last)
 {
 	int fill = w - width(text);
 
@@ -97,7 +97,8 @@ static void table_row(const struct render *r, const int *w, int last, json_t *ro
 	for (int i = 0; c[i].key; i++) {
 		if (!w[i])
 			continue;
-		put_cell(r, &c[i], row ? column_text(&c[i], json_object_get(row, c[i].key), buf) : c[i].head,
+		put_cell(r, &c[i],
+			 row ? column_text(&c[i], json_object_get(row, c[i].key), buf) : c[i].head,
 			 w[i], first, i == last);
 		first = false;
 	}
@@ -108,7 +109,7 @@ static void table_row(const struct render *r, const int *w, int last, json_t *ro
 
 static void table_end(struct render *r)
 {
-	int w[COLUMNS_MAX] = { 0 }, last = 0;
+	int w[COLUMNS_MAX] = {0}, last = 0;
 	json_t *row;
 	size_t i;
 
@@ -118,11 +119,11 @@ static void table_end(struct render *r)
 			last = c;
 	}
 	table_row(r, w, last, NULL);
-	json_array_foreach(r->rows, i, row)
+	json_array_foreach (r->rows, i, row)
 		table_row(r, w, last, row);
 }
 
-static const struct writer table_writer = { table_add, table_end };
+static const struct writer table_writer = {table_add, table_end};
 
 static void details_add(struct render *r, json_t *object)
 {
@@ -133,9 +134,9 @@ static void details_add(struct render *r, json_t *object)
 
 	if (r->count)
 		putc('\n', r->f);
-	json_object_foreach(object, key, v)
+	json_object_foreach (object, key, v)
 		w = width(key) > w ? width(key) : w;
-	json_object_foreach(object, key, v) {
+	json_object_foreach (object, key, v) {
 		put_text(r->f, key);
 		pad(r->f, w - width(key) + 2);
 		put_text(r->f, column_text(column_find(r->object, key), v, buf));
@@ -148,7 +149,7 @@ static void details_end(struct render *r)
 	(void)r;
 }
 
-static const struct writer details_writer = { details_add, details_end };
+static const struct writer details_writer = {details_add, details_end};
 
 static void json_add(struct render *r, json_t *object)
 {
@@ -161,7 +162,7 @@ static void json_end(struct render *r)
 	fputs(r->count ? "\n]\n" : "[]\n", r->f);
 }
 
-static const struct writer json_writer = { json_add, json_end };
+static const struct writer json_writer = {json_add, json_end};
 
 struct render *render_begin(const struct object *o, enum render_mode mode, FILE *f)
 {
@@ -172,9 +173,9 @@ struct render *render_begin(const struct object *o, enum render_mode mode, FILE 
 	r->object = o;
 	r->f = f;
 	r->rows = json_array();
-	r->writer = mode == RENDER_JSON || mode == RENDER_PRETTY ? &json_writer :
-		    mode == RENDER_DETAILS && !o->flat		 ? &details_writer :
-								   &table_writer;
+	r->writer = mode == RENDER_JSON || mode == RENDER_PRETTY ? &json_writer
+		    : mode == RENDER_DETAILS && !o->flat	 ? &details_writer
+								 : &table_writer;
 	r->all = mode == RENDER_DETAILS;
 	r->json_flags = mode == RENDER_PRETTY ? JSON_INDENT(2) : JSON_COMPACT;
 	return r;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * libinih does the syntax. It does not say on which line it is, nor where sections begin, so the reader
- * that feeds it does both: it counts lines and opens and closes sections; the handler then sees keys of
- * the section that is open. What may stand where is in the key tables below.
+ * libinih does the syntax. It does not say on which line it is, nor where sections begin, so the
+ * reader that feeds it does both: it counts lines and opens and closes sections; the handler then
+ * sees keys of the section that is open. What may stand where is in the key tables below.
  */
 #include "config.h"
 
@@ -15,15 +15,15 @@
 #include <unistd.h>
 
 #include "config_value.h"
-#include "peer/key.h"
 #include "peer/proto.h"
 
-#define MS 1000000ull
-#define SEC (1000 * MS)
+#define MS	  1000000ull
+#define SEC	  (1000 * MS)
 #define LINE_MAX_ 4096 /* bytes of one line of the file */
-#define GIB (1ull << 30)
+#define GIB	  (1ull << 30)
 
-void config_error(struct config_errors *errs, const char *file, unsigned int line, const char *fmt, ...)
+void config_error(struct config_errors *errs, const char *file, unsigned int line, const char *fmt,
+		  ...)
 {
 	unsigned int n = errs->n++;
 	int used;
@@ -81,58 +81,59 @@ struct key {
 
 #define FIELD(type, member) offsetof(type, member), sizeof(((type *)0)->member)
 
-static const char *const mode_names[] = { "auto", "native", "generic", NULL };
-static const char *const policy_names[] = { "early", "honest", "off", NULL };
-static const char *const learn_names[] = { "cm", "psn", NULL };
-static const char *const level_names[] = { "error", "warning", "info", "debug", NULL };
-static const int levels[] = { LOG_ERR, LOG_WARNING, LOG_INFO, LOG_DEBUG };
+static const char *const mode_names[] = {"auto", "native", "generic", NULL};
+static const char *const policy_names[] = {"early", "honest", "off", NULL};
+static const char *const learn_names[] = {"cm", "psn", NULL};
+static const char *const level_names[] = {"error", "warning", "info", "debug", NULL};
+static const int levels[] = {LOG_ERR, LOG_WARNING, LOG_INFO, LOG_DEBUG};
 
 #define C(member) FIELD(struct config, member)
 static const struct key longhaul_keys[] = {
-	{ "lan", V_TEXT, true, C(ifname[STEER_LAN]), 0, 0, NULL },
-	{ "wan", V_TEXT, true, C(ifname[STEER_WAN]), 0, 0, NULL },
-	{ "socket", V_TEXT, false, C(socket), 0, 0, NULL },
-	{ "pool", V_SIZE, false, C(pool_bytes), 8ull << 20, 64 * GIB, NULL },
-	{ "max-connections", V_NUMBER, false, C(max_conns), 1, 1u << 20, NULL },
-	{ "mode", V_CHOICE, false, C(mode), 0, 0, mode_names },
-	{ "wan-rate", V_RATE, false, C(wan_rate), 0, 0, NULL },
-	{ "max-path-mtu", V_PATH_MTU, false, C(max_path_mtu), 1024, 0, NULL },
-	{ "listen", V_ADDRESS, false, C(listen), 0, 0, NULL },
-	{ "port", V_NUMBER, false, C(port), 1, 65535, NULL },
-	{ "node", V_NAME, false, C(node), 0, 0, NULL },
-	{ "peer-timeout", V_DURATION, false, C(peer_timeout_ns), SEC, 24 * 3600 * SEC, NULL },
-	{ "responder-timeout", V_DURATION, false, C(responder_timeout_ns), 100 * MS, 3600 * SEC, NULL },
-	{ "idle-timeout", V_DURATION, false, C(idle_ns), SEC, 24 * 3600 * SEC, NULL },
-	{ "drain-timeout", V_DURATION, false, C(drain_ns), 0, 3600 * SEC, NULL },
-	{ "log-level", V_LEVEL, false, C(log_level), 0, 0, NULL },
-	{ "sandbox", V_BOOL, false, C(sandbox), 0, 0, NULL },
-	{ NULL, 0, false, 0, 0, 0, 0, NULL },
+	{"lan", V_TEXT, true, C(ifname[STEER_LAN]), 0, 0, NULL},
+	{"wan", V_TEXT, true, C(ifname[STEER_WAN]), 0, 0, NULL},
+	{"socket", V_TEXT, false, C(socket), 0, 0, NULL},
+	{"pool", V_SIZE, false, C(pool_bytes), 8ull << 20, 64 * GIB, NULL},
+	{"max-connections", V_NUMBER, false, C(max_conns), 1, 1u << 20, NULL},
+	{"mode", V_CHOICE, false, C(mode), 0, 0, mode_names},
+	{"wan-rate", V_RATE, false, C(wan_rate), 0, 0, NULL},
+	{"max-path-mtu", V_PATH_MTU, false, C(max_path_mtu), 1024, 0, NULL},
+	{"listen", V_ADDRESS, false, C(listen), 0, 0, NULL},
+	{"port", V_NUMBER, false, C(port), 1, 65535, NULL},
+	{"node", V_NAME, false, C(node), 0, 0, NULL},
+	{"peer-timeout", V_DURATION, false, C(peer_timeout_ns), SEC, 24 * 3600 * SEC, NULL},
+	{"responder-timeout", V_DURATION, false, C(responder_timeout_ns), 100 * MS, 3600 * SEC,
+	 NULL},
+	{"idle-timeout", V_DURATION, false, C(idle_ns), SEC, 24 * 3600 * SEC, NULL},
+	{"drain-timeout", V_DURATION, false, C(drain_ns), 0, 3600 * SEC, NULL},
+	{"log-level", V_LEVEL, false, C(log_level), 0, 0, NULL},
+	{"sandbox", V_BOOL, false, C(sandbox), 0, 0, NULL},
+	{NULL, 0, false, 0, 0, 0, 0, NULL},
 };
 
 #define P(member) FIELD(struct config_peer, member)
 static const struct key peer_keys[] = {
-	{ "address", V_ADDRESS, true, P(addr), 0, 0, NULL },
-	{ "port", V_NUMBER, false, P(port), 1, 65535, NULL },
-	{ "key-file", V_TEXT, true, P(key_file), 0, 0, NULL },
-	{ NULL, 0, false, 0, 0, 0, 0, NULL },
+	{"address", V_ADDRESS, true, P(addr), 0, 0, NULL},
+	{"port", V_NUMBER, false, P(port), 1, 65535, NULL},
+	{"key-file", V_TEXT, true, P(key_file), 0, 0, NULL},
+	{NULL, 0, false, 0, 0, 0, 0, NULL},
 };
 
 #define R(member) FIELD(struct rule, member)
 static const struct key rule_keys[] = {
-	{ "lan", V_NEAR, true, 0, 0, 0, 0, NULL },
-	{ "wan", V_FAR, true, 0, 0, 0, 0, NULL },
-	{ "vlan", V_VLAN, false, R(vlan), 0, 0, NULL },
-	{ "peer", V_PEER, false, 0, 0, 0, 0, NULL },
-	{ "policy", V_CHOICE, false, R(policy), 0, 0, policy_names },
-	{ "learn", V_LEARN, false, R(learn), 0, 0, NULL },
-	{ "path-mtu", V_PATH_MTU, false, R(path_mtu), 256, 0, NULL },
-	{ "pool", V_SIZE, false, R(cap), 1ull << 20, 64 * GIB, NULL },
-	{ NULL, 0, false, 0, 0, 0, 0, NULL },
+	{"lan", V_NEAR, true, 0, 0, 0, 0, NULL},
+	{"wan", V_FAR, true, 0, 0, 0, 0, NULL},
+	{"vlan", V_VLAN, false, R(vlan), 0, 0, NULL},
+	{"peer", V_PEER, false, 0, 0, 0, 0, NULL},
+	{"policy", V_CHOICE, false, R(policy), 0, 0, policy_names},
+	{"learn", V_LEARN, false, R(learn), 0, 0, NULL},
+	{"path-mtu", V_PATH_MTU, false, R(path_mtu), 256, 0, NULL},
+	{"pool", V_SIZE, false, R(cap), 1ull << 20, 64 * GIB, NULL},
+	{NULL, 0, false, 0, 0, 0, 0, NULL},
 };
 
 enum section {
-	S_NONE,	    /* before the first section: no key may stand here */
-	S_SKIP,	    /* the section's head was wrong; its keys are not worth complaints */
+	S_NONE, /* before the first section: no key may stand here */
+	S_SKIP, /* the section's head was wrong; its keys are not worth complaints */
 	S_LONGHAUL,
 	S_PEER,
 	S_RULE,
@@ -143,7 +144,6 @@ enum section {
  * @line:      of what libinih looks at now
  * @kind, @base, @keys, @head, @head_line: the open section; @base is what its keys fill
  * @seen:      keys that it had, bits by index in @keys
- * @rule_peer: names of the rules' peers, resolved when all peers are known
  */
 struct parser {
 	struct config *c;
@@ -159,10 +159,6 @@ struct parser {
 	char head[64];
 	unsigned int head_line;
 	uint64_t seen;
-	unsigned int longhaul_line;
-	char rule_peer[RULE_MAX][RULE_NAME];
-	unsigned int rule_peer_line[RULE_MAX];
-	unsigned int rule_pool_line[RULE_MAX], rule_mtu_line[RULE_MAX];
 };
 
 static void complain(struct parser *p, unsigned int line, const char *fmt, ...)
@@ -179,36 +175,27 @@ static void complain(struct parser *p, unsigned int line, const char *fmt, ...)
 	config_error(p->errs, p->name, line, "%s", text);
 }
 
-/* " (did you mean 'x'?)" or nothing */
-static const char *suggestion(const char *text, const char *const *names, char *buf, size_t len)
-{
-	const char *near = value_nearest(text, names);
-
-	buf[0] = '\0';
-	if (near)
-		snprintf(buf, len, "; did you mean '%s'?", near);
-	return buf;
-}
-
 static void section_close(struct parser *p)
 {
 	if (p->kind == S_LONGHAUL || p->kind == S_PEER || p->kind == S_RULE)
 		for (unsigned int i = 0; p->keys[i].name; i++)
 			if (p->keys[i].required && !(p->seen & 1ull << i))
-				complain(p, p->head_line, "[%s] has no '%s'; add the line '%s = ...'",
-					 p->head, p->keys[i].name, p->keys[i].name);
+				complain(p, p->head_line,
+					 "[%s] has no '%s'; add the line '%s = ...'", p->head,
+					 p->keys[i].name, p->keys[i].name);
 	p->kind = S_SKIP;
 	p->seen = 0;
 }
 
 static void open_longhaul(struct parser *p)
 {
-	if (p->longhaul_line) {
-		complain(p, p->line, "second [longhaul] section, the first is on line %u; join them",
-			 p->longhaul_line);
+	if (p->c->line) {
+		complain(p, p->line,
+			 "second [longhaul] section, the first is on line %u; join them",
+			 p->c->line);
 		return;
 	}
-	p->longhaul_line = p->line;
+	p->c->line = p->line;
 	p->kind = S_LONGHAUL;
 	p->keys = longhaul_keys;
 	p->base = p->c;
@@ -222,7 +209,8 @@ static void open_peer(struct parser *p, const char *name)
 
 	for (unsigned int i = 0; i < c->npeers; i++) {
 		if (!strcmp(c->peers[i].name, name)) {
-			complain(p, p->line, "second peer '%s', the first is on line %u; rename or join them",
+			complain(p, p->line,
+				 "second peer '%s', the first is on line %u; rename or join them",
 				 name, c->peers[i].line);
 			return;
 		}
@@ -251,8 +239,9 @@ static void open_rule(struct parser *p, const char *name)
 
 	for (unsigned int i = 0; i < c->nrules; i++) {
 		if (!strcmp(c->rules[i].name, name)) {
-			complain(p, p->line, "second rule '%s', the first is on line %u; rename or join them",
-				 name, c->rule_line[i]);
+			complain(p, p->line,
+				 "second rule '%s', the first is on line %u; rename or join them",
+				 name, c->rule_src[i].line);
 			return;
 		}
 	}
@@ -269,7 +258,7 @@ static void open_rule(struct parser *p, const char *name)
 	r->peer = PEER_NONE;
 	r->policy = POLICY_EARLY;
 	r->learn = LEARN_CM | LEARN_PSN;
-	c->rule_line[c->nrules++] = p->line;
+	c->rule_src[c->nrules++].line = p->line;
 	p->kind = S_RULE;
 	p->keys = rule_keys;
 	p->base = r;
@@ -278,7 +267,7 @@ static void open_rule(struct parser *p, const char *name)
 /* A section begins with @head, the text between the brackets. */
 static void section_open(struct parser *p, char *head)
 {
-	static const char *const kinds[] = { "longhaul", "peer", "rule", NULL };
+	static const char *const kinds[] = {"longhaul", "peer", "rule", NULL};
 	char *save = NULL, *kind, *name, *more, hint[64];
 
 	section_close(p);
@@ -289,9 +278,9 @@ static void section_open(struct parser *p, char *head)
 	more = strtok_r(NULL, " \t", &save);
 	if (!kind || (strcmp(kind, "longhaul") && strcmp(kind, "peer") && strcmp(kind, "rule")))
 		complain(p, p->line, "unknown section [%s]%s", p->head,
-			 kind && value_nearest(kind, kinds) ?
-				 suggestion(kind, kinds, hint, sizeof(hint)) :
-				 "; write [longhaul], [peer NAME] or [rule NAME]");
+			 kind && value_nearest(kind, kinds)
+				 ? value_suggestion(kind, kinds, hint, sizeof(hint))
+				 : "; write [longhaul], [peer NAME] or [rule NAME]");
 	else if (!strcmp(kind, "longhaul") && !name)
 		open_longhaul(p);
 	else if (!strcmp(kind, "longhaul"))
@@ -304,7 +293,8 @@ static void section_open(struct parser *p, char *head)
 		open_rule(p, name);
 }
 
-/* fgets for libinih: the next line into @str; lines that cannot be read right are told and fed as empty. */
+/* fgets for libinih: the next line into @str; lines that cannot be read right are told and fed as
+ * empty. */
 static char *read_line(char *str, int num, void *stream)
 {
 	struct parser *p = stream;
@@ -368,7 +358,7 @@ static void store(void *to, size_t size, uint64_t v)
 static const char *apply(struct parser *p, const struct key *k, const char *text)
 {
 	void *to = (char *)p->base + k->off;
-	unsigned int i = p->c->nrules - 1;
+	struct config_rule_src *src = &p->c->rule_src[p->c->nrules ? p->c->nrules - 1 : 0];
 	struct rule *r = p->base;
 	const char *w = NULL;
 	unsigned int choice;
@@ -391,17 +381,17 @@ static const char *apply(struct parser *p, const struct key *k, const char *text
 		return value_prefixes(text, r->far, RULE_PREFIXES, &r->nfar);
 	case V_PATH_MTU:
 		if (p->kind == S_RULE)
-			p->rule_mtu_line[i] = p->line;
+			src->mtu_line = p->line;
 		return value_path_mtu(text, k->min, to);
 	case V_PEER:
-		p->rule_peer_line[i] = p->line;
-		return value_name(text, p->rule_peer[i], RULE_NAME);
+		src->peer_line = p->line;
+		return value_name(text, src->peer, RULE_NAME);
 	case V_NUMBER:
 		w = value_number(text, k->min, k->max, &v);
 		break;
 	case V_SIZE:
 		if (p->kind == S_RULE)
-			p->rule_pool_line[i] = p->line;
+			src->pool_line = p->line;
 		w = value_size(text, k->min, k->max, &v);
 		break;
 	case V_RATE:
@@ -437,12 +427,13 @@ static void unknown_key(struct parser *p, const char *name)
 	for (n = 0; p->keys[n].name; n++)
 		names[n] = p->keys[n].name;
 	names[n] = NULL;
-	suggestion(name, names, hint, sizeof(hint));
+	value_suggestion(name, names, hint, sizeof(hint));
 	complain(p, p->line, "unknown key '%s' in [%s]%s", name, p->head,
 		 hint[0] ? hint : "; longhaul.conf(5) lists the keys");
 }
 
-/* libinih: one key. Always 1: complaints are kept here, and a 0 would hide the line of a syntax error. */
+/* libinih: one key. Always 1: complaints are kept here, and a 0 would hide the line of a syntax
+ * error. */
 static int handle_key(void *user, const char *section, const char *name, const char *value)
 {
 	struct parser *p = user;
@@ -459,7 +450,8 @@ static int handle_key(void *user, const char *section, const char *name, const c
 		if (strcmp(p->keys[i].name, name))
 			continue;
 		if (p->seen & 1ull << i) {
-			complain(p, p->line, "second '%s' in [%s]; keep one of them", name, p->head);
+			complain(p, p->line, "second '%s' in [%s]; keep one of them", name,
+				 p->head);
 			return 1;
 		}
 		p->seen |= 1ull << i;
@@ -474,88 +466,6 @@ static int handle_key(void *user, const char *section, const char *name, const c
 	}
 	unknown_key(p, name);
 	return 1;
-}
-
-/* What can be judged only when the whole file is known: between peers. */
-static void check_peers(struct parser *p)
-{
-	static const struct ip_addr none;
-	struct config *c = p->c;
-
-	for (unsigned int i = 0; i < c->npeers; i++) {
-		struct config_peer *a = &c->peers[i];
-
-		if (!a->port)
-			a->port = c->port;
-		if (ip_addr_eq(&a->addr, &none))
-			continue;
-		for (unsigned int j = 0; j < i; j++)
-			if (ip_addr_eq(&a->addr, &c->peers[j].addr) && a->port == c->peers[j].port)
-				complain(p, a->line, "peer '%s' has the address and port of peer '%s' (line %u); "
-					 "give each its own", a->name, c->peers[j].name, c->peers[j].line);
-	}
-}
-
-static void resolve_peer(struct parser *p, unsigned int rule)
-{
-	const char *names[PEER_MAX + 1], *name = p->rule_peer[rule];
-	struct config *c = p->c;
-	char hint[64];
-	unsigned int i;
-
-	if (!*name)
-		return;
-	for (i = 0; i < c->npeers; i++) {
-		names[i] = c->peers[i].name;
-		if (!strcmp(names[i], name)) {
-			c->rules[rule].peer = i;
-			return;
-		}
-	}
-	names[i] = NULL;
-	suggestion(name, names, hint, sizeof(hint));
-	complain(p, p->rule_peer_line[rule], "no peer '%s'%s%s", name, hint,
-		 hint[0] ? "" : "; add a section [peer NAME] for it, or leave 'peer' out");
-}
-
-static void check_rules(struct parser *p)
-{
-	struct config *c = p->c;
-
-	for (unsigned int i = 0; i < c->nrules; i++) {
-		const struct rule *r = &c->rules[i];
-
-		resolve_peer(p, i);
-		if (r->cap > c->pool_bytes)
-			complain(p, p->rule_pool_line[i], "pool of rule '%s' is above the pool of [longhaul]; "
-				 "lower it or raise that", r->name);
-		if (c->max_path_mtu && r->path_mtu > c->max_path_mtu)
-			complain(p, p->rule_mtu_line[i], "path-mtu of rule '%s' is above max-path-mtu of "
-				 "[longhaul]; lower it or raise that", r->name);
-		for (unsigned int j = 0; j < i; j++)
-			if (rules_overlap(r, &c->rules[j]))
-				complain(p, c->rule_line[i], "rule '%s' overlaps rule '%s' (line %u): some packets "
-					 "match both; make their prefixes or VLANs disjoint", r->name,
-					 c->rules[j].name, c->rule_line[j]);
-	}
-}
-
-static void check_whole(struct parser *p)
-{
-	struct config *c = p->c;
-
-	if (!p->longhaul_line)
-		complain(p, 0, "no [longhaul] section; add one that names the two interfaces, lan = and wan =");
-	if (c->ifname[STEER_LAN][0] && !strcmp(c->ifname[STEER_LAN], c->ifname[STEER_WAN]))
-		complain(p, c->if_line[STEER_WAN], "lan and wan are the same interface '%s'; name two",
-			 c->ifname[STEER_WAN]);
-	if (c->socket[0] != '/')
-		complain(p, p->longhaul_line, "socket '%s' is no absolute path; write such as %s", c->socket,
-			 CONFIG_SOCKET);
-	if (!c->nrules && !p->errs->n)
-		complain(p, 0, "no [rule NAME] section, so no traffic is wanted; add one with lan = and wan =");
-	check_peers(p);
-	check_rules(p);
 }
 
 static void defaults(struct config *c)
@@ -608,7 +518,7 @@ int config_parse(FILE *f, const char *name, struct config *c, struct config_erro
 	if (ferror(f))
 		complain(p, 0, "cannot be read: %s", strerror(errno));
 	else
-		check_whole(p);
+		config_check(c, errs);
 	free(p->buf);
 	free(p);
 	return errs->n ? -EINVAL : 0;
@@ -616,36 +526,26 @@ int config_parse(FILE *f, const char *name, struct config *c, struct config_erro
 
 int config_load(const char *path, struct config *c, struct config_errors *errs)
 {
-	FILE *f = fopen(path, "re");
+	FILE *f;
 	int rc;
 
 	errs->n = 0;
+	if (strlen(path) >= sizeof(c->file)) {
+		config_error(errs, path, 0, "path of more than %zu characters; use a shorter one",
+			     sizeof(c->file) - 1);
+		return -EINVAL;
+	}
+	f = fopen(path, "re");
 	if (!f) {
-		config_error(errs, path, 0, "cannot be opened: %s; name the file with -c, or copy the sample "
-			     "longhaul.conf there", strerror(errno));
+		config_error(errs, path, 0,
+			     "cannot be opened: %s; name the file with -c, or copy the sample "
+			     "longhaul.conf there",
+			     strerror(errno));
 		return -EINVAL;
 	}
 	rc = config_parse(f, path, c, errs);
 	fclose(f);
 	return rc;
-}
-
-int config_check_host(const struct config *c, struct config_errors *errs)
-{
-	uint8_t key[PEER_KEY_LEN];
-	char why[CONFIG_ERROR_LEN];
-
-	errs->n = 0;
-	for (int i = 0; i < STEER_SIDES; i++)
-		if (!if_nametoindex(c->ifname[i]))
-			config_error(errs, c->file, c->if_line[i], "interface '%s' does not exist; 'ip link' lists "
-				     "those that do", c->ifname[i]);
-	for (unsigned int i = 0; i < c->npeers; i++) {
-		if (key_read(c->peers[i].key_file, key, why, sizeof(why)))
-			config_error(errs, c->file, c->peers[i].key_line, "%s", why);
-		explicit_bzero(key, sizeof(key));
-	}
-	return errs->n ? -EINVAL : 0;
 }
 
 static bool same_peers(const struct config *a, const struct config *b)
@@ -655,8 +555,8 @@ static bool same_peers(const struct config *a, const struct config *b)
 	for (unsigned int i = 0; i < a->npeers; i++) {
 		const struct config_peer *x = &a->peers[i], *y = &b->peers[i];
 
-		if (strcmp(x->name, y->name) || strcmp(x->key_file, y->key_file) || x->port != y->port ||
-		    !ip_addr_eq(&x->addr, &y->addr))
+		if (strcmp(x->name, y->name) || strcmp(x->key_file, y->key_file) ||
+		    x->port != y->port || !ip_addr_eq(&x->addr, &y->addr))
 			return false;
 	}
 	return true;
@@ -669,7 +569,8 @@ const char *config_restart_needed(const struct config *a, const struct config *b
 		const char *x = (const char *)a + k->off, *y = (const char *)b + k->off;
 		bool text = k->type == V_TEXT || k->type == V_NAME;
 
-		if (k->off == offsetof(struct config, log_level) || k->off == offsetof(struct config, drain_ns))
+		if (k->off == offsetof(struct config, log_level) ||
+		    k->off == offsetof(struct config, drain_ns))
 			continue;
 		if (text ? strcmp(x, y) : memcmp(x, y, k->size))
 			return k->name;

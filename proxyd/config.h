@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The configuration file: what the operator wrote, checked as a whole before anything starts. Every
- * complaint names file and line, the cause and the mend; up to CONFIG_ERRORS of them are collected, so
- * that a file is mended in one go.
+ * complaint names file and line, the cause and the mend; up to CONFIG_ERRORS of them are collected,
+ * so that a file is mended in one go.
  */
 #ifndef LONGHAUL_CONFIG_H
 #define LONGHAUL_CONFIG_H
@@ -16,12 +16,12 @@
 #include "engine/rule.h"
 #include "port/afxdp.h"
 
-#define CONFIG_PATH "/etc/longhaul/longhaul.conf"
-#define CONFIG_SOCKET "/run/longhaul/longhaul.sock"
-#define CONFIG_PORT 4790
-#define CONFIG_NODE 64
+#define CONFIG_PATH	 "/etc/longhaul/longhaul.conf"
+#define CONFIG_SOCKET	 "/run/longhaul/longhaul.sock"
+#define CONFIG_PORT	 4790
+#define CONFIG_NODE	 64
 #define CONFIG_FILE_NAME 256
-#define CONFIG_ERRORS 20
+#define CONFIG_ERRORS	 20
 #define CONFIG_ERROR_LEN 512
 
 /**
@@ -39,6 +39,16 @@ struct config_peer {
 };
 
 /**
+ * struct config_rule_src - what a rule's struct does not say: lines, for messages, and its peer's
+ * name.
+ * @line: of [rule NAME]; @peer_line, @pool_line, @mtu_line: of the keys, 0 when absent
+ */
+struct config_rule_src {
+	unsigned int line, peer_line, pool_line, mtu_line;
+	char peer[RULE_NAME];
+};
+
+/**
  * struct config
  * @file:          as given, for messages
  * @ifname:        LAN and WAN interface, by enum steer_side; @if_line: where they were named
@@ -50,11 +60,12 @@ struct config_peer {
  * @port:          own UDP port for reports
  * @drain_ns:      how long a stop waits for custody to be delivered
  * @log_level:     syslog level, messages above it are not written
- * @rule_line:     of [rule NAME]
+ * @rule_src:      where in the file each rule stands
  */
 struct config {
 	char file[CONFIG_FILE_NAME];
 	char ifname[STEER_SIDES][IF_NAMESIZE];
+	unsigned int line; /* of [longhaul], 0 without one */
 	unsigned int if_line[STEER_SIDES];
 	char socket[108];
 	uint64_t pool_bytes;
@@ -71,7 +82,7 @@ struct config {
 	struct config_peer peers[PEER_MAX];
 	unsigned int npeers;
 	struct rule rules[RULE_MAX];
-	unsigned int rule_line[RULE_MAX];
+	struct config_rule_src rule_src[RULE_MAX];
 	unsigned int nrules;
 };
 
@@ -90,15 +101,21 @@ int config_load(const char *path, struct config *c, struct config_errors *errs);
 /** config_parse - likewise from an open @f that messages call @name (tests, fuzzing). */
 int config_parse(FILE *f, const char *name, struct config *c, struct config_errors *errs);
 
+/** config_check - what can be judged only when the whole file is known; part of config_parse().
+ * Adds to
+ *  @errs and resolves the rules' peers. */
+void config_check(struct config *c, struct config_errors *errs);
+
 /** config_check_host - whether this host has what @c names: interfaces, key files. 0 or -EINVAL. */
 int config_check_host(const struct config *c, struct config_errors *errs);
 
-/** config_restart_needed - text naming the first setting in which @b differs from @a and that a running
- *  daemon cannot take over (it can: rules, log-level, drain-timeout), NULL when there is none. */
+/** config_restart_needed - text naming the first setting in which @b differs from @a and that a
+ * running daemon cannot take over (it can: rules, log-level, drain-timeout), NULL when there is
+ * none. */
 const char *config_restart_needed(const struct config *a, const struct config *b);
 
 /** config_error - add one message about @line of @file (0: about the file as a whole). */
-void config_error(struct config_errors *errs, const char *file, unsigned int line, const char *fmt, ...)
-	__attribute__((format(printf, 4, 5)));
+void config_error(struct config_errors *errs, const char *file, unsigned int line, const char *fmt,
+		  ...) __attribute__((format(printf, 4, 5)));
 
 #endif

@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is wrong, for the caller to copy before the next call. The configuration is read by one thread. */
+/* What is wrong, for the caller to copy before the next call. The configuration is read by one
+ * thread. */
 static char why[256];
 
 static const char *wrong(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
@@ -134,10 +135,10 @@ const char *value_duration(const char *text, uint64_t min, uint64_t max, uint64_
 		const char *unit;
 		uint64_t ns;
 	} units[] = {
-		{ "ms", 1000000ull },
-		{ "s", 1000000000ull },
-		{ "min", 60000000000ull },
-		{ "h", 3600000000000ull },
+		{"ms", 1000000ull},
+		{"s", 1000000000ull},
+		{"min", 60000000000ull},
+		{"h", 3600000000000ull},
 	};
 	char lo[32], hi[32];
 	const char *end;
@@ -145,7 +146,8 @@ const char *value_duration(const char *text, uint64_t min, uint64_t max, uint64_
 	duration_text(min, lo, sizeof(lo));
 	duration_text(max, hi, sizeof(hi));
 	if (!number_prefix(text, out, &end))
-		return wrong("is no duration; write a whole number with ms, s, min or h, such as 30s");
+		return wrong(
+			"is no duration; write a whole number with ms, s, min or h, such as 30s");
 	while (*end == ' ')
 		end++;
 	if (!*end)
@@ -162,7 +164,7 @@ const char *value_duration(const char *text, uint64_t min, uint64_t max, uint64_
 
 const char *value_path_mtu(const char *text, uint32_t min, uint32_t *out)
 {
-	static const char *const names[] = { "256", "512", "1024", "2048", "4096", "auto", NULL };
+	static const char *const names[] = {"256", "512", "1024", "2048", "4096", "auto", NULL};
 	unsigned int i;
 
 	for (i = 0; names[i]; i++)
@@ -203,14 +205,16 @@ const char *value_name(const char *text, char *out, size_t size)
 		return w;
 	for (const char *p = text; *p; p++)
 		if (!isalnum((unsigned char)*p) && !strchr("-_.", *p))
-			return wrong("holds characters other than letters, digits, '-', '_' and '.'");
+			return wrong(
+				"holds characters other than letters, digits, '-', '_' and '.'");
 	return NULL;
 }
 
 const char *value_address(const char *text, struct ip_addr *out)
 {
 	if (ip_addr_parse(text, out))
-		return wrong("is no IPv4 or IPv6 address; write one, such as 192.0.2.1 or 2001:db8::1");
+		return wrong(
+			"is no IPv4 or IPv6 address; write one, such as 192.0.2.1 or 2001:db8::1");
 	return NULL;
 }
 
@@ -239,18 +243,20 @@ static const char *one_prefix(char *text, struct prefix *out)
 	if (slash)
 		*slash = '\0';
 	if (ip_addr_parse(text, &out->addr))
-		return wrong("holds '%s', which is no IPv4 or IPv6 prefix; write such as 10.1.0.0/16", text);
+		return wrong(
+			"holds '%s', which is no IPv4 or IPv6 prefix; write such as 10.1.0.0/16",
+			text);
 	/* The v4-mapped form written out (::ffff:10.0.0.0/104) counts its bits as IPv6 does. */
 	base = ip_addr_is_v4(&out->addr) && !strchr(text, ':') ? 96 : 0;
 	width = 128 - base;
 	len = width;
 	if (slash && (!number_prefix(slash + 1, &len, &end) || *end || len > width))
-		return wrong("holds '%s/%s' with a bad prefix length; write 0 to %u", text, slash + 1,
-			     width);
+		return wrong("holds '%s/%s' with a bad prefix length; write 0 to %u", text,
+			     slash + 1, width);
 	out->len = base + len;
 	if (clear_host_bits(&out->addr, out->len))
-		return wrong("holds '%s/%u' with host bits set; write %s/%u", text, (unsigned int)len,
-			     ip_addr_str(&out->addr, buf), (unsigned int)len);
+		return wrong("holds '%s/%u' with host bits set; write %s/%u", text,
+			     (unsigned int)len, ip_addr_str(&out->addr, buf), (unsigned int)len);
 	return NULL;
 }
 
@@ -258,7 +264,9 @@ static const char *add_prefix(const struct prefix *p, struct prefix *out, unsign
 			      unsigned int *n)
 {
 	if (*n == max)
-		return wrong("holds too many prefixes; write at most %u in one rule, or split the rule", max);
+		return wrong(
+			"holds too many prefixes; write at most %u in one rule, or split the rule",
+			max);
 	out[(*n)++] = *p;
 	return NULL;
 }
@@ -268,7 +276,7 @@ static const char *add_prefix(const struct prefix *p, struct prefix *out, unsign
 const char *value_prefixes(const char *text, struct prefix *out, unsigned int max, unsigned int *n)
 {
 	static const uint8_t zero4[4];
-	const struct prefix any4 = { .addr = ip_addr_v4(zero4), .len = 96 }, any6 = { .len = 0 };
+	const struct prefix any4 = {.addr = ip_addr_v4(zero4), .len = 96}, any6 = {.len = 0};
 	char *copy = strdup(text), *save = NULL;
 	const char *w = NULL;
 	struct prefix p;
@@ -290,7 +298,8 @@ const char *value_prefixes(const char *text, struct prefix *out, unsigned int ma
 	}
 	free(copy);
 	if (!w && !*n)
-		return wrong("is empty; write prefixes such as 10.1.0.0/16, 2001:db8:1::/48, or any");
+		return wrong(
+			"is empty; write prefixes such as 10.1.0.0/16, 2001:db8:1::/48, or any");
 	return w;
 }
 
@@ -318,7 +327,10 @@ static const char *names_text(const char *const *names, char *buf, size_t len)
 	buf[0] = '\0';
 	for (unsigned int i = 0; names[i] && used < len; i++)
 		used += snprintf(buf + used, len - used, "%s%s",
-				 !i ? "" : names[i + 1] ? ", " : " or ", names[i]);
+				 !i		? ""
+				 : names[i + 1] ? ", "
+						: " or ",
+				 names[i]);
 	return buf;
 }
 
@@ -398,4 +410,14 @@ const char *value_nearest(const char *text, const char *const *names)
 	}
 	/* Half of the letters right is a slip of the fingers; less is another word. */
 	return best && least * 2 <= strlen(best) ? best : NULL;
+}
+
+const char *value_suggestion(const char *text, const char *const *names, char *buf, size_t len)
+{
+	const char *near = value_nearest(text, names);
+
+	buf[0] = '\0';
+	if (near)
+		snprintf(buf, len, "; did you mean '%s'?", near);
+	return buf;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Values of the configuration file: text to numbers, addresses, prefixes. Each function returns NULL when
- * the text is right, else what is wrong with it and how to mend it, ready to stand in a message.
+ * Values of the configuration file: text to numbers, addresses, prefixes. Each function returns
+ * NULL when the text is right, else what is wrong with it and how to mend it, ready to stand in a
+ * message.
  */
 #ifndef LONGHAUL_CONFIG_VALUE_H
 #define LONGHAUL_CONFIG_VALUE_H
@@ -18,7 +19,8 @@ const char *value_number(const char *text, uint64_t min, uint64_t max, uint64_t 
 /** value_size - bytes with K, M, G in powers of 1024. */
 const char *value_size(const char *text, uint64_t min, uint64_t max, uint64_t *out);
 
-/** value_rate - bits per second with K, M, G in powers of 1000; @out in bytes per second. 0 is allowed. */
+/** value_rate - bits per second with K, M, G in powers of 1000; @out in bytes per second. 0 is
+ * allowed. */
 const char *value_rate(const char *text, uint64_t *out);
 
 /** value_duration - with unit ms, s, min or h; @out and the bounds in ns. */
@@ -48,10 +50,15 @@ const char *value_vlan(const char *text, uint16_t *out);
 /** value_choice - index of @text in @names (NULL-terminated). */
 const char *value_choice(const char *text, const char *const *names, unsigned int *out);
 
-/** value_flags - list of @names separated by commas or blanks, bit i for @names[i]; at least one. */
+/** value_flags - list of @names separated by commas or blanks, bit i for @names[i]; at least one.
+ */
 const char *value_flags(const char *text, const char *const *names, unsigned int *out);
 
-/** value_nearest - the one of @names (NULL-terminated) that @text was probably meant to be, or NULL. */
+/** value_nearest - the one of @names (NULL-terminated) that @text was probably meant to be, or
+ * NULL. */
 const char *value_nearest(const char *text, const char *const *names);
+
+/** value_suggestion - "; did you mean 'x'?" into @buf, or nothing; returns @buf. */
+const char *value_suggestion(const char *text, const char *const *names, char *buf, size_t len);
 
 #endif

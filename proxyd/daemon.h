@@ -12,17 +12,18 @@
 struct daemon;
 
 /**
- * daemon_start - open everything that @cfg asks for, then give up privileges. @cfg is taken over and freed
- * with the daemon, also on failure.
- * NULL with one line in @err (cause and mend, no newline).
+ * daemon_start - open everything that @cfg asks for, then give up privileges. @cfg is taken over
+ * and freed with the daemon, also on failure. NULL with one line in @err (cause and mend, no
+ * newline).
  */
 struct daemon *daemon_start(struct config *cfg, char *err, size_t errlen);
 
-/** daemon_run - serve until a signal ends it. The exit code: 1 when custody could not be delivered or an
- *  interface went away. */
+/** daemon_run - serve until a signal ends it. The exit code: 1 when custody could not be delivered
+ * or an interface went away. */
 int daemon_run(struct daemon *d);
 
-/** daemon_stop - say goodbye to peers, close everything: from then on the kernel bridges. NULL is fine. */
+/** daemon_stop - say goodbye to peers, close everything: from then on the kernel bridges. NULL is
+ * fine. */
 void daemon_stop(struct daemon *d);
 
 #endif

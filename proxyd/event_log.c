@@ -5,7 +5,7 @@
 
 #include "log.h"
 
-#define LINES_BURST 100
+#define LINES_BURST	 100
 #define LINES_PER_SECOND 20
 
 static const int prios[] = {
@@ -22,7 +22,8 @@ static const char *qpn_text(uint32_t qpn, char *buf, size_t len)
 }
 
 /* "rule storage: 10.1.0.5 qpn 0x11 <-> 10.2.0.7 qpn 0x12" */
-static void conn_text(const struct view_source *src, const struct conn_info *ci, char *buf, size_t len)
+static void conn_text(const struct view_source *src, const struct conn_info *ci, char *buf,
+		      size_t len)
 {
 	char lan[IP_ADDR_STRLEN], wan[IP_ADDR_STRLEN], lqpn[12], rqpn[12];
 	const char *rule = view_rule_name(src, ci->rule);
@@ -32,11 +33,12 @@ static void conn_text(const struct view_source *src, const struct conn_info *ci,
 		 ip_addr_str(&ci->wan_ip, wan), qpn_text(ci->rqpn, rqpn, sizeof(rqpn)));
 }
 
-static void write_event(const struct view_source *src, const struct engine_event *ev, const char *conn,
-			const struct conn_info *ci)
+static void write_event(const struct view_source *src, const struct engine_event *ev,
+			const char *conn, const struct conn_info *ci)
 {
 	const struct lane_info *lane = &ci->lane[ev->requests_from_lan ? LANE_OUT : LANE_IN];
-	const char *dir = ev->requests_from_lan ? "out" : "in", *peer = view_peer_name(src, ci->peer);
+	const char *dir = ev->requests_from_lan ? "out" : "in",
+		   *peer = view_peer_name(src, ci->peer);
 	const char *reason = lane_reason_name(ev->reason);
 	int prio = prios[ev->type];
 
@@ -45,12 +47,13 @@ static void write_event(const struct view_source *src, const struct engine_event
 		log_line(prio, "%s learned by %s", conn, learn_source_name(ci->learned_by));
 		break;
 	case EVENT_HELD:
-		log_line(prio, "%s lane %s held from PSN 0x%x, policy %s, %s %s", conn, dir, lane->tack,
-			 ack_policy_name(lane->policy), peer ? "peer" : "single mode", peer ? peer : "");
+		log_line(prio, "%s lane %s held from PSN 0x%x, policy %s, %s %s", conn, dir,
+			 lane->tack, ack_policy_name(lane->policy), peer ? "peer" : "single mode",
+			 peer ? peer : "");
 		break;
 	case EVENT_REFUSED:
-		log_line(prio, "%s lane %s refused by peer %s: %s; it passes unaccelerated", conn, dir,
-			 peer ? peer : "?", reason);
+		log_line(prio, "%s lane %s refused by peer %s: %s; it passes unaccelerated", conn,
+			 dir, peer ? peer : "?", reason);
 		break;
 	case EVENT_CLOSED:
 		log_line(prio, "%s lane %s released: %s", conn, dir, reason);
@@ -60,15 +63,16 @@ static void write_event(const struct view_source *src, const struct engine_event
 		break;
 	case EVENT_FAULT:
 		log_line(prio,
-			 "%s lane %s FAULT: %u packets, %llu bytes in custody cannot be delivered: %s; its QP is "
+			 "%s lane %s FAULT: %u packets, %llu bytes in custody cannot be delivered: "
+			 "%s; its QP is "
 			 "being broken so that the application learns it",
 			 conn, dir, ev->packets, (unsigned long long)ev->bytes, reason);
 		break;
 	}
 }
 
-void event_log_write(struct event_log *l, const struct view_source *src, const struct engine_event *ev,
-		     uint64_t now_ns)
+void event_log_write(struct event_log *l, const struct view_source *src,
+		     const struct engine_event *ev, uint64_t now_ns)
 {
 	struct conn_info ci;
 	char conn[192];
@@ -81,7 +85,8 @@ void event_log_write(struct event_log *l, const struct view_source *src, const s
 		l->tokens--;
 	}
 	if (!engine_conn_next(src->engine, ev->conn, now_ns, &ci) || ci.id != ev->conn) {
-		ci = (struct conn_info){ .rule = -1, .peer = -1, .lqpn = UINT32_MAX, .rqpn = UINT32_MAX };
+		ci = (struct conn_info){
+			.rule = -1, .peer = -1, .lqpn = UINT32_MAX, .rqpn = UINT32_MAX};
 		snprintf(conn, sizeof(conn), "connection %u", ev->conn);
 	} else {
 		conn_text(src, &ci, conn, sizeof(conn));
@@ -100,7 +105,8 @@ void event_log_tick(struct event_log *l, uint64_t now_ns)
 	l->refilled_ns = now_ns;
 	l->tokens = l->tokens + add > LINES_BURST ? LINES_BURST : l->tokens + (unsigned int)add;
 	if (l->left_out) {
-		log_line(LOG_WARNING, "%llu more events of connections not logged: too many at once",
+		log_line(LOG_WARNING,
+			 "%llu more events of connections not logged: too many at once",
 			 (unsigned long long)l->left_out);
 		l->left_out = 0;
 	}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Events of the engine in words, for the log. Ten thousand connections that come up at once must not drown
- * the log nor hold up packets: lines about single connections are rationed, but for faults.
+ * Events of the engine in words, for the log. Ten thousand connections that come up at once must
+ * not drown the log nor hold up packets: lines about single connections are rationed, but for
+ * faults.
  */
 #ifndef LONGHAUL_EVENT_LOG_H
 #define LONGHAUL_EVENT_LOG_H
@@ -17,8 +18,8 @@ struct event_log {
 };
 
 /** event_log_write - @ev happened; names are taken from @src. */
-void event_log_write(struct event_log *l, const struct view_source *src, const struct engine_event *ev,
-		     uint64_t now_ns);
+void event_log_write(struct event_log *l, const struct view_source *src,
+		     const struct engine_event *ev, uint64_t now_ns);
 
 /** event_log_tick - refill the ration, say how much was left out; a few times per second. */
 void event_log_tick(struct event_log *l, uint64_t now_ns);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Turns of libev. The library's own timers are not used: they end in epoll's milliseconds, and pacing
- * wants microseconds. One timerfd, set to the absolute time that the work function asks for, wakes the
- * loop instead; an idle watcher keeps it from sleeping while there is work left.
+ * Turns of libev. The library's own timers are not used: they end in epoll's milliseconds, and
+ * pacing wants microseconds. One timerfd, set to the absolute time that the work function asks for,
+ * wakes the loop instead; an idle watcher keeps it from sleeping while there is work left.
  */
 #include "loop.h"
 
@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LOOP_FDS 160
+#define LOOP_FDS     160
 #define LOOP_SIGNALS 8
 
 struct fd_watch {
@@ -53,7 +53,7 @@ uint64_t loop_now(void)
 
 static void arm(struct loop *l, uint64_t when)
 {
-	struct itimerspec its = { 0 };
+	struct itimerspec its = {0};
 
 	if (when == l->armed)
 		return;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The event loop as the rest of the daemon sees it: descriptors that become ready, one deadline of
- * nanosecond resolution, signals, and a work function that runs once per turn. loop.c is the only file that
- * knows which library does it.
+ * nanosecond resolution, signals, and a work function that runs once per turn. loop.c is the only
+ * file that knows which library does it.
  */
 #ifndef LONGHAUL_LOOP_H
 #define LONGHAUL_LOOP_H
@@ -19,8 +19,8 @@ typedef void (*loop_signal_fn)(void *ctx, int signo);
 
 /**
  * loop_work_fn - called once per turn, after the callbacks of everything that was ready.
- * Returns when it wants to be called next if nothing happens before: CLOCK_MONOTONIC ns, a time that has
- * come (0) for at once, LOOP_NEVER.
+ * Returns when it wants to be called next if nothing happens before: CLOCK_MONOTONIC ns, a time
+ * that has come (0) for at once, LOOP_NEVER.
  */
 typedef uint64_t (*loop_work_fn)(void *ctx);
 
@@ -28,8 +28,8 @@ typedef uint64_t (*loop_work_fn)(void *ctx);
 struct loop *loop_create(void);
 void loop_destroy(struct loop *l);
 
-/** loop_add_fd - call @fn whenever @fd is readable; @fn may be NULL when a turn of the loop is all that is
- *  wanted. 0 or negative errno. */
+/** loop_add_fd - call @fn whenever @fd is readable; @fn may be NULL when a turn of the loop is all
+ * that is wanted. 0 or negative errno. */
 int loop_add_fd(struct loop *l, int fd, loop_fd_fn fn, void *ctx);
 void loop_del_fd(struct loop *l, int fd);
 

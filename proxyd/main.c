@@ -21,16 +21,16 @@ enum long_only {
 };
 
 static const struct option long_options[] = {
-	{ "config", required_argument, NULL, 'c' },
-	{ "check-config", no_argument, NULL, OPT_CHECK },
-	{ "offline", no_argument, NULL, OPT_OFFLINE },
-	{ "replay", required_argument, NULL, OPT_REPLAY },
-	{ "json", no_argument, NULL, 'j' },
-	{ "foreground", no_argument, NULL, 'f' },
-	{ "verbose", no_argument, NULL, 'v' },
-	{ "help", no_argument, NULL, 'h' },
-	{ "version", no_argument, NULL, OPT_VERSION },
-	{ NULL, 0, NULL, 0 },
+	{"config", required_argument, NULL, 'c'},
+	{"check-config", no_argument, NULL, OPT_CHECK},
+	{"offline", no_argument, NULL, OPT_OFFLINE},
+	{"replay", required_argument, NULL, OPT_REPLAY},
+	{"json", no_argument, NULL, 'j'},
+	{"foreground", no_argument, NULL, 'f'},
+	{"verbose", no_argument, NULL, 'v'},
+	{"help", no_argument, NULL, 'h'},
+	{"version", no_argument, NULL, OPT_VERSION},
+	{NULL, 0, NULL, 0},
 };
 
 static const char help[] =
@@ -156,13 +156,15 @@ int main(int argc, char **argv)
 			printf("longhauld %s\n", LONGHAUL_VERSION);
 			return 0;
 		default:
-			snprintf(text, sizeof(text), "unknown option or missing value '%.60s'; see longhauld --help",
+			snprintf(text, sizeof(text),
+				 "unknown option or missing value '%.60s'; see longhauld --help",
 				 argv[optind - 1]);
 			return fail(text);
 		}
 	}
 	if (optind < argc) {
-		snprintf(text, sizeof(text), "'%.60s' is not expected; see longhauld --help", argv[optind]);
+		snprintf(text, sizeof(text), "'%.60s' is not expected; see longhauld --help",
+			 argv[optind]);
 		return fail(text);
 	}
 	if (capture)

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Capabilities that stay: CAP_NET_ADMIN, to give VLAN stripping back to the interfaces at the end, and
- * CAP_BPF, to change the steering maps at a reload where unprivileged BPF is off. The sockets and the XDP
- * program are open by now and need none. The daemon keeps its user id: without CAP_DAC_OVERRIDE root reads
- * only what root owns, and a reload has to read the configuration again.
+ * Capabilities that stay: CAP_NET_ADMIN, to give VLAN stripping back to the interfaces at the end,
+ * and CAP_BPF, to change the steering maps at a reload where unprivileged BPF is off. The sockets
+ * and the XDP program are open by now and need none. The daemon keeps its user id: without
+ * CAP_DAC_OVERRIDE root reads only what root owns, and a reload has to read the configuration
+ * again.
  *
- * System calls: those of the data path (sendto, epoll, timerfd), of the two sockets, of a reload and of
- * memory that libraries ask for. Whatever else is tried fails with EPERM; the list is for those who would
- * use a fault of this program, not for its own errors.
+ * System calls: those of the data path (sendto, epoll, timerfd), of the two sockets, of a reload
+ * and of memory that libraries ask for. Whatever else is tried fails with EPERM; the list is for
+ * those who would use a fault of this program, not for its own errors.
  */
 #include "privilege.h"
 
@@ -24,29 +25,77 @@
 
 static const int allowed[] = {
 	/* the loop */
-	SCMP_SYS(epoll_wait), SCMP_SYS(epoll_pwait), SCMP_SYS(epoll_ctl), SCMP_SYS(epoll_create1),
-	SCMP_SYS(timerfd_create), SCMP_SYS(timerfd_settime), SCMP_SYS(eventfd2), SCMP_SYS(pipe2),
-	SCMP_SYS(poll), SCMP_SYS(ppoll), SCMP_SYS(clock_gettime), SCMP_SYS(clock_nanosleep),
-	SCMP_SYS(gettimeofday), SCMP_SYS(time),
+	SCMP_SYS(epoll_wait),
+	SCMP_SYS(epoll_pwait),
+	SCMP_SYS(epoll_ctl),
+	SCMP_SYS(epoll_create1),
+	SCMP_SYS(timerfd_create),
+	SCMP_SYS(timerfd_settime),
+	SCMP_SYS(eventfd2),
+	SCMP_SYS(pipe2),
+	SCMP_SYS(poll),
+	SCMP_SYS(ppoll),
+	SCMP_SYS(clock_gettime),
+	SCMP_SYS(clock_nanosleep),
+	SCMP_SYS(gettimeofday),
+	SCMP_SYS(time),
 	/* sockets: ports, peers, control, service manager, questions about interfaces */
-	SCMP_SYS(socket), SCMP_SYS(connect), SCMP_SYS(accept4), SCMP_SYS(sendto), SCMP_SYS(sendmsg),
-	SCMP_SYS(sendmmsg), SCMP_SYS(recvfrom), SCMP_SYS(recvmsg), SCMP_SYS(recvmmsg), SCMP_SYS(setsockopt),
-	SCMP_SYS(getsockopt), SCMP_SYS(getsockname), SCMP_SYS(shutdown), SCMP_SYS(bpf), SCMP_SYS(ioctl),
+	SCMP_SYS(socket),
+	SCMP_SYS(connect),
+	SCMP_SYS(accept4),
+	SCMP_SYS(sendto),
+	SCMP_SYS(sendmsg),
+	SCMP_SYS(sendmmsg),
+	SCMP_SYS(recvfrom),
+	SCMP_SYS(recvmsg),
+	SCMP_SYS(recvmmsg),
+	SCMP_SYS(setsockopt),
+	SCMP_SYS(getsockopt),
+	SCMP_SYS(getsockname),
+	SCMP_SYS(shutdown),
+	SCMP_SYS(bpf),
+	SCMP_SYS(ioctl),
 	/* files: log, reload, socket path */
-	SCMP_SYS(read), SCMP_SYS(readv), SCMP_SYS(write), SCMP_SYS(writev), SCMP_SYS(close),
-	SCMP_SYS(openat), SCMP_SYS(fstat), SCMP_SYS(newfstatat), SCMP_SYS(lseek), SCMP_SYS(fcntl),
-	SCMP_SYS(unlink), SCMP_SYS(unlinkat), SCMP_SYS(getdents64), SCMP_SYS(readlink), SCMP_SYS(uname),
+	SCMP_SYS(read),
+	SCMP_SYS(readv),
+	SCMP_SYS(write),
+	SCMP_SYS(writev),
+	SCMP_SYS(close),
+	SCMP_SYS(openat),
+	SCMP_SYS(fstat),
+	SCMP_SYS(newfstatat),
+	SCMP_SYS(lseek),
+	SCMP_SYS(fcntl),
+	SCMP_SYS(unlink),
+	SCMP_SYS(unlinkat),
+	SCMP_SYS(getdents64),
+	SCMP_SYS(readlink),
+	SCMP_SYS(uname),
 	/* memory, locks, signals, the end */
-	SCMP_SYS(brk), SCMP_SYS(mmap), SCMP_SYS(munmap), SCMP_SYS(mremap), SCMP_SYS(madvise),
-	SCMP_SYS(mprotect), SCMP_SYS(futex), SCMP_SYS(getrandom), SCMP_SYS(rt_sigreturn),
-	SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigprocmask), SCMP_SYS(restart_syscall), SCMP_SYS(getpid),
-	SCMP_SYS(gettid), SCMP_SYS(tgkill), SCMP_SYS(sched_yield), SCMP_SYS(rseq), SCMP_SYS(exit),
+	SCMP_SYS(brk),
+	SCMP_SYS(mmap),
+	SCMP_SYS(munmap),
+	SCMP_SYS(mremap),
+	SCMP_SYS(madvise),
+	SCMP_SYS(mprotect),
+	SCMP_SYS(futex),
+	SCMP_SYS(getrandom),
+	SCMP_SYS(rt_sigreturn),
+	SCMP_SYS(rt_sigaction),
+	SCMP_SYS(rt_sigprocmask),
+	SCMP_SYS(restart_syscall),
+	SCMP_SYS(getpid),
+	SCMP_SYS(gettid),
+	SCMP_SYS(tgkill),
+	SCMP_SYS(sched_yield),
+	SCMP_SYS(rseq),
+	SCMP_SYS(exit),
 	SCMP_SYS(exit_group),
 };
 
 static int drop_capabilities(char *err, size_t errlen)
 {
-	static const int keep[] = { CAP_NET_ADMIN, CAP_BPF };
+	static const int keep[] = {CAP_NET_ADMIN, CAP_BPF};
 
 	capng_get_caps_process();
 	for (size_t i = 0; i <= CAP_LAST_CAP; i++) {
@@ -74,7 +123,8 @@ static int restrict_syscalls(char *err, size_t errlen)
 	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ERRNO(EPERM));
 	int rc = ctx ? 0 : -ENOMEM;
 
-	/* Looking the filter up costs on every call, and there is one for each batch: search, not scan. */
+	/* Looking the filter up costs on every call, and there is one for each batch: search, not
+	 * scan. */
 	if (!rc)
 		rc = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
 	for (size_t i = 0; !rc && i < sizeof(allowed) / sizeof(allowed[0]); i++)
@@ -83,7 +133,8 @@ static int restrict_syscalls(char *err, size_t errlen)
 		rc = seccomp_load(ctx);
 	seccomp_release(ctx);
 	if (rc)
-		snprintf(err, errlen, "system calls cannot be restricted: %s; set sandbox = off to run without",
+		snprintf(err, errlen,
+			 "system calls cannot be restricted: %s; set sandbox = off to run without",
 			 strerror(-rc));
 	return rc;
 }

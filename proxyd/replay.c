@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The engine as it is, fed from a file: all frames are wanted, none goes out, and the one peer that the
- * rule names never comes up, so that lanes are watched and never held. The capture's timestamps are the
- * clock.
+ * The engine as it is, fed from a file: all frames are wanted, none goes out, and the one peer that
+ * the rule names never comes up, so that lanes are watched and never held. The capture's timestamps
+ * are the clock.
  *
- * A capture does not tell which port a frame arrived at. Of each pair of hosts, the one that is seen
- * sending first is taken for the near one.
+ * A capture does not tell which port a frame arrived at. Of each pair of hosts, the one that is
+ * seen sending first is taken for the near one.
  */
 #include "replay.h"
 
@@ -19,7 +19,7 @@
 #include "port/pcap_port.h"
 #include "wire/frame.h"
 
-#define REPLAY_POOL (16u << 20)
+#define REPLAY_POOL  (16u << 20)
 #define REPLAY_CONNS 65536u
 
 /* Two hosts, as the first frame between them named them. */
@@ -57,21 +57,28 @@ static void drop_event(void *ctx, const struct engine_event *ev)
 /* The engine begins at the time of the first frame: it never sees the clock jump from nowhere. */
 static bool start_engine(struct replay *r)
 {
-	const struct engine_config cfg = {
-		.pool_bytes = REPLAY_POOL, .max_conns = REPLAY_CONNS, .idle_ns = UINT64_MAX / 2, .seed = 1 };
+	const struct engine_config cfg = {.pool_bytes = REPLAY_POOL,
+					  .max_conns = REPLAY_CONNS,
+					  .idle_ns = UINT64_MAX / 2,
+					  .seed = 1};
 	const struct engine_sink sink = {
-		.ctx = r, .tx = drop_frame, .report = drop_report, .event = drop_event };
+		.ctx = r, .tx = drop_frame, .report = drop_report, .event = drop_event};
 
-	r->rule = (struct rule){
-		.name = "replay", .nnear = 1, .nfar = 1, .vlan = RULE_ANY_VLAN, .peer = 0,
-		.policy = POLICY_OFF, .learn = LEARN_CM | LEARN_PSN };
+	r->rule = (struct rule){.name = "replay",
+				.nnear = 1,
+				.nfar = 1,
+				.vlan = RULE_ANY_VLAN,
+				.peer = 0,
+				.policy = POLICY_OFF,
+				.learn = LEARN_CM | LEARN_PSN};
 	r->engine = engine_create(&cfg, &sink, r->now);
 	if (r->engine)
 		engine_rules(r->engine, &r->rule, 1, r->now);
 	return r->engine;
 }
 
-static struct host_pair *find_pair(struct replay *r, const struct ip_addr *near, const struct ip_addr *far)
+static struct host_pair *find_pair(struct replay *r, const struct ip_addr *near,
+				   const struct ip_addr *far)
 {
 	struct host_pair key, *p;
 
@@ -128,31 +135,33 @@ static void free_pairs(struct replay *r)
 {
 	struct host_pair *p, *next;
 
-	HASH_ITER(hh, r->pairs, p, next) {
+	HASH_ITER(hh, r->pairs, p, next)
+	{
 		HASH_DEL(r->pairs, p);
 		free(p);
 	}
 }
 
 static const struct column columns[] = {
-	{ "lan-ip", "LAN-IP", COL_TEXT, COL_TABLE },
-	{ "lqpn", "LQPN", COL_HEX, COL_TABLE },
-	{ "wan-ip", "WAN-IP", COL_TEXT, COL_TABLE },
-	{ "rqpn", "RQPN", COL_HEX, COL_TABLE },
-	{ "vlan", "VLAN", COL_NUMBER, COL_PRESENT },
-	{ "learned-by", "LEARNED-BY", COL_TEXT, COL_TABLE },
-	{ "state", "STATE", COL_TEXT, COL_TABLE },
-	{ "path-mtu", "PATH-MTU", COL_NUMBER, COL_TABLE },
-	{ "requests", "REQUESTS", COL_NUMBER, COL_TABLE },
-	{ "note", "NOTE", COL_TEXT, COL_PRESENT },
-	{ NULL, NULL, 0, 0 },
+	{"lan-ip", "LAN-IP", COL_TEXT, COL_TABLE},
+	{"lqpn", "LQPN", COL_HEX, COL_TABLE},
+	{"wan-ip", "WAN-IP", COL_TEXT, COL_TABLE},
+	{"rqpn", "RQPN", COL_HEX, COL_TABLE},
+	{"vlan", "VLAN", COL_NUMBER, COL_PRESENT},
+	{"learned-by", "LEARNED-BY", COL_TEXT, COL_TABLE},
+	{"state", "STATE", COL_TEXT, COL_TABLE},
+	{"path-mtu", "PATH-MTU", COL_NUMBER, COL_TABLE},
+	{"requests", "REQUESTS", COL_NUMBER, COL_TABLE},
+	{"note", "NOTE", COL_TEXT, COL_PRESENT},
+	{NULL, NULL, 0, 0},
 };
-static const struct object replay_object = { "qp", "", columns, false, NULL };
+static const struct object replay_object = {"qp", "", columns, false, NULL};
 
 /* The view's words are about a running appliance: in a capture nothing waits for anything. */
 static void strip(json_t *o)
 {
-	bool paired = json_is_integer(json_object_get(o, "lqpn")) && json_is_integer(json_object_get(o, "rqpn"));
+	bool paired = json_is_integer(json_object_get(o, "lqpn")) &&
+		      json_is_integer(json_object_get(o, "rqpn"));
 
 	if (paired)
 		json_object_del(o, "note");
@@ -163,9 +172,9 @@ static void strip(json_t *o)
 
 static int write_table(struct replay *r, bool json, FILE *f)
 {
-	struct view_source src = { .engine = r->engine, .rules = &r->rule, .nrules = 1 };
+	struct view_source src = {.engine = r->engine, .rules = &r->rule, .nrules = 1};
 	struct render *out = render_begin(&replay_object, json ? RENDER_JSON : RENDER_TABLE, f);
-	struct view_cursor cur = { 0 };
+	struct view_cursor cur = {0};
 	json_t *o;
 
 	if (!out)
@@ -180,7 +189,7 @@ static int write_table(struct replay *r, bool json, FILE *f)
 
 int replay_run(const char *path, bool json, FILE *f, FILE *note, char *err, size_t errlen)
 {
-	struct replay r = { 0 };
+	struct replay r = {0};
 	int rc = pcap_port_replay(path, on_frame, &r, err, errlen);
 
 	if (!rc && r.no_memory) {

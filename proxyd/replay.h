@@ -10,9 +10,8 @@
 #include <stdio.h>
 
 /**
- * replay_run - read capture @path and write the QP table to @f, as JSON or text; a summary of the capture
- * to @note.
- * 0, or a negative errno with one line in @err.
+ * replay_run - read capture @path and write the QP table to @f, as JSON or text; a summary of the
+ * capture to @note. 0, or a negative errno with one line in @err.
  */
 int replay_run(const char *path, bool json, FILE *f, FILE *note, char *err, size_t errlen);
 

@@ -4,10 +4,10 @@
 #include <string.h>
 
 _Static_assert(RULE_MAX <= STEER_RULES, "a rule is a bit of one word");
-_Static_assert(RULE_MAX * RULE_PREFIXES <= STEER_PREFIXES, "all prefixes fit");
+_Static_assert(RULE_MAX *RULE_PREFIXES <= STEER_PREFIXES, "all prefixes fit");
 
-static void add_prefixes(struct afxdp_prefix *to, size_t *count, const struct prefix *from, unsigned int n,
-			 uint64_t bit)
+static void add_prefixes(struct afxdp_prefix *to, size_t *count, const struct prefix *from,
+			 unsigned int n, uint64_t bit)
 {
 	for (unsigned int i = 0; i < n; i++) {
 		struct afxdp_prefix *p = &to[(*count)++];
@@ -30,14 +30,30 @@ static void add_vlan(uint64_t *vlan, uint16_t id, uint64_t bit)
 	}
 }
 
+static void add_rule(struct steering *s, const struct rule *r, uint64_t bit)
+{
+	add_prefixes(s->near, &s->nnear, r->near, r->nnear, bit);
+	add_prefixes(s->far, &s->nfar, r->far, r->nfar, bit);
+	add_vlan(s->vlan, r->vlan, bit);
+}
+
 void steering_init(struct steering *s, const struct rule *rules, unsigned int n)
 {
 	memset(s, 0, sizeof(*s));
-	for (unsigned int i = 0; i < n && i < RULE_MAX; i++) {
-		uint64_t bit = 1ull << i;
+	for (unsigned int i = 0; i < n && i < RULE_MAX; i++)
+		add_rule(s, &rules[i], 1ull << i);
+}
 
-		add_prefixes(s->near, &s->nnear, rules[i].near, rules[i].nnear, bit);
-		add_prefixes(s->far, &s->nfar, rules[i].far, rules[i].nfar, bit);
-		add_vlan(s->vlan, rules[i].vlan, bit);
-	}
+/* All of them share the last bit with whatever else has it. */
+void steering_add(struct steering *s, const struct rule *rules, unsigned int n)
+{
+	for (unsigned int i = 0; i < n && i < RULE_MAX; i++)
+		add_rule(s, &rules[i], 1ull << (STEER_RULES - 1));
+}
+
+void steering_add_all(struct steering *s)
+{
+	const struct rule all = {.nnear = 1, .nfar = 1, .vlan = RULE_ANY_VLAN};
+
+	add_rule(s, &all, 1ull << (STEER_RULES - 1));
 }

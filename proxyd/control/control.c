@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Everything hangs on an epoll instance of this file's own, whose descriptor is itself readable when one of
- * its members is ready: the daemon's loop watches that one and needs to know nothing else.
+ * Everything hangs on an epoll instance of this file's own, whose descriptor is itself readable
+ * when one of its members is ready: the daemon's loop watches that one and needs to know nothing
+ * else.
  *
- * A client is READING until its request line is complete, then ANSWERING: its output buffer is refilled
- * from the view whenever it has been sent, at most CONTROL_STEPS steps of all views a turn. With nothing to send the client would
- * be ready again at once (level-triggered), so a long answer goes on turn by turn between packets.
+ * A client is READING until its request line is complete, then ANSWERING: its output buffer is
+ * refilled from the view whenever it has been sent, at most CONTROL_STEPS steps of all views a
+ * turn. With nothing to send the client would be ready again at once (level-triggered), so a long
+ * answer goes on turn by turn between packets.
  */
 #include "control/control.h"
 
@@ -20,10 +22,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define CONTROL_STEPS 16	 /* of views, per turn */
-#define CONTROL_ACCEPTS 4	 /* new clients per turn */
-#define CONTROL_OUT (128 * 1024) /* bytes of answer made ahead of the reader */
-#define OBJECT_MAX 8192		 /* longest line of an answer */
+#define CONTROL_STEPS	16	     /* of views, per turn */
+#define CONTROL_ACCEPTS 4	     /* new clients per turn */
+#define CONTROL_OUT	(128 * 1024) /* bytes of answer made ahead of the reader */
+#define OBJECT_MAX	8192	     /* longest line of an answer */
 
 enum client_state {
 	CLIENT_FREE,
@@ -84,7 +86,7 @@ static void put_line(struct client *cl, json_t *o)
 /* From now on the client is to be written to. */
 static void answer(struct control *c, struct client *cl, enum client_state state)
 {
-	struct epoll_event ev = { .events = EPOLLOUT, .data.ptr = cl };
+	struct epoll_event ev = {.events = EPOLLOUT, .data.ptr = cl};
 
 	cl->state = state;
 	epoll_ctl(c->epfd, EPOLL_CTL_MOD, cl->fd, &ev);
@@ -96,7 +98,7 @@ static void answer_error(struct control *c, struct client *cl, const char *text)
 	size_t i;
 
 	/* It may quote the request, cut in the middle of a character; JSON must be whole UTF-8. */
-	for (i = 0; text[i] && i < sizeof(ascii) - 1; i++)
+	for (i = 0; i < sizeof(ascii) - 1 && text[i]; i++)
 		ascii[i] = text[i] >= 0x20 && text[i] < 0x7f ? text[i] : '?';
 	ascii[i] = '\0';
 	c->stats.errors++;
@@ -115,14 +117,15 @@ static void handle_request(struct control *c, struct client *cl, size_t len)
 		snprintf(text, sizeof(text), "request is no JSON object: %.80s", why.text);
 		answer_error(c, cl, text);
 	} else if (!json_is_object(req)) {
-		answer_error(c, cl, "request is no JSON object; send such as {\"cmd\": \"qp-show\"}");
+		answer_error(c, cl,
+			     "request is no JSON object; send such as {\"cmd\": \"qp-show\"}");
 	} else if (!cmd) {
 		answer_error(c, cl, "request has no \"cmd\"; send such as {\"cmd\": \"qp-show\"}");
 	} else {
 		cl->view = view_find(cmd);
 		if (!cl->view) {
-			snprintf(text, sizeof(text), "unknown cmd '%.40s'; tool and daemon may differ in version",
-				 cmd);
+			snprintf(text, sizeof(text),
+				 "unknown cmd '%.40s'; tool and daemon may differ in version", cmd);
 			answer_error(c, cl, text);
 		} else {
 			c->stats.requests++;
@@ -171,7 +174,8 @@ static void client_fill(struct control *c, struct client *cl, uint64_t now_ns)
 		case VIEW_AGAIN:
 			break;
 		case VIEW_END:
-			put_line(cl, json_pack("{s:b, s:I}", "end", 1, "count", (json_int_t)cl->count));
+			put_line(cl,
+				 json_pack("{s:b, s:I}", "end", 1, "count", (json_int_t)cl->count));
 			cl->state = CLIENT_LAST;
 			return;
 		}
@@ -225,7 +229,7 @@ static void accept_clients(struct control *c, uint64_t now_ns)
 	for (int i = 0; i < CONTROL_ACCEPTS; i++) {
 		int fd = accept4(c->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		struct client *cl = client_new(c);
-		struct epoll_event ev = { .events = EPOLLIN, .data.ptr = cl };
+		struct epoll_event ev = {.events = EPOLLIN, .data.ptr = cl};
 
 		if (fd < 0)
 			return;
@@ -290,20 +294,25 @@ static bool somebody_listens(const struct sockaddr_un *addr)
 static int listen_at(struct control *c, char *err, size_t errlen)
 {
 	const char *path = c->addr.sun_path;
-	struct epoll_event ev = { .events = EPOLLIN };
+	struct epoll_event ev = {.events = EPOLLIN};
 	struct stat st;
 	mode_t old;
 	int rc;
 
 	if (!lstat(path, &st)) {
 		if (!S_ISSOCK(st.st_mode)) {
-			snprintf(err, errlen, "control socket %s: a file that is no socket is in the way; remove it "
-				 "or set 'socket'", path);
+			snprintf(err, errlen,
+				 "control socket %s: a file that is no socket is in the way; "
+				 "remove it "
+				 "or set 'socket'",
+				 path);
 			return -EEXIST;
 		}
 		if (somebody_listens(&c->addr)) {
-			snprintf(err, errlen, "control socket %s: another longhauld serves it; stop that or set "
-				 "'socket'", path);
+			snprintf(err, errlen,
+				 "control socket %s: another longhauld serves it; stop that or set "
+				 "'socket'",
+				 path);
 			return -EADDRINUSE;
 		}
 		unlink(path);
@@ -312,8 +321,8 @@ static int listen_at(struct control *c, char *err, size_t errlen)
 	rc = bind(c->fd, (struct sockaddr *)&c->addr, sizeof(c->addr)) ? -errno : 0;
 	umask(old);
 	if (rc) {
-		snprintf(err, errlen, "control socket %s: %s; make its folder or set 'socket'", path,
-			 strerror(-rc));
+		snprintf(err, errlen, "control socket %s: %s; make its folder or set 'socket'",
+			 path, strerror(-rc));
 		return rc;
 	}
 	if (listen(c->fd, CONTROL_CLIENTS) || epoll_ctl(c->epfd, EPOLL_CTL_ADD, c->fd, &ev)) {
@@ -324,12 +333,14 @@ static int listen_at(struct control *c, char *err, size_t errlen)
 	return rc;
 }
 
-struct control *control_open(const char *path, const struct view_source *src, char *err, size_t errlen)
+struct control *control_open(const char *path, const struct view_source *src, char *err,
+			     size_t errlen)
 {
 	struct control *c = calloc(1, sizeof(*c));
 
 	if (!c || strlen(path) >= sizeof(c->addr.sun_path)) {
-		snprintf(err, errlen, "control socket %s: %s", path, c ? "path too long" : "out of memory");
+		snprintf(err, errlen, "control socket %s: %s", path,
+			 c ? "path too long" : "out of memory");
 		free(c);
 		return NULL;
 	}

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The control socket: an AF_UNIX stream, one JSON request line from the client ({"cmd": "qp-show"}), JSON
- * lines back, one object each, then {"end": true, "count": n}; or one line {"error": "..."}. One request per
- * connection.
+ * The control socket: an AF_UNIX stream, one JSON request line from the client ({"cmd":
+ * "qp-show"}), JSON lines back, one object each, then {"end": true, "count": n}; or one line
+ * {"error": "..."}. One request per connection.
  *
- * It runs in the thread that moves packets, so every call does a bounded amount of work and nothing waits:
- * a request has CONTROL_REQUEST_MAX bytes, an answer is made bit by bit as the client reads it, and a client
- * that neither asks nor reads for CONTROL_PATIENCE_NS is dropped.
+ * It runs in the thread that moves packets, so every call does a bounded amount of work and nothing
+ * waits: a request has CONTROL_REQUEST_MAX bytes, an answer is made bit by bit as the client reads
+ * it, and a client that neither asks nor reads for CONTROL_PATIENCE_NS is dropped.
  */
 #ifndef LONGHAUL_CONTROL_CONTROL_H
 #define LONGHAUL_CONTROL_CONTROL_H
@@ -16,7 +16,7 @@
 
 #include "control/view.h"
 
-#define CONTROL_CLIENTS 16
+#define CONTROL_CLIENTS	    16
 #define CONTROL_REQUEST_MAX 4096
 #define CONTROL_PATIENCE_NS 10000000000ull
 
@@ -31,12 +31,13 @@ struct control_stats {
 };
 
 /**
- * control_open - listen at @path, mode 0660. A socket that a dead daemon left there is replaced, a live
- * one is not. @src must outlive the result; its fields may change between calls. Replacing @src->rules
- * while an answer is under way is fine.
- * NULL with one line in @err (cause and mend, no newline).
+ * control_open - listen at @path, mode 0660. A socket that a dead daemon left there is replaced, a
+ * live one is not. @src must outlive the result; its fields may change between calls. Replacing
+ * @src->rules while an answer is under way is fine. NULL with one line in @err (cause and mend, no
+ * newline).
  */
-struct control *control_open(const char *path, const struct view_source *src, char *err, size_t errlen);
+struct control *control_open(const char *path, const struct view_source *src, char *err,
+			     size_t errlen);
 
 /** control_close - drop all clients, remove the socket. NULL is fine. */
 void control_close(struct control *c);

@@ -5,8 +5,8 @@
 #include <string.h>
 
 static const struct view views[] = {
-	{ "qp-show", view_qp },	    { "lane-show", view_lane },	  { "rule-show", view_rule },
-	{ "peer-show", view_peer }, { "stats-show", view_stats }, { NULL, NULL },
+	{"qp-show", view_qp},	  {"lane-show", view_lane},   {"rule-show", view_rule},
+	{"peer-show", view_peer}, {"stats-show", view_stats}, {NULL, NULL},
 };
 
 const struct view *view_find(const char *cmd)
@@ -50,10 +50,10 @@ void view_put_ledger(json_t *o, const char *prefix, const struct ledger *l)
 		const char *suffix;
 		uint64_t v;
 	} part[] = {
-		{ "messages", l->messages },
-		{ "packets", l->packets },
-		{ "bytes", l->bytes },
-		{ "oldest-ms", l->oldest_ns / 1000000 },
+		{"messages", l->messages},
+		{"packets", l->packets},
+		{"bytes", l->bytes},
+		{"oldest-ms", l->oldest_ns / 1000000},
 	};
 	char key[48];
 
@@ -84,5 +84,6 @@ void view_put_conn(json_t *o, const struct conn_info *ci)
 	view_put_24(o, "lqpn", ci->lqpn);
 	view_put_ip(o, "wan-ip", &ci->wan_ip);
 	view_put_24(o, "rqpn", ci->rqpn);
-	json_object_set_new(o, "vlan", ci->vlan == FRAME_VLAN_NONE ? json_null() : json_integer(ci->vlan));
+	json_object_set_new(o, "vlan",
+			    ci->vlan == FRAME_VLAN_NONE ? json_null() : json_integer(ci->vlan));
 }

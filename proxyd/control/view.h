@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Views: what an operator may ask for, as JSON objects. The daemon gives data; wording, units and columns
- * are the tool's business. Keys are kebab-case, numbers are numbers, times carry their unit in the key.
+ * Views: what an operator may ask for, as JSON objects. The daemon gives data; wording, units and
+ * columns are the tool's business. Keys are kebab-case, numbers are numbers, times carry their unit
+ * in the key.
  *
- * A view hands out its objects one by one and does a bounded amount of work per call, since it runs in the
- * thread that moves packets.
+ * A view hands out its objects one by one and does a bounded amount of work per call, since it runs
+ * in the thread that moves packets.
  */
 #ifndef LONGHAUL_CONTROL_VIEW_H
 #define LONGHAUL_CONTROL_VIEW_H
@@ -75,15 +76,16 @@ enum view_step {
  */
 struct view {
 	const char *cmd;
-	enum view_step (*next)(const struct view_source *src, struct view_cursor *cur, uint64_t now_ns,
-			       json_t **out);
+	enum view_step (*next)(const struct view_source *src, struct view_cursor *cur,
+			       uint64_t now_ns, json_t **out);
 };
 
 /** view_find - the view that answers request @cmd, NULL when there is none. */
 const struct view *view_find(const char *cmd);
 
 /* The views; each in its own file. */
-enum view_step view_qp(const struct view_source *src, struct view_cursor *cur, uint64_t now_ns, json_t **out);
+enum view_step view_qp(const struct view_source *src, struct view_cursor *cur, uint64_t now_ns,
+		       json_t **out);
 enum view_step view_lane(const struct view_source *src, struct view_cursor *cur, uint64_t now_ns,
 			 json_t **out);
 enum view_step view_rule(const struct view_source *src, struct view_cursor *cur, uint64_t now_ns,
@@ -117,7 +119,8 @@ void view_put_24(json_t *o, const char *key, uint32_t v);
 /** view_add_ledger - add @l to @sum; the older age counts. */
 void view_add_ledger(struct ledger *sum, const struct ledger *l);
 
-/** view_put_conn - what names a connection: addresses, QPNs (null when unknown), VLAN (null: untagged). */
+/** view_put_conn - what names a connection: addresses, QPNs (null when unknown), VLAN (null:
+ * untagged). */
 void view_put_conn(json_t *o, const struct conn_info *ci);
 
 #endif

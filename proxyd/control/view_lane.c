@@ -12,7 +12,8 @@ static const char *role(const struct conn_info *ci, const struct lane_info *l)
 	return l->opener ? "opener" : "acceptor";
 }
 
-static json_t *lane_object(const struct view_source *src, const struct conn_info *ci, unsigned int dir)
+static json_t *lane_object(const struct view_source *src, const struct conn_info *ci,
+			   unsigned int dir)
 {
 	const struct lane_info *l = &ci->lane[dir];
 	json_t *o = json_object();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* One object per configured peer: is it there, since when, how far away, and what was refused from it. */
+/* One object per configured peer: is it there, since when, how far away, and what was refused from
+ * it. */
 #include "control/view.h"
 
 #include <stdio.h>
@@ -16,7 +17,8 @@ static const char *hint(const struct session_info *si)
 	if (si->counter[SC_BAD_VERSION])
 		return "it speaks another protocol version: update one of the two";
 	if (!si->heard)
-		return "nothing heard yet: is it running, is its UDP port open, is its address right?";
+		return "nothing heard yet: is it running, is its UDP port open, is its address "
+		       "right?";
 	return NULL;
 }
 
@@ -46,7 +48,8 @@ static void put_delays(json_t *o, const struct session_info *si)
 	view_put_int(o, "delay-above-min-us", si->owd_above_ns / 1000);
 }
 
-static json_t *peer_object(const struct view_source *src, unsigned int i, const struct session_info *si)
+static json_t *peer_object(const struct view_source *src, unsigned int i,
+			   const struct session_info *si)
 {
 	const char *h = hint(si);
 	json_t *o = json_object();

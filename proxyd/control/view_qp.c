@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * One object per connection, or per half of one that has not found its partner. Figures of its two lanes
- * are added up; `lane-show` has them apart.
+ * One object per connection, or per half of one that has not found its partner. Figures of its two
+ * lanes are added up; `lane-show` has them apart.
  */
 #include "control/view.h"
 
@@ -13,7 +13,8 @@
 static enum lane_state conn_state(const struct conn_info *ci)
 {
 	static const int weight[LANE_STATES] = {
-		[LANE_WATCH] = 0, [LANE_OPENING] = 1, [LANE_HELD] = 2, [LANE_DRAIN] = 3, [LANE_FAULT] = 4,
+		[LANE_WATCH] = 0, [LANE_OPENING] = 1, [LANE_HELD] = 2,
+		[LANE_DRAIN] = 3, [LANE_FAULT] = 4,
 	};
 	enum lane_state a = ci->lane[LANE_OUT].state, b = ci->lane[LANE_IN].state;
 
@@ -58,8 +59,8 @@ static const char *reason_text(enum lane_reason r)
 }
 
 /* In plain words why the connection is not accelerated; false when it is. */
-static bool note(const struct view_source *src, const struct conn_info *ci, enum lane_state state, char *buf,
-		 size_t len)
+static bool note(const struct view_source *src, const struct conn_info *ci, enum lane_state state,
+		 char *buf, size_t len)
 {
 	const char *text = NULL;
 
@@ -74,7 +75,8 @@ static bool note(const struct view_source *src, const struct conn_info *ci, enum
 		if (ci->contradictions && used > 0 && (size_t)used < len)
 			snprintf(buf + used, len - used, ", %u against", ci->contradictions);
 		return true;
-	} else if (state == LANE_WATCH && src->session && ci->peer >= 0 && !session_up(src->session, ci->peer)) {
+	} else if (state == LANE_WATCH && src->session && ci->peer >= 0 &&
+		   !session_up(src->session, ci->peer)) {
 		snprintf(buf, len, "peer %s is down", view_peer_name(src, ci->peer));
 		return true;
 	} else {
@@ -122,7 +124,8 @@ static json_t *qp_object(const struct view_source *src, const struct conn_info *
 	return o;
 }
 
-enum view_step view_qp(const struct view_source *src, struct view_cursor *cur, uint64_t now_ns, json_t **out)
+enum view_step view_qp(const struct view_source *src, struct view_cursor *cur, uint64_t now_ns,
+		       json_t **out)
 {
 	struct conn_info ci;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * One object per rule, with its share of the ledger. The connections of each rule are added up first, some
- * per call: that keeps packets waiting less than one look at all of them.
+ * One object per rule, with its share of the ledger. The connections of each rule are added up
+ * first, some per call: that keeps packets waiting less than one look at all of them.
  */
 #include "control/view.h"
 
@@ -45,7 +45,8 @@ static const char *learn_text(uint8_t learn)
 	return learn & LEARN_CM ? "cm" : "psn";
 }
 
-static json_t *rule_object(const struct view_source *src, unsigned int i, const struct view_cursor *cur)
+static json_t *rule_object(const struct view_source *src, unsigned int i,
+			   const struct view_cursor *cur)
 {
 	const struct rule *r = &src->rules[i];
 	json_t *o = json_object();

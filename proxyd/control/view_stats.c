@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Every number that is not about one connection: one object each, {group, name, value, help}. Groups: the
- * engine's counters, its memory, each port, what the XDP program did on it, the peers' socket, the daemon.
+ * Every number that is not about one connection: one object each, {group, name, value, help}.
+ * Groups: the engine's counters, its memory, each port, what the XDP program did on it, the peers'
+ * socket, the daemon.
  */
 #include "control/view.h"
 
@@ -36,7 +37,10 @@ static uint64_t field_value(const void *base, const struct field *f)
 }
 
 #define MEM(name, member, help)                                                                    \
-	{ name, offsetof(struct engine_memory, member), sizeof(((struct engine_memory *)0)->member), help }
+	{                                                                                          \
+		name, offsetof(struct engine_memory, member),                                      \
+			sizeof(((struct engine_memory *)0)->member), help                          \
+	}
 static const struct field memory_fields[] = {
 	MEM("pool-bytes", pool_bytes, "retention memory in all"),
 	MEM("custody-used", custody_used, "bytes of it held for near requesters"),
@@ -50,8 +54,10 @@ static const struct field memory_fields[] = {
 };
 
 #define SOCK(name, member, help)                                                                   \
-	{ name, offsetof(struct peer_socket_stats, member),                                        \
-	  sizeof(((struct peer_socket_stats *)0)->member), help }
+	{                                                                                          \
+		name, offsetof(struct peer_socket_stats, member),                                  \
+			sizeof(((struct peer_socket_stats *)0)->member), help                      \
+	}
 static const struct field socket_fields[] = {
 	SOCK("rx", rx, "datagrams of peers received"),
 	SOCK("tx", tx, "datagrams sent to peers"),
@@ -64,7 +70,10 @@ static const struct field socket_fields[] = {
 };
 
 /* Pairs of arrays by side: element 0 is the LAN port's. */
-#define PORT(name, member, help) { name, offsetof(struct afxdp_stats, member), sizeof(uint64_t), help }
+#define PORT(name, member, help)                                                                   \
+	{                                                                                          \
+		name, offsetof(struct afxdp_stats, member), sizeof(uint64_t), help                 \
+	}
 static const struct field port_fields[] = {
 	PORT("rx", rx, "frames received"),
 	PORT("rx-bytes", rx_bytes, "their bytes"),
@@ -79,20 +88,21 @@ static const struct field port_fields[] = {
 static const struct {
 	const char *name, *help;
 } steer_names[STEER_COUNTERS] = {
-	[STEER_TAKEN] = { "taken", "frames given to the daemon" },
-	[STEER_OTHER] = { "other", "frames that are not RoCEv2, to the kernel" },
-	[STEER_NO_RULE] = { "no-rule", "RoCEv2 that no rule wants, to the kernel" },
-	[STEER_FRAGMENT] = { "fragment", "IP fragments, options, extension headers, to the kernel" },
-	[STEER_STALE] = { "stale", "frames passed by because the daemon gave no sign of life" },
-	[STEER_NO_SOCKET] = { "no-socket", "frames of a queue without a socket, to the kernel" },
-	[STEER_TOO_LONG] = { "too-long", "frames longer than can be handed over, to the kernel" },
-	[STEER_RUNT] = { "runt", "frames too short to look at, to the kernel" },
+	[STEER_TAKEN] = {"taken", "frames given to the daemon"},
+	[STEER_OTHER] = {"other", "frames that are not RoCEv2, to the kernel"},
+	[STEER_NO_RULE] = {"no-rule", "RoCEv2 that no rule wants, to the kernel"},
+	[STEER_FRAGMENT] = {"fragment", "IP fragments, options, extension headers, to the kernel"},
+	[STEER_STALE] = {"stale", "frames passed by because the daemon gave no sign of life"},
+	[STEER_NO_SOCKET] = {"no-socket", "frames of a queue without a socket, to the kernel"},
+	[STEER_TOO_LONG] = {"too-long", "frames longer than can be handed over, to the kernel"},
+	[STEER_RUNT] = {"runt", "frames too short to look at, to the kernel"},
 };
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 /* Object @i of the fields of @base; NULL when there are fewer. */
-static json_t *fields_entry(const char *group, const void *base, const struct field *f, size_t n, size_t i)
+static json_t *fields_entry(const char *group, const void *base, const struct field *f, size_t n,
+			    size_t i)
 {
 	return i < n ? entry(group, f[i].name, field_value(base, &f[i]), f[i].help) : NULL;
 }
@@ -101,7 +111,8 @@ static json_t *engine_entry(const struct view_source *src, size_t i)
 {
 	if (i >= EC_COUNT)
 		return NULL;
-	return entry("engine", engine_counter_name(i), engine_counter(src->engine, i), engine_counter_help(i));
+	return entry("engine", engine_counter_name(i), engine_counter(src->engine, i),
+		     engine_counter_help(i));
 }
 
 static json_t *memory_entry(const struct view_source *src, size_t i)
@@ -124,20 +135,20 @@ static json_t *socket_entry(const struct view_source *src, size_t i)
 
 static json_t *port_entry(const struct view_source *src, size_t i)
 {
-	static const char *const groups[STEER_SIDES] = { "port-lan", "port-wan" };
+	static const char *const groups[STEER_SIDES] = {"port-lan", "port-wan"};
 	size_t side = i / COUNT(port_fields);
 	struct afxdp_stats st;
 
 	if (!src->port || side >= STEER_SIDES)
 		return NULL;
 	afxdp_stats(src->port, &st);
-	return fields_entry(groups[side], (const uint64_t *)&st + side, port_fields, COUNT(port_fields),
-			    i % COUNT(port_fields));
+	return fields_entry(groups[side], (const uint64_t *)&st + side, port_fields,
+			    COUNT(port_fields), i % COUNT(port_fields));
 }
 
 static json_t *steer_entry(const struct view_source *src, size_t i)
 {
-	static const char *const groups[STEER_SIDES] = { "xdp-lan", "xdp-wan" };
+	static const char *const groups[STEER_SIDES] = {"xdp-lan", "xdp-wan"};
 	size_t side = i / STEER_COUNTERS, c = i % STEER_COUNTERS;
 	struct afxdp_stats st;
 
@@ -149,9 +160,9 @@ static json_t *steer_entry(const struct view_source *src, size_t i)
 
 static json_t *daemon_entry(const struct view_source *src, size_t i)
 {
-	const struct view_counter *c = &src->daemon[i];
-
-	return i < src->ndaemon ? entry("daemon", c->name, *c->value, c->help) : NULL;
+	if (i >= src->ndaemon)
+		return NULL;
+	return entry("daemon", src->daemon[i].name, *src->daemon[i].value, src->daemon[i].help);
 }
 
 enum view_step view_stats(const struct view_source *src, struct view_cursor *cur, uint64_t now_ns,

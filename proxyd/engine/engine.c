@@ -135,7 +135,7 @@ static void rx_request(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
 
-	if (l->role == ROLE_NONE) {
+	if (l->role == ROLE_NONE && fl->rule >= 0) {
 		learn_request(e, fl, f);
 		if (lane_may_open(e, fl, f))
 			lane_open(e, fl, f);
@@ -159,7 +159,8 @@ static void rx_response(struct engine *e, struct flow *fl, const struct frame *f
 	struct flow *req = flow_partner(e, fl);
 
 	if (!req || req->lane.role == ROLE_NONE) {
-		learn_response(e, fl, f);
+		if (fl->rule >= 0)
+			learn_response(e, fl, f);
 		engine_pass(e, fl->side, f);
 		return;
 	}
@@ -167,6 +168,22 @@ static void rx_response(struct engine *e, struct flow *fl, const struct frame *f
 		responder_answer(e, req, f);
 	else
 		requester_response(e, req, f, fl->side);
+}
+
+/* Whether a lane of this connection is held; then its packets matter even if no rule wants them any more. */
+static bool held(struct engine *e, const struct flow *fl)
+{
+	const struct flow *other = flow_partner(e, fl);
+
+	return fl->lane.role != ROLE_NONE || (other && other->lane.role != ROLE_NONE);
+}
+
+/* Whether the frame's lane is not held, so that nobody else checks the frame. */
+static bool watched(struct engine *e, const struct flow *fl, const struct frame *f)
+{
+	if (fl && (f->op->flags & OPF_RESPONSE))
+		fl = flow_partner(e, fl);
+	return !fl || fl->lane.role == ROLE_NONE;
 }
 
 void engine_rx(struct engine *e, enum engine_port port, const uint8_t *data, uint32_t len,
@@ -197,6 +214,12 @@ void engine_rx(struct engine *e, enum engine_port port, const uint8_t *data, uin
 		return;
 	}
 	fl = flow_find(e, &f);
+	if (watched(e, fl, &f) && !icrc_ok(&f)) {
+		/* nothing may be learned from a damaged packet; the host will drop it */
+		COUNT(e, BAD_ICRC);
+		engine_pass(e, port, &f);
+		return;
+	}
 	if (!fl) {
 		struct flow_key key;
 
@@ -204,7 +227,7 @@ void engine_rx(struct engine *e, enum engine_port port, const uint8_t *data, uin
 		fl = flow_create(e, &key, port);
 	}
 	/* A flow that turns up on the wrong port is a loop or a moved host: hands off. */
-	if (!fl || fl->rule < 0 || fl->side != (uint8_t)port) {
+	if (!fl || (fl->rule < 0 && !held(e, fl)) || fl->side != (uint8_t)port) {
 		if (fl && fl->rule < 0)
 			COUNT(e, NO_RULE);
 		engine_pass(e, port, &f);
@@ -330,7 +353,7 @@ uint64_t engine_deadline(const struct engine *e)
 
 static void account(struct engine *e, const struct flow *fl)
 {
-	if (lane_keeps(&fl->lane))
+	if (lane_keeps(&fl->lane) && fl->rule >= 0)
 		e->rule_bytes[fl->rule] += fl->lane.bytes;
 }
 
@@ -342,7 +365,6 @@ void engine_rules(struct engine *e, const struct rule *rules, unsigned int n, ui
 	memset(e->rule_bytes, 0, sizeof(e->rule_bytes));
 	for (uint32_t i = 0; i < e->nflows; i++) {
 		struct flow *fl = &e->flows[i];
-		int8_t was = fl->rule;
 
 		if (!fl->used)
 			continue;
@@ -351,9 +373,7 @@ void engine_rules(struct engine *e, const struct rule *rules, unsigned int n, ui
 		if (fl->lane.role == ROLE_NONE)
 			continue;
 		if (fl->rule < 0) {
-			/* what is held must still be delivered: the lane keeps its old terms */
-			fl->rule = was;
-			account(e, fl);
+			/* what is held must still be delivered */
 			lane_drain(e, fl, REASON_OPERATOR);
 			continue;
 		}

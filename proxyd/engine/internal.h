@@ -106,7 +106,8 @@ struct lane {
 	uint8_t refusal; /* fatal syndrome, 0: none */
 	bool calibrated : 1, start_acked : 1, nak_sent : 1, room_wait : 1, ack_due : 1, ack_listed : 1,
 		report_due : 1, report_urgent : 1, report_listed : 1, run_listed : 1, rnr_wait : 1,
-		accepted : 1, reopen : 1, ack_again : 1, honest_found : 1, room_listed : 1;
+		accepted : 1, reopen : 1, ack_again : 1, honest_found : 1, room_listed : 1, probing : 1,
+		undecided : 1;
 	uint8_t jump_run;
 	uint8_t unacked;
 	uint8_t backoff;
@@ -116,6 +117,7 @@ struct lane {
 	struct mark accept, front, tack, sent, honest, acked, guard;
 	uint32_t end, high;
 	uint32_t start, room, told, guard_end;
+	uint32_t again_psn, again_end; /* READ asked again after its answer had passed */
 	uint32_t lost; /* packets marked PKT_LOST */
 	uint32_t refusal_psn;
 	uint32_t report_seq, report_count, hole_cursor;
@@ -355,6 +357,7 @@ void responder_ack_due(struct engine *e, struct flow *fl);
 void responder_flush_ack(struct engine *e, struct flow *fl);
 void responder_refused(struct engine *e, struct flow *fl, uint32_t psn, uint8_t syndrome,
 		       enum lane_reason why);
+void responder_repeated(struct engine *e, struct flow *fl, const struct frame *f);
 void responder_room(struct engine *e);
 void responder_true_ack(struct engine *e, struct flow *fl, const struct mark *m);
 

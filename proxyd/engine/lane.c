@@ -6,7 +6,8 @@
  *	  (single mode: straight to HELD)           \--custody lost--> FAULT --QP gone--> WATCH
  *
  * Opening. At the first packet of a message, in order, of a paired and calibrated lane, that packet's PSN
- * becomes the handover PSN. From it on packets are retained and sent as a stream, but as long as the peer
+ * becomes the handover PSN; or at the oldest packet that is not truly acknowledged, when the requester goes
+ * back to it (the genuine ACK below it has told the MSN). From it on packets are retained and sent as a stream, but as long as the peer
  * has not agreed the front moves only with true ACKs, so a refusal costs nothing: forget what is retained,
  * the hosts still have it. Before the handover PSN everything passes as ever. A cumulative ACK at or above
  * it would also acknowledge what came before it and is not in custody, hence @start_acked: the front stays
@@ -80,7 +81,7 @@ void lane_init(struct flow *fl)
 	l->peer = PEER_NONE;
 	l->credit = 0xff;
 	l->accept.psn = l->tack.psn = PSN_NONE;
-	l->guard.psn = PSN_NONE;
+	l->guard.psn = l->again_psn = PSN_NONE;
 	l->holes = POOL_NONE;
 	for (int i = 0; i < LANE_PROBES; i++)
 		l->probe[i].psn = PSN_NONE;
@@ -145,7 +146,7 @@ struct pkt *lane_retain(struct engine *e, struct flow *fl, const struct frame *f
 		l->messages++;
 	l->packets++;
 	l->bytes += f->len;
-	if (lane_keeps(l))
+	if (lane_keeps(l) && fl->rule >= 0)
 		e->rule_bytes[fl->rule] += f->len;
 	return d;
 }
@@ -154,7 +155,7 @@ void lane_forget(struct engine *e, struct flow *fl, struct pkt *d, uint32_t psn)
 {
 	struct lane *l = &fl->lane;
 
-	if (lane_keeps(l))
+	if (lane_keeps(l) && fl->rule >= 0)
 		e->rule_bytes[fl->rule] -= d->len;
 	l->packets--;
 	l->bytes -= d->len;
@@ -287,15 +288,18 @@ bool lane_may_open(struct engine *e, const struct flow *fl, const struct frame *
 	const struct lane *l = &fl->lane;
 	const struct rule *r = &e->rules[fl->rule];
 
-	if (fl->side != PORT_LAN || fl->partner == FLOW_NONE || !l->calibrated || e->draining)
+	if (fl->side != PORT_LAN || fl->partner == FLOW_NONE || e->draining)
 		return false;
 	if (e->now < fl->retry_open || !fl->path_mtu)
 		return false;
 	if (r->peer != PEER_NONE && !e->peer_up[r->peer])
 		return false;
-	/* learn_request() has just counted this packet: it must be the newest, and open a message */
-	return (f->op->flags & (OPF_FIRST | OPF_ONLY)) && !(f->op->flags & OPF_ANSWERED) &&
-	       l->accept.psn == psn_add(f->psn, 1) && e->flows[fl->partner].tmpl.len;
+	if (!(f->op->flags & (OPF_FIRST | OPF_ONLY)) || (f->op->flags & OPF_ANSWERED) ||
+	    !e->flows[fl->partner].tmpl.len)
+		return false;
+	/* either the newest packet, as learn_request() has just counted it, or the very first that is not
+	 * truly acknowledged: then the requester is resending, and the rest will follow */
+	return (l->calibrated && l->accept.psn == psn_add(f->psn, 1)) || l->tack.psn == f->psn;
 }
 
 void lane_send_open(struct engine *e, struct flow *fl)
@@ -327,6 +331,9 @@ void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
 	uint32_t msn = (f->op->flags & OPF_EOM) ? psn_sub(l->accept.msn, 1) : l->accept.msn;
 	struct mark m = {.psn = f->psn, .msn = msn, .ackable = 0};
 	bool all_acked = l->tack.psn == f->psn; /* as watched */
+
+	if (all_acked)
+		m.msn = l->tack.msn; /* from the genuine ACK just below */
 
 	l->requests--;
 	l->gen = ++e->gen;
@@ -436,6 +443,11 @@ void lane_fault(struct engine *e, struct flow *fl, enum lane_reason why, uint8_t
 
 	if (l->state == LANE_FAULT || !lane_keeps(l))
 		return;
+	if (!l->start_acked || !psn_before(l->tack.psn, l->front.psn)) {
+		/* nothing was promised that is not true already; the hosts find out by themselves */
+		lane_close(e, fl, why, true);
+		return;
+	}
 	l->reason = (uint8_t)why;
 	l->refusal = syndrome;
 	send_close(e, fl);

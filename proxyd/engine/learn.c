@@ -178,10 +178,14 @@ void learn_frame(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	fl->seen = e->now;
 	if ((f->op->flags & OPF_RESPONSE) || !fl->tmpl.len || ++fl->tmpl_age >= TEMPLATE_EVERY) {
+		if (!icrc_ok(f))
+			return;
 		template_learn(&fl->tmpl, f);
 		fl->tmpl_age = 0;
+		learn_mtu(e, fl, f);
+	} else if (!fl->path_mtu && icrc_ok(f)) {
+		learn_mtu(e, fl, f);
 	}
-	learn_mtu(e, fl, f);
 }
 
 /* ---- PSN matching ---- */
@@ -340,7 +344,11 @@ void learn_response(struct engine *e, struct flow *fl, const struct frame *f)
 	}
 	l = &req->lane;
 	l->credit = frame_aeth_syndrome(f);
-	l->tack.psn = psn_add(f->psn, 1);
+	if (l->tack.psn == PSN_NONE || psn_after(psn_add(f->psn, 1), l->tack.psn) ||
+	    psn_diff(l->tack.psn, f->psn) > (int32_t)WINDOW_SPAN) {
+		l->tack.psn = psn_add(f->psn, 1);
+		l->tack.msn = frame_aeth_msn(f);
+	}
 	for (int i = 0; i < LANE_PROBES && !l->calibrated; i++) {
 		if (l->probe[i].psn == PSN_NONE || l->accept.psn == PSN_NONE)
 			continue;

@@ -9,8 +9,9 @@
  * at p; a fatal NAK ends it. An ACK past an unanswered READ means that the answer was lost: release below
  * the READ, ask it again.
  *
- * The loss timer resends the oldest packet only: if the responder has it, its ACK tells how far it is; if
- * not, it either acknowledges or NAKs what is missing next. The budget of the timer is time without
+ * The loss timer resends the oldest packet only, as a probe: the ACK that follows tells how far the responder
+ * is, and what was sent before the probe and is not covered by it is lost, so sending resumes there. (A
+ * sequence NAK would say the same, but responders send one per gap, and that one may be lost.) The budget of the timer is time without
  * progress (responder_timeout), so RNR waits and long outages of a busy responder do not add up.
  *
  * Answers with data travel on to the requester's side as they come, in order. An acceptor drops what is
@@ -194,13 +195,15 @@ static void rx_ack(struct engine *e, struct flow *fl, const struct frame *f)
 	struct lane *l = &fl->lane;
 	uint8_t s = frame_aeth_syndrome(f);
 	struct mark m = {.psn = f->psn, .msn = frame_aeth_msn(f), .ackable = 1};
-	bool past;
+	bool past, probing;
 
 	if (!psn_in(f->psn, l->tack.psn, l->high)) {
 		COUNT(e, STALE_ACK);
 		return;
 	}
 	l->progress = e->now; /* whatever it says, the responder is there */
+	probing = l->probing;
+	l->probing = false;
 	if (aeth_is_ack(s)) {
 		l->credit = s;
 		l->true_acks++;
@@ -212,6 +215,9 @@ static void rx_ack(struct engine *e, struct flow *fl, const struct frame *f)
 		if (past && l->role != ROLE_NONE && reads_head(e, l)->asked + l->srtt_us * NSEC_PER_USEC < e->now) {
 			reads_head(e, l)->asked = e->now;
 			resume_at(e, fl, m.psn);
+		} else if (probing && l->role != ROLE_NONE && psn_before(l->tack.psn, l->sent.psn)) {
+			/* what was sent before the probe has arrived or is lost: it lacks the rest */
+			resume_at(e, fl, l->tack.psn);
 		}
 		return;
 	}
@@ -249,6 +255,8 @@ static void rx_answer(struct engine *e, struct flow *fl, const struct frame *f,
 	case READ_STRAY:
 		COUNT(e, STRAY_RESPONSE);
 		engine_pass(e, from, f);
+		if (l->role == ROLE_SINGLE)
+			responder_repeated(e, fl, f);
 		return;
 	case READ_AGAIN:
 		if (l->role == ROLE_SINGLE)
@@ -326,8 +334,8 @@ void requester_timeout(struct engine *e, struct flow *fl)
 	if (l->backoff < 12)
 		l->backoff++;
 	d = window_next(&l->win, e->pool, l->tack.psn, l->sent.psn, &psn);
-	if (d)
-		send(e, fl, d);
+	if (d && send(e, fl, d))
+		l->probing = true;
 	arm(e, fl);
 }
 

@@ -20,6 +20,10 @@
  *
  * An ACK never bears the PSN of a READ or ATOMIC: some requesters take it for the answer.
  *
+ * A READ that is asked again after its answer had passed was lost between us and the requester. ACKs past it
+ * would only make the requester start it again and again, at LAN speed, until its retries are used up; so
+ * none is sent until the answer has passed once more.
+ *
  * What looks wrong but has a right ICRC (opcode or length out of sequence) is not ours to judge: it goes to
  * the responder in its turn, unacknowledged, and so does everything after it until the responder has
  * spoken.
@@ -100,7 +104,7 @@ static void honest_limit(struct engine *e, struct lane *l, struct mark *m)
 
 static bool pool_high(const struct engine *e)
 {
-	return pool_used(e->pool, POOL_CUSTODY) * 100 > pool_cap(e->pool, POOL_CUSTODY) * HIGH_WATER;
+	return pool_fill(e->pool, POOL_CUSTODY) > HIGH_WATER;
 }
 
 /* Requests that were taken without understanding them are answered by a plain ACK. */
@@ -196,6 +200,8 @@ void responder_flush_ack(struct engine *e, struct flow *fl)
 		return;
 	}
 	responder_advance(e, fl);
+	if (l->again_psn != PSN_NONE)
+		return;
 	m = l->front.ackable ? l->front : l->acked;
 	if (m.ackable && (l->ack_again || (l->ack_due && psn_after(m.psn, l->acked.psn)))) {
 		answer(e, fl, psn_sub(m.psn, 1), l->credit == 0xff ? AETH_ACK_UNLIMITED : l->credit,
@@ -262,7 +268,7 @@ static void reserve(struct engine *e, struct lane *l, const struct frame *f, uin
 		return;
 	length = frame_reth_length(f);
 	need = length + (length / mtu + 1) * (f->len - f->payload_len + 16);
-	if (need <= pool_room(e->pool, POOL_CUSTODY))
+	if (need <= pool_log_room(e->pool, POOL_CUSTODY, &l->log))
 		return;
 	if (l->guard.psn == PSN_NONE)
 		l->guard = l->accept;
@@ -286,7 +292,7 @@ static void no_room(struct engine *e, struct flow *fl)
 
 static bool over_rule_cap(const struct engine *e, const struct flow *fl, uint32_t len)
 {
-	uint64_t cap = e->rules[fl->rule].cap;
+	uint64_t cap = fl->rule < 0 ? 0 : e->rules[fl->rule].cap;
 
 	return cap && e->rule_bytes[fl->rule] + len > cap;
 }
@@ -408,6 +414,13 @@ static void request_again(struct engine *e, struct flow *fl, const struct frame 
 	if (r) {
 		r->asked = e->now;
 		r->gap = false;
+	} else {
+		uint32_t end = psn_add(f->psn, frame_span(f, fl->path_mtu));
+
+		if (l->again_psn == PSN_NONE || psn_before(f->psn, l->again_psn))
+			l->again_psn = f->psn;
+		if (l->again_psn == f->psn || psn_after(end, l->again_end))
+			l->again_end = end;
 	}
 	COUNT(e, DUP_READS_PASSED);
 	engine_tx(e, other_port(fl->side), f->data, f->len);
@@ -490,7 +503,7 @@ void responder_room(struct engine *e)
 		struct lane *l = &fl->lane;
 		uint64_t want = pool_cap(e->pool, POOL_CUSTODY) / 8;
 
-		if (pool_room(e->pool, POOL_CUSTODY) < (want < ROOM_AGAIN ? want : ROOM_AGAIN))
+		if (pool_log_room(e->pool, POOL_CUSTODY, &l->log) < (want < ROOM_AGAIN ? want : ROOM_AGAIN))
 			return;
 		e->room_head = l->next_room;
 		l->room_listed = false;
@@ -517,6 +530,17 @@ void responder_refused(struct engine *e, struct flow *fl, uint32_t psn, uint8_t 
 	answer(e, fl, psn, syndrome, l->tack.msn);
 	COUNT(e, FATAL_NAKS);
 	lane_close(e, fl, why, true);
+}
+
+/* An answer that belongs to no pending request has passed: was it waited for? */
+void responder_repeated(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+
+	if (l->again_psn == PSN_NONE || psn_add(f->psn, 1) != l->again_end)
+		return;
+	l->again_psn = PSN_NONE;
+	list_ack(e, fl);
 }
 
 /* ---- responses from the WAN that the peer did not consume (role OPENER) ---- */
@@ -572,6 +596,8 @@ void responder_answer(struct engine *e, struct flow *fl, const struct frame *f)
 	}
 	/* the data first, then whatever it allows to be acknowledged */
 	engine_tx(e, fl->side, f->data, f->len);
+	if (!r)
+		responder_repeated(e, fl, f);
 	responder_advance(e, fl);
 	lane_check_drained(e, fl);
 }

@@ -126,7 +126,7 @@ static uint32_t room(struct engine *e, const struct flow *fl)
 	const struct lane *l = &fl->lane;
 	const struct holes *hs = holes_of(e, l);
 	uint32_t full = fl->path_mtu ? fl->path_mtu + 128u : 4224u, due = 0;
-	uint64_t packets = pool_room(e->pool, POOL_TRANSIT) / full;
+	uint64_t packets = pool_log_room(e->pool, POOL_TRANSIT, &l->log) / full;
 	uint32_t held = (l->end - l->tack.psn) & PSN_MASK, most = WINDOW_SPAN / 2;
 
 	/* what is missing needs room too */

@@ -22,6 +22,8 @@
 #include "engine/internal.h"
 
 #define REO_MIN_US 500u
+/* More than any host has outstanding. */
+#define HOST_WINDOW 65536u
 
 static uint64_t max64(uint64_t a, uint64_t b)
 {
@@ -143,28 +145,39 @@ static void arrived(struct engine *e, struct lane *l, uint32_t end, bool just)
 		l->rack_us = d->xmit;
 }
 
+/*
+ * Packets in @hole are missing. Lost are those that were sent before one that has arrived, by more than the
+ * reordering window, or so long ago that they would have arrived; the others get until then.
+ */
 static void mark_lost(struct engine *e, struct lane *l, const struct psn_range *hole, uint32_t reo,
 		      bool surely)
 {
-	uint32_t psn = hole->from;
+	uint32_t psn = hole->from, late = l->srtt_us + reo, now = now_us(e);
 	struct pkt *d;
 
 	while (psn_before(psn, hole->end) &&
 	       (d = window_next(&l->win, e->pool, psn, hole->end, &psn))) {
 		if (!(d->flags & PKT_LOST) && (d->flags & PKT_SENT) &&
-		    (surely || (int32_t)(l->rack_us - d->xmit) > (int32_t)reo)) {
+		    (surely || (int32_t)(l->rack_us - d->xmit) > (int32_t)reo ||
+		     (now - d->xmit > late && (int32_t)(l->rack_us - d->xmit) >= 0))) {
 			d->flags |= PKT_LOST;
 			if (!l->lost++ || psn_before(psn, l->lost_from))
 				l->lost_from = psn;
+		} else if (!(d->flags & PKT_LOST)) {
+			l->undecided = true;
 		}
 		psn = psn_add(psn, d->span);
 	}
 }
 
-/* Everything that a report says must lie within what was sent. */
+/*
+ * What arrived in order must lie within what was accepted. (Not: within what was sent, since while the lane
+ * was opening a host may have resent past us what waited for its turn, and sent what we missed.)
+ */
 static bool sane(const struct lane *l, const struct report *r)
 {
-	if (psn_after(r->tack, r->cum) || psn_after(r->cum, r->hi) || psn_after(r->hi, l->sent.psn))
+	if (psn_after(r->tack, r->cum) || psn_after(r->cum, l->accept.psn) ||
+	    psn_before(r->hi, r->cum) || psn_diff(r->hi, l->accept.psn) > (int32_t)HOST_WINDOW)
 		return false;
 	if (psn_diff(r->room, r->cum) < 0 || psn_diff(r->room, r->cum) > (int32_t)WINDOW_SPAN)
 		return false;
@@ -204,6 +217,7 @@ void stream_tx_progress(struct engine *e, struct flow *fl, const struct report *
 	else if (psn_before(r->hi, l->reached_hi))
 		mark_lost(e, l, &(struct psn_range){r->hi, l->reached_hi}, 0, true); /* given up */
 	l->reached_hi = r->hi;
+	l->undecided = false;
 	for (uint8_t i = 0; i < r->nholes; i++)
 		mark_lost(e, l, &r->hole[i], reo, false);
 	if (psn_after(r->cum, l->reached)) {
@@ -227,6 +241,13 @@ void stream_tx_progress(struct engine *e, struct flow *fl, const struct report *
 	l->progress = e->now; /* the peer is there; how its responder does is its business */
 	if (progress)
 		arm(e, fl);
+	if (l->undecided) {
+		/* ask again when the time for a verdict has come */
+		uint64_t verdict = e->now + reo * NSEC_PER_USEC;
+
+		if (l->srtt_us && verdict < e->now + lane_rto_ns(l))
+			wheel_arm(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_LOSS), verdict);
+	}
 	if (r->refusal) {
 		responder_refused(e, fl, r->refusal_psn, r->refusal,
 				  r->reason ? r->reason : REASON_NAK);
@@ -250,7 +271,9 @@ void stream_tx_timeout(struct engine *e, struct flow *fl)
 		lane_fault(e, fl, REASON_PEER_LOST, AETH_NAK_OPERATION);
 		return;
 	}
-	if (l->backoff < 12)
+	if (l->undecided)
+		l->undecided = false; /* this is not the silence that backing off is for */
+	else if (l->backoff < 12)
 		l->backoff++;
 	if (!l->reopen) {
 		/* the oldest that the peer is not known to have; if it has all, the latest, whose

@@ -3,52 +3,64 @@
  * How two appliances that share a key find each other.
  *
  * Goals
- *	Nothing is believed before it is authenticated, and nothing authenticated is believed to be fresh
- *	before it answers a challenge of ours. A HELLO recorded at any time and replayed at any other must
- *	neither start a session, nor end or change a running one, nor keep a dead one alive. Our own HELLOs,
- *	sent back to us, must not be taken for the peer's. A peer that restarted is recognised within a round
- *	trip and a half, and until it has proved itself the session with the one before goes on.
+ *	Nothing is believed before it is authenticated, and nothing authenticated is believed to
+ *	be fresh before it answers a challenge of ours. A HELLO recorded at any time and replayed
+ *	at any other must neither start a session, nor end or change a running one, nor keep a
+ *	dead one alive. Our own HELLOs, sent back to us, must not be taken for the peer's. A peer
+ *	that restarted is recognised within a round trip and a half, and until it has proved
+ *	itself the session with the one before goes on.
  *	No roles: both sides run the same code and may start at the same instant.
- *	No forward secrecy: who learns the pre-shared key can read recorded reports. They bear no user data.
+ *	No forward secrecy: who learns the pre-shared key can read recorded reports. They bear no
+ *	user data.
  *
  * Messages
- *	A HELLO datagram carries CHALLENGE (our salt, echo of theirs, two flags) and HELLO (who we are).
+ *	A HELLO datagram carries CHALLENGE (our salt, echo of theirs, two flags) and HELLO (who
+ *	we are).
  *
- *	    SEEK      salt: our next one, echo: whatever was heard last	   "I have no session, talk to me"
- *	    ANSWER    salt: our next one, echo: theirs			   "if that was you, echo my salt"
- *	    CONFIRM   both salts of our current session, established set   "this is our session"
+ *	    SEEK     our next salt, and whatever was heard last: "no session, talk to me"
+ *	    ANSWER   our next salt, and theirs: "if that was you, echo my salt"
+ *	    CONFIRM  both salts of our current session: "this is our session"
  *
- *	SEEK and ANSWER have the same form, but for the seek flag, which says that the sender is down.
+ *	SEEK bears the seek flag, which says that the sender is down, CONFIRM the established
+ *	flag, ANSWER neither.
  *
  * A salt
- *	is 32 random bytes. It becomes part of one session at most: the moment a session is made of it, it is
- *	forgotten and the next one is drawn. So whoever echoes our *next* salt has heard from us since the
- *	last session began, and holds the key: that is the proof, and it cannot be replayed later, because
- *	by then the salt is spent. It is also why the same DATA key is never derived twice. A salt offered
- *	for SALT_LIFE_NS is replaced even if nobody took it, and is good for as long again for those who are
- *	just answering it, so that an answer held back in the network for long is worthless.
+ *	is 32 random bytes. It becomes part of one session at most: the moment a session is made
+ *	of it, it is forgotten and the next one is drawn. So whoever echoes our *next* salt has
+ *	heard from us since the last session began, and holds the key: that is the proof, and it
+ *	cannot be replayed later, because by then the salt is spent. It is also why the same DATA
+ *	key is never derived twice. A salt offered for SALT_LIFE_NS is replaced even if nobody
+ *	took it, and is good for as long again for those who are just answering it, so that an
+ *	answer held back in the network for long is worthless.
  *
  * What is done with an authentic HELLO (salt S, echo E), in this order
- *	our boot epoch or a salt of ours in S	reflected: dropped
- *	S is the peer's salt of our session	the peer is in this very session, or will be when it knows:
- *						CONFIRM, unless it says established already
- *	E is our next salt			proof: new session of (our next salt, S); CONFIRM, unless it
- *						says established already
- *	else, we are down			SEEK, with S echoed
- *	else, the seek flag is set		ANSWER
- *	else					dropped: an ANSWER to something that we did not ask
+ *	S is a salt of ours, or it bears our boot epoch: reflected, dropped
+ *	S is the peer's salt of our session, and it does not say that it is established in another
+ *		one: it is in this session, or will be when it knows. CONFIRM, unless it says
+ *		established already
+ *	E is our next salt: proof. New session of (our next salt, S).
+ *		CONFIRM, unless it says established already
+ *	else, when we are down: SEEK, with S echoed
+ *	else, when it is established in another session, and ours is not confirmed: SEEK
+ *	else, when it seeks: ANSWER
+ *	else: dropped, an ANSWER to something that we did not ask
  *
- *	The last rule keeps a replayed SEEK from making two healthy sides change keys: the replay draws an
- *	ANSWER, and the ANSWER finds nobody who sought. No rule but the proof changes any state that matters,
- *	and a HELLO is never a sign of life. Every answer is of the size of its question, goes to the address
- *	that the operator configured and comes out of a bucket; proven and unproven askers have separate ones,
- *	so that a flood of replays cannot starve a handshake of its CONFIRM.
+ *	The last rule keeps a replayed SEEK from making two healthy sides change keys: the replay
+ *	draws an ANSWER, and the ANSWER finds nobody who sought. No rule but the proof changes
+ *	any state that matters, and a HELLO is never a sign of life. Every answer is of the size
+ *	of its question, goes to the address that the operator configured and comes out of a
+ *	bucket; proven and unproven askers have separate ones, so that a flood of replays cannot
+ *	starve a handshake of its CONFIRM.
+ *	The fifth is for words that overtook each other while a salt was replaced: both sides can
+ *	then have proof, of different pairs of salts. They see it from each other's CONFIRM.
  *
  * Examples (a, b: salts)
- *	both down	A: SEEK a,0   B: SEEK b,a   A has proof: session ab, CONFIRM a,b   B has proof: ab
- *	B restarted	B: SEEK b',0   A (up): ANSWER a',b'   B has proof: a'b', CONFIRM b',a'   A switches
- *	CONFIRM lost	it is said again with each heartbeat until DATA under the new keys arrives
- *	replay to A	X: SEEK b_old,0   A (up): ANSWER a',b_old   B (up): not its salt, dropped
+ *	both down	A: SEEK a,0	B: SEEK b,a	A has proof: session ab
+ *			A: CONFIRM a,b	B has proof: session ab
+ *	B restarted	B: SEEK b',0	A (up): ANSWER a',b'	B has proof: session a'b'
+ *			B: CONFIRM b',a'	A has proof, and leaves session ab for a'b'
+ *	CONFIRM lost	said again with each heartbeat until DATA under the new keys arrives
+ *	replay to A	X: SEEK b_old,0	A (up): ANSWER a',b_old	B (up): not its salt, dropped
  */
 #include <inttypes.h>
 #include <sodium.h>
@@ -62,7 +74,8 @@ static bool spend(struct bucket *b, uint64_t now)
 	uint64_t due = (now - b->refilled) / ANSWER_NS;
 
 	if (due) {
-		b->tokens = due >= ANSWERS_MAX - b->tokens ? ANSWERS_MAX : b->tokens + (uint32_t)due;
+		b->tokens =
+			due >= ANSWERS_MAX - b->tokens ? ANSWERS_MAX : b->tokens + (uint32_t)due;
 		b->refilled += due * ANSWER_NS;
 	}
 	if (!b->tokens)
@@ -103,7 +116,7 @@ static void send_hello(struct session *s, struct peer *p, const uint8_t *salt, c
 	outbox_send(s, p, buf, seal_hello(&p->psk, buf, (size_t)(n + m), nonce));
 }
 
-static void offer(struct session *s, struct peer *p, const uint8_t *echo, uint64_t now)
+static void offer(struct session *s, struct peer *p, const uint8_t *echo, bool seek, uint64_t now)
 {
 	struct salt *salt = &p->salt[0];
 
@@ -117,12 +130,12 @@ static void offer(struct session *s, struct peer *p, const uint8_t *echo, uint64
 		salt->since = now;
 	}
 	p->last_hello = now;
-	send_hello(s, p, salt->b, echo, p->state == SESSION_DOWN, false);
+	send_hello(s, p, salt->b, echo, seek, false);
 }
 
 void handshake_seek(struct session *s, struct peer *p, uint64_t now)
 {
-	offer(s, p, p->heard_salt, now);
+	offer(s, p, p->heard_salt, true, now);
 }
 
 void handshake_confirm(struct session *s, struct peer *p)
@@ -177,7 +190,8 @@ static void establish(struct session *s, struct peer *p, const struct salt *own,
 	sodium_memzero(&keys, sizeof(keys));
 	handshake_new_salts(s, p); /* *own is gone */
 
-	l->started = l->heard = now;
+	l->started = l->heard = p->last_heard = now;
+	p->was_heard = true;
 	p->hello = *h;
 	p->known = true;
 	p->sessions++;
@@ -195,8 +209,8 @@ static void establish(struct session *s, struct peer *p, const struct salt *own,
 	if (restarted) {
 		p->restarts++;
 		session_say(s, p, LOG_NOTICE,
-			    "restarted: node %s, boot %016" PRIx64 ", before it %016" PRIx64, h->name,
-			    h->boot, old_boot);
+			    "restarted: node %s, boot %016" PRIx64 ", before it %016" PRIx64,
+			    h->name, h->boot, old_boot);
 		ev = PEER_RESTARTED;
 	} else if (!was_up) {
 		session_say(s, p, LOG_NOTICE, "up: node %s, boot %016" PRIx64, h->name, h->boot);
@@ -208,37 +222,34 @@ static void establish(struct session *s, struct peer *p, const struct salt *own,
 	s->sink.event(s->sink.ctx, session_index(s, p), ev, now);
 }
 
-static void answer(struct session *s, struct peer *p, struct bucket *b, const uint8_t *echo, uint64_t now)
+static bool may_answer(struct peer *p, struct bucket *b, uint64_t now)
 {
-	if (!spend(b, now)) {
-		p->counter[SC_LIMITED]++;
-		return;
-	}
-	if (echo)
-		offer(s, p, echo, now);
-	else
-		handshake_confirm(s, p);
+	if (spend(b, now))
+		return true;
+	p->counter[SC_LIMITED]++;
+	return false;
 }
 
 static void take(struct session *s, struct peer *p, const struct proto_challenge *c,
 		 const struct proto_hello *h, uint64_t now)
 {
-	bool up = p->state == SESSION_UP;
+	bool up = p->state == SESSION_UP, seek;
 	const struct salt *own;
 
 	if (h->boot == s->self.boot || is_ours(p, c->salt)) {
 		p->counter[SC_REFLECTED]++;
 		if (session_may_say(p, ABOUT_REFLECTED, now))
 			session_say(s, p, LOG_WARNING,
-				    "this side's own HELLO came back from its address: the peer's address is "
-				    "this node's own, or the path loops; check the peer's address");
+				    "this side's own HELLO came back from its address: the "
+				    "peer's address is this node's own, or the path loops; check "
+				    "the peer's address");
 		return;
 	}
 	p->rx_datagrams++;
 
-	if (up && same(c->salt, p->link.other)) {
-		if (!c->established)
-			answer(s, p, &p->proven, NULL, now);
+	if (up && same(c->salt, p->link.other) && (!c->established || same(c->echo, p->link.own))) {
+		if (!c->established && may_answer(p, &p->proven, now))
+			handshake_confirm(s, p);
 		return;
 	}
 	own = proven(p, c->echo, now);
@@ -249,8 +260,9 @@ static void take(struct session *s, struct peer *p, const struct proto_challenge
 
 	p->counter[SC_UNPROVEN]++;
 	memcpy(p->heard_salt, c->salt, PROTO_SALT);
-	if (!up || c->seek)
-		answer(s, p, &p->unproven, c->salt, now);
+	seek = !up || (c->established && !p->link.confirmed);
+	if ((seek || c->seek) && may_answer(p, &p->unproven, now))
+		offer(s, p, c->salt, seek, now);
 }
 
 void handshake_rx(struct session *s, struct peer *p, const uint8_t *data, size_t len, uint64_t now)
@@ -267,7 +279,8 @@ void handshake_rx(struct session *s, struct peer *p, const uint8_t *data, size_t
 		p->counter[SC_BAD_AUTH]++;
 		if (session_may_say(p, ABOUT_AUTH, now))
 			session_say(s, p, LOG_WARNING,
-				    "a HELLO from its address fails authentication: put the same key file on "
+				    "a HELLO from its address fails authentication: put the same "
+				    "key file on "
 				    "both appliances, unless a stranger is sending");
 		return;
 	}

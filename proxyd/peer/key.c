@@ -49,20 +49,23 @@ int key_parse(const char *what, const char *text, size_t len, uint8_t key[PEER_K
 	}
 	if (len == 0)
 		return fail(EINVAL, err, err_len,
-			    "%s: no key in it; make one with `longhaul keygen`, the same for both appliances",
+			    "%s: no key in it; make one with `longhaul keygen`, the same for both "
+			    "appliances",
 			    what);
 	if (sodium_base642bin(key, PEER_KEY_LEN, text, len, NULL, &got, NULL,
 			      sodium_base64_VARIANT_ORIGINAL) != 0 ||
 	    got != PEER_KEY_LEN) {
 		sodium_memzero(key, PEER_KEY_LEN);
 		return fail(EINVAL, err, err_len,
-			    "%s: not a key: it must be %d bytes in base64 (44 characters on one line); make "
+			    "%s: not a key: it must be %d bytes in base64 (44 characters on one "
+			    "line); make "
 			    "one with `longhaul keygen`",
 			    what, PEER_KEY_LEN);
 	}
 	if (sodium_is_zero(key, PEER_KEY_LEN))
 		return fail(EINVAL, err, err_len,
-			    "%s: the key is all zero, which is no secret; make one with `longhaul keygen`",
+			    "%s: the key is all zero, which is no secret; make one with `longhaul "
+			    "keygen`",
 			    what);
 	return 0;
 }
@@ -94,26 +97,32 @@ static int read_open(int fd, const char *path, uint8_t key[PEER_KEY_LEN], char *
 	int ret;
 
 	if (fstat(fd, &st) < 0)
-		return fail(errno, err, err_len, "%s: cannot look at it: %s", path, strerror(errno));
+		return fail(errno, err, err_len, "%s: cannot look at it: %s", path,
+			    strerror(errno));
 	if (!S_ISREG(st.st_mode))
-		return fail(EINVAL, err, err_len,
-			    "%s: not a regular file; key-file must name the file that holds the key", path);
+		return fail(
+			EINVAL, err, err_len,
+			"%s: not a regular file; key-file must name the file that holds the key",
+			path);
 	if (st.st_mode & 077)
 		return fail(EPERM, err, err_len,
-			    "%s: others than its owner may use it (mode %04o); chmod 600 it, and make a new "
+			    "%s: others than its owner may use it (mode %04o); chmod 600 it, and "
+			    "make a new "
 			    "key if strangers could have read it",
 			    path, (unsigned int)st.st_mode & 07777);
 	if (st.st_uid != 0 && st.st_uid != geteuid())
 		return fail(EPERM, err, err_len,
-			    "%s: it belongs to user %u, who could change it; chown it to root", path,
-			    (unsigned int)st.st_uid);
+			    "%s: it belongs to user %u, who could change it; chown it to root",
+			    path, (unsigned int)st.st_uid);
 
 	n = read_all(fd, text, sizeof(text));
 	if (n < 0)
-		ret = fail((int)-n, err, err_len, "%s: cannot read it: %s", path, strerror((int)-n));
+		ret = fail((int)-n, err, err_len, "%s: cannot read it: %s", path,
+			   strerror((int)-n));
 	else if (n > FILE_MAX)
 		ret = fail(EINVAL, err, err_len,
-			   "%s: too long for a key file, which is one line; make one with `longhaul keygen`",
+			   "%s: too long for a key file, which is one line; make one with "
+			   "`longhaul keygen`",
 			   path);
 	else
 		ret = key_parse(path, text, (size_t)n, key, err, err_len);
@@ -129,7 +138,8 @@ int key_read(const char *path, uint8_t key[PEER_KEY_LEN], char *err, size_t err_
 	/* Not to hang on a FIFO that somebody named. */
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0)
-		return fail(errno, err, err_len, "%s: cannot open the key file: %s%s", path, strerror(errno),
+		return fail(errno, err, err_len, "%s: cannot open the key file: %s%s", path,
+			    strerror(errno),
 			    errno == ENOENT ? "; make one with `longhaul keygen`" : "");
 	ret = read_open(fd, path, key, err, err_len);
 	close(fd);
@@ -138,7 +148,8 @@ int key_read(const char *path, uint8_t key[PEER_KEY_LEN], char *err, size_t err_
 
 const char *key_text(const uint8_t key[PEER_KEY_LEN], char text[PEER_KEY_TEXT])
 {
-	sodium_bin2base64(text, PEER_KEY_TEXT - 1, key, PEER_KEY_LEN, sodium_base64_VARIANT_ORIGINAL);
+	sodium_bin2base64(text, PEER_KEY_TEXT - 1, key, PEER_KEY_LEN,
+			  sodium_base64_VARIANT_ORIGINAL);
 	text[PEER_KEY_TEXT - 2] = '\n';
 	text[PEER_KEY_TEXT - 1] = '\0';
 	return text;

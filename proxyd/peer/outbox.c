@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What we send under a session's keys. Messages are written straight into the datagram that will carry
- * them; it is sealed in place when it is full or when the batch ends.
+ * What we send under a session's keys. Messages are written straight into the datagram that will
+ * carry them; it is sealed in place when it is full or when the batch ends.
  */
 #include <string.h>
 
 #include "peer/session_priv.h"
 
-_Static_assert(SEAL_DATA_HDR + SEAL_TAG + PROTO_HELLO_MAX <= SESSION_DATAGRAM_MIN, "longest message");
-_Static_assert(SEAL_DATA_HDR + SEAL_TAG + PROTO_REPORT_MAX <= SESSION_DATAGRAM_MIN, "longest message");
+_Static_assert(SEAL_DATA_HDR + SEAL_TAG + PROTO_HELLO_MAX <= SESSION_DATAGRAM_MIN,
+	       "longest message");
+_Static_assert(SEAL_DATA_HDR + SEAL_TAG + PROTO_REPORT_MAX <= SESSION_DATAGRAM_MIN,
+	       "longest message");
 
 void outbox_send(struct session *s, struct peer *p, const uint8_t *data, size_t len)
 {
@@ -33,7 +35,8 @@ void outbox_flush(struct session *s, struct peer *p)
 	outbox_send(s, p, p->out, seal_data(&p->link.keys, p->out, len));
 }
 
-/* Append a message of @n bytes. The smallest datagram that can be configured holds the longest one. */
+/* Append a message of @n bytes. The smallest datagram that can be configured holds the longest
+ * one. */
 static void append(struct session *s, struct peer *p, const uint8_t *message, int n)
 {
 	if (n <= 0)

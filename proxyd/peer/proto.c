@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Every message is read through a cursor that cannot leave its body, and must use the body up exactly.
- * Both directions run the same checks on the decoded form, so that nothing is sent that a receiver of the
- * same version refuses.
+ * Every message is read through a cursor that cannot leave its body, and must use the body up
+ * exactly. Both directions run the same checks on the decoded form, so that nothing is sent that a
+ * receiver of the same version refuses.
  */
 #include "peer/proto.h"
 
@@ -14,11 +14,12 @@
 #include "wire/psn.h"
 
 /* Flag bits by message; all others must be 0. */
-#define F_CHALLENGE_SEEK 0x01u
+#define F_CHALLENGE_SEEK	0x01u
 #define F_CHALLENGE_ESTABLISHED 0x02u
-#define F_HELLO_MORE 0x01u
-#define F_OPEN_RESUME 0x01u
-#define F_CLOSE_BY_OPENER 0x01u
+#define F_HELLO_MORE		0x01u
+#define F_OPEN_RESUME		0x01u
+#define F_PROGRESS_ACKABLE	0x01u
+#define F_CLOSE_BY_OPENER	0x01u
 
 /* A hole lies within the span in which PSNs can be compared at all. */
 #define SPAN_MAX (1u << 23)
@@ -75,7 +76,8 @@ struct out {
 	uint8_t *p;
 	size_t room, len;
 	bool full;
-	uint8_t scrap[PROTO_NAME]; /* takes what does not fit; as long as the longest single piece */
+	uint8_t scrap
+		[PROTO_NAME]; /* takes what does not fit; as long as the longest single piece */
 };
 
 static uint8_t *give(struct out *o, size_t n)
@@ -163,7 +165,8 @@ static bool v4_mapped(const struct ip_addr *a)
 
 static bool hello_ok(const struct proto_hello *h)
 {
-	if (h->version == 0 || h->boot == 0 || h->nprefix > PROTO_PREFIXES || !proto_name_ok(h->name))
+	if (h->version == 0 || h->boot == 0 || h->nprefix > PROTO_PREFIXES ||
+	    !proto_name_ok(h->name))
 		return false;
 	for (unsigned int i = 0; i < h->nprefix; i++)
 		if (!prefix_ok(&h->prefix[i]))
@@ -186,13 +189,16 @@ static bool progress_ok(const struct report *r)
 {
 	uint32_t span = (r->hi - r->cum) & PSN_MASK;
 
-	if (r->cum > PSN_MASK || r->room > PSN_MASK || r->tack > PSN_MASK || r->tack_msn > PSN_MASK ||
-	    r->hi > PSN_MASK || r->refusal_psn > PSN_MASK || span >= SPAN_MAX)
+	if (r->cum > PSN_MASK || r->room > PSN_MASK || r->tack > PSN_MASK ||
+	    r->tack_msn > PSN_MASK || r->hi > PSN_MASK || r->refusal_psn > PSN_MASK ||
+	    span >= SPAN_MAX)
 		return false;
 	if (r->credit > AETH_ACK_UNLIMITED && r->credit != 0xff)
 		return false;
-	if (r->refusal ? r->refusal < AETH_NAK_INVALID || r->refusal > AETH_NAK_OPERATION
-		       : r->refusal_psn != 0)
+	/* Any NAK but the one that asks for more: responders may give codes that are reserved. */
+	if (r->refusal && (!aeth_is_nak(r->refusal) || r->refusal == AETH_NAK_SEQ))
+		return false;
+	if (r->reason >= REASONS)
 		return false;
 	if (r->nholes > REPORT_HOLES)
 		return false;
@@ -275,6 +281,7 @@ static void get_progress(struct in *i, struct report *r)
 	r->credit = take8(i);
 	r->refusal = take8(i);
 	r->refusal_psn = take24(i);
+	r->reason = take8(i);
 	r->nholes = take8(i);
 	if (r->nholes > REPORT_HOLES) {
 		i->bad = true;
@@ -314,6 +321,7 @@ static bool get_report(struct in *i, enum report_type type, uint8_t flags, struc
 		break;
 	case REPORT_PROGRESS:
 		get_progress(i, r);
+		r->tack_ackable = flags & F_PROGRESS_ACKABLE;
 		break;
 	}
 	return !i->bad && report_ok(r);
@@ -329,13 +337,14 @@ static int flags_known(uint8_t type)
 		return F_HELLO_MORE;
 	case PROTO_LANE_OPEN:
 		return F_OPEN_RESUME;
+	case PROTO_LANE_PROGRESS:
+		return F_PROGRESS_ACKABLE;
 	case PROTO_LANE_CLOSE:
 		return F_CLOSE_BY_OPENER;
 	case PROTO_HEARTBEAT:
 	case PROTO_BYE:
 	case PROTO_LANE_ACCEPT:
 	case PROTO_LANE_REFUSE:
-	case PROTO_LANE_PROGRESS:
 		return 0;
 	default:
 		return -1;
@@ -512,6 +521,7 @@ static void give_progress(struct out *o, const struct report *r)
 	give8(o, r->credit);
 	give8(o, r->refusal);
 	give24(o, r->refusal_psn);
+	give8(o, r->reason);
 	give8(o, r->nholes);
 	for (unsigned int i = 0; i < r->nholes; i++) {
 		give24(o, r->hole[i].from);
@@ -533,6 +543,8 @@ int proto_put_report(uint8_t *buf, size_t room, const struct report *r)
 		return -EINVAL;
 	if (r->type == REPORT_OPEN && r->resume)
 		flags = F_OPEN_RESUME;
+	if (r->type == REPORT_PROGRESS && r->tack_ackable)
+		flags = F_PROGRESS_ACKABLE;
 	if (r->type == REPORT_CLOSE && r->by_opener)
 		flags = F_CLOSE_BY_OPENER;
 	o = begin(buf, room, types[r->type], flags);

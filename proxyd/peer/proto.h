@@ -4,10 +4,11 @@
  *
  *	type (1) flags (1) length of the body (2) body
  *
- * all big-endian. Pure encoding and decoding; who may say what to whom, and when, is session.c's business.
- * A message is taken as a whole or not at all: one field out of range refuses it, and the next message is
- * looked at as if nothing had happened. A type that this version does not know is skipped by its length. A
- * length that runs past the datagram ends it. doc/peer-protocol.md is the specification.
+ * all big-endian. Pure encoding and decoding; who may say what to whom, and when, is session.c's
+ * business. A message is taken as a whole or not at all: one field out of range refuses it, and the
+ * next message is looked at as if nothing had happened. A type that this version does not know is
+ * skipped by its length. A length that runs past the datagram ends it. doc/peer-protocol.md is the
+ * specification.
  */
 #ifndef LONGHAUL_PEER_PROTO_H
 #define LONGHAUL_PEER_PROTO_H
@@ -19,14 +20,14 @@
 #include "engine/report.h"
 #include "engine/rule.h"
 
-#define PROTO_VERSION 1
-#define PROTO_HDR 4 /* type, flags, length */
-#define PROTO_NAME 64	    /* node name with its final zero byte */
-#define PROTO_PREFIXES 32   /* prefixes that a HELLO can name */
-#define PROTO_SALT 32
+#define PROTO_VERSION	 1
+#define PROTO_HDR	 4  /* type, flags, length */
+#define PROTO_NAME	 64 /* node name with its final zero byte */
+#define PROTO_PREFIXES	 32 /* prefixes that a HELLO can name */
+#define PROTO_SALT	 32
 /* Longest message of each kind that this version writes, header included. */
-#define PROTO_HELLO_MAX (PROTO_HDR + 19 + (PROTO_NAME - 1) + PROTO_PREFIXES * 17)
-#define PROTO_REPORT_MAX (PROTO_HDR + 33 + REPORT_HOLES * 6)
+#define PROTO_HELLO_MAX	 (PROTO_HDR + 19 + (PROTO_NAME - 1) + PROTO_PREFIXES * 17)
+#define PROTO_REPORT_MAX (PROTO_HDR + 34 + REPORT_HOLES * 6)
 
 enum proto_type {
 	PROTO_CHALLENGE = 1, /* salts of the handshake */
@@ -112,10 +113,11 @@ enum proto_verdict {
  * proto_next - decode the next message.
  * @data, @len: the decrypted datagram
  * @pos:        where to read; start with 0. Moved past the message
- * Reads nothing outside @data .. @data + @len. @m is valid only with PROTO_OK. Every call with another
- * verdict than PROTO_END and PROTO_BROKEN moves @pos forward, so a loop over it ends.
+ * Reads nothing outside @data .. @data + @len. @m is valid only with PROTO_OK. Every call with
+ * another verdict than PROTO_END and PROTO_BROKEN moves @pos forward, so a loop over it ends.
  */
-enum proto_verdict proto_next(const uint8_t *data, size_t len, size_t *pos, struct proto_message *m);
+enum proto_verdict proto_next(const uint8_t *data, size_t len, size_t *pos,
+			      struct proto_message *m);
 
 /*
  * Encoders. Each writes one whole message to @buf and returns its length, or

@@ -8,10 +8,10 @@
 #include "wire/bytes.h"
 
 #define OFF_VERSION 2
-#define OFF_KIND 3
-#define OFF_NONCE 4
-#define OFF_ID 4
-#define OFF_SEQ 12
+#define OFF_KIND    3
+#define OFF_NONCE   4
+#define OFF_ID	    4
+#define OFF_SEQ	    12
 
 #define NONCE crypto_aead_xchacha20poly1305_ietf_NPUBBYTES
 
@@ -35,8 +35,8 @@ void seal_psk_init(struct seal_psk *k, const uint8_t psk[PEER_KEY_LEN])
 	crypto_kdf_derive_from_key(k->root, sizeof(k->root), 2, ctx, psk);
 }
 
-int seal_session_init(struct seal_session *s, const struct seal_psk *k, const uint8_t own[PROTO_SALT],
-		      const uint8_t other[PROTO_SALT])
+int seal_session_init(struct seal_session *s, const struct seal_psk *k,
+		      const uint8_t own[PROTO_SALT], const uint8_t other[PROTO_SALT])
 {
 	static const char ctx[crypto_kdf_CONTEXTBYTES + 1] = "lhpeerss";
 	static const char label[] = "longhaul peer session 1";
@@ -113,18 +113,18 @@ static size_t seal(uint8_t *buf, size_t hdr, size_t len, const uint8_t *nonce, c
 {
 	unsigned long long sealed;
 
-	crypto_aead_xchacha20poly1305_ietf_encrypt(buf + hdr, &sealed, buf + hdr, len, buf, hdr, NULL,
-						   nonce, key);
+	crypto_aead_xchacha20poly1305_ietf_encrypt(buf + hdr, &sealed, buf + hdr, len, buf, hdr,
+						   NULL, nonce, key);
 	return hdr + (size_t)sealed;
 }
 
-static int open_(const uint8_t *data, size_t hdr, size_t len, const uint8_t *nonce, const uint8_t *key,
-		 uint8_t *out)
+static int open_(const uint8_t *data, size_t hdr, size_t len, const uint8_t *nonce,
+		 const uint8_t *key, uint8_t *out)
 {
 	unsigned long long opened;
 
-	if (crypto_aead_xchacha20poly1305_ietf_decrypt(out, &opened, NULL, data + hdr, len - hdr, data,
-						       hdr, nonce, key) != 0)
+	if (crypto_aead_xchacha20poly1305_ietf_decrypt(out, &opened, NULL, data + hdr, len - hdr,
+						       data, hdr, nonce, key) != 0)
 		return -EBADMSG;
 	return (int)opened;
 }
@@ -162,7 +162,8 @@ int seal_open_data(const struct seal_session *s, const uint8_t *data, size_t len
 	return open_(data, SEAL_DATA_HDR, len, nonce, s->rx_key, out);
 }
 
-/* ---- replay window: bit seq % REPLAY_WINDOW of a ring, valid for (high - REPLAY_WINDOW, high] ---- */
+/* ---- replay window: bit seq % REPLAY_WINDOW of a ring, valid for (high - REPLAY_WINDOW, high]
+ * ---- */
 
 enum replay_verdict replay_check(const struct replay *r, uint64_t seq)
 {

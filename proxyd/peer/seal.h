@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The envelope of a datagram: headers in clear, keys, sealing and opening, replay window. Everything
- * cryptographic of the peer protocol is here and is libsodium's: XChaCha20-Poly1305 (IETF construction) to
- * seal, keyed BLAKE2b through crypto_kdf and crypto_generichash to derive.
+ * The envelope of a datagram: headers in clear, keys, sealing and opening, replay window.
+ * Everything cryptographic of the peer protocol is here and is libsodium's: XChaCha20-Poly1305
+ * (IETF construction) to seal, keyed BLAKE2b through crypto_kdf and crypto_generichash to derive.
  *
  * Two kinds of datagram:
  *
@@ -18,9 +18,9 @@
  *
  * Nonces never meet the same key twice:
  * - HELLOs of both sides share a key for the whole life of P, so theirs are 192 bits at random.
- * - a DATA nonce is the sequence number. Its key belongs to one direction of one session, and a session is
- *   made of a salt of ours that is used for one session only (session.c sees to that), so even a peer that
- *   repeats its salts cannot make us derive a key twice.
+ * - a DATA nonce is the sequence number. Its key belongs to one direction of one session, and a
+ *   session is made of a salt of ours that is used for one session only (session.c sees to that),
+ *   so even a peer that repeats its salts cannot make us derive a key twice.
  * - "direction" is which side has the lower salt. Equal salts are refused.
  */
 #ifndef LONGHAUL_PEER_SEAL_H
@@ -33,12 +33,12 @@
 #include "peer/key.h"
 #include "peer/proto.h"
 
-#define SEAL_TAG 16
-#define SEAL_KEY 32
-#define SEAL_ID 8
+#define SEAL_TAG       16
+#define SEAL_KEY       32
+#define SEAL_ID	       8
 #define SEAL_HELLO_HDR 28
-#define SEAL_DATA_HDR 20
-#define REPLAY_WINDOW 1024u
+#define SEAL_DATA_HDR  20
+#define REPLAY_WINDOW  1024u
 
 enum seal_kind {
 	SEAL_HELLO = 1,
@@ -74,8 +74,8 @@ int seal_init(void);
 void seal_psk_init(struct seal_psk *k, const uint8_t psk[PEER_KEY_LEN]);
 
 /** seal_session_init - keys for salts @own and @other. 0, or -EINVAL when they are equal. */
-int seal_session_init(struct seal_session *s, const struct seal_psk *k, const uint8_t own[PROTO_SALT],
-		      const uint8_t other[PROTO_SALT]);
+int seal_session_init(struct seal_session *s, const struct seal_psk *k,
+		      const uint8_t own[PROTO_SALT], const uint8_t other[PROTO_SALT]);
 
 /** seal_classify - look at the header of @len bytes at @data; costs the same for any length. */
 enum seal_verdict seal_classify(const uint8_t *data, size_t len);
@@ -89,22 +89,23 @@ uint64_t seal_data_seq(const uint8_t *data);
 
 /**
  * seal_hello, seal_data - seal in place: @len bytes of messages stand at @buf + SEAL_HELLO_HDR or
- * SEAL_DATA_HDR; header and tag are added. Returns the length of the datagram; @buf has room for it.
+ * SEAL_DATA_HDR; header and tag are added. Returns the length of the datagram; @buf has room for
+ * it.
  * @nonce: 24 random bytes
  */
 size_t seal_hello(const struct seal_psk *k, uint8_t *buf, size_t len, const uint8_t nonce[24]);
 size_t seal_data(struct seal_session *s, uint8_t *buf, size_t len);
 
 /**
- * seal_open_hello, seal_open_data - verify and decrypt a datagram of that kind into @out, which has room
- * for @len bytes. Length of the messages, or -EBADMSG. Replays are not looked at here.
+ * seal_open_hello, seal_open_data - verify and decrypt a datagram of that kind into @out, which has
+ * room for @len bytes. Length of the messages, or -EBADMSG. Replays are not looked at here.
  */
 int seal_open_hello(const struct seal_psk *k, const uint8_t *data, size_t len, uint8_t *out);
 int seal_open_data(const struct seal_session *s, const uint8_t *data, size_t len, uint8_t *out);
 
 /**
- * struct replay - which of the last REPLAY_WINDOW sequence numbers were seen. Zero is the initial state.
- * Number 0 is never sent.
+ * struct replay - which of the last REPLAY_WINDOW sequence numbers were seen. Zero is the initial
+ * state. Number 0 is never sent.
  */
 struct replay {
 	uint64_t high;

@@ -3,25 +3,27 @@
  * The life of a peer.
  *
  * States
- *	UNUSED	-> DOWN		session_peer_add()
- *	DOWN	HELLO each hello_ns. Reports are refused. -> UP when the handshake proves that the peer is
- *		there now (handshake.c)
- *	UP	heartbeat each heartbeat_ns; reports both ways. -> DOWN when nothing authentic came for
- *		dead_ns, or on its BYE. Its keys are wiped then: back up only through a new handshake, so
- *		that datagrams which the network held back cannot raise the dead
+ *	UNUSED	-> DOWN by session_peer_add()
+ *	DOWN	HELLO each hello_ns. Reports are refused. -> UP when the handshake proves that the
+ *		peer is there now (handshake.c)
+ *	UP	heartbeat each heartbeat_ns; reports both ways. -> DOWN when nothing authentic came
+ *		for dead_ns, or on its BYE. Its keys are wiped then: back up only through a new
+ *		handshake, so that datagrams which the network held back cannot raise the dead
  *	CLOSED	we said BYE. Nothing is sent or taken any more
  *
- *	A change of keys between two processes that know each other is no event: the engine need not care.
- *	A change of the peer's boot epoch is PEER_RESTARTED, whether or not it was seen to be down between.
+ *	A change of keys between two processes that know each other is no event: the engine need
+ *	not care. A change of the peer's boot epoch is PEER_RESTARTED, whether or not it was seen
+ *	to be down between.
  *
  * Datagrams under session keys
- *	session id, replay window, authentication, replay window again, messages: in this order, the cheap
- *	ones first. What fails any of them has no effect but on a counter. Reordering is fine: reports carry
- *	their own sequence numbers, and HELLO and HEARTBEAT messages are taken from newer datagrams only.
+ *	Session id, replay window, authentication, messages: in this order, the cheap ones first.
+ *	What fails any of them has no effect but on a counter. Reordering is fine: reports carry
+ *	their own sequence numbers, and HELLO and HEARTBEAT messages are taken from newer
+ *	datagrams only.
  *
  * What can be lost
- *	Anything. HELLOs, CONFIRMs and heartbeats repeat by themselves, reports are repeated by the engine,
- *	a lost BYE costs dead_ns.
+ *	Anything. HELLOs, CONFIRMs and heartbeats repeat by themselves, reports are repeated by
+ *	the engine, a lost BYE costs dead_ns.
  */
 #include "peer/session.h"
 
@@ -130,8 +132,8 @@ struct session *session_create(const struct session_config *cfg, const struct se
 	if (!s->cfg.datagram_max)
 		s->cfg.datagram_max = 1400;
 	s->self.version = PROTO_VERSION;
-	if (s->cfg.datagram_max < SESSION_DATAGRAM_MIN || s->cfg.datagram_max > SESSION_DATAGRAM_MAX ||
-	    set_local(s, &cfg->local) < 0) {
+	if (s->cfg.datagram_max < SESSION_DATAGRAM_MIN ||
+	    s->cfg.datagram_max > SESSION_DATAGRAM_MAX || set_local(s, &cfg->local) < 0) {
 		free(s);
 		errno = EINVAL;
 		return NULL;
@@ -306,7 +308,8 @@ static void messages(struct session *s, struct peer *p, size_t len, uint64_t seq
 	}
 }
 
-static void rx_data(struct session *s, struct peer *p, const uint8_t *data, size_t len, uint64_t now)
+static void rx_data(struct session *s, struct peer *p, const uint8_t *data, size_t len,
+		    uint64_t now)
 {
 	struct link *l = &p->link;
 	uint64_t seq = seal_data_seq(data);
@@ -318,7 +321,8 @@ static void rx_data(struct session *s, struct peer *p, const uint8_t *data, size
 	}
 	if (p->state != SESSION_UP || memcmp(seal_data_id(data), l->keys.rx_id, SEAL_ID) != 0) {
 		p->counter[SC_NO_SESSION]++;
-		/* Perhaps it has not noticed that we restarted: do not wait for the next HELLO's turn. */
+		/* Perhaps it has not noticed that we restarted: do not wait for the next HELLO's
+		 * turn. */
 		if (p->state == SESSION_DOWN)
 			p->next_hello = earlier(p->next_hello, p->last_hello + HELLO_GAP_NS);
 		return;
@@ -347,7 +351,8 @@ static void rx_data(struct session *s, struct peer *p, const uint8_t *data, size
 	messages(s, p, (size_t)n, seq, now);
 }
 
-void session_rx(struct session *s, unsigned int peer, const uint8_t *data, size_t len, uint64_t now_ns)
+void session_rx(struct session *s, unsigned int peer, const uint8_t *data, size_t len,
+		uint64_t now_ns)
 {
 	struct peer *p;
 
@@ -368,7 +373,8 @@ void session_rx(struct session *s, unsigned int peer, const uint8_t *data, size_
 		p->counter[SC_BAD_VERSION]++;
 		if (session_may_say(p, ABOUT_VERSION, now_ns))
 			session_say(s, p, LOG_WARNING,
-				    "it speaks protocol version %u, this side version %u: run the same release "
+				    "it speaks protocol version %u, this side version %u: run the "
+				    "same release "
 				    "of longhaul on both appliances",
 				    seal_version(data), PROTO_VERSION);
 		break;
@@ -466,7 +472,8 @@ uint64_t session_boot(const struct session *s)
 	return s->self.boot;
 }
 
-bool session_info(const struct session *s, unsigned int peer, uint64_t now_ns, struct session_info *out)
+bool session_info(const struct session *s, unsigned int peer, uint64_t now_ns,
+		  struct session_info *out)
 {
 	const struct peer *p;
 	const struct delay *d;

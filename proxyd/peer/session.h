@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The sessions of one appliance with its peers: who is there, is it really them, are they still there, and
- * reports to and from them. Pure: no socket and no clock. Datagrams come in through session_rx() and leave
- * through the sink; time is CLOCK_MONOTONIC in ns, handed in, never going back. Randomness is libsodium's
- * unless the configuration brings its own.
+ * The sessions of one appliance with its peers: who is there, is it really them, are they still
+ * there, and reports to and from them. Pure: no socket and no clock. Datagrams come in through
+ * session_rx() and leave through the sink; time is CLOCK_MONOTONIC in ns, handed in, never going
+ * back. Randomness is libsodium's unless the configuration brings its own.
  *
- * The caller knows which address belongs to which peer (peer/socket.h) and hands in the peer's index, the
- * one that rules name. An owner thread; the sink's functions are called from inside session_*() calls and
- * may call session_report() and session_up(), nothing else of this file.
+ * The caller knows which address belongs to which peer (peer/socket.h) and hands in the peer's
+ * index, the one that rules name. An owner thread; the sink's functions are called from inside
+ * session_*() calls and may call session_report() and session_up(), nothing else of this file.
  *
  * The order of calls in an event loop:
  *
@@ -33,23 +33,27 @@
 #define SESSION_DATAGRAM_MAX 1472 /* bytes of UDP payload that are ever sent or taken */
 #define SESSION_DATAGRAM_MIN 1000 /* lowest limit that can be configured: the largest HELLO fits */
 
-/* Everything that is refused, dropped or suppressed, by name; `longhaul peer show -d` lists them. */
+/* Everything that is refused, dropped or suppressed, by name; `longhaul peer show -d` lists
+ * them. */
 #define SESSION_COUNTERS(X)                                                                        \
-	X(FOREIGN, "foreign", "datagrams that are not of this protocol, or of no possible length")  \
-	X(BAD_VERSION, "bad-version", "datagrams of another protocol version")                       \
-	X(BAD_AUTH, "bad-auth", "datagrams that fail authentication: forged, damaged or other key") \
-	X(REFLECTED, "reflected", "our own datagrams, sent back to us")                             \
+	X(FOREIGN, "foreign", "datagrams that are not of this protocol, or of no possible length") \
+	X(BAD_VERSION, "bad-version", "datagrams of another protocol version")                     \
+	X(BAD_AUTH, "bad-auth",                                                                    \
+	  "datagrams that fail authentication: forged, damaged or other key")                      \
+	X(REFLECTED, "reflected", "our own datagrams, sent back to us")                            \
 	X(REPLAYED, "replayed", "datagrams of this session that had arrived already")              \
 	X(TOO_OLD, "too-old", "datagrams so late that the replay window is past them")             \
 	X(NO_SESSION, "no-session", "datagrams of a session that is not the current one")          \
-	X(UNPROVEN, "unproven", "HELLOs that do not echo our salt: first ones, late or replayed ones") \
+	X(UNPROVEN, "unproven",                                                                    \
+	  "HELLOs that do not echo our salt: first ones, late or replayed ones")                   \
 	X(LIMITED, "limited", "answers to HELLOs not given because too many were asked for")       \
 	X(MALFORMED, "malformed", "messages with a field out of range, refused as a whole")        \
 	X(MISPLACED, "misplaced", "messages in a kind of datagram where they do not belong")       \
 	X(UNKNOWN_TYPE, "unknown-type", "messages of a type not known here, skipped")              \
 	X(NOT_UP, "not-up", "reports dropped because the peer was not up")                         \
 	X(BAD_REPORT, "bad-report", "reports of our own engine that cannot be said, dropped")      \
-	X(SUPERSEDED, "superseded", "progress reports replaced by a newer one before they were sent")
+	X(SUPERSEDED, "superseded",                                                                \
+	  "progress reports replaced by a newer one before they were sent")
 
 enum session_counter {
 #define X(id, name, help) SC_##id,
@@ -92,8 +96,8 @@ struct session_local {
  * @heartbeat_ns: between heartbeats while it is up, default 250 ms
  * @dead_ns:      without any authentic datagram for so long a peer is down, default 3 s
  * @datagram_max: bytes of UDP payload, SESSION_DATAGRAM_MIN .. SESSION_DATAGRAM_MAX, default 1,400
- * @boot:         boot epoch, default: a random one. Give one only to have a restarted process pass for the
- *                one before it
+ * @boot:         boot epoch, default: a random one. Give one only to have a restarted process pass
+ *                for the one before it
  * @random:       fills @buf; default randombytes_buf(). For tests
  */
 struct session_config {
@@ -108,10 +112,11 @@ struct session_config {
 /**
  * struct session_sink - where outputs go. All must be given.
  * @send:   a datagram for peer @peer; @data valid during the call only
- * @event:  PEER_UP; PEER_DOWN; PEER_RESTARTED: it is up now (said instead of PEER_UP, also while it was
- *          still counted as up), and it is not the process that we knew
+ * @event:  PEER_UP; PEER_DOWN; PEER_RESTARTED: it is up now (said instead of PEER_UP, also while it
+ *          was still counted as up), and it is not the process that we knew
  * @report: an authentic, well-formed report, to be given to engine_rx_report()
- * @log:    one line without newline; @prio as in <syslog.h>. Rate-limited where a stranger could provoke it
+ * @log:    one line without newline; @prio as in <syslog.h>. Rate-limited where a stranger could
+ *          provoke it
  */
 struct session_sink {
 	void *ctx;
@@ -123,7 +128,8 @@ struct session_sink {
 
 struct session;
 
-/** session_create - no peers yet. NULL with errno EINVAL (configuration), ENOMEM, or EIO (libsodium). */
+/** session_create - no peers yet. NULL with errno EINVAL (configuration), ENOMEM, or EIO
+ *  (libsodium). */
 struct session *session_create(const struct session_config *cfg, const struct session_sink *sink,
 			       uint64_t now_ns);
 
@@ -131,8 +137,8 @@ struct session *session_create(const struct session_config *cfg, const struct se
 void session_destroy(struct session *s);
 
 /**
- * session_peer_add - peer @peer (0 .. PEER_MAX - 1) exists from now on, DOWN; the next session_tick() says
- * HELLO.
+ * session_peer_add - peer @peer (0 .. PEER_MAX - 1) exists from now on, DOWN; the next
+ * session_tick() says HELLO.
  * @name: for log lines, copied
  * 0, -EINVAL (index, no name), -EEXIST
  */
@@ -142,31 +148,33 @@ int session_peer_add(struct session *s, unsigned int peer, const char *name,
 /** session_peer_remove - forget it; says BYE when it is up. No event is raised. */
 void session_peer_remove(struct session *s, unsigned int peer);
 
-/** session_local - other prefixes, say, after a reload: peers that are up are told. 0 or -EINVAL. */
+/** session_local - other prefixes, say, after a reload: peers that are up are told. 0 or
+ *  -EINVAL. */
 int session_local(struct session *s, const struct session_local *local, uint64_t now_ns);
 
 /** session_rx - a datagram from the address of peer @peer. */
-void session_rx(struct session *s, unsigned int peer, const uint8_t *data, size_t len, uint64_t now_ns);
+void session_rx(struct session *s, unsigned int peer, const uint8_t *data, size_t len,
+		uint64_t now_ns);
 
 /**
- * session_report - queue @r for @peer. It leaves with session_flush(), or at once when the datagram is
- * full. A PROGRESS that is still queued is replaced by a newer one of the same lane and generation.
- * 0, -ENOTCONN (not up), -EINVAL (a field that cannot be sent); both counted.
+ * session_report - queue @r for @peer. It leaves with session_flush(), or at once when the datagram
+ * is full. A PROGRESS that is still queued is replaced by a newer one of the same lane and
+ * generation. 0, -ENOTCONN (not up), -EINVAL (a field that cannot be sent); both counted.
  */
 int session_report(struct session *s, unsigned int peer, const struct report *r);
 
 /** session_flush - send what is queued for all peers; at the end of a batch. */
 void session_flush(struct session *s);
 
-/** session_tick - HELLOs, heartbeats, peers that fell silent. When session_deadline() has come; more often
- *  does no harm. */
+/** session_tick - HELLOs, heartbeats, peers that fell silent. When session_deadline() has come;
+ *  more often does no harm. */
 void session_tick(struct session *s, uint64_t now_ns);
 
 /** session_deadline - when session_tick() wants to be called next, UINT64_MAX for never. */
 uint64_t session_deadline(const struct session *s);
 
-/** session_bye - sends what is queued and BYE to every peer that is up; all are SESSION_CLOSED afterwards.
- *  No event is raised. */
+/** session_bye - sends what is queued and BYE to every peer that is up; all are SESSION_CLOSED
+ *  afterwards. No event is raised. */
 void session_bye(struct session *s, enum proto_bye_reason reason);
 
 /** session_up - whether reports to @peer can be queued. */
@@ -181,13 +189,18 @@ uint64_t session_boot(const struct session *s);
  * @known:   false: it was never up, and @node .. @more mean nothing
  * @node, @version, @boot, @features, @window, @prefix, @nprefix, @more: from its latest HELLO
  * @since_ns: how long it has been in @state
- * @heard:   an authentic datagram ever came; @heard_ns: how long ago
- * @sessions: handshakes completed; @restarts: times it came back as another process; @downs: times lost
+ * @heard:   something authentic and fresh ever came; @heard_ns: how long ago. HELLOs that prove
+ *           nothing do not count; @rx_datagrams > 0 with @heard false: its HELLOs arrive here, ours
+ *           do not arrive there
+ * @sessions: handshakes completed; @restarts: times it came back as another process; @downs: times
+ *            lost
  * @rtt_samples: 0: the delays below mean nothing. They belong to the current session
  * @rtt_ns, @srtt_ns, @rtt_min_ns: latest, smoothed, smallest round trip
  * @jitter_ns: smoothed difference of one-way delay between consecutive heartbeats that we got
- * @owd_above_ns: by how much the latest heartbeat took longer one way than the fastest of the last minute
- * @tx_reports, @rx_reports: reports; @tx_datagrams ...: all datagrams, @rx_ those that were authentic
+ * @owd_above_ns: by how much the latest heartbeat took longer one way than the fastest of the last
+ *                minute
+ * @tx_reports, @rx_reports: reports; @tx_datagrams ...: all datagrams, @rx_ those that were
+ *                           authentic
  */
 struct session_info {
 	enum session_state state;
@@ -211,6 +224,7 @@ struct session_info {
 };
 
 /** session_info - false when there is no such peer. */
-bool session_info(const struct session *s, unsigned int peer, uint64_t now_ns, struct session_info *out);
+bool session_info(const struct session *s, unsigned int peer, uint64_t now_ns,
+		  struct session_info *out);
 
 #endif

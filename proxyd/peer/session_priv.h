@@ -9,18 +9,18 @@
 #include "peer/seal.h"
 #include "peer/session.h"
 
-#define MS 1000000ull
+#define MS  1000000ull
 #define SEC 1000000000ull
 
-#define SALT_LIFE_NS (10 * SEC)	  /* how long one salt is offered to whoever seeks */
-#define HELLO_GAP_NS (100 * MS)	  /* HELLOs that a stranger can provoke are at least so far apart */
-#define TELL_NS (5 * SEC)	  /* HELLO message in DATA: repeated, because one can be lost */
-#define LOG_GAP_NS (60 * SEC)	  /* between log lines that a stranger can provoke */
-#define ANSWERS_MAX 8u		  /* answers to HELLOs: a bucket of so many */
-#define ANSWER_NS (50 * MS)	  /* and one more each so often */
+#define SALT_LIFE_NS (10 * SEC) /* how long one salt is offered to whoever seeks */
+#define HELLO_GAP_NS (100 * MS) /* HELLOs that a stranger can provoke are at least so far apart */
+#define TELL_NS	     (5 * SEC)	/* HELLO message in DATA: repeated, because one can be lost */
+#define LOG_GAP_NS   (60 * SEC) /* between log lines that a stranger can provoke */
+#define ANSWERS_MAX  8u		/* answers to HELLOs: a bucket of so many */
+#define ANSWER_NS    (50 * MS)	/* and one more each so often */
 
 /* PROGRESS messages that fit into one datagram, at most. */
-#define QUEUED_MAX (SESSION_DATAGRAM_MAX / (PROTO_HDR + 33) + 1)
+#define QUEUED_MAX (SESSION_DATAGRAM_MAX / (PROTO_HDR + 34) + 1)
 
 /** struct bucket - how many answers are left. */
 struct bucket {
@@ -28,7 +28,8 @@ struct bucket {
 	uint64_t refilled;
 };
 
-/** struct salt - @shown: it has been sent; @since: when first. One that was never sent proves nothing. */
+/** struct salt - @shown: it has been sent; @since: when first. One that was never sent proves
+ *  nothing. */
 struct salt {
 	uint8_t b[PROTO_SALT];
 	bool shown;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * One unconnected UDP socket for all peers: every appliance sends from and listens on its one configured
- * port, which is also what keeps a firewall's state entry alive. Peers are told apart by source address and
- * port; what comes from elsewhere is counted and never looked at.
+ * One unconnected UDP socket for all peers: every appliance sends from and listens on its one
+ * configured port, which is also what keeps a firewall's state entry alive. Peers are told apart by
+ * source address and port; what comes from elsewhere is counted and never looked at.
  *
- * On an IPv6 socket an IPv4 address is its v4-mapped form, which is how struct ip_addr holds it anyway. An
- * IPv4 socket is made when the address to bind is IPv4, or when the kernel has no IPv6.
+ * On an IPv6 socket an IPv4 address is its v4-mapped form, which is how struct ip_addr holds it
+ * anyway. An IPv4 socket is made when the address to bind is IPv4, or when the kernel has no IPv6.
  */
 #include "peer/socket.h"
 
@@ -23,11 +23,12 @@
 #include "engine/rule.h" /* PEER_MAX */
 #include "peer/session.h"
 
-#define BATCH 32
-/* Reports come in bursts while the data path is busy; the receive buffer must hold what arrives meanwhile. */
+#define BATCH  32
+/* Reports come in bursts while the data path is busy; the receive buffer must hold what arrives
+ * meanwhile. */
 #define RCVBUF (4 << 20)
 /* One byte more than is ever taken, to tell a longer datagram from the longest. */
-#define SLOT (SESSION_DATAGRAM_MAX + 1)
+#define SLOT   (SESSION_DATAGRAM_MAX + 1)
 
 union sockaddr_any {
 	struct sockaddr sa;
@@ -80,7 +81,8 @@ static void addr_text(const struct ip_addr *a, char text[INET6_ADDRSTRLEN])
 		inet_ntop(AF_INET6, a->b, text, INET6_ADDRSTRLEN);
 }
 
-static socklen_t to_sockaddr(int family, const struct ip_addr *a, uint16_t port, union sockaddr_any *sa)
+static socklen_t to_sockaddr(int family, const struct ip_addr *a, uint16_t port,
+			     union sockaddr_any *sa)
 {
 	memset(sa, 0, sizeof(*sa));
 	if (family == AF_INET) {
@@ -173,7 +175,8 @@ static const char *mend(int e)
 	}
 }
 
-struct peer_socket *peer_socket_open(const struct ip_addr *addr, uint16_t port, char *err, size_t err_len)
+struct peer_socket *peer_socket_open(const struct ip_addr *addr, uint16_t port, char *err,
+				     size_t err_len)
 {
 	struct peer_socket *ps = calloc(1, sizeof(*ps));
 	char text[INET6_ADDRSTRLEN];
@@ -186,8 +189,8 @@ struct peer_socket *peer_socket_open(const struct ip_addr *addr, uint16_t port, 
 	ret = bind_socket(ps, addr, port);
 	if (ret < 0) {
 		addr_text(addr, text);
-		snprintf(err, err_len, "cannot listen for peers on %s, UDP port %u: %s%s", text, port,
-			 strerror(-ret), mend(-ret));
+		snprintf(err, err_len, "cannot listen for peers on %s, UDP port %u: %s%s", text,
+			 port, strerror(-ret), mend(-ret));
 		free(ps);
 		return NULL;
 	}
@@ -225,7 +228,8 @@ static int find(const struct peer_socket *ps, const struct ip_addr *addr, uint16
 	return -1;
 }
 
-int peer_socket_map(struct peer_socket *ps, unsigned int peer, const struct ip_addr *addr, uint16_t port)
+int peer_socket_map(struct peer_socket *ps, unsigned int peer, const struct ip_addr *addr,
+		    uint16_t port)
 {
 	struct endpoint *e;
 	int other;

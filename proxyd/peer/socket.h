@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The UDP socket between appliances, and which address belongs to which peer. Never blocks. The only file
- * of this folder that does I/O besides key.c.
+ * The UDP socket between appliances, and which address belongs to which peer. Never blocks. The
+ * only file of this folder that does I/O besides key.c.
  */
 #ifndef LONGHAUL_PEER_SOCKET_H
 #define LONGHAUL_PEER_SOCKET_H
@@ -14,8 +14,8 @@
 struct peer_socket;
 
 /**
- * peer_socket_open - bind @addr (all zero or :: for any, IPv4 and IPv6 alike; v4-mapped 0.0.0.0 for any
- * IPv4) and @port.
+ * peer_socket_open - bind @addr (all zero or :: for any, IPv4 and IPv6 alike; v4-mapped 0.0.0.0 for
+ * any IPv4) and @port.
  * NULL with one line in @err (cause and mend, no newline).
  */
 struct peer_socket *peer_socket_open(const struct ip_addr *addr, uint16_t port, char *err,
@@ -30,9 +30,11 @@ int peer_socket_fd(const struct peer_socket *ps);
 /** peer_socket_port - the port that is bound (tests bind 0). */
 uint16_t peer_socket_port(const struct peer_socket *ps);
 
-/** peer_socket_map - datagrams from @addr and @port are from peer @peer, and go there. 0, -EINVAL (index,
- *  address family that the socket cannot reach, port 0), -EEXIST (address and port of another peer). */
-int peer_socket_map(struct peer_socket *ps, unsigned int peer, const struct ip_addr *addr, uint16_t port);
+/** peer_socket_map - datagrams from @addr and @port are from peer @peer, and go there. 0, -EINVAL
+ *  (index, address family that the socket cannot reach, port 0), -EEXIST (address and port of
+ *  another peer). */
+int peer_socket_map(struct peer_socket *ps, unsigned int peer, const struct ip_addr *addr,
+		    uint16_t port);
 
 /** peer_socket_unmap - forget @peer's address. */
 void peer_socket_unmap(struct peer_socket *ps, unsigned int peer);
@@ -41,13 +43,13 @@ void peer_socket_unmap(struct peer_socket *ps, unsigned int peer);
 typedef void (*peer_socket_fn)(void *ctx, unsigned int peer, const uint8_t *data, size_t len);
 
 /**
- * peer_socket_rx - hand what is waiting to @fn, at most @budget datagrams (0: all), from known peers only.
- * How many were read, unknown senders' included; 0 when none waits; a negative errno.
+ * peer_socket_rx - hand what is waiting to @fn, at most @budget datagrams (0: all), from known
+ * peers only. How many were read, unknown senders' included; 0 when none waits; a negative errno.
  */
 int peer_socket_rx(struct peer_socket *ps, unsigned int budget, peer_socket_fn fn, void *ctx);
 
-/** peer_socket_send - fits struct session_sink's send with @ctx the socket. A datagram that cannot be sent
- *  is counted and lost: every message is said again by those who need it. */
+/** peer_socket_send - fits struct session_sink's send with @ctx the socket. A datagram that cannot
+ *  be sent is counted and lost: every message is said again by those who need it. */
 void peer_socket_send(void *ctx, unsigned int peer, const uint8_t *data, size_t len);
 
 /**

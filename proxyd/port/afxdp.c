@@ -113,8 +113,8 @@ static int open_queue(struct afxdp *x, enum steer_side side, unsigned int queue,
 	uint32_t idx = 0, i;
 
 	q->side = side;
-	/* The kernel lets go of a closed socket's queue some time after the close: a daemon that starts
-	 * anew at once has to wait for its forerunner's. */
+	/* The kernel lets go of a closed socket's queue some time after the close: a daemon that
+	 * starts anew at once has to wait for its forerunner's. */
 	do {
 		r = xsk_socket__create_shared(&q->xsk, p->nif.name, queue, x->umem, &q->rx,
 					      queue ? NULL : &p->tx, &q->fill, &q->comp, &cfg);
@@ -302,8 +302,14 @@ struct afxdp *afxdp_open(const struct afxdp_config *cfg, char *err, size_t errle
 	}
 	r = open_sockets(x, cfg->frames ? cfg->frames : DEFAULT_FRAMES, err, errlen);
 	/* last, so that no frame is taken which nobody would read */
-	for (side = 0; side < STEER_SIDES && r >= 0; side++)
-		r = steer_prog_attach(&x->prog, side, &x->port[side].nif, cfg->mode, err, errlen);
+	for (side = 0; side < STEER_SIDES && r >= 0; side++) {
+		const struct netif *nif = &x->port[side].nif;
+
+		if (cfg->links && cfg->links[side] >= 0 &&
+		    steer_prog_adopt(&x->prog, side, nif, cfg->mode, cfg->links[side]) == 0)
+			continue;
+		r = steer_prog_attach(&x->prog, side, nif, cfg->mode, err, errlen);
+	}
 	if (r >= 0)
 		return x;
 fail:
@@ -372,6 +378,11 @@ bool afxdp_native(const struct afxdp *x, enum steer_side side)
 int afxdp_native_error(const struct afxdp *x, enum steer_side side)
 {
 	return x->prog.native_error[side];
+}
+
+int afxdp_link(const struct afxdp *x, enum steer_side side)
+{
+	return x->prog.link[side];
 }
 
 uint32_t afxdp_max_frame(const struct afxdp *x)

@@ -38,6 +38,8 @@ struct afxdp_prefix {
  * @vlan_rules: [vlan id] -> rules that take this VLAN, [STEER_UNTAGGED] for untagged frames; 4096
  *             words. The outermost tag counts. Priority-tagged frames have VLAN id 0.
  * @frames:    chunks of 4 KiB in the UMEM (default 16384 when 0)
+ * @links:     NULL, or for each side a descriptor from afxdp_link() of a port that is no more (its
+ *             process died), -1 for none; copied. Saves the time to attach anew.
  * @stale_ns:  heartbeat older than this: everything passes to the kernel (default 500 ms when 0)
  *
  * A packet is taken when one rule has its near prefix, its far prefix and its VLAN. ::/0 covers
@@ -52,6 +54,7 @@ struct afxdp_config {
 	size_t nnear, nfar;
 	const uint64_t *vlan_rules;
 	uint32_t frames;
+	const int *links;
 	uint64_t stale_ns;
 };
 
@@ -132,6 +135,13 @@ unsigned int afxdp_queues(const struct afxdp *x, enum steer_side side);
 /** afxdp_native_error - why AFXDP_AUTO fell back to generic: the errno of the native attempt, else
  * 0. */
 int afxdp_native_error(const struct afxdp *x, enum steer_side side);
+
+/**
+ * afxdp_link - the descriptor that keeps the XDP program of @side attached. Whoever holds a copy
+ * (systemd's file descriptor store) keeps the program in place when this process dies; it passes
+ * everything up then, as there is no socket. afxdp_close() detaches in any case.
+ */
+int afxdp_link(const struct afxdp *x, enum steer_side side);
 
 /**
  * afxdp_check - whether both interfaces still serve: 0, -ENETDOWN while one is down, -ENODEV after

@@ -77,11 +77,19 @@ int steer_prog_load(struct steer_prog *p, char *err, size_t errlen);
 /** steer_prog_unload - detach, free. Safe on a zeroed struct and twice. */
 void steer_prog_unload(struct steer_prog *p);
 
-/** steer_prog_attach - attach one side to its interface. The link dies with the process. */
+/** steer_prog_attach - attach one side to its interface. The link dies with its last descriptor. */
 int steer_prog_attach(struct steer_prog *p, enum steer_side side, const struct netif *nif,
 		      enum afxdp_mode mode, char *err, size_t errlen);
 
-/** steer_prog_detach - both sides. */
+/**
+ * steer_prog_adopt - put our program in the place of that on an existing link.
+ * 0, or negative errno when @link is no XDP link on @nif or not in the mode that is wanted;
+ * detached then.
+ */
+int steer_prog_adopt(struct steer_prog *p, enum steer_side side, const struct netif *nif,
+		     enum afxdp_mode mode, int link);
+
+/** steer_prog_detach - both sides, whoever else holds their links. */
 void steer_prog_detach(struct steer_prog *p);
 
 /** steer_prog_rules - as afxdp_rules(). */

@@ -4,8 +4,10 @@
  *
  * Attached through a BPF link, which the kernel removes when its last descriptor is closed. So
  * whatever becomes of the daemon, the bridge has the packets back at once; a daemon that lives but
- * hangs is covered by the heartbeat in the program's configuration. The dispatcher of libxdp is not
- * used: it pins programs that outlive the daemon, and it needs kernel features of its own.
+ * hangs is covered by the heartbeat in the program's configuration. A daemon that is started anew
+ * at once can take the link over, which spares it and the driver the detaching and attaching. The
+ * dispatcher of libxdp is not used: it pins programs that outlive the daemon, and it needs kernel
+ * features of its own.
  *
  * Rules are replaced by filling the set that is not in force and switching over (steer.h). A packet
  * on another CPU may still be reading the old set at that moment; it is touched again by the next
@@ -14,6 +16,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/bpf.h>
 #include <linux/if_link.h>
 #include <stdlib.h>
@@ -90,6 +93,11 @@ void steer_prog_unload(struct steer_prog *p)
 	p->link[STEER_LAN] = p->link[STEER_WAN] = -1;
 }
 
+static const struct bpf_program *program(const struct steer_prog *p, enum steer_side side)
+{
+	return side == STEER_LAN ? p->skel->progs.steer_lan : p->skel->progs.steer_wan;
+}
+
 static int attach(const struct bpf_program *prog, unsigned int ifindex, uint32_t flags)
 {
 	LIBBPF_OPTS(bpf_link_create_opts, opts, .flags = flags);
@@ -100,8 +108,7 @@ static int attach(const struct bpf_program *prog, unsigned int ifindex, uint32_t
 int steer_prog_attach(struct steer_prog *p, enum steer_side side, const struct netif *nif,
 		      enum afxdp_mode mode, char *err, size_t errlen)
 {
-	const struct bpf_program *prog =
-		side == STEER_LAN ? p->skel->progs.steer_lan : p->skel->progs.steer_wan;
+	const struct bpf_program *prog = program(p, side);
 	LIBBPF_OPTS(bpf_xdp_query_opts, q);
 	int fd = -EOPNOTSUPP;
 
@@ -151,13 +158,46 @@ int steer_prog_attach(struct steer_prog *p, enum steer_side side, const struct n
 			 nif->name, strerror(-fd), nif->name);
 }
 
+int steer_prog_adopt(struct steer_prog *p, enum steer_side side, const struct netif *nif,
+		     enum afxdp_mode mode, int link)
+{
+	LIBBPF_OPTS(bpf_xdp_query_opts, q);
+	struct bpf_link_info info = {0};
+	uint32_t len = sizeof(info);
+	bool native;
+	int r;
+
+	link = fcntl(link, F_DUPFD_CLOEXEC, 0);
+	if (link < 0)
+		return -errno;
+	r = bpf_obj_get_info_by_fd(link, &info, &len);
+	if (r == 0)
+		r = bpf_xdp_query((int)nif->index, 0, &q);
+	native = q.attach_mode == XDP_ATTACHED_DRV;
+	if (r == 0 && (info.type != BPF_LINK_TYPE_XDP || info.xdp.ifindex != nif->index ||
+		       (native ? mode == AFXDP_GENERIC : mode == AFXDP_NATIVE)))
+		r = -EINVAL;
+	if (r == 0)
+		r = bpf_link_update(link, bpf_program__fd(program(p, side)), NULL);
+	if (r < 0) {
+		bpf_link_detach(link);
+		close(link);
+		return r;
+	}
+	p->link[side] = link;
+	p->native[side] = native;
+	return 0;
+}
+
 void steer_prog_detach(struct steer_prog *p)
 {
 	int side;
 
 	for (side = 0; side < STEER_SIDES; side++) {
-		if (p->link[side] >= 0)
-			close(p->link[side]);
+		if (p->link[side] < 0)
+			continue;
+		bpf_link_detach(p->link[side]);
+		close(p->link[side]);
 		p->link[side] = -1;
 	}
 }

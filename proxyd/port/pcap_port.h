@@ -13,9 +13,9 @@ typedef void (*pcap_port_fn)(void *ctx, uint64_t ts_ns, const uint8_t *data, uin
 			     uint32_t len);
 
 /**
- * pcap_port_replay - hand every frame of @path to @fn, in order. 0, or negative errno and a one-line
- * cause in @err (no such file, not a capture, not Ethernet, cut short). Frames before the cut are
- * handed over first.
+ * pcap_port_replay - hand every frame of @path to @fn, in order. 0, or negative errno and a
+ * one-line cause in @err (no such file, not a capture, not Ethernet, cut short). Frames before the
+ * cut are handed over first.
  */
 int pcap_port_replay(const char *path, pcap_port_fn fn, void *ctx, char *err, size_t errlen);
 

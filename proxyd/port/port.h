@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Packets in and out. A port layer hands over whole, contiguous frames and takes frames to send; how
- * they travel (AF_XDP, a capture file) stays behind this interface.
+ * Packets in and out. A port layer hands over whole, contiguous frames and takes frames to send;
+ * how they travel (AF_XDP, a capture file) stays behind this interface.
  */
 #ifndef LONGHAUL_PORT_PORT_H
 #define LONGHAUL_PORT_PORT_H

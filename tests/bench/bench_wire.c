@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Cost of the wire layer, in ns a call: parsing, the ICRC check with and without the copy, patches, and
- * the CRC kernels against memcpy() and isa-l. "hot": source and copy stay in the nearest caches. "ring":
- * the copies walk through 64 MiB, as packets do that the retention pool takes in.
+ * Cost of the wire layer, in ns a call: parsing, the ICRC check with and without the copy, patches,
+ * and the CRC kernels against memcpy() and isa-l. "hot": source and copy stay in the nearest
+ * caches. "ring": the copies walk through 64 MiB, as packets do that the retention pool takes in.
  *
  * Every figure is the best of several rounds: the machine has other work, which only ever adds.
  */

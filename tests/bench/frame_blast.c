@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Sends RoCEv2-like frames of one length as fast as a packet socket goes, or at a given rate. Good only for
- * measuring what forwards them: there is no ICRC.
+ * Sends RoCEv2-like frames of one length as fast as a packet socket goes, or at a given rate. Good
+ * only for measuring what forwards them: there is no ICRC.
  *
  *	frame_blast [-n COUNT] [-t SECONDS] [-r PACKETS_PER_SECOND] IF LENGTH SRC DST
  *

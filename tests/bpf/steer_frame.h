@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Frames for the tests of the XDP program and the AF_XDP port. Written out by hand rather than with the
- * project's own builder, so that one mistake cannot cancel the other.
+ * Frames for the tests of the XDP program and the AF_XDP port. Written out by hand rather than with
+ * the project's own builder, so that one mistake cannot cancel the other.
  */
 #ifndef LONGHAUL_TESTS_STEER_FRAME_H
 #define LONGHAUL_TESTS_STEER_FRAME_H
@@ -19,7 +19,8 @@
  * @src, @dst: text, both of one family
  * @vlan:      tags, outermost first: TAG(vid) or NO_TAG
  * @tpid:      Ethernet type of the outermost tag, 0: 0x8100
- * @len:       of the whole frame, payload filled up; 0: an ACK's 62 bytes and what tags and IPv6 add
+ * @len:       of the whole frame, payload filled up; 0: an ACK's 62 bytes and what tags and IPv6
+ *             add
  * @options:   IPv4 option words
  * @frag:      IPv4 fragment field, host order
  * @proto:     protocol or next header, 0: UDP
@@ -47,7 +48,8 @@ static inline uint8_t *steer_put16(uint8_t *p, uint16_t v)
 	return p + 2;
 }
 
-/* Build @f into @out (BUF bytes). Returns the length; *@min is how much of it the program must see. */
+/* Build @f into @out (BUF bytes). Returns the length; *@min is how much of it the program must see.
+ */
 static inline uint32_t steer_frame_build(uint8_t *out, const struct steer_frame *f, uint32_t *min)
 {
 	int v6 = strchr(f->src, ':') != NULL;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The XDP program, frame by frame through BPF_PROG_TEST_RUN: each row says what goes in, on which side, and
- * which counter must move, which also says what becomes of the frame: STEER_TAKEN is redirected to the
- * socket of queue 0, everything else passes up. Nothing is attached and no traffic flows.
+ * The XDP program, frame by frame through BPF_PROG_TEST_RUN: each row says what goes in, on which
+ * side, and which counter must move, which also says what becomes of the frame: STEER_TAKEN is
+ * redirected to the socket of queue 0, everything else passes up. Nothing is attached and no
+ * traffic flows.
  */
 #include <errno.h>
 #include <sched.h>
@@ -120,7 +121,8 @@ static int setup(void **state)
 	static struct xsk_ring_cons comp, rx;
 	char err[256] = "";
 
-	/* Test frames seem to come from queue 0 of "lo" of this namespace; a socket listens there. */
+	/* Test frames seem to come from queue 0 of "lo" of this namespace; a socket listens there.
+ */
 	if (unshare(CLONE_NEWNET)) {
 		perror("a network namespace is needed (root)");
 		return -1;
@@ -148,7 +150,8 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Returns the action, or a negative errno. @linear: bytes in the first buffer, 0: as the kernel likes. */
+/* Returns the action, or a negative errno. @linear: bytes in the first buffer, 0: as the kernel
+ * likes. */
 static int run(enum steer_side side, const uint8_t *frame, uint32_t len, uint32_t linear)
 {
 	static uint8_t out[BUF];
@@ -355,7 +358,8 @@ static const struct steer_frame whole[] = {
 	{LAN6, .vlan = {TAG(100), TAG(7)}},
 };
 
-/* Cut off at every length: a runt as long as a BTH with its ICRC is not there, taken from then on. */
+/* Cut off at every length: a runt as long as a BTH with its ICRC is not there, taken from then on.
+ */
 static void runts(void **state)
 {
 	uint8_t frame[BUF];

@@ -3,6 +3,8 @@
  * The host model against itself, in virtual time: all operations, both personalities, through every kind of
  * bad link. What one side completes the other must have executed, once, in order, intact.
  */
+#include <stdlib.h>
+
 #include "tests/unit/lab_load.h"
 
 #define MS 1000000ull
@@ -119,6 +121,58 @@ static void receiver_not_ready(void **state)
 		load_init(&l, &lan, &cfg, (enum rc_personality)(p >> 1), 6);
 		l.count = 2000;
 		load_run_all(&l, 1000 * SECOND);
+		rc_pair_exit(&l.pair);
+	}
+}
+
+/* Anything with anything: LAB_SEEDS says how many worlds, LAB_SEED with which to start. */
+static void random_worlds(void **state)
+{
+	const char *n = getenv("LAB_SEEDS"), *first = getenv("LAB_SEED");
+	uint64_t seed = first ? strtoull(first, NULL, 0) : 1;
+	uint64_t end = seed + (n ? strtoull(n, NULL, 0) : 40);
+
+	(void)state;
+	for (; seed < end; seed++) {
+		struct wan_config link = {.seed = seed};
+		struct rc_qp_config cfg;
+		struct prng r;
+		struct load l;
+
+		prng_init(&r, seed);
+		link.delay_ns = 1000 << prng_below(&r, 12);
+		if (prng_below(&r, 2))
+			link.rate_bps = 100000000ull << prng_below(&r, 8);
+		if (prng_below(&r, 2))
+			link.loss = 0.0001 * (1 << prng_below(&r, 7));
+		if (prng_below(&r, 2))
+			link.dup = 0.0001 * (1 << prng_below(&r, 10));
+		if (prng_below(&r, 2))
+			link.corrupt = 0.0001 * (1 << prng_below(&r, 6));
+		if (prng_below(&r, 2)) {
+			link.reorder = 0.0001 * (1 << prng_below(&r, 6));
+			link.reorder_ns = 1000 << prng_below(&r, 10);
+		}
+		rc_qp_defaults(&cfg, (enum rc_personality)prng_below(&r, 2));
+		cfg.mtu = 256u << prng_below(&r, 5);
+		cfg.depth = 1u << prng_below(&r, 6);
+		cfg.sq_psn = prng_below(&r, 1 << 24);
+		cfg.rq_psn = prng_below(&r, 1 << 24);
+		cfg.max_rd = 1 + prng_below(&r, cfg.resp_rd);
+		cfg.rnr_p = prng_below(&r, 3) ? 0 : 0.01;
+		cfg.min_rnr_timer = 1 + prng_below(&r, 10);
+		cfg.timeout_exp = 13;
+		cfg.credits = cfg.honor_credits = prng_below(&r, 2);
+		cfg.resend = (enum rc_resend)prng_below(&r, 3);
+		cfg.ack_coalesce = prng_below(&r, 4);
+		cfg.ack_delay = 20000;
+		load_init(&l, &link, &cfg, (enum rc_personality)prng_below(&r, 2), seed);
+		/* A finite budget may end a connection on a bad link; that is not what is tested here. */
+		l.may_fail = true;
+		l.max_length = 1u << prng_below(&r, 16);
+		l.count = 300;
+		load_seed = seed;
+		load_run_all(&l, 100000 * SECOND);
 		rc_pair_exit(&l.pair);
 	}
 }
@@ -289,6 +343,7 @@ int main(void)
 		cmocka_unit_test(impatient_hardware), cmocka_unit_test(gives_up),
 		cmocka_unit_test(reincarnation),      cmocka_unit_test(many_qps),
 		cmocka_unit_test(checks_can_fail),
+		cmocka_unit_test(random_worlds),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

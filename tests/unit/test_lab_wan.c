@@ -340,7 +340,6 @@ int main(void)
 		cmocka_unit_test(down),
 		cmocka_unit_test(memory_is_bounded),
 		cmocka_unit_test(only_roce),
-		cmocka_unit_test(pattern),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,6 +25,12 @@ static uint32_t rnd(void)
 	return (uint32_t)(rng >> 16);
 }
 
+/*
+ * A field added to struct report, or a reason, must be said on the wire, or the peer never learns it:
+ * proto.c, these tests, doc/peer-protocol.md.
+ */
+_Static_assert(sizeof(struct report) == 620 && REASONS == 16, "report.h has changed: see above");
+
 /* ---- samples ---- */
 
 static struct ip_addr v4(uint8_t last)
@@ -89,6 +95,8 @@ static struct report sample_progress(unsigned int nholes)
 		.credit = 0x1f,
 		.refusal = 0x62,
 		.refusal_psn = 0xffffe0,
+		.tack_ackable = true,
+		.reason = REASON_TIMEOUT,
 		.hi = psn_add(0xfffff0, nholes * 3),
 		.nholes = (uint8_t)nholes,
 	};
@@ -188,7 +196,8 @@ static enum proto_verdict first(const uint8_t *data, size_t len, struct proto_me
 	return v;
 }
 
-/* What any sequence of bytes must obey: the loop ends, and what is accepted is what its encoder writes. */
+/* What any sequence of bytes must obey: the loop ends, and what is accepted is what its encoder
+ * writes. */
 static unsigned int walk(const uint8_t *data, size_t len)
 {
 	uint8_t *copy = malloc(len ? len : 1), again[2048];
@@ -308,6 +317,7 @@ static void round_trip_report(const struct report *r, enum proto_type type)
 	assert_int_equal(g->credit, r->credit);
 	assert_int_equal(g->refusal, r->refusal);
 	assert_int_equal(g->refusal_psn, r->refusal_psn);
+	assert_int_equal(g->tack_ackable, r->tack_ackable);
 	assert_int_equal(g->seq, r->seq);
 	assert_int_equal(g->hi, r->hi);
 	assert_int_equal(g->nholes, r->nholes);
@@ -344,6 +354,8 @@ static void round_trip_reports(void **state)
 	}
 	r.refusal = 0;
 	r.refusal_psn = 0;
+	r.reason = REASON_NONE;
+	r.tack_ackable = false;
 	r.credit = 0xff;
 	round_trip_report(&r, PROTO_LANE_PROGRESS);
 }
@@ -414,7 +426,8 @@ static void sequence(void **state)
 	(void)state;
 	for (unsigned int i = 0; (n = sample(i, buf + len, sizeof(buf) - len)) != 0; i++) {
 		len += (size_t)n;
-		/* After each a stranger, with a body and without, and a broken one of a known type. */
+		/* After each a stranger, with a body and without, and a broken one of a known type.
+		 */
 		memcpy(buf + len, "\xc8\xff\x00\x05hello\x00\x00\x00\x00", 13);
 		len += 13;
 		memcpy(buf + len, "\x04\x00\x00\x01\xee", 5);
@@ -433,7 +446,7 @@ static void sequence(void **state)
 
 static void unknown_flags(void **state)
 {
-	static const uint8_t known[] = {0x03, 0x01, 0, 0, 0x01, 0, 0, 0, 0, 0x01};
+	static const uint8_t known[] = {0x03, 0x01, 0, 0, 0x01, 0, 0, 0x01, 0x01, 0x01};
 	uint8_t buf[2048];
 	struct proto_message m;
 	int n;
@@ -506,7 +519,7 @@ static void bad_reports(void **state)
 static void bad_progress(void **state)
 {
 	static const uint8_t credits[] = {0x20, 0x60, 0x80, 0xfe};
-	static const uint8_t refusals[] = {0x01, 0x1f, 0x20, 0x60, 0x64, 0xff};
+	static const uint8_t refusals[] = {0x01, 0x1f, 0x20, 0x60, 0x80, 0xe1, 0xff};
 	uint8_t buf[PROTO_REPORT_MAX];
 	struct report r;
 
@@ -523,20 +536,20 @@ static void bad_progress(void **state)
 	PROGRESS_WITH(tack_msn, 0x1000000);
 	PROGRESS_WITH(hi, 0x1000000);
 	PROGRESS_WITH(refusal_psn, 0x1000000);
-	PROGRESS_WITH(hi, psn_sub(r.cum, 1));	      /* before cum */
-	PROGRESS_WITH(hi, psn_add(r.cum, 1u << 23));  /* beyond comparison */
+	PROGRESS_WITH(hi, psn_sub(r.cum, 1));	     /* before cum */
+	PROGRESS_WITH(hi, psn_add(r.cum, 1u << 23)); /* beyond comparison */
 	PROGRESS_WITH(nholes, REPORT_HOLES + 1);
 	PROGRESS_WITH(hole[2].from, 0x1000000);
 	PROGRESS_WITH(hole[2].end, PSN_NONE);
-	PROGRESS_WITH(hole[2].end, r.hole[2].from);   /* empty */
-	PROGRESS_WITH(hole[2].from, r.hole[2].end);   /* empty */
+	PROGRESS_WITH(hole[2].end, r.hole[2].from); /* empty */
+	PROGRESS_WITH(hole[2].from, r.hole[2].end); /* empty */
 	PROGRESS_WITH(hole[0].from, psn_sub(r.cum, 1));
 	PROGRESS_WITH(hole[3].end, psn_add(r.hi, 1)); /* beyond what was received */
 	for (unsigned int i = 0; i < sizeof(credits); i++)
 		PROGRESS_WITH(credit, credits[i]);
 	for (unsigned int i = 0; i < sizeof(refusals); i++)
 		PROGRESS_WITH(refusal, refusals[i]);
-	PROGRESS_WITH(refusal, 0); /* with a PSN */
+	PROGRESS_WITH(reason, REASONS);
 #undef PROGRESS_WITH
 
 	/* Nothing missing, but a hole. */
@@ -557,20 +570,21 @@ static void bad_on_the_wire(void **state)
 	(void)state;
 	/* The count of holes does not fit the length, or the table. */
 	for (unsigned int c = 0; c < 256; c++) {
-		body[32] = (uint8_t)c;
+		body[33] = (uint8_t)c;
 		assert_int_equal(first(buf, (size_t)n, &m), c == 2 ? PROTO_OK : PROTO_MALFORMED);
 	}
 	memset(buf, 0, sizeof(buf));
 	buf[0] = PROTO_LANE_PROGRESS;
-	buf[2] = (33 + 6 * 65) >> 8;
-	buf[3] = (uint8_t)(33 + 6 * 65);
+	buf[2] = (34 + 6 * 65) >> 8;
+	buf[3] = (uint8_t)(34 + 6 * 65);
 	body[20] = 0x0f;
-	body[32] = 65;
-	assert_int_equal(first(buf, PROTO_HDR + 33 + 6 * 65, &m), PROTO_MALFORMED);
+	body[33] = 65;
+	assert_int_equal(first(buf, PROTO_HDR + 34 + 6 * 65, &m), PROTO_MALFORMED);
 
 	for (unsigned int reason = 0; reason < 256; reason++) {
 		uint8_t bye[] = {PROTO_BYE, 0, 0, 1, (uint8_t)reason};
-		uint8_t refuse[] = {PROTO_LANE_REFUSE, 0, 0, 9, 0, 0, 0, 1, 0, 0, 0, 1, (uint8_t)reason};
+		uint8_t refuse[] = {PROTO_LANE_REFUSE, 0, 0, 9, 0, 0, 0, 1, 0, 0, 0, 1,
+				    (uint8_t)reason};
 
 		assert_int_equal(first(bye, sizeof(bye), &m),
 				 reason && reason < BYE_REASONS ? PROTO_OK : PROTO_MALFORMED);
@@ -632,10 +646,16 @@ static void bad_hello(void **state)
 		assert_int_equal(first(buf, (size_t)n, &m),
 				 c == strlen(h.name) ? PROTO_OK : PROTO_MALFORMED);
 	}
+	/* The name, and nothing behind the fixed part. */
+	buf[2] = 0;
+	buf[3] = 19;
+	buf[PROTO_HDR + 17] = PROTO_NAME - 1;
+	assert_int_equal(first(buf, PROTO_HDR + 19, &m), PROTO_MALFORMED);
 	n = proto_put_hello(buf, sizeof(buf), &h);
 	for (unsigned int c = 0; c < 256; c++) {
 		buf[PROTO_HDR + 18] = (uint8_t)c;
-		assert_int_equal(first(buf, (size_t)n, &m), c == h.nprefix ? PROTO_OK : PROTO_MALFORMED);
+		assert_int_equal(first(buf, (size_t)n, &m),
+				 c == h.nprefix ? PROTO_OK : PROTO_MALFORMED);
 	}
 }
 
@@ -675,12 +695,18 @@ static void noise(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(round_trip_hello), cmocka_unit_test(round_trip_small),
-		cmocka_unit_test(round_trip_reports), cmocka_unit_test(truncation),
-		cmocka_unit_test(no_room), cmocka_unit_test(sequence),
-		cmocka_unit_test(unknown_flags), cmocka_unit_test(bad_reports),
-		cmocka_unit_test(bad_progress), cmocka_unit_test(bad_on_the_wire),
-		cmocka_unit_test(bad_hello), cmocka_unit_test(noise),
+		cmocka_unit_test(round_trip_hello),
+		cmocka_unit_test(round_trip_small),
+		cmocka_unit_test(round_trip_reports),
+		cmocka_unit_test(truncation),
+		cmocka_unit_test(no_room),
+		cmocka_unit_test(sequence),
+		cmocka_unit_test(unknown_flags),
+		cmocka_unit_test(bad_reports),
+		cmocka_unit_test(bad_progress),
+		cmocka_unit_test(bad_on_the_wire),
+		cmocka_unit_test(bad_hello),
+		cmocka_unit_test(noise),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -263,6 +263,32 @@ static void patch_equals_recompute(void **state)
 	assert_true(ip_patches > 1000);
 }
 
+/* A UDP checksum that comes out as 0 is written as all ones: 0 would say that there is none. */
+static void patched_checksum_is_never_zero(void **state)
+{
+	uint8_t orig[BUILD_MAX], buf[BUILD_MAX];
+	uint32_t len = wire_packet(orig, SHAPE_V6, OP_ACK, 0), ones = 0;
+	struct frame f;
+
+	use(state);
+	assert_int_equal(frame_parse(orig, len, &f), FRAME_OK);
+	put_be16(orig + f.l4 + 6, udp_csum(&f));
+	f.data = buf;
+	/* The new ICRC is in the sum, too, so that any value comes up now and then. */
+	for (uint32_t i = 0; i < 1000000 && ones < 3; i++) {
+		uint8_t psn[3] = {(uint8_t)(i >> 16), (uint8_t)(i >> 8), (uint8_t)i};
+
+		memcpy(buf, orig, len);
+		icrc_patch(buf, &f, f.bth + 9u, 3, psn);
+		if (get_be16(buf + f.l4 + 6) == 0xffff) {
+			assert_int_equal(udp_csum(&f), 0xffff);
+			ones++;
+		}
+		assert_int_not_equal(get_be16(buf + f.l4 + 6), 0);
+	}
+	assert_int_equal(ones, 3);
+}
+
 /* Largest packets: the difference is shifted over the whole payload. */
 static void patch_before_a_long_payload(void **state)
 {
@@ -330,10 +356,15 @@ static void patch_of_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		EACH(every_capture_verifies),		EACH(every_bit_covered_or_masked),
-		EACH(copy_of_every_size_and_alignment), EACH(verdict_is_the_copys),
-		EACH(patch_equals_recompute),		EACH(patch_before_a_long_payload),
-		EACH(damage_survives_a_patch),		EACH(patch_of_nothing),
+		EACH(every_capture_verifies),
+		EACH(every_bit_covered_or_masked),
+		EACH(copy_of_every_size_and_alignment),
+		EACH(verdict_is_the_copys),
+		EACH(patch_equals_recompute),
+		EACH(patched_checksum_is_never_zero),
+		EACH(patch_before_a_long_payload),
+		EACH(damage_survives_a_patch),
+		EACH(patch_of_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

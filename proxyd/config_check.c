@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * What single lines of the configuration do not show: what is missing, what contradicts, what this
+ * host does not have.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "config.h"
+#include "config_value.h"
+#include "peer/key.h"
+
+static void check_longhaul(const struct config *c, struct config_errors *errs)
+{
+	const char *wan = c->ifname[STEER_WAN];
+
+	if (!c->line)
+		config_error(errs, c->file, 0,
+			     "no [longhaul] section; add one that names the two interfaces, "
+			     "lan = and wan =");
+	if (*wan && !strcmp(c->ifname[STEER_LAN], wan))
+		config_error(errs, c->file, c->if_line[STEER_WAN],
+			     "lan and wan are the same interface '%s'; name two", wan);
+	if (c->socket[0] != '/')
+		config_error(errs, c->file, c->line,
+			     "socket '%s' is no absolute path; write such as " CONFIG_SOCKET,
+			     c->socket);
+}
+
+static void check_peers(struct config *c, struct config_errors *errs)
+{
+	static const struct ip_addr none;
+
+	for (unsigned int i = 0; i < c->npeers; i++) {
+		struct config_peer *a = &c->peers[i];
+
+		if (!a->port)
+			a->port = c->port;
+		if (ip_addr_eq(&a->addr, &none))
+			continue;
+		for (unsigned int j = 0; j < i; j++) {
+			const struct config_peer *b = &c->peers[j];
+
+			if (ip_addr_eq(&a->addr, &b->addr) && a->port == b->port)
+				config_error(errs, c->file, a->line,
+					     "peer '%s' has the address and port of peer '%s' "
+					     "(line %u); give each its own",
+					     a->name, b->name, b->line);
+		}
+	}
+}
+
+static void resolve_peer(struct config *c, unsigned int rule, struct config_errors *errs)
+{
+	const char *names[PEER_MAX + 1], *name = c->rule_src[rule].peer;
+	char hint[64];
+	unsigned int i;
+
+	if (!*name)
+		return;
+	for (i = 0; i < c->npeers; i++) {
+		names[i] = c->peers[i].name;
+		if (!strcmp(names[i], name)) {
+			c->rules[rule].peer = (int8_t)i;
+			return;
+		}
+	}
+	names[i] = NULL;
+	value_suggestion(name, names, hint, sizeof(hint));
+	config_error(errs, c->file, c->rule_src[rule].peer_line, "no peer '%s'%s", name,
+		     hint[0] ? hint : "; add a section [peer NAME] for it, or leave 'peer' out");
+}
+
+static void check_rule(struct config *c, unsigned int i, struct config_errors *errs)
+{
+	const struct config_rule_src *src = &c->rule_src[i];
+	const struct rule *r = &c->rules[i];
+
+	resolve_peer(c, i, errs);
+	if (r->cap > c->pool_bytes)
+		config_error(
+			errs, c->file, src->pool_line,
+			"pool of rule '%s' is above the pool of [longhaul]; lower it or raise that",
+			r->name);
+	if (c->max_path_mtu && r->path_mtu > c->max_path_mtu)
+		config_error(
+			errs, c->file, src->mtu_line,
+			"path-mtu of rule '%s' is above max-path-mtu of [longhaul]; lower it or "
+			"raise that",
+			r->name);
+	for (unsigned int j = 0; j < i; j++)
+		if (rules_overlap(r, &c->rules[j]))
+			config_error(errs, c->file, src->line,
+				     "rule '%s' overlaps rule '%s' (line %u): some packets match "
+				     "both; make their prefixes or VLANs disjoint",
+				     r->name, c->rules[j].name, c->rule_src[j].line);
+}
+
+void config_check(struct config *c, struct config_errors *errs)
+{
+	check_longhaul(c, errs);
+	/* With other errors the rules may be there, only not understood. */
+	if (!c->nrules && !errs->n)
+		config_error(errs, c->file, 0,
+			     "no [rule NAME] section, so no traffic is wanted; add one with lan = "
+			     "and wan =");
+	check_peers(c, errs);
+	for (unsigned int i = 0; i < c->nrules; i++)
+		check_rule(c, i, errs);
+}
+
+int config_check_host(const struct config *c, struct config_errors *errs)
+{
+	uint8_t key[PEER_KEY_LEN];
+	char why[CONFIG_ERROR_LEN];
+
+	errs->n = 0;
+	for (int i = 0; i < STEER_SIDES; i++)
+		if (!if_nametoindex(c->ifname[i]))
+			config_error(errs, c->file, c->if_line[i],
+				     "interface '%s' does not exist; 'ip link' lists those that do",
+				     c->ifname[i]);
+	for (unsigned int i = 0; i < c->npeers; i++) {
+		if (key_read(c->peers[i].key_file, key, why, sizeof(why)))
+			config_error(errs, c->file, c->peers[i].key_line, "%s", why);
+		explicit_bzero(key, sizeof(key));
+	}
+	return errs->n ? -EINVAL : 0;
+}

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Opening and closing: each part is created, given its way out into the next one, and at last
+ * privileges are dropped. Ports come late, so that no frame is taken before there is somebody to
+ * read it.
+ */
+#include "daemon.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "daemon_priv.h"
+#include "log.h"
+#include "port/afxdp.h"
+#include "privilege.h"
+#include "steering.h"
+
+#define FDS_MAX (2 * STEER_QUEUES)
+
+_Static_assert((int)PORT_LAN == (int)STEER_LAN && (int)PORT_WAN == (int)STEER_WAN, "same numbers");
+
+/* ---- the engine's and the session's outputs ---- */
+
+static int sink_tx(void *ctx, enum engine_port port, const uint8_t *data, uint32_t len)
+{
+	struct daemon *d = ctx;
+
+	return afxdp_tx(d->port, (enum steer_side)port, data, len);
+}
+
+static void sink_report(void *ctx, unsigned int peer, const struct report *r)
+{
+	struct daemon *d = ctx;
+
+	/* A report that cannot go is counted there; the engine says again what matters. */
+	if (d->session)
+		session_report(d->session, peer, r);
+}
+
+static void sink_event(void *ctx, const struct engine_event *ev)
+{
+	struct daemon *d = ctx;
+
+	event_log_write(&d->events, &d->view, ev, d->now);
+}
+
+static void session_send(void *ctx, unsigned int peer, const uint8_t *data, size_t len)
+{
+	struct daemon *d = ctx;
+
+	peer_socket_send(d->sock, peer, data, len);
+}
+
+static void session_on_event(void *ctx, unsigned int peer, enum peer_event ev, uint64_t now_ns)
+{
+	struct daemon *d = ctx;
+
+	engine_peer_event(d->engine, peer, ev, now_ns);
+}
+
+static void session_on_report(void *ctx, unsigned int peer, const struct report *r, uint64_t now_ns)
+{
+	struct daemon *d = ctx;
+
+	engine_rx_report(d->engine, peer, r, now_ns);
+}
+
+static void session_log(void *ctx, unsigned int peer, int prio, const char *line)
+{
+	(void)ctx, (void)peer;
+	log_line(prio, "%s", line);
+}
+
+/* ---- one part after the other ---- */
+
+static int open_engine(struct daemon *d, char *err, size_t errlen)
+{
+	const struct config *cfg = d->cfg;
+	struct engine_config ec = {
+		.pool_bytes = cfg->pool_bytes,
+		.max_conns = cfg->max_conns,
+		.wan_rate = cfg->wan_rate,
+		.peer_timeout_ns = cfg->peer_timeout_ns,
+		.responder_timeout_ns = cfg->responder_timeout_ns,
+		.idle_ns = cfg->idle_ns,
+	};
+	struct engine_sink sink = {
+		.ctx = d, .tx = sink_tx, .report = sink_report, .event = sink_event};
+
+	if (getrandom(&ec.seed, sizeof(ec.seed), 0) != sizeof(ec.seed)) {
+		snprintf(err, errlen, "no random numbers: %s", strerror(errno));
+		return -EIO;
+	}
+	d->engine = engine_create(&ec, &sink, d->now);
+	if (!d->engine) {
+		snprintf(err, errlen,
+			 "not enough memory for a pool of %llu MiB and %u connections; lower "
+			 "'pool' or "
+			 "'max-connections'",
+			 (unsigned long long)cfg->pool_bytes >> 20, cfg->max_conns);
+		return -ENOMEM;
+	}
+	d->view.engine = d->engine;
+	daemon_set_rules(d);
+	return 0;
+}
+
+static int open_port(struct daemon *d, char *err, size_t errlen)
+{
+	const struct config *cfg = d->cfg;
+	struct steering *s = malloc(sizeof(*s));
+	struct afxdp_config ac = {
+		.ifname = {cfg->ifname[STEER_LAN], cfg->ifname[STEER_WAN]},
+		.mode = cfg->mode,
+		.max_frame = cfg->max_path_mtu ? FRAME_HDR_MAX + cfg->max_path_mtu + ICRC_LEN : 0,
+	};
+
+	if (!s) {
+		snprintf(err, errlen, "out of memory");
+		return -ENOMEM;
+	}
+	steering_init(s, cfg->rules, cfg->nrules);
+	ac.near = s->near;
+	ac.nnear = s->nnear;
+	ac.far = s->far;
+	ac.nfar = s->nfar;
+	ac.vlan_rules = s->vlan;
+	d->port = afxdp_open(&ac, err, errlen);
+	free(s);
+	d->view.port = d->port;
+	return d->port ? 0 : -EIO;
+}
+
+static int add_peer(struct daemon *d, unsigned int i, char *err, size_t errlen)
+{
+	const struct config_peer *p = &d->cfg->peers[i];
+	uint8_t key[PEER_KEY_LEN];
+	int rc = key_read(p->key_file, key, err, errlen);
+
+	if (rc)
+		return rc;
+	rc = peer_socket_map(d->sock, i, &p->addr, p->port);
+	if (!rc)
+		rc = session_peer_add(d->session, i, p->name, key, d->now);
+	explicit_bzero(key, sizeof(key));
+	if (rc)
+		snprintf(err, errlen,
+			 "%s:%u: peer '%s' cannot be reached from the address in 'listen': %s",
+			 d->cfg->file, p->line, p->name, strerror(-rc));
+	d->view.peers[i] = (struct view_peer){.name = p->name, .addr = p->addr, .port = p->port};
+	return rc;
+}
+
+static int open_peers(struct daemon *d, char *err, size_t errlen)
+{
+	const struct config *cfg = d->cfg;
+	struct session_sink sink = {
+		.ctx = d,
+		.send = session_send,
+		.event = session_on_event,
+		.report = session_on_report,
+		.log = session_log,
+	};
+	struct session_config sc = {0};
+	struct prefix *buf;
+	int rc = 0;
+
+	if (!cfg->npeers)
+		return 0;
+	d->sock = peer_socket_open(&cfg->listen, cfg->port, err, errlen);
+	if (!d->sock)
+		return -EIO;
+	buf = calloc(RULE_MAX * RULE_PREFIXES, sizeof(*buf));
+	if (buf) {
+		daemon_served(cfg, &sc.local, buf);
+		d->session = session_create(&sc, &sink, d->now);
+		free(buf);
+	}
+	if (!d->session) {
+		snprintf(err, errlen, "peer sessions cannot start: %s", strerror(errno));
+		return -EIO;
+	}
+	d->view.npeers = cfg->npeers;
+	d->view.session = d->session;
+	d->view.sock = d->sock;
+	for (unsigned int i = 0; i < cfg->npeers && !rc; i++)
+		rc = add_peer(d, i, err, errlen);
+	return rc;
+}
+
+static void name_counters(struct daemon *d)
+{
+	const struct control_stats *cs = control_stats(d->control);
+	const struct view_counter list[] = {
+		{"uptime-ms", "since the daemon started", &d->uptime_ms},
+		{"turns", "turns of its loop", &d->turns},
+		{"reloads", "configurations taken over by SIGHUP", &d->reloads},
+		{"reloads-refused", "configurations that were not", &d->reloads_refused},
+		{"control-requests", "requests answered", &cs->requests},
+		{"control-errors", "requests answered with an error", &cs->errors},
+		{"control-refused", "control clients refused, too many at once", &cs->refused},
+		{"control-dropped", "control clients that went away or kept the daemon waiting",
+		 &cs->dropped},
+	};
+
+	_Static_assert(sizeof(list) == sizeof(d->counters), "room for all");
+	memcpy(d->counters, list, sizeof(list));
+	d->view.daemon = d->counters;
+	d->view.ndaemon = sizeof(list) / sizeof(list[0]);
+}
+
+static int open_loop(struct daemon *d, char *err, size_t errlen)
+{
+	int fds[FDS_MAX], n = afxdp_fds(d->port, fds, FDS_MAX), rc = 0;
+
+	signal(SIGPIPE, SIG_IGN); /* whoever read our log may go away; custody stays */
+	d->loop = loop_create();
+	if (!d->loop) {
+		snprintf(err, errlen, "no event loop: %s", strerror(errno));
+		return -EIO;
+	}
+	for (int i = 0; i < n && !rc; i++)
+		rc = loop_add_fd(d->loop, fds[i], NULL, NULL);
+	if (!rc && d->sock)
+		rc = loop_add_fd(d->loop, peer_socket_fd(d->sock), NULL, NULL);
+	if (!rc)
+		rc = loop_add_fd(d->loop, control_fd(d->control), daemon_on_control, d);
+	if (!rc)
+		rc = loop_on_signal(d->loop, SIGTERM, daemon_on_stop, d);
+	if (!rc)
+		rc = loop_on_signal(d->loop, SIGINT, daemon_on_stop, d);
+	if (!rc)
+		rc = loop_on_signal(d->loop, SIGHUP, daemon_on_reload, d);
+	if (rc)
+		snprintf(err, errlen, "no event loop: %s", strerror(-rc));
+	return rc;
+}
+
+static int open_control(struct daemon *d, char *err, size_t errlen)
+{
+	d->control = control_open(d->cfg->socket, &d->view, err, errlen);
+	if (!d->control)
+		return -EIO;
+	name_counters(d);
+	return 0;
+}
+
+static void say_hello(const struct daemon *d)
+{
+	const struct config *cfg = d->cfg;
+
+	for (int side = 0; side < STEER_SIDES; side++) {
+		int e = afxdp_native_error(d->port, side);
+
+		log_line(LOG_INFO, "%s port %s: %s XDP, %u queue%s, frames up to %u bytes%s%s",
+			 side == STEER_LAN ? "LAN" : "WAN", cfg->ifname[side],
+			 afxdp_native(d->port, side) ? "native" : "generic",
+			 afxdp_queues(d->port, side), afxdp_queues(d->port, side) == 1 ? "" : "s",
+			 afxdp_max_frame(d->port), e ? "; native XDP failed: " : "",
+			 e ? strerror(e) : "");
+	}
+	if (afxdp_max_frame(d->port) < FRAME_MAX && !cfg->max_path_mtu)
+		log_line(LOG_WARNING,
+			 "this kernel has no multi-buffer AF_XDP: packets of path MTU 4096 pass by "
+			 "unaccelerated; use Linux 6.6 or later, or path MTU 2048 on the hosts");
+	log_line(LOG_INFO, "ready: %u rules, %u peers, node %s", cfg->nrules, cfg->npeers,
+		 cfg->node);
+}
+
+struct daemon *daemon_start(struct config *cfg, char *err, size_t errlen)
+{
+	struct daemon *d = calloc(1, sizeof(*d));
+
+	if (!d) {
+		snprintf(err, errlen, "out of memory");
+		free(cfg);
+		return NULL;
+	}
+	d->cfg = cfg;
+	d->now = d->started = loop_now();
+	event_log_tick(&d->events, d->now);
+	if (open_engine(d, err, errlen) || open_peers(d, err, errlen) ||
+	    open_control(d, err, errlen) || open_port(d, err, errlen) ||
+	    open_loop(d, err, errlen) || privilege_drop(cfg->sandbox, err, errlen)) {
+		daemon_stop(d);
+		return NULL;
+	}
+	say_hello(d);
+	return d;
+}
+
+void daemon_stop(struct daemon *d)
+{
+	if (!d)
+		return;
+	if (d->session)
+		session_bye(d->session, BYE_SHUTDOWN);
+	control_close(d->control);
+	afxdp_close(d->port);
+	session_destroy(d->session);
+	peer_socket_close(d->sock);
+	loop_destroy(d->loop);
+	engine_destroy(d->engine);
+	free(d->cfg);
+	free(d);
+}

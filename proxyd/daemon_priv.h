@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What daemon.c, daemon_open.c and daemon_reload.c share.
+ */
+#ifndef LONGHAUL_DAEMON_PRIV_H
+#define LONGHAUL_DAEMON_PRIV_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "config.h"
+#include "control/control.h"
+#include "engine/engine.h"
+#include "event_log.h"
+#include "loop.h"
+#include "peer/session.h"
+#include "peer/socket.h"
+
+enum phase {
+	RUNNING,
+	DRAINING, /* signalled once */
+	STOPPED,
+};
+
+struct daemon {
+	struct config *cfg;
+	struct engine *engine;
+	struct afxdp *port;
+	struct peer_socket *sock;
+	struct session *session;
+	struct control *control;
+	struct loop *loop;
+	struct view_source view;
+	struct event_log events;
+	enum phase phase;
+	int exit_code;
+	bool port_down;
+	bool lingering; /* the port still takes what rules of before a reload wanted */
+	uint32_t linger_conn;
+	uint64_t now, started, next_house, next_second, drain_until;
+	uint64_t uptime_ms, turns, reloads, reloads_refused;
+	struct view_counter counters[8];
+};
+
+/* daemon.c: what the loop calls */
+void daemon_on_control(void *ctx, int fd);
+void daemon_on_stop(void *ctx, int signo);
+
+/* daemon_reload.c */
+void daemon_on_reload(void *ctx, int signo);
+
+/** daemon_linger - let go of what only rules of before a reload wanted, once nothing needs it; with
+ *  each housekeeping. */
+void daemon_linger(struct daemon *d);
+
+/** daemon_set_rules - hand the rules of @d->cfg to the engine and the views. */
+void daemon_set_rules(struct daemon *d);
+
+/** daemon_served - what peers are told of us: the hosts near us in rules that name a peer. @buf:
+ * room for RULE_MAX * RULE_PREFIXES, must outlive @local. */
+void daemon_served(const struct config *cfg, struct session_local *local, struct prefix *buf);
+
+#endif

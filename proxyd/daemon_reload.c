@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Rules of the running daemon, and their replacement on SIGHUP: all of the new file or nothing of
+ * it.
+ *
+ * Connections that no rule wants any more still have packets in custody. Those are released by the
+ * responder's acknowledgements, which must go on reaching the daemon; so the port takes what the
+ * old rules wanted, too, until no lane drains any more.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon_priv.h"
+#include "log.h"
+#include "port/afxdp.h"
+#include "steering.h"
+
+void daemon_set_rules(struct daemon *d)
+{
+	d->view.rules = d->cfg->rules;
+	d->view.nrules = d->cfg->nrules;
+	engine_rules(d->engine, d->cfg->rules, d->cfg->nrules, d->now);
+}
+
+void daemon_served(const struct config *cfg, struct session_local *local, struct prefix *buf)
+{
+	memset(local, 0, sizeof(*local));
+	local->name = cfg->node;
+	local->prefix = buf;
+	for (unsigned int i = 0; i < cfg->nrules; i++) {
+		const struct rule *r = &cfg->rules[i];
+
+		if (r->peer == PEER_NONE)
+			continue;
+		memcpy(buf + local->nprefix, r->near, r->nnear * sizeof(*buf));
+		local->nprefix += r->nnear;
+	}
+}
+
+static int set_steering(struct daemon *d, const struct steering *s)
+{
+	return afxdp_rules(d->port, s->near, s->nnear, s->far, s->nfar, s->vlan);
+}
+
+/* The port shall take what @new wants, and for now what was wanted before. */
+static int steer_both(struct daemon *d, const struct config *new)
+{
+	struct steering *s = malloc(sizeof(*s));
+	int rc;
+
+	if (!s)
+		return -ENOMEM;
+	steering_init(s, new->rules, new->nrules);
+	/* rules of before the last reload are not on record any more */
+	if (d->lingering)
+		steering_add_all(s);
+	else
+		steering_add(s, d->cfg->rules, d->cfg->nrules);
+	rc = set_steering(d, s);
+	free(s);
+	return rc;
+}
+
+#define LINGER_CONNS 256 /* looked at per call */
+
+void daemon_linger(struct daemon *d)
+{
+	struct steering *s;
+	struct conn_info ci;
+
+	for (int i = 0; i < LINGER_CONNS; i++) {
+		if (!engine_conn_next(d->engine, d->linger_conn, d->now, &ci)) {
+			s = malloc(sizeof(*s));
+			if (!s)
+				return;
+			steering_init(s, d->cfg->rules, d->cfg->nrules);
+			d->lingering = set_steering(d, s) != 0;
+			d->linger_conn = 0;
+			free(s);
+			return;
+		}
+		for (int lane = 0; lane < 2; lane++) {
+			if (ci.lane[lane].state == LANE_DRAIN ||
+			    ci.lane[lane].state == LANE_FAULT) {
+				d->linger_conn = 0; /* from the start, next time */
+				return;
+			}
+		}
+		d->linger_conn = ci.id + 1;
+	}
+}
+
+/* Take over the rules of @new; a negative errno when the port does not take them, nothing changed
+ * then. */
+static int take_rules(struct daemon *d, const struct config *new)
+{
+	struct prefix *buf = calloc(RULE_MAX * RULE_PREFIXES, sizeof(*buf));
+	struct session_local local;
+	int rc = buf ? steer_both(d, new) : -ENOMEM;
+
+	if (!rc) {
+		d->lingering = true;
+		d->linger_conn = 0;
+		memcpy(d->cfg->rules, new->rules, sizeof(new->rules));
+		memcpy(d->cfg->rule_src, new->rule_src, sizeof(new->rule_src));
+		d->cfg->nrules = new->nrules;
+		d->cfg->log_level = new->log_level;
+		d->cfg->drain_ns = new->drain_ns;
+		log_init(d->cfg->log_level);
+		daemon_set_rules(d);
+		daemon_served(d->cfg, &local, buf);
+		if (d->session)
+			session_local(d->session, &local, d->now);
+	}
+	free(buf);
+	return rc;
+}
+
+static bool reload(struct daemon *d, struct config *new, struct config_errors *errs)
+{
+	const char *other;
+	int rc;
+
+	if (config_load(d->cfg->file, new, errs)) {
+		for (unsigned int i = 0; i < errs->n && i < CONFIG_ERRORS; i++)
+			log_line(LOG_ERR, "%s", errs->text[i]);
+		return false;
+	}
+	other = config_restart_needed(d->cfg, new);
+	if (other) {
+		log_line(LOG_ERR,
+			 "%s: '%s' differs, which only a restart can change; systemctl restart "
+			 "longhauld, "
+			 "or set it back",
+			 d->cfg->file, other);
+		return false;
+	}
+	rc = take_rules(d, new);
+	if (rc)
+		log_line(LOG_ERR, "the XDP program does not take the rules: %s", strerror(-rc));
+	return !rc;
+}
+
+void daemon_on_reload(void *ctx, int signo)
+{
+	struct config_errors *errs = malloc(sizeof(*errs));
+	struct config *new = malloc(sizeof(*new));
+	struct daemon *d = ctx;
+
+	(void)signo;
+	d->now = loop_now();
+	if (errs && new &&reload(d, new, errs)) {
+		d->reloads++;
+		log_line(LOG_INFO, "%s read again, %u rules", d->cfg->file, d->cfg->nrules);
+	} else {
+		d->reloads_refused++;
+		log_line(LOG_ERR, "configuration not changed, the old one stays in force");
+	}
+	free(new);
+	free(errs);
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * An engine that has learned something, for views and renderers to show.
+ */
+#ifndef LONGHAUL_TESTS_CONTROL_DATA_H
+#define LONGHAUL_TESTS_CONTROL_DATA_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "control/view.h"
+#include "tests/unit/pcap_data.h"
+#include "wire/icrc.h"
+
+#define TEST_NOW 1000000000ull
+
+static inline int control_data_tx(void *ctx, enum engine_port port, const uint8_t *data,
+				  uint32_t len)
+{
+	(void)ctx, (void)port, (void)data, (void)len;
+	return 0;
+}
+
+static inline void control_data_report(void *ctx, unsigned int peer, const struct report *r)
+{
+	(void)ctx, (void)peer, (void)r;
+}
+
+/* Two rules: "storage" for the captures' hosts in single mode, "idle" for others. */
+static inline void control_data_rules(struct rule rules[2])
+{
+	memset(rules, 0, 2 * sizeof(*rules));
+	for (int i = 0; i < 2; i++) {
+		struct rule *r = &rules[i];
+
+		snprintf(r->name, sizeof(r->name), "%s", i ? "idle" : "storage");
+		ip_addr_parse(i ? "10.99.0.0" : "10.98.0.0", &r->near[0].addr);
+		r->far[0] = r->near[0];
+		r->near[0].len = r->far[0].len = 96 + 16;
+		r->nnear = r->nfar = 1;
+		r->vlan = RULE_ANY_VLAN;
+		r->peer = PEER_NONE;
+		r->learn = LEARN_CM | LEARN_PSN;
+	}
+}
+
+/* A source over a new engine that has seen capture bidir-2qp. */
+static inline void control_data_open(struct view_source *src, struct rule rules[2])
+{
+	const struct engine_config cfg = {.pool_bytes = 8 << 20, .max_conns = 4096, .seed = 1};
+	const struct engine_sink sink = {.tx = control_data_tx, .report = control_data_report};
+	struct pcap_data d = pcap_data_load("bidir-2qp");
+
+	memset(src, 0, sizeof(*src));
+	control_data_rules(rules);
+	src->rules = rules;
+	src->nrules = 2;
+	src->engine = engine_create(&cfg, &sink, TEST_NOW);
+	if (!src->engine)
+		exit(1);
+	engine_rules(src->engine, rules, 2, TEST_NOW);
+	for (uint32_t i = 0; i < d.n; i++) {
+		bool lan = d.len[i] > 30 && d.pkt[i][29] == 1; /* last byte of the IPv4 source */
+
+		engine_rx(src->engine, lan ? PORT_LAN : PORT_WAN, d.pkt[i], d.len[i], TEST_NOW);
+		engine_tick(src->engine, TEST_NOW);
+	}
+	pcap_data_free(&d);
+}
+
+/* @n queue pairs whose partners never answer. */
+static inline void control_data_halves(struct engine *e, unsigned int n)
+{
+	struct pcap_data d = pcap_data_load("write");
+	uint8_t *p = d.pkt[0];
+
+	for (unsigned int i = 0; i < n; i++) {
+		uint32_t qpn = 0x1000 + i;
+		uint8_t be[3] = {(uint8_t)(qpn >> 16), (uint8_t)(qpn >> 8), (uint8_t)qpn};
+		struct frame f;
+
+		if (frame_parse(p, d.len[0], &f) != FRAME_OK)
+			exit(1);
+		icrc_patch(p, &f, f.bth + 5, sizeof(be), be);
+		engine_rx(e, PORT_LAN, p, d.len[0], TEST_NOW);
+	}
+	pcap_data_free(&d);
+}
+
+#endif

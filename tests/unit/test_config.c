@@ -1,0 +1,534 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The configuration file: what a right one means, and what is said about each wrong one, on which
+ * line.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "config.h"
+#include "config_value.h"
+#include "peer/key.h"
+
+#define SEC 1000000000ull
+
+static struct config cfg;
+static struct config_errors errs;
+
+static int parse_bytes(const void *text, size_t len)
+{
+	FILE *f = tmpfile();
+	int rc;
+
+	assert_non_null(f);
+	assert_int_equal(fwrite(text, 1, len, f), len);
+	rewind(f);
+	rc = config_parse(f, "t.conf", &cfg, &errs);
+	fclose(f);
+	return rc;
+}
+
+static int parse(const char *text)
+{
+	return parse_bytes(text, strlen(text));
+}
+
+/* Lines 1 to 3 of most cases, and a rule (lines 4 to 6) of others. */
+#define HEAD "[longhaul]\nlan = l0\nwan = w0\n"
+#define RULE "[rule r]\nlan = 10.1.0.0/16\nwan = 10.2.0.0/16\n"
+
+static void test_defaults(void **state)
+{
+	(void)state;
+	assert_int_equal(parse(HEAD RULE), 0);
+	assert_string_equal(cfg.ifname[STEER_LAN], "l0");
+	assert_string_equal(cfg.ifname[STEER_WAN], "w0");
+	assert_string_equal(cfg.socket, "/run/longhaul/longhaul.sock");
+	assert_int_equal(cfg.pool_bytes, 256 << 20);
+	assert_int_equal(cfg.max_conns, 16384);
+	assert_int_equal(cfg.mode, AFXDP_AUTO);
+	assert_int_equal(cfg.wan_rate, 0);
+	assert_int_equal(cfg.max_path_mtu, 0);
+	assert_int_equal(cfg.port, 4790);
+	assert_int_equal(cfg.peer_timeout_ns, 60 * SEC);
+	assert_int_equal(cfg.responder_timeout_ns, 30 * SEC);
+	assert_int_equal(cfg.idle_ns, 600 * SEC);
+	assert_int_equal(cfg.drain_ns, 10 * SEC);
+	assert_int_equal(cfg.log_level, LOG_INFO);
+	assert_true(cfg.sandbox);
+	assert_true(cfg.node[0]);
+	assert_int_equal(cfg.npeers, 0);
+	assert_int_equal(cfg.nrules, 1);
+	assert_int_equal(cfg.rules[0].vlan, RULE_ANY_VLAN);
+	assert_int_equal(cfg.rules[0].peer, PEER_NONE);
+	assert_int_equal(cfg.rules[0].policy, POLICY_EARLY);
+	assert_int_equal(cfg.rules[0].learn, LEARN_CM | LEARN_PSN);
+	assert_int_equal(cfg.rules[0].cap, 0);
+}
+
+static void test_everything(void **state)
+{
+	struct ip_addr a;
+
+	(void)state;
+	assert_int_equal(parse("# comment\n"
+			       "[longhaul]\n"
+			       "  lan = l0 ; indented, with a comment\n"
+			       "  wan=w0 # and another\n"
+			       "socket = /tmp/x.sock\n"
+			       "pool = 1G\n"
+			       "max-connections = 100\n"
+			       "mode = generic\n"
+			       "wan-rate = 10G\n"
+			       "max-path-mtu = 4096\n"
+			       "listen = 192.0.2.1\n"
+			       "port = 5000\n"
+			       "node = edge-a\n"
+			       "peer-timeout = 2min\n"
+			       "responder-timeout = 500ms\n"
+			       "idle-timeout = 1h\n"
+			       "drain-timeout = 0s\n"
+			       "log-level = warning\n"
+			       "sandbox = off\n"
+			       "\n"
+			       "[rule v6]\n"
+			       "lan = 2001:db8:1::/48, 2001:db8:3::7\n"
+			       "wan = 2001:db8:2::/48 \n"
+			       "vlan = 17\n"
+			       "peer = edge-b\n"
+			       "policy = honest\n"
+			       "learn = cm\n"
+			       "path-mtu = 1024\n"
+			       "pool = 64M\n"
+			       "[rule other]\n"
+			       "lan = 10.0.0.1\n"
+			       "wan = any\n"
+			       "vlan = none\n"
+			       "[peer edge-b]\n"
+			       "address = 2001:db8::2\n"
+			       "port = 4791\n"
+			       "key-file = /etc/longhaul/k\n"
+			       "[peer edge-c]\n"
+			       "address = 192.0.2.3\n"
+			       "key-file = /etc/longhaul/k\n"),
+			 0);
+	assert_string_equal(cfg.ifname[STEER_LAN], "l0");
+	assert_string_equal(cfg.ifname[STEER_WAN], "w0");
+	assert_int_equal(cfg.if_line[STEER_WAN], 4);
+	assert_int_equal(cfg.pool_bytes, 1 << 30);
+	assert_int_equal(cfg.mode, AFXDP_GENERIC);
+	assert_int_equal(cfg.wan_rate, 1250000000);
+	assert_int_equal(cfg.max_path_mtu, 4096);
+	assert_int_equal(ip_addr_parse("192.0.2.1", &a), 0);
+	assert_true(ip_addr_eq(&a, &cfg.listen));
+	assert_string_equal(cfg.node, "edge-a");
+	assert_int_equal(cfg.peer_timeout_ns, 120 * SEC);
+	assert_int_equal(cfg.responder_timeout_ns, SEC / 2);
+	assert_int_equal(cfg.idle_ns, 3600 * SEC);
+	assert_int_equal(cfg.drain_ns, 0);
+	assert_int_equal(cfg.log_level, LOG_WARNING);
+	assert_false(cfg.sandbox);
+	assert_int_equal(cfg.npeers, 2);
+	assert_int_equal(cfg.peers[0].port, 4791);
+	assert_int_equal(cfg.peers[1].port, 5000);
+	assert_int_equal(cfg.peers[0].key_line, 37);
+	assert_int_equal(cfg.nrules, 2);
+	assert_int_equal(cfg.rules[0].nnear, 2);
+	assert_int_equal(cfg.rules[0].near[0].len, 48);
+	assert_int_equal(cfg.rules[0].near[1].len, 128);
+	assert_int_equal(cfg.rules[0].vlan, 17);
+	assert_int_equal(cfg.rules[0].peer, 0);
+	assert_int_equal(cfg.rules[0].policy, POLICY_HONEST);
+	assert_int_equal(cfg.rules[0].learn, LEARN_CM);
+	assert_int_equal(cfg.rules[0].path_mtu, 1024);
+	assert_int_equal(cfg.rules[0].cap, 64 << 20);
+	assert_int_equal(cfg.rules[1].near[0].len, 128);
+	assert_int_equal(cfg.rules[1].nfar, 2);
+	assert_int_equal(cfg.rules[1].vlan, FRAME_VLAN_NONE);
+}
+
+/* "any" takes hosts of both families, an IPv4 prefix none of IPv6. */
+static void test_any(void **state)
+{
+	struct ip_addr v4, v6;
+
+	(void)state;
+	assert_int_equal(ip_addr_parse("10.9.9.9", &v4), 0);
+	assert_int_equal(ip_addr_parse("2001:db8::9", &v6), 0);
+	assert_int_equal(parse(HEAD "[rule r]\nlan = any\nwan = 0.0.0.0/0\n"), 0);
+	assert_int_equal(rule_match(cfg.rules, 1, &v4, &v4, 5), 0);
+	assert_int_equal(rule_match(cfg.rules, 1, &v6, &v4, 5), 0);
+	assert_int_equal(rule_match(cfg.rules, 1, &v4, &v6, 5), -1);
+}
+
+static const struct {
+	const char *text, *error;
+} wrong[] = {
+	/* what is missing */
+	{"", "t.conf: no [longhaul] section"},
+	{"# nothing\n\n", "t.conf: no [longhaul] section"},
+	{HEAD, "t.conf: no [rule NAME] section"},
+	{"[longhaul]\nlan = l0\n" RULE, "t.conf:1: [longhaul] has no 'wan'"},
+	{"[longhaul]\n" RULE, "t.conf:1: [longhaul] has no 'lan'"},
+	{HEAD "[rule r]\nlan = any\n", "t.conf:4: [rule r] has no 'wan'"},
+	{HEAD "[rule r]\n", "t.conf:4: [rule r] has no 'lan'"},
+	{HEAD RULE "[peer p]\naddress = 192.0.2.1\n", "t.conf:7: [peer p] has no 'key-file'"},
+	{HEAD RULE "[peer p]\nkey-file = /k\n", "t.conf:7: [peer p] has no 'address'"},
+	/* syntax */
+	{"lan = l0\n" HEAD RULE, "t.conf:1: 'lan' stands before any section"},
+	{HEAD "rubbish\n" RULE, "t.conf:4: is neither '[section]' nor 'key = value'"},
+	{HEAD "[rule r\nlan = any\nwan = any\n", "t.conf:4: section without ']'"},
+	{HEAD "pool =\n" RULE, "t.conf:4: pool '' is no size"},
+	/* unknown words, with a hint */
+	{HEAD "polcy = early\n" RULE, "t.conf:4: unknown key 'polcy' in [longhaul]"},
+	{HEAD RULE "polcy = early\n",
+	 "t.conf:7: unknown key 'polcy' in [rule r]; did you mean 'policy'?"},
+	{HEAD RULE "banana = 1\n", "t.conf:7: unknown key 'banana' in [rule r]; longhaul.conf(5)"},
+	{HEAD RULE "[ruel x]\n", "t.conf:7: unknown section [ruel x]; did you mean 'rule'?"},
+	{HEAD RULE "[]\n", "t.conf:7: unknown section []"},
+	{HEAD RULE "[rule]\n", "t.conf:7: section [rule] needs one name"},
+	{HEAD RULE "[rule a b]\n", "t.conf:7: section [rule a b] needs one name"},
+	{HEAD RULE "[longhaul x]\n", "t.conf:7: section [longhaul] takes no name"},
+	/* twice */
+	{HEAD "wan = w1\n" RULE, "t.conf:4: second 'wan' in [longhaul]"},
+	{HEAD RULE HEAD, "t.conf:7: second [longhaul] section, the first is on line 1"},
+	{HEAD RULE "[rule r]\nlan = any\n", "t.conf:7: second rule 'r', the first is on line 4"},
+	{HEAD RULE "[peer p]\naddress = ::1\nkey-file = /k\n[peer p]\n",
+	 "t.conf:10: second peer 'p', the first is on line 7"},
+	{HEAD RULE
+	 "[peer p]\naddress = ::1\nkey-file = /k\n[peer q]\naddress = ::1\nkey-file = /k\n",
+	 "t.conf:10: peer 'q' has the address and port of peer 'p' (line 7)"},
+	/* values */
+	{HEAD "pool = 12X\n" RULE, "t.conf:4: pool '12X' is no size"},
+	{HEAD "pool = 1M\n" RULE,
+	 "t.conf:4: pool '1M' is out of range; write a size from 8M to 64G"},
+	{HEAD "pool = 99999999999G\n" RULE, "t.conf:4: pool"},
+	{HEAD "pool = -1\n" RULE, "t.conf:4: pool '-1' is no size"},
+	{HEAD "max-connections = 0\n" RULE, "t.conf:4: max-connections '0' is out of range"},
+	{HEAD "max-connections = 1e3\n" RULE, "t.conf:4: max-connections '1e3' is no whole number"},
+	{HEAD "mode = fast\n" RULE,
+	 "t.conf:4: mode 'fast' is not known; write auto, native or generic"},
+	{HEAD "wan-rate = fast\n" RULE, "t.conf:4: wan-rate 'fast' is no rate"},
+	{HEAD "wan-rate = 10\n" RULE, "t.conf:4: wan-rate '10' is too slow"},
+	{HEAD "max-path-mtu = 1500\n" RULE, "t.conf:4: max-path-mtu '1500' is no path MTU"},
+	{HEAD "max-path-mtu = 512\n" RULE, "t.conf:4: max-path-mtu '512' is no path MTU"},
+	{HEAD "listen = host\n" RULE, "t.conf:4: listen 'host' is no IPv4 or IPv6 address"},
+	{HEAD "port = 65536\n" RULE, "t.conf:4: port '65536' is out of range"},
+	{HEAD "node = a b\n" RULE, "t.conf:4: node 'a b' holds characters"},
+	{HEAD "peer-timeout = 60\n" RULE,
+	 "t.conf:4: peer-timeout '60' has no unit; write 60s or 60ms"},
+	{HEAD "peer-timeout = 60d\n" RULE, "t.conf:4: peer-timeout '60d' has an unknown unit"},
+	{HEAD "peer-timeout = 10ms\n" RULE, "t.conf:4: peer-timeout '10ms' is out of range"},
+	{HEAD "log-level = loud\n" RULE, "t.conf:4: log-level 'loud' is not known"},
+	{HEAD "sandbox = yes\n" RULE, "t.conf:4: sandbox 'yes' is neither on nor off"},
+	{HEAD "socket = x.sock\n" RULE, "t.conf:1: socket 'x.sock' is no absolute path"},
+	{"[longhaul]\nlan = averyverylonginterface\nwan = w0\n" RULE,
+	 "t.conf:2: lan 'averyverylonginterface' is too long"},
+	{"[longhaul]\nlan = l0\nwan = l0\n" RULE, "t.conf:3: lan and wan are the same interface"},
+	/* rules */
+	{HEAD "[rule r]\nlan = 10.1.0.0/33\nwan = any\n",
+	 "t.conf:5: lan '10.1.0.0/33' holds '10.1.0.0/33' with a bad prefix length; write 0 to 32"},
+	{HEAD "[rule r]\nlan = 2001:db8::/129\nwan = any\n",
+	 "with a bad prefix length; write 0 to 128"},
+	{HEAD "[rule r]\nlan = 10.1.0.5/16\nwan = any\n",
+	 "holds '10.1.0.5/16' with host bits set; write 10.1.0.0/16"},
+	{HEAD "[rule r]\nlan = 2001:db8::1/32\nwan = any\n",
+	 "holds '2001:db8::1/32' with host bits set; write 2001:db8::/32"},
+	{HEAD "[rule r]\nlan = host\nwan = any\n", "holds 'host', which is no IPv4 or IPv6 prefix"},
+	{HEAD "[rule r]\nlan = ,\nwan = any\n", "t.conf:5: lan ',' is empty"},
+	{HEAD RULE "vlan = 4095\n", "t.conf:7: vlan '4095' is no VLAN"},
+	{HEAD RULE "vlan = 0\n", "t.conf:7: vlan '0' is no VLAN"},
+	{HEAD RULE "policy = always\n",
+	 "t.conf:7: policy 'always' is not known; write early, honest or off"},
+	{HEAD RULE "learn = cm, magic\n",
+	 "t.conf:7: learn 'cm, magic' is not known; write cm or psn"},
+	{HEAD RULE "learn = ,\n", "t.conf:7: learn ',' is empty"},
+	{HEAD RULE "path-mtu = 9000\n", "t.conf:7: path-mtu '9000' is no path MTU"},
+	{HEAD "max-path-mtu = 1024\n" RULE "path-mtu = 4096\n",
+	 "t.conf:8: path-mtu of rule 'r' is above max-path-mtu"},
+	{HEAD "pool = 8M\n" RULE "pool = 16M\n", "t.conf:8: pool of rule 'r' is above the pool"},
+	{HEAD RULE "peer = edge-b\n", "t.conf:7: no peer 'edge-b'; add a section"},
+	{HEAD RULE "peer = edge-c\n[peer edge-b]\naddress = ::1\nkey-file = /k\n",
+	 "t.conf:7: no peer 'edge-c'; did you mean 'edge-b'?"},
+	{HEAD RULE "[rule s]\nlan = 10.1.2.0/24\nwan = 10.0.0.0/8\n",
+	 "t.conf:7: rule 's' overlaps rule 'r' (line 4)"},
+	{HEAD RULE "[rule s]\nlan = any\nwan = any\nvlan = 5\n",
+	 "t.conf:7: rule 's' overlaps rule 'r' (line 4)"},
+	{HEAD "[rule averyveryverylongnameofarulethatdoesnotfit]\n",
+	 "t.conf:4: rule name 'averyvery"},
+	{HEAD "[rule a/b]\n", "t.conf:4: rule name 'a/b' holds characters"},
+};
+
+static void test_wrong(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		bool found = false;
+
+		assert_int_not_equal(parse(wrong[i].text), 0);
+		assert_true(errs.n > 0);
+		for (unsigned int e = 0; e < errs.n && e < CONFIG_ERRORS; e++)
+			found |= strstr(errs.text[e], wrong[i].error) != NULL;
+		if (!found)
+			fail_msg("case %zu: expected \"%s\", got \"%s\"", i, wrong[i].error,
+				 errs.text[0]);
+	}
+}
+
+/* One mistake is told once, not again as the consequences that it has. */
+static void test_no_echo(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		parse(wrong[i].text);
+		if (errs.n > 2)
+			fail_msg("case %zu: %u errors for one mistake: %s | %s | %s", i, errs.n,
+				 errs.text[0], errs.text[1], errs.text[2]);
+	}
+}
+
+/* Rules that differ in hosts or VLAN stand beside each other. */
+static void test_disjoint_rules(void **state)
+{
+	(void)state;
+	assert_int_equal(parse(HEAD RULE "[rule s]\nlan = 10.3.0.0/16\nwan = 10.2.0.0/16\n"), 0);
+	assert_int_equal(parse(HEAD RULE "vlan = 5\n[rule s]\nlan = any\nwan = any\nvlan = 6\n"),
+			 0);
+	assert_int_equal(parse(HEAD RULE "vlan = none\n[rule s]\nlan = any\nwan = any\nvlan = 6\n"),
+			 0);
+}
+
+static void test_all_errors_are_told(void **state)
+{
+	(void)state;
+	assert_int_not_equal(
+		parse("[longhaul]\nlan = l0\npool = x\nport = y\nfoo = z\n[rule r]\nlan = bad\n"),
+		0);
+	/* pool, port, foo, no wan; lan, no wan */
+	assert_int_equal(errs.n, 6);
+	assert_non_null(strstr(errs.text[0], "t.conf:3:"));
+	assert_non_null(strstr(errs.text[1], "t.conf:4:"));
+	assert_non_null(strstr(errs.text[2], "t.conf:5:"));
+}
+
+static void test_many_errors(void **state)
+{
+	char text[8192] = HEAD;
+
+	(void)state;
+	for (int i = 0; i < 100; i++)
+		strcat(text, "nonsense = 1\n");
+	assert_int_not_equal(parse(text), 0);
+	assert_int_equal(errs.n, 100);
+}
+
+static void test_limits(void **state)
+{
+	static char text[65536];
+	size_t used;
+
+	(void)state;
+	used = (size_t)sprintf(text, HEAD);
+	for (int i = 0; i < RULE_MAX + 1; i++)
+		used += (size_t)sprintf(text + used, "[rule r%d]\nlan = 10.%d.0.0/16\nwan = any\n",
+					i, i);
+	assert_int_not_equal(parse(text), 0);
+	assert_int_equal(errs.n, 1);
+	assert_non_null(strstr(errs.text[0], "too many rules; at most 64"));
+
+	used = (size_t)sprintf(text, HEAD RULE);
+	for (int i = 0; i < PEER_MAX + 1; i++)
+		used += (size_t)sprintf(text + used,
+					"[peer p%d]\naddress = 10.9.0.%d\nkey-file = /k\n", i, i);
+	assert_int_not_equal(parse(text), 0);
+	assert_int_equal(errs.n, 1);
+	assert_non_null(strstr(errs.text[0], "too many peers; at most 16"));
+
+	used = (size_t)sprintf(text, HEAD "[rule r]\nwan = any\nlan = ");
+	for (int i = 0; i < RULE_PREFIXES + 1; i++)
+		used += (size_t)sprintf(text + used, "10.%d.0.0/16,", i);
+	assert_int_not_equal(parse(text), 0);
+	assert_non_null(strstr(errs.text[0], "t.conf:6: lan"));
+	assert_non_null(strstr(errs.text[0], "at most 32"));
+
+	used = (size_t)sprintf(text, HEAD "[rule r]\nwan = any\nlan = ");
+	memset(text + used, 'x', 5000);
+	text[used + 5000] = '\0';
+	assert_int_not_equal(parse(text), 0);
+	assert_non_null(strstr(errs.text[0], "t.conf:6: line of 5006 bytes"));
+}
+
+/* Bytes that are no text: told, on one line of printable characters. */
+static void test_binary(void **state)
+{
+	static const char zero[] = HEAD "po\0ol = 1G\n" RULE;
+	char noise[4096];
+
+	(void)state;
+	assert_int_not_equal(parse_bytes(zero, sizeof(zero) - 1), 0);
+	assert_non_null(strstr(errs.text[0], "t.conf:4: holds a zero byte"));
+	assert_int_not_equal(parse(HEAD "\033[31m = 1\n" RULE), 0);
+	assert_null(strchr(errs.text[0], '\033'));
+	srand(1);
+	for (int round = 0; round < 200; round++) {
+		for (size_t i = 0; i < sizeof(noise); i++)
+			noise[i] = (char)rand();
+		assert_int_not_equal(parse_bytes(noise, sizeof(noise)), 0);
+	}
+}
+
+static void test_byte_order_mark_and_dos_lines(void **state)
+{
+	(void)state;
+	assert_int_equal(
+		parse("\xef\xbb\xbf[longhaul]\r\nlan = l0\r\nwan = w0\r\n[rule r]\r\nlan = any\r\n"
+		      "wan = any\r\n"),
+		0);
+	assert_string_equal(cfg.ifname[STEER_WAN], "w0");
+}
+
+static void test_files(void **state)
+{
+	(void)state;
+	assert_int_not_equal(config_load("/nonexistent/longhaul.conf", &cfg, &errs), 0);
+	assert_string_equal(
+		errs.text[0],
+		"/nonexistent/longhaul.conf: cannot be opened: No such file or directory; "
+		"name the file with -c, or copy the sample longhaul.conf there");
+	assert_int_not_equal(config_load("/", &cfg, &errs), 0);
+	assert_non_null(strstr(errs.text[0], "Is a directory"));
+}
+
+static void test_sample(void **state)
+{
+	(void)state;
+	if (config_load("conf/longhaul.conf", &cfg, &errs))
+		fail_msg("%s", errs.text[0]);
+	assert_int_equal(cfg.nrules, 1);
+	assert_int_equal(cfg.rules[0].peer, 0);
+	assert_int_equal(cfg.rules[0].policy, POLICY_EARLY);
+}
+
+/* The commented-out lines of the sample are right, too, and show the defaults. */
+static void test_sample_defaults(void **state)
+{
+	static struct config plain;
+	FILE *in = fopen("conf/longhaul.conf", "r"), *out = tmpfile();
+	char line[256];
+
+	(void)state;
+	assert_non_null(in);
+	assert_non_null(out);
+	assert_int_equal(config_load("conf/longhaul.conf", &plain, &errs), 0);
+	while (fgets(line, sizeof(line), in)) {
+		/* "# key = value" with nothing else before the '=' */
+		size_t key = strspn(line, "# "), end = key + strcspn(line + key, " ");
+
+		if (line[0] == '#' && key == 2 && !strncmp(line + end, " = ", 3) &&
+		    strncmp(line + key, "wan-rate", 8) && strncmp(line + key, "node", 4) &&
+		    strncmp(line + key, "pool = 128M", 11))
+			fputs(line + key, out);
+		else
+			fputs(line, out);
+	}
+	fclose(in);
+	rewind(out);
+	if (config_parse(out, "sample", &cfg, &errs))
+		fail_msg("%s", errs.text[0]);
+	fclose(out);
+	assert_null(config_restart_needed(&plain, &cfg));
+	assert_int_equal(cfg.log_level, plain.log_level);
+	assert_int_equal(cfg.drain_ns, plain.drain_ns);
+	assert_memory_equal(cfg.rules, plain.rules, sizeof(cfg.rules));
+}
+
+static void test_check_host(void **state)
+{
+	char dir[] = "/tmp/test-config-XXXXXX", key[64], text[512], k[PEER_KEY_TEXT];
+	FILE *f;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(key, sizeof(key), "%s/key", dir);
+	snprintf(text, sizeof(text),
+		 "[longhaul]\nlan = lo\nwan = nosuchif0\n" RULE
+		 "[peer p]\naddress = ::1\nkey-file = %s\n",
+		 key);
+	assert_int_equal(parse(text), 0);
+	assert_int_not_equal(config_check_host(&cfg, &errs), 0);
+	assert_int_equal(errs.n, 2);
+	assert_non_null(strstr(errs.text[0], "t.conf:3: interface 'nosuchif0' does not exist"));
+	assert_non_null(strstr(errs.text[1], "t.conf:9: "));
+	assert_non_null(strstr(errs.text[1], key));
+
+	assert_non_null(key_generate(k));
+	f = fopen(key, "w");
+	assert_non_null(f);
+	fputs(k, f);
+	fclose(f);
+	assert_int_equal(chmod(key, 0644), 0);
+	config_check_host(&cfg, &errs);
+	assert_int_equal(errs.n, 2); /* readable by others */
+	assert_int_equal(chmod(key, 0600), 0);
+	config_check_host(&cfg, &errs);
+	assert_int_equal(errs.n, 1);
+	unlink(key);
+	rmdir(dir);
+}
+
+static void test_restart_needed(void **state)
+{
+	static struct config was;
+
+	(void)state;
+	assert_int_equal(parse(HEAD RULE "[peer p]\naddress = ::1\nkey-file = /k\n"), 0);
+	was = cfg;
+	assert_int_equal(parse(HEAD "log-level = debug\ndrain-timeout = 1s\n" RULE "policy = off\n"
+				    "[peer p]\naddress = ::1\nkey-file = /k\n"),
+			 0);
+	assert_null(config_restart_needed(&was, &cfg));
+	assert_int_equal(parse(HEAD "pool = 1G\n" RULE "[peer p]\naddress = ::1\nkey-file = /k\n"),
+			 0);
+	assert_string_equal(config_restart_needed(&was, &cfg), "pool");
+	assert_int_equal(
+		parse(HEAD "socket = /s\n" RULE "[peer p]\naddress = ::1\nkey-file = /k\n"), 0);
+	assert_string_equal(config_restart_needed(&was, &cfg), "socket");
+	assert_int_equal(parse(HEAD RULE "[peer p]\naddress = ::2\nkey-file = /k\n"), 0);
+	assert_string_equal(config_restart_needed(&was, &cfg), "[peer]");
+	assert_int_equal(parse(HEAD RULE), 0);
+	assert_string_equal(config_restart_needed(&was, &cfg), "[peer]");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_defaults),
+		cmocka_unit_test(test_everything),
+		cmocka_unit_test(test_any),
+		cmocka_unit_test(test_wrong),
+		cmocka_unit_test(test_no_echo),
+		cmocka_unit_test(test_disjoint_rules),
+		cmocka_unit_test(test_all_errors_are_told),
+		cmocka_unit_test(test_many_errors),
+		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_binary),
+		cmocka_unit_test(test_byte_order_mark_and_dos_lines),
+		cmocka_unit_test(test_files),
+		cmocka_unit_test(test_sample),
+		cmocka_unit_test(test_sample_defaults),
+		cmocka_unit_test(test_check_host),
+		cmocka_unit_test(test_restart_needed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,566 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The control socket: a real server and real clients in one process, taking turns, with a clock
+ * that the tests turn by hand.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "control/control.h"
+#include "tests/unit/control_data.h"
+
+#define HALVES 3000u
+
+static char dir[] = "/tmp/test-control-XXXXXX";
+static char path[64];
+static struct view_source src;
+static struct rule rules[2];
+static struct control *ctl;
+static uint64_t now = TEST_NOW;
+
+static int setup(void **state)
+{
+	char err[256];
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/sock", dir);
+	control_data_open(&src, rules);
+	ctl = control_open(path, &src, err, sizeof(err));
+	return ctl ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	control_close(ctl);
+	engine_destroy(src.engine);
+	return 0;
+}
+
+static int client_connect(void)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	assert_true(fd >= 0);
+	strcpy(addr.sun_path, path);
+	assert_int_equal(connect(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	return fd;
+}
+
+/* One turn of the server, if it has anything to do. */
+static bool turn(void)
+{
+	struct pollfd p = {.fd = control_fd(ctl), .events = POLLIN};
+
+	if (poll(&p, 1, 0) <= 0)
+		return false;
+	control_service(ctl, now);
+	return true;
+}
+
+/* Read what the server says on @fd until it closes; a string that the caller frees. */
+static char *read_answer(int fd, size_t *len)
+{
+	char *buf = NULL;
+	size_t used = 0;
+	ssize_t n;
+
+	for (int idle = 0; idle < 2;) {
+		buf = realloc(buf, used + 65536 + 1);
+		assert_non_null(buf);
+		n = recv(fd, buf + used, 65536, 0);
+		if (n > 0)
+			used += (size_t)n;
+		if (n == 0 || (n < 0 && errno == ECONNRESET))
+			break;
+		/* nothing to read and nothing to serve, twice: the server waits for us */
+		idle = turn() || n > 0 ? 0 : idle + 1;
+	}
+	buf[used] = '\0';
+	if (len)
+		*len = used;
+	return buf;
+}
+
+static char *ask_bytes(const void *req, size_t len, bool half_close)
+{
+	int fd = client_connect();
+	char *answer;
+
+	/* the server may have refused already */
+	if (send(fd, req, len, MSG_NOSIGNAL) < 0)
+		assert_int_equal(errno, EPIPE);
+	if (half_close)
+		shutdown(fd, SHUT_WR);
+	answer = read_answer(fd, NULL);
+	close(fd);
+	return answer;
+}
+
+static char *ask(const char *req)
+{
+	return ask_bytes(req, strlen(req), false);
+}
+
+/* The objects of an answer as an array; the end line is checked and left out. */
+static json_t *objects_of(const char *answer)
+{
+	json_t *all = json_array();
+	const char *p = answer;
+	bool end = false;
+
+	while (*p) {
+		const char *nl = strchr(p, '\n');
+		json_error_t why;
+		json_t *o;
+
+		assert_non_null(nl);
+		assert_false(end);
+		o = json_loadb(p, (size_t)(nl - p), JSON_REJECT_DUPLICATES, &why);
+		assert_true(json_is_object(o));
+		end = json_is_true(json_object_get(o, "end"));
+		if (end)
+			assert_int_equal(json_integer_value(json_object_get(o, "count")),
+					 json_array_size(all));
+		else
+			json_array_append(all, o);
+		json_decref(o);
+		p = nl + 1;
+	}
+	assert_true(end);
+	return all;
+}
+
+/* @answer is objects and an end line, how many does not matter; frees it. */
+static void check_objects(char *answer)
+{
+	json_decref(objects_of(answer));
+	free(answer);
+}
+
+static json_t *show(const char *cmd)
+{
+	char req[64], *answer;
+	json_t *all;
+
+	snprintf(req, sizeof(req), "{\"cmd\": \"%s\"}\n", cmd);
+	answer = ask(req);
+	all = objects_of(answer);
+	free(answer);
+	return all;
+}
+
+static long long number(const json_t *o, const char *key)
+{
+	assert_true(json_is_integer(json_object_get(o, key)));
+	return json_integer_value(json_object_get(o, key));
+}
+
+static const char *string(const json_t *o, const char *key)
+{
+	assert_true(json_is_string(json_object_get(o, key)));
+	return json_string_value(json_object_get(o, key));
+}
+
+static void test_qp(void **state)
+{
+	static const char *const numbers[] = {
+		"id",	       "custody-packets", "custody-bytes",	"custody-oldest-ms",
+		"pseudo-acks", "true-acks",	  "dropped-duplicates", "retransmits",
+		"path-mtu"};
+	json_t *all = show("qp-show"), *o;
+	size_t i;
+
+	(void)state;
+	assert_int_equal(json_array_size(all), 2);
+	json_array_foreach (all, i, o) {
+		assert_string_equal(string(o, "lan-ip"), "10.98.0.1");
+		assert_string_equal(string(o, "wan-ip"), "10.98.0.2");
+		assert_int_equal(number(o, "lqpn"), number(o, "rqpn"));
+		assert_string_equal(string(o, "learned-by"), "psn");
+		assert_string_equal(string(o, "policy"), "early");
+		assert_string_equal(string(o, "rule"), "storage");
+		assert_true(json_is_null(json_object_get(o, "peer")));
+		assert_true(json_is_null(json_object_get(o, "vlan")));
+		string(o, "state");
+		for (size_t k = 0; k < sizeof(numbers) / sizeof(numbers[0]); k++)
+			number(o, numbers[k]);
+	}
+	assert_int_equal(number(json_array_get(all, 0), "lqpn"), 0x16);
+	assert_int_equal(number(json_array_get(all, 1), "lqpn"), 0x17);
+	json_decref(all);
+}
+
+static void test_unpaired(void **state)
+{
+	json_t *all, *o;
+	bool seen = false;
+	size_t i;
+
+	(void)state;
+	control_data_halves(src.engine, 1);
+	all = show("qp-show");
+	assert_int_equal(json_array_size(all), 3);
+	json_array_foreach (all, i, o) {
+		if (!json_is_null(json_object_get(o, "lqpn")))
+			continue;
+		seen = true;
+		assert_int_equal(number(o, "rqpn"), 0x1000);
+		assert_string_equal(string(o, "learned-by"), "none");
+		assert_string_equal(string(o, "note"), "looking for its partner: 0 matches");
+	}
+	assert_true(seen);
+	json_decref(all);
+}
+
+static void test_lane(void **state)
+{
+	json_t *all = show("lane-show"), *o;
+	size_t i;
+
+	(void)state;
+	assert_int_equal(json_array_size(all), 4);
+	json_array_foreach (all, i, o) {
+		assert_string_equal(string(o, "direction"), i % 2 ? "in" : "out");
+		assert_int_equal(number(o, "lqpn"), i < 2 ? 0x16 : 0x17);
+		assert_true(number(o, "epsn") <= 0xffffff);
+		assert_true(number(o, "requests") > 0);
+	}
+	json_decref(all);
+}
+
+static void test_rule(void **state)
+{
+	json_t *all = show("rule-show"), *o = json_array_get(all, 0);
+
+	(void)state;
+	assert_int_equal(json_array_size(all), 2);
+	assert_string_equal(string(o, "name"), "storage");
+	assert_string_equal(string(o, "lan"), "10.98.0.0/16");
+	assert_string_equal(string(o, "vlan"), "any");
+	assert_string_equal(string(o, "learn"), "cm, psn");
+	assert_int_equal(number(o, "connections"), 2);
+	assert_int_equal(number(json_array_get(all, 1), "connections"), 0);
+	json_decref(all);
+}
+
+/* Every counter of the engine is there, by its name, once, with its value. */
+static void test_stats(void **state)
+{
+	json_t *all = show("stats-show"), *o;
+	size_t i;
+
+	(void)state;
+	for (int c = 0; c < EC_COUNT; c++) {
+		int seen = 0;
+
+		json_array_foreach (all, i, o) {
+			if (strcmp(string(o, "group"), "engine") ||
+			    strcmp(string(o, "name"), engine_counter_name(c)))
+				continue;
+			seen++;
+			assert_int_equal(number(o, "value"), engine_counter(src.engine, c));
+			assert_string_equal(string(o, "help"), engine_counter_help(c));
+		}
+		assert_int_equal(seen, 1);
+	}
+	json_decref(all);
+}
+
+static void test_no_peers(void **state)
+{
+	json_t *all = show("peer-show");
+
+	(void)state;
+	assert_int_equal(json_array_size(all), 0);
+	json_decref(all);
+}
+
+/* @answer is one line with an error that contains @text. */
+static void check_error(char *answer, const char *text)
+{
+	json_error_t why;
+	json_t *o = json_loads(answer, JSON_REJECT_DUPLICATES, &why);
+
+	assert_non_null(o);
+	assert_ptr_equal(strchr(answer, '\n'), answer + strlen(answer) - 1);
+	assert_int_equal(json_object_size(o), 1);
+	if (!strstr(string(o, "error"), text))
+		fail_msg("expected \"%s\" in \"%s\"", text, answer);
+	json_decref(o);
+	free(answer);
+}
+
+static void test_bad_requests(void **state)
+{
+	static const struct {
+		const char *req, *error;
+	} bad[] = {
+		{"\n", "no JSON object"},
+		{"hello\n", "no JSON object"},
+		{"[]\n", "no JSON object"},
+		{"3\n", "no JSON object"},
+		{"{}\n", "no \"cmd\""},
+		{"{\"cmd\": 3}\n", "no \"cmd\""},
+		{"{\"cmd\": null}\n", "no \"cmd\""},
+		{"{\"cmd\": \"\"}\n", "unknown cmd ''"},
+		{"{\"cmd\": \"qp\"}\n", "unknown cmd 'qp'"},
+		{"{\"cmd\": \"qp-show\", \"cmd\": \"qp-show\"}\n", "duplicate"},
+		{"{\"cmd\": \"qp-show\"\n", "no JSON object"},
+		{"{\"cmd\": \"qp-show\"} {}\n", "no JSON object"},
+		{"\xff\xfe\xfd\n", "no JSON object"},
+		{"{\"cmd\": "
+		 "\"\xc3\xa4\xc3\xb6\xc3\xbc\xc3\x9f-a-very-long-name-of-a-command-"
+		 "\xe2\x82\xac\xe2\x82\xac\"}\n",
+		 "unknown cmd"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		check_error(ask(bad[i].req), bad[i].error);
+	assert_int_equal(control_stats(ctl)->errors, sizeof(bad) / sizeof(bad[0]));
+	assert_int_equal(control_stats(ctl)->requests, 0);
+}
+
+static void test_binary(void **state)
+{
+	uint8_t noise[512];
+
+	(void)state;
+	srand(7);
+	for (int round = 0; round < 200; round++) {
+		for (size_t i = 0; i < sizeof(noise); i++)
+			noise[i] = (uint8_t)rand();
+		free(ask_bytes(noise, sizeof(noise), true));
+	}
+	test_qp(state);
+}
+
+static void test_length(void **state)
+{
+	char req[CONTROL_REQUEST_MAX * 2];
+
+	(void)state;
+	/* a request as long as one may be: blanks are JSON */
+	memset(req, ' ', sizeof(req));
+	memcpy(req, "{\"cmd\": \"qp-show\"", 17);
+	memcpy(req + CONTROL_REQUEST_MAX - 2, "}\n", 2);
+	check_objects(ask_bytes(req, CONTROL_REQUEST_MAX, false));
+	/* longer by one, and much longer, with no newline ever */
+	req[CONTROL_REQUEST_MAX - 1] = ' ';
+	req[CONTROL_REQUEST_MAX] = '\n';
+	check_error(ask_bytes(req, CONTROL_REQUEST_MAX + 1, false), "longer than");
+	req[CONTROL_REQUEST_MAX] = ' ';
+	check_error(ask_bytes(req, sizeof(req), false), "longer than");
+}
+
+static void test_half_requests(void **state)
+{
+	static const char req[] = "{\"cmd\": \"qp-show\"}\n";
+	int fd;
+
+	(void)state;
+	check_error(ask_bytes(req, 9, true), "without a newline");
+	/* in two pieces it is as good as in one */
+	fd = client_connect();
+	assert_int_equal(send(fd, req, 9, 0), 9);
+	while (turn())
+		;
+	assert_int_equal(send(fd, req + 9, sizeof(req) - 10, 0), sizeof(req) - 10);
+	check_objects(read_answer(fd, NULL));
+	close(fd);
+	/* nothing at all */
+	fd = client_connect();
+	while (turn())
+		;
+	close(fd);
+	while (turn())
+		;
+	test_qp(state);
+}
+
+/* Whoever never completes a request holds a place for a while and no longer. */
+static void test_patience(void **state)
+{
+	int fds[CONTROL_CLIENTS + 1];
+	char buf[256];
+	ssize_t n;
+
+	(void)state;
+	for (int i = 0; i < CONTROL_CLIENTS; i++) {
+		fds[i] = client_connect();
+		assert_int_equal(send(fds[i], "{", 1, 0), 1);
+	}
+	while (turn())
+		;
+	check_error(ask("{\"cmd\": \"qp-show\"}\n"), "too many clients");
+	assert_int_equal(control_stats(ctl)->refused, 1);
+	now += CONTROL_PATIENCE_NS;
+	control_tick(ctl, now);
+	assert_int_equal(control_stats(ctl)->dropped, 0);
+	now++;
+	control_tick(ctl, now);
+	assert_int_equal(control_stats(ctl)->dropped, CONTROL_CLIENTS);
+	for (int i = 0; i < CONTROL_CLIENTS; i++) {
+		n = recv(fds[i], buf, sizeof(buf), 0);
+		assert_true(n == 0 || (n < 0 && errno == ECONNRESET));
+		close(fds[i]);
+	}
+	check_objects(ask("{\"cmd\": \"qp-show\"}\n"));
+}
+
+/* A long answer is made bit by bit; a client that does not read holds up nobody, and goes. */
+static void test_slow_reader(void **state)
+{
+	static const char req[] = "{\"cmd\": \"qp-show\"}\n";
+	int slow = client_connect();
+	unsigned int turns = 0;
+	json_t *all;
+
+	(void)state;
+	control_data_halves(src.engine, HALVES);
+	assert_int_equal(send(slow, req, sizeof(req) - 1, 0), sizeof(req) - 1);
+	/* until the server can send no more: then it is quiet */
+	while (turn())
+		turns++;
+	assert_true(turns > 2);
+	assert_true(turns < HALVES);
+	all = show("qp-show");
+	assert_int_equal(json_array_size(all), HALVES + 2);
+	json_decref(all);
+	now += CONTROL_PATIENCE_NS + 1;
+	control_tick(ctl, now);
+	assert_int_equal(control_stats(ctl)->dropped, 1);
+	close(slow);
+}
+
+/* No turn does more than its share, however long the answer. */
+static void test_bounded_turn(void **state)
+{
+	static const char req[] = "{\"cmd\": \"qp-show\"}\n";
+	int fd = client_connect();
+	char buf[65536];
+
+	(void)state;
+	control_data_halves(src.engine, HALVES);
+	assert_int_equal(send(fd, req, sizeof(req) - 1, 0), sizeof(req) - 1);
+	for (int i = 0; i < 20; i++) {
+		ssize_t n;
+		int lines = 0;
+
+		turn();
+		n = recv(fd, buf, sizeof(buf), 0);
+		for (ssize_t k = 0; k < n; k++)
+			lines += buf[k] == '\n';
+		assert_true(lines <= 16);
+	}
+	/* and a client that leaves in the middle leaves nothing behind */
+	close(fd);
+	while (turn())
+		;
+	assert_int_equal(control_stats(ctl)->dropped, 1);
+	test_no_peers(state);
+}
+
+/* Connections that come and go while they are listed. */
+static void test_changes_under_way(void **state)
+{
+	static const char req[] = "{\"cmd\": \"qp-show\"}\n";
+	int fd = client_connect();
+
+	(void)state;
+	control_data_halves(src.engine, 100);
+	assert_int_equal(send(fd, req, sizeof(req) - 1, 0), sizeof(req) - 1);
+	for (int i = 0; i < 4; i++)
+		turn();
+	control_data_halves(src.engine, 500);
+	src.nrules = 1;
+	engine_rules(src.engine, rules, 0, now);
+	check_objects(read_answer(fd, NULL));
+	close(fd);
+	src.nrules = 2;
+}
+
+static void test_socket_file(void **state)
+{
+	struct control *second;
+	char err[256], other[80];
+	struct stat st;
+	FILE *f;
+	int fd;
+
+	(void)state;
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0660);
+	second = control_open(path, &src, err, sizeof(err));
+	assert_null(second);
+	assert_non_null(strstr(err, "another longhauld serves it"));
+	assert_int_equal(stat(path, &st), 0);
+
+	/* what a killed daemon leaves behind is replaced */
+	snprintf(other, sizeof(other), "%s/other", dir);
+	fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	{
+		struct sockaddr_un addr = {.sun_family = AF_UNIX};
+
+		strcpy(addr.sun_path, other);
+		assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	}
+	close(fd);
+	second = control_open(other, &src, err, sizeof(err));
+	assert_non_null(second);
+	control_close(second);
+	assert_int_equal(stat(other, &st), -1);
+
+	/* a file that is something else is not */
+	f = fopen(other, "w");
+	assert_non_null(f);
+	fclose(f);
+	assert_null(control_open(other, &src, err, sizeof(err)));
+	assert_non_null(strstr(err, "no socket is in the way"));
+	assert_int_equal(unlink(other), 0);
+	assert_null(control_open("/nonexistent/dir/sock", &src, err, sizeof(err)));
+	assert_non_null(strstr(err, "No such file"));
+}
+
+static int make_dir(void **state)
+{
+	(void)state;
+	return mkdtemp(dir) ? 0 : -1;
+}
+
+static int remove_dir(void **state)
+{
+	(void)state;
+	return rmdir(dir);
+}
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_qp),		 TEST(test_unpaired),
+		TEST(test_lane),	 TEST(test_rule),
+		TEST(test_stats),	 TEST(test_no_peers),
+		TEST(test_bad_requests), TEST(test_binary),
+		TEST(test_length),	 TEST(test_half_requests),
+		TEST(test_patience),	 TEST(test_slow_reader),
+		TEST(test_bounded_turn), TEST(test_changes_under_way),
+		TEST(test_socket_file),
+	};
+
+	return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The peer socket over the loopback of a network namespace of its own; over the host's own loopback
+ * where making one is not allowed.
+ */
+#include <errno.h>
+#include <net/if.h>
+#include <poll.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "engine/rule.h"
+#include "peer/session.h"
+#include "peer/socket.h"
+
+static const struct ip_addr any;
+static const struct ip_addr any4 = {{[10] = 0xff, [11] = 0xff}};
+static const struct ip_addr lo4 = {{[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1}};
+static const struct ip_addr lo6 = {{[15] = 1}};
+
+static struct {
+	unsigned int n, peer;
+	size_t len;
+	uint8_t data[SESSION_DATAGRAM_MAX];
+	uint32_t sum;
+} got;
+
+static void on_rx(void *ctx, unsigned int peer, const uint8_t *data, size_t len)
+{
+	assert_ptr_equal(ctx, &got);
+	got.n++;
+	got.peer = peer;
+	got.len = len;
+	assert_true(len <= sizeof(got.data));
+	memcpy(got.data, data, len);
+	for (size_t i = 0; i < len; i++)
+		got.sum += data[i];
+}
+
+static struct peer_socket *open_on(const struct ip_addr *a)
+{
+	char err[256] = "";
+	struct peer_socket *ps = peer_socket_open(a, 0, err, sizeof(err));
+
+	if (!ps)
+		print_message("%s\n", err);
+	return ps;
+}
+
+/* Wait until something is there, and take it. */
+static int take(struct peer_socket *ps, unsigned int budget)
+{
+	struct pollfd p = {.fd = peer_socket_fd(ps), .events = POLLIN};
+
+	assert_int_equal(poll(&p, 1, 5000), 1);
+	return peer_socket_rx(ps, budget, on_rx, &got);
+}
+
+static void exchange(const struct ip_addr *listen_a, const struct ip_addr *listen_b,
+		     const struct ip_addr *reach)
+{
+	struct peer_socket *a = open_on(listen_a), *b = open_on(listen_b);
+	uint8_t data[SESSION_DATAGRAM_MAX];
+	struct peer_socket_stats st;
+
+	assert_non_null(a);
+	assert_non_null(b);
+	memset(&got, 0, sizeof(got));
+	for (size_t i = 0; i < sizeof(data); i++)
+		data[i] = (uint8_t)(i * 7);
+	assert_true(peer_socket_port(a) != 0 && peer_socket_port(a) != peer_socket_port(b));
+	assert_int_equal(peer_socket_map(a, 2, reach, peer_socket_port(b)), 0);
+	assert_int_equal(peer_socket_map(b, 15, reach, peer_socket_port(a)), 0);
+	assert_int_equal(peer_socket_rx(b, 0, on_rx, &got), 0);
+
+	peer_socket_send(a, 2, data, sizeof(data));
+	assert_int_equal(take(b, 0), 1);
+	assert_int_equal(got.n, 1);
+	assert_int_equal(got.peer, 15);
+	assert_int_equal(got.len, sizeof(data));
+	assert_memory_equal(got.data, data, sizeof(data));
+	peer_socket_send(b, 15, data, 1);
+	assert_int_equal(take(a, 0), 1);
+	assert_int_equal(got.peer, 2);
+	assert_int_equal(got.len, 1);
+
+	peer_socket_stats(a, &st);
+	assert_int_equal(st.tx, 1);
+	assert_int_equal(st.rx, 1);
+	assert_int_equal(st.unknown_source + st.oversize + st.tx_full + st.tx_errors + st.rx_errors,
+			 0);
+	peer_socket_close(a);
+	peer_socket_close(b);
+}
+
+static bool have_ip6(void)
+{
+	struct peer_socket *ps = open_on(&lo6);
+
+	peer_socket_close(ps);
+	return ps != NULL;
+}
+
+static void ip4(void **state)
+{
+	(void)state;
+	exchange(&lo4, &lo4, &lo4);
+	exchange(&any4, &lo4, &lo4);
+}
+
+static void ip6(void **state)
+{
+	(void)state;
+	if (!have_ip6())
+		skip();
+	exchange(&lo6, &lo6, &lo6);
+	exchange(&any, &lo6, &lo6);
+}
+
+static void both_families(void **state)
+{
+	(void)state;
+	exchange(&any, &any, &lo4);
+	exchange(&any, &lo4, &lo4);
+	if (have_ip6())
+		exchange(&any, &any, &lo6);
+}
+
+/* More than one batch; a budget that ends in the middle of one. */
+static void batches(void **state)
+{
+	struct peer_socket *a = open_on(&lo4), *b = open_on(&lo4);
+	struct peer_socket_stats st;
+	uint32_t sum = 0;
+
+	(void)state;
+	assert_non_null(a);
+	assert_non_null(b);
+	memset(&got, 0, sizeof(got));
+	peer_socket_map(a, 0, &lo4, peer_socket_port(b));
+	peer_socket_map(b, 1, &lo4, peer_socket_port(a));
+	for (unsigned int i = 0; i < 200; i++) {
+		uint8_t data[64];
+
+		memset(data, (int)i, sizeof(data));
+		sum += 64 * i;
+		peer_socket_send(a, 0, data, sizeof(data));
+	}
+	assert_int_equal(take(b, 10), 10);
+	assert_int_equal(take(b, 33), 33);
+	assert_int_equal(got.data[0], 42); /* in order */
+	assert_int_equal(take(b, 0), 157);
+	assert_int_equal(got.n, 200);
+	assert_int_equal(got.sum, sum);
+	peer_socket_stats(b, &st);
+	assert_int_equal(st.rx, 200);
+	assert_true(st.rcvbuf >= 100000);
+	peer_socket_close(a);
+	peer_socket_close(b);
+}
+
+static void strangers(void **state)
+{
+	struct peer_socket *a = open_on(&lo4), *b = open_on(&lo4), *c = open_on(&lo4);
+	uint8_t data[SESSION_DATAGRAM_MAX + 1] = {1};
+	struct peer_socket_stats st;
+
+	(void)state;
+	assert_non_null(a);
+	assert_non_null(b);
+	assert_non_null(c);
+	memset(&got, 0, sizeof(got));
+	peer_socket_map(a, 0, &lo4, peer_socket_port(b));
+	peer_socket_map(b, 0, &lo4, peer_socket_port(a));
+	peer_socket_map(c, 0, &lo4, peer_socket_port(b));
+
+	peer_socket_send(c, 0, data, 10);
+	assert_int_equal(take(b, 0), 1);
+	assert_int_equal(got.n, 0);
+	peer_socket_stats(b, &st);
+	assert_int_equal(st.unknown_source, 1);
+	assert_memory_equal(&st.unknown_addr, &lo4, sizeof(lo4));
+	assert_int_equal(st.unknown_port, peer_socket_port(c));
+
+	/* Too long by one; just right. */
+	peer_socket_send(a, 0, data, sizeof(data));
+	assert_int_equal(take(b, 0), 1);
+	assert_int_equal(got.n, 0);
+	peer_socket_send(a, 0, data, sizeof(data) - 1);
+	assert_int_equal(take(b, 0), 1);
+	assert_int_equal(got.n, 1);
+	peer_socket_stats(b, &st);
+	assert_int_equal(st.oversize, 1);
+
+	/* Nobody to send to; no longer known. */
+	peer_socket_send(a, 1, data, 10);
+	peer_socket_send(a, PEER_MAX, data, 10);
+	peer_socket_unmap(b, 0);
+	peer_socket_send(a, 0, data, 10);
+	assert_int_equal(take(b, 0), 1);
+	assert_int_equal(got.n, 1);
+	peer_socket_stats(b, &st);
+	assert_int_equal(st.unknown_source, 2);
+	peer_socket_stats(a, &st);
+	assert_int_equal(st.tx, 3);
+	peer_socket_close(a);
+	peer_socket_close(b);
+	peer_socket_close(c);
+}
+
+static void addresses(void **state)
+{
+	static const struct ip_addr nowhere = {
+		{[10] = 0xff, [11] = 0xff, [12] = 192, [14] = 2, [15] = 9}};
+	struct peer_socket *a = open_on(&lo4), *b;
+	char err[256] = "";
+
+	(void)state;
+	assert_non_null(a);
+	assert_int_equal(peer_socket_map(a, PEER_MAX, &lo4, 1), -EINVAL);
+	assert_int_equal(peer_socket_map(a, 0, &lo4, 0), -EINVAL);
+	assert_int_equal(peer_socket_map(a, 0, &any, 1), -EINVAL);
+	assert_int_equal(peer_socket_map(a, 0, &lo6, 1), -EINVAL);
+	assert_int_equal(peer_socket_map(a, 0, &lo4, 1), 0);
+	assert_int_equal(peer_socket_map(a, 1, &lo4, 1), -EEXIST);
+	assert_int_equal(peer_socket_map(a, 1, &lo4, 2), 0);
+	assert_int_equal(peer_socket_map(a, 0, &lo4, 3), 0); /* moved */
+	assert_int_equal(peer_socket_map(a, 2, &lo4, 1), 0);
+	if (have_ip6()) {
+		b = open_on(&lo6);
+		assert_int_equal(peer_socket_map(b, 0, &lo4, 1), -EINVAL);
+		peer_socket_close(b);
+	}
+
+	assert_null(peer_socket_open(&lo4, peer_socket_port(a), err, sizeof(err)));
+	assert_non_null(strstr(err, "127.0.0.1"));
+	assert_non_null(strstr(err, "another longhauld"));
+	assert_null(peer_socket_open(&nowhere, 0, err, sizeof(err)));
+	assert_non_null(strstr(err, "192.0.2.9"));
+	assert_null(strchr(err, '\n'));
+	peer_socket_close(a);
+	peer_socket_close(NULL);
+}
+
+/* Two sessions over two true sockets, on a clock that the test moves. */
+struct end {
+	struct peer_socket *ps;
+	struct session *s;
+	uint64_t now;
+	unsigned int up;
+};
+
+static void end_rx(void *ctx, unsigned int peer, const uint8_t *data, size_t len)
+{
+	struct end *e = ctx;
+
+	session_rx(e->s, peer, data, len, e->now);
+}
+
+static void end_send(void *ctx, unsigned int peer, const uint8_t *data, size_t len)
+{
+	peer_socket_send(((struct end *)ctx)->ps, peer, data, len);
+}
+
+static void end_event(void *ctx, unsigned int peer, enum peer_event ev, uint64_t now)
+{
+	(void)peer;
+	(void)now;
+	assert_int_equal(ev, PEER_UP);
+	((struct end *)ctx)->up++;
+}
+
+static void end_report(void *ctx, unsigned int peer, const struct report *r, uint64_t now)
+{
+	(void)ctx;
+	(void)peer;
+	(void)r;
+	(void)now;
+}
+
+static void end_log(void *ctx, unsigned int peer, int prio, const char *line)
+{
+	(void)ctx;
+	(void)peer;
+	(void)prio;
+	print_message("%s\n", line);
+}
+
+static void sessions(void **state)
+{
+	static const uint8_t key[PEER_KEY_LEN] = {1, 2, 3};
+	struct end e[2] = {{.now = 1}, {.now = 1000000000}};
+
+	(void)state;
+	for (unsigned int i = 0; i < 2; i++) {
+		struct session_config cfg = {.local = {.name = i ? "b" : "a"}};
+		struct session_sink sink = {&e[i], end_send, end_event, end_report, end_log};
+
+		e[i].ps = open_on(&lo4);
+		assert_non_null(e[i].ps);
+		e[i].s = session_create(&cfg, &sink, e[i].now);
+		assert_non_null(e[i].s);
+		assert_int_equal(session_peer_add(e[i].s, 0, "other", key, e[i].now), 0);
+	}
+	for (unsigned int i = 0; i < 2; i++)
+		assert_int_equal(peer_socket_map(e[i].ps, 0, &lo4, peer_socket_port(e[!i].ps)), 0);
+	for (unsigned int round = 0; round < 200 && !(e[0].up && e[1].up); round++) {
+		for (unsigned int i = 0; i < 2; i++) {
+			e[i].now += 10000000;
+			peer_socket_rx(e[i].ps, 0, end_rx, &e[i]);
+			session_tick(e[i].s, e[i].now);
+			session_flush(e[i].s);
+		}
+	}
+	assert_int_equal(e[0].up, 1);
+	assert_int_equal(e[1].up, 1);
+	for (unsigned int i = 0; i < 2; i++) {
+		session_destroy(e[i].s);
+		peer_socket_close(e[i].ps);
+	}
+}
+
+/* Away from the host's own network, if that can be had. */
+static int set_up(void **state)
+{
+	struct ifreq lo = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
+	int fd;
+
+	(void)state;
+	if (unshare(CLONE_NEWNET) < 0 && unshare(CLONE_NEWUSER | CLONE_NEWNET) < 0)
+		return 0;
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &lo) < 0)
+		return -1;
+	return close(fd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(ip4),		 cmocka_unit_test(ip6),
+		cmocka_unit_test(both_families), cmocka_unit_test(batches),
+		cmocka_unit_test(strangers),	 cmocka_unit_test(addresses),
+		cmocka_unit_test(sessions),
+	};
+
+	return cmocka_run_group_tests(tests, set_up, NULL);
+}
