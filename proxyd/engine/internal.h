@@ -63,6 +63,9 @@ enum msg_kind {
 	MSG_WRITE,
 };
 
+/* @msg_left of a WRITE that was under way when the lane opened */
+#define MSG_LEFT_UNKNOWN UINT32_MAX
+
 /* Probes that calibrate the MSN while a lane is watched: ends of messages whose ACK is awaited. */
 #define LANE_PROBES 4
 
@@ -316,6 +319,7 @@ void learn_response(struct engine *e, struct flow *fl, const struct frame *f);
 void lane_init(struct flow *fl);
 void lane_reset(struct engine *e, struct flow *fl);
 bool lane_may_open(struct engine *e, const struct flow *fl, const struct frame *f);
+void lane_old_response(struct engine *e, struct flow *fl, const struct frame *f);
 void lane_open(struct engine *e, struct flow *fl, const struct frame *f);
 void lane_close(struct engine *e, struct flow *fl, enum lane_reason why, bool tell);
 void lane_drain(struct engine *e, struct flow *fl, enum lane_reason why);

@@ -5,13 +5,16 @@
  *	WATCH --open--> OPENING --peer accepts--> HELD --drain--> DRAIN --ledger empty--> WATCH
  *	  (single mode: straight to HELD)           \--custody lost--> FAULT --QP gone--> WATCH
  *
- * Opening. At the first packet of a message, in order, of a paired and calibrated lane, that packet's PSN
- * becomes the handover PSN; or at the oldest packet that is not truly acknowledged, when the requester goes
- * back to it (the genuine ACK below it has told the MSN). From it on packets are retained and sent as a stream, but as long as the peer
+ * Opening. At the oldest packet that is not truly acknowledged, when a paired requester sends it or goes back
+ * to it, that packet's PSN becomes the handover PSN (the genuine ACK below it has told the MSN). A requester
+ * that always has something under way never does that unless it must resend; there it is the first packet
+ * of a message, in order, of a calibrated lane. From it on packets are retained and sent as a stream, but as long as the peer
  * has not agreed the front moves only with true ACKs, so a refusal costs nothing: forget what is retained,
  * the hosts still have it. Before the handover PSN everything passes as ever. A cumulative ACK at or above
  * it would also acknowledge what came before it and is not in custody, hence @start_acked: the front stays
- * at the handover PSN until the responder has truly acknowledged all before it.
+ * at the handover PSN until the responder has truly acknowledged all before it. If what came before it turns
+ * out to be lost (a sequence NAK below the handover PSN passes), the lane closes and opens again at the PSN
+ * that the requester now goes back to: so a lossy WAN is repaired from the first NAK on.
  *
  * Both appliances must agree, and an acceptor agrees only to a connection whose packets it has seen in
  * both directions: were they routed around it, the opener would keep custody of packets that nobody
@@ -67,6 +70,7 @@ const char *lane_reason_name(enum lane_reason r)
 		[REASON_OPERATOR] = "operator",
 		[REASON_PATH_MTU] = "path-mtu-unknown",
 		[REASON_POOL_FULL] = "pool-full",
+		[REASON_EARLIER_LOSS] = "loss-before-handover",
 	};
 
 	return r < REASONS && names[r] ? names[r] : "?";
@@ -294,12 +298,14 @@ bool lane_may_open(struct engine *e, const struct flow *fl, const struct frame *
 		return false;
 	if (r->peer != PEER_NONE && !e->peer_up[r->peer])
 		return false;
-	if (!(f->op->flags & (OPF_FIRST | OPF_ONLY)) || (f->op->flags & OPF_ANSWERED) ||
-	    !e->flows[fl->partner].tmpl.len)
+	if ((f->op->flags & OPF_ANSWERED) || !e->flows[fl->partner].tmpl.len)
 		return false;
-	/* either the newest packet, as learn_request() has just counted it, or the very first that is not
-	 * truly acknowledged: then the requester is resending, and the rest will follow */
-	return (l->calibrated && l->accept.psn == psn_add(f->psn, 1)) || l->tack.psn == f->psn;
+	/* the very first that is not truly acknowledged: the requester is idle or goes back to it */
+	if (l->tack.psn == f->psn && l->credit != 0xff)
+		return true;
+	/* the newest packet, as learn_request() has just counted it */
+	return (f->op->flags & (OPF_FIRST | OPF_ONLY)) && l->calibrated &&
+	       l->accept.psn == psn_add(f->psn, 1);
 }
 
 void lane_send_open(struct engine *e, struct flow *fl)
@@ -343,7 +349,12 @@ void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
 	l->policy = r->policy;
 	l->accept = l->front = l->tack = l->sent = l->honest = l->acked = m;
 	l->honest_found = false;
-	l->msg = MSG_NONE;
+	if (f->op->flags & (OPF_FIRST | OPF_ONLY)) {
+		l->msg = MSG_NONE;
+	} else {
+		l->msg = (f->op->flags & OPF_WRITE) ? MSG_WRITE : MSG_SEND;
+		l->msg_left = MSG_LEFT_UNKNOWN;
+	}
 	l->start = l->end = l->told = l->high = f->psn;
 	l->start_acked = all_acked;
 	l->room = psn_add(f->psn, FIRST_ROOM);
@@ -355,6 +366,31 @@ void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
 		lane_send_open(e, fl);
 	else
 		engine_event(e, EVENT_HELD, fl, 0, 0);
+}
+
+/*
+ * A response to a request from before the handover, for the requester itself: pass it on and learn from it.
+ */
+void lane_old_response(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+	uint8_t s = f->aeth ? frame_aeth_syndrome(f) : 0;
+	struct mark m = {.psn = f->psn, .msn = f->aeth ? frame_aeth_msn(f) : 0};
+
+	engine_pass(e, other_port(fl->side), f);
+	if (!lane_keeps(l) || l->start_acked || f->opcode != OP_ACK || !icrc_ok(f))
+		return;
+	if (aeth_is_ack(s) && !psn_before(psn_add(f->psn, 1), l->start)) {
+		l->start_acked = true;
+		responder_advance(e, fl);
+	} else if (s == AETH_NAK_SEQ && psn_before(f->psn, l->start)) {
+		uint8_t credit = l->credit;
+
+		lane_close(e, fl, REASON_EARLIER_LOSS, true);
+		fl->retry_open = e->now;
+		l->tack = m;
+		l->credit = credit;
+	}
 }
 
 static void send_close(struct engine *e, struct flow *fl)

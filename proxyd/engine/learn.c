@@ -335,20 +335,30 @@ void learn_response(struct engine *e, struct flow *fl, const struct frame *f)
 	struct flow *req = flow_partner(e, fl);
 	struct lane *l;
 
-	if (f->opcode != OP_ACK || !aeth_is_ack(frame_aeth_syndrome(f)))
+	uint8_t s;
+	uint32_t next;
+
+	if (f->opcode != OP_ACK)
 		return;
+	s = frame_aeth_syndrome(f);
 	if (!req) {
-		if (e->rules[fl->rule].learn & LEARN_PSN)
+		if (aeth_is_ack(s) && (e->rules[fl->rule].learn & LEARN_PSN))
 			match_ack(e, fl, f->psn);
 		return;
 	}
 	l = &req->lane;
-	l->credit = frame_aeth_syndrome(f);
-	if (l->tack.psn == PSN_NONE || psn_after(psn_add(f->psn, 1), l->tack.psn) ||
-	    psn_diff(l->tack.psn, f->psn) > (int32_t)WINDOW_SPAN) {
-		l->tack.psn = psn_add(f->psn, 1);
+	/* sequence and RNR NAKs acknowledge what is before them */
+	if (!aeth_is_ack(s) && !aeth_is_rnr(s) && s != AETH_NAK_SEQ)
+		return;
+	next = aeth_is_ack(s) ? psn_add(f->psn, 1) : f->psn;
+	if (l->tack.psn == PSN_NONE || psn_after(next, l->tack.psn) ||
+	    psn_diff(l->tack.psn, next) > (int32_t)WINDOW_SPAN) {
+		l->tack.psn = next;
 		l->tack.msn = frame_aeth_msn(f);
 	}
+	if (!aeth_is_ack(s))
+		return;
+	l->credit = s;
 	for (int i = 0; i < LANE_PROBES && !l->calibrated; i++) {
 		if (l->probe[i].psn == PSN_NONE || l->accept.psn == PSN_NONE)
 			continue;

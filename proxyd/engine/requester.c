@@ -297,12 +297,7 @@ void requester_response(struct engine *e, struct flow *fl, const struct frame *f
 	struct lane *l = &fl->lane;
 
 	if (psn_before(f->psn, l->start)) {
-		engine_pass(e, from, f); /* from before the handover */
-		if (f->opcode == OP_ACK && aeth_is_ack(frame_aeth_syndrome(f)) &&
-		    psn_add(f->psn, 1) == l->start && l->role == ROLE_SINGLE) {
-			l->start_acked = true;
-			responder_advance(e, fl);
-		}
+		lane_old_response(e, fl, f);
 		return;
 	}
 	if (l->state == LANE_FAULT)

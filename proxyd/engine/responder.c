@@ -256,6 +256,8 @@ static bool in_sequence(const struct lane *l, const struct frame *f, uint32_t mt
 	if (!(fl & OPF_WRITE))
 		return true;
 	want = (fl & (OPF_FIRST | OPF_ONLY)) ? frame_reth_length(f) : l->msg_left;
+	if (want == MSG_LEFT_UNKNOWN && !(fl & (OPF_FIRST | OPF_ONLY)))
+		return true;
 	return (fl & OPF_EOM) ? f->payload_len == want : f->payload_len < want;
 }
 
@@ -341,10 +343,12 @@ static void request_in_order(struct engine *e, struct flow *fl, const struct fra
 	if (l->tack.psn == l->accept.psn)
 		l->progress = e->now; /* the oldest in custody begins to wait now */
 
-	if (f->op->flags & OPF_WRITE && sane)
-		l->msg_left = ((f->op->flags & (OPF_FIRST | OPF_ONLY)) ? frame_reth_length(f) :
-									 l->msg_left) -
-			      f->payload_len;
+	if (f->op->flags & OPF_WRITE && sane) {
+		if (f->op->flags & (OPF_FIRST | OPF_ONLY))
+			l->msg_left = frame_reth_length(f);
+		if (l->msg_left != MSG_LEFT_UNKNOWN)
+			l->msg_left -= f->payload_len;
+	}
 	if (d->flags & PKT_EOM)
 		l->msg = MSG_NONE;
 	else
@@ -551,12 +555,7 @@ static void native_ack(struct engine *e, struct flow *fl, const struct frame *f)
 
 	/* Nothing is promised yet, or nothing of this: bit-exact pass-through. */
 	if (l->state == LANE_OPENING || psn_before(f->psn, l->start)) {
-		engine_pass(e, other_port(fl->side), f);
-		if (aeth_is_ack(frame_aeth_syndrome(f)) && icrc_ok(f) &&
-		    !psn_before(psn_add(f->psn, 1), l->start)) {
-			l->start_acked = true;
-			responder_advance(e, fl);
-		}
+		lane_old_response(e, fl, f);
 		return;
 	}
 	/* sent before the acceptor took over; it will hear the same again and report it */

@@ -73,7 +73,8 @@ static void load_post(struct load *l, int side)
 	}
 }
 
-static void load_complete(struct rc_pair *p, int side, struct rc_qp *qp, const struct rc_completion *c)
+static void load_complete(struct rc_pair *p, int side, struct rc_qp *qp,
+			  const struct rc_completion *c)
 {
 	struct load *l = p->user;
 
@@ -126,8 +127,10 @@ static void load_dump(struct load *l)
 		const struct rc_stats *s = rc_qp_stats(l->qp[i]);
 
 		fprintf(stderr,
-			"side %d: posted %lu completed %lu failed %lu (%s) retransmits %lu timeouts %lu "
-			"seq-naks %lu rnr %lu implied %lu una %x end %x | epsn %x messages %lu dup %lu\n",
+			"side %d: posted %lu completed %lu failed %lu (%s) retransmits %lu "
+			"timeouts %lu "
+			"seq-naks %lu rnr %lu implied %lu una %x end %x | epsn %x messages %lu dup "
+			"%lu\n",
 			i, (unsigned long)s->posted, (unsigned long)s->completed,
 			(unsigned long)s->failed, rc_status_name(l->last_error),
 			(unsigned long)s->retransmits, (unsigned long)s->timeouts,

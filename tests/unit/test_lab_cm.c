@@ -49,7 +49,8 @@ static void as_captured(void **state)
 		if (c.type == CM_REQ)
 			same_bytes(out + g.bth, f.data + f.bth, 137, 276);
 	}
-	assert_int_equal(seen, 1u << CM_REQ | 1u << CM_REP | 1u << CM_RTU | 1u << CM_DREQ | 1u << CM_DREP);
+	assert_int_equal(seen, 1u << CM_REQ | 1u << CM_REP | 1u << CM_RTU | 1u << CM_DREQ |
+				       1u << CM_DREP);
 	pcap_data_free(&d);
 }
 
@@ -90,7 +91,8 @@ static void handshake(void **state)
 				assert_int_equal(frame_parse(out, len, &f), FRAME_OK);
 				assert_true(rc_cm_rx(&cm[!side], now, &f));
 			}
-			if (goal == RC_CM_UP && cm[0].state == RC_CM_UP && cm[1].state == RC_CM_UP) {
+			if (goal == RC_CM_UP && cm[0].state == RC_CM_UP &&
+			    cm[1].state == RC_CM_UP) {
 				goal = RC_CM_DOWN;
 				rc_cm_disconnect(&cm[seed & 1]);
 			}

@@ -7,7 +7,7 @@
 
 #include "tests/unit/lab_load.h"
 
-#define MS 1000000ull
+#define MS     1000000ull
 #define SECOND (1000 * MS)
 
 static const struct wan_config lan = {.delay_ns = 5000, .rate_bps = 10000000000ull, .seed = 1};
@@ -68,7 +68,11 @@ static void bad_links(void **state)
 		{.delay_ns = 1 * MS, .reorder = 0.01, .reorder_ns = 100000, .seed = 5},
 		{.delay_ns = 1 * MS, .corrupt = 0.01, .seed = 6},
 		{.delay_ns = 1 * MS, .rate_bps = 1000000000, .queue_bytes = 100000, .seed = 7},
-		{.delay_ns = 1 * MS, .burst_start = 0.001, .burst_end = 0.1, .burst_loss = 0.5, .seed = 8},
+		{.delay_ns = 1 * MS,
+		 .burst_start = 0.001,
+		 .burst_end = 0.1,
+		 .burst_loss = 0.5,
+		 .seed = 8},
 		{.delay_ns = 3 * MS,
 		 .rate_bps = 5000000000,
 		 .queue_bytes = 300000,
@@ -91,7 +95,8 @@ static void bad_links(void **state)
 			cfg.mtu = 1024u << (i & 1);
 			/* Few in flight: go-back-N through loss is slow, and a finite budget must hold. */
 			cfg.depth = 8;
-			run(&links[i], &cfg, (enum rc_personality)(p >> 1), 1000, 1000 * i + (uint64_t)p);
+			run(&links[i], &cfg, (enum rc_personality)(p >> 1), 1000,
+			    1000 * i + (uint64_t)p);
 		}
 	}
 }
@@ -342,8 +347,7 @@ int main(void)
 		cmocka_unit_test(bad_links),	      cmocka_unit_test(receiver_not_ready),
 		cmocka_unit_test(impatient_hardware), cmocka_unit_test(gives_up),
 		cmocka_unit_test(reincarnation),      cmocka_unit_test(many_qps),
-		cmocka_unit_test(checks_can_fail),
-		cmocka_unit_test(random_worlds),
+		cmocka_unit_test(checks_can_fail),    cmocka_unit_test(random_worlds),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,7 +13,7 @@
 #include "tests/lab/model/wan.h"
 #include "wire/bytes.h"
 
-#define MS 1000000ull
+#define MS     1000000ull
 #define FRAMES 100000u
 
 static void put(struct wan *w, uint64_t now, uint32_t id, uint32_t len)
@@ -156,7 +156,8 @@ static void loss(void **state)
 static void burst_loss(void **state)
 {
 	/* In the bad state 1 % of the time, bursts of 20. */
-	struct wan_config c = {.burst_start = 0.0005, .burst_end = 0.05, .burst_loss = 1, .seed = 5};
+	struct wan_config c = {
+		.burst_start = 0.0005, .burst_end = 0.05, .burst_loss = 1, .seed = 5};
 	struct wan_stats st;
 	struct seen s = run(c, &st);
 
@@ -180,8 +181,11 @@ static void duplication(void **state)
 
 static void reordering(void **state)
 {
-	struct wan_config c = {
-		.delay_ns = 2 * MS, .reorder = 0.02, .reorder_ns = 50000, .seed = 7, .store_bytes = 1 << 20};
+	struct wan_config c = {.delay_ns = 2 * MS,
+			       .reorder = 0.02,
+			       .reorder_ns = 50000,
+			       .seed = 7,
+			       .store_bytes = 1 << 20};
 	struct wan_stats st;
 	struct seen s = run(c, &st);
 
@@ -273,8 +277,9 @@ static void memory_is_bounded(void **state)
 
 static void only_roce(void **state)
 {
-	static const uint8_t udp4[] = {0, 0, 0, 0, 0, 0, 0,  0,	 0,  0, 0, 0, 8, 0, 0x45, 0, 0, 40, 0, 0, 0,
-				       0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 0xc0, 0, 0x12, 0xb7};
+	static const uint8_t udp4[] = {0,  0,	 0, 0, 0,  0, 0, 0, 0,	  0,  0,    0,	 8,
+				       0,  0x45, 0, 0, 40, 0, 0, 0, 0,	  64, 17,   0,	 0,
+				       10, 0,	 0, 1, 10, 0, 0, 2, 0xc0, 0,  0x12, 0xb7};
 	struct wan_config c = {.loss = 1, .only_roce = true};
 	struct wan *w = wan_create(&c);
 	uint8_t f[80] = {0};

@@ -18,7 +18,8 @@ static uint8_t mtu_code(uint32_t mtu)
 	return (uint8_t)(__builtin_ctz(mtu ? mtu : 256) - 7);
 }
 
-static void put_req(uint8_t *b, const struct ip_addr *src, const struct ip_addr *dst, const struct cm *c)
+static void put_req(uint8_t *b, const struct ip_addr *src, const struct ip_addr *dst,
+		    const struct cm *c)
 {
 	put_be64(b + 52, 0x0000000001061c06ull); /* rdma_cm, TCP port space, port 7174 */
 	put_be64(b + 60, 0x505400fffe000000ull | src->b[15]);
@@ -58,8 +59,8 @@ static void put_rep(uint8_t *b, const struct ip_addr *src, const struct cm *c)
 	put_be64(b + 72, 0x505400fffe000000ull | src->b[15]);
 }
 
-uint32_t cm_emit(uint8_t *out, struct rc_header *h, const struct ip_addr *src, const struct ip_addr *dst,
-		 const struct cm *c, uint32_t psn)
+uint32_t cm_emit(uint8_t *out, struct rc_header *h, const struct ip_addr *src,
+		 const struct ip_addr *dst, const struct cm *c, uint32_t psn)
 {
 	struct rc_frame_spec s = {.opcode = OP_UD_SEND_ONLY,
 				  .ackreq = true,
@@ -108,7 +109,8 @@ void rc_cm_listen(struct rc_cm *cm, struct rc_qp_config *cfg, uint32_t id, uint6
 	cm->cfg = cfg;
 	cm->interval = interval;
 	cm->resend_at = RC_NEVER;
-	rc_header_init(&cm->header, cfg->smac, cfg->dmac, cfg->vlan, &cfg->src, &cfg->dst, cfg->sport);
+	rc_header_init(&cm->header, cfg->smac, cfg->dmac, cfg->vlan, &cfg->src, &cfg->dst,
+		       cfg->sport);
 	cm->out = (struct cm){.local_id = id,
 			      .lqpn = cfg->lqpn,
 			      .starting_psn = cfg->rq_psn,

@@ -18,8 +18,8 @@
  * @h:    the sender's headers. @src, @dst: for the GIDs and the private data of a REQ
  * @c:    what it says. @psn: of the datagram itself (QPN 1 counts its own)
  */
-uint32_t cm_emit(uint8_t *out, struct rc_header *h, const struct ip_addr *src, const struct ip_addr *dst,
-		 const struct cm *c, uint32_t psn);
+uint32_t cm_emit(uint8_t *out, struct rc_header *h, const struct ip_addr *src,
+		 const struct ip_addr *dst, const struct cm *c, uint32_t psn);
 
 enum rc_cm_state {
 	RC_CM_IDLE,	/* passive: waiting for a REQ */

@@ -47,7 +47,8 @@ void pattern_fill(uint8_t *dst, uint64_t key, uint64_t off, uint32_t len)
 }
 
 /* Where exactly, once it is known that something differs. */
-static uint32_t first_wrong(const uint8_t *src, uint64_t key, uint64_t off, uint32_t from, uint32_t len)
+static uint32_t first_wrong(const uint8_t *src, uint64_t key, uint64_t off, uint32_t from,
+			    uint32_t len)
 {
 	for (uint32_t i = from; i < len; i++)
 		if (src[i] != byte_at(key, off + i))

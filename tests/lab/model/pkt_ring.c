@@ -22,11 +22,11 @@
 #include "tests/lab/model/pkt_ring.h"
 #include "wire/bytes.h"
 
-#define SLOT 4480u /* 16-byte multiple with room for the kernel's header before the frame */
-#define BLOCK 65536u
+#define SLOT		4480u /* 16-byte multiple with room for the kernel's header before the frame */
+#define BLOCK		65536u
 #define SLOTS_PER_BLOCK (BLOCK / SLOT)
 /* Where the kernel looks for the data of a frame to send. */
-#define TX_DATA (TPACKET2_HDRLEN - sizeof(struct sockaddr_ll))
+#define TX_DATA		(TPACKET2_HDRLEN - sizeof(struct sockaddr_ll))
 
 struct ring {
 	uint8_t *map;
@@ -85,13 +85,13 @@ static int bind_to(struct pkt_ring *r, const char *ifname, bool promisc)
 	if (ioctl(r->fd, SIOCGIFHWADDR, &ifr) < 0)
 		return -1;
 	memcpy(r->mac, ifr.ifr_hwaddr.sa_data, 6);
-	if (promisc &&
-	    setsockopt(r->fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &mr, sizeof(mr)) < 0)
+	if (promisc && setsockopt(r->fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &mr, sizeof(mr)) < 0)
 		return -1;
 	return bind(r->fd, (struct sockaddr *)&ll, sizeof(ll));
 }
 
-struct pkt_ring *pkt_ring_open(const char *ifname, uint32_t rx_slots, uint32_t tx_slots, bool promisc)
+struct pkt_ring *pkt_ring_open(const char *ifname, uint32_t rx_slots, uint32_t tx_slots,
+			       bool promisc)
 {
 	struct pkt_ring *r = calloc(1, sizeof(*r));
 
@@ -106,7 +106,8 @@ struct pkt_ring *pkt_ring_open(const char *ifname, uint32_t rx_slots, uint32_t t
 	    set_ring(r->fd, PACKET_TX_RING, tx_slots, &r->tx) < 0)
 		goto fail;
 	r->map_len = (size_t)(r->rx.slots + r->tx.slots) / SLOTS_PER_BLOCK * BLOCK;
-	r->map = mmap(NULL, r->map_len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, r->fd, 0);
+	r->map =
+		mmap(NULL, r->map_len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, r->fd, 0);
 	if (r->map == MAP_FAILED)
 		goto fail;
 	r->rx.map = r->map;

@@ -32,7 +32,8 @@ struct pkt_ring_frame {
  * pkt_ring_open - @rx_slots, @tx_slots frames of memory each way. @promisc: frames for other addresses too.
  * NULL with a one-line cause on stderr.
  */
-struct pkt_ring *pkt_ring_open(const char *ifname, uint32_t rx_slots, uint32_t tx_slots, bool promisc);
+struct pkt_ring *pkt_ring_open(const char *ifname, uint32_t rx_slots, uint32_t tx_slots,
+			       bool promisc);
 void pkt_ring_close(struct pkt_ring *r);
 int pkt_ring_fd(const struct pkt_ring *r);
 const uint8_t *pkt_ring_mac(const struct pkt_ring *r);

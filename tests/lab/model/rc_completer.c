@@ -15,9 +15,9 @@
 #include "tests/lab/model/rc_internal.h"
 
 /* Credit codes, InfiniBand vol. 1, table 46. */
-static const uint16_t credit_table[31] = {0,	1,    2,    3,	  4,	6,    8,    12,
-					  16,	24,   32,   48,	  64,	96,   128,  192,
-					  256,	384,  512,  768,  1024, 1536, 2048, 3072,
+static const uint16_t credit_table[31] = {0,	1,    2,    3,	   4,	  6,	 8,    12,
+					  16,	24,   32,   48,	   64,	  96,	 128,  192,
+					  256,	384,  512,  768,   1024,  1536,	 2048, 3072,
 					  4096, 6144, 8192, 12288, 16384, 24576, 32768};
 
 static void note_credits(struct rc_qp *qp, const struct frame *f)
@@ -97,7 +97,8 @@ void rc_progress(struct rc_qp *qp, uint64_t now)
 
 /* READ and atomic data */
 
-bool rc_read_fits(const struct rc_qp *qp, const struct rc_wqe *w, uint32_t packet, const struct frame *f)
+bool rc_read_fits(const struct rc_qp *qp, const struct rc_wqe *w, uint32_t packet,
+		  const struct frame *f)
 {
 	uint32_t left = w->wr.length - (packet << qp->mtu_shift);
 	bool last = packet + 1 == w->npsn;
@@ -420,7 +421,8 @@ static void permissive_nak(struct rc_qp *qp, uint64_t now, const struct frame *f
 }
 
 /* An answer with data at the PSN waited for. Returns true if the request is complete. */
-static bool permissive_answer(struct rc_qp *qp, uint64_t now, struct rc_wqe *w, const struct frame *f)
+static bool permissive_answer(struct rc_qp *qp, uint64_t now, struct rc_wqe *w,
+			      const struct frame *f)
 {
 	if (f->opcode == OP_ATOMIC_ACK) {
 		if (!rc_op_answered(w->wr.op) || w->wr.op == RC_READ) {

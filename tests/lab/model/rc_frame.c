@@ -3,8 +3,9 @@
 
 #include "tests/lab/model/rc_frame.h"
 
-void rc_header_init(struct rc_header *h, const uint8_t smac[6], const uint8_t dmac[6], uint16_t vlan,
-		    const struct ip_addr *src, const struct ip_addr *dst, uint16_t sport)
+void rc_header_init(struct rc_header *h, const uint8_t smac[6], const uint8_t dmac[6],
+		    uint16_t vlan, const struct ip_addr *src, const struct ip_addr *dst,
+		    uint16_t sport)
 {
 	uint8_t *p = h->hdr;
 	uint8_t *ip;
@@ -58,7 +59,8 @@ static void finish_ipv4(struct rc_header *h, uint8_t *ip, uint32_t total)
 	put_be16(ip + 10, (uint16_t)~sum);
 }
 
-uint32_t rc_frame_head(uint8_t *out, struct rc_header *h, const struct rc_frame_spec *s, uint32_t *crc)
+uint32_t rc_frame_head(uint8_t *out, struct rc_header *h, const struct rc_frame_spec *s,
+		       uint32_t *crc)
 {
 	uint32_t pad = -s->payload_len & 3;
 	uint32_t udp_len = 8 + BTH_LEN + s->ext_len + s->payload_len + pad + ICRC_LEN;

@@ -31,12 +31,14 @@ struct rc_frame_spec {
 	uint8_t ext[28];
 };
 
-void rc_header_init(struct rc_header *h, const uint8_t smac[6], const uint8_t dmac[6], uint16_t vlan,
-		    const struct ip_addr *src, const struct ip_addr *dst, uint16_t sport);
+void rc_header_init(struct rc_header *h, const uint8_t smac[6], const uint8_t dmac[6],
+		    uint16_t vlan, const struct ip_addr *src, const struct ip_addr *dst,
+		    uint16_t sport);
 
 /** rc_frame_head - write all headers to @out; returns the offset of the payload. @crc: the ICRC register
  *  after the headers. */
-uint32_t rc_frame_head(uint8_t *out, struct rc_header *h, const struct rc_frame_spec *s, uint32_t *crc);
+uint32_t rc_frame_head(uint8_t *out, struct rc_header *h, const struct rc_frame_spec *s,
+		       uint32_t *crc);
 
 /** rc_frame_tail - pad and ICRC after the payload at @off; @crc: the register after the payload. Returns the
  *  frame's length. */

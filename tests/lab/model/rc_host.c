@@ -10,15 +10,20 @@
 #include "wire/icrc.h"
 
 /* Frames a queue pair may send before the next has its turn. */
-#define QUANTUM 16
+#define QUANTUM		16
 /* How far ahead of the line a host may hand out frames: four of the largest. */
 #define LINE_AHEAD_BITS (4 * 8 * 4200ull)
 
 static const char *const op_names[RC_OPS] = {"send",	  "send-imm", "send-inv", "write",
 					     "write-imm", "read",     "cmp-swap", "fetch-add"};
-static const char *const status_names[RC_STATUSES] = {
-	"ok",		 "retry-exceeded",   "rnr-exceeded", "remote-invalid",
-	"remote-access", "remote-operation", "bad-response", "flushed"};
+static const char *const status_names[RC_STATUSES] = {"ok",
+						      "retry-exceeded",
+						      "rnr-exceeded",
+						      "remote-invalid",
+						      "remote-access",
+						      "remote-operation",
+						      "bad-response",
+						      "flushed"};
 
 const char *rc_op_name(enum rc_op op)
 {
@@ -244,7 +249,8 @@ static struct rc_qp *lookup(const struct rc_host *h, uint32_t qpn)
 	return qp;
 }
 
-static struct rc_qp *accept_frame(struct rc_host *h, const uint8_t *data, uint32_t len, struct frame *f)
+static struct rc_qp *accept_frame(struct rc_host *h, const uint8_t *data, uint32_t len,
+				  struct frame *f)
 {
 	enum frame_verdict v = frame_parse(data, len, f);
 	struct rc_qp *qp;
@@ -306,7 +312,8 @@ void rc_host_rx(struct rc_host *h, uint64_t now, const uint8_t *data, uint32_t l
 
 /* Hosts and queue pairs */
 
-struct rc_host *rc_host_create(const struct rc_host_config *cfg, const struct rc_host_ops *ops, void *ctx)
+struct rc_host *rc_host_create(const struct rc_host_config *cfg, const struct rc_host_ops *ops,
+			       void *ctx)
 {
 	struct rc_host *h = calloc(1, sizeof(*h));
 	uint32_t buckets = 16;

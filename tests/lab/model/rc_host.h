@@ -28,7 +28,7 @@
 
 #include "wire/frame.h"
 
-#define RC_NEVER UINT64_MAX
+#define RC_NEVER	 UINT64_MAX
 #define RC_RETRY_FOREVER 7
 
 struct rc_host;
@@ -67,9 +67,9 @@ enum rc_status {
 
 /* When a requester resends by time. */
 enum rc_resend {
-	RC_RESEND_TIMEOUT,  /* by the configured timeout only */
+	RC_RESEND_TIMEOUT, /* by the configured timeout only */
 	RC_RESEND_HW_READS, /* also 2, 4, 8, 16 ms after the last progress while a READ or atomic is the oldest */
-	RC_RESEND_HW_ALL,   /* the same for every request */
+	RC_RESEND_HW_ALL, /* the same for every request */
 };
 
 /**
@@ -234,12 +234,16 @@ struct rc_qp_config {
 /* Counters of a queue pair, and their sum over a host's life. */
 struct rc_stats {
 	/* requester */
-	uint64_t posted, completed, failed, tx_requests, tx_bytes, retransmits, timeouts, hw_resends;
-	uint64_t rx_acks, rx_seq_naks, rx_rnr, rx_fatal_naks, rx_ghosts, implied_naks, reads_restarted;
+	uint64_t posted, completed, failed, tx_requests, tx_bytes, retransmits, timeouts,
+		hw_resends;
+	uint64_t rx_acks, rx_seq_naks, rx_rnr, rx_fatal_naks, rx_ghosts, implied_naks,
+		reads_restarted;
 	uint64_t rx_read_packets, rx_read_bytes, data_errors, rx_ignored;
 	/* responder */
-	uint64_t rx_requests, rx_messages, rx_bytes, duplicates, out_of_seq, tx_acks, tx_seq_naks, tx_rnr;
-	uint64_t tx_fatal_naks, tx_read_packets, payload_errors, dup_reads_dropped, refused_in_error;
+	uint64_t rx_requests, rx_messages, rx_bytes, duplicates, out_of_seq, tx_acks, tx_seq_naks,
+		tx_rnr;
+	uint64_t tx_fatal_naks, tx_read_packets, payload_errors, dup_reads_dropped,
+		refused_in_error;
 };
 
 /* Frames that never reached a queue pair. */
@@ -249,7 +253,8 @@ struct rc_host_stats {
 	uint64_t rx_not_rc;
 };
 
-struct rc_host *rc_host_create(const struct rc_host_config *cfg, const struct rc_host_ops *ops, void *ctx);
+struct rc_host *rc_host_create(const struct rc_host_config *cfg, const struct rc_host_ops *ops,
+			       void *ctx);
 void rc_host_destroy(struct rc_host *h);
 
 /** rc_host_rx - one received frame, Ethernet header on. @data is read during the call only. */
@@ -285,7 +290,8 @@ int rc_post(struct rc_qp *qp, uint64_t now, const struct rc_wr *wr);
 void rc_qp_post_recv(struct rc_qp *qp, uint64_t now, uint32_t n);
 
 /** rc_qp_set_recv - change the receive policy of a running queue pair. */
-void rc_qp_set_recv(struct rc_qp *qp, uint64_t now, bool recv_auto, uint64_t interval, double rnr_p);
+void rc_qp_set_recv(struct rc_qp *qp, uint64_t now, bool recv_auto, uint64_t interval,
+		    double rnr_p);
 
 /** rc_qp_refuse_next - the next new request is refused with @syndrome (0x61 .. 0x63), after @skip others;
  *  the queue pair goes to the error state as it would for a true cause. */

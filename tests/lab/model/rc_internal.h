@@ -95,7 +95,7 @@ enum rc_open {
 struct rc_responder {
 	uint32_t epsn;
 	uint32_t ack_psn; /* of the last SEND or WRITE packet executed */
-	uint64_t msn; /* wide; 24 bits go on the wire */
+	uint64_t msn;	  /* wide; 24 bits go on the wire */
 	bool gap_nak_sent, rnr_sent;
 	/* The message under way */
 	enum rc_open open;
@@ -198,7 +198,8 @@ void rc_response_permissive(struct rc_qp *qp, uint64_t now, const struct frame *
 void rc_complete_head(struct rc_qp *qp, uint64_t now, enum rc_status status);
 void rc_progress(struct rc_qp *qp, uint64_t now);
 void rc_take_read(struct rc_qp *qp, struct rc_wqe *w, uint32_t packet, const struct frame *f);
-bool rc_read_fits(const struct rc_qp *qp, const struct rc_wqe *w, uint32_t packet, const struct frame *f);
+bool rc_read_fits(const struct rc_qp *qp, const struct rc_wqe *w, uint32_t packet,
+		  const struct frame *f);
 void rc_take_atomic(struct rc_qp *qp, struct rc_wqe *w, const struct frame *f);
 
 /* rc_responder.c */

@@ -47,7 +47,8 @@ static void side_error(void *ctx, struct rc_qp *qp, enum rc_status why)
 		s->pair->error(s->pair, side_index(s), qp, why);
 }
 
-int rc_pair_init(struct rc_pair *p, const struct rc_host_config *host, const struct wan_config *link)
+int rc_pair_init(struct rc_pair *p, const struct rc_host_config *host,
+		 const struct wan_config *link)
 {
 	static const struct rc_host_ops ops = {.tx_buf = side_buf,
 					       .tx = side_tx,

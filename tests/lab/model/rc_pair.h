@@ -30,13 +30,15 @@ struct rc_pair {
 	uint64_t now, steps;
 	void *user;
 	bool (*filter)(struct rc_pair *p, int to, const uint8_t *data, uint32_t len);
-	void (*complete)(struct rc_pair *p, int side, struct rc_qp *qp, const struct rc_completion *c);
+	void (*complete)(struct rc_pair *p, int side, struct rc_qp *qp,
+			 const struct rc_completion *c);
 	void (*receive)(struct rc_pair *p, int side, struct rc_qp *qp, const struct rc_message *m);
 	void (*error)(struct rc_pair *p, int side, struct rc_qp *qp, enum rc_status why);
 };
 
 /** rc_pair_init - @host and @link are for both sides; the second link's seed is @link->seed + 1. */
-int rc_pair_init(struct rc_pair *p, const struct rc_host_config *host, const struct wan_config *link);
+int rc_pair_init(struct rc_pair *p, const struct rc_host_config *host,
+		 const struct wan_config *link);
 void rc_pair_exit(struct rc_pair *p);
 /** rc_pair_connect - a queue pair on each side: @a as given, its mirror on the other side with the
  *  personality @other. Addresses are filled in if @a has none. Returns 0 or -1. */

@@ -19,9 +19,9 @@
 #include "tests/lab/model/rc_internal.h"
 
 #define HW_FIRST_NS 2000000ull
-#define HW_STEPS 4
+#define HW_STEPS    4
 /* Far below half of the PSN space. */
-#define SPAN_MAX (1u << 22)
+#define SPAN_MAX    (1u << 22)
 
 int rc_requester_init(struct rc_qp *qp)
 {
@@ -33,7 +33,7 @@ int rc_requester_init(struct rc_qp *qp)
 	if (!q->sq || !q->journal || !q->writes)
 		return -ENOMEM;
 	if (qp->cfg.shadow) {
-		q->shadow = malloc(qp->cfg.rmr_size);
+		q->shadow = malloc(qp->cfg.rmr_size ? qp->cfg.rmr_size : 1);
 		if (!q->shadow)
 			return -ENOMEM;
 		pattern_fill(q->shadow, pattern_key(qp->cfg.rmr_seed, 0), 0,
@@ -73,7 +73,8 @@ static void log_write(struct rc_qp *qp, uint64_t va, uint32_t len)
 
 static void shadow_write(struct rc_qp *qp, const struct rc_wqe *w)
 {
-	if (!w->wr.length || w->wr.rkey != qp->cfg.rmr_rkey || !in_region(qp, w->wr.va, w->wr.length))
+	if (!w->wr.length || w->wr.rkey != qp->cfg.rmr_rkey ||
+	    !in_region(qp, w->wr.va, w->wr.length))
 		return;
 	log_write(qp, w->wr.va, w->wr.length);
 	if (!qp->req.shadow)
@@ -118,7 +119,8 @@ int rc_post(struct rc_qp *qp, uint64_t now, const struct rc_wr *wr)
 		return -EINVAL;
 	if (q->tail - q->head >= qp->cfg.depth)
 		return -EAGAIN;
-	npsn = wr->length && wr->op < RC_CMP_SWAP ? (wr->length - 1 + qp->cfg.mtu) >> qp->mtu_shift : 1;
+	npsn = wr->length && wr->op < RC_CMP_SWAP ? (wr->length - 1 + qp->cfg.mtu) >> qp->mtu_shift
+						  : 1;
 	if (((q->post_psn - q->una) & PSN_MASK) + npsn > SPAN_MAX)
 		return -EAGAIN;
 	w = rc_wqe(qp, q->tail);
@@ -242,8 +244,7 @@ static bool wants_ack(struct rc_qp *qp, const struct rc_wqe *w, bool last)
 		return true;
 	if (qp->cfg.ackreq_every && ++q->since_ackreq > qp->cfg.ackreq_every)
 		return true;
-	return qp->cfg.max_unacked &&
-	       psn_diff(q->nxt, q->una) + 1 >= (int32_t)qp->cfg.max_unacked;
+	return qp->cfg.max_unacked && psn_diff(q->nxt, q->una) + 1 >= (int32_t)qp->cfg.max_unacked;
 }
 
 static uint32_t send_data(struct rc_qp *qp, struct rc_wqe *w, uint8_t *buf, uint64_t now)
@@ -316,7 +317,8 @@ enum rc_step rc_requester_step(struct rc_qp *qp, uint64_t now)
 	buf = rc_tx_buf(qp->h);
 	if (!buf)
 		return RC_BLOCKED;
-	len = rc_op_answered(w->wr.op) ? send_answered(qp, w, buf, now) : send_data(qp, w, buf, now);
+	len = rc_op_answered(w->wr.op) ? send_answered(qp, w, buf, now)
+				       : send_data(qp, w, buf, now);
 	rc_tx(qp->h, buf, len);
 	return RC_SENT;
 }

@@ -16,9 +16,9 @@
 
 #include "tests/lab/model/rc_internal.h"
 
-static const uint16_t credit_codes[31] = {0,	1,    2,    3,	  4,	6,    8,    12,
-					  16,	24,   32,   48,	  64,	96,   128,  192,
-					  256,	384,  512,  768,  1024, 1536, 2048, 3072,
+static const uint16_t credit_codes[31] = {0,	1,    2,    3,	   4,	  6,	 8,    12,
+					  16,	24,   32,   48,	   64,	  96,	 128,  192,
+					  256,	384,  512,  768,   1024,  1536,	 2048, 3072,
 					  4096, 6144, 8192, 12288, 16384, 24576, 32768};
 
 int rc_responder_init(struct rc_qp *qp)
@@ -321,7 +321,8 @@ static uint8_t check_data(struct rc_qp *qp, const struct frame *f)
 			return AETH_NAK_ACCESS;
 		return 0;
 	}
-	return (last ? r->offset + n != r->length : r->offset + n >= r->length) ? AETH_NAK_INVALID : 0;
+	return (last ? r->offset + n != r->length : r->offset + n >= r->length) ? AETH_NAK_INVALID
+										: 0;
 }
 
 static void execute_data(struct rc_qp *qp, uint64_t now, const struct frame *f)

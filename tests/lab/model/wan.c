@@ -15,8 +15,8 @@
 #include "wire/bytes.h"
 
 #define STORE_DEFAULT (32ull << 20)
-#define STRAY_MAX 4096u
-#define ALIGN 64u
+#define STRAY_MAX     4096u
+#define ALIGN	      64u
 
 struct record {
 	uint64_t arrival;

@@ -17,7 +17,7 @@
 
 #include "tests/lab/model/prng.h"
 
-#define WAN_NEVER UINT64_MAX
+#define WAN_NEVER     UINT64_MAX
 /* Longest frame carried. */
 #define WAN_FRAME_MAX 9216u
 

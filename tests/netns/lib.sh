@@ -1,0 +1,433 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# shellcheck shell=bash
+#
+# Two data centres in network namespaces of their own, for the demo and the netns tests:
+#
+#	P-ha: eth0 -- lan0 P-ga: br0 wan0 -- a P-wan b -- wan0 P-gb: br0 lan0 -- eth0 P-hb
+#
+# P is lh and this shell's process id, so that runs do not meet. Hosts and appliances are in one
+# Ethernet: the bridges join lan0 and wan0, the emulator in P-wan relays frames between a and b with
+# delay, rate and loss. The appliances talk to each other from br0's address over the same wan0, so
+# that reports suffer what data suffers. Neighbours are static: no ARP must get through a lossy link.
+#
+# Everything that was started ends with the shell, however that ends. Nothing waits a fixed time:
+# await() polls a condition.
+#
+# Variables that a caller may set before it calls something:
+#	B        the build directory
+#	FAMILY   4 or 6: addresses of the hosts' traffic
+#	KEEP     when not empty, the directory with logs and results is kept and named at the end
+
+B=${B:-build}
+FAMILY=${FAMILY:-4}
+P=lh$$
+LAB=$(mktemp -d "${TMPDIR:-/tmp}/$P.XXXXXX") || exit 1
+LAB_MTU=4300
+lab_pids=()
+lab_failed=0
+lab_number=0
+tests_failed=0
+
+lab_cleanup()
+{
+	local status=$? ns
+
+	trap - EXIT
+	[ $tests_failed = 0 ] || lab_failed=1
+	[ ${#lab_pids[@]} = 0 ] || kill -KILL "${lab_pids[@]}" 2>/dev/null
+	wait 2>/dev/null
+	for ns in ha ga wan gb hb; do
+		ip netns del $P-$ns 2>/dev/null
+	done
+	if [ -n "${KEEP:-}" ]; then
+		echo "# logs and results: $LAB"
+	else
+		rm -rf "$LAB"
+	fi
+	[ $status != 0 ] || [ $lab_failed = 0 ] || status=1
+	exit $status
+}
+trap lab_cleanup EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+die()
+{
+	echo "$(basename "$0"): $*" >&2
+	exit 1
+}
+
+# await SECONDS COMMAND...: until the command succeeds; its status if it never does
+await()
+{
+	local end=$((SECONDS + $1 + 1))
+
+	shift
+	until "$@" >/dev/null 2>&1; do
+		[ $SECONDS -lt $end ] || return 1
+		sleep 0.02
+	done
+}
+
+in_ns() # NAMESPACE COMMAND...
+{
+	local ns=$P-$1
+
+	shift
+	ip netns exec "$ns" "$@"
+}
+
+# Background processes. spawn NAME NAMESPACE COMMAND...: output goes to $LAB/NAME.out and .err; its
+# process is ${pid[NAME]}.
+declare -A pid
+spawn()
+{
+	local name=$1 ns=$P-$2
+
+	shift 2
+	# exec: the process is the program itself, not a shell around it
+	(exec ip netns exec "$ns" "$@") >"$LAB/$name.out" 2>"$LAB/$name.err" </dev/null &
+	pid[$name]=$!
+	lab_pids+=($!)
+}
+
+running() # NAME
+{
+	[ -n "${pid[$1]:-}" ] && kill -0 "${pid[$1]}" 2>/dev/null
+}
+
+# reap NAME [SECONDS]: wait for its end, for SECONDS at most (60), then it is killed; its status
+reap()
+{
+	local p=${pid[$1]:-} status keep=() q
+
+	[ -n "$p" ] || return 127
+	if ! await "${2:-60}" ended "$p"; then
+		echo "# $1 did not end in ${2:-60} s" >&2
+		kill -KILL "$p" 2>/dev/null
+	fi
+	wait "$p"
+	status=$?
+	for q in "${lab_pids[@]}"; do
+		[ "$q" = "$p" ] || keep+=("$q")
+	done
+	lab_pids=("${keep[@]}")
+	unset "pid[$1]"
+	return $status
+}
+
+ended() # PID, a child of this shell, gone or only waited for
+{
+	local stat
+
+	stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 0
+	[[ ${stat##*) } == Z* ]]
+}
+
+signal() # NAME SIGNAL
+{
+	kill -"$2" "${pid[$1]}"
+}
+
+## The sites
+
+mac() # SITE a or b, 1 host or 2 appliance
+{
+	echo "02:4c:48:00:0$1:0$2"
+}
+
+addr() # SITE, 1 host or 2 appliance [FAMILY]
+{
+	local n=1
+
+	[ "$1" = a ] || n=2
+	if [ "${3:-$FAMILY}" = 4 ]; then
+		echo "10.77.$n.$2"
+	else
+		echo "fd77::$n:$2"
+	fi
+}
+
+other()
+{
+	[ "$1" = a ] && echo b || echo a
+}
+
+link_up() # NAMESPACE INTERFACE
+{
+	# No segmentation offload: what the packet sockets see must be packets. No address of its own.
+	ip -n "$P-$1" link set "$2" addrgenmode none mtu $LAB_MTU gso_max_segs 1 up
+}
+
+site_up()
+{
+	local s=$1 g=$P-g$1 h=$P-h$1
+
+	ip netns add "$h" && ip netns add "$g" || return
+	ip -n "$h" link add eth0 address "$(mac "$s" 1)" type veth peer name lan0 netns "$g" &&
+	ip -n "$g" link add wan0 type veth peer name "$s" netns $P-wan &&
+	ip -n "$g" link add br0 address "$(mac "$s" 2)" type bridge stp_state 0 mcast_snooping 0 &&
+	ip -n "$g" link set lan0 master br0 && ip -n "$g" link set wan0 master br0 || return
+	ip -n "$h" link set lo up && ip -n "$g" link set lo up && link_up "h$s" eth0 &&
+	link_up "g$s" lan0 && link_up "g$s" wan0 && link_up "g$s" br0 && link_up wan "$s" || return
+	ip -n "$h" addr add "$(addr "$s" 1 4)/16" dev eth0 &&
+	ip -n "$h" addr add "$(addr "$s" 1 6)/64" dev eth0 nodad &&
+	ip -n "$g" addr add "$(addr "$s" 2 4)/16" dev br0 &&
+	ip -n "$g" addr add "$(addr "$s" 2 6)/64" dev br0 nodad
+}
+
+neighbours() # SITE: it knows the other one's machines
+{
+	local f n o
+
+	o=$(other "$1")
+	for f in 4 6; do
+		for n in 1 2; do
+			ip -n "$P-h$1" neigh replace "$(addr "$o" $n $f)" lladdr "$(mac "$o" $n)" dev eth0 &&
+			ip -n "$P-g$1" neigh replace "$(addr "$o" $n $f)" lladdr "$(mac "$o" $n)" dev br0 ||
+			return
+		done
+	done
+}
+
+lab_up()
+{
+	[ "$(id -u)" = 0 ] || die "needs root: network namespaces and XDP"
+	ip netns add $P-wan && ip -n $P-wan link set lo up && site_up a && site_up b &&
+	neighbours a && neighbours b || die "cannot make the network namespaces"
+}
+
+# VLAN interfaces on both hosts, for what is not RoCEv2 there
+vlan_up() # ID
+{
+	local s o
+
+	for s in a b; do
+		o=$(other $s)
+		ip -n $P-h$s link add link eth0 name "vlan$1" type vlan id "$1" &&
+		link_up h$s "vlan$1" &&
+		ip -n $P-h$s addr add "10.78.$1.$([ $s = a ] && echo 1 || echo 2)/24" dev "vlan$1" ||
+		return
+	done
+}
+
+## The link
+
+sockets_at_least() # NAMESPACE NUMBER: packet sockets there
+{
+	[ "$(in_ns "$1" cat /proc/net/packet | wc -l)" -gt "$2" ]
+}
+
+# wan_start OPTION...: the emulator from a to b, see build/lab/wanem --help
+wan_start()
+{
+	spawn wan wan "$B/lab/wanem" --a a --b b "$@"
+	await 10 sockets_at_least wan 2 || die "the WAN emulator does not start: $(cat "$LAB/wan.err")"
+}
+
+# What it did is in $LAB/wan.out afterwards.
+wan_stop()
+{
+	running wan || return 0
+	signal wan TERM && reap wan 10
+}
+
+## The appliances
+
+# gateway_config SITE [OPTION...]: writes $LAB/gw-SITE.conf. Options, each once or more:
+#	-g LINE   a line for [longhaul]       -r LINE   a line for [rule], instead of the default's
+#	-6        peers over IPv6             -s        single mode, no peer
+gateway_config()
+{
+	local s=$1 o lines= rule= family=4 single= opt OPTIND=1
+
+	shift
+	o=$(other "$s")
+	while getopts g:r:6s opt; do
+		case $opt in
+		g) lines+="$OPTARG"$'\n' ;;
+		r) rule+="$OPTARG"$'\n' ;;
+		6) family=6 ;;
+		s) single=yes ;;
+		*) die "gateway_config: bad option" ;;
+		esac
+	done
+	[ -e "$LAB/key" ] || "$B/longhaul" keygen "$LAB/key" || die "no key"
+	{
+		printf '[longhaul]\nlan = lan0\nwan = wan0\nnode = edge-%s\n' "$s"
+		printf 'socket = %s\npool = 96M\n%s' "$LAB/gw-$s.sock" "$lines"
+		[ -n "$single" ] || printf '[peer edge-%s]\naddress = %s\nkey-file = %s\n' "$o" \
+			"$(addr "$o" 2 $family)" "$LAB/key"
+		printf '[rule hosts]\nlan = %s, %s\nwan = %s, %s\n' "$(addr "$s" 1 4)" "$(addr "$s" 1 6)" \
+			"$(addr "$o" 1 4)" "$(addr "$o" 1 6)"
+		[ -n "$single" ] || printf 'peer = edge-%s\n' "$o"
+		printf '%s' "$rule"
+	} >"$LAB/gw-$s.conf"
+}
+
+cli() # SITE ARGUMENT...: longhaul, asking that site's daemon
+{
+	local s=$1
+
+	shift
+	"$B/longhaul" -s "$LAB/gw-$s.sock" "$@"
+}
+
+attached() # SITE: the daemon answers, or has ended
+{
+	cli "$1" rule || ! running "gw-$1"
+}
+
+gateway_start() # SITE
+{
+	local s=$1
+
+	spawn "gw-$s" "g$s" "$B/longhauld" -c "$LAB/gw-$s.conf"
+	await 20 attached "$s"
+	running "gw-$s" || die "longhauld at site $s ended: $(cat "$LAB/gw-$s.err")"
+}
+
+gateway_stop() # SITE: its status
+{
+	signal "gw-$1" TERM && reap "gw-$1" 30
+}
+
+# jq_true SITE OBJECT FILTER [JQ-ARGUMENT...]: whether the filter holds for what the CLI says
+jq_true()
+{
+	local s=$1 object=$2 filter=$3
+
+	shift 3
+	cli "$s" -j "$object" show | jq -e "$@" "$filter" >/dev/null
+}
+
+peers_up()
+{
+	jq_true a peer 'length == 1 and all(.state == "up")' &&
+	jq_true b peer 'length == 1 and all(.state == "up")'
+}
+
+# Both appliances, as pair, with the given options of gateway_config
+pair_start()
+{
+	local s
+
+	for s in a b; do
+		gateway_config $s "$@"
+		gateway_start $s
+	done
+	await 20 peers_up || die "the peers do not find each other: $(tail -3 "$LAB"/gw-?.err)"
+}
+
+pair_stop()
+{
+	local s status=0
+
+	for s in a b; do
+		running gw-$s || continue
+		gateway_stop $s || status=1
+	done
+	return $status
+}
+
+nothing_owed() # SITE
+{
+	jq_true "$1" qp 'map(."custody-packets" + ."transit-packets") | add // 0 | . == 0'
+}
+
+settled() # no running appliance owes anything
+{
+	local s
+
+	for s in a b; do
+		running gw-$s || continue
+		nothing_owed $s || return
+	done
+}
+
+stat_of() # SITE NAME: a counter of `stats show`, added up over its groups
+{
+	cli "$1" -j stats show name "$2" | jq 'map(.value) | add // 0'
+}
+
+## The hosts
+
+# host_start NAME SITE ARGUMENT...: an endpoint there
+host_start()
+{
+	local name=$1 s=$2 o
+
+	shift 2
+	o=$(other "$s")
+	spawn "$name" "h$s" "$B/lab/endpoint" --if eth0 --ip "$(addr "$s" 1)" --peer-ip "$(addr "$o" 1)" \
+		--peer-mac "$(mac "$o" 1)" "$@"
+}
+
+socket_open() # NAME SITE NUMBER: that many packet sockets, or it has ended
+{
+	sockets_at_least "h$2" "$3" || ! running "$1"
+}
+
+# transfer NAME FROM-SITE ARGUMENT...: an endpoint there as requester, one at the other site as
+# responder, until the requester ends, the appliances owe nothing and the responder has had it all.
+# Results are $LAB/NAME-req.out and $LAB/NAME-resp.out; the status is that of both.
+transfer()
+{
+	transfer_begin "$@" && transfer_end "$1"
+}
+
+transfer_begin()
+{
+	local name=$1 from=$2 to n
+
+	shift 2
+	to=$(other "$from")
+	n=$(in_ns "h$to" cat /proc/net/packet | wc -l)
+	host_start "$name-resp" "$to" --listen "$@"
+	await 10 socket_open "$name-resp" "$to" "$n"
+	host_start "$name-req" "$from" "$@"
+}
+
+transfer_end()
+{
+	local name=$1 status=0
+
+	reap "$name-req" "${TRANSFER_SECONDS:-60}" || status=1
+	await "${TRANSFER_SECONDS:-60}" settled || status=1
+	running "$name-resp" && signal "$name-resp" TERM
+	reap "$name-resp" 10 || status=1
+	return $status
+}
+
+got() # NAME FIELD: of an endpoint's result
+{
+	jq -r ".\"$2\"" "$LAB/$1.out"
+}
+
+# intact NAME: every byte of the transfer arrived, once and unaltered
+intact()
+{
+	[ "$(got "$1-req" intact)" = true ] && [ "$(got "$1-resp" intact)" = true ] &&
+	[ "$(got "$1-req" errors)" = 0 ] && [ "$(got "$1-req" messages)" -gt 0 ]
+}
+
+## The tests
+
+# it NAME COMMAND...: one line of the report
+it()
+{
+	local name=$1
+
+	shift
+	lab_number=$((lab_number + 1))
+	if "$@"; then
+		echo "ok $lab_number - $name"
+		return 0
+	fi
+	echo "not ok $lab_number - $name"
+	tests_failed=$((tests_failed + 1))
+	if [ -n "${VERBOSE:-}" ]; then
+		tail -n 3 "$LAB"/*.err "$LAB"/*.out | sed 's/^/# /'
+	fi
+	return 1
+}
