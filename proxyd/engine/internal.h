@@ -23,7 +23,7 @@
  *	epsn	accepted in order below: responder.c's or stream_rx.c's next expected PSN
  *	end	end of the highest packet held; equals epsn but in an ACCEPTOR with holes
  *
- * una <= nxt <= epsn <= end always; una <= front does not hold (true ACKs may run ahead of a front that
+ * una <= nxt <= epsn <= end always (@high of an ACCEPTOR may be beyond: hosts sent it past us); una <= front does not hold (true ACKs may run ahead of a front that
  * waits behind an unanswered READ), front <= epsn does. What is pseudo-acknowledged, [una, front), is
  * retained by construction: nothing but lane_release() removes packets, and only below a true ACK, unless
  * the lane faults.
@@ -61,6 +61,7 @@ enum msg_kind {
 	MSG_NONE,
 	MSG_SEND,
 	MSG_WRITE,
+	MSG_UNKNOWN, /* packets were skipped: whatever comes next */
 };
 
 /* @msg_left of a WRITE that was under way when the lane opened */
@@ -91,6 +92,7 @@ struct mark {
  * @guard:      first PSN of a message that did not fit the pool when it began (POOL-3), PSN_NONE when
  *              there is none; @guard_end: end of the last such message (so far). Nothing between is
  *              acknowledged early
+ * @again_psn, @again_end: READs asked again after their answer had passed, @again_us: when; PSN_NONE
  * @honest:     POLICY_HONEST: last packet of the first message not truly acknowledged (msn: messages
  *              before it); @honest.psn == accept.psn when no message end is known beyond una
  * @room:       OPENER: the peer takes packets before this PSN
@@ -110,17 +112,16 @@ struct lane {
 	bool calibrated : 1, start_acked : 1, nak_sent : 1, room_wait : 1, ack_due : 1, ack_listed : 1,
 		report_due : 1, report_urgent : 1, report_listed : 1, run_listed : 1, rnr_wait : 1,
 		accepted : 1, reopen : 1, ack_again : 1, honest_found : 1, room_listed : 1, probing : 1,
-		undecided : 1;
+		undecided : 1, heard : 1;
 	uint8_t jump_run;
 	uint8_t unacked;
 	uint8_t backoff;
 
 	uint32_t gen, peer_lane;
 	uint32_t msg_left;
-	struct mark accept, front, tack, sent, honest, acked, guard;
+	struct mark accept, front, tack, sent, honest, acked;
 	uint32_t end, high;
-	uint32_t start, room, told, guard_end;
-	uint32_t again_psn, again_end; /* READ asked again after its answer had passed */
+	uint32_t start, room, told;
 	uint32_t lost; /* packets marked PKT_LOST */
 	uint32_t refusal_psn;
 	uint32_t report_seq, report_count, hole_cursor;
@@ -128,7 +129,6 @@ struct lane {
 	uint32_t ackreq_end; /* ACCEPTOR: end of the last packet sent that asks for an ACK */
 	uint32_t lost_from; /* OPENER: no packet below is marked lost */
 	uint32_t rack_us;   /* OPENER: latest transmission time known to have arrived, us */
-	uint32_t trickle_us; /* latest step of a front that waits for the WAN */
 	uint32_t jump_psn;
 	uint32_t holes;
 	uint32_t next_ack, next_report, next_run, next_room;
@@ -145,9 +145,19 @@ struct lane {
 	uint32_t srtt_us, rttvar_us, minrtt_us, rto_us;
 	uint64_t progress, opened, last_report;
 
-	struct {
-		uint32_t psn, count;
-	} probe[LANE_PROBES];
+	union {
+		/* WATCH */
+		struct {
+			uint32_t psn, count;
+		} probe[LANE_PROBES];
+		/* OPENER, SINGLE; lane_open() sets them up */
+		struct {
+			struct mark guard;
+			uint32_t guard_end;
+			uint32_t again_psn, again_end, again_us;
+			uint32_t trickle_us; /* latest step of a front that waits for the WAN */
+		};
+	};
 
 	uint32_t requests, pseudo_acks, true_acks, dup, retx, naks, timeouts, rnr;
 };
@@ -328,6 +338,7 @@ struct pkt *lane_retain(struct engine *e, struct flow *fl, const struct frame *f
 			bool *bad);
 void lane_forget(struct engine *e, struct flow *fl, struct pkt *d, uint32_t psn);
 void lane_release(struct engine *e, struct flow *fl, uint32_t next);
+void lane_skip(struct engine *e, struct flow *fl, const struct mark *m);
 void lane_drop_all(struct engine *e, struct flow *fl);
 void lane_report_rx(struct engine *e, unsigned int peer, const struct report *r);
 void lane_aux_timer(struct engine *e, struct flow *fl);
@@ -380,6 +391,7 @@ void stream_tx_timeout(struct engine *e, struct flow *fl);
 void stream_tx_restart(struct engine *e, struct flow *fl);
 void stream_rx_request(struct engine *e, struct flow *fl, const struct frame *f);
 void stream_rx_report_due(struct engine *e, struct flow *fl, bool urgent);
+void stream_rx_skipped(struct engine *e, struct flow *fl, uint32_t from, uint32_t end);
 void stream_rx_report(struct engine *e, struct flow *fl);
 
 /* pace.c: turns and tokens */

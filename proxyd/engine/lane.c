@@ -85,7 +85,6 @@ void lane_init(struct flow *fl)
 	l->peer = PEER_NONE;
 	l->credit = 0xff;
 	l->accept.psn = l->tack.psn = PSN_NONE;
-	l->guard.psn = l->again_psn = PSN_NONE;
 	l->holes = POOL_NONE;
 	for (int i = 0; i < LANE_PROBES; i++)
 		l->probe[i].psn = PSN_NONE;
@@ -188,6 +187,33 @@ void lane_release(struct engine *e, struct flow *fl, uint32_t next)
 	l->progress = e->now;
 	if (!l->packets)
 		pool_log_close(e->pool, &l->log);
+}
+
+/*
+ * The responder has truly acknowledged more than was accepted here: while the lane was opening, packets that
+ * we missed reached it past us. The requester knows, or will hear it from the ACK that this makes possible.
+ */
+void lane_skip(struct engine *e, struct flow *fl, const struct mark *m)
+{
+	struct lane *l = &fl->lane;
+	uint32_t from = l->accept.psn;
+
+	lane_release(e, fl, m->psn);
+	l->tack = *m;
+	if (psn_before(l->sent.psn, m->psn))
+		l->sent = *m;
+	if (psn_before(l->high, m->psn))
+		l->high = m->psn;
+	if (!psn_before(from, m->psn))
+		return;
+	l->accept = *m;
+	l->msg = MSG_UNKNOWN;
+	l->msg_left = MSG_LEFT_UNKNOWN;
+	l->nak_sent = false;
+	if (psn_before(l->end, m->psn))
+		l->end = m->psn;
+	if (l->role == ROLE_ACCEPTOR)
+		stream_rx_skipped(e, fl, from, m->psn);
 }
 
 void lane_drop_all(struct engine *e, struct flow *fl)
@@ -359,7 +385,8 @@ void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
 	l->start_acked = all_acked;
 	l->room = psn_add(f->psn, FIRST_ROOM);
 	l->lost_from = l->reached = l->reached_hi = f->psn;
-	l->rack_us = now_us(e);
+	l->rack_us = l->trickle_us = now_us(e);
+	l->guard.psn = l->again_psn = PSN_NONE;
 	l->opened = l->progress = e->now;
 	COUNT(e, OPENS);
 	if (l->role == ROLE_OPENER)
@@ -378,12 +405,16 @@ void lane_old_response(struct engine *e, struct flow *fl, const struct frame *f)
 	struct mark m = {.psn = f->psn, .msn = f->aeth ? frame_aeth_msn(f) : 0};
 
 	engine_pass(e, other_port(fl->side), f);
-	if (!lane_keeps(l) || l->start_acked || f->opcode != OP_ACK || !icrc_ok(f))
+	if (lane_keeps(l) && f->opcode != OP_ACK)
+		responder_repeated(e, fl, f);
+	if (!lane_keeps(l) || f->opcode != OP_ACK || !icrc_ok(f))
 		return;
 	if (aeth_is_ack(s) && !psn_before(psn_add(f->psn, 1), l->start)) {
+		if (psn_after(psn_add(f->psn, 1), l->told))
+			l->told = psn_add(f->psn, 1);
 		l->start_acked = true;
 		responder_advance(e, fl);
-	} else if (s == AETH_NAK_SEQ && psn_before(f->psn, l->start)) {
+	} else if (s == AETH_NAK_SEQ && !l->start_acked && psn_before(f->psn, l->start)) {
 		uint8_t credit = l->credit;
 
 		lane_close(e, fl, REASON_EARLIER_LOSS, true);
@@ -560,6 +591,7 @@ static void rx_open(struct engine *e, unsigned int peer, const struct report *r)
 	struct flow *other = b == FLOW_NONE ? NULL : &e->flows[b];
 	struct lane *l;
 	struct mark m = {.psn = r->start_psn, .msn = r->start_msn};
+	uint32_t passed;
 
 	if (fl && fl->lane.role == ROLE_ACCEPTOR && fl->lane.peer == (int8_t)peer &&
 	    fl->lane.gen == r->gen && fl->lane.peer_lane == r->lane) {
@@ -597,6 +629,11 @@ static void rx_open(struct engine *e, unsigned int peer, const struct report *r)
 		return;
 	}
 	l = &fl->lane;
+	/* what has passed to the responder already, so that its ACKs are understood */
+	passed = l->role == ROLE_NONE ? l->accept.psn : l->high;
+	if (passed == PSN_NONE || psn_before(passed, r->start_psn) ||
+	    psn_diff(passed, r->start_psn) > (int32_t)WINDOW_SPAN)
+		passed = r->start_psn;
 	if (l->role != ROLE_NONE) {
 		/* an older generation of the same lane: the opener has given it up */
 		lane_close(e, fl, REASON_INCARNATION, false);
@@ -611,7 +648,8 @@ static void rx_open(struct engine *e, unsigned int peer, const struct report *r)
 	l->gen = r->gen;
 	l->policy = r->policy;
 	l->accept = l->front = l->tack = l->sent = m;
-	l->start = l->end = l->high = l->ackreq_end = r->start_psn;
+	l->start = l->end = l->ackreq_end = r->start_psn;
+	l->high = passed;
 	l->start_acked = true;
 	l->opened = l->progress = e->now;
 	l->last_report = e->now;

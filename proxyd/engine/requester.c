@@ -146,10 +146,7 @@ static void true_ack(struct engine *e, struct flow *fl, const struct mark *m)
 		if (l->role == ROLE_NONE)
 			return; /* that was the last of a draining lane */
 	} else {
-		lane_release(e, fl, m->psn);
-		l->tack = *m;
-		if (psn_before(l->sent.psn, m->psn))
-			l->sent = *m;
+		lane_skip(e, fl, m);
 		stream_rx_report_due(e, fl, l->tack.psn == l->accept.psn);
 		lane_check_drained(e, fl);
 		if (l->role == ROLE_NONE)

@@ -38,6 +38,8 @@
 /* Above this share of the custody cap the front waits for the WAN. */
 #define HIGH_WATER 70u
 #define TRICKLE_US 2000u
+/* A requester resends all that it has outstanding within this time. */
+#define AGAIN_US 20000u
 /* Room that must be there before a requester is asked to try again. */
 #define ROOM_AGAIN (256u << 10)
 /* A duplicate READ is sent on again when its answer is so much overdue, in eighths of the round trip. */
@@ -228,8 +230,10 @@ static void request_in_fault(struct engine *e, struct flow *fl, const struct fra
 
 	if (!icrc_ok(f))
 		return;
-	if (psn_before(f->psn, l->told))
+	/* one below the PSN before it begins a round of resending, and that begins with the oldest */
+	if (psn_before(f->psn, l->told) || !psn_after(f->psn, l->jump_psn))
 		l->told = f->psn;
+	l->jump_psn = f->psn;
 	responder_ack_due(e, fl);
 }
 
@@ -239,6 +243,8 @@ static bool in_sequence(const struct lane *l, const struct frame *f, uint32_t mt
 	uint16_t fl = f->op->flags;
 	uint32_t want;
 
+	if (l->msg == MSG_UNKNOWN)
+		return f->payload_len <= mtu;
 	if (fl & OPF_ANSWERED)
 		return l->msg == MSG_NONE;
 	if (fl & (OPF_FIRST | OPF_ONLY)) {
@@ -402,6 +408,10 @@ static void request_again(struct engine *e, struct flow *fl, const struct frame 
 		l->dup++;
 		COUNT(e, DUP_REQUESTS);
 		trickle(e, l);
+		/* it resends this, and has not asked for the READ again in the same round: it has the answer */
+		if (l->again_psn != PSN_NONE && !psn_before(f->psn, l->again_end) &&
+		    now_us(e) - l->again_us > 2 * l->srtt_us + AGAIN_US)
+			l->again_psn = PSN_NONE;
 		l->ack_again = true;
 		list_ack(e, fl);
 		return;
@@ -425,6 +435,7 @@ static void request_again(struct engine *e, struct flow *fl, const struct frame 
 			l->again_psn = f->psn;
 		if (l->again_psn == f->psn || psn_after(end, l->again_end))
 			l->again_end = end;
+		l->again_us = now_us(e);
 	}
 	COUNT(e, DUP_READS_PASSED);
 	engine_tx(e, other_port(fl->side), f->data, f->len);
@@ -485,13 +496,8 @@ void responder_true_ack(struct engine *e, struct flow *fl, const struct mark *m)
 	struct lane *l = &fl->lane;
 
 	if (psn_after(m->psn, l->tack.psn)) {
-		lane_release(e, fl, m->psn);
-		l->tack = *m;
+		lane_skip(e, fl, m);
 		l->backoff = 0;
-		if (psn_before(l->sent.psn, m->psn))
-			l->sent = *m;
-		if (psn_before(l->high, m->psn))
-			l->high = m->psn;
 	}
 	if (psn_after(l->tack.psn, l->start))
 		l->start_acked = true;

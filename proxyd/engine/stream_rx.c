@@ -53,12 +53,26 @@ static void hole_remove(struct holes *hs, uint32_t i)
 	memmove(&hs->h[i], &hs->h[i + 1], (hs->n - i) * sizeof(hs->h[0]));
 }
 
-/* Make sure that one more hole can be noted. */
-static bool hole_room(struct engine *e, struct lane *l)
+/* Whether [@from, @end) can come, as far as holes go: beyond the end it makes one, inside of one it makes two
+ * of it, at the edge of one it costs nothing. */
+static bool hole_room(struct engine *e, struct lane *l, uint32_t from, uint32_t end)
 {
+	const struct holes *hs;
+	uint32_t i;
+
+	if (from == l->end)
+		return true;
 	if (l->holes == POOL_NONE)
 		l->holes = pool_page_get(e->pool, POOL_TRANSIT);
-	return l->holes != POOL_NONE && holes_of(e, l)->n < HOLES_MAX;
+	hs = holes_of(e, l);
+	if (!hs)
+		return false;
+	if (hs->n < HOLES_MAX)
+		return true;
+	if (psn_after(from, l->end))
+		return false;
+	i = hole_at(hs, from);
+	return i < hs->n && (hs->h[i].from == from || hs->h[i].end == end);
 }
 
 /* [@from, @end) arrived. The caller has made room for a split. */
@@ -198,6 +212,13 @@ static void deliver(struct engine *e, struct flow *fl)
 	pace_run(e, fl);
 }
 
+/* [@from, @end) need not come any more, and what waited behind it may go on. */
+void stream_rx_skipped(struct engine *e, struct flow *fl, uint32_t from, uint32_t end)
+{
+	holes_fill(e, &fl->lane, from, end);
+	deliver(e, fl);
+}
+
 /* A request whose PSN was received before. */
 static void again(struct engine *e, struct flow *fl, const struct frame *f)
 {
@@ -276,7 +297,7 @@ void stream_rx_request(struct engine *e, struct flow *fl, const struct frame *f)
 		stream_rx_report_due(e, fl, true);
 		return;
 	}
-	if (f->psn != l->end && !hole_room(e, l)) {
+	if (!hole_room(e, l, f->psn, end)) {
 		COUNT(e, HOLES);
 		stream_rx_report_due(e, fl, true);
 		return;

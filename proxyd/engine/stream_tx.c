@@ -147,10 +147,11 @@ static void arrived(struct engine *e, struct lane *l, uint32_t end, bool just)
 
 /*
  * Packets in @hole are missing. Lost are those that were sent before one that has arrived, by more than the
- * reordering window, or so long ago that they would have arrived; the others get until then.
+ * reordering window, or so long ago that they would have arrived; the others get until then. In any case
+ * those that were sent @older us ago or more.
  */
 static void mark_lost(struct engine *e, struct lane *l, const struct psn_range *hole, uint32_t reo,
-		      bool surely)
+		      uint32_t older)
 {
 	uint32_t psn = hole->from, late = l->srtt_us + reo, now = now_us(e);
 	struct pkt *d;
@@ -158,7 +159,7 @@ static void mark_lost(struct engine *e, struct lane *l, const struct psn_range *
 	while (psn_before(psn, hole->end) &&
 	       (d = window_next(&l->win, e->pool, psn, hole->end, &psn))) {
 		if (!(d->flags & PKT_LOST) && (d->flags & PKT_SENT) &&
-		    (surely || (int32_t)(l->rack_us - d->xmit) > (int32_t)reo ||
+		    (now - d->xmit >= older || (int32_t)(l->rack_us - d->xmit) > (int32_t)reo ||
 		     (now - d->xmit > late && (int32_t)(l->rack_us - d->xmit) >= 0))) {
 			d->flags |= PKT_LOST;
 			if (!l->lost++ || psn_before(psn, l->lost_from))
@@ -171,13 +172,14 @@ static void mark_lost(struct engine *e, struct lane *l, const struct psn_range *
 }
 
 /*
- * What arrived in order must lie within what was accepted. (Not: within what was sent, since while the lane
- * was opening a host may have resent past us what waited for its turn, and sent what we missed.)
+ * What arrived must lie within what the host can have sent. (Not: within what we accepted or sent, since while
+ * the lane was opening all passed by: what waited here for its turn, and what came after something that we
+ * missed.)
  */
 static bool sane(const struct lane *l, const struct report *r)
 {
-	if (psn_after(r->tack, r->cum) || psn_after(r->cum, l->accept.psn) ||
-	    psn_before(r->hi, r->cum) || psn_diff(r->hi, l->accept.psn) > (int32_t)HOST_WINDOW)
+	if (psn_after(r->tack, r->cum) || psn_before(r->hi, r->cum) ||
+	    psn_diff(r->hi, l->accept.psn) > (int32_t)HOST_WINDOW)
 		return false;
 	if (psn_diff(r->room, r->cum) < 0 || psn_diff(r->room, r->cum) > (int32_t)WINDOW_SPAN)
 		return false;
@@ -192,7 +194,9 @@ void stream_tx_progress(struct engine *e, struct flow *fl, const struct report *
 {
 	struct lane *l = &fl->lane;
 	uint32_t reo = l->minrtt_us / 4 > REO_MIN_US ? l->minrtt_us / 4 : REO_MIN_US;
-	bool progress = psn_after(r->tack, l->tack.psn);
+	struct mark tack = {.psn = r->tack, .msn = r->tack_msn, .ackable = r->tack_ackable};
+	uint32_t cum = r->cum;
+	bool progress;
 
 	/* the newest wins; a report from before a resumption says what is no longer true */
 	if (!l->accepted || l->reopen ||
@@ -207,34 +211,36 @@ void stream_tx_progress(struct engine *e, struct flow *fl, const struct report *
 		COUNT(e, BAD_REPORT);
 		return;
 	}
+	if (psn_after(cum, l->accept.psn))
+		cum = l->accept.psn;
+	progress = psn_after(tack.psn, l->tack.psn);
+	l->heard = true;
 	l->report_seq = r->seq;
 	l->report_count = 1;
 	/* the contiguous part may end with a packet that has waited long for the one before it */
-	if (psn_after(r->cum, l->reached))
-		arrived(e, l, r->cum, false);
+	if (psn_after(cum, l->reached))
+		arrived(e, l, cum, false);
 	if (psn_after(r->hi, l->reached_hi))
 		arrived(e, l, r->hi, true);
 	else if (psn_before(r->hi, l->reached_hi))
-		mark_lost(e, l, &(struct psn_range){r->hi, l->reached_hi}, 0, true); /* given up */
+		mark_lost(e, l, &(struct psn_range){r->hi, l->reached_hi}, 0, 0); /* given up */
 	l->reached_hi = r->hi;
 	l->undecided = false;
 	for (uint8_t i = 0; i < r->nholes; i++)
-		mark_lost(e, l, &r->hole[i], reo, false);
-	if (psn_after(r->cum, l->reached)) {
+		mark_lost(e, l, &r->hole[i], reo, UINT32_MAX);
+	if (psn_after(cum, l->reached)) {
 		/* receipt is progress for the stream, though only a true ACK is for custody */
-		l->reached = r->cum;
+		l->reached = cum;
 		l->backoff = 0;
 		progress = true;
 	}
 	l->room = r->room;
 	if (r->credit != 0xff)
 		l->credit = r->credit;
-	if (psn_after(r->tack, l->tack.psn)) {
-		struct mark m = {.psn = r->tack, .msn = r->tack_msn, .ackable = r->tack_ackable};
-
+	if (psn_after(tack.psn, l->tack.psn)) {
 		l->true_acks++;
 		COUNT(e, TRUE_ACKS);
-		responder_true_ack(e, fl, &m);
+		responder_true_ack(e, fl, &tack);
 	}
 	if (l->role != ROLE_OPENER)
 		return; /* it was drained and closed by that */
@@ -276,6 +282,12 @@ void stream_tx_timeout(struct engine *e, struct flow *fl)
 	else if (l->backoff < 12)
 		l->backoff++;
 	if (!l->reopen) {
+		/* the peer is there, and yet what lies beyond its highest has had all the time */
+		if (l->heard)
+			mark_lost(e, l, &(struct psn_range){l->reached_hi, l->sent.psn}, 0,
+				  lane_rto_ns(l) / 2 / NSEC_PER_USEC);
+		l->heard = false;
+		pace_run(e, fl);
 		/* the oldest that the peer is not known to have; if it has all, the latest, whose
 		 * arrival makes it report again */
 		d = window_next(&l->win, e->pool, from, l->sent.psn, &psn);

@@ -452,9 +452,11 @@ static void report(void)
 
 	printf("{\"role\":\"%s\",\"op\":\"%s\",\"messages\":%" PRIu64 ",\"bytes\":%" PRIu64
 	       ",\"rx-messages\":%" PRIu64 ",\"rx-bytes\":%" PRIu64
+	       ",\"first-ns\":%" PRIu64 ",\"last-ns\":%" PRIu64
 	       ",\"seconds\":%.6f,\"MBps\":%.3f,\"latency-us\":%.1f,\"latency-max-us\":%.1f,",
 	       opt.listen ? "listen" : "client", ops_words[opt.op], ep.completed, ep.bytes,
-	       ep.rx_messages, ep.rx_bytes, sec, sec > 0 ? (double)bytes / sec / 1e6 : 0,
+	       ep.rx_messages, ep.rx_bytes, ep.first_at, ep.last_at, sec,
+	       sec > 0 ? (double)bytes / sec / 1e6 : 0,
 	       ep.completed ? (double)ep.lat_sum / (double)ep.completed / 1e3 : 0,
 	       (double)ep.lat_max / 1e3);
 	printf("\"retransmits\":%" PRIu64 ",\"timeouts\":%" PRIu64 ",\"hw-resends\":%" PRIu64

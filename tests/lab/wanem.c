@@ -171,6 +171,8 @@ static void relay(void)
 {
 	uint64_t start = clock_of(CLOCK_MONOTONIC);
 	uint64_t end = seconds > 0 ? start + (uint64_t)(seconds * 1e9) : UINT64_MAX;
+	uint64_t window = start;
+	int recent = 0;
 
 	while (!stop) {
 		uint64_t now = clock_of(CLOCK_MONOTONIC);
@@ -183,8 +185,14 @@ static void relay(void)
 		n = take_in(&sides[0], now) + take_in(&sides[1], now);
 		now = clock_of(CLOCK_MONOTONIC);
 		n += let_out(&sides[0], &sides[1], now) + let_out(&sides[1], &sides[0], now);
+		/* Busy: more than twenty frames this millisecond, or forty in the last. */
+		if (now - window > 1000000) {
+			window = now;
+			recent = recent > 40 ? 21 : 0;
+		}
+		recent += n;
 		if (n < BATCH)
-			wait_for_work(clock_of(CLOCK_MONOTONIC), end, n > 2);
+			wait_for_work(clock_of(CLOCK_MONOTONIC), end, recent > 20);
 	}
 }
 

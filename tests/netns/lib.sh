@@ -156,7 +156,7 @@ other()
 link_up() # NAMESPACE INTERFACE
 {
 	# No segmentation offload: what the packet sockets see must be packets. No address of its own.
-	ip -n "$P-$1" link set "$2" addrgenmode none mtu $LAB_MTU gso_max_segs 1 up
+	ip -n "$P-$1" link set dev "$2" addrgenmode none mtu $LAB_MTU gso_max_segs 1 up
 }
 
 site_up()
@@ -190,11 +190,21 @@ neighbours() # SITE: it knows the other one's machines
 	done
 }
 
+carrier() # all bridge ports forward, which the kernel lets them up to a second after their carrier is there
+{
+	local s
+
+	for s in a b; do
+		[ "$(bridge -n $P-g$s link show | grep -c 'state forwarding')" = 2 ] || return
+	done
+}
+
 lab_up()
 {
 	[ "$(id -u)" = 0 ] || die "needs root: network namespaces and XDP"
 	ip netns add $P-wan && ip -n $P-wan link set lo up && site_up a && site_up b &&
 	neighbours a && neighbours b || die "cannot make the network namespaces"
+	await 10 carrier || die "the bridges do not forward"
 }
 
 # VLAN interfaces on both hosts, for what is not RoCEv2 there
@@ -282,7 +292,7 @@ gateway_start() # SITE
 {
 	local s=$1
 
-	spawn "gw-$s" "g$s" "$B/longhauld" -c "$LAB/gw-$s.conf"
+	spawn "gw-$s" "g$s" nice -n ${GWNICE:-0} "$B/longhauld" -c "$LAB/gw-$s.conf"
 	await 20 attached "$s"
 	running "gw-$s" || die "longhauld at site $s ended: $(cat "$LAB/gw-$s.err")"
 }
@@ -352,6 +362,10 @@ stat_of() # SITE NAME: a counter of `stats show`, added up over its groups
 
 ## The hosts
 
+# First queue pair number and first PSN of each site's endpoints. The QPNs differ on purpose: pairing
+# them is the appliance's business.
+declare -A qpn=([a]=0x1a0 [b]=0x2b0) psn=([a]=0x0a1000 [b]=0xb02000)
+
 # host_start NAME SITE ARGUMENT...: an endpoint there
 host_start()
 {
@@ -360,7 +374,19 @@ host_start()
 	shift 2
 	o=$(other "$s")
 	spawn "$name" "h$s" "$B/lab/endpoint" --if eth0 --ip "$(addr "$s" 1)" --peer-ip "$(addr "$o" 1)" \
-		--peer-mac "$(mac "$o" 1)" "$@"
+		--peer-mac "$(mac "$o" 1)" --qpn ${qpn[$s]} --peer-qpn ${qpn[$o]} --psn ${psn[$s]} \
+		--peer-psn ${psn[$o]} "$@"
+}
+
+# Other numbers for the next transfer: to the appliances a new connection
+next_qpns()
+{
+	local s
+
+	for s in a b; do
+		qpn[$s]=$(printf '0x%x' $((${qpn[$s]} + 0x10)))
+		psn[$s]=$(printf '0x%x' $(((${psn[$s]} + 0x345678) & 0xffffff)))
+	done
 }
 
 socket_open() # NAME SITE NUMBER: that many packet sockets, or it has ended
@@ -404,11 +430,22 @@ got() # NAME FIELD: of an endpoint's result
 	jq -r ".\"$2\"" "$LAB/$1.out"
 }
 
-# intact NAME: every byte of the transfer arrived, once and unaltered
+# MB/s of payload at the responder, from the requester's first post to the last delivery: what the
+# appliances hold at the end counts as time, not as done
+delivered_rate() # NAME
+{
+	jq -s '(.[1]."last-ns" - .[0]."first-ns") as $t |
+		if $t > 0 then .[1]."rx-bytes" / $t * 1000 else 0 end' \
+		"$LAB/$1-req.out" "$LAB/$1-resp.out"
+}
+
+# intact NAME: a transfer of SENDs or WRITEs one way: every message completed, and arrived once and
+# unaltered
 intact()
 {
-	[ "$(got "$1-req" intact)" = true ] && [ "$(got "$1-resp" intact)" = true ] &&
-	[ "$(got "$1-req" errors)" = 0 ] && [ "$(got "$1-req" messages)" -gt 0 ]
+	jq -es '.[0].intact and .[1].intact and .[0].errors == 0 and .[0].messages > 0 and
+		.[0].messages == .[1]."rx-messages" and .[0].bytes == .[1]."rx-bytes"' \
+		"$LAB/$1-req.out" "$LAB/$1-resp.out" >/dev/null
 }
 
 ## The tests

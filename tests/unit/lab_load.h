@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A random mix of requests in both directions of a pair, and the verdict at the end. For the lab's own tests.
+ * A random mix of requests in both directions of a pair, and the verdict at the end. For the lab's
+ * own tests.
  */
 #ifndef LAB_LOAD_H
 #define LAB_LOAD_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A single host of the lab against frames made by hand: what it sends is recorded, what it is given is built
- * here. For the tests of the tables in the protocol notes.
+ * A single host of the lab against frames made by hand: what it sends is recorded, what it is given
+ * is built here. For the tests of the tables in the protocol notes.
  */
 #ifndef LAB_SOLO_H
 #define LAB_SOLO_H

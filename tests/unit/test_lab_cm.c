@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The lab's connection manager: its datagrams against those of a real host, and the handshake with lost
- * datagrams.
+ * The lab's connection manager: its datagrams against those of a real host, and the handshake with
+ * lost datagrams.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,8 @@ static void same_bytes(const uint8_t *a, const uint8_t *b, uint32_t from, uint32
 			fail_msg("byte %u from the BTH: %02x, captured %02x", i, a[i], b[i]);
 }
 
-/* What a capture says, said again, gives the same bytes (but for the flow label and packet rate of a REQ). */
+/* What a capture says, said again, gives the same bytes (but for the flow label and packet rate of
+ * a REQ). */
 static void as_captured(void **state)
 {
 	struct pcap_data d = pcap_data_load("cm-rping");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The host model against itself, in virtual time: all operations, both personalities, through every kind of
- * bad link. What one side completes the other must have executed, once, in order, intact.
+ * The host model against itself, in virtual time: all operations, both personalities, through every
+ * kind of bad link. What one side completes the other must have executed, once, in order, intact.
  */
 #include <stdlib.h>
 
@@ -93,7 +93,8 @@ static void bad_links(void **state)
 			cfg.timeout_exp = 11; /* 8.4 ms */
 			cfg.sq_psn = 0xffff80;
 			cfg.mtu = 1024u << (i & 1);
-			/* Few in flight: go-back-N through loss is slow, and a finite budget must hold. */
+			/* Few in flight: go-back-N through loss is slow, and a finite budget must
+			 * hold. */
 			cfg.depth = 8;
 			run(&links[i], &cfg, (enum rc_personality)(p >> 1), 1000,
 			    1000 * i + (uint64_t)p);
@@ -172,7 +173,8 @@ static void random_worlds(void **state)
 		cfg.ack_coalesce = prng_below(&r, 4);
 		cfg.ack_delay = 20000;
 		load_init(&l, &link, &cfg, (enum rc_personality)prng_below(&r, 2), seed);
-		/* A finite budget may end a connection on a bad link; that is not what is tested here. */
+		/* A finite budget may end a connection on a bad link; that is not what is tested
+		 * here. */
 		l.may_fail = true;
 		l.max_length = 1u << prng_below(&r, 16);
 		l.count = 300;
@@ -203,7 +205,8 @@ static void impatient_hardware(void **state)
 	rc_pair_exit(&l.pair);
 }
 
-/* Without answers a strict requester gives up after its retries, a permissive one with 7 never does. */
+/* Without answers a strict requester gives up after its retries, a permissive one with 7 never
+ * does. */
 static void gives_up(void **state)
 {
 	(void)state;

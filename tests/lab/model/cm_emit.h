@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Connection manager datagrams as a host sends them: built from the field table in the design notes and laid
- * out as in tests/data/cm-rping.pcap; and the handshake of one connection as a small state machine, so that
- * learning from it can be tested.
+ * Connection manager datagrams as a host sends them: built from the field table in the design notes
+ * and laid out as in tests/data/cm-rping.pcap; and the handshake of one connection as a small state
+ * machine, so that learning from it can be tested.
  */
 #ifndef LAB_CM_EMIT_H
 #define LAB_CM_EMIT_H
@@ -33,7 +33,8 @@ enum rc_cm_state {
 
 /**
  * struct rc_cm - one connection's handshake. Owned by the caller; no resources behind it.
- * @cfg:  the queue pair to be made. Own values must be set; rqpn and sq_psn are learnt from the peer
+ * @cfg:  the queue pair to be made. Own values must be set; rqpn and sq_psn are learnt from the
+ *        peer
  */
 struct rc_cm {
 	struct rc_qp_config *cfg;

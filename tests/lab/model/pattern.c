@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The loops run over blocks of eight words kept as an arithmetic progression in vector registers, so no
- * multiplication is left inside; heads and tails that are not whole words go through a byte path.
+ * The loops run over blocks of eight words kept as an arithmetic progression in vector registers,
+ * so no multiplication is left inside; heads and tails that are not whole words go through a byte
+ * path.
  */
 #include <string.h>
 

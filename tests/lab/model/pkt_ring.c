@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * TPACKET_V2 rather than V3: V3 hands over whole blocks and retires a part-filled one by a timer of at least a
- * millisecond, too coarse for an emulator that must be exact to a fifth of that.
+ * TPACKET_V2 rather than V3: V3 hands over whole blocks and retires a part-filled one by a timer of
+ * at least a millisecond, too coarse for an emulator that must be exact to a fifth of that.
  *
- * Sending from the ring maps its pages into the packet, so the kernel copies only the headers; a slot is free
- * again when the receiver at the other end of the veth has taken the packet.
+ * Sending from the ring maps its pages into the packet, so the kernel copies only the headers; a
+ * slot is free again when the receiver at the other end of the veth has taken the packet.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -22,7 +22,7 @@
 #include "tests/lab/model/pkt_ring.h"
 #include "wire/bytes.h"
 
-#define SLOT		4480u /* 16-byte multiple with room for the kernel's header before the frame */
+#define SLOT		4480u /* 16-byte multiple, the kernel's header included */
 #define BLOCK		65536u
 #define SLOTS_PER_BLOCK (BLOCK / SLOT)
 /* Where the kernel looks for the data of a frame to send. */
@@ -156,7 +156,8 @@ bool pkt_ring_next(struct pkt_ring *r, struct pkt_ring_frame *f)
 	f->csum_missing = status & TP_STATUS_CSUMNOTREADY;
 	f->ts_ns = h->tp_sec * 1000000000ull + h->tp_nsec;
 	if ((status & TP_STATUS_VLAN_VALID) && f->len >= 12) {
-		/* The kernel took the tag off; the slot has room before the frame to put it back. */
+		/* The kernel took the tag off; the slot has room before the frame to put it
+		 * back. */
 		uint16_t tpid = status & TP_STATUS_VLAN_TPID_VALID ? h->tp_vlan_tpid : 0x8100;
 
 		memmove(data - 4, data, 12);
@@ -203,7 +204,8 @@ void pkt_ring_flush(struct pkt_ring *r)
 	if (!r->queued)
 		return;
 	r->queued = 0;
-	/* With PACKET_LOSS a frame that the device refuses is skipped; nothing to do about errors here. */
+	/* With PACKET_LOSS a frame that the device refuses is skipped; nothing to do about errors
+	 * here. */
 	if (send(r->fd, NULL, 0, MSG_DONTWAIT) < 0 && errno == EAGAIN)
 		r->queued = 1; /* try again with the next flush */
 }

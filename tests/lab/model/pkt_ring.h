@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * One interface as a packet socket with memory-mapped rings (TPACKET_V2): frames are read where the kernel
- * put them and sent from where they were built; one system call sends a batch. The only part of the lab's
- * library that does I/O.
+ * One interface as a packet socket with memory-mapped rings (TPACKET_V2): frames are read where the
+ * kernel put them and sent from where they were built; one system call sends a batch. The only part
+ * of the lab's library that does I/O.
  */
 #ifndef LAB_PKT_RING_H
 #define LAB_PKT_RING_H
@@ -29,8 +29,8 @@ struct pkt_ring_frame {
 };
 
 /**
- * pkt_ring_open - @rx_slots, @tx_slots frames of memory each way. @promisc: frames for other addresses too.
- * NULL with a one-line cause on stderr.
+ * pkt_ring_open - @rx_slots, @tx_slots frames of memory each way. @promisc: frames for other
+ * addresses too. NULL with a one-line cause on stderr.
  */
 struct pkt_ring *pkt_ring_open(const char *ifname, uint32_t rx_slots, uint32_t tx_slots,
 			       bool promisc);
@@ -45,7 +45,8 @@ void pkt_ring_release(struct pkt_ring *r);
 
 /** pkt_ring_buf - room for a frame to send, NULL when the ring is full. */
 uint8_t *pkt_ring_buf(struct pkt_ring *r);
-/** pkt_ring_queue - the frame in the buffer last got is complete; sent by the next pkt_ring_flush(). */
+/** pkt_ring_queue - the frame in the buffer last got is complete; sent by the next
+ * pkt_ring_flush(). */
 void pkt_ring_queue(struct pkt_ring *r, uint32_t len);
 /** pkt_ring_flush - send what is queued. */
 void pkt_ring_flush(struct pkt_ring *r);

@@ -54,7 +54,8 @@ static inline uint32_t prng_below(struct prng *r, uint32_t n)
 	return (uint32_t)(((prng_next(r) >> 32) * n) >> 32);
 }
 
-/** prng_hit - true with probability @p; draws nothing when @p is 0, so that unused knobs change no run. */
+/** prng_hit - true with probability @p; draws nothing when @p is 0, so that unused knobs change no
+ * run. */
 static inline bool prng_hit(struct prng *r, double p)
 {
 	return p > 0 && (double)(prng_next(r) >> 11) * 0x1p-53 < p;

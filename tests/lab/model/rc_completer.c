@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What responses do to the requester, in the two ways that matter (protocol.md, "How requesters react").
+ * What responses do to the requester, in the two ways that matter (protocol.md, "How requesters
+ * react").
  *
- * Strict: a response counts when its PSN is in [una, sent_end); anything else is a ghost and changes nothing.
- * An ACK or NAK releases SENDs and WRITEs before it, but never an unanswered READ or atomic: that one is
- * asked for again, once for each answer that jumped over it.
+ * Strict: a response counts when its PSN is in [una, sent_end); anything else is a ghost and
+ * changes nothing. An ACK or NAK releases SENDs and WRITEs before it, but never an unanswered READ
+ * or atomic: that one is asked for again, once for each answer that jumped over it.
  *
- * Permissive: as soft-RoCE, a response is matched with the oldest request only. It trusts more: an ACK beyond
- * the oldest request completes it, and the next, up to whatever has been sent; and it completes a one-packet
- * READ on a bare ACK, without data. An appliance that relies on strict hosts will show here.
+ * Permissive: as soft-RoCE, a response is matched with the oldest request only. It trusts more: an
+ * ACK beyond the oldest request completes it, and the next, up to whatever has been sent; and it
+ * completes a one-packet READ on a bare ACK, without data. An appliance that relies on strict hosts
+ * will show here.
  */
 #include <string.h>
 
@@ -192,8 +194,8 @@ static enum rc_status nak_status(uint8_t syndrome)
 /* Strict */
 
 /*
- * Everything before @end is acknowledged, but for READs and atomics without their answers. Returns true if
- * it stopped at one of those.
+ * Everything before @end is acknowledged, but for READs and atomics without their answers. Returns
+ * true if it stopped at one of those.
  */
 static bool strict_release(struct rc_qp *qp, uint64_t now, uint32_t end)
 {

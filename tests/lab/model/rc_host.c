@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A host: its queue pairs, the turn each gets to send, and the timers. See rc_internal.h for the scheme.
+ * A host: its queue pairs, the turn each gets to send, and the timers. See rc_internal.h for the
+ * scheme.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -114,7 +115,8 @@ static void run_timers(struct rc_host *h, uint64_t now)
 		if (qp_deadline(qp) <= now) {
 			if (!qp->error)
 				rc_requester_timer(qp, now);
-			/* An ACK that is due is sent by the queue pair's turn, which may have to wait. */
+			/* An ACK that is due is sent by the queue pair's turn, which may have to
+			 * wait. */
 			if (rc_responder_deadline(qp) <= now)
 				rc_activate(qp);
 		}
@@ -501,7 +503,8 @@ void rc_fail(struct rc_qp *qp, uint64_t now, enum rc_status why)
 	if (qp->error)
 		return;
 	qp->error = true;
-	/* A NAK that explains it still goes out, behind the answers before it; nothing else does. */
+	/* A NAK that explains it still goes out, behind the answers before it; nothing else
+	 * does. */
 	if (!aeth_is_nak(qp->resp.nak) || qp->resp.nak == AETH_NAK_SEQ) {
 		qp->resp.nak = 0;
 		qp->resp.reply_count = 0;

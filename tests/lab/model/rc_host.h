@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A host with reliable-connection queue pairs: requester and responder, as a pure model. The lab's own
- * opinion on the protocol; it shares the header layer (proxyd/wire) with the product and nothing else.
+ * A host with reliable-connection queue pairs: requester and responder, as a pure model. The lab's
+ * own opinion on the protocol; it shares the header layer (proxyd/wire) with the product and
+ * nothing else.
  *
- * No I/O and no clock. The owner hands in frames and the time, and gets frames back through tx_buf()/tx():
+ * No I/O and no clock. The owner hands in frames and the time, and gets frames back through
+ * tx_buf()/tx():
  *
  *	rc_host_rx(h, now, data, len);		as often as there are frames
  *	rc_host_poll(h, now, budget);		timers, then sends what may be sent
- *	next = rc_host_next(h);			when to call rc_host_poll() again, RC_NEVER for "not by itself"
+ *	next = rc_host_next(h);			when to poll again, RC_NEVER: not by itself
  *
- * rc_host_rx() never sends; acknowledgements are therefore coalesced over the frames handed in before the
- * next rc_host_poll(). Time is in nanoseconds of any epoch and must not run backwards.
+ * rc_host_rx() never sends; acknowledgements are therefore coalesced over the frames handed in
+ * before the next rc_host_poll(). Time is in nanoseconds of any epoch and must not run backwards.
  *
- * Data. The n-th SEND or WRITE that a queue pair posts (n from 0) carries the pattern of pattern_key(tx_seed,
- * n), so the responder checks every payload byte as it arrives, without knowing what was posted. Its memory
- * region starts as the pattern of mr_seed; WRITEs land in it, READs are served from it, atomics change it.
- * The requester may keep a shadow of its peer's region, updated as requests are posted: READ data and the
- * values that atomics return are checked against it.
+ * Data. The n-th SEND or WRITE that a queue pair posts (n from 0) carries the pattern of
+ * pattern_key(tx_seed, n), so the responder checks every payload byte as it arrives, without
+ * knowing what was posted. Its memory region starts as the pattern of mr_seed; WRITEs land in it,
+ * READs are served from it, atomics change it. The requester may keep a shadow of its peer's
+ * region, updated as requests are posted: READ data and the values that atomics return are checked
+ * against it.
  *
  * All tables of a queue pair are allocated when it is made; nothing is allocated per packet.
  */
@@ -67,9 +70,9 @@ enum rc_status {
 
 /* When a requester resends by time. */
 enum rc_resend {
-	RC_RESEND_TIMEOUT, /* by the configured timeout only */
-	RC_RESEND_HW_READS, /* also 2, 4, 8, 16 ms after the last progress while a READ or atomic is the oldest */
-	RC_RESEND_HW_ALL, /* the same for every request */
+	RC_RESEND_TIMEOUT,  /* by the configured timeout only */
+	RC_RESEND_HW_READS, /* also 2, 4, 8, 16 ms after progress while a READ or atomic is oldest */
+	RC_RESEND_HW_ALL,   /* the same for every request */
 };
 
 /**
@@ -78,10 +81,10 @@ enum rc_resend {
  * @length:    bytes; 8 for atomics (ignored)
  * @va, @rkey: WRITE, READ, atomics. @rkey 0 means the peer's region
  * @imm:       immediate data, or the rkey to invalidate (RC_SEND_INV)
- * @unsignaled: its last packet asks for no ACK if another request is queued behind it; still completed
- *             through the callback
- * @data:      payload to carry instead of the pattern; must stay valid until the completion. The receiver
- *             reports such a message as not intact
+ * @unsignaled: its last packet asks for no ACK if another request is queued behind it; still
+ *             completed through the callback
+ * @data:      payload to carry instead of the pattern; must stay valid until the completion. The
+ *             receiver reports such a message as not intact
  */
 struct rc_wr {
 	uint64_t wr_id;
@@ -97,8 +100,8 @@ struct rc_wr {
 
 /**
  * struct rc_completion - the end of a request, in posting order.
- * @checked:    READ, atomics with RC_OK: the data could be compared with the shadow or the pattern (not so
- *              if a WRITE to the same bytes was posted while the READ was under way)
+ * @checked:    READ, atomics with RC_OK: the data could be compared with the shadow or the pattern
+ *              (not so if a WRITE to the same bytes was posted while the READ was under way)
  * @intact:     it was what it had to be; true if not checked
  * @value:      atomics: what the responder returned
  */
@@ -131,10 +134,11 @@ struct rc_message {
 };
 
 /**
- * struct rc_host_ops - what the model asks of its owner. Callbacks may post requests and receives; they
- * must not destroy queue pairs.
- * @tx_buf:   a buffer of FRAME_MAX bytes for one frame, or NULL: no room, try again at the next poll.
- *            A buffer that was got but not sent is asked for again (the owner returns the same or another)
+ * struct rc_host_ops - what the model asks of its owner. Callbacks may post requests and receives;
+ * they must not destroy queue pairs.
+ * @tx_buf:   a buffer of FRAME_MAX bytes for one frame, or NULL: no room, try again at the next
+ *            poll. A buffer that was got but not sent is asked for again (the owner returns the
+ *            same or another)
  * @tx:       send the frame in the buffer just got
  * @complete: a request ended
  * @receive:  a SEND or WRITE was executed; may be NULL
@@ -173,8 +177,8 @@ struct rc_host_config {
  * @depth:         work requests that may be queued (power of two)
  * @max_unacked:   PSNs sent and not acknowledged, 0: no limit (soft-RoCE: 128)
  * @max_rd:        READs and atomics outstanding
- * @timeout_exp:   timeout 4.096 us x 2^n; 0: none. @retry_cnt: 7 is forever for the permissive one, 7
- *                 times for the strict one. @rnr_retry: 7 is forever
+ * @timeout_exp:   timeout 4.096 us x 2^n; 0: none. @retry_cnt: 7 is forever for the permissive one,
+ *                 7 times for the strict one. @rnr_retry: 7 is forever
  * @resend:        see enum rc_resend
  * @ackreq_every:  ask for an ACK after so many packets within a message
  * @honor_credits: keep to the credits in ACKs until one says "unlimited"
@@ -187,7 +191,8 @@ struct rc_host_config {
  * @recv_interval: without @recv_auto: one more every so many ns; 0: only rc_qp_post_recv()
  * @rnr_p:         probability that a SEND finds no receive although there is one
  * @credits:       send real credit codes instead of 0x1f
- * @ack_coalesce:  requests for an ACK folded into one ACK (0 and 1: each poll); @ack_delay: ns at most
+ * @ack_coalesce:  requests for an ACK folded into one ACK (0 and 1: each poll); @ack_delay: ns at
+ *                 most
  * @recv_size:     longest SEND accepted; 0: any, and the data is not kept
  *
  * Data:
@@ -273,13 +278,14 @@ struct rc_stats rc_host_totals(const struct rc_host *h);
 
 /** rc_qp_defaults - sensible values for everything that does not name the other side. */
 void rc_qp_defaults(struct rc_qp_config *c, enum rc_personality p);
-/** rc_qp_mirror - what the peer of @c must be given: QPNs, PSNs, addresses, seeds, regions swapped, the
- *  rest copied. */
+/** rc_qp_mirror - what the peer of @c must be given: QPNs, PSNs, addresses, seeds, regions swapped,
+ *  the rest copied. */
 void rc_qp_mirror(struct rc_qp_config *peer, const struct rc_qp_config *c);
 
 /** rc_qp_create - ready to send and receive at once. NULL: QPN in use, table full, or no memory. */
 struct rc_qp *rc_qp_create(struct rc_host *h, const struct rc_qp_config *cfg, void *user);
-/** rc_qp_destroy - gone without a word, as when a process dies. Requests under way are not completed. */
+/** rc_qp_destroy - gone without a word, as when a process dies. Requests under way are not
+ * completed. */
 void rc_qp_destroy(struct rc_qp *qp);
 struct rc_qp *rc_qp_find(struct rc_host *h, uint32_t qpn);
 
@@ -293,8 +299,8 @@ void rc_qp_post_recv(struct rc_qp *qp, uint64_t now, uint32_t n);
 void rc_qp_set_recv(struct rc_qp *qp, uint64_t now, bool recv_auto, uint64_t interval,
 		    double rnr_p);
 
-/** rc_qp_refuse_next - the next new request is refused with @syndrome (0x61 .. 0x63), after @skip others;
- *  the queue pair goes to the error state as it would for a true cause. */
+/** rc_qp_refuse_next - the next new request is refused with @syndrome (0x61 .. 0x63), after @skip
+ *  others; the queue pair goes to the error state as it would for a true cause. */
 void rc_qp_refuse_next(struct rc_qp *qp, uint8_t syndrome, uint32_t skip);
 /** rc_qp_fail - to the error state now, silently; what is queued is flushed. */
 void rc_qp_fail(struct rc_qp *qp, uint64_t now);
@@ -307,7 +313,8 @@ bool rc_qp_in_error(const struct rc_qp *qp);
 uint32_t rc_qp_queued(const struct rc_qp *qp);
 /** rc_qp_room - requests that can be posted now. */
 uint32_t rc_qp_room(const struct rc_qp *qp);
-/** rc_qp_memory - own region (mr_size bytes). The owner may change it; then the peer's shadow too. */
+/** rc_qp_memory - own region (mr_size bytes). The owner may change it; then the peer's shadow
+ * too. */
 uint8_t *rc_qp_memory(struct rc_qp *qp);
 /** rc_qp_shadow - the peer's region as it must be once all is executed; NULL without shadow. */
 uint8_t *rc_qp_shadow(struct rc_qp *qp);
@@ -319,15 +326,16 @@ uint32_t rc_qp_epsn(const struct rc_qp *qp);	 /* PSN that the responder expects 
 uint32_t rc_qp_msn(const struct rc_qp *qp);	 /* messages that the responder has completed */
 
 /**
- * rc_check_prefix - whether what @responder executed (SENDs and WRITEs: op, length, va, immediate, in order)
- * is an exact prefix of what @requester posted. 0: yes; -EBADMSG: no; -ERANGE: the requester is more than
- * its journal ahead and it cannot be told.
+ * rc_check_prefix - whether what @responder executed (SENDs and WRITEs: op, length, va, immediate,
+ * in order) is an exact prefix of what @requester posted. 0: yes; -EBADMSG: no; -ERANGE: the
+ * requester is more than its journal ahead and it cannot be told.
  */
 int rc_check_prefix(const struct rc_qp *requester, const struct rc_qp *responder);
-/** rc_check_all - as rc_check_prefix(), and that nothing is missing (call it when all is completed). */
+/** rc_check_all - as rc_check_prefix(), and that nothing is missing (call it when all is
+ * completed). */
 int rc_check_all(const struct rc_qp *requester, const struct rc_qp *responder);
-/** rc_check_memory - compare @responder's region with @requester's shadow; returns the offset of the first
- *  difference, -1 when they are equal. */
+/** rc_check_memory - compare @responder's region with @requester's shadow; returns the offset of
+ *  the first difference, -1 when they are equal. */
 int64_t rc_check_memory(struct rc_qp *requester, struct rc_qp *responder);
 /** rc_messages - SENDs and WRITEs executed by the responder; rc_messages_posted - posted here. */
 uint64_t rc_messages(const struct rc_qp *qp);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the files of the model share. A queue pair is owned by its host; its requester (rc_requester.c) and
- * responder (rc_responder.c) touch only their own half, but that an error stops both.
+ * What the files of the model share. A queue pair is owned by its host; its requester
+ * (rc_requester.c) and responder (rc_responder.c) touch only their own half, but that an error
+ * stops both.
  *
- * Scheduling (rc_host.c): a queue pair that may have something to send is in the host's active list; one
- * with a deadline is in its heap. The heap's key may be earlier than the true deadline: when it comes up
- * the true one is looked at, so that re-arming a timer to later, the common case, costs nothing.
+ * Scheduling (rc_host.c): a queue pair that may have something to send is in the host's active
+ * list; one with a deadline is in its heap. The heap's key may be earlier than the true deadline:
+ * when it comes up the true one is looked at, so that re-arming a timer to later, the common case,
+ * costs nothing.
  */
 #ifndef LAB_RC_INTERNAL_H
 #define LAB_RC_INTERNAL_H
@@ -46,7 +48,8 @@ struct rc_write_log {
 
 struct rc_requester {
 	struct rc_wqe *sq;
-	/* Counters of requests: done < head <= cur <= tail; the cursor is at packet cur_pkt of sq[cur]. */
+	/* Counters of requests: done < head <= cur <= tail; the cursor is at packet cur_pkt of
+	 * sq[cur]. */
 	uint64_t head, cur, tail;
 	uint32_t cur_pkt;
 	uint32_t una, nxt, sent_end, post_psn;

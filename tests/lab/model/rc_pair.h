@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Two hosts and the link between them, in virtual time: the smallest world in which the models live. For
- * their own tests and measurements; the product's scenarios put appliances in between.
+ * Two hosts and the link between them, in virtual time: the smallest world in which the models
+ * live. For their own tests and measurements; the product's scenarios put appliances in between.
  */
 #ifndef LAB_RC_PAIR_H
 #define LAB_RC_PAIR_H
@@ -44,7 +44,8 @@ void rc_pair_exit(struct rc_pair *p);
  *  personality @other. Addresses are filled in if @a has none. Returns 0 or -1. */
 int rc_pair_connect(struct rc_pair *p, struct rc_qp_config *a, enum rc_personality other,
 		    struct rc_qp *qp[2]);
-/** rc_pair_step - advance to the next event; false when there is none before @until (then now = until). */
+/** rc_pair_step - advance to the next event; false when there is none before @until (then now =
+ * until). */
 bool rc_pair_step(struct rc_pair *p, uint64_t until);
 /** rc_pair_run - until @until, or until nothing is left to happen. */
 void rc_pair_run(struct rc_pair *p, uint64_t until);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The requester's sending side: the send queue, its window, and its timers. What responses do to it is in
- * rc_completer.c.
+ * The requester's sending side: the send queue, its window, and its timers. What responses do to it
+ * is in rc_completer.c.
  *
- * Requests get their PSNs when they are posted. The cursor (cur, cur_pkt, nxt) walks through the queue;
- * going back moves it, and everything after it is sent again, byte for byte but for the AckReq bit, the IPv4
- * identification and, for a READ already answered in part, a request for the rest only. una never goes back;
- * sent_end is the high-water mark of nxt.
+ * Requests get their PSNs when they are posted. The cursor (cur, cur_pkt, nxt) walks through the
+ * queue; going back moves it, and everything after it is sent again, byte for byte but for the
+ * AckReq bit, the IPv4 identification and, for a READ already answered in part, a request for the
+ * rest only. una never goes back; sent_end is the high-water mark of nxt.
  *
- * Three timers: the retry timer runs while anything is unacknowledged and starts afresh with progress; the
- * adaptive one of hardware (2, 4, 8, 16 ms) resends without consuming the retry budget; the RNR timer holds
- * all sending.
+ * Three timers: the retry timer runs while anything is unacknowledged and starts afresh with
+ * progress; the adaptive one of hardware (2, 4, 8, 16 ms) resends without consuming the retry
+ * budget; the RNR timer holds all sending.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -234,8 +234,8 @@ static uint32_t send_answered(struct rc_qp *qp, struct rc_wqe *w, uint8_t *buf, 
 	return len;
 }
 
-/* The last packet of a message asks, and every so many; and the one after which the window is full, or the
- * requester would wait for its own timer. */
+/* The last packet of a message asks, and every so many; and the one after which the window is full,
+ * or the requester would wait for its own timer. */
 static bool wants_ack(struct rc_qp *qp, const struct rc_wqe *w, bool last)
 {
 	struct rc_requester *q = &qp->req;

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The responder (protocol.md, "How responders react"): takes requests in PSN order, executes each once, and
- * owes at any time at most one acknowledgement or NAK, and the answers of the READs and atomics in the queue.
+ * The responder (protocol.md, "How responders react"): takes requests in PSN order, executes each
+ * once, and owes at any time at most one acknowledgement or NAK, and the answers of the READs and
+ * atomics in the queue.
  *
- * Order of what it sends: answers go first, in the order of their requests; an ACK or NAK waits until the
- * queue is empty, because it would acknowledge (or, to a strict requester, refuse) READs before it. A READ
- * accepted while an ACK is due makes that ACK needless: its own response acknowledges what came before. An
- * ACK never bears the PSN of a READ or atomic: a permissive requester would take it for the answer.
+ * Order of what it sends: answers go first, in the order of their requests; an ACK or NAK waits
+ * until the queue is empty, because it would acknowledge (or, to a strict requester, refuse) READs
+ * before it. A READ accepted while an ACK is due makes that ACK needless: its own response
+ * acknowledges what came before. An ACK never bears the PSN of a READ or atomic: a permissive
+ * requester would take it for the answer.
  *
  * An answer under way keeps the MSN of its request; a repeated one carries the present MSN.
  */
@@ -487,7 +489,8 @@ void rc_responder_rx(struct rc_qp *qp, uint64_t now, const struct frame *f)
 	}
 	if (ahead > 0) {
 		qp->stats.out_of_seq++;
-		/* After an RNR NAK hardware waits for the retry; soft-RoCE reports the gap as well. */
+		/* After an RNR NAK hardware waits for the retry; soft-RoCE reports the gap as
+		 * well. */
 		if (r->gap_nak_sent || (r->rnr_sent && qp->cfg.personality == RC_STRICT))
 			return;
 		r->gap_nak_sent = true;

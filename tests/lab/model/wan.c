@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Frames live in a byte ring in the order in which they were sent, each behind a small header. Most arrive in
- * that order too, so a pointer walks the ring; only duplicates and reordered frames go through a heap. A
- * frame's bytes are free again when it and all sent before it have been delivered, which is soon: nothing
- * stays longer than the delay and the reordering delay together.
+ * Frames live in a byte ring in the order in which they were sent, each behind a small header. Most
+ * arrive in that order too, so a pointer walks the ring; only duplicates and reordered frames go
+ * through a heap. A frame's bytes are free again when it and all sent before it have been
+ * delivered, which is soon: nothing stays longer than the delay and the reordering delay together.
  *
- * The ring never wraps inside a frame: if what is left at the end could be too short, a filler takes it.
+ * The ring never wraps inside a frame: if what is left at the end could be too short, a filler
+ * takes it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -143,8 +144,6 @@ static void reclaim(struct wan *w)
 {
 	while (w->tail != w->head && !record_at(w, w->tail)->refs)
 		w->tail += record_at(w, w->tail)->size;
-	if (w->walk < w->tail)
-		w->walk = w->tail; /* it stood on frames that the heap has delivered */
 	if (w->tail == w->head && !w->shown) {
 		/* Empty: start over, so that a short-lived link stays in the cache. */
 		w->head = w->tail = w->walk = 0;
@@ -214,8 +213,8 @@ static bool lost(struct wan *w)
 	return false;
 }
 
-/* One to three bits, anywhere behind the Ethernet header (which a real link's CRC guards: a frame damaged
- * there would not arrive). */
+/* One to three bits, anywhere behind the Ethernet header (which a real link's CRC guards: a frame
+ * damaged there would not arrive). */
 static void corrupt(struct wan *w, uint8_t *data, uint32_t len)
 {
 	uint32_t flips = 1 + prng_below(&w->prng, 3);
@@ -321,7 +320,7 @@ const uint8_t *wan_pop(struct wan *w, uint64_t now, uint32_t *len)
 		w->shown = NULL;
 		reclaim(w);
 	}
-	r = in_order_next(w);
+	r = in_order_next(w); /* first, so that the walk never stands on what is reclaimed */
 	if (w->stray_count && (!r || w->strays[0].arrival < r->arrival)) {
 		if (w->strays[0].arrival > now)
 			return NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * One direction of a long link, as a pure model: a bottleneck with a drop-tail queue, a delay, and everything
- * that goes wrong on the way. Time comes from the caller; the same seed and input give the same output. Two
- * of these make a link, with the same or with different settings.
+ * One direction of a long link, as a pure model: a bottleneck with a drop-tail queue, a delay, and
+ * everything that goes wrong on the way. Time comes from the caller; the same seed and input give
+ * the same output. Two of these make a link, with the same or with different settings.
  *
  *	buf = wan_buf(w); ... build the frame there ...; wan_send(w, now, len);
  *	while ((data = wan_pop(w, now, &len)))
@@ -28,12 +28,13 @@
  * @queue_bytes:  most that may wait for the bottleneck; 0: no limit
  * @loss, @dup, @reorder, @corrupt: probabilities per frame
  * @reorder_ns:   extra delay of a reordered frame
- * @burst_start, @burst_end, @burst_loss: Gilbert-Elliott: probability to enter and to leave the bad state,
- *                per frame, and the loss in it
+ * @burst_start, @burst_end, @burst_loss: Gilbert-Elliott: probability to enter and to leave the bad
+ *                state, per frame, and the loss in it
  * @only_roce:    impair only UDP to port 4791; other frames have delay and rate only
  * @down:         the link is cut: frames sent now are lost, those under way arrive
  * @seed:         used by wan_create() only
- * @store_bytes:  memory for frames under way; 0: 32 MiB. Frames beyond are lost and counted (no_room)
+ * @store_bytes:  memory for frames under way; 0: 32 MiB. Frames beyond are lost and counted
+ *                (no_room)
  */
 struct wan_config {
 	uint64_t delay_ns, rate_bps, queue_bytes;
@@ -61,8 +62,9 @@ void wan_set(struct wan *w, const struct wan_config *cfg);
 const struct wan_config *wan_config(const struct wan *w);
 const struct wan_stats *wan_stats(const struct wan *w);
 
-/** wan_buf - room for one frame of WAN_FRAME_MAX bytes; NULL when the store is full (the caller may drop the
- *  frame with wan_no_room() or wait until something was popped). Valid until wan_send() or the next call. */
+/** wan_buf - room for one frame of WAN_FRAME_MAX bytes; NULL when the store is full (the caller may
+ *  drop the frame with wan_no_room() or wait until something was popped). Valid until wan_send() or
+ *  the next call. */
 uint8_t *wan_buf(struct wan *w);
 /** wan_send - the frame built in the last wan_buf() enters the link. */
 void wan_send(struct wan *w, uint64_t now, uint32_t len);
