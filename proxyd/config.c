@@ -96,6 +96,7 @@ static const struct key longhaul_keys[] = {
 	{"max-connections", V_NUMBER, false, C(max_conns), 1, 1u << 20, NULL},
 	{"mode", V_CHOICE, false, C(mode), 0, 0, mode_names},
 	{"wan-rate", V_RATE, false, C(wan_rate), 0, 0, NULL},
+	{"wan-burst", V_SIZE, false, C(wan_burst), 16u << 10, 64u << 20, NULL},
 	{"max-path-mtu", V_PATH_MTU, false, C(max_path_mtu), 1024, 0, NULL},
 	{"listen", V_ADDRESS, false, C(listen), 0, 0, NULL},
 	{"port", V_NUMBER, false, C(port), 1, 65535, NULL},

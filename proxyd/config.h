@@ -55,6 +55,7 @@ struct config_rule_src {
  * @socket:        path of the control socket
  * @pool_bytes:    retention memory
  * @wan_rate:      bytes (not bits) per second, 0: not paced
+ * @wan_burst:     bytes that may leave at once, 0: the engine's default
  * @max_path_mtu:  bytes, 0: as much as the kernel can
  * @listen:        own address for reports, all zero: any
  * @port:          own UDP port for reports
@@ -72,6 +73,7 @@ struct config {
 	uint32_t max_conns;
 	enum afxdp_mode mode;
 	uint64_t wan_rate;
+	uint32_t wan_burst;
 	uint32_t max_path_mtu;
 	struct ip_addr listen;
 	uint16_t port;

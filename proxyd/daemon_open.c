@@ -83,6 +83,7 @@ static int open_engine(struct daemon *d, char *err, size_t errlen)
 		.pool_bytes = cfg->pool_bytes,
 		.max_conns = cfg->max_conns,
 		.wan_rate = cfg->wan_rate,
+		.wan_burst = cfg->wan_burst,
 		.peer_timeout_ns = cfg->peer_timeout_ns,
 		.responder_timeout_ns = cfg->responder_timeout_ns,
 		.idle_ns = cfg->idle_ns,

@@ -7,9 +7,9 @@
  * Connection manager datagrams name both QPNs in plain words: REQ and REP of one exchange are matched by
  * the comm id of the REQ's sender, and the pair is certain.
  *
- * PSN matching (NTT-3): the last packet of a message and its ACK bear the same PSN. Between two hosts with
- * many QPs that is a hint, not a proof: frameworks start them all at PSN 0. So every message end of an
- * unpaired flow is noted under (hosts, VLAN, PSN); two flows that note the same PSN within MATCH_NS spoil
+ * PSN matching (NTT-3): a packet that asks for an ACK, as the last of a message does, and its ACK bear the same
+ * PSN. Between two hosts with many QPs that is a hint, not a proof: frameworks start them all at PSN 0. So
+ * every such packet of an unpaired flow is noted under (hosts, VLAN, PSN); two flows that note the same PSN within MATCH_NS spoil
  * the note for both. An ACK that finds an unspoilt note speaks for the pair (requesting flow, answering
  * flow). A pair is taken only after MATCHES_NEEDED such ACKs with different PSNs, all for the same
  * partner on both sides, with no ACK in between that spoke for another; one contradiction starts the
@@ -17,7 +17,7 @@
  * only.
  *
  * Calibration: a pseudo-ACK needs the exact MSN. While a paired lane is watched, ends of messages are
- * counted, and up to LANE_PROBES of them remembered until a genuine ACK with that very PSN tells the
+ * counted, and up to LANE_PROBES packets remembered with the count there until a genuine ACK with that very PSN tells the
  * responder's MSN there. A gap in the requests starts calibration again. The CM's promise that a fresh QP
  * starts at MSN 0 is not relied on: a genuine ACK also brings the headers to clone and the credit code.
  */
@@ -204,7 +204,7 @@ static struct psn_match *match_slot(struct engine *e, const struct ip_addr *from
 	return &e->match[h % MATCH_SLOTS];
 }
 
-/* A message end of an unpaired flow. */
+/* A packet of an unpaired flow that will be acknowledged. */
 static void match_note(struct engine *e, struct flow *fl, uint32_t psn)
 {
 	uint32_t tag, i = flow_index(e, fl);
@@ -300,7 +300,7 @@ void learn_request(struct engine *e, struct flow *fl, const struct frame *f)
 	uint32_t span;
 
 	l->requests++;
-	if ((f->op->flags & OPF_EOM) && !(f->op->flags & OPF_ANSWERED) &&
+	if (((f->op->flags & OPF_EOM) || f->ackreq) && !(f->op->flags & OPF_ANSWERED) &&
 	    fl->partner == FLOW_NONE && e->rules[fl->rule].learn & LEARN_PSN)
 		match_note(e, fl, f->psn);
 
@@ -323,11 +323,12 @@ void learn_request(struct engine *e, struct flow *fl, const struct frame *f)
 	if (f->op->flags & OPF_EOM || f->op->flags & OPF_ANSWERED) {
 		l->msg = MSG_NONE;
 		l->accept.msn = psn_add(l->accept.msn, 1);
-		if (!(f->op->flags & OPF_ANSWERED) && !l->calibrated)
-			probe_set(l, f->psn, l->accept.msn);
 	} else {
 		l->msg = MSG_SEND;
 	}
+	if (((f->op->flags & OPF_EOM) || f->ackreq) && !(f->op->flags & OPF_ANSWERED) &&
+	    !l->calibrated)
+		probe_set(l, f->psn, l->accept.msn);
 }
 
 void learn_response(struct engine *e, struct flow *fl, const struct frame *f)

@@ -15,8 +15,9 @@
  *	- the last packet of the first message not truly acknowledged, where the policy is `honest`;
  *	- what was sent on, while the pool is nearly full: the requester then goes at the pace of the WAN.
  *
- * A sequence NAK acknowledges what is before it just as an ACK does, so it too bears the front, not the
- * PSN that is missing; the requester then resends a little more than it would have had to.
+ * A sequence NAK acknowledges what is before it just as an ACK does, so it can only be sent when the front has
+ * come up to the gap. Until then it is due: a NAK at the front itself would make the requester go back without
+ * having got anywhere, and a few of those within one round trip use up its retries.
  *
  * An ACK never bears the PSN of a READ or ATOMIC: some requesters take it for the answer.
  *
@@ -157,7 +158,7 @@ void responder_advance(struct engine *e, struct flow *fl)
 	if (!psn_after(m.psn, l->front.psn))
 		return;
 	l->front = m;
-	if (l->ack_due)
+	if (l->ack_due || l->nak_due)
 		list_ack(e, fl);
 }
 
@@ -180,8 +181,9 @@ static void nak(struct engine *e, struct flow *fl)
 	struct lane *l = &fl->lane;
 
 	responder_advance(e, fl);
-	if (!l->start_acked)
-		return; /* a NAK would acknowledge what came before the handover */
+	l->nak_due = !l->start_acked || l->front.psn != l->accept.psn || l->again_psn != PSN_NONE;
+	if (l->nak_due)
+		return;
 	answer(e, fl, l->front.psn, AETH_NAK_SEQ, l->front.msn);
 	l->nak_sent = true;
 	l->naks++;
@@ -218,6 +220,8 @@ void responder_flush_ack(struct engine *e, struct flow *fl)
 	l->ack_again = false;
 	if (l->front.psn == l->accept.psn)
 		l->ack_due = false;
+	if (l->nak_due)
+		nak(e, fl);
 }
 
 /* ---- requests ---- */
@@ -363,7 +367,7 @@ static void request_in_order(struct engine *e, struct flow *fl, const struct fra
 	l->accept.msn += !!(d->flags & PKT_EOM);
 	l->accept.ackable = !waits && sane;
 	l->end = l->accept.psn;
-	l->nak_sent = false;
+	l->nak_sent = l->nak_due = false;
 	l->room_wait = false;
 	l->jump_run = 0;
 	pace_run(e, fl);
@@ -484,7 +488,7 @@ void responder_request(struct engine *e, struct flow *fl, const struct frame *f)
 		COUNT(e, GAPS);
 		if (l->state == LANE_OPENING)
 			engine_pass(e, fl->side, f);
-		else if (!l->nak_sent && !l->room_wait && l->state != LANE_DRAIN && icrc_ok(f))
+		else if (!l->nak_sent && !l->nak_due && !l->room_wait && l->state != LANE_DRAIN && icrc_ok(f))
 			nak(e, fl);
 	}
 }

@@ -13,8 +13,9 @@ cd "$(dirname "$0")/../.." || exit 1
 
 LINK_MBIT=1200	     # rate of the emulated link, for bare and longhaul alike
 WAN_RATE=1180M	     # what the appliances send at: just below
+WAN_BURST=600K	     # 4 ms of it: five programs share the processors here
 DIRECT_SECONDS=3     # posting time of a bare transfer; its rate is steady from the start
-LONGHAUL_SECONDS=5   # of one through the appliances, which first have to learn the connection
+LONGHAUL_SECONDS=7   # of one through the appliances, which first have to learn the connection
 lines=()
 table=
 all_intact=yes
@@ -66,7 +67,7 @@ for rtt in 0 50; do
 			measure direct-$op $op $DIRECT_SECONDS
 			direct[$op]=$mbps intact[$op]=$good
 		done
-		pair_start -g "wan-rate = $WAN_RATE"
+		pair_start -g "wan-rate = $WAN_RATE" -g "wan-burst = $WAN_BURST"
 		for op in write send; do
 			measure longhaul-$op $op $LONGHAUL_SECONDS
 			[ $good = yes ] || intact[$op]=no

@@ -223,9 +223,14 @@ vlan_up() # ID
 
 ## The link
 
-sockets_at_least() # NAMESPACE NUMBER: packet sockets there
+packet_sockets() # NAMESPACE: how many there are
 {
-	[ "$(in_ns "$1" cat /proc/net/packet | wc -l)" -gt "$2" ]
+	in_ns "$1" cat /proc/net/packet | grep -vc '^sk'
+}
+
+sockets_at_least() # NAMESPACE NUMBER
+{
+	[ "$(packet_sockets "$1")" -ge "$2" ]
 }
 
 # wan_start OPTION...: the emulator from a to b, see build/lab/wanem --help
@@ -245,18 +250,23 @@ wan_stop()
 ## The appliances
 
 # gateway_config SITE [OPTION...]: writes $LAB/gw-SITE.conf. Options, each once or more:
-#	-g LINE   a line for [longhaul]       -r LINE   a line for [rule], instead of the default's
+#	-g LINE   a line for [longhaul]       -r LINE   a line for [rule]
+#	-l LIST   prefixes of the rule on the LAN side, -w LIST beyond the WAN, instead of the hosts
 #	-6        peers over IPv6             -s        single mode, no peer
 gateway_config()
 {
-	local s=$1 o lines= rule= family=4 single= opt OPTIND=1
+	local s=$1 o lines= rule= family=4 single= lan wan opt OPTIND=1
 
 	shift
 	o=$(other "$s")
-	while getopts g:r:6s opt; do
+	lan="$(addr "$s" 1 4), $(addr "$s" 1 6)"
+	wan="$(addr "$o" 1 4), $(addr "$o" 1 6)"
+	while getopts g:r:l:w:6s opt; do
 		case $opt in
 		g) lines+="$OPTARG"$'\n' ;;
 		r) rule+="$OPTARG"$'\n' ;;
+		l) lan=$OPTARG ;;
+		w) wan=$OPTARG ;;
 		6) family=6 ;;
 		s) single=yes ;;
 		*) die "gateway_config: bad option" ;;
@@ -268,8 +278,7 @@ gateway_config()
 		printf 'socket = %s\npool = 96M\n%s' "$LAB/gw-$s.sock" "$lines"
 		[ -n "$single" ] || printf '[peer edge-%s]\naddress = %s\nkey-file = %s\n' "$o" \
 			"$(addr "$o" 2 $family)" "$LAB/key"
-		printf '[rule hosts]\nlan = %s, %s\nwan = %s, %s\n' "$(addr "$s" 1 4)" "$(addr "$s" 1 6)" \
-			"$(addr "$o" 1 4)" "$(addr "$o" 1 6)"
+		printf '[rule hosts]\nlan = %s\nwan = %s\n' "$lan" "$wan"
 		[ -n "$single" ] || printf 'peer = edge-%s\n' "$o"
 		printf '%s' "$rule"
 	} >"$LAB/gw-$s.conf"
@@ -292,7 +301,7 @@ gateway_start() # SITE
 {
 	local s=$1
 
-	spawn "gw-$s" "g$s" nice -n ${GWNICE:-0} "$B/longhauld" -c "$LAB/gw-$s.conf"
+	spawn "gw-$s" "g$s" "$B/longhauld" -c "$LAB/gw-$s.conf"
 	await 20 attached "$s"
 	running "gw-$s" || die "longhauld at site $s ended: $(cat "$LAB/gw-$s.err")"
 }
@@ -408,9 +417,9 @@ transfer_begin()
 
 	shift 2
 	to=$(other "$from")
-	n=$(in_ns "h$to" cat /proc/net/packet | wc -l)
+	n=$(packet_sockets "h$to")
 	host_start "$name-resp" "$to" --listen "$@"
-	await 10 socket_open "$name-resp" "$to" "$n"
+	await 10 socket_open "$name-resp" "$to" $((n + 1))
 	host_start "$name-req" "$from" "$@"
 }
 
@@ -428,6 +437,28 @@ transfer_end()
 got() # NAME FIELD: of an endpoint's result
 {
 	jq -r ".\"$2\"" "$LAB/$1.out"
+}
+
+# complete NAME COUNT: COUNT requests of any kind completed, without an error or a wrong byte
+complete()
+{
+	jq -es --argjson n "$2" '.[0].intact and .[1].intact and .[0].errors == 0 and .[1].errors == 0 and
+		.[0].messages == $n' "$LAB/$1-req.out" "$LAB/$1-resp.out" >/dev/null
+}
+
+# both_ways NAME COUNT ARGUMENT...: the endpoints of both sites post COUNT messages each
+both_ways()
+{
+	local name=$1 count=$2 status=0
+
+	shift 2
+	host_start "$name-resp" b --listen --bidir --count "$count" --expect-messages "$count" "$@"
+	await 10 socket_open "$name-resp" b 1
+	host_start "$name-req" a --bidir --count "$count" --expect-messages "$count" "$@"
+	reap "$name-req" || status=1
+	reap "$name-resp" || status=1
+	await 20 settled || status=1
+	return $status
 }
 
 # MB/s of payload at the responder, from the requester's first post to the last delivery: what the

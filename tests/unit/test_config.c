@@ -58,6 +58,7 @@ static void test_defaults(void **state)
 	assert_int_equal(cfg.max_conns, 16384);
 	assert_int_equal(cfg.mode, AFXDP_AUTO);
 	assert_int_equal(cfg.wan_rate, 0);
+	assert_int_equal(cfg.wan_burst, 0);
 	assert_int_equal(cfg.max_path_mtu, 0);
 	assert_int_equal(cfg.port, 4790);
 	assert_int_equal(cfg.peer_timeout_ns, 60 * SEC);
@@ -90,6 +91,7 @@ static void test_everything(void **state)
 			       "max-connections = 100\n"
 			       "mode = generic\n"
 			       "wan-rate = 10G\n"
+			       "wan-burst = 2M\n"
 			       "max-path-mtu = 4096\n"
 			       "listen = 192.0.2.1\n"
 			       "port = 5000\n"
@@ -128,6 +130,7 @@ static void test_everything(void **state)
 	assert_int_equal(cfg.pool_bytes, 1 << 30);
 	assert_int_equal(cfg.mode, AFXDP_GENERIC);
 	assert_int_equal(cfg.wan_rate, 1250000000);
+	assert_int_equal(cfg.wan_burst, 2 << 20);
 	assert_int_equal(cfg.max_path_mtu, 4096);
 	assert_int_equal(ip_addr_parse("192.0.2.1", &a), 0);
 	assert_true(ip_addr_eq(&a, &cfg.listen));
@@ -141,7 +144,7 @@ static void test_everything(void **state)
 	assert_int_equal(cfg.npeers, 2);
 	assert_int_equal(cfg.peers[0].port, 4791);
 	assert_int_equal(cfg.peers[1].port, 5000);
-	assert_int_equal(cfg.peers[0].key_line, 37);
+	assert_int_equal(cfg.peers[0].key_line, 38);
 	assert_int_equal(cfg.nrules, 2);
 	assert_int_equal(cfg.rules[0].nnear, 2);
 	assert_int_equal(cfg.rules[0].near[0].len, 48);
@@ -435,7 +438,7 @@ static void test_sample_defaults(void **state)
 		size_t key = strspn(line, "# "), end = key + strcspn(line + key, " ");
 
 		if (line[0] == '#' && key == 2 && !strncmp(line + end, " = ", 3) &&
-		    strncmp(line + key, "wan-rate", 8) && strncmp(line + key, "node", 4) &&
+		    strncmp(line + key, "wan-", 4) && strncmp(line + key, "node", 4) &&
 		    strncmp(line + key, "pool = 128M", 11))
 			fputs(line + key, out);
 		else
