@@ -481,6 +481,19 @@ intact()
 
 ## The tests
 
+# What a reader of a failed test wants to see first
+explain()
+{
+	local s f
+
+	for f in $(ls -t "$LAB"/*.out "$LAB"/*.err | head -4); do
+		[ -s "$f" ] && tail -n 3 "$f" | sed "s|^|# ${f##*/}: |"
+	done
+	for s in a b; do
+		running gw-$s && cli $s qp | tail -n 6 | sed "s/^/# $s: /"
+	done
+}
+
 # it NAME COMMAND...: one line of the report
 it()
 {
@@ -494,8 +507,6 @@ it()
 	fi
 	echo "not ok $lab_number - $name"
 	tests_failed=$((tests_failed + 1))
-	if [ -n "${VERBOSE:-}" ]; then
-		tail -n 3 "$LAB"/*.err "$LAB"/*.out | sed 's/^/# /'
-	fi
+	explain
 	return 1
 }

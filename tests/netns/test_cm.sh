@@ -1,0 +1,51 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Connections made through the connection manager: learned by its datagrams, which pass themselves
+# (UD SEND to QPN 1).
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+. tests/netns/lib.sh
+
+by_cm() # NAME OP ARGUMENT...
+{
+	local name=$1
+
+	shift
+	next_qpns
+	transfer_begin "$name" a --cm --op "$@"
+	await 20 jq_true a qp 'any(.lqpn == $l and .rqpn == $r and ."learned-by" == "cm" and
+		."pseudo-acks" > 0)' --argjson l $((${qpn[a]})) --argjson r $((${qpn[b]}))
+	known=$?
+	transfer_end "$name" && intact "$name" && [ $known = 0 ]
+}
+
+released() # the hosts have disconnected
+{
+	jq_true a qp 'all(.[] | select(.lqpn == $q); .state == "watch")' --argjson q $((${qpn[a]}))
+}
+
+lab_up
+wan_start --delay-ms 5 --rate-mbps 1200
+pair_start
+it "learned by CM, WRITE" by_cm write write --count 1500 --mtu 4096
+it "released when the hosts disconnect" await 10 released
+it "learned by CM, SEND, path MTU 1024" by_cm send send --count 1000 --mtu 1024
+it "two queue pairs by CM" by_cm two write --count 1500 --qps 2 --mtu 4096
+wan_stop
+wan_start --delay-ms 5 --rate-mbps 1200 --loss 0.01
+it "learned by CM with 1 % loss" by_cm loss write --count 1000 --mtu 4096
+pair_stop
+
+pair_start -r "learn = cm"
+not_by_psn()
+{
+	next_qpns
+	transfer plain a --op write --count 60 --mtu 4096 && intact plain &&
+	jq_true a qp 'all(.[]; .state == "watch" and ."pseudo-acks" == 0)'
+}
+wan_stop
+wan_start --delay-ms 5 --rate-mbps 1200
+it "learn = cm: a connection without CM only passes" not_by_psn
+it "learn = cm: one with CM is carried" by_cm only-cm send --count 1000 --mtu 4096
+exit $((tests_failed > 0))
