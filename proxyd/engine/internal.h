@@ -49,6 +49,9 @@
 #define NSEC_PER_MSEC 1000000ull
 #define NSEC_PER_SEC 1000000000ull
 
+/* How long a lane that the peer refused stays in WATCH before it is tried again. */
+#define REFUSED_RETRY_NS (2 * NSEC_PER_SEC)
+
 enum lane_role {
 	ROLE_NONE, /* WATCH */
 	ROLE_OPENER,
@@ -325,7 +328,17 @@ void learn_cm(struct engine *e, enum engine_port from, const struct frame *f);
 void learn_request(struct engine *e, struct flow *fl, const struct frame *f);
 void learn_response(struct engine *e, struct flow *fl, const struct frame *f);
 
-/* lane.c: states, retention, releases */
+/* custody.c: what lanes hold */
+struct pkt *lane_retain(struct engine *e, struct flow *fl, const struct frame *f, uint32_t span,
+			bool *bad);
+void lane_forget(struct engine *e, struct flow *fl, struct pkt *d, uint32_t psn);
+void lane_release(struct engine *e, struct flow *fl, uint32_t next);
+void lane_skip(struct engine *e, struct flow *fl, const struct mark *m);
+void lane_drop_all(struct engine *e, struct flow *fl);
+uint8_t *lane_packet(struct engine *e, const struct pkt *d);
+
+/* lane.c: states */
+void lane_set_state(struct lane *l, enum lane_state s);
 void lane_init(struct flow *fl);
 void lane_reset(struct engine *e, struct flow *fl);
 bool lane_may_open(struct engine *e, const struct flow *fl, const struct frame *f);
@@ -334,19 +347,14 @@ void lane_open(struct engine *e, struct flow *fl, const struct frame *f);
 void lane_close(struct engine *e, struct flow *fl, enum lane_reason why, bool tell);
 void lane_drain(struct engine *e, struct flow *fl, enum lane_reason why);
 void lane_fault(struct engine *e, struct flow *fl, enum lane_reason why, uint8_t syndrome);
-struct pkt *lane_retain(struct engine *e, struct flow *fl, const struct frame *f, uint32_t span,
-			bool *bad);
-void lane_forget(struct engine *e, struct flow *fl, struct pkt *d, uint32_t psn);
-void lane_release(struct engine *e, struct flow *fl, uint32_t next);
-void lane_skip(struct engine *e, struct flow *fl, const struct mark *m);
-void lane_drop_all(struct engine *e, struct flow *fl);
-void lane_report_rx(struct engine *e, unsigned int peer, const struct report *r);
 void lane_aux_timer(struct engine *e, struct flow *fl);
 void lane_send_open(struct engine *e, struct flow *fl);
 void lane_rtt_sample(struct engine *e, struct lane *l, uint32_t us);
 uint64_t lane_rto_ns(const struct lane *l);
-uint8_t *lane_packet(struct engine *e, const struct pkt *d);
 void lane_check_drained(struct engine *e, struct flow *fl);
+
+/* lane_report.c: what the peer says about lanes */
+void lane_report_rx(struct engine *e, unsigned int peer, const struct report *r);
 
 /* reads.c: requests that wait for an answer */
 enum read_verdict {

@@ -26,7 +26,6 @@
 #include "engine/internal.h"
 
 #define OPEN_RETRY_NS (100 * NSEC_PER_MSEC)
-#define REFUSED_RETRY_NS (2 * NSEC_PER_SEC)
 #define CLOSED_RETRY_NS (100 * NSEC_PER_MSEC)
 #define RTO_MIN_LAN_US 4000u
 #define RTO_MIN_WAN_US 10000u
@@ -93,151 +92,6 @@ void lane_init(struct flow *fl)
 	mq_list_init(&l->reads);
 }
 
-/* ---- retention ---- */
-
-uint8_t *lane_packet(struct engine *e, const struct pkt *d)
-{
-	return d->flags & PKT_SLOT ? pool_slot_ptr(e->pool, d->loc) : pool_ptr(e->pool, d->loc);
-}
-
-static void free_bytes(struct engine *e, struct lane *l, const struct pkt *d)
-{
-	if (d->flags & PKT_SLOT)
-		pool_slot_put(e->pool, d->loc);
-	else
-		pool_release(e->pool, &l->log, d->loc, d->len);
-}
-
-/*
- * Order of writes (overview.md): the bytes, then the descriptor, then - in the caller - the mark that
- * publishes them; an acknowledgement can only follow from a mark.
- */
-struct pkt *lane_retain(struct engine *e, struct flow *fl, const struct frame *f, uint32_t span,
-			bool *bad)
-{
-	struct lane *l = &fl->lane;
-	enum pool_class c = lane_class(l);
-	/* header-only requests may wait long for their answer: they must not pin a superblock */
-	bool slot = (f->op->flags & OPF_ANSWERED) && f->len <= POOL_SLOT;
-	uint32_t loc = slot ? pool_slot_get(e->pool, c) : pool_append(e->pool, c, &l->log, f->len);
-	struct pkt *d = NULL;
-
-	*bad = false;
-	if (loc == POOL_NONE)
-		return NULL;
-	*bad = !icrc_copy_ok(slot ? pool_slot_ptr(e->pool, loc) : pool_ptr(e->pool, loc), f);
-	if (*bad)
-		COUNT(e, BAD_ICRC);
-	else
-		d = window_put(&l->win, e->pool, c, f->psn);
-	if (!d) {
-		if (slot)
-			pool_slot_put(e->pool, loc);
-		else
-			pool_unappend(e->pool, &l->log, loc, f->len);
-		return NULL;
-	}
-	d->loc = loc;
-	d->len = (uint16_t)f->len;
-	d->span = span;
-	d->flags = PKT_USED | (slot ? PKT_SLOT : 0) | (f->ackreq ? PKT_ACKREQ : 0);
-	if (f->op->flags & OPF_ANSWERED)
-		d->flags |= PKT_ANSWERED | PKT_EOM;
-	else if (f->op->flags & OPF_EOM)
-		d->flags |= PKT_EOM;
-	if (d->flags & PKT_EOM)
-		l->messages++;
-	l->packets++;
-	l->bytes += f->len;
-	if (lane_keeps(l) && fl->rule >= 0)
-		e->rule_bytes[fl->rule] += f->len;
-	return d;
-}
-
-void lane_forget(struct engine *e, struct flow *fl, struct pkt *d, uint32_t psn)
-{
-	struct lane *l = &fl->lane;
-
-	if (lane_keeps(l) && fl->rule >= 0)
-		e->rule_bytes[fl->rule] -= d->len;
-	l->packets--;
-	l->bytes -= d->len;
-	if (d->flags & PKT_LOST)
-		l->lost--;
-	if (d->flags & PKT_EOM)
-		l->messages--;
-	free_bytes(e, l, d);
-	window_del(&l->win, e->pool, psn);
-}
-
-/* Everything before @next is truly acknowledged. The only way in which custody ends well. */
-void lane_release(struct engine *e, struct flow *fl, uint32_t next)
-{
-	struct lane *l = &fl->lane;
-	uint32_t psn = l->tack.psn;
-	struct pkt *d;
-
-	while (psn_before(psn, next) && (d = window_next(&l->win, e->pool, psn, next, &psn))) {
-		uint32_t span = d->span;
-
-		lane_forget(e, fl, d, psn);
-		psn = psn_add(psn, span);
-	}
-	l->tack.psn = next;
-	l->progress = e->now;
-	if (!l->packets)
-		pool_log_close(e->pool, &l->log);
-}
-
-/*
- * The responder has truly acknowledged more than was accepted here: while the lane was opening, packets that
- * we missed reached it past us. The requester knows, or will hear it from the ACK that this makes possible.
- */
-void lane_skip(struct engine *e, struct flow *fl, const struct mark *m)
-{
-	struct lane *l = &fl->lane;
-	uint32_t from = l->accept.psn;
-
-	lane_release(e, fl, m->psn);
-	l->tack = *m;
-	if (psn_before(l->sent.psn, m->psn))
-		l->sent = *m;
-	if (psn_before(l->high, m->psn))
-		l->high = m->psn;
-	if (!psn_before(from, m->psn))
-		return;
-	l->accept = *m;
-	l->msg = MSG_UNKNOWN;
-	l->msg_left = MSG_LEFT_UNKNOWN;
-	l->nak_sent = false;
-	if (psn_before(l->end, m->psn))
-		l->end = m->psn;
-	if (l->role == ROLE_ACCEPTOR)
-		stream_rx_skipped(e, fl, from, m->psn);
-}
-
-void lane_drop_all(struct engine *e, struct flow *fl)
-{
-	struct lane *l = &fl->lane;
-	uint32_t psn = l->tack.psn;
-	struct pkt *d;
-
-	while (l->packets && (d = window_next(&l->win, e->pool, psn, l->end, &psn))) {
-		uint32_t span = d->span;
-
-		lane_forget(e, fl, d, psn);
-		psn = psn_add(psn, span);
-		if (!psn_before(psn, l->end))
-			break;
-	}
-	pool_log_close(e->pool, &l->log);
-	mq_flush(e->reads, &l->reads);
-	l->nreads = 0;
-	if (l->holes != POOL_NONE)
-		pool_page_put(e->pool, l->holes);
-	l->holes = POOL_NONE;
-}
-
 /* ---- timers' inputs ---- */
 
 void lane_rtt_sample(struct engine *e, struct lane *l, uint32_t us)
@@ -278,7 +132,7 @@ uint64_t lane_rto_ns(const struct lane *l)
 
 /* ---- states ---- */
 
-static void set_state(struct lane *l, enum lane_state s)
+void lane_set_state(struct lane *l, enum lane_state s)
 {
 	l->state = (uint8_t)s;
 }
@@ -371,7 +225,7 @@ void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
 	l->gen = ++e->gen;
 	l->peer = r->peer;
 	l->role = r->peer == PEER_NONE ? ROLE_SINGLE : ROLE_OPENER;
-	set_state(l, l->role == ROLE_SINGLE ? LANE_HELD : LANE_OPENING);
+	lane_set_state(l, l->role == ROLE_SINGLE ? LANE_HELD : LANE_OPENING);
 	l->policy = r->policy;
 	l->accept = l->front = l->tack = l->sent = l->honest = l->acked = m;
 	l->honest_found = false;
@@ -477,7 +331,7 @@ void lane_drain(struct engine *e, struct flow *fl, enum lane_reason why)
 		lane_close(e, fl, why, true); /* nothing was promised */
 		return;
 	}
-	set_state(l, LANE_DRAIN);
+	lane_set_state(l, LANE_DRAIN);
 	lane_check_drained(e, fl);
 }
 
@@ -518,7 +372,7 @@ void lane_fault(struct engine *e, struct flow *fl, enum lane_reason why, uint8_t
 	l->reason = (uint8_t)why;
 	l->refusal = syndrome;
 	send_close(e, fl);
-	set_state(l, LANE_FAULT);
+	lane_set_state(l, LANE_FAULT);
 	COUNT(e, FAULTS);
 	e->counters[EC_LOST_PACKETS] += packets;
 	e->counters[EC_LOST_BYTES] += bytes;
@@ -560,203 +414,4 @@ void lane_aux_timer(struct engine *e, struct flow *fl)
 		return;
 	}
 	lane_send_open(e, fl);
-}
-
-/* ---- reports about lanes ---- */
-
-static void refuse(struct engine *e, unsigned int peer, const struct report *r, enum lane_reason why)
-{
-	struct report out = {
-		.type = REPORT_REFUSE, .lane = r->lane, .gen = r->gen, .reason = (uint8_t)why};
-
-	COUNT(e, REFUSALS);
-	e->sink.report(e->sink.ctx, peer, &out);
-}
-
-static void accept_lane(struct engine *e, unsigned int peer, const struct report *r)
-{
-	struct report out = {.type = REPORT_ACCEPT, .lane = r->lane, .gen = r->gen};
-
-	e->sink.report(e->sink.ctx, peer, &out);
-}
-
-/* The peer wants to open the lane of requests that come from its side. */
-static void rx_open(struct engine *e, unsigned int peer, const struct report *r)
-{
-	struct flow_key back = {
-		.src = r->key.dst, .dst = r->key.src, .dqpn = r->lqpn, .vlan = r->key.vlan};
-	uint32_t a = flow_table_find(e->table, &r->key, e->flows, sizeof(struct flow));
-	uint32_t b = flow_table_find(e->table, &back, e->flows, sizeof(struct flow));
-	struct flow *fl = a == FLOW_NONE ? NULL : &e->flows[a];
-	struct flow *other = b == FLOW_NONE ? NULL : &e->flows[b];
-	struct lane *l;
-	struct mark m = {.psn = r->start_psn, .msn = r->start_msn};
-	uint32_t passed;
-
-	if (fl && fl->lane.role == ROLE_ACCEPTOR && fl->lane.peer == (int8_t)peer &&
-	    fl->lane.gen == r->gen && fl->lane.peer_lane == r->lane) {
-		accept_lane(e, peer, r); /* our answer was lost */
-		return;
-	}
-	if (e->draining) {
-		refuse(e, peer, r, REASON_OPERATOR);
-		return;
-	}
-	if (r->resume) {
-		if (!fl)
-			fl = flow_create(e, &r->key, PORT_WAN);
-		if (!other)
-			other = flow_create(e, &back, PORT_LAN);
-		if (!fl || !other) {
-			refuse(e, peer, r, REASON_NO_ROOM);
-			return;
-		}
-	}
-	if (!fl || !other) {
-		refuse(e, peer, r, fl || other ? REASON_ONE_WAY : REASON_UNKNOWN);
-		return;
-	}
-	if (fl->side != PORT_WAN || other->side != PORT_LAN) {
-		refuse(e, peer, r, REASON_ONE_WAY);
-		return;
-	}
-	if (fl->rule < 0 || e->rules[fl->rule].peer != (int8_t)peer) {
-		refuse(e, peer, r, REASON_NO_RULE);
-		return;
-	}
-	if (!flow_pair(e, fl, other, LEARNED_PEER)) {
-		refuse(e, peer, r, REASON_MISMATCH);
-		return;
-	}
-	l = &fl->lane;
-	/* what has passed to the responder already, so that its ACKs are understood */
-	passed = l->role == ROLE_NONE ? l->accept.psn : l->high;
-	if (passed == PSN_NONE || psn_before(passed, r->start_psn) ||
-	    psn_diff(passed, r->start_psn) > (int32_t)WINDOW_SPAN)
-		passed = r->start_psn;
-	if (l->role != ROLE_NONE) {
-		/* an older generation of the same lane: the opener has given it up */
-		lane_close(e, fl, REASON_INCARNATION, false);
-		fl->retry_open = 0;
-	}
-	if (r->path_mtu && !fl->path_mtu)
-		fl->path_mtu = other->path_mtu = (uint16_t)r->path_mtu;
-	l->role = ROLE_ACCEPTOR;
-	set_state(l, LANE_HELD);
-	l->peer = (int8_t)peer;
-	l->peer_lane = r->lane;
-	l->gen = r->gen;
-	l->policy = r->policy;
-	l->accept = l->front = l->tack = l->sent = m;
-	l->start = l->end = l->ackreq_end = r->start_psn;
-	l->high = passed;
-	l->start_acked = true;
-	l->opened = l->progress = e->now;
-	l->last_report = e->now;
-	COUNT(e, OPENS);
-	accept_lane(e, peer, r);
-	stream_rx_report_due(e, fl, true);
-	engine_event(e, EVENT_HELD, fl, 0, 0);
-}
-
-/* An answer to a lane of ours that we no longer have: the peer should let go as well. */
-static void stale_lane(struct engine *e, unsigned int peer, const struct report *r)
-{
-	struct report out = {.type = REPORT_CLOSE,
-			     .lane = r->lane,
-			     .gen = r->gen,
-			     .by_opener = true,
-			     .reason = REASON_NONE};
-
-	COUNT(e, BAD_REPORT);
-	if (r->type == REPORT_PROGRESS || r->type == REPORT_ACCEPT)
-		e->sink.report(e->sink.ctx, peer, &out);
-}
-
-static struct flow *own_lane(struct engine *e, unsigned int peer, const struct report *r)
-{
-	struct flow *fl = r->lane < e->nflows ? &e->flows[r->lane] : NULL;
-
-	if (fl && fl->used && fl->lane.role == ROLE_OPENER && fl->lane.gen == r->gen &&
-	    fl->lane.peer == (int8_t)peer)
-		return fl;
-	return NULL;
-}
-
-static void rx_close(struct engine *e, unsigned int peer, const struct report *r)
-{
-	if (!r->by_opener) {
-		struct flow *fl = own_lane(e, peer, r);
-
-		if (!fl || fl->lane.state == LANE_FAULT)
-			return;
-		/* the acceptor let go: resume there if something is owed, else step back too */
-		if (fl->lane.state == LANE_OPENING || fl->lane.tack.psn == fl->lane.accept.psn)
-			lane_close(e, fl, r->reason, false);
-		else
-			stream_tx_restart(e, fl);
-		return;
-	}
-	/* by number and generation: the key is missing in an answer to a stale report */
-	for (uint32_t i = 0; i < e->nflows; i++) {
-		struct flow *fl = &e->flows[i];
-
-		if (!fl->used || fl->lane.role != ROLE_ACCEPTOR || fl->lane.gen != r->gen ||
-		    fl->lane.peer != (int8_t)peer || fl->lane.peer_lane != r->lane)
-			continue;
-		lane_close(e, fl, r->reason, false);
-		return;
-	}
-}
-
-void lane_report_rx(struct engine *e, unsigned int peer, const struct report *r)
-{
-	struct flow *fl;
-
-	if (peer >= PEER_MAX)
-		return;
-	if (r->type == REPORT_OPEN) {
-		rx_open(e, peer, r);
-		return;
-	}
-	if (r->type == REPORT_CLOSE) {
-		rx_close(e, peer, r);
-		return;
-	}
-	fl = own_lane(e, peer, r);
-	if (!fl) {
-		stale_lane(e, peer, r);
-		return;
-	}
-	if (fl->lane.state == LANE_FAULT)
-		return;
-	switch (r->type) {
-	case REPORT_ACCEPT:
-		if (fl->lane.accepted && !fl->lane.reopen)
-			return;
-		fl->lane.accepted = true;
-		fl->lane.reopen = false;
-		if (fl->lane.state == LANE_OPENING) {
-			set_state(&fl->lane, LANE_HELD);
-			engine_event(e, EVENT_HELD, fl, 0, 0);
-		}
-		responder_advance(e, fl);
-		pace_run(e, fl);
-		return;
-	case REPORT_REFUSE:
-		COUNT(e, REFUSALS);
-		fl->lane.reason = r->reason;
-		if (fl->lane.state == LANE_OPENING) {
-			engine_event(e, EVENT_REFUSED, fl, 0, 0);
-			lane_close(e, fl, r->reason, false);
-			fl->retry_open = e->now + REFUSED_RETRY_NS;
-		}
-		/* a refused resume is asked again until peer_timeout: custody is not given up lightly */
-		return;
-	case REPORT_PROGRESS:
-		stream_tx_progress(e, fl, r);
-		return;
-	default:
-		COUNT(e, BAD_REPORT);
-	}
 }

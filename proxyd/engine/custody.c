@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What a lane holds: packets come in through lane_retain(), and leave through lane_release(), which only a
+ * true ACK calls, or all at once when the lane ends. The ledger (packets, messages, bytes of the lane and of
+ * its rule) is kept here and nowhere else.
+ */
+#include "engine/internal.h"
+
+uint8_t *lane_packet(struct engine *e, const struct pkt *d)
+{
+	return d->flags & PKT_SLOT ? pool_slot_ptr(e->pool, d->loc) : pool_ptr(e->pool, d->loc);
+}
+
+static void free_bytes(struct engine *e, struct lane *l, const struct pkt *d)
+{
+	if (d->flags & PKT_SLOT)
+		pool_slot_put(e->pool, d->loc);
+	else
+		pool_release(e->pool, &l->log, d->loc, d->len);
+}
+
+/*
+ * Order of writes (overview.md): the bytes, then the descriptor, then - in the caller - the mark that
+ * publishes them; an acknowledgement can only follow from a mark.
+ */
+struct pkt *lane_retain(struct engine *e, struct flow *fl, const struct frame *f, uint32_t span,
+			bool *bad)
+{
+	struct lane *l = &fl->lane;
+	enum pool_class c = lane_class(l);
+	/* header-only requests may wait long for their answer: they must not pin a superblock */
+	bool slot = (f->op->flags & OPF_ANSWERED) && f->len <= POOL_SLOT;
+	uint32_t loc = slot ? pool_slot_get(e->pool, c) : pool_append(e->pool, c, &l->log, f->len);
+	struct pkt *d = NULL;
+
+	*bad = false;
+	if (loc == POOL_NONE)
+		return NULL;
+	*bad = !icrc_copy_ok(slot ? pool_slot_ptr(e->pool, loc) : pool_ptr(e->pool, loc), f);
+	if (*bad)
+		COUNT(e, BAD_ICRC);
+	else
+		d = window_put(&l->win, e->pool, c, f->psn);
+	if (!d) {
+		if (slot)
+			pool_slot_put(e->pool, loc);
+		else
+			pool_unappend(e->pool, &l->log, loc, f->len);
+		return NULL;
+	}
+	d->loc = loc;
+	d->len = (uint16_t)f->len;
+	d->span = span;
+	d->flags = PKT_USED | (slot ? PKT_SLOT : 0) | (f->ackreq ? PKT_ACKREQ : 0);
+	if (f->op->flags & OPF_ANSWERED)
+		d->flags |= PKT_ANSWERED | PKT_EOM;
+	else if (f->op->flags & OPF_EOM)
+		d->flags |= PKT_EOM;
+	if (d->flags & PKT_EOM)
+		l->messages++;
+	l->packets++;
+	l->bytes += f->len;
+	if (lane_keeps(l) && fl->rule >= 0)
+		e->rule_bytes[fl->rule] += f->len;
+	return d;
+}
+
+void lane_forget(struct engine *e, struct flow *fl, struct pkt *d, uint32_t psn)
+{
+	struct lane *l = &fl->lane;
+
+	if (lane_keeps(l) && fl->rule >= 0)
+		e->rule_bytes[fl->rule] -= d->len;
+	l->packets--;
+	l->bytes -= d->len;
+	if (d->flags & PKT_LOST)
+		l->lost--;
+	if (d->flags & PKT_EOM)
+		l->messages--;
+	free_bytes(e, l, d);
+	window_del(&l->win, e->pool, psn);
+}
+
+/* Everything before @next is truly acknowledged. The only way in which custody ends well. */
+void lane_release(struct engine *e, struct flow *fl, uint32_t next)
+{
+	struct lane *l = &fl->lane;
+	uint32_t psn = l->tack.psn;
+	struct pkt *d;
+
+	while (psn_before(psn, next) && (d = window_next(&l->win, e->pool, psn, next, &psn))) {
+		uint32_t span = d->span;
+
+		lane_forget(e, fl, d, psn);
+		psn = psn_add(psn, span);
+	}
+	l->tack.psn = next;
+	l->progress = e->now;
+	if (!l->packets)
+		pool_log_close(e->pool, &l->log);
+}
+
+/*
+ * The responder has truly acknowledged more than was accepted here: while the lane was opening, packets that
+ * we missed reached it past us. The requester knows, or will hear it from the ACK that this makes possible.
+ */
+void lane_skip(struct engine *e, struct flow *fl, const struct mark *m)
+{
+	struct lane *l = &fl->lane;
+	uint32_t from = l->accept.psn;
+
+	lane_release(e, fl, m->psn);
+	l->tack = *m;
+	if (psn_before(l->sent.psn, m->psn))
+		l->sent = *m;
+	if (psn_before(l->high, m->psn))
+		l->high = m->psn;
+	if (!psn_before(from, m->psn))
+		return;
+	l->accept = *m;
+	l->msg = MSG_UNKNOWN;
+	l->msg_left = MSG_LEFT_UNKNOWN;
+	l->nak_sent = false;
+	if (psn_before(l->end, m->psn))
+		l->end = m->psn;
+	if (l->role == ROLE_ACCEPTOR)
+		stream_rx_skipped(e, fl, from, m->psn);
+}
+
+void lane_drop_all(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	uint32_t psn = l->tack.psn;
+	struct pkt *d;
+
+	while (l->packets && (d = window_next(&l->win, e->pool, psn, l->end, &psn))) {
+		uint32_t span = d->span;
+
+		lane_forget(e, fl, d, psn);
+		psn = psn_add(psn, span);
+		if (!psn_before(psn, l->end))
+			break;
+	}
+	pool_log_close(e->pool, &l->log);
+	mq_flush(e->reads, &l->reads);
+	l->nreads = 0;
+	if (l->holes != POOL_NONE)
+		pool_page_put(e->pool, l->holes);
+	l->holes = POOL_NONE;
+}
