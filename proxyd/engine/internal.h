@@ -369,7 +369,7 @@ bool reads_add(struct engine *e, struct flow *fl, const struct frame *f, uint32_
 enum read_verdict reads_response(struct engine *e, struct lane *l, const struct frame *f,
 				 struct read_rec **rec);
 struct read_rec *reads_find(struct engine *e, struct lane *l, uint32_t psn);
-void reads_trim(struct engine *e, struct lane *l);
+void reads_trim(struct engine *e, struct lane *l, struct mark *end);
 struct read_rec *reads_head(struct engine *e, const struct lane *l);
 
 /* responder.c: toward the near requester */

@@ -46,11 +46,15 @@ struct read_rec *reads_find(struct engine *e, struct lane *l, uint32_t psn)
 	return NULL;
 }
 
-void reads_trim(struct engine *e, struct lane *l)
+/* Forget the answered ones at the head; @end, when not NULL, moves behind each. */
+void reads_trim(struct engine *e, struct lane *l, struct mark *end)
 {
 	struct read_rec *r;
 
 	while ((r = reads_head(e, l)) && r->done) {
+		if (end)
+			*end = (struct mark){.psn = psn_add(r->at.psn, r->span),
+					     .msn = r->at.msn + 1};
 		mq_pop(e->reads, &l->reads);
 		l->nreads--;
 	}

@@ -277,12 +277,8 @@ static void rx_answer(struct engine *e, struct flow *fl, const struct frame *f,
 	if (psn_after(m.psn, l->tack.psn))
 		bound_by_read(e, l, &m);
 	if (v == READ_COMPLETE && reads_head(e, l) == r) {
-		m.psn = psn_add(r->at.psn, r->span);
-		m.msn = r->at.msn + 1;
-		m.ackable = 0;
-		reads_trim(e, l);
-		/* a later READ's answer may have been complete already: then its turn is now */
-		bound_by_read(e, l, &m);
+		/* the answers of later ones may have been complete already: then their turn is now */
+		reads_trim(e, l, &m);
 	}
 	l->progress = e->now;
 	true_ack(e, fl, &m);

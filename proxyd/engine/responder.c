@@ -115,11 +115,11 @@ static void trim_answered(struct engine *e, struct lane *l)
 {
 	struct read_rec *r;
 
-	reads_trim(e, l);
+	reads_trim(e, l, NULL);
 	while ((r = reads_head(e, l)) && !(opcode_info(r->opcode)->flags & OPF_ANSWERED) &&
 	       psn_before(r->at.psn, l->tack.psn)) {
 		r->done = true;
-		reads_trim(e, l);
+		reads_trim(e, l, NULL);
 	}
 }
 

@@ -110,13 +110,28 @@ static void holes_fill(struct engine *e, struct lane *l, uint32_t from, uint32_t
 	}
 }
 
-/* Whether the whole of [@from, @end) is missing, or new beyond the last hole. */
-static bool missing(struct engine *e, const struct lane *l, uint32_t from, uint32_t end)
+/* Whether the packet at @psn, below the end, is missing. */
+static bool missing(struct engine *e, const struct lane *l, uint32_t psn)
 {
 	const struct holes *hs = holes_of(e, l);
-	uint32_t i = hs ? hole_at(hs, from) : 0;
+	uint32_t i = hs ? hole_at(hs, psn) : 0;
 
-	return hs && i < hs->n && !psn_before(from, hs->h[i].from) && !psn_after(end, hs->h[i].end);
+	return hs && i < hs->n && !psn_before(psn, hs->h[i].from);
+}
+
+/* Let go of what is held in [@from, @end), as if it had not come. */
+static void give_up(struct engine *e, struct flow *fl, uint32_t from, uint32_t end)
+{
+	struct lane *l = &fl->lane;
+	uint32_t psn = from;
+	struct pkt *d;
+
+	while (psn_before(psn, end) && (d = window_next(&l->win, e->pool, psn, end, &psn))) {
+		uint32_t span = d->span;
+
+		lane_forget(e, fl, d, psn);
+		psn = psn_add(psn, span);
+	}
 }
 
 void stream_rx_report_due(struct engine *e, struct flow *fl, bool urgent)
@@ -246,17 +261,10 @@ static void again(struct engine *e, struct flow *fl, const struct frame *f)
 static bool make_room(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
-	uint32_t psn = l->accept.psn;
-	struct pkt *d;
 
 	if (l->accept.psn == l->end)
 		return false;
-	while (psn_before(psn, l->end) && (d = window_next(&l->win, e->pool, psn, l->end, &psn))) {
-		uint32_t span = d->span;
-
-		lane_forget(e, fl, d, psn);
-		psn = psn_add(psn, span);
-	}
+	give_up(e, fl, l->accept.psn, l->end);
 	l->end = l->accept.psn;
 	if (l->holes != POOL_NONE)
 		pool_page_put(e->pool, l->holes);
@@ -291,7 +299,7 @@ void stream_rx_request(struct engine *e, struct flow *fl, const struct frame *f)
 		stream_rx_report_due(e, fl, true);
 		return;
 	}
-	if (psn_before(f->psn, l->end) && !missing(e, l, f->psn, end)) {
+	if (psn_before(f->psn, l->end) && !missing(e, l, f->psn)) {
 		l->dup++;
 		COUNT(e, DUP_STREAM);
 		stream_rx_report_due(e, fl, true);
@@ -313,6 +321,10 @@ void stream_rx_request(struct engine *e, struct flow *fl, const struct frame *f)
 		stream_rx_report_due(e, fl, true);
 		return;
 	}
+	/* A host that asks for the rest of a READ again, while the lane opens, sends a PSN from inside the
+	 * READ's range; the READ itself takes its place. */
+	if (span > 1 && psn_before(f->psn, l->end))
+		give_up(e, fl, psn_add(f->psn, 1), psn_before(end, l->end) ? end : l->end);
 	if (psn_after(end, l->end))
 		l->end = end;
 	if (f->psn == old_end) {

@@ -114,6 +114,10 @@ bool world_run_done(struct world *w, uint64_t until);
 /** world_restart - engine @side loses all its memory and starts anew (kill -9). */
 void world_restart(struct world *w, int side);
 
+/** world_redeem - engine @side pays all its debts and starts anew without memory (an orderly restart). Runs the
+ *  world until its custody is empty, 100 s at most. */
+void world_redeem(struct world *w, int side);
+
 /** world_verify - compare what responders executed with what requesters were told; NULL when all is right.
  *  @complete: everything must have arrived. */
 const char *world_verify(struct world *w, bool complete);

@@ -244,28 +244,40 @@ static inline void rig_forget(struct rig *r)
 	r->at = r->nout = r->nrep = 0;
 }
 
+/* Failures are told with the line of the test, which is what one wants to know. */
+#define rig_sent(r, port)	 rig_sent_at(r, port, __LINE__)
+#define rig_quiet(r)		 rig_quiet_at(r, __LINE__)
+#define rig_expect(r, port, ...) rig_expect_at(r, port, __LINE__, __VA_ARGS__)
+
 /** rig_sent - the next frame that was sent; it must be for @port. */
-static inline struct rig_frame *rig_sent(struct rig *r, enum engine_port port)
+static inline struct rig_frame *rig_sent_at(struct rig *r, enum engine_port port, int line)
 {
+	struct rig_frame *f = &r->out[r->at];
+
 	if (r->at == r->nout)
-		fail_msg("nothing was sent");
-	assert_int_equal(r->out[r->at].port, port);
-	return &r->out[r->at++];
+		fail_msg("line %d: nothing was sent", line);
+	if (f->port != port)
+		fail_msg("line %d: sent to port %d: opcode 0x%02x PSN 0x%06x", line, f->port,
+			 f->data[RIG_BTH], get_be24(f->data + RIG_BTH + 9));
+	r->at++;
+	return f;
 }
 
-static inline void rig_quiet(struct rig *r)
+/** rig_quiet - nothing else was sent. */
+static inline void rig_quiet_at(struct rig *r, int line)
 {
 	if (r->at != r->nout)
-		fail_msg("something was sent to port %d: opcode 0x%02x PSN 0x%06x", r->out[r->at].port,
-			 r->out[r->at].data[RIG_BTH], get_be24(r->out[r->at].data + RIG_BTH + 9));
+		fail_msg("line %d: sent to port %d: opcode 0x%02x PSN 0x%06x", line,
+			 r->out[r->at].port, r->out[r->at].data[RIG_BTH],
+			 get_be24(r->out[r->at].data + RIG_BTH + 9));
 }
 
 /** rig_expect - the next frame sent is for @port, has a right ICRC and reads so from the BTH on. */
-static inline __attribute__((format(printf, 3, 4))) void
-rig_expect(struct rig *r, enum engine_port port, const char *fmt, ...)
+static inline __attribute__((format(printf, 4, 5))) void
+rig_expect_at(struct rig *r, enum engine_port port, int line, const char *fmt, ...)
 {
 	uint8_t want[FRAME_MAX];
-	struct rig_frame *got = rig_sent(r, port);
+	struct rig_frame *got = rig_sent_at(r, port, line);
 	struct frame f;
 	char text[1024];
 	uint32_t n;
@@ -277,8 +289,11 @@ rig_expect(struct rig *r, enum engine_port port, const char *fmt, ...)
 	n = rig_hex(want, text);
 	assert_int_equal(frame_parse(got->data, got->len, &f), FRAME_OK);
 	assert_true(icrc_ok(&f));
-	assert_int_equal(got->len, RIG_BTH + n + ICRC_LEN);
-	assert_memory_equal(got->data + RIG_BTH, want, n);
+	if (got->len != RIG_BTH + n + ICRC_LEN || memcmp(got->data + RIG_BTH, want, n)) {
+		for (uint32_t i = RIG_BTH; i < got->len - ICRC_LEN && i < RIG_BTH + 40; i++)
+			print_error("%02x ", got->data[i]);
+		fail_msg("line %d: the above was sent, not \"%s\"", line, text);
+	}
 }
 
 /* Packets that most tests need. */

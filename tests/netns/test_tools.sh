@@ -1,0 +1,115 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# The tools as an operator meets them: views of a running daemon, the check of a configuration, refusals
+# to start, replay.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+. tests/netns/lib.sh
+
+array() # OBJECT: -j is an array of objects, at least one
+{
+	jq_true a "$1" 'type == "array" and length > 0 and all(type == "object")'
+}
+
+pretty() # OBJECT: -p is the same objects, indented; counters may have moved
+{
+	[ "$(cli a -p "$1" show | jq -S 'map(keys)')" = "$(cli a -j "$1" show | jq -S 'map(keys)')" ] &&
+	[ "$(cli a -p "$1" | wc -l)" -gt "$(cli a -j "$1" | wc -l)" ]
+}
+
+table() # OBJECT HEAD: a line of heads in capitals and one at least below it
+{
+	local out
+
+	out=$(cli a "$1" show) || return
+	[ "$(head -1 <<<"$out" | awk '{ print $1 }')" = "$2" ] && [ "$(wc -l <<<"$out")" -gt 1 ]
+}
+
+details() # OBJECT KEY: -d tells what the table leaves out
+{
+	cli a -d "$1" show | grep -q "$2" && ! cli a "$1" show | grep -q "$2"
+}
+
+one_line() # STATUS PATTERN COMMAND...: it fails with the status and one line that has the pattern
+{
+	local status=$1 pattern=$2
+
+	shift 2
+	"$@" >"$LAB/one.out" 2>"$LAB/one.err"
+	[ $? = "$status" ] && [ ! -s "$LAB/one.out" ] && [ "$(wc -l <"$LAB/one.err")" = 1 ] &&
+	grep -q -- "$pattern" "$LAB/one.err"
+}
+
+config() # TEXT: on top of a good [longhaul] and rule; prints the file's name
+{
+	printf '[longhaul]\nlan = lan0\nwan = wan0\n%s\n[rule r]\nlan = 10.1.0.0/16\nwan = 10.2.0.0/16\n%s\n' \
+		"$1" "${2:-}" >"$LAB/t.conf"
+	echo "$LAB/t.conf"
+}
+
+check() # COMMAND of ga
+{
+	in_ns ga "$B/longhauld" --check-config -c "$@"
+}
+
+lab_up
+wan_start --delay-ms 2 --rate-mbps 1200
+pair_start
+transfer one a --op write --count 300 --mtu 4096
+
+for o in qp:LAN-IP lane:LAN-IP peer:NAME rule:NAME stats:GROUP; do
+	it "${o%:*} show -j: an array of objects" array ${o%:*}
+	it "${o%:*} show -p: the same, indented" pretty ${o%:*}
+	it "${o%:*} show: a table" table ${o%:*} ${o#*:}
+done
+it "qp show -d: more than the table" details qp custody-packets
+it "lane show -d: more than the table" details lane naks-sent
+it "peer show -d: more than the table" details peer boot
+it "rule show -d: more than the table" details rule custody-messages
+it "stats show -d: counters that are zero too" eval \
+	'[ "$(cli a -d stats | wc -l)" -gt "$(cli a stats | wc -l)" ]'
+it "lane show: one object per direction, with the ledger" jq_true a lane '
+	length == 2 and (map(.direction) | sort == ["in", "out"]) and
+	all(has("custody-messages") and has("custody-packets") and has("custody-bytes") and has("custody-oldest-ms"))'
+it "peer show: up, named, with a round trip" jq_true a peer '
+	length == 1 and .[0].name == "edge-b" and .[0].node == "edge-b" and .[0]."srtt-us" > 1000'
+it "rule show: its connection and its ledger" jq_true a rule '
+	length == 1 and .[0].name == "hosts" and .[0].connections == 1 and has(0) and (.[0] | has("custody-bytes"))'
+it "stats show: what the host sent has been taken" jq_true a stats '
+	any(.group == "engine" and .name == "rx-lan" and .value >= 4800)'
+it "a filter" eval 'cli a -j qp lan-ip 10.77.1.1 state held | jq -e "length == 1" >/dev/null &&
+	cli a -j qp lan-ip 10.77.1.9 | jq -e "length == 0" >/dev/null'
+it "no daemon at the socket: one line" one_line 1 "$LAB/none.sock" "$B/longhaul" -s "$LAB/none.sock" qp
+it "an unknown object: one line" one_line 1 "unknown object" "$B/longhaul" colour
+it "keygen does not overwrite a key" one_line 1 "exists already" "$B/longhaul" keygen "$LAB/key"
+it "a second daemon on the same interfaces: refused, the first one stays" eval '
+	sed "s/gw-a.sock/second.sock/" "$LAB/gw-a.conf" >"$LAB/second.conf" &&
+	! in_ns ga timeout 10 "$B/longhauld" -c "$LAB/second.conf" 2>"$LAB/second.err" &&
+	[ -s "$LAB/second.err" ] && jq_true a peer "all(.state == \"up\")"'
+
+it "--check-config: the running configuration is good" check "$LAB/gw-a.conf"
+it "--check-config: the sample is good" "$B/longhauld" --check-config --offline -c conf/longhaul.conf
+it "--check-config: unknown key, with file and line" one_line 1 "t.conf:4: unknown key 'colour'" \
+	check "$(config 'colour = blue')"
+it "--check-config: missing interface" one_line 1 "t.conf:2: .*lan9" \
+	check "$(config '' | tee "$LAB/name" >/dev/null; sed -i s/lan0/lan9/ "$LAB/t.conf"; cat "$LAB/name")"
+it "--check-config: overlapping rules" one_line 1 "t.conf:.*overlap" \
+	check "$(config '' $'[rule s]\nlan = 10.1.2.0/24\nwan = any')"
+it "--check-config: no such file" one_line 1 "$LAB/none.conf" check "$LAB/none.conf"
+it "start with a missing interface: one line" one_line 1 "t.conf:3: .*wan9" \
+	in_ns ga "$B/longhauld" -c "$(config '' | tee "$LAB/name" >/dev/null; sed -i s/wan0/wan9/ "$LAB/t.conf"; cat "$LAB/name")"
+
+replay() # FILE FILTER
+{
+	"$B/longhauld" --replay "tests/data/$1" -j 2>/dev/null | jq -e "$2" >/dev/null
+}
+it "--replay bidir-2qp.pcap: two pairs, learned by PSN" replay bidir-2qp.pcap '
+	map([."lan-ip", .lqpn, ."wan-ip", .rqpn, ."learned-by"]) | sort ==
+	[["10.98.0.1", 22, "10.98.0.2", 22, "psn"], ["10.98.0.1", 23, "10.98.0.2", 23, "psn"]]'
+it "--replay cm-rping.pcap: one pair, learned by CM" replay cm-rping.pcap '
+	map([."lan-ip", .lqpn, ."wan-ip", .rqpn, ."learned-by"]) == [["10.98.0.1", 24, "10.98.0.2", 24, "cm"]]'
+it "--replay: a table for people" eval '"$B/longhauld" --replay tests/data/bidir-2qp.pcap 2>/dev/null |
+	grep -q "10.98.0.1 *0x16 *10.98.0.2 *0x16 *psn"'
+it "--replay of what is no capture: one line" one_line 1 "README" "$B/longhauld" --replay tests/data/README.md
+exit $((tests_failed > 0))
