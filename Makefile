@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # make            build everything into build/
-# make deps       install what is missing from Debian's packages (root)
+# make deps       install what is missing of Debian's packages (root)
 # make check      the whole test suite (root: network namespaces, XDP)
 # make demo       two data centres in network namespaces, bare and through longhaul (root)
 # make bench      cost per packet, memory
+# make fuzz       each fuzzer for SECONDS=60
+# make soak       random scenario worlds for SECONDS=60
+# make install    into prefix=/usr, DESTDIR in front of it
 # V=1 shows commands; B=dir builds elsewhere; SAN=address,undefined adds sanitizers; CC=clang works too.
 
 B ?= build
@@ -81,6 +84,64 @@ $(call obj,$(wildcard proxyd/port/*.c)): | $(B)/steer.skel.h
 $(call obj,$(wildcard tests/bpf/*.c)): | $(B)/steer.skel.h
 
 include tests/Makefile.inc
+
+# Debian's packages, by names that are the same in 12 and 13: compilers and libraries, then what tests and demo
+# run. clang is for the XDP program and the fuzzers.
+DEPS := gcc libc6-dev linux-libc-dev clang libclang-rt-dev bpftool libbpf-dev libxdp-dev libelf-dev zlib1g-dev \
+	libisal-dev libxxhash-dev libev-dev libsodium-dev libinih-dev libjansson-dev libpcap-dev libcap-ng-dev \
+	libseccomp-dev libsystemd-dev uthash-dev libcmocka-dev iproute2 jq perl-base
+
+.PHONY: deps
+deps:
+	$(Q)missing=; \
+	command -v dpkg-query >/dev/null || \
+		{ echo "make deps: no dpkg-query here; install by hand what stands for: $(DEPS)" >&2; exit 0; }; \
+	for p in $(DEPS); do \
+		dpkg-query -W -f '$${Status}\n' $$p 2>/dev/null | grep -q ' installed$$' || missing="$$missing $$p"; \
+	done; \
+	[ -n "$$missing" ] || exit 0; \
+	[ "$$(id -u)" = 0 ] || { echo "make deps: missing packages:$$missing; run 'make deps' as root" >&2; exit 1; }; \
+	echo "  APT     $$missing"; \
+	{ apt-get -qq update || true; } </dev/null && \
+	DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install $$missing </dev/null
+
+# Packages first, whatever -j says; then everything is built by a make of its own.
+JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
+
+.PHONY: check demo bench
+check: deps
+	$(Q)$(MAKE) $(JOBS) all tests fuzzers
+	$(Q)B=$(B) tests/run.sh
+
+demo: deps
+	$(Q)[ "$$(id -u)" = 0 ] || { echo "make demo: needs root: network namespaces and XDP; try sudo make demo" >&2; exit 1; }
+	$(Q)$(MAKE) $(JOBS) all
+	$(Q)B=$(B) tests/netns/demo.sh
+
+bench: $(BENCH_BIN)
+	$(Q)for t in $(BENCH_BIN); do $$t || exit 1; done
+
+prefix ?= /usr
+sbindir ?= $(prefix)/sbin
+mandir ?= $(prefix)/share/man
+unitdir ?= $(prefix)/lib/systemd/system
+completiondir ?= $(prefix)/share/bash-completion/completions
+sysconfdir ?= /etc
+
+# A configuration that is there already is left alone; the sample is installed beside it in any case.
+.PHONY: install
+install: $(B)/longhauld $(B)/longhaul
+	$(call say,INSTALL,$(DESTDIR)$(prefix))install -d $(DESTDIR)$(sbindir) $(DESTDIR)$(mandir)/man5 \
+		$(DESTDIR)$(mandir)/man8 $(DESTDIR)$(unitdir) $(DESTDIR)$(completiondir) $(DESTDIR)$(sysconfdir)/longhaul
+	$(Q)install -m 755 $(B)/longhauld $(B)/longhaul $(DESTDIR)$(sbindir)/
+	$(Q)install -m 644 man/*.5 $(DESTDIR)$(mandir)/man5/
+	$(Q)install -m 644 man/*.8 $(DESTDIR)$(mandir)/man8/
+	$(Q)sed 's|/usr/sbin/|$(sbindir)/|; s|/etc/longhaul/|$(sysconfdir)/longhaul/|' systemd/longhauld.service \
+		>$(DESTDIR)$(unitdir)/longhauld.service && chmod 644 $(DESTDIR)$(unitdir)/longhauld.service
+	$(Q)install -m 644 conf/longhaul.bash-completion $(DESTDIR)$(completiondir)/longhaul
+	$(Q)install -m 644 conf/longhaul.conf $(DESTDIR)$(sysconfdir)/longhaul/longhaul.conf.sample
+	$(Q)[ -e $(DESTDIR)$(sysconfdir)/longhaul/longhaul.conf ] || \
+		install -m 644 conf/longhaul.conf $(DESTDIR)$(sysconfdir)/longhaul/longhaul.conf
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
 

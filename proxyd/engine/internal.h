@@ -131,6 +131,9 @@ struct lane {
 	uint32_t reached, reached_hi; /* OPENER: the peer has all below, the highest it has */
 	uint32_t ackreq_end; /* ACCEPTOR: end of the last packet sent that asks for an ACK */
 	uint32_t lost_from; /* OPENER: no packet below is marked lost */
+	uint32_t overlap; /* ACCEPTOR, SINGLE: below this the host had sent it past us before */
+	uint32_t cwnd;	  /* SINGLE: packets that may be on the WAN; @cut: when it was halved */
+	uint32_t cut_us;
 	uint32_t rack_us;   /* OPENER: latest transmission time known to have arrived, us */
 	uint32_t jump_psn;
 	uint32_t holes;

@@ -33,6 +33,8 @@
 #define RTO_MAX_US 2000000u
 /* What an opener may send before the peer has told its room. */
 #define FIRST_ROOM 256u
+/* What single mode may have on the WAN before the first true ACK. */
+#define CWND_FIRST 64u
 /* A faulted lane lets go when its QP has been quiet for so long. */
 #define FAULT_QUIET_NS (10 * NSEC_PER_SEC)
 
@@ -217,6 +219,7 @@ void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
 	uint32_t msn = (f->op->flags & OPF_EOM) ? psn_sub(l->accept.msn, 1) : l->accept.msn;
 	struct mark m = {.psn = f->psn, .msn = msn, .ackable = 0};
 	bool all_acked = l->tack.psn == f->psn; /* as watched */
+	uint32_t passed = l->accept.psn;
 
 	if (all_acked)
 		m.msn = l->tack.msn; /* from the genuine ACK just below */
@@ -238,6 +241,9 @@ void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
 	l->start = l->end = l->told = l->high = f->psn;
 	l->start_acked = all_acked;
 	l->room = psn_add(f->psn, FIRST_ROOM);
+	l->overlap = passed != PSN_NONE && psn_after(passed, f->psn) ? passed : f->psn;
+	l->cwnd = CWND_FIRST;
+	l->cut_us = now_us(e);
 	l->lost_from = l->reached = l->reached_hi = f->psn;
 	l->rack_us = l->trickle_us = now_us(e);
 	l->guard.psn = l->again_psn = PSN_NONE;

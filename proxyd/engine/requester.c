@@ -14,11 +14,22 @@
  * sequence NAK would say the same, but responders send one per gap, and that one may be lost.) The budget of the timer is time without
  * progress (responder_timeout), so RNR waits and long outages of a busy responder do not add up.
  *
+ * Over the WAN (single mode) there is nobody to ask for single packets: a loss costs all that was sent after
+ * it. So the packets on their way are limited by a window that grows with what is acknowledged and is halved
+ * by each loss, once per round trip.
+ *
+ * What the host had sent by itself before the lane opened (below @overlap) may have been executed and answered
+ * long ago; the responder need not keep such answers. So there an ACK past a READ or ATOMIC settles it: if
+ * the answer was lost, the host asks again.
+ *
  * Answers with data travel on to the requester's side as they come, in order. An acceptor drops what is
  * ahead of a missing answer packet and asks the whole READ again; what it has passed on already is not
  * passed on twice. In single mode every answer passes: the host sees the gap and asks again by itself.
  */
 #include "engine/internal.h"
+
+/* At least so long after a READ was asked it is not asked again. */
+#define ASK_AGAIN_US 1000u
 
 static uint32_t timer(const struct engine *e, const struct flow *fl, uint32_t which)
 {
@@ -60,14 +71,20 @@ static bool send(struct engine *e, struct flow *fl, struct pkt *d)
  * for an ACK, waiting for one would be for ever.
  */
 #define FLIGHT_BYTES (2u << 20)
+#define CWND_MIN 16u
+#define CWND_MAX 65536u
 
 static bool flight_full(const struct flow *fl)
 {
 	const struct lane *l = &fl->lane;
 	uint32_t full = fl->path_mtu ? fl->path_mtu : 4096u;
 
-	return l->role == ROLE_ACCEPTOR &&
-	       ((l->sent.psn - l->tack.psn) & PSN_MASK) >= FLIGHT_BYTES / full &&
+	/* a READ of many PSNs goes alone, if need be */
+	if (l->sent.psn == l->tack.psn)
+		return false;
+	if (l->role == ROLE_SINGLE)
+		return ((l->sent.psn - l->tack.psn) & PSN_MASK) >= l->cwnd;
+	return ((l->sent.psn - l->tack.psn) & PSN_MASK) >= FLIGHT_BYTES / full &&
 	       psn_after(l->ackreq_end, l->tack.psn);
 }
 
@@ -109,6 +126,14 @@ bool requester_run(struct engine *e, struct flow *fl, uint32_t quantum)
 	return stopped;
 }
 
+static void lost_one(struct engine *e, struct lane *l)
+{
+	if (l->role != ROLE_SINGLE || now_us(e) - l->cut_us < l->srtt_us)
+		return;
+	l->cut_us = now_us(e);
+	l->cwnd = l->cwnd / 2 > CWND_MIN ? l->cwnd / 2 : CWND_MIN;
+}
+
 /* Go back: what is sent next is the packet at @psn. */
 static void resume_at(struct engine *e, struct flow *fl, uint32_t psn)
 {
@@ -142,9 +167,13 @@ static void true_ack(struct engine *e, struct flow *fl, const struct mark *m)
 		lane_rtt_sample(e, l, now_us(e) - d->xmit);
 	l->backoff = 0;
 	if (l->role == ROLE_SINGLE) {
+		l->cwnd += (m->psn - l->tack.psn) & PSN_MASK;
+		if (l->cwnd > CWND_MAX)
+			l->cwnd = CWND_MAX;
 		responder_true_ack(e, fl, m);
 		if (l->role == ROLE_NONE)
 			return; /* that was the last of a draining lane */
+		pace_run(e, fl);
 	} else {
 		lane_skip(e, fl, m);
 		stream_rx_report_due(e, fl, l->tack.psn == l->accept.psn);
@@ -159,8 +188,14 @@ static void true_ack(struct engine *e, struct flow *fl, const struct mark *m)
 /* Cut @m down to the first unanswered READ. Returns true when it was beyond one. */
 static bool bound_by_read(struct engine *e, struct lane *l, struct mark *m)
 {
-	struct read_rec *r = reads_head(e, l);
+	struct read_rec *r;
 
+	while ((r = reads_head(e, l)) && psn_before(r->at.psn, l->overlap) &&
+	       !psn_after(psn_add(r->at.psn, r->span), m->psn) &&
+	       (opcode_info(r->opcode)->flags & OPF_ANSWERED)) {
+		r->done = true;
+		reads_trim(e, l, NULL);
+	}
 	if (!r || !psn_before(r->at.psn, m->psn) ||
 	    !(opcode_info(r->opcode)->flags & OPF_ANSWERED))
 		return false;
@@ -209,11 +244,12 @@ static void rx_ack(struct engine *e, struct flow *fl, const struct frame *f)
 		past = bound_by_read(e, l, &m);
 		true_ack(e, fl, &m);
 		/* once per round trip is enough: the ACKs of all that was in flight say the same */
-		if (past && l->role != ROLE_NONE && reads_head(e, l)->asked + l->srtt_us * NSEC_PER_USEC < e->now) {
+		if (past && l->role != ROLE_NONE && reads_head(e, l)->asked + (l->srtt_us + ASK_AGAIN_US) * NSEC_PER_USEC < e->now) {
 			reads_head(e, l)->asked = e->now;
 			resume_at(e, fl, m.psn);
 		} else if (probing && l->role != ROLE_NONE && psn_before(l->tack.psn, l->sent.psn)) {
 			/* what was sent before the probe has arrived or is lost: it lacks the rest */
+			lost_one(e, l);
 			resume_at(e, fl, l->tack.psn);
 		}
 		return;
@@ -232,6 +268,7 @@ static void rx_ack(struct engine *e, struct flow *fl, const struct frame *f)
 		resume_at(e, fl, m.psn);
 		wheel_arm(e->wheel, timer(e, fl, TIMER_AUX), e->now + aeth_rnr_ns(s & 0x1f));
 	} else if (s == AETH_NAK_SEQ) {
+		lost_one(e, l);
 		resume_at(e, fl, m.psn);
 	} else if (aeth_is_nak(s)) {
 		refused(e, fl, f->psn, s, REASON_NAK);
@@ -262,7 +299,7 @@ static void rx_answer(struct engine *e, struct flow *fl, const struct frame *f,
 	case READ_AHEAD:
 		if (l->role == ROLE_SINGLE) {
 			engine_pass(e, from, f);
-		} else if (r->asked + l->srtt_us * NSEC_PER_USEC < e->now) {
+		} else if (r->asked + (l->srtt_us + ASK_AGAIN_US) * NSEC_PER_USEC < e->now) {
 			r->asked = e->now;
 			resume_at(e, fl, r->at.psn);
 		}
@@ -321,6 +358,7 @@ void requester_timeout(struct engine *e, struct flow *fl)
 	}
 	if (l->backoff < 12)
 		l->backoff++;
+	lost_one(e, l);
 	d = window_next(&l->win, e->pool, l->tack.psn, l->sent.psn, &psn);
 	if (d && send(e, fl, d))
 		l->probing = true;

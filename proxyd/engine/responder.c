@@ -399,6 +399,24 @@ static void trickle(struct engine *e, struct lane *l)
 	l->trickle_us = now_us(e);
 }
 
+/*
+ * The same for a READ that the responder has executed and whose answer did not pass here since the lane
+ * opened: it passed before, or in a part that a host had asked for again.
+ */
+static void answered_unseen(struct engine *e, struct lane *l, uint32_t psn)
+{
+	struct read_rec *r = reads_head(e, l);
+	uint32_t end = r ? psn_add(r->at.psn, r->span) : 0;
+
+	if (!r || psn_before(psn, end) || psn_before(l->tack.psn, end) ||
+	    e->now - r->asked < (2 * l->srtt_us + AGAIN_US) * NSEC_PER_USEC)
+		return;
+	r->done = true;
+	if (psn_after(end, l->told))
+		l->told = end;
+	trim_answered(e, l);
+}
+
 static void request_again(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
@@ -408,6 +426,7 @@ static void request_again(struct engine *e, struct flow *fl, const struct frame 
 		engine_pass(e, fl->side, f); /* not in custody: the requester's own business */
 		return;
 	}
+	answered_unseen(e, l, f->psn);
 	if (!(f->op->flags & OPF_ANSWERED)) {
 		l->dup++;
 		COUNT(e, DUP_REQUESTS);

@@ -244,14 +244,15 @@ static void again(struct engine *e, struct flow *fl, const struct frame *f)
 		return;
 	}
 	l->dup++;
+	stream_rx_report_due(e, fl, true);
 	if ((f->op->flags & OPF_ANSWERED) && psn_before(f->psn, l->tack.psn)) {
-		/* answered already, so a host asks again: the responder must repeat the answer */
+		/* answered already, so a host asks again (or the opener's timer, which does no harm): the
+		 * responder must repeat the answer */
 		COUNT(e, DUP_READS_PASSED);
 		engine_tx(e, PORT_LAN, f->data, f->len);
 		return;
 	}
 	COUNT(e, DUP_STREAM);
-	stream_rx_report_due(e, fl, true);
 }
 
 /*

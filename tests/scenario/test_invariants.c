@@ -16,6 +16,7 @@
 #include "tests/lab/model/cm_emit.h"
 #include "tests/lab/model/rc_internal.h"
 #include "wire/build.h"
+#include "wire/icrc.h"
 #include "wire/psn.h"
 
 /* A loop without end must end the run, not hang it. */
@@ -104,7 +105,8 @@ static bool audit(struct world *w, int link, const uint8_t *data, uint32_t len)
 {
 	struct frame f;
 
-	if (link != WORLD_LAN_OUT(0) || frame_parse(data, len, &f) != FRAME_OK || f.opcode != OP_ACK)
+	if (link != WORLD_LAN_OUT(0) || frame_parse(data, len, &f) != FRAME_OK || f.opcode != OP_ACK ||
+	    !icrc_ok(&f))
 		return true;
 	for (uint32_t i = 0; i < w->nqps && !w->violation; i++) {
 		struct rc_qp *qp = w->qp[i].side[0].qp;
@@ -206,10 +208,9 @@ static void test_atomics_over_restart(void **state)
 	q->side[0].work.left = 5;
 	wan_set(w->reports[1], &rep);
 	world_restart(w, 1);
-	scenario_finish(w, 100 * SEC);
-	world_run(w, w->now + 40 * SEC);
-	assert_int_equal(w->faults[0] + w->faults[1], 0);
-	assert_int_equal(engine_custody(w->engine[0], -1, w->now).packets, 0);
+	world_run_done(w, w->now + 100 * SEC);
+	judge(w, w->faults[0] + w->faults[1] ? "custody was lost" : NULL);
+	scenario_finish(w, 1 * SEC);
 	finish(w);
 }
 
@@ -525,6 +526,7 @@ static void test_opener_restarts(void **state)
 	c.wan.delay_ns = 5 * MS;
 	w = make(&c);
 	scenario_qp(&qc, 1, 1024, RC_STRICT);
+	qc.recv_depth = 1;
 	q = world_connect(w, &qc, RC_STRICT);
 	get_held(w, q);
 	rc_qp_set_recv(q->side[1].qp, w->now, false, 0, 0);
@@ -533,10 +535,10 @@ static void test_opener_restarts(void **state)
 		post(q, 0, RC_SEND, 3000);
 	world_run(w, w->now + 100 * MS);
 	assert_int_equal(q->side[0].ok, ok + 40);
-	world_restart(w, 0);
-	world_run(w, w->now + 100 * MS);
-	/* it takes them slowly, so that reports and their answers cross while much is still to be delivered */
+	assert_true(rc_messages(q->side[1].qp) < ok + 40);
 	rc_qp_set_recv(q->side[1].qp, w->now, false, 5 * MS, 0);
+	world_restart(w, 0);
+	/* it takes them slowly, so that reports and their answers cross while much is still to be delivered */
 	world_run(w, w->now + 20 * SEC);
 	judge(w, world_verify(w, true));
 	rc_qp_set_recv(q->side[1].qp, w->now, true, 0, 0);
@@ -665,6 +667,7 @@ static void test_room_comes_back(void **state)
 		struct rc_qp_config qc;
 
 		scenario_qp(&qc, i, 1024, RC_PERMISSIVE);
+		qc.recv_depth = 1;
 		qc.min_rnr_timer = 14;
 		q[i] = world_connect(w, &qc, RC_PERMISSIVE);
 	}

@@ -365,6 +365,8 @@ static uint64_t next_event(struct world *w)
 static void step(struct world *w)
 {
 	w->events++;
+	if (w->cfg.frames_max && w->frames > w->cfg.frames_max)
+		w->violation = "frames without end";
 	for (int i = 0; i < 6; i++)
 		deliver_link(w, i);
 	for (int i = 0; i < 2; i++) {

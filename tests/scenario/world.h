@@ -39,6 +39,7 @@ struct world_config {
 	uint32_t path_mtu; /* told by the rule, 0: learned */
 	uint32_t check_every;
 	uint32_t qps_max;
+	uint64_t frames_max; /* a world that moves more is a violation: it turns in circles; 0: no limit */
 };
 
 /**

@@ -1,0 +1,56 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# What the compiler does not check: a layer includes nothing of a higher one, the pure layers nothing that
+# does I/O or reads a clock, and every file names its licence.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+
+LAYERS=(wire store engine peer port control)
+PURE='sys/socket\.h|netinet/|poll\.h|time\.h|sys/time\.h|sys/epoll\.h|ev\.h|pthread\.h|stdio\.h'
+number=0 failed=0
+
+report() # NAME FINDINGS
+{
+	number=$((number + 1))
+	if [ -z "$2" ]; then
+		echo "ok $number - $1"
+	else
+		echo "not ok $number - $1"
+		sed 's/^/# /' <<<"$2"
+		failed=1
+	fi
+}
+
+# Files of directory $1 that include a header whose name matches $2
+includes()
+{
+	grep -nE "^[[:space:]]*#[[:space:]]*include[[:space:]]+[<\"]($2)" -r "$1" --include='*.[ch]'
+}
+
+above=
+for ((i = ${#LAYERS[@]} - 1; i >= 0; i--)); do
+	layer=${LAYERS[i]}
+	# The main layer: headers in proxyd itself, and the tool's. The XDP program's header is port's.
+	main=$(cd proxyd && printf '%s|' *.h)
+	bpf=
+	case $layer in wire | store | engine | peer) bpf='|steer\.h|bpf/' ;; esac
+	report "proxyd/$layer includes nothing above it" \
+		"$(includes "proxyd/$layer" "${main//./\\.}cli/|tests/|proxyd/$above$bpf")"
+	above+="|$layer/"
+done
+for layer in wire store engine; do
+	report "proxyd/$layer is pure" "$(includes "proxyd/$layer" "$PURE")"
+done
+report "the engine and the wire layer do not allocate on the data path" \
+	"$(grep -nE '[^_a-z](malloc|realloc)\(' -r proxyd/wire proxyd/engine --include='*.c')"
+report "cli includes only itself, keys and the version" \
+	"$(grep -nE '^#include "' -r cli | grep -vE '"(cli/|peer/key\.h|version\.h)')"
+report "bpf shares one header with the rest" \
+	"$(grep -nE '^#include "' -r bpf | grep -v '"steer\.h"')"
+report "every source names its licence in its first lines" "$(
+	git ls-files 2>/dev/null | grep -E '\.(c|h|sh|pl|inc|service|bash-completion|[58])$|Makefile$' |
+	while read -r f; do
+		[ ! -e "$f" ] || head -n 3 "$f" | grep -q 'SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause' || echo "$f"
+	done)"
+exit $failed

@@ -1,0 +1,146 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# The runner of `make check`: every test program under a timeout, one line each, and as the very last line
+#
+#	N passed, N failed, N skipped
+#
+# Programs write TAP (cmocka is told to): "ok ...", "ok ... # SKIP ...", "not ok ...". One that ends badly
+# without a failed test in its report, or reports nothing at all, counts as one that failed.
+#
+#	tests/run.sh [PART ...]    lint unit scenario bpf fuzz netns; all of them without an argument
+#
+# B names the build directory. What each program wrote is in $B/check/.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+export B=${B:-build}
+out=$B/check
+passed=0 failed=0 skipped=0
+parts=${*:-lint unit scenario bpf fuzz netns}
+current=
+
+trap '[ -z "$current" ] || kill "$current" 2>/dev/null; exit 130' INT TERM HUP
+mkdir -p "$out" || exit 1
+
+say() # VERDICT NAME REST
+{
+	printf '%-5s %-34s %s\n' "$@"
+}
+
+# run NAME SECONDS COMMAND...
+run()
+{
+	local name=$1 limit=$2 log status good bad skip note= t0 t1
+
+	shift 2
+	log=$out/${name//\//-}.log
+	t0=$(date +%s%N)
+	# in the background, so that a signal ends it, and us, at once
+	timeout -k 10 "$limit" "$@" >"$log" 2>&1 </dev/null &
+	current=$!
+	wait $current
+	status=$?
+	current=
+	t1=$(date +%s%N)
+	skip=$(grep -cE '^ok .*# SKIP' "$log")
+	good=$(($(grep -cE '^ok ' "$log") - skip))
+	bad=$(grep -cE '^not ok ' "$log")
+	if [ $status = 124 ] || [ $status = 137 ]; then
+		note=", ended after $limit s"
+		bad=$((bad + 1))
+	elif [ $status != 0 ] && [ "$bad" = 0 ]; then
+		note=", ended with status $status"
+		bad=1
+	elif [ $((good + bad + skip)) = 0 ]; then
+		note=", no test ran"
+		bad=1
+	fi
+	passed=$((passed + good)) failed=$((failed + bad)) skipped=$((skipped + skip))
+	note="$good passed$([ "$bad" = 0 ] || echo ", $bad failed")$([ "$skip" = 0 ] || echo ", $skip skipped")$note"
+	say "$([ "$bad" = 0 ] && echo ok || echo FAIL)" "$name" \
+		"$note ($(((t1 - t0) / 1000000000)).$((((t1 - t0) / 100000000) % 10)) s)"
+	if [ "$bad" != 0 ]; then
+		grep -E -A 12 '^not ok ' "$log" | head -n 60 | sed 's/^/      /'
+		tail -n 5 "$log" | sed 's/^/      | /'
+	fi
+}
+
+skip() # NAME REASON
+{
+	skipped=$((skipped + 1))
+	say skip "$1" "$2"
+}
+
+# All programs $B/tests/PART/test_*, SECONDS at most for each
+cmocka() # PART SECONDS
+{
+	local t src
+
+	for src in tests/"$1"/test_*.c; do
+		t=$(basename "$src" .c)
+		CMOCKA_MESSAGE_OUTPUT=TAP run "$1/$t" "$2" "$B/tests/$1/$t"
+	done
+}
+
+# The corpus once more through a decoder under sanitizers; libFuzzer does not speak TAP
+fuzz()
+{
+	local src t name corpus
+
+	for src in tests/fuzz/fuzz_*.c; do
+		t=$(basename "$src" .c)
+		name=fuzz/${t#fuzz_}
+		corpus=tests/fuzz/corpus/${t#fuzz_}
+		if [ ! -x "$B/fuzz/tests/fuzz/$t" ]; then
+			skip "$name" "clang cannot build fuzzers here"
+		else
+			run "$name" 120 bash -c '
+				dir=() n=0
+				[ ! -d "$2" ] || { dir=("$2"); n=$(ls "$2" | wc -l); }
+				# a few random inputs besides: the seed is fixed
+				"$1" -runs=20000 -seed=1 -max_len=2048 -timeout=10 -print_final_stats=0 \
+					"$3" "${dir[@]}" &&
+				echo "ok 1 - corpus of $n and 20000 random inputs"' \
+				fuzz "$B/fuzz/tests/fuzz/$t" "$corpus" "$(mktemp -d "$out/found.XXXXXX")"
+		fi
+	done
+}
+
+netns()
+{
+	local t
+
+	for t in tests/netns/test_*.sh; do
+		if [ "$(id -u)" != 0 ]; then
+			skip "netns/$(basename "$t" .sh)" "needs root"
+		else
+			run "netns/$(basename "$t" .sh)" 180 "$t"
+		fi
+	done
+}
+
+rm -rf "$out"/found.*
+for part in $parts; do
+	case $part in
+	lint) run lint/layers 60 tests/lint/layers.sh ;;
+	unit) cmocka unit 120 ;;
+	scenario) cmocka scenario 300 ;;
+	bpf)
+		if [ "$(id -u)" = 0 ]; then
+			cmocka bpf 120
+		else
+			skip bpf "needs root"
+		fi
+		;;
+	fuzz) fuzz ;;
+	netns) netns ;;
+	*)
+		echo "run.sh: unknown part '$part'; there are lint, unit, scenario, bpf, fuzz, netns" >&2
+		exit 2
+		;;
+	esac
+done
+rm -rf "$out"/found.*
+echo
+echo "$passed passed, $failed failed, $skipped skipped"
+[ $failed = 0 ]
