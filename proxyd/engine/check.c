@@ -11,7 +11,7 @@ static const char *check_marks(const struct lane *l)
 		return "more is truly acknowledged than was sent";
 	if (psn_after(l->sent.psn, l->high) || psn_before(l->sent.psn, l->tack.psn))
 		return "the next PSN to send lies outside una .. high";
-	if (lane_keeps(l) && psn_after(l->high, l->accept.psn))
+	if (psn_after(l->high, l->accept.psn))
 		return "more was sent than accepted";
 	if (psn_after(l->accept.psn, l->end))
 		return "more was accepted than is held";

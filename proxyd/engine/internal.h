@@ -23,7 +23,7 @@
  *	epsn	accepted in order below: responder.c's or stream_rx.c's next expected PSN
  *	end	end of the highest packet held; equals epsn but in an ACCEPTOR with holes
  *
- * una <= nxt <= epsn <= end always (@high of an ACCEPTOR may be beyond: hosts sent it past us); una <= front does not hold (true ACKs may run ahead of a front that
+ * una <= nxt <= epsn <= end always; una <= front does not hold (true ACKs may run ahead of a front that
  * waits behind an unanswered READ), front <= epsn does. What is pseudo-acknowledged, [una, front), is
  * retained by construction: nothing but lane_release() removes packets, and only below a true ACK, unless
  * the lane faults.

@@ -91,7 +91,8 @@ static void rx_open(struct engine *e, unsigned int peer, const struct report *r)
 	l->policy = r->policy;
 	l->accept = l->front = l->tack = l->sent = m;
 	l->start = l->end = l->ackreq_end = r->start_psn;
-	l->high = l->overlap = passed;
+	l->high = r->start_psn;
+	l->overlap = passed;
 	l->start_acked = true;
 	l->opened = l->progress = e->now;
 	l->last_report = e->now;

@@ -229,7 +229,7 @@ static void rx_ack(struct engine *e, struct flow *fl, const struct frame *f)
 	struct mark m = {.psn = f->psn, .msn = frame_aeth_msn(f), .ackable = 1};
 	bool past, probing;
 
-	if (!psn_in(f->psn, l->tack.psn, l->high)) {
+	if (!psn_in(f->psn, l->tack.psn, psn_after(l->overlap, l->high) ? l->overlap : l->high)) {
 		COUNT(e, STALE_ACK);
 		return;
 	}
