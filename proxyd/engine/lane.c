@@ -77,11 +77,21 @@ const char *lane_reason_name(enum lane_reason r)
 	return r < REASONS && names[r] ? names[r] : "?";
 }
 
+/* A lane that begins anew may still stand in lists of the engine: it stays there, and whoever takes it out
+ * looks at what it is then. */
 void lane_init(struct flow *fl)
 {
-	struct lane *l = &fl->lane;
+	struct lane *l = &fl->lane, was = *l;
 
 	memset(l, 0, sizeof(*l));
+	l->ack_listed = was.ack_listed;
+	l->next_ack = was.next_ack;
+	l->report_listed = was.report_listed;
+	l->next_report = was.next_report;
+	l->run_listed = was.run_listed;
+	l->next_run = was.next_run;
+	l->room_listed = was.room_listed;
+	l->next_room = was.next_room;
 	l->state = LANE_WATCH;
 	l->peer = PEER_NONE;
 	l->credit = 0xff;
@@ -153,12 +163,6 @@ void lane_reset(struct engine *e, struct flow *fl)
 	lane_init(fl);
 	l->reason = keep.reason;
 	l->credit = keep.credit;
-	l->ack_listed = keep.ack_listed;
-	l->next_ack = keep.next_ack;
-	l->report_listed = keep.report_listed;
-	l->next_report = keep.next_report;
-	l->run_listed = keep.run_listed;
-	l->next_run = keep.next_run;
 	l->requests = keep.requests;
 	l->pseudo_acks = keep.pseudo_acks;
 	l->true_acks = keep.true_acks;

@@ -78,7 +78,7 @@ struct flow *flow_create(struct engine *e, const struct flow_key *key, enum engi
 	}
 	e->free_flow = fl->next_free;
 	e->used_flows++;
-	memset(fl, 0, sizeof(*fl));
+	memset(fl, 0, offsetof(struct flow, lane));
 	fl->used = true;
 	fl->key = *key;
 	fl->side = (uint8_t)side;
