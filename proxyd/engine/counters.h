@@ -28,6 +28,7 @@
 	X(NAKS_SENT, "naks-sent", "sequence NAKs sent to a near requester")                        \
 	X(FATAL_NAKS, "fatal-naks", "fatal NAKs passed on to a requester")                         \
 	X(DUP_REQUESTS, "dup-requests", "requests resent by a near requester, dropped")            \
+	X(DUP_PASSED, "dup-passed", "requests resent after their ACK, passed on")                      \
 	X(DUP_STREAM, "dup-stream", "stream packets that had arrived already, dropped")            \
 	X(DUP_READS, "dup-reads", "duplicate READs and ATOMICs swallowed")                         \
 	X(DUP_READS_PASSED, "dup-reads-passed", "duplicate READs and ATOMICs passed on")           \

@@ -81,6 +81,34 @@ void lane_forget(struct engine *e, struct flow *fl, struct pkt *d, uint32_t psn)
 	window_del(&l->win, e->pool, psn);
 }
 
+static void follow(uint32_t *mark, uint32_t trail)
+{
+	if (psn_before(*mark, trail))
+		*mark = trail;
+}
+
+static void trail(struct lane *l)
+{
+	uint32_t to = psn_sub(l->tack.psn, MARK_TRAIL);
+
+	if (!psn_before(l->start, to))
+		return;
+	l->start = to;
+	follow(&l->overlap, to);
+	if (l->role == ROLE_ACCEPTOR) {
+		follow(&l->ackreq_end, to);
+		return;
+	}
+	follow(&l->told, to);
+	follow(&l->lost_from, to);
+	follow(&l->reached, to);
+	follow(&l->reached_hi, to);
+	if (psn_before(l->acked.psn, to))
+		l->acked = (struct mark){.psn = to};
+	if (l->again_psn != PSN_NONE && psn_before(l->again_end, to))
+		l->again_psn = PSN_NONE;
+}
+
 /* Everything before @next is truly acknowledged. The only way in which custody ends well. */
 void lane_release(struct engine *e, struct flow *fl, uint32_t next)
 {
@@ -96,6 +124,7 @@ void lane_release(struct engine *e, struct flow *fl, uint32_t next)
 	}
 	l->tack.psn = next;
 	l->progress = e->now;
+	trail(l);
 	if (!l->packets)
 		pool_log_close(e->pool, &l->log);
 }

@@ -52,6 +52,12 @@
 /* How long a lane that the peer refused stays in WATCH before it is tried again. */
 #define REFUSED_RETRY_NS (2 * NSEC_PER_SEC)
 
+/* A READ of more PSNs than this is nobody's to hold (invariant 6). */
+#define SPAN_MAX (1u << 22)
+/* Marks that nothing moves follow the true ACK at this distance, so that they never come near the 2^23 at which
+ * before turns into after. */
+#define MARK_TRAIL (1u << 20)
+
 enum lane_role {
 	ROLE_NONE, /* WATCH */
 	ROLE_OPENER,
@@ -131,6 +137,7 @@ struct lane {
 	uint32_t reached, reached_hi; /* OPENER: the peer has all below, the highest it has */
 	uint32_t ackreq_end; /* ACCEPTOR: end of the last packet sent that asks for an ACK */
 	uint32_t lost_from; /* OPENER: no packet below is marked lost */
+	bool closing; /* ACCEPTOR: the opener is asked to let go */
 	uint32_t overlap; /* ACCEPTOR, SINGLE: below this the host had sent it past us before */
 	uint32_t cwnd;	  /* SINGLE: packets that may be on the WAN; @cut: when it was halved */
 	uint32_t cut_us;

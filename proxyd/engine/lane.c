@@ -72,6 +72,7 @@ const char *lane_reason_name(enum lane_reason r)
 		[REASON_PATH_MTU] = "path-mtu-unknown",
 		[REASON_POOL_FULL] = "pool-full",
 		[REASON_EARLIER_LOSS] = "loss-before-handover",
+		[REASON_LONG_READ] = "read-too-long",
 	};
 
 	return r < REASONS && names[r] ? names[r] : "?";
@@ -339,6 +340,12 @@ void lane_drain(struct engine *e, struct flow *fl, enum lane_reason why)
 	l->reason = (uint8_t)why;
 	if (l->state == LANE_OPENING) {
 		lane_close(e, fl, why, true); /* nothing was promised */
+		return;
+	}
+	if (l->role == ROLE_ACCEPTOR && why == REASON_OPERATOR) {
+		/* the opener has custody: it is for the opener to drain, and we serve it until then */
+		l->closing = true;
+		stream_rx_report_due(e, fl, true);
 		return;
 	}
 	lane_set_state(l, LANE_DRAIN);

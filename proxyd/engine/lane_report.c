@@ -81,6 +81,11 @@ static void rx_open(struct engine *e, unsigned int peer, const struct report *r)
 		lane_close(e, fl, REASON_INCARNATION, false);
 		fl->retry_open = 0;
 	}
+	if (r->path_mtu && fl->path_mtu && r->path_mtu != fl->path_mtu) {
+		/* they would count the PSNs of a READ differently */
+		refuse(e, peer, r, REASON_MISMATCH);
+		return;
+	}
 	if (r->path_mtu && !fl->path_mtu)
 		fl->path_mtu = other->path_mtu = (uint16_t)r->path_mtu;
 	l->role = ROLE_ACCEPTOR;
@@ -147,7 +152,12 @@ static void rx_close(struct engine *e, unsigned int peer, const struct report *r
 		if (!fl->used || fl->lane.role != ROLE_ACCEPTOR || fl->lane.gen != r->gen ||
 		    fl->lane.peer != (int8_t)peer || fl->lane.peer_lane != r->lane)
 			continue;
-		lane_close(e, fl, r->reason, false);
+		/* it may have forgotten the lane (restart): what has come in order is still delivered */
+		if ((r->reason == REASON_NONE || r->reason == REASON_PEER_RESTARTED) &&
+		    fl->lane.tack.psn != fl->lane.accept.psn)
+			lane_drain(e, fl, REASON_PEER_RESTARTED);
+		else
+			lane_close(e, fl, r->reason, false);
 		return;
 	}
 }

@@ -42,6 +42,7 @@ enum lane_reason {
 	REASON_PATH_MTU, /* a READ whose PSN range cannot be known */
 	REASON_POOL_FULL, /* no room to begin */
 	REASON_EARLIER_LOSS, /* a packet from before the handover is lost: begin again there */
+	REASON_LONG_READ, /* a READ of more PSNs than can be told apart */
 	REASONS,
 };
 

@@ -231,6 +231,8 @@ static void rx_ack(struct engine *e, struct flow *fl, const struct frame *f)
 
 	if (!psn_in(f->psn, l->tack.psn, psn_after(l->overlap, l->high) ? l->overlap : l->high)) {
 		COUNT(e, STALE_ACK);
+		if (psn_before(f->psn, l->tack.psn))
+			engine_pass(e, other_port(fl->side), f); /* to a duplicate that was passed on */
 		return;
 	}
 	l->progress = e->now; /* whatever it says, the responder is there */

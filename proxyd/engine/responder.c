@@ -318,6 +318,12 @@ static void request_in_order(struct engine *e, struct flow *fl, const struct fra
 
 	if (l->state == LANE_DRAIN)
 		return; /* the requester asks again, and WATCH will pass it */
+	if (span > SPAN_MAX) {
+		lane_drain(e, fl, REASON_LONG_READ);
+		if (l->role == ROLE_NONE)
+			engine_pass(e, fl->side, f);
+		return;
+	}
 	if (l->state == LANE_OPENING && pool_high(e)) {
 		/* nothing is promised yet: this is no time to begin */
 		lane_close(e, fl, REASON_POOL_FULL, true);
@@ -427,6 +433,15 @@ static void request_again(struct engine *e, struct flow *fl, const struct frame 
 		return;
 	}
 	answered_unseen(e, l, f->psn);
+	if (psn_before(f->psn, l->told) && psn_before(f->psn, l->tack.psn) &&
+	    !(f->op->flags & OPF_ANSWERED)) {
+		/* it was told that this is done, and does it again: that ACK was lost, or it is another
+		 * incarnation of the QP. The true responder knows. */
+		l->dup++;
+		COUNT(e, DUP_PASSED);
+		engine_tx(e, other_port(fl->side), f->data, f->len);
+		return;
+	}
 	if (!(f->op->flags & OPF_ANSWERED)) {
 		l->dup++;
 		COUNT(e, DUP_REQUESTS);
@@ -585,6 +600,10 @@ static void native_ack(struct engine *e, struct flow *fl, const struct frame *f)
 	/* Nothing is promised yet, or nothing of this: bit-exact pass-through. */
 	if (l->state == LANE_OPENING || psn_before(f->psn, l->start)) {
 		lane_old_response(e, fl, f);
+		return;
+	}
+	if (psn_before(f->psn, l->tack.psn) && icrc_ok(f)) {
+		engine_pass(e, other_port(fl->side), f); /* to a duplicate that was passed on */
 		return;
 	}
 	/* sent before the acceptor took over; it will hear the same again and report it */

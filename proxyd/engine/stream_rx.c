@@ -187,7 +187,7 @@ void stream_rx_report(struct engine *e, struct flow *fl)
 		.credit = l->credit,
 		.refusal = l->refusal,
 		.refusal_psn = l->refusal_psn,
-		.reason = l->refusal ? l->reason : REASON_NONE,
+		.reason = l->refusal || l->closing ? l->reason : REASON_NONE,
 	};
 
 	if (hs) {
@@ -253,6 +253,8 @@ static void again(struct engine *e, struct flow *fl, const struct frame *f)
 		return;
 	}
 	COUNT(e, DUP_STREAM);
+	if (psn_before(f->psn, l->tack.psn))
+		engine_tx(e, PORT_LAN, f->data, f->len); /* see responder.c: perhaps a new incarnation */
 }
 
 /*
@@ -284,6 +286,10 @@ void stream_rx_request(struct engine *e, struct flow *fl, const struct frame *f)
 	l->requests++;
 	if (ahead < 0) {
 		again(e, fl, f);
+		return;
+	}
+	if (span > SPAN_MAX) {
+		COUNT(e, OUT_OF_WINDOW);
 		return;
 	}
 	end = psn_add(f->psn, span);

@@ -34,7 +34,8 @@ static void arm(struct engine *e, struct flow *fl)
 {
 	uint32_t id = TIMER_ID(flow_index(e, fl), TIMER_LOSS);
 
-	if (fl->lane.tack.psn == fl->lane.sent.psn)
+	/* also when nothing is under way for want of room at the peer: it may not say when there is some */
+	if (fl->lane.tack.psn == fl->lane.sent.psn && fl->lane.sent.psn == fl->lane.accept.psn)
 		wheel_cancel(e->wheel, id);
 	else
 		wheel_arm(e->wheel, id, e->now + lane_rto_ns(&fl->lane));
@@ -117,6 +118,9 @@ bool stream_tx_run(struct engine *e, struct flow *fl, uint32_t quantum)
 		if (idle || !wheel_armed(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_LOSS)))
 			arm(e, fl);
 		responder_advance(e, fl); /* a front that waits for the WAN */
+	} else if (idle && !stopped && psn_before(l->sent.psn, l->accept.psn) &&
+		   !wheel_armed(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_LOSS))) {
+		arm(e, fl);
 	}
 	return stopped;
 }
@@ -254,6 +258,11 @@ void stream_tx_progress(struct engine *e, struct flow *fl, const struct report *
 		if (l->srtt_us && verdict < e->now + lane_rto_ns(l))
 			wheel_arm(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_LOSS), verdict);
 	}
+	if (!r->refusal && r->reason == REASON_OPERATOR) {
+		lane_drain(e, fl, r->reason);
+		if (l->role != ROLE_OPENER)
+			return;
+	}
 	if (r->refusal) {
 		responder_refused(e, fl, r->refusal_psn, r->refusal,
 				  r->reason ? r->reason : REASON_NAK);
@@ -269,8 +278,17 @@ void stream_tx_timeout(struct engine *e, struct flow *fl)
 	uint64_t patience = max64(e->cfg.peer_timeout_ns, e->cfg.responder_timeout_ns);
 	struct pkt *d;
 
-	if (l->tack.psn == l->sent.psn || l->state == LANE_FAULT)
+	if (l->state == LANE_FAULT || l->tack.psn == l->accept.psn)
 		return;
+	if (l->tack.psn == l->sent.psn && !l->reopen) {
+		/* probe for room with the next packet */
+		if (psn_before(l->room, psn_add(l->sent.psn, 1)))
+			l->room = psn_add(l->sent.psn, 1);
+		l->progress = e->now;
+		pace_run(e, fl);
+		arm(e, fl);
+		return;
+	}
 	l->timeouts++;
 	COUNT(e, TIMEOUTS);
 	if (e->now - l->progress > patience && !l->reopen) {

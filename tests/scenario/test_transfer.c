@@ -359,7 +359,7 @@ static void test_same_psns(void **state)
 	}
 }
 
-/* POOL-3, POOL-10, invariant 7: a pool far too small for the distance. */
+/* POOL-3, POOL-10, FAST-7, invariant 7: a pool far too small for the distance. */
 static void test_full_pool(void **state)
 {
 	(void)state;
@@ -434,7 +434,7 @@ static void test_policies(void **state)
 	}
 }
 
-/* ENG-3, ENG-8: READs and ATOMICs pass in their order among WRITEs in custody. */
+/* ENG-3, ENG-8, NTT-9 (its default): READs and ATOMICs pass in their order among WRITEs in custody. */
 static void test_reads_and_atomics(void **state)
 {
 	(void)state;

@@ -98,10 +98,8 @@ static void rig_sink_event(void *ctx, const struct engine_event *ev)
 static inline struct rig *rig_create(const struct engine_config *cfg, const struct rule *rule)
 {
 	struct rig *r = calloc(1, sizeof(*r));
-	struct engine_sink sink = {.ctx = r,
-				   .tx = rig_sink_tx,
-				   .report = rig_sink_report,
-				   .event = rig_sink_event};
+	struct engine_sink sink = {
+		.ctx = r, .tx = rig_sink_tx, .report = rig_sink_report, .event = rig_sink_event};
 
 	assert_non_null(r);
 	r->out = calloc(RIG_OUT, sizeof(*r->out));
@@ -172,7 +170,8 @@ static inline uint32_t rig_hex(uint8_t *out, const char *text)
 }
 
 /** rig_build - the frame that @from sends with @text behind its UDP header. Returns its length. */
-static inline uint32_t rig_build(const struct rig *r, uint8_t *out, enum rig_host from, const char *text)
+static inline uint32_t rig_build(const struct rig *r, uint8_t *out, enum rig_host from,
+				 const char *text)
 {
 	char head[160];
 	uint32_t len;
@@ -202,7 +201,8 @@ static inline void rig_check(struct rig *r)
 		fail_msg("invariant: %s", bad);
 }
 
-static inline void rig_rx_frame(struct rig *r, enum rig_host from, const uint8_t *data, uint32_t len)
+static inline void rig_rx_frame(struct rig *r, enum rig_host from, const uint8_t *data,
+				uint32_t len)
 {
 	engine_rx(r->e, from == NEAR ? PORT_LAN : PORT_WAN, data, len, r->now);
 	rig_check(r);
@@ -297,8 +297,8 @@ rig_expect_at(struct rig *r, enum engine_port port, int line, const char *fmt, .
 }
 
 /* Packets that most tests need. */
-#define SEND_ONLY(psn)	"04 40ffff 00000022 80" psn " 61*8" /* far QP, AckReq */
-#define ACK_TO_NEAR	"11 40ffff 00000011 00%06x 1f%06x" /* PSN, MSN */
+#define SEND_ONLY(psn) "04 40ffff 00000022 80" psn " 61*8" /* far QP, AckReq */
+#define ACK_TO_NEAR    "11 40ffff 00000011 00%06x 1f%06x"  /* PSN, MSN */
 
 /** rig_learn - five SENDs of the near host, PSN @psn and on, each acknowledged by the far one: after that
  *  the pair is known and the MSN calibrated. Returns the next PSN; the next MSN is 6. */
@@ -310,7 +310,8 @@ static inline uint32_t rig_learn(struct rig *r, uint32_t psn)
 	}
 	assert_int_equal(r->nout, 10);
 	for (unsigned int i = 0; i < 10; i++) /* watched: passed, nothing else */
-		assert_int_equal(rig_sent(r, i & 1 ? PORT_LAN : PORT_WAN)->data[RIG_BTH], i & 1 ? 0x11 : 0x04);
+		assert_int_equal(rig_sent(r, i & 1 ? PORT_LAN : PORT_WAN)->data[RIG_BTH],
+				 i & 1 ? 0x11 : 0x04);
 	assert_int_equal(engine_counter(r->e, EC_PASSED), 10);
 	rig_forget(r);
 	return psn;
@@ -346,7 +347,9 @@ static inline void rig_progress(struct rig *r, uint32_t cum, uint32_t tack, uint
 /** rig_answer - the peer's ACCEPT or REFUSE of the lane that was opened last. */
 static inline void rig_answer(struct rig *r, enum report_type type, enum lane_reason reason)
 {
-	struct report a = {.type = (uint8_t)type, .lane = r->open.lane, .gen = r->open.gen,
+	struct report a = {.type = (uint8_t)type,
+			   .lane = r->open.lane,
+			   .gen = r->open.gen,
 			   .reason = (uint8_t)reason};
 
 	engine_rx_report(r->e, 0, &a, r->now);
@@ -361,7 +364,8 @@ static inline void rig_answer(struct rig *r, enum report_type type, enum lane_re
 static inline struct rig *rig_held(const struct engine_config *cfg, int8_t peer,
 				   enum ack_policy policy, uint32_t mtu)
 {
-	static const struct engine_config small = {.pool_bytes = 8 << 20, .max_conns = 16, .seed = 1};
+	static const struct engine_config small = {
+		.pool_bytes = 8 << 20, .max_conns = 16, .seed = 1};
 	struct rule rule = rig_rule(peer, policy, mtu);
 	struct rig *r = rig_create(cfg ? cfg : &small, &rule);
 

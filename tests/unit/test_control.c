@@ -225,6 +225,7 @@ static void test_unpaired(void **state)
 	json_decref(all);
 }
 
+/* ENG-14: what a lane is, marks and counts, is open to the operator. */
 static void test_lane(void **state)
 {
 	json_t *all = show("lane-show"), *o;

@@ -6,8 +6,9 @@
  */
 #include "tests/unit/engine_rig.h"
 
-#define HELD()	rig_held(NULL, PEER_NONE, POLICY_EARLY, RIG_MTU)
-#define TAGGED	"04 40ffff 00000022 80%06x 61*8 %02x*4" /* a SEND that shows its PSN in the payload */
+#define HELD() rig_held(NULL, PEER_NONE, POLICY_EARLY, RIG_MTU)
+#define TAGGED                                                                                     \
+	"04 40ffff 00000022 80%06x 61*8 %02x*4" /* a SEND that shows its PSN in the payload */
 #define NAK_SEQ "11 40ffff 00000011 00%06x 60%06x"
 
 /* SENDs with PSN [@from, @end), each sent on and answered at once. */
@@ -27,7 +28,7 @@ static uint64_t in_custody(struct rig *r)
 }
 
 /* ENG-2, ENG-3: a cumulative ACK releases exactly what it covers; below the oldest unacknowledged PSN, or at
- * and above the next one, it changes nothing. The requester hears none of them. */
+ * and above the next one, it changes nothing. */
 static void test_cumulative_release(void **state)
 {
 	struct rig *r = HELD();
@@ -38,9 +39,11 @@ static void test_cumulative_release(void **state)
 	rig_rx(r, FAR, ACK_TO_NEAR, 7, 8);
 	assert_int_equal(in_custody(r), 4);
 	assert_int_equal(rig_conn(r).lane[LANE_OUT].tack, 8);
-	rig_rx(r, FAR, ACK_TO_NEAR, 7, 8);	    /* again */
-	rig_rx(r, FAR, ACK_TO_NEAR, 6, 7);	    /* late */
-	rig_rx(r, FAR, ACK_TO_NEAR, 12, 13);	    /* never sent */
+	rig_quiet(r);
+	rig_rx(r, FAR, ACK_TO_NEAR, 7, 8);		 /* again */
+	rig_rx(r, FAR, ACK_TO_NEAR, 6, 7);		 /* late */
+	rig_forget(r);					 /* the requester may hear them: it knows */
+	rig_rx(r, FAR, ACK_TO_NEAR, 12, 13);		 /* never sent */
 	rig_rx(r, FAR, ACK_TO_NEAR, 0x100000, 0x100001); /* far beyond */
 	assert_int_equal(in_custody(r), 4);
 	assert_int_equal(engine_counter(r->e, EC_STALE_ACK), 4);
@@ -51,12 +54,13 @@ static void test_cumulative_release(void **state)
 	rig_destroy(r);
 }
 
-/* ENG-3: an ACK past an unanswered READ says that its answer was lost: what is before the READ is released,
- * and sending resumes with it. */
+/* ENG-3, ENG-8, POOL-8: an ACK past an unanswered READ says that its answer was lost: what is before the READ
+ * is released, the READ is not, and sending resumes with it. */
 static void test_ack_past_read(void **state)
 {
 	struct rig *r = HELD();
-	static const char read[] = "0c 40ffff 00000022 80000008 | 0000000000001000 00000007 00000008";
+	static const char read[] =
+		"0c 40ffff 00000022 80000008 | 0000000000001000 00000007 00000008";
 
 	(void)state;
 	sends(r, 6, 8);
@@ -193,10 +197,34 @@ static void test_loss_timer(void **state)
 	rig_destroy(r);
 }
 
+/* ENG-7: the timer's budget is time without a sign of the responder, renewed by progress and by nothing else:
+ * a NAK in between is one, any number of timeouts is not. Then it is given up, and said. */
+static void test_timer_budget(void **state)
+{
+	struct rig *r = HELD();
+	uint64_t timeouts;
+
+	(void)state;
+	sends(r, 6, 9);
+	for (int i = 0; i < 5; i++) { /* 125 s in all, and the default is 30 */
+		rig_pass(r, 25000 * RIG_MS);
+		rig_rx(r, FAR, ACK_TO_NEAR, 6, 7); /* news the first time, stale from then on */
+		rig_forget(r);
+		if (i == 0)
+			rig_rx(r, FAR, NAK_SEQ, 7, 7);
+		assert_int_equal(r->events[EVENT_FAULT], i < 2 ? 0 : 1);
+	}
+	timeouts = engine_counter(r->e, EC_TIMEOUTS);
+	assert_true(timeouts > 10);
+	assert_int_equal(rig_conn(r).lane[LANE_OUT].reason, REASON_TIMEOUT);
+	assert_int_equal(engine_counter(r->e, EC_LOST_PACKETS), 2);
+	rig_destroy(r);
+}
+
 /* ---- the appliance near the responder ---- */
 
-#define REQUEST	   "04 40ffff 00000011 80%06x 61*8 %02x*4"
-#define NEAR_SAYS  "11 40ffff 00000022 00%06x %02x%06x" /* PSN, syndrome, MSN */
+#define REQUEST	  "04 40ffff 00000011 80%06x 61*8 %02x*4"
+#define NEAR_SAYS "11 40ffff 00000022 00%06x %02x%06x" /* PSN, syndrome, MSN */
 
 /* Requests of the far host, QP 0x22, are a stream from PSN 5 on; the near host answers them. */
 static struct rig *acceptor(void)
@@ -204,8 +232,13 @@ static struct rig *acceptor(void)
 	struct engine_config cfg = {.pool_bytes = 8 << 20, .max_conns = 16, .seed = 1};
 	struct rule rule = rig_rule(0, POLICY_EARLY, RIG_MTU);
 	struct rig *r = rig_create(&cfg, &rule);
-	struct report open = {.type = REPORT_OPEN, .lane = 77, .gen = 3, .lqpn = 0x22, .start_psn = 5,
-			      .start_msn = 5, .path_mtu = RIG_MTU};
+	struct report open = {.type = REPORT_OPEN,
+			      .lane = 77,
+			      .gen = 3,
+			      .lqpn = 0x22,
+			      .start_psn = 5,
+			      .start_msn = 5,
+			      .path_mtu = RIG_MTU};
 
 	for (uint32_t psn = 0; psn < 5; psn++) {
 		rig_rx(r, FAR, REQUEST, psn, psn);
@@ -302,7 +335,10 @@ static void test_true_answers_consumed(void **state)
 static void test_refusal_reported(void **state)
 {
 	struct rig *r = acceptor();
-	struct report closed = {.type = REPORT_CLOSE, .lane = 77, .gen = 3, .by_opener = true,
+	struct report closed = {.type = REPORT_CLOSE,
+				.lane = 77,
+				.gen = 3,
+				.by_opener = true,
 				.reason = REASON_NAK};
 
 	(void)state;
@@ -341,6 +377,41 @@ static void test_stream_bad_icrc(void **state)
 	rig_destroy(r);
 }
 
+/*
+ * FAST-4: what disorder costs is bounded by holes. Every second packet comes; from some number on the ones that
+ * would make another hole are refused and counted, those that close one are not; in the end all is there, in
+ * order and once.
+ */
+static void test_holes_bounded(void **state)
+{
+	struct rig *r = acceptor();
+	const uint32_t end = 5 + 1400;
+	uint64_t refused;
+
+	(void)state;
+	for (uint32_t psn = 6; psn < end; psn += 2) {
+		rig_rx(r, FAR, REQUEST, psn, psn & 0xff);
+		r->nrep = 0;
+	}
+	rig_quiet(r); /* PSN 5 is missing */
+	refused = engine_counter(r->e, EC_HOLES);
+	assert_in_range(refused, 1, 699);
+	assert_int_equal(rig_conn(r).lane[LANE_IN].transit.packets, 700 - refused);
+	for (uint32_t psn = 5; psn < end; psn++) {
+		rig_rx(r, FAR, REQUEST, psn, psn & 0xff);
+		r->nrep = 0;
+		if (psn % 100 == 0) { /* only so much is on its way to the near host at a time */
+			rig_rx(r, NEAR, NEAR_SAYS, psn, 0x1f, psn + 1);
+			r->nrep = 0;
+		}
+	}
+	for (uint32_t psn = 5; psn < end; psn++)
+		rig_expect(r, PORT_LAN, REQUEST, psn, psn & 0xff);
+	rig_quiet(r);
+	assert_int_equal(engine_counter(r->e, EC_HOLES), refused);
+	rig_destroy(r);
+}
+
 /* A peer that asks for a lane is refused when its packets were not seen in both directions, when the queue
  * pairs are others than those learned, and when no rule names it. */
 static void test_refuses_to_accept(void **state)
@@ -348,7 +419,8 @@ static void test_refuses_to_accept(void **state)
 	struct engine_config cfg = {.pool_bytes = 8 << 20, .max_conns = 16, .seed = 1};
 	struct rule rule = rig_rule(0, POLICY_EARLY, RIG_MTU);
 	struct rig *r = rig_create(&cfg, &rule);
-	struct report open = {.type = REPORT_OPEN, .lane = 1, .gen = 1, .lqpn = 0x22, .start_psn = 5};
+	struct report open = {
+		.type = REPORT_OPEN, .lane = 1, .gen = 1, .lqpn = 0x22, .start_psn = 5};
 
 	(void)state;
 	ip_addr_parse("10.2.0.1", &open.key.src);
@@ -388,10 +460,12 @@ int main(void)
 		cmocka_unit_test(test_rnr),
 		cmocka_unit_test(test_fatal_nak),
 		cmocka_unit_test(test_loss_timer),
+		cmocka_unit_test(test_timer_budget),
 		cmocka_unit_test(test_stream_in_order),
 		cmocka_unit_test(test_true_answers_consumed),
 		cmocka_unit_test(test_refusal_reported),
 		cmocka_unit_test(test_stream_bad_icrc),
+		cmocka_unit_test(test_holes_bounded),
 		cmocka_unit_test(test_refuses_to_accept),
 	};
 

@@ -66,8 +66,11 @@ static void test_pseudo_ack_kinds(void **state)
 	/* ONLY: SEND with immediate, SEND with invalidate, WRITE, WRITE with immediate (5 bytes, pad 3) */
 	accepted(r, "05 40ffff 00000022 80000006 | 0000abcd | 61*8", 6, 7);
 	accepted(r, "17 40ffff 00000022 80000007 | 00000055 | 61*8", 7, 8);
-	accepted(r, "0a 40ffff 00000022 80000008 | 0000000000001000 00000007 00000008 | 61*8", 8, 9);
-	accepted(r, "0b 70ffff 00000022 80000009 | 0000000000001000 00000007 00000005 | 0000abcd | 61*5 00*3",
+	accepted(r, "0a 40ffff 00000022 80000008 | 0000000000001000 00000007 00000008 | 61*8", 8,
+		 9);
+	accepted(r,
+		 "0b 70ffff 00000022 80000009 | 0000000000001000 00000007 00000005 | 0000abcd | "
+		 "61*5 00*3",
 		 9, 10);
 	/* FIRST, MIDDLE, LAST of a SEND; FIRST and LAST with immediate of a WRITE of 257 bytes */
 	unanswered(r, "00 40ffff 00000022 0000000a 62*256");
@@ -93,8 +96,15 @@ static void test_pseudo_ack_kinds(void **state)
 static void test_both_identities(void **state)
 {
 	struct rig *r = HELD(POLICY_EARLY);
-	struct report p = {.type = REPORT_PROGRESS, .cum = 7, .hi = 7, .room = 100, .tack = 7,
-			   .tack_msn = 7, .tack_ackable = true, .credit = 0xff, .seq = 1000};
+	struct report p = {.type = REPORT_PROGRESS,
+			   .cum = 7,
+			   .hi = 7,
+			   .room = 100,
+			   .tack = 7,
+			   .tack_msn = 7,
+			   .tack_ackable = true,
+			   .credit = 0xff,
+			   .seq = 1000};
 	struct ip_addr a, b;
 
 	(void)state;
@@ -153,7 +163,8 @@ static void test_off(void **state)
 	rig_destroy(r);
 }
 
-/* ENG-10: a request that comes again is acknowledged again, with the latest front, and goes no further. */
+/* ENG-10: a request in custody that comes again is acknowledged again, with the latest front, and goes no
+ * further. One that the responder has acknowledged is the responder's to answer. */
 static void test_duplicates(void **state)
 {
 	struct rig *r = HELD(POLICY_EARLY);
@@ -163,11 +174,12 @@ static void test_duplicates(void **state)
 	accepted(r, SEND_ONLY("000007"), 7, 8);
 	rig_rx(r, NEAR, SEND_ONLY("000006"));
 	rig_expect(r, PORT_LAN, ACK_TO_NEAR, 7, 8);
-	rig_rx(r, NEAR, SEND_ONLY("000002")); /* from before the handover */
-	rig_expect(r, PORT_LAN, ACK_TO_NEAR, 7, 8);
 	rig_quiet(r);
-	assert_int_equal(engine_counter(r->e, EC_DUP_REQUESTS), 2);
-	assert_int_equal(rig_conn(r).lane[LANE_OUT].dropped_duplicates, 2);
+	assert_int_equal(engine_counter(r->e, EC_DUP_REQUESTS), 1);
+	assert_int_equal(rig_conn(r).lane[LANE_OUT].dropped_duplicates, 1);
+	rig_progress(r, 8, 7, 7);
+	unanswered(r, SEND_ONLY("000006"));
+	assert_int_equal(engine_counter(r->e, EC_DUP_PASSED), 1);
 	rig_destroy(r);
 }
 
@@ -209,7 +221,7 @@ static void test_nak_waits_for_front(void **state)
 }
 
 /*
- * ENG-10, ENG-12: opcode sequence and lengths, the length that a WRITE's first packet told being counted
+ * ENG-10, ENG-12, ENG-13: opcode sequence and lengths, the length that a WRITE's first packet told being counted
  * down over the ones that follow. The last packet of each row is out of order: it is the responder's to
  * judge, so it is sent on, but nothing acknowledges it or what follows.
  */
@@ -330,15 +342,17 @@ static void test_reserve_before_commit(void **state)
 	uint32_t psn = 6, packets = (6 << 20) / 4096, end = psn + 1 + packets, tack = 7;
 
 	(void)state;
-	accepted(r, "0a 40ffff 00000022 80000006 | 0000000000001000 00000007 00000008 | 61*8", 6, 7);
+	accepted(r, "0a 40ffff 00000022 80000006 | 0000000000001000 00000007 00000008 | 61*8", 6,
+		 7);
 	rig_progress(r, 7, 7, 7);
 	psn++;
 	for (uint32_t i = 0; i < packets; i++, psn++) {
 		if (i == 0) /* 6 MiB, and custody has 60 % of 8 */
-			rig_rx(r, NEAR, "06 40ffff 00000022 80%06x | " RETH " | 61*4096", psn, 6u << 20);
+			rig_rx(r, NEAR, "06 40ffff 00000022 80%06x | " RETH " | 61*4096", psn,
+			       6u << 20);
 		else
-			rig_rx(r, NEAR, "%s 40ffff 00000022 80%06x 61*4096", i + 1 < packets ? "07" : "08",
-			       psn);
+			rig_rx(r, NEAR, "%s 40ffff 00000022 80%06x 61*4096",
+			       i + 1 < packets ? "07" : "08", psn);
 		rig_sent(r, PORT_WAN);
 		rig_quiet(r);
 		/* the far host is 300 packets behind */
@@ -369,7 +383,9 @@ static void test_front_stops_at_read(void **state)
 
 	(void)state;
 	accepted(r, SEND_ONLY("000006"), 6, 7);
-	unanswered(r, "0c 40ffff 00000022 80000007 | 0000000000001000 00000007 00000258"); /* PSN 7, 8, 9 */
+	unanswered(
+		r,
+		"0c 40ffff 00000022 80000007 | 0000000000001000 00000007 00000258"); /* PSN 7, 8, 9 */
 	unanswered(r, SEND_ONLY("00000a"));
 	rig_rx(r, FAR, "0d 40ffff 00000011 00000007 1f000008 72*256");
 	rig_expect(r, PORT_LAN, "0d 40ffff 00000011 00000007 1f000008 72*256");
@@ -383,6 +399,50 @@ static void test_front_stops_at_read(void **state)
 	unanswered(r, "0c 40ffff 00000022 8000000b | 0000000000001000 00000007 00000008");
 	rig_rx(r, FAR, "10 40ffff 00000011 0000000b 1f00000a 72*8");
 	rig_expect(r, PORT_LAN, "10 40ffff 00000011 0000000b 1f00000a 72*8");
+	rig_quiet(r);
+	rig_destroy(r);
+}
+
+/* CONV-4: an answer counts only with the opcode and the length that its place in the READ's range demands. The
+ * host judges it as well, so it passes; but nothing behind the READ is acknowledged by it. */
+static void test_answer_must_fit(void **state)
+{
+	static const char *const bad[] = {
+		"10 40ffff 00000011 00000006 1f000007 72*256", /* ONLY, and there is more to come */
+		"0d 40ffff 00000011 00000006 1f000007 72*252", /* FIRST, but not full */
+		"0e 40ffff 00000011 00000006 72*256",	       /* MIDDLE at the beginning */
+		"12 40ffff 00000011 00000006 1f000007 00*8",   /* of an ATOMIC */
+	};
+	static const char *const bad_last[] = {
+		"0f 40ffff 00000011 00000007 1f000007 72*240", /* 8 bytes short */
+		"0f 40ffff 00000011 00000007 1f000007 72*256", /* 8 too many */
+		"0e 40ffff 00000011 00000007 72*256",	       /* as if it went on */
+	};
+	struct rig *r = HELD(POLICY_EARLY);
+	static const char first[] = "0d 40ffff 00000011 00000006 1f000007 72*256";
+	static const char last[] = "0f 40ffff 00000011 00000007 1f000007 72*248";
+
+	(void)state;
+	unanswered(
+		r,
+		"0c 40ffff 00000022 80000006 | 0000000000001000 00000007 000001f8"); /* 504: PSN 6, 7 */
+	unanswered(r, SEND_ONLY("000008"));
+	for (int i = 0; i < 4; i++) {
+		rig_rx(r, FAR, "%s", bad[i]);
+		rig_expect(r, PORT_LAN, "%s", bad[i]);
+	}
+	rig_rx(r, FAR, first);
+	rig_expect(r, PORT_LAN, first);
+	for (int i = 0; i < 3; i++) {
+		rig_rx(r, FAR, "%s", bad_last[i]);
+		rig_expect(r, PORT_LAN, "%s", bad_last[i]);
+	}
+	rig_quiet(r);
+	assert_int_equal(engine_counter(r->e, EC_STRAY_RESPONSE), 7);
+	assert_int_equal(rig_conn(r).lane[LANE_OUT].reads_pending, 1);
+	rig_rx(r, FAR, last);
+	rig_expect(r, PORT_LAN, last);
+	rig_expect(r, PORT_LAN, ACK_TO_NEAR, 8, 8);
 	rig_quiet(r);
 	rig_destroy(r);
 }
@@ -567,9 +627,11 @@ static void test_long_life(void **state)
 		psn = psn_add(psn, 60000);
 		rig_progress(r, psn, psn, ++msn);
 		rig_forget(r);
-		rig_rx(r, NEAR, "0c 40ffff 00000022 80%06x | 0000000000001000 00000007 00000008", psn);
+		rig_rx(r, NEAR, "0c 40ffff 00000022 80%06x | 0000000000001000 00000007 00000008",
+		       psn);
 		rig_sent(r, PORT_WAN);
-		rig_expect(r, PORT_LAN, ACK_TO_NEAR, psn_sub(psn, 1), msn); /* all before the READ */
+		rig_expect(r, PORT_LAN, ACK_TO_NEAR, psn_sub(psn, 1),
+			   msn); /* all before the READ */
 		unanswered(r, "04 40ffff 00000022 80%06x 61*8", psn_add(psn, 1));
 		rig_rx(r, FAR, "10 40ffff 00000011 00%06x 1f%06x 72*8", psn, ++msn);
 		rig_expect(r, PORT_LAN, "10 40ffff 00000011 00%06x 1f%06x 72*8", psn, msn);
@@ -596,6 +658,7 @@ int main(void)
 		cmocka_unit_test(test_bad_icrc),
 		cmocka_unit_test(test_reserve_before_commit),
 		cmocka_unit_test(test_front_stops_at_read),
+		cmocka_unit_test(test_answer_must_fit),
 		cmocka_unit_test(test_selective_repair),
 		cmocka_unit_test(test_fault),
 		cmocka_unit_test(test_refusal_above_front),

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Who belongs to whom: pairs found by matching PSNs and by the connection manager, pairs that must not be
+ * found, and everything that is no business of the appliance, which passes as it came.
+ */
+#include "tests/unit/engine_rig.h"
+
+static const struct engine_config small = {.pool_bytes = 8 << 20, .max_conns = 16, .seed = 1};
+
+static struct rig *start(const struct engine_config *cfg)
+{
+	struct rule rule = rig_rule(PEER_NONE, POLICY_EARLY, RIG_MTU);
+
+	return rig_create(cfg, &rule);
+}
+
+/* One request that ends a message to @rqpn at the far host, and its ACK to @lqpn, both watched. */
+static void exchange(struct rig *r, uint32_t lqpn, uint32_t rqpn, uint32_t psn, uint32_t msn)
+{
+	rig_rx(r, NEAR, "04 40ffff 00%06x 80%06x 61*8", rqpn, psn);
+	rig_rx(r, FAR, "11 40ffff 00%06x 00%06x 1f%06x", lqpn, psn, msn);
+	rig_forget(r);
+}
+
+static unsigned int pairs(struct rig *r)
+{
+	struct conn_info ci;
+	unsigned int n = 0;
+
+	for (uint32_t from = 0; engine_conn_next(r->e, from, r->now, &ci); from = ci.id + 1)
+		n += ci.paired;
+	return n;
+}
+
+/*
+ * NTT-3: two queue pairs of one local host are connected to two remote hosts, and there both have the same
+ * number. A request names its destination only; the answer must go to the queue pair that sent it.
+ */
+static void test_remotes_kept_apart(void **state)
+{
+	static const uint32_t lqpn[] = {0, 0x11, 0x12};
+	static const uint32_t psn[] = {0, 0x100, 0xfffffe}; /* the second one wraps */
+	struct rig *r = start(&small);
+	struct conn_info ci;
+
+	(void)state;
+	for (uint32_t m = 0; m < 5; m++) {
+		for (uint8_t h = 1; h <= 2; h++) {
+			r->host[FAR] = h;
+			exchange(r, lqpn[h], 0x22, psn_add(psn[h], m), 10 * h + m);
+		}
+	}
+	assert_int_equal(pairs(r), 2);
+	for (uint32_t from = 0; engine_conn_next(r->e, from, r->now, &ci); from = ci.id + 1) {
+		assert_int_equal(ci.rqpn, 0x22);
+		assert_int_equal(ci.lqpn, lqpn[ci.wan_ip.b[15]]);
+		assert_int_equal(ci.learned_by, LEARNED_PSN);
+	}
+	for (uint8_t h = 1; h <= 2; h++) {
+		uint32_t next = psn_add(psn[h], 5);
+		const struct rig_frame *f;
+
+		r->host[FAR] = h;
+		rig_rx(r, NEAR, "04 40ffff 00000022 80%06x 61*8", next);
+		f = rig_sent(r, PORT_WAN);
+		assert_int_equal(f->data[33], h);
+		f = &r->out[r->at];
+		rig_expect(r, PORT_LAN, "11 40ffff 00%06x 00%06x 1f%06x", lqpn[h], next,
+			   10 * h + 5);
+		assert_int_equal(f->data[29], h); /* from the remote that was asked */
+		rig_quiet(r);
+	}
+	rig_destroy(r);
+}
+
+/* NTT-3: two queue pairs between the same hosts in step with each other, both from PSN 0 on. The ACKs of one
+ * are seen, but not whose they are, so nothing is taken; when they part, both are, and rightly. */
+static void test_same_psns(void **state)
+{
+	struct rig *r = start(&small);
+	struct conn_info ci;
+
+	(void)state;
+	for (uint32_t psn = 0; psn < 20; psn++) {
+		rig_rx(r, NEAR, "04 40ffff 00000021 80%06x 61*8", psn);
+		rig_rx(r, NEAR, "04 40ffff 00000022 80%06x 61*8", psn);
+		rig_rx(r, FAR, "11 40ffff 00000011 00%06x 1f%06x", psn, psn + 1);
+	}
+	assert_int_equal(pairs(r), 0);
+	assert_int_equal(engine_counter(r->e, EC_PASSED), 60);
+	rig_pass(r, 3000 * RIG_MS); /* notes grow old */
+	for (uint32_t m = 0; m < 5; m++) {
+		exchange(r, 0x11, 0x21, 100 + m, 100 + m);
+		exchange(r, 0x12, 0x22, 200 + m, 200 + m);
+	}
+	assert_int_equal(pairs(r), 2);
+	for (uint32_t from = 0; engine_conn_next(r->e, from, r->now, &ci); from = ci.id + 1)
+		assert_int_equal(ci.rqpn - ci.lqpn, 0x10);
+	rig_destroy(r);
+}
+
+/* NTT-3: three ACKs speak for a pair, the fourth for another: the count starts again for all of them. */
+static void test_contradiction(void **state)
+{
+	struct rig *r = start(&small);
+
+	(void)state;
+	for (uint32_t psn = 0; psn < 3; psn++)
+		exchange(r, 0x11, 0x22, psn, psn + 1);
+	exchange(r, 0x13, 0x22, 3, 4);
+	exchange(r, 0x11, 0x22, 4, 5);
+	assert_int_equal(pairs(r), 0);
+	assert_true(engine_counter(r->e, EC_LEARN_CONTRADICTIONS) > 0);
+	/* an ACK that is repeated is no new evidence */
+	for (int i = 0; i < 10; i++)
+		rig_rx(r, FAR, "11 40ffff 00000011 00000004 1f000005");
+	assert_int_equal(pairs(r), 0);
+	for (uint32_t psn = 5; psn < 8; psn++)
+		exchange(r, 0x11, 0x22, psn, psn + 1);
+	assert_int_equal(pairs(r), 1);
+	rig_destroy(r);
+}
+
+/* A packet passes byte for byte to the other port, nothing else happens, and @counter says why. */
+static __attribute__((format(printf, 4, 5))) void
+passes(struct rig *r, enum rig_host from, enum engine_counter counter, const char *fmt, ...)
+{
+	uint64_t before = engine_counter(r->e, counter), passed = engine_counter(r->e, EC_PASSED);
+	uint8_t data[FRAME_MAX];
+	struct rig_frame *f;
+	char text[256];
+	uint32_t len;
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	len = rig_build(r, data, from, text);
+	rig_rx_frame(r, from, data, len);
+	engine_tick(r->e, r->now);
+	f = rig_sent(r, from == NEAR ? PORT_WAN : PORT_LAN);
+	assert_int_equal(f->len, len);
+	assert_memory_equal(f->data, data, len);
+	rig_quiet(r);
+	assert_int_equal(engine_counter(r->e, EC_PASSED), passed + 1);
+	assert_int_equal(engine_counter(r->e, counter), before + 1);
+}
+
+/* CONV-2: what goes to a destination that is not known, in either direction, passes and is counted; so does
+ * what is of another service. */
+static void test_unknown_passes(void **state)
+{
+	struct engine_config one = {.pool_bytes = 8 << 20, .max_conns = 1, .seed = 1};
+	struct rig *r = start(&one);
+
+	(void)state;
+	/* a request whose partner is not known, an ACK for a QP that nobody asked */
+	passes(r, NEAR, EC_PASSED, SEND_ONLY("000005"));
+	passes(r, FAR, EC_PASSED, ACK_TO_NEAR, 77, 77);
+	/* both places in the table are taken: a third destination */
+	passes(r, NEAR, EC_TABLE_FULL, "04 40ffff 00000033 80000005 61*8");
+	passes(r, FAR, EC_TABLE_FULL, "10 40ffff 00000034 00000008 1f000009 72*8");
+	/* CNP; UD; UC SEND ONLY; an opcode that does not exist */
+	passes(r, FAR, EC_CNP, "81 40ffff 40000011 00000000 00*16");
+	passes(r, NEAR, EC_NOT_RC, "64 40ffff 00000009 00000001 | 11111111 00000009 | 61*8");
+	passes(r, NEAR, EC_NOT_RC, "24 40ffff 00000022 00000001 61*8");
+	passes(r, NEAR, EC_BAD_OPCODE, "1f 40ffff 00000022 00000001 61*8");
+	/* BTH version 1: the hosts' NICs will judge it */
+	passes(r, NEAR, EC_BAD_FRAME, "04 41ffff 00000022 80000005 61*8");
+	rig_destroy(r);
+}
+
+/* CONV-2: hosts that no rule names. */
+static void test_no_rule(void **state)
+{
+	struct rule rule = rig_rule(PEER_NONE, POLICY_EARLY, RIG_MTU);
+	struct rig *r;
+
+	(void)state;
+	rule.far[0].len = 128; /* 10.2.0.0 alone */
+	r = rig_create(&small, &rule);
+	for (uint32_t psn = 0; psn < 10; psn++) {
+		passes(r, NEAR, EC_NO_RULE, SEND_ONLY("%06x"), psn);
+		passes(r, FAR, EC_NO_RULE, ACK_TO_NEAR, psn, psn + 1);
+	}
+	assert_int_equal(pairs(r), 0);
+	rig_destroy(r);
+}
+
+#define CM_HEAD	 "64 40ffff 00000001 00000001 | 80010000 00000001 | 01070203 00*4 00000000000000aa"
+/* Attribute, local comm id; QPN of the sender, service type RC, starting PSN, path MTU 1024 */
+#define CM_REQ_	 CM_HEAD "0010 0000 00*4 | 0000abcd 00*28 %06x 00*8 00 %06x 00*3 30 00*181"
+/* Attribute, local and remote comm id; QPN of the sender, starting PSN */
+#define CM_REP_	 CM_HEAD "0013 0000 00*4 | 00001234 0000abcd 00*4 %06x 00*5 %06x 00*209"
+/* Attribute, both comm ids, QPN of the receiver */
+#define CM_DREQ_ CM_HEAD "0015 0000 00*4 | 0000abcd 00001234 %06x 00*221"
+
+/* The connection manager names both; one acknowledged message more, and custody can begin. */
+static void test_cm(void **state)
+{
+	struct rule rule =
+		rig_rule(PEER_NONE, POLICY_EARLY, 0); /* the path MTU comes with the REQ */
+	struct rig *r = rig_create(&small, &rule);
+	struct conn_info ci;
+
+	(void)state;
+	rig_rx(r, NEAR, CM_REQ_, 0x11u, 0x700u);
+	rig_rx(r, NEAR, CM_REQ_, 0x11u, 0x700u);
+	rig_rx(r, FAR, CM_REP_, 0x22u, 0x900u);
+	assert_int_equal(engine_counter(r->e, EC_CM), 3);
+	assert_int_equal(r->nout, 3); /* they pass, of course */
+	assert_int_equal(pairs(r), 1);
+	ci = rig_conn(r);
+	assert_int_equal(ci.learned_by, LEARNED_CM);
+	assert_int_equal(ci.lqpn, 0x11);
+	assert_int_equal(ci.rqpn, 0x22);
+	assert_int_equal(ci.path_mtu, 1024);
+	rig_forget(r);
+
+	/* no pseudo-ACK before the responder has told its MSN and credits */
+	rig_rx(r, NEAR, SEND_ONLY("000900"));
+	rig_expect(r, PORT_WAN, SEND_ONLY("000900"));
+	rig_quiet(r);
+	rig_rx(r, FAR, ACK_TO_NEAR, 0x900, 1);
+	rig_expect(r, PORT_LAN, ACK_TO_NEAR, 0x900, 1);
+	rig_rx(r, NEAR, SEND_ONLY("000901"));
+	rig_expect(r, PORT_WAN, SEND_ONLY("000901"));
+	rig_expect(r, PORT_LAN, ACK_TO_NEAR, 0x901, 2);
+	assert_int_equal(rig_conn(r).lane[LANE_OUT].state, LANE_HELD);
+
+	/* DREQ: nothing new is taken, what is owed is delivered */
+	rig_rx(r, NEAR, CM_DREQ_, 0x22u);
+	assert_int_equal(rig_conn(r).lane[LANE_OUT].state, LANE_DRAIN);
+	rig_rx(r, FAR, ACK_TO_NEAR, 0x901, 2);
+	assert_int_equal(rig_conn(r).lane[LANE_OUT].state, LANE_WATCH);
+	assert_int_equal(rig_conn(r).lane[LANE_OUT].reason, REASON_DISCONNECT);
+	assert_int_equal(engine_counter(r->e, EC_LOST_PACKETS), 0);
+	rig_destroy(r);
+}
+
+/* POOL-9: a QPN is used again. Its old custody never meets the new life, and one stray packet does not end
+ * the old one. */
+static void test_new_incarnation(void **state)
+{
+	struct rig *r = rig_held(NULL, PEER_NONE, POLICY_EARLY, RIG_MTU);
+
+	(void)state;
+	rig_rx(r, NEAR, SEND_ONLY("000006"));
+	rig_forget(r);
+	rig_rx(r, NEAR, SEND_ONLY("600000"));
+	rig_rx(r, NEAR, SEND_ONLY("600100")); /* not its successor */
+	rig_quiet(r);
+	assert_int_equal(rig_conn(r).lane[LANE_OUT].state, LANE_HELD);
+	rig_rx(r, NEAR, SEND_ONLY("600101"));
+	rig_quiet(r);
+	rig_rx(r, NEAR, SEND_ONLY("600102"));
+	rig_expect(r, PORT_WAN, SEND_ONLY("600102"));
+	assert_int_equal(r->events[EVENT_INCARNATION], 1);
+	assert_int_equal(pairs(r), 0);
+	assert_int_equal(engine_counter(r->e, EC_LOST_PACKETS), 1); /* said, not hidden */
+	rig_pass(r, 5000 * RIG_MS);
+	rig_quiet(r); /* nothing of the old one is sent any more */
+	rig_destroy(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_remotes_kept_apart),
+		cmocka_unit_test(test_same_psns),
+		cmocka_unit_test(test_contradiction),
+		cmocka_unit_test(test_unknown_passes),
+		cmocka_unit_test(test_no_rule),
+		cmocka_unit_test(test_cm),
+		cmocka_unit_test(test_new_incarnation),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
