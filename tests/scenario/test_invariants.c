@@ -604,32 +604,6 @@ static void test_same_psns_again(void **state)
 	}
 }
 
-/* Guards against a fault that the requester never hears of, because it is idle (engine.md, FAULT). */
-static void test_fault_while_idle(void **state)
-{
-	struct world_config c;
-	struct world *w;
-	struct rc_qp_config qc;
-	struct world_qp *q;
-	uint64_t ok;
-
-	(void)state;
-	world_defaults(&c);
-	c.wan.delay_ns = 5 * MS;
-	w = make(&c);
-	scenario_qp(&qc, 1, 1024, RC_STRICT);
-	q = world_connect(w, &qc, RC_STRICT);
-	get_held(w, q);
-	ok = q->side[0].ok;
-	rc_qp_refuse_next(q->side[1].qp, AETH_NAK_ACCESS, 0);
-	post(q, 0, RC_WRITE, 1000);
-	world_run(w, w->now + 60 * SEC);
-	assert_int_equal(q->side[0].ok, ok + 1); /* that is what early means */
-	assert_int_equal(w->faults[0], 1);
-	judge(w, rc_qp_in_error(q->side[0].qp) ? NULL : "the requester's queue pair still works");
-	finish(w);
-}
-
 /* Guards against two appliances that count a READ's PSNs differently because their rules say so. */
 static void test_path_mtu_differs(void **state)
 {
@@ -692,7 +666,6 @@ static void test_room_comes_back(void **state)
 	}
 	scenario_finish(w, 20 * SEC);
 	for (uint32_t i = 0; i < 48; i++) {
-		scenario_held(w, q[i], 0);
 		rc_qp_set_recv(q[i]->side[1].qp, w->now, false, 0, 0);
 	}
 	post(q[0], 0, RC_SEND, 64);
@@ -815,7 +788,6 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_rule_removed),
 		cmocka_unit_test(test_opener_restarts),
 		cmocka_unit_test(test_same_psns_again),
-		cmocka_unit_test(test_fault_while_idle),
 		cmocka_unit_test(test_path_mtu_differs),
 		cmocka_unit_test(test_room_comes_back),
 		cmocka_unit_test(test_storm),
