@@ -124,7 +124,7 @@ for part in $parts; do
 	case $part in
 	lint) run lint/layers 60 tests/lint/layers.sh ;;
 	unit) cmocka unit 120 ;;
-	scenario) cmocka scenario 300 ;;
+	scenario) cmocka scenario 500 ;;
 	bpf)
 		if [ "$(id -u)" = 0 ]; then
 			cmocka bpf 120

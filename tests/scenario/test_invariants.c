@@ -228,6 +228,55 @@ static void test_atomics_over_restart(void **state)
 	finish(w);
 }
 
+/*
+ * Guards against an answer that comes before the acceptor has sent the question (it lost its memory meanwhile, or
+ * the packet is a stranger's): the true answer must not be taken for one that was had already.
+ */
+static void test_answer_before_question(void **state)
+{
+	struct world_config c;
+	struct world *w;
+	struct rc_qp_config qc;
+	struct world_qp *q;
+	uint8_t out[FRAME_MAX], payload[512] = {0};
+	struct template t;
+	struct build_spec s = {.t = &t,
+			       .opcode = OP_READ_RESPONSE_ONLY,
+			       .syndrome = AETH_ACK_UNLIMITED,
+			       .payload = payload,
+			       .payload_len = sizeof(payload)};
+
+	(void)state;
+	world_defaults(&c);
+	c.check_every = 1;
+	c.wan.delay_ns = 1 * MS;
+	w = make(&c);
+	scenario_qp(&qc, 1, 1024, RC_STRICT);
+	qc.recv_depth = 1;
+	qc.min_rnr_timer = 31; /* half a second */
+	q = world_connect(w, &qc, RC_STRICT);
+	get_held(w, q);
+	rc_qp_set_recv(q->side[1].qp, w->now, false, 0, 0);
+	post(q, 0, RC_SEND, 64);
+	post(q, 0, RC_SEND, 64);
+	world_run(w, w->now + 10 * MS);
+	/* this one waits at the acceptor for the end of the RNR delay */
+	s.psn = rc_qp_sent_end(q->side[0].qp);
+	post(q, 0, RC_READ, sizeof(payload));
+	world_run(w, w->now + 10 * MS);
+	s.dqpn = qc.lqpn;
+	template_make(&t, qc.dmac, qc.smac, FRAME_VLAN_NONE, &qc.dst, &qc.src, qc.sport);
+	engine_rx(w->engine[1], PORT_LAN, out, build_packet(out, &s), w->now);
+	engine_tick(w->engine[1], w->now);
+	/* the strict host ignores nothing in its window: what was let through to it is not looked at here */
+	rc_qp_set_recv(q->side[1].qp, w->now, true, 0, 0);
+	world_run(w, w->now + 60 * SEC);
+	judge(w, w->violation);
+	judge(w, w->faults[0] + w->faults[1] ? "custody was lost" : NULL);
+	judge(w, engine_custody(w->engine[0], -1, w->now).packets ? "custody never ends" : NULL);
+	finish(w);
+}
+
 /* Puts a packet of host 0's requester into engine 0 as if it came from the LAN. */
 static void inject(struct world *w, struct world_qp *q, uint8_t opcode, uint32_t psn, uint32_t length,
 		   uint32_t payload_len)
@@ -291,6 +340,18 @@ static void test_endless_read(void **state)
 	}
 }
 
+static void rules(struct world *w, int side, bool any, uint32_t path_mtu)
+{
+	struct rule r = {.nnear = 1,
+			 .nfar = 1,
+			 .vlan = RULE_ANY_VLAN,
+			 .learn = LEARN_CM | LEARN_PSN,
+			 .policy = (uint8_t)w->cfg.policy,
+			 .path_mtu = path_mtu};
+
+	engine_rules(w->engine[side], &r, any, w->now);
+}
+
 /* Guards against state that stays behind: a lane lives through more than 2^23 PSNs. */
 static void test_long_life(void **state)
 {
@@ -298,6 +359,7 @@ static void test_long_life(void **state)
 	struct world *w;
 	struct rc_qp_config qc;
 	struct world_qp *q;
+	struct wan_config cut;
 	uint32_t from;
 
 	(void)state;
@@ -334,6 +396,20 @@ static void test_long_life(void **state)
 	judge(w, w->faults[0] + w->faults[1] ? "custody was lost" : NULL);
 	judge(w, rc_qp_queued(q->side[0].qp) ? "a request is not completed" : NULL);
 	judge(w, engine_custody(w->engine[0], -1, w->now).packets ? "custody never ends" : NULL);
+	judge(w, rc_check_all(q->side[0].qp, q->side[1].qp) ? "not all has arrived" : NULL);
+	/* a policy that begins to count only now */
+	w->cfg.policy = POLICY_HONEST;
+	for (int s = 0; s < 2; s++)
+		rules(w, s, true, 0);
+	cut = *wan_config(w->link[WORLD_WAN(0)]);
+	cut.down = true;
+	world_set_wan(w, 0, &cut);
+	post(q, 0, RC_WRITE, 1000);
+	world_run(w, w->now + 20 * MS);
+	judge(w, rc_qp_queued(q->side[0].qp) ? NULL : "honest, and yet told before the responder has it");
+	cut.down = false;
+	world_set_wan(w, 0, &cut);
+	world_run_done(w, w->now + 20 * SEC);
 	judge(w, rc_check_all(q->side[0].qp, q->side[1].qp) ? "not all has arrived" : NULL);
 	finish(w);
 }
@@ -477,18 +553,6 @@ static void test_reuse_in_batch(void **state)
 
 /* ---- the end of lanes ---- */
 
-static void rules(struct world *w, int side, bool any, uint32_t path_mtu)
-{
-	struct rule r = {.nnear = 1,
-			 .nfar = 1,
-			 .vlan = RULE_ANY_VLAN,
-			 .learn = LEARN_CM | LEARN_PSN,
-			 .policy = (uint8_t)w->cfg.policy,
-			 .path_mtu = path_mtu};
-
-	engine_rules(w->engine[side], &r, any, w->now);
-}
-
 /*
  * Guards against custody that nobody delivers: while a transfer is under way the operator takes the rule away,
  * at the one end or the other. What was acknowledged must still arrive.
@@ -503,7 +567,7 @@ static void test_rule_removed(void **state)
 		struct world_qp *q;
 
 		world_defaults(&c);
-		c.check_every = 1;
+		c.check_every = 101;
 		c.wan.delay_ns = 10 * MS;
 		c.wan.rate_bps = 1000000000;
 		c.engine.wan_rate = 120000000;
@@ -772,6 +836,8 @@ static void test_storm(void **state)
 	(void)state;
 	for (uint64_t seed = 1; seed <= 30; seed++)
 		storm(seed, false);
+	for (uint64_t seed = 20; seed <= 30; seed++)
+		storm(seed, true);
 	for (uint64_t seed = 101; seed <= 115; seed++)
 		storm(seed, true);
 }
@@ -781,6 +847,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_answers_out_of_turn),
 		cmocka_unit_test(test_atomics_over_restart),
+		cmocka_unit_test(test_answer_before_question),
 		cmocka_unit_test(test_endless_read),
 		cmocka_unit_test(test_long_life),
 		cmocka_unit_test(test_close_while_waiting_for_room),
