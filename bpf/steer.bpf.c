@@ -4,7 +4,7 @@
  *
  * Theory of operation
  *
- * The appliance's two ports are members of a kernel bridge (or router). This program sits below it,
+ * The appliance's two ports are members of a kernel bridge. This program sits below it,
  *on each port, and takes out exactly one kind of frame: RoCEv2 that a rule wants, while the daemon
  *is alive, when a socket is there to receive it. All else, and everything in doubt, goes up to the
  *bridge (XDP_PASS). The program never drops, so that the worst that a mistake here can do is to

@@ -382,6 +382,8 @@ void engine_rules(struct engine *e, const struct rule *rules, unsigned int n, ui
 			lane_drain(e, fl, REASON_OPERATOR);
 		} else if (lane_keeps(&fl->lane)) {
 			fl->lane.policy = e->rules[fl->rule].policy;
+			fl->lane.honest = fl->lane.tack;
+			fl->lane.honest_found = false;
 		}
 	}
 }

@@ -157,8 +157,9 @@ void responder_advance(struct engine *e, struct flow *fl)
 	}
 	if (!psn_after(m.psn, l->front.psn))
 		return;
-	/* the true ACK knows better what stands just below it: we may not have understood it */
-	if (m.psn == l->tack.psn && l->tack.ackable)
+	/* the true ACK knows better what stands just below it when we have not understood that. Else our own
+	 * count is the better one: an ACK to a duplicate bears an older PSN with today's MSN. */
+	if (m.psn == l->tack.psn && !m.ackable && l->tack.ackable)
 		m = l->tack;
 	l->front = m;
 	if (l->ack_due || l->nak_due)
