@@ -136,10 +136,18 @@ void lane_release(struct engine *e, struct flow *fl, uint32_t next)
 void lane_skip(struct engine *e, struct flow *fl, const struct mark *m)
 {
 	struct lane *l = &fl->lane;
-	uint32_t from = l->accept.psn;
+	uint32_t from = l->accept.psn, msn = l->tack.msn, messages = l->messages;
 
 	lane_release(e, fl, m->psn);
 	l->tack = *m;
+	/* where every packet was here our own count is exact, while an ACK to a duplicate bears an older PSN
+	 * with today's MSN */
+	if (!l->opaque && !psn_after(m->psn, from))
+		l->tack.msn = msn + (messages - l->messages);
+	if (l->opaque && m->psn == from) {
+		l->accept.msn = m->msn;
+		l->opaque = false;
+	}
 	if (psn_before(l->sent.psn, m->psn))
 		l->sent = *m;
 	if (psn_before(l->high, m->psn))

@@ -104,6 +104,7 @@ struct mark {
  * @again_psn, @again_end: READs asked again after their answer had passed, @again_us: when; PSN_NONE
  * @honest:     POLICY_HONEST: last packet of the first message not truly acknowledged (msn: messages
  *              before it); @honest.psn == accept.psn when no message end is known beyond una
+ * @opaque:     something not understood is in custody: the responder counts its messages, not we
  * @room:       OPENER: the peer takes packets before this PSN
  * @reads:      requests that wait for an answer with data, struct read_rec
  * @acked:      front as told in the latest ACK that went out, for repeating it
@@ -121,7 +122,7 @@ struct lane {
 	bool calibrated : 1, start_acked : 1, nak_sent : 1, room_wait : 1, ack_due : 1, ack_listed : 1,
 		report_due : 1, report_urgent : 1, report_listed : 1, run_listed : 1, rnr_wait : 1,
 		accepted : 1, reopen : 1, ack_again : 1, honest_found : 1, room_listed : 1, probing : 1,
-		undecided : 1, heard : 1, nak_due : 1;
+		undecided : 1, heard : 1, nak_due : 1, opaque : 1;
 	uint8_t jump_run;
 	uint8_t unacked;
 	uint8_t backoff;

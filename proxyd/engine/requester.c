@@ -228,6 +228,7 @@ static void rx_ack(struct engine *e, struct flow *fl, const struct frame *f)
 	uint8_t s = frame_aeth_syndrome(f);
 	struct mark m = {.psn = f->psn, .msn = frame_aeth_msn(f), .ackable = 1};
 	bool past, probing;
+	struct pkt *d;
 
 	if (!psn_in(f->psn, l->tack.psn, psn_after(l->overlap, l->high) ? l->overlap : l->high)) {
 		COUNT(e, STALE_ACK);
@@ -257,6 +258,8 @@ static void rx_ack(struct engine *e, struct flow *fl, const struct frame *f)
 		return;
 	}
 	COUNT(e, TRUE_NAKS);
+	d = window_get(&l->win, e->pool, psn_sub(f->psn, 1));
+	m.ackable = d && !(d->flags & PKT_ANSWERED);
 	past = bound_by_read(e, l, &m);
 	true_ack(e, fl, &m);
 	if (l->role == ROLE_NONE)

@@ -356,8 +356,10 @@ static void request_in_order(struct engine *e, struct flow *fl, const struct fra
 			no_room(e, fl);
 		return;
 	}
-	if (!sane)
+	if (!sane) {
 		COUNT(e, BAD_SEQUENCE);
+		l->opaque = true;
+	}
 	if (waits || !sane)
 		reads_add(e, fl, f, span, &l->accept);
 	if (l->tack.psn == l->accept.psn)

@@ -301,7 +301,8 @@ gateway_start() # SITE
 {
 	local s=$1
 
-	spawn "gw-$s" "g$s" "$B/longhauld" -c "$LAB/gw-$s.conf"
+	# as the unit starts it
+	spawn "gw-$s" "g$s" nice -n -10 "$B/longhauld" -c "$LAB/gw-$s.conf"
 	await 20 attached "$s"
 	running "gw-$s" || die "longhauld at site $s ended: $(cat "$LAB/gw-$s.err")"
 }
