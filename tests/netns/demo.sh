@@ -11,9 +11,9 @@ set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/netns/lib.sh
 
-LINK_MBIT=1200	     # rate of the emulated link, for bare and longhaul alike
-WAN_RATE=1180M	     # what the appliances send at: just below
-WAN_BURST=600K	     # 4 ms of it: five programs share the processors here
+LINK_MBIT=1100	     # rate of the emulated link, for bare and longhaul alike
+WAN_RATE=1080M	     # what the appliances send at: just below
+WAN_BURST=550K	     # 4 ms of it: five programs share the processors here
 DIRECT_SECONDS=3     # posting time of a bare transfer; its rate is steady from the start
 LONGHAUL_SECONDS=7   # of one through the appliances, which first have to learn the connection
 lines=()
