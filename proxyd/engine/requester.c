@@ -284,12 +284,12 @@ static void rx_answer(struct engine *e, struct flow *fl, const struct frame *f,
 		      enum engine_port from)
 {
 	struct lane *l = &fl->lane;
-	struct read_rec *r;
-	enum read_verdict v = reads_response(e, l, f, &r);
+	struct read_rec *r = reads_find(e, l, f->psn);
+	enum read_verdict v = READ_STRAY; /* an answer to what was not asked yet is nobody's */
 	struct mark m;
 
-	if (r && !psn_in(r->at.psn, l->tack.psn, l->high))
-		v = READ_STRAY; /* an answer to what was not asked */
+	if (r && psn_in(r->at.psn, l->tack.psn, l->high))
+		v = reads_response(e, l, f, &r);
 	switch (v) {
 	case READ_STRAY:
 		COUNT(e, STRAY_RESPONSE);

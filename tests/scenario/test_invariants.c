@@ -232,8 +232,7 @@ static void test_atomics_over_restart(void **state)
  * Guards against an answer that comes before the acceptor has sent the question (it lost its memory meanwhile, or
  * the packet is a stranger's): the true answer must not be taken for one that was had already.
  */
-/* Known to fail: see doc/features.md, ENG-8. */
-__attribute__((unused)) static void test_answer_before_question(void **state)
+static void test_answer_before_question(void **state)
 {
 	struct world_config c;
 	struct world *w;
@@ -848,6 +847,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_answers_out_of_turn),
 		cmocka_unit_test(test_atomics_over_restart),
+		cmocka_unit_test(test_answer_before_question),
 		cmocka_unit_test(test_endless_read),
 		cmocka_unit_test(test_long_life),
 		cmocka_unit_test(test_close_while_waiting_for_room),
