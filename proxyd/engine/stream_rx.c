@@ -5,10 +5,8 @@
  *
  * Every packet is verified and retained on arrival, in any order; what is contiguous is handed to
  * requester.c, and stays until the responder truly acknowledges it, since loss on this side's LAN is this
- * side's business alone. What is missing between the contiguous part and the highest packet is a sorted
- * array of ranges in one pool page that exists only while something is missing: the state that disorder
- * costs is bounded by holes, not by packets (FAST-4). A packet that would make one hole too many is
- * refused.
+ * side's business alone. What is missing between the contiguous part and the highest packet is kept as
+ * holes (holes.c). A packet that would make one hole too many is refused.
  *
  * The opener is told (PROGRESS) soon after anything changed: at once when a hole appears or closes or when
  * a duplicate arrives (its sender is in the dark), otherwise every REPORT_PACKETS packets or REPORT_NS,
@@ -17,107 +15,8 @@
  * Requests below the handover PSN, and duplicate READs that a host asks again for, are not the stream's:
  * they pass to the responder as they came.
  */
+#include "engine/holes.h"
 #include "engine/internal.h"
-
-struct holes {
-	uint32_t n;
-	uint32_t unused;
-	struct psn_range h[];
-};
-#define HOLES_MAX ((POOL_PAGE - sizeof(struct holes)) / sizeof(struct psn_range))
-
-static struct holes *holes_of(struct engine *e, const struct lane *l)
-{
-	return l->holes == POOL_NONE ? NULL : pool_page_ptr(e->pool, l->holes);
-}
-
-/* Index of the first hole that ends after @psn. */
-static uint32_t hole_at(const struct holes *hs, uint32_t psn)
-{
-	uint32_t lo = 0, hi = hs->n;
-
-	while (lo < hi) {
-		uint32_t mid = (lo + hi) / 2;
-
-		if (psn_after(hs->h[mid].end, psn))
-			hi = mid;
-		else
-			lo = mid + 1;
-	}
-	return lo;
-}
-
-static void hole_remove(struct holes *hs, uint32_t i)
-{
-	hs->n--;
-	memmove(&hs->h[i], &hs->h[i + 1], (hs->n - i) * sizeof(hs->h[0]));
-}
-
-/* Whether [@from, @end) can come, as far as holes go: beyond the end it makes one, inside of one it makes two
- * of it, at the edge of one it costs nothing. */
-static bool hole_room(struct engine *e, struct lane *l, uint32_t from, uint32_t end)
-{
-	const struct holes *hs;
-	uint32_t i;
-
-	if (from == l->end)
-		return true;
-	if (l->holes == POOL_NONE)
-		l->holes = pool_page_get(e->pool, POOL_TRANSIT);
-	hs = holes_of(e, l);
-	if (!hs)
-		return false;
-	if (hs->n < HOLES_MAX)
-		return true;
-	if (psn_after(from, l->end))
-		return false;
-	i = hole_at(hs, from);
-	return i < hs->n && (hs->h[i].from == from || hs->h[i].end == end);
-}
-
-/* [@from, @end) arrived. The caller has made room for a split. */
-static void holes_fill(struct engine *e, struct lane *l, uint32_t from, uint32_t end)
-{
-	struct holes *hs = holes_of(e, l);
-	uint32_t i;
-
-	if (!hs)
-		return;
-	i = hole_at(hs, from);
-	while (i < hs->n && psn_before(hs->h[i].from, end)) {
-		struct psn_range *h = &hs->h[i];
-
-		if (psn_before(h->from, from) && psn_after(h->end, end)) {
-			memmove(h + 1, h, (hs->n - i) * sizeof(*h));
-			hs->n++;
-			h[0].end = from;
-			h[1].from = end;
-			return;
-		}
-		if (psn_before(h->from, from)) {
-			h->end = from;
-			i++;
-		} else if (psn_after(h->end, end)) {
-			h->from = end;
-			return;
-		} else {
-			hole_remove(hs, i);
-		}
-	}
-	if (!hs->n) {
-		pool_page_put(e->pool, l->holes);
-		l->holes = POOL_NONE;
-	}
-}
-
-/* Whether the packet at @psn, below the end, is missing. */
-static bool missing(struct engine *e, const struct lane *l, uint32_t psn)
-{
-	const struct holes *hs = holes_of(e, l);
-	uint32_t i = hs ? hole_at(hs, psn) : 0;
-
-	return hs && i < hs->n && !psn_before(psn, hs->h[i].from);
-}
 
 /* Let go of what is held in [@from, @end), as if it had not come. */
 static void give_up(struct engine *e, struct flow *fl, uint32_t from, uint32_t end)
@@ -153,7 +52,7 @@ void stream_rx_report_due(struct engine *e, struct flow *fl, bool urgent)
 static uint32_t room(struct engine *e, const struct flow *fl)
 {
 	const struct lane *l = &fl->lane;
-	const struct holes *hs = holes_of(e, l);
+	const struct holes *hs = holes_at(e->pool, l->holes);
 	uint32_t full = fl->path_mtu ? fl->path_mtu + 128u : 4224u, due = 0;
 	uint64_t packets = pool_log_room(e->pool, POOL_TRANSIT, &l->log) / full;
 	uint32_t held = (l->end - l->tack.psn) & PSN_MASK, most = WINDOW_SPAN / 2;
@@ -172,7 +71,7 @@ static uint32_t room(struct engine *e, const struct flow *fl)
 void stream_rx_report(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
-	struct holes *hs = holes_of(e, l);
+	struct holes *hs = holes_at(e->pool, l->holes);
 	struct report r = {
 		.type = REPORT_PROGRESS,
 		.lane = l->peer_lane,
@@ -190,15 +89,7 @@ void stream_rx_report(struct engine *e, struct flow *fl)
 		.reason = l->refusal || l->closing ? l->reason : REASON_NONE,
 	};
 
-	if (hs) {
-		uint32_t n = hs->n < REPORT_HOLES ? hs->n : REPORT_HOLES;
-		uint32_t at = n == hs->n ? 0 : l->hole_cursor % hs->n;
-
-		for (uint32_t i = 0; i < n; i++)
-			r.hole[i] = hs->h[(at + i) % hs->n];
-		r.nholes = (uint8_t)n;
-		l->hole_cursor = at + n;
-	}
+	r.nholes = holes_show(hs, &l->hole_cursor, r.hole);
 	l->report_due = l->report_urgent = false;
 	l->report_count = 0;
 	l->last_report = e->now;
@@ -230,7 +121,7 @@ static void deliver(struct engine *e, struct flow *fl)
 /* [@from, @end) need not come any more, and what waited behind it may go on. */
 void stream_rx_skipped(struct engine *e, struct flow *fl, uint32_t from, uint32_t end)
 {
-	holes_fill(e, &fl->lane, from, end);
+	holes_fill(e->pool, &fl->lane.holes, from, end);
 	deliver(e, fl);
 }
 
@@ -269,9 +160,7 @@ static bool make_room(struct engine *e, struct flow *fl)
 		return false;
 	give_up(e, fl, l->accept.psn, l->end);
 	l->end = l->accept.psn;
-	if (l->holes != POOL_NONE)
-		pool_page_put(e->pool, l->holes);
-	l->holes = POOL_NONE;
+	holes_drop(e->pool, &l->holes);
 	return true;
 }
 
@@ -306,13 +195,13 @@ void stream_rx_request(struct engine *e, struct flow *fl, const struct frame *f)
 		stream_rx_report_due(e, fl, true);
 		return;
 	}
-	if (psn_before(f->psn, l->end) && !missing(e, l, f->psn)) {
+	if (psn_before(f->psn, l->end) && !holes_has(holes_at(e->pool, l->holes), f->psn)) {
 		l->dup++;
 		COUNT(e, DUP_STREAM);
 		stream_rx_report_due(e, fl, true);
 		return;
 	}
-	if (!hole_room(e, l, f->psn, end)) {
+	if (!holes_room(e->pool, &l->holes, l->end, f->psn, end)) {
 		COUNT(e, HOLES);
 		stream_rx_report_due(e, fl, true);
 		return;
@@ -337,13 +226,10 @@ void stream_rx_request(struct engine *e, struct flow *fl, const struct frame *f)
 	if (f->psn == old_end) {
 		stream_rx_report_due(e, fl, false);
 	} else {
-		if (psn_after(f->psn, old_end)) {
-			struct holes *hs = holes_of(e, l);
-
-			hs->h[hs->n++] = (struct psn_range){old_end, f->psn};
-		} else {
-			holes_fill(e, l, f->psn, end);
-		}
+		if (psn_after(f->psn, old_end))
+			holes_open(e->pool, l->holes, old_end, f->psn);
+		else
+			holes_fill(e->pool, &l->holes, f->psn, end);
 		stream_rx_report_due(e, fl, true);
 	}
 	deliver(e, fl);

@@ -836,7 +836,7 @@ static void test_storm(void **state)
 	(void)state;
 	for (uint64_t seed = 1; seed <= 30; seed++)
 		storm(seed, false);
-	for (uint64_t seed = 20; seed <= 30; seed++)
+	for (uint64_t seed = 10; seed <= 34; seed++)
 		storm(seed, true);
 	for (uint64_t seed = 101; seed <= 115; seed++)
 		storm(seed, true);
