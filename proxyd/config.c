@@ -83,7 +83,7 @@ struct key {
 
 static const char *const mode_names[] = {"auto", "native", "generic", NULL};
 static const char *const policy_names[] = {"early", "honest", "off", NULL};
-static const char *const learn_names[] = {"cm", "psn", NULL};
+static const char *const learn_names[] = {"cm", "psn", "immediate", NULL}; /* LEARN_* */
 static const char *const level_names[] = {"error", "warning", "info", "debug", NULL};
 static const int levels[] = {LOG_ERR, LOG_WARNING, LOG_INFO, LOG_DEBUG};
 

@@ -8,9 +8,11 @@
 # Programs write TAP (cmocka is told to): "ok ...", "ok ... # SKIP ...", "not ok ...". One that ends badly
 # without a failed test in its report, or reports nothing at all, counts as one that failed.
 #
-#	tests/run.sh [PART ...]    lint unit scenario bpf fuzz netns; all of them without an argument
+#	tests/run.sh [PART ...]    lint unit scenario bpf fuzz netns, and vm, netns/NAME; the former without
+#	                           an argument
 #
-# B names the build directory. What each program wrote is in $B/check/.
+# B names the build directory. What each program wrote is in $B/check/. TIMES=n multiplies every time limit, for
+# builds with sanitizers (SANITIZED=yes); a report of theirs, whichever process made it, counts as a failed test.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 export B=${B:-build}
@@ -30,7 +32,7 @@ say() # VERDICT NAME REST
 # run NAME SECONDS COMMAND...
 run()
 {
-	local name=$1 limit=$2 log status good bad skip note= t0 t1
+	local name=$1 limit=$(($2 * ${TIMES:-1})) log status good bad skip note= t0 t1
 
 	shift 2
 	log=$out/${name//\//-}.log
@@ -85,12 +87,14 @@ cmocka() # PART SECONDS
 # The corpus once more through a decoder under sanitizers; libFuzzer does not speak TAP
 fuzz()
 {
-	local src t name corpus
+	local src t name corpus runs
 
 	for src in tests/fuzz/fuzz_*.c; do
 		t=$(basename "$src" .c)
 		name=fuzz/${t#fuzz_}
 		corpus=tests/fuzz/corpus/${t#fuzz_}
+		runs=20000
+		[ "$t" != fuzz_engine ] || runs=500 # each a life of an engine
 		if [ ! -x "$B/fuzz/tests/fuzz/$t" ]; then
 			skip "$name" "clang cannot build fuzzers here"
 		else
@@ -98,19 +102,20 @@ fuzz()
 				dir=() n=0
 				[ ! -d "$2" ] || { dir=("$2"); n=$(ls "$2" | wc -l); }
 				# a few random inputs besides: the seed is fixed
-				"$1" -runs=20000 -seed=1 -max_len=2048 -timeout=10 -print_final_stats=0 \
+				"$1" -runs="$4" -seed=1 -max_len=2048 -timeout=10 -print_final_stats=0 \
 					"$3" "${dir[@]}" &&
-				echo "ok 1 - corpus of $n and 20000 random inputs"' \
-				fuzz "$B/fuzz/tests/fuzz/$t" "$corpus" "$(mktemp -d "$out/found.XXXXXX")"
+				echo "ok 1 - corpus of $n inputs, $4 runs with random ones"' \
+				fuzz "$B/fuzz/tests/fuzz/$t" "$corpus" "$(mktemp -d "$out/found.XXXXXX")" $runs
 		fi
 	done
 }
 
-netns()
+# All scripts tests/netns/test_*.sh, or the one named
+netns() # [NAME]
 {
 	local t
 
-	for t in tests/netns/test_*.sh; do
+	for t in tests/netns/${1:-test_*}.sh; do
 		if [ "$(id -u)" != 0 ]; then
 			skip "netns/$(basename "$t" .sh)" "needs root"
 		else
@@ -119,7 +124,14 @@ netns()
 	done
 }
 
-rm -rf "$out"/found.*
+if [ -n "${SANITIZED:-}" ]; then
+	# where reports of processes whose output nobody reads are found, such as the daemons of the netns tests
+	to=log_path=$(cd "$out" && pwd)/sanitizer
+	export ASAN_OPTIONS=${ASAN_OPTIONS:-$to}
+	export TSAN_OPTIONS=${TSAN_OPTIONS:-$to:suppressions=$PWD/tests/tsan.supp}
+	export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1:$to}
+fi
+rm -rf "$out"/found.* "$out"/sanitizer.*
 for part in $parts; do
 	case $part in
 	lint) run lint/layers 60 tests/lint/layers.sh ;;
@@ -134,13 +146,27 @@ for part in $parts; do
 		;;
 	fuzz) fuzz ;;
 	netns) netns ;;
+	vm)
+		if [ "$(id -u)" = 0 ]; then
+			run vm/test_vm 900 tests/vm/test_vm.sh
+		else
+			skip vm/test_vm "needs root"
+		fi
+		;;
+	netns/*) netns "${part#netns/}" ;;
 	*)
-		echo "run.sh: unknown part '$part'; there are lint, unit, scenario, bpf, fuzz, netns" >&2
+		echo "run.sh: unknown part '$part'; there are lint, unit, scenario, bpf, fuzz, netns, vm" >&2
 		exit 2
 		;;
 	esac
 done
 rm -rf "$out"/found.*
+for report in "$out"/sanitizer.*; do
+	[ -e "$report" ] || continue
+	failed=$((failed + 1))
+	say FAIL sanitizer "see $report"
+	grep -m 3 -E 'ERROR|WARNING|runtime error|SUMMARY' "$report" | sed 's/^/      | /'
+done
 echo
 echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed = 0 ]

@@ -53,6 +53,8 @@ static const char *reason_text(enum lane_reason r)
 		return "released: rule changed or shutdown";
 	case REASON_PATH_MTU:
 		return "released: path MTU not known, a READ cannot be followed";
+	case REASON_FAULT:
+		return "the other direction lost its custody, and the connection with it";
 	default:
 		return NULL;
 	}

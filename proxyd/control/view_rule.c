@@ -40,9 +40,11 @@ static json_t *vlan_text(uint16_t vlan)
 
 static const char *learn_text(uint8_t learn)
 {
-	if (learn == (LEARN_CM | LEARN_PSN))
-		return "cm, psn";
-	return learn & LEARN_CM ? "cm" : "psn";
+	static const char *const text[] = {
+		"none", "cm", "psn", "cm, psn", "immediate", "cm, immediate", "psn, immediate", "cm, psn, immediate",
+	};
+
+	return text[learn & (LEARN_CM | LEARN_PSN | LEARN_IMMEDIATE)];
 }
 
 static json_t *rule_object(const struct view_source *src, unsigned int i,

@@ -3,7 +3,7 @@
  * The invariants of a lane as far as its state shows them. Slow; for tests and the scenario runner, which
  * checks the rest (what the hosts saw) from outside.
  */
-#include "engine/internal.h"
+#include "engine/answers.h"
 
 static const char *check_marks(const struct lane *l)
 {
@@ -23,8 +23,9 @@ static const char *check_marks(const struct lane *l)
 static const char *check_front(struct engine *e, const struct lane *l)
 {
 	const struct read_rec *r = reads_head(e, l);
+	const struct lane_reads *x = reads_of(e, l);
 
-	if (psn_after(l->front.psn, l->accept.psn))
+	if (psn_after(l->front.psn, x ? x->asked.psn : l->accept.psn))
 		return "2: front beyond what is received and retained";
 	if (r && psn_after(l->front.psn, r->at.psn))
 		return "2: front beyond an unanswered READ";

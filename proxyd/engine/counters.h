@@ -20,6 +20,7 @@
 	X(BAD_OPCODE, "bad-opcode", "unknown opcodes, passed through")                             \
 	X(NOT_RC, "not-rc", "UD, UC and other services, passed through")                           \
 	X(CNP, "cnp", "congestion notifications passed")                                           \
+	X(CNP_SENT, "cnp-sent", "congestion notifications to requesters, because the pool fills")  \
 	X(TABLE_FULL, "table-full", "new flows that found the flow table full, passed through")    \
 	X(NO_RULE, "no-rule", "frames that no rule wants, passed through")                         \
 	X(PSEUDO_ACKS, "pseudo-acks", "ACKs answered in the responder's stead")                    \
@@ -44,6 +45,7 @@
 	X(RNR, "rnr", "RNR NAKs waited out")                                                       \
 	X(STALE_ACK, "stale-ack", "responses outside the outstanding range, ignored")              \
 	X(STRAY_RESPONSE, "stray-response", "READ or ATOMIC responses that match no request")      \
+	X(READS_ASKED_AGAIN, "reads-asked-again", "READs asked again because no answer came")                  \
 	X(BAD_SEQUENCE, "bad-sequence", "requests with an opcode or length out of order")          \
 	X(BAD_REPORT, "bad-report", "peer reports that do not fit, ignored")                       \
 	X(OPENS, "opens", "lanes taken into custody")                                              \
@@ -51,6 +53,12 @@
 	X(FAULTS, "faults", "lanes whose custody could not be honoured")                           \
 	X(LOST_PACKETS, "lost-packets", "packets in custody when their lane faulted")              \
 	X(LOST_BYTES, "lost-bytes", "their bytes")                                                 \
+	X(FAULT_PROBES, "fault-probes", "requests sent to break the QP of a requester in fault")   \
+	X(FAULT_BROKEN, "fault-broken", "QPs that refused one and thereby failed")                 \
+	X(FAULT_SILENT, "fault-silent", "QPs in fault that answer nothing: failed before, or gone") \
+	X(FAULT_UNBROKEN, "fault-unbroken", "QPs in fault that answer and would not fail")         \
+	X(FAULT_DROPPED, "fault-dropped", "packets of connections in fault, dropped")              \
+	X(FAULT_DREQS, "fault-dreqs", "disconnect requests sent for connections in fault")         \
 	X(CM, "cm", "connection manager datagrams understood")                                     \
 	X(LEARN_CONTRADICTIONS, "learn-contradictions", "PSN matches that spoke against a pair")
 

@@ -4,7 +4,7 @@
  * true ACK calls, or all at once when the lane ends. The ledger (packets, messages, bytes of the lane and of
  * its rule) is kept here and nowhere else.
  */
-#include "engine/internal.h"
+#include "engine/answers.h"
 
 uint8_t *lane_packet(struct engine *e, const struct pkt *d)
 {
@@ -19,12 +19,23 @@ static void free_bytes(struct engine *e, struct lane *l, const struct pkt *d)
 		pool_release(e->pool, &l->log, d->loc, d->len);
 }
 
+/* The copy at @data goes on under another PSN; whatever damage it may yet take stays detectable. */
+static void renumber(uint8_t *data, const struct frame *f, uint32_t psn)
+{
+	struct frame g = *f;
+	uint8_t b[3];
+
+	g.data = data;
+	put_be24(b, psn);
+	icrc_patch(data, &g, f->bth + 9u, sizeof(b), b);
+}
+
 /*
  * Order of writes (overview.md): the bytes, then the descriptor, then - in the caller - the mark that
  * publishes them; an acknowledgement can only follow from a mark.
  */
 struct pkt *lane_retain(struct engine *e, struct flow *fl, const struct frame *f, uint32_t span,
-			bool *bad)
+			uint32_t psn, bool *bad)
 {
 	struct lane *l = &fl->lane;
 	enum pool_class c = lane_class(l);
@@ -40,7 +51,7 @@ struct pkt *lane_retain(struct engine *e, struct flow *fl, const struct frame *f
 	if (*bad)
 		COUNT(e, BAD_ICRC);
 	else
-		d = window_put(&l->win, e->pool, c, f->psn);
+		d = window_put(&l->win, e->pool, c, psn);
 	if (!d) {
 		if (slot)
 			pool_slot_put(e->pool, loc);
@@ -48,6 +59,8 @@ struct pkt *lane_retain(struct engine *e, struct flow *fl, const struct frame *f
 			pool_unappend(e->pool, &l->log, loc, f->len);
 		return NULL;
 	}
+	if (psn != f->psn)
+		renumber(slot ? pool_slot_ptr(e->pool, loc) : pool_ptr(e->pool, loc), f, psn);
 	d->loc = loc;
 	d->len = (uint16_t)f->len;
 	d->span = span;
@@ -87,25 +100,36 @@ static void follow(uint32_t *mark, uint32_t trail)
 		*mark = trail;
 }
 
-static void trail(struct lane *l)
+static void trail(struct engine *e, struct lane *l)
 {
-	uint32_t to = psn_sub(l->tack.psn, MARK_TRAIL);
+	struct lane_reads *x = lane_keeps(l) ? reads_of(e, l) : NULL;
+	uint32_t to = psn_sub(l->tack.psn, MARK_TRAIL), host;
+
+	if (x)
+		shift_trim(x, l->tack.psn);
 
 	if (!psn_before(l->start, to))
 		return;
 	l->start = to;
+	host = to;
+	if (x) {
+		x->trailed = true;
+		struct mark m = shift_to_host(e, l, &l->tack);
+
+		host = psn_sub(m.psn, MARK_TRAIL);
+	}
 	follow(&l->overlap, to);
 	if (l->role == ROLE_ACCEPTOR) {
 		follow(&l->ackreq_end, to);
 		return;
 	}
-	follow(&l->told, to);
+	follow(&l->told, host);
 	follow(&l->lost_from, to);
 	follow(&l->reached, to);
 	follow(&l->reached_hi, to);
-	if (psn_before(l->acked.psn, to))
-		l->acked = (struct mark){.psn = to};
-	if (l->again_psn != PSN_NONE && psn_before(l->again_end, to))
+	if (psn_before(l->acked.psn, host))
+		l->acked = (struct mark){.psn = host};
+	if (l->again_psn != PSN_NONE && psn_before(l->again_end, host))
 		l->again_psn = PSN_NONE;
 }
 
@@ -124,7 +148,7 @@ void lane_release(struct engine *e, struct flow *fl, uint32_t next)
 	}
 	l->tack.psn = next;
 	l->progress = e->now;
-	trail(l);
+	trail(e, l);
 	if (!l->packets)
 		pool_log_close(e->pool, &l->log);
 }
@@ -137,6 +161,7 @@ void lane_skip(struct engine *e, struct flow *fl, const struct mark *m)
 {
 	struct lane *l = &fl->lane;
 	uint32_t from = l->accept.psn, msn = l->tack.msn, messages = l->messages;
+	struct lane_reads *x = lane_keeps(l) ? reads_of(e, l) : NULL;
 
 	lane_release(e, fl, m->psn);
 	l->tack = *m;
@@ -145,6 +170,8 @@ void lane_skip(struct engine *e, struct flow *fl, const struct mark *m)
 	if (!l->opaque && !psn_after(m->psn, from))
 		l->tack.msn = msn + (messages - l->messages);
 	if (l->opaque && m->psn == from) {
+		if (x)
+			x->asked.msn = psn_add(x->asked.msn, psn_sub(m->msn, l->accept.msn));
 		l->accept.msn = m->msn;
 		l->opaque = false;
 	}
@@ -155,6 +182,8 @@ void lane_skip(struct engine *e, struct flow *fl, const struct mark *m)
 	if (!psn_before(from, m->psn))
 		return;
 	l->accept = *m;
+	if (x)
+		x->asked = *m; /* while opening, or else it is refused before it comes here */
 	l->msg = MSG_UNKNOWN;
 	l->msg_left = MSG_LEFT_UNKNOWN;
 	l->nak_sent = false;
@@ -181,7 +210,6 @@ void lane_drop_all(struct engine *e, struct flow *fl)
 	pool_log_close(e->pool, &l->log);
 	mq_flush(e->reads, &l->reads);
 	l->nreads = 0;
-	if (l->holes != POOL_NONE)
-		pool_page_put(e->pool, l->holes);
-	l->holes = POOL_NONE;
+	reads_end(e, fl);
+	holes_drop(e->pool, &l->holes);
 }

@@ -14,10 +14,12 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "engine/internal.h"
+#include "engine/answers.h"
 
 #define SWEEP_NS (10 * NSEC_PER_MSEC)
 #define SWEEP_FLOWS 256u
+/* So long after the latest packet nobody asks for a lost answer any more. */
+#define KEPT_NS (10 * NSEC_PER_SEC)
 
 static uint64_t or_default(uint64_t v, uint64_t def)
 {
@@ -29,6 +31,8 @@ struct engine *engine_create(const struct engine_config *cfg, const struct engin
 {
 	static const unsigned int share[POOL_CLASSES] = {[POOL_CUSTODY] = 60, [POOL_TRANSIT] = 40};
 	struct engine *e = calloc(1, sizeof(*e));
+	const uint32_t read_bytes = sizeof(struct fetch) > sizeof(struct read_rec) ? sizeof(struct fetch) :
+										     sizeof(struct read_rec);
 	uint64_t size;
 
 	if (!e)
@@ -47,8 +51,8 @@ struct engine *engine_create(const struct engine_config *cfg, const struct engin
 	e->gen = (uint32_t)(cfg->seed ^ cfg->seed >> 32);
 
 	size = pool_arena_size(e->cfg.pool_bytes) + flow_table_arena_size(e->nflows) +
-	       wheel_arena_size(e->nflows * 2) +
-	       mqueue_arena_size(READS_MAX, sizeof(struct read_rec)) +
+	       wheel_arena_size(e->nflows * TIMERS) +
+	       mqueue_arena_size(READS_MAX, read_bytes) +
 	       sizeof(struct flow) * e->nflows + sizeof(struct psn_match) * MATCH_SLOTS +
 	       sizeof(struct cm_pending) * CM_SLOTS + (1u << 20);
 	if (arena_init(&e->arena, size)) {
@@ -59,8 +63,8 @@ struct engine *engine_create(const struct engine_config *cfg, const struct engin
 	e->match = arena_alloc(&e->arena, sizeof(struct psn_match) * MATCH_SLOTS, 64);
 	e->cm = arena_alloc(&e->arena, sizeof(struct cm_pending) * CM_SLOTS, 64);
 	e->table = flow_table_create(&e->arena, e->nflows, cfg->seed);
-	e->wheel = wheel_create(&e->arena, e->nflows * 2, now_ns);
-	e->reads = mqueue_create(&e->arena, READS_MAX, sizeof(struct read_rec));
+	e->wheel = wheel_create(&e->arena, e->nflows * TIMERS, now_ns);
+	e->reads = mqueue_create(&e->arena, READS_MAX, read_bytes);
 	e->pool = pool_create(&e->arena, e->cfg.pool_bytes, share);
 	if (!e->flows || !e->match || !e->cm || !e->table || !e->wheel || !e->reads || !e->pool) {
 		engine_destroy(e);
@@ -170,6 +174,23 @@ static void rx_response(struct engine *e, struct flow *fl, const struct frame *f
 		requester_response(e, req, f, fl->side);
 }
 
+/* A connection in fault: what comes from its near host is for fault.c to judge, and nothing reaches that host from
+ * afar any more. Requests of the lane itself go their usual way. */
+static bool rx_in_fault(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct flow *other = flow_partner(e, fl);
+
+	if (fl->lane.state == LANE_FAULT && (f->op->flags & OPF_RESPONSE)) {
+		fault_response(e, fl, f);
+		return true;
+	}
+	if (other && other->lane.state == LANE_FAULT) {
+		COUNT(e, FAULT_DROPPED);
+		return true;
+	}
+	return false;
+}
+
 /* Whether a lane of this connection is held; then its packets matter even if no rule wants them any more. */
 static bool held(struct engine *e, const struct flow *fl)
 {
@@ -184,6 +205,15 @@ static bool watched(struct engine *e, const struct flow *fl, const struct frame 
 	if (fl && (f->op->flags & OPF_RESPONSE))
 		fl = flow_partner(e, fl);
 	return !fl || fl->lane.role == ROLE_NONE;
+}
+
+/* What may tell a host that the other one's memory has changed: everything but READs and what answers. */
+static void signalled(struct engine *e, const struct frame *f)
+{
+	struct flow_key k = {.src = f->src, .dst = f->dst};
+
+	if (!(f->op->flags & OPF_RESPONSE) && f->opcode != OP_READ_REQUEST && f->opcode != OP_CNP)
+		++*ahead_epoch(e, &k);
 }
 
 void engine_rx(struct engine *e, enum engine_port port, const uint8_t *data, uint32_t len,
@@ -203,6 +233,8 @@ void engine_rx(struct engine *e, enum engine_port port, const uint8_t *data, uin
 		engine_pass(e, port, &f);
 		return;
 	}
+	if (e->read_ahead)
+		signalled(e, &f);
 	if (!(f.op->flags & OPF_RC)) {
 		if (f.opcode == OP_CNP)
 			COUNT(e, CNP);
@@ -234,6 +266,8 @@ void engine_rx(struct engine *e, enum engine_port port, const uint8_t *data, uin
 		return;
 	}
 	learn_frame(e, fl, &f);
+	if (e->in_fault && rx_in_fault(e, fl, &f))
+		return;
 	if (f.op->flags & OPF_REQUEST)
 		rx_request(e, fl, &f);
 	else
@@ -249,12 +283,14 @@ void engine_rx_report(struct engine *e, unsigned int peer, const struct report *
 static void timer_fired(void *ctx, uint32_t id)
 {
 	struct engine *e = ctx;
-	struct flow *fl = &e->flows[id / 2];
+	struct flow *fl = &e->flows[id / TIMERS];
 
 	if (!fl->used || fl->lane.role == ROLE_NONE)
 		return;
-	if (id % 2 == TIMER_AUX)
+	if (id % TIMERS == TIMER_AUX)
 		lane_aux_timer(e, fl);
+	else if (id % TIMERS == TIMER_ANSWER)
+		fl->lane.role == ROLE_OPENER ? answers_overdue(e, fl) : answers_timeout(e, fl);
 	else if (fl->lane.role == ROLE_OPENER)
 		stream_tx_timeout(e, fl);
 	else
@@ -271,13 +307,17 @@ static void sweep(struct engine *e)
 		struct flow *fl = &e->flows[e->sweep];
 
 		e->sweep = (e->sweep + 1) % e->nflows;
+		if (fl->used && fl->lane.role == ROLE_OPENER && e->now - fl->seen > KEPT_NS)
+			answers_idle(e, fl);
 		if (!fl->used || e->now - fl->seen < e->cfg.idle_ns)
 			continue;
 		if (fl->partner != FLOW_NONE &&
-		    e->now - e->flows[fl->partner].seen < e->cfg.idle_ns)
+		    (e->now - e->flows[fl->partner].seen < e->cfg.idle_ns ||
+		     (fl->lane.role == ROLE_NONE && e->flows[fl->partner].lane.role != ROLE_NONE)))
 			continue;
 		if (fl->lane.role != ROLE_NONE) {
-			if (fl->lane.packets && fl->lane.state != LANE_FAULT)
+			if ((fl->lane.packets || shift_differs(reads_of(e, &fl->lane), &fl->lane)) &&
+			    fl->lane.state != LANE_FAULT)
 				continue;
 			lane_close(e, fl, REASON_IDLE, true);
 		} else {
@@ -301,6 +341,17 @@ static void flush_acks(struct engine *e)
 /* Reports go out at once when urgent or when much has happened, else after a short while. */
 #define REPORT_NS (200 * NSEC_PER_USEC)
 #define REPORT_PACKETS 32u
+/* While something is missing they are repeated after this, and twice that, and so on, so many times. */
+#define REPEAT_NS (500 * NSEC_PER_USEC)
+#define REPEAT_DOUBLINGS 7u
+
+/* When the report of a lane that says what is missing is to be repeated. */
+static uint64_t repeat_at(const struct lane *l)
+{
+	uint32_t n = l->repeats < REPEAT_DOUBLINGS ? l->repeats : REPEAT_DOUBLINGS;
+
+	return l->last_report + (REPEAT_NS << n);
+}
 
 static void flush_reports(struct engine *e)
 {
@@ -312,20 +363,38 @@ static void flush_reports(struct engine *e)
 		struct lane *l = &fl->lane;
 		uint32_t next = l->next_report;
 
-		if (l->role != ROLE_ACCEPTOR || !l->report_due) {
-			l->report_listed = false;
-		} else if (l->report_urgent || l->report_count >= REPORT_PACKETS ||
-			   e->now - l->last_report >= REPORT_NS) {
-			l->report_listed = false;
+		l->report_listed = false;
+		if (l->role == ROLE_OPENER) {
+			uint64_t at = answers_report(e, fl);
+
+			if (at) {
+				l->report_listed = true;
+				l->next_report = later;
+				later = i;
+				engine_wake_at(e, at);
+			}
+		}
+		if (l->role != ROLE_ACCEPTOR) {
+			i = next;
+			continue;
+		}
+		if (l->report_due && (l->report_urgent || l->report_count >= REPORT_PACKETS ||
+				      e->now - l->last_report >= REPORT_NS)) {
 			stream_rx_report(e, fl);
-		} else {
+		} else if (!l->report_due && l->holes != POOL_NONE && e->now >= repeat_at(l)) {
+			l->repeats++;
+			stream_rx_report(e, fl);
+		}
+		if (l->report_due || l->holes != POOL_NONE) {
+			l->report_listed = true;
 			l->next_report = later;
 			later = i;
-			engine_wake_at(e, l->last_report + REPORT_NS);
+			engine_wake_at(e, l->report_due ? l->last_report + REPORT_NS : repeat_at(l));
 		}
 		i = next;
 	}
 	e->report_head = later;
+	e->nrefused = 0; /* of lanes that are no more */
 }
 
 void engine_tick(struct engine *e, uint64_t now_ns)
@@ -363,6 +432,9 @@ void engine_rules(struct engine *e, const struct rule *rules, unsigned int n, ui
 	e->nrules = n > RULE_MAX ? RULE_MAX : n;
 	memcpy(e->rules, rules, e->nrules * sizeof(*rules));
 	memset(e->rule_bytes, 0, sizeof(e->rule_bytes));
+	e->read_ahead = false;
+	for (unsigned int i = 0; i < e->nrules; i++)
+		e->read_ahead |= e->rules[i].read_ahead;
 	for (uint32_t i = 0; i < e->nflows; i++) {
 		struct flow *fl = &e->flows[i];
 

@@ -34,6 +34,7 @@ enum learn_source {
 	LEARNED_NOT,
 	LEARNED_CM,	/* connection manager */
 	LEARNED_PSN,	/* PSN matching */
+	LEARNED_IMMEDIATE, /* the requests' immediate data, and the PSN of their ACKs */
 	LEARNED_PEER,	/* told by the peer when it opened the lane */
 	LEARN_SOURCES,
 };
@@ -135,6 +136,26 @@ struct ledger {
 };
 
 /**
+ * struct read_ahead_info - of the lane's READs (answers.h).
+ * @hits:     READs of the host that had been guessed; @late: those of them whose answer was still on its way
+ * @misses:   READs that had not been guessed
+ * @guesses:  READs asked ahead of the host
+ * @wasted_bytes: answers asked for ahead and not used
+ * @flushed_*: times that guesses were dropped: by a request that may tell of changed data, a READ out of the
+ *            pattern, age
+ * @answered_again: READs asked again and answered from what was held
+ * @window:   bytes that may be guessed ahead now; @ahead: bytes that are
+ * @shift:    PSNs by which the responder's numbers are ahead of the host's
+ * @held_bytes: answers held
+ */
+struct read_ahead_info {
+	uint64_t hits, late, misses, guesses, wasted_bytes;
+	uint32_t flushed_signal, flushed_pattern, flushed_age, answered_again;
+	uint64_t window, ahead, held_bytes;
+	uint32_t shift, depth;
+};
+
+/**
  * struct lane_info - one requester direction, for people.
  * @epsn:     next PSN expected from the near requester (custody side) or from the stream
  * @frontier: next PSN not acknowledged to the requester yet (PSN after F); custody side only
@@ -155,6 +176,7 @@ struct lane_info {
 	uint64_t requests, pseudo_acks, true_acks, dropped_duplicates, retransmits, naks_sent, timeouts,
 		rnr;
 	uint64_t srtt_ns;
+	struct read_ahead_info reads;
 };
 
 #define LANE_OUT 0 /* requests from the LAN side */

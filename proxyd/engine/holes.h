@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What is missing of a stream: sorted ranges of PSNs in one pool page, which exists only while something is
- * missing. So the state that disorder costs is bounded by holes, not by packets (FAST-4).
+ * What is missing of a stream: sorted ranges of PSNs in a short chain of pool pages, which exists only while
+ * something is missing. So the state that disorder costs is bounded by holes, not by packets (FAST-4).
  *
- * The owner keeps a page number, POOL_NONE when nothing is missing. Pages are of class POOL_TRANSIT.
+ * The owner keeps the number of the first page, POOL_NONE when nothing is missing. Pages are of class
+ * POOL_TRANSIT.
  */
 #ifndef LONGHAUL_ENGINE_HOLES_H
 #define LONGHAUL_ENGINE_HOLES_H
@@ -14,20 +15,28 @@
 #include "engine/report.h"
 #include "store/pool.h"
 
+/**
+ * struct holes - one page. If anything is missing at all, @h[0] of the first page is missing first.
+ * @n:    holes here
+ * @next: page of those that follow, POOL_NONE at the end; @off: where it is, in bytes from here (they lie in
+ *        one arena, wherever that is mapped)
+ */
 struct holes {
-	uint32_t n;
-	uint32_t unused;
+	uint32_t n, next;
+	int64_t off;
 	struct psn_range h[];
 };
-#define HOLES_MAX ((POOL_PAGE - sizeof(struct holes)) / sizeof(struct psn_range))
+#define HOLES_PAGE  ((uint32_t)((POOL_PAGE - sizeof(struct holes)) / sizeof(struct psn_range)))
+/* A long link with bad loss: 10 Gb/s, 200 ms and 1 % have a thousand. */
+#define HOLES_PAGES 8u
 
-/** holes_at - the holes in @page; NULL when there are none. */
+/** holes_at - the holes that begin in @page; NULL when there are none. */
 struct holes *holes_at(struct pool *p, uint32_t page);
 
 /**
  * holes_room - whether [@from, @end) can come, as far as holes go, in a stream whose highest packet ends at
  * @stream_end: beyond that it makes a hole, inside of a hole it makes two of it, at the edge of one it costs
- * nothing. Takes the page when there is none yet.
+ * nothing. Takes and splits pages so that there is room for it.
  */
 bool holes_room(struct pool *p, uint32_t *page, uint32_t stream_end, uint32_t from, uint32_t end);
 
@@ -36,6 +45,9 @@ void holes_open(struct pool *p, uint32_t page, uint32_t from, uint32_t end);
 
 /** holes_fill - [@from, @end) is missing no longer. The caller has made room for a split. */
 void holes_fill(struct pool *p, uint32_t *page, uint32_t from, uint32_t end);
+
+/** holes_packets - PSNs missing in all. */
+uint32_t holes_packets(const struct holes *hs);
 
 /** holes_has - whether @psn is missing. */
 bool holes_has(const struct holes *hs, uint32_t psn);

@@ -2,7 +2,7 @@
 /*
  * What an operator may see of the engine: connections, lanes, ledgers, counters, memory. Reads only.
  */
-#include "engine/internal.h"
+#include "engine/answers.h"
 
 static const char *const counter_names[EC_COUNT] = {
 #define X(id, name, help) [EC_##id] = name,
@@ -56,6 +56,23 @@ static struct ledger ledger_of(struct engine *e, const struct lane *l, uint64_t 
 	};
 }
 
+static void fill_reads(struct engine *e, const struct lane *l, struct lane_info *out)
+{
+	const struct lane_reads *x = reads_of(e, l);
+
+	if (!x)
+		return;
+	out->reads = x->info;
+	out->reads.window = x->window;
+	out->reads.ahead = x->guessed;
+	out->reads.held_bytes = x->held_bytes;
+	out->reads.depth = x->depth;
+	if (!lane_keeps(l))
+		return;
+	out->epsn = x->asked.psn;
+	out->reads.shift = psn_sub(l->accept.psn, x->asked.psn);
+}
+
 static void fill_lane(struct engine *e, const struct flow *fl, uint64_t now, struct lane_info *out)
 {
 	const struct lane *l = &fl->lane;
@@ -82,6 +99,7 @@ static void fill_lane(struct engine *e, const struct flow *fl, uint64_t now, str
 		.rnr = l->rnr,
 		.srtt_ns = l->srtt_us * NSEC_PER_USEC,
 	};
+	fill_reads(e, l, out);
 	if (lane_keeps(l))
 		out->custody = ledger_of(e, l, now);
 	else if (held)

@@ -122,7 +122,7 @@ struct lane {
 	bool calibrated : 1, start_acked : 1, nak_sent : 1, room_wait : 1, ack_due : 1, ack_listed : 1,
 		report_due : 1, report_urgent : 1, report_listed : 1, run_listed : 1, rnr_wait : 1,
 		accepted : 1, reopen : 1, ack_again : 1, honest_found : 1, room_listed : 1, probing : 1,
-		undecided : 1, heard : 1, nak_due : 1, opaque : 1;
+		nak_due : 1, opaque : 1;
 	uint8_t jump_run;
 	uint8_t unacked;
 	uint8_t backoff;
@@ -140,12 +140,26 @@ struct lane {
 	uint32_t lost_from; /* OPENER: no packet below is marked lost */
 	bool closing; /* ACCEPTOR: the opener is asked to let go */
 	uint32_t overlap; /* ACCEPTOR, SINGLE: below this the host had sent it past us before */
-	uint32_t cwnd;	  /* SINGLE: packets that may be on the WAN; @cut: when it was halved */
-	uint32_t cut_us;
-	uint32_t rack_us;   /* OPENER: latest transmission time known to have arrived, us */
+	union {
+		struct {
+			uint32_t cwnd; /* SINGLE: packets that may be on the WAN; @cut: when it was halved */
+			uint32_t cut_us;
+		};
+		struct {
+			/* OPENER: so late packets were without being lost; @late_at: when */
+			uint32_t late_us : 24;
+			uint32_t true_losses : 8; /* since one was only late */
+			uint32_t late_at;
+		};
+	};
+	union {
+		uint32_t rack_us; /* OPENER: latest transmission time known to have arrived, us */
+		uint32_t repeats; /* ACCEPTOR: reports since something changed, while something is missing */
+	};
 	uint32_t jump_psn;
 	uint32_t holes;
 	uint32_t next_ack, next_report, next_run, next_room;
+	uint32_t reads_page; /* struct lane_reads (answers.h), POOL_NONE before the first READ */
 
 	struct window win;
 	struct pool_log log;
@@ -162,15 +176,28 @@ struct lane {
 	union {
 		/* WATCH */
 		struct {
-			uint32_t psn, count;
-		} probe[LANE_PROBES];
+			struct {
+				uint32_t psn, count;
+			} probe[LANE_PROBES];
+			uint32_t offset, offset_run; /* of MSNs in answers to READs from our count */
+		};
 		/* OPENER, SINGLE; lane_open() sets them up */
 		struct {
 			struct mark guard;
 			uint32_t guard_end;
 			uint32_t again_psn, again_end, again_us;
 			uint32_t trickle_us; /* latest step of a front that waits for the WAN */
+			uint32_t cnp_us;     /* latest CNP to the requester */
 		};
+		/* FAULT: fault.c */
+		struct {
+			uint32_t epsn;	/* what the host is thought to expect */
+			uint32_t probe; /* PSN of the latest probe */
+			uint32_t said;	/* what its latest ACK said that it expects */
+			uint16_t step, tries;
+			uint8_t stage, silent, tells, dreqs;
+			bool write, alive, broken;
+		} fault;
 	};
 
 	uint32_t requests, pseudo_acks, true_acks, dup, retx, naks, timeouts, rnr;
@@ -183,11 +210,14 @@ struct lane {
  * @tmpl:      headers of the latest packet seen, for cloning
  * @lqpn:      the sender's QPN when known (the partner's key has it), PSN_NONE else
  * @next:      free list, or hash chain of flows per host pair (unused now)
+ * @comm_id:   the sender's CM comm id, 0 when not known
+ * @read_depth: READs and ATOMICs that the responder of this flow's requests takes at a time, 0 when not known
  */
 struct flow {
 	struct flow_key key;
 	struct template tmpl;
 	uint32_t partner, candidate;
+	uint32_t comm_id;
 	uint64_t seen;
 	uint16_t matches, contradictions;
 	uint32_t last_match_psn;
@@ -197,6 +227,7 @@ struct flow {
 	uint8_t learned;
 	bool used;
 	uint8_t tmpl_age;
+	uint8_t read_depth;
 	uint32_t next_free;
 	uint64_t retry_open; /* not before this time */
 	struct lane lane;
@@ -204,15 +235,21 @@ struct flow {
 
 _Static_assert(sizeof(struct flow) <= 512, "state per lane");
 
-/* A request that waits for data from the responder: READ, ATOMIC, FLUSH, ATOMIC WRITE. */
+/*
+ * A request that waits for data from the responder: READ, ATOMIC, FLUSH, ATOMIC WRITE. @at, @resp_next: as its
+ * requester numbers them; @wire: the PSN that it has toward the responder (answers.h).
+ */
 struct read_rec {
 	struct mark at;	    /* its first PSN, and what an ACK below it would say */
 	uint32_t span;	    /* PSNs */
 	uint32_t resp_next; /* next response PSN */
 	uint64_t asked;	    /* when it was last sent on, ns */
-	uint32_t length;
+	uint64_t va;
+	uint32_t length, rkey, wire;
 	uint8_t opcode;
 	bool done, gap;
+	bool moved; /* its MSN on the wire is another one */
+	bool again; /* answered, and asked again past us since */
 };
 
 /* PSN matching: who sent a message end with this PSN lately? */
@@ -227,6 +264,7 @@ struct cm_pending {
 	uint32_t local_id, lqpn, starting_psn, path_mtu;
 	uint16_t vlan;
 	uint8_t side;
+	uint8_t read_depth; /* READs that its sender takes as a responder */
 	uint64_t when; /* 0: unused */
 };
 
@@ -237,7 +275,10 @@ struct run_list {
 
 #define MATCH_SLOTS 65536u
 #define CM_SLOTS 1024u
-#define READS_MAX 65536u
+#define READS_MAX 131072u
+#define EPOCH_SLOTS 4096u
+/* Refused packets that one batch of frames can name; more are found missing a little later. */
+#define REFUSED_MAX 32u
 
 struct engine {
 	struct engine_sink sink;
@@ -250,7 +291,7 @@ struct engine {
 	struct flow_table *table;
 	struct pool *pool;
 	struct wheel *wheel;
-	struct mqueue *reads;
+	struct mqueue *reads; /* struct read_rec and struct fetch */
 	struct psn_match *match;
 	struct cm_pending *cm;
 	uint32_t cm_hand;
@@ -259,9 +300,15 @@ struct engine {
 	unsigned int nrules;
 	bool peer_up[PEER_MAX];
 	bool draining;
+	uint32_t in_fault; /* lanes in FAULT */
 
 	/* lists of lanes with something to do, by flow index */
 	uint32_t ack_head, report_head, room_head;
+	/* ACCEPTOR: what was refused since the latest report (FAST-1) */
+	struct {
+		uint32_t flow, psn;
+	} refused[REFUSED_MAX];
+	uint32_t nrefused;
 	uint64_t rule_bytes[RULE_MAX]; /* custody per rule */
 	struct run_list run[PORTS];
 	bool port_full; /* the latest engine_tx() found no room */
@@ -271,6 +318,8 @@ struct engine {
 	uint32_t sweep;
 	uint64_t sweep_at;
 	uint32_t gen;
+	bool read_ahead; /* some rule wants it */
+	uint32_t epoch[EPOCH_SLOTS]; /* of host pairs: moved by what may tell that data has changed */
 
 	uint64_t counters[EC_COUNT];
 };
@@ -278,7 +327,9 @@ struct engine {
 /* Timers of a lane. */
 #define TIMER_LOSS 0u
 #define TIMER_AUX 1u /* ACCEPTOR, SINGLE: RNR; OPENER: OPEN retry */
-#define TIMER_ID(flow, which) ((flow) * 2 + (which))
+#define TIMER_ANSWER 2u /* answers on their way over the WAN */
+#define TIMERS 3u
+#define TIMER_ID(flow, which) ((flow) * TIMERS + (which))
 
 #define COUNT(e, c) ((e)->counters[EC_##c]++)
 
@@ -341,7 +392,7 @@ void learn_response(struct engine *e, struct flow *fl, const struct frame *f);
 
 /* custody.c: what lanes hold */
 struct pkt *lane_retain(struct engine *e, struct flow *fl, const struct frame *f, uint32_t span,
-			bool *bad);
+			uint32_t psn, bool *bad);
 void lane_forget(struct engine *e, struct flow *fl, struct pkt *d, uint32_t psn);
 void lane_release(struct engine *e, struct flow *fl, uint32_t next);
 void lane_skip(struct engine *e, struct flow *fl, const struct mark *m);
@@ -357,12 +408,19 @@ void lane_old_response(struct engine *e, struct flow *fl, const struct frame *f)
 void lane_open(struct engine *e, struct flow *fl, const struct frame *f);
 void lane_close(struct engine *e, struct flow *fl, enum lane_reason why, bool tell);
 void lane_drain(struct engine *e, struct flow *fl, enum lane_reason why);
-void lane_fault(struct engine *e, struct flow *fl, enum lane_reason why, uint8_t syndrome);
+void lane_send_close(struct engine *e, struct flow *fl);
 void lane_aux_timer(struct engine *e, struct flow *fl);
 void lane_send_open(struct engine *e, struct flow *fl);
 void lane_rtt_sample(struct engine *e, struct lane *l, uint32_t us);
 uint64_t lane_rto_ns(const struct lane *l);
 void lane_check_drained(struct engine *e, struct flow *fl);
+
+/* fault.c: custody is lost */
+void lane_fault(struct engine *e, struct flow *fl, enum lane_reason why, uint8_t syndrome);
+void fault_request(struct engine *e, struct flow *fl, const struct frame *f);
+void fault_answer(struct engine *e, struct flow *fl);
+void fault_response(struct engine *e, struct flow *fl, const struct frame *f);
+void fault_timer(struct engine *e, struct flow *fl);
 
 /* lane_report.c: what the peer says about lanes */
 void lane_report_rx(struct engine *e, unsigned int peer, const struct report *r);
@@ -376,12 +434,13 @@ enum read_verdict {
 	READ_AGAIN,    /* had it already */
 };
 bool reads_add(struct engine *e, struct flow *fl, const struct frame *f, uint32_t span,
-	       const struct mark *at);
+	       const struct mark *at, uint32_t wire);
 enum read_verdict reads_response(struct engine *e, struct lane *l, const struct frame *f,
 				 struct read_rec **rec);
 struct read_rec *reads_find(struct engine *e, struct lane *l, uint32_t psn);
 void reads_trim(struct engine *e, struct lane *l, struct mark *end);
 struct read_rec *reads_head(struct engine *e, const struct lane *l);
+struct read_rec *reads_tail(struct engine *e, const struct lane *l);
 
 /* responder.c: toward the near requester */
 void responder_request(struct engine *e, struct flow *fl, const struct frame *f);
@@ -394,12 +453,15 @@ void responder_refused(struct engine *e, struct flow *fl, uint32_t psn, uint8_t 
 void responder_repeated(struct engine *e, struct flow *fl, const struct frame *f);
 void responder_room(struct engine *e);
 void responder_true_ack(struct engine *e, struct flow *fl, const struct mark *m);
+void responder_settled(struct engine *e, struct flow *fl);
 
 /* requester.c: toward the responder */
 bool requester_run(struct engine *e, struct flow *fl, uint32_t quantum);
 void requester_response(struct engine *e, struct flow *fl, const struct frame *f,
 			enum engine_port from);
 void requester_timeout(struct engine *e, struct flow *fl);
+void requester_refused(struct engine *e, struct flow *fl, uint32_t psn, uint8_t syndrome,
+		       enum lane_reason why);
 void requester_rnr_over(struct engine *e, struct flow *fl);
 void requester_read_again(struct engine *e, struct flow *fl, const struct frame *f);
 

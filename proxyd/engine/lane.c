@@ -23,7 +23,7 @@
  * Closing is abrupt where nothing was promised (OPENING), else through DRAIN: new requests are dropped,
  * which hosts repair by themselves, until the responder has acknowledged all that was promised.
  */
-#include "engine/internal.h"
+#include "engine/answers.h"
 
 #define OPEN_RETRY_NS (100 * NSEC_PER_MSEC)
 #define CLOSED_RETRY_NS (100 * NSEC_PER_MSEC)
@@ -35,8 +35,6 @@
 #define FIRST_ROOM 256u
 /* What single mode may have on the WAN before the first true ACK. */
 #define CWND_FIRST 64u
-/* A faulted lane lets go when its QP has been quiet for so long. */
-#define FAULT_QUIET_NS (10 * NSEC_PER_SEC)
 
 const char *lane_state_name(enum lane_state s)
 {
@@ -47,7 +45,7 @@ const char *lane_state_name(enum lane_state s)
 
 const char *learn_source_name(enum learn_source s)
 {
-	static const char *const names[LEARN_SOURCES] = {"none", "cm", "psn", "peer"};
+	static const char *const names[LEARN_SOURCES] = {"none", "cm", "psn", "immediate", "peer"};
 
 	return s < LEARN_SOURCES ? names[s] : "?";
 }
@@ -73,6 +71,7 @@ const char *lane_reason_name(enum lane_reason r)
 		[REASON_POOL_FULL] = "pool-full",
 		[REASON_EARLIER_LOSS] = "loss-before-handover",
 		[REASON_LONG_READ] = "read-too-long",
+		[REASON_FAULT] = "connection-faulted",
 	};
 
 	return r < REASONS && names[r] ? names[r] : "?";
@@ -98,6 +97,7 @@ void lane_init(struct flow *fl)
 	l->credit = 0xff;
 	l->accept.psn = l->tack.psn = PSN_NONE;
 	l->holes = POOL_NONE;
+	l->reads_page = POOL_NONE;
 	for (int i = 0; i < LANE_PROBES; i++)
 		l->probe[i].psn = PSN_NONE;
 	window_init(&l->win);
@@ -159,6 +159,7 @@ void lane_reset(struct engine *e, struct flow *fl)
 
 	if (l->role != ROLE_NONE)
 		lane_drop_all(e, fl);
+	e->in_fault -= l->state == LANE_FAULT;
 	wheel_cancel(e->wheel, TIMER_ID(i, TIMER_LOSS));
 	wheel_cancel(e->wheel, TIMER_ID(i, TIMER_AUX));
 	lane_init(fl);
@@ -185,14 +186,17 @@ bool lane_may_open(struct engine *e, const struct flow *fl, const struct frame *
 		return false;
 	if (r->peer != PEER_NONE && !e->peer_up[r->peer])
 		return false;
-	if ((f->op->flags & OPF_ANSWERED) || !e->flows[fl->partner].tmpl.len)
+	if (!e->flows[fl->partner].tmpl.len)
+		return false;
+	/* of what is answered with data only READs are begun with, and only where that gains anything */
+	if ((f->op->flags & OPF_ANSWERED) && (f->opcode != OP_READ_REQUEST || r->peer == PEER_NONE || !r->read_ahead))
 		return false;
 	/* the very first that is not truly acknowledged: the requester is idle or goes back to it */
 	if (l->tack.psn == f->psn && l->credit != 0xff)
 		return true;
 	/* the newest packet, as learn_request() has just counted it */
-	return (f->op->flags & (OPF_FIRST | OPF_ONLY)) && l->calibrated &&
-	       l->accept.psn == psn_add(f->psn, 1);
+	return (f->op->flags & (OPF_FIRST | OPF_ONLY | OPF_READ)) && l->calibrated &&
+	       l->accept.psn == psn_add(f->psn, frame_span(f, fl->path_mtu));
 }
 
 void lane_send_open(struct engine *e, struct flow *fl)
@@ -221,7 +225,7 @@ void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
 	struct lane *l = &fl->lane;
 	const struct rule *r = &e->rules[fl->rule];
 	/* the packet itself comes again through responder_request() */
-	uint32_t msn = (f->op->flags & OPF_EOM) ? psn_sub(l->accept.msn, 1) : l->accept.msn;
+	uint32_t msn = (f->op->flags & (OPF_EOM | OPF_ANSWERED)) ? psn_sub(l->accept.msn, 1) : l->accept.msn;
 	struct mark m = {.psn = f->psn, .msn = msn, .ackable = 0};
 	bool all_acked = l->tack.psn == f->psn; /* as watched */
 	uint32_t passed = l->accept.psn;
@@ -237,7 +241,7 @@ void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
 	l->policy = r->policy;
 	l->accept = l->front = l->tack = l->sent = l->honest = l->acked = m;
 	l->honest_found = false;
-	if (f->op->flags & (OPF_FIRST | OPF_ONLY)) {
+	if (f->op->flags & (OPF_FIRST | OPF_ONLY | OPF_READ)) {
 		l->msg = MSG_NONE;
 	} else {
 		l->msg = (f->op->flags & OPF_WRITE) ? MSG_WRITE : MSG_SEND;
@@ -247,10 +251,12 @@ void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
 	l->start_acked = all_acked;
 	l->room = psn_add(f->psn, FIRST_ROOM);
 	l->overlap = passed != PSN_NONE && psn_after(passed, f->psn) ? passed : f->psn;
-	l->cwnd = CWND_FIRST;
-	l->cut_us = now_us(e);
+	if (l->role == ROLE_SINGLE) {
+		l->cwnd = CWND_FIRST;
+		l->cut_us = now_us(e);
+	}
 	l->lost_from = l->reached = l->reached_hi = f->psn;
-	l->rack_us = l->trickle_us = now_us(e);
+	l->rack_us = l->trickle_us = l->cnp_us = now_us(e);
 	l->guard.psn = l->again_psn = PSN_NONE;
 	l->opened = l->progress = e->now;
 	COUNT(e, OPENS);
@@ -269,6 +275,8 @@ void lane_old_response(struct engine *e, struct flow *fl, const struct frame *f)
 	uint8_t s = f->aeth ? frame_aeth_syndrome(f) : 0;
 	struct mark m = {.psn = f->psn, .msn = f->aeth ? frame_aeth_msn(f) : 0};
 
+	if (shift_strange(reads_of(e, l), l))
+		return; /* it bears numbers that the host does not know */
 	engine_pass(e, other_port(fl->side), f);
 	if (lane_keeps(l) && f->opcode != OP_ACK)
 		responder_repeated(e, fl, f);
@@ -289,7 +297,7 @@ void lane_old_response(struct engine *e, struct flow *fl, const struct frame *f)
 	}
 }
 
-static void send_close(struct engine *e, struct flow *fl)
+void lane_send_close(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
 	struct report r = {
@@ -317,8 +325,8 @@ void lane_close(struct engine *e, struct flow *fl, enum lane_reason why, bool te
 		return;
 	l->reason = (uint8_t)why;
 	if (tell)
-		send_close(e, fl);
-	if (lane_keeps(l) && l->state != LANE_FAULT && psn_before(l->tack.psn, l->front.psn)) {
+		lane_send_close(e, fl);
+	if (lane_keeps(l) && l->state != LANE_FAULT && psn_before(shift_to_host(e, l, &l->tack).psn, l->front.psn)) {
 		COUNT(e, FAULTS);
 		e->counters[EC_LOST_PACKETS] += l->packets;
 		e->counters[EC_LOST_BYTES] += l->bytes;
@@ -348,6 +356,11 @@ void lane_drain(struct engine *e, struct flow *fl, enum lane_reason why)
 		stream_rx_report_due(e, fl, true);
 		return;
 	}
+	if (lane_keeps(l) && why == REASON_OPERATOR && shift_differs(reads_of(e, l), l)) {
+		/* without us the two ends would not understand each other any more: it stays, but guesses no more */
+		reads_of(e, l)->stop = true;
+		return;
+	}
 	lane_set_state(l, LANE_DRAIN);
 	lane_check_drained(e, fl);
 }
@@ -368,50 +381,12 @@ void lane_check_drained(struct engine *e, struct flow *fl)
 	lane_close(e, fl, l->reason, true);
 }
 
-/*
- * Custody is lost: say so to the requester in a way that it cannot miss. responder.c answers every further
- * request, and the oldest one that waits, with the fatal syndrome; never again with success.
- */
-void lane_fault(struct engine *e, struct flow *fl, enum lane_reason why, uint8_t syndrome)
-{
-	struct lane *l = &fl->lane;
-	uint32_t i = flow_index(e, fl);
-	uint32_t packets = l->packets;
-	uint64_t bytes = l->bytes;
-
-	if (l->state == LANE_FAULT || !lane_keeps(l))
-		return;
-	if (!l->start_acked || !psn_before(l->tack.psn, l->front.psn)) {
-		/* nothing was promised that is not true already; the hosts find out by themselves */
-		lane_close(e, fl, why, true);
-		return;
-	}
-	l->reason = (uint8_t)why;
-	l->refusal = syndrome;
-	send_close(e, fl);
-	lane_set_state(l, LANE_FAULT);
-	COUNT(e, FAULTS);
-	e->counters[EC_LOST_PACKETS] += packets;
-	e->counters[EC_LOST_BYTES] += bytes;
-	lane_drop_all(e, fl);
-	l->tack.psn = l->sent.psn = l->high = l->end = l->accept.psn;
-	wheel_cancel(e->wheel, TIMER_ID(i, TIMER_LOSS));
-	wheel_arm(e->wheel, TIMER_ID(i, TIMER_AUX), e->now + FAULT_QUIET_NS);
-	engine_event(e, EVENT_FAULT, fl, packets, bytes);
-	if (psn_before(l->told, l->accept.psn))
-		responder_ack_due(e, fl); /* something waits for an answer: answer it with the fault */
-}
-
 void lane_aux_timer(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
-	uint32_t i = flow_index(e, fl);
 
 	if (l->state == LANE_FAULT) {
-		if (e->now - fl->seen >= FAULT_QUIET_NS)
-			lane_close(e, fl, l->reason, false);
-		else
-			wheel_arm(e->wheel, TIMER_ID(i, TIMER_AUX), fl->seen + FAULT_QUIET_NS);
+		fault_timer(e, fl);
 		return;
 	}
 	if (l->role != ROLE_OPENER) {

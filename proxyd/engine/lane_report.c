@@ -4,7 +4,7 @@
  * reports progress. Whatever a report names is looked up by number and generation; one that fits nothing is
  * counted, and a peer that believes in a lane that we do not have is told so.
  */
-#include "engine/internal.h"
+#include "engine/answers.h"
 
 static void refuse(struct engine *e, unsigned int peer, const struct report *r, enum lane_reason why)
 {
@@ -40,6 +40,12 @@ static void rx_open(struct engine *e, unsigned int peer, const struct report *r)
 		accept_lane(e, peer, r); /* our answer was lost */
 		return;
 	}
+	if (fl && fl->lane.role == ROLE_ACCEPTOR && fl->lane.peer == (int8_t)peer &&
+	    fl->lane.state == LANE_HELD && (int32_t)(r->gen - fl->lane.gen) < 0) {
+		/* generations only grow: it was overtaken by the lane that we have */
+		COUNT(e, BAD_REPORT);
+		return;
+	}
 	if (e->draining) {
 		refuse(e, peer, r, REASON_OPERATOR);
 		return;
@@ -60,6 +66,10 @@ static void rx_open(struct engine *e, unsigned int peer, const struct report *r)
 	}
 	if (fl->side != PORT_WAN || other->side != PORT_LAN) {
 		refuse(e, peer, r, REASON_ONE_WAY);
+		return;
+	}
+	if (other->lane.state == LANE_FAULT) {
+		refuse(e, peer, r, REASON_FAULT);
 		return;
 	}
 	if (fl->rule < 0 || e->rules[fl->rule].peer != (int8_t)peer) {
@@ -139,7 +149,8 @@ static void rx_close(struct engine *e, unsigned int peer, const struct report *r
 		if (!fl || fl->lane.state == LANE_FAULT)
 			return;
 		/* the acceptor let go: resume there if something is owed, else step back too */
-		if (fl->lane.state == LANE_OPENING || fl->lane.tack.psn == fl->lane.accept.psn)
+		if (fl->lane.state == LANE_OPENING || (fl->lane.tack.psn == fl->lane.accept.psn &&
+						       !shift_differs(reads_of(e, &fl->lane), &fl->lane)))
 			lane_close(e, fl, r->reason, false);
 		else
 			stream_tx_restart(e, fl);
@@ -162,6 +173,20 @@ static void rx_close(struct engine *e, unsigned int peer, const struct report *r
 	}
 }
 
+/* The opener says which answers it has. */
+static void rx_answers(struct engine *e, unsigned int peer, const struct report *r)
+{
+	uint32_t i = flow_table_find(e->table, &r->key, e->flows, sizeof(struct flow));
+	struct flow *fl = i == FLOW_NONE ? NULL : &e->flows[i];
+
+	if (!fl || fl->lane.role != ROLE_ACCEPTOR || fl->lane.gen != r->gen ||
+	    fl->lane.peer != (int8_t)peer || fl->lane.peer_lane != r->lane) {
+		COUNT(e, BAD_REPORT);
+		return;
+	}
+	answers_progress(e, fl, r);
+}
+
 void lane_report_rx(struct engine *e, unsigned int peer, const struct report *r)
 {
 	struct flow *fl;
@@ -174,6 +199,10 @@ void lane_report_rx(struct engine *e, unsigned int peer, const struct report *r)
 	}
 	if (r->type == REPORT_CLOSE) {
 		rx_close(e, peer, r);
+		return;
+	}
+	if (r->type == REPORT_ANSWERS) {
+		rx_answers(e, peer, r);
 		return;
 	}
 	fl = own_lane(e, peer, r);

@@ -2,7 +2,7 @@
 /*
  * Learning: which two flows are one connection, and what its responder's MSN is.
  *
- * A request names only its destination QP. Two sources tell the other half:
+ * A request names only its destination QP. Three sources tell the other half:
  *
  * Connection manager datagrams name both QPNs in plain words: REQ and REP of one exchange are matched by
  * the comm id of the REQ's sender, and the pair is certain.
@@ -16,6 +16,12 @@
  * count again. Wrong pairing is silent data loss, so in doubt the flows stay unpaired, which costs speed
  * only.
  *
+ * Immediate data (NTT-4), where the rule says that applications put the number of their own QP there, in
+ * network byte order: a SEND or WRITE with immediate is noted under that number as well, so QPs of one host pair
+ * that run in step do not spoil each other's notes. The immediate alone is an assertion by an application, and may
+ * mean something else; it counts only together with the ACK that bears the PSN of that very packet and goes to that
+ * very QP, as two ordinary matches. An immediate that names another QP is a contradiction.
+ *
  * Calibration: a pseudo-ACK needs the exact MSN. While a paired lane is watched, ends of messages are
  * counted, and up to LANE_PROBES packets remembered with the count there until a genuine ACK with that very PSN tells the
  * responder's MSN there. A gap in the requests starts calibration again. The CM's promise that a fresh QP
@@ -26,8 +32,12 @@
 
 #include <xxhash.h>
 
+/* Answers to READs that must tell the same of the MSN. */
+#define OFFSETS_AGREE 4u
 #define MATCH_NS (2 * NSEC_PER_SEC)
 #define MATCHES_NEEDED 4
+/* What an ACK is worth that answers a packet whose immediate names the QP which the ACK goes to. */
+#define IMMEDIATE_WEIGHT 2
 #define CM_PENDING_NS (60 * NSEC_PER_SEC)
 /* Templates follow the sender; requests of a busy flow need not renew them each time. */
 #define TEMPLATE_EVERY 64
@@ -143,6 +153,9 @@ void flow_unpair(struct engine *e, struct flow *fl)
 
 	if (!other)
 		return;
+	/* the answers to a lane's requests travel in the other flow: without it there is no lane */
+	lane_close(e, fl, REASON_INCARNATION, true);
+	lane_close(e, other, REASON_INCARNATION, true);
 	for (int i = 0; i < 2; i++) {
 		struct flow *x = i ? other : fl;
 
@@ -190,14 +203,15 @@ void learn_frame(struct engine *e, struct flow *fl, const struct frame *f)
 
 /* ---- PSN matching ---- */
 
+/* @lqpn: what the immediate of the packet names, PSN_NONE where it does not count. */
 static struct psn_match *match_slot(struct engine *e, const struct ip_addr *from,
 				    const struct ip_addr *to, uint16_t vlan, uint32_t psn,
-				    uint32_t *tag)
+				    uint32_t lqpn, uint32_t *tag)
 {
 	struct {
 		struct ip_addr from, to;
-		uint32_t vlan, psn;
-	} k = {*from, *to, vlan, psn};
+		uint32_t vlan, psn, lqpn, zero;
+	} k = {*from, *to, vlan, psn, lqpn, 0};
 	uint64_t h = XXH3_64bits_withSeed(&k, sizeof(k), e->cfg.seed);
 
 	*tag = (uint32_t)(h >> 32);
@@ -205,11 +219,11 @@ static struct psn_match *match_slot(struct engine *e, const struct ip_addr *from
 }
 
 /* A packet of an unpaired flow that will be acknowledged. */
-static void match_note(struct engine *e, struct flow *fl, uint32_t psn)
+static void match_note(struct engine *e, struct flow *fl, uint32_t psn, uint32_t lqpn)
 {
 	uint32_t tag, i = flow_index(e, fl);
 	struct psn_match *m =
-		match_slot(e, &fl->key.src, &fl->key.dst, fl->key.vlan, psn, &tag);
+		match_slot(e, &fl->key.src, &fl->key.dst, fl->key.vlan, psn, lqpn, &tag);
 
 	if (m->tag == tag && m->when && e->now - m->when < MATCH_NS && m->flow != i)
 		m->flow = FLOW_NONE;
@@ -228,21 +242,37 @@ static void match_contradicts(struct engine *e, struct flow *fl)
 	fl->matches = 0;
 }
 
-/* An ACK in unpaired flow @ack. */
-static void match_ack(struct engine *e, struct flow *ack, uint32_t psn)
+/* Whose packet does the ACK @psn in @ack answer? */
+static struct flow *match_find(struct engine *e, const struct flow *ack, uint32_t psn, uint32_t lqpn)
 {
 	uint32_t tag;
 	struct psn_match *m =
-		match_slot(e, &ack->key.dst, &ack->key.src, ack->key.vlan, psn, &tag);
+		match_slot(e, &ack->key.dst, &ack->key.src, ack->key.vlan, psn, lqpn, &tag);
 	struct flow *req;
-	uint32_t ireq, iack = flow_index(e, ack);
 
 	if (m->tag != tag || !m->when || e->now - m->when > MATCH_NS || m->flow == FLOW_NONE)
-		return;
+		return NULL;
 	req = &e->flows[m->flow];
-	ireq = m->flow;
-	if (!req->used || req->partner != FLOW_NONE || !reversed(req, ack))
+	return req->used && req->partner == FLOW_NONE && reversed(req, ack) ? req : NULL;
+}
+
+/* An ACK in unpaired flow @ack. */
+static void match_ack(struct engine *e, struct flow *ack, uint32_t psn)
+{
+	uint8_t learn = e->rules[ack->rule].learn;
+	struct flow *req = NULL;
+	uint32_t ireq, iack = flow_index(e, ack);
+	uint16_t weight = IMMEDIATE_WEIGHT;
+
+	if (learn & LEARN_IMMEDIATE)
+		req = match_find(e, ack, psn, ack->key.dqpn);
+	if (!req && (learn & LEARN_PSN)) {
+		req = match_find(e, ack, psn, PSN_NONE);
+		weight = 1;
+	}
+	if (!req)
 		return;
+	ireq = flow_index(e, req);
 	/* both sides must name each other and nobody else, ever since the count began */
 	if ((req->candidate != FLOW_NONE && req->candidate != iack) ||
 	    (ack->candidate != FLOW_NONE && ack->candidate != ireq)) {
@@ -262,10 +292,35 @@ static void match_ack(struct engine *e, struct flow *ack, uint32_t psn)
 	if (req->last_match_psn == psn)
 		return; /* an ACK said again is no new evidence */
 	req->last_match_psn = psn;
-	req->matches++;
+	req->matches += weight;
 	ack->matches = req->matches;
 	if (req->matches >= MATCHES_NEEDED)
-		flow_pair(e, req, ack, LEARNED_PSN);
+		flow_pair(e, req, ack, weight > 1 ? LEARNED_IMMEDIATE : LEARNED_PSN);
+}
+
+/* A request with immediate data, which the rule says is the sender's QPN. */
+static void immediate_note(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	uint32_t lqpn = frame_immdt(f);
+	struct flow *back = flow_partner(e, fl), *candidate = flow_at(e, fl->candidate);
+
+	if (back) {
+		/* it was believed, and was meant otherwise; what is held already keeps its promises */
+		if (fl->learned == LEARNED_IMMEDIATE && back->key.dqpn != lqpn &&
+		    fl->lane.role == ROLE_NONE && back->lane.role == ROLE_NONE) {
+			flow_unpair(e, fl);
+			match_contradicts(e, fl);
+			match_contradicts(e, back);
+		}
+		return;
+	}
+	if (candidate && candidate->key.dqpn != lqpn) {
+		match_contradicts(e, candidate);
+		match_contradicts(e, fl);
+	}
+	/* 24 bits; 0 and 1 are not for connections */
+	if (lqpn > 1 && lqpn <= PSN_MASK)
+		match_note(e, fl, f->psn, lqpn);
 }
 
 /* ---- calibration of a watched lane ---- */
@@ -300,9 +355,12 @@ void learn_request(struct engine *e, struct flow *fl, const struct frame *f)
 	uint32_t span;
 
 	l->requests++;
-	if (((f->op->flags & OPF_EOM) || f->ackreq) && !(f->op->flags & OPF_ANSWERED) &&
+	if (((f->op->flags & OPF_EOM) || f->ackreq || f->opcode == OP_READ_REQUEST) &&
+	    (!(f->op->flags & OPF_ANSWERED) || f->opcode == OP_READ_REQUEST) &&
 	    fl->partner == FLOW_NONE && e->rules[fl->rule].learn & LEARN_PSN)
-		match_note(e, fl, f->psn);
+		match_note(e, fl, f->psn, PSN_NONE);
+	if (f->immdt && (e->rules[fl->rule].learn & LEARN_IMMEDIATE))
+		immediate_note(e, fl, f);
 
 	if (known && psn_before(f->psn, l->accept.psn) &&
 	    psn_diff(l->accept.psn, f->psn) < (int32_t)WINDOW_SPAN)
@@ -326,9 +384,53 @@ void learn_request(struct engine *e, struct flow *fl, const struct frame *f)
 	} else {
 		l->msg = MSG_SEND;
 	}
-	if (((f->op->flags & OPF_EOM) || f->ackreq) && !(f->op->flags & OPF_ANSWERED) &&
-	    !l->calibrated)
+	if (l->calibrated)
+		return;
+	if (f->opcode == OP_READ_REQUEST ||
+	    (((f->op->flags & OPF_EOM) || f->ackreq) && !(f->op->flags & OPF_ANSWERED)))
 		probe_set(l, f->psn, l->accept.msn);
+}
+
+/*
+ * The answer to a READ says what an ACK says: who sent the request of this PSN, what is acknowledged, how many
+ * messages there have been. But its MSN may count requests that came after the READ, so it calibrates only when
+ * several in a row agree.
+ */
+static void read_response(struct engine *e, struct flow *fl, struct flow *req, const struct frame *f)
+{
+	bool begins = f->op->flags & (OPF_FIRST | OPF_ONLY), ends = f->op->flags & (OPF_LAST | OPF_ONLY);
+	uint32_t next = psn_add(f->psn, ends), offset;
+	struct lane *l;
+
+	if (!req) {
+		if (begins && (e->rules[fl->rule].learn & LEARN_PSN))
+			match_ack(e, fl, f->psn);
+		return;
+	}
+	l = &req->lane;
+	if (!f->aeth)
+		return;
+	if (l->credit == 0xff)
+		l->credit = frame_aeth_syndrome(f);
+	if (ends && (l->tack.psn == PSN_NONE || psn_after(next, l->tack.psn) ||
+		     psn_diff(l->tack.psn, next) > (int32_t)WINDOW_SPAN))
+		l->tack = (struct mark){.psn = next, .msn = frame_aeth_msn(f)};
+	if (!begins || l->calibrated || l->accept.psn == PSN_NONE)
+		return;
+	for (int i = 0; i < LANE_PROBES; i++) {
+		if (l->probe[i].psn != f->psn)
+			continue;
+		l->probe[i].psn = PSN_NONE;
+		offset = psn_sub(frame_aeth_msn(f), l->probe[i].count);
+		l->offset_run = offset == l->offset ? l->offset_run + 1 : 1;
+		l->offset = offset;
+		if (l->offset_run < OFFSETS_AGREE)
+			return;
+		l->accept.msn = psn_add(l->accept.msn, offset);
+		l->calibrated = true;
+		probes_clear(l);
+		return;
+	}
 }
 
 void learn_response(struct engine *e, struct flow *fl, const struct frame *f)
@@ -339,11 +441,15 @@ void learn_response(struct engine *e, struct flow *fl, const struct frame *f)
 	uint8_t s;
 	uint32_t next;
 
+	if (f->op->flags & OPF_READ) {
+		read_response(e, fl, req, f);
+		return;
+	}
 	if (f->opcode != OP_ACK)
 		return;
 	s = frame_aeth_syndrome(f);
 	if (!req) {
-		if (aeth_is_ack(s) && (e->rules[fl->rule].learn & LEARN_PSN))
+		if (aeth_is_ack(s) && (e->rules[fl->rule].learn & (LEARN_PSN | LEARN_IMMEDIATE)))
 			match_ack(e, fl, f->psn);
 		return;
 	}
@@ -424,6 +530,11 @@ static void cm_established(struct engine *e, const struct cm_pending *req, const
 		return;
 	if (req->path_mtu)
 		a->path_mtu = b->path_mtu = (uint16_t)req->path_mtu;
+	a->comm_id = req->local_id;
+	b->comm_id = rep->local_id;
+	/* each side tells how many it takes as a responder; what its requester wants is its own business */
+	a->read_depth = rep->responder_resources;
+	b->read_depth = req->read_depth;
 	if (!(e->rules[a->rule].learn & LEARN_CM))
 		return;
 	flow_pair(e, a, b, LEARNED_CM);
@@ -464,6 +575,7 @@ void learn_cm(struct engine *e, enum engine_port from, const struct frame *f)
 			.lqpn = cm.lqpn,
 			.starting_psn = cm.starting_psn,
 			.path_mtu = cm.path_mtu,
+			.read_depth = cm.responder_resources,
 			.vlan = f->vlan,
 			.side = (uint8_t)from,
 			.when = e->now,

@@ -11,7 +11,7 @@
  * is not paced: its link and the port's ring hold it back. A port without room (-EAGAIN) ends the turn;
  * the lane stays in the list and tries again after RETRY_NS.
  */
-#include "engine/internal.h"
+#include "engine/answers.h"
 
 #define QUANTUM 16384
 #define RETRY_NS (50 * NSEC_PER_USEC)
@@ -50,14 +50,14 @@ void pace_sent(struct engine *e, uint32_t len)
 		e->tokens -= len;
 }
 
-static enum engine_port run_port(const struct lane *l)
+static enum engine_port run_port(const struct flow *fl)
 {
-	return l->role == ROLE_ACCEPTOR ? PORT_LAN : PORT_WAN;
+	return other_port(fl->side);
 }
 
 void pace_run(struct engine *e, struct flow *fl)
 {
-	struct run_list *list = &e->run[run_port(&fl->lane)];
+	struct run_list *list = &e->run[run_port(fl)];
 	uint32_t i = flow_index(e, fl);
 
 	if (!fl->lane.run_listed) {
@@ -83,6 +83,26 @@ static struct flow *take_first(struct engine *e, struct run_list *list)
 	return fl;
 }
 
+/*
+ * What travels in the direction of @fl: its own requests, and the answers to those of its partner.
+ * Returns true when there is more.
+ */
+static bool turn(struct engine *e, struct flow *fl)
+{
+	struct flow *back = flow_partner(e, fl);
+	bool more = false;
+
+	if (back && back->lane.role == ROLE_OPENER)
+		more = answers_deliver(e, back, QUANTUM);
+	else if (back && back->lane.role == ROLE_ACCEPTOR)
+		more = answers_send(e, back, QUANTUM);
+	if (fl->lane.role == ROLE_OPENER)
+		more |= stream_tx_run(e, fl, QUANTUM);
+	else if (fl->lane.role != ROLE_NONE)
+		more |= requester_run(e, fl, QUANTUM);
+	return more;
+}
+
 /* Give the lanes of one port their turns. Returns when the port wants to be looked at again. */
 static uint64_t run_list(struct engine *e, enum engine_port port)
 {
@@ -98,16 +118,15 @@ static uint64_t run_list(struct engine *e, enum engine_port port)
 		if (n == TURNS_PER_TICK)
 			return e->now;
 		fl = take_first(e, list);
-		if (!fl->used || fl->lane.role == ROLE_NONE)
+		if (!fl->used)
 			continue;
-		if (run_port(&fl->lane) != port) {
-			/* it left WATCH again in another role while it stood here */
+		if (run_port(fl) != port) {
+			/* it is another flow than the one that stood here */
 			pace_run(e, fl);
 			continue;
 		}
 		e->port_full = false;
-		more = fl->lane.role == ROLE_OPENER ? stream_tx_run(e, fl, QUANTUM) :
-						      requester_run(e, fl, QUANTUM);
+		more = turn(e, fl);
 		if (more)
 			pace_run(e, fl);
 		if (e->port_full)

@@ -7,18 +7,79 @@
  * requester start it anew) and, toward the responder, the release: an ACK beyond an unanswered READ means
  * that its answer was lost.
  *
- * Only responses in PSN order make progress; each must have the opcode that its place in the range
+ * Toward the responder only responses in PSN order make progress; each must have the opcode that its place in the range
  * demands, and full length but for the last.
  */
-#include "engine/internal.h"
+#include "engine/answers.h"
+
+/* Whether answers to this lane are kept here, and repaired over the WAN. */
+bool reads_wanted(const struct engine *e, const struct flow *fl)
+{
+	return fl->lane.role == ROLE_OPENER && fl->rule >= 0 && e->rules[fl->rule].read_ahead;
+}
+
+/* The page of a lane that is asked its first READ; NULL when there is none to have. */
+struct lane_reads *reads_begin(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	struct lane_reads *x = reads_of(e, l);
+
+	if (x || l->role == ROLE_SINGLE)
+		return x;
+	l->reads_page = pool_page_get(e->pool, lane_class(l));
+	x = reads_of(e, l);
+	if (!x)
+		return NULL;
+	window_init(&x->win);
+	pool_log_init(&x->log);
+	mq_list_init(&x->fetches);
+	mq_list_init(&x->kept);
+	x->hint = MQ_NONE;
+	x->holes = POOL_NONE;
+	x->asked = l->accept;
+	x->una = x->nxt = x->end = x->lost_from = x->latest = l->accept.psn;
+	x->rate_at = x->arrival = e->now;
+	return x;
+}
+
+void reads_end(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	struct lane_reads *x = reads_of(e, l);
+	uint32_t psn, at;
+	struct pkt *d;
+
+	if (!x)
+		return;
+	if (lane_keeps(l))
+		l->accept = x->asked; /* from here on only the host's numbers count */
+	/* all that is held lies within one window, wherever that is */
+	for (psn = 0; x->held && (d = window_next(&x->win, e->pool, psn, psn_add(psn, WINDOW_SPAN), &at)); psn = at) {
+		x->held--;
+		pool_release(e->pool, &x->log, d->loc, d->len);
+		window_del(&x->win, e->pool, at);
+	}
+	pool_log_close(e->pool, &x->log);
+	mq_flush(e->reads, &x->fetches);
+	mq_flush(e->reads, &x->kept);
+	holes_drop(e->pool, &x->holes);
+	wheel_cancel(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_ANSWER));
+	pool_page_put(e->pool, l->reads_page);
+	l->reads_page = POOL_NONE;
+}
 
 struct read_rec *reads_head(struct engine *e, const struct lane *l)
 {
 	return read_at(e, l->reads.head);
 }
 
+struct read_rec *reads_tail(struct engine *e, const struct lane *l)
+{
+	return read_at(e, l->reads.tail);
+}
+
 bool reads_add(struct engine *e, struct flow *fl, const struct frame *f, uint32_t span,
-	       const struct mark *at)
+	       const struct mark *at, uint32_t wire)
 {
 	struct lane *l = &fl->lane;
 	struct read_rec *r = read_at(e, mq_push(e->reads, &l->reads));
@@ -30,7 +91,12 @@ bool reads_add(struct engine *e, struct flow *fl, const struct frame *f, uint32_
 	r->resp_next = at->psn;
 	r->asked = e->now;
 	r->opcode = f->opcode;
-	r->length = f->opcode == OP_READ_REQUEST ? frame_reth_length(f) : 0;
+	r->wire = wire;
+	if (f->opcode == OP_READ_REQUEST) {
+		r->va = frame_reth_va(f);
+		r->rkey = frame_reth_rkey(f);
+		r->length = frame_reth_length(f);
+	}
 	l->nreads++;
 	return true;
 }
@@ -60,35 +126,34 @@ void reads_trim(struct engine *e, struct lane *l, struct mark *end)
 	}
 }
 
-/* What the packet at @psn of an answer must be. */
-static bool fits(const struct read_rec *r, const struct frame *f, uint32_t mtu)
+/* What packet @i of the answer to such a request must be. */
+bool reads_fit(uint8_t opcode, uint32_t i, uint32_t span, uint32_t length, const struct frame *f, uint32_t mtu)
 {
-	uint32_t i = (f->psn - r->at.psn) & PSN_MASK;
 	uint8_t want;
 
-	if (r->opcode == OP_CMP_SWAP || r->opcode == OP_FETCH_ADD)
+	if (opcode == OP_CMP_SWAP || opcode == OP_FETCH_ADD)
 		return f->opcode == OP_ATOMIC_ACK;
-	if (r->span == 1)
+	if (span == 1)
 		want = OP_READ_RESPONSE_ONLY;
 	else if (i == 0)
 		want = OP_READ_RESPONSE_FIRST;
-	else if (i + 1 == r->span)
+	else if (i + 1 == span)
 		want = OP_READ_RESPONSE_LAST;
 	else
 		want = OP_READ_RESPONSE_MIDDLE;
-	if (r->opcode != OP_READ_REQUEST)
+	if (opcode != OP_READ_REQUEST)
 		return f->opcode == OP_READ_RESPONSE_ONLY;
 	if (f->opcode != want) {
 		/* a READ asked again from its middle is answered with a FIRST or ONLY of its own */
 		bool again = i && (f->opcode == OP_READ_RESPONSE_FIRST ||
 				   f->opcode == OP_READ_RESPONSE_ONLY);
 
-		if (!again || (f->opcode == OP_READ_RESPONSE_ONLY) != (i + 1 == r->span))
+		if (!again || (f->opcode == OP_READ_RESPONSE_ONLY) != (i + 1 == span))
 			return false;
 	}
-	if (i + 1 < r->span)
+	if (i + 1 < span)
 		return !mtu || f->payload_len == mtu;
-	return !mtu || f->payload_len == r->length - (r->span - 1) * mtu;
+	return !mtu || f->payload_len == length - (span - 1) * mtu;
 }
 
 enum read_verdict reads_response(struct engine *e, struct lane *l, const struct frame *f,
@@ -98,7 +163,7 @@ enum read_verdict reads_response(struct engine *e, struct lane *l, const struct 
 	struct flow *fl = (struct flow *)((uint8_t *)l - offsetof(struct flow, lane));
 
 	*rec = r;
-	if (!r || !fits(r, f, fl->path_mtu))
+	if (!r || !reads_fit(r->opcode, psn_sub(f->psn, r->at.psn), r->span, r->length, f, fl->path_mtu))
 		return READ_STRAY;
 	if (psn_before(f->psn, r->resp_next))
 		return READ_AGAIN;

@@ -14,6 +14,7 @@
 #include "store/flow_table.h"
 
 #define REPORT_HOLES 64
+#define REPORT_AGAIN 8
 
 enum report_type {
 	REPORT_OPEN = 1, /* opener: from this PSN on I keep custody, receive it as a stream */
@@ -21,6 +22,7 @@ enum report_type {
 	REPORT_REFUSE,	 /* acceptor: not agreed, and why */
 	REPORT_PROGRESS, /* acceptor: what arrived, what the responder truly acknowledged */
 	REPORT_CLOSE,	 /* either: the lane is no longer held */
+	REPORT_ANSWERS,	 /* opener: which answers arrived */
 };
 
 /** enum lane_reason - why a lane was refused, closed or faulted. */
@@ -43,6 +45,7 @@ enum lane_reason {
 	REASON_POOL_FULL, /* no room to begin */
 	REASON_EARLIER_LOSS, /* a packet from before the handover is lost: begin again there */
 	REASON_LONG_READ, /* a READ of more PSNs than can be told apart */
+	REASON_FAULT, /* custody of the other direction was lost, and the connection with it */
 	REASONS,
 };
 
@@ -84,7 +87,14 @@ struct psn_range {
  * @hole:      @nholes ranges between @cum and @hi that are missing. Not all of them when there are more
  *             than fit: the acceptor shows them in turn, so the order is free; what is not named is not
  *             known to have arrived
+ * @again:     @nagain packets that arrived since the latest report and were refused (wrong ICRC, no room, one
+ *             hole too many): to be sent again without waiting for what would show them to be lost
  * @seq:       grows with every PROGRESS of a lane generation: an older one is ignored
+ *
+ * ANSWERS: also bears @key, @seq, @cum, @hi, @hole: of the answers to the lane's READs and ATOMICs, by the PSNs
+ * of these. PSNs between that belong to other requests count as arrived, or as missing where that is simpler
+ * @latest:    the answer packet that arrived last
+ * @depth:     READs that the responder is to be given at a time, 0: as they come
  */
 struct report {
 	uint8_t type;
@@ -102,8 +112,11 @@ struct report {
 	uint32_t refusal_psn;
 	uint32_t seq;
 	uint32_t hi;
+	uint32_t latest, depth;
 	uint8_t nholes;
 	struct psn_range hole[REPORT_HOLES];
+	uint8_t nagain;
+	uint32_t again[REPORT_AGAIN];
 };
 
 #endif

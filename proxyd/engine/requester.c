@@ -26,7 +26,7 @@
  * ahead of a missing answer packet and asks the whole READ again; what it has passed on already is not
  * passed on twice. In single mode every answer passes: the host sees the gap and asks again by itself.
  */
-#include "engine/internal.h"
+#include "engine/answers.h"
 
 /* At least so long after a READ was asked it is not asked again. */
 #define ASK_AGAIN_US 1000u
@@ -102,6 +102,8 @@ bool requester_run(struct engine *e, struct flow *fl, uint32_t quantum)
 
 		if (!d || flight_full(fl))
 			break;
+		if ((d->flags & PKT_ANSWERED) && answers_depth_full(e, fl))
+			break; /* its turn comes with the end of an answer */
 		if (!budget || (l->role == ROLE_SINGLE && !pace_may_send(e)) || !send(e, fl, d)) {
 			stopped = true;
 			break;
@@ -203,8 +205,8 @@ static bool bound_by_read(struct engine *e, struct lane *l, struct mark *m)
 	return true;
 }
 
-static void refused(struct engine *e, struct flow *fl, uint32_t psn, uint8_t syndrome,
-		    enum lane_reason why)
+void requester_refused(struct engine *e, struct flow *fl, uint32_t psn, uint8_t syndrome,
+		       enum lane_reason why)
 {
 	struct lane *l = &fl->lane;
 
@@ -276,7 +278,7 @@ static void rx_ack(struct engine *e, struct flow *fl, const struct frame *f)
 		lost_one(e, l);
 		resume_at(e, fl, m.psn);
 	} else if (aeth_is_nak(s)) {
-		refused(e, fl, f->psn, s, REASON_NAK);
+		requester_refused(e, fl, f->psn, s, REASON_NAK);
 	}
 }
 
@@ -311,7 +313,10 @@ static void rx_answer(struct engine *e, struct flow *fl, const struct frame *f,
 		return;
 	case READ_IN_ORDER:
 	case READ_COMPLETE:
-		engine_tx(e, other_port(from), f->data, f->len);
+		if (l->role == ROLE_ACCEPTOR)
+			answers_add(e, fl, f);
+		else
+			engine_tx(e, other_port(from), f->data, f->len);
 		break;
 	}
 	/* an answer acknowledges all that was asked before it */
@@ -358,7 +363,7 @@ void requester_timeout(struct engine *e, struct flow *fl)
 	l->timeouts++;
 	COUNT(e, TIMEOUTS);
 	if (e->now - l->progress > e->cfg.responder_timeout_ns) {
-		refused(e, fl, l->tack.psn, AETH_NAK_OPERATION, REASON_TIMEOUT);
+		requester_refused(e, fl, l->tack.psn, AETH_NAK_OPERATION, REASON_TIMEOUT);
 		return;
 	}
 	if (l->backoff < 12)

@@ -29,7 +29,7 @@
  * the responder in its turn, unacknowledged, and so does everything after it until the responder has
  * spoken.
  */
-#include "engine/internal.h"
+#include "engine/answers.h"
 
 /* Acknowledge at least every so many packets (engine.md). */
 #define ACK_EVERY 64
@@ -39,6 +39,8 @@
 /* Above this share of the custody cap the front waits for the WAN. */
 #define HIGH_WATER 70u
 #define TRICKLE_US 2000u
+/* A requester is asked to slow down at most once in this time (what NICs themselves keep to). */
+#define CNP_US 50u
 /* A requester resends all that it has outstanding within this time. */
 #define AGAIN_US 20000u
 /* Room that must be there before a requester is asked to try again. */
@@ -72,6 +74,22 @@ static void limit(struct mark *m, const struct mark *by)
 		*m = *by;
 }
 
+/* The same by a mark in the numbers of the responder. */
+static void limit_wire(struct engine *e, const struct lane *l, struct mark *m, const struct mark *wire)
+{
+	struct mark by = shift_to_host(e, l, wire);
+
+	limit(m, &by);
+}
+
+/* What was accepted from the requester, in its own numbers. */
+static const struct mark *asked(struct engine *e, const struct lane *l)
+{
+	const struct lane_reads *x = reads_of(e, l);
+
+	return x ? &x->asked : &l->accept;
+}
+
 /*
  * POLICY_HONEST: find the last packet of the first message that is not truly acknowledged. The search goes
  * on where it stopped, and begins anew only when the true ACK has passed what it found.
@@ -102,7 +120,7 @@ static void honest_limit(struct engine *e, struct lane *l, struct mark *m)
 			h->msn++;
 	}
 	if (l->honest_found)
-		limit(m, h);
+		limit_wire(e, l, m, h);
 }
 
 static bool pool_high(const struct engine *e)
@@ -117,7 +135,7 @@ static void trim_answered(struct engine *e, struct lane *l)
 
 	reads_trim(e, l, NULL);
 	while ((r = reads_head(e, l)) && !(opcode_info(r->opcode)->flags & OPF_ANSWERED) &&
-	       psn_before(r->at.psn, l->tack.psn)) {
+	       psn_before(r->wire, l->tack.psn)) {
 		r->done = true;
 		reads_trim(e, l, NULL);
 	}
@@ -133,34 +151,36 @@ static void limits(struct engine *e, struct lane *l, struct mark *m)
 	if (r)
 		limit(m, &r->at);
 	if (l->state == LANE_OPENING || l->policy == POLICY_OFF)
-		limit(m, &l->tack);
+		limit_wire(e, l, m, &l->tack);
 	if (l->policy == POLICY_HONEST)
 		honest_limit(e, l, m);
 	if (l->guard.psn != PSN_NONE && !psn_before(l->tack.psn, l->guard_end))
 		l->guard.psn = PSN_NONE;
 	if (l->guard.psn != PSN_NONE)
-		limit(m, psn_after(l->tack.psn, l->guard.psn) ? &l->tack : &l->guard);
+		limit_wire(e, l, m, psn_after(l->tack.psn, l->guard.psn) ? &l->tack : &l->guard);
 }
 
 void responder_advance(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
-	struct mark m = l->accept;
+	struct mark m = *asked(e, l), tack, sent;
 
 	if (l->state == LANE_FAULT || !l->start_acked)
 		return;
 	limits(e, l, &m);
-	if (psn_after(m.psn, l->front.psn) && pool_high(e) && psn_after(m.psn, l->sent.psn)) {
+	tack = shift_to_host(e, l, &l->tack);
+	sent = shift_to_host(e, l, &l->sent);
+	if (psn_after(m.psn, l->front.psn) && pool_high(e) && psn_after(m.psn, sent.psn)) {
 		COUNT(e, HELD_BACK);
 		/* a true ACK may be ahead of what this lane sent itself only after a restart */
-		limit(&m, psn_after(l->tack.psn, l->sent.psn) ? &l->tack : &l->sent);
+		limit(&m, psn_after(tack.psn, sent.psn) ? &tack : &sent);
 	}
 	if (!psn_after(m.psn, l->front.psn))
 		return;
 	/* the true ACK knows better what stands just below it when we have not understood that. Else our own
 	 * count is the better one: an ACK to a duplicate bears an older PSN with today's MSN. */
-	if (m.psn == l->tack.psn && !m.ackable && l->tack.ackable)
-		m = l->tack;
+	if (m.psn == tack.psn && !m.ackable && tack.ackable)
+		m = tack;
 	l->front = m;
 	if (l->ack_due || l->nak_due)
 		list_ack(e, fl);
@@ -185,7 +205,7 @@ static void nak(struct engine *e, struct flow *fl)
 	struct lane *l = &fl->lane;
 
 	responder_advance(e, fl);
-	l->nak_due = !l->start_acked || l->front.psn != l->accept.psn || l->again_psn != PSN_NONE;
+	l->nak_due = !l->start_acked || l->front.psn != asked(e, l)->psn || l->again_psn != PSN_NONE;
 	if (l->nak_due)
 		return;
 	answer(e, fl, l->front.psn, AETH_NAK_SEQ, l->front.msn);
@@ -200,11 +220,7 @@ void responder_flush_ack(struct engine *e, struct flow *fl)
 	struct mark m;
 
 	if (l->state == LANE_FAULT) {
-		if (l->ack_due) {
-			answer(e, fl, l->told, l->refusal, l->acked.msn);
-			COUNT(e, FATAL_NAKS);
-		}
-		l->ack_due = false;
+		fault_answer(e, fl);
 		return;
 	}
 	responder_advance(e, fl);
@@ -222,28 +238,13 @@ void responder_flush_ack(struct engine *e, struct flow *fl)
 		COUNT(e, PSEUDO_ACKS);
 	}
 	l->ack_again = false;
-	if (l->front.psn == l->accept.psn)
+	if (l->front.psn == asked(e, l)->psn)
 		l->ack_due = false;
 	if (l->nak_due)
 		nak(e, fl);
 }
 
 /* ---- requests ---- */
-
-/* A request to a lane whose custody is lost. The NAK must bear a PSN that the requester waits for: the
- * oldest that it does not know to be acknowledged. */
-static void request_in_fault(struct engine *e, struct flow *fl, const struct frame *f)
-{
-	struct lane *l = &fl->lane;
-
-	if (!icrc_ok(f))
-		return;
-	/* one below the PSN before it begins a round of resending, and that begins with the oldest */
-	if (psn_before(f->psn, l->told) || !psn_after(f->psn, l->jump_psn))
-		l->told = f->psn;
-	l->jump_psn = f->psn;
-	responder_ack_due(e, fl);
-}
 
 /* Opcode and length against the message that is open (ENG-10, ENG-12). */
 static bool in_sequence(const struct lane *l, const struct frame *f, uint32_t mtu)
@@ -291,6 +292,20 @@ static void reserve(struct engine *e, struct lane *l, const struct frame *f, uin
 	l->guard_end = psn_add(l->accept.psn, (uint32_t)((length + mtu - 1) / mtu));
 }
 
+/* The first step of backpressure: hosts that know congestion notifications slow down before anything is withheld
+ * from them. */
+static void slow_down(struct engine *e, struct flow *fl)
+{
+	const struct flow *back = flow_partner(e, fl);
+	uint8_t buf[BUILD_MAX];
+
+	if (now_us(e) - fl->lane.cnp_us < CNP_US || !back || !back->tmpl.len)
+		return;
+	fl->lane.cnp_us = now_us(e);
+	engine_tx(e, fl->side, buf, build_cnp(buf, &back->tmpl, back->key.dqpn));
+	COUNT(e, CNP_SENT);
+}
+
 static void no_room(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
@@ -313,16 +328,73 @@ static bool over_rule_cap(const struct engine *e, const struct flow *fl, uint32_
 	return cap && e->rule_bytes[fl->rule] + len > cap;
 }
 
+static void step(struct mark *m, uint32_t span, bool eom, bool ackable)
+{
+	m->psn = psn_add(m->psn, span);
+	m->msn += eom;
+	m->ackable = ackable;
+}
+
+/* One more was accepted from the requester. */
+static void taken(struct engine *e, struct flow *fl, const struct frame *f, bool eom)
+{
+	struct lane *l = &fl->lane;
+
+	l->nak_sent = l->nak_due = false;
+	l->room_wait = false;
+	l->jump_run = 0;
+	if (f->ackreq || eom || ++l->unacked >= ACK_EVERY)
+		responder_ack_due(e, fl);
+}
+
+/* The records of a request that waits for its answer: in the host's order, and in that of the wire. */
+static void waiting(struct engine *e, struct flow *fl, const struct frame *f, uint32_t span, uint32_t wire)
+{
+	struct lane *l = &fl->lane;
+	struct lane_reads *x = reads_of(e, l);
+	struct read_range what = {0};
+
+	if (f->reth)
+		what = (struct read_range){frame_reth_va(f), frame_reth_rkey(f), frame_reth_length(f)};
+	reads_add(e, fl, f, span, asked(e, l), wire);
+	if (!x)
+		return;
+	reads_tail(e, l)->moved = x->asked.msn != l->accept.msn;
+	if (f->op->flags & OPF_ANSWERED)
+		answers_expect(e, fl, &what, f->opcode, wire, span, FETCH_ASKED);
+}
+
+/* A READ whose answer has been asked for already, as @wire: the request itself ends here. */
+static void claimed(struct engine *e, struct flow *fl, const struct frame *f, uint32_t span, uint32_t wire)
+{
+	struct lane *l = &fl->lane;
+	struct lane_reads *x = reads_of(e, l);
+
+	reads_add(e, fl, f, span, &x->asked, wire);
+	reads_tail(e, l)->moved = true;
+	step(&x->asked, span, true, false);
+	taken(e, fl, f, true);
+	ahead_asked(e, fl, f, true);
+	pace_run(e, flow_partner(e, fl));
+}
+
 static void request_in_order(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
 	uint32_t mtu = fl->path_mtu, span = frame_span(f, mtu);
 	bool waits = f->op->flags & OPF_ANSWERED, sane = in_sequence(l, f, mtu), bad;
+	struct lane_reads *x = reads_of(e, l);
+	uint32_t wire = l->accept.psn;
+	uint8_t flags;
 	struct pkt *d;
 
 	if (l->state == LANE_DRAIN)
 		return; /* the requester asks again, and WATCH will pass it */
 	if (span > SPAN_MAX) {
+		if (shift_differs(x, l)) {
+			lane_fault(e, fl, REASON_LONG_READ, AETH_NAK_OPERATION);
+			return;
+		}
 		lane_drain(e, fl, REASON_LONG_READ);
 		if (l->role == ROLE_NONE)
 			engine_pass(e, fl->side, f);
@@ -334,15 +406,31 @@ static void request_in_order(struct engine *e, struct flow *fl, const struct fra
 		engine_pass(e, fl->side, f);
 		return;
 	}
+	if (pool_high(e))
+		slow_down(e, fl);
 	/* a READ longer than the window goes alone */
 	if (l->tack.psn != l->accept.psn &&
 	    psn_diff(psn_add(l->accept.psn, span), l->tack.psn) > (int32_t)(WINDOW_SPAN - 1)) {
 		no_room(e, fl);
 		return;
 	}
-	if ((waits || !sane) && !mq_free_count(e->reads)) {
+	if ((waits || !sane) && mq_free_count(e->reads) < 2) {
 		no_room(e, fl);
 		return;
+	}
+	if (waits && !x && reads_wanted(e, fl) && !(x = reads_begin(e, fl))) {
+		no_room(e, fl);
+		return;
+	}
+	if (x && sane && f->opcode == OP_READ_REQUEST && x->guesses) {
+		if (!icrc_ok(f)) {
+			COUNT(e, BAD_ICRC);
+			return;
+		}
+		if (ahead_claim(e, fl, f, &wire)) {
+			claimed(e, fl, f, span, wire);
+			return;
+		}
 	}
 	if (over_rule_cap(e, fl, f->len)) {
 		no_room(e, fl);
@@ -350,18 +438,24 @@ static void request_in_order(struct engine *e, struct flow *fl, const struct fra
 	}
 	if (sane)
 		reserve(e, l, f, mtu);
-	d = lane_retain(e, fl, f, span, &bad);
+	d = lane_retain(e, fl, f, span, wire, &bad);
 	if (!d) {
 		if (!bad)
 			no_room(e, fl);
 		return;
+	}
+	flags = d->flags;
+	if (x) {
+		if (f->opcode != OP_READ_REQUEST)
+			ahead_signal(e, fl);
+		shift_note(x, l);
 	}
 	if (!sane) {
 		COUNT(e, BAD_SEQUENCE);
 		l->opaque = true;
 	}
 	if (waits || !sane)
-		reads_add(e, fl, f, span, &l->accept);
+		waiting(e, fl, f, span, wire);
 	if (l->tack.psn == l->accept.psn)
 		l->progress = e->now; /* the oldest in custody begins to wait now */
 
@@ -371,20 +465,18 @@ static void request_in_order(struct engine *e, struct flow *fl, const struct fra
 		if (l->msg_left != MSG_LEFT_UNKNOWN)
 			l->msg_left -= f->payload_len;
 	}
-	if (d->flags & PKT_EOM)
+	if (flags & PKT_EOM)
 		l->msg = MSG_NONE;
 	else
 		l->msg = (f->op->flags & OPF_WRITE) ? MSG_WRITE : MSG_SEND;
-	l->accept.psn = psn_add(f->psn, span);
-	l->accept.msn += !!(d->flags & PKT_EOM);
-	l->accept.ackable = !waits && sane;
+	step(&l->accept, span, flags & PKT_EOM, !waits && sane);
+	if (x)
+		step(&x->asked, span, flags & PKT_EOM, !waits && sane);
 	l->end = l->accept.psn;
-	l->nak_sent = l->nak_due = false;
-	l->room_wait = false;
-	l->jump_run = 0;
+	if (x && waits && f->opcode == OP_READ_REQUEST)
+		ahead_asked(e, fl, f, false);
 	pace_run(e, fl);
-	if (f->ackreq || (d->flags & PKT_EOM) || ++l->unacked >= ACK_EVERY)
-		responder_ack_due(e, fl);
+	taken(e, fl, f, flags & PKT_EOM);
 }
 
 /*
@@ -394,7 +486,8 @@ static void request_in_order(struct engine *e, struct flow *fl, const struct fra
  */
 static void trickle(struct engine *e, struct lane *l)
 {
-	struct mark m = l->accept;
+	struct mark m = *asked(e, l);
+	struct lane_reads *x = reads_of(e, l);
 	struct pkt *d;
 
 	if (!pool_high(e) || now_us(e) - l->trickle_us < TRICKLE_US)
@@ -402,7 +495,7 @@ static void trickle(struct engine *e, struct lane *l)
 	limits(e, l, &m);
 	if (!psn_after(m.psn, l->front.psn))
 		return;
-	d = window_get(&l->win, e->pool, l->front.psn);
+	d = window_get(&l->win, e->pool, x ? shift_to_wire(x, l->front.psn) : l->front.psn);
 	if (!d || (d->flags & PKT_ANSWERED))
 		return;
 	l->front.psn = psn_add(l->front.psn, 1);
@@ -420,7 +513,7 @@ static void answered_unseen(struct engine *e, struct lane *l, uint32_t psn)
 	struct read_rec *r = reads_head(e, l);
 	uint32_t end = r ? psn_add(r->at.psn, r->span) : 0;
 
-	if (!r || psn_before(psn, end) || psn_before(l->tack.psn, end) ||
+	if (!r || psn_before(psn, end) || psn_before(l->tack.psn, psn_add(r->wire, r->span)) ||
 	    e->now - r->asked < (2 * l->srtt_us + AGAIN_US) * NSEC_PER_USEC)
 		return;
 	r->done = true;
@@ -429,18 +522,41 @@ static void answered_unseen(struct engine *e, struct lane *l, uint32_t psn)
 	trim_answered(e, l);
 }
 
+/* A READ or ATOMIC asked again whose answer is not here: the responder repeats it. */
+static void ask_past(struct engine *e, struct flow *fl, const struct frame *f, bool moved)
+{
+	struct lane_reads *x = reads_of(e, &fl->lane);
+	uint32_t wire = x ? answers_wire(e, fl, f) : f->psn;
+	uint8_t out[FRAME_MAX];
+
+	if (wire == PSN_NONE || (moved && !icrc_ok(f))) {
+		COUNT(e, DUP_READS);
+		return;
+	}
+	COUNT(e, DUP_READS_PASSED);
+	if (wire == f->psn)
+		engine_tx(e, other_port(fl->side), f->data, f->len);
+	else
+		engine_tx(e, other_port(fl->side), out, shift_frame(out, f, wire, PSN_NONE));
+}
+
 static void request_again(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
+	struct lane_reads *x = reads_of(e, l);
+	/* where the responder knows other numbers, nothing passes by */
+	bool moved = x && (x->nsegments || x->trimmed || x->asked.psn != l->accept.psn);
 	struct read_rec *r;
+	struct mark tack;
 
 	if (l->state == LANE_OPENING || (!l->start_acked && psn_before(f->psn, l->start))) {
 		engine_pass(e, fl->side, f); /* not in custody: the requester's own business */
 		return;
 	}
 	answered_unseen(e, l, f->psn);
-	if (psn_before(f->psn, l->told) && psn_before(f->psn, l->tack.psn) &&
-	    !(f->op->flags & OPF_ANSWERED)) {
+	tack = shift_to_host(e, l, &l->tack);
+	if (psn_before(f->psn, l->told) && psn_before(f->psn, tack.psn) &&
+	    !(f->op->flags & OPF_ANSWERED) && !moved) {
 		/* it was told that this is done, and does it again: that ACK was lost, or it is another
 		 * incarnation of the QP. The true responder knows. */
 		l->dup++;
@@ -460,8 +576,10 @@ static void request_again(struct engine *e, struct flow *fl, const struct frame 
 		list_ack(e, fl);
 		return;
 	}
+	if (x && icrc_ok(f) && answers_again(e, fl, f))
+		return;
 	r = reads_find(e, l, f->psn);
-	if (!psn_before(f->psn, l->tack.psn) ||
+	if (!psn_before(f->psn, tack.psn) ||
 	    (r && !r->gap &&
 	     e->now - r->asked < l->srtt_us * NSEC_PER_USEC * READ_OVERDUE_EIGHTHS / 8)) {
 		/* the original is still on its way, or its answer is */
@@ -481,8 +599,7 @@ static void request_again(struct engine *e, struct flow *fl, const struct frame 
 			l->again_end = end;
 		l->again_us = now_us(e);
 	}
-	COUNT(e, DUP_READS_PASSED);
-	engine_tx(e, other_port(fl->side), f->data, f->len);
+	ask_past(e, fl, f, moved);
 }
 
 /* Far ahead of or behind all that this QP can have outstanding. Returns true when the flow was found to be
@@ -510,7 +627,7 @@ static bool jumped(struct engine *e, struct flow *fl, const struct frame *f)
 void responder_request(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
-	int32_t ahead = psn_diff(f->psn, l->accept.psn);
+	int32_t ahead = psn_diff(f->psn, asked(e, l)->psn);
 
 	l->requests++;
 	if (ahead >= JUMP_PSNS || ahead < -JUMP_PSNS - (int32_t)WINDOW_SPAN) {
@@ -519,7 +636,7 @@ void responder_request(struct engine *e, struct flow *fl, const struct frame *f)
 		return;
 	}
 	if (l->state == LANE_FAULT) {
-		request_in_fault(e, fl, f);
+		fault_request(e, fl, f);
 	} else if (ahead == 0) {
 		request_in_order(e, fl, f);
 	} else if (ahead < 0) {
@@ -545,26 +662,59 @@ void responder_true_ack(struct engine *e, struct flow *fl, const struct mark *m)
 	}
 	if (psn_after(l->tack.psn, l->start))
 		l->start_acked = true;
-	trim_answered(e, l);
+	if (l->reads_page != POOL_NONE)
+		pace_run(e, flow_partner(e, fl)); /* what waited for something opaque before it */
+	responder_settled(e, fl);
+}
+
+/* An answer has gone to the host, or the true ACK has moved. */
+void responder_settled(struct engine *e, struct flow *fl)
+{
+	trim_answered(e, &fl->lane);
 	responder_advance(e, fl);
 	lane_check_drained(e, fl);
 }
 
+/* Whether the rule's own cap, or the records of READs, still keep the lane from taking a packet. */
+static bool short_of_more(const struct engine *e, const struct flow *fl)
+{
+	uint64_t want = fl->rule < 0 ? 0 : e->rules[fl->rule].cap / 8;
+
+	want = want < ROOM_AGAIN ? want : ROOM_AGAIN;
+	if (want < fl->path_mtu + 128u)
+		want = fl->path_mtu + 128u;
+	return over_rule_cap(e, fl, (uint32_t)want) || mq_free_count(e->reads) < 2;
+}
+
+/* Ask for what was dropped for want of room, when there is some; asked too early a requester goes back in vain, and
+ * a few of those use up its retries. */
 void responder_room(struct engine *e)
 {
-	while (e->room_head != FLOW_NONE) {
-		struct flow *fl = &e->flows[e->room_head];
+	uint32_t later = FLOW_NONE, i;
+
+	while ((i = e->room_head) != FLOW_NONE) {
+		struct flow *fl = &e->flows[i];
 		struct lane *l = &fl->lane;
 		uint64_t want = pool_cap(e->pool, POOL_CUSTODY) / 8;
 
 		if (pool_log_room(e->pool, POOL_CUSTODY, &l->log) < (want < ROOM_AGAIN ? want : ROOM_AGAIN))
-			return;
+			break;
 		e->room_head = l->next_room;
+		if (fl->used && lane_keeps(l) && l->room_wait && l->state != LANE_FAULT && short_of_more(e, fl)) {
+			l->next_room = later;
+			later = i;
+			continue;
+		}
 		l->room_listed = false;
 		if (!fl->used || !lane_keeps(l) || !l->room_wait || l->state == LANE_FAULT)
 			continue;
 		l->room_wait = false;
 		nak(e, fl);
+	}
+	while ((i = later) != FLOW_NONE) {
+		later = e->flows[i].lane.next_room;
+		e->flows[i].lane.next_room = e->room_head;
+		e->room_head = i;
 	}
 }
 
@@ -572,11 +722,15 @@ void responder_refused(struct engine *e, struct flow *fl, uint32_t psn, uint8_t 
 		       enum lane_reason why)
 {
 	struct lane *l = &fl->lane;
+	struct mark m = {.psn = psn};
 
 	if (l->state == LANE_FAULT)
 		return;
 	responder_advance(e, fl);
-	if (psn_before(psn, l->front.psn) || !l->start_acked) {
+	m = shift_to_host(e, l, &m);
+	/* a guess was refused, or the numbers differ: only a fault can say so */
+	if (psn_before(m.psn, l->front.psn) || !l->start_acked ||
+	    shift_differs(reads_of(e, l), l)) {
 		lane_fault(e, fl, why, syndrome);
 		return;
 	}
@@ -608,7 +762,7 @@ static void native_ack(struct engine *e, struct flow *fl, const struct frame *f)
 		lane_old_response(e, fl, f);
 		return;
 	}
-	if (psn_before(f->psn, l->tack.psn) && icrc_ok(f)) {
+	if (psn_before(f->psn, l->tack.psn) && !shift_differs(reads_of(e, l), l) && icrc_ok(f)) {
 		engine_pass(e, other_port(fl->side), f); /* to a duplicate that was passed on */
 		return;
 	}
@@ -628,7 +782,12 @@ void responder_answer(struct engine *e, struct flow *fl, const struct frame *f)
 		return;
 	}
 	if (psn_before(f->psn, l->start)) {
-		engine_pass(e, other_port(fl->side), f);
+		if (!shift_strange(reads_of(e, l), l))
+			engine_pass(e, other_port(fl->side), f);
+		return;
+	}
+	if (l->reads_page != POOL_NONE) {
+		answers_rx(e, fl, f);
 		return;
 	}
 	if (!icrc_ok(f)) {

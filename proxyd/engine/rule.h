@@ -13,6 +13,7 @@
 #define RULE_MAX 64
 #define RULE_PREFIXES 32
 #define RULE_NAME 32
+#define RULE_READ_RANGES 8
 #define PEER_MAX 16
 #define PEER_NONE (-1) /* single mode */
 
@@ -27,6 +28,7 @@ enum ack_policy {
 /* Ways of learning QP pairs that a rule allows. */
 #define LEARN_CM 0x1u
 #define LEARN_PSN 0x2u
+#define LEARN_IMMEDIATE 0x4u /* immediate data is the sender's QPN */
 
 /** struct prefix - @len in bits of the v4-mapped form (IPv4 length + 96). */
 struct prefix {
@@ -42,6 +44,10 @@ struct prefix {
  * @learn:      LEARN_*
  * @path_mtu:   bytes when the operator knows it, else 0: learned
  * @cap:        bytes of custody that this rule may hold, 0: no cap of its own
+ * @read_ahead: READs may be asked for ahead of the host (ahead.c)
+ * @read_depth: READs that a responder takes at a time, 0: as many as its requester was seen to have
+ * @read_max_age_ns: answers that were asked for longer ago are not given, 0: no limit but the signals
+ * @read_range: addresses that may be read ahead although the host has not read them yet
  */
 struct rule {
 	char name[RULE_NAME];
@@ -53,6 +59,13 @@ struct rule {
 	uint8_t learn;
 	uint32_t path_mtu;
 	uint64_t cap;
+	bool read_ahead;
+	uint32_t read_depth;
+	uint64_t read_max_age_ns;
+	unsigned int nread_ranges;
+	struct {
+		uint64_t from, end;
+	} read_range[RULE_READ_RANGES];
 };
 #define RULE_ANY_VLAN 0xfffeu
 

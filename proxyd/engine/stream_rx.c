@@ -10,13 +10,13 @@
  *
  * The opener is told (PROGRESS) soon after anything changed: at once when a hole appears or closes or when
  * a duplicate arrives (its sender is in the dark), otherwise every REPORT_PACKETS packets or REPORT_NS,
- * see engine.c. More holes than fit into one report are shown in turn.
+ * and while something is missing again and again, with growing intervals, since time alone makes a missing
+ * packet a lost one and reports get lost too; see engine.c. More holes than fit into one report are shown in turn.
  *
  * Requests below the handover PSN, and duplicate READs that a host asks again for, are not the stream's:
  * they pass to the responder as they came.
  */
-#include "engine/holes.h"
-#include "engine/internal.h"
+#include "engine/answers.h"
 
 /* Let go of what is held in [@from, @end), as if it had not come. */
 static void give_up(struct engine *e, struct flow *fl, uint32_t from, uint32_t end)
@@ -40,6 +40,7 @@ void stream_rx_report_due(struct engine *e, struct flow *fl, bool urgent)
 	l->report_due = true;
 	l->report_urgent |= urgent;
 	l->report_count++;
+	l->repeats = 0;
 	if (!l->report_listed) {
 		l->report_listed = true;
 		l->next_report = e->report_head;
@@ -53,19 +54,45 @@ static uint32_t room(struct engine *e, const struct flow *fl)
 {
 	const struct lane *l = &fl->lane;
 	const struct holes *hs = holes_at(e->pool, l->holes);
-	uint32_t full = fl->path_mtu ? fl->path_mtu + 128u : 4224u, due = 0;
+	uint32_t full = fl->path_mtu ? fl->path_mtu + 128u : 4224u;
 	uint64_t packets = pool_log_room(e->pool, POOL_TRANSIT, &l->log) / full;
-	uint32_t held = (l->end - l->tack.psn) & PSN_MASK, most = WINDOW_SPAN / 2;
+	uint32_t held = (l->end - l->tack.psn) & PSN_MASK, most = WINDOW_SPAN;
+	uint32_t due = holes_packets(hs); /* what is missing needs room too */
 
-	/* what is missing needs room too */
-	for (uint32_t i = 0; hs && i < hs->n; i++)
-		due += (hs->h[i].end - hs->h[i].from) & PSN_MASK;
 	if (held >= most || packets <= due)
 		return l->end;
 	packets -= due;
 	if (packets > most - held)
 		packets = most - held;
 	return psn_add(l->end, (uint32_t)packets);
+}
+
+/* A packet that came and could not be kept: the opener is asked for it again with the next report, which is due
+ * at once (FAST-1). Where the list is full it finds out as it does of lost packets. A damaged packet may name a
+ * wrong PSN; then something is sent in vain. */
+static void refuse(struct engine *e, struct flow *fl, uint32_t psn)
+{
+	if (e->nrefused < REFUSED_MAX) {
+		e->refused[e->nrefused].flow = flow_index(e, fl);
+		e->refused[e->nrefused++].psn = psn;
+	}
+	stream_rx_report_due(e, fl, true);
+}
+
+/* Take what was refused of flow @flow out of the list. */
+static uint8_t refused(struct engine *e, uint32_t flow, uint32_t *out)
+{
+	uint32_t kept = 0;
+	uint8_t n = 0;
+
+	for (uint32_t i = 0; i < e->nrefused; i++) {
+		if (e->refused[i].flow != flow)
+			e->refused[kept++] = e->refused[i];
+		else if (n < REPORT_AGAIN)
+			out[n++] = e->refused[i].psn;
+	}
+	e->nrefused = kept;
+	return n;
 }
 
 void stream_rx_report(struct engine *e, struct flow *fl)
@@ -90,6 +117,7 @@ void stream_rx_report(struct engine *e, struct flow *fl)
 	};
 
 	r.nholes = holes_show(hs, &l->hole_cursor, r.hole);
+	r.nagain = refused(e, flow_index(e, fl), r.again);
 	l->report_due = l->report_urgent = false;
 	l->report_count = 0;
 	l->last_report = e->now;
@@ -108,7 +136,7 @@ static void deliver(struct engine *e, struct flow *fl)
 			struct frame f;
 
 			if (frame_parse(lane_packet(e, d), d->len, &f) != FRAME_OK ||
-			    !reads_add(e, fl, &f, d->span, &l->accept))
+			    !reads_add(e, fl, &f, d->span, &l->accept, l->accept.psn))
 				return; /* no record: it waits here until one is free */
 		}
 		l->accept.psn = psn_add(l->accept.psn, d->span);
@@ -203,18 +231,18 @@ void stream_rx_request(struct engine *e, struct flow *fl, const struct frame *f)
 	}
 	if (!holes_room(e->pool, &l->holes, l->end, f->psn, end)) {
 		COUNT(e, HOLES);
-		stream_rx_report_due(e, fl, true);
+		refuse(e, fl, f->psn);
 		return;
 	}
-	d = lane_retain(e, fl, f, span, &bad);
+	d = lane_retain(e, fl, f, span, f->psn, &bad);
 	if (!d && !bad && f->psn == l->accept.psn && make_room(e, fl)) {
 		old_end = l->end;
-		d = lane_retain(e, fl, f, span, &bad);
+		d = lane_retain(e, fl, f, span, f->psn, &bad);
 	}
 	if (!d) {
 		if (!bad)
 			COUNT(e, NO_ROOM);
-		stream_rx_report_due(e, fl, true);
+		refuse(e, fl, f->psn);
 		return;
 	}
 	/* A host that asks for the rest of a READ again, while the lane opens, sends a PSN from inside the

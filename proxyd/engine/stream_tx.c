@@ -4,17 +4,24 @@
  * (role OPENER).
  *
  * Packets go out in PSN order as pacing and the peer's room allow; retransmissions go before new ones.
- * The peer reports what is missing (report.h). Whether a missing packet is lost or only late is decided by
- * time, not by counting: the transmission time of the newest packet known to have arrived is kept
- * (@rack_us), and a missing packet whose own latest transmission is older than that by more than a
- * reordering window is lost. A retransmission gets a new time, so it is judged by the same rule, and so is
- * its retransmission.
+ * The peer reports what is missing (report.h), and goes on to report while something is. Whether a missing
+ * packet is lost or only late is decided by time, not by counting: the transmission time of the newest packet
+ * known to have arrived is kept (@rack_us), and a missing packet whose own latest transmission is older than
+ * that by more than a reordering window is lost. A retransmission gets a new time, so it is judged by the
+ * same rule, and so is its retransmission. What the peer says it has refused needs no such judgement: it is
+ * sent again at once (FAST-1).
  *
- * The reordering window is a quarter of the shortest round trip seen, at least REO_MIN_US.
+ * The reordering window is a quarter of the shortest round trip seen, at least REO_MIN_US. Where loss after
+ * loss proves to be one and nothing is late, waiting is in vain: it shrinks to a sixteenth. As soon as a
+ * packet is late (it was not sent again, and arrives after younger ones; or it was, and is reported sooner
+ * than its second transmission can have arrived) it is a quarter again, or longer, up to a whole round trip,
+ * if it was later than that. Beyond the quarter it fades with time (LATE_DECAY_RTTS).
  *
- * The loss timer serves what no later packet can tell: the tail of a burst, or a peer that is silent. It
- * sends the oldest packet that the peer is not known to have, and backs off; its budget is peer_timeout
- * and is renewed by progress only.
+ * What no later packet can tell, the tail of a burst, is served by a timer, a little more than a round trip
+ * after the latest progress: few packets are sent again at once, of many the last one only, whose
+ * arrival makes the peer tell what it lacks. When the timer fires in vain it backs off, and sends the oldest
+ * packet that the peer is not known to have; the budget is peer_timeout and is renewed by progress only. A
+ * report that comes after silence condemns everything that had time to arrive before it and did not.
  *
  * What the peer has is not released: only a true ACK of the responder releases custody, since the peer may
  * lose its memory at any time. After a restart everything from the last true ACK on is sent again.
@@ -22,12 +29,52 @@
 #include "engine/internal.h"
 
 #define REO_MIN_US 500u
+#define LATE_MAX_US 0xffffffu
+/* What the peer's reports wait at most for company, see engine.c. */
+#define REPORT_WAIT_US 250u
+/* The tail's timer: at least so much longer than the round trip (the peer's reports wait 200 us). */
+#define TAIL_MIN_US 2000u
+/* A tail of so many PSNs is sent again as a whole: with more, losing all of them and all reports is an outage. */
+#define TAIL_PSNS 32u
+/* Lateness once seen is believed for so many round trips; then it fades. */
+#define LATE_DECAY_RTTS 16u
+/* After so many true losses without a late packet the window is halved, and once more. */
+#define CALM_LOSSES 16u
 /* More than any host has outstanding. */
 #define HOST_WINDOW 65536u
 
 static uint64_t max64(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
+}
+
+static uint32_t max32(uint32_t a, uint32_t b)
+{
+	return a > b ? a : b;
+}
+
+/* How much later than younger packets a packet may come, us. */
+static uint32_t reo_window(const struct lane *l)
+{
+	uint32_t base = l->minrtt_us / (l->true_losses < CALM_LOSSES ? 4 : l->true_losses < 2 * CALM_LOSSES ? 8 : 16);
+
+	return max32(max32(base, REO_MIN_US), l->late_us);
+}
+
+/* How long after its transmission a packet is reported, if it is not lost; us, 0 when not known yet. */
+static uint32_t overdue_us(const struct lane *l)
+{
+	if (!l->srtt_us)
+		return 0;
+	return l->srtt_us + max32(max32(reo_window(l), 4 * l->rttvar_us), TAIL_MIN_US);
+}
+
+static uint64_t patience_ns(const struct lane *l)
+{
+	/* a first timeout comes early; not while the peer has all, and only its responder is awaited */
+	if (l->srtt_us && !l->backoff && psn_before(l->reached, l->sent.psn))
+		return overdue_us(l) * NSEC_PER_USEC;
+	return lane_rto_ns(l);
 }
 
 static void arm(struct engine *e, struct flow *fl)
@@ -38,7 +85,7 @@ static void arm(struct engine *e, struct flow *fl)
 	if (fl->lane.tack.psn == fl->lane.sent.psn && fl->lane.sent.psn == fl->lane.accept.psn)
 		wheel_cancel(e->wheel, id);
 	else
-		wheel_arm(e->wheel, id, e->now + lane_rto_ns(&fl->lane));
+		wheel_arm(e->wheel, id, e->now + patience_ns(&fl->lane));
 }
 
 /* Send the packet at @psn. False when the port has no room. */
@@ -61,19 +108,20 @@ static bool send(struct engine *e, struct flow *fl, struct pkt *d)
 	return true;
 }
 
-/* Packets judged lost, oldest first. Returns false when sending must stop. */
+/* Packets judged lost, oldest first, as far as the peer has room. Returns false when sending must stop. */
 static bool send_lost(struct engine *e, struct flow *fl, uint32_t *budget)
 {
 	struct lane *l = &fl->lane;
-	uint32_t psn = l->lost_from;
+	uint32_t psn = l->lost_from, end;
 	struct pkt *d;
 
 	if (!l->lost)
 		return true;
 	if (psn_before(psn, l->tack.psn))
 		psn = l->tack.psn;
-	while (l->lost && psn_before(psn, l->sent.psn) &&
-	       (d = window_next(&l->win, e->pool, psn, l->sent.psn, &psn))) {
+	end = psn_before(l->room, l->sent.psn) ? l->room : l->sent.psn;
+	while (l->lost && psn_before(psn, end) &&
+	       (d = window_next(&l->win, e->pool, psn, end, &psn))) {
 		if (d->flags & PKT_LOST) {
 			l->lost_from = psn;
 			if (!*budget || !pace_may_send(e) || !send(e, fl, d))
@@ -82,7 +130,7 @@ static bool send_lost(struct engine *e, struct flow *fl, uint32_t *budget)
 		}
 		psn = psn_add(psn, d->span);
 	}
-	l->lost_from = l->sent.psn;
+	l->lost_from = psn;
 	return true;
 }
 
@@ -127,52 +175,132 @@ bool stream_tx_run(struct engine *e, struct flow *fl, uint32_t quantum)
 
 /* ---- what the peer tells ---- */
 
+/* So late a packet may come without being lost. */
+static void seen_late(struct engine *e, struct lane *l, uint32_t us)
+{
+	uint32_t now;
+
+	l->true_losses = 0;
+	if (us > l->minrtt_us)
+		us = l->minrtt_us; /* there is no waiting for ever; what is later still is sent again */
+	if (us > LATE_MAX_US)
+		us = LATE_MAX_US;
+	now = l->late_us;
+	if (us > now)
+		l->late_us = now = us;
+	if (us >= now - now / 4)
+		l->late_at = now_us(e);
+}
+
+static void forget_late(struct engine *e, struct lane *l)
+{
+	if (!l->late_us || now_us(e) - l->late_at < LATE_DECAY_RTTS * l->srtt_us)
+		return;
+	l->late_us -= l->late_us / 4 + 1;
+	l->late_at = now_us(e);
+}
+
+/* No round trip is shorter: samples include what a report waited for company, urgent ones do not. */
+static uint32_t least_rtt_us(const struct lane *l)
+{
+	uint32_t slack = l->minrtt_us / 16 + REPORT_WAIT_US;
+
+	return l->minrtt_us > slack ? l->minrtt_us - slack : 0;
+}
+
+/*
+ * Which transmission of @d was it that arrived? Not the latest, if it would have been faster than light; then
+ * that one was not needed.
+ */
+static bool spurious(struct engine *e, const struct lane *l, const struct pkt *d)
+{
+	return (d->flags & PKT_RETX) && now_us(e) - d->xmit < least_rtt_us(l);
+}
+
+/* The first packet that was missing has just arrived. */
+static void gap_closed(struct engine *e, struct lane *l, const struct pkt *d)
+{
+	int32_t late = (int32_t)(l->rack_us - d->xmit);
+
+	if (!(d->flags & PKT_SENT))
+		return;
+	if (spurious(e, l, d)) {
+		/* by how much it was late is forgotten, but the window was too short */
+		COUNT(e, RETX_SPURIOUS);
+		seen_late(e, l, reo_window(l) + l->minrtt_us / 8);
+	} else if (d->flags & PKT_RETX) {
+		l->true_losses += l->true_losses < UINT8_MAX;
+	} else if (late > 0) {
+		seen_late(e, l, (uint32_t)late + (uint32_t)late / 4);
+	}
+}
+
 /* A packet that ends at @end is known to have arrived; @just: just now, so that its age is a round trip. */
 static void arrived(struct engine *e, struct lane *l, uint32_t end, bool just)
 {
 	struct pkt *d = window_get(&l->win, e->pool, psn_sub(end, 1));
-	uint32_t age;
 
-	if (!d || !(d->flags & PKT_SENT))
+	if (!d || !(d->flags & PKT_SENT) || spurious(e, l, d))
 		return;
-	age = now_us(e) - d->xmit;
-	if (d->flags & PKT_RETX) {
-		/* which transmission arrived? not the latest, if it would have been faster than light */
-		if (age < l->minrtt_us) {
-			COUNT(e, RETX_SPURIOUS);
-			return;
-		}
-	} else if (just) {
-		lane_rtt_sample(e, l, age);
-	}
+	if (!(d->flags & PKT_RETX) && just)
+		lane_rtt_sample(e, l, now_us(e) - d->xmit);
 	if ((int32_t)(d->xmit - l->rack_us) > 0)
 		l->rack_us = d->xmit;
 }
 
-/*
- * Packets in @hole are missing. Lost are those that were sent before one that has arrived, by more than the
- * reordering window, or so long ago that they would have arrived; the others get until then. In any case
- * those that were sent @older us ago or more.
- */
-static void mark_lost(struct engine *e, struct lane *l, const struct psn_range *hole, uint32_t reo,
-		      uint32_t older)
+static void condemn(struct lane *l, struct pkt *d, uint32_t psn)
+{
+	if (d->flags & PKT_LOST)
+		return;
+	d->flags |= PKT_LOST;
+	if (!l->lost++ || psn_before(psn, l->lost_from))
+		l->lost_from = psn;
+}
+
+/* Packets in @hole are missing. Lost are those that were sent before one that has arrived, by more than the
+ * reordering window, or so long ago that they would have arrived. */
+static void judge(struct engine *e, struct lane *l, const struct psn_range *hole, uint32_t reo)
 {
 	uint32_t psn = hole->from, late = l->srtt_us + reo, now = now_us(e);
 	struct pkt *d;
 
 	while (psn_before(psn, hole->end) &&
 	       (d = window_next(&l->win, e->pool, psn, hole->end, &psn))) {
-		if (!(d->flags & PKT_LOST) && (d->flags & PKT_SENT) &&
-		    (now - d->xmit >= older || (int32_t)(l->rack_us - d->xmit) > (int32_t)reo ||
-		     (now - d->xmit > late && (int32_t)(l->rack_us - d->xmit) >= 0))) {
-			d->flags |= PKT_LOST;
-			if (!l->lost++ || psn_before(psn, l->lost_from))
-				l->lost_from = psn;
-		} else if (!(d->flags & PKT_LOST)) {
-			l->undecided = true;
-		}
+		int32_t younger = (int32_t)(l->rack_us - d->xmit);
+
+		if ((d->flags & PKT_SENT) &&
+		    (younger > (int32_t)reo || (younger >= 0 && now - d->xmit > late)))
+			condemn(l, d, psn);
 		psn = psn_add(psn, d->span);
 	}
+}
+
+/* Of [@from, @end), all is lost that was sent @older us ago or before. */
+static void give_up(struct engine *e, struct lane *l, uint32_t from, uint32_t end, uint32_t older)
+{
+	uint32_t psn = from;
+	struct pkt *d;
+
+	while (psn_before(psn, end) && (d = window_next(&l->win, e->pool, psn, end, &psn))) {
+		if ((d->flags & PKT_SENT) && now_us(e) - d->xmit >= older)
+			condemn(l, d, psn);
+		psn = psn_add(psn, d->span);
+	}
+}
+
+/*
+ * The peer had this one in its hands and could not keep it. Said of the latest transmission, that is: an older
+ * one may have been refused while the next was on its way.
+ */
+static void refused(struct engine *e, struct lane *l, uint32_t psn)
+{
+	struct pkt *d;
+
+	if (psn_before(psn, l->tack.psn) || !psn_before(psn, l->sent.psn))
+		return;
+	d = window_get(&l->win, e->pool, psn);
+	if (d && (d->flags & PKT_SENT) && now_us(e) - d->xmit >= least_rtt_us(l))
+		condemn(l, d, psn);
 }
 
 /*
@@ -197,7 +325,6 @@ static bool sane(const struct lane *l, const struct report *r)
 void stream_tx_progress(struct engine *e, struct flow *fl, const struct report *r)
 {
 	struct lane *l = &fl->lane;
-	uint32_t reo = l->minrtt_us / 4 > REO_MIN_US ? l->minrtt_us / 4 : REO_MIN_US;
 	struct mark tack = {.psn = r->tack, .msn = r->tack_msn, .ackable = r->tack_ackable};
 	uint32_t cum = r->cum;
 	bool progress;
@@ -218,20 +345,33 @@ void stream_tx_progress(struct engine *e, struct flow *fl, const struct report *
 	if (psn_after(cum, l->accept.psn))
 		cum = l->accept.psn;
 	progress = psn_after(tack.psn, l->tack.psn);
-	l->heard = true;
 	l->report_seq = r->seq;
 	l->report_count = 1;
-	/* the contiguous part may end with a packet that has waited long for the one before it */
-	if (psn_after(cum, l->reached))
+	forget_late(e, l);
+	if (psn_after(cum, l->reached)) {
+		struct pkt *first = window_get(&l->win, e->pool, l->reached);
+
+		if (first)
+			gap_closed(e, l, first);
+		/* the contiguous part may end with a packet that has waited long for the one before it */
 		arrived(e, l, cum, false);
+	}
 	if (psn_after(r->hi, l->reached_hi))
 		arrived(e, l, r->hi, true);
 	else if (psn_before(r->hi, l->reached_hi))
-		mark_lost(e, l, &(struct psn_range){r->hi, l->reached_hi}, 0, 0); /* given up */
+		give_up(e, l, r->hi, l->reached_hi, 0); /* the peer had it, and let it go */
 	l->reached_hi = r->hi;
-	l->undecided = false;
 	for (uint8_t i = 0; i < r->nholes; i++)
-		mark_lost(e, l, &r->hole[i], reo, UINT32_MAX);
+		judge(e, l, &r->hole[i], reo_window(l));
+	for (uint8_t i = 0; i < r->nagain; i++)
+		refused(e, l, r->again[i]);
+	if (l->srtt_us && psn_before(r->hi, l->sent.psn)) {
+		struct pkt *next = window_get(&l->win, e->pool, r->hi);
+
+		/* silence is over: what was sent long before this report would be in it */
+		if (next && (next->flags & PKT_SENT) && now_us(e) - next->xmit > overdue_us(l))
+			give_up(e, l, r->hi, l->sent.psn, overdue_us(l));
+	}
 	if (psn_after(cum, l->reached)) {
 		/* receipt is progress for the stream, though only a true ACK is for custody */
 		l->reached = cum;
@@ -251,13 +391,6 @@ void stream_tx_progress(struct engine *e, struct flow *fl, const struct report *
 	l->progress = e->now; /* the peer is there; how its responder does is its business */
 	if (progress)
 		arm(e, fl);
-	if (l->undecided) {
-		/* ask again when the time for a verdict has come */
-		uint64_t verdict = e->now + reo * NSEC_PER_USEC;
-
-		if (l->srtt_us && verdict < e->now + lane_rto_ns(l))
-			wheel_arm(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_LOSS), verdict);
-	}
 	if (!r->refusal && r->reason == REASON_OPERATOR) {
 		lane_drain(e, fl, r->reason);
 		if (l->role != ROLE_OPENER)
@@ -275,8 +408,9 @@ void stream_tx_timeout(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
 	uint32_t from = psn_after(l->reached, l->tack.psn) ? l->reached : l->tack.psn, psn;
-	uint64_t patience = max64(e->cfg.peer_timeout_ns, e->cfg.responder_timeout_ns);
+	uint64_t most = max64(e->cfg.peer_timeout_ns, e->cfg.responder_timeout_ns);
 	struct pkt *d;
+	int32_t tail;
 
 	if (l->state == LANE_FAULT || l->tack.psn == l->accept.psn)
 		return;
@@ -289,33 +423,44 @@ void stream_tx_timeout(struct engine *e, struct flow *fl)
 		arm(e, fl);
 		return;
 	}
+	d = l->reopen ? NULL : window_next(&l->win, e->pool, from, l->sent.psn, &psn);
+	if (d && (d->flags & PKT_SENT)) {
+		/* the timer runs since the latest progress; this may have been sent after that */
+		uint64_t patience = patience_ns(l), waits = (now_us(e) - d->xmit) * NSEC_PER_USEC;
+
+		if (waits + NSEC_PER_USEC < patience) {
+			wheel_arm(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_LOSS), e->now + patience - waits);
+			return;
+		}
+	}
 	l->timeouts++;
 	COUNT(e, TIMEOUTS);
-	if (e->now - l->progress > patience && !l->reopen) {
+	if (e->now - l->progress > most && !l->reopen) {
 		lane_fault(e, fl, REASON_PEER_LOST, AETH_NAK_OPERATION);
 		return;
 	}
-	if (l->undecided)
-		l->undecided = false; /* this is not the silence that backing off is for */
-	else if (l->backoff < 12)
-		l->backoff++;
 	if (!l->reopen) {
-		/* the peer is there, and yet what lies beyond its highest has had all the time */
-		if (l->heard)
-			mark_lost(e, l, &(struct psn_range){l->reached_hi, l->sent.psn}, 0,
-				  lane_rto_ns(l) / 2 / NSEC_PER_USEC);
-		l->heard = false;
-		pace_run(e, fl);
+		tail = psn_diff(l->sent.psn, l->reached_hi);
+		if (d && !l->backoff && l->srtt_us && tail > 0 && from == l->reached_hi) {
+			/* nothing is missing before the tail; it is lost, or only the reports of it */
+			if (tail <= (int32_t)TAIL_PSNS)
+				give_up(e, l, l->reached_hi, l->sent.psn, l->srtt_us);
+			d = window_get(&l->win, e->pool, psn_sub(l->sent.psn, 1));
+			if (d && (d->flags & PKT_LOST))
+				d = NULL;
+		}
 		/* the oldest that the peer is not known to have; if it has all, the latest, whose
 		 * arrival makes it report again */
-		d = window_next(&l->win, e->pool, from, l->sent.psn, &psn);
-		if (!d && psn_before(l->tack.psn, l->sent.psn))
+		if (!d && !l->lost)
 			d = window_get(&l->win, e->pool, psn_sub(l->sent.psn, 1));
-		if (!d)
+		if (!d && !l->lost)
 			d = window_next(&l->win, e->pool, l->tack.psn, l->sent.psn, &psn);
 		if (d)
 			send(e, fl, d);
+		pace_run(e, fl);
 	}
+	if (l->backoff < 12)
+		l->backoff++;
 	arm(e, fl);
 }
 

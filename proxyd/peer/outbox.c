@@ -65,7 +65,7 @@ static void cut(struct peer *p, unsigned int i)
 static void supersede(struct peer *p, const struct report *r)
 {
 	for (unsigned int i = 0; i < p->nqueued; i++) {
-		if (p->queued[i].lane == r->lane && p->queued[i].gen == r->gen) {
+		if (p->queued[i].type == r->type && p->queued[i].lane == r->lane && p->queued[i].gen == r->gen) {
 			cut(p, i);
 			p->counter[SC_SUPERSEDED]++;
 			p->tx_reports--;
@@ -76,7 +76,7 @@ static void supersede(struct peer *p, const struct report *r)
 
 int outbox_report(struct session *s, struct peer *p, const struct report *r)
 {
-	bool progress = r->type == REPORT_PROGRESS;
+	bool progress = r->type == REPORT_PROGRESS || r->type == REPORT_ANSWERS;
 	uint8_t message[PROTO_REPORT_MAX];
 	int n = proto_put_report(message, sizeof(message), r);
 
@@ -88,6 +88,7 @@ int outbox_report(struct session *s, struct peer *p, const struct report *r)
 	append(s, p, message, n);
 	if (progress && p->nqueued < QUEUED_MAX)
 		p->queued[p->nqueued++] = (struct queued){
+			.type = r->type,
 			.lane = r->lane,
 			.gen = r->gen,
 			.off = (uint16_t)(p->out_len - (size_t)n),

@@ -19,6 +19,7 @@
 #define F_HELLO_MORE		0x01u
 #define F_OPEN_RESUME		0x01u
 #define F_PROGRESS_ACKABLE	0x01u
+#define F_PROGRESS_AGAIN	0x02u
 #define F_CLOSE_BY_OPENER	0x01u
 
 /* A hole lies within the span in which PSNs can be compared at all. */
@@ -185,22 +186,12 @@ static bool path_mtu_ok(uint32_t m)
 	return m == 0 || m == 256 || m == 512 || m == 1024 || m == 2048 || m == 4096;
 }
 
-static bool progress_ok(const struct report *r)
+/* What is missing must lie between cum and hi. */
+static bool holes_ok(const struct report *r)
 {
 	uint32_t span = (r->hi - r->cum) & PSN_MASK;
 
-	if (r->cum > PSN_MASK || r->room > PSN_MASK || r->tack > PSN_MASK ||
-	    r->tack_msn > PSN_MASK || r->hi > PSN_MASK || r->refusal_psn > PSN_MASK ||
-	    span >= SPAN_MAX)
-		return false;
-	if (r->credit > AETH_ACK_UNLIMITED && r->credit != 0xff)
-		return false;
-	/* Any NAK but the one that asks for more: responders may give codes that are reserved. */
-	if (r->refusal && (!aeth_is_nak(r->refusal) || r->refusal == AETH_NAK_SEQ))
-		return false;
-	if (r->reason >= REASONS)
-		return false;
-	if (r->nholes > REPORT_HOLES)
+	if (r->cum > PSN_MASK || r->hi > PSN_MASK || span >= SPAN_MAX || r->nholes > REPORT_HOLES)
 		return false;
 	for (unsigned int i = 0; i < r->nholes; i++) {
 		const struct psn_range *h = &r->hole[i];
@@ -214,6 +205,29 @@ static bool progress_ok(const struct report *r)
 			return false;
 	}
 	return true;
+}
+
+static bool progress_ok(const struct report *r)
+{
+	if (r->room > PSN_MASK || r->tack > PSN_MASK || r->tack_msn > PSN_MASK ||
+	    r->refusal_psn > PSN_MASK || !holes_ok(r))
+		return false;
+	if (r->credit > AETH_ACK_UNLIMITED && r->credit != 0xff)
+		return false;
+	/* Any NAK but the one that asks for more: responders may give codes that are reserved. */
+	if (r->refusal && (!aeth_is_nak(r->refusal) || r->refusal == AETH_NAK_SEQ))
+		return false;
+	if (r->nagain > REPORT_AGAIN)
+		return false;
+	for (unsigned int n = 0; n < r->nagain; n++)
+		if (r->again[n] > PSN_MASK)
+			return false;
+	return r->reason < REASONS;
+}
+
+static bool answers_ok(const struct report *r)
+{
+	return key_ok(&r->key) && r->latest <= PSN_MASK && r->depth <= UINT16_MAX && holes_ok(r);
 }
 
 static bool report_ok(const struct report *r)
@@ -230,6 +244,8 @@ static bool report_ok(const struct report *r)
 		return key_ok(&r->key) && r->reason < REASONS;
 	case REPORT_PROGRESS:
 		return progress_ok(r);
+	case REPORT_ANSWERS:
+		return answers_ok(r);
 	default:
 		return false;
 	}
@@ -270,6 +286,30 @@ static void get_key(struct in *i, struct flow_key *k)
 	k->vlan = take16(i);
 }
 
+static void get_holes(struct in *i, struct report *r)
+{
+	r->nholes = take8(i);
+	if (r->nholes > REPORT_HOLES) {
+		i->bad = true;
+		return;
+	}
+	for (unsigned int n = 0; n < r->nholes; n++) {
+		r->hole[n].from = take24(i);
+		r->hole[n].end = take24(i);
+	}
+}
+
+static void get_again(struct in *i, struct report *r)
+{
+	r->nagain = take8(i);
+	if (r->nagain == 0 || r->nagain > REPORT_AGAIN) {
+		i->bad = true;
+		return;
+	}
+	for (unsigned int n = 0; n < r->nagain; n++)
+		r->again[n] = take24(i);
+}
+
 static void get_progress(struct in *i, struct report *r)
 {
 	r->seq = take32(i);
@@ -282,15 +322,7 @@ static void get_progress(struct in *i, struct report *r)
 	r->refusal = take8(i);
 	r->refusal_psn = take24(i);
 	r->reason = take8(i);
-	r->nholes = take8(i);
-	if (r->nholes > REPORT_HOLES) {
-		i->bad = true;
-		return;
-	}
-	for (unsigned int n = 0; n < r->nholes; n++) {
-		r->hole[n].from = take24(i);
-		r->hole[n].end = take24(i);
-	}
+	get_holes(i, r);
 }
 
 static bool get_report(struct in *i, enum report_type type, uint8_t flags, struct report *r)
@@ -319,9 +351,20 @@ static bool get_report(struct in *i, enum report_type type, uint8_t flags, struc
 		r->reason = take8(i);
 		r->by_opener = flags & F_CLOSE_BY_OPENER;
 		break;
+	case REPORT_ANSWERS:
+		get_key(i, &r->key);
+		r->seq = take32(i);
+		r->cum = take24(i);
+		r->hi = take24(i);
+		r->latest = take24(i);
+		r->depth = take16(i);
+		get_holes(i, r);
+		break;
 	case REPORT_PROGRESS:
 		get_progress(i, r);
 		r->tack_ackable = flags & F_PROGRESS_ACKABLE;
+		if (flags & F_PROGRESS_AGAIN)
+			get_again(i, r);
 		break;
 	}
 	return !i->bad && report_ok(r);
@@ -338,9 +381,10 @@ static int flags_known(uint8_t type)
 	case PROTO_LANE_OPEN:
 		return F_OPEN_RESUME;
 	case PROTO_LANE_PROGRESS:
-		return F_PROGRESS_ACKABLE;
+		return F_PROGRESS_ACKABLE | F_PROGRESS_AGAIN;
 	case PROTO_LANE_CLOSE:
 		return F_CLOSE_BY_OPENER;
+	case PROTO_LANE_ANSWERS:
 	case PROTO_HEARTBEAT:
 	case PROTO_BYE:
 	case PROTO_LANE_ACCEPT:
@@ -387,6 +431,8 @@ static bool get_body(struct in *i, uint8_t type, uint8_t flags, struct proto_mes
 		return get_report(i, REPORT_PROGRESS, flags, &m->report);
 	case PROTO_LANE_CLOSE:
 		return get_report(i, REPORT_CLOSE, flags, &m->report);
+	case PROTO_LANE_ANSWERS:
+		return get_report(i, REPORT_ANSWERS, flags, &m->report);
 	default:
 		return false;
 	}
@@ -510,6 +556,15 @@ static void give_key(struct out *o, const struct flow_key *k)
 	give16(o, k->vlan);
 }
 
+static void give_holes(struct out *o, const struct report *r)
+{
+	give8(o, r->nholes);
+	for (unsigned int i = 0; i < r->nholes; i++) {
+		give24(o, r->hole[i].from);
+		give24(o, r->hole[i].end);
+	}
+}
+
 static void give_progress(struct out *o, const struct report *r)
 {
 	give32(o, r->seq);
@@ -522,11 +577,12 @@ static void give_progress(struct out *o, const struct report *r)
 	give8(o, r->refusal);
 	give24(o, r->refusal_psn);
 	give8(o, r->reason);
-	give8(o, r->nholes);
-	for (unsigned int i = 0; i < r->nholes; i++) {
-		give24(o, r->hole[i].from);
-		give24(o, r->hole[i].end);
-	}
+	give_holes(o, r);
+	if (!r->nagain)
+		return;
+	give8(o, r->nagain);
+	for (unsigned int i = 0; i < r->nagain; i++)
+		give24(o, r->again[i]);
 }
 
 int proto_put_report(uint8_t *buf, size_t room, const struct report *r)
@@ -534,7 +590,7 @@ int proto_put_report(uint8_t *buf, size_t room, const struct report *r)
 	static const uint8_t types[] = {
 		[REPORT_OPEN] = PROTO_LANE_OPEN,	 [REPORT_ACCEPT] = PROTO_LANE_ACCEPT,
 		[REPORT_REFUSE] = PROTO_LANE_REFUSE,	 [REPORT_CLOSE] = PROTO_LANE_CLOSE,
-		[REPORT_PROGRESS] = PROTO_LANE_PROGRESS,
+		[REPORT_PROGRESS] = PROTO_LANE_PROGRESS, [REPORT_ANSWERS] = PROTO_LANE_ANSWERS,
 	};
 	uint8_t flags = 0;
 	struct out o;
@@ -545,6 +601,8 @@ int proto_put_report(uint8_t *buf, size_t room, const struct report *r)
 		flags = F_OPEN_RESUME;
 	if (r->type == REPORT_PROGRESS && r->tack_ackable)
 		flags = F_PROGRESS_ACKABLE;
+	if (r->type == REPORT_PROGRESS && r->nagain)
+		flags |= F_PROGRESS_AGAIN;
 	if (r->type == REPORT_CLOSE && r->by_opener)
 		flags = F_CLOSE_BY_OPENER;
 	o = begin(buf, room, types[r->type], flags);
@@ -570,6 +628,15 @@ int proto_put_report(uint8_t *buf, size_t room, const struct report *r)
 		break;
 	case REPORT_PROGRESS:
 		give_progress(&o, r);
+		break;
+	case REPORT_ANSWERS:
+		give_key(&o, &r->key);
+		give32(&o, r->seq);
+		give24(&o, r->cum);
+		give24(&o, r->hi);
+		give24(&o, r->latest);
+		give16(&o, (uint16_t)r->depth);
+		give_holes(&o, r);
 		break;
 	}
 	return finish(&o);

@@ -27,7 +27,7 @@
 #define PROTO_SALT	 32
 /* Longest message of each kind that this version writes, header included. */
 #define PROTO_HELLO_MAX	 (PROTO_HDR + 19 + (PROTO_NAME - 1) + PROTO_PREFIXES * 17)
-#define PROTO_REPORT_MAX (PROTO_HDR + 34 + REPORT_HOLES * 6)
+#define PROTO_REPORT_MAX (PROTO_HDR + 63 + REPORT_HOLES * 6 + 1 + REPORT_AGAIN * 3)
 
 enum proto_type {
 	PROTO_CHALLENGE = 1, /* salts of the handshake */
@@ -39,6 +39,7 @@ enum proto_type {
 	PROTO_LANE_REFUSE = 18,
 	PROTO_LANE_PROGRESS = 19,
 	PROTO_LANE_CLOSE = 20,
+	PROTO_LANE_ANSWERS = 21,
 };
 
 /**

@@ -36,10 +36,11 @@ struct salt {
 	uint64_t since;
 };
 
-/** struct queued - a PROGRESS message waiting in the outbox, at @off of the datagram. */
+/** struct queued - a PROGRESS or ANSWERS message waiting in the outbox, at @off of the datagram. */
 struct queued {
 	uint32_t lane, gen;
 	uint16_t off, len;
+	uint8_t type;
 };
 
 /**

@@ -43,7 +43,7 @@ static struct options {
 	const char *ifname;
 	struct ip_addr ip, peer_ip;
 	uint8_t peer_mac[6];
-	bool listen, bidir, cm, verify, no_verify, credits, help;
+	bool listen, bidir, cm, verify, no_verify, credits, visible, help;
 	enum rc_personality personality;
 	uint32_t qpn, peer_qpn, psn, peer_psn, qps, mtu, size, depth, max_rd, vlan;
 	enum op op;
@@ -492,6 +492,7 @@ static const char help[] =
 	"  --timeout-exp N (14) --retry N (7) --rnr-retry N (7)\n"
 	"  --rnr-p P --recv-interval-us N --recv-depth N    receiver not ready\n"
 	"  --credits --ack-coalesce N --rate-mbps N --seed N --no-verify\n"
+	"  --visible             captures on the interface see what is sent, too; slower\n"
 	"  --cm                        make the connections through the connection manager\n"
 	"Give both sides the same --op, --size, --depth, --mtu, --qps and --seed.\n";
 
@@ -543,6 +544,7 @@ static const struct row {
 	{"credits", FLAG, &opt.credits, NULL},
 	{"verify", FLAG, &opt.verify, NULL},
 	{"no-verify", FLAG, &opt.no_verify, NULL},
+	{"visible", FLAG, &opt.visible, NULL},
 	{"help", FLAG, &opt.help, NULL},
 };
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
@@ -654,7 +656,7 @@ int main(int argc, char **argv)
 	signal(SIGINT, on_signal);
 	prctl(PR_SET_TIMERSLACK, 1000UL);
 	ep.ring = pkt_ring_open(opt.ifname, 4096, 1024, false);
-	if (!ep.ring || hush() < 0)
+	if (!ep.ring || (opt.visible && pkt_ring_visible(ep.ring) < 0) || hush() < 0)
 		return 1;
 	host.link_bps = opt.rate_mbps * 1000000;
 	host.qps_max = opt.qps;

@@ -41,6 +41,7 @@ struct side {
 
 static struct side sides[2];
 static double seconds;
+static bool visible;
 static uint64_t coalesce_ns = 50000;
 static uint64_t skew; /* CLOCK_REALTIME - CLOCK_MONOTONIC */
 static volatile sig_atomic_t stop, cut;
@@ -242,6 +243,7 @@ static const char help[] =
 	"  --down                   start with the link cut (SIGUSR2 mends it, SIGUSR1 cuts it)\n"
 	"  --store-mb N (32)        memory for frames under way, each direction\n"
 	"  --coalesce-us N (50)     sleep between batches under load; 0: wake for each frame\n"
+	"  --visible                captures on either interface see both directions; slower\n"
 	"  --seed N --seconds S     0: until SIGTERM\n";
 
 enum scale { PLAIN, MS, US, MBPS, KB, MB, FLAG, GLOBAL };
@@ -271,6 +273,7 @@ static const struct row {
 	{"seed", GLOBAL, 0},
 	{"seconds", GLOBAL, 0},
 	{"coalesce-us", GLOBAL, 0},
+	{"visible", GLOBAL, 1},
 	{"ab", GLOBAL, 1},
 	{"ba", GLOBAL, 1},
 	{"both", GLOBAL, 1},
@@ -317,6 +320,8 @@ static void set_global(const char *name, int *first, int *last)
 		seconds = number(name, optarg);
 	} else if (!strcmp(name, "coalesce-us")) {
 		coalesce_ns = (uint64_t)(number(name, optarg) * 1000);
+	} else if (!strcmp(name, "visible")) {
+		visible = true;
 	} else if (!strcmp(name, "help")) {
 		fputs(help, stdout);
 		exit(0);
@@ -374,7 +379,7 @@ int main(int argc, char **argv)
 	for (int i = 0; i < 2; i++) {
 		sides[i].ring = pkt_ring_open(sides[i].ifname, 4096, 1024, true);
 		sides[i].link = wan_create(&sides[i].cfg);
-		if (!sides[i].ring || !sides[i].link)
+		if (!sides[i].ring || !sides[i].link || (visible && pkt_ring_visible(sides[i].ring) < 0))
 			goto out;
 	}
 	relay();

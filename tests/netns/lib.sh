@@ -16,9 +16,13 @@
 # Variables that a caller may set before it calls something:
 #	B        the build directory
 #	FAMILY   4 or 6: addresses of the hosts' traffic
+#	LAB_BIN  where the lab's endpoint and emulator are, $B/lab
+#	SANITIZED  when not empty, the daemons run without their sandbox: a sanitizer's run-time makes system
+#	         calls of its own
 #	KEEP     when not empty, the directory with logs and results is kept and named at the end
 
 B=${B:-build}
+LAB_BIN=${LAB_BIN:-$B/lab}
 FAMILY=${FAMILY:-4}
 P=lh$$
 LAB=$(mktemp -d "${TMPDIR:-/tmp}/$P.XXXXXX") || exit 1
@@ -236,7 +240,7 @@ sockets_at_least() # NAMESPACE NUMBER
 # wan_start OPTION...: the emulator from a to b, see build/lab/wanem --help
 wan_start()
 {
-	spawn wan wan "$B/lab/wanem" --a a --b b "$@"
+	spawn wan wan "$LAB_BIN/wanem" --a a --b b "$@"
 	await 10 sockets_at_least wan 2 || die "the WAN emulator does not start: $(cat "$LAB/wan.err")"
 }
 
@@ -259,6 +263,7 @@ gateway_config()
 
 	shift
 	o=$(other "$s")
+	[ -z "${SANITIZED:-}" ] || lines="sandbox = off"$'\n'
 	lan="$(addr "$s" 1 4), $(addr "$s" 1 6)"
 	wan="$(addr "$o" 1 4), $(addr "$o" 1 6)"
 	while getopts g:r:l:w:6s opt; do
@@ -383,7 +388,7 @@ host_start()
 
 	shift 2
 	o=$(other "$s")
-	spawn "$name" "h$s" "$B/lab/endpoint" --if eth0 --ip "$(addr "$s" 1)" --peer-ip "$(addr "$o" 1)" \
+	spawn "$name" "h$s" "$LAB_BIN/endpoint" --if eth0 --ip "$(addr "$s" 1)" --peer-ip "$(addr "$o" 1)" \
 		--peer-mac "$(mac "$o" 1)" --qpn ${qpn[$s]} --peer-qpn ${qpn[$o]} --psn ${psn[$s]} \
 		--peer-psn ${psn[$o]} "$@"
 }

@@ -98,7 +98,7 @@ same_psns() # the hardest case for learning by PSN: nothing but time tells them 
 	jq_true a qp 'all(.[] | select(.lqpn >= $q and .rqpn != null); .rqpn - .lqpn == $d)' \
 		--argjson q $((${qpn[a]})) --argjson d $((${qpn[b]} - ${qpn[a]}))
 }
-if "$B/lab/endpoint" --help | grep -q psn-step; then
+if "$LAB_BIN/endpoint" --help | grep -q psn-step; then
 	it "four queue pairs that all start at PSN 0 are never paired wrongly" same_psns
 else
 	not_ours() # another endpoint program each, for the same PSNs

@@ -5,9 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/scenario/readers.h"
+#include "wire/icrc.h"
 #include "wire/psn.h"
 
 #define MS 1000000ull
+/* Ethernet, IPv4, UDP; header and tag of the datagram; header and fixed part of the message */
+#define PROGRESS_BYTES (14 + 20 + 8 + 20 + 16 + 4 + 34)
 
 static uint64_t min64(uint64_t a, uint64_t b)
 {
@@ -36,12 +40,122 @@ static void link_send(struct world *w, int link, const uint8_t *data, uint32_t l
 {
 	uint8_t *b = wan_buf(w->link[link]);
 
+	if (w->tap)
+		w->tap(w, link, data, len);
 	if (!b) {
 		wan_no_room(w->link[link]);
 		return;
 	}
 	memcpy(b, data, len);
 	wan_send(w->link[link], w->now, len);
+}
+
+/* ---- what must hold at every moment ---- */
+
+/* The lane of the requests of host @s, as its own appliance shows it. */
+static bool lane_of(struct world_qp *q, int s, struct lane_info *out)
+{
+	struct world *w = q->w;
+	const struct rc_qp_config *c = &q->cfg[s];
+	struct conn_info ci;
+
+	if (w->engine[s] && engine_conn_next(w->engine[s], q->side[s].conn, w->now, &ci) &&
+	    ci.paired && ci.lqpn == c->lqpn && ci.rqpn == c->rqpn) {
+		*out = ci.lane[LANE_OUT];
+		return true;
+	}
+	if (!world_conn(w, s, q, &ci))
+		return false;
+	q->side[s].conn = ci.id;
+	*out = ci.lane[LANE_OUT];
+	return true;
+}
+
+/*
+ * No frame of a request that is in custody goes over the WAN but the one that was retained. Hosts number their
+ * IPv4 packets, so what a host sends again differs from what it sent first.
+ */
+static void check_forwarded(struct world *w, int side, const uint8_t *data, uint32_t len)
+{
+	struct world_seen *seen;
+	struct world_qp *q;
+	struct lane_info l;
+	struct rc_qp *qp;
+	struct frame f;
+	uint32_t icrc;
+
+	if (frame_parse(data, len, &f) != FRAME_OK || !(f.op->flags & OPF_REQUEST) ||
+	    (f.op->flags & OPF_ANSWERED))
+		return;
+	qp = rc_qp_find(w->host[!side], f.dqpn);
+	q = qp ? rc_qp_user(qp) : NULL;
+	if (!q || !q->up || !q->side[side].seen || (w->cfg.lan.corrupt > 0 && !icrc_ok(&f)))
+		return; /* a damaged frame may belong to nobody, and is the host's to judge */
+	seen = &q->side[side].seen[f.psn % WORLD_SEEN];
+	memcpy(&icrc, data + f.icrc, 4);
+	if (seen->psn != f.psn || seen->gen != w->held_gen[side]) {
+		*seen = (struct world_seen){f.psn, icrc, w->held_gen[side]};
+		return;
+	}
+	if (seen->icrc == icrc || q->reused || !lane_of(q, side, &l) ||
+	    (l.state != LANE_HELD && l.state != LANE_DRAIN) || !psn_in(f.psn, l.tack, l.epsn))
+		return;
+	w->violation = "a host's duplicate of what is in custody went over the WAN";
+}
+
+/* What host @s was told: is it executed, or does somebody answer for it? */
+static const char *check_custody(struct world_qp *q, int s)
+{
+	struct rc_qp *req = q->side[s].qp, *resp = q->side[!s].qp;
+	struct lane_info l;
+	uint32_t una, epsn;
+
+	if (!q->up)
+		return NULL;
+	una = rc_qp_una(req);
+	epsn = rc_qp_epsn(resp);
+	if (rc_qp_in_error(req) || rc_qp_in_error(resp) || q->side[s].lost || q->reused)
+		return NULL;
+	if (q->w->cfg.read_ahead) {
+		/* the appliances may count in PSNs of their own: go by messages */
+		if (q->side[s].ok_data <= rc_messages(resp))
+			return NULL;
+	} else if (!psn_after(una, epsn)) {
+		return NULL;
+	}
+	if (!lane_of(q, s, &l) ||
+	    (l.state != LANE_HELD && l.state != LANE_DRAIN && l.state != LANE_FAULT))
+		return "1: acknowledged, not executed, and in nobody's custody";
+	if (l.state == LANE_FAULT) {
+		if (!q->side[s].fault_at) {
+			q->side[s].fault_at = q->w->now;
+			q->side[s].fault_una = una;
+		} else if (q->w->now > q->side[s].fault_at + MS && una != q->side[s].fault_una) {
+			return "5: success after a fault";
+		}
+		return NULL;
+	}
+	if (q->w->cfg.read_ahead)
+		return l.custody.messages < q->side[s].ok_data - rc_messages(resp)
+			       ? "1: acknowledged and not executed, and too little is in custody"
+			       : NULL;
+	if (psn_before(l.epsn, una))
+		return "1: acknowledged beyond what is held";
+	if (psn_after(l.tack, epsn))
+		return "4: released before the responder had it";
+	return NULL;
+}
+
+static void check_told(struct world *w, int side, const uint8_t *data, uint32_t len)
+{
+	struct rc_qp *qp;
+	struct frame f;
+
+	if (w->violation || frame_parse(data, len, &f) != FRAME_OK || !(f.op->flags & OPF_RESPONSE))
+		return;
+	qp = rc_qp_find(w->host[side], f.dqpn);
+	if (qp)
+		w->violation = check_custody(rc_qp_user(qp), side);
 }
 
 static int sink_tx(void *ctx, enum engine_port port, const uint8_t *data, uint32_t len)
@@ -51,6 +165,8 @@ static int sink_tx(void *ctx, enum engine_port port, const uint8_t *data, uint32
 		int side;
 	} *c = ctx;
 
+	if (port == PORT_WAN && c->w->cfg.check_custody)
+		check_forwarded(c->w, c->side, data, len);
 	link_send(c->w, port == PORT_LAN ? WORLD_LAN_OUT(c->side) : WORLD_WAN(c->side), data, len);
 	return 0;
 }
@@ -61,12 +177,12 @@ static void sink_report(void *ctx, unsigned int peer, const struct report *r)
 		struct world *w;
 		int side;
 	} *c = ctx;
-	uint8_t *b = wan_buf(c->w->reports[c->side]);
+	uint8_t *b = peer ? NULL : wan_buf(c->w->reports[c->side]);
 
-	(void)peer;
 	if (!b)
-		return;
+		return; /* there is only peer 0; others exist in forged reports */
 	memcpy(b, r, sizeof(*r));
+	c->w->report_bytes[c->side] += PROGRESS_BYTES + 6ull * r->nholes;
 	wan_send(c->w->reports[c->side], c->w->now, sizeof(*r));
 }
 
@@ -77,6 +193,7 @@ static void sink_event(void *ctx, const struct engine_event *ev)
 		int side;
 	} *c = ctx;
 
+	c->w->held_gen[c->side]++;
 	switch (ev->type) {
 	case EVENT_HELD:
 		c->w->opened[c->side]++;
@@ -112,7 +229,8 @@ static void host_tx(void *ctx, uint8_t *buf, uint32_t len)
 		int side;
 	} *c = ctx;
 
-	(void)buf;
+	if (c->w->tap)
+		c->w->tap(c->w, WORLD_LAN_IN(c->side), buf, len);
 	wan_send(c->w->link[WORLD_LAN_IN(c->side)], c->w->now, len);
 }
 
@@ -125,9 +243,17 @@ static void host_complete(void *ctx, struct rc_qp *qp, const struct rc_completio
 		int side;
 	} *c = ctx;
 	struct world_qp *q = rc_qp_user(qp);
+	bool data = comp->op < RC_READ;
 
+	c->w->finished++;
+	c->w->frames_at = c->w->frames;
 	if (comp->status == RC_OK) {
 		q->side[c->side].ok++;
+		q->side[c->side].ok_data += data;
+		if (data && q->up && !q->reused && c->w->cfg.check_custody && !q->side[c->side].lost &&
+		    (c->w->cfg.policy != POLICY_EARLY || !c->w->engine[c->side]) &&
+		    comp->number >= rc_messages(q->side[!c->side].qp))
+			c->w->violation = "completed before it was executed, against the policy";
 		q->side[c->side].bytes += comp->length;
 		q->side[c->side].last_ok_at = c->w->now;
 		if (comp->checked && !comp->intact)
@@ -147,9 +273,32 @@ static void host_receive(void *ctx, struct rc_qp *qp, const struct rc_message *m
 		int side;
 	} *c = ctx;
 
-	(void)qp;
 	if (!m->intact)
 		c->w->violation = "a responder received bytes that were never sent like that";
+	readers_received(rc_qp_user(qp), c->side, m->number);
+}
+
+static void host_atomic(void *ctx, struct rc_qp *qp, uint64_t number)
+{
+	struct {
+		struct world *w;
+		int side;
+	} *c = ctx;
+
+	readers_atomic(rc_qp_user(qp), c->side, number);
+}
+
+static bool host_read(void *ctx, struct rc_qp *qp, const struct rc_read_data *d)
+{
+	struct {
+		struct world *w;
+		int side;
+	} *c = ctx;
+	const char *bad = readers_check(rc_qp_user(qp), c->side, d);
+
+	if (bad && !c->w->violation)
+		c->w->violation = bad;
+	return !bad;
 }
 
 static struct engine *make_engine(struct world *w, int side)
@@ -167,6 +316,8 @@ static struct engine *make_engine(struct world *w, int side)
 	snprintf(r.name, sizeof(r.name), "all");
 	r.peer = w->cfg.single ? PEER_NONE : 0;
 	r.policy = w->cfg.policy;
+	r.read_ahead = w->cfg.read_ahead;
+	r.read_max_age_ns = w->cfg.read_max_age_ns;
 	r.path_mtu = w->cfg.path_mtu;
 	engine_rules(e, &r, 1, w->now);
 	if (!w->cfg.single)
@@ -178,9 +329,11 @@ struct world *world_create(const struct world_config *cfg)
 {
 	struct world *w = calloc(1, sizeof(*w));
 	struct rc_host_ops ops = {
-		.tx_buf = host_buf, .tx = host_tx, .complete = host_complete, .receive = host_receive};
+		.tx_buf = host_buf, .tx = host_tx, .complete = host_complete, .receive = host_receive,
+		.atomic = host_atomic, .read = host_read};
 
 	w->cfg = *cfg;
+	prng_init(&w->rng, cfg->seed ^ 0x7e9047);
 	w->now = 1000 * MS;
 	for (int i = 0; i < 6; i++) {
 		struct wan_config c = i < 4 ? cfg->lan : cfg->wan;
@@ -196,6 +349,8 @@ struct world *world_create(const struct world_config *cfg)
 		};
 		struct wan_config rc = {.delay_ns = cfg->wan.delay_ns,
 					.loss = cfg->report_loss,
+					.reorder = cfg->report_reorder,
+					.reorder_ns = cfg->wan.delay_ns,
 					.store_bytes = 16 << 20,
 					.seed = splitmix64(cfg->seed + 200 + (uint64_t)i)};
 
@@ -218,6 +373,13 @@ void world_destroy(struct world *w)
 	}
 	for (int i = 0; i < 6; i++)
 		wan_destroy(w->link[i]);
+	for (uint32_t i = 0; i < w->nqps; i++)
+		for (int s = 0; s < 2; s++)
+			free(w->qp[i].side[s].seen);
+	for (uint32_t i = 0; i < w->nqps; i++)
+		readers_exit(&w->qp[i]);
+	for (int i = 0; i < 2; i++)
+		versions_clock_exit(&w->changes[i]);
 	free(w);
 }
 
@@ -229,6 +391,15 @@ void world_peer(struct world *w, int side, enum peer_event ev)
 
 void world_restart(struct world *w, int side)
 {
+	for (uint32_t i = 0; i < w->nqps; i++) {
+		struct rc_qp *req = w->qp[i].side[side].qp, *resp = w->qp[i].side[!side].qp;
+
+		if (!w->qp[i].up)
+			continue;
+		if (w->cfg.read_ahead ? w->qp[i].side[side].ok_data > rc_messages(resp)
+				      : psn_after(rc_qp_una(req), rc_qp_epsn(resp)))
+			w->qp[i].side[side].lost = true;
+	}
 	engine_destroy(w->engine[side]);
 	w->engine[side] = make_engine(w, side);
 	world_peer(w, !side, PEER_RESTARTED);
@@ -250,27 +421,195 @@ void world_set_wan(struct world *w, int from, const struct wan_config *c)
 	wan_set(w->link[WORLD_WAN(from)], c);
 }
 
-struct world_qp *world_connect(struct world *w, struct rc_qp_config *a, enum rc_personality other)
+static struct world_qp *new_qp(struct world *w, struct rc_qp_config *a, enum rc_personality other)
 {
 	struct world_qp *q = &w->qp[w->nqps];
-	struct rc_qp_config b;
 
 	q->w = w;
 	q->id = w->nqps++;
 	if (!a->src.b[15]) {
 		ip_addr_parse("10.1.0.1", &a->src);
 		ip_addr_parse("10.2.0.1", &a->dst);
+	}
+	if (!a->smac[0]) {
 		memcpy(a->smac, "\x02\0\0\0\0\1", 6);
 		memcpy(a->dmac, "\x02\0\0\0\0\2", 6);
 	}
-	rc_qp_mirror(&b, a);
-	b.personality = other;
+	q->cfg[0] = *a;
+	rc_qp_mirror(&q->cfg[1], a);
+	q->cfg[1].personality = other;
 	for (int i = 0; i < 2; i++) {
 		q->side[i].up = q;
 		prng_init(&q->side[i].rng, w->cfg.seed * 1000 + q->id * 2 + (uint64_t)i);
-		q->side[i].qp = rc_qp_create(w->host[i], i ? &b : a, q);
+		if (w->cfg.check_custody)
+			q->side[i].seen = calloc(WORLD_SEEN, sizeof(struct world_seen));
 	}
-	return q->side[0].qp && q->side[1].qp ? q : NULL;
+	return q;
+}
+
+/* One end; the other may exist already. */
+static bool make_end(struct world_qp *q, int i)
+{
+	q->side[i].qp = rc_qp_create(q->w->host[i], &q->cfg[i], q);
+	q->up = q->side[0].qp && q->side[1].qp;
+	return q->side[i].qp;
+}
+
+static void begin_work(struct world_qp *q)
+{
+	struct work k;
+
+	for (int i = 0; i < 2; i++)
+		if (q->pending[i].left) {
+			k = q->pending[i];
+			world_work(q, i, &k);
+		}
+}
+
+struct world_qp *world_connect(struct world *w, struct rc_qp_config *a, enum rc_personality other)
+{
+	struct world_qp *q = new_qp(w, a, other);
+
+	return make_end(q, 0) && make_end(q, 1) ? q : NULL;
+}
+
+/* ---- by the connection manager ---- */
+
+static void shake(struct world_qp *q)
+{
+	uint64_t interval = 20 * MS + 4 * q->w->cfg.wan.delay_ns;
+	uint32_t id = ++q->incarnation << 8 | q->id << 1;
+
+	rc_cm_connect(&q->cm[0], &q->cfg[0], id, interval);
+	rc_cm_listen(&q->cm[1], &q->cfg[1], id | 1, interval);
+	q->w->shaking += !q->shaking;
+	q->shaking = true;
+}
+
+struct world_qp *world_connect_cm(struct world *w, struct rc_qp_config *a, enum rc_personality other)
+{
+	struct world_qp *q = new_qp(w, a, other);
+
+	shake(q);
+	return q;
+}
+
+static void shaken(struct world_qp *q)
+{
+	q->shaking = false;
+	q->w->shaking--;
+}
+
+static void shake_run(struct world *w)
+{
+	uint8_t buf[CM_FRAME_MAX];
+
+	for (uint32_t i = 0; i < w->nqps; i++) {
+		struct world_qp *q = &w->qp[i];
+
+		if (!q->shaking)
+			continue;
+		for (int s = 0; s < 2; s++) {
+			uint32_t len = rc_cm_poll(&q->cm[s], w->now, buf);
+
+			if (len)
+				link_send(w, WORLD_LAN_IN(s), buf, len);
+		}
+		/* the passive end receives from its REP on */
+		if (q->cm[1].state == RC_CM_REP_SENT && !q->side[1].qp)
+			make_end(q, 1);
+		if (q->cm[0].state == RC_CM_UP && q->side[1].qp && !q->side[0].qp) {
+			make_end(q, 0);
+			begin_work(q);
+		}
+		if ((q->cm[0].state == RC_CM_UP && q->cm[1].state == RC_CM_UP) ||
+		    (q->cm[0].state == RC_CM_DOWN && q->cm[1].state == RC_CM_DOWN) ||
+		    q->cm[0].state == RC_CM_FAILED || q->cm[1].state == RC_CM_FAILED)
+			shaken(q);
+	}
+}
+
+static uint64_t shake_next(const struct world *w)
+{
+	uint64_t t = UINT64_MAX;
+
+	for (uint32_t i = 0; i < w->nqps; i++)
+		for (int s = 0; s < 2; s++)
+			if (w->qp[i].shaking)
+				t = min64(t, rc_cm_next(&w->qp[i].cm[s]));
+	return t;
+}
+
+static void shake_rx(struct world *w, int side, const uint8_t *data, uint32_t len)
+{
+	struct frame f;
+	struct cm in;
+
+	if (frame_parse(data, len, &f) != FRAME_OK || f.opcode != OP_UD_SEND_ONLY || !icrc_ok(&f))
+		return;
+	if (cm_parse(&f, &in) == CM_NONE)
+		return;
+	for (uint32_t i = 0; i < w->nqps; i++) {
+		struct world_qp *q = &w->qp[i];
+
+		/* the one that listens for it */
+		if (q->shaking && (in.type != CM_REQ || in.local_id == q->cm[!side].out.local_id))
+			rc_cm_rx(&q->cm[side], w->now, &f);
+	}
+}
+
+void world_disconnect(struct world_qp *q, bool tell)
+{
+	struct world *w = q->w;
+	const char *bad = NULL;
+
+	for (int s = 0; s < 2 && !bad; s++)
+		bad = world_verify_qp(q, s, false);
+	if (bad && !w->violation)
+		w->violation = bad;
+	readers_exit(q);
+	for (int s = 0; s < 2; s++) {
+		q->pending[s] = q->up ? q->side[s].work : q->pending[s];
+		memset(&q->side[s].work, 0, sizeof(q->side[s].work));
+		if (q->side[s].qp)
+			rc_qp_destroy(q->side[s].qp);
+		q->side[s].qp = NULL;
+		q->side[s].ok_data = q->side[s].failed = 0;
+		q->side[s].fault_at = q->side[s].conn = 0;
+		q->side[s].lost = false;
+		if (q->side[s].seen)
+			memset(q->side[s].seen, 0, WORLD_SEEN * sizeof(struct world_seen));
+	}
+	q->up = false;
+	if (q->shaking)
+		shaken(q);
+	if (!tell || q->cm[0].state != RC_CM_UP || q->cm[1].state != RC_CM_UP)
+		return;
+	rc_cm_disconnect(&q->cm[0]);
+	q->shaking = true;
+	w->shaking++;
+}
+
+void world_reconnect(struct world_qp *q, uint32_t sq_psn, uint32_t rq_psn, bool by_cm)
+{
+	struct rc_qp_config *a = &q->cfg[0];
+	enum rc_personality other = q->cfg[1].personality;
+
+	a->sq_psn = sq_psn;
+	a->rq_psn = rq_psn;
+	a->tx_seed += 0x100000;
+	a->rx_seed += 0x100000;
+	rc_qp_mirror(&q->cfg[1], a);
+	q->cfg[1].personality = other;
+	if (by_cm) {
+		shake(q);
+		return;
+	}
+	q->incarnation++;
+	q->reused = true;
+	memset(q->cm, 0, sizeof(q->cm));
+	if (make_end(q, 0) && make_end(q, 1))
+		begin_work(q);
 }
 
 static void post_more(struct world_qp *q, int side)
@@ -279,6 +618,7 @@ static void post_more(struct world_qp *q, int side)
 	struct rc_qp *qp = q->side[side].qp;
 	const struct rc_qp_config *c = rc_qp_config(qp);
 	struct prng *rng = &q->side[side].rng;
+	uint64_t size = c->rmr_fixed ? c->rmr_fixed : c->rmr_size;
 
 	while (k->left && rc_qp_room(qp) &&
 	       (!k->outstanding || rc_qp_queued(qp) < k->outstanding)) {
@@ -295,12 +635,14 @@ static void post_more(struct world_qp *q, int side)
 			wr.swap_add = prng_next(rng);
 			wr.compare = prng_next(rng);
 		}
-		if (op >= RC_WRITE && op != RC_SEND_INV && c->rmr_size > wr.length)
-			wr.va = c->rmr_va +
-				(prng_next(rng) % (c->rmr_size - wr.length) & ~7ull);
+		if (op >= RC_WRITE && op != RC_SEND_INV && size > wr.length)
+			wr.va = c->rmr_va + (prng_next(rng) % (size - wr.length) & ~7ull);
 		else
 			wr.va = c->rmr_va;
 		wr.imm = (uint32_t)prng_next(rng);
+		if (op == RC_READ && k->streams)
+			readers_read(q, side, &wr);
+		readers_posting(q, side, &wr);
 		if (rc_post(qp, q->w->now, &wr))
 			break;
 		k->left--;
@@ -309,7 +651,14 @@ static void post_more(struct world_qp *q, int side)
 
 void world_work(struct world_qp *q, int side, const struct work *work)
 {
+	if (!q->up) {
+		q->pending[side] = *work;
+		return;
+	}
+	memset(&q->pending[side], 0, sizeof(q->pending[side]));
 	q->side[side].work = *work;
+	if (q->change_ns[!side] && work->changing)
+		readers_start(q, !side, q->change_ns[!side]);
 	post_more(q, side);
 }
 
@@ -318,6 +667,7 @@ void world_work(struct world_qp *q, int side, const struct work *work)
 static bool seen(struct world *w, int link, const uint8_t *data, uint32_t len)
 {
 	w->frames++;
+	w->packets += link < 2;
 	return !w->filter || w->filter(w, link, data, len);
 }
 
@@ -342,17 +692,83 @@ static void deliver_link(struct world *w, int i)
 			else
 				link_send(w, WORLD_WAN(side), data, len);
 		} else {
+			if (w->shaking)
+				shake_rx(w, side, data, len);
 			rc_host_rx(w->host[side], w->now, data, len);
+			if (w->cfg.check_custody)
+				check_told(w, side, data, len);
 		}
+	}
+}
+
+/* The same report as somebody may have made it who knows the form, but not what is going on. */
+static void forge(struct world *w, int from, struct report r)
+{
+	struct prng *p = &w->rng;
+	unsigned int peer = 0;
+
+	switch (prng_below(p, 5)) {
+	case 0:
+		r.gen += 1 + prng_below(p, UINT32_MAX);
+		break;
+	case 1:
+		r.lane = prng_hit(p, 0.5) ? prng_below(p, 16) : (uint32_t)prng_next(p);
+		r.gen += 1 + prng_below(p, UINT32_MAX);
+		break;
+	case 2:
+		r.type = (uint8_t)prng_below(p, 256);
+		r.gen += 1 + prng_below(p, UINT32_MAX);
+		break;
+	case 3:
+		peer = 1 + prng_below(p, PEER_MAX);
+		break;
+	default:
+		r.seq++;
+		r.cum = (uint32_t)prng_next(p) & PSN_MASK;
+		r.hi = (uint32_t)prng_next(p) & PSN_MASK;
+		r.tack = (uint32_t)prng_next(p) & PSN_MASK;
+		r.room = (uint32_t)prng_next(p) & PSN_MASK;
+		r.start_psn = (uint32_t)prng_next(p) & PSN_MASK;
+		r.key.dqpn = (uint32_t)prng_next(p) & PSN_MASK;
+		r.nholes = (uint8_t)prng_below(p, REPORT_HOLES + 1);
+		for (uint8_t i = 0; i < r.nholes; i++)
+			r.hole[i] = (struct psn_range){(uint32_t)prng_next(p) & PSN_MASK,
+						       (uint32_t)prng_next(p) & PSN_MASK};
+	}
+	engine_rx_report(w->engine[!from], peer, &r, w->now);
+}
+
+static void deliver_reports(struct world *w, int from)
+{
+	const uint8_t *data;
+	uint32_t len;
+
+	while ((data = wan_pop(w->reports[from], w->now, &len))) {
+		struct report r;
+
+		memcpy(&r, data, sizeof(r));
+		if (!w->engine[!from])
+			continue;
+		engine_rx_report(w->engine[!from], 0, &r, w->now);
+		if (prng_hit(&w->rng, w->cfg.report_replay) && w->npast[from])
+			engine_rx_report(w->engine[!from], 0,
+					 &w->past[from][prng_below(&w->rng, w->npast[from] < 64 ? w->npast[from] : 64)],
+					 w->now);
+		if (w->cfg.report_replay > 0 && prng_hit(&w->rng, 0.1))
+			w->past[from][w->npast[from]++ % 64] = r;
+		if (prng_hit(&w->rng, w->cfg.report_forge))
+			forge(w, from, r);
 	}
 }
 
 static uint64_t next_event(struct world *w)
 {
-	uint64_t t = UINT64_MAX;
+	uint64_t t = w->changes[0].when || w->changes[1].when ? readers_next(w) : UINT64_MAX;
 
 	for (int i = 0; i < 6; i++)
 		t = min64(t, wan_next(w->link[i]));
+	if (w->shaking)
+		t = min64(t, shake_next(w));
 	for (int i = 0; i < 2; i++) {
 		t = min64(t, rc_host_next(w->host[i]));
 		t = min64(t, wan_next(w->reports[i]));
@@ -365,22 +781,16 @@ static uint64_t next_event(struct world *w)
 static void step(struct world *w)
 {
 	w->events++;
-	if (w->cfg.frames_max && w->frames > w->cfg.frames_max)
+	if (w->cfg.frames_max && w->frames - w->frames_at > w->cfg.frames_max)
 		w->violation = "frames without end";
+	if (w->changes[0].when || w->changes[1].when)
+		readers_run(w);
 	for (int i = 0; i < 6; i++)
 		deliver_link(w, i);
-	for (int i = 0; i < 2; i++) {
-		const uint8_t *data;
-		uint32_t len;
-
-		while ((data = wan_pop(w->reports[i], w->now, &len))) {
-			struct report r;
-
-			memcpy(&r, data, sizeof(r));
-			if (w->engine[!i])
-				engine_rx_report(w->engine[!i], 0, &r, w->now);
-		}
-	}
+	for (int i = 0; i < 2; i++)
+		deliver_reports(w, i);
+	if (w->shaking)
+		shake_run(w);
 	for (int i = 0; i < 2; i++) {
 		if (w->engine[i])
 			engine_tick(w->engine[i], w->now);
@@ -404,6 +814,8 @@ void world_run(struct world *w, uint64_t until)
 		if (t > w->now)
 			w->now = t;
 		step(w);
+		if (w->pause_at && w->finished >= w->pause_at)
+			return;
 	}
 }
 
@@ -413,8 +825,13 @@ static bool done(struct world *w)
 		for (int s = 0; s < 2; s++) {
 			struct rc_qp *qp = w->qp[i].side[s].qp;
 
-			/* a permissive host asks a dead one for ever */
+			if (w->qp[i].shaking)
+				return false;
+			if (!w->qp[i].up)
+				continue;
+			/* a permissive host asks a dead one, or for what nobody has any more, for ever */
 			if (!rc_qp_in_error(qp) && !rc_qp_in_error(w->qp[i].side[!s].qp) &&
+			    !w->qp[i].side[s].lost &&
 			    (w->qp[i].side[s].work.left || rc_qp_queued(qp)))
 				return false;
 		}
@@ -447,6 +864,29 @@ bool world_run_done(struct world *w, uint64_t until)
 	return done(w) && !w->violation;
 }
 
+const char *world_verify_qp(struct world_qp *q, int s, bool complete)
+{
+	struct rc_qp *req = q->side[s].qp, *resp = q->side[!s].qp;
+
+	if (!q->up)
+		return NULL;
+	if (q->w->cfg.check_range && rc_qp_stats(resp)->reads_out_of_range)
+		return "a READ went outside of the responder's region";
+	if (q->side[s].data_wrong)
+		return "a READ or atomic brought wrong data";
+	if (rc_check_prefix(req, resp))
+		return "3: what was executed is not a prefix of what was posted";
+	if (!complete)
+		return NULL;
+	if (q->side[s].failed || rc_qp_in_error(req))
+		return "a queue pair failed";
+	if (rc_check_all(req, resp))
+		return "something that was posted did not arrive";
+	if (rc_qp_config(req)->shadow && rc_check_memory(req, resp) >= 0)
+		return "the responder's memory is not what it must be";
+	return NULL;
+}
+
 const char *world_verify(struct world *w, bool complete)
 {
 	if (w->violation)
@@ -460,27 +900,17 @@ const char *world_verify(struct world *w, bool complete)
 		}
 	for (uint32_t i = 0; i < w->nqps; i++)
 		for (int s = 0; s < 2; s++) {
-			struct rc_qp *req = w->qp[i].side[s].qp, *resp = w->qp[i].side[!s].qp;
+			const char *bad = world_verify_qp(&w->qp[i], s, complete);
 
-			if (w->qp[i].side[s].data_wrong)
-				return "a READ or atomic brought wrong data";
-			if (rc_check_prefix(req, resp))
-				return "3: what was executed is not a prefix of what was posted";
-			if (!complete)
-				continue;
-			if (w->qp[i].side[s].failed || rc_qp_in_error(req))
-				return "a queue pair failed";
-			if (rc_check_all(req, resp))
-				return "something that was posted did not arrive";
-			if (rc_qp_config(req)->shadow && rc_check_memory(req, resp) >= 0)
-				return "the responder's memory is not what it must be";
+			if (bad)
+				return bad;
 		}
 	return NULL;
 }
 
 bool world_conn(struct world *w, int side, const struct world_qp *q, struct conn_info *out)
 {
-	const struct rc_qp_config *c = rc_qp_config(q->side[side].qp);
+	const struct rc_qp_config *c = &q->cfg[side];
 	uint32_t from = 0;
 
 	while (w->engine[side] && engine_conn_next(w->engine[side], from, w->now, out)) {
@@ -531,8 +961,13 @@ void world_dump(struct world *w, FILE *out)
 	for (uint32_t i = 0; i < w->nqps; i++)
 		for (int s = 0; s < 2; s++) {
 			struct rc_qp *qp = w->qp[i].side[s].qp;
-			const struct rc_stats *st = rc_qp_stats(qp);
+			const struct rc_stats *st;
 
+			if (!qp) {
+				fprintf(out, "qp %u side %d: none\n", i, s);
+				continue;
+			}
+			st = rc_qp_stats(qp);
 			fprintf(out,
 				"qp %u side %d: ok %" PRIu64 " failed %" PRIu64 " (%s) queued %u una %06x end %06x epsn %06x"
 				" msn %u retx %" PRIu64 " timeouts %" PRIu64 " naks %" PRIu64 " rnr %" PRIu64

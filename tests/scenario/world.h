@@ -14,7 +14,9 @@
 #include <stdio.h>
 
 #include "engine/engine.h"
+#include "tests/lab/model/cm_emit.h"
 #include "tests/lab/model/rc_host.h"
+#include "tests/lab/model/versions.h"
 #include "tests/lab/model/wan.h"
 
 #define WORLD_QPS 64
@@ -25,7 +27,17 @@
  * @single:      rules without a peer
  * @wan, @lan:   settings of both directions; seeds are derived from @seed
  * @report_loss: of reports, besides that they share the WAN's delay
+ * @report_reorder, @report_replay, @report_forge: probabilities per report: comes late; one from long ago comes
+ *               again after it; it comes again with garbage in it (another generation, lane, type, peer, or
+ *               marks that cannot be)
  * @check_every: engine_check() after every so many events, 0: at the end only
+ * @check_custody: after every answer to a host, and for every frame to the WAN: what was acknowledged is held
+ *               or executed, nothing in custody goes out in two forms, no success after a fault, a completion
+ *               means what the policy says
+ * @check_range: a READ outside of the responder's region is a violation
+ * @read_ahead:  the rules allow it
+ * @read_max_age_ns: with @read_ahead: READs may bring content that was current so long before they were posted,
+ *               if no signal has come since; 0: however long
  * @engine:      of both engines; seed is derived
  */
 struct world_config {
@@ -33,53 +45,101 @@ struct world_config {
 	bool appliance[2];
 	bool single;
 	struct wan_config wan, lan;
-	double report_loss;
+	double report_loss, report_reorder, report_replay, report_forge;
 	enum ack_policy policy;
 	struct engine_config engine;
 	uint32_t path_mtu; /* told by the rule, 0: learned */
 	uint32_t check_every;
 	uint32_t qps_max;
-	uint64_t frames_max; /* a world that moves more is a violation: it turns in circles; 0: no limit */
+	uint64_t frames_max; /* a world that moves more until a request ends turns in circles: a violation; 0: no limit */
+	bool check_custody, check_range;
+	bool read_ahead;
+	uint64_t read_max_age_ns;
 };
 
 /**
  * struct work - what one side of a QP pair does: @left messages, posted as room allows, of operations drawn
  * from @ops (bits of enum rc_op) with sizes drawn from @min .. @max.
+ *
+ * @streams:    READs go in so many streams (readers.h), 0: anywhere and of any size
+ * @stream_len: of @stream_len bytes each; a stream starts somewhere else with probability @break_p
+ * @changing:   in the part of the peer's region that the peer changes
  */
 struct work {
 	uint32_t ops;
 	uint32_t min, max;
 	uint64_t left;
 	uint32_t outstanding; /* most at one time, 0: as the queue allows */
+	uint32_t streams, stream_len;
+	double break_p;
+	bool changing;
 };
 
 struct world;
 
-/** struct world_qp - one queue pair on each host. @side[i]: what host i's end did. */
+/* What went over the WAN under a PSN (check_custody). */
+#define WORLD_SEEN 8192u
+
+struct world_seen {
+	uint32_t psn, icrc, gen;
+};
+
+/**
+ * struct world_qp - one queue pair on each host. @side[i]: what host i's end did.
+ * @lost:      an appliance lost its memory while it had custody of this side's requests: the queue pair may
+ *             fail, and must not succeed as if nothing had happened
+ * @cfg, @cm:  what each end is made of; the handshake that makes them, and later takes them down
+ * @up:        both ends exist; they need not while there is a handshake, or between two incarnations
+ * @shaking:   the handshake is not over
+ * @reused:    the QPNs had another owner, and nobody said so: an appliance may still believe in that one
+ * @pending:   work to begin with
+ * @change_ns: host i changes the upper half of its region so often (readers.h), 0: never; set before world_work()
+ * @fault_una: una when the lane was first seen in FAULT, at @fault_at (0: not)
+ */
 struct world_qp {
 	struct world *w;
-	uint32_t id;
+	uint32_t id, incarnation;
+	struct rc_qp_config cfg[2];
+	struct rc_cm cm[2];
+	bool up, shaking, reused;
+	struct work pending[2];
+	uint64_t change_ns[2];
 	struct {
 		struct world_qp *up;
 		struct rc_qp *qp;
 		struct work work;
 		struct prng rng;
-		uint64_t ok, failed, bytes, last_ok_at;
+		uint64_t ok, ok_data, failed, bytes, last_ok_at;
 		enum rc_status status; /* of the first failure */
 		bool data_wrong;
+		bool lost;
+		uint32_t conn, fault_una;
+		uint64_t fault_at;
+		struct world_seen *seen;
+		struct readers *readers;
 	} side[2];
 };
 
 struct world {
 	struct world_config cfg;
 	uint64_t now, events, frames;
+	uint64_t packets; /* that hosts sent */
+	uint64_t frames_at; /* when the latest request ended */
+	uint64_t finished, pause_at; /* requests ended; world_run() returns when so many have, 0: never */
 	struct rc_host *host[2];
 	struct engine *engine[2];
 	/* link[i]: 0, 1: lan of side i toward the engine; 2, 3: toward the host; 4, 5: wan from side i */
 	struct wan *link[6];
 	struct wan *reports[2]; /* from side i */
+	struct report past[2][64];
+	uint32_t npast[2];
+	uint32_t held_gen[2]; /* changes with every lane that is taken or let go */
+	struct prng rng;
+	struct versions_clock changes[2]; /* of host i's memory */
+	uint64_t known[2];		  /* the latest change of the other host's that host i knows of */
+	uint64_t report_bytes[2]; /* what they would take on the WAN as PROGRESS datagrams */
 	struct world_qp qp[WORLD_QPS];
-	uint32_t nqps;
+	uint32_t nqps, shaking;
 	uint64_t opened[2], refused[2], faults[2], closed[2];
 	const char *violation;
 	struct {
@@ -88,6 +148,8 @@ struct world {
 	} ctx[2];
 	/* sees every frame that leaves a link: 0 lan, 1 wan, 2 lan of the other side; false drops it */
 	bool (*filter)(struct world *w, int link, const uint8_t *data, uint32_t len);
+	/* sees every frame that enters one; may be NULL */
+	void (*tap)(struct world *w, int link, const uint8_t *data, uint32_t len);
 	void *user;
 };
 
@@ -102,6 +164,17 @@ void world_destroy(struct world *w);
 /** world_connect - one more QP pair; @a: host 0's end, host 1 gets the mirror with personality @other. */
 struct world_qp *world_connect(struct world *w, struct rc_qp_config *a, enum rc_personality other);
 
+/** world_connect_cm - as world_connect(), but by the connection manager: the ends exist when the handshake has got
+ *  that far, and begin their work (world_work()) then. */
+struct world_qp *world_connect_cm(struct world *w, struct rc_qp_config *a, enum rc_personality other);
+
+/** world_disconnect - both ends are gone, whatever they were doing; @tell: with a DREQ, if they were made by the
+ *  connection manager. What is left of their work waits. */
+void world_disconnect(struct world_qp *q, bool tell);
+
+/** world_reconnect - the same QPNs again, with other data, from these PSNs on; the work goes on. */
+void world_reconnect(struct world_qp *q, uint32_t sq_psn, uint32_t rq_psn, bool by_cm);
+
 /** world_work - let host @side of @q do @work from now on. */
 void world_work(struct world_qp *q, int side, const struct work *work);
 
@@ -112,7 +185,8 @@ void world_run(struct world *w, uint64_t until);
  *  when it got there. */
 bool world_run_done(struct world *w, uint64_t until);
 
-/** world_restart - engine @side loses all its memory and starts anew (kill -9). */
+/** world_restart - engine @side loses all its memory and starts anew (kill -9). Requests that were acknowledged
+ *  and not executed are lost; the queue pairs are marked. */
 void world_restart(struct world *w, int side);
 
 /** world_redeem - engine @side pays all its debts and starts anew without memory (an orderly restart). Runs the
@@ -122,6 +196,9 @@ void world_redeem(struct world *w, int side);
 /** world_verify - compare what responders executed with what requesters were told; NULL when all is right.
  *  @complete: everything must have arrived. */
 const char *world_verify(struct world *w, bool complete);
+
+/** world_verify_qp - the same for the requests of host @s of @q. */
+const char *world_verify_qp(struct world_qp *q, int s, bool complete);
 
 /** world_conn - the connection of @q as engine @side shows it; false when it shows none. */
 bool world_conn(struct world *w, int side, const struct world_qp *q, struct conn_info *out);

@@ -254,7 +254,7 @@ static const struct {
 	{HEAD RULE "policy = always\n",
 	 "t.conf:7: policy 'always' is not known; write early, honest or off"},
 	{HEAD RULE "learn = cm, magic\n",
-	 "t.conf:7: learn 'cm, magic' is not known; write cm or psn"},
+	 "t.conf:7: learn 'cm, magic' is not known; write cm, psn or immediate"},
 	{HEAD RULE "learn = ,\n", "t.conf:7: learn ',' is empty"},
 	{HEAD RULE "path-mtu = 9000\n", "t.conf:7: path-mtu '9000' is no path MTU"},
 	{HEAD "max-path-mtu = 1024\n" RULE "path-mtu = 4096\n",

@@ -152,7 +152,7 @@ static void test_fatal_nak(void **state)
 		assert_int_equal(engine_counter(r->e, EC_LOST_BYTES), r->last.bytes);
 		assert_int_equal(in_custody(r), 0);
 		rig_pass(r, 2000 * RIG_MS);
-		rig_quiet(r);
+		rig_only_probes(r);
 		rig_rx(r, NEAR, TAGGED, 10, 10);
 		rig_expect(r, PORT_LAN, "11 40ffff 00000011 0000000a %02x 00000a", syndrome[i]);
 		rig_rx(r, FAR, ACK_TO_NEAR, 9, 10);
@@ -385,7 +385,7 @@ static void test_stream_bad_icrc(void **state)
 static void test_holes_bounded(void **state)
 {
 	struct rig *r = acceptor();
-	const uint32_t end = 5 + 1400;
+	const uint32_t end = 5 + 10000;
 	uint64_t refused;
 
 	(void)state;
@@ -395,8 +395,8 @@ static void test_holes_bounded(void **state)
 	}
 	rig_quiet(r); /* PSN 5 is missing */
 	refused = engine_counter(r->e, EC_HOLES);
-	assert_in_range(refused, 1, 699);
-	assert_int_equal(rig_conn(r).lane[LANE_IN].transit.packets, 700 - refused);
+	assert_in_range(refused, 1, 4999);
+	assert_int_equal(rig_conn(r).lane[LANE_IN].transit.packets, 5000 - refused);
 	for (uint32_t psn = 5; psn < end; psn++) {
 		rig_rx(r, FAR, REQUEST, psn, psn & 0xff);
 		r->nrep = 0;

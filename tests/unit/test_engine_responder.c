@@ -453,10 +453,12 @@ static void test_selective_repair(void **state)
 	struct rig *r = HELD(POLICY_EARLY);
 	struct report p = r->open;
 
+	uint64_t before;
 	(void)state;
 	for (uint32_t psn = 6; psn < 12; psn++, rig_pass(r, RIG_MS))
 		rig_rx(r, NEAR, "04 40ffff 00000022 80%06x 61*8 %02x*4", psn, psn);
 	rig_forget(r);
+	before = engine_counter(r->e, EC_RETX_WAN); /* a silent peer's tail */
 	p.type = REPORT_PROGRESS;
 	p.seq = ++r->seq;
 	p.cum = 7;
@@ -474,7 +476,7 @@ static void test_selective_repair(void **state)
 	rig_expect(r, PORT_WAN, "04 40ffff 00000022 80000007 61*8 07*4");
 	rig_expect(r, PORT_WAN, "04 40ffff 00000022 80000009 61*8 09*4");
 	rig_quiet(r);
-	assert_int_equal(engine_counter(r->e, EC_RETX_WAN), 2);
+	assert_int_equal(engine_counter(r->e, EC_RETX_WAN), before + 2);
 	assert_int_equal(rig_conn(r).lane[LANE_OUT].custody.packets, 5);
 	rig_destroy(r);
 }
@@ -513,7 +515,7 @@ static void test_fault(void **state)
 	assert_int_equal(rig_conn(r).lane[LANE_OUT].state, LANE_FAULT);
 	assert_int_equal(rig_conn(r).lane[LANE_OUT].reason, REASON_NAK);
 	rig_pass(r, 3000 * RIG_MS);
-	rig_quiet(r);
+	rig_only_probes(r);
 
 	rig_rx(r, NEAR, SEND_ONLY("000008"));
 	rig_expect(r, PORT_LAN, "11 40ffff 00000011 00000008 62 000008");
@@ -524,8 +526,8 @@ static void test_fault(void **state)
 	assert_int_equal(engine_counter(r->e, EC_FATAL_NAKS), 2);
 
 	/* the lane lets go when the QP has been silent for a while */
-	rig_pass(r, 11000 * RIG_MS);
-	rig_quiet(r);
+	rig_pass(r, 20000 * RIG_MS);
+	rig_only_probes(r);
 	assert_int_equal(rig_conn(r).lane[LANE_OUT].state, LANE_WATCH);
 	rig_destroy(r);
 }

@@ -29,7 +29,7 @@ static uint32_t rnd(void)
  * A field added to struct report must be said on the wire, or the peer never learns it: proto.c, these
  * tests, doc/peer-protocol.md. A reason is sent as its number: new ones go to the end, and into that text.
  */
-_Static_assert(sizeof(struct report) == 620, "struct report has changed: see above");
+_Static_assert(sizeof(struct report) == 664, "struct report has changed: see above");
 _Static_assert(REASON_PATH_MTU == 14, "the order of reasons has changed: see above");
 
 /* ---- samples ---- */
@@ -353,6 +353,13 @@ static void round_trip_reports(void **state)
 		r = sample_progress(n);
 		round_trip_report(&r, PROTO_LANE_PROGRESS);
 	}
+	for (unsigned int n = 1; n <= REPORT_AGAIN; n++) {
+		r.again[n - 1] = psn_add(0xfffffe, n);
+		r.nagain = (uint8_t)n;
+		round_trip_report(&r, PROTO_LANE_PROGRESS);
+	}
+	r.nagain = 0;
+	memset(r.again, 0, sizeof(r.again));
 	r.refusal = 0;
 	r.refusal_psn = 0;
 	r.reason = REASON_NONE;
@@ -513,7 +520,7 @@ static void bad_reports(void **state)
 	REFUSED(r);
 	r = (struct report){.type = 0};
 	REFUSED(r);
-	r.type = REPORT_CLOSE + 1;
+	r.type = REPORT_ANSWERS + 1;
 	REFUSED(r);
 }
 
@@ -551,6 +558,11 @@ static void bad_progress(void **state)
 	for (unsigned int i = 0; i < sizeof(refusals); i++)
 		PROGRESS_WITH(refusal, refusals[i]);
 	PROGRESS_WITH(reason, REASONS);
+	PROGRESS_WITH(nagain, REPORT_AGAIN + 1);
+	r = sample_progress(4);
+	r.nagain = 2;
+	r.again[1] = PSN_NONE;
+	REFUSED(r);
 #undef PROGRESS_WITH
 
 	/* Nothing missing, but a hole. */
@@ -573,6 +585,13 @@ static void bad_on_the_wire(void **state)
 	for (unsigned int c = 0; c < 256; c++) {
 		body[33] = (uint8_t)c;
 		assert_int_equal(first(buf, (size_t)n, &m), c == 2 ? PROTO_OK : PROTO_MALFORMED);
+	}
+	/* The same for what is to be sent again; without any the flag must not be set. */
+	r.nagain = 3;
+	n = proto_put_report(buf, sizeof(buf), &r);
+	for (unsigned int c = 0; c < 256; c++) {
+		body[34 + 2 * 6] = (uint8_t)c;
+		assert_int_equal(first(buf, (size_t)n, &m), c == 3 ? PROTO_OK : PROTO_MALFORMED);
 	}
 	memset(buf, 0, sizeof(buf));
 	buf[0] = PROTO_LANE_PROGRESS;

@@ -121,6 +121,11 @@ fail:
 	return NULL;
 }
 
+int pkt_ring_visible(struct pkt_ring *r)
+{
+	return set_int(r->fd, PACKET_QDISC_BYPASS, 0);
+}
+
 void pkt_ring_close(struct pkt_ring *r)
 {
 	if (!r)

@@ -37,6 +37,8 @@ struct pkt_ring *pkt_ring_open(const char *ifname, uint32_t rx_slots, uint32_t t
 void pkt_ring_close(struct pkt_ring *r);
 int pkt_ring_fd(const struct pkt_ring *r);
 const uint8_t *pkt_ring_mac(const struct pkt_ring *r);
+/** pkt_ring_visible - let captures on the interface see what is sent here: slower. */
+int pkt_ring_visible(struct pkt_ring *r);
 
 /** pkt_ring_next - the next received frame into @f; false when there is none. */
 bool pkt_ring_next(struct pkt_ring *r, struct pkt_ring_frame *f);

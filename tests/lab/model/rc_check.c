@@ -46,6 +46,8 @@ int64_t rc_check_memory(struct rc_qp *requester, struct rc_qp *responder)
 
 	if (!a || n != responder->cfg.mr_size)
 		return 0;
+	if (requester->cfg.rmr_fixed)
+		n = requester->cfg.rmr_fixed;
 	if (!memcmp(a, b, n))
 		return -1;
 	for (uint64_t i = 0; i < n; i++)

@@ -164,6 +164,17 @@ void rc_take_read(struct rc_qp *qp, struct rc_wqe *w, uint32_t packet, const str
 		w->unchecked = true;
 		return;
 	}
+	if (qp->cfg.rmr_fixed && off + n > qp->cfg.rmr_fixed) {
+		struct rc_read_data d = {.wr_id = w->wr.wr_id,
+					 .posted_at = w->posted_at,
+					 .offset = off,
+					 .data = p,
+					 .len = n};
+
+		if (qp->h->ops.read)
+			w->bad |= !qp->h->ops.read(qp->h->ctx, qp, &d);
+		return;
+	}
 	if (qp->req.shadow)
 		w->bad |= memcmp(qp->req.shadow + off, p, n) != 0;
 	else

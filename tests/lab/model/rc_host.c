@@ -403,6 +403,7 @@ void rc_qp_mirror(struct rc_qp_config *peer, const struct rc_qp_config *c)
 	SWAP_IN(mr_va, rmr_va);
 	SWAP_IN(mr_size, rmr_size);
 	SWAP_IN(mr_seed, rmr_seed);
+	SWAP_IN(mr_fixed, rmr_fixed);
 	SWAP_IN(mr_rkey, rmr_rkey);
 }
 

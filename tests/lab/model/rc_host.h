@@ -134,6 +134,16 @@ struct rc_message {
 };
 
 /**
+ * struct rc_read_data - a response packet's worth of a READ, of memory that its owner changes (rmr_fixed).
+ * @offset: from the start of the peer's region
+ */
+struct rc_read_data {
+	uint64_t wr_id, posted_at, offset;
+	const uint8_t *data;
+	uint32_t len;
+};
+
+/**
  * struct rc_host_ops - what the model asks of its owner. Callbacks may post requests and receives;
  * they must not destroy queue pairs.
  * @tx_buf:   a buffer of FRAME_MAX bytes for one frame, or NULL: no room, try again at the next
@@ -143,6 +153,8 @@ struct rc_message {
  * @complete: a request ended
  * @receive:  a SEND or WRITE was executed; may be NULL
  * @error:    the queue pair went to the error state; may be NULL
+ * @atomic:   an atomic was executed, the @number-th from 0; may be NULL
+ * @read:     data of a READ beyond rmr_fixed; returns whether it is right. May be NULL
  */
 struct rc_host_ops {
 	uint8_t *(*tx_buf)(void *ctx);
@@ -150,6 +162,8 @@ struct rc_host_ops {
 	void (*complete)(void *ctx, struct rc_qp *qp, const struct rc_completion *c);
 	void (*receive)(void *ctx, struct rc_qp *qp, const struct rc_message *m);
 	void (*error)(void *ctx, struct rc_qp *qp, enum rc_status why);
+	void (*atomic)(void *ctx, struct rc_qp *qp, uint64_t number);
+	bool (*read)(void *ctx, struct rc_qp *qp, const struct rc_read_data *d);
 };
 
 /**
@@ -200,6 +214,8 @@ struct rc_host_config {
  * @mr_va, @mr_size, @mr_rkey, @mr_seed: own memory region
  * @rmr_va, @rmr_size, @rmr_rkey, @rmr_seed: the peer's
  * @shadow:        keep a copy of the peer's region as it must be
+ * @mr_fixed, @rmr_fixed: only that many bytes at the start of the region are changed by the requests of this
+ *                 queue pair alone; the owner changes the others as it likes. 0: all
  * @journal:       messages that rc_check_prefix() remembers (power of two)
  * @no_verify:     do not check received payload
  * @no_land:       do not copy WRITE payload into the region
@@ -231,6 +247,7 @@ struct rc_qp_config {
 	uint64_t tx_seed, rx_seed;
 	uint64_t mr_va, mr_size, mr_seed;
 	uint64_t rmr_va, rmr_size, rmr_seed;
+	uint64_t mr_fixed, rmr_fixed;
 	uint32_t mr_rkey, rmr_rkey;
 	uint32_t journal;
 	bool shadow, no_verify, no_land;
@@ -248,7 +265,7 @@ struct rc_stats {
 	uint64_t rx_requests, rx_messages, rx_bytes, duplicates, out_of_seq, tx_acks, tx_seq_naks,
 		tx_rnr;
 	uint64_t tx_fatal_naks, tx_read_packets, payload_errors, dup_reads_dropped,
-		refused_in_error;
+		refused_in_error, reads_out_of_range;
 };
 
 /* Frames that never reached a queue pair. */
@@ -302,6 +319,8 @@ void rc_qp_set_recv(struct rc_qp *qp, uint64_t now, bool recv_auto, uint64_t int
 /** rc_qp_refuse_next - the next new request is refused with @syndrome (0x61 .. 0x63), after @skip
  *  others; the queue pair goes to the error state as it would for a true cause. */
 void rc_qp_refuse_next(struct rc_qp *qp, uint8_t syndrome, uint32_t skip);
+/** rc_qp_clock_jump - the requester's timers go off now (@late 0), or so many ns later than they should. */
+void rc_qp_clock_jump(struct rc_qp *qp, uint64_t now, uint64_t late);
 /** rc_qp_fail - to the error state now, silently; what is queued is flushed. */
 void rc_qp_fail(struct rc_qp *qp, uint64_t now);
 

@@ -105,7 +105,7 @@ struct rc_responder {
 	uint32_t offset, length;
 	uint64_t va, key;
 	bool bad;
-	uint64_t data_done, order_hash;
+	uint64_t data_done, atomics_done, order_hash;
 	uint8_t *recv_buf;
 	/* Owed to the requester: one of a NAK and an ACK */
 	uint8_t nak;

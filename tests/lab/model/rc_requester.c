@@ -418,6 +418,17 @@ void rc_requester_timer(struct rc_qp *qp, uint64_t now)
 		on_hw_timer(qp);
 }
 
+void rc_qp_clock_jump(struct rc_qp *qp, uint64_t now, uint64_t late)
+{
+	struct rc_requester *q = &qp->req;
+
+	if (q->retry_at != RC_NEVER)
+		q->retry_at = late ? q->retry_at + late : now;
+	if (q->hw_at != RC_NEVER)
+		q->hw_at = late ? q->hw_at + late : now;
+	rc_arm(qp, q->retry_at < q->hw_at ? q->retry_at : q->hw_at);
+}
+
 void rc_requester_flush(struct rc_qp *qp, uint64_t now, enum rc_status why)
 {
 	struct rc_requester *q = &qp->req;

@@ -400,6 +400,7 @@ static void execute_read(struct rc_qp *qp, uint64_t now, const struct frame *f)
 		return;
 	}
 	if (length && !region_ok(qp, frame_reth_rkey(f), frame_reth_va(f), length)) {
+		qp->stats.reads_out_of_range++;
 		refuse(qp, now, AETH_NAK_ACCESS);
 		return;
 	}
@@ -438,6 +439,9 @@ static void execute_atomic(struct rc_qp *qp, uint64_t now, const struct frame *f
 	else if (v == get_be64(eth + 20))
 		v = get_be64(eth + 12);
 	memcpy(mem, &v, 8);
+	if (qp->h->ops.atomic)
+		qp->h->ops.atomic(qp->h->ctx, qp, qp->resp.atomics_done);
+	qp->resp.atomics_done++;
 	p->atomic = true;
 	p->npsn = 1;
 	p->value = old;

@@ -213,18 +213,20 @@ static bool lost(struct wan *w)
 	return false;
 }
 
-/* One to three bits, anywhere behind the Ethernet header (which a real link's CRC guards: a frame
+/* One to three bits, anywhere behind the Ethernet header and its VLAN tag (which a real link's CRC guards: a frame
  * damaged there would not arrive). */
 static void corrupt(struct wan *w, uint8_t *data, uint32_t len)
 {
-	uint32_t flips = 1 + prng_below(&w->prng, 3);
+	uint32_t flips = 1 + prng_below(&w->prng, 3), from = 14;
 
-	if (len <= 14)
+	if (len > 18 && get_be16(data + 12) == 0x8100)
+		from = 18;
+	if (len <= from)
 		return;
 	while (flips--) {
-		uint32_t bit = prng_below(&w->prng, (len - 14) * 8);
+		uint32_t bit = prng_below(&w->prng, (len - from) * 8);
 
-		data[14 + bit / 8] ^= (uint8_t)(1u << (bit & 7));
+		data[from + bit / 8] ^= (uint8_t)(1u << (bit & 7));
 	}
 	w->stats.corrupted++;
 }

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Read-ahead: READs that the host has not asked for yet, asked for on its behalf (pseudo READ requests), so that
+ * their answers are here when it does (role OPENER, pair mode, only where the rule says `read-ahead = on`).
+ *
+ * A guess is a request of the lane like any other: built from the host's own headers, numbered at the end of
+ * the lane, kept until it is answered. When the host asks for exactly that - rkey, address, length - its own
+ * request ends here and takes over what the guess brought or will bring. So a right guess costs the WAN
+ * nothing that the host's request would not have cost.
+ *
+ * What keeps it from doing harm:
+ *
+ *	- An address outside the memory that the host may read would be a fatal error of the queue pair. Only
+ *	  what lies inside ranges that were read with success under the same rkey, or that the rule names, is
+ *	  guessed.
+ *	- What a guess brings was read before the host asked. It must never be older than a signal that the data
+ *	  has changed. Any request but a READ between the two hosts, on any of their queue pairs, in either
+ *	  direction, may be that signal: it moves the pair's epoch, and what was asked for in an older epoch
+ *	  is not given. Nor is what is older than the rule's read-ahead-max-age.
+ *	- A guess that is not asked for has consumed PSNs (shift.c). While there is no room for another segment
+ *	  nothing is guessed.
+ *	- Nothing is guessed inside a message (a responder would refuse a READ between FIRST and LAST), after
+ *	  requests that were not understood, in a pool that is filling, or while the lane is to end.
+ *
+ * The window. Guesses run ahead of the host by @window bytes. It doubles, once per round trip, when the host
+ * asks for something that has not come yet, up to twice what arrived within the best recent round trip: so it
+ * grows to what the WAN carries and no further. The responder is not asked for more at a time than it is known
+ * to stand: the acceptor holds the others back (@depth).
+ */
+#include "engine/answers.h"
+
+#define WINDOW_FIRST (256u << 10)
+#define WINDOW_SLACK (1u << 20)
+/* Guesses looked at for a match: hosts that ask in another order than expected do not stray far. */
+#define LOOK 16u
+#define BATCH 64u
+#define POOL_BUSY 60u
+#define DEPTH_DEFAULT 1u
+
+/** ahead_epoch - of the two hosts of @k, in either direction. Hosts that share a slot flush each other's guesses. */
+uint32_t *ahead_epoch(struct engine *e, const struct flow_key *k)
+{
+	uint64_t h = 0, v;
+
+	for (int i = 0; i < 16; i += 8) {
+		h ^= get_be64(k->src.b + i);
+		memcpy(&v, k->dst.b + i, 8);
+		h ^= get_be64(k->dst.b + i);
+	}
+	h *= 0x9e3779b97f4a7c15u;
+	return &e->epoch[h >> 48 & (EPOCH_SLOTS - 1)];
+}
+
+static const struct rule *rule_of(const struct engine *e, const struct flow *fl)
+{
+	return fl->rule < 0 ? NULL : &e->rules[fl->rule];
+}
+
+static bool wanted(const struct engine *e, const struct flow *fl)
+{
+	const struct rule *r = rule_of(e, fl);
+
+	return r && r->read_ahead && fl->lane.role == ROLE_OPENER;
+}
+
+static bool same(const struct read_range *a, const struct read_range *b)
+{
+	return a->va == b->va && a->rkey == b->rkey && a->length == b->length;
+}
+
+static void flush(struct engine *e, struct flow *fl, uint32_t *why)
+{
+	struct lane_reads *x = reads_of(e, &fl->lane);
+
+	if (!x->guesses)
+		return;
+	(*why)++;
+	/* from the last to the first would be as good; each costs a walk to its successor at most */
+	for (uint32_t id = x->fetches.head; id != MQ_NONE && x->guesses; id = mq_next(e->reads, id))
+		if (fetch_at(e, id)->state == FETCH_GUESS)
+			answers_forget(e, fl, fetch_at(e, id));
+	x->guesses = 0;
+	x->guessed = 0;
+	predict_stop(&x->predictor);
+}
+
+/* ---- what the host asks ---- */
+
+static uint64_t round_trip(const struct lane *l)
+{
+	return (l->srtt_us ? l->srtt_us : 10000) * NSEC_PER_USEC;
+}
+
+static void grow(struct engine *e, const struct lane *l, struct lane_reads *x)
+{
+	uint64_t most = 2 * (x->rate_bytes > x->arrived_bytes ? x->rate_bytes : x->arrived_bytes) + WINDOW_SLACK;
+
+	if (e->now - x->grown < round_trip(l))
+		return;
+	x->grown = e->now;
+	x->window *= 2;
+	if (x->window > most)
+		x->window = most;
+}
+
+/*
+ * The host asks for a READ: is it guessed? Then its answer comes, or will come, at @wire. The caller has
+ * checked the ICRC. Guesses that turn out to be wrong or too old are dropped.
+ */
+bool ahead_claim(struct engine *e, struct flow *fl, const struct frame *f, uint32_t *wire)
+{
+	struct lane *l = &fl->lane;
+	struct lane_reads *x = reads_of(e, l);
+	struct read_range what = {frame_reth_va(f), frame_reth_rkey(f), frame_reth_length(f)};
+	const struct rule *r = rule_of(e, fl);
+	struct fetch *g = NULL;
+	uint32_t looked = 0;
+
+	if (!x->guesses)
+		return false;
+	for (uint32_t id = x->fetches.head; id != MQ_NONE && looked < LOOK; id = mq_next(e->reads, id)) {
+		struct fetch *h = fetch_at(e, id);
+
+		if (h->state != FETCH_GUESS)
+			continue;
+		looked++;
+		if (same(&h->what, &what)) {
+			g = h;
+			break;
+		}
+	}
+	if (!g) {
+		flush(e, fl, &x->info.flushed_pattern);
+		return false;
+	}
+	if (g->epoch != *ahead_epoch(e, &fl->key)) {
+		flush(e, fl, &x->info.flushed_signal);
+		return false;
+	}
+	if (!r || !r->read_ahead || (r->read_max_age_ns && e->now - g->issued > r->read_max_age_ns)) {
+		flush(e, fl, &x->info.flushed_age);
+		return false;
+	}
+	g->state = FETCH_ASKED;
+	x->guesses--;
+	x->guessed -= g->what.length;
+	x->info.hits++;
+	*wire = g->psn;
+	if (g->arrived != g->span) {
+		x->info.late++;
+		grow(e, l, x);
+	}
+	return true;
+}
+
+/** ahead_asked - the host's READ @f was accepted; @claimed: it had been guessed. */
+void ahead_asked(struct engine *e, struct flow *fl, const struct frame *f, bool claimed)
+{
+	struct lane *l = &fl->lane;
+	struct lane_reads *x = reads_of(e, l);
+	struct read_range what = {frame_reth_va(f), frame_reth_rkey(f), frame_reth_length(f)};
+
+	if (!x->guesses && l->nreads > x->most)
+		x->most = l->nreads;
+	if (!wanted(e, fl))
+		return;
+	if (!claimed)
+		x->info.misses++;
+	predict_asked(&x->predictor, &what, claimed);
+	ahead_run(e, fl);
+}
+
+/** ahead_signal - something was accepted from the host that may tell the other side that data has changed. */
+void ahead_signal(struct engine *e, struct flow *fl)
+{
+	struct lane_reads *x = reads_of(e, &fl->lane);
+
+	flush(e, fl, &x->info.flushed_signal);
+}
+
+/* ---- where it is safe ---- */
+
+static bool inside(const struct read_range *r, uint64_t from, uint64_t end)
+{
+	return r->va >= from && r->va < end && end - r->va >= r->length;
+}
+
+static bool allowed(const struct engine *e, const struct flow *fl, const struct lane_reads *x,
+		    const struct read_range *r)
+{
+	const struct rule *rule = rule_of(e, fl);
+
+	for (uint32_t i = 0; i < GOOD_RANGES; i++)
+		if (x->good[i].end && x->good[i].rkey == r->rkey &&
+		    inside(r, x->good[i].from, x->good[i].end))
+			return true;
+	for (uint32_t i = 0; i < rule->nread_ranges; i++)
+		if (inside(r, rule->read_range[i].from, rule->read_range[i].end))
+			return true;
+	return false;
+}
+
+/** ahead_good - the host has read this with success. */
+void ahead_good(struct engine *e, struct flow *fl, const struct read_range *r)
+{
+	struct lane_reads *x = reads_of(e, &fl->lane);
+	uint64_t from = r->va, end = r->va + r->length;
+	struct good_range *to = NULL;
+
+	if (!wanted(e, fl) || end <= from)
+		return;
+	x->good_clock++;
+	for (uint32_t i = 0; i < GOOD_RANGES; i++) {
+		struct good_range *g = &x->good[i];
+
+		if (!g->end || g->rkey != r->rkey || g->from > end || g->end < from)
+			continue;
+		/* it touches this one; what it joins together becomes one range */
+		from = g->from < from ? g->from : from;
+		end = g->end > end ? g->end : end;
+		if (to)
+			to->end = 0;
+		to = g;
+	}
+	for (uint32_t i = 0; !to && i < GOOD_RANGES; i++)
+		if (!x->good[i].end)
+			to = &x->good[i];
+	if (!to) {
+		to = &x->good[0];
+		for (uint32_t i = 1; i < GOOD_RANGES; i++)
+			if (x->good_clock - x->good[i].used > x->good_clock - to->used)
+				to = &x->good[i];
+	}
+	*to = (struct good_range){.from = from, .end = end, .rkey = r->rkey, .used = x->good_clock};
+}
+
+/* ---- guessing ---- */
+
+static bool may_guess(struct engine *e, const struct flow *fl, const struct lane_reads *x)
+{
+	const struct lane *l = &fl->lane;
+
+	return !x->stop && l->state == LANE_HELD && l->start_acked && l->accepted && !l->reopen && !l->opaque &&
+	       !l->refusal && l->msg == MSG_NONE && x->nsegments + 1 < SEGMENTS &&
+	       pool_fill(e->pool, POOL_TRANSIT) < POOL_BUSY && pool_fill(e->pool, POOL_CUSTODY) < POOL_BUSY &&
+	       mq_free_count(e->reads) > BATCH * 4;
+}
+
+static bool issue(struct engine *e, struct flow *fl, struct lane_reads *x, const struct read_range *r)
+{
+	struct lane *l = &fl->lane;
+	struct build_spec s = {
+		.t = &fl->tmpl,
+		.opcode = OP_READ_REQUEST,
+		.dqpn = fl->key.dqpn,
+		.psn = l->accept.psn,
+		.ackreq = true,
+		.va = r->va,
+		.rkey = r->rkey,
+		.length = r->length,
+	};
+	const struct fetch *oldest = fetch_at(e, x->fetches.head);
+	uint8_t out[FRAME_MAX];
+	struct frame f;
+	uint32_t span;
+	bool bad;
+
+	if (frame_parse(out, build_packet(out, &s), &f) != FRAME_OK)
+		return false;
+	span = frame_span(&f, fl->path_mtu);
+	/* both the requests and the answers must fit their windows */
+	if (psn_diff(psn_add(l->accept.psn, span), l->tack.psn) > (int32_t)(WINDOW_SPAN / 2) ||
+	    (oldest && psn_diff(psn_add(l->accept.psn, span), oldest->psn) > (int32_t)(WINDOW_SPAN / 2)))
+		return false;
+	if (!lane_retain(e, fl, &f, span, l->accept.psn, &bad))
+		return false;
+	if (!answers_expect(e, fl, r, OP_READ_REQUEST, l->accept.psn, span, FETCH_GUESS)) {
+		lane_forget(e, fl, window_get(&l->win, e->pool, l->accept.psn), l->accept.psn);
+		return false;
+	}
+	if (l->tack.psn == l->accept.psn)
+		l->progress = e->now;
+	l->accept.psn = psn_add(l->accept.psn, span);
+	l->accept.msn = psn_add(l->accept.msn, 1);
+	l->accept.ackable = 0;
+	l->end = l->accept.psn;
+	x->guesses++;
+	x->guessed += r->length;
+	x->guessed_ever = true;
+	x->info.guesses++;
+	return true;
+}
+
+static void measure(struct engine *e, const struct lane *l, struct lane_reads *x)
+{
+	if (e->now - x->rate_at < round_trip(l))
+		return;
+	x->rate_bytes = x->arrived_bytes > x->rate_bytes / 8 * 7 ? x->arrived_bytes : x->rate_bytes / 8 * 7;
+	x->arrived_bytes = 0;
+	x->rate_at = e->now;
+}
+
+/** ahead_run - guess as far ahead as the window allows. */
+void ahead_run(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	struct lane_reads *x = reads_of(e, l);
+	struct read_range r;
+	uint32_t n = 0;
+
+	if (!x || !wanted(e, fl))
+		return;
+	measure(e, l, x);
+	if (!x->window)
+		x->window = WINDOW_FIRST;
+	while (n < BATCH && predict_peek(&x->predictor, &r)) {
+		if (!r.length || x->guessed + r.length > (x->window > r.length ? x->window : r.length) ||
+		    !may_guess(e, fl, x) || !allowed(e, fl, x, &r))
+			break;
+		if (!issue(e, fl, x, &r))
+			break;
+		predict_take(&x->predictor);
+		n++;
+	}
+	if (!n)
+		return;
+	x->depth = rule_of(e, fl)->read_depth;
+	if (!x->depth)
+		x->depth = x->most > DEPTH_DEFAULT ? x->most : DEPTH_DEFAULT;
+	pace_run(e, fl);
+}

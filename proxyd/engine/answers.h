@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * READs (and ATOMICs and their like) over the WAN: what a lane needs besides struct lane once one of them
+ * has been asked. One page of the pool, taken then.
+ *
+ * Two numberings. The host numbers its requests; what goes to the responder is numbered by the opener
+ * (*wire* PSNs and MSNs). They agree until the opener asks for something that the host then does not ask for:
+ * a guess (ahead.c) consumes PSNs at the responder. Everything behind the opener's responder.c - custody, both
+ * ends of the stream, the acceptor, the responder itself - knows wire numbers only; shift.c translates at
+ * the door.
+ *
+ * Answers. The acceptor keeps each answer packet that its responder gave until the opener has it
+ * (answers_tx.c). The opener keeps them until the host has asked for them and got them, and a little longer in
+ * case the host lost them (answers_rx.c). Both find them by wire PSN.
+ *
+ *	host --READ h--> opener: is it what a fetch brings already, or will? then no request crosses the WAN
+ *	                 else it becomes a request of the lane at the next wire PSN, and a fetch
+ *	opener <--answers, wire PSNs-- acceptor <-- responder
+ *	host <--answers, host PSNs-- opener, in the order in which the host asked
+ */
+#ifndef LONGHAUL_ENGINE_ANSWERS_H
+#define LONGHAUL_ENGINE_ANSWERS_H
+
+#include "engine/holes.h"
+#include "engine/internal.h"
+#include "engine/predict.h"
+
+enum fetch_state {
+	FETCH_ASKED,   /* the host asked for it */
+	FETCH_GUESS,   /* it has not yet */
+	FETCH_DROPPED, /* a guess that it shall not be given any more */
+};
+
+/**
+ * struct fetch - one request that is answered with data, in the order of wire PSNs (OPENER).
+ * @psn, @span: wire PSNs
+ * @arrived:    answer packets that came, each counted once
+ * @issued:     ns; nothing that a guess brings is older than this
+ * @epoch:      of the host pair (engine.h) when it was issued
+ */
+struct fetch {
+	struct read_range what;
+	uint64_t issued;
+	uint32_t psn, span, arrived, epoch;
+	uint8_t opcode, state;
+};
+
+/** struct segment - from wire PSN @wire on the numbers differ by those of this pair. @ackable: see struct mark */
+struct segment {
+	uint32_t wire, host;
+	uint32_t wire_msn, host_msn : 24, ackable : 8;
+};
+#define SEGMENTS 48u
+
+/* Ranges of addresses that a host has read with success. */
+struct good_range {
+	uint64_t from, end;
+	uint32_t rkey, used; /* @used: when, for replacing the oldest */
+};
+#define GOOD_RANGES 16u
+
+/**
+ * struct lane_reads
+ * @win, @log: answers held, by wire PSN; @held, @held_bytes: how many
+ * @seq:       of the latest report about answers: sent (OPENER), taken (ACCEPTOR)
+ * @depth:     READs that the responder is to have at most at a time, 0: as they come
+ *
+ * ACCEPTOR:
+ * @una:       all below are known to have arrived, or to be of no use; released
+ * @nxt:       next wire PSN never sent
+ * @end:       end of the highest packet held
+ *
+ * OPENER:
+ * @end:       wire PSN of the first answer that has not arrived and has nothing arrived behind it
+ * @holes:     what is missing before it
+ * @trailed:   lane.start is not the handover PSN any more
+ * @trimmed:   segments of long ago are forgotten
+ * @guessed_ever: answers may turn up that the host never asked for
+ * @stop:      no guesses any more: the rule does not want them, or the lane is to end
+ * @latest:    wire PSN of the latest arrival
+ * @fetches:   struct fetch, by wire PSN; @hint: where the latest answer belonged
+ * @kept:      struct read_rec that were answered, so that a host that lost the answer can have it again
+ * @asked:     what was accepted from the host, in its own numbers (lane.accept counts wire numbers)
+ * @most:      READs that the host has been seen to wait for at one time
+ * @window:    bytes that may be guessed ahead; @guessed: bytes that are; @guesses: how many
+ */
+struct lane_reads {
+	struct window win;
+	struct pool_log log;
+	uint32_t held;
+	uint64_t held_bytes;
+	uint32_t seq, depth;
+	uint32_t una, nxt, end;
+	uint32_t holes, hole_cursor, latest;
+	bool report_due, report_urgent, stop, trimmed, trailed, guessed_ever;
+	uint32_t report_count, repeats;
+	uint64_t reported; /* ns */
+	uint8_t backoff;
+
+	/* ACCEPTOR */
+	uint32_t lost, lost_from;
+	uint32_t srtt_us, rttvar_us, minrtt_us;
+
+	/* OPENER */
+	struct mq_list fetches, kept;
+	uint32_t nkept, hint, most;
+	uint64_t arrival; /* ns */
+	struct mark asked;
+	struct segment segment[SEGMENTS];
+	uint32_t nsegments;
+
+	struct predictor predictor;
+	struct good_range good[GOOD_RANGES];
+	uint32_t good_clock;
+	uint64_t window, guessed, grown, arrived_bytes, rate_bytes;
+	uint32_t guesses, epoch;
+	uint64_t rate_at;
+	struct read_ahead_info info;
+};
+
+_Static_assert(sizeof(struct lane_reads) <= POOL_PAGE, "one page");
+
+static inline struct lane_reads *reads_of(struct engine *e, const struct lane *l)
+{
+	return l->reads_page == POOL_NONE ? NULL : pool_page_ptr(e->pool, l->reads_page);
+}
+
+static inline struct fetch *fetch_at(struct engine *e, uint32_t id)
+{
+	return id == MQ_NONE ? NULL : mq_ptr(e->reads, id);
+}
+
+/* reads.c */
+bool reads_wanted(const struct engine *e, const struct flow *fl);
+struct lane_reads *reads_begin(struct engine *e, struct flow *fl);
+void reads_end(struct engine *e, struct flow *fl);
+bool reads_fit(uint8_t opcode, uint32_t at, uint32_t span, uint32_t length, const struct frame *f, uint32_t mtu);
+
+/* shift.c */
+bool shift_differs(const struct lane_reads *x, const struct lane *l);
+bool shift_strange(const struct lane_reads *x, const struct lane *l);
+void shift_note(struct lane_reads *x, const struct lane *l);
+void shift_trim(struct lane_reads *x, uint32_t tack);
+struct mark shift_to_host(struct engine *e, const struct lane *l, const struct mark *wire);
+uint32_t shift_to_wire(const struct lane_reads *x, uint32_t host);
+uint32_t shift_frame(uint8_t *out, const struct frame *f, uint32_t psn, uint32_t msn);
+
+/* answers_tx.c: ACCEPTOR */
+void answers_add(struct engine *e, struct flow *fl, const struct frame *f);
+bool answers_send(struct engine *e, struct flow *fl, uint32_t quantum);
+void answers_progress(struct engine *e, struct flow *fl, const struct report *r);
+void answers_timeout(struct engine *e, struct flow *fl);
+bool answers_depth_full(struct engine *e, const struct flow *fl);
+
+/* answers_rx.c: OPENER */
+bool answers_expect(struct engine *e, struct flow *fl, const struct read_range *what, uint8_t opcode,
+		    uint32_t psn, uint32_t span, enum fetch_state state);
+void answers_rx(struct engine *e, struct flow *fl, const struct frame *f);
+bool answers_deliver(struct engine *e, struct flow *fl, uint32_t quantum);
+bool answers_again(struct engine *e, struct flow *fl, const struct frame *f);
+uint32_t answers_wire(struct engine *e, struct flow *fl, const struct frame *f);
+void answers_forget(struct engine *e, struct flow *fl, struct fetch *g);
+uint64_t answers_report(struct engine *e, struct flow *fl);
+void answers_idle(struct engine *e, struct flow *fl);
+void answers_report_due(struct engine *e, struct flow *fl, bool urgent);
+void answers_overdue(struct engine *e, struct flow *fl);
+
+/* ahead.c: OPENER */
+bool ahead_claim(struct engine *e, struct flow *fl, const struct frame *f, uint32_t *wire);
+void ahead_asked(struct engine *e, struct flow *fl, const struct frame *f, bool claimed);
+void ahead_good(struct engine *e, struct flow *fl, const struct read_range *r);
+void ahead_signal(struct engine *e, struct flow *fl);
+void ahead_run(struct engine *e, struct flow *fl);
+uint32_t *ahead_epoch(struct engine *e, const struct flow_key *k);
+
+#endif

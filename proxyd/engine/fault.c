@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Custody is lost: what the application was told to be safe is not. It must see its QP fail, also when it has
+ * nothing under way any more and would never ask again. Three remedies, in this order:
+ *
+ *	TELL	what waits for an answer gets a fatal NAK with the responder's own syndrome, and so does every
+ *		later request, for as long as the lane stands.
+ *	BREAK	a requester that is idle ignores NAKs. But its host is a responder too, and a responder that gets
+ *		an impossible request puts the QP into the error state (InfiniBand vol. 1, 9.9.3, class C). So
+ *		it gets one, in the name of its peer: a SEND MIDDLE while no message is open.
+ *	OVER	and if the connection manager made the connection, its DREQ.
+ *
+ * The impossible request must never be executed as data, whatever the host is in the middle of, and must bear
+ * the PSN that the host expects, else it is a duplicate or a gap and harms nobody. Hence:
+ *
+ *	- Requests from the far host are no longer let through, so what the host expects stands still, and a
+ *	  message that it has begun to receive cannot end.
+ *	- The probe carries no payload. A MIDDLE must carry exactly the path MTU, so where a SEND is open it is
+ *	  refused for its length; where a WRITE or nothing is open, for its opcode. A host that checks neither
+ *	  executes no bytes and says so with an ACK; then the next probe is a WRITE MIDDLE, which does not
+ *	  continue a SEND.
+ *	- Where the PSN is not known from what has passed, or turns out wrong, it is learned: one ahead draws
+ *	  a sequence NAK with the PSN expected, one behind an ACK with the newest one executed. Four probes a
+ *	  quarter of the circle apart are both, wherever the host stands. A host that has sent its one NAK for a
+ *	  gap already, and whose ACKs to duplicates are of an older date, is found by trying the next few.
+ *
+ * Whatever the host answers ends here: the far host has asked nothing.
+ *
+ * The wait between probes doubles while there is silence. Enough silence means that the QP has failed or is
+ * gone. A host that goes on answering without failing gets a round of probes now and then for ever. The lane leaves
+ * FAULT when its QP has failed or answers no more, and nothing was heard from it for FAULT_QUIET_NS.
+ */
+#include "engine/answers.h"
+#include "wire/cm.h"
+
+#define FAULT_QUIET_NS (10 * NSEC_PER_SEC)
+/* So long what was told may take effect before the QP is broken by force. */
+#define TELL_NS (500 * NSEC_PER_MSEC)
+#define TELLS_MAX 3
+#define PROBE_FIRST_NS (20 * NSEC_PER_MSEC)
+#define PROBE_SHIFT_MAX 5
+/* After an answer that says where to try. */
+#define PROBE_NEXT_NS (100 * NSEC_PER_USEC)
+/* About 4 s in silence. */
+#define SILENT_MAX 12
+#define PROBES_MAX 64
+#define QUARTER (1u << 22)
+#define DREQS_MAX 2
+/* Packets that were on their way when the QP failed have arrived. What comes later is another incarnation. */
+#define BROKEN_NS (1 * NSEC_PER_SEC)
+
+enum fault_stage {
+	STAGE_TELL,
+	STAGE_BREAK,
+	STAGE_OVER,
+};
+
+static void arm(struct engine *e, struct flow *fl, uint64_t after)
+{
+	wheel_arm(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_AUX), e->now + after);
+}
+
+/* What the far host's requests have reached, as far as it is known here. */
+static uint32_t expected_psn(struct engine *e, const struct flow *fl)
+{
+	const struct lane *in = fl->partner == FLOW_NONE ? NULL : &e->flows[fl->partner].lane;
+
+	if (!in)
+		return 0;
+	if (in->role == ROLE_ACCEPTOR)
+		return in->high;
+	if (in->accept.psn != PSN_NONE)
+		return in->accept.psn;
+	return in->tack.psn != PSN_NONE ? in->tack.psn : 0;
+}
+
+void lane_fault(struct engine *e, struct flow *fl, enum lane_reason why, uint8_t syndrome)
+{
+	struct lane *l = &fl->lane;
+	struct flow *back = flow_partner(e, fl);
+	uint32_t packets = l->packets;
+	uint64_t bytes = l->bytes;
+	struct mark tack;
+
+	if (l->state == LANE_FAULT || !lane_keeps(l))
+		return;
+	tack = shift_to_host(e, l, &l->tack);
+	/* where the numbers differ the two ends cannot go on without us */
+	if ((!l->start_acked || !psn_before(tack.psn, l->front.psn)) && !shift_differs(reads_of(e, l), l)) {
+		/* nothing was promised that is not true already; the hosts find out by themselves */
+		lane_close(e, fl, why, true);
+		return;
+	}
+	l->reason = (uint8_t)why;
+	l->refusal = syndrome;
+	lane_send_close(e, fl);
+	lane_set_state(l, LANE_FAULT);
+	e->in_fault++;
+	COUNT(e, FAULTS);
+	e->counters[EC_LOST_PACKETS] += packets;
+	e->counters[EC_LOST_BYTES] += bytes;
+	lane_drop_all(e, fl);
+	l->tack.psn = l->sent.psn = l->high = l->end = l->accept.psn;
+	wheel_cancel(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_LOSS));
+	engine_event(e, EVENT_FAULT, fl, packets, bytes);
+
+	memset(&l->fault, 0, sizeof(l->fault));
+	l->fault.epsn = expected_psn(e, fl);
+	l->fault.said = PSN_NONE;
+	/* the far host's requests find no responder any more: their custody is lost as well */
+	if (back && back->lane.role == ROLE_ACCEPTOR)
+		requester_refused(e, back, back->lane.tack.psn, AETH_NAK_OPERATION, REASON_FAULT);
+	if (psn_before(l->told, l->accept.psn)) {
+		l->fault.stage = STAGE_TELL;
+		responder_ack_due(e, fl); /* something waits for an answer: answer it with the fault */
+		arm(e, fl, TELL_NS);
+	} else {
+		l->fault.stage = STAGE_BREAK;
+		arm(e, fl, 0);
+	}
+}
+
+/* Nobody is left to be told. */
+static void let_go(struct engine *e, struct flow *fl, enum lane_reason why)
+{
+	struct flow *back = flow_partner(e, fl);
+
+	lane_close(e, fl, why, false);
+	/* its opener may be gone, or it does not know yet */
+	if (back && back->lane.role == ROLE_ACCEPTOR && back->lane.refusal)
+		lane_close(e, back, REASON_FAULT, true);
+}
+
+/* ---- the first remedy ---- */
+
+/* A request to a lane whose custody is lost. The NAK must bear a PSN that the requester waits for: the
+ * oldest that it does not know to be acknowledged. */
+void fault_request(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+
+	if (!icrc_ok(f))
+		return;
+	if (l->fault.broken && e->now - l->progress > BROKEN_NS) {
+		/* a QP in error sends nothing: this is another one of the same number */
+		engine_event(e, EVENT_INCARNATION, fl, 0, 0);
+		let_go(e, fl, REASON_INCARNATION);
+		flow_unpair(e, fl);
+		learn_request(e, fl, f);
+		engine_pass(e, fl->side, f);
+		return;
+	}
+	/* one below the PSN before it begins a round of resending, and that begins with the oldest */
+	if (psn_before(f->psn, l->told) || !psn_after(f->psn, l->jump_psn))
+		l->told = f->psn;
+	l->jump_psn = f->psn;
+	l->fault.alive = true;
+	responder_ack_due(e, fl);
+}
+
+void fault_answer(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	const struct flow *back = flow_partner(e, fl);
+	uint8_t buf[BUILD_MAX];
+
+	if (l->ack_due && back && back->tmpl.len) {
+		uint32_t len = build_ack(buf, &back->tmpl, back->key.dqpn, l->told, l->refusal, l->acked.msn);
+
+		engine_tx(e, fl->side, buf, len);
+		COUNT(e, FATAL_NAKS);
+	}
+	l->ack_due = false;
+}
+
+/* ---- the second ---- */
+
+static void probe(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	const struct flow *back = flow_partner(e, fl);
+	/* round the circle in quarters, and one further each time */
+	uint32_t ahead = (l->fault.step & 3) * QUARTER + ((l->fault.step & 3) ? 0 : l->fault.step / 4);
+	struct build_spec s = {
+		.opcode = l->fault.write ? OP_WRITE_MIDDLE : OP_SEND_MIDDLE,
+		.psn = psn_add(l->fault.epsn, ahead),
+		.ackreq = true,
+	};
+	uint8_t buf[FRAME_MAX];
+	uint64_t wait = PROBE_FIRST_NS << (l->fault.silent < PROBE_SHIFT_MAX ? l->fault.silent : PROBE_SHIFT_MAX);
+
+	if (back && back->tmpl.len) {
+		s.t = &back->tmpl;
+		s.dqpn = back->key.dqpn;
+		engine_tx(e, fl->side, buf, build_packet(buf, &s));
+		COUNT(e, FAULT_PROBES);
+	}
+	l->fault.probe = s.psn;
+	l->fault.step++;
+	l->fault.tries++;
+	l->fault.silent++;
+	arm(e, fl, wait);
+}
+
+static void over(struct engine *e, struct flow *fl)
+{
+	fl->lane.fault.stage = STAGE_OVER;
+	fl->lane.fault.dreqs = 0;
+	fl->lane.progress = e->now;
+	arm(e, fl, 0);
+}
+
+/* The host expects @psn. */
+static void try_at(struct engine *e, struct flow *fl, uint32_t psn)
+{
+	struct lane *l = &fl->lane;
+
+	l->fault.epsn = psn;
+	l->fault.step = 0;
+	arm(e, fl, PROBE_NEXT_NS);
+}
+
+void fault_response(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+	uint32_t next = psn_add(f->psn, 1);
+	uint8_t s;
+
+	COUNT(e, FAULT_DROPPED);
+	if (f->opcode != OP_ACK || !icrc_ok(f))
+		return;
+	s = frame_aeth_syndrome(f);
+	if (aeth_is_nak(s) && s != AETH_NAK_SEQ) {
+		/* whatever it refused, its responder is in error now, and with it the QP */
+		if (!l->fault.broken)
+			COUNT(e, FAULT_BROKEN);
+		l->fault.broken = true;
+		if (l->fault.stage != STAGE_OVER)
+			over(e, fl);
+		return;
+	}
+	if (l->fault.stage != STAGE_BREAK)
+		return;
+	l->fault.silent = 0;
+	if (aeth_is_rnr(s) || s == AETH_NAK_SEQ) {
+		try_at(e, fl, f->psn);
+	} else if (aeth_is_ack(s) && next != l->fault.said) {
+		/* an ACK to a duplicate may be of an older date: one that says the same again says nothing */
+		l->fault.said = next;
+		if (f->psn == l->fault.probe)
+			l->fault.write = !l->fault.write; /* it took it */
+		try_at(e, fl, next);
+	}
+}
+
+/* ---- the third ---- */
+
+static void disconnect(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	const struct flow *back = flow_partner(e, fl);
+	uint8_t buf[FRAME_MAX];
+
+	if (!back || !back->tmpl.len || !back->comm_id || !fl->comm_id)
+		return;
+	/* the transaction is ours; what the host answers, its peer has not asked for and ignores */
+	engine_tx(e, fl->side, buf,
+		  cm_build_dreq(buf, &back->tmpl, l->fault.dreqs, (uint64_t)l->gen << 32 | back->comm_id,
+				back->comm_id, fl->comm_id, back->key.dqpn));
+	COUNT(e, FAULT_DREQS);
+}
+
+void fault_timer(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+
+	switch (l->fault.stage) {
+	case STAGE_TELL:
+		/* still asking: the NAK may have been lost, and this one too */
+		if (l->fault.alive && ++l->fault.tells < TELLS_MAX) {
+			l->fault.alive = false;
+			arm(e, fl, TELL_NS);
+			return;
+		}
+		l->fault.stage = STAGE_BREAK;
+		probe(e, fl);
+		return;
+	case STAGE_BREAK:
+		if (l->fault.silent >= SILENT_MAX) {
+			COUNT(e, FAULT_SILENT);
+			l->fault.alive = false;
+			over(e, fl);
+		} else if (l->fault.tries >= PROBES_MAX) {
+			COUNT(e, FAULT_UNBROKEN);
+			l->fault.alive = true;
+			over(e, fl);
+		} else {
+			probe(e, fl);
+		}
+		return;
+	default:
+		break;
+	}
+	if (l->fault.dreqs < DREQS_MAX) {
+		disconnect(e, fl);
+		l->fault.dreqs++;
+		arm(e, fl, TELL_NS);
+	} else if (l->fault.alive && !l->fault.broken && e->now - l->progress >= FAULT_QUIET_NS) {
+		/* it lives on: another round */
+		l->fault.alive = false;
+		l->fault.stage = STAGE_BREAK;
+		l->fault.tries = l->fault.silent = 0;
+		l->fault.said = PSN_NONE;
+		probe(e, fl);
+	} else if (e->now - fl->seen >= FAULT_QUIET_NS && e->now - l->progress >= FAULT_QUIET_NS) {
+		let_go(e, fl, l->reason);
+	} else {
+		arm(e, fl, FAULT_QUIET_NS / 10);
+	}
+}

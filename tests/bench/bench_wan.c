@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Goodput over distance and loss, in virtual time: `make bench-wan`.
+ *
+ *	bench_wan [--quick] [--read] [--op NAME] [--rtt MS] [--loss P] [--seconds S] [--verbose]
+ *
+ * One queue pair, 64 KiB messages, 128 outstanding, path MTU 4096, a WAN of 10 Gb/s between LANs of 25 Gb/s, and
+ * that with two appliances (real engines, model hosts and links, see tests/scenario/world.h) and with a wire
+ * in their place. The WAN drops packets at random in the direction of the data and as many reports on
+ * their way back. The seed is fixed, so every number is the same in every run.
+ *
+ * What is measured:
+ *
+ * - goodput: payload that the far host has taken in order (READ: that came back in order), per time, in
+ *   steady state. The clock starts after a ramp (learning, handover, the first round trips) of RAMP_RTTS round
+ *   trips and RAMP_NS, and stops after at least MEASURE_RTTS round trips and MEASURE_NS. Payload comes in
+ *   leaps when something was lost: everything behind a hole is taken at once when it closes. So the lag
+ *   between sending and taking differs at the two ends of the measurement, which makes goodput uncertain by
+ *   about a round trip in MEASURE_RTTS.
+ * - ceiling: the rate of the WAN less headers, with Ethernet frames counted as the WAN model counts them (from
+ *   the destination address to the ICRC, without preamble, check sequence and gap).
+ * - start: from the first request until goodput, over a slot of an eighth of a round trip (at least 1 ms),
+ *   reaches 90 % of the ceiling for the first time.
+ * - WAN bytes: all bytes that entered the WAN both ways while the clock ran, reports with their UDP, IP and
+ *   Ethernet headers included, over the bytes of the frames of new data in that time, each counted once.
+ * - loss "0, resend": nothing is lost, but the host is one that resends everything after 2, 4, 8, 16 ms without
+ *   progress, whatever its timeout is.
+ *
+ * The pool of an appliance is sized by the distance (pool_bytes()).
+ */
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "tests/scenario/world.h"
+#include "wire/psn.h"
+
+#define MS	     1000000ull
+#define LINK_BPS     10000000000ull
+/* wan-rate: a little less than the link has, so that a queue that has formed goes away again */
+#define WAN_RATE_PERMILLE 995u
+#define LAN_BPS	     25000000000ull
+#define MTU	     4096u
+#define MESSAGE	     65536u
+#define DEPTH	     128u
+#define POOL_MIN     (64ull << 20)
+#define POOL_MAX     (2500ull << 20)
+#define READ_DEPTH   16u
+#define RAMP_RTTS    5u /* twice that with much loss */
+#define RAMP_NS	     (50 * MS)
+#define MEASURE_RTTS 4u /* three times that with much loss */
+#define MUCH_LOSS    1e-4
+#define MEASURE_NS   (250 * MS)
+/* Where a goal is set the measurement is longer, so that its ends do not matter. */
+#define MEASURE_GOAL_NS (1500 * MS)
+/* Ethernet, IPv4, UDP, BTH, ICRC; RETH and AETH */
+#define FRAME_BYTES (14u + 20 + 8 + 12 + 4)
+#define RETH_BYTES  16u
+#define AETH_BYTES  4u
+
+/**
+ * struct op - a row's operation.
+ * @mask:     bits of enum rc_op
+ * @inbound:  the payload travels toward the requester
+ * @extra:    header bytes per message besides FRAME_BYTES per packet
+ */
+struct op {
+	const char *name;
+	uint32_t mask, outstanding, extra;
+	bool inbound;
+};
+
+static const struct op ops[] = {
+	{"WRITE", 1u << RC_WRITE, DEPTH, RETH_BYTES, false},
+	{"SEND", 1u << RC_SEND, DEPTH, 0, false},
+	{"READ", 1u << RC_READ, READ_DEPTH, 2 * AETH_BYTES, true},
+};
+#define OP_READ 2
+
+struct cell {
+	const struct op *op;
+	uint32_t rtt_ms;
+	double loss;
+	bool resend, appliances;
+};
+
+struct result {
+	double goodput;	 /* bit/s */
+	double start_ms; /* negative: never */
+	double wan_bytes;
+	const char *bad;
+};
+
+static double measure_seconds; /* 0: by default */
+static bool verbose;
+
+static double message_bytes(const struct op *op)
+{
+	return MESSAGE + MESSAGE / MTU * FRAME_BYTES + op->extra;
+}
+
+static double ceiling(const struct op *op)
+{
+	return (double)LINK_BPS * MESSAGE / message_bytes(op);
+}
+
+static uint64_t max64(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* Payload bytes that have arrived in order where they belong. */
+static uint64_t taken(const struct world_qp *q, const struct op *op)
+{
+	return op->inbound ? rc_qp_stats(q->side[0].qp)->rx_read_bytes : rc_qp_stats(q->side[1].qp)->rx_bytes;
+}
+
+/* The first PSN that was never sent on the WAN. */
+static uint32_t sent_end(struct world *w, const struct world_qp *q, const struct cell *c)
+{
+	struct conn_info ci;
+
+	if (c->appliances && !c->op->inbound && world_conn(w, 0, q, &ci) &&
+	    ci.lane[LANE_OUT].state == LANE_HELD)
+		return ci.lane[LANE_OUT].sent;
+	return rc_qp_sent_end(q->side[0].qp);
+}
+
+static uint64_t wan_bytes(const struct world *w)
+{
+	return wan_stats(w->link[WORLD_WAN(0)])->sent_bytes + wan_stats(w->link[WORLD_WAN(1)])->sent_bytes +
+	       w->report_bytes[0] + w->report_bytes[1];
+}
+
+/*
+ * So much that memory is no limit: what is under way, and what waits behind a hole, for a packet that was lost twice
+ * or three times, or was released by the far host and not reported yet. A far appliance may fill 40 % of its
+ * pool. One lane holds 2^18 packets at most, so more than 2.5 GB would be of no use.
+ */
+static uint64_t pool_bytes(const struct cell *c)
+{
+	uint64_t bdp = LINK_BPS / 8 * c->rtt_ms / 1000, want = bdp * (c->loss >= 1e-3 ? 6 : c->loss > 0 ? 4 : 2) * 100 / 40;
+
+	return want < POOL_MAX ? max64(POOL_MIN, want) : POOL_MAX;
+}
+
+static struct result run(const struct cell *c)
+{
+	struct world_config wc;
+	struct rc_qp_config qc;
+	struct world_qp *q;
+	struct world *w;
+	struct work work = {.ops = c->op->mask, .min = MESSAGE, .max = MESSAGE, .left = UINT64_MAX,
+			    .outstanding = c->op->outstanding};
+	struct result res = {.start_ms = -1};
+	uint64_t rtt = c->rtt_ms * MS, slot = max64(rtt / 8, MS), began, from, to, last = 0, bytes = 0, sent = 0;
+	uint64_t measure = measure_seconds > 0	? (uint64_t)(measure_seconds * 1e9) :
+			   c->rtt_ms == 20 && c->loss > 0 ? MEASURE_GOAL_NS :
+						    MEASURE_NS;
+	uint32_t psn = 0;
+	int dir = c->op->inbound;
+
+	world_defaults(&wc);
+	wc.seed = 1;
+	wc.appliance[0] = wc.appliance[1] = c->appliances;
+	wc.wan.delay_ns = rtt / 2;
+	wc.wan.rate_bps = LINK_BPS;
+	wc.wan.store_bytes = (LINK_BPS / 8 * c->rtt_ms / 1000) + (64u << 20);
+	wc.wan.queue_bytes = 16 << 20; /* twice what a bare host has outstanding */
+	wc.lan.rate_bps = LAN_BPS;
+	wc.lan.store_bytes = 64 << 20;
+	wc.report_loss = c->loss;
+	wc.engine.pool_bytes = pool_bytes(c);
+	wc.engine.wan_rate = LINK_BPS / 8 * WAN_RATE_PERMILLE / 1000;
+	wc.path_mtu = MTU;
+	w = world_create(&wc);
+	if (!w) {
+		res.bad = "no memory";
+		return res;
+	}
+	wc.wan.loss = c->loss;
+	world_set_wan(w, dir, &wc.wan);
+
+	rc_qp_defaults(&qc, RC_STRICT);
+	qc.lqpn = 0x100;
+	qc.rqpn = 0x200;
+	qc.sq_psn = 0x1000;
+	qc.rq_psn = 0x777000;
+	qc.mtu = MTU;
+	qc.depth = DEPTH;
+	qc.timeout_exp = 17; /* 0.5 s */
+	qc.shadow = false;
+	qc.resend = c->resend ? RC_RESEND_HW_ALL : RC_RESEND_TIMEOUT;
+	q = world_connect(w, &qc, RC_STRICT);
+	began = w->now;
+	world_work(q, 0, &work);
+
+	from = began + RAMP_RTTS * rtt * (c->loss >= MUCH_LOSS ? 2 : 1) + RAMP_NS;
+	to = from + max64(MEASURE_RTTS * rtt * (c->loss >= MUCH_LOSS ? 3 : 1), measure);
+	for (uint64_t t = began + slot; !w->violation && w->now < to; t += slot) {
+		uint64_t now_taken;
+
+		if (w->now < from && t >= from)
+			t = from;
+		world_run(w, t);
+		now_taken = taken(q, c->op);
+		if (res.start_ms < 0 && (double)(now_taken - last) * 8e9 / (double)slot >= 0.9 * ceiling(c->op))
+			res.start_ms = (double)(w->now - began) / 1e6;
+		last = now_taken;
+		if (w->now == from) {
+			bytes = now_taken;
+			sent = wan_bytes(w);
+			psn = sent_end(w, q, c);
+		}
+	}
+	res.goodput = (double)(last - bytes) * 8e9 / (double)(w->now - from);
+	res.wan_bytes = (double)(wan_bytes(w) - sent) /
+			(psn_sub(sent_end(w, q, c), psn) / (double)(MESSAGE / MTU) * message_bytes(c->op));
+	if (rc_qp_in_error(q->side[0].qp))
+		res.bad = "queue pair failed";
+	if (w->violation)
+		res.bad = w->violation;
+	if (verbose && c->appliances)
+		world_dump(w, stdout);
+	world_destroy(w);
+	return res;
+}
+
+struct summary {
+	double lossless, at_1e3, at_1e2, bytes, read_100ms, read_1e3;
+	unsigned int bad;
+};
+
+static void lower(double *v, double x)
+{
+	if (x < *v)
+		*v = x;
+}
+
+static void summarize(struct summary *s, const struct cell *c, const struct result *r, double share)
+{
+	if (c->op->inbound) {
+		if (c->rtt_ms == 100 && c->loss == 0 && !c->resend)
+			lower(&s->read_100ms, share);
+		if (c->rtt_ms == 20 && c->loss == 1e-3)
+			lower(&s->read_1e3, share);
+		return;
+	}
+	if (c->loss == 0) {
+		lower(&s->lossless, share);
+		if (r->wan_bytes > s->bytes)
+			s->bytes = r->wan_bytes;
+	}
+	if (c->rtt_ms == 20 && c->loss == 1e-3)
+		lower(&s->at_1e3, share);
+	if (c->rtt_ms == 20 && c->loss == 1e-2)
+		lower(&s->at_1e2, share);
+}
+
+static void row(struct summary *s, struct cell c)
+{
+	struct result bare, with;
+	char loss[16], start[16];
+	double top = ceiling(c.op), share;
+
+	c.appliances = false;
+	bare = run(&c);
+	c.appliances = true;
+	with = run(&c);
+	share = 100 * with.goodput / top;
+	summarize(s, &c, &with, share);
+	if (c.resend)
+		snprintf(loss, sizeof(loss), "0, resend");
+	else
+		snprintf(loss, sizeof(loss), "%g", c.loss);
+	snprintf(start, sizeof(start), with.start_ms < 0 ? "never" : "%.0f", with.start_ms);
+	printf("%-5s %4u ms  %-9s  %8.4f  %5.1f%%  %8.4f  %5.1f%%  %7s  %8.3f  %8.3f%s%s\n", c.op->name, c.rtt_ms,
+	       loss, bare.goodput / 1e9, 100 * bare.goodput / top, with.goodput / 1e9, share, start,
+	       bare.wan_bytes, with.wan_bytes, with.bad ? "  " : "", with.bad ? with.bad : "");
+	fflush(stdout);
+	s->bad += with.bad != NULL;
+}
+
+static bool in(double x, const double *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (list[i] == x)
+			return true;
+	return false;
+}
+
+static int usage(void)
+{
+	fprintf(stderr, "usage: bench_wan [--quick] [--read] [--op NAME] [--rtt MS] [--loss P] [--seconds S] "
+			"[--verbose]\n");
+	return 2;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"quick", no_argument, NULL, 'q'},     {"read", no_argument, NULL, 'r'},
+		{"op", required_argument, NULL, 'o'},  {"rtt", required_argument, NULL, 't'},
+		{"loss", required_argument, NULL, 'l'}, {"seconds", required_argument, NULL, 's'},
+		{"verbose", no_argument, NULL, 'v'},   {0},
+	};
+	static const uint32_t rtts[] = {1, 10, 20, 50, 100, 200};
+	static const double losses[] = {0, 1e-5, 1e-4, 1e-3, 1e-2}, quick[] = {0, 1e-3, 1e-2};
+	struct summary s = {100, 100, 100, 0, 100, 100, 0};
+	const char *only_op = NULL;
+	double only_loss = -1;
+	uint32_t only_rtt = 0;
+	bool is_quick = false, reads = false;
+	int o;
+
+	while ((o = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		switch (o) {
+		case 'q':
+			is_quick = true;
+			break;
+		case 'r':
+			reads = true;
+			break;
+		case 'o':
+			only_op = optarg;
+			break;
+		case 't':
+			only_rtt = (uint32_t)atoi(optarg);
+			break;
+		case 'l':
+			only_loss = atof(optarg);
+			break;
+		case 's':
+			measure_seconds = atof(optarg);
+			break;
+		case 'v':
+			verbose = true;
+			break;
+		default:
+			return usage();
+		}
+	}
+	if (optind != argc)
+		return usage();
+	printf("10 Gb/s, path MTU %u, one queue pair, %u KiB, %u outstanding (READ: %u); goodput in Gb/s and in %% of the\n"
+	       "payload ceiling (WRITE %.4f Gb/s), steady state; start: ms until 90 %% of the ceiling; WAN bytes: over\n"
+	       "payload and headers\n\n"
+	       "                          bare hosts         with appliances             WAN bytes\n"
+	       "op        rtt  loss         Gb/s   share      Gb/s   share    start      bare      with\n",
+	       MTU, MESSAGE >> 10, DEPTH, READ_DEPTH, ceiling(&ops[0]) / 1e9);
+	for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
+		if ((only_op && strcmp(only_op, ops[i].name)) || (i == OP_READ && !reads && !only_op))
+			continue;
+		if (is_quick && i == 1 && !only_op)
+			continue;
+		for (size_t t = 0; t < sizeof(rtts) / sizeof(rtts[0]); t++) {
+			if ((only_rtt && rtts[t] != only_rtt) || (is_quick && rtts[t] != 1 && rtts[t] != 20))
+				continue;
+			for (size_t k = 0; k < sizeof(losses) / sizeof(losses[0]); k++) {
+				struct cell c = {.op = &ops[i], .rtt_ms = rtts[t], .loss = losses[k]};
+
+				if ((only_loss >= 0 && losses[k] != only_loss) ||
+				    (is_quick && !in(losses[k], quick, sizeof(quick) / sizeof(quick[0]))))
+					continue;
+				row(&s, c);
+				c.resend = true;
+				if (c.loss == 0)
+					row(&s, c);
+			}
+		}
+	}
+	printf("bench-wan: worst-lossless=%.2f%% at-1e-3-20ms=%.2f%% at-1e-2-20ms=%.2f%% wan-bytes=%.4f", s.lossless,
+	       s.at_1e3, s.at_1e2, s.bytes);
+	if (reads)
+		printf(" read-100ms=%.2f%% read-1e-3-20ms=%.2f%%", s.read_100ms, s.read_1e3);
+	printf("\n");
+	return s.bad ? 1 : 0;
+}

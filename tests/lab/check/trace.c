@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "tests/lab/check/trace.h"
+
+#include <errno.h>
+#include <pcap/pcap.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "wire/cm.h"
+#include "wire/icrc.h"
+#include "wire/psn.h"
+
+void *grow(void *p, uint32_t n, uint32_t *cap, size_t size)
+{
+	if (n < *cap)
+		return p;
+	*cap = *cap ? *cap * 2 : 256;
+	p = realloc(p, *cap * size);
+	if (!p) {
+		fprintf(stderr, "pcapcheck: out of memory\n");
+		exit(CHECK_CANNOT);
+	}
+	return p;
+}
+
+uint32_t flow_number(struct judge *j, const struct ip_addr *src, const struct ip_addr *dst, uint16_t vlan,
+		     uint32_t dqpn)
+{
+	struct flow *f;
+
+	for (uint32_t i = 0; i < j->nflows; i++) {
+		f = &j->flow[i];
+		if (f->dqpn == dqpn && f->vlan == vlan && ip_addr_eq(&f->dst, dst) && ip_addr_eq(&f->src, src))
+			return i;
+	}
+	j->flow = grow(j->flow, j->nflows, &j->flows_cap, sizeof(*j->flow));
+	j->flow[j->nflows] =
+		(struct flow){.src = *src, .dst = *dst, .vlan = vlan, .dqpn = dqpn, .partner = -1, .site = -1};
+	return j->nflows++;
+}
+
+static struct event *new_event(struct trace *t)
+{
+	t->ev = grow(t->ev, t->n, &t->cap, sizeof(*t->ev));
+	memset(&t->ev[t->n], 0, sizeof(t->ev[0]));
+	return &t->ev[t->n++];
+}
+
+/* A REQ and the REP that names it tell both queue pair numbers; both are fresh from here on. */
+static void take_cm(struct judge *j, struct trace *t, const struct frame *f, const struct event *at)
+{
+	struct cm cm;
+
+	cm_parse(f, &cm);
+	if (cm.type == CM_REQ && cm.rc) {
+		unsigned int i = j->nreqs++ % 64;
+
+		j->req[i].src = f->src;
+		j->req[i].comm_id = cm.local_id;
+		j->req[i].lqpn = cm.lqpn;
+		return;
+	}
+	if (cm.type != CM_REP)
+		return;
+	for (unsigned int i = 0; i < 64 && i < j->nreqs; i++) {
+		uint32_t out, back;
+		struct event *e;
+
+		if (j->req[i].comm_id != cm.remote_id || !ip_addr_eq(&j->req[i].src, &f->dst))
+			continue;
+		out = flow_number(j, &f->dst, &f->src, f->vlan, cm.lqpn);
+		back = flow_number(j, &f->src, &f->dst, f->vlan, j->req[i].lqpn);
+		j->flow[out].partner = (int)back;
+		j->flow[back].partner = (int)out;
+		for (int k = 0; k < 2; k++) {
+			e = new_event(t);
+			*e = *at;
+			e->kind = EVENT_FRESH;
+			e->flow = k ? back : out;
+		}
+	}
+}
+
+static void take_rc(struct judge *j, struct trace *t, const struct frame *f, const struct event *at)
+{
+	uint16_t fl = f->op->flags;
+	uint32_t n = flow_number(j, &f->src, &f->dst, f->vlan, f->dqpn);
+	struct flow *flow = &j->flow[n];
+	struct event *e = new_event(t);
+
+	*e = *at;
+	e->flow = n;
+	e->psn = f->psn;
+	e->opcode = f->opcode;
+	e->payload_len = (uint16_t)f->payload_len;
+	e->ackreq = f->ackreq;
+	if (f->reth) {
+		e->va = frame_reth_va(f);
+		e->rkey = frame_reth_rkey(f);
+		e->length = frame_reth_length(f);
+	} else if (f->atomiceth) {
+		e->va = get_be64(f->data + f->atomiceth);
+		e->rkey = get_be32(f->data + f->atomiceth + 8);
+	}
+	if (f->aeth) {
+		e->syndrome = (uint8_t)frame_aeth_syndrome(f);
+		e->msn = frame_aeth_msn(f);
+	}
+	if ((fl & (OPF_FIRST | OPF_MIDDLE)) && f->payload_len > flow->mtu)
+		flow->mtu = f->payload_len;
+	if (fl & OPF_REQUEST) {
+		e->kind = EVENT_REQUEST;
+		e->digest = XXH3_64bits_withSeed(f->data + f->ext, f->icrc - f->ext, f->opcode);
+		flow->requests++;
+	} else {
+		uint32_t from = f->atomicack ? f->atomicack : f->payload;
+
+		e->kind = EVENT_ANSWER;
+		e->digest = XXH3_64bits(f->data + from, f->icrc - from);
+		flow->answers++;
+	}
+}
+
+static void take(struct judge *j, struct trace *t, const struct pcap_pkthdr *h, const uint8_t *data)
+{
+	struct event at = {.t = (uint64_t)h->ts.tv_sec * 1000000000u + (uint64_t)h->ts.tv_usec,
+			   .no = t->frames};
+	enum frame_verdict v;
+	struct frame f;
+
+	if (h->caplen < h->len) {
+		judge_violation(j, RULE_FRAME, t, &at, -1, "only %u of %u bytes were captured", h->caplen, h->len);
+		return;
+	}
+	v = frame_parse(data, h->caplen, &f);
+	if (v == FRAME_NOT_ROCE)
+		return;
+	j->res->frames++;
+	if (v == FRAME_UNKNOWN_OPCODE)
+		return; /* of a transport that is nobody's business here */
+	if (v != FRAME_OK) {
+		if (!j->cfg->damage)
+			judge_violation(j, RULE_FRAME, t, &at, -1, "%s", frame_verdict_name(v));
+		return;
+	}
+	if (!icrc_ok(&f)) {
+		if (!j->cfg->damage)
+			judge_violation(j, RULE_ICRC, t, &at,
+					(int)flow_number(j, &f.src, &f.dst, f.vlan, f.dqpn),
+					"wrong ICRC in %s, PSN %06x", f.op->name ? f.op->name : "?", f.psn);
+		return;
+	}
+	if (f.opcode == OP_UD_SEND_ONLY && f.dqpn == 1)
+		take_cm(j, t, &f, &at);
+	else if (f.op->flags & OPF_RC)
+		take_rc(j, t, &f, &at);
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct event *x = a, *y = b;
+
+	if (x->t != y->t)
+		return x->t < y->t ? -1 : 1;
+	return x->no < y->no ? -1 : x->no > y->no;
+}
+
+/*
+ * The kernel stamps a frame before it hands it to anybody, but a host may take it, answer, and have the answer
+ * captured before the frame itself is: times are the better order.
+ */
+static void sort_events(struct trace *t)
+{
+	if (t->n)
+		qsort(t->ev, t->n, sizeof(*t->ev), by_time);
+}
+
+bool trace_load(struct judge *j, const char *path, int place)
+{
+	struct trace *t = &j->trace[j->ntraces++];
+	char cause[PCAP_ERRBUF_SIZE] = "";
+	struct pcap_pkthdr *h;
+	const uint8_t *data;
+	pcap_t *p;
+	int r;
+
+	t->name = path;
+	t->place = place;
+	p = pcap_open_offline_with_tstamp_precision(path, PCAP_TSTAMP_PRECISION_NANO, cause);
+	if (!p) {
+		fprintf(j->out, "pcapcheck: %s: %s\n", path, cause);
+		return false;
+	}
+	if (pcap_datalink(p) != DLT_EN10MB) {
+		fprintf(j->out, "pcapcheck: %s: link type is not Ethernet\n", path);
+		pcap_close(p);
+		return false;
+	}
+	while ((r = pcap_next_ex(p, &h, &data)) == 1) {
+		t->frames++;
+		take(j, t, h, data);
+	}
+	sort_events(t);
+	if (r != PCAP_ERROR_BREAK)
+		fprintf(j->out, "pcapcheck: %s: %s\n", path, pcap_geterr(p));
+	pcap_close(p);
+	return r == PCAP_ERROR_BREAK;
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A random world as data: everything that a soak run depends on, drawn from one seed, or read from a script.
+ * Because it is data it can be made smaller piece by piece (shrink.c), printed, and run again.
+ *
+ * As text, one line for the world, one for each queue pair, one for what each of its sides does, and one for
+ * each incident. A line is a word and then names with values; what is not named is 0:
+ *
+ *	world seed 17 appliance0 1 appliance1 1 policy 1 delay-ns 500000 rate-bps 10000000000 loss0 0.01 ...
+ *	qp mtu 1024 depth 16 sq-psn 1048560 rq-psn 0
+ *	work qp 0 side 0 ops 255 max 40000 count 66
+ *	incident what link-down at 370 for-ms 120
+ */
+#ifndef SCENARIO_PLAN_H
+#define SCENARIO_PLAN_H
+
+#include <stdio.h>
+
+#include "tests/scenario/world.h"
+
+#define PLAN_QPS 8
+#define PLAN_INCIDENTS 16
+
+enum incident {
+	INC_LINK_DOWN,	  /* both directions of the WAN for a while */
+	INC_ONE_WAY_DOWN, /* one of them */
+	INC_RATE,	  /* the WAN's rate changes */
+	INC_DELAY,	  /* its delay changes */
+	INC_LOSS,	  /* its loss changes */
+	INC_PEER_SILENT,  /* reports stop for a while */
+	INC_PEER_DOWN,	  /* and the engine is told so */
+	INC_DRAIN,	  /* an engine lets go of its lanes and may take them again */
+	INC_RESTART,	  /* an engine loses its memory: custody may be lost */
+	INC_RNR_STORM,	  /* a responder has no receives for a while */
+	INC_FATAL,	  /* a responder refuses a request */
+	INC_CLOCK,	  /* a host's retry timers jump */
+	INC_REUSE,	  /* the same QPNs again: another incarnation */
+	INC_HOST_SILENT,  /* a host's LAN is cut for a while */
+	INCIDENTS,
+};
+
+/** struct plan_work - see struct work. @change_us: its host changes its memory so often */
+struct plan_work {
+	uint32_t ops, min, max, count, outstanding;
+	uint32_t streams, stream_len, break_permille, changing;
+};
+
+struct plan_qp {
+	uint32_t strict, mtu, depth, max_rd, sq_psn, rq_psn, credits, resend, ip6, vlan, cm, mr_kib;
+	uint32_t change_us;
+	double rnr_p;
+	struct plan_work work[2];
+};
+
+/**
+ * struct plan_incident
+ * @what:     enum incident
+ * @at:       when so many thousandths of all work are done
+ * @for_ms:   how long, where that has a meaning
+ * @side, @qp: whom it concerns
+ * @arg:      rate in Mbit/s, loss in millionths, syndrome and so on
+ */
+struct plan_incident {
+	uint32_t what, at, for_ms, side, qp, arg;
+};
+
+struct plan {
+	uint64_t seed;
+	uint32_t appliance0, appliance1, single, policy, read_ahead, read_age_ms;
+	uint64_t delay_ns, rate_bps, queue_bytes, reorder_ns, wan_rate, pool_bytes;
+	double loss0, loss1, dup, reorder, corrupt, burst;
+	double lan_loss, lan_dup, lan_reorder, lan_corrupt;
+	double report_loss, report_reorder, report_replay, report_forge;
+	uint32_t nqps, nincidents;
+	struct plan_qp qp[PLAN_QPS];
+	struct plan_incident incident[PLAN_INCIDENTS];
+};
+
+/** struct plan_result - @violation: NULL when all was right. */
+struct plan_result {
+	const char *violation;
+	uint64_t packets, frames, acked;
+	uint64_t now;
+};
+
+/** plan_random - the world of @seed. @read_ahead: with READ streams, and appliances that read ahead */
+void plan_random(struct plan *p, uint64_t seed, bool read_ahead);
+
+/** plan_run - live it. @dump: where the world is to be shown at its end, or NULL. */
+void plan_run(const struct plan *p, struct plan_result *r, FILE *dump);
+
+/** plan_print, plan_read - as text. plan_read() returns the number of a bad line, 0 when all is well. */
+void plan_print(const struct plan *p, FILE *out);
+uint32_t plan_read(struct plan *p, FILE *in);
+
+/** plan_shrink - make @p smaller as long as it ends with @violation. Tries for at most @seconds. Returns how
+ *  many worlds were tried. */
+uint32_t plan_shrink(struct plan *p, const char *violation, double seconds);
+
+#endif

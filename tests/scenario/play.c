@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Living a plan: the world is made, its incidents happen when so much of the work is done as they say, and at
+ * the end what was executed is compared with what was posted and what was told.
+ *
+ * A queue pair may fail where its plan gives it reason: a refusal, a requester without enough retries for such
+ * a WAN, an appliance that lost its memory. Then what was executed must still be an exact prefix, and whoever
+ * was told that something is done although it was not must have seen its queue pair fail.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/scenario/plan.h"
+#include "tests/scenario/scenario.h"
+#include "wire/psn.h"
+
+/* An incident whose turn does not come by progress comes by time. */
+#define STALL_NS (5 * SEC)
+#define LIMIT_NS (3000 * SEC)
+/* How long a queue pair that lost acknowledged requests gets to find out. */
+#define PROBE_NS (100 * SEC)
+/* A QPN is not used again before packets to its former owner have left the network. */
+#define TIME_WAIT_NS (1500 * MS)
+/* How long a queue pair whose custody was lost may seem to be well. */
+#define FAULT_NS (60 * SEC)
+/* How long an engine may take to pay its debts. */
+#define DRAIN_NS (100 * SEC)
+
+struct play {
+	const struct plan *p;
+	struct world *w;
+	uint64_t total; /* requests to be posted in all */
+	uint64_t end_at[PLAN_INCIDENTS]; /* of those under way, 0: not */
+	uint64_t drain_until[2];	 /* engines that let go, 0: not */
+	bool may_fail[PLAN_QPS];
+};
+
+static uint64_t min64(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static void world_of(const struct plan *p, struct world_config *c)
+{
+	world_defaults(c);
+	c->seed = p->seed;
+	c->appliance[0] = p->appliance0;
+	c->appliance[1] = p->appliance1;
+	c->single = p->single;
+	c->policy = p->policy;
+	c->read_ahead = p->read_ahead;
+	c->read_max_age_ns = p->read_age_ms * MS;
+	c->check_every = 16001;
+	c->check_custody = true;
+	c->check_range = true;
+	c->frames_max = 4000000;
+	c->wan.delay_ns = p->delay_ns;
+	c->wan.rate_bps = p->rate_bps;
+	c->wan.queue_bytes = p->queue_bytes;
+	c->wan.dup = p->dup;
+	c->wan.reorder = p->reorder;
+	c->wan.reorder_ns = p->reorder_ns;
+	c->wan.corrupt = p->corrupt;
+	c->wan.burst_start = p->burst;
+	c->wan.burst_end = 0.1;
+	c->wan.burst_loss = 0.5;
+	c->lan.loss = p->lan_loss;
+	c->lan.dup = p->lan_dup;
+	c->lan.reorder = p->lan_reorder;
+	c->lan.reorder_ns = 50000;
+	c->lan.corrupt = p->lan_corrupt;
+	c->report_loss = p->report_loss;
+	c->report_reorder = p->report_reorder;
+	c->report_replay = p->report_replay;
+	c->report_forge = p->report_forge;
+	c->engine.pool_bytes = p->pool_bytes;
+	c->engine.wan_rate = p->wan_rate;
+}
+
+/* The WAN as the plan has it, before and after incidents. */
+static void wan_of(const struct play *x, int from, struct wan_config *c)
+{
+	*c = *wan_config(x->w->link[WORLD_WAN(from)]);
+	c->loss = from ? x->p->loss1 : x->p->loss0;
+	c->down = false;
+}
+
+static void connect(struct play *x)
+{
+	for (uint32_t i = 0; i < x->p->nqps; i++) {
+		const struct plan_qp *pq = &x->p->qp[i];
+		enum rc_personality kind = pq->strict ? RC_STRICT : RC_PERMISSIVE;
+		struct rc_qp_config qc;
+		struct world_qp *q;
+
+		scenario_qp(&qc, i, pq->mtu, kind);
+		qc.sq_psn = pq->sq_psn;
+		qc.rq_psn = pq->rq_psn;
+		qc.depth = pq->depth;
+		qc.max_rd = pq->max_rd;
+		qc.resp_rd = pq->max_rd;
+		qc.rnr_p = pq->rnr_p;
+		qc.credits = pq->credits;
+		qc.resend = pq->resend;
+		qc.mr_size = qc.rmr_size = (uint64_t)pq->mr_kib << 10;
+		if (pq->change_us)
+			qc.mr_fixed = qc.rmr_fixed = qc.mr_size / 2;
+		if (pq->ip6) {
+			ip_addr_parse("fd00:1::1", &qc.src);
+			ip_addr_parse("fd00:2::1", &qc.dst);
+		}
+		if (pq->vlan)
+			qc.vlan = (uint16_t)pq->vlan;
+		q = pq->cm ? world_connect_cm(x->w, &qc, kind) : world_connect(x->w, &qc, kind);
+		q->change_ns[0] = q->change_ns[1] = pq->change_us * 1000ull;
+		for (int s = 0; s < 2; s++) {
+			const struct plan_work *pk = &pq->work[s];
+			struct work k = {.ops = pk->ops,
+					 .min = pk->min,
+					 .max = pk->max,
+					 .left = pk->count,
+					 .outstanding = pk->outstanding,
+					 .streams = pk->streams,
+					 .stream_len = pk->stream_len,
+					 .break_p = pk->break_permille / 1000.0,
+					 .changing = pk->changing && pq->change_us};
+
+			x->total += pk->count;
+			if (pk->count)
+				world_work(q, s, &k);
+		}
+		/* it has seven retries, whatever the WAN does */
+		x->may_fail[i] = pq->strict;
+	}
+}
+
+static void set_links(struct play *x, const struct plan_incident *i, bool on)
+{
+	struct wan_config c;
+
+	for (int s = 0; s < 2; s++) {
+		wan_of(x, s, &c);
+		c.down = on && (i->what == INC_LINK_DOWN || s == (int)i->side);
+		world_set_wan(x->w, s, &c);
+	}
+}
+
+static void set_lan(struct play *x, uint32_t side, bool down)
+{
+	int link[2] = {WORLD_LAN_IN(side), WORLD_LAN_OUT(side)};
+
+	for (int i = 0; i < 2; i++) {
+		struct wan_config c = *wan_config(x->w->link[link[i]]);
+
+		c.down = down;
+		wan_set(x->w->link[link[i]], &c);
+	}
+}
+
+static void set_reports(struct play *x, uint32_t side, bool down)
+{
+	struct wan_config c = *wan_config(x->w->reports[side]);
+
+	c.down = down;
+	wan_set(x->w->reports[side], &c);
+}
+
+/* Whether the requests of host @s were all told to be done although they were not, and nobody knows. */
+static bool silent(struct world_qp *q, int s)
+{
+	struct rc_qp *req = q->side[s].qp, *resp = q->side[!s].qp;
+
+	return q->up && !rc_qp_in_error(req) && !rc_qp_queued(req) && rc_check_all(req, resp) &&
+	       !rc_qp_in_error(resp);
+}
+
+/* Returns whether it lasts. */
+static bool begin(struct play *x, const struct plan_incident *i)
+{
+	struct world *w = x->w;
+	struct world_qp *q = &w->qp[i->qp];
+	struct wan_config c;
+
+	if (!q->up && (i->what == INC_RNR_STORM || i->what == INC_FATAL || i->what == INC_CLOCK ||
+		       i->what == INC_REUSE))
+		return false;
+	switch (i->what) {
+	case INC_LINK_DOWN:
+	case INC_ONE_WAY_DOWN:
+		set_links(x, i, true);
+		return true;
+	case INC_RATE:
+	case INC_DELAY:
+	case INC_LOSS:
+		c = *wan_config(w->link[WORLD_WAN(i->side)]);
+		if (i->what == INC_RATE)
+			c.rate_bps = i->arg * 1000000ull;
+		else if (i->what == INC_DELAY)
+			c.delay_ns = i->arg * 1000ull;
+		else
+			c.loss = i->arg / 1e6;
+		world_set_wan(w, (int)i->side, &c);
+		return false;
+	case INC_PEER_DOWN:
+		world_peer(w, !i->side, PEER_DOWN);
+		/* fall through */
+	case INC_PEER_SILENT:
+		set_reports(x, i->side, true);
+		return true;
+	case INC_DRAIN:
+		if (w->engine[i->side]) {
+			engine_drain(w->engine[i->side], w->now);
+			x->drain_until[i->side] = w->now + DRAIN_NS;
+		}
+		return false;
+	case INC_RESTART:
+		x->drain_until[i->side] = 0;
+		if (w->engine[i->side])
+			world_restart(w, (int)i->side);
+		for (uint32_t n = 0; n < w->nqps; n++)
+			x->may_fail[n] |= w->qp[n].side[i->side].lost;
+		return false;
+	case INC_RNR_STORM:
+		rc_qp_set_recv(q->side[i->side].qp, w->now, true, 0, 0.9);
+		return true;
+	case INC_FATAL:
+		x->may_fail[i->qp] = true;
+		rc_qp_refuse_next(q->side[i->side].qp, (uint8_t)i->arg, i->for_ms % 50);
+		return false;
+	case INC_CLOCK:
+		rc_qp_clock_jump(q->side[i->side].qp, w->now, i->arg * MS);
+		return false;
+	case INC_HOST_SILENT:
+		set_lan(x, i->side, true);
+		return true;
+	case INC_REUSE:
+		world_disconnect(q, true);
+		/* without the connection manager nobody tells an appliance that still has something for it */
+		x->may_fail[i->qp] |= !x->p->qp[i->qp].cm;
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* The QPNs again: from the PSNs of before, or from where the requesters had got, or from anywhere. */
+static void reuse(struct play *x, const struct plan_incident *i)
+{
+	const struct plan_qp *pq = &x->p->qp[i->qp];
+	uint32_t sq = pq->sq_psn, rq = pq->rq_psn;
+
+	if (i->arg) {
+		sq = (uint32_t)splitmix64(x->p->seed + i->at) & PSN_MASK;
+		rq = (uint32_t)splitmix64(x->p->seed + i->at + 1) & PSN_MASK;
+	}
+	world_reconnect(&x->w->qp[i->qp], sq, rq, pq->cm);
+}
+
+static void end(struct play *x, const struct plan_incident *i)
+{
+	struct world *w = x->w;
+
+	switch (i->what) {
+	case INC_LINK_DOWN:
+	case INC_ONE_WAY_DOWN:
+		set_links(x, i, false);
+		break;
+	case INC_PEER_DOWN:
+		set_reports(x, i->side, false);
+		world_peer(w, !i->side, PEER_UP);
+		break;
+	case INC_PEER_SILENT:
+		set_reports(x, i->side, false);
+		break;
+	case INC_RNR_STORM:
+		if (w->qp[i->qp].up)
+			rc_qp_set_recv(w->qp[i->qp].side[i->side].qp, w->now, true, 0, 0);
+		break;
+	case INC_REUSE:
+		reuse(x, i);
+		break;
+	case INC_HOST_SILENT:
+		set_lan(x, i->side, false);
+		break;
+	default:
+		break;
+	}
+}
+
+/* An engine that has let go of everything starts anew. Returns whether one still has to. */
+static bool drained(struct play *x)
+{
+	struct world *w = x->w;
+
+	for (int s = 0; s < 2; s++) {
+		if (!x->drain_until[s])
+			continue;
+		if (!engine_custody(w->engine[s], -1, w->now).packets)
+			world_restart(w, s);
+		else if (w->now < x->drain_until[s])
+			continue;
+		x->drain_until[s] = 0;
+	}
+	return x->drain_until[0] || x->drain_until[1];
+}
+
+/* All incidents, in the order of their turns; returns when the last is over. */
+static void incidents(struct play *x)
+{
+	bool begun[PLAN_INCIDENTS] = {0};
+	struct world *w = x->w;
+
+	for (;;) {
+		const struct plan_incident *next = NULL;
+		uint64_t until = UINT64_MAX, due;
+		uint32_t n = 0;
+
+		for (uint32_t i = 0; i < x->p->nincidents; i++) {
+			if (x->end_at[i])
+				until = min64(until, x->end_at[i]);
+			if (!begun[i] && (!next || x->p->incident[i].at < next->at)) {
+				next = &x->p->incident[i];
+				n = i;
+			}
+		}
+		if (drained(x))
+			until = min64(until, w->now + MS);
+		if (w->violation || (!next && until == UINT64_MAX))
+			return;
+		w->pause_at = 0;
+		due = next ? next->at * x->total / 1000 : 0;
+		if (next && w->finished < due) {
+			w->pause_at = due;
+			until = min64(until, w->now + STALL_NS);
+		}
+		if (!next || w->finished < due)
+			world_run(w, until);
+		w->pause_at = 0;
+		for (uint32_t i = 0; i < x->p->nincidents; i++)
+			if (x->end_at[i] && w->now >= x->end_at[i]) {
+				end(x, &x->p->incident[i]);
+				x->end_at[i] = 0;
+				next = NULL; /* its turn may have been put off by that */
+			}
+		if (!next)
+			continue;
+		begun[n] = true;
+		if (begin(x, next))
+			x->end_at[n] = w->now + next->for_ms * MS + 1 +
+				       (next->what == INC_REUSE ? TIME_WAIT_NS : 0);
+	}
+}
+
+/*
+ * An appliance that cannot keep its promise makes the queue pair fail, also an idle one; that takes its time.
+ * Where one lost its memory nobody may be left who could tell an idle host, but the host's next request must
+ * not succeed.
+ */
+static void probe(struct play *x)
+{
+	struct world *w = x->w;
+	bool any = false;
+
+	if (w->faults[0] || w->faults[1])
+		world_run(w, w->now + FAULT_NS);
+	for (uint32_t i = 0; i < w->nqps; i++)
+		for (int s = 0; s < 2; s++)
+			if (silent(&w->qp[i], s) && w->qp[i].side[s].lost) {
+				struct work k = {.ops = 1u << RC_SEND, .min = 100, .max = 100, .left = 1};
+
+				any = true;
+				world_work(&w->qp[i], s, &k);
+			}
+	if (any)
+		world_run_done(w, w->now + PROBE_NS);
+}
+
+static const char *judge(struct play *x, bool done)
+{
+	struct world *w = x->w;
+	const char *bad = world_verify(w, false);
+
+	for (uint32_t i = 0; i < w->nqps && !bad; i++)
+		for (int s = 0; s < 2 && !bad; s++) {
+			if (silent(&w->qp[i], s))
+				bad = "1: acknowledged messages were lost in silence";
+			else if (done && !x->may_fail[i])
+				bad = world_verify_qp(&w->qp[i], s, true);
+		}
+	if (!bad && !done)
+		bad = "something waits for ever";
+	/* one direction of such a world is bare, and bare hosts do turn in circles */
+	if (bad && x->p->single && w->frames - w->frames_at > w->cfg.frames_max)
+		bad = NULL;
+	return bad;
+}
+
+void plan_run(const struct plan *p, struct plan_result *r, FILE *dump)
+{
+	struct play x = {.p = p};
+	struct world_config c;
+	bool done;
+
+	world_of(p, &c);
+	x.w = world_create(&c);
+	for (int s = 0; s < 2; s++) {
+		struct wan_config wc;
+
+		wan_of(&x, s, &wc);
+		world_set_wan(x.w, s, &wc);
+	}
+	connect(&x);
+	incidents(&x);
+	done = world_run_done(x.w, x.w->now + LIMIT_NS);
+	probe(&x);
+	*r = (struct plan_result){.violation = judge(&x, done),
+				  .packets = x.w->packets,
+				  .frames = x.w->frames,
+				  .now = x.w->now};
+	for (uint32_t i = 0; i < x.w->nqps; i++)
+		r->acked += x.w->qp[i].side[0].ok + x.w->qp[i].side[1].ok;
+	if (dump)
+		world_dump(x.w, dump);
+	world_destroy(x.w);
+}

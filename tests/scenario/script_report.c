@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Reports between two appliances in the words of scripts. PSNs and MSNs are relative, as in packets. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/scenario/script_priv.h"
+
+const char *const report_names[REPORT_NAMES] = {"?",	"OPEN",	 "ACCEPT", "REFUSE", "PROGRESS",
+						"CLOSE", "ANSWERS"};
+
+const char *report_name(uint8_t type)
+{
+	return report_names[type < REPORT_NAMES ? type : 0];
+}
+
+enum {
+	IS_START,
+	IS_CUM,
+	IS_HI,
+	IS_ROOM,
+	IS_TRUE_ACKED,
+	IS_REFUSAL_PSN,
+	IS_MSN,
+	IS_REASON,
+	IS_CREDIT,
+	IS_REFUSAL,
+	IS_MISSING,
+	IS_MTU,
+	IS_POLICY,
+	IS_RESUME,
+	IS_QP,
+	IS_ACKABLE,
+	IS_AGAIN,
+	IS_LATEST,
+	IS_DEPTH,
+};
+
+int lane_reason_by_name(struct script *s, const char *name)
+{
+	for (int i = 0; i < REASONS; i++)
+		if (!strcmp(lane_reason_name((enum lane_reason)i), name))
+			return i;
+	script_fail(s, "no reason is named \"%s\"", name);
+}
+
+static uint32_t psn_of(struct script *s, struct tokens *t, const char *what)
+{
+	return psn_add(script_world(s)->psn_base, (uint32_t)token_number(s, t, what));
+}
+
+/* "3,5..7": the PSNs that are missing, or "none" */
+static void missing(struct script *s, struct tokens *t, struct report *r)
+{
+	const char *text = token_next(s, t, "missing");
+	char copy[256], *save = NULL;
+
+	r->nholes = 0;
+	if (!strcmp(text, "none"))
+		return;
+	snprintf(copy, sizeof(copy), "%s", text);
+	for (char *p = strtok_r(copy, ",", &save); p; p = strtok_r(NULL, ",", &save)) {
+		struct range g = text_range(s, p);
+
+		if (r->nholes == REPORT_HOLES)
+			script_fail(s, "a report has %d holes at most", REPORT_HOLES);
+		r->hole[r->nholes].from = psn_add(script_world(s)->psn_base, (uint32_t)g.from);
+		r->hole[r->nholes++].end = psn_add(script_world(s)->psn_base, (uint32_t)g.to + 1);
+	}
+}
+
+/* "3,5": the PSNs that were refused and are asked for again */
+static void again(struct script *s, struct tokens *t, struct report *r)
+{
+	char copy[256], *save = NULL;
+
+	snprintf(copy, sizeof(copy), "%s", token_next(s, t, "again"));
+	r->nagain = 0;
+	for (char *p = strtok_r(copy, ",", &save); p; p = strtok_r(NULL, ",", &save)) {
+		if (r->nagain == REPORT_AGAIN)
+			script_fail(s, "a report asks for %d again at most", REPORT_AGAIN);
+		r->again[r->nagain++] =
+			psn_add(script_world(s)->psn_base, (uint32_t)text_range(s, p).from);
+	}
+}
+
+uint32_t report_parse(struct script *s, struct tokens *t, struct report *r)
+{
+	uint32_t set = 0;
+
+	while (tokens_left(t)) {
+		if (token_is(t, "start")) {
+			r->start_psn = psn_of(s, t, "start");
+			set |= 1u << IS_START;
+		} else if (token_is(t, "cum")) {
+			r->cum = psn_of(s, t, "cum");
+			set |= 1u << IS_CUM;
+		} else if (token_is(t, "hi")) {
+			r->hi = psn_of(s, t, "hi");
+			set |= 1u << IS_HI;
+		} else if (token_is(t, "room")) {
+			r->room = psn_of(s, t, "room");
+			set |= 1u << IS_ROOM;
+		} else if (token_is(t, "true-acked")) {
+			r->tack = psn_of(s, t, "true-acked");
+			set |= 1u << IS_TRUE_ACKED;
+		} else if (token_is(t, "at")) {
+			r->refusal_psn = psn_of(s, t, "at");
+			set |= 1u << IS_REFUSAL_PSN;
+		} else if (token_is(t, "msn")) {
+			r->tack_msn = r->start_msn = psn_add(script_world(s)->msn_base,
+							     (uint32_t)token_number(s, t, "msn"));
+			set |= 1u << IS_MSN;
+		} else if (token_is(t, "reason")) {
+			r->reason = (uint8_t)lane_reason_by_name(s, token_next(s, t, "reason"));
+			set |= 1u << IS_REASON;
+		} else if (token_is(t, "credit")) {
+			r->credit = (uint8_t)token_number(s, t, "credit");
+			set |= 1u << IS_CREDIT;
+		} else if (token_is(t, "refusal")) {
+			r->refusal = (uint8_t)token_number(s, t, "refusal");
+			set |= 1u << IS_REFUSAL;
+		} else if (token_is(t, "missing")) {
+			missing(s, t, r);
+			set |= 1u << IS_MISSING;
+		} else if (token_is(t, "again")) {
+			again(s, t, r);
+			set |= 1u << IS_AGAIN;
+		} else if (token_is(t, "latest")) {
+			r->latest = psn_of(s, t, "latest");
+			set |= 1u << IS_LATEST;
+		} else if (token_is(t, "depth")) {
+			r->depth = (uint32_t)token_number(s, t, "depth");
+			set |= 1u << IS_DEPTH;
+		} else if (token_is(t, "mtu")) {
+			r->path_mtu = (uint32_t)token_number(s, t, "mtu");
+			set |= 1u << IS_MTU;
+		} else if (token_is(t, "policy")) {
+			static const char *const names[] = {"early", "honest", "off"};
+
+			r->policy = (uint8_t)token_choice(s, t, names, 3, "policy");
+			set |= 1u << IS_POLICY;
+		} else if (token_is(t, "qp")) {
+			r->lqpn = (uint32_t)token_number(s, t, "qp");
+			set |= 1u << IS_QP;
+		} else if (token_is(t, "after-read")) {
+			r->tack_ackable = false;
+			set |= 1u << IS_ACKABLE;
+		} else if (token_is(t, "resume")) {
+			r->resume = true;
+			set |= 1u << IS_RESUME;
+		} else if (token_is(t, "other-lane")) {
+			set |= REPORT_SET_LANE;
+		} else if (token_is(t, "other-generation")) {
+			set |= REPORT_SET_GEN;
+		} else if (token_is(t, "old")) {
+			set |= REPORT_SET_OLD;
+		} else {
+			script_fail(s, "a report has no \"%s\"", t->word[t->at]);
+		}
+	}
+	return set;
+}
+
+static bool same_holes(const struct report *a, const struct report *b)
+{
+	if (a->nholes != b->nholes)
+		return false;
+	for (int i = 0; i < a->nholes; i++)
+		if (a->hole[i].from != b->hole[i].from || a->hole[i].end != b->hole[i].end)
+			return false;
+	return true;
+}
+
+static bool same_again(const struct report *a, const struct report *b)
+{
+	return a->nagain == b->nagain && !memcmp(a->again, b->again, a->nagain * sizeof(a->again[0]));
+}
+
+bool report_matches(const struct report *g, const struct report *w, uint32_t set)
+{
+	uint32_t gmsn = g->type == REPORT_OPEN ? g->start_msn : g->tack_msn;
+	uint32_t wmsn = w->type == REPORT_OPEN ? w->start_msn : w->tack_msn;
+
+#define DIFFERS(is, field) ((set & (1u << (is))) && g->field != w->field)
+	return g->type == w->type &&
+	       !(DIFFERS(IS_START, start_psn) || DIFFERS(IS_CUM, cum) || DIFFERS(IS_HI, hi) ||
+		 DIFFERS(IS_ROOM, room) || DIFFERS(IS_TRUE_ACKED, tack) ||
+		 DIFFERS(IS_REFUSAL_PSN, refusal_psn) || DIFFERS(IS_REASON, reason) ||
+		 DIFFERS(IS_CREDIT, credit) || DIFFERS(IS_REFUSAL, refusal) || DIFFERS(IS_MTU, path_mtu) ||
+		 DIFFERS(IS_POLICY, policy) || DIFFERS(IS_ACKABLE, tack_ackable) ||
+		 DIFFERS(IS_RESUME, resume) || DIFFERS(IS_QP, lqpn) ||
+		 DIFFERS(IS_LATEST, latest) || DIFFERS(IS_DEPTH, depth) ||
+		 ((set & (1u << IS_MSN)) && gmsn != wmsn) ||
+		 ((set & (1u << IS_MISSING)) && !same_holes(g, w)) ||
+		 ((set & (1u << IS_AGAIN)) && !same_again(g, w)));
+#undef DIFFERS
+}
+
+void report_describe(struct script *s, const struct report *r, char *out, size_t size)
+{
+	const struct script_world *w = script_world(s);
+	int n = snprintf(out, size, "%s", report_name(r->type));
+
+#define REL(psn) psn_diff(psn, w->psn_base)
+#define MORE(...)                                                                                  \
+	do {                                                                                       \
+		if (n >= 0 && (size_t)n < size)                                                    \
+			n += snprintf(out + n, size - (size_t)n, __VA_ARGS__);                     \
+	} while (0)
+	if (r->type == REPORT_OPEN)
+		MORE(" start %d msn %d mtu %u%s", REL(r->start_psn),
+		     psn_diff(r->start_msn, w->msn_base), r->path_mtu, r->resume ? " resume" : "");
+	if (r->type == REPORT_REFUSE || r->type == REPORT_CLOSE)
+		MORE(" reason %s", lane_reason_name((enum lane_reason)r->reason));
+	if (r->type == REPORT_ANSWERS)
+		MORE(" cum %d hi %d latest %d depth %u", REL(r->cum), REL(r->hi), REL(r->latest), r->depth);
+	if (r->type == REPORT_PROGRESS)
+		MORE(" cum %d hi %d room %d true-acked %d msn %d credit 0x%x%s", REL(r->cum), REL(r->hi),
+		     REL(r->room), REL(r->tack), psn_diff(r->tack_msn, w->msn_base), r->credit,
+		     r->tack_ackable ? "" : " after-read");
+	if (r->type != REPORT_PROGRESS && r->type != REPORT_ANSWERS)
+		return;
+	for (int i = 0; i < r->nholes; i++)
+		MORE("%s%d..%d", i ? "," : " missing ", REL(r->hole[i].from), REL(r->hole[i].end) - 1);
+	for (int i = 0; i < r->nagain; i++)
+		MORE("%s%d", i ? "," : " again ", REL(r->again[i]));
+	if (r->refusal)
+		MORE(" refusal 0x%x at %d", r->refusal, REL(r->refusal_psn));
+	if (r->reason && r->type == REPORT_PROGRESS)
+		MORE(" reason %s", lane_reason_name((enum lane_reason)r->reason));
+#undef REL
+#undef MORE
+}

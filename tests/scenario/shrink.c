@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Making a failing plan smaller: take something away, live it again, and keep that if it still ends in the
+ * same violation. Big steps first: incidents, queue pairs, sides, impairments; then numbers are halved. Again
+ * from the start until nothing more can go.
+ */
+#include <string.h>
+#include <time.h>
+
+#include "tests/scenario/plan.h"
+
+struct shrink {
+	struct plan *p;
+	const char *violation;
+	double until;
+	uint32_t tried;
+};
+
+static double now_s(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* Whether @try is as bad; then it is the new plan. */
+static bool keep(struct shrink *s, const struct plan *try)
+{
+	struct plan_result r;
+
+	if (!memcmp(try, s->p, sizeof(*try)) || now_s() > s->until)
+		return false;
+	s->tried++;
+	plan_run(try, &r, NULL);
+	if (!r.violation || strcmp(r.violation, s->violation))
+		return false;
+	*s->p = *try;
+	return true;
+}
+
+static void drop_incident(struct plan *p, uint32_t n)
+{
+	p->nincidents--;
+	memmove(&p->incident[n], &p->incident[n + 1], (p->nincidents - n) * sizeof(p->incident[0]));
+	memset(&p->incident[p->nincidents], 0, sizeof(p->incident[0]));
+}
+
+static void drop_qp(struct plan *p, uint32_t n)
+{
+	p->nqps--;
+	memmove(&p->qp[n], &p->qp[n + 1], (p->nqps - n) * sizeof(p->qp[0]));
+	memset(&p->qp[p->nqps], 0, sizeof(p->qp[0]));
+	for (uint32_t i = 0; i < p->nincidents; i++)
+		if (p->incident[i].qp >= p->nqps || p->incident[i].qp > n)
+			p->incident[i].qp -= p->incident[i].qp > 0;
+}
+
+static bool fewer(struct shrink *s)
+{
+	bool any = false;
+	struct plan t;
+
+	for (uint32_t i = s->p->nincidents; i--;) {
+		t = *s->p;
+		drop_incident(&t, i);
+		any |= keep(s, &t);
+	}
+	for (uint32_t i = s->p->nqps; s->p->nqps > 1 && i--;) {
+		t = *s->p;
+		drop_qp(&t, i);
+		any |= keep(s, &t);
+	}
+	for (uint32_t i = 0; i < s->p->nqps; i++)
+		for (int side = 0; side < 2; side++) {
+			t = *s->p;
+			memset(&t.qp[i].work[side], 0, sizeof(t.qp[i].work[side]));
+			any |= keep(s, &t);
+		}
+	return any;
+}
+
+#define WITHOUT(s, any, field)                                                                     \
+	do {                                                                                       \
+		struct plan t_ = *(s)->p;                                                          \
+		t_.field = 0;                                                                      \
+		(any) |= keep(s, &t_);                                                             \
+	} while (0)
+
+#define HALF(s, any, field, least)                                                                 \
+	do {                                                                                       \
+		struct plan t_ = *(s)->p;                                                          \
+		t_.field /= 2;                                                                     \
+		if (t_.field + 1 > (least))                                                        \
+			(any) |= keep(s, &t_);                                                     \
+	} while (0)
+
+static bool calmer(struct shrink *s)
+{
+	bool any = false;
+
+	WITHOUT(s, any, burst);
+	WITHOUT(s, any, lan_loss);
+	WITHOUT(s, any, lan_dup);
+	WITHOUT(s, any, lan_reorder);
+	WITHOUT(s, any, lan_corrupt);
+	WITHOUT(s, any, report_loss);
+	WITHOUT(s, any, report_reorder);
+	WITHOUT(s, any, report_replay);
+	WITHOUT(s, any, report_forge);
+	WITHOUT(s, any, loss0);
+	WITHOUT(s, any, loss1);
+	WITHOUT(s, any, dup);
+	WITHOUT(s, any, reorder);
+	WITHOUT(s, any, corrupt);
+	WITHOUT(s, any, wan_rate);
+	WITHOUT(s, any, policy);
+	for (uint32_t i = 0; i < s->p->nqps; i++) {
+		WITHOUT(s, any, qp[i].rnr_p);
+		WITHOUT(s, any, qp[i].credits);
+		WITHOUT(s, any, qp[i].resend);
+		WITHOUT(s, any, qp[i].ip6);
+		WITHOUT(s, any, qp[i].vlan);
+		WITHOUT(s, any, qp[i].cm);
+		WITHOUT(s, any, qp[i].change_us);
+		WITHOUT(s, any, qp[i].sq_psn);
+		WITHOUT(s, any, qp[i].rq_psn);
+	}
+	return any;
+}
+
+static bool smaller(struct shrink *s)
+{
+	bool any = false;
+	struct plan t;
+
+	for (uint32_t i = 0; i < s->p->nqps; i++) {
+		HALF(s, any, qp[i].depth, 1);
+		for (int side = 0; side < 2; side++) {
+			HALF(s, any, qp[i].work[side].count, 1);
+			HALF(s, any, qp[i].work[side].max, 1);
+			HALF(s, any, qp[i].work[side].streams, 1);
+			WITHOUT(s, any, qp[i].work[side].break_permille);
+			WITHOUT(s, any, qp[i].work[side].outstanding);
+			for (uint32_t op = 0; op < RC_OPS; op++) {
+				t = *s->p;
+				t.qp[i].work[side].ops &= ~(1u << op);
+				if (t.qp[i].work[side].ops)
+					any |= keep(s, &t);
+			}
+		}
+	}
+	for (uint32_t i = 0; i < s->p->nincidents; i++) {
+		HALF(s, any, incident[i].for_ms, 1);
+		HALF(s, any, incident[i].at, 0);
+	}
+	return any;
+}
+
+uint32_t plan_shrink(struct plan *p, const char *violation, double seconds)
+{
+	struct shrink s = {.p = p, .violation = violation, .until = now_s() + seconds};
+	bool any;
+
+	do {
+		any = fewer(&s);
+		any |= calmer(&s);
+		any |= smaller(&s);
+	} while (any && now_s() < s.until);
+	return s.tried;
+}

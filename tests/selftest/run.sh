@@ -1,0 +1,52 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Does the soak find what it is there to find? Each tests/selftest/*.fault breaks one rule in a copy of the
+# engine; a soak with that copy must report a violation within its time, in a world in which the sound engine
+# has none. The last line is
+#
+#	soak-selftest: faults=N found=N
+#
+#	run.sh [FAULT ...]    all of them without an argument
+#
+# From the Makefile: B, SOAK (the sound one), COMPILE (a compiler with its flags), OBJECTS and LIBS to link with. The copies stand
+# before the library, so the linker takes them instead of what is there.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+limit=${LIMIT:-60}
+faults=0 found=0
+[ $# -gt 0 ] || set -- tests/selftest/*.fault
+
+for fault; do
+	name=$(basename "$fault" .fault)
+	dir=$B/selftest/$name
+	rm -rf "$dir" && mkdir -p "$dir" || exit 1
+	faults=$((faults + 1))
+	# shellcheck disable=SC2086 # lists of words
+	if ! sources=$(perl tests/selftest/apply.pl "$fault" "$dir") ||
+	   ! $COMPILE -o "$dir/soak" $sources $OBJECTS $LIBS; then
+		echo "$name: cannot be applied any more: mend tests/selftest/$name.fault"
+		continue
+	fi
+	read -ra options < <(sed -n 's/^options //p' "$fault") || true
+	t0=$(date +%s%N)
+	nice "$dir/soak" --seconds "$limit" --seed "${SEED:-1}" --first --no-shrink "${options[@]}" \
+		>"$dir/log" 2>&1
+	ms=$((($(date +%s%N) - t0) / 1000000))
+	seed=$(sed -n 's/^soak: seed=\([0-9]*\): .*/\1/p' "$dir/log" | head -n 1)
+	if [ -n "$seed" ] &&
+	   ! "$SOAK" --runs 1 --seed "$seed" --no-shrink "${options[@]}" >"$dir/sound" 2>&1; then
+		echo "$name: the sound engine fails there too (seed $seed)"
+		continue
+	fi
+	what=$(sed -n 's/^soak: seed=\([0-9]*\): /seed \1: /p' "$dir/log" | head -n 1)
+	if [ -n "$what" ]; then
+		found=$((found + 1))
+		printf 'found  %-28s %5d.%01d s  %s\n' "$name" $((ms / 1000)) $((ms / 100 % 10)) "$what"
+	else
+		printf 'MISSED %-28s %5d.%01d s  %s\n' "$name" $((ms / 1000)) $((ms / 100 % 10)) \
+			"$(tail -n 1 "$dir/log")"
+	fi
+done
+echo "soak-selftest: faults=$faults found=$found"
+[ "$faults" = "$found" ]

@@ -1,0 +1,160 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Kernel and initramfs of the guests, from Debian's packages: $B/vm/vmlinuz and $B/vm/initrd.
+#
+# The kernel is taken out of its package (this system's own need not have RDMA, and is not touched).
+# Programs and their libraries are copied from this system, where `make deps` has installed them.
+# What is there and up to date is left alone. Exit status 77, and the reason as one line on standard
+# output, when something that is needed is not to be had here: then there are no guests to test with.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+B=${B:-build}
+out=$B/vm
+arch=amd64
+
+# A kernel for servers: the one for clouds has no RDMA.
+KERNEL=linux-image-$arch
+# In any order: what they need is looked up. rdma_rxe asks for the crc32 hash by name when a link is
+# added, so crc32_generic is nobody's dependency and must be loaded before it; newer kernels have
+# neither.
+MODULES="virtio_pci virtio_net crc32_generic rdma_rxe rdma_ucm ib_uverbs"
+PROGRAMS="ib_write_bw ib_send_bw ib_read_bw ib_atomic_bw ib_write_lat ib_send_lat ib_read_lat ib_atomic_lat
+	rping ibv_rc_pingpong ibv_srq_pingpong ibv_uc_pingpong ibv_ud_pingpong ibv_devinfo ip rdma ethtool"
+
+unable()
+{
+	echo "$*"
+	exit 77
+}
+
+fail()
+{
+	echo "vm/build.sh: $*" >&2
+	exit 1
+}
+
+find_program() # NAME: its path, also where only root's PATH leads
+{
+	PATH=$PATH:/usr/sbin:/sbin command -v "$1"
+}
+
+# The package's file, downloaded once
+kernel_package()
+{
+	local name deb
+
+	deb=$(echo "$out"/linux-image-*.deb)
+	[ ! -e "$deb" ] || return 0
+	command -v apt-get >/dev/null || unable "no apt-get here to get a guest kernel with"
+	name=$(apt-cache depends --no-recommends $KERNEL 2>/dev/null |
+		sed -n "s/.*Depends: \(linux-image-[^ ]*-$arch\).*/\1/p" | head -n 1)
+	if [ -z "$name" ]; then
+		apt-get -qq update
+		name=$(apt-cache depends --no-recommends $KERNEL 2>/dev/null |
+			sed -n "s/.*Depends: \(linux-image-[^ ]*-$arch\).*/\1/p" | head -n 1)
+	fi
+	[ -n "$name" ] || unable "no package $KERNEL to be had"
+	mkdir "$out/download" &&
+	(cd "$out/download" && apt-get -qq -o APT::Sandbox::User=root download "$name") >&2 &&
+	mv "$out"/download/*.deb "$out/" && rmdir "$out/download" && return
+	rm -rf "$out/download"
+	unable "package $name cannot be downloaded"
+}
+
+# Kernel and modules out of the package, into $out/kernel
+kernel_unpack()
+{
+	local deb tree=$out/kernel.tmp
+
+	[ ! -e "$out/kernel/vmlinuz" ] || return 0
+	deb=$(echo "$out"/linux-image-*.deb)
+	rm -rf "$tree" "$out/kernel" && mkdir "$tree" &&
+	dpkg --fsys-tarfile "$deb" | tar -x -C "$tree" --wildcards './boot/vmlinuz-*' '*/kernel/drivers/infiniband/*' \
+		'*/kernel/drivers/virtio/*' '*/kernel/drivers/net/*.ko*' '*/kernel/net/*' '*/kernel/crypto/*' \
+		'*/kernel/lib/*' '*/kernel/arch/*' '*/kernel/fs/configfs/*' ||
+		fail "cannot unpack $deb"
+	# newer packages compress modules
+	find "$tree" -name '*.ko.xz' -exec unxz {} +
+	mkdir "$tree/modules" && find "$tree" -path "$tree/modules" -prune -o -name '*.ko' -exec mv -t "$tree/modules" {} + &&
+	mv "$tree"/boot/vmlinuz-* "$tree/vmlinuz" && rm -rf "$tree/boot" "$tree/lib" "$tree/usr" &&
+	mv "$tree" "$out/kernel"
+}
+
+declare -A module_done
+module_order() # NAME: it and what it needs, in the order of loading
+{
+	local file=$out/kernel/modules/${1//-/_}.ko d alt
+
+	# file names may have either - or _
+	for alt in "$1" "${1//_/-}" "${1//-/_}"; do
+		[ ! -e "$out/kernel/modules/$alt.ko" ] || file=$out/kernel/modules/$alt.ko
+	done
+	[ -z "${module_done[${1//-/_}]:-}" ] || return 0
+	module_done[${1//-/_}]=1
+	# built into the kernel, or gone from it
+	[ -e "$file" ] || return 0
+	for d in $("$MODINFO" -F depends "$file" | tr , ' '); do
+		module_order "$d"
+	done
+	echo "$file"
+}
+
+# Programs with the shared libraries that they are linked with
+copy_programs() # ROOT PATH...
+{
+	local root=$1 lib
+
+	shift
+	cp -L "$@" "$root/bin/" || return
+	ldd "$@" | sed -n 's/^[^/]*\(\/[^ :]*\) (.*/\1/p' | sort -u | while read -r lib; do
+		mkdir -p "$root$(dirname "$lib")" && cp -Lu "$lib" "$root$lib" || exit 1
+	done
+}
+
+initramfs()
+{
+	local root=$out/root.tmp p lib paths=() m provider gcc
+
+	rm -rf "$root"
+	mkdir -p "$root"/{bin,dev,proc,sys,tmp,modules,etc/libibverbs.d} || return
+	for p in $PROGRAMS; do
+		paths+=("$(find_program "$p")") || unable "no program $p here"
+	done
+	[ ! -x "$B/vm/vcheck" ] || paths+=("$B/vm/vcheck")
+	copy_programs "$root" "${paths[@]}" && cp "$(find_program busybox)" "$root/bin/busybox" || return
+	# libibverbs loads the driver's user part by name, glibc loads libgcc_s for pthread_exit
+	provider=$(echo /usr/lib/*/libibverbs/librxe-rdmav*.so)
+	[ -e "$provider" ] || unable "no user-space driver of rxe here (package ibverbs-providers)"
+	mkdir -p "$root$(dirname "$provider")" && cp -L "$provider" "$root$provider" &&
+	echo "driver rxe" >"$root/etc/libibverbs.d/rxe.driver" || return
+	gcc=$(ldconfig -p 2>/dev/null | sed -n 's/.*libgcc_s\.so\.1 (.*x86-64.*=> //p' | head -n 1)
+	[ -n "$gcc" ] || gcc=$(PATH=$PATH:/sbin ldconfig -p | sed -n 's/.*libgcc_s\.so\.1 (.*x86-64.*=> //p' | head -n 1)
+	[ -n "$gcc" ] || unable "no libgcc_s here"
+	mkdir -p "$root$(dirname "$gcc")" && cp -L "$gcc" "$root$gcc" || return
+	for m in $MODULES; do
+		module_order $m
+	done >"$out/modules.list"
+	while read -r m; do
+		cp "$m" "$root/modules/" && basename "$m"
+	done <"$out/modules.list" >"$root/modules/order"
+	cp tests/vm/guest-init "$root/init" && chmod 755 "$root/init" && printf 'root:x:0:0::/:/bin/sh\n' >"$root/etc/passwd" &&
+	(cd "$root" && find . | LC_ALL=C sort | cpio --quiet -o -H newc -R 0:0 | gzip -1) >"$out/initrd.tmp" &&
+	mv "$out/initrd.tmp" "$out/initrd" && rm -rf "$root"
+}
+
+[ "$(uname -m)" = x86_64 ] || unable "guests are x86-64, this is $(uname -m)"
+find_program qemu-system-x86_64 >/dev/null || unable "no qemu-system-x86_64 here"
+for p in busybox cpio dpkg unxz modinfo $PROGRAMS; do
+	find_program $p >/dev/null || unable "no program $p here"
+done
+MODINFO=$(find_program modinfo)
+mkdir -p "$out" || exit 1
+# one at a time: several test runs may share a build directory
+exec 9>"$out/lock" && flock 9 || exit 1
+kernel_package
+kernel_unpack || fail "cannot unpack the kernel"
+for f in tests/vm/build.sh tests/vm/guest-init "$B/vm/vcheck"; do
+	[ ! "$f" -nt "$out/initrd" ] || rm -f "$out/initrd"
+done
+[ -e "$out/initrd" ] || initramfs || fail "cannot make the initramfs"

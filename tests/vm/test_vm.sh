@@ -1,0 +1,69 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# The short part of tests/vm, for `make check`: two Linux hosts with soft-RoCE at 20 ms, WRITE, SEND, READ,
+# rping and RNR, bare and through the appliances; what arrives is looked at, also with loss.
+# tests/vm/matrix.sh is the whole.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+B=${B:-build}
+reason=$(B=$B tests/vm/build.sh)
+case $? in
+0) ;;
+77)
+	echo "ok 1 - guests with soft-RoCE # SKIP $reason"
+	exit 0
+	;;
+*)
+	echo "not ok 1 - guests: kernel and initramfs"
+	exit 1
+	;;
+esac
+. tests/netns/lib.sh
+. tests/vm/lib.sh
+. tests/vm/tools.sh
+
+RTT=20
+RUN_SECONDS=1.5
+
+accelerated() # SITE: some request of its host was answered in the responder's stead
+{
+	jq_true "$1" qp 'any(.state == "held" and ."pseudo-acks" > 0)'
+}
+
+gained() # TEST MTU FACTOR
+{
+	awk -v l="$rate" -v d="${direct[$1,$2]}" -v f="$3" 'BEGIN { exit !(l > d * f) }'
+}
+
+cell() # TEST MTU: through the appliances
+{
+	longhaul_cell "$1" "$2" $RTT 0 >"$LAB/line" || { cat "$LAB/line" >&2; false; }
+}
+
+vm_up
+wan_start --visible --only-roce --delay-ms $((RTT / 2))
+for t in write send read rping rc-pingpong; do
+	it "bare: $t" bare_cell $t 1024 $RTT 0
+done
+pair_start
+for t in write send; do
+	it "$t at $RTT ms: carried by the pair" cell $t 1024
+	sed 's/^/# /' "$LAB/line"
+	it "$t: faster than bare" gained $t 1024 1.2
+done
+it "the appliance at the requester's side has answered" accelerated a
+for t in read rping rc-pingpong; do
+	it "$t at $RTT ms" cell $t 1024
+	sed 's/^/# /' "$LAB/line"
+done
+it "READs, ATOMICs, WRITEs with immediate, SENDs, over IPv6 and path MTU 4096: contents right" verify wisra 4096 $GID6
+wan_stop
+wan_start --visible --only-roce --delay-ms $((RTT / 2)) --loss 0.005
+await 20 peers_up
+verified=()
+it "the same with 0.5 % loss, path MTU 1024" verify wisra 1024 $GID4
+it "nothing is owed in the end" await 30 settled
+it "no queue pair has come to harm" [ "$(faults)" = 0 ]
+it "appliances end well" pair_stop
+echo "1..$lab_number"
