@@ -246,7 +246,9 @@ static bool may_guess(struct engine *e, const struct flow *fl, const struct lane
 	       mq_free_count(e->reads) > BATCH * 4;
 }
 
-static bool issue(struct engine *e, struct flow *fl, struct lane_reads *x, const struct read_range *r)
+/* A READ of our own at the end of the lane. */
+static bool issue(struct engine *e, struct flow *fl, struct lane_reads *x, const struct read_range *r,
+		  enum fetch_state state)
 {
 	struct lane *l = &fl->lane;
 	struct build_spec s = {
@@ -272,9 +274,9 @@ static bool issue(struct engine *e, struct flow *fl, struct lane_reads *x, const
 	if (psn_diff(psn_add(l->accept.psn, span), l->tack.psn) > (int32_t)(WINDOW_SPAN / 2) ||
 	    (oldest && psn_diff(psn_add(l->accept.psn, span), oldest->psn) > (int32_t)(WINDOW_SPAN / 2)))
 		return false;
-	if (!lane_retain(e, fl, &f, span, l->accept.psn, &bad))
+	if (!answers_room(e, fl, l->accept.psn, span) || !lane_retain(e, fl, &f, span, l->accept.psn, &bad))
 		return false;
-	if (!answers_expect(e, fl, r, OP_READ_REQUEST, l->accept.psn, span, FETCH_GUESS)) {
+	if (!answers_expect(e, fl, r, OP_READ_REQUEST, l->accept.psn, span, state)) {
 		lane_forget(e, fl, window_get(&l->win, e->pool, l->accept.psn), l->accept.psn);
 		return false;
 	}
@@ -284,10 +286,31 @@ static bool issue(struct engine *e, struct flow *fl, struct lane_reads *x, const
 	l->accept.msn = psn_add(l->accept.msn, 1);
 	l->accept.ackable = 0;
 	l->end = l->accept.psn;
-	x->guesses++;
-	x->guessed += r->length;
 	x->guessed_ever = true;
-	x->info.guesses++;
+	if (state == FETCH_GUESS) {
+		x->guesses++;
+		x->guessed += r->length;
+		x->info.guesses++;
+	}
+	return true;
+}
+
+/*
+ * The host waits for @r, the responder has executed it, and the answer is lost for good: a READ for the same
+ * under a new PSN, @wire. What it brings is younger than what was lost, which is what a READ that is repeated may
+ * bring anyway (InfiniBand vol. 1, 9.7.5.1.1).
+ */
+bool ahead_anew(struct engine *e, struct flow *fl, const struct read_range *r, uint32_t *wire)
+{
+	struct lane *l = &fl->lane;
+	struct lane_reads *x = reads_of(e, l);
+
+	*wire = l->accept.psn;
+	if ((l->state != LANE_HELD && l->state != LANE_DRAIN) || !l->start_acked || !l->accepted || l->reopen ||
+	    l->opaque || l->refusal || l->msg != MSG_NONE || x->nsegments + 1 >= SEGMENTS ||
+	    mq_free_count(e->reads) < 2 || !issue(e, fl, x, r, FETCH_ASKED))
+		return false;
+	pace_run(e, fl);
 	return true;
 }
 
@@ -317,7 +340,7 @@ void ahead_run(struct engine *e, struct flow *fl)
 		if (!r.length || x->guessed + r.length > (x->window > r.length ? x->window : r.length) ||
 		    !may_guess(e, fl, x) || !allowed(e, fl, x, &r))
 			break;
-		if (!issue(e, fl, x, &r))
+		if (!issue(e, fl, x, &r, FETCH_GUESS))
 			break;
 		predict_take(&x->predictor);
 		n++;

@@ -29,7 +29,11 @@ enum fetch_state {
 	FETCH_ASKED,   /* the host asked for it */
 	FETCH_GUESS,   /* it has not yet */
 	FETCH_DROPPED, /* a guess that it shall not be given any more */
+	FETCH_GONE,    /* nothing of it is awaited any more */
 };
+
+/* A responder that does not answer what it was asked again so often has forgotten it. */
+#define ASKED_IN_VAIN 2u
 
 /**
  * struct fetch - one request that is answered with data, in the order of wire PSNs (OPENER).
@@ -37,12 +41,13 @@ enum fetch_state {
  * @arrived:    answer packets that came, each counted once
  * @issued:     ns; nothing that a guess brings is older than this
  * @epoch:      of the host pair (engine.h) when it was issued
+ * @tries:      times that it was asked again past the stream
  */
 struct fetch {
 	struct read_range what;
 	uint64_t issued;
 	uint32_t psn, span, arrived, epoch;
-	uint8_t opcode, state;
+	uint8_t opcode, state, tries;
 };
 
 /** struct segment - from wire PSN @wire on the numbers differ by those of this pair. @ackable: see struct mark */
@@ -69,6 +74,7 @@ struct good_range {
  * @una:       all below are known to have arrived, or to be of no use; released
  * @nxt:       next wire PSN never sent
  * @end:       end of the highest packet held
+ * @probe:     PSN of the latest request sent out of its turn, to learn how far the responder is
  *
  * OPENER:
  * @end:       wire PSN of the first answer that has not arrived and has nothing arrived behind it
@@ -78,6 +84,7 @@ struct good_range {
  * @guessed_ever: answers may turn up that the host never asked for
  * @stop:      no guesses any more: the rule does not want them, or the lane is to end
  * @latest:    wire PSN of the latest arrival
+ * @gone:      fetches in state FETCH_GONE
  * @fetches:   struct fetch, by wire PSN; @hint: where the latest answer belonged
  * @kept:      struct read_rec that were answered, so that a host that lost the answer can have it again
  * @asked:     what was accepted from the host, in its own numbers (lane.accept counts wire numbers)
@@ -98,12 +105,12 @@ struct lane_reads {
 	uint8_t backoff;
 
 	/* ACCEPTOR */
-	uint32_t lost, lost_from;
+	uint32_t lost, lost_from, probe;
 	uint32_t srtt_us, rttvar_us, minrtt_us;
 
 	/* OPENER */
 	struct mq_list fetches, kept;
-	uint32_t nkept, hint, most;
+	uint32_t nkept, hint, most, gone;
 	uint64_t arrival; /* ns */
 	struct mark asked;
 	struct segment segment[SEGMENTS];
@@ -153,11 +160,13 @@ void answers_timeout(struct engine *e, struct flow *fl);
 bool answers_depth_full(struct engine *e, const struct flow *fl);
 
 /* answers_rx.c: OPENER */
+bool answers_room(struct engine *e, struct flow *fl, uint32_t psn, uint32_t span);
 bool answers_expect(struct engine *e, struct flow *fl, const struct read_range *what, uint8_t opcode,
 		    uint32_t psn, uint32_t span, enum fetch_state state);
 void answers_rx(struct engine *e, struct flow *fl, const struct frame *f);
 bool answers_deliver(struct engine *e, struct flow *fl, uint32_t quantum);
 bool answers_again(struct engine *e, struct flow *fl, const struct frame *f);
+void answers_renew(struct engine *e, struct flow *fl, const struct frame *f);
 uint32_t answers_wire(struct engine *e, struct flow *fl, const struct frame *f);
 void answers_forget(struct engine *e, struct flow *fl, struct fetch *g);
 uint64_t answers_report(struct engine *e, struct flow *fl);
@@ -171,6 +180,7 @@ void ahead_asked(struct engine *e, struct flow *fl, const struct frame *f, bool 
 void ahead_good(struct engine *e, struct flow *fl, const struct read_range *r);
 void ahead_signal(struct engine *e, struct flow *fl);
 void ahead_run(struct engine *e, struct flow *fl);
+bool ahead_anew(struct engine *e, struct flow *fl, const struct read_range *r, uint32_t *wire);
 uint32_t *ahead_epoch(struct engine *e, const struct flow_key *k);
 
 #endif

@@ -19,7 +19,8 @@
  * Should the acceptor have lost an answer (it had no room, or it was restarted), the timer asks the responder
  * again, with a READ for the rest of the range under the PSNs of the first, which is what a host would do
  * (InfiniBand vol. 1, 9.7.5.1.1). Its answer begins with a FIRST of its own in the middle of the range: the opcode
- * that the host must see is made anew then.
+ * that the host must see is made anew then. A responder keeps only few answers to repeat, though, and guesses
+ * run ahead by many: what it does not answer is asked for anew, under new PSNs (ahead_anew()).
  */
 #include "engine/answers.h"
 
@@ -61,6 +62,7 @@ static void trim(struct engine *e, struct lane_reads *x)
 	while ((g = fetch_at(e, x->fetches.head)) && g->arrived == g->span && g->state != FETCH_GUESS) {
 		if (x->hint == x->fetches.head)
 			x->hint = mq_next(e->reads, x->hint);
+		x->gone -= g->state == FETCH_GONE;
 		mq_pop(e->reads, &x->fetches);
 	}
 }
@@ -139,11 +141,19 @@ static bool drop_kept(struct engine *e, struct lane_reads *x)
 	return true;
 }
 
+/* Its packets take their places one after the other. */
+static bool long_read(const struct read_rec *r)
+{
+	return r->span > WINDOW_SPAN / 2;
+}
+
 static void keep(struct engine *e, struct lane_reads *x, const struct read_rec *r)
 {
 	uint32_t most = 2 * x->most > KEEP_MIN ? 2 * x->most : KEEP_MIN;
 	struct read_rec *k;
 
+	if (long_read(r))
+		return;
 	if (most > KEEP_MAX)
 		most = KEEP_MAX;
 	if (mq_free_count(e->reads) < READS_MAX / 4)
@@ -159,14 +169,19 @@ static void keep(struct engine *e, struct lane_reads *x, const struct read_rec *
 	x->nkept++;
 }
 
-/* Two packets whose PSNs are a whole window apart have one place: what is so old nobody lacks. */
-static void drop_old(struct engine *e, struct lane_reads *x, uint32_t psn)
+/*
+ * Two packets whose PSNs are a whole window apart have one place. So nothing is asked for before what was in the
+ * places of its answer has gone: what is kept goes, what the host has not got yet must be waited for.
+ */
+bool answers_room(struct engine *e, struct flow *fl, uint32_t psn, uint32_t span)
 {
-	const struct read_rec *r;
+	struct lane_reads *x = reads_of(e, &fl->lane);
+	uint32_t at;
 
-	while ((r = rec_at(e, x->kept.head)) &&
-	       psn_sub(psn, r->wire) > WINDOW_SPAN - WINDOW_SPAN / 4 && psn_before(r->wire, psn))
-		drop_kept(e, x);
+	while (window_next(&x->win, e->pool, psn, psn_add(psn, span), &at))
+		if (!drop_kept(e, x))
+			return false;
+	return true;
 }
 
 /* Retain the answer packet @f; NULL when there is no room for it (or it is damaged: @bad). */
@@ -176,7 +191,6 @@ static struct pkt *retain(struct engine *e, struct lane_reads *x, const struct f
 	struct pkt *d;
 
 	*bad = false;
-	drop_old(e, x, f->psn);
 	do {
 		loc = pool_append(e->pool, POOL_TRANSIT, &x->log, f->len);
 		if (loc == POOL_NONE)
@@ -299,6 +313,8 @@ bool answers_deliver(struct engine *e, struct flow *fl, uint32_t quantum)
 		budget -= d->len < budget ? d->len : budget;
 		r->resp_next = psn_add(r->resp_next, 1);
 		moved = true;
+		if (long_read(r))
+			drop(e, x, psn_add(r->wire, i), psn_add(r->wire, i + 1));
 		if (i + 1 == r->span)
 			through(e, fl, r);
 	}
@@ -342,7 +358,7 @@ bool answers_again(struct engine *e, struct flow *fl, const struct frame *f)
 	struct read_rec *k = rec_of_host(e, x, f->psn), r;
 	uint32_t skip, span;
 
-	if (!k)
+	if (!k || k->empty)
 		return false;
 	skip = psn_sub(f->psn, k->at.psn);
 	span = frame_span(f, fl->path_mtu);
@@ -365,6 +381,10 @@ bool answers_again(struct engine *e, struct flow *fl, const struct frame *f)
 			break; /* no room in the port: it asks once more */
 	}
 	x->info.answered_again++;
+	if (fl->lane.again_psn != PSN_NONE && psn_add(f->psn, span) == fl->lane.again_end) {
+		fl->lane.again_psn = PSN_NONE;
+		responder_ack_due(e, fl);
+	}
 	return true;
 }
 
@@ -385,15 +405,54 @@ uint32_t answers_wire(struct engine *e, struct flow *fl, const struct frame *f)
 	wire = shift_to_wire(x, f->psn);
 	if (wire == PSN_NONE || !x->guessed_ever)
 		return wire;
-	/* so that the answer finds its way */
+	/* an ATOMIC: so that the answer finds its way */
 	lost.at.psn = f->psn;
 	lost.at.msn = psn_sub(x->asked.msn, 1);
 	lost.span = frame_span(f, fl->path_mtu);
 	lost.wire = wire;
 	lost.opcode = f->opcode;
-	lost.again = lost.moved = lost.done = true;
+	lost.again = lost.moved = lost.done = lost.empty = true;
 	keep(e, x, &lost);
 	return wire;
+}
+
+/*
+ * The host asks again for a READ that is not held (any more). Where guesses were made the responder has
+ * forgotten it, maybe, also one from before the handover: it is asked for anew, under other PSNs, and given
+ * when the host asks once more.
+ */
+void answers_renew(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane_reads *x = reads_of(e, &fl->lane);
+	struct read_range what = {frame_reth_va(f), frame_reth_rkey(f), frame_reth_length(f)};
+	struct read_rec *r = rec_of_host(e, x, f->psn), renewed = {0};
+	uint32_t wire;
+
+	if (reads_find(e, &fl->lane, f->psn))
+		return; /* its answer is on its way, and repaired where need be */
+	if (r && find(e, x, r->wire) != MQ_NONE)
+		return;
+	if (!ahead_anew(e, fl, &what, &wire))
+		return;
+	COUNT(e, READS_RENUMBERED);
+	if (r) {
+		/* it is the same READ, or the end of one */
+		r->at.psn = f->psn;
+	} else {
+		renewed.at.psn = f->psn;
+		renewed.at.msn = psn_sub(x->asked.msn, 1);
+		r = &renewed;
+	}
+	r->span = frame_span(f, fl->path_mtu);
+	r->opcode = f->opcode;
+	r->va = what.va;
+	r->rkey = what.rkey;
+	r->length = what.length;
+	r->wire = wire;
+	r->moved = r->done = true;
+	r->again = r->empty = false;
+	if (r == &renewed)
+		keep(e, x, r);
 }
 
 /* ---- from the WAN ---- */
@@ -427,6 +486,25 @@ static void stray(struct engine *e, struct flow *fl, const struct frame *f, bool
 	responder_repeated(e, fl, f);
 }
 
+/* What is gone is not missing. */
+static void settle(struct engine *e, struct lane_reads *x)
+{
+	uint32_t n = x->gone;
+
+	for (uint32_t id = x->fetches.head; n && id != MQ_NONE; id = mq_next(e->reads, id)) {
+		const struct fetch *g = fetch_at(e, id), *next = fetch_at(e, mq_next(e->reads, id));
+		uint32_t end = next ? next->psn : psn_add(g->psn, g->span);
+
+		if (g->state != FETCH_GONE)
+			continue;
+		n--;
+		if (in_fetch(g, x->end))
+			x->end = end;
+		else if (x->holes != POOL_NONE && holes_room(e->pool, &x->holes, x->end, g->psn, end))
+			holes_fill(e->pool, &x->holes, g->psn, end);
+	}
+}
+
 void answers_rx(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
@@ -440,6 +518,10 @@ void answers_rx(struct engine *e, struct flow *fl, const struct frame *f)
 		if (psn_before(f->psn, x->end))
 			answers_report_due(e, fl, true); /* that it came has not been heard */
 		stray(e, fl, f, !g);
+		return;
+	}
+	if (g->state == FETCH_GONE) {
+		stray(e, fl, f, false);
 		return;
 	}
 	if (psn_before(f->psn, x->end) && !holes_has(holes_at(e->pool, x->holes), f->psn)) {
@@ -494,6 +576,7 @@ void answers_rx(struct engine *e, struct flow *fl, const struct frame *f)
 	x->backoff = 0;
 	x->arrived_bytes += f->payload_len;
 	g->arrived++;
+	settle(e, x);
 	trim(e, x);
 	arm(e, fl);
 	answers_report_due(e, fl, gap);
@@ -604,28 +687,52 @@ static void ask_again(struct engine *e, struct flow *fl, const struct fetch *g, 
 	engine_tx(e, other_port(fl->side), out, build_packet(out, &s));
 }
 
-/* The oldest fetch that has not come whole need not come any more. */
+/* What has not come of it need not come any more. */
 static void give_up(struct engine *e, struct lane_reads *x, uint32_t id)
 {
 	struct fetch *g = fetch_at(e, id);
-	uint32_t next = mq_next(e->reads, id), end = psn_add(g->psn, g->span);
 
-	if (next != MQ_NONE)
-		end = fetch_at(e, next)->psn;
-	if (in_fetch(g, x->end))
-		x->end = end;
-	holes_fill(e->pool, &x->holes, g->psn, end);
+	x->gone += g->state != FETCH_GONE;
+	g->state = FETCH_GONE;
 	g->arrived = g->span;
+	settle(e, x);
 }
+
+/* Its answer is lost for good. Returns false when that is for later. */
+static bool renumber(struct engine *e, struct flow *fl, struct lane_reads *x, uint32_t id)
+{
+	struct fetch *g = fetch_at(e, id);
+	struct read_rec *r;
+	uint32_t wire;
+
+	for (uint32_t i = fl->lane.reads.head; i != MQ_NONE; i = mq_next(e->reads, i)) {
+		r = rec_at(e, i);
+		if (r->done || r->wire != g->psn || r->opcode != OP_READ_REQUEST)
+			continue;
+		if (!ahead_anew(e, fl, &g->what, &wire))
+			return false;
+		COUNT(e, READS_RENUMBERED);
+		drop(e, x, g->psn, psn_add(g->psn, g->span));
+		r->wire = wire;
+		r->moved = true;
+		break;
+	}
+	give_up(e, x, id);
+	return true;
+}
+
+/* So many at a time; the answer to one more wakes us again. */
+#define OVERDUE_BATCH 16u
 
 void answers_overdue(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
 	struct lane_reads *x = reads_of(e, l);
+	uint32_t n = 0;
 
 	if (!x || l->state == LANE_FAULT)
 		return;
-	for (uint32_t id = x->fetches.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
+	for (uint32_t id = x->fetches.head; id != MQ_NONE && n < OVERDUE_BATCH; id = mq_next(e->reads, id)) {
 		struct fetch *g = fetch_at(e, id);
 		const struct holes *hs = holes_at(e->pool, x->holes);
 		uint32_t psn = hs && hs->n ? hs->h[0].from : x->end;
@@ -635,11 +742,17 @@ void answers_overdue(struct engine *e, struct flow *fl)
 		/* not executed yet, or not even there: the stream sees to it */
 		if (!psn_before(g->psn, l->tack.psn) || g->opcode != OP_READ_REQUEST)
 			break;
-		if (g->state == FETCH_DROPPED)
+		n++;
+		if (g->state == FETCH_GUESS)
+			answers_forget(e, fl, g);
+		if (g->state == FETCH_DROPPED) {
 			give_up(e, x, id);
-		else
+		} else if (!x->guessed_ever || g->tries < ASKED_IN_VAIN) {
+			g->tries += g->tries < UINT8_MAX;
 			ask_again(e, fl, g, in_fetch(g, psn) ? psn_sub(psn, g->psn) : 0);
-		break;
+		} else if (!renumber(e, fl, x, id)) {
+			break;
+		}
 	}
 	trim(e, x);
 	if (x->backoff < 4)

@@ -45,6 +45,8 @@
 	X(RNR, "rnr", "RNR NAKs waited out")                                                       \
 	X(STALE_ACK, "stale-ack", "responses outside the outstanding range, ignored")              \
 	X(STRAY_RESPONSE, "stray-response", "READ or ATOMIC responses that match no request")      \
+	X(READS_GIVEN_UP, "reads-given-up", "READs that the responder executed and cannot answer any more")                \
+	X(READS_RENUMBERED, "reads-renumbered", "READs asked anew because their answer was lost for good")               \
 	X(READS_ASKED_AGAIN, "reads-asked-again", "READs asked again because no answer came")                  \
 	X(BAD_SEQUENCE, "bad-sequence", "requests with an opcode or length out of order")          \
 	X(BAD_REPORT, "bad-report", "peer reports that do not fit, ignored")                       \

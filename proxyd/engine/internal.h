@@ -110,7 +110,7 @@ struct mark {
  * @acked:      front as told in the latest ACK that went out, for repeating it
  * @told:       next PSN that the requester cannot know to be acknowledged: the latest ACK, or an answered READ
  * @holes:      ACCEPTOR: pool page with missing ranges, POOL_NONE without any
- * @rto_ns:     current loss timeout after back-off; @srtt_ns, @rttvar_ns: 0 before the first sample
+ * @srtt_us, @rttvar_us, @minrtt_us: 0 before the first sample
  * @progress:   time of the latest progress: budget of the loss timer
  */
 struct lane {
@@ -139,10 +139,12 @@ struct lane {
 	uint32_t ackreq_end; /* ACCEPTOR: end of the last packet sent that asks for an ACK */
 	uint32_t lost_from; /* OPENER: no packet below is marked lost */
 	bool closing; /* ACCEPTOR: the opener is asked to let go */
-	uint32_t overlap; /* ACCEPTOR, SINGLE: below this the host had sent it past us before */
+	uint32_t overlap; /* below this the host had sent it past us before, or may have (OPENER) */
 	union {
 		struct {
-			uint32_t cwnd; /* SINGLE: packets that may be on the WAN; @cut: when it was halved */
+			/* SINGLE: packets that may be on the WAN; ACCEPTOR: on their way to the responder, in
+			 * units of CWND_ONE (requester.c). @cut_us: when it was halved */
+			uint32_t cwnd;
 			uint32_t cut_us;
 		};
 		struct {
@@ -170,7 +172,8 @@ struct lane {
 	uint32_t messages; /* message ends retained */
 	uint64_t bytes;
 
-	uint32_t srtt_us, rttvar_us, minrtt_us, rto_us;
+	uint32_t srtt_us, rttvar_us, minrtt_us;
+	uint32_t passed_us; /* when a repeat of what was truly acknowledged was last passed on; 0: never */
 	uint64_t progress, opened, last_report;
 
 	union {
@@ -247,9 +250,11 @@ struct read_rec {
 	uint64_t va;
 	uint32_t length, rkey, wire;
 	uint8_t opcode;
+	uint8_t tries; /* ACCEPTOR: times that it was asked again in vain */
 	bool done, gap;
 	bool moved; /* its MSN on the wire is another one */
 	bool again; /* answered, and asked again past us since */
+	bool empty; /* answered, and nothing of it is held */
 };
 
 /* PSN matching: who sent a message end with this PSN lately? */

@@ -108,6 +108,8 @@ static void rx_open(struct engine *e, unsigned int peer, const struct report *r)
 	l->start = l->end = l->ackreq_end = r->start_psn;
 	l->high = r->start_psn;
 	l->overlap = passed;
+	l->cwnd = UINT32_MAX >> 1; /* no loss was seen */
+	l->cut_us = now_us(e);
 	l->start_acked = true;
 	l->opened = l->progress = e->now;
 	l->last_report = e->now;
@@ -220,6 +222,8 @@ void lane_report_rx(struct engine *e, unsigned int peer, const struct report *r)
 		fl->lane.reopen = false;
 		if (fl->lane.state == LANE_OPENING) {
 			lane_set_state(&fl->lane, LANE_HELD);
+			/* until now, what the host sent again passed by: when that arrived says nothing */
+			fl->lane.overlap = fl->lane.accept.psn;
 			engine_event(e, EVENT_HELD, fl, 0, 0);
 		}
 		responder_advance(e, fl);

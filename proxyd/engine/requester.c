@@ -11,8 +11,10 @@
  *
  * The loss timer resends the oldest packet only, as a probe: the ACK that follows tells how far the responder
  * is, and what was sent before the probe and is not covered by it is lost, so sending resumes there. (A
- * sequence NAK would say the same, but responders send one per gap, and that one may be lost.) The budget of the timer is time without
- * progress (responder_timeout), so RNR waits and long outages of a busy responder do not add up.
+ * sequence NAK would say the same, but responders send one per gap, and that one may be lost.) A near responder
+ * that is only slow answers what it was sent before, too, and does not like to get all of it again: an ACK that it
+ * may have sent without the probe says nothing about what comes after it. The budget of the timer is time without progress (responder_timeout), so RNR waits and long outages of a
+ * busy responder do not add up.
  *
  * Over the WAN (single mode) there is nobody to ask for single packets: a loss costs all that was sent after
  * it. So the packets on their way are limited by a window that grows with what is acknowledged and is halved
@@ -22,6 +24,9 @@
  * long ago; the responder need not keep such answers. So there an ACK past a READ or ATOMIC settles it: if
  * the answer was lost, the host asks again.
  *
+ * An ACK below una answers a repeat. If the repeat was ours it ends here; if the host's own was passed on (see
+ * responder.c), so is the answer.
+ *
  * Answers with data travel on to the requester's side as they come, in order. An acceptor drops what is
  * ahead of a missing answer packet and asks the whole READ again; what it has passed on already is not
  * passed on twice. In single mode every answer passes: the host sees the gap and asks again by itself.
@@ -30,6 +35,8 @@
 
 /* At least so long after a READ was asked it is not asked again. */
 #define ASK_AGAIN_US 1000u
+/* A busy responder answers a repeat within this time and two round trips. */
+#define REPEAT_US 200000u
 
 static uint32_t timer(const struct engine *e, const struct flow *fl, uint32_t which)
 {
@@ -67,25 +74,28 @@ static bool send(struct engine *e, struct flow *fl, struct pkt *d)
 
 /*
  * What may be on its way to a near responder at once: enough for any LAN, little enough not to flood its
- * switch when a hole closes and thousands of packets become due together. Where nothing on its way asks
- * for an ACK, waiting for one would be for ever.
+ * switch when a hole closes and thousands of packets become due together. A host that does not keep up loses
+ * some, and with it all that was sent after it: then half of that is enough, and from there on one packet more
+ * each round trip. Where nothing on its way asks for an ACK, waiting for one would be for ever.
  */
 #define FLIGHT_BYTES (2u << 20)
 #define CWND_MIN 16u
 #define CWND_MAX 65536u
+#define CWND_ONE 256u /* ACCEPTOR: one packet, in units of cwnd */
 
 static bool flight_full(const struct flow *fl)
 {
 	const struct lane *l = &fl->lane;
-	uint32_t full = fl->path_mtu ? fl->path_mtu : 4096u;
+	uint32_t full = FLIGHT_BYTES / (fl->path_mtu ? fl->path_mtu : 4096u);
 
 	/* a READ of many PSNs goes alone, if need be */
 	if (l->sent.psn == l->tack.psn)
 		return false;
 	if (l->role == ROLE_SINGLE)
 		return ((l->sent.psn - l->tack.psn) & PSN_MASK) >= l->cwnd;
-	return ((l->sent.psn - l->tack.psn) & PSN_MASK) >= FLIGHT_BYTES / full &&
-	       psn_after(l->ackreq_end, l->tack.psn);
+	if (l->cwnd / CWND_ONE < full)
+		full = l->cwnd / CWND_ONE;
+	return ((l->sent.psn - l->tack.psn) & PSN_MASK) >= full && psn_after(l->ackreq_end, l->tack.psn);
 }
 
 /* Returns true when there is more to send but it had to stop. */
@@ -130,10 +140,29 @@ bool requester_run(struct engine *e, struct flow *fl, uint32_t quantum)
 
 static void lost_one(struct engine *e, struct lane *l)
 {
-	if (l->role != ROLE_SINGLE || now_us(e) - l->cut_us < l->srtt_us)
+	uint32_t one = l->role == ROLE_SINGLE ? 1 : CWND_ONE, flight = (l->sent.psn - l->tack.psn) & PSN_MASK;
+
+	if (now_us(e) - l->cut_us < l->srtt_us)
 		return;
 	l->cut_us = now_us(e);
-	l->cwnd = l->cwnd / 2 > CWND_MIN ? l->cwnd / 2 : CWND_MIN;
+	if (l->role == ROLE_ACCEPTOR && l->cwnd > flight * one)
+		l->cwnd = flight * one;
+	l->cwnd = l->cwnd / 2 > CWND_MIN * one ? l->cwnd / 2 : CWND_MIN * one;
+}
+
+/* The responder has acknowledged @n packets. */
+static void widen(struct lane *l, uint32_t n)
+{
+	uint32_t max = CWND_MAX;
+
+	if (l->role == ROLE_SINGLE) {
+		l->cwnd += n;
+	} else {
+		l->cwnd += n * CWND_ONE * CWND_ONE / l->cwnd + 1;
+		max *= CWND_ONE;
+	}
+	if (l->cwnd > max)
+		l->cwnd = max;
 }
 
 /* Go back: what is sent next is the packet at @psn. */
@@ -165,13 +194,14 @@ static void true_ack(struct engine *e, struct flow *fl, const struct mark *m)
 	if (!psn_after(m->psn, l->tack.psn))
 		return;
 	d = window_get(&l->win, e->pool, psn_sub(m->psn, 1));
-	if (d && (d->flags & PKT_SENT) && !(d->flags & PKT_RETX))
+	if (d && (d->flags & PKT_SENT) && !(d->flags & PKT_RETX)) {
 		lane_rtt_sample(e, l, now_us(e) - d->xmit);
-	l->backoff = 0;
+		l->backoff = 0;
+	} else if (l->backoff > 1) {
+		l->backoff = 1; /* it moves, but how fast it answers is not known yet */
+	}
+	widen(l, (m->psn - l->tack.psn) & PSN_MASK);
 	if (l->role == ROLE_SINGLE) {
-		l->cwnd += (m->psn - l->tack.psn) & PSN_MASK;
-		if (l->cwnd > CWND_MAX)
-			l->cwnd = CWND_MAX;
 		responder_true_ack(e, fl, m);
 		if (l->role == ROLE_NONE)
 			return; /* that was the last of a draining lane */
@@ -187,6 +217,35 @@ static void true_ack(struct engine *e, struct flow *fl, const struct mark *m)
 	arm(e, fl);
 }
 
+static void in_vain(struct read_rec *r)
+{
+	r->tries += r->tries < UINT8_MAX;
+}
+
+/*
+ * Responders keep what they need to repeat an answer for as many READs as they take at a time. That is enough for
+ * hosts; but an acceptor that was restarted may ask again for READs that were ahead by many more. When the
+ * responder does not answer them although it is known to have executed them, they cannot be had any more
+ * under their PSNs: the opener asks anew.
+ */
+static void give_up_reads(struct engine *e, struct lane *l, const struct mark *m)
+{
+	const struct lane_reads *x = reads_of(e, l);
+	struct read_rec *r = reads_head(e, l);
+
+	if (!x || !x->depth || !r || r->tries < ASKED_IN_VAIN)
+		return;
+	for (uint32_t id = l->reads.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
+		r = read_at(e, id);
+		if (r->opcode != OP_READ_REQUEST || psn_after(psn_add(r->at.psn, r->span), m->psn))
+			break;
+		if (!r->done)
+			COUNT(e, READS_GIVEN_UP);
+		r->done = true;
+	}
+	reads_trim(e, l, NULL);
+}
+
 /* Cut @m down to the first unanswered READ. Returns true when it was beyond one. */
 static bool bound_by_read(struct engine *e, struct lane *l, struct mark *m)
 {
@@ -198,6 +257,8 @@ static bool bound_by_read(struct engine *e, struct lane *l, struct mark *m)
 		r->done = true;
 		reads_trim(e, l, NULL);
 	}
+	give_up_reads(e, l, m);
+	r = reads_head(e, l);
 	if (!r || !psn_before(r->at.psn, m->psn) ||
 	    !(opcode_info(r->opcode)->flags & OPF_ANSWERED))
 		return false;
@@ -216,12 +277,35 @@ void requester_refused(struct engine *e, struct flow *fl, uint32_t psn, uint8_t 
 	}
 	if (l->refusal)
 		return;
+	if (l->state == LANE_DRAIN) {
+		lane_close(e, fl, why, true); /* the opener is gone: nobody is left to be told */
+		return;
+	}
 	l->refusal = syndrome;
 	l->refusal_psn = psn;
 	l->reason = (uint8_t)why;
 	wheel_cancel(e->wheel, timer(e, fl, TIMER_LOSS));
 	wheel_arm(e->wheel, timer(e, fl, TIMER_AUX), e->now + 100 * NSEC_PER_MSEC);
 	stream_rx_report_due(e, fl, true);
+}
+
+/*
+ * An ACK of @psn, the first after the loss timer's probe: is it the answer to the probe? One of just the probe is
+ * taken for that; one of more must be it where nobody had asked for an ACK.
+ */
+static bool answers_probe(struct engine *e, struct lane *l, uint32_t psn)
+{
+	struct pkt *d;
+
+	if (l->role != ROLE_ACCEPTOR || psn == l->tack.psn)
+		return true;
+	d = window_get(&l->win, e->pool, psn);
+	return d && !(d->flags & (PKT_ACKREQ | PKT_EOM));
+}
+
+static bool asked_by_host(const struct engine *e, const struct lane *l)
+{
+	return l->passed_us && now_us(e) - l->passed_us <= 2 * l->srtt_us + REPEAT_US;
 }
 
 static void rx_ack(struct engine *e, struct flow *fl, const struct frame *f)
@@ -232,14 +316,20 @@ static void rx_ack(struct engine *e, struct flow *fl, const struct frame *f)
 	bool past, probing;
 	struct pkt *d;
 
+	if (l->role == ROLE_ACCEPTOR && l->state == LANE_DRAIN && !psn_before(f->psn, l->high)) {
+		/* the opener is gone, the host's requests pass by, and one beyond all that is held here is done */
+		lane_close(e, fl, l->reason, true);
+		engine_pass(e, other_port(fl->side), f);
+		return;
+	}
 	if (!psn_in(f->psn, l->tack.psn, psn_after(l->overlap, l->high) ? l->overlap : l->high)) {
 		COUNT(e, STALE_ACK);
-		if (psn_before(f->psn, l->tack.psn))
-			engine_pass(e, other_port(fl->side), f); /* to a duplicate that was passed on */
+		if (psn_before(f->psn, l->tack.psn) && (asked_by_host(e, l) || (aeth_is_nak(s) && s != AETH_NAK_SEQ)))
+			engine_pass(e, other_port(fl->side), f);
 		return;
 	}
 	l->progress = e->now; /* whatever it says, the responder is there */
-	probing = l->probing;
+	probing = l->probing && answers_probe(e, l, f->psn);
 	l->probing = false;
 	if (aeth_is_ack(s)) {
 		l->credit = s;
@@ -251,6 +341,7 @@ static void rx_ack(struct engine *e, struct flow *fl, const struct frame *f)
 		/* once per round trip is enough: the ACKs of all that was in flight say the same */
 		if (past && l->role != ROLE_NONE && reads_head(e, l)->asked + (l->srtt_us + ASK_AGAIN_US) * NSEC_PER_USEC < e->now) {
 			reads_head(e, l)->asked = e->now;
+			in_vain(reads_head(e, l));
 			resume_at(e, fl, m.psn);
 		} else if (probing && l->role != ROLE_NONE && psn_before(l->tack.psn, l->sent.psn)) {
 			/* what was sent before the probe has arrived or is lost: it lacks the rest */
@@ -276,6 +367,8 @@ static void rx_ack(struct engine *e, struct flow *fl, const struct frame *f)
 		wheel_arm(e->wheel, timer(e, fl, TIMER_AUX), e->now + aeth_rnr_ns(s & 0x1f));
 	} else if (s == AETH_NAK_SEQ) {
 		lost_one(e, l);
+		if (reads_head(e, l) && reads_head(e, l)->at.psn == f->psn)
+			reads_head(e, l)->tries = 0; /* it has not come to it */
 		resume_at(e, fl, m.psn);
 	} else if (aeth_is_nak(s)) {
 		requester_refused(e, fl, f->psn, s, REASON_NAK);
@@ -352,6 +445,41 @@ void requester_response(struct engine *e, struct flow *fl, const struct frame *f
 		rx_answer(e, fl, f, from);
 }
 
+/*
+ * The READ at @psn, the oldest, was asked again. Should it remain without an answer, then something from beyond it
+ * tells how far the responder is, whether it is executed in its turn or draws a NAK: the newest request, and
+ * where responders say no more about a gap that they have spoken of before, one after the other.
+ */
+static void probe_ahead(struct engine *e, struct flow *fl, uint32_t psn)
+{
+	struct lane *l = &fl->lane;
+	struct lane_reads *x = reads_of(e, l);
+	struct read_rec *r = reads_head(e, l), *last = reads_tail(e, l);
+	uint32_t at = psn_sub(l->accept.psn, 1);
+	struct pkt *d;
+
+	if (!x || !x->depth || !r || r->at.psn != psn)
+		return;
+	in_vain(r);
+	if (r->tries < ASKED_IN_VAIN)
+		return;
+	if (r->tries >= 2 * ASKED_IN_VAIN) {
+		at = psn_in(x->probe, psn, l->accept.psn) ? psn_add(x->probe, 1) : psn_add(psn, r->span);
+		l->backoff = 0;
+		if (!window_next(&l->win, e->pool, at, l->accept.psn, &at))
+			at = psn;
+		x->probe = at;
+	} else if (psn_in(at, last->at.psn, psn_add(last->at.psn, last->span))) {
+		at = last->at.psn;
+	}
+	d = window_get(&l->win, e->pool, at);
+	if (!d || at == psn)
+		return;
+	if (psn_after(l->accept.psn, l->high))
+		l->high = l->accept.psn;
+	send(e, fl, d);
+}
+
 void requester_timeout(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
@@ -372,6 +500,7 @@ void requester_timeout(struct engine *e, struct flow *fl)
 	d = window_next(&l->win, e->pool, l->tack.psn, l->sent.psn, &psn);
 	if (d && send(e, fl, d))
 		l->probing = true;
+	probe_ahead(e, fl, psn);
 	arm(e, fl);
 }
 

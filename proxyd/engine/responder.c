@@ -432,7 +432,7 @@ static void request_in_order(struct engine *e, struct flow *fl, const struct fra
 			return;
 		}
 	}
-	if (over_rule_cap(e, fl, f->len)) {
+	if (over_rule_cap(e, fl, f->len) || (waits && x && !answers_room(e, fl, wire, span))) {
 		no_room(e, fl);
 		return;
 	}
@@ -526,9 +526,16 @@ static void answered_unseen(struct engine *e, struct lane *l, uint32_t psn)
 static void ask_past(struct engine *e, struct flow *fl, const struct frame *f, bool moved)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
-	uint32_t wire = x ? answers_wire(e, fl, f) : f->psn;
 	uint8_t out[FRAME_MAX];
+	uint32_t wire;
 
+	if (x && x->guessed_ever && f->opcode == OP_READ_REQUEST) {
+		COUNT(e, DUP_READS);
+		if (icrc_ok(f))
+			answers_renew(e, fl, f);
+		return;
+	}
+	wire = x ? answers_wire(e, fl, f) : f->psn;
 	if (wire == PSN_NONE || (moved && !icrc_ok(f))) {
 		COUNT(e, DUP_READS);
 		return;
@@ -560,6 +567,7 @@ static void request_again(struct engine *e, struct flow *fl, const struct frame 
 		/* it was told that this is done, and does it again: that ACK was lost, or it is another
 		 * incarnation of the QP. The true responder knows. */
 		l->dup++;
+		l->passed_us = now_us(e) | 1;
 		COUNT(e, DUP_PASSED);
 		engine_tx(e, other_port(fl->side), f->data, f->len);
 		return;
@@ -579,7 +587,7 @@ static void request_again(struct engine *e, struct flow *fl, const struct frame 
 	if (x && icrc_ok(f) && answers_again(e, fl, f))
 		return;
 	r = reads_find(e, l, f->psn);
-	if (!psn_before(f->psn, tack.psn) ||
+	if (!psn_before(r ? r->wire : f->psn, r ? l->tack.psn : tack.psn) ||
 	    (r && !r->gap &&
 	     e->now - r->asked < l->srtt_us * NSEC_PER_USEC * READ_OVERDUE_EIGHTHS / 8)) {
 		/* the original is still on its way, or its answer is */

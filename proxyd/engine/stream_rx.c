@@ -164,6 +164,8 @@ static void again(struct engine *e, struct flow *fl, const struct frame *f)
 	}
 	l->dup++;
 	stream_rx_report_due(e, fl, true);
+	if (psn_before(f->psn, l->tack.psn))
+		l->passed_us = now_us(e) | 1;
 	if ((f->op->flags & OPF_ANSWERED) && psn_before(f->psn, l->tack.psn)) {
 		/* answered already, so a host asks again (or the opener's timer, which does no harm): the
 		 * responder must repeat the answer */

@@ -242,7 +242,7 @@ static void arrived(struct engine *e, struct lane *l, uint32_t end, bool just)
 
 	if (!d || !(d->flags & PKT_SENT) || spurious(e, l, d))
 		return;
-	if (!(d->flags & PKT_RETX) && just)
+	if (!(d->flags & PKT_RETX) && just && psn_after(end, l->overlap))
 		lane_rtt_sample(e, l, now_us(e) - d->xmit);
 	if ((int32_t)(d->xmit - l->rack_us) > 0)
 		l->rack_us = d->xmit;
@@ -365,13 +365,11 @@ void stream_tx_progress(struct engine *e, struct flow *fl, const struct report *
 		judge(e, l, &r->hole[i], reo_window(l));
 	for (uint8_t i = 0; i < r->nagain; i++)
 		refused(e, l, r->again[i]);
-	if (l->srtt_us && psn_before(r->hi, l->sent.psn)) {
-		struct pkt *next = window_get(&l->win, e->pool, r->hi);
-
-		/* silence is over: what was sent long before this report would be in it */
-		if (next && (next->flags & PKT_SENT) && now_us(e) - next->xmit > overdue_us(l))
-			give_up(e, l, r->hi, l->sent.psn, overdue_us(l));
-	}
+	/* Silence is over: what was sent long before this report would be in it. (Without silence it is not for this
+	 * clock to judge: should the round trip have become longer, all would be sent again, nothing measured, and
+	 * so on for ever.) */
+	if (l->backoff && l->srtt_us)
+		give_up(e, l, r->hi, l->sent.psn, overdue_us(l));
 	if (psn_after(cum, l->reached)) {
 		/* receipt is progress for the stream, though only a true ACK is for custody */
 		l->reached = cum;

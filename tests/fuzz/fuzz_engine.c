@@ -230,14 +230,15 @@ static void check_success_ack(const struct frame *f, enum engine_port port)
 }
 
 /* Somebody has just said that all requests of flow @i before @psn are done. */
-static void say_done(uint32_t i, uint32_t psn)
+static void say_done(uint32_t i, uint32_t psn, bool ack)
 {
-	bool held = lane_keeps(&z.e->flows[i].lane);
+	/* an ACK to a lane that is only watched may begin anew elsewhere */
+	bool anew = ack && !lane_keeps(&z.e->flows[i].lane);
 
 	z.evidence_flow = i;
 	z.evidence = psn;
 	remember(hash_psn(i, psn_sub(psn, 1)));
-	if (!held || !z.has_top[i] || psn_after(psn, z.top[i]))
+	if (anew || !z.has_top[i] || psn_after(psn, z.top[i]))
 		z.top[i] = psn;
 	z.has_top[i] = true;
 }
@@ -387,7 +388,7 @@ static void note_frame(const uint8_t *data, uint32_t len)
 		return;
 	/* a NAK speaks for those before it */
 	nak = f.opcode == OP_ACK && !aeth_is_ack(frame_aeth_syndrome(&f));
-	say_done(flow_index(z.e, req), nak ? f.psn : psn_add(f.psn, 1));
+	say_done(flow_index(z.e, req), nak ? f.psn : psn_add(f.psn, 1), !nak);
 }
 
 /* A request that has arrived, under the number of its flow, which it may have made. */
@@ -449,7 +450,7 @@ static void feed_report(const struct report *r)
 	before();
 	if (m.report.type == REPORT_PROGRESS && fl && fl->used &&
 	    !psn_after(m.report.tack, m.report.cum)) /* what has not arrived is not done */
-		say_done(m.report.lane, m.report.tack);
+		say_done(m.report.lane, m.report.tack, true);
 	engine_rx_report(z.e, 0, &m.report, z.now);
 	after();
 }

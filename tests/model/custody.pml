@@ -18,8 +18,8 @@
  * with M for 2^24. Whatever an appliance keeps, it keeps under the PSN. So a comparison that goes wrong at the
  * wrap goes wrong here too; the index serves the assertions. N is greater than M: PSNs are used again.
  *
- * What stands for what: WIN for WINDOW_SPAN (store/window.h), HW for the host's send queue, TRAIL for MARK_TRAIL. As there,
- * HW <= TRAIL, and HW + WIN + TRAIL does not exceed half the circle.
+ * What stands for what: WIN for WINDOW_SPAN (store/window.h), HW for the host's send queue, TRAIL for MARK_TRAIL, JUMP for
+ * JUMP_PSNS (responder.c). As there, HW <= TRAIL, HW < JUMP, and HW + WIN + TRAIL does not exceed half the circle.
  * A packet is a message, either WRITE (or SEND) or READ (or any other request that is answered with data), of
  * one PSN; which ones are READs is chosen at the start.
  *
@@ -61,6 +61,9 @@
 #define GENS 2 /* generations of the lane */
 #endif
 #define TRAIL 3
+#ifndef JUMP
+#define JUMP 3
+#endif
 #ifdef SINGLE
 #define RNET wan /* what the responder can receive from */
 #else
@@ -111,6 +114,7 @@ byte a_gen, a_start, a_front, a_tack, a_acc, a_told, a_overlap;
 bool a_start_acked, a_accepted, a_reopen;
 byte a_slot[M];		/* by PSN: index + 1 of what is retained */
 int a_rec;		/* unanswered READs */
+byte a_skipped;		/* lane_skip() jumped to here */
 byte w_tack = NONE, w_acc = NONE; /* as watched before it opened */
 
 /* B */
@@ -180,8 +184,8 @@ inline check()
 		k = max(h_una, a_start);
 		do
 		:: k < a_front ->
-			/* of what the host sent before the lane opened, the ACK settles READs, too */
-			assert(!is_read(k) || has(ans_lan, k) || k < a_overlap || k < b_overlap);
+			/* of what the host sent past A before the lane was agreed, the ACK settles READs, too */
+			assert(!is_read(k) || has(ans_lan, k) || k < a_overlap || k < b_overlap || k < a_skipped);
 			k++
 		:: else -> break
 		od
@@ -207,7 +211,7 @@ inline a_reset() /* lane_reset(): WATCH with nothing retained */
 	a_forget();
 	a_state = WATCH;
 	close_gen = a_gen;
-	a_start = 0; a_front = 0; a_tack = 0; a_acc = 0; a_told = 0; a_overlap = 0; a_start_acked = 0; a_accepted = 0; a_reopen = 0;
+	a_start = 0; a_front = 0; a_tack = 0; a_acc = 0; a_told = 0; a_overlap = 0; a_skipped = 0; a_start_acked = 0; a_accepted = 0; a_reopen = 0;
 	w_tack = NONE; w_acc = NONE
 }
 
@@ -237,10 +241,12 @@ inline a_advance()
 		:: else
 		fi;
 #endif
+#ifndef BREAK_PEER_AGREES
 		if
 		:: a_state == OPENING && before(a_tack, lo) -> lo = a_tack
 		:: else
 		fi;
+#endif
 		if
 		:: after(lo, a_front) ->
 			a_front = lo;
@@ -267,7 +273,7 @@ inline a_true_ack(mark)
 		:: else -> break
 		od;
 		if
-		:: before(a_acc, a_tack) -> a_acc = a_tack
+		:: before(a_acc, a_tack) -> a_acc = a_tack; a_skipped = a_tack
 		:: else
 		fi;
 		/* marks that nothing moves follow */
@@ -309,7 +315,11 @@ inline a_refused(at)
 {
 	a_advance();
 	if
+#ifdef BREAK_REFUSED
+	:: !a_start_acked -> a_fault()
+#else
 	:: before(at, a_front) || !a_start_acked -> a_fault()
+#endif
 	:: else ->
 		fatal_lan = 1;
 		a_reset()
@@ -327,7 +337,11 @@ inline a_open(x)
 {
 	a_gen++;
 	a_start = x; a_front = x; a_tack = x; a_acc = x; a_told = x;
+#ifdef BREAK_START_ACKED
+	a_start_acked = 1;
+#else
 	a_start_acked = (w_tack == x);
+#endif
 	a_overlap = (w_acc != NONE && w_acc > x -> w_acc : x);
 	w_tack = NONE; w_acc = NONE;
 #ifdef SINGLE
@@ -402,21 +416,37 @@ inline a_again(x)
 	fi
 }
 
+/* jumped(): further from what is expected than the host can have sent, as far as A knows */
+#ifdef BREAK_JUMP
+#define jump(x) false
+#else
+#define jump(x) ((PSN(x) + M - PSN(a_acc)) % M >= JUMP && (PSN(x) + M - PSN(a_acc)) % M < M - JUMP - WIN)
+#endif
+
 inline a_rx(x)
 {
 	if
-	:: a_state == FAULT -> fatal_lan = 1
+	:: a_state != WATCH && jump(x) ->
+		if
+		:: a_reset(); a_pass(x)
+		:: skip /* dropped until it is sure */
+		fi
+	:: a_state == FAULT && !jump(x) -> fatal_lan = 1
 	:: a_state == WATCH ->
 		w_acc = (w_acc == NONE || w_acc < x + 1 -> x + 1 : w_acc);
 		a_pass(x)
-	:: else ->
+	:: a_state != WATCH && a_state != FAULT && !jump(x) ->
 		if
 		:: PSN(x) == PSN(a_acc) -> a_in_order(x)
 		:: before(x, a_acc) -> a_again(x)
 		:: else -> /* a gap; a sequence NAK acknowledges what is before it */
 			if
 			:: a_state == OPENING -> a_pass(x)
+#ifdef BREAK_GAP_NAK
+			:: a_state != OPENING && a_state != DRAIN -> tell(a_acc)
+#else
 			:: a_state != OPENING && a_state != DRAIN && a_start_acked && a_front == a_acc -> tell(a_front)
+#endif
 			:: else
 			fi
 		fi
@@ -568,7 +598,11 @@ inline b_forget()
 inline b_report()
 {
 	if
+#ifdef BREAK_RELEASE_AT_PEER
+	:: b_on -> rep_gen = b_gen; rep_tack = b_acc; rep_ref = b_ref; rep_ref_at = b_ref_at
+#else
 	:: b_on -> rep_gen = b_gen; rep_tack = b_tack; rep_ref = b_ref; rep_ref_at = b_ref_at
+#endif
 	:: else
 	fi
 }
@@ -613,7 +647,11 @@ inline b_rx(x)
 		fi
 	:: b_on && !before(x, b_acc) && !b_ref && (PSN(x) + M - PSN(b_tack)) % M < WIN + HW ->
 		if
+#ifdef BREAK_RELEASE_AT_PEER
+		:: !b_slot[PSN(x)] -> b_slot[PSN(x)] = x + 1; b_deliver(); b_report()
+#else
 		:: !b_slot[PSN(x)] -> b_slot[PSN(x)] = x + 1; b_deliver()
+#endif
 		:: else
 		fi
 	:: else

@@ -86,8 +86,8 @@ struct plan_result {
 /** plan_random - the world of @seed. @read_ahead: with READ streams, and appliances that read ahead */
 void plan_random(struct plan *p, uint64_t seed, bool read_ahead);
 
-/** plan_run - live it. @dump: where the world is to be shown at its end, or NULL. */
-void plan_run(const struct plan *p, struct plan_result *r, FILE *dump);
+/** plan_run - live it. @dump: where the world is to be shown at its end, @trace: where all that moves, or NULL. */
+void plan_run(const struct plan *p, struct plan_result *r, FILE *dump, FILE *trace);
 
 /** plan_print, plan_read - as text. plan_read() returns the number of a bad line, 0 when all is well. */
 void plan_print(const struct plan *p, FILE *out);

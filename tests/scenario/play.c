@@ -395,13 +395,14 @@ static const char *judge(struct play *x, bool done)
 	return bad;
 }
 
-void plan_run(const struct plan *p, struct plan_result *r, FILE *dump)
+void plan_run(const struct plan *p, struct plan_result *r, FILE *dump, FILE *trace)
 {
 	struct play x = {.p = p};
 	struct world_config c;
 	bool done;
 
 	world_of(p, &c);
+	c.trace = trace;
 	x.w = world_create(&c);
 	for (int s = 0; s < 2; s++) {
 		struct wan_config wc;

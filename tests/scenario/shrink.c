@@ -32,7 +32,7 @@ static bool keep(struct shrink *s, const struct plan *try)
 	if (!memcmp(try, s->p, sizeof(*try)) || now_s() > s->until)
 		return false;
 	s->tried++;
-	plan_run(try, &r, NULL);
+	plan_run(try, &r, NULL, NULL);
 	if (!r.violation || strcmp(r.violation, s->violation))
 		return false;
 	*s->p = *try;

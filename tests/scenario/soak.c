@@ -4,7 +4,7 @@
  *
  *	soak [--seconds N] [--packets N] [--seed N] [--runs N] [--jobs N] [--read-ahead] [--verbose]
  *	     [--no-shrink] [--first]
- *	soak --script FILE [--verbose]
+ *	soak --script FILE [--verbose] [--trace]
  *
  * Which worlds there are follows from --seed alone; each follows from its own seed (plan.c) or from its script,
  * to the last packet. The jobs are processes that take the worlds in turns, so what each does is the same
@@ -31,7 +31,7 @@ struct options {
 	double seconds, packets;
 	uint64_t seed, runs;
 	uint32_t jobs;
-	bool read_ahead, verbose, shrink, first;
+	bool read_ahead, verbose, shrink, first, trace;
 	const char *script;
 };
 
@@ -77,7 +77,7 @@ static void show(const struct plan *p, const struct options *o, const struct pla
 	}
 	plan_print(&small, f);
 	if (o->verbose)
-		plan_run(&small, &again, f);
+		plan_run(&small, &again, f, NULL);
 	fclose(f);
 	fwrite(text, 1, len, stderr);
 	fflush(stderr);
@@ -98,7 +98,7 @@ static void job(const struct options *o, uint32_t n, struct sum *s, volatile int
 
 		/* neighbouring start seeds share no world */
 		plan_random(&p, i ? splitmix64(o->seed ^ i << 40) : o->seed, o->read_ahead);
-		plan_run(&p, &r, NULL);
+		plan_run(&p, &r, NULL, NULL);
 		count(s, &r);
 		if (r.violation)
 			*found = 1;
@@ -166,7 +166,7 @@ static struct sum run_script(const struct options *o)
 		fprintf(stderr, "soak: %s:%" PRIu32 ": not understood\n", o->script, bad);
 		exit(2);
 	}
-	plan_run(&p, &r, o->verbose ? stderr : NULL);
+	plan_run(&p, &r, o->verbose ? stderr : NULL, o->trace ? stdout : NULL);
 	if (r.violation)
 		fprintf(stderr, "soak: %s: %s\n", o->script, r.violation);
 	count(&s, &r);
@@ -179,7 +179,7 @@ int main(int argc, char **argv)
 		{"seconds", 1, NULL, 's'},  {"packets", 1, NULL, 'p'},	 {"seed", 1, NULL, 'S'},
 		{"runs", 1, NULL, 'r'},	    {"jobs", 1, NULL, 'j'},	 {"read-ahead", 0, NULL, 'R'},
 		{"verbose", 0, NULL, 'v'},  {"no-shrink", 0, NULL, 'n'}, {"script", 1, NULL, 'f'},
-		{"first", 0, NULL, '1'},    {0}};
+		{"first", 0, NULL, '1'},    {"trace", 0, NULL, 't'},	 {0}};
 	struct options o = {.seed = 1, .shrink = true};
 	double start = now_s();
 	struct sum s = {0};
@@ -215,6 +215,9 @@ int main(int argc, char **argv)
 			break;
 		case 'n':
 			o.shrink = false;
+			break;
+		case 't':
+			o.trace = true;
 			break;
 		case '1':
 			o.first = true;

@@ -668,6 +668,8 @@ static bool seen(struct world *w, int link, const uint8_t *data, uint32_t len)
 {
 	w->frames++;
 	w->packets += link < 2;
+	if (w->cfg.trace)
+		trace_frame(w, link, data, len);
 	return !w->filter || w->filter(w, link, data, len);
 }
 
@@ -749,6 +751,8 @@ static void deliver_reports(struct world *w, int from)
 		memcpy(&r, data, sizeof(r));
 		if (!w->engine[!from])
 			continue;
+		if (w->cfg.trace)
+			trace_report(w, from, &r);
 		engine_rx_report(w->engine[!from], 0, &r, w->now);
 		if (prng_hit(&w->rng, w->cfg.report_replay) && w->npast[from])
 			engine_rx_report(w->engine[!from], 0,

@@ -39,6 +39,7 @@
  * @read_max_age_ns: with @read_ahead: READs may bring content that was current so long before they were posted,
  *               if no signal has come since; 0: however long
  * @engine:      of both engines; seed is derived
+ * @trace:       where every frame and report is told (trace.c), or NULL
  */
 struct world_config {
 	uint64_t seed;
@@ -55,6 +56,7 @@ struct world_config {
 	bool check_custody, check_range;
 	bool read_ahead;
 	uint64_t read_max_age_ns;
+	FILE *trace;
 };
 
 /**
@@ -210,5 +212,9 @@ void world_set_wan(struct world *w, int from, const struct wan_config *c);
 void world_peer(struct world *w, int side, enum peer_event ev);
 
 void world_dump(struct world *w, FILE *out);
+
+/* trace.c */
+void trace_frame(const struct world *w, int link, const uint8_t *data, uint32_t len);
+void trace_report(const struct world *w, int from, const struct report *r);
 
 #endif

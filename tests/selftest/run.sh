@@ -30,7 +30,7 @@ for fault; do
 	fi
 	read -ra options < <(sed -n 's/^options //p' "$fault") || true
 	t0=$(date +%s%N)
-	nice "$dir/soak" --seconds "$limit" --seed "${SEED:-1}" --first --no-shrink "${options[@]}" \
+	timeout -k 5 $((limit + 30)) nice "$dir/soak" --seconds "$limit" --seed "${SEED:-1}" --first --no-shrink "${options[@]}" \
 		>"$dir/log" 2>&1
 	ms=$((($(date +%s%N) - t0) / 1000000))
 	seed=$(sed -n 's/^soak: seed=\([0-9]*\): .*/\1/p' "$dir/log" | head -n 1)

@@ -140,7 +140,7 @@ static void judge_held(struct judge *j, uint32_t lane)
 			view_twins(&near, ft, true, true);
 		if (j->cfg->pass_repeats && wan_of(j, site))
 			view_repairs(&near, wan_of(j, site));
-		if (j->cfg->pass_repeats && ft)
+		else if (j->cfg->pass_repeats && ft)
 			view_repairs(&near, ft);
 		view_run(&near);
 		say(j, &near, "near");

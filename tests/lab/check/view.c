@@ -134,11 +134,10 @@ static bool has_cause(const struct view *v, struct book *b, const struct line *l
 	/* what was sent while the NAK was on its way is lost too */
 	if (b->cause && l->last < b->cause + v->j->cfg->lan_ns && x >= b->cause_from)
 		return true;
-	if (book_open_read(b) <= x)
-		return true; /* an answer that did not come makes it go back */
-	if (t - l->last < SILENCE_NS)
+	/* an answer that did not come makes it go back, too */
+	if (book_open_read(b) > x && t - l->last < SILENCE_NS)
 		return false;
-	/* a timeout; what follows was found to be missing thereby */
+	/* what follows was found to be missing by the answer to this one */
 	b->cause = t;
 	b->cause_from = b->settled < x ? b->settled : x;
 	return true;

@@ -1,0 +1,491 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Progress of a held lane under fair loss: liveness, with small queues and timers.
+ *
+ *	host --h2a--> A: responder.c, stream_tx.c --a2b--> B: stream_rx.c, requester.c --b2r--> responder
+ *	host <--a2h-- A <--------------------------b2a---- B <-------------------------r2b---- responder
+ *
+ * Fair loss. Any packet and any report may be lost, but at most LOSSES between two steps forward of the host: what is
+ * sent again often enough arrives. Then there must be no cycle in which the host never gets further (spin's
+ * non-progress cycles), and no end: the host never stops posting. Losses go on for ever in such a run, and PSNs go
+ * round and round.
+ *
+ * Timers. One fires only when nothing is under way and nobody has anything to send: it is longer than any round
+ * trip. Which one is free, but every armed timer fires once before any fires again: the host's, A's loss timer, B's
+ * loss timer. An engine's timeouts double up to some seconds, so they all come in the end.
+ *
+ * Packets are messages of one PSN; which are READs is fixed by the PSN (READS). PSNs are modulo M here and compare
+ * as in wire/psn.h; nobody knows anything else. Queues are first in, first out (custody.pml has reordering); a full one
+ * loses for nothing, as switches do. Reports bear the whole state of B; a newer one takes the place of an older one.
+ *
+ * What is simplified: retry counts (the host asks for ever), RNR, pacing, room, damage; A sends again by its timer
+ * only, not on a report's word; every request asks for an ACK. The host is a strict one: at an ACK past an unanswered
+ * READ it starts again from the READ, but only once before its timer fires (RETRIES: so often). With RESTARTS B forgets everything, so often in a run, and A learns it.
+ *
+ * Each BREAK_... takes a rule away that progress needs. Without LOSSES none of them does harm.
+ */
+#define M 8
+#define HALF 4
+#ifndef LOSSES
+#define LOSSES 2
+#endif
+#ifndef RESTARTS
+#define RESTARTS 0
+#endif
+#ifndef READS
+#define READS 4 /* a bit per PSN */
+#endif
+#define HW 2	/* the host's send queue */
+#define WIN 2	/* custody */
+#define NONE 255
+
+#define next(a) (((a) + 1) % M)
+#define prev(a) (((a) + M - 1) % M)
+#define dist(a, b) (((a) + M - (b)) % M)
+#define before(a, b) (dist(a, b) >= HALF)
+#define after(a, b) (dist(a, b) < HALF && (a) != (b))
+#define within(x, from, end) (dist(x, from) < dist(end, from))
+#define only(p) (1 << (p))
+#define has(set, p) (((set) >> (p)) & 1)
+#define is_read(p) has(READS, p)
+
+mtype = { ACK, NAK, ANSWER };	/* ACK: bears the PSN acknowledged; NAK: the one expected */
+
+chan h2a = [HW] of { byte };
+chan a2h = [2] of { mtype, byte };
+chan a2b = [2] of { byte };
+chan b2a = [2] of { mtype, byte };
+chan b2r = [2] of { byte };
+chan r2b = [2] of { mtype, byte };
+
+byte losses;			/* since the host's latest step */
+bool moved;			/* it has just made one */
+
+/* host */
+byte h_una, h_nxt;
+bool h_again;
+#ifdef RETRIES
+byte h_tries;
+#endif
+
+/* A; @a_reached: B is known to have all below; @a_again: lane.again_psn, since before the host's last timeout or not */
+byte a_front, a_acked, a_tack, a_reached, a_sent, a_acc, a_again = NONE;
+bool a_nak_due, a_nak_sent, a_reopen, a_again_old;
+byte a_rec;			/* READs without an answer */
+
+/* B */
+bool b_on = true;
+byte b_tack, b_sent, b_high, b_acc, b_have, b_rec;
+bool b_probing;
+
+/* reports: PROGRESS, OPEN, ACCEPT; B has restarted and A does not know */
+bool rep, open_out, accept_out, crashed;
+byte rep_tack, rep_acc;
+byte restarts = RESTARTS;
+
+/* responder */
+byte r_exp;
+bool r_naked;
+
+/* timers that have fired in this round */
+bool t_h, t_a, t_b;
+
+mtype w;			/* scratch, 0 between two events */
+byte p, q, x;
+bool force;
+
+/* It is sent, or lost. */
+inline put(c, x)
+{
+	if
+	:: nfull(c) -> c!x
+	:: full(c)
+	:: losses < LOSSES -> losses++
+	fi
+}
+
+inline put2(c, kind, x)
+{
+	if
+	:: nfull(c) -> c!kind, x
+	:: full(c)
+	:: losses < LOSSES -> losses++
+	fi
+}
+
+inline raise_flag(flag)
+{
+	if
+	:: flag = 1
+	:: losses < LOSSES -> losses++
+	fi
+}
+
+/* ---- host ---- */
+
+/* the host knows all below q to be done */
+inline h_step()
+{
+	if
+	:: after(q, h_una) ->
+		h_una = q;
+		moved = 1;
+		h_again = 0;
+#ifdef RETRIES
+		h_tries = 0;
+#endif
+		if
+		:: before(h_nxt, h_una) -> h_nxt = h_una
+		:: else
+		fi
+	:: else
+	fi
+}
+
+inline h_rx(kind, x)
+{
+	if
+	:: kind == ANSWER ->
+		if
+		:: x == h_una && is_read(x) -> q = next(x); h_step()
+		:: else
+		fi
+	:: else ->
+		/* everything below p; nothing from an unanswered READ on */
+		p = (kind == ACK -> next(x) : x);
+		if
+		:: after(p, h_una) && dist(p, h_una) <= HW ->
+			q = h_una;
+			do
+			:: q != p && !is_read(q) -> q = next(q)
+			:: else -> break
+			od;
+			h_step();
+			if
+			:: q != p && !h_again -> h_nxt = q; h_again = 1
+#ifdef RETRIES
+			:: q != p && h_again -> h_nxt = q; h_tries++; assert(h_tries < RETRIES)
+#endif
+			:: else
+			fi
+		:: else
+		fi;
+		if
+		:: kind == NAK && p == h_una -> h_nxt = h_una
+		:: else
+		fi
+	fi;
+	p = 0; q = 0
+}
+
+/* ---- A ---- */
+
+inline a_flush()
+{
+	/* responder_advance() */
+	do
+	:: before(a_front, a_acc) && !has(a_rec, a_front) -> a_front = next(a_front)
+	:: else -> break
+	od;
+	if
+	:: a_again == NONE ->
+		q = (is_read(prev(a_front)) -> a_acked : a_front);
+		if
+		:: !is_read(prev(q)) && (force || after(q, a_acked)) -> put2(a2h, ACK, prev(q)); a_acked = q
+		:: else
+		fi;
+		if
+		:: a_nak_due && a_front == a_acc -> a_nak_due = 0; a_nak_sent = 1; put2(a2h, NAK, a_front)
+		:: else
+		fi
+	:: else
+	fi;
+	force = 0; q = 0
+}
+
+inline a_again_rx(x)
+{
+	if
+	:: is_read(x) && before(x, a_tack) ->
+#ifdef BREAK_DUP_READ
+		skip
+#else
+		if
+		:: !has(a_rec, x) -> a_again = x; a_again_old = 0
+		:: else
+		fi;
+		put(a2b, x)
+#endif
+	:: is_read(x) && !before(x, a_tack)	/* it is on its way */
+	:: !is_read(x) && before(x, a_acked) && before(x, a_tack) -> put(a2b, x)
+	:: !is_read(x) && !(before(x, a_acked) && before(x, a_tack)) ->
+		if
+		:: a_again != NONE && after(x, a_again) && a_again_old -> a_again = NONE
+		:: else
+		fi;
+		force = 1;
+		a_flush()
+	fi
+}
+
+inline a_rx(x)
+{
+	if
+	:: x == a_acc && dist(a_acc, a_tack) < WIN ->
+		if
+		:: is_read(x) -> a_rec = a_rec | only(x)
+		:: else
+		fi;
+		a_acc = next(a_acc);
+		a_nak_sent = 0; a_nak_due = 0;
+		a_flush()
+	:: x == a_acc && dist(a_acc, a_tack) >= WIN	/* no room */
+	:: before(x, a_acc) -> a_again_rx(x)
+	:: after(x, a_acc) ->
+		if
+		:: !a_nak_sent && !a_nak_due -> a_nak_due = 1; a_flush()
+		:: else
+		fi
+	fi
+}
+
+inline a_rx_back(kind, x)
+{
+	if
+	:: kind == ANSWER ->
+		put2(a2h, ANSWER, x);
+		if
+		:: has(a_rec, x) -> a_rec = a_rec & ~only(x)
+#ifndef BREAK_AGAIN
+		:: !has(a_rec, x) && a_again == x -> a_again = NONE
+#endif
+		:: else
+		fi;
+		a_flush()
+	:: kind != ANSWER && before(x, a_tack) -> put2(a2h, kind, x)
+	:: else /* it will be reported */
+	fi
+}
+
+inline a_rx_report()
+{
+	if
+	:: !a_reopen && !before(rep_acc, a_tack) ->
+		if
+		:: after(rep_acc, a_reached) -> a_reached = rep_acc
+		:: else
+		fi;
+		if
+		:: after(rep_tack, a_tack) ->
+			a_tack = rep_tack;
+			if
+			:: before(a_sent, a_tack) -> a_sent = a_tack
+			:: else
+			fi;
+			if
+			:: before(a_acc, a_tack) -> a_acc = a_tack
+			:: else
+			fi
+		:: else
+		fi;
+		a_flush()
+	:: else
+	fi
+}
+
+inline a_timeout()
+{
+	if
+	:: a_reopen -> raise_flag(open_out)
+	:: !a_reopen && before(a_reached, a_sent) -> a_sent = a_reached
+	:: else -> put(a2b, prev(a_sent))	/* it has all: let it report again */
+	fi
+}
+
+/* ---- B ---- */
+
+inline b_report()
+{
+	if
+	:: rep = 1; rep_tack = b_tack; rep_acc = b_acc
+	:: losses < LOSSES -> losses++
+	fi
+}
+
+inline b_rx(x)
+{
+	if
+	:: !b_on -> put(b2r, x)	/* WATCH */
+	:: b_on && before(x, b_acc) ->
+#ifndef BREAK_REPORT_AGAIN
+		b_report();
+#endif
+		if
+		:: before(x, b_tack) -> put(b2r, x)
+		:: else
+		fi
+	:: b_on && !before(x, b_acc) && dist(x, b_tack) < HALF ->
+		b_have = b_have | only(x);
+		do
+		:: has(b_have, b_acc) ->
+			b_have = b_have & ~only(b_acc);
+			if
+			:: is_read(b_acc) -> b_rec = b_rec | only(b_acc)
+			:: else
+			fi;
+			b_acc = next(b_acc)
+		:: else -> break
+		od;
+		b_report()
+	:: else
+	fi
+}
+
+/* all below p, but for an unanswered READ and what is behind it; q: where that ends */
+inline b_true_ack()
+{
+	q = b_tack;
+	do
+	:: q != p && !has(b_rec, q) -> q = next(q)
+	:: else -> break
+	od;
+	if
+	:: q != b_tack ->
+		b_tack = q;
+		if
+		:: before(b_sent, b_tack) -> b_sent = b_tack
+		:: else
+		fi;
+		if
+		:: before(b_acc, b_tack) -> b_acc = b_tack
+		:: else
+		fi;
+		b_report()
+	:: else
+	fi
+}
+
+inline b_rx_back(kind, x)
+{
+	if
+	:: !b_on -> put2(b2a, kind, x)
+	:: b_on && kind == ANSWER ->
+		put2(b2a, ANSWER, x);
+		if
+		:: has(b_rec, x) && within(x, b_tack, b_high) ->
+			/* it acknowledges what is before it, and itself */
+			p = x;
+			b_true_ack();
+			if
+			:: q == x ->
+				b_rec = b_rec & ~only(x);
+				p = next(x);
+				b_true_ack()
+			:: else
+			fi
+		:: else
+		fi
+	:: b_on && kind != ANSWER && !within(x, b_tack, b_high) ->
+		if
+		:: before(x, b_tack) -> put2(b2a, kind, x)
+		:: else
+		fi
+	:: b_on && kind != ANSWER && within(x, b_tack, b_high) ->
+		p = (kind == ACK -> next(x) : x);
+		b_true_ack();
+		if
+		:: kind == NAK || q != p || b_probing -> b_sent = q
+		:: else
+		fi;
+		b_probing = 0
+	fi;
+	p = 0; q = 0
+}
+
+inline b_forget()
+{
+	b_on = 0; b_tack = 0; b_sent = 0; b_high = 0; b_acc = 0; b_have = 0; b_rec = 0; b_probing = 0
+}
+
+/* ---- the responder ---- */
+
+inline r_rx(x)
+{
+	if
+	:: x == r_exp ->
+		r_exp = next(r_exp);
+		r_naked = 0;
+		w = (is_read(x) -> ANSWER : ACK);
+		put2(r2b, w, x)
+	:: before(x, r_exp) ->
+		if
+		:: is_read(x) -> put2(r2b, ANSWER, x)
+		:: else -> put2(r2b, ACK, prev(r_exp))
+		fi
+	:: else ->
+		if
+		:: !r_naked -> r_naked = 1; put2(r2b, NAK, r_exp)
+		:: else
+		fi
+	fi
+}
+
+#define h_sends (dist(h_nxt, h_una) < HW)
+#define a_sends (!a_reopen && before(a_sent, a_acc))
+#define b_sends (b_on && before(b_sent, b_acc))
+#define quiet (!moved && empty(h2a) && empty(a2h) && empty(a2b) && empty(b2a) && empty(b2r) && empty(r2b) && \
+	!rep && !open_out && !accept_out && !crashed && !h_sends && !a_sends && !b_sends)
+#define h_armed (h_una != h_nxt)
+#ifdef BREAK_TIMER_A
+#define a_armed false
+#else
+#define a_armed (a_tack != a_acc || a_reopen)
+#endif
+#ifdef BREAK_TIMER_B
+#define b_armed false
+#else
+#define b_armed (b_on && b_tack != b_sent)
+#endif
+#define round_over ((!h_armed || t_h) && (!a_armed || t_a) && (!b_armed || t_b))
+
+active proctype world()
+{
+	do
+	:: moved -> losses = 0;
+progress:	moved = 0
+	:: atomic { !moved && h_sends && nfull(h2a) -> put(h2a, h_nxt); h_nxt = next(h_nxt) }
+	:: atomic { !moved && nempty(a2h) -> a2h?w, x; h_rx(w, x); w = 0; x = 0 }
+	:: atomic { !moved && nempty(h2a) -> h2a?x; a_rx(x); x = 0 }
+	:: atomic { !moved && a_sends && nfull(a2b) -> put(a2b, a_sent); a_sent = next(a_sent) }
+	:: atomic { !moved && nempty(b2a) -> b2a?w, x; a_rx_back(w, x); w = 0; x = 0 }
+	:: atomic { !moved && rep -> rep = 0; a_rx_report(); rep_tack = 0; rep_acc = 0 }
+	:: atomic { !moved && nempty(a2b) -> a2b?x; b_rx(x); x = 0 }
+	:: atomic { !moved && b_sends && nfull(b2r) -> put(b2r, b_sent); b_sent = next(b_sent);
+		if
+		:: after(b_sent, b_high) -> b_high = b_sent
+		:: else
+		fi }
+	:: atomic { !moved && nempty(r2b) -> r2b?w, x; b_rx_back(w, x); w = 0; x = 0 }
+	:: atomic { !moved && nempty(b2r) -> b2r?x; r_rx(x); w = 0; x = 0 }
+	/* a restart, and how the lane is agreed anew */
+	:: atomic { !moved && restarts && b_on && !a_reopen -> restarts--; b_forget(); rep = 0; rep_tack = 0; rep_acc = 0;
+		crashed = 1 }
+	:: atomic { !moved && crashed -> crashed = 0; a_reopen = 1;
+#ifdef BREAK_RESUME
+		a_tack = a_reached;
+#endif
+		a_sent = a_tack; a_reached = a_tack; raise_flag(open_out) }
+	:: atomic { !moved && open_out -> open_out = 0;
+		if
+		:: !b_on -> b_on = 1; b_tack = a_tack; b_sent = a_tack; b_high = a_tack; b_acc = a_tack
+		:: else
+		fi;
+		raise_flag(accept_out) }
+	:: atomic { !moved && accept_out -> accept_out = 0; a_reopen = 0 }
+	/* timers */
+	:: atomic { quiet && h_armed && !t_h -> t_h = 1; h_nxt = h_una; h_again = 0; a_again_old = 1 }
+	:: atomic { quiet && a_armed && !t_a -> t_a = 1; a_timeout() }
+	:: atomic { quiet && b_armed && !t_b -> t_b = 1; put(b2r, b_tack); b_probing = 1 }
+	:: atomic { quiet && round_over && (t_h || t_a || t_b) -> t_h = 0; t_a = 0; t_b = 0 }
+	od
+}
