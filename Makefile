@@ -8,6 +8,7 @@
 # make demo       two data centres in network namespaces, bare and through longhaul (root)
 # make bench      cost per packet, memory
 # make fuzz       each fuzzer for SECONDS=60
+# make model      models of the rules, every run of them within bounds, by spin
 # make soak       random scenario worlds for SECONDS=60
 # make install    into prefix=/usr, DESTDIR in front of it
 # V=1 shows commands; B=dir builds elsewhere; SAN=address,undefined adds sanitizers; CC=clang works too.
@@ -116,6 +117,13 @@ VM_DEPS := qemu-system-x86 busybox-static perftest rdmacm-utils ibverbs-utils ib
 .PHONY: vm-deps
 vm-deps: deps
 	$(Q)$(MAKE) DEPS='$(VM_DEPS)' deps || echo "make: without these packages the tests in guests are skipped" >&2
+
+# What `make model` needs besides.
+MODEL_DEPS := gcc libc6-dev spin
+
+.PHONY: model-deps
+model-deps:
+	$(Q)$(MAKE) DEPS='$(MODEL_DEPS)' deps
 
 # Packages first, whatever -j says; then everything is built by a make of its own.
 JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))

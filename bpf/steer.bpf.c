@@ -4,16 +4,21 @@
  *
  * Theory of operation
  *
- * The appliance's two ports are members of a kernel bridge. This program sits below it,
- *on each port, and takes out exactly one kind of frame: RoCEv2 that a rule wants, while the daemon
- *is alive, when a socket is there to receive it. All else, and everything in doubt, goes up to the
- *bridge (XDP_PASS). The program never drops, so that the worst that a mistake here can do is to
- *bridge a packet.
+ * The appliance's two ports are members of a kernel bridge. This program sits below it, on each
+ * port, and takes out exactly one kind of frame: RoCEv2 that a rule wants, while the daemon is
+ * alive, when a socket is there to receive it. All else, and everything in doubt, goes up to the
+ * bridge (XDP_PASS), so that the worst that a mistake here can do is to bridge a packet.
+ *
+ * One kind of packet must not be bridged: those of connections whose two ends number their packets
+ * differently, which the daemon brought about and translates (read-ahead). Passed on as it is, such a
+ * packet may be taken for another one, and data with it. The daemon enters these connections into a
+ * map, and what would go up to the bridge and is in it is dropped: hosts repair that by themselves
+ * until the daemon is back. The map is looked into on the way up only, never on the way to the daemon.
  *
  * A rule names a VLAN, prefixes near (on the LAN side) and prefixes far (beyond the WAN). Rules are
- *bits of a 64-bit word: each of the three maps gives the rules which that part of the packet
- *satisfies, and the packet is wanted when the three have a bit in common. The two instances differ
- *in which end is which:
+ * bits of a 64-bit word: each of the three maps gives the rules which that part of the packet
+ * satisfies, and the packet is wanted when the three have a bit in common. The two instances differ
+ * in which end is which:
  *
  *	steer_lan	near[source] & far[destination] & vlan[vid]
  *	steer_wan	far[source] & near[destination] & vlan[vid]
@@ -21,16 +26,16 @@
  * A reply that comes from the wrong side (a loop, a moved host) is thus not taken.
  *
  * IP fragments, IPv4 options and IPv6 extension headers are not taken: a RoCEv2 sender makes none
- *of them, and the daemon's parser would refuse them.
+ * of them, and the daemon's parser would refuse them.
  *
  * Headers are read in place. A driver may leave the linear part of a long frame short or empty (the
  * striding receive queues of one well-known NIC do, once multi-buffer is on), in which case the
- *headers are copied to the stack first and parsed there by the same code.
+ * headers are copied to the stack first and parsed there by the same code.
  *
  * User space loads this with BPF_F_XDP_HAS_FRAGS, which also lets it attach to a port whose MTU
- *exceeds one page. The flag came with Linux 5.18, as did the helpers used here. AF_XDP itself takes
- *frames of several buffers since 6.6; before that it would deliver the first buffer as if it were
- *the frame. Hence config.linear_only.
+ * exceeds one page. The flag came with Linux 5.18, as did the helpers used here. AF_XDP itself takes
+ * frames of several buffers since 6.6; before that it would deliver the first buffer as if it were
+ * the frame. Hence config.linear_only.
  */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
@@ -93,10 +98,18 @@ struct {
 	__type(value, __u32);
 } steer_xsk_lan SEC(".maps"), steer_xsk_wan SEC(".maps");
 
-/* What a rule looks at. The keys' plen and set are filled in by the caller. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, STEER_HELD_MAX);
+	__type(key, struct steer_held);
+	__type(value, struct steer_hold);
+} steer_held SEC(".maps");
+
+/* What a rule looks at, and the queue pair. The keys' plen and set are filled in by the caller. */
 struct flow {
 	struct steer_prefix src, dst;
-	__u32 vid;
+	__u32 vid, dqpn;
 };
 
 static __always_inline int verdict(enum steer_side side, enum steer_counter counter, int action)
@@ -190,6 +203,8 @@ static __always_inline enum steer_counter parse(const __u8 *p, const __u8 *end, 
 		return STEER_OTHER;
 	if (p + UDP_HLEN + ROCE_MIN > end)
 		return STEER_RUNT;
+	p += UDP_HLEN;
+	f->dqpn = (__u32)p[5] << 16 | load16(p + 6);
 	return STEER_TAKEN;
 }
 
@@ -212,6 +227,23 @@ static __always_inline __u64 rules_of(void *trie, const struct steer_prefix *key
 	__u64 *rules = bpf_map_lookup_elem(trie, key);
 
 	return rules ? *rules : 0;
+}
+
+/* RoCEv2 that the daemon does not get: up to the bridge, counted as @why, unless it is held. */
+static __always_inline int pass_up(enum steer_side side, enum steer_counter why,
+				   const volatile struct steer_config *cfg, const struct flow *f)
+{
+	struct steer_held key;
+
+	if (!cfg->held)
+		return verdict(side, why, XDP_PASS);
+	__builtin_memcpy(key.src, f->src.addr, sizeof(key.src));
+	__builtin_memcpy(key.dst, f->dst.addr, sizeof(key.dst));
+	key.dqpn = f->dqpn;
+	key.vid = f->vid;
+	if (bpf_map_lookup_elem(&steer_held, &key))
+		return verdict(side, STEER_HELD, XDP_DROP);
+	return verdict(side, why, XDP_PASS);
 }
 
 static __always_inline int steer(struct xdp_md *ctx, enum steer_side side, void *src_trie,
@@ -238,18 +270,19 @@ static __always_inline int steer(struct xdp_md *ctx, enum steer_side side, void 
 	vlan = STEER_VLAN_INDEX(set, f.vid);
 	rules = bpf_map_lookup_elem(&steer_vlan, &vlan);
 	if (!rules || !(*rules & rules_of(src_trie, &f.src) & rules_of(dst_trie, &f.dst)))
-		return verdict(side, STEER_NO_RULE, XDP_PASS);
+		return pass_up(side, STEER_NO_RULE, cfg, &f);
 
 	if (len > cfg->max_frame || (cfg->linear_only && (__u64)(ctx->data_end - ctx->data) < len))
-		return verdict(side, STEER_TOO_LONG, XDP_PASS);
+		return pass_up(side, STEER_TOO_LONG, cfg, &f);
 	/* Signed: a heartbeat that another CPU wrote after our reading of the clock is no stale
 	 * one. */
 	heartbeat = cfg->heartbeat_ns;
 	if (!heartbeat || (__s64)(bpf_ktime_get_ns() - heartbeat) > (__s64)cfg->stale_ns)
-		return verdict(side, STEER_STALE, XDP_PASS);
-	if (!bpf_map_lookup_elem(sockets, &queue))
-		return verdict(side, STEER_NO_SOCKET, XDP_PASS);
-	return verdict(side, STEER_TAKEN, bpf_redirect_map(sockets, queue, XDP_PASS));
+		return pass_up(side, STEER_STALE, cfg, &f);
+	/* asks the map and redirects at once: between two looks the socket could vanish */
+	if (bpf_redirect_map(sockets, queue, XDP_PASS) != XDP_REDIRECT)
+		return pass_up(side, STEER_NO_SOCKET, cfg, &f);
+	return verdict(side, STEER_TAKEN, XDP_REDIRECT);
 }
 
 /* Not "xdp.frags": libbpf would then force the flag, and user space wants to choose. */

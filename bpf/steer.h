@@ -13,6 +13,7 @@
 #define STEER_VLANS	4096
 #define STEER_UNTAGGED	4095u /* index into the VLAN map for untagged frames (4095 is reserved) */
 #define STEER_ROCE_PORT 4791
+#define STEER_HELD_MAX	32768 /* entries, two a connection, when user space sets no other number */
 
 /* Which port the program instance is attached to; also index into config. */
 enum steer_side {
@@ -47,6 +48,33 @@ struct steer_prefix {
 #define STEER_VLAN_INDEX(set, vid) ((set)*STEER_VLANS + (vid))
 
 /**
+ * struct steer_held - key of the map of held flows: packets to one queue pair that only the daemon
+ * can translate. While it is away they are dropped, on either port.
+ * @src, @dst: IPv4 as v4-mapped IPv6
+ * @dqpn: host order
+ * @vid: VLAN id of the outermost tag, STEER_UNTAGGED without one
+ */
+struct steer_held {
+	__u8 src[16], dst[16];
+	__u32 dqpn;
+	__u32 vid;
+};
+
+/* Which packets of a held connection these are; both, when it is held for both its directions. */
+#define STEER_REQUESTS 0x1u /* the requester's, and what else its host sends to that queue pair */
+#define STEER_ANSWERS  0x2u /* all that comes back */
+
+/**
+ * struct steer_hold - for the daemon that finds the map of one that died.
+ * @other: QPN at the other end: the entry of the opposite direction has it for its dqpn
+ * @what:  STEER_REQUESTS, STEER_ANSWERS
+ */
+struct steer_hold {
+	__u32 other;
+	__u32 what;
+};
+
+/**
  * struct steer_config - one element, written by user space through a mapping of the map.
  * @heartbeat_ns:  CLOCK_MONOTONIC of the daemon's latest sign of life; 0, or older than @stale_ns:
  *                 all pass up
@@ -54,6 +82,7 @@ struct steer_prefix {
  * @set:           which set of rules is in force
  * @linear_only:   not 0: frames that lie in several buffers pass up, because the kernel would hand
  *                 over their first buffer only
+ * @held:          connections in the map of held flows: not looked into while there is none
  */
 struct steer_config {
 	__u64 heartbeat_ns;
@@ -61,7 +90,7 @@ struct steer_config {
 	__u32 max_frame;
 	__u32 set;
 	__u32 linear_only;
-	__u32 pad;
+	__u32 held;
 };
 
 /* Counters, per CPU, per side: index = side * STEER_COUNTERS + counter. */
@@ -74,6 +103,7 @@ enum steer_counter {
 	STEER_NO_SOCKET, /* no socket on this queue: passed up */
 	STEER_TOO_LONG,	 /* above max_frame: passed up */
 	STEER_RUNT,	 /* too short to look at: passed up */
+	STEER_HELD,	 /* dropped: would be passed up, but only the daemon can translate it */
 	STEER_COUNTERS,
 };
 

@@ -21,6 +21,9 @@
 #define SEC	  (1000 * MS)
 #define LINE_MAX_ 4096 /* bytes of one line of the file */
 #define GIB	  (1ull << 30)
+/* Of a guess, counted from when it was asked for: more than two round trips to anywhere on earth, for the answer
+ * takes one of them and the window runs ahead of the host by the other. */
+#define READ_MAX_AGE SEC
 
 void config_error(struct config_errors *errs, const char *file, unsigned int line, const char *fmt,
 		  ...)
@@ -63,6 +66,8 @@ enum value_type {
 	V_LEARN,
 	V_LEVEL,
 	V_PEER,
+	V_DEPTH,
+	V_RANGES,
 };
 
 /**
@@ -129,6 +134,10 @@ static const struct key rule_keys[] = {
 	{"learn", V_LEARN, false, R(learn), 0, 0, NULL},
 	{"path-mtu", V_PATH_MTU, false, R(path_mtu), 256, 0, NULL},
 	{"pool", V_SIZE, false, R(cap), 1ull << 20, 64 * GIB, NULL},
+	{"read-ahead", V_BOOL, false, R(read_ahead), 0, 0, NULL},
+	{"read-ahead-max-age", V_DURATION, false, R(read_max_age_ns), 0, 3600 * SEC, NULL},
+	{"read-ahead-range", V_RANGES, false, 0, 0, 0, 0, NULL},
+	{"read-depth", V_DEPTH, false, R(read_depth), 1, 255, NULL},
 	{NULL, 0, false, 0, 0, 0, 0, NULL},
 };
 
@@ -259,6 +268,7 @@ static void open_rule(struct parser *p, const char *name)
 	r->peer = PEER_NONE;
 	r->policy = POLICY_EARLY;
 	r->learn = LEARN_CM | LEARN_PSN;
+	r->read_max_age_ns = READ_MAX_AGE;
 	c->rule_src[c->nrules++].line = p->line;
 	p->kind = S_RULE;
 	p->keys = rule_keys;
@@ -371,6 +381,8 @@ static const char *apply(struct parser *p, const struct key *k, const char *text
 	case V_NAME:
 		return value_name(text, to, k->size);
 	case V_BOOL:
+		if (p->kind == S_RULE)
+			src->ahead_line = p->line;
 		return value_bool(text, to);
 	case V_ADDRESS:
 		return value_address(text, to);
@@ -387,6 +399,12 @@ static const char *apply(struct parser *p, const struct key *k, const char *text
 	case V_PEER:
 		src->peer_line = p->line;
 		return value_name(text, src->peer, RULE_NAME);
+	case V_RANGES:
+		return value_read_ranges(text, r);
+	case V_DEPTH:
+		if (strcmp(text, "auto") && value_number(text, k->min, k->max, &v))
+			return "is no number of READs; write auto, or a number from 1 to 255";
+		break;
 	case V_NUMBER:
 		w = value_number(text, k->min, k->max, &v);
 		break;

@@ -88,6 +88,13 @@ static void check_rule(struct config *c, unsigned int i, struct config_errors *e
 			"path-mtu of rule '%s' is above max-path-mtu of [longhaul]; lower it or "
 			"raise that",
 			r->name);
+	/* a name that is no peer's has been told of */
+	if (r->read_ahead && !*src->peer)
+		config_error(
+			errs, c->file, src->ahead_line,
+			"read-ahead of rule '%s', which has no peer: an appliance alone cannot read "
+			"ahead; add peer = NAME, or set read-ahead = off",
+			r->name);
 	for (unsigned int j = 0; j < i; j++)
 		if (rules_overlap(r, &c->rules[j]))
 			config_error(errs, c->file, src->line,

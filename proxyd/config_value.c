@@ -303,6 +303,64 @@ const char *value_prefixes(const char *text, struct prefix *out, unsigned int ma
 	return w;
 }
 
+/* A number of 64 bits, decimal or with 0x, and where it ends; a leading 0 does not make it octal. */
+static bool address_prefix(const char *text, uint64_t *out, const char **end)
+{
+	char *e;
+
+	if (text[0] != '0' || (text[1] != 'x' && text[1] != 'X'))
+		return number_prefix(text, out, end);
+	if (!isxdigit((unsigned char)text[2]))
+		return false;
+	errno = 0;
+	*out = strtoull(text + 2, &e, 16);
+	*end = e;
+	return !errno;
+}
+
+static const char *one_range(const char *text, uint64_t *from, uint64_t *to)
+{
+	const char *end;
+
+	if (!address_prefix(text, from, &end) || *end != '-' || !address_prefix(end + 1, to, &end) ||
+	    *end)
+		return wrong("holds '%s', which is no range; write FROM-END without blanks, such as "
+			     "0x7f0000000000-0x7f0040000000",
+			     text);
+	if (*to <= *from)
+		return wrong("holds '%s', which is empty: the end, which lies behind the last byte, "
+			     "is not above the start; exchange or correct them",
+			     text);
+	return NULL;
+}
+
+const char *value_read_ranges(const char *text, struct rule *r)
+{
+	char *copy = strdup(text), *save = NULL;
+	const char *w = NULL;
+	uint64_t from, to;
+
+	r->nread_ranges = 0;
+	if (!copy)
+		return wrong("does not fit into memory");
+	for (char *t = strtok_r(copy, LIST_SEPARATORS, &save); t && !w;
+	     t = strtok_r(NULL, LIST_SEPARATORS, &save)) {
+		w = one_range(t, &from, &to);
+		if (!w && r->nread_ranges == RULE_READ_RANGES)
+			w = wrong("holds too many ranges; write at most %u in one rule, or join them",
+				  RULE_READ_RANGES);
+		if (w)
+			break;
+		r->read_range[r->nread_ranges].from = from;
+		r->read_range[r->nread_ranges++].end = to;
+	}
+	free(copy);
+	if (!w && !r->nread_ranges)
+		return wrong("is empty; leave the line out or name a range, such as "
+			     "0x7f0000000000-0x7f0040000000");
+	return w;
+}
+
 const char *value_vlan(const char *text, uint16_t *out)
 {
 	uint64_t id;

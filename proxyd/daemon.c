@@ -65,7 +65,8 @@ static void check_drain(struct daemon *d)
 {
 	struct ledger left = engine_custody(d->engine, -1, d->now);
 
-	if (!left.packets) {
+	/* what is left then is in the log, too: daemon_release() */
+	if (engine_may_stop(d->engine) || (!left.packets && d->now >= d->drain_until)) {
 		log_line(LOG_INFO, "stopped, nothing left in custody");
 		finish(d, 0);
 	} else if (d->now >= d->drain_until) {

@@ -89,7 +89,12 @@ static int open_engine(struct daemon *d, char *err, size_t errlen)
 		.idle_ns = cfg->idle_ns,
 	};
 	struct engine_sink sink = {
-		.ctx = d, .tx = sink_tx, .report = sink_report, .event = sink_event};
+		.ctx = d,
+		.tx = sink_tx,
+		.report = sink_report,
+		.event = sink_event,
+		.hold = daemon_hold,
+	};
 
 	if (getrandom(&ec.seed, sizeof(ec.seed), 0) != sizeof(ec.seed)) {
 		snprintf(err, errlen, "no random numbers: %s", strerror(errno));
@@ -117,6 +122,8 @@ static int open_port(struct daemon *d, char *err, size_t errlen)
 		.ifname = {cfg->ifname[STEER_LAN], cfg->ifname[STEER_WAN]},
 		.mode = cfg->mode,
 		.max_frame = cfg->max_path_mtu ? FRAME_HDR_MAX + cfg->max_path_mtu + ICRC_LEN : 0,
+		.pins = daemon_pins(),
+		.max_held = cfg->max_conns,
 	};
 
 	if (!s) {
@@ -132,7 +139,12 @@ static int open_port(struct daemon *d, char *err, size_t errlen)
 	d->port = afxdp_open(&ac, err, errlen);
 	free(s);
 	d->view.port = d->port;
-	return d->port ? 0 : -EIO;
+	if (!d->port)
+		return -EIO;
+	daemon_read_ahead(d);
+	daemon_set_rules(d);
+	daemon_strand(d);
+	return 0;
 }
 
 static int add_peer(struct daemon *d, unsigned int i, char *err, size_t errlen)
@@ -300,7 +312,10 @@ void daemon_stop(struct daemon *d)
 	if (d->session)
 		session_bye(d->session, BYE_SHUTDOWN);
 	control_close(d->control);
+	if (d->port)
+		daemon_release(d);
 	afxdp_close(d->port);
+	d->port = NULL; /* the engine may still let go of something */
 	session_destroy(d->session);
 	peer_socket_close(d->sock);
 	loop_destroy(d->loop);

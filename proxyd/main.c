@@ -44,7 +44,10 @@ static const char help[] =
 	"  -v, --verbose        log more\n"
 	"  -f, --foreground     accepted; longhauld never leaves the foreground\n"
 	"  -h, --help           this text\n"
-	"      --version        the version\n";
+	"      --version        the version\n"
+	"\n"
+	"Without longhauld, packets of connections with read-ahead are dropped until it runs again; to\n"
+	"give them up: rm -r " AFXDP_PINS "\n";
 
 static int fail(const char *text)
 {

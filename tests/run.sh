@@ -8,7 +8,7 @@
 # Programs write TAP (cmocka is told to): "ok ...", "ok ... # SKIP ...", "not ok ...". One that ends badly
 # without a failed test in its report, or reports nothing at all, counts as one that failed.
 #
-#	tests/run.sh [PART ...]    lint unit scenario bpf fuzz netns, and vm, netns/NAME; the former without
+#	tests/run.sh [PART ...]    lint unit scenario bpf fuzz netns vm, and netns/NAME; the former without
 #	                           an argument
 #
 # B names the build directory. What each program wrote is in $B/check/. TIMES=n multiplies every time limit, for
@@ -18,7 +18,7 @@ cd "$(dirname "$0")/.." || exit 1
 export B=${B:-build}
 out=$B/check
 passed=0 failed=0 skipped=0
-parts=${*:-lint unit scenario bpf fuzz netns}
+parts=${*:-lint unit scenario bpf fuzz netns vm}
 current=
 
 trap '[ -z "$current" ] || kill "$current" 2>/dev/null; exit 130' INT TERM HUP
@@ -148,7 +148,7 @@ for part in $parts; do
 	netns) netns ;;
 	vm)
 		if [ "$(id -u)" = 0 ]; then
-			run vm/test_vm 900 tests/vm/test_vm.sh
+			run vm/test_vm 600 tests/vm/test_vm.sh
 		else
 			skip vm/test_vm "needs root"
 		fi

@@ -12,6 +12,25 @@ static const char *role(const struct conn_info *ci, const struct lane_info *l)
 	return l->opener ? "opener" : "acceptor";
 }
 
+void view_put_reads(json_t *o, const struct read_ahead_info *r)
+{
+	view_put_int(o, "ahead-hits", r->hits);
+	view_put_int(o, "ahead-late-hits", r->late);
+	view_put_int(o, "ahead-misses", r->misses);
+	view_put_int(o, "ahead-guesses", r->guesses);
+	view_put_int(o, "ahead-wasted-bytes", r->wasted_bytes);
+	view_put_int(o, "ahead-flushed-pattern", r->flushed_pattern);
+	view_put_int(o, "ahead-flushed-signal", r->flushed_signal);
+	view_put_int(o, "ahead-flushed-age", r->flushed_age);
+	view_put_int(o, "ahead-window-bytes", r->window);
+	view_put_int(o, "ahead-bytes", r->ahead);
+	view_put_int(o, "reads-held-bytes", r->held_bytes);
+	view_put_int(o, "reads-answered-again", r->answered_again);
+	view_put_int(o, "read-depth", r->depth);
+	view_put_int(o, "psn-shift", r->shift);
+	view_put_int(o, "msn-shift", r->shift_msn);
+}
+
 static json_t *lane_object(const struct view_source *src, const struct conn_info *ci,
 			   unsigned int dir)
 {
@@ -35,6 +54,7 @@ static json_t *lane_object(const struct view_source *src, const struct conn_info
 	view_put_ledger(o, "custody", &l->custody);
 	view_put_ledger(o, "transit", &l->transit);
 	view_put_int(o, "reads-pending", l->reads_pending);
+	view_put_reads(o, &l->reads);
 	view_put_int(o, "requests", l->requests);
 	view_put_int(o, "pseudo-acks", l->pseudo_acks);
 	view_put_int(o, "true-acks", l->true_acks);

@@ -55,6 +55,8 @@ static const char *reason_text(enum lane_reason r)
 		return "released: path MTU not known, a READ cannot be followed";
 	case REASON_FAULT:
 		return "the other direction lost its custody, and the connection with it";
+	case REASON_STRANDED:
+		return "a former daemon read ahead for it and ended without letting go; it is being broken";
 	default:
 		return NULL;
 	}

@@ -5,6 +5,7 @@
  */
 #include "control/view.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -38,6 +39,18 @@ static json_t *vlan_text(uint16_t vlan)
 	return json_string(buf);
 }
 
+/* As the configuration has it; null when there are none. */
+static json_t *ranges_text(const struct rule *r)
+{
+	char buf[RULE_READ_RANGES * 40];
+	size_t used = 0;
+
+	for (unsigned int i = 0; i < r->nread_ranges && i < RULE_READ_RANGES; i++)
+		used += snprintf(buf + used, sizeof(buf) - used, "%s0x%" PRIx64 "-0x%" PRIx64, i ? ", " : "",
+				 r->read_range[i].from, r->read_range[i].end);
+	return used ? json_string(buf) : json_null();
+}
+
 static const char *learn_text(uint8_t learn)
 {
 	static const char *const text[] = {
@@ -62,6 +75,11 @@ static json_t *rule_object(const struct view_source *src, unsigned int i,
 	view_put_str(o, "learn", learn_text(r->learn));
 	view_put_int(o, "path-mtu", r->path_mtu);
 	view_put_int(o, "pool", r->cap);
+	view_put_str(o, "read-ahead", r->read_ahead ? "on" : "off");
+	view_put_int(o, "read-ahead-max-age-ms", r->read_max_age_ns / 1000000);
+	json_object_set_new(o, "read-ahead-range", ranges_text(r));
+	/* null: as seen or told */
+	json_object_set_new(o, "read-depth", r->read_depth ? json_integer(r->read_depth) : json_null());
 	view_put_int(o, "connections", cur->rule[i].conns);
 	view_put_ledger(o, "custody", &cur->rule[i].custody);
 	return o;

@@ -19,6 +19,8 @@
  *	  is not given. Nor is what is older than the rule's read-ahead-max-age.
  *	- A guess that is not asked for has consumed PSNs (shift.c). While there is no room for another segment
  *	  nothing is guessed.
+ *	- Responders keep the answers of a few requests, READs and ATOMICs, to repeat them. A READ can be asked
+ *	  for anew, an ATOMIC cannot; so nothing is guessed while the answer to one has not come.
  *	- Nothing is guessed inside a message (a responder would refuse a READ between FIRST and LAST), after
  *	  requests that were not understood, in a pool that is filling, or while the lane is to end.
  *
@@ -81,6 +83,7 @@ static void flush(struct engine *e, struct flow *fl, uint32_t *why)
 			answers_forget(e, fl, fetch_at(e, id));
 	x->guesses = 0;
 	x->guessed = 0;
+	answers_forgotten(e, fl);
 	predict_stop(&x->predictor);
 }
 
@@ -241,7 +244,7 @@ static bool may_guess(struct engine *e, const struct flow *fl, const struct lane
 	const struct lane *l = &fl->lane;
 
 	return !x->stop && l->state == LANE_HELD && l->start_acked && l->accepted && !l->reopen && !l->opaque &&
-	       !l->refusal && l->msg == MSG_NONE && x->nsegments + 1 < SEGMENTS &&
+	       !l->refusal && l->msg == MSG_NONE && !x->unique && x->nsegments + 1 < SEGMENTS &&
 	       pool_fill(e->pool, POOL_TRANSIT) < POOL_BUSY && pool_fill(e->pool, POOL_CUSTODY) < POOL_BUSY &&
 	       mq_free_count(e->reads) > BATCH * 4;
 }
@@ -267,6 +270,10 @@ static bool issue(struct engine *e, struct flow *fl, struct lane_reads *x, const
 	uint32_t span;
 	bool bad;
 
+	if (!l->numbered && !lane_hold(e, fl, true)) {
+		x->stop = true;
+		return false;
+	}
 	if (frame_parse(out, build_packet(out, &s), &f) != FRAME_OK)
 		return false;
 	span = frame_span(&f, fl->path_mtu);

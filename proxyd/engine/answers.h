@@ -26,10 +26,9 @@
 #include "engine/predict.h"
 
 enum fetch_state {
-	FETCH_ASKED,   /* the host asked for it */
-	FETCH_GUESS,   /* it has not yet */
-	FETCH_DROPPED, /* a guess that it shall not be given any more */
-	FETCH_GONE,    /* nothing of it is awaited any more */
+	FETCH_ASKED, /* the host asked for it */
+	FETCH_GUESS, /* it has not yet */
+	FETCH_GONE,  /* nothing of it is awaited any more */
 };
 
 /* A responder that does not answer what it was asked again so often has forgotten it. */
@@ -85,6 +84,7 @@ struct good_range {
  * @stop:      no guesses any more: the rule does not want them, or the lane is to end
  * @latest:    wire PSN of the latest arrival
  * @gone:      fetches in state FETCH_GONE
+ * @unique:    those that have not come and cannot be asked for anew: ATOMICs
  * @fetches:   struct fetch, by wire PSN; @hint: where the latest answer belonged
  * @kept:      struct read_rec that were answered, so that a host that lost the answer can have it again
  * @asked:     what was accepted from the host, in its own numbers (lane.accept counts wire numbers)
@@ -110,7 +110,7 @@ struct lane_reads {
 
 	/* OPENER */
 	struct mq_list fetches, kept;
-	uint32_t nkept, hint, most, gone;
+	uint32_t nkept, hint, most, gone, unique;
 	uint64_t arrival; /* ns */
 	struct mark asked;
 	struct segment segment[SEGMENTS];
@@ -122,6 +122,7 @@ struct lane_reads {
 	uint64_t window, guessed, grown, arrived_bytes, rate_bytes;
 	uint32_t guesses, epoch;
 	uint64_t rate_at;
+	uint64_t stuck; /* since when the host repeats what it was told to be done; 0: it does not */
 	struct read_ahead_info info;
 };
 
@@ -169,6 +170,7 @@ bool answers_again(struct engine *e, struct flow *fl, const struct frame *f);
 void answers_renew(struct engine *e, struct flow *fl, const struct frame *f);
 uint32_t answers_wire(struct engine *e, struct flow *fl, const struct frame *f);
 void answers_forget(struct engine *e, struct flow *fl, struct fetch *g);
+void answers_forgotten(struct engine *e, struct flow *fl);
 uint64_t answers_report(struct engine *e, struct flow *fl);
 void answers_idle(struct engine *e, struct flow *fl);
 void answers_report_due(struct engine *e, struct flow *fl, bool urgent);

@@ -28,6 +28,10 @@
 #define KEEP_MIN 32u
 #define KEEP_SHORT 2u
 #define KEEP_MAX 256u
+/* A host that lost an answer asks again within this. Later it may be another incarnation of the QP that asks, and is given
+ * what is true today. */
+#define KEPT_NS (1 * NSEC_PER_SEC)
+#define RENEWED_NS (10 * NSEC_PER_SEC)
 #define OVERDUE_MIN_NS (200 * NSEC_PER_MSEC)
 
 static struct read_rec *rec_at(struct engine *e, uint32_t id)
@@ -100,6 +104,7 @@ bool answers_expect(struct engine *e, struct flow *fl, const struct read_range *
 		.opcode = opcode,
 		.state = (uint8_t)state,
 	};
+	x->unique += opcode != OP_READ_REQUEST;
 	if (all)
 		x->end = psn; /* nothing is awaited before it */
 	if (x->hint == MQ_NONE)
@@ -166,6 +171,7 @@ static void keep(struct engine *e, struct lane_reads *x, const struct read_rec *
 		return;
 	}
 	*k = *r;
+	k->asked = e->now;
 	x->nkept++;
 }
 
@@ -215,12 +221,14 @@ static struct pkt *retain(struct engine *e, struct lane_reads *x, const struct f
 	return NULL;
 }
 
-/* A guess that shall not be given: what came of it goes, and what has not come will be thrown away. */
+/* A guess that shall not be given: what came of it goes, and the rest need not come. answers_forgotten() follows. */
 void answers_forget(struct engine *e, struct flow *fl, struct fetch *g)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
 
-	g->state = FETCH_DROPPED;
+	x->gone += g->state != FETCH_GONE;
+	g->state = FETCH_GONE;
+	g->arrived = g->span;
 	x->info.wasted_bytes += g->what.length;
 	x->guessed -= g->what.length;
 	x->guesses--;
@@ -357,8 +365,12 @@ bool answers_again(struct engine *e, struct flow *fl, const struct frame *f)
 	struct lane_reads *x = reads_of(e, &fl->lane);
 	struct read_rec *k = rec_of_host(e, x, f->psn), r;
 	uint32_t skip, span;
+	bool only_here; /* nobody else will answer in time */
 
 	if (!k || k->empty)
+		return false;
+	only_here = k->renewed || (x->guessed_ever && k->opcode != OP_READ_REQUEST);
+	if (e->now - k->asked > (only_here ? RENEWED_NS : KEPT_NS))
 		return false;
 	skip = psn_sub(f->psn, k->at.psn);
 	span = frame_span(f, fl->path_mtu);
@@ -449,7 +461,8 @@ void answers_renew(struct engine *e, struct flow *fl, const struct frame *f)
 	r->rkey = what.rkey;
 	r->length = what.length;
 	r->wire = wire;
-	r->moved = r->done = true;
+	r->moved = r->done = r->renewed = true;
+	r->asked = e->now;
 	r->again = r->empty = false;
 	if (r == &renewed)
 		keep(e, x, r);
@@ -505,6 +518,18 @@ static void settle(struct engine *e, struct lane_reads *x)
 	}
 }
 
+/* After answers_forget(): the acceptor need not send it. */
+void answers_forgotten(struct engine *e, struct flow *fl)
+{
+	struct lane_reads *x = reads_of(e, &fl->lane);
+
+	if (x->gone) {
+		settle(e, x);
+		answers_report_due(e, fl, true);
+	}
+	trim(e, x);
+}
+
 void answers_rx(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
@@ -536,9 +561,7 @@ void answers_rx(struct engine *e, struct flow *fl, const struct frame *f)
 		return;
 	}
 	r = reads_head(e, l);
-	if (g->state == FETCH_DROPPED)
-		bad = !icrc_ok(f);
-	if (bad || (g->state != FETCH_DROPPED && !retain(e, x, f, &bad))) {
+	if (!retain(e, x, f, &bad)) {
 		uint32_t i = r ? psn_sub(r->resp_next, r->at.psn) : 0;
 
 		if (bad || !icrc_ok(f)) {
@@ -576,6 +599,7 @@ void answers_rx(struct engine *e, struct flow *fl, const struct frame *f)
 	x->backoff = 0;
 	x->arrived_bytes += f->payload_len;
 	g->arrived++;
+	x->unique -= g->arrived == g->span && g->opcode != OP_READ_REQUEST;
 	settle(e, x);
 	trim(e, x);
 	arm(e, fl);
@@ -687,17 +711,6 @@ static void ask_again(struct engine *e, struct flow *fl, const struct fetch *g, 
 	engine_tx(e, other_port(fl->side), out, build_packet(out, &s));
 }
 
-/* What has not come of it need not come any more. */
-static void give_up(struct engine *e, struct lane_reads *x, uint32_t id)
-{
-	struct fetch *g = fetch_at(e, id);
-
-	x->gone += g->state != FETCH_GONE;
-	g->state = FETCH_GONE;
-	g->arrived = g->span;
-	settle(e, x);
-}
-
 /* Its answer is lost for good. Returns false when that is for later. */
 static bool renumber(struct engine *e, struct flow *fl, struct lane_reads *x, uint32_t id)
 {
@@ -717,7 +730,9 @@ static bool renumber(struct engine *e, struct flow *fl, struct lane_reads *x, ui
 		r->moved = true;
 		break;
 	}
-	give_up(e, x, id);
+	x->gone++;
+	g->state = FETCH_GONE;
+	g->arrived = g->span;
 	return true;
 }
 
@@ -742,19 +757,19 @@ void answers_overdue(struct engine *e, struct flow *fl)
 		/* not executed yet, or not even there: the stream sees to it */
 		if (!psn_before(g->psn, l->tack.psn) || g->opcode != OP_READ_REQUEST)
 			break;
-		n++;
-		if (g->state == FETCH_GUESS)
+		if (g->state == FETCH_GUESS) {
 			answers_forget(e, fl, g);
-		if (g->state == FETCH_DROPPED) {
-			give_up(e, x, id);
-		} else if (!x->guessed_ever || g->tries < ASKED_IN_VAIN) {
+			continue;
+		}
+		n++;
+		if (!x->guessed_ever || g->tries < ASKED_IN_VAIN) {
 			g->tries += g->tries < UINT8_MAX;
 			ask_again(e, fl, g, in_fetch(g, psn) ? psn_sub(psn, g->psn) : 0);
 		} else if (!renumber(e, fl, x, id)) {
 			break;
 		}
 	}
-	trim(e, x);
+	answers_forgotten(e, fl);
 	if (x->backoff < 4)
 		x->backoff++;
 	arm(e, fl);

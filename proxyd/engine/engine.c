@@ -420,6 +420,30 @@ uint64_t engine_deadline(const struct engine *e)
 	return t;
 }
 
+bool engine_may_stop(struct engine *e)
+{
+	for (uint32_t i = 0; i < e->nflows; i++) {
+		const struct flow *fl = &e->flows[i];
+		const struct lane *l = &fl->lane;
+
+		if (fl->used && lane_keeps(l) && (l->packets || (l->numbered && shift_differs(reads_of(e, l), l))))
+			return false;
+	}
+	return true;
+}
+
+void engine_strand(struct engine *e, const struct flow_key *requests, uint32_t lqpn, uint64_t now_ns)
+{
+	struct flow_key back = {.src = requests->dst, .dst = requests->src, .dqpn = lqpn, .vlan = requests->vlan};
+	struct flow *fl, *other;
+
+	e->now = now_ns;
+	fl = flow_create(e, requests, PORT_LAN);
+	other = flow_create(e, &back, PORT_WAN);
+	if (fl && other && flow_pair(e, fl, other, LEARNED_PEER))
+		fault_strand(e, fl);
+}
+
 static void account(struct engine *e, const struct flow *fl)
 {
 	if (lane_keeps(&fl->lane) && fl->rule >= 0)

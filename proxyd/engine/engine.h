@@ -67,12 +67,17 @@ struct engine_event {
  *          engine keeps retained packets for later and counts others as dropped
  * @report: send a report to peer @peer
  * @event:  something for the log
+ * @hold:   from now on (@on) the packets of the connection whose requests have the key @requests, and whose
+ *          requester has the QPN @lqpn, must not pass but through the engine, not even when it is gone: they bear other
+ *          numbers on the WAN than the host gave them. The next engine is told by engine_strand(). 0, or -errno
+ *          when that cannot be had: then they keep their numbers. May be NULL: it can
  */
 struct engine_sink {
 	void *ctx;
 	int (*tx)(void *ctx, enum engine_port port, const uint8_t *data, uint32_t len);
 	void (*report)(void *ctx, unsigned int peer, const struct report *r);
 	void (*event)(void *ctx, const struct engine_event *ev);
+	int (*hold)(void *ctx, const struct flow_key *requests, uint32_t lqpn, bool on);
 };
 
 /**
@@ -130,6 +135,13 @@ uint64_t engine_deadline(const struct engine *e);
 /** engine_drain - begin to let go of all lanes (shutdown); engine_custody().packets tells what is left. */
 void engine_drain(struct engine *e, uint64_t now_ns);
 
+/** engine_may_stop - whether nothing is in custody and no connection needs the engine any more. */
+bool engine_may_stop(struct engine *e);
+
+/** engine_strand - a former engine held this connection (struct engine_sink, @hold) and is gone. None of its packets
+ *  passes any more; the queue pair near this appliance is made to fail. Call after engine_rules(). */
+void engine_strand(struct engine *e, const struct flow_key *requests, uint32_t lqpn, uint64_t now_ns);
+
 /** struct ledger - what the appliance owes. @oldest_ns: age of the oldest packet in custody. */
 struct ledger {
 	uint64_t messages, packets, bytes, oldest_ns;
@@ -145,14 +157,14 @@ struct ledger {
  *            pattern, age
  * @answered_again: READs asked again and answered from what was held
  * @window:   bytes that may be guessed ahead now; @ahead: bytes that are
- * @shift:    PSNs by which the responder's numbers are ahead of the host's
+ * @shift, @shift_msn: PSNs and MSNs by which the responder's numbers are ahead of the host's
  * @held_bytes: answers held
  */
 struct read_ahead_info {
 	uint64_t hits, late, misses, guesses, wasted_bytes;
 	uint32_t flushed_signal, flushed_pattern, flushed_age, answered_again;
 	uint64_t window, ahead, held_bytes;
-	uint32_t shift, depth;
+	uint32_t shift, shift_msn, depth;
 };
 
 /**

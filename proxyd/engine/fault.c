@@ -120,6 +120,40 @@ void lane_fault(struct engine *e, struct flow *fl, enum lane_reason why, uint8_t
 	}
 }
 
+/*
+ * A former engine gave the packets of this lane numbers of its own, and is gone: neither end understands the other
+ * any more. What its host expects and waits for is not known; it tells by asking.
+ */
+void fault_strand(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+
+	l->role = ROLE_OPENER;
+	l->reason = REASON_STRANDED;
+	l->refusal = AETH_NAK_OPERATION;
+	l->numbered = true;
+	lane_set_state(l, LANE_FAULT);
+	e->in_fault++;
+	COUNT(e, FAULTS);
+	engine_event(e, EVENT_FAULT, fl, 0, 0);
+	memset(&l->fault, 0, sizeof(l->fault));
+	l->fault.said = PSN_NONE;
+	l->fault.strange = true;
+	l->told = l->jump_psn = l->accept.psn = PSN_NONE;
+	l->progress = fl->seen = e->now;
+	l->fault.stage = STAGE_TELL;
+	arm(e, fl, TELL_NS);
+}
+
+/* Headers toward the near host, whose peer is not heard any more: its own, the other way round. */
+static void mirror_headers(struct flow *back, const struct frame *f)
+{
+	if (!back->tmpl.len) {
+		template_learn(&back->tmpl, f);
+		template_mirror(&back->tmpl);
+	}
+}
+
 /* Nobody is left to be told. */
 static void let_go(struct engine *e, struct flow *fl, enum lane_reason why)
 {
@@ -141,6 +175,11 @@ void fault_request(struct engine *e, struct flow *fl, const struct frame *f)
 
 	if (!icrc_ok(f))
 		return;
+	if (l->fault.strange) {
+		l->fault.strange = false;
+		l->told = l->jump_psn = l->accept.psn = f->psn;
+		mirror_headers(flow_partner(e, fl), f);
+	}
 	if (l->fault.broken && e->now - l->progress > BROKEN_NS) {
 		/* a QP in error sends nothing: this is another one of the same number */
 		engine_event(e, EVENT_INCARNATION, fl, 0, 0);

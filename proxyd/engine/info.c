@@ -71,6 +71,7 @@ static void fill_reads(struct engine *e, const struct lane *l, struct lane_info 
 		return;
 	out->epsn = x->asked.psn;
 	out->reads.shift = psn_sub(l->accept.psn, x->asked.psn);
+	out->reads.shift_msn = psn_sub(l->accept.msn, x->asked.msn);
 }
 
 static void fill_lane(struct engine *e, const struct flow *fl, uint64_t now, struct lane_info *out)

@@ -105,6 +105,7 @@ struct mark {
  * @honest:     POLICY_HONEST: last packet of the first message not truly acknowledged (msn: messages
  *              before it); @honest.psn == accept.psn when no message end is known beyond una
  * @opaque:     something not understood is in custody: the responder counts its messages, not we
+ * @numbered:   OPENER: it may have been given numbers that the host does not know (lane_hold())
  * @room:       OPENER: the peer takes packets before this PSN
  * @reads:      requests that wait for an answer with data, struct read_rec
  * @acked:      front as told in the latest ACK that went out, for repeating it
@@ -122,7 +123,7 @@ struct lane {
 	bool calibrated : 1, start_acked : 1, nak_sent : 1, room_wait : 1, ack_due : 1, ack_listed : 1,
 		report_due : 1, report_urgent : 1, report_listed : 1, run_listed : 1, rnr_wait : 1,
 		accepted : 1, reopen : 1, ack_again : 1, honest_found : 1, room_listed : 1, probing : 1,
-		nak_due : 1, opaque : 1;
+		nak_due : 1, opaque : 1, numbered : 1;
 	uint8_t jump_run;
 	uint8_t unacked;
 	uint8_t backoff;
@@ -199,7 +200,7 @@ struct lane {
 			uint32_t said;	/* what its latest ACK said that it expects */
 			uint16_t step, tries;
 			uint8_t stage, silent, tells, dreqs;
-			bool write, alive, broken;
+			bool write, alive, broken, strange;
 		} fault;
 	};
 
@@ -255,6 +256,7 @@ struct read_rec {
 	bool moved; /* its MSN on the wire is another one */
 	bool again; /* answered, and asked again past us since */
 	bool empty; /* answered, and nothing of it is held */
+	bool renewed; /* asked for anew because the host asked again; it will once more */
 };
 
 /* PSN matching: who sent a message end with this PSN lately? */
@@ -419,9 +421,12 @@ void lane_send_open(struct engine *e, struct flow *fl);
 void lane_rtt_sample(struct engine *e, struct lane *l, uint32_t us);
 uint64_t lane_rto_ns(const struct lane *l);
 void lane_check_drained(struct engine *e, struct flow *fl);
+void lane_settled(struct engine *e, struct flow *fl);
+bool lane_hold(struct engine *e, struct flow *fl, bool on);
 
 /* fault.c: custody is lost */
 void lane_fault(struct engine *e, struct flow *fl, enum lane_reason why, uint8_t syndrome);
+void fault_strand(struct engine *e, struct flow *fl);
 void fault_request(struct engine *e, struct flow *fl, const struct frame *f);
 void fault_answer(struct engine *e, struct flow *fl);
 void fault_response(struct engine *e, struct flow *fl, const struct frame *f);

@@ -72,6 +72,7 @@ const char *lane_reason_name(enum lane_reason r)
 		[REASON_EARLIER_LOSS] = "loss-before-handover",
 		[REASON_LONG_READ] = "read-too-long",
 		[REASON_FAULT] = "connection-faulted",
+		[REASON_STRANDED] = "numbering-lost",
 	};
 
 	return r < REASONS && names[r] ? names[r] : "?";
@@ -150,6 +151,19 @@ void lane_set_state(struct lane *l, enum lane_state s)
 	l->state = (uint8_t)s;
 }
 
+/* Whether somebody else shall keep the lane's packets from passing should we be gone. False when nobody can. */
+bool lane_hold(struct engine *e, struct flow *fl, bool on)
+{
+	const struct flow *back = flow_partner(e, fl);
+
+	if (on && (!back || (e->sink.hold && e->sink.hold(e->sink.ctx, &fl->key, back->key.dqpn, true))))
+		return false;
+	if (!on && e->sink.hold)
+		e->sink.hold(e->sink.ctx, &fl->key, back ? back->key.dqpn : PSN_NONE, false);
+	fl->lane.numbered = on;
+	return true;
+}
+
 /* Back to WATCH with nothing retained; what is known of the requests' sequence stays. */
 void lane_reset(struct engine *e, struct flow *fl)
 {
@@ -160,6 +174,8 @@ void lane_reset(struct engine *e, struct flow *fl)
 	if (l->role != ROLE_NONE)
 		lane_drop_all(e, fl);
 	e->in_fault -= l->state == LANE_FAULT;
+	if (l->numbered)
+		lane_hold(e, fl, false);
 	wheel_cancel(e->wheel, TIMER_ID(i, TIMER_LOSS));
 	wheel_cancel(e->wheel, TIMER_ID(i, TIMER_AUX));
 	lane_init(fl);
@@ -359,10 +375,19 @@ void lane_drain(struct engine *e, struct flow *fl, enum lane_reason why)
 	if (lane_keeps(l) && why == REASON_OPERATOR && shift_differs(reads_of(e, l), l)) {
 		/* without us the two ends would not understand each other any more: it stays, but guesses no more */
 		reads_of(e, l)->stop = true;
-		return;
+		return; /* see lane_settled() */
 	}
 	lane_set_state(l, LANE_DRAIN);
 	lane_check_drained(e, fl);
+}
+
+/* The host has asked for all that was guessed, so that both numberings are the same again: it may drain. */
+void lane_settled(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+
+	if (e->draining && lane_keeps(l) && l->state == LANE_HELD && !shift_differs(reads_of(e, l), l))
+		lane_drain(e, fl, REASON_OPERATOR);
 }
 
 void lane_check_drained(struct engine *e, struct flow *fl)

@@ -46,6 +46,7 @@ enum lane_reason {
 	REASON_EARLIER_LOSS, /* a packet from before the handover is lost: begin again there */
 	REASON_LONG_READ, /* a READ of more PSNs than can be told apart */
 	REASON_FAULT, /* custody of the other direction was lost, and the connection with it */
+	REASON_STRANDED, /* a former daemon numbered its packets anew and is gone */
 	REASONS,
 };
 

@@ -303,6 +303,16 @@ static bool answers_probe(struct engine *e, struct lane *l, uint32_t psn)
 	return d && !(d->flags & (PKT_ACKREQ | PKT_EOM));
 }
 
+/* Whether the oldest packet was sent no later than @us. */
+static bool sent_until(struct engine *e, struct lane *l, uint32_t us)
+{
+	struct pkt *d = NULL;
+
+	if (psn_before(l->tack.psn, l->sent.psn))
+		d = window_get(&l->win, e->pool, l->tack.psn);
+	return d && (d->flags & PKT_SENT) && (int32_t)(d->xmit - us) <= 0;
+}
+
 static bool asked_by_host(const struct engine *e, const struct lane *l)
 {
 	return l->passed_us && now_us(e) - l->passed_us <= 2 * l->srtt_us + REPEAT_US;
@@ -314,6 +324,7 @@ static void rx_ack(struct engine *e, struct flow *fl, const struct frame *f)
 	uint8_t s = frame_aeth_syndrome(f);
 	struct mark m = {.psn = f->psn, .msn = frame_aeth_msn(f), .ackable = 1};
 	bool past, probing;
+	uint32_t probed = 0;
 	struct pkt *d;
 
 	if (l->role == ROLE_ACCEPTOR && l->state == LANE_DRAIN && !psn_before(f->psn, l->high)) {
@@ -329,7 +340,10 @@ static void rx_ack(struct engine *e, struct flow *fl, const struct frame *f)
 		return;
 	}
 	l->progress = e->now; /* whatever it says, the responder is there */
-	probing = l->probing && answers_probe(e, l, f->psn);
+	d = l->probing ? window_get(&l->win, e->pool, l->tack.psn) : NULL;
+	probing = d && answers_probe(e, l, f->psn);
+	if (probing)
+		probed = d->xmit;
 	l->probing = false;
 	if (aeth_is_ack(s)) {
 		l->credit = s;
@@ -343,7 +357,7 @@ static void rx_ack(struct engine *e, struct flow *fl, const struct frame *f)
 			reads_head(e, l)->asked = e->now;
 			in_vain(reads_head(e, l));
 			resume_at(e, fl, m.psn);
-		} else if (probing && l->role != ROLE_NONE && psn_before(l->tack.psn, l->sent.psn)) {
+		} else if (probing && l->role != ROLE_NONE && sent_until(e, l, probed)) {
 			/* what was sent before the probe has arrived or is lost: it lacks the rest */
 			lost_one(e, l);
 			resume_at(e, fl, l->tack.psn);
@@ -496,7 +510,8 @@ void requester_timeout(struct engine *e, struct flow *fl)
 	}
 	if (l->backoff < 12)
 		l->backoff++;
-	lost_one(e, l);
+	if (l->role == ROLE_SINGLE)
+		lost_one(e, l); /* a near responder may just be slow: its answer tells */
 	d = window_next(&l->win, e->pool, l->tack.psn, l->sent.psn, &psn);
 	if (d && send(e, fl, d))
 		l->probing = true;

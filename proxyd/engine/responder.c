@@ -45,6 +45,8 @@
 #define AGAIN_US 20000u
 /* Room that must be there before a requester is asked to try again. */
 #define ROOM_AGAIN (256u << 10)
+/* So long a requester may repeat what it was told to be done. */
+#define STUCK_NS (10 * NSEC_PER_SEC)
 /* A duplicate READ is sent on again when its answer is so much overdue, in eighths of the round trip. */
 #define READ_OVERDUE_EIGHTHS 10u
 
@@ -343,6 +345,8 @@ static void taken(struct engine *e, struct flow *fl, const struct frame *f, bool
 	l->nak_sent = l->nak_due = false;
 	l->room_wait = false;
 	l->jump_run = 0;
+	if (reads_of(e, l))
+		reads_of(e, l)->stuck = 0;
 	if (f->ackreq || eom || ++l->unacked >= ACK_EVERY)
 		responder_ack_due(e, fl);
 }
@@ -429,6 +433,7 @@ static void request_in_order(struct engine *e, struct flow *fl, const struct fra
 		}
 		if (ahead_claim(e, fl, f, &wire)) {
 			claimed(e, fl, f, span, wire);
+			lane_settled(e, fl);
 			return;
 		}
 	}
@@ -547,6 +552,61 @@ static void ask_past(struct engine *e, struct flow *fl, const struct frame *f, b
 		engine_tx(e, other_port(fl->side), out, shift_frame(out, f, wire, PSN_NONE));
 }
 
+/* The QPN was given to another QP: what is held for the former one is nobody's. */
+static void incarnation(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	engine_event(e, EVENT_INCARNATION, fl, 0, 0);
+	lane_close(e, fl, REASON_INCARNATION, true);
+	flow_unpair(e, fl);
+	learn_request(e, fl, f);
+	engine_pass(e, fl->side, f);
+}
+
+/* Whether the READ @f, whose PSN is within those of @r, asks for something else than @r did. */
+static bool other_read(const struct flow *fl, const struct read_rec *r, const struct frame *f)
+{
+	uint32_t skip = psn_sub(f->psn, r->at.psn) * fl->path_mtu;
+
+	return r->opcode == OP_READ_REQUEST && f->opcode == OP_READ_REQUEST &&
+	       (frame_reth_rkey(f) != r->rkey || frame_reth_va(f) != r->va + skip ||
+		frame_reth_length(f) != r->length - skip);
+}
+
+/*
+ * Whether @f bears the PSN of a packet in custody and is another request. The BTH may differ: a requester that repeats may
+ * ask for an ACK where it did not at first. So may the payload: an application may change what it has not been told
+ * to be sent.
+ */
+static bool other_request(struct engine *e, const struct flow *fl, const struct lane_reads *x, const struct frame *f)
+{
+	const struct lane *l = &fl->lane;
+	uint32_t wire = x ? shift_to_wire(x, f->psn) : f->psn;
+	const struct pkt *d;
+	struct frame g;
+
+	if (wire == PSN_NONE || !psn_in(wire, l->tack.psn, l->accept.psn))
+		return false;
+	d = window_get(&l->win, e->pool, wire);
+	if (!d || frame_parse(lane_packet(e, d), d->len, &g) != FRAME_OK || (g.op->flags & OPF_ANSWERED))
+		return false;
+	return g.opcode != f->opcode || g.payload_len != f->payload_len || g.payload - g.ext != f->payload - f->ext ||
+	       memcmp(g.data + g.ext, f->data + f->ext, g.payload - g.ext);
+}
+
+/*
+ * It was told that this is done, long ago and again and again, and nothing may pass by to the true responder, who
+ * would know more: it is another incarnation of the QP, or one that is beyond help.
+ */
+static bool stuck(struct engine *e, struct flow *fl, struct lane_reads *x, const struct frame *f)
+{
+	if (!x->stuck)
+		x->stuck = e->now;
+	if (e->now - x->stuck < STUCK_NS || !icrc_ok(f))
+		return false;
+	lane_fault(e, fl, REASON_INCARNATION, AETH_NAK_OPERATION);
+	return true;
+}
+
 static void request_again(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
@@ -572,9 +632,18 @@ static void request_again(struct engine *e, struct flow *fl, const struct frame 
 		engine_tx(e, other_port(fl->side), f->data, f->len);
 		return;
 	}
+	if (!(f->op->flags & OPF_ANSWERED) && other_request(e, fl, x, f)) {
+		if (icrc_ok(f))
+			incarnation(e, fl, f);
+		else
+			COUNT(e, BAD_ICRC);
+		return;
+	}
 	if (!(f->op->flags & OPF_ANSWERED)) {
 		l->dup++;
 		COUNT(e, DUP_REQUESTS);
+		if (moved && psn_before(f->psn, l->told) && stuck(e, fl, x, f))
+			return;
 		trickle(e, l);
 		/* it resends this, and has not asked for the READ again in the same round: it has the answer */
 		if (l->again_psn != PSN_NONE && !psn_before(f->psn, l->again_end) &&
@@ -584,9 +653,17 @@ static void request_again(struct engine *e, struct flow *fl, const struct frame 
 		list_ack(e, fl);
 		return;
 	}
+	r = reads_find(e, l, f->psn);
+	if (r && other_read(fl, r, f)) {
+		/* a requester repeats what it asked */
+		if (icrc_ok(f))
+			incarnation(e, fl, f);
+		else
+			COUNT(e, BAD_ICRC);
+		return;
+	}
 	if (x && icrc_ok(f) && answers_again(e, fl, f))
 		return;
-	r = reads_find(e, l, f->psn);
 	if (!psn_before(r ? r->wire : f->psn, r ? l->tack.psn : tack.psn) ||
 	    (r && !r->gap &&
 	     e->now - r->asked < l->srtt_us * NSEC_PER_USEC * READ_OVERDUE_EIGHTHS / 8)) {
@@ -624,20 +701,21 @@ static bool jumped(struct engine *e, struct flow *fl, const struct frame *f)
 	l->jump_psn = psn_add(f->psn, frame_span(f, fl->path_mtu));
 	if (l->jump_run < JUMP_RUN)
 		return false;
-	engine_event(e, EVENT_INCARNATION, fl, 0, 0);
-	lane_close(e, fl, REASON_INCARNATION, true);
-	flow_unpair(e, fl);
-	learn_request(e, fl, f);
-	engine_pass(e, fl->side, f);
+	incarnation(e, fl, f);
 	return true;
 }
 
 void responder_request(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
-	int32_t ahead = psn_diff(f->psn, asked(e, l)->psn);
+	int32_t ahead;
 
 	l->requests++;
+	if (l->accept.psn == PSN_NONE) {
+		fault_request(e, fl, f); /* of a lane that a former engine held */
+		return;
+	}
+	ahead = psn_diff(f->psn, asked(e, l)->psn);
 	if (ahead >= JUMP_PSNS || ahead < -JUMP_PSNS - (int32_t)WINDOW_SPAN) {
 		COUNT(e, GAPS);
 		jumped(e, fl, f);

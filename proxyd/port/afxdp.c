@@ -259,6 +259,32 @@ static int choose_max_frame(struct afxdp *x, const struct afxdp_config *cfg, cha
 	return 0;
 }
 
+static int attach(struct afxdp *x, enum steer_side side, const struct afxdp_config *cfg, char *err,
+		  size_t errlen)
+{
+	const struct netif *nif = &x->port[side].nif;
+	int r;
+
+	if (x->pins.link[side] >= 0 && x->prog.held) {
+		r = steer_prog_take_over(&x->prog, side, nif, x->pins.link[side]);
+		if (r < 0)
+			return port_fail(err, errlen, r,
+					 "the program on %s cannot be replaced (%s): `rm -r %s` gives "
+					 "up the connections that it holds",
+					 nif->name, strerror(-r), x->pins.dir);
+		return 0;
+	}
+	if (x->pins.link[side] >= 0) {
+		if (steer_prog_adopt(&x->prog, side, nif, cfg->mode, x->pins.link[side]) == 0)
+			return 0;
+		x->pins.pinned &= ~(1u << side);
+	}
+	if (cfg->links && cfg->links[side] >= 0 &&
+	    steer_prog_adopt(&x->prog, side, nif, cfg->mode, cfg->links[side]) == 0)
+		return 0;
+	return steer_prog_attach(&x->prog, side, nif, cfg->mode, err, errlen);
+}
+
 struct afxdp *afxdp_open(const struct afxdp_config *cfg, char *err, size_t errlen)
 {
 	struct afxdp *x = calloc(1, sizeof(*x));
@@ -268,6 +294,7 @@ struct afxdp *afxdp_open(const struct afxdp_config *cfg, char *err, size_t errle
 		port_fail(err, errlen, -ENOMEM, "out of memory");
 		return NULL;
 	}
+	steer_pins_init(&x->pins);
 	if (!getenv("LONGHAUL_DEBUG")) {
 		libbpf_set_print(quiet_bpf);
 		libxdp_set_print(quiet_xdp);
@@ -286,7 +313,11 @@ struct afxdp *afxdp_open(const struct afxdp_config *cfg, char *err, size_t errle
 	r = choose_max_frame(x, cfg, err, errlen);
 	if (r < 0)
 		goto fail;
-	r = steer_prog_load(&x->prog, err, errlen);
+	r = steer_pins_find(&x->pins, cfg->pins, &x->port[STEER_LAN].nif, &x->port[STEER_WAN].nif, err,
+			    errlen);
+	if (r < 0)
+		goto fail;
+	r = steer_prog_load(&x->prog, x->pins.map, 2 * cfg->max_held, err, errlen);
 	if (r < 0)
 		goto fail;
 	x->prog.config->max_frame = x->max_frame;
@@ -301,20 +332,36 @@ struct afxdp *afxdp_open(const struct afxdp_config *cfg, char *err, size_t errle
 		goto fail;
 	}
 	r = open_sockets(x, cfg->frames ? cfg->frames : DEFAULT_FRAMES, err, errlen);
-	/* last, so that no frame is taken which nobody would read */
-	for (side = 0; side < STEER_SIDES && r >= 0; side++) {
-		const struct netif *nif = &x->port[side].nif;
-
-		if (cfg->links && cfg->links[side] >= 0 &&
-		    steer_prog_adopt(&x->prog, side, nif, cfg->mode, cfg->links[side]) == 0)
-			continue;
-		r = steer_prog_attach(&x->prog, side, nif, cfg->mode, err, errlen);
+	/* Nobody else has the sockets, so the map that was found is ours. */
+	if (r >= 0) {
+		r = steer_prog_held_init(&x->prog);
+		if (r < 0)
+			port_fail(err, errlen, r, "the map of held flows cannot be read: %s",
+				  strerror(-r));
 	}
+	/* last, so that no frame is taken which nobody would read */
+	for (side = 0; side < STEER_SIDES && r >= 0; side++)
+		r = attach(x, side, cfg, err, errlen);
+	steer_pins_close(&x->pins);
+	if (r >= 0 && x->prog.held) /* an interface may be another one than before */
+		r = steer_pins_set(&x->pins, &x->prog, err, errlen);
 	if (r >= 0)
 		return x;
 fail:
 	afxdp_close(x);
 	return NULL;
+}
+
+/* What is held stays held, and what was not taken over yet (an error in between) is not ours. */
+static void let_go(struct afxdp *x)
+{
+	if (x->prog.held) {
+		steer_prog_leave(&x->prog);
+		return;
+	}
+	if (x->prog.link[STEER_LAN] >= 0 && x->prog.link[STEER_WAN] >= 0)
+		steer_pins_remove(&x->pins);
+	steer_prog_detach(&x->prog);
 }
 
 void afxdp_close(struct afxdp *x)
@@ -326,8 +373,9 @@ void afxdp_close(struct afxdp *x)
 		return;
 	if (x->prog.skel) {
 		steer_prog_heartbeat(&x->prog, 0);
-		steer_prog_detach(&x->prog);
+		let_go(x);
 	}
+	steer_pins_close(&x->pins);
 	if (x->umem)
 		afxdp_flush(x);
 	for (side = 0; side < STEER_SIDES; side++) {

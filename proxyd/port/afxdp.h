@@ -10,6 +10,10 @@
 #include <stddef.h>
 
 #include "port/port.h"
+#include "store/flow_table.h"
+
+/* Where pins go unless the caller names another place (afxdp_config.pins). */
+#define AFXDP_PINS "/sys/fs/bpf/longhaul"
 
 enum afxdp_mode {
 	AFXDP_AUTO,    /* native, else generic */
@@ -41,6 +45,9 @@ struct afxdp_prefix {
  * @links:     NULL, or for each side a descriptor from afxdp_link() of a port that is no more (its
  *             process died), -1 for none; copied. Saves the time to attach anew.
  * @stale_ns:  heartbeat older than this: everything passes to the kernel (default 500 ms when 0)
+ * @pins:      directory, in a BPF file system, for what afxdp_pin() pins; what a former port pinned
+ *             there is taken over. NULL: neither
+ * @max_held:  connections that can be held at once (default 16384 when 0)
  *
  * A packet is taken when one rule has its near prefix, its far prefix and its VLAN. ::/0 covers
  * IPv4 as well.
@@ -56,6 +63,8 @@ struct afxdp_config {
 	uint32_t frames;
 	const int *links;
 	uint64_t stale_ns;
+	const char *pins;
+	uint32_t max_held;
 };
 
 /* Longest frame that one receive chunk holds: 4 KiB less the headroom that the kernel keeps. */
@@ -91,7 +100,7 @@ struct afxdp *afxdp_open(const struct afxdp_config *cfg, char *err, size_t errle
 /**
  * afxdp_close - send what is queued as far as the kernel takes it, detach and free. From then on
  * the kernel bridges everything. Frames received and not yet read are lost. A process that dies is
- * closed likewise.
+ * closed likewise. But what is held (afxdp_hold()) stays held, and the program in place.
  */
 void afxdp_close(struct afxdp *x);
 
@@ -142,6 +151,30 @@ int afxdp_native_error(const struct afxdp *x, enum steer_side side);
  * everything up then, as there is no socket. afxdp_close() detaches in any case.
  */
 int afxdp_link(const struct afxdp *x, enum steer_side side);
+
+/**
+ * afxdp_pin - make sure that the XDP program and what it holds outlive this process, or (@wanted
+ * false) that they need not once nothing is held. Makes directories and, where it can, mounts the BPF
+ * file system: call it before privileges are dropped. 0, or negative errno and a line in @err.
+ */
+int afxdp_pin(struct afxdp *x, bool wanted, char *err, size_t errlen);
+
+/**
+ * afxdp_hold - from now on, and whatever becomes of this process, no packet of this connection goes
+ * by: not while there is no daemon, not when no rule wants it. @on false: as any other connection
+ * again. Needs afxdp_pin().
+ * @requests: key of its requests; @lqpn: the requester's QPN, to let go also none (above 24 bits)
+ * 0, or negative errno: it is not held.
+ */
+int afxdp_hold(struct afxdp *x, const struct flow_key *requests, uint32_t lqpn, bool on);
+
+/** afxdp_held - call @fn, when not NULL, for each connection that is held; those of a former port
+ * are, too. How many there are, or negative errno. @fn may let go of them. */
+typedef void (*afxdp_held_fn)(void *ctx, const struct flow_key *requests, uint32_t lqpn);
+int afxdp_held(const struct afxdp *x, afxdp_held_fn fn, void *ctx);
+
+/** afxdp_pins - the directory of this port's pins, "" when it has none. */
+const char *afxdp_pins(const struct afxdp *x);
 
 /**
  * afxdp_check - whether both interfaces still serve: 0, -ENETDOWN while one is down, -ENODEV after

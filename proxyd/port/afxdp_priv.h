@@ -60,6 +60,7 @@ struct steer_set {
  * @config, @vlan: the maps' memory, shared with the kernel
  * @link:          one per attached side, else -1
  * @native_error:  errno of a failed attempt to attach in the driver
+ * @held:          entries in the map of held flows
  */
 struct steer_prog {
 	struct steer_bpf *skel;
@@ -69,10 +70,15 @@ struct steer_prog {
 	int link[STEER_SIDES];
 	bool native[STEER_SIDES];
 	int native_error[STEER_SIDES];
+	uint32_t held;
 };
 
-/** steer_prog_load - load into the kernel; nothing attached, no rules, heartbeat "never". */
-int steer_prog_load(struct steer_prog *p, char *err, size_t errlen);
+/**
+ * steer_prog_load - load into the kernel; nothing attached, no rules, heartbeat "never".
+ * @held:     map of held flows to go on with (steer_pins_find()), -1: a new one
+ * @held_max: entries of a new one, 0: STEER_HELD_MAX
+ */
+int steer_prog_load(struct steer_prog *p, int held, uint32_t held_max, char *err, size_t errlen);
 
 /** steer_prog_unload - detach, free. Safe on a zeroed struct and twice. */
 void steer_prog_unload(struct steer_prog *p);
@@ -89,8 +95,17 @@ int steer_prog_attach(struct steer_prog *p, enum steer_side side, const struct n
 int steer_prog_adopt(struct steer_prog *p, enum steer_side side, const struct netif *nif,
 		     enum afxdp_mode mode, int link);
 
+/**
+ * steer_prog_take_over - likewise, in whatever mode the link is; an error leaves the link as it was.
+ * @link: known to be on @nif
+ */
+int steer_prog_take_over(struct steer_prog *p, enum steer_side side, const struct netif *nif, int link);
+
 /** steer_prog_detach - both sides, whoever else holds their links. */
 void steer_prog_detach(struct steer_prog *p);
+
+/** steer_prog_leave - both sides to whoever else holds their links. */
+void steer_prog_leave(struct steer_prog *p);
 
 /** steer_prog_rules - as afxdp_rules(). */
 int steer_prog_rules(struct steer_prog *p, const struct afxdp_prefix *near, size_t nnear,
@@ -111,6 +126,55 @@ void steer_prog_counters(const struct steer_prog *p, uint64_t out[STEER_SIDES][S
  * @out: room for @n. Returns how many, or -EINVAL for a prefix length above 128.
  */
 long steer_expand(const struct afxdp_prefix *in, size_t n, struct afxdp_prefix *out);
+
+/* afxdp_hold.c: flows that must not go by, and what keeps the program in place without us */
+
+#define PIN_PATH   192
+#define PINNED_MAP 4u /* 1u << side: that side's link */
+#define PINNED_ALL 7u
+
+/**
+ * struct steer_pins
+ * @root:   directory for the pins of this host, @dir: of these two interfaces; empty: never pinned
+ * @map, @link: found at the start, to be taken over; -1
+ * @pinned: what is pinned in @dir and ours; @there: there is something in @dir
+ * @wanted: also while nothing is held
+ */
+struct steer_pins {
+	char root[PIN_PATH - 64], dir[PIN_PATH - 16];
+	int map, link[STEER_SIDES];
+	unsigned int pinned;
+	bool there, wanted;
+};
+
+void steer_pins_init(struct steer_pins *pins);
+
+/**
+ * steer_pins_find - open what is pinned under @root (NULL: nowhere) for these interfaces.
+ * 0, also when there is nothing; or negative errno and a line in @err when it is of no use to us.
+ */
+int steer_pins_find(struct steer_pins *pins, const char *root, const struct netif *lan,
+		    const struct netif *wan, char *err, size_t errlen);
+
+/** steer_pins_close - what find opened; the pins stay. */
+void steer_pins_close(struct steer_pins *pins);
+
+/** steer_pins_set - pin all that is not pinned. 0 or negative errno and a line in @err. */
+int steer_pins_set(struct steer_pins *pins, const struct steer_prog *p, char *err, size_t errlen);
+
+/** steer_pins_remove - unpin. Nothing may be held. */
+void steer_pins_remove(struct steer_pins *pins);
+
+/** steer_prog_hold, steer_prog_release - both directions of a connection, see afxdp_hold(). */
+int steer_prog_hold(struct steer_prog *p, const struct flow_key *requests, uint32_t lqpn);
+void steer_prog_release(struct steer_prog *p, const struct flow_key *requests, uint32_t lqpn);
+
+/** steer_prog_held - as afxdp_held(). */
+int steer_prog_held(const struct steer_prog *p, afxdp_held_fn fn, void *ctx);
+
+/** steer_prog_held_init - count what is in a map that was found, drop half connections. Before the
+ * program is attached. */
+int steer_prog_held_init(struct steer_prog *p);
 
 /* afxdp.c opens and closes, afxdp_ring.c moves frames */
 
@@ -159,6 +223,7 @@ struct afxdp {
 	struct xsk_umem *umem;
 	struct port port[STEER_SIDES];
 	struct steer_prog prog;
+	struct steer_pins pins;
 	struct afxdp_stats stats;
 	uint32_t max_frame, max_tx;
 	bool multibuffer;

@@ -4,8 +4,9 @@
  *
  * Attached through a BPF link, which the kernel removes when its last descriptor is closed. So
  * whatever becomes of the daemon, the bridge has the packets back at once; a daemon that lives but
- * hangs is covered by the heartbeat in the program's configuration. A daemon that is started anew
- * at once can take the link over, which spares it and the driver the detaching and attaching. The
+ * hangs is covered by the heartbeat in the program's configuration. Where the program must outlive
+ * the daemon, the links are pinned (afxdp_hold.c). A daemon that is started anew takes the links
+ * over, which also spares it and the driver the detaching and attaching. The
  * dispatcher of libxdp is not used: it pins programs that outlive the daemon, and it needs kernel
  * features of its own.
  *
@@ -34,7 +35,7 @@ static void *map_memory(const struct bpf_map *map, size_t len)
 	return p == MAP_FAILED ? NULL : p;
 }
 
-int steer_prog_load(struct steer_prog *p, char *err, size_t errlen)
+int steer_prog_load(struct steer_prog *p, int held, uint32_t held_max, char *err, size_t errlen)
 {
 	int r;
 
@@ -47,7 +48,13 @@ int steer_prog_load(struct steer_prog *p, char *err, size_t errlen)
 				 strerror(errno));
 	bpf_program__set_flags(p->skel->progs.steer_lan, BPF_F_XDP_HAS_FRAGS);
 	bpf_program__set_flags(p->skel->progs.steer_wan, BPF_F_XDP_HAS_FRAGS);
-	r = steer_bpf__load(p->skel);
+	r = 0;
+	if (held >= 0)
+		r = bpf_map__reuse_fd(p->skel->maps.steer_held, held);
+	else if (held_max)
+		r = bpf_map__set_max_entries(p->skel->maps.steer_held, held_max);
+	if (r == 0)
+		r = steer_bpf__load(p->skel);
 	if (r < 0) {
 		if (r == -EPERM)
 			port_fail(err, errlen, r,
@@ -120,7 +127,8 @@ int steer_prog_attach(struct steer_prog *p, enum steer_side side, const struct n
 		return port_fail(
 			err, errlen, -EBUSY,
 			"another XDP program (id %u) is attached to %s: stop what attached "
-			"it, or `ip link set dev %s xdp off`",
+			"it, or `ip link set dev %s xdp off`; where it is longhauld's own, under "
+			"other interface names, `rm -r` its pins in " AFXDP_PINS,
 			id, nif->name, nif->name);
 	}
 	if (mode != AFXDP_GENERIC) {
@@ -158,8 +166,9 @@ int steer_prog_attach(struct steer_prog *p, enum steer_side side, const struct n
 			 nif->name, strerror(-fd), nif->name);
 }
 
-int steer_prog_adopt(struct steer_prog *p, enum steer_side side, const struct netif *nif,
-		     enum afxdp_mode mode, int link)
+/* @mode: AFXDP_AUTO takes either. The link's descriptor is copied when all is well. */
+static int adopt(struct steer_prog *p, enum steer_side side, const struct netif *nif,
+		 enum afxdp_mode mode, int link)
 {
 	LIBBPF_OPTS(bpf_xdp_query_opts, q);
 	struct bpf_link_info info = {0};
@@ -167,9 +176,6 @@ int steer_prog_adopt(struct steer_prog *p, enum steer_side side, const struct ne
 	bool native;
 	int r;
 
-	link = fcntl(link, F_DUPFD_CLOEXEC, 0);
-	if (link < 0)
-		return -errno;
 	r = bpf_obj_get_info_by_fd(link, &info, &len);
 	if (r == 0)
 		r = bpf_xdp_query((int)nif->index, 0, &q);
@@ -179,25 +185,48 @@ int steer_prog_adopt(struct steer_prog *p, enum steer_side side, const struct ne
 		r = -EINVAL;
 	if (r == 0)
 		r = bpf_link_update(link, bpf_program__fd(program(p, side)), NULL);
-	if (r < 0) {
-		bpf_link_detach(link);
-		close(link);
+	if (r < 0)
 		return r;
-	}
-	p->link[side] = link;
+	r = fcntl(link, F_DUPFD_CLOEXEC, 0);
+	if (r < 0)
+		return -errno;
+	p->link[side] = r;
 	p->native[side] = native;
 	return 0;
+}
+
+int steer_prog_adopt(struct steer_prog *p, enum steer_side side, const struct netif *nif,
+		     enum afxdp_mode mode, int link)
+{
+	int r = adopt(p, side, nif, mode, link);
+
+	if (r < 0)
+		bpf_link_detach(link);
+	return r;
+}
+
+int steer_prog_take_over(struct steer_prog *p, enum steer_side side, const struct netif *nif, int link)
+{
+	return adopt(p, side, nif, AFXDP_AUTO, link);
 }
 
 void steer_prog_detach(struct steer_prog *p)
 {
 	int side;
 
+	for (side = 0; side < STEER_SIDES; side++)
+		if (p->link[side] >= 0)
+			bpf_link_detach(p->link[side]);
+	steer_prog_leave(p);
+}
+
+void steer_prog_leave(struct steer_prog *p)
+{
+	int side;
+
 	for (side = 0; side < STEER_SIDES; side++) {
-		if (p->link[side] < 0)
-			continue;
-		bpf_link_detach(p->link[side]);
-		close(p->link[side]);
+		if (p->link[side] >= 0)
+			close(p->link[side]);
 		p->link[side] = -1;
 	}
 }

@@ -39,6 +39,28 @@ void template_learn(struct template *t, const struct frame *f)
 	}
 }
 
+static void swap(uint8_t *a, uint8_t *b, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		uint8_t was = a[i];
+
+		a[i] = b[i];
+		b[i] = was;
+	}
+}
+
+void template_mirror(struct template *t)
+{
+	uint8_t *ip = t->hdr + t->l3;
+
+	swap(t->hdr, t->hdr + 6, 6);
+	/* an IPv4 header checksum is a sum: the order does not matter to it */
+	if (is_ip6(ip))
+		swap(ip + 8, ip + 24, 16);
+	else
+		swap(ip + 12, ip + 16, 4);
+}
+
 /* Copy the template and write the BTH; returns the first byte after it. */
 static uint8_t *start(uint8_t *out, const struct template *t, uint8_t opcode, uint32_t dqpn,
 		      uint32_t psn)

@@ -29,6 +29,9 @@ struct template {
 /** template_learn - take the headers of @f; of ECN, Congestion Experienced becomes ECT(0). */
 void template_learn(struct template *t, const struct frame *f);
 
+/** template_mirror - the headers of an answer to what @t was learned from: addresses change places. */
+void template_mirror(struct template *t);
+
 /**
  * build_ack - an ACK, NAK or RNR NAK (opcode 0x11) to @dqpn from the template's sender.
  * @out: BUILD_MAX bytes. @psn, @msn: 24 bits. @syndrome: the AETH byte, credits included.

@@ -27,6 +27,7 @@
  * @dport:     0: 4791
  * @version:   IP version to write, 0: the right one
  * @ethertype: 0: the right one
+ * @qpn:       destination QPN, 0: whatever the filling gives
  */
 struct steer_frame {
 	const char *src, *dst;
@@ -39,6 +40,7 @@ struct steer_frame {
 	uint16_t dport;
 	uint8_t version;
 	uint16_t ethertype;
+	uint32_t qpn;
 };
 
 static inline uint8_t *steer_put16(uint8_t *p, uint16_t v)
@@ -93,6 +95,10 @@ static inline uint32_t steer_frame_build(uint8_t *out, const struct steer_frame 
 	p = steer_put16(p, f->dport ? f->dport : 4791);
 	p = steer_put16(p, (uint16_t)(out + len - (p - 4)));
 	p = steer_put16(p, 0);
+	if (f->qpn) {
+		p[5] = (uint8_t)(f->qpn >> 16);
+		steer_put16(p + 6, (uint16_t)f->qpn);
+	}
 	if (min)
 		*min = (uint32_t)(p - out) + 12 + 4;
 	return len;

@@ -43,6 +43,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			r->nfar <= RULE_PREFIXES);
 		require(r->name[0] && r->peer < (int)cfg.npeers && r->policy < POLICIES &&
 			r->learn);
+		require(r->read_depth <= 255 && r->nread_ranges <= RULE_READ_RANGES &&
+			(!r->read_ahead || r->peer != PEER_NONE));
+		for (unsigned int k = 0; k < r->nread_ranges; k++)
+			require(r->read_range[k].from < r->read_range[k].end);
 	}
 	return 0;
 }

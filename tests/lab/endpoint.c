@@ -47,7 +47,7 @@ static struct options {
 	enum rc_personality personality;
 	uint32_t qpn, peer_qpn, psn, peer_psn, qps, mtu, size, depth, max_rd, vlan;
 	enum op op;
-	uint64_t count, bytes, expect, seed, rate_mbps, linger_ms, recv_interval_us;
+	uint64_t count, bytes, region, expect, seed, rate_mbps, linger_ms, recv_interval_us;
 	double seconds, idle, rnr_p, start_timeout;
 	uint32_t timeout_exp, retry, rnr_retry, recv_depth, ack_coalesce;
 	enum rc_resend resend;
@@ -115,10 +115,19 @@ static bool is_requester(void)
 	return !opt.listen || opt.bidir;
 }
 
+/* One half of a memory region is written, the other one read: request by request from its start to its end, and
+ * again. */
+static uint64_t half_region(void)
+{
+	uint64_t least = (uint64_t)opt.depth * opt.size;
+
+	return opt.region > least ? opt.region : least;
+}
+
 static struct rc_wr next_request(const struct flow *f)
 {
 	static const enum rc_op fixed[] = {RC_SEND, RC_WRITE, RC_READ, RC_FETCH_ADD};
-	uint64_t slot = f->posted % opt.depth * opt.size;
+	uint64_t slot = f->posted % (half_region() / opt.size) * opt.size;
 	struct rc_wr wr = {.wr_id = f->posted, .length = opt.size, .va = f->cfg.rmr_va};
 
 	if (opt.op == OP_MODE_MIX) {
@@ -213,7 +222,7 @@ static void send_buf(void *ctx, uint8_t *buf, uint32_t len)
 static void configure(struct flow *f, uint32_t i)
 {
 	struct rc_qp_config *c = &f->cfg;
-	uint64_t half = (uint64_t)opt.depth * opt.size;
+	uint64_t half = half_region();
 	uint64_t own = splitmix64(opt.seed * 2 + opt.listen) + i,
 		 peer = splitmix64(opt.seed * 2 + !opt.listen) + i;
 
@@ -486,6 +495,7 @@ static const char help[] =
 	"  --mtu N                     path MTU (1024)      --size BYTES[K|M] (64K)  --depth N "
 	"(16)\n"
 	"  --op send|write|read|atomic|mix                  --max-rd N (16)\n"
+	"  --region BYTES              memory that WRITEs and READs walk through (depth x size)\n"
 	"  --count N | --bytes N | --seconds S              requester: when to end\n"
 	"  --expect-messages N, --idle-seconds S, --linger-ms N (300), --start-seconds S (60)\n"
 	"  --personality strict|permissive                  --resend timeout|reads|all\n"
@@ -494,7 +504,7 @@ static const char help[] =
 	"  --credits --ack-coalesce N --rate-mbps N --seed N --no-verify\n"
 	"  --visible             captures on the interface see what is sent, too; slower\n"
 	"  --cm                        make the connections through the connection manager\n"
-	"Give both sides the same --op, --size, --depth, --mtu, --qps and --seed.\n";
+	"Give both sides the same --op, --size, --depth, --region, --mtu, --qps and --seed.\n";
 
 enum kind { FLAG, TEXT, U32, U64, DECIMAL, CHOICE, IP, MAC };
 
@@ -522,6 +532,7 @@ static const struct row {
 	{"max-rd", U32, &opt.max_rd, NULL},
 	{"count", U64, &opt.count, NULL},
 	{"bytes", U64, &opt.bytes, NULL},
+	{"region", U64, &opt.region, NULL},
 	{"seconds", DECIMAL, &opt.seconds, NULL},
 	{"expect-messages", U64, &opt.expect, NULL},
 	{"idle-seconds", DECIMAL, &opt.idle, NULL},

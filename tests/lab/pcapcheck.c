@@ -32,6 +32,8 @@ static const char usage_text[] =
 	"  --path-mtu N      else learned from the packets\n"
 	"  --damage          the WAN damages packets: malformed frames and wrong ICRCs are no violation\n"
 	"  --lan-loss        the LANs lose packets: what reaches the responder twice is not judged\n"
+	"  --stalls          the LANs were captured by hosts that stand still at times (qemu on a busy machine): a\n"
+	"                    frame that follows a pause may have come any time in it\n"
 	"  --pass-repeats    what an appliance sent over the WAN again although it had arrived may reach the\n"
 	"                    responder again, and the ACK to an appliance's repeat the requester\n"
 	"  --skew-ms N       clocks may differ so much beyond what can be learned from the packets (0)\n"
@@ -61,6 +63,7 @@ enum {
 	OPT_DAMAGE,
 	OPT_LAN_LOSS,
 	OPT_PASS_REPEATS,
+	OPT_STALLS,
 	OPT_SKEW,
 	OPT_LAN_MS,
 	OPT_GRACE,
@@ -86,6 +89,7 @@ static const struct option options[] = {
 	{"damage", 0, NULL, OPT_DAMAGE},
 	{"lan-loss", 0, NULL, OPT_LAN_LOSS},
 	{"pass-repeats", 0, NULL, OPT_PASS_REPEATS},
+	{"stalls", 0, NULL, OPT_STALLS},
 	{"skew-ms", 1, NULL, OPT_SKEW},
 	{"lan-ms", 1, NULL, OPT_LAN_MS},
 	{"grace-ms", 1, NULL, OPT_GRACE},
@@ -177,6 +181,9 @@ int main(int argc, char **argv)
 			break;
 		case OPT_PASS_REPEATS:
 			c.pass_repeats = true;
+			break;
+		case OPT_STALLS:
+			c.stalls = true;
 			break;
 		case OPT_LAN_LOSS:
 			c.lan_loss = true;

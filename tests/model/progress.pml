@@ -10,19 +10,22 @@
  * non-progress cycles), and no end: the host never stops posting. Losses go on for ever in such a run, and PSNs go
  * round and round.
  *
+ * LANs are faster than the WAN: what is under way on them arrives before anything else happens.
+ *
  * Timers. One fires only when nothing is under way and nobody has anything to send: it is longer than any round
  * trip. Which one is free, but every armed timer fires once before any fires again: the host's, A's loss timer, B's
  * loss timer. An engine's timeouts double up to some seconds, so they all come in the end.
  *
  * Packets are messages of one PSN; which are READs is fixed by the PSN (READS). PSNs are modulo M here and compare
- * as in wire/psn.h; nobody knows anything else. Queues are first in, first out (custody.pml has reordering); a full one
- * loses for nothing, as switches do. Reports bear the whole state of B; a newer one takes the place of an older one.
+ * as in wire/psn.h; nobody knows anything else. Queues are first in, first out, and answers come before a report
+ * (custody.pml has reordering); a full one loses for nothing, as switches do. Reports bear the whole state of B; a newer one takes the place of an older one.
  *
  * What is simplified: retry counts (the host asks for ever), RNR, pacing, room, damage; A sends again by its timer
  * only, not on a report's word; every request asks for an ACK. The host is a strict one: at an ACK past an unanswered
  * READ it starts again from the READ, but only once before its timer fires (RETRIES: so often). With RESTARTS B forgets everything, so often in a run, and A learns it.
  *
- * Each BREAK_... takes a rule away that progress needs. Without LOSSES none of them does harm.
+ * Each BREAK_... takes a rule away that progress needs. RETRIES asserts that no host starts so often from a READ at LAN
+ * speed; that needs ANSWER_SAYS.
  */
 #define M 8
 #define HALF 4
@@ -203,10 +206,18 @@ inline a_flush()
 	force = 0; q = 0
 }
 
+/* A READ is asked past custody when the responder has executed it. As the code has it, that is known from the true ACK
+ * alone; the answer that has passed says it sooner. */
+#ifdef ANSWER_SAYS
+#define gone(x) (before(x, a_tack) || !has(a_rec, x))
+#else
+#define gone(x) before(x, a_tack)
+#endif
+
 inline a_again_rx(x)
 {
 	if
-	:: is_read(x) && before(x, a_tack) ->
+	:: is_read(x) && gone(x) ->
 #ifdef BREAK_DUP_READ
 		skip
 #else
@@ -216,7 +227,7 @@ inline a_again_rx(x)
 		fi;
 		put(a2b, x)
 #endif
-	:: is_read(x) && !before(x, a_tack)	/* it is on its way */
+	:: is_read(x) && !gone(x)	/* it is on its way, or its answer is */
 	:: !is_read(x) && before(x, a_acked) && before(x, a_tack) -> put(a2b, x)
 	:: !is_read(x) && !(before(x, a_acked) && before(x, a_tack)) ->
 		if
@@ -432,9 +443,13 @@ inline r_rx(x)
 
 #define h_sends (dist(h_nxt, h_una) < HW)
 #define a_sends (!a_reopen && before(a_sent, a_acc))
+#define a_can (a_sends && len(a2b) < 2)
 #define b_sends (b_on && before(b_sent, b_acc))
-#define quiet (!moved && empty(h2a) && empty(a2h) && empty(a2b) && empty(b2a) && empty(b2r) && empty(r2b) && \
-	!rep && !open_out && !accept_out && !crashed && !h_sends && !a_sends && !b_sends)
+/* LANs first, and what an appliance can send it sends; then the WAN and the host in any order; then timers */
+#define lan_a (!moved)
+#define lan_b (lan_a && len(h2a) == 0 && len(a2h) == 0)
+#define far (lan_b && len(r2b) == 0 && len(b2r) == 0 && !b_sends && !a_can)
+#define quiet (far && len(a2b) == 0 && len(b2a) == 0 && !rep && !open_out && !accept_out && !crashed && !h_sends && !a_sends)
 #define h_armed (h_una != h_nxt)
 #ifdef BREAK_TIMER_A
 #define a_armed false
@@ -453,35 +468,35 @@ active proctype world()
 	do
 	:: moved -> losses = 0;
 progress:	moved = 0
-	:: atomic { !moved && h_sends && nfull(h2a) -> put(h2a, h_nxt); h_nxt = next(h_nxt) }
-	:: atomic { !moved && nempty(a2h) -> a2h?w, x; h_rx(w, x); w = 0; x = 0 }
-	:: atomic { !moved && nempty(h2a) -> h2a?x; a_rx(x); x = 0 }
-	:: atomic { !moved && a_sends && nfull(a2b) -> put(a2b, a_sent); a_sent = next(a_sent) }
-	:: atomic { !moved && nempty(b2a) -> b2a?w, x; a_rx_back(w, x); w = 0; x = 0 }
-	:: atomic { !moved && rep -> rep = 0; a_rx_report(); rep_tack = 0; rep_acc = 0 }
-	:: atomic { !moved && nempty(a2b) -> a2b?x; b_rx(x); x = 0 }
-	:: atomic { !moved && b_sends && nfull(b2r) -> put(b2r, b_sent); b_sent = next(b_sent);
+	:: atomic { far && h_sends -> put(h2a, h_nxt); h_nxt = next(h_nxt) }
+	:: atomic { lan_a && len(a2h) > 0 -> a2h?w, x; h_rx(w, x); w = 0; x = 0 }
+	:: atomic { lan_a && len(a2h) == 0 && len(h2a) > 0 -> h2a?x; a_rx(x); x = 0 }
+	:: atomic { lan_b && a_can -> put(a2b, a_sent); a_sent = next(a_sent) }
+	:: atomic { far && len(b2a) > 0 -> b2a?w, x; a_rx_back(w, x); w = 0; x = 0 }
+	:: atomic { far && rep && len(b2a) == 0 -> rep = 0; a_rx_report(); rep_tack = 0; rep_acc = 0 }
+	:: atomic { far && len(a2b) > 0 -> a2b?x; b_rx(x); x = 0 }
+	:: atomic { lan_b && !a_can && len(r2b) == 0 && len(b2r) == 0 && b_sends -> put(b2r, b_sent); b_sent = next(b_sent);
 		if
 		:: after(b_sent, b_high) -> b_high = b_sent
 		:: else
 		fi }
-	:: atomic { !moved && nempty(r2b) -> r2b?w, x; b_rx_back(w, x); w = 0; x = 0 }
-	:: atomic { !moved && nempty(b2r) -> b2r?x; r_rx(x); w = 0; x = 0 }
+	:: atomic { lan_b && !a_can && len(r2b) > 0 -> r2b?w, x; b_rx_back(w, x); w = 0; x = 0 }
+	:: atomic { lan_b && !a_can && len(r2b) == 0 && len(b2r) > 0 -> b2r?x; r_rx(x); w = 0; x = 0 }
 	/* a restart, and how the lane is agreed anew */
-	:: atomic { !moved && restarts && b_on && !a_reopen -> restarts--; b_forget(); rep = 0; rep_tack = 0; rep_acc = 0;
+	:: atomic { far && restarts && b_on && !a_reopen -> restarts--; b_forget(); rep = 0; rep_tack = 0; rep_acc = 0;
 		crashed = 1 }
-	:: atomic { !moved && crashed -> crashed = 0; a_reopen = 1;
+	:: atomic { far && crashed -> crashed = 0; a_reopen = 1;
 #ifdef BREAK_RESUME
 		a_tack = a_reached;
 #endif
 		a_sent = a_tack; a_reached = a_tack; raise_flag(open_out) }
-	:: atomic { !moved && open_out -> open_out = 0;
+	:: atomic { far && open_out -> open_out = 0;
 		if
 		:: !b_on -> b_on = 1; b_tack = a_tack; b_sent = a_tack; b_high = a_tack; b_acc = a_tack
 		:: else
 		fi;
 		raise_flag(accept_out) }
-	:: atomic { !moved && accept_out -> accept_out = 0; a_reopen = 0 }
+	:: atomic { far && accept_out -> accept_out = 0; a_reopen = 0 }
 	/* timers */
 	:: atomic { quiet && h_armed && !t_h -> t_h = 1; h_nxt = h_una; h_again = 0; a_again_old = 1 }
 	:: atomic { quiet && a_armed && !t_a -> t_a = 1; a_timeout() }

@@ -43,6 +43,7 @@ lab_cleanup()
 	for ns in ha ga wan gb hb; do
 		ip netns del $P-$ns 2>/dev/null
 	done
+	umount -l "$LAB/bpf" 2>/dev/null
 	if [ -n "${KEEP:-}" ]; then
 		echo "# logs and results: $LAB"
 	else
@@ -209,6 +210,14 @@ lab_up()
 	ip netns add $P-wan && ip -n $P-wan link set lo up && site_up a && site_up b &&
 	neighbours a && neighbours b || die "cannot make the network namespaces"
 	await 10 carrier || die "the bridges do not forward"
+	# Where the daemons pin what must outlive them. `ip netns exec` hides /sys/fs/bpf, and both would use the
+	# same names there.
+	mkdir "$LAB/bpf" && mount -t bpf bpf "$LAB/bpf" || die "no BPF file system"
+}
+
+pins() # SITE: the directory with its daemon's pins
+{
+	echo "$LAB/bpf/$1/lan0-wan0"
 }
 
 # VLAN interfaces on both hosts, for what is not RoCEv2 there
@@ -307,7 +316,7 @@ gateway_start() # SITE
 	local s=$1
 
 	# as the unit starts it
-	spawn "gw-$s" "g$s" nice -n -10 "$B/longhauld" -c "$LAB/gw-$s.conf"
+	spawn "gw-$s" "g$s" env LONGHAUL_PINS="$LAB/bpf/$s" nice -n -10 "$B/longhauld" -c "$LAB/gw-$s.conf"
 	await 20 attached "$s"
 	running "gw-$s" || die "longhauld at site $s ended: $(cat "$LAB/gw-$s.err")"
 }
@@ -468,20 +477,20 @@ both_ways()
 }
 
 # MB/s of payload at the responder, from the requester's first post to the last delivery: what the
-# appliances hold at the end counts as time, not as done
+# appliances hold at the end counts as time, not as done. READs deliver to the requester.
 delivered_rate() # NAME
 {
-	jq -s '(.[1]."last-ns" - .[0]."first-ns") as $t |
-		if $t > 0 then .[1]."rx-bytes" / $t * 1000 else 0 end' \
+	jq -s '(if .[0].op == "read" then [.[0]."last-ns", .[0].bytes] else [.[1]."last-ns", .[1]."rx-bytes"] end)
+		as [$last, $bytes] | ($last - .[0]."first-ns") as $t | if $t > 0 then $bytes / $t * 1000 else 0 end' \
 		"$LAB/$1-req.out" "$LAB/$1-resp.out"
 }
 
-# intact NAME: a transfer of SENDs or WRITEs one way: every message completed, and arrived once and
+# intact NAME: a transfer of SENDs, WRITEs or READs one way: every message completed, and arrived once and
 # unaltered
 intact()
 {
-	jq -es '.[0].intact and .[1].intact and .[0].errors == 0 and .[0].messages > 0 and
-		.[0].messages == .[1]."rx-messages" and .[0].bytes == .[1]."rx-bytes"' \
+	jq -es '.[0].intact and .[1].intact and .[0].errors == 0 and .[0].messages > 0 and (.[0].op == "read" or
+		(.[0].messages == .[1]."rx-messages" and .[0].bytes == .[1]."rx-bytes"))' \
 		"$LAB/$1-req.out" "$LAB/$1-resp.out" >/dev/null
 }
 

@@ -218,7 +218,7 @@ static bool begin(struct play *x, const struct plan_incident *i)
 		if (w->engine[i->side])
 			world_restart(w, (int)i->side);
 		for (uint32_t n = 0; n < w->nqps; n++)
-			x->may_fail[n] |= w->qp[n].side[i->side].lost;
+			x->may_fail[n] |= w->qp[n].side[i->side].lost || w->qp[n].side[i->side].stranded;
 		return false;
 	case INC_RNR_STORM:
 		rc_qp_set_recv(q->side[i->side].qp, w->now, true, 0, 0.9);
@@ -295,7 +295,7 @@ static bool drained(struct play *x)
 	for (int s = 0; s < 2; s++) {
 		if (!x->drain_until[s])
 			continue;
-		if (!engine_custody(w->engine[s], -1, w->now).packets)
+		if (engine_may_stop(w->engine[s]))
 			world_restart(w, s);
 		else if (w->now < x->drain_until[s])
 			continue;

@@ -212,6 +212,20 @@ static void sink_event(void *ctx, const struct engine_event *ev)
 	}
 }
 
+static int sink_hold(void *ctx, const struct flow_key *requests, uint32_t lqpn, bool on)
+{
+	struct {
+		struct world *w;
+		int side;
+	} *c = ctx;
+	struct world *w = c->w;
+
+	for (uint32_t i = 0; i < w->nqps; i++)
+		if (w->qp[i].cfg[c->side].lqpn == lqpn)
+			w->qp[i].side[c->side].numbered = on ? *requests : (struct flow_key){0};
+	return 0;
+}
+
 static uint8_t *host_buf(void *ctx)
 {
 	struct {
@@ -304,7 +318,7 @@ static bool host_read(void *ctx, struct rc_qp *qp, const struct rc_read_data *d)
 static struct engine *make_engine(struct world *w, int side)
 {
 	struct engine_sink sink = {
-		.ctx = &w->ctx[side], .tx = sink_tx, .report = sink_report, .event = sink_event};
+		.ctx = &w->ctx[side], .tx = sink_tx, .report = sink_report, .event = sink_event, .hold = sink_hold};
 	struct engine_config cfg = w->cfg.engine;
 	struct rule r = {.nnear = 1, .nfar = 1, .vlan = RULE_ANY_VLAN, .learn = LEARN_CM | LEARN_PSN};
 	struct engine *e;
@@ -393,15 +407,27 @@ void world_restart(struct world *w, int side)
 {
 	for (uint32_t i = 0; i < w->nqps; i++) {
 		struct rc_qp *req = w->qp[i].side[side].qp, *resp = w->qp[i].side[!side].qp;
+		struct lane_info l;
 
 		if (!w->qp[i].up)
 			continue;
+		/* also what is told on the way to the host */
+		if (lane_of(&w->qp[i], side, &l) && l.custody.packets && psn_after(l.frontier, rc_qp_una(req)))
+			w->qp[i].side[side].lost = true;
 		if (w->cfg.read_ahead ? w->qp[i].side[side].ok_data > rc_messages(resp)
 				      : psn_after(rc_qp_una(req), rc_qp_epsn(resp)))
 			w->qp[i].side[side].lost = true;
 	}
 	engine_destroy(w->engine[side]);
 	w->engine[side] = make_engine(w, side);
+	for (uint32_t i = 0; i < w->nqps; i++) {
+		struct world_qp *q = &w->qp[i];
+
+		if (!q->side[side].numbered.dqpn)
+			continue;
+		q->side[side].stranded = true;
+		engine_strand(w->engine[side], &q->side[side].numbered, q->cfg[side].lqpn, w->now);
+	}
 	world_peer(w, !side, PEER_RESTARTED);
 }
 
@@ -410,9 +436,9 @@ void world_redeem(struct world *w, int side)
 	uint64_t until = w->now + 100000 * MS;
 
 	engine_drain(w->engine[side], w->now);
-	while (!w->violation && w->now < until && engine_custody(w->engine[side], -1, w->now).packets)
+	while (!w->violation && w->now < until && !engine_may_stop(w->engine[side]))
 		world_run(w, w->now + MS);
-	if (!engine_custody(w->engine[side], -1, w->now).packets)
+	if (engine_may_stop(w->engine[side]))
 		world_restart(w, side);
 }
 

@@ -115,6 +115,8 @@ struct world_qp {
 		enum rc_status status; /* of the first failure */
 		bool data_wrong;
 		bool lost;
+		struct flow_key numbered; /* of its requests, while its appliance gives them other numbers */
+		bool stranded;		  /* and was restarted then */
 		uint32_t conn, fault_una;
 		uint64_t fault_at;
 		struct world_seen *seen;

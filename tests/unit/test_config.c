@@ -75,6 +75,10 @@ static void test_defaults(void **state)
 	assert_int_equal(cfg.rules[0].policy, POLICY_EARLY);
 	assert_int_equal(cfg.rules[0].learn, LEARN_CM | LEARN_PSN);
 	assert_int_equal(cfg.rules[0].cap, 0);
+	assert_false(cfg.rules[0].read_ahead);
+	assert_int_equal(cfg.rules[0].read_max_age_ns, SEC);
+	assert_int_equal(cfg.rules[0].read_depth, 0);
+	assert_int_equal(cfg.rules[0].nread_ranges, 0);
 }
 
 static void test_everything(void **state)
@@ -174,6 +178,42 @@ static void test_any(void **state)
 	assert_int_equal(rule_match(cfg.rules, 1, &v4, &v6, 5), -1);
 }
 
+#define PAIR RULE "peer = p\n"
+#define PEER "[peer p]\naddress = ::1\nkey-file = /k\n"
+
+/* Rules say apart from each other whether, how far and where READs may be guessed. */
+static void test_read_ahead(void **state)
+{
+	(void)state;
+	assert_int_equal(parse(HEAD PEER PAIR
+			       "read-ahead = on\n"
+			       "read-ahead-max-age = 0s\n"
+			       "read-ahead-range = 0x7f0000000000-0x7f0040000000, 4096-8192\t0X10-0x1f\n"
+			       "read-depth = 255\n"
+			       "[rule s]\nlan = 10.3.0.0/16\nwan = any\npeer = p\n"
+			       "read-ahead-max-age = 250ms\n"),
+			 0);
+	assert_true(cfg.rules[0].read_ahead);
+	assert_int_equal(cfg.rules[0].read_max_age_ns, 0);
+	assert_int_equal(cfg.rules[0].read_depth, 255);
+	assert_int_equal(cfg.rules[0].nread_ranges, 3);
+	assert_true(cfg.rules[0].read_range[0].from == 0x7f0000000000);
+	assert_true(cfg.rules[0].read_range[0].end == 0x7f0040000000);
+	assert_int_equal(cfg.rules[0].read_range[1].from, 4096);
+	assert_int_equal(cfg.rules[0].read_range[1].end, 8192);
+	assert_int_equal(cfg.rules[0].read_range[2].from, 0x10);
+	assert_int_equal(cfg.rules[0].read_range[2].end, 0x1f);
+	assert_false(cfg.rules[1].read_ahead);
+	assert_int_equal(cfg.rules[1].read_max_age_ns, SEC / 4);
+	assert_int_equal(cfg.rules[1].nread_ranges, 0);
+	/* the highest address that can be named; a leading 0 is no octal number */
+	assert_int_equal(parse(HEAD PEER PAIR "read-ahead-range = 010-0xffffffffffffffff\n"), 0);
+	assert_int_equal(cfg.rules[0].read_range[0].from, 10);
+	assert_true(cfg.rules[0].read_range[0].end == UINT64_MAX);
+	/* what is off needs no peer, whatever else is written down for the day when it is on */
+	assert_int_equal(parse(HEAD RULE "read-ahead = off\nread-depth = auto\nread-ahead-max-age = 1h\n"), 0);
+}
+
 static const struct {
 	const char *text, *error;
 } wrong[] = {
@@ -260,6 +300,36 @@ static const struct {
 	{HEAD "max-path-mtu = 1024\n" RULE "path-mtu = 4096\n",
 	 "t.conf:8: path-mtu of rule 'r' is above max-path-mtu"},
 	{HEAD "pool = 8M\n" RULE "pool = 16M\n", "t.conf:8: pool of rule 'r' is above the pool"},
+	{HEAD PEER PAIR "read-ahead = yes\n", "t.conf:11: read-ahead 'yes' is neither on nor off"},
+	{HEAD RULE "read-ahead = on\n",
+	 "t.conf:7: read-ahead of rule 'r', which has no peer: an appliance alone cannot read ahead; "
+	 "add peer = NAME, or set read-ahead = off"},
+	{HEAD PEER PAIR "read-ahead-max-age = 100\n",
+	 "t.conf:11: read-ahead-max-age '100' has no unit; write 100s or 100ms"},
+	{HEAD PEER PAIR "read-ahead-max-age = 2h\n",
+	 "t.conf:11: read-ahead-max-age '2h' is out of range; write a duration from 0s to 3600s"},
+	{HEAD PEER PAIR "read-ahead-max-age = -1s\n",
+	 "t.conf:11: read-ahead-max-age '-1s' is no duration"},
+	{HEAD PEER PAIR "read-depth = 0\n",
+	 "t.conf:11: read-depth '0' is no number of READs; write auto, or a number from 1 to 255"},
+	{HEAD PEER PAIR "read-depth = 256\n", "t.conf:11: read-depth '256' is no number of READs"},
+	{HEAD PEER PAIR "read-depth = many\n", "t.conf:11: read-depth 'many' is no number of READs"},
+	{HEAD PEER PAIR "read-ahead-range = 0x1000\n",
+	 "t.conf:11: read-ahead-range '0x1000' holds '0x1000', which is no range; write FROM-END"},
+	{HEAD PEER PAIR "read-ahead-range = 0x1000 - 0x2000\n", "holds '0x1000', which is no range"},
+	{HEAD PEER PAIR "read-ahead-range = 0x-0x10\n", "holds '0x-0x10', which is no range"},
+	{HEAD PEER PAIR "read-ahead-range = 1-2-3\n", "holds '1-2-3', which is no range"},
+	{HEAD PEER PAIR "read-ahead-range = 0-0x10000000000000000\n",
+	 "holds '0-0x10000000000000000', which is no range"},
+	{HEAD PEER PAIR "read-ahead-range = 5-6, 0x2000-0x1000\n",
+	 "holds '0x2000-0x1000', which is empty"},
+	{HEAD PEER PAIR "read-ahead-range = 7-7\n", "holds '7-7', which is empty"},
+	{HEAD PEER PAIR "read-ahead-range = ,\n", "t.conf:11: read-ahead-range ',' is empty"},
+	{HEAD PEER PAIR "read-ahead-range = 1-2,2-3,3-4,4-5,5-6,6-7,7-8,8-9,9-10\n",
+	 "holds too many ranges; write at most 8 in one rule, or join them"},
+	{HEAD PEER PAIR "read-ahed = on\n",
+	 "t.conf:11: unknown key 'read-ahed' in [rule r]; did you mean 'read-ahead'?"},
+	{HEAD RULE "peer = q\nread-ahead = on\n", "t.conf:7: no peer 'q'"},
 	{HEAD RULE "peer = edge-b\n", "t.conf:7: no peer 'edge-b'; add a section"},
 	{HEAD RULE "peer = edge-c\n[peer edge-b]\naddress = ::1\nkey-file = /k\n",
 	 "t.conf:7: no peer 'edge-c'; did you mean 'edge-b'?"},
@@ -439,7 +509,7 @@ static void test_sample_defaults(void **state)
 
 		if (line[0] == '#' && key == 2 && !strncmp(line + end, " = ", 3) &&
 		    strncmp(line + key, "wan-", 4) && strncmp(line + key, "node", 4) &&
-		    strncmp(line + key, "pool = 128M", 11))
+		    strncmp(line + key, "pool = 128M", 11) && strncmp(line + key, "read-ahead-range", 16))
 			fputs(line + key, out);
 		else
 			fputs(line, out);
@@ -496,7 +566,7 @@ static void test_restart_needed(void **state)
 	(void)state;
 	assert_int_equal(parse(HEAD RULE "[peer p]\naddress = ::1\nkey-file = /k\n"), 0);
 	was = cfg;
-	assert_int_equal(parse(HEAD "log-level = debug\ndrain-timeout = 1s\n" RULE "policy = off\n"
+	assert_int_equal(parse(HEAD "log-level = debug\ndrain-timeout = 1s\n" RULE "policy = off\nread-depth = 4\n"
 				    "[peer p]\naddress = ::1\nkey-file = /k\n"),
 			 0);
 	assert_null(config_restart_needed(&was, &cfg));
@@ -518,6 +588,7 @@ int main(void)
 		cmocka_unit_test(test_defaults),
 		cmocka_unit_test(test_everything),
 		cmocka_unit_test(test_any),
+		cmocka_unit_test(test_read_ahead),
 		cmocka_unit_test(test_wrong),
 		cmocka_unit_test(test_no_echo),
 		cmocka_unit_test(test_disjoint_rules),

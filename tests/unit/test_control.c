@@ -17,6 +17,7 @@
 
 #include <cmocka.h>
 
+#include "cli/object.h"
 #include "control/control.h"
 #include "tests/unit/control_data.h"
 
@@ -239,6 +240,91 @@ static void test_lane(void **state)
 		assert_true(number(o, "epsn") <= 0xffffff);
 		assert_true(number(o, "requests") > 0);
 	}
+	json_decref(all);
+}
+
+/* Each number of read-ahead under its own name, in every lane, and known to the tool. */
+static void test_reads(void **state)
+{
+	static const struct read_ahead_info info = {
+		.hits = 1,
+		.late = 2,
+		.misses = 3,
+		.guesses = 4,
+		.wasted_bytes = 1ull << 40,
+		.flushed_pattern = 5,
+		.flushed_signal = 6,
+		.flushed_age = 7,
+		.window = 1ull << 33,
+		.ahead = 8,
+		.held_bytes = 9,
+		.answered_again = 10,
+		.depth = 11,
+		.shift = 12,
+		.shift_msn = 13,
+	};
+	static const struct {
+		const char *key;
+		long long value;
+	} shown[] = {
+		{"ahead-hits", 1},
+		{"ahead-late-hits", 2},
+		{"ahead-misses", 3},
+		{"ahead-guesses", 4},
+		{"ahead-wasted-bytes", 1ll << 40},
+		{"ahead-flushed-pattern", 5},
+		{"ahead-flushed-signal", 6},
+		{"ahead-flushed-age", 7},
+		{"ahead-window-bytes", 1ll << 33},
+		{"ahead-bytes", 8},
+		{"reads-held-bytes", 9},
+		{"reads-answered-again", 10},
+		{"read-depth", 11},
+		{"psn-shift", 12},
+		{"msn-shift", 13},
+	};
+	json_t *all = show("lane-show"), *o = json_object(), *lane;
+	size_t i;
+
+	(void)state;
+	view_put_reads(o, &info);
+	assert_int_equal(json_object_size(o), sizeof(shown) / sizeof(shown[0]));
+	for (size_t k = 0; k < sizeof(shown) / sizeof(shown[0]); k++) {
+		assert_int_equal(number(o, shown[k].key), shown[k].value);
+		assert_non_null(column_find(object_find("lane"), shown[k].key));
+		/* nobody reads ahead in single mode */
+		json_array_foreach (all, i, lane)
+			assert_int_equal(number(lane, shown[k].key), 0);
+	}
+	json_decref(o);
+	json_decref(all);
+}
+
+/* What a rule says of read-ahead, also what it does not say. */
+static void test_rule_read_ahead(void **state)
+{
+	json_t *all, *o;
+
+	(void)state;
+	rules[0].read_ahead = true;
+	rules[0].read_max_age_ns = 1500000000;
+	rules[0].read_depth = 16;
+	rules[0].nread_ranges = 2;
+	rules[0].read_range[0].from = 0x7f0000000000;
+	rules[0].read_range[0].end = 0x7f0040000000;
+	rules[0].read_range[1].from = 0;
+	rules[0].read_range[1].end = UINT64_MAX;
+	all = show("rule-show");
+	o = json_array_get(all, 0);
+	assert_string_equal(string(o, "read-ahead"), "on");
+	assert_int_equal(number(o, "read-ahead-max-age-ms"), 1500);
+	assert_string_equal(string(o, "read-ahead-range"),
+			    "0x7f0000000000-0x7f0040000000, 0x0-0xffffffffffffffff");
+	assert_int_equal(number(o, "read-depth"), 16);
+	o = json_array_get(all, 1);
+	assert_string_equal(string(o, "read-ahead"), "off");
+	assert_true(json_is_null(json_object_get(o, "read-ahead-range")));
+	assert_true(json_is_null(json_object_get(o, "read-depth")));
 	json_decref(all);
 }
 
@@ -555,6 +641,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_qp),		 TEST(test_unpaired),
 		TEST(test_lane),	 TEST(test_rule),
+		TEST(test_reads),	 TEST(test_rule_read_ahead),
 		TEST(test_stats),	 TEST(test_no_peers),
 		TEST(test_bad_requests), TEST(test_binary),
 		TEST(test_length),	 TEST(test_half_requests),

@@ -55,7 +55,7 @@ kernel_package()
 			sed -n "s/.*Depends: \(linux-image-[^ ]*-$arch\).*/\1/p" | head -n 1)
 	fi
 	[ -n "$name" ] || unable "no package $KERNEL to be had"
-	mkdir "$out/download" &&
+	rm -rf "$out/download" && mkdir "$out/download" &&
 	(cd "$out/download" && apt-get -qq -o APT::Sandbox::User=root download "$name") >&2 &&
 	mv "$out"/download/*.deb "$out/" && rmdir "$out/download" && return
 	rm -rf "$out/download"
@@ -121,7 +121,7 @@ initramfs()
 	for p in $PROGRAMS; do
 		paths+=("$(find_program "$p")") || unable "no program $p here"
 	done
-	[ ! -x "$B/vm/vcheck" ] || paths+=("$B/vm/vcheck")
+	paths+=("$B/vm/vcheck")
 	copy_programs "$root" "${paths[@]}" && cp "$(find_program busybox)" "$root/bin/busybox" || return
 	# libibverbs loads the driver's user part by name, glibc loads libgcc_s for pthread_exit
 	provider=$(echo /usr/lib/*/libibverbs/librxe-rdmav*.so)
@@ -148,6 +148,8 @@ find_program qemu-system-x86_64 >/dev/null || unable "no qemu-system-x86_64 here
 for p in busybox cpio dpkg unxz modinfo $PROGRAMS; do
 	find_program $p >/dev/null || unable "no program $p here"
 done
+[ -e /usr/include/infiniband/verbs.h ] || unable "no headers of libibverbs here (package libibverbs-dev)"
+[ -x "$B/vm/vcheck" ] && [ -x "$B/vm/rate" ] || fail "no $B/vm/vcheck and rate: make vm-programs comes first"
 MODINFO=$(find_program modinfo)
 mkdir -p "$out" || exit 1
 # one at a time: several test runs may share a build directory

@@ -69,8 +69,8 @@ guest_boot() # SITE
 	append+=" lh.addr4=$(addr "$s" 1 4)/16 lh.addr6=$(addr "$s" 1 6)/64"
 	append+=" lh.neigh=$(addr "$o" 1 4)=$(mac "$o" 1),$(addr "$o" 1 6)=$(mac "$o" 1)"
 	spawn "monitor-$s" "g$s" cat "$LAB/monitor-$s.out"
-	# no offloads: what crosses the tap must be what crosses a wire
-	spawn "guest-$s" "g$s" nice -n -5 qemu-system-x86_64 -nodefaults -no-user-config -display none -no-reboot \
+	# Ends with this shell even when that is killed. No offloads: what crosses the tap must be what crosses a wire
+	spawn "guest-$s" "g$s" setpriv --pdeathsig KILL nice -n -5 qemu-system-x86_64 -nodefaults -no-user-config -display none -no-reboot \
 		-accel tcg,thread=multi -smp 1 -m $GUEST_MB -kernel "$VM/kernel/vmlinuz" -initrd "$VM/initrd" \
 		-append "$append" -serial "file:$LAB/console-$s.log" \
 		-chardev "pipe,id=line,path=$LAB/serial-$s" -serial chardev:line \

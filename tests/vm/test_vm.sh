@@ -19,12 +19,13 @@ case $? in
 	exit 1
 	;;
 esac
-. tests/netns/lib.sh
 . tests/vm/lib.sh
 . tests/vm/tools.sh
 
 RTT=20
 RUN_SECONDS=1.5
+FAILED=$B/vm/failed
+rm -rf "$FAILED"
 
 accelerated() # SITE: some request of its host was answered in the responder's stead
 {
@@ -36,6 +37,11 @@ gained() # TEST MTU FACTOR
 	awk -v l="$rate" -v d="${direct[$1,$2]}" -v f="$3" 'BEGIN { exit !(l > d * f) }'
 }
 
+not_ready()
+{
+	[ "$(($(stat_of a rnr) + $(stat_of b rnr)))" -gt 0 ]
+}
+
 cell() # TEST MTU: through the appliances
 {
 	longhaul_cell "$1" "$2" $RTT 0 >"$LAB/line" || { cat "$LAB/line" >&2; false; }
@@ -43,7 +49,7 @@ cell() # TEST MTU: through the appliances
 
 vm_up
 wan_start --visible --only-roce --delay-ms $((RTT / 2))
-for t in write send read rping rc-pingpong; do
+for t in write send read rping rc-pingpong send-rnr; do
 	it "bare: $t" bare_cell $t 1024 $RTT 0
 done
 pair_start
@@ -53,10 +59,12 @@ for t in write send; do
 	it "$t: faster than bare" gained $t 1024 1.2
 done
 it "the appliance at the requester's side has answered" accelerated a
-for t in read rping rc-pingpong; do
+for t in read rping rc-pingpong send-rnr; do
 	it "$t at $RTT ms" cell $t 1024
 	sed 's/^/# /' "$LAB/line"
 done
+it "SENDs to one posted receive: contents right" verify s 1024 $GID4 1
+it "the responder has said RNR" not_ready
 it "READs, ATOMICs, WRITEs with immediate, SENDs, over IPv6 and path MTU 4096: contents right" verify wisra 4096 $GID6
 wan_stop
 wan_start --visible --only-roce --delay-ms $((RTT / 2)) --loss 0.005

@@ -6,6 +6,8 @@
  *	vcheck [OPTION...] OPS			the responder
  *	vcheck [OPTION...] OPS ADDRESS		the requester
  *
+ * With -r 1 the responder has one receive posted at a time, so it must say RNR.
+ *
  * OPS are letters, done in this order with COUNT messages each:
  *
  *	w	WRITEs, each to a place of its own, and a SEND after them: whoever has the SEND has them all
@@ -44,7 +46,7 @@ struct side {
 	union ibv_gid gid;
 };
 
-static uint32_t count = 64, size = 65536, depth = 16, gid_index = 1, mtu = 1024;
+static uint32_t count = 64, size = 65536, depth = 16, receives = DEPTH, gid_index = 1, mtu = 1024;
 static const char *device = "rxe0", *host;
 static struct ibv_context *ctx;
 static struct ibv_pd *pd;
@@ -338,9 +340,9 @@ static void receive(char op, uint32_t total)
 			errno = 0;
 			die("length of a message");
 		}
-		if (n + DEPTH < total)
-			post_recv(n + DEPTH);
 		look(place(n), op, n);
+		if (n + receives < total)
+			post_recv(n + receives);
 	}
 }
 
@@ -355,7 +357,7 @@ static void look_at_counter(void)
 
 static void responder(char op)
 {
-	uint32_t receives = op == 'w' ? 1 : op == 's' || op == 'i' ? count : 0;
+	uint32_t total = op == 's' || op == 'i' ? count : 0;
 
 	memset(buf, 0, (size_t)count * size);
 	for (uint32_t n = 0; op == 'r' && n < count; n++)
@@ -369,7 +371,7 @@ static void responder(char op)
 		if (errno)
 			die("post receive");
 	}
-	for (uint32_t n = 0; op != 'w' && n < receives && n < DEPTH; n++)
+	for (uint32_t n = 0; n < total && n < receives; n++)
 		post_recv(n);
 	meet(op);
 	if (op == 'w') {
@@ -377,7 +379,7 @@ static void responder(char op)
 		for (uint32_t n = 0; n < count; n++)
 			look(place(n), op, n);
 	} else {
-		receive(op, receives);
+		receive(op, total);
 	}
 	meet('.');
 	if (op == 'a')
@@ -436,11 +438,12 @@ int main(int argc, char **argv)
 	char other;
 	int o;
 
-	while ((o = getopt(argc, argv, "n:s:q:x:m:d:t:")) != -1) {
+	while ((o = getopt(argc, argv, "n:s:q:r:x:m:d:t:")) != -1) {
 		switch (o) {
 		case 'n': count = (uint32_t)atoi(optarg); break;
 		case 's': size = (uint32_t)atoi(optarg); break;
 		case 'q': depth = (uint32_t)atoi(optarg); break;
+		case 'r': receives = (uint32_t)atoi(optarg); break;
 		case 'x': gid_index = (uint32_t)atoi(optarg); break;
 		case 'm': mtu = (uint32_t)atoi(optarg); break;
 		case 'd': device = optarg; break;
@@ -448,9 +451,10 @@ int main(int argc, char **argv)
 		default: optind = argc + 1;
 		}
 	}
-	if (optind + 1 > argc || optind + 2 < argc || !count || size < 16 || !depth) {
-		fprintf(stderr, "usage: vcheck [-n COUNT] [-s SIZE] [-q OUTSTANDING] [-x GID-INDEX] [-m PATH-MTU] "
-				"[-d DEVICE] [-t SECONDS] OPS [ADDRESS]\n");
+	if (optind + 1 > argc || optind + 2 < argc || !count || size < 16 || !depth || !receives ||
+	    receives > DEPTH) {
+		fprintf(stderr, "usage: vcheck [-n COUNT] [-s SIZE] [-q OUTSTANDING] [-r RECEIVES] [-x GID-INDEX] "
+				"[-m PATH-MTU] [-d DEVICE] [-t SECONDS] OPS [ADDRESS]\n");
 		return 2;
 	}
 	ops = argv[optind];

@@ -88,6 +88,8 @@ const char *check_rule_name(enum check_rule r);
  * @pass_repeats: a request that an appliance sends over the WAN again, after it had arrived and was truly
  *              acknowledged, may reach the responder again, and the responder's ACK to a repeat by an appliance
  *              the requester
+ * @stalls:     the LANs were captured by hosts that stand still at times: what they then find may have come any time
+ *              since, so repeats may look to have had no silence before them
  * @path_mtu:   0: learned
  * @max:        print so many violations of a rule
  * @lan_ns:     how long an ACK and a repeated request may be on their way past each other on a far LAN
@@ -102,7 +104,7 @@ struct check_config {
 	struct ip_addr local[CHECK_LOCALS];
 	unsigned int nlocal;
 	int single;
-	bool held, read_ahead, damage, pass_repeats, lan_loss, verbose;
+	bool held, read_ahead, damage, pass_repeats, lan_loss, stalls, verbose;
 	uint32_t path_mtu;
 	uint32_t max;
 	uint64_t lan_ns, grace_ns, skew_ns;

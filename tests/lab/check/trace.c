@@ -176,6 +176,25 @@ static void sort_events(struct trace *t)
 		qsort(t->ev, t->n, sizeof(*t->ev), by_time);
 }
 
+/* A host that stood still takes what has come meanwhile within this time. */
+#define CATCH_UP_NS 10000000u
+#define STALL_NS    1000000u
+
+static void find_stalls(const struct judge *j, struct trace *t)
+{
+	uint64_t stood = 0, moves = 0; /* since when it stood still, and when it moved again */
+
+	for (uint32_t i = 0; i < t->n; i++) {
+		struct event *e = &t->ev[i];
+
+		if (i && e->t - e[-1].t > STALL_NS) {
+			stood = e[-1].t;
+			moves = e->t;
+		}
+		e->since = j->cfg->stalls && moves && e->t - moves < CATCH_UP_NS ? stood : e->t;
+	}
+}
+
 bool trace_load(struct judge *j, const char *path, int place)
 {
 	struct trace *t = &j->trace[j->ntraces++];
@@ -202,6 +221,7 @@ bool trace_load(struct judge *j, const char *path, int place)
 		take(j, t, h, data);
 	}
 	sort_events(t);
+	find_stalls(j, t);
 	if (r != PCAP_ERROR_BREAK)
 		fprintf(j->out, "pcapcheck: %s: %s\n", path, pcap_geterr(p));
 	pcap_close(p);

@@ -18,13 +18,14 @@ enum event_kind {
 /**
  * struct event - one RC frame with a right ICRC.
  * @t:      ns
+ * @since:  the frame was on its way at @t, but may have come any time since this (check_config.stalls)
  * @no:     number in its file, from 1
  * @digest: of everything that must not change on the way: request: opcode, extended headers, payload; answer:
  *          payload and atomic value
  * @va, @rkey, @length: of RETH or AtomicETH
  */
 struct event {
-	uint64_t t, digest, va;
+	uint64_t t, since, digest, va;
 	uint32_t no, flow, psn, rkey, length, msn;
 	uint16_t payload_len;
 	uint8_t kind, opcode, syndrome;

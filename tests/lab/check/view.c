@@ -119,6 +119,7 @@ static void enter(struct view *v, struct book *b, const struct event *e)
 	b->line[first].span = span;
 	b->line[first].copies = 1;
 	b->line[first].last = e->t;
+	b->line[first].since = e->since;
 	if (op->flags & OPF_ANSWERED) {
 		b->line[first].left = span;
 		b->reads = grow(b->reads, b->nreads, &b->reads_cap, sizeof(*b->reads));
@@ -135,7 +136,7 @@ static bool has_cause(const struct view *v, struct book *b, const struct line *l
 	if (b->cause && l->last < b->cause + v->j->cfg->lan_ns && x >= b->cause_from)
 		return true;
 	/* an answer that did not come makes it go back, too */
-	if (book_open_read(b) > x && t - l->last < SILENCE_NS)
+	if (book_open_read(b) > x && t - l->since < SILENCE_NS)
 		return false;
 	/* what follows was found to be missing by the answer to this one */
 	b->cause = t;
@@ -159,7 +160,7 @@ static void repeat(struct view *v, struct book *b, const struct event *e, uint32
 	if (read)
 		l->flags |= LINE_ASKED;
 	settled = head->acked_at && !head->left;
-	if (settled && e->t - head->acked_at > v->j->cfg->lan_ns) {
+	if (settled && e->since > head->acked_at + v->j->cfg->lan_ns) {
 		head->late++;
 		head->dbl = e;
 	} else if (!settled && !has_cause(v, b, head, x, e->t)) {
@@ -168,6 +169,7 @@ static void repeat(struct view *v, struct book *b, const struct event *e, uint32
 	}
 	head->copies++;
 	head->last = e->t;
+	head->since = e->since;
 }
 
 static void request(struct view *v, const struct event *e)

@@ -27,10 +27,11 @@
  * @copies:   times it was seen
  * @late:     of these, after it had been acknowledged; @quick: without any cause
  * @dbl:      event of the first such
- * @last, @acked_at: when it was last seen; when it was acknowledged, 0: not yet
+ * @last, @acked_at: when it was last seen; when it was acknowledged, 0: not yet; @since: it may have been there
+ *            since then
  */
 struct line {
-	uint64_t digest, answer, answer2, last, acked_at, va;
+	uint64_t digest, answer, answer2, last, since, acked_at, va;
 	const struct event *ev, *dbl;
 	uint32_t head, span, left, msgs, length;
 	uint32_t copies, late, quick;
