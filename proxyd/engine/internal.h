@@ -52,6 +52,9 @@
 /* How long a lane that the peer refused stays in WATCH before it is tried again. */
 #define REFUSED_RETRY_NS (2 * NSEC_PER_SEC)
 
+/* An OPEN is repeated after this, and twice the round trip. */
+#define OPEN_RETRY_NS (100 * NSEC_PER_MSEC)
+
 /* A READ of more PSNs than this is nobody's to hold (invariant 6). */
 #define SPAN_MAX (1u << 22)
 /* Marks that nothing moves follow the true ACK at this distance, so that they never come near the 2^23 at which

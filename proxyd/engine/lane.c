@@ -25,7 +25,6 @@
  */
 #include "engine/answers.h"
 
-#define OPEN_RETRY_NS (100 * NSEC_PER_MSEC)
 #define CLOSED_RETRY_NS (100 * NSEC_PER_MSEC)
 #define RTO_MIN_LAN_US 4000u
 #define RTO_MIN_WAN_US 10000u

@@ -224,6 +224,8 @@ void lane_report_rx(struct engine *e, unsigned int peer, const struct report *r)
 			lane_set_state(&fl->lane, LANE_HELD);
 			/* until now, what the host sent again passed by: when that arrived says nothing */
 			fl->lane.overlap = fl->lane.accept.psn;
+			if (e->now - fl->lane.opened < OPEN_RETRY_NS) /* to the only OPEN */
+				lane_rtt_sample(e, &fl->lane, (uint32_t)((e->now - fl->lane.opened) / NSEC_PER_USEC));
 			engine_event(e, EVENT_HELD, fl, 0, 0);
 		}
 		responder_advance(e, fl);

@@ -664,9 +664,9 @@ static void request_again(struct engine *e, struct flow *fl, const struct frame 
 	}
 	if (x && icrc_ok(f) && answers_again(e, fl, f))
 		return;
-	if (!psn_before(r ? r->wire : f->psn, r ? l->tack.psn : tack.psn) ||
-	    (r && !r->gap &&
-	     e->now - r->asked < l->srtt_us * NSEC_PER_USEC * READ_OVERDUE_EIGHTHS / 8)) {
+	/* without a record its answer has gone to the host, even if no true ACK has said so yet */
+	if (r && (!psn_before(r->wire, l->tack.psn) ||
+		  (!r->gap && e->now - r->asked < l->srtt_us * NSEC_PER_USEC * READ_OVERDUE_EIGHTHS / 8))) {
 		/* the original is still on its way, or its answer is */
 		l->dup++;
 		COUNT(e, DUP_READS);

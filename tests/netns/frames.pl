@@ -4,7 +4,8 @@
 # Raw frames of a capture file over an interface, for the netns tests.
 #
 #	frames.pl send INTERFACE FILE SOURCE    sends FILE's IPv4 frames of that source address
-#	frames.pl list FILE SOURCE              prints what that would be, one frame in hex per line
+#	frames.pl list FILE SOURCE [SINCE]      prints what that would be, one frame in hex per line; those captured
+#	                                        after SINCE, seconds since 1970
 #	frames.pl recv INTERFACE SOURCE N       prints the first N frames received from that address
 #
 # recv gives up after 10 s. It says "ready" on standard error when it listens.
@@ -23,15 +24,18 @@ sub source_of
 
 sub capture
 {
-	my ($file, $source) = @_;
+	my ($file, $source, $since) = @_;
 	my ($head, @frames);
 
 	open(my $f, '<:raw', $file) or die "$file: $!\n";
 	read($f, $head, 24) == 24 or die "$file: too short\n";
 	my $long = unpack('V', $head) == 0xa1b2c3d4 || unpack('V', $head) == 0xa1b23c4d ? 'V' : 'N';
+	my $second = unpack($long, $head) == 0xa1b23c4d ? 1e9 : 1e6;
 	while (read($f, $head, 16) == 16) {
 		my $length = unpack($long, substr($head, 8, 4));
 		read($f, my $frame, $length) == $length or die "$file: cut off\n";
+		my ($sec, $part) = unpack("$long$long", $head);
+		next if $since && $sec + $part / $second <= $since;
 		push @frames, $frame if source_of($frame) eq $source;
 	}
 	return @frames;
@@ -54,7 +58,7 @@ if ($do eq 'send' && @ARGV == 3) {
 	for my $frame (capture($ARGV[1], $ARGV[2])) {
 		defined syswrite($s, $frame) or die "send: $!\n";
 	}
-} elsif ($do eq 'list' && @ARGV == 2) {
+} elsif ($do eq 'list' && (@ARGV == 2 || @ARGV == 3)) {
 	print unpack('H*', $_), "\n" for capture(@ARGV);
 } elsif ($do eq 'recv' && @ARGV == 3) {
 	my ($interface, $source, $n) = @ARGV;

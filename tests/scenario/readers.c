@@ -38,6 +38,7 @@ struct readers {
 	struct asked asked[ASKED];
 	struct versions *memory;
 	uint64_t period, next, atomics;
+	uint64_t over; /* nothing changes any more from then on, 0: not known yet */
 	uint64_t told[TOLD], told_atomic[TOLD], reacted[TOLD];
 };
 
@@ -166,13 +167,17 @@ static void signal(struct world_qp *q, int owner)
 	rc_post(q->side[owner].qp, q->w->now, &wr);
 }
 
+/* After the last READ was posted. What both sides tell each other must not keep them telling for ever. */
+#define OVER_NS 2000000000ull
+
 /* Whether somebody still reads. */
 static bool wanted(const struct world_qp *q, int owner)
 {
 	const struct rc_qp *reader = q->side[!owner].qp;
+	const struct readers *x = q->side[owner].readers;
 
 	return reader && q->side[owner].qp && !rc_qp_in_error(reader) &&
-	       !rc_qp_in_error(q->side[owner].qp) && (q->side[!owner].work.left || rc_qp_queued(reader));
+	       !rc_qp_in_error(q->side[owner].qp) && (q->side[!owner].work.left || (rc_qp_queued(reader) && (!x->over || q->w->now < x->over)));
 }
 
 uint64_t readers_next(const struct world *w)
@@ -199,6 +204,8 @@ void readers_run(struct world *w)
 			if (!x || !x->period || x->next > w->now || !wanted(q, s))
 				continue;
 			x->next = w->now + x->period;
+			if (!q->side[!s].work.left && !x->over)
+				x->over = w->now + OVER_NS;
 			change(q, s);
 			if (prng_hit(&q->side[s].rng, P_SIGNAL))
 				signal(q, s);

@@ -142,6 +142,18 @@ guest_kill() # SITE JOB
 	printf '%s kill\n' "$2" >&"${guest_in[$1]}"
 }
 
+# An emulated processor that is not let run at the wrong moment may miss a timer for ever while it boots
+guest_again() # SITE
+{
+	echo "# guest $1 has not started in 90 s: again" >&2
+	signal "guest-$1" KILL
+	signal "monitor-$1" KILL
+	{ reap "guest-$1" 10; reap "monitor-$1" 10; } 2>/dev/null
+	unset "answered[$1,ready]"
+	guest_boot "$1"
+	guest_await "$1" ready 120
+}
+
 # Guests and bridges, no link yet
 vm_up()
 {
@@ -154,7 +166,8 @@ vm_up()
 		guest_boot $s
 	done
 	for s in a b; do
-		guest_await $s ready 180 || die "guest $s does not start: $(tail -n 5 "$LAB/console-$s.log")"
+		guest_await $s ready 90 || guest_again $s ||
+			die "guest $s does not start: $(tail -n 5 "$LAB/console-$s.log")"
 		guest $s 10 "rdma link show rxe0/1" && [[ $reply == *ACTIVE* ]] ||
 			die "guest $s has no soft-RoCE device: $(tail -n 5 "$LAB/console-$s.log") $reply"
 	done

@@ -26,7 +26,7 @@ OTHERS="atomic:1024 write-lat:1024 send-lat:4096 read-lat:1024 atomic-lat:1024
 	uc-pingpong:1024 ud-pingpong:1024"
 # Requests are READs, one outstanding, and the appliances ask ahead.
 AHEAD="read-one:1024 read-one:4096"
-LINKS="0:0 0:0.001 0:0.01 20:0 20:0.001 20:0.01 100:0 100:0.001 100:0.01"
+LINKS="100:0 20:0 0:0 100:0.01 20:0.01 20:0.001 100:0.001 0:0.001 0:0.01"
 SOME_LINKS=" 0:0 20:0.001 20:0.01 100:0 100:0.01 "
 AHEAD_LINKS=" 20:0 100:0 100:0.001 "
 CELLS=${1:-${CELLS:-}}
@@ -68,11 +68,12 @@ pass()
 	for t in "${list[@]}"; do
 		bare_cell "${t%:*}" "${t#*:}" "$rtt" "$loss"
 	done
+	pair_options=("$@")
 	pair_start "$@"
 	for t in "${list[@]}"; do
 		longhaul_cell "${t%:*}" "${t#*:}" "$rtt" "$loss"
 		# a queue pair that is being broken would be seen in the captures of the next one
-		[ "$(faults)" = 0 ] || { pair_stop; pair_start "$@"; }
+		[ "$(faults)" = 0 ] || pair_again
 	done
 	if ! pair_stop; then
 		echo "vm: rtt-ms=$rtt loss=$loss: an appliance did not end well: $(tail -n 1 "$LAB"/gw-?.err)"

@@ -365,6 +365,7 @@ bare_cell() # TEST MTU RTT-MS LOSS
 {
 	measure "$@" bare
 	direct[$1,$2]=$rate direct_why[$1,$2]=$why
+	[ -z "$why" ]
 }
 
 # What a cell must reach. Over a link with loss the bare rate is a matter of luck, and so is their ratio.
@@ -388,11 +389,24 @@ brief()
 	echo "$text"
 }
 
-# Prints the line. Fails when the tool fails, a queue pair comes to harm, a byte is wrong, the captures
-# break a rule, or a link without loss carries clearly less than bare.
-longhaul_cell() # TEST MTU RTT-MS LOSS
+# Frames that an XDP program let pass because its daemon had not been seen for half a second
+passed_by()
 {
-	local d=${direct[$1,$2]} ops gid=$GID4 verdict=ok gain
+	echo $(($(stat_of a stale) + $(stat_of b stale)))
+}
+
+# Both appliances anew, as they were
+pair_again()
+{
+	pair_stop
+	pair_start "${pair_options[@]}"
+}
+pair_options=()
+
+# One try: sets $why and $gain
+longhaul_try() # TEST MTU RTT-MS LOSS
+{
+	local d=${direct[$1,$2]} ops gid=$GID4
 
 	measure "$@" longhaul
 	[[ $1 != *-v6 ]] || gid=$GID6
@@ -402,12 +416,34 @@ longhaul_cell() # TEST MTU RTT-MS LOSS
 	[ -n "$why" ] || [ -z "${direct_why[$1,$2]}" ] || [ "$4" != 0 ] || why="bare: ${direct_why[$1,$2]}"
 	[ -n "$why" ] || awk -v g="$gain" -v w="$(wanted_gain "$@")" 'BEGIN { exit g < w }' ||
 		why="gain below $(wanted_gain "$@")"
+}
+
+# Prints the line. Fails when the tool fails, a queue pair comes to harm, a byte is wrong, the captures
+# break a rule, or a link without loss carries clearly less than bare. What says more about this machine than
+# about the appliances is tried again: a daemon was not let run, or the rate was too low once.
+longhaul_cell() # TEST MTU RTT-MS LOSS
+{
+	local verdict=ok gain by tries=3
+
+	while :; do
+		by=$(passed_by)
+		longhaul_try "$@"
+		[ -n "$why" ] && [ $((tries -= 1)) != 0 ] || break
+		if [ "$(passed_by)" != "$by" ]; then
+			echo "# vm: $*: again, a daemon stood still: $(brief "$why")"
+		elif [[ $why == gain\ * ]]; then
+			echo "# vm: $*: again, $why: $gain"
+		else
+			break
+		fi
+		pair_again
+	done
 	cells=$((cells + 1))
 	if [ -n "$why" ]; then
 		cells_failed=$((cells_failed + 1))
 		verdict="FAILED: $(brief "$why")"
 	fi
-	awk -v t="$1" -v m="$2" -v rtt="$3" -v p="$4" -v d="$d" -v l="$rate" -v g="$gain" -v v="$verdict" '
+	awk -v t="$1" -v m="$2" -v rtt="$3" -v p="$4" -v d="${direct[$1,$2]}" -v l="$rate" -v g="$gain" -v v="$verdict" '
 		function mb(x) { return sprintf((x >= 0.1 ? "%.2f" : (x >= 0.001 ? "%.4f" : "%.6f")), x) }
 		BEGIN {
 			printf "vm: test=%s mtu=%s rtt-ms=%s loss=%s direct-MBps=%s longhaul-MBps=%s gain=%s %s\n",
