@@ -83,6 +83,7 @@ struct good_range {
  * @guessed_ever: answers may turn up that the host never asked for
  * @stop:      no guesses any more: the rule does not want them, or the lane is to end
  * @latest:    wire PSN of the latest arrival
+ * @proof:     what came shows that the responder has executed all before this wire PSN
  * @gone:      fetches in state FETCH_GONE
  * @unique:    those that have not come and cannot be asked for anew: ATOMICs
  * @fetches:   struct fetch, by wire PSN; @hint: where the latest answer belonged
@@ -110,7 +111,7 @@ struct lane_reads {
 
 	/* OPENER */
 	struct mq_list fetches, kept;
-	uint32_t nkept, hint, most, gone, unique;
+	uint32_t nkept, hint, most, gone, unique, proof;
 	uint64_t arrival; /* ns */
 	struct mark asked;
 	struct segment segment[SEGMENTS];
@@ -171,6 +172,7 @@ void answers_renew(struct engine *e, struct flow *fl, const struct frame *f);
 uint32_t answers_wire(struct engine *e, struct flow *fl, const struct frame *f);
 void answers_forget(struct engine *e, struct flow *fl, struct fetch *g);
 void answers_forgotten(struct engine *e, struct flow *fl);
+void answers_prove(struct engine *e, struct flow *fl);
 uint64_t answers_report(struct engine *e, struct flow *fl);
 void answers_idle(struct engine *e, struct flow *fl);
 void answers_report_due(struct engine *e, struct flow *fl, bool urgent);

@@ -599,6 +599,8 @@ void answers_rx(struct engine *e, struct flow *fl, const struct frame *f)
 	x->backoff = 0;
 	x->arrived_bytes += f->payload_len;
 	g->arrived++;
+	if (psn_after(g->arrived == g->span ? psn_add(g->psn, g->span) : g->psn, x->proof))
+		x->proof = g->arrived == g->span ? psn_add(g->psn, g->span) : g->psn;
 	x->unique -= g->arrived == g->span && g->opcode != OP_READ_REQUEST;
 	settle(e, x);
 	trim(e, x);
@@ -607,6 +609,30 @@ void answers_rx(struct engine *e, struct flow *fl, const struct frame *f)
 	pace_run(e, flow_partner(e, fl));
 	if (given)
 		responder_settled(e, fl);
+}
+
+/*
+ * The acceptor is to begin anew where the true ACK is. That of which the answers are here need not be asked again, and
+ * must not be where it is an ATOMIC of long ago, that no responder remembers.
+ */
+void answers_prove(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	struct lane_reads *x = reads_of(e, l);
+	struct mark m = {.msn = l->tack.msn};
+
+	/* PSNs come round again in seconds */
+	if (!x || l->opaque || e->now - x->arrival > 2 * NSEC_PER_SEC)
+		return;
+	m.psn = x->proof;
+	for (uint32_t id = x->fetches.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
+		const struct fetch *g = fetch_at(e, id);
+
+		if (g->arrived != g->span && psn_before(g->psn, m.psn))
+			m.psn = g->psn;
+	}
+	if (psn_after(m.psn, l->tack.psn) && !psn_after(m.psn, l->accept.psn))
+		responder_true_ack(e, fl, &m);
 }
 
 /* Nothing has come or gone for long: what is kept in case the host lost it may go. */

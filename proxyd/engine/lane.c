@@ -365,8 +365,9 @@ void lane_drain(struct engine *e, struct flow *fl, enum lane_reason why)
 		lane_close(e, fl, why, true); /* nothing was promised */
 		return;
 	}
-	if (l->role == ROLE_ACCEPTOR && why == REASON_OPERATOR) {
-		/* the opener has custody: it is for the opener to drain, and we serve it until then */
+	if (l->role == ROLE_ACCEPTOR && (why == REASON_OPERATOR || why == REASON_DISCONNECT)) {
+		/* The opener has custody: it is for the opener to drain, and we serve it until then. Of what the
+		 * responder acknowledged just before it disconnected nobody else knows. */
 		l->closing = true;
 		stream_rx_report_due(e, fl, true);
 		return;

@@ -38,6 +38,7 @@ struct lane_reads *reads_begin(struct engine *e, struct flow *fl)
 	x->holes = POOL_NONE;
 	x->asked = l->accept;
 	x->una = x->nxt = x->end = x->lost_from = x->latest = l->accept.psn;
+	x->proof = l->tack.psn;
 	x->rate_at = x->arrival = e->now;
 	return x;
 }

@@ -224,20 +224,19 @@ static void in_vain(struct read_rec *r)
 
 /*
  * Responders keep what they need to repeat an answer for as many READs as they take at a time. That is enough for
- * hosts; but an acceptor that was restarted may ask again for READs that were ahead by many more. When the
- * responder does not answer them although it is known to have executed them, they cannot be had any more
- * under their PSNs: the opener asks anew.
+ * hosts; but an acceptor that was restarted begins where the opener knows the true ACK to be, and hosts and guesses may
+ * have gone on by more. What the responder does not answer although it is known to have executed it cannot
+ * be had any more under its PSN. Either the answer has reached the opener already, or it asks anew.
  */
 static void give_up_reads(struct engine *e, struct lane *l, const struct mark *m)
 {
-	const struct lane_reads *x = reads_of(e, l);
 	struct read_rec *r = reads_head(e, l);
 
-	if (!x || !x->depth || !r || r->tries < ASKED_IN_VAIN)
+	if (l->role != ROLE_ACCEPTOR || !r || r->tries < ASKED_IN_VAIN)
 		return;
 	for (uint32_t id = l->reads.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
 		r = read_at(e, id);
-		if (r->opcode != OP_READ_REQUEST || psn_after(psn_add(r->at.psn, r->span), m->psn))
+		if (!(opcode_info(r->opcode)->flags & OPF_ANSWERED) || psn_after(psn_add(r->at.psn, r->span), m->psn))
 			break;
 		if (!r->done)
 			COUNT(e, READS_GIVEN_UP);
@@ -472,12 +471,12 @@ static void probe_ahead(struct engine *e, struct flow *fl, uint32_t psn)
 	uint32_t at = psn_sub(l->accept.psn, 1);
 	struct pkt *d;
 
-	if (!x || !x->depth || !r || r->at.psn != psn)
+	if (l->role != ROLE_ACCEPTOR || !r || r->at.psn != psn)
 		return;
 	in_vain(r);
 	if (r->tries < ASKED_IN_VAIN)
 		return;
-	if (r->tries >= 2 * ASKED_IN_VAIN) {
+	if (x && r->tries >= 2 * ASKED_IN_VAIN) {
 		at = psn_in(x->probe, psn, l->accept.psn) ? psn_add(x->probe, 1) : psn_add(psn, r->span);
 		l->backoff = 0;
 		if (!window_next(&l->win, e->pool, at, l->accept.psn, &at))

@@ -692,13 +692,18 @@ static void request_again(struct engine *e, struct flow *fl, const struct frame 
 static bool jumped(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
+	uint32_t next = psn_add(f->psn, frame_span(f, fl->path_mtu));
 
 	if (!icrc_ok(f)) {
 		COUNT(e, BAD_ICRC);
 		return false;
 	}
-	l->jump_run = l->jump_run && f->psn == l->jump_psn ? l->jump_run + 1 : 1;
-	l->jump_psn = psn_add(f->psn, frame_span(f, fl->path_mtu));
+	/* the next one, or the same again: a requester may have only one request under way */
+	if (l->jump_run && (f->psn == l->jump_psn || next == l->jump_psn))
+		l->jump_run++;
+	else
+		l->jump_run = 1;
+	l->jump_psn = next;
 	if (l->jump_run < JUMP_RUN)
 		return false;
 	incarnation(e, fl, f);

@@ -26,7 +26,7 @@
  * What the peer has is not released: only a true ACK of the responder releases custody, since the peer may
  * lose its memory at any time. After a restart everything from the last true ACK on is sent again.
  */
-#include "engine/internal.h"
+#include "engine/answers.h"
 
 #define REO_MIN_US 500u
 #define LATE_MAX_US 0xffffffu
@@ -389,7 +389,7 @@ void stream_tx_progress(struct engine *e, struct flow *fl, const struct report *
 	l->progress = e->now; /* the peer is there; how its responder does is its business */
 	if (progress)
 		arm(e, fl);
-	if (!r->refusal && r->reason == REASON_OPERATOR) {
+	if (!r->refusal && (r->reason == REASON_OPERATOR || r->reason == REASON_DISCONNECT)) {
 		lane_drain(e, fl, r->reason);
 		if (l->role != ROLE_OPENER)
 			return;
@@ -473,6 +473,9 @@ void stream_tx_restart(struct engine *e, struct flow *fl)
 		lane_send_open(e, fl);
 		return;
 	}
+	answers_prove(e, fl);
+	if (l->role == ROLE_NONE)
+		return; /* that was the last of a draining lane */
 	l->gen = ++e->gen;
 	l->reopen = true;
 	l->report_count = 0;

@@ -141,8 +141,8 @@ it "the requester's queue pair fails within 30 s, no byte was wrong" fails
 
 anew()
 {
-	stream anew --cm --count 400 && reap anew-req && [ "$(got anew-req errors)" = 0 ] &&
-	signal anew-resp TERM && reap anew-resp 10 && complete anew 400
+	stream anew --cm --count 2000 && reap anew-req && [ "$(got anew-req errors)" = 0 ] &&
+	signal anew-resp TERM && reap anew-resp 10 && complete anew 2000
 }
 it "a new connection works, with read-ahead" anew
 

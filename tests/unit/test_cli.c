@@ -380,6 +380,30 @@ static void test_request(void **state)
 	json_decref(big);
 }
 
+/* What the daemon tells of lanes and rules has a format, and may be selected by. */
+static void test_members_known(void **state)
+{
+	static const char *const shown[] = {"qp", "lane", "rule"};
+	char cmd[32], err[256] = "";
+	const char *key;
+	struct server s;
+	json_t *all, *v;
+
+	(void)state;
+	server_start(&s);
+	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++) {
+		all = json_array();
+		snprintf(cmd, sizeof(cmd), "%s-show", shown[i]);
+		assert_int_equal(client_request(s.path, cmd, collect, all, err, sizeof(err)), 0);
+		assert_true(json_array_size(all) > 0);
+		json_object_foreach (json_array_get(all, 0), key, v)
+			if (!column_find(object_find(shown[i]), key))
+				fail_msg("%s: '%s' is not known to the tool", shown[i], key);
+		json_decref(all);
+	}
+	server_stop(&s);
+}
+
 static void test_no_daemon(void **state)
 {
 	char path[64], err[256], expected[256];
@@ -497,6 +521,7 @@ int main(void)
 		cmocka_unit_test(test_columns),		cmocka_unit_test(test_table),
 		cmocka_unit_test(test_details),		cmocka_unit_test(test_json),
 		cmocka_unit_test(test_request),		cmocka_unit_test(test_no_daemon),
+		cmocka_unit_test(test_members_known),
 		cmocka_unit_test(test_strange_answers), cmocka_unit_test(test_keygen),
 	};
 

@@ -22,7 +22,7 @@
 VM=$B/vm
 GUEST_MTU=4200 # path MTU 4096
 GUEST_MB=320
-declare -A guest_in guest_out answer answered
+declare -A guest_in guest_out guest_part answer answered
 declare -a job_end
 guest_jobs=0
 job=
@@ -84,7 +84,12 @@ guest_listen() # SITE
 {
 	local s=$1 line id rest
 
-	IFS= read -r -t 1 -u "${guest_out[$s]}" line || return
+	if ! IFS= read -r -t 1 -u "${guest_out[$s]}" line; then
+		guest_part[$s]+=$line # the rest comes later
+		return 1
+	fi
+	line=${guest_part[$s]:-}$line
+	guest_part[$s]=
 	case $line in
 	ready) answered[$s,ready]=0 ;;
 	*[0-9]'|'*)
@@ -150,6 +155,7 @@ guest_again() # SITE
 	signal "monitor-$1" KILL
 	{ reap "guest-$1" 10; reap "monitor-$1" 10; } 2>/dev/null
 	unset "answered[$1,ready]"
+	guest_part[$1]=
 	guest_boot "$1"
 	guest_await "$1" ready 120
 }
@@ -162,6 +168,8 @@ vm_up()
 	[ "$(id -u)" = 0 ] || die "needs root: network namespaces and taps"
 	ip netns add $P-wan && ip -n $P-wan link set lo up && site_up a && site_up b &&
 	neighbours a && neighbours b || die "cannot make the network namespaces"
+	# see lab_up
+	mkdir "$LAB/bpf" && mount -t bpf bpf "$LAB/bpf" || die "no BPF file system"
 	for s in a b; do
 		guest_boot $s
 	done
