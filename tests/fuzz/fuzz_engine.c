@@ -22,7 +22,7 @@
  */
 #include <xxhash.h>
 
-#include "engine/internal.h"
+#include "engine/answers.h"
 #include "peer/proto.h"
 #include "tests/fuzz/engine_record.h"
 #include "tests/fuzz/input.h"
@@ -51,7 +51,8 @@ struct before {
 	bool held;
 	uint8_t state;
 	uint64_t opened;
-	uint32_t tack, front;
+	uint32_t tack, front, proof;
+	bool proven;
 };
 
 static struct fuzz {
@@ -315,6 +316,9 @@ static void before(void)
 		b->opened = fl->lane.opened;
 		b->tack = fl->lane.tack.psn;
 		b->front = fl->lane.front.psn;
+		/* answers of before are evidence too: they are used when the peer begins anew */
+		b->proven = b->held && reads_of(z.e, &fl->lane);
+		b->proof = b->proven ? reads_of(z.e, &fl->lane)->proof : 0;
 		z.has_top[i] &= fl->used;
 	}
 }
@@ -336,7 +340,8 @@ static void after_lane(uint32_t i)
 		}
 		NEED(!psn_before(l->tack.psn, b->tack) && !psn_before(l->front.psn, b->front));
 		if (l->tack.psn != b->tack)
-			NEED(evidence && !psn_before(said, l->tack.psn));
+			NEED((evidence && !psn_before(said, l->tack.psn)) ||
+			     (b->proven && !psn_before(b->proof, l->tack.psn)));
 		return;
 	}
 	NEED(z.closed[i]);

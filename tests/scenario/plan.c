@@ -425,8 +425,8 @@ static void random_incident(const struct plan *p, struct prng *r, struct plan_in
 		break;
 	case INC_REUSE:
 		i->arg = prng_below(r, 2);
-		/* a QP that is a copy of its predecessor, asking for the same READ, cannot be told from it by anybody */
-		if (p->read_ahead && !p->qp[i->qp].cm)
+		/* one that begins where its predecessor began cannot be told from it by anybody, unless somebody says so */
+		if (!p->qp[i->qp].cm)
 			i->arg = 1;
 		break;
 	default:
