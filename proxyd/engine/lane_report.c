@@ -220,6 +220,7 @@ void lane_report_rx(struct engine *e, unsigned int peer, const struct report *r)
 			return;
 		fl->lane.accepted = true;
 		fl->lane.reopen = false;
+		fl->lane.last_report = e->now;
 		if (fl->lane.state == LANE_OPENING) {
 			lane_set_state(&fl->lane, LANE_HELD);
 			/* until now, what the host sent again passed by: when that arrived says nothing */

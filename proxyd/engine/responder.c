@@ -36,6 +36,7 @@
 /* Further from the expected PSN than any requester's window: another incarnation of the QP. */
 #define JUMP_PSNS 65536
 #define JUMP_RUN 3
+#define JUMP_NEAR 1024
 /* Above this share of the custody cap the front waits for the WAN. */
 #define HIGH_WATER 70u
 #define TRICKLE_US 2000u
@@ -698,12 +699,13 @@ static bool jumped(struct engine *e, struct flow *fl, const struct frame *f)
 		COUNT(e, BAD_ICRC);
 		return false;
 	}
-	/* the next one, or the same again: a requester may have only one request under way */
-	if (l->jump_run && (f->psn == l->jump_psn || next == l->jump_psn))
+	/* the next ones, or the same again: a requester may have only one request under way */
+	if (l->jump_run && psn_diff(f->psn, l->jump_psn) <= 0 && psn_diff(f->psn, l->jump_psn) > -JUMP_NEAR)
 		l->jump_run++;
 	else
 		l->jump_run = 1;
-	l->jump_psn = next;
+	if (l->jump_run == 1 || psn_after(next, l->jump_psn))
+		l->jump_psn = next;
 	if (l->jump_run < JUMP_RUN)
 		return false;
 	incarnation(e, fl, f);

@@ -28,6 +28,9 @@
  */
 #include "engine/answers.h"
 
+/* A peer that is there and says nothing about the lane for so long has lost it. */
+#define DEAF_NS (10 * NSEC_PER_SEC)
+
 #define REO_MIN_US 500u
 #define LATE_MAX_US 0xffffffu
 /* What the peer's reports wait at most for company, see engine.c. */
@@ -235,10 +238,25 @@ static void gap_closed(struct engine *e, struct lane *l, const struct pkt *d)
 	}
 }
 
-/* A packet that ends at @end is known to have arrived; @just: just now, so that its age is a round trip. */
-static void arrived(struct engine *e, struct lane *l, uint32_t end, bool just)
+/* The packet that ends at @end; it begins at or after @from. A READ stands where its range begins. */
+static struct pkt *ending_at(struct engine *e, const struct lane *l, uint32_t from, uint32_t end)
 {
-	struct pkt *d = window_get(&l->win, e->pool, psn_sub(end, 1));
+	struct pkt *d = window_get(&l->win, e->pool, psn_sub(end, 1)), *found = NULL;
+
+	if (d)
+		return d;
+	while (psn_before(from, end) && (d = window_next(&l->win, e->pool, from, end, &from))) {
+		from = psn_add(from, d->span);
+		found = from == end ? d : NULL;
+	}
+	return found;
+}
+
+/* A packet that ends at @end and begins at or after @from is known to have arrived; @just: just now, so that its age
+ * is a round trip. */
+static void arrived(struct engine *e, struct lane *l, uint32_t from, uint32_t end, bool just)
+{
+	struct pkt *d = ending_at(e, l, from, end);
 
 	if (!d || !(d->flags & PKT_SENT) || spurious(e, l, d))
 		return;
@@ -333,6 +351,7 @@ void stream_tx_progress(struct engine *e, struct flow *fl, const struct report *
 	if (!l->accepted || l->reopen ||
 	    (l->report_count && (int32_t)(r->seq - l->report_seq) <= 0))
 		return;
+	l->last_report = e->now;
 	if (psn_before(r->cum, l->tack.psn)) {
 		/* it waits for what is released already */
 		stream_tx_restart(e, fl);
@@ -354,10 +373,10 @@ void stream_tx_progress(struct engine *e, struct flow *fl, const struct report *
 		if (first)
 			gap_closed(e, l, first);
 		/* the contiguous part may end with a packet that has waited long for the one before it */
-		arrived(e, l, cum, false);
+		arrived(e, l, l->reached, cum, false);
 	}
 	if (psn_after(r->hi, l->reached_hi))
-		arrived(e, l, r->hi, true);
+		arrived(e, l, psn_before(l->reached_hi, l->tack.psn) ? l->tack.psn : l->reached_hi, r->hi, true);
 	else if (psn_before(r->hi, l->reached_hi))
 		give_up(e, l, r->hi, l->reached_hi, 0); /* the peer had it, and let it go */
 	l->reached_hi = r->hi;
@@ -433,6 +452,10 @@ void stream_tx_timeout(struct engine *e, struct flow *fl)
 	}
 	l->timeouts++;
 	COUNT(e, TIMEOUTS);
+	if (!l->reopen && l->accepted && e->peer_up[l->peer] && e->now - l->last_report > DEAF_NS) {
+		stream_tx_restart(e, fl);
+		return;
+	}
 	if (e->now - l->progress > most && !l->reopen) {
 		lane_fault(e, fl, REASON_PEER_LOST, AETH_NAK_OPERATION);
 		return;
