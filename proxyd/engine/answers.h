@@ -41,10 +41,11 @@ enum fetch_state {
  * @issued:     ns; nothing that a guess brings is older than this
  * @epoch:      of the host pair (engine.h) when it was issued
  * @tries:      times that it was asked again past the stream
+ * @touched:    ns; when something of it last came, or was asked again
  */
 struct fetch {
 	struct read_range what;
-	uint64_t issued;
+	uint64_t issued, touched;
 	uint32_t psn, span, arrived, epoch;
 	uint8_t opcode, state, tries;
 };

@@ -71,17 +71,21 @@ static void trim(struct engine *e, struct lane_reads *x)
 	}
 }
 
+static uint64_t overdue_ns(const struct lane *l)
+{
+	return 4ull * l->srtt_us * NSEC_PER_USEC + OVERDUE_MIN_NS;
+}
+
 static void arm(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
 	struct lane_reads *x = reads_of(e, l);
 	uint32_t id = TIMER_ID(flow_index(e, fl), TIMER_ANSWER);
-	uint64_t ns = 4ull * l->srtt_us * NSEC_PER_USEC + OVERDUE_MIN_NS;
 
 	if (x->fetches.head == MQ_NONE)
 		wheel_cancel(e->wheel, id);
-	else
-		wheel_arm(e->wheel, id, e->now + (ns << x->backoff));
+	else if (!wheel_armed(e->wheel, id))
+		wheel_arm(e->wheel, id, e->now + (overdue_ns(l) << x->backoff));
 }
 
 bool answers_expect(struct engine *e, struct flow *fl, const struct read_range *what, uint8_t opcode,
@@ -98,6 +102,7 @@ bool answers_expect(struct engine *e, struct flow *fl, const struct read_range *
 	*g = (struct fetch){
 		.what = *what,
 		.issued = e->now,
+		.touched = e->now,
 		.psn = psn,
 		.span = span,
 		.epoch = *ahead_epoch(e, &fl->key),
@@ -599,6 +604,7 @@ void answers_rx(struct engine *e, struct flow *fl, const struct frame *f)
 	x->backoff = 0;
 	x->arrived_bytes += f->payload_len;
 	g->arrived++;
+	g->touched = e->now;
 	if (psn_after(g->arrived == g->span ? psn_add(g->psn, g->span) : g->psn, x->proof))
 		x->proof = g->arrived == g->span ? psn_add(g->psn, g->span) : g->psn;
 	x->unique -= g->arrived == g->span && g->opcode != OP_READ_REQUEST;
@@ -737,6 +743,16 @@ static void ask_again(struct engine *e, struct flow *fl, const struct fetch *g, 
 	engine_tx(e, other_port(fl->side), out, build_packet(out, &s));
 }
 
+static uint32_t first_missing(struct engine *e, const struct lane_reads *x, const struct fetch *g)
+{
+	const struct holes *hs = holes_at(e->pool, x->holes);
+	uint32_t i = 0;
+
+	while (i + 1 < g->span && psn_before(psn_add(g->psn, i), x->end) && !holes_has(hs, psn_add(g->psn, i)))
+		i++;
+	return i;
+}
+
 /* Its answer is lost for good. Returns false when that is for later. */
 static bool renumber(struct engine *e, struct flow *fl, struct lane_reads *x, uint32_t id)
 {
@@ -775,14 +791,17 @@ void answers_overdue(struct engine *e, struct flow *fl)
 		return;
 	for (uint32_t id = x->fetches.head; id != MQ_NONE && n < OVERDUE_BATCH; id = mq_next(e->reads, id)) {
 		struct fetch *g = fetch_at(e, id);
-		const struct holes *hs = holes_at(e->pool, x->holes);
-		uint32_t psn = hs && hs->n ? hs->h[0].from : x->end;
+		uint32_t skip;
 
 		if (g->arrived == g->span)
 			continue;
 		/* not executed yet, or not even there: the stream sees to it */
 		if (!psn_before(g->psn, l->tack.psn) || g->opcode != OP_READ_REQUEST)
 			break;
+		/* what is missing before something that has come, or the next to come: it may just be slow */
+		skip = first_missing(e, x, g);
+		if (e->now - (psn_before(psn_add(g->psn, skip), x->end) ? g->touched : x->arrival) < overdue_ns(l))
+			continue;
 		if (g->state == FETCH_GUESS) {
 			answers_forget(e, fl, g);
 			continue;
@@ -790,13 +809,16 @@ void answers_overdue(struct engine *e, struct flow *fl)
 		n++;
 		if (!x->guessed_ever || g->tries < ASKED_IN_VAIN) {
 			g->tries += g->tries < UINT8_MAX;
-			ask_again(e, fl, g, in_fetch(g, psn) ? psn_sub(psn, g->psn) : 0);
+			g->touched = e->now;
+			ask_again(e, fl, g, skip);
 		} else if (!renumber(e, fl, x, id)) {
 			break;
 		}
 	}
 	answers_forgotten(e, fl);
-	if (x->backoff < 4)
+	if (!n)
+		x->backoff = 0;
+	else if (x->backoff < 4)
 		x->backoff++;
 	arm(e, fl);
 }
