@@ -19,6 +19,8 @@
  *	  is not given. Nor is what is older than the rule's read-ahead-max-age.
  *	- A guess that is not asked for has consumed PSNs (shift.c). While there is no room for another segment
  *	  nothing is guessed.
+ *	- What passed before the lane was agreed upon bears the host's numbers, and may arrive late. No guess gets
+ *	  one of those (lane.overlap).
  *	- Responders keep the answers of a few requests, READs and ATOMICs, to repeat them. A READ can be asked
  *	  for anew, an ATOMIC cannot; so nothing is guessed while the answer to one has not come.
  *	- Nothing is guessed inside a message (a responder would refuse a READ between FIRST and LAST), after
@@ -156,6 +158,22 @@ bool ahead_claim(struct engine *e, struct flow *fl, const struct frame *f, uint3
 	return true;
 }
 
+/* How many READs the responder is given at a time: what the rule or the connection manager says, else what its host
+ * was seen to ask for at once. The acceptor gives it one until it knows. */
+static void limit_depth(struct engine *e, struct flow *fl, struct lane_reads *x)
+{
+	uint32_t depth = rule_of(e, fl)->read_depth;
+
+	if (!depth)
+		depth = fl->read_depth;
+	if (!depth)
+		depth = x->most > DEPTH_DEFAULT ? x->most : DEPTH_DEFAULT;
+	if (depth == x->depth)
+		return;
+	x->depth = depth;
+	answers_report_due(e, fl, true);
+}
+
 /** ahead_asked - the host's READ @f was accepted; @claimed: it had been guessed. */
 void ahead_asked(struct engine *e, struct flow *fl, const struct frame *f, bool claimed)
 {
@@ -167,6 +185,7 @@ void ahead_asked(struct engine *e, struct flow *fl, const struct frame *f, bool 
 		x->most = l->nreads;
 	if (!wanted(e, fl))
 		return;
+	limit_depth(e, fl, x);
 	if (!claimed)
 		x->info.misses++;
 	predict_asked(&x->predictor, &what, claimed);
@@ -270,6 +289,8 @@ static bool issue(struct engine *e, struct flow *fl, struct lane_reads *x, const
 	uint32_t span;
 	bool bad;
 
+	if (psn_before(l->accept.psn, l->overlap))
+		return false; /* the host has sent packets of these numbers past us */
 	if (!l->numbered && !lane_hold(e, fl, true)) {
 		x->stop = true;
 		return false;
@@ -352,10 +373,6 @@ void ahead_run(struct engine *e, struct flow *fl)
 		predict_take(&x->predictor);
 		n++;
 	}
-	if (!n)
-		return;
-	x->depth = rule_of(e, fl)->read_depth;
-	if (!x->depth)
-		x->depth = x->most > DEPTH_DEFAULT ? x->most : DEPTH_DEFAULT;
-	pace_run(e, fl);
+	if (n)
+		pace_run(e, fl);
 }

@@ -228,6 +228,7 @@ void lane_send_open(struct engine *e, struct flow *fl)
 		.path_mtu = fl->path_mtu,
 		.policy = l->policy,
 		.resume = l->reopen,
+		.one_read = reads_wanted(e, fl),
 	};
 
 	e->sink.report(e->sink.ctx, (unsigned int)l->peer, &r);

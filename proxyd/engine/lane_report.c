@@ -113,6 +113,16 @@ static void rx_open(struct engine *e, unsigned int peer, const struct report *r)
 	l->start_acked = true;
 	l->opened = l->progress = e->now;
 	l->last_report = e->now;
+	if (r->one_read) {
+		struct lane_reads *x = reads_begin(e, fl);
+
+		if (!x) {
+			lane_close(e, fl, REASON_NO_ROOM, false);
+			refuse(e, peer, r, REASON_NO_ROOM);
+			return;
+		}
+		x->depth = 1;
+	}
 	COUNT(e, OPENS);
 	accept_lane(e, peer, r);
 	stream_rx_report_due(e, fl, true);
@@ -224,7 +234,8 @@ void lane_report_rx(struct engine *e, unsigned int peer, const struct report *r)
 		if (fl->lane.state == LANE_OPENING) {
 			lane_set_state(&fl->lane, LANE_HELD);
 			/* until now, what the host sent again passed by: when that arrived says nothing */
-			fl->lane.overlap = fl->lane.accept.psn;
+			if (psn_after(fl->lane.accept.psn, fl->lane.overlap))
+				fl->lane.overlap = fl->lane.accept.psn;
 			if (e->now - fl->lane.opened < OPEN_RETRY_NS) /* to the only OPEN */
 				lane_rtt_sample(e, &fl->lane, (uint32_t)((e->now - fl->lane.opened) / NSEC_PER_USEC));
 			engine_event(e, EVENT_HELD, fl, 0, 0);

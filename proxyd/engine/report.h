@@ -71,6 +71,7 @@ struct psn_range {
  * @path_mtu:  bytes, 0 when not known yet
  * @policy:    enum ack_policy
  * @resume:    the acceptor lost its state; it need not have seen packets of the connection
+ * @one_read:  answers are to be kept, and the responder is to be given one READ at a time until ANSWERS says otherwise
  *
  * REFUSE, CLOSE:
  * @reason:    enum lane_reason; CLOSE also bears @key, and @by_opener tells who closes
@@ -103,7 +104,7 @@ struct report {
 	struct flow_key key;
 	uint32_t lqpn, start_psn, start_msn, path_mtu;
 	uint8_t policy;
-	bool resume;
+	bool resume, one_read;
 	bool by_opener;
 	uint8_t reason;
 	uint32_t cum, room, tack, tack_msn;

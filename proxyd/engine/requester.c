@@ -33,6 +33,8 @@
  */
 #include "engine/answers.h"
 
+/* So far ahead of what was sent from here an ACK is taken for one of the same QP. */
+#define BEYOND_MAX 65536
 /* At least so long after a READ was asked it is not asked again. */
 #define ASK_AGAIN_US 1000u
 /* A busy responder answers a repeat within this time and two round trips. */
@@ -330,6 +332,17 @@ static void rx_ack(struct engine *e, struct flow *fl, const struct frame *f)
 		/* the opener is gone, the host's requests pass by, and one beyond all that is held here is done */
 		lane_close(e, fl, l->reason, true);
 		engine_pass(e, other_port(fl->side), f);
+		return;
+	}
+	if (l->role == ROLE_ACCEPTOR && l->probing && aeth_is_ack(s) && l->sent.psn == l->high &&
+	    !psn_before(f->psn, l->high) && psn_diff(f->psn, l->high) < BEYOND_MAX && !reads_head(e, l)) {
+		/* The answer to a probe: the responder is further than what was sent from here, because the host's
+		 * packets passed by while the daemons stood still. All that was sent is done. */
+		m = l->sent;
+		m.msn = frame_aeth_msn(f);
+		l->progress = e->now;
+		l->probing = false;
+		true_ack(e, fl, &m);
 		return;
 	}
 	if (!psn_in(f->psn, l->tack.psn, psn_after(l->overlap, l->high) ? l->overlap : l->high)) {

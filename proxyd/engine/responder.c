@@ -37,6 +37,8 @@
 #define JUMP_PSNS 65536
 #define JUMP_RUN 3
 #define JUMP_NEAR 1024
+/* Rounds of repeating that begin behind what is missing, until it is believed. */
+#define GONE_ON_ROUNDS 3
 /* Above this share of the custody cap the front waits for the WAN. */
 #define HIGH_WATER 70u
 #define TRICKLE_US 2000u
@@ -712,6 +714,34 @@ static bool jumped(struct engine *e, struct flow *fl, const struct frame *f)
 	return true;
 }
 
+/* @f goes to the responder without being counted: its numbers are taken. */
+static void passes(struct flow *fl, const struct frame *f)
+{
+	uint32_t end = psn_add(f->psn, frame_span(f, fl->path_mtu));
+
+	if (psn_after(end, fl->lane.overlap))
+		fl->lane.overlap = end;
+}
+
+/*
+ * A requester that repeats from behind what is missing here, again and again, has been told by somebody else that it
+ * is done: its packets passed by while we did not run (the XDP program passes everything when the daemon stands
+ * still). Where nothing is in custody it is let go. Returns true when it was.
+ */
+static bool gone_on(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+
+	if (!icrc_ok(f) || l->state != LANE_HELD || l->room_wait)
+		return false;
+	l->jump_run = l->jump_run && psn_after(f->psn, l->jump_psn) ? l->jump_run : l->jump_run + 1;
+	l->jump_psn = f->psn;
+	if (l->jump_run <= GONE_ON_ROUNDS || l->tack.psn != l->accept.psn || shift_differs(reads_of(e, l), l))
+		return false;
+	lane_close(e, fl, REASON_INCARNATION, true);
+	return true;
+}
+
 void responder_request(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
@@ -736,7 +766,10 @@ void responder_request(struct engine *e, struct flow *fl, const struct frame *f)
 		request_again(e, fl, f);
 	} else {
 		COUNT(e, GAPS);
-		if (l->state == LANE_OPENING)
+		if (l->state == LANE_OPENING) {
+			passes(fl, f);
+			engine_pass(e, fl->side, f);
+		} else if (gone_on(e, fl, f))
 			engine_pass(e, fl->side, f);
 		else if (!l->nak_sent && !l->nak_due && !l->room_wait && l->state != LANE_DRAIN && icrc_ok(f))
 			nak(e, fl);

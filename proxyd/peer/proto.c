@@ -18,6 +18,7 @@
 #define F_CHALLENGE_ESTABLISHED 0x02u
 #define F_HELLO_MORE		0x01u
 #define F_OPEN_RESUME		0x01u
+#define F_OPEN_ONE_READ		0x02u
 #define F_PROGRESS_ACKABLE	0x01u
 #define F_PROGRESS_AGAIN	0x02u
 #define F_CLOSE_BY_OPENER	0x01u
@@ -340,6 +341,7 @@ static bool get_report(struct in *i, enum report_type type, uint8_t flags, struc
 		r->path_mtu = take16(i);
 		r->policy = take8(i);
 		r->resume = flags & F_OPEN_RESUME;
+		r->one_read = flags & F_OPEN_ONE_READ;
 		break;
 	case REPORT_ACCEPT:
 		break;
@@ -379,7 +381,7 @@ static int flags_known(uint8_t type)
 	case PROTO_HELLO:
 		return F_HELLO_MORE;
 	case PROTO_LANE_OPEN:
-		return F_OPEN_RESUME;
+		return F_OPEN_RESUME | F_OPEN_ONE_READ;
 	case PROTO_LANE_PROGRESS:
 		return F_PROGRESS_ACKABLE | F_PROGRESS_AGAIN;
 	case PROTO_LANE_CLOSE:
@@ -599,6 +601,8 @@ int proto_put_report(uint8_t *buf, size_t room, const struct report *r)
 		return -EINVAL;
 	if (r->type == REPORT_OPEN && r->resume)
 		flags = F_OPEN_RESUME;
+	if (r->type == REPORT_OPEN && r->one_read)
+		flags |= F_OPEN_ONE_READ;
 	if (r->type == REPORT_PROGRESS && r->tack_ackable)
 		flags = F_PROGRESS_ACKABLE;
 	if (r->type == REPORT_PROGRESS && r->nagain)

@@ -29,7 +29,7 @@ static uint32_t rnd(void)
  * A field added to struct report must be said on the wire, or the peer never learns it: proto.c, these
  * tests, doc/peer-protocol.md. A reason is sent as its number: new ones go to the end, and into that text.
  */
-_Static_assert(sizeof(struct report) == 664, "struct report has changed: see above");
+_Static_assert(sizeof(struct report) == 668, "struct report has changed: see above");
 _Static_assert(REASON_PATH_MTU == 14, "the order of reasons has changed: see above");
 
 /* ---- samples ---- */
@@ -77,6 +77,7 @@ static struct report sample_open(void)
 		.path_mtu = 4096,
 		.policy = POLICY_HONEST,
 		.resume = true,
+		.one_read = true,
 	};
 
 	return r;
@@ -309,6 +310,7 @@ static void round_trip_report(const struct report *r, enum proto_type type)
 	assert_int_equal(g->path_mtu, r->path_mtu);
 	assert_int_equal(g->policy, r->policy);
 	assert_int_equal(g->resume, r->resume);
+	assert_int_equal(g->one_read, r->one_read);
 	assert_int_equal(g->by_opener, r->by_opener);
 	assert_int_equal(g->reason, r->reason);
 	assert_int_equal(g->cum, r->cum);
@@ -332,6 +334,8 @@ static void round_trip_reports(void **state)
 	(void)state;
 	round_trip_report(&r, PROTO_LANE_OPEN);
 	r.resume = false;
+	round_trip_report(&r, PROTO_LANE_OPEN);
+	r.one_read = false;
 	r.path_mtu = 0;
 	r.key.vlan = FRAME_VLAN_NONE;
 	round_trip_report(&r, PROTO_LANE_OPEN);
@@ -454,7 +458,7 @@ static void sequence(void **state)
 
 static void unknown_flags(void **state)
 {
-	static const uint8_t known[] = {0x03, 0x01, 0, 0, 0x01, 0, 0, 0x01, 0x01, 0x01};
+	static const uint8_t known[] = {0x03, 0x01, 0, 0, 0x03, 0, 0, 0x01, 0x01, 0x01};
 	uint8_t buf[2048];
 	struct proto_message m;
 	int n;
