@@ -287,6 +287,7 @@ static bool issue(struct engine *e, struct flow *fl, struct lane_reads *x, const
 	uint8_t out[FRAME_MAX];
 	struct frame f;
 	uint32_t span;
+	int32_t most;
 	bool bad;
 
 	if (psn_before(l->accept.psn, l->overlap))
@@ -298,9 +299,10 @@ static bool issue(struct engine *e, struct flow *fl, struct lane_reads *x, const
 	if (frame_parse(out, build_packet(out, &s), &f) != FRAME_OK)
 		return false;
 	span = frame_span(&f, fl->path_mtu);
-	/* both the requests and the answers must fit their windows */
-	if (psn_diff(psn_add(l->accept.psn, span), l->tack.psn) > (int32_t)(WINDOW_SPAN / 2) ||
-	    (oldest && psn_diff(psn_add(l->accept.psn, span), oldest->psn) > (int32_t)(WINDOW_SPAN / 2)))
+	/* both the requests and the answers must fit their windows; guesses leave room for what is waited for */
+	most = state == FETCH_GUESS ? WINDOW_SPAN / 2 : WINDOW_SPAN - WINDOW_SPAN / 8;
+	if (psn_diff(psn_add(l->accept.psn, span), l->tack.psn) > most ||
+	    (oldest && psn_diff(psn_add(l->accept.psn, span), oldest->psn) > most))
 		return false;
 	if (!answers_room(e, fl, l->accept.psn, span) || !lane_retain(e, fl, &f, span, l->accept.psn, &bad))
 		return false;
@@ -336,8 +338,12 @@ bool ahead_anew(struct engine *e, struct flow *fl, const struct read_range *r, u
 	*wire = l->accept.psn;
 	if ((l->state != LANE_HELD && l->state != LANE_DRAIN) || !l->start_acked || !l->accepted || l->reopen ||
 	    l->opaque || l->refusal || l->msg != MSG_NONE || x->nsegments + 1 >= SEGMENTS ||
-	    mq_free_count(e->reads) < 2 || !issue(e, fl, x, r, FETCH_ASKED))
+	    mq_free_count(e->reads) < 2)
 		return false;
+	if (!issue(e, fl, x, r, FETCH_ASKED)) {
+		flush(e, fl, &x->info.flushed_pattern); /* guesses are in the way */
+		return false;
+	}
 	pace_run(e, fl);
 	return true;
 }

@@ -418,8 +418,12 @@ static void read_response(struct engine *e, struct flow *fl, struct flow *req, c
 	if (!begins || l->calibrated || l->accept.psn == PSN_NONE)
 		return;
 	for (int i = 0; i < LANE_PROBES; i++) {
-		if (l->probe[i].psn != f->psn)
+		if (l->probe[i].psn != f->psn) {
+			/* answers come in order: this one's has passed when nobody knew whose it was */
+			if (l->probe[i].psn != PSN_NONE && psn_before(l->probe[i].psn, f->psn))
+				l->probe[i].psn = PSN_NONE;
 			continue;
+		}
 		l->probe[i].psn = PSN_NONE;
 		offset = psn_sub(frame_aeth_msn(f), l->probe[i].count);
 		l->offset_run = offset == l->offset ? l->offset_run + 1 : 1;

@@ -48,6 +48,9 @@
 #define POOL_MIN     (64ull << 20)
 #define POOL_MAX     (2500ull << 20)
 #define READ_DEPTH   16u
+/* READs go over a region again and again, as storage with registered buffers does: it is read once as by bare hosts. */
+#define READ_REGION    (4u << 20)
+#define READ_RAMP_RTTS 30u
 #define RAMP_RTTS    5u /* twice that with loss */
 #define RAMP_NS	     (50 * MS)
 #define MEASURE_RTTS 4u /* twice that with loss */
@@ -181,6 +184,7 @@ static struct result run(const struct cell *c)
 	wc.engine.pool_bytes = pool_bytes(c);
 	wc.engine.wan_rate = LINK_BPS / 8 * WAN_RATE_PERMILLE / 1000;
 	wc.path_mtu = MTU;
+	wc.read_ahead = dir && c->appliances;
 	w = world_create(&wc);
 	if (!w) {
 		res.bad = "no memory";
@@ -198,12 +202,19 @@ static struct result run(const struct cell *c)
 	qc.depth = DEPTH;
 	qc.timeout_exp = 17; /* 0.5 s */
 	qc.shadow = false;
+	if (dir) {
+		qc.rmr_size = READ_REGION;
+		qc.max_rd = qc.resp_rd = READ_DEPTH;
+		work.streams = 1;
+		work.stream_len = MESSAGE;
+		work.ring = true;
+	}
 	qc.resend = c->resend ? RC_RESEND_HW_ALL : RC_RESEND_TIMEOUT;
 	q = world_connect(w, &qc, RC_STRICT);
 	began = w->now;
 	world_work(q, 0, &work);
 
-	from = began + RAMP_RTTS * rtt * (c->loss > 0 ? 2 : 1) + RAMP_NS;
+	from = began + (dir ? READ_RAMP_RTTS : RAMP_RTTS * (c->loss > 0 ? 2 : 1)) * rtt + RAMP_NS;
 	to = from + max64(MEASURE_RTTS * rtt * (c->loss > 0 ? 2 : 1), measure);
 	for (uint64_t t = began + slot; !w->violation && w->now < to; t += slot) {
 		uint64_t now_taken;

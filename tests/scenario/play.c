@@ -33,6 +33,7 @@ struct play {
 	uint64_t end_at[PLAN_INCIDENTS]; /* of those under way, 0: not */
 	uint64_t drain_until[2];	 /* engines that let go, 0: not */
 	bool may_fail[PLAN_QPS];
+	uint32_t left_off[2]; /* where the requesters of the queue pair to be reused had got */
 };
 
 static uint64_t min64(uint64_t a, uint64_t b)
@@ -234,6 +235,8 @@ static bool begin(struct play *x, const struct plan_incident *i)
 		set_lan(x, i->side, true);
 		return true;
 	case INC_REUSE:
+		x->left_off[0] = rc_qp_una(q->side[0].qp);
+		x->left_off[1] = rc_qp_una(q->side[1].qp);
 		world_disconnect(q, true);
 		/* without the connection manager nobody tells an appliance that still has something for it */
 		x->may_fail[i->qp] |= !x->p->qp[i->qp].cm;
@@ -243,15 +246,25 @@ static bool begin(struct play *x, const struct plan_incident *i)
 	}
 }
 
-/* The QPNs again: from the PSNs of before, or from where the requesters had got, or from anywhere. */
+/* Far from @psn, in either direction: within the distance that a requester may go back or ahead, one queue pair cannot
+ * be told from its successor, unless the connection manager says so. */
+static uint32_t far_from(uint32_t psn, uint64_t random)
+{
+	return psn_add(psn, (1u << 22) + (uint32_t)(splitmix64(random) & 0x7fffff));
+}
+
+/* The QPNs again: from the PSNs of before, or from anywhere. */
 static void reuse(struct play *x, const struct plan_incident *i)
 {
 	const struct plan_qp *pq = &x->p->qp[i->qp];
 	uint32_t sq = pq->sq_psn, rq = pq->rq_psn;
 
-	if (i->arg) {
+	if (i->arg && pq->cm) {
 		sq = (uint32_t)splitmix64(x->p->seed + i->at) & PSN_MASK;
 		rq = (uint32_t)splitmix64(x->p->seed + i->at + 1) & PSN_MASK;
+	} else if (i->arg) {
+		sq = far_from(x->left_off[0], x->p->seed + i->at);
+		rq = far_from(x->left_off[1], x->p->seed + i->at + 1);
 	}
 	world_reconnect(&x->w->qp[i->qp], sq, rq, pq->cm);
 }

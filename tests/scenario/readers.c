@@ -76,6 +76,11 @@ static void stream_begin(struct world_qp *q, int side, struct stream *s)
 	s->range = s->stride ? (uint32_t)(pieces * s->stride) : s->length;
 	if (s->range > size)
 		s->range = (uint32_t)size;
+	if (k->ring) {
+		*s = (struct stream){.base = from, .length = s->length, .stride = s->length,
+				     .range = (uint32_t)(size / s->length * s->length)};
+		return;
+	}
 	s->base = from + (prng_hit(r, 0.4) ? size - s->range : below(r, size - s->range + 1) & ~63ull);
 	s->at = 0;
 }

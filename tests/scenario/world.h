@@ -65,6 +65,7 @@ struct world_config {
  *
  * @streams:    READs go in so many streams (readers.h), 0: anywhere and of any size
  * @stream_len: of @stream_len bytes each; a stream starts somewhere else with probability @break_p
+ * @ring:       streams go through the whole region, over and over
  * @changing:   in the part of the peer's region that the peer changes
  */
 struct work {
@@ -75,6 +76,7 @@ struct work {
 	uint32_t streams, stream_len;
 	double break_p;
 	bool changing;
+	bool ring;
 };
 
 struct world;
