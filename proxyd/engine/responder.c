@@ -514,14 +514,14 @@ static void trickle(struct engine *e, struct lane *l)
 
 /*
  * The same for a READ that the responder has executed and whose answer did not pass here since the lane
- * opened: it passed before, or in a part that a host had asked for again.
+ * opened: it was sent before, and its answer passed before, or in a part that a host had asked for again.
  */
 static void answered_unseen(struct engine *e, struct lane *l, uint32_t psn)
 {
 	struct read_rec *r = reads_head(e, l);
 	uint32_t end = r ? psn_add(r->at.psn, r->span) : 0;
 
-	if (!r || psn_before(psn, end) || psn_before(l->tack.psn, psn_add(r->wire, r->span)) ||
+	if (!r || !psn_before(r->wire, l->overlap) || psn_before(psn, end) || psn_before(l->tack.psn, psn_add(r->wire, r->span)) ||
 	    e->now - r->asked < (2 * l->srtt_us + AGAIN_US) * NSEC_PER_USEC)
 		return;
 	r->done = true;

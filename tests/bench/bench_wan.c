@@ -51,6 +51,7 @@
 /* READs go over a region again and again, as storage with registered buffers does: it is read once as by bare hosts. */
 #define READ_REGION    (4u << 20)
 #define READ_RAMP_RTTS 30u
+#define READ_RAMP_NS   (2000 * MS) /* with loss: bare hosts wait for their timers, 0.5 s here, until it is all read once */
 #define RAMP_RTTS    5u /* twice that with loss */
 #define RAMP_NS	     (50 * MS)
 #define MEASURE_RTTS 4u /* twice that with loss */
@@ -150,7 +151,7 @@ static uint64_t wan_bytes(const struct world *w)
  */
 static uint64_t pool_bytes(const struct cell *c)
 {
-	uint64_t bdp = LINK_BPS / 8 * c->rtt_ms / 1000, want = bdp * (c->loss >= 1e-3 ? 6 : c->loss > 0 ? 4 : 2) * 100 / 40;
+	uint64_t bdp = LINK_BPS / 8 * c->rtt_ms / 1000, want = bdp * (c->loss >= 1e-3 || c->op->inbound ? 6 : c->loss > 0 ? 4 : 2) * 100 / 40;
 
 	return want < POOL_MAX ? max64(POOL_MIN, want) : POOL_MAX;
 }
@@ -215,6 +216,8 @@ static struct result run(const struct cell *c)
 	world_work(q, 0, &work);
 
 	from = began + (dir ? READ_RAMP_RTTS : RAMP_RTTS * (c->loss > 0 ? 2 : 1)) * rtt + RAMP_NS;
+	if (dir && c->loss > 0)
+		from += READ_RAMP_NS;
 	to = from + max64(MEASURE_RTTS * rtt * (c->loss > 0 ? 2 : 1), measure);
 	for (uint64_t t = began + slot; !w->violation && w->now < to; t += slot) {
 		uint64_t now_taken;

@@ -25,7 +25,7 @@
  * READ it starts again from the READ, but only once before its timer fires (RETRIES: so often). With RESTARTS B forgets everything, so often in a run, and A learns it.
  *
  * Each BREAK_... takes a rule away that progress needs. RETRIES asserts that no host starts so often from a READ at LAN
- * speed; that needs ANSWER_SAYS.
+ * speed.
  */
 #define M 8
 #define HALF 4
@@ -206,12 +206,12 @@ inline a_flush()
 	force = 0; q = 0
 }
 
-/* A READ is asked past custody when the responder has executed it. As the code has it, that is known from the true ACK
- * alone; the answer that has passed says it sooner. */
-#ifdef ANSWER_SAYS
-#define gone(x) (before(x, a_tack) || !has(a_rec, x))
-#else
+/* A READ is asked past custody when the responder has executed it. The answer that has passed says it sooner than the
+ * true ACK. */
+#ifdef BREAK_ANSWER_SAYS
 #define gone(x) before(x, a_tack)
+#else
+#define gone(x) (before(x, a_tack) || !has(a_rec, x))
 #endif
 
 inline a_again_rx(x)

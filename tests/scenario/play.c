@@ -54,7 +54,7 @@ static void world_of(const struct plan *p, struct world_config *c)
 	c->check_every = 16001;
 	c->check_custody = true;
 	c->check_range = true;
-	c->frames_max = 4000000;
+	c->frames_max = 16000000;
 	c->wan.delay_ns = p->delay_ns;
 	c->wan.rate_bps = p->rate_bps;
 	c->wan.queue_bytes = p->queue_bytes;
