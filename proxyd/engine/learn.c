@@ -410,7 +410,7 @@ static void read_response(struct engine *e, struct flow *fl, struct flow *req, c
 	l = &req->lane;
 	if (!f->aeth)
 		return;
-	if (l->credit == 0xff)
+	if (l->credit == 0xff && aeth_is_ack(frame_aeth_syndrome(f)))
 		l->credit = frame_aeth_syndrome(f);
 	if (ends && (l->tack.psn == PSN_NONE || psn_after(next, l->tack.psn) ||
 		     psn_diff(l->tack.psn, next) > (int32_t)WINDOW_SPAN))
