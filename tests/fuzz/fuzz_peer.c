@@ -9,85 +9,16 @@
  *	2 mod 3	 a peer that has the key and does what it likes: whatever comes of it, reports are
  *		 well formed, events alternate, no nonce is used twice, and the session asks for
  *		 its timer
- *
- * Build and run:
- *	clang -std=gnu11 -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
- *		-D_GNU_SOURCE -Iproxyd tests/fuzz/fuzz_peer.c \
- *		proxyd/peer/{proto,session,handshake,outbox,seal,delay}.c -lsodium -o fuzz_peer
- *	mkdir -p found && ./fuzz_peer -max_len=4096 found tests/fuzz/corpus/peer
- * Only replay the corpus:
- *	./fuzz_peer -runs=0 tests/fuzz/corpus/peer
- * Write the seeds anew (compile with -DFUZZ_SEEDS and without fuzzer):
- *	./fuzz_peer_seeds tests/fuzz/corpus/peer
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "peer/seal.h"
 #include "peer/session.h"
+#include "tests/fuzz/input.h"
+#include "tests/unit/proto_encode.h"
 #include "wire/bytes.h"
 
 #define MS 1000000ull
-#define NEED(cond)                                                                                 \
-	do {                                                                                       \
-		if (!(cond)) {                                                                     \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #cond);                 \
-			abort();                                                                   \
-		}                                                                                  \
-	} while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const uint8_t psk[PEER_KEY_LEN] = "a key that everybody may know..";
-
-struct input {
-	const uint8_t *p;
-	size_t left;
-};
-
-static uint8_t next8(struct input *in)
-{
-	if (!in->left)
-		return 0;
-	in->left--;
-	return *in->p++;
-}
-
-static uint16_t next16(struct input *in)
-{
-	uint8_t high = next8(in);
-
-	return (uint16_t)(high << 8 | next8(in));
-}
-
-/* Up to @len bytes; fewer when there are no more. */
-static const uint8_t *next_bytes(struct input *in, size_t *len)
-{
-	const uint8_t *p = in->p;
-
-	if (*len > in->left)
-		*len = in->left;
-	in->p += *len;
-	in->left -= *len;
-	return p;
-}
-
-static int encode(uint8_t *buf, size_t room, const struct proto_message *m)
-{
-	switch (m->type) {
-	case PROTO_CHALLENGE:
-		return proto_put_challenge(buf, room, &m->challenge);
-	case PROTO_HELLO:
-		return proto_put_hello(buf, room, &m->hello);
-	case PROTO_HEARTBEAT:
-		return proto_put_heartbeat(buf, room, &m->heartbeat);
-	case PROTO_BYE:
-		return proto_put_bye(buf, room, m->bye);
-	default:
-		return proto_put_report(buf, room, &m->report);
-	}
-}
 
 static void door_messages(struct input *in)
 {
@@ -99,7 +30,7 @@ static void door_messages(struct input *in)
 	while ((v = proto_next(in->p, in->left, &pos, &m)) != PROTO_END && v != PROTO_BROKEN) {
 		NEED(pos > before && pos <= in->left);
 		if (v == PROTO_OK) {
-			int n = encode(again, sizeof(again), &m);
+			int n = proto_encode(again, sizeof(again), &m);
 
 			NEED(n == (int)(pos - before));
 			NEED(memcmp(again, in->p + before, (size_t)n) == 0);
@@ -378,181 +309,3 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	return 0;
 }
-
-#ifdef FUZZ_SEEDS
-static uint8_t seed[4096];
-static size_t seed_len;
-
-static void add(const void *data, size_t len)
-{
-	NEED(seed_len + len <= sizeof(seed));
-	memcpy(seed + seed_len, data, len);
-	seed_len += len;
-}
-
-static void add8(uint8_t b)
-{
-	add(&b, 1);
-}
-
-static void add16(size_t n)
-{
-	add8((uint8_t)(n >> 8));
-	add8((uint8_t)n);
-}
-
-static void write_seed(const char *dir, const char *name)
-{
-	char path[512];
-	FILE *f;
-
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	f = fopen(path, "wb");
-	NEED(f && fwrite(seed, 1, seed_len, f) == seed_len && fclose(f) == 0);
-	LLVMFuzzerTestOneInput(seed, seed_len); /* it is one that passes */
-	seed_len = 0;
-}
-
-/* One message of each type. */
-static int message(unsigned int i, uint8_t *buf, size_t room)
-{
-	static const struct ip_addr a = {{[10] = 0xff, [11] = 0xff, [12] = 10, [15] = 1}};
-	static const struct ip_addr b = {{[10] = 0xff, [11] = 0xff, [12] = 10, [15] = 2}};
-	struct proto_challenge c = {.seek = true};
-	struct proto_hello h = {.version = 1,
-				.boot = 1,
-				.name = "seed",
-				.nprefix = 2,
-				.prefix = {{.addr = a, .len = 128}, {.len = 0}}};
-	struct proto_heartbeat hb = {.sent = 1, .echo = 2, .held_us = 3};
-	struct report r = {.lane = 1, .gen = 2};
-
-	switch (i) {
-	case 0:
-		return proto_put_challenge(buf, room, &c);
-	case 1:
-		return proto_put_hello(buf, room, &h);
-	case 2:
-		return proto_put_heartbeat(buf, room, &hb);
-	case 3:
-		r.type = REPORT_OPEN;
-		r.key = (struct flow_key){.src = a, .dst = b, .dqpn = 17, .vlan = FRAME_VLAN_NONE};
-		r.lqpn = 18;
-		r.path_mtu = 1024;
-		break;
-	case 4:
-		r.type = REPORT_ACCEPT;
-		break;
-	case 5:
-		r.type = REPORT_REFUSE;
-		r.reason = REASON_ONE_WAY;
-		break;
-	case 6:
-		r.type = REPORT_PROGRESS;
-		r.cum = 0xfffff0;
-		r.hi = 0x000020;
-		r.credit = 0x1f;
-		r.nholes = 2;
-		r.hole[0] = (struct psn_range){0xfffff0, 0xfffff2};
-		r.hole[1] = (struct psn_range){0xffffff, 0x000001};
-		break;
-	case 7:
-		r.type = REPORT_CLOSE;
-		r.key = (struct flow_key){.src = a, .dst = b, .dqpn = 17, .vlan = 5};
-		r.reason = REASON_IDLE;
-		r.by_opener = true;
-		break;
-	case 8:
-		return proto_put_bye(buf, room, BYE_SHUTDOWN);
-	default:
-		return 0;
-	}
-	return proto_put_report(buf, room, &r);
-}
-
-int main(int argc, char **argv)
-{
-	static const uint8_t unknown[] = {200, 0, 0, 2, 1, 2};
-	uint8_t m[512], all[2048];
-	size_t all_len = 0;
-	struct world w;
-	int n;
-
-	NEED(argc == 2);
-	for (unsigned int i = 0; (n = message(i, m, sizeof(m))) > 0; i++) {
-		char name[32];
-
-		memcpy(all + all_len, m, (size_t)n);
-		all_len += (size_t)n;
-		add8(0);
-		add(m, (size_t)n);
-		snprintf(name, sizeof(name), "message-%u", i);
-		write_seed(argv[1], name);
-	}
-	add8(0);
-	add(all, all_len);
-	add(unknown, sizeof(unknown));
-	write_seed(argv[1], "messages");
-
-	/* Headers of both kinds, and of another version. */
-	for (unsigned int up = 0; up < 2; up++) {
-		world_init(&w);
-		add8(1);
-		add8((uint8_t)up);
-		for (unsigned int kind = 0; kind < 4; kind++) {
-			uint8_t d[64] = {'L', 'H', PROTO_VERSION, (uint8_t)kind};
-
-			add16(sizeof(d));
-			add(d, sizeof(d));
-		}
-		add16(4);
-		add("LH\x02\x01", 4);
-		session_destroy(w.s);
-		write_seed(argv[1], up ? "raw-up" : "raw-down");
-	}
-
-	/* A peer with the key: reports both ways, a restart, silence, goodbye. */
-	add8(2);
-	add8(1);
-	add8(1);
-	add16(all_len - 5); /* all but the BYE */
-	add(all, all_len - 5);
-	add8(0);
-	add8(3);
-	add16(sizeof(unknown));
-	add(unknown, sizeof(unknown));
-	add8(6 | 2 << 3);
-	add("\x01\x00\x00\x01\x02\x08", 6);
-	add8(7);
-	write_seed(argv[1], "key-reports");
-
-	add8(2);
-	add8(1);
-	add8(4 | 0x80);
-	add("\x02\x07", 2);
-	add8(3 | 0x40);
-	add8(3 | 0x80 | 0x20);
-	add8(5);
-	add16(15000);
-	add8(5 | 0x80);
-	add16(4000);
-	add8(3 | 0x40);
-	add8(3 | 0x80 | 0x40);
-	add8(1);
-	add16(5);
-	add(all + all_len - 5, 5);
-	write_seed(argv[1], "key-restart");
-
-	add8(2);
-	add8(0);
-	n = message(0, m, sizeof(m));
-	n += message(1, m + n, sizeof(m) - (size_t)n);
-	add8(2);
-	add16((size_t)n);
-	add(m, (size_t)n);
-	add8(5);
-	add16(30000);
-	write_seed(argv[1], "key-hello");
-	return 0;
-}
-#endif

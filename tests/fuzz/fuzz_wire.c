@@ -13,7 +13,7 @@
  * keeps right checksums right and wrong ones wrong.
  */
 #include "tests/fuzz/input.h"
-#include "wire/build.h"
+#include "tests/unit/wire_util.h"
 #include "wire/bytes.h"
 #include "wire/crc32.h"
 #include "wire/icrc.h"
@@ -226,7 +226,7 @@ static void normalize(uint8_t *d, const struct frame *f)
 static void check_rebuild(const uint8_t *data, const struct frame *f)
 {
 	uint8_t *want, *out;
-	struct build_spec s = {.opcode = f->opcode, .dqpn = f->dqpn, .psn = f->psn};
+	struct build_spec s;
 	struct template t;
 	uint32_t n;
 
@@ -237,36 +237,7 @@ static void check_rebuild(const uint8_t *data, const struct frame *f)
 	out = malloc(f->len);
 	NEED(out);
 	normalize(want, f);
-	s.t = &t;
-	s.ackreq = f->ackreq;
-	s.solicited = f->solicited;
-	if (f->reth) {
-		s.va = frame_reth_va(f);
-		s.rkey = frame_reth_rkey(f);
-		s.length = frame_reth_length(f);
-	}
-	if (f->atomiceth) {
-		s.va = get_be64(data + f->atomiceth);
-		s.rkey = get_be32(data + f->atomiceth + 8);
-		s.swap_add = get_be64(data + f->atomiceth + 12);
-		s.compare = get_be64(data + f->atomiceth + 20);
-	}
-	if (f->aeth) {
-		s.syndrome = frame_aeth_syndrome(f);
-		s.msn = frame_aeth_msn(f);
-	}
-	if (f->atomicack)
-		s.atomic_value = get_be64(data + f->atomicack);
-	if (f->immdt || f->ieth || f->op->feth)
-		s.immdt = get_be32(data + (f->immdt ? f->immdt :
-					   f->ieth  ? f->ieth :
-						      f->bth + f->op->feth));
-	if (f->deth) {
-		s.qkey = get_be32(data + f->deth);
-		s.sqpn = get_be24(data + f->deth + 5);
-	}
-	s.payload = f->payload_len ? data + f->payload : NULL;
-	s.payload_len = f->payload_len;
+	s = wire_spec(f, &t);
 	n = f->opcode == OP_CNP ? build_cnp(out, &t, f->dqpn) : build_packet(out, &s);
 	NEED(n == f->len && memcmp(out, want, n) == 0);
 	free(out);

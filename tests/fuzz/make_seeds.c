@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Writes the seeds of the wire, cm and engine fuzzers: make_seeds DIRECTORY. They come from the captures in
- * tests/data and, for the engine, from small scenario worlds: what one engine of a world is given, in its
+ * Writes the seeds of the wire, cm, engine and peer fuzzers: make_seeds DIRECTORY. They come from the captures in
+ * tests/data, from peer_seeds.c and, for the engine, from small scenario worlds: what one engine of a world is given, in its
  * order, becomes records. The linker puts the __wrap_ functions below between the world and its engines.
  *
  * `make fuzz-seeds` runs it; seeds have names, while what a fuzzer found and was kept has a hash for a name.
@@ -11,7 +11,7 @@
 
 #include "peer/proto.h"
 #include "tests/fuzz/engine_record.h"
-#include "tests/fuzz/input.h"
+#include "tests/fuzz/seed.h"
 #include "tests/lab/model/cm_emit.h"
 #include "tests/scenario/scenario.h"
 #include "tests/unit/pcap_data.h"
@@ -20,7 +20,6 @@
 #include "wire/psn.h"
 
 #define MS	     1000000ull
-#define SEED_MAX     3600
 #define WIRE_PARAMS  32
 #define FUZZ_QPN_LAN 0x11
 #define FUZZ_QPN_WAN 0x22
@@ -28,42 +27,10 @@
 static const char *top;
 static unsigned int written;
 
-static uint8_t seed[SEED_MAX + 2 * FRAME_MAX];
-static size_t seed_len;
+uint8_t seed_data[SEED_MAX + 2 * FRAME_MAX];
+size_t seed_len;
 
-static void add(const void *data, size_t len)
-{
-	NEED(seed_len + len <= sizeof(seed));
-	memcpy(seed + seed_len, data, len);
-	seed_len += len;
-}
-
-static void add8(uint32_t v)
-{
-	uint8_t b = (uint8_t)v;
-
-	add(&b, 1);
-}
-
-static void add16(uint32_t v)
-{
-	add8(v >> 8);
-	add8(v);
-}
-
-static void add24(uint32_t v)
-{
-	add8(v >> 16);
-	add16(v);
-}
-
-static void add32(uint32_t v)
-{
-	add16(v >> 16);
-	add16(v);
-}
-
-static void put(const char *target, const char *name)
+void seed_put(const char *target, const char *name)
 {
 	char path[512];
 	FILE *f;
@@ -72,7 +39,7 @@ static void put(const char *target, const char *name)
 	NEED(mkdir(path, 0777) == 0 || errno == EEXIST);
 	snprintf(path, sizeof(path), "%s/%s/%s", top, target, name);
 	f = fopen(path, "wb");
-	NEED(f && fwrite(seed, 1, seed_len, f) == seed_len && fclose(f) == 0);
+	NEED(f && fwrite(seed_data, 1, seed_len, f) == seed_len && fclose(f) == 0);
 	seed_len = 0;
 	written++;
 }
@@ -85,7 +52,7 @@ static void wire_seed(uint8_t door, const uint8_t *data, uint32_t len, const cha
 
 	add(param, sizeof(param));
 	add(data, len);
-	put("wire", name);
+	seed_put("wire", name);
 }
 
 /* The shortest frame of every opcode in each capture, once as it is, once tagged. */
@@ -147,7 +114,7 @@ static void wire_built(void)
 			add8(0x40 + seed_len);
 		add(payload, op & 1 ? sizeof(payload) : 4);
 		snprintf(name, sizeof(name), "built-%02x", op);
-		put("wire", name);
+		seed_put("wire", name);
 	}
 }
 
@@ -167,12 +134,12 @@ static void cm_seeds(void)
 		add8(0);
 		add(d.pkt[i], d.len[i]);
 		snprintf(name, sizeof(name), "frame-%02x", c.type);
-		put("cm", name);
+		seed_put("cm", name);
 		add8(1);
 		add8(i & 3);
 		add(f.data + f.payload, f.payload_len);
 		snprintf(name, sizeof(name), "mad-%02x", c.type);
-		put("cm", name);
+		seed_put("cm", name);
 	}
 	pcap_data_free(&d);
 	for (unsigned int type = 0; type < 7; type++) {
@@ -182,12 +149,12 @@ static void cm_seeds(void)
 		for (unsigned int i = 0; i < 40; i++)
 			add8(i * 37 + type);
 		snprintf(name, sizeof(name), "fields-%02x", 0x10 + type);
-		put("cm", name);
+		seed_put("cm", name);
 	}
 	add8(3);
 	for (unsigned int i = 0; i < 24; i++)
 		add8(i * 11);
-	put("cm", "dreq");
+	seed_put("cm", "dreq");
 }
 
 /* ---- engine ---- */
@@ -266,7 +233,7 @@ static void engine_capture(const char *file, bool raw, uint8_t a)
 		return;
 	}
 	snprintf(name, sizeof(name), "capture-%s%s-%02x", file, raw ? "-raw" : "", a);
-	put("engine", name);
+	seed_put("engine", name);
 	pcap_data_free(&d);
 }
 
@@ -343,7 +310,7 @@ void __wrap_engine_tick(struct engine *e, uint64_t now_ns)
 {
 	if (taped(e)) {
 		if (tape.last) {
-			seed[tape.last] &= (uint8_t)~REC_QUIET;
+			seed_data[tape.last] &= (uint8_t)~REC_QUIET;
 		} else if (engine_deadline(e) <= now_ns) {
 			add_time(now_ns - tape.now, false);
 			tape.now = now_ns;
@@ -436,7 +403,7 @@ static void engine_world(const struct play *p, int target, bool wrap)
 	world_run_done(w, w->now + 3000 * MS);
 	tape.w = NULL;
 	snprintf(name, sizeof(name), "world-%s-%d", p->name, target);
-	put("engine", name);
+	seed_put("engine", name);
 	world_destroy(w);
 }
 
@@ -461,7 +428,7 @@ static void engine_states(void)
 			setup((uint8_t)a, (uint8_t)(b | 1 | (e & 1 ? SETUP_READ_AHEAD : 0)));
 			add(ends[e], sizeof(ends[e]));
 			snprintf(name, sizeof(name), "state-%02x-%x", a, b);
-			put("engine", name);
+			seed_put("engine", name);
 		}
 }
 
@@ -481,6 +448,7 @@ int main(int argc, char **argv)
 		for (int target = 0; target < 2; target++)
 			engine_world(&plays[i], target, i & 1);
 	engine_states();
+	peer_seeds();
 	printf("%u seeds\n", written);
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * READs in streams, of memory that changes while it is read: what read-ahead lives on, and what it must not get
- * wrong. Used by world.c.
+ * wrong. Used by world_qp.c, world_run.c and the callbacks in world.c.
  *
  * A stream asks for pieces of the same length at a constant distance, over a range and around again; several
  * of them take turns on one queue pair, and now and then one starts somewhere else.

@@ -241,7 +241,7 @@ static void headers(const struct script_world *w, const struct packet *p, enum e
 	}
 }
 
-/* A MAD of the connection manager, see the field table of the design notes; @b: its first byte, which is
+/* A MAD of the connection manager, InfiniBand vol. 1, 12.6; @b: its first byte, which is
  * byte 20 of the BTH. The active side's comm id is 0xa00 + id, the passive one's 0xb00 + id. */
 static void management(const struct script_world *w, const struct packet *p, uint8_t *b)
 {

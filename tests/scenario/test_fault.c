@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * FAULT (engine.md): an application that was told that its data is safe, and it is not, sees its queue pair
+ * FAULT (doc/architecture.md, custody lost): an application that was told that its data is safe, and it is not, sees its queue pair
  * fail. Always: whichever host it runs on, whatever it had posted, whether it has something under way or
  * believes all to be done, and whatever was the cause.
  */
@@ -213,8 +213,11 @@ static void run(struct world *w, struct watch *o, const struct plan *p)
 	}
 	messages = rc_messages(host);
 	until = w->now + 3 * TIMEOUT_NS + 20 * SEC;
-	while (!rc_qp_in_error(host) && w->now < until && !w->violation)
+	while (!rc_qp_in_error(host) && w->now < until && !w->violation) {
 		world_run(w, w->now + 10 * MS);
+		if (w->faults[0] && !rc_qp_in_error(host) && engine_may_stop(w->engine[0]))
+			judge(w, p, "a stop would not wait until the application has seen it");
+	}
 	judge(w, p, w->violation);
 	if (!rc_qp_in_error(host))
 		judge(w, p, "the application does not see that its data is lost");

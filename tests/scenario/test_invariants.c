@@ -1,137 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The invariants of engine.md under attack: each test drives one path on which a packet could be lost, told
- * wrongly, or wait for ever, as narrow as it can be made. Each begins with the sentence that says what it
- * guards against.
- *
- * The audit looks at every ACK and NAK that reaches host 0 while its lane is held, with the eyes of the
- * requester itself: never the PSN of a READ or atomic, never beyond what was sent, and the exact MSN.
+ * The invariants of custody under attack: each test drives one path on which a packet could be lost, told wrongly,
+ * or wait for ever, as narrow as it can be made. Each begins with the sentence that says what it guards against.
+ * How lanes end is in test_ends.c, and everything at once in test_storm.c.
  */
-#include "tests/scenario/scenario.h"
-
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "tests/lab/model/cm_emit.h"
-#include "tests/lab/model/rc_internal.h"
+#include "tests/scenario/invariant_rig.h"
 #include "wire/build.h"
-#include "wire/icrc.h"
 #include "wire/psn.h"
-
-/* A loop without end must end the run, not hang it. */
-#define WATCHDOG_S 240
-
-static struct world *make(struct world_config *c)
-{
-	struct world *w = world_create(c);
-
-	assert_non_null(w);
-	alarm(WATCHDOG_S);
-	return w;
-}
-
-static void finish(struct world *w)
-{
-	world_destroy(w);
-	alarm(0);
-}
-
-static void judge(struct world *w, const char *bad)
-{
-	if (!bad)
-		return;
-	world_dump(w, stderr);
-	fail_msg("seed %llu: %s", (unsigned long long)w->cfg.seed, bad);
-}
-
-static void post(struct world_qp *q, int side, enum rc_op op, uint32_t length)
-{
-	const struct rc_qp_config *c = rc_qp_config(q->side[side].qp);
-	struct rc_wr wr = {.op = op, .length = length, .va = c->rmr_va};
-
-	assert_int_equal(rc_post(q->side[side].qp, q->w->now, &wr), 0);
-}
-
-/* The lane of host 0's requests gets held, and everything is quiet then. */
-static void get_held(struct world *w, struct world_qp *q)
-{
-	for (int i = 0; i < 40; i++) {
-		post(q, 0, RC_WRITE, i ? 64 : 2 * rc_qp_config(q->side[0].qp)->mtu);
-		world_run(w, w->now + 60 * MS);
-	}
-	scenario_finish(w, 20 * SEC);
-	scenario_held(w, q, 0);
-}
-
-static uint8_t lane_state(struct world *w, int side, const struct world_qp *q)
-{
-	struct conn_info ci;
-
-	return world_conn(w, side, q, &ci) ? ci.lane[LANE_OUT].state : LANE_WATCH;
-}
-
-/* ---- the audit ---- */
-
-/*
- * The MSN of an ACK that covers all below some request must be the number of that before it; the responder
- * itself may have accepted READs and atomics right behind, and have said so already.
- */
-static const char *audit_msn(const struct rc_qp *qp, uint64_t next, uint32_t msn)
-{
-	const struct rc_requester *q = &qp->req;
-
-	for (uint64_t i = next; i < q->tail; i++) {
-		const struct rc_wqe *w = rc_wqe(qp, i);
-
-		if (((w->ssn - 1) & PSN_MASK) == msn)
-			return NULL;
-		if (!rc_op_answered(w->wr.op))
-			return "audit: wrong MSN";
-	}
-	return (q->ssn & PSN_MASK) == msn ? NULL : "audit: wrong MSN";
-}
-
-static const char *audit_ack(const struct rc_qp *qp, const struct frame *f)
-{
-	const struct rc_requester *q = &qp->req;
-	uint8_t s = frame_aeth_syndrome(f);
-	uint32_t end = aeth_is_ack(s) ? psn_add(f->psn, 1) : f->psn;
-	uint64_t i;
-
-	if (psn_after(end, q->sent_end))
-		return "audit: an ACK or NAK beyond anything sent";
-	if (!psn_after(end, q->una))
-		return NULL; /* says nothing new */
-	for (i = q->head; i < q->tail; i++) {
-		const struct rc_wqe *w = rc_wqe(qp, i);
-		uint32_t w_end = psn_add(w->first_psn, w->npsn);
-
-		if (psn_after(w_end, end))
-			break;
-		if (rc_op_answered(w->wr.op) && aeth_is_ack(s) && w_end == end)
-			return "audit: an ACK bears the PSN of a READ or atomic";
-	}
-	return audit_msn(qp, i, frame_aeth_msn(f));
-}
-
-static bool audit(struct world *w, int link, const uint8_t *data, uint32_t len)
-{
-	struct frame f;
-
-	if (link != WORLD_LAN_OUT(0) || frame_parse(data, len, &f) != FRAME_OK || f.opcode != OP_ACK ||
-	    !icrc_ok(&f))
-		return true;
-	for (uint32_t i = 0; i < w->nqps && !w->violation; i++) {
-		struct rc_qp *qp = w->qp[i].side[0].qp;
-
-		if (rc_qp_config(qp)->lqpn != f.dqpn || rc_qp_in_error(qp) ||
-		    lane_state(w, 0, &w->qp[i]) != LANE_HELD)
-			continue;
-		w->violation = audit_ack(qp, &f);
-	}
-	return true;
-}
 
 /* ---- reads ---- */
 
@@ -190,42 +66,6 @@ static void test_answers_out_of_turn(void **state)
 		assert_int_equal(w->faults[0], 0);
 		finish(w);
 	}
-}
-
-/*
- * Guards against an atomic that the responder no longer remembers: the reports of many answered atomics are
- * lost, then the acceptor loses its memory. What was answered must not be sent from the start again.
- */
-static void test_atomics_over_restart(void **state)
-{
-	struct world_config c;
-	struct world *w;
-	struct rc_qp_config qc;
-	struct world_qp *q;
-	struct wan_config rep, lost;
-	struct work k = {.ops = 1u << RC_FETCH_ADD, .left = 100000, .outstanding = 1};
-
-	(void)state;
-	world_defaults(&c);
-	c.check_every = 1;
-	c.wan.delay_ns = 1 * MS;
-	w = make(&c);
-	scenario_qp(&qc, 1, 1024, RC_STRICT);
-	q = world_connect(w, &qc, RC_STRICT);
-	get_held(w, q);
-	rep = lost = *wan_config(w->reports[1]);
-	lost.loss = 1;
-	wan_set(w->reports[1], &lost);
-	world_work(q, 0, &k);
-	world_run(w, w->now + 400 * MS);
-	assert_true(q->side[0].ok > 60);
-	q->side[0].work.left = 5;
-	wan_set(w->reports[1], &rep);
-	world_restart(w, 1);
-	world_run_done(w, w->now + 100 * SEC);
-	judge(w, w->faults[0] + w->faults[1] ? "custody was lost" : NULL);
-	scenario_finish(w, 1 * SEC);
-	finish(w);
 }
 
 /*
@@ -338,18 +178,6 @@ static void test_endless_read(void **state)
 		assert_int_equal(m.custody_used, 0);
 		finish(w);
 	}
-}
-
-static void rules(struct world *w, int side, bool any, uint32_t path_mtu)
-{
-	struct rule r = {.nnear = 1,
-			 .nfar = 1,
-			 .vlan = RULE_ANY_VLAN,
-			 .learn = LEARN_CM | LEARN_PSN,
-			 .policy = (uint8_t)w->cfg.policy,
-			 .path_mtu = path_mtu};
-
-	engine_rules(w->engine[side], &r, any, w->now);
 }
 
 /* Guards against state that stays behind: a lane lives through more than 2^23 PSNs. */
@@ -551,123 +379,7 @@ static void test_reuse_in_batch(void **state)
 	}
 }
 
-/* ---- the end of lanes ---- */
-
-/*
- * Guards against custody that nobody delivers: while a transfer is under way the operator takes the rule away,
- * at the one end or the other. What was acknowledged must still arrive.
- */
-static void test_rule_removed(void **state)
-{
-	(void)state;
-	for (int side = 0; side < 2; side++) {
-		struct world_config c;
-		struct world *w;
-		struct rc_qp_config qc;
-		struct world_qp *q;
-
-		world_defaults(&c);
-		c.check_every = 101;
-		c.wan.delay_ns = 10 * MS;
-		c.wan.rate_bps = 1000000000;
-		c.engine.wan_rate = 120000000;
-		c.wan.loss = 0.01;
-		w = make(&c);
-		scenario_qp(&qc, 1, 1024, RC_PERMISSIVE);
-		q = world_connect(w, &qc, RC_PERMISSIVE);
-		get_held(w, q);
-		world_work(q, 0, &(struct work){.ops = OPS_WRITE_SEND, .min = 1, .max = 60000, .left = 500});
-		world_run(w, w->now + 50 * MS);
-		rules(w, side, false, 0);
-		scenario_finish(w, 200 * SEC);
-		assert_int_equal(w->faults[0] + w->faults[1], 0);
-		finish(w);
-	}
-}
-
-/*
- * Guards against the loss of what one appliance still has when the other one loses its memory: a message was
- * acknowledged to the requester and has reached the acceptor whole; the responder has no receive for it yet;
- * then the opener starts anew.
- */
-static void test_opener_restarts(void **state)
-{
-	struct world_config c;
-	struct world *w;
-	struct rc_qp_config qc;
-	struct world_qp *q;
-	uint64_t ok;
-
-	(void)state;
-	world_defaults(&c);
-	c.check_every = 1;
-	c.wan.delay_ns = 5 * MS;
-	w = make(&c);
-	scenario_qp(&qc, 1, 1024, RC_STRICT);
-	qc.recv_depth = 1;
-	q = world_connect(w, &qc, RC_STRICT);
-	get_held(w, q);
-	rc_qp_set_recv(q->side[1].qp, w->now, false, 0, 0);
-	ok = q->side[0].ok;
-	for (int i = 0; i < 40; i++)
-		post(q, 0, RC_SEND, 3000);
-	world_run(w, w->now + 100 * MS);
-	assert_int_equal(q->side[0].ok, ok + 40);
-	assert_true(rc_messages(q->side[1].qp) < ok + 40);
-	rc_qp_set_recv(q->side[1].qp, w->now, false, 5 * MS, 0);
-	world_restart(w, 0);
-	/* it takes them slowly, so that reports and their answers cross while much is still to be delivered */
-	world_run(w, w->now + 20 * SEC);
-	judge(w, world_verify(w, true));
-	rc_qp_set_recv(q->side[1].qp, w->now, true, 0, 0);
-	/* the acceptor had it all, so nothing was lost after all, and the connection goes on */
-	q->side[0].lost = false;
-	for (int i = 0; i < 40; i++)
-		post(q, 0, RC_SEND, 3000);
-	scenario_finish(w, 100 * SEC);
-	finish(w);
-}
-
-/*
- * Guards against an acknowledgement for what another incarnation had sent: both hosts make their queue pairs
- * anew, by the same numbers and from the same PSN on, unseen by any connection manager.
- */
-static void test_same_psns_again(void **state)
-{
-	(void)state;
-	for (int p = 0; p < 2; p++) {
-		struct world_config c;
-		struct world *w;
-		struct rc_qp_config qc, cfg[2];
-		struct world_qp *q;
-		uint64_t ok;
-
-		world_defaults(&c);
-		c.check_every = 1;
-		c.wan.delay_ns = 2 * MS;
-		w = make(&c);
-		scenario_qp(&qc, 1, 1024, p ? RC_PERMISSIVE : RC_STRICT);
-		q = world_connect(w, &qc, p ? RC_PERMISSIVE : RC_STRICT);
-		get_held(w, q);
-		for (int i = 0; i < 2; i++)
-			cfg[i] = *rc_qp_config(q->side[i].qp);
-		for (int i = 0; i < 2; i++) {
-			rc_qp_destroy(q->side[i].qp);
-			q->side[i].qp = rc_qp_create(w->host[i], &cfg[i], q);
-			assert_non_null(q->side[i].qp);
-		}
-		ok = q->side[0].ok;
-		for (int i = 0; i < 10; i++)
-			post(q, 0, RC_WRITE, 100);
-		world_run(w, w->now + 60 * SEC);
-		judge(w, world_verify(w, false));
-		ok = q->side[0].ok - ok;
-		if (ok > rc_messages(q->side[1].qp))
-			judge(w, "told to be done, and never executed");
-		judge(w, ok < 10 ? "the new connection does not work" : NULL);
-		finish(w);
-	}
-}
+/* ---- rules ---- */
 
 /* Guards against two appliances that count a READ's PSNs differently because their rules say so. */
 static void test_path_mtu_differs(void **state)
@@ -751,114 +463,17 @@ static void test_room_comes_back(void **state)
 	finish(w);
 }
 
-/* ---- everything at once ---- */
-
-/*
- * Guards against what nobody thought of: random work on a few queue pairs in both directions over impaired
- * links, while peers come and go, engines are emptied, rules change their policy, and acceptors lose their
- * memory; the audit listens. What was told and what was executed must be right at all times, and permissive
- * hosts, which never give up, must get through.
- */
-static void storm(uint64_t seed, bool single)
-{
-	struct world_config c;
-	struct world *w;
-	struct prng r;
-	uint32_t n;
-
-	prng_init(&r, seed);
-	world_defaults(&c);
-	c.seed = seed;
-	c.check_every = 31;
-	c.single = single;
-	c.appliance[1] = !single;
-	c.policy = prng_below(&r, POLICIES);
-	c.engine.pool_bytes = prng_below(&r, 2) ? 4 << 20 : 32 << 20;
-	c.engine.wan_rate = prng_below(&r, 2) ? 120000000 : 0;
-	c.wan.delay_ns = prng_below(&r, 5000) * 1000 + 1000;
-	c.wan.loss = prng_below(&r, 3) * 0.01;
-	c.wan.dup = prng_below(&r, 3) * 0.01;
-	c.wan.reorder = prng_below(&r, 3) * 0.02;
-	c.wan.reorder_ns = 1 * MS;
-	c.wan.corrupt = prng_below(&r, 2) * 0.005;
-	c.report_loss = prng_below(&r, 3) * 0.05;
-	if (prng_below(&r, 2)) {
-		c.lan.loss = 0.002;
-		c.lan.dup = 0.002;
-	}
-	w = make(&c);
-	w->filter = audit;
-	n = 1 + prng_below(&r, 4);
-	for (uint32_t i = 0; i < n; i++) {
-		struct rc_qp_config qc;
-		struct world_qp *q;
-		struct work k = {.ops = prng_below(&r, 2) ? OPS_ALL : OPS_WRITE_SEND,
-				 .max = 1 + prng_below(&r, 30000),
-				 .left = 800,
-				 .outstanding = prng_below(&r, 2) ? 4 : 0};
-
-		scenario_qp(&qc, i, 256u << prng_below(&r, 5), RC_PERMISSIVE);
-		qc.sq_psn = (uint32_t)prng_next(&r) & PSN_MASK;
-		qc.rq_psn = (uint32_t)prng_next(&r) & PSN_MASK;
-		qc.rnr_p = prng_below(&r, 3) ? 0 : 0.02;
-		q = world_connect(w, &qc, RC_PERMISSIVE);
-		world_work(q, 0, &k);
-		if (prng_below(&r, 2))
-			world_work(q, 1, &k);
-	}
-	for (int i = 0; i < 12; i++) {
-		int side = single ? 0 : (int)prng_below(&r, 2);
-
-		world_run(w, w->now + prng_below(&r, 400) * MS);
-		switch (prng_below(&r, 4)) {
-		case 0:
-			if (!single) {
-				world_peer(w, side, PEER_DOWN);
-				world_run(w, w->now + prng_below(&r, 300) * MS);
-				world_peer(w, side, PEER_UP);
-			}
-			break;
-		case 1:
-			w->cfg.policy = prng_below(&r, POLICIES);
-			for (int s = 0; s < 2 && !single; s++)
-				rules(w, s, true, 0);
-			break;
-		default:
-			break;
-		}
-	}
-	scenario_finish(w, 600 * SEC);
-	judge(w, w->faults[0] + w->faults[1] ? "custody was lost" : NULL);
-	finish(w);
-}
-
-static void test_storm(void **state)
-{
-	(void)state;
-	for (uint64_t seed = 1; seed <= 30; seed++)
-		storm(seed, false);
-	for (uint64_t seed = 20; seed <= 30; seed++)
-		storm(seed, true);
-	for (uint64_t seed = 101; seed <= 115; seed++)
-		storm(seed, true);
-}
-
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_answers_out_of_turn),
-		cmocka_unit_test(test_atomics_over_restart),
 		cmocka_unit_test(test_answer_before_question),
 		cmocka_unit_test(test_endless_read),
 		cmocka_unit_test(test_long_life),
 		cmocka_unit_test(test_close_while_waiting_for_room),
 		cmocka_unit_test(test_reuse_in_batch),
-		cmocka_unit_test(test_rule_removed),
-		cmocka_unit_test(test_opener_restarts),
-		cmocka_unit_test(test_same_psns_again),
 		cmocka_unit_test(test_path_mtu_differs),
 		cmocka_unit_test(test_room_comes_back),
-		cmocka_unit_test(test_storm),
 	};
 
 	if (argc > 1)

@@ -126,6 +126,12 @@ struct world_qp {
 	} side[2];
 };
 
+/* What callbacks of @side's engine and host get. */
+struct world_ctx {
+	struct world *w;
+	int side;
+};
+
 struct world {
 	struct world_config cfg;
 	uint64_t now, events, frames;
@@ -148,10 +154,7 @@ struct world {
 	uint32_t nqps, shaking;
 	uint64_t opened[2], refused[2], faults[2], closed[2];
 	const char *violation;
-	struct {
-		struct world *w;
-		int side;
-	} ctx[2];
+	struct world_ctx ctx[2];
 	/* sees every frame that leaves a link: 0 lan, 1 wan, 2 lan of the other side; false drops it */
 	bool (*filter)(struct world *w, int link, const uint8_t *data, uint32_t len);
 	/* sees every frame that enters one; may be NULL */

@@ -333,6 +333,17 @@ static inline struct conn_info rig_conn(struct rig *r)
 	return ci;
 }
 
+/** rig_pairs - how many connections are known as pairs. */
+static inline unsigned int rig_pairs(struct rig *r)
+{
+	struct conn_info ci;
+	unsigned int n = 0;
+
+	for (uint32_t from = 0; engine_conn_next(r->e, from, r->now, &ci); from = ci.id + 1)
+		n += ci.paired;
+	return n;
+}
+
 /** rig_progress - the peer: all below @cum has arrived, all below @tack is truly acknowledged, with @msn. */
 static inline void rig_progress(struct rig *r, uint32_t cum, uint32_t tack, uint32_t msn)
 {

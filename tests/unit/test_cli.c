@@ -29,8 +29,8 @@
 #include "control/control.h"
 #include "peer/key.h"
 #include "tests/unit/control_data.h"
+#include "tests/unit/temp_dir.h"
 
-static char dir[] = "/tmp/test-cli-XXXXXX";
 
 #define WORDS(...) ((char *[]){__VA_ARGS__, NULL})
 
@@ -499,18 +499,6 @@ static void test_keygen(void **state)
 	assert_int_equal(run_keygen(NULL, &opt, 1, WORDS("/nonexistent/key")), 1);
 	assert_int_equal(run_keygen(NULL, &opt, 2, WORDS(path, path)), 1);
 	assert_int_equal(stat(path, &st), -1);
-}
-
-static int make_dir(void **state)
-{
-	(void)state;
-	return mkdtemp(dir) ? 0 : -1;
-}
-
-static int remove_dir(void **state)
-{
-	(void)state;
-	return rmdir(dir);
 }
 
 int main(void)

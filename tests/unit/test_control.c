@@ -20,10 +20,10 @@
 #include "cli/object.h"
 #include "control/control.h"
 #include "tests/unit/control_data.h"
+#include "tests/unit/temp_dir.h"
 
 #define HALVES 3000u
 
-static char dir[] = "/tmp/test-control-XXXXXX";
 static char path[64];
 static struct view_source src;
 static struct rule rules[2];
@@ -620,18 +620,6 @@ static void test_socket_file(void **state)
 	assert_int_equal(unlink(other), 0);
 	assert_null(control_open("/nonexistent/dir/sock", &src, err, sizeof(err)));
 	assert_non_null(strstr(err, "No such file"));
-}
-
-static int make_dir(void **state)
-{
-	(void)state;
-	return mkdtemp(dir) ? 0 : -1;
-}
-
-static int remove_dir(void **state)
-{
-	(void)state;
-	return rmdir(dir);
 }
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)

@@ -36,16 +36,6 @@ static void ack(struct rig *r, uint32_t lqpn, uint32_t psn, uint32_t msn)
 	rig_forget(r);
 }
 
-static unsigned int pairs(struct rig *r)
-{
-	struct conn_info ci;
-	unsigned int n = 0;
-
-	for (uint32_t from = 0; engine_conn_next(r->e, from, r->now, &ci); from = ci.id + 1)
-		n += ci.paired;
-	return n;
-}
-
 /* NTT-4: the immediate names the sender, the ACK confirms it; a pseudo-ACK goes to the QP that was named. */
 static void test_ntt4_pair(void **state)
 {
@@ -55,12 +45,12 @@ static void test_ntt4_pair(void **state)
 	(void)state;
 	send_imm(r, 0x22, 5, 0x11);
 	ack(r, 0x11, 5, 1);
-	assert_int_equal(pairs(r), 0); /* once is not enough */
+	assert_int_equal(rig_pairs(r), 0); /* once is not enough */
 	ack(r, 0x11, 5, 1);
-	assert_int_equal(pairs(r), 0); /* nor is the same again */
+	assert_int_equal(rig_pairs(r), 0); /* nor is the same again */
 	write_imm(r, 0x22, 6, 0x11);
 	ack(r, 0x11, 6, 2);
-	assert_int_equal(pairs(r), 1);
+	assert_int_equal(rig_pairs(r), 1);
 	ci = rig_conn(r);
 	assert_int_equal(ci.learned_by, LEARNED_IMMEDIATE);
 	assert_string_equal(learn_source_name(ci.learned_by), "immediate");
@@ -89,7 +79,7 @@ static void test_ntt4_in_step(void **state)
 			for (uint32_t n = 1; n <= 3; n++)
 				ack(r, 0x10 + n, psn, psn + 1);
 		}
-		assert_int_equal(pairs(r), imm ? 3 : 0);
+		assert_int_equal(rig_pairs(r), imm ? 3 : 0);
 		for (uint32_t from = 0; engine_conn_next(r->e, from, r->now, &ci); from = ci.id + 1)
 			if (ci.paired)
 				assert_int_equal(ci.rqpn - ci.lqpn, 0x10);
@@ -107,7 +97,7 @@ static void test_ntt4_off(void **state)
 		send_imm(r, 0x22, psn, 0x11);
 		ack(r, 0x11, psn, psn + 1);
 	}
-	assert_int_equal(pairs(r), 0);
+	assert_int_equal(rig_pairs(r), 0);
 	assert_int_equal(engine_counter(r->e, EC_PASSED), 40);
 	rig_destroy(r);
 }
@@ -125,7 +115,7 @@ static void test_ntt4_no_qpn(void **state)
 			send_imm(r, 0x22, psn, imm[i]);
 			ack(r, 0x11, psn, psn + 1);
 		}
-		assert_int_equal(pairs(r), 0);
+		assert_int_equal(rig_pairs(r), 0);
 		assert_int_equal(engine_counter(r->e, EC_PASSED), 40);
 		rig_destroy(r);
 	}
@@ -144,7 +134,7 @@ static void test_ntt4_accident(void **state)
 		rig_rx(r, NEAR, "04 40ffff 00000023 80%06x 61*8", 500 + m);
 		ack(r, 0x13, 500 + m, m + 1);
 	}
-	assert_int_equal(pairs(r), 0);
+	assert_int_equal(rig_pairs(r), 0);
 	rig_destroy(r);
 }
 
@@ -159,15 +149,15 @@ static void test_ntt4_contradiction(void **state)
 		ack(r, 0x11, m, m + 1);
 		ack(r, 0x12, m, m + 1);
 	}
-	assert_int_equal(pairs(r), 0);
+	assert_int_equal(rig_pairs(r), 0);
 	assert_true(engine_counter(r->e, EC_LEARN_CONTRADICTIONS) > 0);
 	for (uint32_t m = 20; m < 22; m++) {
 		send_imm(r, 0x22, m, 0x11);
 		ack(r, 0x11, m, m + 1);
 	}
-	assert_int_equal(pairs(r), 1);
+	assert_int_equal(rig_pairs(r), 1);
 	send_imm(r, 0x22, 22, 0x12);
-	assert_int_equal(pairs(r), 0);
+	assert_int_equal(rig_pairs(r), 0);
 	rig_destroy(r);
 }
 
@@ -182,7 +172,7 @@ static void test_ntt4_two_claims(void **state)
 		send_imm(r, 0x23, m, 0x11);
 		ack(r, 0x11, m, m + 1);
 	}
-	assert_int_equal(pairs(r), 0);
+	assert_int_equal(rig_pairs(r), 0);
 	rig_destroy(r);
 }
 
@@ -199,7 +189,7 @@ static void test_ntt4_held(void **state)
 	send_imm(r, 0x22, 3, 0x11);
 	assert_int_equal(rig_conn(r).lane[LANE_OUT].state, LANE_HELD);
 	send_imm(r, 0x22, 4, 0x12);
-	assert_int_equal(pairs(r), 1);
+	assert_int_equal(rig_pairs(r), 1);
 	assert_int_equal(rig_conn(r).lane[LANE_OUT].state, LANE_HELD);
 	assert_int_equal(rig_conn(r).lane[LANE_OUT].custody.packets, 2);
 	rig_destroy(r);
@@ -218,7 +208,7 @@ static const struct flow *flow_to(struct rig *r, uint32_t dqpn)
 	return NULL;
 }
 
-/* protocol.md, table of the CM's fields: each flow knows what the responder of its requests takes at a time. */
+/* InfiniBand vol. 1, 12.6: each flow knows what the responder of its requests takes at a time. */
 static void test_cm_read_depth(void **state)
 {
 	struct rig *r = start(LEARN_CM);
@@ -227,7 +217,7 @@ static void test_cm_read_depth(void **state)
 	(void)state;
 	rig_rx(r, NEAR, CM_REQ_);
 	rig_rx(r, FAR, CM_REP_);
-	assert_int_equal(pairs(r), 1);
+	assert_int_equal(rig_pairs(r), 1);
 	out = flow_to(r, 0x22);
 	in = flow_to(r, 0x11);
 	assert_non_null(out);
@@ -246,7 +236,7 @@ static void test_no_read_depth(void **state)
 
 	(void)state;
 	rig_learn(r, 0);
-	assert_int_equal(pairs(r), 1);
+	assert_int_equal(rig_pairs(r), 1);
 	assert_int_equal(flow_to(r, 0x22)->read_depth, 0);
 	assert_int_equal(flow_to(r, 0x11)->comm_id, 0);
 	rig_destroy(r);

@@ -22,16 +22,6 @@ static void exchange(struct rig *r, uint32_t lqpn, uint32_t rqpn, uint32_t psn, 
 	rig_forget(r);
 }
 
-static unsigned int pairs(struct rig *r)
-{
-	struct conn_info ci;
-	unsigned int n = 0;
-
-	for (uint32_t from = 0; engine_conn_next(r->e, from, r->now, &ci); from = ci.id + 1)
-		n += ci.paired;
-	return n;
-}
-
 /*
  * NTT-3: two queue pairs of one local host are connected to two remote hosts, and there both have the same
  * number. A request names its destination only; the answer must go to the queue pair that sent it.
@@ -50,7 +40,7 @@ static void test_remotes_kept_apart(void **state)
 			exchange(r, lqpn[h], 0x22, psn_add(psn[h], m), 10 * h + m);
 		}
 	}
-	assert_int_equal(pairs(r), 2);
+	assert_int_equal(rig_pairs(r), 2);
 	for (uint32_t from = 0; engine_conn_next(r->e, from, r->now, &ci); from = ci.id + 1) {
 		assert_int_equal(ci.rqpn, 0x22);
 		assert_int_equal(ci.lqpn, lqpn[ci.wan_ip.b[15]]);
@@ -86,14 +76,14 @@ static void test_same_psns(void **state)
 		rig_rx(r, NEAR, "04 40ffff 00000022 80%06x 61*8", psn);
 		rig_rx(r, FAR, "11 40ffff 00000011 00%06x 1f%06x", psn, psn + 1);
 	}
-	assert_int_equal(pairs(r), 0);
+	assert_int_equal(rig_pairs(r), 0);
 	assert_int_equal(engine_counter(r->e, EC_PASSED), 60);
 	rig_pass(r, 3000 * RIG_MS); /* notes grow old */
 	for (uint32_t m = 0; m < 5; m++) {
 		exchange(r, 0x11, 0x21, 100 + m, 100 + m);
 		exchange(r, 0x12, 0x22, 200 + m, 200 + m);
 	}
-	assert_int_equal(pairs(r), 2);
+	assert_int_equal(rig_pairs(r), 2);
 	for (uint32_t from = 0; engine_conn_next(r->e, from, r->now, &ci); from = ci.id + 1)
 		assert_int_equal(ci.rqpn - ci.lqpn, 0x10);
 	rig_destroy(r);
@@ -109,15 +99,15 @@ static void test_contradiction(void **state)
 		exchange(r, 0x11, 0x22, psn, psn + 1);
 	exchange(r, 0x13, 0x22, 3, 4);
 	exchange(r, 0x11, 0x22, 4, 5);
-	assert_int_equal(pairs(r), 0);
+	assert_int_equal(rig_pairs(r), 0);
 	assert_true(engine_counter(r->e, EC_LEARN_CONTRADICTIONS) > 0);
 	/* an ACK that is repeated is no new evidence */
 	for (int i = 0; i < 10; i++)
 		rig_rx(r, FAR, "11 40ffff 00000011 00000004 1f000005");
-	assert_int_equal(pairs(r), 0);
+	assert_int_equal(rig_pairs(r), 0);
 	for (uint32_t psn = 5; psn < 8; psn++)
 		exchange(r, 0x11, 0x22, psn, psn + 1);
-	assert_int_equal(pairs(r), 1);
+	assert_int_equal(rig_pairs(r), 1);
 	rig_destroy(r);
 }
 
@@ -183,7 +173,7 @@ static void test_no_rule(void **state)
 		passes(r, NEAR, EC_NO_RULE, SEND_ONLY("%06x"), psn);
 		passes(r, FAR, EC_NO_RULE, ACK_TO_NEAR, psn, psn + 1);
 	}
-	assert_int_equal(pairs(r), 0);
+	assert_int_equal(rig_pairs(r), 0);
 	rig_destroy(r);
 }
 
@@ -209,7 +199,7 @@ static void test_cm(void **state)
 	rig_rx(r, FAR, CM_REP_, 0x22u, 0x900u);
 	assert_int_equal(engine_counter(r->e, EC_CM), 3);
 	assert_int_equal(r->nout, 3); /* they pass, of course */
-	assert_int_equal(pairs(r), 1);
+	assert_int_equal(rig_pairs(r), 1);
 	ci = rig_conn(r);
 	assert_int_equal(ci.learned_by, LEARNED_CM);
 	assert_int_equal(ci.lqpn, 0x11);
@@ -256,7 +246,7 @@ static void test_new_incarnation(void **state)
 	rig_rx(r, NEAR, SEND_ONLY("600102"));
 	rig_expect(r, PORT_WAN, SEND_ONLY("600102"));
 	assert_int_equal(r->events[EVENT_INCARNATION], 1);
-	assert_int_equal(pairs(r), 0);
+	assert_int_equal(rig_pairs(r), 0);
 	assert_int_equal(engine_counter(r->e, EC_LOST_PACKETS), 1); /* said, not hidden */
 	rig_pass(r, 5000 * RIG_MS);
 	rig_quiet(r); /* nothing of the old one is sent any more */

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "peer/proto.h"
+#include "tests/unit/proto_encode.h"
 #include "wire/frame.h"
 #include "wire/psn.h"
 
@@ -167,22 +168,6 @@ static int sample(unsigned int i, uint8_t *buf, size_t room)
 	return proto_put_report(buf, room, &r);
 }
 
-static int encode(uint8_t *buf, size_t room, const struct proto_message *m)
-{
-	switch (m->type) {
-	case PROTO_CHALLENGE:
-		return proto_put_challenge(buf, room, &m->challenge);
-	case PROTO_HELLO:
-		return proto_put_hello(buf, room, &m->hello);
-	case PROTO_HEARTBEAT:
-		return proto_put_heartbeat(buf, room, &m->heartbeat);
-	case PROTO_BYE:
-		return proto_put_bye(buf, room, m->bye);
-	default:
-		return proto_put_report(buf, room, &m->report);
-	}
-}
-
 /* Decode a copy of exactly @len bytes, so that a sanitizer sees every read beyond them. */
 static enum proto_verdict first(const uint8_t *data, size_t len, struct proto_message *m)
 {
@@ -213,7 +198,7 @@ static unsigned int walk(const uint8_t *data, size_t len)
 	while ((v = proto_next(copy, len, &pos, &m)) != PROTO_END && v != PROTO_BROKEN) {
 		assert_true(pos > before && pos <= len);
 		if (v == PROTO_OK) {
-			int n = encode(again, sizeof(again), &m);
+			int n = proto_encode(again, sizeof(again), &m);
 
 			assert_int_equal(n, pos - before);
 			assert_memory_equal(again, copy + before, n);

@@ -3,36 +3,10 @@
  * The retention pool: POOL-1, POOL-2, POOL-5, pages, slots, misuse, and a long random run in which
  * every byte of every packet is compared. Its bounds: test_store_pool_bounds.c.
  */
-#include "tests/unit/store_test.h"
+#include "tests/unit/pool_rig.h"
 
-#include "store/pool.h"
 #include "store/window.h"
 #include "wire/psn.h"
-
-#define FRAME_4096 4170u /* a frame at path MTU 4096 */
-#define MIB	   (1ull << 20)
-
-static struct arena arena;
-static const unsigned int half[POOL_CLASSES] = {50, 50};
-
-static struct pool *make(uint64_t bytes, const unsigned int *share)
-{
-	struct pool *p;
-
-	assert_int_equal(arena_init(&arena, pool_arena_size(bytes)), 0);
-	p = pool_create(&arena, bytes, share);
-	assert_non_null(p);
-	assert_true(pool_check(p));
-	return p;
-}
-
-static void done(struct pool *p)
-{
-	assert_true(pool_check(p));
-	for (int c = 0; c < POOL_CLASSES; c++)
-		assert_int_equal(pool_used(p, (enum pool_class)c), 0);
-	arena_exit(&arena);
-}
 
 static void test_create(void **state)
 {

@@ -3,37 +3,10 @@
  * What the retention pool promises about memory: POOL-10 (occupancy, caps), POOL-4 (the reserve),
  * and the room that it announces.
  */
-#include "tests/unit/store_test.h"
+#include "tests/unit/pool_rig.h"
 
-#include "store/pool.h"
 #include "store/window.h"
 #include "wire/psn.h"
-
-#define FRAME_4096 4170u /* a frame at path MTU 4096, and at 1024 */
-#define FRAME_1024 1098u
-#define MIB	   (1ull << 20)
-
-static struct arena arena;
-static const unsigned int half[POOL_CLASSES] = {50, 50};
-
-static struct pool *make(uint64_t bytes, const unsigned int *share)
-{
-	struct pool *p;
-
-	assert_int_equal(arena_init(&arena, pool_arena_size(bytes)), 0);
-	p = pool_create(&arena, bytes, share);
-	assert_non_null(p);
-	assert_true(pool_check(p));
-	return p;
-}
-
-static void done(struct pool *p)
-{
-	assert_true(pool_check(p));
-	for (int c = 0; c < POOL_CLASSES; c++)
-		assert_int_equal(pool_used(p, (enum pool_class)c), 0);
-	arena_exit(&arena);
-}
 
 struct lane {
 	struct pool_log log;

@@ -66,51 +66,6 @@ static void real_acks(void **state)
 	assert_int_equal(n, 98);
 }
 
-/* Take a parsed packet apart into a specification. */
-static struct build_spec spec_of(const struct frame *f, const struct template *t)
-{
-	const uint8_t *d = f->data;
-	struct build_spec s = {
-		.t = t,
-		.opcode = f->opcode,
-		.dqpn = f->dqpn,
-		.psn = f->psn,
-		.ackreq = f->ackreq,
-		.solicited = f->solicited,
-		.payload = d + f->payload,
-		.payload_len = f->payload_len,
-	};
-
-	if (f->reth) {
-		s.va = frame_reth_va(f);
-		s.rkey = frame_reth_rkey(f);
-		s.length = frame_reth_length(f);
-	}
-	if (f->atomiceth) {
-		s.va = get_be64(d + f->atomiceth);
-		s.rkey = get_be32(d + f->atomiceth + 8);
-		s.swap_add = get_be64(d + f->atomiceth + 12);
-		s.compare = get_be64(d + f->atomiceth + 20);
-	}
-	if (f->aeth) {
-		s.syndrome = frame_aeth_syndrome(f);
-		s.msn = frame_aeth_msn(f);
-	}
-	if (f->atomicack)
-		s.atomic_value = get_be64(d + f->atomicack);
-	if (f->immdt)
-		s.immdt = frame_immdt(f);
-	if (f->ieth)
-		s.immdt = get_be32(d + f->ieth);
-	if (f->op->feth)
-		s.immdt = get_be32(d + f->bth + f->op->feth);
-	if (f->deth) {
-		s.qkey = get_be32(d + f->deth);
-		s.sqpn = get_be24(d + f->deth + 5);
-	}
-	return s;
-}
-
 static void real_packets(void **state)
 {
 	uint32_t n = 0;
@@ -128,7 +83,7 @@ static void real_packets(void **state)
 			assert_int_equal(frame_parse(d.pkt[i], d.len[i], &f), FRAME_OK);
 			if (!template_before(&d, i, &t))
 				continue;
-			s = spec_of(&f, &t);
+			s = wire_spec(&f, &t);
 			assert_int_equal(build_packet(out, &s), d.len[i]);
 			assert_memory_equal(out, d.pkt[i], d.len[i]);
 			n++;
@@ -158,7 +113,7 @@ static void round_trip(void **state)
 			assert_true(icrc_ok(&f));
 			template_learn(&t, &f);
 			assert_int_equal(t.len, f.ext);
-			s = spec_of(&f, &t);
+			s = wire_spec(&f, &t);
 			assert_int_equal(build_packet(b, &s), len);
 			assert_memory_equal(a, b, len);
 		}

@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <cmocka.h>
 
+#include "tests/unit/wire_kernel.h"
 #include "tests/unit/wire_util.h"
-#include "wire/crc32.h"
 
 #define SRC_MAX 9000
 #define GUARD	80
@@ -40,19 +40,6 @@ static int setup(void **state)
 	(void)state;
 	wire_fill(src, sizeof(src));
 	return 0;
-}
-
-static int best(void **state)
-{
-	(void)state;
-	return !(crc32_use(CRC32_AVX512) || crc32_use(CRC32_PCLMUL) || crc32_use(CRC32_LIBRARY));
-}
-
-/* The kernel of this test, or no test where the processor lacks it. */
-static void use(void **state)
-{
-	if (!crc32_use((enum crc32_kernel)(uintptr_t)*state))
-		skip();
 }
 
 static void known_value(void **state)

@@ -13,21 +13,9 @@
 #include <cmocka.h>
 
 #include "tests/unit/pcap_data.h"
+#include "tests/unit/wire_kernel.h"
 #include "tests/unit/wire_util.h"
 #include "wire/bytes.h"
-#include "wire/crc32.h"
-
-static int best(void **state)
-{
-	(void)state;
-	return !(crc32_use(CRC32_AVX512) || crc32_use(CRC32_PCLMUL) || crc32_use(CRC32_LIBRARY));
-}
-
-static void use(void **state)
-{
-	if (!crc32_use((enum crc32_kernel)(uintptr_t)*state))
-		skip();
-}
 
 static void every_capture_verifies(void **state)
 {

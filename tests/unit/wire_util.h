@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "wire/build.h"
+#include "wire/bytes.h"
 #include "wire/frame.h"
 #include "wire/icrc.h"
 
@@ -61,6 +62,51 @@ static inline void wire_template(struct template *t, enum wire_shape shape)
 		t->len += 4;
 		t->l3 += 4;
 	}
+}
+
+/* Take a parsed packet apart into a specification. */
+static inline struct build_spec wire_spec(const struct frame *f, const struct template *t)
+{
+	const uint8_t *d = f->data;
+	struct build_spec s = {
+		.t = t,
+		.opcode = f->opcode,
+		.dqpn = f->dqpn,
+		.psn = f->psn,
+		.ackreq = f->ackreq,
+		.solicited = f->solicited,
+		.payload = f->payload_len ? d + f->payload : NULL,
+		.payload_len = f->payload_len,
+	};
+
+	if (f->reth) {
+		s.va = frame_reth_va(f);
+		s.rkey = frame_reth_rkey(f);
+		s.length = frame_reth_length(f);
+	}
+	if (f->atomiceth) {
+		s.va = get_be64(d + f->atomiceth);
+		s.rkey = get_be32(d + f->atomiceth + 8);
+		s.swap_add = get_be64(d + f->atomiceth + 12);
+		s.compare = get_be64(d + f->atomiceth + 20);
+	}
+	if (f->aeth) {
+		s.syndrome = frame_aeth_syndrome(f);
+		s.msn = frame_aeth_msn(f);
+	}
+	if (f->atomicack)
+		s.atomic_value = get_be64(d + f->atomicack);
+	if (f->immdt)
+		s.immdt = frame_immdt(f);
+	if (f->ieth)
+		s.immdt = get_be32(d + f->ieth);
+	if (f->op->feth)
+		s.immdt = get_be32(d + f->bth + f->op->feth);
+	if (f->deth) {
+		s.qkey = get_be32(d + f->deth);
+		s.sqpn = get_be24(d + f->deth + 5);
+	}
+	return s;
 }
 
 /* A good frame of any known opcode, @n bytes of random payload (0 where the opcode has none). */

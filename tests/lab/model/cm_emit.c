@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Offsets in put_*() below count from the BTH, as in the design's table: BTH 12, DETH 8, then the
+ * Offsets in put_*() below count from the BTH: BTH 12, DETH 8, then the
  * MAD of 256 bytes from 20 on.
  *
  * The starting PSN that a side announces is the one at which the *other* side will send: its own

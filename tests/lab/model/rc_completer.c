@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What responses do to the requester, in the two ways that matter (protocol.md, "How requesters
- * react").
+ * What responses do to the requester, in the two ways that matter (enum rc_personality).
  *
  * Strict: a response counts when its PSN is in [una, sent_end); anything else is a ghost and
  * changes nothing. An ACK or NAK releases SENDs and WRITEs before it, but never an unanswered READ
@@ -258,6 +257,22 @@ static bool spend_retry(struct rc_qp *qp, uint64_t now)
 	return true;
 }
 
+/* The responder is not ready: its time passes, if there is a retry left. */
+static void wait_rnr(struct rc_qp *qp, uint64_t now, uint8_t syndrome)
+{
+	struct rc_requester *q = &qp->req;
+
+	qp->stats.rx_rnr++;
+	if (q->rnr_left == 0) {
+		rc_fail(qp, now, RC_RNR_EXCEEDED);
+		return;
+	}
+	if (q->rnr_left != RC_RETRY_FOREVER)
+		q->rnr_left--;
+	q->rnr_at = now + aeth_rnr_ns(syndrome & 0x1f);
+	rc_arm(qp, q->rnr_at);
+}
+
 /* An answer to @psn came although the one at una did not: that one is lost. */
 static void strict_implied_nak(struct rc_qp *qp, uint64_t now, uint32_t psn)
 {
@@ -283,15 +298,7 @@ static void strict_nak(struct rc_qp *qp, uint64_t now, uint32_t psn, uint8_t syn
 	if (qp->error)
 		return;
 	if (aeth_is_rnr(syndrome)) {
-		qp->stats.rx_rnr++;
-		if (q->rnr_left == 0) {
-			rc_fail(qp, now, RC_RNR_EXCEEDED);
-			return;
-		}
-		if (q->rnr_left != RC_RETRY_FOREVER)
-			q->rnr_left--;
-		q->rnr_at = now + aeth_rnr_ns(syndrome & 0x1f);
-		rc_arm(qp, q->rnr_at);
+		wait_rnr(qp, now, syndrome);
 	} else if (syndrome == AETH_NAK_SEQ) {
 		qp->stats.rx_seq_naks++;
 		if (stopped)
@@ -413,15 +420,7 @@ static void permissive_nak(struct rc_qp *qp, uint64_t now, const struct frame *f
 	struct rc_requester *q = &qp->req;
 
 	if (aeth_is_rnr(syndrome)) {
-		qp->stats.rx_rnr++;
-		if (q->rnr_left == 0) {
-			rc_fail(qp, now, RC_RNR_EXCEEDED);
-			return;
-		}
-		if (q->rnr_left != RC_RETRY_FOREVER)
-			q->rnr_left--;
-		q->rnr_at = now + aeth_rnr_ns(syndrome & 0x1f);
-		rc_arm(qp, q->rnr_at);
+		wait_rnr(qp, now, syndrome);
 	} else if (syndrome == AETH_NAK_SEQ) {
 		qp->stats.rx_seq_naks++;
 		if (psn_after(f->psn, q->una))

@@ -37,7 +37,7 @@
 struct rc_host;
 struct rc_qp;
 
-/* protocol.md, "How requesters react" and "How responders react": hardware, and soft-RoCE. */
+/* Ways to be a host within what InfiniBand vol. 1, 9.7 and 9.9 leave open: that of hardware, and of soft-RoCE. */
 enum rc_personality {
 	RC_STRICT,
 	RC_PERMISSIVE,

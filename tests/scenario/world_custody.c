@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What must hold at every moment: what a host was told, and what goes over the WAN. */
+#include "tests/scenario/world_priv.h"
+
+#include <string.h>
+
+#include "wire/icrc.h"
+#include "wire/psn.h"
+
+bool world_lane(struct world_qp *q, int s, struct lane_info *out)
+{
+	struct world *w = q->w;
+	const struct rc_qp_config *c = &q->cfg[s];
+	struct conn_info ci;
+
+	if (w->engine[s] && engine_conn_next(w->engine[s], q->side[s].conn, w->now, &ci) &&
+	    ci.paired && ci.lqpn == c->lqpn && ci.rqpn == c->rqpn) {
+		*out = ci.lane[LANE_OUT];
+		return true;
+	}
+	if (!world_conn(w, s, q, &ci))
+		return false;
+	q->side[s].conn = ci.id;
+	*out = ci.lane[LANE_OUT];
+	return true;
+}
+
+/*
+ * No frame of a request that is in custody goes over the WAN but the one that was retained. Hosts number their
+ * IPv4 packets, so what a host sends again differs from what it sent first.
+ */
+void world_check_forwarded(struct world *w, int side, const uint8_t *data, uint32_t len)
+{
+	struct world_seen *seen;
+	struct world_qp *q;
+	struct lane_info l;
+	struct rc_qp *qp;
+	struct frame f;
+	uint32_t icrc;
+
+	if (frame_parse(data, len, &f) != FRAME_OK || !(f.op->flags & OPF_REQUEST) ||
+	    (f.op->flags & OPF_ANSWERED))
+		return;
+	qp = rc_qp_find(w->host[!side], f.dqpn);
+	q = qp ? rc_qp_user(qp) : NULL;
+	if (!q || !q->up || !q->side[side].seen || (w->cfg.lan.corrupt > 0 && !icrc_ok(&f)))
+		return; /* a damaged frame may belong to nobody, and is the host's to judge */
+	seen = &q->side[side].seen[f.psn % WORLD_SEEN];
+	memcpy(&icrc, data + f.icrc, 4);
+	if (seen->psn != f.psn || seen->gen != w->held_gen[side]) {
+		*seen = (struct world_seen){f.psn, icrc, w->held_gen[side]};
+		return;
+	}
+	if (seen->icrc == icrc || q->reused || !world_lane(q, side, &l) ||
+	    (l.state != LANE_HELD && l.state != LANE_DRAIN) || !psn_in(f.psn, l.tack, l.epsn))
+		return;
+	w->violation = "a host's duplicate of what is in custody went over the WAN";
+}
+
+/* What host @s was told: is it executed, or does somebody answer for it? */
+static const char *check_custody(struct world_qp *q, int s)
+{
+	struct rc_qp *req = q->side[s].qp, *resp = q->side[!s].qp;
+	struct lane_info l;
+	uint32_t una, epsn;
+
+	if (!q->up)
+		return NULL;
+	una = rc_qp_una(req);
+	epsn = rc_qp_epsn(resp);
+	if (rc_qp_in_error(req) || rc_qp_in_error(resp) || q->side[s].lost || q->reused)
+		return NULL;
+	if (q->w->cfg.read_ahead) {
+		/* the appliances may count in PSNs of their own: go by messages */
+		if (q->side[s].ok_data <= rc_messages(resp))
+			return NULL;
+	} else if (!psn_after(una, epsn)) {
+		return NULL;
+	}
+	if (!world_lane(q, s, &l) ||
+	    (l.state != LANE_HELD && l.state != LANE_DRAIN && l.state != LANE_FAULT))
+		return "1: acknowledged, not executed, and in nobody's custody";
+	if (l.state == LANE_FAULT) {
+		if (!q->side[s].fault_at) {
+			q->side[s].fault_at = q->w->now;
+			q->side[s].fault_una = una;
+		} else if (q->w->now > q->side[s].fault_at + MS && una != q->side[s].fault_una) {
+			return "5: success after a fault";
+		}
+		return NULL;
+	}
+	if (q->w->cfg.read_ahead)
+		return l.custody.messages < q->side[s].ok_data - rc_messages(resp)
+			       ? "1: acknowledged and not executed, and too little is in custody"
+			       : NULL;
+	if (psn_before(l.epsn, una))
+		return "1: acknowledged beyond what is held";
+	if (psn_after(l.tack, epsn))
+		return "4: released before the responder had it";
+	return NULL;
+}
+
+void world_check_told(struct world *w, int side, const uint8_t *data, uint32_t len)
+{
+	struct rc_qp *qp;
+	struct frame f;
+
+	if (w->violation || frame_parse(data, len, &f) != FRAME_OK || !(f.op->flags & OPF_RESPONSE))
+		return;
+	qp = rc_qp_find(w->host[side], f.dqpn);
+	if (qp)
+		w->violation = check_custody(rc_qp_user(qp), side);
+}

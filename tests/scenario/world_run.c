@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Time: what is under way arrives, engines and hosts do what is due. */
+#include "tests/scenario/world_priv.h"
+
+#include <string.h>
+
+#include "tests/scenario/readers.h"
+#include "wire/psn.h"
+
+static bool seen(struct world *w, int link, const uint8_t *data, uint32_t len)
+{
+	w->frames++;
+	w->packets += link < 2;
+	if (w->cfg.trace)
+		trace_frame(w, link, data, len);
+	return !w->filter || w->filter(w, link, data, len);
+}
+
+static void deliver_link(struct world *w, int i)
+{
+	const uint8_t *data;
+	uint32_t len;
+
+	while ((data = wan_pop(w->link[i], w->now, &len))) {
+		int side = i & 1;
+
+		if (!seen(w, i, data, len))
+			continue;
+		if (i >= 4) { /* from side's WAN port to the other appliance */
+			if (w->engine[!side])
+				engine_rx(w->engine[!side], PORT_WAN, data, len, w->now);
+			else
+				world_link_send(w, WORLD_LAN_OUT(!side), data, len);
+		} else if (i < 2) {
+			if (w->engine[side])
+				engine_rx(w->engine[side], PORT_LAN, data, len, w->now);
+			else
+				world_link_send(w, WORLD_WAN(side), data, len);
+		} else {
+			if (w->shaking)
+				world_shake_rx(w, side, data, len);
+			rc_host_rx(w->host[side], w->now, data, len);
+			if (w->cfg.check_custody)
+				world_check_told(w, side, data, len);
+		}
+	}
+}
+
+/* The same report as somebody may have made it who knows the form, but not what is going on. */
+static void forge(struct world *w, int from, struct report r)
+{
+	struct prng *p = &w->rng;
+	unsigned int peer = 0;
+
+	switch (prng_below(p, 5)) {
+	case 0:
+		r.gen += 1 + prng_below(p, UINT32_MAX);
+		break;
+	case 1:
+		r.lane = prng_hit(p, 0.5) ? prng_below(p, 16) : (uint32_t)prng_next(p);
+		r.gen += 1 + prng_below(p, UINT32_MAX);
+		break;
+	case 2:
+		r.type = (uint8_t)prng_below(p, 256);
+		r.gen += 1 + prng_below(p, UINT32_MAX);
+		break;
+	case 3:
+		peer = 1 + prng_below(p, PEER_MAX);
+		break;
+	default:
+		r.seq++;
+		r.cum = (uint32_t)prng_next(p) & PSN_MASK;
+		r.hi = (uint32_t)prng_next(p) & PSN_MASK;
+		r.tack = (uint32_t)prng_next(p) & PSN_MASK;
+		r.room = (uint32_t)prng_next(p) & PSN_MASK;
+		r.start_psn = (uint32_t)prng_next(p) & PSN_MASK;
+		r.key.dqpn = (uint32_t)prng_next(p) & PSN_MASK;
+		r.nholes = (uint8_t)prng_below(p, REPORT_HOLES + 1);
+		for (uint8_t i = 0; i < r.nholes; i++)
+			r.hole[i] = (struct psn_range){(uint32_t)prng_next(p) & PSN_MASK,
+						       (uint32_t)prng_next(p) & PSN_MASK};
+	}
+	engine_rx_report(w->engine[!from], peer, &r, w->now);
+}
+
+static void deliver_reports(struct world *w, int from)
+{
+	const uint8_t *data;
+	uint32_t len;
+
+	while ((data = wan_pop(w->reports[from], w->now, &len))) {
+		struct report r;
+
+		memcpy(&r, data, sizeof(r));
+		if (!w->engine[!from])
+			continue;
+		if (w->cfg.trace)
+			trace_report(w, from, &r);
+		engine_rx_report(w->engine[!from], 0, &r, w->now);
+		if (prng_hit(&w->rng, w->cfg.report_replay) && w->npast[from])
+			engine_rx_report(w->engine[!from], 0,
+					 &w->past[from][prng_below(&w->rng, w->npast[from] < 64 ? w->npast[from] : 64)],
+					 w->now);
+		if (w->cfg.report_replay > 0 && prng_hit(&w->rng, 0.1))
+			w->past[from][w->npast[from]++ % 64] = r;
+		if (prng_hit(&w->rng, w->cfg.report_forge))
+			forge(w, from, r);
+	}
+}
+
+static uint64_t next_event(struct world *w)
+{
+	uint64_t t = w->changes[0].when || w->changes[1].when ? readers_next(w) : UINT64_MAX;
+
+	for (int i = 0; i < 6; i++)
+		t = min64(t, wan_next(w->link[i]));
+	if (w->shaking)
+		t = min64(t, world_shake_next(w));
+	for (int i = 0; i < 2; i++) {
+		t = min64(t, rc_host_next(w->host[i]));
+		t = min64(t, wan_next(w->reports[i]));
+		if (w->engine[i])
+			t = min64(t, engine_deadline(w->engine[i]));
+	}
+	return t;
+}
+
+static void step(struct world *w)
+{
+	w->events++;
+	if (w->cfg.frames_max && w->frames - w->frames_at > w->cfg.frames_max)
+		w->violation = "frames without end";
+	if (w->changes[0].when || w->changes[1].when)
+		readers_run(w);
+	for (int i = 0; i < 6; i++)
+		deliver_link(w, i);
+	for (int i = 0; i < 2; i++)
+		deliver_reports(w, i);
+	if (w->shaking)
+		world_shake_run(w);
+	for (int i = 0; i < 2; i++) {
+		if (w->engine[i])
+			engine_tick(w->engine[i], w->now);
+		rc_host_poll(w->host[i], w->now, 64);
+	}
+	if (w->cfg.check_every && w->events % w->cfg.check_every == 0)
+		for (int i = 0; i < 2; i++)
+			if (w->engine[i] && !w->violation)
+				w->violation = engine_check(w->engine[i]);
+}
+
+void world_run(struct world *w, uint64_t until)
+{
+	while (!w->violation) {
+		uint64_t t = next_event(w);
+
+		if (t > until) {
+			w->now = until;
+			return;
+		}
+		if (t > w->now)
+			w->now = t;
+		step(w);
+		if (w->pause_at && w->finished >= w->pause_at)
+			return;
+	}
+}
+
+static bool done(struct world *w)
+{
+	for (uint32_t i = 0; i < w->nqps; i++)
+		for (int s = 0; s < 2; s++) {
+			struct rc_qp *qp = w->qp[i].side[s].qp;
+
+			if (w->qp[i].shaking)
+				return false;
+			if (!w->qp[i].up)
+				continue;
+			/* a permissive host asks a dead one, or for what nobody has any more, for ever */
+			if (!rc_qp_in_error(qp) && !rc_qp_in_error(w->qp[i].side[!s].qp) &&
+			    !w->qp[i].side[s].lost &&
+			    (w->qp[i].side[s].work.left || rc_qp_queued(qp)))
+				return false;
+		}
+	for (int s = 0; s < 2; s++)
+		if (w->engine[s] && engine_custody(w->engine[s], -1, w->now).packets)
+			return false;
+	return true;
+}
+
+bool world_run_done(struct world *w, uint64_t until)
+{
+	while (!w->violation && w->now < until) {
+		if (done(w))
+			return true;
+		for (int i = 0; i < 1000 && !w->violation; i++) {
+			uint64_t t = next_event(w);
+
+			if (t > until) {
+				w->now = until;
+				break;
+			}
+			/* after the end there is nothing but idle timers: look often then */
+			if (t > w->now + MS)
+				i += 500;
+			if (t > w->now)
+				w->now = t;
+			step(w);
+		}
+	}
+	return done(w) && !w->violation;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Tests that run once for each kernel of the CRC: it is their state. */
+#ifndef LONGHAUL_TESTS_WIRE_KERNEL_H
+#define LONGHAUL_TESTS_WIRE_KERNEL_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "wire/crc32.h"
+
+/* The kernel of this test, or no test where the processor lacks it. */
+static inline void use(void **state)
+{
+	if (!crc32_use((enum crc32_kernel)(uintptr_t)*state))
+		skip();
+}
+
+/* Teardown: the kernel that is best here, for the tests that do not care. */
+static inline int best(void **state)
+{
+	(void)state;
+	return !(crc32_use(CRC32_AVX512) || crc32_use(CRC32_PCLMUL) || crc32_use(CRC32_LIBRARY));
+}
+
+#endif
