@@ -3,7 +3,7 @@
  * An RC endpoint in real time on one interface: the host model behind a packet socket. Two of them,
  * started with the same options but for --listen and swapped --ip/--peer-ip, need no other channel:
  * QPNs, PSNs and seeds follow from the options. One JSON line at the end tells what happened on
- * this side.
+ * this side; SIGUSR1 gets what has happened so far, on stderr.
  *
  * The loop drains the receive ring, lets the host send, hands the batch to the kernel with one
  * system call, and sleeps in ppoll() until a frame or a deadline comes. It never spins.
@@ -92,12 +92,14 @@ static struct endpoint {
 	bool queued;
 } ep;
 
-static volatile sig_atomic_t stop;
+static volatile sig_atomic_t stop, asked;
 
 static void on_signal(int sig)
 {
-	(void)sig;
-	stop = 1;
+	if (sig == SIGUSR1)
+		asked = 1;
+	else
+		stop = 1;
 }
 
 static uint64_t clock_ns(void)
@@ -418,11 +420,47 @@ static void receive(void)
 		post_more(&ep.flows[i]);
 }
 
+static void report(FILE *out)
+{
+	struct rc_stats s = rc_host_totals(ep.host);
+	const struct rc_host_stats *h = rc_host_stats(ep.host);
+	double sec = ep.last_at > ep.first_at ? (double)(ep.last_at - ep.first_at) / 1e9 : 0;
+	uint64_t bytes = ep.bytes + ep.rx_bytes;
+
+	fprintf(out, "{\"role\":\"%s\",\"op\":\"%s\",\"messages\":%" PRIu64 ",\"bytes\":%" PRIu64
+		",\"rx-messages\":%" PRIu64 ",\"rx-bytes\":%" PRIu64
+		",\"first-ns\":%" PRIu64 ",\"last-ns\":%" PRIu64
+		",\"seconds\":%.6f,\"MBps\":%.3f,\"latency-us\":%.1f,\"latency-max-us\":%.1f,",
+		opt.listen ? "listen" : "client", ops_words[opt.op], ep.completed, ep.bytes,
+		ep.rx_messages, ep.rx_bytes, ep.first_at, ep.last_at, sec,
+		sec > 0 ? (double)bytes / sec / 1e6 : 0,
+		ep.completed ? (double)ep.lat_sum / (double)ep.completed / 1e3 : 0,
+		(double)ep.lat_max / 1e3);
+	fprintf(out, "\"retransmits\":%" PRIu64 ",\"timeouts\":%" PRIu64 ",\"hw-resends\":%" PRIu64
+		",\"seq-naks\":%" PRIu64 ",\"rnr\":%" PRIu64 ",\"naks-sent\":%" PRIu64
+		",\"rnr-sent\":%" PRIu64 ",\"fatal-naks-sent\":%" PRIu64 ",\"duplicates\":%" PRIu64
+		",\"read-packets-sent\":%" PRIu64 ",",
+		s.retransmits, s.timeouts, s.hw_resends, s.rx_seq_naks, s.rx_rnr, s.tx_seq_naks,
+		s.tx_rnr, s.tx_fatal_naks, s.duplicates, s.tx_read_packets);
+	fprintf(out, "\"bad-icrc\":%" PRIu64 ",\"malformed\":%" PRIu64 ",\"no-qp\":%" PRIu64
+		",\"cnp\":%" PRIu64 ",\"ring-drops\":%" PRIu64 ",\"tx-frames\":%" PRIu64
+		",\"rx-frames\":%" PRIu64 ",",
+		h->rx_bad_icrc, h->rx_malformed, h->rx_no_qp, h->rx_cnp, pkt_ring_dropped(ep.ring),
+		h->tx_frames, h->rx_frames);
+	fprintf(out, "\"errors\":%" PRIu64 ",\"first-error\":\"%s\",\"intact\":%s}\n", ep.errors,
+		rc_status_name(ep.first_error), ep.not_intact ? "false" : "true");
+	fflush(out);
+}
+
 static void run(void)
 {
 	while (!finished()) {
 		bool tx_full;
 
+		if (asked) {
+			asked = 0;
+			report(stderr);
+		}
 		ep.now = clock_ns();
 		receive();
 		if (opt.cm)
@@ -450,37 +488,6 @@ static void run(void)
 			wait_for_work(false);
 		}
 	}
-}
-
-static void report(void)
-{
-	struct rc_stats s = rc_host_totals(ep.host);
-	const struct rc_host_stats *h = rc_host_stats(ep.host);
-	double sec = ep.last_at > ep.first_at ? (double)(ep.last_at - ep.first_at) / 1e9 : 0;
-	uint64_t bytes = ep.bytes + ep.rx_bytes;
-
-	printf("{\"role\":\"%s\",\"op\":\"%s\",\"messages\":%" PRIu64 ",\"bytes\":%" PRIu64
-	       ",\"rx-messages\":%" PRIu64 ",\"rx-bytes\":%" PRIu64
-	       ",\"first-ns\":%" PRIu64 ",\"last-ns\":%" PRIu64
-	       ",\"seconds\":%.6f,\"MBps\":%.3f,\"latency-us\":%.1f,\"latency-max-us\":%.1f,",
-	       opt.listen ? "listen" : "client", ops_words[opt.op], ep.completed, ep.bytes,
-	       ep.rx_messages, ep.rx_bytes, ep.first_at, ep.last_at, sec,
-	       sec > 0 ? (double)bytes / sec / 1e6 : 0,
-	       ep.completed ? (double)ep.lat_sum / (double)ep.completed / 1e3 : 0,
-	       (double)ep.lat_max / 1e3);
-	printf("\"retransmits\":%" PRIu64 ",\"timeouts\":%" PRIu64 ",\"hw-resends\":%" PRIu64
-	       ",\"seq-naks\":%" PRIu64 ",\"rnr\":%" PRIu64 ",\"naks-sent\":%" PRIu64
-	       ",\"rnr-sent\":%" PRIu64 ",\"fatal-naks-sent\":%" PRIu64 ",\"duplicates\":%" PRIu64
-	       ",\"read-packets-sent\":%" PRIu64 ",",
-	       s.retransmits, s.timeouts, s.hw_resends, s.rx_seq_naks, s.rx_rnr, s.tx_seq_naks,
-	       s.tx_rnr, s.tx_fatal_naks, s.duplicates, s.tx_read_packets);
-	printf("\"bad-icrc\":%" PRIu64 ",\"malformed\":%" PRIu64 ",\"no-qp\":%" PRIu64
-	       ",\"cnp\":%" PRIu64 ",\"ring-drops\":%" PRIu64 ",\"tx-frames\":%" PRIu64
-	       ",\"rx-frames\":%" PRIu64 ",",
-	       h->rx_bad_icrc, h->rx_malformed, h->rx_no_qp, h->rx_cnp, pkt_ring_dropped(ep.ring),
-	       h->tx_frames, h->rx_frames);
-	printf("\"errors\":%" PRIu64 ",\"first-error\":\"%s\",\"intact\":%s}\n", ep.errors,
-	       rc_status_name(ep.first_error), ep.not_intact ? "false" : "true");
 }
 
 /* Options */
@@ -665,6 +672,7 @@ int main(int argc, char **argv)
 	parse_options(argc, argv);
 	signal(SIGTERM, on_signal);
 	signal(SIGINT, on_signal);
+	signal(SIGUSR1, on_signal);
 	prctl(PR_SET_TIMERSLACK, 1000UL);
 	ep.ring = pkt_ring_open(opt.ifname, 4096, 1024, false);
 	if (!ep.ring || (opt.visible && pkt_ring_visible(ep.ring) < 0) || hush() < 0)
@@ -691,7 +699,7 @@ int main(int argc, char **argv)
 			rc_cm_connect(&f->cm, &f->cfg, opt.qpn * 2000 + i + 1, CM_INTERVAL);
 	}
 	run();
-	report();
+	report(stdout);
 	fflush(stdout);
 	rc_host_destroy(ep.host);
 	free(ep.flows);

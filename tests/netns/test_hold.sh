@@ -67,19 +67,22 @@ ended_well() # NAME: all was right that was completed, on both sides
 	jq -es 'all(.[]; .intact) and .[0].messages > 0' "$LAB/$1-req.out" "$LAB/$1-resp.out" >/dev/null
 }
 
-sent_since() # FRAMES: host a's interface has sent more than that
+says_more() # NAME LINES: the endpoint has said something beyond these
 {
-	[ "$(in_ns ha cat /sys/class/net/eth0/statistics/tx_packets)" -gt "$1" ]
+	[ "$(wc -l <"$LAB/$1.err")" -gt "$2" ]
 }
 
-quiet() # nothing is under way any more between the hosts: no frame for a fifth of a second
+resent() # NAME: how many packets its host has sent again until now
 {
-	local before after
+	local lines
 
-	before=$(in_ns hb cat /sys/class/net/eth0/statistics/{rx,tx}_packets | paste -sd ' ')
-	sleep 0.2
-	after=$(in_ns hb cat /sys/class/net/eth0/statistics/{rx,tx}_packets | paste -sd ' ')
-	[ "$before" = "$after" ]
+	lines=$(wc -l <"$LAB/$1.err")
+	signal "$1" USR1 && await 10 says_more "$1" "$lines" && tail -n 1 "$LAB/$1.err" | jq -e .retransmits
+}
+
+asked_again() # NAME PACKETS: the host has sent more of them again than that
+{
+	[ "$(resent "$1")" -gt "$2" ]
 }
 
 lab_up
@@ -92,15 +95,13 @@ it "a rule with read-ahead: pinned from the start" in_place a
 # and nothing that came on its way to it arrives.
 killed()
 {
-	local sent gone status=0
+	local again gone status=0
 
 	capture_start wan wan a && capture_start lan ha eth0 && stream killed --seconds 60 || return
 	kill -KILL "${pid[gw-a]}"
 	reap gw-a
 	gone=$EPOCHREALTIME
-	await 20 quiet || return
-	sent=$(in_ns ha cat /sys/class/net/eth0/statistics/tx_packets)
-	running killed-req && await 20 sent_since "$sent" || status=1
+	again=$(resent killed-req) && await 20 asked_again killed-req "$again" || status=1
 	capture_stop wan && capture_stop lan || status=1
 	echo "since then: $(roce_of lan "$(addr a 1)" $gone) of the host," \
 		"$(roce_of wan "$(addr a 1)" $gone) of them crossed, $(roce_of lan "$(addr b 1)" $gone) to the host"
@@ -148,13 +149,11 @@ it "a new connection works, with read-ahead" anew
 
 hung()
 {
-	local sent status=0
+	local again status=0
 
 	stream hung --cm --seconds 8 || return
 	signal gw-a STOP
-	await 20 quiet || status=1
-	sent=$(in_ns ha cat /sys/class/net/eth0/statistics/tx_packets)
-	await 20 sent_since "$sent" || status=1
+	again=$(resent hung-req) && await 20 asked_again hung-req "$again" || status=1
 	signal gw-a CONT
 	[ $status = 0 ] && ended_well hung && [ "$(got hung-req errors)" = 0 ] && [ "$(stat_of a held)" -gt 0 ]
 }
