@@ -93,7 +93,7 @@ static void flush(struct engine *e, struct flow *fl, uint32_t *why)
 
 static uint64_t round_trip(const struct lane *l)
 {
-	return (l->srtt_us ? l->srtt_us : 10000) * NSEC_PER_USEC;
+	return (l->rtt.srtt_us ? l->rtt.srtt_us : 10000) * NSEC_PER_USEC;
 }
 
 static void grow(struct engine *e, const struct lane *l, struct lane_reads *x)
@@ -262,7 +262,7 @@ static bool may_guess(struct engine *e, const struct flow *fl, const struct lane
 {
 	const struct lane *l = &fl->lane;
 
-	return !x->stop && l->state == LANE_HELD && l->start_acked && l->accepted && !l->reopen && !l->opaque &&
+	return l->ahead && !x->stop && l->state == LANE_HELD && l->start_acked && l->accepted && !l->reopen && !l->opaque &&
 	       !l->refusal && l->msg == MSG_NONE && !x->unique && x->nsegments + 1 < SEGMENTS &&
 	       pool_fill(e->pool, POOL_TRANSIT) < POOL_BUSY && pool_fill(e->pool, POOL_CUSTODY) < POOL_BUSY &&
 	       mq_free_count(e->reads) > BATCH * 4;

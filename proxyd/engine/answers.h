@@ -11,7 +11,7 @@
  *
  * Answers. The acceptor keeps each answer packet that its responder gave until the opener has it
  * (answers_tx.c). The opener keeps them until the host has asked for them and got them, and a little longer in
- * case the host lost them (answers_rx.c). Both find them by wire PSN.
+ * case the host lost them (answers_rx.c, answers_give.c). Both find them by wire PSN.
  *
  *	host --READ h--> opener: is it what a fetch brings already, or will? then no request crosses the WAN
  *	                 else it becomes a request of the lane at the next wire PSN, and a fetch
@@ -108,7 +108,7 @@ struct lane_reads {
 
 	/* ACCEPTOR */
 	uint32_t lost, lost_from, probe;
-	uint32_t srtt_us, rttvar_us, minrtt_us;
+	struct rtt rtt;
 
 	/* OPENER */
 	struct mq_list fetches, kept;
@@ -141,9 +141,9 @@ static inline struct fetch *fetch_at(struct engine *e, uint32_t id)
 }
 
 /* reads.c */
-bool reads_wanted(const struct engine *e, const struct flow *fl);
 struct lane_reads *reads_begin(struct engine *e, struct flow *fl);
 void reads_end(struct engine *e, struct flow *fl);
+void answers_drop(struct engine *e, struct lane_reads *x, uint32_t from, uint32_t end);
 bool reads_fit(uint8_t opcode, uint32_t at, uint32_t span, uint32_t length, const struct frame *f, uint32_t mtu);
 
 /* shift.c */
@@ -166,18 +166,32 @@ bool answers_depth_full(struct engine *e, const struct flow *fl);
 bool answers_room(struct engine *e, struct flow *fl, uint32_t psn, uint32_t span);
 bool answers_expect(struct engine *e, struct flow *fl, const struct read_range *what, uint8_t opcode,
 		    uint32_t psn, uint32_t span, enum fetch_state state);
+uint32_t answers_find(struct engine *e, struct lane_reads *x, uint32_t psn);
 void answers_rx(struct engine *e, struct flow *fl, const struct frame *f);
-bool answers_deliver(struct engine *e, struct flow *fl, uint32_t quantum);
-bool answers_again(struct engine *e, struct flow *fl, const struct frame *f);
-void answers_renew(struct engine *e, struct flow *fl, const struct frame *f);
-uint32_t answers_wire(struct engine *e, struct flow *fl, const struct frame *f);
 void answers_forget(struct engine *e, struct flow *fl, struct fetch *g);
 void answers_forgotten(struct engine *e, struct flow *fl);
-void answers_prove(struct engine *e, struct flow *fl);
 uint64_t answers_report(struct engine *e, struct flow *fl);
-void answers_idle(struct engine *e, struct flow *fl);
 void answers_report_due(struct engine *e, struct flow *fl, bool urgent);
+uint64_t answers_overdue_ns(const struct lane *l);
+void answers_arm(struct engine *e, struct flow *fl);
+
+/* answers_give.c: OPENER */
+bool answers_deliver(struct engine *e, struct flow *fl, uint32_t quantum);
+bool answers_again(struct engine *e, struct flow *fl, const struct frame *f);
+uint32_t answers_wire(struct engine *e, struct flow *fl, const struct frame *f);
+int answers_give(struct engine *e, struct flow *fl, const struct read_rec *r, uint32_t i, const uint8_t *data,
+		 uint32_t len);
+void answers_through(struct engine *e, struct flow *fl, struct read_rec *r);
+struct read_rec *answers_kept(struct engine *e, const struct lane_reads *x, uint32_t psn);
+struct read_rec *answers_kept_as(struct engine *e, const struct lane_reads *x, uint32_t wire);
+void answers_keep(struct engine *e, struct lane_reads *x, const struct read_rec *r);
+bool answers_drop_kept(struct engine *e, struct lane_reads *x);
+void answers_idle(struct engine *e, struct flow *fl);
+
+/* answers_ask.c: OPENER */
 void answers_overdue(struct engine *e, struct flow *fl);
+void answers_renew(struct engine *e, struct flow *fl, const struct frame *f);
+void answers_prove(struct engine *e, struct flow *fl);
 
 /* ahead.c: OPENER */
 bool ahead_claim(struct engine *e, struct flow *fl, const struct frame *f, uint32_t *wire);

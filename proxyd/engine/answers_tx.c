@@ -10,7 +10,7 @@
  * packet speaks.
  *
  * An answer can be asked for again; so memory is no reason to stop the responder. What finds no room is
- * passed on without being kept, and if the WAN loses it the opener asks again (answers_rx.c).
+ * passed on without being kept, and if the WAN loses it the opener asks again (answers_ask.c).
  */
 #include "engine/answers.h"
 
@@ -22,7 +22,7 @@ static void arm(struct engine *e, struct flow *fl)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
 	uint32_t id = TIMER_ID(flow_index(e, fl), TIMER_ANSWER);
-	uint64_t us = x->srtt_us ? x->srtt_us + 4ull * x->rttvar_us : RTO_FIRST_US;
+	uint64_t us = x->rtt.srtt_us ? x->rtt.srtt_us + 4ull * x->rtt.rttvar_us : RTO_FIRST_US;
 
 	if (!x->held || x->una == x->nxt) {
 		wheel_cancel(e->wheel, id);
@@ -35,18 +35,7 @@ static void arm(struct engine *e, struct flow *fl)
 
 static void release(struct engine *e, struct lane_reads *x, uint32_t to)
 {
-	uint32_t psn = x->una;
-	struct pkt *d;
-
-	while (x->held && psn_before(psn, to) && (d = window_next(&x->win, e->pool, psn, to, &psn))) {
-		if (d->flags & PKT_LOST)
-			x->lost--;
-		x->held--;
-		x->held_bytes -= d->len;
-		pool_release(e->pool, &x->log, d->loc, d->len);
-		window_del(&x->win, e->pool, psn);
-		psn = psn_add(psn, 1);
-	}
+	answers_drop(e, x, x->una, to);
 	x->una = to;
 	if (psn_before(x->nxt, to))
 		x->nxt = to;
@@ -54,8 +43,6 @@ static void release(struct engine *e, struct lane_reads *x, uint32_t to)
 		x->end = to;
 	if (psn_before(x->lost_from, to))
 		x->lost_from = to;
-	if (!x->held)
-		pool_log_close(e->pool, &x->log);
 }
 
 /* The responder gave @f, the next packet of an answer, checked. */
@@ -161,23 +148,6 @@ bool answers_send(struct engine *e, struct flow *fl, uint32_t quantum)
 	return stopped;
 }
 
-static void rtt_sample(struct lane_reads *x, uint32_t us)
-{
-	uint32_t dev;
-
-	us += !us;
-	if (!x->srtt_us) {
-		x->srtt_us = us;
-		x->rttvar_us = us / 2;
-	} else {
-		dev = us > x->srtt_us ? us - x->srtt_us : x->srtt_us - us;
-		x->rttvar_us += (dev >> 2) - (x->rttvar_us >> 2);
-		x->srtt_us += (us >> 3) - (x->srtt_us >> 3);
-	}
-	if (!x->minrtt_us || us < x->minrtt_us)
-		x->minrtt_us = us;
-}
-
 /* What is missing and was sent @age us ago or earlier is lost. */
 static void mark_lost(struct engine *e, struct lane_reads *x, uint32_t from, uint32_t end, uint32_t age)
 {
@@ -209,7 +179,7 @@ static bool sane(const struct lane *l, const struct report *r)
 void answers_progress(struct engine *e, struct flow *fl, const struct report *r)
 {
 	struct lane *l = &fl->lane;
-	struct lane_reads *x = reads_begin(e, fl); /* the opener wants them kept from here on */
+	struct lane_reads *x = reads_of(e, l);
 	uint32_t reo, age;
 	struct pkt *d;
 
@@ -223,7 +193,7 @@ void answers_progress(struct engine *e, struct flow *fl, const struct report *r)
 	x->depth = r->depth;
 	if (psn_in(r->latest, x->una, x->nxt) && (d = window_get(&x->win, e->pool, r->latest)) &&
 	    (d->flags & (PKT_SENT | PKT_RETX)) == PKT_SENT) {
-		rtt_sample(x, now_us(e) - d->xmit);
+		rtt_sample(&x->rtt, now_us(e) - d->xmit);
 		d->flags |= PKT_RETX; /* a sample is taken once */
 	}
 	if (psn_after(r->cum, x->una)) {
@@ -231,8 +201,8 @@ void answers_progress(struct engine *e, struct flow *fl, const struct report *r)
 		x->backoff = 0;
 		arm(e, fl);
 	}
-	reo = x->minrtt_us / 4 > REO_MIN_US ? x->minrtt_us / 4 : REO_MIN_US;
-	age = x->srtt_us ? x->srtt_us + reo : RTO_FIRST_US / 2;
+	reo = x->rtt.minrtt_us / 4 > REO_MIN_US ? x->rtt.minrtt_us / 4 : REO_MIN_US;
+	age = x->rtt.srtt_us ? x->rtt.srtt_us + reo : RTO_FIRST_US / 2;
 	for (uint8_t i = 0; i < r->nholes; i++) {
 		uint32_t from = r->hole[i].from, end = r->hole[i].end;
 

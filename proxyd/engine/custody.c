@@ -31,7 +31,7 @@ static void renumber(uint8_t *data, const struct frame *f, uint32_t psn)
 }
 
 /*
- * Order of writes (overview.md): the bytes, then the descriptor, then - in the caller - the mark that
+ * Order of writes: the bytes, then the descriptor, then - in the caller - the mark that
  * publishes them; an acknowledgement can only follow from a mark.
  */
 struct pkt *lane_retain(struct engine *e, struct flow *fl, const struct frame *f, uint32_t span,

@@ -334,7 +334,7 @@ static void flush_acks(struct engine *e)
 		e->ack_head = fl->lane.next_ack;
 		fl->lane.ack_listed = false;
 		if (lane_keeps(&fl->lane))
-			responder_flush_ack(e, fl);
+			front_flush(e, fl);
 	}
 }
 
@@ -426,7 +426,8 @@ bool engine_may_stop(struct engine *e)
 		const struct flow *fl = &e->flows[i];
 		const struct lane *l = &fl->lane;
 
-		if (fl->used && lane_keeps(l) && (l->packets || (l->numbered && shift_differs(reads_of(e, l), l))))
+		if (fl->used && lane_keeps(l) &&
+		    (l->packets || fault_pending(l) || (l->numbered && shift_differs(reads_of(e, l), l))))
 			return false;
 	}
 	return true;

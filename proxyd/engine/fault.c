@@ -112,7 +112,7 @@ void lane_fault(struct engine *e, struct flow *fl, enum lane_reason why, uint8_t
 		requester_refused(e, back, back->lane.tack.psn, AETH_NAK_OPERATION, REASON_FAULT);
 	if (psn_before(l->told, l->accept.psn)) {
 		l->fault.stage = STAGE_TELL;
-		responder_ack_due(e, fl); /* something waits for an answer: answer it with the fault */
+		front_ack_due(e, fl); /* something waits for an answer: answer it with the fault */
 		arm(e, fl, TELL_NS);
 	} else {
 		l->fault.stage = STAGE_BREAK;
@@ -194,7 +194,7 @@ void fault_request(struct engine *e, struct flow *fl, const struct frame *f)
 		l->told = f->psn;
 	l->jump_psn = f->psn;
 	l->fault.alive = true;
-	responder_ack_due(e, fl);
+	front_ack_due(e, fl);
 }
 
 void fault_answer(struct engine *e, struct flow *fl)
@@ -307,6 +307,12 @@ static void disconnect(struct engine *e, struct flow *fl)
 		  cm_build_dreq(buf, &back->tmpl, l->fault.dreqs, (uint64_t)l->gen << 32 | back->comm_id,
 				back->comm_id, fl->comm_id, back->key.dqpn));
 	COUNT(e, FAULT_DREQS);
+}
+
+/* Whether the host of a lane in FAULT may not have seen it yet. */
+bool fault_pending(const struct lane *l)
+{
+	return l->state == LANE_FAULT && (l->fault.stage != STAGE_OVER || l->fault.dreqs < DREQS_MAX);
 }
 
 void fault_timer(struct engine *e, struct flow *fl)

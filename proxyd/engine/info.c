@@ -98,7 +98,7 @@ static void fill_lane(struct engine *e, const struct flow *fl, uint64_t now, str
 		.naks_sent = l->naks,
 		.timeouts = l->timeouts,
 		.rnr = l->rnr,
-		.srtt_ns = l->srtt_us * NSEC_PER_USEC,
+		.srtt_ns = l->rtt.srtt_us * NSEC_PER_USEC,
 	};
 	fill_reads(e, l, out);
 	if (lane_keeps(l))

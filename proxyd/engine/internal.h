@@ -82,6 +82,11 @@ enum msg_kind {
 /* Probes that calibrate the MSN while a lane is watched: ends of messages whose ACK is awaited. */
 #define LANE_PROBES 4
 
+/** struct rtt - round trip, us, smoothed (RFC 6298), its mean deviation, and the least; 0 before the first sample. */
+struct rtt {
+	uint32_t srtt_us, rttvar_us, minrtt_us;
+};
+
 /** struct mark - a PSN together with what an ACK just below it would say. */
 struct mark {
 	uint32_t psn;
@@ -114,7 +119,7 @@ struct mark {
  * @acked:      front as told in the latest ACK that went out, for repeating it
  * @told:       next PSN that the requester cannot know to be acknowledged: the latest ACK, or an answered READ
  * @holes:      ACCEPTOR: pool page with missing ranges, POOL_NONE without any
- * @srtt_us, @rttvar_us, @minrtt_us: 0 before the first sample
+ * @rtt:        of the WAN; ACCEPTOR: of the LAN
  * @progress:   time of the latest progress: budget of the loss timer
  */
 struct lane {
@@ -125,7 +130,7 @@ struct lane {
 	uint8_t refusal; /* fatal syndrome, 0: none */
 	bool calibrated : 1, start_acked : 1, nak_sent : 1, room_wait : 1, ack_due : 1, ack_listed : 1,
 		report_due : 1, report_urgent : 1, report_listed : 1, run_listed : 1, rnr_wait : 1,
-		accepted : 1, reopen : 1, ack_again : 1, honest_found : 1, room_listed : 1, probing : 1,
+		accepted : 1, reopen : 1, ack_again : 1, honest_found : 1, room_listed : 1, probing : 1, doubt : 1, ahead : 1,
 		nak_due : 1, opaque : 1, numbered : 1;
 	uint8_t jump_run;
 	uint8_t unacked;
@@ -176,7 +181,7 @@ struct lane {
 	uint32_t messages; /* message ends retained */
 	uint64_t bytes;
 
-	uint32_t srtt_us, rttvar_us, minrtt_us;
+	struct rtt rtt;
 	uint32_t passed_us; /* when a repeat of what was truly acknowledged was last passed on; 0: never */
 	uint64_t progress, opened, last_report;
 
@@ -421,7 +426,7 @@ void lane_drain(struct engine *e, struct flow *fl, enum lane_reason why);
 void lane_send_close(struct engine *e, struct flow *fl);
 void lane_aux_timer(struct engine *e, struct flow *fl);
 void lane_send_open(struct engine *e, struct flow *fl);
-void lane_rtt_sample(struct engine *e, struct lane *l, uint32_t us);
+void rtt_sample(struct rtt *t, uint32_t us);
 uint64_t lane_rto_ns(const struct lane *l);
 void lane_check_drained(struct engine *e, struct flow *fl);
 void lane_settled(struct engine *e, struct flow *fl);
@@ -434,6 +439,7 @@ void fault_request(struct engine *e, struct flow *fl, const struct frame *f);
 void fault_answer(struct engine *e, struct flow *fl);
 void fault_response(struct engine *e, struct flow *fl, const struct frame *f);
 void fault_timer(struct engine *e, struct flow *fl);
+bool fault_pending(const struct lane *l);
 
 /* lane_report.c: what the peer says about lanes */
 void lane_report_rx(struct engine *e, unsigned int peer, const struct report *r);
@@ -455,12 +461,27 @@ void reads_trim(struct engine *e, struct lane *l, struct mark *end);
 struct read_rec *reads_head(struct engine *e, const struct lane *l);
 struct read_rec *reads_tail(struct engine *e, const struct lane *l);
 
+/* front.c: what the near requester is told */
+const struct mark *front_asked(struct engine *e, const struct lane *l);
+bool front_pool_high(const struct engine *e);
+void front_limits(struct engine *e, struct lane *l, struct mark *m);
+void front_trim(struct engine *e, struct lane *l);
+void front_list(struct engine *e, struct flow *fl);
+void front_answer(struct engine *e, struct flow *fl, uint32_t psn, uint8_t syndrome, uint32_t msn);
+void front_nak(struct engine *e, struct flow *fl);
+void front_advance(struct engine *e, struct flow *fl);
+void front_ack_due(struct engine *e, struct flow *fl);
+void front_flush(struct engine *e, struct flow *fl);
+
+/* again.c: requests that are not the next one */
+void again_request(struct engine *e, struct flow *fl, const struct frame *f);
+bool again_jumped(struct engine *e, struct flow *fl, const struct frame *f, bool first);
+void again_passes(struct flow *fl, const struct frame *f);
+bool again_gone_on(struct engine *e, struct flow *fl, const struct frame *f);
+
 /* responder.c: toward the near requester */
 void responder_request(struct engine *e, struct flow *fl, const struct frame *f);
 void responder_answer(struct engine *e, struct flow *fl, const struct frame *f);
-void responder_advance(struct engine *e, struct flow *fl);
-void responder_ack_due(struct engine *e, struct flow *fl);
-void responder_flush_ack(struct engine *e, struct flow *fl);
 void responder_refused(struct engine *e, struct flow *fl, uint32_t psn, uint8_t syndrome,
 		       enum lane_reason why);
 void responder_repeated(struct engine *e, struct flow *fl, const struct frame *f);

@@ -107,23 +107,21 @@ void lane_init(struct flow *fl)
 
 /* ---- timers' inputs ---- */
 
-void lane_rtt_sample(struct engine *e, struct lane *l, uint32_t us)
+void rtt_sample(struct rtt *t, uint32_t us)
 {
 	uint32_t dev;
 
-	(void)e;
-	if (!us)
-		us = 1;
-	if (!l->srtt_us) {
-		l->srtt_us = us;
-		l->rttvar_us = us / 2;
+	us += !us;
+	if (!t->srtt_us) {
+		t->srtt_us = us;
+		t->rttvar_us = us / 2;
 	} else {
-		dev = us > l->srtt_us ? us - l->srtt_us : l->srtt_us - us;
-		l->rttvar_us += (dev >> 2) - (l->rttvar_us >> 2);
-		l->srtt_us += (us >> 3) - (l->srtt_us >> 3);
+		dev = us > t->srtt_us ? us - t->srtt_us : t->srtt_us - us;
+		t->rttvar_us += (dev >> 2) - (t->rttvar_us >> 2);
+		t->srtt_us += (us >> 3) - (t->srtt_us >> 3);
 	}
-	if (!l->minrtt_us || us < l->minrtt_us)
-		l->minrtt_us = us;
+	if (!t->minrtt_us || us < t->minrtt_us)
+		t->minrtt_us = us;
 }
 
 /* RFC 6298 with the floor that the port suggests, doubled with each timeout without progress. */
@@ -131,14 +129,14 @@ uint64_t lane_rto_ns(const struct lane *l)
 {
 	uint64_t us = RTO_FIRST_US, floor = l->role == ROLE_ACCEPTOR ? RTO_MIN_LAN_US : RTO_MIN_WAN_US;
 
-	if (l->srtt_us)
-		us = l->srtt_us + 4ull * l->rttvar_us;
+	if (l->rtt.srtt_us)
+		us = l->rtt.srtt_us + 4ull * l->rtt.rttvar_us;
 	else if (l->role == ROLE_ACCEPTOR)
 		us = 20000;
 	if (us < floor)
 		us = floor;
 	us <<= l->backoff;
-	if (us > RTO_MAX_US && us > 2ull * l->srtt_us)
+	if (us > RTO_MAX_US && us > 2ull * l->rtt.srtt_us)
 		us = RTO_MAX_US;
 	return us * NSEC_PER_USEC;
 }
@@ -204,7 +202,7 @@ bool lane_may_open(struct engine *e, const struct flow *fl, const struct frame *
 	if (!e->flows[fl->partner].tmpl.len)
 		return false;
 	/* of what is answered with data only READs are begun with, and only where that gains anything */
-	if ((f->op->flags & OPF_ANSWERED) && (f->opcode != OP_READ_REQUEST || r->peer == PEER_NONE || !r->read_ahead))
+	if ((f->op->flags & OPF_ANSWERED) && (f->opcode != OP_READ_REQUEST || r->peer == PEER_NONE))
 		return false;
 	/* the very first that is not truly acknowledged: the requester is idle or goes back to it */
 	if (l->tack.psn == f->psn && l->credit != 0xff)
@@ -228,12 +226,12 @@ void lane_send_open(struct engine *e, struct flow *fl)
 		.path_mtu = fl->path_mtu,
 		.policy = l->policy,
 		.resume = l->reopen,
-		.one_read = reads_wanted(e, fl),
+		.one_read = l->ahead,
 	};
 
 	e->sink.report(e->sink.ctx, (unsigned int)l->peer, &r);
 	wheel_arm(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_AUX),
-		  e->now + OPEN_RETRY_NS + 2ull * l->srtt_us * NSEC_PER_USEC);
+		  e->now + OPEN_RETRY_NS + 2ull * l->rtt.srtt_us * NSEC_PER_USEC);
 }
 
 void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
@@ -253,6 +251,7 @@ void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
 	l->gen = ++e->gen;
 	l->peer = r->peer;
 	l->role = r->peer == PEER_NONE ? ROLE_SINGLE : ROLE_OPENER;
+	l->ahead = r->read_ahead;
 	lane_set_state(l, l->role == ROLE_SINGLE ? LANE_HELD : LANE_OPENING);
 	l->policy = r->policy;
 	l->accept = l->front = l->tack = l->sent = l->honest = l->acked = m;
@@ -302,7 +301,7 @@ void lane_old_response(struct engine *e, struct flow *fl, const struct frame *f)
 		if (psn_after(psn_add(f->psn, 1), l->told))
 			l->told = psn_add(f->psn, 1);
 		l->start_acked = true;
-		responder_advance(e, fl);
+		front_advance(e, fl);
 	} else if (s == AETH_NAK_SEQ && !l->start_acked && psn_before(f->psn, l->start)) {
 		uint8_t credit = l->credit;
 
@@ -400,7 +399,7 @@ void lane_check_drained(struct engine *e, struct flow *fl)
 	if (lane_keeps(l)) {
 		if (l->packets || l->tack.psn != l->accept.psn)
 			return;
-		responder_flush_ack(e, fl);
+		front_flush(e, fl);
 	} else if (l->tack.psn != l->accept.psn) {
 		return; /* an acceptor still delivers what it holds in order */
 	}

@@ -237,10 +237,10 @@ void lane_report_rx(struct engine *e, unsigned int peer, const struct report *r)
 			if (psn_after(fl->lane.accept.psn, fl->lane.overlap))
 				fl->lane.overlap = fl->lane.accept.psn;
 			if (e->now - fl->lane.opened < OPEN_RETRY_NS) /* to the only OPEN */
-				lane_rtt_sample(e, &fl->lane, (uint32_t)((e->now - fl->lane.opened) / NSEC_PER_USEC));
+				rtt_sample(&fl->lane.rtt, (uint32_t)((e->now - fl->lane.opened) / NSEC_PER_USEC));
 			engine_event(e, EVENT_HELD, fl, 0, 0);
 		}
-		responder_advance(e, fl);
+		front_advance(e, fl);
 		pace_run(e, fl);
 		return;
 	case REPORT_REFUSE:

@@ -524,9 +524,8 @@ static void cm_established(struct engine *e, const struct cm_pending *req, const
 		.src = req->dst, .dst = req->src, .dqpn = req->lqpn, .vlan = req->vlan};
 	struct flow *a = flow_by_key(e, &to_passive), *b = flow_by_key(e, &to_active);
 
-	/* a REP said again changes nothing */
-	if (a && b && a->learned == LEARNED_CM && a->partner == flow_index(e, b) &&
-	    a->seen > req->when)
+	/* a REP said again changes nothing, however the pair was found: there may be custody already */
+	if (a && b && a->partner == flow_index(e, b) && a->seen > req->when)
 		return;
 	a = cm_flow(e, &to_passive, req->side);
 	b = cm_flow(e, &to_active, rep_side);
@@ -570,7 +569,7 @@ void learn_cm(struct engine *e, enum engine_port from, const struct frame *f)
 		p = cm_find(e, &f->src, &f->dst, f->vlan, cm.local_id);
 		if (!p)
 			p = &e->cm[e->cm_hand++ % CM_SLOTS];
-		else if (p->lqpn == cm.lqpn)
+		else if (p->lqpn == cm.lqpn && p->starting_psn == cm.starting_psn)
 			return; /* said again */
 		*p = (struct cm_pending){
 			.src = f->src,

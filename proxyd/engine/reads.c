@@ -12,12 +12,6 @@
  */
 #include "engine/answers.h"
 
-/* Whether answers to this lane are kept here, and repaired over the WAN. */
-bool reads_wanted(const struct engine *e, const struct flow *fl)
-{
-	return fl->lane.role == ROLE_OPENER && fl->rule >= 0 && e->rules[fl->rule].read_ahead;
-}
-
 /* The page of a lane that is asked its first READ; NULL when there is none to have. */
 struct lane_reads *reads_begin(struct engine *e, struct flow *fl)
 {
@@ -43,24 +37,36 @@ struct lane_reads *reads_begin(struct engine *e, struct flow *fl)
 	return x;
 }
 
+/* Let go of the answers held in [@from, @end). */
+void answers_drop(struct engine *e, struct lane_reads *x, uint32_t from, uint32_t end)
+{
+	uint32_t psn = from;
+	struct pkt *d;
+
+	while (x->held && psn_before(psn, end) && (d = window_next(&x->win, e->pool, psn, end, &psn))) {
+		x->held--;
+		x->held_bytes -= d->len;
+		if (d->flags & PKT_LOST)
+			x->lost--;
+		pool_release(e->pool, &x->log, d->loc, d->len);
+		window_del(&x->win, e->pool, psn);
+		psn = psn_add(psn, 1);
+	}
+	if (!x->held)
+		pool_log_close(e->pool, &x->log);
+}
+
 void reads_end(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
 	struct lane_reads *x = reads_of(e, l);
-	uint32_t psn, at;
-	struct pkt *d;
 
 	if (!x)
 		return;
 	if (lane_keeps(l))
 		l->accept = x->asked; /* from here on only the host's numbers count */
 	/* all that is held lies within one window, wherever that is */
-	for (psn = 0; x->held && (d = window_next(&x->win, e->pool, psn, psn_add(psn, WINDOW_SPAN), &at)); psn = at) {
-		x->held--;
-		pool_release(e->pool, &x->log, d->loc, d->len);
-		window_del(&x->win, e->pool, at);
-	}
-	pool_log_close(e->pool, &x->log);
+	answers_drop(e, x, 0, WINDOW_SPAN);
 	mq_flush(e->reads, &x->fetches);
 	mq_flush(e->reads, &x->kept);
 	holes_drop(e->pool, &x->holes);

@@ -13,8 +13,8 @@
  * is, and what was sent before the probe and is not covered by it is lost, so sending resumes there. (A
  * sequence NAK would say the same, but responders send one per gap, and that one may be lost.) A near responder
  * that is only slow answers what it was sent before, too, and does not like to get all of it again: an ACK that it
- * may have sent without the probe says nothing about what comes after it. The budget of the timer is time without progress (responder_timeout), so RNR waits and long outages of a
- * busy responder do not add up.
+ * may have sent without the probe says nothing about what comes after it. The budget of the timer is time without
+ * progress (responder_timeout), so RNR waits and long outages of a busy responder do not add up.
  *
  * Over the WAN (single mode) there is nobody to ask for single packets: a loss costs all that was sent after
  * it. So the packets on their way are limited by a window that grows with what is acknowledged and is halved
@@ -25,7 +25,7 @@
  * the answer was lost, the host asks again.
  *
  * An ACK below una answers a repeat. If the repeat was ours it ends here; if the host's own was passed on (see
- * responder.c), so is the answer.
+ * again.c), so is the answer.
  *
  * Answers with data travel on to the requester's side as they come, in order. An acceptor drops what is
  * ahead of a missing answer packet and asks the whole READ again; what it has passed on already is not
@@ -135,7 +135,7 @@ bool requester_run(struct engine *e, struct flow *fl, uint32_t quantum)
 		if (!wheel_armed(e->wheel, timer(e, fl, TIMER_LOSS)))
 			arm(e, fl);
 		if (l->role == ROLE_SINGLE)
-			responder_advance(e, fl); /* a front that waits for the WAN */
+			front_advance(e, fl); /* a front that waits for the WAN */
 	}
 	return stopped;
 }
@@ -144,7 +144,7 @@ static void lost_one(struct engine *e, struct lane *l)
 {
 	uint32_t one = l->role == ROLE_SINGLE ? 1 : CWND_ONE, flight = (l->sent.psn - l->tack.psn) & PSN_MASK;
 
-	if (now_us(e) - l->cut_us < l->srtt_us)
+	if (now_us(e) - l->cut_us < l->rtt.srtt_us)
 		return;
 	l->cut_us = now_us(e);
 	if (l->role == ROLE_ACCEPTOR && l->cwnd > flight * one)
@@ -197,7 +197,7 @@ static void true_ack(struct engine *e, struct flow *fl, const struct mark *m)
 		return;
 	d = window_get(&l->win, e->pool, psn_sub(m->psn, 1));
 	if (d && (d->flags & PKT_SENT) && !(d->flags & PKT_RETX)) {
-		lane_rtt_sample(e, l, now_us(e) - d->xmit);
+		rtt_sample(&l->rtt, now_us(e) - d->xmit);
 		l->backoff = 0;
 	} else if (l->backoff > 1) {
 		l->backoff = 1; /* it moves, but how fast it answers is not known yet */
@@ -291,17 +291,18 @@ void requester_refused(struct engine *e, struct flow *fl, uint32_t psn, uint8_t 
 }
 
 /*
- * An ACK of @psn, the first after the loss timer's probe: is it the answer to the probe? One of just the probe is
- * taken for that; one of more must be it where nobody had asked for an ACK.
+ * An ACK of @psn, the first after the loss timer's probe: is it the answer to the probe? It must be where nobody had
+ * asked for an ACK of that packet. Else it may be the answer to what was sent before, by a responder that had stood
+ * still, and others will follow it. Where none follow one of just the probe, the second of its kind is believed.
  */
 static bool answers_probe(struct engine *e, struct lane *l, uint32_t psn)
 {
 	struct pkt *d;
 
-	if (l->role != ROLE_ACCEPTOR || psn == l->tack.psn)
+	if (l->role != ROLE_ACCEPTOR)
 		return true;
 	d = window_get(&l->win, e->pool, psn);
-	return d && !(d->flags & (PKT_ACKREQ | PKT_EOM));
+	return (psn == l->tack.psn && l->doubt) || (d && !(d->flags & (PKT_ACKREQ | PKT_EOM)));
 }
 
 /* Whether the oldest packet was sent no later than @us. */
@@ -316,7 +317,7 @@ static bool sent_until(struct engine *e, struct lane *l, uint32_t us)
 
 static bool asked_by_host(const struct engine *e, const struct lane *l)
 {
-	return l->passed_us && now_us(e) - l->passed_us <= 2 * l->srtt_us + REPEAT_US;
+	return l->passed_us && now_us(e) - l->passed_us <= 2 * l->rtt.srtt_us + REPEAT_US;
 }
 
 static void rx_ack(struct engine *e, struct flow *fl, const struct frame *f)
@@ -356,6 +357,7 @@ static void rx_ack(struct engine *e, struct flow *fl, const struct frame *f)
 	probing = d && answers_probe(e, l, f->psn);
 	if (probing)
 		probed = d->xmit;
+	l->doubt = d && !probing && f->psn == l->tack.psn;
 	l->probing = false;
 	if (aeth_is_ack(s)) {
 		l->credit = s;
@@ -365,7 +367,8 @@ static void rx_ack(struct engine *e, struct flow *fl, const struct frame *f)
 		past = bound_by_read(e, l, &m);
 		true_ack(e, fl, &m);
 		/* once per round trip is enough: the ACKs of all that was in flight say the same */
-		if (past && l->role != ROLE_NONE && reads_head(e, l)->asked + (l->srtt_us + ASK_AGAIN_US) * NSEC_PER_USEC < e->now) {
+		if (past && l->role != ROLE_NONE &&
+		    reads_head(e, l)->asked + (l->rtt.srtt_us + ASK_AGAIN_US) * NSEC_PER_USEC < e->now) {
 			reads_head(e, l)->asked = e->now;
 			in_vain(reads_head(e, l));
 			resume_at(e, fl, m.psn);
@@ -425,7 +428,7 @@ static void rx_answer(struct engine *e, struct flow *fl, const struct frame *f,
 	case READ_AHEAD:
 		if (l->role == ROLE_SINGLE) {
 			engine_pass(e, from, f);
-		} else if (r->asked + (l->srtt_us + ASK_AGAIN_US) * NSEC_PER_USEC < e->now) {
+		} else if (r->asked + (l->rtt.srtt_us + ASK_AGAIN_US) * NSEC_PER_USEC < e->now) {
 			r->asked = e->now;
 			resume_at(e, fl, r->at.psn);
 		}

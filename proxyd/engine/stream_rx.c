@@ -135,6 +135,7 @@ static void deliver(struct engine *e, struct flow *fl)
 		if (d->flags & PKT_ANSWERED) {
 			struct frame f;
 
+			reads_begin(e, fl); /* without a page for it the answer passes without being kept */
 			if (frame_parse(lane_packet(e, d), d->len, &f) != FRAME_OK ||
 			    !reads_add(e, fl, &f, d->span, &l->accept, l->accept.psn))
 				return; /* no record: it waits here until one is free */
@@ -175,7 +176,7 @@ static void again(struct engine *e, struct flow *fl, const struct frame *f)
 	}
 	COUNT(e, DUP_STREAM);
 	if (psn_before(f->psn, l->tack.psn))
-		engine_tx(e, PORT_LAN, f->data, f->len); /* see responder.c: perhaps a new incarnation */
+		engine_tx(e, PORT_LAN, f->data, f->len); /* see again.c: perhaps a new incarnation */
 }
 
 /*

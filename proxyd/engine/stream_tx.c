@@ -59,7 +59,7 @@ static uint32_t max32(uint32_t a, uint32_t b)
 /* How much later than younger packets a packet may come, us. */
 static uint32_t reo_window(const struct lane *l)
 {
-	uint32_t base = l->minrtt_us / (l->true_losses < CALM_LOSSES ? 4 : l->true_losses < 2 * CALM_LOSSES ? 8 : 16);
+	uint32_t base = l->rtt.minrtt_us / (l->true_losses < CALM_LOSSES ? 4 : l->true_losses < 2 * CALM_LOSSES ? 8 : 16);
 
 	return max32(max32(base, REO_MIN_US), l->late_us);
 }
@@ -67,15 +67,15 @@ static uint32_t reo_window(const struct lane *l)
 /* How long after its transmission a packet is reported, if it is not lost; us, 0 when not known yet. */
 static uint32_t overdue_us(const struct lane *l)
 {
-	if (!l->srtt_us)
+	if (!l->rtt.srtt_us)
 		return 0;
-	return l->srtt_us + max32(max32(reo_window(l), 4 * l->rttvar_us), TAIL_MIN_US);
+	return l->rtt.srtt_us + max32(max32(reo_window(l), 4 * l->rtt.rttvar_us), TAIL_MIN_US);
 }
 
 static uint64_t patience_ns(const struct lane *l)
 {
 	/* a first timeout comes early; not while the peer has all, and only its responder is awaited */
-	if (l->srtt_us && !l->backoff && psn_before(l->reached, l->sent.psn))
+	if (l->rtt.srtt_us && !l->backoff && psn_before(l->reached, l->sent.psn))
 		return overdue_us(l) * NSEC_PER_USEC;
 	return lane_rto_ns(l);
 }
@@ -168,7 +168,7 @@ bool stream_tx_run(struct engine *e, struct flow *fl, uint32_t quantum)
 			l->high = l->sent.psn;
 		if (idle || !wheel_armed(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_LOSS)))
 			arm(e, fl);
-		responder_advance(e, fl); /* a front that waits for the WAN */
+		front_advance(e, fl); /* a front that waits for the WAN */
 	} else if (idle && !stopped && psn_before(l->sent.psn, l->accept.psn) &&
 		   !wheel_armed(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_LOSS))) {
 		arm(e, fl);
@@ -184,8 +184,8 @@ static void seen_late(struct engine *e, struct lane *l, uint32_t us)
 	uint32_t now;
 
 	l->true_losses = 0;
-	if (us > l->minrtt_us)
-		us = l->minrtt_us; /* there is no waiting for ever; what is later still is sent again */
+	if (us > l->rtt.minrtt_us)
+		us = l->rtt.minrtt_us; /* there is no waiting for ever; what is later still is sent again */
 	if (us > LATE_MAX_US)
 		us = LATE_MAX_US;
 	now = l->late_us;
@@ -197,7 +197,7 @@ static void seen_late(struct engine *e, struct lane *l, uint32_t us)
 
 static void forget_late(struct engine *e, struct lane *l)
 {
-	if (!l->late_us || now_us(e) - l->late_at < LATE_DECAY_RTTS * l->srtt_us)
+	if (!l->late_us || now_us(e) - l->late_at < LATE_DECAY_RTTS * l->rtt.srtt_us)
 		return;
 	l->late_us -= l->late_us / 4 + 1;
 	l->late_at = now_us(e);
@@ -206,9 +206,9 @@ static void forget_late(struct engine *e, struct lane *l)
 /* No round trip is shorter: samples include what a report waited for company, urgent ones do not. */
 static uint32_t least_rtt_us(const struct lane *l)
 {
-	uint32_t slack = l->minrtt_us / 16 + REPORT_WAIT_US;
+	uint32_t slack = l->rtt.minrtt_us / 16 + REPORT_WAIT_US;
 
-	return l->minrtt_us > slack ? l->minrtt_us - slack : 0;
+	return l->rtt.minrtt_us > slack ? l->rtt.minrtt_us - slack : 0;
 }
 
 /*
@@ -230,7 +230,7 @@ static void gap_closed(struct engine *e, struct lane *l, const struct pkt *d)
 	if (spurious(e, l, d)) {
 		/* by how much it was late is forgotten, but the window was too short */
 		COUNT(e, RETX_SPURIOUS);
-		seen_late(e, l, reo_window(l) + l->minrtt_us / 8);
+		seen_late(e, l, reo_window(l) + l->rtt.minrtt_us / 8);
 	} else if (d->flags & PKT_RETX) {
 		l->true_losses += l->true_losses < UINT8_MAX;
 	} else if (late > 0) {
@@ -261,7 +261,7 @@ static void arrived(struct engine *e, struct lane *l, uint32_t from, uint32_t en
 	if (!d || !(d->flags & PKT_SENT) || spurious(e, l, d))
 		return;
 	if (!(d->flags & PKT_RETX) && just && psn_after(end, l->overlap))
-		lane_rtt_sample(e, l, now_us(e) - d->xmit);
+		rtt_sample(&l->rtt, now_us(e) - d->xmit);
 	if ((int32_t)(d->xmit - l->rack_us) > 0)
 		l->rack_us = d->xmit;
 }
@@ -279,7 +279,7 @@ static void condemn(struct lane *l, struct pkt *d, uint32_t psn)
  * reordering window, or so long ago that they would have arrived. */
 static void judge(struct engine *e, struct lane *l, const struct psn_range *hole, uint32_t reo)
 {
-	uint32_t psn = hole->from, late = l->srtt_us + reo, now = now_us(e);
+	uint32_t psn = hole->from, late = l->rtt.srtt_us + reo, now = now_us(e);
 	struct pkt *d;
 
 	while (psn_before(psn, hole->end) &&
@@ -387,7 +387,7 @@ void stream_tx_progress(struct engine *e, struct flow *fl, const struct report *
 	/* Silence is over: what was sent long before this report would be in it. (Without silence it is not for this
 	 * clock to judge: should the round trip have become longer, all would be sent again, nothing measured, and
 	 * so on for ever.) */
-	if (l->backoff && l->srtt_us)
+	if (l->backoff && l->rtt.srtt_us)
 		give_up(e, l, r->hi, l->sent.psn, overdue_us(l));
 	if (psn_after(cum, l->reached)) {
 		/* receipt is progress for the stream, though only a true ACK is for custody */
@@ -462,10 +462,10 @@ void stream_tx_timeout(struct engine *e, struct flow *fl)
 	}
 	if (!l->reopen) {
 		tail = psn_diff(l->sent.psn, l->reached_hi);
-		if (d && !l->backoff && l->srtt_us && tail > 0 && from == l->reached_hi) {
+		if (d && !l->backoff && l->rtt.srtt_us && tail > 0 && from == l->reached_hi) {
 			/* nothing is missing before the tail; it is lost, or only the reports of it */
 			if (tail <= (int32_t)TAIL_PSNS)
-				give_up(e, l, l->reached_hi, l->sent.psn, l->srtt_us);
+				give_up(e, l, l->reached_hi, l->sent.psn, l->rtt.srtt_us);
 			d = window_get(&l->win, e->pool, psn_sub(l->sent.psn, 1));
 			if (d && (d->flags & PKT_LOST))
 				d = NULL;

@@ -23,7 +23,7 @@
  * A packet is a message, either WRITE (or SEND) or READ (or any other request that is answered with data), of
  * one PSN; which ones are READs is chosen at the start.
  *
- * Checked, by the numbers of the design's list of invariants:
+ * Checked, by the numbers of the list in doc/architecture.md:
  *	1	what was acknowledged to the host is executed, or retained by A, or the lane is in FAULT (check())
  *	2	the front is at most what is accepted and retained, and not beyond an unanswered READ (check()); A itself
  *		acknowledges no more than the front (pseudo())
@@ -95,7 +95,7 @@
 #define NEED_SENT(x)
 #endif
 #ifdef STRICT_READ
-/* the letter of responder.c: answered_unseen() goes by time alone. A READ whose answer was lost may count as answered */
+/* the letter of again.c: answered_unseen() goes by time alone. A READ whose answer was lost may count as answered */
 #define UNSEEN(x) true
 #else
 #define UNSEEN(x) (has(ans_lan, x))

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The front: what the near requester is told (roles OPENER and SINGLE).
+ *
+ * It is the least of several limits, each a PSN together with what an ACK just below it would say:
+ *
+ *	- what is accepted (and thereby retained);
+ *	- the first unanswered READ or its like;
+ *	- the handover PSN, until everything before it was truly acknowledged;
+ *	- the true ACK, where the policy is `off`, where the peer has not agreed yet, and inside messages that
+ *	  did not fit the pool when they began (POOL-3);
+ *	- the last packet of the first message not truly acknowledged, where the policy is `honest`;
+ *	- what was sent on, while the pool is nearly full: the requester then goes at the pace of the WAN.
+ *
+ * A sequence NAK acknowledges what is before it just as an ACK does, so it can only be sent when the front has
+ * come up to the gap. Until then it is due: a NAK at the front itself would make the requester go back without
+ * having got anywhere, and a few of those within one round trip use up its retries.
+ *
+ * An ACK never bears the PSN of a READ or ATOMIC: some requesters take it for the answer.
+ */
+#include "engine/answers.h"
+
+/* Above this share of the custody cap the front waits for the WAN. */
+#define HIGH_WATER 70u
+
+static void limit(struct mark *m, const struct mark *by)
+{
+	if (psn_before(by->psn, m->psn))
+		*m = *by;
+}
+
+/* The same by a mark in the numbers of the responder. */
+static void limit_wire(struct engine *e, const struct lane *l, struct mark *m, const struct mark *wire)
+{
+	struct mark by = shift_to_host(e, l, wire);
+
+	limit(m, &by);
+}
+
+/* What was accepted from the requester, in its own numbers. */
+const struct mark *front_asked(struct engine *e, const struct lane *l)
+{
+	const struct lane_reads *x = reads_of(e, l);
+
+	return x ? &x->asked : &l->accept;
+}
+
+/*
+ * POLICY_HONEST: find the last packet of the first message that is not truly acknowledged. The search goes
+ * on where it stopped, and begins anew only when the true ACK has passed what it found.
+ */
+static void honest_limit(struct engine *e, struct lane *l, struct mark *m)
+{
+	struct mark *h = &l->honest;
+	struct pkt *d;
+
+	if (psn_before(h->psn, l->tack.psn)) {
+		*h = l->tack;
+		l->honest_found = false;
+	}
+	while (!l->honest_found && psn_before(h->psn, l->accept.psn)) {
+		uint32_t psn;
+
+		d = window_next(&l->win, e->pool, h->psn, l->accept.psn, &psn);
+		if (!d)
+			return;
+		h->psn = psn;
+		if ((d->flags & PKT_EOM) && !(d->flags & PKT_ANSWERED)) {
+			l->honest_found = true;
+			break;
+		}
+		h->psn = psn_add(psn, d->span);
+		h->ackable = !(d->flags & PKT_ANSWERED);
+		if (d->flags & PKT_EOM)
+			h->msn++;
+	}
+	if (l->honest_found)
+		limit_wire(e, l, m, h);
+}
+
+bool front_pool_high(const struct engine *e)
+{
+	return pool_fill(e->pool, POOL_CUSTODY) > HIGH_WATER;
+}
+
+/* Requests that were taken without understanding them are answered by a plain ACK. */
+void front_trim(struct engine *e, struct lane *l)
+{
+	struct read_rec *r;
+
+	reads_trim(e, l, NULL);
+	while ((r = reads_head(e, l)) && !(opcode_info(r->opcode)->flags & OPF_ANSWERED) &&
+	       psn_before(r->wire, l->tack.psn)) {
+		r->done = true;
+		reads_trim(e, l, NULL);
+	}
+}
+
+/* Cut @m down to what safety demands; what a filling pool demands is front_advance()'s business. */
+void front_limits(struct engine *e, struct lane *l, struct mark *m)
+{
+	struct read_rec *r = reads_head(e, l);
+
+	if (!l->start_acked)
+		limit(m, &l->front);
+	if (r)
+		limit(m, &r->at);
+	if (l->state == LANE_OPENING || l->policy == POLICY_OFF)
+		limit_wire(e, l, m, &l->tack);
+	if (l->policy == POLICY_HONEST)
+		honest_limit(e, l, m);
+	if (l->guard.psn != PSN_NONE && !psn_before(l->tack.psn, l->guard_end))
+		l->guard.psn = PSN_NONE;
+	if (l->guard.psn != PSN_NONE)
+		limit_wire(e, l, m, psn_after(l->tack.psn, l->guard.psn) ? &l->tack : &l->guard);
+}
+
+void front_advance(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	struct mark m = *front_asked(e, l), tack, sent;
+
+	if (l->state == LANE_FAULT || !l->start_acked)
+		return;
+	front_limits(e, l, &m);
+	tack = shift_to_host(e, l, &l->tack);
+	sent = shift_to_host(e, l, &l->sent);
+	if (psn_after(m.psn, l->front.psn) && front_pool_high(e) && psn_after(m.psn, sent.psn)) {
+		COUNT(e, HELD_BACK);
+		/* a true ACK may be ahead of what this lane sent itself only after a restart */
+		limit(&m, psn_after(tack.psn, sent.psn) ? &tack : &sent);
+	}
+	if (!psn_after(m.psn, l->front.psn))
+		return;
+	/* the true ACK knows better what stands just below it when we have not understood that. Else our own
+	 * count is the better one: an ACK to a duplicate bears an older PSN with today's MSN. */
+	if (m.psn == tack.psn && !m.ackable && tack.ackable)
+		m = tack;
+	l->front = m;
+	if (l->ack_due || l->nak_due)
+		front_list(e, fl);
+}
+
+/* ---- what the requester is told ---- */
+
+void front_list(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+
+	if (l->ack_listed)
+		return;
+	l->ack_listed = true;
+	l->next_ack = e->ack_head;
+	e->ack_head = flow_index(e, fl);
+	engine_wake_at(e, e->now);
+}
+
+void front_ack_due(struct engine *e, struct flow *fl)
+{
+	fl->lane.ack_due = true;
+	front_list(e, fl);
+}
+
+void front_answer(struct engine *e, struct flow *fl, uint32_t psn, uint8_t syndrome, uint32_t msn)
+{
+	struct flow *back = flow_partner(e, fl);
+	uint8_t buf[BUILD_MAX];
+	uint32_t len;
+
+	if (!back || !back->tmpl.len)
+		return;
+	len = build_ack(buf, &back->tmpl, back->key.dqpn, psn, syndrome, msn);
+	engine_tx(e, fl->side, buf, len);
+}
+
+void front_nak(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+
+	front_advance(e, fl);
+	l->nak_due = !l->start_acked || l->front.psn != front_asked(e, l)->psn || l->again_psn != PSN_NONE;
+	if (l->nak_due)
+		return;
+	front_answer(e, fl, l->front.psn, AETH_NAK_SEQ, l->front.msn);
+	l->nak_sent = true;
+	l->naks++;
+	COUNT(e, NAKS_SENT);
+}
+
+void front_flush(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	struct mark m;
+
+	if (l->state == LANE_FAULT) {
+		fault_answer(e, fl);
+		return;
+	}
+	front_advance(e, fl);
+	if (l->again_psn != PSN_NONE)
+		return;
+	m = l->front.ackable ? l->front : l->acked;
+	if (m.ackable && (l->ack_again || (l->ack_due && psn_after(m.psn, l->acked.psn)))) {
+		front_answer(e, fl, psn_sub(m.psn, 1), l->credit == 0xff ? AETH_ACK_UNLIMITED : l->credit,
+		       m.msn);
+		l->acked = m;
+		if (psn_after(m.psn, l->told))
+			l->told = m.psn;
+		l->pseudo_acks++;
+		l->unacked = 0;
+		COUNT(e, PSEUDO_ACKS);
+	}
+	l->ack_again = false;
+	if (l->front.psn == front_asked(e, l)->psn)
+		l->ack_due = false;
+	if (l->nak_due)
+		front_nak(e, fl);
+}
