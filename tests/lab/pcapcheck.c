@@ -34,6 +34,7 @@ static const char usage_text[] =
 	"  --lan-loss        the LANs lose packets: what reaches the responder twice is not judged\n"
 	"  --stalls          the LANs were captured by hosts that stand still at times (qemu on a busy machine): a\n"
 	"                    frame that follows a pause may have come any time in it\n"
+	"  --repeats N       the far appliance says that it repeated so many requests by itself: such are not judged\n"
 	"  --pass-repeats    what an appliance sent over the WAN again although it had arrived may reach the\n"
 	"                    responder again, and the ACK to an appliance's repeat the requester\n"
 	"  --skew-ms N       clocks may differ so much beyond what can be learned from the packets (0)\n"
@@ -64,6 +65,7 @@ enum {
 	OPT_LAN_LOSS,
 	OPT_PASS_REPEATS,
 	OPT_STALLS,
+	OPT_REPEATS,
 	OPT_SKEW,
 	OPT_LAN_MS,
 	OPT_GRACE,
@@ -90,6 +92,7 @@ static const struct option options[] = {
 	{"lan-loss", 0, NULL, OPT_LAN_LOSS},
 	{"pass-repeats", 0, NULL, OPT_PASS_REPEATS},
 	{"stalls", 0, NULL, OPT_STALLS},
+	{"repeats", 1, NULL, OPT_REPEATS},
 	{"skew-ms", 1, NULL, OPT_SKEW},
 	{"lan-ms", 1, NULL, OPT_LAN_MS},
 	{"grace-ms", 1, NULL, OPT_GRACE},
@@ -184,6 +187,9 @@ int main(int argc, char **argv)
 			break;
 		case OPT_STALLS:
 			c.stalls = true;
+			break;
+		case OPT_REPEATS:
+			c.repeats = strtoull(optarg, NULL, 0);
 			break;
 		case OPT_LAN_LOSS:
 			c.lan_loss = true;

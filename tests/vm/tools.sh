@@ -86,7 +86,7 @@ tool()
 	esac
 }
 
-# So many iterations as take SECONDS or so; see testing.md for what the guests can do.
+# So many iterations as take SECONDS or so, by what the guests can do.
 iterations() # TEST MTU RTT-MS LOSS PHASE SECONDS
 {
 	awk -v test="$1" -v mtu="$2" -v rtt="$3" -v p="$4" -v phase="$5" -v s="$6" 'BEGIN {
@@ -218,14 +218,21 @@ capture_stop()
 	done
 }
 
+# Requests that the appliances have repeated by themselves toward the near responder
+repeats()
+{
+	echo $(($(stat_of a retx-lan) + $(stat_of b retx-lan)))
+}
+
 # What passed on both sides of both appliances keeps the rules of the protocol and of custody. On a busy machine, too,
-# an appliance may send again what had arrived, and the other one lets that through as a host's own repeats.
-judged() # NAME
+# an appliance may send again what had arrived, and the other one lets that through as a host's own repeats. REPEATS is
+# how often the appliances have repeated a request because a guest that stood still did not answer in time.
+judged() # NAME REPEATS
 {
 	local ahead=
 
 	[[ $1 != read-one-* ]] || ahead=--read-ahead
-	"$B/lab/pcapcheck" $ahead --stalls --pass-repeats --local "$(addr a 1 4)" --local "$(addr a 1 6)" --max 5 \
+	"$B/lab/pcapcheck" $ahead --stalls --repeats "$2" --pass-repeats --local "$(addr a 1 4)" --local "$(addr a 1 6)" --max 5 \
 		--drops "$LAB/capture-a.out" --drops "$LAB/capture-b.out" \
 		--lan-a "$LAB/$1-lan-a.pcap" --wan-a "$LAB/$1-wan-a.pcap" \
 		--lan-b "$LAB/$1-lan-b.pcap" --wan-b "$LAB/$1-wan-b.pcap" >"$LAB/$1.judged" 2>&1
@@ -274,10 +281,10 @@ good()
 measure() # TEST MTU RTT-MS LOSS PHASE
 {
 	local test=$1 phase=$5 n name=$1-$2-$3-$4-$5 status r f seconds=60
-	local server client port lingers served before=0
+	local server client port lingers served before=0 repeated=0
 
 	why= rate=0
-	[ "$phase" = bare ] || before=$(faults)
+	[ "$phase" = bare ] || { before=$(faults) && repeated=$(repeats); }
 	n=$(iterations "$1" "$2" "$3" "$4" "$5" "$(run_seconds "$1" "$3" "$5")")
 	tool "$1" "$2" "$n"
 	capture_start "$name" "$phase"
@@ -303,7 +310,7 @@ measure() # TEST MTU RTT-MS LOSS PHASE
 		 "$VM/rate" "$(addr a 1 6)" "$LAB/$name-lan-a.pcap"
 		 "$VM/rate" "$(addr b 1 6)" "$LAB/$name-lan-b.pcap"; } | awk '{ r += $3 } END { print r + 0 }')
 	[ -n "$why" ] || [ "$phase" = bare ] || [ "$(faults)" = "$before" ] || why="a queue pair is in fault"
-	[ -n "$why" ] || [ "$phase" = bare ] || judged "$name" || why="the captures: $(tail -n 4 "$LAB/$name.judged")"
+	[ -n "$why" ] || [ "$phase" = bare ] || judged "$name" $(($(repeats) - repeated)) || why="the captures: $(tail -n 4 "$LAB/$name.judged")"
 	if [ -n "$why" ] && [ -n "${FAILED:-}" ]; then
 		mkdir -p "$FAILED" && mv "$LAB/$name"[-.]* "$FAILED" && echo "$why" >"$FAILED/$name.why"
 		for f in "$LAB"/gw-?.err "$LAB"/guests.txt "$LAB"/console-?.log; do

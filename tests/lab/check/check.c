@@ -206,6 +206,7 @@ enum check_status check_run(const struct check_config *c, FILE *out, struct chec
 
 	memset(res, 0, sizeof(*res));
 	j->cfg = c;
+	j->told = c->repeats;
 	j->res = res;
 	j->out = out;
 	can = load(j) && pair_flows(j);

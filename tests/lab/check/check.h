@@ -90,6 +90,8 @@ const char *check_rule_name(enum check_rule r);
  *              the requester
  * @stalls:     the LANs were captured by hosts that stand still at times: what they then find may have come any time
  *              since, so repeats may look to have had no silence before them
+ * @repeats:    so many requests the far appliance says to have repeated by itself, toward its responder. Captures
+ *              of hosts that stand still do not show what it knew at the time: so many are taken for its timers' doing
  * @path_mtu:   0: learned
  * @max:        print so many violations of a rule
  * @lan_ns:     how long an ACK and a repeated request may be on their way past each other on a far LAN
@@ -107,6 +109,7 @@ struct check_config {
 	bool held, read_ahead, damage, pass_repeats, lan_loss, stalls, verbose;
 	uint32_t path_mtu;
 	uint32_t max;
+	uint64_t repeats;
 	uint64_t lan_ns, grace_ns, skew_ns;
 };
 

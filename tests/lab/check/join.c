@@ -62,16 +62,26 @@ static uint32_t wan_copies(const struct view *v, const struct line *l)
 	return end > PSN_MASK ? n + wan_below(v, end & PSN_MASK) : n;
 }
 
+/* Whether the far appliance has told that it repeated so many by itself, and they are not accounted for yet. */
+static bool told(struct judge *j, uint32_t n)
+{
+	if (j->told < n)
+		return false;
+	j->told -= n;
+	return true;
+}
+
 static void doubled(struct view *far, const struct line *l, uint32_t by_host)
 {
-	uint32_t came = wan_copies(far, l);
+	uint32_t came = wan_copies(far, l), again;
 
 	/* what came over the WAN again */
 	if (far->j->cfg->pass_repeats && came && came - 1 > by_host && l->late > by_host) {
 		far->wan_again += (l->late < came - 1 ? l->late : came - 1) - by_host;
 		by_host = came - 1;
 	}
-	if (far->j->cfg->lan_loss)
+	again = l->late > by_host ? l->late - by_host : !by_host ? l->quick : 0;
+	if (far->j->cfg->lan_loss || told(far->j, again))
 		return;
 	if (l->late > by_host)
 		WRONG(far, RULE_DOUBLE, l->dbl, "PSN %06x %u times again, after the responder had acknowledged it",
@@ -218,7 +228,7 @@ static void join_order(struct view *near, struct view *far, struct book *a, stru
 			late += b->line[y].late + b->line[y].quick;
 			dbl = dbl ? dbl : b->line[y].dbl;
 		}
-	if (late > by_host && !far->j->cfg->lan_loss)
+	if (late > by_host && !far->j->cfg->lan_loss && !told(far->j, late - by_host))
 		WRONG(far, RULE_DOUBLE, dbl, "PSN %06x and others, %u in all, again without a cause", dbl->psn, late);
 }
 

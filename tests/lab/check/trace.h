@@ -73,6 +73,7 @@ struct judge {
 		uint32_t comm_id, lqpn;
 	} req[64]; /* latest CM REQs */
 	unsigned int nreqs;
+	uint64_t told; /* of check_config.repeats, not accounted for yet */
 };
 
 /** trace_load - read @path; false after printing why it cannot. */
