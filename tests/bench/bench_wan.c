@@ -22,6 +22,10 @@
  *   reaches 90 % of the ceiling for the first time.
  * - WAN bytes: all bytes that entered the WAN both ways while the clock ran, reports with their UDP, IP and
  *   Ethernet headers included, over the bytes of the frames of new data in that time, each counted once.
+ * - READ-4K: 4 KiB READs, which are bound by the host's way to its appliance before they are bound by the WAN. Their share
+ *   is also told of what the same hosts reach without any distance between them (read-4k of the last line, the least).
+ * - the line `sequential': a READ stream once through a region of 1 GiB that the rule names, 50 ms away, and what the
+ *   appliances asked for in vain (wasted, in % of the payload).
  * - loss "0, resend": nothing is lost, but the host is one that resends everything after 2, 4, 8, 16 ms without
  *   progress, whatever its timeout is.
  *
@@ -67,20 +71,24 @@
  * struct op - a row's operation.
  * @mask:     bits of enum rc_op
  * @inbound:  the payload travels toward the requester
+ * @message:  bytes of payload
  * @extra:    header bytes per message besides FRAME_BYTES per packet
  */
 struct op {
 	const char *name;
-	uint32_t mask, outstanding, extra;
+	uint32_t mask, outstanding, message, extra;
 	bool inbound;
 };
 
 static const struct op ops[] = {
-	{"WRITE", 1u << RC_WRITE, DEPTH, RETH_BYTES, false},
-	{"SEND", 1u << RC_SEND, DEPTH, 0, false},
-	{"READ", 1u << RC_READ, READ_DEPTH, 2 * AETH_BYTES, true},
+	{"WRITE", 1u << RC_WRITE, DEPTH, MESSAGE, RETH_BYTES, false},
+	{"SEND", 1u << RC_SEND, DEPTH, MESSAGE, 0, false},
+	{"READ", 1u << RC_READ, READ_DEPTH, MESSAGE, 2 * AETH_BYTES, true},
+	{"READ-4K", 1u << RC_READ, READ_DEPTH, MTU, AETH_BYTES, true},
 };
-#define OP_READ 2
+#define OP_READ	   2
+#define OP_READ_4K 3
+#define SEQUENTIAL (1u << 30)
 
 struct cell {
 	const struct op *op;
@@ -101,12 +109,12 @@ static bool verbose;
 
 static double message_bytes(const struct op *op)
 {
-	return MESSAGE + MESSAGE / MTU * FRAME_BYTES + op->extra;
+	return op->message + op->message / MTU * FRAME_BYTES + op->extra;
 }
 
 static double ceiling(const struct op *op)
 {
-	return (double)LINK_BPS * MESSAGE / message_bytes(op);
+	return (double)LINK_BPS * op->message / message_bytes(op);
 }
 
 static uint64_t max64(uint64_t a, uint64_t b)
@@ -156,13 +164,54 @@ static uint64_t pool_bytes(const struct cell *c)
 	return want < POOL_MAX ? max64(POOL_MIN, want) : POOL_MAX;
 }
 
+/* The hosts, appliances and links of @c. */
+static void hosts(const struct cell *c, struct world_config *wc, struct rc_qp_config *qc)
+{
+	uint64_t rtt = c->rtt_ms * MS;
+
+	world_defaults(wc);
+	wc->seed = 1;
+	wc->appliance[0] = wc->appliance[1] = c->appliances;
+	wc->wan.delay_ns = rtt / 2;
+	wc->wan.rate_bps = LINK_BPS;
+	wc->wan.store_bytes = (LINK_BPS / 8 * c->rtt_ms / 1000) + (64u << 20);
+	wc->wan.queue_bytes = 16 << 20; /* twice what a bare host has outstanding */
+	wc->lan.rate_bps = LAN_BPS;
+	wc->lan.store_bytes = 64 << 20;
+	wc->report_loss = c->loss;
+	wc->engine.pool_bytes = pool_bytes(c);
+	wc->engine.wan_rate = LINK_BPS / 8 * WAN_RATE_PERMILLE / 1000;
+	wc->path_mtu = MTU;
+	wc->read_ahead = c->op->inbound && c->appliances;
+
+	rc_qp_defaults(qc, RC_STRICT);
+	qc->lqpn = 0x100;
+	qc->rqpn = 0x200;
+	qc->sq_psn = 0x1000;
+	qc->rq_psn = 0x777000;
+	qc->mtu = MTU;
+	qc->depth = DEPTH;
+	qc->timeout_exp = 17; /* 0.5 s */
+	qc->shadow = false;
+	if (c->op->inbound) {
+		qc->rmr_size = READ_REGION;
+		qc->max_rd = qc->resp_rd = READ_DEPTH;
+	}
+	if (c->op == &ops[OP_READ_4K]) {
+		/* reading it once as bare hosts do would take minutes */
+		wc->read_from = qc->rmr_va;
+		wc->read_end = qc->rmr_va + READ_REGION;
+	}
+	qc->resend = c->resend ? RC_RESEND_HW_ALL : RC_RESEND_TIMEOUT;
+}
+
 static struct result run(const struct cell *c)
 {
 	struct world_config wc;
 	struct rc_qp_config qc;
 	struct world_qp *q;
 	struct world *w;
-	struct work work = {.ops = c->op->mask, .min = MESSAGE, .max = MESSAGE, .left = UINT64_MAX,
+	struct work work = {.ops = c->op->mask, .min = c->op->message, .max = c->op->message, .left = UINT64_MAX,
 			    .outstanding = c->op->outstanding};
 	struct result res = {.start_ms = -1};
 	uint64_t rtt = c->rtt_ms * MS, slot = max64(rtt / 8, MS), began, from, to, last = 0, bytes = 0, sent = 0;
@@ -172,20 +221,7 @@ static struct result run(const struct cell *c)
 	uint32_t psn = 0;
 	int dir = c->op->inbound;
 
-	world_defaults(&wc);
-	wc.seed = 1;
-	wc.appliance[0] = wc.appliance[1] = c->appliances;
-	wc.wan.delay_ns = rtt / 2;
-	wc.wan.rate_bps = LINK_BPS;
-	wc.wan.store_bytes = (LINK_BPS / 8 * c->rtt_ms / 1000) + (64u << 20);
-	wc.wan.queue_bytes = 16 << 20; /* twice what a bare host has outstanding */
-	wc.lan.rate_bps = LAN_BPS;
-	wc.lan.store_bytes = 64 << 20;
-	wc.report_loss = c->loss;
-	wc.engine.pool_bytes = pool_bytes(c);
-	wc.engine.wan_rate = LINK_BPS / 8 * WAN_RATE_PERMILLE / 1000;
-	wc.path_mtu = MTU;
-	wc.read_ahead = dir && c->appliances;
+	hosts(c, &wc, &qc);
 	w = world_create(&wc);
 	if (!w) {
 		res.bad = "no memory";
@@ -194,23 +230,11 @@ static struct result run(const struct cell *c)
 	wc.wan.loss = c->loss;
 	world_set_wan(w, dir, &wc.wan);
 
-	rc_qp_defaults(&qc, RC_STRICT);
-	qc.lqpn = 0x100;
-	qc.rqpn = 0x200;
-	qc.sq_psn = 0x1000;
-	qc.rq_psn = 0x777000;
-	qc.mtu = MTU;
-	qc.depth = DEPTH;
-	qc.timeout_exp = 17; /* 0.5 s */
-	qc.shadow = false;
 	if (dir) {
-		qc.rmr_size = READ_REGION;
-		qc.max_rd = qc.resp_rd = READ_DEPTH;
 		work.streams = 1;
-		work.stream_len = MESSAGE;
+		work.stream_len = c->op->message;
 		work.ring = true;
 	}
-	qc.resend = c->resend ? RC_RESEND_HW_ALL : RC_RESEND_TIMEOUT;
 	q = world_connect(w, &qc, RC_STRICT);
 	began = w->now;
 	world_work(q, 0, &work);
@@ -237,7 +261,7 @@ static struct result run(const struct cell *c)
 	}
 	res.goodput = (double)(last - bytes) * 8e9 / (double)(w->now - from);
 	res.wan_bytes = (double)(wan_bytes(w) - sent) /
-			(psn_sub(sent_end(w, q, c), psn) / (double)(MESSAGE / MTU) * message_bytes(c->op));
+			(psn_sub(sent_end(w, q, c), psn) / (double)(c->op->message / MTU) * message_bytes(c->op));
 	if (rc_qp_in_error(q->side[0].qp))
 		res.bad = "queue pair failed";
 	if (w->violation)
@@ -249,7 +273,7 @@ static struct result run(const struct cell *c)
 }
 
 struct summary {
-	double lossless, at_1e3, at_1e2, bytes, read_100ms, read_1e3;
+	double lossless, at_1e3, at_1e2, bytes, read_100ms, read_1e3, read_4k, wasted;
 	unsigned int bad;
 };
 
@@ -259,8 +283,23 @@ static void lower(double *v, double x)
 		*v = x;
 }
 
+/* What bare hosts reach when there is no distance between them. */
+static double zero_distance(const struct op *op)
+{
+	static double known;
+
+	if (known == 0)
+		known = run(&(struct cell){.op = op}).goodput;
+	return known;
+}
+
 static void summarize(struct summary *s, const struct cell *c, const struct result *r, double share)
 {
+	if (c->op == &ops[OP_READ_4K]) {
+		if (c->loss == 0 && !c->resend)
+			lower(&s->read_4k, 100 * r->goodput / zero_distance(c->op));
+		return;
+	}
 	if (c->op->inbound) {
 		if (c->rtt_ms == 100 && c->loss == 0 && !c->resend)
 			lower(&s->read_100ms, share);
@@ -296,11 +335,53 @@ static void row(struct summary *s, struct cell c)
 	else
 		snprintf(loss, sizeof(loss), "%g", c.loss);
 	snprintf(start, sizeof(start), with.start_ms < 0 ? "never" : "%.0f", with.start_ms);
-	printf("%-5s %4u ms  %-9s  %8.4f  %5.1f%%  %8.4f  %5.1f%%  %7s  %8.3f  %8.3f%s%s\n", c.op->name, c.rtt_ms,
+	printf("%-7s %4u ms  %-9s  %8.4f  %5.1f%%  %8.4f  %5.1f%%  %7s  %8.3f  %8.3f%s%s\n", c.op->name, c.rtt_ms,
 	       loss, bare.goodput / 1e9, 100 * bare.goodput / top, with.goodput / 1e9, share, start,
 	       bare.wan_bytes, with.wan_bytes, with.bad ? "  " : "", with.bad ? with.bad : "");
 	fflush(stdout);
 	s->bad += with.bad != NULL;
+}
+
+/* Once through a region, from one end to the other. */
+static void sequential(struct summary *s)
+{
+	struct cell c = {.op = &ops[OP_READ], .rtt_ms = 50, .appliances = true};
+	struct world_config wc;
+	struct rc_qp_config qc;
+	struct world_qp *q;
+	struct world *w;
+	struct work work = {.ops = 1u << RC_READ, .min = MESSAGE, .max = MESSAGE, .left = SEQUENTIAL / MESSAGE,
+			    .outstanding = READ_DEPTH, .streams = 1, .stream_len = MESSAGE, .ring = true};
+	struct conn_info ci = {0};
+	uint64_t began;
+
+	hosts(&c, &wc, &qc);
+	qc.mr_size = qc.rmr_size = SEQUENTIAL;
+	wc.read_from = qc.rmr_va;
+	wc.read_end = qc.rmr_va + SEQUENTIAL;
+	w = world_create(&wc);
+	q = w ? world_connect(w, &qc, RC_STRICT) : NULL;
+	if (!q) {
+		printf("sequential: no memory\n");
+		s->bad++;
+		world_destroy(w);
+		return;
+	}
+	began = w->now;
+	world_work(q, 0, &work);
+	while (!w->violation && rc_qp_stats(q->side[0].qp)->rx_read_bytes < SEQUENTIAL && w->now < began + 600000 * MS)
+		world_run(w, w->now + 10 * MS);
+	world_conn(w, 0, q, &ci);
+	s->wasted = 100.0 * (double)ci.lane[LANE_OUT].reads.wasted_bytes / SEQUENTIAL;
+	printf("\nsequential: bytes=%" PRIu64 " rtt-ms=%u ms=%.0f Gb/s=%.3f hits=%" PRIu64 " misses=%" PRIu64
+	       " wasted-bytes=%" PRIu64 " wan-bytes=%.4f%s%s\n\n",
+	       rc_qp_stats(q->side[0].qp)->rx_read_bytes, c.rtt_ms, (double)(w->now - began) / 1e6,
+	       (double)rc_qp_stats(q->side[0].qp)->rx_read_bytes * 8 / (double)(w->now - began),
+	       ci.lane[LANE_OUT].reads.hits, ci.lane[LANE_OUT].reads.misses, ci.lane[LANE_OUT].reads.wasted_bytes,
+	       (double)wan_bytes(w) / (SEQUENTIAL / MESSAGE * message_bytes(c.op)), w->violation ? "  " : "",
+	       w->violation ? w->violation : "");
+	s->bad += w->violation || rc_qp_stats(q->side[0].qp)->rx_read_bytes != SEQUENTIAL;
+	world_destroy(w);
 }
 
 static bool in(double x, const double *list, size_t n)
@@ -328,7 +409,7 @@ int main(int argc, char **argv)
 	};
 	static const uint32_t rtts[] = {1, 10, 20, 50, 100, 200};
 	static const double losses[] = {0, 1e-5, 1e-4, 1e-3, 1e-2}, quick[] = {0, 1e-3, 1e-2};
-	struct summary s = {100, 100, 100, 0, 100, 100, 0};
+	struct summary s = {100, 100, 100, 0, 100, 100, 100, -1, 0};
 	const char *only_op = NULL;
 	double only_loss = -1;
 	uint32_t only_rtt = 0;
@@ -371,7 +452,7 @@ int main(int argc, char **argv)
 	       "op        rtt  loss         Gb/s   share      Gb/s   share    start      bare      with\n",
 	       MTU, MESSAGE >> 10, DEPTH, READ_DEPTH, ceiling(&ops[0]) / 1e9);
 	for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
-		if ((only_op && strcmp(only_op, ops[i].name)) || (i == OP_READ && !reads && !only_op))
+		if ((only_op && strcmp(only_op, ops[i].name)) || (i >= OP_READ && !reads && !only_op))
 			continue;
 		if (is_quick && i == 1 && !only_op)
 			continue;
@@ -381,6 +462,9 @@ int main(int argc, char **argv)
 			for (size_t k = 0; k < sizeof(losses) / sizeof(losses[0]); k++) {
 				struct cell c = {.op = &ops[i], .rtt_ms = rtts[t], .loss = losses[k]};
 
+				/* one loss is enough for it: repair is the same for all READs */
+				if (i == OP_READ_4K && losses[k] != 0 && losses[k] != 1e-3)
+					continue;
 				if ((only_loss >= 0 && losses[k] != only_loss) ||
 				    (is_quick && !in(losses[k], quick, sizeof(quick) / sizeof(quick[0]))))
 					continue;
@@ -391,10 +475,13 @@ int main(int argc, char **argv)
 			}
 		}
 	}
+	if (reads && !only_op && !only_rtt && only_loss < 0)
+		sequential(&s);
 	printf("bench-wan: worst-lossless=%.2f%% at-1e-3-20ms=%.2f%% at-1e-2-20ms=%.2f%% wan-bytes=%.4f", s.lossless,
 	       s.at_1e3, s.at_1e2, s.bytes);
 	if (reads)
-		printf(" read-100ms=%.2f%% read-1e-3-20ms=%.2f%%", s.read_100ms, s.read_1e3);
+		printf(" read-100ms=%.2f%% read-1e-3-20ms=%.2f%% read-4k=%.2f%% wasted=%.2f%%", s.read_100ms,
+		       s.read_1e3, s.read_4k, s.wasted);
 	printf("\n");
 	return s.bad ? 1 : 0;
 }

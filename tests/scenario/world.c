@@ -185,6 +185,11 @@ static struct engine *make_engine(struct world *w, int side)
 	r.policy = w->cfg.policy;
 	r.read_ahead = w->cfg.read_ahead;
 	r.read_max_age_ns = w->cfg.read_max_age_ns;
+	if (w->cfg.read_end) {
+		r.nread_ranges = 1;
+		r.read_range[0].from = w->cfg.read_from;
+		r.read_range[0].end = w->cfg.read_end;
+	}
 	r.path_mtu = w->cfg.path_mtu;
 	engine_rules(e, &r, 1, w->now);
 	if (!w->cfg.single)

@@ -38,6 +38,7 @@
  * @read_ahead:  the rules allow it
  * @read_max_age_ns: with @read_ahead: READs may bring content that was current so long before they were posted,
  *               if no signal has come since; 0: however long
+ * @read_from, @read_end: the rules name this range of addresses for reading ahead; none when both are 0
  * @engine:      of both engines; seed is derived
  * @trace:       where every frame and report is told (trace.c), or NULL
  */
@@ -56,6 +57,7 @@ struct world_config {
 	bool check_custody, check_range;
 	bool read_ahead;
 	uint64_t read_max_age_ns;
+	uint64_t read_from, read_end;
 	FILE *trace;
 };
 
