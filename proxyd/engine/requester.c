@@ -132,11 +132,12 @@ bool requester_run(struct engine *e, struct flow *fl, uint32_t quantum)
 			l->progress = e->now; /* the oldest begins to wait now */
 		if (psn_after(l->sent.psn, l->high))
 			l->high = l->sent.psn;
-		if (!wheel_armed(e->wheel, timer(e, fl, TIMER_LOSS)))
-			arm(e, fl);
 		if (l->role == ROLE_SINGLE)
 			front_advance(e, fl); /* a front that waits for the WAN */
 	}
+	/* also when nothing could be sent: the answer is still awaited that what follows has to wait for */
+	if (!wheel_armed(e->wheel, timer(e, fl, TIMER_LOSS)))
+		arm(e, fl);
 	return stopped;
 }
 

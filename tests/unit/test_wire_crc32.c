@@ -151,12 +151,6 @@ static void shift_is_zeros(void **state)
 		crc32_update(crc32_update(crc32_shift(reg, 61600), zeros, 4200), zeros, 4200));
 }
 
-#define ON(f, k)                                                                                   \
-	{                                                                                          \
-#f " " #k, f, NULL, best, (void *)CRC32_##k                                        \
-	}
-#define EACH(f) ON(f, LIBRARY), ON(f, PCLMUL), ON(f, AVX512)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {

@@ -335,12 +335,6 @@ static void patch_of_nothing(void **state)
 	assert_memory_equal(buf, was, len);
 }
 
-#define ON(f, k)                                                                                   \
-	{                                                                                          \
-#f " " #k, f, NULL, best, (void *)CRC32_##k                                        \
-	}
-#define EACH(f) ON(f, LIBRARY), ON(f, PCLMUL), ON(f, AVX512)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {

@@ -25,4 +25,8 @@ static inline int best(void **state)
 	return !(crc32_use(CRC32_AVX512) || crc32_use(CRC32_PCLMUL) || crc32_use(CRC32_LIBRARY));
 }
 
+/* A test for each kernel. */
+#define WIRE_ON(f, k) {#f " " #k, f, NULL, best, (void *)CRC32_##k}
+#define EACH(f)	      WIRE_ON(f, LIBRARY), WIRE_ON(f, PCLMUL), WIRE_ON(f, AVX512)
+
 #endif
