@@ -227,6 +227,60 @@ static void test_read_ahead(void **state)
 	film_free(&r);
 }
 
+/* What the far appliance has repeated by itself, it says; one more than it says is a violation as ever. */
+static void test_told_repeats(void **state)
+{
+	unsigned int tried = 0;
+
+	(void)state;
+	for (unsigned int i = 0; i < nplants; i++)
+		for (int ahead = 0; ahead < 2; ahead++) {
+			struct check_config c = all_files();
+			struct recorded r;
+			struct scene s;
+
+			if (plants[i].rule != RULE_DOUBLE || plants[i].near_only || (ahead && !plants[i].read_ahead))
+				continue;
+			c.read_ahead = ahead;
+			film_world(&for_plants, 7, &r);
+			s = scene_of(&r, 0);
+			plants[i].fn(&s);
+			c.repeats = 1;
+			judge(&r, &c, stderr, CHECK_RIGHT);
+			plants[i].fn(&s);
+			assert_true(judge(&r, &c, nowhere(), CHECK_VIOLATIONS).rule[RULE_DOUBLE] > 0);
+			c.repeats = 2;
+			judge(&r, &c, stderr, CHECK_RIGHT);
+			film_free(&r);
+			tried++;
+		}
+	assert_true(tried >= 4);
+}
+
+/* A host that stood still finds a request and its repeat side by side: when the one was sent and when the other is not
+ * to be seen. */
+static void test_stalls(void **state)
+{
+	struct check_config c = all_files();
+	struct recorded r;
+	struct shot *x;
+	struct scene s;
+	uint32_t i;
+
+	(void)state;
+	film_world(&for_plants, 7, &r);
+	s = scene_of(&r, 0);
+	i = film_find(s.far, s.far_mid, DATA);
+	for (uint32_t n = i; n < s.far->n; n++)
+		s.far->shot[n].t += 30 * MS;
+	x = &s.far->shot[i];
+	film_insert(s.far, i + 1, x->t + 1000, x->data, x->len);
+	assert_true(judge(&r, &c, nowhere(), CHECK_VIOLATIONS).rule[RULE_DOUBLE] > 0);
+	c.stalls = true;
+	judge(&r, &c, stderr, CHECK_RIGHT);
+	film_free(&r);
+}
+
 /* Captures by qemu of guests that were started at another time: their clocks say nothing to the kernel's. */
 static void set_clocks(struct recorded *r, int which, int64_t sign)
 {
@@ -312,6 +366,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_right_worlds),
 		cmocka_unit_test(test_plants),
 		cmocka_unit_test(test_read_ahead),
+		cmocka_unit_test(test_told_repeats),
+		cmocka_unit_test(test_stalls),
 		cmocka_unit_test(test_other_clocks),
 		cmocka_unit_test(test_bare),
 	};
