@@ -126,6 +126,7 @@ static const struct column rule_columns[] = {
 	{"custody-oldest-ms", "OLDEST", COL_MS, COL_TABLE},
 	{"path-mtu", NULL, COL_NUMBER, COL_DETAIL},
 	{"pool", NULL, COL_BYTES, COL_DETAIL},
+	{"atomic", NULL, COL_TEXT, COL_DETAIL},
 	{"read-ahead", NULL, COL_TEXT, COL_DETAIL},
 	{"read-ahead-max-age-ms", NULL, COL_MS, COL_DETAIL},
 	{"read-ahead-range", NULL, COL_TEXT, COL_DETAIL},

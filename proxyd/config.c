@@ -88,6 +88,8 @@ struct key {
 
 static const char *const mode_names[] = {"auto", "native", "generic", NULL};
 static const char *const policy_names[] = {"early", "honest", "off", NULL};
+static const char *const ahead_names[] = {"off", "on", "unasked", NULL}; /* enum read_ahead */
+static const char *const atomic_names[] = {"ordered", "discard-result", NULL}; /* enum atomic_mode */
 static const char *const learn_names[] = {"cm", "psn", "immediate", NULL}; /* LEARN_* */
 static const char *const level_names[] = {"error", "warning", "info", "debug", NULL};
 static const int levels[] = {LOG_ERR, LOG_WARNING, LOG_INFO, LOG_DEBUG};
@@ -134,7 +136,8 @@ static const struct key rule_keys[] = {
 	{"learn", V_LEARN, false, R(learn), 0, 0, NULL},
 	{"path-mtu", V_PATH_MTU, false, R(path_mtu), 256, 0, NULL},
 	{"pool", V_SIZE, false, R(cap), 1ull << 20, 64 * GIB, NULL},
-	{"read-ahead", V_BOOL, false, R(read_ahead), 0, 0, NULL},
+	{"atomic", V_CHOICE, false, R(atomic), 0, 0, atomic_names},
+	{"read-ahead", V_CHOICE, false, R(read_ahead), 0, 0, ahead_names},
 	{"read-ahead-max-age", V_DURATION, false, R(read_max_age_ns), 0, 3600 * SEC, NULL},
 	{"read-ahead-range", V_RANGES, false, 0, 0, 0, 0, NULL},
 	{"read-depth", V_DEPTH, false, R(read_depth), 1, 255, NULL},
@@ -381,8 +384,6 @@ static const char *apply(struct parser *p, const struct key *k, const char *text
 	case V_NAME:
 		return value_name(text, to, k->size);
 	case V_BOOL:
-		if (p->kind == S_RULE)
-			src->ahead_line = p->line;
 		return value_bool(text, to);
 	case V_ADDRESS:
 		return value_address(text, to);
@@ -420,6 +421,8 @@ static const char *apply(struct parser *p, const struct key *k, const char *text
 		w = value_duration(text, k->min, k->max, &v);
 		break;
 	case V_CHOICE:
+		if (k->names == ahead_names)
+			src->ahead_line = p->line;
 		w = value_choice(text, k->names, &choice);
 		v = choice;
 		break;

@@ -89,11 +89,18 @@ static void check_rule(struct config *c, unsigned int i, struct config_errors *e
 			"raise that",
 			r->name);
 	/* a name that is no peer's has been told of */
-	if (r->read_ahead && !*src->peer)
+	if (r->read_ahead == READ_AHEAD_ON && !*src->peer)
 		config_error(
 			errs, c->file, src->ahead_line,
-			"read-ahead of rule '%s', which has no peer: an appliance alone cannot read "
-			"ahead; add peer = NAME, or set read-ahead = off",
+			"read-ahead = on in rule '%s', which has no peer: an appliance alone cannot keep "
+			"answers near the host; add peer = NAME, or set read-ahead = off (or unasked, see "
+			"longhaul.conf(5))",
+			r->name);
+	if (r->read_ahead == READ_AHEAD_UNASKED && *src->peer)
+		config_error(
+			errs, c->file, src->ahead_line,
+			"read-ahead = unasked in rule '%s', which has a peer: that is for one appliance "
+			"alone; set read-ahead = on",
 			r->name);
 	for (unsigned int j = 0; j < i; j++)
 		if (rules_overlap(r, &c->rules[j]))

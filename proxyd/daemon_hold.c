@@ -49,7 +49,7 @@ void daemon_read_ahead(struct daemon *d)
 		 "read-ahead is off: what it needs to outlive longhauld cannot be pinned: %s; then reload",
 		 err);
 	for (unsigned int i = 0; i < d->cfg->nrules; i++)
-		d->cfg->rules[i].read_ahead = false;
+		d->cfg->rules[i].read_ahead = READ_AHEAD_OFF;
 }
 
 static void strand(void *ctx, const struct flow_key *requests, uint32_t lqpn)

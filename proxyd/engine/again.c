@@ -82,10 +82,8 @@ static void ask_past(struct engine *e, struct flow *fl, const struct frame *f, b
 	uint8_t out[FRAME_MAX];
 	uint32_t wire;
 
-	if (x && x->guessed_ever && f->opcode == OP_READ_REQUEST) {
+	if (x && x->guessed_ever && f->opcode == OP_READ_REQUEST && (!icrc_ok(f) || answers_renew(e, fl, f))) {
 		COUNT(e, DUP_READS);
-		if (icrc_ok(f))
-			answers_renew(e, fl, f);
 		return;
 	}
 	wire = x ? answers_wire(e, fl, f) : f->psn;
@@ -137,8 +135,10 @@ static bool other_request(struct engine *e, const struct flow *fl, const struct 
 	d = window_get(&l->win, e->pool, wire);
 	if (!d || frame_parse(lane_packet(e, d), d->len, &g) != FRAME_OK)
 		return false;
-	if ((g.op->flags | f->op->flags) & OPF_ANSWERED) /* what READs ask for: other_read() */
-		return (g.op->flags ^ f->op->flags) & OPF_ANSWERED;
+	if ((g.op->flags ^ f->op->flags) & OPF_ANSWERED)
+		return true;
+	if ((g.op->flags & OPF_ANSWERED) && !(g.op->flags & f->op->flags & OPF_ATOMIC))
+		return false; /* what READs ask for: other_read() */
 	return g.opcode != f->opcode || g.payload_len != f->payload_len || g.payload - g.ext != f->payload - f->ext ||
 	       memcmp(g.data + g.ext, f->data + f->ext, g.payload - g.ext);
 }
@@ -183,7 +183,7 @@ void again_request(struct engine *e, struct flow *fl, const struct frame *f)
 		return;
 	}
 	r = (f->op->flags & OPF_ANSWERED) ? reads_find(e, l, f->psn) : NULL;
-	if (!r && other_request(e, fl, x, f)) {
+	if ((!r || r->made) && other_request(e, fl, x, f)) {
 		if (icrc_ok(f))
 			incarnation(e, fl, f);
 		else
@@ -212,7 +212,7 @@ void again_request(struct engine *e, struct flow *fl, const struct frame *f)
 			COUNT(e, BAD_ICRC);
 		return;
 	}
-	if (x && icrc_ok(f) && answers_again(e, fl, f))
+	if (atomic_again(e, fl, f) || (x && icrc_ok(f) && answers_again(e, fl, f)))
 		return;
 	/* without a record its answer has gone to the host, even if no true ACK has said so yet */
 	if (r && (!psn_before(r->wire, l->tack.psn) ||

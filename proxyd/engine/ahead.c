@@ -160,9 +160,9 @@ bool ahead_claim(struct engine *e, struct flow *fl, const struct frame *f, uint3
 
 /* How many READs the responder is given at a time: what the rule or the connection manager says, else what its host
  * was seen to ask for at once. The acceptor gives it one until it knows. */
-static void limit_depth(struct engine *e, struct flow *fl, struct lane_reads *x)
+void ahead_depth(struct engine *e, struct flow *fl, struct lane_reads *x)
 {
-	uint32_t depth = rule_of(e, fl)->read_depth;
+	uint32_t depth = fl->rule < 0 ? 0 : rule_of(e, fl)->read_depth;
 
 	if (!depth)
 		depth = fl->read_depth;
@@ -185,7 +185,7 @@ void ahead_asked(struct engine *e, struct flow *fl, const struct frame *f, bool 
 		x->most = l->nreads;
 	if (!wanted(e, fl))
 		return;
-	limit_depth(e, fl, x);
+	ahead_depth(e, fl, x);
 	if (!claimed)
 		x->info.misses++;
 	predict_asked(&x->predictor, &what, claimed);
@@ -207,8 +207,9 @@ static bool inside(const struct read_range *r, uint64_t from, uint64_t end)
 	return r->va >= from && r->va < end && end - r->va >= r->length;
 }
 
-static bool allowed(const struct engine *e, const struct flow *fl, const struct lane_reads *x,
-		    const struct read_range *r)
+/** ahead_allowed - whether the host may read @r for all that is known. */
+bool ahead_allowed(const struct engine *e, const struct flow *fl, const struct lane_reads *x,
+		   const struct read_range *r)
 {
 	const struct rule *rule = rule_of(e, fl);
 
@@ -229,7 +230,7 @@ void ahead_good(struct engine *e, struct flow *fl, const struct read_range *r)
 	uint64_t from = r->va, end = r->va + r->length;
 	struct good_range *to = NULL;
 
-	if (!wanted(e, fl) || end <= from)
+	if ((!wanted(e, fl) && fl->lane.role != ROLE_UNASKED) || end <= from)
 		return;
 	x->good_clock++;
 	for (uint32_t i = 0; i < GOOD_RANGES; i++) {
@@ -372,7 +373,7 @@ void ahead_run(struct engine *e, struct flow *fl)
 		x->window = WINDOW_FIRST;
 	while (n < BATCH && predict_peek(&x->predictor, &r)) {
 		if (!r.length || x->guessed + r.length > (x->window > r.length ? x->window : r.length) ||
-		    !may_guess(e, fl, x) || !allowed(e, fl, x, &r))
+		    !may_guess(e, fl, x) || !ahead_allowed(e, fl, x, &r))
 			break;
 		if (!issue(e, fl, x, &r, FETCH_GUESS))
 			break;

@@ -93,6 +93,8 @@ struct good_range {
  * @most:      READs that the host has been seen to wait for at one time
  * @window:    bytes that may be guessed ahead; @guessed: bytes that are; @guesses: how many
  */
+#define UNASKED_RING 128u
+
 struct lane_reads {
 	struct window win;
 	struct pool_log log;
@@ -125,6 +127,23 @@ struct lane_reads {
 	uint32_t guesses, epoch;
 	uint64_t rate_at;
 	uint64_t stuck; /* since when the host repeats what it was told to be done; 0: it does not */
+
+	/*
+	 * UNASKED: unasked.c. @end: of what was asked, by whomever, in the host's numbers; @asked above: of what the host
+	 * asked, without a gap. @seq: READs so far; @behind: READs that the host has outstanding; @first: @seq when it
+	 * was made to stall; @left: when the answer to READ k had left, 0: it has not. @left_early: latest packet of one
+	 * that the host has not asked for; @skipped: since when one is missing that the host must have asked for;
+	 * @beyond: it is a request that is no READ which tells so; @broken: what was asked ahead is no part of the pattern
+	 * any more; @slow: the distance is doubled so often, @struck: and was; @wait: READs to come as foreseen before more are asked ahead; @longest: between two READs
+	 */
+	struct {
+		uint8_t phase, slow, failures, late, samples, wait, struck;
+		bool broken, beyond;
+		uint32_t run, calm, seq, first, behind;
+		struct mark end;
+		uint64_t last, longest, longest_before, again_at, measured, repeat, left_early, skipped;
+		uint64_t left[UNASKED_RING];
+	} un;
 	struct read_ahead_info info;
 };
 
@@ -170,6 +189,7 @@ uint32_t answers_find(struct engine *e, struct lane_reads *x, uint32_t psn);
 void answers_rx(struct engine *e, struct flow *fl, const struct frame *f);
 void answers_forget(struct engine *e, struct flow *fl, struct fetch *g);
 void answers_forgotten(struct engine *e, struct flow *fl);
+void answers_not_wanted(struct engine *e, struct flow *fl, uint32_t wire);
 uint64_t answers_report(struct engine *e, struct flow *fl);
 void answers_report_due(struct engine *e, struct flow *fl, bool urgent);
 uint64_t answers_overdue_ns(const struct lane *l);
@@ -190,16 +210,29 @@ void answers_idle(struct engine *e, struct flow *fl);
 
 /* answers_ask.c: OPENER */
 void answers_overdue(struct engine *e, struct flow *fl);
-void answers_renew(struct engine *e, struct flow *fl, const struct frame *f);
+bool answers_renew(struct engine *e, struct flow *fl, const struct frame *f);
 void answers_prove(struct engine *e, struct flow *fl);
 
 /* ahead.c: OPENER */
 bool ahead_claim(struct engine *e, struct flow *fl, const struct frame *f, uint32_t *wire);
 void ahead_asked(struct engine *e, struct flow *fl, const struct frame *f, bool claimed);
 void ahead_good(struct engine *e, struct flow *fl, const struct read_range *r);
+void ahead_depth(struct engine *e, struct flow *fl, struct lane_reads *x);
 void ahead_signal(struct engine *e, struct flow *fl);
 void ahead_run(struct engine *e, struct flow *fl);
+bool ahead_allowed(const struct engine *e, const struct flow *fl, const struct lane_reads *x,
+		   const struct read_range *r);
 bool ahead_anew(struct engine *e, struct flow *fl, const struct read_range *r, uint32_t *wire);
 uint32_t *ahead_epoch(struct engine *e, const struct flow_key *k);
+
+/* unasked.c: UNASKED */
+bool unasked_may_begin(const struct engine *e, const struct flow *fl, const struct frame *f);
+void unasked_begin(struct engine *e, struct flow *fl, const struct frame *f);
+void unasked_request(struct engine *e, struct flow *fl, const struct frame *f);
+void unasked_answer(struct engine *e, struct flow *fl, const struct frame *f, enum engine_port from);
+void unasked_timer(struct engine *e, struct flow *fl);
+void unasked_drain(struct engine *e, struct flow *fl, enum lane_reason why);
+void unasked_settled(struct engine *e, struct flow *fl);
+bool unasked_owes(struct engine *e, const struct lane *l);
 
 #endif

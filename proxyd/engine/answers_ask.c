@@ -16,9 +16,10 @@
 /*
  * The host asks again for a READ that is not held (any more). Where guesses were made the responder has
  * forgotten it, maybe, also one from before the handover: it is asked for anew, under other PSNs, and given
- * when the host asks once more.
+ * when the host asks once more. False when there is no place for a READ: the host has gone back from the middle of a
+ * message, and goes on with it only when it has its answer.
  */
-void answers_renew(struct engine *e, struct flow *fl, const struct frame *f)
+bool answers_renew(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
 	struct read_range what = {frame_reth_va(f), frame_reth_rkey(f), frame_reth_length(f)};
@@ -26,11 +27,11 @@ void answers_renew(struct engine *e, struct flow *fl, const struct frame *f)
 	uint32_t wire;
 
 	if (reads_find(e, &fl->lane, f->psn))
-		return; /* its answer is on its way, and repaired where need be */
+		return true; /* its answer is on its way, and repaired where need be */
 	if (r && answers_find(e, x, r->wire) != MQ_NONE)
-		return;
+		return true;
 	if (!ahead_anew(e, fl, &what, &wire))
-		return;
+		return fl->lane.msg == MSG_NONE;
 	COUNT(e, READS_RENUMBERED);
 	if (r) {
 		/* it is the same READ, or the end of one; what was held of it is too old or not all */
@@ -52,6 +53,7 @@ void answers_renew(struct engine *e, struct flow *fl, const struct frame *f)
 	r->again = r->empty = false;
 	if (r == &renewed)
 		answers_keep(e, x, r);
+	return true;
 }
 
 /*

@@ -13,8 +13,8 @@
 #define KEEP_MIN 32u
 #define KEEP_SHORT 2u
 #define KEEP_MAX 256u
-/* A host that lost an answer asks again within this. Later it may be another incarnation of the QP that asks, and is
- * given what is true today. */
+/* A host that lost an answer asks again within this, and so it does when that is lost too. Later it may be another
+ * incarnation of the QP that asks, and is given what is true today. */
 #define KEPT_NS (1 * NSEC_PER_SEC)
 #define RENEWED_NS (10 * NSEC_PER_SEC)
 
@@ -215,6 +215,7 @@ bool answers_again(struct engine *e, struct flow *fl, const struct frame *f)
 		if (answers_give(e, fl, &r, i, pool_ptr(e->pool, d->loc), d->len))
 			break; /* no room in the port: it asks once more */
 	}
+	k->asked = e->now;
 	x->info.answered_again++;
 	if (fl->lane.again_psn != PSN_NONE && psn_add(f->psn, span) == fl->lane.again_end) {
 		fl->lane.again_psn = PSN_NONE;

@@ -184,7 +184,10 @@ static void stray(struct engine *e, struct flow *fl, const struct frame *f, bool
 			engine_tx(e, fl->side, f->data, f->len);
 		else
 			engine_tx(e, fl->side, out, shift_frame(out, f, psn, psn_add(r->at.msn, 1)));
-	} else if (!r && unknown && !x->guessed_ever && psn_before(f->psn, x->asked.psn)) {
+	} else if (r && r->made) {
+		COUNT(e, ATOMICS_DROPPED);
+		return;
+	} else if (!r && unknown && !x->guessed_ever && psn_before(f->psn, x->asked.psn) && !atomic_dropped(e, l, f)) {
 		engine_tx(e, fl->side, f->data, f->len);
 	} else {
 		return;
@@ -204,10 +207,14 @@ static void settle(struct engine *e, struct lane_reads *x)
 		if (g->state != FETCH_GONE)
 			continue;
 		n--;
-		if (in_fetch(g, x->end))
+		if (in_fetch(g, x->end)) {
+			/* some of it came, and not all of that */
+			if (x->holes != POOL_NONE && g->psn != x->end)
+				holes_fill(e->pool, &x->holes, g->psn, x->end);
 			x->end = end;
-		else if (x->holes != POOL_NONE && holes_room(e->pool, &x->holes, x->end, g->psn, end))
+		} else if (x->holes != POOL_NONE && holes_room(e->pool, &x->holes, x->end, g->psn, end)) {
 			holes_fill(e->pool, &x->holes, g->psn, end);
+		}
 	}
 }
 
@@ -221,6 +228,24 @@ void answers_forgotten(struct engine *e, struct flow *fl)
 		answers_report_due(e, fl, true);
 	}
 	trim(e, x);
+}
+
+/* The answer to the ATOMIC @wire, which was answered here, need not come, and what came of it goes. */
+void answers_not_wanted(struct engine *e, struct flow *fl, uint32_t wire)
+{
+	struct lane_reads *x = reads_of(e, &fl->lane);
+	struct fetch *g = fetch_at(e, answers_find(e, x, wire));
+
+	answers_drop(e, x, wire, psn_add(wire, 1));
+	if (!g || g->psn != wire || g->state != FETCH_ASKED)
+		return;
+	x->unique -= g->arrived != g->span;
+	x->gone++;
+	g->state = FETCH_GONE;
+	g->arrived = g->span;
+	settle(e, x);
+	trim(e, x);
+	answers_report_due(e, fl, false);
 }
 
 void answers_rx(struct engine *e, struct flow *fl, const struct frame *f)

@@ -45,6 +45,15 @@ static void release(struct engine *e, struct lane_reads *x, uint32_t to)
 		x->lost_from = to;
 }
 
+/* The first answer packet that may still come, should nothing be held: an earlier answer may have been lost, and is
+ * asked for again while later ones come. */
+static uint32_t first_to_come(struct engine *e, const struct lane *l, uint32_t psn)
+{
+	const struct read_rec *r = reads_head(e, l);
+
+	return r && psn_before(r->resp_next, psn) ? r->resp_next : psn;
+}
+
 /* The responder gave @f, the next packet of an answer, checked. */
 void answers_add(struct engine *e, struct flow *fl, const struct frame *f)
 {
@@ -61,8 +70,8 @@ void answers_add(struct engine *e, struct flow *fl, const struct frame *f)
 	if (psn_before(f->psn, x->una) && psn_diff(x->una, f->psn) <= (int32_t)WINDOW_SPAN)
 		return; /* of no use any more */
 	if (!x->held)
-		x->una = x->nxt = x->end = x->lost_from = f->psn;
-	loc = psn_before(f->psn, x->end) || psn_diff(f->psn, x->una) >= (int32_t)WINDOW_SPAN ?
+		x->una = x->nxt = x->end = x->lost_from = first_to_come(e, l, f->psn);
+	loc = window_get(&x->win, e->pool, f->psn) || psn_diff(f->psn, x->una) >= (int32_t)WINDOW_SPAN ?
 		      POOL_NONE :
 		      pool_append(e->pool, POOL_TRANSIT, &x->log, f->len);
 	if (loc == POOL_NONE) {
@@ -82,7 +91,14 @@ void answers_add(struct engine *e, struct flow *fl, const struct frame *f)
 	d->flags = PKT_USED;
 	x->held++;
 	x->held_bytes += f->len;
-	x->end = psn_add(f->psn, 1);
+	if (!psn_before(f->psn, x->end)) {
+		x->end = psn_add(f->psn, 1);
+	} else if (psn_before(f->psn, x->nxt)) {
+		/* its turn has passed already */
+		d->flags |= PKT_LOST;
+		if (!x->lost++ || psn_before(f->psn, x->lost_from))
+			x->lost_from = f->psn;
+	}
 	pace_run(e, flow_partner(e, fl));
 }
 

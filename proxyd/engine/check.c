@@ -22,7 +22,7 @@ static const char *check_marks(const struct lane *l)
 
 static const char *check_front(struct engine *e, const struct lane *l)
 {
-	const struct read_rec *r = reads_head(e, l);
+	const struct read_rec *r = reads_waiting(e, l);
 	const struct lane_reads *x = reads_of(e, l);
 
 	if (psn_after(l->front.psn, x ? x->asked.psn : l->accept.psn))

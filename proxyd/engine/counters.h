@@ -24,6 +24,8 @@
 	X(TABLE_FULL, "table-full", "new flows that found the flow table full, passed through")    \
 	X(NO_RULE, "no-rule", "frames that no rule wants, passed through")                         \
 	X(PSEUDO_ACKS, "pseudo-acks", "ACKs answered in the responder's stead")                    \
+	X(ATOMICS_MADE, "atomics-made", "ATOMIC ACKs made here, with the value 0 (atomic = discard-result)")  \
+	X(ATOMICS_DROPPED, "atomics-dropped", "true ATOMIC ACKs dropped, because one was made before")      \
 	X(TRUE_ACKS, "true-acks", "ACKs of the responder consumed")                                \
 	X(TRUE_NAKS, "true-naks", "NAKs and RNR NAKs of the responder consumed")                   \
 	X(NAKS_SENT, "naks-sent", "sequence NAKs sent to a near requester")                        \
@@ -48,6 +50,10 @@
 	X(READS_GIVEN_UP, "reads-given-up", "READs that the responder executed and cannot answer any more")                \
 	X(READS_RENUMBERED, "reads-renumbered", "READs asked anew because their answer was lost for good")               \
 	X(READS_ASKED_AGAIN, "reads-asked-again", "READs asked again because no answer came")                  \
+	X(UNASKED, "unasked", "READs asked near the responder before their host did")             \
+	X(UNASKED_MET, "unasked-met", "READs of hosts that had been asked so")                     \
+	X(UNASKED_REPEATED, "unasked-repeated", "those of them that hosts asked again: lost, or too early") \
+	X(UNASKED_FAULTS, "unasked-faults", "connections made to fail for what was asked so")      \
 	X(BAD_SEQUENCE, "bad-sequence", "requests with an opcode or length out of order")          \
 	X(BAD_REPORT, "bad-report", "peer reports that do not fit, ignored")                       \
 	X(OPENS, "opens", "lanes taken into custody")                                              \

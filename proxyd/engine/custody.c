@@ -210,6 +210,8 @@ void lane_drop_all(struct engine *e, struct flow *fl)
 	pool_log_close(e->pool, &l->log);
 	mq_flush(e->reads, &l->reads);
 	l->nreads = 0;
+	if (l->role == ROLE_SINGLE)
+		l->made = MQ_NONE;
 	reads_end(e, fl);
 	holes_drop(e->pool, &l->holes);
 }

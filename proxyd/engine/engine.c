@@ -18,6 +18,7 @@
 
 #define SWEEP_NS (10 * NSEC_PER_MSEC)
 #define SWEEP_FLOWS 256u
+#define CLOSING_NS (100 * NSEC_PER_MSEC)
 /* So long after the latest packet nobody asks for a lost answer any more. */
 #define KEPT_NS (10 * NSEC_PER_SEC)
 
@@ -143,6 +144,8 @@ static void rx_request(struct engine *e, struct flow *fl, const struct frame *f)
 		learn_request(e, fl, f);
 		if (lane_may_open(e, fl, f))
 			lane_open(e, fl, f);
+		else if (unasked_may_begin(e, fl, f))
+			unasked_begin(e, fl, f);
 	}
 	switch (l->role) {
 	case ROLE_OPENER:
@@ -151,6 +154,9 @@ static void rx_request(struct engine *e, struct flow *fl, const struct frame *f)
 		break;
 	case ROLE_ACCEPTOR:
 		stream_rx_request(e, fl, f);
+		break;
+	case ROLE_UNASKED:
+		unasked_request(e, fl, f);
 		break;
 	default:
 		engine_pass(e, fl->side, f);
@@ -170,6 +176,8 @@ static void rx_response(struct engine *e, struct flow *fl, const struct frame *f
 	}
 	if (req->lane.role == ROLE_OPENER)
 		responder_answer(e, req, f);
+	else if (req->lane.role == ROLE_UNASKED)
+		unasked_answer(e, req, f, fl->side);
 	else
 		requester_response(e, req, f, fl->side);
 }
@@ -258,6 +266,8 @@ void engine_rx(struct engine *e, enum engine_port port, const uint8_t *data, uin
 		flow_key_of(&key, &f);
 		fl = flow_create(e, &key, port);
 	}
+	if (fl && fl->side != (uint8_t)port && e->in_fault)
+		fault_moved(e, fl, port);
 	/* A flow that turns up on the wrong port is a loop or a moved host: hands off. */
 	if (!fl || (fl->rule < 0 && !held(e, fl)) || fl->side != (uint8_t)port) {
 		if (fl && fl->rule < 0)
@@ -287,7 +297,9 @@ static void timer_fired(void *ctx, uint32_t id)
 
 	if (!fl->used || fl->lane.role == ROLE_NONE)
 		return;
-	if (id % TIMERS == TIMER_AUX)
+	if (fl->lane.role == ROLE_UNASKED)
+		unasked_timer(e, fl);
+	else if (id % TIMERS == TIMER_AUX)
 		lane_aux_timer(e, fl);
 	else if (id % TIMERS == TIMER_ANSWER)
 		fl->lane.role == ROLE_OPENER ? answers_overdue(e, fl) : answers_timeout(e, fl);
@@ -309,6 +321,12 @@ static void sweep(struct engine *e)
 		e->sweep = (e->sweep + 1) % e->nflows;
 		if (fl->used && fl->lane.role == ROLE_OPENER && e->now - fl->seen > KEPT_NS)
 			answers_idle(e, fl);
+		if (fl->used && fl->lane.role == ROLE_ACCEPTOR && fl->lane.closing &&
+		    e->now - fl->lane.last_report >= CLOSING_NS)
+			stream_rx_report_due(e, fl, true); /* what asked the opener to let go may be lost */
+		if (fl->used && fl->lane.role == ROLE_UNASKED && fl->lane.reason == REASON_DISCONNECT &&
+		    e->now - fl->seen > KEPT_NS)
+			lane_close(e, fl, REASON_DISCONNECT, false);
 		if (!fl->used || e->now - fl->seen < e->cfg.idle_ns)
 			continue;
 		if (fl->partner != FLOW_NONE &&
@@ -316,7 +334,7 @@ static void sweep(struct engine *e)
 		     (fl->lane.role == ROLE_NONE && e->flows[fl->partner].lane.role != ROLE_NONE)))
 			continue;
 		if (fl->lane.role != ROLE_NONE) {
-			if ((fl->lane.packets || shift_differs(reads_of(e, &fl->lane), &fl->lane)) &&
+			if ((fl->lane.packets || unasked_owes(e, &fl->lane) || shift_differs(reads_of(e, &fl->lane), &fl->lane)) &&
 			    fl->lane.state != LANE_FAULT)
 				continue;
 			lane_close(e, fl, REASON_IDLE, true);
@@ -429,18 +447,34 @@ bool engine_may_stop(struct engine *e)
 		if (fl->used && lane_keeps(l) &&
 		    (l->packets || fault_pending(l) || (l->numbered && shift_differs(reads_of(e, l), l))))
 			return false;
+		if (fl->used && unasked_owes(e, l))
+			return false;
+		/* its opener has been asked to let go, and would keep what nobody delivers any more */
+		if (fl->used && l->role == ROLE_ACCEPTOR && l->closing && e->peer_up[l->peer])
+			return false;
 	}
 	return true;
+}
+
+/* Where the requester of a connection is that a former engine held: near, but for READs that were asked unasked
+ * (unasked.c). Should the rules be others now, its first packet tells. */
+static enum engine_port strand_side(const struct engine *e, const struct flow_key *k)
+{
+	int near = rule_match(e->rules, e->nrules, &k->src, &k->dst, k->vlan);
+	int far = rule_match(e->rules, e->nrules, &k->dst, &k->src, k->vlan);
+
+	return far >= 0 && (near < 0 || e->rules[far].read_ahead == READ_AHEAD_UNASKED) ? PORT_WAN : PORT_LAN;
 }
 
 void engine_strand(struct engine *e, const struct flow_key *requests, uint32_t lqpn, uint64_t now_ns)
 {
 	struct flow_key back = {.src = requests->dst, .dst = requests->src, .dqpn = lqpn, .vlan = requests->vlan};
 	struct flow *fl, *other;
+	enum engine_port side = strand_side(e, requests);
 
 	e->now = now_ns;
-	fl = flow_create(e, requests, PORT_LAN);
-	other = flow_create(e, &back, PORT_WAN);
+	fl = flow_create(e, requests, side);
+	other = flow_create(e, &back, other_port(side));
 	if (fl && other && flow_pair(e, fl, other, LEARNED_PEER))
 		fault_strand(e, fl);
 }
@@ -515,7 +549,7 @@ void engine_drain(struct engine *e, uint64_t now_ns)
 	e->now = now_ns;
 	e->draining = true;
 	for (uint32_t i = 0; i < e->nflows; i++)
-		if (e->flows[i].used && lane_keeps(&e->flows[i].lane))
+		if (e->flows[i].used && e->flows[i].lane.role != ROLE_NONE)
 			lane_drain(e, &e->flows[i], REASON_OPERATOR);
 }
 

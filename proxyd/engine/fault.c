@@ -124,12 +124,12 @@ void lane_fault(struct engine *e, struct flow *fl, enum lane_reason why, uint8_t
  * A former engine gave the packets of this lane numbers of its own, and is gone: neither end understands the other
  * any more. What its host expects and waits for is not known; it tells by asking.
  */
-void fault_strand(struct engine *e, struct flow *fl)
+static void strand(struct engine *e, struct flow *fl, enum lane_reason why)
 {
 	struct lane *l = &fl->lane;
 
 	l->role = ROLE_OPENER;
-	l->reason = REASON_STRANDED;
+	l->reason = (uint8_t)why;
 	l->refusal = AETH_NAK_OPERATION;
 	l->numbered = true;
 	lane_set_state(l, LANE_FAULT);
@@ -143,6 +143,25 @@ void fault_strand(struct engine *e, struct flow *fl)
 	l->progress = fl->seen = e->now;
 	l->fault.stage = STAGE_TELL;
 	arm(e, fl, TELL_NS);
+}
+
+void fault_strand(struct engine *e, struct flow *fl)
+{
+	strand(e, fl, REASON_STRANDED);
+}
+
+/** fault_moved - a packet of @fl has come to port @port. Of a connection that a former engine held that may be news. */
+void fault_moved(struct engine *e, struct flow *fl, enum engine_port port)
+{
+	struct flow *other = flow_partner(e, fl);
+
+	if (!other || !((fl->lane.state == LANE_FAULT && fl->lane.fault.strange) ||
+			(other->lane.state == LANE_FAULT && other->lane.fault.strange)))
+		return;
+	fl->side = (uint8_t)port;
+	other->side = (uint8_t)other_port(port);
+	flow_match_rule(e, fl);
+	flow_match_rule(e, other);
 }
 
 /* Headers toward the near host, whose peer is not heard any more: its own, the other way round. */
@@ -195,6 +214,23 @@ void fault_request(struct engine *e, struct flow *fl, const struct frame *f)
 	l->jump_psn = f->psn;
 	l->fault.alive = true;
 	front_ack_due(e, fl);
+}
+
+/*
+ * The host may have got, or may get, an answer to another request than it asked. @f: what it asks now, or NULL: it will
+ * tell by asking.
+ */
+void fault_unasked(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+
+	lane_drop_all(e, fl);
+	l->tack.psn = l->sent.psn = l->high = l->end = l->accept.psn;
+	wheel_cancel(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_LOSS));
+	strand(e, fl, REASON_UNASKED);
+	l->fault.epsn = expected_psn(e, fl);
+	if (f)
+		fault_request(e, fl, f);
 }
 
 void fault_answer(struct engine *e, struct flow *fl)

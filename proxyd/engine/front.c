@@ -5,7 +5,7 @@
  * It is the least of several limits, each a PSN together with what an ACK just below it would say:
  *
  *	- what is accepted (and thereby retained);
- *	- the first unanswered READ or its like;
+ *	- the first unanswered READ or its like (but for ATOMICs that are answered here, see atomic.c);
  *	- the handover PSN, until everything before it was truly acknowledged;
  *	- the true ACK, where the policy is `off`, where the peer has not agreed yet, and inside messages that
  *	  did not fit the pool when they began (POOL-3);
@@ -96,15 +96,10 @@ void front_trim(struct engine *e, struct lane *l)
 	}
 }
 
-/* Cut @m down to what safety demands; what a filling pool demands is front_advance()'s business. */
-void front_limits(struct engine *e, struct lane *l, struct mark *m)
+static void limits(struct engine *e, struct lane *l, struct mark *m)
 {
-	struct read_rec *r = reads_head(e, l);
-
 	if (!l->start_acked)
 		limit(m, &l->front);
-	if (r)
-		limit(m, &r->at);
 	if (l->state == LANE_OPENING || l->policy == POLICY_OFF)
 		limit_wire(e, l, m, &l->tack);
 	if (l->policy == POLICY_HONEST)
@@ -115,21 +110,51 @@ void front_limits(struct engine *e, struct lane *l, struct mark *m)
 		limit_wire(e, l, m, psn_after(l->tack.psn, l->guard.psn) ? &l->tack : &l->guard);
 }
 
-void front_advance(struct engine *e, struct flow *fl)
+/* Cut @m down to what safety demands; what a filling pool demands is front_advance()'s business. */
+void front_limits(struct engine *e, struct lane *l, struct mark *m)
+{
+	const struct read_rec *r = reads_waiting(e, l);
+
+	if (r)
+		limit(m, &r->at);
+	limits(e, l, m);
+}
+
+/* While the pool is nearly full the requester goes at the pace of the WAN. */
+static void limit_by_pool(struct engine *e, const struct lane *l, struct mark *m)
+{
+	struct mark tack, sent = shift_to_host(e, l, &l->sent);
+
+	if (!psn_after(m->psn, l->front.psn) || !front_pool_high(e) || !psn_after(m->psn, sent.psn))
+		return;
+	COUNT(e, HELD_BACK);
+	tack = shift_to_host(e, l, &l->tack);
+	/* a true ACK may be ahead of what this lane sent itself only after a restart */
+	limit(m, psn_after(tack.psn, sent.psn) ? &tack : &sent);
+}
+
+/* Whether nothing but @r itself, at the front, keeps the front from going on. */
+bool front_may_pass(struct engine *e, struct lane *l, const struct read_rec *r)
+{
+	struct mark m = *front_asked(e, l);
+
+	if (l->state == LANE_FAULT || !l->start_acked || l->front.psn != r->at.psn)
+		return false;
+	limits(e, l, &m);
+	limit_by_pool(e, l, &m);
+	return psn_after(m.psn, r->at.psn);
+}
+
+static void advance(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
-	struct mark m = *front_asked(e, l), tack, sent;
+	struct mark m = *front_asked(e, l), tack;
 
 	if (l->state == LANE_FAULT || !l->start_acked)
 		return;
 	front_limits(e, l, &m);
+	limit_by_pool(e, l, &m);
 	tack = shift_to_host(e, l, &l->tack);
-	sent = shift_to_host(e, l, &l->sent);
-	if (psn_after(m.psn, l->front.psn) && front_pool_high(e) && psn_after(m.psn, sent.psn)) {
-		COUNT(e, HELD_BACK);
-		/* a true ACK may be ahead of what this lane sent itself only after a restart */
-		limit(&m, psn_after(tack.psn, sent.psn) ? &tack : &sent);
-	}
 	if (!psn_after(m.psn, l->front.psn))
 		return;
 	/* the true ACK knows better what stands just below it when we have not understood that. Else our own
@@ -138,6 +163,13 @@ void front_advance(struct engine *e, struct flow *fl)
 		m = tack;
 	l->front = m;
 	if (l->ack_due || l->nak_due)
+		front_list(e, fl);
+}
+
+void front_advance(struct engine *e, struct flow *fl)
+{
+	advance(e, fl);
+	if (fl->lane.ack_due && atomic_due(e, &fl->lane))
 		front_list(e, fl);
 }
 
@@ -196,9 +228,11 @@ void front_flush(struct engine *e, struct flow *fl)
 		fault_answer(e, fl);
 		return;
 	}
-	front_advance(e, fl);
+	advance(e, fl);
 	if (l->again_psn != PSN_NONE)
 		return;
+	while (atomic_make(e, fl))
+		advance(e, fl);
 	m = l->front.ackable ? l->front : l->acked;
 	if (m.ackable && (l->ack_again || (l->ack_due && psn_after(m.psn, l->acked.psn)))) {
 		front_answer(e, fl, psn_sub(m.psn, 1), l->credit == 0xff ? AETH_ACK_UNLIMITED : l->credit,

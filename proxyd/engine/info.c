@@ -67,7 +67,7 @@ static void fill_reads(struct engine *e, const struct lane *l, struct lane_info 
 	out->reads.ahead = x->guessed;
 	out->reads.held_bytes = x->held_bytes;
 	out->reads.depth = x->depth;
-	if (!lane_keeps(l))
+	if (!lane_keeps(l) && l->role != ROLE_UNASKED)
 		return;
 	out->epsn = x->asked.psn;
 	out->reads.shift = psn_sub(l->accept.psn, x->asked.psn);

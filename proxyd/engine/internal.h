@@ -14,6 +14,8 @@
  *	ACCEPTOR	WAN (stream_rx.c)	(the peer's)	stream_rx.c	LAN
  *	SINGLE		LAN			yes		call		WAN
  *
+ * UNASKED is a role of requests that come from the WAN and pass; see unasked.c.
+ *
  * PSN marks of a lane, in order (all modulo 2^24, half-open: the mark itself is the first not included):
  *
  *	una	released below: truly acknowledged by the responder. Everything in [una, end) is retained
@@ -66,6 +68,7 @@ enum lane_role {
 	ROLE_OPENER,
 	ROLE_ACCEPTOR,
 	ROLE_SINGLE,
+	ROLE_UNASKED, /* requests come from the WAN; nothing is kept (unasked.c) */
 };
 
 /* Which message is open, for the opcode sequence check. */
@@ -132,6 +135,8 @@ struct lane {
 		report_due : 1, report_urgent : 1, report_listed : 1, run_listed : 1, rnr_wait : 1,
 		accepted : 1, reopen : 1, ack_again : 1, honest_found : 1, room_listed : 1, probing : 1, doubt : 1, ahead : 1,
 		nak_due : 1, opaque : 1, numbered : 1;
+	uint8_t atomic : 2; /* enum atomic_mode */
+	uint8_t most; /* SINGLE: READs and ATOMICs that the host was seen to wait for at one time */
 	uint8_t jump_run;
 	uint8_t unacked;
 	uint8_t backoff;
@@ -166,6 +171,7 @@ struct lane {
 	union {
 		uint32_t rack_us; /* OPENER: latest transmission time known to have arrived, us */
 		uint32_t repeats; /* ACCEPTOR: reports since something changed, while something is missing */
+		uint32_t made;	  /* SINGLE: of @reads, the last ATOMIC that was answered here (atomic.c), or MQ_NONE */
 	};
 	uint32_t jump_psn;
 	uint32_t holes;
@@ -262,6 +268,7 @@ struct read_rec {
 	uint8_t tries; /* ACCEPTOR: times that it was asked again in vain */
 	bool done, gap;
 	bool moved; /* its MSN on the wire is another one */
+	bool made;  /* an ATOMIC that was answered here */
 	bool again; /* answered, and asked again past us since */
 	bool empty; /* answered, and nothing of it is held */
 	bool renewed; /* asked for anew because the host asked again; it will once more */
@@ -435,6 +442,8 @@ bool lane_hold(struct engine *e, struct flow *fl, bool on);
 /* fault.c: custody is lost */
 void lane_fault(struct engine *e, struct flow *fl, enum lane_reason why, uint8_t syndrome);
 void fault_strand(struct engine *e, struct flow *fl);
+void fault_moved(struct engine *e, struct flow *fl, enum engine_port port);
+void fault_unasked(struct engine *e, struct flow *fl, const struct frame *f);
 void fault_request(struct engine *e, struct flow *fl, const struct frame *f);
 void fault_answer(struct engine *e, struct flow *fl);
 void fault_response(struct engine *e, struct flow *fl, const struct frame *f);
@@ -460,11 +469,13 @@ struct read_rec *reads_find(struct engine *e, struct lane *l, uint32_t psn);
 void reads_trim(struct engine *e, struct lane *l, struct mark *end);
 struct read_rec *reads_head(struct engine *e, const struct lane *l);
 struct read_rec *reads_tail(struct engine *e, const struct lane *l);
+struct read_rec *reads_waiting(struct engine *e, const struct lane *l);
 
 /* front.c: what the near requester is told */
 const struct mark *front_asked(struct engine *e, const struct lane *l);
 bool front_pool_high(const struct engine *e);
 void front_limits(struct engine *e, struct lane *l, struct mark *m);
+bool front_may_pass(struct engine *e, struct lane *l, const struct read_rec *r);
 void front_trim(struct engine *e, struct lane *l);
 void front_list(struct engine *e, struct flow *fl);
 void front_answer(struct engine *e, struct flow *fl, uint32_t psn, uint8_t syndrome, uint32_t msn);
@@ -478,6 +489,18 @@ void again_request(struct engine *e, struct flow *fl, const struct frame *f);
 bool again_jumped(struct engine *e, struct flow *fl, const struct frame *f, bool first);
 void again_passes(struct flow *fl, const struct frame *f);
 bool again_gone_on(struct engine *e, struct flow *fl, const struct frame *f);
+
+/* atomic.c: ATOMICs whose earlier content may be thrown away */
+bool atomic_is(uint8_t opcode);
+bool atomic_allowed(const struct rule *r, const struct frame *f);
+bool atomic_discards(const struct lane *l);
+struct read_rec *atomic_due(struct engine *e, struct lane *l);
+bool atomic_make(struct engine *e, struct flow *fl);
+bool atomic_again(struct engine *e, struct flow *fl, const struct frame *f);
+const struct frame *atomic_blank(const struct lane *l, const struct frame *f, struct frame *g, uint8_t *out);
+void atomic_asked(struct engine *e, struct flow *fl);
+bool atomic_depth_full(struct engine *e, const struct flow *fl);
+bool atomic_dropped(struct engine *e, const struct lane *l, const struct frame *f);
 
 /* responder.c: toward the near requester */
 void responder_request(struct engine *e, struct flow *fl, const struct frame *f);

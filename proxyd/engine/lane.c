@@ -72,6 +72,7 @@ const char *lane_reason_name(enum lane_reason r)
 		[REASON_LONG_READ] = "read-too-long",
 		[REASON_FAULT] = "connection-faulted",
 		[REASON_STRANDED] = "numbering-lost",
+		[REASON_UNASKED] = "other-than-foreseen",
 	};
 
 	return r < REASONS && names[r] ? names[r] : "?";
@@ -202,7 +203,8 @@ bool lane_may_open(struct engine *e, const struct flow *fl, const struct frame *
 	if (!e->flows[fl->partner].tmpl.len)
 		return false;
 	/* of what is answered with data only READs are begun with, and only where that gains anything */
-	if ((f->op->flags & OPF_ANSWERED) && (f->opcode != OP_READ_REQUEST || r->peer == PEER_NONE))
+	if ((f->op->flags & OPF_ANSWERED) && (f->opcode != OP_READ_REQUEST || r->peer == PEER_NONE) &&
+	    !atomic_allowed(r, f))
 		return false;
 	/* the very first that is not truly acknowledged: the requester is idle or goes back to it */
 	if (l->tack.psn == f->psn && l->credit != 0xff)
@@ -226,7 +228,7 @@ void lane_send_open(struct engine *e, struct flow *fl)
 		.path_mtu = fl->path_mtu,
 		.policy = l->policy,
 		.resume = l->reopen,
-		.one_read = l->ahead,
+		.one_read = l->ahead || l->atomic,
 	};
 
 	e->sink.report(e->sink.ctx, (unsigned int)l->peer, &r);
@@ -254,6 +256,7 @@ void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
 	l->ahead = r->read_ahead;
 	lane_set_state(l, l->role == ROLE_SINGLE ? LANE_HELD : LANE_OPENING);
 	l->policy = r->policy;
+	l->atomic = r->policy == POLICY_EARLY ? r->atomic : ATOMIC_ORDERED;
 	l->accept = l->front = l->tack = l->sent = l->honest = l->acked = m;
 	l->honest_found = false;
 	if (f->op->flags & (OPF_FIRST | OPF_ONLY | OPF_READ)) {
@@ -266,12 +269,13 @@ void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
 	l->start_acked = all_acked;
 	l->room = psn_add(f->psn, FIRST_ROOM);
 	l->overlap = passed != PSN_NONE && psn_after(passed, f->psn) ? passed : f->psn;
+	l->lost_from = l->reached = l->reached_hi = f->psn;
+	l->rack_us = l->trickle_us = l->cnp_us = now_us(e);
 	if (l->role == ROLE_SINGLE) {
 		l->cwnd = CWND_FIRST;
 		l->cut_us = now_us(e);
+		l->made = MQ_NONE;
 	}
-	l->lost_from = l->reached = l->reached_hi = f->psn;
-	l->rack_us = l->trickle_us = l->cnp_us = now_us(e);
 	l->guard.psn = l->again_psn = PSN_NONE;
 	l->opened = l->progress = e->now;
 	COUNT(e, OPENS);
@@ -360,6 +364,10 @@ void lane_drain(struct engine *e, struct flow *fl, enum lane_reason why)
 
 	if (l->role == ROLE_NONE || l->state == LANE_DRAIN || l->state == LANE_FAULT)
 		return;
+	if (l->role == ROLE_UNASKED) {
+		unasked_drain(e, fl, why);
+		return;
+	}
 	l->reason = (uint8_t)why;
 	if (l->state == LANE_OPENING) {
 		lane_close(e, fl, why, true); /* nothing was promised */

@@ -190,10 +190,13 @@ static void rx_answers(struct engine *e, unsigned int peer, const struct report 
 {
 	uint32_t i = flow_table_find(e->table, &r->key, e->flows, sizeof(struct flow));
 	struct flow *fl = i == FLOW_NONE ? NULL : &e->flows[i];
+	struct report gone = {.type = REPORT_CLOSE, .lane = r->lane, .gen = r->gen, .key = r->key};
 
 	if (!fl || fl->lane.role != ROLE_ACCEPTOR || fl->lane.gen != r->gen ||
 	    fl->lane.peer != (int8_t)peer || fl->lane.peer_lane != r->lane) {
 		COUNT(e, BAD_REPORT);
+		/* an opener that waits for answers here must begin anew */
+		e->sink.report(e->sink.ctx, peer, &gone);
 		return;
 	}
 	answers_progress(e, fl, r);

@@ -348,6 +348,12 @@ static void probe_set(struct lane *l, uint32_t psn, uint32_t count)
 	l->probe[slot].count = count;
 }
 
+/* Answered by a packet that bears its PSN and says what an ACK says. */
+static bool answered_alike(const struct frame *f)
+{
+	return f->opcode == OP_READ_REQUEST || (f->op->flags & OPF_ATOMIC);
+}
+
 void learn_request(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
@@ -355,8 +361,8 @@ void learn_request(struct engine *e, struct flow *fl, const struct frame *f)
 	uint32_t span;
 
 	l->requests++;
-	if (((f->op->flags & OPF_EOM) || f->ackreq || f->opcode == OP_READ_REQUEST) &&
-	    (!(f->op->flags & OPF_ANSWERED) || f->opcode == OP_READ_REQUEST) &&
+	if (((f->op->flags & OPF_EOM) || f->ackreq || answered_alike(f)) &&
+	    (!(f->op->flags & OPF_ANSWERED) || answered_alike(f)) &&
 	    fl->partner == FLOW_NONE && e->rules[fl->rule].learn & LEARN_PSN)
 		match_note(e, fl, f->psn, PSN_NONE);
 	if (f->immdt && (e->rules[fl->rule].learn & LEARN_IMMEDIATE))
@@ -386,13 +392,13 @@ void learn_request(struct engine *e, struct flow *fl, const struct frame *f)
 	}
 	if (l->calibrated)
 		return;
-	if (f->opcode == OP_READ_REQUEST ||
+	if (answered_alike(f) ||
 	    (((f->op->flags & OPF_EOM) || f->ackreq) && !(f->op->flags & OPF_ANSWERED)))
 		probe_set(l, f->psn, l->accept.msn);
 }
 
 /*
- * The answer to a READ says what an ACK says: who sent the request of this PSN, what is acknowledged, how many
+ * The answer to a READ or ATOMIC says what an ACK says: who sent the request of this PSN, what is acknowledged, how many
  * messages there have been. But its MSN may count requests that came after the READ, so it calibrates only when
  * several in a row agree.
  */
@@ -445,7 +451,7 @@ void learn_response(struct engine *e, struct flow *fl, const struct frame *f)
 	uint8_t s;
 	uint32_t next;
 
-	if (f->op->flags & OPF_READ) {
+	if (f->op->flags & (OPF_READ | OPF_ATOMIC)) {
 		read_response(e, fl, req, f);
 		return;
 	}

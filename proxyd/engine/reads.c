@@ -85,6 +85,20 @@ struct read_rec *reads_tail(struct engine *e, const struct lane *l)
 	return read_at(e, l->reads.tail);
 }
 
+/* The first that the near requester waits for. In single mode those before it may still await the responder's answer. */
+struct read_rec *reads_waiting(struct engine *e, const struct lane *l)
+{
+	uint32_t id = l->reads.head;
+	struct read_rec *r;
+
+	if (l->role != ROLE_SINGLE || l->made == MQ_NONE)
+		return reads_head(e, l);
+	id = mq_next(e->reads, l->made);
+	while ((r = read_at(e, id)) && r->done)
+		id = mq_next(e->reads, id);
+	return r;
+}
+
 bool reads_add(struct engine *e, struct flow *fl, const struct frame *f, uint32_t span,
 	       const struct mark *at, uint32_t wire)
 {
@@ -103,6 +117,9 @@ bool reads_add(struct engine *e, struct flow *fl, const struct frame *f, uint32_
 		r->va = frame_reth_va(f);
 		r->rkey = frame_reth_rkey(f);
 		r->length = frame_reth_length(f);
+	} else if (f->atomiceth) {
+		r->va = get_be64(f->data + f->atomiceth);
+		r->rkey = get_be32(f->data + f->atomiceth + 8u);
 	}
 	l->nreads++;
 	return true;
@@ -128,6 +145,8 @@ void reads_trim(struct engine *e, struct lane *l, struct mark *end)
 		if (end)
 			*end = (struct mark){.psn = psn_add(r->at.psn, r->span),
 					     .msn = r->at.msn + 1};
+		if (l->role == ROLE_SINGLE && l->made == l->reads.head)
+			l->made = MQ_NONE;
 		mq_pop(e->reads, &l->reads);
 		l->nreads--;
 	}

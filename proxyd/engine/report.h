@@ -47,6 +47,7 @@ enum lane_reason {
 	REASON_LONG_READ, /* a READ of more PSNs than can be told apart */
 	REASON_FAULT, /* custody of the other direction was lost, and the connection with it */
 	REASON_STRANDED, /* a former daemon numbered its packets anew and is gone */
+	REASON_UNASKED,	 /* a READ was answered before the host asked, and it asked for something else, or may have */
 	REASONS,
 };
 

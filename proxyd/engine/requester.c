@@ -114,7 +114,7 @@ bool requester_run(struct engine *e, struct flow *fl, uint32_t quantum)
 
 		if (!d || flight_full(fl))
 			break;
-		if ((d->flags & PKT_ANSWERED) && answers_depth_full(e, fl))
+		if ((d->flags & PKT_ANSWERED) && (answers_depth_full(e, fl) || atomic_depth_full(e, fl)))
 			break; /* its turn comes with the end of an answer */
 		if (!budget || (l->role == ROLE_SINGLE && !pace_may_send(e)) || !send(e, fl, d)) {
 			stopped = true;
@@ -256,6 +256,11 @@ static bool bound_by_read(struct engine *e, struct lane *l, struct mark *m)
 	while ((r = reads_head(e, l)) && psn_before(r->at.psn, l->overlap) &&
 	       !psn_after(psn_add(r->at.psn, r->span), m->psn) &&
 	       (opcode_info(r->opcode)->flags & OPF_ANSWERED)) {
+		r->done = true;
+		reads_trim(e, l, NULL);
+	}
+	/* what an ATOMIC would have answered that is answered already nobody needs: that it is done is enough */
+	while ((r = reads_head(e, l)) && r->made && !psn_after(psn_add(r->at.psn, r->span), m->psn)) {
 		r->done = true;
 		reads_trim(e, l, NULL);
 	}
@@ -411,19 +416,24 @@ static void rx_answer(struct engine *e, struct flow *fl, const struct frame *f,
 	struct lane *l = &fl->lane;
 	struct read_rec *r = reads_find(e, l, f->psn);
 	enum read_verdict v = READ_STRAY; /* an answer to what was not asked yet is nobody's */
+	uint8_t blank[FRAME_MAX];
+	struct frame g;
 	struct mark m;
 
+	f = atomic_blank(l, f, &g, blank);
 	if (r && psn_in(r->at.psn, l->tack.psn, l->high))
 		v = reads_response(e, l, f, &r);
 	switch (v) {
 	case READ_STRAY:
+		if (atomic_dropped(e, l, f))
+			return;
 		COUNT(e, STRAY_RESPONSE);
 		engine_pass(e, from, f);
 		if (l->role == ROLE_SINGLE)
 			responder_repeated(e, fl, f);
 		return;
 	case READ_AGAIN:
-		if (l->role == ROLE_SINGLE)
+		if (l->role == ROLE_SINGLE && !r->made)
 			engine_pass(e, from, f);
 		return;
 	case READ_AHEAD:
@@ -438,6 +448,8 @@ static void rx_answer(struct engine *e, struct flow *fl, const struct frame *f,
 	case READ_COMPLETE:
 		if (l->role == ROLE_ACCEPTOR)
 			answers_add(e, fl, f);
+		else if (r->made)
+			COUNT(e, ATOMICS_DROPPED);
 		else
 			engine_tx(e, other_port(from), f->data, f->len);
 		break;

@@ -135,6 +135,8 @@ static void waiting(struct engine *e, struct flow *fl, const struct frame *f, ui
 	if (f->reth)
 		what = (struct read_range){frame_reth_va(f), frame_reth_rkey(f), frame_reth_length(f)};
 	reads_add(e, fl, f, span, front_asked(e, l), wire);
+	if (l->atomic)
+		atomic_asked(e, fl);
 	if (!x)
 		return;
 	reads_tail(e, l)->moved = x->asked.msn != l->accept.msn;
@@ -422,7 +424,9 @@ static void native_ack(struct engine *e, struct flow *fl, const struct frame *f)
 void responder_answer(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
+	uint8_t blank[FRAME_MAX];
 	struct read_rec *r;
+	struct frame g;
 
 	if (l->state == LANE_FAULT)
 		return; /* no success after a fault */
@@ -435,6 +439,7 @@ void responder_answer(struct engine *e, struct flow *fl, const struct frame *f)
 			engine_pass(e, other_port(fl->side), f);
 		return;
 	}
+	f = atomic_blank(l, f, &g, blank);
 	if (l->reads_page != POOL_NONE) {
 		answers_rx(e, fl, f);
 		return;
@@ -445,6 +450,8 @@ void responder_answer(struct engine *e, struct flow *fl, const struct frame *f)
 	}
 	switch (reads_response(e, l, f, &r)) {
 	case READ_STRAY:
+		if (atomic_dropped(e, l, f))
+			return;
 		COUNT(e, STRAY_RESPONSE);
 		break;
 	case READ_COMPLETE:

@@ -10,6 +10,20 @@ const char *ack_policy_name(enum ack_policy p)
 	return p < POLICIES ? names[p] : "?";
 }
 
+const char *atomic_mode_name(enum atomic_mode m)
+{
+	static const char *const names[ATOMIC_MODES] = {"ordered", "discard-result"};
+
+	return m < ATOMIC_MODES ? names[m] : "?";
+}
+
+const char *read_ahead_name(enum read_ahead r)
+{
+	static const char *const names[READ_AHEADS] = {"off", "on", "unasked"};
+
+	return r < READ_AHEADS ? names[r] : "?";
+}
+
 /* Whether the first @bits bits agree. */
 static bool same_bits(const struct ip_addr *a, const struct ip_addr *b, unsigned int bits)
 {

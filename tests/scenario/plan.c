@@ -35,6 +35,7 @@ static const struct field world_fields[] = {
 	F(plan, appliance1, "appliance1", U32),
 	F(plan, single, "single", U32),
 	F(plan, policy, "policy", U32),
+	F(plan, atomic, "atomic", U32),
 	F(plan, read_ahead, "read-ahead", U32),
 	F(plan, read_age_ms, "read-age-ms", U32),
 	F(plan, delay_ns, "delay-ns", U64),
@@ -434,6 +435,21 @@ static void random_incident(const struct plan *p, struct prng *r, struct plan_in
 	}
 }
 
+/* ATOMICs in all that is done, and rules that let them be answered early. */
+static void random_atomics(struct plan *p, uint64_t seed)
+{
+	struct prng r;
+
+	prng_init(&r, splitmix64(seed ^ 0xa70));
+	if (p->policy != POLICY_EARLY || !prng_hit(&r, 0.4))
+		return;
+	p->atomic = ATOMIC_DISCARD;
+	for (uint32_t i = 0; i < p->nqps; i++)
+		for (int s = 0; s < 2; s++)
+			if (p->qp[i].work[s].count && prng_hit(&r, 0.8))
+				p->qp[i].work[s].ops |= 1u << RC_CMP_SWAP | 1u << RC_FETCH_ADD;
+}
+
 void plan_random(struct plan *p, uint64_t seed, bool read_ahead)
 {
 	struct prng r;
@@ -452,4 +468,5 @@ void plan_random(struct plan *p, uint64_t seed, bool read_ahead)
 	p->nincidents = prng_hit(&r, 0.5) ? between(&r, 1, 4) : 0;
 	for (uint32_t i = 0; i < p->nincidents; i++)
 		random_incident(p, &r, &p->incident[i]);
+	random_atomics(p, seed);
 }

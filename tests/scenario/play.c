@@ -49,6 +49,7 @@ static void world_of(const struct plan *p, struct world_config *c)
 	c->appliance[1] = p->appliance1;
 	c->single = p->single;
 	c->policy = p->policy;
+	c->atomic = (enum atomic_mode)p->atomic;
 	c->read_ahead = p->read_ahead;
 	c->read_max_age_ns = p->read_age_ms * MS;
 	c->check_every = 16001;
@@ -102,6 +103,7 @@ static void connect(struct play *x)
 		qc.resp_rd = pq->max_rd;
 		qc.rnr_p = pq->rnr_p;
 		qc.credits = pq->credits;
+		qc.atomics_blank = x->p->atomic == ATOMIC_DISCARD;
 		qc.resend = pq->resend;
 		qc.mr_size = qc.rmr_size = (uint64_t)pq->mr_kib << 10;
 		if (pq->change_us)

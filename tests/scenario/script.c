@@ -200,7 +200,8 @@ static void head_line(struct script *s, struct tokens *t)
 {
 	static const char *const sides[] = {"requester", "responder"}, *const modes[] = {"pair", "single"},
 				 *const starts[] = {"unknown", "learned", "held"},
-				 *const policies[] = {"early", "honest", "off"};
+				 *const policies[] = {"early", "honest", "off"},
+				 *const atomics[ATOMIC_MODES] = {"ordered", "discard-result"};
 
 	if (s->started)
 		script_fail(s, "this must stand before the first timed line");
@@ -216,8 +217,16 @@ static void head_line(struct script *s, struct tokens *t)
 		s->mtu = s->rule.path_mtu = (uint32_t)token_number(s, t, "mtu");
 	} else if (token_is(t, "mtu-unknown")) {
 		s->rule.path_mtu = 0;
+	} else if (token_is(t, "atomic")) {
+		s->rule.atomic = (uint8_t)token_choice(s, t, atomics, ATOMIC_MODES, "atomic");
+	} else if (token_is(t, "read-depth")) {
+		s->rule.read_depth = (uint32_t)token_number(s, t, "read-depth");
 	} else if (token_is(t, "read-ahead")) {
 		s->rule.read_ahead = true;
+	} else if (token_is(t, "read-unasked")) {
+		s->rule.read_ahead = READ_AHEAD_UNASKED;
+	} else if (token_is(t, "read-depth")) {
+		s->rule.read_depth = (uint32_t)token_number(s, t, "read-depth");
 	} else if (token_is(t, "read-ahead-max-age")) {
 		const char *end;
 

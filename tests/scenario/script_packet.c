@@ -135,6 +135,7 @@ void packet_parse(struct script *s, struct tokens *t, struct packet *p, bool exp
 			p->imm = (uint32_t)token_number(s, t, "imm");
 		} else if (token_is(t, "value")) {
 			p->value = (uint64_t)token_number(s, t, "value");
+			p->given |= SET_VALUE;
 		} else if (token_is(t, "va")) {
 			p->va = (uint64_t)token_number(s, t, "va");
 		} else if (token_is(t, "qp")) {
@@ -201,6 +202,8 @@ void packet_inherit(struct packet *p, const struct packet *sent)
 		p->total = said.total;
 	if (said.given & SET_DATA)
 		p->data = said.data;
+	if (said.given & SET_VALUE)
+		p->value = said.value;
 }
 
 /* ---- packet to frame ---- */

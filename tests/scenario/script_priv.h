@@ -53,6 +53,7 @@ struct packet {
 #define SET_DATA  0x010u
 #define SET_OTHER 0x020u
 #define SET_OF	  0x040u
+#define SET_VALUE 0x080u
 #define DEFAULT_VA 0x100000u
 
 struct script; /* script_run.h */

@@ -450,6 +450,47 @@ static void test_reads_and_atomics(void **state)
 	}
 }
 
+/* What the WAN loses of READ answers comes again from the appliance near the responder: no host asks twice, and without
+ * a rule that reads ahead nothing is asked that no host asked for. */
+static void test_answers_repaired(void **state)
+{
+	(void)state;
+	for (int strict = 0; strict < 2; strict++) {
+		const struct rc_stats *near, *far;
+		struct world_config c;
+		struct world *w;
+		struct rc_qp_config qc;
+		struct world_qp *q;
+		uint64_t again, done;
+
+		world_defaults(&c);
+		c.wan.delay_ns = 10 * MS;
+		w = make(&c);
+		scenario_qp(&qc, 1, 1024, strict ? RC_STRICT : RC_PERMISSIVE);
+		qc.timeout_exp = 17; /* 0.5 s, and no answer takes so long */
+		q = world_connect(w, &qc, strict ? RC_STRICT : RC_PERMISSIVE);
+		for (int i = 0; i < 2; i++) {
+			world_work(q, 0, &(struct work){.ops = 1u << RC_READ, .max = 65536, .left = 20});
+			scenario_finish(w, 60 * SEC);
+		}
+		scenario_held(w, q, 0);
+		near = rc_qp_stats(q->side[0].qp);
+		far = rc_qp_stats(q->side[1].qp);
+		again = near->retransmits;
+		done = far->rx_requests;
+
+		c.wan.loss = 0.02;
+		world_set_wan(w, 0, &c.wan);
+		world_set_wan(w, 1, &c.wan);
+		world_work(q, 0, &(struct work){.ops = 1u << RC_READ, .min = 65536, .max = 65536, .left = 300});
+		scenario_finish(w, 60 * SEC);
+		assert_int_equal(near->retransmits, again);
+		assert_int_equal(far->rx_requests - done, 300);
+		assert_true(engine_counter(w->engine[1], EC_RETX_WAN) > 200);
+		world_destroy(w);
+	}
+}
+
 /* Large messages: many times the pool's high water, MTU 256 so that PSNs run fast. */
 static void test_large_messages(void **state)
 {
@@ -494,6 +535,7 @@ int main(void)
 		cmocka_unit_test(test_paced),
 		cmocka_unit_test(test_policies),
 		cmocka_unit_test(test_reads_and_atomics),
+		cmocka_unit_test(test_answers_repaired),
 		cmocka_unit_test(test_large_messages),
 	};
 

@@ -93,9 +93,11 @@ static int sink_hold(void *ctx, const struct flow_key *requests, uint32_t lqpn, 
 	struct world_ctx *c = ctx;
 	struct world *w = c->w;
 
+	int side = w->cfg.read_unasked ? !c->side : c->side; /* of the requester */
+
 	for (uint32_t i = 0; i < w->nqps; i++)
-		if (w->qp[i].cfg[c->side].lqpn == lqpn)
-			w->qp[i].side[c->side].numbered = on ? *requests : (struct flow_key){0};
+		if (w->qp[i].cfg[side].lqpn == lqpn)
+			w->qp[i].side[side].numbered = on ? *requests : (struct flow_key){0};
 	return 0;
 }
 
@@ -119,16 +121,19 @@ static void host_complete(void *ctx, struct rc_qp *qp, const struct rc_completio
 {
 	struct world_ctx *c = ctx;
 	struct world_qp *q = rc_qp_user(qp);
-	bool data = comp->op < RC_READ;
+	bool data = comp->op < RC_READ, atomic = comp->op > RC_READ;
+	bool early = c->w->cfg.policy == POLICY_EARLY && c->w->engine[c->side];
 
 	c->w->finished++;
 	c->w->frames_at = c->w->frames;
 	if (comp->status == RC_OK) {
 		q->side[c->side].ok++;
 		q->side[c->side].ok_data += data;
-		if (data && q->up && !q->reused && c->w->cfg.check_custody && !q->side[c->side].lost &&
-		    (c->w->cfg.policy != POLICY_EARLY || !c->w->engine[c->side]) &&
-		    comp->number >= rc_messages(q->side[!c->side].qp))
+		q->side[c->side].ok_atomics += atomic;
+		if (atomic && c->w->cfg.atomic != ATOMIC_DISCARD)
+			early = false;
+		if ((data || atomic) && q->up && !q->reused && c->w->cfg.check_custody && !q->side[c->side].lost && !early &&
+		    comp->number >= (data ? rc_messages : rc_atomics)(q->side[!c->side].qp))
 			c->w->violation = "completed before it was executed, against the policy";
 		q->side[c->side].bytes += comp->length;
 		q->side[c->side].last_ok_at = c->w->now;
@@ -183,7 +188,9 @@ static struct engine *make_engine(struct world *w, int side)
 	snprintf(r.name, sizeof(r.name), "all");
 	r.peer = w->cfg.single ? PEER_NONE : 0;
 	r.policy = w->cfg.policy;
-	r.read_ahead = w->cfg.read_ahead;
+	r.atomic = (uint8_t)w->cfg.atomic;
+	r.read_ahead = w->cfg.read_unasked ? READ_AHEAD_UNASKED : w->cfg.read_ahead;
+	r.read_depth = w->cfg.read_depth;
 	r.read_max_age_ns = w->cfg.read_max_age_ns;
 	if (w->cfg.read_end) {
 		r.nread_ranges = 1;
@@ -272,7 +279,8 @@ void world_restart(struct world *w, int side)
 		/* also what is told on the way to the host */
 		if (world_lane(&w->qp[i], side, &l) && l.custody.packets && psn_after(l.frontier, rc_qp_una(req)))
 			w->qp[i].side[side].lost = true;
-		if (w->cfg.read_ahead ? w->qp[i].side[side].ok_data > rc_messages(resp)
+		if (w->cfg.read_ahead ? w->qp[i].side[side].ok_data > rc_messages(resp) ||
+						w->qp[i].side[side].ok_atomics > rc_atomics(resp)
 				      : psn_after(rc_qp_una(req), rc_qp_epsn(resp)))
 			w->qp[i].side[side].lost = true;
 	}
@@ -280,11 +288,12 @@ void world_restart(struct world *w, int side)
 	w->engine[side] = make_engine(w, side);
 	for (uint32_t i = 0; i < w->nqps; i++) {
 		struct world_qp *q = &w->qp[i];
+		int from = w->cfg.read_unasked ? !side : side;
 
-		if (!q->side[side].numbered.dqpn)
+		if (!q->side[from].numbered.dqpn)
 			continue;
-		q->side[side].stranded = true;
-		engine_strand(w->engine[side], &q->side[side].numbered, q->cfg[side].lqpn, w->now);
+		q->side[from].stranded = true;
+		engine_strand(w->engine[side], &q->side[from].numbered, q->cfg[from].lqpn, w->now);
 	}
 	world_peer(w, !side, PEER_RESTARTED);
 }

@@ -35,7 +35,10 @@
  *               or executed, nothing in custody goes out in two forms, no success after a fault, a completion
  *               means what the policy says
  * @check_range: a READ outside of the responder's region is a violation
+ * @atomic:      of the rules
  * @read_ahead:  the rules allow it
+ * @read_unasked: they say so to an appliance alone, near the responder
+ * @read_depth:  READs that responders take at a time, by the rules
  * @read_max_age_ns: with @read_ahead: READs may bring content that was current so long before they were posted,
  *               if no signal has come since; 0: however long
  * @read_from, @read_end: the rules name this range of addresses for reading ahead; none when both are 0
@@ -49,13 +52,15 @@ struct world_config {
 	struct wan_config wan, lan;
 	double report_loss, report_reorder, report_replay, report_forge;
 	enum ack_policy policy;
+	enum atomic_mode atomic;
 	struct engine_config engine;
 	uint32_t path_mtu; /* told by the rule, 0: learned */
 	uint32_t check_every;
 	uint32_t qps_max;
 	uint64_t frames_max; /* a world that moves more until a request ends turns in circles: a violation; 0: no limit */
 	bool check_custody, check_range;
-	bool read_ahead;
+	bool read_ahead, read_unasked;
+	uint32_t read_depth;
 	uint64_t read_max_age_ns;
 	uint64_t read_from, read_end;
 	FILE *trace;
@@ -115,7 +120,7 @@ struct world_qp {
 		struct rc_qp *qp;
 		struct work work;
 		struct prng rng;
-		uint64_t ok, ok_data, failed, bytes, last_ok_at;
+		uint64_t ok, ok_data, ok_atomics, failed, bytes, last_ok_at;
 		enum rc_status status; /* of the first failure */
 		bool data_wrong;
 		bool lost;

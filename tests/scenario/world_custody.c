@@ -57,22 +57,29 @@ void world_check_forwarded(struct world *w, int side, const uint8_t *data, uint3
 	w->violation = "a host's duplicate of what is in custody went over the WAN";
 }
 
+static uint64_t beyond(uint64_t told, uint64_t done)
+{
+	return told > done ? told - done : 0;
+}
+
 /* What host @s was told: is it executed, or does somebody answer for it? */
 static const char *check_custody(struct world_qp *q, int s)
 {
 	struct rc_qp *req = q->side[s].qp, *resp = q->side[!s].qp;
 	struct lane_info l;
 	uint32_t una, epsn;
+	uint64_t ahead;
 
 	if (!q->up)
 		return NULL;
+	ahead = beyond(q->side[s].ok_data, rc_messages(resp)) + beyond(q->side[s].ok_atomics, rc_atomics(resp));
 	una = rc_qp_una(req);
 	epsn = rc_qp_epsn(resp);
 	if (rc_qp_in_error(req) || rc_qp_in_error(resp) || q->side[s].lost || q->reused)
 		return NULL;
 	if (q->w->cfg.read_ahead) {
 		/* the appliances may count in PSNs of their own: go by messages */
-		if (q->side[s].ok_data <= rc_messages(resp))
+		if (!ahead)
 			return NULL;
 	} else if (!psn_after(una, epsn)) {
 		return NULL;
@@ -90,7 +97,7 @@ static const char *check_custody(struct world_qp *q, int s)
 		return NULL;
 	}
 	if (q->w->cfg.read_ahead)
-		return l.custody.messages < q->side[s].ok_data - rc_messages(resp)
+		return l.custody.messages < ahead
 			       ? "1: acknowledged and not executed, and too little is in custody"
 			       : NULL;
 	if (psn_before(l.epsn, una))

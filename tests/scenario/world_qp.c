@@ -161,7 +161,7 @@ void world_disconnect(struct world_qp *q, bool tell)
 		if (q->side[s].qp)
 			rc_qp_destroy(q->side[s].qp);
 		q->side[s].qp = NULL;
-		q->side[s].ok_data = q->side[s].failed = 0;
+		q->side[s].ok_data = q->side[s].ok_atomics = q->side[s].failed = 0;
 		q->side[s].fault_at = q->side[s].conn = 0;
 		q->side[s].lost = false;
 		if (q->side[s].seen)

@@ -193,7 +193,7 @@ static void test_read_ahead(void **state)
 			       "[rule s]\nlan = 10.3.0.0/16\nwan = any\npeer = p\n"
 			       "read-ahead-max-age = 250ms\n"),
 			 0);
-	assert_true(cfg.rules[0].read_ahead);
+	assert_int_equal(cfg.rules[0].read_ahead, READ_AHEAD_ON);
 	assert_int_equal(cfg.rules[0].read_max_age_ns, 0);
 	assert_int_equal(cfg.rules[0].read_depth, 255);
 	assert_int_equal(cfg.rules[0].nread_ranges, 3);
@@ -212,6 +212,10 @@ static void test_read_ahead(void **state)
 	assert_true(cfg.rules[0].read_range[0].end == UINT64_MAX);
 	/* what is off needs no peer, whatever else is written down for the day when it is on */
 	assert_int_equal(parse(HEAD RULE "read-ahead = off\nread-depth = auto\nread-ahead-max-age = 1h\n"), 0);
+	/* NTT-7: one appliance, by a word of its own */
+	assert_int_equal(parse(HEAD RULE "read-ahead = unasked\nread-depth = 16\n"), 0);
+	assert_int_equal(cfg.rules[0].read_ahead, READ_AHEAD_UNASKED);
+	assert_int_equal(cfg.rules[0].peer, PEER_NONE);
 }
 
 static const struct {
@@ -300,10 +304,13 @@ static const struct {
 	{HEAD "max-path-mtu = 1024\n" RULE "path-mtu = 4096\n",
 	 "t.conf:8: path-mtu of rule 'r' is above max-path-mtu"},
 	{HEAD "pool = 8M\n" RULE "pool = 16M\n", "t.conf:8: pool of rule 'r' is above the pool"},
-	{HEAD PEER PAIR "read-ahead = yes\n", "t.conf:11: read-ahead 'yes' is neither on nor off"},
+	{HEAD PEER PAIR "read-ahead = yes\n", "t.conf:11: read-ahead 'yes' is not known; write off, on or unasked"},
 	{HEAD RULE "read-ahead = on\n",
-	 "t.conf:7: read-ahead of rule 'r', which has no peer: an appliance alone cannot read ahead; "
-	 "add peer = NAME, or set read-ahead = off"},
+	 "t.conf:7: read-ahead = on in rule 'r', which has no peer: an appliance alone cannot keep answers near "
+	 "the host; add peer = NAME, or set read-ahead = off"},
+	{HEAD PEER PAIR "read-ahead = unasked\n",
+	 "t.conf:11: read-ahead = unasked in rule 'r', which has a peer: that is for one appliance alone; "
+	 "set read-ahead = on"},
 	{HEAD PEER PAIR "read-ahead-max-age = 100\n",
 	 "t.conf:11: read-ahead-max-age '100' has no unit; write 100s or 100ms"},
 	{HEAD PEER PAIR "read-ahead-max-age = 2h\n",

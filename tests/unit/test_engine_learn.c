@@ -238,13 +238,14 @@ static void test_new_incarnation(void **state)
 	rig_rx(r, NEAR, SEND_ONLY("000006"));
 	rig_forget(r);
 	rig_rx(r, NEAR, SEND_ONLY("600000"));
-	rig_rx(r, NEAR, SEND_ONLY("600100")); /* not its successor */
+	rig_rx(r, NEAR, SEND_ONLY("600001"));
+	rig_rx(r, NEAR, SEND_ONLY("600002")); /* going on is not enough: something is in custody */
 	rig_quiet(r);
 	assert_int_equal(rig_conn(r).lane[LANE_OUT].state, LANE_HELD);
-	rig_rx(r, NEAR, SEND_ONLY("600101"));
+	rig_rx(r, NEAR, SEND_ONLY("600000")); /* it begins again where it began */
 	rig_quiet(r);
-	rig_rx(r, NEAR, SEND_ONLY("600102"));
-	rig_expect(r, PORT_WAN, SEND_ONLY("600102"));
+	rig_rx(r, NEAR, SEND_ONLY("600000"));
+	rig_expect(r, PORT_WAN, SEND_ONLY("600000"));
 	assert_int_equal(r->events[EVENT_INCARNATION], 1);
 	assert_int_equal(rig_pairs(r), 0);
 	assert_int_equal(engine_counter(r->e, EC_LOST_PACKETS), 1); /* said, not hidden */

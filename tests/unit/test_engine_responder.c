@@ -403,8 +403,8 @@ static void test_front_stops_at_read(void **state)
 	rig_destroy(r);
 }
 
-/* CONV-4: an answer counts only with the opcode and the length that its place in the READ's range demands. The
- * host judges it as well, so it passes; but nothing behind the READ is acknowledged by it. */
+/* CONV-4: an answer counts only with the opcode and the length that its place in the READ's range demands. Another
+ * one is not given to the host, and nothing behind the READ is acknowledged by it. */
 static void test_answer_must_fit(void **state)
 {
 	static const char *const bad[] = {
@@ -429,15 +429,14 @@ static void test_answer_must_fit(void **state)
 	unanswered(r, SEND_ONLY("000008"));
 	for (int i = 0; i < 4; i++) {
 		rig_rx(r, FAR, "%s", bad[i]);
-		rig_expect(r, PORT_LAN, "%s", bad[i]);
+		rig_quiet(r);
 	}
 	rig_rx(r, FAR, first);
 	rig_expect(r, PORT_LAN, first);
 	for (int i = 0; i < 3; i++) {
 		rig_rx(r, FAR, "%s", bad_last[i]);
-		rig_expect(r, PORT_LAN, "%s", bad_last[i]);
+		rig_quiet(r);
 	}
-	rig_quiet(r);
 	assert_int_equal(engine_counter(r->e, EC_STRAY_RESPONSE), 7);
 	assert_int_equal(rig_conn(r).lane[LANE_OUT].reads_pending, 1);
 	rig_rx(r, FAR, last);

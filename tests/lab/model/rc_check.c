@@ -16,13 +16,34 @@ uint64_t rc_order_hash(uint64_t prev, enum rc_op op, uint32_t length, uint64_t v
 	return splitmix64(splitmix64(splitmix64(prev ^ va) ^ ((uint64_t)length << 32 | imm)) + op);
 }
 
-int rc_check_prefix(const struct rc_qp *requester, const struct rc_qp *responder)
+uint64_t rc_atomic_hash(uint64_t prev, enum rc_op op, uint64_t data, uint64_t va, uint64_t swap_add, uint64_t compare)
+{
+	return splitmix64(splitmix64(splitmix64(splitmix64(prev ^ va) ^ data) ^ swap_add) ^ compare) + op;
+}
+
+/* Each atomic once, in its place among all that was posted. */
+static int check_atomics(const struct rc_qp *requester, const struct rc_qp *responder)
 {
 	const struct rc_requester *q = &requester->req;
 	const struct rc_responder *r = &responder->resp;
 
-	if (r->data_done == 0)
+	if (r->atomics_done == 0)
 		return 0;
+	if (r->atomics_done > q->atomics_posted)
+		return -EBADMSG;
+	if (q->atomics_posted - r->atomics_done >= requester->cfg.journal)
+		return -ERANGE;
+	return q->atomic_journal[(r->atomics_done - 1) & (requester->cfg.journal - 1)] == r->atomic_hash ? 0 : -EBADMSG;
+}
+
+int rc_check_prefix(const struct rc_qp *requester, const struct rc_qp *responder)
+{
+	const struct rc_requester *q = &requester->req;
+	const struct rc_responder *r = &responder->resp;
+	int err = check_atomics(requester, responder);
+
+	if (err || r->data_done == 0)
+		return err;
 	if (r->data_done > q->data_posted)
 		return -EBADMSG;
 	if (q->data_posted - r->data_done >= requester->cfg.journal)
@@ -34,7 +55,8 @@ int rc_check_prefix(const struct rc_qp *requester, const struct rc_qp *responder
 
 int rc_check_all(const struct rc_qp *requester, const struct rc_qp *responder)
 {
-	if (requester->req.data_posted != responder->resp.data_done)
+	if (requester->req.data_posted != responder->resp.data_done ||
+	    requester->req.atomics_posted != responder->resp.atomics_done)
 		return -EBADMSG;
 	return rc_check_prefix(requester, responder);
 }
@@ -59,6 +81,11 @@ int64_t rc_check_memory(struct rc_qp *requester, struct rc_qp *responder)
 uint64_t rc_messages(const struct rc_qp *qp)
 {
 	return qp->resp.data_done;
+}
+
+uint64_t rc_atomics(const struct rc_qp *qp)
+{
+	return qp->resp.atomics_done;
 }
 
 uint64_t rc_messages_posted(const struct rc_qp *qp)

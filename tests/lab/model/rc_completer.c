@@ -184,7 +184,7 @@ void rc_take_atomic(struct rc_qp *qp, struct rc_wqe *w, const struct frame *f)
 {
 	w->value = get_be64(f->data + f->atomicack);
 	w->rd_got = 1;
-	if (!w->unchecked && w->value != w->expect)
+	if (!w->unchecked && w->value != w->expect && (!qp->cfg.atomics_blank || w->value))
 		w->bad = true;
 	qp->stats.rx_read_packets++;
 }

@@ -103,6 +103,7 @@ struct rc_wr {
  * @checked:    READ, atomics with RC_OK: the data could be compared with the shadow or the pattern
  *              (not so if a WRITE to the same bytes was posted while the READ was under way)
  * @intact:     it was what it had to be; true if not checked
+ * @number:     place among the SENDs and WRITEs of this direction, or among the atomics, from 0
  * @value:      atomics: what the responder returned
  */
 struct rc_completion {
@@ -213,6 +214,7 @@ struct rc_host_config {
  * @tx_seed:       of what we send; @rx_seed: of what the peer sends
  * @mr_va, @mr_size, @mr_rkey, @mr_seed: own memory region
  * @rmr_va, @rmr_size, @rmr_rkey, @rmr_seed: the peer's
+ * @atomics_blank: what an atomic returns may be 0 instead of what was there
  * @shadow:        keep a copy of the peer's region as it must be
  * @mr_fixed, @rmr_fixed: only that many bytes at the start of the region are changed by the requests of this
  *                 queue pair alone; the owner changes the others as it likes. 0: all
@@ -250,7 +252,7 @@ struct rc_qp_config {
 	uint64_t mr_fixed, rmr_fixed;
 	uint32_t mr_rkey, rmr_rkey;
 	uint32_t journal;
-	bool shadow, no_verify, no_land;
+	bool shadow, no_verify, no_land, atomics_blank;
 };
 
 /* Counters of a queue pair, and their sum over a host's life. */
@@ -346,7 +348,7 @@ uint32_t rc_qp_msn(const struct rc_qp *qp);	 /* messages that the responder has 
 
 /**
  * rc_check_prefix - whether what @responder executed (SENDs and WRITEs: op, length, va, immediate,
- * in order) is an exact prefix of what @requester posted. 0: yes; -EBADMSG: no; -ERANGE: the
+ * in order; atomics: also their operands) is an exact prefix of what @requester posted. 0: yes; -EBADMSG: no; -ERANGE: the
  * requester is more than its journal ahead and it cannot be told.
  */
 int rc_check_prefix(const struct rc_qp *requester, const struct rc_qp *responder);
@@ -356,8 +358,9 @@ int rc_check_all(const struct rc_qp *requester, const struct rc_qp *responder);
 /** rc_check_memory - compare @responder's region with @requester's shadow; returns the offset of
  *  the first difference, -1 when they are equal. */
 int64_t rc_check_memory(struct rc_qp *requester, struct rc_qp *responder);
-/** rc_messages - SENDs and WRITEs executed by the responder; rc_messages_posted - posted here. */
+/** rc_messages, rc_atomics - SENDs and WRITEs, atomics executed by the responder; rc_messages_posted - posted here. */
 uint64_t rc_messages(const struct rc_qp *qp);
+uint64_t rc_atomics(const struct rc_qp *qp);
 uint64_t rc_messages_posted(const struct rc_qp *qp);
 
 const char *rc_op_name(enum rc_op op);

@@ -25,7 +25,7 @@
 /**
  * struct rc_wqe - a queued request.
  * @key:       of the pattern it carries (SEND, WRITE)
- * @number:    place among the SENDs and WRITEs (they only)
+ * @number:    place among the SENDs and WRITEs, or among the atomics
  * @ssn:       place among all requests, from 1: compares with the MSN
  * @expect:    atomics: the value to come back
  * @write_seq: writes logged when it was posted (READ)
@@ -66,6 +66,8 @@ struct rc_requester {
 	/* Data */
 	uint64_t data_posted, order_hash;
 	uint64_t *journal;
+	uint64_t atomics_posted, atomic_hash;
+	uint64_t *atomic_journal;
 	uint8_t *shadow;
 	struct rc_write_log *writes;
 	uint64_t write_seq;
@@ -105,7 +107,7 @@ struct rc_responder {
 	uint32_t offset, length;
 	uint64_t va, key;
 	bool bad;
-	uint64_t data_done, atomics_done, order_hash;
+	uint64_t data_done, atomics_done, order_hash, atomic_hash;
 	uint8_t *recv_buf;
 	/* Owed to the requester: one of a NAK and an ACK */
 	uint8_t nak;
@@ -164,6 +166,8 @@ void rc_arm(struct rc_qp *qp, uint64_t at);
 /** rc_fail - error state: the oldest request ends with @why, the rest is flushed. */
 void rc_fail(struct rc_qp *qp, uint64_t now, enum rc_status why);
 uint64_t rc_order_hash(uint64_t prev, enum rc_op op, uint32_t length, uint64_t va, uint32_t imm);
+/* @data: SENDs and WRITEs before it */
+uint64_t rc_atomic_hash(uint64_t prev, enum rc_op op, uint64_t data, uint64_t va, uint64_t swap_add, uint64_t compare);
 uint8_t *rc_tx_buf(struct rc_host *h);
 void rc_tx(struct rc_host *h, uint8_t *buf, uint32_t len);
 bool rc_tx_ready(const struct rc_host *h);

@@ -29,8 +29,9 @@ int rc_requester_init(struct rc_qp *qp)
 
 	q->sq = calloc(qp->cfg.depth, sizeof(*q->sq));
 	q->journal = calloc(qp->cfg.journal, sizeof(*q->journal));
+	q->atomic_journal = calloc(qp->cfg.journal, sizeof(*q->atomic_journal));
 	q->writes = calloc(RC_WRITE_LOG, sizeof(*q->writes));
-	if (!q->sq || !q->journal || !q->writes)
+	if (!q->sq || !q->journal || !q->atomic_journal || !q->writes)
 		return -ENOMEM;
 	if (qp->cfg.shadow) {
 		q->shadow = malloc(qp->cfg.rmr_size ? qp->cfg.rmr_size : 1);
@@ -50,6 +51,7 @@ void rc_requester_exit(struct rc_qp *qp)
 {
 	free(qp->req.sq);
 	free(qp->req.journal);
+	free(qp->req.atomic_journal);
 	free(qp->req.writes);
 	free(qp->req.shadow);
 }
@@ -131,7 +133,13 @@ int rc_post(struct rc_qp *qp, uint64_t now, const struct rc_wr *wr)
 		if (wr->op != RC_READ)
 			w->wr.length = 8;
 		w->write_seq = q->write_seq;
-	} else {
+	}
+	if (wr->op > RC_READ) {
+		w->number = q->atomics_posted++;
+		q->atomic_hash = rc_atomic_hash(q->atomic_hash, wr->op, q->data_posted, wr->va, wr->swap_add,
+						wr->op == RC_CMP_SWAP ? wr->compare : 0);
+		q->atomic_journal[w->number & (qp->cfg.journal - 1)] = q->atomic_hash;
+	} else if (wr->op < RC_READ) {
 		w->number = q->data_posted++;
 		w->key = pattern_key(qp->cfg.tx_seed, w->number);
 		q->order_hash = rc_order_hash(q->order_hash, wr->op, wr->length, wr->va, wr->imm);

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What is asked before the host asks, and when (unasked.c). */
+#include "engine/unasked.h"
+
+/* Most READs outstanding that are told apart. Before a host is made to stall so many and a few more must have been
+ * seen, for the longest time between two of them shows but once in a turn of all that are outstanding. */
+#define BEHIND_MAX 32u
+#define RUN_MORE 8u
+#define STALL_SLACK_NS (5 * NSEC_PER_MSEC)
+/* The measure is taken again after so long without one, and after a contradiction not before so long. */
+#define MEASURE_OLD_NS (60 * NSEC_PER_SEC)
+#define AGAIN_NS (2 * NSEC_PER_SEC)
+#define AGAIN_MAX 6u
+/* READs that must agree with what was measured before anything is asked ahead. */
+#define SAMPLES_MIN 4u
+/* Distance between the answer that a host waits for and the one that it will ask for. */
+#define FOLLOW_MIN_NS (500 * NSEC_PER_USEC)
+/* READs without a repeat after which that is halved again, the first time; four times as many each next time, since it may
+ * cost the host a timeout. */
+#define READS_CALM 64u
+
+/* ---- the pattern ---- */
+
+/* The pattern is broken, or must show itself again; what was asked ahead is no part of the next one. */
+void unasked_stop(struct lane_reads *x)
+{
+	predict_stop(&x->predictor);
+	x->un.broken = x->guesses;
+}
+
+/* What was measured does not hold, or was not to be had: not again for a while. */
+void unasked_forget(struct engine *e, struct lane_reads *x)
+{
+	x->un.phase = PHASE_PASS;
+	x->un.run = 0;
+	x->un.longest = x->un.longest_before = 0;
+	x->un.again_at = e->now + (AGAIN_NS << x->un.failures);
+	if (x->un.failures < AGAIN_MAX)
+		x->un.failures++;
+	unasked_stop(x);
+}
+
+bool unasked_pattern(struct engine *e, struct flow *fl)
+{
+	struct lane_reads *x = reads_of(e, &fl->lane);
+	uint32_t epoch = *ahead_epoch(e, &fl->key);
+
+	if (epoch != x->epoch) {
+		unasked_stop(x);
+		x->epoch = epoch;
+	}
+	return x->predictor.period;
+}
+
+/* What has not left yet must not, because data may have changed or is too old. */
+void unasked_void(struct engine *e, struct lane_reads *x)
+{
+	for (uint32_t id = x->fetches.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
+		struct unasked *r = unasked_at(e, id);
+
+		if (r->state == READ_EARLY)
+			r->state = READ_VOID;
+	}
+	unasked_stop(x);
+}
+
+/* The host waits for something before all that was asked ahead, so it throws the answers away. */
+void unasked_stale(struct engine *e, struct lane_reads *x)
+{
+	for (uint32_t id = x->fetches.head; id != MQ_NONE; id = mq_next(e->reads, id))
+		unasked_at(e, id)->stale = unasked_at(e, id)->state == READ_EARLY;
+}
+
+/*
+ * How long after the answer that a host waits for the one leaves that it will ask for then: what the host needs to think
+ * varies, and so does the WAN. What is doubled is the share that is not known; what the answer takes at wan-rate is.
+ */
+static uint64_t follow_ns(const struct engine *e, const struct lane *l, const struct lane_reads *x, uint32_t length)
+{
+	uint64_t ns = 4ull * l->rtt.rttvar_us * US;
+
+	if (ns > unasked_round_trip(l) / 4)
+		ns = unasked_round_trip(l) / 4;
+	if (ns < unasked_round_trip(l) / 32)
+		ns = unasked_round_trip(l) / 32;
+	if (ns < FOLLOW_MIN_NS)
+		ns = FOLLOW_MIN_NS;
+	ns <<= x->un.slow;
+	if (ns > unasked_round_trip(l) / 2)
+		ns = unasked_round_trip(l) / 2;
+	return ns + (e->cfg.wan_rate ? length * NSEC_PER_SEC / e->cfg.wan_rate : 0);
+}
+
+/* ---- toward the responder ---- */
+
+void unasked_ask(struct engine *e, struct flow *fl, struct unasked *r)
+{
+	struct build_spec s = {
+		.t = &fl->tmpl,
+		.opcode = OP_READ_REQUEST,
+		.dqpn = fl->key.dqpn,
+		.psn = r->wire,
+		.ackreq = true,
+		.va = r->what.va,
+		.rkey = r->what.rkey,
+		.length = r->what.length,
+	};
+	uint8_t out[FRAME_MAX];
+
+	r->asked = e->now;
+	if (r->state == READ_HELD)
+		r->state = READ_ASKED;
+	engine_tx(e, other_port(fl->side), out, build_packet(out, &s));
+}
+
+/* The next READ of the lane, in both numberings. */
+struct unasked *unasked_append(struct engine *e, struct flow *fl, const struct read_range *what, uint32_t span,
+			      enum unasked_state state)
+{
+	struct lane *l = &fl->lane;
+	struct lane_reads *x = reads_of(e, l);
+	struct unasked *r = unasked_at(e, mq_push(e->reads, &x->fetches));
+
+	if (!r)
+		return NULL;
+	*r = (struct unasked){
+		.what = *what,
+		.asked = e->now,
+		.wire = l->accept.psn,
+		.next = l->accept.psn,
+		.host = x->un.end.psn,
+		.span = span,
+		.seq = x->un.seq++,
+		.epoch = x->epoch,
+		.state = (uint8_t)state,
+		.guessed = state == READ_EARLY,
+	};
+	x->un.left[r->seq % UNASKED_RING] = 0;
+	l->accept.psn = psn_add(l->accept.psn, span);
+	l->accept.msn = psn_add(l->accept.msn, 1);
+	x->un.end.psn = psn_add(x->un.end.psn, span);
+	x->un.end.msn = psn_add(x->un.end.msn, 1);
+	return r;
+}
+
+static uint32_t depth_of(const struct engine *e, const struct flow *fl)
+{
+	const struct rule *r = unasked_rule(e, fl);
+
+	return !r ? 1 : r->read_depth ? r->read_depth : fl->read_depth;
+}
+
+/* How many READs may be asked that the host has not asked for. */
+static uint32_t most(const struct engine *e, const struct flow *fl, const struct lane_reads *x)
+{
+	uint32_t depth = depth_of(e, fl), m = x->un.behind;
+	uint32_t n = !depth ? m : depth > m ? depth - m : 0;
+
+	return n + m < KEPT ? n : KEPT - m;
+}
+
+static struct unasked *first_stale(struct engine *e, const struct lane_reads *x)
+{
+	for (uint32_t id = x->fetches.head; id != MQ_NONE; id = mq_next(e->reads, id))
+		if (unasked_at(e, id)->state == READ_EARLY && unasked_at(e, id)->stale)
+			return unasked_at(e, id);
+	return NULL;
+}
+
+static bool may_ask(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	struct lane_reads *x = reads_of(e, l);
+
+	return unasked_rule(e, fl) && !e->draining && x->un.phase == PHASE_GO && x->un.samples >= SAMPLES_MIN && !x->stop && !x->un.broken && l->msg == MSG_NONE &&
+	       !x->un.skipped && !x->un.wait && x->nsegments + 1 < SEGMENTS &&
+	       e->now - x->un.measured < MEASURE_OLD_NS && mq_free_count(e->reads) > UNASKED_RING;
+}
+
+/* Ask for what the host will ask for next, as far as that may be now. */
+void unasked_run(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	struct lane_reads *x = reads_of(e, l);
+	struct read_range what;
+
+	while (unasked_pattern(e, fl) && may_ask(e, fl) && predict_peek(&x->predictor, &what)) {
+		struct unasked *r = first_stale(e, x);
+		uint32_t seq = r ? r->seq : x->un.seq, span;
+		uint64_t left = x->un.left[(seq - x->un.behind) % UNASKED_RING];
+
+		if (!r && x->guesses >= most(e, fl, x))
+			break;
+		if (!left)
+			break; /* goes on when that answer has left */
+		left += follow_ns(e, l, x, what.length);
+		if (left > e->now) {
+			unasked_arm(e, fl, left);
+			break;
+		}
+		if (e->now - x->un.last > 4 * unasked_limit_ns(l)) {
+			unasked_stop(x); /* the host has stopped */
+			break;
+		}
+		if (r) {
+			r->stale = false;
+			r->next = r->wire;
+			x->un.left[seq % UNASKED_RING] = 0;
+			COUNT(e, UNASKED);
+			unasked_ask(e, fl, r);
+			continue;
+		}
+		span = what.length ? (what.length - 1) / fl->path_mtu + 1 : 1;
+		if (!what.length || span > SPAN_MAX || !ahead_allowed(e, fl, x, &what))
+			break;
+		if (!l->numbered && !lane_hold(e, fl, true)) {
+			unasked_forget(e, x);
+			break;
+		}
+		r = unasked_append(e, fl, &what, span, READ_EARLY);
+		if (!r)
+			break;
+		predict_take(&x->predictor);
+		x->info.guesses++;
+		COUNT(e, UNASKED);
+		unasked_marks(e, fl);
+		unasked_ask(e, fl, r);
+	}
+}
+
+/* ---- how far apart the ends are ---- */
+
+static uint64_t longest(const struct lane_reads *x)
+{
+	return x->un.longest > x->un.longest_before ? x->un.longest : x->un.longest_before;
+}
+
+/* READ @seq has come from the host. */
+void unasked_measure(struct engine *e, struct flow *fl, uint32_t seq)
+{
+	struct lane *l = &fl->lane;
+	struct lane_reads *x = reads_of(e, l);
+	uint64_t left, ns;
+
+	if (x->un.phase != PHASE_MEASURE && x->un.phase != PHASE_GO)
+		return;
+	if (x->un.phase == PHASE_MEASURE && seq - x->un.first != x->un.behind)
+		return;
+	for (uint32_t id = x->fetches.head; id != MQ_NONE; id = mq_next(e->reads, id))
+		if (unasked_at(e, id)->seq == seq - x->un.behind && unasked_at(e, id)->state != READ_GONE && unasked_at(e, id)->again)
+			return;
+	left = x->un.left[(seq - x->un.behind) % UNASKED_RING];
+	ns = e->now - left;
+	if (!left || (x->un.phase == PHASE_GO &&
+		      (ns < l->rtt.minrtt_us * US / 4 * 3 ||
+		       (x->un.samples < SAMPLES_MIN && ns / 4 * 3 > l->rtt.minrtt_us * US)))) {
+		/* it cannot have waited for that */
+		unasked_forget(e, x);
+		return;
+	}
+	if (x->un.phase == PHASE_MEASURE) {
+		if (ns > 4 * longest(x) + STALL_SLACK_NS) {
+			unasked_forget(e, x);
+			return;
+		}
+		memset(&l->rtt, 0, sizeof(l->rtt));
+		x->un.phase = PHASE_GO;
+		x->un.samples = 0;
+	} else if (ns > 4 * unasked_round_trip(l) + STALL_SLACK_NS) {
+		return; /* the host has paused */
+	}
+	rtt_sample(&l->rtt, (uint32_t)(ns / US));
+	x->un.measured = e->now;
+	if (x->un.samples < SAMPLES_MIN && ++x->un.samples == SAMPLES_MIN)
+		x->un.failures = 0;
+}
+
+void unasked_release(struct engine *e, struct flow *fl)
+{
+	struct lane_reads *x = reads_of(e, &fl->lane);
+
+	for (uint32_t id = x->fetches.head; id != MQ_NONE; id = mq_next(e->reads, id))
+		if (unasked_at(e, id)->state == READ_HELD)
+			unasked_ask(e, fl, unasked_at(e, id));
+}
+
+/* No READ has come for longer than ever between two: the host waits for what is held back. */
+static void stalled(struct engine *e, struct flow *fl)
+{
+	struct lane_reads *x = reads_of(e, &fl->lane);
+
+	x->un.behind = x->un.seq - x->un.first;
+	x->un.phase = PHASE_MEASURE;
+	if (x->un.behind > BEHIND_MAX)
+		unasked_forget(e, x);
+	unasked_release(e, fl);
+}
+
+uint64_t unasked_stall_ns(const struct lane_reads *x)
+{
+	return longest(x) + longest(x) / 4 + STALL_SLACK_NS;
+}
+
+/* A READ out of a pattern that stands: is it time to measure? Then it is held back. */
+bool unasked_stall(struct engine *e, struct flow *fl)
+{
+	struct lane_reads *x = reads_of(e, &fl->lane);
+	uint32_t depth = depth_of(e, fl), seen = depth && depth < BEHIND_MAX ? depth : BEHIND_MAX;
+	struct read_range what;
+
+	if (x->un.phase == PHASE_STALL)
+		return true;
+	if ((x->un.phase != PHASE_PASS && !(x->un.phase == PHASE_GO && e->now - x->un.measured >= MEASURE_OLD_NS)) ||
+	    x->un.run < seen + RUN_MORE || e->now < x->un.again_at || x->guesses || x->stop || e->draining ||
+	    !unasked_pattern(e, fl) || !predict_peek(&x->predictor, &what) || !ahead_allowed(e, fl, x, &what) ||
+	    depth == 1)
+		return false;
+	for (uint32_t id = x->fetches.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
+		const struct unasked *r = unasked_at(e, id);
+
+		if (r->state == READ_ASKED && r->next != psn_add(r->wire, r->span))
+			return false; /* what is outstanding already would not be counted */
+	}
+	x->un.phase = PHASE_STALL;
+	x->un.first = x->un.seq;
+	return true;
+}
+
+/* Time between two READs of the host. */
+void unasked_gap(struct engine *e, struct lane_reads *x)
+{
+	uint64_t gap = e->now - x->un.last;
+
+	x->un.last = e->now;
+	if (++x->un.calm >= READS_CALM << 2 * x->un.struck) {
+		x->un.slow -= x->un.slow > 0;
+		x->un.calm = 0;
+	}
+	if (gap > GAP_MAX_NS) {
+		x->un.run = 0;
+		x->un.longest = x->un.longest_before = 0;
+		return;
+	}
+	if (x->un.run++ % BEHIND_MAX == 0) {
+		x->un.longest_before = x->un.longest;
+		x->un.longest = 0;
+	}
+	if (gap > x->un.longest)
+		x->un.longest = gap;
+}
+
+void unasked_timer(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	struct lane_reads *x = reads_of(e, l);
+
+	if (x->un.skipped && e->now >= x->un.skipped + unasked_limit_ns(l)) {
+		unasked_fail(e, fl, NULL);
+		return;
+	}
+	if (x->un.phase == PHASE_STALL) {
+		if (e->now < x->un.last + unasked_stall_ns(x))
+			unasked_arm(e, fl, x->un.last + unasked_stall_ns(x));
+		else
+			stalled(e, fl);
+	}
+	unasked_run(e, fl);
+	if (x->un.skipped)
+		unasked_arm(e, fl, x->un.skipped + unasked_limit_ns(l));
+}

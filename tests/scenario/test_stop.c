@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * One of two appliances is stopped in order, for good (SIGTERM: a drain, then the kernel bridges). The hosts go on
+ * over the bridge: nothing fails, whichever side it was, since the other appliance has let go of what
+ * only the two can serve.
+ */
+#include <unistd.h>
+
+#include "tests/scenario/scenario.h"
+
+#define WATCHDOG_S 240
+#define DRAIN_NS (10 * SEC)
+
+static void bridge(struct world *w, int side)
+{
+	engine_destroy(w->engine[side]);
+	w->engine[side] = NULL;
+	world_peer(w, !side, PEER_DOWN);
+}
+
+static void stop(uint64_t seed, int side, double loss)
+{
+	struct work k = {.ops = OPS_WRITE_SEND | 1u << RC_READ, .min = 1, .max = 20000, .left = 2000, .outstanding = 8};
+	struct world_config c;
+	struct rc_qp_config qc;
+	struct world_qp *q;
+	struct world *w;
+	uint64_t until;
+
+	world_defaults(&c);
+	c.seed = seed;
+	c.check_every = 211;
+	c.check_custody = true;
+	c.wan.delay_ns = 5 * MS;
+	c.wan.loss = c.report_loss = loss;
+	c.appliance[0] = c.appliance[1] = true;
+	c.engine.pool_bytes = 16 << 20;
+	w = world_create(&c);
+	assert_non_null(w);
+	alarm(WATCHDOG_S);
+	scenario_qp(&qc, 1, 1024, seed & 1 ? RC_PERMISSIVE : RC_STRICT);
+	q = world_connect(w, &qc, RC_STRICT);
+	world_work(q, 0, &k);
+	world_work(q, 1, &k);
+	world_run(w, w->now + 300 * MS);
+	scenario_held(w, q, 0);
+	engine_drain(w->engine[side], w->now);
+	until = w->now + DRAIN_NS;
+	while (!w->violation && w->now < until && !engine_may_stop(w->engine[side]))
+		world_run(w, w->now + MS);
+	if (!engine_may_stop(w->engine[side]))
+		fail_msg("seed %u: side %d does not come to an end", (unsigned int)seed, side);
+	bridge(w, side);
+	scenario_finish(w, 600 * SEC);
+	if (w->faults[0] || w->faults[1])
+		fail_msg("seed %u: side %d stopped, and something was broken by it", (unsigned int)seed, side);
+	world_destroy(w);
+	alarm(0);
+}
+
+static void test_near_requester(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed < 5; seed++)
+		stop(seed, 0, seed & 2 ? 0.002 : 0);
+}
+
+static void test_near_responder(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed < 5; seed++)
+		stop(seed, 1, seed & 2 ? 0.002 : 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_near_requester),
+		cmocka_unit_test(test_near_responder),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
