@@ -386,7 +386,8 @@ uint64_t answers_report(struct engine *e, struct flow *fl)
 	struct lane_reads *x = reads_of(e, &fl->lane);
 	uint32_t n;
 
-	if (!x || fl->lane.state == LANE_FAULT)
+	/* an acceptor that does not know the lane yet would say that it has forgotten it */
+	if (!x || fl->lane.state == LANE_FAULT || !fl->lane.accepted || fl->lane.reopen)
 		return 0;
 	n = x->repeats < REPEAT_DOUBLINGS ? x->repeats : REPEAT_DOUBLINGS;
 	if (x->report_due && (x->report_urgent || x->report_count >= REPORT_PACKETS ||

@@ -245,6 +245,8 @@ void lane_report_rx(struct engine *e, unsigned int peer, const struct report *r)
 		}
 		front_advance(e, fl);
 		pace_run(e, fl);
+		if (reads_of(e, &fl->lane))
+			answers_report_due(e, fl, true);
 		return;
 	case REPORT_REFUSE:
 		COUNT(e, REFUSALS);
