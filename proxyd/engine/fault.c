@@ -191,11 +191,13 @@ static void let_go(struct engine *e, struct flow *fl, enum lane_reason why)
 void fault_request(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
+	bool first = l->fault.strange;
 
 	if (!icrc_ok(f))
 		return;
-	if (l->fault.strange) {
+	if (first) {
 		l->fault.strange = false;
+		l->fault.unsure = l->reason == REASON_STRANDED;
 		l->told = l->jump_psn = l->accept.psn = f->psn;
 		mirror_headers(flow_partner(e, fl), f);
 	}
@@ -209,11 +211,15 @@ void fault_request(struct engine *e, struct flow *fl, const struct frame *f)
 		return;
 	}
 	/* one below the PSN before it begins a round of resending, and that begins with the oldest */
-	if (psn_before(f->psn, l->told) || !psn_after(f->psn, l->jump_psn))
+	if (psn_before(f->psn, l->told) || !psn_after(f->psn, l->jump_psn)) {
 		l->told = f->psn;
+		l->fault.unsure &= first;
+	}
 	l->jump_psn = f->psn;
 	l->fault.alive = true;
-	front_ack_due(e, fl);
+	/* a NAK acknowledges what is before it, and that may have been lost with a former engine */
+	if (!l->fault.unsure)
+		front_ack_due(e, fl);
 }
 
 /*

@@ -46,7 +46,7 @@ static void rx_open(struct engine *e, unsigned int peer, const struct report *r)
 		COUNT(e, BAD_REPORT);
 		return;
 	}
-	if (e->draining) {
+	if (e->draining && !r->resume) { /* who resumes has custody, and must be helped to be rid of it */
 		refuse(e, peer, r, REASON_OPERATOR);
 		return;
 	}
@@ -127,6 +127,8 @@ static void rx_open(struct engine *e, unsigned int peer, const struct report *r)
 	accept_lane(e, peer, r);
 	stream_rx_report_due(e, fl, true);
 	engine_event(e, EVENT_HELD, fl, 0, 0);
+	if (e->draining)
+		lane_drain(e, fl, REASON_OPERATOR);
 }
 
 /* An answer to a lane of ours that we no longer have: the peer should let go as well. */
@@ -153,11 +155,25 @@ static struct flow *own_lane(struct engine *e, unsigned int peer, const struct r
 	return NULL;
 }
 
+/* By number and generation: the key is missing in an answer to a stale report. */
+static struct flow *accepted_lane(struct engine *e, unsigned int peer, const struct report *r)
+{
+	for (uint32_t i = 0; i < e->nflows; i++) {
+		struct flow *fl = &e->flows[i];
+
+		if (fl->used && fl->lane.role == ROLE_ACCEPTOR && fl->lane.gen == r->gen &&
+		    fl->lane.peer == (int8_t)peer && fl->lane.peer_lane == r->lane)
+			return fl;
+	}
+	return NULL;
+}
+
 static void rx_close(struct engine *e, unsigned int peer, const struct report *r)
 {
-	if (!r->by_opener) {
-		struct flow *fl = own_lane(e, peer, r);
+	struct flow *fl;
 
+	if (!r->by_opener) {
+		fl = own_lane(e, peer, r);
 		if (!fl || fl->lane.state == LANE_FAULT)
 			return;
 		/* the acceptor let go: resume there if something is owed, else step back too */
@@ -168,21 +184,14 @@ static void rx_close(struct engine *e, unsigned int peer, const struct report *r
 			stream_tx_restart(e, fl);
 		return;
 	}
-	/* by number and generation: the key is missing in an answer to a stale report */
-	for (uint32_t i = 0; i < e->nflows; i++) {
-		struct flow *fl = &e->flows[i];
-
-		if (!fl->used || fl->lane.role != ROLE_ACCEPTOR || fl->lane.gen != r->gen ||
-		    fl->lane.peer != (int8_t)peer || fl->lane.peer_lane != r->lane)
-			continue;
-		/* it may have forgotten the lane (restart): what has come in order is still delivered */
-		if ((r->reason == REASON_NONE || r->reason == REASON_PEER_RESTARTED) &&
-		    fl->lane.tack.psn != fl->lane.accept.psn)
-			lane_drain(e, fl, REASON_PEER_RESTARTED);
-		else
-			lane_close(e, fl, r->reason, false);
+	fl = accepted_lane(e, peer, r);
+	if (!fl)
 		return;
-	}
+	/* it may have forgotten the lane (restart): what has come in order is still delivered */
+	if ((r->reason == REASON_NONE || r->reason == REASON_PEER_RESTARTED) && fl->lane.tack.psn != fl->lane.accept.psn)
+		lane_drain(e, fl, REASON_PEER_RESTARTED);
+	else
+		lane_close(e, fl, r->reason, false);
 }
 
 /* The opener says which answers it has. */
@@ -196,7 +205,8 @@ static void rx_answers(struct engine *e, unsigned int peer, const struct report 
 	    fl->lane.peer != (int8_t)peer || fl->lane.peer_lane != r->lane) {
 		COUNT(e, BAD_REPORT);
 		/* an opener that waits for answers here must begin anew */
-		e->sink.report(e->sink.ctx, peer, &gone);
+		if (!accepted_lane(e, peer, r))
+			e->sink.report(e->sink.ctx, peer, &gone);
 		return;
 	}
 	answers_progress(e, fl, r);
