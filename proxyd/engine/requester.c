@@ -456,8 +456,10 @@ static void rx_answer(struct engine *e, struct flow *fl, const struct frame *f,
 	}
 	/* an answer acknowledges all that was asked before it */
 	m = r->at;
+	r->done = false; /* what is settled before it goes, and that stays until it is counted */
 	if (psn_after(m.psn, l->tack.psn))
 		bound_by_read(e, l, &m);
+	r->done = v == READ_COMPLETE;
 	if (v == READ_COMPLETE && reads_head(e, l) == r) {
 		/* the answers of later ones may have been complete already: then their turn is now */
 		reads_trim(e, l, &m);
