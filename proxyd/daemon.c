@@ -29,6 +29,8 @@
 #define SECOND_NS   1000000000ull
 /* Frames wait for the kernel to take them: look again, but not in a tight circle, the interface may
  * be down. */
+/* So long queue pairs take to be made to fail (engine/fault.c). */
+#define FAILING_NS  6000000000ull
 #define TX_WAIT_NS  50000ull
 
 static void on_frame(void *ctx, enum steer_side side, const uint8_t *data, uint32_t len)
@@ -64,18 +66,25 @@ static void finish(struct daemon *d, int exit_code)
 static void check_drain(struct daemon *d)
 {
 	struct ledger left = engine_custody(d->engine, -1, d->now);
+	uint32_t failing;
 
+	if (d->phase == FAILING) {
+		if (engine_may_stop(d->engine) || d->now >= d->drain_until)
+			finish(d, 1);
+		return;
+	}
 	/* what is left then is in the log, too: daemon_release() */
 	if (engine_may_stop(d->engine) || (!left.packets && d->now >= d->drain_until)) {
 		log_line(LOG_INFO, "stopped, nothing left in custody");
 		finish(d, 0);
 	} else if (d->now >= d->drain_until) {
+		failing = engine_give_up(d->engine, d->now);
 		log_line(LOG_ERR,
-			 "stopped with %llu packets, %llu bytes in custody undelivered: these "
-			 "transfers were "
-			 "acknowledged and are lost; raise drain-timeout to wait longer",
-			 (unsigned long long)left.packets, (unsigned long long)left.bytes);
-		finish(d, 1);
+			 "stopping with %llu packets, %llu bytes in custody undelivered: the queue pairs of these "
+			 "transfers, %u, are made to fail; raise drain-timeout to wait longer",
+			 (unsigned long long)left.packets, (unsigned long long)left.bytes, failing);
+		d->phase = FAILING;
+		d->drain_until = d->now + FAILING_NS;
 	}
 }
 
@@ -88,7 +97,7 @@ static void every_second(struct daemon *d)
 	sd_notifyf(0,
 		   "WATCHDOG=1\nSTATUS=%u rules, %u connections, %llu KiB of memory in custody%s",
 		   d->cfg->nrules, mem.conns, (unsigned long long)mem.custody_used >> 10,
-		   d->phase == DRAINING ? ", stopping" : "");
+		   d->phase != RUNNING ? ", stopping" : "");
 	if (rc == -ENODEV) {
 		log_line(LOG_ERR, "interface %s or %s was removed or renamed; ending",
 			 d->cfg->ifname[STEER_LAN], d->cfg->ifname[STEER_WAN]);
@@ -114,7 +123,7 @@ static void housekeeping(struct daemon *d)
 		d->next_second = d->now + SECOND_NS;
 		every_second(d);
 	}
-	if (d->phase == DRAINING)
+	if (d->phase == DRAINING || d->phase == FAILING)
 		check_drain(d);
 }
 

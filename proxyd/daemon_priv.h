@@ -19,6 +19,7 @@
 enum phase {
 	RUNNING,
 	DRAINING, /* signalled once */
+	FAILING,  /* time is over: queue pairs whose custody is lost are made to fail */
 	STOPPED,
 };
 

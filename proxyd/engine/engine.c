@@ -456,6 +456,20 @@ bool engine_may_stop(struct engine *e)
 	return true;
 }
 
+uint32_t engine_give_up(struct engine *e, uint64_t now_ns)
+{
+	uint32_t faults = e->in_fault;
+
+	e->now = now_ns;
+	for (uint32_t i = 0; i < e->nflows; i++) {
+		struct flow *fl = &e->flows[i];
+
+		if (fl->used && lane_keeps(&fl->lane) && fl->lane.packets)
+			lane_fault(e, fl, REASON_OPERATOR, AETH_NAK_OPERATION);
+	}
+	return e->in_fault - faults;
+}
+
 /* Where the requester of a connection is that a former engine held: near, but for READs that were asked unasked
  * (unasked.c). Should the rules be others now, its first packet tells. */
 static enum engine_port strand_side(const struct engine *e, const struct flow_key *k)

@@ -135,6 +135,12 @@ uint64_t engine_deadline(const struct engine *e);
 /** engine_drain - begin to let go of all lanes (shutdown); engine_custody().packets tells what is left. */
 void engine_drain(struct engine *e, uint64_t now_ns);
 
+/**
+ * engine_give_up - time for a drain is over: what is in custody is not delivered any more, and the queue pairs that were
+ * told that it is are made to fail. That takes some seconds; engine_may_stop() tells when it is done. Their number.
+ */
+uint32_t engine_give_up(struct engine *e, uint64_t now_ns);
+
 /** engine_may_stop - whether nothing is in custody and no connection needs the engine any more. */
 bool engine_may_stop(struct engine *e);
 

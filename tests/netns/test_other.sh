@@ -155,6 +155,25 @@ under_load() # stop in the midst of a transfer
 }
 it "SIGTERM under load: what is owed is delivered, the rest goes over the bridge" under_load
 
+undelivered() # stop while the WAN stands still, for longer than drain-timeout
+{
+	local status
+
+	sed -i '/^drain-timeout/d; s/^\[longhaul\]$/&\ndrain-timeout = 1s/' "$LAB/gw-a.conf"
+	gateway_start a && await 20 peers_up && next_qpns &&
+	transfer_begin lost a --op write --seconds 2 --mtu 4096 &&
+	await 10 jq_true a qp 'any(.lqpn == $q and ."custody-bytes" > 0)' --argjson q $((${qpn[a]})) || return
+	signal wan STOP
+	gateway_stop a
+	status=$?
+	signal wan CONT
+	reap lost-req 30
+	signal lost-resp TERM && reap lost-resp 10
+	sed -i '/^drain-timeout/d' "$LAB/gw-a.conf"
+	[ $status = 1 ] && log_has a "in custody undelivered" && [ "$(got lost-req errors)" -gt 0 ]
+}
+it "SIGTERM while the WAN stands still: the queue pair whose data is lost fails, and the log says so" undelivered
+
 gateway_start a
 await 20 peers_up
 policy_is() # SITE POLICY
