@@ -75,6 +75,8 @@ static const struct column lane_columns[] = {
 	{"ahead-flushed-pattern", NULL, COL_NUMBER, COL_DETAIL},
 	{"ahead-flushed-signal", NULL, COL_NUMBER, COL_DETAIL},
 	{"ahead-flushed-age", NULL, COL_NUMBER, COL_DETAIL},
+	{"atomics-ahead", NULL, COL_NUMBER, COL_DETAIL},
+	{"atomics-unasked", NULL, COL_NUMBER, COL_DETAIL},
 	{"ahead-window-bytes", NULL, COL_BYTES, COL_DETAIL},
 	{"ahead-bytes", NULL, COL_BYTES, COL_DETAIL},
 	{"reads-held-bytes", NULL, COL_BYTES, COL_DETAIL},

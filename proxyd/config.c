@@ -89,7 +89,7 @@ struct key {
 static const char *const mode_names[] = {"auto", "native", "generic", NULL};
 static const char *const policy_names[] = {"early", "honest", "off", NULL};
 static const char *const ahead_names[] = {"off", "on", "unasked", NULL}; /* enum read_ahead */
-static const char *const atomic_names[] = {"ordered", "discard-result", NULL}; /* enum atomic_mode */
+static const char *const atomic_names[] = {"ordered", "discard-result", "ahead", NULL}; /* enum atomic_mode */
 static const char *const learn_names[] = {"cm", "psn", "immediate", NULL}; /* LEARN_* */
 static const char *const level_names[] = {"error", "warning", "info", "debug", NULL};
 static const int levels[] = {LOG_ERR, LOG_WARNING, LOG_INFO, LOG_DEBUG};
@@ -423,6 +423,8 @@ static const char *apply(struct parser *p, const struct key *k, const char *text
 	case V_CHOICE:
 		if (k->names == ahead_names)
 			src->ahead_line = p->line;
+		if (k->names == atomic_names)
+			src->atomic_line = p->line;
 		w = value_choice(text, k->names, &choice);
 		v = choice;
 		break;

@@ -102,6 +102,16 @@ static void check_rule(struct config *c, unsigned int i, struct config_errors *e
 			"read-ahead = unasked in rule '%s', which has a peer: that is for one appliance "
 			"alone; set read-ahead = on",
 			r->name);
+	if (r->atomic == ATOMIC_DISCARD && r->policy != POLICY_EARLY)
+		config_error(errs, c->file, src->atomic_line,
+			     "atomic = discard-result in rule '%s', whose policy is %s: it tells that something is done "
+			     "before it is; set policy = early, or atomic = ordered",
+			     r->name, ack_policy_name(r->policy));
+	if (r->atomic == ATOMIC_AHEAD && !*src->peer)
+		config_error(errs, c->file, src->atomic_line,
+			     "atomic = ahead in rule '%s', which has no peer: an appliance alone cannot keep answers near "
+			     "the host; add peer = NAME, or set atomic = ordered",
+			     r->name);
 	for (unsigned int j = 0; j < i; j++)
 		if (rules_overlap(r, &c->rules[j]))
 			config_error(errs, c->file, src->line,

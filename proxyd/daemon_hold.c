@@ -42,14 +42,17 @@ void daemon_read_ahead(struct daemon *d)
 	bool wanted = false;
 
 	for (unsigned int i = 0; i < d->cfg->nrules; i++)
-		wanted |= d->cfg->rules[i].read_ahead;
+		wanted |= d->cfg->rules[i].read_ahead || d->cfg->rules[i].atomic == ATOMIC_AHEAD;
 	if (!afxdp_pin(d->port, wanted, err, sizeof(err)))
 		return;
 	log_line(LOG_ERR,
 		 "read-ahead is off: what it needs to outlive longhauld cannot be pinned: %s; then reload",
 		 err);
-	for (unsigned int i = 0; i < d->cfg->nrules; i++)
+	for (unsigned int i = 0; i < d->cfg->nrules; i++) {
 		d->cfg->rules[i].read_ahead = READ_AHEAD_OFF;
+		if (d->cfg->rules[i].atomic == ATOMIC_AHEAD)
+			d->cfg->rules[i].atomic = ATOMIC_ORDERED;
+	}
 }
 
 static void strand(void *ctx, const struct flow_key *requests, uint32_t lqpn)

@@ -22,6 +22,8 @@ void view_put_reads(json_t *o, const struct read_ahead_info *r)
 	view_put_int(o, "ahead-flushed-pattern", r->flushed_pattern);
 	view_put_int(o, "ahead-flushed-signal", r->flushed_signal);
 	view_put_int(o, "ahead-flushed-age", r->flushed_age);
+	view_put_int(o, "atomics-ahead", r->atomics_ahead);
+	view_put_int(o, "atomics-unasked", r->atomics_unasked);
 	view_put_int(o, "ahead-window-bytes", r->window);
 	view_put_int(o, "ahead-bytes", r->ahead);
 	view_put_int(o, "reads-held-bytes", r->held_bytes);

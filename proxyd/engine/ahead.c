@@ -129,7 +129,7 @@ bool ahead_claim(struct engine *e, struct flow *fl, const struct frame *f, uint3
 		if (h->state != FETCH_GUESS)
 			continue;
 		looked++;
-		if (same(&h->what, &what)) {
+		if (h->opcode == OP_READ_REQUEST && same(&h->what, &what)) {
 			g = h;
 			break;
 		}
@@ -190,6 +190,14 @@ void ahead_asked(struct engine *e, struct flow *fl, const struct frame *f, bool 
 		x->info.misses++;
 	predict_asked(&x->predictor, &what, claimed);
 	ahead_run(e, fl);
+}
+
+/** ahead_break - the host asks for something else than the FetchAdds that were asked ahead. */
+void ahead_break(struct engine *e, struct flow *fl)
+{
+	struct lane_reads *x = reads_of(e, &fl->lane);
+
+	flush(e, fl, &x->info.flushed_pattern);
 }
 
 /** ahead_signal - something was accepted from the host that may tell the other side that data has changed. */
@@ -259,30 +267,35 @@ void ahead_good(struct engine *e, struct flow *fl, const struct read_range *r)
 
 /* ---- guessing ---- */
 
-static bool may_guess(struct engine *e, const struct flow *fl, const struct lane_reads *x)
+static bool can_guess(struct engine *e, const struct flow *fl, const struct lane_reads *x)
 {
 	const struct lane *l = &fl->lane;
 
-	return l->ahead && !x->stop && l->state == LANE_HELD && l->start_acked && l->accepted && !l->reopen && !l->opaque &&
-	       !l->refusal && l->msg == MSG_NONE && !x->unique && x->nsegments + 1 < SEGMENTS &&
-	       pool_fill(e->pool, POOL_TRANSIT) < POOL_BUSY && pool_fill(e->pool, POOL_CUSTODY) < POOL_BUSY &&
+	return !x->stop && l->state == LANE_HELD && l->start_acked && l->accepted && !l->reopen && !l->opaque &&
+	       !l->refusal && l->msg == MSG_NONE && x->nsegments + 1 < SEGMENTS && pool_fill(e->pool, POOL_TRANSIT) < POOL_BUSY && pool_fill(e->pool, POOL_CUSTODY) < POOL_BUSY &&
 	       mq_free_count(e->reads) > BATCH * 4;
 }
 
-/* A READ of our own at the end of the lane. */
-static bool issue(struct engine *e, struct flow *fl, struct lane_reads *x, const struct read_range *r,
-		  enum fetch_state state)
+static bool may_guess(struct engine *e, const struct flow *fl, const struct lane_reads *x)
+{
+	return fl->lane.ahead && !x->unique && can_guess(e, fl, x);
+}
+
+/* A request of our own at the end of the lane: a READ, or a FetchAdd of @add. */
+static bool issue_any(struct engine *e, struct flow *fl, struct lane_reads *x, const struct read_range *r, uint8_t opcode,
+		      uint64_t add, enum fetch_state state)
 {
 	struct lane *l = &fl->lane;
 	struct build_spec s = {
 		.t = &fl->tmpl,
-		.opcode = OP_READ_REQUEST,
+		.opcode = opcode,
 		.dqpn = fl->key.dqpn,
 		.psn = l->accept.psn,
 		.ackreq = true,
 		.va = r->va,
 		.rkey = r->rkey,
 		.length = r->length,
+		.swap_add = add,
 	};
 	const struct fetch *oldest = fetch_at(e, x->fetches.head);
 	uint8_t out[FRAME_MAX];
@@ -307,7 +320,7 @@ static bool issue(struct engine *e, struct flow *fl, struct lane_reads *x, const
 		return false;
 	if (!answers_room(e, fl, l->accept.psn, span) || !lane_retain(e, fl, &f, span, l->accept.psn, &bad))
 		return false;
-	if (!answers_expect(e, fl, r, OP_READ_REQUEST, l->accept.psn, span, state)) {
+	if (!answers_expect(e, fl, r, opcode, l->accept.psn, span, state)) {
 		lane_forget(e, fl, window_get(&l->win, e->pool, l->accept.psn), l->accept.psn);
 		return false;
 	}
@@ -321,9 +334,23 @@ static bool issue(struct engine *e, struct flow *fl, struct lane_reads *x, const
 	if (state == FETCH_GUESS) {
 		x->guesses++;
 		x->guessed += r->length;
-		x->info.guesses++;
+		x->info.guesses += opcode == OP_READ_REQUEST;
 	}
 	return true;
+}
+
+static bool issue(struct engine *e, struct flow *fl, struct lane_reads *x, const struct read_range *r,
+		  enum fetch_state state)
+{
+	return issue_any(e, fl, x, r, OP_READ_REQUEST, 0, state);
+}
+
+/** ahead_fetch_add - a FetchAdd that the host has not asked; atomic_ahead.c judges whether. */
+bool ahead_fetch_add(struct engine *e, struct flow *fl, const struct read_range *r, uint64_t add)
+{
+	struct lane_reads *x = reads_of(e, &fl->lane);
+
+	return can_guess(e, fl, x) && issue_any(e, fl, x, r, OP_FETCH_ADD, add, FETCH_GUESS);
 }
 
 /*
@@ -366,6 +393,8 @@ void ahead_run(struct engine *e, struct flow *fl)
 	struct read_range r;
 	uint32_t n = 0;
 
+	if (x && l->atomic == ATOMIC_AHEAD)
+		atomic_ahead(e, fl);
 	if (!x || !wanted(e, fl))
 		return;
 	measure(e, l, x);

@@ -126,6 +126,12 @@ struct lane_reads {
 	uint64_t window, guessed, grown, arrived_bytes, rate_bytes;
 	uint32_t guesses, epoch;
 	uint64_t rate_at;
+	struct {
+		/* the FetchAdd that the host asked last, so often in a row; @epoch: of the latest that was claimed or
+		 * made; @since: READs and ATOMICs of the host since the lane opened */
+		uint64_t va, add;
+		uint32_t rkey, run, epoch, since;
+	} fetch_add;
 	uint64_t stuck; /* since when the host repeats what it was told to be done; 0: it does not */
 
 	/*
@@ -134,14 +140,16 @@ struct lane_reads {
 	 * was made to stall; @left: when the answer to READ k had left, 0: it has not. @left_early: latest packet of one
 	 * that the host has not asked for; @skipped: since when one is missing that the host must have asked for;
 	 * @beyond: it is a request that is no READ which tells so; @broken: what was asked ahead is no part of the pattern
-	 * any more; @slow: the distance is doubled so often, @struck: and was; @wait: READs to come as foreseen before more are asked ahead; @longest: between two READs
+	 * any more; @slow: the distance is doubled so often, @struck: and was; @wait: READs to come as foreseen before more
+	 * are asked ahead; @longest: the two longest times between two READs, now and in the turn before
 	 */
 	struct {
-		uint8_t phase, slow, failures, late, samples, wait, struck;
+		uint8_t phase, slow, failures, late, samples, wait, struck, bad;
 		bool broken, beyond;
 		uint32_t run, calm, seq, first, behind;
 		struct mark end;
-		uint64_t last, longest, longest_before, again_at, measured, repeat, left_early, skipped;
+		uint64_t longest[2][2];
+		uint64_t last, again_at, measured, repeat, left_early, skipped;
 		uint64_t left[UNASKED_RING];
 	} un;
 	struct read_ahead_info info;
@@ -218,6 +226,8 @@ bool ahead_claim(struct engine *e, struct flow *fl, const struct frame *f, uint3
 void ahead_asked(struct engine *e, struct flow *fl, const struct frame *f, bool claimed);
 void ahead_good(struct engine *e, struct flow *fl, const struct read_range *r);
 void ahead_depth(struct engine *e, struct flow *fl, struct lane_reads *x);
+void ahead_break(struct engine *e, struct flow *fl);
+bool ahead_fetch_add(struct engine *e, struct flow *fl, const struct read_range *r, uint64_t add);
 void ahead_signal(struct engine *e, struct flow *fl);
 void ahead_run(struct engine *e, struct flow *fl);
 bool ahead_allowed(const struct engine *e, const struct flow *fl, const struct lane_reads *x,

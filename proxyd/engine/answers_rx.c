@@ -153,6 +153,11 @@ void answers_forget(struct engine *e, struct flow *fl, struct fetch *g)
 	struct lane_reads *x = reads_of(e, &fl->lane);
 
 	x->gone += g->state != FETCH_GONE;
+	if (g->opcode != OP_READ_REQUEST) {
+		x->unique -= g->arrived != g->span;
+		x->info.atomics_unasked++;
+		COUNT(e, ATOMICS_UNASKED);
+	}
 	g->state = FETCH_GONE;
 	g->arrived = g->span;
 	x->info.wasted_bytes += g->what.length;

@@ -37,7 +37,8 @@ bool atomic_is(uint8_t opcode)
 /* Whether a lane may begin with the ATOMIC @f. */
 bool atomic_allowed(const struct rule *r, const struct frame *f)
 {
-	return atomic_is(f->opcode) && r->atomic == ATOMIC_DISCARD && r->policy == POLICY_EARLY;
+	return atomic_is(f->opcode) && ((r->atomic == ATOMIC_DISCARD && r->policy == POLICY_EARLY) ||
+					(r->atomic == ATOMIC_AHEAD && r->peer != PEER_NONE));
 }
 
 /* Whether ATOMICs of this lane are answered here. */

@@ -26,6 +26,8 @@
 	X(PSEUDO_ACKS, "pseudo-acks", "ACKs answered in the responder's stead")                    \
 	X(ATOMICS_MADE, "atomics-made", "ATOMIC ACKs made here, with the value 0 (atomic = discard-result)")  \
 	X(ATOMICS_DROPPED, "atomics-dropped", "true ATOMIC ACKs dropped, because one was made before")      \
+	X(ATOMICS_AHEAD, "atomics-ahead", "FetchAdds asked before their host did (atomic = ahead)")           \
+	X(ATOMICS_UNASKED, "atomics-unasked", "those that hosts did not ask: they have changed memory all the same") \
 	X(TRUE_ACKS, "true-acks", "ACKs of the responder consumed")                                \
 	X(TRUE_NAKS, "true-naks", "NAKs and RNR NAKs of the responder consumed")                   \
 	X(NAKS_SENT, "naks-sent", "sequence NAKs sent to a near requester")                        \

@@ -507,7 +507,7 @@ void engine_rules(struct engine *e, const struct rule *rules, unsigned int n, ui
 	memset(e->rule_bytes, 0, sizeof(e->rule_bytes));
 	e->read_ahead = false;
 	for (unsigned int i = 0; i < e->nrules; i++)
-		e->read_ahead |= e->rules[i].read_ahead;
+		e->read_ahead |= e->rules[i].read_ahead || e->rules[i].atomic == ATOMIC_AHEAD;
 	for (uint32_t i = 0; i < e->nflows; i++) {
 		struct flow *fl = &e->flows[i];
 

@@ -161,6 +161,8 @@ struct ledger {
  * @wasted_bytes: answers asked for ahead and not used
  * @flushed_*: times that guesses were dropped: by a request that may tell of changed data, a READ out of the
  *            pattern, age
+ * @atomics_ahead: FetchAdds asked ahead of the host; @atomics_unasked: those of them that it did not ask, before
+ *            something else came: they have changed memory all the same
  * @answered_again: READs asked again and answered from what was held
  * @window:   bytes that may be guessed ahead now; @ahead: bytes that are
  * @shift, @shift_msn: PSNs and MSNs by which the responder's numbers are ahead of the host's
@@ -168,6 +170,7 @@ struct ledger {
  */
 struct read_ahead_info {
 	uint64_t hits, late, misses, guesses, wasted_bytes;
+	uint64_t atomics_ahead, atomics_unasked;
 	uint32_t flushed_signal, flushed_pattern, flushed_age, answered_again;
 	uint64_t window, ahead, held_bytes;
 	uint32_t shift, shift_msn, depth;

@@ -197,7 +197,7 @@ void fault_request(struct engine *e, struct flow *fl, const struct frame *f)
 		return;
 	if (first) {
 		l->fault.strange = false;
-		l->fault.unsure = l->reason == REASON_STRANDED;
+		l->fault.unsure = l->reason == REASON_STRANDED || l->reason == REASON_UNASKED;
 		l->told = l->jump_psn = l->accept.psn = f->psn;
 		mirror_headers(flow_partner(e, fl), f);
 	}
@@ -223,8 +223,8 @@ void fault_request(struct engine *e, struct flow *fl, const struct frame *f)
 }
 
 /*
- * The host may have got, or may get, an answer to another request than it asked. @f: what it asks now, or NULL: it will
- * tell by asking.
+ * The host may have got, or may get, an answer to another request than it asked. @f: what it asks now, when all before
+ * was seen, or NULL: it will tell by asking.
  */
 void fault_unasked(struct engine *e, struct flow *fl, const struct frame *f)
 {
@@ -235,8 +235,11 @@ void fault_unasked(struct engine *e, struct flow *fl, const struct frame *f)
 	wheel_cancel(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_LOSS));
 	strand(e, fl, REASON_UNASKED);
 	l->fault.epsn = expected_psn(e, fl);
-	if (f)
-		fault_request(e, fl, f);
+	if (!f)
+		return;
+	fault_request(e, fl, f);
+	l->fault.unsure = false;
+	front_ack_due(e, fl);
 }
 
 void fault_answer(struct engine *e, struct flow *fl)

@@ -340,7 +340,7 @@ struct engine {
 	uint32_t sweep;
 	uint64_t sweep_at;
 	uint32_t gen;
-	bool read_ahead; /* some rule wants it */
+	bool read_ahead; /* some rule wants it, or ATOMICs ahead */
 	uint32_t epoch[EPOCH_SLOTS]; /* of host pairs: moved by what may tell that data has changed */
 
 	uint64_t counters[EC_COUNT];
@@ -467,6 +467,7 @@ enum read_verdict reads_response(struct engine *e, struct lane *l, const struct 
 				 struct read_rec **rec);
 struct read_rec *reads_find(struct engine *e, struct lane *l, uint32_t psn);
 void reads_trim(struct engine *e, struct lane *l, struct mark *end);
+void reads_trim_to(struct engine *e, struct lane *l, uint32_t psn);
 struct read_rec *reads_head(struct engine *e, const struct lane *l);
 struct read_rec *reads_tail(struct engine *e, const struct lane *l);
 struct read_rec *reads_waiting(struct engine *e, const struct lane *l);
@@ -501,6 +502,11 @@ const struct frame *atomic_blank(const struct lane *l, const struct frame *f, st
 void atomic_asked(struct engine *e, struct flow *fl);
 bool atomic_depth_full(struct engine *e, const struct flow *fl);
 bool atomic_dropped(struct engine *e, const struct lane *l, const struct frame *f);
+
+/* atomic_ahead.c: FetchAdds that the host has not asked yet */
+bool atomic_claim(struct engine *e, struct flow *fl, const struct frame *f, uint32_t *wire);
+void atomic_taken(struct engine *e, struct flow *fl, const struct frame *f);
+void atomic_ahead(struct engine *e, struct flow *fl);
 
 /* responder.c: toward the near requester */
 void responder_request(struct engine *e, struct flow *fl, const struct frame *f);

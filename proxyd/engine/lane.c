@@ -256,7 +256,7 @@ void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
 	l->ahead = r->read_ahead;
 	lane_set_state(l, l->role == ROLE_SINGLE ? LANE_HELD : LANE_OPENING);
 	l->policy = r->policy;
-	l->atomic = r->policy == POLICY_EARLY ? r->atomic : ATOMIC_ORDERED;
+	l->atomic = r->atomic == ATOMIC_DISCARD && r->policy != POLICY_EARLY ? ATOMIC_ORDERED : r->atomic;
 	l->accept = l->front = l->tack = l->sent = l->honest = l->acked = m;
 	l->honest_found = false;
 	if (f->op->flags & (OPF_FIRST | OPF_ONLY | OPF_READ)) {

@@ -63,6 +63,9 @@ void reads_end(struct engine *e, struct flow *fl)
 
 	if (!x)
 		return;
+	for (uint32_t id = x->fetches.head; lane_keeps(l) && id != MQ_NONE; id = mq_next(e->reads, id))
+		e->counters[EC_ATOMICS_UNASKED] += fetch_at(e, id)->state == FETCH_GUESS &&
+						   fetch_at(e, id)->opcode != OP_READ_REQUEST;
 	if (lane_keeps(l))
 		l->accept = x->asked; /* from here on only the host's numbers count */
 	/* all that is held lies within one window, wherever that is */
@@ -136,6 +139,14 @@ struct read_rec *reads_find(struct engine *e, struct lane *l, uint32_t psn)
 	return NULL;
 }
 
+static void pop(struct engine *e, struct lane *l)
+{
+	if (l->role == ROLE_SINGLE && l->made == l->reads.head)
+		l->made = MQ_NONE;
+	mq_pop(e->reads, &l->reads);
+	l->nreads--;
+}
+
 /* Forget the answered ones at the head; @end, when not NULL, moves behind each. */
 void reads_trim(struct engine *e, struct lane *l, struct mark *end)
 {
@@ -145,11 +156,17 @@ void reads_trim(struct engine *e, struct lane *l, struct mark *end)
 		if (end)
 			*end = (struct mark){.psn = psn_add(r->at.psn, r->span),
 					     .msn = r->at.msn + 1};
-		if (l->role == ROLE_SINGLE && l->made == l->reads.head)
-			l->made = MQ_NONE;
-		mq_pop(e->reads, &l->reads);
-		l->nreads--;
+		pop(e, l);
 	}
+}
+
+/* Those of them that end at @psn or before. */
+void reads_trim_to(struct engine *e, struct lane *l, uint32_t psn)
+{
+	struct read_rec *r;
+
+	while ((r = reads_head(e, l)) && r->done && !psn_after(psn_add(r->at.psn, r->span), psn))
+		pop(e, l);
 }
 
 /* What packet @i of the answer to such a request must be. */

@@ -245,7 +245,8 @@ static void give_up_reads(struct engine *e, struct lane *l, const struct mark *m
 			COUNT(e, READS_GIVEN_UP);
 		r->done = true;
 	}
-	reads_trim(e, l, NULL);
+	/* not more: behind them there may be the one whose answer has just come, and which @m does not cover yet */
+	reads_trim_to(e, l, m->psn);
 }
 
 /* Cut @m down to the first unanswered READ. Returns true when it was beyond one. */
@@ -257,15 +258,21 @@ static bool bound_by_read(struct engine *e, struct lane *l, struct mark *m)
 	       !psn_after(psn_add(r->at.psn, r->span), m->psn) &&
 	       (opcode_info(r->opcode)->flags & OPF_ANSWERED)) {
 		r->done = true;
-		reads_trim(e, l, NULL);
+		reads_trim_to(e, l, m->psn);
 	}
 	/* what an ATOMIC would have answered that is answered already nobody needs: that it is done is enough */
 	while ((r = reads_head(e, l)) && r->made && !psn_after(psn_add(r->at.psn, r->span), m->psn)) {
 		r->done = true;
-		reads_trim(e, l, NULL);
+		reads_trim_to(e, l, m->psn);
 	}
 	give_up_reads(e, l, m);
+	reads_trim_to(e, l, m->psn);
 	r = reads_head(e, l);
+	if (r && r->done && r->at.psn == m->psn) {
+		/* its answer had come before that of one ahead of it */
+		reads_trim(e, l, m);
+		return false;
+	}
 	if (!r || !psn_before(r->at.psn, m->psn) ||
 	    !(opcode_info(r->opcode)->flags & OPF_ANSWERED))
 		return false;

@@ -121,6 +121,8 @@ static void taken(struct engine *e, struct flow *fl, const struct frame *f, bool
 	l->room_wait = false;
 	if (reads_of(e, l))
 		reads_of(e, l)->stuck = 0;
+	if (l->atomic == ATOMIC_AHEAD && reads_of(e, l))
+		atomic_taken(e, fl, f);
 	if (f->ackreq || eom || ++l->unacked >= ACK_EVERY)
 		front_ack_due(e, fl);
 }
@@ -154,7 +156,8 @@ static void claimed(struct engine *e, struct flow *fl, const struct frame *f, ui
 	reads_tail(e, l)->moved = true;
 	step(&x->asked, span, true, false);
 	taken(e, fl, f, true);
-	ahead_asked(e, fl, f, true);
+	if (f->opcode == OP_READ_REQUEST)
+		ahead_asked(e, fl, f, true);
 	pace_run(e, flow_partner(e, fl));
 }
 
@@ -202,12 +205,12 @@ static void request_in_order(struct engine *e, struct flow *fl, const struct fra
 		no_room(e, fl);
 		return;
 	}
-	if (x && sane && f->opcode == OP_READ_REQUEST && x->guesses) {
+	if (x && sane && (f->opcode == OP_READ_REQUEST || f->opcode == OP_FETCH_ADD) && x->guesses) {
 		if (!icrc_ok(f)) {
 			COUNT(e, BAD_ICRC);
 			return;
 		}
-		if (ahead_claim(e, fl, f, &wire)) {
+		if (f->opcode == OP_READ_REQUEST ? ahead_claim(e, fl, f, &wire) : atomic_claim(e, fl, f, &wire)) {
 			claimed(e, fl, f, span, wire);
 			lane_settled(e, fl);
 			return;

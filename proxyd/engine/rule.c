@@ -12,7 +12,7 @@ const char *ack_policy_name(enum ack_policy p)
 
 const char *atomic_mode_name(enum atomic_mode m)
 {
-	static const char *const names[ATOMIC_MODES] = {"ordered", "discard-result"};
+	static const char *const names[ATOMIC_MODES] = {"ordered", "discard-result", "ahead"};
 
 	return m < ATOMIC_MODES ? names[m] : "?";
 }

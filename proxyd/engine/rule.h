@@ -29,6 +29,7 @@ enum ack_policy {
 enum atomic_mode {
 	ATOMIC_ORDERED,	/* nothing: they wait for the responder's own answer */
 	ATOMIC_DISCARD,	/* answered here; the responder's answer is thrown away */
+	ATOMIC_AHEAD,	/* FetchAdds that repeat themselves are asked before the host does (atomic_ahead.c) */
 	ATOMIC_MODES,
 };
 

@@ -67,7 +67,8 @@ static inline uint64_t unasked_round_trip(const struct lane *l)
 	return l->rtt.srtt_us * US;
 }
 
-/* No request that was on its way when something left is later than that, unless the WAN has become longer by half. */
+/* No request that was on its way when something left is later than that, unless the WAN has become longer by
+ * half. */
 static inline uint64_t unasked_limit_ns(const struct lane *l)
 {
 	return (l->rtt.srtt_us + l->rtt.srtt_us / 2 + 4ull * l->rtt.rttvar_us) * US + MARGIN_NS;
@@ -94,8 +95,8 @@ bool unasked_pattern(struct engine *e, struct flow *fl);
 void unasked_void(struct engine *e, struct lane_reads *x);
 void unasked_stale(struct engine *e, struct lane_reads *x);
 void unasked_ask(struct engine *e, struct flow *fl, struct unasked *r);
-struct unasked *unasked_append(struct engine *e, struct flow *fl, const struct read_range *what, uint32_t span,
-			      enum unasked_state state);
+struct unasked *unasked_append(struct engine *e, struct flow *fl, const struct read_range *what,
+			       uint32_t span, enum unasked_state state);
 void unasked_run(struct engine *e, struct flow *fl);
 void unasked_measure(struct engine *e, struct flow *fl, uint32_t seq);
 void unasked_release(struct engine *e, struct flow *fl);

@@ -183,11 +183,13 @@ void unasked_answer(struct engine *e, struct flow *fl, const struct frame *f, en
 			x->info.flushed_age++;
 			unasked_void(e, x);
 		} else if (f->psn != r->next ||
-			   !reads_fit(OP_READ_REQUEST, psn_sub(f->psn, r->wire), r->span, r->what.length, f, fl->path_mtu)) {
+			   !reads_fit(OP_READ_REQUEST, psn_sub(f->psn, r->wire), r->span, r->what.length, f,
+				      fl->path_mtu)) {
 			unasked_void(e, x); /* the host asks for the whole again, and judges */
 		}
 	}
-	if ((r && (r->state == READ_VOID || r->state == READ_GONE || r->stale)) || !unasked_to_host(x, f->psn, &psn, &shift)) {
+	if ((r && (r->state == READ_VOID || r->state == READ_GONE || r->stale)) ||
+	    !unasked_to_host(x, f->psn, &psn, &shift)) {
 		COUNT(e, STRAY_RESPONSE);
 		return;
 	}

@@ -2,21 +2,24 @@
 /* What is asked before the host asks, and when (unasked.c). */
 #include "engine/unasked.h"
 
-/* Most READs outstanding that are told apart. Before a host is made to stall so many and a few more must have been
- * seen, for the longest time between two of them shows but once in a turn of all that are outstanding. */
+/* Most READs outstanding that are told apart. Before a host is made to stall twice as many and a few more must
+ * have been seen: the longest time between two of them shows but once in a turn of all that are outstanding, and the
+ * very longest is not believed. */
 #define BEHIND_MAX 32u
-#define RUN_MORE 8u
+#define RUN_MORE 4u
 #define STALL_SLACK_NS (5 * NSEC_PER_MSEC)
+#define STALL_MAX_NS (500 * NSEC_PER_MSEC)
 /* The measure is taken again after so long without one, and after a contradiction not before so long. */
 #define MEASURE_OLD_NS (60 * NSEC_PER_SEC)
-#define AGAIN_NS (2 * NSEC_PER_SEC)
+#define AGAIN_NS (1 * NSEC_PER_SEC)
 #define AGAIN_MAX 6u
 /* READs that must agree with what was measured before anything is asked ahead. */
 #define SAMPLES_MIN 4u
+#define SAMPLES_BAD 8u
 /* Distance between the answer that a host waits for and the one that it will ask for. */
 #define FOLLOW_MIN_NS (500 * NSEC_PER_USEC)
-/* READs without a repeat after which that is halved again, the first time; four times as many each next time, since it may
- * cost the host a timeout. */
+/* READs without a repeat after which that is halved again, the first time; four times as many each next time,
+ * since it may cost the host a timeout. */
 #define READS_CALM 64u
 
 /* ---- the pattern ---- */
@@ -33,7 +36,7 @@ void unasked_forget(struct engine *e, struct lane_reads *x)
 {
 	x->un.phase = PHASE_PASS;
 	x->un.run = 0;
-	x->un.longest = x->un.longest_before = 0;
+	memset(x->un.longest, 0, sizeof(x->un.longest));
 	x->un.again_at = e->now + (AGAIN_NS << x->un.failures);
 	if (x->un.failures < AGAIN_MAX)
 		x->un.failures++;
@@ -72,10 +75,12 @@ void unasked_stale(struct engine *e, struct lane_reads *x)
 }
 
 /*
- * How long after the answer that a host waits for the one leaves that it will ask for then: what the host needs to think
- * varies, and so does the WAN. What is doubled is the share that is not known; what the answer takes at wan-rate is.
+ * How long after the answer that a host waits for the one leaves that it will ask for then: what the host
+ * needs to think varies, and so does the WAN. What is doubled is the share that is not known; what the
+ * answer takes at wan-rate is.
  */
-static uint64_t follow_ns(const struct engine *e, const struct lane *l, const struct lane_reads *x, uint32_t length)
+static uint64_t follow_ns(const struct engine *e, const struct lane *l, const struct lane_reads *x,
+			  uint32_t length)
 {
 	uint64_t ns = 4ull * l->rtt.rttvar_us * US;
 
@@ -114,8 +119,8 @@ void unasked_ask(struct engine *e, struct flow *fl, struct unasked *r)
 }
 
 /* The next READ of the lane, in both numberings. */
-struct unasked *unasked_append(struct engine *e, struct flow *fl, const struct read_range *what, uint32_t span,
-			      enum unasked_state state)
+struct unasked *unasked_append(struct engine *e, struct flow *fl, const struct read_range *what,
+			       uint32_t span, enum unasked_state state)
 {
 	struct lane *l = &fl->lane;
 	struct lane_reads *x = reads_of(e, l);
@@ -172,7 +177,8 @@ static bool may_ask(struct engine *e, struct flow *fl)
 	struct lane *l = &fl->lane;
 	struct lane_reads *x = reads_of(e, l);
 
-	return unasked_rule(e, fl) && !e->draining && x->un.phase == PHASE_GO && x->un.samples >= SAMPLES_MIN && !x->stop && !x->un.broken && l->msg == MSG_NONE &&
+	return unasked_rule(e, fl) && !e->draining && x->un.phase == PHASE_GO &&
+	       x->un.samples >= SAMPLES_MIN && !x->stop && !x->un.broken && l->msg == MSG_NONE &&
 	       !x->un.skipped && !x->un.wait && x->nsegments + 1 < SEGMENTS &&
 	       e->now - x->un.measured < MEASURE_OLD_NS && mq_free_count(e->reads) > UNASKED_RING;
 }
@@ -204,6 +210,7 @@ void unasked_run(struct engine *e, struct flow *fl)
 		}
 		if (r) {
 			r->stale = false;
+			r->again = true;
 			r->next = r->wire;
 			x->un.left[seq % UNASKED_RING] = 0;
 			COUNT(e, UNASKED);
@@ -230,9 +237,14 @@ void unasked_run(struct engine *e, struct flow *fl)
 
 /* ---- how far apart the ends are ---- */
 
+/* The second longest: somebody may have stood still. */
 static uint64_t longest(const struct lane_reads *x)
 {
-	return x->un.longest > x->un.longest_before ? x->un.longest : x->un.longest_before;
+	const uint64_t *a = x->un.longest[0], *b = x->un.longest[1];
+
+	if (a[0] >= b[0])
+		return a[1] > b[0] ? a[1] : b[0];
+	return b[1] > a[0] ? b[1] : a[0];
 }
 
 /* READ @seq has come from the host. */
@@ -241,22 +253,38 @@ void unasked_measure(struct engine *e, struct flow *fl, uint32_t seq)
 	struct lane *l = &fl->lane;
 	struct lane_reads *x = reads_of(e, l);
 	uint64_t left, ns;
+	bool sooner, again = false;
 
 	if (x->un.phase != PHASE_MEASURE && x->un.phase != PHASE_GO)
 		return;
 	if (x->un.phase == PHASE_MEASURE && seq - x->un.first != x->un.behind)
 		return;
-	for (uint32_t id = x->fetches.head; id != MQ_NONE; id = mq_next(e->reads, id))
-		if (unasked_at(e, id)->seq == seq - x->un.behind && unasked_at(e, id)->state != READ_GONE && unasked_at(e, id)->again)
-			return;
+	for (uint32_t id = x->fetches.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
+		const struct unasked *r = unasked_at(e, id);
+
+		if (r->seq == seq - x->un.behind && r->state != READ_GONE)
+			again = r->again;
+	}
+	if (x->un.phase == PHASE_MEASURE && again)
+		unasked_forget(e, x); /* the next will be another one */
+	if (again)
+		return;
 	left = x->un.left[(seq - x->un.behind) % UNASKED_RING];
 	ns = e->now - left;
-	if (!left || (x->un.phase == PHASE_GO &&
-		      (ns < l->rtt.minrtt_us * US / 4 * 3 ||
-		       (x->un.samples < SAMPLES_MIN && ns / 4 * 3 > l->rtt.minrtt_us * US)))) {
+	sooner = x->un.phase == PHASE_GO && ns < l->rtt.minrtt_us * US / 4 * 3;
+	if (!left || (sooner && x->un.samples >= SAMPLES_MIN)) {
 		/* it cannot have waited for that */
 		unasked_forget(e, x);
 		return;
+	}
+	if (x->un.phase == PHASE_GO && x->un.samples < SAMPLES_MIN &&
+	    (sooner || ns / 4 * 3 > l->rtt.minrtt_us * US)) {
+		if (++x->un.bad > SAMPLES_BAD)
+			unasked_forget(e, x);
+		if (!sooner)
+			return;
+		memset(&l->rtt, 0, sizeof(l->rtt));
+		x->un.samples = 0;
 	}
 	if (x->un.phase == PHASE_MEASURE) {
 		if (ns > 4 * longest(x) + STALL_SLACK_NS) {
@@ -265,8 +293,8 @@ void unasked_measure(struct engine *e, struct flow *fl, uint32_t seq)
 		}
 		memset(&l->rtt, 0, sizeof(l->rtt));
 		x->un.phase = PHASE_GO;
-		x->un.samples = 0;
-	} else if (ns > 4 * unasked_round_trip(l) + STALL_SLACK_NS) {
+		x->un.samples = x->un.bad = 0;
+	} else if (l->rtt.srtt_us && ns > 4 * unasked_round_trip(l) + STALL_SLACK_NS) {
 		return; /* the host has paused */
 	}
 	rtt_sample(&l->rtt, (uint32_t)(ns / US));
@@ -310,8 +338,9 @@ bool unasked_stall(struct engine *e, struct flow *fl)
 
 	if (x->un.phase == PHASE_STALL)
 		return true;
-	if ((x->un.phase != PHASE_PASS && !(x->un.phase == PHASE_GO && e->now - x->un.measured >= MEASURE_OLD_NS)) ||
-	    x->un.run < seen + RUN_MORE || e->now < x->un.again_at || x->guesses || x->stop || e->draining ||
+	if ((x->un.phase != PHASE_PASS &&
+	     (x->un.phase != PHASE_GO || e->now - x->un.measured < MEASURE_OLD_NS)) ||
+	    x->un.run < 2 * seen + RUN_MORE || unasked_stall_ns(x) > STALL_MAX_NS || e->now < x->un.again_at || x->guesses || x->stop || e->draining ||
 	    !unasked_pattern(e, fl) || !predict_peek(&x->predictor, &what) || !ahead_allowed(e, fl, x, &what) ||
 	    depth == 1)
 		return false;
@@ -338,15 +367,19 @@ void unasked_gap(struct engine *e, struct lane_reads *x)
 	}
 	if (gap > GAP_MAX_NS) {
 		x->un.run = 0;
-		x->un.longest = x->un.longest_before = 0;
+		memset(x->un.longest, 0, sizeof(x->un.longest));
 		return;
 	}
-	if (x->un.run++ % BEHIND_MAX == 0) {
-		x->un.longest_before = x->un.longest;
-		x->un.longest = 0;
+	if (x->un.run++ % (2 * BEHIND_MAX) == 0) {
+		memcpy(x->un.longest[1], x->un.longest[0], sizeof(x->un.longest[1]));
+		memset(x->un.longest[0], 0, sizeof(x->un.longest[0]));
 	}
-	if (gap > x->un.longest)
-		x->un.longest = gap;
+	if (gap > x->un.longest[0][0]) {
+		x->un.longest[0][1] = x->un.longest[0][0];
+		x->un.longest[0][0] = gap;
+	} else if (gap > x->un.longest[0][1]) {
+		x->un.longest[0][1] = gap;
+	}
 }
 
 void unasked_timer(struct engine *e, struct flow *fl)

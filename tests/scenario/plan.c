@@ -89,6 +89,7 @@ static const struct field work_fields[] = {
 	F(plan_work, stream_len, "stream-len", U32),
 	F(plan_work, break_permille, "break-permille", U32),
 	F(plan_work, changing, "changing", U32),
+	F(plan_work, counter, "counter", U32),
 	{0},
 };
 
@@ -441,6 +442,21 @@ static void random_atomics(struct plan *p, uint64_t seed)
 	struct prng r;
 
 	prng_init(&r, splitmix64(seed ^ 0xa70));
+	if (!p->single && prng_hit(&r, 0.2)) {
+		p->atomic = ATOMIC_AHEAD;
+		for (uint32_t i = 0; i < p->nqps; i++)
+			for (int s = 0; s < 2; s++) {
+				struct plan_work *k = &p->qp[i].work[s];
+
+				if (!k->count || prng_hit(&r, 0.2))
+					continue;
+				k->counter = 1;
+				k->ops = 1u << RC_FETCH_ADD | 1u << RC_SEND | 1u << RC_READ;
+				k->outstanding = prng_hit(&r, 0.7) ? between(&r, 1, 8) : 0;
+				k->count += between(&r, 0, 600);
+			}
+		return;
+	}
 	if (p->policy != POLICY_EARLY || !prng_hit(&r, 0.4))
 		return;
 	p->atomic = ATOMIC_DISCARD;

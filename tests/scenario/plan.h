@@ -42,7 +42,7 @@ enum incident {
 /** struct plan_work - see struct work. @change_us: its host changes its memory so often */
 struct plan_work {
 	uint32_t ops, min, max, count, outstanding;
-	uint32_t streams, stream_len, break_permille, changing;
+	uint32_t streams, stream_len, break_permille, changing, counter;
 };
 
 struct plan_qp {

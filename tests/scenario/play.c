@@ -103,6 +103,8 @@ static void connect(struct play *x)
 		qc.resp_rd = pq->max_rd;
 		qc.rnr_p = pq->rnr_p;
 		qc.credits = pq->credits;
+		qc.atomics_more = x->p->atomic == ATOMIC_AHEAD;
+		qc.shadow = !qc.atomics_more; /* nobody can tell what is there */
 		qc.atomics_blank = x->p->atomic == ATOMIC_DISCARD;
 		qc.resend = pq->resend;
 		qc.mr_size = qc.rmr_size = (uint64_t)pq->mr_kib << 10;
@@ -126,6 +128,7 @@ static void connect(struct play *x)
 					 .streams = pk->streams,
 					 .stream_len = pk->stream_len,
 					 .break_p = pk->break_permille / 1000.0,
+					 .counter = pk->counter,
 					 .changing = pk->changing && pq->change_us};
 
 			x->total += pk->count;

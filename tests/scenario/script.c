@@ -201,7 +201,7 @@ static void head_line(struct script *s, struct tokens *t)
 	static const char *const sides[] = {"requester", "responder"}, *const modes[] = {"pair", "single"},
 				 *const starts[] = {"unknown", "learned", "held"},
 				 *const policies[] = {"early", "honest", "off"},
-				 *const atomics[ATOMIC_MODES] = {"ordered", "discard-result"};
+				 *const atomics[ATOMIC_MODES] = {"ordered", "discard-result", "ahead"};
 
 	if (s->started)
 		script_fail(s, "this must stand before the first timed line");

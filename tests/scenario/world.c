@@ -139,6 +139,11 @@ static void host_complete(void *ctx, struct rc_qp *qp, const struct rc_completio
 		q->side[c->side].last_ok_at = c->w->now;
 		if (comp->checked && !comp->intact)
 			q->side[c->side].data_wrong = true;
+		if (atomic && q->side[c->side].work.counter && comp->wr_id) {
+			if (comp->value + 1 <= q->side[c->side].drawn)
+				c->w->violation = "a counter gave a number twice, or went back";
+			q->side[c->side].drawn = comp->value + 1;
+		}
 	} else {
 		if (!q->side[c->side].failed++)
 			q->side[c->side].status = comp->status;
@@ -279,7 +284,7 @@ void world_restart(struct world *w, int side)
 		/* also what is told on the way to the host */
 		if (world_lane(&w->qp[i], side, &l) && l.custody.packets && psn_after(l.frontier, rc_qp_una(req)))
 			w->qp[i].side[side].lost = true;
-		if (w->cfg.read_ahead ? w->qp[i].side[side].ok_data > rc_messages(resp) ||
+		if (world_renumbers(w) ? w->qp[i].side[side].ok_data > rc_messages(resp) ||
 						w->qp[i].side[side].ok_atomics > rc_atomics(resp)
 				      : psn_after(rc_qp_una(req), rc_qp_epsn(resp)))
 			w->qp[i].side[side].lost = true;

@@ -73,6 +73,8 @@ struct world_config {
  * @streams:    READs go in so many streams (readers.h), 0: anywhere and of any size
  * @stream_len: of @stream_len bytes each; a stream starts somewhere else with probability @break_p
  * @ring:       streams go through the whole region, over and over
+ * @counter:    FetchAdds all add 1 to the 8 bytes at 4096 of the peer's region, which nothing else changes (so @ops
+ *              has no WRITEs and CmpSwaps), and most requests are such: each must bring more than the one before
  * @changing:   in the part of the peer's region that the peer changes
  */
 struct work {
@@ -84,6 +86,7 @@ struct work {
 	double break_p;
 	bool changing;
 	bool ring;
+	bool counter;
 };
 
 struct world;
@@ -120,6 +123,7 @@ struct world_qp {
 		struct rc_qp *qp;
 		struct work work;
 		struct prng rng;
+		uint64_t drawn; /* from a counter, and one more */
 		uint64_t ok, ok_data, ok_atomics, failed, bytes, last_ok_at;
 		enum rc_status status; /* of the first failure */
 		bool data_wrong;

@@ -77,7 +77,7 @@ static const char *check_custody(struct world_qp *q, int s)
 	epsn = rc_qp_epsn(resp);
 	if (rc_qp_in_error(req) || rc_qp_in_error(resp) || q->side[s].lost || q->reused)
 		return NULL;
-	if (q->w->cfg.read_ahead) {
+	if (world_renumbers(q->w)) {
 		/* the appliances may count in PSNs of their own: go by messages */
 		if (!ahead)
 			return NULL;
@@ -96,7 +96,7 @@ static const char *check_custody(struct world_qp *q, int s)
 		}
 		return NULL;
 	}
-	if (q->w->cfg.read_ahead)
+	if (world_renumbers(q->w))
 		return l.custody.messages < ahead
 			       ? "1: acknowledged and not executed, and too little is in custody"
 			       : NULL;

@@ -16,6 +16,12 @@ static inline uint64_t min64(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+/* Whether appliances may give packets other numbers than the hosts do. */
+static inline bool world_renumbers(const struct world *w)
+{
+	return w->cfg.read_ahead || w->cfg.atomic == ATOMIC_AHEAD;
+}
+
 /* Send a copy of a frame into a link. */
 void world_link_send(struct world *w, int link, const uint8_t *data, uint32_t len);
 

@@ -161,6 +161,7 @@ void world_disconnect(struct world_qp *q, bool tell)
 		if (q->side[s].qp)
 			rc_qp_destroy(q->side[s].qp);
 		q->side[s].qp = NULL;
+		q->side[s].drawn = 0;
 		q->side[s].ok_data = q->side[s].ok_atomics = q->side[s].failed = 0;
 		q->side[s].fault_at = q->side[s].conn = 0;
 		q->side[s].lost = false;
@@ -217,6 +218,8 @@ void world_post_more(struct world_qp *q, int side)
 		do
 			op = prng_below(rng, RC_OPS);
 		while (!(k->ops & 1u << op));
+		if (k->counter && !prng_hit(rng, 0.03))
+			op = RC_FETCH_ADD;
 		wr.op = op;
 		wr.length = k->min + (k->max > k->min ? prng_below(rng, k->max - k->min + 1) : 0);
 		if (op == RC_CMP_SWAP || op == RC_FETCH_ADD) {
@@ -228,6 +231,11 @@ void world_post_more(struct world_qp *q, int side)
 			wr.va = c->rmr_va + (prng_next(rng) % (size - wr.length) & ~7ull);
 		else
 			wr.va = c->rmr_va;
+		if (k->counter && op == RC_FETCH_ADD) {
+			wr.va = c->rmr_va + 4096;
+			wr.swap_add = 1;
+			wr.compare = 0;
+		}
 		wr.imm = (uint32_t)prng_next(rng);
 		if (op == RC_READ && k->streams)
 			readers_read(q, side, &wr);

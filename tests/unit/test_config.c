@@ -75,6 +75,7 @@ static void test_defaults(void **state)
 	assert_int_equal(cfg.rules[0].policy, POLICY_EARLY);
 	assert_int_equal(cfg.rules[0].learn, LEARN_CM | LEARN_PSN);
 	assert_int_equal(cfg.rules[0].cap, 0);
+	assert_int_equal(cfg.rules[0].atomic, ATOMIC_ORDERED);
 	assert_false(cfg.rules[0].read_ahead);
 	assert_int_equal(cfg.rules[0].read_max_age_ns, SEC);
 	assert_int_equal(cfg.rules[0].read_depth, 0);
@@ -182,6 +183,19 @@ static void test_any(void **state)
 #define PEER "[peer p]\naddress = ::1\nkey-file = /k\n"
 
 /* Rules say apart from each other whether, how far and where READs may be guessed. */
+/* NTT-8, NTT-9 */
+static void test_atomic(void **state)
+{
+	(void)state;
+	assert_int_equal(parse(HEAD PEER PAIR "atomic = discard-result\npolicy = early\n"), 0);
+	assert_int_equal(cfg.rules[0].atomic, ATOMIC_DISCARD);
+	assert_int_equal(parse(HEAD RULE "atomic = discard-result\n"), 0);
+	assert_int_equal(parse(HEAD PEER PAIR "policy = off\natomic = ahead\n"), 0);
+	assert_int_equal(cfg.rules[0].atomic, ATOMIC_AHEAD);
+	assert_int_equal(parse(HEAD RULE "policy = honest\natomic = ordered\n"), 0);
+	assert_int_equal(cfg.rules[0].atomic, ATOMIC_ORDERED);
+}
+
 static void test_read_ahead(void **state)
 {
 	(void)state;
@@ -311,6 +325,13 @@ static const struct {
 	{HEAD PEER PAIR "read-ahead = unasked\n",
 	 "t.conf:11: read-ahead = unasked in rule 'r', which has a peer: that is for one appliance alone; "
 	 "set read-ahead = on"},
+	{HEAD PEER PAIR "atomic = discard\n", "t.conf:11: atomic 'discard'"},
+	{HEAD RULE "policy = honest\natomic = discard-result\n",
+	 "t.conf:8: atomic = discard-result in rule 'r', whose policy is honest: it tells that something is done before it "
+	 "is; set policy = early, or atomic = ordered"},
+	{HEAD RULE "atomic = ahead\n",
+	 "t.conf:7: atomic = ahead in rule 'r', which has no peer: an appliance alone cannot keep answers near the host; "
+	 "add peer = NAME, or set atomic = ordered"},
 	{HEAD PEER PAIR "read-ahead-max-age = 100\n",
 	 "t.conf:11: read-ahead-max-age '100' has no unit; write 100s or 100ms"},
 	{HEAD PEER PAIR "read-ahead-max-age = 2h\n",
@@ -595,6 +616,7 @@ int main(void)
 		cmocka_unit_test(test_defaults),
 		cmocka_unit_test(test_everything),
 		cmocka_unit_test(test_any),
+		cmocka_unit_test(test_atomic),
 		cmocka_unit_test(test_read_ahead),
 		cmocka_unit_test(test_wrong),
 		cmocka_unit_test(test_no_echo),

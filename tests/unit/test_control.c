@@ -255,6 +255,8 @@ static void test_reads(void **state)
 		.flushed_pattern = 5,
 		.flushed_signal = 6,
 		.flushed_age = 7,
+		.atomics_ahead = 14,
+		.atomics_unasked = 15,
 		.window = 1ull << 33,
 		.ahead = 8,
 		.held_bytes = 9,
@@ -275,6 +277,8 @@ static void test_reads(void **state)
 		{"ahead-flushed-pattern", 5},
 		{"ahead-flushed-signal", 6},
 		{"ahead-flushed-age", 7},
+		{"atomics-ahead", 14},
+		{"atomics-unasked", 15},
 		{"ahead-window-bytes", 1ll << 33},
 		{"ahead-bytes", 8},
 		{"reads-held-bytes", 9},
@@ -308,6 +312,7 @@ static void test_rule_read_ahead(void **state)
 	(void)state;
 	rules[0].read_ahead = true;
 	rules[0].read_max_age_ns = 1500000000;
+	rules[0].atomic = ATOMIC_DISCARD;
 	rules[0].read_depth = 16;
 	rules[0].nread_ranges = 2;
 	rules[0].read_range[0].from = 0x7f0000000000;
@@ -317,11 +322,13 @@ static void test_rule_read_ahead(void **state)
 	all = show("rule-show");
 	o = json_array_get(all, 0);
 	assert_string_equal(string(o, "read-ahead"), "on");
+	assert_string_equal(string(o, "atomic"), "discard-result");
 	assert_int_equal(number(o, "read-ahead-max-age-ms"), 1500);
 	assert_string_equal(string(o, "read-ahead-range"),
 			    "0x7f0000000000-0x7f0040000000, 0x0-0xffffffffffffffff");
 	assert_int_equal(number(o, "read-depth"), 16);
 	o = json_array_get(all, 1);
+	assert_string_equal(string(o, "atomic"), "ordered");
 	assert_string_equal(string(o, "read-ahead"), "off");
 	assert_true(json_is_null(json_object_get(o, "read-ahead-range")));
 	assert_true(json_is_null(json_object_get(o, "read-depth")));

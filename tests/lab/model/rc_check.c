@@ -27,7 +27,7 @@ static int check_atomics(const struct rc_qp *requester, const struct rc_qp *resp
 	const struct rc_requester *q = &requester->req;
 	const struct rc_responder *r = &responder->resp;
 
-	if (r->atomics_done == 0)
+	if (r->atomics_done == 0 || requester->cfg.atomics_more)
 		return 0;
 	if (r->atomics_done > q->atomics_posted)
 		return -EBADMSG;
@@ -56,7 +56,8 @@ int rc_check_prefix(const struct rc_qp *requester, const struct rc_qp *responder
 int rc_check_all(const struct rc_qp *requester, const struct rc_qp *responder)
 {
 	if (requester->req.data_posted != responder->resp.data_done ||
-	    requester->req.atomics_posted != responder->resp.atomics_done)
+	    requester->req.atomics_posted > responder->resp.atomics_done ||
+	    (requester->req.atomics_posted < responder->resp.atomics_done && !requester->cfg.atomics_more))
 		return -EBADMSG;
 	return rc_check_prefix(requester, responder);
 }

@@ -214,6 +214,7 @@ struct rc_host_config {
  * @tx_seed:       of what we send; @rx_seed: of what the peer sends
  * @mr_va, @mr_size, @mr_rkey, @mr_seed: own memory region
  * @rmr_va, @rmr_size, @rmr_rkey, @rmr_seed: the peer's
+ * @atomics_more:  the responder may execute atomics that were not posted
  * @atomics_blank: what an atomic returns may be 0 instead of what was there
  * @shadow:        keep a copy of the peer's region as it must be
  * @mr_fixed, @rmr_fixed: only that many bytes at the start of the region are changed by the requests of this
@@ -252,7 +253,7 @@ struct rc_qp_config {
 	uint64_t mr_fixed, rmr_fixed;
 	uint32_t mr_rkey, rmr_rkey;
 	uint32_t journal;
-	bool shadow, no_verify, no_land, atomics_blank;
+	bool shadow, no_verify, no_land, atomics_blank, atomics_more;
 };
 
 /* Counters of a queue pair, and their sum over a host's life. */
