@@ -41,8 +41,17 @@ void daemon_read_ahead(struct daemon *d)
 	char err[256];
 	bool wanted = false;
 
-	for (unsigned int i = 0; i < d->cfg->nrules; i++)
-		wanted |= d->cfg->rules[i].read_ahead || d->cfg->rules[i].atomic == ATOMIC_AHEAD;
+	for (unsigned int i = 0; i < d->cfg->nrules; i++) {
+		const struct rule *r = &d->cfg->rules[i];
+
+		wanted |= r->read_ahead || r->atomic == ATOMIC_AHEAD;
+		if (r->read_ahead == READ_AHEAD_UNASKED)
+			log_line(LOG_WARNING,
+				 "rule %s: read-ahead = unasked may give a host another READ's data for a moment before its "
+				 "queue pair is made to fail, and unnoticed where a lost request was its last; see "
+				 "longhaul.conf(5)",
+				 r->name);
+	}
 	if (!afxdp_pin(d->port, wanted, err, sizeof(err)))
 		return;
 	log_line(LOG_ERR,

@@ -22,7 +22,8 @@
  *	- What passed before the lane was agreed upon bears the host's numbers, and may arrive late. No guess gets
  *	  one of those (lane.overlap).
  *	- Responders keep the answers of a few requests, READs and ATOMICs, to repeat them. A READ can be asked
- *	  for anew, an ATOMIC cannot; so nothing is guessed while the answer to one has not come.
+ *	  for anew, an ATOMIC cannot; so nothing is guessed while the answer to one has not come, nor while the host may
+ *	  lack one from before the lane opened.
  *	- Nothing is guessed inside a message (a responder would refuse a READ between FIRST and LAST), after
  *	  requests that were not understood, in a pool that is filling, or while the lane is to end.
  *
@@ -276,9 +277,22 @@ static bool can_guess(struct engine *e, const struct flow *fl, const struct lane
 	       mq_free_count(e->reads) > BATCH * 4;
 }
 
+/* Where nobody says how many READs and ATOMICs a host may have outstanding: no more than that can be agreed on. */
+#define OUTSTANDING_MAX 255u
+
+/** ahead_has_all - whether the host must have had all its answers from before the lane opened, since it has asked for as
+ * many as it may wait for at one time. */
+bool ahead_has_all(const struct engine *e, const struct flow *fl, const struct lane_reads *x)
+{
+	const struct rule *r = rule_of(e, fl);
+	uint32_t most = r && r->read_depth ? r->read_depth : fl->read_depth ? fl->read_depth : OUTSTANDING_MAX;
+
+	return x->since >= most;
+}
+
 static bool may_guess(struct engine *e, const struct flow *fl, const struct lane_reads *x)
 {
-	return fl->lane.ahead && !x->unique && can_guess(e, fl, x);
+	return fl->lane.ahead && !x->unique && (!fl->lane.atomics || ahead_has_all(e, fl, x)) && can_guess(e, fl, x);
 }
 
 /* A request of our own at the end of the lane: a READ, or a FetchAdd of @add. */

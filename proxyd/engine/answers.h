@@ -91,6 +91,7 @@ struct good_range {
  * @kept:      struct read_rec that were answered, so that a host that lost the answer can have it again
  * @asked:     what was accepted from the host, in its own numbers (lane.accept counts wire numbers)
  * @most:      READs that the host has been seen to wait for at one time
+ * @since:     READs and ATOMICs of the host since the lane opened
  * @window:    bytes that may be guessed ahead; @guessed: bytes that are; @guesses: how many
  */
 #define UNASKED_RING 128u
@@ -124,24 +125,25 @@ struct lane_reads {
 	struct good_range good[GOOD_RANGES];
 	uint32_t good_clock;
 	uint64_t window, guessed, grown, arrived_bytes, rate_bytes;
-	uint32_t guesses, epoch;
+	uint32_t guesses, epoch, since;
 	uint64_t rate_at;
 	struct {
 		/* the FetchAdd that the host asked last, so often in a row; @epoch: of the latest that was claimed or
-		 * made; @since: READs and ATOMICs of the host since the lane opened */
+		 * made */
 		uint64_t va, add;
-		uint32_t rkey, run, epoch, since;
+		uint32_t rkey, run, epoch;
 	} fetch_add;
 	uint64_t stuck; /* since when the host repeats what it was told to be done; 0: it does not */
 
 	/*
-	 * UNASKED: unasked.c. @end: of what was asked, by whomever, in the host's numbers; @asked above: of what the host
-	 * asked, without a gap. @seq: READs so far; @behind: READs that the host has outstanding; @first: @seq when it
-	 * was made to stall; @left: when the answer to READ k had left, 0: it has not. @left_early: latest packet of one
-	 * that the host has not asked for; @skipped: since when one is missing that the host must have asked for;
-	 * @beyond: it is a request that is no READ which tells so; @broken: what was asked ahead is no part of the pattern
-	 * any more; @slow: the distance is doubled so often, @struck: and was; @wait: READs to come as foreseen before more
-	 * are asked ahead; @longest: the two longest times between two READs, now and in the turn before
+	 * UNASKED: unasked.c. @end: of what was asked, by whomever, in the host's numbers; @asked above: of
+	 * what the host asked, without a gap. @seq: READs so far; @behind: READs that the host has
+	 * outstanding; @first: @seq when it was made to stall; @left: when the answer to READ k had left, 0:
+	 * it has not. @left_early: latest packet of one that the host has not asked for; @skipped: since
+	 * when one is missing that the host must have asked for; @beyond: it is a request that is no READ
+	 * which tells so; @broken: what was asked ahead is no part of the pattern any more; @slow: the
+	 * distance is doubled so often, @struck: and was; @wait: READs to come as foreseen before more are
+	 * asked ahead; @longest: the two longest times between two READs, now and in the turn before
 	 */
 	struct {
 		uint8_t phase, slow, failures, late, samples, wait, struck, bad;
@@ -227,6 +229,7 @@ void ahead_asked(struct engine *e, struct flow *fl, const struct frame *f, bool 
 void ahead_good(struct engine *e, struct flow *fl, const struct read_range *r);
 void ahead_depth(struct engine *e, struct flow *fl, struct lane_reads *x);
 void ahead_break(struct engine *e, struct flow *fl);
+bool ahead_has_all(const struct engine *e, const struct flow *fl, const struct lane_reads *x);
 bool ahead_fetch_add(struct engine *e, struct flow *fl, const struct read_range *r, uint64_t add);
 void ahead_signal(struct engine *e, struct flow *fl);
 void ahead_run(struct engine *e, struct flow *fl);

@@ -29,8 +29,6 @@
 /* So many in a row show what the host does. */
 #define RUN 4u
 #define AHEAD_MAX 8u
-/* Where nobody says how many READs and ATOMICs a host may have outstanding: no more than that can be agreed on. */
-#define OUTSTANDING_MAX 255u
 
 static uint64_t operand(const struct frame *f)
 {
@@ -83,8 +81,6 @@ void atomic_taken(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
 
-	if ((f->op->flags & OPF_ANSWERED) && x->fetch_add.since < OUTSTANDING_MAX)
-		x->fetch_add.since++;
 	if (!alike(x, f)) {
 		x->fetch_add.run = f->opcode == OP_FETCH_ADD;
 		if (!x->fetch_add.run)
@@ -122,12 +118,9 @@ void atomic_ahead(struct engine *e, struct flow *fl)
 	const struct rule *r = fl->rule < 0 ? NULL : &e->rules[fl->rule];
 	struct read_range what = {x->fetch_add.va, x->fetch_add.rkey, 0};
 	uint32_t most = x->depth < AHEAD_MAX ? x->depth : AHEAD_MAX;
-	uint32_t before = OUTSTANDING_MAX;
 	bool any = false;
 
-	if (r && (r->read_depth || fl->read_depth))
-		before = r->read_depth ? r->read_depth : fl->read_depth;
-	if (x->fetch_add.since < before)
+	if (!ahead_has_all(e, fl, x))
 		return;
 	if (x->fetch_add.run < RUN || !r || r->atomic != ATOMIC_AHEAD || l->role != ROLE_OPENER ||
 	    x->fetch_add.epoch != *ahead_epoch(e, &fl->key) || (x->guesses && !oldest_guess(e, x)))

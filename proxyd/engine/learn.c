@@ -361,6 +361,7 @@ void learn_request(struct engine *e, struct flow *fl, const struct frame *f)
 	uint32_t span;
 
 	l->requests++;
+	l->atomics |= (f->op->flags & OPF_ATOMIC) != 0;
 	if (((f->op->flags & OPF_EOM) || f->ackreq || answered_alike(f)) &&
 	    (!(f->op->flags & OPF_ANSWERED) || answered_alike(f)) &&
 	    fl->partner == FLOW_NONE && e->rules[fl->rule].learn & LEARN_PSN)

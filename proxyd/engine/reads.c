@@ -125,6 +125,8 @@ bool reads_add(struct engine *e, struct flow *fl, const struct frame *f, uint32_
 		r->rkey = get_be32(f->data + f->atomiceth + 8u);
 	}
 	l->nreads++;
+	if (reads_of(e, l))
+		reads_of(e, l)->since++;
 	return true;
 }
 

@@ -171,6 +171,8 @@ static void request_in_order(struct engine *e, struct flow *fl, const struct fra
 	uint8_t flags;
 	struct pkt *d;
 
+	if (l->state == LANE_OPENING)
+		l->atomics |= (f->op->flags & OPF_ATOMIC) != 0; /* it passes by, too */
 	if (l->state == LANE_DRAIN)
 		return; /* the requester asks again, and WATCH will pass it */
 	if (span > SPAN_MAX) {
