@@ -183,7 +183,7 @@ void daemon_on_stop(void *ctx, int signo)
 			 "stopped at once by a second signal, %llu packets, %llu bytes in custody "
 			 "undelivered",
 			 (unsigned long long)left.packets, (unsigned long long)left.bytes);
-		finish(d, left.packets ? 1 : 0);
+		finish(d, left.packets || d->phase == FAILING ? 1 : 0);
 		return;
 	}
 	d->phase = DRAINING;
