@@ -37,6 +37,8 @@
 /* So long what was told may take effect before the QP is broken by force. */
 #define TELL_NS (500 * NSEC_PER_MSEC)
 #define TELLS_MAX 3
+/* A host that is not known gets so long to ask twice: what comes again is its oldest request, and can be refused. */
+#define ASK_TWICE_NS (2 * NSEC_PER_SEC)
 #define PROBE_FIRST_NS (20 * NSEC_PER_MSEC)
 #define PROBE_SHIFT_MAX 5
 /* After an answer that says where to try. */
@@ -142,7 +144,7 @@ static void strand(struct engine *e, struct flow *fl, enum lane_reason why)
 	l->told = l->jump_psn = l->accept.psn = PSN_NONE;
 	l->progress = fl->seen = e->now;
 	l->fault.stage = STAGE_TELL;
-	arm(e, fl, TELL_NS);
+	arm(e, fl, ASK_TWICE_NS);
 }
 
 void fault_strand(struct engine *e, struct flow *fl)
