@@ -74,11 +74,16 @@ static void check_drain(struct daemon *d)
 		return;
 	}
 	/* what is left then is in the log, too: daemon_release() */
-	if (engine_may_stop(d->engine) || (!left.packets && d->now >= d->drain_until)) {
+	if (engine_may_stop(d->engine)) {
 		log_line(LOG_INFO, "stopped, nothing left in custody");
 		finish(d, 0);
 	} else if (d->now >= d->drain_until) {
 		failing = engine_give_up(d->engine, d->now);
+		if (!failing) {
+			log_line(LOG_INFO, "stopped, nothing left in custody");
+			finish(d, 0);
+			return;
+		}
 		log_line(LOG_ERR,
 			 "stopping with %llu packets, %llu bytes in custody undelivered: the queue pairs of these "
 			 "transfers, %u, are made to fail; raise drain-timeout to wait longer",

@@ -60,8 +60,9 @@ static void trickle(struct engine *e, struct lane *l)
  * A requester repeats what follows a READ of which no answer has passed here since the lane opened, and the responder
  * has executed it: it was sent before, and its answer passed before, or in a part that the host had asked for again.
  */
-static void answered_unseen(struct engine *e, struct lane *l, uint32_t psn)
+static void answered_unseen(struct engine *e, struct flow *fl, uint32_t psn)
 {
+	struct lane *l = &fl->lane;
 	struct read_rec *r = reads_head(e, l);
 	uint32_t end = r ? psn_add(r->at.psn, r->span) : 0;
 
@@ -70,6 +71,8 @@ static void answered_unseen(struct engine *e, struct lane *l, uint32_t psn)
 	    e->now - r->asked < (2 * l->rtt.srtt_us + AGAIN_US) * NSEC_PER_USEC)
 		return;
 	r->done = true;
+	if (reads_of(e, l))
+		answers_not_wanted(e, fl, r->wire);
 	if (psn_after(end, l->told))
 		l->told = end;
 	front_trim(e, l);
@@ -170,7 +173,7 @@ void again_request(struct engine *e, struct flow *fl, const struct frame *f)
 		engine_pass(e, fl->side, f); /* not in custody: the requester's own business */
 		return;
 	}
-	answered_unseen(e, l, f->psn);
+	answered_unseen(e, fl, f->psn);
 	tack = shift_to_host(e, l, &l->tack);
 	if (psn_before(f->psn, l->told) && psn_before(f->psn, tack.psn) &&
 	    !(f->op->flags & OPF_ANSWERED) && !moved) {

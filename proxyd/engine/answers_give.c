@@ -13,8 +13,8 @@
 #define KEEP_MIN 32u
 #define KEEP_SHORT 2u
 #define KEEP_MAX 256u
-/* A host that lost an answer asks again within this, and so it does when that is lost too. Later it may be another
- * incarnation of the QP that asks, and is given what is true today. */
+/* A host that lost an answer asks again within this, and so it does when that is lost too, but not for ever. Later it may
+ * be another incarnation of the QP that asks, and is given what is true today. */
 #define KEPT_NS (1 * NSEC_PER_SEC)
 #define RENEWED_NS (10 * NSEC_PER_SEC)
 
@@ -48,7 +48,8 @@ bool answers_drop_kept(struct engine *e, struct lane_reads *x)
 
 	if (!r)
 		return false;
-	answers_drop(e, x, r->wire, psn_add(r->wire, r->span));
+	if (!r->empty) /* its places may be those of later ones by now */
+		answers_drop(e, x, r->wire, psn_add(r->wire, r->span));
 	mq_pop(e->reads, &x->kept);
 	x->nkept--;
 	return true;
@@ -79,7 +80,7 @@ void answers_keep(struct engine *e, struct lane_reads *x, const struct read_rec 
 		return;
 	}
 	*k = *r;
-	k->asked = e->now;
+	k->asked = k->given = e->now;
 	x->nkept++;
 }
 
@@ -143,6 +144,15 @@ void answers_through(struct engine *e, struct flow *fl, struct read_rec *r)
 	}
 }
 
+/* The packet held that bears @psn: another a whole window away has the same place. */
+static struct pkt *held_as(struct engine *e, const struct lane_reads *x, uint32_t psn)
+{
+	struct pkt *d = window_get(&x->win, e->pool, psn);
+	struct frame f;
+
+	return d && frame_parse(pool_ptr(e->pool, d->loc), d->len, &f) == FRAME_OK && f.psn == psn ? d : NULL;
+}
+
 /* A turn toward the host. Returns true when there is more to give but it had to stop. */
 bool answers_deliver(struct engine *e, struct flow *fl, uint32_t quantum)
 {
@@ -156,7 +166,7 @@ bool answers_deliver(struct engine *e, struct flow *fl, uint32_t quantum)
 		return false;
 	while ((r = reads_head(e, l)) && (opcode_info(r->opcode)->flags & OPF_ANSWERED)) {
 		uint32_t i = psn_sub(r->resp_next, r->at.psn);
-		struct pkt *d = window_get(&x->win, e->pool, psn_add(r->wire, i));
+		struct pkt *d = held_as(e, x, psn_add(r->wire, i));
 
 		if (!d)
 			break;
@@ -190,20 +200,21 @@ bool answers_again(struct engine *e, struct flow *fl, const struct frame *f)
 	uint32_t skip, span;
 	bool only_here; /* nobody else will answer in time */
 
-	if (!k || k->empty)
+	if (!k || k->empty || (f->opcode != OP_READ_REQUEST && !x->guessed_ever))
 		return false;
 	only_here = k->renewed || (x->guessed_ever && k->opcode != OP_READ_REQUEST);
-	if (e->now - k->asked > (only_here ? RENEWED_NS : KEPT_NS))
+	if (e->now - k->asked > (only_here ? RENEWED_NS : KEPT_NS) || e->now - k->given > RENEWED_NS)
 		return false;
 	skip = psn_sub(f->psn, k->at.psn);
 	span = frame_span(f, fl->path_mtu);
 	if (f->opcode != k->opcode || skip + span != k->span ||
+	    (f->atomiceth && (get_be64(f->data + f->atomiceth) != k->va || get_be32(f->data + f->atomiceth + 8u) != k->rkey)) ||
 	    (f->opcode == OP_READ_REQUEST &&
 	     (frame_reth_rkey(f) != k->rkey || frame_reth_va(f) != k->va + (uint64_t)skip * fl->path_mtu ||
 	      frame_reth_length(f) != k->length - skip * fl->path_mtu)))
 		return false;
 	for (uint32_t i = 0; i < span; i++)
-		if (!window_get(&x->win, e->pool, psn_add(k->wire, skip + i)))
+		if (!held_as(e, x, psn_add(k->wire, skip + i)))
 			return false;
 	r = *k;
 	r.at.psn = f->psn;
@@ -215,7 +226,8 @@ bool answers_again(struct engine *e, struct flow *fl, const struct frame *f)
 		if (answers_give(e, fl, &r, i, pool_ptr(e->pool, d->loc), d->len))
 			break; /* no room in the port: it asks once more */
 	}
-	k->asked = e->now;
+	if (x->guessed_ever)
+		k->asked = e->now; /* the responder may have forgotten it; else that one is asked in the end */
 	x->info.answered_again++;
 	if (fl->lane.again_psn != PSN_NONE && psn_add(f->psn, span) == fl->lane.again_end) {
 		fl->lane.again_psn = PSN_NONE;

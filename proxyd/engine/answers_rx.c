@@ -241,16 +241,23 @@ void answers_not_wanted(struct engine *e, struct flow *fl, uint32_t wire)
 	struct lane_reads *x = reads_of(e, &fl->lane);
 	struct fetch *g = fetch_at(e, answers_find(e, x, wire));
 
-	answers_drop(e, x, wire, psn_add(wire, 1));
+	answers_drop(e, x, wire, psn_add(wire, g ? g->span : 1));
 	if (!g || g->psn != wire || g->state != FETCH_ASKED)
 		return;
-	x->unique -= g->arrived != g->span;
+	x->unique -= g->arrived != g->span && g->opcode != OP_READ_REQUEST;
 	x->gone++;
 	g->state = FETCH_GONE;
 	g->arrived = g->span;
 	settle(e, x);
 	trim(e, x);
 	answers_report_due(e, fl, false);
+}
+
+static uint32_t missing_from(struct engine *e, const struct lane_reads *x)
+{
+	const struct holes *hs = holes_at(e->pool, x->holes);
+
+	return hs && hs->n ? hs->h[0].from : x->end;
 }
 
 void answers_rx(struct engine *e, struct flow *fl, const struct frame *f)
@@ -275,6 +282,12 @@ void answers_rx(struct engine *e, struct flow *fl, const struct frame *f)
 	if (psn_before(f->psn, x->end) && !holes_has(holes_at(e->pool, x->holes), f->psn)) {
 		answers_report_due(e, fl, true);
 		stray(e, fl, f, false);
+		return;
+	}
+	/* its place is that of one that is missing */
+	if (psn_diff(f->psn, missing_from(e, x)) >= (int32_t)WINDOW_SPAN) {
+		COUNT(e, NO_ROOM);
+		answers_report_due(e, fl, true);
 		return;
 	}
 	gap = psn_after(f->psn, x->end);

@@ -67,7 +67,7 @@ void answers_add(struct engine *e, struct flow *fl, const struct frame *f)
 		engine_tx(e, wan, f->data, f->len);
 		return;
 	}
-	if (psn_before(f->psn, x->una) && psn_diff(x->una, f->psn) <= (int32_t)WINDOW_SPAN)
+	if (x->held && psn_before(f->psn, x->una) && psn_diff(x->una, f->psn) <= (int32_t)WINDOW_SPAN)
 		return; /* of no use any more */
 	if (!x->held)
 		x->una = x->nxt = x->end = x->lost_from = first_to_come(e, l, f->psn);

@@ -105,8 +105,10 @@ static void trail(struct engine *e, struct lane *l)
 	struct lane_reads *x = lane_keeps(l) ? reads_of(e, l) : NULL;
 	uint32_t to = psn_sub(l->tack.psn, MARK_TRAIL), host;
 
-	if (x)
+	if (x) {
 		shift_trim(x, l->tack.psn);
+		follow(&x->proof, l->tack.psn);
+	}
 
 	if (!psn_before(l->start, to))
 		return;

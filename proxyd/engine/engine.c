@@ -458,7 +458,7 @@ bool engine_may_stop(struct engine *e)
 
 uint32_t engine_give_up(struct engine *e, uint64_t now_ns)
 {
-	uint32_t faults = e->in_fault;
+	uint32_t failing = 0;
 
 	e->now = now_ns;
 	for (uint32_t i = 0; i < e->nflows; i++) {
@@ -466,8 +466,9 @@ uint32_t engine_give_up(struct engine *e, uint64_t now_ns)
 
 		if (fl->used && lane_keeps(&fl->lane) && fl->lane.packets)
 			lane_fault(e, fl, REASON_OPERATOR, AETH_NAK_OPERATION);
+		failing += fl->used && fault_pending(&fl->lane);
 	}
-	return e->in_fault - faults;
+	return failing;
 }
 
 /* Where the requester of a connection is that a former engine held: near, but for READs that were asked unasked

@@ -137,7 +137,8 @@ void engine_drain(struct engine *e, uint64_t now_ns);
 
 /**
  * engine_give_up - time for a drain is over: what is in custody is not delivered any more, and the queue pairs that were
- * told that it is are made to fail. That takes some seconds; engine_may_stop() tells when it is done. Their number.
+ * told that it is are made to fail. That takes some seconds; engine_may_stop() tells when it is done. Returns how many
+ * are being made to fail, for that or for another reason.
  */
 uint32_t engine_give_up(struct engine *e, uint64_t now_ns);
 

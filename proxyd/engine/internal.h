@@ -261,7 +261,8 @@ struct read_rec {
 	struct mark at;	    /* its first PSN, and what an ACK below it would say */
 	uint32_t span;	    /* PSNs */
 	uint32_t resp_next; /* next response PSN */
-	uint64_t asked;	    /* when it was last sent on, ns */
+	uint64_t asked;	    /* when it was last sent on, or given, ns */
+	uint64_t given;	    /* when its answer was given for the first time, ns */
 	uint64_t va;
 	uint32_t length, rkey, wire;
 	uint8_t opcode;
