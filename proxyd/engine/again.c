@@ -78,6 +78,20 @@ static void answered_unseen(struct engine *e, struct flow *fl, uint32_t psn)
 	front_trim(e, l);
 }
 
+/*
+ * It was told that this is done, long ago and again and again, and nothing may pass by to the true responder, who
+ * would know more: it is another incarnation of the QP, or one that is beyond help.
+ */
+static bool stuck(struct engine *e, struct flow *fl, struct lane_reads *x, const struct frame *f, enum lane_reason why)
+{
+	if (!x->stuck)
+		x->stuck = e->now;
+	if (e->now - x->stuck < STUCK_NS || !icrc_ok(f))
+		return false;
+	lane_fault(e, fl, why, AETH_NAK_OPERATION);
+	return true;
+}
+
 /* A READ or ATOMIC asked again whose answer is not here: the responder repeats it. */
 static void ask_past(struct engine *e, struct flow *fl, const struct frame *f, bool moved)
 {
@@ -89,6 +103,9 @@ static void ask_past(struct engine *e, struct flow *fl, const struct frame *f, b
 		COUNT(e, DUP_READS);
 		return;
 	}
+	/* where guesses were made the responder may have forgotten an ATOMIC, which cannot be asked for anew */
+	if (x && x->guessed_ever && f->opcode != OP_READ_REQUEST && stuck(e, fl, x, f, REASON_TIMEOUT))
+		return;
 	wire = x ? answers_wire(e, fl, f) : f->psn;
 	if (wire == PSN_NONE || (moved && !icrc_ok(f))) {
 		COUNT(e, DUP_READS);
@@ -146,20 +163,6 @@ static bool other_request(struct engine *e, const struct flow *fl, const struct 
 	       memcmp(g.data + g.ext, f->data + f->ext, g.payload - g.ext);
 }
 
-/*
- * It was told that this is done, long ago and again and again, and nothing may pass by to the true responder, who
- * would know more: it is another incarnation of the QP, or one that is beyond help.
- */
-static bool stuck(struct engine *e, struct flow *fl, struct lane_reads *x, const struct frame *f)
-{
-	if (!x->stuck)
-		x->stuck = e->now;
-	if (e->now - x->stuck < STUCK_NS || !icrc_ok(f))
-		return false;
-	lane_fault(e, fl, REASON_INCARNATION, AETH_NAK_OPERATION);
-	return true;
-}
-
 void again_request(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
@@ -196,7 +199,7 @@ void again_request(struct engine *e, struct flow *fl, const struct frame *f)
 	if (!(f->op->flags & OPF_ANSWERED)) {
 		l->dup++;
 		COUNT(e, DUP_REQUESTS);
-		if (moved && psn_before(f->psn, l->told) && stuck(e, fl, x, f))
+		if (moved && psn_before(f->psn, l->told) && stuck(e, fl, x, f, REASON_INCARNATION))
 			return;
 		trickle(e, l);
 		/* it resends this, and has not asked for the READ again in the same round: it has the answer */

@@ -132,6 +132,7 @@ void answers_through(struct engine *e, struct flow *fl, struct read_rec *r)
 	uint32_t end = psn_add(r->at.psn, r->span);
 
 	r->done = true;
+	x->stuck = 0;
 	if (psn_after(end, l->told))
 		l->told = end;
 	if (r->opcode == OP_READ_REQUEST)

@@ -197,6 +197,7 @@ static void stray(struct engine *e, struct flow *fl, const struct frame *f, bool
 	} else {
 		return;
 	}
+	x->stuck = 0;
 	responder_repeated(e, fl, f);
 }
 

@@ -137,6 +137,8 @@ static void connect(struct play *x)
 		}
 		/* it has seven retries, whatever the WAN does */
 		x->may_fail[i] = pq->strict;
+		/* what was asked ahead may have made the responder forget an answer that an acceptor lost with its memory */
+		x->may_fail[i] |= x->p->atomic == ATOMIC_AHEAD && (x->p->report_forge > 0 || x->p->nincidents);
 	}
 }
 
@@ -404,7 +406,8 @@ static bool asks_in_vain(struct world *w)
 		for (int s = 0; s < 2; s++) {
 			struct rc_qp *qp = w->qp[i].side[s].qp;
 
-			if (w->qp[i].up && w->qp[i].side[s].lost && !rc_qp_in_error(qp) && rc_qp_queued(qp))
+			if (w->qp[i].up && (w->qp[i].side[s].lost || w->qp[i].side[s].holed) && !rc_qp_in_error(qp) &&
+			    rc_qp_queued(qp))
 				return true;
 		}
 	return false;

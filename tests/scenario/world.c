@@ -281,6 +281,7 @@ void world_restart(struct world *w, int side)
 
 		if (!w->qp[i].up)
 			continue;
+		w->qp[i].side[side].holed |= world_lane(&w->qp[i], side, &l) && l.custody.packets;
 		/* also what is told on the way to the host */
 		if (world_lane(&w->qp[i], side, &l) && l.custody.packets && psn_after(l.frontier, rc_qp_una(req)))
 			w->qp[i].side[side].lost = true;

@@ -102,6 +102,8 @@ struct world_seen {
  * struct world_qp - one queue pair on each host. @side[i]: what host i's end did.
  * @lost:      an appliance lost its memory while it had custody of this side's requests: the queue pair may
  *             fail, and must not succeed as if nothing had happened
+ * @holed:     an appliance lost its memory with some of this side's requests in custody, if only the beginning of a
+ *             message: the responder will never be told of them
  * @cfg, @cm:  what each end is made of; the handshake that makes them, and later takes them down
  * @up:        both ends exist; they need not while there is a handshake, or between two incarnations
  * @shaking:   the handshake is not over
@@ -127,7 +129,7 @@ struct world_qp {
 		uint64_t ok, ok_data, ok_atomics, failed, bytes, last_ok_at;
 		enum rc_status status; /* of the first failure */
 		bool data_wrong;
-		bool lost;
+		bool lost, holed;
 		struct flow_key numbered; /* of its requests, while its appliance gives them other numbers */
 		bool stranded;		  /* and was restarted then */
 		uint32_t conn, fault_una;

@@ -164,7 +164,7 @@ void world_disconnect(struct world_qp *q, bool tell)
 		q->side[s].drawn = 0;
 		q->side[s].ok_data = q->side[s].ok_atomics = q->side[s].failed = 0;
 		q->side[s].fault_at = q->side[s].conn = 0;
-		q->side[s].lost = false;
+		q->side[s].lost = q->side[s].holed = false;
 		if (q->side[s].seen)
 			memset(q->side[s].seen, 0, WORLD_SEEN * sizeof(struct world_seen));
 	}
