@@ -68,7 +68,8 @@ static void answered_unseen(struct engine *e, struct flow *fl, uint32_t psn)
 
 	if (!r || !psn_before(r->wire, l->overlap) || psn_before(psn, end) ||
 	    psn_before(l->tack.psn, psn_add(r->wire, r->span)) ||
-	    e->now - r->asked < (2 * l->rtt.srtt_us + AGAIN_US) * NSEC_PER_USEC)
+	    e->now - r->asked < (2 * l->rtt.srtt_us + AGAIN_US) * NSEC_PER_USEC ||
+	    e->now - r->heard < AGAIN_US * NSEC_PER_USEC) /* it has asked for it in the same round */
 		return;
 	r->done = true;
 	if (reads_of(e, l))
@@ -210,6 +211,8 @@ void again_request(struct engine *e, struct flow *fl, const struct frame *f)
 		front_list(e, fl);
 		return;
 	}
+	if (r)
+		r->heard = e->now;
 	if (r && other_read(fl, r, f)) {
 		/* a requester repeats what it asked */
 		if (icrc_ok(f))

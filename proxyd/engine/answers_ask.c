@@ -49,7 +49,7 @@ bool answers_renew(struct engine *e, struct flow *fl, const struct frame *f)
 	r->length = what.length;
 	r->wire = wire;
 	r->moved = r->done = r->renewed = true;
-	r->asked = e->now;
+	r->asked = r->given = e->now;
 	r->again = r->empty = false;
 	if (r == &renewed)
 		answers_keep(e, x, r);

@@ -262,6 +262,7 @@ struct read_rec {
 	uint32_t span;	    /* PSNs */
 	uint32_t resp_next; /* next response PSN */
 	uint64_t asked;	    /* when it was last sent on, or given, ns */
+	uint64_t heard;	    /* when its host asked for it, ns */
 	uint64_t given;	    /* when its answer was given for the first time, ns */
 	uint64_t va;
 	uint32_t length, rkey, wire;

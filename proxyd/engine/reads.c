@@ -113,7 +113,7 @@ bool reads_add(struct engine *e, struct flow *fl, const struct frame *f, uint32_
 	r->at = *at;
 	r->span = span;
 	r->resp_next = at->psn;
-	r->asked = e->now;
+	r->asked = r->heard = e->now;
 	r->opcode = f->opcode;
 	r->wire = wire;
 	if (f->opcode == OP_READ_REQUEST) {
