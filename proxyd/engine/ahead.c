@@ -28,8 +28,8 @@
  *	  requests that were not understood, in a pool that is filling, or while the lane is to end.
  *
  * The window. Guesses run ahead of the host by @window bytes. It doubles, once per round trip, when the host
- * asks for something that has not come yet, up to twice what arrived within the best recent round trip: so it
- * grows to what the WAN carries and no further. The responder is not asked for more at a time than it is known
+ * asks for something that has not come yet, up to four times what arrived within the best recent round trip: so it
+ * grows to what the WAN carries, and what is lost, and lost again, holds nothing up. The responder is not asked for more at a time than it is known
  * to stand: the acceptor holds the others back (@depth).
  */
 #include "engine/answers.h"
@@ -99,8 +99,11 @@ static uint64_t round_trip(const struct lane *l)
 
 static void grow(struct engine *e, const struct lane *l, struct lane_reads *x)
 {
-	uint64_t most = 2 * (x->rate_bytes > x->arrived_bytes ? x->rate_bytes : x->arrived_bytes) + WINDOW_SLACK;
+	uint64_t most = 4 * (x->rate_bytes > x->arrived_bytes ? x->rate_bytes : x->arrived_bytes) + WINDOW_SLACK;
+	uint64_t room = pool_cap(e->pool, POOL_TRANSIT) / 2;
 
+	if (most > room)
+		most = room; /* what comes must find a place while something before it is missing */
 	if (e->now - x->grown < round_trip(l))
 		return;
 	x->grown = e->now;

@@ -306,6 +306,12 @@ void answers_rx(struct engine *e, struct flow *fl, const struct frame *f)
 			answers_report_due(e, fl, true);
 			return;
 		}
+		if (x->guesses && g->state != FETCH_GUESS) {
+			/* what nobody has asked for must not keep out what the host waits for */
+			ahead_break(e, fl);
+			answers_rx(e, fl, f);
+			return;
+		}
 		/* no room to keep it; but the very next for the host can go on without */
 		if (!r || psn_add(r->wire, i) != f->psn || answers_give(e, fl, r, i, f->data, f->len)) {
 			COUNT(e, NO_ROOM);
