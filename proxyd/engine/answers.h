@@ -91,7 +91,7 @@ struct good_range {
  * @kept:      struct read_rec that were answered, so that a host that lost the answer can have it again
  * @asked:     what was accepted from the host, in its own numbers (lane.accept counts wire numbers)
  * @most:      READs that the host has been seen to wait for at one time
- * @since:     READs and ATOMICs of the host since the lane opened
+ * @since:     READs and ATOMICs of the host since the lane was agreed upon
  * @window:    bytes that may be guessed ahead; @guessed: bytes that are; @guesses: how many
  */
 #define UNASKED_RING 128u
