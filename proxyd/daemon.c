@@ -27,10 +27,10 @@
 #define ROUNDS	    8	/* per turn */
 #define HOUSE_NS    50000000ull
 #define SECOND_NS   1000000000ull
-/* Frames wait for the kernel to take them: look again, but not in a tight circle, the interface may
- * be down. */
 /* So long queue pairs take to be made to fail (engine/fault.c). */
 #define FAILING_NS  6000000000ull
+/* Frames wait for the kernel to take them: look again, but not in a tight circle, the interface may
+ * be down. */
 #define TX_WAIT_NS  50000ull
 
 static void on_frame(void *ctx, enum steer_side side, const uint8_t *data, uint32_t len)

@@ -29,8 +29,8 @@
  *
  * The window. Guesses run ahead of the host by @window bytes. It doubles, once per round trip, when the host
  * asks for something that has not come yet, up to four times what arrived within the best recent round trip: so it
- * grows to what the WAN carries, and what is lost, and lost again, holds nothing up. The responder is not asked for more at a time than it is known
- * to stand: the acceptor holds the others back (@depth).
+ * grows to what the WAN carries, and what is lost, and lost again, holds nothing up. The responder is not asked
+ * for more at a time than it is known to stand: the acceptor holds the others back (@depth).
  */
 #include "engine/answers.h"
 
@@ -196,7 +196,8 @@ void ahead_asked(struct engine *e, struct flow *fl, const struct frame *f, bool 
 	ahead_run(e, fl);
 }
 
-/** ahead_break - the host asks for something else than the FetchAdds that were asked ahead. */
+/** ahead_break - drop all guesses: the host asks for something else than the FetchAdds that were asked ahead, or what
+ * it waits for finds no room beside them. Counted as a break of the pattern. */
 void ahead_break(struct engine *e, struct flow *fl)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
@@ -276,7 +277,8 @@ static bool can_guess(struct engine *e, const struct flow *fl, const struct lane
 	const struct lane *l = &fl->lane;
 
 	return !x->stop && l->state == LANE_HELD && l->start_acked && l->accepted && !l->reopen && !l->opaque &&
-	       !l->refusal && l->msg == MSG_NONE && x->nsegments + 1 < SEGMENTS && pool_fill(e->pool, POOL_TRANSIT) < POOL_BUSY && pool_fill(e->pool, POOL_CUSTODY) < POOL_BUSY &&
+	       !l->refusal && l->msg == MSG_NONE && x->nsegments + 1 < SEGMENTS &&
+	       pool_fill(e->pool, POOL_TRANSIT) < POOL_BUSY && pool_fill(e->pool, POOL_CUSTODY) < POOL_BUSY &&
 	       mq_free_count(e->reads) > BATCH * 4;
 }
 
@@ -299,8 +301,8 @@ static bool may_guess(struct engine *e, const struct flow *fl, const struct lane
 }
 
 /* A request of our own at the end of the lane: a READ, or a FetchAdd of @add. */
-static bool issue_any(struct engine *e, struct flow *fl, struct lane_reads *x, const struct read_range *r, uint8_t opcode,
-		      uint64_t add, enum fetch_state state)
+static bool issue_any(struct engine *e, struct flow *fl, struct lane_reads *x, const struct read_range *r,
+		      uint8_t opcode, uint64_t add, enum fetch_state state)
 {
 	struct lane *l = &fl->lane;
 	struct build_spec s = {

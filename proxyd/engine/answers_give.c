@@ -209,7 +209,8 @@ bool answers_again(struct engine *e, struct flow *fl, const struct frame *f)
 	skip = psn_sub(f->psn, k->at.psn);
 	span = frame_span(f, fl->path_mtu);
 	if (f->opcode != k->opcode || skip + span != k->span ||
-	    (f->atomiceth && (get_be64(f->data + f->atomiceth) != k->va || get_be32(f->data + f->atomiceth + 8u) != k->rkey)) ||
+	    (f->atomiceth && (get_be64(f->data + f->atomiceth) != k->va ||
+			      get_be32(f->data + f->atomiceth + 8u) != k->rkey)) ||
 	    (f->opcode == OP_READ_REQUEST &&
 	     (frame_reth_rkey(f) != k->rkey || frame_reth_va(f) != k->va + (uint64_t)skip * fl->path_mtu ||
 	      frame_reth_length(f) != k->length - skip * fl->path_mtu)))

@@ -31,7 +31,8 @@ static uint32_t msn_shift_of(const struct segment *s)
 /* Whether the next request of the host would bear another PSN or MSN on the wire. */
 bool shift_differs(const struct lane_reads *x, const struct lane *l)
 {
-	return x && lane_keeps(l) && (x->nsegments || x->trimmed || x->asked.psn != l->accept.psn || x->asked.msn != l->accept.msn);
+	return x && lane_keeps(l) &&
+	       (x->nsegments || x->trimmed || x->asked.psn != l->accept.psn || x->asked.msn != l->accept.msn);
 }
 
 /* Whether what is below lane.start may bear numbers that the host does not know. Below the handover both are the

@@ -340,7 +340,8 @@ bool unasked_stall(struct engine *e, struct flow *fl)
 		return true;
 	if ((x->un.phase != PHASE_PASS &&
 	     (x->un.phase != PHASE_GO || e->now - x->un.measured < MEASURE_OLD_NS)) ||
-	    x->un.run < 2 * seen + RUN_MORE || unasked_stall_ns(x) > STALL_MAX_NS || e->now < x->un.again_at || x->guesses || x->stop || e->draining ||
+	    x->un.run < 2 * seen + RUN_MORE || unasked_stall_ns(x) > STALL_MAX_NS || e->now < x->un.again_at ||
+	    x->guesses || x->stop || e->draining ||
 	    !unasked_pattern(e, fl) || !predict_peek(&x->predictor, &what) || !ahead_allowed(e, fl, x, &what) ||
 	    depth == 1)
 		return false;
