@@ -17,12 +17,12 @@
 #include "config_value.h"
 #include "peer/proto.h"
 
-#define MS	  1000000ull
-#define SEC	  (1000 * MS)
-#define LINE_MAX_ 4096 /* bytes of one line of the file */
-#define GIB	  (1ull << 30)
-/* Of a guess, counted from when it was asked for: more than two round trips to anywhere on earth, for the answer
- * takes one of them and the window runs ahead of the host by the other. */
+#define MS	     1000000ull
+#define SEC	     (1000 * MS)
+#define LINE_MAX_    4096 /* bytes of one line of the file */
+#define GIB	     (1ull << 30)
+/* Of a guess, counted from when it was asked for: more than two round trips to anywhere on earth,
+ * for the answer takes one of them and the window runs ahead of the host by the other. */
 #define READ_MAX_AGE SEC
 
 void config_error(struct config_errors *errs, const char *file, unsigned int line, const char *fmt,
@@ -89,7 +89,8 @@ struct key {
 static const char *const mode_names[] = {"auto", "native", "generic", NULL};
 static const char *const policy_names[] = {"early", "honest", "off", NULL};
 static const char *const ahead_names[] = {"off", "on", "unasked", NULL}; /* enum read_ahead */
-static const char *const atomic_names[] = {"ordered", "discard-result", "ahead", NULL}; /* enum atomic_mode */
+static const char *const atomic_names[] = {"ordered", "discard-result", "ahead",
+					   NULL};			   /* enum atomic_mode */
 static const char *const learn_names[] = {"cm", "psn", "immediate", NULL}; /* LEARN_* */
 static const char *const level_names[] = {"error", "warning", "info", "debug", NULL};
 static const int levels[] = {LOG_ERR, LOG_WARNING, LOG_INFO, LOG_DEBUG};

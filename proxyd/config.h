@@ -41,7 +41,8 @@ struct config_peer {
 /**
  * struct config_rule_src - what a rule's struct does not say: lines, for messages, and its peer's
  * name.
- * @line: of [rule NAME]; @peer_line, @pool_line, @mtu_line, @ahead_line, @atomic_line: of the keys, 0 when absent
+ * @line: of [rule NAME]; @peer_line, @pool_line, @mtu_line, @ahead_line, @atomic_line: of the keys,
+ * 0 when absent
  */
 struct config_rule_src {
 	unsigned int line, peer_line, pool_line, mtu_line, ahead_line, atomic_line;

@@ -16,8 +16,8 @@ static void check_longhaul(const struct config *c, struct config_errors *errs)
 
 	if (!c->line)
 		config_error(errs, c->file, 0,
-			     "no [longhaul] section; add one that names the two interfaces, "
-			     "lan = and wan =");
+			     "no [longhaul] section; add one that names the two interfaces, lan = "
+			     "and wan =");
 	if (*wan && !strcmp(c->ifname[STEER_LAN], wan))
 		config_error(errs, c->file, c->if_line[STEER_WAN],
 			     "lan and wan are the same interface '%s'; name two", wan);
@@ -83,35 +83,34 @@ static void check_rule(struct config *c, unsigned int i, struct config_errors *e
 			"pool of rule '%s' is above the pool of [longhaul]; lower it or raise that",
 			r->name);
 	if (c->max_path_mtu && r->path_mtu > c->max_path_mtu)
-		config_error(
-			errs, c->file, src->mtu_line,
-			"path-mtu of rule '%s' is above max-path-mtu of [longhaul]; lower it or "
-			"raise that",
-			r->name);
+		config_error(errs, c->file, src->mtu_line,
+			     "path-mtu of rule '%s' is above max-path-mtu of [longhaul]; lower it "
+			     "or raise that",
+			     r->name);
 	/* a name that is no peer's has been told of */
 	if (r->read_ahead == READ_AHEAD_ON && !*src->peer)
-		config_error(
-			errs, c->file, src->ahead_line,
-			"read-ahead = on in rule '%s', which has no peer: an appliance alone cannot keep "
-			"answers near the host; add peer = NAME, or set read-ahead = off (or unasked, see "
-			"longhaul.conf(5))",
-			r->name);
-	if (r->read_ahead == READ_AHEAD_UNASKED && *src->peer)
-		config_error(
-			errs, c->file, src->ahead_line,
-			"read-ahead = unasked in rule '%s', which has a peer: that is for one appliance "
-			"alone; set read-ahead = on",
-			r->name);
-	if (r->atomic == ATOMIC_DISCARD && r->policy != POLICY_EARLY)
-		config_error(errs, c->file, src->atomic_line,
-			     "atomic = discard-result in rule '%s', whose policy is %s: it tells that something is done "
-			     "before it is; set policy = early, or atomic = ordered",
-			     r->name, ack_policy_name(r->policy));
-	if (r->atomic == ATOMIC_AHEAD && !*src->peer)
-		config_error(errs, c->file, src->atomic_line,
-			     "atomic = ahead in rule '%s', which has no peer: an appliance alone cannot keep answers near "
-			     "the host; add peer = NAME, or set atomic = ordered",
+		config_error(errs, c->file, src->ahead_line,
+			     "read-ahead = on in rule '%s', which has no peer: an appliance alone "
+			     "cannot keep answers near the host; add peer = NAME, or set "
+			     "read-ahead = off (or unasked, see longhaul.conf(5))",
 			     r->name);
+	if (r->read_ahead == READ_AHEAD_UNASKED && *src->peer)
+		config_error(errs, c->file, src->ahead_line,
+			     "read-ahead = unasked in rule '%s', which has a peer: that is for one "
+			     "appliance alone; set read-ahead = on",
+			     r->name);
+	if (r->atomic == ATOMIC_DISCARD && r->policy != POLICY_EARLY)
+		config_error(
+			errs, c->file, src->atomic_line,
+			"atomic = discard-result in rule '%s', whose policy is %s: it tells that "
+			"something is done before it is; set policy = early, or atomic = ordered",
+			r->name, ack_policy_name(r->policy));
+	if (r->atomic == ATOMIC_AHEAD && !*src->peer)
+		config_error(
+			errs, c->file, src->atomic_line,
+			"atomic = ahead in rule '%s', which has no peer: an appliance alone cannot "
+			"keep answers near the host; add peer = NAME, or set atomic = ordered",
+			r->name);
 	for (unsigned int j = 0; j < i; j++)
 		if (rules_overlap(r, &c->rules[j]))
 			config_error(errs, c->file, src->line,

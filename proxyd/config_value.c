@@ -303,7 +303,8 @@ const char *value_prefixes(const char *text, struct prefix *out, unsigned int ma
 	return w;
 }
 
-/* A number of 64 bits, decimal or with 0x, and where it ends; a leading 0 does not make it octal. */
+/* A number of 64 bits, decimal or with 0x, and where it ends; a leading 0 does not make it octal.
+ */
 static bool address_prefix(const char *text, uint64_t *out, const char **end)
 {
 	char *e;
@@ -322,14 +323,14 @@ static const char *one_range(const char *text, uint64_t *from, uint64_t *to)
 {
 	const char *end;
 
-	if (!address_prefix(text, from, &end) || *end != '-' || !address_prefix(end + 1, to, &end) ||
-	    *end)
-		return wrong("holds '%s', which is no range; write FROM-END without blanks, such as "
-			     "0x7f0000000000-0x7f0040000000",
+	if (!address_prefix(text, from, &end) || *end != '-' ||
+	    !address_prefix(end + 1, to, &end) || *end)
+		return wrong("holds '%s', which is no range; write FROM-END without blanks, such "
+			     "as 0x7f0000000000-0x7f0040000000",
 			     text);
 	if (*to <= *from)
-		return wrong("holds '%s', which is empty: the end, which lies behind the last byte, "
-			     "is not above the start; exchange or correct them",
+		return wrong("holds '%s', which is empty: the end, which lies behind the last "
+			     "byte, is not above the start; exchange or correct them",
 			     text);
 	return NULL;
 }
@@ -347,8 +348,9 @@ const char *value_read_ranges(const char *text, struct rule *r)
 	     t = strtok_r(NULL, LIST_SEPARATORS, &save)) {
 		w = one_range(t, &from, &to);
 		if (!w && r->nread_ranges == RULE_READ_RANGES)
-			w = wrong("holds too many ranges; write at most %u in one rule, or join them",
-				  RULE_READ_RANGES);
+			w = wrong(
+				"holds too many ranges; write at most %u in one rule, or join them",
+				RULE_READ_RANGES);
 		if (w)
 			break;
 		r->read_range[r->nread_ranges].from = from;

@@ -44,7 +44,8 @@ const char *value_address(const char *text, struct ip_addr *out);
 /** value_prefixes - list separated by commas or blanks; "any" is 0.0.0.0/0 and ::/0. */
 const char *value_prefixes(const char *text, struct prefix *out, unsigned int max, unsigned int *n);
 
-/** value_read_ranges - list of FROM-END, decimal or hexadecimal with 0x, END behind the last byte, into @r. */
+/** value_read_ranges - list of FROM-END, decimal or hexadecimal with 0x, END behind the last byte,
+ * into @r. */
 const char *value_read_ranges(const char *text, struct rule *r);
 
 /** value_vlan - VLAN id 1 .. 4094, "none", "any". */

@@ -85,8 +85,9 @@ static void check_drain(struct daemon *d)
 			return;
 		}
 		log_line(LOG_ERR,
-			 "stopping with %llu packets, %llu bytes in custody undelivered: the queue pairs of these "
-			 "transfers, %u, are made to fail; raise drain-timeout to wait longer",
+			 "stopping with %llu packets, %llu bytes in custody undelivered: the queue "
+			 "pairs of these transfers, %u, are made to fail; raise drain-timeout to "
+			 "wait longer",
 			 (unsigned long long)left.packets, (unsigned long long)left.bytes, failing);
 		d->phase = FAILING;
 		d->drain_until = d->now + FAILING_NS;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Read-ahead makes connections depend on the daemon: their packets bear other numbers on the WAN than
- * the hosts gave them, and must not pass while it is away. The port sees to that (port/afxdp_hold.c);
- * here it is told what to hold, and the engine what a daemon before this one held.
+ * Read-ahead makes connections depend on the daemon: their packets bear other numbers on the WAN
+ * than the hosts gave them, and must not pass while it is away. The port sees to that
+ * (port/afxdp_hold.c); here it is told what to hold, and the engine what a daemon before this one
+ * held.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -28,8 +29,8 @@ int daemon_hold(void *ctx, const struct flow_key *requests, uint32_t lqpn, bool 
 
 	if (rc < 0 && on && !d->hold_failed)
 		log_line(LOG_ERR,
-			 "no read-ahead for the queue pair %#x, nor for others until one succeeds: it "
-			 "cannot be held while longhauld is away (%s)",
+			 "no read-ahead for the queue pair %#x, nor for others until one succeeds: "
+			 "it cannot be held while longhauld is away (%s)",
 			 requests->dqpn, strerror(-rc));
 	if (on)
 		d->hold_failed = rc < 0;
@@ -46,16 +47,18 @@ void daemon_read_ahead(struct daemon *d)
 
 		wanted |= r->read_ahead || r->atomic == ATOMIC_AHEAD;
 		if (r->read_ahead == READ_AHEAD_UNASKED)
-			log_line(LOG_WARNING,
-				 "rule %s: read-ahead = unasked may give a host another READ's data for a moment before its "
-				 "queue pair is made to fail, and unnoticed where a lost request was its last; see "
-				 "longhaul.conf(5)",
-				 r->name);
+			log_line(
+				LOG_WARNING,
+				"rule %s: read-ahead = unasked may give a host another READ's data "
+				"for a moment before its queue pair is made to fail, and unnoticed "
+				"where a lost request was its last; see longhaul.conf(5)",
+				r->name);
 	}
 	if (!afxdp_pin(d->port, wanted, err, sizeof(err)))
 		return;
 	log_line(LOG_ERR,
-		 "read-ahead is off: what it needs to outlive longhauld cannot be pinned: %s; then reload",
+		 "read-ahead is off: what it needs to outlive longhauld cannot be pinned: %s; then "
+		 "reload",
 		 err);
 	for (unsigned int i = 0; i < d->cfg->nrules; i++) {
 		d->cfg->rules[i].read_ahead = READ_AHEAD_OFF;
@@ -80,8 +83,8 @@ void daemon_strand(struct daemon *d)
 			 strerror(-n));
 	else if (n)
 		log_line(LOG_WARNING,
-			 "a former longhauld ended with read-ahead on %d connection%s: %s made to fail, for "
-			 "nobody knows any more which answer belongs to which READ",
+			 "a former longhauld ended with read-ahead on %d connection%s: %s made to "
+			 "fail, for nobody knows any more which answer belongs to which READ",
 			 n, n == 1 ? "" : "s", n == 1 ? "it is" : "they are");
 }
 
@@ -94,11 +97,16 @@ void daemon_release(struct daemon *d)
 		return;
 	if (engine_may_stop(d->engine)) {
 		/* The two ends agree again, but for those that are being made to fail. */
-		for (uint32_t id = 0; engine_conn_next(d->engine, id, d->now, &ci); id = ci.id + 1) {
-			struct flow_key out = {
-				.src = ci.lan_ip, .dst = ci.wan_ip, .dqpn = ci.rqpn, .vlan = ci.vlan};
-			struct flow_key in = {
-				.src = ci.wan_ip, .dst = ci.lan_ip, .dqpn = ci.lqpn, .vlan = ci.vlan};
+		for (uint32_t id = 0; engine_conn_next(d->engine, id, d->now, &ci);
+		     id = ci.id + 1) {
+			struct flow_key out = {.src = ci.lan_ip,
+					       .dst = ci.wan_ip,
+					       .dqpn = ci.rqpn,
+					       .vlan = ci.vlan};
+			struct flow_key in = {.src = ci.wan_ip,
+					      .dst = ci.lan_ip,
+					      .dqpn = ci.lqpn,
+					      .vlan = ci.vlan};
 
 			if (ci.paired && ci.lane[LANE_OUT].state != LANE_FAULT)
 				afxdp_hold(d->port, &out, ci.lqpn, false);
@@ -109,7 +117,7 @@ void daemon_release(struct daemon *d)
 	n = afxdp_held(d->port, NULL, NULL);
 	if (n)
 		log_line(LOG_WARNING,
-			 "%d connection%s with read-ahead cannot do without longhauld: %s packets are "
-			 "dropped until it runs again and makes them fail, or until `rm -r %s`",
+			 "%d connection%s with read-ahead cannot do without longhauld: %s packets "
+			 "are dropped until it runs again and makes them fail, or until `rm -r %s`",
 			 n, n == 1 ? "" : "s", n == 1 ? "its" : "their", afxdp_pins(d->port));
 }

@@ -37,7 +37,7 @@ struct daemon {
 	int exit_code;
 	bool port_down;
 	bool hold_failed; /* the latest connection that was to be held could not */
-	bool lingering; /* the port still takes what rules of before a reload wanted */
+	bool lingering;	  /* the port still takes what rules of before a reload wanted */
 	uint32_t linger_conn;
 	uint64_t now, started, next_house, next_second, drain_until;
 	uint64_t uptime_ms, turns, reloads, reloads_refused;
@@ -66,8 +66,8 @@ const char *daemon_pins(void);
 /** daemon_hold - the engine's sink, see there. */
 int daemon_hold(void *ctx, const struct flow_key *requests, uint32_t lqpn, bool on);
 
-/** daemon_read_ahead - prepare for it when a rule of @d->cfg wants it; turn it off there when that is
- * impossible, which is logged. */
+/** daemon_read_ahead - prepare for it when a rule of @d->cfg wants it; turn it off there when that
+ * is impossible, which is logged. */
 void daemon_read_ahead(struct daemon *d);
 
 /** daemon_strand - tell the engine of connections that a former daemon left held. */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Capabilities that stay: CAP_NET_ADMIN, to give VLAN stripping back to the interfaces at the end,
- * and CAP_BPF, to change the steering maps and what is pinned where unprivileged BPF is off. The sockets
- * and the XDP program are open by now and need none. The daemon keeps its user id: without
+ * and CAP_BPF, to change the steering maps and what is pinned where unprivileged BPF is off. The
+ * sockets and the XDP program are open by now and need none. The daemon keeps its user id: without
  * CAP_DAC_OVERRIDE root reads only what root owns, and a reload has to read the configuration
  * again.
  *

@@ -56,9 +56,11 @@ static const char *reason_text(enum lane_reason r)
 	case REASON_FAULT:
 		return "the other direction lost its custody, and the connection with it";
 	case REASON_STRANDED:
-		return "a former daemon read ahead for it and ended without letting go; it is being broken";
+		return "a former daemon read ahead for it and ended without letting go; it is "
+		       "being broken";
 	case REASON_UNASKED:
-		return "a READ was answered before the host asked, and it may have asked for something else";
+		return "a READ was answered before the host asked, and it may have asked for "
+		       "something else";
 	default:
 		return NULL;
 	}
@@ -88,9 +90,9 @@ static bool note(const struct view_source *src, const struct conn_info *ci, enum
 	} else {
 		for (int i = 0; i < 2 && !text; i++)
 			if (ci->lane[i].state == state)
-				text = state == LANE_FAULT && ci->lane[i].reason == REASON_OPERATOR ?
-					       "a stop ran out of time before all was delivered" :
-					       reason_text(ci->lane[i].reason);
+				text = state == LANE_FAULT && ci->lane[i].reason == REASON_OPERATOR
+					       ? "a stop ran out of time before all was delivered"
+					       : reason_text(ci->lane[i].reason);
 	}
 	if (!text && state == LANE_OPENING)
 		text = "waits for the peer's consent";

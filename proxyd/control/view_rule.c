@@ -46,15 +46,22 @@ static json_t *ranges_text(const struct rule *r)
 	size_t used = 0;
 
 	for (unsigned int i = 0; i < r->nread_ranges && i < RULE_READ_RANGES; i++)
-		used += snprintf(buf + used, sizeof(buf) - used, "%s0x%" PRIx64 "-0x%" PRIx64, i ? ", " : "",
-				 r->read_range[i].from, r->read_range[i].end);
+		used += snprintf(buf + used, sizeof(buf) - used, "%s0x%" PRIx64 "-0x%" PRIx64,
+				 i ? ", " : "", r->read_range[i].from, r->read_range[i].end);
 	return used ? json_string(buf) : json_null();
 }
 
 static const char *learn_text(uint8_t learn)
 {
 	static const char *const text[] = {
-		"none", "cm", "psn", "cm, psn", "immediate", "cm, immediate", "psn, immediate", "cm, psn, immediate",
+		"none",
+		"cm",
+		"psn",
+		"cm, psn",
+		"immediate",
+		"cm, immediate",
+		"psn, immediate",
+		"cm, psn, immediate",
 	};
 
 	return text[learn & (LEARN_CM | LEARN_PSN | LEARN_IMMEDIATE)];
@@ -80,7 +87,8 @@ static json_t *rule_object(const struct view_source *src, unsigned int i,
 	view_put_int(o, "read-ahead-max-age-ms", r->read_max_age_ns / 1000000);
 	json_object_set_new(o, "read-ahead-range", ranges_text(r));
 	/* null: as seen or told */
-	json_object_set_new(o, "read-depth", r->read_depth ? json_integer(r->read_depth) : json_null());
+	json_object_set_new(o, "read-depth",
+			    r->read_depth ? json_integer(r->read_depth) : json_null());
 	view_put_int(o, "connections", cur->rule[i].conns);
 	view_put_ledger(o, "custody", &cur->rule[i].custody);
 	return o;

@@ -1,40 +1,43 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Requests that are not the next one (roles OPENER and SINGLE): repeats, and what is far away or goes on behind
- * something that we never saw.
+ * Requests that are not the next one (roles OPENER and SINGLE): repeats, and what is far away or
+ * goes on behind something that we never saw.
  *
- * What is in custody is answered with an ACK of the front, and not sent on. What was told to be done and is truly
- * done goes to the true responder, who knows. A READ or its like is given again from what is held; else its turn
- * comes with the answer that is on its way; else it is asked past us.
+ * What is in custody is answered with an ACK of the front, and not sent on. What was told to be
+ * done and is truly done goes to the true responder, who knows. A READ or its like is given again
+ * from what is held; else its turn comes with the answer that is on its way; else it is asked past
+ * us.
  *
- * A READ that is asked again after its answer had passed was lost between us and the requester. ACKs past it
- * would only make the requester start it again and again, at LAN speed, until its retries are used up; so
- * none is sent until the answer has passed once more.
+ * A READ that is asked again after its answer had passed was lost between us and the requester.
+ * ACKs past it would only make the requester start it again and again, at LAN speed, until its
+ * retries are used up; so none is sent until the answer has passed once more.
  *
- * A queue pair number may have been given to another queue pair, whose PSNs begin anywhere: far from those of the
- * former one (jumps), or among them, where only the content tells.
+ * A queue pair number may have been given to another queue pair, whose PSNs begin anywhere: far
+ * from those of the former one (jumps), or among them, where only the content tells.
  */
 #include "engine/answers.h"
 
-/* So many far away, each within so many PSNs of the one before, are another incarnation of the QP. */
-#define JUMP_RUN 3
-#define JUMP_NEAR 1024
+/* So many far away, each within so many PSNs of the one before, are another incarnation of the QP.
+ */
+#define JUMP_RUN	     3
+#define JUMP_NEAR	     1024
 /* Requests of one QP are not further apart than this (invariant 6). */
-#define JUMP_WIDE ((int32_t)SPAN_MAX)
+#define JUMP_WIDE	     ((int32_t)SPAN_MAX)
 /* Rounds of repeating that begin behind what is missing, until it is believed. */
-#define GONE_ON_ROUNDS 3
-#define TRICKLE_US 2000u
+#define GONE_ON_ROUNDS	     3
+#define TRICKLE_US	     2000u
 /* A requester resends all that it has outstanding within this time. */
-#define AGAIN_US 20000u
+#define AGAIN_US	     20000u
 /* So long a requester may repeat what it was told to be done. */
-#define STUCK_NS (10 * NSEC_PER_SEC)
-/* A duplicate READ is sent on again when its answer is so much overdue, in eighths of the round trip. */
+#define STUCK_NS	     (10 * NSEC_PER_SEC)
+/* A duplicate READ is sent on again when its answer is so much overdue, in eighths of the round
+ * trip. */
 #define READ_OVERDUE_EIGHTHS 10u
 
 /*
- * A requester whose front waits for the WAN asks again by its timer. Let the front take one small step, so
- * that its retry counter starts anew: a withheld ACK must never become an error. What the step
- * covers is retained like everything else.
+ * A requester whose front waits for the WAN asks again by its timer. Let the front take one small
+ * step, so that its retry counter starts anew: a withheld ACK must never become an error. What the
+ * step covers is retained like everything else.
  */
 static void trickle(struct engine *e, struct lane *l)
 {
@@ -57,8 +60,9 @@ static void trickle(struct engine *e, struct lane *l)
 }
 
 /*
- * A requester repeats what follows a READ of which no answer has passed here since the lane opened, and the responder
- * has executed it: it was sent before, and its answer passed before, or in a part that the host had asked for again.
+ * A requester repeats what follows a READ of which no answer has passed here since the lane opened,
+ * and the responder has executed it: it was sent before, and its answer passed before, or in a part
+ * that the host had asked for again.
  */
 static void answered_unseen(struct engine *e, struct flow *fl, uint32_t psn)
 {
@@ -69,7 +73,8 @@ static void answered_unseen(struct engine *e, struct flow *fl, uint32_t psn)
 	if (!r || !psn_before(r->wire, l->overlap) || psn_before(psn, end) ||
 	    psn_before(l->tack.psn, psn_add(r->wire, r->span)) ||
 	    e->now - r->asked < (2 * l->rtt.srtt_us + AGAIN_US) * NSEC_PER_USEC ||
-	    e->now - r->heard < AGAIN_US * NSEC_PER_USEC) /* it has asked for it in the same round */
+	    e->now - r->heard <
+		    AGAIN_US * NSEC_PER_USEC) /* it has asked for it in the same round */
 		return;
 	r->done = true;
 	if (reads_of(e, l))
@@ -80,10 +85,11 @@ static void answered_unseen(struct engine *e, struct flow *fl, uint32_t psn)
 }
 
 /*
- * It was told that this is done, long ago and again and again, and nothing may pass by to the true responder, who
- * would know more: it is another incarnation of the QP, or one that is beyond help.
+ * It was told that this is done, long ago and again and again, and nothing may pass by to the true
+ * responder, who would know more: it is another incarnation of the QP, or one that is beyond help.
  */
-static bool stuck(struct engine *e, struct flow *fl, struct lane_reads *x, const struct frame *f, enum lane_reason why)
+static bool stuck(struct engine *e, struct flow *fl, struct lane_reads *x, const struct frame *f,
+		  enum lane_reason why)
 {
 	if (!x->stuck)
 		x->stuck = e->now;
@@ -100,12 +106,15 @@ static void ask_past(struct engine *e, struct flow *fl, const struct frame *f, b
 	uint8_t out[FRAME_MAX];
 	uint32_t wire;
 
-	if (x && x->guessed_ever && f->opcode == OP_READ_REQUEST && (!icrc_ok(f) || answers_renew(e, fl, f))) {
+	if (x && x->guessed_ever && f->opcode == OP_READ_REQUEST &&
+	    (!icrc_ok(f) || answers_renew(e, fl, f))) {
 		COUNT(e, DUP_READS);
 		return;
 	}
-	/* where guesses were made the responder may have forgotten an ATOMIC, which cannot be asked for anew */
-	if (x && x->guessed_ever && f->opcode != OP_READ_REQUEST && stuck(e, fl, x, f, REASON_TIMEOUT))
+	/* where guesses were made the responder may have forgotten an ATOMIC, which cannot be asked
+	 * for anew */
+	if (x && x->guessed_ever && f->opcode != OP_READ_REQUEST &&
+	    stuck(e, fl, x, f, REASON_TIMEOUT))
 		return;
 	wire = x ? answers_wire(e, fl, f) : f->psn;
 	if (wire == PSN_NONE || (moved && !icrc_ok(f))) {
@@ -140,11 +149,12 @@ static bool other_read(const struct flow *fl, const struct read_rec *r, const st
 }
 
 /*
- * Whether @f bears the PSN of a packet in custody and is another request. The BTH may differ: a requester that repeats
- * may ask for an ACK where it did not at first. So may the payload: an application may change what it has not been
- * told to be sent.
+ * Whether @f bears the PSN of a packet in custody and is another request. The BTH may differ: a
+ * requester that repeats may ask for an ACK where it did not at first. So may the payload: an
+ * application may change what it has not been told to be sent.
  */
-static bool other_request(struct engine *e, const struct flow *fl, const struct lane_reads *x, const struct frame *f)
+static bool other_request(struct engine *e, const struct flow *fl, const struct lane_reads *x,
+			  const struct frame *f)
 {
 	const struct lane *l = &fl->lane;
 	uint32_t wire = x ? shift_to_wire(x, f->psn) : f->psn;
@@ -160,7 +170,8 @@ static bool other_request(struct engine *e, const struct flow *fl, const struct 
 		return true;
 	if ((g.op->flags & OPF_ANSWERED) && !(g.op->flags & f->op->flags & OPF_ATOMIC))
 		return false; /* what READs ask for: other_read() */
-	return g.opcode != f->opcode || g.payload_len != f->payload_len || g.payload - g.ext != f->payload - f->ext ||
+	return g.opcode != f->opcode || g.payload_len != f->payload_len ||
+	       g.payload - g.ext != f->payload - f->ext ||
 	       memcmp(g.data + g.ext, f->data + f->ext, g.payload - g.ext);
 }
 
@@ -181,8 +192,8 @@ void again_request(struct engine *e, struct flow *fl, const struct frame *f)
 	tack = shift_to_host(e, l, &l->tack);
 	if (psn_before(f->psn, l->told) && psn_before(f->psn, tack.psn) &&
 	    !(f->op->flags & OPF_ANSWERED) && !moved) {
-		/* it was told that this is done, and does it again: that ACK was lost, or it is another
-		 * incarnation of the QP. The true responder knows. */
+		/* it was told that this is done, and does it again: that ACK was lost, or it is
+		 * another incarnation of the QP. The true responder knows. */
 		l->dup++;
 		l->passed_us = now_us(e) | 1;
 		COUNT(e, DUP_PASSED);
@@ -203,7 +214,8 @@ void again_request(struct engine *e, struct flow *fl, const struct frame *f)
 		if (moved && psn_before(f->psn, l->told) && stuck(e, fl, x, f, REASON_INCARNATION))
 			return;
 		trickle(e, l);
-		/* it resends this, and has not asked for the READ again in the same round: it has the answer */
+		/* it resends this, and has not asked for the READ again in the same round: it has
+		 * the answer */
 		if (l->again_psn != PSN_NONE && !psn_before(f->psn, l->again_end) &&
 		    now_us(e) - l->again_us > 2 * l->rtt.srtt_us + AGAIN_US)
 			l->again_psn = PSN_NONE;
@@ -225,7 +237,8 @@ void again_request(struct engine *e, struct flow *fl, const struct frame *f)
 		return;
 	/* without a record its answer has gone to the host, even if no true ACK has said so yet */
 	if (r && (!psn_before(r->wire, l->tack.psn) ||
-		  (!r->gap && e->now - r->asked < l->rtt.srtt_us * NSEC_PER_USEC * READ_OVERDUE_EIGHTHS / 8))) {
+		  (!r->gap && e->now - r->asked <
+				      l->rtt.srtt_us * NSEC_PER_USEC * READ_OVERDUE_EIGHTHS / 8))) {
 		/* the original is still on its way, or its answer is */
 		l->dup++;
 		COUNT(e, DUP_READS);
@@ -254,11 +267,12 @@ static bool owes(struct engine *e, const struct lane *l)
 }
 
 /*
- * Far ahead of or behind all that this QP should have outstanding; @first: what came before was not. A few in a row are
- * another incarnation. But where something is owed that must be certain: a requester that has lost a packet on its way
- * here, or finds no room, may run on for long, and a single READ may take 2^21 PSNs. It goes back to what is missing, as
- * soon as it is told or its timer says so. Another incarnation begins again where it began. Returns true
- * when that was found; it then passes through WATCH.
+ * Far ahead of or behind all that this QP should have outstanding; @first: what came before was
+ * not. A few in a row are another incarnation. But where something is owed that must be certain: a
+ * requester that has lost a packet on its way here, or finds no room, may run on for long, and a
+ * single READ may take 2^21 PSNs. It goes back to what is missing, as soon as it is told or its
+ * timer says so. Another incarnation begins again where it began. Returns true when that was found;
+ * it then passes through WATCH.
  */
 bool again_jumped(struct engine *e, struct flow *fl, const struct frame *f, bool first)
 {
@@ -294,9 +308,10 @@ void again_passes(struct flow *fl, const struct frame *f)
 }
 
 /*
- * A requester that repeats from behind what is missing here, again and again, has been told by somebody else that it
- * is done: its packets passed by while we did not run (the XDP program passes everything when the daemon stands
- * still). Where nothing is in custody it is let go. Returns true when it was.
+ * A requester that repeats from behind what is missing here, again and again, has been told by
+ * somebody else that it is done: its packets passed by while we did not run (the XDP program passes
+ * everything when the daemon stands still). Where nothing is in custody it is let go. Returns true
+ * when it was.
  */
 bool again_gone_on(struct engine *e, struct flow *fl, const struct frame *f)
 {
@@ -306,7 +321,8 @@ bool again_gone_on(struct engine *e, struct flow *fl, const struct frame *f)
 		return false;
 	l->jump_run = l->jump_run && psn_after(f->psn, l->jump_psn) ? l->jump_run : l->jump_run + 1;
 	l->jump_psn = f->psn;
-	if (l->jump_run <= GONE_ON_ROUNDS || l->tack.psn != l->accept.psn || shift_differs(reads_of(e, l), l))
+	if (l->jump_run <= GONE_ON_ROUNDS || l->tack.psn != l->accept.psn ||
+	    shift_differs(reads_of(e, l), l))
 		return false;
 	lane_close(e, fl, REASON_INCARNATION, true);
 	return true;

@@ -1,48 +1,52 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Read-ahead: READs that the host has not asked for yet, asked for on its behalf (pseudo READ requests), so that
- * their answers are here when it does (role OPENER, pair mode, only where the rule says `read-ahead = on`).
+ * Read-ahead: READs that the host has not asked for yet, asked for on its behalf (pseudo READ
+ *requests), so that their answers are here when it does (role OPENER, pair mode, only where the
+ *rule says `read-ahead = on`).
  *
- * A guess is a request of the lane like any other: built from the host's own headers, numbered at the end of
- * the lane, kept until it is answered. When the host asks for exactly that - rkey, address, length - its own
- * request ends here and takes over what the guess brought or will bring. So a right guess costs the WAN
- * nothing that the host's request would not have cost.
+ * A guess is a request of the lane like any other: built from the host's own headers, numbered at
+ *the end of the lane, kept until it is answered. When the host asks for exactly that - rkey,
+ *address, length - its own request ends here and takes over what the guess brought or will bring.
+ *So a right guess costs the WAN nothing that the host's request would not have cost.
  *
  * What keeps it from doing harm:
  *
- *	- An address outside the memory that the host may read would be a fatal error of the queue pair. Only
- *	  what lies inside ranges that were read with success under the same rkey, or that the rule names, is
- *	  guessed.
- *	- What a guess brings was read before the host asked. It must never be older than a signal that the data
- *	  has changed. Any request but a READ between the two hosts, on any of their queue pairs, in either
- *	  direction, may be that signal: it moves the pair's epoch, and what was asked for in an older epoch
- *	  is not given. Nor is what is older than the rule's read-ahead-max-age.
- *	- A guess that is not asked for has consumed PSNs (shift.c). While there is no room for another segment
- *	  nothing is guessed.
- *	- What passed before the lane was agreed upon bears the host's numbers, and may arrive late. No guess gets
- *	  one of those (lane.overlap).
- *	- Responders keep the answers of a few requests, READs and ATOMICs, to repeat them. A READ can be asked
- *	  for anew, an ATOMIC cannot; so nothing is guessed while the answer to one has not come, nor while the host may
- *	  lack one from before the lane opened.
- *	- Nothing is guessed inside a message (a responder would refuse a READ between FIRST and LAST), after
- *	  requests that were not understood, in a pool that is filling, or while the lane is to end.
+ *	- An address outside the memory that the host may read would be a fatal error of the queue
+ *pair. Only what lies inside ranges that were read with success under the same rkey, or that the
+ *rule names, is guessed.
+ *	- What a guess brings was read before the host asked. It must never be older than a signal
+ *that the data has changed. Any request but a READ between the two hosts, on any of their queue
+ *pairs, in either direction, may be that signal: it moves the pair's epoch, and what was asked for
+ *in an older epoch is not given. Nor is what is older than the rule's read-ahead-max-age.
+ *	- A guess that is not asked for has consumed PSNs (shift.c). While there is no room for
+ *another segment nothing is guessed.
+ *	- What passed before the lane was agreed upon bears the host's numbers, and may arrive late.
+ *No guess gets one of those (lane.overlap).
+ *	- Responders keep the answers of a few requests, READs and ATOMICs, to repeat them. A READ
+ *can be asked for anew, an ATOMIC cannot; so nothing is guessed while the answer to one has not
+ *come, nor while the host may lack one from before the lane opened.
+ *	- Nothing is guessed inside a message (a responder would refuse a READ between FIRST and
+ *LAST), after requests that were not understood, in a pool that is filling, or while the lane is to
+ *end.
  *
- * The window. Guesses run ahead of the host by @window bytes. It doubles, once per round trip, when the host
- * asks for something that has not come yet, up to four times what arrived within the best recent round trip: so it
- * grows to what the WAN carries, and what is lost, and lost again, holds nothing up. The responder is not asked
- * for more at a time than it is known to stand: the acceptor holds the others back (@depth).
+ * The window. Guesses run ahead of the host by @window bytes. It doubles, once per round trip, when
+ *the host asks for something that has not come yet, up to four times what arrived within the best
+ *recent round trip: so it grows to what the WAN carries, and what is lost, and lost again, holds
+ *nothing up. The responder is not asked for more at a time than it is known to stand: the acceptor
+ *holds the others back (@depth).
  */
 #include "engine/answers.h"
 
-#define WINDOW_FIRST (256u << 10)
-#define WINDOW_SLACK (1u << 20)
+#define WINDOW_FIRST  (256u << 10)
+#define WINDOW_SLACK  (1u << 20)
 /* Guesses looked at for a match: hosts that ask in another order than expected do not stray far. */
-#define LOOK 16u
-#define BATCH 64u
-#define POOL_BUSY 60u
+#define LOOK	      16u
+#define BATCH	      64u
+#define POOL_BUSY     60u
 #define DEPTH_DEFAULT 1u
 
-/** ahead_epoch - of the two hosts of @k, in either direction. Hosts that share a slot flush each other's guesses. */
+/** ahead_epoch - of the two hosts of @k, in either direction. Hosts that share a slot flush each
+ * other's guesses. */
 uint32_t *ahead_epoch(struct engine *e, const struct flow_key *k)
 {
 	uint64_t h = 0, v;
@@ -80,7 +84,8 @@ static void flush(struct engine *e, struct flow *fl, uint32_t *why)
 	if (!x->guesses)
 		return;
 	(*why)++;
-	/* from the last to the first would be as good; each costs a walk to its successor at most */
+	/* from the last to the first would be as good; each costs a walk to its successor at most
+	 */
 	for (uint32_t id = x->fetches.head; id != MQ_NONE && x->guesses; id = mq_next(e->reads, id))
 		if (fetch_at(e, id)->state == FETCH_GUESS)
 			answers_forget(e, fl, fetch_at(e, id));
@@ -99,7 +104,8 @@ static uint64_t round_trip(const struct lane *l)
 
 static void grow(struct engine *e, const struct lane *l, struct lane_reads *x)
 {
-	uint64_t most = 4 * (x->rate_bytes > x->arrived_bytes ? x->rate_bytes : x->arrived_bytes) + WINDOW_SLACK;
+	uint64_t most = 4 * (x->rate_bytes > x->arrived_bytes ? x->rate_bytes : x->arrived_bytes) +
+			WINDOW_SLACK;
 	uint64_t room = pool_cap(e->pool, POOL_TRANSIT) / 2;
 
 	if (most > room)
@@ -113,8 +119,8 @@ static void grow(struct engine *e, const struct lane *l, struct lane_reads *x)
 }
 
 /*
- * The host asks for a READ: is it guessed? Then its answer comes, or will come, at @wire. The caller has
- * checked the ICRC. Guesses that turn out to be wrong or too old are dropped.
+ * The host asks for a READ: is it guessed? Then its answer comes, or will come, at @wire. The
+ * caller has checked the ICRC. Guesses that turn out to be wrong or too old are dropped.
  */
 bool ahead_claim(struct engine *e, struct flow *fl, const struct frame *f, uint32_t *wire)
 {
@@ -127,7 +133,8 @@ bool ahead_claim(struct engine *e, struct flow *fl, const struct frame *f, uint3
 
 	if (!x->guesses)
 		return false;
-	for (uint32_t id = x->fetches.head; id != MQ_NONE && looked < LOOK; id = mq_next(e->reads, id)) {
+	for (uint32_t id = x->fetches.head; id != MQ_NONE && looked < LOOK;
+	     id = mq_next(e->reads, id)) {
 		struct fetch *h = fetch_at(e, id);
 
 		if (h->state != FETCH_GUESS)
@@ -146,7 +153,8 @@ bool ahead_claim(struct engine *e, struct flow *fl, const struct frame *f, uint3
 		flush(e, fl, &x->info.flushed_signal);
 		return false;
 	}
-	if (!r || !r->read_ahead || (r->read_max_age_ns && e->now - g->issued > r->read_max_age_ns)) {
+	if (!r || !r->read_ahead ||
+	    (r->read_max_age_ns && e->now - g->issued > r->read_max_age_ns)) {
 		flush(e, fl, &x->info.flushed_age);
 		return false;
 	}
@@ -162,8 +170,8 @@ bool ahead_claim(struct engine *e, struct flow *fl, const struct frame *f, uint3
 	return true;
 }
 
-/* How many READs the responder is given at a time: what the rule or the connection manager says, else what its host
- * was seen to ask for at once. The acceptor gives it one until it knows. */
+/* How many READs the responder is given at a time: what the rule or the connection manager says,
+ * else what its host was seen to ask for at once. The acceptor gives it one until it knows. */
 void ahead_depth(struct engine *e, struct flow *fl, struct lane_reads *x)
 {
 	uint32_t depth = fl->rule < 0 ? 0 : rule_of(e, fl)->read_depth;
@@ -196,8 +204,9 @@ void ahead_asked(struct engine *e, struct flow *fl, const struct frame *f, bool 
 	ahead_run(e, fl);
 }
 
-/** ahead_break - drop all guesses: the host asks for something else than the FetchAdds that were asked ahead, or what
- * it waits for finds no room beside them. Counted as a break of the pattern. */
+/** ahead_break - drop all guesses: the host asks for something else than the FetchAdds that were
+ * asked ahead, or what it waits for finds no room beside them. Counted as a break of the pattern.
+ */
 void ahead_break(struct engine *e, struct flow *fl)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
@@ -205,7 +214,8 @@ void ahead_break(struct engine *e, struct flow *fl)
 	flush(e, fl, &x->info.flushed_pattern);
 }
 
-/** ahead_signal - something was accepted from the host that may tell the other side that data has changed. */
+/** ahead_signal - something was accepted from the host that may tell the other side that data has
+ * changed. */
 void ahead_signal(struct engine *e, struct flow *fl)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
@@ -276,33 +286,38 @@ static bool can_guess(struct engine *e, const struct flow *fl, const struct lane
 {
 	const struct lane *l = &fl->lane;
 
-	return !x->stop && l->state == LANE_HELD && l->start_acked && l->accepted && !l->reopen && !l->opaque &&
-	       !l->refusal && l->msg == MSG_NONE && x->nsegments + 1 < SEGMENTS &&
-	       pool_fill(e->pool, POOL_TRANSIT) < POOL_BUSY && pool_fill(e->pool, POOL_CUSTODY) < POOL_BUSY &&
-	       mq_free_count(e->reads) > BATCH * 4;
+	return !x->stop && l->state == LANE_HELD && l->start_acked && l->accepted && !l->reopen &&
+	       !l->opaque && !l->refusal && l->msg == MSG_NONE && x->nsegments + 1 < SEGMENTS &&
+	       pool_fill(e->pool, POOL_TRANSIT) < POOL_BUSY &&
+	       pool_fill(e->pool, POOL_CUSTODY) < POOL_BUSY && mq_free_count(e->reads) > BATCH * 4;
 }
 
-/* Where nobody says how many READs and ATOMICs a host may have outstanding: no more than that can be agreed on. */
+/* Where nobody says how many READs and ATOMICs a host may have outstanding: no more than that can
+ * be agreed on. */
 #define OUTSTANDING_MAX 255u
 
-/** ahead_has_all - whether the host must have had all its answers from before the lane opened, since it has asked for as
- * many as it may wait for at one time. */
+/** ahead_has_all - whether the host must have had all its answers from before the lane opened,
+ * since it has asked for as many as it may wait for at one time. */
 bool ahead_has_all(const struct engine *e, const struct flow *fl, const struct lane_reads *x)
 {
 	const struct rule *r = rule_of(e, fl);
-	uint32_t most = r && r->read_depth ? r->read_depth : fl->read_depth ? fl->read_depth : OUTSTANDING_MAX;
+	uint32_t most = r && r->read_depth ? r->read_depth
+			: fl->read_depth   ? fl->read_depth
+					   : OUTSTANDING_MAX;
 
 	return x->since >= most;
 }
 
 static bool may_guess(struct engine *e, const struct flow *fl, const struct lane_reads *x)
 {
-	return fl->lane.ahead && !x->unique && (!fl->lane.atomics || ahead_has_all(e, fl, x)) && can_guess(e, fl, x);
+	return fl->lane.ahead && !x->unique && (!fl->lane.atomics || ahead_has_all(e, fl, x)) &&
+	       can_guess(e, fl, x);
 }
 
 /* A request of our own at the end of the lane: a READ, or a FetchAdd of @add. */
-static bool issue_any(struct engine *e, struct flow *fl, struct lane_reads *x, const struct read_range *r,
-		      uint8_t opcode, uint64_t add, enum fetch_state state)
+static bool issue_any(struct engine *e, struct flow *fl, struct lane_reads *x,
+		      const struct read_range *r, uint8_t opcode, uint64_t add,
+		      enum fetch_state state)
 {
 	struct lane *l = &fl->lane;
 	struct build_spec s = {
@@ -332,12 +347,14 @@ static bool issue_any(struct engine *e, struct flow *fl, struct lane_reads *x, c
 	if (frame_parse(out, build_packet(out, &s), &f) != FRAME_OK)
 		return false;
 	span = frame_span(&f, fl->path_mtu);
-	/* both the requests and the answers must fit their windows; guesses leave room for what is waited for */
+	/* both the requests and the answers must fit their windows; guesses leave room for what is
+	 * waited for */
 	most = state == FETCH_GUESS ? WINDOW_SPAN / 2 : WINDOW_SPAN - WINDOW_SPAN / 8;
 	if (psn_diff(psn_add(l->accept.psn, span), l->tack.psn) > most ||
 	    (oldest && psn_diff(psn_add(l->accept.psn, span), oldest->psn) > most))
 		return false;
-	if (!answers_room(e, fl, l->accept.psn, span) || !lane_retain(e, fl, &f, span, l->accept.psn, &bad))
+	if (!answers_room(e, fl, l->accept.psn, span) ||
+	    !lane_retain(e, fl, &f, span, l->accept.psn, &bad))
 		return false;
 	if (!answers_expect(e, fl, r, opcode, l->accept.psn, span, state)) {
 		lane_forget(e, fl, window_get(&l->win, e->pool, l->accept.psn), l->accept.psn);
@@ -358,8 +375,8 @@ static bool issue_any(struct engine *e, struct flow *fl, struct lane_reads *x, c
 	return true;
 }
 
-static bool issue(struct engine *e, struct flow *fl, struct lane_reads *x, const struct read_range *r,
-		  enum fetch_state state)
+static bool issue(struct engine *e, struct flow *fl, struct lane_reads *x,
+		  const struct read_range *r, enum fetch_state state)
 {
 	return issue_any(e, fl, x, r, OP_READ_REQUEST, 0, state);
 }
@@ -373,9 +390,9 @@ bool ahead_fetch_add(struct engine *e, struct flow *fl, const struct read_range 
 }
 
 /*
- * The host waits for @r, the responder has executed it, and the answer is lost for good: a READ for the same
- * under a new PSN, @wire. What it brings is younger than what was lost, which is what a READ that is repeated may
- * bring anyway (InfiniBand vol. 1, 9.7.5.1.1).
+ * The host waits for @r, the responder has executed it, and the answer is lost for good: a READ for
+ * the same under a new PSN, @wire. What it brings is younger than what was lost, which is what a
+ * READ that is repeated may bring anyway (InfiniBand vol. 1, 9.7.5.1.1).
  */
 bool ahead_anew(struct engine *e, struct flow *fl, const struct read_range *r, uint32_t *wire)
 {
@@ -383,9 +400,9 @@ bool ahead_anew(struct engine *e, struct flow *fl, const struct read_range *r, u
 	struct lane_reads *x = reads_of(e, l);
 
 	*wire = l->accept.psn;
-	if ((l->state != LANE_HELD && l->state != LANE_DRAIN) || !l->start_acked || !l->accepted || l->reopen ||
-	    l->opaque || l->refusal || l->msg != MSG_NONE || x->nsegments + 1 >= SEGMENTS ||
-	    mq_free_count(e->reads) < 2)
+	if ((l->state != LANE_HELD && l->state != LANE_DRAIN) || !l->start_acked || !l->accepted ||
+	    l->reopen || l->opaque || l->refusal || l->msg != MSG_NONE ||
+	    x->nsegments + 1 >= SEGMENTS || mq_free_count(e->reads) < 2)
 		return false;
 	if (!issue(e, fl, x, r, FETCH_ASKED)) {
 		flush(e, fl, &x->info.flushed_pattern); /* guesses are in the way */
@@ -399,7 +416,8 @@ static void measure(struct engine *e, const struct lane *l, struct lane_reads *x
 {
 	if (e->now - x->rate_at < round_trip(l))
 		return;
-	x->rate_bytes = x->arrived_bytes > x->rate_bytes / 8 * 7 ? x->arrived_bytes : x->rate_bytes / 8 * 7;
+	x->rate_bytes =
+		x->arrived_bytes > x->rate_bytes / 8 * 7 ? x->arrived_bytes : x->rate_bytes / 8 * 7;
 	x->arrived_bytes = 0;
 	x->rate_at = e->now;
 }
@@ -420,7 +438,8 @@ void ahead_run(struct engine *e, struct flow *fl)
 	if (!x->window)
 		x->window = WINDOW_FIRST;
 	while (n < BATCH && predict_peek(&x->predictor, &r)) {
-		if (!r.length || x->guessed + r.length > (x->window > r.length ? x->window : r.length) ||
+		if (!r.length ||
+		    x->guessed + r.length > (x->window > r.length ? x->window : r.length) ||
 		    !may_guess(e, fl, x) || !ahead_allowed(e, fl, x, &r))
 			break;
 		if (!issue(e, fl, x, &r, FETCH_GUESS))

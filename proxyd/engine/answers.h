@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * READs (and ATOMICs and their like) over the WAN: what a lane needs besides struct lane once one of them
- * has been asked. One page of the pool, taken then.
+ * READs (and ATOMICs and their like) over the WAN: what a lane needs besides struct lane once one
+ *of them has been asked. One page of the pool, taken then.
  *
- * Two numberings. The host numbers its requests; what goes to the responder is numbered by the opener
- * (*wire* PSNs and MSNs). They agree until the opener asks for something that the host then does not ask for:
- * a guess (ahead.c) consumes PSNs at the responder. Everything behind the opener's responder.c - custody, both
- * ends of the stream, the acceptor, the responder itself - knows wire numbers only; shift.c translates at
- * the door.
+ * Two numberings. The host numbers its requests; what goes to the responder is numbered by the
+ *opener
+ * (*wire* PSNs and MSNs). They agree until the opener asks for something that the host then does
+ *not ask for: a guess (ahead.c) consumes PSNs at the responder. Everything behind the opener's
+ *responder.c - custody, both ends of the stream, the acceptor, the responder itself - knows wire
+ *numbers only; shift.c translates at the door.
  *
  * Answers. The acceptor keeps each answer packet that its responder gave until the opener has it
- * (answers_tx.c). The opener keeps them until the host has asked for them and got them, and a little longer in
- * case the host lost them (answers_rx.c, answers_give.c). Both find them by wire PSN.
+ * (answers_tx.c). The opener keeps them until the host has asked for them and got them, and a
+ *little longer in case the host lost them (answers_rx.c, answers_give.c). Both find them by wire
+ *PSN.
  *
- *	host --READ h--> opener: is it what a fetch brings already, or will? then no request crosses the WAN
- *	                 else it becomes a request of the lane at the next wire PSN, and a fetch
- *	opener <--answers, wire PSNs-- acceptor <-- responder
- *	host <--answers, host PSNs-- opener, in the order in which the host asked
+ *	host --READ h--> opener: is it what a fetch brings already, or will? then no request crosses
+ *the WAN else it becomes a request of the lane at the next wire PSN, and a fetch opener <--answers,
+ *wire PSNs-- acceptor <-- responder host <--answers, host PSNs-- opener, in the order in which the
+ *host asked
  */
 #ifndef LONGHAUL_ENGINE_ANSWERS_H
 #define LONGHAUL_ENGINE_ANSWERS_H
@@ -50,7 +52,8 @@ struct fetch {
 	uint8_t opcode, state, tries;
 };
 
-/** struct segment - from wire PSN @wire on the numbers differ by those of this pair. @ackable: see struct mark */
+/** struct segment - from wire PSN @wire on the numbers differ by those of this pair. @ackable: see
+ * struct mark */
 struct segment {
 	uint32_t wire, host;
 	uint32_t wire_msn, host_msn : 24, ackable : 8;
@@ -88,7 +91,8 @@ struct good_range {
  * @gone:      fetches in state FETCH_GONE
  * @unique:    those that have not come and cannot be asked for anew: ATOMICs
  * @fetches:   struct fetch, by wire PSN; @hint: where the latest answer belonged
- * @kept:      struct read_rec that were answered, so that a host that lost the answer can have it again
+ * @kept:      struct read_rec that were answered, so that a host that lost the answer can have it
+ * again
  * @asked:     what was accepted from the host, in its own numbers (lane.accept counts wire numbers)
  * @most:      READs that the host has been seen to wait for at one time
  * @since:     READs and ATOMICs of the host since the lane was agreed upon
@@ -128,22 +132,24 @@ struct lane_reads {
 	uint32_t guesses, epoch, since;
 	uint64_t rate_at;
 	struct {
-		/* the FetchAdd that the host asked last, so often in a row; @epoch: of the latest that was claimed or
-		 * made */
+		/* the FetchAdd that the host asked last, so often in a row; @epoch: of the latest
+		 * that was claimed or made */
 		uint64_t va, add;
 		uint32_t rkey, run, epoch;
 	} fetch_add;
-	uint64_t stuck; /* since when the host repeats what it was told to be done; 0: it does not */
+	uint64_t
+		stuck; /* since when the host repeats what it was told to be done; 0: it does not */
 
 	/*
-	 * UNASKED: unasked.c. @end: of what was asked, by whomever, in the host's numbers; @asked above: of
-	 * what the host asked, without a gap. @seq: READs so far; @behind: READs that the host has
-	 * outstanding; @first: @seq when it was made to stall; @left: when the answer to READ k had left, 0:
-	 * it has not. @left_early: latest packet of one that the host has not asked for; @skipped: since
-	 * when one is missing that the host must have asked for; @beyond: it is a request that is no READ
-	 * which tells so; @broken: what was asked ahead is no part of the pattern any more; @slow: the
-	 * distance is doubled so often, @struck: and was; @wait: READs to come as foreseen before more are
-	 * asked ahead; @longest: the two longest times between two READs, now and in the turn before
+	 * UNASKED: unasked.c. @end: of what was asked, by whomever, in the host's numbers; @asked
+	 * above: of what the host asked, without a gap. @seq: READs so far; @behind: READs that the
+	 * host has outstanding; @first: @seq when it was made to stall; @left: when the answer to
+	 * READ k had left, 0: it has not. @left_early: latest packet of one that the host has not
+	 * asked for; @skipped: since when one is missing that the host must have asked for;
+	 * @beyond: it is a request that is no READ which tells so; @broken: what was asked ahead is
+	 * no part of the pattern any more; @slow: the distance is doubled so often, @struck: and
+	 * was; @wait: READs to come as foreseen before more are asked ahead; @longest: the two
+	 * longest times between two READs, now and in the turn before
 	 */
 	struct {
 		uint8_t phase, slow, failures, late, samples, wait, struck, bad;
@@ -173,7 +179,8 @@ static inline struct fetch *fetch_at(struct engine *e, uint32_t id)
 struct lane_reads *reads_begin(struct engine *e, struct flow *fl);
 void reads_end(struct engine *e, struct flow *fl);
 void answers_drop(struct engine *e, struct lane_reads *x, uint32_t from, uint32_t end);
-bool reads_fit(uint8_t opcode, uint32_t at, uint32_t span, uint32_t length, const struct frame *f, uint32_t mtu);
+bool reads_fit(uint8_t opcode, uint32_t at, uint32_t span, uint32_t length, const struct frame *f,
+	       uint32_t mtu);
 
 /* shift.c */
 bool shift_differs(const struct lane_reads *x, const struct lane *l);
@@ -193,8 +200,8 @@ bool answers_depth_full(struct engine *e, const struct flow *fl);
 
 /* answers_rx.c: OPENER */
 bool answers_room(struct engine *e, struct flow *fl, uint32_t psn, uint32_t span);
-bool answers_expect(struct engine *e, struct flow *fl, const struct read_range *what, uint8_t opcode,
-		    uint32_t psn, uint32_t span, enum fetch_state state);
+bool answers_expect(struct engine *e, struct flow *fl, const struct read_range *what,
+		    uint8_t opcode, uint32_t psn, uint32_t span, enum fetch_state state);
 uint32_t answers_find(struct engine *e, struct lane_reads *x, uint32_t psn);
 void answers_rx(struct engine *e, struct flow *fl, const struct frame *f);
 void answers_forget(struct engine *e, struct flow *fl, struct fetch *g);
@@ -209,8 +216,8 @@ void answers_arm(struct engine *e, struct flow *fl);
 bool answers_deliver(struct engine *e, struct flow *fl, uint32_t quantum);
 bool answers_again(struct engine *e, struct flow *fl, const struct frame *f);
 uint32_t answers_wire(struct engine *e, struct flow *fl, const struct frame *f);
-int answers_give(struct engine *e, struct flow *fl, const struct read_rec *r, uint32_t i, const uint8_t *data,
-		 uint32_t len);
+int answers_give(struct engine *e, struct flow *fl, const struct read_rec *r, uint32_t i,
+		 const uint8_t *data, uint32_t len);
 void answers_through(struct engine *e, struct flow *fl, struct read_rec *r);
 struct read_rec *answers_kept(struct engine *e, const struct lane_reads *x, uint32_t psn);
 struct read_rec *answers_kept_as(struct engine *e, const struct lane_reads *x, uint32_t wire);
@@ -242,7 +249,8 @@ uint32_t *ahead_epoch(struct engine *e, const struct flow_key *k);
 bool unasked_may_begin(const struct engine *e, const struct flow *fl, const struct frame *f);
 void unasked_begin(struct engine *e, struct flow *fl, const struct frame *f);
 void unasked_request(struct engine *e, struct flow *fl, const struct frame *f);
-void unasked_answer(struct engine *e, struct flow *fl, const struct frame *f, enum engine_port from);
+void unasked_answer(struct engine *e, struct flow *fl, const struct frame *f,
+		    enum engine_port from);
 void unasked_timer(struct engine *e, struct flow *fl);
 void unasked_drain(struct engine *e, struct flow *fl, enum lane_reason why);
 void unasked_settled(struct engine *e, struct flow *fl);

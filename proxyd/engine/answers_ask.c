@@ -2,11 +2,12 @@
 /*
  * Answers that do not come (role OPENER).
  *
- * Should the acceptor have lost an answer (it had no room, or it was restarted), the timer asks the responder
- * again, with a READ for the rest of the range under the PSNs of the first, which is what a host would do
- * (InfiniBand vol. 1, 9.7.5.1.1). Its answer begins with a FIRST of its own in the middle of the range: the opcode
- * that the host must see is made anew then. A responder keeps only few answers to repeat, though, and guesses
- * run ahead by many: what it does not answer is asked for anew, under new PSNs (ahead_anew()).
+ * Should the acceptor have lost an answer (it had no room, or it was restarted), the timer asks the
+ * responder again, with a READ for the rest of the range under the PSNs of the first, which is what
+ * a host would do (InfiniBand vol. 1, 9.7.5.1.1). Its answer begins with a FIRST of its own in the
+ * middle of the range: the opcode that the host must see is made anew then. A responder keeps only
+ * few answers to repeat, though, and guesses run ahead by many: what it does not answer is asked
+ * for anew, under new PSNs (ahead_anew()).
  */
 #include "engine/answers.h"
 
@@ -14,10 +15,10 @@
 #define OVERDUE_BATCH 16u
 
 /*
- * The host asks again for a READ that is not held (any more). Where guesses were made the responder has
- * forgotten it, maybe, also one from before the handover: it is asked for anew, under other PSNs, and given
- * when the host asks once more. False when there is no place for a READ: the host has gone back from the middle of a
- * message, and goes on with it only when it has its answer.
+ * The host asks again for a READ that is not held (any more). Where guesses were made the responder
+ * has forgotten it, maybe, also one from before the handover: it is asked for anew, under other
+ * PSNs, and given when the host asks once more. False when there is no place for a READ: the host
+ * has gone back from the middle of a message, and goes on with it only when it has its answer.
  */
 bool answers_renew(struct engine *e, struct flow *fl, const struct frame *f)
 {
@@ -34,7 +35,8 @@ bool answers_renew(struct engine *e, struct flow *fl, const struct frame *f)
 		return fl->lane.msg == MSG_NONE;
 	COUNT(e, READS_RENUMBERED);
 	if (r) {
-		/* it is the same READ, or the end of one; what was held of it is too old or not all */
+		/* it is the same READ, or the end of one; what was held of it is too old or not all
+		 */
 		answers_drop(e, x, r->wire, psn_add(r->wire, r->span));
 		r->at.psn = f->psn;
 	} else {
@@ -57,8 +59,8 @@ bool answers_renew(struct engine *e, struct flow *fl, const struct frame *f)
 }
 
 /*
- * The acceptor is to begin anew where the true ACK is. That of which the answers are here need not be asked again, and
- * must not be where it is an ATOMIC of long ago, that no responder remembers.
+ * The acceptor is to begin anew where the true ACK is. That of which the answers are here need not
+ * be asked again, and must not be where it is an ATOMIC of long ago, that no responder remembers.
  */
 void answers_prove(struct engine *e, struct flow *fl)
 {
@@ -104,7 +106,8 @@ static uint32_t first_missing(struct engine *e, const struct lane_reads *x, cons
 	const struct holes *hs = holes_at(e->pool, x->holes);
 	uint32_t i = 0;
 
-	while (i + 1 < g->span && psn_before(psn_add(g->psn, i), x->end) && !holes_has(hs, psn_add(g->psn, i)))
+	while (i + 1 < g->span && psn_before(psn_add(g->psn, i), x->end) &&
+	       !holes_has(hs, psn_add(g->psn, i)))
 		i++;
 	return i;
 }
@@ -142,7 +145,8 @@ void answers_overdue(struct engine *e, struct flow *fl)
 
 	if (!x || l->state == LANE_FAULT)
 		return;
-	for (uint32_t id = x->fetches.head; id != MQ_NONE && n < OVERDUE_BATCH; id = mq_next(e->reads, id)) {
+	for (uint32_t id = x->fetches.head; id != MQ_NONE && n < OVERDUE_BATCH;
+	     id = mq_next(e->reads, id)) {
 		struct fetch *g = fetch_at(e, id);
 		uint32_t skip;
 
@@ -151,9 +155,11 @@ void answers_overdue(struct engine *e, struct flow *fl)
 		/* not executed yet, or not even there: the stream sees to it */
 		if (!psn_before(g->psn, l->tack.psn) || g->opcode != OP_READ_REQUEST)
 			break;
-		/* what is missing before something that has come, or the next to come: it may just be slow */
+		/* what is missing before something that has come, or the next to come: it may just
+		 * be slow */
 		skip = first_missing(e, x, g);
-		if (e->now - (psn_before(psn_add(g->psn, skip), x->end) ? g->touched : x->arrival) < answers_overdue_ns(l))
+		if (e->now - (psn_before(psn_add(g->psn, skip), x->end) ? g->touched : x->arrival) <
+		    answers_overdue_ns(l))
 			continue;
 		if (g->state == FETCH_GUESS) {
 			answers_forget(e, fl, g);

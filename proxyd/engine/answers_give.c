@@ -2,20 +2,23 @@
 /*
  * Answers on their way to the host (role OPENER), from what answers_rx.c holds.
  *
- * There is a record (struct read_rec) for each READ that the host asked, in its order; packet i of the answer is the
- * one held at record.wire + i, given the host's PSN and MSN. When it is through, the record moves to @kept, with its
- * packets, as many records as a host may have READs outstanding: a host that lost the answer on its LAN gets it
- * from there. Older ones it cannot lack.
+ * There is a record (struct read_rec) for each READ that the host asked, in its order; packet i of
+ * the answer is the one held at record.wire + i, given the host's PSN and MSN. When it is through,
+ * the record moves to @kept, with its packets, as many records as a host may have READs
+ * outstanding: a host that lost the answer on its LAN gets it from there. Older ones it cannot
+ * lack.
  */
 #include "engine/answers.h"
 
-/* A host may have so many READs outstanding, unless it is known to have more; when records are short, fewer. */
-#define KEEP_MIN 32u
+/* A host may have so many READs outstanding, unless it is known to have more; when records are
+ * short, fewer. */
+#define KEEP_MIN   32u
 #define KEEP_SHORT 2u
-#define KEEP_MAX 256u
-/* A host that lost an answer asks again within this, and so it does when that is lost too, but not for ever. Later it may
- * be another incarnation of the QP that asks, and is given what is true today. */
-#define KEPT_NS (1 * NSEC_PER_SEC)
+#define KEEP_MAX   256u
+/* A host that lost an answer asks again within this, and so it does when that is lost too, but not
+ * for ever. Later it may be another incarnation of the QP that asks, and is given what is true
+ * today. */
+#define KEPT_NS	   (1 * NSEC_PER_SEC)
 #define RENEWED_NS (10 * NSEC_PER_SEC)
 
 /* The record of what the host asked as @psn and was given. */
@@ -94,8 +97,8 @@ static uint8_t opcode_at(uint32_t i, uint32_t span)
 }
 
 /* The packet that the host must see as number @i of @r, made of what is held. */
-int answers_give(struct engine *e, struct flow *fl, const struct read_rec *r, uint32_t i, const uint8_t *data,
-		 uint32_t len)
+int answers_give(struct engine *e, struct flow *fl, const struct read_rec *r, uint32_t i,
+		 const uint8_t *data, uint32_t len)
 {
 	uint32_t psn = psn_add(r->at.psn, i), msn = psn_add(r->at.msn, 1);
 	uint8_t want = r->opcode == OP_READ_REQUEST ? opcode_at(i, r->span) : 0;
@@ -151,7 +154,9 @@ static struct pkt *held_as(struct engine *e, const struct lane_reads *x, uint32_
 	struct pkt *d = window_get(&x->win, e->pool, psn);
 	struct frame f;
 
-	return d && frame_parse(pool_ptr(e->pool, d->loc), d->len, &f) == FRAME_OK && f.psn == psn ? d : NULL;
+	return d && frame_parse(pool_ptr(e->pool, d->loc), d->len, &f) == FRAME_OK && f.psn == psn
+		       ? d
+		       : NULL;
 }
 
 /* A turn toward the host. Returns true when there is more to give but it had to stop. */
@@ -191,8 +196,8 @@ bool answers_deliver(struct engine *e, struct flow *fl, uint32_t quantum)
 }
 
 /*
- * The host asks again for what it had been given. @f may ask for the end of a READ only. Returns true when it
- * was answered from what is held.
+ * The host asks again for what it had been given. @f may ask for the end of a READ only. Returns
+ * true when it was answered from what is held.
  */
 bool answers_again(struct engine *e, struct flow *fl, const struct frame *f)
 {
@@ -204,7 +209,8 @@ bool answers_again(struct engine *e, struct flow *fl, const struct frame *f)
 	if (!k || k->empty || (f->opcode != OP_READ_REQUEST && !x->guessed_ever))
 		return false;
 	only_here = k->renewed || (x->guessed_ever && k->opcode != OP_READ_REQUEST);
-	if (e->now - k->asked > (only_here ? RENEWED_NS : KEPT_NS) || e->now - k->given > RENEWED_NS)
+	if (e->now - k->asked > (only_here ? RENEWED_NS : KEPT_NS) ||
+	    e->now - k->given > RENEWED_NS)
 		return false;
 	skip = psn_sub(f->psn, k->at.psn);
 	span = frame_span(f, fl->path_mtu);
@@ -212,7 +218,8 @@ bool answers_again(struct engine *e, struct flow *fl, const struct frame *f)
 	    (f->atomiceth && (get_be64(f->data + f->atomiceth) != k->va ||
 			      get_be32(f->data + f->atomiceth + 8u) != k->rkey)) ||
 	    (f->opcode == OP_READ_REQUEST &&
-	     (frame_reth_rkey(f) != k->rkey || frame_reth_va(f) != k->va + (uint64_t)skip * fl->path_mtu ||
+	     (frame_reth_rkey(f) != k->rkey ||
+	      frame_reth_va(f) != k->va + (uint64_t)skip * fl->path_mtu ||
 	      frame_reth_length(f) != k->length - skip * fl->path_mtu)))
 		return false;
 	for (uint32_t i = 0; i < span; i++)
@@ -229,7 +236,8 @@ bool answers_again(struct engine *e, struct flow *fl, const struct frame *f)
 			break; /* no room in the port: it asks once more */
 	}
 	if (x->guessed_ever)
-		k->asked = e->now; /* the responder may have forgotten it; else that one is asked in the end */
+		k->asked = e->now; /* the responder may have forgotten it; else that one is asked in
+				      the end */
 	x->info.answered_again++;
 	if (fl->lane.again_psn != PSN_NONE && psn_add(f->psn, span) == fl->lane.again_end) {
 		fl->lane.again_psn = PSN_NONE;
@@ -238,8 +246,8 @@ bool answers_again(struct engine *e, struct flow *fl, const struct frame *f)
 	return true;
 }
 
-/* The wire PSN of what the host asked as @host, a READ or its like, and now asks again past us; PSN_NONE when
- * nobody knows. */
+/* The wire PSN of what the host asked as @host, a READ or its like, and now asks again past us;
+ * PSN_NONE when nobody knows. */
 uint32_t answers_wire(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Answers from the WAN, receiving end (role OPENER): what comes is kept by its wire PSN until the host has
- * asked for it and got it, in the order in which the host asked.
+ * Answers from the WAN, receiving end (role OPENER): what comes is kept by its wire PSN until the
+ * host has asked for it and got it, in the order in which the host asked.
  *
- * Everything that was asked of the responder is a fetch, in the order of wire PSNs, so it is known exactly
- * which answer packets must come. @end is the first of them that has not come with nothing behind it that
- * has; an arrival beyond it leaves a hole. Wire PSNs between two fetches belong to other requests: a hole may
- * span them, and filling the last packet of a fetch fills up to the next one.
+ * Everything that was asked of the responder is a fetch, in the order of wire PSNs, so it is known
+ * exactly which answer packets must come. @end is the first of them that has not come with nothing
+ * behind it that has; an arrival beyond it leaves a hole. Wire PSNs between two fetches belong to
+ * other requests: a hole may span them, and filling the last packet of a fetch fills up to the next
+ * one.
  *
- * The acceptor is told (REPORT_ANSWERS) what came and what is missing, at once when a hole opens or closes,
- * else after some packets or a short while, and again as long as something is missing.
+ * The acceptor is told (REPORT_ANSWERS) what came and what is missing, at once when a hole opens or
+ * closes, else after some packets or a short while, and again as long as something is missing.
  *
  * What the host is given of it is answers_give.c's business, what does not come answers_ask.c's.
  */
@@ -22,7 +23,8 @@ static bool in_fetch(const struct fetch *g, uint32_t psn)
 	return psn_in(psn, g->psn, psn_add(g->psn, g->span));
 }
 
-/* The fetch that the answer packet @psn belongs to. Most packets belong to that of the latest one, or the next. */
+/* The fetch that the answer packet @psn belongs to. Most packets belong to that of the latest one,
+ * or the next. */
 uint32_t answers_find(struct engine *e, struct lane_reads *x, uint32_t psn)
 {
 	uint32_t id = x->hint;
@@ -41,7 +43,8 @@ static void trim(struct engine *e, struct lane_reads *x)
 {
 	struct fetch *g;
 
-	while ((g = fetch_at(e, x->fetches.head)) && g->arrived == g->span && g->state != FETCH_GUESS) {
+	while ((g = fetch_at(e, x->fetches.head)) && g->arrived == g->span &&
+	       g->state != FETCH_GUESS) {
 		if (x->hint == x->fetches.head)
 			x->hint = mq_next(e->reads, x->hint);
 		x->gone -= g->state == FETCH_GONE;
@@ -66,8 +69,8 @@ void answers_arm(struct engine *e, struct flow *fl)
 		wheel_arm(e->wheel, id, e->now + (answers_overdue_ns(l) << x->backoff));
 }
 
-bool answers_expect(struct engine *e, struct flow *fl, const struct read_range *what, uint8_t opcode,
-		    uint32_t psn, uint32_t span, enum fetch_state state)
+bool answers_expect(struct engine *e, struct flow *fl, const struct read_range *what,
+		    uint8_t opcode, uint32_t psn, uint32_t span, enum fetch_state state)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
 	const struct fetch *last = fetch_at(e, x->fetches.tail);
@@ -102,8 +105,9 @@ bool answers_expect(struct engine *e, struct flow *fl, const struct read_range *
 /* ---- what is held ---- */
 
 /*
- * Two packets whose PSNs are a whole window apart have one place. So nothing is asked for before what was in the
- * places of its answer has gone: what is kept goes, what the host has not got yet must be waited for.
+ * Two packets whose PSNs are a whole window apart have one place. So nothing is asked for before
+ * what was in the places of its answer has gone: what is kept goes, what the host has not got yet
+ * must be waited for.
  */
 bool answers_room(struct engine *e, struct flow *fl, uint32_t psn, uint32_t span)
 {
@@ -147,7 +151,8 @@ static struct pkt *retain(struct engine *e, struct lane_reads *x, const struct f
 	return NULL;
 }
 
-/* A guess that shall not be given: what came of it goes, and the rest need not come. answers_forgotten() follows. */
+/* A guess that shall not be given: what came of it goes, and the rest need not come.
+ * answers_forgotten() follows. */
 void answers_forget(struct engine *e, struct flow *fl, struct fetch *g)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
@@ -169,8 +174,8 @@ void answers_forget(struct engine *e, struct flow *fl, struct fetch *g)
 /* ---- from the WAN ---- */
 
 /*
- * It came before, or (@unknown) belongs to no fetch: the host had it asked again past us. Where guesses were
- * made, what nobody is known to wait for may be one of them: a host must not see that.
+ * It came before, or (@unknown) belongs to no fetch: the host had it asked again past us. Where
+ * guesses were made, what nobody is known to wait for may be one of them: a host must not see that.
  */
 static void stray(struct engine *e, struct flow *fl, const struct frame *f, bool unknown)
 {
@@ -188,11 +193,13 @@ static void stray(struct engine *e, struct flow *fl, const struct frame *f, bool
 		if (psn == f->psn && !r->moved)
 			engine_tx(e, fl->side, f->data, f->len);
 		else
-			engine_tx(e, fl->side, out, shift_frame(out, f, psn, psn_add(r->at.msn, 1)));
+			engine_tx(e, fl->side, out,
+				  shift_frame(out, f, psn, psn_add(r->at.msn, 1)));
 	} else if (r && r->made) {
 		COUNT(e, ATOMICS_DROPPED);
 		return;
-	} else if (!r && unknown && !x->guessed_ever && psn_before(f->psn, x->asked.psn) && !atomic_dropped(e, l, f)) {
+	} else if (!r && unknown && !x->guessed_ever && psn_before(f->psn, x->asked.psn) &&
+		   !atomic_dropped(e, l, f)) {
 		engine_tx(e, fl->side, f->data, f->len);
 	} else {
 		return;
@@ -218,7 +225,8 @@ static void settle(struct engine *e, struct lane_reads *x)
 			if (x->holes != POOL_NONE && g->psn != x->end)
 				holes_fill(e->pool, &x->holes, g->psn, x->end);
 			x->end = end;
-		} else if (x->holes != POOL_NONE && holes_room(e->pool, &x->holes, x->end, g->psn, end)) {
+		} else if (x->holes != POOL_NONE &&
+			   holes_room(e->pool, &x->holes, x->end, g->psn, end)) {
 			holes_fill(e->pool, &x->holes, g->psn, end);
 		}
 	}
@@ -236,7 +244,8 @@ void answers_forgotten(struct engine *e, struct flow *fl)
 	trim(e, x);
 }
 
-/* The answer to the ATOMIC @wire, which was answered here, need not come, and what came of it goes. */
+/* The answer to the ATOMIC @wire, which was answered here, need not come, and what came of it goes.
+ */
 void answers_not_wanted(struct engine *e, struct flow *fl, uint32_t wire)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
@@ -270,7 +279,8 @@ void answers_rx(struct engine *e, struct flow *fl, const struct frame *f)
 	struct read_rec *r;
 	bool gap, bad = false, given = false;
 
-	if (!g || !reads_fit(g->opcode, psn_sub(f->psn, g->psn), g->span, g->what.length, f, fl->path_mtu)) {
+	if (!g || !reads_fit(g->opcode, psn_sub(f->psn, g->psn), g->span, g->what.length, f,
+			     fl->path_mtu)) {
 		if (psn_before(f->psn, x->end))
 			answers_report_due(e, fl, true); /* that it came has not been heard */
 		stray(e, fl, f, !g);
@@ -313,7 +323,8 @@ void answers_rx(struct engine *e, struct flow *fl, const struct frame *f)
 			return;
 		}
 		/* no room to keep it; but the very next for the host can go on without */
-		if (!r || psn_add(r->wire, i) != f->psn || answers_give(e, fl, r, i, f->data, f->len)) {
+		if (!r || psn_add(r->wire, i) != f->psn ||
+		    answers_give(e, fl, r, i, f->data, f->len)) {
 			COUNT(e, NO_ROOM);
 			answers_report_due(e, fl, true);
 			return;
@@ -357,9 +368,9 @@ void answers_rx(struct engine *e, struct flow *fl, const struct frame *f)
 
 /* ---- what the acceptor is told ---- */
 
-#define REPORT_NS (200 * NSEC_PER_USEC)
-#define REPORT_PACKETS 32u
-#define REPEAT_NS (500 * NSEC_PER_USEC)
+#define REPORT_NS	 (200 * NSEC_PER_USEC)
+#define REPORT_PACKETS	 32u
+#define REPEAT_NS	 (500 * NSEC_PER_USEC)
 #define REPEAT_DOUBLINGS 7u
 
 void answers_report_due(struct engine *e, struct flow *fl, bool urgent)
@@ -404,8 +415,8 @@ static void report(struct engine *e, struct flow *fl, struct lane_reads *x)
 	e->sink.report(e->sink.ctx, (unsigned int)l->peer, &r);
 }
 
-/* Report now or later: called from the list of lanes that may have something to say. Returns when it wants to
- * be called again, 0 for never. */
+/* Report now or later: called from the list of lanes that may have something to say. Returns when
+ * it wants to be called again, 0 for never. */
 uint64_t answers_report(struct engine *e, struct flow *fl)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
@@ -418,7 +429,8 @@ uint64_t answers_report(struct engine *e, struct flow *fl)
 	if (x->report_due && (x->report_urgent || x->report_count >= REPORT_PACKETS ||
 			      e->now - x->reported >= REPORT_NS)) {
 		report(e, fl, x);
-	} else if (!x->report_due && x->holes != POOL_NONE && e->now - x->reported >= REPEAT_NS << n) {
+	} else if (!x->report_due && x->holes != POOL_NONE &&
+		   e->now - x->reported >= REPEAT_NS << n) {
 		x->repeats++;
 		report(e, fl, x);
 	}

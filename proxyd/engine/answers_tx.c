@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Answers on their way over the WAN, sending end (role ACCEPTOR): what the near responder gave stays here until
- * the opener has it, so that a loss on the WAN is repaired from here and no host has to ask again.
+ * Answers on their way over the WAN, sending end (role ACCEPTOR): what the near responder gave
+ * stays here until the opener has it, so that a loss on the WAN is repaired from here and no host
+ * has to ask again.
  *
- * Packets go out in the order of their PSNs, which is the order in which requester.c lets the responder
- * answer. The opener reports what it has and names what is missing (REPORT_ANSWERS). A packet that is named
- * is sent again when its latest transmission is older than the round trip and a reordering margin, so a
- * retransmission is judged by the same rule as the first one. The timer serves the tail, for which no later
- * packet speaks.
+ * Packets go out in the order of their PSNs, which is the order in which requester.c lets the
+ * responder answer. The opener reports what it has and names what is missing (REPORT_ANSWERS). A
+ * packet that is named is sent again when its latest transmission is older than the round trip and
+ * a reordering margin, so a retransmission is judged by the same rule as the first one. The timer
+ * serves the tail, for which no later packet speaks.
  *
- * An answer can be asked for again; so memory is no reason to stop the responder. What finds no room is
- * passed on without being kept, and if the WAN loses it the opener asks again (answers_ask.c).
+ * An answer can be asked for again; so memory is no reason to stop the responder. What finds no
+ * room is passed on without being kept, and if the WAN loses it the opener asks again
+ * (answers_ask.c).
  */
 #include "engine/answers.h"
 
-#define REO_MIN_US 500u
-#define RTO_MIN_US 10000u
+#define REO_MIN_US   500u
+#define RTO_MIN_US   10000u
 #define RTO_FIRST_US 200000u
 
 static void arm(struct engine *e, struct flow *fl)
@@ -45,8 +47,8 @@ static void release(struct engine *e, struct lane_reads *x, uint32_t to)
 		x->lost_from = to;
 }
 
-/* The first answer packet that may still come, should nothing be held: an earlier answer may have been lost, and is
- * asked for again while later ones come. */
+/* The first answer packet that may still come, should nothing be held: an earlier answer may have
+ * been lost, and is asked for again while later ones come. */
 static uint32_t first_to_come(struct engine *e, const struct lane *l, uint32_t psn)
 {
 	const struct read_rec *r = reads_head(e, l);
@@ -67,13 +69,15 @@ void answers_add(struct engine *e, struct flow *fl, const struct frame *f)
 		engine_tx(e, wan, f->data, f->len);
 		return;
 	}
-	if (x->held && psn_before(f->psn, x->una) && psn_diff(x->una, f->psn) <= (int32_t)WINDOW_SPAN)
+	if (x->held && psn_before(f->psn, x->una) &&
+	    psn_diff(x->una, f->psn) <= (int32_t)WINDOW_SPAN)
 		return; /* of no use any more */
 	if (!x->held)
 		x->una = x->nxt = x->end = x->lost_from = first_to_come(e, l, f->psn);
-	loc = window_get(&x->win, e->pool, f->psn) || psn_diff(f->psn, x->una) >= (int32_t)WINDOW_SPAN ?
-		      POOL_NONE :
-		      pool_append(e->pool, POOL_TRANSIT, &x->log, f->len);
+	loc = window_get(&x->win, e->pool, f->psn) ||
+			      psn_diff(f->psn, x->una) >= (int32_t)WINDOW_SPAN
+		      ? POOL_NONE
+		      : pool_append(e->pool, POOL_TRANSIT, &x->log, f->len);
 	if (loc == POOL_NONE) {
 		engine_tx(e, wan, f->data, f->len);
 		return;
@@ -165,7 +169,8 @@ bool answers_send(struct engine *e, struct flow *fl, uint32_t quantum)
 }
 
 /* What is missing and was sent @age us ago or earlier is lost. */
-static void mark_lost(struct engine *e, struct lane_reads *x, uint32_t from, uint32_t end, uint32_t age)
+static void mark_lost(struct engine *e, struct lane_reads *x, uint32_t from, uint32_t end,
+		      uint32_t age)
 {
 	uint32_t psn = from;
 	struct pkt *d;
@@ -186,8 +191,8 @@ static bool sane(const struct lane *l, const struct report *r)
 	    psn_diff(r->hi, r->cum) > (int32_t)WINDOW_SPAN)
 		return false;
 	for (uint8_t i = 0; i < r->nholes; i++)
-		if (!psn_before(r->hole[i].from, r->hole[i].end) || psn_before(r->hole[i].from, r->cum) ||
-		    psn_after(r->hole[i].end, r->hi))
+		if (!psn_before(r->hole[i].from, r->hole[i].end) ||
+		    psn_before(r->hole[i].from, r->cum) || psn_after(r->hole[i].end, r->hi))
 			return false;
 	return true;
 }
@@ -267,7 +272,8 @@ bool answers_depth_full(struct engine *e, const struct flow *fl)
 
 		if (!psn_before(r->at.psn, l->sent.psn))
 			break;
-		/* also those behind an unanswered one that are answered: the responder keeps no more to repeat */
+		/* also those behind an unanswered one that are answered: the responder keeps no
+		 * more to repeat */
 		if (++n >= x->depth)
 			return true;
 	}

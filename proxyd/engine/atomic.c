@@ -1,32 +1,35 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * ATOMICs whose earlier content may be thrown away (roles OPENER and SINGLE, only where the rule says `atomic =
- * discard-result`): CmpSwap and FetchAdd are answered here, by a pseudo ATOMIC ACK whose original value is 0, and the
- * responder's own answer ends here.
+ * ATOMICs whose earlier content may be thrown away (roles OPENER and SINGLE, only where the rule
+ *says `atomic = discard-result`): CmpSwap and FetchAdd are answered here, by a pseudo ATOMIC ACK
+ *whose original value is 0, and the responder's own answer ends here.
  *
- * Such an ATOMIC is taken into custody like everything else, and what holds for a SEND holds for it: it is told to
- * be done when it is retained and verified, it is released by a true ACK (the responder's answer is one), and a refusal
- * or a loss of custody is a fault. Two things differ:
+ * Such an ATOMIC is taken into custody like everything else, and what holds for a SEND holds for
+ *it: it is told to be done when it is retained and verified, it is released by a true ACK (the
+ *responder's answer is one), and a refusal or a loss of custody is a fault. Two things differ:
  *
- *	- It is no ACK that tells it but an answer, one for each, since an ACK must not bear its PSN (front.c). An ATOMIC
- *	  ACK acknowledges all before it, just as an ACK does. So it is made when the front has come up to the ATOMIC,
- *	  and the front's other limits do not hold it there: handover, an unanswered READ, a filling pool.
- *	- A host that lost the answer asks for it, not for an ACK. As long as the ATOMIC is in custody it gets the
- *	  same answer again, and nothing goes out a second time. Later, like any duplicate of what is truly done, it goes
- *	  to the responder, which does not execute a PSN twice but repeats its answer; the host gets that with the value 0.
+ *	- It is no ACK that tells it but an answer, one for each, since an ACK must not bear its PSN
+ *(front.c). An ATOMIC ACK acknowledges all before it, just as an ACK does. So it is made when the
+ *front has come up to the ATOMIC, and the front's other limits do not hold it there: handover, an
+ *unanswered READ, a filling pool.
+ *	- A host that lost the answer asks for it, not for an ACK. As long as the ATOMIC is in
+ *custody it gets the same answer again, and nothing goes out a second time. Later, like any
+ *duplicate of what is truly done, it goes to the responder, which does not execute a PSN twice but
+ *repeats its answer; the host gets that with the value 0.
  *
- * Where the true answer comes before one could be made, it passes in its turn, with the value 0 like all others: the
- * host must not come to rely on what it gets now and then. Before the peer has agreed to the lane everything passes as
- * it is.
+ * Where the true answer comes before one could be made, it passes in its turn, with the value 0
+ *like all others: the host must not come to rely on what it gets now and then. Before the peer has
+ *agreed to the lane everything passes as it is.
  *
- * In pair mode the record of an ATOMIC goes when it is answered: custody is released by what the acceptor reports.
- * In single mode it stays for requester.c, which must know what the responder has not answered; lane.made tells
- * where those begin that the host waits for.
+ * In pair mode the record of an ATOMIC goes when it is answered: custody is released by what the
+ *acceptor reports. In single mode it stays for requester.c, which must know what the responder has
+ *not answered; lane.made tells where those begin that the host waits for.
  */
 #include "engine/answers.h"
 
-/* A host that lost an answer asks again within this; where guesses were made the responder may have forgotten it. */
-#define KEPT_NS (1 * NSEC_PER_SEC)
+/* A host that lost an answer asks again within this; where guesses were made the responder may have
+ * forgotten it. */
+#define KEPT_NS	      (1 * NSEC_PER_SEC)
 #define KEPT_ALONE_NS (10 * NSEC_PER_SEC)
 
 bool atomic_is(uint8_t opcode)
@@ -37,8 +40,9 @@ bool atomic_is(uint8_t opcode)
 /* Whether a lane may begin with the ATOMIC @f. */
 bool atomic_allowed(const struct rule *r, const struct frame *f)
 {
-	return atomic_is(f->opcode) && ((r->atomic == ATOMIC_DISCARD && r->policy == POLICY_EARLY) ||
-					(r->atomic == ATOMIC_AHEAD && r->peer != PEER_NONE));
+	return atomic_is(f->opcode) &&
+	       ((r->atomic == ATOMIC_DISCARD && r->policy == POLICY_EARLY) ||
+		(r->atomic == ATOMIC_AHEAD && r->peer != PEER_NONE));
 }
 
 /* Whether ATOMICs of this lane are answered here. */
@@ -113,9 +117,10 @@ bool atomic_make(struct engine *e, struct flow *fl)
 }
 
 /*
- * The responder stands only so many READs and ATOMICs at a time. A requester keeps to that by itself as long as it waits
- * for their answers; of ATOMICs that were answered here it does not know. What the rule says counts, or the connection
- * manager, else what the host was seen to wait for at one time.
+ * The responder stands only so many READs and ATOMICs at a time. A requester keeps to that by
+ * itself as long as it waits for their answers; of ATOMICs that were answered here it does not
+ * know. What the rule says counts, or the connection manager, else what the host was seen to wait
+ * for at one time.
  */
 void atomic_asked(struct engine *e, struct flow *fl)
 {
@@ -129,8 +134,8 @@ void atomic_asked(struct engine *e, struct flow *fl)
 		ahead_depth(e, fl, x);
 		return;
 	}
-	for (uint32_t id = l->made == MQ_NONE ? l->reads.head : mq_next(e->reads, l->made); id != MQ_NONE && n < UINT8_MAX;
-	     id = mq_next(e->reads, id))
+	for (uint32_t id = l->made == MQ_NONE ? l->reads.head : mq_next(e->reads, l->made);
+	     id != MQ_NONE && n < UINT8_MAX; id = mq_next(e->reads, id))
 		n++;
 	if (n > l->most)
 		l->most = (uint8_t)n;
@@ -174,7 +179,8 @@ static bool was_made(struct engine *e, struct lane *l, const struct frame *f)
 		return d && (d->flags & PKT_ANSWERED);
 	}
 	r = x ? answers_kept(e, x, f->psn) : NULL;
-	return r && r->made && r->opcode == f->opcode && r->va == get_be64(f->data + f->atomiceth) &&
+	return r && r->made && r->opcode == f->opcode &&
+	       r->va == get_be64(f->data + f->atomiceth) &&
 	       r->rkey == get_be32(f->data + f->atomiceth + 8u) &&
 	       e->now - r->asked <= (x->guessed_ever ? KEPT_ALONE_NS : KEPT_NS);
 }
@@ -192,14 +198,17 @@ bool atomic_again(struct engine *e, struct flow *fl, const struct frame *f)
 	}
 	l->dup++;
 	COUNT(e, DUP_READS);
-	/* a READ before it is asked again: its answer comes first, and the host will ask for this once more */
+	/* a READ before it is asked again: its answer comes first, and the host will ask for this
+	 * once more */
 	if (l->again_psn == PSN_NONE || psn_before(f->psn, l->again_psn))
 		answer(e, fl, f->psn, l->front.msn);
 	return true;
 }
 
-/* The responder's answer as the host may see it: without the earlier content. @out: FRAME_MAX bytes. */
-const struct frame *atomic_blank(const struct lane *l, const struct frame *f, struct frame *g, uint8_t *out)
+/* The responder's answer as the host may see it: without the earlier content. @out: FRAME_MAX
+ * bytes. */
+const struct frame *atomic_blank(const struct lane *l, const struct frame *f, struct frame *g,
+				 uint8_t *out)
 {
 	static const uint8_t zero[8];
 
@@ -212,7 +221,8 @@ const struct frame *atomic_blank(const struct lane *l, const struct frame *f, st
 	return g;
 }
 
-/* Whether @f, which answers nothing that is waited for, ends here: the host has its answer, and has not asked again. */
+/* Whether @f, which answers nothing that is waited for, ends here: the host has its answer, and has
+ * not asked again. */
 bool atomic_dropped(struct engine *e, const struct lane *l, const struct frame *f)
 {
 	if (f->opcode != OP_ATOMIC_ACK || !atomic_discards(l))

@@ -1,33 +1,36 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * FetchAdds asked before the host asks for them (pseudo ATOMIC commands; role OPENER, pair mode, only where the rule says
- * `atomic = ahead`): the same one - address, key, operand - that the host has asked for several times in a row, as
- * hosts do that draw numbers from a counter.
+ * FetchAdds asked before the host asks for them (pseudo ATOMIC commands; role OPENER, pair mode,
+ *only where the rule says `atomic = ahead`): the same one - address, key, operand - that the host
+ *has asked for several times in a row, as hosts do that draw numbers from a counter.
  *
- * The machinery is that of ahead.c: a guess is a request of the lane under a wire PSN of its own, its answer waits here,
- * and the host's own request, if it is exactly that, ends here and takes it over. What differs is that a guess
- * is no look at memory but a change of it:
+ * The machinery is that of ahead.c: a guess is a request of the lane under a wire PSN of its own,
+ *its answer waits here, and the host's own request, if it is exactly that, ends here and takes it
+ *over. What differs is that a guess is no look at memory but a change of it:
  *
- *	- One that the host does not ask for has been executed all the same. Nothing can undo it; it is counted
- *	  (atomics-unasked). So few are ever ahead, and none is before the host has shown what it does.
- *	- It cannot be asked anew. What a responder does not repeat any more is lost, so from the oldest whose answer has
- *	  not come to the newest there are never more than the responder keeps answers for. Should an answer be lost for
- *	  good on its way here, the host will ask again when its turn has come, and the responder repeats it: under the
- *	  same PSN, so nothing is executed twice.
- *	- The host may still lack answers from before the lane opened, which nobody here has, and which the responder must
- *	  not forget. It has them all when it has asked for as many since as it may have outstanding.
- *	- Guesses are alike, so the oldest is claimed first, each by one request of the host: it sees the values in the
- *	  order of execution, and none twice.
- *	- What has happened between the hosts since must not be missing from what a guess brings, as for READs: anything
- *	  but these FetchAdds themselves that moves the epoch of the pair ends them (@epoch: each of the host's own
- *	  moves it by one). So does every other request of the lane: its place in the order would be another one.
- *	- READs are never guessed beside them: the first READ drops these, and each of the host's own FetchAdds drops
- *	  guessed READs.
+ *	- One that the host does not ask for has been executed all the same. Nothing can undo it; it
+ *is counted (atomics-unasked). So few are ever ahead, and none is before the host has shown what it
+ *does.
+ *	- It cannot be asked anew. What a responder does not repeat any more is lost, so from the
+ *oldest whose answer has not come to the newest there are never more than the responder keeps
+ *answers for. Should an answer be lost for good on its way here, the host will ask again when its
+ *turn has come, and the responder repeats it: under the same PSN, so nothing is executed twice.
+ *	- The host may still lack answers from before the lane opened, which nobody here has, and
+ *which the responder must not forget. It has them all when it has asked for as many since as it may
+ *have outstanding.
+ *	- Guesses are alike, so the oldest is claimed first, each by one request of the host: it
+ *sees the values in the order of execution, and none twice.
+ *	- What has happened between the hosts since must not be missing from what a guess brings, as
+ *for READs: anything but these FetchAdds themselves that moves the epoch of the pair ends them
+ *(@epoch: each of the host's own moves it by one). So does every other request of the lane: its
+ *place in the order would be another one.
+ *	- READs are never guessed beside them: the first READ drops these, and each of the host's
+ *own FetchAdds drops guessed READs.
  */
 #include "engine/answers.h"
 
 /* So many in a row show what the host does. */
-#define RUN 4u
+#define RUN	  4u
 #define AHEAD_MAX 8u
 
 static uint64_t operand(const struct frame *f)
@@ -54,7 +57,8 @@ static struct fetch *oldest_guess(struct engine *e, const struct lane_reads *x)
 	return NULL;
 }
 
-/* The host's FetchAdd @f, whose ICRC is right: was it asked ahead? Then its answer comes, or will come, at @wire. */
+/* The host's FetchAdd @f, whose ICRC is right: was it asked ahead? Then its answer comes, or will
+ * come, at @wire. */
 bool atomic_claim(struct engine *e, struct flow *fl, const struct frame *f, uint32_t *wire)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
@@ -63,7 +67,8 @@ bool atomic_claim(struct engine *e, struct flow *fl, const struct frame *f, uint
 
 	if (!g)
 		return false; /* guessed READs are dropped when this is taken */
-	if (!alike(x, f) || x->fetch_add.epoch + 1 != *ahead_epoch(e, &fl->key) || !r || r->atomic != ATOMIC_AHEAD ||
+	if (!alike(x, f) || x->fetch_add.epoch + 1 != *ahead_epoch(e, &fl->key) || !r ||
+	    r->atomic != ATOMIC_AHEAD ||
 	    (r->read_max_age_ns && e->now - g->issued > r->read_max_age_ns)) {
 		ahead_break(e, fl);
 		x->fetch_add.run = 0; /* let it show again what it does */
@@ -125,7 +130,8 @@ void atomic_ahead(struct engine *e, struct flow *fl)
 	if (x->fetch_add.run < RUN || !r || r->atomic != ATOMIC_AHEAD || l->role != ROLE_OPENER ||
 	    x->fetch_add.epoch != *ahead_epoch(e, &fl->key) || (x->guesses && !oldest_guess(e, x)))
 		return;
-	while (x->guesses < most && room(e, x, x->depth) && ahead_fetch_add(e, fl, &what, x->fetch_add.add)) {
+	while (x->guesses < most && room(e, x, x->depth) &&
+	       ahead_fetch_add(e, fl, &what, x->fetch_add.add)) {
 		x->info.atomics_ahead++;
 		COUNT(e, ATOMICS_AHEAD);
 		any = true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Every reason for which the engine drops, generates or resends a packet has a counter with a name; the
- * list below is the whole of them, shown by `longhaul stats show`.
+ * Every reason for which the engine drops, generates or resends a packet has a counter with a name;
+ * the list below is the whole of them, shown by `longhaul stats show`.
  */
 #ifndef LONGHAUL_ENGINE_COUNTERS_H
 #define LONGHAUL_ENGINE_COUNTERS_H
@@ -15,7 +15,7 @@
 	X(TX_WAN, "tx-wan", "frames to the WAN port")                                              \
 	X(PASSED, "passed", "frames passed through unchanged")                                     \
 	X(TX_FULL, "tx-full", "frames that a port had no room for")                                \
-	X(BAD_FRAME, "bad-frame", "frames that are no well-formed RoCEv2, passed through")    \
+	X(BAD_FRAME, "bad-frame", "frames that are no well-formed RoCEv2, passed through")         \
 	X(BAD_ICRC, "bad-icrc", "requests and responses of held lanes with a wrong ICRC, dropped") \
 	X(BAD_OPCODE, "bad-opcode", "unknown opcodes, passed through")                             \
 	X(NOT_RC, "not-rc", "UD, UC and other services, passed through")                           \
@@ -24,16 +24,20 @@
 	X(TABLE_FULL, "table-full", "new flows that found the flow table full, passed through")    \
 	X(NO_RULE, "no-rule", "frames that no rule wants, passed through")                         \
 	X(PSEUDO_ACKS, "pseudo-acks", "ACKs answered in the responder's stead")                    \
-	X(ATOMICS_MADE, "atomics-made", "ATOMIC ACKs made here, with the value 0 (atomic = discard-result)")  \
-	X(ATOMICS_DROPPED, "atomics-dropped", "true ATOMIC ACKs dropped, because one was made before")      \
-	X(ATOMICS_AHEAD, "atomics-ahead", "FetchAdds asked before their host did (atomic = ahead)")           \
-	X(ATOMICS_UNASKED, "atomics-unasked", "those that hosts did not ask: they have changed memory all the same") \
+	X(ATOMICS_MADE, "atomics-made",                                                            \
+	  "ATOMIC ACKs made here, with the value 0 (atomic = discard-result)")                     \
+	X(ATOMICS_DROPPED, "atomics-dropped",                                                      \
+	  "true ATOMIC ACKs dropped, because one was made before")                                 \
+	X(ATOMICS_AHEAD, "atomics-ahead",                                                          \
+	  "FetchAdds asked before their host did (atomic = ahead)")                                \
+	X(ATOMICS_UNASKED, "atomics-unasked",                                                      \
+	  "those that hosts did not ask: they have changed memory all the same")                   \
 	X(TRUE_ACKS, "true-acks", "ACKs of the responder consumed")                                \
 	X(TRUE_NAKS, "true-naks", "NAKs and RNR NAKs of the responder consumed")                   \
 	X(NAKS_SENT, "naks-sent", "sequence NAKs sent to a near requester")                        \
 	X(FATAL_NAKS, "fatal-naks", "fatal NAKs passed on to a requester")                         \
 	X(DUP_REQUESTS, "dup-requests", "requests resent by a near requester, dropped")            \
-	X(DUP_PASSED, "dup-passed", "requests resent after their ACK, passed on")                      \
+	X(DUP_PASSED, "dup-passed", "requests resent after their ACK, passed on")                  \
 	X(DUP_STREAM, "dup-stream", "stream packets that had arrived already, dropped")            \
 	X(DUP_READS, "dup-reads", "duplicate READs and ATOMICs swallowed")                         \
 	X(DUP_READS_PASSED, "dup-reads-passed", "duplicate READs and ATOMICs passed on")           \
@@ -49,12 +53,15 @@
 	X(RNR, "rnr", "RNR NAKs waited out")                                                       \
 	X(STALE_ACK, "stale-ack", "responses outside the outstanding range, ignored")              \
 	X(STRAY_RESPONSE, "stray-response", "READ or ATOMIC responses that match no request")      \
-	X(READS_GIVEN_UP, "reads-given-up", "READs that the responder executed and cannot answer any more")                \
-	X(READS_RENUMBERED, "reads-renumbered", "READs asked anew because their answer was lost for good")               \
-	X(READS_ASKED_AGAIN, "reads-asked-again", "READs asked again because no answer came")                  \
-	X(UNASKED, "unasked", "READs asked near the responder before their host did")             \
+	X(READS_GIVEN_UP, "reads-given-up",                                                        \
+	  "READs that the responder executed and cannot answer any more")                          \
+	X(READS_RENUMBERED, "reads-renumbered",                                                    \
+	  "READs asked anew because their answer was lost for good")                               \
+	X(READS_ASKED_AGAIN, "reads-asked-again", "READs asked again because no answer came")      \
+	X(UNASKED, "unasked", "READs asked near the responder before their host did")              \
 	X(UNASKED_MET, "unasked-met", "READs of hosts that had been asked so")                     \
-	X(UNASKED_REPEATED, "unasked-repeated", "those of them that hosts asked again: lost, or too early") \
+	X(UNASKED_REPEATED, "unasked-repeated",                                                    \
+	  "those of them that hosts asked again: lost, or too early")                              \
 	X(UNASKED_FAULTS, "unasked-faults", "connections made to fail for what was asked so")      \
 	X(BAD_SEQUENCE, "bad-sequence", "requests with an opcode or length out of order")          \
 	X(BAD_REPORT, "bad-report", "peer reports that do not fit, ignored")                       \
@@ -65,7 +72,8 @@
 	X(LOST_BYTES, "lost-bytes", "their bytes")                                                 \
 	X(FAULT_PROBES, "fault-probes", "requests sent to break the QP of a requester in fault")   \
 	X(FAULT_BROKEN, "fault-broken", "QPs that refused one and thereby failed")                 \
-	X(FAULT_SILENT, "fault-silent", "QPs in fault that answer nothing: failed before, or gone") \
+	X(FAULT_SILENT, "fault-silent",                                                            \
+	  "QPs in fault that answer nothing: failed before, or gone")                              \
 	X(FAULT_UNBROKEN, "fault-unbroken", "QPs in fault that answer and would not fail")         \
 	X(FAULT_DROPPED, "fault-dropped", "packets of connections in fault, dropped")              \
 	X(FAULT_DREQS, "fault-dreqs", "disconnect requests sent for connections in fault")         \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a lane holds: packets come in through lane_retain(), and leave through lane_release(), which only a
- * true ACK calls, or all at once when the lane ends. The ledger (packets, messages, bytes of the lane and of
- * its rule) is kept here and nowhere else.
+ * What a lane holds: packets come in through lane_retain(), and leave through lane_release(), which
+ * only a true ACK calls, or all at once when the lane ends. The ledger (packets, messages, bytes of
+ * the lane and of its rule) is kept here and nowhere else.
  */
 #include "engine/answers.h"
 
@@ -156,8 +156,9 @@ void lane_release(struct engine *e, struct flow *fl, uint32_t next)
 }
 
 /*
- * The responder has truly acknowledged more than was accepted here: while the lane was opening, packets that
- * we missed reached it past us. The requester knows, or will hear it from the ACK that this makes possible.
+ * The responder has truly acknowledged more than was accepted here: while the lane was opening,
+ * packets that we missed reached it past us. The requester knows, or will hear it from the ACK that
+ * this makes possible.
  */
 void lane_skip(struct engine *e, struct flow *fl, const struct mark *m)
 {
@@ -167,8 +168,8 @@ void lane_skip(struct engine *e, struct flow *fl, const struct mark *m)
 
 	lane_release(e, fl, m->psn);
 	l->tack = *m;
-	/* where every packet was here our own count is exact, while an ACK to a duplicate bears an older PSN
-	 * with today's MSN */
+	/* where every packet was here our own count is exact, while an ACK to a duplicate bears an
+	 * older PSN with today's MSN */
 	if (!l->opaque && !psn_after(m->psn, from))
 		l->tack.msn = msn + (messages - l->messages);
 	if (l->opaque && m->psn == from) {

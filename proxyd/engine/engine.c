@@ -2,25 +2,25 @@
 /*
  * The engine's front door: where a frame goes, and what a tick does.
  *
- * Every frame takes one of three ways. What is no business of ours (other services, unpaired flows, rules
- * that do not want it, lanes in WATCH) passes to the other port unchanged, in the order of arrival. What
- * belongs to a held lane goes to the part that stands in on this side: requests from the LAN to
- * responder.c, requests from the WAN to stream_rx.c, responses to requester.c or, where the peer does
- * requester.c's work, to the bookkeeping of READ answers in responder.c.
+ * Every frame takes one of three ways. What is no business of ours (other services, unpaired flows,
+ * rules that do not want it, lanes in WATCH) passes to the other port unchanged, in the order of
+ * arrival. What belongs to a held lane goes to the part that stands in on this side: requests from
+ * the LAN to responder.c, requests from the WAN to stream_rx.c, responses to requester.c or, where
+ * the peer does requester.c's work, to the bookkeeping of READ answers in responder.c.
  *
- * Nothing is acknowledged or reported inside engine_rx(): marks move, flags are raised, and engine_tick()
- * at the end of a batch says it once, cumulatively.
+ * Nothing is acknowledged or reported inside engine_rx(): marks move, flags are raised, and
+ * engine_tick() at the end of a batch says it once, cumulatively.
  */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "engine/answers.h"
 
-#define SWEEP_NS (10 * NSEC_PER_MSEC)
+#define SWEEP_NS    (10 * NSEC_PER_MSEC)
 #define SWEEP_FLOWS 256u
-#define CLOSING_NS (100 * NSEC_PER_MSEC)
+#define CLOSING_NS  (100 * NSEC_PER_MSEC)
 /* So long after the latest packet nobody asks for a lost answer any more. */
-#define KEPT_NS (10 * NSEC_PER_SEC)
+#define KEPT_NS	    (10 * NSEC_PER_SEC)
 
 static uint64_t or_default(uint64_t v, uint64_t def)
 {
@@ -32,8 +32,9 @@ struct engine *engine_create(const struct engine_config *cfg, const struct engin
 {
 	static const unsigned int share[POOL_CLASSES] = {[POOL_CUSTODY] = 60, [POOL_TRANSIT] = 40};
 	struct engine *e = calloc(1, sizeof(*e));
-	const uint32_t read_bytes = sizeof(struct fetch) > sizeof(struct read_rec) ? sizeof(struct fetch) :
-										     sizeof(struct read_rec);
+	const uint32_t read_bytes = sizeof(struct fetch) > sizeof(struct read_rec)
+					    ? sizeof(struct fetch)
+					    : sizeof(struct read_rec);
 	uint64_t size;
 
 	if (!e)
@@ -52,8 +53,7 @@ struct engine *engine_create(const struct engine_config *cfg, const struct engin
 	e->gen = (uint32_t)(cfg->seed ^ cfg->seed >> 32);
 
 	size = pool_arena_size(e->cfg.pool_bytes) + flow_table_arena_size(e->nflows) +
-	       wheel_arena_size(e->nflows * TIMERS) +
-	       mqueue_arena_size(READS_MAX, read_bytes) +
+	       wheel_arena_size(e->nflows * TIMERS) + mqueue_arena_size(READS_MAX, read_bytes) +
 	       sizeof(struct flow) * e->nflows + sizeof(struct psn_match) * MATCH_SLOTS +
 	       sizeof(struct cm_pending) * CM_SLOTS + (1u << 20);
 	if (arena_init(&e->arena, size)) {
@@ -182,8 +182,8 @@ static void rx_response(struct engine *e, struct flow *fl, const struct frame *f
 		requester_response(e, req, f, fl->side);
 }
 
-/* A connection in fault: what comes from its near host is for fault.c to judge, and nothing reaches that host from
- * afar any more. Requests of the lane itself go their usual way. */
+/* A connection in fault: what comes from its near host is for fault.c to judge, and nothing reaches
+ * that host from afar any more. Requests of the lane itself go their usual way. */
 static bool rx_in_fault(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct flow *other = flow_partner(e, fl);
@@ -199,7 +199,8 @@ static bool rx_in_fault(struct engine *e, struct flow *fl, const struct frame *f
 	return false;
 }
 
-/* Whether a lane of this connection is held; then its packets matter even if no rule wants them any more. */
+/* Whether a lane of this connection is held; then its packets matter even if no rule wants them any
+ * more. */
 static bool held(struct engine *e, const struct flow *fl)
 {
 	const struct flow *other = flow_partner(e, fl);
@@ -215,7 +216,8 @@ static bool watched(struct engine *e, const struct flow *fl, const struct frame 
 	return !fl || fl->lane.role == ROLE_NONE;
 }
 
-/* What may tell a host that the other one's memory has changed: everything but READs and what answers. */
+/* What may tell a host that the other one's memory has changed: everything but READs and what
+ * answers. */
 static void signalled(struct engine *e, const struct frame *f)
 {
 	struct flow_key k = {.src = f->src, .dst = f->dst};
@@ -323,9 +325,10 @@ static void sweep(struct engine *e)
 			answers_idle(e, fl);
 		if (fl->used && fl->lane.role == ROLE_ACCEPTOR && fl->lane.closing &&
 		    e->now - fl->lane.last_report >= CLOSING_NS)
-			stream_rx_report_due(e, fl, true); /* what asked the opener to let go may be lost */
-		if (fl->used && fl->lane.role == ROLE_UNASKED && fl->lane.reason == REASON_DISCONNECT &&
-		    e->now - fl->seen > KEPT_NS)
+			stream_rx_report_due(
+				e, fl, true); /* what asked the opener to let go may be lost */
+		if (fl->used && fl->lane.role == ROLE_UNASKED &&
+		    fl->lane.reason == REASON_DISCONNECT && e->now - fl->seen > KEPT_NS)
 			lane_close(e, fl, REASON_DISCONNECT, false);
 		if (!fl->used || e->now - fl->seen < e->cfg.idle_ns)
 			continue;
@@ -334,7 +337,8 @@ static void sweep(struct engine *e)
 		     (fl->lane.role == ROLE_NONE && e->flows[fl->partner].lane.role != ROLE_NONE)))
 			continue;
 		if (fl->lane.role != ROLE_NONE) {
-			if ((fl->lane.packets || unasked_owes(e, &fl->lane) || shift_differs(reads_of(e, &fl->lane), &fl->lane)) &&
+			if ((fl->lane.packets || unasked_owes(e, &fl->lane) ||
+			     shift_differs(reads_of(e, &fl->lane), &fl->lane)) &&
 			    fl->lane.state != LANE_FAULT)
 				continue;
 			lane_close(e, fl, REASON_IDLE, true);
@@ -357,10 +361,11 @@ static void flush_acks(struct engine *e)
 }
 
 /* Reports go out at once when urgent or when much has happened, else after a short while. */
-#define REPORT_NS (200 * NSEC_PER_USEC)
-#define REPORT_PACKETS 32u
-/* While something is missing they are repeated after this, and twice that, and so on, so many times. */
-#define REPEAT_NS (500 * NSEC_PER_USEC)
+#define REPORT_NS	 (200 * NSEC_PER_USEC)
+#define REPORT_PACKETS	 32u
+/* While something is missing they are repeated after this, and twice that, and so on, so many
+ * times. */
+#define REPEAT_NS	 (500 * NSEC_PER_USEC)
 #define REPEAT_DOUBLINGS 7u
 
 /* When the report of a lane that says what is missing is to be repeated. */
@@ -407,7 +412,8 @@ static void flush_reports(struct engine *e)
 			l->report_listed = true;
 			l->next_report = later;
 			later = i;
-			engine_wake_at(e, l->report_due ? l->last_report + REPORT_NS : repeat_at(l));
+			engine_wake_at(e,
+				       l->report_due ? l->last_report + REPORT_NS : repeat_at(l));
 		}
 		i = next;
 	}
@@ -445,11 +451,13 @@ bool engine_may_stop(struct engine *e)
 		const struct lane *l = &fl->lane;
 
 		if (fl->used && lane_keeps(l) &&
-		    (l->packets || fault_pending(l) || (l->numbered && shift_differs(reads_of(e, l), l))))
+		    (l->packets || fault_pending(l) ||
+		     (l->numbered && shift_differs(reads_of(e, l), l))))
 			return false;
 		if (fl->used && unasked_owes(e, l))
 			return false;
-		/* its opener has been asked to let go, and would keep what nobody delivers any more */
+		/* its opener has been asked to let go, and would keep what nobody delivers any more
+		 */
 		if (fl->used && l->role == ROLE_ACCEPTOR && l->closing && e->peer_up[l->peer])
 			return false;
 	}
@@ -471,19 +479,22 @@ uint32_t engine_give_up(struct engine *e, uint64_t now_ns)
 	return failing;
 }
 
-/* Where the requester of a connection is that a former engine held: near, but for READs that were asked unasked
- * (unasked.c). Should the rules be others now, its first packet tells. */
+/* Where the requester of a connection is that a former engine held: near, but for READs that were
+ * asked unasked (unasked.c). Should the rules be others now, its first packet tells. */
 static enum engine_port strand_side(const struct engine *e, const struct flow_key *k)
 {
 	int near = rule_match(e->rules, e->nrules, &k->src, &k->dst, k->vlan);
 	int far = rule_match(e->rules, e->nrules, &k->dst, &k->src, k->vlan);
 
-	return far >= 0 && (near < 0 || e->rules[far].read_ahead == READ_AHEAD_UNASKED) ? PORT_WAN : PORT_LAN;
+	return far >= 0 && (near < 0 || e->rules[far].read_ahead == READ_AHEAD_UNASKED) ? PORT_WAN
+											: PORT_LAN;
 }
 
-void engine_strand(struct engine *e, const struct flow_key *requests, uint32_t lqpn, uint64_t now_ns)
+void engine_strand(struct engine *e, const struct flow_key *requests, uint32_t lqpn,
+		   uint64_t now_ns)
 {
-	struct flow_key back = {.src = requests->dst, .dst = requests->src, .dqpn = lqpn, .vlan = requests->vlan};
+	struct flow_key back = {
+		.src = requests->dst, .dst = requests->src, .dqpn = lqpn, .vlan = requests->vlan};
 	struct flow *fl, *other;
 	enum engine_port side = strand_side(e, requests);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The engine: frames and reports in, frames and reports out. No socket, no clock, no allocation after
- * engine_create(). One engine has one owner thread. Time is CLOCK_MONOTONIC in ns, handed in with every
- * event, never going back.
+ * The engine: frames and reports in, frames and reports out. No socket, no clock, no allocation
+ * after engine_create(). One engine has one owner thread. Time is CLOCK_MONOTONIC in ns, handed in
+ * with every event, never going back.
  */
 #ifndef LONGHAUL_ENGINE_ENGINE_H
 #define LONGHAUL_ENGINE_ENGINE_H
@@ -23,7 +23,8 @@ enum engine_port {
 
 enum lane_state {
 	LANE_WATCH,   /* passes through unchanged, learning */
-	LANE_OPENING, /* retains from the handover PSN on, acknowledges nothing until the peer agrees */
+	LANE_OPENING, /* retains from the handover PSN on, acknowledges nothing until the peer
+			 agrees */
 	LANE_HELD,    /* custody */
 	LANE_DRAIN,   /* no new custody; what is owed is still delivered; then WATCH */
 	LANE_FAULT,   /* custody was lost; the requester's QP is being broken */
@@ -32,10 +33,10 @@ enum lane_state {
 
 enum learn_source {
 	LEARNED_NOT,
-	LEARNED_CM,	/* connection manager */
-	LEARNED_PSN,	/* PSN matching */
+	LEARNED_CM,	   /* connection manager */
+	LEARNED_PSN,	   /* PSN matching */
 	LEARNED_IMMEDIATE, /* the requests' immediate data, and the PSN of their ACKs */
-	LEARNED_PEER,	/* told by the peer when it opened the lane */
+	LEARNED_PEER,	   /* told by the peer when it opened the lane */
 	LEARN_SOURCES,
 };
 
@@ -44,17 +45,17 @@ const char *learn_source_name(enum learn_source s);
 
 /** enum engine_event_type - things that an operator wants in the log. */
 enum engine_event_type {
-	EVENT_PAIRED,	/* a connection was learned */
-	EVENT_HELD,	/* custody begins */
-	EVENT_REFUSED,	/* the peer refused a lane */
-	EVENT_CLOSED,	/* a lane went back to WATCH */
-	EVENT_FAULT,	/* custody was lost */
+	EVENT_PAIRED,	   /* a connection was learned */
+	EVENT_HELD,	   /* custody begins */
+	EVENT_REFUSED,	   /* the peer refused a lane */
+	EVENT_CLOSED,	   /* a lane went back to WATCH */
+	EVENT_FAULT,	   /* custody was lost */
 	EVENT_INCARNATION, /* a QPN was reused */
 };
 
 struct engine_event {
 	enum engine_event_type type;
-	uint32_t conn;	      /* for engine_conn_info() */
+	uint32_t conn;		/* for engine_conn_info() */
 	bool requests_from_lan; /* which lane */
 	enum lane_reason reason;
 	uint32_t packets; /* FAULT: custody lost */
@@ -63,14 +64,15 @@ struct engine_event {
 
 /**
  * struct engine_sink - where outputs go; all called from inside engine_*() calls.
- * @tx:     send a frame. @data is valid during the call only. 0, or -EAGAIN when the port has no room: the
- *          engine keeps retained packets for later and counts others as dropped
+ * @tx:     send a frame. @data is valid during the call only. 0, or -EAGAIN when the port has no
+ * room: the engine keeps retained packets for later and counts others as dropped
  * @report: send a report to peer @peer
  * @event:  something for the log
- * @hold:   from now on (@on) the packets of the connection whose requests have the key @requests, and whose
- *          requester has the QPN @lqpn, must not pass but through the engine, not even when it is gone: they bear other
- *          numbers on the WAN than the host gave them. The next engine is told by engine_strand(). 0, or -errno
- *          when that cannot be had: then they keep their numbers. May be NULL: it can
+ * @hold:   from now on (@on) the packets of the connection whose requests have the key @requests,
+ * and whose requester has the QPN @lqpn, must not pass but through the engine, not even when it is
+ * gone: they bear other numbers on the WAN than the host gave them. The next engine is told by
+ * engine_strand(). 0, or -errno when that cannot be had: then they keep their numbers. May be NULL:
+ * it can
  */
 struct engine_sink {
 	void *ctx;
@@ -107,8 +109,8 @@ struct engine *engine_create(const struct engine_config *cfg, const struct engin
 			     uint64_t now_ns);
 void engine_destroy(struct engine *e);
 
-/** engine_rules - replace the rules (copied). Lanes whose connection no rule wants any more, or whose peer
- *  changed, drain. */
+/** engine_rules - replace the rules (copied). Lanes whose connection no rule wants any more, or
+ * whose peer changed, drain. */
 void engine_rules(struct engine *e, const struct rule *rules, unsigned int n, uint64_t now_ns);
 
 /** engine_rx - a frame from a port. */
@@ -125,29 +127,33 @@ enum peer_event {
 };
 void engine_peer_event(struct engine *e, unsigned int peer, enum peer_event ev, uint64_t now_ns);
 
-/** engine_tick - run what is due: batched ACKs and reports, timers, paced sending. Call after every batch
- *  of frames and when engine_deadline() has come. */
+/** engine_tick - run what is due: batched ACKs and reports, timers, paced sending. Call after every
+ * batch of frames and when engine_deadline() has come. */
 void engine_tick(struct engine *e, uint64_t now_ns);
 
 /** engine_deadline - when engine_tick() wants to be called next, UINT64_MAX for never. */
 uint64_t engine_deadline(const struct engine *e);
 
-/** engine_drain - begin to let go of all lanes (shutdown); engine_custody().packets tells what is left. */
+/** engine_drain - begin to let go of all lanes (shutdown); engine_custody().packets tells what is
+ * left. */
 void engine_drain(struct engine *e, uint64_t now_ns);
 
 /**
- * engine_give_up - time for a drain is over: what is in custody is not delivered any more, and the queue pairs that were
- * told that it is are made to fail. That takes some seconds; engine_may_stop() tells when it is done. Returns how many
- * are being made to fail, for that or for another reason.
+ * engine_give_up - time for a drain is over: what is in custody is not delivered any more, and the
+ * queue pairs that were told that it is are made to fail. That takes some seconds;
+ * engine_may_stop() tells when it is done. Returns how many are being made to fail, for that or for
+ * another reason.
  */
 uint32_t engine_give_up(struct engine *e, uint64_t now_ns);
 
 /** engine_may_stop - whether nothing is in custody and no connection needs the engine any more. */
 bool engine_may_stop(struct engine *e);
 
-/** engine_strand - a former engine held this connection (struct engine_sink, @hold) and is gone. None of its packets
- *  passes any more; the queue pair near this appliance is made to fail. Call after engine_rules(). */
-void engine_strand(struct engine *e, const struct flow_key *requests, uint32_t lqpn, uint64_t now_ns);
+/** engine_strand - a former engine held this connection (struct engine_sink, @hold) and is gone.
+ * None of its packets passes any more; the queue pair near this appliance is made to fail. Call
+ * after engine_rules(). */
+void engine_strand(struct engine *e, const struct flow_key *requests, uint32_t lqpn,
+		   uint64_t now_ns);
 
 /** struct ledger - what the appliance owes. @oldest_ns: age of the oldest packet in custody. */
 struct ledger {
@@ -156,14 +162,15 @@ struct ledger {
 
 /**
  * struct read_ahead_info - of the lane's READs (answers.h).
- * @hits:     READs of the host that had been guessed; @late: those of them whose answer was still on its way
+ * @hits:     READs of the host that had been guessed; @late: those of them whose answer was still
+ * on its way
  * @misses:   READs that had not been guessed
  * @guesses:  READs asked ahead of the host
  * @wasted_bytes: answers asked for ahead and not used
- * @flushed_*: times that guesses were dropped: by a request that may tell of changed data, a READ out of the
- *            pattern, age
- * @atomics_ahead: FetchAdds asked ahead of the host; @atomics_unasked: those of them that it did not ask, before
- *            something else came: they have changed memory all the same
+ * @flushed_*: times that guesses were dropped: by a request that may tell of changed data, a READ
+ * out of the pattern, age
+ * @atomics_ahead: FetchAdds asked ahead of the host; @atomics_unasked: those of them that it did
+ * not ask, before something else came: they have changed memory all the same
  * @answered_again: READs asked again and answered from what was held
  * @window:   bytes that may be guessed ahead now; @ahead: bytes that are
  * @shift, @shift_msn: PSNs and MSNs by which the responder's numbers are ahead of the host's
@@ -195,14 +202,14 @@ struct lane_info {
 	uint32_t epsn, frontier, tack, sent, msn;
 	struct ledger custody, transit;
 	uint32_t reads_pending;
-	uint64_t requests, pseudo_acks, true_acks, dropped_duplicates, retransmits, naks_sent, timeouts,
-		rnr;
+	uint64_t requests, pseudo_acks, true_acks, dropped_duplicates, retransmits, naks_sent,
+		timeouts, rnr;
 	uint64_t srtt_ns;
 	struct read_ahead_info reads;
 };
 
 #define LANE_OUT 0 /* requests from the LAN side */
-#define LANE_IN 1  /* requests from beyond the WAN */
+#define LANE_IN	 1 /* requests from beyond the WAN */
 
 /**
  * struct conn_info - a connection, or one direction of it that has not found its partner.
@@ -225,8 +232,8 @@ struct conn_info {
 };
 
 /**
- * engine_conn_next - the first connection or half with id >= @from; false when there is none. Ids are
- * stable while a connection lives. @out may be NULL.
+ * engine_conn_next - the first connection or half with id >= @from; false when there is none. Ids
+ * are stable while a connection lives. @out may be NULL.
  */
 bool engine_conn_next(struct engine *e, uint32_t from, uint64_t now_ns, struct conn_info *out);
 
@@ -243,8 +250,8 @@ struct engine_memory {
 };
 void engine_memory(const struct engine *e, struct engine_memory *out);
 
-/** engine_check - assert the invariants that can be read off the state; for tests. NULL when all hold,
- *  else the name of the first that does not. */
+/** engine_check - assert the invariants that can be read off the state; for tests. NULL when all
+ * hold, else the name of the first that does not. */
 const char *engine_check(struct engine *e);
 
 #endif

@@ -1,55 +1,59 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Custody is lost: what the application was told to be safe is not. It must see its QP fail, also when it has
- * nothing under way any more and would never ask again. Three remedies, in this order:
+ * Custody is lost: what the application was told to be safe is not. It must see its QP fail, also
+ *when it has nothing under way any more and would never ask again. Three remedies, in this order:
  *
- *	TELL	what waits for an answer gets a fatal NAK with the responder's own syndrome, and so does every
- *		later request, for as long as the lane stands.
- *	BREAK	a requester that is idle ignores NAKs. But its host is a responder too, and a responder that gets
- *		an impossible request puts the QP into the error state (InfiniBand vol. 1, 9.9.3, class C). So
- *		it gets one, in the name of its peer: a SEND MIDDLE while no message is open.
+ *	TELL	what waits for an answer gets a fatal NAK with the responder's own syndrome, and so
+ *does every later request, for as long as the lane stands. BREAK	a requester that is idle
+ *ignores NAKs. But its host is a responder too, and a responder that gets an impossible request
+ *puts the QP into the error state (InfiniBand vol. 1, 9.9.3, class C). So it gets one, in the name
+ *of its peer: a SEND MIDDLE while no message is open.
  *	OVER	and if the connection manager made the connection, its DREQ.
  *
- * The impossible request must never be executed as data, whatever the host is in the middle of, and must bear
- * the PSN that the host expects, else it is a duplicate or a gap and harms nobody. Hence:
+ * The impossible request must never be executed as data, whatever the host is in the middle of, and
+ *must bear the PSN that the host expects, else it is a duplicate or a gap and harms nobody. Hence:
  *
- *	- Requests from the far host are no longer let through, so what the host expects stands still, and a
- *	  message that it has begun to receive cannot end.
- *	- The probe carries no payload. A MIDDLE must carry exactly the path MTU, so where a SEND is open it is
- *	  refused for its length; where a WRITE or nothing is open, for its opcode. A host that checks neither
- *	  executes no bytes and says so with an ACK; then the next probe is a WRITE MIDDLE, which does not
- *	  continue a SEND.
- *	- Where the PSN is not known from what has passed, or turns out wrong, it is learned: one ahead draws
- *	  a sequence NAK with the PSN expected, one behind an ACK with the newest one executed. Four probes a
- *	  quarter of the circle apart are both, wherever the host stands. A host that has sent its one NAK for a
- *	  gap already, and whose ACKs to duplicates are of an older date, is found by trying the next few.
+ *	- Requests from the far host are no longer let through, so what the host expects stands
+ *still, and a message that it has begun to receive cannot end.
+ *	- The probe carries no payload. A MIDDLE must carry exactly the path MTU, so where a SEND is
+ *open it is refused for its length; where a WRITE or nothing is open, for its opcode. A host that
+ *checks neither executes no bytes and says so with an ACK; then the next probe is a WRITE MIDDLE,
+ *which does not continue a SEND.
+ *	- Where the PSN is not known from what has passed, or turns out wrong, it is learned: one
+ *ahead draws a sequence NAK with the PSN expected, one behind an ACK with the newest one executed.
+ *Four probes a quarter of the circle apart are both, wherever the host stands. A host that has sent
+ *its one NAK for a gap already, and whose ACKs to duplicates are of an older date, is found by
+ *trying the next few.
  *
  * Whatever the host answers ends here: the far host has asked nothing.
  *
- * The wait between probes doubles while there is silence. Enough silence means that the QP has failed or is
- * gone. A host that goes on answering without failing gets a round of probes now and then for ever. The lane leaves
- * FAULT when its QP has failed or answers no more, and nothing was heard from it for FAULT_QUIET_NS.
+ * The wait between probes doubles while there is silence. Enough silence means that the QP has
+ *failed or is gone. A host that goes on answering without failing gets a round of probes now and
+ *then for ever. The lane leaves FAULT when its QP has failed or answers no more, and nothing was
+ *heard from it for FAULT_QUIET_NS.
  */
 #include "engine/answers.h"
 #include "wire/cm.h"
 
-#define FAULT_QUIET_NS (10 * NSEC_PER_SEC)
+#define FAULT_QUIET_NS	(10 * NSEC_PER_SEC)
 /* So long what was told may take effect before the QP is broken by force. */
-#define TELL_NS (500 * NSEC_PER_MSEC)
-#define TELLS_MAX 3
-/* A host that is not known gets so long to ask twice: what comes again is its oldest request, and can be refused. */
-#define ASK_TWICE_NS (2 * NSEC_PER_SEC)
-#define PROBE_FIRST_NS (20 * NSEC_PER_MSEC)
+#define TELL_NS		(500 * NSEC_PER_MSEC)
+#define TELLS_MAX	3
+/* A host that is not known gets so long to ask twice: what comes again is its oldest request, and
+ * can be refused. */
+#define ASK_TWICE_NS	(2 * NSEC_PER_SEC)
+#define PROBE_FIRST_NS	(20 * NSEC_PER_MSEC)
 #define PROBE_SHIFT_MAX 5
 /* After an answer that says where to try. */
-#define PROBE_NEXT_NS (100 * NSEC_PER_USEC)
+#define PROBE_NEXT_NS	(100 * NSEC_PER_USEC)
 /* About 4 s in silence. */
-#define SILENT_MAX 12
-#define PROBES_MAX 64
-#define QUARTER (1u << 22)
-#define DREQS_MAX 2
-/* Packets that were on their way when the QP failed have arrived. What comes later is another incarnation. */
-#define BROKEN_NS (1 * NSEC_PER_SEC)
+#define SILENT_MAX	12
+#define PROBES_MAX	64
+#define QUARTER		(1u << 22)
+#define DREQS_MAX	2
+/* Packets that were on their way when the QP failed have arrived. What comes later is another
+ * incarnation. */
+#define BROKEN_NS	(1 * NSEC_PER_SEC)
 
 enum fault_stage {
 	STAGE_TELL,
@@ -88,8 +92,10 @@ void lane_fault(struct engine *e, struct flow *fl, enum lane_reason why, uint8_t
 		return;
 	tack = shift_to_host(e, l, &l->tack);
 	/* where the numbers differ the two ends cannot go on without us */
-	if ((!l->start_acked || !psn_before(tack.psn, l->front.psn)) && !shift_differs(reads_of(e, l), l)) {
-		/* nothing was promised that is not true already; the hosts find out by themselves */
+	if ((!l->start_acked || !psn_before(tack.psn, l->front.psn)) &&
+	    !shift_differs(reads_of(e, l), l)) {
+		/* nothing was promised that is not true already; the hosts find out by themselves
+		 */
 		lane_close(e, fl, why, true);
 		return;
 	}
@@ -123,8 +129,9 @@ void lane_fault(struct engine *e, struct flow *fl, enum lane_reason why, uint8_t
 }
 
 /*
- * A former engine gave the packets of this lane numbers of its own, and is gone: neither end understands the other
- * any more. What its host expects and waits for is not known; it tells by asking.
+ * A former engine gave the packets of this lane numbers of its own, and is gone: neither end
+ * understands the other any more. What its host expects and waits for is not known; it tells by
+ * asking.
  */
 static void strand(struct engine *e, struct flow *fl, enum lane_reason why)
 {
@@ -152,7 +159,8 @@ void fault_strand(struct engine *e, struct flow *fl)
 	strand(e, fl, REASON_STRANDED);
 }
 
-/** fault_moved - a packet of @fl has come to port @port. Of a connection that a former engine held that may be news. */
+/** fault_moved - a packet of @fl has come to port @port. Of a connection that a former engine held
+ * that may be news. */
 void fault_moved(struct engine *e, struct flow *fl, enum engine_port port)
 {
 	struct flow *other = flow_partner(e, fl);
@@ -188,8 +196,8 @@ static void let_go(struct engine *e, struct flow *fl, enum lane_reason why)
 
 /* ---- the first remedy ---- */
 
-/* A request to a lane whose custody is lost. The NAK must bear a PSN that the requester waits for: the
- * oldest that it does not know to be acknowledged. */
+/* A request to a lane whose custody is lost. The NAK must bear a PSN that the requester waits for:
+ * the oldest that it does not know to be acknowledged. */
 void fault_request(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
@@ -212,7 +220,8 @@ void fault_request(struct engine *e, struct flow *fl, const struct frame *f)
 		engine_pass(e, fl->side, f);
 		return;
 	}
-	/* one below the PSN before it begins a round of resending, and that begins with the oldest */
+	/* one below the PSN before it begins a round of resending, and that begins with the oldest
+	 */
 	if (psn_before(f->psn, l->told) || !psn_after(f->psn, l->jump_psn)) {
 		l->told = f->psn;
 		l->fault.unsure &= first;
@@ -225,8 +234,8 @@ void fault_request(struct engine *e, struct flow *fl, const struct frame *f)
 }
 
 /*
- * The host may have got, or may get, an answer to another request than it asked. @f: what it asks now, when all before
- * was seen, or NULL: it will tell by asking.
+ * The host may have got, or may get, an answer to another request than it asked. @f: what it asks
+ * now, when all before was seen, or NULL: it will tell by asking.
  */
 void fault_unasked(struct engine *e, struct flow *fl, const struct frame *f)
 {
@@ -251,7 +260,8 @@ void fault_answer(struct engine *e, struct flow *fl)
 	uint8_t buf[BUILD_MAX];
 
 	if (l->ack_due && back && back->tmpl.len) {
-		uint32_t len = build_ack(buf, &back->tmpl, back->key.dqpn, l->told, l->refusal, l->acked.msn);
+		uint32_t len = build_ack(buf, &back->tmpl, back->key.dqpn, l->told, l->refusal,
+					 l->acked.msn);
 
 		engine_tx(e, fl->side, buf, len);
 		COUNT(e, FATAL_NAKS);
@@ -266,14 +276,16 @@ static void probe(struct engine *e, struct flow *fl)
 	struct lane *l = &fl->lane;
 	const struct flow *back = flow_partner(e, fl);
 	/* round the circle in quarters, and one further each time */
-	uint32_t ahead = (l->fault.step & 3) * QUARTER + ((l->fault.step & 3) ? 0 : l->fault.step / 4);
+	uint32_t ahead =
+		(l->fault.step & 3) * QUARTER + ((l->fault.step & 3) ? 0 : l->fault.step / 4);
 	struct build_spec s = {
 		.opcode = l->fault.write ? OP_WRITE_MIDDLE : OP_SEND_MIDDLE,
 		.psn = psn_add(l->fault.epsn, ahead),
 		.ackreq = true,
 	};
 	uint8_t buf[FRAME_MAX];
-	uint64_t wait = PROBE_FIRST_NS << (l->fault.silent < PROBE_SHIFT_MAX ? l->fault.silent : PROBE_SHIFT_MAX);
+	uint64_t wait = PROBE_FIRST_NS
+			<< (l->fault.silent < PROBE_SHIFT_MAX ? l->fault.silent : PROBE_SHIFT_MAX);
 
 	if (back && back->tmpl.len) {
 		s.t = &back->tmpl;
@@ -331,7 +343,8 @@ void fault_response(struct engine *e, struct flow *fl, const struct frame *f)
 	if (aeth_is_rnr(s) || s == AETH_NAK_SEQ) {
 		try_at(e, fl, f->psn);
 	} else if (aeth_is_ack(s) && next != l->fault.said) {
-		/* an ACK to a duplicate may be of an older date: one that says the same again says nothing */
+		/* an ACK to a duplicate may be of an older date: one that says the same again says
+		 * nothing */
 		l->fault.said = next;
 		if (f->psn == l->fault.probe)
 			l->fault.write = !l->fault.write; /* it took it */
@@ -351,15 +364,17 @@ static void disconnect(struct engine *e, struct flow *fl)
 		return;
 	/* the transaction is ours; what the host answers, its peer has not asked for and ignores */
 	engine_tx(e, fl->side, buf,
-		  cm_build_dreq(buf, &back->tmpl, l->fault.dreqs, (uint64_t)l->gen << 32 | back->comm_id,
-				back->comm_id, fl->comm_id, back->key.dqpn));
+		  cm_build_dreq(buf, &back->tmpl, l->fault.dreqs,
+				(uint64_t)l->gen << 32 | back->comm_id, back->comm_id, fl->comm_id,
+				back->key.dqpn));
 	COUNT(e, FAULT_DREQS);
 }
 
 /* Whether the host of a lane in FAULT may not have seen it yet. */
 bool fault_pending(const struct lane *l)
 {
-	return l->state == LANE_FAULT && (l->fault.stage != STAGE_OVER || l->fault.dreqs < DREQS_MAX);
+	return l->state == LANE_FAULT &&
+	       (l->fault.stage != STAGE_OVER || l->fault.dreqs < DREQS_MAX);
 }
 
 void fault_timer(struct engine *e, struct flow *fl)

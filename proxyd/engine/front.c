@@ -5,16 +5,19 @@
  * It is the least of several limits, each a PSN together with what an ACK just below it would say:
  *
  *	- what is accepted (and thereby retained);
- *	- the first unanswered READ or its like (but for ATOMICs that are answered here, see atomic.c);
+ *	- the first unanswered READ or its like (but for ATOMICs that are answered here, see
+ *atomic.c);
  *	- the handover PSN, until everything before it was truly acknowledged;
- *	- the true ACK, where the policy is `off`, where the peer has not agreed yet, and inside messages that
- *	  did not fit the pool when they began (POOL-3);
+ *	- the true ACK, where the policy is `off`, where the peer has not agreed yet, and inside
+ *messages that did not fit the pool when they began (POOL-3);
  *	- the last packet of the first message not truly acknowledged, where the policy is `honest`;
- *	- what was sent on, while the pool is nearly full: the requester then goes at the pace of the WAN.
+ *	- what was sent on, while the pool is nearly full: the requester then goes at the pace of
+ *the WAN.
  *
- * A sequence NAK acknowledges what is before it just as an ACK does, so it can only be sent when the front has
- * come up to the gap. Until then it is due: a NAK at the front itself would make the requester go back without
- * having got anywhere, and a few of those within one round trip use up its retries.
+ * A sequence NAK acknowledges what is before it just as an ACK does, so it can only be sent when
+ *the front has come up to the gap. Until then it is due: a NAK at the front itself would make the
+ *requester go back without having got anywhere, and a few of those within one round trip use up its
+ *retries.
  *
  * An ACK never bears the PSN of a READ or ATOMIC: some requesters take it for the answer.
  */
@@ -30,7 +33,8 @@ static void limit(struct mark *m, const struct mark *by)
 }
 
 /* The same by a mark in the numbers of the responder. */
-static void limit_wire(struct engine *e, const struct lane *l, struct mark *m, const struct mark *wire)
+static void limit_wire(struct engine *e, const struct lane *l, struct mark *m,
+		       const struct mark *wire)
 {
 	struct mark by = shift_to_host(e, l, wire);
 
@@ -46,8 +50,8 @@ const struct mark *front_asked(struct engine *e, const struct lane *l)
 }
 
 /*
- * POLICY_HONEST: find the last packet of the first message that is not truly acknowledged. The search goes
- * on where it stopped, and begins anew only when the true ACK has passed what it found.
+ * POLICY_HONEST: find the last packet of the first message that is not truly acknowledged. The
+ * search goes on where it stopped, and begins anew only when the true ACK has passed what it found.
  */
 static void honest_limit(struct engine *e, struct lane *l, struct mark *m)
 {
@@ -157,8 +161,9 @@ static void advance(struct engine *e, struct flow *fl)
 	tack = shift_to_host(e, l, &l->tack);
 	if (!psn_after(m.psn, l->front.psn))
 		return;
-	/* the true ACK knows better what stands just below it when we have not understood that. Else our own
-	 * count is the better one: an ACK to a duplicate bears an older PSN with today's MSN. */
+	/* the true ACK knows better what stands just below it when we have not understood that.
+	 * Else our own count is the better one: an ACK to a duplicate bears an older PSN with
+	 * today's MSN. */
 	if (m.psn == tack.psn && !m.ackable && tack.ackable)
 		m = tack;
 	l->front = m;
@@ -210,7 +215,8 @@ void front_nak(struct engine *e, struct flow *fl)
 	struct lane *l = &fl->lane;
 
 	front_advance(e, fl);
-	l->nak_due = !l->start_acked || l->front.psn != front_asked(e, l)->psn || l->again_psn != PSN_NONE;
+	l->nak_due = !l->start_acked || l->front.psn != front_asked(e, l)->psn ||
+		     l->again_psn != PSN_NONE;
 	if (l->nak_due)
 		return;
 	front_answer(e, fl, l->front.psn, AETH_NAK_SEQ, l->front.msn);
@@ -235,8 +241,8 @@ void front_flush(struct engine *e, struct flow *fl)
 		advance(e, fl);
 	m = l->front.ackable ? l->front : l->acked;
 	if (m.ackable && (l->ack_again || (l->ack_due && psn_after(m.psn, l->acked.psn)))) {
-		front_answer(e, fl, psn_sub(m.psn, 1), l->credit == 0xff ? AETH_ACK_UNLIMITED : l->credit,
-		       m.msn);
+		front_answer(e, fl, psn_sub(m.psn, 1),
+			     l->credit == 0xff ? AETH_ACK_UNLIMITED : l->credit, m.msn);
 		l->acked = m;
 		if (psn_after(m.psn, l->told))
 			l->told = m.psn;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Pages of one chain are sorted among each other too. Only the first one can be empty while others are not used,
- * and the last one, when it was taken for a hole that then did not come.
+ * Pages of one chain are sorted among each other too. Only the first one can be empty while others
+ * are not used, and the last one, when it was taken for a hole that then did not come.
  */
 #include <string.h>
 
@@ -18,7 +18,8 @@ static struct holes *following(const struct holes *hs)
 	return hs->next == POOL_NONE ? NULL : (struct holes *)((uintptr_t)hs + (uintptr_t)hs->off);
 }
 
-/* The page that a search for @psn ends in: the first with a hole that ends after it, or the last page. */
+/* The page that a search for @psn ends in: the first with a hole that ends after it, or the last
+ * page. */
 static struct holes *page_of(struct holes *hs, uint32_t psn)
 {
 	struct holes *next;
@@ -107,7 +108,8 @@ bool holes_room(struct pool *p, uint32_t *page, uint32_t stream_end, uint32_t fr
 	if (at->n < HOLES_PAGE)
 		return true;
 	i = find(at, from);
-	if (!psn_after(from, stream_end) && i < at->n && (at->h[i].from == from || at->h[i].end == end))
+	if (!psn_after(from, stream_end) && i < at->n &&
+	    (at->h[i].from == from || at->h[i].end == end))
 		return true;
 	for (more = hs; (more = following(more));)
 		pages++;

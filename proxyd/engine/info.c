@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What an operator may see of the engine: connections, lanes, ledgers, counters, memory. Reads only.
+ * What an operator may see of the engine: connections, lanes, ledgers, counters, memory. Reads
+ * only.
  */
 #include "engine/answers.h"
 
@@ -27,8 +28,8 @@ const char *engine_counter_help(enum engine_counter c)
 }
 
 /*
- * Age of the oldest packet held. Its transmission time is exact unless it was sent again; then the time
- * since the last release bounds it from below.
+ * Age of the oldest packet held. Its transmission time is exact unless it was sent again; then the
+ * time since the last release bounds it from below.
  */
 static uint64_t oldest(struct engine *e, const struct lane *l, uint64_t now)
 {
@@ -40,7 +41,8 @@ static uint64_t oldest(struct engine *e, const struct lane *l, uint64_t now)
 		return 0;
 	d = window_next(&l->win, e->pool, l->tack.psn, l->end, &psn);
 	if (d && (d->flags & PKT_SENT))
-		age = (uint64_t)(uint32_t)((uint32_t)(now / NSEC_PER_USEC) - d->xmit) * NSEC_PER_USEC;
+		age = (uint64_t)(uint32_t)((uint32_t)(now / NSEC_PER_USEC) - d->xmit) *
+		      NSEC_PER_USEC;
 	if (d && (d->flags & PKT_RETX || !(d->flags & PKT_SENT)) && now - l->progress > age)
 		age = now - l->progress;
 	return age;
@@ -81,7 +83,9 @@ static void fill_lane(struct engine *e, const struct flow *fl, uint64_t now, str
 
 	*out = (struct lane_info){
 		.state = l->state,
-		.policy = held ? l->policy : fl->rule >= 0 ? e->rules[fl->rule].policy : POLICY_OFF,
+		.policy = held		  ? l->policy
+			  : fl->rule >= 0 ? e->rules[fl->rule].policy
+					  : POLICY_OFF,
 		.reason = l->reason,
 		.opener = lane_keeps(l),
 		.epsn = l->accept.psn,

@@ -2,10 +2,10 @@
 /*
  * What the engine's files share: the state of a flow and its lane, and who may call whom.
  *
- * A *flow* is one direction of packets to one QP (struct flow_key). Two flows that learned of each other
- * are a connection. A flow owns the *lane* of the requests that travel in its direction; the responses to
- * them travel in the partner flow. So a packet finds its flow by its key, and its lane is the flow's own
- * (request) or the partner's (response).
+ * A *flow* is one direction of packets to one QP (struct flow_key). Two flows that learned of each
+ *other are a connection. A flow owns the *lane* of the requests that travel in its direction; the
+ *responses to them travel in the partner flow. So a packet finds its flow by its key, and its lane
+ *is the flow's own (request) or the partner's (response).
  *
  * The role of a lane tells which parts are at work in this appliance:
  *
@@ -16,19 +16,20 @@
  *
  * UNASKED is a role of requests that come from the WAN and pass; see unasked.c.
  *
- * PSN marks of a lane, in order (all modulo 2^24, half-open: the mark itself is the first not included):
+ * PSN marks of a lane, in order (all modulo 2^24, half-open: the mark itself is the first not
+ *included):
  *
- *	una	released below: truly acknowledged by the responder. Everything in [una, end) is retained
- *		(ACCEPTOR: but for holes).
+ *	una	released below: truly acknowledged by the responder. Everything in [una, end) is
+ *retained (ACCEPTOR: but for holes).
  *	front	acknowledged to the requester below (OPENER, SINGLE): F is front - 1
  *	nxt	sent on at least once below
  *	epsn	accepted in order below: responder.c's or stream_rx.c's next expected PSN
  *	end	end of the highest packet held; equals epsn but in an ACCEPTOR with holes
  *
- * una <= nxt <= epsn <= end always; una <= front does not hold (true ACKs may run ahead of a front that
- * waits behind an unanswered READ), front <= epsn does. What is pseudo-acknowledged, [una, front), is
- * retained by construction: nothing but lane_release() removes packets, and only below a true ACK, unless
- * the lane faults.
+ * una <= nxt <= epsn <= end always; una <= front does not hold (true ACKs may run ahead of a front
+ *that waits behind an unanswered READ), front <= epsn does. What is pseudo-acknowledged, [una,
+ *front), is retained by construction: nothing but lane_release() removes packets, and only below a
+ *true ACK, unless the lane faults.
  */
 #ifndef LONGHAUL_ENGINE_INTERNAL_H
 #define LONGHAUL_ENGINE_INTERNAL_H
@@ -49,7 +50,7 @@
 
 #define NSEC_PER_USEC 1000ull
 #define NSEC_PER_MSEC 1000000ull
-#define NSEC_PER_SEC 1000000000ull
+#define NSEC_PER_SEC  1000000000ull
 
 /* How long a lane that the peer refused stays in WATCH before it is tried again. */
 #define REFUSED_RETRY_NS (2 * NSEC_PER_SEC)
@@ -58,9 +59,9 @@
 #define OPEN_RETRY_NS (100 * NSEC_PER_MSEC)
 
 /* A READ of more PSNs than this is nobody's to hold (invariant 6). */
-#define SPAN_MAX (1u << 22)
-/* Marks that nothing moves follow the true ACK at this distance, so that they never come near the 2^23 at which
- * before turns into after. */
+#define SPAN_MAX   (1u << 22)
+/* Marks that nothing moves follow the true ACK at this distance, so that they never come near the
+ * 2^23 at which before turns into after. */
 #define MARK_TRAIL (1u << 20)
 
 enum lane_role {
@@ -85,7 +86,8 @@ enum msg_kind {
 /* Probes that calibrate the MSN while a lane is watched: ends of messages whose ACK is awaited. */
 #define LANE_PROBES 4
 
-/** struct rtt - round trip, us, smoothed (RFC 6298), its mean deviation, and the least; 0 before the first sample. */
+/** struct rtt - round trip, us, smoothed (RFC 6298), its mean deviation, and the least; 0 before
+ * the first sample. */
 struct rtt {
 	uint32_t srtt_us, rttvar_us, minrtt_us;
 };
@@ -93,34 +95,39 @@ struct rtt {
 /** struct mark - a PSN together with what an ACK just below it would say. */
 struct mark {
 	uint32_t psn;
-	uint32_t msn : 24;   /* messages completed below it */
-	uint32_t ackable : 8; /* the packet just below is a SEND or WRITE: an ACK may bear its PSN */
+	uint32_t msn : 24; /* messages completed below it */
+	uint32_t
+		ackable : 8; /* the packet just below is a SEND or WRITE: an ACK may bear its PSN */
 };
 
 /**
  * struct lane - one requester direction. Times are ns; PSN marks as in the theory above.
  *
- * @gen:        generation, new whenever the lane leaves WATCH; the opener's is the one both sides use
+ * @gen:        generation, new whenever the lane leaves WATCH; the opener's is the one both sides
+ * use
  * @peer_lane:  ACCEPTOR: the opener's number of this lane
- * @msg:        enum msg_kind of the message that @accept is inside of; @msg_left: WRITE bytes still due
+ * @msg:        enum msg_kind of the message that @accept is inside of; @msg_left: WRITE bytes still
+ * due
  * @accept:     epsn with the MSN of what was accepted so far
  * @front:      see above
  * @tack:       una with the responder's MSN there
  * @sent:       nxt with the MSN there; goes back when something must be resent
  * @high:       highest nxt ever
  * @start:      handover PSN; @start_acked: everything below it was truly acknowledged
- * @guard:      first PSN of a message that did not fit the pool when it began (POOL-3), PSN_NONE when
- *              there is none; @guard_end: end of the last such message (so far). Nothing between is
+ * @guard:      first PSN of a message that did not fit the pool when it began (POOL-3), PSN_NONE
+ * when there is none; @guard_end: end of the last such message (so far). Nothing between is
  *              acknowledged early
- * @again_psn, @again_end: READs asked again after their answer had passed, @again_us: when; PSN_NONE
- * @honest:     POLICY_HONEST: last packet of the first message not truly acknowledged (msn: messages
- *              before it); @honest.psn == accept.psn when no message end is known beyond una
+ * @again_psn, @again_end: READs asked again after their answer had passed, @again_us: when;
+ * PSN_NONE
+ * @honest:     POLICY_HONEST: last packet of the first message not truly acknowledged (msn:
+ * messages before it); @honest.psn == accept.psn when no message end is known beyond una
  * @opaque:     something not understood is in custody: the responder counts its messages, not we
  * @numbered:   OPENER: it may have been given numbers that the host does not know (lane_hold())
  * @room:       OPENER: the peer takes packets before this PSN
  * @reads:      requests that wait for an answer with data, struct read_rec
  * @acked:      front as told in the latest ACK that went out, for repeating it
- * @told:       next PSN that the requester cannot know to be acknowledged: the latest ACK, or an answered READ
+ * @told:       next PSN that the requester cannot know to be acknowledged: the latest ACK, or an
+ * answered READ
  * @holes:      ACCEPTOR: pool page with missing ranges, POOL_NONE without any
  * @rtt:        of the WAN; ACCEPTOR: of the LAN
  * @progress:   time of the latest progress: budget of the loss timer
@@ -131,10 +138,11 @@ struct lane {
 	uint8_t msg;
 	uint8_t credit;	 /* syndrome of the responder's ACKs, 0xff: none seen */
 	uint8_t refusal; /* fatal syndrome, 0: none */
-	bool calibrated : 1, start_acked : 1, nak_sent : 1, room_wait : 1, ack_due : 1, ack_listed : 1,
-		report_due : 1, report_urgent : 1, report_listed : 1, run_listed : 1, rnr_wait : 1,
-		accepted : 1, reopen : 1, ack_again : 1, honest_found : 1, room_listed : 1, probing : 1, doubt : 1, ahead : 1,
-		nak_due : 1, opaque : 1, numbered : 1, atomics : 1;
+	bool calibrated : 1, start_acked : 1, nak_sent : 1, room_wait : 1, ack_due : 1,
+		ack_listed : 1, report_due : 1, report_urgent : 1, report_listed : 1,
+		run_listed : 1, rnr_wait : 1, accepted : 1, reopen : 1, ack_again : 1,
+		honest_found : 1, room_listed : 1, probing : 1, doubt : 1, ahead : 1, nak_due : 1,
+		opaque : 1, numbered : 1, atomics : 1;
 	uint8_t atomic : 2; /* enum atomic_mode */
 	uint8_t most; /* SINGLE: READs and ATOMICs that the host was seen to wait for at one time */
 	uint8_t jump_run;
@@ -151,13 +159,14 @@ struct lane {
 	uint32_t report_seq, report_count, hole_cursor;
 	uint32_t reached, reached_hi; /* OPENER: the peer has all below, the highest it has */
 	uint32_t ackreq_end; /* ACCEPTOR: end of the last packet sent that asks for an ACK */
-	uint32_t lost_from; /* OPENER: no packet below is marked lost */
-	bool closing; /* ACCEPTOR: the opener is asked to let go */
+	uint32_t lost_from;  /* OPENER: no packet below is marked lost */
+	bool closing;	     /* ACCEPTOR: the opener is asked to let go */
 	uint32_t overlap; /* below this the host had sent it past us before, or may have (OPENER) */
 	union {
 		struct {
-			/* SINGLE: packets that may be on the WAN; ACCEPTOR: on their way to the responder, in
-			 * units of CWND_ONE (requester.c). @cut_us: when it was halved */
+			/* SINGLE: packets that may be on the WAN; ACCEPTOR: on their way to the
+			 * responder, in units of CWND_ONE (requester.c). @cut_us: when it was
+			 * halved */
 			uint32_t cwnd;
 			uint32_t cut_us;
 		};
@@ -170,8 +179,10 @@ struct lane {
 	};
 	union {
 		uint32_t rack_us; /* OPENER: latest transmission time known to have arrived, us */
-		uint32_t repeats; /* ACCEPTOR: reports since something changed, while something is missing */
-		uint32_t made;	  /* SINGLE: of @reads, the last ATOMIC that was answered here (atomic.c), or MQ_NONE */
+		uint32_t repeats; /* ACCEPTOR: reports since something changed, while something is
+				     missing */
+		uint32_t made;	  /* SINGLE: of @reads, the last ATOMIC that was answered here
+				     (atomic.c), or MQ_NONE */
 	};
 	uint32_t jump_psn;
 	uint32_t holes;
@@ -188,7 +199,8 @@ struct lane {
 	uint64_t bytes;
 
 	struct rtt rtt;
-	uint32_t passed_us; /* when a repeat of what was truly acknowledged was last passed on; 0: never */
+	uint32_t passed_us; /* when a repeat of what was truly acknowledged was last passed on; 0:
+			       never */
 	uint64_t progress, opened, last_report;
 
 	union {
@@ -197,7 +209,8 @@ struct lane {
 			struct {
 				uint32_t psn, count;
 			} probe[LANE_PROBES];
-			uint32_t offset, offset_run; /* of MSNs in answers to READs from our count */
+			uint32_t offset,
+				offset_run; /* of MSNs in answers to READs from our count */
 		};
 		/* OPENER, SINGLE; lane_open() sets them up */
 		struct {
@@ -229,7 +242,8 @@ struct lane {
  * @lqpn:      the sender's QPN when known (the partner's key has it), PSN_NONE else
  * @next:      free list, or hash chain of flows per host pair (unused now)
  * @comm_id:   the sender's CM comm id, 0 when not known
- * @read_depth: READs and ATOMICs that the responder of this flow's requests takes at a time, 0 when not known
+ * @read_depth: READs and ATOMICs that the responder of this flow's requests takes at a time, 0 when
+ * not known
  */
 struct flow {
 	struct flow_key key;
@@ -254,8 +268,9 @@ struct flow {
 _Static_assert(sizeof(struct flow) <= 512, "state per lane");
 
 /*
- * A request that waits for data from the responder: READ, ATOMIC, FLUSH, ATOMIC WRITE. @at, @resp_next: as its
- * requester numbers them; @wire: the PSN that it has toward the responder (answers.h).
+ * A request that waits for data from the responder: READ, ATOMIC, FLUSH, ATOMIC WRITE. @at,
+ * @resp_next: as its requester numbers them; @wire: the PSN that it has toward the responder
+ * (answers.h).
  */
 struct read_rec {
 	struct mark at;	    /* its first PSN, and what an ACK below it would say */
@@ -269,10 +284,10 @@ struct read_rec {
 	uint8_t opcode;
 	uint8_t tries; /* ACCEPTOR: times that it was asked again in vain */
 	bool done, gap;
-	bool moved; /* its MSN on the wire is another one */
-	bool made;  /* an ATOMIC that was answered here */
-	bool again; /* answered, and asked again past us since */
-	bool empty; /* answered, and nothing of it is held */
+	bool moved;   /* its MSN on the wire is another one */
+	bool made;    /* an ATOMIC that was answered here */
+	bool again;   /* answered, and asked again past us since */
+	bool empty;   /* answered, and nothing of it is held */
 	bool renewed; /* asked for anew because the host asked again; it will once more */
 };
 
@@ -289,7 +304,7 @@ struct cm_pending {
 	uint16_t vlan;
 	uint8_t side;
 	uint8_t read_depth; /* READs that its sender takes as a responder */
-	uint64_t when; /* 0: unused */
+	uint64_t when;	    /* 0: unused */
 };
 
 /* Lanes that have something to send, by flow index, in the order of their turns. */
@@ -298,8 +313,8 @@ struct run_list {
 };
 
 #define MATCH_SLOTS 65536u
-#define CM_SLOTS 1024u
-#define READS_MAX 131072u
+#define CM_SLOTS    1024u
+#define READS_MAX   131072u
 #define EPOCH_SLOTS 4096u
 /* Refused packets that one batch of frames can name; more are found missing a little later. */
 #define REFUSED_MAX 32u
@@ -335,25 +350,26 @@ struct engine {
 	uint32_t nrefused;
 	uint64_t rule_bytes[RULE_MAX]; /* custody per rule */
 	struct run_list run[PORTS];
-	bool port_full; /* the latest engine_tx() found no room */
+	bool port_full;	    /* the latest engine_tx() found no room */
 	uint64_t tokens_at; /* pacing: tokens are whole at this time */
 	int64_t tokens;	    /* bytes */
 	uint64_t wake;	    /* earliest time that lists want to be looked at again */
 	uint32_t sweep;
 	uint64_t sweep_at;
 	uint32_t gen;
-	bool read_ahead; /* some rule wants it, or ATOMICs ahead */
-	uint32_t epoch[EPOCH_SLOTS]; /* of host pairs: moved by what may tell that data has changed */
+	bool read_ahead;	     /* some rule wants it, or ATOMICs ahead */
+	uint32_t epoch[EPOCH_SLOTS]; /* of host pairs: moved by what may tell that data has changed
+				      */
 
 	uint64_t counters[EC_COUNT];
 };
 
 /* Timers of a lane. */
-#define TIMER_LOSS 0u
-#define TIMER_AUX 1u /* ACCEPTOR, SINGLE: RNR; OPENER: OPEN retry */
-#define TIMER_ANSWER 2u /* answers on their way over the WAN */
-#define TIMERS 3u
-#define TIMER_ID(flow, which) ((flow) * TIMERS + (which))
+#define TIMER_LOSS	      0u
+#define TIMER_AUX	      1u /* ACCEPTOR, SINGLE: RNR; OPENER: OPEN retry */
+#define TIMER_ANSWER	      2u /* answers on their way over the WAN */
+#define TIMERS		      3u
+#define TIMER_ID(flow, which) ((flow)*TIMERS + (which))
 
 #define COUNT(e, c) ((e)->counters[EC_##c]++)
 
@@ -500,7 +516,8 @@ bool atomic_discards(const struct lane *l);
 struct read_rec *atomic_due(struct engine *e, struct lane *l);
 bool atomic_make(struct engine *e, struct flow *fl);
 bool atomic_again(struct engine *e, struct flow *fl, const struct frame *f);
-const struct frame *atomic_blank(const struct lane *l, const struct frame *f, struct frame *g, uint8_t *out);
+const struct frame *atomic_blank(const struct lane *l, const struct frame *f, struct frame *g,
+				 uint8_t *out);
 void atomic_asked(struct engine *e, struct flow *fl);
 bool atomic_depth_full(struct engine *e, const struct flow *fl);
 bool atomic_dropped(struct engine *e, const struct lane *l, const struct frame *f);

@@ -5,39 +5,42 @@
  *	WATCH --open--> OPENING --peer accepts--> HELD --drain--> DRAIN --ledger empty--> WATCH
  *	  (single mode: straight to HELD)           \--custody lost--> FAULT --QP gone--> WATCH
  *
- * Opening. At the oldest packet that is not truly acknowledged, when a paired requester sends it or goes back
- * to it, that packet's PSN becomes the handover PSN (the genuine ACK below it has told the MSN). A requester
- * that always has something under way never does that unless it must resend; there it is the first packet
- * of a message, in order, of a calibrated lane. From it on packets are retained and sent as a stream, but as long as the peer
- * has not agreed the front moves only with true ACKs, so a refusal costs nothing: forget what is retained,
- * the hosts still have it. Before the handover PSN everything passes as ever. A cumulative ACK at or above
- * it would also acknowledge what came before it and is not in custody, hence @start_acked: the front stays
- * at the handover PSN until the responder has truly acknowledged all before it. If what came before it turns
- * out to be lost (a sequence NAK below the handover PSN passes), the lane closes and opens again at the PSN
+ * Opening. At the oldest packet that is not truly acknowledged, when a paired requester sends it or
+ *goes back to it, that packet's PSN becomes the handover PSN (the genuine ACK below it has told the
+ *MSN). A requester that always has something under way never does that unless it must resend; there
+ *it is the first packet of a message, in order, of a calibrated lane. From it on packets are
+ *retained and sent as a stream, but as long as the peer has not agreed the front moves only with
+ *true ACKs, so a refusal costs nothing: forget what is retained, the hosts still have it. Before
+ *the handover PSN everything passes as ever. A cumulative ACK at or above it would also acknowledge
+ *what came before it and is not in custody, hence @start_acked: the front stays at the handover PSN
+ *until the responder has truly acknowledged all before it. If what came before it turns out to be
+ *lost (a sequence NAK below the handover PSN passes), the lane closes and opens again at the PSN
  * that the requester now goes back to: so a lossy WAN is repaired from the first NAK on.
  *
- * Both appliances must agree, and an acceptor agrees only to a connection whose packets it has seen in
- * both directions: were they routed around it, the opener would keep custody of packets that nobody
- * repairs.
+ * Both appliances must agree, and an acceptor agrees only to a connection whose packets it has seen
+ *in both directions: were they routed around it, the opener would keep custody of packets that
+ *nobody repairs.
  *
- * Closing is abrupt where nothing was promised (OPENING), else through DRAIN: new requests are dropped,
- * which hosts repair by themselves, until the responder has acknowledged all that was promised.
+ * Closing is abrupt where nothing was promised (OPENING), else through DRAIN: new requests are
+ *dropped, which hosts repair by themselves, until the responder has acknowledged all that was
+ *promised.
  */
 #include "engine/answers.h"
 
 #define CLOSED_RETRY_NS (100 * NSEC_PER_MSEC)
-#define RTO_MIN_LAN_US 4000u
-#define RTO_MIN_WAN_US 10000u
-#define RTO_FIRST_US 200000u
-#define RTO_MAX_US 2000000u
+#define RTO_MIN_LAN_US	4000u
+#define RTO_MIN_WAN_US	10000u
+#define RTO_FIRST_US	200000u
+#define RTO_MAX_US	2000000u
 /* What an opener may send before the peer has told its room. */
-#define FIRST_ROOM 256u
+#define FIRST_ROOM	256u
 /* What single mode may have on the WAN before the first true ACK. */
-#define CWND_FIRST 64u
+#define CWND_FIRST	64u
 
 const char *lane_state_name(enum lane_state s)
 {
-	static const char *const names[LANE_STATES] = {"watch", "opening", "held", "drain", "fault"};
+	static const char *const names[LANE_STATES] = {"watch", "opening", "held", "drain",
+						       "fault"};
 
 	return s < LANE_STATES ? names[s] : "?";
 }
@@ -78,8 +81,8 @@ const char *lane_reason_name(enum lane_reason r)
 	return r < REASONS && names[r] ? names[r] : "?";
 }
 
-/* A lane that begins anew may still stand in lists of the engine: it stays there, and whoever takes it out
- * looks at what it is then. */
+/* A lane that begins anew may still stand in lists of the engine: it stays there, and whoever takes
+ * it out looks at what it is then. */
 void lane_init(struct flow *fl)
 {
 	struct lane *l = &fl->lane, was = *l;
@@ -128,7 +131,8 @@ void rtt_sample(struct rtt *t, uint32_t us)
 /* RFC 6298 with the floor that the port suggests, doubled with each timeout without progress. */
 uint64_t lane_rto_ns(const struct lane *l)
 {
-	uint64_t us = RTO_FIRST_US, floor = l->role == ROLE_ACCEPTOR ? RTO_MIN_LAN_US : RTO_MIN_WAN_US;
+	uint64_t us = RTO_FIRST_US,
+		 floor = l->role == ROLE_ACCEPTOR ? RTO_MIN_LAN_US : RTO_MIN_WAN_US;
 
 	if (l->rtt.srtt_us)
 		us = l->rtt.srtt_us + 4ull * l->rtt.rttvar_us;
@@ -149,12 +153,14 @@ void lane_set_state(struct lane *l, enum lane_state s)
 	l->state = (uint8_t)s;
 }
 
-/* Whether somebody else shall keep the lane's packets from passing should we be gone. False when nobody can. */
+/* Whether somebody else shall keep the lane's packets from passing should we be gone. False when
+ * nobody can. */
 bool lane_hold(struct engine *e, struct flow *fl, bool on)
 {
 	const struct flow *back = flow_partner(e, fl);
 
-	if (on && (!back || (e->sink.hold && e->sink.hold(e->sink.ctx, &fl->key, back->key.dqpn, true))))
+	if (on &&
+	    (!back || (e->sink.hold && e->sink.hold(e->sink.ctx, &fl->key, back->key.dqpn, true))))
 		return false;
 	if (!on && e->sink.hold)
 		e->sink.hold(e->sink.ctx, &fl->key, back ? back->key.dqpn : PSN_NONE, false);
@@ -202,11 +208,13 @@ bool lane_may_open(struct engine *e, const struct flow *fl, const struct frame *
 		return false;
 	if (!e->flows[fl->partner].tmpl.len)
 		return false;
-	/* of what is answered with data only READs are begun with, and only where that gains anything */
-	if ((f->op->flags & OPF_ANSWERED) && (f->opcode != OP_READ_REQUEST || r->peer == PEER_NONE) &&
-	    !atomic_allowed(r, f))
+	/* of what is answered with data only READs are begun with, and only where that gains
+	 * anything */
+	if ((f->op->flags & OPF_ANSWERED) &&
+	    (f->opcode != OP_READ_REQUEST || r->peer == PEER_NONE) && !atomic_allowed(r, f))
 		return false;
-	/* the very first that is not truly acknowledged: the requester is idle or goes back to it */
+	/* the very first that is not truly acknowledged: the requester is idle or goes back to it
+	 */
 	if (l->tack.psn == f->psn && l->credit != 0xff)
 		return true;
 	/* the newest packet, as learn_request() has just counted it */
@@ -241,7 +249,8 @@ void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
 	struct lane *l = &fl->lane;
 	const struct rule *r = &e->rules[fl->rule];
 	/* the packet itself comes again through responder_request() */
-	uint32_t msn = (f->op->flags & (OPF_EOM | OPF_ANSWERED)) ? psn_sub(l->accept.msn, 1) : l->accept.msn;
+	uint32_t msn = (f->op->flags & (OPF_EOM | OPF_ANSWERED)) ? psn_sub(l->accept.msn, 1)
+								 : l->accept.msn;
 	struct mark m = {.psn = f->psn, .msn = msn, .ackable = 0};
 	bool all_acked = l->tack.psn == f->psn; /* as watched */
 	uint32_t passed = l->accept.psn;
@@ -256,7 +265,8 @@ void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
 	l->ahead = r->read_ahead;
 	lane_set_state(l, l->role == ROLE_SINGLE ? LANE_HELD : LANE_OPENING);
 	l->policy = r->policy;
-	l->atomic = r->atomic == ATOMIC_DISCARD && r->policy != POLICY_EARLY ? ATOMIC_ORDERED : r->atomic;
+	l->atomic = r->atomic == ATOMIC_DISCARD && r->policy != POLICY_EARLY ? ATOMIC_ORDERED
+									     : r->atomic;
 	l->accept = l->front = l->tack = l->sent = l->honest = l->acked = m;
 	l->honest_found = false;
 	if (f->op->flags & (OPF_FIRST | OPF_ONLY | OPF_READ)) {
@@ -286,7 +296,8 @@ void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
 }
 
 /*
- * A response to a request from before the handover, for the requester itself: pass it on and learn from it.
+ * A response to a request from before the handover, for the requester itself: pass it on and learn
+ * from it.
  */
 void lane_old_response(struct engine *e, struct flow *fl, const struct frame *f)
 {
@@ -333,8 +344,9 @@ void lane_send_close(struct engine *e, struct flow *fl)
 }
 
 /*
- * End it now. What was promised and not truly acknowledged is lost thereby; callers do this when there is
- * nobody left to be told (the QP was taken down or reused), and it is counted and logged as a fault.
+ * End it now. What was promised and not truly acknowledged is lost thereby; callers do this when
+ * there is nobody left to be told (the QP was taken down or reused), and it is counted and logged
+ * as a fault.
  */
 void lane_close(struct engine *e, struct flow *fl, enum lane_reason why, bool tell)
 {
@@ -345,7 +357,8 @@ void lane_close(struct engine *e, struct flow *fl, enum lane_reason why, bool te
 	l->reason = (uint8_t)why;
 	if (tell)
 		lane_send_close(e, fl);
-	if (lane_keeps(l) && l->state != LANE_FAULT && psn_before(shift_to_host(e, l, &l->tack).psn, l->front.psn)) {
+	if (lane_keeps(l) && l->state != LANE_FAULT &&
+	    psn_before(shift_to_host(e, l, &l->tack).psn, l->front.psn)) {
 		COUNT(e, FAULTS);
 		e->counters[EC_LOST_PACKETS] += l->packets;
 		e->counters[EC_LOST_BYTES] += l->bytes;
@@ -374,14 +387,16 @@ void lane_drain(struct engine *e, struct flow *fl, enum lane_reason why)
 		return;
 	}
 	if (l->role == ROLE_ACCEPTOR && (why == REASON_OPERATOR || why == REASON_DISCONNECT)) {
-		/* The opener has custody: it is for the opener to drain, and we serve it until then. Of what the
-		 * responder acknowledged just before it disconnected nobody else knows. */
+		/* The opener has custody: it is for the opener to drain, and we serve it until
+		 * then. Of what the responder acknowledged just before it disconnected nobody else
+		 * knows. */
 		l->closing = true;
 		stream_rx_report_due(e, fl, true);
 		return;
 	}
 	if (lane_keeps(l) && why == REASON_OPERATOR && shift_differs(reads_of(e, l), l)) {
-		/* without us the two ends would not understand each other any more: it stays, but guesses no more */
+		/* without us the two ends would not understand each other any more: it stays, but
+		 * guesses no more */
 		reads_of(e, l)->stop = true;
 		return; /* see lane_settled() */
 	}
@@ -389,12 +404,14 @@ void lane_drain(struct engine *e, struct flow *fl, enum lane_reason why)
 	lane_check_drained(e, fl);
 }
 
-/* The host has asked for all that was guessed, so that both numberings are the same again: it may drain. */
+/* The host has asked for all that was guessed, so that both numberings are the same again: it may
+ * drain. */
 void lane_settled(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
 
-	if (e->draining && lane_keeps(l) && l->state == LANE_HELD && !shift_differs(reads_of(e, l), l))
+	if (e->draining && lane_keeps(l) && l->state == LANE_HELD &&
+	    !shift_differs(reads_of(e, l), l))
 		lane_drain(e, fl, REASON_OPERATOR);
 }
 

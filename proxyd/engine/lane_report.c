@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the peer says about lanes: it opens one toward us, agrees to one of ours or refuses it, closes one,
- * reports progress. Whatever a report names is looked up by number and generation; one that fits nothing is
- * counted, and a peer that believes in a lane that we do not have is told so.
+ * What the peer says about lanes: it opens one toward us, agrees to one of ours or refuses it,
+ * closes one, reports progress. Whatever a report names is looked up by number and generation; one
+ * that fits nothing is counted, and a peer that believes in a lane that we do not have is told so.
  */
 #include "engine/answers.h"
 
-static void refuse(struct engine *e, unsigned int peer, const struct report *r, enum lane_reason why)
+static void refuse(struct engine *e, unsigned int peer, const struct report *r,
+		   enum lane_reason why)
 {
 	struct report out = {
 		.type = REPORT_REFUSE, .lane = r->lane, .gen = r->gen, .reason = (uint8_t)why};
@@ -46,7 +47,8 @@ static void rx_open(struct engine *e, unsigned int peer, const struct report *r)
 		COUNT(e, BAD_REPORT);
 		return;
 	}
-	if (e->draining && !r->resume) { /* who resumes has custody, and must be helped to be rid of it */
+	if (e->draining &&
+	    !r->resume) { /* who resumes has custody, and must be helped to be rid of it */
 		refuse(e, peer, r, REASON_OPERATOR);
 		return;
 	}
@@ -177,8 +179,9 @@ static void rx_close(struct engine *e, unsigned int peer, const struct report *r
 		if (!fl || fl->lane.state == LANE_FAULT)
 			return;
 		/* the acceptor let go: resume there if something is owed, else step back too */
-		if (fl->lane.state == LANE_OPENING || (fl->lane.tack.psn == fl->lane.accept.psn &&
-						       !shift_differs(reads_of(e, &fl->lane), &fl->lane)))
+		if (fl->lane.state == LANE_OPENING ||
+		    (fl->lane.tack.psn == fl->lane.accept.psn &&
+		     !shift_differs(reads_of(e, &fl->lane), &fl->lane)))
 			lane_close(e, fl, r->reason, false);
 		else
 			stream_tx_restart(e, fl);
@@ -188,7 +191,8 @@ static void rx_close(struct engine *e, unsigned int peer, const struct report *r
 	if (!fl)
 		return;
 	/* it may have forgotten the lane (restart): what has come in order is still delivered */
-	if ((r->reason == REASON_NONE || r->reason == REASON_PEER_RESTARTED) && fl->lane.tack.psn != fl->lane.accept.psn)
+	if ((r->reason == REASON_NONE || r->reason == REASON_PEER_RESTARTED) &&
+	    fl->lane.tack.psn != fl->lane.accept.psn)
 		lane_drain(e, fl, REASON_PEER_RESTARTED);
 	else
 		lane_close(e, fl, r->reason, false);
@@ -246,11 +250,13 @@ void lane_report_rx(struct engine *e, unsigned int peer, const struct report *r)
 		fl->lane.last_report = e->now;
 		if (fl->lane.state == LANE_OPENING) {
 			lane_set_state(&fl->lane, LANE_HELD);
-			/* until now, what the host sent again passed by: when that arrived says nothing */
+			/* until now, what the host sent again passed by: when that arrived says
+			 * nothing */
 			if (psn_after(fl->lane.accept.psn, fl->lane.overlap))
 				fl->lane.overlap = fl->lane.accept.psn;
 			if (e->now - fl->lane.opened < OPEN_RETRY_NS) /* to the only OPEN */
-				rtt_sample(&fl->lane.rtt, (uint32_t)((e->now - fl->lane.opened) / NSEC_PER_USEC));
+				rtt_sample(&fl->lane.rtt,
+					   (uint32_t)((e->now - fl->lane.opened) / NSEC_PER_USEC));
 			engine_event(e, EVENT_HELD, fl, 0, 0);
 		}
 		front_advance(e, fl);
@@ -266,7 +272,8 @@ void lane_report_rx(struct engine *e, unsigned int peer, const struct report *r)
 			lane_close(e, fl, r->reason, false);
 			fl->retry_open = e->now + REFUSED_RETRY_NS;
 		}
-		/* a refused resume is asked again until peer_timeout: custody is not given up lightly */
+		/* a refused resume is asked again until peer_timeout: custody is not given up
+		 * lightly */
 		return;
 	case REPORT_PROGRESS:
 		stream_tx_progress(e, fl, r);

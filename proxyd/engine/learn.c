@@ -4,28 +4,30 @@
  *
  * A request names only its destination QP. Three sources tell the other half:
  *
- * Connection manager datagrams name both QPNs in plain words: REQ and REP of one exchange are matched by
- * the comm id of the REQ's sender, and the pair is certain.
+ * Connection manager datagrams name both QPNs in plain words: REQ and REP of one exchange are
+ * matched by the comm id of the REQ's sender, and the pair is certain.
  *
- * PSN matching (NTT-3): a packet that asks for an ACK, as the last of a message does, and its ACK bear the same
- * PSN. Between two hosts with many QPs that is a hint, not a proof: frameworks start them all at PSN 0. So
- * every such packet of an unpaired flow is noted under (hosts, VLAN, PSN); two flows that note the same PSN within MATCH_NS spoil
- * the note for both. An ACK that finds an unspoilt note speaks for the pair (requesting flow, answering
- * flow). A pair is taken only after MATCHES_NEEDED such ACKs with different PSNs, all for the same
- * partner on both sides, with no ACK in between that spoke for another; one contradiction starts the
- * count again. Wrong pairing is silent data loss, so in doubt the flows stay unpaired, which costs speed
- * only.
+ * PSN matching (NTT-3): a packet that asks for an ACK, as the last of a message does, and its ACK
+ * bear the same PSN. Between two hosts with many QPs that is a hint, not a proof: frameworks start
+ * them all at PSN 0. So every such packet of an unpaired flow is noted under (hosts, VLAN, PSN);
+ * two flows that note the same PSN within MATCH_NS spoil the note for both. An ACK that finds an
+ * unspoilt note speaks for the pair (requesting flow, answering flow). A pair is taken only after
+ * MATCHES_NEEDED such ACKs with different PSNs, all for the same partner on both sides, with no ACK
+ * in between that spoke for another; one contradiction starts the count again. Wrong pairing is
+ * silent data loss, so in doubt the flows stay unpaired, which costs speed only.
  *
- * Immediate data (NTT-4), where the rule says that applications put the number of their own QP there, in
- * network byte order: a SEND or WRITE with immediate is noted under that number as well, so QPs of one host pair
- * that run in step do not spoil each other's notes. The immediate alone is an assertion by an application, and may
- * mean something else; it counts only together with the ACK that bears the PSN of that very packet and goes to that
- * very QP, as two ordinary matches. An immediate that names another QP is a contradiction.
+ * Immediate data (NTT-4), where the rule says that applications put the number of their own QP
+ * there, in network byte order: a SEND or WRITE with immediate is noted under that number as well,
+ * so QPs of one host pair that run in step do not spoil each other's notes. The immediate alone is
+ * an assertion by an application, and may mean something else; it counts only together with the ACK
+ * that bears the PSN of that very packet and goes to that very QP, as two ordinary matches. An
+ * immediate that names another QP is a contradiction.
  *
- * Calibration: a pseudo-ACK needs the exact MSN. While a paired lane is watched, ends of messages are
- * counted, and up to LANE_PROBES packets remembered with the count there until a genuine ACK with that very PSN tells the
- * responder's MSN there. A gap in the requests starts calibration again. The CM's promise that a fresh QP
- * starts at MSN 0 is not relied on: a genuine ACK also brings the headers to clone and the credit code.
+ * Calibration: a pseudo-ACK needs the exact MSN. While a paired lane is watched, ends of messages
+ * are counted, and up to LANE_PROBES packets remembered with the count there until a genuine ACK
+ * with that very PSN tells the responder's MSN there. A gap in the requests starts calibration
+ * again. The CM's promise that a fresh QP starts at MSN 0 is not relied on: a genuine ACK also
+ * brings the headers to clone and the credit code.
  */
 #include "engine/internal.h"
 #include "wire/cm.h"
@@ -33,14 +35,14 @@
 #include <xxhash.h>
 
 /* Answers to READs that must tell the same of the MSN. */
-#define OFFSETS_AGREE 4u
-#define MATCH_NS (2 * NSEC_PER_SEC)
-#define MATCHES_NEEDED 4
+#define OFFSETS_AGREE	 4u
+#define MATCH_NS	 (2 * NSEC_PER_SEC)
+#define MATCHES_NEEDED	 4
 /* What an ACK is worth that answers a packet whose immediate names the QP which the ACK goes to. */
 #define IMMEDIATE_WEIGHT 2
-#define CM_PENDING_NS (60 * NSEC_PER_SEC)
+#define CM_PENDING_NS	 (60 * NSEC_PER_SEC)
 /* Templates follow the sender; requests of a busy flow need not renew them each time. */
-#define TEMPLATE_EVERY 64
+#define TEMPLATE_EVERY	 64
 
 void flow_key_of(struct flow_key *k, const struct frame *f)
 {
@@ -175,7 +177,8 @@ static void learn_mtu(struct engine *e, struct flow *fl, const struct frame *f)
 	if (!(f->op->flags & (OPF_FIRST | OPF_MIDDLE)) || !f->payload_len ||
 	    fl->path_mtu == f->payload_len)
 		return;
-	if (f->payload_len < 256 || f->payload_len > 4096 || (f->payload_len & (f->payload_len - 1)))
+	if (f->payload_len < 256 || f->payload_len > 4096 ||
+	    (f->payload_len & (f->payload_len - 1)))
 		return;
 	other = flow_partner(e, fl);
 	/* a held lane has promised by the MTU that it knew */
@@ -243,7 +246,8 @@ static void match_contradicts(struct engine *e, struct flow *fl)
 }
 
 /* Whose packet does the ACK @psn in @ack answer? */
-static struct flow *match_find(struct engine *e, const struct flow *ack, uint32_t psn, uint32_t lqpn)
+static struct flow *match_find(struct engine *e, const struct flow *ack, uint32_t psn,
+			       uint32_t lqpn)
 {
 	uint32_t tag;
 	struct psn_match *m =
@@ -305,7 +309,8 @@ static void immediate_note(struct engine *e, struct flow *fl, const struct frame
 	struct flow *back = flow_partner(e, fl), *candidate = flow_at(e, fl->candidate);
 
 	if (back) {
-		/* it was believed, and was meant otherwise; what is held already keeps its promises */
+		/* it was believed, and was meant otherwise; what is held already keeps its promises
+		 */
 		if (fl->learned == LEARNED_IMMEDIATE && back->key.dqpn != lqpn &&
 		    fl->lane.role == ROLE_NONE && back->lane.role == ROLE_NONE) {
 			flow_unpair(e, fl);
@@ -340,7 +345,8 @@ static void probe_set(struct lane *l, uint32_t psn, uint32_t count)
 			slot = i;
 			break;
 		}
-		/* no free one: replace the second newest, keep old ones that may be answered soon */
+		/* no free one: replace the second newest, keep old ones that may be answered soon
+		 */
 		if (psn_after(l->probe[i].psn, l->probe[slot].psn))
 			slot = i;
 	}
@@ -363,8 +369,8 @@ void learn_request(struct engine *e, struct flow *fl, const struct frame *f)
 	l->requests++;
 	l->atomics |= (f->op->flags & OPF_ATOMIC) != 0;
 	if (((f->op->flags & OPF_EOM) || f->ackreq || answered_alike(f)) &&
-	    (!(f->op->flags & OPF_ANSWERED) || answered_alike(f)) &&
-	    fl->partner == FLOW_NONE && e->rules[fl->rule].learn & LEARN_PSN)
+	    (!(f->op->flags & OPF_ANSWERED) || answered_alike(f)) && fl->partner == FLOW_NONE &&
+	    e->rules[fl->rule].learn & LEARN_PSN)
 		match_note(e, fl, f->psn, PSN_NONE);
 	if (f->immdt && (e->rules[fl->rule].learn & LEARN_IMMEDIATE))
 		immediate_note(e, fl, f);
@@ -399,13 +405,15 @@ void learn_request(struct engine *e, struct flow *fl, const struct frame *f)
 }
 
 /*
- * The answer to a READ or ATOMIC says what an ACK says: who sent the request of this PSN, what is acknowledged, how many
- * messages there have been. But its MSN may count requests that came after the READ, so it calibrates only when
- * several in a row agree.
+ * The answer to a READ or ATOMIC says what an ACK says: who sent the request of this PSN, what is
+ * acknowledged, how many messages there have been. But its MSN may count requests that came after
+ * the READ, so it calibrates only when several in a row agree.
  */
-static void read_response(struct engine *e, struct flow *fl, struct flow *req, const struct frame *f)
+static void read_response(struct engine *e, struct flow *fl, struct flow *req,
+			  const struct frame *f)
 {
-	bool begins = f->op->flags & (OPF_FIRST | OPF_ONLY), ends = f->op->flags & (OPF_LAST | OPF_ONLY);
+	bool begins = f->op->flags & (OPF_FIRST | OPF_ONLY),
+	     ends = f->op->flags & (OPF_LAST | OPF_ONLY);
 	uint32_t next = psn_add(f->psn, ends), offset;
 	struct lane *l;
 
@@ -426,7 +434,8 @@ static void read_response(struct engine *e, struct flow *fl, struct flow *req, c
 		return;
 	for (int i = 0; i < LANE_PROBES; i++) {
 		if (l->probe[i].psn != f->psn) {
-			/* answers come in order: this one's has passed when nobody knew whose it was */
+			/* answers come in order: this one's has passed when nobody knew whose it
+			 * was */
 			if (l->probe[i].psn != PSN_NONE && psn_before(l->probe[i].psn, f->psn))
 				l->probe[i].psn = PSN_NONE;
 			continue;
@@ -508,8 +517,8 @@ static struct cm_pending *cm_find(struct engine *e, const struct ip_addr *src,
 	return NULL;
 }
 
-/* A flow for a QP that the connection manager has just named: whatever went before under this key was
- * another incarnation of the QP. */
+/* A flow for a QP that the connection manager has just named: whatever went before under this key
+ * was another incarnation of the QP. */
 static struct flow *cm_flow(struct engine *e, const struct flow_key *k, enum engine_port side)
 {
 	struct flow *fl = flow_by_key(e, k);
@@ -531,7 +540,8 @@ static void cm_established(struct engine *e, const struct cm_pending *req, const
 		.src = req->dst, .dst = req->src, .dqpn = req->lqpn, .vlan = req->vlan};
 	struct flow *a = flow_by_key(e, &to_passive), *b = flow_by_key(e, &to_active);
 
-	/* a REP said again changes nothing, however the pair was found: there may be custody already */
+	/* a REP said again changes nothing, however the pair was found: there may be custody
+	 * already */
 	if (a && b && a->partner == flow_index(e, b) && a->seen > req->when)
 		return;
 	a = cm_flow(e, &to_passive, req->side);
@@ -542,7 +552,8 @@ static void cm_established(struct engine *e, const struct cm_pending *req, const
 		a->path_mtu = b->path_mtu = (uint16_t)req->path_mtu;
 	a->comm_id = req->local_id;
 	b->comm_id = rep->local_id;
-	/* each side tells how many it takes as a responder; what its requester wants is its own business */
+	/* each side tells how many it takes as a responder; what its requester wants is its own
+	 * business */
 	a->read_depth = rep->responder_resources;
 	b->read_depth = req->read_depth;
 	if (!(e->rules[a->rule].learn & LEARN_CM))

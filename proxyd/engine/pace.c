@@ -3,18 +3,18 @@
  * Turns and tokens: which lane may send next, and when.
  *
  * Lanes with something to send stand in one circular list. Each turn a lane sends what its part
- * (stream_tx.c, requester.c) wants to, up to QUANTUM bytes, and goes to the back while it has more, so
- * that many lanes share the WAN evenly whatever their message sizes.
+ * (stream_tx.c, requester.c) wants to, up to QUANTUM bytes, and goes to the back while it has more,
+ * so that many lanes share the WAN evenly whatever their message sizes.
  *
- * The WAN is paced by a token bucket at the configured rate. A lane stops as soon as the bucket is empty
- * and the engine asks to be woken when QUANTUM bytes are there again: small bursts, few wake-ups. The LAN
- * is not paced: its link and the port's ring hold it back. A port without room (-EAGAIN) ends the turn;
- * the lane stays in the list and tries again after RETRY_NS.
+ * The WAN is paced by a token bucket at the configured rate. A lane stops as soon as the bucket is
+ * empty and the engine asks to be woken when QUANTUM bytes are there again: small bursts, few
+ * wake-ups. The LAN is not paced: its link and the port's ring hold it back. A port without room
+ * (-EAGAIN) ends the turn; the lane stays in the list and tries again after RETRY_NS.
  */
 #include "engine/answers.h"
 
-#define QUANTUM 16384
-#define RETRY_NS (50 * NSEC_PER_USEC)
+#define QUANTUM	       16384
+#define RETRY_NS       (50 * NSEC_PER_USEC)
 #define TURNS_PER_TICK 4096u
 
 static void refill(struct engine *e)
@@ -113,8 +113,8 @@ static uint64_t run_list(struct engine *e, enum engine_port port)
 		bool more;
 
 		if (port == PORT_WAN && !pace_may_send(e))
-			return e->now + ((uint64_t)-e->tokens + QUANTUM) * NSEC_PER_SEC /
-						e->cfg.wan_rate;
+			return e->now +
+			       ((uint64_t)-e->tokens + QUANTUM) * NSEC_PER_SEC / e->cfg.wan_rate;
 		if (n == TURNS_PER_TICK)
 			return e->now;
 		fl = take_first(e, list);

@@ -34,8 +34,7 @@ static void note_ring(struct predictor *p, const struct read_range *r)
 		return;
 	int64_t step = (int64_t)(last->va - past(p, 2)->va);
 
-	if (!step || r->va == last->va + (uint64_t)step ||
-	    (step > 0) != (r->va < last->va))
+	if (!step || r->va == last->va + (uint64_t)step || (step > 0) != (r->va < last->va))
 		return;
 	p->ring_start = r->va;
 	p->ring_end = last->va + (uint64_t)step;
@@ -76,7 +75,8 @@ void predict_asked(struct predictor *p, const struct read_range *r, bool as_gues
 	}
 	p->past[p->seen % PREDICT_HISTORY] = *r;
 	if (++p->seen == UINT32_MAX)
-		p->seen = 2 * PREDICT_HISTORY + p->seen % PREDICT_HISTORY; /* same place in the history */
+		p->seen = 2 * PREDICT_HISTORY +
+			  p->seen % PREDICT_HISTORY; /* same place in the history */
 	if (as_guessed && p->period)
 		return;
 	p->period = 0;
@@ -97,7 +97,8 @@ void predict_take(struct predictor *p)
 	struct read_range *r = &p->next[p->slot];
 
 	r->va += (uint64_t)p->step[p->slot];
-	if (p->period == 1 && p->ring_step == p->step[0] && p->ring_rkey == r->rkey && r->va == p->ring_end)
+	if (p->period == 1 && p->ring_step == p->step[0] && p->ring_rkey == r->rkey &&
+	    r->va == p->ring_end)
 		r->va = p->ring_start;
 	p->slot = (uint8_t)((p->slot + 1) % p->period);
 }

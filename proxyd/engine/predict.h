@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Which READ will come next? A predictor sees the READs of one lane in the order in which the host asks and
- * names those to come. It knows nothing of lanes, PSNs or windows; whether a guess may be asked for is
- * ahead.c's business. Others can stand beside the one here behind the same four functions.
+ * Which READ will come next? A predictor sees the READs of one lane in the order in which the host
+ * asks and names those to come. It knows nothing of lanes, PSNs or windows; whether a guess may be
+ * asked for is ahead.c's business. Others can stand beside the one here behind the same four
+ * functions.
  *
- * The one here looks for a period: READ k is like READ k - P (same rkey and length) and lies as far from it
- * as that one from READ k - 2P. P = 1 is a plain stride, also stride 0; P = n a ring of n buffers, or n streams
- * asked in turn. The smallest P wins that has held for MATCHES READs, and for a whole period.
+ * The one here looks for a period: READ k is like READ k - P (same rkey and length) and lies as far
+ * from it as that one from READ k - 2P. P = 1 is a plain stride, also stride 0; P = n a ring of n
+ * buffers, or n streams asked in turn. The smallest P wins that has held for MATCHES READs, and for
+ * a whole period.
  *
- * A long ring is a stride that ends and begins anew: where it did so once, it is expected to do so again.
+ * A long ring is a stride that ends and begins anew: where it did so once, it is expected to do so
+ * again.
  */
 #ifndef LONGHAUL_ENGINE_PREDICT_H
 #define LONGHAUL_ENGINE_PREDICT_H
@@ -41,11 +44,12 @@ struct predictor {
 	int64_t ring_step;
 };
 
-/** predict_asked - the host asked for @r. @as_guessed: it was the oldest guess not asked for so far, so the
- *  series goes on; else guessing begins anew when a pattern is seen. */
+/** predict_asked - the host asked for @r. @as_guessed: it was the oldest guess not asked for so
+ * far, so the series goes on; else guessing begins anew when a pattern is seen. */
 void predict_asked(struct predictor *p, const struct read_range *r, bool as_guessed);
 
-/** predict_peek - the READ to come after all that were asked or taken; false when there is no telling. */
+/** predict_peek - the READ to come after all that were asked or taken; false when there is no
+ * telling. */
 bool predict_peek(const struct predictor *p, struct read_range *out);
 
 /** predict_take - count what predict_peek() told as guessed. */

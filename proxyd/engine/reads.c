@@ -2,13 +2,13 @@
 /*
  * Requests that wait for an answer with data: READ, ATOMIC, FLUSH, ATOMIC WRITE.
  *
- * Each has a record from the moment it was accepted until its answer has passed whole. The records of a
- * lane form a queue in PSN order. The head's PSN bounds the front (an ACK past an unanswered READ makes a
- * requester start it anew) and, toward the responder, the release: an ACK beyond an unanswered READ means
- * that its answer was lost.
+ * Each has a record from the moment it was accepted until its answer has passed whole. The records
+ * of a lane form a queue in PSN order. The head's PSN bounds the front (an ACK past an unanswered
+ * READ makes a requester start it anew) and, toward the responder, the release: an ACK beyond an
+ * unanswered READ means that its answer was lost.
  *
- * Toward the responder only responses in PSN order make progress; each must have the opcode that its place in the range
- * demands, and full length but for the last.
+ * Toward the responder only responses in PSN order make progress; each must have the opcode that
+ * its place in the range demands, and full length but for the last.
  */
 #include "engine/answers.h"
 
@@ -43,7 +43,8 @@ void answers_drop(struct engine *e, struct lane_reads *x, uint32_t from, uint32_
 	uint32_t psn = from;
 	struct pkt *d;
 
-	while (x->held && psn_before(psn, end) && (d = window_next(&x->win, e->pool, psn, end, &psn))) {
+	while (x->held && psn_before(psn, end) &&
+	       (d = window_next(&x->win, e->pool, psn, end, &psn))) {
 		x->held--;
 		x->held_bytes -= d->len;
 		if (d->flags & PKT_LOST)
@@ -63,7 +64,8 @@ void reads_end(struct engine *e, struct flow *fl)
 
 	if (!x)
 		return;
-	for (uint32_t id = x->fetches.head; lane_keeps(l) && id != MQ_NONE; id = mq_next(e->reads, id))
+	for (uint32_t id = x->fetches.head; lane_keeps(l) && id != MQ_NONE;
+	     id = mq_next(e->reads, id))
 		e->counters[EC_ATOMICS_UNASKED] += fetch_at(e, id)->state == FETCH_GUESS &&
 						   fetch_at(e, id)->opcode != OP_READ_REQUEST;
 	if (lane_keeps(l))
@@ -88,7 +90,8 @@ struct read_rec *reads_tail(struct engine *e, const struct lane *l)
 	return read_at(e, l->reads.tail);
 }
 
-/* The first that the near requester waits for. In single mode those before it may still await the responder's answer. */
+/* The first that the near requester waits for. In single mode those before it may still await the
+ * responder's answer. */
 struct read_rec *reads_waiting(struct engine *e, const struct lane *l)
 {
 	uint32_t id = l->reads.head;
@@ -126,7 +129,8 @@ bool reads_add(struct engine *e, struct flow *fl, const struct frame *f, uint32_
 	}
 	l->nreads++;
 	if (reads_of(e, l) && l->state != LANE_OPENING)
-		reads_of(e, l)->since++; /* what passes while the lane opens is the host's own, like what was before */
+		reads_of(e, l)->since++; /* what passes while the lane opens is the host's own, like
+					    what was before */
 	return true;
 }
 
@@ -172,7 +176,8 @@ void reads_trim_to(struct engine *e, struct lane *l, uint32_t psn)
 }
 
 /* What packet @i of the answer to such a request must be. */
-bool reads_fit(uint8_t opcode, uint32_t i, uint32_t span, uint32_t length, const struct frame *f, uint32_t mtu)
+bool reads_fit(uint8_t opcode, uint32_t i, uint32_t span, uint32_t length, const struct frame *f,
+	       uint32_t mtu)
 {
 	uint8_t want;
 
@@ -208,7 +213,8 @@ enum read_verdict reads_response(struct engine *e, struct lane *l, const struct 
 	struct flow *fl = (struct flow *)((uint8_t *)l - offsetof(struct flow, lane));
 
 	*rec = r;
-	if (!r || !reads_fit(r->opcode, psn_sub(f->psn, r->at.psn), r->span, r->length, f, fl->path_mtu))
+	if (!r ||
+	    !reads_fit(r->opcode, psn_sub(f->psn, r->at.psn), r->span, r->length, f, fl->path_mtu))
 		return READ_STRAY;
 	if (psn_before(f->psn, r->resp_next))
 		return READ_AGAIN;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What two engines tell each other about a lane. The *opener* is the appliance near the requester (it
- * keeps custody), the *acceptor* the one near the responder. The peer layer carries these messages; the
- * engine neither knows how nor relies on each arriving: every message says a whole truth, newest wins, and
- * what matters is repeated until the other side shows that it knows.
+ * What two engines tell each other about a lane. The *opener* is the appliance near the requester
+ * (it keeps custody), the *acceptor* the one near the responder. The peer layer carries these
+ * messages; the engine neither knows how nor relies on each arriving: every message says a whole
+ * truth, newest wins, and what matters is repeated until the other side shows that it knows.
  */
 #ifndef LONGHAUL_ENGINE_REPORT_H
 #define LONGHAUL_ENGINE_REPORT_H
@@ -28,26 +28,28 @@ enum report_type {
 /** enum lane_reason - why a lane was refused, closed or faulted. */
 enum lane_reason {
 	REASON_NONE,
-	REASON_UNKNOWN,	  /* the acceptor has seen no packet of this connection (asymmetric routing?) */
-	REASON_ONE_WAY,	  /* it sees only one direction (asymmetric routing) */
-	REASON_MISMATCH,  /* it learned another pair of QPs */
-	REASON_NO_RULE,	  /* no rule of its own wants the connection */
-	REASON_NO_ROOM,	  /* its tables are full */
+	REASON_UNKNOWN,	 /* the acceptor has seen no packet of this connection (asymmetric routing?)
+			  */
+	REASON_ONE_WAY,	 /* it sees only one direction (asymmetric routing) */
+	REASON_MISMATCH, /* it learned another pair of QPs */
+	REASON_NO_RULE,	 /* no rule of its own wants the connection */
+	REASON_NO_ROOM,	 /* its tables are full */
 	REASON_IDLE,
-	REASON_DISCONNECT, /* CM DREQ */
+	REASON_DISCONNECT,  /* CM DREQ */
 	REASON_INCARNATION, /* the QPN was reused, or its PSNs jumped */
-	REASON_NAK,	  /* the responder refused what was already acknowledged */
-	REASON_TIMEOUT,	  /* the responder stopped answering */
-	REASON_PEER_LOST, /* the other appliance stopped answering */
+	REASON_NAK,	    /* the responder refused what was already acknowledged */
+	REASON_TIMEOUT,	    /* the responder stopped answering */
+	REASON_PEER_LOST,   /* the other appliance stopped answering */
 	REASON_PEER_RESTARTED,
-	REASON_OPERATOR, /* rule removed, shutdown, command */
-	REASON_PATH_MTU, /* a READ whose PSN range cannot be known */
-	REASON_POOL_FULL, /* no room to begin */
+	REASON_OPERATOR,     /* rule removed, shutdown, command */
+	REASON_PATH_MTU,     /* a READ whose PSN range cannot be known */
+	REASON_POOL_FULL,    /* no room to begin */
 	REASON_EARLIER_LOSS, /* a packet from before the handover is lost: begin again there */
-	REASON_LONG_READ, /* a READ of more PSNs than can be told apart */
-	REASON_FAULT, /* custody of the other direction was lost, and the connection with it */
+	REASON_LONG_READ,    /* a READ of more PSNs than can be told apart */
+	REASON_FAULT,	 /* custody of the other direction was lost, and the connection with it */
 	REASON_STRANDED, /* a former daemon numbered its packets anew and is gone */
-	REASON_UNASKED,	 /* a READ was answered before the host asked, and it asked for something else, or may have */
+	REASON_UNASKED,	 /* a READ was answered before the host asked, and it asked for something
+			    else, or may have */
 	REASONS,
 };
 
@@ -72,7 +74,8 @@ struct psn_range {
  * @path_mtu:  bytes, 0 when not known yet
  * @policy:    enum ack_policy
  * @resume:    the acceptor lost its state; it need not have seen packets of the connection
- * @one_read:  answers are to be kept, and the responder is to be given one READ at a time until ANSWERS says otherwise
+ * @one_read:  answers are to be kept, and the responder is to be given one READ at a time until
+ * ANSWERS says otherwise
  *
  * REFUSE, CLOSE:
  * @reason:    enum lane_reason; CLOSE also bears @key, and @by_opener tells who closes
@@ -87,15 +90,16 @@ struct psn_range {
  * @credit:    its latest ACK syndrome (credit code), 0xff when none was seen
  * @refusal:   syndrome of a fatal NAK (0x61 .. 0x63) at @refusal_psn, 0 when there is none
  * @hi:        end of the highest packet received; equals @cum when nothing is missing
- * @hole:      @nholes ranges between @cum and @hi that are missing. Not all of them when there are more
- *             than fit: the acceptor shows them in turn, so the order is free; what is not named is not
+ * @hole:      @nholes ranges between @cum and @hi that are missing. Not all of them when there are
+ * more than fit: the acceptor shows them in turn, so the order is free; what is not named is not
  *             known to have arrived
- * @again:     @nagain packets that arrived since the latest report and were refused (wrong ICRC, no room, one
- *             hole too many): to be sent again without waiting for what would show them to be lost
+ * @again:     @nagain packets that arrived since the latest report and were refused (wrong ICRC, no
+ * room, one hole too many): to be sent again without waiting for what would show them to be lost
  * @seq:       grows with every PROGRESS of a lane generation: an older one is ignored
  *
- * ANSWERS: also bears @key, @seq, @cum, @hi, @hole: of the answers to the lane's READs and ATOMICs, by the PSNs
- * of these. PSNs between that belong to other requests count as arrived, or as missing where that is simpler
+ * ANSWERS: also bears @key, @seq, @cum, @hi, @hole: of the answers to the lane's READs and ATOMICs,
+ * by the PSNs of these. PSNs between that belong to other requests count as arrived, or as missing
+ * where that is simpler
  * @latest:    the answer packet that arrived last
  * @depth:     READs that the responder is to be given at a time, 0: as they come
  */

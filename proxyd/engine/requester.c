@@ -1,44 +1,46 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Standing in for the requester, toward the responder: from the acceptor over its LAN, or in single mode
- * over the WAN.
+ * Standing in for the requester, toward the responder: from the acceptor over its LAN, or in single
+ * mode over the WAN.
  *
- * What RC gives a requester is used as InfiniBand vol. 1, 9.7.5 and 9.7.7 lay it down: packets are sent in PSN
- * order; a cumulative ACK releases exactly what it covers; an ACK below una or at or above nxt changes
- * nothing; a sequence NAK at p releases below p and resends from p; RNR waits by its own timer and resumes
- * at p; a fatal NAK ends it. An ACK past an unanswered READ means that the answer was lost: release below
- * the READ, ask it again.
+ * What RC gives a requester is used as InfiniBand vol. 1, 9.7.5 and 9.7.7 lay it down: packets are
+ * sent in PSN order; a cumulative ACK releases exactly what it covers; an ACK below una or at or
+ * above nxt changes nothing; a sequence NAK at p releases below p and resends from p; RNR waits by
+ * its own timer and resumes at p; a fatal NAK ends it. An ACK past an unanswered READ means that
+ * the answer was lost: release below the READ, ask it again.
  *
- * The loss timer resends the oldest packet only, as a probe: the ACK that follows tells how far the responder
- * is, and what was sent before the probe and is not covered by it is lost, so sending resumes there. (A
- * sequence NAK would say the same, but responders send one per gap, and that one may be lost.) A near responder
- * that is only slow answers what it was sent before, too, and does not like to get all of it again: an ACK that it
- * may have sent without the probe says nothing about what comes after it. The budget of the timer is time without
- * progress (responder_timeout), so RNR waits and long outages of a busy responder do not add up.
+ * The loss timer resends the oldest packet only, as a probe: the ACK that follows tells how far the
+ * responder is, and what was sent before the probe and is not covered by it is lost, so sending
+ * resumes there. (A sequence NAK would say the same, but responders send one per gap, and that one
+ * may be lost.) A near responder that is only slow answers what it was sent before, too, and does
+ * not like to get all of it again: an ACK that it may have sent without the probe says nothing
+ * about what comes after it. The budget of the timer is time without progress (responder_timeout),
+ * so RNR waits and long outages of a busy responder do not add up.
  *
- * Over the WAN (single mode) there is nobody to ask for single packets: a loss costs all that was sent after
- * it. So the packets on their way are limited by a window that grows with what is acknowledged and is halved
- * by each loss, once per round trip.
+ * Over the WAN (single mode) there is nobody to ask for single packets: a loss costs all that was
+ * sent after it. So the packets on their way are limited by a window that grows with what is
+ * acknowledged and is halved by each loss, once per round trip.
  *
- * What the host had sent by itself before the lane opened (below @overlap) may have been executed and answered
- * long ago; the responder need not keep such answers. So there an ACK past a READ or ATOMIC settles it: if
- * the answer was lost, the host asks again.
+ * What the host had sent by itself before the lane opened (below @overlap) may have been executed
+ * and answered long ago; the responder need not keep such answers. So there an ACK past a READ or
+ * ATOMIC settles it: if the answer was lost, the host asks again.
  *
- * An ACK below una answers a repeat. If the repeat was ours it ends here; if the host's own was passed on (see
- * again.c), so is the answer.
+ * An ACK below una answers a repeat. If the repeat was ours it ends here; if the host's own was
+ * passed on (see again.c), so is the answer.
  *
- * Answers with data travel on to the requester's side as they come, in order. An acceptor drops what is
- * ahead of a missing answer packet and asks the whole READ again; what it has passed on already is not
- * passed on twice. In single mode every answer passes: the host sees the gap and asks again by itself.
+ * Answers with data travel on to the requester's side as they come, in order. An acceptor drops
+ * what is ahead of a missing answer packet and asks the whole READ again; what it has passed on
+ * already is not passed on twice. In single mode every answer passes: the host sees the gap and
+ * asks again by itself.
  */
 #include "engine/answers.h"
 
 /* So far ahead of what was sent from here an ACK is taken for one of the same QP. */
-#define BEYOND_MAX 65536
+#define BEYOND_MAX   65536
 /* At least so long after a READ was asked it is not asked again. */
 #define ASK_AGAIN_US 1000u
 /* A busy responder answers a repeat within this time and two round trips. */
-#define REPEAT_US 200000u
+#define REPEAT_US    200000u
 
 static uint32_t timer(const struct engine *e, const struct flow *fl, uint32_t which)
 {
@@ -75,15 +77,16 @@ static bool send(struct engine *e, struct flow *fl, struct pkt *d)
 }
 
 /*
- * What may be on its way to a near responder at once: enough for any LAN, little enough not to flood its
- * switch when a hole closes and thousands of packets become due together. A host that does not keep up loses
- * some, and with it all that was sent after it: then half of that is enough, and from there on one packet more
- * each round trip. Where nothing on its way asks for an ACK, waiting for one would be for ever.
+ * What may be on its way to a near responder at once: enough for any LAN, little enough not to
+ * flood its switch when a hole closes and thousands of packets become due together. A host that
+ * does not keep up loses some, and with it all that was sent after it: then half of that is enough,
+ * and from there on one packet more each round trip. Where nothing on its way asks for an ACK,
+ * waiting for one would be for ever.
  */
 #define FLIGHT_BYTES (2u << 20)
-#define CWND_MIN 16u
-#define CWND_MAX 65536u
-#define CWND_ONE 256u /* ACCEPTOR: one packet, in units of cwnd */
+#define CWND_MIN     16u
+#define CWND_MAX     65536u
+#define CWND_ONE     256u /* ACCEPTOR: one packet, in units of cwnd */
 
 static bool flight_full(const struct flow *fl)
 {
@@ -97,7 +100,8 @@ static bool flight_full(const struct flow *fl)
 		return ((l->sent.psn - l->tack.psn) & PSN_MASK) >= l->cwnd;
 	if (l->cwnd / CWND_ONE < full)
 		full = l->cwnd / CWND_ONE;
-	return ((l->sent.psn - l->tack.psn) & PSN_MASK) >= full && psn_after(l->ackreq_end, l->tack.psn);
+	return ((l->sent.psn - l->tack.psn) & PSN_MASK) >= full &&
+	       psn_after(l->ackreq_end, l->tack.psn);
 }
 
 /* Returns true when there is more to send but it had to stop. */
@@ -114,7 +118,8 @@ bool requester_run(struct engine *e, struct flow *fl, uint32_t quantum)
 
 		if (!d || flight_full(fl))
 			break;
-		if ((d->flags & PKT_ANSWERED) && (answers_depth_full(e, fl) || atomic_depth_full(e, fl)))
+		if ((d->flags & PKT_ANSWERED) &&
+		    (answers_depth_full(e, fl) || atomic_depth_full(e, fl)))
 			break; /* its turn comes with the end of an answer */
 		if (!budget || (l->role == ROLE_SINGLE && !pace_may_send(e)) || !send(e, fl, d)) {
 			stopped = true;
@@ -135,7 +140,8 @@ bool requester_run(struct engine *e, struct flow *fl, uint32_t quantum)
 		if (l->role == ROLE_SINGLE)
 			front_advance(e, fl); /* a front that waits for the WAN */
 	}
-	/* also when nothing could be sent: the answer is still awaited that what follows has to wait for */
+	/* also when nothing could be sent: the answer is still awaited that what follows has to
+	 * wait for */
 	if (!wheel_armed(e->wheel, timer(e, fl, TIMER_LOSS)))
 		arm(e, fl);
 	return stopped;
@@ -143,7 +149,8 @@ bool requester_run(struct engine *e, struct flow *fl, uint32_t quantum)
 
 static void lost_one(struct engine *e, struct lane *l)
 {
-	uint32_t one = l->role == ROLE_SINGLE ? 1 : CWND_ONE, flight = (l->sent.psn - l->tack.psn) & PSN_MASK;
+	uint32_t one = l->role == ROLE_SINGLE ? 1 : CWND_ONE,
+		 flight = (l->sent.psn - l->tack.psn) & PSN_MASK;
 
 	if (now_us(e) - l->cut_us < l->rtt.srtt_us)
 		return;
@@ -226,10 +233,11 @@ static void in_vain(struct read_rec *r)
 }
 
 /*
- * Responders keep what they need to repeat an answer for as many READs as they take at a time. That is enough for
- * hosts; but an acceptor that was restarted begins where the opener knows the true ACK to be, and hosts and guesses may
- * have gone on by more. What the responder does not answer although it is known to have executed it cannot
- * be had any more under its PSN. Either the answer has reached the opener already, or it asks anew.
+ * Responders keep what they need to repeat an answer for as many READs as they take at a time. That
+ * is enough for hosts; but an acceptor that was restarted begins where the opener knows the true
+ * ACK to be, and hosts and guesses may have gone on by more. What the responder does not answer
+ * although it is known to have executed it cannot be had any more under its PSN. Either the answer
+ * has reached the opener already, or it asks anew.
  */
 static void give_up_reads(struct engine *e, struct lane *l, const struct mark *m)
 {
@@ -239,13 +247,15 @@ static void give_up_reads(struct engine *e, struct lane *l, const struct mark *m
 		return;
 	for (uint32_t id = l->reads.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
 		r = read_at(e, id);
-		if (!(opcode_info(r->opcode)->flags & OPF_ANSWERED) || psn_after(psn_add(r->at.psn, r->span), m->psn))
+		if (!(opcode_info(r->opcode)->flags & OPF_ANSWERED) ||
+		    psn_after(psn_add(r->at.psn, r->span), m->psn))
 			break;
 		if (!r->done)
 			COUNT(e, READS_GIVEN_UP);
 		r->done = true;
 	}
-	/* not more: behind them there may be the one whose answer has just come, and which @m does not cover yet */
+	/* not more: behind them there may be the one whose answer has just come, and which @m does
+	 * not cover yet */
 	reads_trim_to(e, l, m->psn);
 }
 
@@ -260,8 +270,10 @@ static bool bound_by_read(struct engine *e, struct lane *l, struct mark *m)
 		r->done = true;
 		reads_trim_to(e, l, m->psn);
 	}
-	/* what an ATOMIC would have answered that is answered already nobody needs: that it is done is enough */
-	while ((r = reads_head(e, l)) && r->made && !psn_after(psn_add(r->at.psn, r->span), m->psn)) {
+	/* what an ATOMIC would have answered that is answered already nobody needs: that it is done
+	 * is enough */
+	while ((r = reads_head(e, l)) && r->made &&
+	       !psn_after(psn_add(r->at.psn, r->span), m->psn)) {
 		r->done = true;
 		reads_trim_to(e, l, m->psn);
 	}
@@ -273,8 +285,7 @@ static bool bound_by_read(struct engine *e, struct lane *l, struct mark *m)
 		reads_trim(e, l, m);
 		return false;
 	}
-	if (!r || !psn_before(r->at.psn, m->psn) ||
-	    !(opcode_info(r->opcode)->flags & OPF_ANSWERED))
+	if (!r || !psn_before(r->at.psn, m->psn) || !(opcode_info(r->opcode)->flags & OPF_ANSWERED))
 		return false;
 	*m = r->at;
 	return true;
@@ -304,9 +315,10 @@ void requester_refused(struct engine *e, struct flow *fl, uint32_t psn, uint8_t 
 }
 
 /*
- * An ACK of @psn, the first after the loss timer's probe: is it the answer to the probe? It must be where nobody had
- * asked for an ACK of that packet. Else it may be the answer to what was sent before, by a responder that had stood
- * still, and others will follow it. Where none follow one of just the probe, the second of its kind is believed.
+ * An ACK of @psn, the first after the loss timer's probe: is it the answer to the probe? It must be
+ * where nobody had asked for an ACK of that packet. Else it may be the answer to what was sent
+ * before, by a responder that had stood still, and others will follow it. Where none follow one of
+ * just the probe, the second of its kind is believed.
  */
 static bool answers_probe(struct engine *e, struct lane *l, uint32_t psn)
 {
@@ -343,15 +355,18 @@ static void rx_ack(struct engine *e, struct flow *fl, const struct frame *f)
 	struct pkt *d;
 
 	if (l->role == ROLE_ACCEPTOR && l->state == LANE_DRAIN && !psn_before(f->psn, l->high)) {
-		/* the opener is gone, the host's requests pass by, and one beyond all that is held here is done */
+		/* the opener is gone, the host's requests pass by, and one beyond all that is held
+		 * here is done */
 		lane_close(e, fl, l->reason, true);
 		engine_pass(e, other_port(fl->side), f);
 		return;
 	}
 	if (l->role == ROLE_ACCEPTOR && l->probing && aeth_is_ack(s) && l->sent.psn == l->high &&
-	    !psn_before(f->psn, l->high) && psn_diff(f->psn, l->high) < BEYOND_MAX && !reads_head(e, l)) {
-		/* The answer to a probe: the responder is further than what was sent from here, because the host's
-		 * packets passed by while the daemons stood still. All that was sent is done. */
+	    !psn_before(f->psn, l->high) && psn_diff(f->psn, l->high) < BEYOND_MAX &&
+	    !reads_head(e, l)) {
+		/* The answer to a probe: the responder is further than what was sent from here,
+		 * because the host's packets passed by while the daemons stood still. All that was
+		 * sent is done. */
 		m = l->sent;
 		m.msn = frame_aeth_msn(f);
 		l->progress = e->now;
@@ -361,7 +376,8 @@ static void rx_ack(struct engine *e, struct flow *fl, const struct frame *f)
 	}
 	if (!psn_in(f->psn, l->tack.psn, psn_after(l->overlap, l->high) ? l->overlap : l->high)) {
 		COUNT(e, STALE_ACK);
-		if (psn_before(f->psn, l->tack.psn) && (asked_by_host(e, l) || (aeth_is_nak(s) && s != AETH_NAK_SEQ)))
+		if (psn_before(f->psn, l->tack.psn) &&
+		    (asked_by_host(e, l) || (aeth_is_nak(s) && s != AETH_NAK_SEQ)))
 			engine_pass(e, other_port(fl->side), f);
 		return;
 	}
@@ -381,12 +397,14 @@ static void rx_ack(struct engine *e, struct flow *fl, const struct frame *f)
 		true_ack(e, fl, &m);
 		/* once per round trip is enough: the ACKs of all that was in flight say the same */
 		if (past && l->role != ROLE_NONE &&
-		    reads_head(e, l)->asked + (l->rtt.srtt_us + ASK_AGAIN_US) * NSEC_PER_USEC < e->now) {
+		    reads_head(e, l)->asked + (l->rtt.srtt_us + ASK_AGAIN_US) * NSEC_PER_USEC <
+			    e->now) {
 			reads_head(e, l)->asked = e->now;
 			in_vain(reads_head(e, l));
 			resume_at(e, fl, m.psn);
 		} else if (probing && l->role != ROLE_NONE && sent_until(e, l, probed)) {
-			/* what was sent before the probe has arrived or is lost: it lacks the rest */
+			/* what was sent before the probe has arrived or is lost: it lacks the rest
+			 */
 			lost_one(e, l);
 			resume_at(e, fl, l->tack.psn);
 		}
@@ -468,7 +486,8 @@ static void rx_answer(struct engine *e, struct flow *fl, const struct frame *f,
 		bound_by_read(e, l, &m);
 	r->done = v == READ_COMPLETE;
 	if (v == READ_COMPLETE && reads_head(e, l) == r) {
-		/* the answers of later ones may have been complete already: then their turn is now */
+		/* the answers of later ones may have been complete already: then their turn is now
+		 */
 		reads_trim(e, l, &m);
 	}
 	l->progress = e->now;
@@ -497,9 +516,10 @@ void requester_response(struct engine *e, struct flow *fl, const struct frame *f
 }
 
 /*
- * The READ at @psn, the oldest, was asked again. Should it remain without an answer, then something from beyond it
- * tells how far the responder is, whether it is executed in its turn or draws a NAK: the newest request, and
- * where responders say no more about a gap that they have spoken of before, one after the other.
+ * The READ at @psn, the oldest, was asked again. Should it remain without an answer, then something
+ * from beyond it tells how far the responder is, whether it is executed in its turn or draws a NAK:
+ * the newest request, and where responders say no more about a gap that they have spoken of before,
+ * one after the other.
  */
 static void probe_ahead(struct engine *e, struct flow *fl, uint32_t psn)
 {
@@ -515,7 +535,8 @@ static void probe_ahead(struct engine *e, struct flow *fl, uint32_t psn)
 	if (r->tries < ASKED_IN_VAIN)
 		return;
 	if (x && r->tries >= 2 * ASKED_IN_VAIN) {
-		at = psn_in(x->probe, psn, l->accept.psn) ? psn_add(x->probe, 1) : psn_add(psn, r->span);
+		at = psn_in(x->probe, psn, l->accept.psn) ? psn_add(x->probe, 1)
+							  : psn_add(psn, r->span);
 		l->backoff = 0;
 		if (!window_next(&l->win, e->pool, at, l->accept.psn, &at))
 			at = psn;

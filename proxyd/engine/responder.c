@@ -2,22 +2,22 @@
 /*
  * Standing in for the responder, toward the near requester (roles OPENER and SINGLE).
  *
- * Requests are taken in PSN order only. Each is verified and copied in one pass, described, and only then
- * counted in; the link (stream_tx.c or requester.c) sends it on from the copy. What the requester is told
- * is the front (front.c); what comes again, or out of order, is again.c's.
+ * Requests are taken in PSN order only. Each is verified and copied in one pass, described, and
+ * only then counted in; the link (stream_tx.c or requester.c) sends it on from the copy. What the
+ * requester is told is the front (front.c); what comes again, or out of order, is again.c's.
  *
- * What looks wrong but has a right ICRC (opcode or length out of sequence) is not ours to judge: it goes to
- * the responder in its turn, unacknowledged, and so does everything after it until the responder has
- * spoken.
+ * What looks wrong but has a right ICRC (opcode or length out of sequence) is not ours to judge: it
+ * goes to the responder in its turn, unacknowledged, and so does everything after it until the
+ * responder has spoken.
  */
 #include "engine/answers.h"
 
 /* Acknowledge at least every so many packets. */
-#define ACK_EVERY 64
+#define ACK_EVERY  64
 /* Further from the expected PSN than any requester's window: another incarnation of the QP. */
-#define JUMP_PSNS 65536
+#define JUMP_PSNS  65536
 /* A requester is asked to slow down at most once in this time (what NICs themselves keep to). */
-#define CNP_US 50u
+#define CNP_US	   50u
 /* Room that must be there before a requester is asked to try again. */
 #define ROOM_AGAIN (256u << 10)
 
@@ -53,7 +53,8 @@ static bool in_sequence(const struct lane *l, const struct frame *f, uint32_t mt
 	return (fl & OPF_EOM) ? f->payload_len == want : f->payload_len < want;
 }
 
-/* POOL-3: what does not fit is not acknowledged early. A WRITE tells its length in its first packet. */
+/* POOL-3: what does not fit is not acknowledged early. A WRITE tells its length in its first
+ * packet. */
 static void reserve(struct engine *e, struct lane *l, const struct frame *f, uint32_t mtu)
 {
 	uint64_t length, need;
@@ -69,8 +70,8 @@ static void reserve(struct engine *e, struct lane *l, const struct frame *f, uin
 	l->guard_end = psn_add(l->accept.psn, (uint32_t)((length + mtu - 1) / mtu));
 }
 
-/* The first step of backpressure: hosts that know congestion notifications slow down before anything is withheld
- * from them. */
+/* The first step of backpressure: hosts that know congestion notifications slow down before
+ * anything is withheld from them. */
 static void slow_down(struct engine *e, struct flow *fl)
 {
 	const struct flow *back = flow_partner(e, fl);
@@ -127,15 +128,18 @@ static void taken(struct engine *e, struct flow *fl, const struct frame *f, bool
 		front_ack_due(e, fl);
 }
 
-/* The records of a request that waits for its answer: in the host's order, and in that of the wire. */
-static void waiting(struct engine *e, struct flow *fl, const struct frame *f, uint32_t span, uint32_t wire)
+/* The records of a request that waits for its answer: in the host's order, and in that of the wire.
+ */
+static void waiting(struct engine *e, struct flow *fl, const struct frame *f, uint32_t span,
+		    uint32_t wire)
 {
 	struct lane *l = &fl->lane;
 	struct lane_reads *x = reads_of(e, l);
 	struct read_range what = {0};
 
 	if (f->reth)
-		what = (struct read_range){frame_reth_va(f), frame_reth_rkey(f), frame_reth_length(f)};
+		what = (struct read_range){frame_reth_va(f), frame_reth_rkey(f),
+					   frame_reth_length(f)};
 	reads_add(e, fl, f, span, front_asked(e, l), wire);
 	if (l->atomic)
 		atomic_asked(e, fl);
@@ -147,7 +151,8 @@ static void waiting(struct engine *e, struct flow *fl, const struct frame *f, ui
 }
 
 /* A READ whose answer has been asked for already, as @wire: the request itself ends here. */
-static void claimed(struct engine *e, struct flow *fl, const struct frame *f, uint32_t span, uint32_t wire)
+static void claimed(struct engine *e, struct flow *fl, const struct frame *f, uint32_t span,
+		    uint32_t wire)
 {
 	struct lane *l = &fl->lane;
 	struct lane_reads *x = reads_of(e, l);
@@ -207,12 +212,14 @@ static void request_in_order(struct engine *e, struct flow *fl, const struct fra
 		no_room(e, fl);
 		return;
 	}
-	if (x && sane && (f->opcode == OP_READ_REQUEST || f->opcode == OP_FETCH_ADD) && x->guesses) {
+	if (x && sane && (f->opcode == OP_READ_REQUEST || f->opcode == OP_FETCH_ADD) &&
+	    x->guesses) {
 		if (!icrc_ok(f)) {
 			COUNT(e, BAD_ICRC);
 			return;
 		}
-		if (f->opcode == OP_READ_REQUEST ? ahead_claim(e, fl, f, &wire) : atomic_claim(e, fl, f, &wire)) {
+		if (f->opcode == OP_READ_REQUEST ? ahead_claim(e, fl, f, &wire)
+						 : atomic_claim(e, fl, f, &wire)) {
 			claimed(e, fl, f, span, wire);
 			lane_settled(e, fl);
 			return;
@@ -301,7 +308,8 @@ void responder_request(struct engine *e, struct flow *fl, const struct frame *f)
 			engine_pass(e, fl->side, f);
 		} else if (again_gone_on(e, fl, f))
 			engine_pass(e, fl->side, f);
-		else if (!l->nak_sent && !l->nak_due && !l->room_wait && l->state != LANE_DRAIN && icrc_ok(f))
+		else if (!l->nak_sent && !l->nak_due && !l->room_wait && l->state != LANE_DRAIN &&
+			 icrc_ok(f))
 			front_nak(e, fl);
 	}
 }
@@ -342,8 +350,8 @@ static bool short_of_more(const struct engine *e, const struct flow *fl)
 	return over_rule_cap(e, fl, (uint32_t)want) || mq_free_count(e->reads) < 2;
 }
 
-/* Ask for what was dropped for want of room, when there is some; asked too early a requester goes back in vain, and
- * a few of those use up its retries. */
+/* Ask for what was dropped for want of room, when there is some; asked too early a requester goes
+ * back in vain, and a few of those use up its retries. */
 void responder_room(struct engine *e)
 {
 	uint32_t later = FLOW_NONE, i;
@@ -353,10 +361,12 @@ void responder_room(struct engine *e)
 		struct lane *l = &fl->lane;
 		uint64_t want = pool_cap(e->pool, POOL_CUSTODY) / 8;
 
-		if (pool_log_room(e->pool, POOL_CUSTODY, &l->log) < (want < ROOM_AGAIN ? want : ROOM_AGAIN))
+		if (pool_log_room(e->pool, POOL_CUSTODY, &l->log) <
+		    (want < ROOM_AGAIN ? want : ROOM_AGAIN))
 			break;
 		e->room_head = l->next_room;
-		if (fl->used && lane_keeps(l) && l->room_wait && l->state != LANE_FAULT && short_of_more(e, fl)) {
+		if (fl->used && lane_keeps(l) && l->room_wait && l->state != LANE_FAULT &&
+		    short_of_more(e, fl)) {
 			l->next_room = later;
 			later = i;
 			continue;

@@ -56,7 +56,8 @@ int rule_match(const struct rule *rules, unsigned int n, const struct ip_addr *n
 	       const struct ip_addr *far, uint16_t vlan)
 {
 	for (unsigned int i = 0; i < n; i++)
-		if (vlan_fits(rules[i].vlan, vlan) && any_has(rules[i].near, rules[i].nnear, near) &&
+		if (vlan_fits(rules[i].vlan, vlan) &&
+		    any_has(rules[i].near, rules[i].nnear, near) &&
 		    any_has(rules[i].far, rules[i].nfar, far))
 			return (int)i;
 	return -1;

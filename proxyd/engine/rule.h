@@ -10,12 +10,12 @@
 
 #include "wire/frame.h"
 
-#define RULE_MAX 64
-#define RULE_PREFIXES 32
-#define RULE_NAME 32
+#define RULE_MAX	 64
+#define RULE_PREFIXES	 32
+#define RULE_NAME	 32
 #define RULE_READ_RANGES 8
-#define PEER_MAX 16
-#define PEER_NONE (-1) /* single mode */
+#define PEER_MAX	 16
+#define PEER_NONE	 (-1) /* single mode */
 
 /** enum ack_policy - when the near requester is told that its packets are safe. */
 enum ack_policy {
@@ -25,11 +25,13 @@ enum ack_policy {
 	POLICIES,
 };
 
-/** enum atomic_mode - what is done for CmpSwap and FetchAdd besides passing them in order (atomic.c). */
+/** enum atomic_mode - what is done for CmpSwap and FetchAdd besides passing them in order
+ * (atomic.c). */
 enum atomic_mode {
-	ATOMIC_ORDERED,	/* nothing: they wait for the responder's own answer */
-	ATOMIC_DISCARD,	/* answered here; the responder's answer is thrown away */
-	ATOMIC_AHEAD,	/* FetchAdds that repeat themselves are asked before the host does (atomic_ahead.c) */
+	ATOMIC_ORDERED, /* nothing: they wait for the responder's own answer */
+	ATOMIC_DISCARD, /* answered here; the responder's answer is thrown away */
+	ATOMIC_AHEAD,	/* FetchAdds that repeat themselves are asked before the host does
+			   (atomic_ahead.c) */
 	ATOMIC_MODES,
 };
 
@@ -37,13 +39,14 @@ enum atomic_mode {
 enum read_ahead {
 	READ_AHEAD_OFF,
 	READ_AHEAD_ON,	    /* two appliances: answers wait near the host (ahead.c) */
-	READ_AHEAD_UNASKED, /* one, near the responder: answers arrive just after the host has asked (unasked.c) */
+	READ_AHEAD_UNASKED, /* one, near the responder: answers arrive just after the host has asked
+			       (unasked.c) */
 	READ_AHEADS,
 };
 
 /* Ways of learning QP pairs that a rule allows. */
-#define LEARN_CM 0x1u
-#define LEARN_PSN 0x2u
+#define LEARN_CM	0x1u
+#define LEARN_PSN	0x2u
 #define LEARN_IMMEDIATE 0x4u /* immediate data is the sender's QPN */
 
 /** struct prefix - @len in bits of the v4-mapped form (IPv4 length + 96). */
@@ -63,7 +66,8 @@ struct prefix {
  * @atomic:     enum atomic_mode
  * @read_ahead: READs may be asked for ahead of the host (enum read_ahead)
  * @read_depth: READs that a responder takes at a time, 0: as many as its requester was seen to have
- * @read_max_age_ns: answers that were asked for longer ago are not given, 0: no limit but the signals
+ * @read_max_age_ns: answers that were asked for longer ago are not given, 0: no limit but the
+ * signals
  * @read_range: addresses that may be read ahead although the host has not read them yet
  */
 struct rule {
@@ -94,8 +98,8 @@ const char *atomic_mode_name(enum atomic_mode m);
 /** prefix_has - whether @a lies inside @p. */
 bool prefix_has(const struct prefix *p, const struct ip_addr *a);
 
-/** rule_match - index of the first of @n rules that takes packets between @near and @far on @vlan, -1 when
- *  none does. */
+/** rule_match - index of the first of @n rules that takes packets between @near and @far on @vlan,
+ * -1 when none does. */
 int rule_match(const struct rule *rules, unsigned int n, const struct ip_addr *near,
 	       const struct ip_addr *far, uint16_t vlan);
 

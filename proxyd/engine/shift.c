@@ -2,19 +2,20 @@
 /*
  * Two numberings of one lane, and how to get from one to the other (answers.h).
  *
- * What the host appended to the lane bears host PSN + s on the wire, where s is constant over a *segment* and
- * grows from segment to segment by the guesses between them that the host did not ask for. A guess that it
- * does ask for takes the numbers that it would have got anyway, as long as guesses are asked for in their
- * order; one that is asked for out of order has a record of its own (struct read_rec), and its place is within
- * the same segment, since every request that is not a READ makes the opener drop its guesses. So:
+ * What the host appended to the lane bears host PSN + s on the wire, where s is constant over a
+ **segment* and grows from segment to segment by the guesses between them that the host did not ask
+ *for. A guess that it does ask for takes the numbers that it would have got anyway, as long as
+ *guesses are asked for in their order; one that is asked for out of order has a record of its own
+ *(struct read_rec), and its place is within the same segment, since every request that is not a
+ *READ makes the opener drop its guesses. So:
  *
  *	- SENDs, WRITEs, ATOMICs, and READs that were not guessed: exact by segment;
- *	- a mark (all before it is done) that lies among guesses: all that the host appended before them is
- *	  done. READs are bounded by their own records, not by marks.
+ *	- a mark (all before it is done) that lies among guesses: all that the host appended before
+ *them is done. READs are bounded by their own records, not by marks.
  *
- * A mark never translates to more than the host has asked for, nor to more than where the next segment
- * begins. Segments that lie wholly below the true ACK are forgotten; with a full table nothing is guessed,
- * so that no segment can be needed.
+ * A mark never translates to more than the host has asked for, nor to more than where the next
+ *segment begins. Segments that lie wholly below the true ACK are forgotten; with a full table
+ *nothing is guessed, so that no segment can be needed.
  */
 #include "engine/answers.h"
 
@@ -32,11 +33,12 @@ static uint32_t msn_shift_of(const struct segment *s)
 bool shift_differs(const struct lane_reads *x, const struct lane *l)
 {
 	return x && lane_keeps(l) &&
-	       (x->nsegments || x->trimmed || x->asked.psn != l->accept.psn || x->asked.msn != l->accept.msn);
+	       (x->nsegments || x->trimmed || x->asked.psn != l->accept.psn ||
+		x->asked.msn != l->accept.msn);
 }
 
-/* Whether what is below lane.start may bear numbers that the host does not know. Below the handover both are the
- * same. */
+/* Whether what is below lane.start may bear numbers that the host does not know. Below the handover
+ * both are the same. */
 bool shift_strange(const struct lane_reads *x, const struct lane *l)
 {
 	return shift_differs(x, l) && x->trailed;
@@ -46,7 +48,8 @@ bool shift_strange(const struct lane_reads *x, const struct lane *l)
 void shift_note(struct lane_reads *x, const struct lane *l)
 {
 	const struct segment *s = x->nsegments ? &x->segment[x->nsegments - 1] : NULL;
-	uint32_t shift = psn_sub(l->accept.psn, x->asked.psn), msn = psn_sub(l->accept.msn, x->asked.msn);
+	uint32_t shift = psn_sub(l->accept.psn, x->asked.psn),
+		 msn = psn_sub(l->accept.msn, x->asked.msn);
 
 	if (s ? shift == shift_of(s) && msn == msn_shift_of(s) : !shift && !msn)
 		return;
@@ -66,7 +69,8 @@ void shift_trim(struct lane_reads *x, uint32_t tack)
 {
 	uint32_t n = 0;
 
-	/* the one that @tack lies in stays, moved up so that it never comes to lie half the circle behind */
+	/* the one that @tack lies in stays, moved up so that it never comes to lie half the circle
+	 * behind */
 	while (n + 1 < x->nsegments && !psn_before(tack, x->segment[n + 1].wire))
 		n++;
 	if (n) {
@@ -105,11 +109,13 @@ struct mark shift_to_host(struct engine *e, const struct lane *l, const struct m
 	}
 	most = x->asked;
 	if (next)
-		most = (struct mark){.psn = next->host, .msn = next->host_msn, .ackable = next->ackable};
+		most = (struct mark){
+			.psn = next->host, .msn = next->host_msn, .ackable = next->ackable};
 	return psn_after(m.psn, most.psn) ? most : m;
 }
 
-/* The wire PSN of a request that the host appended as @host; PSN_NONE when that is too long ago to be known. */
+/* The wire PSN of a request that the host appended as @host; PSN_NONE when that is too long ago to
+ * be known. */
 uint32_t shift_to_wire(const struct lane_reads *x, uint32_t host)
 {
 	uint32_t i = x->nsegments;
@@ -122,8 +128,9 @@ uint32_t shift_to_wire(const struct lane_reads *x, uint32_t host)
 }
 
 /*
- * A copy of @f with another PSN, and another MSN where it has one (PSN_NONE: as it is). The ICRC follows by the
- * difference, so that damage stays what it was. @out: FRAME_MAX bytes. Returns its length.
+ * A copy of @f with another PSN, and another MSN where it has one (PSN_NONE: as it is). The ICRC
+ * follows by the difference, so that damage stays what it was. @out: FRAME_MAX bytes. Returns its
+ * length.
  */
 uint32_t shift_frame(uint8_t *out, const struct frame *f, uint32_t psn, uint32_t msn)
 {

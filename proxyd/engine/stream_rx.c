@@ -4,17 +4,18 @@
  * (role ACCEPTOR).
  *
  * Every packet is verified and retained on arrival, in any order; what is contiguous is handed to
- * requester.c, and stays until the responder truly acknowledges it, since loss on this side's LAN is this
- * side's business alone. What is missing between the contiguous part and the highest packet is kept as
- * holes (holes.c). A packet that would make one hole too many is refused.
+ * requester.c, and stays until the responder truly acknowledges it, since loss on this side's LAN
+ * is this side's business alone. What is missing between the contiguous part and the highest packet
+ * is kept as holes (holes.c). A packet that would make one hole too many is refused.
  *
- * The opener is told (PROGRESS) soon after anything changed: at once when a hole appears or closes or when
- * a duplicate arrives (its sender is in the dark), otherwise every REPORT_PACKETS packets or REPORT_NS,
- * and while something is missing again and again, with growing intervals, since time alone makes a missing
- * packet a lost one and reports get lost too; see engine.c. More holes than fit into one report are shown in turn.
+ * The opener is told (PROGRESS) soon after anything changed: at once when a hole appears or closes
+ * or when a duplicate arrives (its sender is in the dark), otherwise every REPORT_PACKETS packets
+ * or REPORT_NS, and while something is missing again and again, with growing intervals, since time
+ * alone makes a missing packet a lost one and reports get lost too; see engine.c. More holes than
+ * fit into one report are shown in turn.
  *
- * Requests below the handover PSN, and duplicate READs that a host asks again for, are not the stream's:
- * they pass to the responder as they came.
+ * Requests below the handover PSN, and duplicate READs that a host asks again for, are not the
+ * stream's: they pass to the responder as they came.
  */
 #include "engine/answers.h"
 
@@ -67,9 +68,9 @@ static uint32_t room(struct engine *e, const struct flow *fl)
 	return psn_add(l->end, (uint32_t)packets);
 }
 
-/* A packet that came and could not be kept: the opener is asked for it again with the next report, which is due
- * at once (FAST-1). Where the list is full it finds out as it does of lost packets. A damaged packet may name a
- * wrong PSN; then something is sent in vain. */
+/* A packet that came and could not be kept: the opener is asked for it again with the next report,
+ * which is due at once (FAST-1). Where the list is full it finds out as it does of lost packets. A
+ * damaged packet may name a wrong PSN; then something is sent in vain. */
 static void refuse(struct engine *e, struct flow *fl, uint32_t psn)
 {
 	if (e->nrefused < REFUSED_MAX) {
@@ -135,7 +136,8 @@ static void deliver(struct engine *e, struct flow *fl)
 		if (d->flags & PKT_ANSWERED) {
 			struct frame f;
 
-			reads_begin(e, fl); /* without a page for it the answer passes without being kept */
+			reads_begin(e, fl); /* without a page for it the answer passes without being
+					       kept */
 			if (frame_parse(lane_packet(e, d), d->len, &f) != FRAME_OK ||
 			    !reads_add(e, fl, &f, d->span, &l->accept, l->accept.psn))
 				return; /* no record: it waits here until one is free */
@@ -168,20 +170,21 @@ static void again(struct engine *e, struct flow *fl, const struct frame *f)
 	if (psn_before(f->psn, l->tack.psn))
 		l->passed_us = now_us(e) | 1;
 	if ((f->op->flags & OPF_ANSWERED) && psn_before(f->psn, l->tack.psn)) {
-		/* answered already, so a host asks again (or the opener's timer, which does no harm): the
-		 * responder must repeat the answer */
+		/* answered already, so a host asks again (or the opener's timer, which does no
+		 * harm): the responder must repeat the answer */
 		COUNT(e, DUP_READS_PASSED);
 		engine_tx(e, PORT_LAN, f->data, f->len);
 		return;
 	}
 	COUNT(e, DUP_STREAM);
 	if (psn_before(f->psn, l->tack.psn))
-		engine_tx(e, PORT_LAN, f->data, f->len); /* see again.c: perhaps a new incarnation */
+		engine_tx(e, PORT_LAN, f->data,
+			  f->len); /* see again.c: perhaps a new incarnation */
 }
 
 /*
- * The next packet in order finds no room because what is out of order has taken it all: give that up. The
- * opener has it still, and sees in the next report that the end has gone back.
+ * The next packet in order finds no room because what is out of order has taken it all: give that
+ * up. The opener has it still, and sees in the next report that the end has gone back.
  */
 static bool make_room(struct engine *e, struct flow *fl)
 {
@@ -248,8 +251,8 @@ void stream_rx_request(struct engine *e, struct flow *fl, const struct frame *f)
 		refuse(e, fl, f->psn);
 		return;
 	}
-	/* A host that asks for the rest of a READ again, while the lane opens, sends a PSN from inside the
-	 * READ's range; the READ itself takes its place. */
+	/* A host that asks for the rest of a READ again, while the lane opens, sends a PSN from
+	 * inside the READ's range; the READ itself takes its place. */
 	if (span > 1 && psn_before(f->psn, l->end))
 		give_up(e, fl, psn_add(f->psn, 1), psn_before(end, l->end) ? end : l->end);
 	if (psn_after(end, l->end))

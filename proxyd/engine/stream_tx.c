@@ -3,48 +3,53 @@
  * The sending end of a stream: requests in custody, over the WAN, until the far appliance has them
  * (role OPENER).
  *
- * Packets go out in PSN order as pacing and the peer's room allow; retransmissions go before new ones.
- * The peer reports what is missing (report.h), and goes on to report while something is. Whether a missing
- * packet is lost or only late is decided by time, not by counting: the transmission time of the newest packet
- * known to have arrived is kept (@rack_us), and a missing packet whose own latest transmission is older than
- * that by more than a reordering window is lost. A retransmission gets a new time, so it is judged by the
- * same rule, and so is its retransmission. What the peer says it has refused needs no such judgement: it is
- * sent again at once (FAST-1).
+ * Packets go out in PSN order as pacing and the peer's room allow; retransmissions go before new
+ * ones. The peer reports what is missing (report.h), and goes on to report while something is.
+ * Whether a missing packet is lost or only late is decided by time, not by counting: the
+ * transmission time of the newest packet known to have arrived is kept (@rack_us), and a missing
+ * packet whose own latest transmission is older than that by more than a reordering window is lost.
+ * A retransmission gets a new time, so it is judged by the same rule, and so is its retransmission.
+ * What the peer says it has refused needs no such judgement: it is sent again at once (FAST-1).
  *
- * The reordering window is a quarter of the shortest round trip seen, at least REO_MIN_US. Where loss after
- * loss proves to be one and nothing is late, waiting is in vain: it shrinks to a sixteenth. As soon as a
- * packet is late (it was not sent again, and arrives after younger ones; or it was, and is reported sooner
- * than its second transmission can have arrived) it is a quarter again, or longer, up to a whole round trip,
- * if it was later than that. Beyond the quarter it fades with time (LATE_DECAY_RTTS).
+ * The reordering window is a quarter of the shortest round trip seen, at least REO_MIN_US. Where
+ * loss after loss proves to be one and nothing is late, waiting is in vain: it shrinks to a
+ * sixteenth. As soon as a packet is late (it was not sent again, and arrives after younger ones; or
+ * it was, and is reported sooner than its second transmission can have arrived) it is a quarter
+ * again, or longer, up to a whole round trip, if it was later than that. Beyond the quarter it
+ * fades with time (LATE_DECAY_RTTS).
  *
- * What no later packet can tell, the tail of a burst, is served by a timer, a little more than a round trip
- * after the latest progress: few packets are sent again at once, of many the last one only, whose
- * arrival makes the peer tell what it lacks. When the timer fires in vain it backs off, and sends the oldest
- * packet that the peer is not known to have; the budget is peer_timeout and is renewed by progress only. A
- * report that comes after silence condemns everything that had time to arrive before it and did not.
+ * What no later packet can tell, the tail of a burst, is served by a timer, a little more than a
+ * round trip after the latest progress: few packets are sent again at once, of many the last one
+ * only, whose arrival makes the peer tell what it lacks. When the timer fires in vain it backs off,
+ * and sends the oldest packet that the peer is not known to have; the budget is peer_timeout and is
+ * renewed by progress only. A report that comes after silence condemns everything that had time to
+ * arrive before it and did not.
  *
- * What the peer has is not released: only a true ACK of the responder releases custody, since the peer may
- * lose its memory at any time. After a restart everything from the last true ACK on is sent again.
+ * What the peer has is not released: only a true ACK of the responder releases custody, since the
+ * peer may lose its memory at any time. After a restart everything from the last true ACK on is
+ * sent again.
  */
 #include "engine/answers.h"
 
 /* A peer that is there and says nothing about the lane for so long has lost it. */
 #define DEAF_NS (10 * NSEC_PER_SEC)
 
-#define REO_MIN_US 500u
-#define LATE_MAX_US 0xffffffu
+#define REO_MIN_US	500u
+#define LATE_MAX_US	0xffffffu
 /* What the peer's reports wait at most for company, see engine.c. */
-#define REPORT_WAIT_US 250u
-/* The tail's timer: at least so much longer than the round trip (the peer's reports wait 200 us). */
-#define TAIL_MIN_US 2000u
-/* A tail of so many PSNs is sent again as a whole: with more, losing all of them and all reports is an outage. */
-#define TAIL_PSNS 32u
+#define REPORT_WAIT_US	250u
+/* The tail's timer: at least so much longer than the round trip (the peer's reports wait 200 us).
+ */
+#define TAIL_MIN_US	2000u
+/* A tail of so many PSNs is sent again as a whole: with more, losing all of them and all reports is
+ * an outage. */
+#define TAIL_PSNS	32u
 /* Lateness once seen is believed for so many round trips; then it fades. */
 #define LATE_DECAY_RTTS 16u
 /* After so many true losses without a late packet the window is halved, and once more. */
-#define CALM_LOSSES 16u
+#define CALM_LOSSES	16u
 /* More than any host has outstanding. */
-#define HOST_WINDOW 65536u
+#define HOST_WINDOW	65536u
 
 static uint64_t max64(uint64_t a, uint64_t b)
 {
@@ -59,12 +64,15 @@ static uint32_t max32(uint32_t a, uint32_t b)
 /* How much later than younger packets a packet may come, us. */
 static uint32_t reo_window(const struct lane *l)
 {
-	uint32_t base = l->rtt.minrtt_us / (l->true_losses < CALM_LOSSES ? 4 : l->true_losses < 2 * CALM_LOSSES ? 8 : 16);
+	uint32_t base = l->rtt.minrtt_us / (l->true_losses < CALM_LOSSES       ? 4
+					    : l->true_losses < 2 * CALM_LOSSES ? 8
+									       : 16);
 
 	return max32(max32(base, REO_MIN_US), l->late_us);
 }
 
-/* How long after its transmission a packet is reported, if it is not lost; us, 0 when not known yet. */
+/* How long after its transmission a packet is reported, if it is not lost; us, 0 when not known
+ * yet. */
 static uint32_t overdue_us(const struct lane *l)
 {
 	if (!l->rtt.srtt_us)
@@ -74,7 +82,8 @@ static uint32_t overdue_us(const struct lane *l)
 
 static uint64_t patience_ns(const struct lane *l)
 {
-	/* a first timeout comes early; not while the peer has all, and only its responder is awaited */
+	/* a first timeout comes early; not while the peer has all, and only its responder is
+	 * awaited */
 	if (l->rtt.srtt_us && !l->backoff && psn_before(l->reached, l->sent.psn))
 		return overdue_us(l) * NSEC_PER_USEC;
 	return lane_rto_ns(l);
@@ -84,7 +93,8 @@ static void arm(struct engine *e, struct flow *fl)
 {
 	uint32_t id = TIMER_ID(flow_index(e, fl), TIMER_LOSS);
 
-	/* also when nothing is under way for want of room at the peer: it may not say when there is some */
+	/* also when nothing is under way for want of room at the peer: it may not say when there is
+	 * some */
 	if (fl->lane.tack.psn == fl->lane.sent.psn && fl->lane.sent.psn == fl->lane.accept.psn)
 		wheel_cancel(e->wheel, id);
 	else
@@ -111,7 +121,8 @@ static bool send(struct engine *e, struct flow *fl, struct pkt *d)
 	return true;
 }
 
-/* Packets judged lost, oldest first, as far as the peer has room. Returns false when sending must stop. */
+/* Packets judged lost, oldest first, as far as the peer has room. Returns false when sending must
+ * stop. */
 static bool send_lost(struct engine *e, struct flow *fl, uint32_t *budget)
 {
 	struct lane *l = &fl->lane;
@@ -150,7 +161,8 @@ bool stream_tx_run(struct engine *e, struct flow *fl, uint32_t quantum)
 	       psn_before(l->sent.psn, l->room)) {
 		struct pkt *d = window_get(&l->win, e->pool, l->sent.psn);
 
-		if (!d) /* released already: acknowledged while waiting for its first transmission */
+		if (!d) /* released already: acknowledged while waiting for its first transmission
+			 */
 			break;
 		if (!budget || !pace_may_send(e) || !send(e, fl, d)) {
 			stopped = true;
@@ -185,7 +197,8 @@ static void seen_late(struct engine *e, struct lane *l, uint32_t us)
 
 	l->true_losses = 0;
 	if (us > l->rtt.minrtt_us)
-		us = l->rtt.minrtt_us; /* there is no waiting for ever; what is later still is sent again */
+		us = l->rtt.minrtt_us; /* there is no waiting for ever; what is later still is sent
+					  again */
 	if (us > LATE_MAX_US)
 		us = LATE_MAX_US;
 	now = l->late_us;
@@ -203,7 +216,8 @@ static void forget_late(struct engine *e, struct lane *l)
 	l->late_at = now_us(e);
 }
 
-/* No round trip is shorter: samples include what a report waited for company, urgent ones do not. */
+/* No round trip is shorter: samples include what a report waited for company, urgent ones do not.
+ */
 static uint32_t least_rtt_us(const struct lane *l)
 {
 	uint32_t slack = l->rtt.minrtt_us / 16 + REPORT_WAIT_US;
@@ -212,8 +226,8 @@ static uint32_t least_rtt_us(const struct lane *l)
 }
 
 /*
- * Which transmission of @d was it that arrived? Not the latest, if it would have been faster than light; then
- * that one was not needed.
+ * Which transmission of @d was it that arrived? Not the latest, if it would have been faster than
+ * light; then that one was not needed.
  */
 static bool spurious(struct engine *e, const struct lane *l, const struct pkt *d)
 {
@@ -238,7 +252,8 @@ static void gap_closed(struct engine *e, struct lane *l, const struct pkt *d)
 	}
 }
 
-/* The packet that ends at @end; it begins at or after @from. A READ stands where its range begins. */
+/* The packet that ends at @end; it begins at or after @from. A READ stands where its range begins.
+ */
 static struct pkt *ending_at(struct engine *e, const struct lane *l, uint32_t from, uint32_t end)
 {
 	struct pkt *d = window_get(&l->win, e->pool, psn_sub(end, 1)), *found = NULL;
@@ -252,8 +267,8 @@ static struct pkt *ending_at(struct engine *e, const struct lane *l, uint32_t fr
 	return found;
 }
 
-/* A packet that ends at @end and begins at or after @from is known to have arrived; @just: just now, so that its age
- * is a round trip. */
+/* A packet that ends at @end and begins at or after @from is known to have arrived; @just: just
+ * now, so that its age is a round trip. */
 static void arrived(struct engine *e, struct lane *l, uint32_t from, uint32_t end, bool just)
 {
 	struct pkt *d = ending_at(e, l, from, end);
@@ -275,8 +290,8 @@ static void condemn(struct lane *l, struct pkt *d, uint32_t psn)
 		l->lost_from = psn;
 }
 
-/* Packets in @hole are missing. Lost are those that were sent before one that has arrived, by more than the
- * reordering window, or so long ago that they would have arrived. */
+/* Packets in @hole are missing. Lost are those that were sent before one that has arrived, by more
+ * than the reordering window, or so long ago that they would have arrived. */
 static void judge(struct engine *e, struct lane *l, const struct psn_range *hole, uint32_t reo)
 {
 	uint32_t psn = hole->from, late = l->rtt.srtt_us + reo, now = now_us(e);
@@ -307,8 +322,8 @@ static void give_up(struct engine *e, struct lane *l, uint32_t from, uint32_t en
 }
 
 /*
- * The peer had this one in its hands and could not keep it. Said of the latest transmission, that is: an older
- * one may have been refused while the next was on its way.
+ * The peer had this one in its hands and could not keep it. Said of the latest transmission, that
+ * is: an older one may have been refused while the next was on its way.
  */
 static void refused(struct engine *e, struct lane *l, uint32_t psn)
 {
@@ -322,9 +337,9 @@ static void refused(struct engine *e, struct lane *l, uint32_t psn)
 }
 
 /*
- * What arrived must lie within what the host can have sent. (Not: within what we accepted or sent, since while
- * the lane was opening all passed by: what waited here for its turn, and what came after something that we
- * missed.)
+ * What arrived must lie within what the host can have sent. (Not: within what we accepted or sent,
+ * since while the lane was opening all passed by: what waited here for its turn, and what came
+ * after something that we missed.)
  */
 static bool sane(const struct lane *l, const struct report *r)
 {
@@ -372,11 +387,13 @@ void stream_tx_progress(struct engine *e, struct flow *fl, const struct report *
 
 		if (first)
 			gap_closed(e, l, first);
-		/* the contiguous part may end with a packet that has waited long for the one before it */
+		/* the contiguous part may end with a packet that has waited long for the one before
+		 * it */
 		arrived(e, l, l->reached, cum, false);
 	}
 	if (psn_after(r->hi, l->reached_hi))
-		arrived(e, l, psn_before(l->reached_hi, l->tack.psn) ? l->tack.psn : l->reached_hi, r->hi, true);
+		arrived(e, l, psn_before(l->reached_hi, l->tack.psn) ? l->tack.psn : l->reached_hi,
+			r->hi, true);
 	else if (psn_before(r->hi, l->reached_hi))
 		give_up(e, l, r->hi, l->reached_hi, 0); /* the peer had it, and let it go */
 	l->reached_hi = r->hi;
@@ -384,9 +401,9 @@ void stream_tx_progress(struct engine *e, struct flow *fl, const struct report *
 		judge(e, l, &r->hole[i], reo_window(l));
 	for (uint8_t i = 0; i < r->nagain; i++)
 		refused(e, l, r->again[i]);
-	/* Silence is over: what was sent long before this report would be in it. (Without silence it is not for this
-	 * clock to judge: should the round trip have become longer, all would be sent again, nothing measured, and
-	 * so on for ever.) */
+	/* Silence is over: what was sent long before this report would be in it. (Without silence
+	 * it is not for this clock to judge: should the round trip have become longer, all would be
+	 * sent again, nothing measured, and so on for ever.) */
 	if (l->backoff && l->rtt.srtt_us)
 		give_up(e, l, r->hi, l->sent.psn, overdue_us(l));
 	if (psn_after(cum, l->reached)) {
@@ -404,7 +421,7 @@ void stream_tx_progress(struct engine *e, struct flow *fl, const struct report *
 		responder_true_ack(e, fl, &tack);
 	}
 	if (l->role != ROLE_OPENER)
-		return; /* it was drained and closed by that */
+		return;	      /* it was drained and closed by that */
 	l->progress = e->now; /* the peer is there; how its responder does is its business */
 	if (progress)
 		arm(e, fl);
@@ -446,7 +463,8 @@ void stream_tx_timeout(struct engine *e, struct flow *fl)
 		uint64_t patience = patience_ns(l), waits = (now_us(e) - d->xmit) * NSEC_PER_USEC;
 
 		if (waits + NSEC_PER_USEC < patience) {
-			wheel_arm(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_LOSS), e->now + patience - waits);
+			wheel_arm(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_LOSS),
+				  e->now + patience - waits);
 			return;
 		}
 	}
@@ -463,7 +481,8 @@ void stream_tx_timeout(struct engine *e, struct flow *fl)
 	if (!l->reopen) {
 		tail = psn_diff(l->sent.psn, l->reached_hi);
 		if (d && !l->backoff && l->rtt.srtt_us && tail > 0 && from == l->reached_hi) {
-			/* nothing is missing before the tail; it is lost, or only the reports of it */
+			/* nothing is missing before the tail; it is lost, or only the reports of it
+			 */
 			if (tail <= (int32_t)TAIL_PSNS)
 				give_up(e, l, l->reached_hi, l->sent.psn, l->rtt.srtt_us);
 			d = window_get(&l->win, e->pool, psn_sub(l->sent.psn, 1));

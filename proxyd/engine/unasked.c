@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * One appliance, near the responder, for READs that come over the WAN (role UNASKED; only where a rule
- * without a peer says `read-ahead = unasked`). Nothing is kept, nothing is acknowledged early. When the
- * READ that its host will ask next can be told, it is asked here, under the PSN that the host's own READ
- * will bear, and so early that the answer arrives just after the host has asked. The host's own READ comes
- * a round trip later, and ends here.
+ * One appliance, near the responder, for READs that come over the WAN (role UNASKED; only where a
+ *rule without a peer says `read-ahead = unasked`). Nothing is kept, nothing is acknowledged early.
+ *When the READ that its host will ask next can be told, it is asked here, under the PSN that the
+ *host's own READ will bear, and so early that the answer arrives just after the host has asked. The
+ *host's own READ comes a round trip later, and ends here.
  *
  *	host                        WAN                       appliance      responder
  *	 | <--------------- answer n leaves ---------------------- | <------------ |
@@ -12,53 +12,56 @@
  *	 | <---------------------------\-- answer n+1 ------------ | <------------ |
  *	 |                              \-----------------> is it that? drop it    |
  *
- * When. A host that has m READs outstanding asks for READ k when answer k - m has come. So answer k may
- * follow answer k - m at a little distance; sooner, the host has not asked yet and throws it away. Neither
- * m nor the round trip can be seen from passing packets: four READs in turns over 100 ms look like one
- * over 25 ms. So both are measured, once, when a pattern stands: the host's READs are held back (STALL)
- * until no more come. Then the host waits for all that it has outstanding, which is m; they go on, and the
- * next READ comes a round trip, and what the host needs to think, after the first answer has left
- * (MEASURE). A host whose READs come by a clock and not by answers never stalls, or contradicts what was
- * measured; there nothing is asked ahead.
+ * When. A host that has m READs outstanding asks for READ k when answer k - m has come. So answer k
+ *may follow answer k - m at a little distance; sooner, the host has not asked yet and throws it
+ *away. Neither m nor the round trip can be seen from passing packets: four READs in turns over 100
+ *ms look like one over 25 ms. So both are measured, once, when a pattern stands: the host's READs
+ *are held back (STALL) until no more come. Then the host waits for all that it has outstanding,
+ *which is m; they go on, and the next READ comes a round trip, and what the host needs to think,
+ *after the first answer has left (MEASURE). A host whose READs come by a clock and not by answers
+ *never stalls, or contradicts what was measured; there nothing is asked ahead.
  *
- * How many. A responder keeps what it needs to repeat an answer for as many READs as it takes at a time.
- * Until the host asks for READ k it may lack answer k - m; so what was asked for ahead and not met by the
- * host yet is no more than the responder's depth less m. Where the depth is not known it is m.
+ * How many. A responder keeps what it needs to repeat an answer for as many READs as it takes at a
+ *time. Until the host asks for READ k it may lack answer k - m; so what was asked for ahead and not
+ *met by the host yet is no more than the responder's depth less m. Where the depth is not known it
+ *is m.
  *
- * Two numberings. As long as the host asks for what was foreseen both ends number alike, and packets pass
- * as they are. A READ that was asked here and is not asked by the host has consumed PSNs at the responder;
- * from there on shift.c translates. Such a connection depends on us (lane_hold()), and it does so from the
- * first READ that is asked ahead.
+ * Two numberings. As long as the host asks for what was foreseen both ends number alike, and
+ *packets pass as they are. A READ that was asked here and is not asked by the host has consumed
+ *PSNs at the responder; from there on shift.c translates. Such a connection depends on us
+ *(lane_hold()), and it does so from the first READ that is asked ahead.
  *
- * Wrong data. A host that asks for something else under that PSN while the answer is on its way takes it
- * for its own. That is seen when its request arrives: if it may have been outstanding when the answer
- * arrived (it came within a round trip and a margin after the answer left), the queue pair is made to
- * fail. If it came later the host had not asked yet, and the answer is nobody's. A request that is lost on
- * the WAN is never seen; so when the host goes on beyond it, and it does not turn up within the same time,
- * the queue pair is made to fail as well: an answer to what comes later acknowledges it, whatever it was.
+ * Wrong data. A host that asks for something else under that PSN while the answer is on its way
+ *takes it for its own. That is seen when its request arrives: if it may have been outstanding when
+ *the answer arrived (it came within a round trip and a margin after the answer left), the queue
+ *pair is made to fail. If it came later the host had not asked yet, and the answer is nobody's. A
+ *request that is lost on the WAN is never seen; so when the host goes on beyond it, and it does not
+ *turn up within the same time, the queue pair is made to fail as well: an answer to what comes
+ *later acknowledges it, whatever it was.
  *
- * What cannot be seen at all is a request that is lost, and is another than foreseen, and is the last of
- * its host: hence `unasked`, and a switch of its own.
+ * What cannot be seen at all is a request that is lost, and is another than foreseen, and is the
+ *last of its host: hence `unasked`, and a switch of its own.
  *
- * Lost answers. A host that asks again waits for that, and throws away what was asked ahead of it (stale):
- * the responder repeats it, and what comes behind is asked once more when its turn comes, under the PSNs that
- * it has. Answers that come too early look like lost ones; if they do so again and again the distance grows.
+ * Lost answers. A host that asks again waits for that, and throws away what was asked ahead of it
+ *(stale): the responder repeats it, and what comes behind is asked once more when its turn comes,
+ *under the PSNs that it has. Answers that come too early look like lost ones; if they do so again
+ *and again the distance grows.
  *
- * Old data. Any request but a READ between the two hosts (ahead.c, epoch) may tell that data has changed:
- * what was asked for before and has not left is thrown away, and asked for again when the host does
- * (VOID). What has left travels ahead of that request and finds the host not asking.
+ * Old data. Any request but a READ between the two hosts (ahead.c, epoch) may tell that data has
+ *changed: what was asked for before and has not left is thrown away, and asked for again when the
+ *host does (VOID). What has left travels ahead of that request and finds the host not asking.
  */
 #include "engine/unasked.h"
 
 /* Fewer READs between two repeats double the distance, so often at most. */
-#define READS_FEW 8u
-#define SLOW_MAX 4u
+#define READS_FEW  8u
+#define SLOW_MAX   4u
 #define STRUCK_MAX 6u
 /* Pauses of the host, one after the other, that end it. */
-#define LATE_MAX 4u
+#define LATE_MAX   4u
 /* So far from what is expected, so often, is another queue pair. */
 #define JUMP_AHEAD 65536
-#define JUMP_RUN 3u
+#define JUMP_RUN   3u
 
 /* ---- what the host asks ---- */
 
@@ -73,7 +76,8 @@ static struct unasked *find_host(struct engine *e, struct lane_reads *x, uint32_
 	return NULL;
 }
 
-/* Whether @f asks for @r, or for the rest of it: a host that lacks the end of an answer may ask for that. */
+/* Whether @f asks for @r, or for the rest of it: a host that lacks the end of an answer may ask for
+ * that. */
 static bool same(const struct unasked *r, const struct frame *f, uint32_t mtu)
 {
 	uint32_t had = psn_sub(f->psn, r->host) * mtu;
@@ -122,7 +126,8 @@ static void meet(struct engine *e, struct flow *fl, struct unasked *r, const str
 	bool gone = r->stale || r->state == READ_VOID || f->psn != r->host;
 
 	if (r->state == READ_VOID && r->host != x->asked.psn) {
-		/* no answer must pass before what is missing was seen, for it would acknowledge that */
+		/* no answer must pass before what is missing was seen, for it would acknowledge
+		 * that */
 		go_back(e, fl);
 		return;
 	}
@@ -156,14 +161,15 @@ static void meet(struct engine *e, struct flow *fl, struct unasked *r, const str
 	unasked_run(e, fl);
 }
 
-/* The host asks for something else under the PSN of a READ that was asked before it. Returns true when it may
- * go on, under new numbers. */
+/* The host asks for something else under the PSN of a READ that was asked before it. Returns true
+ * when it may go on, under new numbers. */
 static bool differs(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
 	struct lane_reads *x = reads_of(e, l);
 
-	if (x->un.skipped || (x->un.left_early && e->now <= x->un.left_early + unasked_limit_ns(l))) {
+	if (x->un.skipped ||
+	    (x->un.left_early && e->now <= x->un.left_early + unasked_limit_ns(l))) {
 		unasked_fail(e, fl, f->psn == x->asked.psn ? f : NULL);
 		return false;
 	}
@@ -182,7 +188,8 @@ static bool differs(struct engine *e, struct flow *fl, const struct frame *f)
 	x->info.flushed_pattern++;
 	x->un.seq -= x->guesses;
 	x->un.end = x->asked;
-	/* READs are counted as the host asks; those that it did not are no answers that it waits for */
+	/* READs are counted as the host asks; those that it did not are no answers that it waits
+	 * for */
 	unasked_stop(x);
 	unasked_marks(e, fl);
 	shift_note(x, l);
@@ -199,7 +206,8 @@ static void in_order(struct engine *e, struct flow *fl, const struct frame *f)
 	struct read_range what;
 
 	if (f->opcode == OP_READ_REQUEST && span <= SPAN_MAX) {
-		what = (struct read_range){frame_reth_va(f), frame_reth_rkey(f), frame_reth_length(f)};
+		what = (struct read_range){frame_reth_va(f), frame_reth_rkey(f),
+					   frame_reth_length(f)};
 		unasked_gap(e, x);
 		x->un.wait -= x->un.wait > 0;
 		hold = unasked_stall(e, fl);
@@ -318,8 +326,8 @@ void unasked_request(struct engine *e, struct flow *fl, const struct frame *f)
 			unasked_forget(e, x);
 		unasked_release(e, fl);
 		pass_request(e, fl, f, psn_add(l->accept.psn, psn_sub(f->psn, x->un.end.psn)));
-	} else if (x->guesses &&
-		   (f->opcode != OP_READ_REQUEST || find_host(e, x, x->asked.psn)->state == READ_VOID)) {
+	} else if (x->guesses && (f->opcode != OP_READ_REQUEST ||
+				  find_host(e, x, x->asked.psn)->state == READ_VOID)) {
 		go_back(e, fl);
 	} else {
 		in_order(e, fl, f);
@@ -334,21 +342,23 @@ out:
 
 /* ---- beginning and end ---- */
 
-/** unasked_may_begin - whether @f of a watched lane, just counted by learn_request(), is the first READ of such
- *  a lane. */
+/** unasked_may_begin - whether @f of a watched lane, just counted by learn_request(), is the first
+ * READ of such a lane. */
 bool unasked_may_begin(const struct engine *e, const struct flow *fl, const struct frame *f)
 {
 	const struct flow *back = fl->partner == FLOW_NONE ? NULL : &e->flows[fl->partner];
 
-	return fl->side == PORT_WAN && unasked_rule(e, fl) && back && back->tmpl.len && fl->path_mtu &&
-	       !e->draining && e->now >= fl->retry_open && f->opcode == OP_READ_REQUEST && fl->lane.msg == MSG_NONE &&
+	return fl->side == PORT_WAN && unasked_rule(e, fl) && back && back->tmpl.len &&
+	       fl->path_mtu && !e->draining && e->now >= fl->retry_open &&
+	       f->opcode == OP_READ_REQUEST && fl->lane.msg == MSG_NONE &&
 	       fl->lane.accept.psn == psn_add(f->psn, frame_span(f, fl->path_mtu));
 }
 
 void unasked_begin(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
-	struct mark m = {.psn = f->psn, .msn = l->calibrated ? psn_sub(l->accept.msn, 1) : l->tack.msn};
+	struct mark m = {.psn = f->psn,
+			 .msn = l->calibrated ? psn_sub(l->accept.msn, 1) : l->tack.msn};
 	struct lane_reads *x;
 
 	l->role = ROLE_UNASKED;
@@ -394,13 +404,14 @@ void unasked_settled(struct engine *e, struct flow *fl)
 		return;
 	unasked_release(e, fl);
 	if (!unasked_differ(x, l))
-		lane_close(e, fl, unasked_rule(e, fl) && !e->draining ? l->reason : REASON_OPERATOR, false);
+		lane_close(e, fl, unasked_rule(e, fl) && !e->draining ? l->reason : REASON_OPERATOR,
+			   false);
 }
 
-/** unasked_owes - whether the two ends would not understand each other without us. Those that have disconnected
- *  need not any more. */
+/** unasked_owes - whether the two ends would not understand each other without us. Those that have
+ * disconnected need not any more. */
 bool unasked_owes(struct engine *e, const struct lane *l)
 {
-	return l->role == ROLE_UNASKED && l->reason != REASON_DISCONNECT && l->reads_page != POOL_NONE &&
-	       unasked_differ(reads_of(e, l), l);
+	return l->role == ROLE_UNASKED && l->reason != REASON_DISCONNECT &&
+	       l->reads_page != POOL_NONE && unasked_differ(reads_of(e, l), l);
 }

@@ -5,12 +5,12 @@
 
 #include "engine/answers.h"
 
-#define US 1000ull
+#define US	       1000ull
 /* What is too long between two READs of a stream. */
-#define GAP_MAX_NS NSEC_PER_SEC
-#define MARGIN_NS (2 * NSEC_PER_MSEC)
+#define GAP_MAX_NS     NSEC_PER_SEC
+#define MARGIN_NS      (2 * NSEC_PER_MSEC)
 /* Records that are kept of READs that are done. */
-#define KEPT (UNASKED_RING / 2)
+#define KEPT	       (UNASKED_RING / 2)
 /* So far behind nobody repeats what is no READ. */
 #define SEGMENTS_TRAIL (1u << 18)
 
@@ -67,8 +67,8 @@ static inline uint64_t unasked_round_trip(const struct lane *l)
 	return l->rtt.srtt_us * US;
 }
 
-/* No request that was on its way when something left is later than that, unless the WAN has become longer by
- * half. */
+/* No request that was on its way when something left is later than that, unless the WAN has become
+ * longer by half. */
 static inline uint64_t unasked_limit_ns(const struct lane *l)
 {
 	return (l->rtt.srtt_us + l->rtt.srtt_us / 2 + 4ull * l->rtt.rttvar_us) * US + MARGIN_NS;
@@ -84,7 +84,8 @@ const struct rule *unasked_rule(const struct engine *e, const struct flow *fl);
 void unasked_marks(struct engine *e, struct flow *fl);
 bool unasked_differ(const struct lane_reads *x, const struct lane *l);
 bool unasked_to_host(const struct lane_reads *x, uint32_t wire, uint32_t *psn, uint32_t *msn_shift);
-void unasked_pass(struct engine *e, enum engine_port from, const struct frame *f, uint32_t psn, uint32_t msn);
+void unasked_pass(struct engine *e, enum engine_port from, const struct frame *f, uint32_t psn,
+		  uint32_t msn);
 void unasked_fail(struct engine *e, struct flow *fl, const struct frame *f);
 struct unasked *unasked_by_wire(struct engine *e, struct lane_reads *x, uint32_t psn);
 

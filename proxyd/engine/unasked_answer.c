@@ -27,8 +27,9 @@ void unasked_marks(struct engine *e, struct flow *fl)
 
 		if (unasked_unmet(r)) {
 			if (!x->guesses++) {
-				x->asked = (struct mark){.psn = r->host,
-							 .msn = psn_sub(x->un.end.msn, x->un.seq - r->seq)};
+				x->asked = (struct mark){
+					.psn = r->host,
+					.msn = psn_sub(x->un.end.msn, x->un.seq - r->seq)};
 			}
 			x->guessed += r->what.length;
 		} else if (r->state != READ_GONE) {
@@ -83,14 +84,16 @@ bool unasked_to_host(const struct lane_reads *x, uint32_t wire, uint32_t *psn, u
 	return i == x->nsegments || psn_before(*psn, x->segment[i].host);
 }
 
-void unasked_pass(struct engine *e, enum engine_port from, const struct frame *f, uint32_t psn, uint32_t msn)
+void unasked_pass(struct engine *e, enum engine_port from, const struct frame *f, uint32_t psn,
+		  uint32_t msn)
 {
 	uint8_t out[FRAME_MAX];
 
 	if (psn == f->psn && (!f->aeth || msn == frame_aeth_msn(f)))
 		engine_pass(e, from, f);
 	else
-		engine_tx(e, other_port(from), out, shift_frame(out, f, psn, f->aeth ? msn : PSN_NONE));
+		engine_tx(e, other_port(from), out,
+			  shift_frame(out, f, psn, f->aeth ? msn : PSN_NONE));
 }
 
 void unasked_fail(struct engine *e, struct flow *fl, const struct frame *f)
@@ -179,12 +182,13 @@ void unasked_answer(struct engine *e, struct flow *fl, const struct frame *f, en
 		if (r->epoch != *ahead_epoch(e, &fl->key)) {
 			x->info.flushed_signal++;
 			unasked_void(e, x);
-		} else if (rule && rule->read_max_age_ns && e->now - r->asked > rule->read_max_age_ns) {
+		} else if (rule && rule->read_max_age_ns &&
+			   e->now - r->asked > rule->read_max_age_ns) {
 			x->info.flushed_age++;
 			unasked_void(e, x);
 		} else if (f->psn != r->next ||
-			   !reads_fit(OP_READ_REQUEST, psn_sub(f->psn, r->wire), r->span, r->what.length, f,
-				      fl->path_mtu)) {
+			   !reads_fit(OP_READ_REQUEST, psn_sub(f->psn, r->wire), r->span,
+				      r->what.length, f, fl->path_mtu)) {
 			unasked_void(e, x); /* the host asks for the whole again, and judges */
 		}
 	}

@@ -2,29 +2,31 @@
 /* What is asked before the host asks, and when (unasked.c). */
 #include "engine/unasked.h"
 
-/* Most READs outstanding that are told apart. Before a host is made to stall twice as many and a few more must
- * have been seen: the longest time between two of them shows but once in a turn of all that are outstanding, and the
- * very longest is not believed. */
-#define BEHIND_MAX 32u
-#define RUN_MORE 4u
+/* Most READs outstanding that are told apart. Before a host is made to stall twice as many and a
+ * few more must have been seen: the longest time between two of them shows but once in a turn of
+ * all that are outstanding, and the very longest is not believed. */
+#define BEHIND_MAX     32u
+#define RUN_MORE       4u
 #define STALL_SLACK_NS (5 * NSEC_PER_MSEC)
-#define STALL_MAX_NS (500 * NSEC_PER_MSEC)
-/* The measure is taken again after so long without one, and after a contradiction not before so long. */
+#define STALL_MAX_NS   (500 * NSEC_PER_MSEC)
+/* The measure is taken again after so long without one, and after a contradiction not before so
+ * long. */
 #define MEASURE_OLD_NS (60 * NSEC_PER_SEC)
-#define AGAIN_NS (1 * NSEC_PER_SEC)
-#define AGAIN_MAX 6u
+#define AGAIN_NS       (1 * NSEC_PER_SEC)
+#define AGAIN_MAX      6u
 /* READs that must agree with what was measured before anything is asked ahead. */
-#define SAMPLES_MIN 4u
-#define SAMPLES_BAD 8u
+#define SAMPLES_MIN    4u
+#define SAMPLES_BAD    8u
 /* Distance between the answer that a host waits for and the one that it will ask for. */
-#define FOLLOW_MIN_NS (500 * NSEC_PER_USEC)
-/* READs without a repeat after which that is halved again, the first time; four times as many each next time,
- * since it may cost the host a timeout. */
-#define READS_CALM 64u
+#define FOLLOW_MIN_NS  (500 * NSEC_PER_USEC)
+/* READs without a repeat after which that is halved again, the first time; four times as many each
+ * next time, since it may cost the host a timeout. */
+#define READS_CALM     64u
 
 /* ---- the pattern ---- */
 
-/* The pattern is broken, or must show itself again; what was asked ahead is no part of the next one. */
+/* The pattern is broken, or must show itself again; what was asked ahead is no part of the next
+ * one. */
 void unasked_stop(struct lane_reads *x)
 {
 	predict_stop(&x->predictor);
@@ -75,9 +77,9 @@ void unasked_stale(struct engine *e, struct lane_reads *x)
 }
 
 /*
- * How long after the answer that a host waits for the one leaves that it will ask for then: what the host
- * needs to think varies, and so does the WAN. What is doubled is the share that is not known; what the
- * answer takes at wan-rate is.
+ * How long after the answer that a host waits for the one leaves that it will ask for then: what
+ * the host needs to think varies, and so does the WAN. What is doubled is the share that is not
+ * known; what the answer takes at wan-rate is.
  */
 static uint64_t follow_ns(const struct engine *e, const struct lane *l, const struct lane_reads *x,
 			  uint32_t length)
@@ -340,10 +342,10 @@ bool unasked_stall(struct engine *e, struct flow *fl)
 		return true;
 	if ((x->un.phase != PHASE_PASS &&
 	     (x->un.phase != PHASE_GO || e->now - x->un.measured < MEASURE_OLD_NS)) ||
-	    x->un.run < 2 * seen + RUN_MORE || unasked_stall_ns(x) > STALL_MAX_NS || e->now < x->un.again_at ||
-	    x->guesses || x->stop || e->draining ||
-	    !unasked_pattern(e, fl) || !predict_peek(&x->predictor, &what) || !ahead_allowed(e, fl, x, &what) ||
-	    depth == 1)
+	    x->un.run < 2 * seen + RUN_MORE || unasked_stall_ns(x) > STALL_MAX_NS ||
+	    e->now < x->un.again_at || x->guesses || x->stop || e->draining ||
+	    !unasked_pattern(e, fl) || !predict_peek(&x->predictor, &what) ||
+	    !ahead_allowed(e, fl, x, &what) || depth == 1)
 		return false;
 	for (uint32_t id = x->fetches.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
 		const struct unasked *r = unasked_at(e, id);

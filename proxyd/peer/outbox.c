@@ -65,7 +65,8 @@ static void cut(struct peer *p, unsigned int i)
 static void supersede(struct peer *p, const struct report *r)
 {
 	for (unsigned int i = 0; i < p->nqueued; i++) {
-		if (p->queued[i].type == r->type && p->queued[i].lane == r->lane && p->queued[i].gen == r->gen) {
+		if (p->queued[i].type == r->type && p->queued[i].lane == r->lane &&
+		    p->queued[i].gen == r->gen) {
 			cut(p, i);
 			p->counter[SC_SUPERSEDED]++;
 			p->tx_reports--;

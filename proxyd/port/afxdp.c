@@ -241,17 +241,15 @@ static int choose_max_frame(struct afxdp *x, const struct afxdp_config *cfg, cha
 	x->max_tx = x->multibuffer ? FRAME_MAX : AFXDP_CHUNK;
 	if (cfg->max_frame > AFXDP_ONE_BUFFER && !x->multibuffer) {
 		if (cfg->single_buffer)
-			return port_fail(
-				err, errlen, -EOPNOTSUPP,
-				"frames of %u bytes need multi-buffer, which is turned off: "
-				"turn it on, or limit frames to %u (path MTU 2048)",
-				cfg->max_frame, AFXDP_ONE_BUFFER);
+			return port_fail(err, errlen, -EOPNOTSUPP,
+					 "frames of %u bytes need multi-buffer, which is turned "
+					 "off: turn it on, or limit frames to %u (path MTU 2048)",
+					 cfg->max_frame, AFXDP_ONE_BUFFER);
 		uname(&u);
 		return port_fail(
 			err, errlen, -EOPNOTSUPP,
-			"frames of %u bytes need AF_XDP multi-buffer, which Linux %s lacks: "
-			"use 6.6 or later, or path MTU 2048 on the hosts and frames up to "
-			"%u",
+			"frames of %u bytes need AF_XDP multi-buffer, which Linux %s lacks: use "
+			"6.6 or later, or path MTU 2048 on the hosts and frames up to %u",
 			cfg->max_frame, u.release, AFXDP_ONE_BUFFER);
 	}
 	if (cfg->max_frame && cfg->max_frame < x->max_frame)
@@ -269,8 +267,8 @@ static int attach(struct afxdp *x, enum steer_side side, const struct afxdp_conf
 		r = steer_prog_take_over(&x->prog, side, nif, x->pins.link[side]);
 		if (r < 0)
 			return port_fail(err, errlen, r,
-					 "the program on %s cannot be replaced (%s): `rm -r %s` gives "
-					 "up the connections that it holds",
+					 "the program on %s cannot be replaced (%s): `rm -r %s` "
+					 "gives up the connections that it holds",
 					 nif->name, strerror(-r), x->pins.dir);
 		return 0;
 	}
@@ -313,8 +311,8 @@ struct afxdp *afxdp_open(const struct afxdp_config *cfg, char *err, size_t errle
 	r = choose_max_frame(x, cfg, err, errlen);
 	if (r < 0)
 		goto fail;
-	r = steer_pins_find(&x->pins, cfg->pins, &x->port[STEER_LAN].nif, &x->port[STEER_WAN].nif, err,
-			    errlen);
+	r = steer_pins_find(&x->pins, cfg->pins, &x->port[STEER_LAN].nif, &x->port[STEER_WAN].nif,
+			    err, errlen);
 	if (r < 0)
 		goto fail;
 	r = steer_prog_load(&x->prog, x->pins.map, 2 * cfg->max_held, err, errlen);

@@ -154,8 +154,8 @@ int afxdp_link(const struct afxdp *x, enum steer_side side);
 
 /**
  * afxdp_pin - make sure that the XDP program and what it holds outlive this process, or (@wanted
- * false) that they need not once nothing is held. Makes directories and, where it can, mounts the BPF
- * file system: call it before privileges are dropped. 0, or negative errno and a line in @err.
+ * false) that they need not once nothing is held. Makes directories and, where it can, mounts the
+ * BPF file system: call it before privileges are dropped. 0, or negative errno and a line in @err.
  */
 int afxdp_pin(struct afxdp *x, bool wanted, char *err, size_t errlen);
 

@@ -6,8 +6,8 @@
  * Theory of operation
  *
  * They stand in a map that the XDP program looks into before it passes anything up (steer.bpf.c).
- * That must outlive the daemon, however it ends. So the map and both links, which keep the program on
- * the interfaces, are pinned:
+ * That must outlive the daemon, however it ends. So the map and both links, which keep the program
+ *on the interfaces, are pinned:
  *
  *	/sys/fs/bpf/longhaul/LAN-WAN/held
  *	/sys/fs/bpf/longhaul/LAN-WAN/lan	link of the LAN interface
@@ -20,11 +20,12 @@
  * A daemon that finds pins loads its program with the map that is there, so that there is one truth
  * throughout, and puts the program in the place of the old one on the links, which is one step for
  * the packets. The mode (native or generic) stays what it is while something is held, whatever the
- * configuration wants: changing it would mean a moment without a program. As long as that daemon has
- * not begun (no heartbeat), and when it cannot even begin, all stays as it was found.
+ * configuration wants: changing it would mean a moment without a program. As long as that daemon
+ *has not begun (no heartbeat), and when it cannot even begin, all stays as it was found.
  *
- * A connection is two entries, one for each direction. The requests' entry is written last: a daemon
- * that died in between had not renumbered anything, so half a connection is none (held_init()).
+ * A connection is two entries, one for each direction. The requests' entry is written last: a
+ *daemon that died in between had not renumbered anything, so half a connection is none
+ *(held_init()).
  *
  * Pins that belong to interfaces of another network namespace with the same names are recognized by
  * their program, which is not the one on our interface.
@@ -77,9 +78,11 @@ static struct pair pair_of(const struct flow_key *requests, uint32_t lqpn)
 	return p;
 }
 
-static bool entry_get(const struct steer_prog *p, const struct steer_held *key, struct steer_hold *h)
+static bool entry_get(const struct steer_prog *p, const struct steer_held *key,
+		      struct steer_hold *h)
 {
-	return bpf_map__lookup_elem(p->skel->maps.steer_held, key, sizeof(*key), h, sizeof(*h), 0) == 0;
+	return bpf_map__lookup_elem(p->skel->maps.steer_held, key, sizeof(*key), h, sizeof(*h),
+				    0) == 0;
 }
 
 static void set_count(struct steer_prog *p, uint32_t n)
@@ -88,8 +91,10 @@ static void set_count(struct steer_prog *p, uint32_t n)
 	__atomic_store_n(&p->config->held, n, __ATOMIC_RELEASE);
 }
 
-/* An entry with another QPN at the other end is of an earlier connection: replaced by the newer one. */
-static int entry_set(struct steer_prog *p, const struct steer_held *key, uint32_t other, uint32_t what)
+/* An entry with another QPN at the other end is of an earlier connection: replaced by the newer
+ * one. */
+static int entry_set(struct steer_prog *p, const struct steer_held *key, uint32_t other,
+		     uint32_t what)
 {
 	struct steer_hold old, h = {.other = other, .what = what};
 	bool there = entry_get(p, key, &old);
@@ -97,13 +102,15 @@ static int entry_set(struct steer_prog *p, const struct steer_held *key, uint32_
 
 	if (there && old.other == other)
 		h.what |= old.what;
-	r = bpf_map__update_elem(p->skel->maps.steer_held, key, sizeof(*key), &h, sizeof(h), BPF_ANY);
+	r = bpf_map__update_elem(p->skel->maps.steer_held, key, sizeof(*key), &h, sizeof(h),
+				 BPF_ANY);
 	if (r == 0 && !there)
 		set_count(p, p->held + 1);
 	return r;
 }
 
-static void entry_clear(struct steer_prog *p, const struct steer_held *key, uint32_t other, uint32_t what)
+static void entry_clear(struct steer_prog *p, const struct steer_held *key, uint32_t other,
+			uint32_t what)
 {
 	struct steer_hold h;
 
@@ -111,7 +118,8 @@ static void entry_clear(struct steer_prog *p, const struct steer_held *key, uint
 		return;
 	h.what &= ~what;
 	if (h.what)
-		bpf_map__update_elem(p->skel->maps.steer_held, key, sizeof(*key), &h, sizeof(h), BPF_ANY);
+		bpf_map__update_elem(p->skel->maps.steer_held, key, sizeof(*key), &h, sizeof(h),
+				     BPF_ANY);
 	else if (bpf_map__delete_elem(p->skel->maps.steer_held, key, sizeof(*key), 0) == 0)
 		set_count(p, p->held - 1);
 }
@@ -162,15 +170,16 @@ static int all_keys(const struct steer_prog *p, struct steer_held **keys, size_t
 			}
 			*keys = more;
 		}
-		if (bpf_map__get_next_key(map, *n ? *keys + *n - 1 : NULL, *keys + *n, sizeof(**keys)))
+		if (bpf_map__get_next_key(map, *n ? *keys + *n - 1 : NULL, *keys + *n,
+					  sizeof(**keys)))
 			return 0;
 		++*n;
 	}
 }
 
 /* @key as the requests' entry of a connection that is whole: what it is in the engine's words. */
-static bool whole(const struct steer_prog *p, const struct steer_held *key, struct flow_key *requests,
-		  uint32_t *lqpn)
+static bool whole(const struct steer_prog *p, const struct steer_held *key,
+		  struct flow_key *requests, uint32_t *lqpn)
 {
 	struct steer_hold h, back;
 	struct pair k;
@@ -184,7 +193,8 @@ static bool whole(const struct steer_prog *p, const struct steer_held *key, stru
 	requests->vlan = key->vid == STEER_UNTAGGED ? FRAME_VLAN_NONE : (uint16_t)key->vid;
 	*lqpn = h.other;
 	k = pair_of(requests, *lqpn);
-	return entry_get(p, &k.answers, &back) && back.other == key->dqpn && back.what & STEER_ANSWERS;
+	return entry_get(p, &k.answers, &back) && back.other == key->dqpn &&
+	       back.what & STEER_ANSWERS;
 }
 
 int steer_prog_held(const struct steer_prog *p, afxdp_held_fn fn, void *ctx)
@@ -289,14 +299,16 @@ static bool map_fits(int fd)
 	uint32_t len = sizeof(info);
 
 	return bpf_obj_get_info_by_fd(fd, &info, &len) == 0 && info.type == BPF_MAP_TYPE_HASH &&
-	       info.key_size == sizeof(struct steer_held) && info.value_size == sizeof(struct steer_hold);
+	       info.key_size == sizeof(struct steer_held) &&
+	       info.value_size == sizeof(struct steer_hold);
 }
 
-static int find_fail(const struct steer_pins *pins, int code, const char *what, char *err, size_t errlen)
+static int find_fail(const struct steer_pins *pins, int code, const char *what, char *err,
+		     size_t errlen)
 {
 	return port_fail(err, errlen, code,
-			 "%s: %s; `rm -r %s` gives up what it holds, if no other longhauld uses it, and "
-			 "LONGHAUL_PINS names another place",
+			 "%s: %s; `rm -r %s` gives up what it holds, if no other longhauld uses "
+			 "it, and LONGHAUL_PINS names another place",
 			 pins->dir, what, pins->dir);
 }
 
@@ -398,12 +410,13 @@ static int make_dir(struct steer_pins *pins, char *err, size_t errlen)
 			     "mode=0700");
 	if (!is_bpffs(parent))
 		return port_fail(err, errlen, -ENODEV,
-				 "no BPF file system at %s: `mount -t bpf bpf %s` where it lasts", parent,
-				 parent);
+				 "no BPF file system at %s: `mount -t bpf bpf %s` where it lasts",
+				 parent, parent);
 	/* mkdirat(), unlinkat(): what the sandbox knows */
 	if ((mkdirat(AT_FDCWD, pins->root, 0700) && errno != EEXIST) ||
 	    (mkdirat(AT_FDCWD, pins->dir, 0700) && errno != EEXIST))
-		return port_fail(err, errlen, -errno, "%s cannot be made: %s", pins->dir, strerror(errno));
+		return port_fail(err, errlen, -errno, "%s cannot be made: %s", pins->dir,
+				 strerror(errno));
 	return 0;
 }
 
@@ -418,7 +431,8 @@ static int pin(struct steer_pins *pins, unsigned int bit, int fd, const char *na
 	pins->there = true;
 	unlink(path); /* of an interface that is no more */
 	if (bpf_obj_pin(fd, path))
-		return port_fail(err, errlen, -errno, "%s cannot be pinned: %s", path, strerror(errno));
+		return port_fail(err, errlen, -errno, "%s cannot be pinned: %s", path,
+				 strerror(errno));
 	pins->pinned |= bit;
 	return 0;
 }
@@ -434,7 +448,8 @@ int steer_pins_set(struct steer_pins *pins, const struct steer_prog *p, char *er
 	r = make_dir(pins, err, errlen);
 	/* the map first: where a link lasts, it does */
 	if (r == 0)
-		r = pin(pins, PINNED_MAP, bpf_map__fd(p->skel->maps.steer_held), "held", err, errlen);
+		r = pin(pins, PINNED_MAP, bpf_map__fd(p->skel->maps.steer_held), "held", err,
+			errlen);
 	for (int side = 0; side < STEER_SIDES && r == 0; side++)
 		r = pin(pins, 1u << side, p->link[side], link_names[side], err, errlen);
 	return r;
@@ -473,7 +488,8 @@ int afxdp_pin(struct afxdp *x, bool wanted, char *err, size_t errlen)
 int afxdp_hold(struct afxdp *x, const struct flow_key *requests, uint32_t lqpn, bool on)
 {
 	if (on)
-		return x->pins.pinned == PINNED_ALL ? steer_prog_hold(&x->prog, requests, lqpn) : -ENOTCONN;
+		return x->pins.pinned == PINNED_ALL ? steer_prog_hold(&x->prog, requests, lqpn)
+						    : -ENOTCONN;
 	steer_prog_release(&x->prog, requests, lqpn);
 	if (!x->prog.held && !x->pins.wanted)
 		steer_pins_remove(&x->pins);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * What the port must know of a network interface, and the one thing that it changes there: receive
- * VLAN stripping. A NIC that strips tags hands them to the stack beside the packet, where neither an
- * XDP program nor an AF_XDP socket sees them: a tagged frame would look untagged, match the wrong
- * rule and leave the other port without its tag.
+ * VLAN stripping. A NIC that strips tags hands them to the stack beside the packet, where neither
+ * an XDP program nor an AF_XDP socket sees them: a tagged frame would look untagged, match the
+ * wrong rule and leave the other port without its tag.
  *
- * On a veth the same is done by the sender: behind a VLAN device of its peer, tags are in the frames
- * only after `ethtool -K PEER txvlan off` there, which is beyond our reach.
+ * On a veth the same is done by the sender: behind a VLAN device of its peer, tags are in the
+ * frames only after `ethtool -K PEER txvlan off` there, which is beyond our reach.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -96,10 +96,12 @@ int steer_prog_adopt(struct steer_prog *p, enum steer_side side, const struct ne
 		     enum afxdp_mode mode, int link);
 
 /**
- * steer_prog_take_over - likewise, in whatever mode the link is; an error leaves the link as it was.
+ * steer_prog_take_over - likewise, in whatever mode the link is; an error leaves the link as it
+ * was.
  * @link: known to be on @nif
  */
-int steer_prog_take_over(struct steer_prog *p, enum steer_side side, const struct netif *nif, int link);
+int steer_prog_take_over(struct steer_prog *p, enum steer_side side, const struct netif *nif,
+			 int link);
 
 /** steer_prog_detach - both sides, whoever else holds their links. */
 void steer_prog_detach(struct steer_prog *p);

@@ -126,9 +126,9 @@ int steer_prog_attach(struct steer_prog *p, enum steer_side side, const struct n
 			id = q.drv_prog_id ? q.drv_prog_id : q.skb_prog_id;
 		return port_fail(
 			err, errlen, -EBUSY,
-			"another XDP program (id %u) is attached to %s: stop what attached "
-			"it, or `ip link set dev %s xdp off`; where it is longhauld's own, under "
-			"other interface names, `rm -r` its pins in " AFXDP_PINS,
+			"another XDP program (id %u) is attached to %s: stop what attached it, or "
+			"`ip link set dev %s xdp off`; where it is longhauld's own, under other "
+			"interface names, `rm -r` its pins in " AFXDP_PINS,
 			id, nif->name, nif->name);
 	}
 	if (mode != AFXDP_GENERIC) {
@@ -205,7 +205,8 @@ int steer_prog_adopt(struct steer_prog *p, enum steer_side side, const struct ne
 	return r;
 }
 
-int steer_prog_take_over(struct steer_prog *p, enum steer_side side, const struct netif *nif, int link)
+int steer_prog_take_over(struct steer_prog *p, enum steer_side side, const struct netif *nif,
+			 int link)
 {
 	return adopt(p, side, nif, AFXDP_AUTO, link);
 }

@@ -20,7 +20,8 @@
  * struct template - headers of the latest packet in one direction, Ethernet to BTH.
  * @len: bytes used, 0 when nothing was seen; @l3: offset of the IP header
  */
-struct template {
+struct template
+{
 	uint8_t len;
 	uint8_t l3;
 	uint8_t hdr[TEMPLATE_MAX];
@@ -29,7 +30,8 @@ struct template {
 /** template_learn - take the headers of @f; of ECN, Congestion Experienced becomes ECT(0). */
 void template_learn(struct template *t, const struct frame *f);
 
-/** template_mirror - the headers of an answer to what @t was learned from: addresses change places. */
+/** template_mirror - the headers of an answer to what @t was learned from: addresses change places.
+ */
 void template_mirror(struct template *t);
 
 /**

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the engine costs per packet: a WRITE packet in at the LAN port, verified, retained, out at the WAN
- * port and acknowledged. One QP, 64 KiB messages, a window of custody that the far side acknowledges with
- * a lag, everything in one process; the sinks count and drop. Also the memory that a full lane takes, and
- * the state per lane.
+ * What the engine costs per packet: a WRITE packet in at the LAN port, verified, retained, out at
+ * the WAN port and acknowledged. One QP, 64 KiB messages, a window of custody that the far side
+ * acknowledges with a lag, everything in one process; the sinks count and drop. Also the memory
+ * that a full lane takes, and the state per lane.
  *
- * The engine sees what it would see behind AF_XDP: frames in a ring of receive buffers that stay in the
- * cache, a batch of 32 per tick.
+ * The engine sees what it would see behind AF_XDP: frames in a ring of receive buffers that stay in
+ * the cache, a batch of 32 per tick.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@
 #include "wire/icrc.h"
 #include "wire/psn.h"
 
-#define BATCH 32
+#define BATCH	32
 #define MESSAGE 65536u
 
 static struct template to_far, to_near;
@@ -65,10 +65,10 @@ static uint32_t build(uint8_t *out, uint32_t psn, uint32_t mtu, const uint8_t *p
 		.length = MESSAGE,
 	};
 
-	s.opcode = per == 1 ? OP_WRITE_ONLY :
-		   i == 0   ? OP_WRITE_FIRST :
-		   i == per - 1 ? OP_WRITE_LAST :
-				  OP_WRITE_MIDDLE;
+	s.opcode = per == 1	  ? OP_WRITE_ONLY
+		   : i == 0	  ? OP_WRITE_FIRST
+		   : i == per - 1 ? OP_WRITE_LAST
+				  : OP_WRITE_MIDDLE;
 	return build_packet(out, &s);
 }
 
@@ -84,8 +84,13 @@ static struct engine *start(uint32_t mtu, uint64_t pool)
 	struct engine_config cfg = {.pool_bytes = pool, .max_conns = 16, .seed = 1};
 	struct engine_sink sink = {.tx = sink_tx, .report = sink_report};
 	struct engine *e = engine_create(&cfg, &sink, 1000);
-	struct rule r = {.nnear = 1, .nfar = 1, .vlan = RULE_ANY_VLAN, .learn = LEARN_PSN, .peer = 0,
-			 .path_mtu = mtu, .policy = POLICY_EARLY};
+	struct rule r = {.nnear = 1,
+			 .nfar = 1,
+			 .vlan = RULE_ANY_VLAN,
+			 .learn = LEARN_PSN,
+			 .peer = 0,
+			 .path_mtu = mtu,
+			 .policy = POLICY_EARLY};
 
 	engine_rules(e, &r, 1, 1000);
 	engine_peer_event(e, 0, PEER_UP, 1000);

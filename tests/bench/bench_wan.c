@@ -4,30 +4,34 @@
  *
  *	bench_wan [--quick] [--read] [--op NAME] [--rtt MS] [--loss P] [--seconds S] [--verbose]
  *
- * One queue pair, 64 KiB messages, 128 outstanding, path MTU 4096, a WAN of 10 Gb/s between LANs of 25 Gb/s, and
- * that with two appliances (real engines, model hosts and links, see tests/scenario/world.h) and with a wire
- * in their place. The WAN drops packets at random in the direction of the data and as many reports on
- * their way back. The seed is fixed, so every number is the same in every run.
+ * One queue pair, 64 KiB messages, 128 outstanding, path MTU 4096, a WAN of 10 Gb/s between LANs of
+ *25 Gb/s, and that with two appliances (real engines, model hosts and links, see
+ *tests/scenario/world.h) and with a wire in their place. The WAN drops packets at random in the
+ *direction of the data and as many reports on their way back. The seed is fixed, so every number is
+ *the same in every run.
  *
  * What is measured:
  *
- * - goodput: payload that the far host has taken in order, and what its appliance holds for it (READ: that came
- *   back in order), per time, in steady state. The clock starts after a ramp (learning, handover, the first round trips) of RAMP_RTTS round
- *   trips and RAMP_NS, and stops after at least MEASURE_RTTS round trips and MEASURE_NS. The host takes
- *   payload in leaps when something was lost: everything behind a hole is taken at once when it closes. What
- *   its appliance holds is counted so that the result does not depend on when the clock starts and stops.
- * - ceiling: the rate of the WAN less headers, with Ethernet frames counted as the WAN model counts them (from
- *   the destination address to the ICRC, without preamble, check sequence and gap).
- * - start: from the first request until goodput, over a slot of an eighth of a round trip (at least 1 ms),
- *   reaches 90 % of the ceiling for the first time.
- * - WAN bytes: all bytes that entered the WAN both ways while the clock ran, reports with their UDP, IP and
- *   Ethernet headers included, over the bytes of the frames of new data in that time, each counted once.
- * - READ-4K: 4 KiB READs, which are bound by the host's way to its appliance before they are bound by the WAN. Their share
- *   is also told of what the same hosts reach without any distance between them (read-4k of the last line, the least).
- * - the line `sequential': a READ stream once through a region of 1 GiB that the rule names, 50 ms away, and what the
- *   appliances asked for in vain (wasted, in % of the payload).
- * - loss "0, resend": nothing is lost, but the host is one that resends everything after 2, 4, 8, 16 ms without
- *   progress, whatever its timeout is.
+ * - goodput: payload that the far host has taken in order, and what its appliance holds for it
+ *(READ: that came back in order), per time, in steady state. The clock starts after a ramp
+ *(learning, handover, the first round trips) of RAMP_RTTS round trips and RAMP_NS, and stops after
+ *at least MEASURE_RTTS round trips and MEASURE_NS. The host takes payload in leaps when something
+ *was lost: everything behind a hole is taken at once when it closes. What its appliance holds is
+ *counted so that the result does not depend on when the clock starts and stops.
+ * - ceiling: the rate of the WAN less headers, with Ethernet frames counted as the WAN model counts
+ *them (from the destination address to the ICRC, without preamble, check sequence and gap).
+ * - start: from the first request until goodput, over a slot of an eighth of a round trip (at least
+ *1 ms), reaches 90 % of the ceiling for the first time.
+ * - WAN bytes: all bytes that entered the WAN both ways while the clock ran, reports with their
+ *UDP, IP and Ethernet headers included, over the bytes of the frames of new data in that time, each
+ *counted once.
+ * - READ-4K: 4 KiB READs, which are bound by the host's way to its appliance before they are bound
+ *by the WAN. Their share is also told of what the same hosts reach without any distance between
+ *them (read-4k of the last line, the least).
+ * - the line `sequential': a READ stream once through a region of 1 GiB that the rule names, 50 ms
+ *away, and what the appliances asked for in vain (wasted, in % of the payload).
+ * - loss "0, resend": nothing is lost, but the host is one that resends everything after 2, 4, 8,
+ *16 ms without progress, whatever its timeout is.
  *
  * The pool of an appliance is sized by the distance (pool_bytes()).
  */
@@ -41,31 +45,35 @@
 #include "tests/scenario/world.h"
 #include "wire/psn.h"
 
-#define MS	     1000000ull
-#define LINK_BPS     10000000000ull
+#define MS		  1000000ull
+#define LINK_BPS	  10000000000ull
 /* wan-rate: a little less than the link has, so that a queue that has formed goes away again */
 #define WAN_RATE_PERMILLE 995u
-#define LAN_BPS	     25000000000ull
-#define MTU	     4096u
-#define MESSAGE	     65536u
-#define DEPTH	     128u
-#define POOL_MIN     (64ull << 20)
-#define POOL_MAX     (2500ull << 20)
-#define READ_DEPTH   16u
-/* READs go over a region again and again, as storage with registered buffers does: it is read once as by bare hosts. */
-#define READ_REGION    (4u << 20)
-#define READ_RAMP_RTTS 30u
-#define READ_RAMP_NS   (2000 * MS) /* with loss: bare hosts wait for their timers, 0.5 s here, until it is all read once */
-#define RAMP_RTTS    5u /* twice that with loss */
-#define RAMP_NS	     (50 * MS)
-#define MEASURE_RTTS 4u /* twice that with loss */
-#define MEASURE_NS   (250 * MS)
+#define LAN_BPS		  25000000000ull
+#define MTU		  4096u
+#define MESSAGE		  65536u
+#define DEPTH		  128u
+#define POOL_MIN	  (64ull << 20)
+#define POOL_MAX	  (2500ull << 20)
+#define READ_DEPTH	  16u
+/* READs go over a region again and again, as storage with registered buffers does: it is read once
+ * as by bare hosts. */
+#define READ_REGION	  (4u << 20)
+#define READ_RAMP_RTTS	  30u
+#define READ_RAMP_NS                                                                               \
+	(2000 *                                                                                    \
+	 MS) /* with loss: bare hosts wait for their timers, 0.5 s here, until it is all    \
+		       read once */
+#define RAMP_RTTS	5u /* twice that with loss */
+#define RAMP_NS		(50 * MS)
+#define MEASURE_RTTS	4u /* twice that with loss */
+#define MEASURE_NS	(250 * MS)
 /* Where a goal is set the measurement is longer, so that its ends do not matter. */
 #define MEASURE_GOAL_NS (1500 * MS)
 /* Ethernet, IPv4, UDP, BTH, ICRC; RETH and AETH */
-#define FRAME_BYTES (14u + 20 + 8 + 12 + 4)
-#define RETH_BYTES  16u
-#define AETH_BYTES  4u
+#define FRAME_BYTES	(14u + 20 + 8 + 12 + 4)
+#define RETH_BYTES	16u
+#define AETH_BYTES	4u
 
 /**
  * struct op - a row's operation.
@@ -148,18 +156,25 @@ static uint32_t sent_end(struct world *w, const struct world_qp *q, const struct
 
 static uint64_t wan_bytes(const struct world *w)
 {
-	return wan_stats(w->link[WORLD_WAN(0)])->sent_bytes + wan_stats(w->link[WORLD_WAN(1)])->sent_bytes +
-	       w->report_bytes[0] + w->report_bytes[1];
+	return wan_stats(w->link[WORLD_WAN(0)])->sent_bytes +
+	       wan_stats(w->link[WORLD_WAN(1)])->sent_bytes + w->report_bytes[0] +
+	       w->report_bytes[1];
 }
 
 /*
- * So much that memory is no limit: what is under way, and what waits behind a hole, for a packet that was lost twice
- * or three times, or was released by the far host and not reported yet. A far appliance may fill 40 % of its
- * pool. One lane holds 2^18 packets at most, so more than 2.5 GB would be of no use.
+ * So much that memory is no limit: what is under way, and what waits behind a hole, for a packet
+ * that was lost twice or three times, or was released by the far host and not reported yet. A far
+ * appliance may fill 40 % of its pool. One lane holds 2^18 packets at most, so more than 2.5 GB
+ * would be of no use.
  */
 static uint64_t pool_bytes(const struct cell *c)
 {
-	uint64_t bdp = LINK_BPS / 8 * c->rtt_ms / 1000, want = bdp * (c->loss >= 1e-3 || c->op->inbound ? 6 : c->loss > 0 ? 4 : 2) * 100 / 40;
+	uint64_t bdp = LINK_BPS / 8 * c->rtt_ms / 1000,
+		 want = bdp *
+			(c->loss >= 1e-3 || c->op->inbound ? 6
+			 : c->loss > 0			   ? 4
+							   : 2) *
+			100 / 40;
 
 	return want < POOL_MAX ? max64(POOL_MIN, want) : POOL_MAX;
 }
@@ -211,13 +226,17 @@ static struct result run(const struct cell *c)
 	struct rc_qp_config qc;
 	struct world_qp *q;
 	struct world *w;
-	struct work work = {.ops = c->op->mask, .min = c->op->message, .max = c->op->message, .left = UINT64_MAX,
+	struct work work = {.ops = c->op->mask,
+			    .min = c->op->message,
+			    .max = c->op->message,
+			    .left = UINT64_MAX,
 			    .outstanding = c->op->outstanding};
 	struct result res = {.start_ms = -1};
-	uint64_t rtt = c->rtt_ms * MS, slot = max64(rtt / 8, MS), began, from, to, last = 0, bytes = 0, sent = 0;
-	uint64_t measure = measure_seconds > 0	? (uint64_t)(measure_seconds * 1e9) :
-			   c->rtt_ms == 20 && c->loss > 0 ? MEASURE_GOAL_NS :
-						    MEASURE_NS;
+	uint64_t rtt = c->rtt_ms * MS, slot = max64(rtt / 8, MS), began, from, to, last = 0,
+		 bytes = 0, sent = 0;
+	uint64_t measure = measure_seconds > 0		    ? (uint64_t)(measure_seconds * 1e9)
+			   : c->rtt_ms == 20 && c->loss > 0 ? MEASURE_GOAL_NS
+							    : MEASURE_NS;
 	uint32_t psn = 0;
 	int dir = c->op->inbound;
 
@@ -250,7 +269,8 @@ static struct result run(const struct cell *c)
 			t = from;
 		world_run(w, t);
 		now_taken = taken(w, q, c->op);
-		if (res.start_ms < 0 && (double)(now_taken - last) * 8e9 / (double)slot >= 0.9 * ceiling(c->op))
+		if (res.start_ms < 0 &&
+		    (double)(now_taken - last) * 8e9 / (double)slot >= 0.9 * ceiling(c->op))
 			res.start_ms = (double)(w->now - began) / 1e6;
 		last = now_taken;
 		if (w->now == from) {
@@ -261,7 +281,8 @@ static struct result run(const struct cell *c)
 	}
 	res.goodput = (double)(last - bytes) * 8e9 / (double)(w->now - from);
 	res.wan_bytes = (double)(wan_bytes(w) - sent) /
-			(psn_sub(sent_end(w, q, c), psn) / (double)(c->op->message / MTU) * message_bytes(c->op));
+			(psn_sub(sent_end(w, q, c), psn) / (double)(c->op->message / MTU) *
+			 message_bytes(c->op));
 	if (rc_qp_in_error(q->side[0].qp))
 		res.bad = "queue pair failed";
 	if (w->violation)
@@ -335,9 +356,10 @@ static void row(struct summary *s, struct cell c)
 	else
 		snprintf(loss, sizeof(loss), "%g", c.loss);
 	snprintf(start, sizeof(start), with.start_ms < 0 ? "never" : "%.0f", with.start_ms);
-	printf("%-7s %4u ms  %-9s  %8.4f  %5.1f%%  %8.4f  %5.1f%%  %7s  %8.3f  %8.3f%s%s\n", c.op->name, c.rtt_ms,
-	       loss, bare.goodput / 1e9, 100 * bare.goodput / top, with.goodput / 1e9, share, start,
-	       bare.wan_bytes, with.wan_bytes, with.bad ? "  " : "", with.bad ? with.bad : "");
+	printf("%-7s %4u ms  %-9s  %8.4f  %5.1f%%  %8.4f  %5.1f%%  %7s  %8.3f  %8.3f%s%s\n",
+	       c.op->name, c.rtt_ms, loss, bare.goodput / 1e9, 100 * bare.goodput / top,
+	       with.goodput / 1e9, share, start, bare.wan_bytes, with.wan_bytes,
+	       with.bad ? "  " : "", with.bad ? with.bad : "");
 	fflush(stdout);
 	s->bad += with.bad != NULL;
 }
@@ -350,8 +372,14 @@ static void sequential(struct summary *s)
 	struct rc_qp_config qc;
 	struct world_qp *q;
 	struct world *w;
-	struct work work = {.ops = 1u << RC_READ, .min = MESSAGE, .max = MESSAGE, .left = SEQUENTIAL / MESSAGE,
-			    .outstanding = READ_DEPTH, .streams = 1, .stream_len = MESSAGE, .ring = true};
+	struct work work = {.ops = 1u << RC_READ,
+			    .min = MESSAGE,
+			    .max = MESSAGE,
+			    .left = SEQUENTIAL / MESSAGE,
+			    .outstanding = READ_DEPTH,
+			    .streams = 1,
+			    .stream_len = MESSAGE,
+			    .ring = true};
 	struct conn_info ci = {0};
 	uint64_t began;
 
@@ -369,17 +397,19 @@ static void sequential(struct summary *s)
 	}
 	began = w->now;
 	world_work(q, 0, &work);
-	while (!w->violation && rc_qp_stats(q->side[0].qp)->rx_read_bytes < SEQUENTIAL && w->now < began + 600000 * MS)
+	while (!w->violation && rc_qp_stats(q->side[0].qp)->rx_read_bytes < SEQUENTIAL &&
+	       w->now < began + 600000 * MS)
 		world_run(w, w->now + 10 * MS);
 	world_conn(w, 0, q, &ci);
 	s->wasted = 100.0 * (double)ci.lane[LANE_OUT].reads.wasted_bytes / SEQUENTIAL;
-	printf("\nsequential: bytes=%" PRIu64 " rtt-ms=%u ms=%.0f Gb/s=%.3f hits=%" PRIu64 " misses=%" PRIu64
-	       " wasted-bytes=%" PRIu64 " wan-bytes=%.4f%s%s\n\n",
+	printf("\nsequential: bytes=%" PRIu64 " rtt-ms=%u ms=%.0f Gb/s=%.3f hits=%" PRIu64
+	       " misses=%" PRIu64 " wasted-bytes=%" PRIu64 " wan-bytes=%.4f%s%s\n\n",
 	       rc_qp_stats(q->side[0].qp)->rx_read_bytes, c.rtt_ms, (double)(w->now - began) / 1e6,
 	       (double)rc_qp_stats(q->side[0].qp)->rx_read_bytes * 8 / (double)(w->now - began),
-	       ci.lane[LANE_OUT].reads.hits, ci.lane[LANE_OUT].reads.misses, ci.lane[LANE_OUT].reads.wasted_bytes,
-	       (double)wan_bytes(w) / (SEQUENTIAL / MESSAGE * message_bytes(c.op)), w->violation ? "  " : "",
-	       w->violation ? w->violation : "");
+	       ci.lane[LANE_OUT].reads.hits, ci.lane[LANE_OUT].reads.misses,
+	       ci.lane[LANE_OUT].reads.wasted_bytes,
+	       (double)wan_bytes(w) / (SEQUENTIAL / MESSAGE * message_bytes(c.op)),
+	       w->violation ? "  " : "", w->violation ? w->violation : "");
 	s->bad += w->violation || rc_qp_stats(q->side[0].qp)->rx_read_bytes != SEQUENTIAL;
 	world_destroy(w);
 }
@@ -394,18 +424,18 @@ static bool in(double x, const double *list, size_t n)
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: bench_wan [--quick] [--read] [--op NAME] [--rtt MS] [--loss P] [--seconds S] "
-			"[--verbose]\n");
+	fprintf(stderr, "usage: bench_wan [--quick] [--read] [--op NAME] [--rtt MS] [--loss P] "
+			"[--seconds S] [--verbose]\n");
 	return 2;
 }
 
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"quick", no_argument, NULL, 'q'},     {"read", no_argument, NULL, 'r'},
-		{"op", required_argument, NULL, 'o'},  {"rtt", required_argument, NULL, 't'},
+		{"quick", no_argument, NULL, 'q'},	{"read", no_argument, NULL, 'r'},
+		{"op", required_argument, NULL, 'o'},	{"rtt", required_argument, NULL, 't'},
 		{"loss", required_argument, NULL, 'l'}, {"seconds", required_argument, NULL, 's'},
-		{"verbose", no_argument, NULL, 'v'},   {0},
+		{"verbose", no_argument, NULL, 'v'},	{0},
 	};
 	static const uint32_t rtts[] = {1, 10, 20, 50, 100, 200};
 	static const double losses[] = {0, 1e-5, 1e-4, 1e-3, 1e-2}, quick[] = {0, 1e-3, 1e-2};
@@ -445,28 +475,36 @@ int main(int argc, char **argv)
 	}
 	if (optind != argc)
 		return usage();
-	printf("10 Gb/s, path MTU %u, one queue pair, %u KiB, %u outstanding (READ: %u); goodput in Gb/s and in %% of the\n"
-	       "payload ceiling (WRITE %.4f Gb/s), steady state; start: ms until 90 %% of the ceiling; WAN bytes: over\n"
+	printf("10 Gb/s, path MTU %u, one queue pair, %u KiB, %u outstanding (READ: %u); goodput "
+	       "in Gb/s and in %% of the\n"
+	       "payload ceiling (WRITE %.4f Gb/s), steady state; start: ms until 90 %% of the "
+	       "ceiling; WAN bytes: over\n"
 	       "payload and headers\n\n"
-	       "                          bare hosts         with appliances             WAN bytes\n"
-	       "op        rtt  loss         Gb/s   share      Gb/s   share    start      bare      with\n",
+	       "                          bare hosts         with appliances             WAN "
+	       "bytes\n"
+	       "op        rtt  loss         Gb/s   share      Gb/s   share    start      bare      "
+	       "with\n",
 	       MTU, MESSAGE >> 10, DEPTH, READ_DEPTH, ceiling(&ops[0]) / 1e9);
 	for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
-		if ((only_op && strcmp(only_op, ops[i].name)) || (i >= OP_READ && !reads && !only_op))
+		if ((only_op && strcmp(only_op, ops[i].name)) ||
+		    (i >= OP_READ && !reads && !only_op))
 			continue;
 		if (is_quick && i == 1 && !only_op)
 			continue;
 		for (size_t t = 0; t < sizeof(rtts) / sizeof(rtts[0]); t++) {
-			if ((only_rtt && rtts[t] != only_rtt) || (is_quick && rtts[t] != 1 && rtts[t] != 20))
+			if ((only_rtt && rtts[t] != only_rtt) ||
+			    (is_quick && rtts[t] != 1 && rtts[t] != 20))
 				continue;
 			for (size_t k = 0; k < sizeof(losses) / sizeof(losses[0]); k++) {
-				struct cell c = {.op = &ops[i], .rtt_ms = rtts[t], .loss = losses[k]};
+				struct cell c = {
+					.op = &ops[i], .rtt_ms = rtts[t], .loss = losses[k]};
 
 				/* one loss is enough for it: repair is the same for all READs */
 				if (i == OP_READ_4K && losses[k] != 0 && losses[k] != 1e-3)
 					continue;
 				if ((only_loss >= 0 && losses[k] != only_loss) ||
-				    (is_quick && !in(losses[k], quick, sizeof(quick) / sizeof(quick[0]))))
+				    (is_quick &&
+				     !in(losses[k], quick, sizeof(quick) / sizeof(quick[0]))))
 					continue;
 				row(&s, c);
 				c.resend = true;
@@ -477,11 +515,12 @@ int main(int argc, char **argv)
 	}
 	if (reads && !only_op && !only_rtt && only_loss < 0)
 		sequential(&s);
-	printf("bench-wan: worst-lossless=%.2f%% at-1e-3-20ms=%.2f%% at-1e-2-20ms=%.2f%% wan-bytes=%.4f", s.lossless,
-	       s.at_1e3, s.at_1e2, s.bytes);
+	printf("bench-wan: worst-lossless=%.2f%% at-1e-3-20ms=%.2f%% at-1e-2-20ms=%.2f%% "
+	       "wan-bytes=%.4f",
+	       s.lossless, s.at_1e3, s.at_1e2, s.bytes);
 	if (reads)
-		printf(" read-100ms=%.2f%% read-1e-3-20ms=%.2f%% read-4k=%.2f%% wasted=%.2f%%", s.read_100ms,
-		       s.read_1e3, s.read_4k, s.wasted);
+		printf(" read-100ms=%.2f%% read-1e-3-20ms=%.2f%% read-4k=%.2f%% wasted=%.2f%%",
+		       s.read_100ms, s.read_1e3, s.read_4k, s.wasted);
 	printf("\n");
 	return s.bad ? 1 : 0;
 }

@@ -100,7 +100,7 @@ int setup(void **state)
 	char err[256] = "";
 
 	/* Test frames seem to come from queue 0 of "lo" of this namespace; a socket listens there.
- */
+	 */
 	if (unshare(CLONE_NEWNET)) {
 		perror("a network namespace is needed (root)");
 		return -1;
@@ -154,7 +154,7 @@ int run(enum steer_side side, const uint8_t *frame, uint32_t len, uint32_t linea
 const char *const counter_name[STEER_COUNTERS] = {
 	[STEER_TAKEN] = "taken",       [STEER_OTHER] = "other", [STEER_NO_RULE] = "no rule",
 	[STEER_FRAGMENT] = "fragment", [STEER_STALE] = "stale", [STEER_NO_SOCKET] = "no socket",
-	[STEER_TOO_LONG] = "too long", [STEER_RUNT] = "runt",	   [STEER_HELD] = "held",
+	[STEER_TOO_LONG] = "too long", [STEER_RUNT] = "runt",	[STEER_HELD] = "held",
 };
 
 enum steer_counter judge(const char *name, enum steer_side side, const uint8_t *frame, uint32_t len,
@@ -185,7 +185,7 @@ enum steer_counter judge(const char *name, enum steer_side side, const uint8_t *
 }
 
 void expect(const char *name, enum steer_side side, const struct steer_frame *f,
-		   enum steer_counter want)
+	    enum steer_counter want)
 {
 	uint8_t frame[BUF];
 	uint32_t len = steer_frame_build(frame, f, NULL);
@@ -194,4 +194,3 @@ void expect(const char *name, enum steer_side side, const struct steer_frame *f,
 	if (got != want)
 		fail_msg("%s: %s, not %s", name, counter_name[got], counter_name[want]);
 }
-

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The rig for the XDP program: frames go through it by BPF_PROG_TEST_RUN and seem to come from queue 0 of an
- * interface on which a socket listens. Nothing is attached and no traffic flows. What a frame counted as also
- * says what becomes of it: STEER_TAKEN is redirected to the socket of queue 0, STEER_HELD dropped, everything
- * else passes up.
+ * The rig for the XDP program: frames go through it by BPF_PROG_TEST_RUN and seem to come from
+ * queue 0 of an interface on which a socket listens. Nothing is attached and no traffic flows. What
+ * a frame counted as also says what becomes of it: STEER_TAKEN is redirected to the socket of queue
+ * 0, STEER_HELD dropped, everything else passes up.
  */
 #ifndef LONGHAUL_TESTS_STEER_RIG_H
 #define LONGHAUL_TESTS_STEER_RIG_H
@@ -50,7 +50,8 @@ int run(enum steer_side side, const uint8_t *frame, uint32_t len, uint32_t linea
 /* Run, and return the one counter that moved. */
 enum steer_counter judge(const char *name, enum steer_side side, const uint8_t *frame, uint32_t len,
 			 uint32_t linear);
-void expect(const char *name, enum steer_side side, const struct steer_frame *f, enum steer_counter want);
+void expect(const char *name, enum steer_side side, const struct steer_frame *f,
+	    enum steer_counter want);
 
 /* Between hosts for which there are rules. */
 #define LAN4 .src = "10.1.2.3", .dst = "10.2.200.1"

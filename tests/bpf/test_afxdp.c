@@ -331,10 +331,8 @@ static void several_queues(void **state)
 
 	(void)state;
 	sh("ip link del lan0 && ip link add lan0 numrxqueues 4 numtxqueues 4 type veth peer name "
-	   "host1 "
-	   "numrxqueues 4 numtxqueues 4 && ip link set lan0 up mtu 4500 && ip link set host1 up "
-	   "mtu "
-	   "4500");
+	   "host1 numrxqueues 4 numtxqueues 4 && ip link set lan0 up mtu 4500 && ip link set host1 "
+	   "up mtu 4500");
 	close(host[STEER_LAN]);
 	host[STEER_LAN] = packet_socket("host1");
 	x = open_port(&cfg);
@@ -362,15 +360,9 @@ static void several_queues(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		ON_LINKS(native),
-		ON_LINKS(generic),
-		ON_LINKS(single_buffer),
-		ON_LINKS(many_frames),
-		ON_LINKS(full),
-		ON_LINKS(refused),
-		ON_LINKS(tags),
-		ON_LINKS(vlan_stripping),
-		ON_LINKS(several_queues),
+		ON_LINKS(native),      ON_LINKS(generic),	 ON_LINKS(single_buffer),
+		ON_LINKS(many_frames), ON_LINKS(full),		 ON_LINKS(refused),
+		ON_LINKS(tags),	       ON_LINKS(vlan_stripping), ON_LINKS(several_queues),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);

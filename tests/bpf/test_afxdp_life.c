@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The AF_XDP port on real interfaces (afxdp_rig.h): how it begins, what stops it, and what is attached after its
- * end, in order or by a kill.
+ * The AF_XDP port on real interfaces (afxdp_rig.h): how it begins, what stops it, and what is
+ * attached after its end, in order or by a kill.
  */
 #include <errno.h>
 #include <sched.h>
@@ -213,9 +213,9 @@ static void other_program(void **state)
 	assert_true(fd >= 0);
 	assert_int_equal(bpf_xdp_attach((int)if_nametoindex("wan0"), fd, XDP_FLAGS_SKB_MODE, NULL),
 			 0);
-	expect_error(cfg,
-		     "is attached to wan0: stop what attached it, or `ip link set dev wan0 xdp "
-		     "off`");
+	expect_error(
+		cfg,
+		"is attached to wan0: stop what attached it, or `ip link set dev wan0 xdp off`");
 	assert_true(attached("wan0"));
 	assert_false(attached("lan0"));
 	assert_int_equal(bpf_xdp_detach((int)if_nametoindex("wan0"), XDP_FLAGS_SKB_MODE, NULL), 0);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The AF_XDP port on real interfaces (afxdp_rig.h): pins, and what is held by them beyond the port's end.
+ * The AF_XDP port on real interfaces (afxdp_rig.h): pins, and what is held by them beyond the
+ * port's end.
  */
 #include <errno.h>
 #include <sched.h>
@@ -59,7 +60,8 @@ static void die_holding(const struct afxdp_config *cfg, bool hold)
 
 	if (child == 0) {
 		x = afxdp_open(cfg, err, sizeof(err));
-		if (!x || afxdp_pin(x, true, err, sizeof(err)) || (hold && afxdp_hold(x, &k, 0x5678, true))) {
+		if (!x || afxdp_pin(x, true, err, sizeof(err)) ||
+		    (hold && afxdp_hold(x, &k, 0x5678, true))) {
 			fprintf(stderr, "%s\n", err);
 			_exit(1);
 		}
@@ -163,8 +165,8 @@ static void outlives(void **state)
 	assert_true(attached("lan0") && attached("wan0"));
 
 	/* another interface of that name */
-	sh("ip link del wan0 && ip link add wan0 mtu 4500 type veth peer name host2 mtu 4500 && "
-	   "ip link set wan0 up && ip link set host2 up");
+	sh("ip link del wan0 && ip link add wan0 mtu 4500 type veth peer name host2 mtu 4500 && ip "
+	   "link set wan0 up && ip link set host2 up");
 	close(host[STEER_WAN]);
 	host[STEER_WAN] = packet_socket("host2");
 	cfg.mode = AFXDP_AUTO;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The XDP program, frame by frame (steer_rig.h): each row says what goes in, on which side, and which counter
- * must move.
+ * The XDP program, frame by frame (steer_rig.h): each row says what goes in, on which side, and
+ * which counter must move.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What the XDP program holds: the packets of connections that only the daemon may carry (steer_rig.h). */
+/* What the XDP program holds: the packets of connections that only the daemon may carry
+ * (steer_rig.h). */
 #include <errno.h>
 
 #include "tests/bpf/steer_rig.h"
@@ -71,7 +72,11 @@ static void held(void **state)
 	for (size_t i = 0; i < sizeof(held_conns) / sizeof(held_conns[0]); i++) {
 		const char *l = held_conns[i].lan, *w = held_conns[i].wan;
 		struct flow_key k = requests(l, w, rqpn, held_conns[i].vlan);
-		struct steer_frame out = {.src = l, .dst = w, .tpid = held_conns[i].tpid, .qpn = rqpn}, in, f;
+		struct steer_frame out = {.src = l,
+					  .dst = w,
+					  .tpid = held_conns[i].tpid,
+					  .qpn = rqpn},
+				   in, f;
 
 		memcpy(out.vlan, held_conns[i].tag, sizeof(out.vlan));
 		in = out;
@@ -88,7 +93,8 @@ static void held(void **state)
 			why = leave(a);
 			expect("held, requests", STEER_LAN, &out, STEER_HELD);
 			expect("held, answers", STEER_WAN, &in, STEER_HELD);
-			/* they are dropped on either port; another queue pair, host or VLAN is not */
+			/* they are dropped on either port; another queue pair, host or VLAN is not
+			 */
 			if (a == AWAY_STALE) {
 				expect("held, a loop", STEER_WAN, &out, STEER_HELD);
 				expect("held, a loop", STEER_LAN, &in, STEER_HELD);
@@ -106,8 +112,9 @@ static void held(void **state)
 			f.src = strchr(l, ':') ? "fd00:1::6" : "10.1.5.8";
 			expect("another requester", STEER_LAN, &f, why);
 			f = in;
-			f.src = strchr(l, ':') ? "fd00:2:9::8" : held_conns[i].vlan == 100 ? "10.3.0.2"
-											   : "10.2.0.2";
+			f.src = strchr(l, ':')		    ? "fd00:2:9::8"
+				: held_conns[i].vlan == 100 ? "10.3.0.2"
+							    : "10.2.0.2";
 			expect("another responder", STEER_WAN, &f, why);
 			f = out;
 			f.dport = 4790;
@@ -173,7 +180,7 @@ static void held_map(void **state)
 
 	assert_int_equal(steer_prog_hold(&prog, &v, 0x66), 0);
 	assert_int_equal(prog.config->held, 4);
-	steer_prog_release(&prog, &back, 0x77); /* of another connection: nothing */
+	steer_prog_release(&prog, &back, 0x77);	      /* of another connection: nothing */
 	steer_prog_release(&prog, &back, 0xffffffff); /* whichever */
 	assert_int_equal(prog.config->held, 2);
 	f.n = 0;
@@ -182,7 +189,8 @@ static void held_map(void **state)
 	assert_memory_equal(&f.key, &v, sizeof(v));
 	assert_int_equal(f.lqpn, 0x66);
 
-	/* the responder's QP is another requester's now: what the former lets go of is its own only */
+	/* the responder's QP is another requester's now: what the former lets go of is its own only
+	 */
 	assert_int_equal(steer_prog_hold(&prog, &v, 0x67), 0);
 	steer_prog_release(&prog, &v, 0x66);
 	assert_int_equal(prog.config->held, 2);

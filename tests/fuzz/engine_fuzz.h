@@ -127,7 +127,8 @@ void watch_report(const struct report *r);
 /* ---- frames and reports of hosts and of the peer (engine_traffic.c) ---- */
 
 /* @n messages of host @host in order; @kind: bits of the record. */
-void traffic_requests(unsigned int conn, unsigned int host, unsigned int n, uint8_t kind, uint8_t length);
+void traffic_requests(unsigned int conn, unsigned int host, unsigned int n, uint8_t kind,
+		      uint8_t length);
 
 /* Messages and their ACKs, until the pair is known. */
 void traffic_learn(unsigned int conn, unsigned int host, unsigned int n);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The input of fuzz_engine: SETUP bytes, then records. A record begins with a byte whose low half is an
- * enum rec, and
+ * The input of fuzz_engine: SETUP bytes, then records. A record begins with a byte whose low half
+ *is an enum rec, and
  *
  *	0x30	the connection, 0 to 3: two in IPv4, one in IPv6, one on VLAN 5
  *	0x40	which host: of the LAN side, or beyond the WAN
  *	0x80	no tick after it
  *
- * followed by as many bytes as rec_size[] says; those with a length (big-endian, 16 bits) as their last two
- * bytes have so many more behind them.
+ * followed by as many bytes as rec_size[] says; those with a length (big-endian, 16 bits) as their
+ *last two bytes have so many more behind them.
  */
 #ifndef LONGHAUL_TESTS_FUZZ_ENGINE_RECORD_H
 #define LONGHAUL_TESTS_FUZZ_ENGINE_RECORD_H
@@ -19,23 +19,24 @@
 #define SETUP 4
 
 /* Bits of the setup: byte 0 */
-#define SETUP_SINGLE   0x01
-#define SETUP_POLICY   0x06
-#define SETUP_MTU      0x18 /* 0, 256, 1024, 4096 */
-#define SETUP_SMALL    0x20 /* a pool of few superblocks */
-#define SETUP_PACED    0x40
-#define SETUP_WRAP     0x80 /* PSNs begin just below 2^24 */
+#define SETUP_SINGLE	 0x01
+#define SETUP_POLICY	 0x06
+#define SETUP_MTU	 0x18 /* 0, 256, 1024, 4096 */
+#define SETUP_SMALL	 0x20 /* a pool of few superblocks */
+#define SETUP_PACED	 0x40
+#define SETUP_WRAP	 0x80 /* PSNs begin just below 2^24 */
 /* byte 1: what to begin with */
-#define SETUP_LEARNED  0x01 /* connection 0 is known, both ways */
-#define SETUP_HELD     0x02 /* its lane from the LAN is in custody */
-#define SETUP_ACCEPTOR 0x04 /* its lane from beyond the WAN is accepted */
-#define SETUP_SECOND   0x08 /* the same for connection 1 */
-#define SETUP_NO_CM    0x10
-#define SETUP_NO_PSN   0x20
+#define SETUP_LEARNED	 0x01 /* connection 0 is known, both ways */
+#define SETUP_HELD	 0x02 /* its lane from the LAN is in custody */
+#define SETUP_ACCEPTOR	 0x04 /* its lane from beyond the WAN is accepted */
+#define SETUP_SECOND	 0x08 /* the same for connection 1 */
+#define SETUP_NO_CM	 0x10
+#define SETUP_NO_PSN	 0x20
 #define SETUP_READ_AHEAD 0x40
 
 enum rec {
-	/* mark, opcode, offset, length, two bytes of arguments, bits: a frame near a mark of the lane */
+	/* mark, opcode, offset, length, two bytes of arguments, bits: a frame near a mark of the
+	   lane */
 	REC_NEAR_FRAME,
 	/* bits, opcode, PSN (3), payload length (2), argument (4): a frame by numbers */
 	REC_FRAME,
@@ -75,10 +76,10 @@ enum rec {
 #define REC_QUIET   0x80
 
 static const uint8_t rec_size[RECS] = {
-	[REC_NEAR_FRAME] = 7, [REC_FRAME] = 11, [REC_REQUESTS] = 3,    [REC_ACK] = 4,
-	[REC_RAW] = 2,	      [REC_AGAIN] = 4,	[REC_ECHO] = 1,	       [REC_REPORT] = 11,
-	[REC_REPORT_RAW] = 3, [REC_PEER] = 1,	[REC_TIME] = 2,	       [REC_RULES] = 1,
-	[REC_FULL] = 1,	      [REC_CM] = 3,	[REC_LEARN] = 1,       [REC_WAIT] = 1,
+	[REC_NEAR_FRAME] = 7, [REC_FRAME] = 11, [REC_REQUESTS] = 3, [REC_ACK] = 4,
+	[REC_RAW] = 2,	      [REC_AGAIN] = 4,	[REC_ECHO] = 1,	    [REC_REPORT] = 11,
+	[REC_REPORT_RAW] = 3, [REC_PEER] = 1,	[REC_TIME] = 2,	    [REC_RULES] = 1,
+	[REC_FULL] = 1,	      [REC_CM] = 3,	[REC_LEARN] = 1,    [REC_WAIT] = 1,
 };
 
 /* Bits of REC_FRAME and of REC_NEAR_FRAME's last byte */
@@ -89,8 +90,8 @@ static const uint8_t rec_size[RECS] = {
 #define FRAME_FECN	0x10
 #define FRAME_PADDED	0x20 /* Ethernet padding behind it */
 
-/* Bits of REC_REPORT_RAW: lane and generation are the engine's own for that connection and host; the
- * peer's key and QPN are those of the connection */
+/* Bits of REC_REPORT_RAW: lane and generation are the engine's own for that connection and host;
+ * the peer's key and QPN are those of the connection */
 #define REPORT_OWN 0x01
 #define REPORT_KEY 0x02
 

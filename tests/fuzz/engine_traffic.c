@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Frames of hosts and reports of the peer from records: most of them near the marks of a lane (engine_record.h). */
+/* Frames of hosts and reports of the peer from records: most of them near the marks of a lane
+ * (engine_record.h). */
 #include "peer/proto.h"
 #include "tests/fuzz/engine_fuzz.h"
 #include "wire/bytes.h"
@@ -144,7 +145,8 @@ void rec_frame(struct input *in, unsigned int conn, unsigned int host)
 	send(conn, host, op, psn, len, arg, bits);
 }
 
-void traffic_requests(unsigned int conn, unsigned int host, unsigned int n, uint8_t kind, uint8_t length)
+void traffic_requests(unsigned int conn, unsigned int host, unsigned int n, uint8_t kind,
+		      uint8_t length)
 {
 	uint32_t *psn = &z.next[conn][host], *msn = &z.msn[conn][host];
 	uint32_t mtu = mtu_of(conn, host), last = length % (mtu + 1);
@@ -153,12 +155,14 @@ void traffic_requests(unsigned int conn, unsigned int host, unsigned int n, uint
 	for (unsigned int i = 0; i < n; i++) {
 		uint32_t parts = 1 + (kind >> 4 & 7);
 
-		if ((kind & 7) >= 4) { /* READ of that many packets, CmpSwap, FetchAdd, ATOMIC WRITE */
+		if ((kind & 7) >=
+		    4) { /* READ of that many packets, CmpSwap, FetchAdd, ATOMIC WRITE */
 			static const uint8_t op[] = {OP_READ_REQUEST, OP_CMP_SWAP, OP_FETCH_ADD,
 						     OP_ATOMIC_WRITE};
 			bool read = (kind & 7) == 4;
 
-			send(conn, host, op[kind & 3], *psn, 8, read ? parts * mtu : 8, FRAME_ACKREQ);
+			send(conn, host, op[kind & 3], *psn, 8, read ? parts * mtu : 8,
+			     FRAME_ACKREQ);
 			*psn = psn_add(*psn, read ? parts : 1);
 		} else {
 			uint8_t base = kind & 1 ? OP_WRITE_FIRST : OP_SEND_FIRST;
@@ -167,7 +171,10 @@ void traffic_requests(unsigned int conn, unsigned int host, unsigned int n, uint
 			if (parts == 1)
 				send(conn, host, base + 4, *psn, last, total, FRAME_ACKREQ);
 			for (uint32_t j = 0; parts > 1 && j < parts; j++)
-				send(conn, host, j == 0 ? base : j + 1 < parts ? base + 1 : base + 2,
+				send(conn, host,
+				     j == 0	     ? base
+				     : j + 1 < parts ? base + 1
+						     : base + 2,
 				     psn_add(*psn, j), j + 1 < parts ? mtu : last, total,
 				     j + 1 < parts ? bits : FRAME_ACKREQ);
 			*psn = psn_add(*psn, parts);
@@ -258,7 +265,7 @@ void rec_cm(struct input *in, unsigned int conn, unsigned int host)
 	host_addr(&a[0], conn, host);
 	host_addr(&a[1], conn, !host);
 	watch_feed((enum engine_port)host, out,
-	     cm_emit(out, &z.header[conn][host], &a[0], &a[1], &c, z.inputs));
+		   cm_emit(out, &z.header[conn][host], &a[0], &a[1], &c, z.inputs));
 }
 
 /* ---- reports ---- */
@@ -341,9 +348,10 @@ void rec_report(struct input *in, unsigned int conn)
 	}
 	/* every other packet is missing */
 	if (bits & 1)
-		for (i = 0; i < room && r.nholes < REPORT_HOLES && i * 2 < psn_diff(r.hi, r.cum) + 0u; i++)
-			r.hole[r.nholes++] =
-				(struct psn_range){psn_add(r.cum, i * 2), psn_add(r.cum, i * 2 + 1)};
+		for (i = 0;
+		     i < room && r.nholes < REPORT_HOLES && i * 2 < psn_diff(r.hi, r.cum) + 0u; i++)
+			r.hole[r.nholes++] = (struct psn_range){psn_add(r.cum, i * 2),
+								psn_add(r.cum, i * 2 + 1)};
 	watch_report(&r);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The engine's calls, and what must hold around them, as somebody sees it who knows all inputs (fuzz_engine.c). */
+/* The engine's calls, and what must hold around them, as somebody sees it who knows all inputs
+ * (fuzz_engine.c). */
 #include <xxhash.h>
 
 #include "peer/proto.h"
@@ -30,7 +31,8 @@ static bool known(uint64_t h)
 /* Of what a packet brings: its opcode's kind and its payload, whatever its numbers are. */
 static uint64_t hash_content(const struct frame *f)
 {
-	uint16_t kind = f->op->flags & (OPF_SEND | OPF_WRITE | OPF_READ | OPF_ATOMIC | OPF_RESPONSE);
+	uint16_t kind =
+		f->op->flags & (OPF_SEND | OPF_WRITE | OPF_READ | OPF_ATOMIC | OPF_RESPONSE);
 
 	return XXH3_64bits_withSeed(f->data + f->payload, f->payload_len, 0x10000u + kind);
 }

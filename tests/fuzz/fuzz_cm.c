@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Connection manager datagrams. The first byte says what the rest is: 0 mod 4 a frame as it is, 1 mod 4 the
- * frame of a datagram whose MAD is the rest, 2 mod 4 the fields of one, 3 mod 4 those of a DREQ of our own.
+ * Connection manager datagrams. The first byte says what the rest is: 0 mod 4 a frame as it is, 1
+ * mod 4 the frame of a datagram whose MAD is the rest, 2 mod 4 the fields of one, 3 mod 4 those of
+ * a DREQ of our own.
  *
- * What is decoded equals what the standard's tables of fields say, read bit by bit; whatever the model hosts'
- * builder writes is decoded to the same; nothing but a CM datagram of full length is taken for one.
+ * What is decoded equals what the standard's tables of fields say, read bit by bit; whatever the
+ * model hosts' builder writes is decoded to the same; nothing but a CM datagram of full length is
+ * taken for one.
  */
 #include "tests/fuzz/input.h"
 #include "tests/lab/model/cm_emit.h"

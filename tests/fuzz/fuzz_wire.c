@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The frame parser, the ICRC and the builders. 32 bytes of parameters, then a frame. Bits of the first byte
- * say how the frame is made:
+ * The frame parser, the ICRC and the builders. 32 bytes of parameters, then a frame. Bits of the
+ *first byte say how the frame is made:
  *
- *	0x03	 0: the bytes as they are. 1: the frame's IP and UDP lengths and its IPv4 checksum are made
- *		 right first, since hardly anything random gets past them. 2: its ICRC and UDP checksum, too.
- *		 3: a packet built from the parameters, the bytes are its payload
+ *	0x03	 0: the bytes as they are. 1: the frame's IP and UDP lengths and its IPv4 checksum
+ *are made right first, since hardly anything random gets past them. 2: its ICRC and UDP checksum,
+ *too. 3: a packet built from the parameters, the bytes are its payload
  *
- * Besides that nothing crashes: every field and offset of an accepted frame equals what a plain reading of
- * its bytes says; what was parsed and is built again is the same frame; every prefix of it is refused; the
- * ICRC equals that of a slow reference, in all kernels, with and without the copy; a patch by difference
- * keeps right checksums right and wrong ones wrong.
+ * Besides that nothing crashes: every field and offset of an accepted frame equals what a plain
+ *reading of its bytes says; what was parsed and is built again is the same frame; every prefix of
+ *it is refused; the ICRC equals that of a slow reference, in all kernels, with and without the
+ *copy; a patch by difference keeps right checksums right and wrong ones wrong.
  */
 #include "tests/fuzz/input.h"
 #include "tests/unit/wire_util.h"
@@ -80,17 +80,18 @@ static uint32_t ref_udp_sum(const uint8_t *data, const struct frame *f)
 	return (ref_sum(data + from, f->len - from) + 17 + (f->len - f->l4)) % 0xffff;
 }
 
-/* Where the extended headers stand, by their order and sizes (not the parser's table of distances). */
+/* Where the extended headers stand, by their order and sizes (not the parser's table of distances).
+ */
 static void check_headers(const struct frame *f)
 {
 	const struct {
 		uint16_t bit, size;
 		uint32_t at;
 	} h[] = {
-		{HDR_DETH, 8, f->deth},		   {HDR_FETH, 4, 0},
-		{HDR_RETH, 16, f->reth},	   {HDR_ATOMICETH, 28, f->atomiceth},
-		{HDR_AETH, 4, f->aeth},		   {HDR_ATOMICACK, 8, f->atomicack},
-		{HDR_IMMDT, 4, f->immdt},	   {HDR_IETH, 4, f->ieth},
+		{HDR_DETH, 8, f->deth},	  {HDR_FETH, 4, 0},
+		{HDR_RETH, 16, f->reth},  {HDR_ATOMICETH, 28, f->atomiceth},
+		{HDR_AETH, 4, f->aeth},	  {HDR_ATOMICACK, 8, f->atomicack},
+		{HDR_IMMDT, 4, f->immdt}, {HDR_IETH, 4, f->ieth},
 		{HDR_CNPPAD, 16, 0},
 	};
 	uint32_t at = f->ext;
@@ -118,7 +119,8 @@ static void check_view(const uint8_t *d, uint32_t len, const struct frame *f)
 	NEED(f->sport == get_be16(d + f->l4));
 	NEED(ip_addr_is_v4(&f->src) >= !f->ip6 && ip_addr_is_v4(&f->dst) >= !f->ip6);
 	NEED(!memcmp(f->src.b + (f->ip6 ? 0 : 12), d + f->l3 + (f->ip6 ? 8 : 12), f->ip6 ? 16 : 4));
-	NEED(!memcmp(f->dst.b + (f->ip6 ? 0 : 12), d + f->l3 + (f->ip6 ? 24 : 16), f->ip6 ? 16 : 4));
+	NEED(!memcmp(f->dst.b + (f->ip6 ? 0 : 12), d + f->l3 + (f->ip6 ? 24 : 16),
+		     f->ip6 ? 16 : 4));
 	if (!f->ip6)
 		NEED(ref_sum(d + f->l3, 20) == 0);
 	NEED(f->opcode == bth[0] && f->op == opcode_info(bth[0]) && f->op->name);
@@ -266,7 +268,8 @@ static void check_ack(const struct frame *f, const uint8_t *param)
 
 static void check_patch(const uint8_t *data, const struct frame *f, const uint8_t *param)
 {
-	/* fields that a translation would touch: addresses, port, P_Key, QPN, PSN, then what follows */
+	/* fields that a translation would touch: addresses, port, P_Key, QPN, PSN, then what
+	 * follows */
 	const struct {
 		uint32_t off, n;
 	} field[] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the fuzz targets share: a cursor over the input that reads zeros past the end, and NEED(), which
- * makes a property that does not hold a finding.
+ * What the fuzz targets share: a cursor over the input that reads zeros past the end, and NEED(),
+ * which makes a property that does not hold a finding.
  */
 #ifndef LONGHAUL_TESTS_FUZZ_INPUT_H
 #define LONGHAUL_TESTS_FUZZ_INPUT_H
@@ -75,8 +75,8 @@ static inline const uint8_t *next_bytes(struct input *in, size_t *len)
 	return p;
 }
 
-/** block_of - @len bytes in a block of exactly that size, so that a read beyond them is seen. The caller
- *  frees it. */
+/** block_of - @len bytes in a block of exactly that size, so that a read beyond them is seen. The
+ * caller frees it. */
 static inline uint8_t *block_of(const uint8_t *data, size_t len)
 {
 	uint8_t *b = malloc(len ? len : 1);

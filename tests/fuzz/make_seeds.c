@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Writes the seeds of the wire, cm, engine and peer fuzzers: make_seeds DIRECTORY. They come from the captures in
- * tests/data, from peer_seeds.c and, for the engine, from small scenario worlds: what one engine of a world is given, in its
- * order, becomes records. The linker puts the __wrap_ functions below between the world and its engines.
+ * Writes the seeds of the wire, cm, engine and peer fuzzers: make_seeds DIRECTORY. They come from
+ * the captures in tests/data, from peer_seeds.c and, for the engine, from small scenario worlds:
+ * what one engine of a world is given, in its order, becomes records. The linker puts the __wrap_
+ * functions below between the world and its engines.
  *
- * `make fuzz-seeds` runs it; seeds have names, while what a fuzzer found and was kept has a hash for a name.
+ * `make fuzz-seeds` runs it; seeds have names, while what a fuzzer found and was kept has a hash
+ * for a name.
  */
 #include <errno.h>
 #include <sys/stat.h>
@@ -48,7 +50,8 @@ void seed_put(const char *target, const char *name)
 
 static void wire_seed(uint8_t door, const uint8_t *data, uint32_t len, const char *name)
 {
-	uint8_t param[WIRE_PARAMS] = {door, 1, 2, 3, 0xff, 0xff, 0xfe, 7, 0, 1, 0x60, 4, 5, 9, 0x80};
+	uint8_t param[WIRE_PARAMS] = {door, 1, 2,    3, 0xff, 0xff, 0xfe, 7,
+				      0,    1, 0x60, 4, 5,    9,    0x80};
 
 	add(param, sizeof(param));
 	add(data, len);
@@ -333,18 +336,35 @@ struct play {
 static const struct play plays[] = {
 	{.name = "send", .ops = 1u << RC_SEND | 1u << RC_SEND_IMM, .min = 1, .max = 700},
 	{.name = "write", .ops = 1u << RC_WRITE, .min = 0, .max = 1500},
-	{.name = "write-honest", .ops = 1u << RC_WRITE, .min = 1, .max = 900, .policy = POLICY_HONEST},
+	{.name = "write-honest",
+	 .ops = 1u << RC_WRITE,
+	 .min = 1,
+	 .max = 900,
+	 .policy = POLICY_HONEST},
 	{.name = "send-off", .ops = 1u << RC_SEND_INV, .min = 1, .max = 300, .policy = POLICY_OFF},
 	{.name = "read", .ops = 1u << RC_READ, .min = 1, .max = 2000},
 	{.name = "read-ahead", .ops = 1u << RC_READ, .min = 512, .max = 512, .ahead = true},
 	{.name = "mixed", .ops = (1u << RC_OPS) - 1, .min = 1, .max = 800, .both = true},
 	{.name = "loss", .ops = 1u << RC_WRITE | 1u << RC_SEND, .min = 1, .max = 900, .loss = 0.1},
 	{.name = "corrupt", .ops = (1u << RC_OPS) - 1, .min = 1, .max = 900, .corrupt = 0.08},
-	{.name = "reorder", .ops = 1u << RC_SEND | 1u << RC_READ, .min = 1, .max = 900, .reorder = 0.2},
+	{.name = "reorder",
+	 .ops = 1u << RC_SEND | 1u << RC_READ,
+	 .min = 1,
+	 .max = 900,
+	 .reorder = 0.2},
 	{.name = "rnr", .ops = 1u << RC_SEND, .min = 1, .max = 500, .rnr = 0.3},
 	{.name = "restart", .ops = 1u << RC_WRITE, .min = 1, .max = 900, .restart = true},
-	{.name = "single", .ops = 1u << RC_WRITE | 1u << RC_SEND, .min = 1, .max = 900, .single = true},
-	{.name = "single-loss", .ops = (1u << RC_OPS) - 1, .min = 1, .max = 900, .single = true, .loss = 0.08},
+	{.name = "single",
+	 .ops = 1u << RC_WRITE | 1u << RC_SEND,
+	 .min = 1,
+	 .max = 900,
+	 .single = true},
+	{.name = "single-loss",
+	 .ops = (1u << RC_OPS) - 1,
+	 .min = 1,
+	 .max = 900,
+	 .single = true,
+	 .loss = 0.08},
 };
 
 static void engine_world(const struct play *p, int target, bool wrap)
@@ -386,7 +406,9 @@ static void engine_world(const struct play *p, int target, bool wrap)
 	tape.last = 0;
 	if (p->ops == 1u << RC_READ) {
 		/* no lane opens at a READ */
-		world_work(q, 0, &(struct work){.ops = 1u << RC_SEND, .max = 9, .left = 9, .outstanding = 1});
+		world_work(q, 0,
+			   &(struct work){
+				   .ops = 1u << RC_SEND, .max = 9, .left = 9, .outstanding = 1});
 		world_run_done(w, w->now + 1000 * MS);
 	}
 	world_work(q, 0, &k);
@@ -442,7 +464,8 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < PCAP_DATA_FILES; i++) {
 		engine_capture(pcap_data_all[i], true, 0);
 		if (strncmp(pcap_data_all[i], "u", 1)) /* UC and UD have no numbers for us */
-			engine_capture(pcap_data_all[i], false, i & 1 ? 2 << 3 : SETUP_SINGLE | 2 << 3);
+			engine_capture(pcap_data_all[i], false,
+				       i & 1 ? 2 << 3 : SETUP_SINGLE | 2 << 3);
 	}
 	for (size_t i = 0; i < sizeof(plays) / sizeof(plays[0]); i++)
 		for (int target = 0; target < 2; target++)

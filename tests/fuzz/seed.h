@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* A seed in the making: bytes are added, then it is put into a file of its target's corpus (make_seeds.c). */
+/* A seed in the making: bytes are added, then it is put into a file of its target's corpus
+ * (make_seeds.c). */
 #ifndef LONGHAUL_TESTS_FUZZ_SEED_H
 #define LONGHAUL_TESTS_FUZZ_SEED_H
 

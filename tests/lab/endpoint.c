@@ -117,8 +117,8 @@ static bool is_requester(void)
 	return !opt.listen || opt.bidir;
 }
 
-/* One half of a memory region is written, the other one read: request by request from its start to its end, and
- * again. */
+/* One half of a memory region is written, the other one read: request by request from its start to
+ * its end, and again. */
 static uint64_t half_region(void)
 {
 	uint64_t least = (uint64_t)opt.depth * opt.size;
@@ -427,22 +427,25 @@ static void report(FILE *out)
 	double sec = ep.last_at > ep.first_at ? (double)(ep.last_at - ep.first_at) / 1e9 : 0;
 	uint64_t bytes = ep.bytes + ep.rx_bytes;
 
-	fprintf(out, "{\"role\":\"%s\",\"op\":\"%s\",\"messages\":%" PRIu64 ",\"bytes\":%" PRIu64
-		",\"rx-messages\":%" PRIu64 ",\"rx-bytes\":%" PRIu64
-		",\"first-ns\":%" PRIu64 ",\"last-ns\":%" PRIu64
+	fprintf(out,
+		"{\"role\":\"%s\",\"op\":\"%s\",\"messages\":%" PRIu64 ",\"bytes\":%" PRIu64
+		",\"rx-messages\":%" PRIu64 ",\"rx-bytes\":%" PRIu64 ",\"first-ns\":%" PRIu64
+		",\"last-ns\":%" PRIu64
 		",\"seconds\":%.6f,\"MBps\":%.3f,\"latency-us\":%.1f,\"latency-max-us\":%.1f,",
 		opt.listen ? "listen" : "client", ops_words[opt.op], ep.completed, ep.bytes,
 		ep.rx_messages, ep.rx_bytes, ep.first_at, ep.last_at, sec,
 		sec > 0 ? (double)bytes / sec / 1e6 : 0,
 		ep.completed ? (double)ep.lat_sum / (double)ep.completed / 1e3 : 0,
 		(double)ep.lat_max / 1e3);
-	fprintf(out, "\"retransmits\":%" PRIu64 ",\"timeouts\":%" PRIu64 ",\"hw-resends\":%" PRIu64
+	fprintf(out,
+		"\"retransmits\":%" PRIu64 ",\"timeouts\":%" PRIu64 ",\"hw-resends\":%" PRIu64
 		",\"seq-naks\":%" PRIu64 ",\"rnr\":%" PRIu64 ",\"naks-sent\":%" PRIu64
 		",\"rnr-sent\":%" PRIu64 ",\"fatal-naks-sent\":%" PRIu64 ",\"duplicates\":%" PRIu64
 		",\"read-packets-sent\":%" PRIu64 ",",
 		s.retransmits, s.timeouts, s.hw_resends, s.rx_seq_naks, s.rx_rnr, s.tx_seq_naks,
 		s.tx_rnr, s.tx_fatal_naks, s.duplicates, s.tx_read_packets);
-	fprintf(out, "\"bad-icrc\":%" PRIu64 ",\"malformed\":%" PRIu64 ",\"no-qp\":%" PRIu64
+	fprintf(out,
+		"\"bad-icrc\":%" PRIu64 ",\"malformed\":%" PRIu64 ",\"no-qp\":%" PRIu64
 		",\"cnp\":%" PRIu64 ",\"ring-drops\":%" PRIu64 ",\"tx-frames\":%" PRIu64
 		",\"rx-frames\":%" PRIu64 ",",
 		h->rx_bad_icrc, h->rx_malformed, h->rx_no_qp, h->rx_cnp, pkt_ring_dropped(ep.ring),

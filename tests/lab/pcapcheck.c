@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The offline judge of a run: reads what was captured on both sides of one or both appliances and says
- * where a rule of the protocol, or of custody, was broken. The rules are in tests/lab/check/check.h.
+ * The offline judge of a run: reads what was captured on both sides of one or both appliances and
+ * says where a rule of the protocol, or of custody, was broken. The rules are in
+ * tests/lab/check/check.h.
  */
 #include <getopt.h>
 #include <inttypes.h>
@@ -18,35 +19,48 @@ static const char usage_text[] =
 	"\n"
 	"Judges captures of one run. Both directions of a link are in one file. The chain is\n"
 	"    host A -- lan-a -- appliance A -- wan-a -- wan-b -- appliance B -- lan-b -- host B\n"
-	"and any of the four may be missing; what needs a missing one is not judged. With the near WAN, ACKs\n"
-	"that the appliance made are told from those that it passed. An AF_XDP socket hides frames from\n"
-	"captures on its own interface: capture at the other end of the veth pair, or let qemu do it\n"
+	"and any of the four may be missing; what needs a missing one is not judged. With the near "
+	"WAN, ACKs\n"
+	"that the appliance made are told from those that it passed. An AF_XDP socket hides frames "
+	"from\n"
+	"captures on its own interface: capture at the other end of the veth pair, or let qemu do "
+	"it\n"
 	"(-object filter-dump).\n"
 	"\n"
-	"  --local IP        a host at site A, once for each; else learned from the order of times. With --bare:\n"
+	"  --local IP        a host at site A, once for each; else learned from the order of "
+	"times. With --bare:\n"
 	"                    hosts at whose side the captures were taken\n"
 	"  --single SITE     only site a or b has an appliance, in single mode\n"
 	"  --bare            no appliance: rules of the protocol only; each FILE by itself\n"
 	"  --held            lanes were in custody before the captures began, and stay so\n"
 	"  --read-ahead      PSNs may differ between the two LANs, and READs may be asked ahead\n"
 	"  --path-mtu N      else learned from the packets\n"
-	"  --damage          the WAN damages packets: malformed frames and wrong ICRCs are no violation\n"
-	"  --lan-loss        the LANs lose packets: what reaches the responder twice is not judged\n"
-	"  --stalls          the LANs were captured by hosts that stand still at times (qemu on a busy machine): a\n"
+	"  --damage          the WAN damages packets: malformed frames and wrong ICRCs are no "
+	"violation\n"
+	"  --lan-loss        the LANs lose packets: what reaches the responder twice is not "
+	"judged\n"
+	"  --stalls          the LANs were captured by hosts that stand still at times (qemu on a "
+	"busy machine): a\n"
 	"                    frame that follows a pause may have come any time in it\n"
-	"  --repeats N       the far appliance says that it repeated so many requests by itself: such are not judged\n"
-	"  --pass-repeats    what an appliance sent over the WAN again although it had arrived may reach the\n"
+	"  --repeats N       the far appliance says that it repeated so many requests by itself: "
+	"such are not judged\n"
+	"  --pass-repeats    what an appliance sent over the WAN again although it had arrived may "
+	"reach the\n"
 	"                    responder again, and the ACK to an appliance's repeat the requester\n"
-	"  --skew-ms N       clocks may differ so much beyond what can be learned from the packets (0)\n"
-	"  --lan-ms N        an ACK and a repeat may pass each other on a LAN for so long, which is\n"
+	"  --skew-ms N       clocks may differ so much beyond what can be learned from the packets "
+	"(0)\n"
+	"  --lan-ms N        an ACK and a repeat may pass each other on a LAN for so long, which "
+	"is\n"
 	"                    how far an appliance on a busy machine may lag behind (100)\n"
 	"  --grace-ms N      an ACK may answer a requester's repeat after so long (1000)\n"
-	"  --drops FILE      what --capture printed, once for each; a dropped frame makes captures useless\n"
+	"  --drops FILE      what --capture printed, once for each; a dropped frame makes captures "
+	"useless\n"
 	"                    (status 2)\n"
 	"  --max N           print the first N violations of each rule (20)\n"
 	"  --verbose         also a line for each lane\n"
 	"  --capture INTERFACE FILE   write a capture until SIGTERM, SIGINT or --seconds; says\n"
-	"                    `capture: ready' on standard error when it has begun, and at the end on\n"
+	"                    `capture: ready' on standard error when it has begun, and at the end "
+	"on\n"
 	"                    standard output `capture: frames=N dropped=N'; status 1 with drops\n"
 	"\n"
 	"One line for each violation: FILE:FRAME TIME LANE RULE: WHAT; then\n"
@@ -241,7 +255,7 @@ int main(int argc, char **argv)
 		return CHECK_CANNOT;
 	st = check_run(&c, stdout, &res);
 	if (st != CHECK_CANNOT)
-		printf("pcapcheck: frames=%" PRIu64 " lanes=%" PRIu64 " violations=%" PRIu64 "\n", res.frames,
-		       res.lanes, res.violations);
+		printf("pcapcheck: frames=%" PRIu64 " lanes=%" PRIu64 " violations=%" PRIu64 "\n",
+		       res.frames, res.lanes, res.violations);
 	return (int)st;
 }

@@ -379,7 +379,8 @@ int main(int argc, char **argv)
 	for (int i = 0; i < 2; i++) {
 		sides[i].ring = pkt_ring_open(sides[i].ifname, 4096, 1024, true);
 		sides[i].link = wan_create(&sides[i].cfg);
-		if (!sides[i].ring || !sides[i].link || (visible && pkt_ring_visible(sides[i].ring) < 0))
+		if (!sides[i].ring || !sides[i].link ||
+		    (visible && pkt_ring_visible(sides[i].ring) < 0))
 			goto out;
 	}
 	relay();

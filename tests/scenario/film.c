@@ -52,7 +52,8 @@ void film_free(struct recorded *r)
 
 void film_write(const struct film *f, const char *to)
 {
-	pcap_t *p = pcap_open_dead_with_tstamp_precision(DLT_EN10MB, 65535, PCAP_TSTAMP_PRECISION_NANO);
+	pcap_t *p =
+		pcap_open_dead_with_tstamp_precision(DLT_EN10MB, 65535, PCAP_TSTAMP_PRECISION_NANO);
 	pcap_dumper_t *d = pcap_dump_open(p, to);
 
 	assert_non_null(d);
@@ -118,10 +119,12 @@ void film_world(const struct film_kind *k, uint64_t seed, struct recorded *r)
 		struct world_qp *q;
 		struct work work = {.ops = k->ops,
 				    .max = k->max ? k->max : 12000,
-				    .left = (k->messages ? k->messages : 400) / (k->qps ? k->qps : 1),
+				    .left = (k->messages ? k->messages : 400) /
+					    (k->qps ? k->qps : 1),
 				    .outstanding = 8};
 
-		scenario_qp(&qc, i, k->mtu ? k->mtu : 1024, k->permissive ? RC_PERMISSIVE : RC_STRICT);
+		scenario_qp(&qc, i, k->mtu ? k->mtu : 1024,
+			    k->permissive ? RC_PERMISSIVE : RC_STRICT);
 		if (k->psn)
 			qc.sq_psn = k->psn + i;
 		qc.rnr_p = k->rnr;
@@ -153,7 +156,8 @@ static bool is(const struct shot *x, enum shot_kind what)
 
 	switch (what) {
 	case DATA:
-		return (f.op->flags & OPF_REQUEST) && !(f.op->flags & OPF_ANSWERED) && f.payload_len > 8;
+		return (f.op->flags & OPF_REQUEST) && !(f.op->flags & OPF_ANSWERED) &&
+		       f.payload_len > 8;
 	case MIDDLE:
 		return f.opcode == OP_WRITE_MIDDLE;
 	case READ:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Films: all frames of a world as captures at the four places of a real run would have them, to be altered and
- * written as such.
+ * Films: all frames of a world as captures at the four places of a real run would have them, to be
+ * altered and written as such.
  */
 #ifndef SCENARIO_FILM_H
 #define SCENARIO_FILM_H
@@ -49,9 +49,9 @@ static inline int wan_of(int side)
 
 /* What a frame is, for film_find(). */
 enum shot_kind {
-	DATA,	 /* a SEND or WRITE */
-	MIDDLE,	 /* of a WRITE */
-	READ,	 /* a READ request */
+	DATA,	/* a SEND or WRITE */
+	MIDDLE, /* of a WRITE */
+	READ,	/* a READ request */
 	ACK,
 	ANSWER, /* the middle of a READ's answer */
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the tests that attack an invariant share: a world that must come to an end, single requests, lanes that are
- * held and quiet, rules that change.
+ * What the tests that attack an invariant share: a world that must come to an end, single requests,
+ * lanes that are held and quiet, rules that change.
  */
 #ifndef SCENARIO_INVARIANT_RIG_H
 #define SCENARIO_INVARIANT_RIG_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Plans from seeds, to text and from text. Fields are described once, in tables; a field that is 0 is not
- * printed.
+ * Plans from seeds, to text and from text. Fields are described once, in tables; a field that is 0
+ * is not printed.
  */
 #include "tests/scenario/plan.h"
 
@@ -27,7 +27,10 @@ struct field {
 	size_t off;
 };
 
-#define F(type, member, name, kind) {name, kind, offsetof(struct type, member)}
+#define F(type, member, name, kind)                                                                \
+	{                                                                                          \
+		name, kind, offsetof(struct type, member)                                          \
+	}
 
 static const struct field world_fields[] = {
 	F(plan, seed, "seed", U64),
@@ -104,20 +107,13 @@ static const struct field incident_fields[] = {
 };
 
 static const char *const incident_names[INCIDENTS] = {
-	[INC_LINK_DOWN] = "link-down",
-	[INC_ONE_WAY_DOWN] = "one-way-down",
-	[INC_RATE] = "rate",
-	[INC_DELAY] = "delay",
-	[INC_LOSS] = "loss",
-	[INC_PEER_SILENT] = "peer-silent",
-	[INC_PEER_DOWN] = "peer-down",
-	[INC_DRAIN] = "drain",
-	[INC_RESTART] = "restart",
-	[INC_RNR_STORM] = "rnr-storm",
-	[INC_FATAL] = "fatal",
-	[INC_CLOCK] = "clock",
-	[INC_REUSE] = "reuse",
-	[INC_HOST_SILENT] = "host-silent",
+	[INC_LINK_DOWN] = "link-down", [INC_ONE_WAY_DOWN] = "one-way-down",
+	[INC_RATE] = "rate",	       [INC_DELAY] = "delay",
+	[INC_LOSS] = "loss",	       [INC_PEER_SILENT] = "peer-silent",
+	[INC_PEER_DOWN] = "peer-down", [INC_DRAIN] = "drain",
+	[INC_RESTART] = "restart",     [INC_RNR_STORM] = "rnr-storm",
+	[INC_FATAL] = "fatal",	       [INC_CLOCK] = "clock",
+	[INC_REUSE] = "reuse",	       [INC_HOST_SILENT] = "host-silent",
 };
 
 static void print_fields(const struct field *f, const void *of, FILE *out)
@@ -201,7 +197,8 @@ static bool read_fields(const struct field *fields, void *of, char **save)
 
 static bool read_work(struct plan *p, char **save)
 {
-	char *side = strtok_r(NULL, " \t\n", save), *n = side ? strtok_r(NULL, " \t\n", save) : NULL;
+	char *side = strtok_r(NULL, " \t\n", save),
+	     *n = side ? strtok_r(NULL, " \t\n", save) : NULL;
 
 	if (!n || strcmp(side, "side") || (strcmp(n, "0") && strcmp(n, "1")) || !p->nqps)
 		return false;
@@ -301,7 +298,8 @@ static void random_appliances(struct plan *p, struct prng *r)
 	p->policy = prng_below(r, POLICIES);
 	if (prng_hit(r, 0.25)) {
 		p->single = 1;
-		/* go-back-N over the WAN, and bare in the other direction: little loss, or it takes for ever */
+		/* go-back-N over the WAN, and bare in the other direction: little loss, or it takes
+		 * for ever */
 		if (p->loss0 > 0.01)
 			p->loss0 = 0.01;
 		if (p->loss1 > 0.01)
@@ -323,7 +321,8 @@ static void random_appliances(struct plan *p, struct prng *r)
 		p->wan_rate = p->rate_bps / 8 * 95 / 100;
 }
 
-static void random_work(const struct plan *p, struct prng *r, struct plan_work *k, bool reads, uint32_t mtu)
+static void random_work(const struct plan *p, struct prng *r, struct plan_work *k, bool reads,
+			uint32_t mtu)
 {
 	k->ops = reads ? OPS_ALL : OPS_WRITE_SEND | 1u << RC_SEND_INV;
 	k->max = between(r, 1, 40000);
@@ -427,7 +426,8 @@ static void random_incident(const struct plan *p, struct prng *r, struct plan_in
 		break;
 	case INC_REUSE:
 		i->arg = prng_below(r, 2);
-		/* one that begins where its predecessor began cannot be told from it by anybody, unless somebody says so */
+		/* one that begins where its predecessor began cannot be told from it by anybody,
+		 * unless somebody says so */
 		if (!p->qp[i->qp].cm)
 			i->arg = 1;
 		break;

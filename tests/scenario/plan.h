@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A random world as data: everything that a soak run depends on, drawn from one seed, or read from a script.
- * Because it is data it can be made smaller piece by piece (shrink.c), printed, and run again.
+ * A random world as data: everything that a soak run depends on, drawn from one seed, or read from
+ *a script. Because it is data it can be made smaller piece by piece (shrink.c), printed, and run
+ *again.
  *
- * As text, one line for the world, one for each queue pair, one for what each of its sides does, and one for
- * each incident. A line is a word and then names with values; what is not named is 0:
+ * As text, one line for the world, one for each queue pair, one for what each of its sides does,
+ *and one for each incident. A line is a word and then names with values; what is not named is 0:
  *
- *	world seed 17 appliance0 1 appliance1 1 policy 1 delay-ns 500000 rate-bps 10000000000 loss0 0.01 ...
- *	qp mtu 1024 depth 16 sq-psn 1048560 rq-psn 0
- *	work qp 0 side 0 ops 255 max 40000 count 66
+ *	world seed 17 appliance0 1 appliance1 1 policy 1 delay-ns 500000 rate-bps 10000000000 loss0
+ *0.01 ... qp mtu 1024 depth 16 sq-psn 1048560 rq-psn 0 work qp 0 side 0 ops 255 max 40000 count 66
  *	incident what link-down at 370 for-ms 120
  */
 #ifndef SCENARIO_PLAN_H
@@ -18,7 +18,7 @@
 
 #include "tests/scenario/world.h"
 
-#define PLAN_QPS 8
+#define PLAN_QPS       8
 #define PLAN_INCIDENTS 16
 
 enum incident {
@@ -83,18 +83,21 @@ struct plan_result {
 	uint64_t now;
 };
 
-/** plan_random - the world of @seed. @read_ahead: with READ streams, and appliances that read ahead */
+/** plan_random - the world of @seed. @read_ahead: with READ streams, and appliances that read ahead
+ */
 void plan_random(struct plan *p, uint64_t seed, bool read_ahead);
 
-/** plan_run - live it. @dump: where the world is to be shown at its end, @trace: where all that moves, or NULL. */
+/** plan_run - live it. @dump: where the world is to be shown at its end, @trace: where all that
+ * moves, or NULL. */
 void plan_run(const struct plan *p, struct plan_result *r, FILE *dump, FILE *trace);
 
-/** plan_print, plan_read - as text. plan_read() returns the number of a bad line, 0 when all is well. */
+/** plan_print, plan_read - as text. plan_read() returns the number of a bad line, 0 when all is
+ * well. */
 void plan_print(const struct plan *p, FILE *out);
 uint32_t plan_read(struct plan *p, FILE *in);
 
-/** plan_shrink - make @p smaller as long as it ends with @violation. Tries for at most @seconds. Returns how
- *  many worlds were tried. */
+/** plan_shrink - make @p smaller as long as it ends with @violation. Tries for at most @seconds.
+ * Returns how many worlds were tried. */
 uint32_t plan_shrink(struct plan *p, const char *violation, double seconds);
 
 #endif

@@ -5,7 +5,8 @@
 
 #include "tests/scenario/film.h"
 
-/* The four films from the requester's side on. @near_mid, @far_mid: an index in the second half of these. */
+/* The four films from the requester's side on. @near_mid, @far_mid: an index in the second half of
+ * these. */
 struct scene {
 	struct film *near, *near_wan, *far_wan, *far;
 	uint32_t near_mid, far_mid;
@@ -18,7 +19,7 @@ struct plant {
 	const char *name;
 	void (*fn)(struct scene *s);
 	enum check_rule rule;
-	bool near_only; /* found without the other captures too */
+	bool near_only;	 /* found without the other captures too */
 	bool read_ahead; /* found even where PSNs need not agree */
 };
 

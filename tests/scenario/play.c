@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Living a plan: the world is made, its incidents happen when so much of the work is done as they say, and at
- * the end what was executed is compared with what was posted and what was told.
+ * Living a plan: the world is made, its incidents happen when so much of the work is done as they
+ * say, and at the end what was executed is compared with what was posted and what was told.
  *
- * A queue pair may fail where its plan gives it reason: a refusal, a requester without enough retries for such
- * a WAN, an appliance that lost its memory. Then what was executed must still be an exact prefix, and whoever
- * was told that something is done although it was not must have seen its queue pair fail.
+ * A queue pair may fail where its plan gives it reason: a refusal, a requester without enough
+ * retries for such a WAN, an appliance that lost its memory. Then what was executed must still be
+ * an exact prefix, and whoever was told that something is done although it was not must have seen
+ * its queue pair fail.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,21 +16,21 @@
 #include "wire/psn.h"
 
 /* An incident whose turn does not come by progress comes by time. */
-#define STALL_NS (5 * SEC)
-#define LIMIT_NS (3000 * SEC)
+#define STALL_NS     (5 * SEC)
+#define LIMIT_NS     (3000 * SEC)
 /* How long a queue pair that lost acknowledged requests gets to find out. */
-#define PROBE_NS (100 * SEC)
+#define PROBE_NS     (100 * SEC)
 /* A QPN is not used again before packets to its former owner have left the network. */
 #define TIME_WAIT_NS (1500 * MS)
 /* How long a queue pair whose custody was lost may seem to be well. */
-#define FAULT_NS (60 * SEC)
+#define FAULT_NS     (60 * SEC)
 /* How long an engine may take to pay its debts. */
-#define DRAIN_NS (100 * SEC)
+#define DRAIN_NS     (100 * SEC)
 
 struct play {
 	const struct plan *p;
 	struct world *w;
-	uint64_t total; /* requests to be posted in all */
+	uint64_t total;			 /* requests to be posted in all */
 	uint64_t end_at[PLAN_INCIDENTS]; /* of those under way, 0: not */
 	uint64_t drain_until[2];	 /* engines that let go, 0: not */
 	bool may_fail[PLAN_QPS];
@@ -137,8 +138,10 @@ static void connect(struct play *x)
 		}
 		/* it has seven retries, whatever the WAN does */
 		x->may_fail[i] = pq->strict;
-		/* what was asked ahead may have made the responder forget an answer that an acceptor lost with its memory */
-		x->may_fail[i] |= x->p->atomic == ATOMIC_AHEAD && (x->p->report_forge > 0 || x->p->nincidents);
+		/* what was asked ahead may have made the responder forget an answer that an
+		 * acceptor lost with its memory */
+		x->may_fail[i] |= x->p->atomic == ATOMIC_AHEAD &&
+				  (x->p->report_forge > 0 || x->p->nincidents);
 	}
 }
 
@@ -173,7 +176,8 @@ static void set_reports(struct play *x, uint32_t side, bool down)
 	wan_set(x->w->reports[side], &c);
 }
 
-/* Whether the requests of host @s were all told to be done although they were not, and nobody knows. */
+/* Whether the requests of host @s were all told to be done although they were not, and nobody
+ * knows. */
 static bool silent(struct world_qp *q, int s)
 {
 	struct rc_qp *req = q->side[s].qp, *resp = q->side[!s].qp;
@@ -226,7 +230,8 @@ static bool begin(struct play *x, const struct plan_incident *i)
 		if (w->engine[i->side])
 			world_restart(w, (int)i->side);
 		for (uint32_t n = 0; n < w->nqps; n++)
-			x->may_fail[n] |= w->qp[n].side[i->side].lost || w->qp[n].side[i->side].stranded;
+			x->may_fail[n] |=
+				w->qp[n].side[i->side].lost || w->qp[n].side[i->side].stranded;
 		return false;
 	case INC_RNR_STORM:
 		rc_qp_set_recv(q->side[i->side].qp, w->now, true, 0, 0.9);
@@ -245,7 +250,8 @@ static bool begin(struct play *x, const struct plan_incident *i)
 		x->left_off[0] = rc_qp_una(q->side[0].qp);
 		x->left_off[1] = rc_qp_una(q->side[1].qp);
 		world_disconnect(q, true);
-		/* without the connection manager nobody tells an appliance that still has something for it */
+		/* without the connection manager nobody tells an appliance that still has something
+		 * for it */
 		x->may_fail[i->qp] |= !x->p->qp[i->qp].cm;
 		return true;
 	default:
@@ -253,8 +259,8 @@ static bool begin(struct play *x, const struct plan_incident *i)
 	}
 }
 
-/* Far from @psn, in either direction: within the distance that a requester may go back or ahead, one queue pair cannot
- * be told from its successor, unless the connection manager says so. */
+/* Far from @psn, in either direction: within the distance that a requester may go back or ahead,
+ * one queue pair cannot be told from its successor, unless the connection manager says so. */
 static uint32_t far_from(uint32_t psn, uint64_t random)
 {
 	return psn_add(psn, (1u << 22) + (uint32_t)(splitmix64(random) & 0x7fffff));
@@ -372,9 +378,9 @@ static void incidents(struct play *x)
 }
 
 /*
- * An appliance that cannot keep its promise makes the queue pair fail, also an idle one; that takes its time.
- * Where one lost its memory nobody may be left who could tell an idle host, but the host's next request must
- * not succeed.
+ * An appliance that cannot keep its promise makes the queue pair fail, also an idle one; that takes
+ * its time. Where one lost its memory nobody may be left who could tell an idle host, but the
+ * host's next request must not succeed.
  */
 static void probe(struct play *x)
 {
@@ -386,7 +392,8 @@ static void probe(struct play *x)
 	for (uint32_t i = 0; i < w->nqps; i++)
 		for (int s = 0; s < 2; s++)
 			if (silent(&w->qp[i], s) && w->qp[i].side[s].lost) {
-				struct work k = {.ops = 1u << RC_SEND, .min = 100, .max = 100, .left = 1};
+				struct work k = {
+					.ops = 1u << RC_SEND, .min = 100, .max = 100, .left = 1};
 
 				any = true;
 				world_work(&w->qp[i], s, &k);
@@ -396,9 +403,9 @@ static void probe(struct play *x)
 }
 
 /*
- * Whether a requester whose requests were lost with an appliance's memory asks on and on. Nothing tells it that it is in
- * vain: a responder speaks of a gap once, and that may be lost, and these requesters' retries never end. It has
- * not succeeded, that is all that can be asked.
+ * Whether a requester whose requests were lost with an appliance's memory asks on and on. Nothing
+ * tells it that it is in vain: a responder speaks of a gap once, and that may be lost, and these
+ * requesters' retries never end. It has not succeeded, that is all that can be asked.
  */
 static bool asks_in_vain(struct world *w)
 {
@@ -406,8 +413,8 @@ static bool asks_in_vain(struct world *w)
 		for (int s = 0; s < 2; s++) {
 			struct rc_qp *qp = w->qp[i].side[s].qp;
 
-			if (w->qp[i].up && (w->qp[i].side[s].lost || w->qp[i].side[s].holed) && !rc_qp_in_error(qp) &&
-			    rc_qp_queued(qp))
+			if (w->qp[i].up && (w->qp[i].side[s].lost || w->qp[i].side[s].holed) &&
+			    !rc_qp_in_error(qp) && rc_qp_queued(qp))
 				return true;
 		}
 	return false;

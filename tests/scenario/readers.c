@@ -8,11 +8,12 @@
 #include "tests/scenario/world.h"
 
 #define STREAMS_MAX 8u
-#define ASKED 1024u  /* more than READs outstanding */
-#define TOLD 65536u  /* more than messages under way */
-/* Share of changes that the owner tells the other host of, and of messages upon which it changes something. */
-#define P_SIGNAL 0.5
-#define P_REACT 0.5
+#define ASKED	    1024u  /* more than READs outstanding */
+#define TOLD	    65536u /* more than messages under way */
+/* Share of changes that the owner tells the other host of, and of messages upon which it changes
+ * something. */
+#define P_SIGNAL    0.5
+#define P_REACT	    0.5
 
 struct stream {
 	uint64_t base; /* offset in the region */
@@ -77,11 +78,14 @@ static void stream_begin(struct world_qp *q, int side, struct stream *s)
 	if (s->range > size)
 		s->range = (uint32_t)size;
 	if (k->ring) {
-		*s = (struct stream){.base = from, .length = s->length, .stride = s->length,
+		*s = (struct stream){.base = from,
+				     .length = s->length,
+				     .stride = s->length,
 				     .range = (uint32_t)(size / s->length * s->length)};
 		return;
 	}
-	s->base = from + (prng_hit(r, 0.4) ? size - s->range : below(r, size - s->range + 1) & ~63ull);
+	s->base = from +
+		  (prng_hit(r, 0.4) ? size - s->range : below(r, size - s->range + 1) & ~63ull);
 	s->at = 0;
 }
 
@@ -160,11 +164,12 @@ static void change(struct world_qp *q, int owner)
 /* The owner tells the other host, in one of the ways there are. */
 static void signal(struct world_qp *q, int owner)
 {
-	static const enum rc_op ops[] = {RC_SEND, RC_SEND_IMM, RC_WRITE, RC_WRITE_IMM, RC_CMP_SWAP,
-					 RC_FETCH_ADD};
+	static const enum rc_op ops[] = {RC_SEND,      RC_SEND_IMM, RC_WRITE,
+					 RC_WRITE_IMM, RC_CMP_SWAP, RC_FETCH_ADD};
 	const struct rc_qp_config *c = rc_qp_config(q->side[owner].qp);
 	struct prng *r = &q->side[owner].rng;
-	struct rc_wr wr = {.op = ops[prng_below(r, 6)], .length = prng_below(r, 256), .va = c->rmr_va};
+	struct rc_wr wr = {
+		.op = ops[prng_below(r, 6)], .length = prng_below(r, 256), .va = c->rmr_va};
 
 	if (!rc_qp_room(q->side[owner].qp))
 		return;
@@ -172,7 +177,8 @@ static void signal(struct world_qp *q, int owner)
 	rc_post(q->side[owner].qp, q->w->now, &wr);
 }
 
-/* After the last READ was posted. What both sides tell each other must not keep them telling for ever. */
+/* After the last READ was posted. What both sides tell each other must not keep them telling for
+ * ever. */
 #define OVER_NS 2000000000ull
 
 /* Whether somebody still reads. */
@@ -182,7 +188,9 @@ static bool wanted(const struct world_qp *q, int owner)
 	const struct readers *x = q->side[owner].readers;
 
 	return reader && q->side[owner].qp && !rc_qp_in_error(reader) &&
-	       !rc_qp_in_error(q->side[owner].qp) && (q->side[!owner].work.left || (rc_qp_queued(reader) && (!x->over || q->w->now < x->over)));
+	       !rc_qp_in_error(q->side[owner].qp) &&
+	       (q->side[!owner].work.left ||
+		(rc_qp_queued(reader) && (!x->over || q->w->now < x->over)));
 }
 
 uint64_t readers_next(const struct world *w)
@@ -232,8 +240,11 @@ void readers_posting(struct world_qp *q, int side, const struct rc_wr *wr)
 	} else if (wr->op > RC_READ) {
 		x->told_atomic[x->atomics++ % TOLD] = now;
 	} else if (w->changes[!side].when) {
-		uint64_t old = !w->cfg.read_ahead ? 0 : w->cfg.read_max_age_ns ? w->cfg.read_max_age_ns : w->now;
-		uint64_t floor = versions_clock_at(&w->changes[!side], w->now - (old < w->now ? old : w->now));
+		uint64_t old = !w->cfg.read_ahead	? 0
+			       : w->cfg.read_max_age_ns ? w->cfg.read_max_age_ns
+							: w->now;
+		uint64_t floor = versions_clock_at(&w->changes[!side],
+						   w->now - (old < w->now ? old : w->now));
 
 		if (floor < w->known[side])
 			floor = w->known[side];
@@ -281,12 +292,13 @@ const char *readers_check(struct world_qp *q, int side, const struct rc_read_dat
 		uint64_t after = owner->reacted[(a->messages - 1) % TOLD];
 
 		if (rc_messages(q->side[!side].qp) < a->messages)
-			return "stale: a READ was answered before what was posted ahead of it was executed";
+			return "stale: a READ was answered before what was posted ahead of it was "
+			       "executed";
 		if (floor < after)
 			floor = after;
 	}
-	switch (versions_check(owner->memory, d->offset - rc_qp_config(q->side[side].qp)->rmr_fixed, d->data,
-			       d->len, floor)) {
+	switch (versions_check(owner->memory, d->offset - rc_qp_config(q->side[side].qp)->rmr_fixed,
+			       d->data, d->len, floor)) {
 	case VERSIONS_STALE:
 		return "stale: a READ brought what was no longer true when it was asked for";
 	case VERSIONS_WRONG:

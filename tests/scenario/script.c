@@ -2,15 +2,16 @@
 /*
  * Runs scripts (script.h), line by line: words, times, and what stands before the first timed line.
  *
- * Most scripts begin with a connection that is known and held; the lines that lead there are in prelude(), in
- * the language itself.
+ * Most scripts begin with a connection that is known and held; the lines that lead there are in
+ * prelude(), in the language itself.
  */
 #include <ctype.h>
 
 #include "tests/scenario/script_run.h"
 
 const char *const port_names[PORTS] = {"host", "wan"};
-const char *const event_names[EVENTS] = {"paired", "held", "refused", "closed", "fault", "incarnation"};
+const char *const event_names[EVENTS] = {"paired", "held",  "refused",
+					 "closed", "fault", "incarnation"};
 
 const struct script_world *script_world(const struct script *s)
 {
@@ -39,7 +40,8 @@ static void describe_pending(struct script *s, char *out, size_t size)
 			continue;
 		packet_describe(s, s->r->out[i].data, s->r->out[i].len, one, sizeof(one));
 		n += (size_t)snprintf(out + n, size - n, "\n    seen: %.6f %s< %s",
-				      script_seconds(s, s->when[i]), port_names[s->r->out[i].port], one);
+				      script_seconds(s, s->when[i]), port_names[s->r->out[i].port],
+				      one);
 	}
 	for (unsigned int i = 0; s->r && i < s->r->nrep && n < size; i++) {
 		if (s->rep_taken[i])
@@ -50,11 +52,12 @@ static void describe_pending(struct script *s, char *out, size_t size)
 	}
 	for (int i = 0; s->r && i < EVENTS && n < size; i++)
 		if (s->r->events[i])
-			n += (size_t)snprintf(out + n, size - n, "\n    seen: event %s%s%s", event_names[i],
-					      s->r->last.type == (enum engine_event_type)i ? " reason " : "",
-					      s->r->last.type == (enum engine_event_type)i ?
-						      lane_reason_name(s->r->last.reason) :
-						      "");
+			n += (size_t)snprintf(
+				out + n, size - n, "\n    seen: event %s%s%s", event_names[i],
+				s->r->last.type == (enum engine_event_type)i ? " reason " : "",
+				s->r->last.type == (enum engine_event_type)i
+					? lane_reason_name(s->r->last.reason)
+					: "");
 }
 
 _Noreturn void script_fail(struct script *s, const char *fmt, ...)
@@ -66,9 +69,9 @@ _Noreturn void script_fail(struct script *s, const char *fmt, ...)
 	vsnprintf(why, sizeof(why), fmt, ap);
 	va_end(ap);
 	describe_pending(s, pending, sizeof(pending));
-	snprintf(s->err, s->err_size, "%s:%d%s: %s\n    line: %s\n    at %.6f s, world %s%s", s->name, s->line,
-		 s->in_prelude ? " (before the first timed line)" : "", why, s->text,
-		 s->r ? script_seconds(s, s->r->now) : 0.0, s->w->name, pending);
+	snprintf(s->err, s->err_size, "%s:%d%s: %s\n    line: %s\n    at %.6f s, world %s%s",
+		 s->name, s->line, s->in_prelude ? " (before the first timed line)" : "", why,
+		 s->text, s->r ? script_seconds(s, s->r->now) : 0.0, s->w->name, pending);
 	longjmp(s->env, 1);
 }
 
@@ -137,7 +140,8 @@ struct range token_range(struct script *s, struct tokens *t, const char *what)
 	return text_range(s, token_next(s, t, what));
 }
 
-int token_choice(struct script *s, struct tokens *t, const char *const *names, int n, const char *what)
+int token_choice(struct script *s, struct tokens *t, const char *const *names, int n,
+		 const char *what)
 {
 	const char *word = token_next(s, t, what);
 
@@ -198,10 +202,12 @@ static struct window time_of(struct script *s, const char *text)
 
 static void head_line(struct script *s, struct tokens *t)
 {
-	static const char *const sides[] = {"requester", "responder"}, *const modes[] = {"pair", "single"},
+	static const char *const sides[] = {"requester", "responder"},
+				 *const modes[] = {"pair", "single"},
 				 *const starts[] = {"unknown", "learned", "held"},
 				 *const policies[] = {"early", "honest", "off"},
-				 *const atomics[ATOMIC_MODES] = {"ordered", "discard-result", "ahead"};
+				 *const atomics[ATOMIC_MODES] = {"ordered", "discard-result",
+								 "ahead"};
 
 	if (s->started)
 		script_fail(s, "this must stand before the first timed line");
@@ -245,13 +251,14 @@ static void head_line(struct script *s, struct tokens *t)
 		s->cfg.wan_rate = (uint64_t)token_number(s, t, "wan-rate");
 	} else if (token_is(t, "wan-burst")) {
 		s->cfg.wan_burst = (uint32_t)token_number(s, t, "wan-burst");
-	} else if (token_is(t, "peer-timeout") || token_is(t, "responder-timeout") || token_is(t, "idle")) {
+	} else if (token_is(t, "peer-timeout") || token_is(t, "responder-timeout") ||
+		   token_is(t, "idle")) {
 		const char *what = t->word[t->at - 1], *end;
 		uint64_t ns = duration(s, token_next(s, t, what), &end);
 
-		*(*what == 'p' ? &s->cfg.peer_timeout_ns :
-		  *what == 'r' ? &s->cfg.responder_timeout_ns :
-				 &s->cfg.idle_ns) = ns;
+		*(*what == 'p'	 ? &s->cfg.peer_timeout_ns
+		  : *what == 'r' ? &s->cfg.responder_timeout_ns
+				 : &s->cfg.idle_ns) = ns;
 	} else if (token_is(t, "allow")) {
 		if (s->nallow == ALLOWED)
 			script_fail(s, "too much is allowed");
@@ -460,7 +467,8 @@ static void run_text(struct script *s, const char *text)
 bool script_run(const char *name, const char *text, const struct script_world *w, char *err,
 		size_t err_size)
 {
-	static const struct engine_config small = {.pool_bytes = 8 << 20, .max_conns = 16, .seed = 1};
+	static const struct engine_config small = {
+		.pool_bytes = 8 << 20, .max_conns = 16, .seed = 1};
 	struct script *s = calloc(1, sizeof(*s));
 	volatile bool good = false;
 

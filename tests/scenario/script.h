@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Scripts in the manner of packetdrill: timed lines, each of which injects a packet into one engine or expects
- * one from it. scripts/README.md is the language; this is how to run one.
+ * Scripts in the manner of packetdrill: timed lines, each of which injects a packet into one engine
+ * or expects one from it. scripts/README.md is the language; this is how to run one.
  */
 #ifndef SCENARIO_SCRIPT_H
 #define SCENARIO_SCRIPT_H
@@ -26,9 +26,10 @@ struct script_world {
 char *script_load(const char *path);
 
 /**
- * script_run - one script in one world. True when everything happened as the script says and nothing else.
- * @name: for messages, the file's name; @err: what went wrong with its line, what was expected and what was
- * seen
+ * script_run - one script in one world. True when everything happened as the script says and
+ * nothing else.
+ * @name: for messages, the file's name; @err: what went wrong with its line, what was expected and
+ * what was seen
  */
 bool script_run(const char *name, const char *text, const struct script_world *w, char *err,
 		size_t err_size);

@@ -2,10 +2,11 @@
 /*
  * Scripts: time, what goes into the engine, and what comes out of it.
  *
- * What the engine sends is stamped with the time and queued per port. A line that expects something takes the
- * oldest of its port and compares it byte for byte. Before time passes, and before anything is injected, all
- * queues must be empty: what nobody expected fails the script, unless it is allowed. So the order of lines
- * within one moment matters per port only, and nothing can be sent unseen.
+ * What the engine sends is stamped with the time and queued per port. A line that expects something
+ * takes the oldest of its port and compares it byte for byte. Before time passes, and before
+ * anything is injected, all queues must be empty: what nobody expected fails the script, unless it
+ * is allowed. So the order of lines within one moment matters per port only, and nothing can be
+ * sent unseen.
  */
 #include "tests/scenario/script_run.h"
 
@@ -51,7 +52,7 @@ void script_after(struct script *s)
 	/* of the reports that nobody must expect, the newest are enough */
 	for (unsigned int i = 0; r->nrep > RIG_REPORTS / 2 && i < r->nrep; i++) {
 		if (i < RIG_REPORTS / 4 && (s->rep_taken[i] || r->rep[i].type == REPORT_PROGRESS ||
-					       r->rep[i].type == REPORT_ANSWERS))
+					    r->rep[i].type == REPORT_ANSWERS))
 			continue;
 		r->rep[keep] = r->rep[i];
 		s->rep_when[keep] = s->rep_when[i];
@@ -83,7 +84,8 @@ void script_leftovers(struct script *s)
 		if (s->rep_taken[i] || script_allows(s, "peer<", report_name(r->rep[i].type)))
 			continue;
 		report_describe(s, &r->rep[i], what, sizeof(what));
-		script_fail(s, "nobody expected: %.6f peer< %s", script_seconds(s, s->rep_when[i]), what);
+		script_fail(s, "nobody expected: %.6f peer< %s", script_seconds(s, s->rep_when[i]),
+			    what);
 	}
 	for (int i = 0; i < EVENTS; i++) {
 		if (r->events[i] && !script_allows(s, "event", event_names[i]))
@@ -120,8 +122,8 @@ void script_advance(struct script *s, uint64_t to)
 
 /* ---- lines: packets ---- */
 
-static const struct packet *find_sent(const struct script *s, enum engine_port from, unsigned int kind,
-				      int32_t psn)
+static const struct packet *find_sent(const struct script *s, enum engine_port from,
+				      unsigned int kind, int32_t psn)
 {
 	for (unsigned int n = s->nsent; n > 0; n--) {
 		const struct packet *p = &s->sent[(n - 1) % SENT].p;
@@ -201,8 +203,8 @@ static void expect_one(struct script *s, enum engine_port to, const struct packe
 
 		if (k == RIG_OUT) {
 			if (s->r->now >= w->to)
-				script_fail(s, "expected %s< %s, and nothing was sent there", port_names[to],
-					    wanted);
+				script_fail(s, "expected %s< %s, and nothing was sent there",
+					    port_names[to], wanted);
 			script_leftovers(s);
 			script_step(s, w->to);
 			continue;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Scripts: what the engine shows of itself - events, lanes, counters - and what an operator or the peer's
- * session does to it. */
+/* Scripts: what the engine shows of itself - events, lanes, counters - and what an operator or the
+ * peer's session does to it. */
 #include "tests/scenario/script_run.h"
 
 void line_event(struct script *s, struct tokens *t, const struct window *w)
@@ -20,7 +20,8 @@ void line_event(struct script *s, struct tokens *t, const struct window *w)
 		const struct engine_event *ev = &s->r->last;
 
 		if (ev->type != (enum engine_event_type)type)
-			script_fail(s, "of several events at a time only the last can be looked into");
+			script_fail(s,
+				    "of several events at a time only the last can be looked into");
 		if (reason) {
 			enum lane_reason want = lane_reason_by_name(s, token_next(s, t, "reason"));
 
@@ -124,7 +125,8 @@ void line_counter(struct script *s, struct tokens *t)
 		uint64_t v = engine_counter(s->r->e, c) - s->before[c];
 
 		if ((uint64_t)token_number(s, t, "a number") != v)
-			script_fail(s, "%s has grown by %llu", engine_counter_name(c), (unsigned long long)v);
+			script_fail(s, "%s has grown by %llu", engine_counter_name(c),
+				    (unsigned long long)v);
 	}
 }
 
@@ -145,7 +147,8 @@ void line_act(struct script *s, struct tokens *t)
 	} else if (token_is(t, "restore-rule")) {
 		engine_rules(r->e, &s->rule, 1, r->now);
 	} else {
-		script_fail(s, "\"%s\" is nothing that can be done", token_next(s, t, "what to do"));
+		script_fail(s, "\"%s\" is nothing that can be done",
+			    token_next(s, t, "what to do"));
 	}
 	script_after(s);
 	script_tick(s);

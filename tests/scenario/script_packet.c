@@ -2,8 +2,8 @@
 /*
  * Packets of scripts: from words to a frame, and back to words for messages.
  *
- * A frame is wholly determined by its words and its sender, payload included. So what the appliance sends is
- * compared byte for byte with what the host that it stands in for would have sent.
+ * A frame is wholly determined by its words and its sender, payload included. So what the appliance
+ * sends is compared byte for byte with what the host that it stands in for would have sent.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,7 +92,11 @@ void packet_parse(struct script *s, struct tokens *t, struct packet *p, bool exp
 
 	if (kind < 0)
 		script_fail(s, "no packet is named \"%s\"", name);
-	*p = (struct packet){.kind = (unsigned int)kind, .credit = 31, .near = 1, .far = 1, .id = 1,
+	*p = (struct packet){.kind = (unsigned int)kind,
+			     .credit = 31,
+			     .near = 1,
+			     .far = 1,
+			     .id = 1,
 			     .va = DEFAULT_VA};
 	op = opcode_info(kinds[kind].opcode);
 	full = op->flags & (OPF_FIRST | OPF_MIDDLE);
@@ -176,7 +180,9 @@ void packet_parse(struct script *s, struct tokens *t, struct packet *p, bool exp
 	if (expected)
 		return;
 	if (!(p->given & SET_LEN) && kinds[kind].cm == NO_CM && (op->flags & OPF_PAYLOAD))
-		p->len = full ? script_mtu(s) : kinds[kind].opcode == OP_ATOMIC_WRITE ? 8 : DEFAULT_LEN;
+		p->len = full					 ? script_mtu(s)
+			 : kinds[kind].opcode == OP_ATOMIC_WRITE ? 8
+								 : DEFAULT_LEN;
 	if (!(p->given & SET_TOTAL) && op->reth) {
 		if ((op->flags & (OPF_FIRST | OPF_READ)) && kinds[kind].opcode != OP_FLUSH)
 			script_fail(s, "%s of how many bytes in total?", name);
@@ -213,12 +219,13 @@ void packet_address(const struct script_world *w, enum engine_port side, uint32_
 {
 	char text[IP_ADDR_STRLEN];
 
-	snprintf(text, sizeof(text), w->ip6 ? "2001:db8:%u::%x" : "10.%u.0.%u", side == PORT_LAN ? 1 : 2,
-		 host);
+	snprintf(text, sizeof(text), w->ip6 ? "2001:db8:%u::%x" : "10.%u.0.%u",
+		 side == PORT_LAN ? 1 : 2, host);
 	ip_addr_parse(text, a);
 }
 
-/* Headers that show who sent a packet: each host has its own MAC, TTL, DSCP, flow label and source port. */
+/* Headers that show who sent a packet: each host has its own MAC, TTL, DSCP, flow label and source
+ * port. */
 static void headers(const struct script_world *w, const struct packet *p, enum engine_port from,
 		    struct template *t)
 {
@@ -335,8 +342,8 @@ int packet_kind(const uint8_t *data, uint32_t len)
 		if (kinds[i].opcode != f.opcode)
 			continue;
 		if (f.opcode == OP_ACK &&
-		    s != (aeth_is_nak(frame_aeth_syndrome(&f)) ? frame_aeth_syndrome(&f) :
-							      frame_aeth_syndrome(&f) & 0xe0))
+		    s != (aeth_is_nak(frame_aeth_syndrome(&f)) ? frame_aeth_syndrome(&f)
+							       : frame_aeth_syndrome(&f) & 0xe0))
 			continue;
 		if (kinds[i].cm && data[f.bth + 37] != kinds[i].cm)
 			continue;
@@ -357,7 +364,8 @@ void packet_describe(struct script *s, const uint8_t *data, uint32_t len, char *
 		return;
 	}
 	frame_parse(data, len, &f);
-	n = (size_t)snprintf(out, size, "%s psn %d", kinds[kind].name, psn_diff(f.psn, w->psn_base));
+	n = (size_t)snprintf(out, size, "%s psn %d", kinds[kind].name,
+			     psn_diff(f.psn, w->psn_base));
 	if (f.opcode == 0x1f) /* nothing beyond its BTH is known */
 		return;
 	if (f.aeth && n < size)
@@ -365,7 +373,8 @@ void packet_describe(struct script *s, const uint8_t *data, uint32_t len, char *
 				      psn_diff(frame_aeth_msn(&f), w->msn_base));
 	if (f.opcode == OP_ACK && !aeth_is_nak(frame_aeth_syndrome(&f)) && n < size)
 		n += (size_t)snprintf(out + n, size - n,
-				      aeth_is_rnr(frame_aeth_syndrome(&f)) ? " timer %u" : " credit %u",
+				      aeth_is_rnr(frame_aeth_syndrome(&f)) ? " timer %u"
+									   : " credit %u",
 				      frame_aeth_syndrome(&f) & 0x1f);
 	if (f.reth && n < size)
 		n += (size_t)snprintf(out + n, size - n, " total %u", frame_reth_length(&f));
@@ -374,5 +383,6 @@ void packet_describe(struct script *s, const uint8_t *data, uint32_t len, char *
 	if (f.dqpn != NEAR_QPN && f.dqpn != FAR_QPN && n < size)
 		n += (size_t)snprintf(out + n, size - n, " qp 0x%x", f.dqpn);
 	if (n < size)
-		snprintf(out + n, size - n, "%s%s", f.ackreq ? " ackreq" : "", icrc_ok(&f) ? "" : " bad-icrc");
+		snprintf(out + n, size - n, "%s%s", f.ackreq ? " ackreq" : "",
+			 icrc_ok(&f) ? "" : " bad-icrc");
 }

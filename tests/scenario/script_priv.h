@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the parts of the script runner share: words. Text to packet and back is script_packet.c, reports are
- * script_report.c; script_run.h has the rest. */
+/* What the parts of the script runner share: words. Text to packet and back is script_packet.c,
+ * reports are script_report.c; script_run.h has the rest. */
 #ifndef SCENARIO_SCRIPT_PRIV_H
 #define SCENARIO_SCRIPT_PRIV_H
 
@@ -14,8 +14,8 @@
 #include "wire/psn.h"
 
 #define SCRIPT_TOKENS 48
-#define NEAR_QPN 0x11u
-#define FAR_QPN 0x22u
+#define NEAR_QPN      0x11u
+#define FAR_QPN	      0x22u
 
 /** struct tokens - the words of a line from @at on. */
 struct tokens {
@@ -39,21 +39,21 @@ struct packet {
 	struct range psn, msn;
 	uint32_t len, total, credit, data, imm, qpn, near, far;
 	uint64_t value, va;
-	int32_t of; /* SET_OF: whose payload */
+	int32_t of;		     /* SET_OF: whose payload */
 	uint32_t id, start_psn, mtu; /* connection manager */
-	uint16_t sport; /* 0: the host's own */
+	uint16_t sport;		     /* 0: the host's own */
 	uint8_t ttl;
 	bool ackreq, bad_icrc, batch, congested;
 };
 
-#define SET_PSN	  0x001u
-#define SET_MSN	  0x002u
-#define SET_LEN	  0x004u
-#define SET_TOTAL 0x008u
-#define SET_DATA  0x010u
-#define SET_OTHER 0x020u
-#define SET_OF	  0x040u
-#define SET_VALUE 0x080u
+#define SET_PSN	   0x001u
+#define SET_MSN	   0x002u
+#define SET_LEN	   0x004u
+#define SET_TOTAL  0x008u
+#define SET_DATA   0x010u
+#define SET_OTHER  0x020u
+#define SET_OF	   0x040u
+#define SET_VALUE  0x080u
 #define DEFAULT_VA 0x100000u
 
 struct script; /* script_run.h */
@@ -78,8 +78,8 @@ int token_choice(struct script *s, struct tokens *t, const char *const *names, i
 /* script_packet.c */
 /** packet_parse - @expected: an ACK must say its MSN. */
 void packet_parse(struct script *s, struct tokens *t, struct packet *p, bool expected);
-/** packet_build - number @i of the packet's range as the host on side @from sends it, into @out (FRAME_MAX
- *  bytes); returns the length of the frame. */
+/** packet_build - number @i of the packet's range as the host on side @from sends it, into @out
+ * (FRAME_MAX bytes); returns the length of the frame. */
 uint32_t packet_build(struct script *s, const struct packet *p, uint32_t i, enum engine_port from,
 		      uint8_t *out);
 /** packet_describe - the frame in the words of the language. */
@@ -89,13 +89,15 @@ int packet_kind(const uint8_t *data, uint32_t len);
 int packet_kind_by_name(const char *name);
 /** packet_inherit - @p as the script said it, and what it did not say as @sent had it. */
 void packet_inherit(struct packet *p, const struct packet *sent);
-/** packet_echoes - whether a packet of this kind, when expected, may be one that was sent before. */
+/** packet_echoes - whether a packet of this kind, when expected, may be one that was sent before.
+ */
 bool packet_echoes(unsigned int kind);
 void packet_address(const struct script_world *w, enum engine_port side, uint32_t host,
 		    struct ip_addr *a);
 
 /* script_report.c */
-/** report_parse - fields named in @t into @r, which holds the defaults. Returns REPORT_SET_* of them. */
+/** report_parse - fields named in @t into @r, which holds the defaults. Returns REPORT_SET_* of
+ * them. */
 uint32_t report_parse(struct script *s, struct tokens *t, struct report *r);
 /** report_matches - whether @got has the fields @set of @want. */
 bool report_matches(const struct report *got, const struct report *want, uint32_t set);
@@ -104,8 +106,10 @@ int lane_reason_by_name(struct script *s, const char *name);
 extern const char *const report_names[];
 #define REPORT_NAMES 7
 const char *report_name(uint8_t type);
-#define REPORT_SET_LANE 0x80000000u /* "other-lane", "other-generation", "old": spoilt on purpose */
-#define REPORT_SET_GEN	0x40000000u
-#define REPORT_SET_OLD	0x20000000u
+#define REPORT_SET_LANE                                                                            \
+	0x80000000u /* "other-lane", "other-generation", "old": spoilt on purpose                  \
+		     */
+#define REPORT_SET_GEN 0x40000000u
+#define REPORT_SET_OLD 0x20000000u
 
 #endif

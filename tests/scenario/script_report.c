@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Reports between two appliances in the words of scripts. PSNs and MSNs are relative, as in packets. */
+/* Reports between two appliances in the words of scripts. PSNs and MSNs are relative, as in
+ * packets. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/scenario/script_priv.h"
 
-const char *const report_names[REPORT_NAMES] = {"?",	"OPEN",	 "ACCEPT", "REFUSE", "PROGRESS",
-						"CLOSE", "ANSWERS"};
+const char *const report_names[REPORT_NAMES] = {"?",	    "OPEN",  "ACCEPT", "REFUSE",
+						"PROGRESS", "CLOSE", "ANSWERS"};
 
 const char *report_name(uint8_t type)
 {
@@ -174,7 +175,8 @@ static bool same_holes(const struct report *a, const struct report *b)
 
 static bool same_again(const struct report *a, const struct report *b)
 {
-	return a->nagain == b->nagain && !memcmp(a->again, b->again, a->nagain * sizeof(a->again[0]));
+	return a->nagain == b->nagain &&
+	       !memcmp(a->again, b->again, a->nagain * sizeof(a->again[0]));
 }
 
 bool report_matches(const struct report *g, const struct report *w, uint32_t set)
@@ -187,10 +189,10 @@ bool report_matches(const struct report *g, const struct report *w, uint32_t set
 	       !(DIFFERS(IS_START, start_psn) || DIFFERS(IS_CUM, cum) || DIFFERS(IS_HI, hi) ||
 		 DIFFERS(IS_ROOM, room) || DIFFERS(IS_TRUE_ACKED, tack) ||
 		 DIFFERS(IS_REFUSAL_PSN, refusal_psn) || DIFFERS(IS_REASON, reason) ||
-		 DIFFERS(IS_CREDIT, credit) || DIFFERS(IS_REFUSAL, refusal) || DIFFERS(IS_MTU, path_mtu) ||
-		 DIFFERS(IS_POLICY, policy) || DIFFERS(IS_ACKABLE, tack_ackable) ||
-		 DIFFERS(IS_RESUME, resume) || DIFFERS(IS_QP, lqpn) ||
-		 DIFFERS(IS_LATEST, latest) || DIFFERS(IS_DEPTH, depth) ||
+		 DIFFERS(IS_CREDIT, credit) || DIFFERS(IS_REFUSAL, refusal) ||
+		 DIFFERS(IS_MTU, path_mtu) || DIFFERS(IS_POLICY, policy) ||
+		 DIFFERS(IS_ACKABLE, tack_ackable) || DIFFERS(IS_RESUME, resume) ||
+		 DIFFERS(IS_QP, lqpn) || DIFFERS(IS_LATEST, latest) || DIFFERS(IS_DEPTH, depth) ||
 		 ((set & (1u << IS_MSN)) && gmsn != wmsn) ||
 		 ((set & (1u << IS_MISSING)) && !same_holes(g, w)) ||
 		 ((set & (1u << IS_AGAIN)) && !same_again(g, w)));
@@ -214,15 +216,17 @@ void report_describe(struct script *s, const struct report *r, char *out, size_t
 	if (r->type == REPORT_REFUSE || r->type == REPORT_CLOSE)
 		MORE(" reason %s", lane_reason_name((enum lane_reason)r->reason));
 	if (r->type == REPORT_ANSWERS)
-		MORE(" cum %d hi %d latest %d depth %u", REL(r->cum), REL(r->hi), REL(r->latest), r->depth);
+		MORE(" cum %d hi %d latest %d depth %u", REL(r->cum), REL(r->hi), REL(r->latest),
+		     r->depth);
 	if (r->type == REPORT_PROGRESS)
-		MORE(" cum %d hi %d room %d true-acked %d msn %d credit 0x%x%s", REL(r->cum), REL(r->hi),
-		     REL(r->room), REL(r->tack), psn_diff(r->tack_msn, w->msn_base), r->credit,
-		     r->tack_ackable ? "" : " after-read");
+		MORE(" cum %d hi %d room %d true-acked %d msn %d credit 0x%x%s", REL(r->cum),
+		     REL(r->hi), REL(r->room), REL(r->tack), psn_diff(r->tack_msn, w->msn_base),
+		     r->credit, r->tack_ackable ? "" : " after-read");
 	if (r->type != REPORT_PROGRESS && r->type != REPORT_ANSWERS)
 		return;
 	for (int i = 0; i < r->nholes; i++)
-		MORE("%s%d..%d", i ? "," : " missing ", REL(r->hole[i].from), REL(r->hole[i].end) - 1);
+		MORE("%s%d..%d", i ? "," : " missing ", REL(r->hole[i].from),
+		     REL(r->hole[i].end) - 1);
 	for (int i = 0; i < r->nagain; i++)
 		MORE("%s%d", i ? "," : " again ", REL(r->again[i]));
 	if (r->refusal)

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* A script while it runs: script.c reads its lines, script_engine.c moves time and compares, script_look.c
- * looks at what the engine shows. */
+/* A script while it runs: script.c reads its lines, script_engine.c moves time and compares,
+ * script_look.c looks at what the engine shows. */
 #ifndef SCENARIO_SCRIPT_RUN_H
 #define SCENARIO_SCRIPT_RUN_H
 
 #include "tests/scenario/script_priv.h"
 #include "tests/unit/engine_rig.h"
 
-#define ALLOWED 16
-#define SENT 8192
+#define ALLOWED	 16
+#define SENT	 8192
 /* An expectation at a point in time: how much earlier or later it may happen. Timers round up. */
 #define EARLY_NS 2000ull
-#define LATE_NS 150000ull
-#define EVENTS (EVENT_INCARNATION + 1)
+#define LATE_NS	 150000ull
+#define EVENTS	 (EVENT_INCARNATION + 1)
 
 enum start {
 	START_UNKNOWN, /* nothing has been seen yet */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Making a failing plan smaller: take something away, live it again, and keep that if it still ends in the
- * same violation. Big steps first: incidents, queue pairs, sides, impairments; then numbers are halved. Again
- * from the start until nothing more can go.
+ * Making a failing plan smaller: take something away, live it again, and keep that if it still ends
+ * in the same violation. Big steps first: incidents, queue pairs, sides, impairments; then numbers
+ * are halved. Again from the start until nothing more can go.
  */
 #include <string.h>
 #include <time.h>

@@ -6,11 +6,13 @@
  *	     [--no-shrink] [--first]
  *	soak --script FILE [--verbose] [--trace]
  *
- * Which worlds there are follows from --seed alone; each follows from its own seed (plan.c) or from its script,
- * to the last packet. The jobs are processes that take the worlds in turns, so what each does is the same
- * however fast the other is. Packets are those that hosts sent; each is seen several times on its way.
+ * Which worlds there are follows from --seed alone; each follows from its own seed (plan.c) or from
+ *its script, to the last packet. The jobs are processes that take the worlds in turns, so what each
+ *does is the same however fast the other is. Packets are those that hosts sent; each is seen
+ *several times on its way.
  *
- * --first: the first violation ends it. A violation prints the world's seed, then a script of a smaller world with the same violation.
+ * --first: the first violation ends it. A violation prints the world's seed, then a script of a
+ *smaller world with the same violation.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -24,7 +26,7 @@
 
 #include "tests/scenario/plan.h"
 
-#define JOBS_MAX 64
+#define JOBS_MAX       64
 #define SHRINK_SECONDS 60
 
 struct options {
@@ -68,12 +70,15 @@ static void show(const struct plan *p, const struct options *o, const struct pla
 		return;
 	fprintf(f, "soak: seed=%" PRIu64 ": %s\n", p->seed, r->violation ? r->violation : "right");
 	if (o->verbose)
-		fprintf(f, "# %" PRIu64 " packets, %" PRIu64 " frames, %.3f s\n", r->packets, r->frames,
-			(double)r->now / 1e9);
+		fprintf(f, "# %" PRIu64 " packets, %" PRIu64 " frames, %.3f s\n", r->packets,
+			r->frames, (double)r->now / 1e9);
 	if (r->violation && o->shrink) {
 		uint32_t tried = plan_shrink(&small, r->violation, SHRINK_SECONDS);
 
-		fprintf(f, "# the same after %" PRIu32 " steps; save it and run: soak --verbose --script FILE\n", tried);
+		fprintf(f,
+			"# the same after %" PRIu32
+			" steps; save it and run: soak --verbose --script FILE\n",
+			tried);
 	}
 	plan_print(&small, f);
 	if (o->verbose)
@@ -176,14 +181,17 @@ static struct sum run_script(const struct options *o)
 int main(int argc, char **argv)
 {
 	static const struct option opts[] = {
-		{"seconds", 1, NULL, 's'},  {"packets", 1, NULL, 'p'},	 {"seed", 1, NULL, 'S'},
-		{"runs", 1, NULL, 'r'},	    {"jobs", 1, NULL, 'j'},	 {"read-ahead", 0, NULL, 'R'},
-		{"verbose", 0, NULL, 'v'},  {"no-shrink", 0, NULL, 'n'}, {"script", 1, NULL, 'f'},
-		{"first", 0, NULL, '1'},    {"trace", 0, NULL, 't'},	 {0}};
+		{"seconds", 1, NULL, 's'}, {"packets", 1, NULL, 'p'},
+		{"seed", 1, NULL, 'S'},	   {"runs", 1, NULL, 'r'},
+		{"jobs", 1, NULL, 'j'},	   {"read-ahead", 0, NULL, 'R'},
+		{"verbose", 0, NULL, 'v'}, {"no-shrink", 0, NULL, 'n'},
+		{"script", 1, NULL, 'f'},  {"first", 0, NULL, '1'},
+		{"trace", 0, NULL, 't'},   {0}};
 	struct options o = {.seed = 1, .shrink = true};
 	double start = now_s();
 	struct sum s = {0};
-	volatile int *found = mmap(NULL, sizeof(*found), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	volatile int *found = mmap(NULL, sizeof(*found), PROT_READ | PROT_WRITE,
+				   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	int c;
 
 	if (found == MAP_FAILED) {

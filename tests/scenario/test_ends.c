@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * How lanes end, and what outlives them: an appliance loses its memory, the operator takes a rule away, hosts make
- * their queue pairs anew. Each test begins with the sentence that says what it guards against.
+ * How lanes end, and what outlives them: an appliance loses its memory, the operator takes a rule
+ * away, hosts make their queue pairs anew. Each test begins with the sentence that says what it
+ * guards against.
  */
 #include "tests/scenario/invariant_rig.h"
 
 /*
- * Guards against an atomic that the responder no longer remembers: the reports of many answered atomics are
- * lost, then the acceptor loses its memory. What was answered must not be sent from the start again.
+ * Guards against an atomic that the responder no longer remembers: the reports of many answered
+ * atomics are lost, then the acceptor loses its memory. What was answered must not be sent from the
+ * start again.
  */
 static void test_atomics_over_restart(void **state)
 {
@@ -42,8 +44,8 @@ static void test_atomics_over_restart(void **state)
 }
 
 /*
- * Guards against custody that nobody delivers: while a transfer is under way the operator takes the rule away,
- * at the one end or the other. What was acknowledged must still arrive.
+ * Guards against custody that nobody delivers: while a transfer is under way the operator takes the
+ * rule away, at the one end or the other. What was acknowledged must still arrive.
  */
 static void test_rule_removed(void **state)
 {
@@ -64,7 +66,9 @@ static void test_rule_removed(void **state)
 		scenario_qp(&qc, 1, 1024, RC_PERMISSIVE);
 		q = world_connect(w, &qc, RC_PERMISSIVE);
 		get_held(w, q);
-		world_work(q, 0, &(struct work){.ops = OPS_WRITE_SEND, .min = 1, .max = 60000, .left = 500});
+		world_work(
+			q, 0,
+			&(struct work){.ops = OPS_WRITE_SEND, .min = 1, .max = 60000, .left = 500});
 		world_run(w, w->now + 50 * MS);
 		rules(w, side, false, 0);
 		scenario_finish(w, 200 * SEC);
@@ -74,9 +78,9 @@ static void test_rule_removed(void **state)
 }
 
 /*
- * Guards against the loss of what one appliance still has when the other one loses its memory: a message was
- * acknowledged to the requester and has reached the acceptor whole; the responder has no receive for it yet;
- * then the opener starts anew.
+ * Guards against the loss of what one appliance still has when the other one loses its memory: a
+ * message was acknowledged to the requester and has reached the acceptor whole; the responder has
+ * no receive for it yet; then the opener starts anew.
  */
 static void test_opener_restarts(void **state)
 {
@@ -104,7 +108,8 @@ static void test_opener_restarts(void **state)
 	assert_true(rc_messages(q->side[1].qp) < ok + 40);
 	rc_qp_set_recv(q->side[1].qp, w->now, false, 5 * MS, 0);
 	world_restart(w, 0);
-	/* it takes them slowly, so that reports and their answers cross while much is still to be delivered */
+	/* it takes them slowly, so that reports and their answers cross while much is still to be
+	 * delivered */
 	world_run(w, w->now + 20 * SEC);
 	judge(w, world_verify(w, true));
 	rc_qp_set_recv(q->side[1].qp, w->now, true, 0, 0);
@@ -117,8 +122,8 @@ static void test_opener_restarts(void **state)
 }
 
 /*
- * Guards against an acknowledgement for what another incarnation had sent: both hosts make their queue pairs
- * anew, by the same numbers and from the same PSN on, unseen by any connection manager.
+ * Guards against an acknowledgement for what another incarnation had sent: both hosts make their
+ * queue pairs anew, by the same numbers and from the same PSN on, unseen by any connection manager.
  */
 static void test_same_psns_again(void **state)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * FAULT (doc/architecture.md, custody lost): an application that was told that its data is safe, and it is not, sees its queue pair
- * fail. Always: whichever host it runs on, whatever it had posted, whether it has something under way or
- * believes all to be done, and whatever was the cause.
+ * FAULT (doc/architecture.md, custody lost): an application that was told that its data is safe,
+ * and it is not, sees its queue pair fail. Always: whichever host it runs on, whatever it had
+ * posted, whether it has something under way or believes all to be done, and whatever was the
+ * cause.
  */
 #include "tests/scenario/scenario.h"
 
@@ -20,11 +21,12 @@ enum cause {
 	LATE_NAK,	/* the responder refuses what was acknowledged long ago */
 	RESPONDER_GONE, /* its QP answers nothing any more */
 	PEER_LOST,	/* the WAN is cut */
-	PEER_FORGOT, /* the other appliance is a new one that does not want the connection */
+	PEER_FORGOT,	/* the other appliance is a new one that does not want the connection */
 	CAUSES,
 };
 
-static const char *const cause_names[CAUSES] = {"late NAK", "responder gone", "peer lost", "peer restarted"};
+static const char *const cause_names[CAUSES] = {"late NAK", "responder gone", "peer lost",
+						"peer restarted"};
 
 /* What the far host has sent before. */
 enum inbound {
@@ -75,7 +77,8 @@ static bool watch_frames(struct world *w, int link, const uint8_t *data, uint32_
 
 	if (frame_parse(data, len, &f) != FRAME_OK)
 		return true;
-	if (link == WORLD_WAN(0) && (f.op->flags & OPF_RESPONSE) && out_state(w, o->q) == LANE_FAULT)
+	if (link == WORLD_WAN(0) && (f.op->flags & OPF_RESPONSE) &&
+	    out_state(w, o->q) == LANE_FAULT)
 		o->leaked++;
 	if (link != WORLD_LAN_OUT(0))
 		return true;
@@ -91,7 +94,8 @@ static bool watch_frames(struct world *w, int link, const uint8_t *data, uint32_
 
 static void post(struct world_qp *q, int side, enum rc_op op, uint32_t length)
 {
-	struct rc_wr wr = {.op = op, .length = length, .va = rc_qp_config(q->side[side].qp)->rmr_va};
+	struct rc_wr wr = {
+		.op = op, .length = length, .va = rc_qp_config(q->side[side].qp)->rmr_va};
 
 	assert_int_equal(rc_post(q->side[side].qp, q->w->now, &wr), 0);
 }
@@ -173,14 +177,17 @@ static struct world *make(const struct plan *p, struct watch *o)
 static void run(struct world *w, struct watch *o, const struct plan *p)
 {
 	struct world_qp *q = o->q;
-	struct work busy = {.ops = 1u << p->op, .min = 1, .max = 5000, .left = 1000000, .outstanding = 16};
+	struct work busy = {
+		.ops = 1u << p->op, .min = 1, .max = 5000, .left = 1000000, .outstanding = 16};
 	struct rc_qp *host = q->side[0].qp;
 	uint64_t until, told = 0, messages;
 
 	settle(w, q, p);
 	if (p->inbound == HALF) {
-		/* it ends in the middle: what was sent last is lost with the cut, or frozen by the fault */
-		struct work longish = {.ops = 1u << RC_SEND, .min = 8000000, .max = 8000000, .left = 1};
+		/* it ends in the middle: what was sent last is lost with the cut, or frozen by the
+		 * fault */
+		struct work longish = {
+			.ops = 1u << RC_SEND, .min = 8000000, .max = 8000000, .left = 1};
 
 		world_work(q, 1, &longish);
 		world_run(w, w->now + 10 * MS + 100000);
@@ -233,8 +240,9 @@ static void run(struct world *w, struct watch *o, const struct plan *p)
 		judge(w, p, "success after the fault");
 	if ((p->inbound != HALF || p->cause != PEER_FORGOT) && rc_messages(host) != messages)
 		judge(w, p, "the host executed something that nobody sent");
-	if (!p->busy && (o->probes == 0 || o->probes != engine_counter(w->engine[0], EC_FAULT_PROBES) ||
-			 engine_counter(w->engine[0], EC_FAULT_BROKEN) != 1))
+	if (!p->busy &&
+	    (o->probes == 0 || o->probes != engine_counter(w->engine[0], EC_FAULT_PROBES) ||
+	     engine_counter(w->engine[0], EC_FAULT_BROKEN) != 1))
 		judge(w, p, "the counters do not show it");
 }
 
@@ -306,14 +314,18 @@ static void test_single(void **state)
 						   .single = true});
 }
 
-/* A host that has sent its sequence NAK already says nothing to what is ahead: duplicates teach as well. */
+/* A host that has sent its sequence NAK already says nothing to what is ahead: duplicates teach as
+ * well. */
 static void test_nak_spent(void **state)
 {
 	(void)state;
 	for (int host = RC_STRICT; host <= RC_PERMISSIVE; host++)
 		for (int inbound = NOTHING; inbound <= SOME; inbound++)
-			one(&(struct plan){
-				.cause = LATE_NAK, .host = host, .op = RC_WRITE, .inbound = inbound, .nak_spent = true});
+			one(&(struct plan){.cause = LATE_NAK,
+					   .host = host,
+					   .op = RC_WRITE,
+					   .inbound = inbound,
+					   .nak_spent = true});
 }
 
 /* The LAN is not perfect either. */
@@ -322,15 +334,18 @@ static void test_lossy_lan(void **state)
 	(void)state;
 	for (uint32_t drop = 1; drop <= 8; drop += 7)
 		for (int inbound = NOTHING; inbound <= SOME; inbound++)
-			one(&(struct plan){.cause = LATE_NAK, .op = RC_SEND, .inbound = inbound, .drop = drop});
+			one(&(struct plan){.cause = LATE_NAK,
+					   .op = RC_SEND,
+					   .inbound = inbound,
+					   .drop = drop});
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_late_nak),	cmocka_unit_test(test_responder_gone),
-		cmocka_unit_test(test_peer_lost),	cmocka_unit_test(test_peer_restarted),
-		cmocka_unit_test(test_single),		cmocka_unit_test(test_nak_spent),
+		cmocka_unit_test(test_late_nak),  cmocka_unit_test(test_responder_gone),
+		cmocka_unit_test(test_peer_lost), cmocka_unit_test(test_peer_restarted),
+		cmocka_unit_test(test_single),	  cmocka_unit_test(test_nak_spent),
 		cmocka_unit_test(test_lossy_lan),
 	};
 

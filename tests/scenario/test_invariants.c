@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The invariants of custody under attack: each test drives one path on which a packet could be lost, told wrongly,
- * or wait for ever, as narrow as it can be made. Each begins with the sentence that says what it guards against.
- * How lanes end is in test_ends.c, and everything at once in test_storm.c.
+ * The invariants of custody under attack: each test drives one path on which a packet could be
+ * lost, told wrongly, or wait for ever, as narrow as it can be made. Each begins with the sentence
+ * that says what it guards against. How lanes end is in test_ends.c, and everything at once in
+ * test_storm.c.
  */
 #include "tests/lab/model/cm_emit.h"
 #include "tests/scenario/invariant_rig.h"
@@ -22,15 +23,16 @@ static bool drop_some(struct world *w, int link, const uint8_t *data, uint32_t l
 	struct drop *d = w->user;
 	struct frame f;
 
-	if (link != d->link || !d->n || frame_parse(data, len, &f) != FRAME_OK || f.opcode != d->opcode)
+	if (link != d->link || !d->n || frame_parse(data, len, &f) != FRAME_OK ||
+	    f.opcode != d->opcode)
 		return true;
 	d->n--;
 	return false;
 }
 
 /*
- * Guards against a lane that waits for an answer that it has had: two READs, the first one's answer lost on
- * the responder's LAN, the second one's not, and silence then.
+ * Guards against a lane that waits for an answer that it has had: two READs, the first one's answer
+ * lost on the responder's LAN, the second one's not, and silence then.
  */
 static void test_answers_out_of_turn(void **state)
 {
@@ -69,8 +71,9 @@ static void test_answers_out_of_turn(void **state)
 }
 
 /*
- * Guards against an answer that comes before the acceptor has sent the question (it lost its memory meanwhile, or
- * the packet is a stranger's): the true answer must not be taken for one that was had already.
+ * Guards against an answer that comes before the acceptor has sent the question (it lost its memory
+ * meanwhile, or the packet is a stranger's): the true answer must not be taken for one that was had
+ * already.
  */
 static void test_answer_before_question(void **state)
 {
@@ -108,7 +111,8 @@ static void test_answer_before_question(void **state)
 	template_make(&t, qc.dmac, qc.smac, FRAME_VLAN_NONE, &qc.dst, &qc.src, qc.sport);
 	engine_rx(w->engine[1], PORT_LAN, out, build_packet(out, &s), w->now);
 	engine_tick(w->engine[1], w->now);
-	/* the strict host ignores nothing in its window: what was let through to it is not looked at here */
+	/* the strict host ignores nothing in its window: what was let through to it is not looked
+	 * at here */
 	rc_qp_set_recv(q->side[1].qp, w->now, true, 0, 0);
 	world_run(w, w->now + 60 * SEC);
 	judge(w, w->violation);
@@ -118,8 +122,8 @@ static void test_answer_before_question(void **state)
 }
 
 /* Puts a packet of host 0's requester into engine 0 as if it came from the LAN. */
-static void inject(struct world *w, struct world_qp *q, uint8_t opcode, uint32_t psn, uint32_t length,
-		   uint32_t payload_len)
+static void inject(struct world *w, struct world_qp *q, uint8_t opcode, uint32_t psn,
+		   uint32_t length, uint32_t payload_len)
 {
 	const struct rc_qp_config *c = rc_qp_config(q->side[0].qp);
 	uint8_t out[FRAME_MAX], payload[64] = {0};
@@ -140,8 +144,8 @@ static void inject(struct world *w, struct world_qp *q, uint8_t opcode, uint32_t
 }
 
 /*
- * Guards against a READ whose range does not fit into 24 bits: it must not be kept for ever, nor leak what it
- * takes in the pool.
+ * Guards against a READ whose range does not fit into 24 bits: it must not be kept for ever, nor
+ * leak what it takes in the pool.
  */
 static void test_endless_read(void **state)
 {
@@ -203,7 +207,9 @@ static void test_long_life(void **state)
 	q = world_connect(w, &qc, RC_STRICT);
 	get_held(w, q);
 	from = rc_qp_una(q->side[0].qp);
-	world_work(q, 0, &(struct work){.ops = 1u << RC_WRITE, .min = 262144, .max = 262144, .left = 8300});
+	world_work(
+		q, 0,
+		&(struct work){.ops = 1u << RC_WRITE, .min = 262144, .max = 262144, .left = 8300});
 	for (int i = 0; i < 600; i++) {
 		world_run(w, w->now + 100 * MS);
 		if (!q->side[0].work.left && !rc_qp_queued(q->side[0].qp))
@@ -234,7 +240,8 @@ static void test_long_life(void **state)
 	world_set_wan(w, 0, &cut);
 	post(q, 0, RC_WRITE, 1000);
 	world_run(w, w->now + 20 * MS);
-	judge(w, rc_qp_queued(q->side[0].qp) ? NULL : "honest, and yet told before the responder has it");
+	judge(w, rc_qp_queued(q->side[0].qp) ? NULL
+					     : "honest, and yet told before the responder has it");
 	cut.down = false;
 	world_set_wan(w, 0, &cut);
 	world_run_done(w, w->now + 20 * SEC);
@@ -244,7 +251,8 @@ static void test_long_life(void **state)
 
 /* ---- lists ---- */
 
-/* Guards against lists of lanes that a lane leaves by being closed: here that of lanes that wait for room. */
+/* Guards against lists of lanes that a lane leaves by being closed: here that of lanes that wait
+ * for room. */
 static void test_close_while_waiting_for_room(void **state)
 {
 	struct world_config c;
@@ -268,8 +276,10 @@ static void test_close_while_waiting_for_room(void **state)
 	cut.down = true;
 	world_set_wan(w, 0, &cut);
 	for (uint32_t i = 1; i < 6; i++)
-		world_work(q[i], 0,
-			   &(struct work){.ops = 1u << RC_WRITE, .min = 100000, .max = 200000, .left = 60});
+		world_work(
+			q[i], 0,
+			&(struct work){
+				.ops = 1u << RC_WRITE, .min = 100000, .max = 200000, .left = 60});
 	world_run(w, w->now + 3 * SEC);
 	assert_true(engine_counter(w->engine[0], EC_NO_ROOM) > 0);
 	/* several of them are taken down and used anew */
@@ -287,16 +297,17 @@ static void test_close_while_waiting_for_room(void **state)
 	judge(w, world_verify(w, false));
 	for (uint32_t i = 0; i < 6; i++)
 		if (i < 2 || i > 4)
-			judge(w, rc_qp_queued(q[i]->side[0].qp) || q[i]->side[0].failed ?
-					 "another lane does not go on" :
-					 NULL);
+			judge(w, rc_qp_queued(q[i]->side[0].qp) || q[i]->side[0].failed
+					 ? "another lane does not go on"
+					 : NULL);
 	finish(w);
 }
 
 /* A CM exchange for the queue pair of @q, straight into both engines without a tick in between. */
 static void cm_exchange(struct world *w, struct world_qp *q, uint32_t id)
 {
-	const struct rc_qp_config *a = rc_qp_config(q->side[0].qp), *b = rc_qp_config(q->side[1].qp);
+	const struct rc_qp_config *a = rc_qp_config(q->side[0].qp),
+				  *b = rc_qp_config(q->side[1].qp);
 	uint8_t out[CM_FRAME_MAX];
 	struct rc_header h;
 	struct cm req = {.type = CM_REQ,
@@ -339,8 +350,8 @@ static bool reuse_in_batch(struct world *w, int link, const uint8_t *data, uint3
 }
 
 /*
- * Guards against lists of lanes that a flow leaves by being freed: a CM exchange names a queue pair anew in the
- * batch in which its old lane has got something to acknowledge and to send.
+ * Guards against lists of lanes that a flow leaves by being freed: a CM exchange names a queue pair
+ * anew in the batch in which its old lane has got something to acknowledge and to send.
  */
 static void test_reuse_in_batch(void **state)
 {
@@ -373,8 +384,9 @@ static void test_reuse_in_batch(void **state)
 		judge(w, world_verify(w, false));
 		for (uint32_t i = 0; i < 3; i++)
 			if (i != qp_index)
-				judge(w, rc_qp_queued(q[i]->side[0].qp) ? "another lane does not go on" :
-									  NULL);
+				judge(w, rc_qp_queued(q[i]->side[0].qp)
+						 ? "another lane does not go on"
+						 : NULL);
 		finish(w);
 	}
 }
@@ -414,8 +426,8 @@ static void test_path_mtu_differs(void **state)
 /* ---- room ---- */
 
 /*
- * Guards against a lane that waits for room that nobody tells it of: the last report of a lane with nothing
- * under way said that the far pool is full.
+ * Guards against a lane that waits for room that nobody tells it of: the last report of a lane with
+ * nothing under way said that the far pool is full.
  */
 static void test_room_comes_back(void **state)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The judge of captures, judged: worlds of many kinds are captured at the four places where a real run would
- * be (film.c), and must be found right. Then one fault is planted into the captures of a right world (plant.c),
- * and must be found, by the rule that it breaks.
+ * The judge of captures, judged: worlds of many kinds are captured at the four places where a real
+ * run would be (film.c), and must be found right. Then one fault is planted into the captures of a
+ * right world (plant.c), and must be found, by the rule that it breaks.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +36,8 @@ static int remove_dir(void **state)
 	return getenv("KEEP") ? 0 : rmdir(dir);
 }
 
-static struct check_result judge(struct recorded *r, struct check_config *c, FILE *out, enum check_status want)
+static struct check_result judge(struct recorded *r, struct check_config *c, FILE *out,
+				 enum check_status want)
 {
 	struct check_result res;
 	enum check_status got;
@@ -76,26 +77,63 @@ static FILE *nowhere(void)
 static const struct film_kind kinds[] = {
 	{.name = "write", .ops = 1u << RC_WRITE},
 	{.name = "send of odd sizes", .ops = 1u << RC_SEND | 1u << RC_SEND_IMM, .max = 5001},
-	{.name = "all kinds, several queue pairs both ways", .ops = OPS_ALL, .qps = 5, .both_ways = true},
+	{.name = "all kinds, several queue pairs both ways",
+	 .ops = OPS_ALL,
+	 .qps = 5,
+	 .both_ways = true},
 	{.name = "reads", .ops = 1u << RC_READ | 1u << RC_WRITE},
-	{.name = "reads and loss", .ops = 1u << RC_READ | 1u << RC_WRITE, .loss = 0.01, .permissive = true},
+	{.name = "reads and loss",
+	 .ops = 1u << RC_READ | 1u << RC_WRITE,
+	 .loss = 0.01,
+	 .permissive = true},
 	{.name = "atomics", .ops = 1u << RC_FETCH_ADD | 1u << RC_CMP_SWAP | 1u << RC_SEND},
 	{.name = "PSN wrap", .ops = OPS_ALL, .psn = 0xffff00},
 	{.name = "loss", .ops = OPS_WRITE_SEND, .loss = 0.02, .both_ways = true},
 	{.name = "loss, all kinds", .ops = OPS_ALL, .loss = 0.01, .permissive = true, .qps = 3},
-	{.name = "disorder and duplicates", .ops = OPS_ALL, .reorder = 0.02, .dup = 0.02, .permissive = true},
+	{.name = "disorder and duplicates",
+	 .ops = OPS_ALL,
+	 .reorder = 0.02,
+	 .dup = 0.02,
+	 .permissive = true},
 	{.name = "damage", .ops = OPS_WRITE_SEND, .corrupt = 0.01, .qps = 2},
 	{.name = "RNR", .ops = OPS_WRITE_SEND, .rnr = 0.02},
 	{.name = "loss on the LANs", .ops = OPS_ALL, .lan_loss = 0.002, .permissive = true},
-	{.name = "all of it", .ops = OPS_ALL, .loss = 0.01, .reorder = 0.01, .dup = 0.01, .lan_loss = 0.002,
-	 .rnr = 0.01, .permissive = true, .both_ways = true, .qps = 4},
-	{.name = "a small pool", .ops = OPS_WRITE_SEND, .pool = 4 << 20, .qps = 8, .permissive = true},
-	{.name = "policy honest", .ops = OPS_ALL, .policy = POLICY_HONEST, .loss = 0.002, .permissive = true},
-	{.name = "policy off", .ops = OPS_ALL, .policy = POLICY_OFF, .loss = 0.002, .permissive = true},
-	{.name = "single mode", .ops = OPS_ALL, .single = true, .permissive = true},
-	{.name = "single mode, loss", .ops = OPS_WRITE_SEND, .single = true, .loss = 0.002, .both_ways = true,
+	{.name = "all of it",
+	 .ops = OPS_ALL,
+	 .loss = 0.01,
+	 .reorder = 0.01,
+	 .dup = 0.01,
+	 .lan_loss = 0.002,
+	 .rnr = 0.01,
+	 .permissive = true,
+	 .both_ways = true,
+	 .qps = 4},
+	{.name = "a small pool",
+	 .ops = OPS_WRITE_SEND,
+	 .pool = 4 << 20,
+	 .qps = 8,
 	 .permissive = true},
-	{.name = "single mode, honest", .ops = OPS_WRITE_SEND, .single = true, .policy = POLICY_HONEST,
+	{.name = "policy honest",
+	 .ops = OPS_ALL,
+	 .policy = POLICY_HONEST,
+	 .loss = 0.002,
+	 .permissive = true},
+	{.name = "policy off",
+	 .ops = OPS_ALL,
+	 .policy = POLICY_OFF,
+	 .loss = 0.002,
+	 .permissive = true},
+	{.name = "single mode", .ops = OPS_ALL, .single = true, .permissive = true},
+	{.name = "single mode, loss",
+	 .ops = OPS_WRITE_SEND,
+	 .single = true,
+	 .loss = 0.002,
+	 .both_ways = true,
+	 .permissive = true},
+	{.name = "single mode, honest",
+	 .ops = OPS_WRITE_SEND,
+	 .single = true,
+	 .policy = POLICY_HONEST,
 	 .no_custody = true},
 };
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
@@ -117,7 +155,8 @@ static void test_right_worlds(void **state)
 			c.single = k->single ? 0 : -1;
 			c.lan_loss = k->lan_loss > 0;
 			/* an acceptor passes what its opener resends needlessly */
-			c.pass_repeats = k->loss > 0 || k->reorder > 0 || k->dup > 0 || k->corrupt > 0;
+			c.pass_repeats =
+				k->loss > 0 || k->reorder > 0 || k->dup > 0 || k->corrupt > 0;
 			res = judge(&r, &c, stderr, CHECK_RIGHT);
 			assert_int_equal(res.lanes, (k->qps ? k->qps : 1) * (1 + k->both_ways));
 			if (!k->no_custody)
@@ -152,7 +191,8 @@ static void plant(const struct plant *p, int side, bool read_ahead, bool near_on
 	p->fn(&s);
 	res = judge(&r, &c, nowhere(), CHECK_VIOLATIONS);
 	if (!res.rule[p->rule])
-		fail_msg("%s (requests from side %d%s): not found", p->name, side, read_ahead ? ", read-ahead" : "");
+		fail_msg("%s (requests from side %d%s): not found", p->name, side,
+			 read_ahead ? ", read-ahead" : "");
 	film_free(&r);
 }
 
@@ -172,8 +212,8 @@ static void test_plants(void **state)
 }
 
 /*
- * What read-ahead makes of the far side: a READ that the host did not ask for, with its answer, and other numbers
- * for all that comes after it.
+ * What read-ahead makes of the far side: a READ that the host did not ask for, with its answer, and
+ * other numbers for all that comes after it.
  */
 static void read_ahead_shift(struct scene *s)
 {
@@ -183,7 +223,8 @@ static void read_ahead_shift(struct scene *s)
 
 	span = frame_span(&first, 1024);
 	from = psn_add(first.psn, span);
-	/* before the first request behind that READ; the answer is before it then, or it would be refused here */
+	/* before the first request behind that READ; the answer is before it then, or it would be
+	 * refused here */
 	do
 		at++;
 	while (!(shot_view(&s->far->shot[at]).op->flags & OPF_REQUEST));
@@ -194,7 +235,7 @@ static void read_ahead_shift(struct scene *s)
 
 		if (!psn_before(f.psn, from))
 			shot_renumber(&s->far->shot[i], psn_add(f.psn, span),
-				 f.aeth ? psn_add(frame_aeth_msn(&f), 1) : KEEP_IT, KEEP_IT);
+				      f.aeth ? psn_add(frame_aeth_msn(&f), 1) : KEEP_IT, KEEP_IT);
 	}
 	for (uint32_t i = r, n = at; i < n; i++) {
 		struct frame f = shot_view(&s->far->shot[i]);
@@ -203,7 +244,7 @@ static void read_ahead_shift(struct scene *s)
 			continue;
 		film_insert(s->far, at, t, s->far->shot[i].data, s->far->shot[i].len);
 		shot_renumber(&s->far->shot[at], psn_add(f.psn, span),
-			 f.aeth ? psn_add(frame_aeth_msn(&f), 1) : KEEP_IT, KEEP_IT);
+			      f.aeth ? psn_add(frame_aeth_msn(&f), 1) : KEEP_IT, KEEP_IT);
 		at++;
 	}
 }
@@ -227,7 +268,8 @@ static void test_read_ahead(void **state)
 	film_free(&r);
 }
 
-/* What the far appliance has repeated by itself, it says; one more than it says is a violation as ever. */
+/* What the far appliance has repeated by itself, it says; one more than it says is a violation as
+ * ever. */
 static void test_told_repeats(void **state)
 {
 	unsigned int tried = 0;
@@ -239,7 +281,8 @@ static void test_told_repeats(void **state)
 			struct recorded r;
 			struct scene s;
 
-			if (plants[i].rule != RULE_DOUBLE || plants[i].near_only || (ahead && !plants[i].read_ahead))
+			if (plants[i].rule != RULE_DOUBLE || plants[i].near_only ||
+			    (ahead && !plants[i].read_ahead))
 				continue;
 			c.read_ahead = ahead;
 			film_world(&for_plants, 7, &r);
@@ -248,7 +291,8 @@ static void test_told_repeats(void **state)
 			c.repeats = 1;
 			judge(&r, &c, stderr, CHECK_RIGHT);
 			plants[i].fn(&s);
-			assert_true(judge(&r, &c, nowhere(), CHECK_VIOLATIONS).rule[RULE_DOUBLE] > 0);
+			assert_true(judge(&r, &c, nowhere(), CHECK_VIOLATIONS).rule[RULE_DOUBLE] >
+				    0);
 			c.repeats = 2;
 			judge(&r, &c, stderr, CHECK_RIGHT);
 			film_free(&r);
@@ -257,8 +301,8 @@ static void test_told_repeats(void **state)
 	assert_true(tried >= 4);
 }
 
-/* A host that stood still finds a request and its repeat side by side: when the one was sent and when the other is not
- * to be seen. */
+/* A host that stood still finds a request and its repeat side by side: when the one was sent and
+ * when the other is not to be seen. */
 static void test_stalls(void **state)
 {
 	struct check_config c = all_files();
@@ -281,7 +325,8 @@ static void test_stalls(void **state)
 	film_free(&r);
 }
 
-/* Captures by qemu of guests that were started at another time: their clocks say nothing to the kernel's. */
+/* Captures by qemu of guests that were started at another time: their clocks say nothing to the
+ * kernel's. */
 static void set_clocks(struct recorded *r, int which, int64_t sign)
 {
 	static const int64_t ahead[2] = {37 * (int64_t)SEC, -500 * (int64_t)MS};
@@ -333,7 +378,12 @@ static struct check_result judge_bare(struct recorded *r, int place, enum check_
 
 static void test_bare(void **state)
 {
-	struct film_kind lossy = {.ops = OPS_ALL, .loss = 0.01, .both_ways = true, .permissive = true, .qps = 3, .bare = true};
+	struct film_kind lossy = {.ops = OPS_ALL,
+				  .loss = 0.01,
+				  .both_ways = true,
+				  .permissive = true,
+				  .qps = 3,
+				  .bare = true};
 	struct film_kind clean = for_plants;
 	struct recorded r;
 
@@ -363,12 +413,9 @@ static void test_bare(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_right_worlds),
-		cmocka_unit_test(test_plants),
-		cmocka_unit_test(test_read_ahead),
-		cmocka_unit_test(test_told_repeats),
-		cmocka_unit_test(test_stalls),
-		cmocka_unit_test(test_other_clocks),
+		cmocka_unit_test(test_right_worlds), cmocka_unit_test(test_plants),
+		cmocka_unit_test(test_read_ahead),   cmocka_unit_test(test_told_repeats),
+		cmocka_unit_test(test_stalls),	     cmocka_unit_test(test_other_clocks),
 		cmocka_unit_test(test_bare),
 	};
 

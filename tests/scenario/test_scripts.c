@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Every script of tests/scenario/scripts, one test each, in every world: at three places of the circle of
- * PSNs, two of which wrap on the way or become "before" where they were "after", and over IPv4, IPv6 and in a
- * VLAN. An argument or more: those files only.
+ * Every script of tests/scenario/scripts, one test each, in every world: at three places of the
+ * circle of PSNs, two of which wrap on the way or become "before" where they were "after", and over
+ * IPv4, IPv6 and in a VLAN. An argument or more: those files only.
  */
 #include <ftw.h>
 #include <stdio.h>
@@ -12,9 +12,9 @@
 #include "tests/scenario/script.h"
 #include "wire/frame.h"
 
-#define DIRECTORY "tests/scenario/scripts"
+#define DIRECTORY   "tests/scenario/scripts"
 #define SCRIPTS_MAX 512
-#define ERR_SIZE 4096
+#define ERR_SIZE    4096
 
 static const struct script_world worlds[] = {
 	{"PSN 0x000100, MSN 0x000010, IPv4", 0x000100, 0x000010, false, FRAME_VLAN_NONE},
@@ -47,15 +47,17 @@ static bool run_in_all_worlds(const char *path, char *err, size_t size)
 	return good;
 }
 
-/* A script that is wrong must fail, with the line and both packets in the message: else all the others prove
- * nothing. */
+/* A script that is wrong must fail, with the line and both packets in the message: else all the
+ * others prove nothing. */
 static bool wrong_scripts_fail(char *out, size_t size)
 {
 	static const struct {
 		const char *text, *err;
 	} wrong[] = {
-		{"+0 host> SEND_ONLY psn 0 ackreq\n+0 wan< SEND_ONLY psn 0\n+0 host< ACK psn 0 msn 2\n",
-		 "planted.pkt:3: expected host< ACK psn 0 msn 2 credit 31, not ACK psn 0 msn 1 credit 31"},
+		{"+0 host> SEND_ONLY psn 0 ackreq\n+0 wan< SEND_ONLY psn 0\n+0 host< ACK psn 0 msn "
+		 "2\n",
+		 "planted.pkt:3: expected host< ACK psn 0 msn 2 credit 31, not ACK psn 0 msn 1 "
+		 "credit 31"},
 		{"+0 host> SEND_ONLY psn 0 ackreq\n+0 wan< SEND_ONLY psn 1\n",
 		 "planted.pkt:2: expected wan< SEND_ONLY psn 1, not SEND_ONLY psn 0"},
 		{"# three lines\n+0 host> SEND_ONLY psn 0 ackreq\n+0 wan< SEND_ONLY psn 0\n",
@@ -63,7 +65,8 @@ static bool wrong_scripts_fail(char *out, size_t size)
 		{"+0 host> SEND_ONLY psn 0 ackreq\n+0 wan< SEND_ONLY psn 0 data 1\n",
 		 "planted.pkt:2: wan< SEND_ONLY psn 0 len 64 ackreq, but byte"},
 		{"+0 host> SEND_FIRST psn 0\n+0 wan< SEND_FIRST psn 0\n+0 host< ACK psn 0 msn 0\n",
-		 "planted.pkt:3: expected host< ACK psn 0 msn 0 credit 31, and nothing was sent there"},
+		 "planted.pkt:3: expected host< ACK psn 0 msn 0 credit 31, and nothing was sent "
+		 "there"},
 		{"+0 host> SEND_FIRST psn 0\n+0 wan< SEND_FIRST psn 0\n+1s wan< SEND_FIRST psn 0\n",
 		 "planted.pkt:3: too early"},
 		{"+0 host> SEND_FIRST psn 0\n+0 wan< SEND_FIRST psn 0\n+0 lane custody 0\n",
@@ -83,12 +86,14 @@ static bool wrong_scripts_fail(char *out, size_t size)
 		for (size_t k = 0; k < WORLDS; k++) {
 			char err[ERR_SIZE] = "";
 
-			if (script_run("planted.pkt", wrong[i].text, &worlds[k], err, sizeof(err))) {
+			if (script_run("planted.pkt", wrong[i].text, &worlds[k], err,
+				       sizeof(err))) {
 				snprintf(out, size, "it did not fail:\n%s", wrong[i].text);
 				return false;
 			}
 			if (!strstr(err, wrong[i].err) || !strstr(err, worlds[k].name)) {
-				snprintf(out, size, "the message must say\n%s\n%s\nand says\n%.2000s",
+				snprintf(out, size,
+					 "the message must say\n%s\n%s\nand says\n%.2000s",
 					 wrong[i].err, worlds[k].name, err);
 				return false;
 			}
@@ -145,7 +150,8 @@ int main(int argc, char **argv)
 		nftw(DIRECTORY, visit, 8, FTW_PHYS);
 		qsort(scripts, nscripts, sizeof(scripts[0]), by_name);
 		if (!nscripts) {
-			fprintf(stderr, "no scripts in " DIRECTORY "; start this in the top directory\n");
+			fprintf(stderr,
+				"no scripts in " DIRECTORY "; start this in the top directory\n");
 			return 1;
 		}
 	}

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * One of two appliances is stopped in order, for good (SIGTERM: a drain, then the kernel bridges). The hosts go on
- * over the bridge: nothing fails, whichever side it was, since the other appliance has let go of what
- * only the two can serve.
+ * One of two appliances is stopped in order, for good (SIGTERM: a drain, then the kernel bridges).
+ * The hosts go on over the bridge: nothing fails, whichever side it was, since the other appliance
+ * has let go of what only the two can serve.
  */
 #include <unistd.h>
 
 #include "tests/scenario/scenario.h"
 
 #define WATCHDOG_S 240
-#define DRAIN_NS (10 * SEC)
+#define DRAIN_NS   (10 * SEC)
 
 static void bridge(struct world *w, int side)
 {
@@ -20,7 +20,11 @@ static void bridge(struct world *w, int side)
 
 static void stop(uint64_t seed, int side, double loss)
 {
-	struct work k = {.ops = OPS_WRITE_SEND | 1u << RC_READ, .min = 1, .max = 20000, .left = 2000, .outstanding = 8};
+	struct work k = {.ops = OPS_WRITE_SEND | 1u << RC_READ,
+			 .min = 1,
+			 .max = 20000,
+			 .left = 2000,
+			 .outstanding = 8};
 	struct world_config c;
 	struct rc_qp_config qc;
 	struct world_qp *q;
@@ -53,7 +57,8 @@ static void stop(uint64_t seed, int side, double loss)
 	bridge(w, side);
 	scenario_finish(w, 600 * SEC);
 	if (w->faults[0] || w->faults[1])
-		fail_msg("seed %u: side %d stopped, and something was broken by it", (unsigned int)seed, side);
+		fail_msg("seed %u: side %d stopped, and something was broken by it",
+			 (unsigned int)seed, side);
 	world_destroy(w);
 	alarm(0);
 }
@@ -72,8 +77,8 @@ static void test_near_responder(void **state)
 		stop(seed, 1, seed & 2 ? 0.002 : 0);
 }
 
-/* The WAN delivers nothing while one is to stop, and the host has nothing to wait for any more: what was told to be done
- * is lost, and its queue pair fails before the end. */
+/* The WAN delivers nothing while one is to stop, and the host has nothing to wait for any more:
+ * what was told to be done is lost, and its queue pair fails before the end. */
 static void test_time_is_over(void **state)
 {
 	(void)state;
@@ -92,7 +97,8 @@ static void test_time_is_over(void **state)
 		scenario_qp(&qc, 1, 1024, strict ? RC_STRICT : RC_PERMISSIVE);
 		q = world_connect(w, &qc, RC_STRICT);
 		for (int i = 0; i < 2; i++) {
-			world_work(q, 0, &(struct work){.ops = OPS_WRITE_SEND, .max = 20000, .left = 50});
+			world_work(q, 0,
+				   &(struct work){.ops = OPS_WRITE_SEND, .max = 20000, .left = 50});
 			scenario_finish(w, 60 * SEC);
 		}
 		scenario_held(w, q, 0);

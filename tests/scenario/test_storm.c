@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Everything at once, under audit. The audit looks at every ACK and NAK that reaches host 0 while its lane is held,
- * with the eyes of the requester itself: never the PSN of a READ or atomic, never beyond what was sent, and the
- * exact MSN.
+ * Everything at once, under audit. The audit looks at every ACK and NAK that reaches host 0 while
+ * its lane is held, with the eyes of the requester itself: never the PSN of a READ or atomic, never
+ * beyond what was sent, and the exact MSN.
  */
 #include "tests/lab/model/rc_internal.h"
 #include "tests/scenario/invariant_rig.h"
@@ -12,8 +12,8 @@
 /* ---- the audit ---- */
 
 /*
- * The MSN of an ACK that covers all below some request must be the number of that before it; the responder
- * itself may have accepted READs and atomics right behind, and have said so already.
+ * The MSN of an ACK that covers all below some request must be the number of that before it; the
+ * responder itself may have accepted READs and atomics right behind, and have said so already.
  */
 static const char *audit_msn(const struct rc_qp *qp, uint64_t next, uint32_t msn)
 {
@@ -57,8 +57,8 @@ static bool audit(struct world *w, int link, const uint8_t *data, uint32_t len)
 {
 	struct frame f;
 
-	if (link != WORLD_LAN_OUT(0) || frame_parse(data, len, &f) != FRAME_OK || f.opcode != OP_ACK ||
-	    !icrc_ok(&f))
+	if (link != WORLD_LAN_OUT(0) || frame_parse(data, len, &f) != FRAME_OK ||
+	    f.opcode != OP_ACK || !icrc_ok(&f))
 		return true;
 	for (uint32_t i = 0; i < w->nqps && !w->violation; i++) {
 		struct rc_qp *qp = w->qp[i].side[0].qp;
@@ -74,10 +74,10 @@ static bool audit(struct world *w, int link, const uint8_t *data, uint32_t len)
 /* ---- the storm ---- */
 
 /*
- * Guards against what nobody thought of: random work on a few queue pairs in both directions over impaired
- * links, while peers come and go, engines are emptied, rules change their policy, and acceptors lose their
- * memory; the audit listens. What was told and what was executed must be right at all times, and permissive
- * hosts, which never give up, must get through.
+ * Guards against what nobody thought of: random work on a few queue pairs in both directions over
+ * impaired links, while peers come and go, engines are emptied, rules change their policy, and
+ * acceptors lose their memory; the audit listens. What was told and what was executed must be right
+ * at all times, and permissive hosts, which never give up, must get through.
  */
 static void storm(uint64_t seed, bool single)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Transfers through one and two appliances with everything a WAN does to packets. Each test ends with the
- * responder's memory and message order compared with what was posted, and with the engines' invariants,
- * which are also checked after every event (or every few, where a run is long).
+ * Transfers through one and two appliances with everything a WAN does to packets. Each test ends
+ * with the responder's memory and message order compared with what was posted, and with the
+ * engines' invariants, which are also checked after every event (or every few, where a run is
+ * long).
  */
 #include "tests/scenario/scenario.h"
 
@@ -41,8 +42,9 @@ static void transfer(struct world_config *c, uint32_t mtu, uint32_t ops, uint32_
 	}
 }
 
-/* As transfer(), where a strict host may run out of retries as it would without appliances: then what was
- * executed must still be an exact prefix. A permissive one retries for ever and must get through. */
+/* As transfer(), where a strict host may run out of retries as it would without appliances: then
+ * what was executed must still be an exact prefix. A permissive one retries for ever and must get
+ * through. */
 static void transfer_safe(struct world_config *c, uint32_t mtu, uint32_t ops, uint32_t min,
 			  uint32_t max, uint64_t n)
 {
@@ -89,7 +91,11 @@ static void test_pair_gain(void **state)
 		struct world *w;
 		struct rc_qp_config qc;
 		struct world_qp *q;
-		struct work k = {.ops = 1u << RC_WRITE, .min = 65536, .max = 65536, .left = 2000, .outstanding = 16};
+		struct work k = {.ops = 1u << RC_WRITE,
+				 .min = 65536,
+				 .max = 65536,
+				 .left = 2000,
+				 .outstanding = 16};
 
 		world_defaults(&c);
 		c.appliance[0] = c.appliance[1] = on;
@@ -244,7 +250,8 @@ static void test_psn_wrap(void **state)
 	}
 }
 
-/* ENG-5: a responder without receives: RNR NAKs are waited out near it, the requester never sees one. */
+/* ENG-5: a responder without receives: RNR NAKs are waited out near it, the requester never sees
+ * one. */
 static void test_rnr(void **state)
 {
 	struct world_config c;
@@ -286,7 +293,8 @@ static void test_midflow_join(void **state)
 		struct world *w;
 		struct rc_qp_config qc;
 		struct world_qp *q;
-		struct work k = {.ops = seed & 1 ? OPS_ALL : OPS_WRITE_SEND, .max = 30000, .left = 8000};
+		struct work k = {
+			.ops = seed & 1 ? OPS_ALL : OPS_WRITE_SEND, .max = 30000, .left = 8000};
 
 		world_defaults(&c);
 		c.seed = seed;
@@ -314,8 +322,8 @@ static void test_midflow_join(void **state)
 	}
 }
 
-/* NTT-3, CONV-2: many QPs of one host pair that all start at PSN 0 in step with each other: pairs are found
- * or not found, but never wrong. */
+/* NTT-3, CONV-2: many QPs of one host pair that all start at PSN 0 in step with each other: pairs
+ * are found or not found, but never wrong. */
 static void test_same_psns(void **state)
 {
 	(void)state;
@@ -333,7 +341,8 @@ static void test_same_psns(void **state)
 		for (uint32_t i = 0; i < n; i++) {
 			struct rc_qp_config qc;
 			struct world_qp *q;
-			struct work k = {.ops = OPS_WRITE_SEND, .min = 100, .max = 9000, .left = 200};
+			struct work k = {
+				.ops = OPS_WRITE_SEND, .min = 100, .max = 9000, .left = 200};
 
 			scenario_qp(&qc, i, 1024, RC_STRICT);
 			qc.sq_psn = qc.rq_psn = 0;
@@ -409,8 +418,12 @@ static void test_paced(void **state)
 	scenario_qp(&qc, 1, 4096, RC_STRICT);
 	qc.timeout_exp = 19;
 	q = world_connect(w, &qc, RC_STRICT);
-	world_work(q, 0, &(struct work){.ops = 1u << RC_WRITE, .min = 8192, .max = 8192, .left = 30,
-					.outstanding = 4});
+	world_work(q, 0,
+		   &(struct work){.ops = 1u << RC_WRITE,
+				  .min = 8192,
+				  .max = 8192,
+				  .left = 30,
+				  .outstanding = 4});
 	scenario_finish(w, 600 * SEC);
 	world_work(q, 0, &k);
 	scenario_finish(w, 600 * SEC);
@@ -434,7 +447,8 @@ static void test_policies(void **state)
 	}
 }
 
-/* ENG-3, ENG-8, NTT-9 (its default): READs and ATOMICs pass in their order among WRITEs in custody. */
+/* ENG-3, ENG-8, NTT-9 (its default): READs and ATOMICs pass in their order among WRITEs in custody.
+ */
 static void test_reads_and_atomics(void **state)
 {
 	(void)state;
@@ -450,8 +464,8 @@ static void test_reads_and_atomics(void **state)
 	}
 }
 
-/* What the WAN loses of READ answers comes again from the appliance near the responder: no host asks twice, and without
- * a rule that reads ahead nothing is asked that no host asked for. */
+/* What the WAN loses of READ answers comes again from the appliance near the responder: no host
+ * asks twice, and without a rule that reads ahead nothing is asked that no host asked for. */
 static void test_answers_repaired(void **state)
 {
 	(void)state;
@@ -470,7 +484,8 @@ static void test_answers_repaired(void **state)
 		qc.timeout_exp = 17; /* 0.5 s, and no answer takes so long */
 		q = world_connect(w, &qc, strict ? RC_STRICT : RC_PERMISSIVE);
 		for (int i = 0; i < 2; i++) {
-			world_work(q, 0, &(struct work){.ops = 1u << RC_READ, .max = 65536, .left = 20});
+			world_work(q, 0,
+				   &(struct work){.ops = 1u << RC_READ, .max = 65536, .left = 20});
 			scenario_finish(w, 60 * SEC);
 		}
 		scenario_held(w, q, 0);
@@ -482,7 +497,9 @@ static void test_answers_repaired(void **state)
 		c.wan.loss = 0.02;
 		world_set_wan(w, 0, &c.wan);
 		world_set_wan(w, 1, &c.wan);
-		world_work(q, 0, &(struct work){.ops = 1u << RC_READ, .min = 65536, .max = 65536, .left = 300});
+		world_work(q, 0,
+			   &(struct work){
+				   .ops = 1u << RC_READ, .min = 65536, .max = 65536, .left = 300});
 		scenario_finish(w, 60 * SEC);
 		assert_int_equal(near->retransmits, again);
 		assert_int_equal(far->rx_requests - done, 300);
@@ -509,7 +526,9 @@ static void test_large_messages(void **state)
 	world_work(q, 0, &(struct work){.ops = OPS_WRITE_SEND, .max = 9000, .left = 200});
 	scenario_finish(w, 600 * SEC);
 	scenario_held(w, q, 0);
-	world_work(q, 0, &(struct work){.ops = OPS_WRITE_SEND, .min = 500000, .max = 1000000, .left = 20});
+	world_work(
+		q, 0,
+		&(struct work){.ops = OPS_WRITE_SEND, .min = 500000, .max = 1000000, .left = 20});
 	scenario_finish(w, 600 * SEC);
 	world_destroy(w);
 }

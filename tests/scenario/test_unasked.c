@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * NTT-7: one appliance, near the responder, asks for READs before their host does
- * (proxyd/engine/unasked.c). What the packets are is in scripts/unasked; here are hosts that live on them.
+ * (proxyd/engine/unasked.c). What the packets are is in scripts/unasked; here are hosts that live
+ * on them.
  */
 #include "tests/scenario/scenario.h"
 
@@ -48,7 +49,8 @@ static void stream(struct world_qp *q, uint64_t n, uint32_t outstanding)
 	world_work(q, 0, &k);
 }
 
-/* A lane that nobody has learned yet learns from READs, too, but only in turns that its MSNs show. */
+/* A lane that nobody has learned yet learns from READs, too, but only in turns that its MSNs show.
+ */
 static void warm(struct world *w, struct world_qp *q)
 {
 	struct work k = {.ops = 1u << RC_WRITE, .min = 64, .max = 64, .left = 20, .outstanding = 1};
@@ -57,7 +59,8 @@ static void warm(struct world *w, struct world_qp *q)
 	scenario_finish(w, 600 * SEC);
 }
 
-/* After a restart of an appliance that numbered for the two ends neither understands the other any more. */
+/* After a restart of an appliance that numbered for the two ends neither understands the other any
+ * more. */
 static void warm_fails(struct world *w, struct world_qp *q)
 {
 	struct work k = {.ops = 1u << RC_SEND, .min = 64, .max = 64, .left = 5, .outstanding = 1};
@@ -68,7 +71,8 @@ static void warm_fails(struct world *w, struct world_qp *q)
 	assert_true(rc_qp_in_error(q->side[0].qp));
 }
 
-static uint64_t took(uint64_t delay_ns, uint32_t outstanding, uint64_t n, bool on, enum rc_personality who)
+static uint64_t took(uint64_t delay_ns, uint32_t outstanding, uint64_t n, bool on,
+		     enum rc_personality who)
 {
 	struct world_config c;
 	struct world *w;
@@ -109,14 +113,16 @@ static void test_gain(void **state)
 				uint64_t bare = took(delay[i], outstanding[k], n, false, p);
 				uint64_t ours = took(delay[i], outstanding[k], n, true, p);
 
-				print_message("# %u outstanding, round trip %u ms: %.1f times bare\n",
-					      outstanding[k], (unsigned)(2 * delay[i] / MS),
-					      (double)bare / (double)ours);
+				print_message(
+					"# %u outstanding, round trip %u ms: %.1f times bare\n",
+					outstanding[k], (unsigned)(2 * delay[i] / MS),
+					(double)bare / (double)ours);
 				assert_true(bare > 3 * ours);
 			}
 }
 
-/* Host 0 has got what it asked for, or its queue pair has failed. Returns true when it has not failed. */
+/* Host 0 has got what it asked for, or its queue pair has failed. Returns true when it has not
+ * failed. */
 static bool judged(struct world *w, struct world_qp *q)
 {
 	bool done = world_run_done(w, w->now + 600 * SEC), failed;
@@ -167,7 +173,8 @@ static void test_answers_lost(void **state)
 	}
 }
 
-/* What it loses of requests nobody ever sees: either the host asks again, or its queue pair fails. */
+/* What it loses of requests nobody ever sees: either the host asks again, or its queue pair fails.
+ */
 static void test_requests_lost(void **state)
 {
 	uint32_t failed = 0;
@@ -224,7 +231,8 @@ static void test_reordered(void **state)
 	}
 }
 
-/* Streams, and between them, after a pause, everything else, in other numbers by then. And then a restart. */
+/* Streams, and between them, after a pause, everything else, in other numbers by then. And then a
+ * restart. */
 static void test_shifted(void **state)
 {
 	(void)state;
@@ -265,7 +273,8 @@ static void test_shifted(void **state)
 	}
 }
 
-/* The host leaves the pattern in the middle: what it asks for instead must not be taken for done. */
+/* The host leaves the pattern in the middle: what it asks for instead must not be taken for done.
+ */
 static void test_pattern_broken(void **state)
 {
 	uint32_t failed = 0;
@@ -297,13 +306,14 @@ static void test_pattern_broken(void **state)
 }
 
 /*
- * Hosts that do what the rule says they must not, on a WAN that loses requests and answers: wrong data is
- * never the end of it. (The last request of all is a SEND, for what is lost behind which nothing comes is
- * never seen.)
+ * Hosts that do what the rule says they must not, on a WAN that loses requests and answers: wrong
+ * data is never the end of it. (The last request of all is a SEND, for what is lost behind which
+ * nothing comes is never seen.)
  */
 static void test_storm(void **state)
 {
-	uint32_t fine = 0, failed = 0, seeds = getenv("SEEDS") ? (uint32_t)atoi(getenv("SEEDS")) : 24;
+	uint32_t fine = 0, failed = 0,
+		 seeds = getenv("SEEDS") ? (uint32_t)atoi(getenv("SEEDS")) : 24;
 
 	(void)state;
 	for (uint64_t seed = 1; seed <= seeds; seed++) {
@@ -311,7 +321,8 @@ static void test_storm(void **state)
 		struct prng p;
 		struct world *w;
 		struct world_qp *q;
-		struct work last = {.ops = 1u << RC_SEND, .min = 64, .max = 64, .left = 3, .outstanding = 1};
+		struct work last = {
+			.ops = 1u << RC_SEND, .min = 64, .max = 64, .left = 3, .outstanding = 1};
 		struct wan_config bad;
 
 		prng_init(&p, seed);
@@ -332,7 +343,8 @@ static void test_storm(void **state)
 		if (prng_below(&p, 2))
 			world_set_wan(w, 1, &bad);
 		for (uint32_t i = 1 + prng_below(&p, 3); i; i--) {
-			struct work mix = {.ops = OPS_ALL, .max = 70000, .left = prng_below(&p, 10)};
+			struct work mix = {
+				.ops = OPS_ALL, .max = 70000, .left = prng_below(&p, 10)};
 			struct work k = {.ops = 1u << RC_READ,
 					 .min = 65536,
 					 .max = 65536,
@@ -371,12 +383,9 @@ static void test_storm(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_gain),
-		cmocka_unit_test(test_answers_lost),
-		cmocka_unit_test(test_requests_lost),
-		cmocka_unit_test(test_reordered),
-		cmocka_unit_test(test_shifted),
-		cmocka_unit_test(test_pattern_broken),
+		cmocka_unit_test(test_gain),	      cmocka_unit_test(test_answers_lost),
+		cmocka_unit_test(test_requests_lost), cmocka_unit_test(test_reordered),
+		cmocka_unit_test(test_shifted),	      cmocka_unit_test(test_pattern_broken),
 		cmocka_unit_test(test_storm),
 	};
 

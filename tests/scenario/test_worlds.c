@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Worlds that the soak once found wrong, shrunk, one test each: tests/scenario/worlds, each file with the bug that it
- * showed. (Which frames meet is a matter of chance in each, and another chance after each change of the engine: where
- * it is known what exactly went wrong there is a packet script, too.)
+ * Worlds that the soak once found wrong, shrunk, one test each: tests/scenario/worlds, each file
+ * with the bug that it showed. (Which frames meet is a matter of chance in each, and another chance
+ * after each change of the engine: where it is known what exactly went wrong there is a packet
+ * script, too.)
  */
 #include <glob.h>
 #include <stdio.h>
@@ -38,14 +39,16 @@ int main(void)
 	glob_t g;
 
 	if (glob(WORLDS, 0, NULL, &g)) {
-		fprintf(stderr, "test_worlds: no %s: run it at the top of the source tree\n", WORLDS);
+		fprintf(stderr, "test_worlds: no %s: run it at the top of the source tree\n",
+			WORLDS);
 		return 2;
 	}
 	printf("1..%zu\n", g.gl_pathc);
 	for (size_t i = 0; i < g.gl_pathc; i++) {
 		const char *why = run(g.gl_pathv[i]);
 
-		printf("%s %zu - %s\n", why ? "not ok" : "ok", i + 1, strrchr(g.gl_pathv[i], '/') + 1);
+		printf("%s %zu - %s\n", why ? "not ok" : "ok", i + 1,
+		       strrchr(g.gl_pathv[i], '/') + 1);
 		if (why)
 			printf("# %s\n", why);
 		failed += why != NULL;

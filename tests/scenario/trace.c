@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What happens in a world, one line for each frame that arrives and each report: time in us, where, what.
+ * What happens in a world, one line for each frame that arrives and each report: time in us, where,
+ *what.
  *
  *	1068.556 host0 -> app0   READ_REQUEST q000201 psn 0004a0 va 1000 len 8192
  *	1072.528 app1  -> app0   report answers cum 0004a2 hi 0004c0 holes 0004a2-0004a4
@@ -11,7 +12,8 @@
 #include "wire/frame.h"
 
 static const char *const places[6][2] = {
-	{"host0", "app0"}, {"host1", "app1"}, {"app0", "host0"}, {"app1", "host1"}, {"app0", "app1"}, {"app1", "app0"},
+	{"host0", "app0"}, {"host1", "app1"}, {"app0", "host0"},
+	{"app1", "host1"}, {"app0", "app1"},  {"app1", "app0"},
 };
 
 void trace_frame(const struct world *w, int link, const uint8_t *data, uint32_t len)
@@ -21,12 +23,14 @@ void trace_frame(const struct world *w, int link, const uint8_t *data, uint32_t 
 
 	if (frame_parse(data, len, &f) != FRAME_OK)
 		return;
-	fprintf(out, "%10" PRIu64 ".%03u %-5s -> %-5s %s q%06x psn %06x", w->now / 1000, (unsigned int)(w->now % 1000),
-		places[link][0], places[link][1], f.op->name, f.dqpn, f.psn);
+	fprintf(out, "%10" PRIu64 ".%03u %-5s -> %-5s %s q%06x psn %06x", w->now / 1000,
+		(unsigned int)(w->now % 1000), places[link][0], places[link][1], f.op->name, f.dqpn,
+		f.psn);
 	if (f.reth)
 		fprintf(out, " va %" PRIx64 " len %u", frame_reth_va(&f), frame_reth_length(&f));
 	if (f.aeth)
-		fprintf(out, " syndrome %02x msn %06x", frame_aeth_syndrome(&f), frame_aeth_msn(&f));
+		fprintf(out, " syndrome %02x msn %06x", frame_aeth_syndrome(&f),
+			frame_aeth_msn(&f));
 	fprintf(out, " +%u%s\n", f.payload_len, f.ackreq ? " A" : "");
 }
 
@@ -39,21 +43,24 @@ static void ranges(FILE *out, const struct report *r)
 void trace_report(const struct world *w, int from, const struct report *r)
 {
 	static const char *const names[] = {
-		[REPORT_OPEN] = "open",		[REPORT_ACCEPT] = "accept", [REPORT_REFUSE] = "refuse",
-		[REPORT_PROGRESS] = "progress", [REPORT_CLOSE] = "close",   [REPORT_ANSWERS] = "answers",
+		[REPORT_OPEN] = "open",	    [REPORT_ACCEPT] = "accept",
+		[REPORT_REFUSE] = "refuse", [REPORT_PROGRESS] = "progress",
+		[REPORT_CLOSE] = "close",   [REPORT_ANSWERS] = "answers",
 	};
 	FILE *out = w->cfg.trace;
 
 	fprintf(out, "%10" PRIu64 ".%03u app%d  -> app%d  report %s lane %u gen %u", w->now / 1000,
 		(unsigned int)(w->now % 1000), from, !from,
-		r->type <= REPORT_ANSWERS && names[r->type] ? names[r->type] : "?", r->lane, r->gen);
+		r->type <= REPORT_ANSWERS && names[r->type] ? names[r->type] : "?", r->lane,
+		r->gen);
 	switch (r->type) {
 	case REPORT_OPEN:
-		fprintf(out, " start %06x msn %06x%s", r->start_psn, r->start_msn, r->resume ? " resume" : "");
+		fprintf(out, " start %06x msn %06x%s", r->start_psn, r->start_msn,
+			r->resume ? " resume" : "");
 		break;
 	case REPORT_PROGRESS:
-		fprintf(out, " cum %06x hi %06x tack %06x msn %06x room %06x refusal %02x", r->cum, r->hi, r->tack,
-			r->tack_msn, r->room, r->refusal);
+		fprintf(out, " cum %06x hi %06x tack %06x msn %06x room %06x refusal %02x", r->cum,
+			r->hi, r->tack, r->tack_msn, r->room, r->refusal);
 		ranges(out, r);
 		break;
 	case REPORT_ANSWERS:

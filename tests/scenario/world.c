@@ -49,7 +49,8 @@ static int sink_tx(void *ctx, enum engine_port port, const uint8_t *data, uint32
 
 	if (port == PORT_WAN && c->w->cfg.check_custody)
 		world_check_forwarded(c->w, c->side, data, len);
-	world_link_send(c->w, port == PORT_LAN ? WORLD_LAN_OUT(c->side) : WORLD_WAN(c->side), data, len);
+	world_link_send(c->w, port == PORT_LAN ? WORLD_LAN_OUT(c->side) : WORLD_WAN(c->side), data,
+			len);
 	return 0;
 }
 
@@ -121,7 +122,7 @@ static void host_complete(void *ctx, struct rc_qp *qp, const struct rc_completio
 {
 	struct world_ctx *c = ctx;
 	struct world_qp *q = rc_qp_user(qp);
-	bool data = comp->op < RC_READ, atomic = comp->op > RC_READ;
+	bool data = comp->op<RC_READ, atomic = comp->op> RC_READ;
 	bool early = c->w->cfg.policy == POLICY_EARLY && c->w->engine[c->side];
 
 	c->w->finished++;
@@ -132,7 +133,8 @@ static void host_complete(void *ctx, struct rc_qp *qp, const struct rc_completio
 		q->side[c->side].ok_atomics += atomic;
 		if (atomic && c->w->cfg.atomic != ATOMIC_DISCARD)
 			early = false;
-		if ((data || atomic) && q->up && !q->reused && c->w->cfg.check_custody && !q->side[c->side].lost && !early &&
+		if ((data || atomic) && q->up && !q->reused && c->w->cfg.check_custody &&
+		    !q->side[c->side].lost && !early &&
 		    comp->number >= (data ? rc_messages : rc_atomics)(q->side[!c->side].qp))
 			c->w->violation = "completed before it was executed, against the policy";
 		q->side[c->side].bytes += comp->length;
@@ -180,10 +182,14 @@ static bool host_read(void *ctx, struct rc_qp *qp, const struct rc_read_data *d)
 
 static struct engine *make_engine(struct world *w, int side)
 {
-	struct engine_sink sink = {
-		.ctx = &w->ctx[side], .tx = sink_tx, .report = sink_report, .event = sink_event, .hold = sink_hold};
+	struct engine_sink sink = {.ctx = &w->ctx[side],
+				   .tx = sink_tx,
+				   .report = sink_report,
+				   .event = sink_event,
+				   .hold = sink_hold};
 	struct engine_config cfg = w->cfg.engine;
-	struct rule r = {.nnear = 1, .nfar = 1, .vlan = RULE_ANY_VLAN, .learn = LEARN_CM | LEARN_PSN};
+	struct rule r = {
+		.nnear = 1, .nfar = 1, .vlan = RULE_ANY_VLAN, .learn = LEARN_CM | LEARN_PSN};
 	struct engine *e;
 
 	cfg.seed = splitmix64(w->cfg.seed * 2 + (uint64_t)side + w->now);
@@ -212,9 +218,12 @@ static struct engine *make_engine(struct world *w, int side)
 struct world *world_create(const struct world_config *cfg)
 {
 	struct world *w = calloc(1, sizeof(*w));
-	struct rc_host_ops ops = {
-		.tx_buf = host_buf, .tx = host_tx, .complete = host_complete, .receive = host_receive,
-		.atomic = host_atomic, .read = host_read};
+	struct rc_host_ops ops = {.tx_buf = host_buf,
+				  .tx = host_tx,
+				  .complete = host_complete,
+				  .receive = host_receive,
+				  .atomic = host_atomic,
+				  .read = host_read};
 
 	w->cfg = *cfg;
 	prng_init(&w->rng, cfg->seed ^ 0x7e9047);
@@ -283,11 +292,12 @@ void world_restart(struct world *w, int side)
 			continue;
 		w->qp[i].side[side].holed |= world_lane(&w->qp[i], side, &l) && l.custody.packets;
 		/* also what is told on the way to the host */
-		if (world_lane(&w->qp[i], side, &l) && l.custody.packets && psn_after(l.frontier, rc_qp_una(req)))
+		if (world_lane(&w->qp[i], side, &l) && l.custody.packets &&
+		    psn_after(l.frontier, rc_qp_una(req)))
 			w->qp[i].side[side].lost = true;
 		if (world_renumbers(w) ? w->qp[i].side[side].ok_data > rc_messages(resp) ||
-						w->qp[i].side[side].ok_atomics > rc_atomics(resp)
-				      : psn_after(rc_qp_una(req), rc_qp_epsn(resp)))
+						 w->qp[i].side[side].ok_atomics > rc_atomics(resp)
+				       : psn_after(rc_qp_una(req), rc_qp_epsn(resp)))
 			w->qp[i].side[side].lost = true;
 	}
 	engine_destroy(w->engine[side]);

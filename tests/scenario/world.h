@@ -4,9 +4,10 @@
  *
  *	host 0 --lan 0-- engine 0 --wan-- engine 1 --lan 1-- host 1
  *
- * Each of the three links has two directions with settings of their own. Reports travel in a channel of
- * their own beside the WAN with the WAN's delay and its own loss. Either engine can be left out (then a
- * wire joins its ports), so one appliance at either side, two and none are the same world.
+ * Each of the three links has two directions with settings of their own. Reports travel in a
+ *channel of their own beside the WAN with the WAN's delay and its own loss. Either engine can be
+ *left out (then a wire joins its ports), so one appliance at either side, two and none are the same
+ *world.
  */
 #ifndef SCENARIO_WORLD_H
 #define SCENARIO_WORLD_H
@@ -27,21 +28,22 @@
  * @single:      rules without a peer
  * @wan, @lan:   settings of both directions; seeds are derived from @seed
  * @report_loss: of reports, besides that they share the WAN's delay
- * @report_reorder, @report_replay, @report_forge: probabilities per report: comes late; one from long ago comes
- *               again after it; it comes again with garbage in it (another generation, lane, type, peer, or
- *               marks that cannot be)
+ * @report_reorder, @report_replay, @report_forge: probabilities per report: comes late; one from
+ * long ago comes again after it; it comes again with garbage in it (another generation, lane, type,
+ * peer, or marks that cannot be)
  * @check_every: engine_check() after every so many events, 0: at the end only
- * @check_custody: after every answer to a host, and for every frame to the WAN: what was acknowledged is held
- *               or executed, nothing in custody goes out in two forms, no success after a fault, a completion
- *               means what the policy says
+ * @check_custody: after every answer to a host, and for every frame to the WAN: what was
+ * acknowledged is held or executed, nothing in custody goes out in two forms, no success after a
+ * fault, a completion means what the policy says
  * @check_range: a READ outside of the responder's region is a violation
  * @atomic:      of the rules
  * @read_ahead:  the rules allow it
  * @read_unasked: they say so to an appliance alone, near the responder
  * @read_depth:  READs that responders take at a time, by the rules
- * @read_max_age_ns: with @read_ahead: READs may bring content that was current so long before they were posted,
- *               if no signal has come since; 0: however long
- * @read_from, @read_end: the rules name this range of addresses for reading ahead; none when both are 0
+ * @read_max_age_ns: with @read_ahead: READs may bring content that was current so long before they
+ * were posted, if no signal has come since; 0: however long
+ * @read_from, @read_end: the rules name this range of addresses for reading ahead; none when both
+ * are 0
  * @engine:      of both engines; seed is derived
  * @trace:       where every frame and report is told (trace.c), or NULL
  */
@@ -57,7 +59,8 @@ struct world_config {
 	uint32_t path_mtu; /* told by the rule, 0: learned */
 	uint32_t check_every;
 	uint32_t qps_max;
-	uint64_t frames_max; /* a world that moves more until a request ends turns in circles: a violation; 0: no limit */
+	uint64_t frames_max; /* a world that moves more until a request ends turns in circles: a
+				violation; 0: no limit */
 	bool check_custody, check_range;
 	bool read_ahead, read_unasked;
 	uint32_t read_depth;
@@ -67,14 +70,15 @@ struct world_config {
 };
 
 /**
- * struct work - what one side of a QP pair does: @left messages, posted as room allows, of operations drawn
- * from @ops (bits of enum rc_op) with sizes drawn from @min .. @max.
+ * struct work - what one side of a QP pair does: @left messages, posted as room allows, of
+ * operations drawn from @ops (bits of enum rc_op) with sizes drawn from @min .. @max.
  *
  * @streams:    READs go in so many streams (readers.h), 0: anywhere and of any size
  * @stream_len: of @stream_len bytes each; a stream starts somewhere else with probability @break_p
  * @ring:       streams go through the whole region, over and over
- * @counter:    FetchAdds all add 1 to the 8 bytes at 4096 of the peer's region, which nothing else changes (so @ops
- *              has no WRITEs and CmpSwaps), and most requests are such: each must bring more than the one before
+ * @counter:    FetchAdds all add 1 to the 8 bytes at 4096 of the peer's region, which nothing else
+ * changes (so @ops has no WRITEs and CmpSwaps), and most requests are such: each must bring more
+ * than the one before
  * @changing:   in the part of the peer's region that the peer changes
  */
 struct work {
@@ -100,16 +104,19 @@ struct world_seen {
 
 /**
  * struct world_qp - one queue pair on each host. @side[i]: what host i's end did.
- * @lost:      an appliance lost its memory while it had custody of this side's requests: the queue pair may
- *             fail, and must not succeed as if nothing had happened
- * @holed:     an appliance lost its memory with some of this side's requests in custody, if only the beginning of a
- *             message: the responder will never be told of them
+ * @lost:      an appliance lost its memory while it had custody of this side's requests: the queue
+ * pair may fail, and must not succeed as if nothing had happened
+ * @holed:     an appliance lost its memory with some of this side's requests in custody, if only
+ * the beginning of a message: the responder will never be told of them
  * @cfg, @cm:  what each end is made of; the handshake that makes them, and later takes them down
- * @up:        both ends exist; they need not while there is a handshake, or between two incarnations
+ * @up:        both ends exist; they need not while there is a handshake, or between two
+ * incarnations
  * @shaking:   the handshake is not over
- * @reused:    the QPNs had another owner, and nobody said so: an appliance may still believe in that one
+ * @reused:    the QPNs had another owner, and nobody said so: an appliance may still believe in
+ * that one
  * @pending:   work to begin with
- * @change_ns: host i changes the upper half of its region so often (readers.h), 0: never; set before world_work()
+ * @change_ns: host i changes the upper half of its region so often (readers.h), 0: never; set
+ * before world_work()
  * @fault_una: una when the lane was first seen in FAULT, at @fault_at (0: not)
  */
 struct world_qp {
@@ -130,7 +137,8 @@ struct world_qp {
 		enum rc_status status; /* of the first failure */
 		bool data_wrong;
 		bool lost, holed;
-		struct flow_key numbered; /* of its requests, while its appliance gives them other numbers */
+		struct flow_key numbered; /* of its requests, while its appliance gives them other
+					     numbers */
 		bool stranded;		  /* and was restarted then */
 		uint32_t conn, fault_una;
 		uint64_t fault_at;
@@ -148,12 +156,14 @@ struct world_ctx {
 struct world {
 	struct world_config cfg;
 	uint64_t now, events, frames;
-	uint64_t packets; /* that hosts sent */
+	uint64_t packets;   /* that hosts sent */
 	uint64_t frames_at; /* when the latest request ended */
-	uint64_t finished, pause_at; /* requests ended; world_run() returns when so many have, 0: never */
+	uint64_t finished,
+		pause_at; /* requests ended; world_run() returns when so many have, 0: never */
 	struct rc_host *host[2];
 	struct engine *engine[2];
-	/* link[i]: 0, 1: lan of side i toward the engine; 2, 3: toward the host; 4, 5: wan from side i */
+	/* link[i]: 0, 1: lan of side i toward the engine; 2, 3: toward the host; 4, 5: wan from
+	 * side i */
 	struct wan *link[6];
 	struct wan *reports[2]; /* from side i */
 	struct report past[2][64];
@@ -161,37 +171,40 @@ struct world {
 	uint32_t held_gen[2]; /* changes with every lane that is taken or let go */
 	struct prng rng;
 	struct versions_clock changes[2]; /* of host i's memory */
-	uint64_t known[2];		  /* the latest change of the other host's that host i knows of */
+	uint64_t known[2];	  /* the latest change of the other host's that host i knows of */
 	uint64_t report_bytes[2]; /* what they would take on the WAN as PROGRESS datagrams */
 	struct world_qp qp[WORLD_QPS];
 	uint32_t nqps, shaking;
 	uint64_t opened[2], refused[2], faults[2], closed[2];
 	const char *violation;
 	struct world_ctx ctx[2];
-	/* sees every frame that leaves a link: 0 lan, 1 wan, 2 lan of the other side; false drops it */
+	/* sees every frame that leaves a link: 0 lan, 1 wan, 2 lan of the other side; false drops
+	 * it */
 	bool (*filter)(struct world *w, int link, const uint8_t *data, uint32_t len);
 	/* sees every frame that enters one; may be NULL */
 	void (*tap)(struct world *w, int link, const uint8_t *data, uint32_t len);
 	void *user;
 };
 
-#define WORLD_LAN_IN(side) (side)
+#define WORLD_LAN_IN(side)  (side)
 #define WORLD_LAN_OUT(side) (2 + (side))
-#define WORLD_WAN(side) (4 + (side))
+#define WORLD_WAN(side)	    (4 + (side))
 
 void world_defaults(struct world_config *c);
 struct world *world_create(const struct world_config *cfg);
 void world_destroy(struct world *w);
 
-/** world_connect - one more QP pair; @a: host 0's end, host 1 gets the mirror with personality @other. */
+/** world_connect - one more QP pair; @a: host 0's end, host 1 gets the mirror with personality
+ * @other. */
 struct world_qp *world_connect(struct world *w, struct rc_qp_config *a, enum rc_personality other);
 
-/** world_connect_cm - as world_connect(), but by the connection manager: the ends exist when the handshake has got
- *  that far, and begin their work (world_work()) then. */
-struct world_qp *world_connect_cm(struct world *w, struct rc_qp_config *a, enum rc_personality other);
+/** world_connect_cm - as world_connect(), but by the connection manager: the ends exist when the
+ * handshake has got that far, and begin their work (world_work()) then. */
+struct world_qp *world_connect_cm(struct world *w, struct rc_qp_config *a,
+				  enum rc_personality other);
 
-/** world_disconnect - both ends are gone, whatever they were doing; @tell: with a DREQ, if they were made by the
- *  connection manager. What is left of their work waits. */
+/** world_disconnect - both ends are gone, whatever they were doing; @tell: with a DREQ, if they
+ * were made by the connection manager. What is left of their work waits. */
 void world_disconnect(struct world_qp *q, bool tell);
 
 /** world_reconnect - the same QPNs again, with other data, from these PSNs on; the work goes on. */
@@ -203,19 +216,20 @@ void world_work(struct world_qp *q, int side, const struct work *work);
 /** world_run - until @until or until nothing but idle timers is left; stops at a violation. */
 void world_run(struct world *w, uint64_t until);
 
-/** world_run_done - until all work is completed (or failed) and custody is empty, at most to @until. True
- *  when it got there. */
+/** world_run_done - until all work is completed (or failed) and custody is empty, at most to
+ * @until. True when it got there. */
 bool world_run_done(struct world *w, uint64_t until);
 
-/** world_restart - engine @side loses all its memory and starts anew (kill -9). Requests that were acknowledged
- *  and not executed are lost; the queue pairs are marked. */
+/** world_restart - engine @side loses all its memory and starts anew (kill -9). Requests that were
+ * acknowledged and not executed are lost; the queue pairs are marked. */
 void world_restart(struct world *w, int side);
 
-/** world_redeem - engine @side pays all its debts and starts anew without memory (an orderly restart). Runs the
- *  world until its custody is empty, 100 s at most. */
+/** world_redeem - engine @side pays all its debts and starts anew without memory (an orderly
+ * restart). Runs the world until its custody is empty, 100 s at most. */
 void world_redeem(struct world *w, int side);
 
-/** world_verify - compare what responders executed with what requesters were told; NULL when all is right.
+/** world_verify - compare what responders executed with what requesters were told; NULL when all is
+ * right.
  *  @complete: everything must have arrived. */
 const char *world_verify(struct world *w, bool complete);
 

@@ -26,8 +26,8 @@ bool world_lane(struct world_qp *q, int s, struct lane_info *out)
 }
 
 /*
- * No frame of a request that is in custody goes over the WAN but the one that was retained. Hosts number their
- * IPv4 packets, so what a host sends again differs from what it sent first.
+ * No frame of a request that is in custody goes over the WAN but the one that was retained. Hosts
+ * number their IPv4 packets, so what a host sends again differs from what it sent first.
  */
 void world_check_forwarded(struct world *w, int side, const uint8_t *data, uint32_t len)
 {
@@ -72,7 +72,8 @@ static const char *check_custody(struct world_qp *q, int s)
 
 	if (!q->up)
 		return NULL;
-	ahead = beyond(q->side[s].ok_data, rc_messages(resp)) + beyond(q->side[s].ok_atomics, rc_atomics(resp));
+	ahead = beyond(q->side[s].ok_data, rc_messages(resp)) +
+		beyond(q->side[s].ok_atomics, rc_atomics(resp));
 	una = rc_qp_una(req);
 	epsn = rc_qp_epsn(resp);
 	if (rc_qp_in_error(req) || rc_qp_in_error(resp) || q->side[s].lost || q->reused)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the parts of a world share. world.c makes and joins engines, hosts and links; world_qp.c makes queue pairs
- * and gives them work; world_run.c lets time pass; world_custody.c looks at every moment, world_verify.c at the
- * end.
+ * What the parts of a world share. world.c makes and joins engines, hosts and links; world_qp.c
+ * makes queue pairs and gives them work; world_run.c lets time pass; world_custody.c looks at every
+ * moment, world_verify.c at the end.
  */
 #ifndef SCENARIO_WORLD_PRIV_H
 #define SCENARIO_WORLD_PRIV_H
@@ -28,14 +28,16 @@ void world_link_send(struct world *w, int link, const uint8_t *data, uint32_t le
 /* The lane of the requests of host @s, as its own appliance shows it. */
 bool world_lane(struct world_qp *q, int s, struct lane_info *out);
 
-/* Look at a frame that appliance @side sends into the WAN, and at one that has reached host @side. */
+/* Look at a frame that appliance @side sends into the WAN, and at one that has reached host @side.
+ */
 void world_check_forwarded(struct world *w, int side, const uint8_t *data, uint32_t len);
 void world_check_told(struct world *w, int side, const uint8_t *data, uint32_t len);
 
 /* Post of host @side's work as much as there is room for. */
 void world_post_more(struct world_qp *q, int side);
 
-/* The connection manager's handshakes: what is due, when the next thing is, and a frame that host @side gets. */
+/* The connection manager's handshakes: what is due, when the next thing is, and a frame that host
+ * @side gets. */
 void world_shake_run(struct world *w);
 uint64_t world_shake_next(const struct world *w);
 void world_shake_rx(struct world *w, int side, const uint8_t *data, uint32_t len);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Queue pairs: made at once or by the connection manager, taken down, made again, and what they work on. */
+/* Queue pairs: made at once or by the connection manager, taken down, made again, and what they
+ * work on. */
 #include "tests/scenario/world_priv.h"
 
 #include <stdlib.h>
@@ -73,7 +74,8 @@ static void shake(struct world_qp *q)
 	q->shaking = true;
 }
 
-struct world_qp *world_connect_cm(struct world *w, struct rc_qp_config *a, enum rc_personality other)
+struct world_qp *world_connect_cm(struct world *w, struct rc_qp_config *a,
+				  enum rc_personality other)
 {
 	struct world_qp *q = new_qp(w, a, other);
 

@@ -98,9 +98,11 @@ static void deliver_reports(struct world *w, int from)
 			trace_report(w, from, &r);
 		engine_rx_report(w->engine[!from], 0, &r, w->now);
 		if (prng_hit(&w->rng, w->cfg.report_replay) && w->npast[from])
-			engine_rx_report(w->engine[!from], 0,
-					 &w->past[from][prng_below(&w->rng, w->npast[from] < 64 ? w->npast[from] : 64)],
-					 w->now);
+			engine_rx_report(
+				w->engine[!from], 0,
+				&w->past[from][prng_below(
+					&w->rng, w->npast[from] < 64 ? w->npast[from] : 64)],
+				w->now);
 		if (w->cfg.report_replay > 0 && prng_hit(&w->rng, 0.1))
 			w->past[from][w->npast[from]++ % 64] = r;
 		if (prng_hit(&w->rng, w->cfg.report_forge))
@@ -176,7 +178,8 @@ static bool done(struct world *w)
 				return false;
 			if (!w->qp[i].up)
 				continue;
-			/* a permissive host asks a dead one, or for what nobody has any more, for ever */
+			/* a permissive host asks a dead one, or for what nobody has any more, for
+			 * ever */
 			if (!rc_qp_in_error(qp) && !rc_qp_in_error(w->qp[i].side[!s].qp) &&
 			    !w->qp[i].side[s].lost &&
 			    (w->qp[i].side[s].work.left || rc_qp_queued(qp)))

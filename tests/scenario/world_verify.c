@@ -73,23 +73,27 @@ void world_dump(struct world *w, FILE *out)
 			continue;
 		while (engine_conn_next(w->engine[s], from, w->now, &ci)) {
 			from = ci.id + 1;
-			fprintf(out, "engine %d: lqpn %06x rqpn %06x paired %d learned %s mtu %u rule %d\n", s,
-				ci.lqpn, ci.rqpn, ci.paired, learn_source_name(ci.learned_by),
+			fprintf(out,
+				"engine %d: lqpn %06x rqpn %06x paired %d learned %s mtu %u rule "
+				"%d\n",
+				s, ci.lqpn, ci.rqpn, ci.paired, learn_source_name(ci.learned_by),
 				ci.path_mtu, ci.rule);
 			for (int l = 0; l < 2; l++) {
 				struct lane_info *i = &ci.lane[l];
 
 				fprintf(out,
-					"  %s %s%s epsn %06x front %06x tack %06x sent %06x msn %u custody %" PRIu64
-					" transit %" PRIu64 " reads %u req %" PRIu64 " packs %" PRIu64
-					" tacks %" PRIu64 " dup %" PRIu64 " retx %" PRIu64 " naks %" PRIu64
+					"  %s %s%s epsn %06x front %06x tack %06x sent %06x msn %u "
+					"custody %" PRIu64 " transit %" PRIu64
+					" reads %u req %" PRIu64 " packs %" PRIu64 " tacks %" PRIu64
+					" dup %" PRIu64 " retx %" PRIu64 " naks %" PRIu64
 					" to %" PRIu64 " rnr %" PRIu64 " srtt %.2f ms reason %s\n",
 					l ? "in " : "out", lane_state_name(i->state),
-					i->opener ? " opener" : "", i->epsn, i->frontier, i->tack, i->sent,
-					i->msn, i->custody.packets, i->transit.packets, i->reads_pending,
-					i->requests, i->pseudo_acks, i->true_acks, i->dropped_duplicates,
-					i->retransmits, i->naks_sent, i->timeouts, i->rnr,
-					(double)i->srtt_ns / 1e6, lane_reason_name(i->reason));
+					i->opener ? " opener" : "", i->epsn, i->frontier, i->tack,
+					i->sent, i->msn, i->custody.packets, i->transit.packets,
+					i->reads_pending, i->requests, i->pseudo_acks, i->true_acks,
+					i->dropped_duplicates, i->retransmits, i->naks_sent,
+					i->timeouts, i->rnr, (double)i->srtt_ns / 1e6,
+					lane_reason_name(i->reason));
 			}
 		}
 		for (int c = 0; c < EC_COUNT; c++)
@@ -109,13 +113,15 @@ void world_dump(struct world *w, FILE *out)
 			}
 			st = rc_qp_stats(qp);
 			fprintf(out,
-				"qp %u side %d: ok %" PRIu64 " failed %" PRIu64 " (%s) queued %u una %06x end %06x epsn %06x"
-				" msn %u retx %" PRIu64 " timeouts %" PRIu64 " naks %" PRIu64 " rnr %" PRIu64
+				"qp %u side %d: ok %" PRIu64 " failed %" PRIu64
+				" (%s) queued %u una %06x end %06x epsn %06x msn %u retx %" PRIu64
+				" timeouts %" PRIu64 " naks %" PRIu64 " rnr %" PRIu64
 				" rx msgs %" PRIu64 " dups %" PRIu64 " oos %" PRIu64 "%s\n",
 				i, s, w->qp[i].side[s].ok, w->qp[i].side[s].failed,
-				rc_status_name(w->qp[i].side[s].status), rc_qp_queued(qp), rc_qp_una(qp),
-				rc_qp_sent_end(qp), rc_qp_epsn(qp), rc_qp_msn(qp), st->retransmits,
-				st->timeouts, st->rx_seq_naks, st->rx_rnr, st->rx_messages, st->duplicates,
-				st->out_of_seq, rc_qp_in_error(qp) ? " ERROR" : "");
+				rc_status_name(w->qp[i].side[s].status), rc_qp_queued(qp),
+				rc_qp_una(qp), rc_qp_sent_end(qp), rc_qp_epsn(qp), rc_qp_msn(qp),
+				st->retransmits, st->timeouts, st->rx_seq_naks, st->rx_rnr,
+				st->rx_messages, st->duplicates, st->out_of_seq,
+				rc_qp_in_error(qp) ? " ERROR" : "");
 		}
 }

@@ -16,7 +16,7 @@
 #	>>>>
 #
 # with any number of changes, and of files. The old lines must stand in the file exactly once: a fault that no
-# longer applies is an error, not a fault that nobody finds. Leading and trailing blanks do not count. The
+# longer applies is an error, not a fault that nobody finds. Where lines are broken does not count. The
 # broken copies go to OUTDIR under their own names; each one is named on stdout.
 use strict;
 use warnings;
@@ -24,10 +24,10 @@ use warnings;
 my ($fault, $out) = @ARGV;
 my (%text, @order, $file, $part, @old, @new);
 
-# The pattern of some lines, whatever their indentation.
+# The pattern of some lines, wherever they are broken and however indented.
 sub lines
 {
-	return join('\s*?\n\s*', map { s/^\s+|\s+$//gr =~ s/(\W)/\\$1/gr } @_);
+	return join('\s+', map { s/(\W)/\\$1/gr } split(' ', join("\n", @_)));
 }
 
 sub slurp

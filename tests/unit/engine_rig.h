@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * One engine driven by hand. Two hosts: the near one on the LAN side, 10.1.0.1 with QP 0x11, and the far
- * one beyond the WAN, 10.2.0.1 with QP 0x22. Packets are written as hexadecimal text from the BTH to the
- * end of the payload; the headers before it and the ICRC behind it are added, without the builder that is
- * under test. What the engine sends is compared in the same notation.
+ * One engine driven by hand. Two hosts: the near one on the LAN side, 10.1.0.1 with QP 0x11, and
+ *the far one beyond the WAN, 10.2.0.1 with QP 0x22. Packets are written as hexadecimal text from
+ *the BTH to the end of the payload; the headers before it and the ICRC behind it are added, without
+ *the builder that is under test. What the engine sends is compared in the same notation.
  *
  *	04 40ffff 00000022 80000005 61*8
  *	|  |      |        | |      payload: eight times 0x61
@@ -177,9 +177,8 @@ static inline uint32_t rig_build(const struct rig *r, uint8_t *out, enum rig_hos
 	uint32_t len;
 
 	snprintf(head, sizeof(head),
-		 "02000000000%d 02000000000%d 0800"
-		 "45 00 0000 0000 4000 40 11 0000 0a0%d00%02x 0a0%d00%02x"
-		 "c001 12b7 0000 0000",
+		 "02000000000%d 02000000000%d 080045 00 0000 0000 4000 40 11 0000 0a0%d00%02x "
+		 "0a0%d00%02xc001 12b7 0000 0000",
 		 from == NEAR ? 2 : 1, from == NEAR ? 1 : 2, from == NEAR ? 1 : 2, r->host[from],
 		 from == NEAR ? 2 : 1, r->host[!from]);
 	len = rig_hex(out, head);
@@ -272,7 +271,8 @@ static inline void rig_quiet_at(struct rig *r, int line)
 			 get_be24(r->out[r->at].data + RIG_BTH + 9));
 }
 
-/** rig_only_probes - nothing was sent but requests that are to break the near host's QP (fault.c). */
+/** rig_only_probes - nothing was sent but requests that are to break the near host's QP (fault.c).
+ */
 static inline void rig_only_probes(struct rig *r)
 {
 	while (r->at < r->nout)
@@ -307,8 +307,8 @@ rig_expect_at(struct rig *r, enum engine_port port, int line, const char *fmt, .
 #define SEND_ONLY(psn) "04 40ffff 00000022 80" psn " 61*8" /* far QP, AckReq */
 #define ACK_TO_NEAR    "11 40ffff 00000011 00%06x 1f%06x"  /* PSN, MSN */
 
-/** rig_learn - five SENDs of the near host, PSN @psn and on, each acknowledged by the far one: after that
- *  the pair is known and the MSN calibrated. Returns the next PSN; the next MSN is 6. */
+/** rig_learn - five SENDs of the near host, PSN @psn and on, each acknowledged by the far one:
+ * after that the pair is known and the MSN calibrated. Returns the next PSN; the next MSN is 6. */
 static inline uint32_t rig_learn(struct rig *r, uint32_t psn)
 {
 	for (uint32_t msn = 1; msn <= 5; msn++, psn = psn_add(psn, 1)) {
@@ -344,7 +344,8 @@ static inline unsigned int rig_pairs(struct rig *r)
 	return n;
 }
 
-/** rig_progress - the peer: all below @cum has arrived, all below @tack is truly acknowledged, with @msn. */
+/** rig_progress - the peer: all below @cum has arrived, all below @tack is truly acknowledged, with
+ * @msn. */
 static inline void rig_progress(struct rig *r, uint32_t cum, uint32_t tack, uint32_t msn)
 {
 	struct report p = r->open;
@@ -376,8 +377,9 @@ static inline void rig_answer(struct rig *r, enum report_type type, enum lane_re
 }
 
 /**
- * rig_held - a rig whose lane from the near host is in custody since PSN 5, with @peer 0 or PEER_NONE. PSN 5
- * is truly acknowledged; the near host goes on with PSN 6, the next message completed is number 7.
+ * rig_held - a rig whose lane from the near host is in custody since PSN 5, with @peer 0 or
+ * PEER_NONE. PSN 5 is truly acknowledged; the near host goes on with PSN 6, the next message
+ * completed is number 7.
  */
 static inline struct rig *rig_held(const struct engine_config *cfg, int8_t peer,
 				   enum ack_policy policy, uint32_t mtu)

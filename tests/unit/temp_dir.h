@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* A directory of the test program's own: setup and teardown of its group. Tests leave nothing behind in it. */
+/* A directory of the test program's own: setup and teardown of its group. Tests leave nothing
+ * behind in it. */
 #ifndef LONGHAUL_TESTS_TEMP_DIR_H
 #define LONGHAUL_TESTS_TEMP_DIR_H
 

@@ -31,7 +31,6 @@
 #include "tests/unit/control_data.h"
 #include "tests/unit/temp_dir.h"
 
-
 #define WORDS(...) ((char *[]){__VA_ARGS__, NULL})
 
 /* Find the command of @words; "qp/2" is object qp named by two words, "!" an error with @err
@@ -128,9 +127,8 @@ static bool matches(const char *object, const char *key, const char *value)
 
 static void test_filter(void **state)
 {
-	static const char qp[] =
-		"{\"lan-ip\":\"10.1.0.5\",\"wan-ip\":\"2001:db8::7\",\"lqpn\":17,\"vlan\":null,"
-		"\"state\":\"held\"}";
+	static const char qp[] = "{\"lan-ip\":\"10.1.0.5\",\"wan-ip\":\"2001:db8::7\",\"lqpn\":17,"
+				 "\"vlan\":null,\"state\":\"held\"}";
 	struct filter f;
 	char err[1024];
 	json_t *o;
@@ -419,10 +417,9 @@ static void test_no_daemon(void **state)
 	memset(path, 'x', sizeof(path) - 1);
 	path[sizeof(path) - 1] = '\0';
 	assert_int_equal(
-		client_request(
-			"/xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
-			"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
-			"qp-show", collect, NULL, err, sizeof(err)),
+		client_request("/xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+			       "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+			       "qp-show", collect, NULL, err, sizeof(err)),
 		-1);
 	assert_non_null(strstr(err, "give a shorter one with -s"));
 }
@@ -504,13 +501,13 @@ static void test_keygen(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_words),		cmocka_unit_test(test_help_and_completion),
-		cmocka_unit_test(test_filter),		cmocka_unit_test(test_values),
-		cmocka_unit_test(test_columns),		cmocka_unit_test(test_table),
-		cmocka_unit_test(test_details),		cmocka_unit_test(test_json),
-		cmocka_unit_test(test_request),		cmocka_unit_test(test_no_daemon),
-		cmocka_unit_test(test_members_known),
-		cmocka_unit_test(test_strange_answers), cmocka_unit_test(test_keygen),
+		cmocka_unit_test(test_words),	      cmocka_unit_test(test_help_and_completion),
+		cmocka_unit_test(test_filter),	      cmocka_unit_test(test_values),
+		cmocka_unit_test(test_columns),	      cmocka_unit_test(test_table),
+		cmocka_unit_test(test_details),	      cmocka_unit_test(test_json),
+		cmocka_unit_test(test_request),	      cmocka_unit_test(test_no_daemon),
+		cmocka_unit_test(test_members_known), cmocka_unit_test(test_strange_answers),
+		cmocka_unit_test(test_keygen),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);

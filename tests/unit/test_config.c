@@ -199,14 +199,15 @@ static void test_atomic(void **state)
 static void test_read_ahead(void **state)
 {
 	(void)state;
-	assert_int_equal(parse(HEAD PEER PAIR
-			       "read-ahead = on\n"
-			       "read-ahead-max-age = 0s\n"
-			       "read-ahead-range = 0x7f0000000000-0x7f0040000000, 4096-8192\t0X10-0x1f\n"
-			       "read-depth = 255\n"
-			       "[rule s]\nlan = 10.3.0.0/16\nwan = any\npeer = p\n"
-			       "read-ahead-max-age = 250ms\n"),
-			 0);
+	assert_int_equal(
+		parse(HEAD PEER PAIR
+		      "read-ahead = on\n"
+		      "read-ahead-max-age = 0s\n"
+		      "read-ahead-range = 0x7f0000000000-0x7f0040000000, 4096-8192\t0X10-0x1f\n"
+		      "read-depth = 255\n"
+		      "[rule s]\nlan = 10.3.0.0/16\nwan = any\npeer = p\n"
+		      "read-ahead-max-age = 250ms\n"),
+		0);
 	assert_int_equal(cfg.rules[0].read_ahead, READ_AHEAD_ON);
 	assert_int_equal(cfg.rules[0].read_max_age_ns, 0);
 	assert_int_equal(cfg.rules[0].read_depth, 255);
@@ -225,7 +226,9 @@ static void test_read_ahead(void **state)
 	assert_int_equal(cfg.rules[0].read_range[0].from, 10);
 	assert_true(cfg.rules[0].read_range[0].end == UINT64_MAX);
 	/* what is off needs no peer, whatever else is written down for the day when it is on */
-	assert_int_equal(parse(HEAD RULE "read-ahead = off\nread-depth = auto\nread-ahead-max-age = 1h\n"), 0);
+	assert_int_equal(
+		parse(HEAD RULE "read-ahead = off\nread-depth = auto\nread-ahead-max-age = 1h\n"),
+		0);
 	/* NTT-7: one appliance, by a word of its own */
 	assert_int_equal(parse(HEAD RULE "read-ahead = unasked\nread-depth = 16\n"), 0);
 	assert_int_equal(cfg.rules[0].read_ahead, READ_AHEAD_UNASKED);
@@ -318,20 +321,21 @@ static const struct {
 	{HEAD "max-path-mtu = 1024\n" RULE "path-mtu = 4096\n",
 	 "t.conf:8: path-mtu of rule 'r' is above max-path-mtu"},
 	{HEAD "pool = 8M\n" RULE "pool = 16M\n", "t.conf:8: pool of rule 'r' is above the pool"},
-	{HEAD PEER PAIR "read-ahead = yes\n", "t.conf:11: read-ahead 'yes' is not known; write off, on or unasked"},
+	{HEAD PEER PAIR "read-ahead = yes\n",
+	 "t.conf:11: read-ahead 'yes' is not known; write off, on or unasked"},
 	{HEAD RULE "read-ahead = on\n",
-	 "t.conf:7: read-ahead = on in rule 'r', which has no peer: an appliance alone cannot keep answers near "
-	 "the host; add peer = NAME, or set read-ahead = off"},
+	 "t.conf:7: read-ahead = on in rule 'r', which has no peer: an appliance alone cannot keep "
+	 "answers near the host; add peer = NAME, or set read-ahead = off"},
 	{HEAD PEER PAIR "read-ahead = unasked\n",
-	 "t.conf:11: read-ahead = unasked in rule 'r', which has a peer: that is for one appliance alone; "
-	 "set read-ahead = on"},
+	 "t.conf:11: read-ahead = unasked in rule 'r', which has a peer: that is for one appliance "
+	 "alone; set read-ahead = on"},
 	{HEAD PEER PAIR "atomic = discard\n", "t.conf:11: atomic 'discard'"},
 	{HEAD RULE "policy = honest\natomic = discard-result\n",
-	 "t.conf:8: atomic = discard-result in rule 'r', whose policy is honest: it tells that something is done before it "
-	 "is; set policy = early, or atomic = ordered"},
+	 "t.conf:8: atomic = discard-result in rule 'r', whose policy is honest: it tells that "
+	 "something is done before it is; set policy = early, or atomic = ordered"},
 	{HEAD RULE "atomic = ahead\n",
-	 "t.conf:7: atomic = ahead in rule 'r', which has no peer: an appliance alone cannot keep answers near the host; "
-	 "add peer = NAME, or set atomic = ordered"},
+	 "t.conf:7: atomic = ahead in rule 'r', which has no peer: an appliance alone cannot keep "
+	 "answers near the host; add peer = NAME, or set atomic = ordered"},
 	{HEAD PEER PAIR "read-ahead-max-age = 100\n",
 	 "t.conf:11: read-ahead-max-age '100' has no unit; write 100s or 100ms"},
 	{HEAD PEER PAIR "read-ahead-max-age = 2h\n",
@@ -341,10 +345,12 @@ static const struct {
 	{HEAD PEER PAIR "read-depth = 0\n",
 	 "t.conf:11: read-depth '0' is no number of READs; write auto, or a number from 1 to 255"},
 	{HEAD PEER PAIR "read-depth = 256\n", "t.conf:11: read-depth '256' is no number of READs"},
-	{HEAD PEER PAIR "read-depth = many\n", "t.conf:11: read-depth 'many' is no number of READs"},
+	{HEAD PEER PAIR "read-depth = many\n",
+	 "t.conf:11: read-depth 'many' is no number of READs"},
 	{HEAD PEER PAIR "read-ahead-range = 0x1000\n",
 	 "t.conf:11: read-ahead-range '0x1000' holds '0x1000', which is no range; write FROM-END"},
-	{HEAD PEER PAIR "read-ahead-range = 0x1000 - 0x2000\n", "holds '0x1000', which is no range"},
+	{HEAD PEER PAIR "read-ahead-range = 0x1000 - 0x2000\n",
+	 "holds '0x1000', which is no range"},
 	{HEAD PEER PAIR "read-ahead-range = 0x-0x10\n", "holds '0x-0x10', which is no range"},
 	{HEAD PEER PAIR "read-ahead-range = 1-2-3\n", "holds '1-2-3', which is no range"},
 	{HEAD PEER PAIR "read-ahead-range = 0-0x10000000000000000\n",
@@ -504,8 +510,8 @@ static void test_files(void **state)
 	assert_int_not_equal(config_load("/nonexistent/longhaul.conf", &cfg, &errs), 0);
 	assert_string_equal(
 		errs.text[0],
-		"/nonexistent/longhaul.conf: cannot be opened: No such file or directory; "
-		"name the file with -c, or copy the sample longhaul.conf there");
+		"/nonexistent/longhaul.conf: cannot be opened: No such file or directory; name the "
+		"file with -c, or copy the sample longhaul.conf there");
 	assert_int_not_equal(config_load("/", &cfg, &errs), 0);
 	assert_non_null(strstr(errs.text[0], "Is a directory"));
 }
@@ -537,7 +543,8 @@ static void test_sample_defaults(void **state)
 
 		if (line[0] == '#' && key == 2 && !strncmp(line + end, " = ", 3) &&
 		    strncmp(line + key, "wan-", 4) && strncmp(line + key, "node", 4) &&
-		    strncmp(line + key, "pool = 128M", 11) && strncmp(line + key, "read-ahead-range", 16))
+		    strncmp(line + key, "pool = 128M", 11) &&
+		    strncmp(line + key, "read-ahead-range", 16))
 			fputs(line + key, out);
 		else
 			fputs(line, out);
@@ -594,7 +601,8 @@ static void test_restart_needed(void **state)
 	(void)state;
 	assert_int_equal(parse(HEAD RULE "[peer p]\naddress = ::1\nkey-file = /k\n"), 0);
 	was = cfg;
-	assert_int_equal(parse(HEAD "log-level = debug\ndrain-timeout = 1s\n" RULE "policy = off\nread-depth = 4\n"
+	assert_int_equal(parse(HEAD "log-level = debug\ndrain-timeout = 1s\n" RULE
+				    "policy = off\nread-depth = 4\n"
 				    "[peer p]\naddress = ::1\nkey-file = /k\n"),
 			 0);
 	assert_null(config_restart_needed(&was, &cfg));

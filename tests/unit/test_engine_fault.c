@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * How the QP of a requester is broken whose data was lost (fault.c), against hosts of several habits: one that
- * tells what it expects, one that has said so already, one whose ACKs are of an older date, one that takes
- * anything, one that is dead, one that will not fail.
+ * How the QP of a requester is broken whose data was lost (fault.c), against hosts of several
+ * habits: one that tells what it expects, one that has said so already, one whose ACKs are of an
+ * older date, one that takes anything, one that is dead, one that will not fail.
  */
 #include "tests/unit/engine_rig.h"
 
@@ -11,10 +11,10 @@
 /* The near host's responder. */
 struct habit {
 	uint32_t expects;
-	uint32_t stale;	  /* PSN that its ACKs to duplicates bear, if not the one before @expects */
+	uint32_t stale; /* PSN that its ACKs to duplicates bear, if not the one before @expects */
 	bool is_stale;
-	bool nak_spent;	  /* silent to what is ahead */
-	bool in_send;	  /* in the middle of a SEND, and does not look at lengths */
+	bool nak_spent; /* silent to what is ahead */
+	bool in_send;	/* in the middle of a SEND, and does not look at lengths */
 	bool dead, immortal;
 	uint32_t probes, executed;
 	bool failed;
@@ -175,7 +175,10 @@ static void test_stale_ack(void **state_)
 	struct rig *r = idle_fault();
 
 	(void)state_;
-	broken(r, &(struct habit){.expects = 0x779, .is_stale = true, .stale = 0x774, .nak_spent = true}, 40);
+	broken(r,
+	       &(struct habit){
+		       .expects = 0x779, .is_stale = true, .stale = 0x774, .nak_spent = true},
+	       40);
 	rig_destroy(r);
 }
 
@@ -194,7 +197,8 @@ static void test_known_psn(void **state_)
 	rig_destroy(r);
 }
 
-/* In the middle of a SEND, and it takes a MIDDLE of any length: nothing is executed, and then it fails. */
+/* In the middle of a SEND, and it takes a MIDDLE of any length: nothing is executed, and then it
+ * fails. */
 static void test_open_send(void **state_)
 {
 	struct rig *r = idle_fault();
@@ -221,8 +225,8 @@ static void test_dead(void **state_)
 	rig_destroy(r);
 }
 
-/* A host that answers and does not fail: it is asked with measure, and as long as it lives nothing that it sends
- * is told to be done. */
+/* A host that answers and does not fail: it is asked with measure, and as long as it lives nothing
+ * that it sends is told to be done. */
 static void test_immortal(void **state_)
 {
 	struct rig *r = idle_fault();
@@ -239,7 +243,8 @@ static void test_immortal(void **state_)
 	rig_destroy(r);
 }
 
-/* Something waits: the NAK first, with the responder's syndrome, and a while for it to take effect. */
+/* Something waits: the NAK first, with the responder's syndrome, and a while for it to take effect.
+ */
 static void test_tell_first(void **state_)
 {
 	struct rig *r = rig_held(NULL, 0, POLICY_HONEST, RIG_MTU);
@@ -281,7 +286,8 @@ static void test_frozen(void **state_)
 	rig_destroy(r);
 }
 
-/* A QP in error sends nothing. What comes a while after is another one, and no business of the fault. */
+/* A QP in error sends nothing. What comes a while after is another one, and no business of the
+ * fault. */
 static void test_next_incarnation(void **state_)
 {
 	struct rig *r = idle_fault();
@@ -351,7 +357,11 @@ static void test_disconnect(void **state_)
 static void test_other_direction(void **state_)
 {
 	struct rig *r = rig_held(NULL, 0, POLICY_EARLY, RIG_MTU);
-	struct report open = {.type = REPORT_OPEN, .lane = 77, .gen = 5, .lqpn = 0x22, .start_psn = 0x100,
+	struct report open = {.type = REPORT_OPEN,
+			      .lane = 77,
+			      .gen = 5,
+			      .lqpn = 0x22,
+			      .start_psn = 0x100,
 			      .path_mtu = RIG_MTU};
 	bool told = false;
 
@@ -369,8 +379,9 @@ static void test_other_direction(void **state_)
 	refuse(r, 6, AETH_NAK_ACCESS);
 	rig_pass(r, RIG_MS);
 	for (unsigned int i = 0; i < r->nrep; i++)
-		told |= r->rep[i].type == REPORT_PROGRESS && r->rep[i].lane == 77 && r->rep[i].refusal &&
-			r->rep[i].refusal_psn == 0x100 && r->rep[i].reason == REASON_FAULT;
+		told |= r->rep[i].type == REPORT_PROGRESS && r->rep[i].lane == 77 &&
+			r->rep[i].refusal && r->rep[i].refusal_psn == 0x100 &&
+			r->rep[i].reason == REASON_FAULT;
 	assert_true(told);
 	/* the first guess is what was sent to the host, and that is right here */
 	rig_expect(r, PORT_LAN, "01 40ffff 00000011 80000101");
@@ -389,12 +400,12 @@ static void test_other_direction(void **state_)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_probe),		 cmocka_unit_test(test_learns_psn),
-		cmocka_unit_test(test_stale_ack),	 cmocka_unit_test(test_known_psn),
-		cmocka_unit_test(test_open_send),	 cmocka_unit_test(test_dead),
-		cmocka_unit_test(test_immortal),	 cmocka_unit_test(test_tell_first),
-		cmocka_unit_test(test_frozen),		 cmocka_unit_test(test_next_incarnation),
-		cmocka_unit_test(test_disconnect),	 cmocka_unit_test(test_other_direction),
+		cmocka_unit_test(test_probe),	   cmocka_unit_test(test_learns_psn),
+		cmocka_unit_test(test_stale_ack),  cmocka_unit_test(test_known_psn),
+		cmocka_unit_test(test_open_send),  cmocka_unit_test(test_dead),
+		cmocka_unit_test(test_immortal),   cmocka_unit_test(test_tell_first),
+		cmocka_unit_test(test_frozen),	   cmocka_unit_test(test_next_incarnation),
+		cmocka_unit_test(test_disconnect), cmocka_unit_test(test_other_direction),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Pairs learned from immediate data (NTT-4), and what the connection manager tells besides the pair: the comm
- * ids and how many READs a responder takes.
+ * Pairs learned from immediate data (NTT-4), and what the connection manager tells besides the
+ * pair: the comm ids and how many READs a responder takes.
  */
 #include "tests/unit/engine_rig.h"
 
@@ -36,7 +36,8 @@ static void ack(struct rig *r, uint32_t lqpn, uint32_t psn, uint32_t msn)
 	rig_forget(r);
 }
 
-/* NTT-4: the immediate names the sender, the ACK confirms it; a pseudo-ACK goes to the QP that was named. */
+/* NTT-4: the immediate names the sender, the ACK confirms it; a pseudo-ACK goes to the QP that was
+ * named. */
 static void test_ntt4_pair(void **state)
 {
 	struct rig *r = start(LEARN_IMMEDIATE);
@@ -64,8 +65,8 @@ static void test_ntt4_pair(void **state)
 	rig_destroy(r);
 }
 
-/* NTT-4: QPs of one host pair that run in step, all from PSN 0, cannot be told apart by PSNs; by immediates they
- * can. */
+/* NTT-4: QPs of one host pair that run in step, all from PSN 0, cannot be told apart by PSNs; by
+ * immediates they can. */
 static void test_ntt4_in_step(void **state)
 {
 	(void)state;
@@ -102,7 +103,8 @@ static void test_ntt4_off(void **state)
 	rig_destroy(r);
 }
 
-/* NTT-4: what cannot be a QPN, or is one in the wrong byte order, or is nobody's, teaches nothing. */
+/* NTT-4: what cannot be a QPN, or is one in the wrong byte order, or is nobody's, teaches nothing.
+ */
 static void test_ntt4_no_qpn(void **state)
 {
 	static const uint32_t imm[] = {0, 1, 0x01000011, 0x11000000, 0xffffffff, 0x77};
@@ -121,8 +123,8 @@ static void test_ntt4_no_qpn(void **state)
 	}
 }
 
-/* NTT-4: an application uses immediates for something else, and one happens to be the number of a QP that exists:
- * the ACKs that go there do not bear this flow's PSNs, so nothing is taken. */
+/* NTT-4: an application uses immediates for something else, and one happens to be the number of a
+ * QP that exists: the ACKs that go there do not bear this flow's PSNs, so nothing is taken. */
 static void test_ntt4_accident(void **state)
 {
 	struct rig *r = start(LEARN_IMMEDIATE);
@@ -138,13 +140,15 @@ static void test_ntt4_accident(void **state)
 	rig_destroy(r);
 }
 
-/* NTT-4: contradictions. The count starts again; a pair that was believed and holds nothing is taken back. */
+/* NTT-4: contradictions. The count starts again; a pair that was believed and holds nothing is
+ * taken back. */
 static void test_ntt4_contradiction(void **state)
 {
 	struct rig *r = start(LEARN_IMMEDIATE);
 
 	(void)state;
-	for (uint32_t m = 0; m < 20; m++) { /* now one, now the other: both are acknowledged alike */
+	for (uint32_t m = 0; m < 20;
+	     m++) { /* now one, now the other: both are acknowledged alike */
 		send_imm(r, 0x22, m, m & 1 ? 0x11 : 0x12);
 		ack(r, 0x11, m, m + 1);
 		ack(r, 0x12, m, m + 1);
@@ -197,7 +201,9 @@ static void test_ntt4_held(void **state)
 
 #define CM_HEAD "64 40ffff 00000001 00000001 | 80010000 00000001 | 01070203 00*4 00000000000000aa"
 /* Comm ids, QPNs, responder resources at 79 and 68 from the BTH on, initiator depth at 83 and 69 */
-#define CM_REQ_ CM_HEAD "0010 0000 00*4 | 0000abcd 00*28 000011 09 000000 04 000000 00 000700 00*3 30 00*181"
+#define CM_REQ_                                                                                    \
+	CM_HEAD "0010 0000 00*4 | 0000abcd 00*28 000011 09 000000 04 000000 00 000700 00*3 30 "    \
+		"00*181"
 #define CM_REP_ CM_HEAD "0013 0000 00*4 | 00001234 0000abcd 00*4 000022 00*5 000900 00 07 05 00*206"
 
 static const struct flow *flow_to(struct rig *r, uint32_t dqpn)
@@ -242,10 +248,12 @@ static void test_no_read_depth(void **state)
 	rig_destroy(r);
 }
 
-/* The first step of the ladder: above 70 % of its share of the pool a requester gets CNPs, not too many. */
+/* The first step of the ladder: above 70 % of its share of the pool a requester gets CNPs, not too
+ * many. */
 static void test_cnp_when_pool_fills(void **state)
 {
-	static const struct engine_config little = {.pool_bytes = 2 << 20, .max_conns = 4, .seed = 1};
+	static const struct engine_config little = {
+		.pool_bytes = 2 << 20, .max_conns = 4, .seed = 1};
 	struct rig *r = rig_held(&little, 0, POLICY_EARLY, RIG_MTU);
 	uint64_t at_first = 0, cnps, full;
 	uint32_t psn = 6;
@@ -276,11 +284,16 @@ static void test_cnp_when_pool_fills(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ntt4_pair),	  cmocka_unit_test(test_ntt4_in_step),
-		cmocka_unit_test(test_ntt4_off),	  cmocka_unit_test(test_ntt4_no_qpn),
-		cmocka_unit_test(test_ntt4_accident),	  cmocka_unit_test(test_ntt4_contradiction),
-		cmocka_unit_test(test_ntt4_two_claims),	  cmocka_unit_test(test_ntt4_held),
-		cmocka_unit_test(test_cm_read_depth),	  cmocka_unit_test(test_no_read_depth),
+		cmocka_unit_test(test_ntt4_pair),
+		cmocka_unit_test(test_ntt4_in_step),
+		cmocka_unit_test(test_ntt4_off),
+		cmocka_unit_test(test_ntt4_no_qpn),
+		cmocka_unit_test(test_ntt4_accident),
+		cmocka_unit_test(test_ntt4_contradiction),
+		cmocka_unit_test(test_ntt4_two_claims),
+		cmocka_unit_test(test_ntt4_held),
+		cmocka_unit_test(test_cm_read_depth),
+		cmocka_unit_test(test_no_read_depth),
 		cmocka_unit_test(test_cnp_when_pool_fills),
 	};
 

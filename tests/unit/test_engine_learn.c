@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Who belongs to whom: pairs found by matching PSNs and by the connection manager, pairs that must not be
- * found, and everything that is no business of the appliance, which passes as it came.
+ * Who belongs to whom: pairs found by matching PSNs and by the connection manager, pairs that must
+ * not be found, and everything that is no business of the appliance, which passes as it came.
  */
 #include "tests/unit/engine_rig.h"
 
@@ -23,8 +23,9 @@ static void exchange(struct rig *r, uint32_t lqpn, uint32_t rqpn, uint32_t psn, 
 }
 
 /*
- * NTT-3: two queue pairs of one local host are connected to two remote hosts, and there both have the same
- * number. A request names its destination only; the answer must go to the queue pair that sent it.
+ * NTT-3: two queue pairs of one local host are connected to two remote hosts, and there both have
+ * the same number. A request names its destination only; the answer must go to the queue pair that
+ * sent it.
  */
 static void test_remotes_kept_apart(void **state)
 {
@@ -63,8 +64,9 @@ static void test_remotes_kept_apart(void **state)
 	rig_destroy(r);
 }
 
-/* NTT-3: two queue pairs between the same hosts in step with each other, both from PSN 0 on. The ACKs of one
- * are seen, but not whose they are, so nothing is taken; when they part, both are, and rightly. */
+/* NTT-3: two queue pairs between the same hosts in step with each other, both from PSN 0 on. The
+ * ACKs of one are seen, but not whose they are, so nothing is taken; when they part, both are, and
+ * rightly. */
 static void test_same_psns(void **state)
 {
 	struct rig *r = start(&small);
@@ -89,7 +91,8 @@ static void test_same_psns(void **state)
 	rig_destroy(r);
 }
 
-/* NTT-3: three ACKs speak for a pair, the fourth for another: the count starts again for all of them. */
+/* NTT-3: three ACKs speak for a pair, the fourth for another: the count starts again for all of
+ * them. */
 static void test_contradiction(void **state)
 {
 	struct rig *r = start(&small);
@@ -136,8 +139,8 @@ passes(struct rig *r, enum rig_host from, enum engine_counter counter, const cha
 	assert_int_equal(engine_counter(r->e, counter), before + 1);
 }
 
-/* CONV-2: what goes to a destination that is not known, in either direction, passes and is counted; so does
- * what is of another service. */
+/* CONV-2: what goes to a destination that is not known, in either direction, passes and is counted;
+ * so does what is of another service. */
 static void test_unknown_passes(void **state)
 {
 	struct engine_config one = {.pool_bytes = 8 << 20, .max_conns = 1, .seed = 1};
@@ -228,8 +231,8 @@ static void test_cm(void **state)
 	rig_destroy(r);
 }
 
-/* POOL-9: a QPN is used again. Its old custody never meets the new life, and one stray packet does not end
- * the old one. */
+/* POOL-9: a QPN is used again. Its old custody never meets the new life, and one stray packet does
+ * not end the old one. */
 static void test_new_incarnation(void **state)
 {
 	struct rig *r = rig_held(NULL, PEER_NONE, POLICY_EARLY, RIG_MTU);

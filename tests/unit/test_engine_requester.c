@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Toward the responder, packet by packet: what is released, what is sent again, when, and what ends it. First
- * in single mode, where the responder is the far host; then as the appliance at the responder's side, where
- * requests come out of order from the WAN and the responder is the near host.
+ * Toward the responder, packet by packet: what is released, what is sent again, when, and what ends
+ * it. First in single mode, where the responder is the far host; then as the appliance at the
+ * responder's side, where requests come out of order from the WAN and the responder is the near
+ * host.
  */
 #include "tests/unit/engine_rig.h"
 
@@ -27,8 +28,8 @@ static uint64_t in_custody(struct rig *r)
 	return rig_conn(r).lane[LANE_OUT].custody.packets;
 }
 
-/* ENG-2, ENG-3: a cumulative ACK releases exactly what it covers; below the oldest unacknowledged PSN, or at
- * and above the next one, it changes nothing. */
+/* ENG-2, ENG-3: a cumulative ACK releases exactly what it covers; below the oldest unacknowledged
+ * PSN, or at and above the next one, it changes nothing. */
 static void test_cumulative_release(void **state)
 {
 	struct rig *r = HELD();
@@ -54,8 +55,8 @@ static void test_cumulative_release(void **state)
 	rig_destroy(r);
 }
 
-/* ENG-3, ENG-8, POOL-8: an ACK past an unanswered READ says that its answer was lost: what is before the READ
- * is released, the READ is not, and sending resumes with it. */
+/* ENG-3, ENG-8, POOL-8: an ACK past an unanswered READ says that its answer was lost: what is
+ * before the READ is released, the READ is not, and sending resumes with it. */
 static void test_ack_past_read(void **state)
 {
 	struct rig *r = HELD();
@@ -87,8 +88,8 @@ static void test_ack_past_read(void **state)
 	rig_destroy(r);
 }
 
-/* ENG-4: a sequence NAK releases what is before its PSN; from there to the last PSN sent all goes out again
- * in order, byte for byte as the host sent it. */
+/* ENG-4: a sequence NAK releases what is before its PSN; from there to the last PSN sent all goes
+ * out again in order, byte for byte as the host sent it. */
 static void test_sequence_nak(void **state)
 {
 	struct rig *r = HELD();
@@ -108,8 +109,8 @@ static void test_sequence_nak(void **state)
 	rig_destroy(r);
 }
 
-/* ENG-5: RNR. Nothing leaves before the time that the responder asks for, neither by the loss timer nor
- * because the requester asks again or goes on; then sending resumes where it stopped. */
+/* ENG-5: RNR. Nothing leaves before the time that the responder asks for, neither by the loss timer
+ * nor because the requester asks again or goes on; then sending resumes where it stopped. */
 static void test_rnr(void **state)
 {
 	struct rig *r = HELD();
@@ -134,8 +135,8 @@ static void test_rnr(void **state)
 	rig_destroy(r);
 }
 
-/* ENG-6: a fatal NAK in custody. What is before it was executed; the rest is flushed and counted, nothing is
- * sent again, and no success is told any more. */
+/* ENG-6: a fatal NAK in custody. What is before it was executed; the rest is flushed and counted,
+ * nothing is sent again, and no success is told any more. */
 static void test_fatal_nak(void **state)
 {
 	static const uint8_t syndrome[] = {AETH_NAK_INVALID, AETH_NAK_ACCESS, AETH_NAK_OPERATION};
@@ -161,8 +162,8 @@ static void test_fatal_nak(void **state)
 	}
 }
 
-/* ENG-7: the loss timer runs only while something is outstanding, resends the oldest packet alone, waits
- * longer each time, and what it learns by that is used at once. */
+/* ENG-7: the loss timer runs only while something is outstanding, resends the oldest packet alone,
+ * waits longer each time, and what it learns by that is used at once. */
 static void test_loss_timer(void **state)
 {
 	struct rig *r = HELD();
@@ -197,8 +198,9 @@ static void test_loss_timer(void **state)
 	rig_destroy(r);
 }
 
-/* ENG-7: the timer's budget is time without a sign of the responder, renewed by progress and by nothing else:
- * a NAK in between is one, any number of timeouts is not. Then it is given up, and said. */
+/* ENG-7: the timer's budget is time without a sign of the responder, renewed by progress and by
+ * nothing else: a NAK in between is one, any number of timeouts is not. Then it is given up, and
+ * said. */
 static void test_timer_budget(void **state)
 {
 	struct rig *r = HELD();
@@ -294,8 +296,8 @@ static void test_stream_in_order(void **state)
 	rig_destroy(r);
 }
 
-/* NTT-1: the true answers - ACK, sequence NAK, RNR NAK - end at the appliance near the responder. What they
- * say is done here, and told to the peer. */
+/* NTT-1: the true answers - ACK, sequence NAK, RNR NAK - end at the appliance near the responder.
+ * What they say is done here, and told to the peer. */
 static void test_true_answers_consumed(void **state)
 {
 	struct rig *r = acceptor();
@@ -330,8 +332,8 @@ static void test_true_answers_consumed(void **state)
 	rig_destroy(r);
 }
 
-/* ENG-6: a fatal NAK is told to the peer, which has the custody, again and again until the lane is closed;
- * nothing is delivered after it. */
+/* ENG-6: a fatal NAK is told to the peer, which has the custody, again and again until the lane is
+ * closed; nothing is delivered after it. */
 static void test_refusal_reported(void **state)
 {
 	struct rig *r = acceptor();
@@ -378,9 +380,9 @@ static void test_stream_bad_icrc(void **state)
 }
 
 /*
- * FAST-4: what disorder costs is bounded by holes. Every second packet comes; from some number on the ones that
- * would make another hole are refused and counted, those that close one are not; in the end all is there, in
- * order and once.
+ * FAST-4: what disorder costs is bounded by holes. Every second packet comes; from some number on
+ * the ones that would make another hole are refused and counted, those that close one are not; in
+ * the end all is there, in order and once.
  */
 static void test_holes_bounded(void **state)
 {
@@ -412,8 +414,8 @@ static void test_holes_bounded(void **state)
 	rig_destroy(r);
 }
 
-/* A peer that asks for a lane is refused when its packets were not seen in both directions, when the queue
- * pairs are others than those learned, and when no rule names it. */
+/* A peer that asks for a lane is refused when its packets were not seen in both directions, when
+ * the queue pairs are others than those learned, and when no rule names it. */
 static void test_refuses_to_accept(void **state)
 {
 	struct engine_config cfg = {.pool_bytes = 8 << 20, .max_conns = 16, .seed = 1};

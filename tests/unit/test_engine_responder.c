@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Toward the near requester, packet by packet: what is acknowledged, when, with which bytes, and what is
- * not. Behind the engine is a peer that says what the test lets it say.
+ * Toward the near requester, packet by packet: what is acknowledged, when, with which bytes, and
+ * what is not. Behind the engine is a peer that says what the test lets it say.
  */
 #include "tests/unit/engine_rig.h"
 
@@ -31,18 +31,15 @@ static __attribute__((format(printf, 2, 3))) void unanswered(struct rig *r, cons
 	rig_quiet(r);
 }
 
-/* NTT-1: the pseudo-ACK to the last byte: the responder's addresses, source port, TTL and P_Key, the
- * requester's QPN, MSN and credits, checksum and ICRC. */
+/* NTT-1: the pseudo-ACK to the last byte: the responder's addresses, source port, TTL and P_Key,
+ * the requester's QPN, MSN and credits, checksum and ICRC. */
 static void test_pseudo_ack_bytes(void **state)
 {
 	struct rig *r = HELD(POLICY_EARLY);
 	uint8_t want[128];
-	uint32_t n = rig_hex(want, "020000000001 020000000002 0800"
-				   "45 00 0030 0000 4000 40 11 26b9 0a020001 0a010001"
-				   "c001 12b7 001c 0000"
-				   "11 40ffff 00000011 00000006"
-				   "1f 000007"
-				   "1bb15b41");
+	uint32_t n = rig_hex(
+		want, "020000000001 020000000002 080045 00 0030 0000 4000 40 11 26b9 0a020001 "
+		      "0a010001c001 12b7 001c 000011 40ffff 00000011 000000061f 0000071bb15b41");
 	struct rig_frame *f;
 
 	(void)state;
@@ -56,14 +53,15 @@ static void test_pseudo_ack_bytes(void **state)
 	rig_destroy(r);
 }
 
-/* NTT-1: every kind of SEND and WRITE is answered at its end; an answer of the far host that reaches this
- * side all the same is not heard a second time. */
+/* NTT-1: every kind of SEND and WRITE is answered at its end; an answer of the far host that
+ * reaches this side all the same is not heard a second time. */
 static void test_pseudo_ack_kinds(void **state)
 {
 	struct rig *r = HELD(POLICY_EARLY);
 
 	(void)state;
-	/* ONLY: SEND with immediate, SEND with invalidate, WRITE, WRITE with immediate (5 bytes, pad 3) */
+	/* ONLY: SEND with immediate, SEND with invalidate, WRITE, WRITE with immediate (5 bytes,
+	 * pad 3) */
 	accepted(r, "05 40ffff 00000022 80000006 | 0000abcd | 61*8", 6, 7);
 	accepted(r, "17 40ffff 00000022 80000007 | 00000055 | 61*8", 7, 8);
 	accepted(r, "0a 40ffff 00000022 80000008 | 0000000000001000 00000007 00000008 | 61*8", 8,
@@ -91,8 +89,8 @@ static void test_pseudo_ack_kinds(void **state)
 	rig_destroy(r);
 }
 
-/* CONV-1: what is asked of the peer names the connection by both QPNs; what the peer says of it is found by
- * the lane's number, and nothing that names another lane or generation is believed. */
+/* CONV-1: what is asked of the peer names the connection by both QPNs; what the peer says of it is
+ * found by the lane's number, and nothing that names another lane or generation is believed. */
 static void test_both_identities(void **state)
 {
 	struct rig *r = HELD(POLICY_EARLY);
@@ -128,7 +126,8 @@ static void test_both_identities(void **state)
 	rig_destroy(r);
 }
 
-/* Policy honest: the bytes of a message are acknowledged, its last packet waits for the far host. */
+/* Policy honest: the bytes of a message are acknowledged, its last packet waits for the far host.
+ */
 static void test_honest(void **state)
 {
 	struct rig *r = HELD(POLICY_HONEST);
@@ -163,8 +162,8 @@ static void test_off(void **state)
 	rig_destroy(r);
 }
 
-/* ENG-10: a request in custody that comes again is acknowledged again, with the latest front, and goes no
- * further. One that the responder has acknowledged is the responder's to answer. */
+/* ENG-10: a request in custody that comes again is acknowledged again, with the latest front, and
+ * goes no further. One that the responder has acknowledged is the responder's to answer. */
 static void test_duplicates(void **state)
 {
 	struct rig *r = HELD(POLICY_EARLY);
@@ -221,9 +220,9 @@ static void test_nak_waits_for_front(void **state)
 }
 
 /*
- * ENG-10, ENG-12, ENG-13: opcode sequence and lengths, the length that a WRITE's first packet told being counted
- * down over the ones that follow. The last packet of each row is out of order: it is the responder's to
- * judge, so it is sent on, but nothing acknowledges it or what follows.
+ * ENG-10, ENG-12, ENG-13: opcode sequence and lengths, the length that a WRITE's first packet told
+ * being counted down over the ones that follow. The last packet of each row is out of order: it is
+ * the responder's to judge, so it is sent on, but nothing acknowledges it or what follows.
  */
 static void test_opcode_sequence(void **state)
 {
@@ -304,8 +303,8 @@ static void test_running_length(void **state)
 	rig_destroy(r);
 }
 
-/* FAST-2: a packet whose ICRC is wrong is not acknowledged, not kept, not sent on, and draws no NAK either;
- * the undamaged one is taken when it comes. */
+/* FAST-2: a packet whose ICRC is wrong is not acknowledged, not kept, not sent on, and draws no NAK
+ * either; the undamaged one is taken when it comes. */
 static void test_bad_icrc(void **state)
 {
 	struct rig *r = HELD(POLICY_EARLY);
@@ -332,8 +331,8 @@ static void test_bad_icrc(void **state)
 }
 
 /*
- * POOL-3: a WRITE that tells in its first packet that it will not fit is not acknowledged early, not even
- * its beginning, which does fit; one that fits is, before it and after it.
+ * POOL-3: a WRITE that tells in its first packet that it will not fit is not acknowledged early,
+ * not even its beginning, which does fit; one that fits is, before it and after it.
  */
 static void test_reserve_before_commit(void **state)
 {
@@ -376,16 +375,17 @@ static void test_reserve_before_commit(void **state)
 	rig_destroy(r);
 }
 
-/* Nothing at or behind a READ is acknowledged before its answer has passed, packet by packet and in order. */
+/* Nothing at or behind a READ is acknowledged before its answer has passed, packet by packet and in
+ * order. */
 static void test_front_stops_at_read(void **state)
 {
 	struct rig *r = HELD(POLICY_EARLY);
 
 	(void)state;
 	accepted(r, SEND_ONLY("000006"), 6, 7);
-	unanswered(
-		r,
-		"0c 40ffff 00000022 80000007 | 0000000000001000 00000007 00000258"); /* PSN 7, 8, 9 */
+	unanswered(r,
+		   "0c 40ffff 00000022 80000007 | 0000000000001000 00000007 00000258"); /* PSN 7, 8,
+											   9 */
 	unanswered(r, SEND_ONLY("00000a"));
 	rig_rx(r, FAR, "0d 40ffff 00000011 00000007 1f000008 72*256");
 	rig_expect(r, PORT_LAN, "0d 40ffff 00000011 00000007 1f000008 72*256");
@@ -395,7 +395,8 @@ static void test_front_stops_at_read(void **state)
 	rig_rx(r, FAR, "0f 40ffff 00000011 00000009 1f000008 72*88");
 	rig_expect(r, PORT_LAN, "0f 40ffff 00000011 00000009 1f000008 72*88");
 	rig_expect(r, PORT_LAN, ACK_TO_NEAR, 10, 9);
-	/* the answer itself acknowledges a READ; an ACK with its PSN would be taken for the answer */
+	/* the answer itself acknowledges a READ; an ACK with its PSN would be taken for the answer
+	 */
 	unanswered(r, "0c 40ffff 00000022 8000000b | 0000000000001000 00000007 00000008");
 	rig_rx(r, FAR, "10 40ffff 00000011 0000000b 1f00000a 72*8");
 	rig_expect(r, PORT_LAN, "10 40ffff 00000011 0000000b 1f00000a 72*8");
@@ -403,8 +404,9 @@ static void test_front_stops_at_read(void **state)
 	rig_destroy(r);
 }
 
-/* CONV-4: an answer counts only with the opcode and the length that its place in the READ's range demands. Another
- * one is not given to the host, and nothing behind the READ is acknowledged by it. */
+/* CONV-4: an answer counts only with the opcode and the length that its place in the READ's range
+ * demands. Another one is not given to the host, and nothing behind the READ is acknowledged by it.
+ */
 static void test_answer_must_fit(void **state)
 {
 	static const char *const bad[] = {
@@ -423,9 +425,9 @@ static void test_answer_must_fit(void **state)
 	static const char last[] = "0f 40ffff 00000011 00000007 1f000007 72*248";
 
 	(void)state;
-	unanswered(
-		r,
-		"0c 40ffff 00000022 80000006 | 0000000000001000 00000007 000001f8"); /* 504: PSN 6, 7 */
+	unanswered(r,
+		   "0c 40ffff 00000022 80000006 | 0000000000001000 00000007 000001f8"); /* 504: PSN
+											   6, 7 */
 	unanswered(r, SEND_ONLY("000008"));
 	for (int i = 0; i < 4; i++) {
 		rig_rx(r, FAR, "%s", bad[i]);
@@ -480,8 +482,8 @@ static void test_selective_repair(void **state)
 	rig_destroy(r);
 }
 
-/* ENG-6: the responder refuses what was acknowledged. Nothing is sent again, what is lost is counted, and
- * from then on the requester hears the refusal and no success. */
+/* ENG-6: the responder refuses what was acknowledged. Nothing is sent again, what is lost is
+ * counted, and from then on the requester hears the refusal and no success. */
 static void test_fault(void **state)
 {
 	struct rig *r = HELD(POLICY_EARLY);
@@ -531,7 +533,8 @@ static void test_fault(void **state)
 	rig_destroy(r);
 }
 
-/* CONV-8: a refusal of what was not acknowledged is the requester's own business: it gets it as it is. */
+/* CONV-8: a refusal of what was not acknowledged is the requester's own business: it gets it as it
+ * is. */
 static void test_refusal_above_front(void **state)
 {
 	struct rig *r = HELD(POLICY_OFF);
@@ -584,8 +587,8 @@ static void test_peer_refuses(void **state)
 	rig_destroy(r);
 }
 
-/* The peer comes back without memory: the lane is agreed anew from the last true ACK on, and everything from
- * there is sent again. The requester notices nothing. */
+/* The peer comes back without memory: the lane is agreed anew from the last true ACK on, and
+ * everything from there is sent again. The requester notices nothing. */
 static void test_peer_restarts(void **state)
 {
 	struct rig *r = HELD(POLICY_EARLY);
@@ -616,8 +619,9 @@ static void test_peer_restarts(void **state)
 	rig_destroy(r);
 }
 
-/* ENG-2: half of all PSNs after the handover, what was behind it seems to be ahead, and the other way
- * round; a lane lives longer than that. (The responder has had many packets past us: each report skips.) */
+/* ENG-2: half of all PSNs after the handover, what was behind it seems to be ahead, and the other
+ * way round; a lane lives longer than that. (The responder has had many packets past us: each
+ * report skips.) */
 static void test_long_life(void **state)
 {
 	struct rig *r = HELD(POLICY_EARLY);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * NTT-7: what an appliance near the responder asks before the host does, and what it leaves alone. The far
- * host of the rig is the requester, the near one the responder. What single packets do is in
- * tests/scenario/scripts/unasked.
+ * NTT-7: what an appliance near the responder asks before the host does, and what it leaves alone.
+ * The far host of the rig is the requester, the near one the responder. What single packets do is
+ * in tests/scenario/scripts/unasked.
  */
 #include "tests/unit/engine_rig.h"
 
 #define RTT (10 * RIG_MS)
-#define VA 0x100000ull
+#define VA  0x100000ull
 #define LEN 256u
 
 /* BTH to the near host, RETH */
-#define READ "0c 40ffff 00000011 80%06x %016llx 00000066 %08x"
+#define READ   "0c 40ffff 00000011 80%06x %016llx 00000066 %08x"
 /* READ response ONLY to the far host, AETH, data */
 #define ANSWER "10 40ffff 00000022 00%06x 1f%06x 61*256"
 
@@ -59,7 +59,8 @@ static void serve(struct rig *r)
 	}
 }
 
-/* @n READs from @psn on of a host that has @m outstanding, a round trip away. Returns the next PSN. */
+/* @n READs from @psn on of a host that has @m outstanding, a round trip away. Returns the next PSN.
+ */
 static uint32_t stream(struct rig *r, uint32_t psn, uint32_t n, uint32_t m)
 {
 	uint32_t first = psn;
@@ -95,7 +96,8 @@ static void test_off(void **state)
 	}
 }
 
-/* As many as the responder takes, less what the host has outstanding; nothing where it takes no more. */
+/* As many as the responder takes, less what the host has outstanding; nothing where it takes no
+ * more. */
 static void test_depth(void **state)
 {
 	static const struct {
@@ -136,7 +138,8 @@ static void test_never_beyond(void **state)
 	rig_destroy(r);
 }
 
-/* A host whose READs come by a clock waits for no answer: nothing can be measured, and nothing is asked ahead. */
+/* A host whose READs come by a clock waits for no answer: nothing can be measured, and nothing is
+ * asked ahead. */
 static void test_by_clock(void **state)
 {
 	struct rig *r = make(READ_AHEAD_UNASKED, 16, 0);
@@ -155,7 +158,8 @@ static void test_by_clock(void **state)
 	rig_destroy(r);
 }
 
-/* The rule is taken back: nothing new is asked, and the lane goes when the host has asked for what was. */
+/* The rule is taken back: nothing new is asked, and the lane goes when the host has asked for what
+ * was. */
 static void test_taken_back(void **state)
 {
 	struct rig *r = make(READ_AHEAD_UNASKED, 4, 0);
@@ -200,7 +204,8 @@ static void test_max_age(void **state)
 	rig_destroy(r);
 }
 
-/* An engine after one that is gone: the requester is beyond the WAN, whatever the rules say by now. */
+/* An engine after one that is gone: the requester is beyond the WAN, whatever the rules say by now.
+ */
 static void test_stranded(void **state)
 {
 	static const uint8_t modes[] = {READ_AHEAD_UNASKED, READ_AHEAD_OFF};
@@ -269,10 +274,10 @@ static void test_no_hold(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_off),	 cmocka_unit_test(test_depth),
+		cmocka_unit_test(test_off),	     cmocka_unit_test(test_depth),
 		cmocka_unit_test(test_never_beyond), cmocka_unit_test(test_by_clock),
-		cmocka_unit_test(test_taken_back), cmocka_unit_test(test_max_age),
-		cmocka_unit_test(test_stranded), cmocka_unit_test(test_no_hold),
+		cmocka_unit_test(test_taken_back),   cmocka_unit_test(test_max_age),
+		cmocka_unit_test(test_stranded),     cmocka_unit_test(test_no_hold),
 	};
 
 	return cmocka_run_group_tests_name("engine_unasked", tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a peer that has the key and talks nonsense can do to a session; the rules of the handshake and of
- * the keys, one by one.
+ * What a peer that has the key and talks nonsense can do to a session; the rules of the handshake
+ * and of the keys, one by one.
  */
 #include "peer_net.h"
 
@@ -215,7 +215,8 @@ static void salt_is_used_once(void **state)
 	net_free(n);
 }
 
-/* Both sides had proof, of different pairs of salts: who sees it seeks, and the other one answers. */
+/* Both sides had proof, of different pairs of salts: who sees it seeks, and the other one answers.
+ */
 static void other_session(void **state)
 {
 	struct net *n = net_new(39);

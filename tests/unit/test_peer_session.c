@@ -90,8 +90,8 @@ static void lossy_start(void **state)
 }
 
 /*
- * Delays so long and so uneven that salts are replaced while they travel, and words overtake each other:
- * the two sides must agree on one session in the end, and nobody goes down on the way there.
+ * Delays so long and so uneven that salts are replaced while they travel, and words overtake each
+ * other: the two sides must agree on one session in the end, and nobody goes down on the way there.
  */
 static void slow_start(void **state)
 {

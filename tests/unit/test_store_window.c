@@ -338,12 +338,9 @@ static void test_random(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_basic),
-		cmocka_unit_test(test_wrap),
-		cmocka_unit_test(test_full_span),
-		cmocka_unit_test(test_cap),
-		cmocka_unit_test(test_ping_pong),
-		cmocka_unit_test(test_random),
+		cmocka_unit_test(test_basic),	  cmocka_unit_test(test_wrap),
+		cmocka_unit_test(test_full_span), cmocka_unit_test(test_cap),
+		cmocka_unit_test(test_ping_pong), cmocka_unit_test(test_random),
 	};
 
 	return cmocka_run_group_tests_name("store/window", tests, NULL, NULL);

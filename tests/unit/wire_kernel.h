@@ -26,7 +26,10 @@ static inline int best(void **state)
 }
 
 /* A test for each kernel. */
-#define WIRE_ON(f, k) {#f " " #k, f, NULL, best, (void *)CRC32_##k}
-#define EACH(f)	      WIRE_ON(f, LIBRARY), WIRE_ON(f, PCLMUL), WIRE_ON(f, AVX512)
+#define WIRE_ON(f, k)                                                                              \
+	{                                                                                          \
+#f " " #k, f, NULL, best, (void *)CRC32_##k                                        \
+	}
+#define EACH(f) WIRE_ON(f, LIBRARY), WIRE_ON(f, PCLMUL), WIRE_ON(f, AVX512)
 
 #endif

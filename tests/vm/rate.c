@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * How fast data arrived at a host, from a capture of its LAN: payload that the host had not had before
- * (requests, READ and ATOMIC answers, also UC and UD), over the time from its first RoCE frame to the last
- * one with such payload.
+ * How fast data arrived at a host, from a capture of its LAN: payload that the host had not had
+ * before (requests, READ and ATOMIC answers, also UC and UD), over the time from its first RoCE
+ * frame to the last one with such payload.
  *
  * Nothing is taken from the tool that ran there: through the appliances a requester's completions
  * come early, and its own rate would be that of its LAN.
@@ -37,7 +37,8 @@ static bool is_new(const struct frame *f, bool answer)
 	if (fl == flows + nflows) {
 		if (nflows == FLOWS)
 			return false;
-		*fl = (struct flow){.src = f->src, .dqpn = f->dqpn, .answers = answer, .next = f->psn};
+		*fl = (struct flow){
+			.src = f->src, .dqpn = f->dqpn, .answers = answer, .next = f->psn};
 		nflows++;
 	}
 	if (psn_before(f->psn, fl->next))
@@ -69,7 +70,8 @@ int main(int argc, char **argv)
 	pcap_t *p;
 
 	if (argc != 3 || ip_addr_parse(argv[1], &to)) {
-		fprintf(stderr, "usage: rate ADDRESS FILE\nprints bytes, seconds and MB/s of what arrived there\n");
+		fprintf(stderr, "usage: rate ADDRESS FILE\nprints bytes, seconds and MB/s of what "
+				"arrived there\n");
 		return 2;
 	}
 	p = pcap_open_offline(argv[2], err);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Content, seen by the hosts themselves: a program on libibverbs for both guests, which moves messages
- * with known content over one queue pair and looks at every byte where it arrives.
+ * Content, seen by the hosts themselves: a program on libibverbs for both guests, which moves
+ *messages with known content over one queue pair and looks at every byte where it arrives.
  *
  *	vcheck [OPTION...] OPS			the responder
  *	vcheck [OPTION...] OPS ADDRESS		the requester
@@ -10,15 +10,14 @@
  *
  * OPS are letters, done in this order with COUNT messages each:
  *
- *	w	WRITEs, each to a place of its own, and a SEND after them: whoever has the SEND has them all
- *	i	WRITEs with immediate: the immediate says which, in order
- *	s	SENDs
- *	r	READs of what the responder wrote there
- *	a	FetchAdds on one word: each must bring the number of those before it
+ *	w	WRITEs, each to a place of its own, and a SEND after them: whoever has the SEND has
+ *them all i	WRITEs with immediate: the immediate says which, in order s	SENDs r	READs of
+ *what the responder wrote there a	FetchAdds on one word: each must bring the number of those
+ *before it
  *
- * Content is a function of the letter, the message's number and the place in it, so that a message twice, a
- * missing one and one in another's place are seen too. Queue pair numbers travel over TCP. After each letter
- * both sides meet there.
+ * Content is a function of the letter, the message's number and the place in it, so that a message
+ *twice, a missing one and one in another's place are seen too. Queue pair numbers travel over TCP.
+ *After each letter both sides meet there.
  */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -35,10 +34,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PORT	"18600"
-#define DEPTH	64u
+#define PORT  "18600"
+#define DEPTH 64u
 /* One PSN space for both; soft-RoCE gives neither side more. */
-#define READS	16u
+#define READS 16u
 
 struct side {
 	uint32_t qpn, psn, rkey;
@@ -94,7 +93,8 @@ static void look(const uint8_t *at, char op, uint32_t n)
 		if (!memcmp(at + i, &w, size - i < 8 ? size - i : 8))
 			continue;
 		if (!wrong++)
-			fprintf(stderr, "vcheck: %c: message %u is wrong from byte %u on\n", op, n, i);
+			fprintf(stderr, "vcheck: %c: message %u is wrong from byte %u on\n", op, n,
+				i);
 		return;
 	}
 }
@@ -192,7 +192,10 @@ static void make_qp(void)
 		.send_cq = cq,
 		.recv_cq = cq,
 		.qp_type = IBV_QPT_RC,
-		.cap = {.max_send_wr = DEPTH, .max_recv_wr = DEPTH, .max_send_sge = 1, .max_recv_sge = 1},
+		.cap = {.max_send_wr = DEPTH,
+			.max_recv_wr = DEPTH,
+			.max_send_sge = 1,
+			.max_recv_sge = 1},
 	};
 	struct ibv_qp_attr a = {
 		.qp_state = IBV_QPS_INIT,
@@ -202,7 +205,9 @@ static void make_qp(void)
 	};
 
 	qp = ibv_create_qp(pd, &init);
-	if (!qp || ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS))
+	if (!qp ||
+	    ibv_modify_qp(qp, &a,
+			  IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS))
 		die("queue pair");
 	if (ibv_query_gid(ctx, 1, (int)gid_index, &me.gid))
 		die("gid");
@@ -216,19 +221,23 @@ static void start_qp(void)
 {
 	struct ibv_qp_attr a = {
 		.qp_state = IBV_QPS_RTR,
-		.path_mtu = mtu == 4096 ? IBV_MTU_4096 : mtu == 2048 ? IBV_MTU_2048 : IBV_MTU_1024,
+		.path_mtu = mtu == 4096	  ? IBV_MTU_4096
+			    : mtu == 2048 ? IBV_MTU_2048
+					  : IBV_MTU_1024,
 		.dest_qp_num = peer.qpn,
 		.rq_psn = peer.psn,
 		.max_dest_rd_atomic = READS,
 		.min_rnr_timer = 12,
 		.ah_attr = {.is_global = 1,
 			    .port_num = 1,
-			    .grh = {.dgid = peer.gid, .sgid_index = (uint8_t)gid_index, .hop_limit = 64}},
+			    .grh = {.dgid = peer.gid,
+				    .sgid_index = (uint8_t)gid_index,
+				    .hop_limit = 64}},
 	};
 
 	if (ibv_modify_qp(qp, &a,
-			  IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-				  IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER))
+			  IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+				  IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER))
 		die("queue pair to RTR");
 	a.qp_state = IBV_QPS_RTS;
 	a.sq_psn = me.psn;
@@ -237,8 +246,8 @@ static void start_qp(void)
 	a.rnr_retry = 7;
 	a.max_rd_atomic = READS;
 	if (ibv_modify_qp(qp, &a,
-			  IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-				  IBV_QP_MAX_QP_RD_ATOMIC))
+			  IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+				  IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC))
 		die("queue pair to RTS");
 }
 
@@ -260,14 +269,16 @@ static void post_recv(uint32_t n)
 static void post(enum ibv_wr_opcode opcode, uint32_t n)
 {
 	struct ibv_sge sge = {(uintptr_t)place(n), size, mr->lkey};
-	struct ibv_send_wr wr = {
-		.wr_id = n,
-		.sg_list = &sge,
-		.num_sge = 1,
-		.opcode = opcode,
-		.send_flags = IBV_SEND_SIGNALED,
-		.imm_data = htonl(n),
-	}, *bad;
+	struct ibv_send_wr wr =
+				   {
+					   .wr_id = n,
+					   .sg_list = &sge,
+					   .num_sge = 1,
+					   .opcode = opcode,
+					   .send_flags = IBV_SEND_SIGNALED,
+					   .imm_data = htonl(n),
+				   },
+			   *bad;
 
 	wr.wr.rdma.remote_addr = peer.va + (uint64_t)n * size;
 	wr.wr.rdma.rkey = peer.rkey;
@@ -311,7 +322,8 @@ static struct ibv_wc next_completion(void)
 /* Post @total of them, @depth at a time; each must complete in its turn. */
 static void requests(enum ibv_wr_opcode opcode, uint32_t total)
 {
-	uint32_t most = opcode == IBV_WR_RDMA_READ || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD ? READS : DEPTH;
+	uint32_t most =
+		opcode == IBV_WR_RDMA_READ || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD ? READS : DEPTH;
 	uint32_t posted = 0, done = 0;
 
 	if (depth < most)
@@ -389,8 +401,11 @@ static void responder(char op)
 static void requester(char op)
 {
 	struct ibv_sge none = {(uintptr_t)buf, 8, mr->lkey};
-	struct ibv_send_wr end = {.sg_list = &none, .num_sge = 1, .opcode = IBV_WR_SEND,
-				  .send_flags = IBV_SEND_SIGNALED}, *bad;
+	struct ibv_send_wr end = {.sg_list = &none,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_SEND,
+				  .send_flags = IBV_SEND_SIGNALED},
+			   *bad;
 
 	for (uint32_t n = 0; n < count; n++)
 		fill(place(n), op, n);
@@ -422,7 +437,8 @@ static void requester(char op)
 
 			memcpy(&v, buf + 8 * (n + 1), 8);
 			if (v != n && !wrong++)
-				fprintf(stderr, "vcheck: a: FetchAdd %u brought %llu\n", n, (unsigned long long)v);
+				fprintf(stderr, "vcheck: a: FetchAdd %u brought %llu\n", n,
+					(unsigned long long)v);
 		}
 		break;
 	default:
@@ -440,21 +456,39 @@ int main(int argc, char **argv)
 
 	while ((o = getopt(argc, argv, "n:s:q:r:x:m:d:t:")) != -1) {
 		switch (o) {
-		case 'n': count = (uint32_t)atoi(optarg); break;
-		case 's': size = (uint32_t)atoi(optarg); break;
-		case 'q': depth = (uint32_t)atoi(optarg); break;
-		case 'r': receives = (uint32_t)atoi(optarg); break;
-		case 'x': gid_index = (uint32_t)atoi(optarg); break;
-		case 'm': mtu = (uint32_t)atoi(optarg); break;
-		case 'd': device = optarg; break;
-		case 't': seconds = atoi(optarg); break;
-		default: optind = argc + 1;
+		case 'n':
+			count = (uint32_t)atoi(optarg);
+			break;
+		case 's':
+			size = (uint32_t)atoi(optarg);
+			break;
+		case 'q':
+			depth = (uint32_t)atoi(optarg);
+			break;
+		case 'r':
+			receives = (uint32_t)atoi(optarg);
+			break;
+		case 'x':
+			gid_index = (uint32_t)atoi(optarg);
+			break;
+		case 'm':
+			mtu = (uint32_t)atoi(optarg);
+			break;
+		case 'd':
+			device = optarg;
+			break;
+		case 't':
+			seconds = atoi(optarg);
+			break;
+		default:
+			optind = argc + 1;
 		}
 	}
 	if (optind + 1 > argc || optind + 2 < argc || !count || size < 16 || !depth || !receives ||
 	    receives > DEPTH) {
-		fprintf(stderr, "usage: vcheck [-n COUNT] [-s SIZE] [-q OUTSTANDING] [-r RECEIVES] [-x GID-INDEX] "
-				"[-m PATH-MTU] [-d DEVICE] [-t SECONDS] OPS [ADDRESS]\n");
+		fprintf(stderr,
+			"usage: vcheck [-n COUNT] [-s SIZE] [-q OUTSTANDING] [-r RECEIVES] [-x "
+			"GID-INDEX] [-m PATH-MTU] [-d DEVICE] [-t SECONDS] OPS [ADDRESS]\n");
 		return 2;
 	}
 	ops = argv[optind];
@@ -478,8 +512,8 @@ int main(int argc, char **argv)
 	get(&other, 1);
 	ibv_destroy_qp(qp);
 	if (wrong || other != 'y') {
-		fprintf(stderr, "vcheck: %llu wrong here, the other side %s\n", (unsigned long long)wrong,
-			other == 'y' ? "has none" : "has some");
+		fprintf(stderr, "vcheck: %llu wrong here, the other side %s\n",
+			(unsigned long long)wrong, other == 'y' ? "has none" : "has some");
 		return 1;
 	}
 	printf("vcheck: %s: %u messages of %u bytes each, all right\n", ops, count, size);

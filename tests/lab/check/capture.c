@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Taking a capture with no more tools than libpcap: RoCEv2 of one interface, both directions, whole frames.
+ * Taking a capture with no more tools than libpcap: RoCEv2 of one interface, both directions, whole
+ * frames.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -58,7 +59,9 @@ static pcap_t *open_live(const char *ifname, char *cause)
 	pcap_set_timeout(p, RETIRE_MS);
 	pcap_set_buffer_size(p, BUFFER_BYTES);
 	pcap_set_tstamp_precision(p, PCAP_TSTAMP_PRECISION_NANO);
-	if (pcap_activate(p) < 0 || pcap_compile(p, &prog, "udp dst port 4791 or (vlan and udp dst port 4791)", 1, PCAP_NETMASK_UNKNOWN) ||
+	if (pcap_activate(p) < 0 ||
+	    pcap_compile(p, &prog, "udp dst port 4791 or (vlan and udp dst port 4791)", 1,
+			 PCAP_NETMASK_UNKNOWN) ||
 	    pcap_setfilter(p, &prog) || pcap_setnonblock(p, 1, cause)) {
 		snprintf(cause, PCAP_ERRBUF_SIZE, "%s", pcap_geterr(p));
 		pcap_close(p);

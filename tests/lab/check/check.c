@@ -12,7 +12,8 @@
 #include "tests/lab/check/view.h"
 
 static const char *const rule_names[RULES] = {
-	"frame", "icrc", "sequence", "psn", "early", "msn", "read", "leak", "double", "bytes", "lost", "pair",
+	"frame", "icrc", "sequence", "psn",   "early", "msn",
+	"read",	 "leak", "double",   "bytes", "lost",  "pair",
 };
 
 const char *check_rule_name(enum check_rule r)
@@ -46,8 +47,8 @@ static void lane_name(const struct judge *j, int n, char *buf, size_t len)
 		snprintf(buf, len, "%s>%s/%06x", src, dst, f->dqpn);
 }
 
-void judge_violation(struct judge *j, enum check_rule r, const struct trace *t, const struct event *e, int flow,
-		     const char *fmt, ...)
+void judge_violation(struct judge *j, enum check_rule r, const struct trace *t,
+		     const struct event *e, int flow, const char *fmt, ...)
 {
 	char lane[2 * IP_ADDR_STRLEN + 32];
 	va_list ap;
@@ -101,15 +102,18 @@ static void say(struct judge *j, const struct view *v, const char *what)
 	for (uint32_t k = 0; k < v->nbooks; k++)
 		for (uint32_t x = 0; x < v->book[k].n; x++) {
 			requests += v->book[k].line[x].copies > 0;
-			repeats += v->book[k].line[x].copies > 1 ? v->book[k].line[x].copies - 1 : 0;
+			repeats +=
+				v->book[k].line[x].copies > 1 ? v->book[k].line[x].copies - 1 : 0;
 		}
 	lane_name(j, (int)v->flow, lane, sizeof(lane));
-	fprintf(j->out, "# %s %s %s: mtu %u, %u incarnations, %" PRIu64 " requests, %" PRIu64 " repeats", v->t->name,
-		lane, what, v->mtu, v->nbooks, requests, repeats);
+	fprintf(j->out,
+		"# %s %s %s: mtu %u, %u incarnations, %" PRIu64 " requests, %" PRIu64 " repeats",
+		v->t->name, lane, what, v->mtu, v->nbooks, requests, repeats);
 	if (v->role == VIEW_NEAR)
 		fprintf(j->out, ", %" PRIu64 " ACKs made by the appliance", v->made);
 	if (v->role == VIEW_FAR)
-		fprintf(j->out, ", %" PRIu64 " came over the WAN again after the true ACK", v->wan_again);
+		fprintf(j->out, ", %" PRIu64 " came over the WAN again after the true ACK",
+			v->wan_again);
 	fputc('\n', j->out);
 }
 
@@ -223,6 +227,7 @@ enum check_status check_run(const struct check_config *c, FILE *out, struct chec
 		return CHECK_CANNOT;
 	for (int r = 0; r < RULES; r++)
 		if (res->rule[r] > c->max)
-			fprintf(out, "# %s: %" PRIu64 " more\n", rule_names[r], res->rule[r] - c->max);
+			fprintf(out, "# %s: %" PRIu64 " more\n", rule_names[r],
+				res->rule[r] - c->max);
 	return res->violations ? CHECK_VIOLATIONS : CHECK_RIGHT;
 }

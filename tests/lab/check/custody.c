@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What the near LAN tells about custody: which ACKs the appliance made, when custody began and ended, and
- * whether anything of the true responder's came through meanwhile.
+ * What the near LAN tells about custody: which ACKs the appliance made, when custody began and
+ * ended, and whether anything of the true responder's came through meanwhile.
  */
 #include <stdlib.h>
 
@@ -68,12 +68,14 @@ static struct twin *requests_of(const struct view *v, const struct trace *t, uin
 /* What was sent twice cannot be told apart. */
 static bool only_one(const struct twin *r, uint32_t n, uint32_t i)
 {
-	return i < n && (!i || r[i - 1].key != r[i].key) && (i + 1 == n || r[i + 1].key != r[i].key);
+	return i < n && (!i || r[i - 1].key != r[i].key) &&
+	       (i + 1 == n || r[i + 1].key != r[i].key);
 }
 
 /*
- * How far @from's clock is ahead of the view's, the way included: the least that a request of the lane took from
- * one capture to the other. qemu's captures count from another start than the kernel's.
+ * How far @from's clock is ahead of the view's, the way included: the least that a request of the
+ * lane took from one capture to the other. qemu's captures count from another start than the
+ * kernel's.
  */
 static int64_t clock_ahead(const struct view *v, const struct trace *from)
 {
@@ -192,26 +194,30 @@ static void end_custody(struct book *b)
 	b->in_custody = false;
 }
 
-static void made_ack(struct view *v, struct book *b, const struct event *e, uint32_t end, bool asked)
+static void made_ack(struct view *v, struct book *b, const struct event *e, uint32_t end,
+		     bool asked)
 {
 	uint32_t open = book_open_read(b);
 
 	v->made++;
 	if (end <= b->acked) {
 		if (!asked)
-			WRONG(v, RULE_LEAK, e, "ACK of PSN %06x says nothing new and nobody asked", e->psn);
+			WRONG(v, RULE_LEAK, e, "ACK of PSN %06x says nothing new and nobody asked",
+			      e->psn);
 		return;
 	}
 	if (open < end && open >= b->held[b->nheld - 1].from && !v->j->cfg->lan_loss)
-		WRONG(v, RULE_EARLY, e, "ACK of PSN %06x, but the %s of PSN %06x is not answered", e->psn,
-		      opcode_info(b->line[open].opcode)->name, psn_add(b->base, open & PSN_MASK));
+		WRONG(v, RULE_EARLY, e, "ACK of PSN %06x, but the %s of PSN %06x is not answered",
+		      e->psn, opcode_info(b->line[open].opcode)->name,
+		      psn_add(b->base, open & PSN_MASK));
 	if (b->line[end - 1].flags & LINE_ANSWERED)
 		WRONG(v, RULE_EARLY, e, "ACK bears the PSN %06x of a %s", e->psn,
 		      opcode_info(b->line[end - 1].opcode)->name);
 	b->owed = end;
 }
 
-static void passed_answer(struct view *v, struct book *b, const struct event *e, uint32_t end, bool asked)
+static void passed_answer(struct view *v, struct book *b, const struct event *e, uint32_t end,
+			  bool asked)
 {
 	bool ack = aeth_is_ack(e->syndrome);
 	/* an ACK of all that is acknowledged says nothing; a NAK there says something */
@@ -223,8 +229,8 @@ static void passed_answer(struct view *v, struct book *b, const struct event *e,
 	}
 	if (!news && (end <= b->held[b->nheld - 1].from || asked || repaired_lately(v, e->t)))
 		return; /* on its way since before, or the answer to a repeat that was passed on */
-	WRONG(v, RULE_LEAK, e, "the responder's own %s of PSN %06x reached the requester", ack ? "ACK" : "NAK",
-	      e->psn);
+	WRONG(v, RULE_LEAK, e, "the responder's own %s of PSN %06x reached the requester",
+	      ack ? "ACK" : "NAK", e->psn);
 }
 
 bool custody_answer(struct view *v, struct book *b, const struct event *e, uint32_t end)
@@ -252,7 +258,8 @@ bool custody_answer(struct view *v, struct book *b, const struct event *e, uint3
 	if (aeth_is_rnr(e->syndrome))
 		WRONG(v, RULE_LEAK, e, "an RNR NAK of PSN %06x reached the requester", e->psn);
 	else if (e->syndrome == AETH_NAK_SEQ && end < b->acked)
-		WRONG(v, RULE_LEAK, e, "a sequence NAK of PSN %06x, below what was acknowledged up to %06x",
-		      e->psn, psn_add(b->base, (b->acked - 1) & PSN_MASK));
+		WRONG(v, RULE_LEAK, e,
+		      "a sequence NAK of PSN %06x, below what was acknowledged up to %06x", e->psn,
+		      psn_add(b->base, (b->acked - 1) & PSN_MASK));
 	return false;
 }

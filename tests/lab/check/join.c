@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What left the requester against what reached the responder, and the answers the other way round. By PSN;
- * where an appliance has asked READs by itself (read-ahead) the PSNs of the two sides differ, and then SENDs
- * and WRITEs are compared in their order, and answers by the address that was read.
+ * What left the requester against what reached the responder, and the answers the other way round.
+ * By PSN; where an appliance has asked READs by itself (read-ahead) the PSNs of the two sides
+ * differ, and then SENDs and WRITEs are compared in their order, and answers by the address that
+ * was read.
  */
 #include <stdlib.h>
 
@@ -57,12 +58,14 @@ static uint32_t wan_below(const struct view *v, uint32_t psn)
 /* How often a request came; a READ asked again from its middle counts as the READ. */
 static uint32_t wan_copies(const struct view *v, const struct line *l)
 {
-	uint32_t from = l->ev->psn, end = from + l->span, n = wan_below(v, end) - wan_below(v, from);
+	uint32_t from = l->ev->psn, end = from + l->span,
+		 n = wan_below(v, end) - wan_below(v, from);
 
 	return end > PSN_MASK ? n + wan_below(v, end & PSN_MASK) : n;
 }
 
-/* Whether the far appliance has told that it repeated so many by itself, and they are not accounted for yet. */
+/* Whether the far appliance has told that it repeated so many by itself, and they are not accounted
+ * for yet. */
 static bool told(struct judge *j, uint32_t n)
 {
 	if (j->told < n)
@@ -84,26 +87,31 @@ static void doubled(struct view *far, const struct line *l, uint32_t by_host)
 	if (far->j->cfg->lan_loss || told(far->j, again))
 		return;
 	if (l->late > by_host)
-		WRONG(far, RULE_DOUBLE, l->dbl, "PSN %06x %u times again, after the responder had acknowledged it",
+		WRONG(far, RULE_DOUBLE, l->dbl,
+		      "PSN %06x %u times again, after the responder had acknowledged it",
 		      l->dbl->psn, l->late);
 	else if (l->quick && !by_host)
-		WRONG(far, RULE_DOUBLE, l->dbl, "PSN %06x again without a NAK or a timeout", l->dbl->psn);
+		WRONG(far, RULE_DOUBLE, l->dbl, "PSN %06x again without a NAK or a timeout",
+		      l->dbl->psn);
 }
 
 /* ---- by PSN ---- */
 
-static void same_line(struct view *near, struct view *far, const struct line *a, const struct line *b)
+static void same_line(struct view *near, struct view *far, const struct line *a,
+		      const struct line *b)
 {
 	if (!a->head && !b->head && (a->opcode != b->opcode || a->digest != b->digest))
-		WRONG(far, RULE_BYTES, b->ev, "PSN %06x (%s) is not what the requester sent in frame %u of %s",
-		      b->ev->psn, opcode_info(b->opcode)->name, a->ev->no, near->t->name);
+		WRONG(far, RULE_BYTES, b->ev,
+		      "PSN %06x (%s) is not what the requester sent in frame %u of %s", b->ev->psn,
+		      opcode_info(b->opcode)->name, a->ev->no, near->t->name);
 	if (!(a->flags & LINE_GOT))
 		return;
 	if (!(b->flags & LINE_GOT))
 		WRONG(near, RULE_BYTES, a->ev, "PSN %06x: an answer that the responder never gave",
 		      psn_add(a->ev->psn, a->head));
 	else if (!(b->flags & LINE_CHANGED) && (a->answer != b->answer || a->answer2 != b->answer))
-		WRONG(near, RULE_BYTES, a->ev, "PSN %06x: the answer is not what the responder sent",
+		WRONG(near, RULE_BYTES, a->ev,
+		      "PSN %06x: the answer is not what the responder sent",
 		      psn_add(a->ev->psn, a->head));
 }
 
@@ -129,12 +137,14 @@ static void join_psns(struct view *near, struct view *far, struct book *a, struc
 			doubled(far, &b->line[y], a->line[i - a->line[i].head].copies - 1);
 	}
 	if (lost && !a->fatal && !b->fatal)
-		WRONG(near, RULE_LOST, a->line[first].ev, "%u packets from PSN %06x on were acknowledged and never "
-		      "reached the responder", lost, psn_add(a->base, first & PSN_MASK));
+		WRONG(near, RULE_LOST, a->line[first].ev,
+		      "%u packets from PSN %06x on were acknowledged and never reached the "
+		      "responder",
+		      lost, psn_add(a->base, first & PSN_MASK));
 	for (uint32_t y = 0; y < b->n; y++)
 		if (!b->line[y].head && (int64_t)y - shift >= (int64_t)a->n) {
-			WRONG(far, RULE_BYTES, b->line[y].ev, "PSN %06x was never sent by the requester",
-			      b->line[y].ev->psn);
+			WRONG(far, RULE_BYTES, b->line[y].ev,
+			      "PSN %06x was never sent by the requester", b->line[y].ev->psn);
 			break;
 		}
 }
@@ -161,7 +171,9 @@ static struct got got_at(const struct view *v, const struct line *l, uint64_t di
 {
 	const struct line *head = l - l->head;
 
-	return (struct got){.va = head->va + (uint64_t)l->head * v->mtu, .rkey = head->ev->rkey, .digest = digest};
+	return (struct got){.va = head->va + (uint64_t)l->head * v->mtu,
+			    .rkey = head->ev->rkey,
+			    .digest = digest};
 }
 
 static void join_answers(struct view *near, struct view *far, struct book *a, struct book *b)
@@ -189,7 +201,8 @@ static void join_answers(struct view *near, struct view *far, struct book *a, st
 			continue;
 		want = got_at(near, l, l->answer);
 		if (!n || !bsearch(&want, g, n, sizeof(*g), by_place))
-			WRONG(near, RULE_BYTES, l->ev, "PSN %06x: not what the responder ever gave for this address",
+			WRONG(near, RULE_BYTES, l->ev,
+			      "PSN %06x: not what the responder ever gave for this address",
 			      psn_add(l->ev->psn, l->head));
 	}
 	free(g);
@@ -208,18 +221,22 @@ static void join_order(struct view *near, struct view *far, struct book *a, stru
 	const struct event *dbl = NULL;
 
 	for (; i < a->n && y < b->n; i = next_data(a, i + 1), y = next_data(b, y + 1))
-		if (a->line[i].opcode != b->line[y].opcode || a->line[i].digest != b->line[y].digest) {
+		if (a->line[i].opcode != b->line[y].opcode ||
+		    a->line[i].digest != b->line[y].digest) {
 			WRONG(far, RULE_BYTES, b->line[y].ev,
-			      "PSN %06x (%s) is not the next that the requester sent (frame %u of %s)",
-			      b->line[y].ev->psn, opcode_info(b->line[y].opcode)->name, a->line[i].ev->no,
-			      near->t->name);
+			      "PSN %06x (%s) is not the next that the requester sent (frame %u of "
+			      "%s)",
+			      b->line[y].ev->psn, opcode_info(b->line[y].opcode)->name,
+			      a->line[i].ev->no, near->t->name);
 			return;
 		}
 	if (i < a->owed && i < a->n && !a->fatal && !b->fatal)
-		WRONG(near, RULE_LOST, a->line[i].ev, "PSN %06x was acknowledged and never reached the responder",
+		WRONG(near, RULE_LOST, a->line[i].ev,
+		      "PSN %06x was acknowledged and never reached the responder",
 		      a->line[i].ev->psn);
 	if (y < b->n)
-		WRONG(far, RULE_BYTES, b->line[y].ev, "PSN %06x was never sent by the requester", b->line[y].ev->psn);
+		WRONG(far, RULE_BYTES, b->line[y].ev, "PSN %06x was never sent by the requester",
+		      b->line[y].ev->psn);
 	join_answers(near, far, a, b);
 	for (i = 0; i < a->n; i++)
 		by_host += a->line[i].copies > 1 ? a->line[i].copies - 1 : 0;
@@ -229,7 +246,8 @@ static void join_order(struct view *near, struct view *far, struct book *a, stru
 			dbl = dbl ? dbl : b->line[y].dbl;
 		}
 	if (late > by_host && !far->j->cfg->lan_loss && !told(far->j, late - by_host))
-		WRONG(far, RULE_DOUBLE, dbl, "PSN %06x and others, %u in all, again without a cause", dbl->psn, late);
+		WRONG(far, RULE_DOUBLE, dbl,
+		      "PSN %06x and others, %u in all, again without a cause", dbl->psn, late);
 }
 
 void join_views(struct judge *j, struct view *near, struct view *far)
@@ -252,11 +270,12 @@ void join_views(struct judge *j, struct view *near, struct view *far)
 			join_psns(near, far, &near->book[k], &far->book[k]);
 	}
 	if (far->nbooks > near->nbooks)
-		WRONG(far, RULE_BYTES, far->book[n].line[0].ev, "PSN %06x: the requester began no such sequence",
-		      far->book[n].base);
+		WRONG(far, RULE_BYTES, far->book[n].line[0].ev,
+		      "PSN %06x: the requester began no such sequence", far->book[n].base);
 	for (uint32_t k = n; k < near->nbooks; k++)
 		if (near->book[k].owed && !near->book[k].fatal)
 			WRONG(near, RULE_LOST, near->book[k].line[0].ev,
-			      "from PSN %06x on: acknowledged, and nothing of it reached the responder",
+			      "from PSN %06x on: acknowledged, and nothing of it reached the "
+			      "responder",
 			      near->book[k].base);
 }

@@ -2,11 +2,11 @@
 /*
  * Which two flows are one connection, and at which site each has its source.
  *
- * A flow's packets name the destination queue pair only. The connection manager names both, where it was
- * captured. Else every pair of flows between two hosts is tried: an answer speaks against a pair when its PSN
- * is outside of what the other flow had sent by then, and for it when such a packet ended a message or asked
- * for an ACK. Unlike the appliance, which must decide while packets flow, this sees whole captures: one
- * answer too early is enough to tell two queue pairs apart.
+ * A flow's packets name the destination queue pair only. The connection manager names both, where
+ * it was captured. Else every pair of flows between two hosts is tried: an answer speaks against a
+ * pair when its PSN is outside of what the other flow had sent by then, and for it when such a
+ * packet ended a message or asked for an ACK. Unlike the appliance, which must decide while packets
+ * flow, this sees whole captures: one answer too early is enough to tell two queue pairs apart.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -32,8 +32,8 @@ static bool opposite(const struct flow *a, const struct flow *b)
 	return a->vlan == b->vlan && ip_addr_eq(&a->src, &b->dst) && ip_addr_eq(&a->dst, &b->src);
 }
 
-/* For want of better knowledge the smallest there is between the two hosts: a READ may then seem to be longer
- * than it was, which speaks against nobody. */
+/* For want of better knowledge the smallest there is between the two hosts: a READ may then seem to
+ * be longer than it was, which speaks against nobody. */
 static uint32_t likely_mtu(const struct judge *j, const struct flow *f)
 {
 	uint32_t mtu = 0;
@@ -43,7 +43,8 @@ static uint32_t likely_mtu(const struct judge *j, const struct flow *f)
 	for (uint32_t n = 0; n < j->nflows; n++) {
 		const struct flow *g = &j->flow[n];
 
-		if (g->mtu && (!mtu || g->mtu < mtu) && (opposite(f, g) || ip_addr_eq(&f->src, &g->src)))
+		if (g->mtu && (!mtu || g->mtu < mtu) &&
+		    (opposite(f, g) || ip_addr_eq(&f->src, &g->src)))
 			mtu = g->mtu;
 	}
 	return mtu;
@@ -54,7 +55,9 @@ static void note_request(struct judge *j, const struct event *e)
 	struct flow *f = &j->flow[e->flow];
 	uint32_t mtu = e->opcode == OP_READ_REQUEST ? likely_mtu(j, f) : 0;
 	uint16_t fl = opcode_info(e->opcode)->flags;
-	uint32_t span = e->opcode == OP_READ_REQUEST && mtu && e->length > mtu ? (e->length - 1) / mtu + 1 : 1;
+	uint32_t span = e->opcode == OP_READ_REQUEST && mtu && e->length > mtu
+				? (e->length - 1) / mtu + 1
+				: 1;
 	bool marked = e->ackreq || (fl & OPF_EOM);
 
 	if (!f->psns)
@@ -85,7 +88,9 @@ static void note_answer(struct judge *j, struct scores *all, const struct event 
 		if (!psn_in(psn, f->first, f->end)) {
 			s->s[i].against++;
 		} else {
-			uint8_t is = psn_diff(f->end, psn) <= (int32_t)RECENT ? f->psns[psn % RECENT] : 0;
+			uint8_t is = psn_diff(f->end, psn) <= (int32_t)RECENT
+					     ? f->psns[psn % RECENT]
+					     : 0;
 
 			s->s[i].within++;
 			s->s[i].exact += e->opcode == OP_ACK ? is == 1 : is == 2;
@@ -116,8 +121,8 @@ static struct score joint(struct scores *all, uint32_t a, uint32_t b)
 	return sum;
 }
 
-/* Which of two scores is the better one: > 0 the first. Damage on the way may make a right pair look wrong
- * now and then, hence shares rather than a single word against. */
+/* Which of two scores is the better one: > 0 the first. Damage on the way may make a right pair
+ * look wrong now and then, hence shares rather than a single word against. */
 static int better(const struct score *a, const struct score *b)
 {
 	double wrong_a = (double)a->against / (double)(a->against + a->within + 1);
@@ -144,7 +149,8 @@ static void choose(struct judge *j, struct scores *all)
 			for (uint32_t i = 0; i < all[a].n; i++) {
 				struct score s = joint(all, a, all[a].s[i].flow);
 
-				if (j->flow[s.flow].partner >= 0 || !s.within || s.against > s.within)
+				if (j->flow[s.flow].partner >= 0 || !s.within ||
+				    s.against > s.within)
 					continue;
 				if (top.flow == UINT32_MAX || better(&s, &top) > 0) {
 					next = top;
@@ -225,7 +231,8 @@ static int earlier(const struct trace *t, const struct trace *u, uint32_t n)
 		for (uint32_t k = 0; k < u->n; k++) {
 			const struct event *b = &u->ev[k];
 
-			if (b->flow == n && b->kind == a->kind && b->psn == a->psn && b->digest == a->digest)
+			if (b->flow == n && b->kind == a->kind && b->psn == a->psn &&
+			    b->digest == a->digest)
 				return a->t < b->t ? 1 : a->t > b->t ? -1 : 0;
 		}
 		return 0;
@@ -250,7 +257,8 @@ static bool learn_sites(struct judge *j)
 		if (votes)
 			f->site = votes < 0;
 	}
-	/* what has no requests of its own goes by its partner, or by another flow of the same host */
+	/* what has no requests of its own goes by its partner, or by another flow of the same host
+	 */
 	for (uint32_t n = 0; n < j->nflows; n++) {
 		struct flow *f = &j->flow[n];
 
@@ -260,7 +268,8 @@ static bool learn_sites(struct judge *j)
 			if (j->flow[k].site >= 0 && ip_addr_eq(&j->flow[k].src, &f->src))
 				f->site = j->flow[k].site;
 		if (f->site < 0 && f->requests) {
-			fprintf(j->out, "pcapcheck: cannot tell at which site the hosts are: give --local\n");
+			fprintf(j->out, "pcapcheck: cannot tell at which site the hosts are: give "
+					"--local\n");
 			return false;
 		}
 	}
@@ -291,7 +300,8 @@ bool pair_flows(struct judge *j)
 					    opposite(&j->flow[k], f);
 			if (answered)
 				judge_violation(j, RULE_PAIR, NULL, NULL, (int)n,
-						"its answers cannot be told from those of other queue pairs");
+						"its answers cannot be told from those of other "
+						"queue pairs");
 		}
 	}
 	if (j->trace[0].place < 0 && !j->cfg->nlocal)

@@ -24,19 +24,20 @@ void *grow(void *p, uint32_t n, uint32_t *cap, size_t size)
 	return p;
 }
 
-uint32_t flow_number(struct judge *j, const struct ip_addr *src, const struct ip_addr *dst, uint16_t vlan,
-		     uint32_t dqpn)
+uint32_t flow_number(struct judge *j, const struct ip_addr *src, const struct ip_addr *dst,
+		     uint16_t vlan, uint32_t dqpn)
 {
 	struct flow *f;
 
 	for (uint32_t i = 0; i < j->nflows; i++) {
 		f = &j->flow[i];
-		if (f->dqpn == dqpn && f->vlan == vlan && ip_addr_eq(&f->dst, dst) && ip_addr_eq(&f->src, src))
+		if (f->dqpn == dqpn && f->vlan == vlan && ip_addr_eq(&f->dst, dst) &&
+		    ip_addr_eq(&f->src, src))
 			return i;
 	}
 	j->flow = grow(j->flow, j->nflows, &j->flows_cap, sizeof(*j->flow));
-	j->flow[j->nflows] =
-		(struct flow){.src = *src, .dst = *dst, .vlan = vlan, .dqpn = dqpn, .partner = -1, .site = -1};
+	j->flow[j->nflows] = (struct flow){
+		.src = *src, .dst = *dst, .vlan = vlan, .dqpn = dqpn, .partner = -1, .site = -1};
 	return j->nflows++;
 }
 
@@ -130,7 +131,8 @@ static void take(struct judge *j, struct trace *t, const struct pcap_pkthdr *h, 
 	struct frame f;
 
 	if (h->caplen < h->len) {
-		judge_violation(j, RULE_FRAME, t, &at, -1, "only %u of %u bytes were captured", h->caplen, h->len);
+		judge_violation(j, RULE_FRAME, t, &at, -1, "only %u of %u bytes were captured",
+				h->caplen, h->len);
 		return;
 	}
 	v = frame_parse(data, h->caplen, &f);
@@ -148,7 +150,8 @@ static void take(struct judge *j, struct trace *t, const struct pcap_pkthdr *h, 
 		if (!j->cfg->damage)
 			judge_violation(j, RULE_ICRC, t, &at,
 					(int)flow_number(j, &f.src, &f.dst, f.vlan, f.dqpn),
-					"wrong ICRC in %s, PSN %06x", f.op->name ? f.op->name : "?", f.psn);
+					"wrong ICRC in %s, PSN %06x", f.op->name ? f.op->name : "?",
+					f.psn);
 		return;
 	}
 	if (f.opcode == OP_UD_SEND_ONLY && f.dqpn == 1)
@@ -167,8 +170,8 @@ static int by_time(const void *a, const void *b)
 }
 
 /*
- * The kernel stamps a frame before it hands it to anybody, but a host may take it, answer, and have the answer
- * captured before the frame itself is: times are the better order.
+ * The kernel stamps a frame before it hands it to anybody, but a host may take it, answer, and have
+ * the answer captured before the frame itself is: times are the better order.
  */
 static void sort_events(struct trace *t)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Captures in memory: what of each frame matters later, and the flows that they belong to. A *flow* is one
- * direction of packets to one queue pair; two flows that answer each other are partners. The lane of the
- * requests in a flow goes by the flow's number.
+ * Captures in memory: what of each frame matters later, and the flows that they belong to. A *flow*
+ * is one direction of packets to one queue pair; two flows that answer each other are partners. The
+ * lane of the requests in a flow goes by the flow's number.
  */
 #ifndef LAB_CHECK_TRACE_H
 #define LAB_CHECK_TRACE_H
@@ -18,10 +18,11 @@ enum event_kind {
 /**
  * struct event - one RC frame with a right ICRC.
  * @t:      ns
- * @since:  the frame was on its way at @t, but may have come any time since this (check_config.stalls)
+ * @since:  the frame was on its way at @t, but may have come any time since this
+ * (check_config.stalls)
  * @no:     number in its file, from 1
- * @digest: of everything that must not change on the way: request: opcode, extended headers, payload; answer:
- *          payload and atomic value
+ * @digest: of everything that must not change on the way: request: opcode, extended headers,
+ * payload; answer: payload and atomic value
  * @va, @rkey, @length: of RETH or AtomicETH
  */
 struct event {
@@ -79,15 +80,17 @@ struct judge {
 /** trace_load - read @path; false after printing why it cannot. */
 bool trace_load(struct judge *j, const char *path, int place);
 
-/** pair_flows - find partners, sites and path MTUs; false after printing why that cannot be done. */
+/** pair_flows - find partners, sites and path MTUs; false after printing why that cannot be done.
+ */
 bool pair_flows(struct judge *j);
 
-uint32_t flow_number(struct judge *j, const struct ip_addr *src, const struct ip_addr *dst, uint16_t vlan,
-		     uint32_t dqpn);
+uint32_t flow_number(struct judge *j, const struct ip_addr *src, const struct ip_addr *dst,
+		     uint16_t vlan, uint32_t dqpn);
 
 /** judge_violation - one more; @flow of the lane, or -1. */
-void judge_violation(struct judge *j, enum check_rule r, const struct trace *t, const struct event *e,
-		     int flow, const char *fmt, ...) __attribute__((format(printf, 6, 7)));
+void judge_violation(struct judge *j, enum check_rule r, const struct trace *t,
+		     const struct event *e, int flow, const char *fmt, ...)
+	__attribute__((format(printf, 6, 7)));
 
 void *grow(void *p, uint32_t n, uint32_t *cap, size_t size);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A walk through one capture for one lane. Requests are entered in order, as a responder takes them: what
- * comes after a gap does not count until the gap is filled. Answers are judged against what was entered
- * before them.
+ * A walk through one capture for one lane. Requests are entered in order, as a responder takes
+ * them: what comes after a gap does not count until the gap is filled. Answers are judged against
+ * what was entered before them.
  */
 #include "tests/lab/check/view.h"
 
@@ -45,8 +45,8 @@ static uint32_t span_of(const struct view *v, const struct event *e)
 	return (e->length - 1) / v->mtu + 1;
 }
 
-/* InfiniBand vol. 1, 9.7.7: a message has 2^31 bytes at most. Here much less is sane, and a book has a line for
- * each PSN. */
+/* InfiniBand vol. 1, 9.7.7: a message has 2^31 bytes at most. Here much less is sane, and a book
+ * has a line for each PSN. */
 #define SPAN_MAX (1u << 21)
 
 /* ---- requests ---- */
@@ -130,7 +130,8 @@ static void enter(struct view *v, struct book *b, const struct event *e)
 }
 
 /* Far: whether an appliance or host had a cause to send line @x once more. */
-static bool has_cause(const struct view *v, struct book *b, const struct line *l, uint32_t x, uint64_t t)
+static bool has_cause(const struct view *v, struct book *b, const struct line *l, uint32_t x,
+		      uint64_t t)
 {
 	/* what was sent while the NAK was on its way is lost too */
 	if (b->cause && l->last < b->cause + v->j->cfg->lan_ns && x >= b->cause_from)
@@ -154,7 +155,8 @@ static void repeat(struct view *v, struct book *b, const struct event *e, uint32
 	b->repeat_at = e->t;
 	if (read && (e->va != head->va + (uint64_t)l->head * v->mtu ||
 		     e->length != head->length - l->head * v->mtu))
-		WRONG(v, RULE_PSN, e, "a READ of PSN %06x asks for something else than the first time", e->psn);
+		WRONG(v, RULE_PSN, e,
+		      "a READ of PSN %06x asks for something else than the first time", e->psn);
 	else if (!read && (l->head || e->digest != l->digest || e->opcode != l->opcode))
 		WRONG(v, RULE_PSN, e, "PSN %06x used again for another request", e->psn);
 	if (read)
@@ -205,7 +207,8 @@ static void note_msn(struct book *b, const struct event *e, uint32_t low, bool e
 		most = b->line[i].msgs;
 	b->note = grow(b->note, b->nnotes, &b->notes_cap, sizeof(*b->note));
 	n = &b->note[b->nnotes++];
-	*n = (struct msn_note){.e = e, .low = low, .high = b->msgs, .exact = exact ? most : b->msgs};
+	*n = (struct msn_note){
+		.e = e, .low = low, .high = b->msgs, .exact = exact ? most : b->msgs};
 }
 
 /* Everything below @end has been answered for. */
@@ -227,7 +230,8 @@ static const char *misfit(const struct view *v, const struct line *l, const stru
 	if (head->opcode == OP_CMP_SWAP || head->opcode == OP_FETCH_ADD)
 		return e->opcode == OP_ATOMIC_ACK ? NULL : "answers an ATOMIC";
 	if (head->opcode != OP_READ_REQUEST)
-		return e->opcode == OP_READ_RESPONSE_ONLY ? NULL : "answers a FLUSH or ATOMIC WRITE";
+		return e->opcode == OP_READ_RESPONSE_ONLY ? NULL
+							  : "answers a FLUSH or ATOMIC WRITE";
 	switch (e->opcode) {
 	case OP_READ_RESPONSE_FIRST:
 		fits = (i == 0 || again) && i < last;
@@ -256,8 +260,8 @@ static void data_answer(struct view *v, struct book *b, const struct event *e, u
 	const char *bad = misfit(v, l, e);
 
 	if (bad) {
-		WRONG(v, RULE_READ, e, "%s, PSN %06x, %u B, %s", opcode_info(e->opcode)->name, e->psn,
-		      e->payload_len, bad);
+		WRONG(v, RULE_READ, e, "%s, PSN %06x, %u B, %s", opcode_info(e->opcode)->name,
+		      e->psn, e->payload_len, bad);
 		return;
 	}
 	settle(b, x - l->head, e->t);
@@ -294,7 +298,8 @@ static void ack(struct view *v, struct book *b, const struct event *e)
 	if (v->role == VIEW_NEAR)
 		made = custody_answer(v, b, e, (uint32_t)end);
 	/* an ACK to a repeat may bear an older PSN with today's MSN */
-	note_msn(b, e, end ? b->line[end - 1].msgs : 0, advances && (made || !b->repeats), (uint32_t)end);
+	note_msn(b, e, end ? b->line[end - 1].msgs : 0, advances && (made || !b->repeats),
+		 (uint32_t)end);
 	if (nak) {
 		b->cause = e->t;
 		b->cause_from = (uint32_t)end;
@@ -317,8 +322,8 @@ static void answer(struct view *v, const struct event *e)
 	if (e->opcode == OP_ACK)
 		ack(v, b, e);
 	else if (x >= (int64_t)b->n)
-		WRONG(v, RULE_EARLY, e, "%s of PSN %06x, which was not asked for yet", opcode_info(e->opcode)->name,
-		      e->psn);
+		WRONG(v, RULE_EARLY, e, "%s of PSN %06x, which was not asked for yet",
+		      opcode_info(e->opcode)->name, e->psn);
 	else if (x >= 0)
 		data_answer(v, b, e, (uint32_t)x);
 }
@@ -355,9 +360,10 @@ static void judge_msns(struct view *v, struct book *b)
 
 		if (above <= n->exact - n->low)
 			continue;
-		WRONG(v, RULE_MSN, n->e, "%s of PSN %06x with MSN %u, where %u messages are complete%s",
-		      opcode_info(n->e->opcode)->name, n->e->psn, n->e->msn, psn_add(base, n->low & PSN_MASK),
-		      n->exact > n->low ? " at least" : "");
+		WRONG(v, RULE_MSN, n->e,
+		      "%s of PSN %06x with MSN %u, where %u messages are complete%s",
+		      opcode_info(n->e->opcode)->name, n->e->psn, n->e->msn,
+		      psn_add(base, n->low & PSN_MASK), n->exact > n->low ? " at least" : "");
 	}
 }
 
@@ -375,8 +381,10 @@ static void judge_end(struct view *v, struct book *b)
 		struct line *l = &b->line[b->reads[i]];
 
 		if (l->left && !open++)
-			WRONG(v, RULE_READ, l->ev, "%s of PSN %06x, %u B: %u of %u answer packets never came",
-			      opcode_info(l->opcode)->name, l->ev->psn, l->length, l->left, l->span);
+			WRONG(v, RULE_READ, l->ev,
+			      "%s of PSN %06x, %u B: %u of %u answer packets never came",
+			      opcode_info(l->opcode)->name, l->ev->psn, l->length, l->left,
+			      l->span);
 	}
 }
 
@@ -385,8 +393,8 @@ static void judge_bare_doubles(struct view *v, struct book *b)
 {
 	for (uint32_t i = 0; v->judge_double && i < b->n; i++)
 		if (b->line[i].late)
-			WRONG(v, RULE_DOUBLE, b->line[i].dbl, "PSN %06x again, after it was acknowledged",
-			      b->line[i].dbl->psn);
+			WRONG(v, RULE_DOUBLE, b->line[i].dbl,
+			      "PSN %06x again, after it was acknowledged", b->line[i].dbl->psn);
 }
 
 void view_run(struct view *v)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * One lane as one capture shows it: a *book* for each incarnation of the queue pair, with a line for every
- * PSN from the first request seen to the last that was in order. Lines are counted from the first, so PSNs
- * may wrap.
+ * One lane as one capture shows it: a *book* for each incarnation of the queue pair, with a line
+ * for every PSN from the first request seen to the last that was in order. Lines are counted from
+ * the first, so PSNs may wrap.
  */
 #ifndef LAB_CHECK_VIEW_H
 #define LAB_CHECK_VIEW_H
@@ -27,8 +27,8 @@
  * @copies:   times it was seen
  * @late:     of these, after it had been acknowledged; @quick: without any cause
  * @dbl:      event of the first such
- * @last, @acked_at: when it was last seen; when it was acknowledged, 0: not yet; @since: it may have been there
- *            since then
+ * @last, @acked_at: when it was last seen; when it was acknowledged, 0: not yet; @since: it may
+ * have been there since then
  */
 struct line {
 	uint64_t digest, answer, answer2, last, since, acked_at, va;
@@ -41,7 +41,8 @@ struct line {
 /* An answer's MSN, judged when the number before the first message is known. */
 struct msn_note {
 	const struct event *e;
-	uint32_t low, high, exact; /* counted from the book's first line; exact: the most that is right, or high */
+	uint32_t low, high, exact; /* counted from the book's first line; exact: the most that is
+				      right, or high */
 };
 
 /* Lines in custody: from the first that an appliance's own ACK covered. */
@@ -57,12 +58,12 @@ struct book {
 	uint32_t msg_left, msgs;
 	uint8_t msg; /* enum msg_kind */
 	bool repeats;
-	uint64_t repeat_at; /* of the latest repeat, 0: none */
+	uint64_t repeat_at;	    /* of the latest repeat, 0: none */
 	const struct event *beyond; /* the latest that came after a gap */
-	uint32_t *reads; /* lines that wait for an answer */
+	uint32_t *reads;	    /* lines that wait for an answer */
 	uint32_t nreads, reads_cap, read_head;
 	/* acknowledgements */
-	uint32_t acked; /* lines that plain ACKs covered */
+	uint32_t acked;	  /* lines that plain ACKs covered */
 	uint32_t settled; /* lines that anything settled, for the far side */
 	struct msn_note *note;
 	uint32_t nnotes, notes_cap;
@@ -116,22 +117,23 @@ void view_run(struct view *v);
 void view_exit(struct view *v);
 
 /**
- * view_twins - collect the answers to @v's lane in @from, for view_run() to tell made ACKs from passed ones.
- * @lenient: what the responder says can be seen there even in custody, so an ACK of the appliance's own may have
- * a twin too
+ * view_twins - collect the answers to @v's lane in @from, for view_run() to tell made ACKs from
+ * passed ones.
+ * @lenient: what the responder says can be seen there even in custody, so an ACK of the appliance's
+ * own may have a twin too
  * @far_lan: it is the far LAN, for want of the near WAN
  */
 void view_twins(struct view *v, const struct trace *from, bool lenient, bool far_lan);
 
-/** view_repairs - near: note when requests were sent again in @from, the WAN or the far LAN: an ACK to such a
- *  repeat may come through (pass_repeats). */
+/** view_repairs - near: note when requests were sent again in @from, the WAN or the far LAN: an ACK
+ * to such a repeat may come through (pass_repeats). */
 void view_repairs(struct view *v, const struct trace *from);
 
 /** view_wan - note how often each request came over the WAN, in @from. */
 void view_wan(struct view *v, const struct trace *from);
 
-/** custody_answer - near: an ACK or NAK to the requester; @end: the line after those that it covers. Returns
- *  whether it is the appliance's own and says something new. */
+/** custody_answer - near: an ACK or NAK to the requester; @end: the line after those that it
+ * covers. Returns whether it is the appliance's own and says something new. */
 bool custody_answer(struct view *v, struct book *b, const struct event *e, uint32_t end);
 
 /** join_views - compare what the two LANs saw of a lane. Either may be NULL. */

@@ -16,9 +16,12 @@ uint64_t rc_order_hash(uint64_t prev, enum rc_op op, uint32_t length, uint64_t v
 	return splitmix64(splitmix64(splitmix64(prev ^ va) ^ ((uint64_t)length << 32 | imm)) + op);
 }
 
-uint64_t rc_atomic_hash(uint64_t prev, enum rc_op op, uint64_t data, uint64_t va, uint64_t swap_add, uint64_t compare)
+uint64_t rc_atomic_hash(uint64_t prev, enum rc_op op, uint64_t data, uint64_t va, uint64_t swap_add,
+			uint64_t compare)
 {
-	return splitmix64(splitmix64(splitmix64(splitmix64(prev ^ va) ^ data) ^ swap_add) ^ compare) + op;
+	return splitmix64(splitmix64(splitmix64(splitmix64(prev ^ va) ^ data) ^ swap_add) ^
+			  compare) +
+	       op;
 }
 
 /* Each atomic once, in its place among all that was posted. */
@@ -33,7 +36,10 @@ static int check_atomics(const struct rc_qp *requester, const struct rc_qp *resp
 		return -EBADMSG;
 	if (q->atomics_posted - r->atomics_done >= requester->cfg.journal)
 		return -ERANGE;
-	return q->atomic_journal[(r->atomics_done - 1) & (requester->cfg.journal - 1)] == r->atomic_hash ? 0 : -EBADMSG;
+	return q->atomic_journal[(r->atomics_done - 1) & (requester->cfg.journal - 1)] ==
+			       r->atomic_hash
+		       ? 0
+		       : -EBADMSG;
 }
 
 int rc_check_prefix(const struct rc_qp *requester, const struct rc_qp *responder)
@@ -57,7 +63,8 @@ int rc_check_all(const struct rc_qp *requester, const struct rc_qp *responder)
 {
 	if (requester->req.data_posted != responder->resp.data_done ||
 	    requester->req.atomics_posted > responder->resp.atomics_done ||
-	    (requester->req.atomics_posted < responder->resp.atomics_done && !requester->cfg.atomics_more))
+	    (requester->req.atomics_posted < responder->resp.atomics_done &&
+	     !requester->cfg.atomics_more))
 		return -EBADMSG;
 	return rc_check_prefix(requester, responder);
 }

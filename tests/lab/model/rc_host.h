@@ -37,7 +37,8 @@
 struct rc_host;
 struct rc_qp;
 
-/* Ways to be a host within what InfiniBand vol. 1, 9.7 and 9.9 leave open: that of hardware, and of soft-RoCE. */
+/* Ways to be a host within what InfiniBand vol. 1, 9.7 and 9.9 leave open: that of hardware, and of
+ * soft-RoCE. */
 enum rc_personality {
 	RC_STRICT,
 	RC_PERMISSIVE,
@@ -71,7 +72,8 @@ enum rc_status {
 /* When a requester resends by time. */
 enum rc_resend {
 	RC_RESEND_TIMEOUT,  /* by the configured timeout only */
-	RC_RESEND_HW_READS, /* also 2, 4, 8, 16 ms after progress while a READ or atomic is oldest */
+	RC_RESEND_HW_READS, /* also 2, 4, 8, 16 ms after progress while a READ or atomic is oldest
+			     */
 	RC_RESEND_HW_ALL,   /* the same for every request */
 };
 
@@ -135,7 +137,8 @@ struct rc_message {
 };
 
 /**
- * struct rc_read_data - a response packet's worth of a READ, of memory that its owner changes (rmr_fixed).
+ * struct rc_read_data - a response packet's worth of a READ, of memory that its owner changes
+ * (rmr_fixed).
  * @offset: from the start of the peer's region
  */
 struct rc_read_data {
@@ -217,8 +220,8 @@ struct rc_host_config {
  * @atomics_more:  the responder may execute atomics that were not posted
  * @atomics_blank: what an atomic returns may be 0 instead of what was there
  * @shadow:        keep a copy of the peer's region as it must be
- * @mr_fixed, @rmr_fixed: only that many bytes at the start of the region are changed by the requests of this
- *                 queue pair alone; the owner changes the others as it likes. 0: all
+ * @mr_fixed, @rmr_fixed: only that many bytes at the start of the region are changed by the
+ * requests of this queue pair alone; the owner changes the others as it likes. 0: all
  * @journal:       messages that rc_check_prefix() remembers (power of two)
  * @no_verify:     do not check received payload
  * @no_land:       do not copy WRITE payload into the region
@@ -322,7 +325,8 @@ void rc_qp_set_recv(struct rc_qp *qp, uint64_t now, bool recv_auto, uint64_t int
 /** rc_qp_refuse_next - the next new request is refused with @syndrome (0x61 .. 0x63), after @skip
  *  others; the queue pair goes to the error state as it would for a true cause. */
 void rc_qp_refuse_next(struct rc_qp *qp, uint8_t syndrome, uint32_t skip);
-/** rc_qp_clock_jump - the requester's timers go off now (@late 0), or so many ns later than they should. */
+/** rc_qp_clock_jump - the requester's timers go off now (@late 0), or so many ns later than they
+ * should. */
 void rc_qp_clock_jump(struct rc_qp *qp, uint64_t now, uint64_t late);
 /** rc_qp_fail - to the error state now, silently; what is queued is flushed. */
 void rc_qp_fail(struct rc_qp *qp, uint64_t now);
@@ -349,8 +353,8 @@ uint32_t rc_qp_msn(const struct rc_qp *qp);	 /* messages that the responder has 
 
 /**
  * rc_check_prefix - whether what @responder executed (SENDs and WRITEs: op, length, va, immediate,
- * in order; atomics: also their operands) is an exact prefix of what @requester posted. 0: yes; -EBADMSG: no; -ERANGE: the
- * requester is more than its journal ahead and it cannot be told.
+ * in order; atomics: also their operands) is an exact prefix of what @requester posted. 0: yes;
+ * -EBADMSG: no; -ERANGE: the requester is more than its journal ahead and it cannot be told.
  */
 int rc_check_prefix(const struct rc_qp *requester, const struct rc_qp *responder);
 /** rc_check_all - as rc_check_prefix(), and that nothing is missing (call it when all is
@@ -359,7 +363,8 @@ int rc_check_all(const struct rc_qp *requester, const struct rc_qp *responder);
 /** rc_check_memory - compare @responder's region with @requester's shadow; returns the offset of
  *  the first difference, -1 when they are equal. */
 int64_t rc_check_memory(struct rc_qp *requester, struct rc_qp *responder);
-/** rc_messages, rc_atomics - SENDs and WRITEs, atomics executed by the responder; rc_messages_posted - posted here. */
+/** rc_messages, rc_atomics - SENDs and WRITEs, atomics executed by the responder;
+ * rc_messages_posted - posted here. */
 uint64_t rc_messages(const struct rc_qp *qp);
 uint64_t rc_atomics(const struct rc_qp *qp);
 uint64_t rc_messages_posted(const struct rc_qp *qp);

@@ -167,7 +167,8 @@ void rc_arm(struct rc_qp *qp, uint64_t at);
 void rc_fail(struct rc_qp *qp, uint64_t now, enum rc_status why);
 uint64_t rc_order_hash(uint64_t prev, enum rc_op op, uint32_t length, uint64_t va, uint32_t imm);
 /* @data: SENDs and WRITEs before it */
-uint64_t rc_atomic_hash(uint64_t prev, enum rc_op op, uint64_t data, uint64_t va, uint64_t swap_add, uint64_t compare);
+uint64_t rc_atomic_hash(uint64_t prev, enum rc_op op, uint64_t data, uint64_t va, uint64_t swap_add,
+			uint64_t compare);
 uint8_t *rc_tx_buf(struct rc_host *h);
 void rc_tx(struct rc_host *h, uint8_t *buf, uint32_t len);
 bool rc_tx_ready(const struct rc_host *h);

@@ -136,8 +136,9 @@ int rc_post(struct rc_qp *qp, uint64_t now, const struct rc_wr *wr)
 	}
 	if (wr->op > RC_READ) {
 		w->number = q->atomics_posted++;
-		q->atomic_hash = rc_atomic_hash(q->atomic_hash, wr->op, q->data_posted, wr->va, wr->swap_add,
-						wr->op == RC_CMP_SWAP ? wr->compare : 0);
+		q->atomic_hash =
+			rc_atomic_hash(q->atomic_hash, wr->op, q->data_posted, wr->va, wr->swap_add,
+				       wr->op == RC_CMP_SWAP ? wr->compare : 0);
 		q->atomic_journal[w->number & (qp->cfg.journal - 1)] = q->atomic_hash;
 	} else if (wr->op < RC_READ) {
 		w->number = q->data_posted++;

@@ -439,9 +439,10 @@ static void execute_atomic(struct rc_qp *qp, uint64_t now, const struct frame *f
 	else if (v == get_be64(eth + 20))
 		v = get_be64(eth + 12);
 	memcpy(mem, &v, 8);
-	qp->resp.atomic_hash = rc_atomic_hash(qp->resp.atomic_hash, f->opcode == OP_FETCH_ADD ? RC_FETCH_ADD : RC_CMP_SWAP,
-					      qp->resp.data_done, va, get_be64(eth + 12),
-					      f->opcode == OP_FETCH_ADD ? 0 : get_be64(eth + 20));
+	qp->resp.atomic_hash = rc_atomic_hash(
+		qp->resp.atomic_hash, f->opcode == OP_FETCH_ADD ? RC_FETCH_ADD : RC_CMP_SWAP,
+		qp->resp.data_done, va, get_be64(eth + 12),
+		f->opcode == OP_FETCH_ADD ? 0 : get_be64(eth + 20));
 	if (qp->h->ops.atomic)
 		qp->h->ops.atomic(qp->h->ctx, qp, qp->resp.atomics_done);
 	qp->resp.atomics_done++;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A block's latest changes are kept in a ring of HISTORY numbers, oldest overwritten first: what a reader must
- * see at least is the latest of them that its floor covers.
+ * A block's latest changes are kept in a ring of HISTORY numbers, oldest overwritten first: what a
+ * reader must see at least is the latest of them that its floor covers.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "tests/lab/model/pattern.h"
 #include "tests/lab/model/versions.h"
 
-#define WORDS (VERSIONS_BLOCK / 8)
+#define WORDS	(VERSIONS_BLOCK / 8)
 #define HISTORY 8u
 
 struct history {
@@ -39,9 +39,11 @@ void versions_clock_exit(struct versions_clock *c)
 
 uint64_t versions_clock_at(const struct versions_clock *c, uint64_t when)
 {
-	uint64_t lo = c->latest > VERSIONS_TIMES ? c->latest - VERSIONS_TIMES + 1 : 0, hi = c->latest;
+	uint64_t lo = c->latest > VERSIONS_TIMES ? c->latest - VERSIONS_TIMES + 1 : 0,
+		 hi = c->latest;
 
-	/* the largest number with a time not after @when; what is no longer remembered is before all */
+	/* the largest number with a time not after @when; what is no longer remembered is before
+	 * all */
 	while (lo < hi) {
 		uint64_t mid = hi - (hi - lo) / 2;
 
@@ -62,7 +64,8 @@ static void make_block(const struct versions *v, uint64_t *w, uint32_t block, ui
 		w[i] = key + i * PATTERN_STEP;
 }
 
-struct versions *versions_create(struct versions_clock *c, uint8_t *mem, uint64_t size, uint64_t seed)
+struct versions *versions_create(struct versions_clock *c, uint8_t *mem, uint64_t size,
+				 uint64_t seed)
 {
 	struct versions *v = calloc(1, sizeof(*v));
 	uint64_t w[WORDS];
@@ -112,8 +115,8 @@ uint32_t versions_blocks(const struct versions *v)
 	return v->blocks;
 }
 
-static enum versions_verdict check_block(const struct versions *v, uint32_t block, const uint8_t *data,
-					 uint64_t floor)
+static enum versions_verdict check_block(const struct versions *v, uint32_t block,
+					 const uint8_t *data, uint64_t floor)
 {
 	const struct history *h = &v->past[block];
 	uint64_t got[WORDS], want[WORDS];

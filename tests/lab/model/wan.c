@@ -213,8 +213,8 @@ static bool lost(struct wan *w)
 	return false;
 }
 
-/* One to three bits, anywhere behind the Ethernet header and its VLAN tag (which a real link's CRC guards: a frame
- * damaged there would not arrive). */
+/* One to three bits, anywhere behind the Ethernet header and its VLAN tag (which a real link's CRC
+ * guards: a frame damaged there would not arrive). */
 static void corrupt(struct wan *w, uint8_t *data, uint32_t len)
 {
 	uint32_t flips = 1 + prng_below(&w->prng, 3), from = 14;
