@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Requests that are not the next one (roles OPENER and SINGLE): repeats, and what is far away or
  * goes on behind something that we never saw.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Read-ahead: READs that the host has not asked for yet, asked for on its behalf (pseudo READ
  *requests), so that their answers are here when it does (role OPENER, pair mode, only where the

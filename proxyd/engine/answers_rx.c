@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Answers from the WAN, receiving end (role OPENER): what comes is kept by its wire PSN until the
  * host has asked for it and got it, in the order in which the host asked.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Answers on their way over the WAN, sending end (role ACCEPTOR): what the near responder gave
  * stays here until the opener has it, so that a loss on the WAN is repaired from here and no host

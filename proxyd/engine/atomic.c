@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * ATOMICs whose earlier content may be thrown away (roles OPENER and SINGLE, only where the rule
  *says `atomic = discard-result`): CmpSwap and FetchAdd are answered here, by a pseudo ATOMIC ACK

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * FetchAdds asked before the host asks for them (pseudo ATOMIC commands; role OPENER, pair mode,
  *only where the rule says `atomic = ahead`): the same one - address, key, operand - that the host

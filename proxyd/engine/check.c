@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * The invariants of a lane as far as its state shows them. Slow; for tests and the scenario runner,
  * which checks the rest (what the hosts saw) from outside.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * What a lane holds: packets come in through lane_retain(), and leave through lane_release(), which
  * only a true ACK calls, or all at once when the lane ends. The ledger (packets, messages, bytes of

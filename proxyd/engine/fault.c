@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Custody is lost: what the application was told to be safe is not. It must see its QP fail, also
  *when it has nothing under way any more and would never ask again. Three remedies, in this order:

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Pages of one chain are sorted among each other too. Only the first one can be empty while others
  * are not used, and the last one, when it was taken for a hole that then did not come.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * What the peer says about lanes: it opens one toward us, agrees to one of ours or refuses it,
  * closes one, reports progress. Whatever a report names is looked up by number and generation; one

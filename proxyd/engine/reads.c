@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Requests that wait for an answer with data: READ, ATOMIC, FLUSH, ATOMIC WRITE.
  *

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * One appliance, near the responder, for READs that come over the WAN (role UNASKED; only where a
  *rule without a peer says `read-ahead = unasked`). Nothing is kept, nothing is acknowledged early.

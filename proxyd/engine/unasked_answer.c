@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Numbers, and what the responder answers to READs asked by whomever (unasked.c). */
 #include "engine/unasked.h"
 

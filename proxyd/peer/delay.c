@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "peer/delay.h"
 
 void delay_rtt(struct delay *d, uint64_t rtt_ns)

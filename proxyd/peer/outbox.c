@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * What we send under a session's keys. Messages are written straight into the datagram that will
  * carry them; it is sealed in place when it is full or when the batch ends.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Every message is read through a cursor that cannot leave its body, and must use the body up
  * exactly. Both directions run the same checks on the decoded form, so that nothing is sent that a

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * One unconnected UDP socket for all peers: every appliance sends from and listens on its one
  * configured port, which is also what keeps a firewall's state entry alive. Peers are told apart by

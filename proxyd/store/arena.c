@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * The region carries its own size and fill in its first page, since the process that maps it next
  * knows nothing but the descriptor. The memfd is sealed against a change of size: whoever else gets

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * At most half of the buckets are taken, so that a probe sequence stays within one or two cache
  * lines. A bucket carries 32 bits of the hash: keys are compared only where those agree, and the

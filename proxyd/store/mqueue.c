@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Elements are numbered along their list when pushed. As a list changes only at its ends, the
  * numbers stay consecutive: their difference is the length of the list, which mq_flush() needs to

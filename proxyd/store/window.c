@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Two steps lead to a descriptor: directory page, descriptor page. A directory entry is 0 while the
  * page is absent, else

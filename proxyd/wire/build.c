@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Building frames. Every builder clones a template, writes the BTH and what follows, and leaves
  * lengths, checksums and the ICRC to finish(), so that they are right whatever the template's

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * CM datagrams. A MAD has 256 bytes, so one check of the length covers every field read here.
  * Offsets are the CM message's own, from the first byte of the MAD (20 bytes after the BTH begins).

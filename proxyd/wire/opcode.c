@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * The opcode table, all 256 rows of it. Lengths and offsets of the extended headers follow from the
  * set of headers by constant expressions, so that a row cannot contradict itself.

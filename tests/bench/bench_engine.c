@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * What the engine costs per packet: a WRITE packet in at the LAN port, verified, retained, out at
  * the WAN port and acknowledged. One QP, 64 KiB messages, a window of custody that the far side

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * bench_store - what the operations of proxyd/store cost, in ns each: hot (one lane, all in the
  * nearest caches) and with many lanes taking turns, as a loaded appliance sees them.

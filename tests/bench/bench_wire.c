@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Cost of the wire layer, in ns a call: parsing, the ICRC check with and without the copy, patches,
  * and the CRC kernels against memcpy() and isa-l. "hot": source and copy stay in the nearest

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Living a plan: the world is made, its incidents happen when so much of the work is done as they
  * say, and at the end what was executed is compared with what was posted and what was told.

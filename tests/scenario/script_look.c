@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Scripts: what the engine shows of itself - events, lanes, counters - and what an operator or the
  * peer's session does to it. */
 #include "tests/scenario/script_run.h"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Reports between two appliances in the words of scripts. PSNs and MSNs are relative, as in
  * packets. */
 #include <stdio.h>

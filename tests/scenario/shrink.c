@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Making a failing plan smaller: take something away, live it again, and keep that if it still ends
  * in the same violation. Big steps first: incidents, queue pairs, sides, impairments; then numbers

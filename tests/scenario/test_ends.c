@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * How lanes end, and what outlives them: an appliance loses its memory, the operator takes a rule
  * away, hosts make their queue pairs anew. Each test begins with the sentence that says what it

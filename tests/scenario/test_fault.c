@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * FAULT (doc/architecture.md, custody lost): an application that was told that its data is safe,
  * and it is not, sees its queue pair fail. Always: whichever host it runs on, whatever it had

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * The invariants of custody under attack: each test drives one path on which a packet could be
  * lost, told wrongly, or wait for ever, as narrow as it can be made. Each begins with the sentence

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * The judge of captures, judged: worlds of many kinds are captured at the four places where a real
  * run would be (film.c), and must be found right. Then one fault is planted into the captures of a

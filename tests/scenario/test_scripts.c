@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Every script of tests/scenario/scripts, one test each, in every world: at three places of the
  * circle of PSNs, two of which wrap on the way or become "before" where they were "after", and over

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * One of two appliances is stopped in order, for good (SIGTERM: a drain, then the kernel bridges).
  * The hosts go on over the bridge: nothing fails, whichever side it was, since the other appliance

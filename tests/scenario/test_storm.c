@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Everything at once, under audit. The audit looks at every ACK and NAK that reaches host 0 while
  * its lane is held, with the eyes of the requester itself: never the PSN of a READ or atomic, never

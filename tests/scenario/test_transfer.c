@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Transfers through one and two appliances with everything a WAN does to packets. Each test ends
  * with the responder's memory and message order compared with what was posted, and with the

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * NTT-7: one appliance, near the responder, asks for READs before their host does
  * (proxyd/engine/unasked.c). What the packets are is in scripts/unasked; here are hosts that live

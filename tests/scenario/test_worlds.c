@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Worlds that the soak once found wrong, shrunk, one test each: tests/scenario/worlds, each file
  * with the bug that it showed. (Which frames meet is a matter of chance in each, and another chance

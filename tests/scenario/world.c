@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Engines, hosts and links: made, joined to each other, and taken down. */
 #include "tests/scenario/world_priv.h"
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* What must hold at every moment: what a host was told, and what goes over the WAN. */
 #include "tests/scenario/world_priv.h"
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Queue pairs: made at once or by the connection manager, taken down, made again, and what they
  * work on. */
 #include "tests/scenario/world_priv.h"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Time: what is under way arrives, engines and hosts do what is due. */
 #include "tests/scenario/world_priv.h"
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* What the end of a world is judged by, and what is printed when it is wrong. */
 #include "tests/scenario/world_priv.h"
 

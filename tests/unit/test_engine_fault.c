@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * How the QP of a requester is broken whose data was lost (fault.c), against hosts of several
  * habits: one that tells what it expects, one that has said so already, one whose ACKs are of an

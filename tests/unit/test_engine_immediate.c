@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Pairs learned from immediate data (NTT-4), and what the connection manager tells besides the
  * pair: the comm ids and how many READs a responder takes.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Who belongs to whom: pairs found by matching PSNs and by the connection manager, pairs that must
  * not be found, and everything that is no business of the appliance, which passes as it came.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Toward the responder, packet by packet: what is released, what is sent again, when, and what ends
  * it. First in single mode, where the responder is the far host; then as the appliance at the

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Toward the near requester, packet by packet: what is acknowledged, when, with which bytes, and
  * what is not. Behind the engine is a peer that says what the test lets it say.

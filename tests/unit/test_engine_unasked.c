@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * NTT-7: what an appliance near the responder asks before the host does, and what it leaves alone.
  * The far host of the rig is the requester, the near one the responder. What single packets do is

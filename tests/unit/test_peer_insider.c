@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * What a peer that has the key and talks nonsense can do to a session; the rules of the handshake
  * and of the keys, one by one.

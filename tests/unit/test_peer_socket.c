@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * The peer socket over the loopback of a network namespace of its own; over the host's own loopback
  * where making one is not allowed.

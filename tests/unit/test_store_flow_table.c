@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The flow table against a model, with the keys of 16,384 connections (both directions). */
 #include "tests/unit/store_test.h"
 

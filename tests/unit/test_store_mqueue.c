@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * ENG-9: many lists in one pool, index links, free list: no leak, no double free, FIFO per list,
  * with 16,384 lists.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * The retention pool: POOL-1, POOL-2, POOL-5, pages, slots, misuse, and a long random run in which
  * every byte of every packet is compared. Its bounds: test_store_pool_bounds.c.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * What the retention pool promises about memory: POOL-10 (occupancy, caps), POOL-4 (the reserve),
  * and the room that it announces.

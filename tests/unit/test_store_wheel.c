@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * The timer wheel against a plain list of deadlines. ENG-15: 16,384 connections with two timers
  * each; ENG-7 needs them armed and cancelled at every step.

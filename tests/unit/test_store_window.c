@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The window of a lane's packets: the wrap of the PSN, the cap, random operations and a model. */
 #include "tests/unit/store_test.h"
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Builders: what they make from a neighbour's headers must be what soft-RoCE made, byte for byte
  * (the IPv4 identification, a counter, is set in the template), and must carry nothing over from

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* CM datagrams: the golden set-up and tear-down of cm-rping, and what must not pass for CM. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * CRC-32 and the fused copy: every kernel against the definition, bit by bit, at every length and
  * alignment that takes a path of its own.

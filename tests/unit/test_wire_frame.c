@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * ENG-1: the table-driven parser, BTH to payload: every packet of every capture, every opcode in
  * every encapsulation, every length, and everything that must be refused or passed by.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * The ICRC: every packet of the captures, what it covers and what not, and FAST-2: the check in the
  * same pass as the copy is a check of the copy. Patching by difference follows, with damage staying

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * ENG-2: PSN arithmetic modulo 2^24. Verdicts must be the same wherever a region lies, so every
  * property is checked around every edge (0, 2^23, 2^24) and compared with a reference in plain

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * A block's latest changes are kept in a ring of HISTORY numbers, oldest overwritten first: what a
  * reader must see at least is the latest of them that its floor covers.
