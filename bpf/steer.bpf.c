@@ -11,10 +11,10 @@
  *
  * One kind of packet must not be bridged: those of connections whose two ends number their packets
  * differently, which the daemon brought about and translates (read-ahead). Passed on as it is, such
- *a packet may be taken for another one, and data with it. The daemon enters these connections into
- *a map, and what would go up to the bridge and is in it is dropped: hosts repair that by themselves
- * until the daemon is back. The map is looked into on the way up only, never on the way to the
- *daemon.
+ * a packet may be taken for another one, and data with it. The daemon enters these connections into
+ * a map, and what would go up to the bridge and is in it is dropped: hosts repair that by
+ * themselves until the daemon is back. The map is looked into on the way up only, never on the way
+ * to the daemon.
  *
  * A rule names a VLAN, prefixes near (on the LAN side) and prefixes far (beyond the WAN). Rules are
  * bits of a 64-bit word: each of the three maps gives the rules which that part of the packet
@@ -35,8 +35,8 @@
  *
  * User space loads this with BPF_F_XDP_HAS_FRAGS, which also lets it attach to a port whose MTU
  * exceeds one page. The flag came with Linux 5.18, as did the helpers used here. AF_XDP itself
- *takes frames of several buffers since 6.6; before that it would deliver the first buffer as if it
- *were the frame. Hence config.linear_only.
+ * takes frames of several buffers since 6.6; before that it would deliver the first buffer as if it
+ * were the frame. Hence config.linear_only.
  */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>

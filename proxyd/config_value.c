@@ -304,7 +304,7 @@ const char *value_prefixes(const char *text, struct prefix *out, unsigned int ma
 }
 
 /* A number of 64 bits, decimal or with 0x, and where it ends; a leading 0 does not make it octal.
- */
+ * */
 static bool address_prefix(const char *text, uint64_t *out, const char **end)
 {
 	char *e;

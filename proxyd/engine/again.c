@@ -18,7 +18,7 @@
 #include "engine/answers.h"
 
 /* So many far away, each within so many PSNs of the one before, are another incarnation of the QP.
- */
+ * */
 #define JUMP_RUN	     3
 #define JUMP_NEAR	     1024
 /* Requests of one QP are not further apart than this (invariant 6). */

@@ -1,39 +1,40 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Read-ahead: READs that the host has not asked for yet, asked for on its behalf (pseudo READ
- *requests), so that their answers are here when it does (role OPENER, pair mode, only where the
- *rule says `read-ahead = on`).
+ * requests), so that their answers are here when it does (role OPENER, pair mode, only where the
+ * rule says `read-ahead = on`).
  *
  * A guess is a request of the lane like any other: built from the host's own headers, numbered at
- *the end of the lane, kept until it is answered. When the host asks for exactly that - rkey,
- *address, length - its own request ends here and takes over what the guess brought or will bring.
- *So a right guess costs the WAN nothing that the host's request would not have cost.
+ * the end of the lane, kept until it is answered. When the host asks for exactly that - rkey,
+ * address, length - its own request ends here and takes over what the guess brought or will bring.
+ * So a right guess costs the WAN nothing that the host's request would not have cost.
  *
  * What keeps it from doing harm:
  *
  *	- An address outside the memory that the host may read would be a fatal error of the queue
- *pair. Only what lies inside ranges that were read with success under the same rkey, or that the
- *rule names, is guessed.
+ *	  pair. Only what lies inside ranges that were read with success under the same rkey, or
+ *	  that the rule names, is guessed.
  *	- What a guess brings was read before the host asked. It must never be older than a signal
- *that the data has changed. Any request but a READ between the two hosts, on any of their queue
- *pairs, in either direction, may be that signal: it moves the pair's epoch, and what was asked for
- *in an older epoch is not given. Nor is what is older than the rule's read-ahead-max-age.
+ *	  that the data has changed. Any request but a READ between the two hosts, on any of their
+ *	  queue pairs, in either direction, may be that signal: it moves the pair's epoch, and what
+ *	  was asked for in an older epoch is not given. Nor is what is older than the rule's
+ *	  read-ahead-max-age.
  *	- A guess that is not asked for has consumed PSNs (shift.c). While there is no room for
- *another segment nothing is guessed.
+ *	  another segment nothing is guessed.
  *	- What passed before the lane was agreed upon bears the host's numbers, and may arrive late.
- *No guess gets one of those (lane.overlap).
+ *	  No guess gets one of those (lane.overlap).
  *	- Responders keep the answers of a few requests, READs and ATOMICs, to repeat them. A READ
- *can be asked for anew, an ATOMIC cannot; so nothing is guessed while the answer to one has not
- *come, nor while the host may lack one from before the lane opened.
+ *	  can be asked for anew, an ATOMIC cannot; so nothing is guessed while the answer to one has
+ *	  not come, nor while the host may lack one from before the lane opened.
  *	- Nothing is guessed inside a message (a responder would refuse a READ between FIRST and
- *LAST), after requests that were not understood, in a pool that is filling, or while the lane is to
- *end.
+ *	  LAST), after requests that were not understood, in a pool that is filling, or while the
+ *	  lane is to end.
  *
  * The window. Guesses run ahead of the host by @window bytes. It doubles, once per round trip, when
- *the host asks for something that has not come yet, up to four times what arrived within the best
- *recent round trip: so it grows to what the WAN carries, and what is lost, and lost again, holds
- *nothing up. The responder is not asked for more at a time than it is known to stand: the acceptor
- *holds the others back (@depth).
+ * the host asks for something that has not come yet, up to four times what arrived within the best
+ * recent round trip: so it grows to what the WAN carries, and what is lost, and lost again, holds
+ * nothing up. The responder is not asked for more at a time than it is known to stand: the acceptor
+ * holds the others back (@depth).
  */
 #include "engine/answers.h"
 
@@ -85,7 +86,7 @@ static void flush(struct engine *e, struct flow *fl, uint32_t *why)
 		return;
 	(*why)++;
 	/* from the last to the first would be as good; each costs a walk to its successor at most
-	 */
+	 * */
 	for (uint32_t id = x->fetches.head; id != MQ_NONE && x->guesses; id = mq_next(e->reads, id))
 		if (fetch_at(e, id)->state == FETCH_GUESS)
 			answers_forget(e, fl, fetch_at(e, id));
@@ -206,7 +207,7 @@ void ahead_asked(struct engine *e, struct flow *fl, const struct frame *f, bool 
 
 /** ahead_break - drop all guesses: the host asks for something else than the FetchAdds that were
  * asked ahead, or what it waits for finds no room beside them. Counted as a break of the pattern.
- */
+ * */
 void ahead_break(struct engine *e, struct flow *fl)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);

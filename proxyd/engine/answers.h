@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * READs (and ATOMICs and their like) over the WAN: what a lane needs besides struct lane once one
- *of them has been asked. One page of the pool, taken then.
+ * of them has been asked. One page of the pool, taken then.
  *
  * Two numberings. The host numbers its requests; what goes to the responder is numbered by the
- *opener
- * (*wire* PSNs and MSNs). They agree until the opener asks for something that the host then does
- *not ask for: a guess (ahead.c) consumes PSNs at the responder. Everything behind the opener's
- *responder.c - custody, both ends of the stream, the acceptor, the responder itself - knows wire
- *numbers only; shift.c translates at the door.
+ * opener (*wire* PSNs and MSNs). They agree until the opener asks for something that the host then
+ * does not ask for: a guess (ahead.c) consumes PSNs at the responder. Everything behind the
+ * opener's responder.c - custody, both ends of the stream, the acceptor, the responder itself -
+ * knows wire numbers only; shift.c translates at the door.
  *
  * Answers. The acceptor keeps each answer packet that its responder gave until the opener has it
  * (answers_tx.c). The opener keeps them until the host has asked for them and got them, and a
- *little longer in case the host lost them (answers_rx.c, answers_give.c). Both find them by wire
- *PSN.
+ * little longer in case the host lost them (answers_rx.c, answers_give.c). Both find them by wire
+ * PSN.
  *
  *	host --READ h--> opener: is it what a fetch brings already, or will? then no request crosses
- *the WAN else it becomes a request of the lane at the next wire PSN, and a fetch opener <--answers,
- *wire PSNs-- acceptor <-- responder host <--answers, host PSNs-- opener, in the order in which the
- *host asked
+ *	the WAN
+ *	                 else it becomes a request of the lane at the next wire PSN, and a fetch
+ *	opener <--answers, wire PSNs-- acceptor <-- responder
+ *	host <--answers, host PSNs-- opener, in the order in which the host asked
  */
 #ifndef LONGHAUL_ENGINE_ANSWERS_H
 #define LONGHAUL_ENGINE_ANSWERS_H

@@ -36,7 +36,7 @@ bool answers_renew(struct engine *e, struct flow *fl, const struct frame *f)
 	COUNT(e, READS_RENUMBERED);
 	if (r) {
 		/* it is the same READ, or the end of one; what was held of it is too old or not all
-		 */
+		 * */
 		answers_drop(e, x, r->wire, psn_add(r->wire, r->span));
 		r->at.psn = f->psn;
 	} else {

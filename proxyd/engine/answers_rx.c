@@ -245,7 +245,7 @@ void answers_forgotten(struct engine *e, struct flow *fl)
 }
 
 /* The answer to the ATOMIC @wire, which was answered here, need not come, and what came of it goes.
- */
+ * */
 void answers_not_wanted(struct engine *e, struct flow *fl, uint32_t wire)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);

@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * ATOMICs whose earlier content may be thrown away (roles OPENER and SINGLE, only where the rule
- *says `atomic = discard-result`): CmpSwap and FetchAdd are answered here, by a pseudo ATOMIC ACK
- *whose original value is 0, and the responder's own answer ends here.
+ * says `atomic = discard-result`): CmpSwap and FetchAdd are answered here, by a pseudo ATOMIC ACK
+ * whose original value is 0, and the responder's own answer ends here.
  *
  * Such an ATOMIC is taken into custody like everything else, and what holds for a SEND holds for
- *it: it is told to be done when it is retained and verified, it is released by a true ACK (the
- *responder's answer is one), and a refusal or a loss of custody is a fault. Two things differ:
+ * it: it is told to be done when it is retained and verified, it is released by a true ACK (the
+ * responder's answer is one), and a refusal or a loss of custody is a fault. Two things differ:
  *
  *	- It is no ACK that tells it but an answer, one for each, since an ACK must not bear its PSN
- *(front.c). An ATOMIC ACK acknowledges all before it, just as an ACK does. So it is made when the
- *front has come up to the ATOMIC, and the front's other limits do not hold it there: handover, an
- *unanswered READ, a filling pool.
+ *	  (front.c). An ATOMIC ACK acknowledges all before it, just as an ACK does. So it is made
+ *	  when the front has come up to the ATOMIC, and the front's other limits do not hold it
+ *	  there: handover, an unanswered READ, a filling pool.
  *	- A host that lost the answer asks for it, not for an ACK. As long as the ATOMIC is in
- *custody it gets the same answer again, and nothing goes out a second time. Later, like any
- *duplicate of what is truly done, it goes to the responder, which does not execute a PSN twice but
- *repeats its answer; the host gets that with the value 0.
+ *	  custody it gets the same answer again, and nothing goes out a second time. Later, like any
+ *	  duplicate of what is truly done, it goes to the responder, which does not execute a PSN
+ *	  twice but repeats its answer; the host gets that with the value 0.
  *
  * Where the true answer comes before one could be made, it passes in its turn, with the value 0
- *like all others: the host must not come to rely on what it gets now and then. Before the peer has
- *agreed to the lane everything passes as it is.
+ * like all others: the host must not come to rely on what it gets now and then. Before the peer has
+ * agreed to the lane everything passes as it is.
  *
  * In pair mode the record of an ATOMIC goes when it is answered: custody is released by what the
- *acceptor reports. In single mode it stays for requester.c, which must know what the responder has
- *not answered; lane.made tells where those begin that the host waits for.
+ * acceptor reports. In single mode it stays for requester.c, which must know what the responder has
+ * not answered; lane.made tells where those begin that the host waits for.
  */
 #include "engine/answers.h"
 

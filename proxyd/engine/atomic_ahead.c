@@ -1,31 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * FetchAdds asked before the host asks for them (pseudo ATOMIC commands; role OPENER, pair mode,
- *only where the rule says `atomic = ahead`): the same one - address, key, operand - that the host
- *has asked for several times in a row, as hosts do that draw numbers from a counter.
+ * only where the rule says `atomic = ahead`): the same one - address, key, operand - that the host
+ * has asked for several times in a row, as hosts do that draw numbers from a counter.
  *
  * The machinery is that of ahead.c: a guess is a request of the lane under a wire PSN of its own,
- *its answer waits here, and the host's own request, if it is exactly that, ends here and takes it
- *over. What differs is that a guess is no look at memory but a change of it:
+ * its answer waits here, and the host's own request, if it is exactly that, ends here and takes it
+ * over. What differs is that a guess is no look at memory but a change of it:
  *
  *	- One that the host does not ask for has been executed all the same. Nothing can undo it; it
- *is counted (atomics-unasked). So few are ever ahead, and none is before the host has shown what it
- *does.
+ *	  is counted (atomics-unasked). So few are ever ahead, and none is before the host has shown
+ *	  what it does.
  *	- It cannot be asked anew. What a responder does not repeat any more is lost, so from the
- *oldest whose answer has not come to the newest there are never more than the responder keeps
- *answers for. Should an answer be lost for good on its way here, the host will ask again when its
- *turn has come, and the responder repeats it: under the same PSN, so nothing is executed twice.
+ *	  oldest whose answer has not come to the newest there are never more than the responder
+ *	  keeps answers for. Should an answer be lost for good on its way here, the host will ask
+ *	  again when its turn has come, and the responder repeats it: under the same PSN, so nothing
+ *	  is executed twice.
  *	- The host may still lack answers from before the lane opened, which nobody here has, and
- *which the responder must not forget. It has them all when it has asked for as many since as it may
- *have outstanding.
+ *	  which the responder must not forget. It has them all when it has asked for as many since
+ *	  as it may have outstanding.
  *	- Guesses are alike, so the oldest is claimed first, each by one request of the host: it
- *sees the values in the order of execution, and none twice.
+ *	  sees the values in the order of execution, and none twice.
  *	- What has happened between the hosts since must not be missing from what a guess brings, as
- *for READs: anything but these FetchAdds themselves that moves the epoch of the pair ends them
- *(@epoch: each of the host's own moves it by one). So does every other request of the lane: its
- *place in the order would be another one.
+ *	  for READs: anything but these FetchAdds themselves that moves the epoch of the pair ends
+ *	  them (@epoch: each of the host's own moves it by one). So does every other request of the
+ *	  lane: its place in the order would be another one.
  *	- READs are never guessed beside them: the first READ drops these, and each of the host's
- *own FetchAdds drops guessed READs.
+ *	  own FetchAdds drops guessed READs.
  */
 #include "engine/answers.h"
 

@@ -457,7 +457,7 @@ bool engine_may_stop(struct engine *e)
 		if (fl->used && unasked_owes(e, l))
 			return false;
 		/* its opener has been asked to let go, and would keep what nobody delivers any more
-		 */
+		 * */
 		if (fl->used && l->role == ROLE_ACCEPTOR && l->closing && e->peer_up[l->peer])
 			return false;
 	}

@@ -65,14 +65,16 @@ struct engine_event {
 /**
  * struct engine_sink - where outputs go; all called from inside engine_*() calls.
  * @tx:     send a frame. @data is valid during the call only. 0, or -EAGAIN when the port has no
- * room: the engine keeps retained packets for later and counts others as dropped
+ * room: the
+ *          engine keeps retained packets for later and counts others as dropped
  * @report: send a report to peer @peer
  * @event:  something for the log
  * @hold:   from now on (@on) the packets of the connection whose requests have the key @requests,
- * and whose requester has the QPN @lqpn, must not pass but through the engine, not even when it is
- * gone: they bear other numbers on the WAN than the host gave them. The next engine is told by
- * engine_strand(). 0, or -errno when that cannot be had: then they keep their numbers. May be NULL:
- * it can
+ * and whose
+ *          requester has the QPN @lqpn, must not pass but through the engine, not even when it is
+ *          gone: they bear other numbers on the WAN than the host gave them. The next engine is
+ *          told by engine_strand(). 0, or -errno when that cannot be had: then they keep their
+ *          numbers. May be NULL: it can
  */
 struct engine_sink {
 	void *ctx;
@@ -110,7 +112,8 @@ struct engine *engine_create(const struct engine_config *cfg, const struct engin
 void engine_destroy(struct engine *e);
 
 /** engine_rules - replace the rules (copied). Lanes whose connection no rule wants any more, or
- * whose peer changed, drain. */
+ * whose peer
+ *  changed, drain. */
 void engine_rules(struct engine *e, const struct rule *rules, unsigned int n, uint64_t now_ns);
 
 /** engine_rx - a frame from a port. */
@@ -128,7 +131,8 @@ enum peer_event {
 void engine_peer_event(struct engine *e, unsigned int peer, enum peer_event ev, uint64_t now_ns);
 
 /** engine_tick - run what is due: batched ACKs and reports, timers, paced sending. Call after every
- * batch of frames and when engine_deadline() has come. */
+ * batch
+ *  of frames and when engine_deadline() has come. */
 void engine_tick(struct engine *e, uint64_t now_ns);
 
 /** engine_deadline - when engine_tick() wants to be called next, UINT64_MAX for never. */
@@ -150,8 +154,9 @@ uint32_t engine_give_up(struct engine *e, uint64_t now_ns);
 bool engine_may_stop(struct engine *e);
 
 /** engine_strand - a former engine held this connection (struct engine_sink, @hold) and is gone.
- * None of its packets passes any more; the queue pair near this appliance is made to fail. Call
- * after engine_rules(). */
+ * None of its packets
+ *  passes any more; the queue pair near this appliance is made to fail. Call after engine_rules().
+ *  */
 void engine_strand(struct engine *e, const struct flow_key *requests, uint32_t lqpn,
 		   uint64_t now_ns);
 
@@ -168,9 +173,11 @@ struct ledger {
  * @guesses:  READs asked ahead of the host
  * @wasted_bytes: answers asked for ahead and not used
  * @flushed_*: times that guesses were dropped: by a request that may tell of changed data, a READ
- * out of the pattern, age
+ * out of the
+ *            pattern, age
  * @atomics_ahead: FetchAdds asked ahead of the host; @atomics_unasked: those of them that it did
- * not ask, before something else came: they have changed memory all the same
+ * not ask, before
+ *            something else came: they have changed memory all the same
  * @answered_again: READs asked again and answered from what was held
  * @window:   bytes that may be guessed ahead now; @ahead: bytes that are
  * @shift, @shift_msn: PSNs and MSNs by which the responder's numbers are ahead of the host's
@@ -251,7 +258,8 @@ struct engine_memory {
 void engine_memory(const struct engine *e, struct engine_memory *out);
 
 /** engine_check - assert the invariants that can be read off the state; for tests. NULL when all
- * hold, else the name of the first that does not. */
+ * hold,
+ *  else the name of the first that does not. */
 const char *engine_check(struct engine *e);
 
 #endif

@@ -1,36 +1,39 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Custody is lost: what the application was told to be safe is not. It must see its QP fail, also
- *when it has nothing under way any more and would never ask again. Three remedies, in this order:
+ * when it has nothing under way any more and would never ask again. Three remedies, in this order:
  *
  *	TELL	what waits for an answer gets a fatal NAK with the responder's own syndrome, and so
- *does every later request, for as long as the lane stands. BREAK	a requester that is idle
- *ignores NAKs. But its host is a responder too, and a responder that gets an impossible request
- *puts the QP into the error state (InfiniBand vol. 1, 9.9.3, class C). So it gets one, in the name
- *of its peer: a SEND MIDDLE while no message is open.
+ *	does every
+ *		later request, for as long as the lane stands.
+ *	BREAK	a requester that is idle ignores NAKs. But its host is a responder too, and a
+ *	responder that gets
+ *		an impossible request puts the QP into the error state (InfiniBand vol. 1, 9.9.3,
+ *		class C). So it gets one, in the name of its peer: a SEND MIDDLE while no message is
+ *		open.
  *	OVER	and if the connection manager made the connection, its DREQ.
  *
  * The impossible request must never be executed as data, whatever the host is in the middle of, and
- *must bear the PSN that the host expects, else it is a duplicate or a gap and harms nobody. Hence:
+ * must bear the PSN that the host expects, else it is a duplicate or a gap and harms nobody. Hence:
  *
  *	- Requests from the far host are no longer let through, so what the host expects stands
- *still, and a message that it has begun to receive cannot end.
+ *	  still, and a message that it has begun to receive cannot end.
  *	- The probe carries no payload. A MIDDLE must carry exactly the path MTU, so where a SEND is
- *open it is refused for its length; where a WRITE or nothing is open, for its opcode. A host that
- *checks neither executes no bytes and says so with an ACK; then the next probe is a WRITE MIDDLE,
- *which does not continue a SEND.
+ *	  open it is refused for its length; where a WRITE or nothing is open, for its opcode. A
+ *	  host that checks neither executes no bytes and says so with an ACK; then the next probe is
+ *	  a WRITE MIDDLE, which does not continue a SEND.
  *	- Where the PSN is not known from what has passed, or turns out wrong, it is learned: one
- *ahead draws a sequence NAK with the PSN expected, one behind an ACK with the newest one executed.
- *Four probes a quarter of the circle apart are both, wherever the host stands. A host that has sent
- *its one NAK for a gap already, and whose ACKs to duplicates are of an older date, is found by
- *trying the next few.
+ *	  ahead draws a sequence NAK with the PSN expected, one behind an ACK with the newest one
+ *	  executed. Four probes a quarter of the circle apart are both, wherever the host stands. A
+ *	  host that has sent its one NAK for a gap already, and whose ACKs to duplicates are of an
+ *	  older date, is found by trying the next few.
  *
  * Whatever the host answers ends here: the far host has asked nothing.
  *
  * The wait between probes doubles while there is silence. Enough silence means that the QP has
- *failed or is gone. A host that goes on answering without failing gets a round of probes now and
- *then for ever. The lane leaves FAULT when its QP has failed or answers no more, and nothing was
- *heard from it for FAULT_QUIET_NS.
+ * failed or is gone. A host that goes on answering without failing gets a round of probes now and
+ * then for ever. The lane leaves FAULT when its QP has failed or answers no more, and nothing was
+ * heard from it for FAULT_QUIET_NS.
  */
 #include "engine/answers.h"
 #include "wire/cm.h"
@@ -95,7 +98,7 @@ void lane_fault(struct engine *e, struct flow *fl, enum lane_reason why, uint8_t
 	if ((!l->start_acked || !psn_before(tack.psn, l->front.psn)) &&
 	    !shift_differs(reads_of(e, l), l)) {
 		/* nothing was promised that is not true already; the hosts find out by themselves
-		 */
+		 * */
 		lane_close(e, fl, why, true);
 		return;
 	}
@@ -221,7 +224,7 @@ void fault_request(struct engine *e, struct flow *fl, const struct frame *f)
 		return;
 	}
 	/* one below the PSN before it begins a round of resending, and that begins with the oldest
-	 */
+	 * */
 	if (psn_before(f->psn, l->told) || !psn_after(f->psn, l->jump_psn)) {
 		l->told = f->psn;
 		l->fault.unsure &= first;

@@ -6,18 +6,18 @@
  *
  *	- what is accepted (and thereby retained);
  *	- the first unanswered READ or its like (but for ATOMICs that are answered here, see
- *atomic.c);
+ *	  atomic.c);
  *	- the handover PSN, until everything before it was truly acknowledged;
  *	- the true ACK, where the policy is `off`, where the peer has not agreed yet, and inside
- *messages that did not fit the pool when they began (POOL-3);
+ *	  messages that did not fit the pool when they began (POOL-3);
  *	- the last packet of the first message not truly acknowledged, where the policy is `honest`;
  *	- what was sent on, while the pool is nearly full: the requester then goes at the pace of
- *the WAN.
+ *	  the WAN.
  *
  * A sequence NAK acknowledges what is before it just as an ACK does, so it can only be sent when
- *the front has come up to the gap. Until then it is due: a NAK at the front itself would make the
- *requester go back without having got anywhere, and a few of those within one round trip use up its
- *retries.
+ * the front has come up to the gap. Until then it is due: a NAK at the front itself would make the
+ * requester go back without having got anywhere, and a few of those within one round trip use up
+ * its retries.
  *
  * An ACK never bears the PSN of a READ or ATOMIC: some requesters take it for the answer.
  */

@@ -3,9 +3,9 @@
  * What the engine's files share: the state of a flow and its lane, and who may call whom.
  *
  * A *flow* is one direction of packets to one QP (struct flow_key). Two flows that learned of each
- *other are a connection. A flow owns the *lane* of the requests that travel in its direction; the
- *responses to them travel in the partner flow. So a packet finds its flow by its key, and its lane
- *is the flow's own (request) or the partner's (response).
+ * other are a connection. A flow owns the *lane* of the requests that travel in its direction; the
+ * responses to them travel in the partner flow. So a packet finds its flow by its key, and its lane
+ * is the flow's own (request) or the partner's (response).
  *
  * The role of a lane tells which parts are at work in this appliance:
  *
@@ -17,19 +17,20 @@
  * UNASKED is a role of requests that come from the WAN and pass; see unasked.c.
  *
  * PSN marks of a lane, in order (all modulo 2^24, half-open: the mark itself is the first not
- *included):
+ * included):
  *
  *	una	released below: truly acknowledged by the responder. Everything in [una, end) is
- *retained (ACCEPTOR: but for holes).
+ *	retained
+ *		(ACCEPTOR: but for holes).
  *	front	acknowledged to the requester below (OPENER, SINGLE): F is front - 1
  *	nxt	sent on at least once below
  *	epsn	accepted in order below: responder.c's or stream_rx.c's next expected PSN
  *	end	end of the highest packet held; equals epsn but in an ACCEPTOR with holes
  *
  * una <= nxt <= epsn <= end always; una <= front does not hold (true ACKs may run ahead of a front
- *that waits behind an unanswered READ), front <= epsn does. What is pseudo-acknowledged, [una,
- *front), is retained by construction: nothing but lane_release() removes packets, and only below a
- *true ACK, unless the lane faults.
+ * that waits behind an unanswered READ), front <= epsn does. What is pseudo-acknowledged, [una,
+ * front), is retained by construction: nothing but lane_release() removes packets, and only below a
+ * true ACK, unless the lane faults.
  */
 #ifndef LONGHAUL_ENGINE_INTERNAL_H
 #define LONGHAUL_ENGINE_INTERNAL_H
@@ -115,12 +116,14 @@ struct mark {
  * @high:       highest nxt ever
  * @start:      handover PSN; @start_acked: everything below it was truly acknowledged
  * @guard:      first PSN of a message that did not fit the pool when it began (POOL-3), PSN_NONE
- * when there is none; @guard_end: end of the last such message (so far). Nothing between is
+ * when
+ *              there is none; @guard_end: end of the last such message (so far). Nothing between is
  *              acknowledged early
  * @again_psn, @again_end: READs asked again after their answer had passed, @again_us: when;
  * PSN_NONE
  * @honest:     POLICY_HONEST: last packet of the first message not truly acknowledged (msn:
- * messages before it); @honest.psn == accept.psn when no message end is known beyond una
+ * messages
+ *              before it); @honest.psn == accept.psn when no message end is known beyond una
  * @opaque:     something not understood is in custody: the responder counts its messages, not we
  * @numbered:   OPENER: it may have been given numbers that the host does not know (lane_hold())
  * @room:       OPENER: the peer takes packets before this PSN
@@ -357,9 +360,9 @@ struct engine {
 	uint32_t sweep;
 	uint64_t sweep_at;
 	uint32_t gen;
-	bool read_ahead;	     /* some rule wants it, or ATOMICs ahead */
-	uint32_t epoch[EPOCH_SLOTS]; /* of host pairs: moved by what may tell that data has changed
-				      */
+	bool read_ahead; /* some rule wants it, or ATOMICs ahead */
+	uint32_t epoch
+		[EPOCH_SLOTS]; /* of host pairs: moved by what may tell that data has changed */
 
 	uint64_t counters[EC_COUNT];
 };

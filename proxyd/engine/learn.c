@@ -310,7 +310,7 @@ static void immediate_note(struct engine *e, struct flow *fl, const struct frame
 
 	if (back) {
 		/* it was believed, and was meant otherwise; what is held already keeps its promises
-		 */
+		 * */
 		if (fl->learned == LEARNED_IMMEDIATE && back->key.dqpn != lqpn &&
 		    fl->lane.role == ROLE_NONE && back->lane.role == ROLE_NONE) {
 			flow_unpair(e, fl);
@@ -346,7 +346,7 @@ static void probe_set(struct lane *l, uint32_t psn, uint32_t count)
 			break;
 		}
 		/* no free one: replace the second newest, keep old ones that may be answered soon
-		 */
+		 * */
 		if (psn_after(l->probe[i].psn, l->probe[slot].psn))
 			slot = i;
 	}

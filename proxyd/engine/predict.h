@@ -45,7 +45,8 @@ struct predictor {
 };
 
 /** predict_asked - the host asked for @r. @as_guessed: it was the oldest guess not asked for so
- * far, so the series goes on; else guessing begins anew when a pattern is seen. */
+ * far, so the
+ *  series goes on; else guessing begins anew when a pattern is seen. */
 void predict_asked(struct predictor *p, const struct read_range *r, bool as_guessed);
 
 /** predict_peek - the READ to come after all that were asked or taken; false when there is no

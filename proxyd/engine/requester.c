@@ -404,7 +404,7 @@ static void rx_ack(struct engine *e, struct flow *fl, const struct frame *f)
 			resume_at(e, fl, m.psn);
 		} else if (probing && l->role != ROLE_NONE && sent_until(e, l, probed)) {
 			/* what was sent before the probe has arrived or is lost: it lacks the rest
-			 */
+			 * */
 			lost_one(e, l);
 			resume_at(e, fl, l->tack.psn);
 		}
@@ -487,7 +487,7 @@ static void rx_answer(struct engine *e, struct flow *fl, const struct frame *f,
 	r->done = v == READ_COMPLETE;
 	if (v == READ_COMPLETE && reads_head(e, l) == r) {
 		/* the answers of later ones may have been complete already: then their turn is now
-		 */
+		 * */
 		reads_trim(e, l, &m);
 	}
 	l->progress = e->now;

@@ -129,7 +129,7 @@ static void taken(struct engine *e, struct flow *fl, const struct frame *f, bool
 }
 
 /* The records of a request that waits for its answer: in the host's order, and in that of the wire.
- */
+ * */
 static void waiting(struct engine *e, struct flow *fl, const struct frame *f, uint32_t span,
 		    uint32_t wire)
 {

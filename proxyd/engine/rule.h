@@ -99,7 +99,8 @@ const char *atomic_mode_name(enum atomic_mode m);
 bool prefix_has(const struct prefix *p, const struct ip_addr *a);
 
 /** rule_match - index of the first of @n rules that takes packets between @near and @far on @vlan,
- * -1 when none does. */
+ * -1 when
+ *  none does. */
 int rule_match(const struct rule *rules, unsigned int n, const struct ip_addr *near,
 	       const struct ip_addr *far, uint16_t vlan);
 

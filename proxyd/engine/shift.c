@@ -3,19 +3,19 @@
  * Two numberings of one lane, and how to get from one to the other (answers.h).
  *
  * What the host appended to the lane bears host PSN + s on the wire, where s is constant over a
- **segment* and grows from segment to segment by the guesses between them that the host did not ask
- *for. A guess that it does ask for takes the numbers that it would have got anyway, as long as
- *guesses are asked for in their order; one that is asked for out of order has a record of its own
- *(struct read_rec), and its place is within the same segment, since every request that is not a
- *READ makes the opener drop its guesses. So:
+ * *segment* and grows from segment to segment by the guesses between them that the host did not ask
+ * for. A guess that it does ask for takes the numbers that it would have got anyway, as long as
+ * guesses are asked for in their order; one that is asked for out of order has a record of its own
+ * (struct read_rec), and its place is within the same segment, since every request that is not a
+ * READ makes the opener drop its guesses. So:
  *
  *	- SENDs, WRITEs, ATOMICs, and READs that were not guessed: exact by segment;
  *	- a mark (all before it is done) that lies among guesses: all that the host appended before
- *them is done. READs are bounded by their own records, not by marks.
+ *	  them is done. READs are bounded by their own records, not by marks.
  *
  * A mark never translates to more than the host has asked for, nor to more than where the next
- *segment begins. Segments that lie wholly below the true ACK are forgotten; with a full table
- *nothing is guessed, so that no segment can be needed.
+ * segment begins. Segments that lie wholly below the true ACK are forgotten; with a full table
+ * nothing is guessed, so that no segment can be needed.
  */
 #include "engine/answers.h"
 

@@ -39,7 +39,7 @@
 /* What the peer's reports wait at most for company, see engine.c. */
 #define REPORT_WAIT_US	250u
 /* The tail's timer: at least so much longer than the round trip (the peer's reports wait 200 us).
- */
+ * */
 #define TAIL_MIN_US	2000u
 /* A tail of so many PSNs is sent again as a whole: with more, losing all of them and all reports is
  * an outage. */
@@ -217,7 +217,7 @@ static void forget_late(struct engine *e, struct lane *l)
 }
 
 /* No round trip is shorter: samples include what a report waited for company, urgent ones do not.
- */
+ * */
 static uint32_t least_rtt_us(const struct lane *l)
 {
 	uint32_t slack = l->rtt.minrtt_us / 16 + REPORT_WAIT_US;
@@ -253,7 +253,7 @@ static void gap_closed(struct engine *e, struct lane *l, const struct pkt *d)
 }
 
 /* The packet that ends at @end; it begins at or after @from. A READ stands where its range begins.
- */
+ * */
 static struct pkt *ending_at(struct engine *e, const struct lane *l, uint32_t from, uint32_t end)
 {
 	struct pkt *d = window_get(&l->win, e->pool, psn_sub(end, 1)), *found = NULL;
@@ -482,7 +482,7 @@ void stream_tx_timeout(struct engine *e, struct flow *fl)
 		tail = psn_diff(l->sent.psn, l->reached_hi);
 		if (d && !l->backoff && l->rtt.srtt_us && tail > 0 && from == l->reached_hi) {
 			/* nothing is missing before the tail; it is lost, or only the reports of it
-			 */
+			 * */
 			if (tail <= (int32_t)TAIL_PSNS)
 				give_up(e, l, l->reached_hi, l->sent.psn, l->rtt.srtt_us);
 			d = window_get(&l->win, e->pool, psn_sub(l->sent.psn, 1));

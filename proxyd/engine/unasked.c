@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * One appliance, near the responder, for READs that come over the WAN (role UNASKED; only where a
- *rule without a peer says `read-ahead = unasked`). Nothing is kept, nothing is acknowledged early.
- *When the READ that its host will ask next can be told, it is asked here, under the PSN that the
- *host's own READ will bear, and so early that the answer arrives just after the host has asked. The
- *host's own READ comes a round trip later, and ends here.
+ * rule without a peer says `read-ahead = unasked`). Nothing is kept, nothing is acknowledged early.
+ * When the READ that its host will ask next can be told, it is asked here, under the PSN that the
+ * host's own READ will bear, and so early that the answer arrives just after the host has asked.
+ * The host's own READ comes a round trip later, and ends here.
  *
  *	host                        WAN                       appliance      responder
  *	 | <--------------- answer n leaves ---------------------- | <------------ |
@@ -13,43 +13,43 @@
  *	 |                              \-----------------> is it that? drop it    |
  *
  * When. A host that has m READs outstanding asks for READ k when answer k - m has come. So answer k
- *may follow answer k - m at a little distance; sooner, the host has not asked yet and throws it
- *away. Neither m nor the round trip can be seen from passing packets: four READs in turns over 100
- *ms look like one over 25 ms. So both are measured, once, when a pattern stands: the host's READs
- *are held back (STALL) until no more come. Then the host waits for all that it has outstanding,
- *which is m; they go on, and the next READ comes a round trip, and what the host needs to think,
- *after the first answer has left (MEASURE). A host whose READs come by a clock and not by answers
- *never stalls, or contradicts what was measured; there nothing is asked ahead.
+ * may follow answer k - m at a little distance; sooner, the host has not asked yet and throws it
+ * away. Neither m nor the round trip can be seen from passing packets: four READs in turns over 100
+ * ms look like one over 25 ms. So both are measured, once, when a pattern stands: the host's READs
+ * are held back (STALL) until no more come. Then the host waits for all that it has outstanding,
+ * which is m; they go on, and the next READ comes a round trip, and what the host needs to think,
+ * after the first answer has left (MEASURE). A host whose READs come by a clock and not by answers
+ * never stalls, or contradicts what was measured; there nothing is asked ahead.
  *
  * How many. A responder keeps what it needs to repeat an answer for as many READs as it takes at a
- *time. Until the host asks for READ k it may lack answer k - m; so what was asked for ahead and not
- *met by the host yet is no more than the responder's depth less m. Where the depth is not known it
- *is m.
+ * time. Until the host asks for READ k it may lack answer k - m; so what was asked for ahead and
+ * not met by the host yet is no more than the responder's depth less m. Where the depth is not
+ * known it is m.
  *
  * Two numberings. As long as the host asks for what was foreseen both ends number alike, and
- *packets pass as they are. A READ that was asked here and is not asked by the host has consumed
- *PSNs at the responder; from there on shift.c translates. Such a connection depends on us
- *(lane_hold()), and it does so from the first READ that is asked ahead.
+ * packets pass as they are. A READ that was asked here and is not asked by the host has consumed
+ * PSNs at the responder; from there on shift.c translates. Such a connection depends on us
+ * (lane_hold()), and it does so from the first READ that is asked ahead.
  *
  * Wrong data. A host that asks for something else under that PSN while the answer is on its way
- *takes it for its own. That is seen when its request arrives: if it may have been outstanding when
- *the answer arrived (it came within a round trip and a margin after the answer left), the queue
- *pair is made to fail. If it came later the host had not asked yet, and the answer is nobody's. A
- *request that is lost on the WAN is never seen; so when the host goes on beyond it, and it does not
- *turn up within the same time, the queue pair is made to fail as well: an answer to what comes
- *later acknowledges it, whatever it was.
+ * takes it for its own. That is seen when its request arrives: if it may have been outstanding when
+ * the answer arrived (it came within a round trip and a margin after the answer left), the queue
+ * pair is made to fail. If it came later the host had not asked yet, and the answer is nobody's. A
+ * request that is lost on the WAN is never seen; so when the host goes on beyond it, and it does
+ * not turn up within the same time, the queue pair is made to fail as well: an answer to what comes
+ * later acknowledges it, whatever it was.
  *
  * What cannot be seen at all is a request that is lost, and is another than foreseen, and is the
- *last of its host: hence `unasked`, and a switch of its own.
+ * last of its host: hence `unasked`, and a switch of its own.
  *
  * Lost answers. A host that asks again waits for that, and throws away what was asked ahead of it
- *(stale): the responder repeats it, and what comes behind is asked once more when its turn comes,
- *under the PSNs that it has. Answers that come too early look like lost ones; if they do so again
- *and again the distance grows.
+ * (stale): the responder repeats it, and what comes behind is asked once more when its turn comes,
+ * under the PSNs that it has. Answers that come too early look like lost ones; if they do so again
+ * and again the distance grows.
  *
  * Old data. Any request but a READ between the two hosts (ahead.c, epoch) may tell that data has
- *changed: what was asked for before and has not left is thrown away, and asked for again when the
- *host does (VOID). What has left travels ahead of that request and finds the host not asking.
+ * changed: what was asked for before and has not left is thrown away, and asked for again when the
+ * host does (VOID). What has left travels ahead of that request and finds the host not asking.
  */
 #include "engine/unasked.h"
 
@@ -343,7 +343,8 @@ out:
 /* ---- beginning and end ---- */
 
 /** unasked_may_begin - whether @f of a watched lane, just counted by learn_request(), is the first
- * READ of such a lane. */
+ * READ of such
+ *  a lane. */
 bool unasked_may_begin(const struct engine *e, const struct flow *fl, const struct frame *f)
 {
 	const struct flow *back = fl->partner == FLOW_NONE ? NULL : &e->flows[fl->partner];
@@ -409,7 +410,8 @@ void unasked_settled(struct engine *e, struct flow *fl)
 }
 
 /** unasked_owes - whether the two ends would not understand each other without us. Those that have
- * disconnected need not any more. */
+ * disconnected
+ *  need not any more. */
 bool unasked_owes(struct engine *e, const struct lane *l)
 {
 	return l->role == ROLE_UNASKED && l->reason != REASON_DISCONNECT &&

@@ -78,8 +78,8 @@ struct out {
 	uint8_t *p;
 	size_t room, len;
 	bool full;
-	uint8_t scrap[PROTO_NAME]; /* takes what does not fit; as long as the longest single piece
-				    */
+	uint8_t scrap
+		[PROTO_NAME]; /* takes what does not fit; as long as the longest single piece */
 };
 
 static uint8_t *give(struct out *o, size_t n)

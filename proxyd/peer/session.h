@@ -31,9 +31,7 @@
 #include "peer/proto.h"
 
 #define SESSION_DATAGRAM_MAX 1472 /* bytes of UDP payload that are ever sent or taken */
-#define SESSION_DATAGRAM_MIN                                                                       \
-	1000 /* lowest limit that can be configured: the largest HELLO fits                        \
-	      */
+#define SESSION_DATAGRAM_MIN 1000 /* lowest limit that can be configured: the largest HELLO fits */
 
 /* Everything that is refused, dropped or suppressed, by name; `longhaul peer show -d` lists
  * them. */

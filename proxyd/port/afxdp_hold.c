@@ -7,7 +7,7 @@
  *
  * They stand in a map that the XDP program looks into before it passes anything up (steer.bpf.c).
  * That must outlive the daemon, however it ends. So the map and both links, which keep the program
- *on the interfaces, are pinned:
+ * on the interfaces, are pinned:
  *
  *	/sys/fs/bpf/longhaul/LAN-WAN/held
  *	/sys/fs/bpf/longhaul/LAN-WAN/lan	link of the LAN interface
@@ -21,11 +21,11 @@
  * throughout, and puts the program in the place of the old one on the links, which is one step for
  * the packets. The mode (native or generic) stays what it is while something is held, whatever the
  * configuration wants: changing it would mean a moment without a program. As long as that daemon
- *has not begun (no heartbeat), and when it cannot even begin, all stays as it was found.
+ * has not begun (no heartbeat), and when it cannot even begin, all stays as it was found.
  *
  * A connection is two entries, one for each direction. The requests' entry is written last: a
- *daemon that died in between had not renumbered anything, so half a connection is none
- *(held_init()).
+ * daemon that died in between had not renumbered anything, so half a connection is none
+ * (held_init()).
  *
  * Pins that belong to interfaces of another network namespace with the same names are recognized by
  * their program, which is not the one on our interface.

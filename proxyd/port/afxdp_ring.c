@@ -23,8 +23,8 @@
 #include "port/afxdp_priv.h"
 
 #define TX_CALLS_IDLE                                                                              \
-	4 /* sendto() calls without visible progress before kick() gives up for now                \
-	   */
+	4 /* sendto() calls without visible progress before kick() gives up for now  \
+			 */
 
 /* One descriptor of a frame in several. Returns true when the frame is complete in q->join. */
 static bool join(struct afxdp *x, struct rxq *q, const uint8_t *data, uint32_t len, bool last)

@@ -31,7 +31,7 @@ struct template
 void template_learn(struct template *t, const struct frame *f);
 
 /** template_mirror - the headers of an answer to what @t was learned from: addresses change places.
- */
+ * */
 void template_mirror(struct template *t);
 
 /**

@@ -5,33 +5,34 @@
  *	bench_wan [--quick] [--read] [--op NAME] [--rtt MS] [--loss P] [--seconds S] [--verbose]
  *
  * One queue pair, 64 KiB messages, 128 outstanding, path MTU 4096, a WAN of 10 Gb/s between LANs of
- *25 Gb/s, and that with two appliances (real engines, model hosts and links, see
- *tests/scenario/world.h) and with a wire in their place. The WAN drops packets at random in the
- *direction of the data and as many reports on their way back. The seed is fixed, so every number is
- *the same in every run.
+ * 25 Gb/s, and that with two appliances (real engines, model hosts and links, see
+ * tests/scenario/world.h) and with a wire in their place. The WAN drops packets at random in the
+ * direction of the data and as many reports on their way back. The seed is fixed, so every number
+ * is the same in every run.
  *
  * What is measured:
  *
  * - goodput: payload that the far host has taken in order, and what its appliance holds for it
- *(READ: that came back in order), per time, in steady state. The clock starts after a ramp
- *(learning, handover, the first round trips) of RAMP_RTTS round trips and RAMP_NS, and stops after
- *at least MEASURE_RTTS round trips and MEASURE_NS. The host takes payload in leaps when something
- *was lost: everything behind a hole is taken at once when it closes. What its appliance holds is
- *counted so that the result does not depend on when the clock starts and stops.
+ *   (READ: that came back in order), per time, in steady state. The clock starts after a ramp
+ *   (learning, handover, the first round trips) of RAMP_RTTS round trips and RAMP_NS, and stops
+ *   after at least MEASURE_RTTS round trips and MEASURE_NS. The host takes payload in leaps when
+ *   something was lost: everything behind a hole is taken at once when it closes. What its
+ *   appliance holds is counted so that the result does not depend on when the clock starts and
+ *   stops.
  * - ceiling: the rate of the WAN less headers, with Ethernet frames counted as the WAN model counts
- *them (from the destination address to the ICRC, without preamble, check sequence and gap).
+ *   them (from the destination address to the ICRC, without preamble, check sequence and gap).
  * - start: from the first request until goodput, over a slot of an eighth of a round trip (at least
- *1 ms), reaches 90 % of the ceiling for the first time.
+ *   1 ms), reaches 90 % of the ceiling for the first time.
  * - WAN bytes: all bytes that entered the WAN both ways while the clock ran, reports with their
- *UDP, IP and Ethernet headers included, over the bytes of the frames of new data in that time, each
- *counted once.
+ *   UDP, IP and Ethernet headers included, over the bytes of the frames of new data in that time,
+ *   each counted once.
  * - READ-4K: 4 KiB READs, which are bound by the host's way to its appliance before they are bound
- *by the WAN. Their share is also told of what the same hosts reach without any distance between
- *them (read-4k of the last line, the least).
+ *   by the WAN. Their share is also told of what the same hosts reach without any distance between
+ *   them (read-4k of the last line, the least).
  * - the line `sequential': a READ stream once through a region of 1 GiB that the rule names, 50 ms
- *away, and what the appliances asked for in vain (wasted, in % of the payload).
+ *   away, and what the appliances asked for in vain (wasted, in % of the payload).
  * - loss "0, resend": nothing is lost, but the host is one that resends everything after 2, 4, 8,
- *16 ms without progress, whatever its timeout is.
+ *   16 ms without progress, whatever its timeout is.
  *
  * The pool of an appliance is sized by the distance (pool_bytes()).
  */

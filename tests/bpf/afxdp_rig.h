@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The rig for the AF_XDP port on real interfaces: two veth pairs in a network namespace of the
- *test's own,
+ * test's own,
  *
  *	host1 --- lan0 [the port under test] wan0 --- host2
  *

@@ -100,7 +100,7 @@ int setup(void **state)
 	char err[256] = "";
 
 	/* Test frames seem to come from queue 0 of "lo" of this namespace; a socket listens there.
-	 */
+ */
 	if (unshare(CLONE_NEWNET)) {
 		perror("a network namespace is needed (root)");
 		return -1;

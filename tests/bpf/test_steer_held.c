@@ -94,7 +94,7 @@ static void held(void **state)
 			expect("held, requests", STEER_LAN, &out, STEER_HELD);
 			expect("held, answers", STEER_WAN, &in, STEER_HELD);
 			/* they are dropped on either port; another queue pair, host or VLAN is not
-			 */
+			 * */
 			if (a == AWAY_STALE) {
 				expect("held, a loop", STEER_WAN, &out, STEER_HELD);
 				expect("held, a loop", STEER_LAN, &in, STEER_HELD);
@@ -190,7 +190,7 @@ static void held_map(void **state)
 	assert_int_equal(f.lqpn, 0x66);
 
 	/* the responder's QP is another requester's now: what the former lets go of is its own only
-	 */
+	 * */
 	assert_int_equal(steer_prog_hold(&prog, &v, 0x67), 0);
 	steer_prog_release(&prog, &v, 0x66);
 	assert_int_equal(prog.config->held, 2);

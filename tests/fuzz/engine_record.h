@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The input of fuzz_engine: SETUP bytes, then records. A record begins with a byte whose low half
- *is an enum rec, and
+ * is an enum rec, and
  *
  *	0x30	the connection, 0 to 3: two in IPv4, one in IPv6, one on VLAN 5
  *	0x40	which host: of the LAN side, or beyond the WAN
  *	0x80	no tick after it
  *
  * followed by as many bytes as rec_size[] says; those with a length (big-endian, 16 bits) as their
- *last two bytes have so many more behind them.
+ * last two bytes have so many more behind them.
  */
 #ifndef LONGHAUL_TESTS_FUZZ_ENGINE_RECORD_H
 #define LONGHAUL_TESTS_FUZZ_ENGINE_RECORD_H
@@ -36,7 +36,7 @@
 
 enum rec {
 	/* mark, opcode, offset, length, two bytes of arguments, bits: a frame near a mark of the
-	   lane */
+	 * lane */
 	REC_NEAR_FRAME,
 	/* bits, opcode, PSN (3), payload length (2), argument (4): a frame by numbers */
 	REC_FRAME,

@@ -9,13 +9,14 @@
  * watched from outside, for all that a host, a peer or time may do:
  *
  *  - what is sent is what is received, passed or from the pool, byte for byte and with a right ICRC
- * (answers to READs, and all where READs are asked for ahead, by their payload: their numbers may
- * be others); besides it there are only packets that the engine originates (ACKs and NAKs, mostly)
+ *    (answers to READs, and all where READs are asked for ahead, by their payload: their numbers
+ *    may be others); besides it there are only packets that the engine originates (ACKs and NAKs,
+ *    mostly)
  *  - a success ACK never leaves for a lane that is not held or at fault, never beyond the front,
- * never for a packet that did not arrive whole, and not before all from before the handover is
- * truly acknowledged
+ *    never for a packet that did not arrive whole, and not before all from before the handover is
+ *    truly acknowledged
  *  - the true-ACK mark moves only if a response or a report has just said so, never by time or
- * requests, and neither it nor the front goes back
+ *    requests, and neither it nor the front goes back
  *  - a lane whose requester was told more than is truly acknowledged does not end without a fault
  *  - every report that leaves is one that the peer protocol can carry
  *  - the engine does not ask for a tick again and again at the same time

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * The frame parser, the ICRC and the builders. 32 bytes of parameters, then a frame. Bits of the
- *first byte say how the frame is made:
+ * first byte say how the frame is made:
  *
  *	0x03	 0: the bytes as they are. 1: the frame's IP and UDP lengths and its IPv4 checksum
- *are made right first, since hardly anything random gets past them. 2: its ICRC and UDP checksum,
- *too. 3: a packet built from the parameters, the bytes are its payload
+ *	are made
+ *		 right first, since hardly anything random gets past them. 2: its ICRC and UDP
+ *		 checksum, too. 3: a packet built from the parameters, the bytes are its payload
  *
  * Besides that nothing crashes: every field and offset of an accepted frame equals what a plain
- *reading of its bytes says; what was parsed and is built again is the same frame; every prefix of
- *it is refused; the ICRC equals that of a slow reference, in all kernels, with and without the
- *copy; a patch by difference keeps right checksums right and wrong ones wrong.
+ * reading of its bytes says; what was parsed and is built again is the same frame; every prefix of
+ * it is refused; the ICRC equals that of a slow reference, in all kernels, with and without the
+ * copy; a patch by difference keeps right checksums right and wrong ones wrong.
  */
 #include "tests/fuzz/input.h"
 #include "tests/unit/wire_util.h"
@@ -81,7 +82,7 @@ static uint32_t ref_udp_sum(const uint8_t *data, const struct frame *f)
 }
 
 /* Where the extended headers stand, by their order and sizes (not the parser's table of distances).
- */
+ * */
 static void check_headers(const struct frame *f)
 {
 	const struct {

@@ -76,7 +76,8 @@ static inline const uint8_t *next_bytes(struct input *in, size_t *len)
 }
 
 /** block_of - @len bytes in a block of exactly that size, so that a read beyond them is seen. The
- * caller frees it. */
+ * caller
+ *  frees it. */
 static inline uint8_t *block_of(const uint8_t *data, size_t len)
 {
 	uint8_t *b = malloc(len ? len : 1);

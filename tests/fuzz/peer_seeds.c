@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The seeds of fuzz_peer: a message of each type, headers of both kinds, a peer that has the key.
- */
+ * */
 #include "peer/proto.h"
 #include "tests/fuzz/seed.h"
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A random world as data: everything that a soak run depends on, drawn from one seed, or read from
- *a script. Because it is data it can be made smaller piece by piece (shrink.c), printed, and run
- *again.
+ * a script. Because it is data it can be made smaller piece by piece (shrink.c), printed, and run
+ * again.
  *
  * As text, one line for the world, one for each queue pair, one for what each of its sides does,
- *and one for each incident. A line is a word and then names with values; what is not named is 0:
+ * and one for each incident. A line is a word and then names with values; what is not named is 0:
  *
  *	world seed 17 appliance0 1 appliance1 1 policy 1 delay-ns 500000 rate-bps 10000000000 loss0
- *0.01 ... qp mtu 1024 depth 16 sq-psn 1048560 rq-psn 0 work qp 0 side 0 ops 255 max 40000 count 66
- *	incident what link-down at 370 for-ms 120
+ *	0.01 ... qp mtu 1024 depth 16 sq-psn 1048560 rq-psn 0 work qp 0 side 0 ops 255 max 40000
+ *	count 66 incident what link-down at 370 for-ms 120
  */
 #ifndef SCENARIO_PLAN_H
 #define SCENARIO_PLAN_H
@@ -84,7 +84,7 @@ struct plan_result {
 };
 
 /** plan_random - the world of @seed. @read_ahead: with READ streams, and appliances that read ahead
- */
+ * */
 void plan_random(struct plan *p, uint64_t seed, bool read_ahead);
 
 /** plan_run - live it. @dump: where the world is to be shown at its end, @trace: where all that
@@ -97,7 +97,8 @@ void plan_print(const struct plan *p, FILE *out);
 uint32_t plan_read(struct plan *p, FILE *in);
 
 /** plan_shrink - make @p smaller as long as it ends with @violation. Tries for at most @seconds.
- * Returns how many worlds were tried. */
+ * Returns how
+ *  many worlds were tried. */
 uint32_t plan_shrink(struct plan *p, const char *violation, double seconds);
 
 #endif

@@ -20,11 +20,13 @@
 void scenario_qp(struct rc_qp_config *c, uint32_t n, uint32_t mtu, enum rc_personality p);
 
 /** scenario_finish - run to the end (at most @limit ns), then everything must be complete and
- * right. On failure the seed and the world are printed. */
+ * right. On
+ *  failure the seed and the world are printed. */
 void scenario_finish(struct world *w, uint64_t limit);
 
 /** scenario_safe - as scenario_finish(), but queue pairs may have failed: nothing that was executed
- * or told may be wrong. */
+ * or
+ *  told may be wrong. */
 void scenario_safe(struct world *w, uint64_t limit);
 
 /** scenario_held - the lane of @q's requests from host @side is in custody there. */

@@ -79,7 +79,8 @@ int token_choice(struct script *s, struct tokens *t, const char *const *names, i
 /** packet_parse - @expected: an ACK must say its MSN. */
 void packet_parse(struct script *s, struct tokens *t, struct packet *p, bool expected);
 /** packet_build - number @i of the packet's range as the host on side @from sends it, into @out
- * (FRAME_MAX bytes); returns the length of the frame. */
+ * (FRAME_MAX
+ *  bytes); returns the length of the frame. */
 uint32_t packet_build(struct script *s, const struct packet *p, uint32_t i, enum engine_port from,
 		      uint8_t *out);
 /** packet_describe - the frame in the words of the language. */
@@ -90,7 +91,7 @@ int packet_kind_by_name(const char *name);
 /** packet_inherit - @p as the script said it, and what it did not say as @sent had it. */
 void packet_inherit(struct packet *p, const struct packet *sent);
 /** packet_echoes - whether a packet of this kind, when expected, may be one that was sent before.
- */
+ * */
 bool packet_echoes(unsigned int kind);
 void packet_address(const struct script_world *w, enum engine_port side, uint32_t host,
 		    struct ip_addr *a);
@@ -106,10 +107,8 @@ int lane_reason_by_name(struct script *s, const char *name);
 extern const char *const report_names[];
 #define REPORT_NAMES 7
 const char *report_name(uint8_t type);
-#define REPORT_SET_LANE                                                                            \
-	0x80000000u /* "other-lane", "other-generation", "old": spoilt on purpose                  \
-		     */
-#define REPORT_SET_GEN 0x40000000u
-#define REPORT_SET_OLD 0x20000000u
+#define REPORT_SET_LANE 0x80000000u /* "other-lane", "other-generation", "old": spoilt on purpose */
+#define REPORT_SET_GEN	0x40000000u
+#define REPORT_SET_OLD	0x20000000u
 
 #endif

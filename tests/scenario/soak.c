@@ -7,12 +7,12 @@
  *	soak --script FILE [--verbose] [--trace]
  *
  * Which worlds there are follows from --seed alone; each follows from its own seed (plan.c) or from
- *its script, to the last packet. The jobs are processes that take the worlds in turns, so what each
- *does is the same however fast the other is. Packets are those that hosts sent; each is seen
- *several times on its way.
+ * its script, to the last packet. The jobs are processes that take the worlds in turns, so what
+ * each does is the same however fast the other is. Packets are those that hosts sent; each is seen
+ * several times on its way.
  *
  * --first: the first violation ends it. A violation prints the world's seed, then a script of a
- *smaller world with the same violation.
+ * smaller world with the same violation.
  */
 #include <errno.h>
 #include <getopt.h>

@@ -448,7 +448,7 @@ static void test_policies(void **state)
 }
 
 /* ENG-3, ENG-8, NTT-9 (its default): READs and ATOMICs pass in their order among WRITEs in custody.
- */
+ * */
 static void test_reads_and_atomics(void **state)
 {
 	(void)state;

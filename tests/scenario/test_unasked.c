@@ -50,7 +50,7 @@ static void stream(struct world_qp *q, uint64_t n, uint32_t outstanding)
 }
 
 /* A lane that nobody has learned yet learns from READs, too, but only in turns that its MSNs show.
- */
+ * */
 static void warm(struct world *w, struct world_qp *q)
 {
 	struct work k = {.ops = 1u << RC_WRITE, .min = 64, .max = 64, .left = 20, .outstanding = 1};
@@ -174,7 +174,7 @@ static void test_answers_lost(void **state)
 }
 
 /* What it loses of requests nobody ever sees: either the host asks again, or its queue pair fails.
- */
+ * */
 static void test_requests_lost(void **state)
 {
 	uint32_t failed = 0;
@@ -274,7 +274,7 @@ static void test_shifted(void **state)
 }
 
 /* The host leaves the pattern in the middle: what it asks for instead must not be taken for done.
- */
+ * */
 static void test_pattern_broken(void **state)
 {
 	uint32_t failed = 0;

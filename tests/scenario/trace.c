@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * What happens in a world, one line for each frame that arrives and each report: time in us, where,
- *what.
+ * what.
  *
  *	1068.556 host0 -> app0   READ_REQUEST q000201 psn 0004a0 va 1000 len 8192
  *	1072.528 app1  -> app0   report answers cum 0004a2 hi 0004c0 holes 0004a2-0004a4

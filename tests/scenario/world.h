@@ -5,9 +5,9 @@
  *	host 0 --lan 0-- engine 0 --wan-- engine 1 --lan 1-- host 1
  *
  * Each of the three links has two directions with settings of their own. Reports travel in a
- *channel of their own beside the WAN with the WAN's delay and its own loss. Either engine can be
- *left out (then a wire joins its ports), so one appliance at either side, two and none are the same
- *world.
+ * channel of their own beside the WAN with the WAN's delay and its own loss. Either engine can be
+ * left out (then a wire joins its ports), so one appliance at either side, two and none are the
+ * same world.
  */
 #ifndef SCENARIO_WORLD_H
 #define SCENARIO_WORLD_H
@@ -29,19 +29,22 @@
  * @wan, @lan:   settings of both directions; seeds are derived from @seed
  * @report_loss: of reports, besides that they share the WAN's delay
  * @report_reorder, @report_replay, @report_forge: probabilities per report: comes late; one from
- * long ago comes again after it; it comes again with garbage in it (another generation, lane, type,
- * peer, or marks that cannot be)
+ * long ago comes
+ *               again after it; it comes again with garbage in it (another generation, lane, type,
+ *               peer, or marks that cannot be)
  * @check_every: engine_check() after every so many events, 0: at the end only
  * @check_custody: after every answer to a host, and for every frame to the WAN: what was
- * acknowledged is held or executed, nothing in custody goes out in two forms, no success after a
- * fault, a completion means what the policy says
+ * acknowledged is held
+ *               or executed, nothing in custody goes out in two forms, no success after a fault, a
+ *               completion means what the policy says
  * @check_range: a READ outside of the responder's region is a violation
  * @atomic:      of the rules
  * @read_ahead:  the rules allow it
  * @read_unasked: they say so to an appliance alone, near the responder
  * @read_depth:  READs that responders take at a time, by the rules
  * @read_max_age_ns: with @read_ahead: READs may bring content that was current so long before they
- * were posted, if no signal has come since; 0: however long
+ * were posted,
+ *               if no signal has come since; 0: however long
  * @read_from, @read_end: the rules name this range of addresses for reading ahead; none when both
  * are 0
  * @engine:      of both engines; seed is derived
@@ -77,8 +80,9 @@ struct world_config {
  * @stream_len: of @stream_len bytes each; a stream starts somewhere else with probability @break_p
  * @ring:       streams go through the whole region, over and over
  * @counter:    FetchAdds all add 1 to the 8 bytes at 4096 of the peer's region, which nothing else
- * changes (so @ops has no WRITEs and CmpSwaps), and most requests are such: each must bring more
- * than the one before
+ * changes (so @ops
+ *              has no WRITEs and CmpSwaps), and most requests are such: each must bring more than
+ *              the one before
  * @changing:   in the part of the peer's region that the peer changes
  */
 struct work {
@@ -105,9 +109,11 @@ struct world_seen {
 /**
  * struct world_qp - one queue pair on each host. @side[i]: what host i's end did.
  * @lost:      an appliance lost its memory while it had custody of this side's requests: the queue
- * pair may fail, and must not succeed as if nothing had happened
+ * pair may
+ *             fail, and must not succeed as if nothing had happened
  * @holed:     an appliance lost its memory with some of this side's requests in custody, if only
- * the beginning of a message: the responder will never be told of them
+ * the beginning of a
+ *             message: the responder will never be told of them
  * @cfg, @cm:  what each end is made of; the handshake that makes them, and later takes them down
  * @up:        both ends exist; they need not while there is a handshake, or between two
  * incarnations
@@ -199,12 +205,14 @@ void world_destroy(struct world *w);
 struct world_qp *world_connect(struct world *w, struct rc_qp_config *a, enum rc_personality other);
 
 /** world_connect_cm - as world_connect(), but by the connection manager: the ends exist when the
- * handshake has got that far, and begin their work (world_work()) then. */
+ * handshake has got
+ *  that far, and begin their work (world_work()) then. */
 struct world_qp *world_connect_cm(struct world *w, struct rc_qp_config *a,
 				  enum rc_personality other);
 
 /** world_disconnect - both ends are gone, whatever they were doing; @tell: with a DREQ, if they
- * were made by the connection manager. What is left of their work waits. */
+ * were made by the
+ *  connection manager. What is left of their work waits. */
 void world_disconnect(struct world_qp *q, bool tell);
 
 /** world_reconnect - the same QPNs again, with other data, from these PSNs on; the work goes on. */
@@ -217,15 +225,18 @@ void world_work(struct world_qp *q, int side, const struct work *work);
 void world_run(struct world *w, uint64_t until);
 
 /** world_run_done - until all work is completed (or failed) and custody is empty, at most to
- * @until. True when it got there. */
+ * @until. True
+ *  when it got there. */
 bool world_run_done(struct world *w, uint64_t until);
 
 /** world_restart - engine @side loses all its memory and starts anew (kill -9). Requests that were
- * acknowledged and not executed are lost; the queue pairs are marked. */
+ * acknowledged
+ *  and not executed are lost; the queue pairs are marked. */
 void world_restart(struct world *w, int side);
 
 /** world_redeem - engine @side pays all its debts and starts anew without memory (an orderly
- * restart). Runs the world until its custody is empty, 100 s at most. */
+ * restart). Runs the
+ *  world until its custody is empty, 100 s at most. */
 void world_redeem(struct world *w, int side);
 
 /** world_verify - compare what responders executed with what requesters were told; NULL when all is

@@ -29,7 +29,7 @@ void world_link_send(struct world *w, int link, const uint8_t *data, uint32_t le
 bool world_lane(struct world_qp *q, int s, struct lane_info *out);
 
 /* Look at a frame that appliance @side sends into the WAN, and at one that has reached host @side.
- */
+ * */
 void world_check_forwarded(struct world *w, int side, const uint8_t *data, uint32_t len);
 void world_check_told(struct world *w, int side, const uint8_t *data, uint32_t len);
 

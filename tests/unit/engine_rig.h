@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * One engine driven by hand. Two hosts: the near one on the LAN side, 10.1.0.1 with QP 0x11, and
- *the far one beyond the WAN, 10.2.0.1 with QP 0x22. Packets are written as hexadecimal text from
- *the BTH to the end of the payload; the headers before it and the ICRC behind it are added, without
- *the builder that is under test. What the engine sends is compared in the same notation.
+ * the far one beyond the WAN, 10.2.0.1 with QP 0x22. Packets are written as hexadecimal text from
+ * the BTH to the end of the payload; the headers before it and the ICRC behind it are added,
+ * without the builder that is under test. What the engine sends is compared in the same notation.
  *
  *	04 40ffff 00000022 80000005 61*8
  *	|  |      |        | |      payload: eight times 0x61
@@ -272,7 +272,7 @@ static inline void rig_quiet_at(struct rig *r, int line)
 }
 
 /** rig_only_probes - nothing was sent but requests that are to break the near host's QP (fault.c).
- */
+ * */
 static inline void rig_only_probes(struct rig *r)
 {
 	while (r->at < r->nout)
@@ -308,7 +308,8 @@ rig_expect_at(struct rig *r, enum engine_port port, int line, const char *fmt, .
 #define ACK_TO_NEAR    "11 40ffff 00000011 00%06x 1f%06x"  /* PSN, MSN */
 
 /** rig_learn - five SENDs of the near host, PSN @psn and on, each acknowledged by the far one:
- * after that the pair is known and the MSN calibrated. Returns the next PSN; the next MSN is 6. */
+ * after that
+ *  the pair is known and the MSN calibrated. Returns the next PSN; the next MSN is 6. */
 static inline uint32_t rig_learn(struct rig *r, uint32_t psn)
 {
 	for (uint32_t msn = 1; msn <= 5; msn++, psn = psn_add(psn, 1)) {

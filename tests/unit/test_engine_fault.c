@@ -244,7 +244,7 @@ static void test_immortal(void **state_)
 }
 
 /* Something waits: the NAK first, with the responder's syndrome, and a while for it to take effect.
- */
+ * */
 static void test_tell_first(void **state_)
 {
 	struct rig *r = rig_held(NULL, 0, POLICY_HONEST, RIG_MTU);

@@ -127,7 +127,7 @@ static void test_both_identities(void **state)
 }
 
 /* Policy honest: the bytes of a message are acknowledged, its last packet waits for the far host.
- */
+ * */
 static void test_honest(void **state)
 {
 	struct rig *r = HELD(POLICY_HONEST);
@@ -396,7 +396,7 @@ static void test_front_stops_at_read(void **state)
 	rig_expect(r, PORT_LAN, "0f 40ffff 00000011 00000009 1f000008 72*88");
 	rig_expect(r, PORT_LAN, ACK_TO_NEAR, 10, 9);
 	/* the answer itself acknowledges a READ; an ACK with its PSN would be taken for the answer
-	 */
+	 * */
 	unanswered(r, "0c 40ffff 00000022 8000000b | 0000000000001000 00000007 00000008");
 	rig_rx(r, FAR, "10 40ffff 00000011 0000000b 1f00000a 72*8");
 	rig_expect(r, PORT_LAN, "10 40ffff 00000011 0000000b 1f00000a 72*8");
@@ -406,7 +406,7 @@ static void test_front_stops_at_read(void **state)
 
 /* CONV-4: an answer counts only with the opcode and the length that its place in the READ's range
  * demands. Another one is not given to the host, and nothing behind the READ is acknowledged by it.
- */
+ * */
 static void test_answer_must_fit(void **state)
 {
 	static const char *const bad[] = {

@@ -60,7 +60,7 @@ static void serve(struct rig *r)
 }
 
 /* @n READs from @psn on of a host that has @m outstanding, a round trip away. Returns the next PSN.
- */
+ * */
 static uint32_t stream(struct rig *r, uint32_t psn, uint32_t n, uint32_t m)
 {
 	uint32_t first = psn;
@@ -205,7 +205,7 @@ static void test_max_age(void **state)
 }
 
 /* An engine after one that is gone: the requester is beyond the WAN, whatever the rules say by now.
- */
+ * */
 static void test_stranded(void **state)
 {
 	static const uint8_t modes[] = {READ_AHEAD_UNASKED, READ_AHEAD_OFF};

@@ -216,7 +216,7 @@ static void salt_is_used_once(void **state)
 }
 
 /* Both sides had proof, of different pairs of salts: who sees it seeks, and the other one answers.
- */
+ * */
 static void other_session(void **state)
 {
 	struct net *n = net_new(39);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Content, seen by the hosts themselves: a program on libibverbs for both guests, which moves
- *messages with known content over one queue pair and looks at every byte where it arrives.
+ * messages with known content over one queue pair and looks at every byte where it arrives.
  *
  *	vcheck [OPTION...] OPS			the responder
  *	vcheck [OPTION...] OPS ADDRESS		the requester
@@ -11,13 +11,15 @@
  * OPS are letters, done in this order with COUNT messages each:
  *
  *	w	WRITEs, each to a place of its own, and a SEND after them: whoever has the SEND has
- *them all i	WRITEs with immediate: the immediate says which, in order s	SENDs r	READs of
- *what the responder wrote there a	FetchAdds on one word: each must bring the number of those
- *before it
+ *	them all
+ *	i	WRITEs with immediate: the immediate says which, in order
+ *	s	SENDs
+ *	r	READs of what the responder wrote there
+ *	a	FetchAdds on one word: each must bring the number of those before it
  *
  * Content is a function of the letter, the message's number and the place in it, so that a message
- *twice, a missing one and one in another's place are seen too. Queue pair numbers travel over TCP.
- *After each letter both sides meet there.
+ * twice, a missing one and one in another's place are seen too. Queue pair numbers travel over TCP.
+ * After each letter both sides meet there.
  */
 #include <arpa/inet.h>
 #include <endian.h>

@@ -258,7 +258,7 @@ static bool learn_sites(struct judge *j)
 			f->site = votes < 0;
 	}
 	/* what has no requests of its own goes by its partner, or by another flow of the same host
-	 */
+	 * */
 	for (uint32_t n = 0; n < j->nflows; n++) {
 		struct flow *f = &j->flow[n];
 

@@ -22,7 +22,8 @@ enum event_kind {
  * (check_config.stalls)
  * @no:     number in its file, from 1
  * @digest: of everything that must not change on the way: request: opcode, extended headers,
- * payload; answer: payload and atomic value
+ * payload; answer:
+ *          payload and atomic value
  * @va, @rkey, @length: of RETH or AtomicETH
  */
 struct event {
@@ -81,7 +82,7 @@ struct judge {
 bool trace_load(struct judge *j, const char *path, int place);
 
 /** pair_flows - find partners, sites and path MTUs; false after printing why that cannot be done.
- */
+ * */
 bool pair_flows(struct judge *j);
 
 uint32_t flow_number(struct judge *j, const struct ip_addr *src, const struct ip_addr *dst,

@@ -28,7 +28,8 @@
  * @late:     of these, after it had been acknowledged; @quick: without any cause
  * @dbl:      event of the first such
  * @last, @acked_at: when it was last seen; when it was acknowledged, 0: not yet; @since: it may
- * have been there since then
+ * have been there
+ *            since then
  */
 struct line {
 	uint64_t digest, answer, answer2, last, since, acked_at, va;
@@ -126,14 +127,16 @@ void view_exit(struct view *v);
 void view_twins(struct view *v, const struct trace *from, bool lenient, bool far_lan);
 
 /** view_repairs - near: note when requests were sent again in @from, the WAN or the far LAN: an ACK
- * to such a repeat may come through (pass_repeats). */
+ * to such a
+ *  repeat may come through (pass_repeats). */
 void view_repairs(struct view *v, const struct trace *from);
 
 /** view_wan - note how often each request came over the WAN, in @from. */
 void view_wan(struct view *v, const struct trace *from);
 
 /** custody_answer - near: an ACK or NAK to the requester; @end: the line after those that it
- * covers. Returns whether it is the appliance's own and says something new. */
+ * covers. Returns
+ *  whether it is the appliance's own and says something new. */
 bool custody_answer(struct view *v, struct book *b, const struct event *e, uint32_t end);
 
 /** join_views - compare what the two LANs saw of a lane. Either may be NULL. */

@@ -221,7 +221,8 @@ struct rc_host_config {
  * @atomics_blank: what an atomic returns may be 0 instead of what was there
  * @shadow:        keep a copy of the peer's region as it must be
  * @mr_fixed, @rmr_fixed: only that many bytes at the start of the region are changed by the
- * requests of this queue pair alone; the owner changes the others as it likes. 0: all
+ * requests of this
+ *                 queue pair alone; the owner changes the others as it likes. 0: all
  * @journal:       messages that rc_check_prefix() remembers (power of two)
  * @no_verify:     do not check received payload
  * @no_land:       do not copy WRITE payload into the region

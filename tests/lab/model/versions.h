@@ -40,7 +40,7 @@ void versions_clock_exit(struct versions_clock *c);
 uint64_t versions_clock_at(const struct versions_clock *c, uint64_t when);
 
 /** versions_create - @size bytes at @mem (not owned; a multiple of 64) become blocks with change 0.
- */
+ * */
 struct versions *versions_create(struct versions_clock *c, uint8_t *mem, uint64_t size,
 				 uint64_t seed);
 void versions_destroy(struct versions *v);
@@ -51,7 +51,8 @@ uint64_t versions_change(struct versions *v, uint64_t now, uint32_t block, uint3
 uint32_t versions_blocks(const struct versions *v);
 
 /** versions_check - @len bytes read from offset @off of the memory, by somebody who may rely on
- * @floor. Blocks that are not whole in it are not judged. */
+ * @floor. Blocks
+ *  that are not whole in it are not judged. */
 enum versions_verdict versions_check(const struct versions *v, uint64_t off, const uint8_t *data,
 				     uint32_t len, uint64_t floor);
 
