@@ -23,9 +23,15 @@ _Static_assert((PSN_MASK + 1) % WINDOW_SPAN == 0, "the PSN wraps at a multiple o
 /* Pages that a lane may take from the reserve: those two that a few packets may straddle. */
 #define FIRST_PAGES 2
 
+static inline uint32_t dir_of(uint32_t psn)
+{
+	return psn / WINDOW_DIR_PSNS % WINDOW_DIRS;
+}
+
+/* The caller knows that the directory is there. */
 static inline uint32_t *entry_of(const struct window *w, struct pool *p, uint32_t psn)
 {
-	uint32_t *dir = pool_page_ptr(p, w->dir);
+	uint32_t *dir = pool_page_ptr(p, w->dir[dir_of(psn)]);
 
 	return dir + psn / WINDOW_PAGE_PSNS % WINDOW_PAGES;
 }
@@ -37,28 +43,35 @@ static inline struct pkt *page_of(struct pool *p, uint32_t entry)
 
 void window_init(struct window *w)
 {
-	w->dir = POOL_NONE;
-	w->pages = 0;
+	*w = (struct window){0};
+	for (uint32_t i = 0; i < WINDOW_DIRS; i++)
+		w->dir[i] = POOL_NONE;
+}
+
+static void put_dir(struct window *w, struct pool *p, uint32_t dir)
+{
+	pool_page_put_zero(p, w->dir[dir]);
+	w->dir[dir] = POOL_NONE;
 }
 
 /* A descriptor page for the absent @psn, with a directory if that is missing too. */
 static struct pkt *page_add(struct window *w, struct pool *p, enum pool_class c, uint32_t psn)
 {
-	uint32_t page;
+	uint32_t page, dir = dir_of(psn);
+	bool first = w->pages < FIRST_PAGES;
 
-	if (w->dir == POOL_NONE) {
-		w->dir = pool_page_get_first(p, c);
-		if (w->dir == POOL_NONE)
+	if (w->dir[dir] == POOL_NONE) {
+		w->dir[dir] = first ? pool_page_get_first(p, c) : pool_page_get(p, c);
+		if (w->dir[dir] == POOL_NONE)
 			return NULL;
 	}
-	page = w->pages < FIRST_PAGES ? pool_page_get_first(p, c) : pool_page_get(p, c);
+	page = first ? pool_page_get_first(p, c) : pool_page_get(p, c);
 	if (page == POOL_NONE) {
-		if (!w->pages) {
-			pool_page_put_zero(p, w->dir);
-			w->dir = POOL_NONE;
-		}
+		if (!w->in[dir])
+			put_dir(w, p, dir);
 		return NULL;
 	}
+	w->in[dir]++;
 	w->pages++;
 	*entry_of(w, p, psn) = (page + 1) << 8;
 	return pool_page_ptr(p, page);
@@ -66,7 +79,7 @@ static struct pkt *page_add(struct window *w, struct pool *p, enum pool_class c,
 
 struct pkt *window_put(struct window *w, struct pool *p, enum pool_class c, uint32_t psn)
 {
-	uint32_t *entry = w->dir == POOL_NONE ? NULL : entry_of(w, p, psn);
+	uint32_t *entry = w->dir[dir_of(psn)] == POOL_NONE ? NULL : entry_of(w, p, psn);
 	struct pkt *pkt;
 
 	if (entry && *entry) {
@@ -89,7 +102,7 @@ struct pkt *window_get(const struct window *w, struct pool *p, uint32_t psn)
 	uint32_t entry;
 	struct pkt *pkt;
 
-	if (w->dir == POOL_NONE)
+	if (w->dir[dir_of(psn)] == POOL_NONE)
 		return NULL;
 	entry = *entry_of(w, p, psn);
 	if (!entry)
@@ -113,26 +126,19 @@ void window_del(struct window *w, struct pool *p, uint32_t psn)
 	}
 	pool_page_put_zero(p, (*entry >> 8) - 1);
 	*entry = 0;
-	if (!--w->pages) {
-		pool_page_put_zero(p, w->dir);
-		w->dir = POOL_NONE;
-	}
+	w->pages--;
+	if (!--w->in[dir_of(psn)])
+		put_dir(w, p, dir_of(psn));
 }
 
-struct pkt *window_next(const struct window *w, struct pool *p, uint32_t psn, uint32_t end,
-			uint32_t *found)
+/* The first packet in [@first, @first + @n), which lies within one directory that is there; not
+ * reduced modulo 2^24. */
+static struct pkt *next_in(const struct window *w, struct pool *p, uint32_t first, uint32_t n,
+			   uint32_t *found)
 {
-	uint32_t left = (end - psn) & PSN_MASK;
-	uint32_t first, last; /* not reduced: the range never wraps in here */
-	const uint32_t *dir;
+	const uint32_t *dir = pool_page_ptr(p, w->dir[dir_of(first)]);
+	uint32_t last = first + n - 1;
 
-	if (w->dir == POOL_NONE || !left)
-		return NULL;
-	if (left > WINDOW_SPAN)
-		left = WINDOW_SPAN;
-	first = psn & PSN_MASK;
-	last = first + left - 1;
-	dir = pool_page_ptr(p, w->dir);
 	for (uint32_t i = first / WINDOW_PAGE_PSNS; i <= last / WINDOW_PAGE_PSNS; i++) {
 		uint32_t entry = dir[i % WINDOW_PAGES], at = i * WINDOW_PAGE_PSNS;
 		uint32_t stop = at + WINDOW_PAGE_PSNS - 1;
@@ -151,6 +157,29 @@ struct pkt *window_next(const struct window *w, struct pool *p, uint32_t psn, ui
 				return &page[at % WINDOW_PAGE_PSNS];
 			}
 		}
+	}
+	return NULL;
+}
+
+struct pkt *window_next(const struct window *w, struct pool *p, uint32_t psn, uint32_t end,
+			uint32_t *found)
+{
+	uint32_t left = (end - psn) & PSN_MASK;
+
+	if (!w->pages)
+		return NULL;
+	if (left > WINDOW_SPAN)
+		left = WINDOW_SPAN;
+	for (uint32_t n; left; left -= n, psn = psn_add(psn, n)) {
+		struct pkt *d;
+
+		n = WINDOW_DIR_PSNS - psn % WINDOW_DIR_PSNS;
+		n = n < left ? n : left;
+		if (w->dir[dir_of(psn)] == POOL_NONE)
+			continue;
+		d = next_in(w, p, psn & PSN_MASK, n, found);
+		if (d)
+			return d;
 	}
 	return NULL;
 }

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The packets of one lane, found by PSN: a sparse array of 16-byte descriptors over a sliding range
- * of PSNs. A directory page points to descriptor pages of 256 PSNs each; both come from the pool
- * when first needed and go back when empty, so an idle lane costs nothing but its struct window.
+ * of PSNs. A directory page points to descriptor pages of 256 PSNs each, for 2^18 PSNs in all; there
+ * are up to eight directories. All come from the pool when first needed and go back when empty, so
+ * an idle lane costs nothing but its struct window, and only a lane that holds much takes much.
  *
  * A packet stands at its first PSN. A READ request consumes several PSNs but has one descriptor;
  * the rest of its range is empty.
  *
  * The caller keeps all PSNs held within one WINDOW_SPAN, and asks only for PSNs of that span: a PSN
- * is found by its low 18 bits, so one that is 2^18 off finds its namesake. What a stranger's packet
- * carries has to be compared with the lane's own limits (psn_in()) before it comes here. As 2^18
+ * is found by its low 21 bits, so one that is 2^21 off finds its namesake. What a stranger's packet
+ * carries has to be compared with the lane's own limits (psn_in()) before it comes here. As 2^21
  * divides 2^24, the wrap of the PSN is nothing special.
  */
 #ifndef LONGHAUL_STORE_WINDOW_H
@@ -21,8 +22,10 @@
 #include "store/pool.h"
 
 #define WINDOW_PAGE_PSNS 256u
-#define WINDOW_PAGES	 1024u
-#define WINDOW_SPAN	 (WINDOW_PAGE_PSNS * WINDOW_PAGES) /* 2^18, well under 2^22 */
+#define WINDOW_PAGES	 1024u /* of descriptors, for each directory */
+#define WINDOW_DIRS	 8u
+#define WINDOW_DIR_PSNS	 (WINDOW_PAGE_PSNS * WINDOW_PAGES)
+#define WINDOW_SPAN	 (WINDOW_DIR_PSNS * WINDOW_DIRS) /* 2^21, well under 2^22 */
 
 /* struct pkt flags */
 #define PKT_USED     0x01u /* the descriptor holds a packet */
@@ -56,11 +59,13 @@ _Static_assert(sizeof(struct pkt) == 16, "a page holds the descriptors of 256 PS
 
 /**
  * struct window - zero is not valid, window_init() is.
- * @dir:   directory page, POOL_NONE when nothing is held
- * @pages: descriptor pages held
+ * @dir:   directory pages, by bits 18..20 of the PSN; POOL_NONE where nothing is held
+ * @in:    descriptor pages of each directory
+ * @pages: descriptor pages in all
  */
 struct window {
-	uint32_t dir;
+	uint32_t dir[WINDOW_DIRS];
+	uint16_t in[WINDOW_DIRS];
 	uint32_t pages;
 };
 
@@ -75,7 +80,7 @@ struct pkt *window_put(struct window *w, struct pool *p, enum pool_class c, uint
 struct pkt *window_get(const struct window *w, struct pool *p, uint32_t psn);
 
 /** window_del - forget the packet at @psn, if there is one (its bytes are the caller's to release).
- *  A descriptor page goes back when its last packet goes, the directory with the last page. */
+ *  A descriptor page goes back when its last packet goes, a directory with its last page. */
 void window_del(struct window *w, struct pool *p, uint32_t psn);
 
 /** window_next - first packet at or after @psn and before @end; NULL when there is none. @found:

@@ -22,7 +22,8 @@ static struct pool *make(uint64_t bytes)
 
 static void done(struct pool *p, const struct window *w)
 {
-	assert_int_equal(w->dir, POOL_NONE);
+	for (uint32_t i = 0; i < WINDOW_DIRS; i++)
+		assert_int_equal(w->dir[i], POOL_NONE);
 	assert_int_equal(w->pages, 0);
 	assert_int_equal(pool_used(p, POOL_CUSTODY), 0);
 	assert_true(pool_check(p));
@@ -115,7 +116,7 @@ static void test_full_span(void **state)
 
 	(void)state;
 	for (uint32_t b = 0; b < 4; b++) {
-		struct pool *p = make(32 * MIB);
+		struct pool *p = make(128 * MIB);
 		uint32_t base = bases[b], found;
 		struct window w;
 
@@ -126,7 +127,7 @@ static void test_full_span(void **state)
 			assert_non_null(k);
 			k->loc = n;
 		}
-		assert_int_equal(w.pages, WINDOW_PAGES);
+		assert_int_equal(w.pages, WINDOW_PAGES * WINDOW_DIRS);
 		assert_null(window_put(&w, p, POOL_CUSTODY, psn_add(base, WINDOW_SPAN)));
 		for (uint32_t n = 0; n < WINDOW_SPAN; n++)
 			assert_int_equal(window_get(&w, p, psn_add(base, n))->loc, n);
@@ -156,11 +157,11 @@ static void test_cap(void **state)
 	while ((page[n] = pool_page_get_first(p, POOL_CUSTODY)) != POOL_NONE)
 		n++;
 	assert_null(window_put(&w, p, POOL_CUSTODY, 1));
-	assert_int_equal(w.dir, POOL_NONE);
+	assert_int_equal(w.dir[0], POOL_NONE);
 	/* room for a directory, but not for a page */
 	pool_page_put(p, page[--n]);
 	assert_null(window_put(&w, p, POOL_CUSTODY, 1));
-	assert_int_equal(w.dir, POOL_NONE);
+	assert_int_equal(w.dir[0], POOL_NONE);
 	assert_int_equal(w.pages, 0);
 	pool_page_put(p, page[--n]);
 	assert_non_null(window_put(&w, p, POOL_CUSTODY, 1));
@@ -227,12 +228,12 @@ static void model_verify(const struct model *m, struct pool *p)
 {
 	uint32_t pages = 0, held = 0;
 
-	for (uint32_t i = 0; i < WINDOW_PAGES; i++) {
+	for (uint32_t i = 0; i < WINDOW_PAGES * WINDOW_DIRS; i++) {
 		bool any = false;
 
 		for (uint32_t j = 0; j < WINDOW_PAGE_PSNS; j++) {
 			uint32_t low = i * WINDOW_PAGE_PSNS + j;
-			/* the PSN of the span that ends in these 18 bits */
+			/* the PSN of the span that ends in these 21 bits */
 			uint32_t psn = psn_add(m->base, (low - m->base) % WINDOW_SPAN);
 			const struct pkt *k = window_get(&m->w, p, psn);
 
@@ -329,7 +330,8 @@ static void test_random(void **state)
 	for (int i = 0; i < 2; i++) {
 		model_slide(&m[i], p, psn_add(m[i].base, WINDOW_SPAN));
 		assert_int_equal(m[i].held, 0);
-		assert_int_equal(m[i].w.dir, POOL_NONE);
+		for (uint32_t j = 0; j < WINDOW_DIRS; j++)
+			assert_int_equal(m[i].w.dir[j], POOL_NONE);
 	}
 	done(p, &m[0].w);
 	free(m);
