@@ -45,7 +45,8 @@ static void trickle(struct engine *e, struct lane *l)
 	struct lane_reads *x = reads_of(e, l);
 	struct pkt *d;
 
-	if (!front_pool_high(e) || now_us(e) - l->trickle_us < TRICKLE_US)
+	if ((!front_pool_high(e) && !front_span_high(e, l)) ||
+	    now_us(e) - l->trickle_us < TRICKLE_US)
 		return;
 	front_limits(e, l, &m);
 	if (!psn_after(m.psn, l->front.psn))

@@ -48,6 +48,9 @@ struct engine *engine_create(const struct engine_config *cfg, const struct engin
 	e->cfg.peer_timeout_ns = or_default(cfg->peer_timeout_ns, 60 * NSEC_PER_SEC);
 	e->cfg.responder_timeout_ns = or_default(cfg->responder_timeout_ns, 30 * NSEC_PER_SEC);
 	e->cfg.idle_ns = or_default(cfg->idle_ns, 600 * NSEC_PER_SEC);
+	e->cfg.lane_span = (uint32_t)or_default(cfg->lane_span, WINDOW_SPAN);
+	if (e->cfg.lane_span > WINDOW_SPAN)
+		e->cfg.lane_span = WINDOW_SPAN;
 	e->nflows = e->cfg.max_conns * 2;
 	e->now = now_ns;
 	e->gen = (uint32_t)(cfg->seed ^ cfg->seed >> 32);

@@ -92,6 +92,8 @@ struct engine_sink {
  * @wan_burst:       bytes that may leave at once, default 64 KiB or 1 ms of the rate
  * @peer_timeout_ns: how long custody waits for a lost peer, default 60 s
  * @responder_timeout_ns: how long it waits for a silent near responder, default 30 s
+ * @lane_span:       PSNs that one lane may have in custody, default (and most) WINDOW_SPAN; less is
+ *                   for tests
  * @idle_ns:         a flow without packets is forgotten after this, default 10 min
  * @seed:            of the flow table's hash and of lane generations
  */
@@ -99,7 +101,7 @@ struct engine_config {
 	uint64_t pool_bytes;
 	uint32_t max_conns;
 	uint64_t wan_rate;
-	uint32_t wan_burst;
+	uint32_t wan_burst, lane_span;
 	uint64_t peer_timeout_ns, responder_timeout_ns, idle_ns;
 	uint64_t seed;
 };

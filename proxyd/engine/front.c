@@ -12,7 +12,10 @@
  *	  messages that did not fit the pool when they began (POOL-3);
  *	- the last packet of the first message not truly acknowledged, where the policy is `honest`;
  *	- what was sent on, while the pool is nearly full: the requester then goes at the pace of
- *	  the WAN.
+ *	  the WAN;
+ *	- itself, or the true ACK, while most of the lane's span of PSNs is in custody: at the span's
+ *	  end a request would be refused that its host has to repeat in vain, until its retries are
+ *	  used up.
  *
  * A sequence NAK acknowledges what is before it just as an ACK does, so it can only be sent when
  * the front has come up to the gap. Until then it is due: a NAK at the front itself would make the
@@ -25,6 +28,8 @@
 
 /* Above this share of the custody cap the front waits for the WAN. */
 #define HIGH_WATER 70u
+/* Above this share of the span ACKs are withheld. */
+#define HIGH_SPAN  75u
 
 static void limit(struct mark *m, const struct mark *by)
 {
@@ -87,6 +92,13 @@ bool front_pool_high(const struct engine *e)
 	return pool_fill(e->pool, POOL_CUSTODY) > HIGH_WATER;
 }
 
+bool front_span_high(const struct engine *e, const struct lane *l)
+{
+	uint64_t used = psn_sub(l->accept.psn, l->tack.psn);
+
+	return used * 100 > (uint64_t)e->cfg.lane_span * HIGH_SPAN;
+}
+
 /* Requests that were taken without understanding them are answered by a plain ACK. */
 void front_trim(struct engine *e, struct lane *l)
 {
@@ -124,12 +136,23 @@ void front_limits(struct engine *e, struct lane *l, struct mark *m)
 	limits(e, l, m);
 }
 
-/* While the pool is nearly full the requester goes at the pace of the WAN. */
-static void limit_by_pool(struct engine *e, const struct lane *l, struct mark *m)
+/* While pool or span are nearly full the requester goes at the pace of the WAN. */
+static void limit_by_room(struct engine *e, const struct lane *l, struct mark *m)
 {
-	struct mark tack, sent = shift_to_host(e, l, &l->sent);
+	struct mark tack, sent;
 
-	if (!psn_after(m->psn, l->front.psn) || !front_pool_high(e) || !psn_after(m->psn, sent.psn))
+	if (!psn_after(m->psn, l->front.psn))
+		return;
+	if (front_span_high(e, l)) {
+		COUNT(e, HELD_BACK);
+		tack = shift_to_host(e, l, &l->tack);
+		limit(m, psn_after(tack.psn, l->front.psn) ? &tack : &l->front);
+		return;
+	}
+	if (!front_pool_high(e))
+		return;
+	sent = shift_to_host(e, l, &l->sent);
+	if (!psn_after(m->psn, sent.psn))
 		return;
 	COUNT(e, HELD_BACK);
 	tack = shift_to_host(e, l, &l->tack);
@@ -145,7 +168,7 @@ bool front_may_pass(struct engine *e, struct lane *l, const struct read_rec *r)
 	if (l->state == LANE_FAULT || !l->start_acked || l->front.psn != r->at.psn)
 		return false;
 	limits(e, l, &m);
-	limit_by_pool(e, l, &m);
+	limit_by_room(e, l, &m);
 	return psn_after(m.psn, r->at.psn);
 }
 
@@ -157,7 +180,7 @@ static void advance(struct engine *e, struct flow *fl)
 	if (l->state == LANE_FAULT || !l->start_acked)
 		return;
 	front_limits(e, l, &m);
-	limit_by_pool(e, l, &m);
+	limit_by_room(e, l, &m);
 	tack = shift_to_host(e, l, &l->tack);
 	if (!psn_after(m.psn, l->front.psn))
 		return;

@@ -268,7 +268,7 @@ struct flow {
 	struct lane lane;
 };
 
-_Static_assert(sizeof(struct flow) <= 512, "state per lane");
+_Static_assert(sizeof(struct flow) <= 576, "state per lane");
 
 /*
  * A request that waits for data from the responder: READ, ATOMIC, FLUSH, ATOMIC WRITE. @at,
@@ -496,6 +496,7 @@ struct read_rec *reads_waiting(struct engine *e, const struct lane *l);
 /* front.c: what the near requester is told */
 const struct mark *front_asked(struct engine *e, const struct lane *l);
 bool front_pool_high(const struct engine *e);
+bool front_span_high(const struct engine *e, const struct lane *l);
 void front_limits(struct engine *e, struct lane *l, struct mark *m);
 bool front_may_pass(struct engine *e, struct lane *l, const struct read_rec *r);
 void front_trim(struct engine *e, struct lane *l);

@@ -190,17 +190,17 @@ static void request_in_order(struct engine *e, struct flow *fl, const struct fra
 			engine_pass(e, fl->side, f);
 		return;
 	}
-	if (l->state == LANE_OPENING && front_pool_high(e)) {
+	if (l->state == LANE_OPENING && (front_pool_high(e) || front_span_high(e, l))) {
 		/* nothing is promised yet: this is no time to begin */
 		lane_close(e, fl, REASON_POOL_FULL, true);
 		engine_pass(e, fl->side, f);
 		return;
 	}
-	if (front_pool_high(e))
+	if (front_pool_high(e) || front_span_high(e, l))
 		slow_down(e, fl);
 	/* a READ longer than the window goes alone */
 	if (l->tack.psn != l->accept.psn &&
-	    psn_diff(psn_add(l->accept.psn, span), l->tack.psn) > (int32_t)(WINDOW_SPAN - 1)) {
+	    psn_diff(psn_add(l->accept.psn, span), l->tack.psn) >= (int32_t)e->cfg.lane_span) {
 		no_room(e, fl);
 		return;
 	}
@@ -339,7 +339,8 @@ void responder_settled(struct engine *e, struct flow *fl)
 	lane_check_drained(e, fl);
 }
 
-/* Whether the rule's own cap, or the records of READs, still keep the lane from taking a packet. */
+/* Whether the rule's own cap, the lane's span, or the records of READs, still keep the lane from
+ * taking a packet. */
 static bool short_of_more(const struct engine *e, const struct flow *fl)
 {
 	uint64_t want = fl->rule < 0 ? 0 : e->rules[fl->rule].cap / 8;
@@ -347,7 +348,8 @@ static bool short_of_more(const struct engine *e, const struct flow *fl)
 	want = want < ROOM_AGAIN ? want : ROOM_AGAIN;
 	if (want < fl->path_mtu + 128u)
 		want = fl->path_mtu + 128u;
-	return over_rule_cap(e, fl, (uint32_t)want) || mq_free_count(e->reads) < 2;
+	return over_rule_cap(e, fl, (uint32_t)want) || mq_free_count(e->reads) < 2 ||
+	       front_span_high(e, &fl->lane);
 }
 
 /* Ask for what was dropped for want of room, when there is some; asked too early a requester goes

@@ -47,6 +47,7 @@ static const struct field world_fields[] = {
 	F(plan, reorder_ns, "reorder-ns", U64),
 	F(plan, wan_rate, "wan-rate", U64),
 	F(plan, pool_bytes, "pool-bytes", U64),
+	F(plan, lane_span, "lane-span", U64),
 	F(plan, loss0, "loss0", REAL),
 	F(plan, loss1, "loss1", REAL),
 	F(plan, dup, "dup", REAL),
@@ -319,6 +320,8 @@ static void random_appliances(struct plan *p, struct prng *r)
 		p->pool_bytes = (uint64_t)between(r, 4, 8) << 20;
 	if (prng_hit(r, 0.3))
 		p->wan_rate = p->rate_bps / 8 * 95 / 100;
+	if (p->seed % 4 == 0) /* small messages fill it, as they fill 2^21 on long links */
+		p->lane_span = 512 + p->seed / 4 % 4096;
 }
 
 static void random_work(const struct plan *p, struct prng *r, struct plan_work *k, bool reads,

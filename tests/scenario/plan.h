@@ -67,7 +67,7 @@ struct plan_incident {
 struct plan {
 	uint64_t seed;
 	uint32_t appliance0, appliance1, single, policy, atomic, read_ahead, read_age_ms;
-	uint64_t delay_ns, rate_bps, queue_bytes, reorder_ns, wan_rate, pool_bytes;
+	uint64_t delay_ns, rate_bps, queue_bytes, reorder_ns, wan_rate, pool_bytes, lane_span;
 	double loss0, loss1, dup, reorder, corrupt, burst;
 	double lan_loss, lan_dup, lan_reorder, lan_corrupt;
 	double report_loss, report_reorder, report_replay, report_forge;

@@ -77,6 +77,7 @@ static void world_of(const struct plan *p, struct world_config *c)
 	c->report_replay = p->report_replay;
 	c->report_forge = p->report_forge;
 	c->engine.pool_bytes = p->pool_bytes;
+	c->engine.lane_span = (uint32_t)p->lane_span;
 	c->engine.wan_rate = p->wan_rate;
 }
 

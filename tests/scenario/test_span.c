@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * FAST-7, POOL-3: a lane has a span of PSNs as well as a pool, and small messages fill that first.
+ * A full span must cost speed at most, never a queue pair: hosts here have ordinary timers (67 ms,
+ * seven retries), so one that is left to repeat in vain dies within a second.
+ */
+#include "tests/scenario/scenario.h"
+
+#define SPAN 1024u
+
+static struct world *make(uint64_t seed, double loss, uint32_t mtu, bool single)
+{
+	struct world_config c;
+	struct world *w;
+
+	world_defaults(&c);
+	c.seed = seed;
+	c.single = single;
+	c.appliance[1] = !single;
+	c.path_mtu = mtu; /* messages of one packet do not tell it */
+	c.check_every = 101;
+	c.check_custody = true;
+	c.engine.lane_span = SPAN;
+	c.wan.delay_ns = 10 * MS;
+	c.wan.rate_bps = 1000000000ull;
+	c.wan.loss = loss;
+	w = world_create(&c);
+	assert_non_null(w);
+	return w;
+}
+
+static struct world_qp *connect(struct world *w, uint32_t n, uint32_t mtu, enum rc_personality who,
+				uint32_t psn)
+{
+	struct rc_qp_config qc;
+
+	scenario_qp(&qc, n, mtu, who);
+	qc.sq_psn = psn;
+	qc.depth = 128;
+	qc.timeout_exp = 14;
+	return world_connect(w, &qc, who);
+}
+
+/* Messages of one packet, as fast as the host can, over every path MTU and both kinds of host. */
+static void test_small_messages(void **state)
+{
+	(void)state;
+	for (uint32_t mtu = 256; mtu <= 4096; mtu *= 2)
+		for (int p = 0; p < 2; p++) {
+			struct world *w = make(mtu + (uint32_t)p, 0, mtu, false);
+			struct world_qp *q =
+				connect(w, 1, mtu, p ? RC_STRICT : RC_PERMISSIVE, 0xfffe00);
+
+			world_work(q, 0,
+				   &(struct work){.ops = OPS_WRITE_SEND, .max = 64, .left = 30000});
+			scenario_finish(w, 600 * SEC);
+			scenario_held(w, q, 0);
+			/* it was full, and ACKs were withheld for it */
+			assert_true(engine_counter(w->engine[0], EC_HELD_BACK) > 0);
+			world_destroy(w);
+		}
+}
+
+/* The same with loss, which lets custody grow while the front is repaired, and with long messages
+ * between. */
+static void test_with_loss(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 4; seed++) {
+		struct world *w = make(seed, 0.01, 1024, false);
+		struct world_qp *q = connect(w, 1, 1024, seed & 1 ? RC_STRICT : RC_PERMISSIVE, 7);
+
+		world_work(q, 0,
+			   &(struct work){.ops = OPS_WRITE_SEND | 1u << RC_READ,
+					  .max = 20000,
+					  .left = 3000});
+		world_work(q, 1, &(struct work){.ops = OPS_WRITE_SEND, .max = 100, .left = 3000});
+		scenario_finish(w, 600 * SEC);
+		world_destroy(w);
+	}
+}
+
+static void cut(struct world *w, bool on)
+{
+	struct wan_config c = w->cfg.wan;
+
+	c.loss = on;
+	for (int side = 0; side < 2; side++)
+		world_set_wan(w, side, &c);
+}
+
+/* The WAN stands still for ten seconds: far longer than a host repeats in vain. */
+static void test_outage(void **state)
+{
+	(void)state;
+	for (int p = 0; p < 2; p++) {
+		struct world *w = make(9, 0, 1024, false);
+		struct world_qp *q = connect(w, 1, 1024, p ? RC_STRICT : RC_PERMISSIVE, 7);
+
+		world_work(q, 0, &(struct work){.ops = OPS_WRITE_SEND, .max = 64, .left = 2000});
+		scenario_finish(w, 600 * SEC);
+		scenario_held(w, q, 0);
+		cut(w, true);
+		world_work(q, 0, &(struct work){.ops = OPS_WRITE_SEND, .max = 64, .left = 5000});
+		world_run(w, w->now + 10 * SEC);
+		cut(w, false);
+		scenario_finish(w, 600 * SEC);
+		world_destroy(w);
+	}
+}
+
+/* One appliance alone. */
+static void test_single(void **state)
+{
+	(void)state;
+	for (int p = 0; p < 2; p++) {
+		struct world *w = make(3, 0, 1024, true);
+		struct world_qp *q = connect(w, 1, 1024, p ? RC_STRICT : RC_PERMISSIVE, 7);
+
+		world_work(q, 0, &(struct work){.ops = OPS_WRITE_SEND, .max = 64, .left = 20000});
+		scenario_finish(w, 600 * SEC);
+		scenario_held(w, q, 0);
+		world_destroy(w);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_small_messages),
+		cmocka_unit_test(test_with_loss),
+		cmocka_unit_test(test_outage),
+		cmocka_unit_test(test_single),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
