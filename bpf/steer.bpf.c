@@ -10,7 +10,7 @@
  * bridge (XDP_PASS), so that the worst that a mistake here can do is to bridge a packet.
  *
  * One kind of packet must not be bridged: those of connections whose two ends number their packets
- * differently, which the daemon brought about and translates (read-ahead). Passed on as it is, such
+ * differently, which the daemon brought about and translates (prefetch). Passed on as it is, such
  * a packet may be taken for another one, and data with it. The daemon enters these connections into
  * a map, and what would go up to the bridge and is in it is dropped: hosts repair that by
  * themselves until the daemon is back. The map is looked into on the way up only, never on the way
@@ -243,7 +243,7 @@ static __always_inline int pass_up(enum steer_side side, enum steer_counter why,
 	key.dqpn = f->dqpn;
 	key.vid = f->vid;
 	if (bpf_map_lookup_elem(&steer_held, &key))
-		return verdict(side, STEER_HELD, XDP_DROP);
+		return verdict(side, STEER_FENCED, XDP_DROP);
 	return verdict(side, why, XDP_PASS);
 }
 

@@ -103,7 +103,7 @@ enum steer_counter {
 	STEER_NO_SOCKET, /* no socket on this queue: passed up */
 	STEER_TOO_LONG,	 /* above max_frame: passed up */
 	STEER_RUNT,	 /* too short to look at: passed up */
-	STEER_HELD,	 /* dropped: would be passed up, but only the daemon can translate it */
+	STEER_FENCED,	 /* dropped: would be passed up, but only the daemon can translate it */
 	STEER_COUNTERS,
 };
 

@@ -17,13 +17,13 @@
 #include "config_value.h"
 #include "peer/proto.h"
 
-#define MS	     1000000ull
-#define SEC	     (1000 * MS)
-#define LINE_MAX_    4096 /* bytes of one line of the file */
-#define GIB	     (1ull << 30)
+#define MS		 1000000ull
+#define SEC		 (1000 * MS)
+#define LINE_MAX_	 4096 /* bytes of one line of the file */
+#define GIB		 (1ull << 30)
 /* Of a guess, counted from when it was asked for: more than two round trips to anywhere on earth,
  * for the answer takes one of them and the window runs ahead of the host by the other. */
-#define READ_MAX_AGE SEC
+#define PREFETCH_MAX_AGE SEC
 
 void config_error(struct config_errors *errs, const char *file, unsigned int line, const char *fmt,
 		  ...)
@@ -88,8 +88,8 @@ struct key {
 
 static const char *const mode_names[] = {"auto", "native", "generic", NULL};
 static const char *const policy_names[] = {"early", "honest", "off", NULL};
-static const char *const ahead_names[] = {"off", "on", "unasked", NULL}; /* enum read_ahead */
-static const char *const atomic_names[] = {"ordered", "discard-result", "ahead",
+static const char *const ahead_names[] = {"off", "on", "single", NULL}; /* enum prefetch */
+static const char *const atomic_names[] = {"ordered", "discard-result", "prefetch",
 					   NULL};			   /* enum atomic_mode */
 static const char *const learn_names[] = {"cm", "psn", "immediate", NULL}; /* LEARN_* */
 static const char *const level_names[] = {"error", "warning", "info", "debug", NULL};
@@ -138,9 +138,9 @@ static const struct key rule_keys[] = {
 	{"path-mtu", V_PATH_MTU, false, R(path_mtu), 256, 0, NULL},
 	{"pool", V_SIZE, false, R(cap), 1ull << 20, 64 * GIB, NULL},
 	{"atomic", V_CHOICE, false, R(atomic), 0, 0, atomic_names},
-	{"read-ahead", V_CHOICE, false, R(read_ahead), 0, 0, ahead_names},
-	{"read-ahead-max-age", V_DURATION, false, R(read_max_age_ns), 0, 3600 * SEC, NULL},
-	{"read-ahead-range", V_RANGES, false, 0, 0, 0, 0, NULL},
+	{"prefetch", V_CHOICE, false, R(prefetch), 0, 0, ahead_names},
+	{"prefetch-max-age", V_DURATION, false, R(prefetch_max_age_ns), 0, 3600 * SEC, NULL},
+	{"prefetch-range", V_RANGES, false, 0, 0, 0, 0, NULL},
 	{"read-depth", V_DEPTH, false, R(read_depth), 1, 255, NULL},
 	{NULL, 0, false, 0, 0, 0, 0, NULL},
 };
@@ -272,7 +272,7 @@ static void open_rule(struct parser *p, const char *name)
 	r->peer = PEER_NONE;
 	r->policy = POLICY_EARLY;
 	r->learn = LEARN_CM | LEARN_PSN;
-	r->read_max_age_ns = READ_MAX_AGE;
+	r->prefetch_max_age_ns = PREFETCH_MAX_AGE;
 	c->rule_src[c->nrules++].line = p->line;
 	p->kind = S_RULE;
 	p->keys = rule_keys;

@@ -88,16 +88,16 @@ static void check_rule(struct config *c, unsigned int i, struct config_errors *e
 			     "or raise that",
 			     r->name);
 	/* a name that is no peer's has been told of */
-	if (r->read_ahead == READ_AHEAD_ON && !*src->peer)
+	if (r->prefetch == PREFETCH_ON && !*src->peer)
 		config_error(errs, c->file, src->ahead_line,
-			     "read-ahead = on in rule '%s', which has no peer: an appliance alone "
+			     "prefetch = on in rule '%s', which has no peer: an appliance alone "
 			     "cannot keep answers near the host; add peer = NAME, or set "
-			     "read-ahead = off (or unasked, see longhaul.conf(5))",
+			     "prefetch = off (or single, see longhaul.conf(5))",
 			     r->name);
-	if (r->read_ahead == READ_AHEAD_UNASKED && *src->peer)
+	if (r->prefetch == PREFETCH_SINGLE && *src->peer)
 		config_error(errs, c->file, src->ahead_line,
-			     "read-ahead = unasked in rule '%s', which has a peer: that is for one "
-			     "appliance alone; set read-ahead = on",
+			     "prefetch = single in rule '%s', which has a peer: that is for one "
+			     "appliance alone; set prefetch = on",
 			     r->name);
 	if (r->atomic == ATOMIC_DISCARD && r->policy != POLICY_EARLY)
 		config_error(
@@ -105,12 +105,12 @@ static void check_rule(struct config *c, unsigned int i, struct config_errors *e
 			"atomic = discard-result in rule '%s', whose policy is %s: it tells that "
 			"something is done before it is; set policy = early, or atomic = ordered",
 			r->name, ack_policy_name(r->policy));
-	if (r->atomic == ATOMIC_AHEAD && !*src->peer)
-		config_error(
-			errs, c->file, src->atomic_line,
-			"atomic = ahead in rule '%s', which has no peer: an appliance alone cannot "
-			"keep answers near the host; add peer = NAME, or set atomic = ordered",
-			r->name);
+	if (r->atomic == ATOMIC_PREFETCH && !*src->peer)
+		config_error(errs, c->file, src->atomic_line,
+			     "atomic = prefetch in rule '%s', which has no peer: an appliance "
+			     "alone cannot "
+			     "keep answers near the host; add peer = NAME, or set atomic = ordered",
+			     r->name);
 	for (unsigned int j = 0; j < i; j++)
 		if (rules_overlap(r, &c->rules[j]))
 			config_error(errs, c->file, src->line,

@@ -93,7 +93,7 @@ static int open_engine(struct daemon *d, char *err, size_t errlen)
 		.tx = sink_tx,
 		.report = sink_report,
 		.event = sink_event,
-		.hold = daemon_hold,
+		.hold = daemon_fence,
 	};
 
 	if (getrandom(&ec.seed, sizeof(ec.seed), 0) != sizeof(ec.seed)) {
@@ -141,9 +141,9 @@ static int open_port(struct daemon *d, char *err, size_t errlen)
 	d->view.port = d->port;
 	if (!d->port)
 		return -EIO;
-	daemon_read_ahead(d);
+	daemon_prefetch(d);
 	daemon_set_rules(d);
-	daemon_strand(d);
+	daemon_fail_orphans(d);
 	return 0;
 }
 

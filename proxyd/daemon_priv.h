@@ -36,8 +36,8 @@ struct daemon {
 	enum phase phase;
 	int exit_code;
 	bool port_down;
-	bool hold_failed; /* the latest connection that was to be held could not */
-	bool lingering;	  /* the port still takes what rules of before a reload wanted */
+	bool fence_failed; /* the latest connection that was to be held could not */
+	bool lingering;	   /* the port still takes what rules of before a reload wanted */
 	uint32_t linger_conn;
 	uint64_t now, started, next_house, next_second, drain_until;
 	uint64_t uptime_ms, turns, reloads, reloads_refused;
@@ -58,20 +58,20 @@ void daemon_linger(struct daemon *d);
 /** daemon_set_rules - hand the rules of @d->cfg to the engine and the views. */
 void daemon_set_rules(struct daemon *d);
 
-/* daemon_hold.c */
+/* daemon_fence.c */
 
 /** daemon_pins - the directory for what must outlive us. */
 const char *daemon_pins(void);
 
-/** daemon_hold - the engine's sink, see there. */
-int daemon_hold(void *ctx, const struct flow_key *requests, uint32_t lqpn, bool on);
+/** daemon_fence - the engine's sink, see there. */
+int daemon_fence(void *ctx, const struct flow_key *requests, uint32_t lqpn, bool on);
 
-/** daemon_read_ahead - prepare for it when a rule of @d->cfg wants it; turn it off there when that
+/** daemon_prefetch - prepare for it when a rule of @d->cfg wants it; turn it off there when that
  * is impossible, which is logged. */
-void daemon_read_ahead(struct daemon *d);
+void daemon_prefetch(struct daemon *d);
 
-/** daemon_strand - tell the engine of connections that a former daemon left held. */
-void daemon_strand(struct daemon *d);
+/** daemon_fail_orphans - tell the engine of connections that a former daemon left held. */
+void daemon_fail_orphans(struct daemon *d);
 
 /** daemon_release - at the end: hold no longer what can do without us, say what cannot. */
 void daemon_release(struct daemon *d);

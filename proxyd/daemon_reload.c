@@ -108,7 +108,7 @@ static int take_rules(struct daemon *d, const struct config *new)
 		d->cfg->log_level = new->log_level;
 		d->cfg->drain_ns = new->drain_ns;
 		log_init(d->cfg->log_level);
-		daemon_read_ahead(d);
+		daemon_prefetch(d);
 		daemon_set_rules(d);
 		daemon_served(d->cfg, &local, buf);
 		if (d->session)

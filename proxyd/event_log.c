@@ -48,7 +48,7 @@ static void write_event(const struct view_source *src, const struct engine_event
 		break;
 	case EVENT_HELD:
 		log_line(prio, "%s lane %s held from PSN 0x%x, policy %s, %s %s", conn, dir,
-			 lane->tack, ack_policy_name(lane->policy), peer ? "peer" : "single mode",
+			 lane->una, ack_policy_name(lane->policy), peer ? "peer" : "single mode",
 			 peer ? peer : "");
 		break;
 	case EVENT_REFUSED:

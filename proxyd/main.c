@@ -46,7 +46,7 @@ static const char help[] =
 	"  -h, --help           this text\n"
 	"      --version        the version\n"
 	"\n"
-	"Without longhauld, packets of connections with read-ahead are dropped until it runs "
+	"Without longhauld, packets of connections with prefetch are dropped until it runs "
 	"again; to\n"
 	"give them up: rm -r " AFXDP_PINS "\n";
 

@@ -105,7 +105,7 @@ const char *view_peer_name(const struct view_source *src, int peer);
 void view_put_ledger(json_t *o, const char *prefix, const struct ledger *l);
 
 /** view_put_reads - what became of a lane's READs. */
-void view_put_reads(json_t *o, const struct read_ahead_info *r);
+void view_put_reads(json_t *o, const struct prefetch_info *r);
 
 /** view_put_ip - member @key with the text of @a. */
 void view_put_ip(json_t *o, const char *key, const struct ip_addr *a);

@@ -12,7 +12,7 @@ static const char *role(const struct conn_info *ci, const struct lane_info *l)
 	return l->opener ? "opener" : "acceptor";
 }
 
-void view_put_reads(json_t *o, const struct read_ahead_info *r)
+void view_put_reads(json_t *o, const struct prefetch_info *r)
 {
 	view_put_int(o, "ahead-hits", r->hits);
 	view_put_int(o, "ahead-late-hits", r->late);
@@ -50,8 +50,8 @@ static json_t *lane_object(const struct view_source *src, const struct conn_info
 	view_put_int(o, "path-mtu", ci->path_mtu);
 	view_put_24(o, "epsn", l->epsn);
 	view_put_24(o, "frontier", l->opener ? l->frontier : UINT32_MAX);
-	view_put_24(o, "tack", l->tack);
-	view_put_24(o, "sent", l->sent);
+	view_put_24(o, "una", l->una);
+	view_put_24(o, "nxt", l->nxt);
 	view_put_int(o, "msn", l->msn);
 	view_put_ledger(o, "custody", &l->custody);
 	view_put_ledger(o, "transit", &l->transit);

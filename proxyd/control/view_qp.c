@@ -55,10 +55,10 @@ static const char *reason_text(enum lane_reason r)
 		return "released: path MTU not known, a READ cannot be followed";
 	case REASON_FAULT:
 		return "the other direction lost its custody, and the connection with it";
-	case REASON_STRANDED:
+	case REASON_ORPHAN:
 		return "a former daemon read ahead for it and ended without letting go; it is "
 		       "being broken";
-	case REASON_UNASKED:
+	case REASON_SOLO:
 		return "a READ was answered before the host asked, and it may have asked for "
 		       "something else";
 	default:

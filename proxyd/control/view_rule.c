@@ -83,9 +83,9 @@ static json_t *rule_object(const struct view_source *src, unsigned int i,
 	view_put_int(o, "path-mtu", r->path_mtu);
 	view_put_int(o, "pool", r->cap);
 	view_put_str(o, "atomic", atomic_mode_name(r->atomic));
-	view_put_str(o, "read-ahead", read_ahead_name(r->read_ahead));
-	view_put_int(o, "read-ahead-max-age-ms", r->read_max_age_ns / 1000000);
-	json_object_set_new(o, "read-ahead-range", ranges_text(r));
+	view_put_str(o, "prefetch", prefetch_name(r->prefetch));
+	view_put_int(o, "prefetch-max-age-ms", r->prefetch_max_age_ns / 1000000);
+	json_object_set_new(o, "prefetch-range", ranges_text(r));
 	/* null: as seen or told */
 	json_object_set_new(o, "read-depth",
 			    r->read_depth ? json_integer(r->read_depth) : json_null());

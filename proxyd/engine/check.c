@@ -3,19 +3,19 @@
  * The invariants of a lane as far as its state shows them. Slow; for tests and the scenario runner,
  * which checks the rest (what the hosts saw) from outside.
  */
-#include "engine/answers.h"
+#include "engine/reads/reads.h"
 
 static const char *check_marks(const struct lane *l)
 {
-	if (psn_after(l->tack.psn, l->high))
+	if (psn_after(l->una.psn, l->high))
 		return "more is truly acknowledged than was sent";
-	if (psn_after(l->sent.psn, l->high) || psn_before(l->sent.psn, l->tack.psn))
+	if (psn_after(l->nxt.psn, l->high) || psn_before(l->nxt.psn, l->una.psn))
 		return "the next PSN to send lies outside una .. high";
-	if (psn_after(l->high, l->accept.psn))
+	if (psn_after(l->high, l->epsn.psn))
 		return "more was sent than accepted";
-	if (psn_after(l->accept.psn, l->end))
+	if (psn_after(l->epsn.psn, l->end))
 		return "more was accepted than is held";
-	if (psn_diff(l->end, l->tack.psn) > 1 << 22 && l->packets > 1)
+	if (psn_diff(l->end, l->una.psn) > 1 << 22 && l->packets > 1)
 		return "6: unacknowledged span above 2^22";
 	return NULL;
 }
@@ -25,13 +25,13 @@ static const char *check_front(struct engine *e, const struct lane *l)
 	const struct read_rec *r = reads_waiting(e, l);
 	const struct lane_reads *x = reads_of(e, l);
 
-	if (psn_after(l->front.psn, x ? x->asked.psn : l->accept.psn))
+	if (psn_after(l->frontier.psn, x ? x->asked.psn : l->epsn.psn))
 		return "2: front beyond what is received and retained";
-	if (r && psn_after(l->front.psn, r->at.psn))
+	if (r && psn_after(l->frontier.psn, r->at.psn))
 		return "2: front beyond an unanswered READ";
-	if (!l->start_acked && l->front.psn != l->start)
+	if (!l->start_acked && l->frontier.psn != l->start)
 		return "2: front moved before all below the handover was acknowledged";
-	if (psn_after(l->acked.psn, l->front.psn))
+	if (psn_after(l->acked.psn, l->frontier.psn))
 		return "1: acknowledged beyond the front";
 	return NULL;
 }
@@ -40,7 +40,7 @@ static const char *check_front(struct engine *e, const struct lane *l)
 static const char *check_retained(struct engine *e, const struct flow *fl)
 {
 	const struct lane *l = &fl->lane;
-	uint32_t psn = l->tack.psn, packets = 0, messages = 0, lost = 0;
+	uint32_t psn = l->una.psn, packets = 0, messages = 0, lost = 0;
 	uint64_t bytes = 0;
 
 	while (psn_before(psn, l->end)) {
@@ -51,7 +51,7 @@ static const char *check_retained(struct engine *e, const struct flow *fl)
 		if (!d || at != psn) {
 			if (lane_keeps(l))
 				return "1: a packet in custody is missing";
-			if (psn_before(psn, l->accept.psn))
+			if (psn_before(psn, l->epsn.psn))
 				return "a packet on its way to the responder is missing";
 			if (!d)
 				return "the end of a stream is missing";

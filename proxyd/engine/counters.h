@@ -29,7 +29,7 @@
 	X(ATOMICS_DROPPED, "atomics-dropped",                                                      \
 	  "true ATOMIC ACKs dropped, because one was made before")                                 \
 	X(ATOMICS_AHEAD, "atomics-ahead",                                                          \
-	  "FetchAdds asked before their host did (atomic = ahead)")                                \
+	  "FetchAdds asked before their host did (atomic = prefetch)")                             \
 	X(ATOMICS_UNASKED, "atomics-unasked",                                                      \
 	  "those that hosts did not ask: they have changed memory all the same")                   \
 	X(TRUE_ACKS, "true-acks", "ACKs of the responder consumed")                                \
@@ -58,11 +58,11 @@
 	X(READS_RENUMBERED, "reads-renumbered",                                                    \
 	  "READs asked anew because their answer was lost for good")                               \
 	X(READS_ASKED_AGAIN, "reads-asked-again", "READs asked again because no answer came")      \
-	X(UNASKED, "unasked", "READs asked near the responder before their host did")              \
-	X(UNASKED_MET, "unasked-met", "READs of hosts that had been asked so")                     \
-	X(UNASKED_REPEATED, "unasked-repeated",                                                    \
+	X(SOLO_READS, "solo-reads", "READs asked near the responder before their host did")        \
+	X(SOLO_MET, "solo-met", "READs of hosts that had been asked so")                           \
+	X(SOLO_REPEATED, "solo-repeated",                                                          \
 	  "those of them that hosts asked again: lost, or too early")                              \
-	X(UNASKED_FAULTS, "unasked-faults", "connections made to fail for what was asked so")      \
+	X(SOLO_FAULTS, "solo-faults", "connections made to fail for what was asked so")            \
 	X(BAD_SEQUENCE, "bad-sequence", "requests with an opcode or length out of order")          \
 	X(BAD_REPORT, "bad-report", "peer reports that do not fit, ignored")                       \
 	X(OPENS, "opens", "lanes taken into custody")                                              \

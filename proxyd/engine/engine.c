@@ -5,8 +5,8 @@
  * Every frame takes one of three ways. What is no business of ours (other services, unpaired flows,
  * rules that do not want it, lanes in WATCH) passes to the other port unchanged, in the order of
  * arrival. What belongs to a held lane goes to the part that stands in on this side: requests from
- * the LAN to responder.c, requests from the WAN to stream_rx.c, responses to requester.c or, where
- * the peer does requester.c's work, to the bookkeeping of READ answers in responder.c.
+ * the LAN to pseudo_responder.c, requests from the WAN to stream_rx.c, responses to pseudo_requester.c or, where
+ * the peer does pseudo_requester.c's work, to the bookkeeping of READ answers in pseudo_responder.c.
  *
  * Nothing is acknowledged or reported inside engine_rx(): marks move, flags are raised, and
  * engine_tick() at the end of a batch says it once, cumulatively.
@@ -14,7 +14,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "engine/answers.h"
+#include "engine/reads/reads.h"
 
 #define SWEEP_NS    (10 * NSEC_PER_MSEC)
 #define SWEEP_FLOWS 256u
@@ -147,19 +147,19 @@ static void rx_request(struct engine *e, struct flow *fl, const struct frame *f)
 		learn_request(e, fl, f);
 		if (lane_may_open(e, fl, f))
 			lane_open(e, fl, f);
-		else if (unasked_may_begin(e, fl, f))
-			unasked_begin(e, fl, f);
+		else if (solo_may_begin(e, fl, f))
+			solo_begin(e, fl, f);
 	}
 	switch (l->role) {
 	case ROLE_OPENER:
 	case ROLE_SINGLE:
-		responder_request(e, fl, f);
+		near_request(e, fl, f);
 		break;
 	case ROLE_ACCEPTOR:
 		stream_rx_request(e, fl, f);
 		break;
-	case ROLE_UNASKED:
-		unasked_request(e, fl, f);
+	case ROLE_SOLO:
+		solo_request(e, fl, f);
 		break;
 	default:
 		engine_pass(e, fl->side, f);
@@ -178,11 +178,11 @@ static void rx_response(struct engine *e, struct flow *fl, const struct frame *f
 		return;
 	}
 	if (req->lane.role == ROLE_OPENER)
-		responder_answer(e, req, f);
-	else if (req->lane.role == ROLE_UNASKED)
-		unasked_answer(e, req, f, fl->side);
+		near_response(e, req, f);
+	else if (req->lane.role == ROLE_SOLO)
+		solo_answer(e, req, f, fl->side);
 	else
-		requester_response(e, req, f, fl->side);
+		far_response(e, req, f, fl->side);
 }
 
 /* A connection in fault: what comes from its near host is for fault.c to judge, and nothing reaches
@@ -226,7 +226,7 @@ static void signalled(struct engine *e, const struct frame *f)
 	struct flow_key k = {.src = f->src, .dst = f->dst};
 
 	if (!(f->op->flags & OPF_RESPONSE) && f->opcode != OP_READ_REQUEST && f->opcode != OP_CNP)
-		++*ahead_epoch(e, &k);
+		++*pair_epoch(e, &k);
 }
 
 void engine_rx(struct engine *e, enum engine_port port, const uint8_t *data, uint32_t len,
@@ -246,7 +246,7 @@ void engine_rx(struct engine *e, enum engine_port port, const uint8_t *data, uin
 		engine_pass(e, port, &f);
 		return;
 	}
-	if (e->read_ahead)
+	if (e->prefetch)
 		signalled(e, &f);
 	if (!(f.op->flags & OPF_RC)) {
 		if (f.opcode == OP_CNP)
@@ -292,7 +292,7 @@ void engine_rx(struct engine *e, enum engine_port port, const uint8_t *data, uin
 void engine_rx_report(struct engine *e, unsigned int peer, const struct report *r, uint64_t now_ns)
 {
 	e->now = now_ns;
-	lane_report_rx(e, peer, r);
+	agreement_rx(e, peer, r);
 }
 
 static void timer_fired(void *ctx, uint32_t id)
@@ -302,16 +302,16 @@ static void timer_fired(void *ctx, uint32_t id)
 
 	if (!fl->used || fl->lane.role == ROLE_NONE)
 		return;
-	if (fl->lane.role == ROLE_UNASKED)
-		unasked_timer(e, fl);
+	if (fl->lane.role == ROLE_SOLO)
+		solo_timer(e, fl);
 	else if (id % TIMERS == TIMER_AUX)
 		lane_aux_timer(e, fl);
-	else if (id % TIMERS == TIMER_ANSWER)
-		fl->lane.role == ROLE_OPENER ? answers_overdue(e, fl) : answers_timeout(e, fl);
+	else if (id % TIMERS == TIMER_RESP)
+		fl->lane.role == ROLE_OPENER ? resp_overdue(e, fl) : resp_tx_timeout(e, fl);
 	else if (fl->lane.role == ROLE_OPENER)
 		stream_tx_timeout(e, fl);
 	else
-		requester_timeout(e, fl);
+		far_timeout(e, fl);
 }
 
 /* Forget flows that nobody uses, a few at a time. */
@@ -325,12 +325,12 @@ static void sweep(struct engine *e)
 
 		e->sweep = (e->sweep + 1) % e->nflows;
 		if (fl->used && fl->lane.role == ROLE_OPENER && e->now - fl->seen > KEPT_NS)
-			answers_idle(e, fl);
+			resp_idle(e, fl);
 		if (fl->used && fl->lane.role == ROLE_ACCEPTOR && fl->lane.closing &&
 		    e->now - fl->lane.last_report >= CLOSING_NS)
 			stream_rx_report_due(
 				e, fl, true); /* what asked the opener to let go may be lost */
-		if (fl->used && fl->lane.role == ROLE_UNASKED &&
+		if (fl->used && fl->lane.role == ROLE_SOLO &&
 		    fl->lane.reason == REASON_DISCONNECT && e->now - fl->seen > KEPT_NS)
 			lane_close(e, fl, REASON_DISCONNECT, false);
 		if (!fl->used || e->now - fl->seen < e->cfg.idle_ns)
@@ -340,8 +340,8 @@ static void sweep(struct engine *e)
 		     (fl->lane.role == ROLE_NONE && e->flows[fl->partner].lane.role != ROLE_NONE)))
 			continue;
 		if (fl->lane.role != ROLE_NONE) {
-			if ((fl->lane.packets || unasked_owes(e, &fl->lane) ||
-			     shift_differs(reads_of(e, &fl->lane), &fl->lane)) &&
+			if ((fl->lane.packets || solo_owes(e, &fl->lane) ||
+			     psn_map_differs(reads_of(e, &fl->lane), &fl->lane)) &&
 			    fl->lane.state != LANE_FAULT)
 				continue;
 			lane_close(e, fl, REASON_IDLE, true);
@@ -359,7 +359,7 @@ static void flush_acks(struct engine *e)
 		e->ack_head = fl->lane.next_ack;
 		fl->lane.ack_listed = false;
 		if (lane_keeps(&fl->lane))
-			front_flush(e, fl);
+			ack_flush(e, fl);
 	}
 }
 
@@ -391,7 +391,7 @@ static void flush_reports(struct engine *e)
 
 		l->report_listed = false;
 		if (l->role == ROLE_OPENER) {
-			uint64_t at = answers_report(e, fl);
+			uint64_t at = resp_report(e, fl);
 
 			if (at) {
 				l->report_listed = true;
@@ -430,7 +430,7 @@ void engine_tick(struct engine *e, uint64_t now_ns)
 	wheel_expire(e->wheel, now_ns, timer_fired, e);
 	e->wake = UINT64_MAX;
 	pace_tick(e);
-	responder_room(e);
+	near_room(e);
 	flush_acks(e);
 	flush_reports(e);
 	sweep(e);
@@ -455,9 +455,9 @@ bool engine_may_stop(struct engine *e)
 
 		if (fl->used && lane_keeps(l) &&
 		    (l->packets || fault_pending(l) ||
-		     (l->numbered && shift_differs(reads_of(e, l), l))))
+		     (l->numbered && psn_map_differs(reads_of(e, l), l))))
 			return false;
-		if (fl->used && unasked_owes(e, l))
+		if (fl->used && solo_owes(e, l))
 			return false;
 		/* its opener has been asked to let go, and would keep what nobody delivers any more
 		 * */
@@ -483,29 +483,29 @@ uint32_t engine_give_up(struct engine *e, uint64_t now_ns)
 }
 
 /* Where the requester of a connection is that a former engine held: near, but for READs that were
- * asked unasked (unasked.c). Should the rules be others now, its first packet tells. */
-static enum engine_port strand_side(const struct engine *e, const struct flow_key *k)
+ * asked unasked (solo.c). Should the rules be others now, its first packet tells. */
+static enum engine_port orphan_side(const struct engine *e, const struct flow_key *k)
 {
 	int near = rule_match(e->rules, e->nrules, &k->src, &k->dst, k->vlan);
 	int far = rule_match(e->rules, e->nrules, &k->dst, &k->src, k->vlan);
 
-	return far >= 0 && (near < 0 || e->rules[far].read_ahead == READ_AHEAD_UNASKED) ? PORT_WAN
-											: PORT_LAN;
+	return far >= 0 && (near < 0 || e->rules[far].prefetch == PREFETCH_SINGLE) ? PORT_WAN
+										   : PORT_LAN;
 }
 
-void engine_strand(struct engine *e, const struct flow_key *requests, uint32_t lqpn,
-		   uint64_t now_ns)
+void engine_fail_orphan(struct engine *e, const struct flow_key *requests, uint32_t lqpn,
+			uint64_t now_ns)
 {
 	struct flow_key back = {
 		.src = requests->dst, .dst = requests->src, .dqpn = lqpn, .vlan = requests->vlan};
 	struct flow *fl, *other;
-	enum engine_port side = strand_side(e, requests);
+	enum engine_port side = orphan_side(e, requests);
 
 	e->now = now_ns;
 	fl = flow_create(e, requests, side);
 	other = flow_create(e, &back, other_port(side));
 	if (fl && other && flow_pair(e, fl, other, LEARNED_PEER))
-		fault_strand(e, fl);
+		fault_orphan(e, fl);
 }
 
 static void account(struct engine *e, const struct flow *fl)
@@ -520,9 +520,9 @@ void engine_rules(struct engine *e, const struct rule *rules, unsigned int n, ui
 	e->nrules = n > RULE_MAX ? RULE_MAX : n;
 	memcpy(e->rules, rules, e->nrules * sizeof(*rules));
 	memset(e->rule_bytes, 0, sizeof(e->rule_bytes));
-	e->read_ahead = false;
+	e->prefetch = false;
 	for (unsigned int i = 0; i < e->nrules; i++)
-		e->read_ahead |= e->rules[i].read_ahead || e->rules[i].atomic == ATOMIC_AHEAD;
+		e->prefetch |= e->rules[i].prefetch || e->rules[i].atomic == ATOMIC_PREFETCH;
 	for (uint32_t i = 0; i < e->nflows; i++) {
 		struct flow *fl = &e->flows[i];
 
@@ -542,7 +542,7 @@ void engine_rules(struct engine *e, const struct rule *rules, unsigned int n, ui
 			lane_drain(e, fl, REASON_OPERATOR);
 		} else if (lane_keeps(&fl->lane)) {
 			fl->lane.policy = e->rules[fl->rule].policy;
-			fl->lane.honest = fl->lane.tack;
+			fl->lane.honest = fl->lane.una;
 			fl->lane.honest_found = false;
 		}
 	}

@@ -73,7 +73,7 @@ struct engine_event {
  * and whose
  *          requester has the QPN @lqpn, must not pass but through the engine, not even when it is
  *          gone: they bear other numbers on the WAN than the host gave them. The next engine is
- *          told by engine_strand(). 0, or -errno when that cannot be had: then they keep their
+ *          told by engine_fail_orphan(). 0, or -errno when that cannot be had: then they keep their
  *          numbers. May be NULL: it can
  */
 struct engine_sink {
@@ -155,12 +155,12 @@ uint32_t engine_give_up(struct engine *e, uint64_t now_ns);
 /** engine_may_stop - whether nothing is in custody and no connection needs the engine any more. */
 bool engine_may_stop(struct engine *e);
 
-/** engine_strand - a former engine held this connection (struct engine_sink, @hold) and is gone.
+/** engine_fail_orphan - a former engine held this connection (struct engine_sink, @hold) and is gone.
  * None of its packets
  *  passes any more; the queue pair near this appliance is made to fail. Call after engine_rules().
  *  */
-void engine_strand(struct engine *e, const struct flow_key *requests, uint32_t lqpn,
-		   uint64_t now_ns);
+void engine_fail_orphan(struct engine *e, const struct flow_key *requests, uint32_t lqpn,
+			uint64_t now_ns);
 
 /** struct ledger - what the appliance owes. @oldest_ns: age of the oldest packet in custody. */
 struct ledger {
@@ -168,7 +168,7 @@ struct ledger {
 };
 
 /**
- * struct read_ahead_info - of the lane's READs (answers.h).
+ * struct prefetch_info - of the lane's READs (reads.h).
  * @hits:     READs of the host that had been guessed; @late: those of them whose answer was still
  * on its way
  * @misses:   READs that had not been guessed
@@ -185,7 +185,7 @@ struct ledger {
  * @shift, @shift_msn: PSNs and MSNs by which the responder's numbers are ahead of the host's
  * @held_bytes: answers held
  */
-struct read_ahead_info {
+struct prefetch_info {
 	uint64_t hits, late, misses, guesses, wasted_bytes;
 	uint64_t atomics_ahead, atomics_unasked;
 	uint32_t flushed_signal, flushed_pattern, flushed_age, answered_again;
@@ -197,8 +197,8 @@ struct read_ahead_info {
  * struct lane_info - one requester direction, for people.
  * @epsn:     next PSN expected from the near requester (custody side) or from the stream
  * @frontier: next PSN not acknowledged to the requester yet (PSN after F); custody side only
- * @tack:     next PSN not truly acknowledged by the responder
- * @sent:     next PSN never sent on yet
+ * @una:     next PSN not truly acknowledged by the responder
+ * @nxt:     next PSN never sent on yet
  * @msn:      messages completed at @frontier
  * @custody:  retained for the near requester; @transit: held on the way to the near responder
  * @reads_pending: READ and ATOMIC requests not answered yet
@@ -208,13 +208,13 @@ struct lane_info {
 	enum ack_policy policy;
 	enum lane_reason reason; /* of the latest refusal, close or fault */
 	bool opener;
-	uint32_t epsn, frontier, tack, sent, msn;
+	uint32_t epsn, frontier, una, nxt, msn;
 	struct ledger custody, transit;
 	uint32_t reads_pending;
 	uint64_t requests, pseudo_acks, true_acks, dropped_duplicates, retransmits, naks_sent,
 		timeouts, rnr;
 	uint64_t srtt_ns;
-	struct read_ahead_info reads;
+	struct prefetch_info reads;
 };
 
 #define LANE_OUT 0 /* requests from the LAN side */

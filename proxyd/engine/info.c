@@ -3,7 +3,7 @@
  * What an operator may see of the engine: connections, lanes, ledgers, counters, memory. Reads
  * only.
  */
-#include "engine/answers.h"
+#include "engine/reads/reads.h"
 
 static const char *const counter_names[EC_COUNT] = {
 #define X(id, name, help) [EC_##id] = name,
@@ -39,7 +39,7 @@ static uint64_t oldest(struct engine *e, const struct lane *l, uint64_t now)
 
 	if (!l->packets)
 		return 0;
-	d = window_next(&l->win, e->pool, l->tack.psn, l->end, &psn);
+	d = window_next(&l->win, e->pool, l->una.psn, l->end, &psn);
 	if (d && (d->flags & PKT_SENT))
 		age = (uint64_t)(uint32_t)((uint32_t)(now / NSEC_PER_USEC) - d->xmit) *
 		      NSEC_PER_USEC;
@@ -69,11 +69,11 @@ static void fill_reads(struct engine *e, const struct lane *l, struct lane_info 
 	out->reads.ahead = x->guessed;
 	out->reads.held_bytes = x->held_bytes;
 	out->reads.depth = x->depth;
-	if (!lane_keeps(l) && l->role != ROLE_UNASKED)
+	if (!lane_keeps(l) && l->role != ROLE_SOLO)
 		return;
 	out->epsn = x->asked.psn;
-	out->reads.shift = psn_sub(l->accept.psn, x->asked.psn);
-	out->reads.shift_msn = psn_sub(l->accept.msn, x->asked.msn);
+	out->reads.shift = psn_sub(l->epsn.psn, x->asked.psn);
+	out->reads.shift_msn = psn_sub(l->epsn.msn, x->asked.msn);
 }
 
 static void fill_lane(struct engine *e, const struct flow *fl, uint64_t now, struct lane_info *out)
@@ -88,11 +88,11 @@ static void fill_lane(struct engine *e, const struct flow *fl, uint64_t now, str
 					  : POLICY_OFF,
 		.reason = l->reason,
 		.opener = lane_keeps(l),
-		.epsn = l->accept.psn,
-		.frontier = held ? l->front.psn : PSN_NONE,
-		.tack = l->tack.psn,
-		.sent = held ? l->sent.psn : PSN_NONE,
-		.msn = held ? l->front.msn : l->accept.msn,
+		.epsn = l->epsn.psn,
+		.frontier = held ? l->frontier.psn : PSN_NONE,
+		.una = l->una.psn,
+		.nxt = held ? l->nxt.psn : PSN_NONE,
+		.msn = held ? l->frontier.msn : l->epsn.msn,
 		.reads_pending = l->nreads,
 		.requests = l->requests,
 		.pseudo_acks = l->pseudo_acks,

@@ -22,7 +22,7 @@ enum report_type {
 	REPORT_REFUSE,	 /* acceptor: not agreed, and why */
 	REPORT_PROGRESS, /* acceptor: what arrived, what the responder truly acknowledged */
 	REPORT_CLOSE,	 /* either: the lane is no longer held */
-	REPORT_ANSWERS,	 /* opener: which answers arrived */
+	REPORT_RESP,	 /* opener: which answers arrived */
 };
 
 /** enum lane_reason - why a lane was refused, closed or faulted. */
@@ -46,9 +46,9 @@ enum lane_reason {
 	REASON_POOL_FULL,    /* no room to begin */
 	REASON_EARLIER_LOSS, /* a packet from before the handover is lost: begin again there */
 	REASON_LONG_READ,    /* a READ of more PSNs than can be told apart */
-	REASON_FAULT,	 /* custody of the other direction was lost, and the connection with it */
-	REASON_STRANDED, /* a former daemon numbered its packets anew and is gone */
-	REASON_UNASKED,	 /* a READ was answered before the host asked, and it asked for something
+	REASON_FAULT,  /* custody of the other direction was lost, and the connection with it */
+	REASON_ORPHAN, /* a former daemon numbered its packets anew and is gone */
+	REASON_SOLO,   /* a READ was answered before the host asked, and it asked for something
 			    else, or may have */
 	REASONS,
 };
@@ -83,9 +83,9 @@ struct psn_range {
  * PROGRESS:
  * @cum:       next PSN expected: all before it arrived
  * @room:      PSN before which packets can be taken
- * @tack:      next PSN not truly acknowledged by the responder: all before it were
- * @tack_msn:  the responder's MSN there
- * @tack_ackable: the packet just below @tack is a SEND or WRITE, so an ACK may bear its PSN
+ * @una:      next PSN not truly acknowledged by the responder: all before it were
+ * @una_msn:  the responder's MSN there
+ * @una_ackable: the packet just below @una is a SEND or WRITE, so an ACK may bear its PSN
  * @reason:    why there is a refusal (REASON_NAK, REASON_TIMEOUT)
  * @credit:    its latest ACK syndrome (credit code), 0xff when none was seen
  * @refusal:   syndrome of a fatal NAK (0x61 .. 0x63) at @refusal_psn, 0 when there is none
@@ -114,8 +114,8 @@ struct report {
 	bool resume, one_read;
 	bool by_opener;
 	uint8_t reason;
-	uint32_t cum, room, tack, tack_msn;
-	bool tack_ackable;
+	uint32_t cum, room, una, una_msn;
+	bool una_ackable;
 	uint8_t credit;
 	uint8_t refusal;
 	uint32_t refusal_psn;

@@ -28,20 +28,20 @@ enum ack_policy {
 /** enum atomic_mode - what is done for CmpSwap and FetchAdd besides passing them in order
  * (atomic.c). */
 enum atomic_mode {
-	ATOMIC_ORDERED, /* nothing: they wait for the responder's own answer */
-	ATOMIC_DISCARD, /* answered here; the responder's answer is thrown away */
-	ATOMIC_AHEAD,	/* FetchAdds that repeat themselves are asked before the host does
-			   (atomic_ahead.c) */
+	ATOMIC_ORDERED,	 /* nothing: they wait for the responder's own answer */
+	ATOMIC_DISCARD,	 /* answered here; the responder's answer is thrown away */
+	ATOMIC_PREFETCH, /* FetchAdds that repeat themselves are asked before the host does
+			   (prefetch_atomic.c) */
 	ATOMIC_MODES,
 };
 
-/** enum read_ahead - who asks ahead of the host, if anybody. */
-enum read_ahead {
-	READ_AHEAD_OFF,
-	READ_AHEAD_ON,	    /* two appliances: answers wait near the host (ahead.c) */
-	READ_AHEAD_UNASKED, /* one, near the responder: answers arrive just after the host has asked
-			       (unasked.c) */
-	READ_AHEADS,
+/** enum prefetch - who asks ahead of the host, if anybody. */
+enum prefetch {
+	PREFETCH_OFF,
+	PREFETCH_ON,	 /* two appliances: answers wait near the host (prefetch.c) */
+	PREFETCH_SINGLE, /* one, near the responder: answers arrive just after the host has asked
+			       (solo.c) */
+	PREFETCHES,
 };
 
 /* Ways of learning QP pairs that a rule allows. */
@@ -64,9 +64,9 @@ struct prefix {
  * @path_mtu:   bytes when the operator knows it, else 0: learned
  * @cap:        bytes of custody that this rule may hold, 0: no cap of its own
  * @atomic:     enum atomic_mode
- * @read_ahead: READs may be asked for ahead of the host (enum read_ahead)
+ * @prefetch: READs may be asked for ahead of the host (enum prefetch)
  * @read_depth: READs that a responder takes at a time, 0: as many as its requester was seen to have
- * @read_max_age_ns: answers that were asked for longer ago are not given, 0: no limit but the
+ * @prefetch_max_age_ns: answers that were asked for longer ago are not given, 0: no limit but the
  * signals
  * @read_range: addresses that may be read ahead although the host has not read them yet
  */
@@ -81,9 +81,9 @@ struct rule {
 	uint8_t atomic;
 	uint32_t path_mtu;
 	uint64_t cap;
-	uint8_t read_ahead;
+	uint8_t prefetch;
 	uint32_t read_depth;
-	uint64_t read_max_age_ns;
+	uint64_t prefetch_max_age_ns;
 	unsigned int nread_ranges;
 	struct {
 		uint64_t from, end;
@@ -92,7 +92,7 @@ struct rule {
 #define RULE_ANY_VLAN 0xfffeu
 
 const char *ack_policy_name(enum ack_policy p);
-const char *read_ahead_name(enum read_ahead r);
+const char *prefetch_name(enum prefetch r);
 const char *atomic_mode_name(enum atomic_mode m);
 
 /** prefix_has - whether @a lies inside @p. */

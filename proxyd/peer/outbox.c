@@ -77,7 +77,7 @@ static void supersede(struct peer *p, const struct report *r)
 
 int outbox_report(struct session *s, struct peer *p, const struct report *r)
 {
-	bool progress = r->type == REPORT_PROGRESS || r->type == REPORT_ANSWERS;
+	bool progress = r->type == REPORT_PROGRESS || r->type == REPORT_RESP;
 	uint8_t message[PROTO_REPORT_MAX];
 	int n = proto_put_report(message, sizeof(message), r);
 

@@ -210,7 +210,7 @@ static bool holes_ok(const struct report *r)
 
 static bool progress_ok(const struct report *r)
 {
-	if (r->room > PSN_MASK || r->tack > PSN_MASK || r->tack_msn > PSN_MASK ||
+	if (r->room > PSN_MASK || r->una > PSN_MASK || r->una_msn > PSN_MASK ||
 	    r->refusal_psn > PSN_MASK || !holes_ok(r))
 		return false;
 	if (r->credit > AETH_ACK_UNLIMITED && r->credit != 0xff)
@@ -245,7 +245,7 @@ static bool report_ok(const struct report *r)
 		return key_ok(&r->key) && r->reason < REASONS;
 	case REPORT_PROGRESS:
 		return progress_ok(r);
-	case REPORT_ANSWERS:
+	case REPORT_RESP:
 		return answers_ok(r);
 	default:
 		return false;
@@ -316,8 +316,8 @@ static void get_progress(struct in *i, struct report *r)
 	r->seq = take32(i);
 	r->cum = take24(i);
 	r->room = take24(i);
-	r->tack = take24(i);
-	r->tack_msn = take24(i);
+	r->una = take24(i);
+	r->una_msn = take24(i);
 	r->hi = take24(i);
 	r->credit = take8(i);
 	r->refusal = take8(i);
@@ -353,7 +353,7 @@ static bool get_report(struct in *i, enum report_type type, uint8_t flags, struc
 		r->reason = take8(i);
 		r->by_opener = flags & F_CLOSE_BY_OPENER;
 		break;
-	case REPORT_ANSWERS:
+	case REPORT_RESP:
 		get_key(i, &r->key);
 		r->seq = take32(i);
 		r->cum = take24(i);
@@ -364,7 +364,7 @@ static bool get_report(struct in *i, enum report_type type, uint8_t flags, struc
 		break;
 	case REPORT_PROGRESS:
 		get_progress(i, r);
-		r->tack_ackable = flags & F_PROGRESS_ACKABLE;
+		r->una_ackable = flags & F_PROGRESS_ACKABLE;
 		if (flags & F_PROGRESS_AGAIN)
 			get_again(i, r);
 		break;
@@ -434,7 +434,7 @@ static bool get_body(struct in *i, uint8_t type, uint8_t flags, struct proto_mes
 	case PROTO_LANE_CLOSE:
 		return get_report(i, REPORT_CLOSE, flags, &m->report);
 	case PROTO_LANE_ANSWERS:
-		return get_report(i, REPORT_ANSWERS, flags, &m->report);
+		return get_report(i, REPORT_RESP, flags, &m->report);
 	default:
 		return false;
 	}
@@ -572,8 +572,8 @@ static void give_progress(struct out *o, const struct report *r)
 	give32(o, r->seq);
 	give24(o, r->cum);
 	give24(o, r->room);
-	give24(o, r->tack);
-	give24(o, r->tack_msn);
+	give24(o, r->una);
+	give24(o, r->una_msn);
 	give24(o, r->hi);
 	give8(o, r->credit);
 	give8(o, r->refusal);
@@ -592,7 +592,7 @@ int proto_put_report(uint8_t *buf, size_t room, const struct report *r)
 	static const uint8_t types[] = {
 		[REPORT_OPEN] = PROTO_LANE_OPEN,	 [REPORT_ACCEPT] = PROTO_LANE_ACCEPT,
 		[REPORT_REFUSE] = PROTO_LANE_REFUSE,	 [REPORT_CLOSE] = PROTO_LANE_CLOSE,
-		[REPORT_PROGRESS] = PROTO_LANE_PROGRESS, [REPORT_ANSWERS] = PROTO_LANE_ANSWERS,
+		[REPORT_PROGRESS] = PROTO_LANE_PROGRESS, [REPORT_RESP] = PROTO_LANE_ANSWERS,
 	};
 	uint8_t flags = 0;
 	struct out o;
@@ -603,7 +603,7 @@ int proto_put_report(uint8_t *buf, size_t room, const struct report *r)
 		flags = F_OPEN_RESUME;
 	if (r->type == REPORT_OPEN && r->one_read)
 		flags |= F_OPEN_ONE_READ;
-	if (r->type == REPORT_PROGRESS && r->tack_ackable)
+	if (r->type == REPORT_PROGRESS && r->una_ackable)
 		flags = F_PROGRESS_ACKABLE;
 	if (r->type == REPORT_PROGRESS && r->nagain)
 		flags |= F_PROGRESS_AGAIN;
@@ -633,7 +633,7 @@ int proto_put_report(uint8_t *buf, size_t room, const struct report *r)
 	case REPORT_PROGRESS:
 		give_progress(&o, r);
 		break;
-	case REPORT_ANSWERS:
+	case REPORT_RESP:
 		give_key(&o, &r->key);
 		give32(&o, r->seq);
 		give24(&o, r->cum);

@@ -100,7 +100,7 @@ struct afxdp *afxdp_open(const struct afxdp_config *cfg, char *err, size_t errle
 /**
  * afxdp_close - send what is queued as far as the kernel takes it, detach and free. From then on
  * the kernel bridges everything. Frames received and not yet read are lost. A process that dies is
- * closed likewise. But what is held (afxdp_hold()) stays held, and the program in place.
+ * closed likewise. But what is held (afxdp_fence()) stays held, and the program in place.
  */
 void afxdp_close(struct afxdp *x);
 
@@ -160,18 +160,18 @@ int afxdp_link(const struct afxdp *x, enum steer_side side);
 int afxdp_pin(struct afxdp *x, bool wanted, char *err, size_t errlen);
 
 /**
- * afxdp_hold - from now on, and whatever becomes of this process, no packet of this connection goes
+ * afxdp_fence - from now on, and whatever becomes of this process, no packet of this connection goes
  * by: not while there is no daemon, not when no rule wants it. @on false: as any other connection
  * again. Needs afxdp_pin().
  * @requests: key of its requests; @lqpn: the requester's QPN, to let go also none (above 24 bits)
  * 0, or negative errno: it is not held.
  */
-int afxdp_hold(struct afxdp *x, const struct flow_key *requests, uint32_t lqpn, bool on);
+int afxdp_fence(struct afxdp *x, const struct flow_key *requests, uint32_t lqpn, bool on);
 
-/** afxdp_held - call @fn, when not NULL, for each connection that is held; those of a former port
+/** afxdp_fenced - call @fn, when not NULL, for each connection that is held; those of a former port
  * are, too. How many there are, or negative errno. @fn may let go of them. */
 typedef void (*afxdp_held_fn)(void *ctx, const struct flow_key *requests, uint32_t lqpn);
-int afxdp_held(const struct afxdp *x, afxdp_held_fn fn, void *ctx);
+int afxdp_fenced(const struct afxdp *x, afxdp_held_fn fn, void *ctx);
 
 /** afxdp_pins - the directory of this port's pins, "" when it has none. */
 const char *afxdp_pins(const struct afxdp *x);

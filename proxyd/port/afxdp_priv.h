@@ -129,7 +129,7 @@ void steer_prog_counters(const struct steer_prog *p, uint64_t out[STEER_SIDES][S
  */
 long steer_expand(const struct afxdp_prefix *in, size_t n, struct afxdp_prefix *out);
 
-/* afxdp_hold.c: flows that must not go by, and what keeps the program in place without us */
+/* afxdp_fence.c: flows that must not go by, and what keeps the program in place without us */
 
 #define PIN_PATH   192
 #define PINNED_MAP 4u /* 1u << side: that side's link */
@@ -167,11 +167,11 @@ int steer_pins_set(struct steer_pins *pins, const struct steer_prog *p, char *er
 /** steer_pins_remove - unpin. Nothing may be held. */
 void steer_pins_remove(struct steer_pins *pins);
 
-/** steer_prog_hold, steer_prog_release - both directions of a connection, see afxdp_hold(). */
+/** steer_prog_hold, steer_prog_release - both directions of a connection, see afxdp_fence(). */
 int steer_prog_hold(struct steer_prog *p, const struct flow_key *requests, uint32_t lqpn);
 void steer_prog_release(struct steer_prog *p, const struct flow_key *requests, uint32_t lqpn);
 
-/** steer_prog_held - as afxdp_held(). */
+/** steer_prog_held - as afxdp_fenced(). */
 int steer_prog_held(const struct steer_prog *p, afxdp_held_fn fn, void *ctx);
 
 /** steer_prog_held_init - count what is in a map that was found, drop half connections. Before the

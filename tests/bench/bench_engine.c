@@ -130,9 +130,9 @@ static void far_report(struct engine *e, uint32_t psn, uint32_t msn, uint32_t se
 		.seq = seq,
 		.cum = psn,
 		.hi = psn,
-		.tack = psn,
-		.tack_msn = msn,
-		.tack_ackable = true,
+		.una = psn,
+		.una_msn = msn,
+		.una_ackable = true,
 		.credit = 0x1f,
 		.room = psn_add(psn, 100000),
 	};

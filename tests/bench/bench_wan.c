@@ -151,7 +151,7 @@ static uint32_t sent_end(struct world *w, const struct world_qp *q, const struct
 
 	if (c->appliances && !c->op->inbound && world_conn(w, 0, q, &ci) &&
 	    ci.lane[LANE_OUT].state == LANE_HELD)
-		return ci.lane[LANE_OUT].sent;
+		return ci.lane[LANE_OUT].nxt;
 	return rc_qp_sent_end(q->side[0].qp);
 }
 
@@ -198,7 +198,7 @@ static void hosts(const struct cell *c, struct world_config *wc, struct rc_qp_co
 	wc->engine.pool_bytes = pool_bytes(c);
 	wc->engine.wan_rate = LINK_BPS / 8 * WAN_RATE_PERMILLE / 1000;
 	wc->path_mtu = MTU;
-	wc->read_ahead = c->op->inbound && c->appliances;
+	wc->prefetch = c->op->inbound && c->appliances;
 
 	rc_qp_defaults(qc, RC_STRICT);
 	qc->lqpn = 0x100;

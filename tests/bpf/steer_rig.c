@@ -154,7 +154,7 @@ int run(enum steer_side side, const uint8_t *frame, uint32_t len, uint32_t linea
 const char *const counter_name[STEER_COUNTERS] = {
 	[STEER_TAKEN] = "taken",       [STEER_OTHER] = "other", [STEER_NO_RULE] = "no rule",
 	[STEER_FRAGMENT] = "fragment", [STEER_STALE] = "stale", [STEER_NO_SOCKET] = "no socket",
-	[STEER_TOO_LONG] = "too long", [STEER_RUNT] = "runt",	[STEER_HELD] = "held",
+	[STEER_TOO_LONG] = "too long", [STEER_RUNT] = "runt",	[STEER_FENCED] = "held",
 };
 
 enum steer_counter judge(const char *name, enum steer_side side, const uint8_t *frame, uint32_t len,
@@ -177,9 +177,9 @@ enum steer_counter judge(const char *name, enum steer_side side, const uint8_t *
 	}
 	if (moved < 0)
 		fail_msg("%s (%u bytes): no counter moved, action %d", name, len, action);
-	if (action != (moved == STEER_TAKEN  ? XDP_REDIRECT
-		       : moved == STEER_HELD ? XDP_DROP
-					     : XDP_PASS))
+	if (action != (moved == STEER_TAKEN    ? XDP_REDIRECT
+		       : moved == STEER_FENCED ? XDP_DROP
+					       : XDP_PASS))
 		fail_msg("%s: action %d, counted as %s", name, action, counter_name[moved]);
 	return (enum steer_counter)moved;
 }

@@ -3,7 +3,7 @@
  * The rig for the XDP program: frames go through it by BPF_PROG_TEST_RUN and seem to come from
  * queue 0 of an interface on which a socket listens. Nothing is attached and no traffic flows. What
  * a frame counted as also says what becomes of it: STEER_TAKEN is redirected to the socket of queue
- * 0, STEER_HELD dropped, everything else passes up.
+ * 0, STEER_FENCED dropped, everything else passes up.
  */
 #ifndef LONGHAUL_TESTS_STEER_RIG_H
 #define LONGHAUL_TESTS_STEER_RIG_H

@@ -61,7 +61,7 @@ static void die_holding(const struct afxdp_config *cfg, bool hold)
 	if (child == 0) {
 		x = afxdp_open(cfg, err, sizeof(err));
 		if (!x || afxdp_pin(x, true, err, sizeof(err)) ||
-		    (hold && afxdp_hold(x, &k, 0x5678, true))) {
+		    (hold && afxdp_fence(x, &k, 0x5678, true))) {
 			fprintf(stderr, "%s\n", err);
 			_exit(1);
 		}
@@ -76,7 +76,7 @@ static uint64_t held_frames(struct afxdp *x, enum steer_side side)
 	struct afxdp_stats st;
 
 	afxdp_stats(x, &st);
-	return st.steer[side][STEER_HELD];
+	return st.steer[side][STEER_FENCED];
 }
 
 static unsigned int found;
@@ -127,10 +127,10 @@ static void outlives(void **state)
 	die_holding(&cfg, false);
 	assert_true(attached("lan0") && attached("wan0"));
 	x = open_port(&cfg);
-	assert_int_equal(afxdp_held(x, NULL, NULL), 0);
+	assert_int_equal(afxdp_fenced(x, NULL, NULL), 0);
 	assert_int_equal(afxdp_pin(x, false, err, sizeof(err)), 0);
 	assert_int_equal(access(PINS, F_OK), -1);
-	assert_int_equal(afxdp_hold(x, &k, 0x5678, true), -ENOTCONN); /* not pinned */
+	assert_int_equal(afxdp_fence(x, &k, 0x5678, true), -ENOTCONN); /* not pinned */
 	afxdp_close(x);
 	assert_false(attached("lan0") || attached("wan0"));
 
@@ -147,7 +147,7 @@ static void outlives(void **state)
 	if (!x)
 		fail_msg("%s", err);
 	assert_true(afxdp_native(x, STEER_LAN) && afxdp_native(x, STEER_WAN));
-	assert_int_equal(afxdp_held(x, on_found, NULL), 1);
+	assert_int_equal(afxdp_fenced(x, on_found, NULL), 1);
 	assert_int_equal(found, 1);
 	assert_memory_equal(&found_key, &k, sizeof(k));
 	assert_int_equal(found_lqpn, 0x5678);
@@ -158,7 +158,7 @@ static void outlives(void **state)
 	assert_int_equal(rx_wait(x, &s, 2), 2);
 	bad.frames = 0;
 	expect_error(bad, "queue 0"); /* a second one beside us */
-	assert_int_equal(afxdp_held(x, NULL, NULL), 1);
+	assert_int_equal(afxdp_fenced(x, NULL, NULL), 1);
 	/* not wanted any more, but held: it stays, also when closed in order */
 	assert_int_equal(afxdp_pin(x, false, err, sizeof(err)), 0);
 	afxdp_close(x);
@@ -177,8 +177,8 @@ static void outlives(void **state)
 	afxdp_close(x);
 	assert_true(attached("lan0") && attached("wan0")); /* the new pin */
 	x = open_port(&cfg);
-	assert_int_equal(afxdp_held(x, NULL, NULL), 1);
-	assert_int_equal(afxdp_hold(x, &k, 0x5678, false), 0);
+	assert_int_equal(afxdp_fenced(x, NULL, NULL), 1);
+	assert_int_equal(afxdp_fence(x, &k, 0x5678, false), 0);
 	assert_int_equal(access(PINS, F_OK), -1); /* the last one, and not wanted */
 	afxdp_close(x);
 	assert_false(attached("lan0") || attached("wan0"));
@@ -201,7 +201,7 @@ static void pins_refused(void **state)
 	(void)state;
 	x = open_port(&cfg);
 	assert_int_equal(afxdp_pin(x, true, err, sizeof(err)), -ENODEV); /* no place given */
-	assert_int_equal(afxdp_hold(x, &k, 1, true), -ENOTCONN);
+	assert_int_equal(afxdp_fence(x, &k, 1, true), -ENOTCONN);
 	afxdp_close(x);
 	cfg.pins = "/proc/longhaul";
 	x = open_port(&cfg);

@@ -3,7 +3,7 @@
 #ifndef LONGHAUL_TESTS_FUZZ_ENGINE_FUZZ_H
 #define LONGHAUL_TESTS_FUZZ_ENGINE_FUZZ_H
 
-#include "engine/answers.h"
+#include "engine/reads/reads.h"
 #include "tests/fuzz/engine_record.h"
 #include "tests/fuzz/input.h"
 #include "tests/lab/model/cm_emit.h"
@@ -27,7 +27,7 @@ struct before {
 	bool held;
 	uint8_t state;
 	uint64_t opened;
-	uint32_t tack, front, proof;
+	uint32_t una, front, proof;
 	bool proven;
 };
 
@@ -109,7 +109,7 @@ static inline struct flow *conn_flow(unsigned int conn, unsigned int host)
 /* Then PSNs differ between host and responder, and packets are given others (shift.c). */
 static inline bool reads_ahead(void)
 {
-	return z.setup[1] & SETUP_READ_AHEAD;
+	return z.setup[1] & SETUP_PREFETCH;
 }
 
 /* ---- calls of the engine, with what must hold around them (engine_watch.c) ---- */

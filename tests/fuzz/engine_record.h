@@ -19,20 +19,20 @@
 #define SETUP 4
 
 /* Bits of the setup: byte 0 */
-#define SETUP_SINGLE	 0x01
-#define SETUP_POLICY	 0x06
-#define SETUP_MTU	 0x18 /* 0, 256, 1024, 4096 */
-#define SETUP_SMALL	 0x20 /* a pool of few superblocks */
-#define SETUP_PACED	 0x40
-#define SETUP_WRAP	 0x80 /* PSNs begin just below 2^24 */
+#define SETUP_SINGLE   0x01
+#define SETUP_POLICY   0x06
+#define SETUP_MTU      0x18 /* 0, 256, 1024, 4096 */
+#define SETUP_SMALL    0x20 /* a pool of few superblocks */
+#define SETUP_PACED    0x40
+#define SETUP_WRAP     0x80 /* PSNs begin just below 2^24 */
 /* byte 1: what to begin with */
-#define SETUP_LEARNED	 0x01 /* connection 0 is known, both ways */
-#define SETUP_HELD	 0x02 /* its lane from the LAN is in custody */
-#define SETUP_ACCEPTOR	 0x04 /* its lane from beyond the WAN is accepted */
-#define SETUP_SECOND	 0x08 /* the same for connection 1 */
-#define SETUP_NO_CM	 0x10
-#define SETUP_NO_PSN	 0x20
-#define SETUP_READ_AHEAD 0x40
+#define SETUP_LEARNED  0x01 /* connection 0 is known, both ways */
+#define SETUP_HELD     0x02 /* its lane from the LAN is in custody */
+#define SETUP_ACCEPTOR 0x04 /* its lane from beyond the WAN is accepted */
+#define SETUP_SECOND   0x08 /* the same for connection 1 */
+#define SETUP_NO_CM    0x10
+#define SETUP_NO_PSN   0x20
+#define SETUP_PREFETCH 0x40
 
 enum rec {
 	/* mark, opcode, offset, length, two bytes of arguments, bits: a frame near a mark of the
@@ -50,7 +50,7 @@ enum rec {
 	REC_AGAIN,
 	/* which: something that the engine has sent comes back */
 	REC_ECHO,
-	/* type, bits, mark and offset of cum, tack, hi; room, MSN offset, reason or syndrome */
+	/* type, bits, mark and offset of cum, una, hi; room, MSN offset, reason or syndrome */
 	REC_REPORT,
 	/* bits, length: a report as the peer protocol encodes it */
 	REC_REPORT_RAW,

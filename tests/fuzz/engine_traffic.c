@@ -18,7 +18,7 @@ static uint32_t mark_of(unsigned int conn, unsigned int host, uint8_t which, uin
 			m = l->accept;
 			break;
 		case 2:
-			m = l->tack;
+			m = l->una;
 			break;
 		case 3:
 			m = l->sent;
@@ -299,19 +299,19 @@ void rec_report(struct input *in, unsigned int conn)
 {
 	uint8_t type = next8(in), bits = next8(in);
 	const struct flow *fl = conn_flow(conn, 0);
-	uint32_t msn, tack_msn, i, room;
+	uint32_t msn, una_msn, i, room;
 	struct report r = {.type = (uint8_t)(1 + type % 6), .credit = 0x1f};
-	unsigned int host = r.type == REPORT_ANSWERS;
+	unsigned int host = r.type == REPORT_RESP;
 	uint8_t x;
 
 	r.cum = mark_of(conn, host, next8(in), &msn);
 	r.cum = psn_add(r.cum, (uint32_t)(int8_t)next8(in));
-	r.tack = mark_of(conn, host, next8(in), &tack_msn);
-	r.tack = psn_add(r.tack, (uint32_t)(int8_t)next8(in));
+	r.una = mark_of(conn, host, next8(in), &una_msn);
+	r.una = psn_add(r.una, (uint32_t)(int8_t)next8(in));
 	r.hi = mark_of(conn, host, next8(in), &msn);
 	r.hi = psn_add(r.hi, (uint32_t)(int8_t)next8(in));
 	room = next8(in);
-	r.tack_msn = psn_add(tack_msn, (uint32_t)(int8_t)next8(in));
+	r.una_msn = psn_add(una_msn, (uint32_t)(int8_t)next8(in));
 	x = next8(in);
 	if (r.type == REPORT_OPEN) {
 		traffic_open(conn, bits & 1, bits & 2, (int8_t)x);
@@ -328,19 +328,19 @@ void rec_report(struct input *in, unsigned int conn)
 			r.gen = z.peer_gen[conn];
 		}
 	}
-	if (r.type == REPORT_ANSWERS) {
+	if (r.type == REPORT_RESP) {
 		flow_key(&r.key, conn, 1);
 		r.lane = PEER_LANE(conn);
 		r.gen = z.peer_gen[conn];
-		r.latest = r.tack;
+		r.latest = r.una;
 		r.depth = x;
 	}
-	if (psn_before(r.cum, r.tack) && (bits & 2))
-		r.tack = r.cum;
+	if (psn_before(r.cum, r.una) && (bits & 2))
+		r.una = r.cum;
 	if (psn_before(r.hi, r.cum))
 		r.hi = r.cum;
 	r.room = psn_add(r.cum, room * (bits & 4 ? 64 : 1));
-	r.tack_ackable = bits & 0x10;
+	r.una_ackable = bits & 0x10;
 	r.seq = bits & 0x20 ? x : ++z.report_seq;
 	if (bits & 0x40) {
 		r.refusal = 0x61 + x % 3;

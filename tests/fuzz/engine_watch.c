@@ -151,7 +151,7 @@ void watch_before(void)
 
 		b->held = fl->used && lane_keeps(&fl->lane) && fl->lane.state != LANE_FAULT;
 		b->opened = fl->lane.opened;
-		b->tack = fl->lane.tack.psn;
+		b->una = fl->lane.una.psn;
 		b->front = fl->lane.front.psn;
 		/* answers of before are evidence too: they are used when the peer begins anew */
 		b->proven = b->held && reads_of(z.e, &fl->lane);
@@ -175,14 +175,14 @@ static void after_lane(uint32_t i)
 			NEED(z.fault[i]);
 			return;
 		}
-		NEED(!psn_before(l->tack.psn, b->tack) && !psn_before(l->front.psn, b->front));
-		if (l->tack.psn != b->tack)
-			NEED((evidence && !psn_before(said, l->tack.psn)) ||
-			     (b->proven && !psn_before(b->proof, l->tack.psn)));
+		NEED(!psn_before(l->una.psn, b->una) && !psn_before(l->front.psn, b->front));
+		if (l->una.psn != b->una)
+			NEED((evidence && !psn_before(said, l->una.psn)) ||
+			     (b->proven && !psn_before(b->proof, l->una.psn)));
 		return;
 	}
 	NEED(z.closed[i]);
-	if (psn_before(b->tack, b->front) && !z.fault[i])
+	if (psn_before(b->una, b->front) && !z.fault[i])
 		NEED(evidence && !psn_before(said, b->front));
 }
 
@@ -291,8 +291,8 @@ void watch_report(const struct report *r)
 	NEED(proto_next(buf, (size_t)n, &pos, &m) == PROTO_OK);
 	watch_before();
 	if (m.report.type == REPORT_PROGRESS && fl && fl->used &&
-	    !psn_after(m.report.tack, m.report.cum)) /* what has not arrived is not done */
-		say_done(m.report.lane, m.report.tack, true);
+	    !psn_after(m.report.una, m.report.cum)) /* what has not arrived is not done */
+		say_done(m.report.lane, m.report.una, true);
 	engine_rx_report(z.e, 0, &m.report, z.now);
 	watch_after();
 }

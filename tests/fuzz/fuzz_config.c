@@ -44,8 +44,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		require(r->name[0] && r->peer < (int)cfg.npeers && r->policy < POLICIES &&
 			r->learn);
 		require(r->read_depth <= 255 && r->nread_ranges <= RULE_READ_RANGES &&
-			(!r->read_ahead ||
-			 (r->read_ahead == READ_AHEAD_UNASKED) == (r->peer == PEER_NONE)));
+			(!r->prefetch ||
+			 (r->prefetch == PREFETCH_SINGLE) == (r->peer == PEER_NONE)));
 		for (unsigned int k = 0; k < r->nread_ranges; k++)
 			require(r->read_range[k].from < r->read_range[k].end);
 	}

@@ -343,7 +343,7 @@ static const struct play plays[] = {
 	 .policy = POLICY_HONEST},
 	{.name = "send-off", .ops = 1u << RC_SEND_INV, .min = 1, .max = 300, .policy = POLICY_OFF},
 	{.name = "read", .ops = 1u << RC_READ, .min = 1, .max = 2000},
-	{.name = "read-ahead", .ops = 1u << RC_READ, .min = 512, .max = 512, .ahead = true},
+	{.name = "prefetch", .ops = 1u << RC_READ, .min = 512, .max = 512, .ahead = true},
 	{.name = "mixed", .ops = (1u << RC_OPS) - 1, .min = 1, .max = 800, .both = true},
 	{.name = "loss", .ops = 1u << RC_WRITE | 1u << RC_SEND, .min = 1, .max = 900, .loss = 0.1},
 	{.name = "corrupt", .ops = (1u << RC_OPS) - 1, .min = 1, .max = 900, .corrupt = 0.08},
@@ -381,7 +381,7 @@ static void engine_world(const struct play *p, int target, bool wrap)
 	c.policy = p->policy;
 	c.single = p->single;
 	c.path_mtu = 256;
-	c.read_ahead = p->ahead;
+	c.prefetch = p->ahead;
 	c.wan.delay_ns = MS;
 	c.wan.loss = p->loss;
 	c.wan.corrupt = p->corrupt;
@@ -399,7 +399,7 @@ static void engine_world(const struct play *p, int target, bool wrap)
 	q = world_connect(w, &qc, RC_STRICT);
 	NEED(q);
 	setup((uint8_t)(1 << 3 | p->policy << 1 | (p->single ? SETUP_SINGLE : 0)),
-	      p->ahead ? SETUP_READ_AHEAD : 0);
+	      p->ahead ? SETUP_PREFETCH : 0);
 	tape.w = w;
 	tape.target = target;
 	tape.now = w->now;
@@ -447,7 +447,7 @@ static void engine_states(void)
 			unsigned int e = (a + b) % (sizeof(ends) / sizeof(ends[0]));
 			char name[32];
 
-			setup((uint8_t)a, (uint8_t)(b | 1 | (e & 1 ? SETUP_READ_AHEAD : 0)));
+			setup((uint8_t)a, (uint8_t)(b | 1 | (e & 1 ? SETUP_PREFETCH : 0)));
 			add(ends[e], sizeof(ends[e]));
 			snprintf(name, sizeof(name), "state-%02x-%x", a, b);
 			seed_put("engine", name);

@@ -33,7 +33,7 @@ static const char usage_text[] =
 	"  --single SITE     only site a or b has an appliance, in single mode\n"
 	"  --bare            no appliance: rules of the protocol only; each FILE by itself\n"
 	"  --held            lanes were in custody before the captures began, and stay so\n"
-	"  --read-ahead      PSNs may differ between the two LANs, and READs may be asked ahead\n"
+	"  --prefetch      PSNs may differ between the two LANs, and READs may be asked ahead\n"
 	"  --path-mtu N      else learned from the packets\n"
 	"  --damage          the WAN damages packets: malformed frames and wrong ICRCs are no "
 	"violation\n"
@@ -73,7 +73,7 @@ enum {
 	OPT_SINGLE,
 	OPT_BARE,
 	OPT_HELD,
-	OPT_READ_AHEAD,
+	OPT_PREFETCH,
 	OPT_PATH_MTU,
 	OPT_DAMAGE,
 	OPT_LAN_LOSS,
@@ -100,7 +100,7 @@ static const struct option options[] = {
 	{"single", 1, NULL, OPT_SINGLE},
 	{"bare", 0, NULL, OPT_BARE},
 	{"held", 0, NULL, OPT_HELD},
-	{"read-ahead", 0, NULL, OPT_READ_AHEAD},
+	{"prefetch", 0, NULL, OPT_PREFETCH},
 	{"path-mtu", 1, NULL, OPT_PATH_MTU},
 	{"damage", 0, NULL, OPT_DAMAGE},
 	{"lan-loss", 0, NULL, OPT_LAN_LOSS},
@@ -187,8 +187,8 @@ int main(int argc, char **argv)
 		case OPT_HELD:
 			c.held = true;
 			break;
-		case OPT_READ_AHEAD:
-			c.read_ahead = true;
+		case OPT_PREFETCH:
+			c.prefetch = true;
 			break;
 		case OPT_PATH_MTU:
 			c.path_mtu = (uint32_t)strtoul(optarg, NULL, 0);

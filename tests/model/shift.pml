@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Two numberings of one lane: safety of the rules for read-ahead.
+ * Two numberings of one lane: safety of the rules for prefetch.
  *
  * The rules, not the code: shift.c keeps segments of equal distance instead of a record per request, and ahead.c lets
  * the host claim guesses in another order than they were made in. Neither is in here; nor are epochs and ages,

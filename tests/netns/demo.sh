@@ -61,7 +61,7 @@ Two data centres in network namespaces; host a sends to host b over a link of $L
 RC messages of 64 KiB, 16 outstanding, path MTU $mtu. Direct: the kernel bridges alone, $DIRECT_SECONDS s of posting each;
 longhaul: an appliance at each edge, $LONGHAUL_SECONDS s. MBps: payload delivered to the far host, 10^6 bytes per second,
 from the first post to the last delivery, the time to learn the connection included.
-READs: 4 outstanding, over the same 256 KiB of host b again and again; the appliances have read-ahead = on.
+READs: 4 outstanding, over the same 256 KiB of host b again and again; the appliances have prefetch = on.
 
 EOM
 for rtt in 0 50; do
@@ -75,7 +75,7 @@ for rtt in 0 50; do
 			measure direct-$op $op $DIRECT_SECONDS
 			direct[$op]=$mbps intact[$op]=$good
 		done
-		pair_start -g "wan-rate = $WAN_RATE" -g "wan-burst = $WAN_BURST" -r "read-ahead = on"
+		pair_start -g "wan-rate = $WAN_RATE" -g "wan-burst = $WAN_BURST" -r "prefetch = on"
 		for op in "${ops[@]}"; do
 			measure longhaul-$op $op $LONGHAUL_SECONDS
 			[ $good = yes ] || intact[$op]=no

@@ -39,7 +39,7 @@ static const struct field world_fields[] = {
 	F(plan, single, "single", U32),
 	F(plan, policy, "policy", U32),
 	F(plan, atomic, "atomic", U32),
-	F(plan, read_ahead, "read-ahead", U32),
+	F(plan, prefetch, "prefetch", U32),
 	F(plan, read_age_ms, "read-age-ms", U32),
 	F(plan, delay_ns, "delay-ns", U64),
 	F(plan, rate_bps, "rate-bps", U64),
@@ -338,7 +338,7 @@ static void random_work(const struct plan *p, struct prng *r, struct plan_work *
 	}
 	if (prng_hit(r, 0.3))
 		k->outstanding = between(r, 1, 16);
-	if (!p->read_ahead)
+	if (!p->prefetch)
 		return;
 	/* mostly READs, in streams that something comes in between of now and then */
 	k->ops = prng_hit(r, 0.3) ? 1u << RC_READ : OPS_ALL;
@@ -399,7 +399,7 @@ static void random_qps(struct plan *p, struct prng *r, bool strict)
 				if (q->work[s].max > q->mr_kib << 9)
 					q->mr_kib = q->work[s].max >> 9;
 			}
-		if (p->read_ahead)
+		if (p->prefetch)
 			q->change_us = prng_hit(r, 0.8) ? between(r, 20, 20000) : 0;
 	}
 }
@@ -446,7 +446,7 @@ static void random_atomics(struct plan *p, uint64_t seed)
 
 	prng_init(&r, splitmix64(seed ^ 0xa70));
 	if (!p->single && prng_hit(&r, 0.2)) {
-		p->atomic = ATOMIC_AHEAD;
+		p->atomic = ATOMIC_PREFETCH;
 		for (uint32_t i = 0; i < p->nqps; i++)
 			for (int s = 0; s < 2; s++) {
 				struct plan_work *k = &p->qp[i].work[s];
@@ -469,7 +469,7 @@ static void random_atomics(struct plan *p, uint64_t seed)
 				p->qp[i].work[s].ops |= 1u << RC_CMP_SWAP | 1u << RC_FETCH_ADD;
 }
 
-void plan_random(struct plan *p, uint64_t seed, bool read_ahead)
+void plan_random(struct plan *p, uint64_t seed, bool prefetch)
 {
 	struct prng r;
 	bool strict;
@@ -477,8 +477,8 @@ void plan_random(struct plan *p, uint64_t seed, bool read_ahead)
 	memset(p, 0, sizeof(*p));
 	prng_init(&r, seed);
 	p->seed = seed;
-	p->read_ahead = read_ahead;
-	if (read_ahead)
+	p->prefetch = prefetch;
+	if (prefetch)
 		p->read_age_ms = (const uint32_t[]){0, 20, 200, 1000}[prng_below(&r, 4)];
 	strict = prng_hit(&r, 0.4);
 	random_links(p, &r);

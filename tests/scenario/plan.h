@@ -66,7 +66,7 @@ struct plan_incident {
 
 struct plan {
 	uint64_t seed;
-	uint32_t appliance0, appliance1, single, policy, atomic, read_ahead, read_age_ms;
+	uint32_t appliance0, appliance1, single, policy, atomic, prefetch, read_age_ms;
 	uint64_t delay_ns, rate_bps, queue_bytes, reorder_ns, wan_rate, pool_bytes, lane_span;
 	double loss0, loss1, dup, reorder, corrupt, burst;
 	double lan_loss, lan_dup, lan_reorder, lan_corrupt;
@@ -83,9 +83,9 @@ struct plan_result {
 	uint64_t now;
 };
 
-/** plan_random - the world of @seed. @read_ahead: with READ streams, and appliances that read ahead
+/** plan_random - the world of @seed. @prefetch: with READ streams, and appliances that read ahead
  * */
-void plan_random(struct plan *p, uint64_t seed, bool read_ahead);
+void plan_random(struct plan *p, uint64_t seed, bool prefetch);
 
 /** plan_run - live it. @dump: where the world is to be shown at its end, @trace: where all that
  * moves, or NULL. */

@@ -19,8 +19,8 @@ struct plant {
 	const char *name;
 	void (*fn)(struct scene *s);
 	enum check_rule rule;
-	bool near_only;	 /* found without the other captures too */
-	bool read_ahead; /* found even where PSNs need not agree */
+	bool near_only; /* found without the other captures too */
+	bool prefetch;	/* found even where PSNs need not agree */
 };
 
 extern const struct plant plants[];

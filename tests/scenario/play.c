@@ -51,8 +51,8 @@ static void world_of(const struct plan *p, struct world_config *c)
 	c->single = p->single;
 	c->policy = p->policy;
 	c->atomic = (enum atomic_mode)p->atomic;
-	c->read_ahead = p->read_ahead;
-	c->read_max_age_ns = p->read_age_ms * MS;
+	c->prefetch = p->prefetch;
+	c->prefetch_max_age_ns = p->read_age_ms * MS;
 	c->check_every = 16001;
 	c->check_custody = true;
 	c->check_range = true;
@@ -105,7 +105,7 @@ static void connect(struct play *x)
 		qc.resp_rd = pq->max_rd;
 		qc.rnr_p = pq->rnr_p;
 		qc.credits = pq->credits;
-		qc.atomics_more = x->p->atomic == ATOMIC_AHEAD;
+		qc.atomics_more = x->p->atomic == ATOMIC_PREFETCH;
 		qc.shadow = !qc.atomics_more; /* nobody can tell what is there */
 		qc.atomics_blank = x->p->atomic == ATOMIC_DISCARD;
 		qc.resend = pq->resend;
@@ -141,7 +141,7 @@ static void connect(struct play *x)
 		x->may_fail[i] = pq->strict;
 		/* what was asked ahead may have made the responder forget an answer that an
 		 * acceptor lost with its memory */
-		x->may_fail[i] |= x->p->atomic == ATOMIC_AHEAD &&
+		x->may_fail[i] |= x->p->atomic == ATOMIC_PREFETCH &&
 				  (x->p->report_forge > 0 || x->p->nincidents);
 	}
 }

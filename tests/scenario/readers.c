@@ -240,9 +240,9 @@ void readers_posting(struct world_qp *q, int side, const struct rc_wr *wr)
 	} else if (wr->op > RC_READ) {
 		x->told_atomic[x->atomics++ % TOLD] = now;
 	} else if (w->changes[!side].when) {
-		uint64_t old = !w->cfg.read_ahead	? 0
-			       : w->cfg.read_max_age_ns ? w->cfg.read_max_age_ns
-							: w->now;
+		uint64_t old = !w->cfg.prefetch		    ? 0
+			       : w->cfg.prefetch_max_age_ns ? w->cfg.prefetch_max_age_ns
+							    : w->now;
 		uint64_t floor = versions_clock_at(&w->changes[!side],
 						   w->now - (old < w->now ? old : w->now));
 

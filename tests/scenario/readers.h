@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * READs in streams, of memory that changes while it is read: what read-ahead lives on, and what it
+ * READs in streams, of memory that changes while it is read: what prefetch lives on, and what it
  * must not get wrong. Used by world_qp.c, world_run.c and the callbacks in world.c.
  *
  * A stream asks for pieces of the same length at a constant distance, over a range and around
@@ -14,7 +14,7 @@
  *	- its own requests ahead of the READ on the same queue pair: the owner has received them
  *	  when the READ is executed, and what it changed thereupon must be seen;
  *	- time: what was changed before the READ was posted, or before that by as much as the rule
- *	  allows (world_config.read_max_age_ns).
+ *	  allows (world_config.prefetch_max_age_ns).
  */
 #ifndef SCENARIO_READERS_H
 #define SCENARIO_READERS_H

@@ -227,16 +227,17 @@ static void head_line(struct script *s, struct tokens *t)
 		s->rule.atomic = (uint8_t)token_choice(s, t, atomics, ATOMIC_MODES, "atomic");
 	} else if (token_is(t, "read-depth")) {
 		s->rule.read_depth = (uint32_t)token_number(s, t, "read-depth");
-	} else if (token_is(t, "read-ahead")) {
-		s->rule.read_ahead = true;
-	} else if (token_is(t, "read-unasked")) {
-		s->rule.read_ahead = READ_AHEAD_UNASKED;
+	} else if (token_is(t, "prefetch")) {
+		s->rule.prefetch = true;
+	} else if (token_is(t, "prefetch-single")) {
+		s->rule.prefetch = PREFETCH_SINGLE;
 	} else if (token_is(t, "read-depth")) {
 		s->rule.read_depth = (uint32_t)token_number(s, t, "read-depth");
-	} else if (token_is(t, "read-ahead-max-age")) {
+	} else if (token_is(t, "prefetch-max-age")) {
 		const char *end;
 
-		s->rule.read_max_age_ns = duration(s, token_next(s, t, "read-ahead-max-age"), &end);
+		s->rule.prefetch_max_age_ns =
+			duration(s, token_next(s, t, "prefetch-max-age"), &end);
 	} else if (token_is(t, "learn-immediate")) {
 		s->rule.learn |= LEARN_IMMEDIATE;
 	} else if (token_is(t, "learn-off")) {
@@ -303,7 +304,7 @@ static void prelude(struct script *s)
 		say(s, "+0 peer> OPEN start 0 msn 0");
 		say(s, "+0 peer< ACCEPT");
 		say(s, "+0 event held");
-		say(s, "+0 peer< PROGRESS cum 0 true-acked 0");
+		say(s, "+0 peer< PROGRESS cum 0 una 0");
 		return;
 	}
 	say(s, "+0 host> SEND_ONLY psn -1 ackreq");
@@ -319,11 +320,11 @@ static void prelude(struct script *s)
 		say(s, "+0 event held");
 		if (s->rule.policy == POLICY_EARLY)
 			say(s, "+0 host< ACK psn -1 msn 0");
-		say(s, "+0 peer> PROGRESS cum 0 true-acked 0 msn 0");
+		say(s, "+0 peer> PROGRESS cum 0 una 0 msn 0");
 	}
 	if (s->rule.policy != POLICY_EARLY)
 		say(s, "+0 host< ACK psn -1 msn 0");
-	say(s, "+0 lane state held custody 0 true-acked 0");
+	say(s, "+0 lane state held custody 0 una 0");
 }
 
 static void start(struct script *s)
@@ -347,11 +348,11 @@ static void start(struct script *s)
 	packet_address(s->w, PORT_LAN, 1, &s->open.key.dst);
 	s->open.key.dqpn = NEAR_QPN;
 	s->open.key.vlan = s->w->vlan == FRAME_VLAN_NONE ? s->w->vlan : s->w->vlan & 0xfff;
-	s->progress = (struct report){.tack_ackable = true,
+	s->progress = (struct report){.una_ackable = true,
 				      .credit = 31,
 				      .cum = s->w->psn_base,
-				      .tack = s->w->psn_base,
-				      .tack_msn = s->w->msn_base,
+				      .una = s->w->psn_base,
+				      .una_msn = s->w->msn_base,
 				      .seq = 10};
 	if (s->start != START_UNKNOWN) {
 		memcpy(text, s->text, sizeof(text));

@@ -52,7 +52,7 @@ void script_after(struct script *s)
 	/* of the reports that nobody must expect, the newest are enough */
 	for (unsigned int i = 0; r->nrep > RIG_REPORTS / 2 && i < r->nrep; i++) {
 		if (i < RIG_REPORTS / 4 && (s->rep_taken[i] || r->rep[i].type == REPORT_PROGRESS ||
-					    r->rep[i].type == REPORT_ANSWERS))
+					    r->rep[i].type == REPORT_RESP))
 			continue;
 		r->rep[keep] = r->rep[i];
 		s->rep_when[keep] = s->rep_when[i];
@@ -247,7 +247,7 @@ static enum report_type report_type(struct script *s, struct tokens *t)
 void line_report(struct script *s, struct tokens *t)
 {
 	enum report_type type = report_type(s, t);
-	bool progress = type == REPORT_PROGRESS || type == REPORT_ANSWERS;
+	bool progress = type == REPORT_PROGRESS || type == REPORT_RESP;
 	struct report r = progress ? s->progress : (struct report){0};
 	uint32_t set;
 
@@ -263,7 +263,7 @@ void line_report(struct script *s, struct tokens *t)
 	r.hi = r.room = PSN_NONE;
 	r.nholes = r.nagain = 0;
 	r.refusal = r.reason = 0;
-	r.tack_ackable = true;
+	r.una_ackable = true;
 	set = report_parse(s, t, &r);
 	if (r.hi == PSN_NONE)
 		r.hi = r.cum;

@@ -102,15 +102,15 @@ uint32_t report_parse(struct script *s, struct tokens *t, struct report *r)
 		} else if (token_is(t, "room")) {
 			r->room = psn_of(s, t, "room");
 			set |= 1u << IS_ROOM;
-		} else if (token_is(t, "true-acked")) {
-			r->tack = psn_of(s, t, "true-acked");
+		} else if (token_is(t, "una")) {
+			r->una = psn_of(s, t, "una");
 			set |= 1u << IS_TRUE_ACKED;
 		} else if (token_is(t, "at")) {
 			r->refusal_psn = psn_of(s, t, "at");
 			set |= 1u << IS_REFUSAL_PSN;
 		} else if (token_is(t, "msn")) {
-			r->tack_msn = r->start_msn = psn_add(script_world(s)->msn_base,
-							     (uint32_t)token_number(s, t, "msn"));
+			r->una_msn = r->start_msn = psn_add(script_world(s)->msn_base,
+							    (uint32_t)token_number(s, t, "msn"));
 			set |= 1u << IS_MSN;
 		} else if (token_is(t, "reason")) {
 			r->reason = (uint8_t)lane_reason_by_name(s, token_next(s, t, "reason"));
@@ -145,7 +145,7 @@ uint32_t report_parse(struct script *s, struct tokens *t, struct report *r)
 			r->lqpn = (uint32_t)token_number(s, t, "qp");
 			set |= 1u << IS_QP;
 		} else if (token_is(t, "after-read")) {
-			r->tack_ackable = false;
+			r->una_ackable = false;
 			set |= 1u << IS_ACKABLE;
 		} else if (token_is(t, "resume")) {
 			r->resume = true;
@@ -181,17 +181,17 @@ static bool same_again(const struct report *a, const struct report *b)
 
 bool report_matches(const struct report *g, const struct report *w, uint32_t set)
 {
-	uint32_t gmsn = g->type == REPORT_OPEN ? g->start_msn : g->tack_msn;
-	uint32_t wmsn = w->type == REPORT_OPEN ? w->start_msn : w->tack_msn;
+	uint32_t gmsn = g->type == REPORT_OPEN ? g->start_msn : g->una_msn;
+	uint32_t wmsn = w->type == REPORT_OPEN ? w->start_msn : w->una_msn;
 
 #define DIFFERS(is, field) ((set & (1u << (is))) && g->field != w->field)
 	return g->type == w->type &&
 	       !(DIFFERS(IS_START, start_psn) || DIFFERS(IS_CUM, cum) || DIFFERS(IS_HI, hi) ||
-		 DIFFERS(IS_ROOM, room) || DIFFERS(IS_TRUE_ACKED, tack) ||
+		 DIFFERS(IS_ROOM, room) || DIFFERS(IS_TRUE_ACKED, una) ||
 		 DIFFERS(IS_REFUSAL_PSN, refusal_psn) || DIFFERS(IS_REASON, reason) ||
 		 DIFFERS(IS_CREDIT, credit) || DIFFERS(IS_REFUSAL, refusal) ||
 		 DIFFERS(IS_MTU, path_mtu) || DIFFERS(IS_POLICY, policy) ||
-		 DIFFERS(IS_ACKABLE, tack_ackable) || DIFFERS(IS_RESUME, resume) ||
+		 DIFFERS(IS_ACKABLE, una_ackable) || DIFFERS(IS_RESUME, resume) ||
 		 DIFFERS(IS_QP, lqpn) || DIFFERS(IS_LATEST, latest) || DIFFERS(IS_DEPTH, depth) ||
 		 ((set & (1u << IS_MSN)) && gmsn != wmsn) ||
 		 ((set & (1u << IS_MISSING)) && !same_holes(g, w)) ||
@@ -215,14 +215,14 @@ void report_describe(struct script *s, const struct report *r, char *out, size_t
 		     psn_diff(r->start_msn, w->msn_base), r->path_mtu, r->resume ? " resume" : "");
 	if (r->type == REPORT_REFUSE || r->type == REPORT_CLOSE)
 		MORE(" reason %s", lane_reason_name((enum lane_reason)r->reason));
-	if (r->type == REPORT_ANSWERS)
+	if (r->type == REPORT_RESP)
 		MORE(" cum %d hi %d latest %d depth %u", REL(r->cum), REL(r->hi), REL(r->latest),
 		     r->depth);
 	if (r->type == REPORT_PROGRESS)
-		MORE(" cum %d hi %d room %d true-acked %d msn %d credit 0x%x%s", REL(r->cum),
-		     REL(r->hi), REL(r->room), REL(r->tack), psn_diff(r->tack_msn, w->msn_base),
-		     r->credit, r->tack_ackable ? "" : " after-read");
-	if (r->type != REPORT_PROGRESS && r->type != REPORT_ANSWERS)
+		MORE(" cum %d hi %d room %d una %d msn %d credit 0x%x%s", REL(r->cum),
+		     REL(r->hi), REL(r->room), REL(r->una), psn_diff(r->una_msn, w->msn_base),
+		     r->credit, r->una_ackable ? "" : " after-read");
+	if (r->type != REPORT_PROGRESS && r->type != REPORT_RESP)
 		return;
 	for (int i = 0; i < r->nholes; i++)
 		MORE("%s%d..%d", i ? "," : " missing ", REL(r->hole[i].from),

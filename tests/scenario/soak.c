@@ -2,7 +2,7 @@
 /*
  * Random worlds, one seed each, until the time is up or the packets are done: `make soak`.
  *
- *	soak [--seconds N] [--packets N] [--seed N] [--runs N] [--jobs N] [--read-ahead] [--verbose]
+ *	soak [--seconds N] [--packets N] [--seed N] [--runs N] [--jobs N] [--prefetch] [--verbose]
  *	     [--no-shrink] [--first]
  *	soak --script FILE [--verbose] [--trace]
  *
@@ -33,7 +33,7 @@ struct options {
 	double seconds, packets;
 	uint64_t seed, runs;
 	uint32_t jobs;
-	bool read_ahead, verbose, shrink, first, trace;
+	bool prefetch, verbose, shrink, first, trace;
 	const char *script;
 };
 
@@ -102,7 +102,7 @@ static void job(const struct options *o, uint32_t n, struct sum *s, volatile int
 		struct plan p;
 
 		/* neighbouring start seeds share no world */
-		plan_random(&p, i ? splitmix64(o->seed ^ i << 40) : o->seed, o->read_ahead);
+		plan_random(&p, i ? splitmix64(o->seed ^ i << 40) : o->seed, o->prefetch);
 		plan_run(&p, &r, NULL, NULL);
 		count(s, &r);
 		if (r.violation)
@@ -181,12 +181,10 @@ static struct sum run_script(const struct options *o)
 int main(int argc, char **argv)
 {
 	static const struct option opts[] = {
-		{"seconds", 1, NULL, 's'}, {"packets", 1, NULL, 'p'},
-		{"seed", 1, NULL, 'S'},	   {"runs", 1, NULL, 'r'},
-		{"jobs", 1, NULL, 'j'},	   {"read-ahead", 0, NULL, 'R'},
-		{"verbose", 0, NULL, 'v'}, {"no-shrink", 0, NULL, 'n'},
-		{"script", 1, NULL, 'f'},  {"first", 0, NULL, '1'},
-		{"trace", 0, NULL, 't'},   {0}};
+		{"seconds", 1, NULL, 's'}, {"packets", 1, NULL, 'p'},	{"seed", 1, NULL, 'S'},
+		{"runs", 1, NULL, 'r'},	   {"jobs", 1, NULL, 'j'},	{"prefetch", 0, NULL, 'R'},
+		{"verbose", 0, NULL, 'v'}, {"no-shrink", 0, NULL, 'n'}, {"script", 1, NULL, 'f'},
+		{"first", 0, NULL, '1'},   {"trace", 0, NULL, 't'},	{0}};
 	struct options o = {.seed = 1, .shrink = true};
 	double start = now_s();
 	struct sum s = {0};
@@ -216,7 +214,7 @@ int main(int argc, char **argv)
 			o.jobs = (uint32_t)atoi(optarg);
 			break;
 		case 'R':
-			o.read_ahead = true;
+			o.prefetch = true;
 			break;
 		case 'v':
 			o.verbose = true;

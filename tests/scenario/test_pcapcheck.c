@@ -170,7 +170,7 @@ static void test_right_worlds(void **state)
 
 static const struct film_kind for_plants = {.ops = 1u << RC_WRITE | 1u << RC_READ | 1u << RC_SEND};
 
-static void plant(const struct plant *p, int side, bool read_ahead, bool near_only)
+static void plant(const struct plant *p, int side, bool prefetch, bool near_only)
 {
 	struct film_kind k = for_plants;
 	struct check_config c = all_files();
@@ -179,7 +179,7 @@ static void plant(const struct plant *p, int side, bool read_ahead, bool near_on
 	struct scene s;
 
 	k.side = side;
-	c.read_ahead = read_ahead;
+	c.prefetch = prefetch;
 	film_world(&k, 7, &r);
 	s = scene_of(&r, side);
 	if (near_only) {
@@ -192,7 +192,7 @@ static void plant(const struct plant *p, int side, bool read_ahead, bool near_on
 	res = judge(&r, &c, nowhere(), CHECK_VIOLATIONS);
 	if (!res.rule[p->rule])
 		fail_msg("%s (requests from side %d%s): not found", p->name, side,
-			 read_ahead ? ", read-ahead" : "");
+			 prefetch ? ", prefetch" : "");
 	film_free(&r);
 }
 
@@ -206,13 +206,13 @@ static void test_plants(void **state)
 			plant(&plants[i], side, false, false);
 			if (plants[i].near_only)
 				plant(&plants[i], side, false, true);
-			if (plants[i].read_ahead)
+			if (plants[i].prefetch)
 				plant(&plants[i], side, true, false);
 		}
 }
 
 /*
- * What read-ahead makes of the far side: a READ that the host did not ask for, with its answer, and
+ * What prefetch makes of the far side: a READ that the host did not ask for, with its answer, and
  * other numbers for all that comes after it.
  */
 static void read_ahead_shift(struct scene *s)
@@ -249,7 +249,7 @@ static void read_ahead_shift(struct scene *s)
 	}
 }
 
-static void test_read_ahead(void **state)
+static void test_prefetch(void **state)
 {
 	struct check_config c = all_files();
 	struct recorded r;
@@ -260,7 +260,7 @@ static void test_read_ahead(void **state)
 	s = scene_of(&r, 0);
 	read_ahead_shift(&s);
 	assert_true(judge(&r, &c, nowhere(), CHECK_VIOLATIONS).rule[RULE_BYTES] > 0);
-	c.read_ahead = true;
+	c.prefetch = true;
 	judge(&r, &c, stderr, CHECK_RIGHT);
 	/* and behind the shift a fault is a fault */
 	shot_alter(&s.far->shot[film_find(s.far, s.far->n * 9 / 10, DATA)]);
@@ -282,9 +282,9 @@ static void test_told_repeats(void **state)
 			struct scene s;
 
 			if (plants[i].rule != RULE_DOUBLE || plants[i].near_only ||
-			    (ahead && !plants[i].read_ahead))
+			    (ahead && !plants[i].prefetch))
 				continue;
-			c.read_ahead = ahead;
+			c.prefetch = ahead;
 			film_world(&for_plants, 7, &r);
 			s = scene_of(&r, 0);
 			plants[i].fn(&s);
@@ -414,7 +414,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_right_worlds), cmocka_unit_test(test_plants),
-		cmocka_unit_test(test_read_ahead),   cmocka_unit_test(test_told_repeats),
+		cmocka_unit_test(test_prefetch),     cmocka_unit_test(test_told_repeats),
 		cmocka_unit_test(test_stalls),	     cmocka_unit_test(test_other_clocks),
 		cmocka_unit_test(test_bare),
 	};

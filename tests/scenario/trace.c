@@ -45,25 +45,24 @@ void trace_report(const struct world *w, int from, const struct report *r)
 	static const char *const names[] = {
 		[REPORT_OPEN] = "open",	    [REPORT_ACCEPT] = "accept",
 		[REPORT_REFUSE] = "refuse", [REPORT_PROGRESS] = "progress",
-		[REPORT_CLOSE] = "close",   [REPORT_ANSWERS] = "answers",
+		[REPORT_CLOSE] = "close",   [REPORT_RESP] = "answers",
 	};
 	FILE *out = w->cfg.trace;
 
 	fprintf(out, "%10" PRIu64 ".%03u app%d  -> app%d  report %s lane %u gen %u", w->now / 1000,
 		(unsigned int)(w->now % 1000), from, !from,
-		r->type <= REPORT_ANSWERS && names[r->type] ? names[r->type] : "?", r->lane,
-		r->gen);
+		r->type <= REPORT_RESP && names[r->type] ? names[r->type] : "?", r->lane, r->gen);
 	switch (r->type) {
 	case REPORT_OPEN:
 		fprintf(out, " start %06x msn %06x%s", r->start_psn, r->start_msn,
 			r->resume ? " resume" : "");
 		break;
 	case REPORT_PROGRESS:
-		fprintf(out, " cum %06x hi %06x tack %06x msn %06x room %06x refusal %02x", r->cum,
-			r->hi, r->tack, r->tack_msn, r->room, r->refusal);
+		fprintf(out, " cum %06x hi %06x una %06x msn %06x room %06x refusal %02x", r->cum,
+			r->hi, r->una, r->una_msn, r->room, r->refusal);
 		ranges(out, r);
 		break;
-	case REPORT_ANSWERS:
+	case REPORT_RESP:
 		fprintf(out, " cum %06x hi %06x depth %u", r->cum, r->hi, r->depth);
 		ranges(out, r);
 		break;

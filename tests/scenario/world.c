@@ -94,7 +94,7 @@ static int sink_hold(void *ctx, const struct flow_key *requests, uint32_t lqpn, 
 	struct world_ctx *c = ctx;
 	struct world *w = c->w;
 
-	int side = w->cfg.read_unasked ? !c->side : c->side; /* of the requester */
+	int side = w->cfg.prefetch_single ? !c->side : c->side; /* of the requester */
 
 	for (uint32_t i = 0; i < w->nqps; i++)
 		if (w->qp[i].cfg[side].lqpn == lqpn)
@@ -200,9 +200,9 @@ static struct engine *make_engine(struct world *w, int side)
 	r.peer = w->cfg.single ? PEER_NONE : 0;
 	r.policy = w->cfg.policy;
 	r.atomic = (uint8_t)w->cfg.atomic;
-	r.read_ahead = w->cfg.read_unasked ? READ_AHEAD_UNASKED : w->cfg.read_ahead;
+	r.prefetch = w->cfg.prefetch_single ? PREFETCH_SINGLE : w->cfg.prefetch;
 	r.read_depth = w->cfg.read_depth;
-	r.read_max_age_ns = w->cfg.read_max_age_ns;
+	r.prefetch_max_age_ns = w->cfg.prefetch_max_age_ns;
 	if (w->cfg.read_end) {
 		r.nread_ranges = 1;
 		r.read_range[0].from = w->cfg.read_from;
@@ -304,12 +304,13 @@ void world_restart(struct world *w, int side)
 	w->engine[side] = make_engine(w, side);
 	for (uint32_t i = 0; i < w->nqps; i++) {
 		struct world_qp *q = &w->qp[i];
-		int from = w->cfg.read_unasked ? !side : side;
+		int from = w->cfg.prefetch_single ? !side : side;
 
 		if (!q->side[from].numbered.dqpn)
 			continue;
 		q->side[from].stranded = true;
-		engine_strand(w->engine[side], &q->side[from].numbered, q->cfg[from].lqpn, w->now);
+		engine_fail_orphan(w->engine[side], &q->side[from].numbered, q->cfg[from].lqpn,
+				   w->now);
 	}
 	world_peer(w, !side, PEER_RESTARTED);
 }

@@ -39,10 +39,10 @@
  *               completion means what the policy says
  * @check_range: a READ outside of the responder's region is a violation
  * @atomic:      of the rules
- * @read_ahead:  the rules allow it
- * @read_unasked: they say so to an appliance alone, near the responder
+ * @prefetch:  the rules allow it
+ * @prefetch_single: they say so to an appliance alone, near the responder
  * @read_depth:  READs that responders take at a time, by the rules
- * @read_max_age_ns: with @read_ahead: READs may bring content that was current so long before they
+ * @prefetch_max_age_ns: with @prefetch: READs may bring content that was current so long before they
  * were posted,
  *               if no signal has come since; 0: however long
  * @read_from, @read_end: the rules name this range of addresses for reading ahead; none when both
@@ -65,9 +65,9 @@ struct world_config {
 	uint64_t frames_max; /* a world that moves more until a request ends turns in circles: a
 				violation; 0: no limit */
 	bool check_custody, check_range;
-	bool read_ahead, read_unasked;
+	bool prefetch, prefetch_single;
 	uint32_t read_depth;
-	uint64_t read_max_age_ns;
+	uint64_t prefetch_max_age_ns;
 	uint64_t read_from, read_end;
 	FILE *trace;
 };

@@ -52,7 +52,7 @@ void world_check_forwarded(struct world *w, int side, const uint8_t *data, uint3
 		return;
 	}
 	if (seen->icrc == icrc || q->reused || !world_lane(q, side, &l) ||
-	    (l.state != LANE_HELD && l.state != LANE_DRAIN) || !psn_in(f.psn, l.tack, l.epsn))
+	    (l.state != LANE_HELD && l.state != LANE_DRAIN) || !psn_in(f.psn, l.una, l.epsn))
 		return;
 	w->violation = "a host's duplicate of what is in custody went over the WAN";
 }
@@ -103,7 +103,7 @@ static const char *check_custody(struct world_qp *q, int s)
 			       : NULL;
 	if (psn_before(l.epsn, una))
 		return "1: acknowledged beyond what is held";
-	if (psn_after(l.tack, epsn))
+	if (psn_after(l.una, epsn))
 		return "4: released before the responder had it";
 	return NULL;
 }

@@ -19,7 +19,7 @@ static inline uint64_t min64(uint64_t a, uint64_t b)
 /* Whether appliances may give packets other numbers than the hosts do. */
 static inline bool world_renumbers(const struct world *w)
 {
-	return w->cfg.read_ahead || w->cfg.atomic == ATOMIC_AHEAD;
+	return w->cfg.prefetch || w->cfg.atomic == ATOMIC_PREFETCH;
 }
 
 /* Send a copy of a frame into a link. */

@@ -71,7 +71,7 @@ static void forge(struct world *w, int from, struct report r)
 		r.seq++;
 		r.cum = (uint32_t)prng_next(p) & PSN_MASK;
 		r.hi = (uint32_t)prng_next(p) & PSN_MASK;
-		r.tack = (uint32_t)prng_next(p) & PSN_MASK;
+		r.una = (uint32_t)prng_next(p) & PSN_MASK;
 		r.room = (uint32_t)prng_next(p) & PSN_MASK;
 		r.start_psn = (uint32_t)prng_next(p) & PSN_MASK;
 		r.key.dqpn = (uint32_t)prng_next(p) & PSN_MASK;

@@ -82,14 +82,14 @@ void world_dump(struct world *w, FILE *out)
 				struct lane_info *i = &ci.lane[l];
 
 				fprintf(out,
-					"  %s %s%s epsn %06x front %06x tack %06x sent %06x msn %u "
+					"  %s %s%s epsn %06x front %06x una %06x sent %06x msn %u "
 					"custody %" PRIu64 " transit %" PRIu64
 					" reads %u req %" PRIu64 " packs %" PRIu64 " tacks %" PRIu64
 					" dup %" PRIu64 " retx %" PRIu64 " naks %" PRIu64
 					" to %" PRIu64 " rnr %" PRIu64 " srtt %.2f ms reason %s\n",
 					l ? "in " : "out", lane_state_name(i->state),
-					i->opener ? " opener" : "", i->epsn, i->frontier, i->tack,
-					i->sent, i->msn, i->custody.packets, i->transit.packets,
+					i->opener ? " opener" : "", i->epsn, i->frontier, i->una,
+					i->nxt, i->msn, i->custody.packets, i->transit.packets,
 					i->reads_pending, i->requests, i->pseudo_acks, i->true_acks,
 					i->dropped_duplicates, i->retransmits, i->naks_sent,
 					i->timeouts, i->rnr, (double)i->srtt_ns / 1e6,

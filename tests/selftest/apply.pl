@@ -8,7 +8,7 @@
 # FAULT is a text of the form
 #
 #	# what is broken
-#	file proxyd/engine/responder.c
+#	file proxyd/engine/near/pseudo_responder.c
 #	<<<<
 #	lines as they stand in the file
 #	====

@@ -345,9 +345,9 @@ static inline unsigned int rig_pairs(struct rig *r)
 	return n;
 }
 
-/** rig_progress - the peer: all below @cum has arrived, all below @tack is truly acknowledged, with
+/** rig_progress - the peer: all below @cum has arrived, all below @una is truly acknowledged, with
  * @msn. */
-static inline void rig_progress(struct rig *r, uint32_t cum, uint32_t tack, uint32_t msn)
+static inline void rig_progress(struct rig *r, uint32_t cum, uint32_t una, uint32_t msn)
 {
 	struct report p = r->open;
 
@@ -355,9 +355,9 @@ static inline void rig_progress(struct rig *r, uint32_t cum, uint32_t tack, uint
 	p.seq = ++r->seq;
 	p.cum = p.hi = cum;
 	p.room = psn_add(cum, 10000);
-	p.tack = tack;
-	p.tack_msn = msn;
-	p.tack_ackable = true;
+	p.una = una;
+	p.una_msn = msn;
+	p.una_ackable = true;
 	p.credit = 0x1f;
 	engine_rx_report(r->e, 0, &p, r->now);
 	engine_tick(r->e, r->now);
@@ -402,7 +402,7 @@ static inline struct rig *rig_held(const struct engine_config *cfg, int8_t peer,
 		rig_rx(r, FAR, ACK_TO_NEAR, 5, 6);
 	}
 	assert_int_equal(rig_conn(r).lane[LANE_OUT].state, LANE_HELD);
-	assert_int_equal(rig_conn(r).lane[LANE_OUT].tack, 6);
+	assert_int_equal(rig_conn(r).lane[LANE_OUT].una, 6);
 	assert_int_equal(rig_conn(r).lane[LANE_OUT].custody.packets, 0);
 	rig_forget(r);
 	return r;

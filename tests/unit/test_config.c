@@ -76,8 +76,8 @@ static void test_defaults(void **state)
 	assert_int_equal(cfg.rules[0].learn, LEARN_CM | LEARN_PSN);
 	assert_int_equal(cfg.rules[0].cap, 0);
 	assert_int_equal(cfg.rules[0].atomic, ATOMIC_ORDERED);
-	assert_false(cfg.rules[0].read_ahead);
-	assert_int_equal(cfg.rules[0].read_max_age_ns, SEC);
+	assert_false(cfg.rules[0].prefetch);
+	assert_int_equal(cfg.rules[0].prefetch_max_age_ns, SEC);
 	assert_int_equal(cfg.rules[0].read_depth, 0);
 	assert_int_equal(cfg.rules[0].nread_ranges, 0);
 }
@@ -190,26 +190,26 @@ static void test_atomic(void **state)
 	assert_int_equal(parse(HEAD PEER PAIR "atomic = discard-result\npolicy = early\n"), 0);
 	assert_int_equal(cfg.rules[0].atomic, ATOMIC_DISCARD);
 	assert_int_equal(parse(HEAD RULE "atomic = discard-result\n"), 0);
-	assert_int_equal(parse(HEAD PEER PAIR "policy = off\natomic = ahead\n"), 0);
-	assert_int_equal(cfg.rules[0].atomic, ATOMIC_AHEAD);
+	assert_int_equal(parse(HEAD PEER PAIR "policy = off\natomic = prefetch\n"), 0);
+	assert_int_equal(cfg.rules[0].atomic, ATOMIC_PREFETCH);
 	assert_int_equal(parse(HEAD RULE "policy = honest\natomic = ordered\n"), 0);
 	assert_int_equal(cfg.rules[0].atomic, ATOMIC_ORDERED);
 }
 
-static void test_read_ahead(void **state)
+static void test_prefetch(void **state)
 {
 	(void)state;
 	assert_int_equal(
 		parse(HEAD PEER PAIR
-		      "read-ahead = on\n"
-		      "read-ahead-max-age = 0s\n"
-		      "read-ahead-range = 0x7f0000000000-0x7f0040000000, 4096-8192\t0X10-0x1f\n"
+		      "prefetch = on\n"
+		      "prefetch-max-age = 0s\n"
+		      "prefetch-range = 0x7f0000000000-0x7f0040000000, 4096-8192\t0X10-0x1f\n"
 		      "read-depth = 255\n"
 		      "[rule s]\nlan = 10.3.0.0/16\nwan = any\npeer = p\n"
-		      "read-ahead-max-age = 250ms\n"),
+		      "prefetch-max-age = 250ms\n"),
 		0);
-	assert_int_equal(cfg.rules[0].read_ahead, READ_AHEAD_ON);
-	assert_int_equal(cfg.rules[0].read_max_age_ns, 0);
+	assert_int_equal(cfg.rules[0].prefetch, PREFETCH_ON);
+	assert_int_equal(cfg.rules[0].prefetch_max_age_ns, 0);
 	assert_int_equal(cfg.rules[0].read_depth, 255);
 	assert_int_equal(cfg.rules[0].nread_ranges, 3);
 	assert_true(cfg.rules[0].read_range[0].from == 0x7f0000000000);
@@ -218,20 +218,19 @@ static void test_read_ahead(void **state)
 	assert_int_equal(cfg.rules[0].read_range[1].end, 8192);
 	assert_int_equal(cfg.rules[0].read_range[2].from, 0x10);
 	assert_int_equal(cfg.rules[0].read_range[2].end, 0x1f);
-	assert_false(cfg.rules[1].read_ahead);
-	assert_int_equal(cfg.rules[1].read_max_age_ns, SEC / 4);
+	assert_false(cfg.rules[1].prefetch);
+	assert_int_equal(cfg.rules[1].prefetch_max_age_ns, SEC / 4);
 	assert_int_equal(cfg.rules[1].nread_ranges, 0);
 	/* the highest address that can be named; a leading 0 is no octal number */
-	assert_int_equal(parse(HEAD PEER PAIR "read-ahead-range = 010-0xffffffffffffffff\n"), 0);
+	assert_int_equal(parse(HEAD PEER PAIR "prefetch-range = 010-0xffffffffffffffff\n"), 0);
 	assert_int_equal(cfg.rules[0].read_range[0].from, 10);
 	assert_true(cfg.rules[0].read_range[0].end == UINT64_MAX);
 	/* what is off needs no peer, whatever else is written down for the day when it is on */
 	assert_int_equal(
-		parse(HEAD RULE "read-ahead = off\nread-depth = auto\nread-ahead-max-age = 1h\n"),
-		0);
+		parse(HEAD RULE "prefetch = off\nread-depth = auto\nprefetch-max-age = 1h\n"), 0);
 	/* NTT-7: one appliance, by a word of its own */
-	assert_int_equal(parse(HEAD RULE "read-ahead = unasked\nread-depth = 16\n"), 0);
-	assert_int_equal(cfg.rules[0].read_ahead, READ_AHEAD_UNASKED);
+	assert_int_equal(parse(HEAD RULE "prefetch = single\nread-depth = 16\n"), 0);
+	assert_int_equal(cfg.rules[0].prefetch, PREFETCH_SINGLE);
 	assert_int_equal(cfg.rules[0].peer, PEER_NONE);
 }
 
@@ -321,49 +320,49 @@ static const struct {
 	{HEAD "max-path-mtu = 1024\n" RULE "path-mtu = 4096\n",
 	 "t.conf:8: path-mtu of rule 'r' is above max-path-mtu"},
 	{HEAD "pool = 8M\n" RULE "pool = 16M\n", "t.conf:8: pool of rule 'r' is above the pool"},
-	{HEAD PEER PAIR "read-ahead = yes\n",
-	 "t.conf:11: read-ahead 'yes' is not known; write off, on or unasked"},
-	{HEAD RULE "read-ahead = on\n",
-	 "t.conf:7: read-ahead = on in rule 'r', which has no peer: an appliance alone cannot keep "
-	 "answers near the host; add peer = NAME, or set read-ahead = off"},
-	{HEAD PEER PAIR "read-ahead = unasked\n",
-	 "t.conf:11: read-ahead = unasked in rule 'r', which has a peer: that is for one appliance "
-	 "alone; set read-ahead = on"},
+	{HEAD PEER PAIR "prefetch = yes\n",
+	 "t.conf:11: prefetch 'yes' is not known; write off, on or single"},
+	{HEAD RULE "prefetch = on\n",
+	 "t.conf:7: prefetch = on in rule 'r', which has no peer: an appliance alone cannot keep "
+	 "answers near the host; add peer = NAME, or set prefetch = off"},
+	{HEAD PEER PAIR "prefetch = single\n",
+	 "t.conf:11: prefetch = single in rule 'r', which has a peer: that is for one appliance "
+	 "alone; set prefetch = on"},
 	{HEAD PEER PAIR "atomic = discard\n", "t.conf:11: atomic 'discard'"},
 	{HEAD RULE "policy = honest\natomic = discard-result\n",
 	 "t.conf:8: atomic = discard-result in rule 'r', whose policy is honest: it tells that "
 	 "something is done before it is; set policy = early, or atomic = ordered"},
-	{HEAD RULE "atomic = ahead\n",
-	 "t.conf:7: atomic = ahead in rule 'r', which has no peer: an appliance alone cannot keep "
+	{HEAD RULE "atomic = prefetch\n",
+	 "t.conf:7: atomic = prefetch in rule 'r', which has no peer: an appliance alone cannot "
+	 "keep "
 	 "answers near the host; add peer = NAME, or set atomic = ordered"},
-	{HEAD PEER PAIR "read-ahead-max-age = 100\n",
-	 "t.conf:11: read-ahead-max-age '100' has no unit; write 100s or 100ms"},
-	{HEAD PEER PAIR "read-ahead-max-age = 2h\n",
-	 "t.conf:11: read-ahead-max-age '2h' is out of range; write a duration from 0s to 3600s"},
-	{HEAD PEER PAIR "read-ahead-max-age = -1s\n",
-	 "t.conf:11: read-ahead-max-age '-1s' is no duration"},
+	{HEAD PEER PAIR "prefetch-max-age = 100\n",
+	 "t.conf:11: prefetch-max-age '100' has no unit; write 100s or 100ms"},
+	{HEAD PEER PAIR "prefetch-max-age = 2h\n",
+	 "t.conf:11: prefetch-max-age '2h' is out of range; write a duration from 0s to 3600s"},
+	{HEAD PEER PAIR "prefetch-max-age = -1s\n",
+	 "t.conf:11: prefetch-max-age '-1s' is no duration"},
 	{HEAD PEER PAIR "read-depth = 0\n",
 	 "t.conf:11: read-depth '0' is no number of READs; write auto, or a number from 1 to 255"},
 	{HEAD PEER PAIR "read-depth = 256\n", "t.conf:11: read-depth '256' is no number of READs"},
 	{HEAD PEER PAIR "read-depth = many\n",
 	 "t.conf:11: read-depth 'many' is no number of READs"},
-	{HEAD PEER PAIR "read-ahead-range = 0x1000\n",
-	 "t.conf:11: read-ahead-range '0x1000' holds '0x1000', which is no range; write FROM-END"},
-	{HEAD PEER PAIR "read-ahead-range = 0x1000 - 0x2000\n",
-	 "holds '0x1000', which is no range"},
-	{HEAD PEER PAIR "read-ahead-range = 0x-0x10\n", "holds '0x-0x10', which is no range"},
-	{HEAD PEER PAIR "read-ahead-range = 1-2-3\n", "holds '1-2-3', which is no range"},
-	{HEAD PEER PAIR "read-ahead-range = 0-0x10000000000000000\n",
+	{HEAD PEER PAIR "prefetch-range = 0x1000\n",
+	 "t.conf:11: prefetch-range '0x1000' holds '0x1000', which is no range; write FROM-END"},
+	{HEAD PEER PAIR "prefetch-range = 0x1000 - 0x2000\n", "holds '0x1000', which is no range"},
+	{HEAD PEER PAIR "prefetch-range = 0x-0x10\n", "holds '0x-0x10', which is no range"},
+	{HEAD PEER PAIR "prefetch-range = 1-2-3\n", "holds '1-2-3', which is no range"},
+	{HEAD PEER PAIR "prefetch-range = 0-0x10000000000000000\n",
 	 "holds '0-0x10000000000000000', which is no range"},
-	{HEAD PEER PAIR "read-ahead-range = 5-6, 0x2000-0x1000\n",
+	{HEAD PEER PAIR "prefetch-range = 5-6, 0x2000-0x1000\n",
 	 "holds '0x2000-0x1000', which is empty"},
-	{HEAD PEER PAIR "read-ahead-range = 7-7\n", "holds '7-7', which is empty"},
-	{HEAD PEER PAIR "read-ahead-range = ,\n", "t.conf:11: read-ahead-range ',' is empty"},
-	{HEAD PEER PAIR "read-ahead-range = 1-2,2-3,3-4,4-5,5-6,6-7,7-8,8-9,9-10\n",
+	{HEAD PEER PAIR "prefetch-range = 7-7\n", "holds '7-7', which is empty"},
+	{HEAD PEER PAIR "prefetch-range = ,\n", "t.conf:11: prefetch-range ',' is empty"},
+	{HEAD PEER PAIR "prefetch-range = 1-2,2-3,3-4,4-5,5-6,6-7,7-8,8-9,9-10\n",
 	 "holds too many ranges; write at most 8 in one rule, or join them"},
-	{HEAD PEER PAIR "read-ahed = on\n",
-	 "t.conf:11: unknown key 'read-ahed' in [rule r]; did you mean 'read-ahead'?"},
-	{HEAD RULE "peer = q\nread-ahead = on\n", "t.conf:7: no peer 'q'"},
+	{HEAD PEER PAIR "prefetsh = on\n",
+	 "t.conf:11: unknown key 'prefetsh' in [rule r]; did you mean 'prefetch'?"},
+	{HEAD RULE "peer = q\nprefetch = on\n", "t.conf:7: no peer 'q'"},
 	{HEAD RULE "peer = edge-b\n", "t.conf:7: no peer 'edge-b'; add a section"},
 	{HEAD RULE "peer = edge-c\n[peer edge-b]\naddress = ::1\nkey-file = /k\n",
 	 "t.conf:7: no peer 'edge-c'; did you mean 'edge-b'?"},
@@ -544,7 +543,7 @@ static void test_sample_defaults(void **state)
 		if (line[0] == '#' && key == 2 && !strncmp(line + end, " = ", 3) &&
 		    strncmp(line + key, "wan-", 4) && strncmp(line + key, "node", 4) &&
 		    strncmp(line + key, "pool = 128M", 11) &&
-		    strncmp(line + key, "read-ahead-range", 16))
+		    strncmp(line + key, "prefetch-range", 14))
 			fputs(line + key, out);
 		else
 			fputs(line, out);
@@ -625,7 +624,7 @@ int main(void)
 		cmocka_unit_test(test_everything),
 		cmocka_unit_test(test_any),
 		cmocka_unit_test(test_atomic),
-		cmocka_unit_test(test_read_ahead),
+		cmocka_unit_test(test_prefetch),
 		cmocka_unit_test(test_wrong),
 		cmocka_unit_test(test_no_echo),
 		cmocka_unit_test(test_disjoint_rules),

@@ -243,10 +243,10 @@ static void test_lane(void **state)
 	json_decref(all);
 }
 
-/* Each number of read-ahead under its own name, in every lane, and known to the tool. */
+/* Each number of prefetch under its own name, in every lane, and known to the tool. */
 static void test_reads(void **state)
 {
-	static const struct read_ahead_info info = {
+	static const struct prefetch_info info = {
 		.hits = 1,
 		.late = 2,
 		.misses = 3,
@@ -304,14 +304,14 @@ static void test_reads(void **state)
 	json_decref(all);
 }
 
-/* What a rule says of read-ahead, also what it does not say. */
+/* What a rule says of prefetch, also what it does not say. */
 static void test_rule_read_ahead(void **state)
 {
 	json_t *all, *o;
 
 	(void)state;
-	rules[0].read_ahead = true;
-	rules[0].read_max_age_ns = 1500000000;
+	rules[0].prefetch = true;
+	rules[0].prefetch_max_age_ns = 1500000000;
 	rules[0].atomic = ATOMIC_DISCARD;
 	rules[0].read_depth = 16;
 	rules[0].nread_ranges = 2;
@@ -321,16 +321,16 @@ static void test_rule_read_ahead(void **state)
 	rules[0].read_range[1].end = UINT64_MAX;
 	all = show("rule-show");
 	o = json_array_get(all, 0);
-	assert_string_equal(string(o, "read-ahead"), "on");
+	assert_string_equal(string(o, "prefetch"), "on");
 	assert_string_equal(string(o, "atomic"), "discard-result");
-	assert_int_equal(number(o, "read-ahead-max-age-ms"), 1500);
-	assert_string_equal(string(o, "read-ahead-range"),
+	assert_int_equal(number(o, "prefetch-max-age-ms"), 1500);
+	assert_string_equal(string(o, "prefetch-range"),
 			    "0x7f0000000000-0x7f0040000000, 0x0-0xffffffffffffffff");
 	assert_int_equal(number(o, "read-depth"), 16);
 	o = json_array_get(all, 1);
 	assert_string_equal(string(o, "atomic"), "ordered");
-	assert_string_equal(string(o, "read-ahead"), "off");
-	assert_true(json_is_null(json_object_get(o, "read-ahead-range")));
+	assert_string_equal(string(o, "prefetch"), "off");
+	assert_true(json_is_null(json_object_get(o, "prefetch-range")));
 	assert_true(json_is_null(json_object_get(o, "read-depth")));
 	json_decref(all);
 }

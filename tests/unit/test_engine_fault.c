@@ -92,10 +92,10 @@ static void refuse(struct rig *r, uint32_t psn, uint8_t syndrome)
 
 	p.type = REPORT_PROGRESS;
 	p.seq = ++r->seq;
-	p.cum = p.hi = p.tack = psn;
+	p.cum = p.hi = p.una = psn;
 	p.room = psn_add(psn, 100);
-	p.tack_msn = psn;
-	p.tack_ackable = true;
+	p.una_msn = psn;
+	p.una_ackable = true;
 	p.credit = 0x1f;
 	p.refusal = syndrome;
 	p.refusal_psn = psn;

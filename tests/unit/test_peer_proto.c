@@ -94,12 +94,12 @@ static struct report sample_progress(unsigned int nholes)
 		.seq = 0x80000000,
 		.cum = 0xfffff0, /* the holes cross the wrap */
 		.room = 0x010000,
-		.tack = 0xffffe0,
-		.tack_msn = 0xabcdef,
+		.una = 0xffffe0,
+		.una_msn = 0xabcdef,
 		.credit = 0x1f,
 		.refusal = 0x62,
 		.refusal_psn = 0xffffe0,
-		.tack_ackable = true,
+		.una_ackable = true,
 		.reason = REASON_TIMEOUT,
 		.hi = psn_add(0xfffff0, nholes * 3),
 		.nholes = (uint8_t)nholes,
@@ -301,12 +301,12 @@ static void round_trip_report(const struct report *r, enum proto_type type)
 	assert_int_equal(g->reason, r->reason);
 	assert_int_equal(g->cum, r->cum);
 	assert_int_equal(g->room, r->room);
-	assert_int_equal(g->tack, r->tack);
-	assert_int_equal(g->tack_msn, r->tack_msn);
+	assert_int_equal(g->una, r->una);
+	assert_int_equal(g->una_msn, r->una_msn);
 	assert_int_equal(g->credit, r->credit);
 	assert_int_equal(g->refusal, r->refusal);
 	assert_int_equal(g->refusal_psn, r->refusal_psn);
-	assert_int_equal(g->tack_ackable, r->tack_ackable);
+	assert_int_equal(g->una_ackable, r->una_ackable);
 	assert_int_equal(g->seq, r->seq);
 	assert_int_equal(g->hi, r->hi);
 	assert_int_equal(g->nholes, r->nholes);
@@ -353,7 +353,7 @@ static void round_trip_reports(void **state)
 	r.refusal = 0;
 	r.refusal_psn = 0;
 	r.reason = REASON_NONE;
-	r.tack_ackable = false;
+	r.una_ackable = false;
 	r.credit = 0xff;
 	round_trip_report(&r, PROTO_LANE_PROGRESS);
 }
@@ -510,7 +510,7 @@ static void bad_reports(void **state)
 	REFUSED(r);
 	r = (struct report){.type = 0};
 	REFUSED(r);
-	r.type = REPORT_ANSWERS + 1;
+	r.type = REPORT_RESP + 1;
 	REFUSED(r);
 }
 
@@ -530,8 +530,8 @@ static void bad_progress(void **state)
 	} while (0)
 	PROGRESS_WITH(cum, PSN_NONE);
 	PROGRESS_WITH(room, 0x1000000);
-	PROGRESS_WITH(tack, PSN_NONE);
-	PROGRESS_WITH(tack_msn, 0x1000000);
+	PROGRESS_WITH(una, PSN_NONE);
+	PROGRESS_WITH(una_msn, 0x1000000);
 	PROGRESS_WITH(hi, 0x1000000);
 	PROGRESS_WITH(refusal_psn, 0x1000000);
 	PROGRESS_WITH(hi, psn_sub(r.cum, 1));	     /* before cum */

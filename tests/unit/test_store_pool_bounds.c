@@ -60,7 +60,7 @@ static void lane_drain(struct pool *p, struct lane *l, uint32_t at)
 {
 	while (lane_release(p, l, &at))
 		;
-	assert_int_equal(l->w.dir, POOL_NONE);
+	assert_int_equal(l->w.dir[0], POOL_NONE);
 	assert_int_equal(l->bytes, 0);
 	pool_log_close(p, &l->log);
 	assert_int_equal(l->log.block, POOL_NONE);

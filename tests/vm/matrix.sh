@@ -96,7 +96,7 @@ over_link() # RTT-MS LOSS
 	list=("${plain[@]}")
 	pass "$1" "$2"
 	list=("${ahead[@]}")
-	pass "$1" "$2" -r "read-ahead = on"
+	pass "$1" "$2" -r "prefetch = on"
 	wan_stop
 }
 

@@ -231,7 +231,7 @@ judged() # NAME REPEATS
 {
 	local ahead=
 
-	[[ $1 != read-one-* ]] || ahead=--read-ahead
+	[[ $1 != read-one-* ]] || ahead=--prefetch
 	"$B/lab/pcapcheck" $ahead --stalls --repeats "$2" --pass-repeats --local "$(addr a 1 4)" --local "$(addr a 1 6)" --max 5 \
 		--drops "$LAB/capture-a.out" --drops "$LAB/capture-b.out" \
 		--lan-a "$LAB/$1-lan-a.pcap" --wan-a "$LAB/$1-wan-a.pcap" \

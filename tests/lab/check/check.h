@@ -90,7 +90,7 @@ const char *check_rule_name(enum check_rule r);
  *              judged as if the capture had been taken at its requester)
  * @single:     -1: pair mode; 0, 1: only site A, B has an appliance
  * @held:       lanes were in custody before the captures began, and stay so
- * @read_ahead: PSNs of the two LANs need not agree, and READs may have been asked ahead
+ * @prefetch: PSNs of the two LANs need not agree, and READs may have been asked ahead
  * @damage:     the WAN damages packets: what is malformed or has a wrong ICRC is no violation
  * @lan_loss:   LANs lose packets between a capture and the appliance, so it cannot be told why an
  * appliance
@@ -121,7 +121,7 @@ struct check_config {
 	struct ip_addr local[CHECK_LOCALS];
 	unsigned int nlocal;
 	int single;
-	bool held, read_ahead, damage, pass_repeats, lan_loss, stalls, verbose;
+	bool held, prefetch, damage, pass_repeats, lan_loss, stalls, verbose;
 	uint32_t path_mtu;
 	uint32_t max;
 	uint64_t repeats;

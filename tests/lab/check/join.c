@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * What left the requester against what reached the responder, and the answers the other way round.
- * By PSN; where an appliance has asked READs by itself (read-ahead) the PSNs of the two sides
+ * By PSN; where an appliance has asked READs by itself (prefetch) the PSNs of the two sides
  * differ, and then SENDs and WRITEs are compared in their order, and answers by the address that
  * was read.
  */
@@ -264,7 +264,7 @@ void join_views(struct judge *j, struct view *near, struct view *far)
 		return;
 	n = near->nbooks < far->nbooks ? near->nbooks : far->nbooks;
 	for (uint32_t k = 0; k < n; k++) {
-		if (j->cfg->read_ahead)
+		if (j->cfg->prefetch)
 			join_order(near, far, &near->book[k], &far->book[k]);
 		else
 			join_psns(near, far, &near->book[k], &far->book[k]);

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Prefetch makes connections depend on the daemon: their packets bear other numbers on the WAN
+ * than the hosts gave them, and must not pass while it is away. The port sees to that
+ * (port/afxdp_fence.c); here it is told what to hold, and the engine what a daemon before this one
+ * held.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon_priv.h"
+#include "log.h"
+#include "port/afxdp.h"
+
+#define PINS_ENV "LONGHAUL_PINS"
+
+const char *daemon_pins(void)
+{
+	const char *dir = getenv(PINS_ENV);
+
+	return dir && *dir ? dir : AFXDP_PINS;
+}
+
+int daemon_fence(void *ctx, const struct flow_key *requests, uint32_t lqpn, bool on)
+{
+	struct daemon *d = ctx;
+	int rc = d->port ? afxdp_fence(d->port, requests, lqpn, on) : -ENOTCONN;
+
+	if (rc < 0 && on && !d->fence_failed)
+		log_line(LOG_ERR,
+			 "no prefetch for the queue pair %#x, nor for others until one succeeds: "
+			 "it cannot be held while longhauld is away (%s)",
+			 requests->dqpn, strerror(-rc));
+	if (on)
+		d->fence_failed = rc < 0;
+	return rc;
+}
+
+void daemon_prefetch(struct daemon *d)
+{
+	char err[256];
+	bool wanted = false;
+
+	for (unsigned int i = 0; i < d->cfg->nrules; i++) {
+		const struct rule *r = &d->cfg->rules[i];
+
+		wanted |= r->prefetch || r->atomic == ATOMIC_PREFETCH;
+		if (r->prefetch == PREFETCH_SINGLE)
+			log_line(
+				LOG_WARNING,
+				"rule %s: prefetch = single may give a host another READ's data "
+				"for a moment before its queue pair is made to fail, and unnoticed "
+				"where a lost request was its last; see longhaul.conf(5)",
+				r->name);
+	}
+	if (!afxdp_pin(d->port, wanted, err, sizeof(err)))
+		return;
+	log_line(LOG_ERR,
+		 "prefetch is off: what it needs to outlive longhauld cannot be pinned: %s; then "
+		 "reload",
+		 err);
+	for (unsigned int i = 0; i < d->cfg->nrules; i++) {
+		d->cfg->rules[i].prefetch = PREFETCH_OFF;
+		if (d->cfg->rules[i].atomic == ATOMIC_PREFETCH)
+			d->cfg->rules[i].atomic = ATOMIC_ORDERED;
+	}
+}
+
+static void strand(void *ctx, const struct flow_key *requests, uint32_t lqpn)
+{
+	struct daemon *d = ctx;
+
+	engine_fail_orphan(d->engine, requests, lqpn, d->now);
+}
+
+void daemon_fail_orphans(struct daemon *d)
+{
+	int n = afxdp_fenced(d->port, strand, d);
+
+	if (n < 0)
+		log_line(LOG_ERR, "what a former longhauld held cannot be read: %s; it stays held",
+			 strerror(-n));
+	else if (n)
+		log_line(LOG_WARNING,
+			 "a former longhauld ended with prefetch on %d connection%s: %s made to "
+			 "fail, for nobody knows any more which answer belongs to which READ",
+			 n, n == 1 ? "" : "s", n == 1 ? "it is" : "they are");
+}
+
+void daemon_release(struct daemon *d)
+{
+	struct conn_info ci;
+	int n;
+
+	if (afxdp_fenced(d->port, NULL, NULL) == 0)
+		return;
+	if (engine_may_stop(d->engine)) {
+		/* The two ends agree again, but for those that are being made to fail. */
+		for (uint32_t id = 0; engine_conn_next(d->engine, id, d->now, &ci);
+		     id = ci.id + 1) {
+			struct flow_key out = {.src = ci.lan_ip,
+					       .dst = ci.wan_ip,
+					       .dqpn = ci.rqpn,
+					       .vlan = ci.vlan};
+			struct flow_key in = {.src = ci.wan_ip,
+					      .dst = ci.lan_ip,
+					      .dqpn = ci.lqpn,
+					      .vlan = ci.vlan};
+
+			if (ci.paired && ci.lane[LANE_OUT].state != LANE_FAULT)
+				afxdp_fence(d->port, &out, ci.lqpn, false);
+			if (ci.paired && ci.lane[LANE_IN].state != LANE_FAULT)
+				afxdp_fence(d->port, &in, ci.rqpn, false);
+		}
+	}
+	n = afxdp_fenced(d->port, NULL, NULL);
+	if (n)
+		log_line(LOG_WARNING,
+			 "%d connection%s with prefetch cannot do without longhauld: %s packets "
+			 "are dropped until it runs again and makes them fail, or until `rm -r %s`",
+			 n, n == 1 ? "" : "s", n == 1 ? "its" : "their", afxdp_pins(d->port));
+}

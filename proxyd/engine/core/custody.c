@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * What a lane holds: packets come in through lane_retain(), and leave through lane_release(), which
+ * only a true ACK calls, or all at once when the lane ends. The ledger (packets, messages, bytes of
+ * the lane and of its rule) is kept here and nowhere else.
+ */
+#include "engine/reads/reads.h"
+
+uint8_t *lane_packet(struct engine *e, const struct pkt *d)
+{
+	return d->flags & PKT_SLOT ? pool_slot_ptr(e->pool, d->loc) : pool_ptr(e->pool, d->loc);
+}
+
+static void free_bytes(struct engine *e, struct lane *l, const struct pkt *d)
+{
+	if (d->flags & PKT_SLOT)
+		pool_slot_put(e->pool, d->loc);
+	else
+		pool_release(e->pool, &l->log, d->loc, d->len);
+}
+
+/* The copy at @data goes on under another PSN; whatever damage it may yet take stays detectable. */
+static void renumber(uint8_t *data, const struct frame *f, uint32_t psn)
+{
+	struct frame g = *f;
+	uint8_t b[3];
+
+	g.data = data;
+	put_be24(b, psn);
+	icrc_patch(data, &g, f->bth + 9u, sizeof(b), b);
+}
+
+/*
+ * Order of writes: the bytes, then the descriptor, then - in the caller - the mark that
+ * publishes them; an acknowledgement can only follow from a mark.
+ */
+struct pkt *lane_retain(struct engine *e, struct flow *fl, const struct frame *f, uint32_t span,
+			uint32_t psn, bool *bad)
+{
+	struct lane *l = &fl->lane;
+	enum pool_class c = lane_class(l);
+	/* header-only requests may wait long for their answer: they must not pin a superblock */
+	bool slot = (f->op->flags & OPF_ANSWERED) && f->len <= POOL_SLOT;
+	uint32_t loc = slot ? pool_slot_get(e->pool, c) : pool_append(e->pool, c, &l->log, f->len);
+	struct pkt *d = NULL;
+
+	*bad = false;
+	if (loc == POOL_NONE)
+		return NULL;
+	*bad = !icrc_copy_ok(slot ? pool_slot_ptr(e->pool, loc) : pool_ptr(e->pool, loc), f);
+	if (*bad)
+		COUNT(e, BAD_ICRC);
+	else
+		d = window_put(&l->win, e->pool, c, psn);
+	if (!d) {
+		if (slot)
+			pool_slot_put(e->pool, loc);
+		else
+			pool_unappend(e->pool, &l->log, loc, f->len);
+		return NULL;
+	}
+	if (psn != f->psn)
+		renumber(slot ? pool_slot_ptr(e->pool, loc) : pool_ptr(e->pool, loc), f, psn);
+	d->loc = loc;
+	d->len = (uint16_t)f->len;
+	d->span = span;
+	d->flags = PKT_USED | (slot ? PKT_SLOT : 0) | (f->ackreq ? PKT_ACKREQ : 0);
+	if (f->op->flags & OPF_ANSWERED)
+		d->flags |= PKT_ANSWERED | PKT_EOM;
+	else if (f->op->flags & OPF_EOM)
+		d->flags |= PKT_EOM;
+	if (d->flags & PKT_EOM)
+		l->messages++;
+	l->packets++;
+	l->bytes += f->len;
+	if (lane_keeps(l) && fl->rule >= 0)
+		e->rule_bytes[fl->rule] += f->len;
+	return d;
+}
+
+void lane_forget(struct engine *e, struct flow *fl, struct pkt *d, uint32_t psn)
+{
+	struct lane *l = &fl->lane;
+
+	if (lane_keeps(l) && fl->rule >= 0)
+		e->rule_bytes[fl->rule] -= d->len;
+	l->packets--;
+	l->bytes -= d->len;
+	if (d->flags & PKT_LOST)
+		l->lost--;
+	if (d->flags & PKT_EOM)
+		l->messages--;
+	free_bytes(e, l, d);
+	window_del(&l->win, e->pool, psn);
+}
+
+static void follow(uint32_t *mark, uint32_t trail)
+{
+	if (psn_before(*mark, trail))
+		*mark = trail;
+}
+
+static void trail(struct engine *e, struct lane *l)
+{
+	struct lane_reads *x = lane_keeps(l) ? reads_of(e, l) : NULL;
+	uint32_t to = psn_sub(l->una.psn, MARK_TRAIL), host;
+
+	if (x) {
+		psn_map_trim(x, l->una.psn);
+		follow(&x->proof, l->una.psn);
+	}
+
+	if (!psn_before(l->start, to))
+		return;
+	l->start = to;
+	host = to;
+	if (x) {
+		x->trailed = true;
+		struct mark m = psn_to_host(e, l, &l->una);
+
+		host = psn_sub(m.psn, MARK_TRAIL);
+	}
+	follow(&l->overlap, to);
+	if (l->role == ROLE_ACCEPTOR) {
+		follow(&l->ackreq_end, to);
+		return;
+	}
+	follow(&l->told, host);
+	follow(&l->lost_from, to);
+	follow(&l->reached, to);
+	follow(&l->reached_hi, to);
+	if (psn_before(l->acked.psn, host))
+		l->acked = (struct mark){.psn = host};
+	if (l->reasked_psn != PSN_NONE && psn_before(l->reasked_end, host))
+		l->reasked_psn = PSN_NONE;
+}
+
+/* Everything before @next is truly acknowledged. The only way in which custody ends well. */
+void lane_release(struct engine *e, struct flow *fl, uint32_t next)
+{
+	struct lane *l = &fl->lane;
+	uint32_t psn = l->una.psn;
+	struct pkt *d;
+
+	while (psn_before(psn, next) && (d = window_next(&l->win, e->pool, psn, next, &psn))) {
+		uint32_t span = d->span;
+
+		lane_forget(e, fl, d, psn);
+		psn = psn_add(psn, span);
+	}
+	l->una.psn = next;
+	l->progress = e->now;
+	trail(e, l);
+	if (!l->packets)
+		pool_log_close(e->pool, &l->log);
+}
+
+/*
+ * The responder has truly acknowledged more than was accepted here: while the lane was opening,
+ * packets that we missed reached it past us. The requester knows, or will hear it from the ACK that
+ * this makes possible.
+ */
+void lane_skip(struct engine *e, struct flow *fl, const struct mark *m)
+{
+	struct lane *l = &fl->lane;
+	uint32_t from = l->epsn.psn, msn = l->una.msn, messages = l->messages;
+	struct lane_reads *x = lane_keeps(l) ? reads_of(e, l) : NULL;
+
+	lane_release(e, fl, m->psn);
+	l->una = *m;
+	/* where every packet was here our own count is exact, while an ACK to a duplicate bears an
+	 * older PSN with today's MSN */
+	if (!l->opaque && !psn_after(m->psn, from))
+		l->una.msn = msn + (messages - l->messages);
+	if (l->opaque && m->psn == from) {
+		if (x)
+			x->asked.msn = psn_add(x->asked.msn, psn_sub(m->msn, l->epsn.msn));
+		l->epsn.msn = m->msn;
+		l->opaque = false;
+	}
+	if (psn_before(l->nxt.psn, m->psn))
+		l->nxt = *m;
+	if (psn_before(l->high, m->psn))
+		l->high = m->psn;
+	if (!psn_before(from, m->psn))
+		return;
+	l->epsn = *m;
+	if (x)
+		x->asked = *m; /* while opening, or else it is refused before it comes here */
+	l->msg = MSG_UNKNOWN;
+	l->msg_left = MSG_LEFT_UNKNOWN;
+	l->nak_sent = false;
+	if (psn_before(l->end, m->psn))
+		l->end = m->psn;
+	if (l->role == ROLE_ACCEPTOR)
+		stream_rx_skipped(e, fl, from, m->psn);
+}
+
+void lane_drop_all(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	uint32_t psn = l->una.psn;
+	struct pkt *d;
+
+	while (l->packets && (d = window_next(&l->win, e->pool, psn, l->end, &psn))) {
+		uint32_t span = d->span;
+
+		lane_forget(e, fl, d, psn);
+		psn = psn_add(psn, span);
+		if (!psn_before(psn, l->end))
+			break;
+	}
+	pool_log_close(e->pool, &l->log);
+	mq_flush(e->reads, &l->reads);
+	l->nreads = 0;
+	if (l->role == ROLE_SINGLE)
+		l->made = MQ_NONE;
+	reads_end(e, fl);
+	holes_drop(e->pool, &l->holes);
+}

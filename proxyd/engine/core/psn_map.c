@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Two numberings of one lane, and how to get from one to the other (reads.h).
+ *
+ * What the host appended to the lane bears host PSN + s on the wire, where s is constant over a
+ * *segment* and grows from segment to segment by the guesses between them that the host did not ask
+ * for. A guess that it does ask for takes the numbers that it would have got anyway, as long as
+ * guesses are asked for in their order; one that is asked for out of order has a record of its own
+ * (struct read_rec), and its place is within the same segment, since every request that is not a
+ * READ makes the opener drop its guesses. So:
+ *
+ *	- SENDs, WRITEs, ATOMICs, and READs that were not guessed: exact by segment;
+ *	- a mark (all before it is done) that lies among guesses: all that the host appended before
+ *	  them is done. READs are bounded by their own records, not by marks.
+ *
+ * A mark never translates to more than the host has asked for, nor to more than where the next
+ * segment begins. Segments that lie wholly below the true ACK are forgotten; with a full table
+ * nothing is guessed, so that no segment can be needed.
+ */
+#include "engine/reads/reads.h"
+
+static uint32_t shift_of(const struct segment *s)
+{
+	return psn_sub(s->wire, s->host);
+}
+
+static uint32_t msn_shift_of(const struct segment *s)
+{
+	return psn_sub(s->wire_msn, s->host_msn);
+}
+
+/* Whether the next request of the host would bear another PSN or MSN on the wire. */
+bool psn_map_differs(const struct lane_reads *x, const struct lane *l)
+{
+	return x && lane_keeps(l) &&
+	       (x->nsegments || x->trimmed || x->asked.psn != l->epsn.psn ||
+		x->asked.msn != l->epsn.msn);
+}
+
+/* Whether what is below lane.start may bear numbers that the host does not know. Below the handover
+ * both are the same. */
+bool psn_map_strange(const struct lane_reads *x, const struct lane *l)
+{
+	return psn_map_differs(x, l) && x->trailed;
+}
+
+/* The host appends: is the distance another than that of the latest segment? */
+void psn_map_note(struct lane_reads *x, const struct lane *l)
+{
+	const struct segment *s = x->nsegments ? &x->segment[x->nsegments - 1] : NULL;
+	uint32_t shift = psn_sub(l->epsn.psn, x->asked.psn),
+		 msn = psn_sub(l->epsn.msn, x->asked.msn);
+
+	if (s ? shift == shift_of(s) && msn == msn_shift_of(s) : !shift && !msn)
+		return;
+	if (x->nsegments == SEGMENTS)
+		return; /* cannot be, see prefetch_run() */
+	x->segment[x->nsegments++] = (struct segment){
+		.wire = l->epsn.psn,
+		.host = x->asked.psn,
+		.wire_msn = l->epsn.msn,
+		.host_msn = x->asked.msn,
+		.ackable = x->asked.ackable,
+	};
+}
+
+/* Nothing below @una is asked about any more. */
+void psn_map_trim(struct lane_reads *x, uint32_t una)
+{
+	uint32_t n = 0;
+
+	/* the one that @una lies in stays, moved up so that it never comes to lie half the circle
+	 * behind */
+	while (n + 1 < x->nsegments && !psn_before(una, x->segment[n + 1].wire))
+		n++;
+	if (n) {
+		x->trimmed = true;
+		x->nsegments -= n;
+		memmove(x->segment, x->segment + n, x->nsegments * sizeof(x->segment[0]));
+	}
+	if (x->nsegments && psn_diff(una, x->segment[0].wire) > (int32_t)MARK_TRAIL) {
+		struct segment *s = &x->segment[0];
+		uint32_t by = psn_sub(psn_sub(una, MARK_TRAIL), s->wire);
+
+		s->wire = psn_add(s->wire, by);
+		s->host = psn_add(s->host, by);
+		x->trimmed = true;
+	}
+}
+
+struct mark psn_to_host(struct engine *e, const struct lane *l, const struct mark *wire)
+{
+	const struct lane_reads *x = reads_of(e, l);
+	const struct segment *s = NULL, *next = NULL;
+	struct mark m = *wire, most;
+
+	if (!x || (!x->nsegments && x->asked.psn == l->epsn.psn))
+		return m;
+	for (uint32_t i = 0; i < x->nsegments; i++) {
+		if (psn_after(x->segment[i].wire, wire->psn)) {
+			next = &x->segment[i];
+			break;
+		}
+		s = &x->segment[i];
+	}
+	if (s) {
+		m.psn = psn_sub(m.psn, shift_of(s));
+		m.msn = psn_sub(m.msn, msn_shift_of(s));
+	}
+	most = x->asked;
+	if (next)
+		most = (struct mark){
+			.psn = next->host, .msn = next->host_msn, .ackable = next->ackable};
+	return psn_after(m.psn, most.psn) ? most : m;
+}
+
+/* The wire PSN of a request that the host appended as @host; PSN_NONE when that is too long ago to
+ * be known. */
+uint32_t psn_to_wire(const struct lane_reads *x, uint32_t host)
+{
+	uint32_t i = x->nsegments;
+
+	while (i > 0 && psn_after(x->segment[i - 1].host, host))
+		i--;
+	if (!i)
+		return x->trimmed ? PSN_NONE : host;
+	return psn_add(host, shift_of(&x->segment[i - 1]));
+}
+
+/*
+ * A copy of @f with another PSN, and another MSN where it has one (PSN_NONE: as it is). The ICRC
+ * follows by the difference, so that damage stays what it was. @out: FRAME_MAX bytes. Returns its
+ * length.
+ */
+uint32_t psn_map_frame(uint8_t *out, const struct frame *f, uint32_t psn, uint32_t msn)
+{
+	uint8_t b[3];
+
+	memcpy(out, f->data, f->len);
+	put_be24(b, psn);
+	icrc_patch(out, f, f->bth + 9u, 3, b);
+	if (f->aeth && msn != PSN_NONE) {
+		struct frame g = *f;
+
+		g.data = out;
+		put_be24(b, msn);
+		icrc_patch(out, &g, f->aeth + 1u, 3, b);
+	}
+	return f->len;
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "engine/rule.h"
+
+#include <string.h>
+
+const char *ack_policy_name(enum ack_policy p)
+{
+	static const char *const names[POLICIES] = {"early", "honest", "off"};
+
+	return p < POLICIES ? names[p] : "?";
+}
+
+const char *atomic_mode_name(enum atomic_mode m)
+{
+	static const char *const names[ATOMIC_MODES] = {"ordered", "discard-result", "prefetch"};
+
+	return m < ATOMIC_MODES ? names[m] : "?";
+}
+
+const char *prefetch_name(enum prefetch r)
+{
+	static const char *const names[PREFETCHES] = {"off", "on", "single"};
+
+	return r < PREFETCHES ? names[r] : "?";
+}
+
+/* Whether the first @bits bits agree. */
+static bool same_bits(const struct ip_addr *a, const struct ip_addr *b, unsigned int bits)
+{
+	unsigned int whole = bits / 8, rest = bits % 8;
+
+	if (memcmp(a->b, b->b, whole))
+		return false;
+	return !rest || !((a->b[whole] ^ b->b[whole]) >> (8 - rest));
+}
+
+bool prefix_has(const struct prefix *p, const struct ip_addr *a)
+{
+	return same_bits(&p->addr, a, p->len);
+}
+
+static bool any_has(const struct prefix *p, unsigned int n, const struct ip_addr *a)
+{
+	for (unsigned int i = 0; i < n; i++)
+		if (prefix_has(&p[i], a))
+			return true;
+	return false;
+}
+
+static bool vlan_fits(uint16_t rule, uint16_t vlan)
+{
+	return rule == RULE_ANY_VLAN || rule == vlan;
+}
+
+int rule_match(const struct rule *rules, unsigned int n, const struct ip_addr *near,
+	       const struct ip_addr *far, uint16_t vlan)
+{
+	for (unsigned int i = 0; i < n; i++)
+		if (vlan_fits(rules[i].vlan, vlan) &&
+		    any_has(rules[i].near, rules[i].nnear, near) &&
+		    any_has(rules[i].far, rules[i].nfar, far))
+			return (int)i;
+	return -1;
+}
+
+static bool prefixes_overlap(const struct prefix *a, unsigned int na, const struct prefix *b,
+			     unsigned int nb)
+{
+	for (unsigned int i = 0; i < na; i++)
+		for (unsigned int j = 0; j < nb; j++)
+			if (same_bits(&a[i].addr, &b[j].addr,
+				      a[i].len < b[j].len ? a[i].len : b[j].len))
+				return true;
+	return false;
+}
+
+bool rules_overlap(const struct rule *a, const struct rule *b)
+{
+	if (a->vlan != b->vlan && a->vlan != RULE_ANY_VLAN && b->vlan != RULE_ANY_VLAN)
+		return false;
+	return prefixes_overlap(a->near, a->nnear, b->near, b->nnear) &&
+	       prefixes_overlap(a->far, a->nfar, b->far, b->nfar);
+}

@@ -1,0 +1,591 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Standing in for the requester, toward the responder: from the acceptor over its LAN, or in single
+ * mode over the WAN.
+ *
+ * What RC gives a requester is used as InfiniBand vol. 1, 9.7.5 and 9.7.7 lay it down: packets are
+ * sent in PSN order; a cumulative ACK releases exactly what it covers; an ACK below una or at or
+ * above nxt changes nothing; a sequence NAK at p releases below p and resends from p; RNR waits by
+ * its own timer and resumes at p; a fatal NAK ends it. An ACK past an unanswered READ means that
+ * the answer was lost: release below the READ, ask it again.
+ *
+ * The loss timer resends the oldest packet only, as a probe: the ACK that follows tells how far the
+ * responder is, and what was sent before the probe and is not covered by it is lost, so sending
+ * resumes there. (A sequence NAK would say the same, but responders send one per gap, and that one
+ * may be lost.) A near responder that is only slow answers what it was sent before, too, and does
+ * not like to get all of it again: an ACK that it may have sent without the probe says nothing
+ * about what comes after it. The budget of the timer is time without progress (responder_timeout),
+ * so RNR waits and long outages of a busy responder do not add up.
+ *
+ * Over the WAN (single mode) there is nobody to ask for single packets: a loss costs all that was
+ * sent after it. So the packets on their way are limited by a window that grows with what is
+ * acknowledged and is halved by each loss, once per round trip.
+ *
+ * What the host had sent by itself before the lane opened (below @overlap) may have been executed
+ * and answered long ago; the responder need not keep such answers. So there an ACK past a READ or
+ * ATOMIC settles it: if the answer was lost, the host asks again.
+ *
+ * An ACK below una answers a repeat. If the repeat was ours it ends here; if the host's own was
+ * passed on (see duplicate.c), so is the answer.
+ *
+ * Answers with data travel on to the requester's side as they come, in order. An acceptor drops
+ * what is ahead of a missing answer packet and asks the whole READ again; what it has passed on
+ * already is not passed on twice. In single mode every answer passes: the host sees the gap and
+ * asks again by itself.
+ */
+#include "engine/reads/reads.h"
+
+/* So far ahead of what was sent from here an ACK is taken for one of the same QP. */
+#define BEYOND_MAX   65536
+/* At least so long after a READ was asked it is not asked again. */
+#define ASK_AGAIN_US 1000u
+/* A busy responder answers a repeat within this time and two round trips. */
+#define REPEAT_US    200000u
+
+static uint32_t timer(const struct engine *e, const struct flow *fl, uint32_t which)
+{
+	return TIMER_ID(flow_index(e, fl), which);
+}
+
+static void arm(struct engine *e, struct flow *fl)
+{
+	if (fl->lane.una.psn == fl->lane.nxt.psn || fl->lane.rnr_wait)
+		wheel_cancel(e->wheel, timer(e, fl, TIMER_LOSS));
+	else
+		wheel_arm(e->wheel, timer(e, fl, TIMER_LOSS), e->now + lane_rto_ns(&fl->lane));
+}
+
+static bool send(struct engine *e, struct flow *fl, struct pkt *d)
+{
+	struct lane *l = &fl->lane;
+
+	if (engine_tx(e, other_port(fl->side), lane_packet(e, d), d->len))
+		return false;
+	if (l->role == ROLE_SINGLE)
+		pace_sent(e, d->len);
+	d->xmit = now_us(e);
+	if (d->flags & PKT_SENT) {
+		d->flags |= PKT_RETX;
+		l->retx++;
+		if (l->role == ROLE_SINGLE)
+			COUNT(e, RETX_WAN);
+		else
+			COUNT(e, RETX_LAN);
+	}
+	d->flags |= PKT_SENT;
+	return true;
+}
+
+/*
+ * What may be on its way to a near responder at once: enough for any LAN, little enough not to
+ * flood its switch when a hole closes and thousands of packets become due together. A host that
+ * does not keep up loses some, and with it all that was sent after it: then half of that is enough,
+ * and from there on one packet more each round trip. Where nothing on its way asks for an ACK,
+ * waiting for one would be for ever.
+ */
+#define FLIGHT_BYTES (2u << 20)
+#define CWND_MIN     16u
+#define CWND_MAX     65536u
+#define CWND_ONE     256u /* ACCEPTOR: one packet, in units of cwnd */
+
+static bool flight_full(const struct flow *fl)
+{
+	const struct lane *l = &fl->lane;
+	uint32_t full = FLIGHT_BYTES / (fl->path_mtu ? fl->path_mtu : 4096u);
+
+	/* a READ of many PSNs goes alone, if need be */
+	if (l->nxt.psn == l->una.psn)
+		return false;
+	if (l->role == ROLE_SINGLE)
+		return ((l->nxt.psn - l->una.psn) & PSN_MASK) >= l->cwnd;
+	if (l->cwnd / CWND_ONE < full)
+		full = l->cwnd / CWND_ONE;
+	return ((l->nxt.psn - l->una.psn) & PSN_MASK) >= full &&
+	       psn_after(l->ackreq_end, l->una.psn);
+}
+
+/* Returns true when there is more to send but it had to stop. */
+bool far_run(struct engine *e, struct flow *fl, uint32_t quantum)
+{
+	struct lane *l = &fl->lane;
+	uint32_t budget = quantum, before = l->nxt.psn;
+	bool stopped = false;
+
+	if (l->rnr_wait || l->refusal || l->state == LANE_FAULT)
+		return false;
+	while (psn_before(l->nxt.psn, l->epsn.psn)) {
+		struct pkt *d = window_get(&l->win, e->pool, l->nxt.psn);
+
+		if (!d || flight_full(fl))
+			break;
+		if ((d->flags & PKT_ANSWERED) &&
+		    (resp_depth_full(e, fl) || atomic_depth_full(e, fl)))
+			break; /* its turn comes with the end of an answer */
+		if (!budget || (l->role == ROLE_SINGLE && !pace_may_send(e)) || !send(e, fl, d)) {
+			stopped = true;
+			break;
+		}
+		budget -= d->len < budget ? d->len : budget;
+		l->nxt.psn = psn_add(l->nxt.psn, d->span);
+		l->nxt.msn += !!(d->flags & PKT_EOM);
+		l->nxt.ackable = !(d->flags & PKT_ANSWERED);
+		if (d->flags & (PKT_ACKREQ | PKT_ANSWERED))
+			l->ackreq_end = l->nxt.psn;
+	}
+	if (l->nxt.psn != before) {
+		if (l->una.psn == before)
+			l->progress = e->now; /* the oldest begins to wait now */
+		if (psn_after(l->nxt.psn, l->high))
+			l->high = l->nxt.psn;
+		if (l->role == ROLE_SINGLE)
+			frontier_advance(e, fl); /* a front that waits for the WAN */
+	}
+	/* also when nothing could be sent: the answer is still awaited that what follows has to
+	 * wait for */
+	if (!wheel_armed(e->wheel, timer(e, fl, TIMER_LOSS)))
+		arm(e, fl);
+	return stopped;
+}
+
+static void lost_one(struct engine *e, struct lane *l)
+{
+	uint32_t one = l->role == ROLE_SINGLE ? 1 : CWND_ONE,
+		 flight = (l->nxt.psn - l->una.psn) & PSN_MASK;
+
+	if (now_us(e) - l->cut_us < l->rtt.srtt_us)
+		return;
+	l->cut_us = now_us(e);
+	if (l->role == ROLE_ACCEPTOR && l->cwnd > flight * one)
+		l->cwnd = flight * one;
+	l->cwnd = l->cwnd / 2 > CWND_MIN * one ? l->cwnd / 2 : CWND_MIN * one;
+}
+
+/* The responder has acknowledged @n packets. */
+static void widen(struct lane *l, uint32_t n)
+{
+	uint32_t max = CWND_MAX;
+
+	if (l->role == ROLE_SINGLE) {
+		l->cwnd += n;
+	} else {
+		l->cwnd += n * CWND_ONE * CWND_ONE / l->cwnd + 1;
+		max *= CWND_ONE;
+	}
+	if (l->cwnd > max)
+		l->cwnd = max;
+}
+
+/* Go back: what is sent next is the packet at @psn. */
+static void resume_at(struct engine *e, struct flow *fl, uint32_t psn)
+{
+	struct lane *l = &fl->lane;
+	uint32_t at = l->una.psn;
+	struct mark m = l->una;
+	struct pkt *d;
+
+	/* the marks between are counted again, from the last true ACK on */
+	while (psn_before(at, psn) && (d = window_get(&l->win, e->pool, at))) {
+		at = psn_add(at, d->span);
+		m.msn += !!(d->flags & PKT_EOM);
+		m.ackable = !(d->flags & PKT_ANSWERED);
+		m.psn = at;
+	}
+	l->nxt = m;
+	wheel_cancel(e->wheel, timer(e, fl, TIMER_LOSS));
+	pace_run(e, fl);
+}
+
+/* The responder has truly acknowledged everything below @m. */
+static void true_ack(struct engine *e, struct flow *fl, const struct mark *m)
+{
+	struct lane *l = &fl->lane;
+	struct pkt *d;
+
+	if (!psn_after(m->psn, l->una.psn))
+		return;
+	d = window_get(&l->win, e->pool, psn_sub(m->psn, 1));
+	if (d && (d->flags & PKT_SENT) && !(d->flags & PKT_RETX)) {
+		rtt_sample(&l->rtt, now_us(e) - d->xmit);
+		l->backoff = 0;
+	} else if (l->backoff > 1) {
+		l->backoff = 1; /* it moves, but how fast it answers is not known yet */
+	}
+	widen(l, (m->psn - l->una.psn) & PSN_MASK);
+	if (l->role == ROLE_SINGLE) {
+		near_true_ack(e, fl, m);
+		if (l->role == ROLE_NONE)
+			return; /* that was the last of a draining lane */
+		pace_run(e, fl);
+	} else {
+		lane_skip(e, fl, m);
+		stream_rx_report_due(e, fl, l->una.psn == l->epsn.psn);
+		lane_check_drained(e, fl);
+		if (l->role == ROLE_NONE)
+			return;
+		pace_run(e, fl); /* there may be more in flight now */
+	}
+	arm(e, fl);
+}
+
+static void in_vain(struct read_rec *r)
+{
+	r->tries += r->tries < UINT8_MAX;
+}
+
+/*
+ * Responders keep what they need to repeat an answer for as many READs as they take at a time. That
+ * is enough for hosts; but an acceptor that was restarted begins where the opener knows the true
+ * ACK to be, and hosts and guesses may have gone on by more. What the responder does not answer
+ * although it is known to have executed it cannot be had any more under its PSN. Either the answer
+ * has reached the opener already, or it asks anew.
+ */
+static void give_up_reads(struct engine *e, struct lane *l, const struct mark *m)
+{
+	struct read_rec *r = reads_head(e, l);
+
+	if (l->role != ROLE_ACCEPTOR || !r || r->tries < ASKED_IN_VAIN)
+		return;
+	for (uint32_t id = l->reads.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
+		r = read_at(e, id);
+		if (!(opcode_info(r->opcode)->flags & OPF_ANSWERED) ||
+		    psn_after(psn_add(r->at.psn, r->span), m->psn))
+			break;
+		if (!r->done)
+			COUNT(e, READS_GIVEN_UP);
+		r->done = true;
+	}
+	/* not more: behind them there may be the one whose answer has just come, and which @m does
+	 * not cover yet */
+	reads_trim_to(e, l, m->psn);
+}
+
+/* Cut @m down to the first unanswered READ. Returns true when it was beyond one. */
+static bool bound_by_read(struct engine *e, struct lane *l, struct mark *m)
+{
+	struct read_rec *r;
+
+	while ((r = reads_head(e, l)) && psn_before(r->at.psn, l->overlap) &&
+	       !psn_after(psn_add(r->at.psn, r->span), m->psn) &&
+	       (opcode_info(r->opcode)->flags & OPF_ANSWERED)) {
+		r->done = true;
+		reads_trim_to(e, l, m->psn);
+	}
+	/* what an ATOMIC would have answered that is answered already nobody needs: that it is done
+	 * is enough */
+	while ((r = reads_head(e, l)) && r->made &&
+	       !psn_after(psn_add(r->at.psn, r->span), m->psn)) {
+		r->done = true;
+		reads_trim_to(e, l, m->psn);
+	}
+	give_up_reads(e, l, m);
+	reads_trim_to(e, l, m->psn);
+	r = reads_head(e, l);
+	if (r && r->done && r->at.psn == m->psn) {
+		/* its answer had come before that of one ahead of it */
+		reads_trim(e, l, m);
+		return false;
+	}
+	if (!r || !psn_before(r->at.psn, m->psn) || !(opcode_info(r->opcode)->flags & OPF_ANSWERED))
+		return false;
+	*m = r->at;
+	return true;
+}
+
+void far_refused(struct engine *e, struct flow *fl, uint32_t psn, uint8_t syndrome,
+		 enum lane_reason why)
+{
+	struct lane *l = &fl->lane;
+
+	if (l->role == ROLE_SINGLE) {
+		near_refused(e, fl, psn, syndrome, why);
+		return;
+	}
+	if (l->refusal)
+		return;
+	if (l->state == LANE_DRAIN) {
+		lane_close(e, fl, why, true); /* the opener is gone: nobody is left to be told */
+		return;
+	}
+	l->refusal = syndrome;
+	l->refusal_psn = psn;
+	l->reason = (uint8_t)why;
+	wheel_cancel(e->wheel, timer(e, fl, TIMER_LOSS));
+	wheel_arm(e->wheel, timer(e, fl, TIMER_AUX), e->now + 100 * NSEC_PER_MSEC);
+	stream_rx_report_due(e, fl, true);
+}
+
+/*
+ * An ACK of @psn, the first after the loss timer's probe: is it the answer to the probe? It must be
+ * where nobody had asked for an ACK of that packet. Else it may be the answer to what was sent
+ * before, by a responder that had stood still, and others will follow it. Where none follow one of
+ * just the probe, the second of its kind is believed.
+ */
+static bool answers_probe(struct engine *e, struct lane *l, uint32_t psn)
+{
+	struct pkt *d;
+
+	if (l->role != ROLE_ACCEPTOR)
+		return true;
+	d = window_get(&l->win, e->pool, psn);
+	return (psn == l->una.psn && l->doubt) || (d && !(d->flags & (PKT_ACKREQ | PKT_EOM)));
+}
+
+/* Whether the oldest packet was sent no later than @us. */
+static bool sent_until(struct engine *e, struct lane *l, uint32_t us)
+{
+	struct pkt *d = NULL;
+
+	if (psn_before(l->una.psn, l->nxt.psn))
+		d = window_get(&l->win, e->pool, l->una.psn);
+	return d && (d->flags & PKT_SENT) && (int32_t)(d->xmit - us) <= 0;
+}
+
+static bool asked_by_host(const struct engine *e, const struct lane *l)
+{
+	return l->passed_us && now_us(e) - l->passed_us <= 2 * l->rtt.srtt_us + REPEAT_US;
+}
+
+static void rx_ack(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+	uint8_t s = frame_aeth_syndrome(f);
+	struct mark m = {.psn = f->psn, .msn = frame_aeth_msn(f), .ackable = 1};
+	bool past, probing;
+	uint32_t probed = 0;
+	struct pkt *d;
+
+	if (l->role == ROLE_ACCEPTOR && l->state == LANE_DRAIN && !psn_before(f->psn, l->high)) {
+		/* the opener is gone, the host's requests pass by, and one beyond all that is held
+		 * here is done */
+		lane_close(e, fl, l->reason, true);
+		engine_pass(e, other_port(fl->side), f);
+		return;
+	}
+	if (l->role == ROLE_ACCEPTOR && l->probing && aeth_is_ack(s) && l->nxt.psn == l->high &&
+	    !psn_before(f->psn, l->high) && psn_diff(f->psn, l->high) < BEYOND_MAX &&
+	    !reads_head(e, l)) {
+		/* The answer to a probe: the responder is further than what was sent from here,
+		 * because the host's packets passed by while the daemons stood still. All that was
+		 * sent is done. */
+		m = l->nxt;
+		m.msn = frame_aeth_msn(f);
+		l->progress = e->now;
+		l->probing = false;
+		true_ack(e, fl, &m);
+		return;
+	}
+	if (!psn_in(f->psn, l->una.psn, psn_after(l->overlap, l->high) ? l->overlap : l->high)) {
+		COUNT(e, STALE_ACK);
+		if (psn_before(f->psn, l->una.psn) &&
+		    (asked_by_host(e, l) || (aeth_is_nak(s) && s != AETH_NAK_SEQ)))
+			engine_pass(e, other_port(fl->side), f);
+		return;
+	}
+	l->progress = e->now; /* whatever it says, the responder is there */
+	d = l->probing ? window_get(&l->win, e->pool, l->una.psn) : NULL;
+	probing = d && answers_probe(e, l, f->psn);
+	if (probing)
+		probed = d->xmit;
+	l->doubt = d && !probing && f->psn == l->una.psn;
+	l->probing = false;
+	if (aeth_is_ack(s)) {
+		l->credit = s;
+		l->true_acks++;
+		COUNT(e, TRUE_ACKS);
+		m.psn = psn_add(f->psn, 1);
+		past = bound_by_read(e, l, &m);
+		true_ack(e, fl, &m);
+		/* once per round trip is enough: the ACKs of all that was in flight say the same */
+		if (past && l->role != ROLE_NONE &&
+		    reads_head(e, l)->asked + (l->rtt.srtt_us + ASK_AGAIN_US) * NSEC_PER_USEC <
+			    e->now) {
+			reads_head(e, l)->asked = e->now;
+			in_vain(reads_head(e, l));
+			resume_at(e, fl, m.psn);
+		} else if (probing && l->role != ROLE_NONE && sent_until(e, l, probed)) {
+			/* what was sent before the probe has arrived or is lost: it lacks the rest
+			 * */
+			lost_one(e, l);
+			resume_at(e, fl, l->una.psn);
+		}
+		return;
+	}
+	COUNT(e, TRUE_NAKS);
+	d = window_get(&l->win, e->pool, psn_sub(f->psn, 1));
+	m.ackable = d && !(d->flags & PKT_ANSWERED);
+	past = bound_by_read(e, l, &m);
+	true_ack(e, fl, &m);
+	if (l->role == ROLE_NONE)
+		return;
+	if (aeth_is_rnr(s)) {
+		l->rnr++;
+		COUNT(e, RNR);
+		if (l->rnr_wait)
+			return;
+		l->rnr_wait = true;
+		resume_at(e, fl, m.psn);
+		wheel_arm(e->wheel, timer(e, fl, TIMER_AUX), e->now + aeth_rnr_ns(s & 0x1f));
+	} else if (s == AETH_NAK_SEQ) {
+		lost_one(e, l);
+		if (reads_head(e, l) && reads_head(e, l)->at.psn == f->psn)
+			reads_head(e, l)->tries = 0; /* it has not come to it */
+		resume_at(e, fl, m.psn);
+	} else if (aeth_is_nak(s)) {
+		far_refused(e, fl, f->psn, s, REASON_NAK);
+	}
+}
+
+static void rx_answer(struct engine *e, struct flow *fl, const struct frame *f,
+		      enum engine_port from)
+{
+	struct lane *l = &fl->lane;
+	struct read_rec *r = reads_find(e, l, f->psn);
+	enum read_verdict v = READ_STRAY; /* an answer to what was not asked yet is nobody's */
+	uint8_t blank[FRAME_MAX];
+	struct frame g;
+	struct mark m;
+
+	f = atomic_blank(l, f, &g, blank);
+	if (r && psn_in(r->at.psn, l->una.psn, l->high))
+		v = reads_response(e, l, f, &r);
+	switch (v) {
+	case READ_STRAY:
+		if (atomic_dropped(e, l, f))
+			return;
+		COUNT(e, STRAY_RESPONSE);
+		engine_pass(e, from, f);
+		if (l->role == ROLE_SINGLE)
+			near_resp_repeated(e, fl, f);
+		return;
+	case READ_AGAIN:
+		if (l->role == ROLE_SINGLE && !r->made)
+			engine_pass(e, from, f);
+		return;
+	case PREFETCH:
+		if (l->role == ROLE_SINGLE) {
+			engine_pass(e, from, f);
+		} else if (r->asked + (l->rtt.srtt_us + ASK_AGAIN_US) * NSEC_PER_USEC < e->now) {
+			r->asked = e->now;
+			resume_at(e, fl, r->at.psn);
+		}
+		return;
+	case READ_IN_ORDER:
+	case READ_COMPLETE:
+		if (l->role == ROLE_ACCEPTOR)
+			resp_tx_add(e, fl, f);
+		else if (r->made)
+			COUNT(e, ATOMICS_DROPPED);
+		else
+			engine_tx(e, other_port(from), f->data, f->len);
+		break;
+	}
+	/* an answer acknowledges all that was asked before it */
+	m = r->at;
+	r->done = false; /* what is settled before it goes, and that stays until it is counted */
+	if (psn_after(m.psn, l->una.psn))
+		bound_by_read(e, l, &m);
+	r->done = v == READ_COMPLETE;
+	if (v == READ_COMPLETE && reads_head(e, l) == r) {
+		/* the answers of later ones may have been complete already: then their turn is now
+		 * */
+		reads_trim(e, l, &m);
+	}
+	l->progress = e->now;
+	true_ack(e, fl, &m);
+}
+
+void far_response(struct engine *e, struct flow *fl, const struct frame *f, enum engine_port from)
+{
+	struct lane *l = &fl->lane;
+
+	if (psn_before(f->psn, l->start)) {
+		lane_old_response(e, fl, f);
+		return;
+	}
+	if (l->state == LANE_FAULT)
+		return;
+	if (!icrc_ok(f)) {
+		COUNT(e, BAD_ICRC);
+		return;
+	}
+	if (f->opcode == OP_ACK)
+		rx_ack(e, fl, f);
+	else
+		rx_answer(e, fl, f, from);
+}
+
+/*
+ * The READ at @psn, the oldest, was asked again. Should it remain without an answer, then something
+ * from beyond it tells how far the responder is, whether it is executed in its turn or draws a NAK:
+ * the newest request, and where responders say no more about a gap that they have spoken of before,
+ * one after the other.
+ */
+static void probe_ahead(struct engine *e, struct flow *fl, uint32_t psn)
+{
+	struct lane *l = &fl->lane;
+	struct lane_reads *x = reads_of(e, l);
+	struct read_rec *r = reads_head(e, l), *last = reads_tail(e, l);
+	uint32_t at = psn_sub(l->epsn.psn, 1);
+	struct pkt *d;
+
+	if (l->role != ROLE_ACCEPTOR || !r || r->at.psn != psn)
+		return;
+	in_vain(r);
+	if (r->tries < ASKED_IN_VAIN)
+		return;
+	if (x && r->tries >= 2 * ASKED_IN_VAIN) {
+		at = psn_in(x->probe, psn, l->epsn.psn) ? psn_add(x->probe, 1)
+							: psn_add(psn, r->span);
+		l->backoff = 0;
+		if (!window_next(&l->win, e->pool, at, l->epsn.psn, &at))
+			at = psn;
+		x->probe = at;
+	} else if (psn_in(at, last->at.psn, psn_add(last->at.psn, last->span))) {
+		at = last->at.psn;
+	}
+	d = window_get(&l->win, e->pool, at);
+	if (!d || at == psn)
+		return;
+	if (psn_after(l->epsn.psn, l->high))
+		l->high = l->epsn.psn;
+	send(e, fl, d);
+}
+
+void far_timeout(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	uint32_t psn;
+	struct pkt *d;
+
+	if (l->una.psn == l->nxt.psn || l->rnr_wait || l->refusal || l->state == LANE_FAULT)
+		return;
+	l->timeouts++;
+	COUNT(e, TIMEOUTS);
+	if (e->now - l->progress > e->cfg.responder_timeout_ns) {
+		far_refused(e, fl, l->una.psn, AETH_NAK_OPERATION, REASON_TIMEOUT);
+		return;
+	}
+	if (l->backoff < 12)
+		l->backoff++;
+	if (l->role == ROLE_SINGLE)
+		lost_one(e, l); /* a near responder may just be slow: its answer tells */
+	d = window_next(&l->win, e->pool, l->una.psn, l->nxt.psn, &psn);
+	if (d && send(e, fl, d))
+		l->probing = true;
+	probe_ahead(e, fl, psn);
+	arm(e, fl);
+}
+
+/* The auxiliary timer: the RNR delay is over, or a refusal must be told again. */
+void far_rnr_over(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+
+	if (l->refusal && l->role == ROLE_ACCEPTOR) {
+		stream_rx_report_due(e, fl, true);
+		wheel_arm(e->wheel, timer(e, fl, TIMER_AUX), e->now + 100 * NSEC_PER_MSEC);
+		return;
+	}
+	l->rnr_wait = false;
+	pace_run(e, fl);
+}

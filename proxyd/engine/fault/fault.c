@@ -1,0 +1,430 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Custody is lost: what the application was told to be safe is not. It must see its QP fail, also
+ * when it has nothing under way any more and would never ask again. Three remedies, in this order:
+ *
+ *	TELL	what waits for an answer gets a fatal NAK with the responder's own syndrome, and so
+ *	does every
+ *		later request, for as long as the lane stands.
+ *	BREAK	a requester that is idle ignores NAKs. But its host is a responder too, and a
+ *	responder that gets
+ *		an impossible request puts the QP into the error state (InfiniBand vol. 1, 9.9.3,
+ *		class C). So it gets one, in the name of its peer: a SEND MIDDLE while no message is
+ *		open.
+ *	OVER	and if the connection manager made the connection, its DREQ.
+ *
+ * The impossible request must never be executed as data, whatever the host is in the middle of, and
+ * must bear the PSN that the host expects, else it is a duplicate or a gap and harms nobody. Hence:
+ *
+ *	- Requests from the far host are no longer let through, so what the host expects stands
+ *	  still, and a message that it has begun to receive cannot end.
+ *	- The probe carries no payload. A MIDDLE must carry exactly the path MTU, so where a SEND is
+ *	  open it is refused for its length; where a WRITE or nothing is open, for its opcode. A
+ *	  host that checks neither executes no bytes and says so with an ACK; then the next probe is
+ *	  a WRITE MIDDLE, which does not continue a SEND.
+ *	- Where the PSN is not known from what has passed, or turns out wrong, it is learned: one
+ *	  ahead draws a sequence NAK with the PSN expected, one behind an ACK with the newest one
+ *	  executed. Four probes a quarter of the circle apart are both, wherever the host stands. A
+ *	  host that has sent its one NAK for a gap already, and whose ACKs to duplicates are of an
+ *	  older date, is found by trying the next few.
+ *
+ * Whatever the host answers ends here: the far host has asked nothing.
+ *
+ * The wait between probes doubles while there is silence. Enough silence means that the QP has
+ * failed or is gone. A host that goes on answering without failing gets a round of probes now and
+ * then for ever. The lane leaves FAULT when its QP has failed or answers no more, and nothing was
+ * heard from it for FAULT_QUIET_NS.
+ */
+#include "engine/reads/reads.h"
+#include "wire/cm.h"
+
+#define FAULT_QUIET_NS	(10 * NSEC_PER_SEC)
+/* So long what was told may take effect before the QP is broken by force. */
+#define TELL_NS		(500 * NSEC_PER_MSEC)
+#define TELLS_MAX	3
+/* A host that is not known gets so long to ask twice: what comes again is its oldest request, and
+ * can be refused. */
+#define ASK_TWICE_NS	(2 * NSEC_PER_SEC)
+#define PROBE_FIRST_NS	(20 * NSEC_PER_MSEC)
+#define PROBE_SHIFT_MAX 5
+/* After an answer that says where to try. */
+#define PROBE_NEXT_NS	(100 * NSEC_PER_USEC)
+/* About 4 s in silence. */
+#define SILENT_MAX	12
+#define PROBES_MAX	64
+#define QUARTER		(1u << 22)
+#define DREQS_MAX	2
+/* Packets that were on their way when the QP failed have arrived. What comes later is another
+ * incarnation. */
+#define BROKEN_NS	(1 * NSEC_PER_SEC)
+
+enum fault_stage {
+	STAGE_TELL,
+	STAGE_BREAK,
+	STAGE_OVER,
+};
+
+static void arm(struct engine *e, struct flow *fl, uint64_t after)
+{
+	wheel_arm(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_AUX), e->now + after);
+}
+
+/* What the far host's requests have reached, as far as it is known here. */
+static uint32_t expected_psn(struct engine *e, const struct flow *fl)
+{
+	const struct lane *in = fl->partner == FLOW_NONE ? NULL : &e->flows[fl->partner].lane;
+
+	if (!in)
+		return 0;
+	if (in->role == ROLE_ACCEPTOR)
+		return in->high;
+	if (in->epsn.psn != PSN_NONE)
+		return in->epsn.psn;
+	return in->una.psn != PSN_NONE ? in->una.psn : 0;
+}
+
+void lane_fault(struct engine *e, struct flow *fl, enum lane_reason why, uint8_t syndrome)
+{
+	struct lane *l = &fl->lane;
+	struct flow *back = flow_partner(e, fl);
+	uint32_t packets = l->packets;
+	uint64_t bytes = l->bytes;
+	struct mark una;
+
+	if (l->state == LANE_FAULT || !lane_keeps(l))
+		return;
+	una = psn_to_host(e, l, &l->una);
+	/* where the numbers differ the two ends cannot go on without us */
+	if ((!l->start_acked || !psn_before(una.psn, l->frontier.psn)) &&
+	    !psn_map_differs(reads_of(e, l), l)) {
+		/* nothing was promised that is not true already; the hosts find out by themselves
+		 * */
+		lane_close(e, fl, why, true);
+		return;
+	}
+	l->reason = (uint8_t)why;
+	l->refusal = syndrome;
+	lane_send_close(e, fl);
+	lane_set_state(l, LANE_FAULT);
+	e->in_fault++;
+	COUNT(e, FAULTS);
+	e->counters[EC_LOST_PACKETS] += packets;
+	e->counters[EC_LOST_BYTES] += bytes;
+	lane_drop_all(e, fl);
+	l->una.psn = l->nxt.psn = l->high = l->end = l->epsn.psn;
+	wheel_cancel(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_LOSS));
+	engine_event(e, EVENT_FAULT, fl, packets, bytes);
+
+	memset(&l->fault, 0, sizeof(l->fault));
+	l->fault.epsn = expected_psn(e, fl);
+	l->fault.said = PSN_NONE;
+	/* the far host's requests find no responder any more: their custody is lost as well */
+	if (back && back->lane.role == ROLE_ACCEPTOR)
+		far_refused(e, back, back->lane.una.psn, AETH_NAK_OPERATION, REASON_FAULT);
+	if (psn_before(l->told, l->epsn.psn)) {
+		l->fault.stage = STAGE_TELL;
+		ack_schedule(e, fl); /* something waits for an answer: answer it with the fault */
+		arm(e, fl, TELL_NS);
+	} else {
+		l->fault.stage = STAGE_BREAK;
+		arm(e, fl, 0);
+	}
+}
+
+/*
+ * A former engine gave the packets of this lane numbers of its own, and is gone: neither end
+ * understands the other any more. What its host expects and waits for is not known; it tells by
+ * asking.
+ */
+static void strand(struct engine *e, struct flow *fl, enum lane_reason why)
+{
+	struct lane *l = &fl->lane;
+
+	l->role = ROLE_OPENER;
+	l->reason = (uint8_t)why;
+	l->refusal = AETH_NAK_OPERATION;
+	l->numbered = true;
+	lane_set_state(l, LANE_FAULT);
+	e->in_fault++;
+	COUNT(e, FAULTS);
+	engine_event(e, EVENT_FAULT, fl, 0, 0);
+	memset(&l->fault, 0, sizeof(l->fault));
+	l->fault.said = PSN_NONE;
+	l->fault.strange = true;
+	l->told = l->jump_psn = l->epsn.psn = PSN_NONE;
+	l->progress = fl->seen = e->now;
+	l->fault.stage = STAGE_TELL;
+	arm(e, fl, ASK_TWICE_NS);
+}
+
+void fault_orphan(struct engine *e, struct flow *fl)
+{
+	strand(e, fl, REASON_ORPHAN);
+}
+
+/** fault_moved - a packet of @fl has come to port @port. Of a connection that a former engine held
+ * that may be news. */
+void fault_moved(struct engine *e, struct flow *fl, enum engine_port port)
+{
+	struct flow *other = flow_partner(e, fl);
+
+	if (!other || !((fl->lane.state == LANE_FAULT && fl->lane.fault.strange) ||
+			(other->lane.state == LANE_FAULT && other->lane.fault.strange)))
+		return;
+	fl->side = (uint8_t)port;
+	other->side = (uint8_t)other_port(port);
+	flow_match_rule(e, fl);
+	flow_match_rule(e, other);
+}
+
+/* Headers toward the near host, whose peer is not heard any more: its own, the other way round. */
+static void mirror_headers(struct flow *back, const struct frame *f)
+{
+	if (!back->tmpl.len) {
+		template_learn(&back->tmpl, f);
+		template_mirror(&back->tmpl);
+	}
+}
+
+/* Nobody is left to be told. */
+static void let_go(struct engine *e, struct flow *fl, enum lane_reason why)
+{
+	struct flow *back = flow_partner(e, fl);
+
+	lane_close(e, fl, why, false);
+	/* its opener may be gone, or it does not know yet */
+	if (back && back->lane.role == ROLE_ACCEPTOR && back->lane.refusal)
+		lane_close(e, back, REASON_FAULT, true);
+}
+
+/* ---- the first remedy ---- */
+
+/* A request to a lane whose custody is lost. The NAK must bear a PSN that the requester waits for:
+ * the oldest that it does not know to be acknowledged. */
+void fault_request(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+	bool first = l->fault.strange;
+
+	if (!icrc_ok(f))
+		return;
+	if (first) {
+		l->fault.strange = false;
+		l->fault.unsure = l->reason == REASON_ORPHAN || l->reason == REASON_SOLO;
+		l->told = l->jump_psn = l->epsn.psn = f->psn;
+		mirror_headers(flow_partner(e, fl), f);
+	}
+	if (l->fault.broken && e->now - l->progress > BROKEN_NS) {
+		/* a QP in error sends nothing: this is another one of the same number */
+		engine_event(e, EVENT_INCARNATION, fl, 0, 0);
+		let_go(e, fl, REASON_INCARNATION);
+		flow_unpair(e, fl);
+		learn_request(e, fl, f);
+		engine_pass(e, fl->side, f);
+		return;
+	}
+	/* one below the PSN before it begins a round of resending, and that begins with the oldest
+	 * */
+	if (psn_before(f->psn, l->told) || !psn_after(f->psn, l->jump_psn)) {
+		l->told = f->psn;
+		l->fault.unsure &= first;
+	}
+	l->jump_psn = f->psn;
+	l->fault.alive = true;
+	/* a NAK acknowledges what is before it, and that may have been lost with a former engine */
+	if (!l->fault.unsure)
+		ack_schedule(e, fl);
+}
+
+/*
+ * The host may have got, or may get, an answer to another request than it asked. @f: what it asks
+ * now, when all before was seen, or NULL: it will tell by asking.
+ */
+void fault_solo(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+
+	lane_drop_all(e, fl);
+	l->una.psn = l->nxt.psn = l->high = l->end = l->epsn.psn;
+	wheel_cancel(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_LOSS));
+	strand(e, fl, REASON_SOLO);
+	l->fault.epsn = expected_psn(e, fl);
+	if (!f)
+		return;
+	fault_request(e, fl, f);
+	l->fault.unsure = false;
+	ack_schedule(e, fl);
+}
+
+void fault_answer(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	const struct flow *back = flow_partner(e, fl);
+	uint8_t buf[BUILD_MAX];
+
+	if (l->ack_due && back && back->tmpl.len) {
+		uint32_t len = build_ack(buf, &back->tmpl, back->key.dqpn, l->told, l->refusal,
+					 l->acked.msn);
+
+		engine_tx(e, fl->side, buf, len);
+		COUNT(e, FATAL_NAKS);
+	}
+	l->ack_due = false;
+}
+
+/* ---- the second ---- */
+
+static void probe(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	const struct flow *back = flow_partner(e, fl);
+	/* round the circle in quarters, and one further each time */
+	uint32_t ahead =
+		(l->fault.step & 3) * QUARTER + ((l->fault.step & 3) ? 0 : l->fault.step / 4);
+	struct build_spec s = {
+		.opcode = l->fault.write ? OP_WRITE_MIDDLE : OP_SEND_MIDDLE,
+		.psn = psn_add(l->fault.epsn, ahead),
+		.ackreq = true,
+	};
+	uint8_t buf[FRAME_MAX];
+	uint64_t wait = PROBE_FIRST_NS
+			<< (l->fault.silent < PROBE_SHIFT_MAX ? l->fault.silent : PROBE_SHIFT_MAX);
+
+	if (back && back->tmpl.len) {
+		s.t = &back->tmpl;
+		s.dqpn = back->key.dqpn;
+		engine_tx(e, fl->side, buf, build_packet(buf, &s));
+		COUNT(e, FAULT_PROBES);
+	}
+	l->fault.probe = s.psn;
+	l->fault.step++;
+	l->fault.tries++;
+	l->fault.silent++;
+	arm(e, fl, wait);
+}
+
+static void over(struct engine *e, struct flow *fl)
+{
+	fl->lane.fault.stage = STAGE_OVER;
+	fl->lane.fault.dreqs = 0;
+	fl->lane.progress = e->now;
+	arm(e, fl, 0);
+}
+
+/* The host expects @psn. */
+static void try_at(struct engine *e, struct flow *fl, uint32_t psn)
+{
+	struct lane *l = &fl->lane;
+
+	l->fault.epsn = psn;
+	l->fault.step = 0;
+	arm(e, fl, PROBE_NEXT_NS);
+}
+
+void fault_response(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+	uint32_t next = psn_add(f->psn, 1);
+	uint8_t s;
+
+	COUNT(e, FAULT_DROPPED);
+	if (f->opcode != OP_ACK || !icrc_ok(f))
+		return;
+	s = frame_aeth_syndrome(f);
+	if (aeth_is_nak(s) && s != AETH_NAK_SEQ) {
+		/* whatever it refused, its responder is in error now, and with it the QP */
+		if (!l->fault.broken)
+			COUNT(e, FAULT_BROKEN);
+		l->fault.broken = true;
+		if (l->fault.stage != STAGE_OVER)
+			over(e, fl);
+		return;
+	}
+	if (l->fault.stage != STAGE_BREAK)
+		return;
+	l->fault.silent = 0;
+	if (aeth_is_rnr(s) || s == AETH_NAK_SEQ) {
+		try_at(e, fl, f->psn);
+	} else if (aeth_is_ack(s) && next != l->fault.said) {
+		/* an ACK to a duplicate may be of an older date: one that says the same again says
+		 * nothing */
+		l->fault.said = next;
+		if (f->psn == l->fault.probe)
+			l->fault.write = !l->fault.write; /* it took it */
+		try_at(e, fl, next);
+	}
+}
+
+/* ---- the third ---- */
+
+static void disconnect(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	const struct flow *back = flow_partner(e, fl);
+	uint8_t buf[FRAME_MAX];
+
+	if (!back || !back->tmpl.len || !back->comm_id || !fl->comm_id)
+		return;
+	/* the transaction is ours; what the host answers, its peer has not asked for and ignores */
+	engine_tx(e, fl->side, buf,
+		  cm_build_dreq(buf, &back->tmpl, l->fault.dreqs,
+				(uint64_t)l->gen << 32 | back->comm_id, back->comm_id, fl->comm_id,
+				back->key.dqpn));
+	COUNT(e, FAULT_DREQS);
+}
+
+/* Whether the host of a lane in FAULT may not have seen it yet. */
+bool fault_pending(const struct lane *l)
+{
+	return l->state == LANE_FAULT &&
+	       (l->fault.stage != STAGE_OVER || l->fault.dreqs < DREQS_MAX);
+}
+
+void fault_timer(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+
+	switch (l->fault.stage) {
+	case STAGE_TELL:
+		/* still asking: the NAK may have been lost, and this one too */
+		if (l->fault.alive && ++l->fault.tells < TELLS_MAX) {
+			l->fault.alive = false;
+			arm(e, fl, TELL_NS);
+			return;
+		}
+		l->fault.stage = STAGE_BREAK;
+		probe(e, fl);
+		return;
+	case STAGE_BREAK:
+		if (l->fault.silent >= SILENT_MAX) {
+			COUNT(e, FAULT_SILENT);
+			l->fault.alive = false;
+			over(e, fl);
+		} else if (l->fault.tries >= PROBES_MAX) {
+			COUNT(e, FAULT_UNBROKEN);
+			l->fault.alive = true;
+			over(e, fl);
+		} else {
+			probe(e, fl);
+		}
+		return;
+	default:
+		break;
+	}
+	if (l->fault.dreqs < DREQS_MAX) {
+		disconnect(e, fl);
+		l->fault.dreqs++;
+		arm(e, fl, TELL_NS);
+	} else if (l->fault.alive && !l->fault.broken && e->now - l->progress >= FAULT_QUIET_NS) {
+		/* it lives on: another round */
+		l->fault.alive = false;
+		l->fault.stage = STAGE_BREAK;
+		l->fault.tries = l->fault.silent = 0;
+		l->fault.said = PSN_NONE;
+		probe(e, fl);
+	} else if (e->now - fl->seen >= FAULT_QUIET_NS && e->now - l->progress >= FAULT_QUIET_NS) {
+		let_go(e, fl, l->reason);
+	} else {
+		arm(e, fl, FAULT_QUIET_NS / 10);
+	}
+}

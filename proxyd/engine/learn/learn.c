@@ -1,0 +1,620 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Learning: which two flows are one connection, and what its responder's MSN is.
+ *
+ * A request names only its destination QP. Three sources tell the other half:
+ *
+ * Connection manager datagrams name both QPNs in plain words: REQ and REP of one exchange are
+ * matched by the comm id of the REQ's sender, and the pair is certain.
+ *
+ * PSN matching (NTT-3): a packet that asks for an ACK, as the last of a message does, and its ACK
+ * bear the same PSN. Between two hosts with many QPs that is a hint, not a proof: frameworks start
+ * them all at PSN 0. So every such packet of an unpaired flow is noted under (hosts, VLAN, PSN);
+ * two flows that note the same PSN within MATCH_NS spoil the note for both. An ACK that finds an
+ * unspoilt note speaks for the pair (requesting flow, answering flow). A pair is taken only after
+ * MATCHES_NEEDED such ACKs with different PSNs, all for the same partner on both sides, with no ACK
+ * in between that spoke for another; one contradiction starts the count again. Wrong pairing is
+ * silent data loss, so in doubt the flows stay unpaired, which costs speed only.
+ *
+ * Immediate data (NTT-4), where the rule says that applications put the number of their own QP
+ * there, in network byte order: a SEND or WRITE with immediate is noted under that number as well,
+ * so QPs of one host pair that run in step do not spoil each other's notes. The immediate alone is
+ * an assertion by an application, and may mean something else; it counts only together with the ACK
+ * that bears the PSN of that very packet and goes to that very QP, as two ordinary matches. An
+ * immediate that names another QP is a contradiction.
+ *
+ * Calibration: a pseudo-ACK needs the exact MSN. While a paired lane is watched, ends of messages
+ * are counted, and up to LANE_PROBES packets remembered with the count there until a genuine ACK
+ * with that very PSN tells the responder's MSN there. A gap in the requests starts calibration
+ * again. The CM's promise that a fresh QP starts at MSN 0 is not relied on: a genuine ACK also
+ * brings the headers to clone and the credit code.
+ */
+#include "engine/core/internal.h"
+#include "wire/cm.h"
+
+#include <xxhash.h>
+
+/* Answers to READs that must tell the same of the MSN. */
+#define OFFSETS_AGREE	 4u
+#define MATCH_NS	 (2 * NSEC_PER_SEC)
+#define MATCHES_NEEDED	 4
+/* What an ACK is worth that answers a packet whose immediate names the QP which the ACK goes to. */
+#define IMMEDIATE_WEIGHT 2
+#define CM_PENDING_NS	 (60 * NSEC_PER_SEC)
+/* Templates follow the sender; requests of a busy flow need not renew them each time. */
+#define TEMPLATE_EVERY	 64
+
+void flow_key_of(struct flow_key *k, const struct frame *f)
+{
+	k->src = f->src;
+	k->dst = f->dst;
+	k->dqpn = f->dqpn;
+	k->vlan = f->vlan;
+	k->zero = 0;
+}
+
+static struct flow *flow_at(struct engine *e, uint32_t index)
+{
+	return index == FLOW_NONE ? NULL : &e->flows[index];
+}
+
+static struct flow *flow_by_key(struct engine *e, const struct flow_key *k)
+{
+	return flow_at(e, flow_table_find(e->table, k, e->flows, sizeof(struct flow)));
+}
+
+struct flow *flow_find(struct engine *e, const struct frame *f)
+{
+	struct flow_key k;
+
+	flow_key_of(&k, f);
+	return flow_by_key(e, &k);
+}
+
+void flow_match_rule(struct engine *e, struct flow *fl)
+{
+	const struct flow_key *k = &fl->key;
+	bool lan = fl->side == PORT_LAN;
+
+	fl->rule = (int8_t)rule_match(e->rules, e->nrules, lan ? &k->src : &k->dst,
+				      lan ? &k->dst : &k->src, k->vlan);
+}
+
+struct flow *flow_create(struct engine *e, const struct flow_key *key, enum engine_port side)
+{
+	struct flow *fl = flow_at(e, e->free_flow);
+
+	if (!fl || flow_table_insert(e->table, key, flow_index(e, fl))) {
+		COUNT(e, TABLE_FULL);
+		return NULL;
+	}
+	e->free_flow = fl->next_free;
+	e->used_flows++;
+	memset(fl, 0, offsetof(struct flow, lane));
+	fl->used = true;
+	fl->key = *key;
+	fl->side = (uint8_t)side;
+	fl->partner = fl->candidate = FLOW_NONE;
+	fl->last_match_psn = PSN_NONE;
+	fl->seen = e->now;
+	flow_match_rule(e, fl);
+	if (fl->rule >= 0)
+		fl->path_mtu = (uint16_t)e->rules[fl->rule].path_mtu;
+	lane_init(fl);
+	return fl;
+}
+
+void flow_free(struct engine *e, struct flow *fl)
+{
+	uint32_t i = flow_index(e, fl);
+
+	lane_reset(e, fl);
+	flow_unpair(e, fl);
+	flow_table_remove(e->table, &fl->key, i);
+	fl->used = false;
+	fl->next_free = e->free_flow;
+	e->free_flow = i;
+	e->used_flows--;
+}
+
+/* Whether @a and @b can be two directions of one connection. */
+static bool reversed(const struct flow *a, const struct flow *b)
+{
+	return ip_addr_eq(&a->key.src, &b->key.dst) && ip_addr_eq(&a->key.dst, &b->key.src) &&
+	       a->key.vlan == b->key.vlan && a->side != b->side;
+}
+
+bool flow_pair(struct engine *e, struct flow *a, struct flow *b, enum learn_source how)
+{
+	uint32_t ia = flow_index(e, a), ib = flow_index(e, b);
+
+	if (!reversed(a, b))
+		return false;
+	if (a->partner == ib && b->partner == ia) {
+		if (how < a->learned || a->learned == LEARNED_NOT)
+			a->learned = b->learned = (uint8_t)how;
+		return true;
+	}
+	if (a->partner != FLOW_NONE || b->partner != FLOW_NONE)
+		return false;
+	a->partner = ib;
+	b->partner = ia;
+	a->candidate = b->candidate = FLOW_NONE;
+	a->learned = b->learned = (uint8_t)how;
+	if (!a->path_mtu)
+		a->path_mtu = b->path_mtu;
+	b->path_mtu = a->path_mtu;
+	e->conns++;
+	engine_event(e, EVENT_PAIRED, a, 0, 0);
+	return true;
+}
+
+void flow_unpair(struct engine *e, struct flow *fl)
+{
+	struct flow *other = flow_partner(e, fl);
+
+	if (!other)
+		return;
+	/* the answers to a lane's requests travel in the other flow: without it there is no lane */
+	lane_close(e, fl, REASON_INCARNATION, true);
+	lane_close(e, other, REASON_INCARNATION, true);
+	for (int i = 0; i < 2; i++) {
+		struct flow *x = i ? other : fl;
+
+		x->partner = x->candidate = FLOW_NONE;
+		x->matches = 0;
+		x->learned = LEARNED_NOT;
+		x->lane.calibrated = false;
+	}
+	e->conns--;
+}
+
+/* The path MTU shows in any packet that must be full. */
+static void learn_mtu(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct flow *other;
+
+	if (!(f->op->flags & (OPF_FIRST | OPF_MIDDLE)) || !f->payload_len ||
+	    fl->path_mtu == f->payload_len)
+		return;
+	if (f->payload_len < 256 || f->payload_len > 4096 ||
+	    (f->payload_len & (f->payload_len - 1)))
+		return;
+	other = flow_partner(e, fl);
+	/* a held lane has promised by the MTU that it knew */
+	if (fl->lane.role != ROLE_NONE || (other && other->lane.role != ROLE_NONE))
+		if (fl->path_mtu)
+			return;
+	fl->path_mtu = (uint16_t)f->payload_len;
+	if (other)
+		other->path_mtu = fl->path_mtu;
+}
+
+void learn_frame(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	fl->seen = e->now;
+	if ((f->op->flags & OPF_RESPONSE) || !fl->tmpl.len || ++fl->tmpl_age >= TEMPLATE_EVERY) {
+		if (!icrc_ok(f))
+			return;
+		template_learn(&fl->tmpl, f);
+		fl->tmpl_age = 0;
+		learn_mtu(e, fl, f);
+	} else if (!fl->path_mtu && icrc_ok(f)) {
+		learn_mtu(e, fl, f);
+	}
+}
+
+/* ---- PSN matching ---- */
+
+/* @lqpn: what the immediate of the packet names, PSN_NONE where it does not count. */
+static struct psn_match *match_slot(struct engine *e, const struct ip_addr *from,
+				    const struct ip_addr *to, uint16_t vlan, uint32_t psn,
+				    uint32_t lqpn, uint32_t *tag)
+{
+	struct {
+		struct ip_addr from, to;
+		uint32_t vlan, psn, lqpn, zero;
+	} k = {*from, *to, vlan, psn, lqpn, 0};
+	uint64_t h = XXH3_64bits_withSeed(&k, sizeof(k), e->cfg.seed);
+
+	*tag = (uint32_t)(h >> 32);
+	return &e->match[h % MATCH_SLOTS];
+}
+
+/* A packet of an unpaired flow that will be acknowledged. */
+static void match_note(struct engine *e, struct flow *fl, uint32_t psn, uint32_t lqpn)
+{
+	uint32_t tag, i = flow_index(e, fl);
+	struct psn_match *m =
+		match_slot(e, &fl->key.src, &fl->key.dst, fl->key.vlan, psn, lqpn, &tag);
+
+	if (m->tag == tag && m->when && e->now - m->when < MATCH_NS && m->flow != i)
+		m->flow = FLOW_NONE;
+	else
+		m->flow = i;
+	m->tag = tag;
+	m->when = e->now;
+}
+
+static void match_contradicts(struct engine *e, struct flow *fl)
+{
+	COUNT(e, LEARN_CONTRADICTIONS);
+	if (fl->contradictions < UINT16_MAX)
+		fl->contradictions++;
+	fl->candidate = FLOW_NONE;
+	fl->matches = 0;
+}
+
+/* Whose packet does the ACK @psn in @ack answer? */
+static struct flow *match_find(struct engine *e, const struct flow *ack, uint32_t psn,
+			       uint32_t lqpn)
+{
+	uint32_t tag;
+	struct psn_match *m =
+		match_slot(e, &ack->key.dst, &ack->key.src, ack->key.vlan, psn, lqpn, &tag);
+	struct flow *req;
+
+	if (m->tag != tag || !m->when || e->now - m->when > MATCH_NS || m->flow == FLOW_NONE)
+		return NULL;
+	req = &e->flows[m->flow];
+	return req->used && req->partner == FLOW_NONE && reversed(req, ack) ? req : NULL;
+}
+
+/* An ACK in unpaired flow @ack. */
+static void match_ack(struct engine *e, struct flow *ack, uint32_t psn)
+{
+	uint8_t learn = e->rules[ack->rule].learn;
+	struct flow *req = NULL;
+	uint32_t ireq, iack = flow_index(e, ack);
+	uint16_t weight = IMMEDIATE_WEIGHT;
+
+	if (learn & LEARN_IMMEDIATE)
+		req = match_find(e, ack, psn, ack->key.dqpn);
+	if (!req && (learn & LEARN_PSN)) {
+		req = match_find(e, ack, psn, PSN_NONE);
+		weight = 1;
+	}
+	if (!req)
+		return;
+	ireq = flow_index(e, req);
+	/* both sides must name each other and nobody else, ever since the count began */
+	if ((req->candidate != FLOW_NONE && req->candidate != iack) ||
+	    (ack->candidate != FLOW_NONE && ack->candidate != ireq)) {
+		struct flow *third = flow_at(e, ack->candidate);
+
+		if (third && third != req)
+			match_contradicts(e, third);
+		third = flow_at(e, req->candidate);
+		if (third && third != ack)
+			match_contradicts(e, third);
+		match_contradicts(e, req);
+		match_contradicts(e, ack);
+		return;
+	}
+	req->candidate = iack;
+	ack->candidate = ireq;
+	if (req->last_match_psn == psn)
+		return; /* an ACK said again is no new evidence */
+	req->last_match_psn = psn;
+	req->matches += weight;
+	ack->matches = req->matches;
+	if (req->matches >= MATCHES_NEEDED)
+		flow_pair(e, req, ack, weight > 1 ? LEARNED_IMMEDIATE : LEARNED_PSN);
+}
+
+/* A request with immediate data, which the rule says is the sender's QPN. */
+static void immediate_note(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	uint32_t lqpn = frame_immdt(f);
+	struct flow *back = flow_partner(e, fl), *candidate = flow_at(e, fl->candidate);
+
+	if (back) {
+		/* it was believed, and was meant otherwise; what is held already keeps its promises
+		 * */
+		if (fl->learned == LEARNED_IMMEDIATE && back->key.dqpn != lqpn &&
+		    fl->lane.role == ROLE_NONE && back->lane.role == ROLE_NONE) {
+			flow_unpair(e, fl);
+			match_contradicts(e, fl);
+			match_contradicts(e, back);
+		}
+		return;
+	}
+	if (candidate && candidate->key.dqpn != lqpn) {
+		match_contradicts(e, candidate);
+		match_contradicts(e, fl);
+	}
+	/* 24 bits; 0 and 1 are not for connections */
+	if (lqpn > 1 && lqpn <= PSN_MASK)
+		match_note(e, fl, f->psn, lqpn);
+}
+
+/* ---- calibration of a watched lane ---- */
+
+static void probes_clear(struct lane *l)
+{
+	for (int i = 0; i < LANE_PROBES; i++)
+		l->probe[i].psn = PSN_NONE;
+}
+
+static void probe_set(struct lane *l, uint32_t psn, uint32_t count)
+{
+	int slot = 0;
+
+	for (int i = 0; i < LANE_PROBES; i++) {
+		if (l->probe[i].psn == PSN_NONE) {
+			slot = i;
+			break;
+		}
+		/* no free one: replace the second newest, keep old ones that may be answered soon
+		 * */
+		if (psn_after(l->probe[i].psn, l->probe[slot].psn))
+			slot = i;
+	}
+	l->probe[slot].psn = psn;
+	l->probe[slot].count = count;
+}
+
+/* Answered by a packet that bears its PSN and says what an ACK says. */
+static bool answered_alike(const struct frame *f)
+{
+	return f->opcode == OP_READ_REQUEST || (f->op->flags & OPF_ATOMIC);
+}
+
+void learn_request(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+	bool known = l->epsn.psn != PSN_NONE;
+	uint32_t span;
+
+	l->requests++;
+	l->atomics |= (f->op->flags & OPF_ATOMIC) != 0;
+	if (((f->op->flags & OPF_EOM) || f->ackreq || answered_alike(f)) &&
+	    (!(f->op->flags & OPF_ANSWERED) || answered_alike(f)) && fl->partner == FLOW_NONE &&
+	    e->rules[fl->rule].learn & LEARN_PSN)
+		match_note(e, fl, f->psn, PSN_NONE);
+	if (f->immdt && (e->rules[fl->rule].learn & LEARN_IMMEDIATE))
+		immediate_note(e, fl, f);
+
+	if (known && psn_before(f->psn, l->epsn.psn) &&
+	    psn_diff(l->epsn.psn, f->psn) < (int32_t)WINDOW_SPAN)
+		return; /* said before */
+	if (!known || f->psn != l->epsn.psn) {
+		/* first packet, gap or jump: what was counted so far is worth nothing */
+		probes_clear(l);
+		l->calibrated = false;
+		l->msg = MSG_SEND; /* unknown: until a message begins */
+	}
+	if ((f->op->flags & OPF_READ) && !fl->path_mtu && frame_reth_length(f) > 256) {
+		l->epsn.psn = PSN_NONE; /* how many PSNs it takes is not known */
+		return;
+	}
+	span = (f->op->flags & OPF_READ) ? frame_span(f, fl->path_mtu ? fl->path_mtu : 4096) : 1;
+	l->epsn.psn = psn_add(f->psn, span);
+	l->epsn.ackable = !(f->op->flags & OPF_ANSWERED);
+	if (f->op->flags & OPF_EOM || f->op->flags & OPF_ANSWERED) {
+		l->msg = MSG_NONE;
+		l->epsn.msn = psn_add(l->epsn.msn, 1);
+	} else {
+		l->msg = MSG_SEND;
+	}
+	if (l->calibrated)
+		return;
+	if (answered_alike(f) ||
+	    (((f->op->flags & OPF_EOM) || f->ackreq) && !(f->op->flags & OPF_ANSWERED)))
+		probe_set(l, f->psn, l->epsn.msn);
+}
+
+/*
+ * The answer to a READ or ATOMIC says what an ACK says: who sent the request of this PSN, what is
+ * acknowledged, how many messages there have been. But its MSN may count requests that came after
+ * the READ, so it calibrates only when several in a row agree.
+ */
+static void read_response(struct engine *e, struct flow *fl, struct flow *req,
+			  const struct frame *f)
+{
+	bool begins = f->op->flags & (OPF_FIRST | OPF_ONLY),
+	     ends = f->op->flags & (OPF_LAST | OPF_ONLY);
+	uint32_t next = psn_add(f->psn, ends), offset;
+	struct lane *l;
+
+	if (!req) {
+		if (begins && (e->rules[fl->rule].learn & LEARN_PSN))
+			match_ack(e, fl, f->psn);
+		return;
+	}
+	l = &req->lane;
+	if (!f->aeth)
+		return;
+	if (l->credit == 0xff && aeth_is_ack(frame_aeth_syndrome(f)))
+		l->credit = frame_aeth_syndrome(f);
+	if (ends && (l->una.psn == PSN_NONE || psn_after(next, l->una.psn) ||
+		     psn_diff(l->una.psn, next) > (int32_t)WINDOW_SPAN))
+		l->una = (struct mark){.psn = next, .msn = frame_aeth_msn(f)};
+	if (!begins || l->calibrated || l->epsn.psn == PSN_NONE)
+		return;
+	for (int i = 0; i < LANE_PROBES; i++) {
+		if (l->probe[i].psn != f->psn) {
+			/* answers come in order: this one's has passed when nobody knew whose it
+			 * was */
+			if (l->probe[i].psn != PSN_NONE && psn_before(l->probe[i].psn, f->psn))
+				l->probe[i].psn = PSN_NONE;
+			continue;
+		}
+		l->probe[i].psn = PSN_NONE;
+		offset = psn_sub(frame_aeth_msn(f), l->probe[i].count);
+		l->offset_run = offset == l->offset ? l->offset_run + 1 : 1;
+		l->offset = offset;
+		if (l->offset_run < OFFSETS_AGREE)
+			return;
+		l->epsn.msn = psn_add(l->epsn.msn, offset);
+		l->calibrated = true;
+		probes_clear(l);
+		return;
+	}
+}
+
+void learn_response(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct flow *req = flow_partner(e, fl);
+	struct lane *l;
+
+	uint8_t s;
+	uint32_t next;
+
+	if (f->op->flags & (OPF_READ | OPF_ATOMIC)) {
+		read_response(e, fl, req, f);
+		return;
+	}
+	if (f->opcode != OP_ACK)
+		return;
+	s = frame_aeth_syndrome(f);
+	if (!req) {
+		if (aeth_is_ack(s) && (e->rules[fl->rule].learn & (LEARN_PSN | LEARN_IMMEDIATE)))
+			match_ack(e, fl, f->psn);
+		return;
+	}
+	l = &req->lane;
+	/* sequence and RNR NAKs acknowledge what is before them */
+	if (!aeth_is_ack(s) && !aeth_is_rnr(s) && s != AETH_NAK_SEQ)
+		return;
+	next = aeth_is_ack(s) ? psn_add(f->psn, 1) : f->psn;
+	if (l->una.psn == PSN_NONE || psn_after(next, l->una.psn) ||
+	    psn_diff(l->una.psn, next) > (int32_t)WINDOW_SPAN) {
+		l->una.psn = next;
+		l->una.msn = frame_aeth_msn(f);
+	}
+	if (!aeth_is_ack(s))
+		return;
+	l->credit = s;
+	for (int i = 0; i < LANE_PROBES && !l->calibrated; i++) {
+		if (l->probe[i].psn == PSN_NONE || l->epsn.psn == PSN_NONE)
+			continue;
+		if (l->probe[i].psn == f->psn) {
+			uint32_t since = (l->epsn.msn - l->probe[i].count) & PSN_MASK;
+
+			l->epsn.msn = psn_add(frame_aeth_msn(f), since);
+			l->calibrated = true;
+		} else if (psn_after(f->psn, l->probe[i].psn)) {
+			l->probe[i].psn = PSN_NONE; /* passed over by a cumulative ACK */
+		}
+	}
+	if (l->calibrated)
+		probes_clear(l);
+}
+
+/* ---- connection manager ---- */
+
+static struct cm_pending *cm_find(struct engine *e, const struct ip_addr *src,
+				  const struct ip_addr *dst, uint16_t vlan, uint32_t id)
+{
+	for (uint32_t i = 0; i < CM_SLOTS; i++) {
+		struct cm_pending *p = &e->cm[i];
+
+		if (p->when && e->now - p->when < CM_PENDING_NS && p->local_id == id &&
+		    p->vlan == vlan && ip_addr_eq(&p->src, src) && ip_addr_eq(&p->dst, dst))
+			return p;
+	}
+	return NULL;
+}
+
+/* A flow for a QP that the connection manager has just named: whatever went before under this key
+ * was another incarnation of the QP. */
+static struct flow *cm_flow(struct engine *e, const struct flow_key *k, enum engine_port side)
+{
+	struct flow *fl = flow_by_key(e, k);
+
+	if (fl) {
+		lane_close(e, fl, REASON_INCARNATION, true);
+		flow_unpair(e, fl);
+		flow_free(e, fl);
+	}
+	return flow_create(e, k, side);
+}
+
+static void cm_established(struct engine *e, const struct cm_pending *req, const struct cm *rep,
+			   enum engine_port rep_side)
+{
+	struct flow_key to_passive = {
+		.src = req->src, .dst = req->dst, .dqpn = rep->lqpn, .vlan = req->vlan};
+	struct flow_key to_active = {
+		.src = req->dst, .dst = req->src, .dqpn = req->lqpn, .vlan = req->vlan};
+	struct flow *a = flow_by_key(e, &to_passive), *b = flow_by_key(e, &to_active);
+
+	/* a REP said again changes nothing, however the pair was found: there may be custody
+	 * already */
+	if (a && b && a->partner == flow_index(e, b) && a->seen > req->when)
+		return;
+	a = cm_flow(e, &to_passive, req->side);
+	b = cm_flow(e, &to_active, rep_side);
+	if (!a || !b || a->rule < 0)
+		return;
+	if (req->path_mtu)
+		a->path_mtu = b->path_mtu = (uint16_t)req->path_mtu;
+	a->comm_id = req->local_id;
+	b->comm_id = rep->local_id;
+	/* each side tells how many it takes as a responder; what its requester wants is its own
+	 * business */
+	a->read_depth = rep->responder_resources;
+	b->read_depth = req->read_depth;
+	if (!(e->rules[a->rule].learn & LEARN_CM))
+		return;
+	flow_pair(e, a, b, LEARNED_CM);
+}
+
+static void cm_disconnect(struct engine *e, const struct frame *f, uint32_t rqpn)
+{
+	struct flow_key k = {.src = f->src, .dst = f->dst, .dqpn = rqpn, .vlan = f->vlan};
+	struct flow *fl = flow_by_key(e, &k), *other;
+
+	if (!fl)
+		return;
+	other = flow_partner(e, fl);
+	lane_drain(e, fl, REASON_DISCONNECT);
+	if (other)
+		lane_drain(e, other, REASON_DISCONNECT);
+}
+
+void learn_cm(struct engine *e, enum engine_port from, const struct frame *f)
+{
+	struct cm cm;
+	struct cm_pending *p;
+
+	switch (cm_parse(f, &cm)) {
+	case CM_REQ:
+		COUNT(e, CM);
+		if (!cm.rc)
+			return;
+		p = cm_find(e, &f->src, &f->dst, f->vlan, cm.local_id);
+		if (!p)
+			p = &e->cm[e->cm_hand++ % CM_SLOTS];
+		else if (p->lqpn == cm.lqpn && p->starting_psn == cm.starting_psn)
+			return; /* said again */
+		*p = (struct cm_pending){
+			.src = f->src,
+			.dst = f->dst,
+			.local_id = cm.local_id,
+			.lqpn = cm.lqpn,
+			.starting_psn = cm.starting_psn,
+			.path_mtu = cm.path_mtu,
+			.read_depth = cm.responder_resources,
+			.vlan = f->vlan,
+			.side = (uint8_t)from,
+			.when = e->now,
+		};
+		return;
+	case CM_REP:
+		COUNT(e, CM);
+		p = cm_find(e, &f->dst, &f->src, f->vlan, cm.remote_id);
+		if (p && p->side != (uint8_t)from)
+			cm_established(e, p, &cm, from);
+		return;
+	case CM_DREQ:
+		COUNT(e, CM);
+		cm_disconnect(e, f, cm.rqpn);
+		return;
+	case CM_NONE:
+		return;
+	default:
+		COUNT(e, CM);
+	}
+}

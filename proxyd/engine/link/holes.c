@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Pages of one chain are sorted among each other too. Only the first one can be empty while others
+ * are not used, and the last one, when it was taken for a hole that then did not come.
+ */
+#include <string.h>
+
+#include "engine/link/holes.h"
+#include "wire/psn.h"
+
+struct holes *holes_at(struct pool *p, uint32_t page)
+{
+	return page == POOL_NONE ? NULL : pool_page_ptr(p, page);
+}
+
+static struct holes *following(const struct holes *hs)
+{
+	return hs->next == POOL_NONE ? NULL : (struct holes *)((uintptr_t)hs + (uintptr_t)hs->off);
+}
+
+/* The page that a search for @psn ends in: the first with a hole that ends after it, or the last
+ * page. */
+static struct holes *page_of(struct holes *hs, uint32_t psn)
+{
+	struct holes *next;
+
+	while ((!hs->n || !psn_after(hs->h[hs->n - 1].end, psn)) && (next = following(hs)))
+		hs = next;
+	return hs;
+}
+
+/* Index of the first hole of a page that ends after @psn. */
+static uint32_t find(const struct holes *hs, uint32_t psn)
+{
+	uint32_t lo = 0, hi = hs->n;
+
+	while (lo < hi) {
+		uint32_t mid = (lo + hi) / 2;
+
+		if (psn_after(hs->h[mid].end, psn))
+			hi = mid;
+		else
+			lo = mid + 1;
+	}
+	return lo;
+}
+
+/* A new page behind @after (NULL: the first one). */
+static struct holes *take_page(struct pool *p, uint32_t *first, struct holes *after)
+{
+	uint32_t page = pool_page_get(p, POOL_TRANSIT);
+	struct holes *hs = holes_at(p, page);
+
+	if (!hs)
+		return NULL;
+	hs->next = POOL_NONE;
+	if (!after) {
+		*first = page;
+		return hs;
+	}
+	if (after->next != POOL_NONE) {
+		hs->next = after->next;
+		hs->off = (int64_t)((intptr_t)following(after) - (intptr_t)hs);
+	}
+	after->next = page;
+	after->off = (int64_t)((intptr_t)hs - (intptr_t)after);
+	return hs;
+}
+
+/* Give empty pages back, but for a first one that stands alone. */
+static void prune(struct pool *p, uint32_t *first)
+{
+	struct holes *prev = NULL, *hs = holes_at(p, *first), *next;
+
+	for (; hs; hs = next) {
+		uint32_t page = prev ? prev->next : *first;
+
+		next = following(hs);
+		if (hs->n || (!prev && !next)) {
+			prev = hs;
+			continue;
+		}
+		if (!prev) {
+			*first = hs->next;
+		} else {
+			prev->next = hs->next;
+			if (next)
+				prev->off = (int64_t)((intptr_t)next - (intptr_t)prev);
+		}
+		pool_page_put(p, page);
+	}
+}
+
+bool holes_room(struct pool *p, uint32_t *page, uint32_t stream_end, uint32_t from, uint32_t end)
+{
+	struct holes *hs, *at, *more;
+	uint32_t i, pages = 1;
+
+	if (from == stream_end)
+		return true;
+	hs = *page == POOL_NONE ? take_page(p, page, NULL) : holes_at(p, *page);
+	if (!hs)
+		return false;
+	at = page_of(hs, from);
+	if (psn_after(from, stream_end))
+		while ((more = following(at)))
+			at = more;
+	if (at->n < HOLES_PAGE)
+		return true;
+	i = find(at, from);
+	if (!psn_after(from, stream_end) && i < at->n &&
+	    (at->h[i].from == from || at->h[i].end == end))
+		return true;
+	for (more = hs; (more = following(more));)
+		pages++;
+	more = pages < HOLES_PAGES ? take_page(p, page, at) : NULL;
+	if (!more)
+		return false;
+	if (!psn_after(from, stream_end)) {
+		more->n = at->n / 2;
+		at->n -= more->n;
+		memcpy(more->h, &at->h[at->n], more->n * sizeof(more->h[0]));
+	}
+	return true;
+}
+
+void holes_open(struct pool *p, uint32_t page, uint32_t from, uint32_t end)
+{
+	struct holes *hs = holes_at(p, page), *next;
+
+	while ((next = following(hs)))
+		hs = next;
+	hs->h[hs->n++] = (struct psn_range){from, end};
+}
+
+void holes_fill(struct pool *p, uint32_t *page, uint32_t from, uint32_t end)
+{
+	struct holes *first = holes_at(p, *page), *hs;
+	bool emptied = false;
+
+	for (hs = first ? page_of(first, from) : NULL; hs; hs = following(hs)) {
+		uint32_t i = find(hs, from), gone = i;
+
+		if (i < hs->n && psn_before(hs->h[i].from, from) && psn_after(hs->h[i].end, end)) {
+			struct psn_range *h = &hs->h[i];
+
+			memmove(h + 1, h, (hs->n - i) * sizeof(*h));
+			hs->n++;
+			h[0].end = from;
+			h[1].from = end;
+			return;
+		}
+		if (i < hs->n && psn_before(hs->h[i].from, from)) {
+			hs->h[i].end = from;
+			gone = ++i;
+		}
+		while (gone < hs->n && !psn_after(hs->h[gone].end, end))
+			gone++;
+		memmove(&hs->h[i], &hs->h[gone], (hs->n - gone) * sizeof(hs->h[0]));
+		hs->n -= gone - i;
+		emptied |= !hs->n;
+		if (i < hs->n) {
+			if (psn_before(hs->h[i].from, end))
+				hs->h[i].from = end;
+			break;
+		}
+	}
+	if (!emptied)
+		return;
+	prune(p, page);
+	if (!holes_at(p, *page)->n)
+		holes_drop(p, page);
+}
+
+uint32_t holes_packets(const struct holes *hs)
+{
+	uint32_t sum = 0;
+
+	for (; hs; hs = following(hs))
+		for (uint32_t i = 0; i < hs->n; i++)
+			sum += (hs->h[i].end - hs->h[i].from) & PSN_MASK;
+	return sum;
+}
+
+bool holes_has(const struct holes *hs, uint32_t psn)
+{
+	uint32_t i;
+
+	if (!hs)
+		return false;
+	hs = page_of((struct holes *)(uintptr_t)hs, psn);
+	i = find(hs, psn);
+	return i < hs->n && !psn_before(psn, hs->h[i].from);
+}
+
+uint8_t holes_show(const struct holes *hs, uint32_t *cursor, struct psn_range *out)
+{
+	const struct holes *first = hs;
+	uint32_t all = 0, n, at;
+
+	for (; hs; hs = following(hs))
+		all += hs->n;
+	if (!all)
+		return 0;
+	n = all < REPORT_HOLES ? all : REPORT_HOLES;
+	at = n == all ? 0 : *cursor % all;
+	*cursor = at + n;
+	hs = first;
+	while (at >= hs->n) {
+		at -= hs->n;
+		hs = following(hs);
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		out[i] = hs->h[at++];
+		while (i + 1 < n && at == hs->n) {
+			hs = following(hs);
+			if (!hs)
+				hs = first;
+			at = 0;
+		}
+	}
+	return (uint8_t)n;
+}
+
+void holes_drop(struct pool *p, uint32_t *page)
+{
+	while (*page != POOL_NONE) {
+		uint32_t next = holes_at(p, *page)->next;
+
+		pool_page_put(p, *page);
+		*page = next;
+	}
+}

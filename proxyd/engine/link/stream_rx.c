@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The receiving end of a stream: requests from the far appliance on their way to the near responder
+ * (role ACCEPTOR).
+ *
+ * Every packet is verified and retained on arrival, in any order; what is contiguous is handed to
+ * pseudo_requester.c, and stays until the responder truly acknowledges it, since loss on this side's LAN
+ * is this side's business alone. What is missing between the contiguous part and the highest packet
+ * is kept as holes (holes.c). A packet that would make one hole too many is refused.
+ *
+ * The opener is told (PROGRESS) soon after anything changed: at once when a hole appears or closes
+ * or when a duplicate arrives (its sender is in the dark), otherwise every REPORT_PACKETS packets
+ * or REPORT_NS, and while something is missing again and again, with growing intervals, since time
+ * alone makes a missing packet a lost one and reports get lost too; see engine.c. More holes than
+ * fit into one report are shown in turn.
+ *
+ * Requests below the handover PSN, and duplicate READs that a host asks again for, are not the
+ * stream's: they pass to the responder as they came.
+ */
+#include "engine/reads/reads.h"
+
+/* Let go of what is held in [@from, @end), as if it had not come. */
+static void give_up(struct engine *e, struct flow *fl, uint32_t from, uint32_t end)
+{
+	struct lane *l = &fl->lane;
+	uint32_t psn = from;
+	struct pkt *d;
+
+	while (psn_before(psn, end) && (d = window_next(&l->win, e->pool, psn, end, &psn))) {
+		uint32_t span = d->span;
+
+		lane_forget(e, fl, d, psn);
+		psn = psn_add(psn, span);
+	}
+}
+
+void stream_rx_report_due(struct engine *e, struct flow *fl, bool urgent)
+{
+	struct lane *l = &fl->lane;
+
+	l->report_due = true;
+	l->report_urgent |= urgent;
+	l->report_count++;
+	l->repeats = 0;
+	if (!l->report_listed) {
+		l->report_listed = true;
+		l->next_report = e->report_head;
+		e->report_head = flow_index(e, fl);
+	}
+	engine_wake_at(e, e->now);
+}
+
+/* PSN before which packets can be taken: what the pool can surely hold, in full packets. */
+static uint32_t room(struct engine *e, const struct flow *fl)
+{
+	const struct lane *l = &fl->lane;
+	const struct holes *hs = holes_at(e->pool, l->holes);
+	uint32_t full = fl->path_mtu ? fl->path_mtu + 128u : 4224u;
+	uint64_t packets = pool_log_room(e->pool, POOL_TRANSIT, &l->log) / full;
+	uint32_t held = (l->end - l->una.psn) & PSN_MASK, most = WINDOW_SPAN;
+	uint32_t due = holes_packets(hs); /* what is missing needs room too */
+
+	if (held >= most || packets <= due)
+		return l->end;
+	packets -= due;
+	if (packets > most - held)
+		packets = most - held;
+	return psn_add(l->end, (uint32_t)packets);
+}
+
+/* A packet that came and could not be kept: the opener is asked for it again with the next report,
+ * which is due at once (FAST-1). Where the list is full it finds out as it does of lost packets. A
+ * damaged packet may name a wrong PSN; then something is sent in vain. */
+static void refuse(struct engine *e, struct flow *fl, uint32_t psn)
+{
+	if (e->nrefused < REFUSED_MAX) {
+		e->refused[e->nrefused].flow = flow_index(e, fl);
+		e->refused[e->nrefused++].psn = psn;
+	}
+	stream_rx_report_due(e, fl, true);
+}
+
+/* Take what was refused of flow @flow out of the list. */
+static uint8_t refused(struct engine *e, uint32_t flow, uint32_t *out)
+{
+	uint32_t kept = 0;
+	uint8_t n = 0;
+
+	for (uint32_t i = 0; i < e->nrefused; i++) {
+		if (e->refused[i].flow != flow)
+			e->refused[kept++] = e->refused[i];
+		else if (n < REPORT_AGAIN)
+			out[n++] = e->refused[i].psn;
+	}
+	e->nrefused = kept;
+	return n;
+}
+
+void stream_rx_report(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	struct holes *hs = holes_at(e->pool, l->holes);
+	struct report r = {
+		.type = REPORT_PROGRESS,
+		.lane = l->peer_lane,
+		.gen = l->gen,
+		.seq = ++l->report_seq,
+		.cum = l->epsn.psn,
+		.hi = l->end,
+		.room = room(e, fl),
+		.una = l->una.psn,
+		.una_msn = l->una.msn,
+		.una_ackable = l->una.ackable,
+		.credit = l->credit,
+		.refusal = l->refusal,
+		.refusal_psn = l->refusal_psn,
+		.reason = l->refusal || l->closing ? l->reason : REASON_NONE,
+	};
+
+	r.nholes = holes_show(hs, &l->hole_cursor, r.hole);
+	r.nagain = refused(e, flow_index(e, fl), r.again);
+	l->report_due = l->report_urgent = false;
+	l->report_count = 0;
+	l->last_report = e->now;
+	e->sink.report(e->sink.ctx, (unsigned int)l->peer, &r);
+}
+
+/* Hand what has become contiguous to pseudo_requester.c. */
+static void deliver(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	struct pkt *d;
+
+	while (psn_before(l->epsn.psn, l->end) && (d = window_get(&l->win, e->pool, l->epsn.psn))) {
+		if (d->flags & PKT_ANSWERED) {
+			struct frame f;
+
+			reads_begin(e, fl); /* without a page for it the answer passes without being
+					       kept */
+			if (frame_parse(lane_packet(e, d), d->len, &f) != FRAME_OK ||
+			    !reads_add(e, fl, &f, d->span, &l->epsn, l->epsn.psn))
+				return; /* no record: it waits here until one is free */
+		}
+		l->epsn.psn = psn_add(l->epsn.psn, d->span);
+		l->epsn.msn += !!(d->flags & PKT_EOM);
+		l->epsn.ackable = !(d->flags & PKT_ANSWERED);
+	}
+	pace_run(e, fl);
+}
+
+/* [@from, @end) need not come any more, and what waited behind it may go on. */
+void stream_rx_skipped(struct engine *e, struct flow *fl, uint32_t from, uint32_t end)
+{
+	holes_fill(e->pool, &fl->lane.holes, from, end);
+	deliver(e, fl);
+}
+
+/* A request whose PSN was received before. */
+static void again(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+
+	if (psn_before(f->psn, l->start)) {
+		engine_pass(e, fl->side, f);
+		return;
+	}
+	l->dup++;
+	stream_rx_report_due(e, fl, true);
+	if (psn_before(f->psn, l->una.psn))
+		l->passed_us = now_us(e) | 1;
+	if ((f->op->flags & OPF_ANSWERED) && psn_before(f->psn, l->una.psn)) {
+		/* answered already, so a host asks again (or the opener's timer, which does no
+		 * harm): the responder must repeat the answer */
+		COUNT(e, DUP_READS_PASSED);
+		engine_tx(e, PORT_LAN, f->data, f->len);
+		return;
+	}
+	COUNT(e, DUP_STREAM);
+	if (psn_before(f->psn, l->una.psn))
+		engine_tx(e, PORT_LAN, f->data,
+			  f->len); /* see duplicate.c: perhaps a new incarnation */
+}
+
+/*
+ * The next packet in order finds no room because what is out of order has taken it all: give that
+ * up. The opener has it still, and sees in the next report that the end has gone back.
+ */
+static bool make_room(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+
+	if (l->epsn.psn == l->end)
+		return false;
+	give_up(e, fl, l->epsn.psn, l->end);
+	l->end = l->epsn.psn;
+	holes_drop(e->pool, &l->holes);
+	return true;
+}
+
+void stream_rx_request(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+	uint32_t span = frame_span(f, fl->path_mtu ? fl->path_mtu : 4096), end, old_end = l->end;
+	int32_t ahead = psn_diff(f->psn, l->epsn.psn);
+	struct pkt *d;
+	bool bad;
+
+	l->requests++;
+	if (ahead < 0) {
+		again(e, fl, f);
+		return;
+	}
+	if (span > SPAN_MAX) {
+		COUNT(e, OUT_OF_WINDOW);
+		return;
+	}
+	end = psn_add(f->psn, span);
+	if (l->state == LANE_DRAIN) {
+		engine_pass(e, fl->side, f); /* the opener is gone: hosts are on their own again */
+		return;
+	}
+	if (l->refusal)
+		return; /* the responder's QP is in error */
+	/* within the window; a READ longer than the window goes alone */
+	if (psn_diff(f->psn, l->una.psn) >= (int32_t)WINDOW_SPAN ||
+	    (f->psn != l->una.psn && psn_diff(end, l->una.psn) > (int32_t)WINDOW_SPAN)) {
+		COUNT(e, OUT_OF_WINDOW);
+		stream_rx_report_due(e, fl, true);
+		return;
+	}
+	if (psn_before(f->psn, l->end) && !holes_has(holes_at(e->pool, l->holes), f->psn)) {
+		l->dup++;
+		COUNT(e, DUP_STREAM);
+		stream_rx_report_due(e, fl, true);
+		return;
+	}
+	if (!holes_room(e->pool, &l->holes, l->end, f->psn, end)) {
+		COUNT(e, HOLES);
+		refuse(e, fl, f->psn);
+		return;
+	}
+	d = lane_retain(e, fl, f, span, f->psn, &bad);
+	if (!d && !bad && f->psn == l->epsn.psn && make_room(e, fl)) {
+		old_end = l->end;
+		d = lane_retain(e, fl, f, span, f->psn, &bad);
+	}
+	if (!d) {
+		if (!bad)
+			COUNT(e, NO_ROOM);
+		refuse(e, fl, f->psn);
+		return;
+	}
+	/* A host that asks for the rest of a READ again, while the lane opens, sends a PSN from
+	 * inside the READ's range; the READ itself takes its place. */
+	if (span > 1 && psn_before(f->psn, l->end))
+		give_up(e, fl, psn_add(f->psn, 1), psn_before(end, l->end) ? end : l->end);
+	if (psn_after(end, l->end))
+		l->end = end;
+	if (f->psn == old_end) {
+		stream_rx_report_due(e, fl, false);
+	} else {
+		if (psn_after(f->psn, old_end))
+			holes_open(e->pool, l->holes, old_end, f->psn);
+		else
+			holes_fill(e->pool, &l->holes, f->psn, end);
+		stream_rx_report_due(e, fl, true);
+	}
+	deliver(e, fl);
+}

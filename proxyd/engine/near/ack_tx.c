@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The front: what the near requester is told (roles OPENER and SINGLE).
+ *
+ * It is the least of several limits, each a PSN together with what an ACK just below it would say:
+ *
+ *	- what is accepted (and thereby retained);
+ *	- the first unanswered READ or its like (but for ATOMICs that are answered here, see
+ *	  atomic.c);
+ *	- the handover PSN, until everything before it was truly acknowledged;
+ *	- the true ACK, where the policy is `off`, where the peer has not agreed yet, and inside
+ *	  messages that did not fit the pool when they began (POOL-3);
+ *	- the last packet of the first message not truly acknowledged, where the policy is `honest`;
+ *	- what was sent on, while the pool is nearly full: the requester then goes at the pace of
+ *	  the WAN;
+ *	- itself, or the true ACK, while most of the lane's span of PSNs is in custody: at the span's
+ *	  end a request would be refused that its host has to repeat in vain, until its retries are
+ *	  used up.
+ *
+ * A sequence NAK acknowledges what is before it just as an ACK does, so it can only be sent when
+ * the front has come up to the gap. Until then it is due: a NAK at the front itself would make the
+ * requester go back without having got anywhere, and a few of those within one round trip use up
+ * its retries.
+ *
+ * An ACK never bears the PSN of a READ or ATOMIC: some requesters take it for the answer.
+ */
+#include "engine/reads/reads.h"
+
+/* Above this share of the custody cap the front waits for the WAN. */
+#define HIGH_WATER 70u
+/* Above this share of the span ACKs are withheld. */
+#define HIGH_SPAN  75u
+
+static void limit(struct mark *m, const struct mark *by)
+{
+	if (psn_before(by->psn, m->psn))
+		*m = *by;
+}
+
+/* The same by a mark in the numbers of the responder. */
+static void limit_wire(struct engine *e, const struct lane *l, struct mark *m,
+		       const struct mark *wire)
+{
+	struct mark by = psn_to_host(e, l, wire);
+
+	limit(m, &by);
+}
+
+/* What was accepted from the requester, in its own numbers. */
+const struct mark *host_epsn(struct engine *e, const struct lane *l)
+{
+	const struct lane_reads *x = reads_of(e, l);
+
+	return x ? &x->asked : &l->epsn;
+}
+
+/*
+ * POLICY_HONEST: find the last packet of the first message that is not truly acknowledged. The
+ * search goes on where it stopped, and begins anew only when the true ACK has passed what it found.
+ */
+static void honest_limit(struct engine *e, struct lane *l, struct mark *m)
+{
+	struct mark *h = &l->honest;
+	struct pkt *d;
+
+	if (psn_before(h->psn, l->una.psn)) {
+		*h = l->una;
+		l->honest_found = false;
+	}
+	while (!l->honest_found && psn_before(h->psn, l->epsn.psn)) {
+		uint32_t psn;
+
+		d = window_next(&l->win, e->pool, h->psn, l->epsn.psn, &psn);
+		if (!d)
+			return;
+		h->psn = psn;
+		if ((d->flags & PKT_EOM) && !(d->flags & PKT_ANSWERED)) {
+			l->honest_found = true;
+			break;
+		}
+		h->psn = psn_add(psn, d->span);
+		h->ackable = !(d->flags & PKT_ANSWERED);
+		if (d->flags & PKT_EOM)
+			h->msn++;
+	}
+	if (l->honest_found)
+		limit_wire(e, l, m, h);
+}
+
+bool pool_pressed(const struct engine *e)
+{
+	return pool_fill(e->pool, POOL_CUSTODY) > HIGH_WATER;
+}
+
+bool span_pressed(const struct engine *e, const struct lane *l)
+{
+	uint64_t used = psn_sub(l->epsn.psn, l->una.psn);
+
+	return used * 100 > (uint64_t)e->cfg.lane_span * HIGH_SPAN;
+}
+
+/* Requests that were taken without understanding them are answered by a plain ACK. */
+void frontier_trim(struct engine *e, struct lane *l)
+{
+	struct read_rec *r;
+
+	reads_trim(e, l, NULL);
+	while ((r = reads_head(e, l)) && !(opcode_info(r->opcode)->flags & OPF_ANSWERED) &&
+	       psn_before(r->wire, l->una.psn)) {
+		r->done = true;
+		reads_trim(e, l, NULL);
+	}
+}
+
+static void limits(struct engine *e, struct lane *l, struct mark *m)
+{
+	if (!l->start_acked)
+		limit(m, &l->frontier);
+	if (l->state == LANE_OPENING || l->policy == POLICY_OFF)
+		limit_wire(e, l, m, &l->una);
+	if (l->policy == POLICY_HONEST)
+		honest_limit(e, l, m);
+	if (l->guard.psn != PSN_NONE && !psn_before(l->una.psn, l->guard_end))
+		l->guard.psn = PSN_NONE;
+	if (l->guard.psn != PSN_NONE)
+		limit_wire(e, l, m, psn_after(l->una.psn, l->guard.psn) ? &l->una : &l->guard);
+}
+
+/* Cut @m down to what safety demands; what a filling pool demands is frontier_advance()'s business. */
+void frontier_limits(struct engine *e, struct lane *l, struct mark *m)
+{
+	const struct read_rec *r = reads_waiting(e, l);
+
+	if (r)
+		limit(m, &r->at);
+	limits(e, l, m);
+}
+
+/* While pool or span are nearly full the requester goes at the pace of the WAN. */
+static void limit_by_room(struct engine *e, const struct lane *l, struct mark *m)
+{
+	struct mark una, sent;
+
+	if (!psn_after(m->psn, l->frontier.psn))
+		return;
+	if (span_pressed(e, l)) {
+		COUNT(e, HELD_BACK);
+		una = psn_to_host(e, l, &l->una);
+		limit(m, psn_after(una.psn, l->frontier.psn) ? &una : &l->frontier);
+		return;
+	}
+	if (!pool_pressed(e))
+		return;
+	sent = psn_to_host(e, l, &l->nxt);
+	if (!psn_after(m->psn, sent.psn))
+		return;
+	COUNT(e, HELD_BACK);
+	una = psn_to_host(e, l, &l->una);
+	/* a true ACK may be ahead of what this lane sent itself only after a restart */
+	limit(m, psn_after(una.psn, sent.psn) ? &una : &sent);
+}
+
+/* Whether nothing but @r itself, at the front, keeps the front from going on. */
+bool frontier_may_pass(struct engine *e, struct lane *l, const struct read_rec *r)
+{
+	struct mark m = *host_epsn(e, l);
+
+	if (l->state == LANE_FAULT || !l->start_acked || l->frontier.psn != r->at.psn)
+		return false;
+	limits(e, l, &m);
+	limit_by_room(e, l, &m);
+	return psn_after(m.psn, r->at.psn);
+}
+
+static void advance(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	struct mark m = *host_epsn(e, l), una;
+
+	if (l->state == LANE_FAULT || !l->start_acked)
+		return;
+	frontier_limits(e, l, &m);
+	limit_by_room(e, l, &m);
+	una = psn_to_host(e, l, &l->una);
+	if (!psn_after(m.psn, l->frontier.psn))
+		return;
+	/* the true ACK knows better what stands just below it when we have not understood that.
+	 * Else our own count is the better one: an ACK to a duplicate bears an older PSN with
+	 * today's MSN. */
+	if (m.psn == una.psn && !m.ackable && una.ackable)
+		m = una;
+	l->frontier = m;
+	if (l->ack_due || l->nak_due)
+		ack_list(e, fl);
+}
+
+void frontier_advance(struct engine *e, struct flow *fl)
+{
+	advance(e, fl);
+	if (fl->lane.ack_due && atomic_due(e, &fl->lane))
+		ack_list(e, fl);
+}
+
+/* ---- what the requester is told ---- */
+
+void ack_list(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+
+	if (l->ack_listed)
+		return;
+	l->ack_listed = true;
+	l->next_ack = e->ack_head;
+	e->ack_head = flow_index(e, fl);
+	engine_wake_at(e, e->now);
+}
+
+void ack_schedule(struct engine *e, struct flow *fl)
+{
+	fl->lane.ack_due = true;
+	ack_list(e, fl);
+}
+
+void ack_send(struct engine *e, struct flow *fl, uint32_t psn, uint8_t syndrome, uint32_t msn)
+{
+	struct flow *back = flow_partner(e, fl);
+	uint8_t buf[BUILD_MAX];
+	uint32_t len;
+
+	if (!back || !back->tmpl.len)
+		return;
+	len = build_ack(buf, &back->tmpl, back->key.dqpn, psn, syndrome, msn);
+	engine_tx(e, fl->side, buf, len);
+}
+
+void nak_send(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+
+	frontier_advance(e, fl);
+	l->nak_due = !l->start_acked || l->frontier.psn != host_epsn(e, l)->psn ||
+		     l->reasked_psn != PSN_NONE;
+	if (l->nak_due)
+		return;
+	ack_send(e, fl, l->frontier.psn, AETH_NAK_SEQ, l->frontier.msn);
+	l->nak_sent = true;
+	l->naks++;
+	COUNT(e, NAKS_SENT);
+}
+
+void ack_flush(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	struct mark m;
+
+	if (l->state == LANE_FAULT) {
+		fault_answer(e, fl);
+		return;
+	}
+	advance(e, fl);
+	if (l->reasked_psn != PSN_NONE)
+		return;
+	while (atomic_make(e, fl))
+		advance(e, fl);
+	m = l->frontier.ackable ? l->frontier : l->acked;
+	if (m.ackable && (l->ack_repeat || (l->ack_due && psn_after(m.psn, l->acked.psn)))) {
+		ack_send(e, fl, psn_sub(m.psn, 1),
+			 l->credit == 0xff ? AETH_ACK_UNLIMITED : l->credit, m.msn);
+		l->acked = m;
+		if (psn_after(m.psn, l->told))
+			l->told = m.psn;
+		l->pseudo_acks++;
+		l->unacked = 0;
+		COUNT(e, PSEUDO_ACKS);
+	}
+	l->ack_repeat = false;
+	if (l->frontier.psn == host_epsn(e, l)->psn)
+		l->ack_due = false;
+	if (l->nak_due)
+		nak_send(e, fl);
+}

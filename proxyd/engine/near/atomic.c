@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * ATOMICs whose earlier content may be thrown away (roles OPENER and SINGLE, only where the rule
+ * says `atomic = discard-result`): CmpSwap and FetchAdd are answered here, by a pseudo ATOMIC ACK
+ * whose original value is 0, and the responder's own answer ends here.
+ *
+ * Such an ATOMIC is taken into custody like everything else, and what holds for a SEND holds for
+ * it: it is told to be done when it is retained and verified, it is released by a true ACK (the
+ * responder's answer is one), and a refusal or a loss of custody is a fault. Two things differ:
+ *
+ *	- It is no ACK that tells it but an answer, one for each, since an ACK must not bear its PSN
+ *	  (ack_tx.c). An ATOMIC ACK acknowledges all before it, just as an ACK does. So it is made
+ *	  when the front has come up to the ATOMIC, and the front's other limits do not hold it
+ *	  there: handover, an unanswered READ, a filling pool.
+ *	- A host that lost the answer asks for it, not for an ACK. As long as the ATOMIC is in
+ *	  custody it gets the same answer again, and nothing goes out a second time. Later, like any
+ *	  duplicate of what is truly done, it goes to the responder, which does not execute a PSN
+ *	  twice but repeats its answer; the host gets that with the value 0.
+ *
+ * Where the true answer comes before one could be made, it passes in its turn, with the value 0
+ * like all others: the host must not come to rely on what it gets now and then. Before the peer has
+ * agreed to the lane everything passes as it is.
+ *
+ * In pair mode the record of an ATOMIC goes when it is answered: custody is released by what the
+ * acceptor reports. In single mode it stays for pseudo_requester.c, which must know what the responder has
+ * not answered; lane.made tells where those begin that the host waits for.
+ */
+#include "engine/reads/reads.h"
+
+/* A host that lost an answer asks again within this; where guesses were made the responder may have
+ * forgotten it. */
+#define KEPT_NS	      (1 * NSEC_PER_SEC)
+#define KEPT_ALONE_NS (10 * NSEC_PER_SEC)
+
+bool atomic_is(uint8_t opcode)
+{
+	return opcode == OP_CMP_SWAP || opcode == OP_FETCH_ADD;
+}
+
+/* Whether a lane may begin with the ATOMIC @f. */
+bool atomic_allowed(const struct rule *r, const struct frame *f)
+{
+	return atomic_is(f->opcode) &&
+	       ((r->atomic == ATOMIC_DISCARD && r->policy == POLICY_EARLY) ||
+		(r->atomic == ATOMIC_PREFETCH && r->peer != PEER_NONE));
+}
+
+/* Whether ATOMICs of this lane are answered here. */
+bool atomic_discards(const struct lane *l)
+{
+	return l->atomic == ATOMIC_DISCARD && l->policy == POLICY_EARLY && lane_keeps(l) &&
+	       (l->state == LANE_HELD || l->state == LANE_DRAIN);
+}
+
+static void answer(struct engine *e, struct flow *fl, uint32_t psn, uint32_t msn)
+{
+	struct lane *l = &fl->lane;
+	const struct flow *back = flow_partner(e, fl);
+	uint8_t out[FRAME_MAX];
+	struct build_spec s = {
+		.opcode = OP_ATOMIC_ACK,
+		.psn = psn,
+		.syndrome = l->credit == 0xff ? AETH_ACK_UNLIMITED : l->credit,
+		.msn = msn,
+	};
+
+	if (!back || !back->tmpl.len)
+		return;
+	s.t = &back->tmpl;
+	s.dqpn = back->key.dqpn;
+	engine_tx(e, fl->side, out, build_packet(out, &s));
+	l->pseudo_acks++;
+	COUNT(e, ATOMICS_MADE);
+}
+
+/* The ATOMIC that the front has come up to and may pass, or NULL. */
+struct read_rec *atomic_due(struct engine *e, struct lane *l)
+{
+	struct read_rec *r;
+
+	/* what is not understood counts messages that we do not */
+	if (!atomic_discards(l) || l->opaque || l->reasked_psn != PSN_NONE)
+		return NULL;
+	r = reads_waiting(e, l);
+	return r && atomic_is(r->opcode) && !r->done && frontier_may_pass(e, l, r) ? r : NULL;
+}
+
+/* Answer it, if there is one. */
+bool atomic_make(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	struct lane_reads *x = reads_of(e, l);
+	struct read_rec *r = atomic_due(e, l);
+
+	if (!r)
+		return false;
+	answer(e, fl, r->at.psn, psn_add(r->at.msn, 1));
+	if (r->at.ackable && psn_after(r->at.psn, l->acked.psn))
+		l->acked = r->at; /* what may be said again */
+	l->frontier = (struct mark){.psn = psn_add(r->at.psn, 1), .msn = psn_add(r->at.msn, 1)};
+	if (psn_after(l->frontier.psn, l->told))
+		l->told = l->frontier.psn;
+	r->made = true;
+	if (l->role == ROLE_SINGLE) {
+		l->made = l->made == MQ_NONE ? l->reads.head : mq_next(e->reads, l->made);
+		while (read_at(e, l->made) != r)
+			l->made = mq_next(e->reads, l->made);
+		return true;
+	}
+	r->done = r->empty = true;
+	if (x) {
+		fetch_cancel(e, fl, r->wire);
+		resp_keep(e, x, r);
+	}
+	reads_trim(e, l, NULL);
+	return true;
+}
+
+/*
+ * The responder stands only so many READs and ATOMICs at a time. A requester keeps to that by
+ * itself as long as it waits for their answers; of ATOMICs that were answered here it does not
+ * know. What the rule says counts, or the connection manager, else what the host was seen to wait
+ * for at one time.
+ */
+void atomic_asked(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	struct lane_reads *x = reads_of(e, l);
+	uint32_t n = 0;
+
+	if (x) {
+		if (!x->guesses && l->nreads > x->most)
+			x->most = l->nreads;
+		prefetch_depth(e, fl, x);
+		return;
+	}
+	for (uint32_t id = l->made == MQ_NONE ? l->reads.head : mq_next(e->reads, l->made);
+	     id != MQ_NONE && n < UINT8_MAX; id = mq_next(e->reads, id))
+		n++;
+	if (n > l->most)
+		l->most = (uint8_t)n;
+}
+
+/* SINGLE: whether the responder has as many of them as it may have. */
+bool atomic_depth_full(struct engine *e, const struct flow *fl)
+{
+	const struct lane *l = &fl->lane;
+	uint32_t depth = fl->rule < 0 ? 0 : e->rules[fl->rule].read_depth, n = 0;
+
+	if (l->role != ROLE_SINGLE || !l->atomic)
+		return false;
+	if (!depth)
+		depth = fl->read_depth;
+	if (!depth)
+		depth = l->most ? l->most : 1;
+	for (uint32_t id = l->reads.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
+		if (!psn_before(read_at(e, id)->at.psn, l->nxt.psn))
+			break;
+		if (++n >= depth)
+			return true;
+	}
+	return false;
+}
+
+/* Whether the ATOMIC that @f repeats was answered here, and is known to be in custody or done. */
+static bool was_made(struct engine *e, struct lane *l, const struct frame *f)
+{
+	struct lane_reads *x = reads_of(e, l);
+	uint32_t wire = x ? psn_to_wire(x, f->psn) : f->psn;
+	const struct read_rec *r = reads_find(e, l, f->psn);
+	const struct pkt *d;
+
+	if (r)
+		return r->made;
+	if (!psn_before(f->psn, l->told))
+		return false;
+	if (wire != PSN_NONE && psn_in(wire, l->una.psn, l->epsn.psn)) {
+		d = window_get(&l->win, e->pool, wire);
+		return d && (d->flags & PKT_ANSWERED);
+	}
+	r = x ? resp_kept(e, x, f->psn) : NULL;
+	return r && r->made && r->opcode == f->opcode &&
+	       r->va == get_be64(f->data + f->atomiceth) &&
+	       r->rkey == get_be32(f->data + f->atomiceth + 8u) &&
+	       e->now - r->asked <= (x->guessed_ever ? KEPT_ALONE_NS : KEPT_NS);
+}
+
+/* The host asks again. Returns true when that ended here. */
+bool atomic_again(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+
+	if (!atomic_is(f->opcode) || !atomic_discards(l) || !was_made(e, l, f))
+		return false;
+	if (!icrc_ok(f)) {
+		COUNT(e, BAD_ICRC);
+		return true;
+	}
+	l->dup++;
+	COUNT(e, DUP_READS);
+	/* a READ before it is asked again: its answer comes first, and the host will ask for this
+	 * once more */
+	if (l->reasked_psn == PSN_NONE || psn_before(f->psn, l->reasked_psn))
+		answer(e, fl, f->psn, l->frontier.msn);
+	return true;
+}
+
+/* The responder's answer as the host may see it: without the earlier content. @out: FRAME_MAX
+ * bytes. */
+const struct frame *atomic_blank(const struct lane *l, const struct frame *f, struct frame *g,
+				 uint8_t *out)
+{
+	static const uint8_t zero[8];
+
+	if (f->opcode != OP_ATOMIC_ACK || !atomic_discards(l))
+		return f;
+	*g = *f;
+	memcpy(out, f->data, f->len);
+	g->data = out;
+	icrc_patch(out, g, f->atomicack, sizeof(zero), zero);
+	return g;
+}
+
+/* Whether @f, which answers nothing that is waited for, ends here: the host has its answer, and has
+ * not asked again. */
+bool atomic_dropped(struct engine *e, const struct lane *l, const struct frame *f)
+{
+	if (f->opcode != OP_ATOMIC_ACK || !atomic_discards(l))
+		return false;
+	if (l->reasked_psn != PSN_NONE && psn_in(f->psn, l->reasked_psn, l->reasked_end))
+		return false;
+	COUNT(e, ATOMICS_DROPPED);
+	return true;
+}

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Requests that are not the next one (roles OPENER and SINGLE): repeats, and what is far away or
+ * goes on behind something that we never saw.
+ *
+ * What is in custody is answered with an ACK of the front, and not sent on. What was told to be
+ * done and is truly done goes to the true responder, who knows. A READ or its like is given again
+ * from what is held; else its turn comes with the answer that is on its way; else it is asked past
+ * us.
+ *
+ * A READ that is asked again after its answer had passed was lost between us and the requester.
+ * ACKs past it would only make the requester start it again and again, at LAN speed, until its
+ * retries are used up; so none is sent until the answer has passed once more.
+ *
+ * A queue pair number may have been given to another queue pair, whose PSNs begin anywhere: far
+ * from those of the former one (jumps), or among them, where only the content tells.
+ */
+#include "engine/reads/reads.h"
+
+/* So many far away, each within so many PSNs of the one before, are another incarnation of the QP.
+ * */
+#define JUMP_RUN	     3
+#define JUMP_NEAR	     1024
+/* Requests of one QP are not further apart than this (invariant 6). */
+#define JUMP_WIDE	     ((int32_t)SPAN_MAX)
+/* Rounds of repeating that begin behind what is missing, until it is believed. */
+#define GONE_ON_ROUNDS	     3
+#define TRICKLE_US	     2000u
+/* A requester resends all that it has outstanding within this time. */
+#define AGAIN_US	     20000u
+/* So long a requester may repeat what it was told to be done. */
+#define STUCK_NS	     (10 * NSEC_PER_SEC)
+/* A duplicate READ is sent on again when its answer is so much overdue, in eighths of the round
+ * trip. */
+#define READ_OVERDUE_EIGHTHS 10u
+
+/*
+ * A requester whose front waits for the WAN asks again by its timer. Let the front take one small
+ * step, so that its retry counter starts anew: a withheld ACK must never become an error. What the
+ * step covers is retained like everything else.
+ */
+static void trickle(struct engine *e, struct lane *l)
+{
+	struct mark m = *host_epsn(e, l);
+	struct lane_reads *x = reads_of(e, l);
+	struct pkt *d;
+
+	if ((!pool_pressed(e) && !span_pressed(e, l)) || now_us(e) - l->trickle_us < TRICKLE_US)
+		return;
+	frontier_limits(e, l, &m);
+	if (!psn_after(m.psn, l->frontier.psn))
+		return;
+	d = window_get(&l->win, e->pool, x ? psn_to_wire(x, l->frontier.psn) : l->frontier.psn);
+	if (!d || (d->flags & PKT_ANSWERED))
+		return;
+	l->frontier.psn = psn_add(l->frontier.psn, 1);
+	l->frontier.msn += !!(d->flags & PKT_EOM);
+	l->frontier.ackable = 1;
+	l->trickle_us = now_us(e);
+}
+
+/*
+ * A requester repeats what follows a READ of which no answer has passed here since the lane opened,
+ * and the responder has executed it: it was sent before, and its answer passed before, or in a part
+ * that the host had asked for again.
+ */
+static void answered_unseen(struct engine *e, struct flow *fl, uint32_t psn)
+{
+	struct lane *l = &fl->lane;
+	struct read_rec *r = reads_head(e, l);
+	uint32_t end = r ? psn_add(r->at.psn, r->span) : 0;
+
+	if (!r || !psn_before(r->wire, l->overlap) || psn_before(psn, end) ||
+	    psn_before(l->una.psn, psn_add(r->wire, r->span)) ||
+	    e->now - r->asked < (2 * l->rtt.srtt_us + AGAIN_US) * NSEC_PER_USEC ||
+	    e->now - r->heard <
+		    AGAIN_US * NSEC_PER_USEC) /* it has asked for it in the same round */
+		return;
+	r->done = true;
+	if (reads_of(e, l))
+		fetch_cancel(e, fl, r->wire);
+	if (psn_after(end, l->told))
+		l->told = end;
+	frontier_trim(e, l);
+}
+
+/*
+ * It was told that this is done, long ago and again and again, and nothing may pass by to the true
+ * responder, who would know more: it is another incarnation of the QP, or one that is beyond help.
+ */
+static bool stuck(struct engine *e, struct flow *fl, struct lane_reads *x, const struct frame *f,
+		  enum lane_reason why)
+{
+	if (!x->stuck)
+		x->stuck = e->now;
+	if (e->now - x->stuck < STUCK_NS || !icrc_ok(f))
+		return false;
+	lane_fault(e, fl, why, AETH_NAK_OPERATION);
+	return true;
+}
+
+/* A READ or ATOMIC asked again whose answer is not here: the responder repeats it. */
+static void ask_past(struct engine *e, struct flow *fl, const struct frame *f, bool moved)
+{
+	struct lane_reads *x = reads_of(e, &fl->lane);
+	uint8_t out[FRAME_MAX];
+	uint32_t wire;
+
+	if (x && x->guessed_ever && f->opcode == OP_READ_REQUEST &&
+	    (!icrc_ok(f) || resp_renew(e, fl, f))) {
+		COUNT(e, DUP_READS);
+		return;
+	}
+	/* where guesses were made the responder may have forgotten an ATOMIC, which cannot be asked
+	 * for anew */
+	if (x && x->guessed_ever && f->opcode != OP_READ_REQUEST &&
+	    stuck(e, fl, x, f, REASON_TIMEOUT))
+		return;
+	wire = x ? resp_wire_psn(e, fl, f) : f->psn;
+	if (wire == PSN_NONE || (moved && !icrc_ok(f))) {
+		COUNT(e, DUP_READS);
+		return;
+	}
+	COUNT(e, DUP_READS_PASSED);
+	if (wire == f->psn)
+		engine_tx(e, other_port(fl->side), f->data, f->len);
+	else
+		engine_tx(e, other_port(fl->side), out, psn_map_frame(out, f, wire, PSN_NONE));
+}
+
+/* The QPN was given to another QP: what is held for the former one is nobody's. */
+static void incarnation(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	engine_event(e, EVENT_INCARNATION, fl, 0, 0);
+	lane_close(e, fl, REASON_INCARNATION, true);
+	flow_unpair(e, fl);
+	learn_request(e, fl, f);
+	engine_pass(e, fl->side, f);
+}
+
+/* Whether the READ @f, whose PSN is within those of @r, asks for something else than @r did. */
+static bool other_read(const struct flow *fl, const struct read_rec *r, const struct frame *f)
+{
+	uint32_t skip = psn_sub(f->psn, r->at.psn) * fl->path_mtu;
+
+	return r->opcode == OP_READ_REQUEST && f->opcode == OP_READ_REQUEST &&
+	       (frame_reth_rkey(f) != r->rkey || frame_reth_va(f) != r->va + skip ||
+		frame_reth_length(f) != r->length - skip);
+}
+
+/*
+ * Whether @f bears the PSN of a packet in custody and is another request. The BTH may differ: a
+ * requester that repeats may ask for an ACK where it did not at first. So may the payload: an
+ * application may change what it has not been told to be sent.
+ */
+static bool other_request(struct engine *e, const struct flow *fl, const struct lane_reads *x,
+			  const struct frame *f)
+{
+	const struct lane *l = &fl->lane;
+	uint32_t wire = x ? psn_to_wire(x, f->psn) : f->psn;
+	const struct pkt *d;
+	struct frame g;
+
+	if (wire == PSN_NONE || !psn_in(wire, l->una.psn, l->epsn.psn))
+		return false;
+	d = window_get(&l->win, e->pool, wire);
+	if (!d || frame_parse(lane_packet(e, d), d->len, &g) != FRAME_OK)
+		return false;
+	if ((g.op->flags ^ f->op->flags) & OPF_ANSWERED)
+		return true;
+	if ((g.op->flags & OPF_ANSWERED) && !(g.op->flags & f->op->flags & OPF_ATOMIC))
+		return false; /* what READs ask for: other_read() */
+	return g.opcode != f->opcode || g.payload_len != f->payload_len ||
+	       g.payload - g.ext != f->payload - f->ext ||
+	       memcmp(g.data + g.ext, f->data + f->ext, g.payload - g.ext);
+}
+
+void duplicate_request(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+	struct lane_reads *x = reads_of(e, l);
+	/* where the responder knows other numbers, nothing passes by */
+	bool moved = x && (x->nsegments || x->trimmed || x->asked.psn != l->epsn.psn);
+	struct read_rec *r;
+	struct mark una;
+
+	if (l->state == LANE_OPENING || (!l->start_acked && psn_before(f->psn, l->start))) {
+		engine_pass(e, fl->side, f); /* not in custody: the requester's own business */
+		return;
+	}
+	answered_unseen(e, fl, f->psn);
+	una = psn_to_host(e, l, &l->una);
+	if (psn_before(f->psn, l->told) && psn_before(f->psn, una.psn) &&
+	    !(f->op->flags & OPF_ANSWERED) && !moved) {
+		/* it was told that this is done, and does it again: that ACK was lost, or it is
+		 * another incarnation of the QP. The true responder knows. */
+		l->dup++;
+		l->passed_us = now_us(e) | 1;
+		COUNT(e, DUP_PASSED);
+		engine_tx(e, other_port(fl->side), f->data, f->len);
+		return;
+	}
+	r = (f->op->flags & OPF_ANSWERED) ? reads_find(e, l, f->psn) : NULL;
+	if ((!r || r->made) && other_request(e, fl, x, f)) {
+		if (icrc_ok(f))
+			incarnation(e, fl, f);
+		else
+			COUNT(e, BAD_ICRC);
+		return;
+	}
+	if (!(f->op->flags & OPF_ANSWERED)) {
+		l->dup++;
+		COUNT(e, DUP_REQUESTS);
+		if (moved && psn_before(f->psn, l->told) && stuck(e, fl, x, f, REASON_INCARNATION))
+			return;
+		trickle(e, l);
+		/* it resends this, and has not asked for the READ again in the same round: it has
+		 * the answer */
+		if (l->reasked_psn != PSN_NONE && !psn_before(f->psn, l->reasked_end) &&
+		    now_us(e) - l->reasked_us > 2 * l->rtt.srtt_us + AGAIN_US)
+			l->reasked_psn = PSN_NONE;
+		l->ack_repeat = true;
+		ack_list(e, fl);
+		return;
+	}
+	if (r)
+		r->heard = e->now;
+	if (r && other_read(fl, r, f)) {
+		/* a requester repeats what it asked */
+		if (icrc_ok(f))
+			incarnation(e, fl, f);
+		else
+			COUNT(e, BAD_ICRC);
+		return;
+	}
+	if (atomic_again(e, fl, f) || (x && icrc_ok(f) && resp_repeat(e, fl, f)))
+		return;
+	/* without a record its answer has gone to the host, even if no true ACK has said so yet */
+	if (r && (!psn_before(r->wire, l->una.psn) ||
+		  (!r->gap && e->now - r->asked <
+				      l->rtt.srtt_us * NSEC_PER_USEC * READ_OVERDUE_EIGHTHS / 8))) {
+		/* the original is still on its way, or its answer is */
+		l->dup++;
+		COUNT(e, DUP_READS);
+		return;
+	}
+	if (r) {
+		r->asked = e->now;
+		r->gap = false;
+	} else {
+		uint32_t end = psn_add(f->psn, frame_span(f, fl->path_mtu));
+
+		if (l->reasked_psn == PSN_NONE || psn_before(f->psn, l->reasked_psn))
+			l->reasked_psn = f->psn;
+		if (l->reasked_psn == f->psn || psn_after(end, l->reasked_end))
+			l->reasked_end = end;
+		l->reasked_us = now_us(e);
+	}
+	ask_past(e, fl, f, moved);
+}
+
+/* Whether the requester was told of something that is not done, or cannot go on without us. */
+static bool owes(struct engine *e, const struct lane *l)
+{
+	return l->state == LANE_FAULT || psn_map_differs(reads_of(e, l), l) ||
+	       psn_before(psn_to_host(e, l, &l->una).psn, l->frontier.psn);
+}
+
+/*
+ * Far ahead of or behind all that this QP should have outstanding; @first: what came before was
+ * not. A few in a row are another incarnation. But where something is owed that must be certain: a
+ * requester that has lost a packet on its way here, or finds no room, may run on for long, and a
+ * single READ may take 2^21 PSNs. It goes back to what is missing, as soon as it is told or its
+ * timer says so. Another incarnation begins again where it began. Returns true when that was found;
+ * it then passes through WATCH.
+ */
+bool duplicate_jumped(struct engine *e, struct flow *fl, const struct frame *f, bool first)
+{
+	struct lane *l = &fl->lane;
+	int32_t from = psn_diff(f->psn, l->jump_psn);
+
+	if (!icrc_ok(f)) {
+		COUNT(e, BAD_ICRC);
+		return false;
+	}
+	if (first || !l->jump_run || from <= -JUMP_NEAR || from >= JUMP_WIDE) {
+		l->jump_run = 0;
+		from = -1;
+	}
+	/* the next ones, or the same again: a requester may have only one request under way */
+	if (from <= 0 || !owes(e, l))
+		l->jump_run++;
+	if (from < 0)
+		l->jump_psn = f->psn;
+	if (l->jump_run < JUMP_RUN)
+		return false;
+	incarnation(e, fl, f);
+	return true;
+}
+
+/* @f goes to the responder without being counted: its numbers are taken. */
+void duplicate_passes(struct flow *fl, const struct frame *f)
+{
+	uint32_t end = psn_add(f->psn, frame_span(f, fl->path_mtu));
+
+	if (psn_after(end, fl->lane.overlap))
+		fl->lane.overlap = end;
+}
+
+/*
+ * A requester that repeats from behind what is missing here, again and again, has been told by
+ * somebody else that it is done: its packets passed by while we did not run (the XDP program passes
+ * everything when the daemon stands still). Where nothing is in custody it is let go. Returns true
+ * when it was.
+ */
+bool duplicate_gone_on(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+
+	if (!icrc_ok(f) || l->state != LANE_HELD || l->room_wait)
+		return false;
+	l->jump_run = l->jump_run && psn_after(f->psn, l->jump_psn) ? l->jump_run : l->jump_run + 1;
+	l->jump_psn = f->psn;
+	if (l->jump_run <= GONE_ON_ROUNDS || l->una.psn != l->epsn.psn ||
+	    psn_map_differs(reads_of(e, l), l))
+		return false;
+	lane_close(e, fl, REASON_INCARNATION, true);
+	return true;
+}

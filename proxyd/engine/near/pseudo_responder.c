@@ -1,0 +1,488 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Standing in for the responder, toward the near requester (roles OPENER and SINGLE).
+ *
+ * Requests are taken in PSN order only. Each is verified and copied in one pass, described, and
+ * only then counted in; the link (stream_tx.c or pseudo_requester.c) sends it on from the copy. What the
+ * requester is told is the front (ack_tx.c); what comes again, or out of order, is duplicate.c's.
+ *
+ * What looks wrong but has a right ICRC (opcode or length out of sequence) is not ours to judge: it
+ * goes to the responder in its turn, unacknowledged, and so does everything after it until the
+ * responder has spoken.
+ */
+#include "engine/reads/reads.h"
+
+/* Acknowledge at least every so many packets. */
+#define ACK_EVERY  64
+/* Further from the expected PSN than any requester's window: another incarnation of the QP. */
+#define JUMP_PSNS  65536
+/* A requester is asked to slow down at most once in this time (what NICs themselves keep to). */
+#define CNP_US	   50u
+/* Room that must be there before a requester is asked to try again. */
+#define ROOM_AGAIN (256u << 10)
+
+/* ---- requests ---- */
+
+/* Opcode and length against the message that is open (ENG-10, ENG-12). */
+static bool in_sequence(const struct lane *l, const struct frame *f, uint32_t mtu)
+{
+	uint16_t fl = f->op->flags;
+	uint32_t want;
+
+	if (l->msg == MSG_UNKNOWN)
+		return f->payload_len <= mtu;
+	if (fl & OPF_ANSWERED)
+		return l->msg == MSG_NONE;
+	if (fl & (OPF_FIRST | OPF_ONLY)) {
+		if (l->msg != MSG_NONE)
+			return false;
+	} else if (l->msg != ((fl & OPF_WRITE) ? MSG_WRITE : MSG_SEND)) {
+		return false;
+	}
+	if (fl & (OPF_FIRST | OPF_MIDDLE)) {
+		if (f->payload_len != mtu)
+			return false;
+	} else if (f->payload_len > mtu || ((fl & OPF_LAST) && !f->payload_len)) {
+		return false;
+	}
+	if (!(fl & OPF_WRITE))
+		return true;
+	want = (fl & (OPF_FIRST | OPF_ONLY)) ? frame_reth_length(f) : l->msg_left;
+	if (want == MSG_LEFT_UNKNOWN && !(fl & (OPF_FIRST | OPF_ONLY)))
+		return true;
+	return (fl & OPF_EOM) ? f->payload_len == want : f->payload_len < want;
+}
+
+/* POOL-3: what does not fit is not acknowledged early. A WRITE tells its length in its first
+ * packet. */
+static void reserve(struct engine *e, struct lane *l, const struct frame *f, uint32_t mtu)
+{
+	uint64_t length, need;
+
+	if (!(f->op->flags & OPF_WRITE) || !(f->op->flags & OPF_FIRST))
+		return;
+	length = frame_reth_length(f);
+	need = length + (length / mtu + 1) * (f->len - f->payload_len + 16);
+	if (need <= pool_log_room(e->pool, POOL_CUSTODY, &l->log))
+		return;
+	if (l->guard.psn == PSN_NONE)
+		l->guard = l->epsn;
+	l->guard_end = psn_add(l->epsn.psn, (uint32_t)((length + mtu - 1) / mtu));
+}
+
+/* The first step of backpressure: hosts that know congestion notifications slow down before
+ * anything is withheld from them. */
+static void slow_down(struct engine *e, struct flow *fl)
+{
+	const struct flow *back = flow_partner(e, fl);
+	uint8_t buf[BUILD_MAX];
+
+	if (now_us(e) - fl->lane.cnp_us < CNP_US || !back || !back->tmpl.len)
+		return;
+	fl->lane.cnp_us = now_us(e);
+	engine_tx(e, fl->side, buf, build_cnp(buf, &back->tmpl, back->key.dqpn));
+	COUNT(e, CNP_SENT);
+}
+
+static void no_room(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+
+	COUNT(e, NO_ROOM);
+	if (l->room_wait)
+		return;
+	l->room_wait = true;
+	if (l->room_listed)
+		return;
+	l->room_listed = true;
+	l->next_room = e->room_head;
+	e->room_head = flow_index(e, fl);
+}
+
+static bool over_rule_cap(const struct engine *e, const struct flow *fl, uint32_t len)
+{
+	uint64_t cap = fl->rule < 0 ? 0 : e->rules[fl->rule].cap;
+
+	return cap && e->rule_bytes[fl->rule] + len > cap;
+}
+
+static void step(struct mark *m, uint32_t span, bool eom, bool ackable)
+{
+	m->psn = psn_add(m->psn, span);
+	m->msn += eom;
+	m->ackable = ackable;
+}
+
+/* One more was accepted from the requester. */
+static void taken(struct engine *e, struct flow *fl, const struct frame *f, bool eom)
+{
+	struct lane *l = &fl->lane;
+
+	l->nak_sent = l->nak_due = false;
+	l->room_wait = false;
+	if (reads_of(e, l))
+		reads_of(e, l)->stuck = 0;
+	if (l->atomic == ATOMIC_PREFETCH && reads_of(e, l))
+		prefetch_atomic_seen(e, fl, f);
+	if (f->ackreq || eom || ++l->unacked >= ACK_EVERY)
+		ack_schedule(e, fl);
+}
+
+/* The records of a request that waits for its answer: in the host's order, and in that of the wire.
+ * */
+static void waiting(struct engine *e, struct flow *fl, const struct frame *f, uint32_t span,
+		    uint32_t wire)
+{
+	struct lane *l = &fl->lane;
+	struct lane_reads *x = reads_of(e, l);
+	struct read_range what = {0};
+
+	if (f->reth)
+		what = (struct read_range){frame_reth_va(f), frame_reth_rkey(f),
+					   frame_reth_length(f)};
+	reads_add(e, fl, f, span, host_epsn(e, l), wire);
+	if (l->atomic)
+		atomic_asked(e, fl);
+	if (!x)
+		return;
+	reads_tail(e, l)->moved = x->asked.msn != l->epsn.msn;
+	if (f->op->flags & OPF_ANSWERED)
+		fetch_add(e, fl, &what, f->opcode, wire, span, FETCH_ASKED);
+}
+
+/* A READ whose answer has been asked for already, as @wire: the request itself ends here. */
+static void claimed(struct engine *e, struct flow *fl, const struct frame *f, uint32_t span,
+		    uint32_t wire)
+{
+	struct lane *l = &fl->lane;
+	struct lane_reads *x = reads_of(e, l);
+
+	reads_add(e, fl, f, span, &x->asked, wire);
+	reads_tail(e, l)->moved = true;
+	step(&x->asked, span, true, false);
+	taken(e, fl, f, true);
+	if (f->opcode == OP_READ_REQUEST)
+		prefetch_asked(e, fl, f, true);
+	pace_run(e, flow_partner(e, fl));
+}
+
+static void request_in_order(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+	uint32_t mtu = fl->path_mtu, span = frame_span(f, mtu);
+	bool waits = f->op->flags & OPF_ANSWERED, sane = in_sequence(l, f, mtu), bad;
+	struct lane_reads *x = reads_of(e, l);
+	uint32_t wire = l->epsn.psn;
+	uint8_t flags;
+	struct pkt *d;
+
+	if (l->state == LANE_OPENING)
+		l->atomics |= (f->op->flags & OPF_ATOMIC) != 0; /* it passes by, too */
+	if (l->state == LANE_DRAIN)
+		return; /* the requester asks again, and WATCH will pass it */
+	if (span > SPAN_MAX) {
+		if (psn_map_differs(x, l)) {
+			lane_fault(e, fl, REASON_LONG_READ, AETH_NAK_OPERATION);
+			return;
+		}
+		lane_drain(e, fl, REASON_LONG_READ);
+		if (l->role == ROLE_NONE)
+			engine_pass(e, fl->side, f);
+		return;
+	}
+	if (l->state == LANE_OPENING && (pool_pressed(e) || span_pressed(e, l))) {
+		/* nothing is promised yet: this is no time to begin */
+		lane_close(e, fl, REASON_POOL_FULL, true);
+		engine_pass(e, fl->side, f);
+		return;
+	}
+	if (pool_pressed(e) || span_pressed(e, l))
+		slow_down(e, fl);
+	/* a READ longer than the window goes alone */
+	if (l->una.psn != l->epsn.psn &&
+	    psn_diff(psn_add(l->epsn.psn, span), l->una.psn) >= (int32_t)e->cfg.lane_span) {
+		no_room(e, fl);
+		return;
+	}
+	if ((waits || !sane) && mq_free_count(e->reads) < 2) {
+		no_room(e, fl);
+		return;
+	}
+	if (waits && !x && l->role == ROLE_OPENER && !(x = reads_begin(e, fl))) {
+		no_room(e, fl);
+		return;
+	}
+	if (x && sane && (f->opcode == OP_READ_REQUEST || f->opcode == OP_FETCH_ADD) &&
+	    x->guesses) {
+		if (!icrc_ok(f)) {
+			COUNT(e, BAD_ICRC);
+			return;
+		}
+		if (f->opcode == OP_READ_REQUEST ? prefetch_claim(e, fl, f, &wire)
+						 : prefetch_atomic_claim(e, fl, f, &wire)) {
+			claimed(e, fl, f, span, wire);
+			lane_settled(e, fl);
+			return;
+		}
+	}
+	if (over_rule_cap(e, fl, f->len) || (waits && x && !fetch_room(e, fl, wire, span))) {
+		no_room(e, fl);
+		return;
+	}
+	if (sane)
+		reserve(e, l, f, mtu);
+	d = lane_retain(e, fl, f, span, wire, &bad);
+	if (!d) {
+		if (!bad)
+			no_room(e, fl);
+		return;
+	}
+	flags = d->flags;
+	if (x) {
+		if (f->opcode != OP_READ_REQUEST)
+			prefetch_signal(e, fl);
+		psn_map_note(x, l);
+	}
+	if (!sane) {
+		COUNT(e, BAD_SEQUENCE);
+		l->opaque = true;
+	}
+	if (waits || !sane)
+		waiting(e, fl, f, span, wire);
+	if (l->una.psn == l->epsn.psn)
+		l->progress = e->now; /* the oldest in custody begins to wait now */
+
+	if (f->op->flags & OPF_WRITE && sane) {
+		if (f->op->flags & (OPF_FIRST | OPF_ONLY))
+			l->msg_left = frame_reth_length(f);
+		if (l->msg_left != MSG_LEFT_UNKNOWN)
+			l->msg_left -= f->payload_len;
+	}
+	if (flags & PKT_EOM)
+		l->msg = MSG_NONE;
+	else
+		l->msg = (f->op->flags & OPF_WRITE) ? MSG_WRITE : MSG_SEND;
+	step(&l->epsn, span, flags & PKT_EOM, !waits && sane);
+	if (x)
+		step(&x->asked, span, flags & PKT_EOM, !waits && sane);
+	l->end = l->epsn.psn;
+	if (x && waits && f->opcode == OP_READ_REQUEST)
+		prefetch_asked(e, fl, f, false);
+	pace_run(e, fl);
+	taken(e, fl, f, flags & PKT_EOM);
+}
+
+static bool far(int32_t ahead)
+{
+	return ahead >= JUMP_PSNS || ahead < -JUMP_PSNS - (int32_t)WINDOW_SPAN;
+}
+
+void near_request(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+	int32_t ahead;
+
+	l->requests++;
+	if (l->epsn.psn == PSN_NONE) {
+		fault_request(e, fl, f); /* of a lane that a former engine held */
+		return;
+	}
+	ahead = psn_diff(f->psn, host_epsn(e, l)->psn);
+	if (far(ahead)) {
+		COUNT(e, GAPS);
+		duplicate_jumped(e, fl, f, !far(psn_diff(l->jump_psn, host_epsn(e, l)->psn)));
+		return;
+	}
+	if (ahead <= 0)
+		l->jump_run = 0; /* it goes back to what is missing */
+	if (l->state == LANE_FAULT) {
+		fault_request(e, fl, f);
+	} else if (ahead == 0) {
+		request_in_order(e, fl, f);
+	} else if (ahead < 0) {
+		duplicate_request(e, fl, f);
+	} else {
+		COUNT(e, GAPS);
+		if (l->state == LANE_OPENING) {
+			duplicate_passes(fl, f);
+			engine_pass(e, fl->side, f);
+		} else if (duplicate_gone_on(e, fl, f))
+			engine_pass(e, fl->side, f);
+		else if (!l->nak_sent && !l->nak_due && !l->room_wait && l->state != LANE_DRAIN &&
+			 icrc_ok(f))
+			nak_send(e, fl);
+	}
+}
+
+/* ---- true ACKs, whoever brings them ---- */
+
+void near_true_ack(struct engine *e, struct flow *fl, const struct mark *m)
+{
+	struct lane *l = &fl->lane;
+
+	if (psn_after(m->psn, l->una.psn)) {
+		lane_skip(e, fl, m);
+		l->backoff = 0;
+	}
+	if (psn_after(l->una.psn, l->start))
+		l->start_acked = true;
+	if (l->reads_page != POOL_NONE)
+		pace_run(e, flow_partner(e, fl)); /* what waited for something opaque before it */
+	near_settled(e, fl);
+}
+
+/* An answer has gone to the host, or the true ACK has moved. */
+void near_settled(struct engine *e, struct flow *fl)
+{
+	frontier_trim(e, &fl->lane);
+	frontier_advance(e, fl);
+	lane_check_drained(e, fl);
+}
+
+/* Whether the rule's own cap, the lane's span, or the records of READs, still keep the lane from
+ * taking a packet. */
+static bool short_of_more(const struct engine *e, const struct flow *fl)
+{
+	uint64_t want = fl->rule < 0 ? 0 : e->rules[fl->rule].cap / 8;
+
+	want = want < ROOM_AGAIN ? want : ROOM_AGAIN;
+	if (want < fl->path_mtu + 128u)
+		want = fl->path_mtu + 128u;
+	return over_rule_cap(e, fl, (uint32_t)want) || mq_free_count(e->reads) < 2 ||
+	       span_pressed(e, &fl->lane);
+}
+
+/* Ask for what was dropped for want of room, when there is some; asked too early a requester goes
+ * back in vain, and a few of those use up its retries. */
+void near_room(struct engine *e)
+{
+	uint32_t later = FLOW_NONE, i;
+
+	while ((i = e->room_head) != FLOW_NONE) {
+		struct flow *fl = &e->flows[i];
+		struct lane *l = &fl->lane;
+		uint64_t want = pool_cap(e->pool, POOL_CUSTODY) / 8;
+
+		if (pool_log_room(e->pool, POOL_CUSTODY, &l->log) <
+		    (want < ROOM_AGAIN ? want : ROOM_AGAIN))
+			break;
+		e->room_head = l->next_room;
+		if (fl->used && lane_keeps(l) && l->room_wait && l->state != LANE_FAULT &&
+		    short_of_more(e, fl)) {
+			l->next_room = later;
+			later = i;
+			continue;
+		}
+		l->room_listed = false;
+		if (!fl->used || !lane_keeps(l) || !l->room_wait || l->state == LANE_FAULT)
+			continue;
+		l->room_wait = false;
+		nak_send(e, fl);
+	}
+	while ((i = later) != FLOW_NONE) {
+		later = e->flows[i].lane.next_room;
+		e->flows[i].lane.next_room = e->room_head;
+		e->room_head = i;
+	}
+}
+
+void near_refused(struct engine *e, struct flow *fl, uint32_t psn, uint8_t syndrome,
+		  enum lane_reason why)
+{
+	struct lane *l = &fl->lane;
+	struct mark m = {.psn = psn};
+
+	if (l->state == LANE_FAULT)
+		return;
+	frontier_advance(e, fl);
+	m = psn_to_host(e, l, &m);
+	/* a guess was refused, or the numbers differ: only a fault can say so */
+	if (psn_before(m.psn, l->frontier.psn) || !l->start_acked ||
+	    psn_map_differs(reads_of(e, l), l)) {
+		lane_fault(e, fl, why, syndrome);
+		return;
+	}
+	/* nothing acknowledged is concerned: the requester learns it as if nobody stood between */
+	ack_send(e, fl, psn, syndrome, l->una.msn);
+	COUNT(e, FATAL_NAKS);
+	lane_close(e, fl, why, true);
+}
+
+/* An answer that belongs to no pending request has passed: was it waited for? */
+void near_resp_repeated(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+
+	if (l->reasked_psn == PSN_NONE || psn_add(f->psn, 1) != l->reasked_end)
+		return;
+	l->reasked_psn = PSN_NONE;
+	ack_list(e, fl);
+}
+
+/* ---- responses from the WAN that the peer did not consume (role OPENER) ---- */
+
+static void native_ack(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+
+	/* Nothing is promised yet, or nothing of this: bit-exact pass-through. */
+	if (l->state == LANE_OPENING || psn_before(f->psn, l->start)) {
+		lane_old_response(e, fl, f);
+		return;
+	}
+	if (psn_before(f->psn, l->una.psn) && !psn_map_differs(reads_of(e, l), l) && icrc_ok(f)) {
+		engine_pass(e, other_port(fl->side), f); /* to a duplicate that was passed on */
+		return;
+	}
+	/* sent before the acceptor took over; it will hear the same again and report it */
+	COUNT(e, STALE_ACK);
+}
+
+void near_response(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+	uint8_t blank[FRAME_MAX];
+	struct read_rec *r;
+	struct frame g;
+
+	if (l->state == LANE_FAULT)
+		return; /* no success after a fault */
+	if (f->opcode == OP_ACK) {
+		native_ack(e, fl, f);
+		return;
+	}
+	if (psn_before(f->psn, l->start)) {
+		if (!psn_map_strange(reads_of(e, l), l))
+			engine_pass(e, other_port(fl->side), f);
+		return;
+	}
+	f = atomic_blank(l, f, &g, blank);
+	if (l->reads_page != POOL_NONE) {
+		resp_rx(e, fl, f);
+		return;
+	}
+	if (!icrc_ok(f)) {
+		COUNT(e, BAD_ICRC);
+		return;
+	}
+	switch (reads_response(e, l, f, &r)) {
+	case READ_STRAY:
+		if (atomic_dropped(e, l, f))
+			return;
+		COUNT(e, STRAY_RESPONSE);
+		break;
+	case READ_COMPLETE:
+		if (psn_after(psn_add(r->at.psn, r->span), l->told))
+			l->told = psn_add(r->at.psn, r->span);
+		frontier_trim(e, l);
+		break;
+	default:
+		break;
+	}
+	/* the data first, then whatever it allows to be acknowledged */
+	engine_tx(e, fl->side, f->data, f->len);
+	if (!r)
+		near_resp_repeated(e, fl, f);
+	frontier_advance(e, fl);
+	lane_check_drained(e, fl);
+}

@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * One appliance, near the responder, for READs that come over the WAN (role UNASKED; only where a
+ * rule without a peer says `prefetch = single`). Nothing is kept, nothing is acknowledged early.
+ * When the READ that its host will ask next can be told, it is asked here, under the PSN that the
+ * host's own READ will bear, and so early that the answer arrives just after the host has asked.
+ * The host's own READ comes a round trip later, and ends here.
+ *
+ *	host                        WAN                       appliance      responder
+ *	 | <--------------- answer n leaves ---------------------- | <------------ |
+ *	 | READ n+1 ------------------\                 wait a bit | - READ n+1 -> |
+ *	 | <---------------------------\-- answer n+1 ------------ | <------------ |
+ *	 |                              \-----------------> is it that? drop it    |
+ *
+ * When. A host that has m READs outstanding asks for READ k when answer k - m has come. So answer k
+ * may follow answer k - m at a little distance; sooner, the host has not asked yet and throws it
+ * away. Neither m nor the round trip can be seen from passing packets: four READs in turns over 100
+ * ms look like one over 25 ms. So both are measured, once, when a pattern stands: the host's READs
+ * are held back (STALL) until no more come. Then the host waits for all that it has outstanding,
+ * which is m; they go on, and the next READ comes a round trip, and what the host needs to think,
+ * after the first answer has left (MEASURE). A host whose READs come by a clock and not by answers
+ * never stalls, or contradicts what was measured; there nothing is asked ahead.
+ *
+ * How many. A responder keeps what it needs to repeat an answer for as many READs as it takes at a
+ * time. Until the host asks for READ k it may lack answer k - m; so what was asked for ahead and
+ * not met by the host yet is no more than the responder's depth less m. Where the depth is not
+ * known it is m.
+ *
+ * Two numberings. As long as the host asks for what was foreseen both ends number alike, and
+ * packets pass as they are. A READ that was asked here and is not asked by the host has consumed
+ * PSNs at the responder; from there on psn_map.c translates. Such a connection depends on us
+ * (lane_fence()), and it does so from the first READ that is asked ahead.
+ *
+ * Wrong data. A host that asks for something else under that PSN while the answer is on its way
+ * takes it for its own. That is seen when its request arrives: if it may have been outstanding when
+ * the answer arrived (it came within a round trip and a margin after the answer left), the queue
+ * pair is made to fail. If it came later the host had not asked yet, and the answer is nobody's. A
+ * request that is lost on the WAN is never seen; so when the host goes on beyond it, and it does
+ * not turn up within the same time, the queue pair is made to fail as well: an answer to what comes
+ * later acknowledges it, whatever it was.
+ *
+ * What cannot be seen at all is a request that is lost, and is another than foreseen, and is the
+ * last of its host: hence `single`, and a switch of its own.
+ *
+ * Lost answers. A host that asks again waits for that, and throws away what was asked ahead of it
+ * (stale): the responder repeats it, and what comes behind is asked once more when its turn comes,
+ * under the PSNs that it has. Answers that come too early look like lost ones; if they do so again
+ * and again the distance grows.
+ *
+ * Old data. Any request but a READ between the two hosts (prefetch.c, epoch) may tell that data has
+ * changed: what was asked for before and has not left is thrown away, and asked for again when the
+ * host does (VOID). What has left travels ahead of that request and finds the host not asking.
+ */
+#include "engine/prefetch/solo.h"
+
+/* Fewer READs between two repeats double the distance, so often at most. */
+#define READS_FEW  8u
+#define SLOW_MAX   4u
+#define STRUCK_MAX 6u
+/* Pauses of the host, one after the other, that end it. */
+#define LATE_MAX   4u
+/* So far from what is expected, so often, is another queue pair. */
+#define JUMP_AHEAD 65536
+#define JUMP_RUN   3u
+
+/* ---- what the host asks ---- */
+
+static struct solo_read *find_host(struct engine *e, struct lane_reads *x, uint32_t psn)
+{
+	for (uint32_t id = x->fetches.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
+		struct solo_read *r = solo_at(e, id);
+
+		if (r->state != READ_GONE && psn_in(psn, r->host, solo_end(r)))
+			return r;
+	}
+	return NULL;
+}
+
+/* Whether @f asks for @r, or for the rest of it: a host that lacks the end of an answer may ask for
+ * that. */
+static bool same(const struct solo_read *r, const struct frame *f, uint32_t mtu)
+{
+	uint32_t had = psn_sub(f->psn, r->host) * mtu;
+
+	return f->opcode == OP_READ_REQUEST && r->what.va + had == frame_reth_va(f) &&
+	       r->what.rkey == frame_reth_rkey(f) && r->what.length - had == frame_reth_length(f);
+}
+
+static void pass_request(struct engine *e, struct flow *fl, const struct frame *f, uint32_t wire)
+{
+	solo_pass(e, fl->side, f, wire, PSN_NONE);
+}
+
+/* Something from before it is missing: go back. */
+static void go_back(struct engine *e, struct flow *fl)
+{
+	struct lane_reads *x = reads_of(e, &fl->lane);
+
+	COUNT(e, GAPS);
+	COUNT(e, NAKS_SENT);
+	x->un.beyond |= x->un.left_early != 0;
+	solo_marks(e, fl);
+	ack_send(e, fl, x->asked.psn, AETH_NAK_SEQ, x->asked.msn);
+}
+
+/* The predictor sees what the host asks in the order in which it asked. */
+static void tell(struct engine *e, struct lane_reads *x)
+{
+	for (uint32_t id = x->fetches.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
+		struct solo_read *r = solo_at(e, id);
+
+		if (solo_unmet(r))
+			break;
+		if (!r->told && r->state != READ_GONE)
+			predict_asked(&x->predictor, &r->what, r->guessed && !x->un.broken);
+		r->told = true;
+	}
+}
+
+/* The host asks for what was asked before it. */
+static void meet(struct engine *e, struct flow *fl, struct solo_read *r, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+	struct lane_reads *x = reads_of(e, l);
+	bool late = e->now - r->asked > solo_round_trip(l);
+	bool gone = r->stale || r->state == READ_VOID || f->psn != r->host;
+
+	if (r->state == READ_VOID && r->host != x->asked.psn) {
+		/* no answer must pass before what is missing was seen, for it would acknowledge
+		 * that */
+		go_back(e, fl);
+		return;
+	}
+	r->state = READ_ASKED;
+	r->stale = false;
+	x->un.wait -= x->un.wait > 0;
+	x->info.hits++;
+	COUNT(e, SOLO_MET);
+	solo_gap(e, x);
+	solo_measure(e, fl, r->seq);
+	if (late || gone) {
+		/* the answer was gone before the host had asked */
+		x->info.late++;
+		r->next = psn_add(r->wire, psn_sub(f->psn, r->host));
+		r->again = true;
+		x->un.left[r->seq % SOLO_RING] = 0;
+		pass_request(e, fl, f, r->next);
+		if (!gone && ++x->un.late >= LATE_MAX) {
+			solo_forget(e, x);
+			x->un.late = 0;
+		} else if (!gone) {
+			/* it had paused: the pattern has to show itself again */
+			x->un.wait = PREDICT_MATCHES;
+			solo_stale(e, x);
+		}
+	} else {
+		x->un.late = 0;
+	}
+	tell(e, x);
+	solo_marks(e, fl);
+	solo_run(e, fl);
+}
+
+/* The host asks for something else under the PSN of a READ that was asked before it. Returns true
+ * when it may go on, under new numbers. */
+static bool differs(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+	struct lane_reads *x = reads_of(e, l);
+
+	if (x->un.skipped || (x->un.left_early && e->now <= x->un.left_early + solo_limit_ns(l))) {
+		solo_fail(e, fl, f->psn == x->asked.psn ? f : NULL);
+		return false;
+	}
+	if (f->psn != x->asked.psn) {
+		go_back(e, fl);
+		return false;
+	}
+	for (uint32_t id = x->fetches.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
+		struct solo_read *r = solo_at(e, id);
+
+		if (solo_unmet(r)) {
+			r->state = READ_GONE;
+			x->info.wasted_bytes += r->what.length;
+		}
+	}
+	x->info.flushed_pattern++;
+	x->un.seq -= x->guesses;
+	x->un.end = x->asked;
+	/* READs are counted as the host asks; those that it did not are no answers that it waits
+	 * for */
+	solo_stop(x);
+	solo_marks(e, fl);
+	psn_map_note(x, l);
+	return true;
+}
+
+/* A request that was not seen before, at the end of the lane. */
+static void in_order(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+	struct lane_reads *x = reads_of(e, l);
+	uint32_t span = frame_span(f, fl->path_mtu), wire = l->epsn.psn;
+	bool ends = f->op->flags & (OPF_EOM | OPF_ANSWERED), hold;
+	struct read_range what;
+
+	if (f->opcode == OP_READ_REQUEST && span <= SPAN_MAX) {
+		what = (struct read_range){frame_reth_va(f), frame_reth_rkey(f),
+					   frame_reth_length(f)};
+		solo_gap(e, x);
+		x->un.wait -= x->un.wait > 0;
+		hold = solo_stall(e, fl);
+		solo_measure(e, fl, x->un.seq);
+		if (solo_append(e, fl, &what, span, hold ? READ_HELD : READ_ASKED)) {
+			x->info.misses++;
+			solo_pattern(e, fl);
+			tell(e, x);
+			solo_marks(e, fl);
+			if (hold)
+				solo_arm(e, fl, e->now + solo_stall_ns(x));
+			else
+				pass_request(e, fl, f, wire);
+			solo_run(e, fl);
+			return;
+		}
+	}
+	if (x->un.phase == PHASE_STALL)
+		solo_forget(e, x);
+	solo_release(e, fl);
+	solo_stop(x);
+	l->msg = ends ? MSG_NONE : MSG_UNKNOWN;
+	l->epsn.psn = psn_add(l->epsn.psn, span);
+	l->epsn.msn = psn_add(l->epsn.msn, ends);
+	x->un.end.psn = psn_add(x->un.end.psn, span);
+	x->un.end.msn = psn_add(x->un.end.msn, ends);
+	solo_marks(e, fl);
+	pass_request(e, fl, f, wire);
+}
+
+static void repeated(struct engine *e, struct flow *fl, struct solo_read *r, const struct frame *f)
+{
+	struct lane_reads *x = reads_of(e, &fl->lane);
+
+	if (x->un.phase == PHASE_STALL) {
+		solo_forget(e, x); /* it was held back for too long */
+		solo_release(e, fl);
+		return;
+	}
+	if (r && r->guessed) {
+		COUNT(e, SOLO_REPEATED);
+		/* lost, or too early; what is too early is so again and again */
+		if (e->now - x->un.repeat > 2 * solo_limit_ns(&fl->lane)) {
+			if (x->un.calm < READS_FEW) {
+				x->un.slow += x->un.slow < SLOW_MAX;
+				x->un.struck += x->un.struck < STRUCK_MAX;
+			}
+			x->un.calm = 0;
+		}
+		x->un.repeat = e->now;
+	}
+	solo_stale(e, x);
+	if (r && f->opcode == OP_READ_REQUEST) {
+		/* the rest of it, or all */
+		r->next = psn_add(r->wire, psn_sub(f->psn, r->host));
+		r->again = true;
+		x->un.left[r->seq % SOLO_RING] = 0;
+		pass_request(e, fl, f, r->next);
+		return;
+	}
+	if (psn_to_wire(x, f->psn) != PSN_NONE)
+		pass_request(e, fl, f, psn_to_wire(x, f->psn));
+}
+
+/* So far from what is expected, several times: another queue pair of that number. */
+static bool jumped(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+	int32_t off = psn_diff(f->psn, reads_of(e, l)->un.end.psn);
+
+	if (off > -(int32_t)(SPAN_MAX + SEGMENTS_TRAIL) && off < JUMP_AHEAD) {
+		l->jump_run = 0;
+		return false;
+	}
+	COUNT(e, GAPS);
+	if (++l->jump_run < JUMP_RUN)
+		return true;
+	engine_event(e, EVENT_INCARNATION, fl, 0, 0);
+	flow_unpair(e, fl); /* closes the lane */
+	learn_request(e, fl, f);
+	engine_pass(e, fl->side, f);
+	return true;
+}
+
+/** solo_request - a request of the host. */
+void solo_request(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+	struct lane_reads *x = reads_of(e, l);
+	struct solo_read *r;
+
+	l->requests++;
+	if (!icrc_ok(f)) {
+		COUNT(e, BAD_ICRC);
+		return;
+	}
+	if (jumped(e, fl, f))
+		return;
+	r = find_host(e, x, f->psn);
+	if (r && solo_unmet(r)) {
+		if (same(r, f, fl->path_mtu)) {
+			meet(e, fl, r, f);
+			goto out;
+		}
+		if (!differs(e, fl, f))
+			goto out;
+		r = NULL;
+	}
+	if (r || psn_before(f->psn, x->un.end.psn)) {
+		l->dup++;
+		repeated(e, fl, r, f);
+	} else if (f->psn != x->un.end.psn) {
+		/* the responder says so itself, in its own numbers */
+		COUNT(e, GAPS);
+		if (x->un.phase == PHASE_STALL)
+			solo_forget(e, x);
+		solo_release(e, fl);
+		pass_request(e, fl, f, psn_add(l->epsn.psn, psn_sub(f->psn, x->un.end.psn)));
+	} else if (x->guesses && (f->opcode != OP_READ_REQUEST ||
+				  find_host(e, x, x->asked.psn)->state == READ_VOID)) {
+		go_back(e, fl);
+	} else {
+		in_order(e, fl, f);
+	}
+out:
+	if (l->role != ROLE_SOLO)
+		return;
+	if (x->un.skipped)
+		solo_arm(e, fl, x->un.skipped + solo_limit_ns(l));
+	solo_settled(e, fl);
+}
+
+/* ---- beginning and end ---- */
+
+/** solo_may_begin - whether @f of a watched lane, just counted by learn_request(), is the first
+ * READ of such
+ *  a lane. */
+bool solo_may_begin(const struct engine *e, const struct flow *fl, const struct frame *f)
+{
+	const struct flow *back = fl->partner == FLOW_NONE ? NULL : &e->flows[fl->partner];
+
+	return fl->side == PORT_WAN && solo_rule(e, fl) && back && back->tmpl.len && fl->path_mtu &&
+	       !e->draining && e->now >= fl->retry_open && f->opcode == OP_READ_REQUEST &&
+	       fl->lane.msg == MSG_NONE &&
+	       fl->lane.epsn.psn == psn_add(f->psn, frame_span(f, fl->path_mtu));
+}
+
+void solo_begin(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+	struct mark m = {.psn = f->psn,
+			 .msn = l->calibrated ? psn_sub(l->epsn.msn, 1) : l->una.msn};
+	struct lane_reads *x;
+
+	l->role = ROLE_SOLO;
+	l->epsn = l->frontier = l->una = l->nxt = l->honest = l->acked = m;
+	l->start = l->end = l->told = l->high = f->psn;
+	x = reads_begin(e, fl);
+	if (!x) {
+		lane_reset(e, fl);
+		return;
+	}
+	l->requests--; /* it comes again through solo_request() */
+	l->gen = ++e->gen;
+	l->peer = PEER_NONE;
+	l->policy = POLICY_OFF;
+	l->msg = MSG_NONE;
+	l->start_acked = true;
+	l->opened = l->progress = e->now;
+	lane_set_state(l, LANE_HELD);
+	x->asked = x->un.end = m;
+	x->epoch = *pair_epoch(e, &fl->key);
+	x->un.last = e->now - GAP_MAX_NS - 1;
+}
+
+/** solo_drain - ask nothing any more; let go as soon as both ends number alike. */
+void solo_drain(struct engine *e, struct flow *fl, enum lane_reason why)
+{
+	struct lane_reads *x = reads_of(e, &fl->lane);
+
+	x->stop = true;
+	if (fl->lane.reason != REASON_DISCONNECT)
+		fl->lane.reason = (uint8_t)why;
+	solo_settled(e, fl);
+}
+
+void solo_settled(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	struct lane_reads *x = reads_of(e, l);
+
+	if (l->role != ROLE_SOLO || l->state == LANE_FAULT)
+		return;
+	if (solo_rule(e, fl) && !e->draining && !x->stop)
+		return;
+	solo_release(e, fl);
+	if (!solo_differ(x, l))
+		lane_close(e, fl, solo_rule(e, fl) && !e->draining ? l->reason : REASON_OPERATOR,
+			   false);
+}
+
+/** solo_owes - whether the two ends would not understand each other without us. Those that have
+ * disconnected
+ *  need not any more. */
+bool solo_owes(struct engine *e, const struct lane *l)
+{
+	return l->role == ROLE_SOLO && l->reason != REASON_DISCONNECT &&
+	       l->reads_page != POOL_NONE && solo_differ(reads_of(e, l), l);
+}

@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* What is asked before the host asks, and when (solo.c). */
+#include "engine/prefetch/solo.h"
+
+/* Most READs outstanding that are told apart. Before a host is made to stall twice as many and a
+ * few more must have been seen: the longest time between two of them shows but once in a turn of
+ * all that are outstanding, and the very longest is not believed. */
+#define BEHIND_MAX     32u
+#define RUN_MORE       4u
+#define STALL_SLACK_NS (5 * NSEC_PER_MSEC)
+#define STALL_MAX_NS   (500 * NSEC_PER_MSEC)
+/* The measure is taken again after so long without one, and after a contradiction not before so
+ * long. */
+#define MEASURE_OLD_NS (60 * NSEC_PER_SEC)
+#define AGAIN_NS       (1 * NSEC_PER_SEC)
+#define AGAIN_MAX      6u
+/* READs that must agree with what was measured before anything is asked ahead. */
+#define SAMPLES_MIN    4u
+#define SAMPLES_BAD    8u
+/* Distance between the answer that a host waits for and the one that it will ask for. */
+#define FOLLOW_MIN_NS  (500 * NSEC_PER_USEC)
+/* READs without a repeat after which that is halved again, the first time; four times as many each
+ * next time, since it may cost the host a timeout. */
+#define READS_CALM     64u
+
+/* ---- the pattern ---- */
+
+/* The pattern is broken, or must show itself again; what was asked ahead is no part of the next
+ * one. */
+void solo_stop(struct lane_reads *x)
+{
+	predict_stop(&x->predictor);
+	x->un.broken = x->guesses;
+}
+
+/* What was measured does not hold, or was not to be had: not again for a while. */
+void solo_forget(struct engine *e, struct lane_reads *x)
+{
+	x->un.phase = PHASE_PASS;
+	x->un.run = 0;
+	memset(x->un.longest, 0, sizeof(x->un.longest));
+	x->un.again_at = e->now + (AGAIN_NS << x->un.failures);
+	if (x->un.failures < AGAIN_MAX)
+		x->un.failures++;
+	solo_stop(x);
+}
+
+bool solo_pattern(struct engine *e, struct flow *fl)
+{
+	struct lane_reads *x = reads_of(e, &fl->lane);
+	uint32_t epoch = *pair_epoch(e, &fl->key);
+
+	if (epoch != x->epoch) {
+		solo_stop(x);
+		x->epoch = epoch;
+	}
+	return x->predictor.period;
+}
+
+/* What has not left yet must not, because data may have changed or is too old. */
+void solo_void(struct engine *e, struct lane_reads *x)
+{
+	for (uint32_t id = x->fetches.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
+		struct solo_read *r = solo_at(e, id);
+
+		if (r->state == READ_EARLY)
+			r->state = READ_VOID;
+	}
+	solo_stop(x);
+}
+
+/* The host waits for something before all that was asked ahead, so it throws the answers away. */
+void solo_stale(struct engine *e, struct lane_reads *x)
+{
+	for (uint32_t id = x->fetches.head; id != MQ_NONE; id = mq_next(e->reads, id))
+		solo_at(e, id)->stale = solo_at(e, id)->state == READ_EARLY;
+}
+
+/*
+ * How long after the answer that a host waits for the one leaves that it will ask for then: what
+ * the host needs to think varies, and so does the WAN. What is doubled is the share that is not
+ * known; what the answer takes at wan-rate is.
+ */
+static uint64_t follow_ns(const struct engine *e, const struct lane *l, const struct lane_reads *x,
+			  uint32_t length)
+{
+	uint64_t ns = 4ull * l->rtt.rttvar_us * US;
+
+	if (ns > solo_round_trip(l) / 4)
+		ns = solo_round_trip(l) / 4;
+	if (ns < solo_round_trip(l) / 32)
+		ns = solo_round_trip(l) / 32;
+	if (ns < FOLLOW_MIN_NS)
+		ns = FOLLOW_MIN_NS;
+	ns <<= x->un.slow;
+	if (ns > solo_round_trip(l) / 2)
+		ns = solo_round_trip(l) / 2;
+	return ns + (e->cfg.wan_rate ? length * NSEC_PER_SEC / e->cfg.wan_rate : 0);
+}
+
+/* ---- toward the responder ---- */
+
+void solo_ask(struct engine *e, struct flow *fl, struct solo_read *r)
+{
+	struct build_spec s = {
+		.t = &fl->tmpl,
+		.opcode = OP_READ_REQUEST,
+		.dqpn = fl->key.dqpn,
+		.psn = r->wire,
+		.ackreq = true,
+		.va = r->what.va,
+		.rkey = r->what.rkey,
+		.length = r->what.length,
+	};
+	uint8_t out[FRAME_MAX];
+
+	r->asked = e->now;
+	if (r->state == READ_HELD)
+		r->state = READ_ASKED;
+	engine_tx(e, other_port(fl->side), out, build_packet(out, &s));
+}
+
+/* The next READ of the lane, in both numberings. */
+struct solo_read *solo_append(struct engine *e, struct flow *fl, const struct read_range *what,
+			      uint32_t span, enum solo_state state)
+{
+	struct lane *l = &fl->lane;
+	struct lane_reads *x = reads_of(e, l);
+	struct solo_read *r = solo_at(e, mq_push(e->reads, &x->fetches));
+
+	if (!r)
+		return NULL;
+	*r = (struct solo_read){
+		.what = *what,
+		.asked = e->now,
+		.wire = l->epsn.psn,
+		.next = l->epsn.psn,
+		.host = x->un.end.psn,
+		.span = span,
+		.seq = x->un.seq++,
+		.epoch = x->epoch,
+		.state = (uint8_t)state,
+		.guessed = state == READ_EARLY,
+	};
+	x->un.left[r->seq % SOLO_RING] = 0;
+	l->epsn.psn = psn_add(l->epsn.psn, span);
+	l->epsn.msn = psn_add(l->epsn.msn, 1);
+	x->un.end.psn = psn_add(x->un.end.psn, span);
+	x->un.end.msn = psn_add(x->un.end.msn, 1);
+	return r;
+}
+
+static uint32_t depth_of(const struct engine *e, const struct flow *fl)
+{
+	const struct rule *r = solo_rule(e, fl);
+
+	return !r ? 1 : r->read_depth ? r->read_depth : fl->read_depth;
+}
+
+/* How many READs may be asked that the host has not asked for. */
+static uint32_t most(const struct engine *e, const struct flow *fl, const struct lane_reads *x)
+{
+	uint32_t depth = depth_of(e, fl), m = x->un.behind;
+	uint32_t n = !depth ? m : depth > m ? depth - m : 0;
+
+	return n + m < KEPT ? n : KEPT - m;
+}
+
+static struct solo_read *first_stale(struct engine *e, const struct lane_reads *x)
+{
+	for (uint32_t id = x->fetches.head; id != MQ_NONE; id = mq_next(e->reads, id))
+		if (solo_at(e, id)->state == READ_EARLY && solo_at(e, id)->stale)
+			return solo_at(e, id);
+	return NULL;
+}
+
+static bool may_ask(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	struct lane_reads *x = reads_of(e, l);
+
+	return solo_rule(e, fl) && !e->draining && x->un.phase == PHASE_GO &&
+	       x->un.samples >= SAMPLES_MIN && !x->stop && !x->un.broken && l->msg == MSG_NONE &&
+	       !x->un.skipped && !x->un.wait && x->nsegments + 1 < SEGMENTS &&
+	       e->now - x->un.measured < MEASURE_OLD_NS && mq_free_count(e->reads) > SOLO_RING;
+}
+
+/* Ask for what the host will ask for next, as far as that may be now. */
+void solo_run(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	struct lane_reads *x = reads_of(e, l);
+	struct read_range what;
+
+	while (solo_pattern(e, fl) && may_ask(e, fl) && predict_peek(&x->predictor, &what)) {
+		struct solo_read *r = first_stale(e, x);
+		uint32_t seq = r ? r->seq : x->un.seq, span;
+		uint64_t left = x->un.left[(seq - x->un.behind) % SOLO_RING];
+
+		if (!r && x->guesses >= most(e, fl, x))
+			break;
+		if (!left)
+			break; /* goes on when that answer has left */
+		left += follow_ns(e, l, x, what.length);
+		if (left > e->now) {
+			solo_arm(e, fl, left);
+			break;
+		}
+		if (e->now - x->un.last > 4 * solo_limit_ns(l)) {
+			solo_stop(x); /* the host has stopped */
+			break;
+		}
+		if (r) {
+			r->stale = false;
+			r->again = true;
+			r->next = r->wire;
+			x->un.left[seq % SOLO_RING] = 0;
+			COUNT(e, SOLO_READS);
+			solo_ask(e, fl, r);
+			continue;
+		}
+		span = what.length ? (what.length - 1) / fl->path_mtu + 1 : 1;
+		if (!what.length || span > SPAN_MAX || !prefetch_allowed(e, fl, x, &what))
+			break;
+		if (!l->numbered && !lane_fence(e, fl, true)) {
+			solo_forget(e, x);
+			break;
+		}
+		r = solo_append(e, fl, &what, span, READ_EARLY);
+		if (!r)
+			break;
+		predict_take(&x->predictor);
+		x->info.guesses++;
+		COUNT(e, SOLO_READS);
+		solo_marks(e, fl);
+		solo_ask(e, fl, r);
+	}
+}
+
+/* ---- how far apart the ends are ---- */
+
+/* The second longest: somebody may have stood still. */
+static uint64_t longest(const struct lane_reads *x)
+{
+	const uint64_t *a = x->un.longest[0], *b = x->un.longest[1];
+
+	if (a[0] >= b[0])
+		return a[1] > b[0] ? a[1] : b[0];
+	return b[1] > a[0] ? b[1] : a[0];
+}
+
+/* READ @seq has come from the host. */
+void solo_measure(struct engine *e, struct flow *fl, uint32_t seq)
+{
+	struct lane *l = &fl->lane;
+	struct lane_reads *x = reads_of(e, l);
+	uint64_t left, ns;
+	bool sooner, again = false;
+
+	if (x->un.phase != PHASE_MEASURE && x->un.phase != PHASE_GO)
+		return;
+	if (x->un.phase == PHASE_MEASURE && seq - x->un.first != x->un.behind)
+		return;
+	for (uint32_t id = x->fetches.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
+		const struct solo_read *r = solo_at(e, id);
+
+		if (r->seq == seq - x->un.behind && r->state != READ_GONE)
+			again = r->again;
+	}
+	if (x->un.phase == PHASE_MEASURE && again)
+		solo_forget(e, x); /* the next will be another one */
+	if (again)
+		return;
+	left = x->un.left[(seq - x->un.behind) % SOLO_RING];
+	ns = e->now - left;
+	sooner = x->un.phase == PHASE_GO && ns < l->rtt.minrtt_us * US / 4 * 3;
+	if (!left || (sooner && x->un.samples >= SAMPLES_MIN)) {
+		/* it cannot have waited for that */
+		solo_forget(e, x);
+		return;
+	}
+	if (x->un.phase == PHASE_GO && x->un.samples < SAMPLES_MIN &&
+	    (sooner || ns / 4 * 3 > l->rtt.minrtt_us * US)) {
+		if (++x->un.bad > SAMPLES_BAD)
+			solo_forget(e, x);
+		if (!sooner)
+			return;
+		memset(&l->rtt, 0, sizeof(l->rtt));
+		x->un.samples = 0;
+	}
+	if (x->un.phase == PHASE_MEASURE) {
+		if (ns > 4 * longest(x) + STALL_SLACK_NS) {
+			solo_forget(e, x);
+			return;
+		}
+		memset(&l->rtt, 0, sizeof(l->rtt));
+		x->un.phase = PHASE_GO;
+		x->un.samples = x->un.bad = 0;
+	} else if (l->rtt.srtt_us && ns > 4 * solo_round_trip(l) + STALL_SLACK_NS) {
+		return; /* the host has paused */
+	}
+	rtt_sample(&l->rtt, (uint32_t)(ns / US));
+	x->un.measured = e->now;
+	if (x->un.samples < SAMPLES_MIN && ++x->un.samples == SAMPLES_MIN)
+		x->un.failures = 0;
+}
+
+void solo_release(struct engine *e, struct flow *fl)
+{
+	struct lane_reads *x = reads_of(e, &fl->lane);
+
+	for (uint32_t id = x->fetches.head; id != MQ_NONE; id = mq_next(e->reads, id))
+		if (solo_at(e, id)->state == READ_HELD)
+			solo_ask(e, fl, solo_at(e, id));
+}
+
+/* No READ has come for longer than ever between two: the host waits for what is held back. */
+static void stalled(struct engine *e, struct flow *fl)
+{
+	struct lane_reads *x = reads_of(e, &fl->lane);
+
+	x->un.behind = x->un.seq - x->un.first;
+	x->un.phase = PHASE_MEASURE;
+	if (x->un.behind > BEHIND_MAX)
+		solo_forget(e, x);
+	solo_release(e, fl);
+}
+
+uint64_t solo_stall_ns(const struct lane_reads *x)
+{
+	return longest(x) + longest(x) / 4 + STALL_SLACK_NS;
+}
+
+/* A READ out of a pattern that stands: is it time to measure? Then it is held back. */
+bool solo_stall(struct engine *e, struct flow *fl)
+{
+	struct lane_reads *x = reads_of(e, &fl->lane);
+	uint32_t depth = depth_of(e, fl), seen = depth && depth < BEHIND_MAX ? depth : BEHIND_MAX;
+	struct read_range what;
+
+	if (x->un.phase == PHASE_STALL)
+		return true;
+	if ((x->un.phase != PHASE_PASS &&
+	     (x->un.phase != PHASE_GO || e->now - x->un.measured < MEASURE_OLD_NS)) ||
+	    x->un.run < 2 * seen + RUN_MORE || solo_stall_ns(x) > STALL_MAX_NS ||
+	    e->now < x->un.again_at || x->guesses || x->stop || e->draining ||
+	    !solo_pattern(e, fl) || !predict_peek(&x->predictor, &what) ||
+	    !prefetch_allowed(e, fl, x, &what) || depth == 1)
+		return false;
+	for (uint32_t id = x->fetches.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
+		const struct solo_read *r = solo_at(e, id);
+
+		if (r->state == READ_ASKED && r->next != psn_add(r->wire, r->span))
+			return false; /* what is outstanding already would not be counted */
+	}
+	x->un.phase = PHASE_STALL;
+	x->un.first = x->un.seq;
+	return true;
+}
+
+/* Time between two READs of the host. */
+void solo_gap(struct engine *e, struct lane_reads *x)
+{
+	uint64_t gap = e->now - x->un.last;
+
+	x->un.last = e->now;
+	if (++x->un.calm >= READS_CALM << 2 * x->un.struck) {
+		x->un.slow -= x->un.slow > 0;
+		x->un.calm = 0;
+	}
+	if (gap > GAP_MAX_NS) {
+		x->un.run = 0;
+		memset(x->un.longest, 0, sizeof(x->un.longest));
+		return;
+	}
+	if (x->un.run++ % (2 * BEHIND_MAX) == 0) {
+		memcpy(x->un.longest[1], x->un.longest[0], sizeof(x->un.longest[1]));
+		memset(x->un.longest[0], 0, sizeof(x->un.longest[0]));
+	}
+	if (gap > x->un.longest[0][0]) {
+		x->un.longest[0][1] = x->un.longest[0][0];
+		x->un.longest[0][0] = gap;
+	} else if (gap > x->un.longest[0][1]) {
+		x->un.longest[0][1] = gap;
+	}
+}
+
+void solo_timer(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	struct lane_reads *x = reads_of(e, l);
+
+	if (x->un.skipped && e->now >= x->un.skipped + solo_limit_ns(l)) {
+		solo_fail(e, fl, NULL);
+		return;
+	}
+	if (x->un.phase == PHASE_STALL) {
+		if (e->now < x->un.last + solo_stall_ns(x))
+			solo_arm(e, fl, x->un.last + solo_stall_ns(x));
+		else
+			stalled(e, fl);
+	}
+	solo_run(e, fl);
+	if (x->un.skipped)
+		solo_arm(e, fl, x->un.skipped + solo_limit_ns(l));
+}

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * READs (and ATOMICs and their like) over the WAN: what a lane needs besides struct lane once one
+ * of them has been asked. One page of the pool, taken then.
+ *
+ * Two numberings. The host numbers its requests; what goes to the responder is numbered by the
+ * opener (*wire* PSNs and MSNs). They agree until the opener asks for something that the host then
+ * does not ask for: a guess (prefetch.c) consumes PSNs at the responder. Everything behind the
+ * opener's pseudo_responder.c - custody, both ends of the stream, the acceptor, the responder itself -
+ * knows wire numbers only; psn_map.c translates at the door.
+ *
+ * Answers. The acceptor keeps each answer packet that its responder gave until the opener has it
+ * (resp_tx.c). The opener keeps them until the host has asked for them and got them, and a
+ * little longer in case the host lost them (resp_rx.c, resp_deliver.c). Both find them by wire
+ * PSN.
+ *
+ *	host --READ h--> opener: is it what a fetch brings already, or will? then no request crosses
+ *	the WAN
+ *	                 else it becomes a request of the lane at the next wire PSN, and a fetch
+ *	opener <--answers, wire PSNs-- acceptor <-- responder
+ *	host <--answers, host PSNs-- opener, in the order in which the host asked
+ */
+#ifndef LONGHAUL_ENGINE_READS_READS_H
+#define LONGHAUL_ENGINE_READS_READS_H
+
+#include "engine/link/holes.h"
+#include "engine/core/internal.h"
+#include "engine/prefetch/predict.h"
+
+enum fetch_state {
+	FETCH_ASKED, /* the host asked for it */
+	FETCH_GUESS, /* it has not yet */
+	FETCH_GONE,  /* nothing of it is awaited any more */
+};
+
+/* A responder that does not answer what it was asked again so often has forgotten it. */
+#define ASKED_IN_VAIN 2u
+
+/**
+ * struct fetch - one request that is answered with data, in the order of wire PSNs (OPENER).
+ * @psn, @span: wire PSNs
+ * @arrived:    answer packets that came, each counted once
+ * @issued:     ns; nothing that a guess brings is older than this
+ * @epoch:      of the host pair (engine.h) when it was issued
+ * @tries:      times that it was asked again past the stream
+ * @touched:    ns; when something of it last came, or was asked again
+ */
+struct fetch {
+	struct read_range what;
+	uint64_t issued, touched;
+	uint32_t psn, span, arrived, epoch;
+	uint8_t opcode, state, tries;
+};
+
+/** struct segment - from wire PSN @wire on the numbers differ by those of this pair. @ackable: see
+ * struct mark */
+struct segment {
+	uint32_t wire, host;
+	uint32_t wire_msn, host_msn : 24, ackable : 8;
+};
+#define SEGMENTS 48u
+
+/* Ranges of addresses that a host has read with success. */
+struct good_range {
+	uint64_t from, end;
+	uint32_t rkey, used; /* @used: when, for replacing the oldest */
+};
+#define GOOD_RANGES 16u
+
+/**
+ * struct lane_reads
+ * @win, @log: answers held, by wire PSN; @held, @held_bytes: how many
+ * @seq:       of the latest report about answers: sent (OPENER), taken (ACCEPTOR)
+ * @depth:     READs that the responder is to have at most at a time, 0: as they come
+ *
+ * ACCEPTOR:
+ * @una:       all below are known to have arrived, or to be of no use; released
+ * @nxt:       next wire PSN never sent
+ * @end:       end of the highest packet held
+ * @probe:     PSN of the latest request sent out of its turn, to learn how far the responder is
+ *
+ * OPENER:
+ * @end:       wire PSN of the first answer that has not arrived and has nothing arrived behind it
+ * @holes:     what is missing before it
+ * @trailed:   lane.start is not the handover PSN any more
+ * @trimmed:   segments of long ago are forgotten
+ * @guessed_ever: answers may turn up that the host never asked for
+ * @stop:      no guesses any more: the rule does not want them, or the lane is to end
+ * @latest:    wire PSN of the latest arrival
+ * @proof:     what came shows that the responder has executed all before this wire PSN
+ * @gone:      fetches in state FETCH_GONE
+ * @unique:    those that have not come and cannot be asked for anew: ATOMICs
+ * @fetches:   struct fetch, by wire PSN; @hint: where the latest answer belonged
+ * @kept:      struct read_rec that were answered, so that a host that lost the answer can have it
+ * again
+ * @asked:     what was accepted from the host, in its own numbers (lane.epsn counts wire numbers)
+ * @most:      READs that the host has been seen to wait for at one time
+ * @since:     READs and ATOMICs of the host since the lane was agreed upon
+ * @window:    bytes that may be guessed ahead; @guessed: bytes that are; @guesses: how many
+ */
+#define SOLO_RING 128u
+
+struct lane_reads {
+	struct window win;
+	struct pool_log log;
+	uint32_t held;
+	uint64_t held_bytes;
+	uint32_t seq, depth;
+	uint32_t una, nxt, end;
+	uint32_t holes, hole_cursor, latest;
+	bool report_due, report_urgent, stop, trimmed, trailed, guessed_ever;
+	uint32_t report_count, repeats;
+	uint64_t reported; /* ns */
+	uint8_t backoff;
+
+	/* ACCEPTOR */
+	uint32_t lost, lost_from, probe;
+	struct rtt rtt;
+
+	/* OPENER */
+	struct mq_list fetches, kept;
+	uint32_t nkept, hint, most, gone, unique, proof;
+	uint64_t arrival; /* ns */
+	struct mark asked;
+	struct segment segment[SEGMENTS];
+	uint32_t nsegments;
+
+	struct predictor predictor;
+	struct good_range good[GOOD_RANGES];
+	uint32_t good_clock;
+	uint64_t window, guessed, grown, arrived_bytes, rate_bytes;
+	uint32_t guesses, epoch, since;
+	uint64_t rate_at;
+	struct {
+		/* the FetchAdd that the host asked last, so often in a row; @epoch: of the latest
+		 * that was claimed or made */
+		uint64_t va, add;
+		uint32_t rkey, run, epoch;
+	} fetch_add;
+	uint64_t
+		stuck; /* since when the host repeats what it was told to be done; 0: it does not */
+
+	/*
+	 * UNASKED: solo.c. @end: of what was asked, by whomever, in the host's numbers; @asked
+	 * above: of what the host asked, without a gap. @seq: READs so far; @behind: READs that the
+	 * host has outstanding; @first: @seq when it was made to stall; @left: when the answer to
+	 * READ k had left, 0: it has not. @left_early: latest packet of one that the host has not
+	 * asked for; @skipped: since when one is missing that the host must have asked for;
+	 * @beyond: it is a request that is no READ which tells so; @broken: what was asked ahead is
+	 * no part of the pattern any more; @slow: the distance is doubled so often, @struck: and
+	 * was; @wait: READs to come as foreseen before more are asked ahead; @longest: the two
+	 * longest times between two READs, now and in the turn before
+	 */
+	struct {
+		uint8_t phase, slow, failures, late, samples, wait, struck, bad;
+		bool broken, beyond;
+		uint32_t run, calm, seq, first, behind;
+		struct mark end;
+		uint64_t longest[2][2];
+		uint64_t last, again_at, measured, repeat, left_early, skipped;
+		uint64_t left[SOLO_RING];
+	} un;
+	struct prefetch_info info;
+};
+
+_Static_assert(sizeof(struct lane_reads) <= POOL_PAGE, "one page");
+
+static inline struct lane_reads *reads_of(struct engine *e, const struct lane *l)
+{
+	return l->reads_page == POOL_NONE ? NULL : pool_page_ptr(e->pool, l->reads_page);
+}
+
+static inline struct fetch *fetch_at(struct engine *e, uint32_t id)
+{
+	return id == MQ_NONE ? NULL : mq_ptr(e->reads, id);
+}
+
+/* records.c */
+struct lane_reads *reads_begin(struct engine *e, struct flow *fl);
+void reads_end(struct engine *e, struct flow *fl);
+void resp_drop(struct engine *e, struct lane_reads *x, uint32_t from, uint32_t end);
+bool reads_fit(uint8_t opcode, uint32_t at, uint32_t span, uint32_t length, const struct frame *f,
+	       uint32_t mtu);
+
+/* psn_map.c */
+bool psn_map_differs(const struct lane_reads *x, const struct lane *l);
+bool psn_map_strange(const struct lane_reads *x, const struct lane *l);
+void psn_map_note(struct lane_reads *x, const struct lane *l);
+void psn_map_trim(struct lane_reads *x, uint32_t una);
+struct mark psn_to_host(struct engine *e, const struct lane *l, const struct mark *wire);
+uint32_t psn_to_wire(const struct lane_reads *x, uint32_t host);
+uint32_t psn_map_frame(uint8_t *out, const struct frame *f, uint32_t psn, uint32_t msn);
+
+/* resp_tx.c: ACCEPTOR */
+void resp_tx_add(struct engine *e, struct flow *fl, const struct frame *f);
+bool resp_tx_run(struct engine *e, struct flow *fl, uint32_t quantum);
+void resp_tx_progress(struct engine *e, struct flow *fl, const struct report *r);
+void resp_tx_timeout(struct engine *e, struct flow *fl);
+bool resp_depth_full(struct engine *e, const struct flow *fl);
+
+/* resp_rx.c: OPENER */
+bool fetch_room(struct engine *e, struct flow *fl, uint32_t psn, uint32_t span);
+bool fetch_add(struct engine *e, struct flow *fl, const struct read_range *what, uint8_t opcode,
+	       uint32_t psn, uint32_t span, enum fetch_state state);
+uint32_t fetch_find(struct engine *e, struct lane_reads *x, uint32_t psn);
+void resp_rx(struct engine *e, struct flow *fl, const struct frame *f);
+void fetch_forget(struct engine *e, struct flow *fl, struct fetch *g);
+void fetch_forgotten(struct engine *e, struct flow *fl);
+void fetch_cancel(struct engine *e, struct flow *fl, uint32_t wire);
+uint64_t resp_report(struct engine *e, struct flow *fl);
+void resp_report_due(struct engine *e, struct flow *fl, bool urgent);
+uint64_t resp_overdue_ns(const struct lane *l);
+void resp_arm(struct engine *e, struct flow *fl);
+
+/* resp_deliver.c: OPENER */
+bool resp_deliver(struct engine *e, struct flow *fl, uint32_t quantum);
+bool resp_repeat(struct engine *e, struct flow *fl, const struct frame *f);
+uint32_t resp_wire_psn(struct engine *e, struct flow *fl, const struct frame *f);
+int resp_give(struct engine *e, struct flow *fl, const struct read_rec *r, uint32_t i,
+	      const uint8_t *data, uint32_t len);
+void resp_through(struct engine *e, struct flow *fl, struct read_rec *r);
+struct read_rec *resp_kept(struct engine *e, const struct lane_reads *x, uint32_t psn);
+struct read_rec *resp_kept_as(struct engine *e, const struct lane_reads *x, uint32_t wire);
+void resp_keep(struct engine *e, struct lane_reads *x, const struct read_rec *r);
+bool resp_drop_kept(struct engine *e, struct lane_reads *x);
+void resp_idle(struct engine *e, struct flow *fl);
+
+/* resp_ask.c: OPENER */
+void resp_overdue(struct engine *e, struct flow *fl);
+bool resp_renew(struct engine *e, struct flow *fl, const struct frame *f);
+void resp_prove(struct engine *e, struct flow *fl);
+
+/* prefetch.c: OPENER */
+bool prefetch_claim(struct engine *e, struct flow *fl, const struct frame *f, uint32_t *wire);
+void prefetch_asked(struct engine *e, struct flow *fl, const struct frame *f, bool claimed);
+void prefetch_good(struct engine *e, struct flow *fl, const struct read_range *r);
+void prefetch_depth(struct engine *e, struct flow *fl, struct lane_reads *x);
+void prefetch_break(struct engine *e, struct flow *fl);
+bool prefetch_has_all(const struct engine *e, const struct flow *fl, const struct lane_reads *x);
+bool prefetch_fetch_add(struct engine *e, struct flow *fl, const struct read_range *r,
+			uint64_t add);
+void prefetch_signal(struct engine *e, struct flow *fl);
+void prefetch_run(struct engine *e, struct flow *fl);
+bool prefetch_allowed(const struct engine *e, const struct flow *fl, const struct lane_reads *x,
+		      const struct read_range *r);
+bool prefetch_anew(struct engine *e, struct flow *fl, const struct read_range *r, uint32_t *wire);
+uint32_t *pair_epoch(struct engine *e, const struct flow_key *k);
+
+/* solo.c: UNASKED */
+bool solo_may_begin(const struct engine *e, const struct flow *fl, const struct frame *f);
+void solo_begin(struct engine *e, struct flow *fl, const struct frame *f);
+void solo_request(struct engine *e, struct flow *fl, const struct frame *f);
+void solo_answer(struct engine *e, struct flow *fl, const struct frame *f, enum engine_port from);
+void solo_timer(struct engine *e, struct flow *fl);
+void solo_drain(struct engine *e, struct flow *fl, enum lane_reason why);
+void solo_settled(struct engine *e, struct flow *fl);
+bool solo_owes(struct engine *e, const struct lane *l);
+
+#endif

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Requests that wait for an answer with data: READ, ATOMIC, FLUSH, ATOMIC WRITE.
+ *
+ * Each has a record from the moment it was accepted until its answer has passed whole. The records
+ * of a lane form a queue in PSN order. The head's PSN bounds the front (an ACK past an unanswered
+ * READ makes a requester start it anew) and, toward the responder, the release: an ACK beyond an
+ * unanswered READ means that its answer was lost.
+ *
+ * Toward the responder only responses in PSN order make progress; each must have the opcode that
+ * its place in the range demands, and full length but for the last.
+ */
+#include "engine/reads/reads.h"
+
+/* The page of a lane that is asked its first READ; NULL when there is none to have. */
+struct lane_reads *reads_begin(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	struct lane_reads *x = reads_of(e, l);
+
+	if (x || l->role == ROLE_SINGLE)
+		return x;
+	l->reads_page = pool_page_get(e->pool, lane_class(l));
+	x = reads_of(e, l);
+	if (!x)
+		return NULL;
+	window_init(&x->win);
+	pool_log_init(&x->log);
+	mq_list_init(&x->fetches);
+	mq_list_init(&x->kept);
+	x->hint = MQ_NONE;
+	x->holes = POOL_NONE;
+	x->asked = l->epsn;
+	x->una = x->nxt = x->end = x->lost_from = x->latest = l->epsn.psn;
+	x->proof = l->una.psn;
+	x->rate_at = x->arrival = e->now;
+	return x;
+}
+
+/* Let go of the answers held in [@from, @end). */
+void resp_drop(struct engine *e, struct lane_reads *x, uint32_t from, uint32_t end)
+{
+	uint32_t psn = from;
+	struct pkt *d;
+
+	while (x->held && psn_before(psn, end) &&
+	       (d = window_next(&x->win, e->pool, psn, end, &psn))) {
+		x->held--;
+		x->held_bytes -= d->len;
+		if (d->flags & PKT_LOST)
+			x->lost--;
+		pool_release(e->pool, &x->log, d->loc, d->len);
+		window_del(&x->win, e->pool, psn);
+		psn = psn_add(psn, 1);
+	}
+	if (!x->held)
+		pool_log_close(e->pool, &x->log);
+}
+
+void reads_end(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	struct lane_reads *x = reads_of(e, l);
+
+	if (!x)
+		return;
+	for (uint32_t id = x->fetches.head; lane_keeps(l) && id != MQ_NONE;
+	     id = mq_next(e->reads, id))
+		e->counters[EC_ATOMICS_UNASKED] += fetch_at(e, id)->state == FETCH_GUESS &&
+						   fetch_at(e, id)->opcode != OP_READ_REQUEST;
+	if (lane_keeps(l))
+		l->epsn = x->asked; /* from here on only the host's numbers count */
+	/* all that is held lies within one window, wherever that is */
+	resp_drop(e, x, 0, WINDOW_SPAN);
+	mq_flush(e->reads, &x->fetches);
+	mq_flush(e->reads, &x->kept);
+	holes_drop(e->pool, &x->holes);
+	wheel_cancel(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_RESP));
+	pool_page_put(e->pool, l->reads_page);
+	l->reads_page = POOL_NONE;
+}
+
+struct read_rec *reads_head(struct engine *e, const struct lane *l)
+{
+	return read_at(e, l->reads.head);
+}
+
+struct read_rec *reads_tail(struct engine *e, const struct lane *l)
+{
+	return read_at(e, l->reads.tail);
+}
+
+/* The first that the near requester waits for. In single mode those before it may still await the
+ * responder's answer. */
+struct read_rec *reads_waiting(struct engine *e, const struct lane *l)
+{
+	uint32_t id = l->reads.head;
+	struct read_rec *r;
+
+	if (l->role != ROLE_SINGLE || l->made == MQ_NONE)
+		return reads_head(e, l);
+	id = mq_next(e->reads, l->made);
+	while ((r = read_at(e, id)) && r->done)
+		id = mq_next(e->reads, id);
+	return r;
+}
+
+bool reads_add(struct engine *e, struct flow *fl, const struct frame *f, uint32_t span,
+	       const struct mark *at, uint32_t wire)
+{
+	struct lane *l = &fl->lane;
+	struct read_rec *r = read_at(e, mq_push(e->reads, &l->reads));
+
+	if (!r)
+		return false;
+	r->at = *at;
+	r->span = span;
+	r->resp_next = at->psn;
+	r->asked = r->heard = e->now;
+	r->opcode = f->opcode;
+	r->wire = wire;
+	if (f->opcode == OP_READ_REQUEST) {
+		r->va = frame_reth_va(f);
+		r->rkey = frame_reth_rkey(f);
+		r->length = frame_reth_length(f);
+	} else if (f->atomiceth) {
+		r->va = get_be64(f->data + f->atomiceth);
+		r->rkey = get_be32(f->data + f->atomiceth + 8u);
+	}
+	l->nreads++;
+	if (reads_of(e, l) && l->state != LANE_OPENING)
+		reads_of(e, l)->since++; /* what passes while the lane opens is the host's own, like
+					    what was before */
+	return true;
+}
+
+struct read_rec *reads_find(struct engine *e, struct lane *l, uint32_t psn)
+{
+	for (uint32_t id = l->reads.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
+		struct read_rec *r = read_at(e, id);
+
+		if (psn_in(psn, r->at.psn, psn_add(r->at.psn, r->span)))
+			return r;
+	}
+	return NULL;
+}
+
+static void pop(struct engine *e, struct lane *l)
+{
+	if (l->role == ROLE_SINGLE && l->made == l->reads.head)
+		l->made = MQ_NONE;
+	mq_pop(e->reads, &l->reads);
+	l->nreads--;
+}
+
+/* Forget the answered ones at the head; @end, when not NULL, moves behind each. */
+void reads_trim(struct engine *e, struct lane *l, struct mark *end)
+{
+	struct read_rec *r;
+
+	while ((r = reads_head(e, l)) && r->done) {
+		if (end)
+			*end = (struct mark){.psn = psn_add(r->at.psn, r->span),
+					     .msn = r->at.msn + 1};
+		pop(e, l);
+	}
+}
+
+/* Those of them that end at @psn or before. */
+void reads_trim_to(struct engine *e, struct lane *l, uint32_t psn)
+{
+	struct read_rec *r;
+
+	while ((r = reads_head(e, l)) && r->done && !psn_after(psn_add(r->at.psn, r->span), psn))
+		pop(e, l);
+}
+
+/* What packet @i of the answer to such a request must be. */
+bool reads_fit(uint8_t opcode, uint32_t i, uint32_t span, uint32_t length, const struct frame *f,
+	       uint32_t mtu)
+{
+	uint8_t want;
+
+	if (opcode == OP_CMP_SWAP || opcode == OP_FETCH_ADD)
+		return f->opcode == OP_ATOMIC_ACK;
+	if (span == 1)
+		want = OP_READ_RESPONSE_ONLY;
+	else if (i == 0)
+		want = OP_READ_RESPONSE_FIRST;
+	else if (i + 1 == span)
+		want = OP_READ_RESPONSE_LAST;
+	else
+		want = OP_READ_RESPONSE_MIDDLE;
+	if (opcode != OP_READ_REQUEST)
+		return f->opcode == OP_READ_RESPONSE_ONLY;
+	if (f->opcode != want) {
+		/* a READ asked again from its middle is answered with a FIRST or ONLY of its own */
+		bool again = i && (f->opcode == OP_READ_RESPONSE_FIRST ||
+				   f->opcode == OP_READ_RESPONSE_ONLY);
+
+		if (!again || (f->opcode == OP_READ_RESPONSE_ONLY) != (i + 1 == span))
+			return false;
+	}
+	if (i + 1 < span)
+		return !mtu || f->payload_len == mtu;
+	return !mtu || f->payload_len == length - (span - 1) * mtu;
+}
+
+enum read_verdict reads_response(struct engine *e, struct lane *l, const struct frame *f,
+				 struct read_rec **rec)
+{
+	struct read_rec *r = reads_find(e, l, f->psn);
+	struct flow *fl = (struct flow *)((uint8_t *)l - offsetof(struct flow, lane));
+
+	*rec = r;
+	if (!r ||
+	    !reads_fit(r->opcode, psn_sub(f->psn, r->at.psn), r->span, r->length, f, fl->path_mtu))
+		return READ_STRAY;
+	if (psn_before(f->psn, r->resp_next))
+		return READ_AGAIN;
+	if (f->psn != r->resp_next) {
+		r->gap = true;
+		return PREFETCH;
+	}
+	r->gap = false;
+	r->resp_next = psn_add(r->resp_next, 1);
+	if (r->resp_next != psn_add(r->at.psn, r->span))
+		return READ_IN_ORDER;
+	r->done = true;
+	return READ_COMPLETE;
+}

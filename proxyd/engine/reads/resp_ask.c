@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Answers that do not come (role OPENER).
+ *
+ * Should the acceptor have lost an answer (it had no room, or it was restarted), the timer asks the
+ * responder again, with a READ for the rest of the range under the PSNs of the first, which is what
+ * a host would do (InfiniBand vol. 1, 9.7.5.1.1). Its answer begins with a FIRST of its own in the
+ * middle of the range: the opcode that the host must see is made anew then. A responder keeps only
+ * few answers to repeat, though, and guesses run ahead by many: what it does not answer is asked
+ * for anew, under new PSNs (prefetch_anew()).
+ */
+#include "engine/reads/reads.h"
+
+/* So many at a time; the answer to one more wakes us again. */
+#define OVERDUE_BATCH 16u
+
+/*
+ * The host asks again for a READ that is not held (any more). Where guesses were made the responder
+ * has forgotten it, maybe, also one from before the handover: it is asked for anew, under other
+ * PSNs, and given when the host asks once more. False when there is no place for a READ: the host
+ * has gone back from the middle of a message, and goes on with it only when it has its answer.
+ */
+bool resp_renew(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane_reads *x = reads_of(e, &fl->lane);
+	struct read_range what = {frame_reth_va(f), frame_reth_rkey(f), frame_reth_length(f)};
+	struct read_rec *r = resp_kept(e, x, f->psn), renewed = {0};
+	uint32_t wire;
+
+	if (reads_find(e, &fl->lane, f->psn))
+		return true; /* its answer is on its way, and repaired where need be */
+	if (r && fetch_find(e, x, r->wire) != MQ_NONE)
+		return true;
+	if (!prefetch_anew(e, fl, &what, &wire))
+		return fl->lane.msg == MSG_NONE;
+	COUNT(e, READS_RENUMBERED);
+	if (r) {
+		/* it is the same READ, or the end of one; what was held of it is too old or not all
+		 * */
+		resp_drop(e, x, r->wire, psn_add(r->wire, r->span));
+		r->at.psn = f->psn;
+	} else {
+		renewed.at.psn = f->psn;
+		renewed.at.msn = psn_sub(x->asked.msn, 1);
+		r = &renewed;
+	}
+	r->span = frame_span(f, fl->path_mtu);
+	r->opcode = f->opcode;
+	r->va = what.va;
+	r->rkey = what.rkey;
+	r->length = what.length;
+	r->wire = wire;
+	r->moved = r->done = r->renewed = true;
+	r->asked = r->given = e->now;
+	r->again = r->empty = false;
+	if (r == &renewed)
+		resp_keep(e, x, r);
+	return true;
+}
+
+/*
+ * The acceptor is to begin anew where the true ACK is. That of which the answers are here need not
+ * be asked again, and must not be where it is an ATOMIC of long ago, that no responder remembers.
+ */
+void resp_prove(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	struct lane_reads *x = reads_of(e, l);
+	struct mark m = {.msn = l->una.msn};
+
+	/* PSNs come round again in seconds */
+	if (!x || l->opaque || e->now - x->arrival > 2 * NSEC_PER_SEC)
+		return;
+	m.psn = x->proof;
+	for (uint32_t id = x->fetches.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
+		const struct fetch *g = fetch_at(e, id);
+
+		if (g->arrived != g->span && psn_before(g->psn, m.psn))
+			m.psn = g->psn;
+	}
+	if (psn_after(m.psn, l->una.psn) && !psn_after(m.psn, l->epsn.psn))
+		near_true_ack(e, fl, &m);
+}
+
+/* The READ for what is missing of @g, as a host would ask again for it. */
+static void ask_again(struct engine *e, struct flow *fl, const struct fetch *g, uint32_t skip)
+{
+	struct build_spec s = {
+		.t = &fl->tmpl,
+		.opcode = OP_READ_REQUEST,
+		.dqpn = fl->key.dqpn,
+		.psn = psn_add(g->psn, skip),
+		.ackreq = true,
+		.va = g->what.va + (uint64_t)skip * fl->path_mtu,
+		.rkey = g->what.rkey,
+		.length = g->what.length - skip * fl->path_mtu,
+	};
+	uint8_t out[FRAME_MAX];
+
+	COUNT(e, READS_ASKED_AGAIN);
+	engine_tx(e, other_port(fl->side), out, build_packet(out, &s));
+}
+
+static uint32_t first_missing(struct engine *e, const struct lane_reads *x, const struct fetch *g)
+{
+	const struct holes *hs = holes_at(e->pool, x->holes);
+	uint32_t i = 0;
+
+	while (i + 1 < g->span && psn_before(psn_add(g->psn, i), x->end) &&
+	       !holes_has(hs, psn_add(g->psn, i)))
+		i++;
+	return i;
+}
+
+/* Its answer is lost for good. Returns false when that is for later. */
+static bool renumber(struct engine *e, struct flow *fl, struct lane_reads *x, uint32_t id)
+{
+	struct fetch *g = fetch_at(e, id);
+	struct read_rec *r;
+	uint32_t wire;
+
+	for (uint32_t i = fl->lane.reads.head; i != MQ_NONE; i = mq_next(e->reads, i)) {
+		r = read_at(e, i);
+		if (r->done || r->wire != g->psn || r->opcode != OP_READ_REQUEST)
+			continue;
+		if (!prefetch_anew(e, fl, &g->what, &wire))
+			return false;
+		COUNT(e, READS_RENUMBERED);
+		resp_drop(e, x, g->psn, psn_add(g->psn, g->span));
+		r->wire = wire;
+		r->moved = true;
+		break;
+	}
+	x->gone++;
+	g->state = FETCH_GONE;
+	g->arrived = g->span;
+	return true;
+}
+
+void resp_overdue(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	struct lane_reads *x = reads_of(e, l);
+	uint32_t n = 0;
+
+	if (!x || l->state == LANE_FAULT)
+		return;
+	for (uint32_t id = x->fetches.head; id != MQ_NONE && n < OVERDUE_BATCH;
+	     id = mq_next(e->reads, id)) {
+		struct fetch *g = fetch_at(e, id);
+		uint32_t skip;
+
+		if (g->arrived == g->span)
+			continue;
+		/* not executed yet, or not even there: the stream sees to it */
+		if (!psn_before(g->psn, l->una.psn) || g->opcode != OP_READ_REQUEST)
+			break;
+		/* what is missing before something that has come, or the next to come: it may just
+		 * be slow */
+		skip = first_missing(e, x, g);
+		if (e->now - (psn_before(psn_add(g->psn, skip), x->end) ? g->touched : x->arrival) <
+		    resp_overdue_ns(l))
+			continue;
+		if (g->state == FETCH_GUESS) {
+			fetch_forget(e, fl, g);
+			continue;
+		}
+		n++;
+		if (!x->guessed_ever || g->tries < ASKED_IN_VAIN) {
+			g->tries += g->tries < UINT8_MAX;
+			g->touched = e->now;
+			ask_again(e, fl, g, skip);
+		} else if (!renumber(e, fl, x, id)) {
+			break;
+		}
+	}
+	fetch_forgotten(e, fl);
+	if (!n)
+		x->backoff = 0;
+	else if (x->backoff < 4)
+		x->backoff++;
+	resp_arm(e, fl);
+}

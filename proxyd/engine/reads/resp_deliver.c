@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Answers on their way to the host (role OPENER), from what resp_rx.c holds.
+ *
+ * There is a record (struct read_rec) for each READ that the host asked, in its order; packet i of
+ * the answer is the one held at record.wire + i, given the host's PSN and MSN. When it is through,
+ * the record moves to @kept, with its packets, as many records as a host may have READs
+ * outstanding: a host that lost the answer on its LAN gets it from there. Older ones it cannot
+ * lack.
+ */
+#include "engine/reads/reads.h"
+
+/* A host may have so many READs outstanding, unless it is known to have more; when records are
+ * short, fewer. */
+#define KEEP_MIN   32u
+#define KEEP_SHORT 2u
+#define KEEP_MAX   256u
+/* A host that lost an answer asks again within this, and so it does when that is lost too, but not
+ * for ever. Later it may be another incarnation of the QP that asks, and is given what is true
+ * today. */
+#define KEPT_NS	   (1 * NSEC_PER_SEC)
+#define RENEWED_NS (10 * NSEC_PER_SEC)
+
+/* The record of what the host asked as @psn and was given. */
+struct read_rec *resp_kept(struct engine *e, const struct lane_reads *x, uint32_t psn)
+{
+	for (uint32_t id = x->kept.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
+		struct read_rec *r = read_at(e, id);
+
+		if (psn_in(psn, r->at.psn, psn_add(r->at.psn, r->span)))
+			return r;
+	}
+	return NULL;
+}
+
+/* The same by its wire PSN. */
+struct read_rec *resp_kept_as(struct engine *e, const struct lane_reads *x, uint32_t wire)
+{
+	for (uint32_t id = x->kept.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
+		struct read_rec *r = read_at(e, id);
+
+		if (psn_in(wire, r->wire, psn_add(r->wire, r->span)))
+			return r;
+	}
+	return NULL;
+}
+
+bool resp_drop_kept(struct engine *e, struct lane_reads *x)
+{
+	const struct read_rec *r = read_at(e, x->kept.head);
+
+	if (!r)
+		return false;
+	if (!r->empty) /* its places may be those of later ones by now */
+		resp_drop(e, x, r->wire, psn_add(r->wire, r->span));
+	mq_pop(e->reads, &x->kept);
+	x->nkept--;
+	return true;
+}
+
+/* Its packets take their places one after the other. */
+static bool long_read(const struct read_rec *r)
+{
+	return r->span > WINDOW_SPAN / 2;
+}
+
+void resp_keep(struct engine *e, struct lane_reads *x, const struct read_rec *r)
+{
+	uint32_t most = 2 * x->most > KEEP_MIN ? 2 * x->most : KEEP_MIN;
+	struct read_rec *k;
+
+	if (long_read(r))
+		return;
+	if (most > KEEP_MAX)
+		most = KEEP_MAX;
+	if (mq_free_count(e->reads) < READS_MAX / 4)
+		most = KEEP_SHORT;
+	while (x->nkept >= most)
+		resp_drop_kept(e, x);
+	k = read_at(e, mq_push(e->reads, &x->kept));
+	if (!k) {
+		resp_drop(e, x, r->wire, psn_add(r->wire, r->span));
+		return;
+	}
+	*k = *r;
+	k->asked = k->given = e->now;
+	x->nkept++;
+}
+
+static uint8_t opcode_at(uint32_t i, uint32_t span)
+{
+	if (span == 1)
+		return OP_READ_RESPONSE_ONLY;
+	if (!i)
+		return OP_READ_RESPONSE_FIRST;
+	return i + 1 == span ? OP_READ_RESPONSE_LAST : OP_READ_RESPONSE_MIDDLE;
+}
+
+/* The packet that the host must see as number @i of @r, made of what is held. */
+int resp_give(struct engine *e, struct flow *fl, const struct read_rec *r, uint32_t i,
+	      const uint8_t *data, uint32_t len)
+{
+	uint32_t psn = psn_add(r->at.psn, i), msn = psn_add(r->at.msn, 1);
+	uint8_t want = r->opcode == OP_READ_REQUEST ? opcode_at(i, r->span) : 0;
+	struct template t = {0};
+	uint8_t out[FRAME_MAX];
+	struct frame f;
+
+	if (frame_parse(data, len, &f) != FRAME_OK)
+		return 0; /* it was one when it came */
+	if (want && want != f.opcode) {
+		struct build_spec s = {.t = &t,
+				       .opcode = want,
+				       .dqpn = f.dqpn,
+				       .psn = psn,
+				       .syndrome = AETH_ACK_UNLIMITED,
+				       .msn = msn,
+				       .payload = data + f.payload,
+				       .payload_len = f.payload_len};
+
+		if (fl->lane.credit != 0xff)
+			s.syndrome = fl->lane.credit;
+		template_learn(&t, &f);
+		return engine_tx(e, fl->side, out, build_packet(out, &s));
+	}
+	if (r->wire == r->at.psn && (!f.aeth || !r->moved))
+		return engine_tx(e, fl->side, data, len);
+	return engine_tx(e, fl->side, out, psn_map_frame(out, &f, psn, msn));
+}
+
+void resp_through(struct engine *e, struct flow *fl, struct read_rec *r)
+{
+	struct lane *l = &fl->lane;
+	struct lane_reads *x = reads_of(e, l);
+	uint32_t end = psn_add(r->at.psn, r->span);
+
+	r->done = true;
+	x->stuck = 0;
+	if (psn_after(end, l->told))
+		l->told = end;
+	if (r->opcode == OP_READ_REQUEST)
+		prefetch_good(e, fl, &(struct read_range){r->va, r->rkey, r->length});
+	while ((r = reads_head(e, l)) && r->done) {
+		if (opcode_info(r->opcode)->flags & OPF_ANSWERED)
+			resp_keep(e, x, r);
+		mq_pop(e->reads, &l->reads);
+		l->nreads--;
+	}
+}
+
+/* The packet held that bears @psn: another a whole window away has the same place. */
+static struct pkt *held_as(struct engine *e, const struct lane_reads *x, uint32_t psn)
+{
+	struct pkt *d = window_get(&x->win, e->pool, psn);
+	struct frame f;
+
+	return d && frame_parse(pool_ptr(e->pool, d->loc), d->len, &f) == FRAME_OK && f.psn == psn
+		       ? d
+		       : NULL;
+}
+
+/* A turn toward the host. Returns true when there is more to give but it had to stop. */
+bool resp_deliver(struct engine *e, struct flow *fl, uint32_t quantum)
+{
+	struct lane *l = &fl->lane;
+	struct lane_reads *x = reads_of(e, l);
+	uint32_t budget = quantum;
+	bool moved = false, stopped = false;
+	struct read_rec *r;
+
+	if (!x || l->state == LANE_FAULT)
+		return false;
+	while ((r = reads_head(e, l)) && (opcode_info(r->opcode)->flags & OPF_ANSWERED)) {
+		uint32_t i = psn_sub(r->resp_next, r->at.psn);
+		struct pkt *d = held_as(e, x, psn_add(r->wire, i));
+
+		if (!d)
+			break;
+		if (!budget || resp_give(e, fl, r, i, pool_ptr(e->pool, d->loc), d->len)) {
+			stopped = true;
+			break;
+		}
+		budget -= d->len < budget ? d->len : budget;
+		r->resp_next = psn_add(r->resp_next, 1);
+		moved = true;
+		if (long_read(r))
+			resp_drop(e, x, psn_add(r->wire, i), psn_add(r->wire, i + 1));
+		if (i + 1 == r->span)
+			resp_through(e, fl, r);
+	}
+	if (moved) {
+		near_settled(e, fl);
+		prefetch_run(e, fl);
+	}
+	return stopped;
+}
+
+/*
+ * The host asks again for what it had been given. @f may ask for the end of a READ only. Returns
+ * true when it was answered from what is held.
+ */
+bool resp_repeat(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane_reads *x = reads_of(e, &fl->lane);
+	struct read_rec *k = resp_kept(e, x, f->psn), r;
+	uint32_t skip, span;
+	bool only_here; /* nobody else will answer in time */
+
+	if (!k || k->empty || (f->opcode != OP_READ_REQUEST && !x->guessed_ever))
+		return false;
+	only_here = k->renewed || (x->guessed_ever && k->opcode != OP_READ_REQUEST);
+	if (e->now - k->asked > (only_here ? RENEWED_NS : KEPT_NS) ||
+	    e->now - k->given > RENEWED_NS)
+		return false;
+	skip = psn_sub(f->psn, k->at.psn);
+	span = frame_span(f, fl->path_mtu);
+	if (f->opcode != k->opcode || skip + span != k->span ||
+	    (f->atomiceth && (get_be64(f->data + f->atomiceth) != k->va ||
+			      get_be32(f->data + f->atomiceth + 8u) != k->rkey)) ||
+	    (f->opcode == OP_READ_REQUEST &&
+	     (frame_reth_rkey(f) != k->rkey ||
+	      frame_reth_va(f) != k->va + (uint64_t)skip * fl->path_mtu ||
+	      frame_reth_length(f) != k->length - skip * fl->path_mtu)))
+		return false;
+	for (uint32_t i = 0; i < span; i++)
+		if (!held_as(e, x, psn_add(k->wire, skip + i)))
+			return false;
+	r = *k;
+	r.at.psn = f->psn;
+	r.wire = psn_add(k->wire, skip);
+	r.span = span;
+	for (uint32_t i = 0; i < span; i++) {
+		struct pkt *d = window_get(&x->win, e->pool, psn_add(r.wire, i));
+
+		if (resp_give(e, fl, &r, i, pool_ptr(e->pool, d->loc), d->len))
+			break; /* no room in the port: it asks once more */
+	}
+	if (x->guessed_ever)
+		k->asked = e->now; /* the responder may have forgotten it; else that one is asked in
+				      the end */
+	x->info.answered_again++;
+	if (fl->lane.reasked_psn != PSN_NONE && psn_add(f->psn, span) == fl->lane.reasked_end) {
+		fl->lane.reasked_psn = PSN_NONE;
+		ack_schedule(e, fl);
+	}
+	return true;
+}
+
+/* The wire PSN of what the host asked as @host, a READ or its like, and now asks again past us;
+ * PSN_NONE when nobody knows. */
+uint32_t resp_wire_psn(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane_reads *x = reads_of(e, &fl->lane);
+	struct read_rec *r = reads_find(e, &fl->lane, f->psn), lost = {0};
+	uint32_t wire;
+
+	if (!r)
+		r = resp_kept(e, x, f->psn);
+	if (r) {
+		r->again = true;
+		return psn_add(r->wire, psn_sub(f->psn, r->at.psn));
+	}
+	wire = psn_to_wire(x, f->psn);
+	if (wire == PSN_NONE || !x->guessed_ever)
+		return wire;
+	/* an ATOMIC: so that the answer finds its way */
+	lost.at.psn = f->psn;
+	lost.at.msn = psn_sub(x->asked.msn, 1);
+	lost.span = frame_span(f, fl->path_mtu);
+	lost.wire = wire;
+	lost.opcode = f->opcode;
+	lost.again = lost.moved = lost.done = lost.empty = true;
+	resp_keep(e, x, &lost);
+	return wire;
+}
+
+/* Nothing has come or gone for long: what is kept in case the host lost it may go. */
+void resp_idle(struct engine *e, struct flow *fl)
+{
+	struct lane_reads *x = reads_of(e, &fl->lane);
+
+	while (x && resp_drop_kept(e, x))
+		;
+}

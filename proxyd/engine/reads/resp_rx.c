@@ -1,0 +1,441 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Answers from the WAN, receiving end (role OPENER): what comes is kept by its wire PSN until the
+ * host has asked for it and got it, in the order in which the host asked.
+ *
+ * Everything that was asked of the responder is a fetch, in the order of wire PSNs, so it is known
+ * exactly which answer packets must come. @end is the first of them that has not come with nothing
+ * behind it that has; an arrival beyond it leaves a hole. Wire PSNs between two fetches belong to
+ * other requests: a hole may span them, and filling the last packet of a fetch fills up to the next
+ * one.
+ *
+ * The acceptor is told (REPORT_RESP) what came and what is missing, at once when a hole opens or
+ * closes, else after some packets or a short while, and again as long as something is missing.
+ *
+ * What the host is given of it is resp_deliver.c's business, what does not come resp_ask.c's.
+ */
+#include "engine/reads/reads.h"
+
+#define OVERDUE_MIN_NS (200 * NSEC_PER_MSEC)
+
+static bool in_fetch(const struct fetch *g, uint32_t psn)
+{
+	return psn_in(psn, g->psn, psn_add(g->psn, g->span));
+}
+
+/* The fetch that the answer packet @psn belongs to. Most packets belong to that of the latest one,
+ * or the next. */
+uint32_t fetch_find(struct engine *e, struct lane_reads *x, uint32_t psn)
+{
+	uint32_t id = x->hint;
+
+	for (int i = 0; i < 2 && id != MQ_NONE; i++, id = mq_next(e->reads, id))
+		if (in_fetch(fetch_at(e, id), psn))
+			return id;
+	for (id = x->fetches.head; id != MQ_NONE; id = mq_next(e->reads, id))
+		if (in_fetch(fetch_at(e, id), psn))
+			return id;
+	return MQ_NONE;
+}
+
+/* Forget the fetches at the head that have come whole and that nobody will ask for. */
+static void trim(struct engine *e, struct lane_reads *x)
+{
+	struct fetch *g;
+
+	while ((g = fetch_at(e, x->fetches.head)) && g->arrived == g->span &&
+	       g->state != FETCH_GUESS) {
+		if (x->hint == x->fetches.head)
+			x->hint = mq_next(e->reads, x->hint);
+		x->gone -= g->state == FETCH_GONE;
+		mq_pop(e->reads, &x->fetches);
+	}
+}
+
+uint64_t resp_overdue_ns(const struct lane *l)
+{
+	return 4ull * l->rtt.srtt_us * NSEC_PER_USEC + OVERDUE_MIN_NS;
+}
+
+void resp_arm(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	struct lane_reads *x = reads_of(e, l);
+	uint32_t id = TIMER_ID(flow_index(e, fl), TIMER_RESP);
+
+	if (x->fetches.head == MQ_NONE)
+		wheel_cancel(e->wheel, id);
+	else if (!wheel_armed(e->wheel, id))
+		wheel_arm(e->wheel, id, e->now + (resp_overdue_ns(l) << x->backoff));
+}
+
+bool fetch_add(struct engine *e, struct flow *fl, const struct read_range *what, uint8_t opcode,
+	       uint32_t psn, uint32_t span, enum fetch_state state)
+{
+	struct lane_reads *x = reads_of(e, &fl->lane);
+	const struct fetch *last = fetch_at(e, x->fetches.tail);
+	bool all = !last || !psn_before(x->end, psn_add(last->psn, last->span));
+	uint32_t id = mq_push(e->reads, &x->fetches);
+	struct fetch *g = fetch_at(e, id);
+
+	if (!g)
+		return false;
+	*g = (struct fetch){
+		.what = *what,
+		.issued = e->now,
+		.touched = e->now,
+		.psn = psn,
+		.span = span,
+		.epoch = *pair_epoch(e, &fl->key),
+		.opcode = opcode,
+		.state = (uint8_t)state,
+	};
+	x->unique += opcode != OP_READ_REQUEST;
+	if (all)
+		x->end = psn; /* nothing is awaited before it */
+	if (x->hint == MQ_NONE)
+		x->hint = id;
+	if (!wheel_armed(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_RESP))) {
+		x->arrival = e->now;
+		resp_arm(e, fl);
+	}
+	return true;
+}
+
+/* ---- what is held ---- */
+
+/*
+ * Two packets whose PSNs are a whole window apart have one place. So nothing is asked for before
+ * what was in the places of its answer has gone: what is kept goes, what the host has not got yet
+ * must be waited for.
+ */
+bool fetch_room(struct engine *e, struct flow *fl, uint32_t psn, uint32_t span)
+{
+	struct lane_reads *x = reads_of(e, &fl->lane);
+	uint32_t at;
+
+	while (window_next(&x->win, e->pool, psn, psn_add(psn, span), &at))
+		if (!resp_drop_kept(e, x))
+			return false;
+	return true;
+}
+
+/* Retain the answer packet @f; NULL when there is no room for it (or it is damaged: @bad). */
+static struct pkt *retain(struct engine *e, struct lane_reads *x, const struct frame *f, bool *bad)
+{
+	uint32_t loc;
+	struct pkt *d;
+
+	*bad = false;
+	do {
+		loc = pool_append(e->pool, POOL_TRANSIT, &x->log, f->len);
+		if (loc == POOL_NONE)
+			continue;
+		if (!icrc_copy_ok(pool_ptr(e->pool, loc), f)) {
+			pool_unappend(e->pool, &x->log, loc, f->len);
+			*bad = true;
+			return NULL;
+		}
+		d = window_put(&x->win, e->pool, POOL_TRANSIT, f->psn);
+		if (d) {
+			d->loc = loc;
+			d->len = (uint16_t)f->len;
+			d->span = 1;
+			d->flags = PKT_USED;
+			x->held++;
+			x->held_bytes += f->len;
+			return d;
+		}
+		pool_unappend(e->pool, &x->log, loc, f->len);
+	} while (resp_drop_kept(e, x));
+	return NULL;
+}
+
+/* A guess that shall not be given: what came of it goes, and the rest need not come.
+ * fetch_forgotten() follows. */
+void fetch_forget(struct engine *e, struct flow *fl, struct fetch *g)
+{
+	struct lane_reads *x = reads_of(e, &fl->lane);
+
+	x->gone += g->state != FETCH_GONE;
+	if (g->opcode != OP_READ_REQUEST) {
+		x->unique -= g->arrived != g->span;
+		x->info.atomics_unasked++;
+		COUNT(e, ATOMICS_UNASKED);
+	}
+	g->state = FETCH_GONE;
+	g->arrived = g->span;
+	x->info.wasted_bytes += g->what.length;
+	x->guessed -= g->what.length;
+	x->guesses--;
+	resp_drop(e, x, g->psn, psn_add(g->psn, g->span));
+}
+
+/* ---- from the WAN ---- */
+
+/*
+ * It came before, or (@unknown) belongs to no fetch: the host had it asked again past us. Where
+ * guesses were made, what nobody is known to wait for may be one of them: a host must not see that.
+ */
+static void stray(struct engine *e, struct flow *fl, const struct frame *f, bool unknown)
+{
+	struct lane *l = &fl->lane;
+	struct lane_reads *x = reads_of(e, l);
+	const struct read_rec *r = resp_kept_as(e, x, f->psn);
+	uint8_t out[FRAME_MAX];
+
+	COUNT(e, STRAY_RESPONSE);
+	if (!icrc_ok(f))
+		return;
+	if (r && r->again) {
+		uint32_t psn = psn_add(r->at.psn, psn_sub(f->psn, r->wire));
+
+		if (psn == f->psn && !r->moved)
+			engine_tx(e, fl->side, f->data, f->len);
+		else
+			engine_tx(e, fl->side, out,
+				  psn_map_frame(out, f, psn, psn_add(r->at.msn, 1)));
+	} else if (r && r->made) {
+		COUNT(e, ATOMICS_DROPPED);
+		return;
+	} else if (!r && unknown && !x->guessed_ever && psn_before(f->psn, x->asked.psn) &&
+		   !atomic_dropped(e, l, f)) {
+		engine_tx(e, fl->side, f->data, f->len);
+	} else {
+		return;
+	}
+	x->stuck = 0;
+	near_resp_repeated(e, fl, f);
+}
+
+/* What is gone is not missing. */
+static void settle(struct engine *e, struct lane_reads *x)
+{
+	uint32_t n = x->gone;
+
+	for (uint32_t id = x->fetches.head; n && id != MQ_NONE; id = mq_next(e->reads, id)) {
+		const struct fetch *g = fetch_at(e, id), *next = fetch_at(e, mq_next(e->reads, id));
+		uint32_t end = next ? next->psn : psn_add(g->psn, g->span);
+
+		if (g->state != FETCH_GONE)
+			continue;
+		n--;
+		if (in_fetch(g, x->end)) {
+			/* some of it came, and not all of that */
+			if (x->holes != POOL_NONE && g->psn != x->end)
+				holes_fill(e->pool, &x->holes, g->psn, x->end);
+			x->end = end;
+		} else if (x->holes != POOL_NONE &&
+			   holes_room(e->pool, &x->holes, x->end, g->psn, end)) {
+			holes_fill(e->pool, &x->holes, g->psn, end);
+		}
+	}
+}
+
+/* After fetch_forget(): the acceptor need not send it. */
+void fetch_forgotten(struct engine *e, struct flow *fl)
+{
+	struct lane_reads *x = reads_of(e, &fl->lane);
+
+	if (x->gone) {
+		settle(e, x);
+		resp_report_due(e, fl, true);
+	}
+	trim(e, x);
+}
+
+/* The answer to the ATOMIC @wire, which was answered here, need not come, and what came of it goes.
+ * */
+void fetch_cancel(struct engine *e, struct flow *fl, uint32_t wire)
+{
+	struct lane_reads *x = reads_of(e, &fl->lane);
+	struct fetch *g = fetch_at(e, fetch_find(e, x, wire));
+
+	resp_drop(e, x, wire, psn_add(wire, g ? g->span : 1));
+	if (!g || g->psn != wire || g->state != FETCH_ASKED)
+		return;
+	x->unique -= g->arrived != g->span && g->opcode != OP_READ_REQUEST;
+	x->gone++;
+	g->state = FETCH_GONE;
+	g->arrived = g->span;
+	settle(e, x);
+	trim(e, x);
+	resp_report_due(e, fl, false);
+}
+
+static uint32_t missing_from(struct engine *e, const struct lane_reads *x)
+{
+	const struct holes *hs = holes_at(e->pool, x->holes);
+
+	return hs && hs->n ? hs->h[0].from : x->end;
+}
+
+void resp_rx(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+	struct lane_reads *x = reads_of(e, l);
+	uint32_t id = fetch_find(e, x, f->psn), fill_end, next_id;
+	struct fetch *g = fetch_at(e, id);
+	struct read_rec *r;
+	bool gap, bad = false, given = false;
+
+	if (!g || !reads_fit(g->opcode, psn_sub(f->psn, g->psn), g->span, g->what.length, f,
+			     fl->path_mtu)) {
+		if (psn_before(f->psn, x->end))
+			resp_report_due(e, fl, true); /* that it came has not been heard */
+		stray(e, fl, f, !g);
+		return;
+	}
+	if (g->state == FETCH_GONE) {
+		stray(e, fl, f, false);
+		return;
+	}
+	if (psn_before(f->psn, x->end) && !holes_has(holes_at(e->pool, x->holes), f->psn)) {
+		resp_report_due(e, fl, true);
+		stray(e, fl, f, false);
+		return;
+	}
+	/* its place is that of one that is missing */
+	if (psn_diff(f->psn, missing_from(e, x)) >= (int32_t)WINDOW_SPAN) {
+		COUNT(e, NO_ROOM);
+		resp_report_due(e, fl, true);
+		return;
+	}
+	gap = psn_after(f->psn, x->end);
+	if (!holes_room(e->pool, &x->holes, x->end, f->psn, psn_add(f->psn, 1))) {
+		COUNT(e, HOLES);
+		resp_report_due(e, fl, true);
+		return;
+	}
+	r = reads_head(e, l);
+	if (!retain(e, x, f, &bad)) {
+		uint32_t i = r ? psn_sub(r->resp_next, r->at.psn) : 0;
+
+		if (bad || !icrc_ok(f)) {
+			COUNT(e, BAD_ICRC);
+			resp_report_due(e, fl, true);
+			return;
+		}
+		if (x->guesses && g->state != FETCH_GUESS) {
+			/* what nobody has asked for must not keep out what the host waits for */
+			prefetch_break(e, fl);
+			resp_rx(e, fl, f);
+			return;
+		}
+		/* no room to keep it; but the very next for the host can go on without */
+		if (!r || psn_add(r->wire, i) != f->psn ||
+		    resp_give(e, fl, r, i, f->data, f->len)) {
+			COUNT(e, NO_ROOM);
+			resp_report_due(e, fl, true);
+			return;
+		}
+		r->resp_next = psn_add(r->resp_next, 1);
+		if (i + 1 == r->span)
+			resp_through(e, fl, r);
+		given = true;
+	}
+	next_id = mq_next(e->reads, id);
+	fill_end = psn_add(f->psn, 1);
+	if (fill_end == psn_add(g->psn, g->span) && next_id != MQ_NONE)
+		fill_end = fetch_at(e, next_id)->psn;
+	if (gap) {
+		holes_open(e->pool, x->holes, x->end, f->psn);
+		x->end = fill_end;
+	} else if (f->psn == x->end) {
+		x->end = fill_end;
+	} else {
+		holes_fill(e->pool, &x->holes, f->psn, fill_end);
+		gap = true; /* as urgent */
+	}
+	x->hint = id;
+	x->latest = f->psn;
+	x->arrival = e->now;
+	x->backoff = 0;
+	x->arrived_bytes += f->payload_len;
+	g->arrived++;
+	g->touched = e->now;
+	if (psn_after(g->arrived == g->span ? psn_add(g->psn, g->span) : g->psn, x->proof))
+		x->proof = g->arrived == g->span ? psn_add(g->psn, g->span) : g->psn;
+	x->unique -= g->arrived == g->span && g->opcode != OP_READ_REQUEST;
+	settle(e, x);
+	trim(e, x);
+	resp_arm(e, fl);
+	resp_report_due(e, fl, gap);
+	pace_run(e, flow_partner(e, fl));
+	if (given)
+		near_settled(e, fl);
+}
+
+/* ---- what the acceptor is told ---- */
+
+#define REPORT_NS	 (200 * NSEC_PER_USEC)
+#define REPORT_PACKETS	 32u
+#define REPEAT_NS	 (500 * NSEC_PER_USEC)
+#define REPEAT_DOUBLINGS 7u
+
+void resp_report_due(struct engine *e, struct flow *fl, bool urgent)
+{
+	struct lane *l = &fl->lane;
+	struct lane_reads *x = reads_of(e, l);
+
+	if (l->peer == PEER_NONE)
+		return;
+	x->report_due = true;
+	x->report_urgent |= urgent;
+	x->report_count++;
+	x->repeats = 0;
+	if (!l->report_listed) {
+		l->report_listed = true;
+		l->next_report = e->report_head;
+		e->report_head = flow_index(e, fl);
+	}
+	engine_wake_at(e, e->now);
+}
+
+static void report(struct engine *e, struct flow *fl, struct lane_reads *x)
+{
+	struct lane *l = &fl->lane;
+	const struct holes *hs = holes_at(e->pool, x->holes);
+	struct report r = {
+		.type = REPORT_RESP,
+		.lane = flow_index(e, fl),
+		.gen = l->gen,
+		.key = fl->key,
+		.seq = ++x->seq,
+		.cum = hs && hs->n ? hs->h[0].from : x->end,
+		.hi = x->end,
+		.latest = x->latest,
+		.depth = x->depth,
+	};
+
+	r.nholes = holes_show(hs, &x->hole_cursor, r.hole);
+	x->report_due = x->report_urgent = false;
+	x->report_count = 0;
+	x->reported = e->now;
+	e->sink.report(e->sink.ctx, (unsigned int)l->peer, &r);
+}
+
+/* Report now or later: called from the list of lanes that may have something to say. Returns when
+ * it wants to be called again, 0 for never. */
+uint64_t resp_report(struct engine *e, struct flow *fl)
+{
+	struct lane_reads *x = reads_of(e, &fl->lane);
+	uint32_t n;
+
+	/* an acceptor that does not know the lane yet would say that it has forgotten it */
+	if (!x || fl->lane.state == LANE_FAULT || !fl->lane.accepted || fl->lane.reopen)
+		return 0;
+	n = x->repeats < REPEAT_DOUBLINGS ? x->repeats : REPEAT_DOUBLINGS;
+	if (x->report_due && (x->report_urgent || x->report_count >= REPORT_PACKETS ||
+			      e->now - x->reported >= REPORT_NS)) {
+		report(e, fl, x);
+	} else if (!x->report_due && x->holes != POOL_NONE &&
+		   e->now - x->reported >= REPEAT_NS << n) {
+		x->repeats++;
+		report(e, fl, x);
+	}
+	n = x->repeats < REPEAT_DOUBLINGS ? x->repeats : REPEAT_DOUBLINGS;
+	if (x->report_due)
+		return x->reported + REPORT_NS;
+	return x->holes != POOL_NONE ? x->reported + (REPEAT_NS << n) : 0;
+}

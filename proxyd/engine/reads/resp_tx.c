@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Answers on their way over the WAN, sending end (role ACCEPTOR): what the near responder gave
+ * stays here until the opener has it, so that a loss on the WAN is repaired from here and no host
+ * has to ask again.
+ *
+ * Packets go out in the order of their PSNs, which is the order in which pseudo_requester.c lets the
+ * responder answer. The opener reports what it has and names what is missing (REPORT_RESP). A
+ * packet that is named is sent again when its latest transmission is older than the round trip and
+ * a reordering margin, so a retransmission is judged by the same rule as the first one. The timer
+ * serves the tail, for which no later packet speaks.
+ *
+ * An answer can be asked for again; so memory is no reason to stop the responder. What finds no
+ * room is passed on without being kept, and if the WAN loses it the opener asks again
+ * (resp_ask.c).
+ */
+#include "engine/reads/reads.h"
+
+#define REO_MIN_US   500u
+#define RTO_MIN_US   10000u
+#define RTO_FIRST_US 200000u
+
+static void arm(struct engine *e, struct flow *fl)
+{
+	struct lane_reads *x = reads_of(e, &fl->lane);
+	uint32_t id = TIMER_ID(flow_index(e, fl), TIMER_RESP);
+	uint64_t us = x->rtt.srtt_us ? x->rtt.srtt_us + 4ull * x->rtt.rttvar_us : RTO_FIRST_US;
+
+	if (!x->held || x->una == x->nxt) {
+		wheel_cancel(e->wheel, id);
+		return;
+	}
+	if (us < RTO_MIN_US)
+		us = RTO_MIN_US;
+	wheel_arm(e->wheel, id, e->now + (us << x->backoff) * NSEC_PER_USEC);
+}
+
+static void release(struct engine *e, struct lane_reads *x, uint32_t to)
+{
+	resp_drop(e, x, x->una, to);
+	x->una = to;
+	if (psn_before(x->nxt, to))
+		x->nxt = to;
+	if (psn_before(x->end, to))
+		x->end = to;
+	if (psn_before(x->lost_from, to))
+		x->lost_from = to;
+}
+
+/* The first answer packet that may still come, should nothing be held: an earlier answer may have
+ * been lost, and is asked for again while later ones come. */
+static uint32_t first_to_come(struct engine *e, const struct lane *l, uint32_t psn)
+{
+	const struct read_rec *r = reads_head(e, l);
+
+	return r && psn_before(r->resp_next, psn) ? r->resp_next : psn;
+}
+
+/* The responder gave @f, the next packet of an answer, checked. */
+void resp_tx_add(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+	struct lane_reads *x = reads_of(e, l);
+	enum engine_port wan = fl->side;
+	struct pkt *d;
+	uint32_t loc;
+
+	if (!x) {
+		engine_tx(e, wan, f->data, f->len);
+		return;
+	}
+	if (x->held && psn_before(f->psn, x->una) &&
+	    psn_diff(x->una, f->psn) <= (int32_t)WINDOW_SPAN)
+		return; /* of no use any more */
+	if (!x->held)
+		x->una = x->nxt = x->end = x->lost_from = first_to_come(e, l, f->psn);
+	loc = window_get(&x->win, e->pool, f->psn) ||
+			      psn_diff(f->psn, x->una) >= (int32_t)WINDOW_SPAN
+		      ? POOL_NONE
+		      : pool_append(e->pool, POOL_TRANSIT, &x->log, f->len);
+	if (loc == POOL_NONE) {
+		engine_tx(e, wan, f->data, f->len);
+		return;
+	}
+	memcpy(pool_ptr(e->pool, loc), f->data, f->len);
+	d = window_put(&x->win, e->pool, POOL_TRANSIT, f->psn);
+	if (!d) {
+		pool_unappend(e->pool, &x->log, loc, f->len);
+		engine_tx(e, wan, f->data, f->len);
+		return;
+	}
+	d->loc = loc;
+	d->len = (uint16_t)f->len;
+	d->span = 1;
+	d->flags = PKT_USED;
+	x->held++;
+	x->held_bytes += f->len;
+	if (!psn_before(f->psn, x->end)) {
+		x->end = psn_add(f->psn, 1);
+	} else if (psn_before(f->psn, x->nxt)) {
+		/* its turn has passed already */
+		d->flags |= PKT_LOST;
+		if (!x->lost++ || psn_before(f->psn, x->lost_from))
+			x->lost_from = f->psn;
+	}
+	pace_run(e, flow_partner(e, fl));
+}
+
+static bool send(struct engine *e, struct flow *fl, struct lane_reads *x, struct pkt *d)
+{
+	if (engine_tx(e, fl->side, pool_ptr(e->pool, d->loc), d->len))
+		return false;
+	pace_sent(e, d->len);
+	d->xmit = now_us(e);
+	if (d->flags & PKT_SENT) {
+		d->flags |= PKT_RETX;
+		fl->lane.retx++;
+		COUNT(e, RETX_WAN);
+	}
+	if (d->flags & PKT_LOST)
+		x->lost--;
+	d->flags = (d->flags | PKT_SENT) & ~PKT_LOST;
+	return true;
+}
+
+static bool send_lost(struct engine *e, struct flow *fl, struct lane_reads *x, uint32_t *budget)
+{
+	uint32_t psn = psn_before(x->lost_from, x->una) ? x->una : x->lost_from;
+	struct pkt *d;
+
+	while (x->lost && psn_before(psn, x->nxt) &&
+	       (d = window_next(&x->win, e->pool, psn, x->nxt, &psn))) {
+		if (d->flags & PKT_LOST) {
+			x->lost_from = psn;
+			if (!*budget || !pace_may_send(e) || !send(e, fl, x, d))
+				return false;
+			*budget -= d->len < *budget ? d->len : *budget;
+		}
+		psn = psn_add(psn, 1);
+	}
+	x->lost_from = x->nxt;
+	return true;
+}
+
+/* A turn on the WAN. Returns true when there is more to send but it had to stop. */
+bool resp_tx_run(struct engine *e, struct flow *fl, uint32_t quantum)
+{
+	struct lane_reads *x = reads_of(e, &fl->lane);
+	uint32_t budget = quantum, psn = 0;
+	bool idle, stopped;
+	struct pkt *d;
+
+	if (!x || !x->held)
+		return false;
+	idle = x->nxt == x->una;
+	stopped = x->lost && !send_lost(e, fl, x, &budget);
+	while (!stopped && psn_before(x->nxt, x->end) &&
+	       (d = window_next(&x->win, e->pool, x->nxt, x->end, &psn))) {
+		if (!budget || !pace_may_send(e) || !send(e, fl, x, d)) {
+			stopped = true;
+			break;
+		}
+		budget -= d->len < budget ? d->len : budget;
+		x->nxt = psn_add(psn, 1);
+	}
+	if (idle || !wheel_armed(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_RESP)))
+		arm(e, fl);
+	return stopped;
+}
+
+/* What is missing and was sent @age us ago or earlier is lost. */
+static void mark_lost(struct engine *e, struct lane_reads *x, uint32_t from, uint32_t end,
+		      uint32_t age)
+{
+	uint32_t psn = from;
+	struct pkt *d;
+
+	while (psn_before(psn, end) && (d = window_next(&x->win, e->pool, psn, end, &psn))) {
+		if ((d->flags & (PKT_SENT | PKT_LOST)) == PKT_SENT && now_us(e) - d->xmit >= age) {
+			d->flags |= PKT_LOST;
+			if (!x->lost++ || psn_before(psn, x->lost_from))
+				x->lost_from = psn;
+		}
+		psn = psn_add(psn, 1);
+	}
+}
+
+static bool sane(const struct lane *l, const struct report *r)
+{
+	if (psn_before(r->hi, r->cum) || psn_diff(r->hi, l->epsn.psn) > (int32_t)WINDOW_SPAN ||
+	    psn_diff(r->hi, r->cum) > (int32_t)WINDOW_SPAN)
+		return false;
+	for (uint8_t i = 0; i < r->nholes; i++)
+		if (!psn_before(r->hole[i].from, r->hole[i].end) ||
+		    psn_before(r->hole[i].from, r->cum) || psn_after(r->hole[i].end, r->hi))
+			return false;
+	return true;
+}
+
+void resp_tx_progress(struct engine *e, struct flow *fl, const struct report *r)
+{
+	struct lane *l = &fl->lane;
+	struct lane_reads *x = reads_of(e, l);
+	uint32_t reo, age;
+	struct pkt *d;
+
+	if (!x || (x->seq && (int32_t)(r->seq - x->seq) <= 0))
+		return;
+	if (!sane(l, r)) {
+		COUNT(e, BAD_REPORT);
+		return;
+	}
+	x->seq = r->seq;
+	x->depth = r->depth;
+	if (psn_in(r->latest, x->una, x->nxt) && (d = window_get(&x->win, e->pool, r->latest)) &&
+	    (d->flags & (PKT_SENT | PKT_RETX)) == PKT_SENT) {
+		rtt_sample(&x->rtt, now_us(e) - d->xmit);
+		d->flags |= PKT_RETX; /* a sample is taken once */
+	}
+	if (psn_after(r->cum, x->una)) {
+		release(e, x, r->cum);
+		x->backoff = 0;
+		arm(e, fl);
+	}
+	reo = x->rtt.minrtt_us / 4 > REO_MIN_US ? x->rtt.minrtt_us / 4 : REO_MIN_US;
+	age = x->rtt.srtt_us ? x->rtt.srtt_us + reo : RTO_FIRST_US / 2;
+	for (uint8_t i = 0; i < r->nholes; i++) {
+		uint32_t from = r->hole[i].from, end = r->hole[i].end;
+
+		if (psn_before(from, x->una))
+			from = x->una;
+		if (psn_after(end, x->nxt))
+			end = x->nxt;
+		mark_lost(e, x, from, end, age);
+	}
+	if (x->lost || psn_before(x->nxt, x->end))
+		pace_run(e, flow_partner(e, fl));
+	pace_run(e, fl); /* READs that waited for this one */
+}
+
+void resp_tx_timeout(struct engine *e, struct flow *fl)
+{
+	struct lane_reads *x = reads_of(e, &fl->lane);
+	uint32_t psn, last = PSN_NONE;
+
+	if (!x || !x->held || x->una == x->nxt)
+		return;
+	COUNT(e, TIMEOUTS);
+	if (x->backoff < 8)
+		x->backoff++;
+	/* the oldest, and the newest, whose arrival makes the opener say what is missing */
+	if (window_next(&x->win, e->pool, x->una, x->nxt, &psn))
+		mark_lost(e, x, psn, psn_add(psn, 1), 0);
+	last = psn_sub(x->nxt, 1);
+	if (window_get(&x->win, e->pool, last))
+		mark_lost(e, x, last, x->nxt, 0);
+	pace_run(e, flow_partner(e, fl));
+	arm(e, fl);
+}
+
+/* Whether the responder has as many READs as it may have at a time. */
+bool resp_depth_full(struct engine *e, const struct flow *fl)
+{
+	const struct lane *l = &fl->lane;
+	const struct lane_reads *x = reads_of(e, l);
+	uint32_t n = 0;
+
+	if (!x || !x->depth)
+		return false;
+	for (uint32_t id = l->reads.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
+		const struct read_rec *r = mq_ptr(e->reads, id);
+
+		if (!psn_before(r->at.psn, l->nxt.psn))
+			break;
+		/* also those behind an unanswered one that are answered: the responder keeps no
+		 * more to repeat */
+		if (++n >= x->depth)
+			return true;
+	}
+	return false;
+}

@@ -1,0 +1,213 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Connections with prefetch while the daemon near their requester is away: killed, hung, stopped. Their packets
+# bear other numbers on the WAN than at the host, and none may pass untranslated, in either direction. READs
+# walk through a region whose every byte is known: an answer to another READ would be seen.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+. tests/netns/lib.sh
+
+LINK=(--visible --delay-ms 10 --rate-mbps 400)
+# Hosts that repeat themselves late: what ends the connection is the new daemon, not their patience.
+STREAM=(--op read --size 64K --depth 4 --region 4M --mtu 4096 --timeout-exp 20 --visible)
+
+roce_of() # CAPTURE SOURCE SINCE: how many RoCEv2 packets of that address, captured after that time
+{
+	tests/netns/frames.pl list "$LAB/$1.pcap" "$2" "$3" | grep -c '^.\{46\}11.\{24\}12b7'
+}
+
+capture_start() # NAME NAMESPACE INTERFACE
+{
+	spawn "cap-$1" "$2" "$LAB_BIN/pcapcheck" --capture "$3" "$LAB/$1.pcap"
+	await 10 grep -q 'capture: ready' "$LAB/cap-$1.err"
+}
+
+capture_stop() # NAME: nothing may be missing
+{
+	signal "cap-$1" TERM && reap "cap-$1" 10
+}
+
+ahead() # a asks for READs ahead of its host, and has numbers of its own
+{
+	jq_true a lane 'any(.lqpn == $q and .direction == "out" and ."psn-shift" > 0)' --argjson q $((${qpn[a]}))
+}
+
+attached_to() # SITE INTERFACE
+{
+	ip -n "$P-g$1" link show dev "$2" | grep -q xdp
+}
+
+detached() # SITE
+{
+	! attached_to "$1" lan0 && ! attached_to "$1" wan0
+}
+
+in_place() # SITE: the program is there, daemon or not
+{
+	attached_to "$1" lan0 && attached_to "$1" wan0 && [ -e "$(pins "$1")/held" ]
+}
+
+# stream NAME ARGUMENT...: READs from a, until they are read ahead. What the host has read once may be; without
+# the connection manager nobody tells the appliance that a host has ended and will not ask for the rest any more.
+stream()
+{
+	local name=$1
+
+	shift
+	next_qpns
+	transfer_begin "$name" a "${STREAM[@]}" "$@"
+	await 20 ahead
+}
+
+ended_well() # NAME: all was right that was completed, on both sides
+{
+	reap "$1-req" 60
+	signal "$1-resp" TERM && reap "$1-resp" 10
+	jq -es 'all(.[]; .intact) and .[0].messages > 0' "$LAB/$1-req.out" "$LAB/$1-resp.out" >/dev/null
+}
+
+says_more() # NAME LINES: the endpoint has said something beyond these
+{
+	[ "$(wc -l <"$LAB/$1.err")" -gt "$2" ]
+}
+
+resent() # NAME: how many packets its host has sent again until now
+{
+	local lines
+
+	lines=$(wc -l <"$LAB/$1.err")
+	signal "$1" USR1 && await 10 says_more "$1" "$lines" && tail -n 1 "$LAB/$1.err" | jq -e .retransmits
+}
+
+asked_again() # NAME PACKETS: the host has sent more of them again than that
+{
+	[ "$(resent "$1")" -gt "$2" ]
+}
+
+lab_up
+wan_start "${LINK[@]}"
+pair_start -r 'prefetch = on'
+
+it "a rule with prefetch: pinned from the start" in_place a
+
+# The daemon is killed amid a stream. From then on nothing of host a's crosses the WAN, although it asks again,
+# and nothing that came on its way to it arrives.
+killed()
+{
+	local again gone status=0
+
+	capture_start wan wan a && capture_start lan ha eth0 && stream killed --seconds 60 || return
+	kill -KILL "${pid[gw-a]}"
+	reap gw-a
+	gone=$EPOCHREALTIME
+	again=$(resent killed-req) && await 20 asked_again killed-req "$again" || status=1
+	capture_stop wan && capture_stop lan || status=1
+	echo "since then: $(roce_of lan "$(addr a 1)" $gone) of the host," \
+		"$(roce_of wan "$(addr a 1)" $gone) of them crossed, $(roce_of lan "$(addr b 1)" $gone) to the host"
+	# that there are any shows that the captures can be read
+	[ "$(roce_of lan "$(addr b 1)" 0)" -gt 0 ] && [ "$(roce_of wan "$(addr a 1)" 0)" -gt 0 ] || status=1
+	[ "$(roce_of lan "$(addr a 1)" $gone)" -gt 0 ] || status=1
+	[ "$(roce_of wan "$(addr a 1)" $gone)" = 0 ] || status=1
+	[ "$(roce_of lan "$(addr b 1)" $gone)" = 0 ] || status=1
+	return $status
+}
+it "killed: the program stays in place, what the host asks again goes nowhere, answers end here" killed
+it "it is pinned still" in_place a
+it "the host hangs, it was told nothing" running killed-req
+
+passes_other() # what is not held is bridged
+{
+	next_qpns
+	transfer other a --op write --count 50 --mtu 1024 && intact other
+}
+it "another connection passes through the bridge meanwhile" passes_other
+
+again()
+{
+	gateway_start a && await 20 peers_up && [ "$(grep -c 'made to fail' "$LAB/gw-a.err")" = 1 ]
+}
+it "a new daemon takes over, and says how many connections there were" again
+
+fails() # by a NAK, or broken by force, not by its own timeout
+{
+	local t0=$SECONDS
+
+	reap killed-req 30
+	[ $((SECONDS - t0)) -le 30 ] && [[ $(got killed-req first-error) == @(remote-operation|flushed) ]] || return
+	signal killed-resp TERM && reap killed-resp 10
+	jq -es 'all(.[]; .intact) and .[0].messages > 0' "$LAB/killed-req.out" "$LAB/killed-resp.out" >/dev/null
+}
+it "the requester's queue pair fails within 30 s, no byte was wrong" fails
+
+anew()
+{
+	stream anew --cm --count 2000 && reap anew-req && [ "$(got anew-req errors)" = 0 ] &&
+	signal anew-resp TERM && reap anew-resp 10 && complete anew 2000
+}
+it "a new connection works, with prefetch" anew
+
+hung()
+{
+	local again status=0
+
+	stream hung --cm --seconds 8 || return
+	signal gw-a STOP
+	again=$(resent hung-req) && await 20 asked_again hung-req "$again" || status=1
+	signal gw-a CONT
+	[ $status = 0 ] && ended_well hung && [ "$(got hung-req errors)" = 0 ] && [ "$(stat_of a held)" -gt 0 ]
+}
+it "hung for a while: held meanwhile, then it goes on as if nothing had been" hung
+
+none_broken() # SITE: no queue pair is being made to fail
+{
+	jq_true "$1" lane 'all(.state != "fault")'
+}
+
+stopped()
+{
+	await 40 none_broken a && stream stopped --cm --count 4000 && gateway_stop a && await 10 detached a && [ ! -e "$(pins a)" ] &&
+	! grep -q 'cannot do without' "$LAB/gw-a.err" && ended_well stopped &&
+	[ "$(got stopped-req errors)" = 0 ]
+}
+it "stopped in order: the two ends agree first, the stream goes on without it, nothing stays pinned" stopped
+
+given_up()
+{
+	gateway_start a && await 20 peers_up && stream given-up --seconds 60 || return
+	kill -KILL "${pid[gw-a]}"
+	reap gw-a
+	in_place a && rm -r "$(pins a)" && await 10 detached a || return
+	signal given-up-req TERM
+	signal given-up-resp TERM
+	reap given-up-req 10
+	reap given-up-resp 10
+	return 0
+}
+it "killed, and given up by the operator: rm -r of the pins, and the bridge has all" given_up
+
+unpinned()
+{
+	rm -rf "$LAB/bpf/a"
+	gateway_start a && await 20 peers_up && in_place a &&
+	sed -i 's/^prefetch = on/prefetch = off/' "$LAB/gw-a.conf" && signal gw-a HUP &&
+	await 10 [ ! -e "$(pins a)" ] &&
+	sed -i 's/^prefetch = off/prefetch = on/' "$LAB/gw-a.conf" && signal gw-a HUP &&
+	await 10 in_place a
+}
+it "reload: pinned with prefetch only, within the sandbox" unpinned
+
+nowhere() # no place to pin: it says so, and works without
+{
+	gateway_stop a
+	spawn gw-a ga env LONGHAUL_PINS=/proc/longhaul "$B/longhauld" -c "$LAB/gw-a.conf"
+	await 20 attached a && running gw-a && await 20 peers_up &&
+	[ "$(grep -c 'prefetch is off' "$LAB/gw-a.err")" = 1 ] && jq_true a rule 'all(."prefetch" != "on")' &&
+	next_qpns && transfer nowhere a "${STREAM[@]}" --count 100 && complete nowhere 100
+}
+it "no BPF file system: one clear line, no prefetch, all else as ever" nowhere
+
+it "everything stops in order" pair_stop
+it "nothing is left attached or pinned" eval 'detached a && detached b && [ ! -e "$(pins a)" ] && [ ! -e "$(pins b)" ]'
+
+exit $((tests_failed > 0))

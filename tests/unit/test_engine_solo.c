@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * NTT-7: what an appliance near the responder asks before the host does, and what it leaves alone.
+ * The far host of the rig is the requester, the near one the responder. What single packets do is
+ * in tests/scenario/scripts/solo.
+ */
+#include "tests/unit/engine_rig.h"
+
+#define RTT (10 * RIG_MS)
+#define VA  0x100000ull
+#define LEN 256u
+
+/* BTH to the near host, RETH */
+#define READ   "0c 40ffff 00000011 80%06x %016llx 00000066 %08x"
+/* READ response ONLY to the far host, AETH, data */
+#define ANSWER "10 40ffff 00000022 00%06x 1f%06x 61*256"
+
+static struct rig *make(uint8_t mode, uint32_t depth, uint64_t max_age)
+{
+	struct engine_config cfg = {.pool_bytes = 8 << 20, .max_conns = 16};
+	struct rule rule = rig_rule(PEER_NONE, POLICY_EARLY, RIG_MTU);
+	struct rig *r;
+
+	rule.prefetch = mode;
+	rule.read_depth = depth;
+	rule.prefetch_max_age_ns = max_age;
+	r = rig_create(&cfg, &rule);
+	for (uint32_t i = 0; i < 5; i++) {
+		rig_rx(r, FAR, "04 40ffff 00000011 80%06x 61*8", i);
+		rig_rx(r, NEAR, "11 40ffff 00000022 00%06x 1f%06x", i, i + 1);
+	}
+	rig_forget(r);
+	return r;
+}
+
+static uint64_t hits(struct rig *r)
+{
+	return rig_conn(r).lane[LANE_IN].reads.hits;
+}
+
+static uint64_t guesses(struct rig *r)
+{
+	return rig_conn(r).lane[LANE_IN].reads.guesses;
+}
+
+static uint64_t left[1024]; /* when the answer of each PSN left for the far host */
+
+/* The responder answers every READ that was sent to it, at once. */
+static void serve(struct rig *r)
+{
+	while (r->at < r->nout) {
+		const struct rig_frame *f = &r->out[r->at++];
+		uint32_t psn = get_be24(f->data + RIG_BTH + 9);
+
+		if (f->port == PORT_WAN && f->data[RIG_BTH] == 0x10 && !left[psn])
+			left[psn] = r->now;
+		if (f->port == PORT_LAN && f->data[RIG_BTH] == 0x0c)
+			rig_rx(r, NEAR, ANSWER, psn, psn + 1);
+	}
+}
+
+/* @n READs from @psn on of a host that has @m outstanding, a round trip away. Returns the next PSN.
+ * */
+static uint32_t stream(struct rig *r, uint32_t psn, uint32_t n, uint32_t m)
+{
+	uint32_t first = psn;
+
+	memset(left, 0, sizeof(left));
+	while (psn < first + n) {
+		while (psn < first + n &&
+		       (psn < first + m || (left[psn - m] && r->now >= left[psn - m] + RTT))) {
+			rig_rx(r, FAR, READ, psn, (unsigned long long)VA, LEN);
+			serve(r);
+			psn++;
+		}
+		rig_pass(r, RIG_MS / 8);
+		serve(r);
+	}
+	return psn;
+}
+
+/* Nothing is asked ahead unless the rule says this word. */
+static void test_off(void **state)
+{
+	static const uint8_t modes[] = {PREFETCH_OFF, PREFETCH_ON};
+
+	(void)state;
+	for (unsigned int i = 0; i < 2; i++) {
+		struct rig *r = make(modes[i], 16, 0);
+
+		stream(r, 5, 80, 1);
+		assert_int_equal(guesses(r), 0);
+		assert_int_equal(engine_counter(r->e, EC_SOLO_READS), 0);
+		assert_int_equal(rig_conn(r).lane[LANE_IN].state, LANE_WATCH);
+		rig_destroy(r);
+	}
+}
+
+/* As many as the responder takes, less what the host has outstanding; nothing where it takes no
+ * more. */
+static void test_depth(void **state)
+{
+	static const struct {
+		uint32_t depth, m, ahead;
+	} t[] = {{16, 1, 15}, {4, 1, 3}, {8, 4, 4}, {1, 1, 0}, {4, 4, 0}, {0, 2, 2}};
+
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		struct rig *r = make(PREFETCH_SINGLE, t[i].depth, 0);
+
+		stream(r, 5, 96, t[i].m);
+		/* the host stops; what may be asked is asked */
+		for (uint32_t k = 0; k < 40; k++) {
+			rig_pass(r, RIG_MS);
+			serve(r);
+		}
+		if (rig_conn(r).lane[LANE_IN].reads.ahead != t[i].ahead * LEN)
+			fail_msg("depth %u, %u outstanding: %llu bytes ahead", t[i].depth, t[i].m,
+				 (unsigned long long)rig_conn(r).lane[LANE_IN].reads.ahead);
+		rig_destroy(r);
+	}
+}
+
+/* What the host has never read is never asked for, even where the stride leads there. */
+static void test_never_beyond(void **state)
+{
+	struct rig *r = make(PREFETCH_SINGLE, 16, 0);
+	uint32_t psn = 5;
+
+	(void)state;
+	for (uint32_t i = 0; i < 60; i++, psn++) {
+		rig_rx(r, FAR, READ, psn, (unsigned long long)(VA + i * LEN), LEN);
+		serve(r);
+		rig_pass(r, RTT);
+		serve(r);
+	}
+	assert_int_equal(guesses(r), 0);
+	rig_destroy(r);
+}
+
+/* A host whose READs come by a clock waits for no answer: nothing can be measured, and nothing is
+ * asked ahead. */
+static void test_by_clock(void **state)
+{
+	struct rig *r = make(PREFETCH_SINGLE, 16, 0);
+	uint32_t psn = 5;
+
+	(void)state;
+	for (uint32_t i = 0; i < 400; i++, psn++) {
+		rig_rx(r, FAR, READ, psn, (unsigned long long)VA, LEN);
+		for (int k = 0; k < 7; k++) {
+			serve(r);
+			rig_pass(r, RIG_MS);
+		}
+	}
+	serve(r);
+	assert_int_equal(guesses(r), 0);
+	rig_destroy(r);
+}
+
+/* The rule is taken back: nothing new is asked, and the lane goes when the host has asked for what
+ * was. */
+static void test_taken_back(void **state)
+{
+	struct rig *r = make(PREFETCH_SINGLE, 4, 0);
+	struct rule rule = rig_rule(PEER_NONE, POLICY_EARLY, RIG_MTU);
+	uint32_t psn;
+
+	(void)state;
+	psn = stream(r, 5, 60, 1);
+	assert_true(hits(r) > 4);
+	assert_false(engine_may_stop(r->e));
+	engine_rules(r->e, &rule, 1, r->now);
+	for (int i = 0; i < 4; i++, psn++) {
+		rig_rx(r, FAR, READ, psn, (unsigned long long)VA, LEN);
+		serve(r);
+	}
+	assert_int_equal(rig_conn(r).lane[LANE_IN].state, LANE_WATCH);
+	assert_true(engine_may_stop(r->e));
+	rig_forget(r);
+	rig_rx(r, FAR, READ, psn, (unsigned long long)VA, LEN);
+	rig_expect(r, PORT_LAN, READ, psn, (unsigned long long)VA, LEN);
+	rig_quiet(r);
+	rig_destroy(r);
+}
+
+/* Too old to be given: the responder took its time. */
+static void test_max_age(void **state)
+{
+	struct rig *r = make(PREFETCH_SINGLE, 4, 2 * RIG_MS);
+	uint32_t psn = stream(r, 5, 17, 1);
+	unsigned int before;
+
+	(void)state;
+	rig_forget(r);
+	while (r->at == r->nout)
+		rig_pass(r, RIG_MS);
+	psn = get_be24(rig_sent(r, PORT_LAN)->data + RIG_BTH + 9);
+	rig_pass(r, 3 * RIG_MS);
+	before = r->nout;
+	rig_rx(r, NEAR, ANSWER, psn, psn + 1);
+	assert_int_equal(r->nout, before);
+	assert_true(rig_conn(r).lane[LANE_IN].reads.flushed_age > 0);
+	rig_destroy(r);
+}
+
+/* An engine after one that is gone: the requester is beyond the WAN, whatever the rules say by now.
+ * */
+static void test_stranded(void **state)
+{
+	static const uint8_t modes[] = {PREFETCH_SINGLE, PREFETCH_OFF};
+
+	(void)state;
+	for (unsigned int i = 0; i < 2; i++) {
+		struct engine_config cfg = {.pool_bytes = 8 << 20, .max_conns = 16};
+		struct rule rule = rig_rule(PEER_NONE, POLICY_EARLY, RIG_MTU);
+		struct flow_key requests = {.dqpn = 0x11, .vlan = FRAME_VLAN_NONE};
+		struct rig *r;
+
+		rule.prefetch = modes[i];
+		r = rig_create(&cfg, &rule);
+		ip_addr_parse("10.2.0.1", &requests.src);
+		ip_addr_parse("10.1.0.1", &requests.dst);
+		engine_fail_orphan(r->e, &requests, 0x22, r->now);
+		/* nothing of either passes; the requester is told when it repeats the oldest */
+		rig_rx(r, FAR, READ, 77, (unsigned long long)VA, LEN);
+		rig_quiet(r);
+		rig_rx(r, FAR, READ, 77, (unsigned long long)VA, LEN);
+		rig_expect(r, PORT_WAN, "11 40ffff 00000022 00%06x 63%06x", 77, 0);
+		rig_quiet(r);
+		rig_rx(r, NEAR, ANSWER, 80, 80);
+		rig_quiet(r);
+		rig_destroy(r);
+	}
+}
+
+static int refuse(void *ctx, const struct flow_key *requests, uint32_t lqpn, bool on)
+{
+	(void)ctx;
+	(void)requests;
+	(void)lqpn;
+	return on ? -1 : 0;
+}
+
+/* Where nobody can hold the packets while the daemon is away nothing is asked ahead. */
+static void test_no_hold(void **state)
+{
+	struct rig *r = make(PREFETCH_SINGLE, 16, 0);
+	struct engine_config cfg = {.pool_bytes = 8 << 20, .max_conns = 16};
+	struct rule rule = rig_rule(PEER_NONE, POLICY_EARLY, RIG_MTU);
+	struct engine_sink sink = {.ctx = r,
+				   .tx = rig_sink_tx,
+				   .report = rig_sink_report,
+				   .event = rig_sink_event,
+				   .hold = refuse};
+
+	(void)state;
+	rule.prefetch = PREFETCH_SINGLE;
+	rule.read_depth = 16;
+	engine_destroy(r->e);
+	r->e = engine_create(&cfg, &sink, r->now);
+	assert_non_null(r->e);
+	engine_rules(r->e, &rule, 1, r->now);
+	for (uint32_t i = 0; i < 5; i++) {
+		rig_rx(r, FAR, "04 40ffff 00000011 80%06x 61*8", i);
+		rig_rx(r, NEAR, "11 40ffff 00000022 00%06x 1f%06x", i, i + 1);
+	}
+	stream(r, 5, 80, 1);
+	assert_int_equal(guesses(r), 0);
+	assert_true(engine_may_stop(r->e));
+	rig_destroy(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_off),	     cmocka_unit_test(test_depth),
+		cmocka_unit_test(test_never_beyond), cmocka_unit_test(test_by_clock),
+		cmocka_unit_test(test_taken_back),   cmocka_unit_test(test_max_age),
+		cmocka_unit_test(test_stranded),     cmocka_unit_test(test_no_hold),
+	};
+
+	return cmocka_run_group_tests_name("engine_solo", tests, NULL, NULL);
+}
