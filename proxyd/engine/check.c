@@ -25,7 +25,7 @@ static const char *check_front(struct engine *e, const struct lane *l)
 	const struct read_rec *r = reads_waiting(e, l);
 	const struct lane_reads *x = reads_of(e, l);
 
-	if (psn_after(l->frontier.psn, x ? x->asked.psn : l->epsn.psn))
+	if (psn_after(l->frontier.psn, x ? x->map.asked.psn : l->epsn.psn))
 		return "2: front beyond what is received and retained";
 	if (r && psn_after(l->frontier.psn, r->at.psn))
 		return "2: front beyond an unanswered READ";

@@ -14,13 +14,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "engine/reads/reads.h"
+#include "engine/roles.h"
 
 #define SWEEP_NS    (10 * NSEC_PER_MSEC)
 #define SWEEP_FLOWS 256u
-#define CLOSING_NS  (100 * NSEC_PER_MSEC)
-/* So long after the latest packet nobody asks for a lost answer any more. */
-#define KEPT_NS	    (10 * NSEC_PER_SEC)
 
 static uint64_t or_default(uint64_t v, uint64_t def)
 {
@@ -41,6 +38,7 @@ struct engine *engine_create(const struct engine_config *cfg, const struct engin
 		return NULL;
 	e->sink = *sink;
 	e->cfg = *cfg;
+	e->roles = engine_roles;
 	e->cfg.pool_bytes = or_default(cfg->pool_bytes, 256ull << 20);
 	e->cfg.max_conns = (uint32_t)or_default(cfg->max_conns, 16384);
 	e->cfg.wan_burst = (uint32_t)or_default(
@@ -94,50 +92,6 @@ void engine_destroy(struct engine *e)
 	free(e);
 }
 
-int engine_tx(struct engine *e, enum engine_port port, const uint8_t *data, uint32_t len)
-{
-	int err = e->sink.tx(e->sink.ctx, port, data, len);
-
-	if (err) {
-		e->port_full = true;
-		COUNT(e, TX_FULL);
-		return err;
-	}
-	e->counters[port == PORT_LAN ? EC_TX_LAN : EC_TX_WAN]++;
-	return 0;
-}
-
-void engine_pass(struct engine *e, enum engine_port from, const struct frame *f)
-{
-	COUNT(e, PASSED);
-	engine_tx(e, other_port(from), f->data, f->len);
-}
-
-void engine_wake_at(struct engine *e, uint64_t when)
-{
-	if (when < e->wake)
-		e->wake = when;
-}
-
-void engine_event(struct engine *e, enum engine_event_type type, const struct flow *fl,
-		  uint32_t packets, uint64_t bytes)
-{
-	struct engine_event ev = {
-		.type = type,
-		.conn = flow_index(e, fl),
-		.requests_from_lan = fl->side == PORT_LAN,
-		.reason = fl->lane.reason,
-		.packets = packets,
-		.bytes = bytes,
-	};
-
-	/* connections go by their LAN side's flow */
-	if (fl->side != PORT_LAN && fl->partner != FLOW_NONE)
-		ev.conn = fl->partner;
-	if (e->sink.event)
-		e->sink.event(e->sink.ctx, &ev);
-}
-
 /* A request of flow @fl, arrived at its own side. */
 static void rx_request(struct engine *e, struct flow *fl, const struct frame *f)
 {
@@ -150,20 +104,10 @@ static void rx_request(struct engine *e, struct flow *fl, const struct frame *f)
 		else if (solo_may_begin(e, fl, f))
 			solo_begin(e, fl, f);
 	}
-	switch (l->role) {
-	case ROLE_OPENER:
-	case ROLE_SINGLE:
-		near_request(e, fl, f);
-		break;
-	case ROLE_ACCEPTOR:
-		stream_rx_request(e, fl, f);
-		break;
-	case ROLE_SOLO:
-		solo_request(e, fl, f);
-		break;
-	default:
+	if (role_of(e, l)->request)
+		role_of(e, l)->request(e, fl, f);
+	else
 		engine_pass(e, fl->side, f);
-	}
 }
 
 /* A response that travels in flow @fl: it answers requests of the partner's lane. */
@@ -177,12 +121,7 @@ static void rx_response(struct engine *e, struct flow *fl, const struct frame *f
 		engine_pass(e, fl->side, f);
 		return;
 	}
-	if (req->lane.role == ROLE_OPENER)
-		near_response(e, req, f);
-	else if (req->lane.role == ROLE_SOLO)
-		solo_answer(e, req, f, fl->side);
-	else
-		far_response(e, req, f, fl->side);
+	role_of(e, &req->lane)->response(e, req, f, fl->side);
 }
 
 /* A connection in fault: what comes from its near host is for fault.c to judge, and nothing reaches
@@ -302,16 +241,7 @@ static void timer_fired(void *ctx, uint32_t id)
 
 	if (!fl->used || fl->lane.role == ROLE_NONE)
 		return;
-	if (fl->lane.role == ROLE_SOLO)
-		solo_timer(e, fl);
-	else if (id % TIMERS == TIMER_AUX)
-		lane_aux_timer(e, fl);
-	else if (id % TIMERS == TIMER_RESP)
-		fl->lane.role == ROLE_OPENER ? resp_overdue(e, fl) : resp_tx_timeout(e, fl);
-	else if (fl->lane.role == ROLE_OPENER)
-		stream_tx_timeout(e, fl);
-	else
-		far_timeout(e, fl);
+	role_of(e, &fl->lane)->timer(e, fl, id % TIMERS);
 }
 
 /* Forget flows that nobody uses, a few at a time. */
@@ -324,15 +254,8 @@ static void sweep(struct engine *e)
 		struct flow *fl = &e->flows[e->sweep];
 
 		e->sweep = (e->sweep + 1) % e->nflows;
-		if (fl->used && fl->lane.role == ROLE_OPENER && e->now - fl->seen > KEPT_NS)
-			resp_idle(e, fl);
-		if (fl->used && fl->lane.role == ROLE_ACCEPTOR && fl->lane.closing &&
-		    e->now - fl->lane.last_report >= CLOSING_NS)
-			stream_rx_report_due(
-				e, fl, true); /* what asked the opener to let go may be lost */
-		if (fl->used && fl->lane.role == ROLE_SOLO &&
-		    fl->lane.reason == REASON_DISCONNECT && e->now - fl->seen > KEPT_NS)
-			lane_close(e, fl, REASON_DISCONNECT, false);
+		if (fl->used && role_of(e, &fl->lane)->sweep)
+			role_of(e, &fl->lane)->sweep(e, fl);
 		if (!fl->used || e->now - fl->seen < e->cfg.idle_ns)
 			continue;
 		if (fl->partner != FLOW_NONE &&
@@ -340,88 +263,13 @@ static void sweep(struct engine *e)
 		     (fl->lane.role == ROLE_NONE && e->flows[fl->partner].lane.role != ROLE_NONE)))
 			continue;
 		if (fl->lane.role != ROLE_NONE) {
-			if ((fl->lane.packets || solo_owes(e, &fl->lane) ||
-			     psn_map_differs(reads_of(e, &fl->lane), &fl->lane)) &&
-			    fl->lane.state != LANE_FAULT)
+			if (fl->lane.state != LANE_FAULT && role_of(e, &fl->lane)->owes(e, fl))
 				continue;
 			lane_close(e, fl, REASON_IDLE, true);
 		} else {
 			flow_free(e, fl);
 		}
 	}
-}
-
-static void flush_acks(struct engine *e)
-{
-	while (e->ack_head != FLOW_NONE) {
-		struct flow *fl = &e->flows[e->ack_head];
-
-		e->ack_head = fl->lane.next_ack;
-		fl->lane.ack_listed = false;
-		if (lane_keeps(&fl->lane))
-			ack_flush(e, fl);
-	}
-}
-
-/* Reports go out at once when urgent or when much has happened, else after a short while. */
-#define REPORT_NS	 (200 * NSEC_PER_USEC)
-#define REPORT_PACKETS	 32u
-/* While something is missing they are repeated after this, and twice that, and so on, so many
- * times. */
-#define REPEAT_NS	 (500 * NSEC_PER_USEC)
-#define REPEAT_DOUBLINGS 7u
-
-/* When the report of a lane that says what is missing is to be repeated. */
-static uint64_t repeat_at(const struct lane *l)
-{
-	uint32_t n = l->repeats < REPEAT_DOUBLINGS ? l->repeats : REPEAT_DOUBLINGS;
-
-	return l->last_report + (REPEAT_NS << n);
-}
-
-static void flush_reports(struct engine *e)
-{
-	uint32_t i = e->report_head, later = FLOW_NONE;
-
-	e->report_head = FLOW_NONE;
-	while (i != FLOW_NONE) {
-		struct flow *fl = &e->flows[i];
-		struct lane *l = &fl->lane;
-		uint32_t next = l->next_report;
-
-		l->report_listed = false;
-		if (l->role == ROLE_OPENER) {
-			uint64_t at = resp_report(e, fl);
-
-			if (at) {
-				l->report_listed = true;
-				l->next_report = later;
-				later = i;
-				engine_wake_at(e, at);
-			}
-		}
-		if (l->role != ROLE_ACCEPTOR) {
-			i = next;
-			continue;
-		}
-		if (l->report_due && (l->report_urgent || l->report_count >= REPORT_PACKETS ||
-				      e->now - l->last_report >= REPORT_NS)) {
-			stream_rx_report(e, fl);
-		} else if (!l->report_due && l->holes != POOL_NONE && e->now >= repeat_at(l)) {
-			l->repeats++;
-			stream_rx_report(e, fl);
-		}
-		if (l->report_due || l->holes != POOL_NONE) {
-			l->report_listed = true;
-			l->next_report = later;
-			later = i;
-			engine_wake_at(e,
-				       l->report_due ? l->last_report + REPORT_NS : repeat_at(l));
-		}
-		i = next;
-	}
-	e->report_head = later;
-	e->nrefused = 0; /* of lanes that are no more */
 }
 
 void engine_tick(struct engine *e, uint64_t now_ns)
@@ -431,8 +279,8 @@ void engine_tick(struct engine *e, uint64_t now_ns)
 	e->wake = UINT64_MAX;
 	pace_tick(e);
 	near_room(e);
-	flush_acks(e);
-	flush_reports(e);
+	due_acks(e);
+	due_reports(e);
 	sweep(e);
 }
 
@@ -454,8 +302,7 @@ bool engine_may_stop(struct engine *e)
 		const struct lane *l = &fl->lane;
 
 		if (fl->used && lane_keeps(l) &&
-		    (l->packets || fault_pending(l) ||
-		     (l->numbered && psn_map_differs(reads_of(e, l), l))))
+		    (l->packets || fault_pending(l) || (l->numbered && psn_map_differs(e, l))))
 			return false;
 		if (fl->used && solo_owes(e, l))
 			return false;

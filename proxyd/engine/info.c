@@ -71,9 +71,9 @@ static void fill_reads(struct engine *e, const struct lane *l, struct lane_info 
 	out->reads.depth = x->depth;
 	if (!lane_keeps(l) && l->role != ROLE_SOLO)
 		return;
-	out->epsn = x->asked.psn;
-	out->reads.shift = psn_sub(l->epsn.psn, x->asked.psn);
-	out->reads.shift_msn = psn_sub(l->epsn.msn, x->asked.msn);
+	out->epsn = x->map.asked.psn;
+	out->reads.shift = psn_sub(l->epsn.psn, x->map.asked.psn);
+	out->reads.shift_msn = psn_sub(l->epsn.msn, x->map.asked.msn);
 }
 
 static void fill_lane(struct engine *e, const struct flow *fl, uint64_t now, struct lane_info *out)

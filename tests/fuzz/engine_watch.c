@@ -155,7 +155,7 @@ void watch_before(void)
 		b->front = fl->lane.front.psn;
 		/* answers of before are evidence too: they are used when the peer begins anew */
 		b->proven = b->held && reads_of(z.e, &fl->lane);
-		b->proof = b->proven ? reads_of(z.e, &fl->lane)->proof : 0;
+		b->proof = b->proven ? reads_of(z.e, &fl->lane)->map.proof : 0;
 		z.has_top[i] &= fl->used;
 	}
 }

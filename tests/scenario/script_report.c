@@ -219,9 +219,9 @@ void report_describe(struct script *s, const struct report *r, char *out, size_t
 		MORE(" cum %d hi %d latest %d depth %u", REL(r->cum), REL(r->hi), REL(r->latest),
 		     r->depth);
 	if (r->type == REPORT_PROGRESS)
-		MORE(" cum %d hi %d room %d una %d msn %d credit 0x%x%s", REL(r->cum),
-		     REL(r->hi), REL(r->room), REL(r->una), psn_diff(r->una_msn, w->msn_base),
-		     r->credit, r->una_ackable ? "" : " after-read");
+		MORE(" cum %d hi %d room %d una %d msn %d credit 0x%x%s", REL(r->cum), REL(r->hi),
+		     REL(r->room), REL(r->una), psn_diff(r->una_msn, w->msn_base), r->credit,
+		     r->una_ackable ? "" : " after-read");
 	if (r->type != REPORT_PROGRESS && r->type != REPORT_RESP)
 		return;
 	for (int i = 0; i < r->nholes; i++)

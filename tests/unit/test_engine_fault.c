@@ -101,6 +101,7 @@ static void refuse(struct rig *r, uint32_t psn, uint8_t syndrome)
 	p.refusal_psn = psn;
 	p.reason = REASON_NAK;
 	engine_rx_report(r->e, 0, &p, r->now);
+	engine_tick(r->e, r->now); /* it judges what was refused */
 	rig_check(r);
 }
 
@@ -256,8 +257,6 @@ static void test_tell_first(void **state_)
 	rig_rx(r, NEAR, "02 40ffff 00000022 80000007 61*8");
 	rig_forget(r);
 	refuse(r, 6, AETH_NAK_OPERATION);
-	rig_forget(r);
-	engine_tick(r->e, r->now);
 	rig_expect(r, PORT_LAN, "11 40ffff 00000011 00000007 63000006");
 	rig_pass(r, 400 * RIG_MS);
 	rig_quiet(r);

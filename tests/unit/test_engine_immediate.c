@@ -5,7 +5,7 @@
  */
 #include "tests/unit/engine_rig.h"
 
-#include "engine/core/internal.h"
+#include "engine/core/core.h"
 
 static const struct engine_config small = {.pool_bytes = 8 << 20, .max_conns = 16, .seed = 1};
 

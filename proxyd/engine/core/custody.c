@@ -4,7 +4,8 @@
  * only a true ACK calls, or all at once when the lane ends. The ledger (packets, messages, bytes of
  * the lane and of its rule) is kept here and nowhere else.
  */
-#include "engine/reads/reads.h"
+#include "engine/core/core.h"
+#include "engine/core/roles.h"
 
 uint8_t *lane_packet(struct engine *e, const struct pkt *d)
 {
@@ -102,20 +103,20 @@ static void follow(uint32_t *mark, uint32_t trail)
 
 static void trail(struct engine *e, struct lane *l)
 {
-	struct lane_reads *x = lane_keeps(l) ? reads_of(e, l) : NULL;
+	struct psn_map *map = lane_keeps(l) ? map_of(e, l) : NULL;
 	uint32_t to = psn_sub(l->una.psn, MARK_TRAIL), host;
 
-	if (x) {
-		psn_map_trim(x, l->una.psn);
-		follow(&x->proof, l->una.psn);
+	if (map) {
+		psn_map_trim(map, l->una.psn);
+		follow(&map->proof, l->una.psn);
 	}
 
 	if (!psn_before(l->start, to))
 		return;
 	l->start = to;
 	host = to;
-	if (x) {
-		x->trailed = true;
+	if (map) {
+		map->trailed = true;
 		struct mark m = psn_to_host(e, l, &l->una);
 
 		host = psn_sub(m.psn, MARK_TRAIL);
@@ -164,7 +165,7 @@ void lane_skip(struct engine *e, struct flow *fl, const struct mark *m)
 {
 	struct lane *l = &fl->lane;
 	uint32_t from = l->epsn.psn, msn = l->una.msn, messages = l->messages;
-	struct lane_reads *x = lane_keeps(l) ? reads_of(e, l) : NULL;
+	struct psn_map *map = lane_keeps(l) ? map_of(e, l) : NULL;
 
 	lane_release(e, fl, m->psn);
 	l->una = *m;
@@ -173,8 +174,8 @@ void lane_skip(struct engine *e, struct flow *fl, const struct mark *m)
 	if (!l->opaque && !psn_after(m->psn, from))
 		l->una.msn = msn + (messages - l->messages);
 	if (l->opaque && m->psn == from) {
-		if (x)
-			x->asked.msn = psn_add(x->asked.msn, psn_sub(m->msn, l->epsn.msn));
+		if (map)
+			map->asked.msn = psn_add(map->asked.msn, psn_sub(m->msn, l->epsn.msn));
 		l->epsn.msn = m->msn;
 		l->opaque = false;
 	}
@@ -185,15 +186,13 @@ void lane_skip(struct engine *e, struct flow *fl, const struct mark *m)
 	if (!psn_before(from, m->psn))
 		return;
 	l->epsn = *m;
-	if (x)
-		x->asked = *m; /* while opening, or else it is refused before it comes here */
+	if (map)
+		map->asked = *m; /* while opening, or else it is refused before it comes here */
 	l->msg = MSG_UNKNOWN;
 	l->msg_left = MSG_LEFT_UNKNOWN;
 	l->nak_sent = false;
 	if (psn_before(l->end, m->psn))
 		l->end = m->psn;
-	if (l->role == ROLE_ACCEPTOR)
-		stream_rx_skipped(e, fl, from, m->psn);
 }
 
 void lane_drop_all(struct engine *e, struct flow *fl)
@@ -215,6 +214,23 @@ void lane_drop_all(struct engine *e, struct flow *fl)
 	l->nreads = 0;
 	if (l->role == ROLE_SINGLE)
 		l->made = MQ_NONE;
-	reads_end(e, fl);
-	holes_drop(e->pool, &l->holes);
+	if (role_of(e, l)->end)
+		role_of(e, l)->end(e, fl);
+}
+
+/* The responder has truly acknowledged everything below @m (roles that keep custody). What that
+ * allows to be told is told by the tick. */
+void lane_true_ack(struct engine *e, struct flow *fl, const struct mark *m)
+{
+	struct lane *l = &fl->lane;
+
+	if (psn_after(m->psn, l->una.psn)) {
+		lane_skip(e, fl, m);
+		l->backoff = 0;
+	}
+	if (psn_after(l->una.psn, l->start))
+		l->start_acked = true;
+	if (l->reads_page != POOL_NONE)
+		pace_run(e, flow_partner(e, fl)); /* what waited for something opaque before it */
+	ack_list(e, fl);
 }

@@ -17,7 +17,7 @@
  * segment begins. Segments that lie wholly below the true ACK are forgotten; with a full table
  * nothing is guessed, so that no segment can be needed.
  */
-#include "engine/reads/reads.h"
+#include "engine/core/core.h"
 
 static uint32_t shift_of(const struct segment *s)
 {
@@ -30,84 +30,86 @@ static uint32_t msn_shift_of(const struct segment *s)
 }
 
 /* Whether the next request of the host would bear another PSN or MSN on the wire. */
-bool psn_map_differs(const struct lane_reads *x, const struct lane *l)
+bool psn_map_differs(struct engine *e, const struct lane *l)
 {
-	return x && lane_keeps(l) &&
-	       (x->nsegments || x->trimmed || x->asked.psn != l->epsn.psn ||
-		x->asked.msn != l->epsn.msn);
+	const struct psn_map *map = map_of(e, l);
+
+	return map && lane_keeps(l) &&
+	       (map->nsegments || map->trimmed || map->asked.psn != l->epsn.psn ||
+		map->asked.msn != l->epsn.msn);
 }
 
 /* Whether what is below lane.start may bear numbers that the host does not know. Below the handover
  * both are the same. */
-bool psn_map_strange(const struct lane_reads *x, const struct lane *l)
+bool psn_map_strange(struct engine *e, const struct lane *l)
 {
-	return psn_map_differs(x, l) && x->trailed;
+	return psn_map_differs(e, l) && map_of(e, l)->trailed;
 }
 
 /* The host appends: is the distance another than that of the latest segment? */
-void psn_map_note(struct lane_reads *x, const struct lane *l)
+void psn_map_note(struct psn_map *map, const struct lane *l)
 {
-	const struct segment *s = x->nsegments ? &x->segment[x->nsegments - 1] : NULL;
-	uint32_t shift = psn_sub(l->epsn.psn, x->asked.psn),
-		 msn = psn_sub(l->epsn.msn, x->asked.msn);
+	const struct segment *s = map->nsegments ? &map->segment[map->nsegments - 1] : NULL;
+	uint32_t shift = psn_sub(l->epsn.psn, map->asked.psn),
+		 msn = psn_sub(l->epsn.msn, map->asked.msn);
 
 	if (s ? shift == shift_of(s) && msn == msn_shift_of(s) : !shift && !msn)
 		return;
-	if (x->nsegments == SEGMENTS)
+	if (map->nsegments == SEGMENTS)
 		return; /* cannot be, see prefetch_run() */
-	x->segment[x->nsegments++] = (struct segment){
+	map->segment[map->nsegments++] = (struct segment){
 		.wire = l->epsn.psn,
-		.host = x->asked.psn,
+		.host = map->asked.psn,
 		.wire_msn = l->epsn.msn,
-		.host_msn = x->asked.msn,
-		.ackable = x->asked.ackable,
+		.host_msn = map->asked.msn,
+		.ackable = map->asked.ackable,
 	};
 }
 
 /* Nothing below @una is asked about any more. */
-void psn_map_trim(struct lane_reads *x, uint32_t una)
+void psn_map_trim(struct psn_map *map, uint32_t una)
 {
 	uint32_t n = 0;
 
 	/* the one that @una lies in stays, moved up so that it never comes to lie half the circle
 	 * behind */
-	while (n + 1 < x->nsegments && !psn_before(una, x->segment[n + 1].wire))
+	while (n + 1 < map->nsegments && !psn_before(una, map->segment[n + 1].wire))
 		n++;
 	if (n) {
-		x->trimmed = true;
-		x->nsegments -= n;
-		memmove(x->segment, x->segment + n, x->nsegments * sizeof(x->segment[0]));
+		map->trimmed = true;
+		map->nsegments -= n;
+		memmove(map->segment, map->segment + n, map->nsegments * sizeof(map->segment[0]));
 	}
-	if (x->nsegments && psn_diff(una, x->segment[0].wire) > (int32_t)MARK_TRAIL) {
-		struct segment *s = &x->segment[0];
+	if (map->nsegments && psn_diff(una, map->segment[0].wire) > (int32_t)MARK_TRAIL) {
+		struct segment *s = &map->segment[0];
 		uint32_t by = psn_sub(psn_sub(una, MARK_TRAIL), s->wire);
 
 		s->wire = psn_add(s->wire, by);
 		s->host = psn_add(s->host, by);
-		x->trimmed = true;
+		map->trimmed = true;
 	}
 }
 
 struct mark psn_to_host(struct engine *e, const struct lane *l, const struct mark *wire)
 {
-	const struct lane_reads *x = reads_of(e, l);
+	const struct psn_map *map = map_of(e, l);
 	const struct segment *s = NULL, *next = NULL;
 	struct mark m = *wire, most;
 
-	if (!x || (!x->nsegments && x->asked.psn == l->epsn.psn))
+	if (!map || (!map->nsegments && map->asked.psn == l->epsn.psn))
 		return m;
-	for (uint32_t i = 0; i < x->nsegments; i++) {
-		if (psn_after(x->segment[i].wire, wire->psn)) {
-			next = &x->segment[i];
+	for (uint32_t i = 0; i < map->nsegments; i++) {
+		if (psn_after(map->segment[i].wire, wire->psn)) {
+			next = &map->segment[i];
 			break;
 		}
-		s = &x->segment[i];
+		s = &map->segment[i];
 	}
 	if (s) {
 		m.psn = psn_sub(m.psn, shift_of(s));
 		m.msn = psn_sub(m.msn, msn_shift_of(s));
 	}
-	most = x->asked;
+	most = map->asked;
 	if (next)
 		most = (struct mark){
 			.psn = next->host, .msn = next->host_msn, .ackable = next->ackable};
@@ -116,15 +118,15 @@ struct mark psn_to_host(struct engine *e, const struct lane *l, const struct mar
 
 /* The wire PSN of a request that the host appended as @host; PSN_NONE when that is too long ago to
  * be known. */
-uint32_t psn_to_wire(const struct lane_reads *x, uint32_t host)
+uint32_t psn_to_wire(const struct psn_map *map, uint32_t host)
 {
-	uint32_t i = x->nsegments;
+	uint32_t i = map->nsegments;
 
-	while (i > 0 && psn_after(x->segment[i - 1].host, host))
+	while (i > 0 && psn_after(map->segment[i - 1].host, host))
 		i--;
 	if (!i)
-		return x->trimmed ? PSN_NONE : host;
-	return psn_add(host, shift_of(&x->segment[i - 1]));
+		return map->trimmed ? PSN_NONE : host;
+	return psn_add(host, shift_of(&map->segment[i - 1]));
 }
 
 /*
@@ -147,4 +149,12 @@ uint32_t psn_map_frame(uint8_t *out, const struct frame *f, uint32_t psn, uint32
 		icrc_patch(out, &g, f->aeth + 1u, 3, b);
 	}
 	return f->len;
+}
+
+/* What was accepted from the requester, in its own numbers. */
+const struct mark *host_epsn(struct engine *e, const struct lane *l)
+{
+	const struct psn_map *map = map_of(e, l);
+
+	return map ? &map->asked : &l->epsn;
 }

@@ -11,7 +11,7 @@
  * wake-ups. The LAN is not paced: its link and the port's ring hold it back. A port without room
  * (-EAGAIN) ends the turn; the lane stays in the list and tries again after RETRY_NS.
  */
-#include "engine/reads/reads.h"
+#include "engine/core/roles.h"
 
 #define QUANTUM	       16384
 #define RETRY_NS       (50 * NSEC_PER_USEC)
@@ -84,22 +84,19 @@ static struct flow *take_first(struct engine *e, struct run_list *list)
 }
 
 /*
- * What travels in the direction of @fl: its own requests, and the answers to those of its partner.
- * Returns true when there is more.
+ * What travels in the direction of @fl: its own requests, and the responses to those of its
+ * partner. Returns true when there is more.
  */
 static bool turn(struct engine *e, struct flow *fl)
 {
 	struct flow *back = flow_partner(e, fl);
+	const struct role_ops *role = role_of(e, &fl->lane);
 	bool more = false;
 
-	if (back && back->lane.role == ROLE_OPENER)
-		more = resp_deliver(e, back, QUANTUM);
-	else if (back && back->lane.role == ROLE_ACCEPTOR)
-		more = resp_tx_run(e, back, QUANTUM);
-	if (fl->lane.role == ROLE_OPENER)
-		more |= stream_tx_run(e, fl, QUANTUM);
-	else if (fl->lane.role != ROLE_NONE)
-		more |= far_run(e, fl, QUANTUM);
+	if (back && role_of(e, &back->lane)->send_resp)
+		more = role_of(e, &back->lane)->send_resp(e, back, QUANTUM);
+	if (role->send)
+		more |= role->send(e, fl, QUANTUM);
 	return more;
 }
 

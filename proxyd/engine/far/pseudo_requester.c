@@ -33,6 +33,8 @@
  * already is not passed on twice. In single mode every answer passes: the host sees the gap and
  * asks again by itself.
  */
+#include "engine/far/far.h"
+#include "engine/link/link.h"
 #include "engine/reads/reads.h"
 
 /* So far ahead of what was sent from here an ACK is taken for one of the same QP. */
@@ -104,6 +106,27 @@ static bool flight_full(const struct flow *fl)
 	       psn_after(l->ackreq_end, l->una.psn);
 }
 
+/* SINGLE: whether the responder has as many of them as it may have. */
+static bool atomic_depth_full(struct engine *e, const struct flow *fl)
+{
+	const struct lane *l = &fl->lane;
+	uint32_t depth = fl->rule < 0 ? 0 : e->rules[fl->rule].read_depth, n = 0;
+
+	if (l->role != ROLE_SINGLE || !l->atomic)
+		return false;
+	if (!depth)
+		depth = fl->read_depth;
+	if (!depth)
+		depth = l->most ? l->most : 1;
+	for (uint32_t id = l->reads.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
+		if (!psn_before(read_at(e, id)->at.psn, l->nxt.psn))
+			break;
+		if (++n >= depth)
+			return true;
+	}
+	return false;
+}
+
 /* Returns true when there is more to send but it had to stop. */
 bool far_run(struct engine *e, struct flow *fl, uint32_t quantum)
 {
@@ -138,7 +161,7 @@ bool far_run(struct engine *e, struct flow *fl, uint32_t quantum)
 		if (psn_after(l->nxt.psn, l->high))
 			l->high = l->nxt.psn;
 		if (l->role == ROLE_SINGLE)
-			frontier_advance(e, fl); /* a front that waits for the WAN */
+			ack_list(e, fl); /* a front that waits for the WAN */
 	}
 	/* also when nothing could be sent: the answer is still awaited that what follows has to
 	 * wait for */
@@ -212,13 +235,15 @@ static void true_ack(struct engine *e, struct flow *fl, const struct mark *m)
 	}
 	widen(l, (m->psn - l->una.psn) & PSN_MASK);
 	if (l->role == ROLE_SINGLE) {
-		near_true_ack(e, fl, m);
-		if (l->role == ROLE_NONE)
-			return; /* that was the last of a draining lane */
+		lane_true_ack(e, fl, m);
 		pace_run(e, fl);
 	} else {
+		uint32_t from = l->epsn.psn;
+
 		lane_skip(e, fl, m);
-		stream_rx_report_due(e, fl, l->una.psn == l->epsn.psn);
+		if (psn_before(from, m->psn))
+			stream_rx_skipped(e, fl, from, m->psn);
+		progress_due(e, fl, l->una.psn == l->epsn.psn);
 		lane_check_drained(e, fl);
 		if (l->role == ROLE_NONE)
 			return;
@@ -289,29 +314,6 @@ static bool bound_by_read(struct engine *e, struct lane *l, struct mark *m)
 		return false;
 	*m = r->at;
 	return true;
-}
-
-void far_refused(struct engine *e, struct flow *fl, uint32_t psn, uint8_t syndrome,
-		 enum lane_reason why)
-{
-	struct lane *l = &fl->lane;
-
-	if (l->role == ROLE_SINGLE) {
-		near_refused(e, fl, psn, syndrome, why);
-		return;
-	}
-	if (l->refusal)
-		return;
-	if (l->state == LANE_DRAIN) {
-		lane_close(e, fl, why, true); /* the opener is gone: nobody is left to be told */
-		return;
-	}
-	l->refusal = syndrome;
-	l->refusal_psn = psn;
-	l->reason = (uint8_t)why;
-	wheel_cancel(e->wheel, timer(e, fl, TIMER_LOSS));
-	wheel_arm(e->wheel, timer(e, fl, TIMER_AUX), e->now + 100 * NSEC_PER_MSEC);
-	stream_rx_report_due(e, fl, true);
 }
 
 /*
@@ -431,11 +433,12 @@ static void rx_ack(struct engine *e, struct flow *fl, const struct frame *f)
 			reads_head(e, l)->tries = 0; /* it has not come to it */
 		resume_at(e, fl, m.psn);
 	} else if (aeth_is_nak(s)) {
-		far_refused(e, fl, f->psn, s, REASON_NAK);
+		lane_refused(e, fl, f->psn, s, REASON_NAK);
 	}
 }
 
-static void rx_answer(struct engine *e, struct flow *fl, const struct frame *f,
+/* Returns true when it was passed on although nobody is known to wait for it. */
+static bool rx_answer(struct engine *e, struct flow *fl, const struct frame *f,
 		      enum engine_port from)
 {
 	struct lane *l = &fl->lane;
@@ -451,16 +454,14 @@ static void rx_answer(struct engine *e, struct flow *fl, const struct frame *f,
 	switch (v) {
 	case READ_STRAY:
 		if (atomic_dropped(e, l, f))
-			return;
+			return false;
 		COUNT(e, STRAY_RESPONSE);
 		engine_pass(e, from, f);
-		if (l->role == ROLE_SINGLE)
-			near_resp_repeated(e, fl, f);
-		return;
+		return true;
 	case READ_AGAIN:
 		if (l->role == ROLE_SINGLE && !r->made)
 			engine_pass(e, from, f);
-		return;
+		return false;
 	case PREFETCH:
 		if (l->role == ROLE_SINGLE) {
 			engine_pass(e, from, f);
@@ -468,7 +469,7 @@ static void rx_answer(struct engine *e, struct flow *fl, const struct frame *f,
 			r->asked = e->now;
 			resume_at(e, fl, r->at.psn);
 		}
-		return;
+		return false;
 	case READ_IN_ORDER:
 	case READ_COMPLETE:
 		if (l->role == ROLE_ACCEPTOR)
@@ -492,26 +493,23 @@ static void rx_answer(struct engine *e, struct flow *fl, const struct frame *f,
 	}
 	l->progress = e->now;
 	true_ack(e, fl, &m);
+	return false;
 }
 
-void far_response(struct engine *e, struct flow *fl, const struct frame *f, enum engine_port from)
+bool far_response(struct engine *e, struct flow *fl, const struct frame *f, enum engine_port from)
 {
 	struct lane *l = &fl->lane;
 
-	if (psn_before(f->psn, l->start)) {
-		lane_old_response(e, fl, f);
-		return;
-	}
 	if (l->state == LANE_FAULT)
-		return;
+		return false;
 	if (!icrc_ok(f)) {
 		COUNT(e, BAD_ICRC);
-		return;
+		return false;
 	}
-	if (f->opcode == OP_ACK)
-		rx_ack(e, fl, f);
-	else
-		rx_answer(e, fl, f, from);
+	if (f->opcode != OP_ACK)
+		return rx_answer(e, fl, f, from);
+	rx_ack(e, fl, f);
+	return false;
 }
 
 /*
@@ -562,7 +560,7 @@ void far_timeout(struct engine *e, struct flow *fl)
 	l->timeouts++;
 	COUNT(e, TIMEOUTS);
 	if (e->now - l->progress > e->cfg.responder_timeout_ns) {
-		far_refused(e, fl, l->una.psn, AETH_NAK_OPERATION, REASON_TIMEOUT);
+		lane_refused(e, fl, l->una.psn, AETH_NAK_OPERATION, REASON_TIMEOUT);
 		return;
 	}
 	if (l->backoff < 12)
@@ -582,7 +580,7 @@ void far_rnr_over(struct engine *e, struct flow *fl)
 	struct lane *l = &fl->lane;
 
 	if (l->refusal && l->role == ROLE_ACCEPTOR) {
-		stream_rx_report_due(e, fl, true);
+		progress_due(e, fl, true);
 		wheel_arm(e->wheel, timer(e, fl, TIMER_AUX), e->now + 100 * NSEC_PER_MSEC);
 		return;
 	}

@@ -35,7 +35,8 @@
  * then for ever. The lane leaves FAULT when its QP has failed or answers no more, and nothing was
  * heard from it for FAULT_QUIET_NS.
  */
-#include "engine/reads/reads.h"
+#include "engine/fault/fault.h"
+#include "engine/learn/learn.h"
 #include "wire/cm.h"
 
 #define FAULT_QUIET_NS	(10 * NSEC_PER_SEC)
@@ -95,8 +96,7 @@ void lane_fault(struct engine *e, struct flow *fl, enum lane_reason why, uint8_t
 		return;
 	una = psn_to_host(e, l, &l->una);
 	/* where the numbers differ the two ends cannot go on without us */
-	if ((!l->start_acked || !psn_before(una.psn, l->frontier.psn)) &&
-	    !psn_map_differs(reads_of(e, l), l)) {
+	if ((!l->start_acked || !psn_before(una.psn, l->frontier.psn)) && !psn_map_differs(e, l)) {
 		/* nothing was promised that is not true already; the hosts find out by themselves
 		 * */
 		lane_close(e, fl, why, true);
@@ -120,7 +120,7 @@ void lane_fault(struct engine *e, struct flow *fl, enum lane_reason why, uint8_t
 	l->fault.said = PSN_NONE;
 	/* the far host's requests find no responder any more: their custody is lost as well */
 	if (back && back->lane.role == ROLE_ACCEPTOR)
-		far_refused(e, back, back->lane.una.psn, AETH_NAK_OPERATION, REASON_FAULT);
+		lane_refused(e, back, back->lane.una.psn, AETH_NAK_OPERATION, REASON_FAULT);
 	if (psn_before(l->told, l->epsn.psn)) {
 		l->fault.stage = STAGE_TELL;
 		ack_schedule(e, fl); /* something waits for an answer: answer it with the fault */

@@ -4,6 +4,8 @@
  * closes one, reports progress. Whatever a report names is looked up by number and generation; one
  * that fits nothing is counted, and a peer that believes in a lane that we do not have is told so.
  */
+#include "engine/fault/fault.h"
+#include "engine/link/link.h"
 #include "engine/reads/reads.h"
 
 static void refuse(struct engine *e, unsigned int peer, const struct report *r,
@@ -114,7 +116,7 @@ static void rx_open(struct engine *e, unsigned int peer, const struct report *r)
 	l->cut_us = now_us(e);
 	l->start_acked = true;
 	l->opened = l->progress = e->now;
-	l->last_report = e->now;
+	l->clock.last = e->now;
 	if (r->one_read) {
 		struct lane_reads *x = reads_begin(e, fl);
 
@@ -127,7 +129,7 @@ static void rx_open(struct engine *e, unsigned int peer, const struct report *r)
 	}
 	COUNT(e, OPENS);
 	accept_lane(e, peer, r);
-	stream_rx_report_due(e, fl, true);
+	progress_due(e, fl, true);
 	engine_event(e, EVENT_HELD, fl, 0, 0);
 	if (e->draining)
 		lane_drain(e, fl, REASON_OPERATOR);
@@ -180,8 +182,7 @@ static void rx_close(struct engine *e, unsigned int peer, const struct report *r
 			return;
 		/* the acceptor let go: resume there if something is owed, else step back too */
 		if (fl->lane.state == LANE_OPENING ||
-		    (fl->lane.una.psn == fl->lane.epsn.psn &&
-		     !psn_map_differs(reads_of(e, &fl->lane), &fl->lane)))
+		    (fl->lane.una.psn == fl->lane.epsn.psn && !psn_map_differs(e, &fl->lane)))
 			lane_close(e, fl, r->reason, false);
 		else
 			stream_tx_restart(e, fl);
@@ -259,7 +260,7 @@ void agreement_rx(struct engine *e, unsigned int peer, const struct report *r)
 					   (uint32_t)((e->now - fl->lane.opened) / NSEC_PER_USEC));
 			engine_event(e, EVENT_HELD, fl, 0, 0);
 		}
-		frontier_advance(e, fl);
+		ack_list(e, fl);
 		pace_run(e, fl);
 		if (reads_of(e, &fl->lane))
 			resp_report_due(e, fl, true);

@@ -17,6 +17,8 @@
  * Requests below the handover PSN, and duplicate READs that a host asks again for, are not the
  * stream's: they pass to the responder as they came.
  */
+#include "engine/fault/fault.h"
+#include "engine/link/link.h"
 #include "engine/reads/reads.h"
 
 /* Let go of what is held in [@from, @end), as if it had not come. */
@@ -32,22 +34,6 @@ static void give_up(struct engine *e, struct flow *fl, uint32_t from, uint32_t e
 		lane_forget(e, fl, d, psn);
 		psn = psn_add(psn, span);
 	}
-}
-
-void stream_rx_report_due(struct engine *e, struct flow *fl, bool urgent)
-{
-	struct lane *l = &fl->lane;
-
-	l->report_due = true;
-	l->report_urgent |= urgent;
-	l->report_count++;
-	l->repeats = 0;
-	if (!l->report_listed) {
-		l->report_listed = true;
-		l->next_report = e->report_head;
-		e->report_head = flow_index(e, fl);
-	}
-	engine_wake_at(e, e->now);
 }
 
 /* PSN before which packets can be taken: what the pool can surely hold, in full packets. */
@@ -77,7 +63,7 @@ static void refuse(struct engine *e, struct flow *fl, uint32_t psn)
 		e->refused[e->nrefused].flow = flow_index(e, fl);
 		e->refused[e->nrefused++].psn = psn;
 	}
-	stream_rx_report_due(e, fl, true);
+	progress_due(e, fl, true);
 }
 
 /* Take what was refused of flow @flow out of the list. */
@@ -96,7 +82,7 @@ static uint8_t refused(struct engine *e, uint32_t flow, uint32_t *out)
 	return n;
 }
 
-void stream_rx_report(struct engine *e, struct flow *fl)
+static void report(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
 	struct holes *hs = holes_at(e->pool, l->holes);
@@ -119,10 +105,18 @@ void stream_rx_report(struct engine *e, struct flow *fl)
 
 	r.nholes = holes_show(hs, &l->hole_cursor, r.hole);
 	r.nagain = refused(e, flow_index(e, fl), r.again);
-	l->report_due = l->report_urgent = false;
-	l->report_count = 0;
-	l->last_report = e->now;
+	report_told(e, &l->clock);
 	e->sink.report(e->sink.ctx, (unsigned int)l->peer, &r);
+}
+
+/* Report now or later. Returns when it wants to be called again, 0 for never. */
+uint64_t stream_rx_report(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+
+	if (report_now(e, &l->clock, l->holes != POOL_NONE))
+		report(e, fl);
+	return report_next(&l->clock, l->holes != POOL_NONE);
 }
 
 /* Hand what has become contiguous to pseudo_requester.c. */
@@ -165,7 +159,7 @@ static void again(struct engine *e, struct flow *fl, const struct frame *f)
 		return;
 	}
 	l->dup++;
-	stream_rx_report_due(e, fl, true);
+	progress_due(e, fl, true);
 	if (psn_before(f->psn, l->una.psn))
 		l->passed_us = now_us(e) | 1;
 	if ((f->op->flags & OPF_ANSWERED) && psn_before(f->psn, l->una.psn)) {
@@ -225,13 +219,13 @@ void stream_rx_request(struct engine *e, struct flow *fl, const struct frame *f)
 	if (psn_diff(f->psn, l->una.psn) >= (int32_t)WINDOW_SPAN ||
 	    (f->psn != l->una.psn && psn_diff(end, l->una.psn) > (int32_t)WINDOW_SPAN)) {
 		COUNT(e, OUT_OF_WINDOW);
-		stream_rx_report_due(e, fl, true);
+		progress_due(e, fl, true);
 		return;
 	}
 	if (psn_before(f->psn, l->end) && !holes_has(holes_at(e->pool, l->holes), f->psn)) {
 		l->dup++;
 		COUNT(e, DUP_STREAM);
-		stream_rx_report_due(e, fl, true);
+		progress_due(e, fl, true);
 		return;
 	}
 	if (!holes_room(e->pool, &l->holes, l->end, f->psn, end)) {
@@ -257,13 +251,13 @@ void stream_rx_request(struct engine *e, struct flow *fl, const struct frame *f)
 	if (psn_after(end, l->end))
 		l->end = end;
 	if (f->psn == old_end) {
-		stream_rx_report_due(e, fl, false);
+		progress_due(e, fl, false);
 	} else {
 		if (psn_after(f->psn, old_end))
 			holes_open(e->pool, l->holes, old_end, f->psn);
 		else
 			holes_fill(e->pool, &l->holes, f->psn, end);
-		stream_rx_report_due(e, fl, true);
+		progress_due(e, fl, true);
 	}
 	deliver(e, fl);
 }

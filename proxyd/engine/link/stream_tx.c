@@ -29,6 +29,8 @@
  * peer may lose its memory at any time. After a restart everything from the last true ACK on is
  * sent again.
  */
+#include "engine/fault/fault.h"
+#include "engine/link/link.h"
 #include "engine/reads/reads.h"
 
 /* A peer that is there and says nothing about the lane for so long has lost it. */
@@ -179,7 +181,7 @@ bool stream_tx_run(struct engine *e, struct flow *fl, uint32_t quantum)
 			l->high = l->nxt.psn;
 		if (idle || !wheel_armed(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_LOSS)))
 			arm(e, fl);
-		frontier_advance(e, fl); /* a front that waits for the WAN */
+		ack_list(e, fl); /* a front that waits for the WAN */
 	} else if (idle && !stopped && psn_before(l->nxt.psn, l->epsn.psn) &&
 		   !wheel_armed(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_LOSS))) {
 		arm(e, fl);
@@ -363,7 +365,7 @@ void stream_tx_progress(struct engine *e, struct flow *fl, const struct report *
 
 	/* the newest wins; a report from before a resumption says what is no longer true */
 	if (!l->accepted || l->reopen ||
-	    (l->report_count && (int32_t)(r->seq - l->report_seq) <= 0))
+	    (l->report_heard && (int32_t)(r->seq - l->report_seq) <= 0))
 		return;
 	l->last_report = e->now;
 	if (psn_before(r->cum, l->una.psn)) {
@@ -379,7 +381,7 @@ void stream_tx_progress(struct engine *e, struct flow *fl, const struct report *
 		cum = l->epsn.psn;
 	progress = psn_after(una.psn, l->una.psn);
 	l->report_seq = r->seq;
-	l->report_count = 1;
+	l->report_heard = true;
 	forget_late(e, l);
 	if (psn_after(cum, l->reached)) {
 		struct pkt *first = window_get(&l->win, e->pool, l->reached);
@@ -417,7 +419,7 @@ void stream_tx_progress(struct engine *e, struct flow *fl, const struct report *
 	if (psn_after(una.psn, l->una.psn)) {
 		l->true_acks++;
 		COUNT(e, TRUE_ACKS);
-		near_true_ack(e, fl, &una);
+		lane_true_ack(e, fl, &una);
 	}
 	if (l->role != ROLE_OPENER)
 		return;	      /* it was drained and closed by that */
@@ -430,7 +432,7 @@ void stream_tx_progress(struct engine *e, struct flow *fl, const struct report *
 			return;
 	}
 	if (r->refusal) {
-		near_refused(e, fl, r->refusal_psn, r->refusal, r->reason ? r->reason : REASON_NAK);
+		lane_refused(e, fl, r->refusal_psn, r->refusal, r->reason ? r->reason : REASON_NAK);
 		return;
 	}
 	pace_run(e, fl);
@@ -518,7 +520,7 @@ void stream_tx_restart(struct engine *e, struct flow *fl)
 		return; /* that was the last of a draining lane */
 	l->gen = ++e->gen;
 	l->reopen = true;
-	l->report_count = 0;
+	l->report_heard = false;
 	l->nxt = l->una;
 	l->reached = l->reached_hi = l->una.psn;
 	l->backoff = 0;

@@ -24,7 +24,10 @@
  *
  * An ACK never bears the PSN of a READ or ATOMIC: some requesters take it for the answer.
  */
-#include "engine/reads/reads.h"
+#include "engine/fault/fault.h"
+#include "engine/learn/learn.h"
+#include "engine/near/near.h"
+#include "engine/prefetch/prefetch.h"
 
 /* Above this share of the custody cap the front waits for the WAN. */
 #define HIGH_WATER 70u
@@ -44,14 +47,6 @@ static void limit_wire(struct engine *e, const struct lane *l, struct mark *m,
 	struct mark by = psn_to_host(e, l, wire);
 
 	limit(m, &by);
-}
-
-/* What was accepted from the requester, in its own numbers. */
-const struct mark *host_epsn(struct engine *e, const struct lane *l)
-{
-	const struct lane_reads *x = reads_of(e, l);
-
-	return x ? &x->asked : &l->epsn;
 }
 
 /*
@@ -194,50 +189,13 @@ static void advance(struct engine *e, struct flow *fl)
 		ack_list(e, fl);
 }
 
-void frontier_advance(struct engine *e, struct flow *fl)
-{
-	advance(e, fl);
-	if (fl->lane.ack_due && atomic_due(e, &fl->lane))
-		ack_list(e, fl);
-}
-
 /* ---- what the requester is told ---- */
-
-void ack_list(struct engine *e, struct flow *fl)
-{
-	struct lane *l = &fl->lane;
-
-	if (l->ack_listed)
-		return;
-	l->ack_listed = true;
-	l->next_ack = e->ack_head;
-	e->ack_head = flow_index(e, fl);
-	engine_wake_at(e, e->now);
-}
-
-void ack_schedule(struct engine *e, struct flow *fl)
-{
-	fl->lane.ack_due = true;
-	ack_list(e, fl);
-}
-
-void ack_send(struct engine *e, struct flow *fl, uint32_t psn, uint8_t syndrome, uint32_t msn)
-{
-	struct flow *back = flow_partner(e, fl);
-	uint8_t buf[BUILD_MAX];
-	uint32_t len;
-
-	if (!back || !back->tmpl.len)
-		return;
-	len = build_ack(buf, &back->tmpl, back->key.dqpn, psn, syndrome, msn);
-	engine_tx(e, fl->side, buf, len);
-}
 
 void nak_send(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
 
-	frontier_advance(e, fl);
+	advance(e, fl);
 	l->nak_due = !l->start_acked || l->frontier.psn != host_epsn(e, l)->psn ||
 		     l->reasked_psn != PSN_NONE;
 	if (l->nak_due)
@@ -248,15 +206,11 @@ void nak_send(struct engine *e, struct flow *fl)
 	COUNT(e, NAKS_SENT);
 }
 
-void ack_flush(struct engine *e, struct flow *fl)
+static void flush(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
 	struct mark m;
 
-	if (l->state == LANE_FAULT) {
-		fault_answer(e, fl);
-		return;
-	}
 	advance(e, fl);
 	if (l->reasked_psn != PSN_NONE)
 		return;
@@ -278,4 +232,42 @@ void ack_flush(struct engine *e, struct flow *fl)
 		l->ack_due = false;
 	if (l->nak_due)
 		nak_send(e, fl);
+}
+
+/* The responder has refused what lane_refused() noted. */
+static void refused(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	struct mark m = {.psn = l->refusal_psn};
+	enum lane_reason why = l->reason;
+	uint8_t syndrome = l->refusal;
+
+	advance(e, fl);
+	m = psn_to_host(e, l, &m);
+	/* a guess was refused, or the numbers differ: only a fault can say so */
+	if (psn_before(m.psn, l->frontier.psn) || !l->start_acked || psn_map_differs(e, l)) {
+		lane_fault(e, fl, why, syndrome);
+		return;
+	}
+	/* nothing acknowledged is concerned: the requester learns it as if nobody stood between */
+	ack_send(e, fl, l->refusal_psn, syndrome, l->una.msn);
+	COUNT(e, FATAL_NAKS);
+	lane_close(e, fl, why, true);
+}
+
+void near_tell(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+
+	if (l->state == LANE_FAULT) {
+		fault_answer(e, fl);
+		return;
+	}
+	if (l->refusal) {
+		refused(e, fl);
+		return;
+	}
+	frontier_trim(e, l);
+	flush(e, fl);
+	lane_check_drained(e, fl);
 }

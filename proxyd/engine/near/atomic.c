@@ -25,32 +25,15 @@
  * acceptor reports. In single mode it stays for pseudo_requester.c, which must know what the responder has
  * not answered; lane.made tells where those begin that the host waits for.
  */
-#include "engine/reads/reads.h"
+#include "engine/fault/fault.h"
+#include "engine/learn/learn.h"
+#include "engine/near/near.h"
+#include "engine/prefetch/prefetch.h"
 
 /* A host that lost an answer asks again within this; where guesses were made the responder may have
  * forgotten it. */
 #define KEPT_NS	      (1 * NSEC_PER_SEC)
 #define KEPT_ALONE_NS (10 * NSEC_PER_SEC)
-
-bool atomic_is(uint8_t opcode)
-{
-	return opcode == OP_CMP_SWAP || opcode == OP_FETCH_ADD;
-}
-
-/* Whether a lane may begin with the ATOMIC @f. */
-bool atomic_allowed(const struct rule *r, const struct frame *f)
-{
-	return atomic_is(f->opcode) &&
-	       ((r->atomic == ATOMIC_DISCARD && r->policy == POLICY_EARLY) ||
-		(r->atomic == ATOMIC_PREFETCH && r->peer != PEER_NONE));
-}
-
-/* Whether ATOMICs of this lane are answered here. */
-bool atomic_discards(const struct lane *l)
-{
-	return l->atomic == ATOMIC_DISCARD && l->policy == POLICY_EARLY && lane_keeps(l) &&
-	       (l->state == LANE_HELD || l->state == LANE_DRAIN);
-}
 
 static void answer(struct engine *e, struct flow *fl, uint32_t psn, uint32_t msn)
 {
@@ -141,32 +124,11 @@ void atomic_asked(struct engine *e, struct flow *fl)
 		l->most = (uint8_t)n;
 }
 
-/* SINGLE: whether the responder has as many of them as it may have. */
-bool atomic_depth_full(struct engine *e, const struct flow *fl)
-{
-	const struct lane *l = &fl->lane;
-	uint32_t depth = fl->rule < 0 ? 0 : e->rules[fl->rule].read_depth, n = 0;
-
-	if (l->role != ROLE_SINGLE || !l->atomic)
-		return false;
-	if (!depth)
-		depth = fl->read_depth;
-	if (!depth)
-		depth = l->most ? l->most : 1;
-	for (uint32_t id = l->reads.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
-		if (!psn_before(read_at(e, id)->at.psn, l->nxt.psn))
-			break;
-		if (++n >= depth)
-			return true;
-	}
-	return false;
-}
-
 /* Whether the ATOMIC that @f repeats was answered here, and is known to be in custody or done. */
 static bool was_made(struct engine *e, struct lane *l, const struct frame *f)
 {
 	struct lane_reads *x = reads_of(e, l);
-	uint32_t wire = x ? psn_to_wire(x, f->psn) : f->psn;
+	uint32_t wire = x ? psn_to_wire(&x->map, f->psn) : f->psn;
 	const struct read_rec *r = reads_find(e, l, f->psn);
 	const struct pkt *d;
 
@@ -202,33 +164,5 @@ bool atomic_again(struct engine *e, struct flow *fl, const struct frame *f)
 	 * once more */
 	if (l->reasked_psn == PSN_NONE || psn_before(f->psn, l->reasked_psn))
 		answer(e, fl, f->psn, l->frontier.msn);
-	return true;
-}
-
-/* The responder's answer as the host may see it: without the earlier content. @out: FRAME_MAX
- * bytes. */
-const struct frame *atomic_blank(const struct lane *l, const struct frame *f, struct frame *g,
-				 uint8_t *out)
-{
-	static const uint8_t zero[8];
-
-	if (f->opcode != OP_ATOMIC_ACK || !atomic_discards(l))
-		return f;
-	*g = *f;
-	memcpy(out, f->data, f->len);
-	g->data = out;
-	icrc_patch(out, g, f->atomicack, sizeof(zero), zero);
-	return g;
-}
-
-/* Whether @f, which answers nothing that is waited for, ends here: the host has its answer, and has
- * not asked again. */
-bool atomic_dropped(struct engine *e, const struct lane *l, const struct frame *f)
-{
-	if (f->opcode != OP_ATOMIC_ACK || !atomic_discards(l))
-		return false;
-	if (l->reasked_psn != PSN_NONE && psn_in(f->psn, l->reasked_psn, l->reasked_end))
-		return false;
-	COUNT(e, ATOMICS_DROPPED);
 	return true;
 }

@@ -15,7 +15,10 @@
  * A queue pair number may have been given to another queue pair, whose PSNs begin anywhere: far
  * from those of the former one (jumps), or among them, where only the content tells.
  */
-#include "engine/reads/reads.h"
+#include "engine/fault/fault.h"
+#include "engine/learn/learn.h"
+#include "engine/near/near.h"
+#include "engine/prefetch/prefetch.h"
 
 /* So many far away, each within so many PSNs of the one before, are another incarnation of the QP.
  * */
@@ -50,7 +53,8 @@ static void trickle(struct engine *e, struct lane *l)
 	frontier_limits(e, l, &m);
 	if (!psn_after(m.psn, l->frontier.psn))
 		return;
-	d = window_get(&l->win, e->pool, x ? psn_to_wire(x, l->frontier.psn) : l->frontier.psn);
+	d = window_get(&l->win, e->pool,
+		       x ? psn_to_wire(&x->map, l->frontier.psn) : l->frontier.psn);
 	if (!d || (d->flags & PKT_ANSWERED))
 		return;
 	l->frontier.psn = psn_add(l->frontier.psn, 1);
@@ -157,7 +161,7 @@ static bool other_request(struct engine *e, const struct flow *fl, const struct 
 			  const struct frame *f)
 {
 	const struct lane *l = &fl->lane;
-	uint32_t wire = x ? psn_to_wire(x, f->psn) : f->psn;
+	uint32_t wire = x ? psn_to_wire(&x->map, f->psn) : f->psn;
 	const struct pkt *d;
 	struct frame g;
 
@@ -180,7 +184,7 @@ void duplicate_request(struct engine *e, struct flow *fl, const struct frame *f)
 	struct lane *l = &fl->lane;
 	struct lane_reads *x = reads_of(e, l);
 	/* where the responder knows other numbers, nothing passes by */
-	bool moved = x && (x->nsegments || x->trimmed || x->asked.psn != l->epsn.psn);
+	bool moved = x && (x->map.nsegments || x->map.trimmed || x->map.asked.psn != l->epsn.psn);
 	struct read_rec *r;
 	struct mark una;
 
@@ -262,7 +266,7 @@ void duplicate_request(struct engine *e, struct flow *fl, const struct frame *f)
 /* Whether the requester was told of something that is not done, or cannot go on without us. */
 static bool owes(struct engine *e, const struct lane *l)
 {
-	return l->state == LANE_FAULT || psn_map_differs(reads_of(e, l), l) ||
+	return l->state == LANE_FAULT || psn_map_differs(e, l) ||
 	       psn_before(psn_to_host(e, l, &l->una).psn, l->frontier.psn);
 }
 
@@ -321,8 +325,7 @@ bool duplicate_gone_on(struct engine *e, struct flow *fl, const struct frame *f)
 		return false;
 	l->jump_run = l->jump_run && psn_after(f->psn, l->jump_psn) ? l->jump_run : l->jump_run + 1;
 	l->jump_psn = f->psn;
-	if (l->jump_run <= GONE_ON_ROUNDS || l->una.psn != l->epsn.psn ||
-	    psn_map_differs(reads_of(e, l), l))
+	if (l->jump_run <= GONE_ON_ROUNDS || l->una.psn != l->epsn.psn || psn_map_differs(e, l))
 		return false;
 	lane_close(e, fl, REASON_INCARNATION, true);
 	return true;

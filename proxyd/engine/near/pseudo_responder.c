@@ -10,7 +10,10 @@
  * goes to the responder in its turn, unacknowledged, and so does everything after it until the
  * responder has spoken.
  */
-#include "engine/reads/reads.h"
+#include "engine/fault/fault.h"
+#include "engine/learn/learn.h"
+#include "engine/near/near.h"
+#include "engine/prefetch/prefetch.h"
 
 /* Acknowledge at least every so many packets. */
 #define ACK_EVERY  64
@@ -145,7 +148,7 @@ static void waiting(struct engine *e, struct flow *fl, const struct frame *f, ui
 		atomic_asked(e, fl);
 	if (!x)
 		return;
-	reads_tail(e, l)->moved = x->asked.msn != l->epsn.msn;
+	reads_tail(e, l)->moved = x->map.asked.msn != l->epsn.msn;
 	if (f->op->flags & OPF_ANSWERED)
 		fetch_add(e, fl, &what, f->opcode, wire, span, FETCH_ASKED);
 }
@@ -157,9 +160,9 @@ static void claimed(struct engine *e, struct flow *fl, const struct frame *f, ui
 	struct lane *l = &fl->lane;
 	struct lane_reads *x = reads_of(e, l);
 
-	reads_add(e, fl, f, span, &x->asked, wire);
+	reads_add(e, fl, f, span, &x->map.asked, wire);
 	reads_tail(e, l)->moved = true;
-	step(&x->asked, span, true, false);
+	step(&x->map.asked, span, true, false);
 	taken(e, fl, f, true);
 	if (f->opcode == OP_READ_REQUEST)
 		prefetch_asked(e, fl, f, true);
@@ -181,7 +184,7 @@ static void request_in_order(struct engine *e, struct flow *fl, const struct fra
 	if (l->state == LANE_DRAIN)
 		return; /* the requester asks again, and WATCH will pass it */
 	if (span > SPAN_MAX) {
-		if (psn_map_differs(x, l)) {
+		if (psn_map_differs(e, l)) {
 			lane_fault(e, fl, REASON_LONG_READ, AETH_NAK_OPERATION);
 			return;
 		}
@@ -241,7 +244,7 @@ static void request_in_order(struct engine *e, struct flow *fl, const struct fra
 	if (x) {
 		if (f->opcode != OP_READ_REQUEST)
 			prefetch_signal(e, fl);
-		psn_map_note(x, l);
+		psn_map_note(&x->map, l);
 	}
 	if (!sane) {
 		COUNT(e, BAD_SEQUENCE);
@@ -264,7 +267,7 @@ static void request_in_order(struct engine *e, struct flow *fl, const struct fra
 		l->msg = (f->op->flags & OPF_WRITE) ? MSG_WRITE : MSG_SEND;
 	step(&l->epsn, span, flags & PKT_EOM, !waits && sane);
 	if (x)
-		step(&x->asked, span, flags & PKT_EOM, !waits && sane);
+		step(&x->map.asked, span, flags & PKT_EOM, !waits && sane);
 	l->end = l->epsn.psn;
 	if (x && waits && f->opcode == OP_READ_REQUEST)
 		prefetch_asked(e, fl, f, false);
@@ -316,29 +319,6 @@ void near_request(struct engine *e, struct flow *fl, const struct frame *f)
 
 /* ---- true ACKs, whoever brings them ---- */
 
-void near_true_ack(struct engine *e, struct flow *fl, const struct mark *m)
-{
-	struct lane *l = &fl->lane;
-
-	if (psn_after(m->psn, l->una.psn)) {
-		lane_skip(e, fl, m);
-		l->backoff = 0;
-	}
-	if (psn_after(l->una.psn, l->start))
-		l->start_acked = true;
-	if (l->reads_page != POOL_NONE)
-		pace_run(e, flow_partner(e, fl)); /* what waited for something opaque before it */
-	near_settled(e, fl);
-}
-
-/* An answer has gone to the host, or the true ACK has moved. */
-void near_settled(struct engine *e, struct flow *fl)
-{
-	frontier_trim(e, &fl->lane);
-	frontier_advance(e, fl);
-	lane_check_drained(e, fl);
-}
-
 /* Whether the rule's own cap, the lane's span, or the records of READs, still keep the lane from
  * taking a packet. */
 static bool short_of_more(const struct engine *e, const struct flow *fl)
@@ -386,28 +366,6 @@ void near_room(struct engine *e)
 	}
 }
 
-void near_refused(struct engine *e, struct flow *fl, uint32_t psn, uint8_t syndrome,
-		  enum lane_reason why)
-{
-	struct lane *l = &fl->lane;
-	struct mark m = {.psn = psn};
-
-	if (l->state == LANE_FAULT)
-		return;
-	frontier_advance(e, fl);
-	m = psn_to_host(e, l, &m);
-	/* a guess was refused, or the numbers differ: only a fault can say so */
-	if (psn_before(m.psn, l->frontier.psn) || !l->start_acked ||
-	    psn_map_differs(reads_of(e, l), l)) {
-		lane_fault(e, fl, why, syndrome);
-		return;
-	}
-	/* nothing acknowledged is concerned: the requester learns it as if nobody stood between */
-	ack_send(e, fl, psn, syndrome, l->una.msn);
-	COUNT(e, FATAL_NAKS);
-	lane_close(e, fl, why, true);
-}
-
 /* An answer that belongs to no pending request has passed: was it waited for? */
 void near_resp_repeated(struct engine *e, struct flow *fl, const struct frame *f)
 {
@@ -427,10 +385,10 @@ static void native_ack(struct engine *e, struct flow *fl, const struct frame *f)
 
 	/* Nothing is promised yet, or nothing of this: bit-exact pass-through. */
 	if (l->state == LANE_OPENING || psn_before(f->psn, l->start)) {
-		lane_old_response(e, fl, f);
+		near_old_response(e, fl, f);
 		return;
 	}
-	if (psn_before(f->psn, l->una.psn) && !psn_map_differs(reads_of(e, l), l) && icrc_ok(f)) {
+	if (psn_before(f->psn, l->una.psn) && !psn_map_differs(e, l) && icrc_ok(f)) {
 		engine_pass(e, other_port(fl->side), f); /* to a duplicate that was passed on */
 		return;
 	}
@@ -452,13 +410,14 @@ void near_response(struct engine *e, struct flow *fl, const struct frame *f)
 		return;
 	}
 	if (psn_before(f->psn, l->start)) {
-		if (!psn_map_strange(reads_of(e, l), l))
+		if (!psn_map_strange(e, l))
 			engine_pass(e, other_port(fl->side), f);
 		return;
 	}
 	f = atomic_blank(l, f, &g, blank);
 	if (l->reads_page != POOL_NONE) {
-		resp_rx(e, fl, f);
+		if (resp_rx(e, fl, f))
+			near_resp_repeated(e, fl, f);
 		return;
 	}
 	if (!icrc_ok(f)) {
@@ -483,6 +442,5 @@ void near_response(struct engine *e, struct flow *fl, const struct frame *f)
 	engine_tx(e, fl->side, f->data, f->len);
 	if (!r)
 		near_resp_repeated(e, fl, f);
-	frontier_advance(e, fl);
-	lane_check_drained(e, fl);
+	ack_list(e, fl);
 }

@@ -36,7 +36,7 @@
  * nothing up. The responder is not asked for more at a time than it is known to stand: the acceptor
  * holds the others back (@depth).
  */
-#include "engine/reads/reads.h"
+#include "engine/prefetch/prefetch.h"
 
 #define WINDOW_FIRST  (256u << 10)
 #define WINDOW_SLACK  (1u << 20)
@@ -45,21 +45,6 @@
 #define BATCH	      64u
 #define POOL_BUSY     60u
 #define DEPTH_DEFAULT 1u
-
-/** pair_epoch - of the two hosts of @k, in either direction. Hosts that share a slot flush each
- * other's guesses. */
-uint32_t *pair_epoch(struct engine *e, const struct flow_key *k)
-{
-	uint64_t h = 0, v;
-
-	for (int i = 0; i < 16; i += 8) {
-		h ^= get_be64(k->src.b + i);
-		memcpy(&v, k->dst.b + i, 8);
-		h ^= get_be64(k->dst.b + i);
-	}
-	h *= 0x9e3779b97f4a7c15u;
-	return &e->epoch[h >> 48 & (EPOCH_SLOTS - 1)];
-}
 
 static const struct rule *rule_of(const struct engine *e, const struct flow *fl)
 {
@@ -76,24 +61,6 @@ static bool wanted(const struct engine *e, const struct flow *fl)
 static bool same(const struct read_range *a, const struct read_range *b)
 {
 	return a->va == b->va && a->rkey == b->rkey && a->length == b->length;
-}
-
-static void flush(struct engine *e, struct flow *fl, uint32_t *why)
-{
-	struct lane_reads *x = reads_of(e, &fl->lane);
-
-	if (!x->guesses)
-		return;
-	(*why)++;
-	/* from the last to the first would be as good; each costs a walk to its successor at most
-	 * */
-	for (uint32_t id = x->fetches.head; id != MQ_NONE && x->guesses; id = mq_next(e->reads, id))
-		if (fetch_at(e, id)->state == FETCH_GUESS)
-			fetch_forget(e, fl, fetch_at(e, id));
-	x->guesses = 0;
-	x->guessed = 0;
-	fetch_forgotten(e, fl);
-	predict_stop(&x->predictor);
 }
 
 /* ---- what the host asks ---- */
@@ -147,16 +114,16 @@ bool prefetch_claim(struct engine *e, struct flow *fl, const struct frame *f, ui
 		}
 	}
 	if (!g) {
-		flush(e, fl, &x->info.flushed_pattern);
+		fetch_drop_guesses(e, fl, &x->info.flushed_pattern);
 		return false;
 	}
 	if (g->epoch != *pair_epoch(e, &fl->key)) {
-		flush(e, fl, &x->info.flushed_signal);
+		fetch_drop_guesses(e, fl, &x->info.flushed_signal);
 		return false;
 	}
 	if (!r || !r->prefetch ||
 	    (r->prefetch_max_age_ns && e->now - g->issued > r->prefetch_max_age_ns)) {
-		flush(e, fl, &x->info.flushed_age);
+		fetch_drop_guesses(e, fl, &x->info.flushed_age);
 		return false;
 	}
 	g->state = FETCH_ASKED;
@@ -169,6 +136,14 @@ bool prefetch_claim(struct engine *e, struct flow *fl, const struct frame *f, ui
 		grow(e, l, x);
 	}
 	return true;
+}
+
+/* What was guessed has been dropped since: the pattern has to show again. */
+static void forget_lost(struct lane_reads *x)
+{
+	if (x->pattern_lost)
+		predict_stop(&x->predictor);
+	x->pattern_lost = false;
 }
 
 /* How many READs the responder is given at a time: what the rule or the connection manager says,
@@ -201,6 +176,7 @@ void prefetch_asked(struct engine *e, struct flow *fl, const struct frame *f, bo
 	prefetch_depth(e, fl, x);
 	if (!claimed)
 		x->info.misses++;
+	forget_lost(x);
 	predict_asked(&x->predictor, &what, claimed);
 	prefetch_run(e, fl);
 }
@@ -212,7 +188,7 @@ void prefetch_break(struct engine *e, struct flow *fl)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
 
-	flush(e, fl, &x->info.flushed_pattern);
+	fetch_drop_guesses(e, fl, &x->info.flushed_pattern);
 }
 
 /** prefetch_signal - something was accepted from the host that may tell the other side that data has
@@ -221,64 +197,7 @@ void prefetch_signal(struct engine *e, struct flow *fl)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
 
-	flush(e, fl, &x->info.flushed_signal);
-}
-
-/* ---- where it is safe ---- */
-
-static bool inside(const struct read_range *r, uint64_t from, uint64_t end)
-{
-	return r->va >= from && r->va < end && end - r->va >= r->length;
-}
-
-/** prefetch_allowed - whether the host may read @r for all that is known. */
-bool prefetch_allowed(const struct engine *e, const struct flow *fl, const struct lane_reads *x,
-		      const struct read_range *r)
-{
-	const struct rule *rule = rule_of(e, fl);
-
-	for (uint32_t i = 0; i < GOOD_RANGES; i++)
-		if (x->good[i].end && x->good[i].rkey == r->rkey &&
-		    inside(r, x->good[i].from, x->good[i].end))
-			return true;
-	for (uint32_t i = 0; i < rule->nread_ranges; i++)
-		if (inside(r, rule->read_range[i].from, rule->read_range[i].end))
-			return true;
-	return false;
-}
-
-/** prefetch_good - the host has read this with success. */
-void prefetch_good(struct engine *e, struct flow *fl, const struct read_range *r)
-{
-	struct lane_reads *x = reads_of(e, &fl->lane);
-	uint64_t from = r->va, end = r->va + r->length;
-	struct good_range *to = NULL;
-
-	if ((!wanted(e, fl) && fl->lane.role != ROLE_SOLO) || end <= from)
-		return;
-	x->good_clock++;
-	for (uint32_t i = 0; i < GOOD_RANGES; i++) {
-		struct good_range *g = &x->good[i];
-
-		if (!g->end || g->rkey != r->rkey || g->from > end || g->end < from)
-			continue;
-		/* it touches this one; what it joins together becomes one range */
-		from = g->from < from ? g->from : from;
-		end = g->end > end ? g->end : end;
-		if (to)
-			to->end = 0;
-		to = g;
-	}
-	for (uint32_t i = 0; !to && i < GOOD_RANGES; i++)
-		if (!x->good[i].end)
-			to = &x->good[i];
-	if (!to) {
-		to = &x->good[0];
-		for (uint32_t i = 1; i < GOOD_RANGES; i++)
-			if (x->good_clock - x->good[i].used > x->good_clock - to->used)
-				to = &x->good[i];
-	}
-	*to = (struct good_range){.from = from, .end = end, .rkey = r->rkey, .used = x->good_clock};
+	fetch_drop_guesses(e, fl, &x->info.flushed_signal);
 }
 
 /* ---- guessing ---- */
@@ -288,7 +207,7 @@ static bool can_guess(struct engine *e, const struct flow *fl, const struct lane
 	const struct lane *l = &fl->lane;
 
 	return !x->stop && l->state == LANE_HELD && l->start_acked && l->accepted && !l->reopen &&
-	       !l->opaque && !l->refusal && l->msg == MSG_NONE && x->nsegments + 1 < SEGMENTS &&
+	       !l->opaque && !l->refusal && l->msg == MSG_NONE && x->map.nsegments + 1 < SEGMENTS &&
 	       pool_fill(e->pool, POOL_TRANSIT) < POOL_BUSY &&
 	       pool_fill(e->pool, POOL_CUSTODY) < POOL_BUSY && mq_free_count(e->reads) > BATCH * 4;
 }
@@ -315,102 +234,12 @@ static bool may_guess(struct engine *e, const struct flow *fl, const struct lane
 	       can_guess(e, fl, x);
 }
 
-/* A request of our own at the end of the lane: a READ, or a FetchAdd of @add. */
-static bool issue_any(struct engine *e, struct flow *fl, struct lane_reads *x,
-		      const struct read_range *r, uint8_t opcode, uint64_t add,
-		      enum fetch_state state)
-{
-	struct lane *l = &fl->lane;
-	struct build_spec s = {
-		.t = &fl->tmpl,
-		.opcode = opcode,
-		.dqpn = fl->key.dqpn,
-		.psn = l->epsn.psn,
-		.ackreq = true,
-		.va = r->va,
-		.rkey = r->rkey,
-		.length = r->length,
-		.swap_add = add,
-	};
-	const struct fetch *oldest = fetch_at(e, x->fetches.head);
-	uint8_t out[FRAME_MAX];
-	struct frame f;
-	uint32_t span;
-	int32_t most;
-	bool bad;
-
-	if (psn_before(l->epsn.psn, l->overlap))
-		return false; /* the host has sent packets of these numbers past us */
-	if (!l->numbered && !lane_fence(e, fl, true)) {
-		x->stop = true;
-		return false;
-	}
-	if (frame_parse(out, build_packet(out, &s), &f) != FRAME_OK)
-		return false;
-	span = frame_span(&f, fl->path_mtu);
-	/* both the requests and the answers must fit their windows; guesses leave room for what is
-	 * waited for */
-	most = state == FETCH_GUESS ? WINDOW_SPAN / 2 : WINDOW_SPAN - WINDOW_SPAN / 8;
-	if (psn_diff(psn_add(l->epsn.psn, span), l->una.psn) > most ||
-	    (oldest && psn_diff(psn_add(l->epsn.psn, span), oldest->psn) > most))
-		return false;
-	if (!fetch_room(e, fl, l->epsn.psn, span) ||
-	    !lane_retain(e, fl, &f, span, l->epsn.psn, &bad))
-		return false;
-	if (!fetch_add(e, fl, r, opcode, l->epsn.psn, span, state)) {
-		lane_forget(e, fl, window_get(&l->win, e->pool, l->epsn.psn), l->epsn.psn);
-		return false;
-	}
-	if (l->una.psn == l->epsn.psn)
-		l->progress = e->now;
-	l->epsn.psn = psn_add(l->epsn.psn, span);
-	l->epsn.msn = psn_add(l->epsn.msn, 1);
-	l->epsn.ackable = 0;
-	l->end = l->epsn.psn;
-	x->guessed_ever = true;
-	if (state == FETCH_GUESS) {
-		x->guesses++;
-		x->guessed += r->length;
-		x->info.guesses += opcode == OP_READ_REQUEST;
-	}
-	return true;
-}
-
-static bool issue(struct engine *e, struct flow *fl, struct lane_reads *x,
-		  const struct read_range *r, enum fetch_state state)
-{
-	return issue_any(e, fl, x, r, OP_READ_REQUEST, 0, state);
-}
-
 /** prefetch_fetch_add - a FetchAdd that the host has not asked; prefetch_atomic.c judges whether. */
 bool prefetch_fetch_add(struct engine *e, struct flow *fl, const struct read_range *r, uint64_t add)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
 
-	return can_guess(e, fl, x) && issue_any(e, fl, x, r, OP_FETCH_ADD, add, FETCH_GUESS);
-}
-
-/*
- * The host waits for @r, the responder has executed it, and the answer is lost for good: a READ for
- * the same under a new PSN, @wire. What it brings is younger than what was lost, which is what a
- * READ that is repeated may bring anyway (InfiniBand vol. 1, 9.7.5.1.1).
- */
-bool prefetch_anew(struct engine *e, struct flow *fl, const struct read_range *r, uint32_t *wire)
-{
-	struct lane *l = &fl->lane;
-	struct lane_reads *x = reads_of(e, l);
-
-	*wire = l->epsn.psn;
-	if ((l->state != LANE_HELD && l->state != LANE_DRAIN) || !l->start_acked || !l->accepted ||
-	    l->reopen || l->opaque || l->refusal || l->msg != MSG_NONE ||
-	    x->nsegments + 1 >= SEGMENTS || mq_free_count(e->reads) < 2)
-		return false;
-	if (!issue(e, fl, x, r, FETCH_ASKED)) {
-		flush(e, fl, &x->info.flushed_pattern); /* guesses are in the way */
-		return false;
-	}
-	pace_run(e, fl);
-	return true;
+	return can_guess(e, fl, x) && own_request_add(e, fl, x, r, OP_FETCH_ADD, add, FETCH_GUESS);
 }
 
 static void measure(struct engine *e, const struct lane *l, struct lane_reads *x)
@@ -438,12 +267,13 @@ void prefetch_run(struct engine *e, struct flow *fl)
 	measure(e, l, x);
 	if (!x->window)
 		x->window = WINDOW_FIRST;
+	forget_lost(x);
 	while (n < BATCH && predict_peek(&x->predictor, &r)) {
 		if (!r.length ||
 		    x->guessed + r.length > (x->window > r.length ? x->window : r.length) ||
-		    !may_guess(e, fl, x) || !prefetch_allowed(e, fl, x, &r))
+		    !may_guess(e, fl, x) || !ranges_allow(e, fl, x, &r))
 			break;
-		if (!issue(e, fl, x, &r, FETCH_GUESS))
+		if (!own_request_add(e, fl, x, &r, OP_READ_REQUEST, 0, FETCH_GUESS))
 			break;
 		predict_take(&x->predictor);
 		n++;

@@ -28,7 +28,7 @@
  *	- READs are never guessed beside them: the first READ drops these, and each of the host's
  *	  own FetchAdds drops guessed READs.
  */
-#include "engine/reads/reads.h"
+#include "engine/prefetch/prefetch.h"
 
 /* So many in a row show what the host does. */
 #define RUN	  4u

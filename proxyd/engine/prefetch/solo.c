@@ -51,6 +51,8 @@
  * changed: what was asked for before and has not left is thrown away, and asked for again when the
  * host does (VOID). What has left travels ahead of that request and finds the host not asking.
  */
+#include "engine/fault/fault.h"
+#include "engine/learn/learn.h"
 #include "engine/prefetch/solo.h"
 
 /* Fewer READs between two repeats double the distance, so often at most. */
@@ -100,7 +102,7 @@ static void go_back(struct engine *e, struct flow *fl)
 	COUNT(e, NAKS_SENT);
 	x->un.beyond |= x->un.left_early != 0;
 	solo_marks(e, fl);
-	ack_send(e, fl, x->asked.psn, AETH_NAK_SEQ, x->asked.msn);
+	ack_send(e, fl, x->map.asked.psn, AETH_NAK_SEQ, x->map.asked.msn);
 }
 
 /* The predictor sees what the host asks in the order in which it asked. */
@@ -125,7 +127,7 @@ static void meet(struct engine *e, struct flow *fl, struct solo_read *r, const s
 	bool late = e->now - r->asked > solo_round_trip(l);
 	bool gone = r->stale || r->state == READ_VOID || f->psn != r->host;
 
-	if (r->state == READ_VOID && r->host != x->asked.psn) {
+	if (r->state == READ_VOID && r->host != x->map.asked.psn) {
 		/* no answer must pass before what is missing was seen, for it would acknowledge
 		 * that */
 		go_back(e, fl);
@@ -169,10 +171,10 @@ static bool differs(struct engine *e, struct flow *fl, const struct frame *f)
 	struct lane_reads *x = reads_of(e, l);
 
 	if (x->un.skipped || (x->un.left_early && e->now <= x->un.left_early + solo_limit_ns(l))) {
-		solo_fail(e, fl, f->psn == x->asked.psn ? f : NULL);
+		solo_fail(e, fl, f->psn == x->map.asked.psn ? f : NULL);
 		return false;
 	}
-	if (f->psn != x->asked.psn) {
+	if (f->psn != x->map.asked.psn) {
 		go_back(e, fl);
 		return false;
 	}
@@ -186,12 +188,12 @@ static bool differs(struct engine *e, struct flow *fl, const struct frame *f)
 	}
 	x->info.flushed_pattern++;
 	x->un.seq -= x->guesses;
-	x->un.end = x->asked;
+	x->un.end = x->map.asked;
 	/* READs are counted as the host asks; those that it did not are no answers that it waits
 	 * for */
 	solo_stop(x);
 	solo_marks(e, fl);
-	psn_map_note(x, l);
+	psn_map_note(&x->map, l);
 	return true;
 }
 
@@ -267,8 +269,8 @@ static void repeated(struct engine *e, struct flow *fl, struct solo_read *r, con
 		pass_request(e, fl, f, r->next);
 		return;
 	}
-	if (psn_to_wire(x, f->psn) != PSN_NONE)
-		pass_request(e, fl, f, psn_to_wire(x, f->psn));
+	if (psn_to_wire(&x->map, f->psn) != PSN_NONE)
+		pass_request(e, fl, f, psn_to_wire(&x->map, f->psn));
 }
 
 /* So far from what is expected, several times: another queue pair of that number. */
@@ -326,7 +328,7 @@ void solo_request(struct engine *e, struct flow *fl, const struct frame *f)
 		solo_release(e, fl);
 		pass_request(e, fl, f, psn_add(l->epsn.psn, psn_sub(f->psn, x->un.end.psn)));
 	} else if (x->guesses && (f->opcode != OP_READ_REQUEST ||
-				  find_host(e, x, x->asked.psn)->state == READ_VOID)) {
+				  find_host(e, x, x->map.asked.psn)->state == READ_VOID)) {
 		go_back(e, fl);
 	} else {
 		in_order(e, fl, f);
@@ -377,7 +379,7 @@ void solo_begin(struct engine *e, struct flow *fl, const struct frame *f)
 	l->start_acked = true;
 	l->opened = l->progress = e->now;
 	lane_set_state(l, LANE_HELD);
-	x->asked = x->un.end = m;
+	x->map.asked = x->un.end = m;
 	x->epoch = *pair_epoch(e, &fl->key);
 	x->un.last = e->now - GAP_MAX_NS - 1;
 }

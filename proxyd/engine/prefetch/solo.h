@@ -3,7 +3,7 @@
 #ifndef LONGHAUL_ENGINE_PREFETCH_SOLO_H
 #define LONGHAUL_ENGINE_PREFETCH_SOLO_H
 
-#include "engine/reads/reads.h"
+#include "engine/prefetch/prefetch.h"
 
 #define US	       1000ull
 /* What is too long between two READs of a stream. */

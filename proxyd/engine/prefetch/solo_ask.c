@@ -181,7 +181,7 @@ static bool may_ask(struct engine *e, struct flow *fl)
 
 	return solo_rule(e, fl) && !e->draining && x->un.phase == PHASE_GO &&
 	       x->un.samples >= SAMPLES_MIN && !x->stop && !x->un.broken && l->msg == MSG_NONE &&
-	       !x->un.skipped && !x->un.wait && x->nsegments + 1 < SEGMENTS &&
+	       !x->un.skipped && !x->un.wait && x->map.nsegments + 1 < SEGMENTS &&
 	       e->now - x->un.measured < MEASURE_OLD_NS && mq_free_count(e->reads) > SOLO_RING;
 }
 
@@ -220,7 +220,7 @@ void solo_run(struct engine *e, struct flow *fl)
 			continue;
 		}
 		span = what.length ? (what.length - 1) / fl->path_mtu + 1 : 1;
-		if (!what.length || span > SPAN_MAX || !prefetch_allowed(e, fl, x, &what))
+		if (!what.length || span > SPAN_MAX || !ranges_allow(e, fl, x, &what))
 			break;
 		if (!l->numbered && !lane_fence(e, fl, true)) {
 			solo_forget(e, x);
@@ -345,7 +345,7 @@ bool solo_stall(struct engine *e, struct flow *fl)
 	    x->un.run < 2 * seen + RUN_MORE || solo_stall_ns(x) > STALL_MAX_NS ||
 	    e->now < x->un.again_at || x->guesses || x->stop || e->draining ||
 	    !solo_pattern(e, fl) || !predict_peek(&x->predictor, &what) ||
-	    !prefetch_allowed(e, fl, x, &what) || depth == 1)
+	    !ranges_allow(e, fl, x, &what) || depth == 1)
 		return false;
 	for (uint32_t id = x->fetches.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
 		const struct solo_read *r = solo_at(e, id);

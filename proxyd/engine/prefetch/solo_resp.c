@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Numbers, and what the responder answers to READs asked by whomever (solo.c). */
+#include "engine/fault/fault.h"
+#include "engine/learn/learn.h"
 #include "engine/prefetch/solo.h"
 
 /* ---- numbers ---- */
@@ -18,7 +20,7 @@ void solo_marks(struct engine *e, struct flow *fl)
 	struct lane_reads *x = reads_of(e, l);
 	bool skipped = false;
 
-	x->asked = x->un.end;
+	x->map.asked = x->un.end;
 	x->guesses = 0;
 	x->guessed = 0;
 	l->nreads = 0;
@@ -27,7 +29,7 @@ void solo_marks(struct engine *e, struct flow *fl)
 
 		if (solo_unmet(r)) {
 			if (!x->guesses++) {
-				x->asked = (struct mark){
+				x->map.asked = (struct mark){
 					.psn = r->host,
 					.msn = psn_sub(x->un.end.msn, x->un.seq - r->seq)};
 			}
@@ -46,7 +48,7 @@ void solo_marks(struct engine *e, struct flow *fl)
 	else if (!x->un.skipped)
 		x->un.skipped = e->now;
 	l->una = l->nxt = l->epsn;
-	l->frontier = l->acked = x->asked;
+	l->frontier = l->acked = x->map.asked;
 	l->end = l->high = l->epsn.psn;
 	while (mq_len(e->reads, &x->fetches) > KEPT) {
 		const struct solo_read *r = solo_at(e, x->fetches.head);
@@ -55,33 +57,33 @@ void solo_marks(struct engine *e, struct flow *fl)
 			break;
 		mq_pop(e->reads, &x->fetches);
 	}
-	psn_map_trim(x, psn_sub(l->epsn.psn, SEGMENTS_TRAIL));
+	psn_map_trim(&x->map, psn_sub(l->epsn.psn, SEGMENTS_TRAIL));
 }
 
 bool solo_differ(const struct lane_reads *x, const struct lane *l)
 {
-	return x->nsegments || x->trimmed || x->asked.psn != l->epsn.psn;
+	return x->map.nsegments || x->map.trimmed || x->map.asked.psn != l->epsn.psn;
 }
 
 /* What was meant for a host or from it under wire PSN @wire: false when no host knows that. */
 bool solo_to_host(const struct lane_reads *x, uint32_t wire, uint32_t *psn, uint32_t *msn_shift)
 {
-	uint32_t i = x->nsegments;
+	uint32_t i = x->map.nsegments;
 
-	while (i > 0 && psn_after(x->segment[i - 1].wire, wire))
+	while (i > 0 && psn_after(x->map.segment[i - 1].wire, wire))
 		i--;
 	*psn = wire;
 	*msn_shift = 0;
 	if (i) {
-		const struct segment *s = &x->segment[i - 1];
+		const struct segment *s = &x->map.segment[i - 1];
 
 		*psn = psn_sub(wire, psn_sub(s->wire, s->host));
 		*msn_shift = psn_sub(s->wire_msn, s->host_msn);
-	} else if (x->trimmed) {
+	} else if (x->map.trimmed) {
 		return false;
 	}
 	/* between two segments lies what the host never asked for */
-	return i == x->nsegments || psn_before(*psn, x->segment[i].host);
+	return i == x->map.nsegments || psn_before(*psn, x->map.segment[i].host);
 }
 
 void solo_pass(struct engine *e, enum engine_port from, const struct frame *f, uint32_t psn,
@@ -150,18 +152,18 @@ static void rx_ack(struct engine *e, struct flow *fl, const struct frame *f, enu
 		}
 	}
 	if (!solo_to_host(x, f->psn, &psn, &shift))
-		psn = x->nsegments ? x->asked.psn : f->psn;
+		psn = x->map.nsegments ? x->map.asked.psn : f->psn;
 	msn = psn_sub(frame_aeth_msn(f), shift);
 	/* of what the host has not asked for it must not hear */
-	if (psn_after(psn_add(psn, up), x->asked.psn)) {
-		psn = psn_sub(x->asked.psn, up);
-		msn = psn_sub(msn, psn_sub(x->un.end.msn, x->asked.msn));
+	if (psn_after(psn_add(psn, up), x->map.asked.psn)) {
+		psn = psn_sub(x->map.asked.psn, up);
+		msn = psn_sub(msn, psn_sub(x->un.end.msn, x->map.asked.msn));
 	}
 	solo_pass(e, from, f, psn, msn);
 }
 
-/** solo_answer - a response to the host, from @from. */
-void solo_answer(struct engine *e, struct flow *fl, const struct frame *f, enum engine_port from)
+/** solo_response - a response to the host, from @from. */
+void solo_response(struct engine *e, struct flow *fl, const struct frame *f, enum engine_port from)
 {
 	struct lane *l = &fl->lane;
 	struct lane_reads *x = reads_of(e, l);
@@ -206,6 +208,6 @@ void solo_answer(struct engine *e, struct flow *fl, const struct frame *f, enum 
 	if (r->next != psn_add(r->wire, r->span))
 		return;
 	x->un.left[r->seq % SOLO_RING] = e->now;
-	prefetch_good(e, fl, &r->what);
+	ranges_note(e, fl, &r->what);
 	solo_run(e, fl);
 }

@@ -23,9 +23,33 @@
 #ifndef LONGHAUL_ENGINE_READS_READS_H
 #define LONGHAUL_ENGINE_READS_READS_H
 
-#include "engine/link/holes.h"
-#include "engine/core/internal.h"
-#include "engine/prefetch/predict.h"
+#include "engine/core/holes.h"
+#include "engine/core/core.h"
+#include "engine/reads/predict.h"
+
+/*
+ * A request that waits for data from the responder: READ, ATOMIC, FLUSH, ATOMIC WRITE. @at,
+ * @resp_next: as its requester numbers them; @wire: the PSN that it has toward the responder
+ * (reads.h).
+ */
+struct read_rec {
+	struct mark at;	    /* its first PSN, and what an ACK below it would say */
+	uint32_t span;	    /* PSNs */
+	uint32_t resp_next; /* next response PSN */
+	uint64_t asked;	    /* when it was last sent on, or given, ns */
+	uint64_t heard;	    /* when its host asked for it, ns */
+	uint64_t given;	    /* when its answer was given for the first time, ns */
+	uint64_t va;
+	uint32_t length, rkey, wire;
+	uint8_t opcode;
+	uint8_t tries; /* ACCEPTOR: times that it was asked again in vain */
+	bool done, gap;
+	bool moved;   /* its MSN on the wire is another one */
+	bool made;    /* an ATOMIC that was answered here */
+	bool again;   /* answered, and asked again past us since */
+	bool empty;   /* answered, and nothing of it is held */
+	bool renewed; /* asked for anew because the host asked again; it will once more */
+};
 
 enum fetch_state {
 	FETCH_ASKED, /* the host asked for it */
@@ -52,14 +76,6 @@ struct fetch {
 	uint8_t opcode, state, tries;
 };
 
-/** struct segment - from wire PSN @wire on the numbers differ by those of this pair. @ackable: see
- * struct mark */
-struct segment {
-	uint32_t wire, host;
-	uint32_t wire_msn, host_msn : 24, ackable : 8;
-};
-#define SEGMENTS 48u
-
 /* Ranges of addresses that a host has read with success. */
 struct good_range {
 	uint64_t from, end;
@@ -82,12 +98,9 @@ struct good_range {
  * OPENER:
  * @end:       wire PSN of the first answer that has not arrived and has nothing arrived behind it
  * @holes:     what is missing before it
- * @trailed:   lane.start is not the handover PSN any more
- * @trimmed:   segments of long ago are forgotten
  * @guessed_ever: answers may turn up that the host never asked for
  * @stop:      no guesses any more: the rule does not want them, or the lane is to end
  * @latest:    wire PSN of the latest arrival
- * @proof:     what came shows that the responder has executed all before this wire PSN
  * @gone:      fetches in state FETCH_GONE
  * @unique:    those that have not come and cannot be asked for anew: ATOMICs
  * @fetches:   struct fetch, by wire PSN; @hint: where the latest answer belonged
@@ -101,6 +114,7 @@ struct good_range {
 #define SOLO_RING 128u
 
 struct lane_reads {
+	struct psn_map map; /* first: core/psn_map.h finds it there */
 	struct window win;
 	struct pool_log log;
 	uint32_t held;
@@ -108,9 +122,8 @@ struct lane_reads {
 	uint32_t seq, depth;
 	uint32_t una, nxt, end;
 	uint32_t holes, hole_cursor, latest;
-	bool report_due, report_urgent, stop, trimmed, trailed, guessed_ever;
-	uint32_t report_count, repeats;
-	uint64_t reported; /* ns */
+	bool stop, guessed_ever, pattern_lost;
+	struct report_clock clock;
 	uint8_t backoff;
 
 	/* ACCEPTOR */
@@ -119,11 +132,8 @@ struct lane_reads {
 
 	/* OPENER */
 	struct mq_list fetches, kept;
-	uint32_t nkept, hint, most, gone, unique, proof;
+	uint32_t nkept, hint, most, gone, unique;
 	uint64_t arrival; /* ns */
-	struct mark asked;
-	struct segment segment[SEGMENTS];
-	uint32_t nsegments;
 
 	struct predictor predictor;
 	struct good_range good[GOOD_RANGES];
@@ -175,21 +185,34 @@ static inline struct fetch *fetch_at(struct engine *e, uint32_t id)
 	return id == MQ_NONE ? NULL : mq_ptr(e->reads, id);
 }
 
-/* records.c */
+static inline struct read_rec *read_at(struct engine *e, uint32_t id)
+{
+	return id == MQ_NONE ? NULL : mq_ptr(e->reads, id);
+}
+
+/* records.c: requests that wait for data */
+enum read_verdict {
+	READ_STRAY,    /* belongs to no pending request */
+	READ_IN_ORDER, /* the next one */
+	READ_COMPLETE, /* the next and last one */
+	PREFETCH,      /* one before it is missing */
+	READ_AGAIN,    /* had it already */
+};
 struct lane_reads *reads_begin(struct engine *e, struct flow *fl);
 void reads_end(struct engine *e, struct flow *fl);
 void resp_drop(struct engine *e, struct lane_reads *x, uint32_t from, uint32_t end);
 bool reads_fit(uint8_t opcode, uint32_t at, uint32_t span, uint32_t length, const struct frame *f,
 	       uint32_t mtu);
-
-/* psn_map.c */
-bool psn_map_differs(const struct lane_reads *x, const struct lane *l);
-bool psn_map_strange(const struct lane_reads *x, const struct lane *l);
-void psn_map_note(struct lane_reads *x, const struct lane *l);
-void psn_map_trim(struct lane_reads *x, uint32_t una);
-struct mark psn_to_host(struct engine *e, const struct lane *l, const struct mark *wire);
-uint32_t psn_to_wire(const struct lane_reads *x, uint32_t host);
-uint32_t psn_map_frame(uint8_t *out, const struct frame *f, uint32_t psn, uint32_t msn);
+bool reads_add(struct engine *e, struct flow *fl, const struct frame *f, uint32_t span,
+	       const struct mark *at, uint32_t wire);
+enum read_verdict reads_response(struct engine *e, struct lane *l, const struct frame *f,
+				 struct read_rec **rec);
+struct read_rec *reads_find(struct engine *e, struct lane *l, uint32_t psn);
+void reads_trim(struct engine *e, struct lane *l, struct mark *end);
+void reads_trim_to(struct engine *e, struct lane *l, uint32_t psn);
+struct read_rec *reads_head(struct engine *e, const struct lane *l);
+struct read_rec *reads_tail(struct engine *e, const struct lane *l);
+struct read_rec *reads_waiting(struct engine *e, const struct lane *l);
 
 /* resp_tx.c: ACCEPTOR */
 void resp_tx_add(struct engine *e, struct flow *fl, const struct frame *f);
@@ -203,17 +226,18 @@ bool fetch_room(struct engine *e, struct flow *fl, uint32_t psn, uint32_t span);
 bool fetch_add(struct engine *e, struct flow *fl, const struct read_range *what, uint8_t opcode,
 	       uint32_t psn, uint32_t span, enum fetch_state state);
 uint32_t fetch_find(struct engine *e, struct lane_reads *x, uint32_t psn);
-void resp_rx(struct engine *e, struct flow *fl, const struct frame *f);
 void fetch_forget(struct engine *e, struct flow *fl, struct fetch *g);
 void fetch_forgotten(struct engine *e, struct flow *fl);
 void fetch_cancel(struct engine *e, struct flow *fl, uint32_t wire);
+void fetch_drop_guesses(struct engine *e, struct flow *fl, uint32_t *why);
+bool resp_rx(struct engine *e, struct flow *fl, const struct frame *f);
 uint64_t resp_report(struct engine *e, struct flow *fl);
 void resp_report_due(struct engine *e, struct flow *fl, bool urgent);
 uint64_t resp_overdue_ns(const struct lane *l);
 void resp_arm(struct engine *e, struct flow *fl);
 
 /* resp_deliver.c: OPENER */
-bool resp_deliver(struct engine *e, struct flow *fl, uint32_t quantum);
+bool resp_deliver(struct engine *e, struct flow *fl, uint32_t quantum, bool *moved);
 bool resp_repeat(struct engine *e, struct flow *fl, const struct frame *f);
 uint32_t resp_wire_psn(struct engine *e, struct flow *fl, const struct frame *f);
 int resp_give(struct engine *e, struct flow *fl, const struct read_rec *r, uint32_t i,
@@ -230,30 +254,23 @@ void resp_overdue(struct engine *e, struct flow *fl);
 bool resp_renew(struct engine *e, struct flow *fl, const struct frame *f);
 void resp_prove(struct engine *e, struct flow *fl);
 
-/* prefetch.c: OPENER */
-bool prefetch_claim(struct engine *e, struct flow *fl, const struct frame *f, uint32_t *wire);
-void prefetch_asked(struct engine *e, struct flow *fl, const struct frame *f, bool claimed);
-void prefetch_good(struct engine *e, struct flow *fl, const struct read_range *r);
-void prefetch_depth(struct engine *e, struct flow *fl, struct lane_reads *x);
-void prefetch_break(struct engine *e, struct flow *fl);
-bool prefetch_has_all(const struct engine *e, const struct flow *fl, const struct lane_reads *x);
-bool prefetch_fetch_add(struct engine *e, struct flow *fl, const struct read_range *r,
-			uint64_t add);
-void prefetch_signal(struct engine *e, struct flow *fl);
-void prefetch_run(struct engine *e, struct flow *fl);
-bool prefetch_allowed(const struct engine *e, const struct flow *fl, const struct lane_reads *x,
-		      const struct read_range *r);
-bool prefetch_anew(struct engine *e, struct flow *fl, const struct read_range *r, uint32_t *wire);
-uint32_t *pair_epoch(struct engine *e, const struct flow_key *k);
+/* own_request.c: OPENER */
+bool own_request_add(struct engine *e, struct flow *fl, struct lane_reads *x,
+		     const struct read_range *r, uint8_t opcode, uint64_t add,
+		     enum fetch_state state);
+bool own_request_anew(struct engine *e, struct flow *fl, const struct read_range *r,
+		      uint32_t *wire);
 
-/* solo.c: UNASKED */
-bool solo_may_begin(const struct engine *e, const struct flow *fl, const struct frame *f);
-void solo_begin(struct engine *e, struct flow *fl, const struct frame *f);
-void solo_request(struct engine *e, struct flow *fl, const struct frame *f);
-void solo_answer(struct engine *e, struct flow *fl, const struct frame *f, enum engine_port from);
-void solo_timer(struct engine *e, struct flow *fl);
-void solo_drain(struct engine *e, struct flow *fl, enum lane_reason why);
-void solo_settled(struct engine *e, struct flow *fl);
-bool solo_owes(struct engine *e, const struct lane *l);
+/* ranges.c */
+bool ranges_allow(const struct engine *e, const struct flow *fl, const struct lane_reads *x,
+		  const struct read_range *r);
+void ranges_note(struct engine *e, struct flow *fl, const struct read_range *r);
+
+/* atomic_resp.c */
+bool atomic_is(uint8_t opcode);
+bool atomic_discards(const struct lane *l);
+const struct frame *atomic_blank(const struct lane *l, const struct frame *f, struct frame *g,
+				 uint8_t *out);
+bool atomic_dropped(struct engine *e, const struct lane *l, const struct frame *f);
 
 #endif

@@ -30,9 +30,9 @@ struct lane_reads *reads_begin(struct engine *e, struct flow *fl)
 	mq_list_init(&x->kept);
 	x->hint = MQ_NONE;
 	x->holes = POOL_NONE;
-	x->asked = l->epsn;
+	x->map.asked = l->epsn;
 	x->una = x->nxt = x->end = x->lost_from = x->latest = l->epsn.psn;
-	x->proof = l->una.psn;
+	x->map.proof = l->una.psn;
 	x->rate_at = x->arrival = e->now;
 	return x;
 }
@@ -69,7 +69,7 @@ void reads_end(struct engine *e, struct flow *fl)
 		e->counters[EC_ATOMICS_UNASKED] += fetch_at(e, id)->state == FETCH_GUESS &&
 						   fetch_at(e, id)->opcode != OP_READ_REQUEST;
 	if (lane_keeps(l))
-		l->epsn = x->asked; /* from here on only the host's numbers count */
+		l->epsn = x->map.asked; /* from here on only the host's numbers count */
 	/* all that is held lies within one window, wherever that is */
 	resp_drop(e, x, 0, WINDOW_SPAN);
 	mq_flush(e->reads, &x->fetches);

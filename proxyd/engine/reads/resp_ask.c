@@ -7,7 +7,7 @@
  * a host would do (InfiniBand vol. 1, 9.7.5.1.1). Its answer begins with a FIRST of its own in the
  * middle of the range: the opcode that the host must see is made anew then. A responder keeps only
  * few answers to repeat, though, and guesses run ahead by many: what it does not answer is asked
- * for anew, under new PSNs (prefetch_anew()).
+ * for anew, under new PSNs (own_request_anew()).
  */
 #include "engine/reads/reads.h"
 
@@ -31,7 +31,7 @@ bool resp_renew(struct engine *e, struct flow *fl, const struct frame *f)
 		return true; /* its answer is on its way, and repaired where need be */
 	if (r && fetch_find(e, x, r->wire) != MQ_NONE)
 		return true;
-	if (!prefetch_anew(e, fl, &what, &wire))
+	if (!own_request_anew(e, fl, &what, &wire))
 		return fl->lane.msg == MSG_NONE;
 	COUNT(e, READS_RENUMBERED);
 	if (r) {
@@ -41,7 +41,7 @@ bool resp_renew(struct engine *e, struct flow *fl, const struct frame *f)
 		r->at.psn = f->psn;
 	} else {
 		renewed.at.psn = f->psn;
-		renewed.at.msn = psn_sub(x->asked.msn, 1);
+		renewed.at.msn = psn_sub(x->map.asked.msn, 1);
 		r = &renewed;
 	}
 	r->span = frame_span(f, fl->path_mtu);
@@ -71,7 +71,7 @@ void resp_prove(struct engine *e, struct flow *fl)
 	/* PSNs come round again in seconds */
 	if (!x || l->opaque || e->now - x->arrival > 2 * NSEC_PER_SEC)
 		return;
-	m.psn = x->proof;
+	m.psn = x->map.proof;
 	for (uint32_t id = x->fetches.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
 		const struct fetch *g = fetch_at(e, id);
 
@@ -79,7 +79,7 @@ void resp_prove(struct engine *e, struct flow *fl)
 			m.psn = g->psn;
 	}
 	if (psn_after(m.psn, l->una.psn) && !psn_after(m.psn, l->epsn.psn))
-		near_true_ack(e, fl, &m);
+		lane_true_ack(e, fl, &m);
 }
 
 /* The READ for what is missing of @g, as a host would ask again for it. */
@@ -123,7 +123,7 @@ static bool renumber(struct engine *e, struct flow *fl, struct lane_reads *x, ui
 		r = read_at(e, i);
 		if (r->done || r->wire != g->psn || r->opcode != OP_READ_REQUEST)
 			continue;
-		if (!prefetch_anew(e, fl, &g->what, &wire))
+		if (!own_request_anew(e, fl, &g->what, &wire))
 			return false;
 		COUNT(e, READS_RENUMBERED);
 		resp_drop(e, x, g->psn, psn_add(g->psn, g->span));

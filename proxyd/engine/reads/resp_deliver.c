@@ -139,7 +139,7 @@ void resp_through(struct engine *e, struct flow *fl, struct read_rec *r)
 	if (psn_after(end, l->told))
 		l->told = end;
 	if (r->opcode == OP_READ_REQUEST)
-		prefetch_good(e, fl, &(struct read_range){r->va, r->rkey, r->length});
+		ranges_note(e, fl, &(struct read_range){r->va, r->rkey, r->length});
 	while ((r = reads_head(e, l)) && r->done) {
 		if (opcode_info(r->opcode)->flags & OPF_ANSWERED)
 			resp_keep(e, x, r);
@@ -160,12 +160,12 @@ static struct pkt *held_as(struct engine *e, const struct lane_reads *x, uint32_
 }
 
 /* A turn toward the host. Returns true when there is more to give but it had to stop. */
-bool resp_deliver(struct engine *e, struct flow *fl, uint32_t quantum)
+bool resp_deliver(struct engine *e, struct flow *fl, uint32_t quantum, bool *moved)
 {
 	struct lane *l = &fl->lane;
 	struct lane_reads *x = reads_of(e, l);
 	uint32_t budget = quantum;
-	bool moved = false, stopped = false;
+	bool stopped = false;
 	struct read_rec *r;
 
 	if (!x || l->state == LANE_FAULT)
@@ -182,16 +182,14 @@ bool resp_deliver(struct engine *e, struct flow *fl, uint32_t quantum)
 		}
 		budget -= d->len < budget ? d->len : budget;
 		r->resp_next = psn_add(r->resp_next, 1);
-		moved = true;
+		*moved = true;
 		if (long_read(r))
 			resp_drop(e, x, psn_add(r->wire, i), psn_add(r->wire, i + 1));
 		if (i + 1 == r->span)
 			resp_through(e, fl, r);
 	}
-	if (moved) {
-		near_settled(e, fl);
-		prefetch_run(e, fl);
-	}
+	if (*moved)
+		ack_list(e, fl);
 	return stopped;
 }
 
@@ -260,12 +258,12 @@ uint32_t resp_wire_psn(struct engine *e, struct flow *fl, const struct frame *f)
 		r->again = true;
 		return psn_add(r->wire, psn_sub(f->psn, r->at.psn));
 	}
-	wire = psn_to_wire(x, f->psn);
+	wire = psn_to_wire(&x->map, f->psn);
 	if (wire == PSN_NONE || !x->guessed_ever)
 		return wire;
 	/* an ATOMIC: so that the answer finds its way */
 	lost.at.psn = f->psn;
-	lost.at.msn = psn_sub(x->asked.msn, 1);
+	lost.at.msn = psn_sub(x->map.asked.msn, 1);
 	lost.span = frame_span(f, fl->path_mtu);
 	lost.wire = wire;
 	lost.opcode = f->opcode;

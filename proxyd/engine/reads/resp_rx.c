@@ -177,7 +177,8 @@ void fetch_forget(struct engine *e, struct flow *fl, struct fetch *g)
  * It came before, or (@unknown) belongs to no fetch: the host had it asked again past us. Where
  * guesses were made, what nobody is known to wait for may be one of them: a host must not see that.
  */
-static void stray(struct engine *e, struct flow *fl, const struct frame *f, bool unknown)
+/* Returns true when it was passed on to the host. */
+static bool stray(struct engine *e, struct flow *fl, const struct frame *f, bool unknown)
 {
 	struct lane *l = &fl->lane;
 	struct lane_reads *x = reads_of(e, l);
@@ -186,7 +187,7 @@ static void stray(struct engine *e, struct flow *fl, const struct frame *f, bool
 
 	COUNT(e, STRAY_RESPONSE);
 	if (!icrc_ok(f))
-		return;
+		return false;
 	if (r && r->again) {
 		uint32_t psn = psn_add(r->at.psn, psn_sub(f->psn, r->wire));
 
@@ -197,15 +198,15 @@ static void stray(struct engine *e, struct flow *fl, const struct frame *f, bool
 				  psn_map_frame(out, f, psn, psn_add(r->at.msn, 1)));
 	} else if (r && r->made) {
 		COUNT(e, ATOMICS_DROPPED);
-		return;
-	} else if (!r && unknown && !x->guessed_ever && psn_before(f->psn, x->asked.psn) &&
+		return false;
+	} else if (!r && unknown && !x->guessed_ever && psn_before(f->psn, x->map.asked.psn) &&
 		   !atomic_dropped(e, l, f)) {
 		engine_tx(e, fl->side, f->data, f->len);
 	} else {
-		return;
+		return false;
 	}
 	x->stuck = 0;
-	near_resp_repeated(e, fl, f);
+	return true;
 }
 
 /* What is gone is not missing. */
@@ -244,6 +245,26 @@ void fetch_forgotten(struct engine *e, struct flow *fl)
 	trim(e, x);
 }
 
+/* Drop all guesses; @why: the counter of the reason. The pattern is forgotten with the next look at
+ * it (prefetch.c). */
+void fetch_drop_guesses(struct engine *e, struct flow *fl, uint32_t *why)
+{
+	struct lane_reads *x = reads_of(e, &fl->lane);
+
+	if (!x->guesses)
+		return;
+	(*why)++;
+	/* from the last to the first would be as good; each costs a walk to its successor at most
+	 * */
+	for (uint32_t id = x->fetches.head; id != MQ_NONE && x->guesses; id = mq_next(e->reads, id))
+		if (fetch_at(e, id)->state == FETCH_GUESS)
+			fetch_forget(e, fl, fetch_at(e, id));
+	x->guesses = 0;
+	x->guessed = 0;
+	fetch_forgotten(e, fl);
+	x->pattern_lost = true;
+}
+
 /* The answer to the ATOMIC @wire, which was answered here, need not come, and what came of it goes.
  * */
 void fetch_cancel(struct engine *e, struct flow *fl, uint32_t wire)
@@ -270,7 +291,7 @@ static uint32_t missing_from(struct engine *e, const struct lane_reads *x)
 	return hs && hs->n ? hs->h[0].from : x->end;
 }
 
-void resp_rx(struct engine *e, struct flow *fl, const struct frame *f)
+bool resp_rx(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
 	struct lane_reads *x = reads_of(e, l);
@@ -283,29 +304,26 @@ void resp_rx(struct engine *e, struct flow *fl, const struct frame *f)
 			     fl->path_mtu)) {
 		if (psn_before(f->psn, x->end))
 			resp_report_due(e, fl, true); /* that it came has not been heard */
-		stray(e, fl, f, !g);
-		return;
+		return stray(e, fl, f, !g);
 	}
 	if (g->state == FETCH_GONE) {
-		stray(e, fl, f, false);
-		return;
+		return stray(e, fl, f, false);
 	}
 	if (psn_before(f->psn, x->end) && !holes_has(holes_at(e->pool, x->holes), f->psn)) {
 		resp_report_due(e, fl, true);
-		stray(e, fl, f, false);
-		return;
+		return stray(e, fl, f, false);
 	}
 	/* its place is that of one that is missing */
 	if (psn_diff(f->psn, missing_from(e, x)) >= (int32_t)WINDOW_SPAN) {
 		COUNT(e, NO_ROOM);
 		resp_report_due(e, fl, true);
-		return;
+		return false;
 	}
 	gap = psn_after(f->psn, x->end);
 	if (!holes_room(e->pool, &x->holes, x->end, f->psn, psn_add(f->psn, 1))) {
 		COUNT(e, HOLES);
 		resp_report_due(e, fl, true);
-		return;
+		return false;
 	}
 	r = reads_head(e, l);
 	if (!retain(e, x, f, &bad)) {
@@ -314,20 +332,19 @@ void resp_rx(struct engine *e, struct flow *fl, const struct frame *f)
 		if (bad || !icrc_ok(f)) {
 			COUNT(e, BAD_ICRC);
 			resp_report_due(e, fl, true);
-			return;
+			return false;
 		}
 		if (x->guesses && g->state != FETCH_GUESS) {
 			/* what nobody has asked for must not keep out what the host waits for */
-			prefetch_break(e, fl);
-			resp_rx(e, fl, f);
-			return;
+			fetch_drop_guesses(e, fl, &x->info.flushed_pattern);
+			return resp_rx(e, fl, f);
 		}
 		/* no room to keep it; but the very next for the host can go on without */
 		if (!r || psn_add(r->wire, i) != f->psn ||
 		    resp_give(e, fl, r, i, f->data, f->len)) {
 			COUNT(e, NO_ROOM);
 			resp_report_due(e, fl, true);
-			return;
+			return false;
 		}
 		r->resp_next = psn_add(r->resp_next, 1);
 		if (i + 1 == r->span)
@@ -354,8 +371,8 @@ void resp_rx(struct engine *e, struct flow *fl, const struct frame *f)
 	x->arrived_bytes += f->payload_len;
 	g->arrived++;
 	g->touched = e->now;
-	if (psn_after(g->arrived == g->span ? psn_add(g->psn, g->span) : g->psn, x->proof))
-		x->proof = g->arrived == g->span ? psn_add(g->psn, g->span) : g->psn;
+	if (psn_after(g->arrived == g->span ? psn_add(g->psn, g->span) : g->psn, x->map.proof))
+		x->map.proof = g->arrived == g->span ? psn_add(g->psn, g->span) : g->psn;
 	x->unique -= g->arrived == g->span && g->opcode != OP_READ_REQUEST;
 	settle(e, x);
 	trim(e, x);
@@ -363,33 +380,16 @@ void resp_rx(struct engine *e, struct flow *fl, const struct frame *f)
 	resp_report_due(e, fl, gap);
 	pace_run(e, flow_partner(e, fl));
 	if (given)
-		near_settled(e, fl);
+		ack_list(e, fl);
+	return false;
 }
 
 /* ---- what the acceptor is told ---- */
 
-#define REPORT_NS	 (200 * NSEC_PER_USEC)
-#define REPORT_PACKETS	 32u
-#define REPEAT_NS	 (500 * NSEC_PER_USEC)
-#define REPEAT_DOUBLINGS 7u
-
 void resp_report_due(struct engine *e, struct flow *fl, bool urgent)
 {
-	struct lane *l = &fl->lane;
-	struct lane_reads *x = reads_of(e, l);
-
-	if (l->peer == PEER_NONE)
-		return;
-	x->report_due = true;
-	x->report_urgent |= urgent;
-	x->report_count++;
-	x->repeats = 0;
-	if (!l->report_listed) {
-		l->report_listed = true;
-		l->next_report = e->report_head;
-		e->report_head = flow_index(e, fl);
-	}
-	engine_wake_at(e, e->now);
+	if (fl->lane.peer != PEER_NONE)
+		report_schedule(e, fl, &reads_of(e, &fl->lane)->clock, urgent);
 }
 
 static void report(struct engine *e, struct flow *fl, struct lane_reads *x)
@@ -409,33 +409,19 @@ static void report(struct engine *e, struct flow *fl, struct lane_reads *x)
 	};
 
 	r.nholes = holes_show(hs, &x->hole_cursor, r.hole);
-	x->report_due = x->report_urgent = false;
-	x->report_count = 0;
-	x->reported = e->now;
+	report_told(e, &x->clock);
 	e->sink.report(e->sink.ctx, (unsigned int)l->peer, &r);
 }
 
-/* Report now or later: called from the list of lanes that may have something to say. Returns when
- * it wants to be called again, 0 for never. */
+/* Report now or later. Returns when it wants to be called again, 0 for never. */
 uint64_t resp_report(struct engine *e, struct flow *fl)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
-	uint32_t n;
 
 	/* an acceptor that does not know the lane yet would say that it has forgotten it */
 	if (!x || fl->lane.state == LANE_FAULT || !fl->lane.accepted || fl->lane.reopen)
 		return 0;
-	n = x->repeats < REPEAT_DOUBLINGS ? x->repeats : REPEAT_DOUBLINGS;
-	if (x->report_due && (x->report_urgent || x->report_count >= REPORT_PACKETS ||
-			      e->now - x->reported >= REPORT_NS)) {
+	if (report_now(e, &x->clock, x->holes != POOL_NONE))
 		report(e, fl, x);
-	} else if (!x->report_due && x->holes != POOL_NONE &&
-		   e->now - x->reported >= REPEAT_NS << n) {
-		x->repeats++;
-		report(e, fl, x);
-	}
-	n = x->repeats < REPEAT_DOUBLINGS ? x->repeats : REPEAT_DOUBLINGS;
-	if (x->report_due)
-		return x->reported + REPORT_NS;
-	return x->holes != POOL_NONE ? x->reported + (REPEAT_NS << n) : 0;
+	return report_next(&x->clock, x->holes != POOL_NONE);
 }

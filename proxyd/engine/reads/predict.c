@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include <string.h>
 
-#include "engine/prefetch/predict.h"
+#include "engine/reads/predict.h"
 
 static const struct read_range *past(const struct predictor *p, uint32_t back)
 {

@@ -7,8 +7,8 @@
  * The owner keeps the number of the first page, POOL_NONE when nothing is missing. Pages are of
  * class POOL_TRANSIT.
  */
-#ifndef LONGHAUL_ENGINE_LINK_HOLES_H
-#define LONGHAUL_ENGINE_LINK_HOLES_H
+#ifndef LONGHAUL_ENGINE_CORE_HOLES_H
+#define LONGHAUL_ENGINE_CORE_HOLES_H
 
 #include <stdbool.h>
 #include <stdint.h>

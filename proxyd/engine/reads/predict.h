@@ -13,8 +13,8 @@
  * A long ring is a stride that ends and begins anew: where it did so once, it is expected to do so
  * again.
  */
-#ifndef LONGHAUL_ENGINE_PREFETCH_PREDICT_H
-#define LONGHAUL_ENGINE_PREFETCH_PREDICT_H
+#ifndef LONGHAUL_ENGINE_READS_PREDICT_H
+#define LONGHAUL_ENGINE_READS_PREDICT_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "engine/link/holes.h"
+#include "engine/core/holes.h"
 #include "wire/psn.h"
 
 struct holes *holes_at(struct pool *p, uint32_t page)

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * How a lane ends.
+ *
+ * Closing is abrupt where nothing was promised (OPENING), else through DRAIN: new requests are
+ * dropped, which hosts repair by themselves, until the responder has acknowledged all that was
+ * promised. What a role has to say about it stands in its table (roles.h).
+ */
+#include "engine/core/roles.h"
+#include "engine/core/core.h"
+
+#define CLOSED_RETRY_NS	 (100 * NSEC_PER_MSEC)
+/* A refusal is told again after this. */
+#define REFUSED_AGAIN_NS (100 * NSEC_PER_MSEC)
+
+void lane_send_close(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	struct report r = {
+		.type = REPORT_CLOSE,
+		.lane = l->role == ROLE_ACCEPTOR ? l->peer_lane : flow_index(e, fl),
+		.gen = l->gen,
+		.key = fl->key,
+		.by_opener = l->role == ROLE_OPENER,
+		.reason = l->reason,
+	};
+
+	if (l->peer != PEER_NONE)
+		e->sink.report(e->sink.ctx, (unsigned int)l->peer, &r);
+}
+
+/*
+ * End it now. What was promised and not truly acknowledged is lost thereby; callers do this when
+ * there is nobody left to be told (the QP was taken down or reused), and it is counted and logged
+ * as a fault.
+ */
+void lane_close(struct engine *e, struct flow *fl, enum lane_reason why, bool tell)
+{
+	struct lane *l = &fl->lane;
+
+	if (l->role == ROLE_NONE)
+		return;
+	l->reason = (uint8_t)why;
+	if (tell)
+		lane_send_close(e, fl);
+	if (lane_keeps(l) && l->state != LANE_FAULT &&
+	    psn_before(psn_to_host(e, l, &l->una).psn, l->frontier.psn)) {
+		COUNT(e, FAULTS);
+		e->counters[EC_LOST_PACKETS] += l->packets;
+		e->counters[EC_LOST_BYTES] += l->bytes;
+		engine_event(e, EVENT_FAULT, fl, l->packets, l->bytes);
+	}
+	engine_event(e, EVENT_CLOSED, fl, 0, 0);
+	lane_reset(e, fl);
+	flow_match_rule(e, fl); /* the rules may have changed while it was held */
+	fl->retry_open = e->now + CLOSED_RETRY_NS;
+}
+
+/* Finish what is owed, then WATCH. */
+void lane_drain(struct engine *e, struct flow *fl, enum lane_reason why)
+{
+	struct lane *l = &fl->lane;
+
+	if (l->role == ROLE_NONE || l->state == LANE_DRAIN || l->state == LANE_FAULT)
+		return;
+	if (role_of(e, l)->drain && role_of(e, l)->drain(e, fl, why))
+		return;
+	l->reason = (uint8_t)why;
+	if (l->state == LANE_OPENING) {
+		lane_close(e, fl, why, true); /* nothing was promised */
+		return;
+	}
+	lane_set_state(l, LANE_DRAIN);
+	lane_check_drained(e, fl);
+}
+
+/* The host has asked for all that was guessed, so that both numberings are the same again: it may
+ * drain. */
+void lane_settled(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+
+	if (e->draining && lane_keeps(l) && l->state == LANE_HELD && !psn_map_differs(e, l))
+		lane_drain(e, fl, REASON_OPERATOR);
+}
+
+/* Close what is owed nothing more. Of a lane that keeps custody the requester is told first what it
+ * may know: the tick does both (near/ack_tx.c). */
+void lane_check_drained(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+
+	if (l->state != LANE_DRAIN || (lane_keeps(l) && l->packets) || l->una.psn != l->epsn.psn)
+		return;
+	if (lane_keeps(l) && (l->ack_due || l->nak_due || l->ack_listed))
+		ack_list(e, fl);
+	else
+		lane_close(e, fl, l->reason, true);
+}
+
+/*
+ * The responder refuses the request @psn, or is gone. An acceptor tells its opener. Where custody is
+ * kept the tick judges what that means to the requester (near/ack_tx.c).
+ */
+void lane_refused(struct engine *e, struct flow *fl, uint32_t psn, uint8_t syndrome,
+		  enum lane_reason why)
+{
+	struct lane *l = &fl->lane;
+	uint32_t i = flow_index(e, fl);
+
+	if (l->refusal || l->state == LANE_FAULT)
+		return;
+	if (!lane_keeps(l) && l->state == LANE_DRAIN) {
+		lane_close(e, fl, why, true); /* the opener is gone: nobody is left to be told */
+		return;
+	}
+	l->refusal = syndrome;
+	l->refusal_psn = psn;
+	l->reason = (uint8_t)why;
+	if (lane_keeps(l)) {
+		ack_list(e, fl);
+		return;
+	}
+	wheel_cancel(e->wheel, TIMER_ID(i, TIMER_LOSS));
+	wheel_arm(e->wheel, TIMER_ID(i, TIMER_AUX), e->now + REFUSED_AGAIN_NS);
+	progress_due(e, fl, true);
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What every room of the engine may call: flows, custody, states, marks, what is due, what leaves.
+ */
+#ifndef LONGHAUL_ENGINE_CORE_CORE_H
+#define LONGHAUL_ENGINE_CORE_CORE_H
+
+#include "engine/core/psn_map.h"
+#include "engine/core/state.h"
+
+/* out.c: what leaves the engine */
+int engine_tx(struct engine *e, enum engine_port port, const uint8_t *data, uint32_t len);
+void engine_pass(struct engine *e, enum engine_port from, const struct frame *f);
+void engine_wake_at(struct engine *e, uint64_t when);
+void engine_event(struct engine *e, enum engine_event_type type, const struct flow *fl,
+		  uint32_t packets, uint64_t bytes);
+void ack_send(struct engine *e, struct flow *fl, uint32_t psn, uint8_t syndrome, uint32_t msn);
+
+/* flow.c */
+struct flow *flow_at(struct engine *e, uint32_t index);
+struct flow *flow_by_key(struct engine *e, const struct flow_key *k);
+struct flow *flow_find(struct engine *e, const struct frame *f);
+struct flow *flow_create(struct engine *e, const struct flow_key *key, enum engine_port side);
+void flow_free(struct engine *e, struct flow *fl);
+void flow_match_rule(struct engine *e, struct flow *fl);
+void flow_key_of(struct flow_key *k, const struct frame *f);
+bool flow_pair(struct engine *e, struct flow *a, struct flow *b, enum learn_source how);
+void flow_unpair(struct engine *e, struct flow *fl);
+/** flow_reversed - whether the two can be the two directions of one connection. */
+bool flow_reversed(const struct flow *a, const struct flow *b);
+uint32_t *pair_epoch(struct engine *e, const struct flow_key *k);
+
+/* custody.c: what lanes hold */
+struct pkt *lane_retain(struct engine *e, struct flow *fl, const struct frame *f, uint32_t span,
+			uint32_t psn, bool *bad);
+void lane_forget(struct engine *e, struct flow *fl, struct pkt *d, uint32_t psn);
+void lane_release(struct engine *e, struct flow *fl, uint32_t next);
+void lane_skip(struct engine *e, struct flow *fl, const struct mark *m);
+void lane_true_ack(struct engine *e, struct flow *fl, const struct mark *m);
+void lane_drop_all(struct engine *e, struct flow *fl);
+uint8_t *lane_packet(struct engine *e, const struct pkt *d);
+
+/* lane.c: states, clocks */
+void lane_set_state(struct lane *l, enum lane_state s);
+void lane_init(struct flow *fl);
+void lane_reset(struct engine *e, struct flow *fl);
+bool lane_fence(struct engine *e, struct flow *fl, bool on);
+void rtt_sample(struct rtt *t, uint32_t us);
+uint64_t lane_rto_ns(const struct lane *l);
+
+/* close.c: how a lane ends */
+void lane_send_close(struct engine *e, struct flow *fl);
+void lane_close(struct engine *e, struct flow *fl, enum lane_reason why, bool tell);
+void lane_drain(struct engine *e, struct flow *fl, enum lane_reason why);
+void lane_check_drained(struct engine *e, struct flow *fl);
+void lane_settled(struct engine *e, struct flow *fl);
+void lane_refused(struct engine *e, struct flow *fl, uint32_t psn, uint8_t syndrome,
+		  enum lane_reason why);
+
+/* due.c: lists of what the tick has to do */
+void ack_list(struct engine *e, struct flow *fl);
+void ack_schedule(struct engine *e, struct flow *fl);
+void due_acks(struct engine *e);
+void report_schedule(struct engine *e, struct flow *fl, struct report_clock *c, bool urgent);
+bool report_now(const struct engine *e, struct report_clock *c, bool missing);
+void report_told(const struct engine *e, struct report_clock *c);
+uint64_t report_next(const struct report_clock *c, bool missing);
+void progress_due(struct engine *e, struct flow *fl, bool urgent);
+void due_reports(struct engine *e);
+
+/* turns.c: turns and tokens */
+void pace_run(struct engine *e, struct flow *fl);
+void pace_tick(struct engine *e);
+bool pace_may_send(struct engine *e);
+void pace_sent(struct engine *e, uint32_t len);
+
+#endif

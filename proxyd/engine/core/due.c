@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * What is due. Nothing is acknowledged, reported or sent on where it is found out that it should
+ * be: a lane is put into a list, and the tick goes through the lists from above, once, and calls
+ * what the lane's role has to do. So no room calls one above it, and what a batch of frames brings
+ * is said once.
+ */
+#include "engine/core/roles.h"
+
+/* The acceptor's and the opener's reports go out at once when urgent or when much has happened,
+ * else after a short while. */
+#define REPORT_NS	 (200 * NSEC_PER_USEC)
+#define REPORT_PACKETS	 32u
+/* While something is missing they are repeated after this, and twice that, and so on, so many
+ * times. */
+#define REPEAT_NS	 (500 * NSEC_PER_USEC)
+#define REPEAT_DOUBLINGS 7u
+
+void ack_list(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+
+	if (l->ack_listed)
+		return;
+	l->ack_listed = true;
+	l->next_ack = e->ack_head;
+	e->ack_head = flow_index(e, fl);
+	engine_wake_at(e, e->now);
+}
+
+void ack_schedule(struct engine *e, struct flow *fl)
+{
+	fl->lane.ack_due = true;
+	ack_list(e, fl);
+}
+
+void due_acks(struct engine *e)
+{
+	while (e->ack_head != FLOW_NONE) {
+		struct flow *fl = &e->flows[e->ack_head];
+		const struct role_ops *role = role_of(e, &fl->lane);
+
+		e->ack_head = fl->lane.next_ack;
+		fl->lane.ack_listed = false;
+		if (role->tell)
+			role->tell(e, fl);
+	}
+}
+
+static void report_list(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+
+	if (l->report_listed)
+		return;
+	l->report_listed = true;
+	l->next_report = e->report_head;
+	e->report_head = flow_index(e, fl);
+}
+
+void report_schedule(struct engine *e, struct flow *fl, struct report_clock *c, bool urgent)
+{
+	c->due = true;
+	c->urgent |= urgent;
+	c->count += c->count < UINT8_MAX;
+	c->repeats = 0;
+	report_list(e, fl);
+	engine_wake_at(e, e->now);
+}
+
+void progress_due(struct engine *e, struct flow *fl, bool urgent)
+{
+	report_schedule(e, fl, &fl->lane.clock, urgent);
+}
+
+static uint64_t repeat_at(const struct report_clock *c)
+{
+	return c->last + (REPEAT_NS << c->repeats);
+}
+
+bool report_now(const struct engine *e, struct report_clock *c, bool missing)
+{
+	if (c->due)
+		return c->urgent || c->count >= REPORT_PACKETS || e->now - c->last >= REPORT_NS;
+	if (!missing || e->now < repeat_at(c))
+		return false;
+	c->repeats += c->repeats < REPEAT_DOUBLINGS;
+	return true;
+}
+
+void report_told(const struct engine *e, struct report_clock *c)
+{
+	c->due = c->urgent = false;
+	c->count = 0;
+	c->last = e->now;
+}
+
+uint64_t report_next(const struct report_clock *c, bool missing)
+{
+	if (c->due)
+		return c->last + REPORT_NS;
+	return missing ? repeat_at(c) : 0;
+}
+
+void due_reports(struct engine *e)
+{
+	uint32_t i = e->report_head, later = FLOW_NONE;
+
+	e->report_head = FLOW_NONE;
+	while (i != FLOW_NONE) {
+		struct flow *fl = &e->flows[i];
+		const struct role_ops *role = role_of(e, &fl->lane);
+		uint32_t next = fl->lane.next_report;
+		uint64_t at;
+
+		fl->lane.report_listed = false;
+		at = role->report ? role->report(e, fl) : 0;
+		if (at) {
+			fl->lane.report_listed = true;
+			fl->lane.next_report = later;
+			later = i;
+			engine_wake_at(e, at);
+		}
+		i = next;
+	}
+	e->report_head = later;
+	e->nrefused = 0; /* of lanes that are no more */
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Flows: the table of them, which rule wants one, which two are one connection. How a pair is found
+ * out is learn/learn.c's business.
+ */
+#include "engine/core/core.h"
+
+void flow_key_of(struct flow_key *k, const struct frame *f)
+{
+	k->src = f->src;
+	k->dst = f->dst;
+	k->dqpn = f->dqpn;
+	k->vlan = f->vlan;
+	k->zero = 0;
+}
+
+struct flow *flow_at(struct engine *e, uint32_t index)
+{
+	return index == FLOW_NONE ? NULL : &e->flows[index];
+}
+
+struct flow *flow_by_key(struct engine *e, const struct flow_key *k)
+{
+	return flow_at(e, flow_table_find(e->table, k, e->flows, sizeof(struct flow)));
+}
+
+struct flow *flow_find(struct engine *e, const struct frame *f)
+{
+	struct flow_key k;
+
+	flow_key_of(&k, f);
+	return flow_by_key(e, &k);
+}
+
+void flow_match_rule(struct engine *e, struct flow *fl)
+{
+	const struct flow_key *k = &fl->key;
+	bool lan = fl->side == PORT_LAN;
+
+	fl->rule = (int8_t)rule_match(e->rules, e->nrules, lan ? &k->src : &k->dst,
+				      lan ? &k->dst : &k->src, k->vlan);
+}
+
+struct flow *flow_create(struct engine *e, const struct flow_key *key, enum engine_port side)
+{
+	struct flow *fl = flow_at(e, e->free_flow);
+
+	if (!fl || flow_table_insert(e->table, key, flow_index(e, fl))) {
+		COUNT(e, TABLE_FULL);
+		return NULL;
+	}
+	e->free_flow = fl->next_free;
+	e->used_flows++;
+	memset(fl, 0, offsetof(struct flow, lane));
+	fl->used = true;
+	fl->key = *key;
+	fl->side = (uint8_t)side;
+	fl->partner = fl->candidate = FLOW_NONE;
+	fl->last_match_psn = PSN_NONE;
+	fl->seen = e->now;
+	flow_match_rule(e, fl);
+	if (fl->rule >= 0)
+		fl->path_mtu = (uint16_t)e->rules[fl->rule].path_mtu;
+	lane_init(fl);
+	return fl;
+}
+
+void flow_free(struct engine *e, struct flow *fl)
+{
+	uint32_t i = flow_index(e, fl);
+
+	lane_reset(e, fl);
+	flow_unpair(e, fl);
+	flow_table_remove(e->table, &fl->key, i);
+	fl->used = false;
+	fl->next_free = e->free_flow;
+	e->free_flow = i;
+	e->used_flows--;
+}
+
+/* Whether @a and @b can be two directions of one connection. */
+bool flow_reversed(const struct flow *a, const struct flow *b)
+{
+	return ip_addr_eq(&a->key.src, &b->key.dst) && ip_addr_eq(&a->key.dst, &b->key.src) &&
+	       a->key.vlan == b->key.vlan && a->side != b->side;
+}
+
+bool flow_pair(struct engine *e, struct flow *a, struct flow *b, enum learn_source how)
+{
+	uint32_t ia = flow_index(e, a), ib = flow_index(e, b);
+
+	if (!flow_reversed(a, b))
+		return false;
+	if (a->partner == ib && b->partner == ia) {
+		if (how < a->learned || a->learned == LEARNED_NOT)
+			a->learned = b->learned = (uint8_t)how;
+		return true;
+	}
+	if (a->partner != FLOW_NONE || b->partner != FLOW_NONE)
+		return false;
+	a->partner = ib;
+	b->partner = ia;
+	a->candidate = b->candidate = FLOW_NONE;
+	a->learned = b->learned = (uint8_t)how;
+	if (!a->path_mtu)
+		a->path_mtu = b->path_mtu;
+	b->path_mtu = a->path_mtu;
+	e->conns++;
+	engine_event(e, EVENT_PAIRED, a, 0, 0);
+	return true;
+}
+
+void flow_unpair(struct engine *e, struct flow *fl)
+{
+	struct flow *other = flow_partner(e, fl);
+
+	if (!other)
+		return;
+	/* the answers to a lane's requests travel in the other flow: without it there is no lane */
+	lane_close(e, fl, REASON_INCARNATION, true);
+	lane_close(e, other, REASON_INCARNATION, true);
+	for (int i = 0; i < 2; i++) {
+		struct flow *x = i ? other : fl;
+
+		x->partner = x->candidate = FLOW_NONE;
+		x->matches = 0;
+		x->learned = LEARNED_NOT;
+		x->lane.calibrated = false;
+	}
+	e->conns--;
+}
+
+/** pair_epoch - of the two hosts of @k, in either direction. Hosts that share a slot flush each
+ * other's guesses. */
+uint32_t *pair_epoch(struct engine *e, const struct flow_key *k)
+{
+	uint64_t h = 0, v;
+
+	for (int i = 0; i < 16; i += 8) {
+		h ^= get_be64(k->src.b + i);
+		memcpy(&v, k->dst.b + i, 8);
+		h ^= get_be64(k->dst.b + i);
+	}
+	h *= 0x9e3779b97f4a7c15u;
+	return &e->epoch[h >> 48 & (EPOCH_SLOTS - 1)];
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the engine's files share: the state of a flow and its lane, and who may call whom.
+ *
+ * A *flow* is one direction of packets to one QP (struct flow_key). Two flows that learned of each
+ * other are a connection. A flow owns the *lane* of the requests that travel in its direction; the
+ * responses to them travel in the partner flow. So a packet finds its flow by its key, and its lane
+ * is the flow's own (request) or the partner's (response).
+ *
+ * The role of a lane tells which parts are at work in this appliance:
+ *
+ *	role		requests come from	pseudo_responder.c	link		pseudo_requester.c toward
+ *	OPENER		LAN			yes		stream_tx.c	(the peer's)
+ *	ACCEPTOR	WAN (stream_rx.c)	(the peer's)	stream_rx.c	LAN
+ *	SINGLE		LAN			yes		call		WAN
+ *
+ * UNASKED is a role of requests that come from the WAN and pass; see solo.c.
+ *
+ * PSN marks of a lane, in order (all modulo 2^24, half-open: the mark itself is the first not
+ * included):
+ *
+ *	una	released below: truly acknowledged by the responder. Everything in [una, end) is
+ *	retained
+ *		(ACCEPTOR: but for holes).
+ *	front	acknowledged to the requester below (OPENER, SINGLE): F is front - 1
+ *	nxt	sent on at least once below
+ *	epsn	accepted in order below: pseudo_responder.c's or stream_rx.c's next expected PSN
+ *	end	end of the highest packet held; equals epsn but in an ACCEPTOR with holes
+ *
+ * una <= nxt <= epsn <= end always; una <= front does not hold (true ACKs may run ahead of a front
+ * that waits behind an unanswered READ), front <= epsn does. What is pseudo-acknowledged, [una,
+ * front), is retained by construction: nothing but lane_release() removes packets, and only below a
+ * true ACK, unless the lane faults.
+ */
+#ifndef LONGHAUL_ENGINE_CORE_LANE_H
+#define LONGHAUL_ENGINE_CORE_LANE_H
+
+#include <string.h>
+
+#include "engine/engine.h"
+#include "store/arena.h"
+#include "store/flow_table.h"
+#include "store/mqueue.h"
+#include "store/pool.h"
+#include "store/wheel.h"
+#include "store/window.h"
+#include "wire/build.h"
+#include "wire/frame.h"
+#include "wire/icrc.h"
+#include "wire/psn.h"
+
+#define NSEC_PER_USEC 1000ull
+#define NSEC_PER_MSEC 1000000ull
+#define NSEC_PER_SEC  1000000000ull
+
+/* How long a lane that the peer refused stays in WATCH before it is tried again. */
+#define REFUSED_RETRY_NS (2 * NSEC_PER_SEC)
+
+/* An OPEN is repeated after this, and twice the round trip. */
+#define OPEN_RETRY_NS (100 * NSEC_PER_MSEC)
+
+/* A READ of more PSNs than this is nobody's to hold (invariant 6). */
+#define SPAN_MAX   (1u << 22)
+/* Marks that nothing moves follow the true ACK at this distance, so that they never come near the
+ * 2^23 at which before turns into after. */
+#define MARK_TRAIL (1u << 20)
+
+enum lane_role {
+	ROLE_NONE, /* WATCH */
+	ROLE_OPENER,
+	ROLE_ACCEPTOR,
+	ROLE_SINGLE,
+	ROLE_SOLO, /* requests come from the WAN; nothing is kept (solo.c) */
+	ROLES,
+};
+
+/* Which message is open, for the opcode sequence check. */
+enum msg_kind {
+	MSG_NONE,
+	MSG_SEND,
+	MSG_WRITE,
+	MSG_UNKNOWN, /* packets were skipped: whatever comes next */
+};
+
+/* @msg_left of a WRITE that was under way when the lane opened */
+#define MSG_LEFT_UNKNOWN UINT32_MAX
+
+/* Probes that calibrate the MSN while a lane is watched: ends of messages whose ACK is awaited. */
+#define LANE_PROBES 4
+
+/** struct rtt - round trip, us, smoothed (RFC 6298), its mean deviation, and the least; 0 before
+ * the first sample. */
+struct rtt {
+	uint32_t srtt_us, rttvar_us, minrtt_us;
+};
+
+/** struct report_clock - when a lane's reports go out (due.c). @last: ns; @count: what has happened
+ * since; @repeats: of the latest while something is missing. */
+struct report_clock {
+	uint64_t last;
+	uint8_t count, repeats;
+	bool due, urgent;
+};
+
+/** struct mark - a PSN together with what an ACK just below it would say. */
+struct mark {
+	uint32_t psn;
+	uint32_t msn : 24; /* messages completed below it */
+	uint32_t
+		ackable : 8; /* the packet just below is a SEND or WRITE: an ACK may bear its PSN */
+};
+
+/**
+ * struct lane - one requester direction. Times are ns; PSN marks as in the theory above.
+ *
+ * @gen:        generation, new whenever the lane leaves WATCH; the opener's is the one both sides
+ * use
+ * @peer_lane:  ACCEPTOR: the opener's number of this lane
+ * @msg:        enum msg_kind of the message that @accept is inside of; @msg_left: WRITE bytes still
+ * due
+ * @accept:     epsn with the MSN of what was accepted so far
+ * @front:      see above
+ * @una:       una with the responder's MSN there
+ * @sent:       nxt with the MSN there; goes back when something must be resent
+ * @high:       highest nxt ever
+ * @start:      handover PSN; @start_acked: everything below it was truly acknowledged
+ * @guard:      first PSN of a message that did not fit the pool when it began (POOL-3), PSN_NONE
+ * when
+ *              there is none; @guard_end: end of the last such message (so far). Nothing between is
+ *              acknowledged early
+ * @reasked_psn, @reasked_end: READs asked again after their answer had passed, @reasked_us: when;
+ * PSN_NONE
+ * @honest:     POLICY_HONEST: last packet of the first message not truly acknowledged (msn:
+ * messages
+ *              before it); @honest.psn == accept.psn when no message end is known beyond una
+ * @opaque:     something not understood is in custody: the responder counts its messages, not we
+ * @numbered:   OPENER: it may have been given numbers that the host does not know (lane_fence())
+ * @room:       OPENER: the peer takes packets before this PSN
+ * @reads:      requests that wait for an answer with data, struct read_rec
+ * @acked:      front as told in the latest ACK that went out, for repeating it
+ * @told:       next PSN that the requester cannot know to be acknowledged: the latest ACK, or an
+ * answered READ
+ * @holes:      ACCEPTOR: pool page with missing ranges, POOL_NONE without any
+ * @rtt:        of the WAN; ACCEPTOR: of the LAN
+ * @progress:   time of the latest progress: budget of the loss timer
+ */
+struct lane {
+	uint8_t state, role, policy, reason;
+	int8_t peer;
+	uint8_t msg;
+	uint8_t credit;	 /* syndrome of the responder's ACKs, 0xff: none seen */
+	uint8_t refusal; /* fatal syndrome, 0: none */
+	bool calibrated : 1, start_acked : 1, nak_sent : 1, room_wait : 1, ack_due : 1,
+		ack_listed : 1, report_heard : 1, report_listed : 1, run_listed : 1, rnr_wait : 1,
+		accepted : 1, reopen : 1, ack_repeat : 1, honest_found : 1, room_listed : 1,
+		probing : 1, doubt : 1, ahead : 1, nak_due : 1, opaque : 1, numbered : 1,
+		atomics : 1;
+	uint8_t atomic : 2; /* enum atomic_mode */
+	uint8_t most; /* SINGLE: READs and ATOMICs that the host was seen to wait for at one time */
+	uint8_t jump_run;
+	uint8_t unacked;
+	uint8_t backoff;
+
+	uint32_t gen, peer_lane;
+	uint32_t msg_left;
+	struct mark epsn, frontier, una, nxt, honest, acked;
+	uint32_t end, high;
+	uint32_t start, room, told;
+	uint32_t lost; /* packets marked PKT_LOST */
+	uint32_t refusal_psn;
+	uint32_t report_seq, hole_cursor;
+	struct report_clock clock;    /* ACCEPTOR: of its PROGRESS reports */
+	uint32_t reached, reached_hi; /* OPENER: the peer has all below, the highest it has */
+	uint32_t ackreq_end; /* ACCEPTOR: end of the last packet sent that asks for an ACK */
+	uint32_t lost_from;  /* OPENER: no packet below is marked lost */
+	bool closing;	     /* ACCEPTOR: the opener is asked to let go */
+	uint32_t overlap; /* below this the host had sent it past us before, or may have (OPENER) */
+	union {
+		struct {
+			/* SINGLE: packets that may be on the WAN; ACCEPTOR: on their way to the
+			 * responder, in units of CWND_ONE (pseudo_requester.c). @cut_us: when it was
+			 * halved */
+			uint32_t cwnd;
+			uint32_t cut_us;
+		};
+		struct {
+			/* OPENER: so late packets were without being lost; @late_at: when */
+			uint32_t late_us : 24;
+			uint32_t true_losses : 8; /* since one was only late */
+			uint32_t late_at;
+		};
+	};
+	union {
+		uint32_t rack_us; /* OPENER: latest transmission time known to have arrived, us */
+		uint32_t made;	  /* SINGLE: of @reads, the last ATOMIC that was answered here
+				     (atomic.c), or MQ_NONE */
+	};
+	uint32_t jump_psn;
+	uint32_t holes;
+	uint32_t next_ack, next_report, next_run, next_room;
+	uint32_t reads_page; /* struct lane_reads (reads.h), POOL_NONE before the first READ */
+
+	struct window win;
+	struct pool_log log;
+	struct mq_list reads;
+	uint32_t nreads;
+
+	uint32_t packets;  /* retained */
+	uint32_t messages; /* message ends retained */
+	uint64_t bytes;
+
+	struct rtt rtt;
+	uint32_t passed_us; /* when a repeat of what was truly acknowledged was last passed on; 0:
+			       never */
+	uint64_t progress, opened, last_report;
+
+	union {
+		/* WATCH */
+		struct {
+			struct {
+				uint32_t psn, count;
+			} probe[LANE_PROBES];
+			uint32_t offset,
+				offset_run; /* of MSNs in answers to READs from our count */
+		};
+		/* OPENER, SINGLE; lane_open() sets them up */
+		struct {
+			struct mark guard;
+			uint32_t guard_end;
+			uint32_t reasked_psn, reasked_end, reasked_us;
+			uint32_t trickle_us; /* latest step of a front that waits for the WAN */
+			uint32_t cnp_us;     /* latest CNP to the requester */
+		};
+		/* FAULT: fault.c */
+		struct {
+			uint32_t epsn;	/* what the host is thought to expect */
+			uint32_t probe; /* PSN of the latest probe */
+			uint32_t said;	/* what its latest ACK said that it expects */
+			uint16_t step, tries;
+			uint8_t stage, silent, tells, dreqs;
+			bool write, alive, broken, strange, unsure;
+		} fault;
+	};
+
+	uint32_t requests, pseudo_acks, true_acks, dup, retx, naks, timeouts, rnr;
+};
+
+#endif

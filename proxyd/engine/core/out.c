@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * What leaves the engine: frames to a port, events, the wish to be woken. Everything here goes
+ * through the sink's callbacks and nothing else does, but for reports to a peer.
+ */
+#include "engine/core/core.h"
+
+int engine_tx(struct engine *e, enum engine_port port, const uint8_t *data, uint32_t len)
+{
+	int err = e->sink.tx(e->sink.ctx, port, data, len);
+
+	if (err) {
+		e->port_full = true;
+		COUNT(e, TX_FULL);
+		return err;
+	}
+	e->counters[port == PORT_LAN ? EC_TX_LAN : EC_TX_WAN]++;
+	return 0;
+}
+
+void engine_pass(struct engine *e, enum engine_port from, const struct frame *f)
+{
+	COUNT(e, PASSED);
+	engine_tx(e, other_port(from), f->data, f->len);
+}
+
+void engine_wake_at(struct engine *e, uint64_t when)
+{
+	if (when < e->wake)
+		e->wake = when;
+}
+
+void engine_event(struct engine *e, enum engine_event_type type, const struct flow *fl,
+		  uint32_t packets, uint64_t bytes)
+{
+	struct engine_event ev = {
+		.type = type,
+		.conn = flow_index(e, fl),
+		.requests_from_lan = fl->side == PORT_LAN,
+		.reason = fl->lane.reason,
+		.packets = packets,
+		.bytes = bytes,
+	};
+
+	/* connections go by their LAN side's flow */
+	if (fl->side != PORT_LAN && fl->partner != FLOW_NONE)
+		ev.conn = fl->partner;
+	if (e->sink.event)
+		e->sink.event(e->sink.ctx, &ev);
+}
+
+void ack_send(struct engine *e, struct flow *fl, uint32_t psn, uint8_t syndrome, uint32_t msn)
+{
+	struct flow *back = flow_partner(e, fl);
+	uint8_t buf[BUILD_MAX];
+	uint32_t len;
+
+	if (!back || !back->tmpl.len)
+		return;
+	len = build_ack(buf, &back->tmpl, back->key.dqpn, psn, syndrome, msn);
+	engine_tx(e, fl->side, buf, len);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The two numberings of one lane: PSNs and MSNs as its host counts them, and as they are toward the
+ * responder (*wire*). They agree until the appliance adds requests of its own; see psn_map.c.
+ */
+#ifndef LONGHAUL_ENGINE_CORE_PSN_MAP_H
+#define LONGHAUL_ENGINE_CORE_PSN_MAP_H
+
+#include "engine/core/state.h"
+
+/** struct segment - from wire PSN @wire on the numbers differ by those of this pair. @ackable: see
+ * struct mark */
+struct segment {
+	uint32_t wire, host;
+	uint32_t wire_msn, host_msn : 24, ackable : 8;
+};
+#define SEGMENTS 48u
+
+/**
+ * struct psn_map - stands first in the page that a lane has once a request for data was accepted.
+ * @asked:     what was accepted from the host, in its own numbers (lane.epsn counts wire numbers)
+ * @proof:     what came shows that the responder has executed all before this wire PSN
+ * @trailed:   lane.start is not the handover PSN any more
+ * @trimmed:   segments of long ago are forgotten
+ */
+struct psn_map {
+	struct mark asked;
+	uint32_t proof;
+	uint32_t nsegments;
+	struct segment segment[SEGMENTS];
+	bool trimmed, trailed;
+};
+
+/** map_of - the lane's, NULL while it needs none: both numberings are the same then. */
+static inline struct psn_map *map_of(struct engine *e, const struct lane *l)
+{
+	return l->reads_page == POOL_NONE ? NULL : pool_page_ptr(e->pool, l->reads_page);
+}
+
+bool psn_map_differs(struct engine *e, const struct lane *l);
+bool psn_map_strange(struct engine *e, const struct lane *l);
+void psn_map_note(struct psn_map *map, const struct lane *l);
+void psn_map_trim(struct psn_map *map, uint32_t una);
+struct mark psn_to_host(struct engine *e, const struct lane *l, const struct mark *wire);
+uint32_t psn_to_wire(const struct psn_map *map, uint32_t host);
+uint32_t psn_map_frame(uint8_t *out, const struct frame *f, uint32_t psn, uint32_t msn);
+
+/** host_epsn - the next request that the host is to send, in its own numbers. */
+const struct mark *host_epsn(struct engine *e, const struct lane *l);
+
+#endif

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The engine's state: flows, what is known of pairs to come, lists of what is due.
+ */
+#ifndef LONGHAUL_ENGINE_CORE_STATE_H
+#define LONGHAUL_ENGINE_CORE_STATE_H
+
+#include "engine/core/lane.h"
+
+/**
+ * struct flow - one direction of packets to one QP. @key must be first (flow_table.h).
+ * @partner:   flow of the other direction, FLOW_NONE while unpaired; @candidate: best guess so far
+ * @side:      port that its packets come from
+ * @tmpl:      headers of the latest packet seen, for cloning
+ * @lqpn:      the sender's QPN when known (the partner's key has it), PSN_NONE else
+ * @next:      free list, or hash chain of flows per host pair (unused now)
+ * @comm_id:   the sender's CM comm id, 0 when not known
+ * @read_depth: READs and ATOMICs that the responder of this flow's requests takes at a time, 0 when
+ * not known
+ */
+struct flow {
+	struct flow_key key;
+	struct template tmpl;
+	uint32_t partner, candidate;
+	uint32_t comm_id;
+	uint64_t seen;
+	uint16_t matches, contradictions;
+	uint32_t last_match_psn;
+	uint16_t path_mtu;
+	int8_t rule;
+	uint8_t side;
+	uint8_t learned;
+	bool used;
+	uint8_t tmpl_age;
+	uint8_t read_depth;
+	uint32_t next_free;
+	uint64_t retry_open; /* not before this time */
+	struct lane lane;
+};
+
+_Static_assert(sizeof(struct flow) <= 576, "state per lane");
+
+/* PSN matching: who sent a message end with this PSN lately? */
+struct psn_match {
+	uint32_t tag;  /* of host pair, VLAN and PSN */
+	uint32_t flow; /* FLOW_NONE: several, no evidence */
+	uint64_t when;
+};
+
+struct cm_pending {
+	struct ip_addr src, dst;
+	uint32_t local_id, lqpn, starting_psn, path_mtu;
+	uint16_t vlan;
+	uint8_t side;
+	uint8_t read_depth; /* READs that its sender takes as a responder */
+	uint64_t when;	    /* 0: unused */
+};
+
+/* Lanes that have something to send, by flow index, in the order of their turns. */
+struct run_list {
+	uint32_t head, tail;
+};
+
+#define MATCH_SLOTS 65536u
+#define CM_SLOTS    1024u
+#define READS_MAX   131072u
+#define EPOCH_SLOTS 4096u
+/* Refused packets that one batch of frames can name; more are found missing a little later. */
+#define REFUSED_MAX 32u
+
+struct engine {
+	struct engine_sink sink;
+	struct engine_config cfg;
+	const struct role_ops *roles; /* by enum lane_role */
+	struct arena arena;
+	uint64_t now;
+
+	struct flow *flows;
+	uint32_t nflows, free_flow, used_flows, conns;
+	struct flow_table *table;
+	struct pool *pool;
+	struct wheel *wheel;
+	struct mqueue *reads; /* struct read_rec and struct fetch */
+	struct psn_match *match;
+	struct cm_pending *cm;
+	uint32_t cm_hand;
+
+	struct rule rules[RULE_MAX];
+	unsigned int nrules;
+	bool peer_up[PEER_MAX];
+	bool draining;
+	uint32_t in_fault; /* lanes in FAULT */
+
+	/* lists of lanes with something to do, by flow index */
+	uint32_t ack_head, report_head, room_head;
+	/* ACCEPTOR: what was refused since the latest report (FAST-1) */
+	struct {
+		uint32_t flow, psn;
+	} refused[REFUSED_MAX];
+	uint32_t nrefused;
+	uint64_t rule_bytes[RULE_MAX]; /* custody per rule */
+	struct run_list run[PORTS];
+	bool port_full;	    /* the latest engine_tx() found no room */
+	uint64_t tokens_at; /* pacing: tokens are whole at this time */
+	int64_t tokens;	    /* bytes */
+	uint64_t wake;	    /* earliest time that lists want to be looked at again */
+	uint32_t sweep;
+	uint64_t sweep_at;
+	uint32_t gen;
+	bool prefetch; /* some rule wants it, or ATOMICs ahead */
+	uint32_t epoch
+		[EPOCH_SLOTS]; /* of host pairs: moved by what may tell that data has changed */
+
+	uint64_t counters[EC_COUNT];
+};
+
+/* Timers of a lane. */
+#define TIMER_LOSS	      0u
+#define TIMER_AUX	      1u /* ACCEPTOR, SINGLE: RNR; OPENER: OPEN retry */
+#define TIMER_RESP	      2u /* answers on their way over the WAN */
+#define TIMERS		      3u
+#define TIMER_ID(flow, which) ((flow)*TIMERS + (which))
+
+#define COUNT(e, c) ((e)->counters[EC_##c]++)
+
+static inline uint32_t flow_index(const struct engine *e, const struct flow *fl)
+{
+	return (uint32_t)(fl - e->flows);
+}
+
+static inline struct flow *flow_partner(struct engine *e, const struct flow *fl)
+{
+	return fl->partner == FLOW_NONE ? NULL : &e->flows[fl->partner];
+}
+
+static inline enum engine_port other_port(enum engine_port p)
+{
+	return p == PORT_LAN ? PORT_WAN : PORT_LAN;
+}
+
+/** now_us - the engine's clock in us modulo 2^32, for packet descriptors. */
+static inline uint32_t now_us(const struct engine *e)
+{
+	return (uint32_t)(e->now / NSEC_PER_USEC);
+}
+
+/** lane_class - which share of the pool the lane's packets belong to. */
+static inline enum pool_class lane_class(const struct lane *l)
+{
+	return l->role == ROLE_ACCEPTOR ? POOL_TRANSIT : POOL_CUSTODY;
+}
+
+static inline bool lane_keeps(const struct lane *l)
+{
+	return l->role == ROLE_OPENER || l->role == ROLE_SINGLE;
+}
+
+#endif

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * How custody begins at the requester's side.
+ */
+#include "engine/fault/fault.h"
+#include "engine/link/link.h"
+#include "engine/reads/reads.h"
+
+/* What an opener may send before the peer has told its room. */
+#define FIRST_ROOM 256u
+/* What single mode may have on the WAN before the first true ACK. */
+#define CWND_FIRST 64u
+
+/* Whether a lane may begin with the ATOMIC @f. */
+static bool atomic_allowed(const struct rule *r, const struct frame *f)
+{
+	return atomic_is(f->opcode) &&
+	       ((r->atomic == ATOMIC_DISCARD && r->policy == POLICY_EARLY) ||
+		(r->atomic == ATOMIC_PREFETCH && r->peer != PEER_NONE));
+}
+
+bool lane_may_open(struct engine *e, const struct flow *fl, const struct frame *f)
+{
+	const struct lane *l = &fl->lane;
+	const struct rule *r = &e->rules[fl->rule];
+
+	if (fl->side != PORT_LAN || fl->partner == FLOW_NONE || e->draining)
+		return false;
+	if (e->now < fl->retry_open || !fl->path_mtu)
+		return false;
+	if (r->peer != PEER_NONE && !e->peer_up[r->peer])
+		return false;
+	if (!e->flows[fl->partner].tmpl.len)
+		return false;
+	/* of what is answered with data only READs are begun with, and only where that gains
+	 * anything */
+	if ((f->op->flags & OPF_ANSWERED) &&
+	    (f->opcode != OP_READ_REQUEST || r->peer == PEER_NONE) && !atomic_allowed(r, f))
+		return false;
+	/* the very first that is not truly acknowledged: the requester is idle or goes back to it
+	 * */
+	if (l->una.psn == f->psn && l->credit != 0xff)
+		return true;
+	/* the newest packet, as learn_request() has just counted it */
+	return (f->op->flags & (OPF_FIRST | OPF_ONLY | OPF_READ)) && l->calibrated &&
+	       l->epsn.psn == psn_add(f->psn, frame_span(f, fl->path_mtu));
+}
+
+void lane_send_open(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	struct report r = {
+		.type = REPORT_OPEN,
+		.lane = flow_index(e, fl),
+		.gen = l->gen,
+		.key = fl->key,
+		.lqpn = e->flows[fl->partner].key.dqpn,
+		.start_psn = l->reopen ? l->una.psn : l->start,
+		.start_msn = l->una.msn,
+		.path_mtu = fl->path_mtu,
+		.policy = l->policy,
+		.resume = l->reopen,
+		.one_read = l->ahead || l->atomic,
+	};
+
+	e->sink.report(e->sink.ctx, (unsigned int)l->peer, &r);
+	wheel_arm(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_AUX),
+		  e->now + OPEN_RETRY_NS + 2ull * l->rtt.srtt_us * NSEC_PER_USEC);
+}
+
+void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+	const struct rule *r = &e->rules[fl->rule];
+	/* the packet itself comes again through near_request() */
+	uint32_t msn =
+		(f->op->flags & (OPF_EOM | OPF_ANSWERED)) ? psn_sub(l->epsn.msn, 1) : l->epsn.msn;
+	struct mark m = {.psn = f->psn, .msn = msn, .ackable = 0};
+	bool all_acked = l->una.psn == f->psn; /* as watched */
+	uint32_t passed = l->epsn.psn;
+
+	if (all_acked)
+		m.msn = l->una.msn; /* from the genuine ACK just below */
+
+	l->requests--;
+	l->gen = ++e->gen;
+	l->peer = r->peer;
+	l->role = r->peer == PEER_NONE ? ROLE_SINGLE : ROLE_OPENER;
+	l->ahead = r->prefetch;
+	lane_set_state(l, l->role == ROLE_SINGLE ? LANE_HELD : LANE_OPENING);
+	l->policy = r->policy;
+	l->atomic = r->atomic == ATOMIC_DISCARD && r->policy != POLICY_EARLY ? ATOMIC_ORDERED
+									     : r->atomic;
+	l->epsn = l->frontier = l->una = l->nxt = l->honest = l->acked = m;
+	l->honest_found = false;
+	if (f->op->flags & (OPF_FIRST | OPF_ONLY | OPF_READ)) {
+		l->msg = MSG_NONE;
+	} else {
+		l->msg = (f->op->flags & OPF_WRITE) ? MSG_WRITE : MSG_SEND;
+		l->msg_left = MSG_LEFT_UNKNOWN;
+	}
+	l->start = l->end = l->told = l->high = f->psn;
+	l->start_acked = all_acked;
+	l->room = psn_add(f->psn, FIRST_ROOM);
+	l->overlap = passed != PSN_NONE && psn_after(passed, f->psn) ? passed : f->psn;
+	l->lost_from = l->reached = l->reached_hi = f->psn;
+	l->rack_us = l->trickle_us = l->cnp_us = now_us(e);
+	if (l->role == ROLE_SINGLE) {
+		l->cwnd = CWND_FIRST;
+		l->cut_us = now_us(e);
+		l->made = MQ_NONE;
+	}
+	l->guard.psn = l->reasked_psn = PSN_NONE;
+	l->opened = l->progress = e->now;
+	COUNT(e, OPENS);
+	if (l->role == ROLE_OPENER)
+		lane_send_open(e, fl);
+	else
+		engine_event(e, EVENT_HELD, fl, 0, 0);
+}
+
+/* No answer to OPEN. */
+void handover_timer(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+
+	if (l->accepted && !l->reopen)
+		return;
+	if (l->state == LANE_OPENING && e->now - l->opened > REFUSED_RETRY_NS) {
+		/* the peer's session is up but it does not answer: step back */
+		lane_close(e, fl, REASON_PEER_LOST, true);
+		fl->retry_open = e->now + REFUSED_RETRY_NS;
+		return;
+	}
+	if (l->reopen && e->now - l->progress > e->cfg.peer_timeout_ns) {
+		lane_fault(e, fl, REASON_PEER_LOST, AETH_NAK_OPERATION);
+		return;
+	}
+	lane_send_open(e, fl);
+}

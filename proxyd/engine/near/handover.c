@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Responses to requests from before the handover: they are the host's own.
+ */
+#include "engine/fault/fault.h"
+#include "engine/learn/learn.h"
+#include "engine/near/near.h"
+#include "engine/prefetch/prefetch.h"
+
+/*
+ * A response to a request from before the handover, for the requester itself: pass it on and learn
+ * from it.
+ */
+void near_old_response(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+	uint8_t s = f->aeth ? frame_aeth_syndrome(f) : 0;
+	struct mark m = {.psn = f->psn, .msn = f->aeth ? frame_aeth_msn(f) : 0};
+
+	if (psn_map_strange(e, l))
+		return; /* it bears numbers that the host does not know */
+	engine_pass(e, other_port(fl->side), f);
+	if (lane_keeps(l) && f->opcode != OP_ACK)
+		near_resp_repeated(e, fl, f);
+	if (!lane_keeps(l) || f->opcode != OP_ACK || !icrc_ok(f))
+		return;
+	if (aeth_is_ack(s) && !psn_before(psn_add(f->psn, 1), l->start)) {
+		if (psn_after(psn_add(f->psn, 1), l->told))
+			l->told = psn_add(f->psn, 1);
+		l->start_acked = true;
+		ack_list(e, fl);
+	} else if (s == AETH_NAK_SEQ && !l->start_acked && psn_before(f->psn, l->start)) {
+		uint8_t credit = l->credit;
+
+		lane_close(e, fl, REASON_EARLIER_LOSS, true);
+		fl->retry_open = e->now;
+		l->una = m;
+		l->credit = credit;
+	}
+}

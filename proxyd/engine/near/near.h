@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Standing in for the responder, toward the near requester (roles OPENER and SINGLE). */
+#ifndef LONGHAUL_ENGINE_NEAR_NEAR_H
+#define LONGHAUL_ENGINE_NEAR_NEAR_H
+
+#include "engine/reads/reads.h"
+
+/* pseudo_responder.c */
+void near_request(struct engine *e, struct flow *fl, const struct frame *f);
+void near_response(struct engine *e, struct flow *fl, const struct frame *f);
+void near_resp_repeated(struct engine *e, struct flow *fl, const struct frame *f);
+void near_room(struct engine *e);
+
+/* handover.c */
+void near_old_response(struct engine *e, struct flow *fl, const struct frame *f);
+
+/* ack_tx.c: what the near requester is told */
+bool pool_pressed(const struct engine *e);
+bool span_pressed(const struct engine *e, const struct lane *l);
+void frontier_limits(struct engine *e, struct lane *l, struct mark *m);
+bool frontier_may_pass(struct engine *e, struct lane *l, const struct read_rec *r);
+void frontier_trim(struct engine *e, struct lane *l);
+void nak_send(struct engine *e, struct flow *fl);
+void near_tell(struct engine *e, struct flow *fl);
+
+/* duplicate.c: requests that are not the next one */
+void duplicate_request(struct engine *e, struct flow *fl, const struct frame *f);
+bool duplicate_jumped(struct engine *e, struct flow *fl, const struct frame *f, bool first);
+void duplicate_passes(struct flow *fl, const struct frame *f);
+bool duplicate_gone_on(struct engine *e, struct flow *fl, const struct frame *f);
+
+/* atomic.c: ATOMICs whose earlier content may be thrown away */
+struct read_rec *atomic_due(struct engine *e, struct lane *l);
+bool atomic_make(struct engine *e, struct flow *fl);
+bool atomic_again(struct engine *e, struct flow *fl, const struct frame *f);
+void atomic_asked(struct engine *e, struct flow *fl);
+
+#endif

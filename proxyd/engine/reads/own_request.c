@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Requests that the appliance adds at the end of a lane (role OPENER): READs and FetchAdds that the
+ * host has not asked for, and READs under a new PSN for what is lost for good. They are in custody
+ * like the host's own, and make the two numberings differ (core/psn_map.c).
+ */
+#include "engine/reads/reads.h"
+
+/* A request of our own at the end of the lane: a READ, or a FetchAdd of @add. */
+bool own_request_add(struct engine *e, struct flow *fl, struct lane_reads *x,
+		     const struct read_range *r, uint8_t opcode, uint64_t add,
+		     enum fetch_state state)
+{
+	struct lane *l = &fl->lane;
+	struct build_spec s = {
+		.t = &fl->tmpl,
+		.opcode = opcode,
+		.dqpn = fl->key.dqpn,
+		.psn = l->epsn.psn,
+		.ackreq = true,
+		.va = r->va,
+		.rkey = r->rkey,
+		.length = r->length,
+		.swap_add = add,
+	};
+	const struct fetch *oldest = fetch_at(e, x->fetches.head);
+	uint8_t out[FRAME_MAX];
+	struct frame f;
+	uint32_t span;
+	int32_t most;
+	bool bad;
+
+	if (psn_before(l->epsn.psn, l->overlap))
+		return false; /* the host has sent packets of these numbers past us */
+	if (!l->numbered && !lane_fence(e, fl, true)) {
+		x->stop = true;
+		return false;
+	}
+	if (frame_parse(out, build_packet(out, &s), &f) != FRAME_OK)
+		return false;
+	span = frame_span(&f, fl->path_mtu);
+	/* both the requests and the answers must fit their windows; guesses leave room for what is
+	 * waited for */
+	most = state == FETCH_GUESS ? WINDOW_SPAN / 2 : WINDOW_SPAN - WINDOW_SPAN / 8;
+	if (psn_diff(psn_add(l->epsn.psn, span), l->una.psn) > most ||
+	    (oldest && psn_diff(psn_add(l->epsn.psn, span), oldest->psn) > most))
+		return false;
+	if (!fetch_room(e, fl, l->epsn.psn, span) ||
+	    !lane_retain(e, fl, &f, span, l->epsn.psn, &bad))
+		return false;
+	if (!fetch_add(e, fl, r, opcode, l->epsn.psn, span, state)) {
+		lane_forget(e, fl, window_get(&l->win, e->pool, l->epsn.psn), l->epsn.psn);
+		return false;
+	}
+	if (l->una.psn == l->epsn.psn)
+		l->progress = e->now;
+	l->epsn.psn = psn_add(l->epsn.psn, span);
+	l->epsn.msn = psn_add(l->epsn.msn, 1);
+	l->epsn.ackable = 0;
+	l->end = l->epsn.psn;
+	x->guessed_ever = true;
+	if (state == FETCH_GUESS) {
+		x->guesses++;
+		x->guessed += r->length;
+		x->info.guesses += opcode == OP_READ_REQUEST;
+	}
+	return true;
+}
+
+/*
+ * The host waits for @r, the responder has executed it, and the answer is lost for good: a READ for
+ * the same under a new PSN, @wire. What it brings is younger than what was lost, which is what a
+ * READ that is repeated may bring anyway (InfiniBand vol. 1, 9.7.5.1.1).
+ */
+bool own_request_anew(struct engine *e, struct flow *fl, const struct read_range *r, uint32_t *wire)
+{
+	struct lane *l = &fl->lane;
+	struct lane_reads *x = reads_of(e, l);
+
+	*wire = l->epsn.psn;
+	if ((l->state != LANE_HELD && l->state != LANE_DRAIN) || !l->start_acked || !l->accepted ||
+	    l->reopen || l->opaque || l->refusal || l->msg != MSG_NONE ||
+	    x->map.nsegments + 1 >= SEGMENTS || mq_free_count(e->reads) < 2)
+		return false;
+	if (!own_request_add(e, fl, x, r, OP_READ_REQUEST, 0, FETCH_ASKED)) {
+		fetch_drop_guesses(e, fl, &x->info.flushed_pattern); /* guesses are in the way */
+		return false;
+	}
+	pace_run(e, fl);
+	return true;
+}

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The roles that a lane can have in this appliance, and which rooms are at work in each.
+ *
+ *	role		requests come from	toward the requester	link		toward the responder
+ *	OPENER		LAN			near/			link/		(the peer's)
+ *	ACCEPTOR	WAN			(the peer's)		link/		far/, over the LAN
+ *	SINGLE		LAN			near/			call		far/, over the WAN
+ *	SOLO		WAN			pass			none		pass, prefetch/solo.c
+ */
+#include "engine/roles.h"
+
+/* ---- opener ---- */
+
+static void opener_response(struct engine *e, struct flow *fl, const struct frame *f,
+			    enum engine_port from)
+{
+	(void)from;
+	near_response(e, fl, f);
+}
+
+static bool opener_send_resp(struct engine *e, struct flow *fl, uint32_t quantum)
+{
+	bool moved = false, more = resp_deliver(e, fl, quantum, &moved);
+
+	if (moved)
+		prefetch_run(e, fl);
+	return more;
+}
+
+static void opener_timer(struct engine *e, struct flow *fl, unsigned int which)
+{
+	if (which == TIMER_AUX && fl->lane.state == LANE_FAULT)
+		fault_timer(e, fl);
+	else if (which == TIMER_AUX)
+		handover_timer(e, fl);
+	else if (which == TIMER_RESP)
+		resp_overdue(e, fl);
+	else
+		stream_tx_timeout(e, fl);
+}
+
+/* So long after the latest packet nobody asks for a lost answer any more. */
+#define KEPT_NS (10 * NSEC_PER_SEC)
+
+static void opener_sweep(struct engine *e, struct flow *fl)
+{
+	if (e->now - fl->seen > KEPT_NS)
+		resp_idle(e, fl);
+}
+
+static bool keeper_drain(struct engine *e, struct flow *fl, enum lane_reason why)
+{
+	struct lane *l = &fl->lane;
+	struct lane_reads *x = reads_of(e, l);
+
+	if (why != REASON_OPERATOR || l->state != LANE_HELD || !psn_map_differs(e, l))
+		return false;
+	/* without us the two ends would not understand each other any more: it stays, but guesses
+	 * no more, until lane_settled() */
+	l->reason = (uint8_t)why;
+	x->stop = true;
+	return true;
+}
+
+static bool keeper_owes(struct engine *e, const struct flow *fl)
+{
+	return fl->lane.packets || psn_map_differs(e, &fl->lane);
+}
+
+/* ---- acceptor ---- */
+
+static void acceptor_response(struct engine *e, struct flow *fl, const struct frame *f,
+			      enum engine_port from)
+{
+	if (psn_before(f->psn, fl->lane.start))
+		engine_pass(e, from, f); /* from before the handover */
+	else
+		far_response(e, fl, f, from);
+}
+
+static void acceptor_timer(struct engine *e, struct flow *fl, unsigned int which)
+{
+	if (which == TIMER_AUX)
+		far_rnr_over(e, fl);
+	else if (which == TIMER_RESP)
+		resp_tx_timeout(e, fl);
+	else
+		far_timeout(e, fl);
+}
+
+/* What asked the opener to let go may be lost. */
+#define CLOSING_NS (100 * NSEC_PER_MSEC)
+
+static void acceptor_sweep(struct engine *e, struct flow *fl)
+{
+	if (fl->lane.closing && e->now - fl->lane.clock.last >= CLOSING_NS)
+		progress_due(e, fl, true);
+}
+
+/* The opener has custody: it is for the opener to drain, and we serve it until then. Of what the
+ * responder acknowledged just before it disconnected nobody else knows. */
+static bool acceptor_drain(struct engine *e, struct flow *fl, enum lane_reason why)
+{
+	if (why != REASON_OPERATOR && why != REASON_DISCONNECT)
+		return false;
+	fl->lane.reason = (uint8_t)why;
+	fl->lane.closing = true;
+	progress_due(e, fl, true);
+	return true;
+}
+
+static bool acceptor_owes(struct engine *e, const struct flow *fl)
+{
+	(void)e;
+	return fl->lane.packets;
+}
+
+static void acceptor_end(struct engine *e, struct flow *fl)
+{
+	reads_end(e, fl);
+	holes_drop(e->pool, &fl->lane.holes);
+}
+
+/* ---- single ---- */
+
+static void single_response(struct engine *e, struct flow *fl, const struct frame *f,
+			    enum engine_port from)
+{
+	if (psn_before(f->psn, fl->lane.start))
+		near_old_response(e, fl, f);
+	else if (far_response(e, fl, f, from))
+		near_resp_repeated(e, fl, f);
+}
+
+static void single_timer(struct engine *e, struct flow *fl, unsigned int which)
+{
+	if (which == TIMER_AUX && fl->lane.state == LANE_FAULT)
+		fault_timer(e, fl);
+	else if (which == TIMER_AUX)
+		far_rnr_over(e, fl);
+	else if (which == TIMER_LOSS)
+		far_timeout(e, fl);
+}
+
+/* ---- solo ---- */
+
+static void solo_timer_any(struct engine *e, struct flow *fl, unsigned int which)
+{
+	(void)which;
+	solo_timer(e, fl);
+}
+
+static void solo_sweep(struct engine *e, struct flow *fl)
+{
+	if (fl->lane.reason == REASON_DISCONNECT && e->now - fl->seen > KEPT_NS)
+		lane_close(e, fl, REASON_DISCONNECT, false);
+}
+
+static bool solo_drain_always(struct engine *e, struct flow *fl, enum lane_reason why)
+{
+	solo_drain(e, fl, why);
+	return true;
+}
+
+static bool solo_owes_any(struct engine *e, const struct flow *fl)
+{
+	return solo_owes(e, &fl->lane);
+}
+
+const struct role_ops engine_roles[ROLES] = {
+	[ROLE_OPENER] =
+		{
+			.request = near_request,
+			.response = opener_response,
+			.timer = opener_timer,
+			.send = stream_tx_run,
+			.send_resp = opener_send_resp,
+			.report = resp_report,
+			.tell = near_tell,
+			.sweep = opener_sweep,
+			.drain = keeper_drain,
+			.owes = keeper_owes,
+			.end = reads_end,
+		},
+	[ROLE_ACCEPTOR] =
+		{
+			.request = stream_rx_request,
+			.response = acceptor_response,
+			.timer = acceptor_timer,
+			.send = far_run,
+			.send_resp = resp_tx_run,
+			.report = stream_rx_report,
+			.sweep = acceptor_sweep,
+			.drain = acceptor_drain,
+			.owes = acceptor_owes,
+			.end = acceptor_end,
+		},
+	[ROLE_SINGLE] =
+		{
+			.request = near_request,
+			.response = single_response,
+			.timer = single_timer,
+			.send = far_run,
+			.tell = near_tell,
+			.drain = keeper_drain,
+			.owes = keeper_owes,
+			.end = reads_end,
+		},
+	[ROLE_SOLO] =
+		{
+			.request = solo_request,
+			.response = solo_response,
+			.timer = solo_timer_any,
+			.send = far_run,
+			.sweep = solo_sweep,
+			.drain = solo_drain_always,
+			.owes = solo_owes_any,
+			.end = reads_end,
+		},
+};
