@@ -84,13 +84,19 @@ void lane_settled(struct engine *e, struct flow *fl)
 		lane_drain(e, fl, REASON_OPERATOR);
 }
 
+bool lane_drained(const struct lane *l)
+{
+	return l->state == LANE_DRAIN && l->una.psn == l->epsn.psn &&
+	       !(lane_keeps(l) && l->packets);
+}
+
 /* Close what is owed nothing more. Of a lane that keeps custody the requester is told first what it
  * may know: the tick does both (near/ack_tx.c). */
 void lane_check_drained(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
 
-	if (l->state != LANE_DRAIN || (lane_keeps(l) && l->packets) || l->una.psn != l->epsn.psn)
+	if (!lane_drained(l))
 		return;
 	if (lane_keeps(l) && (l->ack_due || l->nak_due || l->ack_listed))
 		ack_list(e, fl);

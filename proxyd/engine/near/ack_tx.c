@@ -269,5 +269,6 @@ void near_tell(struct engine *e, struct flow *fl)
 	}
 	frontier_trim(e, l);
 	flush(e, fl);
-	lane_check_drained(e, fl);
+	if (lane_drained(l))
+		lane_close(e, fl, l->reason, true);
 }
