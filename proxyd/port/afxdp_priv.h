@@ -178,7 +178,7 @@ int steer_prog_held(const struct steer_prog *p, afxdp_held_fn fn, void *ctx);
  * program is attached. */
 int steer_prog_held_init(struct steer_prog *p);
 
-/* afxdp.c opens and closes, afxdp_ring.c moves frames */
+/* afxdp.c opens and closes, afxdp_sock.c the sockets; afxdp_rx.c, afxdp_tx.c move frames */
 
 /**
  * struct rxq - one socket.
@@ -230,6 +230,15 @@ struct afxdp {
 	uint32_t max_frame, max_tx;
 	bool multibuffer;
 };
+
+/**
+ * sockets_open - cut up the UMEM, open the sockets of all queues, point the XDP program at them.
+ * @frames: as in struct afxdp_config
+ */
+int sockets_open(struct afxdp *x, uint32_t frames, char *err, size_t errlen);
+
+/** sockets_close - also after a sockets_open() that failed half-way. */
+void sockets_close(struct afxdp *x);
 
 /** port_fail - write a line into @err, return @code. */
 int port_fail(char *err, size_t errlen, int code, const char *fmt, ...)
