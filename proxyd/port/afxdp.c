@@ -278,9 +278,11 @@ void afxdp_stats(struct afxdp *x, struct afxdp_stats *out)
 			struct xdp_statistics k = {0};
 			socklen_t len = sizeof(k);
 
-			getsockopt(xsk_socket__fd(x->port[side].q[i].xsk), SOL_XDP, XDP_STATISTICS,
-				   &k, &len);
+			if (getsockopt(xsk_socket__fd(x->port[side].q[i].xsk), SOL_XDP,
+				       XDP_STATISTICS, &k, &len))
+				continue;
 			out->rx_dropped[side] += k.rx_dropped + k.rx_ring_full;
+			out->rx_bad_chunk[side] += k.rx_invalid_descs;
 			out->tx_dropped[side] += k.tx_invalid_descs;
 		}
 	}

@@ -79,6 +79,13 @@ struct afxdp_stats {
 	uint64_t tx_dropped[STEER_SIDES];  /* taken, then refused by the device or the kernel */
 	uint64_t rx_too_long[STEER_SIDES]; /* frames of more chunks than FRAME_MAX needs */
 	uint64_t rx_dropped[STEER_SIDES];  /* by the kernel: no chunk, ring full */
+	/* Batches cut short because the fill ring had no room to give the chunks back. */
+	uint64_t rx_fill_full[STEER_SIDES];
+	/* Receive chunks of which the kernel and we have different opinions, which must not happen:
+	 * frames in chunks that it did not have, dropped; addresses that it refused. */
+	uint64_t rx_bad_chunk[STEER_SIDES];
+	/* Transmit chunks that the kernel gave back and did not have: not believed. */
+	uint64_t tx_bad_chunk[STEER_SIDES];
 	uint64_t steer[STEER_SIDES][STEER_COUNTERS];
 };
 
@@ -124,6 +131,12 @@ unsigned int afxdp_rx(struct afxdp *x, unsigned int budget, port_rx_fn fn, void 
  * header).
  */
 int afxdp_tx(struct afxdp *x, enum steer_side side, const uint8_t *data, uint32_t len);
+
+/**
+ * afxdp_room - how many frames of up to 4 KiB afxdp_tx() has room for now; longer ones count twice.
+ * Only afxdp_flush() makes more.
+ */
+uint32_t afxdp_room(struct afxdp *x, enum steer_side side);
 
 /**
  * afxdp_flush - kick the kernel for what is queued, reap completions. Call once per batch. Returns

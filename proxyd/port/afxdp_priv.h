@@ -180,18 +180,28 @@ int steer_prog_held_init(struct steer_prog *p);
 
 /* afxdp.c opens and closes, afxdp_sock.c the sockets; afxdp_rx.c, afxdp_tx.c move frames */
 
+/* Who has a receive chunk. */
+enum chunk_owner {
+	CHUNK_OURS,   /* being read, or in rxq.back */
+	CHUNK_KERNEL, /* from the fill ring on until we see it in the receive ring */
+};
+
 /**
  * struct rxq - one socket.
- * @nchunks: receive chunks that it owns, the size of its rings
+ * @first:   number of its first receive chunk in the UMEM; @nchunks: how many it owns
+ * @owner:   [chunk] -> enum chunk_owner, counted from @first, as in @back
+ * @back:    chunks of ours to be given to the kernel, all that are CHUNK_OURS once a batch is read
  * @joined:  bytes of an unfinished frame in @join
- * @skip:    the unfinished frame is too long to keep
+ * @skip:    the unfinished frame is not to be handed over
  */
 struct rxq {
 	struct xsk_socket *xsk;
 	enum steer_side side;
 	struct xsk_ring_cons rx, comp;
 	struct xsk_ring_prod fill;
-	uint32_t nchunks;
+	uint8_t *owner;
+	uint32_t *back;
+	uint32_t first, nchunks, nback;
 	uint32_t joined;
 	bool joining, skip;
 	uint8_t join[FRAME_MAX];
@@ -236,6 +246,12 @@ struct afxdp {
  * @frames: as in struct afxdp_config
  */
 int sockets_open(struct afxdp *x, uint32_t frames, char *err, size_t errlen);
+
+/**
+ * rxq_give_back - give the kernel what is in @q->back, as far as the fill ring has room. Returns
+ * how many of the chunks stay there.
+ */
+uint32_t rxq_give_back(struct rxq *q);
 
 /** sockets_close - also after a sockets_open() that failed half-way. */
 void sockets_close(struct afxdp *x);

@@ -11,10 +11,10 @@
  *	a quarter each	transmit: one share for each port
  *
  * So neither direction nor port can starve another, whatever is stuck where. A receive share is as
- * large as its fill ring and its receive ring: a chunk goes round fill ring, kernel, receive ring,
- * us, fill ring, and there is always room for it. A transmit share is as large as its transmit ring
- * and its completion ring; chunks that are free lie on a stack, so that the one used last, still in
- * the cache, is used next.
+ * large as its receive ring and half as large as its fill ring (afxdp_rx.c says why): there is
+ * always room for a chunk, wherever on its way it is. A transmit share is as large as its transmit
+ * ring and its completion ring; chunks that are free lie on a stack, so that the one used last,
+ * still in the cache, is used next.
  *
  * Sockets are in copy mode. There the kernel transmits within our sendto(), a bounded number of
  * frames for each call, and a frame that the device refuses is gone; afxdp_tx.c deals with both.
@@ -62,9 +62,13 @@ static int open_queue(struct afxdp *x, enum steer_side side, unsigned int queue,
 	 * about 40 long frames. */
 	int sndbuf = (int)(p->nchunks * 2 * AFXDP_CHUNK);
 	int tries = BUSY_MS, r;
-	uint32_t idx = 0, i;
 
 	q->side = side;
+	q->first = (uint32_t)(rx_base / AFXDP_CHUNK);
+	q->owner = calloc(q->nchunks, sizeof(*q->owner));
+	q->back = calloc(q->nchunks, sizeof(*q->back));
+	if (!q->owner || !q->back)
+		return port_fail(err, errlen, -ENOMEM, "out of memory");
 	/* The kernel lets go of a closed socket's queue some time after the close: a daemon that
 	 * starts anew at once has to wait for its forerunner's. */
 	do {
@@ -83,17 +87,19 @@ static int open_queue(struct afxdp *x, enum steer_side side, unsigned int queue,
 	setsockopt(r, SOL_SOCKET, SO_SNDBUFFORCE, &sndbuf, sizeof(sndbuf));
 	setsockopt(r, SOL_XDP, XDP_MAX_TX_SKB_BUDGET, &budget, sizeof(budget));
 
-	xsk_ring_prod__reserve(&q->fill, q->nchunks, &idx);
-	for (i = 0; i < q->nchunks; i++)
-		*xsk_ring_prod__fill_addr(&q->fill, idx + i) = rx_base + (uint64_t)i * AFXDP_CHUNK;
-	xsk_ring_prod__submit(&q->fill, q->nchunks);
+	for (q->nback = 0; q->nback < q->nchunks; q->nback++)
+		q->back[q->nback] = q->nback;
+	if (rxq_give_back(q))
+		return port_fail(err, errlen, -ENOSPC,
+				 "the fill ring of %s queue %u does not take %u chunks",
+				 p->nif.name, queue, q->nchunks);
 	return r;
 }
 
 static int open_umem(struct afxdp *x, uint32_t ring_rx, uint32_t ring_tx, char *err, size_t errlen)
 {
 	const struct xsk_umem_config cfg = {
-		.fill_size = ring_rx,
+		.fill_size = 2 * ring_rx,
 		.comp_size = ring_tx,
 		.frame_size = AFXDP_CHUNK,
 	};
@@ -189,9 +195,13 @@ void sockets_close(struct afxdp *x)
 	unsigned int i;
 	int side;
 
-	for (side = 0; side < STEER_SIDES; side++)
-		for (i = 0; i < x->port[side].nq; i++)
+	for (side = 0; side < STEER_SIDES; side++) {
+		for (i = 0; i < x->port[side].nq; i++) {
 			xsk_socket__delete(x->port[side].q[i].xsk);
+			free(x->port[side].q[i].owner);
+			free(x->port[side].q[i].back);
+		}
+	}
 	if (x->umem)
 		xsk_umem__delete(x->umem);
 	if (x->area)

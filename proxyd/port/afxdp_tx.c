@@ -21,8 +21,9 @@
 #define TX_CALLS_IDLE 4
 
 /* Take back the chunks that the kernel is done with. */
-static void reap(struct port *p)
+static void reap(struct afxdp *x, enum steer_side side)
 {
+	struct port *p = &x->port[side];
 	struct xsk_ring_cons *comp = &p->q[0].comp;
 	uint32_t idx, i, n;
 
@@ -30,13 +31,25 @@ static void reap(struct port *p)
 	for (i = 0; i < n; i++) {
 		uint64_t c = (*xsk_ring_cons__comp_addr(comp, idx + i) - p->base) / AFXDP_CHUNK;
 
-		if (c >= p->nchunks || !p->busy[c])
+		if (c >= p->nchunks || !p->busy[c]) {
+			x->stats.tx_bad_chunk[side]++;
 			continue;
+		}
 		p->busy[c] = 0;
 		p->free[p->nfree++] = (uint32_t)c;
 	}
 	if (n)
 		xsk_ring_cons__release(comp, n);
+}
+
+uint32_t afxdp_room(struct afxdp *x, enum steer_side side)
+{
+	struct port *p = &x->port[side];
+	uint32_t slots;
+
+	reap(x, side);
+	slots = xsk_prod_nb_free(&p->tx, p->nchunks);
+	return slots < p->nfree ? slots : p->nfree;
 }
 
 int afxdp_tx(struct afxdp *x, enum steer_side side, const uint8_t *data, uint32_t len)
@@ -49,7 +62,7 @@ int afxdp_tx(struct afxdp *x, enum steer_side side, const uint8_t *data, uint32_
 	if (len > x->max_tx)
 		return -EMSGSIZE;
 	if (p->nfree < need)
-		reap(p);
+		reap(x, side);
 	if (p->nfree < need || xsk_ring_prod__reserve(&p->tx, need, &idx) != need) {
 		x->stats.tx_full[side]++;
 		return -EAGAIN;
@@ -128,7 +141,7 @@ bool afxdp_flush(struct afxdp *x)
 		if (p->waiting && xsk_ring_prod__needs_wakeup(&p->tx))
 			kick(x, side);
 		if (p->nfree < p->nchunks)
-			reap(p);
+			reap(x, side);
 		waiting |= p->waiting;
 	}
 	return waiting;
