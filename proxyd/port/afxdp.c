@@ -55,8 +55,7 @@ bool afxdp_multibuffer(void)
 	fd = socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return false;
-	bind(fd, (const struct sockaddr *)&nowhere, sizeof(nowhere));
-	known = errno == ENODEV;
+	known = bind(fd, (const struct sockaddr *)&nowhere, sizeof(nowhere)) < 0 && errno == ENODEV;
 	close(fd);
 	return known;
 }
@@ -286,4 +285,14 @@ void afxdp_stats(struct afxdp *x, struct afxdp_stats *out)
 			out->tx_dropped[side] += k.tx_invalid_descs;
 		}
 	}
+}
+
+uint64_t afxdp_bad_chunks(const struct afxdp *x)
+{
+	uint64_t n = 0;
+	int side;
+
+	for (side = 0; side < STEER_SIDES; side++)
+		n += x->stats.rx_bad_chunk[side] + x->stats.tx_bad_chunk[side];
+	return n;
 }

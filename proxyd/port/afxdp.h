@@ -77,6 +77,7 @@ struct afxdp_stats {
 	uint64_t rx[STEER_SIDES], tx[STEER_SIDES], rx_bytes[STEER_SIDES], tx_bytes[STEER_SIDES];
 	uint64_t tx_full[STEER_SIDES];	   /* frames refused because no room was left */
 	uint64_t tx_dropped[STEER_SIDES];  /* taken, then refused by the device or the kernel */
+	uint64_t tx_errors[STEER_SIDES];   /* calls to send refused as a whole, nothing lost */
 	uint64_t rx_too_long[STEER_SIDES]; /* frames of more chunks than FRAME_MAX needs */
 	uint64_t rx_dropped[STEER_SIDES];  /* by the kernel: no chunk, ring full */
 	/* Batches cut short because the fill ring had no room to give the chunks back. */
@@ -196,6 +197,10 @@ const char *afxdp_pins(const struct afxdp *x);
  */
 int afxdp_check(const struct afxdp *x);
 
+/** afxdp_stats - all of them. Makes system calls. */
 void afxdp_stats(struct afxdp *x, struct afxdp_stats *out);
+
+/** afxdp_bad_chunks - sum of rx_bad_chunk and tx_bad_chunk as far as we counted them ourselves. */
+uint64_t afxdp_bad_chunks(const struct afxdp *x);
 
 #endif

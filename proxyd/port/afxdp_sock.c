@@ -44,6 +44,19 @@ static uint32_t pow2_floor(uint32_t v)
 	return v ? 1u << (31 - __builtin_clz(v)) : 0;
 }
 
+/* Room for all of the port's chunks on their way. 0, or -1 and errno. */
+static int tx_limits(int fd, const struct port *p)
+{
+	int budget = (int)p->nchunks;
+	/* Every frame in flight is charged to the socket with its bookkeeping; the default limit is
+	 * about 40 long frames. */
+	int sndbuf = (int)(p->nchunks * 2 * AFXDP_CHUNK);
+
+	/* How many frames one call sends. Older kernels do not know it, and need more calls. */
+	(void)setsockopt(fd, SOL_XDP, XDP_MAX_TX_SKB_BUDGET, &budget, sizeof(budget));
+	return setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &sndbuf, sizeof(sndbuf));
+}
+
 /* Returns the socket's descriptor to poll, or a negative errno. */
 static int open_queue(struct afxdp *x, enum steer_side side, unsigned int queue, uint64_t rx_base,
 		      char *err, size_t errlen)
@@ -57,10 +70,6 @@ static int open_queue(struct afxdp *x, enum steer_side side, unsigned int queue,
 		.bind_flags = (uint16_t)(XDP_COPY | XDP_USE_NEED_WAKEUP |
 					 (x->multibuffer ? XDP_USE_SG : 0)),
 	};
-	int budget = (int)p->nchunks;
-	/* Every frame in flight is charged to the socket with its bookkeeping; the default limit is
-	 * about 40 long frames. */
-	int sndbuf = (int)(p->nchunks * 2 * AFXDP_CHUNK);
 	int tries = BUSY_MS, r;
 
 	q->side = side;
@@ -84,9 +93,11 @@ static int open_queue(struct afxdp *x, enum steer_side side, unsigned int queue,
 		return port_fail(err, errlen, r, "no AF_XDP socket on %s queue %u: %s", p->nif.name,
 				 queue, strerror(-r));
 	r = xsk_socket__fd(q->xsk);
-	setsockopt(r, SOL_SOCKET, SO_SNDBUFFORCE, &sndbuf, sizeof(sndbuf));
-	setsockopt(r, SOL_XDP, XDP_MAX_TX_SKB_BUDGET, &budget, sizeof(budget));
-
+	if (!queue && tx_limits(r, p) < 0)
+		return port_fail(
+			err, errlen, -errno,
+			"no send buffer for the AF_XDP socket on %s (%s): " AFXDP_NEED_CAPS,
+			p->nif.name, strerror(errno));
 	for (q->nback = 0; q->nback < q->nchunks; q->nback++)
 		q->back[q->nback] = q->nback;
 	if (rxq_give_back(q))
@@ -115,8 +126,10 @@ static int open_umem(struct afxdp *x, uint32_t ring_rx, uint32_t ring_tx, char *
 				 "no memory for %zu MiB of packet buffers: set fewer frames",
 				 x->area_len >> 20);
 	}
-	madvise(x->area, x->area_len, MADV_HUGEPAGE);
-	setrlimit(RLIMIT_MEMLOCK, &unlimited); /* else UMEM counts against it; may be refused */
+	/* Both may be refused: small pages are slower, and where the UMEM counts against a limit
+	 * that is too low its creation says so. */
+	(void)madvise(x->area, x->area_len, MADV_HUGEPAGE);
+	(void)setrlimit(RLIMIT_MEMLOCK, &unlimited);
 
 	r = xsk_umem__create(&x->umem, x->area, x->area_len, &first->fill, &first->comp, &cfg);
 	if (r == -EPERM)

@@ -6,7 +6,11 @@
  * Transmitted chunks come back through the completion ring. A chunk given back twice would be
  * filled with a second frame while the first is still on its way, and nothing downstream would
  * know; therefore the owner of every transmit chunk is on record and a completion that contradicts
- * it is not believed.
+ * it is counted and not believed.
+ *
+ * What becomes of a frame: refused by afxdp_tx() for want of room (tx_full), which its caller is
+ * told; dropped by the kernel or the device when it is their turn (tx_dropped), which nobody can
+ * tell the caller any more; or sent.
  *
  * No allocation, no lock: one thread owns a port.
  */
@@ -91,6 +95,11 @@ static uint32_t tx_seen(const struct port *p)
 	       __atomic_load_n(p->q[0].comp.producer, __ATOMIC_ACQUIRE);
 }
 
+static bool tx_left(const struct port *p)
+{
+	return __atomic_load_n(p->tx.consumer, __ATOMIC_ACQUIRE) != *p->tx.producer;
+}
+
 /*
  * Have the kernel send what is in the ring. One call sends a bounded number of frames and says
  * EAGAIN when some are left, but also when it cannot go on (memory, no room for completions, a busy
@@ -106,15 +115,18 @@ static void kick(struct afxdp *x, enum steer_side side)
 
 	while (left-- && idle < TX_CALLS_IDLE) {
 		if (sendto(fd, NULL, 0, MSG_DONTWAIT, NULL, 0) >= 0) {
-			p->waiting = false;
+			/* all, unless the device has lost its queue */
+			p->waiting = tx_left(p);
 			return;
 		}
 		if (errno == EBUSY) {
 			x->stats.tx_dropped[side]++;
 			continue;
 		}
-		if (errno != EAGAIN && errno != ENOBUFS && errno != EINTR)
-			return; /* interface down or gone */
+		if (errno != EAGAIN && errno != ENOBUFS && errno != EINTR) {
+			x->stats.tx_errors[side]++; /* interface down or gone */
+			return;
+		}
 		idle++;
 		if (tx_seen(p) != seen) {
 			seen = tx_seen(p);
