@@ -5,7 +5,7 @@
  * Attached through a BPF link, which the kernel removes when its last descriptor is closed. So
  * whatever becomes of the daemon, the bridge has the packets back at once; a daemon that lives but
  * hangs is covered by the heartbeat in the program's configuration. Where the program must outlive
- * the daemon, the links are pinned (afxdp_hold.c). A daemon that is started anew takes the links
+ * the daemon, the links are pinned (afxdp_pins.c). A daemon that is started anew takes the links
  * over, which also spares it and the driver the detaching and attaching. The
  * dispatcher of libxdp is not used: it pins programs that outlive the daemon, and it needs kernel
  * features of its own.
