@@ -186,8 +186,9 @@ static void let_go(struct afxdp *x)
 		steer_prog_leave(&x->prog);
 		return;
 	}
+	/* A pin that stays is of a link without an interface then: taken away by the next start. */
 	if (x->prog.link[STEER_LAN] >= 0 && x->prog.link[STEER_WAN] >= 0)
-		steer_pins_remove(&x->pins);
+		(void)steer_pins_remove(&x->pins);
 	steer_prog_detach(&x->prog);
 }
 

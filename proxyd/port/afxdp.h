@@ -178,7 +178,7 @@ int afxdp_pin(struct afxdp *x, bool wanted, char *err, size_t errlen);
  * by: not while there is no daemon, not when no rule wants it. @on false: as any other connection
  * again. Needs afxdp_pin().
  * @requests: key of its requests; @lqpn: the requester's QPN, to let go also none (above 24 bits)
- * 0, or negative errno: it is not held.
+ * 0, or negative errno: it is not held; or, with @on false, it still is.
  */
 int afxdp_hold(struct afxdp *x, const struct flow_key *requests, uint32_t lqpn, bool on);
 

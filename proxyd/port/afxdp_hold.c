@@ -84,19 +84,23 @@ static int entry_set(struct steer_prog *p, const struct steer_held *key, uint32_
 	return r;
 }
 
-static void entry_clear(struct steer_prog *p, const struct steer_held *key, uint32_t other,
-			uint32_t what)
+/* 0, also when there is none, or negative errno with the entry as it was. */
+static int entry_clear(struct steer_prog *p, const struct steer_held *key, uint32_t other,
+		       uint32_t what)
 {
 	struct steer_hold h;
+	int r;
 
 	if (!entry_get(p, key, &h) || h.other != other || !(h.what & what))
-		return;
+		return 0;
 	h.what &= ~what;
 	if (h.what)
-		bpf_map__update_elem(p->skel->maps.steer_held, key, sizeof(*key), &h, sizeof(h),
-				     BPF_ANY);
-	else if (bpf_map__delete_elem(p->skel->maps.steer_held, key, sizeof(*key), 0) == 0)
+		return bpf_map__update_elem(p->skel->maps.steer_held, key, sizeof(*key), &h,
+					    sizeof(h), BPF_ANY);
+	r = bpf_map__delete_elem(p->skel->maps.steer_held, key, sizeof(*key), 0);
+	if (r == 0)
 		set_count(p, p->held - 1);
+	return r;
 }
 
 int steer_prog_hold(struct steer_prog *p, const struct flow_key *requests, uint32_t lqpn)
@@ -106,29 +110,32 @@ int steer_prog_hold(struct steer_prog *p, const struct flow_key *requests, uint3
 
 	if (r == 0)
 		r = entry_set(p, &k.requests, lqpn, STEER_REQUESTS);
-	if (r < 0)
-		entry_clear(p, &k.answers, requests->dqpn, STEER_ANSWERS);
+	if (r < 0) /* should this fail, too: half a connection is none */
+		(void)entry_clear(p, &k.answers, requests->dqpn, STEER_ANSWERS);
 	return r;
 }
 
-void steer_prog_release(struct steer_prog *p, const struct flow_key *requests, uint32_t lqpn)
+int steer_prog_release(struct steer_prog *p, const struct flow_key *requests, uint32_t lqpn)
 {
 	struct pair k = pair_of(requests, lqpn);
 	struct steer_hold h;
+	int r, r2;
 
 	if (lqpn > QPN_MAX && entry_get(p, &k.requests, &h)) {
 		lqpn = h.other;
 		k = pair_of(requests, lqpn);
 	}
-	entry_clear(p, &k.requests, lqpn, STEER_REQUESTS);
-	entry_clear(p, &k.answers, requests->dqpn, STEER_ANSWERS);
+	r = entry_clear(p, &k.requests, lqpn, STEER_REQUESTS);
+	r2 = entry_clear(p, &k.answers, requests->dqpn, STEER_ANSWERS);
+	return r ? r : r2;
 }
 
-/* All keys, to be freed by the caller. */
+/* All keys, to be freed by the caller, also after an error. */
 static int all_keys(const struct steer_prog *p, struct steer_held **keys, size_t *n)
 {
 	const struct bpf_map *map = p->skel->maps.steer_held;
 	size_t room = 0;
+	int r;
 
 	*keys = NULL;
 	*n = 0;
@@ -145,9 +152,10 @@ static int all_keys(const struct steer_prog *p, struct steer_held **keys, size_t
 			}
 			*keys = more;
 		}
-		if (bpf_map__get_next_key(map, *n ? *keys + *n - 1 : NULL, *keys + *n,
-					  sizeof(**keys)))
-			return 0;
+		r = bpf_map__get_next_key(map, *n ? *keys + *n - 1 : NULL, *keys + *n,
+					  sizeof(**keys));
+		if (r)
+			return r == -ENOENT ? 0 : r;
 		++*n;
 	}
 }
@@ -201,50 +209,57 @@ int steer_prog_held_init(struct steer_prog *p)
 	size_t n;
 	int r = all_keys(p, &keys, &n);
 
-	if (r < 0)
-		return r;
-	set_count(p, (uint32_t)n);
-	for (size_t i = 0; i < n; i++) {
+	if (r == 0)
+		set_count(p, (uint32_t)n);
+	for (size_t i = 0; i < n && r == 0; i++) {
 		struct steer_held other = {.vid = keys[i].vid};
 
 		if (!entry_get(p, &keys[i], &h))
 			continue;
 		if (h.what & STEER_REQUESTS && !whole(p, &keys[i], &requests, &lqpn))
-			entry_clear(p, &keys[i], h.other, STEER_REQUESTS);
-		if (!(h.what & STEER_ANSWERS))
+			r = entry_clear(p, &keys[i], h.other, STEER_REQUESTS);
+		if (r || !(h.what & STEER_ANSWERS))
 			continue;
 		memcpy(other.src, keys[i].dst, sizeof(other.src));
 		memcpy(other.dst, keys[i].src, sizeof(other.dst));
 		other.dqpn = h.other;
 		if (!entry_get(p, &other, &back) || back.other != keys[i].dqpn ||
 		    !(back.what & STEER_REQUESTS))
-			entry_clear(p, &keys[i], h.other, STEER_ANSWERS);
+			r = entry_clear(p, &keys[i], h.other, STEER_ANSWERS);
 	}
 	free(keys);
-	return 0;
+	return r;
 }
 
 /* ---- the port ---- */
 
 int afxdp_pin(struct afxdp *x, bool wanted, char *err, size_t errlen)
 {
+	int r;
+
 	x->pins.wanted = wanted;
 	if (wanted)
 		return steer_pins_set(&x->pins, &x->prog, err, errlen);
-	if (!x->prog.held)
-		steer_pins_remove(&x->pins);
-	return 0;
+	if (x->prog.held)
+		return 0;
+	r = steer_pins_remove(&x->pins);
+	return r < 0 ? port_fail(err, errlen, r, "the pins in %s cannot be removed: %s",
+				 x->pins.dir, strerror(-r))
+		     : 0;
 }
 
 int afxdp_hold(struct afxdp *x, const struct flow_key *requests, uint32_t lqpn, bool on)
 {
+	int r;
+
 	if (on)
 		return x->pins.pinned == PINNED_ALL ? steer_prog_hold(&x->prog, requests, lqpn)
 						    : -ENOTCONN;
-	steer_prog_release(&x->prog, requests, lqpn);
+	r = steer_prog_release(&x->prog, requests, lqpn);
+	/* Pins that stay do no harm while nothing is held; afxdp_close() tries again. */
 	if (!x->prog.held && !x->pins.wanted)
-		steer_pins_remove(&x->pins);
-	return 0;
+		(void)steer_pins_remove(&x->pins);
+	return r;
 }
 
 int afxdp_held(const struct afxdp *x, afxdp_held_fn fn, void *ctx)

@@ -214,7 +214,7 @@ static int pin(struct steer_pins *pins, unsigned int bit, int fd, const char *na
 		return 0;
 	pin_path(pins, name, path, sizeof(path));
 	pins->there = true;
-	unlink(path); /* of an interface that is no more */
+	(void)unlink(path); /* of an interface that is no more; what stays is found below */
 	if (bpf_obj_pin(fd, path))
 		return port_fail(err, errlen, -errno, "%s cannot be pinned: %s", path,
 				 strerror(errno));
@@ -240,20 +240,24 @@ int steer_pins_set(struct steer_pins *pins, const struct steer_prog *p, char *er
 	return r;
 }
 
-void steer_pins_remove(struct steer_pins *pins)
+int steer_pins_remove(struct steer_pins *pins)
 {
+	static const char *const names[] = {"lan", "wan", "held"};
 	char path[PIN_PATH];
+	int r = 0;
 
 	if (!pins->there)
-		return;
-	for (int side = 0; side < STEER_SIDES; side++) {
-		pin_path(pins, link_names[side], path, sizeof(path));
-		unlink(path);
+		return 0;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		pin_path(pins, names[i], path, sizeof(path));
+		if (unlink(path) && errno != ENOENT)
+			r = -errno;
 	}
-	pin_path(pins, "held", path, sizeof(path));
-	unlink(path);
 	pins->pinned = 0;
+	if (r < 0)
+		return r;
 	pins->there = false;
-	unlinkat(AT_FDCWD, pins->dir, AT_REMOVEDIR);
-	unlinkat(AT_FDCWD, pins->root, AT_REMOVEDIR); /* stays when others use it */
+	(void)unlinkat(AT_FDCWD, pins->dir, AT_REMOVEDIR);
+	(void)unlinkat(AT_FDCWD, pins->root, AT_REMOVEDIR); /* stays when others use it */
+	return 0;
 }

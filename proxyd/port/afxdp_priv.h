@@ -164,12 +164,13 @@ void steer_pins_close(struct steer_pins *pins);
 /** steer_pins_set - pin all that is not pinned. 0 or negative errno and a line in @err. */
 int steer_pins_set(struct steer_pins *pins, const struct steer_prog *p, char *err, size_t errlen);
 
-/** steer_pins_remove - unpin. Nothing may be held. */
-void steer_pins_remove(struct steer_pins *pins);
+/** steer_pins_remove - unpin. Nothing may be held. 0 or negative errno: something stays pinned. */
+int steer_pins_remove(struct steer_pins *pins);
 
-/** steer_prog_hold, steer_prog_release - both directions of a connection, see afxdp_hold(). */
+/** steer_prog_hold, steer_prog_release - both directions of a connection, see afxdp_hold(). 0 or
+ * negative errno. */
 int steer_prog_hold(struct steer_prog *p, const struct flow_key *requests, uint32_t lqpn);
-void steer_prog_release(struct steer_prog *p, const struct flow_key *requests, uint32_t lqpn);
+int steer_prog_release(struct steer_prog *p, const struct flow_key *requests, uint32_t lqpn);
 
 /** steer_prog_held - as afxdp_held(). */
 int steer_prog_held(const struct steer_prog *p, afxdp_held_fn fn, void *ctx);
