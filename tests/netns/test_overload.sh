@@ -41,6 +41,7 @@ exactly_once()
 	o=$(other "$s")
 	file=$(numbered "$s" "$n") || return
 	perl tests/netns/frames.pl list "$file" "$(site_ip "$s" 5)" | sort >"$LAB/frames.sent"
+	rm -f "$LAB/recv.err" # of the one before: it says "ready"
 	spawn recv "h$o" perl "$PWD/tests/netns/frames.pl" recv eth0 "$(site_ip "$s" 5)" "$n"
 	await 10 grep -q ready "$LAB/recv.err"
 	in_ns "h$s" perl "$PWD/tests/netns/frames.pl" send eth0 "$file" "$(site_ip "$s" 5)" 2000
