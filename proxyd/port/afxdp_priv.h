@@ -129,7 +129,7 @@ void steer_prog_counters(const struct steer_prog *p, uint64_t out[STEER_SIDES][S
  */
 long steer_expand(const struct afxdp_prefix *in, size_t n, struct afxdp_prefix *out);
 
-/* afxdp_hold.c: flows that must not go by; afxdp_pins.c: what keeps the program in place without us */
+/* afxdp_hold.c: flows that must not go by; afxdp_pins.c: what keeps the program without us */
 
 #define PIN_PATH   192
 #define PINNED_MAP 4u /* 1u << side: that side's link */
