@@ -109,6 +109,13 @@ static void every_second(struct daemon *d)
 			 d->cfg->ifname[STEER_LAN], d->cfg->ifname[STEER_WAN]);
 		finish(d, 1);
 	}
+	if (!d->bad_chunks && afxdp_bad_chunks(d->port)) {
+		d->bad_chunks = true;
+		log_line(LOG_ERR,
+			 "the kernel showed packet buffers that it did not have; such frames are "
+			 "dropped, see rx-bad-chunk and tx-bad-chunk in `longhaul stats show`; "
+			 "restart longhauld, and report this with the version of the kernel");
+	}
 	if ((rc == -ENETDOWN) != d->port_down) {
 		d->port_down = !d->port_down;
 		log_line(LOG_WARNING, "interface %s or %s %s", d->cfg->ifname[STEER_LAN],

@@ -32,6 +32,11 @@ int daemon_fence(void *ctx, const struct flow_key *requests, uint32_t lqpn, bool
 			 "no prefetch for the queue pair %#x, nor for others until one succeeds: "
 			 "it cannot be held while longhauld is away (%s)",
 			 requests->dqpn, strerror(-rc));
+	if (rc < 0 && !on && d->port)
+		log_line(LOG_ERR,
+			 "the queue pair %#x cannot be let go (%s): its packets are dropped "
+			 "whenever longhauld is away, until `rm -r %s`",
+			 requests->dqpn, strerror(-rc), afxdp_pins(d->port));
 	if (on)
 		d->fence_failed = rc < 0;
 	return rc;
@@ -56,6 +61,10 @@ void daemon_prefetch(struct daemon *d)
 	}
 	if (!afxdp_pin(d->port, wanted, err, sizeof(err)))
 		return;
+	if (!wanted) {
+		log_line(LOG_WARNING, "%s", err);
+		return;
+	}
 	log_line(LOG_ERR,
 		 "prefetch is off: what it needs to outlive longhauld cannot be pinned: %s; then "
 		 "reload",

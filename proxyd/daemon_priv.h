@@ -36,6 +36,7 @@ struct daemon {
 	enum phase phase;
 	int exit_code;
 	bool port_down;
+	bool bad_chunks;   /* the log has it */
 	bool fence_failed; /* the latest connection that was to be held could not */
 	bool lingering;	   /* the port still takes what rules of before a reload wanted */
 	uint32_t linger_conn;

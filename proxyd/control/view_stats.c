@@ -81,8 +81,14 @@ static const struct field port_fields[] = {
 	PORT("tx-bytes", tx_bytes, "their bytes"),
 	PORT("tx-full", tx_full, "frames refused because no room was left"),
 	PORT("tx-dropped", tx_dropped, "frames that the device or the kernel refused"),
+	PORT("tx-errors", tx_errors, "calls to send that were refused as a whole: interface down"),
 	PORT("rx-too-long", rx_too_long, "frames of too many chunks, dropped"),
 	PORT("rx-dropped", rx_dropped, "frames that the kernel dropped, no chunk or ring full"),
+	PORT("rx-fill-full", rx_fill_full, "batches cut short, no room to give chunks back"),
+	PORT("rx-bad-chunk", rx_bad_chunk,
+	     "frames in chunks that the kernel did not have, dropped"),
+	PORT("tx-bad-chunk", tx_bad_chunk,
+	     "chunks given back that the kernel did not have, ignored"),
 };
 
 static const struct {

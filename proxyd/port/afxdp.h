@@ -77,8 +77,16 @@ struct afxdp_stats {
 	uint64_t rx[STEER_SIDES], tx[STEER_SIDES], rx_bytes[STEER_SIDES], tx_bytes[STEER_SIDES];
 	uint64_t tx_full[STEER_SIDES];	   /* frames refused because no room was left */
 	uint64_t tx_dropped[STEER_SIDES];  /* taken, then refused by the device or the kernel */
+	uint64_t tx_errors[STEER_SIDES];   /* calls to send refused as a whole, nothing lost */
 	uint64_t rx_too_long[STEER_SIDES]; /* frames of more chunks than FRAME_MAX needs */
 	uint64_t rx_dropped[STEER_SIDES];  /* by the kernel: no chunk, ring full */
+	/* Batches cut short because the fill ring had no room to give the chunks back. */
+	uint64_t rx_fill_full[STEER_SIDES];
+	/* Receive chunks of which the kernel and we have different opinions, which must not happen:
+	 * frames in chunks that it did not have, dropped; addresses that it refused. */
+	uint64_t rx_bad_chunk[STEER_SIDES];
+	/* Transmit chunks that the kernel gave back and did not have: not believed. */
+	uint64_t tx_bad_chunk[STEER_SIDES];
 	uint64_t steer[STEER_SIDES][STEER_COUNTERS];
 };
 
@@ -126,6 +134,12 @@ unsigned int afxdp_rx(struct afxdp *x, unsigned int budget, port_rx_fn fn, void 
 int afxdp_tx(struct afxdp *x, enum steer_side side, const uint8_t *data, uint32_t len);
 
 /**
+ * afxdp_room - how many frames of up to 4 KiB afxdp_tx() has room for now; longer ones count twice.
+ * Only afxdp_flush() makes more.
+ */
+uint32_t afxdp_room(struct afxdp *x, enum steer_side side);
+
+/**
  * afxdp_flush - kick the kernel for what is queued, reap completions. Call once per batch. Returns
  * true while frames wait in a ring for the kernel (call again soon; while an interface is down they
  * stay).
@@ -164,7 +178,7 @@ int afxdp_pin(struct afxdp *x, bool wanted, char *err, size_t errlen);
  * by: not while there is no daemon, not when no rule wants it. @on false: as any other connection
  * again. Needs afxdp_pin().
  * @requests: key of its requests; @lqpn: the requester's QPN, to let go also none (above 24 bits)
- * 0, or negative errno: it is not held.
+ * 0, or negative errno: it is not held; or, with @on false, it still is.
  */
 int afxdp_fence(struct afxdp *x, const struct flow_key *requests, uint32_t lqpn, bool on);
 
@@ -183,6 +197,10 @@ const char *afxdp_pins(const struct afxdp *x);
  */
 int afxdp_check(const struct afxdp *x);
 
+/** afxdp_stats - all of them. Makes system calls. */
 void afxdp_stats(struct afxdp *x, struct afxdp_stats *out);
+
+/** afxdp_bad_chunks - sum of rx_bad_chunk and tx_bad_chunk as far as we counted them ourselves. */
+uint64_t afxdp_bad_chunks(const struct afxdp *x);
 
 #endif

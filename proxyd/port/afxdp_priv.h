@@ -129,7 +129,7 @@ void steer_prog_counters(const struct steer_prog *p, uint64_t out[STEER_SIDES][S
  */
 long steer_expand(const struct afxdp_prefix *in, size_t n, struct afxdp_prefix *out);
 
-/* afxdp_fence.c: flows that must not go by, and what keeps the program in place without us */
+/* afxdp_fence.c: flows that must not go by; afxdp_pins.c: what keeps the program without us */
 
 #define PIN_PATH   192
 #define PINNED_MAP 4u /* 1u << side: that side's link */
@@ -164,12 +164,13 @@ void steer_pins_close(struct steer_pins *pins);
 /** steer_pins_set - pin all that is not pinned. 0 or negative errno and a line in @err. */
 int steer_pins_set(struct steer_pins *pins, const struct steer_prog *p, char *err, size_t errlen);
 
-/** steer_pins_remove - unpin. Nothing may be held. */
-void steer_pins_remove(struct steer_pins *pins);
+/** steer_pins_remove - unpin. Nothing may be held. 0 or negative errno: something stays pinned. */
+int steer_pins_remove(struct steer_pins *pins);
 
-/** steer_prog_hold, steer_prog_release - both directions of a connection, see afxdp_fence(). */
+/** steer_prog_hold, steer_prog_release - both directions of a connection, see afxdp_fence(). 0 or
+ * negative errno. */
 int steer_prog_hold(struct steer_prog *p, const struct flow_key *requests, uint32_t lqpn);
-void steer_prog_release(struct steer_prog *p, const struct flow_key *requests, uint32_t lqpn);
+int steer_prog_release(struct steer_prog *p, const struct flow_key *requests, uint32_t lqpn);
 
 /** steer_prog_held - as afxdp_fenced(). */
 int steer_prog_held(const struct steer_prog *p, afxdp_held_fn fn, void *ctx);
@@ -178,20 +179,30 @@ int steer_prog_held(const struct steer_prog *p, afxdp_held_fn fn, void *ctx);
  * program is attached. */
 int steer_prog_held_init(struct steer_prog *p);
 
-/* afxdp.c opens and closes, afxdp_ring.c moves frames */
+/* afxdp.c opens and closes, afxdp_sock.c the sockets; afxdp_rx.c, afxdp_tx.c move frames */
+
+/* Who has a receive chunk. */
+enum chunk_owner {
+	CHUNK_OURS,   /* being read, or in rxq.back */
+	CHUNK_KERNEL, /* from the fill ring on until we see it in the receive ring */
+};
 
 /**
  * struct rxq - one socket.
- * @nchunks: receive chunks that it owns, the size of its rings
+ * @first:   number of its first receive chunk in the UMEM; @nchunks: how many it owns
+ * @owner:   [chunk] -> enum chunk_owner, counted from @first, as in @back
+ * @back:    chunks of ours to be given to the kernel, all that are CHUNK_OURS once a batch is read
  * @joined:  bytes of an unfinished frame in @join
- * @skip:    the unfinished frame is too long to keep
+ * @skip:    the unfinished frame is not to be handed over
  */
 struct rxq {
 	struct xsk_socket *xsk;
 	enum steer_side side;
 	struct xsk_ring_cons rx, comp;
 	struct xsk_ring_prod fill;
-	uint32_t nchunks;
+	uint8_t *owner;
+	uint32_t *back;
+	uint32_t first, nchunks, nback;
 	uint32_t joined;
 	bool joining, skip;
 	uint8_t join[FRAME_MAX];
@@ -230,6 +241,21 @@ struct afxdp {
 	uint32_t max_frame, max_tx;
 	bool multibuffer;
 };
+
+/**
+ * sockets_open - cut up the UMEM, open the sockets of all queues, point the XDP program at them.
+ * @frames: as in struct afxdp_config
+ */
+int sockets_open(struct afxdp *x, uint32_t frames, char *err, size_t errlen);
+
+/**
+ * rxq_give_back - give the kernel what is in @q->back, as far as the fill ring has room. Returns
+ * how many of the chunks stay there.
+ */
+uint32_t rxq_give_back(struct rxq *q);
+
+/** sockets_close - also after a sockets_open() that failed half-way. */
+void sockets_close(struct afxdp *x);
 
 /** port_fail - write a line into @err, return @code. */
 int port_fail(char *err, size_t errlen, int code, const char *fmt, ...)

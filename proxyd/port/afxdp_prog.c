@@ -5,7 +5,7 @@
  * Attached through a BPF link, which the kernel removes when its last descriptor is closed. So
  * whatever becomes of the daemon, the bridge has the packets back at once; a daemon that lives but
  * hangs is covered by the heartbeat in the program's configuration. Where the program must outlive
- * the daemon, the links are pinned (afxdp_fence.c). A daemon that is started anew takes the links
+ * the daemon, the links are pinned (afxdp_pins.c). A daemon that is started anew takes the links
  * over, which also spares it and the driver the detaching and attaching. The
  * dispatcher of libxdp is not used: it pins programs that outlive the daemon, and it needs kernel
  * features of its own.
@@ -200,8 +200,8 @@ int steer_prog_adopt(struct steer_prog *p, enum steer_side side, const struct ne
 {
 	int r = adopt(p, side, nif, mode, link);
 
-	if (r < 0)
-		bpf_link_detach(link);
+	if (r < 0) /* where it stays, steer_prog_attach() finds it and says so */
+		(void)bpf_link_detach(link);
 	return r;
 }
 
@@ -215,9 +215,10 @@ void steer_prog_detach(struct steer_prog *p)
 {
 	int side;
 
+	/* One that stays attached passes everything up: there is no heartbeat. */
 	for (side = 0; side < STEER_SIDES; side++)
 		if (p->link[side] >= 0)
-			bpf_link_detach(p->link[side]);
+			(void)bpf_link_detach(p->link[side]);
 	steer_prog_leave(p);
 }
 
@@ -294,28 +295,30 @@ static struct steer_prefix trie_key(const struct afxdp_prefix *p, uint32_t set)
 	return key;
 }
 
-static void trie_clear(const struct bpf_map *trie, uint32_t set, struct afxdp_prefix **list,
-		       size_t *n)
+/* 0, or negative errno and in @list what is still there: nothing of a former set may stay. */
+static int trie_clear(const struct bpf_map *trie, uint32_t set, struct afxdp_prefix **list,
+		      size_t *n)
 {
-	size_t i;
+	for (; *n; --*n) {
+		struct steer_prefix key = trie_key(&(*list)[*n - 1], set);
+		int r = bpf_map__delete_elem(trie, &key, sizeof(key), 0);
 
-	for (i = 0; i < *n; i++) {
-		struct steer_prefix key = trie_key(&(*list)[i], set);
-
-		bpf_map__delete_elem(trie, &key, sizeof(key), 0);
+		if (r && r != -ENOENT)
+			return r;
 	}
 	free(*list);
 	*list = NULL;
-	*n = 0;
+	return 0;
 }
 
 static int trie_fill(const struct bpf_map *trie, uint32_t set, const struct afxdp_prefix *in,
 		     size_t n, struct afxdp_prefix **list, size_t *count)
 {
 	long kept;
-	int r = 0;
+	int r = trie_clear(trie, set, list, count);
 
-	trie_clear(trie, set, list, count);
+	if (r < 0)
+		return r;
 	if (n > STEER_PREFIXES)
 		return -E2BIG;
 	if (!n)

@@ -54,6 +54,7 @@ same_frames() # FILE FROM-SITE: of a capture sent there, the other host gets eve
 	perl tests/netns/frames.pl list "tests/data/$1" $source | sort >"$LAB/frames.sent"
 	n=$(wc -l <"$LAB/frames.sent")
 	[ "$n" -gt 0 ] || return
+	rm -f "$LAB/recv.err" # of the one before: it says "ready"
 	spawn recv "h$o" perl "$PWD/tests/netns/frames.pl" recv eth0 $source "$n"
 	await 10 grep -q ready "$LAB/recv.err"
 	in_ns "h$s" perl "$PWD/tests/netns/frames.pl" send eth0 "$PWD/tests/data/$1" $source

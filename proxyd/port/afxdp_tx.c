@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The data path of the AF_XDP port: four rings a socket, no allocation, no lock (one thread owns a
- * port).
- *
- * Receive: descriptors are read in batches, each frame is handed over where it lies, and the
- * batch's chunks go back to the kernel after that. Frames of several descriptors are joined in a
- * buffer of the socket; a batch may end within one.
- *
  * Transmit: frames are copied into chunks and written to the ring at once, but shown to the kernel
  * by afxdp_flush() only, one store and, in the best case, one system call for the lot.
  *
  * Transmitted chunks come back through the completion ring. A chunk given back twice would be
  * filled with a second frame while the first is still on its way, and nothing downstream would
  * know; therefore the owner of every transmit chunk is on record and a completion that contradicts
- * it is not believed.
+ * it is counted and not believed.
+ *
+ * What becomes of a frame: refused by afxdp_tx() for want of room (tx_full), which its caller is
+ * told; dropped by the kernel or the device when it is their turn (tx_dropped), which nobody can
+ * tell the caller any more; or sent.
+ *
+ * No allocation, no lock: one thread owns a port.
  */
 #include <errno.h>
 #include <linux/if_ether.h>
@@ -22,88 +21,13 @@
 
 #include "port/afxdp_priv.h"
 
-#define TX_CALLS_IDLE                                                                              \
-	4 /* sendto() calls without visible progress before kick() gives up for now  \
-			 */
-
-/* One descriptor of a frame in several. Returns true when the frame is complete in q->join. */
-static bool join(struct afxdp *x, struct rxq *q, const uint8_t *data, uint32_t len, bool last)
-{
-	if (!q->joining) {
-		q->joining = true;
-		q->skip = false;
-		q->joined = 0;
-	}
-	if (len > sizeof(q->join) - q->joined)
-		q->skip = true;
-	if (!q->skip) {
-		memcpy(q->join + q->joined, data, len);
-		q->joined += len;
-	}
-	if (!last)
-		return false;
-	q->joining = false;
-	if (q->skip)
-		x->stats.rx_too_long[q->side]++;
-	return !q->skip;
-}
-
-static unsigned int rx_queue(struct afxdp *x, struct rxq *q, unsigned int budget, port_rx_fn fn,
-			     void *ctx)
-{
-	uint32_t n, idx, fill = 0, i;
-	unsigned int frames = 0;
-
-	n = xsk_ring_cons__peek(&q->rx, budget, &idx);
-	if (!n)
-		return 0;
-	for (i = 0; i < n; i++) {
-		const struct xdp_desc *d = xsk_ring_cons__rx_desc(&q->rx, idx + i);
-		const uint8_t *data = x->area + d->addr;
-		bool last = !(d->options & XDP_PKT_CONTD);
-		uint32_t len = d->len;
-
-		if (i + 1 < n)
-			__builtin_prefetch(x->area +
-					   xsk_ring_cons__rx_desc(&q->rx, idx + i + 1)->addr);
-		if (!last || q->joining) {
-			if (!join(x, q, data, len, last))
-				continue;
-			data = q->join;
-			len = q->joined;
-		}
-		frames++;
-		x->stats.rx_bytes[q->side] += len;
-		fn(ctx, q->side, data, len);
-	}
-	x->stats.rx[q->side] += frames;
-
-	/* Only now may the kernel write there again. The fill ring has room for all of the socket's
-	 * chunks. */
-	xsk_ring_prod__reserve(&q->fill, n, &fill);
-	for (i = 0; i < n; i++)
-		*xsk_ring_prod__fill_addr(&q->fill, fill + i) =
-			xsk_ring_cons__rx_desc(&q->rx, idx + i)->addr &
-			~(uint64_t)(AFXDP_CHUNK - 1);
-	xsk_ring_prod__submit(&q->fill, n);
-	xsk_ring_cons__release(&q->rx, n);
-	return frames;
-}
-
-unsigned int afxdp_rx(struct afxdp *x, unsigned int budget, port_rx_fn fn, void *ctx)
-{
-	unsigned int i, n = 0;
-	int side;
-
-	for (side = 0; side < STEER_SIDES; side++)
-		for (i = 0; i < x->port[side].nq; i++)
-			n += rx_queue(x, &x->port[side].q[i], budget, fn, ctx);
-	return n;
-}
+/* sendto() calls without visible progress before kick() gives up for now */
+#define TX_CALLS_IDLE 4
 
 /* Take back the chunks that the kernel is done with. */
-static void reap(struct port *p)
+static void reap(struct afxdp *x, enum steer_side side)
 {
+	struct port *p = &x->port[side];
 	struct xsk_ring_cons *comp = &p->q[0].comp;
 	uint32_t idx, i, n;
 
@@ -111,13 +35,25 @@ static void reap(struct port *p)
 	for (i = 0; i < n; i++) {
 		uint64_t c = (*xsk_ring_cons__comp_addr(comp, idx + i) - p->base) / AFXDP_CHUNK;
 
-		if (c >= p->nchunks || !p->busy[c])
+		if (c >= p->nchunks || !p->busy[c]) {
+			x->stats.tx_bad_chunk[side]++;
 			continue;
+		}
 		p->busy[c] = 0;
 		p->free[p->nfree++] = (uint32_t)c;
 	}
 	if (n)
 		xsk_ring_cons__release(comp, n);
+}
+
+uint32_t afxdp_room(struct afxdp *x, enum steer_side side)
+{
+	struct port *p = &x->port[side];
+	uint32_t slots;
+
+	reap(x, side);
+	slots = xsk_prod_nb_free(&p->tx, p->nchunks);
+	return slots < p->nfree ? slots : p->nfree;
 }
 
 int afxdp_tx(struct afxdp *x, enum steer_side side, const uint8_t *data, uint32_t len)
@@ -130,7 +66,7 @@ int afxdp_tx(struct afxdp *x, enum steer_side side, const uint8_t *data, uint32_
 	if (len > x->max_tx)
 		return -EMSGSIZE;
 	if (p->nfree < need)
-		reap(p);
+		reap(x, side);
 	if (p->nfree < need || xsk_ring_prod__reserve(&p->tx, need, &idx) != need) {
 		x->stats.tx_full[side]++;
 		return -EAGAIN;
@@ -159,6 +95,11 @@ static uint32_t tx_seen(const struct port *p)
 	       __atomic_load_n(p->q[0].comp.producer, __ATOMIC_ACQUIRE);
 }
 
+static bool tx_left(const struct port *p)
+{
+	return __atomic_load_n(p->tx.consumer, __ATOMIC_ACQUIRE) != *p->tx.producer;
+}
+
 /*
  * Have the kernel send what is in the ring. One call sends a bounded number of frames and says
  * EAGAIN when some are left, but also when it cannot go on (memory, no room for completions, a busy
@@ -174,15 +115,18 @@ static void kick(struct afxdp *x, enum steer_side side)
 
 	while (left-- && idle < TX_CALLS_IDLE) {
 		if (sendto(fd, NULL, 0, MSG_DONTWAIT, NULL, 0) >= 0) {
-			p->waiting = false;
+			/* all, unless the device has lost its queue */
+			p->waiting = tx_left(p);
 			return;
 		}
 		if (errno == EBUSY) {
 			x->stats.tx_dropped[side]++;
 			continue;
 		}
-		if (errno != EAGAIN && errno != ENOBUFS && errno != EINTR)
-			return; /* interface down or gone */
+		if (errno != EAGAIN && errno != ENOBUFS && errno != EINTR) {
+			x->stats.tx_errors[side]++; /* interface down or gone */
+			return;
+		}
 		idle++;
 		if (tx_seen(p) != seen) {
 			seen = tx_seen(p);
@@ -209,7 +153,7 @@ bool afxdp_flush(struct afxdp *x)
 		if (p->waiting && xsk_ring_prod__needs_wakeup(&p->tx))
 			kick(x, side);
 		if (p->nfree < p->nchunks)
-			reap(p);
+			reap(x, side);
 		waiting |= p->waiting;
 	}
 	return waiting;

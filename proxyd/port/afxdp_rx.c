@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Receive.
+ *
+ * Theory of operation
+ *
+ * A chunk goes round: fill ring, kernel, receive ring, us, fill ring. Descriptors are read in
+ * batches and each frame is handed over where it lies; when the batch is done its slots in the
+ * receive ring are released, and then its chunks are given back. In this order a chunk that the
+ * kernel has always has a slot to come back in.
+ *
+ * The kernel shows frames in the receive ring before it shows that it has taken their chunks from
+ * the fill ring. Who answers at once finds these slots still occupied. A fill ring with as many
+ * slots as chunks has no room then for a moment; ours has twice as many (afxdp_sock.c), which is
+ * enough, for a chunk can stand there twice but not three times. Nothing is built on that: no more
+ * descriptors are read than there is room to give back, the rest stay in the receive ring, and what
+ * finds no room all the same waits in rxq.back for the next time.
+ *
+ * One chunk given away twice, or one that is lost, does no harm until an overload has the kernel
+ * use all of them: then it writes two frames into one chunk, the first is lost, the second read
+ * twice, and so on round after round. Therefore it is on record who has each chunk. The kernel is
+ * given only what is ours, and a descriptor of a chunk that it did not have is counted and its
+ * frame dropped; its chunk is left to whom the record says.
+ *
+ * Frames of several descriptors are joined in a buffer of the socket; a batch may end within one.
+ *
+ * No allocation, no lock: one thread owns a port.
+ */
+#include <string.h>
+
+#include "port/afxdp_priv.h"
+
+uint32_t rxq_give_back(struct rxq *q)
+{
+	uint32_t n = q->nback, room, idx;
+
+	if (!n)
+		return 0;
+	room = xsk_prod_nb_free(&q->fill, n);
+	if (n > room)
+		n = room;
+	if (!n || xsk_ring_prod__reserve(&q->fill, n, &idx) != n)
+		return q->nback;
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t c = q->back[i];
+
+		q->owner[c] = CHUNK_KERNEL;
+		*xsk_ring_prod__fill_addr(&q->fill, idx + i) =
+			(uint64_t)(q->first + c) * AFXDP_CHUNK;
+	}
+	xsk_ring_prod__submit(&q->fill, n);
+	q->nback -= n;
+	memmove(q->back, q->back + n, q->nback * sizeof(*q->back));
+	return q->nback;
+}
+
+/*
+ * Take over the chunk of @d, to be given back after the batch. False when the frame must not be
+ * read: the kernel did not have that chunk, or the frame does not end in it.
+ */
+static bool take(struct rxq *q, const struct xdp_desc *d)
+{
+	uint64_t c = d->addr / AFXDP_CHUNK - q->first; /* huge when below */
+
+	if (c >= q->nchunks || q->owner[c] != CHUNK_KERNEL)
+		return false;
+	q->owner[c] = CHUNK_OURS;
+	q->back[q->nback++] = (uint32_t)c;
+	return d->len <= AFXDP_CHUNK - d->addr % AFXDP_CHUNK;
+}
+
+/*
+ * One descriptor of a frame in several, or one that is @bad. Returns true when the frame is
+ * complete in q->join.
+ */
+static bool join(struct afxdp *x, struct rxq *q, const struct xdp_desc *d, bool bad)
+{
+	if (!q->joining) {
+		q->joining = true;
+		q->skip = false;
+		q->joined = 0;
+	}
+	if (!q->skip && bad) {
+		q->skip = true;
+	} else if (!q->skip && d->len > sizeof(q->join) - q->joined) {
+		q->skip = true;
+		x->stats.rx_too_long[q->side]++;
+	}
+	if (!q->skip) {
+		memcpy(q->join + q->joined, x->area + d->addr, d->len);
+		q->joined += d->len;
+	}
+	q->joining = d->options & XDP_PKT_CONTD;
+	return !q->joining && !q->skip;
+}
+
+static unsigned int rx_queue(struct afxdp *x, struct rxq *q, unsigned int budget, port_rx_fn fn,
+			     void *ctx)
+{
+	uint32_t waiting = rxq_give_back(q), room, n, idx, i;
+	unsigned int frames = 0;
+
+	room = xsk_prod_nb_free(&q->fill, budget + waiting);
+	room = room > waiting ? room - waiting : 0;
+	if (room < budget) {
+		x->stats.rx_fill_full[q->side] += room < q->nchunks;
+		budget = room;
+	}
+	n = xsk_ring_cons__peek(&q->rx, budget, &idx);
+	if (!n)
+		return 0;
+	for (i = 0; i < n; i++) {
+		const struct xdp_desc *d = xsk_ring_cons__rx_desc(&q->rx, idx + i);
+		const uint8_t *data = x->area + d->addr;
+		uint32_t len = d->len;
+		bool bad = !take(q, d);
+
+		if (i + 1 < n)
+			__builtin_prefetch(x->area +
+					   xsk_ring_cons__rx_desc(&q->rx, idx + i + 1)->addr);
+		if (bad)
+			x->stats.rx_bad_chunk[q->side]++;
+		if (bad || q->joining || d->options & XDP_PKT_CONTD) {
+			if (!join(x, q, d, bad))
+				continue;
+			data = q->join;
+			len = q->joined;
+		}
+		frames++;
+		x->stats.rx_bytes[q->side] += len;
+		fn(ctx, q->side, data, len);
+	}
+	x->stats.rx[q->side] += frames;
+	xsk_ring_cons__release(&q->rx, n);
+	rxq_give_back(q);
+	return frames;
+}
+
+unsigned int afxdp_rx(struct afxdp *x, unsigned int budget, port_rx_fn fn, void *ctx)
+{
+	unsigned int i, n = 0;
+	int side;
+
+	for (side = 0; side < STEER_SIDES; side++)
+		for (i = 0; i < x->port[side].nq; i++)
+			n += rx_queue(x, &x->port[side].q[i], budget, fn, ctx);
+	return n;
+}

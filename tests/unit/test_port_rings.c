@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The AF_XDP port's rings against a kernel that is played here, in memory: one that is late in
+ * releasing slots, and one that shows what it must not. What the real one does is in
+ * tests/bpf/test_afxdp_overload.c.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "port/afxdp_priv.h"
+
+#define CHUNKS 64u
+#define FIRST  32u /* the chunks before belong to another socket, those behind to transmit */
+#define AREA   (FIRST + CHUNKS + CHUNKS)
+#define LEN    100u
+
+/*
+ * @taken:  entries of the fill ring that the kernel has taken; those that it shows as released are
+ *          in @fill_cons, and never more
+ * @has:    [chunk of the area] -> the kernel has it and may write
+ * @next:   number of the next frame to write, @seen: of the next one to be read
+ */
+struct kernel {
+	struct afxdp x;
+	struct rxq q;
+	uint8_t area[AREA * AFXDP_CHUNK];
+	uint8_t owner[CHUNKS], busy[CHUNKS], has[AREA];
+	uint32_t back[CHUNKS], free[CHUNKS];
+	uint64_t fill_ring[2 * CHUNKS], comp_ring[CHUNKS];
+	struct xdp_desc rx_ring[CHUNKS], tx_ring[CHUNKS];
+	uint32_t fill_prod, fill_cons, rx_prod, rx_cons, tx_prod, tx_cons, comp_prod, comp_cons;
+	uint32_t flags, taken, next, seen;
+};
+
+static struct kernel k;
+
+static void ring_to_kernel(struct xsk_ring_prod *r, void *ring, uint32_t size, uint32_t *prod,
+			   uint32_t *cons)
+{
+	*r = (struct xsk_ring_prod){
+		.cached_cons = size,
+		.mask = size - 1,
+		.size = size,
+		.producer = prod,
+		.consumer = cons,
+		.ring = ring,
+		.flags = &k.flags,
+	};
+}
+
+static void ring_from_kernel(struct xsk_ring_cons *r, void *ring, uint32_t size, uint32_t *prod,
+			     uint32_t *cons)
+{
+	*r = (struct xsk_ring_cons){
+		.mask = size - 1,
+		.size = size,
+		.producer = prod,
+		.consumer = cons,
+		.ring = ring,
+		.flags = &k.flags,
+	};
+}
+
+static int begin(void **state)
+{
+	struct port *lan = &k.x.port[STEER_LAN];
+
+	(void)state;
+	memset(&k, 0, sizeof(k));
+	k.x.area = k.area;
+	k.x.max_frame = k.x.max_tx = FRAME_MAX;
+	k.q.owner = k.owner;
+	k.q.back = k.back;
+	k.q.first = FIRST;
+	k.q.nchunks = CHUNKS;
+	ring_to_kernel(&k.q.fill, k.fill_ring, 2 * CHUNKS, &k.fill_prod, &k.fill_cons);
+	ring_from_kernel(&k.q.rx, k.rx_ring, CHUNKS, &k.rx_prod, &k.rx_cons);
+	ring_from_kernel(&k.q.comp, k.comp_ring, CHUNKS, &k.comp_prod, &k.comp_cons);
+	lan->q = &k.q;
+	lan->nq = 1;
+	lan->nchunks = CHUNKS;
+	lan->base = (FIRST + CHUNKS) * AFXDP_CHUNK;
+	lan->free = k.free;
+	lan->busy = k.busy;
+	ring_to_kernel(&lan->tx, k.tx_ring, CHUNKS, &k.tx_prod, &k.tx_cons);
+	for (uint32_t i = 0; i < CHUNKS; i++) {
+		k.back[k.q.nback++] = i;
+		k.free[lan->nfree++] = i;
+	}
+	assert_int_equal(rxq_give_back(&k.q), 0);
+	return 0;
+}
+
+/* Whose the chunk is that the kernel takes from the fill ring: nobody may give it twice. */
+static bool kernel_take(uint64_t *addr)
+{
+	if (k.taken == k.fill_prod)
+		return false;
+	*addr = k.fill_ring[k.taken++ % (2 * CHUNKS)];
+	assert_int_equal(*addr % AFXDP_CHUNK, 0);
+	assert_in_range(*addr / AFXDP_CHUNK, FIRST, FIRST + CHUNKS - 1);
+	assert_false(k.has[*addr / AFXDP_CHUNK]);
+	k.has[*addr / AFXDP_CHUNK] = 1;
+	return true;
+}
+
+static void show(uint64_t addr, uint32_t len, uint32_t options)
+{
+	assert_true(k.rx_prod - k.rx_cons < CHUNKS);
+	k.rx_ring[k.rx_prod++ % CHUNKS] =
+		(struct xdp_desc){.addr = addr, .len = len, .options = options};
+}
+
+/* A frame as the kernel writes it; false when it has no chunk for it. Slots are not released. */
+static bool kernel_rx(void)
+{
+	uint64_t addr;
+
+	if (!kernel_take(&addr))
+		return false;
+	k.has[addr / AFXDP_CHUNK] = 0;
+	addr += 256; /* headroom */
+	memset(k.area + addr, (int)k.next, LEN);
+	memcpy(k.area + addr, &k.next, sizeof(k.next));
+	k.next++;
+	show(addr, LEN, 0);
+	return true;
+}
+
+static void kernel_release(void)
+{
+	k.fill_cons = k.taken;
+}
+
+/* The frames as they were written, each once, in order. */
+static void check(void *ctx, enum steer_side side, const uint8_t *data, uint32_t len)
+{
+	uint32_t n;
+
+	(void)ctx;
+	assert_int_equal(side, STEER_LAN);
+	assert_int_equal(len, LEN);
+	memcpy(&n, data, sizeof(n));
+	assert_int_equal(n, k.seen);
+	assert_int_equal(data[LEN - 1], (uint8_t)n);
+	k.seen++;
+}
+
+static uint32_t rx(uint32_t budget)
+{
+	return afxdp_rx(&k.x, budget, check, NULL);
+}
+
+/* All chunks are with the kernel: it can receive that many frames and no more. */
+static void all_there(void)
+{
+	uint32_t n = 0;
+
+	kernel_release();
+	while (rx(CHUNKS))
+		kernel_release();
+	while (kernel_rx())
+		n++;
+	kernel_release();
+	assert_int_equal(n, CHUNKS);
+	assert_int_equal(rx(CHUNKS), CHUNKS);
+	assert_int_equal(k.seen, k.next);
+}
+
+/* The kernel shows frames before it releases the slots that their chunks came from. */
+static void test_late_release(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 1000; i++) {
+		assert_true(kernel_rx());
+		assert_int_equal(rx(CHUNKS), 1);
+		kernel_release();
+	}
+	for (uint32_t i = 0; i < CHUNKS; i++)
+		assert_true(kernel_rx());
+	assert_int_equal(rx(CHUNKS), CHUNKS);
+	assert_int_equal(k.x.stats.rx_fill_full[STEER_LAN], 0);
+	all_there();
+}
+
+/* Later than the kernel ever is: what cannot be given back is not read, and is not lost. */
+static void test_no_release(void **state)
+{
+	uint32_t n = 0;
+
+	(void)state;
+	for (uint32_t i = 0; i < 3 * CHUNKS; i++) {
+		kernel_rx();
+		n += rx(7);
+	}
+	assert_int_equal(n, CHUNKS);
+	assert_int_equal(k.rx_prod - k.rx_cons, CHUNKS);
+	assert_true(k.x.stats.rx_fill_full[STEER_LAN] > 0);
+	all_there();
+	assert_int_equal(k.x.stats.rx_bad_chunk[STEER_LAN], 0);
+}
+
+/* A chunk that finds no room waits for the next time. */
+static void test_waiting(void **state)
+{
+	uint32_t idx = 0, c;
+
+	(void)state;
+	for (uint32_t i = 0; i < CHUNKS; i++)
+		assert_true(kernel_rx());
+	assert_int_equal(rx(CHUNKS), CHUNKS);
+	assert_true(kernel_rx());
+	/* as if it had been read: the fill ring is full, nothing was released */
+	assert_int_equal(xsk_ring_cons__peek(&k.q.rx, 1, &idx), 1);
+	c = (uint32_t)(xsk_ring_cons__rx_desc(&k.q.rx, idx)->addr / AFXDP_CHUNK - FIRST);
+	xsk_ring_cons__release(&k.q.rx, 1);
+	k.owner[c] = CHUNK_OURS;
+	k.q.back[k.q.nback++] = c;
+	k.seen++;
+	assert_int_equal(rxq_give_back(&k.q), 1);
+	assert_true(kernel_rx());
+	assert_int_equal(rx(CHUNKS), 0);
+	kernel_release();
+	assert_int_equal(rx(CHUNKS), 1);
+	all_there();
+}
+
+/* Any order of receiving, releasing and reading. */
+static void test_random(void **state)
+{
+	uint32_t r = 1, dropped = 0;
+
+	(void)state;
+	for (int i = 0; i < 300000; i++) {
+		bool slow = i / 1000 % 2; /* an overload */
+
+		r = r * 1664525 + 1013904223;
+		switch (r >> 29) {
+		case 0:
+		case 1:
+		case 2:
+		case 3:
+			dropped += !kernel_rx();
+			break;
+		case 4:
+			kernel_release();
+			break;
+		default:
+			rx(slow ? 1 : r >> 24 & 7);
+		}
+	}
+	assert_true(dropped > 0);
+	all_there();
+	assert_int_equal(k.x.stats.rx_bad_chunk[STEER_LAN], 0);
+}
+
+/* Addresses that are not this socket's, and frames that do not end in their chunk. */
+static void test_foreign(void **state)
+{
+	static const uint64_t addr[] = {
+		0,
+		(FIRST - 1) * AFXDP_CHUNK,
+		(FIRST + CHUNKS) * AFXDP_CHUNK,
+		UINT64_MAX - 8,
+		UINT64_MAX / 2,
+	};
+	uint64_t mine;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(addr) / sizeof(addr[0]); i++) {
+		show(addr[i], LEN, 0);
+		assert_true(kernel_rx());
+		kernel_release();
+		assert_int_equal(rx(CHUNKS), 1);
+		assert_int_equal(k.x.stats.rx_bad_chunk[STEER_LAN], i + 1);
+	}
+	assert_true(kernel_take(&mine));
+	k.has[mine / AFXDP_CHUNK] = 0;
+	show(mine + 256, AFXDP_CHUNK - 255, 0);
+	kernel_release();
+	assert_int_equal(rx(CHUNKS), 0);
+	assert_int_equal(k.x.stats.rx_bad_chunk[STEER_LAN], 6);
+	assert_int_equal(k.x.stats.rx[STEER_LAN], 5);
+	all_there();
+}
+
+/* A chunk shown twice, within a batch and later, is read and given back once. */
+static void test_twice(void **state)
+{
+	struct xdp_desc *d;
+
+	(void)state;
+	assert_true(kernel_rx());
+	d = &k.rx_ring[(k.rx_prod - 1) % CHUNKS];
+	show(d->addr, d->len, 0);
+	assert_true(kernel_rx());
+	assert_int_equal(rx(CHUNKS), 2);
+	assert_int_equal(k.x.stats.rx_bad_chunk[STEER_LAN], 1);
+	kernel_release();
+	all_there();
+}
+
+/* One bad descriptor spoils its frame, the whole of it, and no other. */
+static void test_bad_part(void **state)
+{
+	uint64_t a, b;
+
+	(void)state;
+	for (int bad = 0; bad < 3; bad++) {
+		assert_true(kernel_take(&a) && kernel_take(&b));
+		k.has[a / AFXDP_CHUNK] = k.has[b / AFXDP_CHUNK] = 0;
+		if (bad == 0)
+			show(7, LEN, XDP_PKT_CONTD);
+		show(a, LEN, XDP_PKT_CONTD);
+		if (bad == 1)
+			show(7, LEN, XDP_PKT_CONTD);
+		show(b, LEN, bad == 2 ? XDP_PKT_CONTD : 0);
+		if (bad == 2)
+			show(7, LEN, 0);
+		assert_true(kernel_rx());
+		assert_int_equal(rx(CHUNKS), 1);
+		kernel_release();
+		assert_int_equal(k.x.stats.rx_bad_chunk[STEER_LAN], bad + 1);
+	}
+	assert_int_equal(k.x.stats.rx_too_long[STEER_LAN], 0);
+	all_there();
+}
+
+/* The kernel has sent what it was shown, and gives the chunks back before the slots. */
+static void kernel_tx(void)
+{
+	for (uint32_t i = k.tx_cons; i != k.tx_prod; i++)
+		k.comp_ring[k.comp_prod++ % CHUNKS] = k.tx_ring[i % CHUNKS].addr;
+}
+
+static void kernel_tx_release(void)
+{
+	k.tx_cons = k.tx_prod;
+}
+
+/* What is refused is said, and no chunk goes astray. */
+static void test_tx_refused(void **state)
+{
+	struct port *lan = &k.x.port[STEER_LAN];
+	uint8_t frame[LEN] = {0};
+	uint32_t n;
+
+	(void)state;
+	k.q.xsk = (void *)&k; /* there is a socket, which needs no call */
+	assert_int_equal(afxdp_room(&k.x, STEER_LAN), CHUNKS);
+	for (n = 0; afxdp_tx(&k.x, STEER_LAN, frame, LEN) == 0; n++)
+		assert_true(n < CHUNKS);
+	assert_int_equal(n, CHUNKS);
+	assert_int_equal(k.x.stats.tx_full[STEER_LAN], 1);
+	assert_int_equal(afxdp_room(&k.x, STEER_LAN), 0);
+	assert_true(afxdp_flush(&k.x));
+	kernel_tx();
+	assert_int_equal(afxdp_room(&k.x, STEER_LAN), 0);
+	assert_int_equal(afxdp_tx(&k.x, STEER_LAN, frame, LEN), -EAGAIN);
+	assert_int_equal(k.x.stats.tx_full[STEER_LAN], 2);
+	assert_int_equal(lan->nfree, CHUNKS);
+	kernel_tx_release();
+	assert_int_equal(afxdp_room(&k.x, STEER_LAN), CHUNKS);
+	assert_int_equal(afxdp_tx(&k.x, STEER_LAN, frame, LEN), 0);
+	assert_int_equal(k.x.stats.tx[STEER_LAN], CHUNKS + 1);
+}
+
+/* Completions of what was not on its way are not believed. */
+static void test_tx_twice(void **state)
+{
+	struct port *lan = &k.x.port[STEER_LAN];
+	uint8_t frame[LEN] = {0};
+
+	(void)state;
+	k.q.xsk = (void *)&k;
+	for (uint32_t i = 0; i < CHUNKS - 2; i++)
+		assert_int_equal(afxdp_tx(&k.x, STEER_LAN, frame, LEN), 0);
+	afxdp_flush(&k.x);
+	kernel_tx();
+	k.comp_ring[k.comp_prod++ % CHUNKS] = k.tx_ring[0].addr;
+	k.comp_ring[k.comp_prod++ % CHUNKS] = 0;
+	afxdp_flush(&k.x);
+	assert_int_equal(lan->nfree, CHUNKS);
+	assert_int_equal(k.x.stats.tx_bad_chunk[STEER_LAN], 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(test_late_release, begin),
+		cmocka_unit_test_setup(test_no_release, begin),
+		cmocka_unit_test_setup(test_waiting, begin),
+		cmocka_unit_test_setup(test_random, begin),
+		cmocka_unit_test_setup(test_foreign, begin),
+		cmocka_unit_test_setup(test_twice, begin),
+		cmocka_unit_test_setup(test_bad_part, begin),
+		cmocka_unit_test_setup(test_tx_refused, begin),
+		cmocka_unit_test_setup(test_tx_twice, begin),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
