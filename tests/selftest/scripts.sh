@@ -15,8 +15,8 @@
 #	scripts.sh [FAULT ...]    all of them without an argument
 #
 # From the Makefile: B, COMPILE (a compiler with its flags), SCRIPTS (what test_scripts is linked from) with
-# SCRIPT_LIBS, UNIT (what a unit test is linked from besides its own object) with UNIT_LIBS. The broken file
-# stands before the libraries, so the linker takes it instead of what is there.
+# SCRIPT_LIBS, UNIT (what a unit test is linked from besides its own object) with UNIT_LIBS, LD_test_NAME (what
+# linking that one needs besides). The broken file stands before the libraries, so the linker takes it instead of what is there.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 faults=0 found=0
@@ -43,7 +43,7 @@ passes() # PROGRAM FILE TEST
 # One line "by WHAT [TEST]": says what is wrong and returns false unless it finds the fault.
 noticed() # WHAT [TEST]
 {
-	local kind=scripts program=$B/tests/scenario/test_scripts test=$1 broken=$dir/test_scripts
+	local kind=scripts program=$B/tests/scenario/test_scripts test=$1 broken=$dir/test_scripts flags
 
 	if [ $# = 2 ]; then
 		kind=unit program=$B/tests/$1 test=$2 broken=$dir/${1##*/}
@@ -52,7 +52,8 @@ noticed() # WHAT [TEST]
 	if [ ! -e "$broken" ] && [ $kind = scripts ]; then
 		$COMPILE -o "$broken" $objects $SCRIPTS $SCRIPT_LIBS || return 1
 	elif [ ! -e "$broken" ]; then
-		$COMPILE -o "$broken" "$program.o" $objects $UNIT $UNIT_LIBS || return 1
+		flags=LD_${1##*/}
+		$COMPILE ${!flags:-} -o "$broken" "$program.o" $objects $UNIT $UNIT_LIBS || return 1
 	fi
 	passes $kind "$program" "$test"
 	case $? in

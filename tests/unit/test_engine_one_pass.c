@@ -66,7 +66,7 @@ static void packet(struct rig *r, enum rig_host from, const char *fmt, uint32_t 
 	rig_check(r);
 }
 
-/* Since packet(): one pass, and @sent packets of that length, of each of which the rig keeps a copy. */
+/* Since packet(): one pass, and @sent packets of that length, each of which the rig copies. */
 static void one_pass(struct rig *r, unsigned int sent)
 {
 	unsigned int n = 0;
@@ -79,8 +79,8 @@ static void one_pass(struct rig *r, unsigned int sent)
 	assert_int_equal(count.copies, sent);
 }
 
-/* FAST-2: near the requester. Taken, sent on and acknowledged: one pass; damaged: one pass, too, and
- * nothing else. */
+/* FAST-2: near the requester. Taken, sent on and acknowledged: one pass; damaged: one pass, too,
+ * and nothing else. */
 static void opener(int8_t peer)
 {
 	struct rig *r = rig_held(NULL, peer, POLICY_EARLY, PAYLOAD);
