@@ -196,6 +196,7 @@ static void test_atomic(void **state)
 	assert_int_equal(cfg.rules[0].atomic, ATOMIC_ORDERED);
 }
 
+/* NTT-5, NTT-6: what a rule may say of read-ahead. */
 static void test_read_ahead(void **state)
 {
 	(void)state;

@@ -180,7 +180,7 @@ static void test_ntt4_two_claims(void **state)
 	rig_destroy(r);
 }
 
-/* What is held keeps its promises, whatever an immediate says then. */
+/* NTT-4: what is held keeps its promises, whatever an immediate says then. */
 static void test_ntt4_held(void **state)
 {
 	struct rig *r = start(LEARN_IMMEDIATE);
@@ -214,7 +214,8 @@ static const struct flow *flow_to(struct rig *r, uint32_t dqpn)
 	return NULL;
 }
 
-/* InfiniBand vol. 1, 12.6: each flow knows what the responder of its requests takes at a time. */
+/* NTT-6: InfiniBand vol. 1, 12.6: each flow knows what the responder of its requests takes at a
+ * time. */
 static void test_cm_read_depth(void **state)
 {
 	struct rig *r = start(LEARN_CM);
@@ -235,7 +236,7 @@ static void test_cm_read_depth(void **state)
 	rig_destroy(r);
 }
 
-/* Not told, not known. */
+/* NTT-6: not told, not known. */
 static void test_no_read_depth(void **state)
 {
 	struct rig *r = start(LEARN_PSN);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Toward the responder, packet by packet: what is released, what is sent again, when, and what ends
- * it. First in single mode, where the responder is the far host; then as the appliance at the
- * responder's side, where requests come out of order from the WAN and the responder is the near
+ * it. First in single mode (NTT-2), where the responder is the far host; then as the appliance at
+ * the responder's side, where requests come out of order from the WAN and the responder is the near
  * host.
  */
 #include "tests/unit/engine_rig.h"
@@ -135,8 +135,8 @@ static void test_rnr(void **state)
 	rig_destroy(r);
 }
 
-/* ENG-6: a fatal NAK in custody. What is before it was executed; the rest is flushed and counted,
- * nothing is sent again, and no success is told any more. */
+/* ENG-6, CONV-8: a fatal NAK in custody. What is before it was executed; the rest is flushed and
+ * counted, nothing is sent again, and no success is told any more. */
 static void test_fatal_nak(void **state)
 {
 	static const uint8_t syndrome[] = {AETH_NAK_INVALID, AETH_NAK_ACCESS, AETH_NAK_OPERATION};
