@@ -6,10 +6,12 @@
 # make check-vm   the whole matrix of tests/vm: guests with soft-RoCE, bare and through longhaul (root, long)
 # make check-san  unit, scenario, bpf and netns tests under ASan and UBSan; check-tsan: unit and a pair under TSan
 # make demo       two data centres in network namespaces, bare and through longhaul (root)
+# make lint       layers, style, doc/features.md against the tests, how the engine's files hang together
 # make bench      cost per packet, memory
 # make fuzz       each fuzzer for SECONDS=60
 # make model      models of the rules, every run of them within bounds, by spin
 # make soak       random scenario worlds for SECONDS=60
+# make soak-selftest, scripts-selftest: the engine with one rule broken at a time; soak and scripts must notice
 # make install    into prefix=/usr, DESTDIR in front of it
 # V=1 shows commands; B=dir builds elsewhere; SAN=address,undefined adds sanitizers; CC=clang works too.
 

@@ -84,6 +84,16 @@ cmocka() # PART SECONDS
 	done
 }
 
+# All scripts tests/lint/*.sh
+lint()
+{
+	local t
+
+	for t in tests/lint/*.sh; do
+		run "lint/$(basename "$t" .sh)" 60 "$t"
+	done
+}
+
 # The corpus once more through a decoder under sanitizers; libFuzzer does not speak TAP
 fuzz()
 {
@@ -134,7 +144,7 @@ fi
 rm -rf "$out"/found.* "$out"/sanitizer.*
 for part in $parts; do
 	case $part in
-	lint) run lint/layers 60 tests/lint/layers.sh ;;
+	lint) lint ;;
 	unit) cmocka unit 120 ;;
 	scenario) cmocka scenario 500 ;;
 	bpf)

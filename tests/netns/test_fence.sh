@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Connections with prefetch while the daemon near their requester is away: killed, hung, stopped. Their packets
+# Connections with prefetch (NTT-5) while the daemon near their requester is away: killed, hung, stopped. Their packets
 # bear other numbers on the WAN than at the host, and none may pass untranslated, in either direction. READs
 # walk through a region whose every byte is known: an answer to another READ would be seen.
 set -u

@@ -136,7 +136,7 @@ atomics()
 	next_qpns
 	transfer atomics a --op atomic --count 300 && complete atomics 300
 }
-it "ATOMIC passes" atomics
+it "NTT-9 ATOMIC passes" atomics
 
 mixed()
 {

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Prefetch between two appliances (NTT-5, NTT-6): off unless a rule asks for it; where one does, READs that follow a
+# Prefetch between two appliances (NTT-5, NTT-6, POOL-7, CONV-3): off unless a rule asks for it; where one does, READs that follow a
 # pattern are answered near their requester, with the right content, on a clean link and on one that
 # loses packets.
 #

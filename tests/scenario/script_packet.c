@@ -97,7 +97,8 @@ void packet_parse(struct script *s, struct tokens *t, struct packet *p, bool exp
 			     .near = 1,
 			     .far = 1,
 			     .id = 1,
-			     .va = DEFAULT_VA};
+			     .va = DEFAULT_VA,
+			     .rkey = DEFAULT_RKEY};
 	op = opcode_info(kinds[kind].opcode);
 	full = op->flags & (OPF_FIRST | OPF_MIDDLE);
 	if (kinds[kind].syndrome == AETH_RNR_NAK)
@@ -142,6 +143,8 @@ void packet_parse(struct script *s, struct tokens *t, struct packet *p, bool exp
 			p->given |= SET_VALUE;
 		} else if (token_is(t, "va")) {
 			p->va = (uint64_t)token_number(s, t, "va");
+		} else if (token_is(t, "rkey")) {
+			p->rkey = (uint32_t)token_number(s, t, "rkey");
 		} else if (token_is(t, "qp")) {
 			p->qpn = (uint32_t)token_number(s, t, "qp");
 		} else if (token_is(t, "near")) {
@@ -296,7 +299,7 @@ uint32_t packet_build(struct script *s, const struct packet *p, uint32_t i, enum
 		.msn = psn_add(w->msn_base, (uint32_t)p->msn.from + step),
 		.ackreq = p->ackreq,
 		.va = p->va,
-		.rkey = 7,
+		.rkey = p->rkey,
 		.length = p->total,
 		.swap_add = 1,
 		.atomic_value = p->value,

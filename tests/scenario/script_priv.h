@@ -39,6 +39,7 @@ struct packet {
 	struct range psn, msn;
 	uint32_t len, total, credit, data, imm, qpn, near, far;
 	uint64_t value, va;
+	uint32_t rkey;
 	int32_t of;		     /* SET_OF: whose payload */
 	uint32_t id, start_psn, mtu; /* connection manager */
 	uint16_t sport;		     /* 0: the host's own */
@@ -46,15 +47,16 @@ struct packet {
 	bool ackreq, bad_icrc, batch, congested;
 };
 
-#define SET_PSN	   0x001u
-#define SET_MSN	   0x002u
-#define SET_LEN	   0x004u
-#define SET_TOTAL  0x008u
-#define SET_DATA   0x010u
-#define SET_OTHER  0x020u
-#define SET_OF	   0x040u
-#define SET_VALUE  0x080u
-#define DEFAULT_VA 0x100000u
+#define SET_PSN	     0x001u
+#define SET_MSN	     0x002u
+#define SET_LEN	     0x004u
+#define SET_TOTAL    0x008u
+#define SET_DATA     0x010u
+#define SET_OTHER    0x020u
+#define SET_OF	     0x040u
+#define SET_VALUE    0x080u
+#define DEFAULT_VA   0x100000u
+#define DEFAULT_RKEY 7u
 
 struct script; /* script_run.h */
 

@@ -122,8 +122,9 @@ static void test_opener_restarts(void **state)
 }
 
 /*
- * Guards against an acknowledgement for what another incarnation had sent: both hosts make their
- * queue pairs anew, by the same numbers and from the same PSN on, unseen by any connection manager.
+ * POOL-9: guards against an acknowledgement for what another incarnation had sent: both hosts
+ * make their queue pairs anew, by the same numbers and from the same PSN on, unseen by any
+ * connection manager.
  */
 static void test_same_psns_again(void **state)
 {

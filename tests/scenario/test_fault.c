@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * FAULT (doc/architecture.md, custody lost): an application that was told that its data is safe,
- * and it is not, sees its queue pair fail. Always: whichever host it runs on, whatever it had
+ * CONV-8, FAULT (doc/architecture.md, custody lost): an application that was told that its data is
+ * safe, and it is not, sees its queue pair fail. Always: whichever host it runs on, whatever it had
  * posted, whether it has something under way or believes all to be done, and whatever was the
  * cause.
  */

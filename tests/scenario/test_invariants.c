@@ -31,8 +31,8 @@ static bool drop_some(struct world *w, int link, const uint8_t *data, uint32_t l
 }
 
 /*
- * Guards against a lane that waits for an answer that it has had: two READs, the first one's answer
- * lost on the responder's LAN, the second one's not, and silence then.
+ * ENG-8: guards against a lane that waits for an answer that it has had: two READs, the first
+ * one's answer lost on the responder's LAN, the second one's not, and silence then.
  */
 static void test_answers_out_of_turn(void **state)
 {
@@ -350,8 +350,9 @@ static bool reuse_in_batch(struct world *w, int link, const uint8_t *data, uint3
 }
 
 /*
- * Guards against lists of lanes that a flow leaves by being freed: a CM exchange names a queue pair
- * anew in the batch in which its old lane has got something to acknowledge and to send.
+ * POOL-9: guards against lists of lanes that a flow leaves by being freed: a CM exchange names a
+ * queue pair anew in the batch in which its old lane has got something to acknowledge and to
+ * send.
  */
 static void test_reuse_in_batch(void **state)
 {
@@ -426,8 +427,8 @@ static void test_path_mtu_differs(void **state)
 /* ---- room ---- */
 
 /*
- * Guards against a lane that waits for room that nobody tells it of: the last report of a lane with
- * nothing under way said that the far pool is full.
+ * FAST-7: guards against a lane that waits for room that nobody tells it of: the last report of
+ * a lane with nothing under way said that the far pool is full.
  */
 static void test_room_comes_back(void **state)
 {

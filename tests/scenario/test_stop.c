@@ -77,8 +77,8 @@ static void test_near_responder(void **state)
 		stop(seed, 1, seed & 2 ? 0.002 : 0);
 }
 
-/* The WAN delivers nothing while one is to stop, and the host has nothing to wait for any more:
- * what was told to be done is lost, and its queue pair fails before the end. */
+/* CONV-8: the WAN delivers nothing while one is to stop, and the host has nothing to wait for any
+ * more: what was told to be done is lost, and its queue pair fails before the end. */
 static void test_time_is_over(void **state)
 {
 	(void)state;

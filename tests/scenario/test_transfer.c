@@ -447,8 +447,8 @@ static void test_policies(void **state)
 	}
 }
 
-/* ENG-3, ENG-8, NTT-9 (its default): READs and ATOMICs pass in their order among WRITEs in custody.
- * */
+/* ENG-3, ENG-8, NTT-9 (its default), POOL-7, CONV-3: READs and ATOMICs pass in their order among
+ * WRITEs in custody. */
 static void test_reads_and_atomics(void **state)
 {
 	(void)state;
@@ -464,8 +464,9 @@ static void test_reads_and_atomics(void **state)
 	}
 }
 
-/* What the WAN loses of READ answers comes again from the appliance near the responder: no host
- * asks twice, and without a rule that reads ahead nothing is asked that no host asked for. */
+/* ENG-8, POOL-7: what the WAN loses of READ answers comes again from the appliance near the
+ * responder: no host asks twice, and without a rule that reads ahead nothing is asked that no host
+ * asked for. */
 static void test_answers_repaired(void **state)
 {
 	(void)state;

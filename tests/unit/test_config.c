@@ -196,6 +196,7 @@ static void test_atomic(void **state)
 	assert_int_equal(cfg.rules[0].atomic, ATOMIC_ORDERED);
 }
 
+/* NTT-5, NTT-6: what a rule may say of prefetch. */
 static void test_prefetch(void **state)
 {
 	(void)state;

@@ -243,7 +243,7 @@ static void test_lane(void **state)
 	json_decref(all);
 }
 
-/* Each number of prefetch under its own name, in every lane, and known to the tool. */
+/* NTT-9: each number of prefetch under its own name, in every lane, and known to the tool. */
 static void test_reads(void **state)
 {
 	static const struct prefetch_info info = {
@@ -304,7 +304,7 @@ static void test_reads(void **state)
 	json_decref(all);
 }
 
-/* What a rule says of prefetch, also what it does not say. */
+/* NTT-8: what a rule says of prefetch, also what it does not say. */
 static void test_rule_read_ahead(void **state)
 {
 	json_t *all, *o;

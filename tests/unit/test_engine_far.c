@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Toward the responder, packet by packet: what is released, what is sent again, when, and what ends
- * it. First in single mode, where the responder is the far host; then as the appliance at the
- * responder's side, where requests come out of order from the WAN and the responder is the near
+ * it. First in single mode (NTT-2), where the responder is the far host; then as the appliance at
+ * the responder's side, where requests come out of order from the WAN and the responder is the near
  * host.
  */
 #include "tests/unit/engine_rig.h"
@@ -135,8 +135,8 @@ static void test_rnr(void **state)
 	rig_destroy(r);
 }
 
-/* ENG-6: a fatal NAK in custody. What is before it was executed; the rest is flushed and counted,
- * nothing is sent again, and no success is told any more. */
+/* ENG-6, CONV-8: a fatal NAK in custody. What is before it was executed; the rest is flushed and
+ * counted, nothing is sent again, and no success is told any more. */
 static void test_fatal_nak(void **state)
 {
 	static const uint8_t syndrome[] = {AETH_NAK_INVALID, AETH_NAK_ACCESS, AETH_NAK_OPERATION};
@@ -269,6 +269,17 @@ static const struct report *last_report(struct rig *r)
 	return &r->rep[r->nrep - 1];
 }
 
+/* What the latest report asks for again at once. */
+static bool asked_again(struct rig *r, uint32_t psn)
+{
+	const struct report *p = last_report(r);
+
+	for (uint8_t i = 0; i < p->nagain; i++)
+		if (p->again[i] == psn)
+			return true;
+	return false;
+}
+
 /* What arrives out of order is kept and reported, delivered in order and once. */
 static void test_stream_in_order(void **state)
 {
@@ -361,7 +372,8 @@ static void test_refusal_reported(void **state)
 	rig_destroy(r);
 }
 
-/* FAST-2: a damaged packet from the WAN is neither delivered nor reported as received. */
+/* FAST-1, FAST-2: a damaged packet from the WAN is neither delivered nor reported as received, but
+ * asked for again at once. */
 static void test_stream_bad_icrc(void **state)
 {
 	struct rig *r = acceptor();
@@ -375,7 +387,65 @@ static void test_stream_bad_icrc(void **state)
 	rig_quiet(r);
 	assert_int_equal(engine_counter(r->e, EC_BAD_ICRC), 1);
 	assert_int_equal(last_report(r)->cum, 5);
+	assert_true(asked_again(r, 5));
 	assert_int_equal(rig_conn(r).lane[LANE_IN].transit.packets, 0);
+	rig_destroy(r);
+}
+
+/* FAST-1: a packet that came and finds no room is named to the peer at once, by a report that waits
+ * for nothing else to come; when there is room and it comes again it is taken. */
+static void test_no_room_asked_again(void **state)
+{
+	struct rig *r = acceptor();
+	uint32_t psn = 5;
+
+	(void)state;
+	/* the near host answers nothing; what does not fit one packet's time needs no report */
+	for (; !engine_counter(r->e, EC_NO_ROOM); psn++) {
+		assert_true(psn < 50000);
+		assert_false(r->nrep && asked_again(r, psn - 1));
+		rig_forget(r);
+		rig_rx(r, FAR, "04 40ffff 00000011 80%06x 61*252 %02x*4", psn, psn & 0xff);
+	}
+	psn--;
+	assert_true(asked_again(r, psn));
+	assert_int_equal(last_report(r)->nagain, 1);
+	assert_int_equal(last_report(r)->hi, psn);
+	rig_forget(r);
+	rig_rx(r, FAR, "04 40ffff 00000011 80%06x 61*252 %02x*4", psn, psn & 0xff);
+	assert_true(asked_again(r, psn)); /* as often as it comes in vain */
+	rig_rx(r, NEAR, NEAR_SAYS, 1004, 0x1f, 1005);
+	rig_forget(r);
+	rig_rx(r, FAR, "04 40ffff 00000011 80%06x 61*252 %02x*4", psn, psn & 0xff);
+	rig_pass(r, RIG_MS);
+	assert_false(asked_again(r, psn));
+	assert_int_equal(last_report(r)->cum, psn + 1);
+	assert_int_equal(engine_counter(r->e, EC_NO_ROOM), 2);
+	rig_destroy(r);
+}
+
+/* FAST-1: so is one that would make one hole too many. */
+static void test_hole_too_many_asked_again(void **state)
+{
+	struct rig *r = acceptor();
+	uint32_t psn = 6;
+
+	(void)state;
+	for (; !engine_counter(r->e, EC_HOLES); psn += 2) {
+		assert_true(psn < 20000);
+		assert_false(r->nrep && asked_again(r, psn - 2));
+		rig_forget(r);
+		rig_rx(r, FAR, REQUEST, psn, psn & 0xff);
+	}
+	psn -= 2;
+	assert_true(asked_again(r, psn));
+	assert_int_equal(last_report(r)->nagain, 1);
+	rig_forget(r);
+	rig_rx(r, FAR, REQUEST, psn - 3, (psn - 3) & 0xff); /* a hole less: a place for it */
+	rig_rx(r, FAR, REQUEST, psn, psn & 0xff);
+	assert_false(asked_again(r, psn));
+	assert_int_equal(last_report(r)->hi, psn + 1);
+	assert_int_equal(engine_counter(r->e, EC_HOLES), 1);
 	rig_destroy(r);
 }
 
@@ -467,6 +537,8 @@ int main(void)
 		cmocka_unit_test(test_true_answers_consumed),
 		cmocka_unit_test(test_refusal_reported),
 		cmocka_unit_test(test_stream_bad_icrc),
+		cmocka_unit_test(test_no_room_asked_again),
+		cmocka_unit_test(test_hole_too_many_asked_again),
 		cmocka_unit_test(test_holes_bounded),
 		cmocka_unit_test(test_refuses_to_accept),
 	};

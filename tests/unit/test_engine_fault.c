@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * How the QP of a requester is broken whose data was lost (fault.c), against hosts of several
- * habits: one that tells what it expects, one that has said so already, one whose ACKs are of an
- * older date, one that takes anything, one that is dead, one that will not fail.
+ * CONV-8: how the QP of a requester is broken whose data was lost (fault.c), against hosts of
+ * several habits: one that tells what it expects, one that has said so already, one whose ACKs are
+ * of an older date, one that takes anything, one that is dead, one that will not fail.
  */
 #include "tests/unit/engine_rig.h"
 
@@ -285,8 +285,8 @@ static void test_frozen(void **state_)
 	rig_destroy(r);
 }
 
-/* A QP in error sends nothing. What comes a while after is another one, and no business of the
- * fault. */
+/* POOL-9: a QP in error sends nothing. What comes a while after is another one, and no business of
+ * the fault. */
 static void test_next_incarnation(void **state_)
 {
 	struct rig *r = idle_fault();

@@ -180,7 +180,7 @@ static void test_ntt4_two_claims(void **state)
 	rig_destroy(r);
 }
 
-/* What is held keeps its promises, whatever an immediate says then. */
+/* NTT-4: what is held keeps its promises, whatever an immediate says then. */
 static void test_ntt4_held(void **state)
 {
 	struct rig *r = start(LEARN_IMMEDIATE);
@@ -214,7 +214,8 @@ static const struct flow *flow_to(struct rig *r, uint32_t dqpn)
 	return NULL;
 }
 
-/* InfiniBand vol. 1, 12.6: each flow knows what the responder of its requests takes at a time. */
+/* NTT-6: InfiniBand vol. 1, 12.6: each flow knows what the responder of its requests takes at a
+ * time. */
 static void test_cm_read_depth(void **state)
 {
 	struct rig *r = start(LEARN_CM);
@@ -235,7 +236,37 @@ static void test_cm_read_depth(void **state)
 	rig_destroy(r);
 }
 
-/* Not told, not known. */
+/* NTT-6: the appliance near the responder, which gives it no more READs at a time, is told that. */
+static void test_cm_read_depth_told(void **state)
+{
+	struct rule rule = rig_rule(0, POLICY_EARLY, RIG_MTU);
+	struct rig *r;
+	const struct report *last;
+
+	(void)state;
+	rule.prefetch = PREFETCH_ON;
+	r = rig_create(&small, &rule);
+	rig_rx(r, NEAR, CM_REQ_);
+	rig_rx(r, FAR, CM_REP_);
+	rig_rx(r, NEAR, SEND_ONLY("000005"));
+	rig_rx(r, FAR, ACK_TO_NEAR, 5, 1);
+	r->nrep = 0;
+	rig_rx(r, NEAR, SEND_ONLY("000006"));
+	assert_int_equal(r->nrep, 1);
+	r->open = r->rep[0];
+	rig_answer(r, REPORT_ACCEPT, REASON_NONE);
+	rig_progress(r, 7, 7, 2);
+	assert_int_equal(rig_conn(r).lane[LANE_OUT].state, LANE_HELD);
+	rig_forget(r);
+	rig_rx(r, NEAR, "0c 40ffff 00000022 80000007 | 0000000000001000 00000007 00000008");
+	assert_true(r->nrep > 0);
+	last = &r->rep[r->nrep - 1];
+	assert_int_equal(last->type, REPORT_RESP);
+	assert_int_equal(last->depth, 7);
+	rig_destroy(r);
+}
+
+/* NTT-6: not told, not known. */
 static void test_no_read_depth(void **state)
 {
 	struct rig *r = start(LEARN_PSN);
@@ -284,17 +315,12 @@ static void test_cnp_when_pool_fills(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ntt4_pair),
-		cmocka_unit_test(test_ntt4_in_step),
-		cmocka_unit_test(test_ntt4_off),
-		cmocka_unit_test(test_ntt4_no_qpn),
-		cmocka_unit_test(test_ntt4_accident),
-		cmocka_unit_test(test_ntt4_contradiction),
-		cmocka_unit_test(test_ntt4_two_claims),
-		cmocka_unit_test(test_ntt4_held),
-		cmocka_unit_test(test_cm_read_depth),
-		cmocka_unit_test(test_no_read_depth),
-		cmocka_unit_test(test_cnp_when_pool_fills),
+		cmocka_unit_test(test_ntt4_pair),	cmocka_unit_test(test_ntt4_in_step),
+		cmocka_unit_test(test_ntt4_off),	cmocka_unit_test(test_ntt4_no_qpn),
+		cmocka_unit_test(test_ntt4_accident),	cmocka_unit_test(test_ntt4_contradiction),
+		cmocka_unit_test(test_ntt4_two_claims), cmocka_unit_test(test_ntt4_held),
+		cmocka_unit_test(test_cm_read_depth),	cmocka_unit_test(test_cm_read_depth_told),
+		cmocka_unit_test(test_no_read_depth),	cmocka_unit_test(test_cnp_when_pool_fills),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

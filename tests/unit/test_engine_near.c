@@ -482,8 +482,8 @@ static void test_selective_repair(void **state)
 	rig_destroy(r);
 }
 
-/* ENG-6: the responder refuses what was acknowledged. Nothing is sent again, what is lost is
- * counted, and from then on the requester hears the refusal and no success. */
+/* ENG-6, CONV-8: the responder refuses what was acknowledged. Nothing is sent again, what is lost
+ * is counted, and from then on the requester hears the refusal and no success. */
 static void test_fault(void **state)
 {
 	struct rig *r = HELD(POLICY_EARLY);
@@ -533,8 +533,8 @@ static void test_fault(void **state)
 	rig_destroy(r);
 }
 
-/* CONV-8: a refusal of what was not acknowledged is the requester's own business: it gets it as it
- * is. */
+/* ENG-13, CONV-8: a refusal of what was not acknowledged is the requester's own business: it gets
+ * it as it is. */
 static void test_refusal_above_front(void **state)
 {
 	struct rig *r = HELD(POLICY_OFF);

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # The short part of tests/vm, for `make check`: two Linux hosts with soft-RoCE at 20 ms, WRITE, SEND, READ,
-# rping and RNR, bare and through the appliances; what arrives is looked at, also with loss.
+# rping and RNR, bare and through the appliances (NTT-1, ENG-5); what arrives, that of ATOMICs too (NTT-9), is
+# looked at, also with loss.
 # tests/vm/matrix.sh is the whole.
 set -u
 cd "$(dirname "$0")/../.." || exit 1

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * POOL-4 in the engine: one queue pair's WRITEs have taken all the room that they can get. READ
+ * requests are taken all the same, those of that queue pair, too; and another queue pair that holds
+ * nothing yet has a minimum for itself. The far host acknowledges nothing meanwhile.
+ */
+#include "tests/unit/engine_rig.h"
+
+#define WRITE_ "0a 40ffff 00000022 80%06x | 0000000000001000 00000007 00000400 | 61*1024"
+#define READ_  "0c 40ffff 000000%02x 80%06x | 0000000000001000 00000007 00000008"
+#define SEND2  "04 40ffff 00000023 80%06x 61*1024" /* of QP 0x12 to QP 0x23 */
+
+static const struct engine_config little = {.pool_bytes = 4 << 20, .max_conns = 16, .seed = 1};
+
+/* A second lane in custody, from PSN 0x6005 on: QP 0x12 to QP 0x23. */
+static void second_lane(struct rig *r)
+{
+	struct report open, p = {.type = REPORT_PROGRESS,
+				 .cum = 0x6006,
+				 .hi = 0x6006,
+				 .room = 0x7000,
+				 .una = 0x6006,
+				 .una_msn = 6,
+				 .una_ackable = true,
+				 .credit = 0x1f,
+				 .seq = 1};
+	struct report accept = {.type = REPORT_ACCEPT};
+
+	for (uint32_t n = 0; n < 5; n++) {
+		rig_rx(r, NEAR, SEND2, 0x6000 + n);
+		rig_rx(r, FAR, "11 40ffff 00000012 00%06x 1f%06x", 0x6000 + n, n + 1);
+	}
+	r->nrep = 0;
+	rig_rx(r, NEAR, SEND2, 0x6005);
+	assert_int_equal(r->nrep, 1);
+	open = r->rep[0];
+	assert_int_equal(open.type, REPORT_OPEN);
+	accept.lane = p.lane = open.lane;
+	accept.gen = p.gen = open.gen;
+	engine_rx_report(r->e, 0, &accept, r->now);
+	engine_rx_report(r->e, 0, &p, r->now);
+	engine_tick(r->e, r->now);
+	assert_int_equal(r->events[EVENT_HELD], 2);
+	rig_forget(r);
+}
+
+/* WRITEs of the first lane until one finds no room: returns its PSN. */
+static uint32_t fill(struct rig *r)
+{
+	uint32_t psn = 6;
+
+	for (; !engine_counter(r->e, EC_NO_ROOM); psn++) {
+		assert_true(psn < 9000);
+		rig_forget(r);
+		rig_rx(r, NEAR, WRITE_, psn);
+	}
+	rig_forget(r);
+	return psn - 1;
+}
+
+/* The engine takes what comes next: it is sent on, and nothing was refused since fill(). */
+static void taken(struct rig *r, const char *fmt, uint32_t a, uint32_t b)
+{
+	char text[128];
+
+	snprintf(text, sizeof(text), fmt, a, b);
+	rig_rx(r, NEAR, "%s", text);
+	rig_expect(r, PORT_WAN, "%s", text);
+	assert_int_equal(engine_counter(r->e, EC_NO_ROOM), 1);
+	rig_forget(r); /* whether it is acknowledged early is not asked here */
+}
+
+/* POOL-4: a READ in the very place where a WRITE found no room, and more of them. */
+static void test_read_where_write_has_no_room(void **state)
+{
+	struct rig *r = rig_held(&little, 0, POLICY_EARLY, 1024);
+	uint32_t psn;
+
+	(void)state;
+	rig_rx(r, NEAR, READ_, 0x22, 6); /* it has had READs before */
+	rig_rx(r, FAR, "10 40ffff 00000011 00000006 1f000007 72*8");
+	rig_progress(r, 7, 7, 7);
+	rig_forget(r);
+	for (psn = 7; !engine_counter(r->e, EC_NO_ROOM); psn++) {
+		assert_true(psn < 9000);
+		rig_forget(r);
+		rig_rx(r, NEAR, WRITE_, psn);
+	}
+	rig_forget(r);
+	psn--;
+	for (uint32_t n = 0; n < 200; n++)
+		taken(r, READ_, 0x22, psn + n);
+	rig_rx(r, NEAR, WRITE_, psn + 200); /* a WRITE still finds none */
+	assert_int_equal(engine_counter(r->e, EC_NO_ROOM), 2);
+	rig_destroy(r);
+}
+
+/* POOL-4: the same where the lane has not seen a READ yet. */
+static void test_first_read_where_write_has_no_room(void **state)
+{
+	struct rig *r = rig_held(&little, 0, POLICY_EARLY, 1024);
+	uint32_t psn = fill(r);
+
+	(void)state;
+	for (uint32_t n = 0; n < 50; n++)
+		taken(r, READ_, 0x22, psn + n);
+	rig_destroy(r);
+}
+
+/* POOL-4: the other queue pair begins, and goes on for as much as one superblock, less what packets
+ * of this length leave over at its end; its READs are taken, too. */
+static void test_minimum_of_another(void **state)
+{
+	struct rig *r = rig_held(&little, 0, POLICY_EARLY, 1024);
+	uint32_t psn = 0x6006, first;
+
+	(void)state;
+	second_lane(r);
+	first = fill(r);
+	for (uint32_t n = 0; n < 50; n++)
+		taken(r, SEND2, psn++, 0);
+	for (uint32_t n = 0; n < 50; n++)
+		taken(r, READ_, 0x23, psn++);
+	/* the first has not got a byte more by that */
+	rig_rx(r, NEAR, WRITE_, first);
+	assert_int_equal(engine_counter(r->e, EC_NO_ROOM), 2);
+	rig_destroy(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_read_where_write_has_no_room),
+		cmocka_unit_test(test_first_read_where_write_has_no_room),
+		cmocka_unit_test(test_minimum_of_another),
+	};
+
+	return cmocka_run_group_tests_name("engine, room", tests, NULL, NULL);
+}
