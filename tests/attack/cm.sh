@@ -1,0 +1,66 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Connection manager datagrams that no host sent: with a wrong ICRC, or with a right one and ids of no connection.
+# None ends custody, none lets a lane go, none makes a connection up.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+. tests/attack/lib.sh
+
+STRANGER=0x123456
+
+amid_stream() # NAME ATTACK...: the data is all right, and the connection is in custody still
+{
+	local name=$1 closed
+
+	shift
+	stream "$name" --seconds 4 || return
+	closed=$(lane_field reason)
+	"$@" || ! why="could not inject" || return
+	await 1 let_go && ! why="let go: the lane is not held any more" && { finish "$name"; return 1; }
+	[ "$(lane_field reason)" = "$closed" ] || ! why="let go: $(lane_field reason)" || { finish "$name"; return 1; }
+	finish "$name"
+	kept "$name"
+}
+
+let_go()
+{
+	! held
+}
+
+dreq() # COUNT [ARGUMENT...]: from host a, of the live connection
+{
+	local n=$1
+
+	shift
+	forge ha eth0 a cm --type dreq --qpn "${qpn[b]}" --local-id 0x1111 --remote-id 0x2222 --count "$n" --rate 10 "$@"
+}
+
+# A REQ of a's live queue pair and a REP from across the link with a queue pair that does not exist: believed, they
+# would make another connection of it.
+other_partner() # [ARGUMENT...]
+{
+	forge ha eth0 a cm --type req --own-qpn "${qpn[a]}" --local-id 0x77aa --starting-psn $STRANGER "$@" &&
+	forge wan a b cm --type rep --own-qpn 0x9999 --local-id 0x88bb --remote-id 0x77aa --starting-psn 1 "$@"
+}
+
+lab_up
+wan_start --delay-ms 25 --rate-mbps 400
+pair_start -g "wan-rate = 380M"
+attack "one DREQ with a wrong ICRC" amid_stream bad-dreq dreq 1 --bad-icrc
+attack "eight DREQs with a wrong ICRC" amid_stream bad-dreqs dreq 8 --bad-icrc
+attack "REQ and REP with a wrong ICRC" amid_stream bad-rep other_partner --bad-icrc
+attack "one DREQ whose ids fit no connection" amid_stream stray-dreq dreq 1
+attack "REQ and REP of a live queue pair" amid_stream stray-rep other_partner
+
+# A connection made by the connection manager: only its own two ids end it
+by_cm()
+{
+	stream by-cm --cm --seconds 4 || return
+	dreq 4 || ! why="could not inject" || return
+	await 1 let_go && why="let go: the lane is not held any more"
+	finish by-cm
+	[ -z "$why" ] && kept by-cm
+}
+attack "DREQs with other ids, connection made by CM" by_cm
+attack_exit
