@@ -5,6 +5,7 @@
 # make check      the whole test suite (root: network namespaces, XDP)
 # make check-vm   the whole matrix of tests/vm: guests with soft-RoCE, bare and through longhaul (root, long)
 # make check-san  unit, scenario, bpf and netns tests under ASan and UBSan; check-tsan: unit and a pair under TSan
+# make attack     third parties, overload and bad clients against real daemons in network namespaces (root)
 # make demo       two data centres in network namespaces, bare and through longhaul (root)
 # make bench      cost per packet, memory
 # make fuzz       each fuzzer for SECONDS=60
@@ -157,6 +158,12 @@ demo: deps
 	$(Q)[ "$$(id -u)" = 0 ] || { echo "make demo: needs root: network namespaces and XDP; try sudo make demo" >&2; exit 1; }
 	$(Q)$(MAKE) $(JOBS) all
 	$(Q)B=$(B) tests/netns/demo.sh
+
+# ATTACK: only these cases, by file name.
+.PHONY: attack
+attack: deps
+	$(Q)$(MAKE) $(JOBS) all
+	$(Q)B=$(B) tests/attack/run.sh $(ATTACK)
 
 bench: $(BENCH_BIN)
 	$(Q)for t in $(BENCH_BIN); do $$t || exit 1; done
