@@ -37,7 +37,7 @@ attack()
 	fi
 	kind=${why%%:*}
 	spoilt=yes
-	if [ -n "$kind" ] && [ "${bare_why[$name]:-}" ] && [ "${bare_why[$name]%%:*}" = "$kind" ]; then
+	if [[ $kind == @(missing|wrong|dead) ]] && [[ ${bare_why[$name]:-} == "$kind":* ]]; then
 		echo "survived - $name: no worse than a bare link ($why)"
 		return 0
 	fi

@@ -8,8 +8,6 @@ set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/attack/lib.sh
 
-PEER_PORT=12b6 # 4790
-
 # datagram ARGUMENT...: from the other appliance to a's
 datagram()
 {
@@ -17,10 +15,18 @@ datagram()
 		--to-mac "$(mac a 2)" "$@"
 }
 
-said_by() # SITE: its appliance's datagrams in the capture, payload in hex
+# listen SITE: to what its appliance says on the link, ten seconds at most
+listen()
 {
-	tests/netns/frames.pl list "$LAB/peer.pcap" "$(addr "$1" 2)" | grep -E "^.{68}$PEER_PORT$PEER_PORT" |
-		cut -c 85-
+	spawn "said-$1" wan perl "$PWD/tests/netns/frames.pl" recv "$1" "$(addr "$1" 2)" 400
+	await 10 grep -q ready "$LAB/said-$1.err"
+}
+
+heard() # SITE: the payload of its datagrams between the ports 4790, in hex, into $LAB/said-SITE.hex
+{
+	reap "said-$1" 15
+	sed -nE 's/^.{68}12b612b6.{8}//p' "$LAB/said-$1.out" >"$LAB/said-$1.hex"
+	[ "$(wc -l <"$LAB/said-$1.hex")" -gt 20 ] && grep -q '^4c480102' "$LAB/said-$1.hex"
 }
 
 noise() # from strangers
@@ -38,31 +44,30 @@ data() # the session's number, a sequence number far ahead, and noise
 {
 	local session
 
-	session=$(said_by b | grep '^4c480102' | tail -n 1 | cut -c 9-24)
-	[ ${#session} = 16 ] || ! why="no DATA datagram captured" || return
+	session=$(grep '^4c480102' "$LAB/said-b.hex" | tail -n 1 | cut -c 9-24)
+	[ ${#session} = 16 ] || return
 	datagram --head "4c480102${session}0000010000000000" --junk 1200 --count 60000 --rate 30000
 }
 
-replayed() # all that b ever said to a
+replayed() # what b said to a
 {
 	local i
 
 	for i in 1 2 3; do
-		in_ns wan "$PWD/tests/netns/frames.pl" send a "$LAB/peer.pcap" "$(addr b 2)" || return
+		datagram --heads "$LAB/said-b.hex" || return
 	done
 }
 
-reflected() # a's own words, as if b had said them; those short enough
+reflected() # a's own words, as if b had said them
 {
-	local line n=0
+	datagram --heads "$LAB/said-a.hex"
+}
 
-	while read -r line; do
-		[ ${#line} -le 512 ] || continue
-		datagram --head "$line" || return
-		n=$((n + 1))
-		[ $n -lt 50 ] || break
-	done < <(said_by a)
-	[ $n -gt 0 ] || ! why="no short datagram captured"
+# Datagrams that a's appliance has refused: an attack that none of it met would prove nothing
+refused()
+{
+	echo $(($(stat_of a unknown-source) + $(cli a -j peer show | jq '.[0] | [."bad-auth", .reflected, .replayed,
+		."too-old", ."no-session", .foreign, .unproven, .limited] | add')))
 }
 
 downs()
@@ -72,14 +77,16 @@ downs()
 
 amid_stream() # NAME ATTACK...
 {
-	local name=$1 before
+	local name=$1 before refused
 
 	shift
 	before=$(downs)
+	refused=$(refused)
 	stream "$name" --seconds 4 || return
 	"$@" || ! why="${why:-could not inject}" || { finish "$name"; return 1; }
 	finish "$name"
 	kept "$name" && daemons_live || return
+	[ "$(refused)" -gt "$refused" ] || ! why="no datagram of the attack was refused" || return
 	peers_up && [ "$(downs)" = "$before" ] || ! why="dead: the session of the peers broke"
 }
 
@@ -113,14 +120,12 @@ fresh_start() # a new daemon and a replay of an old session: it does not take th
 }
 
 lab_up
-wan_start --visible --delay-ms 10 --rate-mbps 400
-spawn capture wan "$LAB_BIN/pcapcheck" --capture a "$LAB/peer.pcap"
-await 10 grep -q 'capture: ready' "$LAB/capture.err" || die "no capture: $(cat "$LAB/capture.err")"
+wan_start --delay-ms 10 --rate-mbps 400
 pair_start -g "wan-rate = 380M"
 # what there is to be replayed: a short transfer's reports
-attack "a transfer, captured" carried_after captured
-signal capture TERM
-reap capture 10
+listen a && listen b || die "nobody listens on the link"
+attack "a transfer, its reports recorded" carried_after captured
+heard a && heard b || die "the appliances say nothing"
 attack "noise from strangers" amid_stream noise noise
 attack "HELLOs in the peer's name" amid_stream hellos hellos
 attack "its session with a wrong seal" amid_stream data data

@@ -27,6 +27,7 @@
 #define BATCH	   32
 #define UDP_HEADER (14 + 20 + 8)
 #define UDP_MAX	   1472
+#define HEADS	   512
 
 enum mode { MODE_ROCE, MODE_CM, MODE_UDP, MODES };
 
@@ -45,8 +46,6 @@ static struct {
 	struct cm cm;
 	/* udp */
 	uint32_t sport, dport, junk;
-	uint8_t head[256];
-	uint32_t head_len;
 } opt = {
 	.from_mac = {2, 0x66, 0x66, 0x66, 0x66, 0x66},
 	.to_mac = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
@@ -92,8 +91,10 @@ static const char help[] =
 	"  --starting-psn N\n"
 	"udp (IPv4):\n"
 	"  --ports FROM:TO (4790:4790)\n"
-	"  --head HEX                  the datagram begins with it   --junk BYTES: random ones "
-	"behind it\n";
+	"  --head HEX                  the datagram begins with it   --junk BYTES (0): random ones "
+	"behind\n"
+	"  --heads FILE                the same with a line of FILE for each, and --count as "
+	"many\n";
 
 enum option_id {
 	O_IF = 1,
@@ -127,6 +128,7 @@ enum option_id {
 	O_STARTING_PSN,
 	O_PORTS,
 	O_HEAD,
+	O_HEADS,
 	O_JUNK,
 	O_HELP,
 };
@@ -163,10 +165,18 @@ static const struct option longs[] = {
 	{"starting-psn", 1, NULL, O_STARTING_PSN},
 	{"ports", 1, NULL, O_PORTS},
 	{"head", 1, NULL, O_HEAD},
+	{"heads", 1, NULL, O_HEADS},
 	{"junk", 1, NULL, O_JUNK},
 	{"help", 0, NULL, O_HELP},
 	{0},
 };
+
+/* What datagrams begin with, in turn. */
+static struct {
+	uint32_t len;
+	uint8_t data[UDP_MAX];
+} heads[HEADS];
+static uint32_t nheads;
 
 static struct prng prng;
 static struct rc_header header;
@@ -219,9 +229,10 @@ static uint32_t roce_frame(uint8_t *out, uint64_t number)
 	return build_packet(out, &s);
 }
 
-static uint32_t udp_datagram(uint8_t *out)
+static uint32_t udp_datagram(uint8_t *out, uint64_t number)
 {
-	uint32_t len = opt.head_len + opt.junk;
+	uint32_t which = nheads ? (uint32_t)(number % nheads) : 0, head = heads[which].len;
+	uint32_t len = head + opt.junk > UDP_MAX ? UDP_MAX : head + opt.junk;
 	struct ip_addr from = one_of(opt.from);
 	uint8_t *ip = out + 14, *udp = ip + 20;
 
@@ -239,8 +250,8 @@ static uint32_t udp_datagram(uint8_t *out)
 	put_be16(udp, (uint16_t)opt.sport);
 	put_be16(udp + 2, (uint16_t)opt.dport);
 	put_be16(udp + 4, (uint16_t)(8 + len));
-	memcpy(udp + 8, opt.head, opt.head_len);
-	for (uint32_t i = opt.head_len; i < len; i++)
+	memcpy(udp + 8, heads[which].data, head);
+	for (uint32_t i = head; i < len; i++)
 		udp[8 + i] = (uint8_t)prng_next(&prng);
 	put_be16(ip + 10, ip4_csum(ip));
 	return UDP_HEADER + len;
@@ -251,7 +262,7 @@ static uint32_t next_frame(uint8_t *out, uint64_t number)
 	uint32_t len;
 
 	if (opt.mode == MODE_UDP)
-		return udp_datagram(out);
+		return udp_datagram(out, number);
 	if (opt.mode == MODE_CM)
 		len = cm_emit(out, &header, &opt.from, &opt.to, &opt.cm, (uint32_t)number + 5);
 	else
@@ -345,12 +356,29 @@ static void hex(const char *option, const char *text)
 {
 	uint32_t n = 0;
 
-	for (; text[2 * n]; n++) {
-		if (n == sizeof(opt.head) || sscanf(text + 2 * n, "%2hhx", &opt.head[n]) != 1 ||
-		    !text[2 * n + 1])
-			bad(option, text, "must be up to 256 bytes in hex");
+	if (nheads == HEADS)
+		return; /* enough */
+	for (; text[2 * n] && text[2 * n] != '\n'; n++) {
+		if (n == UDP_MAX || sscanf(text + 2 * n, "%2hhx", &heads[nheads].data[n]) != 1 ||
+		    !text[2 * n + 1] || text[2 * n + 1] == '\n')
+			bad(option, text, "must be up to 1472 bytes in hex");
 	}
-	opt.head_len = n;
+	heads[nheads++].len = n;
+}
+
+static void hex_lines(const char *option, const char *path)
+{
+	FILE *f = fopen(path, "re");
+	char line[2 * UDP_MAX + 3];
+
+	if (!f)
+		bad(option, path, "cannot be read");
+	while (fgets(line, sizeof(line), f))
+		hex(option, line);
+	fclose(f);
+	if (!nheads)
+		bad(option, path, "has no lines");
+	opt.count = nheads;
 }
 
 static void cm_type(const char *option, const char *text)
@@ -403,7 +431,7 @@ static uint32_t *plain(enum option_id id, uint64_t *max)
 		*max = PSN_MASK;
 		return &opt.msn;
 	case O_JUNK:
-		*max = UDP_MAX - sizeof(opt.head);
+		*max = UDP_MAX;
 		return &opt.junk;
 	case O_VA:
 		return &opt.va;
@@ -486,6 +514,9 @@ static void take(enum option_id id, const char *name, const char *arg)
 		break;
 	case O_HEAD:
 		hex(name, arg);
+		break;
+	case O_HEADS:
+		hex_lines(name, arg);
 		break;
 	default:
 		fputs(help, stdout);

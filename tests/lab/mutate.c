@@ -173,7 +173,9 @@ static void fit_lengths(struct victim *v)
 
 static void fit_icrc(struct victim *v)
 {
-	if (v->len < v->bth + BTH_LEN + ICRC_LEN || v->data[v->l3] >> 4 != (v->ip6 ? 6 : 4))
+	/* one that is no multiple of 4 has no ICRC to speak of */
+	if (v->len < v->bth + BTH_LEN + ICRC_LEN || (v->len - v->bth) % 4 ||
+	    v->data[v->l3] >> 4 != (v->ip6 ? 6 : 4))
 		return;
 	if (!v->ip6 && v->data[v->l3] == 0x45) {
 		put_be16(v->data + v->l3 + 10, 0);
