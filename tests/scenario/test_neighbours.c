@@ -254,6 +254,7 @@ static void test_large_hole(void **state)
 		crowd_report_hole(&c, 0, have);
 		crowd_tick(&c, 10000);
 	}
+	assert_int_equal(engine_counter(c.e, EC_BAD_REPORT), 0);
 	assert_true(c.tx[PORT_WAN] - before <= n - have);
 	crowd_progress(&c, 0);
 	crowd_tick(&c, 1000);

@@ -9,9 +9,9 @@
 #define MTU	   1024u
 #define PSN_STRIDE 1024u
 #define OPENER_GEN 100u /* of lanes that the other side opens */
-#define FAR_ROOM   200000u
+#define FAR_ROOM   100000u
 #define LEARN_NS   1000u
-#define AGREE_NS   1000000u
+#define AGREE_NS   100000u
 
 static int sink_tx(void *ctx, enum engine_port port, const uint8_t *data, uint32_t len)
 {

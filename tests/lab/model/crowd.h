@@ -55,7 +55,8 @@ void crowd_end(struct crowd *c);
 
 /** crowd_learn - requests and true ACKs of lane @i, until its halves are one connection. */
 void crowd_learn(struct crowd *c, uint32_t i);
-/** crowd_hold - and into custody, with one request more: the peer agrees, or opens it itself. */
+/** crowd_hold - and into custody, with one request more: the peer agrees, or opens it itself. Soon
+ *  after it was learned: a lane that is to be opened does not wait for its peer for long. */
 void crowd_hold(struct crowd *c, uint32_t i);
 
 /** crowd_frame - the next request of lane @i into @out (FRAME_MAX); returns its length. */
