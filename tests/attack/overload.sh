@@ -73,6 +73,7 @@ gateway_start a
 gateway_start b
 await 20 peers_up || die "the peers do not find each other"
 attack "numbered frames before an overload" probed before
+attack "a connection before an overload" clean before-transfer
 overloads >"$LAB/overload.out" || die "cannot make an overload"
 attack "numbered frames after an overload" probed after
 attack "a connection after an overload" clean after-transfer
