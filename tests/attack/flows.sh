@@ -49,4 +49,29 @@ attack "a connection while 40,000 others are made up" flooded during 40000 20000
 attack "a new connection after 40,000 were made up" afterwards after-some
 attack "a connection while 300,000 are made up at full speed" flooded full 300000
 attack "a new connection after 600,000 were made up" eval 'flood 300000 && afterwards after-many'
+
+# Rules that say any on both sides: the port says which side a host is on. One frame of a host a that does not exist
+# yet, by the wrong port, must not settle that for its connection.
+any_start()
+{
+	local s
+
+	for s in a b; do
+		running gw-$s && gateway_stop $s
+		gateway_config $s -g "wan-rate = 380M" -l any -w any
+		gateway_start $s
+	done
+	await 20 peers_up || die "the peers do not find each other"
+}
+
+wrong_side()
+{
+	# carried_after takes the numbers that come next
+	in_ns wan "$LAB_BIN/inject" roce --if a --from "$(addr a 1)" --to "$(addr b 1)" --to-mac "$(mac b 1)" \
+		--qpn $((qpn[b] + 0x10)) --psn 5 || ! why="could not inject" || return
+	carried_after wrong-side
+}
+
+any_start
+attack "a connection whose first frame came by the wrong port, rule any" wrong_side
 attack_exit

@@ -5,12 +5,12 @@
  *
  *	ns		a packet in at the LAN port, verified, retained, out at the WAN port and
  *			acknowledged, its share of the tick after each 32
- *	tick-ns		a tick with nothing due: lanes that owe nothing; that each owe a packet;
- *			near the responder, each with a packet missing
+ *	tick-ns		a tick with nothing due: lanes that owe nothing; that each owe a
+ *			packet; near the responder, each with a packet missing
  *	close-us	a CLOSE from the peer
  *	report-us	a report that names a hole of 100,000 packets
- *	bytes		of an idle lane, as the engine counts it; and of one with a SEND of 64
- *			bytes in custody, all told
+ *	bytes		of an idle lane, as the engine counts it; and of one with a SEND of
+ *			64 bytes in custody, all told
  *
  * Each number is the median of several runs, the first of which is for warming up and not counted;
  * time is the processor's, in this thread. The ratio is to one lane, measured in turn with it.

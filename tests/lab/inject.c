@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * A third party on the wire: sends frames in the name of a host or of an appliance, with nothing
- * but what such a party can know or guess. RoCEv2 frames of any opcode, PSN, QPN and payload, with the
- * right ICRC or a wrong one; connection manager datagrams; UDP datagrams with any payload. One
+ * but what such a party can know or guess. RoCEv2 frames of any opcode, PSN, QPN and payload, with
+ * the right ICRC or a wrong one; connection manager datagrams; UDP datagrams with any payload. One
  * frame, a series over PSNs, or a flood.
  *
  * The tests of tests/attack are its users; the attacked appliance must not be able to tell its
@@ -459,6 +459,9 @@ static void take(enum option_id id, const char *name, const char *arg)
 	uint64_t max;
 	uint32_t *where = plain(id, &max);
 
+	opt.bad_icrc |= id == O_BAD_ICRC;
+	opt.random_psn |= id == O_RANDOM_PSN;
+	opt.ackreq |= id == O_ACKREQ;
 	if (where) {
 		*where = number(name, arg, max);
 		return;
@@ -497,15 +500,6 @@ static void take(enum option_id id, const char *name, const char *arg)
 	case O_QPNS:
 		opt.qpns = number(name, arg, PSN_MASK + 1);
 		break;
-	case O_BAD_ICRC:
-		opt.bad_icrc = true;
-		break;
-	case O_RANDOM_PSN:
-		opt.random_psn = true;
-		break;
-	case O_ACKREQ:
-		opt.ackreq = true;
-		break;
 	case O_TYPE:
 		cm_type(name, arg);
 		break;
@@ -518,9 +512,11 @@ static void take(enum option_id id, const char *name, const char *arg)
 	case O_HEADS:
 		hex_lines(name, arg);
 		break;
-	default:
+	case O_HELP:
 		fputs(help, stdout);
 		exit(0);
+	default:
+		break;
 	}
 }
 

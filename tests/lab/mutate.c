@@ -184,10 +184,19 @@ static void fit_icrc(struct victim *v)
 	put_le32(v->data + v->len - ICRC_LEN, icrc_of(v->data, v->l3, v->len - ICRC_LEN));
 }
 
-static void damage(struct victim *v)
+/* A length as no RETH should have it, of whatever opcode. */
+static void reth_length(struct victim *v)
 {
 	static const uint32_t lengths[] = {0,	  1,	      3,	  4096,
 					   65536, 0x7fffffff, 0x80000000, 0xffffffff};
+
+	v->data[v->bth] = (uint8_t)draw(0x1e);
+	if (v->bth + BTH_LEN + 16 <= v->len)
+		put_be32(v->data + v->bth + BTH_LEN + 12, lengths[draw(8)]);
+}
+
+static void damage(struct victim *v)
+{
 	uint8_t *d = v->data;
 	bool fits = false;
 
@@ -236,10 +245,8 @@ static void damage(struct victim *v)
 		grow(v, draw(4160));
 		fits = true;
 		break;
-	default: /* a length in the RETH, of whatever opcode */
-		d[v->bth] = (uint8_t)draw(0x1e);
-		if (v->bth + BTH_LEN + 16 <= v->len)
-			put_be32(d + v->bth + BTH_LEN + 12, lengths[draw(8)]);
+	default:
+		reth_length(v);
 		break;
 	}
 	if (fits)

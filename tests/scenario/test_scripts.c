@@ -2,8 +2,8 @@
 /*
  * Every script of tests/scenario/scripts, one test each, in every world: at three places of the
  * circle of PSNs, two of which wrap on the way or become "before" where they were "after", and over
- * IPv4, IPv6 and in a VLAN. An argument or more: those files only. The folder open is left out: what
- * it says does not hold yet.
+ * IPv4, IPv6 and in a VLAN. An argument or more: those files only. The folder open is left out:
+ * what it says does not hold yet.
  */
 #include <ftw.h>
 #include <stdio.h>

@@ -29,7 +29,8 @@ struct crowd_lane {
 };
 
 /**
- * struct crowd - @refuse: ports that have no room now, by a bit each; @refused: frames that met that
+ * struct crowd - @refuse: ports that have no room now, by a bit each; @refused: frames that met
+ * that
  * @tx, @events, @reports: how much came out; @last: what went to the LAN last
  */
 struct crowd {
@@ -68,10 +69,10 @@ void crowd_answer(struct crowd *c, uint32_t i, uint32_t psn, uint8_t syndrome, u
 
 /** crowd_progress - the peer has all that lane @i has sent, and so has the responder. */
 void crowd_progress(struct crowd *c, uint32_t i);
-/** crowd_report_hole - the peer has the last @have of what lane @i has sent, the rest is missing. */
+/** crowd_report_hole - the peer has the last @have of what lane @i has sent, but not the rest. */
 void crowd_report_hole(struct crowd *c, uint32_t i, uint32_t have);
-/** crowd_room - the peer has the first @arrived of what lane @i ever sent, knows of no more, and can
- *  take @packets beyond what was sent. */
+/** crowd_room - the peer has the first @arrived of what lane @i ever sent, knows of no more, and
+ *  can take @packets beyond what was sent. */
 void crowd_room(struct crowd *c, uint32_t i, uint32_t arrived, uint32_t packets);
 /** crowd_close - the peer, who opened lane @i, closes it. */
 void crowd_close(struct crowd *c, uint32_t i);
