@@ -73,5 +73,6 @@ wrong_side()
 }
 
 any_start
+attack "a connection, rule any" carried_after any
 attack "a connection whose first frame came by the wrong port, rule any" wrong_side
 attack_exit
