@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # What happens to links and processes, amid a transfer: cut, down for a second, stopped for a second, a second daemon.
-# The hosts are patient for some seconds (4.096 us << 17, seven retries): a bare link survives all of it.
+# The hosts are patient for some seconds (lib.sh, stream()): a bare link survives all of it.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/attack/lib.sh
@@ -12,7 +12,7 @@ patient() # NAME EVENT...
 	local name=$1
 
 	shift
-	stream "$name" --count 2500 --timeout-exp 17 || return
+	stream "$name" --count 2500 || return
 	"$@" || ! why="${why:-could not do that}" || { finish "$name"; return 1; }
 	finish "$name"
 	kept "$name" && { ! running gw-a || daemons_live; }

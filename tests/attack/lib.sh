@@ -165,7 +165,8 @@ this_settled()
 
 ## Transfers under attack
 
-# stream NAME ARGUMENT...: WRITEs from a; with appliances, until they owe a lot
+# stream NAME ARGUMENT...: WRITEs from a; with appliances, until they owe a lot. The hosts' timers are longer than any
+# round trip here (4.096 us << 17), as whoever runs a bare link over that distance would set them.
 stream()
 {
 	local name=$1 try
@@ -173,7 +174,8 @@ stream()
 	shift
 	for try in 1 2 3; do
 		next_qpns
-		transfer_begin "$name" a --op write --depth 128 --size 64K --mtu 1024 "$@"
+		transfer_begin "$name" a --op write --depth 128 --size 64K --mtu 1024 \
+			--timeout-exp 17 "$@"
 		# a signal before it listens to signals would end it
 		await 10 socket_open "$name-req" a 1
 		if ! running gw-a; then

@@ -12,7 +12,7 @@ amid_stream() # NAME EVENT...
 	local name=$1
 
 	shift
-	stream "$name" --seconds 4 || return
+	stream "$name" --seconds 4 --timeout-exp 14 || return
 	"$@" || ! why="the daemon: ${why:-ended badly}" || { finish "$name"; return 1; }
 	finish "$name"
 	kept "$name"
