@@ -21,7 +21,7 @@ amid_stream() # NAME ATTACK...: the data is all right, and the connection is in 
 
 	shift
 	# shellcheck disable=SC2046
-	stream "$name" --count 2500 $(options "$name") || return
+	stream "$name" --count 1500 $(options "$name") || return
 	closed=$(lane_field reason)
 	"$@" || ! why="could not inject" || return
 	await 1 let_go && gone="let go: the lane is not held any more"
@@ -55,8 +55,8 @@ other_partner() # [ARGUMENT...]
 }
 
 lab_up
-wan_start --delay-ms 25 --rate-mbps 400
-pair_start -g "wan-rate = 380M"
+wan_start --delay-ms 25 --rate-mbps 150
+pair_start -g "wan-rate = 140M"
 attack "one DREQ with a wrong ICRC" amid_stream bad-dreq dreq 1 --bad-icrc
 attack "eight DREQs with a wrong ICRC" amid_stream bad-dreqs dreq 8 --bad-icrc
 attack "REQ and REP with a wrong ICRC" amid_stream bad-rep other_partner --bad-icrc

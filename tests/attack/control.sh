@@ -74,8 +74,8 @@ check_config() # many files: the daemon says yes or no, and nothing else happens
 }
 
 lab_up
-wan_start --delay-ms 5 --rate-mbps 300
-pair_start -g "wan-rate = 280M"
+wan_start --delay-ms 5 --rate-mbps 150
+pair_start -g "wan-rate = 140M"
 attack "control requests that are none" amid_stream garbage garbage
 attack "1,000 control clients that say nothing" amid_stream idle held_open
 attack "bad files at reload" amid_stream reload reload_spoilt

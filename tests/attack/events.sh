@@ -12,7 +12,7 @@ patient() # NAME EVENT...
 	local name=$1
 
 	shift
-	stream "$name" --count 2500 || return
+	stream "$name" --count 1500 || return
 	"$@" || ! why="${why:-could not do that}" || { finish "$name"; return 1; }
 	finish "$name"
 	kept "$name" && { ! running gw-a || daemons_live; }
@@ -58,11 +58,11 @@ log_full() # a log that takes nothing
 }
 
 lab_up
-wan_start --delay-ms 5 --rate-mbps 400
+wan_start --delay-ms 5 --rate-mbps 150
 bare "the link cut for a second" patient bare-cut cut
 bare "the LAN port down for a second" patient bare-lan down a lan0
 bare "the WAN port down for a second" patient bare-wan down a wan0
-pair_start -g "wan-rate = 380M"
+pair_start -g "wan-rate = 140M"
 attack "the link cut for a second" patient cut cut
 attack "the LAN port down for a second" patient lan down a lan0
 attack "the WAN port down for a second" patient wan down a wan0

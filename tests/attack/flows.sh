@@ -16,8 +16,8 @@ flood()
 
 sites_start()
 {
-	gateway_config a -g "wan-rate = 380M" -l 10.77.1.0/24 -w 10.77.2.0/24
-	gateway_config b -g "wan-rate = 380M" -l 10.77.2.0/24 -w 10.77.1.0/24
+	gateway_config a -g "wan-rate = 140M" -l 10.77.1.0/24 -w 10.77.2.0/24
+	gateway_config b -g "wan-rate = 140M" -l 10.77.2.0/24 -w 10.77.1.0/24
 	gateway_start a
 	gateway_start b
 	await 20 peers_up || die "the peers do not find each other"
@@ -42,7 +42,7 @@ afterwards() # NAME
 }
 
 lab_up
-wan_start --delay-ms 10 --rate-mbps 400
+wan_start --delay-ms 10 --rate-mbps 150
 bare "a connection while 300,000 are made up at full speed" flooded bare 300000
 sites_start
 attack "a connection while 40,000 others are made up" flooded during 40000 20000
@@ -58,7 +58,7 @@ any_start()
 
 	for s in a b; do
 		running gw-$s && gateway_stop $s
-		gateway_config $s -g "wan-rate = 380M" -l any -w any
+		gateway_config $s -g "wan-rate = 140M" -l any -w any
 		gateway_start $s
 	done
 	await 20 peers_up || die "the peers do not find each other"

@@ -9,7 +9,7 @@ cd "$(dirname "$0")/../.." || exit 1
 
 # A slow link: what the host has been told is done stands in custody for seconds.
 SLOW=(--delay-ms 50 --rate-mbps 60 --queue-kb 2000)
-FAST=(--delay-ms 60 --rate-mbps 400)
+FAST=(--delay-ms 60 --rate-mbps 150)
 
 # Where no appliance can be asked: a PSN that far from the first
 from_first()
@@ -72,7 +72,7 @@ lab_up
 wan_start "${FAST[@]}"
 bare "three frames of a far PSN amid a stream" live bare-jump jump 3
 bare "one frame with another opcode amid a stream" live bare-other other_opcode
-pair_start -g "wan-rate = 380M"
+pair_start -g "wan-rate = 140M"
 attack "three frames of a far PSN amid a stream" live live-jump jump 3
 attack "one frame with another opcode amid a stream" live live-other other_opcode
 pair_stop

@@ -17,8 +17,10 @@ amid_stream() # NAME MESSAGES ATTACK...
 
 	shift 2
 	stream "$name" --count "$count" || return
-	"$@" || ! why="could not inject" || return
-	finish "$name"
+	# the PSN behind its last packet
+	end=$(((psn[a] + count * 64) & 0xffffff))
+	"$@" || { why=${why:-could not inject}; finish "$name"; return 1; }
+	finish "$name" 120
 	kept "$name"
 }
 
@@ -31,16 +33,24 @@ ahead() # PACKETS
 		at=$(psn_near sent "$1") &&
 		forge wan b a roce --opcode $WRITE_MIDDLE --qpn "${qpn[b]}" --psn "$at" --step 300 --count 8 \
 			--payload 1024 || return
-		# a stream goes on meanwhile: was it ahead in truth?
-		psn_before "$at" sent || return 0
+		# a stream goes on meanwhile: was it ahead in truth, and of the stream's own?
+		if ! psn_before "$at" sent; then
+			[ $(((at + 2400 - end) & 0x800000)) != 0 ] || why="too late to inject"
+			[ -z "$why" ]
+			return
+		fi
 	done
 	return 1
 }
 
-blind() # 64 packets of junk, evenly over the circle of PSNs
+blind() # packets of junk, evenly over the circle of PSNs, from anywhere on; eight times 64
 {
-	forge wan b a roce --opcode $WRITE_MIDDLE --qpn "${qpn[b]}" --psn $((RANDOM * 512)) --step 262144 \
-		--count 64 --payload 1024
+	local i
+
+	for i in 1 2 3 4 5 6 7 8; do
+		forge wan b a roce --opcode $WRITE_MIDDLE --qpn "${qpn[b]}" --psn $((RANDOM * 512)) --step 262144 \
+			--count 64 --payload 1024 || return
+	done
 }
 
 blind_many() # the same with 2,000: some lie within any window
@@ -70,17 +80,17 @@ blind_answers() # ACKs and NAKs of every kind, evenly over the circle
 }
 
 lab_up
-wan_start --delay-ms 25 --rate-mbps 400
-bare "64 blind packets of junk" amid_stream bare-blind 800 blind
+wan_start --delay-ms 25 --rate-mbps 150
+bare "512 blind packets of junk" amid_stream bare-blind 800 blind
 bare "2,000 blind packets of junk" amid_stream bare-many 800 blind_many
 bare "blind ACKs and NAKs" amid_stream bare-answers 800 blind_answers
-pair_start -g "wan-rate = 380M"
-attack "64 blind packets of junk" amid_stream blind 1500 blind
+pair_start -g "wan-rate = 140M"
+attack "512 blind packets of junk" amid_stream blind 1500 blind
 attack "2,000 blind packets of junk" amid_stream many 1500 blind_many
-attack "blind ACKs and NAKs" amid_stream answers 1500 blind_answers
+attack "blind ACKs and NAKs" amid_stream answers 1200 blind_answers
 attack "eight packets of junk 5,000 ahead" amid_stream near 1500 ahead 5000
-attack "eight packets of junk 120,000 ahead" amid_stream far 2600 ahead 120000
-attack "eight packets of junk 260,000 ahead" amid_stream farthest 4800 ahead 260000
-attack "an ACK of a known PSN" amid_stream ack 1500 answer 0x1f
-attack "a fatal NAK of a known PSN" amid_stream nak 1500 answer 0x61
+attack "eight packets of junk 120,000 ahead" amid_stream far 3000 ahead 120000
+attack "eight packets of junk 260,000 ahead" amid_stream farthest 5200 ahead 260000
+attack "an ACK of a known PSN" amid_stream ack 1200 answer 0x1f
+attack "a fatal NAK of a known PSN" amid_stream nak 1200 answer 0x61
 attack_exit

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# What the attacks share: two sites as in tests/netns/lib.sh, a third party on their wires, and the judgement.
+# What the attacks share: two sites as in tests/netns/lib.sh, a third party on their wires, and the judgement. The
+# link is slow on purpose: an appliance owes something only as long as its LAN is faster, also on a busy machine.
 #
 # A case is a function that attacks and then judges. It sets `why` and fails when something was lost that a bare
 # link keeps:

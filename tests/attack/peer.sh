@@ -120,8 +120,8 @@ fresh_start() # a new daemon and a replay of an old session: it does not take th
 }
 
 lab_up
-wan_start --delay-ms 10 --rate-mbps 400
-pair_start -g "wan-rate = 380M"
+wan_start --delay-ms 10 --rate-mbps 150
+pair_start -g "wan-rate = 140M"
 # what there is to be replayed: a short transfer's reports
 listen a && listen b || die "nobody listens on the link"
 attack "a transfer, its reports recorded" carried_after captured
