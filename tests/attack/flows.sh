@@ -45,8 +45,8 @@ lab_up
 wan_start --delay-ms 10 --rate-mbps 150
 bare "a connection while 300,000 are made up at full speed" flooded bare 300000
 sites_start
-attack "a connection while 40,000 others are made up" flooded during 40000 20000
-attack "a new connection after 40,000 were made up" afterwards after-some
+attack "a connection while 80,000 others are made up" flooded during 80000 20000
+attack "a new connection after 80,000 were made up" afterwards after-some
 attack "a connection while 300,000 are made up at full speed" flooded full 300000
 attack "a new connection after 600,000 were made up" eval 'flood 300000 && afterwards after-many'
 

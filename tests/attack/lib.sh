@@ -9,7 +9,8 @@
 #
 #	missing: ...   a completion without its delivery
 #	wrong: ...     a byte that was not sent
-#	dead: ...      a queue pair that failed, or that hangs
+#	dead: ...      a queue pair that failed
+#	hangs: ...     one that neither works nor fails: nobody is told
 #	anything else  another promise of the appliance that did not hold
 #
 # Where the attack can be made without appliances too, bare() runs the case so before they are started. What a
@@ -38,7 +39,7 @@ attack()
 	fi
 	kind=${why%%:*}
 	spoilt=yes
-	if [[ $kind == @(missing|wrong|dead) ]] && [[ ${bare_why[$name]:-} == "$kind":* ]]; then
+	if [[ $kind == @(missing|wrong|dead|hangs) ]] && [[ ${bare_why[$name]:-} == "$kind":* ]]; then
 		echo "survived - $name: no worse than a bare link ($why)"
 		return 0
 	fi
@@ -265,7 +266,7 @@ kept()
 	local q=$LAB/$1-req.out r=$LAB/$1-resp.out
 
 	if [ ! -s "$q" ] || [ ! -s "$r" ]; then
-		why="dead: $([ -s "$q" ] && echo responder || echo requester) hangs"
+		why="hangs: $([ -s "$q" ] && echo responder || echo requester)"
 		return 1
 	fi
 	why=$(jq -rs '.[0] as $q | .[1] as $r |
@@ -286,7 +287,7 @@ kept()
 carried_after()
 {
 	next_qpns
-	transfer_begin "$1" a --op write --count 600 --depth 64 --size 64K --mtu 1024
+	transfer_begin "$1" a --op write --count 600 --depth 64 --size 64K --mtu 1024 --timeout-exp 17
 	finish "$1" 30
 	kept "$1" || return
 	jq_true a qp 'any(.lqpn == $q and ."pseudo-acks" > 0)' --argjson q $((${qpn[a]})) ||
