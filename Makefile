@@ -5,9 +5,11 @@
 # make check      the whole test suite (root: network namespaces, XDP)
 # make check-vm   the whole matrix of tests/vm: guests with soft-RoCE, bare and through longhaul (root, long)
 # make check-san  unit, scenario, bpf and netns tests under ASan and UBSan; check-tsan: unit and a pair under TSan
+# make attack     third parties, overload and bad clients against real daemons in network namespaces (root)
 # make demo       two data centres in network namespaces, bare and through longhaul (root)
 # make lint       layers, style, doc/features.md against the tests, how the engine's files hang together
 # make bench      cost per packet, memory
+# make bench-scale  what many connections cost each other
 # make fuzz       each fuzzer for SECONDS=60
 # make model      models of the rules, every run of them within bounds, by spin
 # make soak       random scenario worlds for SECONDS=60
@@ -160,8 +162,14 @@ demo: deps
 	$(Q)$(MAKE) $(JOBS) all
 	$(Q)B=$(B) tests/netns/demo.sh
 
+# ATTACK: only these cases, by file name.
+.PHONY: attack
+attack: deps
+	$(Q)$(MAKE) $(JOBS) all
+	$(Q)B=$(B) tests/attack/run.sh $(ATTACK)
+
 bench: $(BENCH_BIN)
-	$(Q)for t in $(BENCH_BIN); do $$t || exit 1; done
+	$(Q)for t in $(filter-out $(BENCH_SCALE_BIN),$(BENCH_BIN)); do $$t || exit 1; done
 
 prefix ?= /usr
 sbindir ?= $(prefix)/sbin

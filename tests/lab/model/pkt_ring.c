@@ -209,9 +209,9 @@ void pkt_ring_flush(struct pkt_ring *r)
 	if (!r->queued)
 		return;
 	r->queued = 0;
-	/* With PACKET_LOSS a frame that the device refuses is skipped; nothing to do about errors
-	 * here. */
-	if (send(r->fd, NULL, 0, MSG_DONTWAIT) < 0 && errno == EAGAIN)
+	/* Whatever the error, such as a frame that a device without carrier drops, those behind it
+	 * are still in the ring: forgotten, they would fill it for ever. */
+	if (send(r->fd, NULL, 0, MSG_DONTWAIT) < 0)
 		r->queued = 1; /* try again with the next flush */
 }
 
