@@ -2,8 +2,8 @@
 /*
  * Random worlds, one seed each, until the time is up or the packets are done: `make soak`.
  *
- *	soak [--seconds N] [--packets N] [--seed N] [--runs N] [--jobs N] [--read-ahead] [--verbose]
- *	     [--no-shrink] [--first]
+ *	soak [--seconds N] [--packets N] [--seed N] [--runs N] [--jobs N] [--read-ahead] [--attack]
+ *	     [--verbose] [--no-shrink] [--first]
  *	soak --script FILE [--verbose] [--trace]
  *
  * Which worlds there are follows from --seed alone; each follows from its own seed (plan.c) or from
@@ -11,6 +11,7 @@
  *does is the same however fast the other is. Packets are those that hosts sent; each is seen
  *several times on its way.
  *
+ * --attack: with those who mean it ill, and network cards of all kinds (actors.h).
  * --first: the first violation ends it. A violation prints the world's seed, then a script of a
  *smaller world with the same violation.
  */
@@ -33,12 +34,12 @@ struct options {
 	double seconds, packets;
 	uint64_t seed, runs;
 	uint32_t jobs;
-	bool read_ahead, verbose, shrink, first, trace;
+	bool read_ahead, attack, verbose, shrink, first, trace;
 	const char *script;
 };
 
 struct sum {
-	uint64_t runs, packets, acked, violations;
+	uint64_t runs, packets, acked, forged, reused, violations;
 };
 
 static double now_s(void)
@@ -54,6 +55,8 @@ static void count(struct sum *s, const struct plan_result *r)
 	s->runs++;
 	s->packets += r->packets;
 	s->acked += r->acked;
+	s->forged += r->forged;
+	s->reused += r->reused;
 	s->violations += r->violation != NULL;
 }
 
@@ -103,6 +106,8 @@ static void job(const struct options *o, uint32_t n, struct sum *s, volatile int
 
 		/* neighbouring start seeds share no world */
 		plan_random(&p, i ? splitmix64(o->seed ^ i << 40) : o->seed, o->read_ahead);
+		if (o->attack)
+			plan_attack(&p);
 		plan_run(&p, &r, NULL, NULL);
 		count(s, &r);
 		if (r.violation)
@@ -148,6 +153,8 @@ static struct sum fork_jobs(const struct options *o, volatile int *found)
 		all.runs += s.runs;
 		all.packets += s.packets;
 		all.acked += s.acked;
+		all.forged += s.forged;
+		all.reused += s.reused;
 		all.violations += s.violations;
 	}
 	return all;
@@ -180,13 +187,19 @@ static struct sum run_script(const struct options *o)
 
 int main(int argc, char **argv)
 {
-	static const struct option opts[] = {
-		{"seconds", 1, NULL, 's'}, {"packets", 1, NULL, 'p'},
-		{"seed", 1, NULL, 'S'},	   {"runs", 1, NULL, 'r'},
-		{"jobs", 1, NULL, 'j'},	   {"read-ahead", 0, NULL, 'R'},
-		{"verbose", 0, NULL, 'v'}, {"no-shrink", 0, NULL, 'n'},
-		{"script", 1, NULL, 'f'},  {"first", 0, NULL, '1'},
-		{"trace", 0, NULL, 't'},   {0}};
+	static const struct option opts[] = {{"seconds", 1, NULL, 's'},
+					     {"packets", 1, NULL, 'p'},
+					     {"seed", 1, NULL, 'S'},
+					     {"runs", 1, NULL, 'r'},
+					     {"jobs", 1, NULL, 'j'},
+					     {"read-ahead", 0, NULL, 'R'},
+					     {"verbose", 0, NULL, 'v'},
+					     {"no-shrink", 0, NULL, 'n'},
+					     {"script", 1, NULL, 'f'},
+					     {"first", 0, NULL, '1'},
+					     {"trace", 0, NULL, 't'},
+					     {"attack", 0, NULL, 'A'},
+					     {0}};
 	struct options o = {.seed = 1, .shrink = true};
 	double start = now_s();
 	struct sum s = {0};
@@ -217,6 +230,9 @@ int main(int argc, char **argv)
 			break;
 		case 'R':
 			o.read_ahead = true;
+			break;
+		case 'A':
+			o.attack = true;
 			break;
 		case 'v':
 			o.verbose = true;
@@ -252,7 +268,7 @@ int main(int argc, char **argv)
 	if (o.verbose)
 		fprintf(stderr, "soak: %.3g packets/s\n", (double)s.packets / (now_s() - start));
 	printf("soak: runs=%" PRIu64 " packets=%" PRIu64 " acked-messages=%" PRIu64
-	       " violations=%" PRIu64 "\n",
-	       s.runs, s.packets, s.acked, s.violations);
+	       " forged=%" PRIu64 " reused=%" PRIu64 " violations=%" PRIu64 "\n",
+	       s.runs, s.packets, s.acked, s.forged, s.reused, s.violations);
 	return s.violations != 0;
 }

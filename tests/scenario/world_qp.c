@@ -157,6 +157,7 @@ void world_disconnect(struct world_qp *q, bool tell)
 	if (bad && !w->violation)
 		w->violation = bad;
 	readers_exit(q);
+	world_order_exit(q);
 	for (int s = 0; s < 2; s++) {
 		q->pending[s] = q->up ? q->side[s].work : q->pending[s];
 		memset(&q->side[s].work, 0, sizeof(q->side[s].work));
@@ -239,9 +240,12 @@ void world_post_more(struct world_qp *q, int side)
 			wr.compare = 0;
 		}
 		wr.imm = (uint32_t)prng_next(rng);
+		wr.unsignaled = prng_hit(rng, k->unsignaled / 1000.0);
 		if (op == RC_READ && k->streams)
 			readers_read(q, side, &wr);
 		readers_posting(q, side, &wr);
+		if (op < RC_READ)
+			world_order_posted(q, side, rc_messages_posted(qp));
 		if (rc_post(qp, q->w->now, &wr))
 			break;
 		k->left--;
