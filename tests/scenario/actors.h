@@ -98,11 +98,16 @@ enum reuse_psn {
 	REUSE_PSNS,
 };
 
+#define REUSE_DREQ 1u
+#define REUSE_REQ  2u
+
 /**
  * struct reuse - how often, and how, a queue pair's numbers get another owner.
  * @left:  so many times more
  * @psn:   enum reuse_psn
- * @by_cm: the connection manager tells of it
+ * @other: hosts (bits) whose end gets a new number each time: the other's number is used again with
+ * another partner
+ * @by_cm: REUSE_DREQ: the connection manager tells that an owner goes, REUSE_REQ: that one comes
  * @after: requests that each owner ends before it goes; it also goes when its queue pair fails
  * @pause_ns: between two owners
  * @must:  each owner's work must succeed
@@ -110,8 +115,9 @@ enum reuse_psn {
  * @back_at, @ended: when the next one comes, 0: one is there; what it found done
  */
 struct reuse {
-	uint32_t left, psn, after;
-	bool by_cm, must;
+	uint32_t left, psn, after, other;
+	uint32_t by_cm;
+	bool must;
 	uint64_t pause_ns;
 	uint32_t first[2], left_off[2];
 	uint64_t back_at, ended;

@@ -99,6 +99,8 @@ static const struct field qp_fields[] = {
 	F(plan_qp, reuse_psn, "reuse-psn", U32),
 	F(plan_qp, reuse_after, "reuse-after", U32),
 	F(plan_qp, reuse_ms, "reuse-ms", U32),
+	F(plan_qp, reuse_other, "reuse-other", U32),
+	F(plan_qp, reuse_cm, "reuse-cm", U32),
 	{0},
 };
 
@@ -234,7 +236,7 @@ static bool plan_ok(const struct plan *p)
 		if (p->incident[i].side > 1 || p->incident[i].qp >= p->nqps)
 			return false;
 	for (uint32_t i = 0; i < p->nqps; i++)
-		if (p->qp[i].reuse_psn >= REUSE_PSNS)
+		if (p->qp[i].reuse_psn >= REUSE_PSNS || p->qp[i].reuse_other > 3)
 			return false;
 	return !(p->actors.forge >> FORGE_KINDS) && !(p->actors.forge_at >> 4) &&
 	       !p->actors.forge == !p->actors.forge_at && p->actors.overload < 8;

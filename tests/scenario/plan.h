@@ -54,7 +54,7 @@ struct plan_qp {
 	uint32_t strict, mtu, depth, max_rd, sq_psn, rq_psn, credits, resend, ip6, vlan, cm, mr_kib;
 	uint32_t change_us;
 	uint32_t coalesce, ack_us, ackreq_every, recv_us, prio0, prio1;
-	uint32_t reuse, reuse_psn, reuse_after, reuse_ms;
+	uint32_t reuse, reuse_psn, reuse_after, reuse_ms, reuse_other, reuse_cm;
 	double rnr_p;
 	struct plan_work work[2];
 };

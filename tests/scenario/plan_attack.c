@@ -34,9 +34,12 @@ static void attack_reuse(struct plan *p, struct prng *r)
 
 		if (prng_hit(r, 0.3))
 			continue;
-		q->reuse = between(r, 1, prng_hit(r, 0.5) ? 10 : 200);
+		q->reuse = between(r, 1, prng_hit(r, 0.5) ? 10 : 60);
 		q->reuse_psn = prng_below(r, REUSE_PSNS);
-		q->reuse_after = 1u << between(r, 0, 6);
+		q->reuse_after = 1u << between(r, 0, 8);
+		q->reuse_cm = prng_hit(r, 0.4) ? 3 : prng_below(r, 3);
+		q->cm = q->reuse_cm == 3 || prng_hit(r, 0.7);
+		q->reuse_other = prng_hit(r, 0.3) ? between(r, 1, 2) : 0;
 		q->reuse_ms = prng_hit(r, 0.2) ? between(r, 0, 60000) : 0;
 		for (int s = 0; s < 2; s++) {
 			struct plan_work *k = &q->work[s];
@@ -44,7 +47,8 @@ static void attack_reuse(struct plan *p, struct prng *r)
 			if (!k->count)
 				continue;
 			k->max = k->max < 4 * q->mtu ? k->max : 4 * q->mtu;
-			k->count = q->reuse_after * (q->reuse + 1);
+			k->outstanding = between(r, 1, 16);
+			k->count = (q->reuse_after + k->outstanding) * (q->reuse + 1);
 		}
 	}
 }

@@ -108,13 +108,20 @@ static void nic_of(const struct plan_qp *pq, struct rc_qp_config *c)
 	c->credits = c->honor_credits = c->credit_updates = true;
 }
 
+/* Whether all owners of its numbers come and go by the book. */
+static bool told(const struct plan_qp *pq)
+{
+	return pq->cm && pq->reuse_cm == (REUSE_DREQ | REUSE_REQ);
+}
+
 static void reuse_of(const struct play *x, struct world_qp *q, const struct plan_qp *pq)
 {
 	q->reuse = (struct reuse){.left = pq->reuse,
 				  .psn = pq->reuse_psn,
 				  .after = pq->reuse_after,
-				  .by_cm = pq->cm,
-				  .must = pq->cm && !pq->strict && !x->p->nincidents,
+				  .other = pq->reuse_other,
+				  .by_cm = pq->reuse_cm,
+				  .must = told(pq) && !pq->strict && !x->p->nincidents,
 				  .pause_ns = TIME_WAIT_NS + pq->reuse_ms * MS,
 				  .first = {pq->sq_psn, pq->rq_psn}};
 }
@@ -173,7 +180,7 @@ static void connect(struct play *x)
 			reuse_of(x, q, pq);
 		/* it has seven retries, whatever the WAN does; and an owner of whose coming nobody
 		 * told may find that its number is not its own yet */
-		x->may_fail[i] = pq->strict || (pq->reuse && !pq->cm);
+		x->may_fail[i] = pq->strict || (pq->reuse && !told(pq));
 		/* what was asked ahead may have made the responder forget an answer that an
 		 * acceptor lost with its memory */
 		x->may_fail[i] |= x->p->atomic == ATOMIC_AHEAD &&

@@ -169,6 +169,9 @@ static bool calmer(struct shrink *s)
 		WITHOUT(s, any, qp[i].prio1);
 		WITHOUT(s, any, qp[i].reuse);
 		WITHOUT(s, any, qp[i].reuse_ms);
+		WITHOUT(s, any, qp[i].reuse_other);
+		WITHOUT(s, any, qp[i].reuse_cm);
+		WITHOUT(s, any, qp[i].reuse_psn);
 		WITHOUT(s, any, qp[i].work[0].unsignaled);
 		WITHOUT(s, any, qp[i].work[1].unsignaled);
 	}

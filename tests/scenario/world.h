@@ -166,8 +166,9 @@ struct world_ctx {
 struct world {
 	struct world_config cfg;
 	uint64_t now, events, frames;
-	uint64_t packets;   /* that hosts sent */
-	uint64_t frames_at; /* when the latest request ended */
+	uint64_t moment, moment_events; /* of the latest event; of that time */
+	uint64_t packets;		/* that hosts sent */
+	uint64_t frames_at;		/* when the latest request ended */
 	uint64_t finished,
 		pause_at; /* requests ended; world_run() returns when so many have, 0: never */
 	struct rc_host *host[2];

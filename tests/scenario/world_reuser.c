@@ -26,7 +26,7 @@ static void leave(struct world_qp *q)
 
 	r->left_off[0] = rc_qp_una(q->side[0].qp);
 	r->left_off[1] = rc_qp_una(q->side[1].qp);
-	world_disconnect(q, r->by_cm);
+	world_disconnect(q, r->by_cm & REUSE_DREQ);
 	world_forger_forget(q->w);
 	r->left--;
 	r->back_at = q->w->now + r->pause_ns;
@@ -53,11 +53,16 @@ static void come_back(struct world_qp *q)
 
 	if (how == REUSE_ANY)
 		how = prng_below(&q->side[0].rng, REUSE_ANY);
+	/* far from the numbers of other queue pairs */
+	if (r->other & 1)
+		q->cfg[0].lqpn += 0x1000;
+	if (r->other & 2)
+		q->cfg[0].rqpn += 0x1000;
 	r->back_at = 0;
 	r->ended = ended(q);
 	q->w->reused++;
 	world_reconnect(q, next_psn(q, how, r->first[0], r->left_off[0]),
-			next_psn(q, how, r->first[1], r->left_off[1]), r->by_cm);
+			next_psn(q, how, r->first[1], r->left_off[1]), r->by_cm & REUSE_REQ);
 }
 
 void world_reuser_run(struct world *w)

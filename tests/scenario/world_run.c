@@ -7,6 +7,9 @@
 #include "tests/scenario/readers.h"
 #include "wire/psn.h"
 
+/* More cannot happen within a nanosecond. */
+#define MOMENT_EVENTS 100000u
+
 static bool seen(struct world *w, int link, const uint8_t *data, uint32_t len)
 {
 	w->frames++;
@@ -146,6 +149,11 @@ static uint64_t next_event(struct world *w)
 static void step(struct world *w)
 {
 	w->events++;
+	w->moment_events = w->now == w->moment ? w->moment_events + 1 : 0;
+	w->moment = w->now;
+	if (w->moment_events > MOMENT_EVENTS && !w->violation)
+		w->violation =
+			"time stands still: an engine asks for the same moment again and again";
 	if (w->cfg.frames_max && w->frames - w->frames_at > w->cfg.frames_max)
 		w->violation = "frames without end";
 	if (w->changes[0].when || w->changes[1].when)
