@@ -4,7 +4,7 @@
  *
  *	soak [--seconds N] [--packets N] [--seed N] [--runs N] [--jobs N] [--read-ahead] [--attack]
  *	     [--verbose] [--no-shrink] [--first]
- *	soak --script FILE [--verbose] [--trace]
+ *	soak --script FILE [--verbose] [--trace] [--smaller]
  *
  * Which worlds there are follows from --seed alone; each follows from its own seed (plan.c) or from
  *its script, to the last packet. The jobs are processes that take the worlds in turns, so what each
@@ -12,6 +12,7 @@
  *several times on its way.
  *
  * --attack: with those who mean it ill, and network cards of all kinds (actors.h).
+ * --smaller: of a script whose world is wrong, print a smaller one.
  * --first: the first violation ends it. A violation prints the world's seed, then a script of a
  *smaller world with the same violation.
  */
@@ -34,7 +35,7 @@ struct options {
 	double seconds, packets;
 	uint64_t seed, runs;
 	uint32_t jobs;
-	bool read_ahead, attack, verbose, shrink, first, trace;
+	bool read_ahead, attack, smaller, verbose, shrink, first, trace;
 	const char *script;
 };
 
@@ -60,6 +61,17 @@ static void count(struct sum *s, const struct plan_result *r)
 	s->violations += r->violation != NULL;
 }
 
+/* Whether the hosts alone do no better: then the world is not to be had, and its plan is wrong. */
+static bool bare_fails(const struct plan *p)
+{
+	struct plan bare = *p;
+	struct plan_result r;
+
+	bare.appliance0 = bare.appliance1 = 0;
+	plan_run(&bare, &r, NULL, NULL);
+	return r.violation;
+}
+
 /* One text at once, so that the jobs' findings do not mix. */
 static void show(const struct plan *p, const struct options *o, const struct plan_result *r)
 {
@@ -83,6 +95,8 @@ static void show(const struct plan *p, const struct options *o, const struct pla
 			" steps; save it and run: soak --verbose --script FILE\n",
 			tried);
 	}
+	if (r->violation && bare_fails(p))
+		fprintf(f, "# and it goes wrong without appliances, too\n");
 	plan_print(&small, f);
 	if (o->verbose)
 		plan_run(&small, &again, f, NULL);
@@ -181,25 +195,24 @@ static struct sum run_script(const struct options *o)
 	plan_run(&p, &r, o->verbose ? stderr : NULL, o->trace ? stdout : NULL);
 	if (r.violation)
 		fprintf(stderr, "soak: %s: %s\n", o->script, r.violation);
+	if (r.violation && o->smaller) {
+		plan_shrink(&p, r.violation, SHRINK_SECONDS);
+		plan_print(&p, stdout);
+	}
 	count(&s, &r);
 	return s;
 }
 
 int main(int argc, char **argv)
 {
-	static const struct option opts[] = {{"seconds", 1, NULL, 's'},
-					     {"packets", 1, NULL, 'p'},
-					     {"seed", 1, NULL, 'S'},
-					     {"runs", 1, NULL, 'r'},
-					     {"jobs", 1, NULL, 'j'},
-					     {"read-ahead", 0, NULL, 'R'},
-					     {"verbose", 0, NULL, 'v'},
-					     {"no-shrink", 0, NULL, 'n'},
-					     {"script", 1, NULL, 'f'},
-					     {"first", 0, NULL, '1'},
-					     {"trace", 0, NULL, 't'},
-					     {"attack", 0, NULL, 'A'},
-					     {0}};
+	static const struct option opts[] = {
+		{"seconds", 1, NULL, 's'}, {"packets", 1, NULL, 'p'},
+		{"seed", 1, NULL, 'S'},	   {"runs", 1, NULL, 'r'},
+		{"jobs", 1, NULL, 'j'},	   {"read-ahead", 0, NULL, 'R'},
+		{"verbose", 0, NULL, 'v'}, {"no-shrink", 0, NULL, 'n'},
+		{"script", 1, NULL, 'f'},  {"first", 0, NULL, '1'},
+		{"trace", 0, NULL, 't'},   {"attack", 0, NULL, 'A'},
+		{"smaller", 0, NULL, 'm'}, {0}};
 	struct options o = {.seed = 1, .shrink = true};
 	double start = now_s();
 	struct sum s = {0};
@@ -230,6 +243,9 @@ int main(int argc, char **argv)
 			break;
 		case 'R':
 			o.read_ahead = true;
+			break;
+		case 'm':
+			o.smaller = true;
 			break;
 		case 'A':
 			o.attack = true;
