@@ -10,7 +10,8 @@
 #include <inttypes.h>
 
 #include "tests/scenario/world.h"
-#include "wire/frame.h"
+#include "wire/cm.h"
+#include "wire/icrc.h"
 
 static const char *const places[6][2] = {
 	{"host0", "app0"}, {"host1", "app1"}, {"app0", "host0"},
@@ -22,6 +23,7 @@ static void frame_line(const struct world *w, const char *from, const char *to, 
 {
 	FILE *out = w->cfg.trace;
 	struct frame f;
+	struct cm cm;
 
 	enum frame_verdict v = frame_parse(data, len, &f);
 
@@ -39,6 +41,9 @@ static void frame_line(const struct world *w, const char *from, const char *to, 
 	if (f.aeth)
 		fprintf(out, " syndrome %02x msn %06x", frame_aeth_syndrome(&f),
 			frame_aeth_msn(&f));
+	if (f.opcode == OP_UD_SEND_ONLY && cm_parse(&f, &cm) != CM_NONE)
+		fprintf(out, " CM type %02x ids %08x %08x%s", cm.type, cm.local_id, cm.remote_id,
+			icrc_ok(&f) ? "" : " wrong ICRC");
 	fprintf(out, " +%u%s\n", f.payload_len, f.ackreq ? " A" : "");
 }
 
