@@ -34,9 +34,10 @@ static void attack_reuse(struct plan *p, struct prng *r)
 
 		if (prng_hit(r, 0.3))
 			continue;
-		q->reuse = between(r, 1, prng_hit(r, 0.5) ? 10 : 60);
+		/* many who hardly begin, or few who get far */
+		q->reuse = prng_hit(r, 0.5) ? between(r, 50, 300) : between(r, 1, 10);
 		q->reuse_psn = prng_below(r, REUSE_PSNS);
-		q->reuse_after = 1u << between(r, 0, 8);
+		q->reuse_after = 1u << between(r, 0, q->reuse > 10 ? 5 : 9);
 		q->reuse_cm = prng_hit(r, 0.4) ? 3 : prng_below(r, 3);
 		q->cm = q->reuse_cm == 3 || prng_hit(r, 0.7);
 		q->reuse_other = prng_hit(r, 0.3) ? between(r, 1, 2) : 0;

@@ -34,9 +34,9 @@ void world_overload_exit(struct world *w)
 void world_overload_run(struct world *w)
 {
 	const struct actors_config *c = &w->cfg.actors;
-	uint64_t until = w->now + 1 + prng_below(&w->rng, 2 * c->overload_us) * 1000ull;
 	struct overload *o = w->overload;
 	uint32_t kind, link;
+	uint64_t until;
 
 	if (!o || !prng_hit(&w->rng, 1.0 / (1 + c->overload_every)))
 		return;
@@ -44,6 +44,7 @@ void world_overload_run(struct world *w)
 		kind = 1u << prng_below(&w->rng, 3);
 	while (!(c->overload & kind));
 	link = prng_below(&w->rng, 6);
+	until = w->now + 1 + prng_below(&w->rng, 2 * c->overload_us) * 1000ull;
 	if (kind == OVERLOAD_TX)
 		o->full_until[link & 1][link >> 1 & 1] = until;
 	else
