@@ -143,6 +143,8 @@ void world_overload_exit(struct world *w);
 /** world_overload_run - a frame has moved: a time of overload may begin. */
 void world_overload_run(struct world *w);
 uint64_t world_overload_next(const struct world *w);
+/** world_overload_forget - the queue pair is another one now. */
+void world_overload_forget(struct world *w);
 /** world_overload_swap - the frame that arrives on @link instead of @data. */
 const uint8_t *world_overload_swap(struct world *w, int link, const uint8_t *data, uint32_t *len);
 

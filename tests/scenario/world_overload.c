@@ -66,6 +66,12 @@ uint64_t world_overload_next(const struct world *w)
 	return t;
 }
 
+void world_overload_forget(struct world *w)
+{
+	for (int i = 0; w->overload && i < 6; i++)
+		w->overload->last_len[i] = 0;
+}
+
 const uint8_t *world_overload_swap(struct world *w, int link, const uint8_t *data, uint32_t *len)
 {
 	struct overload *o = w->overload;

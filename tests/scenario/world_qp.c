@@ -186,6 +186,9 @@ void world_reconnect(struct world_qp *q, uint32_t sq_psn, uint32_t rq_psn, bool 
 	struct rc_qp_config *a = &q->cfg[0];
 	enum rc_personality other = q->cfg[1].personality;
 
+	/* nobody has anything of the former owner any more, but an appliance */
+	world_forger_forget(q->w);
+	world_overload_forget(q->w);
 	a->sq_psn = sq_psn;
 	a->rq_psn = rq_psn;
 	a->tx_seed += 0x100000;

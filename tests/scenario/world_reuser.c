@@ -27,7 +27,6 @@ static void leave(struct world_qp *q)
 	r->left_off[0] = rc_qp_una(q->side[0].qp);
 	r->left_off[1] = rc_qp_una(q->side[1].qp);
 	world_disconnect(q, r->by_cm & REUSE_DREQ);
-	world_forger_forget(q->w);
 	r->left--;
 	r->back_at = q->w->now + r->pause_ns;
 }
