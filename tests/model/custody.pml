@@ -35,6 +35,8 @@
  * everybody outside), policies that hold the front back further, MSNs, a READ's answer of several packets, new
  * incarnations of a queue pair.
  *
+ * With -DFORGER=n a third party makes n frames that would be taken for the hosts' own.
+ *
  * A planted fault per rule, BREAK_..., shows that its check can fail; REACH that the end is reached at all.
  */
 #ifndef M
@@ -139,6 +141,9 @@ byte rep_gen, rep_tack, rep_ref_at; /* PROGRESS: what B can have said so far */
 bool rep_ref, ever_fault;
 byte close_gen;		/* CLOSE by the opener of this generation */
 byte events = EVENTS;
+#ifdef FORGER
+byte forged;		/* so many of FORGER in all */
+#endif
 bool crashed;
 
 byte i, k, lo, hi, m;	/* scratch, always 0 between two events */
@@ -986,6 +991,28 @@ end:	do
 		:: (RNET >> (i + 1)) -> i++; first(RNET, i, k); i = k; k = 0
 		:: break
 		od; m = i; i = 0; responder_rx(m); prune(); m = 0 }
+#ifdef FORGER
+	/*
+	 * A third party on A's LAN, with requests of any PSN but the next: those that look like a jump let go of a
+	 * lane that owes nothing, and those before the next are repetitions, which past custody pass.
+	 */
+	:: atomic { forged < FORGER && a_state != WATCH && a_state != FAULT -> forged++;
+		if
+#ifdef BREAK_OWES
+		:: true -> a_reset()
+#else
+		:: a_tack == a_acc -> a_reset()
+#endif
+		:: skip
+		fi;
+		check(); prune() }
+	/* and on the WAN, in the responder's name: an ACK of anything, which a pair of appliances does not need */
+	:: atomic { forged < FORGER && a_state == HELD -> forged++;
+#ifdef BREAK_FORGED_ACK
+		pick(a_tack, a_acc + 1); m = i; i = 0; a_true_ack(m); m = 0;
+#endif
+		check(); prune() }
+#endif
 	/* the operator's wish */
 	:: atomic { events && a_state == HELD -> events--; a_state = DRAIN; a_check_drained(); check() }
 	/* the host */

@@ -62,6 +62,16 @@ static const struct field world_fields[] = {
 	F(plan, report_reorder, "report-reorder", REAL),
 	F(plan, report_replay, "report-replay", REAL),
 	F(plan, report_forge, "report-forge", REAL),
+	F(plan, actors.forge, "forge", U32),
+	F(plan, actors.forge_at, "forge-at", U32),
+	F(plan, actors.forge_every, "forge-every", U32),
+	F(plan, actors.forge_max, "forge-max", U32),
+	F(plan, actors.overload, "overload", U32),
+	F(plan, actors.overload_every, "overload-every", U32),
+	F(plan, actors.overload_us, "overload-us", U32),
+	F(plan, actors.lag, "lag", U32),
+	F(plan, actors.order, "order", U32),
+	F(plan, actors.share, "share", U32),
 	{0},
 };
 
@@ -80,6 +90,18 @@ static const struct field qp_fields[] = {
 	F(plan_qp, mr_kib, "mr-kib", U32),
 	F(plan_qp, change_us, "change-us", U32),
 	F(plan_qp, rnr_p, "rnr", REAL),
+	F(plan_qp, coalesce, "coalesce", U32),
+	F(plan_qp, ack_us, "ack-us", U32),
+	F(plan_qp, ackreq_every, "ackreq-every", U32),
+	F(plan_qp, recv_us, "recv-us", U32),
+	F(plan_qp, prio0, "prio0", U32),
+	F(plan_qp, prio1, "prio1", U32),
+	F(plan_qp, reuse, "reuse", U32),
+	F(plan_qp, reuse_psn, "reuse-psn", U32),
+	F(plan_qp, reuse_after, "reuse-after", U32),
+	F(plan_qp, reuse_ms, "reuse-ms", U32),
+	F(plan_qp, reuse_other, "reuse-other", U32),
+	F(plan_qp, reuse_cm, "reuse-cm", U32),
 	{0},
 };
 
@@ -94,6 +116,7 @@ static const struct field work_fields[] = {
 	F(plan_work, break_permille, "break-permille", U32),
 	F(plan_work, changing, "changing", U32),
 	F(plan_work, counter, "counter", U32),
+	F(plan_work, unsignaled, "unsignaled", U32),
 	{0},
 };
 
@@ -213,7 +236,11 @@ static bool plan_ok(const struct plan *p)
 	for (uint32_t i = 0; i < p->nincidents; i++)
 		if (p->incident[i].side > 1 || p->incident[i].qp >= p->nqps)
 			return false;
-	return true;
+	for (uint32_t i = 0; i < p->nqps; i++)
+		if (p->qp[i].reuse_psn >= REUSE_PSNS || p->qp[i].reuse_other > 3)
+			return false;
+	return !(p->actors.forge >> FORGE_KINDS) && !(p->actors.forge_at >> 4) &&
+	       !p->actors.forge == !p->actors.forge_at && p->actors.overload < 8;
 }
 
 uint32_t plan_read(struct plan *p, FILE *in)

@@ -42,12 +42,19 @@ enum incident {
 /** struct plan_work - see struct work. @change_us: its host changes its memory so often */
 struct plan_work {
 	uint32_t ops, min, max, count, outstanding;
-	uint32_t streams, stream_len, break_permille, changing, counter;
+	uint32_t streams, stream_len, break_permille, changing, counter, unsignaled;
 };
 
+/**
+ * struct plan_qp - see struct rc_qp_config, struct reuse.
+ * @ackreq_every: 0: the model's own
+ * @recv_us: a receive is posted every so often, and credits tell of them; 0: there always is one
+ */
 struct plan_qp {
 	uint32_t strict, mtu, depth, max_rd, sq_psn, rq_psn, credits, resend, ip6, vlan, cm, mr_kib;
 	uint32_t change_us;
+	uint32_t coalesce, ack_us, ackreq_every, recv_us, prio0, prio1;
+	uint32_t reuse, reuse_psn, reuse_after, reuse_ms, reuse_other, reuse_cm;
 	double rnr_p;
 	struct plan_work work[2];
 };
@@ -71,6 +78,7 @@ struct plan {
 	double loss0, loss1, dup, reorder, corrupt, burst;
 	double lan_loss, lan_dup, lan_reorder, lan_corrupt;
 	double report_loss, report_reorder, report_replay, report_forge;
+	struct actors_config actors;
 	uint32_t nqps, nincidents;
 	struct plan_qp qp[PLAN_QPS];
 	struct plan_incident incident[PLAN_INCIDENTS];
@@ -79,13 +87,16 @@ struct plan {
 /** struct plan_result - @violation: NULL when all was right. */
 struct plan_result {
 	const char *violation;
-	uint64_t packets, frames, acked;
+	uint64_t packets, frames, acked, forged, reused;
 	uint64_t now;
 };
 
 /** plan_random - the world of @seed. @prefetch: with READ streams, and appliances that read ahead
  * */
 void plan_random(struct plan *p, uint64_t seed, bool prefetch);
+
+/** plan_attack - with actors (actors.h), in a world that plan_random() has made. */
+void plan_attack(struct plan *p);
 
 /** plan_run - live it. @dump: where the world is to be shown at its end, @trace: where all that
  * moves, or NULL. */

@@ -26,6 +26,8 @@
 #define FAULT_NS     (60 * SEC)
 /* How long an engine may take to pay its debts. */
 #define DRAIN_NS     (100 * SEC)
+/* How long nothing may end, where there is an attack: longer than any patience of an engine. */
+#define STANDS_NS    (300 * SEC)
 
 struct play {
 	const struct plan *p;
@@ -76,6 +78,7 @@ static void world_of(const struct plan *p, struct world_config *c)
 	c->report_reorder = p->report_reorder;
 	c->report_replay = p->report_replay;
 	c->report_forge = p->report_forge;
+	c->actors = p->actors;
 	c->engine.pool_bytes = p->pool_bytes;
 	c->engine.lane_span = (uint32_t)p->lane_span;
 	c->engine.wan_rate = p->wan_rate;
@@ -87,6 +90,41 @@ static void wan_of(const struct play *x, int from, struct wan_config *c)
 	*c = *wan_config(x->w->link[WORLD_WAN(from)]);
 	c->loss = from ? x->p->loss1 : x->p->loss0;
 	c->down = false;
+}
+
+/* What only some network cards do. */
+static void nic_of(const struct plan_qp *pq, struct rc_qp_config *c)
+{
+	c->prio = (uint8_t)pq->prio0;
+	c->rprio = (uint8_t)pq->prio1;
+	c->ack_coalesce = pq->coalesce;
+	c->ack_delay = pq->ack_us * 1000ull;
+	if (pq->ackreq_every)
+		c->ackreq_every = pq->ackreq_every;
+	if (!pq->recv_us)
+		return;
+	c->recv_auto = false;
+	c->recv_depth = 16;
+	c->recv_interval = pq->recv_us * 1000ull;
+	c->credits = c->honor_credits = c->credit_updates = true;
+}
+
+/* Whether all owners of its numbers come and go by the book. */
+static bool told(const struct plan_qp *pq)
+{
+	return pq->cm && pq->reuse_cm == (REUSE_DREQ | REUSE_REQ);
+}
+
+static void reuse_of(const struct play *x, struct world_qp *q, const struct plan_qp *pq)
+{
+	q->reuse = (struct reuse){.left = pq->reuse,
+				  .psn = pq->reuse_psn,
+				  .after = pq->reuse_after,
+				  .other = pq->reuse_other,
+				  .by_cm = pq->reuse_cm,
+				  .must = told(pq) && !pq->strict && !x->p->nincidents,
+				  .pause_ns = TIME_WAIT_NS + pq->reuse_ms * MS,
+				  .first = {pq->sq_psn, pq->rq_psn}};
 }
 
 static void connect(struct play *x)
@@ -109,6 +147,7 @@ static void connect(struct play *x)
 		qc.shadow = !qc.atomics_more; /* nobody can tell what is there */
 		qc.atomics_blank = x->p->atomic == ATOMIC_DISCARD;
 		qc.resend = pq->resend;
+		nic_of(pq, &qc);
 		qc.mr_size = qc.rmr_size = (uint64_t)pq->mr_kib << 10;
 		if (pq->change_us)
 			qc.mr_fixed = qc.rmr_fixed = qc.mr_size / 2;
@@ -131,14 +170,18 @@ static void connect(struct play *x)
 					 .stream_len = pk->stream_len,
 					 .break_p = pk->break_permille / 1000.0,
 					 .counter = pk->counter,
+					 .unsignaled = pk->unsignaled,
 					 .changing = pk->changing && pq->change_us};
 
 			x->total += pk->count;
 			if (pk->count)
 				world_work(q, s, &k);
 		}
-		/* it has seven retries, whatever the WAN does */
-		x->may_fail[i] = pq->strict;
+		if (pq->reuse)
+			reuse_of(x, q, pq);
+		/* it has seven retries, whatever the WAN does; and an owner of whose coming nobody
+		 * told may find that its number is not its own yet */
+		x->may_fail[i] = pq->strict || (pq->reuse && !told(pq));
 		/* what was asked ahead may have made the responder forget an answer that an
 		 * acceptor lost with its memory */
 		x->may_fail[i] |= x->p->atomic == ATOMIC_PREFETCH &&
@@ -446,6 +489,30 @@ static const char *judge(struct play *x, bool done)
 	return bad;
 }
 
+static bool reused(const struct plan *p)
+{
+	for (uint32_t i = 0; i < p->nqps; i++)
+		if (p->qp[i].reuse)
+			return true;
+	return false;
+}
+
+/* Reusers and forgers make for long lives, so what stands still is found by that. */
+static bool run_to_end(struct play *x)
+{
+	struct world *w = x->w;
+	uint64_t before;
+	bool done;
+
+	if (!w->cfg.actors.forge && !reused(x->p))
+		return world_run_done(w, w->now + LIMIT_NS);
+	do {
+		before = w->finished + w->reused;
+		done = world_run_done(w, w->now + STANDS_NS);
+	} while (!done && !w->violation && !w->spoiled && w->finished + w->reused != before);
+	return done;
+}
+
 void plan_run(const struct plan *p, struct plan_result *r, FILE *dump, FILE *trace)
 {
 	struct play x = {.p = p};
@@ -463,10 +530,12 @@ void plan_run(const struct plan *p, struct plan_result *r, FILE *dump, FILE *tra
 	}
 	connect(&x);
 	incidents(&x);
-	done = world_run_done(x.w, x.w->now + LIMIT_NS);
+	done = run_to_end(&x);
 	probe(&x);
-	*r = (struct plan_result){.violation = judge(&x, done),
+	*r = (struct plan_result){.violation = x.w->spoiled ? NULL : judge(&x, done),
 				  .packets = x.w->packets,
+				  .forged = x.w->forged,
+				  .reused = x.w->reused,
 				  .frames = x.w->frames,
 				  .now = x.w->now};
 	for (uint32_t i = 0; i < x.w->nqps; i++)

@@ -4,6 +4,7 @@
  * in the same violation. Big steps first: incidents, queue pairs, sides, impairments; then numbers
  * are halved. Again from the start until nothing more can go.
  */
+#include <stddef.h>
 #include <string.h>
 #include <time.h>
 
@@ -95,6 +96,38 @@ static bool fewer(struct shrink *s)
 			(any) |= keep(s, &t_);                                                     \
 	} while (0)
 
+/* One bit of the mask at @off after another. */
+static void fewer_bits(struct shrink *s, bool *any, size_t off)
+{
+	for (uint32_t bit = 0; bit < 32; bit++) {
+		struct plan t = *s->p;
+		uint32_t *m = (uint32_t *)(void *)((uint8_t *)&t + off);
+
+		if (!(*m & 1u << bit) || *m == 1u << bit)
+			continue;
+		*m &= ~(1u << bit);
+		*any |= keep(s, &t);
+	}
+}
+
+static void calmer_actors(struct shrink *s, bool *any)
+{
+	struct plan t = *s->p;
+
+	WITHOUT(s, *any, actors.lag);
+	WITHOUT(s, *any, actors.order);
+	WITHOUT(s, *any, actors.share);
+	WITHOUT(s, *any, actors.overload);
+	t.actors.forge = t.actors.forge_at = 0;
+	*any |= keep(s, &t);
+	fewer_bits(s, any, offsetof(struct plan, actors.forge));
+	fewer_bits(s, any, offsetof(struct plan, actors.forge_at));
+	fewer_bits(s, any, offsetof(struct plan, actors.overload));
+	HALF(s, *any, actors.forge_max, 1);
+	HALF(s, *any, actors.forge_every, 1);
+	HALF(s, *any, actors.overload_us, 1);
+}
+
 static bool calmer(struct shrink *s)
 {
 	bool any = false;
@@ -115,6 +148,8 @@ static bool calmer(struct shrink *s)
 	WITHOUT(s, any, corrupt);
 	WITHOUT(s, any, wan_rate);
 	WITHOUT(s, any, policy);
+	WITHOUT(s, any, single);
+	calmer_actors(s, &any);
 	for (uint32_t i = 0; i < s->p->nqps; i++) {
 		WITHOUT(s, any, qp[i].rnr_p);
 		WITHOUT(s, any, qp[i].credits);
@@ -125,6 +160,20 @@ static bool calmer(struct shrink *s)
 		WITHOUT(s, any, qp[i].change_us);
 		WITHOUT(s, any, qp[i].sq_psn);
 		WITHOUT(s, any, qp[i].rq_psn);
+		WITHOUT(s, any, qp[i].strict);
+		WITHOUT(s, any, qp[i].coalesce);
+		WITHOUT(s, any, qp[i].ack_us);
+		WITHOUT(s, any, qp[i].ackreq_every);
+		WITHOUT(s, any, qp[i].recv_us);
+		WITHOUT(s, any, qp[i].prio0);
+		WITHOUT(s, any, qp[i].prio1);
+		WITHOUT(s, any, qp[i].reuse);
+		WITHOUT(s, any, qp[i].reuse_ms);
+		WITHOUT(s, any, qp[i].reuse_other);
+		WITHOUT(s, any, qp[i].reuse_cm);
+		WITHOUT(s, any, qp[i].reuse_psn);
+		WITHOUT(s, any, qp[i].work[0].unsignaled);
+		WITHOUT(s, any, qp[i].work[1].unsignaled);
 	}
 	return any;
 }
@@ -136,6 +185,8 @@ static bool smaller(struct shrink *s)
 
 	for (uint32_t i = 0; i < s->p->nqps; i++) {
 		HALF(s, any, qp[i].depth, 1);
+		HALF(s, any, qp[i].reuse, 1);
+		HALF(s, any, qp[i].reuse_after, 1);
 		for (int side = 0; side < 2; side++) {
 			HALF(s, any, qp[i].work[side].count, 1);
 			HALF(s, any, qp[i].work[side].max, 1);

@@ -2,15 +2,17 @@
 /*
  * Random worlds, one seed each, until the time is up or the packets are done: `make soak`.
  *
- *	soak [--seconds N] [--packets N] [--seed N] [--runs N] [--jobs N] [--prefetch] [--verbose]
- *	     [--no-shrink] [--first]
- *	soak --script FILE [--verbose] [--trace]
+ *	soak [--seconds N] [--packets N] [--seed N] [--runs N] [--jobs N] [--prefetch] [--attack]
+ *	     [--verbose] [--no-shrink] [--first]
+ *	soak --script FILE [--verbose] [--trace] [--smaller]
  *
  * Which worlds there are follows from --seed alone; each follows from its own seed (plan.c) or from
  * its script, to the last packet. The jobs are processes that take the worlds in turns, so what
  * each does is the same however fast the other is. Packets are those that hosts sent; each is seen
  * several times on its way.
  *
+ * --attack: with those who mean it ill, and network cards of all kinds (actors.h).
+ * --smaller: of a script whose world is wrong, print a smaller one.
  * --first: the first violation ends it. A violation prints the world's seed, then a script of a
  * smaller world with the same violation.
  */
@@ -33,12 +35,12 @@ struct options {
 	double seconds, packets;
 	uint64_t seed, runs;
 	uint32_t jobs;
-	bool prefetch, verbose, shrink, first, trace;
+	bool prefetch, attack, smaller, verbose, shrink, first, trace;
 	const char *script;
 };
 
 struct sum {
-	uint64_t runs, packets, acked, violations;
+	uint64_t runs, packets, acked, forged, reused, violations;
 };
 
 static double now_s(void)
@@ -54,7 +56,20 @@ static void count(struct sum *s, const struct plan_result *r)
 	s->runs++;
 	s->packets += r->packets;
 	s->acked += r->acked;
+	s->forged += r->forged;
+	s->reused += r->reused;
 	s->violations += r->violation != NULL;
+}
+
+/* Whether the hosts alone do no better: then the world is not to be had, and its plan is wrong. */
+static bool bare_fails(const struct plan *p)
+{
+	struct plan bare = *p;
+	struct plan_result r;
+
+	bare.appliance0 = bare.appliance1 = 0;
+	plan_run(&bare, &r, NULL, NULL);
+	return r.violation;
 }
 
 /* One text at once, so that the jobs' findings do not mix. */
@@ -80,6 +95,8 @@ static void show(const struct plan *p, const struct options *o, const struct pla
 			" steps; save it and run: soak --verbose --script FILE\n",
 			tried);
 	}
+	if (r->violation && bare_fails(p))
+		fprintf(f, "# and it goes wrong without appliances, too\n");
 	plan_print(&small, f);
 	if (o->verbose)
 		plan_run(&small, &again, f, NULL);
@@ -103,6 +120,8 @@ static void job(const struct options *o, uint32_t n, struct sum *s, volatile int
 
 		/* neighbouring start seeds share no world */
 		plan_random(&p, i ? splitmix64(o->seed ^ i << 40) : o->seed, o->prefetch);
+		if (o->attack)
+			plan_attack(&p);
 		plan_run(&p, &r, NULL, NULL);
 		count(s, &r);
 		if (r.violation)
@@ -148,6 +167,8 @@ static struct sum fork_jobs(const struct options *o, volatile int *found)
 		all.runs += s.runs;
 		all.packets += s.packets;
 		all.acked += s.acked;
+		all.forged += s.forged;
+		all.reused += s.reused;
 		all.violations += s.violations;
 	}
 	return all;
@@ -174,17 +195,23 @@ static struct sum run_script(const struct options *o)
 	plan_run(&p, &r, o->verbose ? stderr : NULL, o->trace ? stdout : NULL);
 	if (r.violation)
 		fprintf(stderr, "soak: %s: %s\n", o->script, r.violation);
+	if (r.violation && o->smaller) {
+		plan_shrink(&p, r.violation, SHRINK_SECONDS);
+		plan_print(&p, stdout);
+	}
 	count(&s, &r);
 	return s;
 }
 
 int main(int argc, char **argv)
 {
-	static const struct option opts[] = {
-		{"seconds", 1, NULL, 's'}, {"packets", 1, NULL, 'p'},	{"seed", 1, NULL, 'S'},
-		{"runs", 1, NULL, 'r'},	   {"jobs", 1, NULL, 'j'},	{"prefetch", 0, NULL, 'R'},
-		{"verbose", 0, NULL, 'v'}, {"no-shrink", 0, NULL, 'n'}, {"script", 1, NULL, 'f'},
-		{"first", 0, NULL, '1'},   {"trace", 0, NULL, 't'},	{0}};
+	static const struct option opts[] = {{"seconds", 1, NULL, 's'}, {"packets", 1, NULL, 'p'},
+					     {"seed", 1, NULL, 'S'},	{"runs", 1, NULL, 'r'},
+					     {"jobs", 1, NULL, 'j'},	{"prefetch", 0, NULL, 'R'},
+					     {"verbose", 0, NULL, 'v'}, {"no-shrink", 0, NULL, 'n'},
+					     {"script", 1, NULL, 'f'},	{"first", 0, NULL, '1'},
+					     {"trace", 0, NULL, 't'},	{"attack", 0, NULL, 'A'},
+					     {"smaller", 0, NULL, 'm'}, {0}};
 	struct options o = {.seed = 1, .shrink = true};
 	double start = now_s();
 	struct sum s = {0};
@@ -215,6 +242,12 @@ int main(int argc, char **argv)
 			break;
 		case 'R':
 			o.prefetch = true;
+			break;
+		case 'm':
+			o.smaller = true;
+			break;
+		case 'A':
+			o.attack = true;
 			break;
 		case 'v':
 			o.verbose = true;
@@ -250,7 +283,7 @@ int main(int argc, char **argv)
 	if (o.verbose)
 		fprintf(stderr, "soak: %.3g packets/s\n", (double)s.packets / (now_s() - start));
 	printf("soak: runs=%" PRIu64 " packets=%" PRIu64 " acked-messages=%" PRIu64
-	       " violations=%" PRIu64 "\n",
-	       s.runs, s.packets, s.acked, s.violations);
+	       " forged=%" PRIu64 " reused=%" PRIu64 " violations=%" PRIu64 "\n",
+	       s.runs, s.packets, s.acked, s.forged, s.reused, s.violations);
 	return s.violations != 0;
 }

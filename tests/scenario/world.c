@@ -2,6 +2,7 @@
 /* Engines, hosts and links: made, joined to each other, and taken down. */
 #include "tests/scenario/world_priv.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,6 +48,8 @@ static int sink_tx(void *ctx, enum engine_port port, const uint8_t *data, uint32
 {
 	struct world_ctx *c = ctx;
 
+	if (c->w->overload && c->w->now < c->w->overload->full_until[c->side][port])
+		return -EAGAIN;
 	if (port == PORT_WAN && c->w->cfg.check_custody)
 		world_check_forwarded(c->w, c->side, data, len);
 	world_link_send(c->w, port == PORT_LAN ? WORLD_LAN_OUT(c->side) : WORLD_WAN(c->side), data,
@@ -113,6 +116,9 @@ static void host_tx(void *ctx, uint8_t *buf, uint32_t len)
 {
 	struct world_ctx *c = ctx;
 
+	/* one of two ports of a bond; the ICRC does not cover it */
+	if (c->w->cfg.actors.lag & 1u << c->side && ++c->w->lag[c->side] & 1)
+		buf[11] ^= 0x10;
 	if (c->w->tap)
 		c->w->tap(c->w, WORLD_LAN_IN(c->side), buf, len);
 	wan_send(c->w->link[WORLD_LAN_IN(c->side)], c->w->now, len);
@@ -133,12 +139,13 @@ static void host_complete(void *ctx, struct rc_qp *qp, const struct rc_completio
 		q->side[c->side].ok_atomics += atomic;
 		if (atomic && c->w->cfg.atomic != ATOMIC_DISCARD)
 			early = false;
-		if ((data || atomic) && q->up && !q->reused && c->w->cfg.check_custody &&
-		    !q->side[c->side].lost && !early &&
+		if ((data || atomic) && q->up && (!q->reused || q->reuse.after) &&
+		    c->w->cfg.check_custody && !q->side[c->side].lost && !early &&
 		    comp->number >= (data ? rc_messages : rc_atomics)(q->side[!c->side].qp))
 			c->w->violation = "completed before it was executed, against the policy";
 		q->side[c->side].bytes += comp->length;
 		q->side[c->side].last_ok_at = c->w->now;
+		world_order_told(q, c->side, comp);
 		if (comp->checked && !comp->intact)
 			q->side[c->side].data_wrong = true;
 		if (atomic && q->side[c->side].work.counter && comp->wr_id) {
@@ -160,6 +167,7 @@ static void host_receive(void *ctx, struct rc_qp *qp, const struct rc_message *m
 
 	if (!m->intact)
 		c->w->violation = "a responder received bytes that were never sent like that";
+	world_order_received(rc_qp_user(qp), c->side, m->number);
 	readers_received(rc_qp_user(qp), c->side, m->number);
 }
 
@@ -254,6 +262,10 @@ struct world *world_create(const struct world_config *cfg)
 		if (cfg->appliance[i])
 			w->engine[i] = make_engine(w, i);
 	}
+	if (world_forger_init(w) || world_overload_init(w)) {
+		world_destroy(w);
+		return NULL;
+	}
 	return w;
 }
 
@@ -271,6 +283,10 @@ void world_destroy(struct world *w)
 			free(w->qp[i].side[s].seen);
 	for (uint32_t i = 0; i < w->nqps; i++)
 		readers_exit(&w->qp[i]);
+	for (uint32_t i = 0; i < w->nqps; i++)
+		world_order_exit(&w->qp[i]);
+	world_forger_exit(w);
+	world_overload_exit(w);
 	for (int i = 0; i < 2; i++)
 		versions_clock_exit(&w->changes[i]);
 	free(w);

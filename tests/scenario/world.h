@@ -19,6 +19,7 @@
 #include "tests/lab/model/rc_host.h"
 #include "tests/lab/model/versions.h"
 #include "tests/lab/model/wan.h"
+#include "tests/scenario/actors.h"
 
 #define WORLD_QPS 64
 
@@ -48,6 +49,7 @@
  * @read_from, @read_end: the rules name this range of addresses for reading ahead; none when both
  * are 0
  * @engine:      of both engines; seed is derived
+ * @actors:      who means it ill, or is careless (actors.h)
  * @trace:       where every frame and report is told (trace.c), or NULL
  */
 struct world_config {
@@ -69,6 +71,7 @@ struct world_config {
 	uint32_t read_depth;
 	uint64_t prefetch_max_age_ns;
 	uint64_t read_from, read_end;
+	struct actors_config actors;
 	FILE *trace;
 };
 
@@ -79,6 +82,7 @@ struct world_config {
  * @streams:    READs go in so many streams (readers.h), 0: anywhere and of any size
  * @stream_len: of @stream_len bytes each; a stream starts somewhere else with probability @break_p
  * @ring:       streams go through the whole region, over and over
+ * @unsignaled: so many thousandths of the requests ask for no ACK of their own
  * @counter:    FetchAdds all add 1 to the 8 bytes at 4096 of the peer's region, which nothing else
  * changes (so @ops
  *              has no WRITEs and CmpSwaps), and most requests are such: each must bring more than
@@ -92,12 +96,14 @@ struct work {
 	uint32_t outstanding; /* most at one time, 0: as the queue allows */
 	uint32_t streams, stream_len;
 	double break_p;
+	uint32_t unsignaled;
 	bool changing;
 	bool ring;
 	bool counter;
 };
 
 struct world;
+struct order;
 
 /* What went over the WAN under a PSN (check_custody). */
 #define WORLD_SEEN 8192u
@@ -123,6 +129,7 @@ struct world_seen {
  * @pending:   work to begin with
  * @change_ns: host i changes the upper half of its region so often (readers.h), 0: never; set
  * before world_work()
+ * @reuse: the owners that its QPNs will have
  * @fault_una: una when the lane was first seen in FAULT, at @fault_at (0: not)
  */
 struct world_qp {
@@ -133,6 +140,7 @@ struct world_qp {
 	bool up, shaking, reused;
 	struct work pending[2];
 	uint64_t change_ns[2];
+	struct reuse reuse;
 	struct {
 		struct world_qp *up;
 		struct rc_qp *qp;
@@ -150,6 +158,8 @@ struct world_qp {
 		uint64_t fault_at;
 		struct world_seen *seen;
 		struct readers *readers;
+		struct order *order; /* world_order.c */
+		uint64_t had_bytes;  /* in custody when shares were last looked at */
 	} side[2];
 };
 
@@ -162,8 +172,9 @@ struct world_ctx {
 struct world {
 	struct world_config cfg;
 	uint64_t now, events, frames;
-	uint64_t packets;   /* that hosts sent */
-	uint64_t frames_at; /* when the latest request ended */
+	uint64_t moment, moment_events; /* of the latest event; of that time */
+	uint64_t packets;		/* that hosts sent */
+	uint64_t frames_at;		/* when the latest request ended */
 	uint64_t finished,
 		pause_at; /* requests ended; world_run() returns when so many have, 0: never */
 	struct rc_host *host[2];
@@ -183,6 +194,13 @@ struct world {
 	uint32_t nqps, shaking;
 	uint64_t opened[2], refused[2], faults[2], closed[2];
 	const char *violation;
+	struct forger *forger;
+	struct overload *overload;
+	uint64_t forged, reused; /* frames, queue pairs */
+	uint64_t told[2];	 /* messages, by world_order.c */
+	uint64_t lag[2];	 /* frames of hosts with two source MACs */
+	bool spoiled; /* the forger was so lucky that a bare host would have been taken in: nothing
+			 is judged any more */
 	struct world_ctx ctx[2];
 	/* sees every frame that leaves a link: 0 lan, 1 wan, 2 lan of the other side; false drops
 	 * it */
@@ -261,5 +279,6 @@ void world_dump(struct world *w, FILE *out);
 /* trace.c */
 void trace_frame(const struct world *w, int link, const uint8_t *data, uint32_t len);
 void trace_report(const struct world *w, int from, const struct report *r);
+void trace_forged(const struct world *w, int side, bool lan, const uint8_t *data, uint32_t len);
 
 #endif

@@ -45,6 +45,15 @@ void world_check_forwarded(struct world *w, int side, const uint8_t *data, uint3
 	q = qp ? rc_qp_user(qp) : NULL;
 	if (!q || !q->up || !q->side[side].seen || (w->cfg.lan.corrupt > 0 && !icrc_ok(&f)))
 		return; /* a damaged frame may belong to nobody, and is the host's to judge */
+	switch (world_forged(w, data, len)) {
+	case FORGED_INSIDE:
+		w->violation = "a forged request with a PSN in custody went over the WAN";
+		return;
+	case FORGED:
+		return; /* what is not in custody passes, and is the hosts' own risk */
+	default:
+		break;
+	}
 	seen = &q->side[side].seen[f.psn % WORLD_SEEN];
 	memcpy(&icrc, data + f.icrc, 4);
 	if (seen->psn != f.psn || seen->gen != w->held_gen[side]) {
@@ -76,7 +85,8 @@ static const char *check_custody(struct world_qp *q, int s)
 		beyond(q->side[s].ok_atomics, rc_atomics(resp));
 	una = rc_qp_una(req);
 	epsn = rc_qp_epsn(resp);
-	if (rc_qp_in_error(req) || rc_qp_in_error(resp) || q->side[s].lost || q->reused)
+	if (rc_qp_in_error(req) || rc_qp_in_error(resp) || q->side[s].lost ||
+	    (q->reused && !q->reuse.after))
 		return NULL;
 	if (world_renumbers(q->w)) {
 		/* the appliances may count in PSNs of their own: go by messages */

@@ -157,6 +157,7 @@ void world_disconnect(struct world_qp *q, bool tell)
 	if (bad && !w->violation)
 		w->violation = bad;
 	readers_exit(q);
+	world_order_exit(q);
 	for (int s = 0; s < 2; s++) {
 		q->pending[s] = q->up ? q->side[s].work : q->pending[s];
 		memset(&q->side[s].work, 0, sizeof(q->side[s].work));
@@ -185,6 +186,9 @@ void world_reconnect(struct world_qp *q, uint32_t sq_psn, uint32_t rq_psn, bool 
 	struct rc_qp_config *a = &q->cfg[0];
 	enum rc_personality other = q->cfg[1].personality;
 
+	/* nobody has anything of the former owner any more, but an appliance */
+	world_forger_forget(q->w);
+	world_overload_forget(q->w);
 	a->sq_psn = sq_psn;
 	a->rq_psn = rq_psn;
 	a->tx_seed += 0x100000;
@@ -239,9 +243,12 @@ void world_post_more(struct world_qp *q, int side)
 			wr.compare = 0;
 		}
 		wr.imm = (uint32_t)prng_next(rng);
+		wr.unsignaled = prng_hit(rng, k->unsignaled / 1000.0);
 		if (op == RC_READ && k->streams)
 			readers_read(q, side, &wr);
 		readers_posting(q, side, &wr);
+		if (op < RC_READ)
+			world_order_posted(q, side, rc_messages_posted(qp));
 		if (rc_post(qp, q->w->now, &wr))
 			break;
 		k->left--;

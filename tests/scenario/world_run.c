@@ -7,12 +7,17 @@
 #include "tests/scenario/readers.h"
 #include "wire/psn.h"
 
+/* More cannot happen within a nanosecond. */
+#define MOMENT_EVENTS 100000u
+
 static bool seen(struct world *w, int link, const uint8_t *data, uint32_t len)
 {
 	w->frames++;
 	w->packets += link < 2;
 	if (w->cfg.trace)
 		trace_frame(w, link, data, len);
+	world_forger_saw(w, link, data, len);
+	world_overload_run(w);
 	return !w->filter || w->filter(w, link, data, len);
 }
 
@@ -21,9 +26,13 @@ static void deliver_link(struct world *w, int i)
 	const uint8_t *data;
 	uint32_t len;
 
+	if (w->overload && w->now < w->overload->held_until[i])
+		return;
 	while ((data = wan_pop(w->link[i], w->now, &len))) {
 		int side = i & 1;
 
+		if (w->overload)
+			data = world_overload_swap(w, i, data, &len);
 		if (!seen(w, i, data, len))
 			continue;
 		if (i >= 4) { /* from side's WAN port to the other appliance */
@@ -37,6 +46,8 @@ static void deliver_link(struct world *w, int i)
 			else
 				world_link_send(w, WORLD_WAN(side), data, len);
 		} else {
+			if (w->forger && world_forger_arrives(w, side, data, len))
+				continue;
 			if (w->shaking)
 				world_shake_rx(w, side, data, len);
 			rc_host_rx(w->host[side], w->now, data, len);
@@ -114,8 +125,16 @@ static uint64_t next_event(struct world *w)
 {
 	uint64_t t = w->changes[0].when || w->changes[1].when ? readers_next(w) : UINT64_MAX;
 
-	for (int i = 0; i < 6; i++)
-		t = min64(t, wan_next(w->link[i]));
+	for (int i = 0; i < 6; i++) {
+		uint64_t at = wan_next(w->link[i]);
+
+		if (w->overload && at < w->overload->held_until[i])
+			at = w->overload->held_until[i];
+		t = min64(t, at);
+	}
+	if (w->overload)
+		t = min64(t, world_overload_next(w));
+	t = min64(t, world_reuser_next(w));
 	if (w->shaking)
 		t = min64(t, world_shake_next(w));
 	for (int i = 0; i < 2; i++) {
@@ -130,6 +149,11 @@ static uint64_t next_event(struct world *w)
 static void step(struct world *w)
 {
 	w->events++;
+	w->moment_events = w->now == w->moment ? w->moment_events + 1 : 0;
+	w->moment = w->now;
+	if (w->moment_events > MOMENT_EVENTS && !w->violation)
+		w->violation =
+			"time stands still: an engine asks for the same moment again and again";
 	if (w->cfg.frames_max && w->frames - w->frames_at > w->cfg.frames_max)
 		w->violation = "frames without end";
 	if (w->changes[0].when || w->changes[1].when)
@@ -138,6 +162,8 @@ static void step(struct world *w)
 		deliver_link(w, i);
 	for (int i = 0; i < 2; i++)
 		deliver_reports(w, i);
+	world_forger_run(w);
+	world_reuser_run(w);
 	if (w->shaking)
 		world_shake_run(w);
 	for (int i = 0; i < 2; i++) {
@@ -145,6 +171,8 @@ static void step(struct world *w)
 			engine_tick(w->engine[i], w->now);
 		rc_host_poll(w->host[i], w->now, 64);
 	}
+	if (w->cfg.actors.share && !w->violation)
+		w->violation = world_check_share(w);
 	if (w->cfg.check_every && w->events % w->cfg.check_every == 0)
 		for (int i = 0; i < 2; i++)
 			if (w->engine[i] && !w->violation)
@@ -153,7 +181,7 @@ static void step(struct world *w)
 
 void world_run(struct world *w, uint64_t until)
 {
-	while (!w->violation) {
+	while (!w->violation && !w->spoiled) {
 		uint64_t t = next_event(w);
 
 		if (t > until) {
@@ -174,7 +202,7 @@ static bool done(struct world *w)
 		for (int s = 0; s < 2; s++) {
 			struct rc_qp *qp = w->qp[i].side[s].qp;
 
-			if (w->qp[i].shaking)
+			if (w->qp[i].shaking || world_reuser_busy(&w->qp[i]))
 				return false;
 			if (!w->qp[i].up)
 				continue;
@@ -193,7 +221,7 @@ static bool done(struct world *w)
 
 bool world_run_done(struct world *w, uint64_t until)
 {
-	while (!w->violation && w->now < until) {
+	while (!w->violation && !w->spoiled && w->now < until) {
 		if (done(w))
 			return true;
 		for (int i = 0; i < 1000 && !w->violation; i++) {

@@ -396,6 +396,7 @@ void rc_qp_mirror(struct rc_qp_config *peer, const struct rc_qp_config *c)
 	*peer = *c;
 	SWAP_IN(lqpn, rqpn);
 	SWAP_IN(sq_psn, rq_psn);
+	SWAP_IN(prio, rprio);
 	memcpy(peer->smac, c->dmac, 6);
 	memcpy(peer->dmac, c->smac, 6);
 	SWAP_IN(src, dst);
@@ -436,8 +437,10 @@ struct rc_qp *rc_qp_create(struct rc_host *h, const struct rc_qp_config *cfg, vo
 	qp->user = user;
 	qp->heap_pos = RC_HEAP_NONE;
 	qp->mtu_shift = (uint32_t)__builtin_ctz(cfg->mtu);
-	rc_header_init(&qp->header, cfg->smac, cfg->dmac, (uint16_t)cfg->vlan, &cfg->src, &cfg->dst,
-		       cfg->sport);
+	rc_header_init(&qp->header, cfg->smac, cfg->dmac,
+		       cfg->vlan == FRAME_VLAN_NONE && cfg->prio ? (uint16_t)(cfg->prio << 13)
+								 : cfg->vlan,
+		       &cfg->src, &cfg->dst, cfg->sport);
 	qp->header.migreq = cfg->personality == RC_STRICT;
 	if (rc_requester_init(qp) || rc_responder_init(qp)) {
 		rc_requester_exit(qp);

@@ -189,6 +189,8 @@ struct rc_host_config {
  * @lqpn, @rqpn:   own and peer's QPN. @sq_psn: first PSN we send. @rq_psn: first we expect
  * @mtu:           path MTU, 256 .. 4096
  * @smac .. @sport: header fields of what we send
+ * @prio, @rprio:  without @vlan: what we, what the peer sends has a priority tag (VLAN 0) with this
+ *                 priority, 0: none
  * @personality:   of both our requester and our responder
  *
  * Requester:
@@ -209,6 +211,8 @@ struct rc_host_config {
  * @recv_interval: without @recv_auto: one more every so many ns; 0: only rc_qp_post_recv()
  * @rnr_p:         probability that a SEND finds no receive although there is one
  * @credits:       send real credit codes instead of 0x1f
+ * @credit_updates: when the last answer told of no receive and there is one again, an ACK that
+ *                 nobody asked for says so (@credits, no @recv_auto, a @recv_interval)
  * @ack_coalesce:  requests for an ACK folded into one ACK (0 and 1: each poll); @ack_delay: ns at
  *                 most
  * @recv_size:     longest SEND accepted; 0: any, and the data is not kept
@@ -231,6 +235,7 @@ struct rc_qp_config {
 	uint32_t lqpn, rqpn, sq_psn, rq_psn, mtu;
 	uint8_t smac[6], dmac[6];
 	uint16_t vlan, sport;
+	uint8_t prio, rprio;
 	struct ip_addr src, dst;
 	enum rc_personality personality;
 
@@ -246,7 +251,7 @@ struct rc_qp_config {
 	uint32_t recv_depth;
 	uint64_t recv_interval;
 	double rnr_p;
-	bool credits;
+	bool credits, credit_updates;
 	uint32_t ack_coalesce;
 	uint64_t ack_delay;
 	uint32_t recv_size;

@@ -122,6 +122,7 @@ struct rc_responder {
 	uint32_t reply_head, reply_count, reply_max, fresh;
 	/* Receives */
 	uint32_t recv_avail;
+	bool credits_out; /* the last answer told of no receive */
 	uint64_t recv_last;
 	/* Faults asked for */
 	uint8_t refuse;

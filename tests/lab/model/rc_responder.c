@@ -95,7 +95,7 @@ void rc_qp_set_recv(struct rc_qp *qp, uint64_t now, bool recv_auto, uint64_t int
 	qp->resp.recv_last = now;
 }
 
-static uint8_t ack_syndrome(const struct rc_qp *qp)
+static uint8_t ack_syndrome(struct rc_qp *qp)
 {
 	uint8_t code = 30;
 
@@ -105,6 +105,9 @@ static uint8_t ack_syndrome(const struct rc_qp *qp)
 		return 24; /* 4,096: plenty */
 	while (credit_codes[code] > qp->resp.recv_avail)
 		code--;
+	qp->resp.credits_out = !code;
+	if (!code && qp->cfg.credit_updates && qp->cfg.recv_interval)
+		rc_arm(qp, qp->resp.recv_last + qp->cfg.recv_interval);
 	return code;
 }
 
@@ -588,11 +591,35 @@ static enum rc_step send_ack(struct rc_qp *qp, uint32_t psn, uint8_t syndrome)
 	return RC_SENT;
 }
 
+/* When there is a receive again, of which the requester does not know. */
+static uint64_t credits_at(const struct rc_qp *qp)
+{
+	const struct rc_responder *r = &qp->resp;
+
+	if (!r->credits_out || !qp->cfg.credit_updates || qp->cfg.recv_auto ||
+	    !qp->cfg.recv_interval || qp->error)
+		return RC_NEVER;
+	return r->recv_last + qp->cfg.recv_interval;
+}
+
+static void update_credits(struct rc_qp *qp, uint64_t now)
+{
+	if (now < credits_at(qp))
+		return;
+	refill_receives(qp, now);
+	qp->resp.credits_out = false;
+	if (qp->resp.nak || qp->resp.ack_due)
+		return;
+	owe_ack(qp, now);
+	qp->resp.ack_at = now;
+}
+
 enum rc_step rc_responder_step(struct rc_qp *qp, uint64_t now)
 {
 	struct rc_responder *r = &qp->resp;
 	enum rc_step step;
 
+	update_credits(qp, now);
 	if (r->reply_count)
 		return send_reply(qp);
 	if (r->nak) {
@@ -616,5 +643,9 @@ enum rc_step rc_responder_step(struct rc_qp *qp, uint64_t now)
 
 uint64_t rc_responder_deadline(const struct rc_qp *qp)
 {
-	return qp->resp.ack_due && !qp->error ? qp->resp.ack_at : RC_NEVER;
+	uint64_t credits = credits_at(qp);
+
+	if (!qp->resp.ack_due || qp->error)
+		return credits;
+	return qp->resp.ack_at < credits ? qp->resp.ack_at : credits;
 }

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Those in a world who mean it ill, or are only careless: a forger (world_forger.c, world_forge.c), one
+ * who uses queue pair numbers again (world_reuser.c), and ports that are overloaded
+ * (world_overload.c). And what the checkers of order and shares must know (world_order.c).
+ */
+#ifndef SCENARIO_ACTORS_H
+#define SCENARIO_ACTORS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct world;
+struct world_qp;
+struct rc_completion;
+
+/*
+ * What the forger sends. It is a third party with a right ICRC (but where a kind says otherwise),
+ * the addresses and the QPN of a live connection, in the name of either host. It does not know the
+ * connection's PSNs, so the *blind* kinds draw them from the whole circle. The *near* kinds stand
+ * for its luck over a long time: they draw from where luck would have to lead, and the world tells
+ * whether even a bare pair of hosts would have been taken in. What a bare pair is taken in by is
+ * never judged (world_forger.c).
+ */
+enum forge_kind {
+	FORGE_REQUEST,	   /* blind: a request of any opcode */
+	FORGE_ANSWER,	   /* blind: an ACK, NAK, RNR NAK or answer with data */
+	FORGE_JUMP,	   /* blind: three to five SEND_ONLY in a row with a far PSN */
+	FORGE_VENDOR,	   /* an opcode that nobody knows: blind, or at the PSNs in use */
+	FORGE_INSIDE,	   /* near: a request with the PSN of one in custody, or just answered */
+	FORGE_AHEAD,	   /* near: up to 2^18 ahead of the host */
+	FORGE_REPLAY,	   /* a frame seen before, as it was, or with another payload or opcode */
+	FORGE_ANSWER_NEAR, /* near: an answer just outside of what is outstanding */
+	FORGE_ANSWER_WAN,  /* an ACK or NAK from the WAN for what a pair of appliances holds */
+	FORGE_CNP,	   /* many at once */
+	FORGE_CM_ICRC,	   /* REQ, REP, DREQ with the right ids and a wrong ICRC */
+	FORGE_CM_ID,	   /* with a right ICRC, the right QPNs, and ids that nobody has */
+	FORGE_KINDS,
+};
+
+/* Where it sits: @forge_at, bits. */
+#define FORGE_LAN(side) (1u << (side))
+#define FORGE_WAN(side) (4u << (side)) /* toward the appliance of @side */
+
+/* Kinds of overload. */
+#define OVERLOAD_TX    1u /* a port has no room: the engine is told so */
+#define OVERLOAD_BURST 2u /* frames arrive late, many at once */
+#define OVERLOAD_STALE 4u /* an earlier frame arrives in the place of another */
+
+/**
+ * struct actors_config
+ * @forge, @forge_at: bits of enum forge_kind, places. @forge_every: one act in so many frames that
+ * move, on average. @forge_max: acts in all
+ * @overload:      OVERLOAD_*; @overload_every: one time of overload begins in so many frames;
+ * @overload_us: how long it lasts
+ * @lag:           hosts (bits) whose source MAC changes from frame to frame
+ * @order:         check that hosts' messages keep their causes (world_order.c)
+ * @share:         check that no lane grows beyond so many thousandths of its share, 0: do not
+ */
+struct actors_config {
+	uint32_t forge, forge_at, forge_every, forge_max;
+	uint32_t overload, overload_every, overload_us;
+	uint32_t lag;
+	uint32_t order, share;
+};
+
+/* ---- forger ---- */
+
+struct forger;
+
+int world_forger_init(struct world *w);
+void world_forger_exit(struct world *w);
+/** world_forger_saw - a frame moves on a link: it may be replayed later. */
+void world_forger_saw(struct world *w, int link, const uint8_t *data, uint32_t len);
+/** world_forger_run - forge what is due. */
+void world_forger_run(struct world *w);
+enum forged {
+	FORGED_NOT,
+	FORGED,
+	FORGED_INSIDE, /* with a PSN that the appliance had in custody */
+};
+
+/** world_forged - whether the forger made this frame. */
+enum forged world_forged(const struct world *w, const uint8_t *data, uint32_t len);
+/** world_forger_arrives - a frame reaches host @side. Returns whether it is a forged one that the
+ * host must not see, since a bare host would have been taken in, too. */
+bool world_forger_arrives(struct world *w, int side, const uint8_t *data, uint32_t len);
+/** world_forger_forget - the queue pair is another one now. */
+void world_forger_forget(struct world *w);
+
+/* ---- reuser ---- */
+
+enum reuse_psn {
+	REUSE_SAME, /* the PSNs that its predecessor began with */
+	REUSE_NEAR, /* about where it had got */
+	REUSE_FAR,
+	REUSE_ANY, /* one of these, drawn each time */
+	REUSE_PSNS,
+};
+
+#define REUSE_DREQ 1u
+#define REUSE_REQ  2u
+
+/**
+ * struct reuse - how often, and how, a queue pair's numbers get another owner.
+ * @left:  so many times more
+ * @psn:   enum reuse_psn
+ * @other: hosts (bits) whose end gets a new number each time: the other's number is used again with
+ * another partner
+ * @by_cm: REUSE_DREQ: the connection manager tells that an owner goes, REUSE_REQ: that one comes
+ * @after: requests that each owner ends before it goes; it also goes when its queue pair fails
+ * @pause_ns: between two owners
+ * @must:  each owner's work must succeed
+ * @first, @left_off: PSNs of its hosts' requests when the first owner began, and the latest ended
+ * @back_at, @ended: when the next one comes, 0: one is there; what it found done
+ */
+struct reuse {
+	uint32_t left, psn, after, other;
+	uint32_t by_cm;
+	bool must;
+	uint64_t pause_ns;
+	uint32_t first[2], left_off[2];
+	uint64_t back_at, ended;
+};
+
+void world_reuser_run(struct world *w);
+uint64_t world_reuser_next(const struct world *w);
+/** world_reuser_busy - whether the queue pair will have another owner. */
+bool world_reuser_busy(const struct world_qp *q);
+
+/* ---- overload ---- */
+
+struct overload {
+	uint64_t full_until[2][2]; /* side, port: nothing can be sent */
+	uint64_t held_until[6];	   /* link: nothing arrives */
+	bool stale[6];
+	uint32_t last_len[6];
+	uint8_t *last[6];
+};
+
+int world_overload_init(struct world *w);
+void world_overload_exit(struct world *w);
+/** world_overload_run - a frame has moved: a time of overload may begin. */
+void world_overload_run(struct world *w);
+uint64_t world_overload_next(const struct world *w);
+/** world_overload_forget - the queue pair is another one now. */
+void world_overload_forget(struct world *w);
+/** world_overload_swap - the frame that arrives on @link instead of @data. */
+const uint8_t *world_overload_swap(struct world *w, int link, const uint8_t *data, uint32_t *len);
+
+/* ---- order and shares ---- */
+
+void world_order_posted(struct world_qp *q, int side, uint64_t number);
+void world_order_told(struct world_qp *q, int side, const struct rc_completion *c);
+/** world_order_received - host @side executes message @number of the other's. */
+void world_order_received(struct world_qp *q, int side, uint64_t number);
+void world_order_exit(struct world_qp *q);
+/** world_check_share - NULL, or which rule is broken. */
+const char *world_check_share(struct world *w);
+
+#endif

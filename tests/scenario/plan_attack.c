@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Actors for random worlds (actors.h). In each world few of them, so that what they find can be told
+ * apart: mostly one who means it ill, and network cards with one oddity or two.
+ */
+#include "tests/scenario/plan.h"
+
+#include "tests/scenario/scenario.h"
+
+static uint32_t between(struct prng *r, uint32_t lo, uint32_t hi)
+{
+	return lo + prng_below(r, hi - lo + 1);
+}
+
+static void attack_forger(struct plan *p, struct prng *r)
+{
+	struct actors_config *a = &p->actors;
+	uint32_t kinds = prng_hit(r, 0.6) ? 1 : between(r, 2, FORGE_KINDS);
+
+	while (kinds--)
+		a->forge |= 1u << prng_below(r, FORGE_KINDS);
+	a->forge_at = prng_hit(r, 0.6) ? 1u << prng_below(r, 4) : 15;
+	/* kinds that are of one sort of place only */
+	if (!(a->forge & ~(1u << FORGE_ANSWER_WAN)))
+		a->forge_at = FORGE_WAN(0) | FORGE_WAN(1);
+	a->forge_every = 1u << between(r, 2, 9);
+	a->forge_max = between(r, 1, 300);
+}
+
+static void attack_reuse(struct plan *p, struct prng *r)
+{
+	for (uint32_t i = 0; i < p->nqps; i++) {
+		struct plan_qp *q = &p->qp[i];
+
+		if (prng_hit(r, 0.3))
+			continue;
+		/* many who hardly begin, or few who get far */
+		q->reuse = prng_hit(r, 0.5) ? between(r, 50, 300) : between(r, 1, 10);
+		q->reuse_psn = prng_below(r, REUSE_PSNS);
+		q->reuse_after = 1u << between(r, 0, q->reuse > 10 ? 5 : 9);
+		q->reuse_cm = prng_hit(r, 0.4) ? 3 : prng_below(r, 3);
+		q->cm = q->reuse_cm == 3 || prng_hit(r, 0.7);
+		q->reuse_other = prng_hit(r, 0.3) ? between(r, 1, 2) : 0;
+		q->reuse_ms = prng_hit(r, 0.2) ? between(r, 0, 60000) : 0;
+		for (int s = 0; s < 2; s++) {
+			struct plan_work *k = &q->work[s];
+
+			if (!k->count)
+				continue;
+			k->max = k->max < 4 * q->mtu ? k->max : 4 * q->mtu;
+			k->outstanding = between(r, 1, 16);
+			k->count = (q->reuse_after + k->outstanding) * (q->reuse + 1);
+		}
+	}
+}
+
+static void attack_ports(struct plan *p, struct prng *r)
+{
+	p->actors.overload = between(r, 1, 7);
+	p->actors.overload_every = 1u << between(r, 4, 12);
+	p->actors.overload_us = 1u << between(r, 3, 12);
+}
+
+static void odd_nics(struct plan *p, struct prng *r)
+{
+	bool prio = prng_hit(r, 0.15), rare = prng_hit(r, 0.3), credits = prng_hit(r, 0.2);
+
+	p->actors.lag = prng_hit(r, 0.2) ? between(r, 1, 3) : 0;
+	for (uint32_t i = 0; i < p->nqps; i++) {
+		struct plan_qp *q = &p->qp[i];
+
+		if (prio && !q->vlan)
+			*(prng_hit(r, 0.5) ? &q->prio0 : &q->prio1) = between(r, 1, 7);
+		if (prng_hit(r, 0.3)) {
+			q->coalesce = between(r, 2, 16);
+			q->ack_us = between(r, 1, 200);
+		}
+		if (credits) {
+			q->recv_us = between(r, 1, 500);
+			q->rnr_p = 0;
+		}
+		if (prng_hit(r, 0.3))
+			q->resend = RC_RESEND_HW_ALL;
+		if (!rare)
+			continue;
+		q->ackreq_every = 1000;
+		for (int s = 0; s < 2; s++)
+			if (q->work[s].count)
+				q->work[s].unsignaled = between(r, 500, 990);
+	}
+}
+
+void plan_attack(struct plan *p)
+{
+	uint32_t what;
+	struct prng r;
+
+	prng_init(&r, splitmix64(p->seed ^ 0xa77ac4));
+	/* most of these worlds are calm, so that what is found is the actor's doing */
+	if (prng_hit(&r, 0.6)) {
+		p->nincidents = 0;
+		p->report_forge = p->report_replay = 0;
+	}
+	odd_nics(p, &r);
+	what = prng_below(&r, 16);
+	if (what < 7 || what == 15)
+		attack_forger(p, &r);
+	if ((what >= 7 && what < 13) || what == 15)
+		attack_reuse(p, &r);
+	if (what >= 13)
+		attack_ports(p, &r);
+}

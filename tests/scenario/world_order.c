@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Two promises between queue pairs.
+ *
+ * Order (rule `order = hosts`): a host that was told that a message is done may tell the other so
+ * by another queue pair. So whatever it posts after that must not be executed before that message
+ * is. Each host has a clock that counts what it was told; a message bears the reading when it was
+ * told of, and the reading when it was posted. One that is executed although an earlier one is not,
+ * told of before it was posted, has overtaken its cause. (A bare pair of hosts cannot get this
+ * wrong: what is told is executed.)
+ *
+ * Share: of the memory for custody no lane takes more than an equal part among those that have some
+ * in use. One that had more when others came need not give it back at once, but it must not grow.
+ */
+#include "tests/scenario/world_priv.h"
+
+#include <stdlib.h>
+
+#define ORDER_RING 16384u
+
+/* By the number of the message. */
+struct order {
+	uint64_t told_at[ORDER_RING], posted_at[ORDER_RING];
+};
+
+static struct order *order_of(struct world_qp *q, int side)
+{
+	if (!q->w->cfg.actors.order)
+		return NULL;
+	if (!q->side[side].order)
+		q->side[side].order = calloc(1, sizeof(struct order));
+	return q->side[side].order;
+}
+
+void world_order_exit(struct world_qp *q)
+{
+	for (int s = 0; s < 2; s++) {
+		free(q->side[s].order);
+		q->side[s].order = NULL;
+	}
+}
+
+void world_order_posted(struct world_qp *q, int side, uint64_t number)
+{
+	struct order *o = order_of(q, side);
+
+	if (o)
+		o->posted_at[number % ORDER_RING] = q->w->told[side];
+}
+
+void world_order_told(struct world_qp *q, int side, const struct rc_completion *c)
+{
+	struct order *o = order_of(q, side);
+
+	if (o && c->op < RC_READ)
+		o->told_at[c->number % ORDER_RING] = ++q->w->told[side];
+}
+
+/* Whether host @side was told of something on @q by @clock that the other has not executed. */
+static bool owed_since(struct world_qp *q, int side, uint64_t clock)
+{
+	struct order *o = order_of(q, side);
+	struct rc_qp *req = q->side[side].qp, *resp = q->side[!side].qp;
+	uint64_t done;
+
+	/* of one that has failed its host knows that it cannot rely on it */
+	if (!o || !q->up || q->side[side].lost || rc_qp_in_error(req) || rc_qp_in_error(resp))
+		return false;
+	done = rc_messages(resp);
+	return done < q->side[side].ok_data && q->side[side].ok_data - done <= ORDER_RING &&
+	       o->told_at[done % ORDER_RING] <= clock;
+}
+
+void world_order_received(struct world_qp *q, int side, uint64_t number)
+{
+	struct order *o = order_of(q, !side);
+	struct world *w = q->w;
+
+	for (uint32_t i = 0; o && i < w->nqps && !w->violation; i++)
+		if (&w->qp[i] != q &&
+		    owed_since(&w->qp[i], !side, o->posted_at[number % ORDER_RING]))
+			w->violation = "a message overtook one of another queue pair that was "
+				       "told to be done before it was posted";
+}
+
+const char *world_check_share(struct world *w)
+{
+	for (int s = 0; s < 2; s++) {
+		struct engine_memory m;
+		struct lane_info l;
+		uint64_t busy = 0;
+
+		if (!w->engine[s] || !w->cfg.actors.share)
+			continue;
+		engine_memory(w->engine[s], &m);
+		for (uint32_t i = 0; i < w->nqps; i++)
+			busy += world_lane(&w->qp[i], s, &l) && l.custody.packets;
+		for (uint32_t i = 0; i < w->nqps; i++) {
+			uint64_t had = w->qp[i].side[s].had_bytes, has = 0;
+
+			if (world_lane(&w->qp[i], s, &l))
+				has = l.custody.bytes;
+			w->qp[i].side[s].had_bytes = has;
+			if (has > had && has * busy * 1000 > m.custody_cap * w->cfg.actors.share)
+				return "a lane grew beyond its share of the memory";
+		}
+	}
+	return NULL;
+}

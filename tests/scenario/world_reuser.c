@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Queue pair numbers that get another owner again and again: when one has done a few requests, or
+ * its queue pair has failed, both ends go, and after a while others come with the same QPNs,
+ * addresses and other data. The pause is long enough for a bare network to have forgotten the first
+ * owner's packets; what an appliance still has for it is the appliance's affair.
+ */
+#include "tests/scenario/world_priv.h"
+
+#include "wire/psn.h"
+
+bool world_reuser_busy(const struct world_qp *q)
+{
+	return q->reuse.back_at ||
+	       (q->reuse.left && (!q->up || q->side[0].work.left || q->side[1].work.left));
+}
+
+static uint64_t ended(const struct world_qp *q)
+{
+	return q->side[0].ok + q->side[1].ok;
+}
+
+static void leave(struct world_qp *q)
+{
+	struct reuse *r = &q->reuse;
+
+	r->left_off[0] = rc_qp_una(q->side[0].qp);
+	r->left_off[1] = rc_qp_una(q->side[1].qp);
+	world_disconnect(q, r->by_cm & REUSE_DREQ);
+	r->left--;
+	r->back_at = q->w->now + r->pause_ns;
+}
+
+static uint32_t next_psn(struct world_qp *q, uint32_t how, uint32_t first, uint32_t left_off)
+{
+	struct prng *p = &q->side[0].rng;
+
+	switch (how) {
+	case REUSE_SAME:
+		return first;
+	case REUSE_NEAR:
+		return psn_add(psn_sub(left_off, 64), prng_below(p, 128));
+	default:
+		return psn_add(left_off, (1u << 22) + prng_below(p, 1u << 23));
+	}
+}
+
+static void come_back(struct world_qp *q)
+{
+	struct reuse *r = &q->reuse;
+	uint32_t how = r->psn;
+
+	if (how == REUSE_ANY)
+		how = prng_below(&q->side[0].rng, REUSE_ANY);
+	/* far from the numbers of other queue pairs */
+	if (r->other & 1)
+		q->cfg[0].lqpn += 0x1000;
+	if (r->other & 2)
+		q->cfg[0].rqpn += 0x1000;
+	r->back_at = 0;
+	r->ended = ended(q);
+	q->w->reused++;
+	world_reconnect(q, next_psn(q, how, r->first[0], r->left_off[0]),
+			next_psn(q, how, r->first[1], r->left_off[1]), r->by_cm & REUSE_REQ);
+}
+
+void world_reuser_run(struct world *w)
+{
+	for (uint32_t i = 0; i < w->nqps; i++) {
+		struct world_qp *q = &w->qp[i];
+		struct reuse *r = &q->reuse;
+		bool failed;
+
+		if (r->back_at && w->now >= r->back_at) {
+			come_back(q);
+		} else if (r->left && q->up && !q->shaking && !r->back_at) {
+			failed = rc_qp_in_error(q->side[0].qp) || rc_qp_in_error(q->side[1].qp);
+			if (failed && r->must && !w->violation)
+				w->violation = "a queue pair failed";
+			if (failed || ended(q) >= r->ended + r->after)
+				leave(q);
+		}
+	}
+}
+
+uint64_t world_reuser_next(const struct world *w)
+{
+	uint64_t t = UINT64_MAX;
+
+	for (uint32_t i = 0; i < w->nqps; i++)
+		if (w->qp[i].reuse.back_at)
+			t = min64(t, w->qp[i].reuse.back_at);
+	return t;
+}
