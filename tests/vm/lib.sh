@@ -68,7 +68,8 @@ guest_boot() # SITE
 	append="console=ttyS0 quiet panic=-1 no_timer_check nowatchdog lh.mtu=$GUEST_MTU"
 	append+=" lh.addr4=$(addr "$s" 1 4)/16 lh.addr6=$(addr "$s" 1 6)/64"
 	append+=" lh.neigh=$(addr "$o" 1 4)=$(mac "$o" 1),$(addr "$o" 1 6)=$(mac "$o" 1)"
-	spawn "monitor-$s" "g$s" cat "$LAB/monitor-$s.out"
+	# what the monitor says is nobody's concern, but must be read
+	spawn "sink-$s" "g$s" cat "$LAB/monitor-$s.out"
 	# Ends with this shell even when that is killed. No offloads: what crosses the tap must be what crosses a wire
 	spawn "guest-$s" "g$s" setpriv --pdeathsig KILL nice -n -5 qemu-system-x86_64 -nodefaults -no-user-config -display none -no-reboot \
 		-accel tcg,thread=multi -smp 1 -m $GUEST_MB -kernel "$VM/kernel/vmlinuz" -initrd "$VM/initrd" \
@@ -152,8 +153,8 @@ guest_again() # SITE
 {
 	echo "# guest $1 has not started in 90 s: again" >&2
 	signal "guest-$1" KILL
-	signal "monitor-$1" KILL
-	{ reap "guest-$1" 10; reap "monitor-$1" 10; } 2>/dev/null
+	signal "sink-$1" KILL
+	{ reap "guest-$1" 10; reap "sink-$1" 10; } 2>/dev/null
 	unset "answered[$1,ready]"
 	guest_part[$1]=
 	guest_boot "$1"
