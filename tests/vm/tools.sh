@@ -396,12 +396,6 @@ brief()
 	echo "$text"
 }
 
-# Frames that an XDP program let pass because its daemon had not been seen for half a second
-passed_by()
-{
-	echo $(($(stat_of a stale) + $(stat_of b stale)))
-}
-
 # Both appliances anew, as they were
 pair_again()
 {
