@@ -70,8 +70,8 @@ guest_boot() # SITE
 	append+=" lh.neigh=$(addr "$o" 1 4)=$(mac "$o" 1),$(addr "$o" 1 6)=$(mac "$o" 1)"
 	# what the monitor says is nobody's concern, but must be read
 	spawn "sink-$s" "g$s" cat "$LAB/monitor-$s.out"
-	# Ends with this shell even when that is killed. No offloads: what crosses the tap must be what crosses a wire
-	spawn "guest-$s" "g$s" setpriv --pdeathsig KILL nice -n -5 qemu-system-x86_64 -nodefaults -no-user-config -display none -no-reboot \
+	# No offloads: what crosses the tap must be what crosses a wire
+	spawn "guest-$s" "g$s" "${before_others[@]}" -5 qemu-system-x86_64 -nodefaults -no-user-config -display none -no-reboot \
 		-accel tcg,thread=multi -smp 1 -m $GUEST_MB -kernel "$VM/kernel/vmlinuz" -initrd "$VM/initrd" \
 		-append "$append" -serial "file:$LAB/console-$s.log" \
 		-chardev "pipe,id=line,path=$LAB/serial-$s" -serial chardev:line \
@@ -181,5 +181,5 @@ vm_up()
 			die "guest $s has no soft-RoCE device: $(tail -n 5 "$LAB/console-$s.log") $reply"
 	done
 	! grep -h ^init: "$LAB"/console-?.log || die "the guests are not as they should be"
-	await 10 carrier || die "the bridges do not forward"
+	await 30 carrier || die "the bridges do not forward"
 }
