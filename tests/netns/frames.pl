@@ -8,7 +8,7 @@
 #	                                        after SINCE, seconds since 1970
 #	frames.pl recv INTERFACE SOURCE N       prints the first N frames received from that address
 #
-# recv gives up after 10 s. It says "ready" on standard error when it listens.
+# recv gives up after 50 s. It says "ready" on standard error when it listens.
 use strict;
 use warnings;
 
@@ -65,7 +65,7 @@ if ($do eq 'send' && @ARGV == 3) {
 	my $s = packet_socket($interface);
 	$| = 1;
 	$SIG{ALRM} = sub { exit 1 };
-	alarm 10;
+	alarm 50;
 	print STDERR "ready\n";
 	while ($n && defined recv($s, my $frame, 65536, 0)) {
 		next unless source_of($frame) eq $source;
