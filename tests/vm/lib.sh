@@ -177,7 +177,7 @@ vm_up()
 	for s in a b; do
 		guest_await $s ready 90 || guest_again $s ||
 			die "guest $s does not start: $(tail -n 5 "$LAB/console-$s.log")"
-		guest $s 10 "rdma link show rxe0/1" && [[ $reply == *ACTIVE* ]] ||
+		guest $s 40 "rdma link show rxe0/1" && [[ $reply == *ACTIVE* ]] ||
 			die "guest $s has no soft-RoCE device: $(tail -n 5 "$LAB/console-$s.log") $reply"
 	done
 	! grep -h ^init: "$LAB"/console-?.log || die "the guests are not as they should be"
