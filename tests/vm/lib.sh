@@ -69,7 +69,7 @@ guest_boot() # SITE
 	append+=" lh.addr4=$(addr "$s" 1 4)/16 lh.addr6=$(addr "$s" 1 6)/64"
 	append+=" lh.neigh=$(addr "$o" 1 4)=$(mac "$o" 1),$(addr "$o" 1 6)=$(mac "$o" 1)"
 	# what the monitor says is nobody's concern, but must be read
-	spawn "sink-$s" "g$s" cat "$LAB/monitor-$s.out"
+	spawn "sink-$s" "g$s" sh -c 'exec cat "$0" >/dev/null' "$LAB/monitor-$s.out"
 	# No offloads: what crosses the tap must be what crosses a wire
 	spawn "guest-$s" "g$s" "${before_others[@]}" -5 qemu-system-x86_64 -nodefaults -no-user-config -display none -no-reboot \
 		-accel tcg,thread=multi -smp 1 -m $GUEST_MB -kernel "$VM/kernel/vmlinuz" -initrd "$VM/initrd" \
