@@ -409,7 +409,7 @@ host_start()
 
 	shift 2
 	o=$(other "$s")
-	spawn "$name" "h$s" "$LAB_BIN/endpoint" --if eth0 --ip "$(addr "$s" 1)" --peer-ip "$(addr "$o" 1)" \
+	spawn "$name" "h$s" "${before_others[@]}" 0 "$LAB_BIN/endpoint" --if eth0 --ip "$(addr "$s" 1)" --peer-ip "$(addr "$o" 1)" \
 		--peer-mac "$(mac "$o" 1)" --qpn ${qpn[$s]} --peer-qpn ${qpn[$o]} --psn ${psn[$s]} \
 		--peer-psn ${psn[$o]} --retry 250 "$@"
 }

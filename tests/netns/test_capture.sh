@@ -23,7 +23,7 @@ captures_start()
 
 	for p in "${!where[@]}"; do
 		read -r ns ifname <<<"${where[$p]}"
-		spawn "cap-$p" "$ns" "$LAB_BIN/pcapcheck" --capture "$ifname" "$LAB/$p.pcap"
+		spawn "cap-$p" "$ns" "${before_others[@]}" -10 "$LAB_BIN/pcapcheck" --capture "$ifname" "$LAB/$p.pcap"
 	done
 	for p in "${!where[@]}"; do
 		await 30 ready "$p" || die "no capture of $p: $(cat "$LAB/cap-$p.err")"

@@ -19,7 +19,7 @@ roce_of() # CAPTURE SOURCE SINCE: how many RoCEv2 packets of that address, captu
 
 capture_start() # NAME NAMESPACE INTERFACE
 {
-	spawn "cap-$1" "$2" "$LAB_BIN/pcapcheck" --capture "$3" "$LAB/$1.pcap"
+	spawn "cap-$1" "$2" "${before_others[@]}" -10 "$LAB_BIN/pcapcheck" --capture "$3" "$LAB/$1.pcap"
 	await 30 grep -q 'capture: ready' "$LAB/cap-$1.err"
 }
 

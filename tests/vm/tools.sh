@@ -197,7 +197,7 @@ capture_start() # NAME PHASE
 	for s in a b; do
 		rm -f "$LAB/$1-lan-$s.pcap"
 		printf 'object_add filter-dump,id=dump,netdev=n0,file=%s\n' "$LAB/$1-lan-$s.pcap" >"$LAB/monitor-$s.in"
-		[ "$2" = bare ] || spawn capture-$s wan "$B/lab/pcapcheck" --capture $s "$LAB/$1-wan-$s.pcap"
+		[ "$2" = bare ] || spawn capture-$s wan "${before_others[@]}" -10 "$B/lab/pcapcheck" --capture $s "$LAB/$1-wan-$s.pcap"
 	done
 	for s in a b; do
 		await 30 [ -s "$LAB/$1-lan-$s.pcap" ] || die "no capture at guest $s"
