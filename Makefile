@@ -6,6 +6,7 @@
 # make check-vm   the whole matrix of tests/vm: guests with soft-RoCE, bare and through longhaul (root, long)
 # make check-san  unit, scenario, bpf and netns tests under ASan and UBSan; check-tsan: unit and a pair under TSan
 # make attack     third parties, overload and bad clients against real daemons in network namespaces (root)
+# make check-busy netns and vm tests, 20 times (RUNS=) beside two busy processes: whether they hang on the clock
 # make demo       two data centres in network namespaces, bare and through longhaul (root)
 # make lint       layers, style, doc/features.md against the tests, how the engine's files hang together
 # make bench      cost per packet, memory
@@ -141,6 +142,11 @@ check: deps vm-deps
 check-vm: deps vm-deps
 	$(Q)$(MAKE) $(JOBS) all vm-programs
 	$(Q)B=$(B) tests/vm/matrix.sh
+
+.PHONY: check-busy
+check-busy: deps vm-deps
+	$(Q)$(MAKE) $(JOBS) all vm-programs
+	$(Q)B=$(B) tests/busy.sh $(or $(RUNS),20)
 
 # The same under sanitizers, in builds of their own. They slow everything down by several times, so time limits are
 # longer; hosts and WAN of the netns tests are played by the plain build, or they would be too slow to be true;

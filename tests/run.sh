@@ -130,7 +130,7 @@ netns() # [NAME]
 		if [ "$(id -u)" != 0 ]; then
 			skip "netns/$(basename "$t" .sh)" "needs root"
 		else
-			run "netns/$(basename "$t" .sh)" 180 "$t"
+			run "netns/$(basename "$t" .sh)" 600 "$t"
 		fi
 	done
 }

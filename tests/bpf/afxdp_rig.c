@@ -137,7 +137,7 @@ uint32_t host_recv(enum steer_side side, uint8_t *out)
 	struct pollfd p = {.fd = host[side], .events = POLLIN};
 	ssize_t n;
 
-	if (poll(&p, 1, 2000) <= 0)
+	if (poll(&p, 1, FOREVER / 1000000) <= 0)
 		return 0;
 	n = recv(host[side], out, BUF, 0);
 	if (n < 0 && errno == ENETDOWN) /* said once, of a link that was down for a while */
@@ -158,7 +158,7 @@ void keep(void *ctx, enum steer_side side, const uint8_t *data, uint32_t len)
 
 uint32_t rx_wait(struct afxdp *x, struct seen *s, uint32_t n)
 {
-	uint64_t end = now() + 2 * SECOND;
+	uint64_t end = now() + FOREVER;
 	struct pollfd p[STEER_SIDES * STEER_QUEUES];
 	int fds[STEER_SIDES * STEER_QUEUES], k, i;
 
@@ -173,11 +173,22 @@ uint32_t rx_wait(struct afxdp *x, struct seen *s, uint32_t n)
 
 void flush(struct afxdp *x)
 {
-	uint64_t end = now() + 2 * SECOND;
+	uint64_t end = now() + FOREVER;
 
 	while (afxdp_flush(x))
 		if (now() > end)
 			fail_msg("frames stay in the ring");
+}
+
+uint64_t steered(struct afxdp *x, enum steer_side side, int fate, uint64_t n)
+{
+	uint64_t end = now() + FOREVER;
+	struct afxdp_stats st;
+
+	do {
+		afxdp_stats(x, &st);
+	} while (st.steer[side][fate] < n && now() < end && !sched_yield());
+	return st.steer[side][fate];
 }
 
 bool attached(const char *name)

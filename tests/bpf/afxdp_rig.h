@@ -20,7 +20,9 @@
 #include "port/afxdp.h"
 #include "tests/bpf/steer_frame.h"
 
-#define SECOND 1000000000ull
+#define SECOND	1000000000ull
+/* What comes, comes; when, is up to whatever else the machine does. A wait so long is for nothing. */
+#define FOREVER (30 * SECOND)
 
 extern int host[STEER_SIDES]; /* packet sockets on host1, host2 */
 extern char err[256];	      /* what the port says, of the latest call that takes it */
@@ -46,7 +48,7 @@ void expect_error(struct afxdp_config cfg, const char *part);
 uint32_t make(uint8_t *out, enum steer_side side, uint32_t len, uint32_t seq, uint32_t tag);
 void host_send(enum steer_side side, const uint8_t *frame, uint32_t len);
 
-/* What a host receives next, within two seconds; 0 when nothing comes. */
+/* What a host receives next; 0 when nothing comes. */
 uint32_t host_recv(enum steer_side side, uint8_t *out);
 
 struct seen {
@@ -58,9 +60,13 @@ struct seen {
 /* Receives into a struct seen. */
 void keep(void *ctx, enum steer_side side, const uint8_t *data, uint32_t len);
 
-/* Read until @n frames came, or two seconds passed. */
+/* Read until @n frames came. */
 uint32_t rx_wait(struct afxdp *x, struct seen *s, uint32_t n);
 void flush(struct afxdp *x);
+
+/* How many frames of @side met with @fate, when they are @n or more: the kernel may put off what it does
+ * with a frame that has been sent. */
+uint64_t steered(struct afxdp *x, enum steer_side side, int fate, uint64_t n);
 
 /* An XDP program is attached to that interface. */
 bool attached(const char *name);

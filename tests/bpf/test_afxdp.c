@@ -56,12 +56,12 @@ static void lengths(const struct afxdp_config *cfg, bool native, uint32_t longes
 	}
 	s.n = 0;
 	assert_int_equal(afxdp_rx(x, 64, keep, &s), 0);
-	afxdp_stats(x, &st);
 	for (side = 0; side < STEER_SIDES; side++) {
+		assert_int_equal(steered(x, side, STEER_TOO_LONG, passed / 2), passed / 2);
+		afxdp_stats(x, &st);
 		assert_int_equal(st.rx[side], i - passed / 2);
 		assert_int_equal(st.tx[side], i - passed / 2);
 		assert_int_equal(st.steer[side][STEER_TAKEN], i - passed / 2);
-		assert_int_equal(st.steer[side][STEER_TOO_LONG], passed / 2);
 		assert_int_equal(st.rx_dropped[side] + st.tx_dropped[side] + st.tx_full[side], 0);
 	}
 	assert_int_equal(afxdp_tx(x, STEER_LAN, frame, 13), -EINVAL);
@@ -175,7 +175,7 @@ static void many_frames(void **state)
 				   sent, NO_TAG);
 			host_send(STEER_LAN, frame, len);
 		}
-		end = now() + 2 * SECOND;
+		end = now() + FOREVER;
 		while (b.n < sent && now() < end)
 			afxdp_rx(x, 17, bounce, &b); /* batches that end within a frame */
 		assert_int_equal(b.n, sent);
@@ -203,6 +203,7 @@ static void full(void **state)
 	uint8_t frame[BUF], back[BUF];
 	uint32_t len = make(frame, STEER_LAN, 100, 0, NO_TAG), n = 0, i, round;
 	struct afxdp_stats st;
+	uint64_t end;
 
 	(void)state;
 	for (round = 1; round <= 3; round++) {
@@ -223,7 +224,10 @@ static void full(void **state)
 	/* Not read: the kernel runs out of chunks, drops and counts; then it goes on. */
 	for (i = 0; i < 1000; i++)
 		host_send(STEER_LAN, frame, len);
-	afxdp_stats(x, &st);
+	end = now() + FOREVER;
+	do {
+		afxdp_stats(x, &st);
+	} while (st.rx_dropped[STEER_LAN] < 1000 - 512 && now() < end);
 	assert_int_equal(st.rx_dropped[STEER_LAN], 1000 - 512);
 	{
 		struct seen s = {0};
@@ -279,7 +283,6 @@ static void tags(void **state)
 	struct afxdp *x = open_port(&cfg);
 	uint8_t frame[BUF];
 	uint32_t len = make(frame, STEER_LAN, 500, 0, TAG(100 | 0x6000));
-	struct afxdp_stats st;
 	struct seen s = {0};
 
 	(void)state;
@@ -289,8 +292,7 @@ static void tags(void **state)
 	assert_memory_equal(s.data, frame, len);
 	len = make(frame, STEER_LAN, 500, 0, TAG(101));
 	host_send(STEER_LAN, frame, len);
-	afxdp_stats(x, &st);
-	assert_int_equal(st.steer[STEER_LAN][STEER_NO_RULE], 1);
+	assert_int_equal(steered(x, STEER_LAN, STEER_NO_RULE, 1), 1);
 	afxdp_close(x);
 }
 

@@ -3,7 +3,11 @@
  * An RC endpoint in real time on one interface: the host model behind a packet socket. Two of them,
  * started with the same options but for --listen and swapped --ip/--peer-ip, need no other channel:
  * QPNs, PSNs and seeds follow from the options. One JSON line at the end tells what happened on
- * this side; SIGUSR1 gets what has happened so far, on stderr.
+ * this side; SIGUSR1 gets what has happened so far, on stderr; after SIGUSR2 nothing more is posted,
+ * and the endpoint ends when what is queued has completed.
+ *
+ * Whoever waits for an endpoint must not guess how long it takes: two sides that both post end when
+ * they are told to, after each has said "all done" on stderr.
  *
  * The loop drains the receive ring, lets the host send, hands the batch to the kernel with one
  * system call, and sleeps in ppoll() until a frame or a deadline comes. It never spins.
@@ -31,7 +35,9 @@
 #define SECOND	    1000000000ull
 #define RX_BATCH    128
 #define TX_BATCH    256
-#define CM_INTERVAL (SECOND / 4)
+/* Fifteen tries: a peer may have to wait for a processor. */
+#define CM_INTERVAL SECOND
+#define DREQ_WAIT   (10 * SECOND)
 
 static const char *const ops_words[] = {"send", "write", "read", "atomic", "mix", NULL};
 static const char *const personality_words[] = {"strict", "permissive", NULL};
@@ -89,15 +95,17 @@ static struct endpoint {
 	uint64_t completed, errors, bytes, messages, rx_messages, rx_bytes, lat_sum, lat_max;
 	enum rc_status first_error;
 	uint64_t not_intact;
-	bool queued;
+	bool said_done;
 } ep;
 
-static volatile sig_atomic_t stop, asked;
+static volatile sig_atomic_t stop, asked, enough;
 
 static void on_signal(int sig)
 {
 	if (sig == SIGUSR1)
 		asked = 1;
+	else if (sig == SIGUSR2)
+		enough = 1;
 	else
 		stop = 1;
 }
@@ -356,6 +364,14 @@ static bool requests_done(void)
 	return true;
 }
 
+/* Who tells it to end waits for this word. */
+static void say_done(void)
+{
+	if (!ep.said_done && (opt.listen || opt.bidir))
+		fprintf(stderr, "endpoint: all done\n");
+	ep.said_done = true;
+}
+
 static bool finished(void)
 {
 	uint64_t quiet = ep.now - (ep.rx_at ? ep.rx_at : ep.started);
@@ -372,6 +388,7 @@ static bool finished(void)
 		return false; /* until idle or told to */
 	if (!requests_done() || ep.rx_messages < opt.expect)
 		return false;
+	say_done();
 	/* A last acknowledgement may have been lost: stay a little for the peer's retry. */
 	return (opt.listen || opt.bidir) ? quiet > opt.linger_ms * 1000000 : true;
 }
@@ -465,6 +482,8 @@ static void run(void)
 			report(stderr);
 		}
 		ep.now = clock_ns();
+		if (enough && ep.now < ep.stop_posting_at)
+			ep.stop_posting_at = ep.now;
 		receive();
 		if (opt.cm)
 			cm_turn();
@@ -477,7 +496,7 @@ static void run(void)
 	if (opt.cm && !opt.listen) {
 		for (uint32_t i = 0; i < opt.qps; i++)
 			rc_cm_disconnect(&ep.flows[i].cm);
-		for (uint64_t end = clock_ns() + SECOND; clock_ns() < end;) {
+		for (uint64_t end = clock_ns() + DREQ_WAIT; clock_ns() < end;) {
 			bool down = true;
 
 			ep.now = clock_ns();
@@ -509,7 +528,7 @@ static const char help[] =
 	"  --count N | --bytes N | --seconds S              requester: when to end\n"
 	"  --expect-messages N, --idle-seconds S, --linger-ms N (300), --start-seconds S (60)\n"
 	"  --personality strict|permissive                  --resend timeout|reads|all\n"
-	"  --timeout-exp N (14) --retry N (7) --rnr-retry N (7)\n"
+	"  --timeout-exp N (14) --retry N (7; up to 255) --rnr-retry N (7)\n"
 	"  --rnr-p P --recv-interval-us N --recv-depth N    receiver not ready\n"
 	"  --credits --ack-coalesce N --rate-mbps N --seed N --no-verify\n"
 	"  --visible             captures on the interface see what is sent, too; slower\n"
@@ -676,6 +695,7 @@ int main(int argc, char **argv)
 	signal(SIGTERM, on_signal);
 	signal(SIGINT, on_signal);
 	signal(SIGUSR1, on_signal);
+	signal(SIGUSR2, on_signal);
 	prctl(PR_SET_TIMERSLACK, 1000UL);
 	ep.ring = pkt_ring_open(opt.ifname, 4096, 1024, false);
 	if (!ep.ring || (opt.visible && pkt_ring_visible(ep.ring) < 0) || hush() < 0)

@@ -11,7 +11,7 @@
 #	frames.pl number FILE SMAC DMAC SOURCE DEST N  writes N frames into FILE that differ in number, length and
 #	                                        content: UD, without an ICRC
 #
-# recv gives up after 10 s. It says "ready" on standard error when it listens, and at the end how many frames its
+# recv gives up after 50 s. It says "ready" on standard error when it listens, and at the end how many frames its
 # own socket had no room for, if any.
 use strict;
 use warnings;
@@ -114,7 +114,7 @@ if ($do eq 'send' && (@ARGV == 3 || @ARGV == 4)) {
 	setsockopt($s, SOL_SOCKET, SO_RCVBUFFORCE, pack('i', 64 << 20)) or die "setsockopt: $!\n";
 	$| = 1;
 	$SIG{ALRM} = sub { $end->(1) };
-	alarm 10;
+	alarm 50;
 	print STDERR "ready\n";
 	while ($n && defined recv($s, my $frame, 65536, 0)) {
 		next unless source_of($frame) eq $source;

@@ -24,10 +24,10 @@ captures_start()
 
 	for p in "${!where[@]}"; do
 		read -r ns ifname <<<"${where[$p]}"
-		spawn "cap-$p" "$ns" "$LAB_BIN/pcapcheck" --capture "$ifname" "$LAB/$p.pcap"
+		spawn "cap-$p" "$ns" "${before_others[@]}" -10 "$LAB_BIN/pcapcheck" --capture "$ifname" "$LAB/$p.pcap"
 	done
 	for p in "${!where[@]}"; do
-		await 10 ready "$p" || die "no capture of $p: $(cat "$LAB/cap-$p.err")"
+		await 30 ready "$p" || die "no capture of $p: $(cat "$LAB/cap-$p.err")"
 	done
 }
 
@@ -39,7 +39,7 @@ captures_stop()
 		signal "cap-$p" TERM
 	done
 	for p in "${!where[@]}"; do
-		reap "cap-$p" 10
+		reap "cap-$p"
 	done
 }
 
@@ -71,11 +71,11 @@ lab_up
 wan_start "${LINK[@]}"
 pair_start
 
-it "WRITE, 5 ms: captures judged" watched write --op write --count 400 --size 20000
-it "SEND with receives posted one by one: RNR at the far side only" watched rnr --op send --count 200 \
+it "WRITE, 5 ms: captures judged" undisturbed watched write --op write --count 400 --size 20000
+it "SEND with receives posted one by one: RNR at the far side only" undisturbed watched rnr --op send --count 200 \
 	--size 3000 --rnr-p 0.02
-it "READ" watched read --op read --count 200 --size 20000
-it "a mix of all kinds on four queue pairs" watched mix --op mix --count 800 --size 20000 --qps 4
+it "READ" undisturbed watched read --op read --count 200 --size 20000
+it "a mix of all kinds on four queue pairs" undisturbed watched mix --op mix --count 800 --size 20000 --qps 4
 
 cut_off() # half a capture: what was acknowledged never reached the far LAN, or the file has no end
 {
@@ -86,5 +86,5 @@ it "half a capture is not taken for a whole one" cut_off
 
 wan_stop
 wan_start "${LINK[@]}" --loss 0.005
-it "0.5 % loss, a mix of all kinds" watched loss --op mix --count 800 --size 20000 --qps 2
+it "0.5 % loss, a mix of all kinds" undisturbed watched loss --op mix --count 800 --size 20000 --qps 2
 exit $((tests_failed > 0))

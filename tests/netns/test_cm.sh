@@ -7,17 +7,20 @@ set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/netns/lib.sh
 
-by_cm() # NAME OP ARGUMENT...
+by_cm() # NAME OP MESSAGES ARGUMENT...: so many at least, and until it is seen to be carried
 {
-	local name=$1
+	local name=$1 op=$2 messages=$3
 
-	shift
+	shift 3
 	next_qpns
-	transfer_begin "$name" a --cm --op "$@"
-	await 20 jq_true a qp 'any(.lqpn == $l and .rqpn == $r and ."learned-by" == "cm" and
-		."pseudo-acks" > 0)' --argjson l $((${qpn[a]})) --argjson r $((${qpn[b]}))
-	known=$?
-	transfer_end "$name" && intact "$name" && [ $known = 0 ]
+	transfer_until "known && so_far_above $name-req messages $messages" "$name" a --cm --op "$op" "$@" &&
+	intact "$name"
+}
+
+known() # the latest connection, by CM, and its requests are answered here
+{
+	jq_true a qp 'any(.lqpn == $l and .rqpn == $r and ."learned-by" == "cm" and ."pseudo-acks" > 0)' \
+		--argjson l $((${qpn[a]})) --argjson r $((${qpn[b]}))
 }
 
 released() # the hosts have disconnected
@@ -28,13 +31,13 @@ released() # the hosts have disconnected
 lab_up
 wan_start --delay-ms 5 --rate-mbps 1200
 pair_start
-it "learned by CM, WRITE" by_cm write write --count 1500 --mtu 4096
-it "released when the hosts disconnect" await 10 released
-it "learned by CM, SEND, path MTU 1024" by_cm send send --count 1000 --mtu 1024
-it "two queue pairs by CM" by_cm two write --count 1500 --qps 2 --mtu 4096
+it "learned by CM, WRITE" by_cm write write 1500 --mtu 4096
+it "released when the hosts disconnect" await 30 released
+it "learned by CM, SEND, path MTU 1024" by_cm send send 1000 --mtu 1024
+it "two queue pairs by CM" by_cm two write 1500 --qps 2 --mtu 4096
 wan_stop
 wan_start --delay-ms 5 --rate-mbps 1200 --loss 0.01
-it "learned by CM with 1 % loss" by_cm loss write --count 1000 --mtu 4096
+it "learned by CM with 1 % loss" by_cm loss write 1000 --mtu 4096
 pair_stop
 
 pair_start -r "learn = cm"
@@ -47,5 +50,5 @@ not_by_psn()
 wan_stop
 wan_start --delay-ms 5 --rate-mbps 1200
 it "learn = cm: a connection without CM only passes" not_by_psn
-it "learn = cm: one with CM is carried" by_cm only-cm send --count 1000 --mtu 4096
+it "learn = cm: one with CM is carried" by_cm only-cm send 1000 --mtu 4096
 exit $((tests_failed > 0))

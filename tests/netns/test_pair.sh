@@ -28,7 +28,12 @@ carried()
 
 	shift 2
 	next_qpns
-	transfer "$name" "$from" --op "$@" && intact "$name" && accelerated "$from" && held "$(other "$from")" in
+	undisturbed by_appliances "$name" "$from" "$@"
+}
+
+by_appliances()
+{
+	transfer "$1" "$2" --op "${@:3}" && intact "$1" && accelerated "$2" && held "$(other "$2")" in
 }
 
 pseudo_acks_near() # the requester's appliance answers, the other one hides the true answers

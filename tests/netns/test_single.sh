@@ -22,13 +22,13 @@ accelerated()
 		--argjson q $((${qpn[a]}))
 }
 
-fast() # at 20 ms round trip 16 messages of 64 KiB outstanding give 52 MB/s
+fast() # at 100 ms round trip 16 messages of 64 KiB outstanding give 10.5 MB/s on any machine, and not more
 {
-	awk -v r="$(delivered_rate "$1")" 'BEGIN { exit !(r > 65) }'
+	awk -v r="$(delivered_rate "$1")" 'BEGIN { print r " MB/s"; exit !(r > 15) }'
 }
 
 lab_up
-wan_start --delay-ms 10 --rate-mbps 1200
+wan_start --delay-ms 50 --rate-mbps 1200
 gateway_config a -s -g "wan-rate = 1100M" -g "wan-burst = 600K"
 gateway_start a
 it "NTT-2 one box at the requester's side: WRITE" accelerated write write --seconds 3 --mtu 4096

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# The short part of tests/vm, for `make check`: two Linux hosts with soft-RoCE at 20 ms, WRITE, SEND, READ,
+# The short part of tests/vm, for `make check`: two Linux hosts with soft-RoCE at 40 ms, WRITE, SEND, READ,
 # rping and RNR, bare and through the appliances (NTT-1, ENG-5); what arrives, that of ATOMICs too (NTT-9), is
 # looked at, also with loss.
 # tests/vm/matrix.sh is the whole.
@@ -23,7 +23,8 @@ esac
 . tests/vm/lib.sh
 . tests/vm/tools.sh
 
-RTT=20
+# So far that it is the distance that rules, not the emulated processors; and less than the tools' 67 ms
+RTT=40
 RUN_SECONDS=1.5
 FAILED=$B/vm/failed
 rm -rf "$FAILED"
@@ -81,10 +82,10 @@ it "the responder has said RNR" not_ready
 it "READs, ATOMICs, WRITEs with immediate, SENDs, over IPv6 and path MTU 4096: contents right" contents wisra 4096 $GID6
 wan_stop
 wan_start --visible --only-roce --delay-ms $((RTT / 2)) --loss 0.005
-await 20 peers_up
+await 30 peers_up
 verified=()
 it "the same with 0.5 % loss, path MTU 1024" contents wisra 1024 $GID4
-it "nothing is owed in the end" await 30 settled
+it "nothing is owed in the end" await 60 settled
 it "no queue pair has come to harm" [ "$(faults)" = 0 ]
 it "appliances end well" pair_stop
 echo "1..$lab_number"

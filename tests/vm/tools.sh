@@ -173,8 +173,8 @@ serve()
 
 	guest_begin b $((seconds + 20)) "$2"
 	served=$job
-	# twice as long as it takes to see that the server has ended
-	if ! guest b 10 "$(listens "$3")"; then
+	# in a guest that may have to wait for a processor
+	if ! guest b 40 "$(listens "$3")"; then
 		guests_state >"$LAB/guests.txt"
 		guest_kill b "$served"
 		guest_wait b "$served"
@@ -197,11 +197,11 @@ capture_start() # NAME PHASE
 	for s in a b; do
 		rm -f "$LAB/$1-lan-$s.pcap"
 		printf 'object_add filter-dump,id=dump,netdev=n0,file=%s\n' "$LAB/$1-lan-$s.pcap" >"$LAB/monitor-$s.in"
-		[ "$2" = bare ] || spawn capture-$s wan "$B/lab/pcapcheck" --capture $s "$LAB/$1-wan-$s.pcap"
+		[ "$2" = bare ] || spawn capture-$s wan "${before_others[@]}" -10 "$B/lab/pcapcheck" --capture $s "$LAB/$1-wan-$s.pcap"
 	done
 	for s in a b; do
-		await 10 [ -s "$LAB/$1-lan-$s.pcap" ] || die "no capture at guest $s"
-		[ "$2" = bare ] || await 10 grep -q ready "$LAB/capture-$s.err" || die "no capture on the WAN of $s"
+		await 30 [ -s "$LAB/$1-lan-$s.pcap" ] || die "no capture at guest $s"
+		[ "$2" = bare ] || await 30 grep -q ready "$LAB/capture-$s.err" || die "no capture on the WAN of $s"
 	done
 }
 
@@ -214,7 +214,7 @@ capture_stop()
 		running capture-$s && signal capture-$s TERM
 	done
 	for s in a b; do
-		[ -z "${pid[capture-$s]:-}" ] || reap capture-$s 10
+		[ -z "${pid[capture-$s]:-}" ] || reap capture-$s
 	done
 }
 
@@ -394,12 +394,6 @@ brief()
 	text=$(tr -s '\n\t -' ' ' <<<"$1")
 	[ ${#text} -le 400 ] || text="${text:0:200} ... ${text: -200}"
 	echo "$text"
-}
-
-# Frames that an XDP program let pass because its daemon had not been seen for half a second
-passed_by()
-{
-	echo $(($(stat_of a stale) + $(stat_of b stale)))
 }
 
 # Both appliances anew, as they were

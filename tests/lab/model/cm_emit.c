@@ -118,7 +118,7 @@ void rc_cm_listen(struct rc_cm *cm, struct rc_qp_config *cfg, uint32_t id, uint6
 			      .path_mtu = cfg->mtu,
 			      .responder_resources = (uint8_t)cfg->resp_rd,
 			      .initiator_depth = (uint8_t)cfg->max_rd,
-			      .retry_count = cfg->retry_cnt,
+			      .retry_count = cfg->retry_cnt > 7 ? 7 : cfg->retry_cnt,
 			      .rnr_retry = cfg->rnr_retry,
 			      .ack_timeout = cfg->timeout_exp,
 			      .rc = true};

@@ -417,8 +417,8 @@ static bool config_ok(const struct rc_qp_config *c)
 {
 	return power_of_two(c->mtu) && c->mtu >= 256 && c->mtu <= 4096 && power_of_two(c->depth) &&
 	       power_of_two(c->journal) && c->resp_rd && c->max_rd && c->mr_size <= UINT32_MAX &&
-	       c->rmr_size <= UINT32_MAX && c->timeout_exp < 32 && c->retry_cnt < 8 &&
-	       c->rnr_retry < 8 && c->min_rnr_timer < 32 &&
+	       c->rmr_size <= UINT32_MAX && c->timeout_exp < 32 && c->rnr_retry < 8 &&
+	       c->min_rnr_timer < 32 &&
 	       ((c->lqpn | c->rqpn | c->sq_psn | c->rq_psn) & ~PSN_MASK) == 0 &&
 	       c->max_unacked < 1u << 22;
 }
