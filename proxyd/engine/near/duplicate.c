@@ -3,10 +3,10 @@
  * Requests that are not the next one (roles OPENER and SINGLE): repeats, and what is far away or
  * goes on behind something that we never saw.
  *
- * What is in custody is answered with an ACK of the front, and not sent on. What was told to be
- * done and is truly done goes to the true responder, who knows. A READ or its like is given again
- * from what is held; else its turn comes with the answer that is on its way; else it is asked past
- * us.
+ * A repeat of what is in custody is answered with an ACK of the frontier, and not sent on. A repeat
+ * of what the responder has truly acknowledged goes to the responder, who knows whether it is a
+ * repeat. A READ or ATOMIC gets its answer again where that is kept here. Where the answer is still
+ * on its way, nothing is done. Else the responder is asked for it again.
  *
  * A READ that is asked again after its answer had passed was lost between us and the requester.
  * ACKs past it would only make the requester start it again and again, at LAN speed, until its
@@ -20,8 +20,7 @@
 #include "engine/near/near.h"
 #include "engine/prefetch/prefetch.h"
 
-/* So many far away, each within so many PSNs of the one before, are another incarnation of the QP.
- * */
+/* So many far away, each within so many PSNs of the one before, mean another incarnation. */
 #define JUMP_RUN	     3
 #define JUMP_NEAR	     1024
 /* Requests of one QP are not further apart than this (invariant 6). */
@@ -31,16 +30,16 @@
 #define TRICKLE_US	     2000u
 /* A requester resends all that it has outstanding within this time. */
 #define AGAIN_US	     20000u
-/* So long a requester may repeat what it was told to be done. */
+/* A requester may repeat what it was told to be done for so long. */
 #define STUCK_NS	     (10 * NSEC_PER_SEC)
 /* A duplicate READ is sent on again when its answer is so much overdue, in eighths of the round
  * trip. */
 #define READ_OVERDUE_EIGHTHS 10u
 
 /*
- * A requester whose front waits for the WAN asks again by its timer. Let the front take one small
- * step, so that its retry counter starts anew: a withheld ACK must never become an error. What the
- * step covers is retained like everything else.
+ * A requester whose frontier waits for the WAN asks again by its timer. Let the frontier take one
+ * small step, so that its retry counter starts anew: a withheld ACK must never become an error.
+ * What the step covers is retained like everything else.
  */
 static void trickle(struct engine *e, struct lane *l)
 {
@@ -89,11 +88,12 @@ static void answered_unseen(struct engine *e, struct flow *fl, uint32_t psn)
 }
 
 /*
- * It was told that this is done, long ago and again and again, and nothing may pass by to the true
- * responder, who would know more: it is another incarnation of the QP, or one that is beyond help.
+ * The requester repeats for STUCK_NS what it was told to be done, and the responder, which would
+ * know more, cannot be asked: it knows other PSNs, or may have forgotten the answer. The requester
+ * is another incarnation of the QP, or does not get what we send. Returns true when the lane has faulted.
  */
-static bool stuck(struct engine *e, struct flow *fl, struct lane_reads *x, const struct frame *f,
-		  enum lane_reason why)
+static bool repeats_for_ever(struct engine *e, struct flow *fl, struct lane_reads *x,
+			     const struct frame *f, enum lane_reason why)
 {
 	if (!x->stuck)
 		x->stuck = e->now;
@@ -103,7 +103,7 @@ static bool stuck(struct engine *e, struct flow *fl, struct lane_reads *x, const
 	return true;
 }
 
-/* A READ or ATOMIC asked again whose answer is not here: the responder repeats it. */
+/* Pass a repeated READ or ATOMIC on: the responder repeats the answer that is not kept here. */
 static void ask_past(struct engine *e, struct flow *fl, const struct frame *f, bool moved)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
@@ -118,7 +118,7 @@ static void ask_past(struct engine *e, struct flow *fl, const struct frame *f, b
 	/* where guesses were made the responder may have forgotten an ATOMIC, which cannot be asked
 	 * for anew */
 	if (x && x->guessed_ever && f->opcode != OP_READ_REQUEST &&
-	    stuck(e, fl, x, f, REASON_TIMEOUT))
+	    repeats_for_ever(e, fl, x, f, REASON_TIMEOUT))
 		return;
 	wire = x ? resp_wire_psn(e, fl, f) : f->psn;
 	if (wire == PSN_NONE || (moved && !icrc_ok(f))) {
@@ -132,8 +132,8 @@ static void ask_past(struct engine *e, struct flow *fl, const struct frame *f, b
 		engine_tx(e, other_port(fl->side), out, psn_map_frame(out, f, wire, PSN_NONE));
 }
 
-/* The QPN was given to another QP: what is held for the former one is nobody's. */
-static void incarnation(struct engine *e, struct flow *fl, const struct frame *f)
+/* The QPN was given to another QP: nobody will ask for what is held for the former one. */
+static void new_incarnation(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	engine_event(e, EVENT_INCARNATION, fl, 0, 0);
 	lane_close(e, fl, REASON_INCARNATION, true);
@@ -207,7 +207,7 @@ void duplicate_request(struct engine *e, struct flow *fl, const struct frame *f)
 	r = (f->op->flags & OPF_ANSWERED) ? reads_find(e, l, f->psn) : NULL;
 	if ((!r || r->made) && other_request(e, fl, x, f)) {
 		if (icrc_ok(f))
-			incarnation(e, fl, f);
+			new_incarnation(e, fl, f);
 		else
 			COUNT(e, BAD_ICRC);
 		return;
@@ -215,7 +215,8 @@ void duplicate_request(struct engine *e, struct flow *fl, const struct frame *f)
 	if (!(f->op->flags & OPF_ANSWERED)) {
 		l->dup++;
 		COUNT(e, DUP_REQUESTS);
-		if (moved && psn_before(f->psn, l->told) && stuck(e, fl, x, f, REASON_INCARNATION))
+		if (moved && psn_before(f->psn, l->told) &&
+		    repeats_for_ever(e, fl, x, f, REASON_INCARNATION))
 			return;
 		trickle(e, l);
 		/* it resends this, and has not asked for the READ again in the same round: it has
@@ -232,7 +233,7 @@ void duplicate_request(struct engine *e, struct flow *fl, const struct frame *f)
 	if (r && other_read(fl, r, f)) {
 		/* a requester repeats what it asked */
 		if (icrc_ok(f))
-			incarnation(e, fl, f);
+			new_incarnation(e, fl, f);
 		else
 			COUNT(e, BAD_ICRC);
 		return;
@@ -263,20 +264,24 @@ void duplicate_request(struct engine *e, struct flow *fl, const struct frame *f)
 	ask_past(e, fl, f, moved);
 }
 
-/* Whether the requester was told of something that is not done, or cannot go on without us. */
-static bool owes(struct engine *e, const struct lane *l)
+/*
+ * Whether the requester was told that something is done which the responder has not yet
+ * acknowledged, or uses PSNs that only this lane can translate.
+ */
+static bool owes_requester(struct engine *e, const struct lane *l)
 {
 	return l->state == LANE_FAULT || psn_map_differs(e, l) ||
 	       psn_before(psn_to_host(e, l, &l->una).psn, l->frontier.psn);
 }
 
 /*
- * Far ahead of or behind all that this QP should have outstanding; @first: what came before was
- * not. A few in a row are another incarnation. But where something is owed that must be certain: a
- * requester that has lost a packet on its way here, or finds no room, may run on for long, and a
- * single READ may take 2^21 PSNs. It goes back to what is missing, as soon as it is told or its
- * timer says so. Another incarnation begins again where it began. Returns true when that was found;
- * it then passes through WATCH.
+ * @f is far ahead of or behind all that this QP should have outstanding; @first: the request before
+ * it was not. A few in a row mean another incarnation of the QP. But where the lane owes something
+ * to the requester that must be certain: a requester that has lost a packet on its way here, or
+ * finds no room, may run on for long, and a single READ may take 2^21 PSNs. Such a requester goes
+ * back to what is missing as soon as a NAK or its timer says so, whereas another incarnation begins
+ * again where it began. Returns true when another incarnation was found; it then passes through
+ * WATCH.
  */
 bool duplicate_jumped(struct engine *e, struct flow *fl, const struct frame *f, bool first)
 {
@@ -292,17 +297,17 @@ bool duplicate_jumped(struct engine *e, struct flow *fl, const struct frame *f, 
 		from = -1;
 	}
 	/* the next ones, or the same again: a requester may have only one request under way */
-	if (from <= 0 || !owes(e, l))
+	if (from <= 0 || !owes_requester(e, l))
 		l->jump_run++;
 	if (from < 0)
 		l->jump_psn = f->psn;
 	if (l->jump_run < JUMP_RUN)
 		return false;
-	incarnation(e, fl, f);
+	new_incarnation(e, fl, f);
 	return true;
 }
 
-/* @f goes to the responder without being counted: its numbers are taken. */
+/* @f goes to the responder without being counted: the responder will have used its PSNs. */
 void duplicate_passes(struct flow *fl, const struct frame *f)
 {
 	uint32_t end = psn_add(f->psn, frame_span(f, fl->path_mtu));

@@ -2,12 +2,14 @@
 /*
  * Standing in for the responder, toward the near requester (roles OPENER and SINGLE).
  *
- * Requests are taken in PSN order only. Each is verified and copied in one pass, described, and
- * only then counted in; the link (stream_tx.c or pseudo_requester.c) sends it on from the copy. What the
- * requester is told is the front (ack_tx.c); what comes again, or out of order, is duplicate.c's.
+ * Requests are accepted in PSN order only. Each is verified and copied in one pass, then described
+ * by a descriptor and records, and only then do the marks move past it; the link (stream_tx.c or
+ * pseudo_requester.c) sends it on from the copy. ack_tx.c tells the requester how far it is
+ * acknowledged, up to the frontier. duplicate.c handles requests that are not the next one, room.c
+ * those that find no room.
  *
- * What looks wrong but has a right ICRC (opcode or length out of sequence) is not ours to judge: it
- * goes to the responder in its turn, unacknowledged, and so does everything after it until the
+ * A request with a right ICRC whose opcode or length is out of sequence is for the responder to
+ * judge: it goes there in its turn, unacknowledged, and so does everything after it until the
  * responder has spoken.
  */
 #include "engine/fault/fault.h"
@@ -16,13 +18,9 @@
 #include "engine/prefetch/prefetch.h"
 
 /* Acknowledge at least every so many packets. */
-#define ACK_EVERY  64
+#define ACK_EVERY 64
 /* Further from the expected PSN than any requester's window: another incarnation of the QP. */
-#define JUMP_PSNS  65536
-/* A requester is asked to slow down at most once in this time (what NICs themselves keep to). */
-#define CNP_US	   50u
-/* Room that must be there before a requester is asked to try again. */
-#define ROOM_AGAIN (256u << 10)
+#define JUMP_PSNS 65536
 
 /* ---- requests ---- */
 
@@ -56,8 +54,10 @@ static bool in_sequence(const struct lane *l, const struct frame *f, uint32_t mt
 	return (fl & OPF_EOM) ? f->payload_len == want : f->payload_len < want;
 }
 
-/* POOL-3: what does not fit is not acknowledged early. A WRITE tells its length in its first
- * packet. */
+/*
+ * POOL-3: a message that does not fit is not acknowledged early. A WRITE tells its length in its
+ * first packet.
+ */
 static void reserve(struct engine *e, struct lane *l, const struct frame *f, uint32_t mtu)
 {
 	uint64_t length, need;
@@ -73,42 +73,6 @@ static void reserve(struct engine *e, struct lane *l, const struct frame *f, uin
 	l->guard_end = psn_add(l->epsn.psn, (uint32_t)((length + mtu - 1) / mtu));
 }
 
-/* The first step of backpressure: hosts that know congestion notifications slow down before
- * anything is withheld from them. */
-static void slow_down(struct engine *e, struct flow *fl)
-{
-	const struct flow *back = flow_partner(e, fl);
-	uint8_t buf[BUILD_MAX];
-
-	if (now_us(e) - fl->lane.cnp_us < CNP_US || !back || !back->tmpl.len)
-		return;
-	fl->lane.cnp_us = now_us(e);
-	engine_tx(e, fl->side, buf, build_cnp(buf, &back->tmpl, back->key.dqpn));
-	COUNT(e, CNP_SENT);
-}
-
-static void no_room(struct engine *e, struct flow *fl)
-{
-	struct lane *l = &fl->lane;
-
-	COUNT(e, NO_ROOM);
-	if (l->room_wait)
-		return;
-	l->room_wait = true;
-	if (l->room_listed)
-		return;
-	l->room_listed = true;
-	l->next_room = e->room_head;
-	e->room_head = flow_index(e, fl);
-}
-
-static bool over_rule_cap(const struct engine *e, const struct flow *fl, uint32_t len)
-{
-	uint64_t cap = fl->rule < 0 ? 0 : e->rules[fl->rule].cap;
-
-	return cap && e->rule_bytes[fl->rule] + len > cap;
-}
-
 static void step(struct mark *m, uint32_t span, bool eom, bool ackable)
 {
 	m->psn = psn_add(m->psn, span);
@@ -116,8 +80,8 @@ static void step(struct mark *m, uint32_t span, bool eom, bool ackable)
 	m->ackable = ackable;
 }
 
-/* One more was accepted from the requester. */
-static void taken(struct engine *e, struct flow *fl, const struct frame *f, bool eom)
+/* @f was accepted: what waited for it is over, and an ACK may be due. */
+static void request_accepted(struct engine *e, struct flow *fl, const struct frame *f, bool eom)
 {
 	struct lane *l = &fl->lane;
 
@@ -131,10 +95,9 @@ static void taken(struct engine *e, struct flow *fl, const struct frame *f, bool
 		ack_schedule(e, fl);
 }
 
-/* The records of a request that waits for its answer: in the host's order, and in that of the wire.
- * */
-static void waiting(struct engine *e, struct flow *fl, const struct frame *f, uint32_t span,
-		    uint32_t wire)
+/* Add the records of a request that waits for its answer: in the order of host and of wire. */
+static void record_request(struct engine *e, struct flow *fl, const struct frame *f, uint32_t span,
+			   uint32_t wire)
 {
 	struct lane *l = &fl->lane;
 	struct lane_reads *x = reads_of(e, l);
@@ -153,9 +116,9 @@ static void waiting(struct engine *e, struct flow *fl, const struct frame *f, ui
 		fetch_add(e, fl, &what, f->opcode, wire, span, FETCH_ASKED);
 }
 
-/* A READ whose answer has been asked for already, as @wire: the request itself ends here. */
-static void claimed(struct engine *e, struct flow *fl, const struct frame *f, uint32_t span,
-		    uint32_t wire)
+/* The answer to this request was asked for ahead, as @wire: the request itself goes no further. */
+static void claim_prefetched(struct engine *e, struct flow *fl, const struct frame *f,
+			     uint32_t span, uint32_t wire)
 {
 	struct lane *l = &fl->lane;
 	struct lane_reads *x = reads_of(e, l);
@@ -163,7 +126,7 @@ static void claimed(struct engine *e, struct flow *fl, const struct frame *f, ui
 	reads_add(e, fl, f, span, &x->map.asked, wire);
 	reads_tail(e, l)->moved = true;
 	step(&x->map.asked, span, true, false);
-	taken(e, fl, f, true);
+	request_accepted(e, fl, f, true);
 	if (f->opcode == OP_READ_REQUEST)
 		prefetch_asked(e, fl, f, true);
 	pace_run(e, flow_partner(e, fl));
@@ -200,19 +163,19 @@ static void request_in_order(struct engine *e, struct flow *fl, const struct fra
 		return;
 	}
 	if (pool_pressed(e) || span_pressed(e, l))
-		slow_down(e, fl);
+		send_cnp(e, fl);
 	/* a READ longer than the window goes alone */
 	if (l->una.psn != l->epsn.psn &&
 	    psn_diff(psn_add(l->epsn.psn, span), l->una.psn) >= (int32_t)e->cfg.lane_span) {
-		no_room(e, fl);
+		wait_for_room(e, fl);
 		return;
 	}
 	if ((waits || !sane) && mq_free_count(e->reads) < 2) {
-		no_room(e, fl);
+		wait_for_room(e, fl);
 		return;
 	}
 	if (waits && !x && l->role == ROLE_OPENER && !(x = reads_begin(e, fl))) {
-		no_room(e, fl);
+		wait_for_room(e, fl);
 		return;
 	}
 	if (x && sane && (f->opcode == OP_READ_REQUEST || f->opcode == OP_FETCH_ADD) &&
@@ -223,13 +186,13 @@ static void request_in_order(struct engine *e, struct flow *fl, const struct fra
 		}
 		if (f->opcode == OP_READ_REQUEST ? prefetch_claim(e, fl, f, &wire)
 						 : prefetch_atomic_claim(e, fl, f, &wire)) {
-			claimed(e, fl, f, span, wire);
+			claim_prefetched(e, fl, f, span, wire);
 			lane_settled(e, fl);
 			return;
 		}
 	}
 	if (over_rule_cap(e, fl, f->len) || (waits && x && !fetch_room(e, fl, wire, span))) {
-		no_room(e, fl);
+		wait_for_room(e, fl);
 		return;
 	}
 	if (sane)
@@ -237,7 +200,7 @@ static void request_in_order(struct engine *e, struct flow *fl, const struct fra
 	d = lane_retain(e, fl, f, span, wire, &bad);
 	if (!d) {
 		if (!bad)
-			no_room(e, fl);
+			wait_for_room(e, fl);
 		return;
 	}
 	flags = d->flags;
@@ -251,7 +214,7 @@ static void request_in_order(struct engine *e, struct flow *fl, const struct fra
 		l->opaque = true;
 	}
 	if (waits || !sane)
-		waiting(e, fl, f, span, wire);
+		record_request(e, fl, f, span, wire);
 	if (l->una.psn == l->epsn.psn)
 		l->progress = e->now; /* the oldest in custody begins to wait now */
 
@@ -272,7 +235,7 @@ static void request_in_order(struct engine *e, struct flow *fl, const struct fra
 	if (x && waits && f->opcode == OP_READ_REQUEST)
 		prefetch_asked(e, fl, f, false);
 	pace_run(e, fl);
-	taken(e, fl, f, flags & PKT_EOM);
+	request_accepted(e, fl, f, flags & PKT_EOM);
 }
 
 static bool far(int32_t ahead)
@@ -317,56 +280,7 @@ void near_request(struct engine *e, struct flow *fl, const struct frame *f)
 	}
 }
 
-/* ---- true ACKs, whoever brings them ---- */
-
-/* Whether the rule's own cap, the lane's span, or the records of READs, still keep the lane from
- * taking a packet. */
-static bool short_of_more(const struct engine *e, const struct flow *fl)
-{
-	uint64_t want = fl->rule < 0 ? 0 : e->rules[fl->rule].cap / 8;
-
-	want = want < ROOM_AGAIN ? want : ROOM_AGAIN;
-	if (want < fl->path_mtu + 128u)
-		want = fl->path_mtu + 128u;
-	return over_rule_cap(e, fl, (uint32_t)want) || mq_free_count(e->reads) < 2 ||
-	       span_pressed(e, &fl->lane);
-}
-
-/* Ask for what was dropped for want of room, when there is some; asked too early a requester goes
- * back in vain, and a few of those use up its retries. */
-void near_room(struct engine *e)
-{
-	uint32_t later = FLOW_NONE, i;
-
-	while ((i = e->room_head) != FLOW_NONE) {
-		struct flow *fl = &e->flows[i];
-		struct lane *l = &fl->lane;
-		uint64_t want = pool_cap(e->pool, POOL_CUSTODY) / 8;
-
-		if (pool_log_room(e->pool, POOL_CUSTODY, &l->log) <
-		    (want < ROOM_AGAIN ? want : ROOM_AGAIN))
-			break;
-		e->room_head = l->next_room;
-		if (fl->used && lane_keeps(l) && l->room_wait && l->state != LANE_FAULT &&
-		    short_of_more(e, fl)) {
-			l->next_room = later;
-			later = i;
-			continue;
-		}
-		l->room_listed = false;
-		if (!fl->used || !lane_keeps(l) || !l->room_wait || l->state == LANE_FAULT)
-			continue;
-		l->room_wait = false;
-		nak_send(e, fl);
-	}
-	while ((i = later) != FLOW_NONE) {
-		later = e->flows[i].lane.next_room;
-		e->flows[i].lane.next_room = e->room_head;
-		e->room_head = i;
-	}
-}
-
-/* An answer that belongs to no pending request has passed: was it waited for? */
+/* @f is an answer to no pending request. Where it ends what was asked again, ACKs may go on. */
 void near_resp_repeated(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
@@ -383,7 +297,7 @@ static void native_ack(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
 
-	/* Nothing is promised yet, or nothing of this: bit-exact pass-through. */
+	/* the lane is not agreed yet, or the PSN is below the handover PSN: pass it as it is */
 	if (l->state == LANE_OPENING || psn_before(f->psn, l->start)) {
 		near_old_response(e, fl, f);
 		return;
