@@ -90,7 +90,8 @@ static void answered_unseen(struct engine *e, struct flow *fl, uint32_t psn)
 /*
  * The requester repeats for STUCK_NS what it was told to be done, and the responder, which would
  * know more, cannot be asked: it knows other PSNs, or may have forgotten the answer. The requester
- * is another incarnation of the QP, or does not get what we send. Returns true when the lane has faulted.
+ * is another incarnation of the QP, or does not get what we send. Returns true when the lane has
+ * faulted.
  */
 static bool repeats_for_ever(struct engine *e, struct flow *fl, struct lane_reads *x,
 			     const struct frame *f, enum lane_reason why)

@@ -24,6 +24,14 @@
 
 /* ---- requests ---- */
 
+/* The next request, and what is to be known of it before it is accepted. */
+struct next_request {
+	const struct frame *f;
+	uint32_t span, wire; /* its PSNs, and its first PSN as the responder will see it */
+	bool waits;	     /* for an answer with data */
+	bool sane;	     /* opcode and length fit the message that is open */
+};
+
 /* Opcode and length against the message that is open (ENG-10, ENG-12). */
 static bool in_sequence(const struct lane *l, const struct frame *f, uint32_t mtu)
 {
@@ -96,9 +104,9 @@ static void request_accepted(struct engine *e, struct flow *fl, const struct fra
 }
 
 /* Add the records of a request that waits for its answer: in the order of host and of wire. */
-static void record_request(struct engine *e, struct flow *fl, const struct frame *f, uint32_t span,
-			   uint32_t wire)
+static void record_request(struct engine *e, struct flow *fl, const struct next_request *q)
 {
+	const struct frame *f = q->f;
 	struct lane *l = &fl->lane;
 	struct lane_reads *x = reads_of(e, l);
 	struct read_range what = {0};
@@ -106,136 +114,193 @@ static void record_request(struct engine *e, struct flow *fl, const struct frame
 	if (f->reth)
 		what = (struct read_range){frame_reth_va(f), frame_reth_rkey(f),
 					   frame_reth_length(f)};
-	reads_add(e, fl, f, span, host_epsn(e, l), wire);
+	reads_add(e, fl, f, q->span, host_epsn(e, l), q->wire);
 	if (l->atomic)
 		atomic_asked(e, fl);
 	if (!x)
 		return;
 	reads_tail(e, l)->moved = x->map.asked.msn != l->epsn.msn;
-	if (f->op->flags & OPF_ANSWERED)
-		fetch_add(e, fl, &what, f->opcode, wire, span, FETCH_ASKED);
+	if (q->waits)
+		fetch_add(e, fl, &what, f->opcode, q->wire, q->span, FETCH_ASKED);
 }
 
-/* The answer to this request was asked for ahead, as @wire: the request itself goes no further. */
-static void claim_prefetched(struct engine *e, struct flow *fl, const struct frame *f,
-			     uint32_t span, uint32_t wire)
+/* The answer to @q was asked for ahead, as @q->wire: the request itself goes no further. */
+static void claim_prefetched(struct engine *e, struct flow *fl, const struct next_request *q)
 {
 	struct lane *l = &fl->lane;
 	struct lane_reads *x = reads_of(e, l);
 
-	reads_add(e, fl, f, span, &x->map.asked, wire);
+	reads_add(e, fl, q->f, q->span, &x->map.asked, q->wire);
 	reads_tail(e, l)->moved = true;
-	step(&x->map.asked, span, true, false);
-	request_accepted(e, fl, f, true);
-	if (f->opcode == OP_READ_REQUEST)
-		prefetch_asked(e, fl, f, true);
+	step(&x->map.asked, q->span, true, false);
+	request_accepted(e, fl, q->f, true);
+	if (q->f->opcode == OP_READ_REQUEST)
+		prefetch_asked(e, fl, q->f, true);
 	pace_run(e, flow_partner(e, fl));
+}
+
+/* Returns true when @q ends here, because its answer was asked for ahead, or its ICRC is wrong. */
+static bool ended_by_prefetch(struct engine *e, struct flow *fl, struct next_request *q)
+{
+	const struct lane_reads *x = reads_of(e, &fl->lane);
+	const struct frame *f = q->f;
+	bool read = f->opcode == OP_READ_REQUEST, found;
+
+	if (!x || !x->guesses || !q->sane || (!read && f->opcode != OP_FETCH_ADD))
+		return false;
+	if (!icrc_ok(f)) {
+		COUNT(e, BAD_ICRC);
+		return true;
+	}
+	found = read ? prefetch_claim(e, fl, f, &q->wire)
+		     : prefetch_atomic_claim(e, fl, f, &q->wire);
+	if (found) {
+		claim_prefetched(e, fl, q);
+		lane_settled(e, fl);
+	}
+	return found;
+}
+
+/* Whether the lane has PSNs and records for @q; the first READ of an OPENER gets its page here. */
+static bool room_for_records(struct engine *e, struct flow *fl, const struct next_request *q)
+{
+	const struct lane *l = &fl->lane;
+
+	/* a READ longer than the window goes alone */
+	if (l->una.psn != l->epsn.psn &&
+	    psn_diff(psn_add(l->epsn.psn, q->span), l->una.psn) >= (int32_t)e->cfg.lane_span)
+		return false;
+	if ((q->waits || !q->sane) && mq_free_count(e->reads) < 2)
+		return false;
+	return !q->waits || l->role != ROLE_OPENER || reads_begin(e, fl);
+}
+
+/* Whether the rule's cap has room for @q, and the lane for its answer. */
+static bool room_for_bytes(struct engine *e, struct flow *fl, const struct next_request *q)
+{
+	return !over_rule_cap(e, fl, q->f->len) &&
+	       (!q->waits || !reads_of(e, &fl->lane) || fetch_room(e, fl, q->wire, q->span));
+}
+
+/* Verify and copy @q. Returns its descriptor, or NULL when it was dropped. */
+static struct pkt *retain(struct engine *e, struct flow *fl, const struct next_request *q)
+{
+	struct pkt *d = NULL;
+	bool bad = false;
+
+	if (room_for_bytes(e, fl, q)) {
+		if (q->sane)
+			reserve(e, &fl->lane, q->f, fl->path_mtu);
+		d = lane_retain(e, fl, q->f, q->span, q->wire, &bad);
+	}
+	if (!d && !bad)
+		wait_for_room(e, fl);
+	return d;
+}
+
+/* Note which message is open behind @q, and how much of it is left; @eom: @q ends its message. */
+static void follow_message(struct lane *l, const struct next_request *q, bool eom)
+{
+	const struct frame *f = q->f;
+	uint16_t flags = f->op->flags;
+
+	if (flags & OPF_WRITE && q->sane) {
+		if (flags & (OPF_FIRST | OPF_ONLY))
+			l->msg_left = frame_reth_length(f);
+		if (l->msg_left != MSG_LEFT_UNKNOWN)
+			l->msg_left -= f->payload_len;
+	}
+	if (eom)
+		l->msg = MSG_NONE;
+	else
+		l->msg = (flags & OPF_WRITE) ? MSG_WRITE : MSG_SEND;
+}
+
+/* Record @q, which was retained, and move the marks past it; @eom: it ends its message. */
+static void count_in(struct engine *e, struct flow *fl, const struct next_request *q, bool eom)
+{
+	struct lane *l = &fl->lane;
+	struct lane_reads *x = reads_of(e, l);
+	bool ackable = !q->waits && q->sane;
+
+	if (x) {
+		if (q->f->opcode != OP_READ_REQUEST)
+			prefetch_signal(e, fl);
+		psn_map_note(&x->map, l);
+	}
+	if (!q->sane) {
+		COUNT(e, BAD_SEQUENCE);
+		l->opaque = true;
+	}
+	if (q->waits || !q->sane)
+		record_request(e, fl, q);
+	if (l->una.psn == l->epsn.psn)
+		l->progress = e->now; /* the oldest in custody begins to wait now */
+	follow_message(l, q, eom);
+	step(&l->epsn, q->span, eom, ackable);
+	if (x)
+		step(&x->map.asked, q->span, eom, ackable);
+	l->end = l->epsn.psn;
+	if (x && q->waits && q->f->opcode == OP_READ_REQUEST)
+		prefetch_asked(e, fl, q->f, false);
+	pace_run(e, fl);
+	request_accepted(e, fl, q->f, eom);
+}
+
+/* Take @q into custody, unless there is no room for it or its answer was asked for ahead. */
+static void accept_request(struct engine *e, struct flow *fl, struct next_request *q)
+{
+	const struct pkt *d;
+
+	if (pool_pressed(e) || span_pressed(e, &fl->lane))
+		send_cnp(e, fl);
+	if (!room_for_records(e, fl, q)) {
+		wait_for_room(e, fl);
+	} else if (!ended_by_prefetch(e, fl, q)) {
+		d = retain(e, fl, q);
+		if (d)
+			count_in(e, fl, q, d->flags & PKT_EOM);
+	}
+}
+
+/* A READ that no lane can hold (invariant 6) passes by, where the responder knows the same PSNs. */
+static void let_long_read_pass(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+
+	if (psn_map_differs(e, l)) {
+		lane_fault(e, fl, REASON_LONG_READ, AETH_NAK_OPERATION);
+		return;
+	}
+	lane_drain(e, fl, REASON_LONG_READ);
+	if (l->role == ROLE_NONE)
+		engine_pass(e, fl->side, f);
 }
 
 static void request_in_order(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
-	uint32_t mtu = fl->path_mtu, span = frame_span(f, mtu);
-	bool waits = f->op->flags & OPF_ANSWERED, sane = in_sequence(l, f, mtu), bad;
-	struct lane_reads *x = reads_of(e, l);
-	uint32_t wire = l->epsn.psn;
-	uint8_t flags;
-	struct pkt *d;
+	struct next_request q = {
+		.f = f,
+		.span = frame_span(f, fl->path_mtu),
+		.wire = l->epsn.psn,
+		.waits = f->op->flags & OPF_ANSWERED,
+		.sane = in_sequence(l, f, fl->path_mtu),
+	};
 
 	if (l->state == LANE_OPENING)
 		l->atomics |= (f->op->flags & OPF_ATOMIC) != 0; /* it passes by, too */
 	if (l->state == LANE_DRAIN)
 		return; /* the requester asks again, and WATCH will pass it */
-	if (span > SPAN_MAX) {
-		if (psn_map_differs(e, l)) {
-			lane_fault(e, fl, REASON_LONG_READ, AETH_NAK_OPERATION);
-			return;
-		}
-		lane_drain(e, fl, REASON_LONG_READ);
-		if (l->role == ROLE_NONE)
-			engine_pass(e, fl->side, f);
-		return;
-	}
-	if (l->state == LANE_OPENING && (pool_pressed(e) || span_pressed(e, l))) {
+	if (q.span > SPAN_MAX) {
+		let_long_read_pass(e, fl, f);
+	} else if (l->state == LANE_OPENING && (pool_pressed(e) || span_pressed(e, l))) {
 		/* nothing is promised yet: this is no time to begin */
 		lane_close(e, fl, REASON_POOL_FULL, true);
 		engine_pass(e, fl->side, f);
-		return;
+	} else {
+		accept_request(e, fl, &q);
 	}
-	if (pool_pressed(e) || span_pressed(e, l))
-		send_cnp(e, fl);
-	/* a READ longer than the window goes alone */
-	if (l->una.psn != l->epsn.psn &&
-	    psn_diff(psn_add(l->epsn.psn, span), l->una.psn) >= (int32_t)e->cfg.lane_span) {
-		wait_for_room(e, fl);
-		return;
-	}
-	if ((waits || !sane) && mq_free_count(e->reads) < 2) {
-		wait_for_room(e, fl);
-		return;
-	}
-	if (waits && !x && l->role == ROLE_OPENER && !(x = reads_begin(e, fl))) {
-		wait_for_room(e, fl);
-		return;
-	}
-	if (x && sane && (f->opcode == OP_READ_REQUEST || f->opcode == OP_FETCH_ADD) &&
-	    x->guesses) {
-		if (!icrc_ok(f)) {
-			COUNT(e, BAD_ICRC);
-			return;
-		}
-		if (f->opcode == OP_READ_REQUEST ? prefetch_claim(e, fl, f, &wire)
-						 : prefetch_atomic_claim(e, fl, f, &wire)) {
-			claim_prefetched(e, fl, f, span, wire);
-			lane_settled(e, fl);
-			return;
-		}
-	}
-	if (over_rule_cap(e, fl, f->len) || (waits && x && !fetch_room(e, fl, wire, span))) {
-		wait_for_room(e, fl);
-		return;
-	}
-	if (sane)
-		reserve(e, l, f, mtu);
-	d = lane_retain(e, fl, f, span, wire, &bad);
-	if (!d) {
-		if (!bad)
-			wait_for_room(e, fl);
-		return;
-	}
-	flags = d->flags;
-	if (x) {
-		if (f->opcode != OP_READ_REQUEST)
-			prefetch_signal(e, fl);
-		psn_map_note(&x->map, l);
-	}
-	if (!sane) {
-		COUNT(e, BAD_SEQUENCE);
-		l->opaque = true;
-	}
-	if (waits || !sane)
-		record_request(e, fl, f, span, wire);
-	if (l->una.psn == l->epsn.psn)
-		l->progress = e->now; /* the oldest in custody begins to wait now */
-
-	if (f->op->flags & OPF_WRITE && sane) {
-		if (f->op->flags & (OPF_FIRST | OPF_ONLY))
-			l->msg_left = frame_reth_length(f);
-		if (l->msg_left != MSG_LEFT_UNKNOWN)
-			l->msg_left -= f->payload_len;
-	}
-	if (flags & PKT_EOM)
-		l->msg = MSG_NONE;
-	else
-		l->msg = (f->op->flags & OPF_WRITE) ? MSG_WRITE : MSG_SEND;
-	step(&l->epsn, span, flags & PKT_EOM, !waits && sane);
-	if (x)
-		step(&x->map.asked, span, flags & PKT_EOM, !waits && sane);
-	l->end = l->epsn.psn;
-	if (x && waits && f->opcode == OP_READ_REQUEST)
-		prefetch_asked(e, fl, f, false);
-	pace_run(e, fl);
-	request_accepted(e, fl, f, flags & PKT_EOM);
 }
 
 static bool far(int32_t ahead)
