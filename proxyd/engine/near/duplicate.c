@@ -180,89 +180,153 @@ static bool other_request(struct engine *e, const struct flow *fl, const struct 
 	       memcmp(g.data + g.ext, f->data + f->ext, g.payload - g.ext);
 }
 
+/* What a request with an older PSN is. */
+enum verdict {
+	REPEATS_DONE,	  /* the responder has acknowledged it, and the requester was told so */
+	REPEATS_HELD,	  /* a SEND or WRITE in custody, or done but not to be passed on */
+	REPEATS_ANSWERED, /* a READ or ATOMIC, which needs its answer again */
+	OTHER_REQUEST,	  /* not what was sent with this PSN before */
+};
+
+/*
+ * What @f is. @r: the record of the READ or ATOMIC that it repeats, or NULL; @moved: the responder
+ * knows other PSNs.
+ */
+static enum verdict classify(struct engine *e, const struct flow *fl, const struct frame *f,
+			     const struct read_rec *r, bool moved)
+{
+	const struct lane *l = &fl->lane;
+	bool answered = f->op->flags & OPF_ANSWERED;
+	struct mark una = psn_to_host(e, l, &l->una);
+
+	if (psn_before(f->psn, l->told) && psn_before(f->psn, una.psn) && !answered && !moved)
+		return REPEATS_DONE;
+	if ((!r || r->made) && other_request(e, fl, reads_of(e, l), f))
+		return OTHER_REQUEST;
+	return answered ? REPEATS_ANSWERED : REPEATS_HELD;
+}
+
+/* The ACK was lost, or this is another incarnation of the QP: the true responder knows. */
+static void pass_done(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	fl->lane.dup++;
+	fl->lane.passed_us = now_us(e) | 1;
+	COUNT(e, DUP_PASSED);
+	engine_tx(e, other_port(fl->side), f->data, f->len);
+}
+
+/* A requester repeats what it asked: another request with the same PSN comes from another QP. */
+static void refuse_other(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	if (icrc_ok(f))
+		new_incarnation(e, fl, f);
+	else
+		COUNT(e, BAD_ICRC);
+}
+
+/* The requester repeats a SEND or WRITE because it lacks an ACK: it gets that of the frontier. */
+static void ack_again(struct engine *e, struct flow *fl, const struct frame *f, bool moved)
+{
+	struct lane *l = &fl->lane;
+
+	l->dup++;
+	COUNT(e, DUP_REQUESTS);
+	if (moved && psn_before(f->psn, l->told) &&
+	    repeats_for_ever(e, fl, reads_of(e, l), f, REASON_INCARNATION))
+		return;
+	trickle(e, l);
+	/* it resends this, and has not asked for the READ again in the same round: it has the
+	 * answer */
+	if (l->reasked_psn != PSN_NONE && !psn_before(f->psn, l->reasked_end) &&
+	    now_us(e) - l->reasked_us > 2 * l->rtt.srtt_us + AGAIN_US)
+		l->reasked_psn = PSN_NONE;
+	l->ack_repeat = true;
+	ack_list(e, fl);
+}
+
+/* Whether the request of @r, or its answer, is still on its way. */
+static bool answer_comes(const struct engine *e, const struct lane *l, const struct read_rec *r)
+{
+	if (!psn_before(r->wire, l->una.psn))
+		return true;
+	return !r->gap &&
+	       e->now - r->asked < l->rtt.srtt_us * NSEC_PER_USEC * READ_OVERDUE_EIGHTHS / 8;
+}
+
+/* The answer to @f has passed, and was lost: no ACK goes past it until it has passed again. */
+static void note_reasked(struct engine *e, const struct flow *fl, struct lane *l,
+			 const struct frame *f)
+{
+	uint32_t end = psn_add(f->psn, frame_span(f, fl->path_mtu));
+
+	if (l->reasked_psn == PSN_NONE || psn_before(f->psn, l->reasked_psn))
+		l->reasked_psn = f->psn;
+	if (l->reasked_psn == f->psn || psn_after(end, l->reasked_end))
+		l->reasked_end = end;
+	l->reasked_us = now_us(e);
+}
+
+/* The answer to the READ or ATOMIC @f is not kept here: wait for it, or ask the responder again. */
+static void await_answer(struct engine *e, struct flow *fl, const struct frame *f,
+			 struct read_rec *r, bool moved)
+{
+	struct lane *l = &fl->lane;
+
+	/* without a record its answer has gone to the host, even if no true ACK has said so yet */
+	if (!r) {
+		note_reasked(e, fl, l, f);
+	} else if (answer_comes(e, l, r)) {
+		l->dup++;
+		COUNT(e, DUP_READS);
+		return;
+	} else {
+		r->asked = e->now;
+		r->gap = false;
+	}
+	ask_past(e, fl, f, moved);
+}
+
+/* The requester repeats the READ or ATOMIC of @r, or one that has no record any more. */
+static void answer_again(struct engine *e, struct flow *fl, const struct frame *f,
+			 struct read_rec *r, bool moved)
+{
+	if (r)
+		r->heard = e->now;
+	if (r && other_read(fl, r, f))
+		refuse_other(e, fl, f);
+	else if (!atomic_again(e, fl, f) &&
+		 !(reads_of(e, &fl->lane) && icrc_ok(f) && resp_repeat(e, fl, f)))
+		await_answer(e, fl, f, r, moved);
+}
+
 void duplicate_request(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
-	struct lane_reads *x = reads_of(e, l);
+	const struct lane_reads *x = reads_of(e, l);
 	/* where the responder knows other numbers, nothing passes by */
 	bool moved = x && (x->map.nsegments || x->map.trimmed || x->map.asked.psn != l->epsn.psn);
 	struct read_rec *r;
-	struct mark una;
 
 	if (l->state == LANE_OPENING || (!l->start_acked && psn_before(f->psn, l->start))) {
 		engine_pass(e, fl->side, f); /* not in custody: the requester's own business */
 		return;
 	}
 	answered_unseen(e, fl, f->psn);
-	una = psn_to_host(e, l, &l->una);
-	if (psn_before(f->psn, l->told) && psn_before(f->psn, una.psn) &&
-	    !(f->op->flags & OPF_ANSWERED) && !moved) {
-		/* it was told that this is done, and does it again: that ACK was lost, or it is
-		 * another incarnation of the QP. The true responder knows. */
-		l->dup++;
-		l->passed_us = now_us(e) | 1;
-		COUNT(e, DUP_PASSED);
-		engine_tx(e, other_port(fl->side), f->data, f->len);
-		return;
-	}
 	r = (f->op->flags & OPF_ANSWERED) ? reads_find(e, l, f->psn) : NULL;
-	if ((!r || r->made) && other_request(e, fl, x, f)) {
-		if (icrc_ok(f))
-			new_incarnation(e, fl, f);
-		else
-			COUNT(e, BAD_ICRC);
-		return;
+	switch (classify(e, fl, f, r, moved)) {
+	case REPEATS_DONE:
+		pass_done(e, fl, f);
+		break;
+	case REPEATS_HELD:
+		ack_again(e, fl, f, moved);
+		break;
+	case REPEATS_ANSWERED:
+		answer_again(e, fl, f, r, moved);
+		break;
+	case OTHER_REQUEST:
+		refuse_other(e, fl, f);
+		break;
 	}
-	if (!(f->op->flags & OPF_ANSWERED)) {
-		l->dup++;
-		COUNT(e, DUP_REQUESTS);
-		if (moved && psn_before(f->psn, l->told) &&
-		    repeats_for_ever(e, fl, x, f, REASON_INCARNATION))
-			return;
-		trickle(e, l);
-		/* it resends this, and has not asked for the READ again in the same round: it has
-		 * the answer */
-		if (l->reasked_psn != PSN_NONE && !psn_before(f->psn, l->reasked_end) &&
-		    now_us(e) - l->reasked_us > 2 * l->rtt.srtt_us + AGAIN_US)
-			l->reasked_psn = PSN_NONE;
-		l->ack_repeat = true;
-		ack_list(e, fl);
-		return;
-	}
-	if (r)
-		r->heard = e->now;
-	if (r && other_read(fl, r, f)) {
-		/* a requester repeats what it asked */
-		if (icrc_ok(f))
-			new_incarnation(e, fl, f);
-		else
-			COUNT(e, BAD_ICRC);
-		return;
-	}
-	if (atomic_again(e, fl, f) || (x && icrc_ok(f) && resp_repeat(e, fl, f)))
-		return;
-	/* without a record its answer has gone to the host, even if no true ACK has said so yet */
-	if (r && (!psn_before(r->wire, l->una.psn) ||
-		  (!r->gap && e->now - r->asked <
-				      l->rtt.srtt_us * NSEC_PER_USEC * READ_OVERDUE_EIGHTHS / 8))) {
-		/* the original is still on its way, or its answer is */
-		l->dup++;
-		COUNT(e, DUP_READS);
-		return;
-	}
-	if (r) {
-		r->asked = e->now;
-		r->gap = false;
-	} else {
-		uint32_t end = psn_add(f->psn, frame_span(f, fl->path_mtu));
-
-		if (l->reasked_psn == PSN_NONE || psn_before(f->psn, l->reasked_psn))
-			l->reasked_psn = f->psn;
-		if (l->reasked_psn == f->psn || psn_after(end, l->reasked_end))
-			l->reasked_end = end;
-		l->reasked_us = now_us(e);
-	}
-	ask_past(e, fl, f, moved);
 }
 
 /*
