@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The front: what the near requester is told (roles OPENER and SINGLE).
+ * The frontier: what the near requester is told (roles OPENER and SINGLE).
  *
  * It is the least of several limits, each a PSN together with what an ACK just below it would say:
  *
@@ -13,14 +13,14 @@
  *	- the last packet of the first message not truly acknowledged, where the policy is `honest`;
  *	- what was sent on, while the pool is nearly full: the requester then goes at the pace of
  *	  the WAN;
- *	- itself, or the true ACK, while most of the lane's span of PSNs is in custody: at the span's
- *	  end a request would be refused that its host has to repeat in vain, until its retries are
- *	  used up.
+ *	- itself, or the true ACK, while most of the lane's span of PSNs is in custody: at
+ *	  the end of the span a request would be refused that its host has to repeat in vain,
+ *	  until its retries are used up.
  *
  * A sequence NAK acknowledges what is before it just as an ACK does, so it can only be sent when
- * the front has come up to the gap. Until then it is due: a NAK at the front itself would make the
- * requester go back without having got anywhere, and a few of those within one round trip use up
- * its retries.
+ * the frontier has come up to the gap. Until then it is due: a NAK at the frontier itself would
+ * make the requester go back without having got anywhere, and a few of those within one round trip
+ * use up its retries.
  *
  * An ACK never bears the PSN of a READ or ATOMIC: some requesters take it for the answer.
  */
@@ -29,7 +29,7 @@
 #include "engine/near/near.h"
 #include "engine/prefetch/prefetch.h"
 
-/* Above this share of the custody cap the front waits for the WAN. */
+/* Above this share of the custody cap the frontier waits for the WAN. */
 #define HIGH_WATER 70u
 /* Above this share of the span ACKs are withheld. */
 #define HIGH_SPAN  75u
@@ -94,7 +94,7 @@ bool span_pressed(const struct engine *e, const struct lane *l)
 	return used * 100 > (uint64_t)e->cfg.lane_span * HIGH_SPAN;
 }
 
-/* Requests that were taken without understanding them are answered by a plain ACK. */
+/* A request out of sequence waits for a plain ACK: it is done when the true ACK passes it. */
 void frontier_trim(struct engine *e, struct lane *l)
 {
 	struct read_rec *r;
@@ -121,7 +121,7 @@ static void limits(struct engine *e, struct lane *l, struct mark *m)
 		limit_wire(e, l, m, psn_after(l->una.psn, l->guard.psn) ? &l->una : &l->guard);
 }
 
-/* Cut @m down to what safety demands; what a filling pool demands is frontier_advance()'s business. */
+/* Cut @m down to what safety demands; limit_by_room() adds what a filling pool demands. */
 void frontier_limits(struct engine *e, struct lane *l, struct mark *m)
 {
 	const struct read_rec *r = reads_waiting(e, l);
@@ -155,7 +155,7 @@ static void limit_by_room(struct engine *e, const struct lane *l, struct mark *m
 	limit(m, psn_after(una.psn, sent.psn) ? &una : &sent);
 }
 
-/* Whether nothing but @r itself, at the front, keeps the front from going on. */
+/* Whether nothing but @r itself, at the frontier, keeps the frontier from going on. */
 bool frontier_may_pass(struct engine *e, struct lane *l, const struct read_rec *r)
 {
 	struct mark m = *host_epsn(e, l);
@@ -249,7 +249,7 @@ static void refused(struct engine *e, struct flow *fl)
 		lane_fault(e, fl, why, syndrome);
 		return;
 	}
-	/* nothing acknowledged is concerned: the requester learns it as if nobody stood between */
+	/* nothing acknowledged is refused: the requester gets the NAK as it is */
 	ack_send(e, fl, l->refusal_psn, syndrome, l->una.msn);
 	COUNT(e, FATAL_NAKS);
 	lane_close(e, fl, why, true);

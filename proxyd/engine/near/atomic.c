@@ -10,8 +10,8 @@
  *
  *	- It is no ACK that tells it but an answer, one for each, since an ACK must not bear its PSN
  *	  (ack_tx.c). An ATOMIC ACK acknowledges all before it, just as an ACK does. So it is made
- *	  when the front has come up to the ATOMIC, and the front's other limits do not hold it
- *	  there: handover, an unanswered READ, a filling pool.
+ *	  when the frontier has come up to the ATOMIC, and the frontier's other limits do not
+ *	  hold it there: handover, an unanswered READ, a filling pool.
  *	- A host that lost the answer asks for it, not for an ACK. As long as the ATOMIC is in
  *	  custody it gets the same answer again, and nothing goes out a second time. Later, like any
  *	  duplicate of what is truly done, it goes to the responder, which does not execute a PSN
@@ -22,8 +22,8 @@
  * agreed to the lane everything passes as it is.
  *
  * In pair mode the record of an ATOMIC goes when it is answered: custody is released by what the
- * acceptor reports. In single mode it stays for pseudo_requester.c, which must know what the responder has
- * not answered; lane.made tells where those begin that the host waits for.
+ * acceptor reports. In single mode it stays for pseudo_requester.c, which must know what the
+ * responder has not answered; lane.made tells where those begin that the host waits for.
  */
 #include "engine/fault/fault.h"
 #include "engine/learn/learn.h"
@@ -56,7 +56,7 @@ static void answer(struct engine *e, struct flow *fl, uint32_t psn, uint32_t msn
 	COUNT(e, ATOMICS_MADE);
 }
 
-/* The ATOMIC that the front has come up to and may pass, or NULL. */
+/* The ATOMIC that the frontier has come up to and may pass, or NULL. */
 struct read_rec *atomic_due(struct engine *e, struct lane *l)
 {
 	struct read_rec *r;

@@ -3,10 +3,10 @@
  * Requests that are not the next one (roles OPENER and SINGLE): repeats, and what is far away or
  * goes on behind something that we never saw.
  *
- * What is in custody is answered with an ACK of the front, and not sent on. What was told to be
- * done and is truly done goes to the true responder, who knows. A READ or its like is given again
- * from what is held; else its turn comes with the answer that is on its way; else it is asked past
- * us.
+ * A repeat of what is in custody is answered with an ACK of the frontier, and not sent on. A repeat
+ * of what the responder has truly acknowledged goes to the responder, who knows whether it is a
+ * repeat. A READ or ATOMIC gets its answer again where that is kept here. Where the answer is still
+ * on its way, nothing is done. Else the responder is asked for it again.
  *
  * A READ that is asked again after its answer had passed was lost between us and the requester.
  * ACKs past it would only make the requester start it again and again, at LAN speed, until its
@@ -20,8 +20,7 @@
 #include "engine/near/near.h"
 #include "engine/prefetch/prefetch.h"
 
-/* So many far away, each within so many PSNs of the one before, are another incarnation of the QP.
- * */
+/* So many far away, each within so many PSNs of the one before, mean another incarnation. */
 #define JUMP_RUN	     3
 #define JUMP_NEAR	     1024
 /* Requests of one QP are not further apart than this (invariant 6). */
@@ -31,16 +30,16 @@
 #define TRICKLE_US	     2000u
 /* A requester resends all that it has outstanding within this time. */
 #define AGAIN_US	     20000u
-/* So long a requester may repeat what it was told to be done. */
+/* A requester may repeat what it was told to be done for so long. */
 #define STUCK_NS	     (10 * NSEC_PER_SEC)
 /* A duplicate READ is sent on again when its answer is so much overdue, in eighths of the round
  * trip. */
 #define READ_OVERDUE_EIGHTHS 10u
 
 /*
- * A requester whose front waits for the WAN asks again by its timer. Let the front take one small
- * step, so that its retry counter starts anew: a withheld ACK must never become an error. What the
- * step covers is retained like everything else.
+ * A requester whose frontier waits for the WAN asks again by its timer. Let the frontier take one
+ * small step, so that its retry counter starts anew: a withheld ACK must never become an error.
+ * What the step covers is retained like everything else.
  */
 static void trickle(struct engine *e, struct lane *l)
 {
@@ -89,11 +88,13 @@ static void answered_unseen(struct engine *e, struct flow *fl, uint32_t psn)
 }
 
 /*
- * It was told that this is done, long ago and again and again, and nothing may pass by to the true
- * responder, who would know more: it is another incarnation of the QP, or one that is beyond help.
+ * The requester repeats for STUCK_NS what it was told to be done, and the responder, which would
+ * know more, cannot be asked: it knows other PSNs, or may have forgotten the answer. The requester
+ * is another incarnation of the QP, or does not get what we send. Returns true when the lane has
+ * faulted.
  */
-static bool stuck(struct engine *e, struct flow *fl, struct lane_reads *x, const struct frame *f,
-		  enum lane_reason why)
+static bool repeats_for_ever(struct engine *e, struct flow *fl, struct lane_reads *x,
+			     const struct frame *f, enum lane_reason why)
 {
 	if (!x->stuck)
 		x->stuck = e->now;
@@ -103,7 +104,7 @@ static bool stuck(struct engine *e, struct flow *fl, struct lane_reads *x, const
 	return true;
 }
 
-/* A READ or ATOMIC asked again whose answer is not here: the responder repeats it. */
+/* Pass a repeated READ or ATOMIC on: the responder repeats the answer that is not kept here. */
 static void ask_past(struct engine *e, struct flow *fl, const struct frame *f, bool moved)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
@@ -118,7 +119,7 @@ static void ask_past(struct engine *e, struct flow *fl, const struct frame *f, b
 	/* where guesses were made the responder may have forgotten an ATOMIC, which cannot be asked
 	 * for anew */
 	if (x && x->guessed_ever && f->opcode != OP_READ_REQUEST &&
-	    stuck(e, fl, x, f, REASON_TIMEOUT))
+	    repeats_for_ever(e, fl, x, f, REASON_TIMEOUT))
 		return;
 	wire = x ? resp_wire_psn(e, fl, f) : f->psn;
 	if (wire == PSN_NONE || (moved && !icrc_ok(f))) {
@@ -132,8 +133,8 @@ static void ask_past(struct engine *e, struct flow *fl, const struct frame *f, b
 		engine_tx(e, other_port(fl->side), out, psn_map_frame(out, f, wire, PSN_NONE));
 }
 
-/* The QPN was given to another QP: what is held for the former one is nobody's. */
-static void incarnation(struct engine *e, struct flow *fl, const struct frame *f)
+/* The QPN was given to another QP: nobody will ask for what is held for the former one. */
+static void new_incarnation(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	engine_event(e, EVENT_INCARNATION, fl, 0, 0);
 	lane_close(e, fl, REASON_INCARNATION, true);
@@ -179,104 +180,173 @@ static bool other_request(struct engine *e, const struct flow *fl, const struct 
 	       memcmp(g.data + g.ext, f->data + f->ext, g.payload - g.ext);
 }
 
+/* What a request with an older PSN is. */
+enum verdict {
+	REPEATS_DONE,	  /* the responder has acknowledged it, and the requester was told so */
+	REPEATS_HELD,	  /* a SEND or WRITE in custody, or done but not to be passed on */
+	REPEATS_ANSWERED, /* a READ or ATOMIC, which needs its answer again */
+	OTHER_REQUEST,	  /* not what was sent with this PSN before */
+};
+
+/*
+ * What @f is. @r: the record of the READ or ATOMIC that it repeats, or NULL; @moved: the responder
+ * knows other PSNs.
+ */
+static enum verdict classify(struct engine *e, const struct flow *fl, const struct frame *f,
+			     const struct read_rec *r, bool moved)
+{
+	const struct lane *l = &fl->lane;
+	bool answered = f->op->flags & OPF_ANSWERED;
+	struct mark una = psn_to_host(e, l, &l->una);
+
+	if (psn_before(f->psn, l->told) && psn_before(f->psn, una.psn) && !answered && !moved)
+		return REPEATS_DONE;
+	if ((!r || r->made) && other_request(e, fl, reads_of(e, l), f))
+		return OTHER_REQUEST;
+	return answered ? REPEATS_ANSWERED : REPEATS_HELD;
+}
+
+/* The ACK was lost, or this is another incarnation of the QP: the true responder knows. */
+static void pass_done(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	fl->lane.dup++;
+	fl->lane.passed_us = now_us(e) | 1;
+	COUNT(e, DUP_PASSED);
+	engine_tx(e, other_port(fl->side), f->data, f->len);
+}
+
+/* A requester repeats what it asked: another request with the same PSN comes from another QP. */
+static void refuse_other(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	if (icrc_ok(f))
+		new_incarnation(e, fl, f);
+	else
+		COUNT(e, BAD_ICRC);
+}
+
+/* The requester repeats a SEND or WRITE because it lacks an ACK: it gets that of the frontier. */
+static void ack_again(struct engine *e, struct flow *fl, const struct frame *f, bool moved)
+{
+	struct lane *l = &fl->lane;
+
+	l->dup++;
+	COUNT(e, DUP_REQUESTS);
+	if (moved && psn_before(f->psn, l->told) &&
+	    repeats_for_ever(e, fl, reads_of(e, l), f, REASON_INCARNATION))
+		return;
+	trickle(e, l);
+	/* it resends this, and has not asked for the READ again in the same round: it has the
+	 * answer */
+	if (l->reasked_psn != PSN_NONE && !psn_before(f->psn, l->reasked_end) &&
+	    now_us(e) - l->reasked_us > 2 * l->rtt.srtt_us + AGAIN_US)
+		l->reasked_psn = PSN_NONE;
+	l->ack_repeat = true;
+	ack_list(e, fl);
+}
+
+/* Whether the request of @r, or its answer, is still on its way. */
+static bool answer_comes(const struct engine *e, const struct lane *l, const struct read_rec *r)
+{
+	if (!psn_before(r->wire, l->una.psn))
+		return true;
+	return !r->gap &&
+	       e->now - r->asked < l->rtt.srtt_us * NSEC_PER_USEC * READ_OVERDUE_EIGHTHS / 8;
+}
+
+/* The answer to @f has passed, and was lost: no ACK goes past it until it has passed again. */
+static void note_reasked(struct engine *e, const struct flow *fl, struct lane *l,
+			 const struct frame *f)
+{
+	uint32_t end = psn_add(f->psn, frame_span(f, fl->path_mtu));
+
+	if (l->reasked_psn == PSN_NONE || psn_before(f->psn, l->reasked_psn))
+		l->reasked_psn = f->psn;
+	if (l->reasked_psn == f->psn || psn_after(end, l->reasked_end))
+		l->reasked_end = end;
+	l->reasked_us = now_us(e);
+}
+
+/* The answer to the READ or ATOMIC @f is not kept here: wait for it, or ask the responder again. */
+static void await_answer(struct engine *e, struct flow *fl, const struct frame *f,
+			 struct read_rec *r, bool moved)
+{
+	struct lane *l = &fl->lane;
+
+	/* without a record its answer has gone to the host, even if no true ACK has said so yet */
+	if (!r) {
+		note_reasked(e, fl, l, f);
+	} else if (answer_comes(e, l, r)) {
+		l->dup++;
+		COUNT(e, DUP_READS);
+		return;
+	} else {
+		r->asked = e->now;
+		r->gap = false;
+	}
+	ask_past(e, fl, f, moved);
+}
+
+/* The requester repeats the READ or ATOMIC of @r, or one that has no record any more. */
+static void answer_again(struct engine *e, struct flow *fl, const struct frame *f,
+			 struct read_rec *r, bool moved)
+{
+	if (r)
+		r->heard = e->now;
+	if (r && other_read(fl, r, f))
+		refuse_other(e, fl, f);
+	else if (!atomic_again(e, fl, f) &&
+		 !(reads_of(e, &fl->lane) && icrc_ok(f) && resp_repeat(e, fl, f)))
+		await_answer(e, fl, f, r, moved);
+}
+
 void duplicate_request(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
-	struct lane_reads *x = reads_of(e, l);
+	const struct lane_reads *x = reads_of(e, l);
 	/* where the responder knows other numbers, nothing passes by */
 	bool moved = x && (x->map.nsegments || x->map.trimmed || x->map.asked.psn != l->epsn.psn);
 	struct read_rec *r;
-	struct mark una;
 
 	if (l->state == LANE_OPENING || (!l->start_acked && psn_before(f->psn, l->start))) {
 		engine_pass(e, fl->side, f); /* not in custody: the requester's own business */
 		return;
 	}
 	answered_unseen(e, fl, f->psn);
-	una = psn_to_host(e, l, &l->una);
-	if (psn_before(f->psn, l->told) && psn_before(f->psn, una.psn) &&
-	    !(f->op->flags & OPF_ANSWERED) && !moved) {
-		/* it was told that this is done, and does it again: that ACK was lost, or it is
-		 * another incarnation of the QP. The true responder knows. */
-		l->dup++;
-		l->passed_us = now_us(e) | 1;
-		COUNT(e, DUP_PASSED);
-		engine_tx(e, other_port(fl->side), f->data, f->len);
-		return;
-	}
 	r = (f->op->flags & OPF_ANSWERED) ? reads_find(e, l, f->psn) : NULL;
-	if ((!r || r->made) && other_request(e, fl, x, f)) {
-		if (icrc_ok(f))
-			incarnation(e, fl, f);
-		else
-			COUNT(e, BAD_ICRC);
-		return;
+	switch (classify(e, fl, f, r, moved)) {
+	case REPEATS_DONE:
+		pass_done(e, fl, f);
+		break;
+	case REPEATS_HELD:
+		ack_again(e, fl, f, moved);
+		break;
+	case REPEATS_ANSWERED:
+		answer_again(e, fl, f, r, moved);
+		break;
+	case OTHER_REQUEST:
+		refuse_other(e, fl, f);
+		break;
 	}
-	if (!(f->op->flags & OPF_ANSWERED)) {
-		l->dup++;
-		COUNT(e, DUP_REQUESTS);
-		if (moved && psn_before(f->psn, l->told) && stuck(e, fl, x, f, REASON_INCARNATION))
-			return;
-		trickle(e, l);
-		/* it resends this, and has not asked for the READ again in the same round: it has
-		 * the answer */
-		if (l->reasked_psn != PSN_NONE && !psn_before(f->psn, l->reasked_end) &&
-		    now_us(e) - l->reasked_us > 2 * l->rtt.srtt_us + AGAIN_US)
-			l->reasked_psn = PSN_NONE;
-		l->ack_repeat = true;
-		ack_list(e, fl);
-		return;
-	}
-	if (r)
-		r->heard = e->now;
-	if (r && other_read(fl, r, f)) {
-		/* a requester repeats what it asked */
-		if (icrc_ok(f))
-			incarnation(e, fl, f);
-		else
-			COUNT(e, BAD_ICRC);
-		return;
-	}
-	if (atomic_again(e, fl, f) || (x && icrc_ok(f) && resp_repeat(e, fl, f)))
-		return;
-	/* without a record its answer has gone to the host, even if no true ACK has said so yet */
-	if (r && (!psn_before(r->wire, l->una.psn) ||
-		  (!r->gap && e->now - r->asked <
-				      l->rtt.srtt_us * NSEC_PER_USEC * READ_OVERDUE_EIGHTHS / 8))) {
-		/* the original is still on its way, or its answer is */
-		l->dup++;
-		COUNT(e, DUP_READS);
-		return;
-	}
-	if (r) {
-		r->asked = e->now;
-		r->gap = false;
-	} else {
-		uint32_t end = psn_add(f->psn, frame_span(f, fl->path_mtu));
-
-		if (l->reasked_psn == PSN_NONE || psn_before(f->psn, l->reasked_psn))
-			l->reasked_psn = f->psn;
-		if (l->reasked_psn == f->psn || psn_after(end, l->reasked_end))
-			l->reasked_end = end;
-		l->reasked_us = now_us(e);
-	}
-	ask_past(e, fl, f, moved);
 }
 
-/* Whether the requester was told of something that is not done, or cannot go on without us. */
-static bool owes(struct engine *e, const struct lane *l)
+/*
+ * Whether the requester was told that something is done which the responder has not yet
+ * acknowledged, or uses PSNs that only this lane can translate.
+ */
+static bool owes_requester(struct engine *e, const struct lane *l)
 {
 	return l->state == LANE_FAULT || psn_map_differs(e, l) ||
 	       psn_before(psn_to_host(e, l, &l->una).psn, l->frontier.psn);
 }
 
 /*
- * Far ahead of or behind all that this QP should have outstanding; @first: what came before was
- * not. A few in a row are another incarnation. But where something is owed that must be certain: a
- * requester that has lost a packet on its way here, or finds no room, may run on for long, and a
- * single READ may take 2^21 PSNs. It goes back to what is missing, as soon as it is told or its
- * timer says so. Another incarnation begins again where it began. Returns true when that was found;
- * it then passes through WATCH.
+ * @f is far ahead of or behind all that this QP should have outstanding; @first: the request before
+ * it was not. A few in a row mean another incarnation of the QP. But where the lane owes something
+ * to the requester that must be certain: a requester that has lost a packet on its way here, or
+ * finds no room, may run on for long, and a single READ may take 2^21 PSNs. Such a requester goes
+ * back to what is missing as soon as a NAK or its timer says so, whereas another incarnation begins
+ * again where it began. Returns true when another incarnation was found; it then passes through
+ * WATCH.
  */
 bool duplicate_jumped(struct engine *e, struct flow *fl, const struct frame *f, bool first)
 {
@@ -292,17 +362,17 @@ bool duplicate_jumped(struct engine *e, struct flow *fl, const struct frame *f, 
 		from = -1;
 	}
 	/* the next ones, or the same again: a requester may have only one request under way */
-	if (from <= 0 || !owes(e, l))
+	if (from <= 0 || !owes_requester(e, l))
 		l->jump_run++;
 	if (from < 0)
 		l->jump_psn = f->psn;
 	if (l->jump_run < JUMP_RUN)
 		return false;
-	incarnation(e, fl, f);
+	new_incarnation(e, fl, f);
 	return true;
 }
 
-/* @f goes to the responder without being counted: its numbers are taken. */
+/* @f goes to the responder without being counted: the responder will have used its PSNs. */
 void duplicate_passes(struct flow *fl, const struct frame *f)
 {
 	uint32_t end = psn_add(f->psn, frame_span(f, fl->path_mtu));

@@ -2,12 +2,14 @@
 /*
  * Standing in for the responder, toward the near requester (roles OPENER and SINGLE).
  *
- * Requests are taken in PSN order only. Each is verified and copied in one pass, described, and
- * only then counted in; the link (stream_tx.c or pseudo_requester.c) sends it on from the copy. What the
- * requester is told is the front (ack_tx.c); what comes again, or out of order, is duplicate.c's.
+ * Requests are accepted in PSN order only. Each is verified and copied in one pass, then described
+ * by a descriptor and records, and only then do the marks move past it; the link (stream_tx.c or
+ * pseudo_requester.c) sends it on from the copy. ack_tx.c tells the requester how far it is
+ * acknowledged, up to the frontier. duplicate.c handles requests that are not the next one, room.c
+ * those that find no room.
  *
- * What looks wrong but has a right ICRC (opcode or length out of sequence) is not ours to judge: it
- * goes to the responder in its turn, unacknowledged, and so does everything after it until the
+ * A request with a right ICRC whose opcode or length is out of sequence is for the responder to
+ * judge: it goes there in its turn, unacknowledged, and so does everything after it until the
  * responder has spoken.
  */
 #include "engine/fault/fault.h"
@@ -16,15 +18,19 @@
 #include "engine/prefetch/prefetch.h"
 
 /* Acknowledge at least every so many packets. */
-#define ACK_EVERY  64
+#define ACK_EVERY 64
 /* Further from the expected PSN than any requester's window: another incarnation of the QP. */
-#define JUMP_PSNS  65536
-/* A requester is asked to slow down at most once in this time (what NICs themselves keep to). */
-#define CNP_US	   50u
-/* Room that must be there before a requester is asked to try again. */
-#define ROOM_AGAIN (256u << 10)
+#define JUMP_PSNS 65536
 
 /* ---- requests ---- */
+
+/* The next request, and what is to be known of it before it is accepted. */
+struct next_request {
+	const struct frame *f;
+	uint32_t span, wire; /* its PSNs, and its first PSN as the responder will see it */
+	bool waits;	     /* for an answer with data */
+	bool sane;	     /* opcode and length fit the message that is open */
+};
 
 /* Opcode and length against the message that is open (ENG-10, ENG-12). */
 static bool in_sequence(const struct lane *l, const struct frame *f, uint32_t mtu)
@@ -56,8 +62,10 @@ static bool in_sequence(const struct lane *l, const struct frame *f, uint32_t mt
 	return (fl & OPF_EOM) ? f->payload_len == want : f->payload_len < want;
 }
 
-/* POOL-3: what does not fit is not acknowledged early. A WRITE tells its length in its first
- * packet. */
+/*
+ * POOL-3: a message that does not fit is not acknowledged early. A WRITE tells its length in its
+ * first packet.
+ */
 static void reserve(struct engine *e, struct lane *l, const struct frame *f, uint32_t mtu)
 {
 	uint64_t length, need;
@@ -73,42 +81,6 @@ static void reserve(struct engine *e, struct lane *l, const struct frame *f, uin
 	l->guard_end = psn_add(l->epsn.psn, (uint32_t)((length + mtu - 1) / mtu));
 }
 
-/* The first step of backpressure: hosts that know congestion notifications slow down before
- * anything is withheld from them. */
-static void slow_down(struct engine *e, struct flow *fl)
-{
-	const struct flow *back = flow_partner(e, fl);
-	uint8_t buf[BUILD_MAX];
-
-	if (now_us(e) - fl->lane.cnp_us < CNP_US || !back || !back->tmpl.len)
-		return;
-	fl->lane.cnp_us = now_us(e);
-	engine_tx(e, fl->side, buf, build_cnp(buf, &back->tmpl, back->key.dqpn));
-	COUNT(e, CNP_SENT);
-}
-
-static void no_room(struct engine *e, struct flow *fl)
-{
-	struct lane *l = &fl->lane;
-
-	COUNT(e, NO_ROOM);
-	if (l->room_wait)
-		return;
-	l->room_wait = true;
-	if (l->room_listed)
-		return;
-	l->room_listed = true;
-	l->next_room = e->room_head;
-	e->room_head = flow_index(e, fl);
-}
-
-static bool over_rule_cap(const struct engine *e, const struct flow *fl, uint32_t len)
-{
-	uint64_t cap = fl->rule < 0 ? 0 : e->rules[fl->rule].cap;
-
-	return cap && e->rule_bytes[fl->rule] + len > cap;
-}
-
 static void step(struct mark *m, uint32_t span, bool eom, bool ackable)
 {
 	m->psn = psn_add(m->psn, span);
@@ -116,8 +88,8 @@ static void step(struct mark *m, uint32_t span, bool eom, bool ackable)
 	m->ackable = ackable;
 }
 
-/* One more was accepted from the requester. */
-static void taken(struct engine *e, struct flow *fl, const struct frame *f, bool eom)
+/* @f was accepted: what waited for it is over, and an ACK may be due. */
+static void request_accepted(struct engine *e, struct flow *fl, const struct frame *f, bool eom)
 {
 	struct lane *l = &fl->lane;
 
@@ -131,11 +103,10 @@ static void taken(struct engine *e, struct flow *fl, const struct frame *f, bool
 		ack_schedule(e, fl);
 }
 
-/* The records of a request that waits for its answer: in the host's order, and in that of the wire.
- * */
-static void waiting(struct engine *e, struct flow *fl, const struct frame *f, uint32_t span,
-		    uint32_t wire)
+/* Add the records of a request that waits for its answer: in the order of host and of wire. */
+static void record_request(struct engine *e, struct flow *fl, const struct next_request *q)
 {
+	const struct frame *f = q->f;
 	struct lane *l = &fl->lane;
 	struct lane_reads *x = reads_of(e, l);
 	struct read_range what = {0};
@@ -143,136 +114,193 @@ static void waiting(struct engine *e, struct flow *fl, const struct frame *f, ui
 	if (f->reth)
 		what = (struct read_range){frame_reth_va(f), frame_reth_rkey(f),
 					   frame_reth_length(f)};
-	reads_add(e, fl, f, span, host_epsn(e, l), wire);
+	reads_add(e, fl, f, q->span, host_epsn(e, l), q->wire);
 	if (l->atomic)
 		atomic_asked(e, fl);
 	if (!x)
 		return;
 	reads_tail(e, l)->moved = x->map.asked.msn != l->epsn.msn;
-	if (f->op->flags & OPF_ANSWERED)
-		fetch_add(e, fl, &what, f->opcode, wire, span, FETCH_ASKED);
+	if (q->waits)
+		fetch_add(e, fl, &what, f->opcode, q->wire, q->span, FETCH_ASKED);
 }
 
-/* A READ whose answer has been asked for already, as @wire: the request itself ends here. */
-static void claimed(struct engine *e, struct flow *fl, const struct frame *f, uint32_t span,
-		    uint32_t wire)
+/* The answer to @q was asked for ahead, as @q->wire: the request itself goes no further. */
+static void claim_prefetched(struct engine *e, struct flow *fl, const struct next_request *q)
 {
 	struct lane *l = &fl->lane;
 	struct lane_reads *x = reads_of(e, l);
 
-	reads_add(e, fl, f, span, &x->map.asked, wire);
+	reads_add(e, fl, q->f, q->span, &x->map.asked, q->wire);
 	reads_tail(e, l)->moved = true;
-	step(&x->map.asked, span, true, false);
-	taken(e, fl, f, true);
-	if (f->opcode == OP_READ_REQUEST)
-		prefetch_asked(e, fl, f, true);
+	step(&x->map.asked, q->span, true, false);
+	request_accepted(e, fl, q->f, true);
+	if (q->f->opcode == OP_READ_REQUEST)
+		prefetch_asked(e, fl, q->f, true);
 	pace_run(e, flow_partner(e, fl));
+}
+
+/* Returns true when @q ends here, because its answer was asked for ahead, or its ICRC is wrong. */
+static bool ended_by_prefetch(struct engine *e, struct flow *fl, struct next_request *q)
+{
+	const struct lane_reads *x = reads_of(e, &fl->lane);
+	const struct frame *f = q->f;
+	bool read = f->opcode == OP_READ_REQUEST, found;
+
+	if (!x || !x->guesses || !q->sane || (!read && f->opcode != OP_FETCH_ADD))
+		return false;
+	if (!icrc_ok(f)) {
+		COUNT(e, BAD_ICRC);
+		return true;
+	}
+	found = read ? prefetch_claim(e, fl, f, &q->wire)
+		     : prefetch_atomic_claim(e, fl, f, &q->wire);
+	if (found) {
+		claim_prefetched(e, fl, q);
+		lane_settled(e, fl);
+	}
+	return found;
+}
+
+/* Whether the lane has PSNs and records for @q; the first READ of an OPENER gets its page here. */
+static bool room_for_records(struct engine *e, struct flow *fl, const struct next_request *q)
+{
+	const struct lane *l = &fl->lane;
+
+	/* a READ longer than the window goes alone */
+	if (l->una.psn != l->epsn.psn &&
+	    psn_diff(psn_add(l->epsn.psn, q->span), l->una.psn) >= (int32_t)e->cfg.lane_span)
+		return false;
+	if ((q->waits || !q->sane) && mq_free_count(e->reads) < 2)
+		return false;
+	return !q->waits || l->role != ROLE_OPENER || reads_begin(e, fl);
+}
+
+/* Whether the rule's cap has room for @q, and the lane for its answer. */
+static bool room_for_bytes(struct engine *e, struct flow *fl, const struct next_request *q)
+{
+	return !over_rule_cap(e, fl, q->f->len) &&
+	       (!q->waits || !reads_of(e, &fl->lane) || fetch_room(e, fl, q->wire, q->span));
+}
+
+/* Verify and copy @q. Returns its descriptor, or NULL when it was dropped. */
+static struct pkt *retain(struct engine *e, struct flow *fl, const struct next_request *q)
+{
+	struct pkt *d = NULL;
+	bool bad = false;
+
+	if (room_for_bytes(e, fl, q)) {
+		if (q->sane)
+			reserve(e, &fl->lane, q->f, fl->path_mtu);
+		d = lane_retain(e, fl, q->f, q->span, q->wire, &bad);
+	}
+	if (!d && !bad)
+		wait_for_room(e, fl);
+	return d;
+}
+
+/* Note which message is open behind @q, and how much of it is left; @eom: @q ends its message. */
+static void follow_message(struct lane *l, const struct next_request *q, bool eom)
+{
+	const struct frame *f = q->f;
+	uint16_t flags = f->op->flags;
+
+	if (flags & OPF_WRITE && q->sane) {
+		if (flags & (OPF_FIRST | OPF_ONLY))
+			l->msg_left = frame_reth_length(f);
+		if (l->msg_left != MSG_LEFT_UNKNOWN)
+			l->msg_left -= f->payload_len;
+	}
+	if (eom)
+		l->msg = MSG_NONE;
+	else
+		l->msg = (flags & OPF_WRITE) ? MSG_WRITE : MSG_SEND;
+}
+
+/* Record @q, which was retained, and move the marks past it; @eom: it ends its message. */
+static void count_in(struct engine *e, struct flow *fl, const struct next_request *q, bool eom)
+{
+	struct lane *l = &fl->lane;
+	struct lane_reads *x = reads_of(e, l);
+	bool ackable = !q->waits && q->sane;
+
+	if (x) {
+		if (q->f->opcode != OP_READ_REQUEST)
+			prefetch_signal(e, fl);
+		psn_map_note(&x->map, l);
+	}
+	if (!q->sane) {
+		COUNT(e, BAD_SEQUENCE);
+		l->opaque = true;
+	}
+	if (q->waits || !q->sane)
+		record_request(e, fl, q);
+	if (l->una.psn == l->epsn.psn)
+		l->progress = e->now; /* the oldest in custody begins to wait now */
+	follow_message(l, q, eom);
+	step(&l->epsn, q->span, eom, ackable);
+	if (x)
+		step(&x->map.asked, q->span, eom, ackable);
+	l->end = l->epsn.psn;
+	if (x && q->waits && q->f->opcode == OP_READ_REQUEST)
+		prefetch_asked(e, fl, q->f, false);
+	pace_run(e, fl);
+	request_accepted(e, fl, q->f, eom);
+}
+
+/* Take @q into custody, unless there is no room for it or its answer was asked for ahead. */
+static void accept_request(struct engine *e, struct flow *fl, struct next_request *q)
+{
+	const struct pkt *d;
+
+	if (pool_pressed(e) || span_pressed(e, &fl->lane))
+		send_cnp(e, fl);
+	if (!room_for_records(e, fl, q)) {
+		wait_for_room(e, fl);
+	} else if (!ended_by_prefetch(e, fl, q)) {
+		d = retain(e, fl, q);
+		if (d)
+			count_in(e, fl, q, d->flags & PKT_EOM);
+	}
+}
+
+/* A READ that no lane can hold (invariant 6) passes by, where the responder knows the same PSNs. */
+static void let_long_read_pass(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+
+	if (psn_map_differs(e, l)) {
+		lane_fault(e, fl, REASON_LONG_READ, AETH_NAK_OPERATION);
+		return;
+	}
+	lane_drain(e, fl, REASON_LONG_READ);
+	if (l->role == ROLE_NONE)
+		engine_pass(e, fl->side, f);
 }
 
 static void request_in_order(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
-	uint32_t mtu = fl->path_mtu, span = frame_span(f, mtu);
-	bool waits = f->op->flags & OPF_ANSWERED, sane = in_sequence(l, f, mtu), bad;
-	struct lane_reads *x = reads_of(e, l);
-	uint32_t wire = l->epsn.psn;
-	uint8_t flags;
-	struct pkt *d;
+	struct next_request q = {
+		.f = f,
+		.span = frame_span(f, fl->path_mtu),
+		.wire = l->epsn.psn,
+		.waits = f->op->flags & OPF_ANSWERED,
+		.sane = in_sequence(l, f, fl->path_mtu),
+	};
 
 	if (l->state == LANE_OPENING)
 		l->atomics |= (f->op->flags & OPF_ATOMIC) != 0; /* it passes by, too */
 	if (l->state == LANE_DRAIN)
 		return; /* the requester asks again, and WATCH will pass it */
-	if (span > SPAN_MAX) {
-		if (psn_map_differs(e, l)) {
-			lane_fault(e, fl, REASON_LONG_READ, AETH_NAK_OPERATION);
-			return;
-		}
-		lane_drain(e, fl, REASON_LONG_READ);
-		if (l->role == ROLE_NONE)
-			engine_pass(e, fl->side, f);
-		return;
-	}
-	if (l->state == LANE_OPENING && (pool_pressed(e) || span_pressed(e, l))) {
+	if (q.span > SPAN_MAX) {
+		let_long_read_pass(e, fl, f);
+	} else if (l->state == LANE_OPENING && (pool_pressed(e) || span_pressed(e, l))) {
 		/* nothing is promised yet: this is no time to begin */
 		lane_close(e, fl, REASON_POOL_FULL, true);
 		engine_pass(e, fl->side, f);
-		return;
+	} else {
+		accept_request(e, fl, &q);
 	}
-	if (pool_pressed(e) || span_pressed(e, l))
-		slow_down(e, fl);
-	/* a READ longer than the window goes alone */
-	if (l->una.psn != l->epsn.psn &&
-	    psn_diff(psn_add(l->epsn.psn, span), l->una.psn) >= (int32_t)e->cfg.lane_span) {
-		no_room(e, fl);
-		return;
-	}
-	if ((waits || !sane) && mq_free_count(e->reads) < 2) {
-		no_room(e, fl);
-		return;
-	}
-	if (waits && !x && l->role == ROLE_OPENER && !(x = reads_begin(e, fl))) {
-		no_room(e, fl);
-		return;
-	}
-	if (x && sane && (f->opcode == OP_READ_REQUEST || f->opcode == OP_FETCH_ADD) &&
-	    x->guesses) {
-		if (!icrc_ok(f)) {
-			COUNT(e, BAD_ICRC);
-			return;
-		}
-		if (f->opcode == OP_READ_REQUEST ? prefetch_claim(e, fl, f, &wire)
-						 : prefetch_atomic_claim(e, fl, f, &wire)) {
-			claimed(e, fl, f, span, wire);
-			lane_settled(e, fl);
-			return;
-		}
-	}
-	if (over_rule_cap(e, fl, f->len) || (waits && x && !fetch_room(e, fl, wire, span))) {
-		no_room(e, fl);
-		return;
-	}
-	if (sane)
-		reserve(e, l, f, mtu);
-	d = lane_retain(e, fl, f, span, wire, &bad);
-	if (!d) {
-		if (!bad)
-			no_room(e, fl);
-		return;
-	}
-	flags = d->flags;
-	if (x) {
-		if (f->opcode != OP_READ_REQUEST)
-			prefetch_signal(e, fl);
-		psn_map_note(&x->map, l);
-	}
-	if (!sane) {
-		COUNT(e, BAD_SEQUENCE);
-		l->opaque = true;
-	}
-	if (waits || !sane)
-		waiting(e, fl, f, span, wire);
-	if (l->una.psn == l->epsn.psn)
-		l->progress = e->now; /* the oldest in custody begins to wait now */
-
-	if (f->op->flags & OPF_WRITE && sane) {
-		if (f->op->flags & (OPF_FIRST | OPF_ONLY))
-			l->msg_left = frame_reth_length(f);
-		if (l->msg_left != MSG_LEFT_UNKNOWN)
-			l->msg_left -= f->payload_len;
-	}
-	if (flags & PKT_EOM)
-		l->msg = MSG_NONE;
-	else
-		l->msg = (f->op->flags & OPF_WRITE) ? MSG_WRITE : MSG_SEND;
-	step(&l->epsn, span, flags & PKT_EOM, !waits && sane);
-	if (x)
-		step(&x->map.asked, span, flags & PKT_EOM, !waits && sane);
-	l->end = l->epsn.psn;
-	if (x && waits && f->opcode == OP_READ_REQUEST)
-		prefetch_asked(e, fl, f, false);
-	pace_run(e, fl);
-	taken(e, fl, f, flags & PKT_EOM);
 }
 
 static bool far(int32_t ahead)
@@ -317,56 +345,7 @@ void near_request(struct engine *e, struct flow *fl, const struct frame *f)
 	}
 }
 
-/* ---- true ACKs, whoever brings them ---- */
-
-/* Whether the rule's own cap, the lane's span, or the records of READs, still keep the lane from
- * taking a packet. */
-static bool short_of_more(const struct engine *e, const struct flow *fl)
-{
-	uint64_t want = fl->rule < 0 ? 0 : e->rules[fl->rule].cap / 8;
-
-	want = want < ROOM_AGAIN ? want : ROOM_AGAIN;
-	if (want < fl->path_mtu + 128u)
-		want = fl->path_mtu + 128u;
-	return over_rule_cap(e, fl, (uint32_t)want) || mq_free_count(e->reads) < 2 ||
-	       span_pressed(e, &fl->lane);
-}
-
-/* Ask for what was dropped for want of room, when there is some; asked too early a requester goes
- * back in vain, and a few of those use up its retries. */
-void near_room(struct engine *e)
-{
-	uint32_t later = FLOW_NONE, i;
-
-	while ((i = e->room_head) != FLOW_NONE) {
-		struct flow *fl = &e->flows[i];
-		struct lane *l = &fl->lane;
-		uint64_t want = pool_cap(e->pool, POOL_CUSTODY) / 8;
-
-		if (pool_log_room(e->pool, POOL_CUSTODY, &l->log) <
-		    (want < ROOM_AGAIN ? want : ROOM_AGAIN))
-			break;
-		e->room_head = l->next_room;
-		if (fl->used && lane_keeps(l) && l->room_wait && l->state != LANE_FAULT &&
-		    short_of_more(e, fl)) {
-			l->next_room = later;
-			later = i;
-			continue;
-		}
-		l->room_listed = false;
-		if (!fl->used || !lane_keeps(l) || !l->room_wait || l->state == LANE_FAULT)
-			continue;
-		l->room_wait = false;
-		nak_send(e, fl);
-	}
-	while ((i = later) != FLOW_NONE) {
-		later = e->flows[i].lane.next_room;
-		e->flows[i].lane.next_room = e->room_head;
-		e->room_head = i;
-	}
-}
-
-/* An answer that belongs to no pending request has passed: was it waited for? */
+/* @f is an answer to no pending request. Where it ends what was asked again, ACKs may go on. */
 void near_resp_repeated(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
@@ -383,7 +362,7 @@ static void native_ack(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
 
-	/* Nothing is promised yet, or nothing of this: bit-exact pass-through. */
+	/* the lane is not agreed yet, or the PSN is below the handover PSN: pass it as it is */
 	if (l->state == LANE_OPENING || psn_before(f->psn, l->start)) {
 		near_old_response(e, fl, f);
 		return;
