@@ -1,30 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The life of a lane: how custody begins, what is retained and released, how it ends.
+ * The states of a lane, and the clocks of its timers.
  *
  *	WATCH --open--> OPENING --peer accepts--> HELD --drain--> DRAIN --ledger empty--> WATCH
  *	  (single mode: straight to HELD)           \--custody lost--> FAULT --QP gone--> WATCH
  *
- * Opening. At the oldest packet that is not truly acknowledged, when a paired requester sends it or
- * goes back to it, that packet's PSN becomes the handover PSN (the genuine ACK below it has told
- * the MSN). A requester that always has something under way never does that unless it must resend;
- * there it is the first packet of a message, in order, of a calibrated lane. From it on packets are
- * retained and sent as a stream, but as long as the peer has not agreed the front moves only with
- * true ACKs, so a refusal costs nothing: forget what is retained, the hosts still have it. Before
- * the handover PSN everything passes as ever. A cumulative ACK at or above it would also
- * acknowledge what came before it and is not in custody, hence @start_acked: the front stays at the
- * handover PSN until the responder has truly acknowledged all before it. If what came before it
- * turns out to be lost (a sequence NAK below the handover PSN passes), the lane closes and opens
- * again at the PSN that the requester now goes back to: so a lossy WAN is repaired from the first
- * NAK on.
- *
- * Both appliances must agree, and an acceptor agrees only to a connection whose packets it has seen
- * in both directions: were they routed around it, the opener would keep custody of packets that
- * nobody repairs.
- *
- * Closing is abrupt where nothing was promised (OPENING), else through DRAIN: new requests are
- * dropped, which hosts repair by themselves, until the responder has acknowledged all that was
- * promised.
+ * How custody begins is told in link/handover.c, how a lane ends in close.c.
  */
 #include "engine/core/core.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * What the peer says about lanes: it opens one toward us, agrees to one of ours or refuses it,
- * closes one, reports progress. Whatever a report names is looked up by number and generation; one
- * that fits nothing is counted, and a peer that believes in a lane that we do not have is told so.
+ * closes one, reports progress. A report names its lane by number and generation. One that names no
+ * lane of ours is counted, and a peer that still uses that lane is told to close it.
  */
 #include "engine/fault/fault.h"
 #include "engine/link/link.h"
@@ -25,83 +25,91 @@ static void accept_lane(struct engine *e, unsigned int peer, const struct report
 	e->sink.report(e->sink.ctx, peer, &out);
 }
 
-/* The peer wants to open the lane of requests that come from its side. */
-static void rx_open(struct engine *e, unsigned int peer, const struct report *r)
+/* Whether @fl is a lane that we have accepted from @peer. */
+static bool accepted_from(const struct flow *fl, unsigned int peer)
 {
-	struct flow_key back = {
-		.src = r->key.dst, .dst = r->key.src, .dqpn = r->lqpn, .vlan = r->key.vlan};
-	uint32_t a = flow_table_find(e->table, &r->key, e->flows, sizeof(struct flow));
-	uint32_t b = flow_table_find(e->table, &back, e->flows, sizeof(struct flow));
-	struct flow *fl = a == FLOW_NONE ? NULL : &e->flows[a];
-	struct flow *other = b == FLOW_NONE ? NULL : &e->flows[b];
-	struct lane *l;
-	struct mark m = {.psn = r->start_psn, .msn = r->start_msn};
-	uint32_t passed;
+	return fl && fl->lane.role == ROLE_ACCEPTOR && fl->lane.peer == (int8_t)peer;
+}
 
-	if (fl && fl->lane.role == ROLE_ACCEPTOR && fl->lane.peer == (int8_t)peer &&
-	    fl->lane.gen == r->gen && fl->lane.peer_lane == r->lane) {
+/* Whether OPEN brings nothing new about @fl; it is dealt with then. */
+static bool open_again(struct engine *e, unsigned int peer, const struct report *r,
+		       const struct flow *fl)
+{
+	if (!accepted_from(fl, peer))
+		return false;
+	if (fl->lane.gen == r->gen && fl->lane.peer_lane == r->lane) {
 		accept_lane(e, peer, r); /* our answer was lost */
-		return;
+		return true;
 	}
-	if (fl && fl->lane.role == ROLE_ACCEPTOR && fl->lane.peer == (int8_t)peer &&
-	    fl->lane.state == LANE_HELD && (int32_t)(r->gen - fl->lane.gen) < 0) {
-		/* generations only grow: it was overtaken by the lane that we have */
+	if (fl->lane.state == LANE_HELD && (int32_t)(r->gen - fl->lane.gen) < 0) {
+		/* generations only grow: a younger OPEN has overtaken this one */
 		COUNT(e, BAD_REPORT);
-		return;
+		return true;
 	}
-	if (e->draining &&
-	    !r->resume) { /* who resumes has custody, and must be helped to be rid of it */
-		refuse(e, peer, r, REASON_OPERATOR);
-		return;
-	}
+	return false;
+}
+
+/*
+ * Why the peer may not open a lane of the requests in *@fl, whose answers travel in *@back;
+ * REASON_NONE if it may. A resumption creates what is missing of the two. They are paired at the
+ * end.
+ */
+static enum lane_reason open_verdict(struct engine *e, unsigned int peer, const struct report *r,
+				     const struct flow_key *back_key, struct flow **fl,
+				     struct flow **back)
+{
+	if (e->draining && !r->resume) /* who resumes has custody: we must help it to release it */
+		return REASON_OPERATOR;
 	if (r->resume) {
-		if (!fl)
-			fl = flow_create(e, &r->key, PORT_WAN);
-		if (!other)
-			other = flow_create(e, &back, PORT_LAN);
-		if (!fl || !other) {
-			refuse(e, peer, r, REASON_NO_ROOM);
-			return;
-		}
+		if (!*fl)
+			*fl = flow_create(e, &r->key, PORT_WAN);
+		if (!*back)
+			*back = flow_create(e, back_key, PORT_LAN);
+		if (!*fl || !*back)
+			return REASON_NO_ROOM;
 	}
-	if (!fl || !other) {
-		refuse(e, peer, r, fl || other ? REASON_ONE_WAY : REASON_UNKNOWN);
-		return;
-	}
-	if (fl->side != PORT_WAN || other->side != PORT_LAN) {
-		refuse(e, peer, r, REASON_ONE_WAY);
-		return;
-	}
-	if (other->lane.state == LANE_FAULT) {
-		refuse(e, peer, r, REASON_FAULT);
-		return;
-	}
-	if (fl->rule < 0 || e->rules[fl->rule].peer != (int8_t)peer) {
-		refuse(e, peer, r, REASON_NO_RULE);
-		return;
-	}
-	if (!flow_pair(e, fl, other, LEARNED_PEER)) {
-		refuse(e, peer, r, REASON_MISMATCH);
-		return;
-	}
-	l = &fl->lane;
-	/* what has passed to the responder already, so that its ACKs are understood */
-	passed = l->role == ROLE_NONE ? l->epsn.psn : l->high;
-	if (passed == PSN_NONE || psn_before(passed, r->start_psn) ||
-	    psn_diff(passed, r->start_psn) > (int32_t)WINDOW_SPAN)
-		passed = r->start_psn;
+	if (!*fl || !*back)
+		return *fl || *back ? REASON_ONE_WAY : REASON_UNKNOWN;
+	if ((*fl)->side != PORT_WAN || (*back)->side != PORT_LAN)
+		return REASON_ONE_WAY;
+	if ((*back)->lane.state == LANE_FAULT)
+		return REASON_FAULT;
+	if ((*fl)->rule < 0 || e->rules[(*fl)->rule].peer != (int8_t)peer)
+		return REASON_NO_RULE;
+	if (!flow_pair(e, *fl, *back, LEARNED_PEER))
+		return REASON_MISMATCH;
+	return REASON_NONE;
+}
+
+/* The PSN before which requests have passed to the responder already; its ACKs may reach there. */
+static uint32_t passed_before(const struct lane *l, uint32_t start)
+{
+	uint32_t passed = l->role == ROLE_NONE ? l->epsn.psn : l->high;
+
+	if (passed == PSN_NONE || psn_before(passed, start) ||
+	    psn_diff(passed, start) > (int32_t)WINDOW_SPAN)
+		return start;
+	return passed;
+}
+
+/* Begin the lane that the peer opens. Returns why that fails, or REASON_NONE. */
+static enum lane_reason accept_begin(struct engine *e, unsigned int peer, const struct report *r,
+				     struct flow *fl, struct flow *back)
+{
+	struct lane *l = &fl->lane;
+	struct mark m = {.psn = r->start_psn, .msn = r->start_msn};
+	uint32_t passed = passed_before(l, r->start_psn);
+
 	if (l->role != ROLE_NONE) {
 		/* an older generation of the same lane: the opener has given it up */
 		lane_close(e, fl, REASON_INCARNATION, false);
 		fl->retry_open = 0;
 	}
-	if (r->path_mtu && fl->path_mtu && r->path_mtu != fl->path_mtu) {
-		/* they would count the PSNs of a READ differently */
-		refuse(e, peer, r, REASON_MISMATCH);
-		return;
-	}
+	/* with two path MTUs the two ends would count the PSNs of a READ differently */
+	if (r->path_mtu && fl->path_mtu && r->path_mtu != fl->path_mtu)
+		return REASON_MISMATCH;
 	if (r->path_mtu && !fl->path_mtu)
-		fl->path_mtu = other->path_mtu = (uint16_t)r->path_mtu;
+		fl->path_mtu = back->path_mtu = (uint16_t)r->path_mtu;
 	l->role = ROLE_ACCEPTOR;
 	lane_set_state(l, LANE_HELD);
 	l->peer = (int8_t)peer;
@@ -122,10 +130,29 @@ static void rx_open(struct engine *e, unsigned int peer, const struct report *r)
 
 		if (!x) {
 			lane_close(e, fl, REASON_NO_ROOM, false);
-			refuse(e, peer, r, REASON_NO_ROOM);
-			return;
+			return REASON_NO_ROOM;
 		}
 		x->depth = 1;
+	}
+	return REASON_NONE;
+}
+
+/* The peer wants to open the lane of requests that come from its side. */
+static void rx_open(struct engine *e, unsigned int peer, const struct report *r)
+{
+	struct flow_key back_key = {
+		.src = r->key.dst, .dst = r->key.src, .dqpn = r->lqpn, .vlan = r->key.vlan};
+	struct flow *fl = flow_by_key(e, &r->key), *back = flow_by_key(e, &back_key);
+	enum lane_reason why;
+
+	if (open_again(e, peer, r, fl))
+		return;
+	why = open_verdict(e, peer, r, &back_key, &fl, &back);
+	if (why == REASON_NONE)
+		why = accept_begin(e, peer, r, fl, back);
+	if (why != REASON_NONE) {
+		refuse(e, peer, r, why);
+		return;
 	}
 	COUNT(e, OPENS);
 	accept_lane(e, peer, r);
@@ -135,7 +162,7 @@ static void rx_open(struct engine *e, unsigned int peer, const struct report *r)
 		lane_drain(e, fl, REASON_OPERATOR);
 }
 
-/* An answer to a lane of ours that we no longer have: the peer should let go as well. */
+/* A report about a lane of ours that we no longer have: the peer should close it as well. */
 static void stale_lane(struct engine *e, unsigned int peer, const struct report *r)
 {
 	struct report out = {.type = REPORT_CLOSE,
@@ -180,7 +207,7 @@ static void rx_close(struct engine *e, unsigned int peer, const struct report *r
 		fl = own_lane(e, peer, r);
 		if (!fl || fl->lane.state == LANE_FAULT)
 			return;
-		/* the acceptor let go: resume there if something is owed, else step back too */
+		/* the acceptor closed it: resume there if something is owed, else close here too */
 		if (fl->lane.state == LANE_OPENING ||
 		    (fl->lane.una.psn == fl->lane.epsn.psn && !psn_map_differs(e, &fl->lane)))
 			lane_close(e, fl, r->reason, false);
@@ -202,8 +229,7 @@ static void rx_close(struct engine *e, unsigned int peer, const struct report *r
 /* The opener says which answers it has. */
 static void rx_resp(struct engine *e, unsigned int peer, const struct report *r)
 {
-	uint32_t i = flow_table_find(e->table, &r->key, e->flows, sizeof(struct flow));
-	struct flow *fl = i == FLOW_NONE ? NULL : &e->flows[i];
+	struct flow *fl = flow_by_key(e, &r->key);
 	struct report gone = {.type = REPORT_CLOSE, .lane = r->lane, .gen = r->gen, .key = r->key};
 
 	if (!fl || fl->lane.role != ROLE_ACCEPTOR || fl->lane.gen != r->gen ||
@@ -217,24 +243,66 @@ static void rx_resp(struct engine *e, unsigned int peer, const struct report *r)
 	resp_tx_progress(e, fl, r);
 }
 
+/* The peer agrees to a lane of ours. */
+static void rx_accept(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+
+	if (l->accepted && !l->reopen)
+		return;
+	l->accepted = true;
+	l->reopen = false;
+	l->last_report = e->now;
+	if (l->state == LANE_OPENING) {
+		lane_set_state(l, LANE_HELD);
+		/* until now what the host sent again passed by: when it arrives says nothing about
+		 * the round trip */
+		if (psn_after(l->epsn.psn, l->overlap))
+			l->overlap = l->epsn.psn;
+		if (e->now - l->opened < OPEN_RETRY_NS) /* to the only OPEN */
+			rtt_sample(&l->rtt, (uint32_t)((e->now - l->opened) / NSEC_PER_USEC));
+		engine_event(e, EVENT_HELD, fl, 0, 0);
+	}
+	ack_list(e, fl);
+	pace_run(e, fl);
+	if (reads_of(e, l))
+		resp_report_due(e, fl, true);
+}
+
+/* The peer refuses a lane of ours. */
+static void rx_refuse(struct engine *e, struct flow *fl, const struct report *r)
+{
+	COUNT(e, REFUSALS);
+	fl->lane.reason = r->reason;
+	if (fl->lane.state == LANE_OPENING) {
+		engine_event(e, EVENT_REFUSED, fl, 0, 0);
+		lane_close(e, fl, r->reason, false);
+		fl->retry_open = e->now + REFUSED_RETRY_NS;
+	}
+	/* else it refuses to resume: the timer asks again until peer_timeout, because the lane has
+	 * custody */
+}
+
 void agreement_rx(struct engine *e, unsigned int peer, const struct report *r)
 {
 	struct flow *fl;
 
 	if (peer >= PEER_MAX)
 		return;
-	if (r->type == REPORT_OPEN) {
+	switch (r->type) {
+	case REPORT_OPEN:
 		rx_open(e, peer, r);
 		return;
-	}
-	if (r->type == REPORT_CLOSE) {
+	case REPORT_CLOSE:
 		rx_close(e, peer, r);
 		return;
-	}
-	if (r->type == REPORT_RESP) {
+	case REPORT_RESP:
 		rx_resp(e, peer, r);
 		return;
+	default:
+		break;
 	}
+	/* the others are about a lane of ours */
 	fl = own_lane(e, peer, r);
 	if (!fl) {
 		stale_lane(e, peer, r);
@@ -244,37 +312,10 @@ void agreement_rx(struct engine *e, unsigned int peer, const struct report *r)
 		return;
 	switch (r->type) {
 	case REPORT_ACCEPT:
-		if (fl->lane.accepted && !fl->lane.reopen)
-			return;
-		fl->lane.accepted = true;
-		fl->lane.reopen = false;
-		fl->lane.last_report = e->now;
-		if (fl->lane.state == LANE_OPENING) {
-			lane_set_state(&fl->lane, LANE_HELD);
-			/* until now, what the host sent again passed by: when that arrived says
-			 * nothing */
-			if (psn_after(fl->lane.epsn.psn, fl->lane.overlap))
-				fl->lane.overlap = fl->lane.epsn.psn;
-			if (e->now - fl->lane.opened < OPEN_RETRY_NS) /* to the only OPEN */
-				rtt_sample(&fl->lane.rtt,
-					   (uint32_t)((e->now - fl->lane.opened) / NSEC_PER_USEC));
-			engine_event(e, EVENT_HELD, fl, 0, 0);
-		}
-		ack_list(e, fl);
-		pace_run(e, fl);
-		if (reads_of(e, &fl->lane))
-			resp_report_due(e, fl, true);
+		rx_accept(e, fl);
 		return;
 	case REPORT_REFUSE:
-		COUNT(e, REFUSALS);
-		fl->lane.reason = r->reason;
-		if (fl->lane.state == LANE_OPENING) {
-			engine_event(e, EVENT_REFUSED, fl, 0, 0);
-			lane_close(e, fl, r->reason, false);
-			fl->retry_open = e->now + REFUSED_RETRY_NS;
-		}
-		/* a refused resume is asked again until peer_timeout: custody is not given up
-		 * lightly */
+		rx_refuse(e, fl, r);
 		return;
 	case REPORT_PROGRESS:
 		stream_tx_progress(e, fl, r);

@@ -1,6 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * How custody begins at the requester's side.
+ * How custody begins at the requester's side (OPENER, SINGLE).
+ *
+ * A lane opens at the oldest packet that is not truly acknowledged, when a paired requester sends
+ * that packet or goes back to it. The packet's PSN becomes the handover PSN (the genuine ACK below
+ * it has told the MSN). A requester that always has something under way does that only when it must
+ * send again; there the lane opens at the first packet of a message, in order, if the lane is
+ * calibrated. From the handover PSN on packets are retained and sent as a stream, but as long as
+ * the peer has not agreed the front moves only with true ACKs, so a refusal costs nothing: we
+ * forget what is retained, the hosts still have it. Before the handover PSN everything passes as
+ * ever.
+ *
+ * A cumulative ACK at or above the handover PSN would also acknowledge what came before it and is
+ * not in custody, hence @start_acked: the front stays at the handover PSN until the responder has
+ * truly acknowledged all before it. If what came before it turns out to be lost (a sequence NAK
+ * below the handover PSN passes), the lane closes and opens again at the PSN that the requester now
+ * goes back to: so a lossy WAN is repaired from the first NAK on.
+ *
+ * Both appliances must agree (agreement.c), and an acceptor agrees only to a connection whose
+ * packets it has seen in both directions: if they were routed around it, the opener would keep
+ * custody of packets that no appliance repairs.
  */
 #include "engine/fault/fault.h"
 #include "engine/link/link.h"
@@ -32,13 +51,12 @@ bool lane_may_open(struct engine *e, const struct flow *fl, const struct frame *
 		return false;
 	if (!e->flows[fl->partner].tmpl.len)
 		return false;
-	/* of what is answered with data only READs are begun with, and only where that gains
-	 * anything */
+	/* of the requests that are answered with data only a READ begins a lane, and only in pair
+	 * mode: a single appliance gains nothing by it */
 	if ((f->op->flags & OPF_ANSWERED) &&
 	    (f->opcode != OP_READ_REQUEST || r->peer == PEER_NONE) && !atomic_allowed(r, f))
 		return false;
-	/* the very first that is not truly acknowledged: the requester is idle or goes back to it
-	 * */
+	/* the oldest that is not truly acknowledged: the requester was idle, or goes back to it */
 	if (l->una.psn == f->psn && l->credit != 0xff)
 		return true;
 	/* the newest packet, as learn_request() has just counted it */
@@ -76,7 +94,7 @@ void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
 	uint32_t msn =
 		(f->op->flags & (OPF_EOM | OPF_ANSWERED)) ? psn_sub(l->epsn.msn, 1) : l->epsn.msn;
 	struct mark m = {.psn = f->psn, .msn = msn, .ackable = 0};
-	bool all_acked = l->una.psn == f->psn; /* as watched */
+	bool all_acked = l->una.psn == f->psn; /* all before it, as the genuine ACKs told */
 	uint32_t passed = l->epsn.psn;
 
 	if (all_acked)
@@ -127,7 +145,7 @@ void handover_timer(struct engine *e, struct flow *fl)
 	if (l->accepted && !l->reopen)
 		return;
 	if (l->state == LANE_OPENING && e->now - l->opened > REFUSED_RETRY_NS) {
-		/* the peer's session is up but it does not answer: step back */
+		/* the peer's session is up but it does not answer: close, the hosts go on alone */
 		lane_close(e, fl, REASON_PEER_LOST, true);
 		fl->retry_open = e->now + REFUSED_RETRY_NS;
 		return;

@@ -20,6 +20,17 @@ void stream_tx_progress(struct engine *e, struct flow *fl, const struct report *
 void stream_tx_timeout(struct engine *e, struct flow *fl);
 void stream_tx_restart(struct engine *e, struct flow *fl);
 
+/* loss.c: OPENER, which packets of the stream are lost; they are marked PKT_LOST */
+/** loss_overdue_us - how long after its transmission the peer reports a packet, at most, if it is
+ * not lost; us, 0 while no round trip was measured. */
+uint32_t loss_overdue_us(const struct lane *l);
+/** loss_judge - by the report @r, which shows all before @cum as received (@cum is not beyond what
+ * the lane has taken from the host). To be called before @l->reached moves there. */
+void loss_judge(struct engine *e, struct lane *l, const struct report *r, uint32_t cum);
+/** loss_give_up - of the packets in [@from, @end), those are lost that were sent @older us ago or
+ * before. */
+void loss_give_up(struct engine *e, struct lane *l, uint32_t from, uint32_t end, uint32_t older);
+
 /* stream_rx.c: ACCEPTOR */
 void stream_rx_request(struct engine *e, struct flow *fl, const struct frame *f);
 void stream_rx_skipped(struct engine *e, struct flow *fl, uint32_t from, uint32_t end);

@@ -4,18 +4,19 @@
  * (role ACCEPTOR).
  *
  * Every packet is verified and retained on arrival, in any order; what is contiguous is handed to
- * pseudo_requester.c, and stays until the responder truly acknowledges it, since loss on this side's LAN
- * is this side's business alone. What is missing between the contiguous part and the highest packet
- * is kept as holes (holes.c). A packet that would make one hole too many is refused.
+ * pseudo_requester.c, and stays until the responder truly acknowledges it: this appliance alone
+ * repairs loss on this side's LAN. What is missing between the contiguous part and the highest
+ * packet is kept as holes (holes.c). A packet that would make one hole too many is refused.
  *
  * The opener is told (PROGRESS) soon after anything changed: at once when a hole appears or closes
- * or when a duplicate arrives (its sender is in the dark), otherwise every REPORT_PACKETS packets
- * or REPORT_NS, and while something is missing again and again, with growing intervals, since time
- * alone makes a missing packet a lost one and reports get lost too; see engine.c. More holes than
- * fit into one report are shown in turn.
+ * or when a duplicate arrives (the opener does not know then that the packet had arrived),
+ * otherwise every REPORT_PACKETS packets or REPORT_NS. While something is missing the report is
+ * repeated, at growing intervals, since time alone makes a missing packet a lost one and reports
+ * get lost too; see core/due.c. If there are more holes than fit into one report, the reports show
+ * them in turn.
  *
- * Requests below the handover PSN, and duplicate READs that a host asks again for, are not the
- * stream's: they pass to the responder as they came.
+ * Requests below the handover PSN, and duplicate READs that a host asks again for, do not belong to
+ * the stream: they pass to the responder as they came.
  */
 #include "engine/fault/fault.h"
 #include "engine/link/link.h"
@@ -54,8 +55,8 @@ static uint32_t room(struct engine *e, const struct flow *fl)
 	return psn_add(l->end, (uint32_t)packets);
 }
 
-/* A packet that came and could not be kept: the opener is asked for it again with the next report,
- * which is due at once (FAST-1). Where the list is full it finds out as it does of lost packets. A
+/* A packet that came and could not be kept: the next report, which is due at once, asks the opener
+ * for it again (FAST-1). If the list is full, the opener takes the packet for lost in its time. A
  * damaged packet may name a wrong PSN; then something is sent in vain. */
 static void refuse(struct engine *e, struct flow *fl, uint32_t psn)
 {
@@ -129,8 +130,8 @@ static void deliver(struct engine *e, struct flow *fl)
 		if (d->flags & PKT_ANSWERED) {
 			struct frame f;
 
-			reads_begin(e, fl); /* without a page for it the answer passes without being
-					       kept */
+			/* if there is no page for it, the answer passes and is not kept */
+			reads_begin(e, fl);
 			if (frame_parse(lane_packet(e, d), d->len, &f) != FRAME_OK ||
 			    !reads_add(e, fl, &f, d->span, &l->epsn, l->epsn.psn))
 				return; /* no record: it waits here until one is free */
@@ -142,7 +143,7 @@ static void deliver(struct engine *e, struct flow *fl)
 	pace_run(e, fl);
 }
 
-/* [@from, @end) need not come any more, and what waited behind it may go on. */
+/* What is missing in [@from, @end) is not needed any more: what waited behind it may go on. */
 void stream_rx_skipped(struct engine *e, struct flow *fl, uint32_t from, uint32_t end)
 {
 	holes_fill(e->pool, &fl->lane.holes, from, end);
@@ -171,8 +172,8 @@ static void again(struct engine *e, struct flow *fl, const struct frame *f)
 	}
 	COUNT(e, DUP_STREAM);
 	if (psn_before(f->psn, l->una.psn))
-		engine_tx(e, PORT_LAN, f->data,
-			  f->len); /* see duplicate.c: perhaps a new incarnation */
+		/* perhaps a new incarnation, see duplicate.c */
+		engine_tx(e, PORT_LAN, f->data, f->len);
 }
 
 /*
@@ -191,16 +192,85 @@ static bool make_room(struct engine *e, struct flow *fl)
 	return true;
 }
 
+/* Whether the request that takes [@f->psn, @end) is to be kept. Otherwise it is dealt with. */
+static bool wanted(struct engine *e, struct flow *fl, const struct frame *f, uint32_t end)
+{
+	struct lane *l = &fl->lane;
+
+	if (l->state == LANE_DRAIN) {
+		engine_pass(e, fl->side,
+			    f); /* the opener is gone: the hosts repair by themselves */
+		return false;
+	}
+	if (l->refusal)
+		return false; /* the responder's QP is in error */
+	/* within the window; a READ longer than the window goes alone */
+	if (psn_diff(f->psn, l->una.psn) >= (int32_t)WINDOW_SPAN ||
+	    (f->psn != l->una.psn && psn_diff(end, l->una.psn) > (int32_t)WINDOW_SPAN)) {
+		COUNT(e, OUT_OF_WINDOW);
+		progress_due(e, fl, true);
+		return false;
+	}
+	if (psn_before(f->psn, l->end) && !holes_has(holes_at(e->pool, l->holes), f->psn)) {
+		l->dup++;
+		COUNT(e, DUP_STREAM);
+		progress_due(e, fl, true);
+		return false;
+	}
+	if (!holes_room(e->pool, &l->holes, l->end, f->psn, end)) {
+		COUNT(e, HOLES);
+		refuse(e, fl, f->psn);
+		return false;
+	}
+	return true;
+}
+
+/* Keep the packet. False when there is no room or it is damaged. */
+static bool keep(struct engine *e, struct flow *fl, const struct frame *f, uint32_t span)
+{
+	bool bad;
+
+	if (lane_retain(e, fl, f, span, f->psn, &bad))
+		return true;
+	if (!bad && f->psn == fl->lane.epsn.psn && make_room(e, fl) &&
+	    lane_retain(e, fl, f, span, f->psn, &bad))
+		return true;
+	if (!bad)
+		COUNT(e, NO_ROOM);
+	refuse(e, fl, f->psn);
+	return false;
+}
+
+/* The packet of [@psn, @end) is kept: it ends the stream for now, opens a hole or fills one. */
+static void note(struct engine *e, struct flow *fl, uint32_t psn, uint32_t end)
+{
+	struct lane *l = &fl->lane;
+	uint32_t old_end = l->end;
+
+	/* A host that asks for the rest of a READ again, while the lane opens, sends a PSN from
+	 * inside the READ's range; the READ itself takes its place. */
+	if (psn_diff(end, psn) > 1 && psn_before(psn, old_end))
+		give_up(e, fl, psn_add(psn, 1), psn_before(end, old_end) ? end : old_end);
+	if (psn_after(end, old_end))
+		l->end = end;
+	if (psn == old_end) {
+		progress_due(e, fl, false);
+		return;
+	}
+	if (psn_after(psn, old_end))
+		holes_open(e->pool, l->holes, old_end, psn);
+	else
+		holes_fill(e->pool, &l->holes, psn, end);
+	progress_due(e, fl, true);
+}
+
 void stream_rx_request(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
-	uint32_t span = frame_span(f, fl->path_mtu ? fl->path_mtu : 4096), end, old_end = l->end;
-	int32_t ahead = psn_diff(f->psn, l->epsn.psn);
-	struct pkt *d;
-	bool bad;
+	uint32_t span = frame_span(f, fl->path_mtu ? fl->path_mtu : 4096), end;
 
 	l->requests++;
-	if (ahead < 0) {
+	if (psn_before(f->psn, l->epsn.psn)) {
 		again(e, fl, f);
 		return;
 	}
@@ -209,55 +279,8 @@ void stream_rx_request(struct engine *e, struct flow *fl, const struct frame *f)
 		return;
 	}
 	end = psn_add(f->psn, span);
-	if (l->state == LANE_DRAIN) {
-		engine_pass(e, fl->side, f); /* the opener is gone: hosts are on their own again */
+	if (!wanted(e, fl, f, end) || !keep(e, fl, f, span))
 		return;
-	}
-	if (l->refusal)
-		return; /* the responder's QP is in error */
-	/* within the window; a READ longer than the window goes alone */
-	if (psn_diff(f->psn, l->una.psn) >= (int32_t)WINDOW_SPAN ||
-	    (f->psn != l->una.psn && psn_diff(end, l->una.psn) > (int32_t)WINDOW_SPAN)) {
-		COUNT(e, OUT_OF_WINDOW);
-		progress_due(e, fl, true);
-		return;
-	}
-	if (psn_before(f->psn, l->end) && !holes_has(holes_at(e->pool, l->holes), f->psn)) {
-		l->dup++;
-		COUNT(e, DUP_STREAM);
-		progress_due(e, fl, true);
-		return;
-	}
-	if (!holes_room(e->pool, &l->holes, l->end, f->psn, end)) {
-		COUNT(e, HOLES);
-		refuse(e, fl, f->psn);
-		return;
-	}
-	d = lane_retain(e, fl, f, span, f->psn, &bad);
-	if (!d && !bad && f->psn == l->epsn.psn && make_room(e, fl)) {
-		old_end = l->end;
-		d = lane_retain(e, fl, f, span, f->psn, &bad);
-	}
-	if (!d) {
-		if (!bad)
-			COUNT(e, NO_ROOM);
-		refuse(e, fl, f->psn);
-		return;
-	}
-	/* A host that asks for the rest of a READ again, while the lane opens, sends a PSN from
-	 * inside the READ's range; the READ itself takes its place. */
-	if (span > 1 && psn_before(f->psn, l->end))
-		give_up(e, fl, psn_add(f->psn, 1), psn_before(end, l->end) ? end : l->end);
-	if (psn_after(end, l->end))
-		l->end = end;
-	if (f->psn == old_end) {
-		progress_due(e, fl, false);
-	} else {
-		if (psn_after(f->psn, old_end))
-			holes_open(e->pool, l->holes, old_end, f->psn);
-		else
-			holes_fill(e->pool, &l->holes, f->psn, end);
-		progress_due(e, fl, true);
-	}
+	note(e, fl, f->psn, end);
 	deliver(e, fl);
 }

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Which packets of a stream are lost (role OPENER); stream_tx.c sends them again.
+ *
+ * Whether a missing packet is lost or only late is decided by time, not by counting: the
+ * transmission time of the newest packet known to have arrived is kept (@rack_us), and a missing
+ * packet whose own latest transmission is older than that by more than a reordering window is lost.
+ * A retransmission gets a new time, so the same rule judges it, and its retransmission in turn.
+ *
+ * The reordering window is a quarter of the shortest round trip seen, at least REO_MIN_US. Where
+ * missing packets prove to be lost, one after the other, and none is late, a long window only costs
+ * time: it shrinks to a sixteenth. As soon as a packet is late (it was not sent again, and arrives
+ * after younger ones; or it was, and is reported sooner than its second transmission can have
+ * arrived) the window is a quarter again, or longer, up to a whole round trip, if the packet was
+ * later than that. What exceeds the quarter fades with time (LATE_DECAY_RTTS).
+ */
+#include "engine/link/link.h"
+
+#define REO_MIN_US	500u
+#define LATE_MAX_US	0xffffffu
+/* How long the peer's reports wait at most for more to tell, see core/due.c. */
+#define REPORT_WAIT_US	250u
+/* A packet is overdue so much later than a round trip at least (the peer's reports wait 200 us). */
+#define TAIL_MIN_US	2000u
+/* A late packet keeps the window long for so many round trips; then it shrinks. */
+#define LATE_DECAY_RTTS 16u
+/* After so many true losses without a late packet the window is halved, and once more. */
+#define CALM_LOSSES	16u
+
+static uint32_t max32(uint32_t a, uint32_t b)
+{
+	return a > b ? a : b;
+}
+
+/* How much later than younger packets a packet may come, us. */
+static uint32_t reo_window(const struct lane *l)
+{
+	uint32_t base = l->rtt.minrtt_us / (l->true_losses < CALM_LOSSES       ? 4
+					    : l->true_losses < 2 * CALM_LOSSES ? 8
+									       : 16);
+
+	return max32(max32(base, REO_MIN_US), l->late_us);
+}
+
+uint32_t loss_overdue_us(const struct lane *l)
+{
+	if (!l->rtt.srtt_us)
+		return 0;
+	return l->rtt.srtt_us + max32(max32(reo_window(l), 4 * l->rtt.rttvar_us), TAIL_MIN_US);
+}
+
+/* ---- what a report tells ---- */
+
+/* A packet came @us later than younger ones, and was not lost. */
+static void seen_late(struct engine *e, struct lane *l, uint32_t us)
+{
+	uint32_t now;
+
+	l->true_losses = 0;
+	if (us > l->rtt.minrtt_us)
+		us = l->rtt.minrtt_us; /* what is later still is sent again in vain */
+	if (us > LATE_MAX_US)
+		us = LATE_MAX_US;
+	now = l->late_us;
+	if (us > now)
+		l->late_us = now = us;
+	if (us >= now - now / 4)
+		l->late_at = now_us(e);
+}
+
+/* Lateness that was not seen again for a while fades. */
+static void forget_late(struct engine *e, struct lane *l)
+{
+	if (!l->late_us || now_us(e) - l->late_at < LATE_DECAY_RTTS * l->rtt.srtt_us)
+		return;
+	l->late_us -= l->late_us / 4 + 1;
+	l->late_at = now_us(e);
+}
+
+/* No round trip is shorter. Samples include the time that a report waited for more to tell; an
+ * urgent report does not wait. */
+static uint32_t least_rtt_us(const struct lane *l)
+{
+	uint32_t slack = l->rtt.minrtt_us / 16 + REPORT_WAIT_US;
+
+	return l->rtt.minrtt_us > slack ? l->rtt.minrtt_us - slack : 0;
+}
+
+/* Whether an earlier transmission of @d arrived, and so the latest was not needed: no packet is
+ * reported sooner than the shortest round trip. */
+static bool spurious(struct engine *e, const struct lane *l, const struct pkt *d)
+{
+	return (d->flags & PKT_RETX) && now_us(e) - d->xmit < least_rtt_us(l);
+}
+
+/* The first packet that was missing has just arrived. */
+static void gap_closed(struct engine *e, struct lane *l, const struct pkt *d)
+{
+	int32_t late = (int32_t)(l->rack_us - d->xmit);
+
+	if (!(d->flags & PKT_SENT))
+		return;
+	if (spurious(e, l, d)) {
+		/* its first transmission time is gone, so its lateness is not known; but the window
+		 * was too short */
+		COUNT(e, RETX_SPURIOUS);
+		seen_late(e, l, reo_window(l) + l->rtt.minrtt_us / 8);
+	} else if (d->flags & PKT_RETX) {
+		l->true_losses += l->true_losses < UINT8_MAX;
+	} else if (late > 0) {
+		seen_late(e, l, (uint32_t)late + (uint32_t)late / 4);
+	}
+}
+
+/* The packet that ends at @end and begins at or after @from. The window has a READ at the PSN where
+ * its range begins. */
+static struct pkt *ending_at(struct engine *e, const struct lane *l, uint32_t from, uint32_t end)
+{
+	struct pkt *d = window_get(&l->win, e->pool, psn_sub(end, 1)), *found = NULL;
+
+	if (d)
+		return d;
+	while (psn_before(from, end) && (d = window_next(&l->win, e->pool, from, end, &from))) {
+		from = psn_add(from, d->span);
+		found = from == end ? d : NULL;
+	}
+	return found;
+}
+
+/* A packet that ends at @end and begins at or after @from is known to have arrived; @just: just
+ * now, so that its age is a round trip. */
+static void arrived(struct engine *e, struct lane *l, uint32_t from, uint32_t end, bool just)
+{
+	struct pkt *d = ending_at(e, l, from, end);
+
+	if (!d || !(d->flags & PKT_SENT) || spurious(e, l, d))
+		return;
+	if (!(d->flags & PKT_RETX) && just && psn_after(end, l->overlap))
+		rtt_sample(&l->rtt, now_us(e) - d->xmit);
+	if ((int32_t)(d->xmit - l->rack_us) > 0)
+		l->rack_us = d->xmit;
+}
+
+/* Mark @d, at @psn, as lost. */
+static void condemn(struct lane *l, struct pkt *d, uint32_t psn)
+{
+	if (d->flags & PKT_LOST)
+		return;
+	d->flags |= PKT_LOST;
+	if (!l->lost++ || psn_before(psn, l->lost_from))
+		l->lost_from = psn;
+}
+
+/* The packets in @hole are missing. A packet is lost if it was sent by more than the reordering
+ * window @reo before one that has arrived, or so long ago that it would have arrived. */
+static void judge(struct engine *e, struct lane *l, const struct psn_range *hole, uint32_t reo)
+{
+	uint32_t psn = hole->from, late = l->rtt.srtt_us + reo, now = now_us(e);
+	struct pkt *d;
+
+	while (psn_before(psn, hole->end) &&
+	       (d = window_next(&l->win, e->pool, psn, hole->end, &psn))) {
+		int32_t younger = (int32_t)(l->rack_us - d->xmit);
+
+		if ((d->flags & PKT_SENT) &&
+		    (younger > (int32_t)reo || (younger >= 0 && now - d->xmit > late)))
+			condemn(l, d, psn);
+		psn = psn_add(psn, d->span);
+	}
+}
+
+void loss_give_up(struct engine *e, struct lane *l, uint32_t from, uint32_t end, uint32_t older)
+{
+	uint32_t psn = from;
+	struct pkt *d;
+
+	while (psn_before(psn, end) && (d = window_next(&l->win, e->pool, psn, end, &psn))) {
+		if ((d->flags & PKT_SENT) && now_us(e) - d->xmit >= older)
+			condemn(l, d, psn);
+		psn = psn_add(psn, d->span);
+	}
+}
+
+/* The packet at @psn arrived, and the peer could not keep it. That says nothing of the latest
+ * transmission when it is too young: then the peer has refused an earlier one. */
+static void refused(struct engine *e, struct lane *l, uint32_t psn)
+{
+	struct pkt *d;
+
+	if (psn_before(psn, l->una.psn) || !psn_before(psn, l->nxt.psn))
+		return;
+	d = window_get(&l->win, e->pool, psn);
+	if (d && (d->flags & PKT_SENT) && now_us(e) - d->xmit >= least_rtt_us(l))
+		condemn(l, d, psn);
+}
+
+/* The contiguous part of what the peer has grows up to @cum. */
+static void contiguous(struct engine *e, struct lane *l, uint32_t cum)
+{
+	struct pkt *first = window_get(&l->win, e->pool, l->reached);
+
+	if (first)
+		gap_closed(e, l, first);
+	/* its last packet may have waited long for the one before it */
+	arrived(e, l, l->reached, cum, false);
+}
+
+void loss_judge(struct engine *e, struct lane *l, const struct report *r, uint32_t cum)
+{
+	forget_late(e, l);
+	if (psn_after(cum, l->reached))
+		contiguous(e, l, cum);
+	if (psn_after(r->hi, l->reached_hi))
+		arrived(e, l, psn_before(l->reached_hi, l->una.psn) ? l->una.psn : l->reached_hi,
+			r->hi, true);
+	else if (psn_before(r->hi, l->reached_hi))
+		loss_give_up(e, l, r->hi, l->reached_hi, 0); /* the peer had it, and let it go */
+	l->reached_hi = r->hi;
+	for (uint8_t i = 0; i < r->nholes; i++)
+		judge(e, l, &r->hole[i], reo_window(l));
+	for (uint8_t i = 0; i < r->nagain; i++)
+		refused(e, l, r->again[i]);
+	/* Silence is over: what was sent long before this report would be in it. (Without silence
+	 * this is not done: if the round trip has become longer, everything would be sent again,
+	 * no round trip would be measured, and so it would go on.) */
+	if (l->backoff && l->rtt.srtt_us)
+		loss_give_up(e, l, r->hi, l->nxt.psn, loss_overdue_us(l));
+}
