@@ -347,94 +347,161 @@ static bool asked_by_host(const struct engine *e, const struct lane *l)
 	return l->passed_us && now_us(e) - l->passed_us <= 2 * l->rtt.srtt_us + REPEAT_US;
 }
 
-static void rx_ack(struct engine *e, struct flow *fl, const struct frame *f)
+/* The responder is further than what was sent from here. Returns true when nothing is left to do. */
+static bool rx_beyond(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+	struct mark m = l->nxt;
+
+	if (l->role != ROLE_ACCEPTOR || psn_before(f->psn, l->high))
+		return false;
+	if (l->state == LANE_DRAIN) {
+		/* The opener is gone and the host's requests pass by. The responder has executed
+		 * one that is beyond all that is held here, so all of that is done. */
+		lane_close(e, fl, l->reason, true);
+		engine_pass(e, other_port(fl->side), f);
+		return true;
+	}
+	if (!l->probing || !aeth_is_ack(frame_aeth_syndrome(f)) || l->nxt.psn != l->high ||
+	    psn_diff(f->psn, l->high) >= BEYOND_MAX || reads_head(e, l))
+		return false;
+	/* It answers a probe: the host's packets passed by while the daemons stood still. All that
+	 * was sent is done. */
+	m.msn = frame_aeth_msn(f);
+	l->progress = e->now;
+	l->probing = false;
+	true_ack(e, fl, &m);
+	return true;
+}
+
+/* It acknowledges nothing that waits for an ACK; but the host may have asked for it past us. */
+static void rx_stale(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
 	uint8_t s = frame_aeth_syndrome(f);
-	struct mark m = {.psn = f->psn, .msn = frame_aeth_msn(f), .ackable = 1};
-	bool past, probing;
-	uint32_t probed = 0;
-	struct pkt *d;
 
-	if (l->role == ROLE_ACCEPTOR && l->state == LANE_DRAIN && !psn_before(f->psn, l->high)) {
-		/* the opener is gone, the host's requests pass by, and one beyond all that is held
-		 * here is done */
-		lane_close(e, fl, l->reason, true);
+	COUNT(e, STALE_ACK);
+	if (psn_before(f->psn, l->una.psn) &&
+	    (asked_by_host(e, l) || (aeth_is_nak(s) && s != AETH_NAK_SEQ)))
 		engine_pass(e, other_port(fl->side), f);
-		return;
-	}
-	if (l->role == ROLE_ACCEPTOR && l->probing && aeth_is_ack(s) && l->nxt.psn == l->high &&
-	    !psn_before(f->psn, l->high) && psn_diff(f->psn, l->high) < BEYOND_MAX &&
-	    !reads_head(e, l)) {
-		/* The answer to a probe: the responder is further than what was sent from here,
-		 * because the host's packets passed by while the daemons stood still. All that was
-		 * sent is done. */
-		m = l->nxt;
-		m.msn = frame_aeth_msn(f);
-		l->progress = e->now;
-		l->probing = false;
-		true_ack(e, fl, &m);
-		return;
-	}
-	if (!psn_in(f->psn, l->una.psn, psn_after(l->overlap, l->high) ? l->overlap : l->high)) {
-		COUNT(e, STALE_ACK);
-		if (psn_before(f->psn, l->una.psn) &&
-		    (asked_by_host(e, l) || (aeth_is_nak(s) && s != AETH_NAK_SEQ)))
-			engine_pass(e, other_port(fl->side), f);
-		return;
-	}
-	l->progress = e->now; /* whatever it says, the responder is there */
-	d = l->probing ? window_get(&l->win, e->pool, l->una.psn) : NULL;
-	probing = d && answers_probe(e, l, f->psn);
-	if (probing)
-		probed = d->xmit;
-	l->doubt = d && !probing && f->psn == l->una.psn;
+}
+
+/* The loss timer's probe ends with whatever comes after it. Returns true when @psn is its answer;
+ * @sent: when the probe was sent, us. */
+static bool end_probe(struct engine *e, struct lane *l, uint32_t psn, uint32_t *sent)
+{
+	struct pkt *d = l->probing ? window_get(&l->win, e->pool, l->una.psn) : NULL;
+	bool answered = d && answers_probe(e, l, psn);
+
+	if (answered)
+		*sent = d->xmit;
+	l->doubt = d && !answered && psn == l->una.psn;
 	l->probing = false;
-	if (aeth_is_ack(s)) {
-		l->credit = s;
-		l->true_acks++;
-		COUNT(e, TRUE_ACKS);
-		m.psn = psn_add(f->psn, 1);
-		past = bound_by_read(e, l, &m);
-		true_ack(e, fl, &m);
-		/* once per round trip is enough: the ACKs of all that was in flight say the same */
-		if (past && l->role != ROLE_NONE &&
-		    reads_head(e, l)->asked + (l->rtt.srtt_us + ASK_AGAIN_US) * NSEC_PER_USEC <
-			    e->now) {
-			reads_head(e, l)->asked = e->now;
-			in_vain(reads_head(e, l));
-			resume_at(e, fl, m.psn);
-		} else if (probing && l->role != ROLE_NONE && sent_until(e, l, probed)) {
-			/* what was sent before the probe has arrived or is lost: it lacks the rest
-			 * */
-			lost_one(e, l);
-			resume_at(e, fl, l->una.psn);
-		}
-		return;
-	}
-	COUNT(e, TRUE_NAKS);
-	d = window_get(&l->win, e->pool, psn_sub(f->psn, 1));
-	m.ackable = d && !(d->flags & PKT_ANSWERED);
+	return answered;
+}
+
+/* An ACK. @answered: it answers the probe that was sent at @sent. */
+static void rx_true_ack(struct engine *e, struct flow *fl, const struct frame *f, bool answered,
+			uint32_t sent)
+{
+	struct lane *l = &fl->lane;
+	struct mark m = {.psn = psn_add(f->psn, 1), .msn = frame_aeth_msn(f), .ackable = 1};
+	bool past;
+
+	l->credit = frame_aeth_syndrome(f);
+	l->true_acks++;
+	COUNT(e, TRUE_ACKS);
 	past = bound_by_read(e, l, &m);
+	true_ack(e, fl, &m);
+	/* once per round trip is enough: the ACKs of all that was in flight say the same */
+	if (past && l->role != ROLE_NONE &&
+	    reads_head(e, l)->asked + (l->rtt.srtt_us + ASK_AGAIN_US) * NSEC_PER_USEC < e->now) {
+		reads_head(e, l)->asked = e->now;
+		in_vain(reads_head(e, l));
+		resume_at(e, fl, m.psn);
+	} else if (answered && l->role != ROLE_NONE && sent_until(e, l, sent)) {
+		/* what was sent before the probe has arrived or is lost: the responder lacks the
+		 * rest */
+		lost_one(e, l);
+		resume_at(e, fl, l->una.psn);
+	}
+}
+
+/* The responder is not ready for the packet at @m. */
+static void rx_rnr(struct engine *e, struct flow *fl, const struct mark *m, uint8_t syndrome)
+{
+	struct lane *l = &fl->lane;
+
+	l->rnr++;
+	COUNT(e, RNR);
+	if (l->rnr_wait)
+		return;
+	l->rnr_wait = true;
+	resume_at(e, fl, m->psn);
+	wheel_arm(e->wheel, timer(e, fl, TIMER_AUX), e->now + aeth_rnr_ns(syndrome & 0x1f));
+}
+
+/* The responder lacks the packet @psn; @m: where to resume, @psn or an unanswered READ before it. */
+static void rx_nak_sequence(struct engine *e, struct flow *fl, const struct mark *m, uint32_t psn)
+{
+	struct lane *l = &fl->lane;
+	struct read_rec *r = reads_head(e, l);
+
+	lost_one(e, l);
+	if (r && r->at.psn == psn)
+		r->tries = 0; /* the READ has not reached the responder */
+	resume_at(e, fl, m->psn);
+}
+
+/* The responder refuses the packet @psn, and its queue pair is in error. */
+static void rx_nak_fatal(struct engine *e, struct flow *fl, uint32_t psn, uint8_t syndrome)
+{
+	lane_refused(e, fl, psn, syndrome, REASON_NAK);
+}
+
+/* An RNR or other NAK: it acknowledges what is before it. */
+static void rx_nak(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+	uint8_t s = frame_aeth_syndrome(f);
+	struct pkt *d = window_get(&l->win, e->pool, psn_sub(f->psn, 1));
+	struct mark m = {
+		.psn = f->psn,
+		.msn = frame_aeth_msn(f),
+		.ackable = d && !(d->flags & PKT_ANSWERED),
+	};
+
+	COUNT(e, TRUE_NAKS);
+	bound_by_read(e, l, &m);
 	true_ack(e, fl, &m);
 	if (l->role == ROLE_NONE)
 		return;
-	if (aeth_is_rnr(s)) {
-		l->rnr++;
-		COUNT(e, RNR);
-		if (l->rnr_wait)
-			return;
-		l->rnr_wait = true;
-		resume_at(e, fl, m.psn);
-		wheel_arm(e->wheel, timer(e, fl, TIMER_AUX), e->now + aeth_rnr_ns(s & 0x1f));
-	} else if (s == AETH_NAK_SEQ) {
-		lost_one(e, l);
-		if (reads_head(e, l) && reads_head(e, l)->at.psn == f->psn)
-			reads_head(e, l)->tries = 0; /* it has not come to it */
-		resume_at(e, fl, m.psn);
-	} else if (aeth_is_nak(s)) {
-		lane_refused(e, fl, f->psn, s, REASON_NAK);
+	if (aeth_is_rnr(s))
+		rx_rnr(e, fl, &m, s);
+	else if (s == AETH_NAK_SEQ)
+		rx_nak_sequence(e, fl, &m, f->psn);
+	else if (aeth_is_nak(s))
+		rx_nak_fatal(e, fl, f->psn, s);
+}
+
+static void rx_ack(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+	uint32_t sent = 0;
+	bool answered;
+
+	if (rx_beyond(e, fl, f))
+		return;
+	if (!psn_in(f->psn, l->una.psn, psn_after(l->overlap, l->high) ? l->overlap : l->high)) {
+		rx_stale(e, fl, f);
+		return;
 	}
+	l->progress = e->now; /* whatever it says, the responder is there */
+	answered = end_probe(e, l, f->psn, &sent);
+	if (aeth_is_ack(frame_aeth_syndrome(f)))
+		rx_true_ack(e, fl, f, answered, sent);
+	else
+		rx_nak(e, fl, f);
 }
 
 /* Returns true when it was passed on although nobody is known to wait for it. */

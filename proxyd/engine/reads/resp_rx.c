@@ -291,79 +291,101 @@ static uint32_t missing_from(struct engine *e, const struct lane_reads *x)
 	return hs && hs->n ? hs->h[0].from : x->end;
 }
 
-bool resp_rx(struct engine *e, struct flow *fl, const struct frame *f)
+/* Whether the window and the list of holes have a place for the response packet @psn. */
+static bool has_place(struct engine *e, struct flow *fl, uint32_t psn)
 {
-	struct lane *l = &fl->lane;
-	struct lane_reads *x = reads_of(e, l);
-	uint32_t id = fetch_find(e, x, f->psn), fill_end, next_id;
-	struct fetch *g = fetch_at(e, id);
-	struct read_rec *r;
-	bool gap, bad = false, given = false;
+	struct lane_reads *x = reads_of(e, &fl->lane);
 
-	if (!g || !reads_fit(g->opcode, psn_sub(f->psn, g->psn), g->span, g->what.length, f,
-			     fl->path_mtu)) {
-		if (psn_before(f->psn, x->end))
-			resp_report_due(e, fl, true); /* that it came has not been heard */
-		return stray(e, fl, f, !g);
-	}
-	if (g->state == FETCH_GONE) {
-		return stray(e, fl, f, false);
-	}
-	if (psn_before(f->psn, x->end) && !holes_has(holes_at(e->pool, x->holes), f->psn)) {
-		resp_report_due(e, fl, true);
-		return stray(e, fl, f, false);
-	}
-	/* its place is that of one that is missing */
-	if (psn_diff(f->psn, missing_from(e, x)) >= (int32_t)WINDOW_SPAN) {
+	/* one window further on, a packet that is still missing has the same place */
+	if (psn_diff(psn, missing_from(e, x)) >= (int32_t)WINDOW_SPAN) {
 		COUNT(e, NO_ROOM);
 		resp_report_due(e, fl, true);
 		return false;
 	}
-	gap = psn_after(f->psn, x->end);
-	if (!holes_room(e->pool, &x->holes, x->end, f->psn, psn_add(f->psn, 1))) {
+	if (!holes_room(e->pool, &x->holes, x->end, psn, psn_add(psn, 1))) {
 		COUNT(e, HOLES);
 		resp_report_due(e, fl, true);
 		return false;
 	}
-	r = reads_head(e, l);
-	if (!retain(e, x, f, &bad)) {
-		uint32_t i = r ? psn_sub(r->resp_next, r->at.psn) : 0;
+	return true;
+}
 
+/* There is no memory to keep @f, but the host can have it at once if it is the very next packet
+ * that the host waits for. */
+static bool give_next(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct read_rec *r = reads_head(e, &fl->lane);
+	uint32_t i = r ? psn_sub(r->resp_next, r->at.psn) : 0;
+
+	if (!r || psn_add(r->wire, i) != f->psn || resp_give(e, fl, r, i, f->data, f->len)) {
+		COUNT(e, NO_ROOM);
+		resp_report_due(e, fl, true);
+		return false;
+	}
+	r->resp_next = psn_add(r->resp_next, 1);
+	if (i + 1 == r->span)
+		resp_through(e, fl, r);
+	return true;
+}
+
+enum taken {
+	TAKEN_NOT,   /* the packet is refused, and the acceptor is told */
+	TAKEN_KEPT,  /* the packet is held until the host gets it */
+	TAKEN_GIVEN, /* the host got the packet, and it is not held */
+};
+
+/* Keep @f, a packet of @g that has not come before. */
+static enum taken take(struct engine *e, struct flow *fl, const struct fetch *g,
+		       const struct frame *f)
+{
+	struct lane_reads *x = reads_of(e, &fl->lane);
+	bool bad;
+
+	while (has_place(e, fl, f->psn)) {
+		if (retain(e, x, f, &bad))
+			return TAKEN_KEPT;
 		if (bad || !icrc_ok(f)) {
 			COUNT(e, BAD_ICRC);
 			resp_report_due(e, fl, true);
-			return false;
+			return TAKEN_NOT;
 		}
-		if (x->guesses && g->state != FETCH_GUESS) {
-			/* what nobody has asked for must not keep out what the host waits for */
-			fetch_drop_guesses(e, fl, &x->info.flushed_pattern);
-			return resp_rx(e, fl, f);
-		}
-		/* no room to keep it; but the very next for the host can go on without */
-		if (!r || psn_add(r->wire, i) != f->psn ||
-		    resp_give(e, fl, r, i, f->data, f->len)) {
-			COUNT(e, NO_ROOM);
-			resp_report_due(e, fl, true);
-			return false;
-		}
-		r->resp_next = psn_add(r->resp_next, 1);
-		if (i + 1 == r->span)
-			resp_through(e, fl, r);
-		given = true;
+		if (!x->guesses || g->state == FETCH_GUESS)
+			return give_next(e, fl, f) ? TAKEN_GIVEN : TAKEN_NOT;
+		/* Guesses must not take the room of what the host waits for. Without them there is
+		 * more room, but the holes are others: try again, once, for no guess is left. */
+		fetch_drop_guesses(e, fl, &x->info.flushed_pattern);
 	}
-	next_id = mq_next(e->reads, id);
-	fill_end = psn_add(f->psn, 1);
-	if (fill_end == psn_add(g->psn, g->span) && next_id != MQ_NONE)
-		fill_end = fetch_at(e, next_id)->psn;
-	if (gap) {
-		holes_open(e->pool, x->holes, x->end, f->psn);
-		x->end = fill_end;
-	} else if (f->psn == x->end) {
-		x->end = fill_end;
-	} else {
-		holes_fill(e->pool, &x->holes, f->psn, fill_end);
-		gap = true; /* as urgent */
+	return TAKEN_NOT;
+}
+
+/* Move @end or fill the hole: the packet @psn of the fetch @id has come. Returns true when that
+ * opened or filled a hole, which the acceptor is to hear at once. */
+static bool fill(struct engine *e, struct lane_reads *x, uint32_t id, uint32_t psn)
+{
+	const struct fetch *g = fetch_at(e, id), *next = fetch_at(e, mq_next(e->reads, id));
+	uint32_t fill_end = psn_add(psn, 1);
+
+	if (fill_end == psn_add(g->psn, g->span) && next)
+		fill_end = next->psn;
+	if (psn_before(psn, x->end)) {
+		holes_fill(e->pool, &x->holes, psn, fill_end);
+		return true;
 	}
+	if (psn == x->end) {
+		x->end = fill_end;
+		return false;
+	}
+	holes_open(e->pool, x->holes, x->end, psn);
+	x->end = fill_end;
+	return true;
+}
+
+/* Count the packet @f of the fetch @id. */
+static void count(struct engine *e, struct lane_reads *x, uint32_t id, const struct frame *f)
+{
+	struct fetch *g = fetch_at(e, id);
+	uint32_t proof;
+
 	x->hint = id;
 	x->latest = f->psn;
 	x->arrival = e->now;
@@ -371,15 +393,45 @@ bool resp_rx(struct engine *e, struct flow *fl, const struct frame *f)
 	x->arrived_bytes += f->payload_len;
 	g->arrived++;
 	g->touched = e->now;
-	if (psn_after(g->arrived == g->span ? psn_add(g->psn, g->span) : g->psn, x->map.proof))
-		x->map.proof = g->arrived == g->span ? psn_add(g->psn, g->span) : g->psn;
+	proof = g->arrived == g->span ? psn_add(g->psn, g->span) : g->psn;
+	if (psn_after(proof, x->map.proof))
+		x->map.proof = proof;
 	x->unique -= g->arrived == g->span && g->opcode != OP_READ_REQUEST;
+}
+
+/** resp_rx - the response packet @f has come over the WAN. Returns true when it was passed on
+ * although no request that waits for it is known. */
+bool resp_rx(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane_reads *x = reads_of(e, &fl->lane);
+	uint32_t id = fetch_find(e, x, f->psn);
+	const struct fetch *g = fetch_at(e, id);
+	enum taken taken;
+	bool urgent;
+
+	if (!g || !reads_fit(g->opcode, psn_sub(f->psn, g->psn), g->span, g->what.length, f,
+			     fl->path_mtu)) {
+		if (psn_before(f->psn, x->end))
+			resp_report_due(e, fl, true); /* the report that it came was lost */
+		return stray(e, fl, f, !g);
+	}
+	if (g->state == FETCH_GONE)
+		return stray(e, fl, f, false);
+	if (psn_before(f->psn, x->end) && !holes_has(holes_at(e->pool, x->holes), f->psn)) {
+		resp_report_due(e, fl, true);
+		return stray(e, fl, f, false);
+	}
+	taken = take(e, fl, g, f);
+	if (taken == TAKEN_NOT)
+		return false;
+	urgent = fill(e, x, id, f->psn);
+	count(e, x, id, f);
 	settle(e, x);
 	trim(e, x);
 	resp_arm(e, fl);
-	resp_report_due(e, fl, gap);
+	resp_report_due(e, fl, urgent);
 	pace_run(e, flow_partner(e, fl));
-	if (given)
+	if (taken == TAKEN_GIVEN)
 		ack_list(e, fl);
 	return false;
 }
