@@ -221,7 +221,7 @@ void resp_tx_progress(struct engine *e, struct flow *fl, const struct report *r)
 void resp_tx_timeout(struct engine *e, struct flow *fl);
 bool resp_depth_full(struct engine *e, const struct flow *fl);
 
-/* resp_rx.c: OPENER */
+/* fetch.c: OPENER */
 bool fetch_room(struct engine *e, struct flow *fl, uint32_t psn, uint32_t span);
 bool fetch_add(struct engine *e, struct flow *fl, const struct read_range *what, uint8_t opcode,
 	       uint32_t psn, uint32_t span, enum fetch_state state);
@@ -230,6 +230,10 @@ void fetch_forget(struct engine *e, struct flow *fl, struct fetch *g);
 void fetch_forgotten(struct engine *e, struct flow *fl);
 void fetch_cancel(struct engine *e, struct flow *fl, uint32_t wire);
 void fetch_drop_guesses(struct engine *e, struct flow *fl, uint32_t *why);
+void fetch_settle(struct engine *e, struct lane_reads *x);
+void fetch_trim(struct engine *e, struct lane_reads *x);
+
+/* resp_rx.c: OPENER */
 bool resp_rx(struct engine *e, struct flow *fl, const struct frame *f);
 uint64_t resp_report(struct engine *e, struct flow *fl);
 void resp_report_due(struct engine *e, struct flow *fl, bool urgent);

@@ -3,11 +3,10 @@
  * Answers from the WAN, receiving end (role OPENER): what comes is kept by its wire PSN until the
  * host has asked for it and got it, in the order in which the host asked.
  *
- * Everything that was asked of the responder is a fetch, in the order of wire PSNs, so it is known
- * exactly which answer packets must come. @end is the first of them that has not come with nothing
- * behind it that has; an arrival beyond it leaves a hole. Wire PSNs between two fetches belong to
- * other requests: a hole may span them, and filling the last packet of a fetch fills up to the next
- * one.
+ * The list of fetches (fetch.c) tells exactly which response packets must come. @end is the first
+ * of them that has not come and has nothing behind it that has; an arrival beyond it leaves a hole.
+ * Wire PSNs between two fetches belong to other requests: a hole may span them, and filling the
+ * last packet of a fetch fills up to the next one.
  *
  * The acceptor is told (REPORT_RESP) what came and what is missing, at once when a hole opens or
  * closes, else after some packets or a short while, and again as long as something is missing.
@@ -17,40 +16,6 @@
 #include "engine/reads/reads.h"
 
 #define OVERDUE_MIN_NS (200 * NSEC_PER_MSEC)
-
-static bool in_fetch(const struct fetch *g, uint32_t psn)
-{
-	return psn_in(psn, g->psn, psn_add(g->psn, g->span));
-}
-
-/* The fetch that the answer packet @psn belongs to. Most packets belong to that of the latest one,
- * or the next. */
-uint32_t fetch_find(struct engine *e, struct lane_reads *x, uint32_t psn)
-{
-	uint32_t id = x->hint;
-
-	for (int i = 0; i < 2 && id != MQ_NONE; i++, id = mq_next(e->reads, id))
-		if (in_fetch(fetch_at(e, id), psn))
-			return id;
-	for (id = x->fetches.head; id != MQ_NONE; id = mq_next(e->reads, id))
-		if (in_fetch(fetch_at(e, id), psn))
-			return id;
-	return MQ_NONE;
-}
-
-/* Forget the fetches at the head that have come whole and that nobody will ask for. */
-static void trim(struct engine *e, struct lane_reads *x)
-{
-	struct fetch *g;
-
-	while ((g = fetch_at(e, x->fetches.head)) && g->arrived == g->span &&
-	       g->state != FETCH_GUESS) {
-		if (x->hint == x->fetches.head)
-			x->hint = mq_next(e->reads, x->hint);
-		x->gone -= g->state == FETCH_GONE;
-		mq_pop(e->reads, &x->fetches);
-	}
-}
 
 uint64_t resp_overdue_ns(const struct lane *l)
 {
@@ -69,56 +34,7 @@ void resp_arm(struct engine *e, struct flow *fl)
 		wheel_arm(e->wheel, id, e->now + (resp_overdue_ns(l) << x->backoff));
 }
 
-bool fetch_add(struct engine *e, struct flow *fl, const struct read_range *what, uint8_t opcode,
-	       uint32_t psn, uint32_t span, enum fetch_state state)
-{
-	struct lane_reads *x = reads_of(e, &fl->lane);
-	const struct fetch *last = fetch_at(e, x->fetches.tail);
-	bool all = !last || !psn_before(x->end, psn_add(last->psn, last->span));
-	uint32_t id = mq_push(e->reads, &x->fetches);
-	struct fetch *g = fetch_at(e, id);
-
-	if (!g)
-		return false;
-	*g = (struct fetch){
-		.what = *what,
-		.issued = e->now,
-		.touched = e->now,
-		.psn = psn,
-		.span = span,
-		.epoch = *pair_epoch(e, &fl->key),
-		.opcode = opcode,
-		.state = (uint8_t)state,
-	};
-	x->unique += opcode != OP_READ_REQUEST;
-	if (all)
-		x->end = psn; /* nothing is awaited before it */
-	if (x->hint == MQ_NONE)
-		x->hint = id;
-	if (!wheel_armed(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_RESP))) {
-		x->arrival = e->now;
-		resp_arm(e, fl);
-	}
-	return true;
-}
-
 /* ---- what is held ---- */
-
-/*
- * Two packets whose PSNs are a whole window apart have one place. So nothing is asked for before
- * what was in the places of its answer has gone: what is kept goes, what the host has not got yet
- * must be waited for.
- */
-bool fetch_room(struct engine *e, struct flow *fl, uint32_t psn, uint32_t span)
-{
-	struct lane_reads *x = reads_of(e, &fl->lane);
-	uint32_t at;
-
-	while (window_next(&x->win, e->pool, psn, psn_add(psn, span), &at))
-		if (!resp_drop_kept(e, x))
-			return false;
-	return true;
-}
 
 /* Retain the answer packet @f; NULL when there is no room for it (or it is damaged: @bad). */
 static struct pkt *retain(struct engine *e, struct lane_reads *x, const struct frame *f, bool *bad)
@@ -149,26 +65,6 @@ static struct pkt *retain(struct engine *e, struct lane_reads *x, const struct f
 		pool_unappend(e->pool, &x->log, loc, f->len);
 	} while (resp_drop_kept(e, x));
 	return NULL;
-}
-
-/* A guess that shall not be given: what came of it goes, and the rest need not come.
- * fetch_forgotten() follows. */
-void fetch_forget(struct engine *e, struct flow *fl, struct fetch *g)
-{
-	struct lane_reads *x = reads_of(e, &fl->lane);
-
-	x->gone += g->state != FETCH_GONE;
-	if (g->opcode != OP_READ_REQUEST) {
-		x->unique -= g->arrived != g->span;
-		x->info.atomics_unasked++;
-		COUNT(e, ATOMICS_UNASKED);
-	}
-	g->state = FETCH_GONE;
-	g->arrived = g->span;
-	x->info.wasted_bytes += g->what.length;
-	x->guessed -= g->what.length;
-	x->guesses--;
-	resp_drop(e, x, g->psn, psn_add(g->psn, g->span));
 }
 
 /* ---- from the WAN ---- */
@@ -207,81 +103,6 @@ static bool stray(struct engine *e, struct flow *fl, const struct frame *f, bool
 	}
 	x->stuck = 0;
 	return true;
-}
-
-/* What is gone is not missing. */
-static void settle(struct engine *e, struct lane_reads *x)
-{
-	uint32_t n = x->gone;
-
-	for (uint32_t id = x->fetches.head; n && id != MQ_NONE; id = mq_next(e->reads, id)) {
-		const struct fetch *g = fetch_at(e, id), *next = fetch_at(e, mq_next(e->reads, id));
-		uint32_t end = next ? next->psn : psn_add(g->psn, g->span);
-
-		if (g->state != FETCH_GONE)
-			continue;
-		n--;
-		if (in_fetch(g, x->end)) {
-			/* some of it came, and not all of that */
-			if (x->holes != POOL_NONE && g->psn != x->end)
-				holes_fill(e->pool, &x->holes, g->psn, x->end);
-			x->end = end;
-		} else if (x->holes != POOL_NONE &&
-			   holes_room(e->pool, &x->holes, x->end, g->psn, end)) {
-			holes_fill(e->pool, &x->holes, g->psn, end);
-		}
-	}
-}
-
-/* After fetch_forget(): the acceptor need not send it. */
-void fetch_forgotten(struct engine *e, struct flow *fl)
-{
-	struct lane_reads *x = reads_of(e, &fl->lane);
-
-	if (x->gone) {
-		settle(e, x);
-		resp_report_due(e, fl, true);
-	}
-	trim(e, x);
-}
-
-/* Drop all guesses; @why: the counter of the reason. The pattern is forgotten with the next look at
- * it (prefetch.c). */
-void fetch_drop_guesses(struct engine *e, struct flow *fl, uint32_t *why)
-{
-	struct lane_reads *x = reads_of(e, &fl->lane);
-
-	if (!x->guesses)
-		return;
-	(*why)++;
-	/* from the last to the first would be as good; each costs a walk to its successor at most
-	 * */
-	for (uint32_t id = x->fetches.head; id != MQ_NONE && x->guesses; id = mq_next(e->reads, id))
-		if (fetch_at(e, id)->state == FETCH_GUESS)
-			fetch_forget(e, fl, fetch_at(e, id));
-	x->guesses = 0;
-	x->guessed = 0;
-	fetch_forgotten(e, fl);
-	x->pattern_lost = true;
-}
-
-/* The answer to the ATOMIC @wire, which was answered here, need not come, and what came of it goes.
- * */
-void fetch_cancel(struct engine *e, struct flow *fl, uint32_t wire)
-{
-	struct lane_reads *x = reads_of(e, &fl->lane);
-	struct fetch *g = fetch_at(e, fetch_find(e, x, wire));
-
-	resp_drop(e, x, wire, psn_add(wire, g ? g->span : 1));
-	if (!g || g->psn != wire || g->state != FETCH_ASKED)
-		return;
-	x->unique -= g->arrived != g->span && g->opcode != OP_READ_REQUEST;
-	x->gone++;
-	g->state = FETCH_GONE;
-	g->arrived = g->span;
-	settle(e, x);
-	trim(e, x);
-	resp_report_due(e, fl, false);
 }
 
 static uint32_t missing_from(struct engine *e, const struct lane_reads *x)
@@ -426,8 +247,8 @@ bool resp_rx(struct engine *e, struct flow *fl, const struct frame *f)
 		return false;
 	urgent = fill(e, x, id, f->psn);
 	count(e, x, id, f);
-	settle(e, x);
-	trim(e, x);
+	fetch_settle(e, x);
+	fetch_trim(e, x);
 	resp_arm(e, fl);
 	resp_report_due(e, fl, urgent);
 	pace_run(e, flow_partner(e, fl));
