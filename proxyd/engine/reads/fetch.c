@@ -15,8 +15,8 @@ static bool in_fetch(const struct fetch *g, uint32_t psn)
 	return psn_in(psn, g->psn, psn_add(g->psn, g->span));
 }
 
-/* The fetch that the answer packet @psn belongs to. Most packets belong to that of the latest one,
- * or the next. */
+/* The fetch that the response packet @psn belongs to. Most packets belong to that of the latest
+ * one, or the next. */
 uint32_t fetch_find(struct engine *e, struct lane_reads *x, uint32_t psn)
 {
 	uint32_t id = x->hint;
@@ -53,7 +53,7 @@ bool fetch_add(struct engine *e, struct flow *fl, const struct read_range *what,
 	};
 	x->unique += opcode != OP_READ_REQUEST;
 	if (all)
-		x->end = psn; /* nothing is awaited before it */
+		x->end = psn; /* no packet before it is awaited */
 	if (x->hint == MQ_NONE)
 		x->hint = id;
 	if (!wheel_armed(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_RESP))) {
@@ -64,9 +64,9 @@ bool fetch_add(struct engine *e, struct flow *fl, const struct read_range *what,
 }
 
 /*
- * Two packets whose PSNs are a whole window apart have one place. So nothing is asked for before
- * what was in the places of its answer has gone: what is kept goes, what the host has not got yet
- * must be waited for.
+ * Two packets whose PSNs are a whole window apart have one place. So nothing is asked for until the
+ * places of its response are free: what is kept is dropped, and what the host has not got yet must
+ * leave first.
  */
 bool fetch_room(struct engine *e, struct flow *fl, uint32_t psn, uint32_t span)
 {
@@ -81,7 +81,7 @@ bool fetch_room(struct engine *e, struct flow *fl, uint32_t psn, uint32_t span)
 
 /* ---- what is not awaited any more ---- */
 
-/* Forget the fetches at the head that have come whole and that nobody will ask for. */
+/* Forget the fetches at the head that have come whole, but for guesses. */
 void fetch_trim(struct engine *e, struct lane_reads *x)
 {
 	struct fetch *g;
@@ -95,7 +95,8 @@ void fetch_trim(struct engine *e, struct lane_reads *x)
 	}
 }
 
-/* What is gone is not missing. */
+/* Nothing of the fetches in state FETCH_GONE is missing: move @end past them, and fill their
+ * holes. */
 void fetch_settle(struct engine *e, struct lane_reads *x)
 {
 	uint32_t n = x->gone;
@@ -119,8 +120,8 @@ void fetch_settle(struct engine *e, struct lane_reads *x)
 	}
 }
 
-/* A guess that shall not be given: what came of it goes, and the rest need not come.
- * fetch_forgotten() follows. */
+/* Drop the guess @g: free what came of it; the rest need not come. Call fetch_forgotten() when all
+ * such guesses are dropped. */
 void fetch_forget(struct engine *e, struct flow *fl, struct fetch *g)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
@@ -160,8 +161,7 @@ void fetch_drop_guesses(struct engine *e, struct flow *fl, uint32_t *why)
 	if (!x->guesses)
 		return;
 	(*why)++;
-	/* from the last to the first would be as good; each costs a walk to its successor at most
-	 * */
+	/* the order does not matter */
 	for (uint32_t id = x->fetches.head; id != MQ_NONE && x->guesses; id = mq_next(e->reads, id))
 		if (fetch_at(e, id)->state == FETCH_GUESS)
 			fetch_forget(e, fl, fetch_at(e, id));
@@ -171,8 +171,8 @@ void fetch_drop_guesses(struct engine *e, struct flow *fl, uint32_t *why)
 	x->pattern_lost = true;
 }
 
-/* The answer to the ATOMIC @wire, which was answered here, need not come, and what came of it goes.
- * */
+/* The ATOMIC @wire was answered here. Its response need not come, and what came of it is dropped.
+ */
 void fetch_cancel(struct engine *e, struct flow *fl, uint32_t wire)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);

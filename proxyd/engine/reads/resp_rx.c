@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Answers from the WAN, receiving end (role OPENER): what comes is kept by its wire PSN until the
+ * Responses from the WAN, receiving end (role OPENER): what comes is kept by its wire PSN until the
  * host has asked for it and got it, in the order in which the host asked.
  *
  * The list of fetches (fetch.c) tells exactly which response packets must come. @end is the first
@@ -11,7 +11,7 @@
  * The acceptor is told (REPORT_RESP) what came and what is missing, at once when a hole opens or
  * closes, else after some packets or a short while, and again as long as something is missing.
  *
- * What the host is given of it is resp_deliver.c's business, what does not come resp_ask.c's.
+ * resp_deliver.c gives the host what it asked for; resp_ask.c asks again for what does not come.
  */
 #include "engine/reads/reads.h"
 
@@ -36,7 +36,7 @@ void resp_arm(struct engine *e, struct flow *fl)
 
 /* ---- what is held ---- */
 
-/* Retain the answer packet @f; NULL when there is no room for it (or it is damaged: @bad). */
+/* Retain the response packet @f; NULL when there is no room for it (or it is damaged: @bad). */
 static struct pkt *retain(struct engine *e, struct lane_reads *x, const struct frame *f, bool *bad)
 {
 	uint32_t loc;
@@ -70,10 +70,10 @@ static struct pkt *retain(struct engine *e, struct lane_reads *x, const struct f
 /* ---- from the WAN ---- */
 
 /*
- * It came before, or (@unknown) belongs to no fetch: the host had it asked again past us. Where
- * guesses were made, what nobody is known to wait for may be one of them: a host must not see that.
+ * @f came before, or (@unknown) belongs to no fetch: the host asked for it again, and that request
+ * passed the lane by. Where guesses were made, a response that no known request waits for may
+ * belong to a guess, and the host must not see it. Returns true when @f was passed on to the host.
  */
-/* Returns true when it was passed on to the host. */
 static bool stray(struct engine *e, struct flow *fl, const struct frame *f, bool unknown)
 {
 	struct lane *l = &fl->lane;
