@@ -369,16 +369,70 @@ static void store(void *to, size_t size, uint64_t v)
 	}
 }
 
+/* Note on which line the rule has @k, where a check of the whole configuration may name it. */
+static void note_line(struct parser *p, const struct key *k)
+{
+	struct config_rule_src *src = &p->c->rule_src[p->c->nrules ? p->c->nrules - 1 : 0];
+
+	if (p->kind != S_RULE)
+		return;
+	if (k->type == V_PATH_MTU)
+		src->mtu_line = p->line;
+	else if (k->type == V_PEER)
+		src->peer_line = p->line;
+	else if (k->type == V_SIZE)
+		src->pool_line = p->line;
+	else if (k->names == ahead_names)
+		src->ahead_line = p->line;
+	else if (k->names == atomic_names)
+		src->atomic_line = p->line;
+}
+
+/* The number that @text is as a value of @k; NULL or what is wrong with it. */
+static const char *number_of(const struct key *k, const char *text, uint64_t *v)
+{
+	unsigned int choice = 0;
+	const char *w;
+
+	switch (k->type) {
+	case V_NUMBER:
+		return value_number(text, k->min, k->max, v);
+	case V_DEPTH:
+		if (strcmp(text, "auto") && value_number(text, k->min, k->max, v))
+			return "is no number of READs; write auto, or a number from 1 to 255";
+		return NULL;
+	case V_SIZE:
+		return value_size(text, k->min, k->max, v);
+	case V_RATE:
+		return value_rate(text, v);
+	case V_DURATION:
+		return value_duration(text, k->min, k->max, v);
+	case V_CHOICE:
+		w = value_choice(text, k->names, &choice);
+		*v = choice;
+		return w;
+	case V_LEARN:
+		w = value_flags(text, learn_names, &choice);
+		*v = choice;
+		return w;
+	case V_LEVEL:
+		w = value_choice(text, level_names, &choice);
+		*v = w ? 0 : levels[choice];
+		return w;
+	default:
+		return "is no number"; /* apply() reads the other types */
+	}
+}
+
 /* Put @text into the field of @k; NULL or what is wrong with it. */
 static const char *apply(struct parser *p, const struct key *k, const char *text)
 {
 	void *to = (char *)p->base + k->off;
-	struct config_rule_src *src = &p->c->rule_src[p->c->nrules ? p->c->nrules - 1 : 0];
 	struct rule *r = p->base;
-	const char *w = NULL;
-	unsigned int choice;
+	const char *w;
 	uint64_t v = 0;
 
+	note_line(p, k);
 	switch (k->type) {
 	case V_TEXT:
 		return value_text(text, to, k->size);
@@ -395,52 +449,17 @@ static const char *apply(struct parser *p, const struct key *k, const char *text
 	case V_FAR:
 		return value_prefixes(text, r->far, RULE_PREFIXES, &r->nfar);
 	case V_PATH_MTU:
-		if (p->kind == S_RULE)
-			src->mtu_line = p->line;
 		return value_path_mtu(text, k->min, to);
 	case V_PEER:
-		src->peer_line = p->line;
-		return value_name(text, src->peer, RULE_NAME);
+		return value_name(text, p->c->rule_src[p->c->nrules - 1].peer, RULE_NAME);
 	case V_RANGES:
 		return value_read_ranges(text, r);
-	case V_DEPTH:
-		if (strcmp(text, "auto") && value_number(text, k->min, k->max, &v))
-			return "is no number of READs; write auto, or a number from 1 to 255";
-		break;
-	case V_NUMBER:
-		w = value_number(text, k->min, k->max, &v);
-		break;
-	case V_SIZE:
-		if (p->kind == S_RULE)
-			src->pool_line = p->line;
-		w = value_size(text, k->min, k->max, &v);
-		break;
-	case V_RATE:
-		w = value_rate(text, &v);
-		break;
-	case V_DURATION:
-		w = value_duration(text, k->min, k->max, &v);
-		break;
-	case V_CHOICE:
-		if (k->names == ahead_names)
-			src->ahead_line = p->line;
-		if (k->names == atomic_names)
-			src->atomic_line = p->line;
-		w = value_choice(text, k->names, &choice);
-		v = choice;
-		break;
-	case V_LEARN:
-		w = value_flags(text, learn_names, &choice);
-		v = choice;
-		break;
-	case V_LEVEL:
-		w = value_choice(text, level_names, &choice);
-		v = w ? 0 : levels[choice];
-		break;
+	default:
+		w = number_of(k, text, &v);
+		if (!w)
+			store(to, k->size, v);
+		return w;
 	}
-	if (!w)
-		store(to, k->size, v);
-	return w;
 }
 
 static void unknown_key(struct parser *p, const char *name)

@@ -329,8 +329,8 @@ uint32_t engine_give_up(struct engine *e, uint64_t now_ns)
 	return failing;
 }
 
-/* Where the requester of a connection is that a former engine held: near, but for READs that were
- * asked unasked (solo.c). Should the rules be others now, its first packet tells. */
+/* On which side the requester of a connection is that a former engine held: on the LAN, but for
+ * lanes of role SOLO (solo.c). If the rules have changed since, its first packet tells. */
 static enum engine_port orphan_side(const struct engine *e, const struct flow_key *k)
 {
 	int near = rule_match(e->rules, e->nrules, &k->src, &k->dst, k->vlan);

@@ -106,67 +106,91 @@ INLINE NARROW __m128i take128(uint8_t *dst, const uint8_t *src, bool copy)
 	return v;
 }
 
+/* The first block, of @r bytes in the end of a block of zeros, with the register where no lead is
+ * before it. */
+INLINE NARROW __m128i first128(const uint8_t *lead, uint32_t reg, uint8_t *dst, const uint8_t *src,
+			       size_t r, bool copy)
+{
+	uint8_t head[16] = {0};
+	uint32_t first;
+	__m128i v;
+
+	if (r == 16) {
+		v = take128(dst, src, copy);
+		return lead ? v : _mm_xor_si128(v, _mm_cvtsi32_si128((int)reg));
+	}
+	for (size_t i = 0; i < r; i += 4)
+		memcpy(head + 16 - r + i, src + i, 4);
+	__asm__ volatile("" ::: "memory");
+	if (copy)
+		for (size_t i = 0; i < r; i += 4)
+			memcpy(dst + i, head + 16 - r + i, 4);
+	if (!lead) {
+		memcpy(&first, head + 16 - r, 4);
+		first ^= reg;
+		memcpy(head + 16 - r, &first, 4);
+	}
+	return take128(NULL, head, false);
+}
+
+/* Fold the 64 bytes at @lead onto @v, the first block, of @r bytes. */
+INLINE NARROW __m128i lead128(const uint8_t *lead, __m128i v, size_t r)
+{
+	const __m128i one = load128(&crc32_consts.block128[2]);
+	__m128i l = take128(NULL, lead, false);
+
+	for (int i = 1; i < 4; i++)
+		l = fold128(l, one, take128(NULL, lead + 16 * i, false));
+	return fold128(l, load128(&crc32_consts.lead[r / 4 - 1]), v);
+}
+
+/* Fold whole groups of 64 bytes with four accumulators; there are two groups at least. @v stands
+ * for the block before, and takes the place of the first accumulator. Leaves less than one group. */
+INLINE NARROW __m128i groups128(__m128i v, uint8_t **to, const uint8_t **from, size_t *len,
+				bool copy)
+{
+	const __m128i one = load128(&crc32_consts.block128[2]);
+	const __m128i step = load128(&crc32_consts.step128);
+	const uint8_t *src = *from;
+	uint8_t *dst = *to;
+	__m128i x1, x2, x3;
+
+	v = fold128(v, one, take128(dst, src, copy));
+	x1 = take128(dst + 16, src + 16, copy);
+	x2 = take128(dst + 32, src + 32, copy);
+	x3 = take128(dst + 48, src + 48, copy);
+	for (;;) {
+		src += 64;
+		dst += 64;
+		*len -= 64;
+		if (*len < 64)
+			break;
+		v = fold128(v, step, take128(dst, src, copy));
+		x1 = fold128(x1, step, take128(dst + 16, src + 16, copy));
+		x2 = fold128(x2, step, take128(dst + 32, src + 32, copy));
+		x3 = fold128(x3, step, take128(dst + 48, src + 48, copy));
+	}
+	v = fold128(v, load128(&crc32_consts.block128[0]), x3);
+	v = fold128(x1, load128(&crc32_consts.block128[1]), v);
+	*from = src;
+	*to = dst;
+	return fold128(x2, one, v);
+}
+
 INLINE NARROW uint32_t run128(const uint8_t *lead, uint32_t reg, uint8_t *dst, const uint8_t *src,
 			      size_t len, bool copy)
 {
 	const __m128i one = load128(&crc32_consts.block128[2]);
 	size_t r = ((len - 4) & 15) + 4;
-	__m128i v, x1, x2, x3;
+	__m128i v = first128(lead, reg, dst, src, r, copy);
 
-	if (r == 16) {
-		v = take128(dst, src, copy);
-		if (!lead)
-			v = _mm_xor_si128(v, _mm_cvtsi32_si128((int)reg));
-	} else {
-		uint8_t head[16] = {0};
-		uint32_t first;
-
-		for (size_t i = 0; i < r; i += 4)
-			memcpy(head + 16 - r + i, src + i, 4);
-		__asm__ volatile("" ::: "memory");
-		if (copy)
-			for (size_t i = 0; i < r; i += 4)
-				memcpy(dst + i, head + 16 - r + i, 4);
-		if (!lead) {
-			memcpy(&first, head + 16 - r, 4);
-			first ^= reg;
-			memcpy(head + 16 - r, &first, 4);
-		}
-		v = take128(NULL, head, false);
-	}
-	if (lead) {
-		__m128i l = take128(NULL, lead, false);
-
-		for (int i = 1; i < 4; i++)
-			l = fold128(l, one, take128(NULL, lead + 16 * i, false));
-		v = fold128(l, load128(&crc32_consts.lead[r / 4 - 1]), v);
-	}
+	if (lead)
+		v = lead128(lead, v, r);
 	src += r;
 	dst += r;
 	len -= r;
-	if (len >= 128) {
-		const __m128i step = load128(&crc32_consts.step128);
-
-		/* v stands for the block before; it takes the place of the first of four. */
-		v = fold128(v, one, take128(dst, src, copy));
-		x1 = take128(dst + 16, src + 16, copy);
-		x2 = take128(dst + 32, src + 32, copy);
-		x3 = take128(dst + 48, src + 48, copy);
-		for (;;) {
-			src += 64;
-			dst += 64;
-			len -= 64;
-			if (len < 64)
-				break;
-			v = fold128(v, step, take128(dst, src, copy));
-			x1 = fold128(x1, step, take128(dst + 16, src + 16, copy));
-			x2 = fold128(x2, step, take128(dst + 32, src + 32, copy));
-			x3 = fold128(x3, step, take128(dst + 48, src + 48, copy));
-		}
-		v = fold128(v, load128(&crc32_consts.block128[0]), x3);
-		v = fold128(x1, load128(&crc32_consts.block128[1]), v);
-		v = fold128(x2, one, v);
-	}
+	if (len >= 128)
+		v = groups128(v, &dst, &src, &len, copy);
 	for (; len; len -= 16) {
 		v = fold128(v, one, take128(dst, src, copy));
 		src += 16;
@@ -203,75 +227,87 @@ INLINE WIDE __m512i take512(uint8_t *dst, const uint8_t *src, size_t i, bool cop
 	return v;
 }
 
-INLINE WIDE uint32_t run512(const uint8_t *lead, uint32_t reg, uint8_t *dst, const uint8_t *src,
-			    size_t len, bool copy)
+/* The first block, of @r bytes in the end of a block of zeros; what is before it, the 64 bytes at
+ * @lead or else the register, is added. */
+INLINE WIDE __m512i first512(const uint8_t *lead, uint32_t reg, uint8_t *dst, const uint8_t *src,
+			     size_t r, bool copy)
 {
-	const __m512i one = load512(&crc32_consts.one512);
-	size_t r = ((len - 4) & 63) + 4, back = 64 - r, n = (len - r) / 64;
+	size_t back = 64 - r;
 	__mmask16 mask = (__mmask16)(0xffffu << back / 4);
 	__m512i v = _mm512_maskz_loadu_epi32(mask, src - back);
-	__m128i lo;
 
 	__asm__("" : "+v"(v));
 	if (copy)
 		_mm512_mask_storeu_epi32(dst - back, mask, v);
 	if (lead)
-		v = fold512(_mm512_loadu_si512(lead), load512(&crc32_consts.lead[r / 4 - 1]), v);
-	else
-		v = _mm512_xor_si512(
-			v, _mm512_maskz_set1_epi32((__mmask16)(1u << back / 4), (int)reg));
-	src += r;
-	dst += r;
+		return fold512(_mm512_loadu_si512(lead), load512(&crc32_consts.lead[r / 4 - 1]), v);
+	return _mm512_xor_si512(v, _mm512_maskz_set1_epi32((__mmask16)(1u << back / 4), (int)reg));
+}
 
-	if (n >= CRC32_WIDE) {
-		const __m512i step = load512(&crc32_consts.step512);
-		const struct crc32_fold *k;
-		__m512i x0, x1, x2, x3, x4, x5, x6, x7;
+/* Fold @n blocks, CRC32_WIDE at least, onto @v with as many accumulators. */
+INLINE WIDE __m512i blocks512(__m512i v, uint8_t *dst, const uint8_t *src, size_t n, bool copy)
+{
+	const __m512i step = load512(&crc32_consts.step512);
+	const struct crc32_fold *k;
+	__m512i x0, x1, x2, x3, x4, x5, x6, x7;
 
 /* Spelt out, because compilers keep an array in memory. */
 #define OPEN(i) x##i = take512(dst, src, i, copy)
 #define STEP(i) x##i = fold512(x##i, step, take512(dst, src, i, copy))
 #define LAST(i) v = fold512(x##i, load512(k + i), v)
-		x0 = fold512(v, one, take512(dst, src, 0, copy));
-		OPEN(1), OPEN(2), OPEN(3), OPEN(4), OPEN(5), OPEN(6), OPEN(7);
-		for (;;) {
-			src += 64 * CRC32_WIDE;
-			dst += 64 * CRC32_WIDE;
-			n -= CRC32_WIDE;
-			if (n < CRC32_WIDE)
-				break;
-			STEP(0), STEP(1), STEP(2), STEP(3), STEP(4), STEP(5), STEP(6), STEP(7);
-		}
-		/* The rest begins one more round and leaves the accumulators in rotated order. */
-		switch (n) {
-		case 7:
-			STEP(6);
-			/* fall through */
-		case 6:
-			STEP(5);
-			/* fall through */
-		case 5:
-			STEP(4);
-			/* fall through */
-		case 4:
-			STEP(3);
-			/* fall through */
-		case 3:
-			STEP(2);
-			/* fall through */
-		case 2:
-			STEP(1);
-			/* fall through */
-		case 1:
-			STEP(0);
-		}
-		k = crc32_consts.block512 + (-n & (CRC32_WIDE - 1));
-		v = _mm512_setzero_si512();
-		LAST(0), LAST(1), LAST(2), LAST(3), LAST(4), LAST(5), LAST(6), LAST(7);
-	} else {
-		for (size_t i = 0; i < n; i++)
-			v = fold512(v, one, take512(dst, src, i, copy));
+	x0 = fold512(v, load512(&crc32_consts.one512), take512(dst, src, 0, copy));
+	OPEN(1), OPEN(2), OPEN(3), OPEN(4), OPEN(5), OPEN(6), OPEN(7);
+	for (;;) {
+		src += 64 * CRC32_WIDE;
+		dst += 64 * CRC32_WIDE;
+		n -= CRC32_WIDE;
+		if (n < CRC32_WIDE)
+			break;
+		STEP(0), STEP(1), STEP(2), STEP(3), STEP(4), STEP(5), STEP(6), STEP(7);
 	}
+	/* The rest begins one more round and leaves the accumulators in rotated order. */
+	switch (n) {
+	case 7:
+		STEP(6);
+		/* fall through */
+	case 6:
+		STEP(5);
+		/* fall through */
+	case 5:
+		STEP(4);
+		/* fall through */
+	case 4:
+		STEP(3);
+		/* fall through */
+	case 3:
+		STEP(2);
+		/* fall through */
+	case 2:
+		STEP(1);
+		/* fall through */
+	case 1:
+		STEP(0);
+	}
+	k = crc32_consts.block512 + (-n & (CRC32_WIDE - 1));
+	v = _mm512_setzero_si512();
+	LAST(0), LAST(1), LAST(2), LAST(3), LAST(4), LAST(5), LAST(6), LAST(7);
+	return v;
+}
+
+INLINE WIDE uint32_t run512(const uint8_t *lead, uint32_t reg, uint8_t *dst, const uint8_t *src,
+			    size_t len, bool copy)
+{
+	size_t r = ((len - 4) & 63) + 4, n = (len - r) / 64;
+	__m512i v = first512(lead, reg, dst, src, r, copy);
+	__m128i lo;
+
+	src += r;
+	dst += r;
+	if (n >= CRC32_WIDE)
+		v = blocks512(v, dst, src, n, copy);
+	else
+		for (size_t i = 0; i < n; i++)
+			v = fold512(v, load512(&crc32_consts.one512), take512(dst, src, i, copy));
 	v = fold512(v, _mm512_loadu_si512(crc32_consts.lane), _mm512_setzero_si512());
 	lo = _mm_xor_si128(
 		_mm_xor_si128(_mm512_castsi512_si128(v), _mm512_extracti32x4_epi32(v, 1)),

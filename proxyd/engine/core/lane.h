@@ -14,7 +14,7 @@
  *	ACCEPTOR	WAN (stream_rx.c)	(the peer's)	stream_rx.c	LAN
  *	SINGLE		LAN			yes		call		WAN
  *
- * UNASKED is a role of requests that come from the WAN and pass; see solo.c.
+ * SOLO is a role of requests that come from the WAN and pass; see solo.c.
  *
  * PSN marks of a lane, in order (all modulo 2^24, half-open: the mark itself is the first not
  * included):

@@ -7,7 +7,7 @@
  * sent in PSN order; a cumulative ACK releases exactly what it covers; an ACK below una or at or
  * above nxt changes nothing; a sequence NAK at p releases below p and resends from p; RNR waits by
  * its own timer and resumes at p; a fatal NAK ends it. An ACK past an unanswered READ means that
- * the answer was lost: release below the READ, ask it again.
+ * the response was lost: release below the READ, ask it again.
  *
  * The loss timer resends the oldest packet only, as a probe: the ACK that follows tells how far the
  * responder is, and what was sent before the probe and is not covered by it is lost, so sending
@@ -17,20 +17,20 @@
  * about what comes after it. The budget of the timer is time without progress (responder_timeout),
  * so RNR waits and long outages of a busy responder do not add up.
  *
- * Over the WAN (single mode) there is nobody to ask for single packets: a loss costs all that was
+ * Over the WAN (single mode) the responder cannot ask for single packets: a loss costs all that was
  * sent after it. So the packets on their way are limited by a window that grows with what is
  * acknowledged and is halved by each loss, once per round trip.
  *
  * What the host had sent by itself before the lane opened (below @overlap) may have been executed
- * and answered long ago; the responder need not keep such answers. So there an ACK past a READ or
- * ATOMIC settles it: if the answer was lost, the host asks again.
+ * and answered long ago; the responder need not keep such responses. So there an ACK past a READ or
+ * ATOMIC settles it: if the response was lost, the host asks again.
  *
  * An ACK below una answers a repeat. If the repeat was ours it ends here; if the host's own was
  * passed on (see duplicate.c), so is the answer.
  *
- * Answers with data travel on to the requester's side as they come, in order. An acceptor drops
- * what is ahead of a missing answer packet and asks the whole READ again; what it has passed on
- * already is not passed on twice. In single mode every answer passes: the host sees the gap and
+ * Responses with data travel on to the requester's side as they come, in order. An acceptor drops
+ * what is ahead of a missing response packet and asks the whole READ again; what it has passed on
+ * already is not passed on twice. In single mode every response passes: the host sees the gap and
  * asks again by itself.
  */
 #include "engine/far/far.h"
@@ -143,7 +143,7 @@ bool far_run(struct engine *e, struct flow *fl, uint32_t quantum)
 			break;
 		if ((d->flags & PKT_ANSWERED) &&
 		    (resp_depth_full(e, fl) || atomic_depth_full(e, fl)))
-			break; /* its turn comes with the end of an answer */
+			break; /* its turn comes with the end of a response */
 		if (!budget || (l->role == ROLE_SINGLE && !pace_may_send(e)) || !send(e, fl, d)) {
 			stopped = true;
 			break;
@@ -163,7 +163,7 @@ bool far_run(struct engine *e, struct flow *fl, uint32_t quantum)
 		if (l->role == ROLE_SINGLE)
 			ack_list(e, fl); /* a front that waits for the WAN */
 	}
-	/* also when nothing could be sent: the answer is still awaited that what follows has to
+	/* also when nothing could be sent: the response is still awaited that what follows has to
 	 * wait for */
 	if (!wheel_armed(e->wheel, timer(e, fl, TIMER_LOSS)))
 		arm(e, fl);
@@ -258,11 +258,11 @@ static void in_vain(struct read_rec *r)
 }
 
 /*
- * Responders keep what they need to repeat an answer for as many READs as they take at a time. That
- * is enough for hosts; but an acceptor that was restarted begins where the opener knows the true
- * ACK to be, and hosts and guesses may have gone on by more. What the responder does not answer
- * although it is known to have executed it cannot be had any more under its PSN. Either the answer
- * has reached the opener already, or it asks anew.
+ * Responders keep what they need to repeat a response for as many READs as they take at a time.
+ * That is enough for hosts; but an acceptor that was restarted begins where the opener knows the
+ * true ACK to be, and hosts and guesses may have gone on by more. What the responder does not
+ * answer although it is known to have executed it cannot be had any more under its PSN. Either the
+ * response has reached the opener already, or it asks anew.
  */
 static void give_up_reads(struct engine *e, struct lane *l, const struct mark *m)
 {
@@ -279,8 +279,8 @@ static void give_up_reads(struct engine *e, struct lane *l, const struct mark *m
 			COUNT(e, READS_GIVEN_UP);
 		r->done = true;
 	}
-	/* not more: behind them there may be the one whose answer has just come, and which @m does
-	 * not cover yet */
+	/* not more: behind them there may be the one whose response has just come, and which @m
+	 * does not cover yet */
 	reads_trim_to(e, l, m->psn);
 }
 
@@ -295,8 +295,8 @@ static bool bound_by_read(struct engine *e, struct lane *l, struct mark *m)
 		r->done = true;
 		reads_trim_to(e, l, m->psn);
 	}
-	/* what an ATOMIC would have answered that is answered already nobody needs: that it is done
-	 * is enough */
+	/* an ATOMIC that was answered here: its response is not needed, it is enough that it is
+	 * done */
 	while ((r = reads_head(e, l)) && r->made &&
 	       !psn_after(psn_add(r->at.psn, r->span), m->psn)) {
 		r->done = true;
@@ -306,7 +306,7 @@ static bool bound_by_read(struct engine *e, struct lane *l, struct mark *m)
 	reads_trim_to(e, l, m->psn);
 	r = reads_head(e, l);
 	if (r && r->done && r->at.psn == m->psn) {
-		/* its answer had come before that of one ahead of it */
+		/* its response had come before that of one ahead of it */
 		reads_trim(e, l, m);
 		return false;
 	}
@@ -318,9 +318,9 @@ static bool bound_by_read(struct engine *e, struct lane *l, struct mark *m)
 
 /*
  * An ACK of @psn, the first after the loss timer's probe: is it the answer to the probe? It must be
- * where nobody had asked for an ACK of that packet. Else it may be the answer to what was sent
- * before, by a responder that had stood still, and others will follow it. Where none follow one of
- * just the probe, the second of its kind is believed.
+ * if that packet had not asked for an ACK. Else it may answer what was sent before: the responder
+ * had stood still, and more ACKs will follow. If none follow, the second ACK of just the probe is
+ * believed.
  */
 static bool answers_probe(struct engine *e, struct lane *l, uint32_t psn)
 {
@@ -347,103 +347,172 @@ static bool asked_by_host(const struct engine *e, const struct lane *l)
 	return l->passed_us && now_us(e) - l->passed_us <= 2 * l->rtt.srtt_us + REPEAT_US;
 }
 
-static void rx_ack(struct engine *e, struct flow *fl, const struct frame *f)
+/* The responder is further than what was sent from here. Returns true when nothing is left to
+ * do. */
+static bool rx_beyond(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+	struct mark m = l->nxt;
+
+	if (l->role != ROLE_ACCEPTOR || psn_before(f->psn, l->high))
+		return false;
+	if (l->state == LANE_DRAIN) {
+		/* The opener is gone and the host's requests pass by. The responder has executed
+		 * one that is beyond all that is held here, so all of that is done. */
+		lane_close(e, fl, l->reason, true);
+		engine_pass(e, other_port(fl->side), f);
+		return true;
+	}
+	if (!l->probing || !aeth_is_ack(frame_aeth_syndrome(f)) || l->nxt.psn != l->high ||
+	    psn_diff(f->psn, l->high) >= BEYOND_MAX || reads_head(e, l))
+		return false;
+	/* It answers a probe: the host's packets passed by while the daemons stood still. All that
+	 * was sent is done. */
+	m.msn = frame_aeth_msn(f);
+	l->progress = e->now;
+	l->probing = false;
+	true_ack(e, fl, &m);
+	return true;
+}
+
+/* It acknowledges nothing that waits for an ACK; but the host may have asked for it past us. */
+static void rx_stale(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
 	uint8_t s = frame_aeth_syndrome(f);
-	struct mark m = {.psn = f->psn, .msn = frame_aeth_msn(f), .ackable = 1};
-	bool past, probing;
-	uint32_t probed = 0;
-	struct pkt *d;
 
-	if (l->role == ROLE_ACCEPTOR && l->state == LANE_DRAIN && !psn_before(f->psn, l->high)) {
-		/* the opener is gone, the host's requests pass by, and one beyond all that is held
-		 * here is done */
-		lane_close(e, fl, l->reason, true);
+	COUNT(e, STALE_ACK);
+	if (psn_before(f->psn, l->una.psn) &&
+	    (asked_by_host(e, l) || (aeth_is_nak(s) && s != AETH_NAK_SEQ)))
 		engine_pass(e, other_port(fl->side), f);
-		return;
-	}
-	if (l->role == ROLE_ACCEPTOR && l->probing && aeth_is_ack(s) && l->nxt.psn == l->high &&
-	    !psn_before(f->psn, l->high) && psn_diff(f->psn, l->high) < BEYOND_MAX &&
-	    !reads_head(e, l)) {
-		/* The answer to a probe: the responder is further than what was sent from here,
-		 * because the host's packets passed by while the daemons stood still. All that was
-		 * sent is done. */
-		m = l->nxt;
-		m.msn = frame_aeth_msn(f);
-		l->progress = e->now;
-		l->probing = false;
-		true_ack(e, fl, &m);
-		return;
-	}
-	if (!psn_in(f->psn, l->una.psn, psn_after(l->overlap, l->high) ? l->overlap : l->high)) {
-		COUNT(e, STALE_ACK);
-		if (psn_before(f->psn, l->una.psn) &&
-		    (asked_by_host(e, l) || (aeth_is_nak(s) && s != AETH_NAK_SEQ)))
-			engine_pass(e, other_port(fl->side), f);
-		return;
-	}
-	l->progress = e->now; /* whatever it says, the responder is there */
-	d = l->probing ? window_get(&l->win, e->pool, l->una.psn) : NULL;
-	probing = d && answers_probe(e, l, f->psn);
-	if (probing)
-		probed = d->xmit;
-	l->doubt = d && !probing && f->psn == l->una.psn;
+}
+
+/* The loss timer's probe ends with whatever comes after it. Returns true when @psn is its answer;
+ * @sent: when the probe was sent, us. */
+static bool end_probe(struct engine *e, struct lane *l, uint32_t psn, uint32_t *sent)
+{
+	struct pkt *d = l->probing ? window_get(&l->win, e->pool, l->una.psn) : NULL;
+	bool answered = d && answers_probe(e, l, psn);
+
+	if (answered)
+		*sent = d->xmit;
+	l->doubt = d && !answered && psn == l->una.psn;
 	l->probing = false;
-	if (aeth_is_ack(s)) {
-		l->credit = s;
-		l->true_acks++;
-		COUNT(e, TRUE_ACKS);
-		m.psn = psn_add(f->psn, 1);
-		past = bound_by_read(e, l, &m);
-		true_ack(e, fl, &m);
-		/* once per round trip is enough: the ACKs of all that was in flight say the same */
-		if (past && l->role != ROLE_NONE &&
-		    reads_head(e, l)->asked + (l->rtt.srtt_us + ASK_AGAIN_US) * NSEC_PER_USEC <
-			    e->now) {
-			reads_head(e, l)->asked = e->now;
-			in_vain(reads_head(e, l));
-			resume_at(e, fl, m.psn);
-		} else if (probing && l->role != ROLE_NONE && sent_until(e, l, probed)) {
-			/* what was sent before the probe has arrived or is lost: it lacks the rest
-			 * */
-			lost_one(e, l);
-			resume_at(e, fl, l->una.psn);
-		}
-		return;
-	}
-	COUNT(e, TRUE_NAKS);
-	d = window_get(&l->win, e->pool, psn_sub(f->psn, 1));
-	m.ackable = d && !(d->flags & PKT_ANSWERED);
+	return answered;
+}
+
+/* An ACK. @answered: it answers the probe that was sent at @sent. */
+static void rx_true_ack(struct engine *e, struct flow *fl, const struct frame *f, bool answered,
+			uint32_t sent)
+{
+	struct lane *l = &fl->lane;
+	struct mark m = {.psn = psn_add(f->psn, 1), .msn = frame_aeth_msn(f), .ackable = 1};
+	bool past;
+
+	l->credit = frame_aeth_syndrome(f);
+	l->true_acks++;
+	COUNT(e, TRUE_ACKS);
 	past = bound_by_read(e, l, &m);
 	true_ack(e, fl, &m);
-	if (l->role == ROLE_NONE)
-		return;
-	if (aeth_is_rnr(s)) {
-		l->rnr++;
-		COUNT(e, RNR);
-		if (l->rnr_wait)
-			return;
-		l->rnr_wait = true;
+	/* once per round trip is enough: the ACKs of all that was in flight say the same */
+	if (past && l->role != ROLE_NONE &&
+	    reads_head(e, l)->asked + (l->rtt.srtt_us + ASK_AGAIN_US) * NSEC_PER_USEC < e->now) {
+		reads_head(e, l)->asked = e->now;
+		in_vain(reads_head(e, l));
 		resume_at(e, fl, m.psn);
-		wheel_arm(e->wheel, timer(e, fl, TIMER_AUX), e->now + aeth_rnr_ns(s & 0x1f));
-	} else if (s == AETH_NAK_SEQ) {
+	} else if (answered && l->role != ROLE_NONE && sent_until(e, l, sent)) {
+		/* what was sent before the probe has arrived or is lost: the responder lacks the
+		 * rest */
 		lost_one(e, l);
-		if (reads_head(e, l) && reads_head(e, l)->at.psn == f->psn)
-			reads_head(e, l)->tries = 0; /* it has not come to it */
-		resume_at(e, fl, m.psn);
-	} else if (aeth_is_nak(s)) {
-		lane_refused(e, fl, f->psn, s, REASON_NAK);
+		resume_at(e, fl, l->una.psn);
 	}
 }
 
-/* Returns true when it was passed on although nobody is known to wait for it. */
+/* The responder is not ready for the packet at @m. */
+static void rx_rnr(struct engine *e, struct flow *fl, const struct mark *m, uint8_t syndrome)
+{
+	struct lane *l = &fl->lane;
+
+	l->rnr++;
+	COUNT(e, RNR);
+	if (l->rnr_wait)
+		return;
+	l->rnr_wait = true;
+	resume_at(e, fl, m->psn);
+	wheel_arm(e->wheel, timer(e, fl, TIMER_AUX), e->now + aeth_rnr_ns(syndrome & 0x1f));
+}
+
+/* The responder lacks the packet @psn; @m: where to resume, @psn or an unanswered READ before
+ * it. */
+static void rx_nak_sequence(struct engine *e, struct flow *fl, const struct mark *m, uint32_t psn)
+{
+	struct lane *l = &fl->lane;
+	struct read_rec *r = reads_head(e, l);
+
+	lost_one(e, l);
+	if (r && r->at.psn == psn)
+		r->tries = 0; /* the READ has not reached the responder */
+	resume_at(e, fl, m->psn);
+}
+
+/* The responder refuses the packet @psn, and its queue pair is in error. */
+static void rx_nak_fatal(struct engine *e, struct flow *fl, uint32_t psn, uint8_t syndrome)
+{
+	lane_refused(e, fl, psn, syndrome, REASON_NAK);
+}
+
+/* An RNR or other NAK: it acknowledges what is before it. */
+static void rx_nak(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+	uint8_t s = frame_aeth_syndrome(f);
+	struct pkt *d = window_get(&l->win, e->pool, psn_sub(f->psn, 1));
+	struct mark m = {
+		.psn = f->psn,
+		.msn = frame_aeth_msn(f),
+		.ackable = d && !(d->flags & PKT_ANSWERED),
+	};
+
+	COUNT(e, TRUE_NAKS);
+	bound_by_read(e, l, &m);
+	true_ack(e, fl, &m);
+	if (l->role == ROLE_NONE)
+		return;
+	if (aeth_is_rnr(s))
+		rx_rnr(e, fl, &m, s);
+	else if (s == AETH_NAK_SEQ)
+		rx_nak_sequence(e, fl, &m, f->psn);
+	else if (aeth_is_nak(s))
+		rx_nak_fatal(e, fl, f->psn, s);
+}
+
+static void rx_ack(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+	uint32_t sent = 0;
+	bool answered;
+
+	if (rx_beyond(e, fl, f))
+		return;
+	if (!psn_in(f->psn, l->una.psn, psn_after(l->overlap, l->high) ? l->overlap : l->high)) {
+		rx_stale(e, fl, f);
+		return;
+	}
+	l->progress = e->now; /* whatever it says, the responder is there */
+	answered = end_probe(e, l, f->psn, &sent);
+	if (aeth_is_ack(frame_aeth_syndrome(f)))
+		rx_true_ack(e, fl, f, answered, sent);
+	else
+		rx_nak(e, fl, f);
+}
+
+/* Returns true when it was passed on although no request that waits for it is known. */
 static bool rx_answer(struct engine *e, struct flow *fl, const struct frame *f,
 		      enum engine_port from)
 {
 	struct lane *l = &fl->lane;
 	struct read_rec *r = reads_find(e, l, f->psn);
-	enum read_verdict v = READ_STRAY; /* an answer to what was not asked yet is nobody's */
+	enum read_verdict v = READ_STRAY; /* no request waits for it until its READ was sent */
 	uint8_t blank[FRAME_MAX];
 	struct frame g;
 	struct mark m;
@@ -480,15 +549,15 @@ static bool rx_answer(struct engine *e, struct flow *fl, const struct frame *f,
 			engine_tx(e, other_port(from), f->data, f->len);
 		break;
 	}
-	/* an answer acknowledges all that was asked before it */
+	/* a response acknowledges all that was asked before it */
 	m = r->at;
 	r->done = false; /* what is settled before it goes, and that stays until it is counted */
 	if (psn_after(m.psn, l->una.psn))
 		bound_by_read(e, l, &m);
 	r->done = v == READ_COMPLETE;
 	if (v == READ_COMPLETE && reads_head(e, l) == r) {
-		/* the answers of later ones may have been complete already: then their turn is now
-		 * */
+		/* the responses of later ones may have been complete already: then their turn is
+		 * now */
 		reads_trim(e, l, &m);
 	}
 	l->progress = e->now;
@@ -513,10 +582,10 @@ bool far_response(struct engine *e, struct flow *fl, const struct frame *f, enum
 }
 
 /*
- * The READ at @psn, the oldest, was asked again. Should it remain without an answer, then something
- * from beyond it tells how far the responder is, whether it is executed in its turn or draws a NAK:
- * the newest request, and where responders say no more about a gap that they have spoken of before,
- * one after the other.
+ * The READ at @psn, the oldest, was asked again. Should it remain without a response, then
+ * something from beyond it tells how far the responder is, whether it is executed in its turn or
+ * draws a NAK: the newest request, and where responders say no more about a gap that they have
+ * spoken of before, one after the other.
  */
 static void probe_ahead(struct engine *e, struct flow *fl, uint32_t psn)
 {

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Custody is lost: what the application was told to be safe is not. It must see its QP fail, also
- * when it has nothing under way any more and would never ask again. Three remedies, in this order:
+ * Custody is lost: an ACK told the application that data is safe, and it is not. The application
+ * must see its QP fail, even if no request of it is outstanding and it will never send another.
+ * Three remedies, in this order:
  *
- *	TELL	what waits for an answer gets a fatal NAK with the responder's own syndrome, and so
- *	does every
- *		later request, for as long as the lane stands.
- *	BREAK	a requester that is idle ignores NAKs. But its host is a responder too, and a
- *	responder that gets
- *		an impossible request puts the QP into the error state (InfiniBand vol. 1, 9.9.3,
- *		class C). So it gets one, in the name of its peer: a SEND MIDDLE while no message is
- *		open.
- *	OVER	and if the connection manager made the connection, its DREQ.
+ *	TELL	Every request that waits for an ACK, and every later one as long as the lane
+ *		stands, gets a fatal NAK with the responder's own syndrome.
+ *	BREAK	An idle requester ignores NAKs. But its host is a responder too, and a responder
+ *		that gets an impossible request puts the QP into the error state (InfiniBand vol. 1,
+ *		9.9.3, class C). So it gets one in the name of its peer: a SEND MIDDLE while no
+ *		message is open.
+ *	OVER	If the connection manager made the connection, the host gets a DREQ.
  *
  * The impossible request must never be executed as data, whatever the host is in the middle of, and
- * must bear the PSN that the host expects, else it is a duplicate or a gap and harms nobody. Hence:
+ * must bear the PSN that the host expects: with another PSN it is a duplicate or a gap and has no
+ * effect. Therefore:
  *
  *	- Requests from the far host are no longer let through, so what the host expects stands
  *	  still, and a message that it has begun to receive cannot end.
@@ -28,7 +28,7 @@
  *	  host that has sent its one NAK for a gap already, and whose ACKs to duplicates are of an
  *	  older date, is found by trying the next few.
  *
- * Whatever the host answers ends here: the far host has asked nothing.
+ * Whatever the host replies ends here: the far host has asked nothing.
  *
  * The wait between probes doubles while there is silence. Enough silence means that the QP has
  * failed or is gone. A host that goes on answering without failing gets a round of probes now and
@@ -97,8 +97,8 @@ void lane_fault(struct engine *e, struct flow *fl, enum lane_reason why, uint8_t
 	una = psn_to_host(e, l, &l->una);
 	/* where the numbers differ the two ends cannot go on without us */
 	if ((!l->start_acked || !psn_before(una.psn, l->frontier.psn)) && !psn_map_differs(e, l)) {
-		/* nothing was promised that is not true already; the hosts find out by themselves
-		 * */
+		/* nothing was promised that is not true already; the hosts find out by
+		 * themselves */
 		lane_close(e, fl, why, true);
 		return;
 	}
@@ -186,7 +186,7 @@ static void mirror_headers(struct flow *back, const struct frame *f)
 	}
 }
 
-/* Nobody is left to be told. */
+/* The lane ends: no application is left that could be told. */
 static void let_go(struct engine *e, struct flow *fl, enum lane_reason why)
 {
 	struct flow *back = flow_partner(e, fl);
@@ -223,8 +223,8 @@ void fault_request(struct engine *e, struct flow *fl, const struct frame *f)
 		engine_pass(e, fl->side, f);
 		return;
 	}
-	/* one below the PSN before it begins a round of resending, and that begins with the oldest
-	 * */
+	/* one below the PSN before it begins a round of resending, and that begins with the
+	 * oldest */
 	if (psn_before(f->psn, l->told) || !psn_after(f->psn, l->jump_psn)) {
 		l->told = f->psn;
 		l->fault.unsure &= first;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Custody is lost: the queue pair is made to fail. */
+/* Custody is lost: put the queue pair into the error state, so that its application sees it. */
 #ifndef LONGHAUL_ENGINE_FAULT_FAULT_H
 #define LONGHAUL_ENGINE_FAULT_FAULT_H
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Prefetch: READs that the host has not asked for yet, asked for on its behalf (pseudo READ
- * requests), so that their answers are here when it does (role OPENER, pair mode, only where the
+ * requests), so that their responses are here when it does (role OPENER, pair mode, only where the
  * rule says `prefetch = on`).
  *
  * A guess is a request of the lane like any other: built from the host's own headers, numbered at
@@ -23,8 +23,8 @@
  *	  another segment nothing is guessed.
  *	- What passed before the lane was agreed upon bears the host's numbers, and may arrive late.
  *	  No guess gets one of those (lane.overlap).
- *	- Responders keep the answers of a few requests, READs and ATOMICs, to repeat them. A READ
- *	  can be asked for anew, an ATOMIC cannot; so nothing is guessed while the answer to one has
+ *	- Responders keep the responses of a few requests, READs and ATOMICs, to repeat them. A READ
+ *	  can be asked for anew, an ATOMIC cannot; so nothing is guessed while the response to one has
  *	  not come, nor while the host may lack one from before the lane opened.
  *	- Nothing is guessed inside a message (a responder would refuse a READ between FIRST and
  *	  LAST), after requests that were not understood, in a pool that is filling, or while the
@@ -87,7 +87,7 @@ static void grow(struct engine *e, const struct lane *l, struct lane_reads *x)
 }
 
 /*
- * The host asks for a READ: is it guessed? Then its answer comes, or will come, at @wire. The
+ * The host asks for a READ: is it guessed? Then its response comes, or will come, at @wire. The
  * caller has checked the ICRC. Guesses that turn out to be wrong or too old are dropped.
  */
 bool prefetch_claim(struct engine *e, struct flow *fl, const struct frame *f, uint32_t *wire)
@@ -182,8 +182,8 @@ void prefetch_asked(struct engine *e, struct flow *fl, const struct frame *f, bo
 }
 
 /** prefetch_break - drop all guesses: the host asks for something else than the FetchAdds that were
- * asked ahead, or what it waits for finds no room beside them. Counted as a break of the pattern.
- * */
+ * asked ahead, or what it waits for finds no room beside them. Counted as a break of the
+ * pattern. */
 void prefetch_break(struct engine *e, struct flow *fl)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
@@ -191,8 +191,8 @@ void prefetch_break(struct engine *e, struct flow *fl)
 	fetch_drop_guesses(e, fl, &x->info.flushed_pattern);
 }
 
-/** prefetch_signal - something was accepted from the host that may tell the other side that data has
- * changed. */
+/** prefetch_signal - something was accepted from the host that may tell the other side that data
+ * has changed. */
 void prefetch_signal(struct engine *e, struct flow *fl)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
@@ -212,11 +212,11 @@ static bool can_guess(struct engine *e, const struct flow *fl, const struct lane
 	       pool_fill(e->pool, POOL_CUSTODY) < POOL_BUSY && mq_free_count(e->reads) > BATCH * 4;
 }
 
-/* Where nobody says how many READs and ATOMICs a host may have outstanding: no more than that can
- * be agreed on. */
+/* READs and ATOMICs that a host may have outstanding where neither the rule nor the connection
+ * manager tells: no more can be agreed on. */
 #define OUTSTANDING_MAX 255u
 
-/** prefetch_has_all - whether the host must have had all its answers from before the lane opened,
+/** prefetch_has_all - whether the host must have had all its responses from before the lane opened,
  * since it has asked for as many as it may wait for at one time. */
 bool prefetch_has_all(const struct engine *e, const struct flow *fl, const struct lane_reads *x)
 {
@@ -234,7 +234,8 @@ static bool may_guess(struct engine *e, const struct flow *fl, const struct lane
 	       can_guess(e, fl, x);
 }
 
-/** prefetch_fetch_add - a FetchAdd that the host has not asked; prefetch_atomic.c judges whether. */
+/** prefetch_fetch_add - a FetchAdd that the host has not asked; prefetch_atomic.c judges
+ * whether. */
 bool prefetch_fetch_add(struct engine *e, struct flow *fl, const struct read_range *r, uint64_t add)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);

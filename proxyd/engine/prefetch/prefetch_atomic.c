@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * FetchAdds asked before the host asks for them (pseudo ATOMIC commands; role OPENER, pair mode,
- * only where the rule says `atomic = prefetch`): the same one - address, key, operand - that the host
- * has asked for several times in a row, as hosts do that draw numbers from a counter.
+ * only where the rule says `atomic = prefetch`): the same one - address, key, operand - that the
+ * host has asked for several times in a row, as hosts do that draw numbers from a counter.
  *
- * The machinery is that of prefetch.c: a guess is a request of the lane under a wire PSN of its own,
- * its answer waits here, and the host's own request, if it is exactly that, ends here and takes it
- * over. What differs is that a guess is no look at memory but a change of it:
+ * The machinery is that of prefetch.c: a guess is a request of the lane under a wire PSN of its
+ * own, its response waits here, and the host's own request, if it is exactly that, ends here and
+ * takes it over. What differs is that a guess is no look at memory but a change of it:
  *
- *	- One that the host does not ask for has been executed all the same. Nothing can undo it; it
- *	  is counted (atomics-unasked). So few are ever ahead, and none is before the host has shown
- *	  what it does.
+ *	- A FetchAdd that the host then does not ask for has been executed all the same. Nothing
+ *	  can undo it; it is counted (atomics-unasked). So few are ever ahead, and none is before the
+ *	  host has shown what it does.
  *	- It cannot be asked anew. What a responder does not repeat any more is lost, so from the
- *	  oldest whose answer has not come to the newest there are never more than the responder
- *	  keeps answers for. Should an answer be lost for good on its way here, the host will ask
+ *	  oldest whose response has not come to the newest there are never more than the responder
+ *	  keeps responses for. Should a response be lost for good on its way here, the host will ask
  *	  again when its turn has come, and the responder repeats it: under the same PSN, so nothing
  *	  is executed twice.
- *	- The host may still lack answers from before the lane opened, which nobody here has, and
- *	  which the responder must not forget. It has them all when it has asked for as many since
- *	  as it may have outstanding.
+ *	- The host may still lack responses from before the lane opened. The appliance does not have
+ *	  them, and the responder must not forget them. The host has them all when it has asked for
+ *	  as many since as it may have outstanding.
  *	- Guesses are alike, so the oldest is claimed first, each by one request of the host: it
  *	  sees the values in the order of execution, and none twice.
  *	- What has happened between the hosts since must not be missing from what a guess brings, as
@@ -58,7 +58,7 @@ static struct fetch *oldest_guess(struct engine *e, const struct lane_reads *x)
 	return NULL;
 }
 
-/* The host's FetchAdd @f, whose ICRC is right: was it asked ahead? Then its answer comes, or will
+/* The host's FetchAdd @f, whose ICRC is right: was it asked ahead? Then its response comes, or will
  * come, at @wire. */
 bool prefetch_atomic_claim(struct engine *e, struct flow *fl, const struct frame *f, uint32_t *wire)
 {
@@ -102,7 +102,7 @@ void prefetch_atomic_seen(struct engine *e, struct flow *fl, const struct frame 
 	prefetch_atomic_run(e, fl);
 }
 
-/* Whether one more may be on its way: counted from the oldest whose answer has not come. */
+/* Whether one more may be on its way: counted from the oldest whose response has not come. */
 static bool room(struct engine *e, const struct lane_reads *x, uint32_t depth)
 {
 	uint32_t n = 0;

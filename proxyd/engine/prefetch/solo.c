@@ -1,28 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * One appliance, near the responder, for READs that come over the WAN (role UNASKED; only where a
- * rule without a peer says `prefetch = single`). Nothing is kept, nothing is acknowledged early.
- * When the READ that its host will ask next can be told, it is asked here, under the PSN that the
- * host's own READ will bear, and so early that the answer arrives just after the host has asked.
- * The host's own READ comes a round trip later, and ends here.
+ * One appliance, near the responder, for READs that come over the WAN (role SOLO; only where a rule
+ * without a peer says `prefetch = single`). Nothing is kept, nothing is acknowledged early. When
+ * the appliance can predict the READ that its host will ask next, it asks it here, under the PSN
+ * that the host's own READ will bear, and so early that the response arrives just after the host
+ * has asked. The host's own READ comes a round trip later, and ends here.
  *
  *	host                        WAN                       appliance      responder
- *	 | <--------------- answer n leaves ---------------------- | <------------ |
+ *	 | <-------------- response n leaves --------------------- | <------------ |
  *	 | READ n+1 ------------------\                 wait a bit | - READ n+1 -> |
- *	 | <---------------------------\-- answer n+1 ------------ | <------------ |
+ *	 | <---------------------------\-- response n+1 ---------- | <------------ |
  *	 |                              \-----------------> is it that? drop it    |
  *
- * When. A host that has m READs outstanding asks for READ k when answer k - m has come. So answer k
- * may follow answer k - m at a little distance; sooner, the host has not asked yet and throws it
- * away. Neither m nor the round trip can be seen from passing packets: four READs in turns over 100
- * ms look like one over 25 ms. So both are measured, once, when a pattern stands: the host's READs
- * are held back (STALL) until no more come. Then the host waits for all that it has outstanding,
- * which is m; they go on, and the next READ comes a round trip, and what the host needs to think,
- * after the first answer has left (MEASURE). A host whose READs come by a clock and not by answers
- * never stalls, or contradicts what was measured; there nothing is asked ahead.
+ * When. A host that has m READs outstanding asks for READ k when response k - m has come. So
+ * response k may follow response k - m at a little distance; sooner, the host has not asked yet and
+ * throws it away. Neither m nor the round trip can be seen from passing packets: four READs in
+ * turns over 100 ms look like one over 25 ms. So both are measured, once, when a pattern stands:
+ * the host's READs are held back (STALL) until no more come. Then the host waits for all that it
+ * has outstanding, which is m; they go on, and the next READ comes a round trip, and what the host
+ * needs to think, after the first response has left (MEASURE). A host whose READs come by a clock
+ * and not by responses never stalls, or contradicts what was measured; there nothing is asked
+ * ahead.
  *
- * How many. A responder keeps what it needs to repeat an answer for as many READs as it takes at a
- * time. Until the host asks for READ k it may lack answer k - m; so what was asked for ahead and
+ * How many. A responder keeps what it needs to repeat a response for as many READs as it takes at a
+ * time. Until the host asks for READ k it may lack response k - m; so what was asked for ahead and
  * not met by the host yet is no more than the responder's depth less m. Where the depth is not
  * known it is m.
  *
@@ -31,21 +32,22 @@
  * PSNs at the responder; from there on psn_map.c translates. Such a connection depends on us
  * (lane_fence()), and it does so from the first READ that is asked ahead.
  *
- * Wrong data. A host that asks for something else under that PSN while the answer is on its way
+ * Wrong data. A host that asks for something else under that PSN while the response is on its way
  * takes it for its own. That is seen when its request arrives: if it may have been outstanding when
- * the answer arrived (it came within a round trip and a margin after the answer left), the queue
- * pair is made to fail. If it came later the host had not asked yet, and the answer is nobody's. A
- * request that is lost on the WAN is never seen; so when the host goes on beyond it, and it does
- * not turn up within the same time, the queue pair is made to fail as well: an answer to what comes
- * later acknowledges it, whatever it was.
+ * the response arrived (it came within a round trip and a margin after the response left), the
+ * appliance puts the queue pair into the error state. If it came later, the host had not asked yet
+ * and has thrown the response away. A request that is lost on the WAN is never seen. So when the
+ * host goes on beyond it, and it does not come within the same time, the appliance puts the queue
+ * pair into the error state as well: a response to a later request acknowledges the lost one,
+ * whatever it was.
  *
- * What cannot be seen at all is a request that is lost, and is another than foreseen, and is the
- * last of its host: hence `single`, and a switch of its own.
+ * One case cannot be seen at all: the last request of a host is lost, and is not the one that was
+ * foreseen. Therefore `single` is a switch of its own.
  *
- * Lost answers. A host that asks again waits for that, and throws away what was asked ahead of it
+ * Lost responses. A host that asks again waits for that, and throws away what was asked ahead of it
  * (stale): the responder repeats it, and what comes behind is asked once more when its turn comes,
- * under the PSNs that it has. Answers that come too early look like lost ones; if they do so again
- * and again the distance grows.
+ * under the PSNs that it has. Responses that come too early look like lost ones; if they do so
+ * again and again the distance grows.
  *
  * Old data. Any request but a READ between the two hosts (prefetch.c, epoch) may tell that data has
  * changed: what was asked for before and has not left is thrown away, and asked for again when the
@@ -78,8 +80,8 @@ static struct solo_read *find_host(struct engine *e, struct lane_reads *x, uint3
 	return NULL;
 }
 
-/* Whether @f asks for @r, or for the rest of it: a host that lacks the end of an answer may ask for
- * that. */
+/* Whether @f asks for @r, or for the rest of it: a host that lacks the end of a response may ask
+ * for that. */
 static bool same(const struct solo_read *r, const struct frame *f, uint32_t mtu)
 {
 	uint32_t had = psn_sub(f->psn, r->host) * mtu;
@@ -128,7 +130,7 @@ static void meet(struct engine *e, struct flow *fl, struct solo_read *r, const s
 	bool gone = r->stale || r->state == READ_VOID || f->psn != r->host;
 
 	if (r->state == READ_VOID && r->host != x->map.asked.psn) {
-		/* no answer must pass before what is missing was seen, for it would acknowledge
+		/* no response must pass before what is missing was seen, for it would acknowledge
 		 * that */
 		go_back(e, fl);
 		return;
@@ -141,7 +143,7 @@ static void meet(struct engine *e, struct flow *fl, struct solo_read *r, const s
 	solo_gap(e, x);
 	solo_measure(e, fl, r->seq);
 	if (late || gone) {
-		/* the answer was gone before the host had asked */
+		/* the response was gone before the host had asked */
 		x->info.late++;
 		r->next = psn_add(r->wire, psn_sub(f->psn, r->host));
 		r->again = true;
@@ -189,8 +191,8 @@ static bool differs(struct engine *e, struct flow *fl, const struct frame *f)
 	x->info.flushed_pattern++;
 	x->un.seq -= x->guesses;
 	x->un.end = x->map.asked;
-	/* READs are counted as the host asks; those that it did not are no answers that it waits
-	 * for */
+	/* only READs that the host asked are counted, for it waits for the responses to no
+	 * others */
 	solo_stop(x);
 	solo_marks(e, fl);
 	psn_map_note(&x->map, l);

@@ -11,7 +11,7 @@
 #define MARGIN_NS      (2 * NSEC_PER_MSEC)
 /* Records that are kept of READs that are done. */
 #define KEPT	       (SOLO_RING / 2)
-/* So far behind nobody repeats what is no READ. */
+/* No host repeats a request, other than a READ, that is so far behind. */
 #define SEGMENTS_TRAIL (1u << 18)
 
 enum phase {
@@ -24,19 +24,19 @@ enum phase {
 enum solo_state {
 	READ_ASKED, /* by the host, and went to the responder, by whomever */
 	READ_HELD,  /* by the host, and waits here (STALL) */
-	READ_EARLY, /* not yet; its answer passes */
-	READ_VOID,  /* not yet; its answer must not pass */
+	READ_EARLY, /* not yet; its response passes */
+	READ_VOID,  /* not yet; its response must not pass */
 	READ_GONE,  /* and never will be */
 };
 
 /**
  * struct solo_read - one READ, in the order of wire PSNs (in lane_reads.fetches)
  * @asked: when it went to the responder
- * @next:  wire PSN of the answer packet to come
+ * @next:  wire PSN of the response packet to come
  * @seq:   counts the READs of the lane
  * @told:  to the predictor
- * @again: it went to the responder twice, so that nobody knows which answer the host took
- * @stale: READ_EARLY: the host has thrown the answer away; it may be asked for once more
+ * @again: it went to the responder twice, so it is not known which response the host took
+ * @stale: READ_EARLY: the host has thrown the response away; it may be asked for once more
  */
 struct solo_read {
 	struct read_range what;

@@ -17,7 +17,7 @@
 /* READs that must agree with what was measured before anything is asked ahead. */
 #define SAMPLES_MIN    4u
 #define SAMPLES_BAD    8u
-/* Distance between the answer that a host waits for and the one that it will ask for. */
+/* Distance between the response that a host waits for and the one that it will ask for. */
 #define FOLLOW_MIN_NS  (500 * NSEC_PER_USEC)
 /* READs without a repeat after which that is halved again, the first time; four times as many each
  * next time, since it may cost the host a timeout. */
@@ -69,7 +69,7 @@ void solo_void(struct engine *e, struct lane_reads *x)
 	solo_stop(x);
 }
 
-/* The host waits for something before all that was asked ahead, so it throws the answers away. */
+/* The host waits for something before all that was asked ahead, so it throws the responses away. */
 void solo_stale(struct engine *e, struct lane_reads *x)
 {
 	for (uint32_t id = x->fetches.head; id != MQ_NONE; id = mq_next(e->reads, id))
@@ -77,9 +77,9 @@ void solo_stale(struct engine *e, struct lane_reads *x)
 }
 
 /*
- * How long after the answer that a host waits for the one leaves that it will ask for then: what
+ * How long after the response that a host waits for the one leaves that it will ask for then: what
  * the host needs to think varies, and so does the WAN. What is doubled is the share that is not
- * known; what the answer takes at wan-rate is.
+ * known; what the response takes at wan-rate is.
  */
 static uint64_t follow_ns(const struct engine *e, const struct lane *l, const struct lane_reads *x,
 			  uint32_t length)
@@ -200,7 +200,7 @@ void solo_run(struct engine *e, struct flow *fl)
 		if (!r && x->guesses >= most(e, fl, x))
 			break;
 		if (!left)
-			break; /* goes on when that answer has left */
+			break; /* goes on when that response has left */
 		left += follow_ns(e, l, x, what.length);
 		if (left > e->now) {
 			solo_arm(e, fl, left);

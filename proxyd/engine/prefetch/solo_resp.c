@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Numbers, and what the responder answers to READs asked by whomever (solo.c). */
+/* Numbers, and responses to READs, whether the host or the appliance asked them (solo.c). */
 #include "engine/fault/fault.h"
 #include "engine/learn/learn.h"
 #include "engine/prefetch/solo.h"

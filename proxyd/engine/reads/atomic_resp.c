@@ -16,7 +16,7 @@ bool atomic_discards(const struct lane *l)
 	       (l->state == LANE_HELD || l->state == LANE_DRAIN);
 }
 
-/* The responder's answer as the host may see it: without the earlier content. @out: FRAME_MAX
+/* The true response as the host may see it: without the earlier content. @out: FRAME_MAX
  * bytes. */
 const struct frame *atomic_blank(const struct lane *l, const struct frame *f, struct frame *g,
 				 uint8_t *out)

@@ -39,8 +39,8 @@ bool own_request_add(struct engine *e, struct flow *fl, struct lane_reads *x,
 	if (frame_parse(out, build_packet(out, &s), &f) != FRAME_OK)
 		return false;
 	span = frame_span(&f, fl->path_mtu);
-	/* both the requests and the answers must fit their windows; guesses leave room for what is
-	 * waited for */
+	/* both the requests and the responses must fit their windows; guesses leave room for what
+	 * is waited for */
 	most = state == FETCH_GUESS ? WINDOW_SPAN / 2 : WINDOW_SPAN - WINDOW_SPAN / 8;
 	if (psn_diff(psn_add(l->epsn.psn, span), l->una.psn) > most ||
 	    (oldest && psn_diff(psn_add(l->epsn.psn, span), oldest->psn) > most))
@@ -68,9 +68,9 @@ bool own_request_add(struct engine *e, struct flow *fl, struct lane_reads *x,
 }
 
 /*
- * The host waits for @r, the responder has executed it, and the answer is lost for good: a READ for
- * the same under a new PSN, @wire. What it brings is younger than what was lost, which is what a
- * READ that is repeated may bring anyway (InfiniBand vol. 1, 9.7.5.1.1).
+ * The host waits for @r, the responder has executed it, and the response is lost for good: a READ
+ * for the same under a new PSN, @wire. What it brings is younger than what was lost, which is what
+ * a READ that is repeated may bring anyway (InfiniBand vol. 1, 9.7.5.1.1).
  */
 bool own_request_anew(struct engine *e, struct flow *fl, const struct read_range *r, uint32_t *wire)
 {

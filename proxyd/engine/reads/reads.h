@@ -6,19 +6,18 @@
  * Two numberings. The host numbers its requests; what goes to the responder is numbered by the
  * opener (*wire* PSNs and MSNs). They agree until the opener asks for something that the host then
  * does not ask for: a guess (prefetch.c) consumes PSNs at the responder. Everything behind the
- * opener's pseudo_responder.c - custody, both ends of the stream, the acceptor, the responder itself -
- * knows wire numbers only; psn_map.c translates at the door.
+ * opener's pseudo_responder.c - custody, both ends of the stream, the acceptor, the responder
+ * itself - knows wire numbers only; psn_map.c translates at the door.
  *
- * Answers. The acceptor keeps each answer packet that its responder gave until the opener has it
- * (resp_tx.c). The opener keeps them until the host has asked for them and got them, and a
- * little longer in case the host lost them (resp_rx.c, resp_deliver.c). Both find them by wire
- * PSN.
+ * Responses. The acceptor keeps each response packet that its responder gave until the opener has
+ * it (resp_tx.c). The opener keeps them until the host has asked for them and got them, and a
+ * little longer in case the host lost them (resp_rx.c, resp_deliver.c). Both find them by wire PSN.
  *
  *	host --READ h--> opener: is it what a fetch brings already, or will? then no request crosses
  *	the WAN
  *	                 else it becomes a request of the lane at the next wire PSN, and a fetch
- *	opener <--answers, wire PSNs-- acceptor <-- responder
- *	host <--answers, host PSNs-- opener, in the order in which the host asked
+ *	opener <--responses, wire PSNs-- acceptor <-- responder
+ *	host <--responses, host PSNs-- opener, in the order in which the host asked
  */
 #ifndef LONGHAUL_ENGINE_READS_READS_H
 #define LONGHAUL_ENGINE_READS_READS_H
@@ -38,7 +37,7 @@ struct read_rec {
 	uint32_t resp_next; /* next response PSN */
 	uint64_t asked;	    /* when it was last sent on, or given, ns */
 	uint64_t heard;	    /* when its host asked for it, ns */
-	uint64_t given;	    /* when its answer was given for the first time, ns */
+	uint64_t given;	    /* when its response was given for the first time, ns */
 	uint64_t va;
 	uint32_t length, rkey, wire;
 	uint8_t opcode;
@@ -63,7 +62,7 @@ enum fetch_state {
 /**
  * struct fetch - one request that is answered with data, in the order of wire PSNs (OPENER).
  * @psn, @span: wire PSNs
- * @arrived:    answer packets that came, each counted once
+ * @arrived:    response packets that came, each counted once
  * @issued:     ns; nothing that a guess brings is older than this
  * @epoch:      of the host pair (engine.h) when it was issued
  * @tries:      times that it was asked again past the stream
@@ -85,8 +84,8 @@ struct good_range {
 
 /**
  * struct lane_reads
- * @win, @log: answers held, by wire PSN; @held, @held_bytes: how many
- * @seq:       of the latest report about answers: sent (OPENER), taken (ACCEPTOR)
+ * @win, @log: responses held, by wire PSN; @held, @held_bytes: how many
+ * @seq:       of the latest report about responses: sent (OPENER), taken (ACCEPTOR)
  * @depth:     READs that the responder is to have at most at a time, 0: as they come
  *
  * ACCEPTOR:
@@ -96,15 +95,15 @@ struct good_range {
  * @probe:     PSN of the latest request sent out of its turn, to learn how far the responder is
  *
  * OPENER:
- * @end:       wire PSN of the first answer that has not arrived and has nothing arrived behind it
+ * @end:       wire PSN of the first response that has not arrived and has nothing arrived behind it
  * @holes:     what is missing before it
- * @guessed_ever: answers may turn up that the host never asked for
+ * @guessed_ever: responses may turn up that the host never asked for
  * @stop:      no guesses any more: the rule does not want them, or the lane is to end
  * @latest:    wire PSN of the latest arrival
  * @gone:      fetches in state FETCH_GONE
  * @unique:    those that have not come and cannot be asked for anew: ATOMICs
- * @fetches:   struct fetch, by wire PSN; @hint: where the latest answer belonged
- * @kept:      struct read_rec that were answered, so that a host that lost the answer can have it
+ * @fetches:   struct fetch, by wire PSN; @hint: where the latest response belonged
+ * @kept:      struct read_rec that were answered, so that a host that lost the response can have it
  * again
  * @asked:     what was accepted from the host, in its own numbers (lane.epsn counts wire numbers)
  * @most:      READs that the host has been seen to wait for at one time
@@ -151,11 +150,12 @@ struct lane_reads {
 		stuck; /* since when the host repeats what it was told to be done; 0: it does not */
 
 	/*
-	 * UNASKED: solo.c. @end: of what was asked, by whomever, in the host's numbers; @asked
-	 * above: of what the host asked, without a gap. @seq: READs so far; @behind: READs that the
-	 * host has outstanding; @first: @seq when it was made to stall; @left: when the answer to
-	 * READ k had left, 0: it has not. @left_early: latest packet of one that the host has not
-	 * asked for; @skipped: since when one is missing that the host must have asked for;
+	 * SOLO (solo.c). @end: of what the host or the appliance asked, in the host's numbers;
+	 * @asked above: of what the host asked, without a gap. @seq: READs so far; @behind: READs
+	 * that the host has outstanding; @first: @seq when the stall began; @left: when the
+	 * response to READ k had left, 0: it has not. @left_early: latest packet of one that the
+	 * host has not asked for; @skipped: since when one is missing that the host must have asked
+	 * for;
 	 * @beyond: it is a request that is no READ which tells so; @broken: what was asked ahead is
 	 * no part of the pattern any more; @slow: the distance is doubled so often, @struck: and
 	 * was; @wait: READs to come as foreseen before more are asked ahead; @longest: the two
@@ -221,7 +221,7 @@ void resp_tx_progress(struct engine *e, struct flow *fl, const struct report *r)
 void resp_tx_timeout(struct engine *e, struct flow *fl);
 bool resp_depth_full(struct engine *e, const struct flow *fl);
 
-/* resp_rx.c: OPENER */
+/* fetch.c: OPENER */
 bool fetch_room(struct engine *e, struct flow *fl, uint32_t psn, uint32_t span);
 bool fetch_add(struct engine *e, struct flow *fl, const struct read_range *what, uint8_t opcode,
 	       uint32_t psn, uint32_t span, enum fetch_state state);
@@ -230,6 +230,10 @@ void fetch_forget(struct engine *e, struct flow *fl, struct fetch *g);
 void fetch_forgotten(struct engine *e, struct flow *fl);
 void fetch_cancel(struct engine *e, struct flow *fl, uint32_t wire);
 void fetch_drop_guesses(struct engine *e, struct flow *fl, uint32_t *why);
+void fetch_settle(struct engine *e, struct lane_reads *x);
+void fetch_trim(struct engine *e, struct lane_reads *x);
+
+/* resp_rx.c: OPENER */
 bool resp_rx(struct engine *e, struct flow *fl, const struct frame *f);
 uint64_t resp_report(struct engine *e, struct flow *fl);
 void resp_report_due(struct engine *e, struct flow *fl, bool urgent);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Requests that wait for an answer with data: READ, ATOMIC, FLUSH, ATOMIC WRITE.
+ * Requests that wait for a response with data: READ, ATOMIC, FLUSH, ATOMIC WRITE.
  *
- * Each has a record from the moment it was accepted until its answer has passed whole. The records
- * of a lane form a queue in PSN order. The head's PSN bounds the front (an ACK past an unanswered
- * READ makes a requester start it anew) and, toward the responder, the release: an ACK beyond an
- * unanswered READ means that its answer was lost.
+ * Each has a record from the moment it was accepted until its response has passed whole. The
+ * records of a lane form a queue in PSN order. The head's PSN bounds the front (an ACK past an
+ * unanswered READ makes a requester start it anew) and, toward the responder, the release: an ACK
+ * beyond an unanswered READ means that its response was lost.
  *
  * Toward the responder only responses in PSN order make progress; each must have the opcode that
  * its place in the range demands, and full length but for the last.
@@ -37,7 +37,7 @@ struct lane_reads *reads_begin(struct engine *e, struct flow *fl)
 	return x;
 }
 
-/* Let go of the answers held in [@from, @end). */
+/* Let go of the responses held in [@from, @end). */
 void resp_drop(struct engine *e, struct lane_reads *x, uint32_t from, uint32_t end)
 {
 	uint32_t psn = from;
@@ -91,7 +91,7 @@ struct read_rec *reads_tail(struct engine *e, const struct lane *l)
 }
 
 /* The first that the near requester waits for. In single mode those before it may still await the
- * responder's answer. */
+ * responder's response. */
 struct read_rec *reads_waiting(struct engine *e, const struct lane *l)
 {
 	uint32_t id = l->reads.head;
@@ -175,7 +175,7 @@ void reads_trim_to(struct engine *e, struct lane *l, uint32_t psn)
 		pop(e, l);
 }
 
-/* What packet @i of the answer to such a request must be. */
+/* What packet @i of the response to such a request must be. */
 bool reads_fit(uint8_t opcode, uint32_t i, uint32_t span, uint32_t length, const struct frame *f,
 	       uint32_t mtu)
 {

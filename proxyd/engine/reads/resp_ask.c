@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Answers that do not come (role OPENER).
+ * Responses that do not come (role OPENER).
  *
- * Should the acceptor have lost an answer (it had no room, or it was restarted), the timer asks the
- * responder again, with a READ for the rest of the range under the PSNs of the first, which is what
- * a host would do (InfiniBand vol. 1, 9.7.5.1.1). Its answer begins with a FIRST of its own in the
- * middle of the range: the opcode that the host must see is made anew then. A responder keeps only
- * few answers to repeat, though, and guesses run ahead by many: what it does not answer is asked
- * for anew, under new PSNs (own_request_anew()).
+ * Should the acceptor have lost a response (it had no room, or it was restarted), the timer asks
+ * the responder again, with a READ for the rest of the range under the PSNs of the first, which is
+ * what a host would do (InfiniBand vol. 1, 9.7.5.1.1). Its response begins with a FIRST of its own
+ * in the middle of the range: the opcode that the host must see is made anew then. A responder
+ * keeps only few responses to repeat, though, and guesses run ahead by many: what it does not answer
+ * is asked for anew, under new PSNs (own_request_anew()).
  */
 #include "engine/reads/reads.h"
 
-/* So many at a time; the answer to one more wakes us again. */
+/* So many at a time; the response to one more wakes us again. */
 #define OVERDUE_BATCH 16u
 
 /*
  * The host asks again for a READ that is not held (any more). Where guesses were made the responder
  * has forgotten it, maybe, also one from before the handover: it is asked for anew, under other
  * PSNs, and given when the host asks once more. False when there is no place for a READ: the host
- * has gone back from the middle of a message, and goes on with it only when it has its answer.
+ * has gone back from the middle of a message, and goes on with it only when it has its response.
  */
 bool resp_renew(struct engine *e, struct flow *fl, const struct frame *f)
 {
@@ -28,15 +28,15 @@ bool resp_renew(struct engine *e, struct flow *fl, const struct frame *f)
 	uint32_t wire;
 
 	if (reads_find(e, &fl->lane, f->psn))
-		return true; /* its answer is on its way, and repaired where need be */
+		return true; /* its response is on its way, and repaired where need be */
 	if (r && fetch_find(e, x, r->wire) != MQ_NONE)
 		return true;
 	if (!own_request_anew(e, fl, &what, &wire))
 		return fl->lane.msg == MSG_NONE;
 	COUNT(e, READS_RENUMBERED);
 	if (r) {
-		/* it is the same READ, or the end of one; what was held of it is too old or not all
-		 * */
+		/* it is the same READ, or the end of one; what was held of it is too old or not
+		 * all */
 		resp_drop(e, x, r->wire, psn_add(r->wire, r->span));
 		r->at.psn = f->psn;
 	} else {
@@ -59,8 +59,9 @@ bool resp_renew(struct engine *e, struct flow *fl, const struct frame *f)
 }
 
 /*
- * The acceptor is to begin anew where the true ACK is. That of which the answers are here need not
- * be asked again, and must not be where it is an ATOMIC of long ago, that no responder remembers.
+ * The acceptor is to begin anew where the true ACK is. That of which the responses are here need
+ * not be asked again, and must not be where it is an ATOMIC of long ago, that no responder
+ * remembers.
  */
 void resp_prove(struct engine *e, struct flow *fl)
 {
@@ -112,7 +113,7 @@ static uint32_t first_missing(struct engine *e, const struct lane_reads *x, cons
 	return i;
 }
 
-/* Its answer is lost for good. Returns false when that is for later. */
+/* Its response is lost for good. Returns false when that is for later. */
 static bool renumber(struct engine *e, struct flow *fl, struct lane_reads *x, uint32_t id)
 {
 	struct fetch *g = fetch_at(e, id);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Answers on their way to the host (role OPENER), from what resp_rx.c holds.
+ * Responses on their way to the host (role OPENER), from what resp_rx.c holds.
  *
  * There is a record (struct read_rec) for each READ that the host asked, in its order; packet i of
- * the answer is the one held at record.wire + i, given the host's PSN and MSN. When it is through,
- * the record moves to @kept, with its packets, as many records as a host may have READs
- * outstanding: a host that lost the answer on its LAN gets it from there. Older ones it cannot
+ * the response is the one held at record.wire + i, given the host's PSN and MSN. When it is
+ * through, the record moves to @kept, with its packets, as many records as a host may have READs
+ * outstanding: a host that lost the response on its LAN gets it from there. Older ones it cannot
  * lack.
  */
 #include "engine/reads/reads.h"
@@ -15,7 +15,7 @@
 #define KEEP_MIN   32u
 #define KEEP_SHORT 2u
 #define KEEP_MAX   256u
-/* A host that lost an answer asks again within this, and so it does when that is lost too, but not
+/* A host that lost a response asks again within this, and so it does when that is lost too, but not
  * for ever. Later it may be another incarnation of the QP that asks, and is given what is true
  * today. */
 #define KEPT_NS	   (1 * NSEC_PER_SEC)
@@ -202,7 +202,7 @@ bool resp_repeat(struct engine *e, struct flow *fl, const struct frame *f)
 	struct lane_reads *x = reads_of(e, &fl->lane);
 	struct read_rec *k = resp_kept(e, x, f->psn), r;
 	uint32_t skip, span;
-	bool only_here; /* nobody else will answer in time */
+	bool only_here; /* the responder will not answer in time */
 
 	if (!k || k->empty || (f->opcode != OP_READ_REQUEST && !x->guessed_ever))
 		return false;
@@ -244,8 +244,8 @@ bool resp_repeat(struct engine *e, struct flow *fl, const struct frame *f)
 	return true;
 }
 
-/* The wire PSN of what the host asked as @host, a READ or its like, and now asks again past us;
- * PSN_NONE when nobody knows. */
+/* The wire PSN of the READ or the like @f that the host asks again, where that request passes the
+ * lane by; PSN_NONE when it is not known. */
 uint32_t resp_wire_psn(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
@@ -261,7 +261,7 @@ uint32_t resp_wire_psn(struct engine *e, struct flow *fl, const struct frame *f)
 	wire = psn_to_wire(&x->map, f->psn);
 	if (wire == PSN_NONE || !x->guessed_ever)
 		return wire;
-	/* an ATOMIC: so that the answer finds its way */
+	/* an ATOMIC: so that the response finds its way */
 	lost.at.psn = f->psn;
 	lost.at.msn = psn_sub(x->map.asked.msn, 1);
 	lost.span = frame_span(f, fl->path_mtu);

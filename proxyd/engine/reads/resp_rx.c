@@ -1,56 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Answers from the WAN, receiving end (role OPENER): what comes is kept by its wire PSN until the
+ * Responses from the WAN, receiving end (role OPENER): what comes is kept by its wire PSN until the
  * host has asked for it and got it, in the order in which the host asked.
  *
- * Everything that was asked of the responder is a fetch, in the order of wire PSNs, so it is known
- * exactly which answer packets must come. @end is the first of them that has not come with nothing
- * behind it that has; an arrival beyond it leaves a hole. Wire PSNs between two fetches belong to
- * other requests: a hole may span them, and filling the last packet of a fetch fills up to the next
- * one.
+ * The list of fetches (fetch.c) tells exactly which response packets must come. @end is the first
+ * of them that has not come and has nothing behind it that has; an arrival beyond it leaves a hole.
+ * Wire PSNs between two fetches belong to other requests: a hole may span them, and filling the
+ * last packet of a fetch fills up to the next one.
  *
  * The acceptor is told (REPORT_RESP) what came and what is missing, at once when a hole opens or
  * closes, else after some packets or a short while, and again as long as something is missing.
  *
- * What the host is given of it is resp_deliver.c's business, what does not come resp_ask.c's.
+ * resp_deliver.c gives the host what it asked for; resp_ask.c asks again for what does not come.
  */
 #include "engine/reads/reads.h"
 
 #define OVERDUE_MIN_NS (200 * NSEC_PER_MSEC)
-
-static bool in_fetch(const struct fetch *g, uint32_t psn)
-{
-	return psn_in(psn, g->psn, psn_add(g->psn, g->span));
-}
-
-/* The fetch that the answer packet @psn belongs to. Most packets belong to that of the latest one,
- * or the next. */
-uint32_t fetch_find(struct engine *e, struct lane_reads *x, uint32_t psn)
-{
-	uint32_t id = x->hint;
-
-	for (int i = 0; i < 2 && id != MQ_NONE; i++, id = mq_next(e->reads, id))
-		if (in_fetch(fetch_at(e, id), psn))
-			return id;
-	for (id = x->fetches.head; id != MQ_NONE; id = mq_next(e->reads, id))
-		if (in_fetch(fetch_at(e, id), psn))
-			return id;
-	return MQ_NONE;
-}
-
-/* Forget the fetches at the head that have come whole and that nobody will ask for. */
-static void trim(struct engine *e, struct lane_reads *x)
-{
-	struct fetch *g;
-
-	while ((g = fetch_at(e, x->fetches.head)) && g->arrived == g->span &&
-	       g->state != FETCH_GUESS) {
-		if (x->hint == x->fetches.head)
-			x->hint = mq_next(e->reads, x->hint);
-		x->gone -= g->state == FETCH_GONE;
-		mq_pop(e->reads, &x->fetches);
-	}
-}
 
 uint64_t resp_overdue_ns(const struct lane *l)
 {
@@ -69,58 +34,9 @@ void resp_arm(struct engine *e, struct flow *fl)
 		wheel_arm(e->wheel, id, e->now + (resp_overdue_ns(l) << x->backoff));
 }
 
-bool fetch_add(struct engine *e, struct flow *fl, const struct read_range *what, uint8_t opcode,
-	       uint32_t psn, uint32_t span, enum fetch_state state)
-{
-	struct lane_reads *x = reads_of(e, &fl->lane);
-	const struct fetch *last = fetch_at(e, x->fetches.tail);
-	bool all = !last || !psn_before(x->end, psn_add(last->psn, last->span));
-	uint32_t id = mq_push(e->reads, &x->fetches);
-	struct fetch *g = fetch_at(e, id);
-
-	if (!g)
-		return false;
-	*g = (struct fetch){
-		.what = *what,
-		.issued = e->now,
-		.touched = e->now,
-		.psn = psn,
-		.span = span,
-		.epoch = *pair_epoch(e, &fl->key),
-		.opcode = opcode,
-		.state = (uint8_t)state,
-	};
-	x->unique += opcode != OP_READ_REQUEST;
-	if (all)
-		x->end = psn; /* nothing is awaited before it */
-	if (x->hint == MQ_NONE)
-		x->hint = id;
-	if (!wheel_armed(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_RESP))) {
-		x->arrival = e->now;
-		resp_arm(e, fl);
-	}
-	return true;
-}
-
 /* ---- what is held ---- */
 
-/*
- * Two packets whose PSNs are a whole window apart have one place. So nothing is asked for before
- * what was in the places of its answer has gone: what is kept goes, what the host has not got yet
- * must be waited for.
- */
-bool fetch_room(struct engine *e, struct flow *fl, uint32_t psn, uint32_t span)
-{
-	struct lane_reads *x = reads_of(e, &fl->lane);
-	uint32_t at;
-
-	while (window_next(&x->win, e->pool, psn, psn_add(psn, span), &at))
-		if (!resp_drop_kept(e, x))
-			return false;
-	return true;
-}
-
-/* Retain the answer packet @f; NULL when there is no room for it (or it is damaged: @bad). */
+/* Retain the response packet @f; NULL when there is no room for it (or it is damaged: @bad). */
 static struct pkt *retain(struct engine *e, struct lane_reads *x, const struct frame *f, bool *bad)
 {
 	uint32_t loc;
@@ -151,33 +67,13 @@ static struct pkt *retain(struct engine *e, struct lane_reads *x, const struct f
 	return NULL;
 }
 
-/* A guess that shall not be given: what came of it goes, and the rest need not come.
- * fetch_forgotten() follows. */
-void fetch_forget(struct engine *e, struct flow *fl, struct fetch *g)
-{
-	struct lane_reads *x = reads_of(e, &fl->lane);
-
-	x->gone += g->state != FETCH_GONE;
-	if (g->opcode != OP_READ_REQUEST) {
-		x->unique -= g->arrived != g->span;
-		x->info.atomics_unasked++;
-		COUNT(e, ATOMICS_UNASKED);
-	}
-	g->state = FETCH_GONE;
-	g->arrived = g->span;
-	x->info.wasted_bytes += g->what.length;
-	x->guessed -= g->what.length;
-	x->guesses--;
-	resp_drop(e, x, g->psn, psn_add(g->psn, g->span));
-}
-
 /* ---- from the WAN ---- */
 
 /*
- * It came before, or (@unknown) belongs to no fetch: the host had it asked again past us. Where
- * guesses were made, what nobody is known to wait for may be one of them: a host must not see that.
+ * @f came before, or (@unknown) belongs to no fetch: the host asked for it again, and that request
+ * passed the lane by. Where guesses were made, a response that no known request waits for may
+ * belong to a guess, and the host must not see it. Returns true when @f was passed on to the host.
  */
-/* Returns true when it was passed on to the host. */
 static bool stray(struct engine *e, struct flow *fl, const struct frame *f, bool unknown)
 {
 	struct lane *l = &fl->lane;
@@ -209,81 +105,6 @@ static bool stray(struct engine *e, struct flow *fl, const struct frame *f, bool
 	return true;
 }
 
-/* What is gone is not missing. */
-static void settle(struct engine *e, struct lane_reads *x)
-{
-	uint32_t n = x->gone;
-
-	for (uint32_t id = x->fetches.head; n && id != MQ_NONE; id = mq_next(e->reads, id)) {
-		const struct fetch *g = fetch_at(e, id), *next = fetch_at(e, mq_next(e->reads, id));
-		uint32_t end = next ? next->psn : psn_add(g->psn, g->span);
-
-		if (g->state != FETCH_GONE)
-			continue;
-		n--;
-		if (in_fetch(g, x->end)) {
-			/* some of it came, and not all of that */
-			if (x->holes != POOL_NONE && g->psn != x->end)
-				holes_fill(e->pool, &x->holes, g->psn, x->end);
-			x->end = end;
-		} else if (x->holes != POOL_NONE &&
-			   holes_room(e->pool, &x->holes, x->end, g->psn, end)) {
-			holes_fill(e->pool, &x->holes, g->psn, end);
-		}
-	}
-}
-
-/* After fetch_forget(): the acceptor need not send it. */
-void fetch_forgotten(struct engine *e, struct flow *fl)
-{
-	struct lane_reads *x = reads_of(e, &fl->lane);
-
-	if (x->gone) {
-		settle(e, x);
-		resp_report_due(e, fl, true);
-	}
-	trim(e, x);
-}
-
-/* Drop all guesses; @why: the counter of the reason. The pattern is forgotten with the next look at
- * it (prefetch.c). */
-void fetch_drop_guesses(struct engine *e, struct flow *fl, uint32_t *why)
-{
-	struct lane_reads *x = reads_of(e, &fl->lane);
-
-	if (!x->guesses)
-		return;
-	(*why)++;
-	/* from the last to the first would be as good; each costs a walk to its successor at most
-	 * */
-	for (uint32_t id = x->fetches.head; id != MQ_NONE && x->guesses; id = mq_next(e->reads, id))
-		if (fetch_at(e, id)->state == FETCH_GUESS)
-			fetch_forget(e, fl, fetch_at(e, id));
-	x->guesses = 0;
-	x->guessed = 0;
-	fetch_forgotten(e, fl);
-	x->pattern_lost = true;
-}
-
-/* The answer to the ATOMIC @wire, which was answered here, need not come, and what came of it goes.
- * */
-void fetch_cancel(struct engine *e, struct flow *fl, uint32_t wire)
-{
-	struct lane_reads *x = reads_of(e, &fl->lane);
-	struct fetch *g = fetch_at(e, fetch_find(e, x, wire));
-
-	resp_drop(e, x, wire, psn_add(wire, g ? g->span : 1));
-	if (!g || g->psn != wire || g->state != FETCH_ASKED)
-		return;
-	x->unique -= g->arrived != g->span && g->opcode != OP_READ_REQUEST;
-	x->gone++;
-	g->state = FETCH_GONE;
-	g->arrived = g->span;
-	settle(e, x);
-	trim(e, x);
-	resp_report_due(e, fl, false);
-}
-
 static uint32_t missing_from(struct engine *e, const struct lane_reads *x)
 {
 	const struct holes *hs = holes_at(e->pool, x->holes);
@@ -291,79 +112,101 @@ static uint32_t missing_from(struct engine *e, const struct lane_reads *x)
 	return hs && hs->n ? hs->h[0].from : x->end;
 }
 
-bool resp_rx(struct engine *e, struct flow *fl, const struct frame *f)
+/* Whether the window and the list of holes have a place for the response packet @psn. */
+static bool has_place(struct engine *e, struct flow *fl, uint32_t psn)
 {
-	struct lane *l = &fl->lane;
-	struct lane_reads *x = reads_of(e, l);
-	uint32_t id = fetch_find(e, x, f->psn), fill_end, next_id;
-	struct fetch *g = fetch_at(e, id);
-	struct read_rec *r;
-	bool gap, bad = false, given = false;
+	struct lane_reads *x = reads_of(e, &fl->lane);
 
-	if (!g || !reads_fit(g->opcode, psn_sub(f->psn, g->psn), g->span, g->what.length, f,
-			     fl->path_mtu)) {
-		if (psn_before(f->psn, x->end))
-			resp_report_due(e, fl, true); /* that it came has not been heard */
-		return stray(e, fl, f, !g);
-	}
-	if (g->state == FETCH_GONE) {
-		return stray(e, fl, f, false);
-	}
-	if (psn_before(f->psn, x->end) && !holes_has(holes_at(e->pool, x->holes), f->psn)) {
-		resp_report_due(e, fl, true);
-		return stray(e, fl, f, false);
-	}
-	/* its place is that of one that is missing */
-	if (psn_diff(f->psn, missing_from(e, x)) >= (int32_t)WINDOW_SPAN) {
+	/* one window further on, a packet that is still missing has the same place */
+	if (psn_diff(psn, missing_from(e, x)) >= (int32_t)WINDOW_SPAN) {
 		COUNT(e, NO_ROOM);
 		resp_report_due(e, fl, true);
 		return false;
 	}
-	gap = psn_after(f->psn, x->end);
-	if (!holes_room(e->pool, &x->holes, x->end, f->psn, psn_add(f->psn, 1))) {
+	if (!holes_room(e->pool, &x->holes, x->end, psn, psn_add(psn, 1))) {
 		COUNT(e, HOLES);
 		resp_report_due(e, fl, true);
 		return false;
 	}
-	r = reads_head(e, l);
-	if (!retain(e, x, f, &bad)) {
-		uint32_t i = r ? psn_sub(r->resp_next, r->at.psn) : 0;
+	return true;
+}
 
+/* There is no memory to keep @f, but the host can have it at once if it is the very next packet
+ * that the host waits for. */
+static bool give_next(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct read_rec *r = reads_head(e, &fl->lane);
+	uint32_t i = r ? psn_sub(r->resp_next, r->at.psn) : 0;
+
+	if (!r || psn_add(r->wire, i) != f->psn || resp_give(e, fl, r, i, f->data, f->len)) {
+		COUNT(e, NO_ROOM);
+		resp_report_due(e, fl, true);
+		return false;
+	}
+	r->resp_next = psn_add(r->resp_next, 1);
+	if (i + 1 == r->span)
+		resp_through(e, fl, r);
+	return true;
+}
+
+enum taken {
+	TAKEN_NOT,   /* the packet is refused, and the acceptor is told */
+	TAKEN_KEPT,  /* the packet is held until the host gets it */
+	TAKEN_GIVEN, /* the host got the packet, and it is not held */
+};
+
+/* Keep @f, a packet of @g that has not come before. */
+static enum taken take(struct engine *e, struct flow *fl, const struct fetch *g,
+		       const struct frame *f)
+{
+	struct lane_reads *x = reads_of(e, &fl->lane);
+	bool bad;
+
+	while (has_place(e, fl, f->psn)) {
+		if (retain(e, x, f, &bad))
+			return TAKEN_KEPT;
 		if (bad || !icrc_ok(f)) {
 			COUNT(e, BAD_ICRC);
 			resp_report_due(e, fl, true);
-			return false;
+			return TAKEN_NOT;
 		}
-		if (x->guesses && g->state != FETCH_GUESS) {
-			/* what nobody has asked for must not keep out what the host waits for */
-			fetch_drop_guesses(e, fl, &x->info.flushed_pattern);
-			return resp_rx(e, fl, f);
-		}
-		/* no room to keep it; but the very next for the host can go on without */
-		if (!r || psn_add(r->wire, i) != f->psn ||
-		    resp_give(e, fl, r, i, f->data, f->len)) {
-			COUNT(e, NO_ROOM);
-			resp_report_due(e, fl, true);
-			return false;
-		}
-		r->resp_next = psn_add(r->resp_next, 1);
-		if (i + 1 == r->span)
-			resp_through(e, fl, r);
-		given = true;
+		if (!x->guesses || g->state == FETCH_GUESS)
+			return give_next(e, fl, f) ? TAKEN_GIVEN : TAKEN_NOT;
+		/* Guesses must not take the room of what the host waits for. Without them there is
+		 * more room, but the holes are others: try again, once, for no guess is left. */
+		fetch_drop_guesses(e, fl, &x->info.flushed_pattern);
 	}
-	next_id = mq_next(e->reads, id);
-	fill_end = psn_add(f->psn, 1);
-	if (fill_end == psn_add(g->psn, g->span) && next_id != MQ_NONE)
-		fill_end = fetch_at(e, next_id)->psn;
-	if (gap) {
-		holes_open(e->pool, x->holes, x->end, f->psn);
-		x->end = fill_end;
-	} else if (f->psn == x->end) {
-		x->end = fill_end;
-	} else {
-		holes_fill(e->pool, &x->holes, f->psn, fill_end);
-		gap = true; /* as urgent */
+	return TAKEN_NOT;
+}
+
+/* Move @end or fill the hole: the packet @psn of the fetch @id has come. Returns true when that
+ * opened or filled a hole, which the acceptor is to hear at once. */
+static bool fill(struct engine *e, struct lane_reads *x, uint32_t id, uint32_t psn)
+{
+	const struct fetch *g = fetch_at(e, id), *next = fetch_at(e, mq_next(e->reads, id));
+	uint32_t fill_end = psn_add(psn, 1);
+
+	if (fill_end == psn_add(g->psn, g->span) && next)
+		fill_end = next->psn;
+	if (psn_before(psn, x->end)) {
+		holes_fill(e->pool, &x->holes, psn, fill_end);
+		return true;
 	}
+	if (psn == x->end) {
+		x->end = fill_end;
+		return false;
+	}
+	holes_open(e->pool, x->holes, x->end, psn);
+	x->end = fill_end;
+	return true;
+}
+
+/* Count the packet @f of the fetch @id. */
+static void count(struct engine *e, struct lane_reads *x, uint32_t id, const struct frame *f)
+{
+	struct fetch *g = fetch_at(e, id);
+	uint32_t proof;
+
 	x->hint = id;
 	x->latest = f->psn;
 	x->arrival = e->now;
@@ -371,15 +214,45 @@ bool resp_rx(struct engine *e, struct flow *fl, const struct frame *f)
 	x->arrived_bytes += f->payload_len;
 	g->arrived++;
 	g->touched = e->now;
-	if (psn_after(g->arrived == g->span ? psn_add(g->psn, g->span) : g->psn, x->map.proof))
-		x->map.proof = g->arrived == g->span ? psn_add(g->psn, g->span) : g->psn;
+	proof = g->arrived == g->span ? psn_add(g->psn, g->span) : g->psn;
+	if (psn_after(proof, x->map.proof))
+		x->map.proof = proof;
 	x->unique -= g->arrived == g->span && g->opcode != OP_READ_REQUEST;
-	settle(e, x);
-	trim(e, x);
+}
+
+/** resp_rx - the response packet @f has come over the WAN. Returns true when it was passed on
+ * although no request that waits for it is known. */
+bool resp_rx(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane_reads *x = reads_of(e, &fl->lane);
+	uint32_t id = fetch_find(e, x, f->psn);
+	const struct fetch *g = fetch_at(e, id);
+	enum taken taken;
+	bool urgent;
+
+	if (!g || !reads_fit(g->opcode, psn_sub(f->psn, g->psn), g->span, g->what.length, f,
+			     fl->path_mtu)) {
+		if (psn_before(f->psn, x->end))
+			resp_report_due(e, fl, true); /* the report that it came was lost */
+		return stray(e, fl, f, !g);
+	}
+	if (g->state == FETCH_GONE)
+		return stray(e, fl, f, false);
+	if (psn_before(f->psn, x->end) && !holes_has(holes_at(e->pool, x->holes), f->psn)) {
+		resp_report_due(e, fl, true);
+		return stray(e, fl, f, false);
+	}
+	taken = take(e, fl, g, f);
+	if (taken == TAKEN_NOT)
+		return false;
+	urgent = fill(e, x, id, f->psn);
+	count(e, x, id, f);
+	fetch_settle(e, x);
+	fetch_trim(e, x);
 	resp_arm(e, fl);
-	resp_report_due(e, fl, gap);
+	resp_report_due(e, fl, urgent);
 	pace_run(e, flow_partner(e, fl));
-	if (given)
+	if (taken == TAKEN_GIVEN)
 		ack_list(e, fl);
 	return false;
 }

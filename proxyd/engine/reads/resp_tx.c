@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Answers on their way over the WAN, sending end (role ACCEPTOR): what the near responder gave
+ * Responses on their way over the WAN, sending end (role ACCEPTOR): what the near responder gave
  * stays here until the opener has it, so that a loss on the WAN is repaired from here and no host
  * has to ask again.
  *
- * Packets go out in the order of their PSNs, which is the order in which pseudo_requester.c lets the
- * responder answer. The opener reports what it has and names what is missing (REPORT_RESP). A
+ * Packets go out in the order of their PSNs, which is the order in which pseudo_requester.c lets
+ * the responder answer. The opener reports what it has and names what is missing (REPORT_RESP). A
  * packet that is named is sent again when its latest transmission is older than the round trip and
  * a reordering margin, so a retransmission is judged by the same rule as the first one. The timer
  * serves the tail, for which no later packet speaks.
  *
- * An answer can be asked for again; so memory is no reason to stop the responder. What finds no
+ * A response can be asked for again; so memory is no reason to stop the responder. What finds no
  * room is passed on without being kept, and if the WAN loses it the opener asks again
  * (resp_ask.c).
  */
@@ -47,8 +47,8 @@ static void release(struct engine *e, struct lane_reads *x, uint32_t to)
 		x->lost_from = to;
 }
 
-/* The first answer packet that may still come, should nothing be held: an earlier answer may have
- * been lost, and is asked for again while later ones come. */
+/* The first response packet that may still come, should nothing be held: an earlier response may
+ * have been lost, and is asked for again while later ones come. */
 static uint32_t first_to_come(struct engine *e, const struct lane *l, uint32_t psn)
 {
 	const struct read_rec *r = reads_head(e, l);
@@ -56,7 +56,7 @@ static uint32_t first_to_come(struct engine *e, const struct lane *l, uint32_t p
 	return r && psn_before(r->resp_next, psn) ? r->resp_next : psn;
 }
 
-/* The responder gave @f, the next packet of an answer, checked. */
+/* The responder gave @f, the next packet of a response, checked. */
 void resp_tx_add(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
