@@ -5,6 +5,7 @@
 #ifndef LONGHAUL_ENGINE_CORE_CORE_H
 #define LONGHAUL_ENGINE_CORE_CORE_H
 
+#include "engine/core/marks.h"
 #include "engine/core/psn_map.h"
 #include "engine/core/state.h"
 

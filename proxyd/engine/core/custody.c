@@ -113,7 +113,7 @@ static void trail(struct engine *e, struct lane *l)
 
 	if (!psn_before(l->start, to))
 		return;
-	l->start = to;
+	mark_start(l, to);
 	host = to;
 	if (map) {
 		map->trailed = true;
@@ -149,7 +149,7 @@ void lane_release(struct engine *e, struct flow *fl, uint32_t next)
 		lane_forget(e, fl, d, psn);
 		psn = psn_add(psn, span);
 	}
-	l->una.psn = next;
+	mark_una_psn(l, next);
 	l->progress = e->now;
 	trail(e, l);
 	if (!l->packets)
@@ -166,33 +166,34 @@ void lane_skip(struct engine *e, struct flow *fl, const struct mark *m)
 	struct lane *l = &fl->lane;
 	uint32_t from = l->epsn.psn, msn = l->una.msn, messages = l->messages;
 	struct psn_map *map = lane_keeps(l) ? map_of(e, l) : NULL;
+	struct mark una;
 
 	lane_release(e, fl, m->psn);
-	l->una = *m;
+	una = *m;
 	/* where every packet was here our own count is exact, while an ACK to a duplicate bears an
 	 * older PSN with today's MSN */
 	if (!l->opaque && !psn_after(m->psn, from))
-		l->una.msn = msn + (messages - l->messages);
+		una.msn = msn + (messages - l->messages);
+	mark_una(l, &una);
 	if (l->opaque && m->psn == from) {
 		if (map)
 			map->asked.msn = psn_add(map->asked.msn, psn_sub(m->msn, l->epsn.msn));
-		l->epsn.msn = m->msn;
+		mark_epsn_msn(l, m->msn);
 		l->opaque = false;
 	}
 	if (psn_before(l->nxt.psn, m->psn))
-		l->nxt = *m;
-	if (psn_before(l->high, m->psn))
-		l->high = m->psn;
+		mark_resend(l, m);
+	mark_high(l, m->psn);
 	if (!psn_before(from, m->psn))
 		return;
-	l->epsn = *m;
+	mark_epsn(l, m);
 	if (map)
 		map->asked = *m; /* while opening, or else it is refused before it comes here */
 	l->msg = MSG_UNKNOWN;
 	l->msg_left = MSG_LEFT_UNKNOWN;
 	l->nak_sent = false;
 	if (psn_before(l->end, m->psn))
-		l->end = m->psn;
+		mark_held(l, m->psn);
 }
 
 void lane_drop_all(struct engine *e, struct flow *fl)

@@ -76,7 +76,7 @@ void lane_init(struct flow *fl)
 	l->state = LANE_WATCH;
 	l->peer = PEER_NONE;
 	l->credit = 0xff;
-	l->epsn.psn = l->una.psn = PSN_NONE;
+	marks_lost(l);
 	l->holes = POOL_NONE;
 	l->reads_page = POOL_NONE;
 	for (int i = 0; i < LANE_PROBES; i++)

@@ -163,9 +163,16 @@ struct lane {
 
 	uint32_t gen, peer_lane;
 	uint32_t msg_left;
-	struct mark epsn, frontier, una, nxt, honest, acked;
-	uint32_t end, high;
-	uint32_t start, room, told;
+	struct mark epsn;     /* mark: core/marks.h */
+	struct mark frontier; /* mark: core/marks.h */
+	struct mark una;      /* mark: core/marks.h */
+	struct mark nxt;      /* mark: core/marks.h */
+	uint32_t end;	      /* mark: core/marks.h: */
+	uint32_t high;	      /* mark: core/marks.h: */
+	uint32_t start;	      /* mark: core/marks.h: */
+	uint32_t room;	      /* mark: core/marks.h: */
+	struct mark honest, acked;
+	uint32_t told;
 	uint32_t lost; /* packets marked PKT_LOST */
 	uint32_t refusal_psn;
 	uint32_t report_seq, hole_cursor;

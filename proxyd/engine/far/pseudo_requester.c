@@ -149,17 +149,14 @@ bool far_run(struct engine *e, struct flow *fl, uint32_t quantum)
 			break;
 		}
 		budget -= d->len < budget ? d->len : budget;
-		l->nxt.psn = psn_add(l->nxt.psn, d->span);
-		l->nxt.msn += !!(d->flags & PKT_EOM);
-		l->nxt.ackable = !(d->flags & PKT_ANSWERED);
+		mark_sent(l, d->span, d->flags & PKT_EOM, !(d->flags & PKT_ANSWERED));
 		if (d->flags & (PKT_ACKREQ | PKT_ANSWERED))
 			l->ackreq_end = l->nxt.psn;
 	}
 	if (l->nxt.psn != before) {
 		if (l->una.psn == before)
 			l->progress = e->now; /* the oldest begins to wait now */
-		if (psn_after(l->nxt.psn, l->high))
-			l->high = l->nxt.psn;
+		mark_high(l, l->nxt.psn);
 		if (l->role == ROLE_SINGLE)
 			ack_list(e, fl); /* a front that waits for the WAN */
 	}
@@ -213,7 +210,7 @@ static void resume_at(struct engine *e, struct flow *fl, uint32_t psn)
 		m.ackable = !(d->flags & PKT_ANSWERED);
 		m.psn = at;
 	}
-	l->nxt = m;
+	mark_resend(l, &m);
 	wheel_cancel(e->wheel, timer(e, fl, TIMER_LOSS));
 	pace_run(e, fl);
 }
@@ -531,7 +528,7 @@ static bool rx_answer(struct engine *e, struct flow *fl, const struct frame *f,
 		if (l->role == ROLE_SINGLE && !r->made)
 			engine_pass(e, from, f);
 		return false;
-	case PREFETCH:
+	case READ_GAP:
 		if (l->role == ROLE_SINGLE) {
 			engine_pass(e, from, f);
 		} else if (r->asked + (l->rtt.srtt_us + ASK_AGAIN_US) * NSEC_PER_USEC < e->now) {
@@ -613,8 +610,7 @@ static void probe_ahead(struct engine *e, struct flow *fl, uint32_t psn)
 	d = window_get(&l->win, e->pool, at);
 	if (!d || at == psn)
 		return;
-	if (psn_after(l->epsn.psn, l->high))
-		l->high = l->epsn.psn;
+	mark_high(l, l->epsn.psn);
 	send(e, fl, d);
 }
 

@@ -111,7 +111,7 @@ void lane_fault(struct engine *e, struct flow *fl, enum lane_reason why, uint8_t
 	e->counters[EC_LOST_PACKETS] += packets;
 	e->counters[EC_LOST_BYTES] += bytes;
 	lane_drop_all(e, fl);
-	l->una.psn = l->nxt.psn = l->high = l->end = l->epsn.psn;
+	marks_drop(l);
 	wheel_cancel(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_LOSS));
 	engine_event(e, EVENT_FAULT, fl, packets, bytes);
 
@@ -151,7 +151,8 @@ static void strand(struct engine *e, struct flow *fl, enum lane_reason why)
 	memset(&l->fault, 0, sizeof(l->fault));
 	l->fault.said = PSN_NONE;
 	l->fault.strange = true;
-	l->told = l->jump_psn = l->epsn.psn = PSN_NONE;
+	l->told = l->jump_psn = PSN_NONE;
+	mark_epsn_psn(l, PSN_NONE);
 	l->progress = fl->seen = e->now;
 	l->fault.stage = STAGE_TELL;
 	arm(e, fl, ASK_TWICE_NS);
@@ -211,7 +212,8 @@ void fault_request(struct engine *e, struct flow *fl, const struct frame *f)
 	if (first) {
 		l->fault.strange = false;
 		l->fault.unsure = l->reason == REASON_ORPHAN || l->reason == REASON_SOLO;
-		l->told = l->jump_psn = l->epsn.psn = f->psn;
+		l->told = l->jump_psn = f->psn;
+		mark_epsn_psn(l, f->psn);
 		mirror_headers(flow_partner(e, fl), f);
 	}
 	if (l->fault.broken && e->now - l->progress > BROKEN_NS) {
@@ -245,7 +247,7 @@ void fault_solo(struct engine *e, struct flow *fl, const struct frame *f)
 	struct lane *l = &fl->lane;
 
 	lane_drop_all(e, fl);
-	l->una.psn = l->nxt.psn = l->high = l->end = l->epsn.psn;
+	marks_drop(l);
 	wheel_cancel(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_LOSS));
 	strand(e, fl, REASON_SOLO);
 	l->fault.epsn = expected_psn(e, fl);

@@ -240,6 +240,7 @@ void learn_request(struct engine *e, struct flow *fl, const struct frame *f)
 	struct lane *l = &fl->lane;
 	bool known = l->epsn.psn != PSN_NONE;
 	uint32_t span;
+	struct mark m;
 
 	l->requests++;
 	l->atomics |= (f->op->flags & OPF_ATOMIC) != 0;
@@ -260,18 +261,20 @@ void learn_request(struct engine *e, struct flow *fl, const struct frame *f)
 		l->msg = MSG_SEND; /* unknown: until a message begins */
 	}
 	if ((f->op->flags & OPF_READ) && !fl->path_mtu && frame_reth_length(f) > 256) {
-		l->epsn.psn = PSN_NONE; /* how many PSNs it takes is not known */
+		mark_epsn_psn(l, PSN_NONE); /* how many PSNs it takes is not known */
 		return;
 	}
+	m = l->epsn;
 	span = (f->op->flags & OPF_READ) ? frame_span(f, fl->path_mtu ? fl->path_mtu : 4096) : 1;
-	l->epsn.psn = psn_add(f->psn, span);
-	l->epsn.ackable = !(f->op->flags & OPF_ANSWERED);
+	m.psn = psn_add(f->psn, span);
+	m.ackable = !(f->op->flags & OPF_ANSWERED);
 	if (f->op->flags & OPF_EOM || f->op->flags & OPF_ANSWERED) {
 		l->msg = MSG_NONE;
-		l->epsn.msn = psn_add(l->epsn.msn, 1);
+		m.msn = psn_add(m.msn, 1);
 	} else {
 		l->msg = MSG_SEND;
 	}
+	mark_epsn(l, &m);
 	if (l->calibrated)
 		return;
 	if (answered_alike(f) ||
@@ -304,7 +307,7 @@ static void read_response(struct engine *e, struct flow *fl, struct flow *req,
 		l->credit = frame_aeth_syndrome(f);
 	if (ends && (l->una.psn == PSN_NONE || psn_after(next, l->una.psn) ||
 		     psn_diff(l->una.psn, next) > (int32_t)WINDOW_SPAN))
-		l->una = (struct mark){.psn = next, .msn = frame_aeth_msn(f)};
+		mark_una(l, &(struct mark){.psn = next, .msn = frame_aeth_msn(f)});
 	if (!begins || l->calibrated || l->epsn.psn == PSN_NONE)
 		return;
 	for (int i = 0; i < LANE_PROBES; i++) {
@@ -321,7 +324,7 @@ static void read_response(struct engine *e, struct flow *fl, struct flow *req,
 		l->offset = offset;
 		if (l->offset_run < OFFSETS_AGREE)
 			return;
-		l->epsn.msn = psn_add(l->epsn.msn, offset);
+		mark_epsn_msn(l, psn_add(l->epsn.msn, offset));
 		l->calibrated = true;
 		probes_clear(l);
 		return;
@@ -332,6 +335,7 @@ void learn_response(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct flow *req = flow_partner(e, fl);
 	struct lane *l;
+	struct mark m;
 
 	uint8_t s;
 	uint32_t next;
@@ -355,8 +359,10 @@ void learn_response(struct engine *e, struct flow *fl, const struct frame *f)
 	next = aeth_is_ack(s) ? psn_add(f->psn, 1) : f->psn;
 	if (l->una.psn == PSN_NONE || psn_after(next, l->una.psn) ||
 	    psn_diff(l->una.psn, next) > (int32_t)WINDOW_SPAN) {
-		l->una.psn = next;
-		l->una.msn = frame_aeth_msn(f);
+		m = l->una;
+		m.psn = next;
+		m.msn = frame_aeth_msn(f);
+		mark_una(l, &m);
 	}
 	if (!aeth_is_ack(s))
 		return;
@@ -367,7 +373,7 @@ void learn_response(struct engine *e, struct flow *fl, const struct frame *f)
 		if (l->probe[i].psn == f->psn) {
 			uint32_t since = (l->epsn.msn - l->probe[i].count) & PSN_MASK;
 
-			l->epsn.msn = psn_add(frame_aeth_msn(f), since);
+			mark_epsn_msn(l, psn_add(frame_aeth_msn(f), since));
 			l->calibrated = true;
 		} else if (psn_after(f->psn, l->probe[i].psn)) {
 			l->probe[i].psn = PSN_NONE; /* passed over by a cumulative ACK */

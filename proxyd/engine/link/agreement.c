@@ -116,9 +116,8 @@ static enum lane_reason accept_begin(struct engine *e, unsigned int peer, const 
 	l->peer_lane = r->lane;
 	l->gen = r->gen;
 	l->policy = r->policy;
-	l->epsn = l->frontier = l->una = l->nxt = m;
-	l->start = l->end = l->ackreq_end = r->start_psn;
-	l->high = r->start_psn;
+	marks_begin(l, &m);
+	l->ackreq_end = r->start_psn;
 	l->overlap = passed;
 	l->cwnd = UINT32_MAX >> 1; /* no loss was seen */
 	l->cut_us = now_us(e);

@@ -109,7 +109,7 @@ void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
 	l->policy = r->policy;
 	l->atomic = r->atomic == ATOMIC_DISCARD && r->policy != POLICY_EARLY ? ATOMIC_ORDERED
 									     : r->atomic;
-	l->epsn = l->frontier = l->una = l->nxt = l->honest = l->acked = m;
+	marks_begin(l, &m);
 	l->honest_found = false;
 	if (f->op->flags & (OPF_FIRST | OPF_ONLY | OPF_READ)) {
 		l->msg = MSG_NONE;
@@ -117,9 +117,9 @@ void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
 		l->msg = (f->op->flags & OPF_WRITE) ? MSG_WRITE : MSG_SEND;
 		l->msg_left = MSG_LEFT_UNKNOWN;
 	}
-	l->start = l->end = l->told = l->high = f->psn;
+	l->told = f->psn;
 	l->start_acked = all_acked;
-	l->room = psn_add(f->psn, FIRST_ROOM);
+	mark_room(l, psn_add(f->psn, FIRST_ROOM));
 	l->overlap = passed != PSN_NONE && psn_after(passed, f->psn) ? passed : f->psn;
 	l->lost_from = l->reached = l->reached_hi = f->psn;
 	l->rack_us = l->trickle_us = l->cnp_us = now_us(e);

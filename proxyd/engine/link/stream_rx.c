@@ -136,9 +136,7 @@ static void deliver(struct engine *e, struct flow *fl)
 			    !reads_add(e, fl, &f, d->span, &l->epsn, l->epsn.psn))
 				return; /* no record: it waits here until one is free */
 		}
-		l->epsn.psn = psn_add(l->epsn.psn, d->span);
-		l->epsn.msn += !!(d->flags & PKT_EOM);
-		l->epsn.ackable = !(d->flags & PKT_ANSWERED);
+		mark_accepted(l, d->span, d->flags & PKT_EOM, !(d->flags & PKT_ANSWERED));
 	}
 	pace_run(e, fl);
 }
@@ -187,7 +185,7 @@ static bool make_room(struct engine *e, struct flow *fl)
 	if (l->epsn.psn == l->end)
 		return false;
 	give_up(e, fl, l->epsn.psn, l->end);
-	l->end = l->epsn.psn;
+	mark_held(l, l->epsn.psn);
 	holes_drop(e->pool, &l->holes);
 	return true;
 }
@@ -252,7 +250,7 @@ static void note(struct engine *e, struct flow *fl, uint32_t psn, uint32_t end)
 	if (psn_diff(end, psn) > 1 && psn_before(psn, old_end))
 		give_up(e, fl, psn_add(psn, 1), psn_before(end, old_end) ? end : old_end);
 	if (psn_after(end, old_end))
-		l->end = end;
+		mark_held(l, end);
 	if (psn == old_end) {
 		progress_due(e, fl, false);
 		return;

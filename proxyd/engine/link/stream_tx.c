@@ -123,15 +123,12 @@ bool stream_tx_run(struct engine *e, struct flow *fl, uint32_t quantum)
 			break;
 		}
 		budget -= d->len < budget ? d->len : budget;
-		l->nxt.psn = psn_add(l->nxt.psn, d->span);
-		l->nxt.msn += !!(d->flags & PKT_EOM);
-		l->nxt.ackable = !(d->flags & PKT_ANSWERED);
+		mark_sent(l, d->span, d->flags & PKT_EOM, !(d->flags & PKT_ANSWERED));
 	}
 	if (l->nxt.psn != before) {
 		if (idle)
 			l->progress = e->now;
-		if (psn_after(l->nxt.psn, l->high))
-			l->high = l->nxt.psn;
+		mark_high(l, l->nxt.psn);
 		if (idle || !wheel_armed(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_LOSS)))
 			arm(e, fl);
 		ack_list(e, fl); /* the front may have waited for this transmission */
@@ -222,7 +219,7 @@ void stream_tx_progress(struct engine *e, struct flow *fl, const struct report *
 		l->backoff = 0;
 		progress = true;
 	}
-	l->room = r->room;
+	mark_room(l, r->room);
 	if (r->credit != 0xff)
 		l->credit = r->credit;
 	if (psn_after(una.psn, l->una.psn)) {
@@ -247,7 +244,7 @@ static void probe_room(struct engine *e, struct flow *fl)
 	struct lane *l = &fl->lane;
 
 	if (psn_before(l->room, psn_add(l->nxt.psn, 1)))
-		l->room = psn_add(l->nxt.psn, 1);
+		mark_room(l, psn_add(l->nxt.psn, 1));
 	l->progress = e->now;
 	pace_run(e, fl);
 	arm(e, fl);
@@ -342,9 +339,9 @@ void stream_tx_restart(struct engine *e, struct flow *fl)
 	l->gen = ++e->gen;
 	l->reopen = true;
 	l->report_heard = false;
-	l->nxt = l->una;
+	mark_resend(l, &l->una);
 	l->reached = l->reached_hi = l->una.psn;
 	l->backoff = 0;
-	l->room = psn_add(l->una.psn, 256);
+	mark_room(l, psn_add(l->una.psn, 256));
 	lane_send_open(e, fl);
 }

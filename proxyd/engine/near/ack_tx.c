@@ -184,7 +184,7 @@ static void advance(struct engine *e, struct flow *fl)
 	 * today's MSN. */
 	if (m.psn == una.psn && !m.ackable && una.ackable)
 		m = una;
-	l->frontier = m;
+	mark_frontier(l, &m);
 	if (l->ack_due || l->nak_due)
 		ack_list(e, fl);
 }

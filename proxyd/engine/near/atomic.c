@@ -80,7 +80,8 @@ bool atomic_make(struct engine *e, struct flow *fl)
 	answer(e, fl, r->at.psn, psn_add(r->at.msn, 1));
 	if (r->at.ackable && psn_after(r->at.psn, l->acked.psn))
 		l->acked = r->at; /* what may be said again */
-	l->frontier = (struct mark){.psn = psn_add(r->at.psn, 1), .msn = psn_add(r->at.msn, 1)};
+	mark_frontier(l,
+		      &(struct mark){.psn = psn_add(r->at.psn, 1), .msn = psn_add(r->at.msn, 1)});
 	if (psn_after(l->frontier.psn, l->told))
 		l->told = l->frontier.psn;
 	r->made = true;

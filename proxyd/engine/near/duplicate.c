@@ -56,9 +56,9 @@ static void trickle(struct engine *e, struct lane *l)
 		       x ? psn_to_wire(&x->map, l->frontier.psn) : l->frontier.psn);
 	if (!d || (d->flags & PKT_ANSWERED))
 		return;
-	l->frontier.psn = psn_add(l->frontier.psn, 1);
-	l->frontier.msn += !!(d->flags & PKT_EOM);
-	l->frontier.ackable = 1;
+	m = l->frontier;
+	mark_step(&m, 1, d->flags & PKT_EOM, true);
+	mark_frontier(l, &m);
 	l->trickle_us = now_us(e);
 }
 

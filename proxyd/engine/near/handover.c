@@ -34,7 +34,7 @@ void near_old_response(struct engine *e, struct flow *fl, const struct frame *f)
 
 		lane_close(e, fl, REASON_EARLIER_LOSS, true);
 		fl->retry_open = e->now;
-		l->una = m;
+		mark_una(l, &m);
 		l->credit = credit;
 	}
 }

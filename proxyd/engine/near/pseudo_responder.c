@@ -81,13 +81,6 @@ static void reserve(struct engine *e, struct lane *l, const struct frame *f, uin
 	l->guard_end = psn_add(l->epsn.psn, (uint32_t)((length + mtu - 1) / mtu));
 }
 
-static void step(struct mark *m, uint32_t span, bool eom, bool ackable)
-{
-	m->psn = psn_add(m->psn, span);
-	m->msn += eom;
-	m->ackable = ackable;
-}
-
 /* @f was accepted: what waited for it is over, and an ACK may be due. */
 static void request_accepted(struct engine *e, struct flow *fl, const struct frame *f, bool eom)
 {
@@ -132,7 +125,7 @@ static void claim_prefetched(struct engine *e, struct flow *fl, const struct nex
 
 	reads_add(e, fl, q->f, q->span, &x->map.asked, q->wire);
 	reads_tail(e, l)->moved = true;
-	step(&x->map.asked, q->span, true, false);
+	mark_step(&x->map.asked, q->span, true, false);
 	request_accepted(e, fl, q->f, true);
 	if (q->f->opcode == OP_READ_REQUEST)
 		prefetch_asked(e, fl, q->f, true);
@@ -237,10 +230,10 @@ static void count_in(struct engine *e, struct flow *fl, const struct next_reques
 	if (l->una.psn == l->epsn.psn)
 		l->progress = e->now; /* the oldest in custody begins to wait now */
 	follow_message(l, q, eom);
-	step(&l->epsn, q->span, eom, ackable);
+	mark_accepted(l, q->span, eom, ackable);
 	if (x)
-		step(&x->map.asked, q->span, eom, ackable);
-	l->end = l->epsn.psn;
+		mark_step(&x->map.asked, q->span, eom, ackable);
+	mark_held(l, l->epsn.psn);
 	if (x && q->waits && q->f->opcode == OP_READ_REQUEST)
 		prefetch_asked(e, fl, q->f, false);
 	pace_run(e, fl);

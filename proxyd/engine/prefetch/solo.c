@@ -233,8 +233,7 @@ static void in_order(struct engine *e, struct flow *fl, const struct frame *f)
 	solo_release(e, fl);
 	solo_stop(x);
 	l->msg = ends ? MSG_NONE : MSG_UNKNOWN;
-	l->epsn.psn = psn_add(l->epsn.psn, span);
-	l->epsn.msn = psn_add(l->epsn.msn, ends);
+	mark_accepted(l, span, ends, l->epsn.ackable);
 	x->un.end.psn = psn_add(x->un.end.psn, span);
 	x->un.end.msn = psn_add(x->un.end.msn, ends);
 	solo_marks(e, fl);
@@ -366,8 +365,8 @@ void solo_begin(struct engine *e, struct flow *fl, const struct frame *f)
 	struct lane_reads *x;
 
 	l->role = ROLE_SOLO;
-	l->epsn = l->frontier = l->una = l->nxt = l->honest = l->acked = m;
-	l->start = l->end = l->told = l->high = f->psn;
+	marks_begin(l, &m);
+	l->told = f->psn;
 	x = reads_begin(e, fl);
 	if (!x) {
 		lane_reset(e, fl);

@@ -143,8 +143,7 @@ struct solo_read *solo_append(struct engine *e, struct flow *fl, const struct re
 		.guessed = state == READ_EARLY,
 	};
 	x->un.left[r->seq % SOLO_RING] = 0;
-	l->epsn.psn = psn_add(l->epsn.psn, span);
-	l->epsn.msn = psn_add(l->epsn.msn, 1);
+	mark_accepted(l, span, true, l->epsn.ackable);
 	x->un.end.psn = psn_add(x->un.end.psn, span);
 	x->un.end.msn = psn_add(x->un.end.msn, 1);
 	return r;

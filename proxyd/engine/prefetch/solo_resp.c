@@ -47,9 +47,12 @@ void solo_marks(struct engine *e, struct flow *fl)
 		x->un.skipped = 0;
 	else if (!x->un.skipped)
 		x->un.skipped = e->now;
-	l->una = l->nxt = l->epsn;
-	l->frontier = l->acked = x->map.asked;
-	l->end = l->high = l->epsn.psn;
+	mark_una(l, &l->epsn);
+	mark_resend(l, &l->epsn);
+	mark_frontier(l, &x->map.asked);
+	l->acked = x->map.asked;
+	mark_held(l, l->epsn.psn);
+	mark_high(l, l->epsn.psn);
 	while (mq_len(e->reads, &x->fetches) > KEPT) {
 		const struct solo_read *r = solo_at(e, x->fetches.head);
 

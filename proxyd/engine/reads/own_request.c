@@ -54,10 +54,8 @@ bool own_request_add(struct engine *e, struct flow *fl, struct lane_reads *x,
 	}
 	if (l->una.psn == l->epsn.psn)
 		l->progress = e->now;
-	l->epsn.psn = psn_add(l->epsn.psn, span);
-	l->epsn.msn = psn_add(l->epsn.msn, 1);
-	l->epsn.ackable = 0;
-	l->end = l->epsn.psn;
+	mark_accepted(l, span, true, false);
+	mark_held(l, l->epsn.psn);
 	x->guessed_ever = true;
 	if (state == FETCH_GUESS) {
 		x->guesses++;

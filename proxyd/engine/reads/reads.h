@@ -195,7 +195,7 @@ enum read_verdict {
 	READ_STRAY,    /* belongs to no pending request */
 	READ_IN_ORDER, /* the next one */
 	READ_COMPLETE, /* the next and last one */
-	PREFETCH,      /* one before it is missing */
+	READ_GAP,      /* one before it is missing */
 	READ_AGAIN,    /* had it already */
 };
 struct lane_reads *reads_begin(struct engine *e, struct flow *fl);

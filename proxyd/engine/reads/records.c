@@ -69,7 +69,7 @@ void reads_end(struct engine *e, struct flow *fl)
 		e->counters[EC_ATOMICS_UNASKED] += fetch_at(e, id)->state == FETCH_GUESS &&
 						   fetch_at(e, id)->opcode != OP_READ_REQUEST;
 	if (lane_keeps(l))
-		l->epsn = x->map.asked; /* from here on only the host's numbers count */
+		mark_epsn(l, &x->map.asked); /* from here on only the host's numbers count */
 	/* all that is held lies within one window, wherever that is */
 	resp_drop(e, x, 0, WINDOW_SPAN);
 	mq_flush(e->reads, &x->fetches);
@@ -220,7 +220,7 @@ enum read_verdict reads_response(struct engine *e, struct lane *l, const struct 
 		return READ_AGAIN;
 	if (f->psn != r->resp_next) {
 		r->gap = true;
-		return PREFETCH;
+		return READ_GAP;
 	}
 	r->gap = false;
 	r->resp_next = psn_add(r->resp_next, 1);

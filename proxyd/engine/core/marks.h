@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The marks of a lane and how they move. Rooms say what has happened; only the functions here write
+ * a mark, so that the order una <= nxt <= high <= epsn <= end has one place to be looked at
+ * (tests/lint/engine.sh holds that). They are inline: each packet moves three.
+ */
+#ifndef LONGHAUL_ENGINE_CORE_MARKS_H
+#define LONGHAUL_ENGINE_CORE_MARKS_H
+
+#include "engine/core/lane.h"
+
+/** mark_step - @m behind a packet of @span PSNs; @eom: a message ends with it; @ackable: an ACK may
+ * bear its PSN. */
+static inline void mark_step(struct mark *m, uint32_t span, bool eom, bool ackable)
+{
+	m->psn = psn_add(m->psn, span);
+	m->msn += eom;
+	m->ackable = ackable;
+}
+
+/** marks_begin - custody (or transit) of @l begins at @m: nothing is held yet. */
+static inline void marks_begin(struct lane *l, const struct mark *m)
+{
+	l->epsn = l->frontier = l->una = l->nxt = l->honest = l->acked = *m;
+	l->start = l->end = l->high = m->psn;
+}
+
+/** marks_lost - nothing of the numbers of @l is known. */
+static inline void marks_lost(struct lane *l)
+{
+	l->epsn.psn = l->una.psn = PSN_NONE;
+}
+
+/** marks_drop - custody is gone: what was accepted counts as the end of everything. */
+static inline void marks_drop(struct lane *l)
+{
+	l->una.psn = l->nxt.psn = l->high = l->end = l->epsn.psn;
+}
+
+/** mark_accepted - one more was accepted in order. */
+static inline void mark_accepted(struct lane *l, uint32_t span, bool eom, bool ackable)
+{
+	mark_step(&l->epsn, span, eom, ackable);
+}
+
+/** mark_epsn - the next PSN expected is another than was thought (learning, a skip). */
+static inline void mark_epsn(struct lane *l, const struct mark *m)
+{
+	l->epsn = *m;
+}
+
+/** mark_epsn_psn, mark_epsn_msn - only one half of it is another. */
+static inline void mark_epsn_psn(struct lane *l, uint32_t psn)
+{
+	l->epsn.psn = psn;
+}
+
+static inline void mark_epsn_msn(struct lane *l, uint32_t msn)
+{
+	l->epsn.msn = msn;
+}
+
+/** mark_held - the highest packet held ends at @end. */
+static inline void mark_held(struct lane *l, uint32_t end)
+{
+	l->end = end;
+}
+
+/** mark_sent - the packet at nxt was sent on. */
+static inline void mark_sent(struct lane *l, uint32_t span, bool eom, bool ackable)
+{
+	mark_step(&l->nxt, span, eom, ackable);
+}
+
+/** mark_resend - what is sent next is the packet at @m: back, or past what need not be sent. */
+static inline void mark_resend(struct lane *l, const struct mark *m)
+{
+	l->nxt = *m;
+}
+
+/** mark_high - everything below @psn was sent once. Never goes back. */
+static inline void mark_high(struct lane *l, uint32_t psn)
+{
+	if (psn_after(psn, l->high))
+		l->high = psn;
+}
+
+/** mark_una - everything below @m is truly acknowledged. */
+static inline void mark_una(struct lane *l, const struct mark *m)
+{
+	l->una = *m;
+}
+
+/** mark_una_psn - released below @psn; what the ACK said comes with mark_una(). */
+static inline void mark_una_psn(struct lane *l, uint32_t psn)
+{
+	l->una.psn = psn;
+}
+
+/** mark_frontier - everything below @m may be acknowledged to the requester. */
+static inline void mark_frontier(struct lane *l, const struct mark *m)
+{
+	l->frontier = *m;
+}
+
+/** mark_start - the handover PSN, or what trails una. */
+static inline void mark_start(struct lane *l, uint32_t psn)
+{
+	l->start = psn;
+}
+
+/** mark_room - the peer takes packets before @psn. */
+static inline void mark_room(struct lane *l, uint32_t psn)
+{
+	l->room = psn;
+}
+
+#endif
