@@ -41,6 +41,8 @@
 	X(DUP_STREAM, "dup-stream", "stream packets that had arrived already, dropped")            \
 	X(DUP_READS, "dup-reads", "duplicate READs and ATOMICs swallowed")                         \
 	X(DUP_READS_PASSED, "dup-reads-passed", "duplicate READs and ATOMICs passed on")           \
+	X(FOREIGN, "foreign-requests",                                                             \
+	  "requests that fit no queue pair while its custody is owed")                             \
 	X(GAPS, "gaps", "requests ahead of their turn from a near requester, dropped")             \
 	X(NO_ROOM, "no-room", "requests dropped because the pool was full")                        \
 	X(HELD_BACK, "held-back", "acknowledgements withheld because the pool fills")              \

@@ -143,6 +143,18 @@ static void new_incarnation(struct engine *e, struct flow *fl, const struct fram
 	engine_pass(e, fl->side, f);
 }
 
+/*
+ * Whether the requester was told of something that the responder has not done yet. As long as that
+ * is so no request can end the lane, whatever it asks and however often: its ICRC is no signature,
+ * anybody on the segment can send it. A queue pair that has really been replaced is accepted when
+ * the old debt is delivered or has become a fault.
+ */
+static bool owes_delivery(struct engine *e, const struct lane *l)
+{
+	return l->state != LANE_FAULT &&
+	       psn_before(psn_to_host(e, l, &l->una).psn, l->frontier.psn);
+}
+
 /* Whether the READ @f, whose PSN is within those of @r, asks for something else than @r did. */
 static bool other_read(const struct flow *fl, const struct read_rec *r, const struct frame *f)
 {
@@ -218,10 +230,12 @@ static void pass_done(struct engine *e, struct flow *fl, const struct frame *f)
 /* A requester repeats what it asked: another request with the same PSN comes from another QP. */
 static void refuse_other(struct engine *e, struct flow *fl, const struct frame *f)
 {
-	if (icrc_ok(f))
-		new_incarnation(e, fl, f);
-	else
+	if (!icrc_ok(f))
 		COUNT(e, BAD_ICRC);
+	else if (owes_delivery(e, &fl->lane))
+		COUNT(e, FOREIGN);
+	else
+		new_incarnation(e, fl, f);
 }
 
 /* The requester repeats a SEND or WRITE because it lacks an ACK: it gets that of the frontier. */
@@ -355,6 +369,11 @@ bool duplicate_jumped(struct engine *e, struct flow *fl, const struct frame *f, 
 
 	if (!icrc_ok(f)) {
 		COUNT(e, BAD_ICRC);
+		return false;
+	}
+	if (owes_delivery(e, l)) {
+		COUNT(e, FOREIGN);
+		l->jump_run = 0;
 		return false;
 	}
 	if (first || !l->jump_run || from <= -JUMP_NEAR || from >= JUMP_WIDE) {
