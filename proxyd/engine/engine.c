@@ -5,8 +5,9 @@
  * Every frame takes one of three ways. What is no business of ours (other services, unpaired flows,
  * rules that do not want it, lanes in WATCH) passes to the other port unchanged, in the order of
  * arrival. What belongs to a held lane goes to the part that stands in on this side: requests from
- * the LAN to pseudo_responder.c, requests from the WAN to stream_rx.c, responses to pseudo_requester.c or, where
- * the peer does pseudo_requester.c's work, to the bookkeeping of READ answers in pseudo_responder.c.
+ * the LAN to pseudo_responder.c, requests from the WAN to stream_rx.c, responses to
+ * pseudo_requester.c or, where the peer does pseudo_requester.c's work, to the bookkeeping of READ
+ * answers in pseudo_responder.c.
  *
  * Nothing is acknowledged or reported inside engine_rx(): marks move, flags are raised, and
  * engine_tick() at the end of a batch says it once, cumulatively.
@@ -192,8 +193,12 @@ void engine_rx(struct engine *e, enum engine_port port, const uint8_t *data, uin
 			COUNT(e, CNP);
 		else
 			COUNT(e, NOT_RC);
-		if (f.opcode == OP_UD_SEND_ONLY && f.dqpn == 1)
-			learn_cm(e, port, &f);
+		if (f.opcode == OP_UD_SEND_ONLY && f.dqpn == 1) {
+			if (icrc_ok(&f))
+				learn_cm(e, port, &f);
+			else
+				COUNT(e, BAD_ICRC); /* whoever made it: nothing is learned */
+		}
 		engine_pass(e, port, &f);
 		return;
 	}
