@@ -95,16 +95,21 @@ static void test_read_where_write_has_no_room(void **state)
 	rig_destroy(r);
 }
 
-/* POOL-4: the same where the lane has not seen a READ yet. */
+/* POOL-4: the same where the lane has not seen a READ yet; in a pool of 7 MiB, too, where the
+ * WRITEs leave no page over. */
 static void test_first_read_where_write_has_no_room(void **state)
 {
-	struct rig *r = rig_held(&little, 0, POLICY_EARLY, 1024);
-	uint32_t psn = fill(r);
+	struct engine_config cfg = little;
 
 	(void)state;
-	for (uint32_t n = 0; n < 50; n++)
-		taken(r, READ_, 0x22, psn + n);
-	rig_destroy(r);
+	for (; cfg.pool_bytes <= 7 << 20; cfg.pool_bytes += 3 << 20) {
+		struct rig *r = rig_held(&cfg, 0, POLICY_EARLY, 1024);
+		uint32_t psn = fill(r);
+
+		for (uint32_t n = 0; n < 50; n++)
+			taken(r, READ_, 0x22, psn + n);
+		rig_destroy(r);
+	}
 }
 
 /* POOL-4: the other queue pair begins, and goes on for as much as one superblock, less what packets

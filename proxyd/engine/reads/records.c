@@ -20,7 +20,8 @@ struct lane_reads *reads_begin(struct engine *e, struct flow *fl)
 
 	if (x || l->role == ROLE_SINGLE)
 		return x;
-	l->reads_page = pool_page_get(e->pool, lane_class(l));
+	/* READs are not to be blocked by WRITEs that have taken all room (POOL-4) */
+	l->reads_page = pool_page_get_first(e->pool, lane_class(l));
 	x = reads_of(e, l);
 	if (!x)
 		return NULL;
