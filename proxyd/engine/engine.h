@@ -155,8 +155,8 @@ uint32_t engine_give_up(struct engine *e, uint64_t now_ns);
 /** engine_may_stop - whether nothing is in custody and no connection needs the engine any more. */
 bool engine_may_stop(struct engine *e);
 
-/** engine_fail_orphan - a former engine held this connection (struct engine_sink, @hold) and is gone.
- * None of its packets
+/** engine_fail_orphan - a former engine held this connection (struct engine_sink, @hold) and is
+ * gone. None of its packets
  *  passes any more; the queue pair near this appliance is made to fail. Call after engine_rules().
  *  */
 void engine_fail_orphan(struct engine *e, const struct flow_key *requests, uint32_t lqpn,

@@ -112,6 +112,18 @@ static int attach(struct afxdp *x, enum steer_side side, const struct afxdp_conf
 	return steer_prog_attach(&x->prog, side, nif, cfg->mode, err, errlen);
 }
 
+static int load_rules(struct afxdp *x, const struct afxdp_config *cfg, char *err, size_t errlen)
+{
+	int r = afxdp_rules(x, cfg->near, cfg->nnear, cfg->far, cfg->nfar, cfg->vlan_rules);
+
+	if (r < 0)
+		port_fail(err, errlen, r,
+			  r == -E2BIG ? "more than %d prefixes on one side: merge some of them"
+				      : "the kernel does not take the prefixes (at most %d a side)",
+			  STEER_PREFIXES);
+	return r;
+}
+
 struct afxdp *afxdp_open(const struct afxdp_config *cfg, char *err, size_t errlen)
 {
 	struct afxdp *x = calloc(1, sizeof(*x));
@@ -150,14 +162,9 @@ struct afxdp *afxdp_open(const struct afxdp_config *cfg, char *err, size_t errle
 	x->prog.config->max_frame = x->max_frame;
 	x->prog.config->stale_ns = cfg->stale_ns ? cfg->stale_ns : DEFAULT_STALE_NS;
 	x->prog.config->linear_only = !x->multibuffer;
-	r = afxdp_rules(x, cfg->near, cfg->nnear, cfg->far, cfg->nfar, cfg->vlan_rules);
-	if (r < 0) {
-		port_fail(err, errlen, r,
-			  r == -E2BIG ? "more than %d prefixes on one side: merge some of them"
-				      : "the kernel does not take the prefixes (at most %d a side)",
-			  STEER_PREFIXES);
+	r = load_rules(x, cfg, err, errlen);
+	if (r < 0)
 		goto fail;
-	}
 	r = sockets_open(x, cfg->frames, err, errlen);
 	/* Nobody else has the sockets, so the map that was found is ours. */
 	if (r >= 0) {

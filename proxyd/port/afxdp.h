@@ -174,9 +174,9 @@ int afxdp_link(const struct afxdp *x, enum steer_side side);
 int afxdp_pin(struct afxdp *x, bool wanted, char *err, size_t errlen);
 
 /**
- * afxdp_fence - from now on, and whatever becomes of this process, no packet of this connection goes
- * by: not while there is no daemon, not when no rule wants it. @on false: as any other connection
- * again. Needs afxdp_pin().
+ * afxdp_fence - from now on, and whatever becomes of this process, no packet of this connection
+ * goes by: not while there is no daemon, not when no rule wants it. @on false: as any other
+ * connection again. Needs afxdp_pin().
  * @requests: key of its requests; @lqpn: the requester's QPN, to let go also none (above 24 bits)
  * 0, or negative errno: it is not held; or, with @on false, it still is.
  */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The packets of one lane, found by PSN: a sparse array of 16-byte descriptors over a sliding range
- * of PSNs. A directory page points to descriptor pages of 256 PSNs each, for 2^18 PSNs in all; there
- * are up to eight directories. All come from the pool when first needed and go back when empty, so
- * an idle lane costs nothing but its struct window, and only a lane that holds much takes much.
+ * of PSNs. A directory page points to descriptor pages of 256 PSNs each, for 2^18 PSNs in all;
+ * there are up to eight directories. All come from the pool when first needed and go back when
+ * empty, so an idle lane costs nothing but its struct window, and only a lane that holds much takes
+ * much.
  *
  * A packet stands at its first PSN. A READ request consumes several PSNs but has one descriptor;
  * the rest of its range is empty.

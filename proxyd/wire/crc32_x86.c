@@ -145,7 +145,8 @@ INLINE NARROW __m128i lead128(const uint8_t *lead, __m128i v, size_t r)
 }
 
 /* Fold whole groups of 64 bytes with four accumulators; there are two groups at least. @v stands
- * for the block before, and takes the place of the first accumulator. Leaves less than one group. */
+ * for the block before, and takes the place of the first accumulator. Leaves less than one group.
+ * */
 INLINE NARROW __m128i groups128(__m128i v, uint8_t **to, const uint8_t **from, size_t *len,
 				bool copy)
 {

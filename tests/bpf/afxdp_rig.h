@@ -21,7 +21,8 @@
 #include "tests/bpf/steer_frame.h"
 
 #define SECOND	1000000000ull
-/* What comes, comes; when, is up to whatever else the machine does. A wait so long is for nothing. */
+/* What comes, comes; when, is up to whatever else the machine does. A wait so long is for nothing.
+ * */
 #define FOREVER (30 * SECOND)
 
 extern int host[STEER_SIDES]; /* packet sockets on host1, host2 */
@@ -64,8 +65,8 @@ void keep(void *ctx, enum steer_side side, const uint8_t *data, uint32_t len);
 uint32_t rx_wait(struct afxdp *x, struct seen *s, uint32_t n);
 void flush(struct afxdp *x);
 
-/* How many frames of @side met with @fate, when they are @n or more: the kernel may put off what it does
- * with a frame that has been sent. */
+/* How many frames of @side met with @fate, when they are @n or more: the kernel may put off what it
+ * does with a frame that has been sent. */
 uint64_t steered(struct afxdp *x, enum steer_side side, int fate, uint64_t n);
 
 /* An XDP program is attached to that interface. */

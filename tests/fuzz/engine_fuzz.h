@@ -91,7 +91,7 @@ static inline void flow_key(struct flow_key *k, unsigned int conn, unsigned int 
 	k->vlan = conn_vlan(conn);
 }
 
-static inline struct flow *flow_by_key(const struct flow_key *k)
+static inline struct flow *watched_flow(const struct flow_key *k)
 {
 	uint32_t i = flow_table_find(z.e->table, k, z.e->flows, sizeof(struct flow));
 
@@ -103,7 +103,7 @@ static inline struct flow *conn_flow(unsigned int conn, unsigned int host)
 	struct flow_key k;
 
 	flow_key(&k, conn, host);
-	return flow_by_key(&k);
+	return watched_flow(&k);
 }
 
 /* Then PSNs differ between host and responder, and packets are given others (shift.c). */

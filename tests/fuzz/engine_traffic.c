@@ -15,16 +15,16 @@ static uint32_t mark_of(unsigned int conn, unsigned int host, uint8_t which, uin
 	if (l && l->role != ROLE_NONE)
 		switch (which % 9) {
 		case 1:
-			m = l->accept;
+			m = l->epsn;
 			break;
 		case 2:
 			m = l->una;
 			break;
 		case 3:
-			m = l->sent;
+			m = l->nxt;
 			break;
 		case 4:
-			m = l->front;
+			m = l->frontier;
 			break;
 		case 5:
 			m.psn = l->end;

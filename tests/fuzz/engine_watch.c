@@ -47,7 +47,7 @@ static uint64_t hash_psn(uint32_t flow, uint32_t psn)
 static void check_success_ack(const struct frame *f, enum engine_port port)
 {
 	struct flow_key k = {.src = f->src, .dst = f->dst, .dqpn = f->dqpn, .vlan = f->vlan};
-	struct flow *answers = flow_by_key(&k), *fl;
+	struct flow *answers = watched_flow(&k), *fl;
 	const struct lane *l;
 	uint32_t i;
 
@@ -56,7 +56,7 @@ static void check_success_ack(const struct frame *f, enum engine_port port)
 	NEED(fl && fl->side == (uint8_t)port);
 	l = &fl->lane;
 	NEED(lane_keeps(l) && l->state != LANE_FAULT);
-	NEED(!psn_before(l->front.psn, psn_add(f->psn, 1)));
+	NEED(!psn_before(l->frontier.psn, psn_add(f->psn, 1)));
 	i = flow_index(z.e, fl);
 	if (reads_ahead())
 		return; /* other numbers */
@@ -152,7 +152,7 @@ void watch_before(void)
 		b->held = fl->used && lane_keeps(&fl->lane) && fl->lane.state != LANE_FAULT;
 		b->opened = fl->lane.opened;
 		b->una = fl->lane.una.psn;
-		b->front = fl->lane.front.psn;
+		b->front = fl->lane.frontier.psn;
 		/* answers of before are evidence too: they are used when the peer begins anew */
 		b->proven = b->held && reads_of(z.e, &fl->lane);
 		b->proof = b->proven ? reads_of(z.e, &fl->lane)->map.proof : 0;
@@ -175,7 +175,7 @@ static void after_lane(uint32_t i)
 			NEED(z.fault[i]);
 			return;
 		}
-		NEED(!psn_before(l->una.psn, b->una) && !psn_before(l->front.psn, b->front));
+		NEED(!psn_before(l->una.psn, b->una) && !psn_before(l->frontier.psn, b->front));
 		if (l->una.psn != b->una)
 			NEED((evidence && !psn_before(said, l->una.psn)) ||
 			     (b->proven && !psn_before(b->proof, l->una.psn)));
@@ -224,7 +224,7 @@ static void note_frame(const uint8_t *data, uint32_t len)
 	remember(XXH3_64bits(f.data, f.len));
 	remember(hash_content(&f));
 	k = (struct flow_key){.src = f.src, .dst = f.dst, .dqpn = f.dqpn, .vlan = f.vlan};
-	fl = flow_by_key(&k);
+	fl = watched_flow(&k);
 	req = fl ? flow_partner(z.e, fl) : NULL;
 	if (!req || !(f.op->flags & OPF_RESPONSE))
 		return;
@@ -243,7 +243,7 @@ static void note_request(const uint8_t *data, uint32_t len)
 	if (frame_parse(data, len, &f) != FRAME_OK || !icrc_ok(&f) || !(f.op->flags & OPF_REQUEST))
 		return;
 	k = (struct flow_key){.src = f.src, .dst = f.dst, .dqpn = f.dqpn, .vlan = f.vlan};
-	fl = flow_by_key(&k);
+	fl = watched_flow(&k);
 	if (fl)
 		remember(hash_psn(flow_index(z.e, fl), f.psn));
 }

@@ -3,8 +3,8 @@
  * An RC endpoint in real time on one interface: the host model behind a packet socket. Two of them,
  * started with the same options but for --listen and swapped --ip/--peer-ip, need no other channel:
  * QPNs, PSNs and seeds follow from the options. One JSON line at the end tells what happened on
- * this side; SIGUSR1 gets what has happened so far, on stderr; after SIGUSR2 nothing more is posted,
- * and the endpoint ends when what is queued has completed.
+ * this side; SIGUSR1 gets what has happened so far, on stderr; after SIGUSR2 nothing more is
+ * posted, and the endpoint ends when what is queued has completed.
  *
  * Whoever waits for an endpoint must not guess how long it takes: two sides that both post end when
  * they are told to, after each has said "all done" on stderr.

@@ -8,7 +8,7 @@
 #
 # A mark is a field of a struct, declared in a header in proxyd/engine with the one file that may write it:
 #
-#	struct mark una; /* mark: far/release.c: ... */
+#	struct mark una; /* mark: core/marks.h: ... */
 #	uint32_t reached; /* mark: holes.c */
 #
 # A write is an assignment, ++ or -- of the field or of a part of it, and taking its address, unless the address
@@ -117,7 +117,7 @@ for my $h (@headers) {
 	for my $line (split /\n/, slurp($h)) {
 		my $code = $line =~ s{/\*.*}{}r;
 
-		if ($line =~ m{^\t+(?:struct \w+|uint32_t) (\w+); +/\* mark: ([\w./-]+\.c)\b}) {
+		if ($line =~ m{^\t+(?:struct \w+|uint32_t) (\w+);\s+/\* mark: ([\w./-]+\.[ch])\b}) {
 			push @marks, { name => $1, file => $2, at => $h, owner => undef, depth => scalar @open };
 			push @found, $marks[-1];
 		}
@@ -137,7 +137,7 @@ for my $h (@headers) {
 	}
 	for my $m (@found) {
 		die "$h: mark $m->{name}: in no struct\n" unless defined $m->{owner};
-		my @files = grep { m{(^|/)\Q$m->{file}\E$} } @sources;
+		my @files = grep { m{(^|/)\Q$m->{file}\E$} } @sources, @headers;
 		die "$h: mark $m->{name}: $root has " . (@files ? 'several' : 'no') . " $m->{file}\n" if @files != 1;
 		$m->{file} = $files[0] =~ s|^\Q$root\E/||r;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Those in a world who mean it ill, or are only careless: a forger (world_forger.c, world_forge.c), one
- * who uses queue pair numbers again (world_reuser.c), and ports that are overloaded
+ * Those in a world who mean it ill, or are only careless: a forger (world_forger.c, world_forge.c),
+ * one who uses queue pair numbers again (world_reuser.c), and ports that are overloaded
  * (world_overload.c). And what the checkers of order and shares must know (world_order.c).
  */
 #ifndef SCENARIO_ACTORS_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Actors for random worlds (actors.h). In each world few of them, so that what they find can be told
- * apart: mostly one who means it ill, and network cards with one oddity or two.
+ * Actors for random worlds (actors.h). In each world few of them, so that what they find can be
+ * told apart: mostly one who means it ill, and network cards with one oddity or two.
  */
 #include "tests/scenario/plan.h"
 

@@ -49,7 +49,8 @@ static void test_forger_bare(void **state)
 		for (uint32_t strict = 0; strict < 2; strict++) {
 			struct plan_result r;
 
-			/* an answer on the WAN that counts for nothing is only between appliances */
+			/* an answer on the WAN that counts for nothing is only between appliances
+			 * */
 			if (kind == FORGE_ANSWER_WAN)
 				continue;
 			snprintf(text, sizeof(text),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * NTT-7: one appliance, near the responder, asks for READs before their host does
- * (proxyd/engine/prefetch/solo.c). What the packets are is in scripts/solo; here are hosts that live
- * on them.
+ * (proxyd/engine/prefetch/solo.c). What the packets are is in scripts/solo; here are hosts that
+ * live on them.
  */
 #include "tests/scenario/scenario.h"
 

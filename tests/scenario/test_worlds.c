@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Worlds that the soak once found wrong, shrunk, one test each: tests/scenario/worlds, each file
- * with the bug that it showed; many are of READs whose responses were lost (ENG-8). (Which frames meet is a matter of chance in each, and another chance
- * after each change of the engine: where it is known what exactly went wrong there is a packet
- * script, too.)
+ * with the bug that it showed; many are of READs whose responses were lost (ENG-8). (Which frames
+ * meet is a matter of chance in each, and another chance after each change of the engine: where it
+ * is known what exactly went wrong there is a packet script, too.)
  *
  *	test_worlds [DIRECTORY]
  *

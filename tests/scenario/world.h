@@ -43,8 +43,8 @@
  * @prefetch:  the rules allow it
  * @prefetch_single: they say so to an appliance alone, near the responder
  * @read_depth:  READs that responders take at a time, by the rules
- * @prefetch_max_age_ns: with @prefetch: READs may bring content that was current so long before they
- * were posted,
+ * @prefetch_max_age_ns: with @prefetch: READs may bring content that was current so long before
+ * they were posted,
  *               if no signal has come since; 0: however long
  * @read_from, @read_end: the rules name this range of addresses for reading ahead; none when both
  * are 0

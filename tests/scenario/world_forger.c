@@ -33,7 +33,8 @@
 #define CNP_FLOOD 50
 /* Nearer than this a jump may be the host's own, after a long outage. */
 #define FAR_PSNS  (1u << 20)
-/* A frame that would have taken in a host so often is the host's own luck: this world tells no more. */
+/* A frame that would have taken in a host so often is the host's own luck: this world tells no
+ * more. */
 #define HITS_MAX  3
 
 int world_forger_init(struct world *w)

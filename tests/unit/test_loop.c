@@ -64,8 +64,8 @@ static uint64_t timed(void *arg)
 }
 
 /*
- * A sleep of 200 us takes 200 us, not the millisecond of epoll's own timeout, nor less. Any may take
- * longer on a busy machine: one that does not will come, unless the loop cannot.
+ * A sleep of 200 us takes 200 us, not the millisecond of epoll's own timeout, nor less. Any may
+ * take longer on a busy machine: one that does not will come, unless the loop cannot.
  */
 static void test_deadline(void **state)
 {

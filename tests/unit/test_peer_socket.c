@@ -79,7 +79,8 @@ static uint32_t waiting(struct peer_socket *ps)
 	return mem[SK_MEMINFO_RMEM_ALLOC];
 }
 
-/* Even a loopback delivers when the kernel comes to it: on a busy machine some time after the sending. */
+/* Even a loopback delivers when the kernel comes to it: on a busy machine some time after the
+ * sending. */
 static void wait_until_waiting(struct peer_socket *ps, uint32_t mem)
 {
 	time_t end = time(NULL) + 30;

@@ -427,7 +427,8 @@ static void test_random_meddling(void **state)
 	model_exit(&m);
 }
 
-/* A virtual clock may jump far: 10,000 hours with one timer beyond the range take no time, of this process. */
+/* A virtual clock may jump far: 10,000 hours with one timer beyond the range take no time, of this
+ * process. */
 static void test_far_jump(void **state)
 {
 	struct timespec a, b;

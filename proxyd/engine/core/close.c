@@ -105,8 +105,8 @@ void lane_check_drained(struct engine *e, struct flow *fl)
 }
 
 /*
- * The responder refuses the request @psn, or is gone. An acceptor tells its opener. Where custody is
- * kept the tick judges what that means to the requester (near/ack_tx.c).
+ * The responder refuses the request @psn, or is gone. An acceptor tells its opener. Where custody
+ * is kept the tick judges what that means to the requester (near/ack_tx.c).
  */
 void lane_refused(struct engine *e, struct flow *fl, uint32_t psn, uint8_t syndrome,
 		  enum lane_reason why)

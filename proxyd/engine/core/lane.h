@@ -9,7 +9,8 @@
  *
  * The role of a lane tells which parts are at work in this appliance:
  *
- *	role		requests come from	pseudo_responder.c	link		pseudo_requester.c toward
+ *	role		requests come
+ *	from	pseudo_responder.c	link		pseudo_requester.c toward
  *	OPENER		LAN			yes		stream_tx.c	(the peer's)
  *	ACCEPTOR	WAN (stream_rx.c)	(the peer's)	stream_rx.c	LAN
  *	SINGLE		LAN			yes		call		WAN
@@ -185,8 +186,8 @@ struct lane {
 	union {
 		struct {
 			/* SINGLE: packets that may be on the WAN; ACCEPTOR: on their way to the
-			 * responder, in units of CWND_ONE (pseudo_requester.c). @cut_us: when it was
-			 * halved */
+			 * responder, in units of CWND_ONE (pseudo_requester.c). @cut_us: when it
+			 * was halved */
 			uint32_t cwnd;
 			uint32_t cut_us;
 		};

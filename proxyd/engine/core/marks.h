@@ -72,7 +72,7 @@ static inline void mark_sent(struct lane *l, uint32_t span, bool eom, bool ackab
 	mark_step(&l->nxt, span, eom, ackable);
 }
 
-/** mark_resend - what is sent next is the packet at @m: back, or past what need not be sent. */
+/** mark_resend - sending goes on at @m: back, or past what need not be sent. */
 static inline void mark_resend(struct lane *l, const struct mark *m)
 {
 	l->nxt = *m;

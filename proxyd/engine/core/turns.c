@@ -3,8 +3,8 @@
  * Turns and tokens: which lane may send next, and when.
  *
  * Lanes with something to send stand in one circular list. Each turn a lane sends what its part
- * (stream_tx.c, pseudo_requester.c) wants to, up to QUANTUM bytes, and goes to the back while it has more,
- * so that many lanes share the WAN evenly whatever their message sizes.
+ * (stream_tx.c, pseudo_requester.c) wants to, up to QUANTUM bytes, and goes to the back while it
+ * has more, so that many lanes share the WAN evenly whatever their message sizes.
  *
  * The WAN is paced by a token bucket at the configured rate. A lane stops as soon as the bucket is
  * empty and the engine asks to be woken when QUANTUM bytes are there again: small bursts, few

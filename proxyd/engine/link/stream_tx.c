@@ -326,6 +326,7 @@ void stream_tx_timeout(struct engine *e, struct flow *fl)
 void stream_tx_restart(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
+	struct mark una;
 
 	if (l->state == LANE_FAULT)
 		return;
@@ -334,12 +335,13 @@ void stream_tx_restart(struct engine *e, struct flow *fl)
 		return;
 	}
 	resp_prove(e, fl);
-	if (l->role == ROLE_NONE)
-		return; /* the lane was draining, and that has closed it */
+	if (lane_drained(l))
+		return; /* nothing is left to agree on: the tick closes it */
 	l->gen = ++e->gen;
 	l->reopen = true;
 	l->report_heard = false;
-	mark_resend(l, &l->una);
+	una = l->una;
+	mark_resend(l, &una);
 	l->reached = l->reached_hi = l->una.psn;
 	l->backoff = 0;
 	mark_room(l, psn_add(l->una.psn, 256));

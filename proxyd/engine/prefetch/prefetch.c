@@ -24,8 +24,8 @@
  *	- What passed before the lane was agreed upon bears the host's numbers, and may arrive late.
  *	  No guess gets one of those (lane.overlap).
  *	- Responders keep the responses of a few requests, READs and ATOMICs, to repeat them. A READ
- *	  can be asked for anew, an ATOMIC cannot; so nothing is guessed while the response to one has
- *	  not come, nor while the host may lack one from before the lane opened.
+ *	  can be asked for anew, an ATOMIC cannot; so nothing is guessed while the response to one
+ *	  has not come, nor while the host may lack one from before the lane opened.
  *	- Nothing is guessed inside a message (a responder would refuse a READ between FIRST and
  *	  LAST), after requests that were not understood, in a pool that is filling, or while the
  *	  lane is to end.

@@ -9,8 +9,8 @@
  * takes it over. What differs is that a guess is no look at memory but a change of it:
  *
  *	- A FetchAdd that the host then does not ask for has been executed all the same. Nothing
- *	  can undo it; it is counted (atomics-unasked). So few are ever ahead, and none is before the
- *	  host has shown what it does.
+ *	  can undo it; it is counted (atomics-unasked). So few are ever ahead, and none is before
+ *	  the host has shown what it does.
  *	- It cannot be asked anew. What a responder does not repeat any more is lost, so from the
  *	  oldest whose response has not come to the newest there are never more than the responder
  *	  keeps responses for. Should a response be lost for good on its way here, the host will ask

@@ -17,6 +17,7 @@ const struct rule *solo_rule(const struct engine *e, const struct flow *fl)
 void solo_marks(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
+	struct mark done;
 	struct lane_reads *x = reads_of(e, l);
 	bool skipped = false;
 
@@ -47,8 +48,9 @@ void solo_marks(struct engine *e, struct flow *fl)
 		x->un.skipped = 0;
 	else if (!x->un.skipped)
 		x->un.skipped = e->now;
-	mark_una(l, &l->epsn);
-	mark_resend(l, &l->epsn);
+	done = l->epsn;
+	mark_una(l, &done);
+	mark_resend(l, &done);
 	mark_frontier(l, &x->map.asked);
 	l->acked = x->map.asked;
 	mark_held(l, l->epsn.psn);

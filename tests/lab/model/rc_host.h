@@ -199,7 +199,8 @@ struct rc_host_config {
  * @max_rd:        READs and atomics outstanding
  * @timeout_exp:   timeout 4.096 us x 2^n; 0: none. @retry_cnt: 7 is forever for the permissive one,
  *                 7 times for the strict one; more than 7, which no host can be told, is for hosts
- *                 in real time, whose peer may have to wait for a processor. @rnr_retry: 7 is forever
+ *                 in real time, whose peer may have to wait for a processor. @rnr_retry: 7 is
+ *                 forever
  * @resend:        see enum rc_resend
  * @ackreq_every:  ask for an ACK after so many packets within a message
  * @honor_credits: keep to the credits in ACKs until one says "unlimited"
