@@ -39,6 +39,14 @@ for ((i = ${#LAYERS[@]} - 1; i >= 0; i--)); do
 		"$(includes "proxyd/$layer" "${main//./\\.}cli/|tests/|proxyd/$above$bpf")"
 	above+="|$layer/"
 done
+# The rooms of the engine, lowest first; roles.h and the files beside the rooms tie them together.
+ROOMS=(core learn fault reads prefetch link far near)
+above='roles'
+for ((i = ${#ROOMS[@]} - 1; i >= 0; i--)); do
+	report "proxyd/engine/${ROOMS[i]} includes no room above it" \
+		"$(includes "proxyd/engine/${ROOMS[i]}" "engine/($above)[./][^\">]*")"
+	above+="|${ROOMS[i]}"
+done
 for layer in wire store engine; do
 	report "proxyd/$layer is pure" "$(includes "proxyd/$layer" "$PURE")"
 done
