@@ -23,12 +23,12 @@
  *	una	released below: truly acknowledged by the responder. Everything in [una, end) is
  *	retained
  *		(ACCEPTOR: but for holes).
- *	front	acknowledged to the requester below (OPENER, SINGLE): F is front - 1
+ *	frontier acknowledged to the requester below (OPENER, SINGLE): F is frontier - 1
  *	nxt	sent on at least once below
  *	epsn	accepted in order below: pseudo_responder.c's or stream_rx.c's next expected PSN
  *	end	end of the highest packet held; equals epsn but in an ACCEPTOR with holes
  *
- * una <= nxt <= epsn <= end always; una <= front does not hold (true ACKs may run ahead of a front
+ * una <= nxt <= epsn <= end always; una <= frontier does not hold (true ACKs may run ahead of one
  * that waits behind an unanswered READ), front <= epsn does. What is pseudo-acknowledged, [una,
  * front), is retained by construction: nothing but lane_release() removes packets, and only below a
  * true ACK, unless the lane faults.
@@ -117,12 +117,12 @@ struct mark {
  * @gen:        generation, new whenever the lane leaves WATCH; the opener's is the one both sides
  * use
  * @peer_lane:  ACCEPTOR: the opener's number of this lane
- * @msg:        enum msg_kind of the message that @accept is inside of; @msg_left: WRITE bytes still
+ * @msg:        enum msg_kind of the message that @epsn is inside of; @msg_left: WRITE bytes still
  * due
- * @accept:     epsn with the MSN of what was accepted so far
- * @front:      see above
- * @una:       una with the responder's MSN there
- * @sent:       nxt with the MSN there; goes back when something must be resent
+ * @epsn:       see above, with the MSN of what was accepted so far
+ * @frontier:   see above
+ * @una:        see above, with the responder's MSN there
+ * @nxt:        see above, with the MSN there; goes back when something must be resent
  * @high:       highest nxt ever
  * @start:      handover PSN; @start_acked: everything below it was truly acknowledged
  * @guard:      first PSN of a message that did not fit the pool when it began (POOL-3), PSN_NONE
@@ -133,7 +133,7 @@ struct mark {
  * PSN_NONE
  * @honest:     POLICY_HONEST: last packet of the first message not truly acknowledged (msn:
  * messages
- *              before it); @honest.psn == accept.psn when no message end is known beyond una
+ *              before it); @honest.psn == epsn.psn when no message end is known beyond una
  * @opaque:     something not understood is in custody: the responder counts its messages, not we
  * @numbered:   OPENER: it may have been given numbers that the host does not know (lane_fence())
  * @room:       OPENER: the peer takes packets before this PSN
