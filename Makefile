@@ -45,12 +45,12 @@ endif
 # The layers, lowest first; each may include only those before it (tests/lint/layers.sh checks it).
 CORE_DIRS := proxyd/wire proxyd/store proxyd/engine $(addprefix proxyd/engine/,core learn fault reads prefetch link far near)
 CORE_SRC := $(wildcard $(addsuffix /*.c,$(CORE_DIRS)))
-CORE_LIBS := -lisal -lxxhash
+CORE_LIBS := -lisal -lxxhash -lm
 DAEMON_SRC := $(wildcard proxyd/peer/*.c proxyd/port/*.c proxyd/control/*.c)
 # All but main() goes into libraries, so that tests can link it. The replay shows its table with the tool's
 # renderer; the tool makes keys with the daemon's code.
 MAIN_SRC := $(filter-out proxyd/main.c,$(wildcard proxyd/*.c)) cli/object.c cli/render.c
-DAEMON_LIBS := $(CORE_LIBS) -lxdp -lbpf -lelf -lz -lev -lsodium -linih -ljansson -lpcap -lcap-ng -lseccomp -lsystemd -lm
+DAEMON_LIBS := $(CORE_LIBS) -lxdp -lbpf -lelf -lz -lev -lsodium -linih -ljansson -lpcap -lcap-ng -lseccomp -lsystemd
 CLI_SRC := $(filter-out cli/main.c,$(wildcard cli/*.c)) proxyd/peer/key.c
 CLI_LIBS := -ljansson -lsodium
 LAB_LIB_SRC := $(wildcard tests/lab/model/*.c)

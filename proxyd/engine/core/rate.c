@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The pace of a shared link, found by a model of it and not by halving at each loss. doc/rate.md
+ * says where the model comes from, and what it was measured against.
+ *
+ * The peer counts what arrives, by its own clock. So over any window of samples it is known how
+ * fast was sent, how fast it arrived, which share was lost and how long the queue was (by the
+ * one-way delay, up to the difference of the clocks). A window is half a round trip at least, and
+ * begins after the latest change of the pace: what is seen is what this pace does.
+ *
+ * A link that is full shows it by loss beyond noise, by a queue, or by ECN marks; and then what
+ * arrives is what it carries (@best). Random loss is no such sign: it does not depend on the pace.
+ * So after loss the pace goes down, below what arrived. If as much is lost as before, and less
+ * arrives in proportion, it is noise: remembered, and the pace goes back up. Noise is learned only
+ * where there is no queue, so that loss of our own making is not taken for it.
+ *
+ *	OPEN --full--> DOWN --queue gone--> CRUISE --rounds--> UP --full--> DOWN
+ *	                                       \--full--> DOWN
+ *
+ * OPEN: nothing limits; hosts would send like that without us. One window of a full link is enough
+ * to know it. CRUISE is as fast as the link carries, trimmed so that the queue stays short. UP
+ * takes steps that double, so a link that has become faster is found in a few round trips. What
+ * does not use its pace learns nothing and loses nothing.
+ *
+ * Somebody else shares the link when it is full although we did not go faster, or carries another
+ * share of it than last time. Then each sign of a full link costs a part of the pace and what is
+ * added in a round is a constant, so that two such controllers, or this one and TCP, come to
+ * shares that are alike. A queue that stays however slow we are belongs to somebody who fills it
+ * on purpose: then only loss and marks count.
+ */
+#include "engine/core/rate.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "engine/core/lane.h" /* NSEC_PER_* */
+
+#define WINDOW_NS     (4 * NSEC_PER_MSEC)
+#define WINDOW_BYTES  (256u << 10)
+/* The clocks drift, and routes change: the least delay is of the latest 10 to 20 s. */
+#define LEAST_NS      (10 * NSEC_PER_SEC)
+/* Samples further apart are not of one time. */
+#define GAP_NS	      (2 * NSEC_PER_SEC)
+/* Loss beyond noise that is a sign, and as many standard deviations of chance besides. */
+#define LOSS_BEYOND   0.004
+/* Without a queue there is no buffer that overflows: it takes more to be a sign. */
+#define LOSS_NO_QUEUE 0.05
+#define QUEUE_SOME_NS (300 * NSEC_PER_USEC)
+/* What is taken for noise without a test. */
+#define NOISE_MOST    0.02
+#define CHANCES	      4.5
+#define PACKET_BYTES  4096.0
+#define MARKS_MANY    0.1
+/* A queue of a tenth of the round trip is a sign. */
+#define QUEUE_MIN_NS  NSEC_PER_MSEC
+#define CRUISE_MIN    8u
+#define CRUISE_MAX    64u
+#define STEP_MIN      0.01
+#define STEP_MAX      1.0
+#define TRIM_MAX      0.03
+/* Below what arrived, so that a queue becomes shorter; how deep at most, and at once. */
+#define BELOW	      0.97
+#define BELOW_MOST    0.7
+#define CUT_MOST      8
+/* Rounds of DOWN in which a queue of ours must have gone. */
+#define DRAIN_ROUNDS  6u
+/* What others are left, after loss and after a queue. */
+#define YIELD_LOSS    0.85
+#define YIELD_QUEUE   0.93
+#define RIVAL_ROUNDS  100u
+#define RIVAL_SHIFT   0.02
+#define RIVAL_STEP    262144.0 /* bytes per round trip more in each round */
+#define PACE_MIN      125000.0 /* bytes per second */
+#define PACE_MAX      1e12
+
+/* What the samples since the latest change tell. Rates in bytes per second, shares of 1. */
+struct sight {
+	double sent, delivered, loss, marks;
+	double bytes;
+	int64_t queue, longest; /* ns, at its shortest and longest */
+};
+
+const char *rate_phase_name(enum rate_phase p)
+{
+	static const char *const names[RATE_PHASES] = {[RATE_OPEN] = "open",
+						       [RATE_CRUISE] = "cruise",
+						       [RATE_UP] = "up",
+						       [RATE_DOWN] = "down"};
+
+	return p < RATE_PHASES ? names[p] : "?";
+}
+
+const char *rate_cause_name(enum rate_cause c)
+{
+	static const char *const names[RATE_CAUSES] = {[RATE_NOTHING] = "none",
+						       [RATE_LOSS] = "loss",
+						       [RATE_QUEUE] = "queue",
+						       [RATE_MARKS] = "marks"};
+
+	return c < RATE_CAUSES ? names[c] : "?";
+}
+
+void rate_init(struct rate *r, uint64_t limit)
+{
+	memset(r, 0, sizeof(*r));
+	r->limit = limit;
+	r->step = STEP_MIN;
+	r->cruise = CRUISE_MIN;
+	r->least = r->least_next = INT64_MAX;
+}
+
+void rate_forget(struct rate *r)
+{
+	r->count = 0;
+	r->least = r->least_next = INT64_MAX;
+}
+
+uint64_t rate_pace(const struct rate *r)
+{
+	uint64_t pace = (uint64_t)r->pace;
+
+	return r->limit && (!pace || pace > r->limit) ? r->limit : pace;
+}
+
+uint64_t rate_queue_ns(const struct rate *r)
+{
+	return r->delay > r->least ? (uint64_t)(r->delay - r->least) : 0;
+}
+
+static void set_pace(struct rate *r, double pace, uint64_t now)
+{
+	r->pace = fmin(fmax(pace, PACE_MIN), PACE_MAX);
+	if (r->limit)
+		r->pace = fmin(r->pace, (double)r->limit);
+	r->changed_at = r->round_at = now;
+}
+
+static int64_t delay_of(const struct rate_sample *s)
+{
+	return (int64_t)(s->got_at - s->sent_at);
+}
+
+static void sample_delay(struct rate *r, int64_t delay, uint64_t now)
+{
+	r->delay = delay;
+	if (now - r->least_at > LEAST_NS) {
+		r->least = r->least_next;
+		r->least_next = INT64_MAX;
+		r->least_at = now;
+	}
+	r->least_next = delay < r->least_next ? delay : r->least_next;
+	r->least = delay < r->least ? delay : r->least;
+}
+
+/* ---- what is seen ---- */
+
+static const struct rate_sample *sample_at(const struct rate *r, uint32_t back)
+{
+	return &r->sample[(r->head + RATE_SAMPLES - back) % RATE_SAMPLES];
+}
+
+/* False when there is too little to see yet. */
+static bool look(const struct rate *r, struct sight *w)
+{
+	const struct rate_sample *last = sample_at(r, 0), *first = last;
+	uint64_t want = r->rtt / 2 > WINDOW_NS ? r->rtt / 2 : WINDOW_NS;
+	int64_t least = delay_of(last), most = least;
+
+	for (uint32_t i = 1; i < r->count; i++) {
+		if (last->got_at - first->got_at >= want &&
+		    last->sent - first->sent >= WINDOW_BYTES)
+			break;
+		if (sample_at(r, i)->sent_at < r->changed_at)
+			break;
+		first = sample_at(r, i);
+		least = delay_of(first) < least ? delay_of(first) : least;
+		most = delay_of(first) > most ? delay_of(first) : most;
+	}
+	if (last->got_at - first->got_at < want || last->sent - first->sent < WINDOW_BYTES)
+		return false;
+	w->bytes = (double)(last->sent - first->sent);
+	w->sent = w->bytes * 1e9 / (double)(last->sent_at - first->sent_at);
+	w->delivered = (double)(last->got - first->got);
+	w->loss = fmax(0, 1 - w->delivered / w->bytes);
+	w->delivered *= 1e9 / (double)(last->got_at - first->got_at);
+	w->marks = last->packets == first->packets
+			   ? 0
+			   : (double)(last->marked - first->marked) /
+				     (double)(last->packets - first->packets);
+	w->queue = least > r->least ? least - r->least : 0;
+	w->longest = most > r->least ? most - r->least : 0;
+	return true;
+}
+
+static int64_t long_queue(const struct rate *r)
+{
+	uint64_t q = r->rtt / 10;
+
+	return (int64_t)(q > QUEUE_MIN_NS ? q : QUEUE_MIN_NS);
+}
+
+/* Loss that noise does not explain. */
+static double loss_limit(const struct rate *r, const struct sight *w)
+{
+	double packets = w->bytes / PACKET_BYTES;
+	double beyond = w->longest < (int64_t)QUEUE_SOME_NS ? LOSS_NO_QUEUE : LOSS_BEYOND;
+
+	return r->noise + beyond + CHANCES * sqrt(fmax(r->noise, 0.0005) / packets);
+}
+
+/* Whether the link is full, and what shows it. */
+static enum rate_cause full(const struct rate *r, const struct sight *w)
+{
+	if (w->loss > loss_limit(r, w))
+		return RATE_LOSS;
+	if (w->marks > MARKS_MANY)
+		return RATE_MARKS;
+	if (!r->standing && w->queue > long_queue(r))
+		return RATE_QUEUE;
+	return RATE_NOTHING;
+}
+
+/* ---- what is done about it ---- */
+
+static void cruise(struct rate *r, double pace, uint64_t now)
+{
+	r->phase = RATE_CRUISE;
+	r->base = pace;
+	r->rounds = 0;
+	r->step = STEP_MIN;
+	set_pace(r, pace, now);
+}
+
+static void seen_full(struct rate *r, const struct sight *w)
+{
+	r->tried = w->sent;
+	r->tried_loss = w->loss;
+	r->best = w->delivered;
+}
+
+static void slow_down(struct rate *r, const struct sight *w, enum rate_cause why, uint64_t now)
+{
+	double queue = (double)w->queue / (double)(r->rtt + 1);
+	double pace = w->delivered * fmin(BELOW, fmax(BELOW_MOST, 1 - queue - STEP_MIN));
+
+	if (r->phase == RATE_UP)
+		r->cruise = r->cruise < CRUISE_MAX ? 2 * r->cruise : CRUISE_MAX;
+	if (r->phase == RATE_CRUISE ||
+	    (r->best > 0 && fabs(w->delivered / r->best - 1) > RIVAL_SHIFT))
+		r->rivals = RIVAL_ROUNDS;
+	r->yield = r->rivals && r->pace > 0;
+	r->cause = why;
+	r->cuts++;
+	r->step = STEP_MIN;
+	r->rounds = 0;
+	r->phase = RATE_DOWN;
+	seen_full(r, w);
+	set_pace(r, fmax(pace, r->pace / CUT_MOST), now);
+}
+
+/* The pace was lowered for loss, and there is loss still. */
+static void still_lost(struct rate *r, const struct sight *w, uint64_t now)
+{
+	double part = w->sent / r->tried;
+
+	if (part > 0.8) {
+		set_pace(r, r->pace * 0.9, now); /* too little to tell */
+	} else if (w->loss > 0.7 * r->tried_loss && w->delivered < r->best * (1 + part) / 2) {
+		r->noise = w->loss;
+		r->cuts--;
+		cruise(r, r->tried, now);
+	} else {
+		seen_full(r, w);
+		set_pace(r, w->delivered * BELOW, now);
+	}
+}
+
+/* A round of RATE_DOWN is over. */
+static void lowered(struct rate *r, const struct sight *w, uint64_t now)
+{
+	double keep = !r->yield ? 1 : r->cause == RATE_QUEUE ? YIELD_QUEUE : YIELD_LOSS;
+
+	if (w->loss > r->noise + 2 * LOSS_BEYOND) {
+		still_lost(r, w, now);
+		return;
+	}
+	r->noise += (w->loss - r->noise) / 4;
+	r->standing = w->queue > long_queue(r) / 2;
+	if (r->standing && ++r->rounds < DRAIN_ROUNDS) {
+		r->standing = false;
+		r->best = w->delivered; /* there is a queue, so the link is full still */
+		set_pace(r, r->pace * 0.92, now);
+		return;
+	}
+	/* what noise takes must be sent, too */
+	cruise(r, r->best * keep / (1 - fmin(r->noise, 0.5)), now);
+}
+
+/* Keep the queue short without leaving the link idle. */
+static double trim(const struct rate *r, const struct sight *w)
+{
+	double over = (double)(w->queue - long_queue(r) / 4) / (double)(r->rtt + 1) / 2;
+
+	return 1 - fmin(TRIM_MAX, fmax(0, over));
+}
+
+static void speed_up(struct rate *r, uint64_t now)
+{
+	r->phase = RATE_UP;
+	if (r->rivals)
+		r->base +=
+			fmin(r->base, RIVAL_STEP * r->step / STEP_MIN * 1e9 / (double)(r->rtt + 1));
+	else
+		r->base *= 1 + r->step;
+	if (r->rivals || r->step > 4 * STEP_MIN)
+		r->cruise = CRUISE_MIN; /* the link has changed */
+	r->step = fmin((r->rivals ? 1.1 : 2) * r->step, STEP_MAX);
+	set_pace(r, r->base, now);
+}
+
+/* A round without a sign is over. */
+static void round_over(struct rate *r, const struct sight *w, uint64_t now)
+{
+	if (r->phase == RATE_DOWN) {
+		lowered(r, w, now);
+		return;
+	}
+	if (w->loss < r->noise || (w->queue < long_queue(r) / 4 && w->loss < NOISE_MOST))
+		r->noise += (w->loss - r->noise) / 8;
+	r->round_at = now;
+	if (w->sent < 0.9 * r->pace) {
+		r->rounds = 0; /* the hosts have no more to send */
+		return;
+	}
+	r->rivals -= r->rivals > 0;
+	if (r->phase == RATE_CRUISE && ++r->rounds < r->cruise)
+		r->pace = r->base * trim(r, w);
+	else
+		speed_up(r, now);
+}
+
+/* Returns false for a sample that is not news. */
+static bool take_in(struct rate *r, const struct rate_sample *s, uint64_t rtt, uint64_t now)
+{
+	const struct rate_sample *last = sample_at(r, 0);
+
+	if (r->count && now - r->heard_at > GAP_NS)
+		r->count = 0;
+	if (r->count && (s->sent_at <= last->sent_at || s->got_at <= last->got_at ||
+			 s->got < last->got || s->sent < last->sent))
+		return false;
+	r->heard_at = now;
+	if (!r->rtt || rtt < r->rtt)
+		r->rtt = rtt;
+	else
+		r->rtt += (rtt - r->rtt) / 64;
+	sample_delay(r, delay_of(s), now);
+	r->head = (r->head + 1) % RATE_SAMPLES;
+	r->sample[r->head] = *s;
+	r->count += r->count < RATE_SAMPLES;
+	return true;
+}
+
+void rate_heard(struct rate *r, const struct rate_sample *s, uint64_t rtt_ns, uint64_t now)
+{
+	enum rate_cause why;
+	struct sight w;
+
+	if (!take_in(r, s, rtt_ns, now) || !look(r, &w))
+		return;
+	r->delivered = w.delivered;
+	r->lost = w.loss;
+	why = full(r, &w);
+	if (r->phase != RATE_DOWN && why)
+		slow_down(r, &w, why, now);
+	else if (r->phase != RATE_OPEN && now - r->round_at >= r->rtt)
+		round_over(r, &w, now);
+}

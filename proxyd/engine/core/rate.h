@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * How fast the link to one peer may be filled: one controller for all lanes toward that peer. Pure:
+ * meter.c brings the samples, turns.c asks for the pace.
+ */
+#ifndef LONGHAUL_ENGINE_CORE_RATE_H
+#define LONGHAUL_ENGINE_CORE_RATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define RATE_SAMPLES 32u
+
+/** enum rate_phase - what the controller is doing. */
+enum rate_phase {
+	RATE_OPEN,   /* nothing has shown a limit yet */
+	RATE_CRUISE, /* at what the link was found to carry */
+	RATE_UP,     /* more, round by round: does the link carry more? */
+	RATE_DOWN,   /* less: until the queue is gone, and to see what is lost then */
+	RATE_PHASES,
+};
+
+/** enum rate_cause - what showed the latest limit. */
+enum rate_cause {
+	RATE_NOTHING,
+	RATE_LOSS,  /* more than noise explains */
+	RATE_QUEUE, /* one-way delay above its least */
+	RATE_MARKS, /* ECN */
+	RATE_CAUSES,
+};
+
+const char *rate_phase_name(enum rate_phase p);
+const char *rate_cause_name(enum rate_cause c);
+
+/**
+ * struct rate_sample - one METER and what its echo says.
+ * @sent_at, @sent:  when it left, ns by our clock, and the bytes that we had sent by then
+ * @got_at, @got:    when the peer got it, ns by the peer's clock, and the bytes that it had got
+ * @packets, @marked: that the peer had got by then, and those of them with a congestion mark
+ */
+struct rate_sample {
+	uint64_t sent_at, sent;
+	uint64_t got_at, got;
+	uint64_t packets, marked;
+};
+
+/**
+ * struct rate
+ * @limit:     bytes per second that are never exceeded, 0: none
+ * @pace:      bytes per second, 0: nothing has shown a limit yet
+ * @base:      pace of the phase, before it is trimmed by the queue
+ * @best:      bytes per second that arrived when the link was last seen to be full
+ * @noise:     share of the bytes that is lost whatever the pace
+ * @step:      by which share the next round of RATE_UP is faster
+ * @tried, @tried_loss: bytes per second, and the share lost, when the link was last seen to be full
+ * @rtt:       least round trip, ns; follows slowly when it grows
+ * @delay, @least: one way, ns, up to the difference of the clocks: latest, least
+ * @changed_at: what was sent before tells of another pace
+ * @yield:     others share the link, and are left a part of it
+ * @rivals:    for so many rounds more it is believed that others share the link
+ * @standing:  their queue stays however slow we are: it says nothing
+ * @delivered, @lost: of the latest window: bytes per second, share
+ */
+struct rate {
+	uint64_t limit;
+	enum rate_phase phase;
+	enum rate_cause cause;
+	double pace, base, best, noise, step, tried, tried_loss;
+	uint64_t rtt;
+	int64_t delay, least, least_next;
+	uint64_t least_at, changed_at, round_at, heard_at;
+	uint32_t rounds, cruise, rivals;
+	bool yield, standing;
+	uint64_t cuts;
+	double delivered, lost;
+	struct rate_sample sample[RATE_SAMPLES];
+	uint32_t head, count;
+};
+
+/** rate_init - @limit: bytes per second, 0: none. */
+void rate_init(struct rate *r, uint64_t limit);
+
+/** rate_forget - the peer counts anew: samples from before cannot be compared with those after. */
+void rate_forget(struct rate *r);
+
+/** rate_heard - one more sample, and the round trip that it took. @now: ns by our clock. */
+void rate_heard(struct rate *r, const struct rate_sample *s, uint64_t rtt_ns, uint64_t now);
+
+/** rate_pace - bytes per second, 0: no limit. */
+uint64_t rate_pace(const struct rate *r);
+
+/** rate_queue_ns - how much longer than at best the latest sample was under way. */
+uint64_t rate_queue_ns(const struct rate *r);
+
+#endif

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The controller of a link's pace against a model of one: a drop-tail queue before a bottleneck,
+ * random loss, and traffic of others. Virtual time; every run is the same.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "engine/core/rate.h"
+#include "tests/lab/model/prng.h"
+
+#define PACKET	4200.0
+#define STEP_S	2e-6
+#define METERS	1024u
+#define LAN	3.125e9 /* bytes per second */
+#define LINK	1.25e9
+#define SENDERS 2
+
+/* A METER that left and whose echo is not back yet. */
+struct meter_sent {
+	struct rate_sample s;
+	double back;
+};
+
+struct sender {
+	struct rate rate;
+	double tokens, next, delivered;
+	uint64_t sent, got;
+	struct meter_sent meter[METERS];
+	uint32_t head, tail;
+};
+
+/**
+ * struct model
+ * @link:   bytes per second; from @changes on (s, 0: never) @later
+ * @rtt:    s; @queue: of the bottleneck, in bytes; @noise: share lost at random
+ * @others: bytes per second that never slow down
+ * @busy:   share of the time in which hosts have something to send, in turns of 0.2 s
+ */
+struct model {
+	double link, rtt, queue, noise, others, changes, later, busy;
+	unsigned int senders;
+	double seconds, warm;
+	uint64_t limit;
+	/* what comes of it */
+	double queued, others_tokens, others_lost, others_sent;
+	struct prng rng;
+	struct sender s[SENDERS];
+};
+
+/* Near the brim who finds room is chance. */
+static bool enters(struct model *m)
+{
+	double room = m->queue - m->queued;
+
+	if (room < PACKET || (room < 8 * PACKET && prng_hit(&m->rng, 0.5 - room / 16 / PACKET)))
+		return false;
+	m->queued += PACKET;
+	return true;
+}
+
+static void send(struct model *m, struct sender *s, double t)
+{
+	double pace = (double)rate_pace(&s->rate);
+	bool idle = m->busy > 0 && fmod(t, 0.2) > 0.2 * m->busy;
+
+	if (pace <= 0 || pace > LAN)
+		pace = LAN;
+	s->tokens = idle ? 0 : fmin(s->tokens + pace * STEP_S, 65536);
+	for (; s->tokens >= PACKET; s->tokens -= PACKET) {
+		s->sent += (uint64_t)PACKET;
+		if (!enters(m) || prng_hit(&m->rng, m->noise))
+			continue;
+		s->got += (uint64_t)PACKET;
+		s->delivered += t > m->warm ? PACKET : 0;
+	}
+}
+
+static void meter(struct model *m, struct sender *s, double t)
+{
+	double way = m->queued / m->link + m->rtt / 2, jitter = prng_below(&m->rng, 50) * 1e-6;
+
+	while (s->tail != s->head && s->meter[s->tail % METERS].back <= t) {
+		const struct meter_sent *x = &s->meter[s->tail++ % METERS];
+		uint64_t now = (uint64_t)(t * 1e9) + 1;
+
+		rate_heard(&s->rate, &x->s, now - x->s.sent_at, now);
+	}
+	if (t < s->next)
+		return;
+	s->next = t + m->rtt / 8;
+	s->meter[s->head++ % METERS] = (struct meter_sent){
+		.s = {.sent_at = (uint64_t)(t * 1e9) + 1,
+		      .sent = s->sent,
+		      .got_at = (uint64_t)((t + way + jitter) * 1e9) + 12345678,
+		      .got = s->got},
+		.back = t + way + m->rtt / 2 + jitter,
+	};
+}
+
+static void run(struct model *m)
+{
+	prng_init(&m->rng, 7);
+	for (unsigned int i = 0; i < m->senders; i++)
+		rate_init(&m->s[i].rate, m->limit);
+	for (double t = 0; t < m->seconds; t += STEP_S) {
+		if (m->changes > 0 && t >= m->changes)
+			m->link = m->later;
+		m->queued = fmax(0, m->queued - m->link * STEP_S);
+		m->others_tokens += m->others * STEP_S;
+		for (; m->others_tokens >= PACKET; m->others_tokens -= PACKET) {
+			m->others_sent += t > m->warm;
+			m->others_lost += !enters(m) && t > m->warm;
+		}
+		for (unsigned int i = 0; i < m->senders; i++) {
+			unsigned int n = prng_hit(&m->rng, 0.5) ? i : m->senders - 1 - i;
+
+			send(m, &m->s[n], t);
+			meter(m, &m->s[i], t);
+		}
+	}
+}
+
+/* Share of the link that the first sender got after @warm. */
+static double share(const struct model *m)
+{
+	return m->s[0].delivered / (m->seconds - m->warm) / m->link;
+}
+
+static double bytes_per_byte(const struct model *m)
+{
+	return (double)m->s[0].sent / (double)m->s[0].got;
+}
+
+static struct model *model(struct model m)
+{
+	struct model *out = malloc(sizeof(m));
+
+	assert_non_null(out);
+	*out = m;
+	out->link = out->link > 0 ? out->link : LINK;
+	out->senders = out->senders ? out->senders : 1;
+	return out;
+}
+
+/* ---- tests ---- */
+
+static void alone(void **state)
+{
+	static const double rtt[] = {0.005, 0.02, 0.1}, bdp[] = {0.1, 1, 10};
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++)
+		for (size_t j = 0; j < 3; j++) {
+			struct model *m = model((struct model){.rtt = rtt[i],
+							       .queue = LINK * rtt[i] * bdp[j],
+							       .seconds = 4,
+							       .warm = 2});
+
+			run(m);
+			assert_true(share(m) > 0.95);
+			assert_true(bytes_per_byte(m) < 1.2); /* the first window included */
+			free(m);
+		}
+}
+
+/* What nobody can avoid by going slower is no reason to go slower. */
+static void random_loss(void **state)
+{
+	static const double noise[] = {0.001, 0.01, 0.05};
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		struct model *m = model((struct model){.rtt = 0.02,
+						       .queue = LINK * 0.02,
+						       .noise = noise[i],
+						       .seconds = 3,
+						       .warm = 1});
+
+		run(m);
+		assert_true(share(m) > 0.95 * (1 - noise[i]));
+		free(m);
+	}
+}
+
+static void a_limit_that_is_wrong(void **state)
+{
+	struct model *m = model((struct model){.rtt = 0.02,
+					       .queue = LINK * 0.002,
+					       .limit = (uint64_t)(2 * LINK),
+					       .seconds = 2,
+					       .warm = 1});
+
+	(void)state;
+	run(m);
+	assert_true(share(m) > 0.95);
+	free(m);
+
+	m = model((struct model){.rtt = 0.02,
+				 .queue = LINK * 0.002,
+				 .limit = (uint64_t)(LINK / 4),
+				 .seconds = 2,
+				 .warm = 1});
+	run(m);
+	assert_true(share(m) > 0.24 && share(m) < 0.26);
+	assert_int_equal(m->s[0].rate.cuts, 0);
+	free(m);
+}
+
+/* Others keep what they have, and we get what is left. */
+static void constant_traffic(void **state)
+{
+	static const double bdp[] = {0.1, 1};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct model *m = model((struct model){.rtt = 0.02,
+						       .queue = LINK * 0.02 * bdp[i],
+						       .others = LINK / 2,
+						       .seconds = 4,
+						       .warm = 2});
+
+		run(m);
+		assert_true(share(m) > 0.4 && share(m) < 0.52);
+		assert_true(m->others_lost < 0.02 * m->others_sent);
+		free(m);
+	}
+}
+
+static void two_of_them(void **state)
+{
+	static const double bdp[] = {0.1, 1};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct model *m = model((struct model){.rtt = 0.02,
+						       .queue = LINK * 0.02 * bdp[i],
+						       .senders = 2,
+						       .seconds = 8,
+						       .warm = 4});
+		double a, b;
+
+		run(m);
+		a = m->s[0].delivered;
+		b = m->s[1].delivered;
+		assert_true((a + b) * (a + b) / (2 * (a * a + b * b)) > 0.9); /* Jain */
+		assert_true((a + b) / (m->seconds - m->warm) / LINK > 0.8);
+		free(m);
+	}
+}
+
+static void link_changes(void **state)
+{
+	struct model *m = model((struct model){.rtt = 0.02,
+					       .queue = LINK * 0.02,
+					       .changes = 1,
+					       .later = LINK / 4,
+					       .seconds = 3,
+					       .warm = 1.5});
+
+	(void)state;
+	run(m);
+	assert_true(share(m) > 0.9);
+	free(m);
+
+	m = model((struct model){.link = LINK / 4,
+				 .rtt = 0.02,
+				 .queue = LINK * 0.02,
+				 .changes = 1,
+				 .later = LINK,
+				 .seconds = 4,
+				 .warm = 3});
+	run(m);
+	assert_true(share(m) > 0.9);
+	free(m);
+}
+
+/* Who does not use the pace neither lowers nor raises it. */
+static void little_to_send(void **state)
+{
+	struct model *m = model((struct model){
+		.rtt = 0.02, .queue = LINK * 0.02, .busy = 0.5, .seconds = 3, .warm = 1});
+
+	(void)state;
+	run(m);
+	assert_true(share(m) > 0.45);
+	free(m);
+}
+
+static void strange_samples(void **state)
+{
+	struct rate r;
+	struct prng p;
+
+	(void)state;
+	rate_init(&r, 0);
+	prng_init(&p, 3);
+	for (uint64_t now = 1; now < 2000000000; now += prng_below(&p, 2000000)) {
+		struct rate_sample s = {.sent_at = prng_hit(&p, 0.5) ? now : prng_next(&p),
+					.sent = prng_next(&p) >> prng_below(&p, 64),
+					.got_at = prng_next(&p) >> prng_below(&p, 64),
+					.got = prng_next(&p) >> prng_below(&p, 64),
+					.packets = prng_next(&p),
+					.marked = prng_next(&p)};
+
+		rate_heard(&r, &s, prng_next(&p) >> prng_below(&p, 64), now);
+		assert_true(isfinite(r.pace) && r.pace >= 0 && r.pace <= 1e12);
+		assert_true(isfinite(r.noise) && r.noise >= 0 && r.noise <= 1);
+		if (prng_hit(&p, 0.01))
+			rate_forget(&r);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(alone),
+		cmocka_unit_test(random_loss),
+		cmocka_unit_test(a_limit_that_is_wrong),
+		cmocka_unit_test(constant_traffic),
+		cmocka_unit_test(two_of_them),
+		cmocka_unit_test(link_changes),
+		cmocka_unit_test(little_to_send),
+		cmocka_unit_test(strange_samples),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
