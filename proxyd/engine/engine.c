@@ -42,8 +42,6 @@ struct engine *engine_create(const struct engine_config *cfg, const struct engin
 	e->roles = engine_roles;
 	e->cfg.pool_bytes = or_default(cfg->pool_bytes, 256ull << 20);
 	e->cfg.max_conns = (uint32_t)or_default(cfg->max_conns, 16384);
-	e->cfg.wan_burst = (uint32_t)or_default(
-		cfg->wan_burst, cfg->wan_rate / 1000 > 65536 ? cfg->wan_rate / 1000 : 65536);
 	e->cfg.peer_timeout_ns = or_default(cfg->peer_timeout_ns, 60 * NSEC_PER_SEC);
 	e->cfg.responder_timeout_ns = or_default(cfg->responder_timeout_ns, 30 * NSEC_PER_SEC);
 	e->cfg.idle_ns = or_default(cfg->idle_ns, 600 * NSEC_PER_SEC);
@@ -76,9 +74,8 @@ struct engine *engine_create(const struct engine_config *cfg, const struct engin
 	for (uint32_t i = 0; i < e->nflows; i++)
 		e->flows[i].next_free = i + 1 < e->nflows ? i + 1 : FLOW_NONE;
 	e->ack_head = e->report_head = e->room_head = FLOW_NONE;
-	for (int p = 0; p < PORTS; p++)
-		e->run[p].head = e->run[p].tail = FLOW_NONE;
-	e->tokens = e->cfg.wan_burst;
+	e->run_lan.head = e->run_lan.tail = FLOW_NONE;
+	meter_init(e);
 	e->tokens_at = now_ns;
 	e->wake = UINT64_MAX;
 	e->sweep_at = now_ns + SWEEP_NS;
@@ -169,6 +166,21 @@ static void signalled(struct engine *e, const struct frame *f)
 		++*pair_epoch(e, &k);
 }
 
+static void rx_begin(struct engine *e, enum engine_port port, uint64_t now_ns)
+{
+	e->now = now_ns;
+	e->via = LINK_ALONE;
+	e->counters[port == PORT_LAN ? EC_RX_LAN : EC_RX_WAN]++;
+}
+
+/* The frame @f belongs to the flow @fl: from here on it is known which link it uses. */
+static void rx_by_link(struct engine *e, const struct flow *fl, const struct frame *f)
+{
+	e->via = (uint8_t)flow_link(e, fl);
+	if (fl->side == PORT_WAN)
+		meter_got(e, f);
+}
+
 void engine_rx(struct engine *e, enum engine_port port, const uint8_t *data, uint32_t len,
 	       uint64_t now_ns)
 {
@@ -176,8 +188,7 @@ void engine_rx(struct engine *e, enum engine_port port, const uint8_t *data, uin
 	enum frame_verdict v = frame_parse(data, len, &f);
 	struct flow *fl;
 
-	e->now = now_ns;
-	e->counters[port == PORT_LAN ? EC_RX_LAN : EC_RX_WAN]++;
+	rx_begin(e, port, now_ns);
 	if (v != FRAME_OK) {
 		/* The hosts' NICs judge it; a bridge would not have looked. */
 		e->counters[v == FRAME_UNKNOWN_OPCODE ? EC_BAD_OPCODE : EC_BAD_FRAME]++;
@@ -224,6 +235,7 @@ void engine_rx(struct engine *e, enum engine_port port, const uint8_t *data, uin
 		engine_pass(e, port, &f);
 		return;
 	}
+	rx_by_link(e, fl, &f);
 	learn_frame(e, fl, &f);
 	if (e->in_fault && rx_in_fault(e, fl, &f))
 		return;
@@ -236,7 +248,13 @@ void engine_rx(struct engine *e, enum engine_port port, const uint8_t *data, uin
 void engine_rx_report(struct engine *e, unsigned int peer, const struct report *r, uint64_t now_ns)
 {
 	e->now = now_ns;
-	agreement_rx(e, peer, r);
+	if (peer >= PEER_MAX)
+		return;
+	e->via = (uint8_t)peer;
+	if (r->type == REPORT_METER)
+		meter_rx(e, peer, r);
+	else
+		agreement_rx(e, peer, r);
 }
 
 static void timer_fired(void *ctx, uint32_t id)
@@ -246,6 +264,7 @@ static void timer_fired(void *ctx, uint32_t id)
 
 	if (!fl->used || fl->lane.role == ROLE_NONE)
 		return;
+	e->via = (uint8_t)flow_link(e, fl);
 	role_of(e, &fl->lane)->timer(e, fl, id % TIMERS);
 }
 
@@ -286,6 +305,7 @@ void engine_tick(struct engine *e, uint64_t now_ns)
 	near_room(e);
 	due_acks(e);
 	due_reports(e);
+	meter_tick(e);
 	sweep(e);
 }
 
@@ -406,6 +426,7 @@ void engine_peer_event(struct engine *e, unsigned int peer, enum peer_event ev, 
 	if (peer >= PEER_MAX)
 		return;
 	e->peer_up[peer] = ev != PEER_DOWN;
+	meter_forget(e, peer);
 	if (ev == PEER_DOWN)
 		return;
 	for (uint32_t i = 0; i < e->nflows; i++) {

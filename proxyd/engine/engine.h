@@ -89,6 +89,8 @@ struct engine_sink {
  * @pool_bytes:      retention memory, default 256 MiB
  * @max_conns:       connections, default 16,384 (two flows each)
  * @wan_rate:        bytes per second on the WAN, 0: not paced
+ * @wan_auto:        the pace on the WAN is found, for each peer (core/rate.h); @wan_rate is never
+ *                   exceeded
  * @wan_burst:       bytes that may leave at once, default 64 KiB or 1 ms of the rate
  * @peer_timeout_ns: how long custody waits for a lost peer, default 60 s
  * @responder_timeout_ns: how long it waits for a silent near responder, default 30 s
@@ -101,6 +103,7 @@ struct engine_config {
 	uint64_t pool_bytes;
 	uint32_t max_conns;
 	uint64_t wan_rate;
+	bool wan_auto;
 	uint32_t wan_burst, lane_span;
 	uint64_t peer_timeout_ns, responder_timeout_ns, idle_ns;
 	uint64_t seed;
@@ -258,6 +261,28 @@ struct engine_memory {
 	uint32_t lane_bytes; /* state per lane besides packets */
 };
 void engine_memory(const struct engine *e, struct engine_memory *out);
+
+/**
+ * struct link_info - the link to one peer (core/rate.h).
+ * @sent, @got: bytes of connections, carried or passed on; @marked: packets that came with a
+ *              congestion mark
+ * @pace:       bytes per second that may be sent, 0: no limit
+ * @delivered:  bytes per second that arrived, of the latest window
+ * @lost_ppm, @noise_ppm: share of the bytes lost in that window, and at any pace
+ * @queue_ns:   how much longer than at best packets are under way
+ * @rtt_ns:     least round trip, 0 when not known
+ * @phase, @cause: names: what is done, and what showed the latest limit
+ * @cuts:       how often the link was seen full
+ */
+struct link_info {
+	uint64_t sent, got, marked;
+	uint64_t pace, delivered, queue_ns, rtt_ns, cuts;
+	uint32_t lost_ppm, noise_ppm;
+	const char *phase, *cause;
+};
+
+/** engine_link_info - false when @peer is out of range. */
+bool engine_link_info(const struct engine *e, unsigned int peer, struct link_info *out);
 
 /** engine_check - assert the invariants that can be read off the state; for tests. NULL when all
  * hold,

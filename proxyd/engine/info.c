@@ -185,3 +185,32 @@ void engine_memory(const struct engine *e, struct engine_memory *out)
 		.lane_bytes = sizeof(struct flow),
 	};
 }
+
+static uint32_t ppm(double share)
+{
+	return (uint32_t)(share * 1e6);
+}
+
+bool engine_link_info(const struct engine *e, unsigned int peer, struct link_info *out)
+{
+	const struct wan_link *k;
+
+	if (peer >= PEER_MAX)
+		return false;
+	k = &e->link[peer];
+	*out = (struct link_info){
+		.sent = k->sent,
+		.got = k->got,
+		.marked = k->marked,
+		.pace = e->cfg.wan_auto ? rate_pace(&k->rate) : e->cfg.wan_rate,
+		.delivered = (uint64_t)k->rate.delivered,
+		.queue_ns = rate_queue_ns(&k->rate),
+		.rtt_ns = k->rate.rtt,
+		.cuts = k->rate.cuts,
+		.lost_ppm = ppm(k->rate.lost),
+		.noise_ppm = ppm(k->rate.noise),
+		.phase = e->cfg.wan_auto ? rate_phase_name(k->rate.phase) : "fixed",
+		.cause = rate_cause_name(k->rate.cause),
+	};
+	return true;
+}

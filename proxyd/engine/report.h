@@ -23,6 +23,7 @@ enum report_type {
 	REPORT_PROGRESS, /* acceptor: what arrived, what the responder truly acknowledged */
 	REPORT_CLOSE,	 /* either: the lane is no longer held */
 	REPORT_RESP,	 /* opener: which answers arrived */
+	REPORT_METER,	 /* either, about the link and no lane: what was sent, what was got */
 };
 
 /** enum lane_reason - why a lane was refused, closed or faulted. */
@@ -58,6 +59,21 @@ const char *lane_reason_name(enum lane_reason r);
 /** struct psn_range - [@from, @end). */
 struct psn_range {
 	uint32_t from, end;
+};
+
+/**
+ * struct meter - METER: what crossed the link to the peer (core/meter.c).
+ * @sent_at, @sent: now, ns by the sender's clock; bytes that it has sent by now
+ * @echo_at, @echo_sent: both of the latest METER that it heard, 0 when none
+ * @got_at, @got, @packets, @marked: when that came, ns by the sender's clock; bytes and packets
+ *             that it had got by then, and packets of those with a congestion mark
+ * @held_us:   how long ago that was
+ */
+struct meter {
+	uint64_t sent_at, sent;
+	uint64_t echo_at, echo_sent;
+	uint64_t got_at, got, packets, marked;
+	uint32_t held_us;
 };
 
 /**
@@ -126,6 +142,7 @@ struct report {
 	struct psn_range hole[REPORT_HOLES];
 	uint8_t nagain;
 	uint32_t again[REPORT_AGAIN];
+	struct meter meter;
 };
 
 #endif

@@ -247,6 +247,8 @@ static bool report_ok(const struct report *r)
 		return progress_ok(r);
 	case REPORT_RESP:
 		return answers_ok(r);
+	case REPORT_METER:
+		return true;
 	default:
 		return false;
 	}
@@ -326,13 +328,31 @@ static void get_progress(struct in *i, struct report *r)
 	get_holes(i, r);
 }
 
+static bool get_meter(struct in *i, struct meter *m)
+{
+	m->sent_at = take64(i);
+	m->sent = take64(i);
+	m->echo_at = take64(i);
+	m->echo_sent = take64(i);
+	m->got_at = take64(i);
+	m->got = take64(i);
+	m->packets = take64(i);
+	m->marked = take64(i);
+	m->held_us = take32(i);
+	return !i->bad;
+}
+
 static bool get_report(struct in *i, enum report_type type, uint8_t flags, struct report *r)
 {
 	memset(r, 0, sizeof(*r));
 	r->type = (uint8_t)type;
+	if (type == REPORT_METER)
+		return get_meter(i, &r->meter); /* it is about no lane */
 	r->lane = take32(i);
 	r->gen = take32(i);
 	switch (type) {
+	case REPORT_METER:
+		break;
 	case REPORT_OPEN:
 		get_key(i, &r->key);
 		r->lqpn = take24(i);
@@ -387,6 +407,7 @@ static int flags_known(uint8_t type)
 	case PROTO_LANE_CLOSE:
 		return F_CLOSE_BY_OPENER;
 	case PROTO_LANE_ANSWERS:
+	case PROTO_METER:
 	case PROTO_HEARTBEAT:
 	case PROTO_BYE:
 	case PROTO_LANE_ACCEPT:
@@ -435,6 +456,8 @@ static bool get_body(struct in *i, uint8_t type, uint8_t flags, struct proto_mes
 		return get_report(i, REPORT_CLOSE, flags, &m->report);
 	case PROTO_LANE_ANSWERS:
 		return get_report(i, REPORT_RESP, flags, &m->report);
+	case PROTO_METER:
+		return get_report(i, REPORT_METER, flags, &m->report);
 	default:
 		return false;
 	}
@@ -587,18 +610,23 @@ static void give_progress(struct out *o, const struct report *r)
 		give24(o, r->again[i]);
 }
 
-int proto_put_report(uint8_t *buf, size_t room, const struct report *r)
+static void give_meter(struct out *o, const struct meter *m)
 {
-	static const uint8_t types[] = {
-		[REPORT_OPEN] = PROTO_LANE_OPEN,	 [REPORT_ACCEPT] = PROTO_LANE_ACCEPT,
-		[REPORT_REFUSE] = PROTO_LANE_REFUSE,	 [REPORT_CLOSE] = PROTO_LANE_CLOSE,
-		[REPORT_PROGRESS] = PROTO_LANE_PROGRESS, [REPORT_RESP] = PROTO_LANE_ANSWERS,
-	};
-	uint8_t flags = 0;
-	struct out o;
+	give64(o, m->sent_at);
+	give64(o, m->sent);
+	give64(o, m->echo_at);
+	give64(o, m->echo_sent);
+	give64(o, m->got_at);
+	give64(o, m->got);
+	give64(o, m->packets);
+	give64(o, m->marked);
+	give32(o, m->held_us);
+}
 
-	if (!report_ok(r))
-		return -EINVAL;
+static uint8_t report_flags(const struct report *r)
+{
+	uint8_t flags = 0;
+
 	if (r->type == REPORT_OPEN && r->resume)
 		flags = F_OPEN_RESUME;
 	if (r->type == REPORT_OPEN && r->one_read)
@@ -609,10 +637,34 @@ int proto_put_report(uint8_t *buf, size_t room, const struct report *r)
 		flags |= F_PROGRESS_AGAIN;
 	if (r->type == REPORT_CLOSE && r->by_opener)
 		flags = F_CLOSE_BY_OPENER;
-	o = begin(buf, room, types[r->type], flags);
+	return flags;
+}
+
+int proto_put_report(uint8_t *buf, size_t room, const struct report *r)
+{
+	static const uint8_t types[] = {
+		[REPORT_OPEN] = PROTO_LANE_OPEN,
+		[REPORT_ACCEPT] = PROTO_LANE_ACCEPT,
+		[REPORT_REFUSE] = PROTO_LANE_REFUSE,
+		[REPORT_CLOSE] = PROTO_LANE_CLOSE,
+		[REPORT_PROGRESS] = PROTO_LANE_PROGRESS,
+		[REPORT_RESP] = PROTO_LANE_ANSWERS,
+		[REPORT_METER] = PROTO_METER,
+	};
+	struct out o;
+
+	if (!report_ok(r))
+		return -EINVAL;
+	o = begin(buf, room, types[r->type], report_flags(r));
+	if (r->type == REPORT_METER) {
+		give_meter(&o, &r->meter);
+		return finish(&o);
+	}
 	give32(&o, r->lane);
 	give32(&o, r->gen);
 	switch ((enum report_type)r->type) {
+	case REPORT_METER:
+		break; /* above: it is about no lane */
 	case REPORT_OPEN:
 		give_key(&o, &r->key);
 		give24(&o, r->lqpn);

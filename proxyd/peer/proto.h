@@ -40,6 +40,7 @@ enum proto_type {
 	PROTO_LANE_PROGRESS = 19,
 	PROTO_LANE_CLOSE = 20,
 	PROTO_LANE_ANSWERS = 21,
+	PROTO_METER = 26,
 };
 
 /**

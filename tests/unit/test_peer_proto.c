@@ -31,7 +31,7 @@ static uint32_t rnd(void)
  * these tests, doc/peer-protocol.md. A reason is sent as its number: new ones go to the end, and
  * into that text.
  */
-_Static_assert(sizeof(struct report) == 668, "struct report has changed: see above");
+_Static_assert(sizeof(struct report) == 744, "struct report has changed: see above");
 _Static_assert(REASON_PATH_MTU == 14, "the order of reasons has changed: see above");
 
 /* ---- samples ---- */
@@ -126,6 +126,24 @@ static struct report sample_close(void)
 	return r;
 }
 
+static struct report sample_meter(void)
+{
+	struct report r = {
+		.type = REPORT_METER,
+		.meter = {.sent_at = 0x0102030405060708,
+			  .sent = UINT64_MAX,
+			  .echo_at = 1,
+			  .echo_sent = 0x8000000000000000,
+			  .got_at = 0xfffffffffffffffe,
+			  .got = 42,
+			  .packets = 0x1122334455667788,
+			  .marked = 3,
+			  .held_us = 0xfffffffe},
+	};
+
+	return r;
+}
+
 /* One message of every type, in turn; 0 when @i is past the last. */
 static int sample(unsigned int i, uint8_t *buf, size_t room)
 {
@@ -162,6 +180,9 @@ static int sample(unsigned int i, uint8_t *buf, size_t room)
 		break;
 	case 9:
 		r = sample_close();
+		break;
+	case 10:
+		r = sample_meter();
 		break;
 	default:
 		return 0;
@@ -311,6 +332,7 @@ static void round_trip_report(const struct report *r, enum proto_type type)
 	assert_int_equal(g->hi, r->hi);
 	assert_int_equal(g->nholes, r->nholes);
 	assert_memory_equal(g->hole, r->hole, sizeof(g->hole));
+	assert_memory_equal(&g->meter, &r->meter, sizeof(g->meter));
 }
 
 static void round_trip_reports(void **state)
@@ -325,6 +347,9 @@ static void round_trip_reports(void **state)
 	r.path_mtu = 0;
 	r.key.vlan = FRAME_VLAN_NONE;
 	round_trip_report(&r, PROTO_LANE_OPEN);
+
+	r = sample_meter();
+	round_trip_report(&r, PROTO_METER);
 
 	r = (struct report){.type = REPORT_ACCEPT, .lane = 0x01020304, .gen = 0x05060708};
 	round_trip_report(&r, PROTO_LANE_ACCEPT);
@@ -431,7 +456,7 @@ static void sequence(void **state)
 		memcpy(buf + len, "\x04\x00\x00\x01\xee", 5);
 		len += 5;
 	}
-	assert_int_equal(walk(buf, len), 10);
+	assert_int_equal(walk(buf, len), 11);
 	while ((v = proto_next(buf, len, &pos, &m)) != PROTO_END) {
 		static const enum proto_verdict want[] = {PROTO_OK, PROTO_UNKNOWN, PROTO_UNKNOWN,
 							  PROTO_MALFORMED};
@@ -510,7 +535,7 @@ static void bad_reports(void **state)
 	REFUSED(r);
 	r = (struct report){.type = 0};
 	REFUSED(r);
-	r.type = REPORT_RESP + 1;
+	r.type = REPORT_METER + 1;
 	REFUSED(r);
 }
 

@@ -70,6 +70,15 @@ uint64_t report_next(const struct report_clock *c, bool missing);
 void progress_due(struct engine *e, struct flow *fl, bool urgent);
 void due_reports(struct engine *e);
 
+/* meter.c: what crosses the links */
+void meter_init(struct engine *e);
+unsigned int flow_link(const struct engine *e, const struct flow *fl);
+void meter_got(struct engine *e, const struct frame *f);
+void meter_tick(struct engine *e);
+void meter_rx(struct engine *e, unsigned int peer, const struct report *r);
+/** meter_forget - the peer has begun to count anew. */
+void meter_forget(struct engine *e, unsigned int peer);
+
 /* turns.c: turns and tokens */
 void pace_run(struct engine *e, struct flow *fl);
 void pace_tick(struct engine *e);

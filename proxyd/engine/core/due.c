@@ -42,6 +42,7 @@ void due_acks(struct engine *e)
 
 		e->ack_head = fl->lane.next_ack;
 		fl->lane.ack_listed = false;
+		e->via = (uint8_t)flow_link(e, fl);
 		if (role->tell)
 			role->tell(e, fl);
 	}

@@ -15,6 +15,8 @@ int engine_tx(struct engine *e, enum engine_port port, const uint8_t *data, uint
 		return err;
 	}
 	e->counters[port == PORT_LAN ? EC_TX_LAN : EC_TX_WAN]++;
+	if (port == PORT_WAN)
+		e->link[e->via].sent += len;
 	return 0;
 }
 

@@ -6,6 +6,7 @@
 #define LONGHAUL_ENGINE_CORE_STATE_H
 
 #include "engine/core/lane.h"
+#include "engine/core/rate.h"
 
 /**
  * struct flow - one direction of packets to one QP. @key must be first (flow_table.h).
@@ -61,6 +62,28 @@ struct run_list {
 	uint32_t head, tail;
 };
 
+/* Links over the WAN: one to each peer, and what goes to no peer. */
+#define LINK_ALONE PEER_MAX
+#define LINKS	   (PEER_MAX + 1)
+
+/**
+ * struct wan_link - what goes over the WAN to one peer.
+ * @run:    lanes with something to send
+ * @tokens: bytes that may leave now by @rate; whole at @tokens_at
+ * @sent:   bytes sent; @got, @packets, @marked: what came (meter.c)
+ * @heard:  what the next METER echoes; @heard_at: 0 when there is nothing
+ * @told_at, @told_sent, @told_got: of the latest METER sent
+ */
+struct wan_link {
+	struct run_list run;
+	struct rate rate;
+	uint64_t tokens_at;
+	int64_t tokens;
+	uint64_t sent, got, packets, marked;
+	struct meter heard;
+	uint64_t heard_at, told_at, told_sent, told_got;
+};
+
 #define MATCH_SLOTS 65536u
 #define CM_SLOTS    1024u
 #define READS_MAX   131072u
@@ -99,7 +122,10 @@ struct engine {
 	} refused[REFUSED_MAX];
 	uint32_t nrefused;
 	uint64_t rule_bytes[RULE_MAX]; /* custody per rule */
-	struct run_list run[PORTS];
+	struct run_list run_lan;
+	struct wan_link link[LINKS];
+	uint8_t via;	    /* link of the frame, timer or turn that is being looked at */
+	uint8_t first_link; /* whose turn it is first */
 	bool port_full;	    /* the latest engine_tx() found no room */
 	uint64_t tokens_at; /* pacing: tokens are whole at this time */
 	int64_t tokens;	    /* bytes */

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * What crosses the link to each peer is counted at both ends, and METER reports compare the counts.
+ *
+ * A METER says: by now, by my clock, I have sent you so many bytes; and when your latest METER
+ * came, which said so and so, by my clock, I had got so many. It travels on the link as the packets
+ * do, so both counts are of one place in the stream. The two clocks and their difference never matter:
+ * only time differences of one clock are taken, and the change of the one-way delay.
+ *
+ * METERs go out while packets cross in either direction, a few in a round trip and never so often
+ * that they take more than a thousandth of the link. Lost ones cost precision only. A peer that
+ * does not know them leaves the pace without a limit of its own.
+ *
+ * Counted are packets of connections that a rule gives to the peer, carried or only passed on.
+ */
+#include "engine/core/core.h"
+
+#define INTERVAL_MIN   (1 * NSEC_PER_MSEC)
+#define INTERVAL_MAX   (250 * NSEC_PER_MSEC)
+#define PER_ROUND_TRIP 8u
+/* A METER with all its headers is less than this: a thousandth of the link is ... */
+#define METER_BYTES    180u
+#define METER_SHARE    1000u
+/* METERs are answered for so long after the peer's latest one. */
+#define LISTENS_NS     (5 * NSEC_PER_SEC)
+#define ECN_CE	       3u
+
+void meter_init(struct engine *e)
+{
+	for (unsigned int i = 0; i < LINKS; i++) {
+		struct wan_link *k = &e->link[i];
+
+		k->run.head = k->run.tail = FLOW_NONE;
+		rate_init(&k->rate, e->cfg.wan_rate);
+	}
+	e->via = LINK_ALONE;
+}
+
+unsigned int flow_link(const struct engine *e, const struct flow *fl)
+{
+	int peer = fl->rule >= 0 ? e->rules[fl->rule].peer : fl->lane.peer;
+
+	return peer < 0 || peer >= PEER_MAX ? LINK_ALONE : (unsigned int)peer;
+}
+
+void meter_got(struct engine *e, const struct frame *f)
+{
+	struct wan_link *k = &e->link[e->via];
+	uint8_t ecn = f->ip6 ? f->data[f->l3 + 1] >> 4 : f->data[f->l3 + 1];
+
+	k->got += f->len;
+	k->packets++;
+	k->marked += (ecn & 3) == ECN_CE;
+}
+
+static uint64_t interval(const struct wan_link *k)
+{
+	uint64_t pace = rate_pace(&k->rate), t = k->rate.rtt / PER_ROUND_TRIP;
+
+	if (pace && t < (uint64_t)METER_BYTES * METER_SHARE * NSEC_PER_SEC / pace)
+		t = (uint64_t)METER_BYTES * METER_SHARE * NSEC_PER_SEC / pace;
+	return t < INTERVAL_MIN ? INTERVAL_MIN : t > INTERVAL_MAX ? INTERVAL_MAX : t;
+}
+
+static void tell(struct engine *e, unsigned int peer)
+{
+	struct wan_link *k = &e->link[peer];
+	uint64_t held = (e->now - k->heard_at) / NSEC_PER_USEC;
+	struct report r = {.type = REPORT_METER, .meter = k->heard};
+
+	r.meter.sent_at = e->now;
+	r.meter.sent = k->sent;
+	r.meter.held_us = held < UINT32_MAX ? (uint32_t)held : UINT32_MAX;
+	k->told_at = e->now;
+	k->told_sent = k->sent;
+	k->told_got = k->got;
+	e->sink.report(e->sink.ctx, peer, &r);
+}
+
+void meter_tick(struct engine *e)
+{
+	for (unsigned int i = 0; i < PEER_MAX; i++) {
+		struct wan_link *k = &e->link[i];
+		bool listens = k->heard_at && e->now - k->heard_at < LISTENS_NS;
+
+		if (!e->peer_up[i] || (!e->cfg.wan_auto && !listens) ||
+		    (k->sent == k->told_sent && k->got == k->told_got))
+			continue;
+		if (e->now - k->told_at >= interval(k))
+			tell(e, i);
+		else
+			engine_wake_at(e, k->told_at + interval(k));
+	}
+}
+
+void meter_forget(struct engine *e, unsigned int peer)
+{
+	struct wan_link *k = &e->link[peer];
+
+	memset(&k->heard, 0, sizeof(k->heard));
+	k->heard_at = 0;
+	rate_forget(&k->rate);
+}
+
+void meter_rx(struct engine *e, unsigned int peer, const struct report *r)
+{
+	const struct meter *m = &r->meter;
+	struct wan_link *k = &e->link[peer];
+	uint64_t held = (uint64_t)m->held_us * NSEC_PER_USEC;
+	struct rate_sample s = {
+		.sent_at = m->echo_at,
+		.sent = m->echo_sent,
+		.got_at = m->got_at,
+		.got = m->got,
+		.packets = m->packets,
+		.marked = m->marked,
+	};
+
+	if (m->echo_at > e->now || m->echo_sent > k->sent) {
+		COUNT(e, BAD_REPORT);
+		return;
+	}
+	if (k->heard_at && m->sent_at <= k->heard.echo_at)
+		return; /* the newest wins */
+	k->heard = (struct meter){
+		.echo_at = m->sent_at,
+		.echo_sent = m->sent,
+		.got_at = e->now,
+		.got = k->got,
+		.packets = k->packets,
+		.marked = k->marked,
+	};
+	k->heard_at = e->now;
+	if (e->cfg.wan_auto && m->echo_at && e->now - m->echo_at >= held)
+		rate_heard(&k->rate, &s, e->now - m->echo_at - held, e->now);
+}
