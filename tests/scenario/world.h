@@ -21,7 +21,11 @@
 #include "tests/lab/model/wan.h"
 #include "tests/scenario/actors.h"
 
-#define WORLD_QPS 64
+#define WORLD_QPS	  64
+#define WORLD_IN_BAND	  16384u
+/* Ethernet types, of those for experiments: a report (reports_in_band), traffic of others. */
+#define WORLD_TYPE_REPORT 0x88b6u
+#define WORLD_TYPE_OTHER  0x88b5u
 
 /**
  * struct world_config
@@ -33,6 +37,8 @@
  * long ago comes
  *               again after it; it comes again with garbage in it (another generation, lane, type,
  *               peer, or marks that cannot be)
+ * @reports_in_band: they take their turn in the queue of the WAN as the packets do, and are lost as
+ *               these are; @report_loss and the like do not apply
  * @check_every: engine_check() after every so many events, 0: at the end only
  * @check_custody: after every answer to a host, and for every frame to the WAN: what was
  * acknowledged is held
@@ -58,6 +64,7 @@ struct world_config {
 	bool single;
 	struct wan_config wan, lan;
 	double report_loss, report_reorder, report_replay, report_forge;
+	bool reports_in_band;
 	enum ack_policy policy;
 	enum atomic_mode atomic;
 	struct engine_config engine;
@@ -182,7 +189,9 @@ struct world {
 	/* link[i]: 0, 1: lan of side i toward the engine; 2, 3: toward the host; 4, 5: wan from
 	 * side i */
 	struct wan *link[6];
-	struct wan *reports[2]; /* from side i */
+	struct wan *reports[2];	   /* from side i */
+	struct report *in_band[2]; /* WORLD_IN_BAND of each side, those under way among them */
+	uint32_t nin_band[2];
 	struct report past[2][64];
 	uint32_t npast[2];
 	uint32_t held_gen[2]; /* changes with every lane that is taken or let go */

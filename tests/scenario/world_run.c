@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tests/scenario/readers.h"
+#include "wire/bytes.h"
 #include "wire/psn.h"
 
 /* More cannot happen within a nanosecond. */
@@ -33,6 +34,12 @@ static void deliver_link(struct world *w, int i)
 
 		if (w->overload)
 			data = world_overload_swap(w, i, data, &len);
+		if (i >= 4 && get_be16(data + 12) == WORLD_TYPE_REPORT) {
+			if (w->engine[!side])
+				engine_rx_report(w->engine[!side], 0,
+						 &w->in_band[side][get_be32(data + 14)], w->now);
+			continue;
+		}
 		if (!seen(w, i, data, len))
 			continue;
 		if (i >= 4) { /* from side's WAN port to the other appliance */
