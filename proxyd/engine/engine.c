@@ -76,7 +76,7 @@ struct engine *engine_create(const struct engine_config *cfg, const struct engin
 	e->ack_head = e->report_head = e->room_head = FLOW_NONE;
 	e->run_lan.head = e->run_lan.tail = FLOW_NONE;
 	meter_init(e);
-	e->tokens_at = now_ns;
+	pace_init(e);
 	e->wake = UINT64_MAX;
 	e->sweep_at = now_ns + SWEEP_NS;
 	return e;

@@ -463,7 +463,7 @@ static void sequence(void **state)
 
 		assert_int_equal(v, want[seen++ % 4]);
 	}
-	assert_int_equal(seen, 40);
+	assert_int_equal(seen, 44);
 	assert_int_equal(pos, len);
 }
 

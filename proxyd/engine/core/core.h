@@ -80,6 +80,7 @@ void meter_rx(struct engine *e, unsigned int peer, const struct report *r);
 void meter_forget(struct engine *e, unsigned int peer);
 
 /* turns.c: turns and tokens */
+void pace_init(struct engine *e);
 void pace_run(struct engine *e, struct flow *fl);
 void pace_tick(struct engine *e);
 bool pace_may_send(struct engine *e);

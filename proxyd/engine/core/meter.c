@@ -4,8 +4,8 @@
  *
  * A METER says: by now, by my clock, I have sent you so many bytes; and when your latest METER
  * came, which said so and so, by my clock, I had got so many. It travels on the link as the packets
- * do, so both counts are of one place in the stream. The two clocks and their difference never matter:
- * only time differences of one clock are taken, and the change of the one-way delay.
+ * do, so both counts are of one place in the stream. The two clocks and their difference never
+ * matter: only time differences of one clock are taken, and the change of the one-way delay.
  *
  * METERs go out while packets cross in either direction, a few in a round trip and never so often
  * that they take more than a thousandth of the link. Lost ones cost precision only. A peer that

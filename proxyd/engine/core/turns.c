@@ -51,6 +51,12 @@ static int64_t burst(const struct engine *e, uint64_t rate)
 	return most > BURST_MIN ? most : BURST_MIN;
 }
 
+void pace_init(struct engine *e)
+{
+	e->tokens = burst(e, e->cfg.wan_rate);
+	e->tokens_at = e->now;
+}
+
 /* The pace that was found for @k; 0 where none is looked for. */
 static uint64_t link_pace(const struct engine *e, const struct wan_link *k)
 {
