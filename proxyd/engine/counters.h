@@ -15,6 +15,7 @@
 	X(TX_WAN, "tx-wan", "frames to the WAN port")                                              \
 	X(PASSED, "passed", "frames passed through unchanged")                                     \
 	X(TX_FULL, "tx-full", "frames that a port had no room for")                                \
+	X(TX_IMPOSSIBLE, "tx-impossible", "frames that a port can never send, dropped")            \
 	X(BAD_FRAME, "bad-frame", "frames that are no well-formed RoCEv2, passed through")         \
 	X(BAD_ICRC, "bad-icrc", "requests and responses of held lanes with a wrong ICRC, dropped") \
 	X(BAD_OPCODE, "bad-opcode", "unknown opcodes, passed through")                             \

@@ -75,6 +75,8 @@ struct engine *engine_create(const struct engine_config *cfg, const struct engin
 		e->flows[i].next_free = i + 1 < e->nflows ? i + 1 : FLOW_NONE;
 	e->ack_head = e->report_head = e->room_head = FLOW_NONE;
 	e->run_lan.head = e->run_lan.tail = FLOW_NONE;
+	for (int p = 0; p < PORTS; p++)
+		e->wait[p].acks = FLOW_NONE;
 	meter_init(e);
 	pace_init(e);
 	e->wake = UINT64_MAX;

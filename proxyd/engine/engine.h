@@ -64,9 +64,9 @@ struct engine_event {
 
 /**
  * struct engine_sink - where outputs go; all called from inside engine_*() calls.
- * @tx:     send a frame. @data is valid during the call only. 0, or -EAGAIN when the port has no
- * room: the
- *          engine keeps retained packets for later and counts others as dropped
+ * @tx:     send a frame. @data is valid during the call only. 0; -EAGAIN when the port has no room:
+ *          what is retained and what the engine has to say itself it tries again, what only passes
+ *          is dropped; -EMSGSIZE or -EINVAL when the port can never send this: dropped, counted
  * @report: send a report to peer @peer
  * @event:  something for the log
  * @hold:   from now on (@on) the packets of the connection whose requests have the key @requests,

@@ -11,11 +11,12 @@
 
 /* out.c: what leaves the engine */
 int engine_tx(struct engine *e, enum engine_port port, const uint8_t *data, uint32_t len);
+uint64_t engine_port_again(const struct engine *e, enum engine_port port);
 void engine_pass(struct engine *e, enum engine_port from, const struct frame *f);
 void engine_wake_at(struct engine *e, uint64_t when);
 void engine_event(struct engine *e, enum engine_event_type type, const struct flow *fl,
 		  uint32_t packets, uint64_t bytes);
-void ack_send(struct engine *e, struct flow *fl, uint32_t psn, uint8_t syndrome, uint32_t msn);
+bool ack_send(struct engine *e, struct flow *fl, uint32_t psn, uint8_t syndrome, uint32_t msn);
 
 /* flow.c */
 struct flow *flow_at(struct engine *e, uint32_t index);
@@ -62,6 +63,7 @@ void lane_refused(struct engine *e, struct flow *fl, uint32_t psn, uint8_t syndr
 /* due.c: lists of what the tick has to do */
 void ack_list(struct engine *e, struct flow *fl);
 void ack_schedule(struct engine *e, struct flow *fl);
+void ack_again_later(struct engine *e, struct flow *fl);
 void due_acks(struct engine *e);
 void report_schedule(struct engine *e, struct flow *fl, struct report_clock *c, bool urgent);
 bool report_now(const struct engine *e, struct report_clock *c, bool missing);

@@ -34,8 +34,35 @@ void ack_schedule(struct engine *e, struct flow *fl)
 	ack_list(e, fl);
 }
 
+/* The port had no room for what the lane has to say: it is said again when there may be some. */
+void ack_again_later(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	struct port_wait *w = &e->wait[fl->side];
+
+	if (l->ack_listed)
+		return;
+	l->ack_listed = true;
+	l->next_ack = w->acks;
+	w->acks = flow_index(e, fl);
+}
+
+/* What a port refused before is due again. */
+static void refused_acks(struct engine *e, struct port_wait *w)
+{
+	uint32_t i;
+
+	while (e->now >= w->again && (i = w->acks) != FLOW_NONE) {
+		w->acks = e->flows[i].lane.next_ack;
+		e->flows[i].lane.ack_listed = false;
+		ack_list(e, &e->flows[i]);
+	}
+}
+
 void due_acks(struct engine *e)
 {
+	for (int p = 0; p < PORTS; p++)
+		refused_acks(e, &e->wait[p]);
 	while (e->ack_head != FLOW_NONE) {
 		struct flow *fl = &e->flows[e->ack_head];
 		const struct role_ops *role = role_of(e, &fl->lane);
@@ -46,6 +73,9 @@ void due_acks(struct engine *e)
 		if (role->tell)
 			role->tell(e, fl);
 	}
+	for (int p = 0; p < PORTS; p++)
+		if (e->wait[p].acks != FLOW_NONE)
+			engine_wake_at(e, engine_port_again(e, p));
 }
 
 static void report_list(struct engine *e, struct flow *fl)

@@ -3,21 +3,48 @@
  * What leaves the engine: frames to a port, events, the wish to be woken. Everything here goes
  * through the sink's callbacks and nothing else does, but for reports to a peer.
  */
+#include <errno.h>
+
 #include "engine/core/core.h"
 
+/* A port that has no room is tried again after this, and twice that, and so on, so many times. */
+#define RETRY_NS	(50 * NSEC_PER_USEC)
+#define RETRY_DOUBLINGS 5u
+
+/*
+ * Returns 0, or -EAGAIN when the port has no room. Who has something that must leave keeps it then
+ * and tries again at engine_port_again(). What the port can never take is counted and as good as
+ * lost on the way: whoever waits for it will find that out, and it is not tried for ever.
+ */
 int engine_tx(struct engine *e, enum engine_port port, const uint8_t *data, uint32_t len)
 {
 	int err = e->sink.tx(e->sink.ctx, port, data, len);
+	struct port_wait *w = &e->wait[port];
 
-	if (err) {
-		e->port_full = true;
-		COUNT(e, TX_FULL);
-		return err;
+	if (err == -EMSGSIZE || err == -EINVAL) {
+		COUNT(e, TX_IMPOSSIBLE);
+		return 0;
 	}
+	if (err) {
+		w->full = true;
+		if (e->now >= w->again) {
+			w->again = e->now + (RETRY_NS << w->tries);
+			w->tries += w->tries < RETRY_DOUBLINGS;
+		}
+		COUNT(e, TX_FULL);
+		return -EAGAIN;
+	}
+	w->tries = 0;
 	e->counters[port == PORT_LAN ? EC_TX_LAN : EC_TX_WAN]++;
 	if (port == PORT_WAN)
 		e->link[e->via].sent += len;
 	return 0;
+}
+
+/* When to try again what @port had no room for. */
+uint64_t engine_port_again(const struct engine *e, enum engine_port port)
+{
+	return e->wait[port].again > e->now ? e->wait[port].again : e->now;
 }
 
 void engine_pass(struct engine *e, enum engine_port from, const struct frame *f)
@@ -51,14 +78,15 @@ void engine_event(struct engine *e, enum engine_event_type type, const struct fl
 		e->sink.event(e->sink.ctx, &ev);
 }
 
-void ack_send(struct engine *e, struct flow *fl, uint32_t psn, uint8_t syndrome, uint32_t msn)
+/* Returns false when the port has no room for it. */
+bool ack_send(struct engine *e, struct flow *fl, uint32_t psn, uint8_t syndrome, uint32_t msn)
 {
 	struct flow *back = flow_partner(e, fl);
 	uint8_t buf[BUILD_MAX];
 	uint32_t len;
 
 	if (!back || !back->tmpl.len)
-		return;
+		return true;
 	len = build_ack(buf, &back->tmpl, back->key.dqpn, psn, syndrome, msn);
-	engine_tx(e, fl->side, buf, len);
+	return !engine_tx(e, fl->side, buf, len);
 }

@@ -84,6 +84,19 @@ struct wan_link {
 	uint64_t heard_at, told_at, told_sent, told_got;
 };
 
+/**
+ * struct port_wait - a port that has no room for what leaves.
+ * @full:  the latest turn found it so
+ * @again: when to try again, @tries: how often in a row that was in vain
+ * @acks:  list of lanes whose ACK or NAK it refused, by flow index
+ */
+struct port_wait {
+	uint64_t again;
+	uint32_t acks;
+	uint8_t tries;
+	bool full;
+};
+
 #define MATCH_SLOTS 65536u
 #define CM_SLOTS    1024u
 #define READS_MAX   131072u
@@ -126,7 +139,7 @@ struct engine {
 	struct wan_link link[LINKS];
 	uint8_t via;	    /* link of the frame, timer or turn that is being looked at */
 	uint8_t first_link; /* whose turn it is first */
-	bool port_full;	    /* the latest engine_tx() found no room */
+	struct port_wait wait[PORTS];
 	uint64_t tokens_at; /* pacing: tokens are whole at this time */
 	int64_t tokens;	    /* bytes */
 	uint64_t wake;	    /* earliest time that lists want to be looked at again */

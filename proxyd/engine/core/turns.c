@@ -11,12 +11,11 @@
  * by one of its own at the pace that its controller has found (rate.c). A lane stops as soon as a
  * bucket is empty and the engine asks to be woken when QUANTUM bytes are there again: small bursts,
  * few wake-ups. The LAN is not paced: its link and the port's ring hold it back. A port without
- * room (-EAGAIN) ends the turn; the lane stays in the list and tries again after RETRY_NS.
+ * room (-EAGAIN) ends the turns there; the lanes stay in the list until engine_port_again().
  */
 #include "engine/core/roles.h"
 
 #define QUANTUM	       16384
-#define RETRY_NS       (50 * NSEC_PER_USEC)
 #define TURNS_PER_TICK 4096u
 /* Bytes that may leave at once; 1 ms of the rate where that is more. */
 #define BURST_MIN      65536
@@ -106,7 +105,7 @@ static struct run_list *list_of(struct engine *e, const struct flow *fl)
 	return other_port(fl->side) == PORT_LAN ? &e->run_lan : &e->link[flow_link(e, fl)].run;
 }
 
-void pace_run(struct engine *e, struct flow *fl)
+static void enqueue(struct engine *e, struct flow *fl)
 {
 	struct run_list *list = list_of(e, fl);
 	uint32_t i = flow_index(e, fl);
@@ -120,6 +119,11 @@ void pace_run(struct engine *e, struct flow *fl)
 			e->flows[list->tail].lane.next_run = i;
 		list->tail = i;
 	}
+}
+
+void pace_run(struct engine *e, struct flow *fl)
+{
+	enqueue(e, fl);
 	engine_wake_at(e, e->now);
 }
 
@@ -166,6 +170,8 @@ static uint64_t may_turn(const struct engine *e, const struct wan_link *k)
 /* Give the lanes of one list their turns. Returns when the list wants to be looked at again. */
 static uint64_t run_list(struct engine *e, struct run_list *list, const struct wan_link *k)
 {
+	enum engine_port port = k ? PORT_WAN : PORT_LAN;
+
 	for (uint32_t n = 0; list->head != FLOW_NONE; n++) {
 		uint64_t when = may_turn(e, k);
 		struct flow *fl;
@@ -183,13 +189,13 @@ static uint64_t run_list(struct engine *e, struct run_list *list, const struct w
 			pace_run(e, fl);
 			continue;
 		}
-		e->port_full = false;
+		e->wait[port].full = false;
 		e->via = (uint8_t)flow_link(e, fl);
 		more = turn(e, fl);
 		if (more)
-			pace_run(e, fl);
-		if (e->port_full)
-			return e->now + RETRY_NS;
+			enqueue(e, fl);
+		if (e->wait[port].full)
+			return list->head == FLOW_NONE ? UINT64_MAX : engine_port_again(e, port);
 	}
 	return UINT64_MAX;
 }

@@ -268,7 +268,10 @@ void fault_answer(struct engine *e, struct flow *fl)
 		uint32_t len = build_ack(buf, &back->tmpl, back->key.dqpn, l->told, l->refusal,
 					 l->acked.msn);
 
-		engine_tx(e, fl->side, buf, len);
+		if (engine_tx(e, fl->side, buf, len)) {
+			ack_again_later(e, fl);
+			return;
+		}
 		COUNT(e, FATAL_NAKS);
 	}
 	l->ack_due = false;

@@ -23,6 +23,8 @@
  * use up its retries.
  *
  * An ACK never bears the PSN of a READ or ATOMIC: some requesters take it for the answer.
+ *
+ * What the port has no room for stays due: nothing is noted as said before it has left.
  */
 #include "engine/fault/fault.h"
 #include "engine/learn/learn.h"
@@ -200,10 +202,31 @@ void nak_send(struct engine *e, struct flow *fl)
 		     l->reasked_psn != PSN_NONE;
 	if (l->nak_due)
 		return;
-	ack_send(e, fl, l->frontier.psn, AETH_NAK_SEQ, l->frontier.msn);
+	if (!ack_send(e, fl, l->frontier.psn, AETH_NAK_SEQ, l->frontier.msn)) {
+		l->nak_due = true;
+		ack_again_later(e, fl);
+		return;
+	}
 	l->nak_sent = true;
 	l->naks++;
 	COUNT(e, NAKS_SENT);
+}
+
+/* The ACK of @m. Returns false when the port has no room for it. */
+static bool ack_front(struct engine *e, struct flow *fl, const struct mark *m)
+{
+	struct lane *l = &fl->lane;
+
+	if (!ack_send(e, fl, psn_sub(m->psn, 1), l->credit == 0xff ? AETH_ACK_UNLIMITED : l->credit,
+		      m->msn))
+		return false;
+	l->acked = *m;
+	if (psn_after(m->psn, l->told))
+		l->told = m->psn;
+	l->pseudo_acks++;
+	l->unacked = 0;
+	COUNT(e, PSEUDO_ACKS);
+	return true;
 }
 
 static void flush(struct engine *e, struct flow *fl)
@@ -217,15 +240,10 @@ static void flush(struct engine *e, struct flow *fl)
 	while (atomic_make(e, fl))
 		advance(e, fl);
 	m = l->frontier.ackable ? l->frontier : l->acked;
-	if (m.ackable && (l->ack_repeat || (l->ack_due && psn_after(m.psn, l->acked.psn)))) {
-		ack_send(e, fl, psn_sub(m.psn, 1),
-			 l->credit == 0xff ? AETH_ACK_UNLIMITED : l->credit, m.msn);
-		l->acked = m;
-		if (psn_after(m.psn, l->told))
-			l->told = m.psn;
-		l->pseudo_acks++;
-		l->unacked = 0;
-		COUNT(e, PSEUDO_ACKS);
+	if (m.ackable && (l->ack_repeat || (l->ack_due && psn_after(m.psn, l->acked.psn))) &&
+	    !ack_front(e, fl, &m)) {
+		ack_again_later(e, fl);
+		return;
 	}
 	l->ack_repeat = false;
 	if (l->frontier.psn == host_epsn(e, l)->psn)
@@ -250,7 +268,10 @@ static void refused(struct engine *e, struct flow *fl)
 		return;
 	}
 	/* nothing acknowledged is refused: the requester gets the NAK as it is */
-	ack_send(e, fl, l->refusal_psn, syndrome, l->una.msn);
+	if (!ack_send(e, fl, l->refusal_psn, syndrome, l->una.msn)) {
+		ack_again_later(e, fl);
+		return;
+	}
 	COUNT(e, FATAL_NAKS);
 	lane_close(e, fl, why, true);
 }
@@ -269,6 +290,6 @@ void near_tell(struct engine *e, struct flow *fl)
 	}
 	frontier_trim(e, l);
 	flush(e, fl);
-	if (lane_drained(l))
+	if (lane_drained(l) && !l->ack_listed)
 		lane_close(e, fl, l->reason, true);
 }

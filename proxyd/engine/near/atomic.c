@@ -35,7 +35,8 @@
 #define KEPT_NS	      (1 * NSEC_PER_SEC)
 #define KEPT_ALONE_NS (10 * NSEC_PER_SEC)
 
-static void answer(struct engine *e, struct flow *fl, uint32_t psn, uint32_t msn)
+/* Returns false when the port has no room for it. */
+static bool answer(struct engine *e, struct flow *fl, uint32_t psn, uint32_t msn)
 {
 	struct lane *l = &fl->lane;
 	const struct flow *back = flow_partner(e, fl);
@@ -48,12 +49,14 @@ static void answer(struct engine *e, struct flow *fl, uint32_t psn, uint32_t msn
 	};
 
 	if (!back || !back->tmpl.len)
-		return;
+		return true;
 	s.t = &back->tmpl;
 	s.dqpn = back->key.dqpn;
-	engine_tx(e, fl->side, out, build_packet(out, &s));
+	if (engine_tx(e, fl->side, out, build_packet(out, &s)))
+		return false;
 	l->pseudo_acks++;
 	COUNT(e, ATOMICS_MADE);
+	return true;
 }
 
 /* The ATOMIC that the frontier has come up to and may pass, or NULL. */
@@ -77,7 +80,10 @@ bool atomic_make(struct engine *e, struct flow *fl)
 
 	if (!r)
 		return false;
-	answer(e, fl, r->at.psn, psn_add(r->at.msn, 1));
+	if (!answer(e, fl, r->at.psn, psn_add(r->at.msn, 1))) {
+		ack_again_later(e, fl);
+		return false;
+	}
 	if (r->at.ackable && psn_after(r->at.psn, l->acked.psn))
 		l->acked = r->at; /* what may be said again */
 	mark_frontier(l,
@@ -164,6 +170,6 @@ bool atomic_again(struct engine *e, struct flow *fl, const struct frame *f)
 	/* a READ before it is asked again: its answer comes first, and the host will ask for this
 	 * once more */
 	if (l->reasked_psn == PSN_NONE || psn_before(f->psn, l->reasked_psn))
-		answer(e, fl, f->psn, l->frontier.msn);
+		answer(e, fl, f->psn, l->frontier.msn); /* if it does not leave, it asks again */
 	return true;
 }

@@ -18,9 +18,9 @@ static int sink_tx(void *ctx, enum engine_port port, const uint8_t *data, uint32
 	struct crowd *c = ctx;
 	struct frame f;
 
-	if (c->refuse & 1u << port) {
+	if ((c->refuse | c->impossible) & 1u << port) {
 		c->refused++;
-		return -EAGAIN;
+		return c->refuse & 1u << port ? -EAGAIN : -EMSGSIZE;
 	}
 	c->tx[port]++;
 	if (port == PORT_LAN && len <= BUILD_MAX && frame_parse(data, len, &f) == FRAME_OK &&

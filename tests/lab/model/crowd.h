@@ -29,8 +29,8 @@ struct crowd_lane {
 };
 
 /**
- * struct crowd - @refuse: ports that have no room now, by a bit each; @refused: frames that met
- * that
+ * struct crowd - @refuse: ports that have no room now, by a bit each; @impossible: ports that say
+ * that they can never send this; @refused: frames that met either
  * @tx, @events, @reports: how much came out; @last: what went to the LAN last
  */
 struct crowd {
@@ -40,7 +40,7 @@ struct crowd {
 	struct crowd_lane *lane;
 	enum engine_port from;
 	uint32_t payload;
-	unsigned int refuse;
+	unsigned int refuse, impossible;
 	uint64_t tx[PORTS], refused, events[8], reports;
 	struct template to_far, to_near;
 	struct {
