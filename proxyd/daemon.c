@@ -29,9 +29,10 @@
 #define SECOND_NS   1000000000ull
 /* So long queue pairs take to be made to fail (engine/fault.c). */
 #define FAILING_NS  6000000000ull
-/* Frames wait for the kernel to take them: look again, but not in a tight circle, the interface may
- * be down. */
+/* Frames or reports wait for the kernel to take them: look again after this, and twice that, and so
+ * on, so many times: the interface may be down. */
 #define TX_WAIT_NS  50000ull
+#define TX_WAITS    3u
 
 static void on_frame(void *ctx, enum steer_side side, const uint8_t *data, uint32_t len)
 {
@@ -144,7 +145,7 @@ static void housekeeping(struct daemon *d)
 static uint64_t one_round(struct daemon *d)
 {
 	uint64_t deadline, t;
-	bool waiting;
+	bool waiting = false;
 	int more = 0;
 
 	d->now = loop_now();
@@ -159,13 +160,18 @@ static uint64_t one_round(struct daemon *d)
 		if (d->now >= session_deadline(d->session))
 			session_tick(d->session, d->now);
 		session_flush(d->session);
+		waiting = peer_socket_flush(d->sock);
 		t = session_deadline(d->session);
 		deadline = t < deadline ? t : deadline;
 	}
-	waiting = afxdp_flush(d->port);
+	waiting |= afxdp_flush(d->port);
 	t = engine_deadline(d->engine);
-	if (waiting && d->now + TX_WAIT_NS < t)
-		t = d->now + TX_WAIT_NS;
+	if (!waiting)
+		d->tx_waits = 0;
+	else if (d->now + (TX_WAIT_NS << d->tx_waits) < t)
+		t = d->now + (TX_WAIT_NS << d->tx_waits);
+	if (waiting && !more)
+		d->tx_waits += d->tx_waits < TX_WAITS;
 	return more ? 0 : t < deadline ? t : deadline;
 }
 

@@ -35,7 +35,8 @@ static void sink_report(void *ctx, unsigned int peer, const struct report *r)
 {
 	struct daemon *d = ctx;
 
-	/* A report that cannot go is counted there; the engine says again what matters. */
+	/* One to a peer that is not there is counted; what matters is said when it is back
+	 * (engine_peer_event()). What finds no room in the socket waits there. */
 	if (d->session)
 		session_report(d->session, peer, r);
 }

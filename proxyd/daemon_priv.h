@@ -37,6 +37,7 @@ struct daemon {
 	int exit_code;
 	bool port_down;
 	bool bad_chunks;   /* the log has it */
+	uint8_t tx_waits;  /* rounds in a row in which something waited to leave */
 	bool fence_failed; /* the latest connection that was to be held could not */
 	bool lingering;	   /* the port still takes what rules of before a reload wanted */
 	uint32_t linger_conn;

@@ -64,7 +64,7 @@ static const struct field socket_fields[] = {
 	SOCK("unknown-source", unknown_source, "datagrams from addresses of no peer, dropped"),
 	SOCK("oversize", oversize, "datagrams longer than any of the protocol, dropped"),
 	SOCK("overrun", overrun, "datagrams that the kernel dropped, receive buffer full"),
-	SOCK("tx-full", tx_full, "datagrams not sent, send buffer full"),
+	SOCK("tx-full", tx_full, "datagrams not sent, send buffer full for long"),
 	SOCK("tx-errors", tx_errors, "datagrams not sent for another reason"),
 	SOCK("rx-errors", rx_errors, "errors of receiving"),
 };

@@ -422,6 +422,14 @@ void engine_rules(struct engine *e, const struct rule *rules, unsigned int n, ui
 	}
 }
 
+/* The lane of an opener whose peer could not be told anything, and is there again. */
+static void peer_is_back(struct engine *e, struct flow *fl)
+{
+	pace_run(e, fl);
+	if (reads_of(e, &fl->lane))
+		resp_report_due(e, fl, true);
+}
+
 void engine_peer_event(struct engine *e, unsigned int peer, enum peer_event ev, uint64_t now_ns)
 {
 	e->now = now_ns;
@@ -441,7 +449,9 @@ void engine_peer_event(struct engine *e, unsigned int peer, enum peer_event ev, 
 		if (l->role == ROLE_OPENER && ev == PEER_RESTARTED)
 			stream_tx_restart(e, fl);
 		else if (l->role == ROLE_OPENER)
-			pace_run(e, fl);
+			peer_is_back(e, fl);
+		else if (l->role == ROLE_ACCEPTOR && ev == PEER_UP)
+			progress_due(e, fl, true); /* what was said meanwhile did not leave */
 		else if (l->role == ROLE_ACCEPTOR && ev == PEER_RESTARTED)
 			/* it has forgotten the lane; what arrived in order is still delivered */
 			lane_drain(e, fl, REASON_PEER_RESTARTED);

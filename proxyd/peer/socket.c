@@ -4,6 +4,9 @@
  * configured port, which is also what keeps a firewall's state entry alive. Peers are told apart by
  * source address and port; what comes from elsewhere is counted and never looked at.
  *
+ * What finds the send buffer full waits here, in its order, until there is room: a report that has
+ * left the engine is not lost on this machine. Where even that is full, the newest is lost.
+ *
  * On an IPv6 socket an IPv4 address is its v4-mapped form, which is how struct ip_addr holds it
  * anyway. An IPv4 socket is made when the address to bind is IPv4, or when the kernel has no IPv6.
  */
@@ -29,6 +32,8 @@
 #define RCVBUF (4 << 20)
 /* One byte more than is ever taken, to tell a longer datagram from the longest. */
 #define SLOT   (SESSION_DATAGRAM_MAX + 1)
+/* Datagrams that wait for room in the send buffer. */
+#define HELD   64u
 
 union sockaddr_any {
 	struct sockaddr sa;
@@ -44,6 +49,12 @@ struct endpoint {
 	socklen_t sa_len;
 };
 
+struct held {
+	unsigned int peer;
+	size_t len;
+	uint8_t data[SESSION_DATAGRAM_MAX];
+};
+
 struct peer_socket {
 	int fd;
 	int family;
@@ -57,6 +68,8 @@ struct peer_socket {
 	union sockaddr_any from[BATCH];
 	_Alignas(struct cmsghdr) char control[BATCH][CMSG_SPACE(sizeof(uint32_t))];
 	uint8_t data[BATCH][SLOT];
+	struct held held[HELD]; /* a ring: @nheld from @first_held on */
+	unsigned int first_held, nheld;
 };
 
 static const uint8_t v4_head[12] = {[10] = 0xff, [11] = 0xff};
@@ -324,26 +337,56 @@ int peer_socket_rx(struct peer_socket *ps, unsigned int budget, peer_socket_fn f
 	return (int)total;
 }
 
-void peer_socket_send(void *ctx, unsigned int peer, const uint8_t *data, size_t len)
+/* Returns false when the send buffer has no room for it; else it is sent, or never can be. */
+static bool try_send(struct peer_socket *ps, unsigned int peer, const uint8_t *data, size_t len)
 {
-	struct peer_socket *ps = ctx;
-	const struct endpoint *e;
+	const struct endpoint *e = &ps->peer[peer];
 	ssize_t n;
 
-	if (peer >= PEER_MAX || !ps->peer[peer].used)
-		return;
-	e = &ps->peer[peer];
+	if (!e->used)
+		return true;
 	do {
 		n = sendto(ps->fd, data, len, MSG_DONTWAIT, &e->sa.sa, e->sa_len);
 	} while (n < 0 && errno == EINTR);
 	if (n >= 0) {
 		ps->stats.tx++;
 	} else if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS) {
-		ps->stats.tx_full++;
+		return false;
 	} else {
 		ps->stats.tx_errors++;
 		ps->stats.tx_errno = errno;
 	}
+	return true;
+}
+
+bool peer_socket_flush(struct peer_socket *ps)
+{
+	while (ps->nheld) {
+		const struct held *h = &ps->held[ps->first_held];
+
+		if (!try_send(ps, h->peer, h->data, h->len))
+			return true;
+		ps->first_held = (ps->first_held + 1) % HELD;
+		ps->nheld--;
+	}
+	return false;
+}
+
+void peer_socket_send(void *ctx, unsigned int peer, const uint8_t *data, size_t len)
+{
+	struct peer_socket *ps = ctx;
+	struct held *h;
+
+	if (peer >= PEER_MAX || (!peer_socket_flush(ps) && try_send(ps, peer, data, len)))
+		return;
+	if (ps->nheld == HELD || len > sizeof(h->data)) {
+		ps->stats.tx_full++;
+		return;
+	}
+	h = &ps->held[(ps->first_held + ps->nheld++) % HELD];
+	h->peer = peer;
+	h->len = len;
+	memcpy(h->data, data, len);
 }
 
 void peer_socket_stats(const struct peer_socket *ps, struct peer_socket_stats *out)

@@ -6,6 +6,7 @@
 #ifndef LONGHAUL_PEER_SOCKET_H
 #define LONGHAUL_PEER_SOCKET_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -48,9 +49,13 @@ typedef void (*peer_socket_fn)(void *ctx, unsigned int peer, const uint8_t *data
  */
 int peer_socket_rx(struct peer_socket *ps, unsigned int budget, peer_socket_fn fn, void *ctx);
 
-/** peer_socket_send - fits struct session_sink's send with @ctx the socket. A datagram that cannot
- *  be sent is counted and lost: every message is said again by those who need it. */
+/** peer_socket_send - fits struct session_sink's send with @ctx the socket. A datagram that finds
+ *  no room waits for peer_socket_flush(). One that cannot be sent, or finds too many waiting, is
+ *  counted and lost: every message is said again by those who need it. */
 void peer_socket_send(void *ctx, unsigned int peer, const uint8_t *data, size_t len);
+
+/** peer_socket_flush - send what found no room. Returns true while some waits: call again soon. */
+bool peer_socket_flush(struct peer_socket *ps);
 
 /**
  * struct peer_socket_stats
@@ -58,7 +63,7 @@ void peer_socket_send(void *ctx, unsigned int peer, const uint8_t *data, size_t 
  * @unknown_addr, @unknown_port: the latest of them, for people who look for a wrong address
  * @oversize:       longer than any datagram of the protocol, dropped
  * @overrun:        datagrams that the kernel dropped because the receive buffer was full
- * @tx_full:        not sent: no room in the send buffer; @tx_errors: not sent for another reason
+ * @tx_full:        not sent: no room in the send buffer for long; @tx_errors: not sent for another reason
  * @rcvbuf:         bytes of receive buffer that the kernel granted
  */
 struct peer_socket_stats {

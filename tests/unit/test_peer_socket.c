@@ -4,6 +4,7 @@
  * where making one is not allowed.
  */
 #include <errno.h>
+#include <limits.h>
 #include <net/if.h>
 #include <poll.h>
 #include <sched.h>
@@ -15,6 +16,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -280,6 +282,72 @@ static void addresses(void **state)
 	peer_socket_close(NULL);
 }
 
+/* The send buffer is full when @no_room says so: loopback's never is. */
+static unsigned int no_room;
+
+ssize_t sendto(int fd, const void *buf, size_t n, int flags, const struct sockaddr *to,
+	       socklen_t to_len)
+{
+	if (no_room) {
+		no_room--;
+		errno = EAGAIN;
+		return -1;
+	}
+	return syscall(SYS_sendto, fd, buf, n, flags, to, to_len);
+}
+
+static void in_order(void *ctx, unsigned int peer, const uint8_t *data, size_t len)
+{
+	unsigned int *next = ctx;
+
+	assert_int_equal(peer, 0);
+	assert_int_equal(len, 1);
+	assert_int_equal(data[0], (*next)++);
+}
+
+/* What finds no room in the send buffer leaves when there is some, and in its order. */
+static void full_buffer(void **state)
+{
+	struct peer_socket *a = open_on(&lo4), *b = open_on(&lo4);
+	struct pollfd p = {.fd = peer_socket_fd(b), .events = POLLIN};
+	struct peer_socket_stats st;
+	unsigned int next = 0;
+
+	(void)state;
+	assert_int_equal(peer_socket_map(a, 0, &lo4, peer_socket_port(b)), 0);
+	assert_int_equal(peer_socket_map(b, 0, &lo4, peer_socket_port(a)), 0);
+	for (uint8_t i = 0; i < 6; i++) {
+		no_room = i < 2 ? 1 : 0; /* the third takes the first two along */
+		peer_socket_send(a, 0, &i, 1);
+		assert_int_equal(peer_socket_flush(a), false);
+	}
+	for (uint8_t i = 6; i < 10; i++) {
+		no_room = UINT_MAX;
+		peer_socket_send(a, 0, &i, 1);
+		assert_int_equal(peer_socket_flush(a), true);
+	}
+	no_room = 0;
+	assert_int_equal(peer_socket_flush(a), false);
+	while (next < 10) {
+		assert_int_equal(poll(&p, 1, 10000), 1);
+		peer_socket_rx(b, 0, in_order, &next);
+	}
+	peer_socket_stats(a, &st);
+	assert_int_equal(st.tx, 10);
+	assert_int_equal(st.tx_full, 0);
+
+	/* not without end */
+	no_room = UINT_MAX;
+	for (uint8_t i = 0; i < 200; i++)
+		peer_socket_send(a, 0, &i, 1);
+	no_room = 0;
+	peer_socket_stats(a, &st);
+	assert_true(st.tx_full > 0 && st.tx_full < 200);
+	assert_int_equal(peer_socket_flush(a), false);
+	peer_socket_close(a);
+	peer_socket_close(b);
+}
+
 /* Two sessions over two true sockets, on a clock that the test moves. */
 struct end {
 	struct peer_socket *ps;
@@ -384,7 +452,7 @@ int main(void)
 		cmocka_unit_test(ip4),		 cmocka_unit_test(ip6),
 		cmocka_unit_test(both_families), cmocka_unit_test(batches),
 		cmocka_unit_test(strangers),	 cmocka_unit_test(addresses),
-		cmocka_unit_test(sessions),
+		cmocka_unit_test(sessions),	 cmocka_unit_test(full_buffer),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, NULL);
