@@ -154,9 +154,16 @@ static void pop(struct engine *e, struct lane *l)
 	l->nreads--;
 }
 
-/* Forget the answered ones at the head; @end, when not NULL, moves behind each. */
+static struct flow *flow_of(struct lane *l)
+{
+	return (struct flow *)((uint8_t *)l - offsetof(struct flow, lane));
+}
+
+/* Forget the answered ones at the head; @end, when not NULL, moves behind each. What is behind them
+ * may have its response here already, which waited for its turn. */
 void reads_trim(struct engine *e, struct lane *l, struct mark *end)
 {
+	uint32_t before = l->nreads;
 	struct read_rec *r;
 
 	while ((r = reads_head(e, l)) && r->done) {
@@ -165,6 +172,8 @@ void reads_trim(struct engine *e, struct lane *l, struct mark *end)
 					     .msn = r->at.msn + 1};
 		pop(e, l);
 	}
+	if (l->nreads && l->nreads != before && l->role == ROLE_OPENER && reads_of(e, l))
+		pace_run(e, flow_partner(e, flow_of(l)));
 }
 
 /* Those of them that end at @psn or before. */
@@ -211,7 +220,7 @@ enum read_verdict reads_response(struct engine *e, struct lane *l, const struct 
 				 struct read_rec **rec)
 {
 	struct read_rec *r = reads_find(e, l, f->psn);
-	struct flow *fl = (struct flow *)((uint8_t *)l - offsetof(struct flow, lane));
+	const struct flow *fl = flow_of(l);
 
 	*rec = r;
 	if (!r ||
