@@ -123,6 +123,7 @@ static enum lane_reason accept_begin(struct engine *e, unsigned int peer, const 
 	l->cut_us = now_us(e);
 	l->start_acked = true;
 	l->opened = l->progress = e->now;
+	fl->seen = back->seen = e->now; /* who agrees to a lane does not find it idle next */
 	l->clock.last = e->now;
 	if (r->one_read) {
 		struct lane_reads *x = reads_begin(e, fl);

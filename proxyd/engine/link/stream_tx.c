@@ -23,7 +23,8 @@
 #include "engine/link/link.h"
 #include "engine/reads/reads.h"
 
-/* A peer that answers, but does not report on a lane for so long, has lost that lane. */
+/* A peer that answers, but for so long does not report on a lane that waits for it, has lost that
+ * lane. */
 #define DEAF_NS	    (10 * NSEC_PER_SEC)
 /* A tail of so many PSNs is sent again as a whole: with more, losing all of them and all reports is
  * an outage. */
@@ -307,7 +308,9 @@ void stream_tx_timeout(struct engine *e, struct flow *fl)
 		return;
 	l->timeouts++;
 	COUNT(e, TIMEOUTS);
-	if (!l->reopen && l->accepted && e->peer_up[l->peer] && e->now - l->last_report > DEAF_NS) {
+	/* of a lane that was idle there was nothing to report until it sent again (@progress) */
+	if (!l->reopen && l->accepted && e->peer_up[l->peer] &&
+	    e->now - max64(l->last_report, l->progress) > DEAF_NS) {
 		stream_tx_restart(e, fl);
 		return;
 	}
