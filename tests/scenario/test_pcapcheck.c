@@ -146,6 +146,7 @@ static void test_right_worlds(void **state)
 		struct check_config c = all_files();
 		struct check_result res;
 		struct recorded r;
+		uint64_t made = 0;
 
 		for (uint64_t seed = 1; seed <= 3; seed++) {
 			if (getenv("V"))
@@ -159,10 +160,11 @@ static void test_right_worlds(void **state)
 				k->loss > 0 || k->reorder > 0 || k->dup > 0 || k->corrupt > 0;
 			res = judge(&r, &c, stderr, CHECK_RIGHT);
 			assert_int_equal(res.lanes, (k->qps ? k->qps : 1) * (1 + k->both_ways));
-			if (!k->no_custody)
-				assert_true(res.made > 20);
+			made += res.made;
 			film_free(&r);
 		}
+		if (!k->no_custody)
+			assert_true(made > 60);
 	}
 }
 
@@ -265,6 +267,38 @@ static void test_prefetch(void **state)
 	/* and behind the shift a fault is a fault */
 	shot_alter(&s.far->shot[film_find(s.far, s.far->n * 9 / 10, DATA)]);
 	assert_true(judge(&r, &c, nowhere(), CHECK_VIOLATIONS).rule[RULE_BYTES] > 0);
+	film_free(&r);
+}
+
+/*
+ * A responder's answer may count what it has done since, and most answers to a pipeline of ATOMICs
+ * may: that most of them say the same does not make it the number of their own message.
+ */
+static void test_answers_count_more(void **state)
+{
+	struct film_kind k = {.ops = 1u << RC_FETCH_ADD};
+	struct check_config c = all_files();
+	uint32_t asked = 0, answered = 0, more = 0;
+	struct recorded r;
+	struct scene s;
+
+	(void)state;
+	film_world(&k, 7, &r);
+	s = scene_of(&r, 0);
+	memset(c.file, 0, sizeof(c.file));
+	c.file[lan_of(0)] = path[lan_of(0)];
+	assert_int_equal(ip_addr_parse("10.1.0.1", &c.local[c.nlocal++]), 0);
+	for (uint32_t i = 0; i < s.near->n; i++) {
+		struct frame f = shot_view(&s.near->shot[i]);
+
+		asked += f.opcode == OP_FETCH_ADD;
+		if (f.opcode != OP_ATOMIC_ACK || ++answered <= 4 || asked == answered)
+			continue;
+		shot_renumber(&s.near->shot[i], KEEP_IT, psn_add(frame_aeth_msn(&f), 1), KEEP_IT);
+		more++;
+	}
+	assert_true(more > answered / 2);
+	judge(&r, &c, stderr, CHECK_RIGHT);
 	film_free(&r);
 }
 
@@ -413,10 +447,10 @@ static void test_bare(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_right_worlds), cmocka_unit_test(test_plants),
-		cmocka_unit_test(test_prefetch),     cmocka_unit_test(test_told_repeats),
-		cmocka_unit_test(test_stalls),	     cmocka_unit_test(test_other_clocks),
-		cmocka_unit_test(test_bare),
+		cmocka_unit_test(test_right_worlds),	   cmocka_unit_test(test_plants),
+		cmocka_unit_test(test_prefetch),	   cmocka_unit_test(test_told_repeats),
+		cmocka_unit_test(test_answers_count_more), cmocka_unit_test(test_stalls),
+		cmocka_unit_test(test_other_clocks),	   cmocka_unit_test(test_bare),
 	};
 
 	if (argc > 1)

@@ -335,19 +335,41 @@ static uint32_t from_base(uint32_t msn, uint32_t base)
 	return (msn - base) & PSN_MASK;
 }
 
-/* Messages before line 0: what most of the notes agree upon. */
+/* Whether there were other than @base messages before line 0 if @n is right. */
+static bool contradicts(const struct msn_note *n, uint32_t base)
+{
+	return from_base(n->e->msn, psn_add(base, n->low & PSN_MASK)) > n->exact - n->low;
+}
+
+/* How many notes are wrong if @base is right. */
+static uint32_t contradictions(const struct book *b, uint32_t base)
+{
+	uint32_t wrong = 0;
+
+	for (uint32_t i = 0; i < b->nnotes; i++)
+		wrong += contradicts(&b->note[i], base);
+	return wrong;
+}
+
+/*
+ * Messages before line 0. Most of the notes may agree upon it, or none: the answers to a pipeline of
+ * ATOMICs, some of which are asked again, may count any number of later ones. Then it is the least
+ * that any says. Which of the two it is, shows in how many notes it would make wrong.
+ */
 static uint32_t msn_base(const struct book *b)
 {
-	uint32_t best = 0, votes = 0;
+	uint32_t most = 0, votes = 0, least = 0;
 
 	for (uint32_t i = 0; i < b->nnotes; i++) {
 		uint32_t says = from_base(b->note[i].e->msn, b->note[i].low);
 
 		if (!votes)
-			best = says;
-		votes += says == best ? 1 : (uint32_t)-1;
+			most = says;
+		votes += says == most ? 1 : (uint32_t)-1;
+		if (!i || psn_before(says, least))
+			least = says;
 	}
-	return best;
+	return contradictions(b, least) < contradictions(b, most) ? least : most;
 }
 
 static void judge_msns(struct view *v, struct book *b)
@@ -356,9 +378,8 @@ static void judge_msns(struct view *v, struct book *b)
 
 	for (uint32_t i = 0; i < b->nnotes; i++) {
 		const struct msn_note *n = &b->note[i];
-		uint32_t above = from_base(n->e->msn, psn_add(base, n->low & PSN_MASK));
 
-		if (above <= n->exact - n->low)
+		if (!contradicts(n, base))
 			continue;
 		WRONG(v, RULE_MSN, n->e,
 		      "%s of PSN %06x with MSN %u, where %u messages are complete%s",
