@@ -121,7 +121,8 @@ struct mark {
  * due
  * @epsn:       see above, with the MSN of what was accepted so far
  * @frontier:   see above
- * @una:        see above, with the responder's MSN there
+ * @una:        see above, with the responder's MSN there; WATCH: if @una_sure, else it may count
+ *              later ones as well
  * @nxt:        see above, with the MSN there; goes back when something must be resent
  * @high:       highest nxt ever
  * @start:      handover PSN; @start_acked: everything below it was truly acknowledged
@@ -155,7 +156,7 @@ struct lane {
 		ack_listed : 1, report_heard : 1, report_listed : 1, run_listed : 1, rnr_wait : 1,
 		accepted : 1, reopen : 1, ack_repeat : 1, honest_found : 1, room_listed : 1,
 		probing : 1, doubt : 1, ahead : 1, nak_due : 1, opaque : 1, numbered : 1,
-		atomics : 1;
+		atomics : 1, una_sure : 1;
 	uint8_t atomic : 2; /* enum atomic_mode */
 	uint8_t most; /* SINGLE: READs and ATOMICs that the host was seen to wait for at one time */
 	uint8_t jump_run;
@@ -229,7 +230,8 @@ struct lane {
 				uint32_t psn, count;
 			} probe[LANE_PROBES];
 			uint32_t offset,
-				offset_run; /* of MSNs in answers to READs from our count */
+				offset_run; /* the least of MSNs in answers to READs from our
+					     * count, how many said so */
 		};
 		/* OPENER, SINGLE; lane_open() sets them up */
 		struct {

@@ -25,8 +25,9 @@
  *
  * Calibration: a pseudo-ACK needs the exact MSN. While a paired lane is watched, ends of messages
  * are counted, and up to LANE_PROBES packets remembered with the count there until a genuine ACK
- * with that very PSN tells the responder's MSN there. A gap in the requests starts calibration
- * again. The CM's promise that a fresh QP starts at MSN 0 is not relied on: a genuine ACK also
+ * with that very PSN tells the responder's MSN there. The answer to a READ or ATOMIC tells it too
+ * where no later request has passed; else it may count some of those, and only the least of what
+ * several say is believed. A gap in the requests starts calibration again. The CM's promise that a fresh QP starts at MSN 0 is not relied on: a genuine ACK also
  * brings the headers to clone and the credit code.
  */
 #include "engine/learn/learn.h"
@@ -229,6 +230,13 @@ static void probe_set(struct lane *l, uint32_t psn, uint32_t count)
 	l->probe[slot].count = count;
 }
 
+/* Everything below @psn is truly acknowledged; @sure: @msn is the count of messages just there. */
+static void una_heard(struct lane *l, uint32_t psn, uint32_t msn, bool sure)
+{
+	mark_una(l, &(struct mark){.psn = psn, .msn = msn});
+	l->una_sure = sure;
+}
+
 /* Answered by a packet that bears its PSN and says what an ACK says. */
 static bool answered_alike(const struct frame *f)
 {
@@ -283,16 +291,38 @@ void learn_request(struct engine *e, struct flow *fl, const struct frame *f)
 }
 
 /*
+ * The answer to a READ or ATOMIC, which was message @count, says @msn. That is right if no later
+ * request can have been executed. Else it may count some of them: the least that answers say must
+ * be said by several.
+ */
+static bool read_calibrates(struct lane *l, uint32_t count, uint32_t msn)
+{
+	uint32_t offset = psn_sub(msn, count);
+
+	if (count != l->epsn.msn) {
+		if (!l->offset_run || psn_before(offset, l->offset)) {
+			l->offset = offset;
+			l->offset_run = 0;
+		}
+		l->offset_run += offset == l->offset;
+		if (l->offset_run < OFFSETS_AGREE)
+			return false;
+	}
+	mark_epsn_msn(l, psn_add(l->epsn.msn, offset));
+	return true;
+}
+
+/*
  * The answer to a READ or ATOMIC says what an ACK says: who sent the request of this PSN, what is
  * acknowledged, how many messages there have been. But its MSN may count requests that came after
- * the READ, so it calibrates only when several in a row agree.
+ * the READ.
  */
 static void read_response(struct engine *e, struct flow *fl, struct flow *req,
 			  const struct frame *f)
 {
 	bool begins = f->op->flags & (OPF_FIRST | OPF_ONLY),
 	     ends = f->op->flags & (OPF_LAST | OPF_ONLY);
-	uint32_t next = psn_add(f->psn, ends), offset;
+	uint32_t next = psn_add(f->psn, ends);
 	struct lane *l;
 
 	if (!req) {
@@ -307,7 +337,7 @@ static void read_response(struct engine *e, struct flow *fl, struct flow *req,
 		l->credit = frame_aeth_syndrome(f);
 	if (ends && (l->una.psn == PSN_NONE || psn_after(next, l->una.psn) ||
 		     psn_diff(l->una.psn, next) > (int32_t)WINDOW_SPAN))
-		mark_una(l, &(struct mark){.psn = next, .msn = frame_aeth_msn(f)});
+		una_heard(l, next, frame_aeth_msn(f), l->epsn.psn == next);
 	if (!begins || l->calibrated || l->epsn.psn == PSN_NONE)
 		return;
 	for (int i = 0; i < LANE_PROBES; i++) {
@@ -319,14 +349,9 @@ static void read_response(struct engine *e, struct flow *fl, struct flow *req,
 			continue;
 		}
 		l->probe[i].psn = PSN_NONE;
-		offset = psn_sub(frame_aeth_msn(f), l->probe[i].count);
-		l->offset_run = offset == l->offset ? l->offset_run + 1 : 1;
-		l->offset = offset;
-		if (l->offset_run < OFFSETS_AGREE)
-			return;
-		mark_epsn_msn(l, psn_add(l->epsn.msn, offset));
-		l->calibrated = true;
-		probes_clear(l);
+		l->calibrated = read_calibrates(l, l->probe[i].count, frame_aeth_msn(f));
+		if (l->calibrated)
+			probes_clear(l);
 		return;
 	}
 }
@@ -335,8 +360,6 @@ void learn_response(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct flow *req = flow_partner(e, fl);
 	struct lane *l;
-	struct mark m;
-
 	uint8_t s;
 	uint32_t next;
 
@@ -358,12 +381,8 @@ void learn_response(struct engine *e, struct flow *fl, const struct frame *f)
 		return;
 	next = aeth_is_ack(s) ? psn_add(f->psn, 1) : f->psn;
 	if (l->una.psn == PSN_NONE || psn_after(next, l->una.psn) ||
-	    psn_diff(l->una.psn, next) > (int32_t)WINDOW_SPAN) {
-		m = l->una;
-		m.psn = next;
-		m.msn = frame_aeth_msn(f);
-		mark_una(l, &m);
-	}
+	    psn_diff(l->una.psn, next) > (int32_t)WINDOW_SPAN)
+		una_heard(l, next, frame_aeth_msn(f), true);
 	if (!aeth_is_ack(s))
 		return;
 	l->credit = s;

@@ -57,7 +57,7 @@ bool lane_may_open(struct engine *e, const struct flow *fl, const struct frame *
 	    (f->opcode != OP_READ_REQUEST || r->peer == PEER_NONE) && !atomic_allowed(r, f))
 		return false;
 	/* the oldest that is not truly acknowledged: the requester was idle, or goes back to it */
-	if (l->una.psn == f->psn && l->credit != 0xff)
+	if (l->una.psn == f->psn && l->una_sure && l->credit != 0xff)
 		return true;
 	/* the newest packet, as learn_request() has just counted it */
 	return (f->op->flags & (OPF_FIRST | OPF_ONLY | OPF_READ)) && l->calibrated &&
@@ -97,7 +97,7 @@ void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
 	bool all_acked = l->una.psn == f->psn; /* all before it, as the genuine ACKs told */
 	uint32_t passed = l->epsn.psn;
 
-	if (all_acked)
+	if (all_acked && l->una_sure)
 		m.msn = l->una.msn; /* from the genuine ACK just below */
 
 	l->requests--;

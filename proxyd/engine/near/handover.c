@@ -35,6 +35,7 @@ void near_old_response(struct engine *e, struct flow *fl, const struct frame *f)
 		lane_close(e, fl, REASON_EARLIER_LOSS, true);
 		fl->retry_open = e->now;
 		mark_una(l, &m);
+		l->una_sure = true;
 		l->credit = credit;
 	}
 }
