@@ -14,6 +14,7 @@
 
 #define BTH_MIGREQ   0x40
 #define CNP_RESERVED 16
+#define CNP_TOS	     0xc2 /* DSCP 48, ECT(0) */
 
 static bool is_ip6(const uint8_t *ip)
 {
@@ -111,11 +112,22 @@ uint32_t build_ack(uint8_t *out, const struct template *t, uint32_t dqpn, uint32
 	return finish(out, t, put_aeth(p, syndrome, msn));
 }
 
+static void set_tos(uint8_t *ip, uint8_t tos)
+{
+	if (is_ip6(ip))
+		put_be32(ip, (get_be32(ip) & 0xf00fffff) | (uint32_t)tos << 20);
+	else
+		ip[1] = tos;
+}
+
 uint32_t build_cnp(uint8_t *out, const struct template *t, uint32_t dqpn)
 {
-	uint8_t *p = start(out, t, OP_CNP, dqpn, 0);
+	uint8_t *p = start(out, t, OP_CNP, dqpn, 0), *bth = p - BTH_LEN;
 
-	p[4 - BTH_LEN] = 0x40; /* BECN */
+	set_tos(out + t->l3, CNP_TOS);
+	put_be16(bth - 8, 0); /* UDP source port */
+	bth[1] = 0;
+	bth[4] = 0x40; /* BECN */
 	memset(p, 0, CNP_RESERVED);
 	return finish(out, t, p + CNP_RESERVED);
 }

@@ -203,6 +203,10 @@ static void normalize(uint8_t *d, const struct frame *f)
 {
 	uint8_t *ip = d + f->l3, *bth = d + f->bth;
 
+	if (f->opcode == OP_CNP && f->ip6)
+		put_be32(ip, (get_be32(ip) & 0xf00fffff) | 0xc2u << 20);
+	else if (f->opcode == OP_CNP)
+		ip[1] = 0xc2;
 	if (f->ip6 && (ip[1] & 0x30) == 0x30)
 		ip[1] &= 0xef;
 	if (!f->ip6) {
@@ -219,7 +223,8 @@ static void normalize(uint8_t *d, const struct frame *f)
 	if (f->opcode == OP_CNP) {
 		memset(d + f->ext, 0, 16);
 		memset(bth + 8, 0, 4);
-		bth[1] &= 0x40;
+		bth[1] = 0;
+		put_be16(bth - 8, 0);
 	}
 	memset(d + f->icrc - f->pad, 0, f->pad);
 	put_le32(d + f->icrc, ref_icrc(d, f));
