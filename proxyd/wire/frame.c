@@ -79,6 +79,7 @@ static inline enum frame_verdict parse_udp(const uint8_t *data, uint32_t l4, uin
 	f->dqpn = get_be32(b + 4) & 0xffffff;
 	f->ackreq = b[8] & 0x80;
 	f->psn = get_be32(b + 8) & 0xffffff;
+	f->icrc_right = false;
 	if (!op->name)
 		return FRAME_UNKNOWN_OPCODE;
 

@@ -58,6 +58,7 @@ enum frame_verdict {
  * @vlan:        VLAN id of the outermost tag, FRAME_VLAN_NONE without one
  * @src, @dst:   addresses, v4-mapped for IPv4
  * @sport:       UDP source port
+ * @icrc_right:  set by whoever has checked the ICRC, so that nobody checks it again
  */
 struct frame {
 	const uint8_t *data;
@@ -71,7 +72,7 @@ struct frame {
 	uint32_t dqpn, psn;
 	uint16_t vlan, sport, pkey;
 	uint8_t opcode, pad;
-	bool ip6, ackreq, fecn, becn, solicited, migreq;
+	bool ip6, ackreq, fecn, becn, solicited, migreq, icrc_right;
 };
 
 /**

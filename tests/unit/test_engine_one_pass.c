@@ -9,10 +9,14 @@
 
 #include "wire/crc32.h"
 
-#define PAYLOAD	  1024u
-#define LONG	  (PAYLOAD / 2)
-#define NEAR_ASKS "04 40ffff 00000022 80%06x 61*1024"
-#define FAR_ASKS  "04 40ffff 00000011 80%06x 61*1024"
+#define PAYLOAD	   1024u
+#define LONG	   (PAYLOAD / 2)
+#define NEAR_ASKS  "04 40ffff 00000022 80%06x 61*1024"
+#define FAR_ASKS   "04 40ffff 00000011 80%06x 61*1024"
+#define NEAR_READS "0c 40ffff 00000022 80%06x 0000000000001000 00000005 00000400"
+#define FAR_READS  "0c 40ffff 00000011 80%06x 0000000000001000 00000005 00000400"
+#define FAR_GIVES  "10 40ffff 00000011 00%06x 1f000007 61*1024"
+#define NEAR_GIVES "10 40ffff 00000022 00%06x 1f000006 61*1024"
 
 static struct {
 	bool on;
@@ -131,8 +135,8 @@ static void test_sent_again(void **state)
 	rig_destroy(r);
 }
 
-/* FAST-2: near the responder, in order and out of order. */
-static void test_acceptor(void **state)
+/* An appliance near the responder, with a lane from PSN 5 on. */
+static struct rig *accepting(void)
 {
 	struct engine_config cfg = {.pool_bytes = 8 << 20, .max_conns = 16, .seed = 1};
 	struct rule rule = rig_rule(0, POLICY_EARLY, PAYLOAD);
@@ -145,7 +149,6 @@ static void test_acceptor(void **state)
 			      .start_msn = 5,
 			      .path_mtu = PAYLOAD};
 
-	(void)state;
 	for (uint32_t psn = 0; psn < 5; psn++) {
 		rig_rx(r, FAR, FAR_ASKS, psn);
 		rig_rx(r, NEAR, "11 40ffff 00000022 00%06x 1f%06x", psn, psn + 1);
@@ -156,6 +159,15 @@ static void test_acceptor(void **state)
 	open.key.vlan = FRAME_VLAN_NONE;
 	engine_rx_report(r->e, 0, &open, r->now);
 	assert_int_equal(rig_conn(r).lane[LANE_IN].state, LANE_HELD);
+	return r;
+}
+
+/* FAST-2: near the responder, in order and out of order. */
+static void test_acceptor(void **state)
+{
+	struct rig *r = accepting();
+
+	(void)state;
 	packet(r, FAR, FAR_ASKS, 5, false);
 	one_pass(r, 1);
 	packet(r, FAR, FAR_ASKS, 7, false);
@@ -169,6 +181,65 @@ static void test_acceptor(void **state)
 	rig_destroy(r);
 }
 
+/* FAST-2: the answer to a READ is looked at once, too: in the pass that copies it for the host near by, */
+static void test_answer_to_opener(void **state)
+{
+	struct rig *r = rig_held(NULL, 0, POLICY_EARLY, PAYLOAD);
+
+	(void)state;
+	rig_rx(r, NEAR, NEAR_READS, 6);
+	packet(r, FAR, FAR_GIVES, 6, true);
+	one_pass(r, 0);
+	packet(r, FAR, FAR_GIVES, 6, false);
+	one_pass(r, 1);
+	rig_expect(r, PORT_LAN, FAR_GIVES, 6);
+	rig_destroy(r);
+}
+
+/* before it is passed on by an appliance alone, */
+static void test_answer_to_single(void **state)
+{
+	struct rig *r = rig_held(NULL, PEER_NONE, POLICY_EARLY, PAYLOAD);
+
+	(void)state;
+	rig_rx(r, NEAR, NEAR_READS, 6);
+	packet(r, FAR, FAR_GIVES, 6, false);
+	rig_expect(r, PORT_LAN, FAR_GIVES, 6);
+	assert_int_equal(count.fused, 0);
+	assert_int_equal(count.checks, 1);
+	rig_destroy(r);
+}
+
+/* and before it is kept near the responder. */
+static void test_answer_to_acceptor(void **state)
+{
+	struct rig *r = accepting();
+
+	(void)state;
+	rig_rx(r, FAR, FAR_READS, 5);
+	packet(r, NEAR, NEAR_GIVES, 5, false);
+	rig_expect(r, PORT_WAN, NEAR_GIVES, 5);
+	assert_int_equal(count.fused, 0);
+	assert_int_equal(count.checks, 1);
+	rig_destroy(r);
+}
+
+/* What only passes, and is learned from, likewise. */
+static void test_watched(void **state)
+{
+	struct engine_config cfg = {.pool_bytes = 8 << 20, .max_conns = 16, .seed = 1};
+	struct rule rule = rig_rule(0, POLICY_EARLY, PAYLOAD);
+	struct rig *r = rig_create(&cfg, &rule);
+
+	(void)state;
+	for (uint32_t psn = 0; psn < 100; psn++) {
+		packet(r, NEAR, NEAR_ASKS, psn, false);
+		assert_int_equal(count.fused, 0);
+		assert_int_equal(count.checks, 1);
+	}
+	rig_destroy(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -176,6 +247,10 @@ int main(void)
 		cmocka_unit_test(test_single),
 		cmocka_unit_test(test_sent_again),
 		cmocka_unit_test(test_acceptor),
+		cmocka_unit_test(test_answer_to_opener),
+		cmocka_unit_test(test_answer_to_single),
+		cmocka_unit_test(test_answer_to_acceptor),
+		cmocka_unit_test(test_watched),
 	};
 
 	return cmocka_run_group_tests_name("engine, one pass", tests, NULL, NULL);

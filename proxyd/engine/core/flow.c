@@ -32,6 +32,14 @@ struct flow *flow_find(struct engine *e, const struct frame *f)
 	return flow_by_key(e, &k);
 }
 
+void flow_headers(struct engine *e, struct flow *req, const struct frame *f)
+{
+	struct flow *fl = flow_partner(e, req);
+
+	if (fl)
+		template_learn(&fl->tmpl, f);
+}
+
 void flow_match_rule(struct engine *e, struct flow *fl)
 {
 	const struct flow_key *k = &fl->key;

@@ -572,8 +572,10 @@ bool far_response(struct engine *e, struct flow *fl, const struct frame *f, enum
 		COUNT(e, BAD_ICRC);
 		return false;
 	}
-	if (f->opcode != OP_ACK)
+	if (f->opcode != OP_ACK) {
+		flow_headers(e, fl, f);
 		return rx_answer(e, fl, f, from);
+	}
 	rx_ack(e, fl, f);
 	return false;
 }

@@ -66,12 +66,24 @@ static void learn_mtu(struct engine *e, struct flow *fl, const struct frame *f)
 		other->path_mtu = fl->path_mtu;
 }
 
-void learn_frame(struct engine *e, struct flow *fl, const struct frame *f)
+/* Whether @f, an answer with data to a held lane, is checked in the pass that copies it. */
+static bool checked_later(struct engine *e, const struct flow *fl, const struct frame *f)
+{
+	const struct flow *req = flow_partner(e, fl);
+
+	return (f->op->flags & OPF_RESPONSE) && f->opcode != OP_ACK && req &&
+	       req->lane.role != ROLE_NONE;
+}
+
+void learn_frame(struct engine *e, struct flow *fl, struct frame *f)
 {
 	fl->seen = e->now;
+	if (fl->tmpl.len && checked_later(e, fl, f))
+		return;
 	if ((f->op->flags & OPF_RESPONSE) || !fl->tmpl.len || ++fl->tmpl_age >= TEMPLATE_EVERY) {
 		if (!icrc_ok(f))
 			return;
+		f->icrc_right = true;
 		template_learn(&fl->tmpl, f);
 		fl->tmpl_age = 0;
 		learn_mtu(e, fl, f);

@@ -5,7 +5,7 @@
 
 #include "engine/core/core.h"
 
-void learn_frame(struct engine *e, struct flow *fl, const struct frame *f);
+void learn_frame(struct engine *e, struct flow *fl, struct frame *f);
 void learn_cm(struct engine *e, enum engine_port from, const struct frame *f);
 void learn_request(struct engine *e, struct flow *fl, const struct frame *f);
 void learn_response(struct engine *e, struct flow *fl, const struct frame *f);

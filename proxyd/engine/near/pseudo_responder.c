@@ -396,6 +396,7 @@ void near_response(struct engine *e, struct flow *fl, const struct frame *f)
 		COUNT(e, BAD_ICRC);
 		return;
 	}
+	flow_headers(e, fl, f);
 	switch (reads_response(e, l, f, &r)) {
 	case READ_STRAY:
 		if (atomic_dropped(e, l, f))

@@ -184,6 +184,7 @@ void solo_response(struct engine *e, struct flow *fl, const struct frame *f, enu
 		rx_ack(e, fl, f, from);
 		return;
 	}
+	flow_headers(e, fl, f);
 	r = solo_by_wire(e, x, f->psn);
 	if (r && r->state == READ_EARLY) {
 		if (r->epoch != *pair_epoch(e, &fl->key)) {

@@ -37,8 +37,9 @@ void resp_arm(struct engine *e, struct flow *fl)
 /* ---- what is held ---- */
 
 /* Retain the response packet @f; NULL when there is no room for it (or it is damaged: @bad). */
-static struct pkt *retain(struct engine *e, struct lane_reads *x, const struct frame *f, bool *bad)
+static struct pkt *retain(struct engine *e, struct flow *fl, const struct frame *f, bool *bad)
 {
+	struct lane_reads *x = reads_of(e, &fl->lane);
 	uint32_t loc;
 	struct pkt *d;
 
@@ -52,6 +53,7 @@ static struct pkt *retain(struct engine *e, struct lane_reads *x, const struct f
 			*bad = true;
 			return NULL;
 		}
+		flow_headers(e, fl, f);
 		d = window_put(&x->win, e->pool, POOL_TRANSIT, f->psn);
 		if (d) {
 			d->loc = loc;
@@ -163,7 +165,7 @@ static enum taken take(struct engine *e, struct flow *fl, const struct fetch *g,
 	bool bad;
 
 	while (has_place(e, fl, f->psn)) {
-		if (retain(e, x, f, &bad))
+		if (retain(e, fl, f, &bad))
 			return TAKEN_KEPT;
 		if (bad || !icrc_ok(f)) {
 			COUNT(e, BAD_ICRC);
