@@ -168,6 +168,8 @@ static __always_inline enum steer_counter parse(const __u8 *p, const __u8 *end, 
 				return STEER_RUNT;
 			type = load16(p + 2);
 			p += VLAN_HLEN;
+		} else if (!f->vid) {
+			f->vid = STEER_UNTAGGED; /* a priority tag: as frame_parse() has it */
 		}
 	}
 

@@ -52,7 +52,7 @@ struct steer_prefix {
  * can translate. While it is away they are dropped, on either port.
  * @src, @dst: IPv4 as v4-mapped IPv6
  * @dqpn: host order
- * @vid: VLAN id of the outermost tag, STEER_UNTAGGED without one
+ * @vid: VLAN id of the outermost tag, STEER_UNTAGGED without one or with a priority tag only
  */
 struct steer_held {
 	__u8 src[16], dst[16];

@@ -40,7 +40,7 @@ struct afxdp_prefix {
  * @single_buffer: do without multi-buffer even where the kernel has it
  * @near, @far: prefixes on the LAN side and beyond the WAN; copied
  * @vlan_rules: [vlan id] -> rules that take this VLAN, [STEER_UNTAGGED] for untagged frames; 4096
- *             words. The outermost tag counts. Priority-tagged frames have VLAN id 0.
+ *             words. The outermost tag counts. Priority-tagged frames count as untagged.
  * @frames:    chunks of 4 KiB in the UMEM (default 16384 when 0)
  * @links:     NULL, or for each side a descriptor from afxdp_link() of a port that is no more (its
  *             process died), -1 for none; copied. Saves the time to attach anew.

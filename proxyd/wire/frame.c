@@ -181,6 +181,8 @@ enum frame_verdict frame_parse(const uint8_t *data, uint32_t len, struct frame *
 				return FRAME_TRUNCATED;
 			type = get_be16(data + 20);
 			l3 += VLAN_HLEN_;
+		} else if (!vlan) {
+			vlan = FRAME_VLAN_NONE; /* a priority tag */
 		}
 	}
 	f->vlan = vlan;

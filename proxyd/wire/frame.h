@@ -55,7 +55,8 @@ enum frame_verdict {
  * @payload_len: bytes of payload without the pad
  * @icrc:        offset of the ICRC (len - 4)
  * @ip6:         IPv6
- * @vlan:        VLAN id of the outermost tag, FRAME_VLAN_NONE without one
+ * @vlan:        VLAN id of the outermost tag, FRAME_VLAN_NONE without one, or where the only one is
+ *               a priority tag (VLAN id 0): NICs may set that in one direction only
  * @src, @dst:   addresses, v4-mapped for IPv4
  * @sport:       UDP source port
  * @icrc_right:  set by whoever has checked the ICRC, so that nobody checks it again

@@ -61,7 +61,7 @@ static const struct {
 	{"10.1.5.9", "10.3.0.1", {TAG(100 | 0x6000)}, 0, 100},
 	{"10.1.5.9", "10.3.0.1", {TAG(100), TAG(7)}, 0x88a8, 100},
 	{"fd00:1::5", "fd00:2:9::7", {TAG(100)}, 0, 100},
-	{"fd00:1::5", "fd00:2:9::7", {TAG(0)}, 0, 0},
+	{"fd00:1::5", "fd00:2:9::7", {TAG(0x6000)}, 0, FRAME_VLAN_NONE},
 };
 
 /* What is held is dropped when the daemon does not get it, and nothing else is. */

@@ -112,7 +112,9 @@ static void check_view(const uint8_t *d, uint32_t len, const struct frame *f)
 
 	NEED(f->data == d && f->len <= len && f->len <= UINT16_MAX);
 	NEED(f->l3 == 14 || f->l3 == 18 || f->l3 == 22);
-	NEED((f->vlan == FRAME_VLAN_NONE) == (f->l3 == 14) && (f->l3 == 14 || f->vlan < 4096));
+	NEED((f->vlan == FRAME_VLAN_NONE) ==
+	     (f->l3 == 14 || (f->l3 == 18 && !(get_be16(d + 14) & 0xfff))));
+	NEED(f->vlan == FRAME_VLAN_NONE || f->vlan < 4096);
 	NEED(f->ip6 == (d[f->l3] >> 4 == 6));
 	NEED(f->l4 == f->l3 + (f->ip6 ? 40 : 20) && f->bth == f->l4 + 8 && f->ext == f->bth + 12);
 	NEED(f->icrc + 4u == f->len && f->payload + f->payload_len + f->pad == f->icrc);

@@ -230,6 +230,26 @@ static void every_opcode_every_length(void **state)
 	}
 }
 
+/* A priority tag is none: the frame belongs where the same without it does. */
+static void priority_tag(void **state)
+{
+	uint8_t buf[FRAME_MAX];
+	struct frame f;
+
+	(void)state;
+	for (int shape = 0; shape < SHAPES; shape++) {
+		uint32_t len = wire_packet(buf, (enum wire_shape)shape, OP_SEND_ONLY, 5);
+		int tags = shape % 3;
+
+		if (!tags)
+			continue;
+		put_be16(buf + 14, 5 << 13); /* priority 5, VLAN id 0 */
+		assert_int_equal(frame_parse(buf, len, &f), FRAME_OK);
+		assert_int_equal(f.l3, 14 + 4 * tags);
+		assert_int_equal(f.vlan, tags == 1 ? FRAME_VLAN_NONE : 0);
+	}
+}
+
 /* Set IP and UDP lengths and the IPv4 checksum of an untagged frame to an IP packet that ends at
  * @len. */
 static void relength(uint8_t *p, uint32_t len)
@@ -549,6 +569,7 @@ int main(void)
 		cmocka_unit_test(golden_fields),
 		cmocka_unit_test(opcode_rows),
 		cmocka_unit_test(every_opcode_every_length),
+		cmocka_unit_test(priority_tag),
 		cmocka_unit_test(shorter_and_longer_than_the_opcode),
 		cmocka_unit_test(pad_must_fit),
 		cmocka_unit_test(somebody_elses_frames),
