@@ -50,6 +50,12 @@ void lane_init(struct flow *fl);
 void lane_reset(struct engine *e, struct flow *fl);
 bool lane_fence(struct engine *e, struct flow *fl, bool on);
 void rtt_sample(struct rtt *t, uint32_t us);
+/**
+ * lane_credit - the responder has said @syndrome, in an ACK, or (@answer) in the answer to a READ or
+ * the like. Returns true when its requester had no credits and has some now, and may wait for just
+ * that.
+ */
+bool lane_credit(struct lane *l, uint8_t syndrome, bool answer);
 uint64_t lane_rto_ns(const struct lane *l);
 
 /* close.c: how a lane ends */

@@ -123,6 +123,21 @@ uint64_t lane_rto_ns(const struct lane *l)
 	return us * NSEC_PER_USEC;
 }
 
+/* A responder without credits (with a shared receive queue, say) says AETH_ACK_UNLIMITED in its
+ * ACKs, and a requester that is told so once may never look at credits again. So only an ACK changes
+ * between the two kinds: some responders do not give credits in answers. */
+bool lane_credit(struct lane *l, uint8_t syndrome, bool answer)
+{
+	uint8_t was = l->credit;
+
+	if (!aeth_is_ack(syndrome) ||
+	    (answer && was != 0xff &&
+	     (syndrome == AETH_ACK_UNLIMITED || was == AETH_ACK_UNLIMITED)))
+		return false;
+	l->credit = syndrome;
+	return !was && syndrome;
+}
+
 /* ---- states ---- */
 
 void lane_set_state(struct lane *l, enum lane_state s)

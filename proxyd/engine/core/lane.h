@@ -150,7 +150,7 @@ struct lane {
 	uint8_t state, role, policy, reason;
 	int8_t peer;
 	uint8_t msg;
-	uint8_t credit;	 /* syndrome of the responder's ACKs, 0xff: none seen */
+	uint8_t credit;	 /* syndrome of the responder's ACKs, 0xff: none seen; lane_credit() */
 	uint8_t refusal; /* fatal syndrome, 0: none */
 	bool calibrated : 1, start_acked : 1, nak_sent : 1, room_wait : 1, ack_due : 1,
 		ack_listed : 1, report_heard : 1, report_listed : 1, run_listed : 1, rnr_wait : 1,

@@ -372,13 +372,31 @@ static bool rx_beyond(struct engine *e, struct flow *fl, const struct frame *f)
 	return true;
 }
 
-/* It acknowledges nothing that waits for an ACK; but the host may have asked for it past us. */
+/* What @f, which bears an AETH, says of credits. A requester that had none is told soon. */
+static void credits(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+
+	if (!lane_credit(l, frame_aeth_syndrome(f), f->opcode != OP_ACK))
+		return;
+	if (l->role == ROLE_ACCEPTOR) {
+		progress_due(e, fl, true);
+	} else {
+		l->ack_repeat = true;
+		ack_list(e, fl);
+	}
+}
+
+/* It acknowledges nothing that waits for an ACK; but the host may have asked for it past us. And a
+ * responder that has credits again says so by repeating its latest ACK unasked. */
 static void rx_stale(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
 	uint8_t s = frame_aeth_syndrome(f);
 
 	COUNT(e, STALE_ACK);
+	if (psn_add(f->psn, 1) == l->una.psn && aeth_is_ack(s))
+		credits(e, fl, f);
 	if (psn_before(f->psn, l->una.psn) &&
 	    (asked_by_host(e, l) || (aeth_is_nak(s) && s != AETH_NAK_SEQ)))
 		engine_pass(e, other_port(fl->side), f);
@@ -406,7 +424,7 @@ static void rx_true_ack(struct engine *e, struct flow *fl, const struct frame *f
 	struct mark m = {.psn = psn_add(f->psn, 1), .msn = frame_aeth_msn(f), .ackable = 1};
 	bool past;
 
-	l->credit = frame_aeth_syndrome(f);
+	credits(e, fl, f);
 	l->true_acks++;
 	COUNT(e, TRUE_ACKS);
 	past = bound_by_read(e, l, &m);
@@ -546,6 +564,8 @@ static bool rx_answer(struct engine *e, struct flow *fl, const struct frame *f,
 			engine_tx(e, other_port(from), f->data, f->len);
 		break;
 	}
+	if (f->aeth)
+		credits(e, fl, f);
 	/* a response acknowledges all that was asked before it */
 	m = r->at;
 	r->done = false; /* what is settled before it goes, and that stays until it is counted */

@@ -345,8 +345,7 @@ static void read_response(struct engine *e, struct flow *fl, struct flow *req,
 	l = &req->lane;
 	if (!f->aeth)
 		return;
-	if (l->credit == 0xff && aeth_is_ack(frame_aeth_syndrome(f)))
-		l->credit = frame_aeth_syndrome(f);
+	lane_credit(l, frame_aeth_syndrome(f), true);
 	if (ends && (l->una.psn == PSN_NONE || psn_after(next, l->una.psn) ||
 		     psn_diff(l->una.psn, next) > (int32_t)WINDOW_SPAN))
 		una_heard(l, next, frame_aeth_msn(f), l->epsn.psn == next);

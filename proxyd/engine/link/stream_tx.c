@@ -221,8 +221,10 @@ void stream_tx_progress(struct engine *e, struct flow *fl, const struct report *
 		progress = true;
 	}
 	mark_room(l, r->room);
-	if (r->credit != 0xff)
-		l->credit = r->credit;
+	if (r->credit != 0xff && lane_credit(l, r->credit, false)) {
+		l->ack_repeat = true;
+		ack_list(e, fl);
+	}
 	if (psn_after(una.psn, l->una.psn)) {
 		l->true_acks++;
 		COUNT(e, TRUE_ACKS);

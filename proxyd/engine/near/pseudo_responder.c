@@ -397,6 +397,8 @@ void near_response(struct engine *e, struct flow *fl, const struct frame *f)
 		return;
 	}
 	flow_headers(e, fl, f);
+	if (f->aeth)
+		lane_credit(l, frame_aeth_syndrome(f), true);
 	switch (reads_response(e, l, f, &r)) {
 	case READ_STRAY:
 		if (atomic_dropped(e, l, f))

@@ -204,8 +204,9 @@ static bool fill(struct engine *e, struct lane_reads *x, uint32_t id, uint32_t p
 }
 
 /* Count the packet @f of the fetch @id. */
-static void count(struct engine *e, struct lane_reads *x, uint32_t id, const struct frame *f)
+static void count(struct engine *e, struct flow *fl, uint32_t id, const struct frame *f)
 {
+	struct lane_reads *x = reads_of(e, &fl->lane);
 	struct fetch *g = fetch_at(e, id);
 	uint32_t proof;
 
@@ -214,6 +215,8 @@ static void count(struct engine *e, struct lane_reads *x, uint32_t id, const str
 	x->arrival = e->now;
 	x->backoff = 0;
 	x->arrived_bytes += f->payload_len;
+	if (f->aeth)
+		lane_credit(&fl->lane, frame_aeth_syndrome(f), true);
 	g->arrived++;
 	g->touched = e->now;
 	proof = g->arrived == g->span ? psn_add(g->psn, g->span) : g->psn;
@@ -248,7 +251,7 @@ bool resp_rx(struct engine *e, struct flow *fl, const struct frame *f)
 	if (taken == TAKEN_NOT)
 		return false;
 	urgent = fill(e, x, id, f->psn);
-	count(e, x, id, f);
+	count(e, fl, id, f);
 	fetch_settle(e, x);
 	fetch_trim(e, x);
 	resp_arm(e, fl);
