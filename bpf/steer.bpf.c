@@ -141,6 +141,16 @@ static __always_inline int is_tag(__u16 ethertype)
 	return ethertype == ETH_P_8021Q || ethertype == ETH_P_8021AD;
 }
 
+/* Step over a second tag. */
+static __always_inline int skip_tag(const __u8 **p, const __u8 *end, __u16 *type)
+{
+	if (*p + VLAN_HLEN > end)
+		return 0;
+	*type = load16(*p + 2);
+	*p += VLAN_HLEN;
+	return 1;
+}
+
 /*
  * Fill @f from the headers at @p. Returns STEER_TAKEN when this is RoCEv2 (whether a rule wants it
  * is the caller's question), else the counter that says why not.
@@ -164,10 +174,8 @@ static __always_inline enum steer_counter parse(const __u8 *p, const __u8 *end, 
 		type = load16(p + 2);
 		p += VLAN_HLEN;
 		if (is_tag(type)) {
-			if (p + VLAN_HLEN > end)
+			if (!skip_tag(&p, end, &type))
 				return STEER_RUNT;
-			type = load16(p + 2);
-			p += VLAN_HLEN;
 		} else if (!f->vid) {
 			f->vid = STEER_UNTAGGED; /* a priority tag: as frame_parse() has it */
 		}

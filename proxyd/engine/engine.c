@@ -216,14 +216,12 @@ void engine_rx(struct engine *e, enum engine_port port, const uint8_t *data, uin
 		return;
 	}
 	fl = flow_find(e, &f);
-	if (watched(e, fl, &f)) {
-		if (!icrc_ok(&f)) {
-			/* nothing may be learned from a damaged packet; the host will drop it */
-			COUNT(e, BAD_ICRC);
-			engine_pass(e, port, &f);
-			return;
-		}
-		f.icrc_right = true;
+	f.icrc_right = watched(e, fl, &f) && icrc_ok(&f);
+	if (!f.icrc_right && watched(e, fl, &f)) {
+		/* nothing may be learned from a damaged packet; the host will drop it */
+		COUNT(e, BAD_ICRC);
+		engine_pass(e, port, &f);
+		return;
 	}
 	if (!fl) {
 		struct flow_key key;

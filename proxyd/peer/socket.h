@@ -63,7 +63,8 @@ bool peer_socket_flush(struct peer_socket *ps);
  * @unknown_addr, @unknown_port: the latest of them, for people who look for a wrong address
  * @oversize:       longer than any datagram of the protocol, dropped
  * @overrun:        datagrams that the kernel dropped because the receive buffer was full
- * @tx_full:        not sent: no room in the send buffer for long; @tx_errors: not sent for another reason
+ * @tx_full:        not sent: no room in the send buffer for long
+ * @tx_errors:      not sent for another reason
  * @rcvbuf:         bytes of receive buffer that the kernel granted
  */
 struct peer_socket_stats {

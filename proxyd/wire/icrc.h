@@ -15,8 +15,8 @@
 /** icrc_compute - the ICRC of a parsed frame, as the number that put_le32() stores. */
 uint32_t icrc_compute(const struct frame *f);
 
-/** icrc_ok - whether the frame's ICRC is the right one; it is not looked at again where somebody has
- *  noted that it is (@f->icrc_right). */
+/** icrc_ok - whether the frame's ICRC is the right one; it is not looked at again where somebody
+ *  has noted that it is (@f->icrc_right). */
 bool icrc_ok(const struct frame *f);
 
 /**

@@ -300,7 +300,7 @@ static void test_cnp_when_pool_fills(void **state)
 			assert_true(m.custody_used <= m.custody_cap * 75 / 100);
 		} else if (!at_first) {
 			at_first = r->now;
-			rig_expect(r, PORT_LAN, "81 40ffff 40000011 00000000 00*16");
+			rig_expect(r, PORT_LAN, "81 00ffff 40000011 00000000 00*16");
 		}
 		rig_forget(r);
 		r->now += 10000;

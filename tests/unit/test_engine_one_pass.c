@@ -181,7 +181,7 @@ static void test_acceptor(void **state)
 	rig_destroy(r);
 }
 
-/* FAST-2: the answer to a READ is looked at once, too: in the pass that copies it for the host near by, */
+/* FAST-2: the answer to a READ is looked at once, too: in the pass that copies it for the host, */
 static void test_answer_to_opener(void **state)
 {
 	struct rig *r = rig_held(NULL, 0, POLICY_EARLY, PAYLOAD);

@@ -25,7 +25,7 @@ struct flow *flow_find(struct engine *e, const struct frame *f);
 struct flow *flow_create(struct engine *e, const struct flow_key *key, enum engine_port side);
 void flow_free(struct engine *e, struct flow *fl);
 void flow_match_rule(struct engine *e, struct flow *fl);
-/** flow_headers - @f, whose ICRC is right, answers a request of @req: its sender's latest headers. */
+/** flow_headers - @f, whose ICRC is right, answers a request of @req: its sender's headers. */
 void flow_headers(struct engine *e, struct flow *req, const struct frame *f);
 void flow_key_of(struct flow_key *k, const struct frame *f);
 bool flow_pair(struct engine *e, struct flow *a, struct flow *b, enum learn_source how);
@@ -51,9 +51,9 @@ void lane_reset(struct engine *e, struct flow *fl);
 bool lane_fence(struct engine *e, struct flow *fl, bool on);
 void rtt_sample(struct rtt *t, uint32_t us);
 /**
- * lane_credit - the responder has said @syndrome, in an ACK, or (@answer) in the answer to a READ or
- * the like. Returns true when its requester had no credits and has some now, and may wait for just
- * that.
+ * lane_credit - the responder has said @syndrome, in an ACK, or (@answer) in the answer to a READ
+ * or the like. Returns true when its requester had no credits and has some now, and may wait for
+ * just that.
  */
 bool lane_credit(struct lane *l, uint8_t syndrome, bool answer);
 uint64_t lane_rto_ns(const struct lane *l);

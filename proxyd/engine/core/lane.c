@@ -124,8 +124,8 @@ uint64_t lane_rto_ns(const struct lane *l)
 }
 
 /* A responder without credits (with a shared receive queue, say) says AETH_ACK_UNLIMITED in its
- * ACKs, and a requester that is told so once may never look at credits again. So only an ACK changes
- * between the two kinds: some responders do not give credits in answers. */
+ * ACKs, and a requester that is told so once may never look at credits again. So only an ACK
+ * changes between the two kinds: some responders do not give credits in answers. */
 bool lane_credit(struct lane *l, uint8_t syndrome, bool answer)
 {
 	uint8_t was = l->credit;

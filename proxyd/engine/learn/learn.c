@@ -27,8 +27,9 @@
  * are counted, and up to LANE_PROBES packets remembered with the count there until a genuine ACK
  * with that very PSN tells the responder's MSN there. The answer to a READ or ATOMIC tells it too
  * where no later request has passed; else it may count some of those, and only the least of what
- * several say is believed. A gap in the requests starts calibration again. The CM's promise that a fresh QP starts at MSN 0 is not relied on: a genuine ACK also
- * brings the headers to clone and the credit code.
+ * several say is believed. A gap in the requests starts calibration again. The CM's promise that a
+ * fresh QP starts at MSN 0 is not relied on: a genuine ACK also brings the headers to clone and the
+ * credit code.
  */
 #include "engine/learn/learn.h"
 #include "wire/cm.h"

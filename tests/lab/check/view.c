@@ -352,9 +352,9 @@ static uint32_t contradictions(const struct book *b, uint32_t base)
 }
 
 /*
- * Messages before line 0. Most of the notes may agree upon it, or none: the answers to a pipeline of
- * ATOMICs, some of which are asked again, may count any number of later ones. Then it is the least
- * that any says. Which of the two it is, shows in how many notes it would make wrong.
+ * Messages before line 0. Most of the notes may agree upon it, or none: the answers to a pipeline
+ * of ATOMICs, some of which are asked again, may count any number of later ones. Then it is the
+ * least that any says. Which of the two it is, shows in how many notes it would make wrong.
  */
 static uint32_t msn_base(const struct book *b)
 {
