@@ -18,7 +18,7 @@
 
 #define CONFIG_PATH	 "/etc/longhaul/longhaul.conf"
 #define CONFIG_SOCKET	 "/run/longhaul/longhaul.sock"
-#define CONFIG_PORT	 4790
+#define CONFIG_PORT	 4797
 #define CONFIG_NODE	 64
 #define CONFIG_FILE_NAME 256
 #define CONFIG_ERRORS	 20

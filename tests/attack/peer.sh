@@ -22,17 +22,17 @@ listen()
 	await 10 grep -q ready "$LAB/said-$1.err"
 }
 
-heard() # SITE: the payload of its datagrams between the ports 4790, in hex, into $LAB/said-SITE.hex
+heard() # SITE: the payload of its datagrams between the ports 4797, in hex, into $LAB/said-SITE.hex
 {
 	reap "said-$1" 15
-	sed -nE 's/^.{68}12b612b6.{8}//p' "$LAB/said-$1.out" >"$LAB/said-$1.hex"
+	sed -nE 's/^.{68}12bd12bd.{8}//p' "$LAB/said-$1.out" >"$LAB/said-$1.hex"
 	[ "$(wc -l <"$LAB/said-$1.hex")" -gt 20 ] && grep -q '^4c480102' "$LAB/said-$1.hex"
 }
 
 noise() # from strangers
 {
 	in_ns wan "$LAB_BIN/inject" udp --if a --from 10.77.9.1 --hosts 64 --to "$(addr a 2)" --to-mac "$(mac a 2)" \
-		--ports 1000:4790 --head 4c480101 --junk 1200 --count 60000 --rate 30000
+		--ports 1000:4797 --head 4c480101 --junk 1200 --count 60000 --rate 30000
 }
 
 hellos()

@@ -59,8 +59,8 @@ static struct {
 	.fill = 0xee,
 	.syndrome = AETH_ACK_UNLIMITED,
 	.cm = {.type = CM_DREQ, .rc = true, .path_mtu = 1024, .transaction_id = 0x6c68},
-	.sport = 4790,
-	.dport = 4790,
+	.sport = 4797,
+	.dport = 4797,
 };
 
 static const char help[] =
@@ -90,7 +90,7 @@ static const char help[] =
 	"  --own-qpn N                 REQ, REP: the sender's   --qpn N: DREQ: the receiver's\n"
 	"  --starting-psn N\n"
 	"udp (IPv4):\n"
-	"  --ports FROM:TO (4790:4790)\n"
+	"  --ports FROM:TO (4797:4797)\n"
 	"  --head HEX                  the datagram begins with it   --junk BYTES (0): random ones "
 	"behind\n"
 	"  --heads FILE                the same with a line of FILE for each, and --count as "

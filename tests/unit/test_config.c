@@ -60,7 +60,7 @@ static void test_defaults(void **state)
 	assert_int_equal(cfg.wan_rate, 0);
 	assert_int_equal(cfg.wan_burst, 0);
 	assert_int_equal(cfg.max_path_mtu, 0);
-	assert_int_equal(cfg.port, 4790);
+	assert_int_equal(cfg.port, 4797);
 	assert_int_equal(cfg.peer_timeout_ns, 60 * SEC);
 	assert_int_equal(cfg.responder_timeout_ns, 30 * SEC);
 	assert_int_equal(cfg.idle_ns, 600 * SEC);
