@@ -262,6 +262,17 @@ static int open_control(struct daemon *d, char *err, size_t errlen)
 	return 0;
 }
 
+static int give_up_privileges(const struct daemon *d, char *err, size_t errlen)
+{
+	unsigned int flags = 0;
+
+	if (d->cfg->sandbox)
+		flags |= PRIVILEGE_SANDBOX;
+	if (afxdp_restores(d->port))
+		flags |= PRIVILEGE_NET_ADMIN;
+	return privilege_drop(flags, err, errlen);
+}
+
 static void say_hello(const struct daemon *d)
 {
 	const struct config *cfg = d->cfg;
@@ -298,7 +309,7 @@ struct daemon *daemon_start(struct config *cfg, char *err, size_t errlen)
 	event_log_tick(&d->events, d->now);
 	if (open_engine(d, err, errlen) || open_peers(d, err, errlen) ||
 	    open_control(d, err, errlen) || open_port(d, err, errlen) ||
-	    open_loop(d, err, errlen) || privilege_drop(cfg->sandbox, err, errlen)) {
+	    open_loop(d, err, errlen) || give_up_privileges(d, err, errlen)) {
 		daemon_stop(d);
 		return NULL;
 	}

@@ -6,14 +6,22 @@
 #ifndef LONGHAUL_PRIVILEGE_H
 #define LONGHAUL_PRIVILEGE_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 /**
- * privilege_drop - irrevocable. @sandbox: system calls too, not only capabilities.
- * 0, or a negative errno with one line in @err. A system call that is not on the list fails with
- * EPERM afterwards; nothing is killed.
+ * enum privilege - what to give up, and what not yet.
+ * @PRIVILEGE_SANDBOX:   system calls too, not only capabilities
+ * @PRIVILEGE_NET_ADMIN: keep CAP_NET_ADMIN, something will have to be set back at the end
  */
-int privilege_drop(bool sandbox, char *err, size_t errlen);
+enum privilege {
+	PRIVILEGE_SANDBOX = 1u << 0,
+	PRIVILEGE_NET_ADMIN = 1u << 1,
+};
+
+/**
+ * privilege_drop - irrevocable. @flags: of enum privilege. 0, or a negative errno with one line in
+ * @err. A system call that is not on the list fails with EPERM afterwards; nothing is killed.
+ */
+int privilege_drop(unsigned int flags, char *err, size_t errlen);
 
 #endif

@@ -273,6 +273,11 @@ int afxdp_check(const struct afxdp *x)
 	return lan == -ENODEV || !wan ? lan : wan;
 }
 
+bool afxdp_restores(const struct afxdp *x)
+{
+	return x->port[STEER_LAN].nif.vlan_strip || x->port[STEER_WAN].nif.vlan_strip;
+}
+
 void afxdp_stats(struct afxdp *x, struct afxdp_stats *out)
 {
 	unsigned int i;

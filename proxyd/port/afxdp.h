@@ -197,6 +197,10 @@ const char *afxdp_pins(const struct afxdp *x);
  */
 int afxdp_check(const struct afxdp *x);
 
+/** afxdp_restores - whether closing gives something back to an interface, which needs
+ * CAP_NET_ADMIN. */
+bool afxdp_restores(const struct afxdp *x);
+
 /** afxdp_stats - all of them. Makes system calls. */
 void afxdp_stats(struct afxdp *x, struct afxdp_stats *out);
 
