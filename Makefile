@@ -15,7 +15,8 @@
 # make model      models of the rules, every run of them within bounds, by spin
 # make soak       random scenario worlds for SECONDS=60
 # make soak-selftest, scripts-selftest: the engine with one rule broken at a time; soak and scripts must notice
-# make install    into prefix=/usr, DESTDIR in front of it
+# make install    into prefix=/usr, DESTDIR in front of it; make uninstall
+# make deb        Debian packages, in build/deb; make check-deb: installed, upgraded and purged in Debian 12 and 13 (root)
 # V=1 shows commands; B=dir builds elsewhere; SAN=address,undefined adds sanitizers; CC=clang works too.
 
 B ?= build
@@ -181,24 +182,63 @@ prefix ?= /usr
 sbindir ?= $(prefix)/sbin
 mandir ?= $(prefix)/share/man
 unitdir ?= $(prefix)/lib/systemd/system
+sysusersdir ?= $(prefix)/lib/sysusers.d
+tmpfilesdir ?= $(prefix)/lib/tmpfiles.d
 completiondir ?= $(prefix)/share/bash-completion/completions
+multiarch ?= $(shell $(CC) -print-multiarch)
+wiresharkdir ?= $(prefix)/lib/$(multiarch)/wireshark/plugins
 sysconfdir ?= /etc
 
-# A configuration that is there already is left alone; the sample is installed beside it in any case.
-.PHONY: install
-install: $(B)/longhauld $(B)/longhaul
-	$(call say,INSTALL,$(DESTDIR)$(prefix))install -d $(DESTDIR)$(sbindir) $(DESTDIR)$(mandir)/man5 \
-		$(DESTDIR)$(mandir)/man8 $(DESTDIR)$(unitdir) $(DESTDIR)$(completiondir) $(DESTDIR)$(sysconfdir)/longhaul
-	$(Q)install -m 755 $(B)/longhauld $(B)/longhaul $(DESTDIR)$(sbindir)/
-	$(Q)install -m 644 man/*.5 $(DESTDIR)$(mandir)/man5/
-	$(Q)install -m 644 man/*.8 $(DESTDIR)$(mandir)/man8/
+# What `make install` installs and `make uninstall` removes: mode, file, where.
+INSTALL_LIST := \
+	755:$(B)/longhauld:$(sbindir)/longhauld \
+	755:$(B)/longhaul:$(sbindir)/longhaul \
+	$(foreach m,$(wildcard man/*.5),644:$(m):$(mandir)/man5/$(notdir $(m))) \
+	$(foreach m,$(wildcard man/*.8),644:$(m):$(mandir)/man8/$(notdir $(m))) \
+	644:$(B)/longhauld.service:$(unitdir)/longhauld.service \
+	644:systemd/longhauld.sysusers:$(sysusersdir)/longhauld.conf \
+	644:systemd/longhauld.tmpfiles:$(tmpfilesdir)/longhauld.conf \
+	644:conf/longhaul.bash-completion:$(completiondir)/longhaul \
+	644:conf/longhauld.bash-completion:$(completiondir)/longhauld \
+	644:conf/longhaul.lua:$(wiresharkdir)/longhaul.lua \
+	644:conf/longhaul.conf:$(sysconfdir)/longhaul/longhaul.conf.sample
+
+.PHONY: product install uninstall
+product: $(B)/longhauld $(B)/longhaul
+
+# A configuration that is there already is left alone; the sample is installed beside it in any case. The user that
+# the unit wants is made where it can be: not for a DESTDIR, and only by root.
+install: product
 	$(Q)sed 's|/usr/sbin/|$(sbindir)/|; s|/etc/longhaul/|$(sysconfdir)/longhaul/|' systemd/longhauld.service \
-		>$(DESTDIR)$(unitdir)/longhauld.service && chmod 644 $(DESTDIR)$(unitdir)/longhauld.service
-	$(Q)install -m 644 conf/longhaul.bash-completion $(DESTDIR)$(completiondir)/longhaul
-	$(Q)install -m 644 conf/longhaul.conf $(DESTDIR)$(sysconfdir)/longhaul/longhaul.conf.sample
+		>$(B)/longhauld.service
+	$(call say,INSTALL,$(DESTDIR)$(prefix))echo $(INSTALL_LIST) | tr ' :' '\n ' | \
+		while read -r mode file to; do install -D -m $$mode $$file $(DESTDIR)$$to || exit; done
 	$(Q)[ -e $(DESTDIR)$(sysconfdir)/longhaul/longhaul.conf ] || \
 		install -m 644 conf/longhaul.conf $(DESTDIR)$(sysconfdir)/longhaul/longhaul.conf
+	$(Q)[ -n "$(DESTDIR)" ] || [ "$$(id -u)" != 0 ] || ! command -v systemd-sysusers >/dev/null || \
+		systemd-sysusers $(sysusersdir)/longhauld.conf
 
+# The operator's configuration and keys stay.
+uninstall:
+	$(call say,REMOVE,$(DESTDIR)$(prefix))echo $(INSTALL_LIST) | tr ' :' '\n ' | \
+		while read -r mode file to; do rm -f $(DESTDIR)$$to || exit; done
+	$(Q)[ ! -d $(DESTDIR)$(sysconfdir)/longhaul ] || rmdir $(DESTDIR)$(sysconfdir)/longhaul 2>/dev/null || \
+		echo "  LEFT    $(DESTDIR)$(sysconfdir)/longhaul: your configuration and keys"
+
+# Debian packages, in $(B)/deb: built from a copy of the tree, as this machine's Debian builds. See debian/.
+DEB_DEPS := build-essential debhelper dh-apparmor dpkg-dev lintian
+
+.PHONY: deb deb-deps
+deb-deps: deps
+	$(Q)$(MAKE) DEPS='$(DEB_DEPS)' deps
+
+deb: deb-deps
+	$(Q)B=$(B) tests/deb/build.sh
+
+.PHONY: check-deb
+check-deb:
+	$(Q)$(MAKE) DEPS='debootstrap dpkg-dev' deps
+	$(Q)B=$(B) tests/deb/check.sh $(SUITES)
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
 
 .PHONY: clean

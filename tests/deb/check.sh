@@ -1,0 +1,303 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# The Debian packages in Debian 12 and 13: built there, installed, configured and run under a real systemd, upgraded,
+# removed and purged. Each Debian is a root made by debootstrap, kept in $B/deb for the next time; systemd runs in
+# it in namespaces of its own (process ids, mounts, network), so nothing of this machine is touched. Root, a
+# mirror of Debian, and about ten minutes; with kept roots three.
+#
+#	tests/deb/check.sh [SUITE ...]	bookworm trixie
+#
+# One line for each thing shown, in TAP; then
+#
+#	deb: installs=N ok=N
+#
+# KEEP=yes keeps the tried root, build/deb/try-SUITE.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+B=${B:-build}
+MIRROR=${MIRROR:-http://deb.debian.org/debian}
+deb=$PWD/$B/deb
+installs=0 good=0 number=0 failed=0
+init=
+
+mkdir -p "$deb" || exit 1
+
+stop()
+{
+	[ -z "$init" ] || kill -KILL "$init" 2>/dev/null
+	[ -z "$boot" ] || wait "$boot" 2>/dev/null
+	init= boot=
+}
+boot=
+trap stop EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+die()
+{
+	echo "check.sh: $*" >&2
+	exit 1
+}
+
+it() # TEXT COMMAND...
+{
+	local text="$suite: $1"
+
+	shift
+	number=$((number + 1))
+	if "$@" >"$deb/it.log" 2>&1 </dev/null; then
+		echo "ok $number - $text"
+	else
+		echo "not ok $number - $text"
+		sed 's/^/# /' "$deb/it.log" | tail -n 15
+		failed=1 step_failed=1
+	fi
+}
+
+# What `installs` counts: an installation, an upgrade, a purge; good when all that belongs to it was
+begin()
+{
+	installs=$((installs + 1))
+	step_failed=0
+}
+end()
+{
+	[ $step_failed = 0 ] && good=$((good + 1))
+}
+
+await() # SECONDS COMMAND...
+{
+	local end=$((SECONDS + $1 + 1))
+
+	shift
+	until "$@" >/dev/null 2>&1; do
+		[ $SECONDS -lt $end ] || return 1
+		sleep 0.1
+	done
+}
+
+## Roots
+
+in_root() # ROOT COMMAND...
+{
+	local root=$1
+
+	shift
+	unshare --mount --pid --fork --kill-child bash -c '
+		root=$1; shift
+		mount --bind "$root" "$root" && mount -t proc proc "$root/proc" && mount --bind /dev "$root/dev" &&
+		exec chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 \
+			DEBIAN_FRONTEND=noninteractive B=build "$@"' in_root "$root" "$@"
+}
+
+# made ROOT FUNCTION...: the function fills it, unless an earlier run has
+made()
+{
+	local root=$1
+
+	shift
+	[ ! -e "$root/.complete" ] || return 0
+	rm -rf "$root"
+	"$@" "$root" && touch "$root/.complete"
+}
+
+base_root() # ROOT
+{
+	debootstrap --variant=minbase --include=systemd,systemd-sysv,dbus,iproute2,procps "$suite" "$1" "$MIRROR"
+}
+
+build_root() # ROOT
+{
+	cp -a "$deb/base-$suite" "$1" && rm "$1/.complete" && mkdir "$1/src" && cp -r debian "$1/src/" &&
+	in_root "$1" bash -c 'apt-get -q update && cd /src && apt-get -qy --no-install-recommends build-dep . &&
+		apt-get -qy --no-install-recommends install lintian'
+}
+
+build()
+{
+	local root=$deb/build-$suite
+
+	rm -rf "$root/src" "$deb/new-$suite" && mkdir -p "$root/src" "$deb/new-$suite" &&
+	tar -c --exclude=./build --exclude="./$B" --exclude=./.git . | tar -x -C "$root/src" &&
+	in_root "$root" bash /src/tests/deb/build.sh && cp "$root/src/build/deb/"*.deb "$deb/new-$suite/" &&
+	rm -rf "$root/src"
+}
+
+# The same packages under a version from before them, to upgrade from
+older()
+{
+	local d t=$deb/older.tmp
+
+	rm -rf "$deb/old-$suite"
+	mkdir "$deb/old-$suite"
+	for d in "$deb/new-$suite"/*.deb; do
+		case $d in *dbgsym*) continue ;; esac
+		rm -rf "$t"
+		dpkg-deb -R "$d" "$t" &&
+		sed -i "s/$version/$version~before/" "$t/DEBIAN/control" &&
+		dpkg-deb --root-owner-group -b "$t" "$deb/old-$suite" || return
+	done
+	rm -rf "$t"
+}
+
+try_root()
+{
+	root=$deb/try-$suite
+	rm -rf "$root"
+	cp -a "$deb/base-$suite" "$root" && cp -r "$deb/old-$suite" "$root/root/old" && cp -r "$deb/new-$suite" "$root/root/new" &&
+	# what they depend on, so that no network is needed later
+	in_root "$root" bash -c 'apt-get -q update && apt-get -qy --download-only install /root/new/*.deb'
+}
+
+## The machine
+
+boot()
+{
+	unshare --pid --mount --uts --ipc --net --cgroup --fork --kill-child --propagation private bash -c '
+		mount --bind "$1" "$1" && cd "$1" && mount -t proc proc proc && mount -t sysfs sysfs sys &&
+		mount -t tmpfs -o mode=755 tmpfs run && mount -t tmpfs tmpfs tmp &&
+		mount -t tmpfs -o mode=755 dev dev && mkdir dev/pts dev/shm && mount -t devpts devpts dev/pts &&
+		for n in null zero full random urandom tty; do touch dev/$n; mount --bind /dev/$n dev/$n || exit; done &&
+		ln -s /proc/self/fd dev/fd && mount -t cgroup2 cgroup2 sys/fs/cgroup &&
+		pivot_root . mnt && umount -l /mnt &&
+		exec env -i container=other PATH=/usr/sbin:/usr/bin:/sbin:/bin /sbin/init' boot "$root" \
+		</dev/null >"$deb/boot.log" 2>&1 &
+	boot=$!
+	await 30 eval '[ -n "$(cat /proc/$boot/task/$boot/children 2>/dev/null)" ]' || die "the machine does not start"
+	init=$(cat /proc/$boot/task/$boot/children)
+	init=${init// /}
+	await 120 inside eval 'systemctl is-system-running | grep -Eq "running|degraded"'
+}
+
+inside() # COMMAND...: a simple one, or eval 'TEXT'
+{
+	[ "$1" != eval ] || set -- bash -c "$2"
+	nsenter -t "$init" -a -- env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 \
+		DEBIAN_FRONTEND=noninteractive "$@"
+}
+
+# A port is one end of a pair of veth; both are in a bridge, which has an address for the reports.
+ports()
+{
+	inside eval 'ip link add br0 type bridge && ip link set br0 mtu 4300 up &&
+		for p in lan wan; do
+			ip link add ${p}0 mtu 4300 type veth peer name ${p}1 mtu 4300 &&
+			ip link set ${p}0 master br0 up && ip link set ${p}1 up || exit
+		done; ip addr add 192.0.2.1/30 dev br0 && ethtool -K br0 tx off 2>/dev/null; true'
+}
+
+configure()
+{
+	inside eval 'longhaul keygen /etc/longhaul/link.key && cat >/etc/longhaul/longhaul.conf <<-.
+		[longhaul]
+		lan = lan0
+		wan = wan0
+		pool = 32M
+		[peer edge-b]
+		address = 192.0.2.2
+		key-file = /etc/longhaul/link.key
+		[rule all]
+		lan = 10.1.0.0/16
+		wan = 10.2.0.0/16
+		peer = edge-b
+		prefetch = on
+		.'
+}
+
+status_of() # FIELD: of the daemon's /proc/PID/status
+{
+	inside eval 'sed -n "s/^'"$1"':[[:space:]]*//p" /proc/$(systemctl show -P MainPID longhauld)/status'
+}
+
+installed()
+{
+	it "no configuration, no service: it waits for one" inside eval '
+		systemctl is-enabled longhauld && ! systemctl is-active longhauld && ! systemctl is-failed longhauld'
+	it "a user of its own" inside id longhaul
+	it "the sample is a good configuration" inside longhauld --check-config --offline \
+		-c /usr/share/doc/longhauld/examples/longhaul.conf
+	it "completion of both" inside eval '
+		for c in longhaul longhauld; do . /usr/share/bash-completion/completions/$c || exit; done
+		complete -p longhaul && complete -p longhauld'
+	it "the key belongs to the daemon" eval 'ports && configure &&
+		[ "$(inside stat -c "%U %a" /etc/longhaul/link.key)" = "longhaul 600" ]'
+	it "the configuration is good" inside longhauld --check-config
+	it "it starts" inside systemctl start longhauld
+}
+
+running()
+{
+	it "systemd says that it is active" inside systemctl is-active longhauld
+	it "longhaul sees both ports" inside eval 'longhaul -j stats | grep -q xdp-wan || longhaul -d stats | grep xdp-wan'
+	it "it is no root" eval '[ "$(status_of Uid | cut -f1)" = "$(inside id -u longhaul)" ] &&
+		[ "$(status_of Uid | cut -f1)" != 0 ]'
+	# CAP_NET_ADMIN is 1 << 12, to give VLAN stripping back; CAP_BPF 1 << 39
+	it "no capability but CAP_BPF and CAP_NET_ADMIN" eval '
+		case $(status_of CapEff) in 0000008000000000 | 0000008000001000) ;; *) status_of CapEff; false ;; esac'
+	it "none to hand on" eval '[ "$(status_of CapAmb)" = 0000000000000000 ]'
+	it "system calls are filtered, no privilege can come back" eval '
+		[ "$(status_of Seccomp)" = 2 ] && [ "$(status_of NoNewPrivs)" = 1 ]'
+	it "what must outlive it is pinned" inside test -e /sys/fs/bpf/longhaul/lan0-wan0/held
+	it "its group may ask, a stranger may not" inside eval '
+		setpriv --reuid nobody --regid longhaul --clear-groups longhaul rule &&
+		! setpriv --reuid nobody --regid nogroup --clear-groups longhaul rule'
+	it "reload" inside eval 'systemctl reload longhauld && longhaul -j stats | grep -q "\"reloads\"" ||
+		{ sleep 1; longhaul -j stats | grep "\"reloads\""; }'
+	it "systemd-analyze security: 2.0 or better" inside systemd-analyze security --threshold=20 longhauld.service
+	it "restart" inside eval 'systemctl restart longhauld && systemctl is-active longhauld && longhaul rule'
+}
+
+suite_check()
+{
+	local pid sum
+
+	made "$deb/base-$suite" base_root >"$deb/base-$suite.log" 2>&1 ||
+		die "debootstrap of $suite from $MIRROR failed: $(tail -n 1 "$deb/base-$suite.log")"
+	it "packages of what they are built with" made "$deb/build-$suite" build_root
+	it "built, lintian finds nothing" build
+	it "an older version to upgrade from" older
+	it "a root to try them in" try_root
+	it "it boots, systemd is process 1" boot
+	begin
+	it "install" inside eval 'apt-get -qy --no-download install /root/old/*.deb'
+	installed
+	running
+	end
+
+	pid=$(inside systemctl show -P MainPID longhauld)
+	sum=$(inside sha256sum /etc/longhaul/longhaul.conf)
+	begin
+	it "upgrade" inside eval 'apt-get -qy --no-download install /root/new/longhaul*_*.deb'
+	it "the new version" inside eval "dpkg-query -W -f '\${Version}\n' longhauld longhaul-tools | grep -cx $version"
+	it "it was started anew, the configuration is as it was" eval '
+		[ "$(inside systemctl show -P MainPID longhauld)" != "$pid" ] &&
+		[ "$(inside sha256sum /etc/longhaul/longhaul.conf)" = "$sum" ]'
+	running
+	it "debug symbols fit" inside eval 'readelf -n /usr/sbin/longhauld 2>/dev/null | grep -q . || true
+		find /usr/lib/debug/.build-id -name "*.debug" | grep -c . | grep -qv "^0$"'
+	end
+
+	begin
+	it "remove: stopped, the configuration stays" inside eval '
+		apt-get -qy remove longhauld longhaul-tools && ! pgrep -x longhauld && test -e /etc/longhaul/longhaul.conf &&
+		! test -e /run/longhaul/longhaul.sock'
+	it "purge" inside eval 'apt-get -qy purge "longhaul*"'
+	it "nothing is left" inside eval '
+		left=$(find / -xdev -not -path "/root/*" -not -path "/proc/*" -not -path "/var/cache/*" \
+			-not -path "/var/lib/apt/*" -not -path "/var/log/*" -name "*longhaul*" 2>/dev/null
+			ls -d /sys/fs/bpf/longhaul 2>/dev/null); echo "$left"; [ -z "$left" ]'
+	end
+	stop
+	[ -n "${KEEP:-}" ] || rm -rf "$root"
+}
+
+[ "$(id -u)" = 0 ] || die "needs root: debootstrap and namespaces"
+command -v debootstrap >/dev/null || die "needs debootstrap; apt-get install debootstrap"
+version=$(dpkg-parsechangelog -S Version)
+for suite in ${*:-bookworm trixie}; do
+	suite_check
+done
+echo "1..$number"
+echo "deb: installs=$installs ok=$good"
+[ $failed = 0 ]
