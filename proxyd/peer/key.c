@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pwd.h>
 #include <sodium.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -89,6 +90,19 @@ static ssize_t read_all(int fd, char *buf, size_t room)
 	return (ssize_t)len;
 }
 
+uid_t key_owner(void)
+{
+	const struct passwd *pw = getpwnam(PEER_KEY_USER);
+
+	return pw ? pw->pw_uid : 0;
+}
+
+/* root looks at the daemon's files, too, to check a configuration. */
+static bool may_own(uid_t uid)
+{
+	return uid == 0 || uid == geteuid() || (geteuid() == 0 && uid == key_owner());
+}
+
 static int read_open(int fd, const char *path, uint8_t key[PEER_KEY_LEN], char *err, size_t err_len)
 {
 	char text[FILE_MAX + 1];
@@ -110,10 +124,12 @@ static int read_open(int fd, const char *path, uint8_t key[PEER_KEY_LEN], char *
 			    "make a new "
 			    "key if strangers could have read it",
 			    path, (unsigned int)st.st_mode & 07777);
-	if (st.st_uid != 0 && st.st_uid != geteuid())
-		return fail(EPERM, err, err_len,
-			    "%s: it belongs to user %u, who could change it; chown it to root",
-			    path, (unsigned int)st.st_uid);
+	if (!may_own(st.st_uid))
+		return fail(
+			EPERM, err, err_len,
+			"%s: it belongs to user %u, who could change it; chown it to " PEER_KEY_USER
+			", or to root where longhauld runs as root",
+			path, (unsigned int)st.st_uid);
 
 	n = read_all(fd, text, sizeof(text));
 	if (n < 0)
@@ -138,9 +154,13 @@ int key_read(const char *path, uint8_t key[PEER_KEY_LEN], char *err, size_t err_
 	/* Not to hang on a FIFO that somebody named. */
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0)
-		return fail(errno, err, err_len, "%s: cannot open the key file: %s%s", path,
-			    strerror(errno),
-			    errno == ENOENT ? "; make one with `longhaul keygen`" : "");
+		return fail(
+			errno, err, err_len, "%s: cannot open the key file: %s%s", path,
+			strerror(errno),
+			errno == ENOENT ? "; make one with `longhaul keygen`"
+			: errno == EACCES
+				? "; chown it to the user that longhauld runs as, " PEER_KEY_USER
+				: "");
 	ret = read_open(fd, path, key, err, err_len);
 	close(fd);
 	return ret;

@@ -8,9 +8,11 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define PEER_KEY_LEN  32
-#define PEER_KEY_TEXT 46 /* 44 characters of base64, newline, final zero byte */
+#define PEER_KEY_TEXT 46	 /* 44 characters of base64, newline, final zero byte */
+#define PEER_KEY_USER "longhaul" /* whom systemd/longhauld.service starts the daemon as */
 
 /**
  * key_read - read the key in file @path.
@@ -18,6 +20,9 @@
  * error.
  */
 int key_read(const char *path, uint8_t key[PEER_KEY_LEN], char *err, size_t err_len);
+
+/** key_owner - whom key files should belong to: user PEER_KEY_USER, root where there is none. */
+uid_t key_owner(void);
 
 /**
  * key_parse - the key in @len characters at @text: base64 with white space before and after. Not
