@@ -109,9 +109,6 @@ int config_parse(FILE *f, const char *name, struct config *c, struct config_erro
  *  @errs and resolves the rules' peers. */
 void config_check(struct config *c, struct config_errors *errs);
 
-/** config_check_host - whether this host has what @c names: interfaces, key files. 0 or -EINVAL. */
-int config_check_host(const struct config *c, struct config_errors *errs);
-
 /** config_restart_needed - text naming the first setting in which @b differs from @a and that a
  * running daemon cannot take over (it can: rules, log-level, drain-timeout), NULL when there is
  * none. */

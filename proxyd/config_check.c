@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What single lines of the configuration do not show: what is missing, what contradicts, what this
- * host does not have.
+ * What single lines of the configuration do not show: what is missing, what contradicts. What this
+ * host does not have is found in host.c.
  */
-#include <errno.h>
 #include <string.h>
 
 #include "config.h"
 #include "config_value.h"
-#include "peer/key.h"
 
 static void check_longhaul(const struct config *c, struct config_errors *errs)
 {
@@ -130,23 +128,4 @@ void config_check(struct config *c, struct config_errors *errs)
 	check_peers(c, errs);
 	for (unsigned int i = 0; i < c->nrules; i++)
 		check_rule(c, i, errs);
-}
-
-int config_check_host(const struct config *c, struct config_errors *errs)
-{
-	uint8_t key[PEER_KEY_LEN];
-	char why[CONFIG_ERROR_LEN];
-
-	errs->n = 0;
-	for (int i = 0; i < STEER_SIDES; i++)
-		if (!if_nametoindex(c->ifname[i]))
-			config_error(errs, c->file, c->if_line[i],
-				     "interface '%s' does not exist; 'ip link' lists those that do",
-				     c->ifname[i]);
-	for (unsigned int i = 0; i < c->npeers; i++) {
-		if (key_read(c->peers[i].key_file, key, why, sizeof(why)))
-			config_error(errs, c->file, c->peers[i].key_line, "%s", why);
-		explicit_bzero(key, sizeof(key));
-	}
-	return errs->n ? -EINVAL : 0;
 }

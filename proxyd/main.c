@@ -7,6 +7,7 @@
 
 #include "config.h"
 #include "daemon.h"
+#include "host.h"
 #include "log.h"
 #include "replay.h"
 #include "version.h"
@@ -56,6 +57,10 @@ static int fail(const char *text)
 	return 1;
 }
 
+/* How long peers have to answer a probe of the link: a start must not wait for one that is off. */
+#define PATIENCE_CHECK_MS 1500
+#define PATIENCE_START_MS 400
+
 static int print_errors(const struct config_errors *errs)
 {
 	for (unsigned int i = 0; i < errs->n && i < CONFIG_ERRORS; i++)
@@ -65,16 +70,19 @@ static int print_errors(const struct config_errors *errs)
 	return 1;
 }
 
-/* Read and check @path; NULL when something is wrong, which has been said. */
-static struct config *load(const char *path, bool offline)
+/* Read and check @path; NULL when something is wrong, which has been said. @patience_ms: 0: not
+ * this host. @warn: what is not as it should be, the file's or this host's. */
+static struct config *load(const char *path, unsigned int patience_ms, struct config_errors *warn)
 {
 	struct config_errors *errs = malloc(sizeof(*errs));
 	struct config *cfg = malloc(sizeof(*cfg));
 	bool ok = false;
 
+	warn->n = 0;
 	if (!errs || !cfg)
 		fail("out of memory");
-	else if (config_load(path, cfg, errs) || (!offline && config_check_host(cfg, errs)))
+	else if (config_load(path, cfg, errs) ||
+		 (patience_ms && host_check(cfg, patience_ms, errs, warn)))
 		print_errors(errs);
 	else
 		ok = true;
@@ -87,13 +95,17 @@ static struct config *load(const char *path, bool offline)
 
 static int check(const char *path, bool offline)
 {
-	struct config *cfg = load(path, offline);
+	struct config_errors *warn = calloc(1, sizeof(*warn));
+	struct config *cfg = warn ? load(path, offline ? 0 : PATIENCE_CHECK_MS, warn) : NULL;
 
-	if (!cfg)
-		return 1;
-	printf("%s: %u rules, %u peers; no errors\n", path, cfg->nrules, cfg->npeers);
+	for (unsigned int i = 0; cfg && i < warn->n && i < CONFIG_ERRORS; i++)
+		fprintf(stderr, "warning: %s\n", warn->text[i]);
+	if (cfg)
+		printf("%s: %u rules, %u peers; no errors, %u warning%s\n", path, cfg->nrules,
+		       cfg->npeers, warn->n, warn->n == 1 ? "" : "s");
+	free(warn);
 	free(cfg);
-	return 0;
+	return cfg ? 0 : 1;
 }
 
 static int replay(const char *path, bool json)
@@ -105,14 +117,19 @@ static int replay(const char *path, bool json)
 
 static int serve(const char *path, bool verbose)
 {
-	struct config *cfg = load(path, false);
+	struct config_errors *warn = calloc(1, sizeof(*warn));
+	struct config *cfg = warn ? load(path, PATIENCE_START_MS, warn) : NULL;
 	struct daemon *d;
 	char err[ERR_LEN];
 	int rc;
 
+	if (cfg)
+		log_init(verbose ? LOG_DEBUG : cfg->log_level);
+	for (unsigned int i = 0; cfg && i < warn->n && i < CONFIG_ERRORS; i++)
+		log_line(LOG_WARNING, "%s", warn->text[i]);
+	free(warn);
 	if (!cfg)
 		return 1;
-	log_init(verbose ? LOG_DEBUG : cfg->log_level);
 	d = daemon_start(cfg, err, sizeof(err));
 	if (!d) {
 		log_line(LOG_ERR, "longhauld: %s", err);

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <syslog.h>
 #include <unistd.h>
 
@@ -18,7 +17,6 @@
 
 #include "config.h"
 #include "config_value.h"
-#include "peer/key.h"
 
 #define SEC 1000000000ull
 
@@ -560,40 +558,6 @@ static void test_sample_defaults(void **state)
 	assert_memory_equal(cfg.rules, plain.rules, sizeof(cfg.rules));
 }
 
-static void test_check_host(void **state)
-{
-	char dir[] = "/tmp/test-config-XXXXXX", key[64], text[512], k[PEER_KEY_TEXT];
-	FILE *f;
-
-	(void)state;
-	assert_non_null(mkdtemp(dir));
-	snprintf(key, sizeof(key), "%s/key", dir);
-	snprintf(text, sizeof(text),
-		 "[longhaul]\nlan = lo\nwan = nosuchif0\n" RULE
-		 "[peer p]\naddress = ::1\nkey-file = %s\n",
-		 key);
-	assert_int_equal(parse(text), 0);
-	assert_int_not_equal(config_check_host(&cfg, &errs), 0);
-	assert_int_equal(errs.n, 2);
-	assert_non_null(strstr(errs.text[0], "t.conf:3: interface 'nosuchif0' does not exist"));
-	assert_non_null(strstr(errs.text[1], "t.conf:9: "));
-	assert_non_null(strstr(errs.text[1], key));
-
-	assert_non_null(key_generate(k));
-	f = fopen(key, "w");
-	assert_non_null(f);
-	fputs(k, f);
-	fclose(f);
-	assert_int_equal(chmod(key, 0644), 0);
-	config_check_host(&cfg, &errs);
-	assert_int_equal(errs.n, 2); /* readable by others */
-	assert_int_equal(chmod(key, 0600), 0);
-	config_check_host(&cfg, &errs);
-	assert_int_equal(errs.n, 1);
-	unlink(key);
-	rmdir(dir);
-}
-
 static void test_restart_needed(void **state)
 {
 	static struct config was;
@@ -637,7 +601,6 @@ int main(void)
 		cmocka_unit_test(test_files),
 		cmocka_unit_test(test_sample),
 		cmocka_unit_test(test_sample_defaults),
-		cmocka_unit_test(test_check_host),
 		cmocka_unit_test(test_restart_needed),
 	};
 

@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Interfaces, addresses, folders, memory: what a look at this host tells at once. */
+#include "host.h"
+
+#include <errno.h>
+#include <libgen.h>
+#include <linux/ethtool.h>
+#include <linux/magic.h>
+#include <linux/sockios.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "daemon_priv.h"
+#include "peer/key.h"
+
+#ifndef BPF_FS_MAGIC
+#define BPF_FS_MAGIC 0xcafe4a11
+#endif
+
+long host_number(const char *ifname, const char *file)
+{
+	char path[96];
+	long v = -1;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/class/net/%s/%s", ifname, file);
+	f = fopen(path, "re");
+	if (!f)
+		return -1;
+	/* carrier of an interface that is down cannot be read */
+	if (fscanf(f, "%li", &v) != 1)
+		v = -1;
+	fclose(f);
+	return v;
+}
+
+bool host_bridge(const char *ifname, char name[IF_NAMESIZE])
+{
+	char path[96], to[256];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/sys/class/net/%s/master", ifname);
+	n = readlink(path, to, sizeof(to) - 1);
+	if (n < 0)
+		return false;
+	to[n] = '\0';
+	snprintf(name, IF_NAMESIZE, "%.*s", IF_NAMESIZE - 1, basename(to));
+	return true;
+}
+
+unsigned int host_need_mtu(unsigned int path_mtu)
+{
+	/* all of the longest frame but Ethernet's header and two tags */
+	return FRAME_HDR_MAX - 14 - 8 + path_mtu + ICRC_LEN;
+}
+
+unsigned int host_path_mtu(const struct config *c, unsigned int port_mtu, unsigned int *line)
+{
+	unsigned int p = c->max_path_mtu;
+
+	*line = c->line;
+	for (unsigned int i = 0; i < c->nrules; i++) {
+		if (c->rules[i].path_mtu > p) {
+			p = c->rules[i].path_mtu;
+			*line = c->rule_src[i].mtu_line;
+		}
+	}
+	if (p)
+		return p;
+	*line = 0;
+	for (p = 4096; p >= 256; p /= 2)
+		if (host_need_mtu(p) <= port_mtu)
+			return p;
+	return 0;
+}
+
+/* ---- the ports ---- */
+
+static bool if_ioctl(const char *ifname, unsigned long request, struct ifreq *ifr)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	bool ok;
+
+	snprintf(ifr->ifr_name, sizeof(ifr->ifr_name), "%s", ifname);
+	ok = fd >= 0 && !ioctl(fd, request, ifr);
+	if (fd >= 0)
+		close(fd);
+	return ok;
+}
+
+/* Whether it is there and up; else that is an error, and nothing more can be said of it. */
+static bool check_port(const struct config *c, int side, struct config_errors *errs,
+		       struct config_errors *warn)
+{
+	const char *name = c->ifname[side];
+	unsigned int line = c->if_line[side];
+	struct ifreq ifr = {0};
+
+	if (!if_nametoindex(name)) {
+		config_error(errs, c->file, line,
+			     "interface '%s' does not exist; 'ip link' lists those that do", name);
+		return false;
+	}
+	if (if_ioctl(name, SIOCGIFFLAGS, &ifr) && !(ifr.ifr_flags & IFF_UP)) {
+		config_error(errs, c->file, line, "interface '%s' is down; ip link set dev %s up",
+			     name, name);
+		return false;
+	}
+	if (host_number(name, "carrier") == 0)
+		config_error(warn, c->file, line,
+			     "interface '%s' has no carrier: nothing is connected, or what is is "
+			     "off; see 'ip link show %s'",
+			     name, name);
+	return true;
+}
+
+static void check_bridge(const struct config *c, struct config_errors *warn)
+{
+	const char *lan = c->ifname[STEER_LAN], *wan = c->ifname[STEER_WAN];
+	char a[IF_NAMESIZE] = "", b[IF_NAMESIZE] = "";
+	bool in_a = host_bridge(lan, a), in_b = host_bridge(wan, b);
+
+	if (!in_a || !in_b)
+		config_error(warn, c->file, c->if_line[in_a ? STEER_WAN : STEER_LAN],
+			     "interface '%s' is in no bridge: what longhaul does not take passes "
+			     "nowhere; put both ports into one, ip link set dev %s master BRIDGE",
+			     in_a ? wan : lan, in_a ? wan : lan);
+	else if (strcmp(a, b))
+		config_error(warn, c->file, c->if_line[STEER_WAN],
+			     "'%s' is in bridge '%s' and '%s' in '%s': what longhaul does not take "
+			     "does not get from one to the other; put both into one",
+			     lan, a, wan, b);
+}
+
+static void check_mtu(const struct config *c, struct config_errors *warn)
+{
+	const char *lan = c->ifname[STEER_LAN], *wan = c->ifname[STEER_WAN];
+	long a = host_number(lan, "mtu"), b = host_number(wan, "mtu");
+	const char *low = a < b ? lan : wan;
+	unsigned int line, p, need;
+
+	if (a < 0 || b < 0)
+		return;
+	if (a != b)
+		config_error(warn, c->file, c->if_line[STEER_WAN],
+			     "'%s' has MTU %ld and '%s' %ld: the bridge drops longer packets "
+			     "without a word; give both the same",
+			     lan, a, wan, b);
+	p = host_path_mtu(c, (unsigned int)(a < b ? a : b), &line);
+	need = host_need_mtu(p);
+	if (line && need > (a < b ? a : b))
+		config_error(warn, c->file, line,
+			     "path MTU %u needs ports of MTU %u, '%s' has %ld; ip link set dev %s "
+			     "mtu %u, along the whole link, or lower the path MTU",
+			     p, need, low, a < b ? a : b, low, need);
+}
+
+/* A virtual port hands our own datagrams on without a checksum, for a card behind it to fill in. */
+static void check_offload(const struct config *c, struct config_errors *warn)
+{
+	struct ethtool_drvinfo drv = {.cmd = ETHTOOL_GDRVINFO};
+	struct ethtool_value on = {.cmd = ETHTOOL_GTXCSUM};
+	const char *wan = c->ifname[STEER_WAN];
+	struct ifreq ifr = {.ifr_data = (void *)&drv};
+
+	if (!c->npeers || !if_ioctl(wan, SIOCETHTOOL, &ifr))
+		return;
+	ifr.ifr_data = (void *)&on;
+	if ((strcmp(drv.driver, "veth") && strcmp(drv.driver, "tun")) ||
+	    !if_ioctl(wan, SIOCETHTOOL, &ifr) || !on.data)
+		return;
+	config_error(warn, c->file, c->if_line[STEER_WAN],
+		     "'%s' is a %s with checksum offload: reports may reach the peer with a wrong "
+		     "checksum and be dropped there; ethtool -K %s tx off",
+		     wan, drv.driver, wan);
+}
+
+/* ---- addresses ---- */
+
+static const uint8_t v4_head[12] = {[10] = 0xff, [11] = 0xff};
+
+static bool is_any(const struct ip_addr *a)
+{
+	static const struct ip_addr any;
+
+	return ip_addr_eq(a, &any);
+}
+
+/* Whether a socket can be bound to @a, which is so for addresses of this host alone. */
+static bool is_own(const struct ip_addr *a)
+{
+	struct sockaddr_in in = {.sin_family = AF_INET};
+	struct sockaddr_in6 in6 = {.sin6_family = AF_INET6};
+	bool v4 = !memcmp(a->b, v4_head, sizeof(v4_head)), own;
+	int fd = socket(v4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	memcpy(&in.sin_addr, a->b + 12, 4);
+	memcpy(&in6.sin6_addr, a->b, 16);
+	own = fd >= 0 && !bind(fd, v4 ? (struct sockaddr *)&in : (struct sockaddr *)&in6,
+			       v4 ? sizeof(in) : sizeof(in6));
+	if (fd >= 0)
+		close(fd);
+	return own;
+}
+
+static void check_addresses(const struct config *c, struct config_errors *errs)
+{
+	char text[IP_ADDR_STRLEN];
+
+	if (!is_any(&c->listen) && !is_own(&c->listen))
+		config_error(errs, c->file, c->line,
+			     "listen address %s is none of this host; 'ip address' lists its own, "
+			     "or leave 'listen' out",
+			     ip_addr_str(&c->listen, text));
+	for (unsigned int i = 0; i < c->npeers; i++)
+		if (is_own(&c->peers[i].addr))
+			config_error(errs, c->file, c->peers[i].line,
+				     "the address %s of peer '%s' is this host's own; write that "
+				     "of the other appliance",
+				     ip_addr_str(&c->peers[i].addr, text), c->peers[i].name);
+}
+
+/* ---- files ---- */
+
+static void check_keys(const struct config *c, struct config_errors *errs,
+		       struct config_errors *warn)
+{
+	uint8_t key[PEER_KEY_LEN];
+	char why[CONFIG_ERROR_LEN];
+	uid_t owner = key_owner();
+
+	for (unsigned int i = 0; i < c->npeers; i++) {
+		const struct config_peer *p = &c->peers[i];
+		struct stat st;
+
+		if (key_read(p->key_file, key, why, sizeof(why)))
+			config_error(errs, c->file, p->key_line, "%s", why);
+		else if (!stat(p->key_file, &st) && st.st_uid != owner && st.st_uid != geteuid())
+			config_error(warn, c->file, p->key_line,
+				     "%s belongs to user %u: as a service longhauld is user "
+				     "'" PEER_KEY_USER "' and cannot read it; chown " PEER_KEY_USER
+				     " %s",
+				     p->key_file, (unsigned int)st.st_uid, p->key_file);
+		explicit_bzero(key, sizeof(key));
+	}
+}
+
+/* The folder of the default socket comes with the service. */
+static void check_socket(const struct config *c, struct config_errors *errs)
+{
+	char path[sizeof(c->socket)];
+	struct stat st;
+	const char *dir;
+
+	if (!strcmp(c->socket, CONFIG_SOCKET))
+		return;
+	memcpy(path, c->socket, sizeof(path));
+	dir = dirname(path);
+	if (stat(dir, &st))
+		config_error(errs, c->file, c->line,
+			     "the folder of socket '%s' cannot be used: %s; make it, or set "
+			     "'socket' to such as " CONFIG_SOCKET,
+			     c->socket, strerror(errno));
+	else if (!S_ISDIR(st.st_mode) || access(dir, W_OK | X_OK))
+		config_error(errs, c->file, c->line,
+			     "the folder of socket '%s' is no folder in which longhauld may write; "
+			     "chown it, or set 'socket' to such as " CONFIG_SOCKET,
+			     c->socket);
+	else if (!lstat(c->socket, &st) && !S_ISSOCK(st.st_mode))
+		config_error(errs, c->file, c->line,
+			     "'%s' is there and no socket; remove it, or set 'socket'", c->socket);
+}
+
+static bool wants_pins(const struct rule *r)
+{
+	return r->prefetch || r->atomic == ATOMIC_PREFETCH;
+}
+
+static bool is_bpffs(const char *path)
+{
+	struct statfs s;
+
+	return !statfs(path, &s) && (uint64_t)s.f_type == BPF_FS_MAGIC;
+}
+
+static void check_pins(const struct config *c, struct config_errors *warn)
+{
+	char root[256], *parent;
+
+	snprintf(root, sizeof(root), "%s", daemon_pins());
+	/* what lies in it is not for everybody's eyes */
+	if (is_bpffs(root) || access(root, F_OK) == 0 || errno == EACCES)
+		return;
+	parent = dirname(root);
+	for (unsigned int i = 0; i < c->nrules; i++) {
+		if (!wants_pins(&c->rules[i]) || is_bpffs(parent))
+			continue;
+		config_error(warn, c->file, c->rule_src[i].line,
+			     "rule '%s' wants prefetch, and there is no BPF file system at %s to "
+			     "pin what must outlive longhauld: prefetch would be off; mount -t bpf "
+			     "bpf %s",
+			     c->rules[i].name, parent, parent);
+		return;
+	}
+}
+
+/* ---- memory ---- */
+
+/* A figure of /proc/meminfo in bytes, 0 when it is not there. */
+static uint64_t meminfo(const char *what)
+{
+	FILE *f = fopen("/proc/meminfo", "re");
+	unsigned long long kib;
+	char line[128];
+	uint64_t v = 0;
+
+	while (f && !v && fgets(line, sizeof(line), f))
+		if (!strncmp(line, what, strlen(what)) &&
+		    sscanf(line + strlen(what), ": %llu kB", &kib) == 1)
+			v = kib << 10;
+	if (f)
+		fclose(f);
+	return v;
+}
+
+static void check_memory(const struct config *c, struct config_errors *errs,
+			 struct config_errors *warn)
+{
+	uint64_t total = meminfo("MemTotal"), free_ = meminfo("MemAvailable");
+
+	if (total && c->pool_bytes >= total)
+		config_error(errs, c->file, c->line,
+			     "a pool of %llu MiB on a host with %llu MiB of memory; lower 'pool'",
+			     (unsigned long long)c->pool_bytes >> 20,
+			     (unsigned long long)total >> 20);
+	else if (free_ && c->pool_bytes > free_)
+		config_error(warn, c->file, c->line,
+			     "a pool of %llu MiB and only %llu MiB of memory are free: longhauld "
+			     "may be killed when custody grows; lower 'pool', or end something "
+			     "else",
+			     (unsigned long long)c->pool_bytes >> 20,
+			     (unsigned long long)free_ >> 20);
+}
+
+int host_check(const struct config *c, unsigned int patience_ms, struct config_errors *errs,
+	       struct config_errors *warn)
+{
+	bool ports = true;
+
+	errs->n = warn->n = 0;
+	for (int side = 0; side < STEER_SIDES; side++)
+		ports &= check_port(c, side, errs, warn);
+	check_keys(c, errs, warn);
+	check_addresses(c, errs);
+	check_socket(c, errs);
+	check_memory(c, errs, warn);
+	check_pins(c, warn);
+	if (!ports)
+		return -EINVAL;
+	check_bridge(c, warn);
+	check_mtu(c, warn);
+	check_offload(c, warn);
+	/* in this order: the probe makes the bridge learn where the peers are */
+	if (!errs->n)
+		host_check_link(c, patience_ms, warn);
+	host_check_sides(c, warn);
+	return errs->n ? -EINVAL : 0;
+}

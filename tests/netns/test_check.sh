@@ -1,0 +1,149 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# What `longhauld --check-config` and the start say of a host, its ports and its link: each thing is put wrong
+# once, said with cause and mend, and put right again. tests/unit/test_host has what needs no interfaces.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+. tests/netns/lib.sh
+
+check() # SITE: its status; what it says is in $LAB/check.err
+{
+	# as ip netns exec leaves it, but for the place of pins
+	in_ns "g$1" env LONGHAUL_PINS="$LAB/bpf/$1" "$B/longhauld" --check-config -c "$LAB/gw-$1.conf" \
+		>"$LAB/check.out" 2>"$LAB/check.err"
+}
+
+# warns TEXT...: the check of site a is passed, with one warning that has all of them
+warns()
+{
+	local text
+
+	check a || return
+	for text in "warning: .*gw-a.conf:" "$@"; do
+		grep -q -- "$text" "$LAB/check.err" || { cat "$LAB/check.err"; return 1; }
+	done
+	[ "$(wc -l <"$LAB/check.err")" = 1 ] && grep -q ", 1 warning$" "$LAB/check.out"
+}
+
+# refuses TEXT...: it is not
+refuses()
+{
+	local text
+
+	! check a || return
+	for text in "gw-a.conf:" "$@"; do
+		grep -q -- "$text" "$LAB/check.err" || { cat "$LAB/check.err"; return 1; }
+	done
+	[ "$(wc -l <"$LAB/check.err")" = 1 ]
+}
+
+quiet()
+{
+	check a && [ ! -s "$LAB/check.err" ] && grep -q "no errors, 0 warnings" "$LAB/check.out"
+}
+
+on() # SITE COMMAND of ip...
+{
+	local s=$1
+
+	shift
+	ip -n "$P-g$s" "$@"
+}
+
+# at_start COMMAND...: the daemon's start says the last check's line as well
+at_start()
+{
+	local line
+
+	line=$(sed 's/^warning: //' "$LAB/check.err")
+	gateway_start a && gateway_stop a && grep -qF -- "$line" "$LAB/gw-a.err"
+}
+
+lab_up
+wan_start --delay-ms 5 --rate-mbps 1200
+gateway_config a
+in_ns ga ethtool -K wan0 tx off >/dev/null
+
+it "nothing wrong: nothing said" quiet
+bare=$(cat "$LAB/gw-a.conf")
+
+offload()
+{
+	in_ns ga ethtool -K wan0 tx on >/dev/null && warns "'wan0' is a veth with checksum offload" "ethtool -K wan0 tx off" &&
+	in_ns ga ethtool -K wan0 tx off >/dev/null
+}
+it "offload that leaves local datagrams without a checksum" offload
+
+no_bridge()
+{
+	on a link set lan0 nomaster && warns "'lan0' is in no bridge" "ip link set dev lan0 master" && at_start
+}
+it "a port in no bridge, also at the start" no_bridge
+two_bridges()
+{
+	on a link add br1 type bridge && on a link set br1 up && on a link set lan0 master br1 &&
+	warns "'lan0' is in bridge 'br1' and 'wan0' in 'br0'"
+}
+it "ports in two bridges" two_bridges
+on a link set lan0 master br0
+on a link del br1
+await 30 carrier
+
+it "a port that is down" eval 'on a link set wan0 down && refuses "interface .wan0. is down" "ip link set dev wan0 up"'
+on a link set wan0 up
+it "a port without carrier" eval 'ip -n $P-ha link set eth0 down &&
+	await 10 warns "interface .lan0. has no carrier" && ip -n $P-ha link set eth0 up'
+await 30 carrier
+
+it "ports of different MTU" eval 'on a link set lan0 mtu 9000 && warns "MTU 9000.* 4300" "the same"'
+on a link set lan0 mtu $LAB_MTU
+small_ports()
+{
+	on a link set lan0 mtu 1500 && on a link set wan0 mtu 1500 && gateway_config a -g "max-path-mtu = 4096" &&
+	warns "path MTU 4096 needs ports of MTU 4188, 'lan0' has 1500\|path MTU 4096 needs ports of MTU 4188, 'wan0' has 1500"
+}
+it "ports too small for the path MTU" small_ports
+on a link set lan0 mtu $LAB_MTU
+on a link set wan0 mtu $LAB_MTU
+gateway_config a
+
+narrow_link()
+{
+	ip -n $P-wan link set dev a mtu 2000 && warns "the link to peer 'edge-b' does not carry packets of 4188 bytes" "raise the MTU" &&
+	at_start
+}
+it "a link too narrow for the path MTU, also at the start" narrow_link
+it "the same over IPv6" eval 'gateway_config a -6 && warns "the link to peer .edge-b. does not carry packets of 4188 bytes"'
+ip -n $P-wan link set dev a mtu $LAB_MTU
+gateway_config a
+it "the wide link again: nothing said" quiet
+
+exchanged()
+{
+	sed -i 's/^lan = lan0/lan = wan0/; t; s/^wan = wan0/wan = lan0/' "$LAB/gw-a.conf" &&
+	in_ns ga ethtool -K lan0 tx off >/dev/null &&
+	warns "the ports look exchanged: $(addr b 2), which is on the LAN side\|the ports look exchanged: .* is behind" "exchange" && at_start
+}
+it "ports exchanged, also at the start" exchanged
+gateway_config a
+gateway_config a -g "listen = 10.77.1.99"
+it "a listen address of somebody else, also at the start" eval 'refuses "listen address 10.77.1.99" "ip address" &&
+	! in_ns ga timeout 20 "$B/longhauld" -c "$LAB/gw-a.conf" 2>"$LAB/start.err" && grep -q "listen address" "$LAB/start.err"'
+gateway_config a -g "socket = $LAB/none/gw.sock"
+it "no folder for the socket" eval 'sed -i "/^socket = .*gw-a.sock/d" "$LAB/gw-a.conf" && refuses "folder of socket" "make it"'
+gateway_config a
+sed -i "s/^address = .*/address = $(addr a 2)/" "$LAB/gw-a.conf"
+it "the own address for a peer's" refuses "is this host's own"
+gateway_config a
+it "a pool above the memory" eval 'sed -i "s/^pool = .*/pool = 60G/" "$LAB/gw-a.conf" &&
+	if [ "$(awk "/MemTotal/ { print int(\$2 / 1048576) }" /proc/meminfo)" -lt 60 ]; then refuses "a pool of 61440 MiB"
+	else true; fi'
+no_bpffs()
+{
+	gateway_config a -r "prefetch = on" && mkdir -p "$LAB/plain" &&
+	in_ns ga env LONGHAUL_PINS="$LAB/plain/a" "$B/longhauld" --check-config -c "$LAB/gw-a.conf" 2>"$LAB/check.err" &&
+	grep -q "wants prefetch, and there is no BPF file system at .*plain" "$LAB/check.err"
+}
+it "prefetch without a BPF file system" no_bpffs
+exit $((tests_failed > 0))
