@@ -239,7 +239,7 @@ deb: deb-deps
 check-deb:
 	$(Q)$(MAKE) DEPS='debootstrap dpkg-dev' deps
 	$(Q)B=$(B) tests/deb/check.sh $(SUITES)
--include $(shell find $(B) -name '*.d' 2>/dev/null)
+-include $(shell find $(B) -path $(B)/deb -prune -o -name '*.d' -type f -print 2>/dev/null)
 
 .PHONY: clean
 clean:
