@@ -100,6 +100,8 @@ static void every_second(struct daemon *d)
 	struct engine_memory mem;
 	int rc = afxdp_check(d->port);
 
+	if (d->session)
+		mirror_check(&d->mirror, d->cfg->rules, d->cfg->nrules, d->session, d->now);
 	engine_memory(d->engine, &mem);
 	sd_notifyf(0,
 		   "WATCHDOG=1\nSTATUS=%u rules, %u connections, %llu KiB of memory in custody%s",

@@ -13,6 +13,7 @@
 #include "engine/engine.h"
 #include "event_log.h"
 #include "loop.h"
+#include "mirror.h"
 #include "peer/session.h"
 #include "peer/socket.h"
 
@@ -33,6 +34,7 @@ struct daemon {
 	struct loop *loop;
 	struct view_source view;
 	struct event_log events;
+	struct mirror mirror; /* anew with each reload */
 	enum phase phase;
 	int exit_code;
 	bool port_down;

@@ -110,6 +110,7 @@ static int take_rules(struct daemon *d, const struct config *new)
 		log_init(d->cfg->log_level);
 		daemon_prefetch(d);
 		daemon_set_rules(d);
+		memset(&d->mirror, 0, sizeof(d->mirror));
 		daemon_served(d->cfg, &local, buf);
 		if (d->session)
 			session_local(d->session, &local, d->now);
