@@ -99,7 +99,7 @@ include tests/Makefile.inc
 # run. clang is for the XDP program and the fuzzers.
 DEPS := gcc libc6-dev linux-libc-dev clang libclang-rt-dev bpftool libbpf-dev libxdp-dev libelf-dev zlib1g-dev \
 	libisal-dev libxxhash-dev libev-dev libsodium-dev libinih-dev libjansson-dev libpcap-dev libcap-ng-dev \
-	libseccomp-dev libsystemd-dev uthash-dev libcmocka-dev iproute2 jq perl-base
+	libseccomp-dev libsystemd-dev uthash-dev libcmocka-dev iproute2 ethtool jq perl-base
 
 .PHONY: deps
 deps:
@@ -115,10 +115,10 @@ deps:
 	{ apt-get -qq update || true; } </dev/null && \
 	DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install $$missing </dev/null
 
-# What tests/vm needs besides: the emulator, and what runs in the guests. Where that is not to be had the tests
-# there are skipped, and say so.
+# What tests/vm needs besides: the emulator, and what runs in the guests; and tshark, for the dissector's test. Where
+# that is not to be had these tests are skipped, and say so.
 VM_DEPS := qemu-system-x86 busybox-static perftest rdmacm-utils ibverbs-utils ibverbs-providers libibverbs-dev \
-	ethtool kmod cpio xz-utils
+	kmod cpio xz-utils tshark
 
 .PHONY: vm-deps
 vm-deps: deps
