@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/client.h"
+#include "cli/complete.h"
 
 static int run_help(const struct command *cmd, const struct options *opt, int argc, char **argv)
 {
@@ -15,8 +16,9 @@ static int run_help(const struct command *cmd, const struct options *opt, int ar
 
 static int run_complete(const struct command *cmd, const struct options *opt, int argc, char **argv)
 {
-	(void)cmd, (void)opt;
+	(void)cmd;
 	command_complete(argc, argv, stdout);
+	complete_values(opt->socket, argc, argv, stdout);
 	return 0;
 }
 
@@ -141,7 +143,7 @@ void command_complete(int argc, char **argv, FILE *f)
 		return;
 	if (argc == 1)
 		fprintf(f, "%s\n", c->verb);
-	/* After a key stands its value, which is not known here. */
+	/* After a key stands its value, which the daemon knows (complete.c). */
 	if ((argc - used) % 2)
 		return;
 	for (const struct column *col = c->object->columns; col->key; col++)

@@ -24,6 +24,7 @@
 
 #include "cli/client.h"
 #include "cli/command.h"
+#include "cli/complete.h"
 #include "cli/filter.h"
 #include "cli/render.h"
 #include "control/control.h"
@@ -378,6 +379,37 @@ static void test_request(void **state)
 	json_decref(big);
 }
 
+static void check_values(const char *socket, int n, char **words, const char *expected)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	complete_values(socket, n, words, f);
+	fclose(f);
+	assert_string_equal(text, expected);
+	free(text);
+}
+
+/* Behind a key the shell is offered what there is now. */
+static void test_complete_values(void **state)
+{
+	struct server s;
+
+	(void)state;
+	server_start(&s);
+	check_values(s.path, 2, WORDS("rule", "name"), "storage\nidle\n");
+	check_values(s.path, 3, WORDS("rule", "show", "name"), "storage\nidle\n");
+	check_values(s.path, 4, WORDS("rule", "name", "idle", "name"), "idle\n");
+	/* a key is what comes next, or nothing that is known */
+	check_values(s.path, 1, WORDS("rule"), "");
+	check_values(s.path, 3, WORDS("rule", "name", "idle"), "");
+	check_values(s.path, 2, WORDS("rule", "colour"), "");
+	check_values(s.path, 0, WORDS(NULL), "");
+	server_stop(&s);
+	check_values(s.path, 2, WORDS("rule", "name"), "");
+}
+
 /* What the daemon tells of lanes and rules has a format, and may be selected by. */
 static void test_members_known(void **state)
 {
@@ -501,13 +533,13 @@ static void test_keygen(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_words),	      cmocka_unit_test(test_help_and_completion),
-		cmocka_unit_test(test_filter),	      cmocka_unit_test(test_values),
-		cmocka_unit_test(test_columns),	      cmocka_unit_test(test_table),
-		cmocka_unit_test(test_details),	      cmocka_unit_test(test_json),
-		cmocka_unit_test(test_request),	      cmocka_unit_test(test_no_daemon),
-		cmocka_unit_test(test_members_known), cmocka_unit_test(test_strange_answers),
-		cmocka_unit_test(test_keygen),
+		cmocka_unit_test(test_words),		cmocka_unit_test(test_help_and_completion),
+		cmocka_unit_test(test_filter),		cmocka_unit_test(test_values),
+		cmocka_unit_test(test_columns),		cmocka_unit_test(test_table),
+		cmocka_unit_test(test_details),		cmocka_unit_test(test_json),
+		cmocka_unit_test(test_request),		cmocka_unit_test(test_no_daemon),
+		cmocka_unit_test(test_complete_values), cmocka_unit_test(test_members_known),
+		cmocka_unit_test(test_strange_answers), cmocka_unit_test(test_keygen),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
