@@ -7,8 +7,10 @@
 
 #include <stdio.h>
 
-/** complete_values - when @argv ends with a key of an object: the values that it has now in the rows
- *  that the pairs before it select, one per line. Without a daemon at @socket there are none. */
+/**
+ * complete_values - when @argv ends with a key of an object: the values that it has now in the rows
+ * that the pairs before it select, one per line. Without a daemon at @socket there are none.
+ */
 void complete_values(const char *socket, int argc, char **argv, FILE *f);
 
 #endif

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Does the link carry what the hosts send? Each peer is sent ICMP echo requests over the bridge of
- * the ports, short ones and some as long as the hosts' longest packets, which may not be fragmented.
- * A peer that answers the short ones alone is behind a link that is too narrow. One that answers
- * nothing tells nothing: it may be off, farther away than there is patience for, or deaf to echo
- * requests; so is a host that may not send them, or whose ports are in no Linux bridge.
+ * the ports, short ones and some as long as the hosts' longest packets, which may not be
+ * fragmented. A peer that answers the short ones alone is behind a link that is too narrow. One
+ * that answers nothing tells nothing: it may be off, farther away than there is patience for, or
+ * deaf to echo requests; so is a host that may not send them, or whose ports are in no Linux
+ * bridge.
  */
 #include <errno.h>
 #include <netinet/icmp6.h>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Are the two ports exchanged? The kernel knows by MAC address which of the bridge's ports somebody
- * was last heard at (brforward), and the MAC addresses of those it has talked to (its neighbours).
- * Put together: who, by IP address, is behind which port. A peer, or a host that a rule has beyond
- * the WAN, belongs behind the WAN port, a rule's near host behind the LAN port. When some are on the
- * wrong side and nobody is on the right one, the ports are exchanged. Where nobody is known yet,
- * there is nothing to say.
+ * Are the two ports exchanged? The kernel knows by MAC address which of the bridge's ports
+ * somebody was last heard at (brforward), and the MAC addresses of those it has talked to (its
+ * neighbours). Put together: who, by IP address, is behind which port. A peer, or a host that a
+ * rule has beyond the WAN, belongs behind the WAN port, a rule's near host behind the LAN port.
+ * When some are on the wrong side and nobody is on the right one, the ports are exchanged. Where
+ * nobody is known yet, there is nothing to say.
  */
 #include <linux/if_bridge.h>
 #include <linux/neighbour.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A peer's HELLO names the hosts near it that its rules have. A rule of ours wants hosts beyond the
- * WAN; where the peer serves none of them it has no such rule, and will refuse each connection. That
- * is said as soon as the peer is up, before any connection was tried. Prefixes need not be equal: a
- * wider rule at one side is no fault.
+ * A peer's HELLO names the hosts near it that its rules have. A rule of ours wants hosts beyond
+ * the WAN; where the peer serves none of them it has no such rule, and will refuse each
+ * connection. That is said as soon as the peer is up, before any connection was tried. Prefixes
+ * need not be equal: a wider rule at one side is no fault.
  */
 #include "mirror.h"
 

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Capabilities that stay: CAP_BPF, to change the steering maps and what is pinned where
- * unprivileged BPF is off; and CAP_NET_ADMIN where an interface gets its VLAN stripping back at the
- * end. CAP_NET_RAW is for opening AF_XDP sockets and goes. The user id stays as it was: the unit
- * starts the daemon as a user of its own, with what it needs as ambient capabilities; whoever starts
- * it as root keeps root's files, and no capability to look into others'.
+ * unprivileged BPF is off; and CAP_NET_ADMIN where an interface gets its VLAN stripping back at
+ * the end. CAP_NET_RAW is for opening AF_XDP sockets and goes. The user id stays as it was: the
+ * unit starts the daemon as a user of its own, with what it needs as ambient capabilities; whoever
+ * starts it as root keeps root's files, and no capability to look into others'.
  *
  * System calls: those of the data path (sendto, epoll, timerfd), of the two sockets, of a reload
- * and of memory that libraries ask for. Where a call is wanted for one thing alone, its argument is
- * looked at, too:
+ * and of memory that libraries ask for. Where a call is wanted for one thing alone, its argument
+ * is looked at, too:
  *	bpf		on maps and pins that are there; no program or map is loaded
  *	mmap, mprotect	nothing becomes executable
- *	socket		local ones, and UDP or ioctl() on interfaces; no AF_XDP, AF_PACKET, AF_NETLINK
+ *	socket		local ones, UDP; no AF_XDP, AF_PACKET, AF_NETLINK
  *	ioctl		questions about interfaces, and their VLAN stripping
  * Whatever else is tried fails with EPERM; the list is for those who would use a fault of this
  * program, not for its own errors.

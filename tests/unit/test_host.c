@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* host_check(): what can be shown without interfaces of our own; tests/netns/test_check.sh has the rest. */
+/*
+ * host_check(): what can be shown without interfaces of our own; tests/netns/test_check.sh has the
+ * rest.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What a daemon that somebody took over can still do: each attempt in a process of its own, which has
- * dropped its privileges. Under a sanitizer nothing is shown: its run-time makes calls of its own.
+ * What a daemon that somebody took over can still do: each attempt in a process of its own, which
+ * has dropped its privileges. Under a sanitizer nothing is shown: its run-time makes calls of its
+ * own.
  */
 #include <errno.h>
 #include <linux/bpf.h>
