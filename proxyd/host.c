@@ -293,13 +293,18 @@ static bool is_bpffs(const char *path)
 
 static void check_pins(const struct config *c, struct config_errors *warn)
 {
-	char root[256], *parent;
+	char root[256], *parent = root;
 
 	snprintf(root, sizeof(root), "%s", daemon_pins());
-	/* what lies in it is not for everybody's eyes */
-	if (is_bpffs(root) || access(root, F_OK) == 0 || errno == EACCES)
+	if (access(root, F_OK)) {
+		/* what lies in it is not for everybody's eyes */
+		if (errno == EACCES)
+			return;
+		parent = dirname(root);
+	}
+	/* root's daemon mounts that one itself */
+	if (!strcmp(parent, "/sys/fs/bpf") && !geteuid())
 		return;
-	parent = dirname(root);
 	for (unsigned int i = 0; i < c->nrules; i++) {
 		if (!wants_pins(&c->rules[i]) || is_bpffs(parent))
 			continue;
