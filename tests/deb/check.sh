@@ -3,8 +3,8 @@
 #
 # The Debian packages in Debian 12 and 13: built there, installed, configured and run under a real systemd, upgraded,
 # removed and purged. Each Debian is a root made by debootstrap, kept in $B/deb for the next time; systemd runs in
-# it in namespaces of its own (process ids, mounts, network), so nothing of this machine is touched. Root, a
-# mirror of Debian, and about ten minutes; with kept roots three.
+# it in namespaces of its own (process ids, mounts, network), so nothing of this machine is touched. Then those of
+# Debian 12 in a guest (guest.sh). Root, a mirror of Debian, and about ten minutes; with kept roots three.
 #
 #	tests/deb/check.sh [SUITE ...]	bookworm trixie
 #
@@ -28,7 +28,8 @@ stop()
 {
 	[ -z "$init" ] || kill -KILL "$init" 2>/dev/null
 	[ -z "$boot" ] || wait "$boot" 2>/dev/null
-	init= boot=
+	init=''
+	boot=''
 }
 boot=
 trap stop EXIT
@@ -307,12 +308,31 @@ suite_check()
 	[ -n "${KEEP:-}" ] || rm -rf "$root"
 }
 
+guest() # what it says is in guest.tap; where there can be none that is said, and no failure
+{
+	local text="in a guest with Debian's kernel, AppArmor in force"
+
+	B=$B tests/deb/guest.sh >"$deb/guest.tap" 2>&1
+	case $? in
+	77)
+		number=$((number + 1))
+		echo "ok $number - $suite: $text # SKIP $(cat "$deb/guest.tap")"
+		;;
+	0) it "$text" grep -c '^ok' "$deb/guest.tap" ;;
+	*) it "$text" eval "grep -A8 '^not ok\|^Bail' $deb/guest.tap; false" ;;
+	esac
+}
+
 [ "$(id -u)" = 0 ] || die "needs root: debootstrap and namespaces"
 command -v debootstrap >/dev/null || die "needs debootstrap; apt-get install debootstrap"
 version=$(dpkg-parsechangelog -S Version)
 for suite in ${*:-bookworm trixie}; do
 	suite_check
 done
+if [ -e "$deb/new-bookworm" ]; then
+	suite=bookworm
+	guest
+fi
 echo "1..$number"
 echo "deb: installs=$installs ok=$good"
 [ $failed = 0 ]
