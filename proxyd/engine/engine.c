@@ -25,10 +25,46 @@ static uint64_t or_default(uint64_t v, uint64_t def)
 	return v ? v : def;
 }
 
+/* A power of two. */
+static uint32_t accepted_slots(const struct engine_config *cfg)
+{
+	uint32_t n = 1;
+
+	while (n < cfg->max_conns)
+		n <<= 1;
+	return n;
+}
+
+static bool tables_create(struct engine *e, uint32_t read_bytes, uint64_t now_ns)
+{
+	static const unsigned int share[POOL_CLASSES] = {[POOL_CUSTODY] = 60, [POOL_TRANSIT] = 40};
+	uint32_t slots = accepted_slots(&e->cfg);
+
+	e->flows = arena_alloc(&e->arena, sizeof(struct flow) * e->nflows, 64);
+	e->match = arena_alloc(&e->arena, sizeof(struct psn_match) * MATCH_SLOTS, 64);
+	e->cm = arena_alloc(&e->arena, sizeof(struct cm_pending) * CM_SLOTS, 64);
+	e->accepted = arena_alloc(&e->arena, sizeof(*e->accepted) * slots, 64);
+	e->table = flow_table_create(&e->arena, e->nflows, e->cfg.seed);
+	e->wheel = wheel_create(&e->arena, e->nflows * TIMERS, now_ns);
+	e->reads = mqueue_create(&e->arena, READS_MAX, read_bytes);
+	e->pool = pool_create(&e->arena, e->cfg.pool_bytes, share);
+	if (!e->flows || !e->match || !e->cm || !e->accepted || !e->table || !e->wheel ||
+	    !e->reads || !e->pool)
+		return false;
+	for (uint32_t i = 0; i < e->nflows; i++)
+		e->flows[i].next_free = i + 1 < e->nflows ? i + 1 : FLOW_NONE;
+	e->accepted_mask = slots - 1;
+	memset(e->accepted, 0xff, sizeof(*e->accepted) * slots);
+	e->ack_head = e->report_head = e->room_head = FLOW_NONE;
+	e->run_lan.head = e->run_lan.tail = FLOW_NONE;
+	for (int p = 0; p < PORTS; p++)
+		e->wait[p].acks = FLOW_NONE;
+	return true;
+}
+
 struct engine *engine_create(const struct engine_config *cfg, const struct engine_sink *sink,
 			     uint64_t now_ns)
 {
-	static const unsigned int share[POOL_CLASSES] = {[POOL_CUSTODY] = 60, [POOL_TRANSIT] = 40};
 	struct engine *e = calloc(1, sizeof(*e));
 	const uint32_t read_bytes = sizeof(struct fetch) > sizeof(struct read_rec)
 					    ? sizeof(struct fetch)
@@ -55,28 +91,16 @@ struct engine *engine_create(const struct engine_config *cfg, const struct engin
 	size = pool_arena_size(e->cfg.pool_bytes) + flow_table_arena_size(e->nflows) +
 	       wheel_arena_size(e->nflows * TIMERS) + mqueue_arena_size(READS_MAX, read_bytes) +
 	       sizeof(struct flow) * e->nflows + sizeof(struct psn_match) * MATCH_SLOTS +
-	       sizeof(struct cm_pending) * CM_SLOTS + (1u << 20);
+	       sizeof(struct cm_pending) * CM_SLOTS +
+	       sizeof(*e->accepted) * accepted_slots(&e->cfg) + (1u << 20);
 	if (arena_init(&e->arena, size)) {
 		free(e);
 		return NULL;
 	}
-	e->flows = arena_alloc(&e->arena, sizeof(struct flow) * e->nflows, 64);
-	e->match = arena_alloc(&e->arena, sizeof(struct psn_match) * MATCH_SLOTS, 64);
-	e->cm = arena_alloc(&e->arena, sizeof(struct cm_pending) * CM_SLOTS, 64);
-	e->table = flow_table_create(&e->arena, e->nflows, cfg->seed);
-	e->wheel = wheel_create(&e->arena, e->nflows * TIMERS, now_ns);
-	e->reads = mqueue_create(&e->arena, READS_MAX, read_bytes);
-	e->pool = pool_create(&e->arena, e->cfg.pool_bytes, share);
-	if (!e->flows || !e->match || !e->cm || !e->table || !e->wheel || !e->reads || !e->pool) {
+	if (!tables_create(e, read_bytes, now_ns)) {
 		engine_destroy(e);
 		return NULL;
 	}
-	for (uint32_t i = 0; i < e->nflows; i++)
-		e->flows[i].next_free = i + 1 < e->nflows ? i + 1 : FLOW_NONE;
-	e->ack_head = e->report_head = e->room_head = FLOW_NONE;
-	e->run_lan.head = e->run_lan.tail = FLOW_NONE;
-	for (int p = 0; p < PORTS; p++)
-		e->wait[p].acks = FLOW_NONE;
 	meter_init(e);
 	pace_init(e);
 	e->wake = UINT64_MAX;
@@ -268,7 +292,10 @@ static void timer_fired(void *ctx, uint32_t id)
 	if (!fl->used || fl->lane.role == ROLE_NONE)
 		return;
 	e->via = (uint8_t)flow_link(e, fl);
-	role_of(e, &fl->lane)->timer(e, fl, id % TIMERS);
+	if (id % TIMERS == TIMER_REPORT)
+		report_list(e, fl);
+	else
+		role_of(e, &fl->lane)->timer(e, fl, id % TIMERS);
 }
 
 /* Forget flows that nobody uses, a few at a time. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Hierarchical timer wheel: arm, cancel and expire in O(1), for a fixed number of timers known by
- * number (index links inside the arena, no pointers). Resolution 2^16 ns (65.5 us), four levels of
- * 256 slots: range over 78 hours; a timer farther away takes a detour and still fires on time. A
+ * number (index links inside the arena, no pointers). Resolution 2^14 ns (16.4 us), four levels of
+ * 256 slots: range over 19 hours; a timer farther away takes a detour and still fires on time. A
  * timer never fires early; it may fire one tick late.
  */
 #ifndef LONGHAUL_STORE_WHEEL_H
@@ -13,7 +13,7 @@
 
 #include "store/arena.h"
 
-#define WHEEL_TICK_SHIFT 16
+#define WHEEL_TICK_SHIFT 14
 #define WHEEL_NEVER	 UINT64_MAX
 
 struct wheel;

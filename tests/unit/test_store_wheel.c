@@ -321,7 +321,7 @@ static void test_next_is_tight(void **state)
 	(void)state;
 	for (uint32_t n = 0; n < 3000; n++) {
 		uint64_t start = rng_next(&r) >> 8;
-		uint64_t when = start + 1 + rng_next(&r) % (78 * HOUR);
+		uint64_t when = start + 1 + rng_next(&r) % (19 * HOUR);
 		uint32_t wakes = 0;
 		struct model m;
 

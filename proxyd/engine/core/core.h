@@ -48,6 +48,12 @@ uint8_t *lane_packet(struct engine *e, const struct pkt *d);
 void lane_set_state(struct lane *l, enum lane_state s);
 void lane_init(struct flow *fl);
 void lane_reset(struct engine *e, struct flow *fl);
+/** lane_accepted_add - @fl has become an ACCEPTOR; it is found by its opener's number until it is
+ * reset. */
+void lane_accepted_add(struct engine *e, struct flow *fl);
+/** lane_accepted_find - the lane that peer @peer has opened as its number @number, in its
+ * generation @gen; NULL when there is none. */
+struct flow *lane_accepted_find(struct engine *e, int8_t peer, uint32_t number, uint32_t gen);
 bool lane_fence(struct engine *e, struct flow *fl, bool on);
 void rtt_sample(struct rtt *t, uint32_t us);
 /**
@@ -73,6 +79,7 @@ void ack_list(struct engine *e, struct flow *fl);
 void ack_schedule(struct engine *e, struct flow *fl);
 void ack_again_later(struct engine *e, struct flow *fl);
 void due_acks(struct engine *e);
+void report_list(struct engine *e, struct flow *fl);
 void report_schedule(struct engine *e, struct flow *fl, struct report_clock *c, bool urgent);
 bool report_now(const struct engine *e, struct report_clock *c, bool missing);
 void report_told(const struct engine *e, struct report_clock *c);

@@ -3,7 +3,8 @@
  * What is due. Nothing is acknowledged, reported or sent on where it is found out that it should
  * be: a lane is put into a list, and the tick goes through the lists from above, once, and calls
  * what the lane's role has to do. So no room calls one above it, and what a batch of frames brings
- * is said once.
+ * is said once. A report that is due later is the timer wheel's to remember: lanes that wait cost a
+ * tick nothing.
  */
 #include "engine/core/roles.h"
 
@@ -78,7 +79,7 @@ void due_acks(struct engine *e)
 			engine_wake_at(e, engine_port_again(e, p));
 }
 
-static void report_list(struct engine *e, struct flow *fl)
+void report_list(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
 
@@ -135,25 +136,16 @@ uint64_t report_next(const struct report_clock *c, bool missing)
 
 void due_reports(struct engine *e)
 {
-	uint32_t i = e->report_head, later = FLOW_NONE;
-
-	e->report_head = FLOW_NONE;
-	while (i != FLOW_NONE) {
-		struct flow *fl = &e->flows[i];
+	while (e->report_head != FLOW_NONE) {
+		struct flow *fl = &e->flows[e->report_head];
 		const struct role_ops *role = role_of(e, &fl->lane);
-		uint32_t next = fl->lane.next_report;
 		uint64_t at;
 
+		e->report_head = fl->lane.next_report;
 		fl->lane.report_listed = false;
 		at = role->report ? role->report(e, fl) : 0;
-		if (at) {
-			fl->lane.report_listed = true;
-			fl->lane.next_report = later;
-			later = i;
-			engine_wake_at(e, at);
-		}
-		i = next;
+		if (at)
+			wheel_arm(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_REPORT), at);
 	}
-	e->report_head = later;
 	e->nrefused = 0; /* of lanes that are no more */
 }

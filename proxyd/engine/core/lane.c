@@ -160,6 +160,45 @@ bool lane_fence(struct engine *e, struct flow *fl, bool on)
 	return true;
 }
 
+/* ---- lanes that peers have opened, by their numbers ---- */
+
+static uint32_t *accepted_head(struct engine *e, int8_t peer, uint32_t number)
+{
+	uint64_t h = ((uint64_t)(uint8_t)peer << 32 | number) * 0x9e3779b97f4a7c15u;
+
+	return &e->accepted[h >> 32 & e->accepted_mask];
+}
+
+void lane_accepted_add(struct engine *e, struct flow *fl)
+{
+	uint32_t *head = accepted_head(e, fl->lane.peer, fl->lane.peer_lane);
+
+	fl->lane.next_accepted = *head;
+	*head = flow_index(e, fl);
+}
+
+static void accepted_del(struct engine *e, const struct flow *fl)
+{
+	uint32_t *at = accepted_head(e, fl->lane.peer, fl->lane.peer_lane);
+
+	while (*at != flow_index(e, fl))
+		at = &e->flows[*at].lane.next_accepted;
+	*at = fl->lane.next_accepted;
+}
+
+struct flow *lane_accepted_find(struct engine *e, int8_t peer, uint32_t number, uint32_t gen)
+{
+	uint32_t i = *accepted_head(e, peer, number);
+
+	for (; i != FLOW_NONE; i = e->flows[i].lane.next_accepted) {
+		const struct lane *l = &e->flows[i].lane;
+
+		if (l->peer == peer && l->peer_lane == number && l->gen == gen)
+			return &e->flows[i];
+	}
+	return NULL;
+}
+
 /* Back to WATCH with nothing retained; what is known of the requests' sequence stays. */
 void lane_reset(struct engine *e, struct flow *fl)
 {
@@ -169,11 +208,14 @@ void lane_reset(struct engine *e, struct flow *fl)
 
 	if (l->role != ROLE_NONE)
 		lane_drop_all(e, fl);
+	if (l->role == ROLE_ACCEPTOR)
+		accepted_del(e, fl);
 	e->in_fault -= l->state == LANE_FAULT;
 	if (l->numbered)
 		lane_fence(e, fl, false);
 	wheel_cancel(e->wheel, TIMER_ID(i, TIMER_LOSS));
 	wheel_cancel(e->wheel, TIMER_ID(i, TIMER_AUX));
+	wheel_cancel(e->wheel, TIMER_ID(i, TIMER_REPORT));
 	lane_init(fl);
 	l->reason = keep.reason;
 	l->credit = keep.credit;

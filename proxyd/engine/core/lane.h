@@ -241,6 +241,8 @@ struct lane {
 			uint32_t trickle_us; /* latest step of a front that waits for the WAN */
 			uint32_t cnp_us;     /* latest CNP to the requester */
 		};
+		/* ACCEPTOR: the next one of those whose numbers have the same hash */
+		uint32_t next_accepted;
 		/* FAULT: fault.c */
 		struct {
 			uint32_t epsn;	/* what the host is thought to expect */

@@ -39,7 +39,7 @@ struct flow {
 	struct lane lane;
 };
 
-_Static_assert(sizeof(struct flow) <= 576, "state per lane");
+_Static_assert(sizeof(struct flow) <= 600, "state per lane");
 
 /* PSN matching: who sent a message end with this PSN lately? */
 struct psn_match {
@@ -114,6 +114,8 @@ struct engine {
 	struct flow *flows;
 	uint32_t nflows, free_flow, used_flows, conns;
 	struct flow_table *table;
+	uint32_t *accepted; /* lanes of role ACCEPTOR, by their openers' numbers: heads of chains */
+	uint32_t accepted_mask;
 	struct pool *pool;
 	struct wheel *wheel;
 	struct mqueue *reads; /* struct read_rec and struct fetch */
@@ -157,7 +159,8 @@ struct engine {
 #define TIMER_LOSS	      0u
 #define TIMER_AUX	      1u /* ACCEPTOR, SINGLE: RNR; OPENER: OPEN retry */
 #define TIMER_RESP	      2u /* answers on their way over the WAN */
-#define TIMERS		      3u
+#define TIMER_REPORT	      3u /* a report to the peer that waits for more to tell */
+#define TIMERS		      4u
 #define TIMER_ID(flow, which) ((flow)*TIMERS + (which))
 
 #define COUNT(e, c) ((e)->counters[EC_##c]++)

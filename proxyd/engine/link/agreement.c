@@ -115,6 +115,7 @@ static enum lane_reason accept_begin(struct engine *e, unsigned int peer, const 
 	l->peer = (int8_t)peer;
 	l->peer_lane = r->lane;
 	l->gen = r->gen;
+	lane_accepted_add(e, fl);
 	l->policy = r->policy;
 	marks_begin(l, &m);
 	l->ackreq_end = r->start_psn;
@@ -189,14 +190,7 @@ static struct flow *own_lane(struct engine *e, unsigned int peer, const struct r
 /* By number and generation: the key is missing in an answer to a stale report. */
 static struct flow *accepted_lane(struct engine *e, unsigned int peer, const struct report *r)
 {
-	for (uint32_t i = 0; i < e->nflows; i++) {
-		struct flow *fl = &e->flows[i];
-
-		if (fl->used && fl->lane.role == ROLE_ACCEPTOR && fl->lane.gen == r->gen &&
-		    fl->lane.peer == (int8_t)peer && fl->lane.peer_lane == r->lane)
-			return fl;
-	}
-	return NULL;
+	return lane_accepted_find(e, (int8_t)peer, r->lane, r->gen);
 }
 
 static void rx_close(struct engine *e, unsigned int peer, const struct report *r)
