@@ -55,7 +55,8 @@ static bool tables_create(struct engine *e, uint32_t read_bytes, uint64_t now_ns
 		e->flows[i].next_free = i + 1 < e->nflows ? i + 1 : FLOW_NONE;
 	e->accepted_mask = slots - 1;
 	memset(e->accepted, 0xff, sizeof(*e->accepted) * slots);
-	e->ack_head = e->report_head = e->room_head = FLOW_NONE;
+	e->ack_head = e->report_head = FLOW_NONE;
+	e->room.head = e->room.tail = FLOW_NONE;
 	e->run_lan.head = e->run_lan.tail = FLOW_NONE;
 	for (int p = 0; p < PORTS; p++)
 		e->wait[p].acks = FLOW_NONE;

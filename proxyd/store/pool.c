@@ -23,86 +23,21 @@
  * lane with few packets takes and returns them all the time, so each superblock remembers which of
  * its pages are @dirty; this survives a stay on the free list, but not a life as log or slots.
  *
- * A slot superblock has 341 slots and 64 bytes over, which hold the map of those in use.
+ * A slot superblock has slots of one size, and ends in the map of those in use (pool_slot.c).
+ *
+ * Each page has a stamp of its user's own beside the table: 0 when the page is taken.
  */
-#include "store/pool.h"
+#include "store/pool_priv.h"
 
 #include <assert.h>
 #include <string.h>
 
-#define UNIT_SHIFT  4
-#define UNITS	    (POOL_BLOCK >> UNIT_SHIFT)
-#define BLOCK_SHIFT 12 /* of a location: units in a superblock */
-#define BLOCKS_MIN  64u
-#define BLOCKS_MAX  ((1u << 20) - 1) /* one less than 64 GiB: POOL_NONE stays invalid */
-
-#define PAGES	   (POOL_BLOCK / POOL_PAGE)
-#define PAGES_ALL  0xffffu
-#define SLOTS	   (POOL_BLOCK / POOL_SLOT)
-#define SLOT_SHIFT 9 /* of a slot id */
-#define SLOT_WORDS ((SLOTS + 63) / 64)
-#define SLOT_MAP   (SLOTS * (uint64_t)POOL_SLOT) /* its offset in the superblock */
-
 #define RESERVE_DIV 16
+/* A lane may hold so many times what is free. */
+#define SHARE_FREE  4u
 /* What a superblock surely holds of frames of 512 bytes and more, a share of a page superblock
  * taken off. The worst case is a frame just too long for sixteen to fit. */
 #define BLOCK_SURE  (59 * 1024u)
-
-enum block_use { BLOCK_FREE, BLOCK_OPEN, BLOCK_LOG, BLOCK_PAGES, BLOCK_SLOTS };
-enum partial { PARTIAL_PAGES, PARTIAL_SLOTS, PARTIALS };
-
-/**
- * struct block - what is known about a superblock.
- * @use:   enum block_use
- * @class: enum pool_class it is counted to, while not free
- * @live:  packets, pages or slots in use
- * @units: log: 16-byte units that live packets occupy
- * @pages: pages: map of those in use
- * @dirty: map of pages that may not be zero
- * @next, @prev: free list (next only), partial list
- */
-struct block {
-	uint8_t use;
-	uint8_t class;
-	uint16_t live;
-	union {
-		uint16_t units;
-		uint16_t pages;
-	};
-	uint16_t dirty;
-	uint32_t next, prev;
-};
-
-/**
- * struct pool - everything is relative to its own address.
- * @data:    offset of the first superblock
- * @blocks:  how many
- * @fresh:   first one that was never used
- * @free:    top of the stack of free ones
- * @cap, @reserve, @held: superblocks, per class
- * @partial: heads of the lists of page and slot superblocks with room
- */
-struct pool {
-	uint64_t data;
-	uint32_t blocks;
-	uint32_t fresh;
-	uint32_t free;
-	uint32_t cap[POOL_CLASSES];
-	uint32_t reserve[POOL_CLASSES];
-	uint32_t held[POOL_CLASSES];
-	uint32_t partial[PARTIALS][POOL_CLASSES];
-	struct block block[];
-};
-
-_Static_assert(sizeof(struct block) == 16, "one superblock entry is 16 bytes");
-_Static_assert(SLOT_MAP + SLOT_WORDS * 8 <= POOL_BLOCK, "the slot map fits behind the slots");
-_Static_assert(UNITS == 1u << BLOCK_SHIFT, "a location is a superblock and a unit in it");
-_Static_assert(SLOTS <= 1u << SLOT_SHIFT, "a slot id is a superblock and a slot in it");
-
-static uint8_t *block_ptr(const struct pool *p, uint32_t b)
-{
-	return (uint8_t *)p + p->data + (uint64_t)b * POOL_BLOCK;
-}
 
 static uint32_t blocks_of(uint64_t bytes)
 {
@@ -116,7 +51,8 @@ static uint32_t blocks_of(uint64_t bytes)
 /* The table, rounded so that superblocks start on a page of the arena. */
 static uint64_t head_size(uint32_t blocks)
 {
-	uint64_t size = sizeof(struct pool) + (uint64_t)blocks * sizeof(struct block);
+	uint64_t size = sizeof(struct pool) + (uint64_t)blocks * sizeof(struct block) +
+			(uint64_t)blocks * PAGES * sizeof(uint32_t);
 
 	return (size + 4095) & ~4095ull;
 }
@@ -143,6 +79,7 @@ struct pool *pool_create(struct arena *a, uint64_t bytes, const unsigned int sha
 		return NULL;
 
 	p->data = data;
+	p->stamps = sizeof(*p) + (uint64_t)blocks * sizeof(struct block);
 	p->blocks = blocks;
 	p->free = POOL_NONE;
 	for (int c = 0; c < POOL_CLASSES; c++) {
@@ -157,7 +94,7 @@ struct pool *pool_create(struct arena *a, uint64_t bytes, const unsigned int sha
 /* Superblocks */
 
 /* One more superblock for class @c, which must not hold more than @limit with it. */
-static uint32_t block_take(struct pool *p, enum pool_class c, uint32_t limit, enum block_use use)
+uint32_t block_take(struct pool *p, enum pool_class c, uint32_t limit, enum block_use use)
 {
 	struct block *b;
 	uint32_t i;
@@ -184,7 +121,7 @@ static uint32_t block_take(struct pool *p, enum pool_class c, uint32_t limit, en
 	return i;
 }
 
-static void block_free(struct pool *p, uint32_t i)
+void block_free(struct pool *p, uint32_t i)
 {
 	struct block *b = &p->block[i];
 
@@ -194,7 +131,7 @@ static void block_free(struct pool *p, uint32_t i)
 	p->free = i;
 }
 
-static void partial_add(struct pool *p, enum partial k, uint32_t i)
+void partial_add(struct pool *p, uint32_t k, uint32_t i)
 {
 	struct block *b = &p->block[i];
 	uint32_t *head = &p->partial[k][b->class];
@@ -206,7 +143,7 @@ static void partial_add(struct pool *p, enum partial k, uint32_t i)
 	*head = i;
 }
 
-static void partial_del(struct pool *p, enum partial k, uint32_t i)
+void partial_del(struct pool *p, uint32_t k, uint32_t i)
 {
 	const struct block *b = &p->block[i];
 
@@ -336,6 +273,7 @@ static uint32_t page_get(struct pool *p, enum pool_class c, uint32_t limit)
 	if (b->dirty & 1u << n)
 		memset(block_ptr(p, i) + (size_t)n * POOL_PAGE, 0, POOL_PAGE);
 	b->dirty |= (uint16_t)(1u << n);
+	*pool_page_stamp(p, i * PAGES + n) = 0;
 	return i * PAGES + n;
 }
 
@@ -370,78 +308,15 @@ void pool_page_put_zero(struct pool *p, uint32_t page)
 	p->block[page / PAGES].dirty &= (uint16_t) ~(1u << page % PAGES);
 }
 
+uint32_t *pool_page_stamp(struct pool *p, uint32_t page)
+{
+	return (uint32_t *)((uint8_t *)p + p->stamps) + page;
+}
+
 void *pool_page_ptr(struct pool *p, uint32_t page)
 {
 	assert(page / PAGES < p->blocks);
 	return block_ptr(p, 0) + (uint64_t)page * POOL_PAGE;
-}
-
-/* Slots */
-
-static uint64_t *slot_map(const struct pool *p, uint32_t i)
-{
-	return (uint64_t *)(block_ptr(p, i) + SLOT_MAP);
-}
-
-static uint32_t slots_take(struct pool *p, enum pool_class c)
-{
-	uint32_t i = block_take(p, c, p->cap[c] - p->reserve[c] / 2, BLOCK_SLOTS);
-	uint64_t *map;
-
-	if (i == POOL_NONE)
-		return POOL_NONE;
-	map = slot_map(p, i);
-	memset(map, 0, SLOT_WORDS * sizeof(*map));
-	map[SLOT_WORDS - 1] = ~0ull << SLOTS % 64; /* bits without a slot are never free */
-	partial_add(p, PARTIAL_SLOTS, i);
-	return i;
-}
-
-uint32_t pool_slot_get(struct pool *p, enum pool_class c)
-{
-	uint32_t i = p->partial[PARTIAL_SLOTS][c], w = 0, n;
-	uint64_t *map;
-
-	if (i == POOL_NONE) {
-		i = slots_take(p, c);
-		if (i == POOL_NONE)
-			return POOL_NONE;
-	}
-	map = slot_map(p, i);
-	while (map[w] == ~0ull)
-		w++;
-	n = w * 64 + (uint32_t)__builtin_ctzll(~map[w]);
-	assert(n < SLOTS);
-	map[w] |= 1ull << n % 64;
-	if (++p->block[i].live == SLOTS)
-		partial_del(p, PARTIAL_SLOTS, i);
-	memset(block_ptr(p, i) + (size_t)n * POOL_SLOT, 0, POOL_SLOT);
-	return i << SLOT_SHIFT | n;
-}
-
-void pool_slot_put(struct pool *p, uint32_t slot)
-{
-	uint32_t i = slot >> SLOT_SHIFT, n = slot & ((1u << SLOT_SHIFT) - 1);
-	struct block *b = &p->block[i];
-	uint64_t *word;
-
-	assert(i < p->blocks && b->use == BLOCK_SLOTS && n < SLOTS);
-	word = slot_map(p, i) + n / 64;
-	assert(*word & 1ull << n % 64);
-	*word &= ~(1ull << n % 64);
-	if (b->live-- == SLOTS)
-		partial_add(p, PARTIAL_SLOTS, i);
-	if (!b->live) {
-		partial_del(p, PARTIAL_SLOTS, i);
-		block_free(p, i);
-	}
-}
-
-void *pool_slot_ptr(struct pool *p, uint32_t slot)
-{
-	assert(slot >> SLOT_SHIFT < p->blocks);
-	return block_ptr(p, slot >> SLOT_SHIFT) +
-	       (size_t)(slot & ((1u << SLOT_SHIFT) - 1)) * POOL_SLOT;
 }
 
 /* Accounts */
@@ -456,14 +331,25 @@ uint64_t pool_room(const struct pool *p, enum pool_class c)
 	return (uint64_t)(limit - p->held[c] - 1) * BLOCK_SURE;
 }
 
-uint64_t pool_log_room(const struct pool *p, enum pool_class c, const struct pool_log *log)
+uint64_t pool_share(const struct pool *p, enum pool_class c)
 {
-	uint64_t room = pool_room(p, c), own = 0;
+	uint32_t limit = p->cap[c] - p->reserve[c];
+
+	return p->held[c] >= limit ? 0 : (uint64_t)(limit - p->held[c]) * POOL_BLOCK * SHARE_FREE;
+}
+
+uint64_t pool_log_room(const struct pool *p, enum pool_class c, const struct pool_log *log,
+		       uint64_t holds)
+{
+	uint64_t room = pool_room(p, c), own = 0, share = pool_share(p, c);
+
+	share = share > holds ? share - holds : 0;
+	room = room < share ? room : share;
 
 	/* Not the sum: what is left of the open one may be too short for the next frame. */
 	if (log->block != POOL_NONE)
 		own = POOL_BLOCK - log->used;
-	else if (p->held[c] + 2 <= p->cap[c]) /* one for packets, perhaps one for descriptors */
+	else if (!holds && p->held[c] + 2 <= p->cap[c]) /* for packets, perhaps for descriptors */
 		own = BLOCK_SURE;
 	return room > own ? room : own;
 }
@@ -483,102 +369,4 @@ unsigned int pool_fill(const struct pool *p, enum pool_class c)
 	uint32_t limit = p->cap[c] - p->reserve[c];
 
 	return limit ? (unsigned int)((uint64_t)p->held[c] * 100 / limit) : 100;
-}
-
-static bool page_is_zero(const uint8_t *page)
-{
-	return !page[0] && !memcmp(page, page + 1, POOL_PAGE - 1);
-}
-
-static bool block_check(const struct pool *p, uint32_t i)
-{
-	const struct block *b = &p->block[i];
-	const uint64_t *map;
-	uint32_t n = 0;
-
-	if (b->use > BLOCK_SLOTS || b->class >= POOL_CLASSES)
-		return false;
-	switch ((enum block_use)b->use) {
-	case BLOCK_FREE:
-		return true;
-	case BLOCK_OPEN:
-	case BLOCK_LOG:
-		/* A packet has at least one unit, and nobody keeps an empty log but its lane. */
-		return b->live <= b->units && b->units <= UNITS && !b->live == !b->units &&
-		       (b->live || b->use == BLOCK_OPEN);
-	case BLOCK_PAGES:
-		for (n = 0; n < PAGES; n++) {
-			if (!((b->pages | b->dirty) & 1u << n) &&
-			    !page_is_zero(block_ptr(p, i) + (size_t)n * POOL_PAGE))
-				return false;
-		}
-		return b->live && b->live == (uint32_t)__builtin_popcount(b->pages) &&
-		       !(b->pages & ~b->dirty);
-	case BLOCK_SLOTS:
-		map = slot_map(p, i);
-		for (uint32_t w = 0; w < SLOT_WORDS; w++)
-			n += (uint32_t)__builtin_popcountll(map[w]);
-		return b->live && b->live + SLOT_WORDS * 64 - SLOTS == n &&
-		       map[SLOT_WORDS - 1] >> SLOTS % 64 == ~0ull >> SLOTS % 64;
-	}
-	return false;
-}
-
-/* The partial list has @want superblocks, all of them with room and of this use and class. A list
- * that ends has no member twice. */
-static bool partial_check(const struct pool *p, enum partial k, uint8_t class, uint32_t want)
-{
-	uint8_t use = k == PARTIAL_PAGES ? BLOCK_PAGES : BLOCK_SLOTS;
-	uint32_t prev = POOL_NONE, n = 0;
-
-	for (uint32_t i = p->partial[k][class]; i != POOL_NONE; i = p->block[i].next) {
-		const struct block *b;
-
-		if (i >= p->fresh || n++ == want)
-			return false;
-		b = &p->block[i];
-		if (b->use != use || b->class != class || b->prev != prev ||
-		    b->live >= (k == PARTIAL_PAGES ? PAGES : SLOTS))
-			return false;
-		prev = i;
-	}
-	return n == want;
-}
-
-bool pool_check(const struct pool *p)
-{
-	uint32_t held[POOL_CLASSES] = {0}, partial[PARTIALS][POOL_CLASSES] = {{0}};
-	uint32_t free = 0, n = 0;
-
-	if (p->fresh > p->blocks)
-		return false;
-	for (uint32_t i = 0; i < p->fresh; i++) {
-		const struct block *b = &p->block[i];
-
-		if (!block_check(p, i))
-			return false;
-		if (b->use == BLOCK_FREE)
-			free++;
-		else
-			held[b->class]++;
-		if (b->use == BLOCK_PAGES && b->live < PAGES)
-			partial[PARTIAL_PAGES][b->class]++;
-		if (b->use == BLOCK_SLOTS && b->live < SLOTS)
-			partial[PARTIAL_SLOTS][b->class]++;
-	}
-	for (uint32_t i = p->free; i != POOL_NONE; i = p->block[i].next) {
-		if (i >= p->fresh || p->block[i].use != BLOCK_FREE || n++ == free)
-			return false;
-	}
-	if (n != free)
-		return false;
-	for (uint8_t c = 0; c < POOL_CLASSES; c++) {
-		if (held[c] != p->held[c] || held[c] > p->cap[c])
-			return false;
-		for (int k = 0; k < PARTIALS; k++) {
-			if (!partial_check(p, (enum partial)k, c, partial[k][c]))
-				return false;
-		}
-	}
-	return true;
 }

@@ -5,7 +5,8 @@
  * One pool of 64 KiB superblocks. A superblock serves one of three purposes while it is taken:
  *   - log:  packets of one lane, appended one after the other at 16-byte alignment;
  *   - page: sixteen 4 KiB pages (packet descriptors and their directories, see window.h);
- *   - slot: 192-byte slots for header-only packets (READ and ATOMIC requests), of all lanes.
+ *   - slot: slots of one size, of all lanes: packets of lanes that hold little, header-only packets
+ *     (READ and ATOMIC requests), and few descriptors.
  * A log superblock counts its live packets and returns to the pool when the last one is released,
  * except the one that a lane appends to, which is rewound instead. So releases may come in any
  * order, and cumulative release from the head frees superblocks one by one.
@@ -15,10 +16,15 @@
  * progress.
  *
  * The reserve. 1/16 of each class's cap (at least one superblock) is set aside for lanes that hold
- * nothing yet: only the first superblock of a log and the first pages of a window may come from all
- * of it, slots from half of it, everything else must leave it alone. Nobody can take a superblock
- * from the lane that holds it, and the lane's open one is rewound in place whenever it empties. So
- * a lane that has got its first superblock goes on, however slowly, whatever the others do.
+ * nothing yet: only the first slots of a lane, the first superblock of a log and the first pages of
+ * a window may come from all of it, slots of READ requests from half of it, everything else must
+ * leave it alone. So a lane whose packets are acknowledged goes on, however slowly, whatever the
+ * others do.
+ *
+ * Shares. A lane may hold four times as much as is free, the reserve not counted. One alone comes to
+ * four fifths, two to four ninths each, n to 4 / (4 n + 1): who comes finds room whatever the others
+ * hold, what he takes is taken off from what they may have, and nobody has to be counted. The caller
+ * asks (pool_share()).
  *
  * Bounds. A lane full of frames of f bytes (16-byte aligned: a) takes POOL_BLOCK / floor(POOL_BLOCK
  * / a) bytes for each, and 16 for its descriptor: 1.052 f at path MTU 4096, 1.027 f at 1024. To
@@ -36,13 +42,20 @@
 
 #define POOL_BLOCK 65536u
 #define POOL_PAGE  4096u
-#define POOL_SLOT  192u
+#define POOL_SLOT  192u /* a header-only packet */
 #define POOL_NONE  0xffffffffu
 
 enum pool_class {
 	POOL_CUSTODY, /* packets accepted from a near requester */
 	POOL_TRANSIT, /* packets from the far appliance on their way to a near responder */
 	POOL_CLASSES,
+};
+
+/** enum pool_need - how much of the reserve may be used. */
+enum pool_need {
+	POOL_MORE,    /* none */
+	POOL_REQUEST, /* half of it: a request without data */
+	POOL_FIRST,   /* all: for a lane that holds nothing */
 };
 
 typedef uint32_t pool_loc;
@@ -103,21 +116,27 @@ void pool_page_put(struct pool *p, uint32_t page);
  *  pool_page_get() need not clear it. */
 void pool_page_put_zero(struct pool *p, uint32_t page);
 void *pool_page_ptr(struct pool *p, uint32_t page);
+/** pool_page_stamp - a number of the user's own with each page, 0 when the page is taken. */
+uint32_t *pool_page_stamp(struct pool *p, uint32_t page);
 
-/* Slots: POOL_SLOT bytes, zeroed. Slot ids are not locations. */
-uint32_t pool_slot_get(struct pool *p, enum pool_class c);
-void pool_slot_put(struct pool *p, uint32_t slot);
-void *pool_slot_ptr(struct pool *p, uint32_t slot);
+/** pool_slot_get - room for @len bytes that is no lane's own, not zeroed; POOL_NONE when there is
+ *  none, or no slots are so large. */
+pool_loc pool_slot_get(struct pool *p, enum pool_class c, uint32_t len, enum pool_need need);
+void pool_slot_put(struct pool *p, pool_loc slot);
 
 /** pool_room - bytes of packets that the class can surely still take without its reserve, for
  *  frames of 512 bytes and more: what alignment, the ends of superblocks and descriptor pages cost
  *  is taken off. */
 uint64_t pool_room(const struct pool *p, enum pool_class c);
 
-/** pool_log_room - the same for one lane, and never less than what is its own: the rest of its open
- *  superblock (count frames rounded up to 16 bytes), or one from the reserve when it holds none.
- *  What a lane may announce or accept. */
-uint64_t pool_log_room(const struct pool *p, enum pool_class c, const struct pool_log *log);
+/** pool_share - bytes that one lane may hold now; one that holds more must not grow. */
+uint64_t pool_share(const struct pool *p, enum pool_class c);
+
+/** pool_log_room - bytes for one lane that holds @holds: what its share leaves it of pool_room(),
+ *  and never less than what is its own: the rest of its open superblock (count frames rounded up to
+ *  16 bytes), or one from the reserve when it holds nothing. What a lane may announce or accept. */
+uint64_t pool_log_room(const struct pool *p, enum pool_class c, const struct pool_log *log,
+		       uint64_t holds);
 
 /** pool_cap - bytes that the class may hold in all, its reserve included. */
 uint64_t pool_cap(const struct pool *p, enum pool_class c);

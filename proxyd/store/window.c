@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Two steps lead to a descriptor: directory page, descriptor page. A directory entry is 0 while the
- * page is absent, else
+ * While there are no pages, leaves are looked through one by one. The first packet that fits none of
+ * four makes the window grow: all that it has moves to pages, and it has pages until it is empty.
+ *
+ * Then two steps lead to a descriptor: directory page, descriptor page. A directory entry is 0 while
+ * the page is absent, else
  *
  *	bits 31..8  page id + 1
  *	bits  7..0  packets in it - 1 (a page without packets is given back at once)
  *
  * Both kinds of page are all zero when the last packet leaves them, since window_del() clears what
  * it deletes; the pool is told, and need not zero them for the next user. That matters to a lane
- * which holds one packet at a time and takes two pages for each.
+ * whose packets are spread widely.
  */
 #include "store/window.h"
 
@@ -19,6 +22,8 @@
 _Static_assert(WINDOW_PAGE_PSNS * sizeof(struct pkt) == POOL_PAGE, "descriptors fill a page");
 _Static_assert(WINDOW_PAGES * sizeof(uint32_t) == POOL_PAGE, "the directory is one page");
 _Static_assert((PSN_MASK + 1) % WINDOW_SPAN == 0, "the PSN wraps at a multiple of the span");
+
+#define LEAF_BYTES (WINDOW_LEAF_PSNS * (uint32_t)sizeof(struct pkt))
 
 /* Pages that a lane may take from the reserve: those two that a few packets may straddle. */
 #define FIRST_PAGES 2
@@ -77,7 +82,7 @@ static struct pkt *page_add(struct window *w, struct pool *p, enum pool_class c,
 	return pool_page_ptr(p, page);
 }
 
-struct pkt *window_put(struct window *w, struct pool *p, enum pool_class c, uint32_t psn)
+static struct pkt *big_put(struct window *w, struct pool *p, enum pool_class c, uint32_t psn)
 {
 	uint32_t *entry = w->dir[dir_of(psn)] == POOL_NONE ? NULL : entry_of(w, p, psn);
 	struct pkt *pkt;
@@ -97,7 +102,7 @@ struct pkt *window_put(struct window *w, struct pool *p, enum pool_class c, uint
 	return pkt;
 }
 
-struct pkt *window_get(const struct window *w, struct pool *p, uint32_t psn)
+static struct pkt *big_get(const struct window *w, struct pool *p, uint32_t psn)
 {
 	uint32_t entry;
 	struct pkt *pkt;
@@ -111,9 +116,9 @@ struct pkt *window_get(const struct window *w, struct pool *p, uint32_t psn)
 	return pkt->flags & PKT_USED ? pkt : NULL;
 }
 
-void window_del(struct window *w, struct pool *p, uint32_t psn)
+static void big_del(struct window *w, struct pool *p, uint32_t psn)
 {
-	struct pkt *pkt = window_get(w, p, psn);
+	struct pkt *pkt = big_get(w, p, psn);
 	uint32_t *entry;
 
 	if (!pkt)
@@ -161,15 +166,9 @@ static struct pkt *next_in(const struct window *w, struct pool *p, uint32_t firs
 	return NULL;
 }
 
-struct pkt *window_next(const struct window *w, struct pool *p, uint32_t psn, uint32_t end,
-			uint32_t *found)
+static struct pkt *big_next(const struct window *w, struct pool *p, uint32_t psn, uint32_t left,
+			    uint32_t *found)
 {
-	uint32_t left = (end - psn) & PSN_MASK;
-
-	if (!w->pages)
-		return NULL;
-	if (left > WINDOW_SPAN)
-		left = WINDOW_SPAN;
 	for (uint32_t n; left; left -= n, psn = psn_add(psn, n)) {
 		struct pkt *d;
 
@@ -182,4 +181,199 @@ struct pkt *window_next(const struct window *w, struct pool *p, uint32_t psn, ui
 			return d;
 	}
 	return NULL;
+}
+
+/* ---- leaves ---- */
+
+static struct pkt *leaf_ptr(struct pool *p, const struct window *w, uint32_t i)
+{
+	return pool_ptr(p, w->leaf[i]);
+}
+
+/* The leaf of @psn, or @w->leaves. */
+static uint32_t leaf_of(const struct window *w, uint32_t psn)
+{
+	uint32_t base = (psn & PSN_MASK) / WINDOW_LEAF_PSNS, i = 0;
+
+	while (i < w->leaves && w->base[i] != base)
+		i++;
+	return i;
+}
+
+static struct pkt *small_get(const struct window *w, struct pool *p, uint32_t psn)
+{
+	uint32_t i = leaf_of(w, psn);
+	struct pkt *pkt;
+
+	if (i == w->leaves)
+		return NULL;
+	pkt = leaf_ptr(p, w, i) + psn % WINDOW_LEAF_PSNS;
+	return pkt->flags & PKT_USED ? pkt : NULL;
+}
+
+static bool leaf_add(struct window *w, struct pool *p, enum pool_class c, uint32_t psn)
+{
+	uint32_t i = w->leaves;
+	pool_loc leaf = pool_slot_get(p, c, LEAF_BYTES, i ? POOL_MORE : POOL_FIRST);
+
+	if (leaf == POOL_NONE)
+		return false;
+	w->leaf[i] = leaf;
+	w->base[i] = (psn & PSN_MASK) / WINDOW_LEAF_PSNS;
+	w->held[i] = 0;
+	w->leaves++;
+	memset(leaf_ptr(p, w, i), 0, LEAF_BYTES);
+	return true;
+}
+
+static struct pkt *small_put(struct window *w, struct pool *p, enum pool_class c, uint32_t psn,
+			     uint32_t i)
+{
+	struct pkt *pkt;
+
+	if (i == w->leaves && !leaf_add(w, p, c, psn))
+		return NULL;
+	pkt = leaf_ptr(p, w, i) + psn % WINDOW_LEAF_PSNS;
+	if (pkt->flags & PKT_USED)
+		return NULL;
+	w->held[i]++;
+	*pkt = (struct pkt){.flags = PKT_USED};
+	return pkt;
+}
+
+static void small_del(struct window *w, struct pool *p, uint32_t psn)
+{
+	struct pkt *pkt = small_get(w, p, psn);
+	uint32_t i = leaf_of(w, psn), last;
+
+	if (!pkt)
+		return;
+	memset(pkt, 0, sizeof(*pkt));
+	if (--w->held[i])
+		return;
+	pool_slot_put(p, w->leaf[i]);
+	last = --w->leaves;
+	w->leaf[i] = w->leaf[last];
+	w->base[i] = w->base[last];
+	w->held[i] = w->held[last];
+	if (!w->leaves)
+		window_init(w);
+}
+
+/* The first packet of leaf @i that is less than @left PSNs from @psn on; @off: how many. */
+static struct pkt *next_of_leaf(const struct window *w, struct pool *p, uint32_t i, uint32_t psn,
+				uint32_t left, uint32_t *off)
+{
+	struct pkt *leaf = leaf_ptr(p, w, i);
+	uint32_t first = psn_sub(w->base[i] * WINDOW_LEAF_PSNS, psn);
+
+	if (first >= left && first <= PSN_MASK + 1 - WINDOW_LEAF_PSNS)
+		return NULL;
+	for (uint32_t k = 0; k < WINDOW_LEAF_PSNS; k++) {
+		uint32_t away = psn_sub(w->base[i] * WINDOW_LEAF_PSNS + k, psn);
+
+		if (away < left && (leaf[k].flags & PKT_USED)) {
+			*off = away;
+			return &leaf[k];
+		}
+	}
+	return NULL;
+}
+
+static struct pkt *small_next(const struct window *w, struct pool *p, uint32_t psn, uint32_t left,
+			      uint32_t *found)
+{
+	struct pkt *best = NULL;
+
+	for (uint32_t i = 0; i < w->leaves; i++) {
+		uint32_t off;
+		struct pkt *pkt = next_of_leaf(w, p, i, psn, left, &off);
+
+		if (!pkt)
+			continue;
+		/* only a nearer one than that is of interest now */
+		best = pkt;
+		left = off;
+		*found = psn_add(psn, off);
+	}
+	return best;
+}
+
+/* ---- leaves or pages ---- */
+
+/* Whether @w has leaves: what they hold moves to pages. False when there is no room for these. */
+static bool grow(struct window *w, struct pool *p, enum pool_class c)
+{
+	struct window big;
+	bool good = true;
+
+	window_init(&big);
+	for (uint32_t i = 0; i < w->leaves * WINDOW_LEAF_PSNS && good; i++) {
+		const struct pkt *pkt = leaf_ptr(p, w, i / WINDOW_LEAF_PSNS) + i % WINDOW_LEAF_PSNS;
+		uint32_t psn =
+			w->base[i / WINDOW_LEAF_PSNS] * WINDOW_LEAF_PSNS + i % WINDOW_LEAF_PSNS;
+		struct pkt *to;
+
+		if (!(pkt->flags & PKT_USED))
+			continue;
+		to = big_put(&big, p, c, psn);
+		if (to)
+			*to = *pkt;
+		good = to;
+	}
+	for (uint32_t i = 0; i < w->leaves * WINDOW_LEAF_PSNS && !good; i++)
+		big_del(&big, p,
+			w->base[i / WINDOW_LEAF_PSNS] * WINDOW_LEAF_PSNS + i % WINDOW_LEAF_PSNS);
+	if (!good)
+		return false;
+	for (uint32_t i = 0; i < w->leaves; i++)
+		pool_slot_put(p, w->leaf[i]);
+	*w = big;
+	return true;
+}
+
+struct pkt *window_put(struct window *w, struct pool *p, enum pool_class c, uint32_t psn)
+{
+	if (!w->pages) {
+		uint32_t i = leaf_of(w, psn);
+
+		if (i < WINDOW_LEAVES)
+			return small_put(w, p, c, psn, i);
+		if (!grow(w, p, c))
+			return NULL;
+	}
+	return big_put(w, p, c, psn);
+}
+
+struct pkt *window_get(const struct window *w, struct pool *p, uint32_t psn)
+{
+	return w->pages ? big_get(w, p, psn) : small_get(w, p, psn);
+}
+
+void window_del(struct window *w, struct pool *p, uint32_t psn)
+{
+	if (w->pages)
+		big_del(w, p, psn);
+	else
+		small_del(w, p, psn);
+}
+
+struct pkt *window_next(const struct window *w, struct pool *p, uint32_t psn, uint32_t end,
+			uint32_t *found)
+{
+	uint32_t left = (end - psn) & PSN_MASK;
+
+	if (left > WINDOW_SPAN)
+		left = WINDOW_SPAN;
+	return w->pages ? big_next(w, p, psn, left, found) : small_next(w, p, psn, left, found);
+}
+
+uint32_t *window_stamp(const struct window *w, struct pool *p, uint32_t psn)
+{
+	uint32_t entry;
+
+	if (!w->pages || w->dir[dir_of(psn)] == POOL_NONE)
+		return NULL;
+	entry = *entry_of(w, p, psn);
+	return entry ? pool_page_stamp(p, (entry >> 8) - 1) : NULL;
 }

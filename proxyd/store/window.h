@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The packets of one lane, found by PSN: a sparse array of 16-byte descriptors over a sliding range
- * of PSNs. A directory page points to descriptor pages of 256 PSNs each, for 2^18 PSNs in all;
- * there are up to eight directories. All come from the pool when first needed and go back when
- * empty, so an idle lane costs nothing but its struct window, and only a lane that holds much takes
- * much.
+ * of PSNs. A window that holds little has up to four leaves, small slots of the pool for the
+ * descriptors of 16 PSNs each. When that is too little it grows: a directory page points to
+ * descriptor pages of 256 PSNs each, for 2^18 PSNs in all; there are up to eight directories. All
+ * come from the pool when first needed and go back when empty, so an idle lane costs nothing but
+ * its struct window, and only a lane that holds much takes much.
  *
  * A packet stands at its first PSN. A READ request consumes several PSNs but has one descriptor;
  * the rest of its range is empty.
@@ -22,6 +23,8 @@
 
 #include "store/pool.h"
 
+#define WINDOW_LEAVES	 4u
+#define WINDOW_LEAF_PSNS 16u
 #define WINDOW_PAGE_PSNS 256u
 #define WINDOW_PAGES	 1024u /* of descriptors, for each directory */
 #define WINDOW_DIRS	 8u
@@ -33,7 +36,7 @@
 #define PKT_EOM	     0x02u /* LAST or ONLY: a message ends here */
 #define PKT_ANSWERED 0x04u /* READ, ATOMIC, ...: a hole in the acknowledgeable range */
 #define PKT_SENT     0x08u /* sent at least once */
-#define PKT_SLOT     0x10u /* its bytes are in a pool slot, @loc is the slot id */
+#define PKT_SLOT     0x10u /* its bytes are in a slot of the pool, not in the lane's log */
 #define PKT_LOST     0x20u /* judged lost, to be sent again */
 #define PKT_RETX     0x40u /* sent more than once */
 #define PKT_ACKREQ   0x80u
@@ -60,21 +63,32 @@ _Static_assert(sizeof(struct pkt) == 16, "a page holds the descriptors of 256 PS
 
 /**
  * struct window - zero is not valid, window_init() is.
- * @dir:   directory pages, by bits 18..20 of the PSN; POOL_NONE where nothing is held
- * @in:    descriptor pages of each directory
- * @pages: descriptor pages in all
+ * @dir:    directory pages, by bits 18..20 of the PSN; POOL_NONE where nothing is held
+ * @in:     descriptor pages of each directory
+ * @leaf:   slots of the first @leaves, in no order; @base: their PSNs / WINDOW_LEAF_PSNS; @held:
+ *          packets in each
+ * @pages:  descriptor pages in all; 0: there are leaves, or nothing
  */
 struct window {
-	uint32_t dir[WINDOW_DIRS];
-	uint16_t in[WINDOW_DIRS];
-	uint32_t pages;
+	union {
+		struct {
+			uint32_t dir[WINDOW_DIRS];
+			uint16_t in[WINDOW_DIRS];
+		};
+		struct {
+			uint32_t leaf[WINDOW_LEAVES], base[WINDOW_LEAVES];
+			uint8_t held[WINDOW_LEAVES];
+		};
+	};
+	uint16_t pages;
+	uint16_t leaves;
 };
 
 void window_init(struct window *w);
 
-/** window_put - the descriptor at @psn, zeroed but for PKT_USED, taking pages as needed; NULL when
- *  the pool is at its cap or a packet stands there already (the one that is there is owed; it stays
- *  as it is). */
+/** window_put - the descriptor at @psn, zeroed but for PKT_USED, taking leaves or pages as needed;
+ *  NULL when the pool is at its cap or a packet stands there already (the one that is there is owed;
+ *  it stays as it is). Descriptors that were found before may have moved. */
 struct pkt *window_put(struct window *w, struct pool *p, enum pool_class c, uint32_t psn);
 
 /** window_get - the packet that stands at exactly @psn; NULL when there is none. */
@@ -88,5 +102,9 @@ void window_del(struct window *w, struct pool *p, uint32_t psn);
  *  its PSN. Skips empty pages. A range longer than WINDOW_SPAN is cut to it. */
 struct pkt *window_next(const struct window *w, struct pool *p, uint32_t psn, uint32_t end,
 			uint32_t *found);
+
+/** window_stamp - the stamp (pool_page_stamp()) of the page with the descriptor of @psn; NULL where
+ *  there is no such page. */
+uint32_t *window_stamp(const struct window *w, struct pool *p, uint32_t psn);
 
 #endif

@@ -114,7 +114,7 @@ static void bench_pool_ops(struct pool *p)
 	pool_log_close(p, &log);
 	t = now_ns();
 	for (uint32_t i = 0; i < n; i++)
-		pool_slot_put(p, pool_slot_get(p, POOL_CUSTODY));
+		pool_slot_put(p, pool_slot_get(p, POOL_CUSTODY, POOL_SLOT, POOL_REQUEST));
 	say("pool_slot_get + pool_slot_put", t, n);
 	free(loc);
 }

@@ -30,7 +30,7 @@ static void test_create(void **state)
 	assert_int_equal(pool_append(p, POOL_CUSTODY, &log, 100), POOL_NONE);
 	assert_int_equal(pool_page_get(p, POOL_CUSTODY), POOL_NONE);
 	assert_int_equal(pool_page_get_first(p, POOL_CUSTODY), POOL_NONE);
-	assert_int_equal(pool_slot_get(p, POOL_CUSTODY), POOL_NONE);
+	assert_int_equal(pool_slot_get(p, POOL_CUSTODY, POOL_SLOT, POOL_REQUEST), POOL_NONE);
 	pool_log_close(p, &log);
 	done(p);
 	/* the most: 64 GiB of address space, where it can be had, and nothing else */
@@ -97,9 +97,9 @@ static void test_order_across_both(void **state)
 			k->len = 90;
 			k->span = 1 + rng_below(&r, 30);
 			k->flags |= PKT_ANSWERED;
-			k->loc = pool_slot_get(p, POOL_CUSTODY);
+			k->loc = pool_slot_get(p, POOL_CUSTODY, POOL_SLOT, POOL_REQUEST);
 			assert_int_not_equal(k->loc, POOL_NONE);
-			fill(pool_slot_ptr(p, k->loc), k->len, i);
+			fill(pool_ptr(p, k->loc), k->len, i);
 			slots++;
 		}
 		psn = psn_add(psn, k->span);
@@ -112,7 +112,7 @@ static void test_order_across_both(void **state)
 		if (!k)
 			break;
 		if (k->flags & PKT_ANSWERED) {
-			assert_true(same(pool_slot_ptr(p, k->loc), k->len, n));
+			assert_true(same(pool_ptr(p, k->loc), k->len, n));
 			pool_slot_put(p, k->loc);
 		} else {
 			assert_true(same(pool_ptr(p, k->loc), k->len, n));
@@ -329,21 +329,18 @@ static void test_slots(void **state)
 	assert_non_null(slot);
 	for (int round = 0; round < 2; round++) {
 		for (uint32_t n = 0; n < count; n++) {
-			const uint8_t *b;
-
-			slot[n] = pool_slot_get(p, POOL_CUSTODY);
+			slot[n] = pool_slot_get(p, POOL_CUSTODY, POOL_SLOT, POOL_REQUEST);
 			assert_int_not_equal(slot[n], POOL_NONE);
-			b = pool_slot_ptr(p, slot[n]);
-			assert_true(!b[0] && !memcmp(b, b + 1, POOL_SLOT - 1));
-			fill(pool_slot_ptr(p, slot[n]), POOL_SLOT, n);
+			fill(pool_ptr(p, slot[n]), POOL_SLOT, n);
 		}
-		assert_int_equal(pool_slot_get(p, POOL_CUSTODY), POOL_NONE);
+		assert_int_equal(pool_slot_get(p, POOL_CUSTODY, POOL_SLOT, POOL_REQUEST),
+				 POOL_NONE);
 		assert_true(pool_check(p));
 		for (uint32_t n = count; n > 1; n--) {
 			uint32_t k = rng_below(&r, n), t = slot[k];
 
-			assert_true(same(pool_slot_ptr(p, slot[n - 1]), POOL_SLOT, n - 1) ||
-				    round || n < count);
+			assert_true(same(pool_ptr(p, slot[n - 1]), POOL_SLOT, n - 1) || round ||
+				    n < count);
 			slot[k] = slot[n - 1];
 			slot[n - 1] = t;
 		}
@@ -424,7 +421,7 @@ static void slot_out_of_range(void *arg)
 {
 	struct misuse *m = arg;
 
-	pool_slot_put(m->p, m->slot | 511);
+	pool_slot_put(m->p, m->slot | 4095);
 }
 
 static void test_misuse_aborts(void **state)
@@ -438,8 +435,8 @@ static void test_misuse_aborts(void **state)
 	m.loc = pool_append(m.p, POOL_CUSTODY, &m.log, 100);
 	m.page = pool_page_get(m.p, POOL_CUSTODY);
 	page = pool_page_get(m.p, POOL_CUSTODY);
-	m.slot = pool_slot_get(m.p, POOL_CUSTODY);
-	slot = pool_slot_get(m.p, POOL_CUSTODY);
+	m.slot = pool_slot_get(m.p, POOL_CUSTODY, POOL_SLOT, POOL_REQUEST);
+	slot = pool_slot_get(m.p, POOL_CUSTODY, POOL_SLOT, POOL_REQUEST);
 	must_abort(release_twice, &m);
 	must_abort(release_wrong_length, &m);
 	must_abort(release_wrong_log, &m);
@@ -464,10 +461,10 @@ static void test_check_detects(void **state)
 
 	(void)state;
 	for (uint32_t n = 0; n < 341; n++)
-		slot[n] = pool_slot_get(p, POOL_CUSTODY);
+		slot[n] = pool_slot_get(p, POOL_CUSTODY, POOL_SLOT, POOL_REQUEST);
 	assert_true(pool_check(p));
 	/* writing past the last slot hits the map */
-	last = pool_slot_ptr(p, slot[340]);
+	last = pool_ptr(p, slot[340]);
 	last[POOL_SLOT] ^= 1;
 	assert_false(pool_check(p));
 	last[POOL_SLOT] ^= 1;
@@ -499,7 +496,7 @@ struct kept {
 static void *kept_ptr(struct pool *p, const struct kept *k)
 {
 	return k->kind == 0 ? pool_ptr(p, k->at)
-			    : (k->kind == 1 ? pool_slot_ptr(p, k->at) : pool_page_ptr(p, k->at));
+			    : (k->kind == 1 ? pool_ptr(p, k->at) : pool_page_ptr(p, k->at));
 }
 
 static void kept_free(struct pool *p, struct pool_log *log, const struct kept *k)
@@ -548,8 +545,8 @@ static void test_random(void **state)
 							   : 1 + rng_below(&r, POOL_BLOCK);
 				k->at = pool_append(p, c, &log[lane], k->len);
 			} else if (k->kind == 1) {
-				k->len = POOL_SLOT;
-				k->at = pool_slot_get(p, c);
+				k->len = rng_below(&r, 2) ? POOL_SLOT : 1 + rng_below(&r, 4352);
+				k->at = pool_slot_get(p, c, k->len, rng_below(&r, 3));
 			} else {
 				k->len = POOL_PAGE;
 				k->at = what ? pool_page_get(p, c) : pool_page_get_first(p, c);
@@ -559,11 +556,13 @@ static void test_random(void **state)
 				refused[k->kind]++;
 				continue;
 			}
-			if (k->kind) {
+			if (k->kind == 2) {
 				const uint8_t *b = kept_ptr(p, k);
 
 				assert_true(!b[0] && !memcmp(b, b + 1, k->len - 1));
-			} else {
+				assert_int_equal(*pool_page_stamp(p, k->at), 0);
+				*pool_page_stamp(p, k->at) = step;
+			} else if (!k->kind) {
 				last_lane = lane;
 			}
 			fill(kept_ptr(p, k), k->len, k->stamp);

@@ -132,9 +132,9 @@ static void test_room_is_sure(void **state)
 		while (before-- && lane_add(p, POOL_TRANSIT, &l, 512 + rng_below(&r, 3600)))
 			;
 		room = pool_room(p, POOL_TRANSIT);
-		assert_true(pool_log_room(p, POOL_TRANSIT, &l.log) >= room);
+		assert_true(pool_log_room(p, POOL_TRANSIT, &l.log, 0) >= room);
 		if (round % 2)
-			room = pool_log_room(p, POOL_TRANSIT, &l.log);
+			room = pool_log_room(p, POOL_TRANSIT, &l.log, 0);
 		while (got + ((len + 15) & ~15u) <= room || (round % 2 == 0 && got + len <= room)) {
 			assert_true(lane_add(p, POOL_TRANSIT, &l, len));
 			got += round % 2 ? (len + 15) & ~15u : len;
@@ -162,14 +162,15 @@ static void test_reserve(void **state)
 	assert_int_equal(pool_fill(p, POOL_CUSTODY), 100);
 	assert_int_equal(pool_room(p, POOL_CUSTODY), 0);
 	/* what the hog may announce is the rest of its own superblock */
-	assert_int_equal(pool_log_room(p, POOL_CUSTODY, &hog.log), POOL_BLOCK - hog.log.used);
+	assert_int_equal(pool_log_room(p, POOL_CUSTODY, &hog.log, hog.bytes),
+			 POOL_BLOCK - hog.log.used);
 	for (uint32_t i = 0; i < 16; i++)
 		(void)pool_page_get(p, POOL_CUSTODY); /* left-over pages of the hog's superblock */
 	assert_int_equal(pool_page_get(p, POOL_CUSTODY), POOL_NONE);
 
 	/* slots stop at half of the reserve */
 	while (slots < 20000) {
-		uint32_t s = pool_slot_get(p, POOL_CUSTODY);
+		uint32_t s = pool_slot_get(p, POOL_CUSTODY, POOL_SLOT, POOL_REQUEST);
 
 		if (s == POOL_NONE)
 			break;
@@ -183,7 +184,7 @@ static void test_reserve(void **state)
 		uint64_t room;
 
 		lane_init(&late[started], 0xffffff);
-		room = pool_log_room(p, POOL_CUSTODY, &late[started].log);
+		room = pool_log_room(p, POOL_CUSTODY, &late[started].log, late[started].bytes);
 		assert_true(room >= 14 * FRAME_4096 ||
 			    pool_used(p, POOL_CUSTODY) + POOL_BLOCK >= cap);
 		if (!lane_add(p, POOL_CUSTODY, &late[started], FRAME_4096))

@@ -7,9 +7,12 @@
 #include "engine/core/core.h"
 #include "engine/core/roles.h"
 
+/* What a lane holds in slots before it takes a superblock of its own. */
+#define SMALL_BYTES 8192u
+
 uint8_t *lane_packet(struct engine *e, const struct pkt *d)
 {
-	return d->flags & PKT_SLOT ? pool_slot_ptr(e->pool, d->loc) : pool_ptr(e->pool, d->loc);
+	return pool_ptr(e->pool, d->loc);
 }
 
 static void free_bytes(struct engine *e, struct lane *l, const struct pkt *d)
@@ -31,6 +34,41 @@ static void renumber(uint8_t *data, const struct frame *f, uint32_t psn)
 	icrc_patch(data, &g, f->bth + 9u, sizeof(b), b);
 }
 
+/* Whether @l would hold more than its share of the memory, so that others have to do with less. What
+ * is its own already, the rest of its superblock, takes nothing from anybody. */
+static bool over_share(struct engine *e, const struct lane *l, uint32_t len)
+{
+	if (!l->packets || (l->log.block != POOL_NONE && l->log.used + len <= POOL_BLOCK))
+		return false;
+	return l->bytes + len > pool_share(e->pool, lane_class(l));
+}
+
+/* Room for the bytes of @f. A lane that holds little shares superblocks with others. So do
+ * header-only requests: they may wait long for their answer, and must not pin a superblock. */
+static pool_loc take_room(struct engine *e, struct lane *l, const struct frame *f, bool *slot)
+{
+	enum pool_class c = lane_class(l);
+	enum pool_need need = l->packets ? POOL_MORE : POOL_FIRST;
+
+	*slot = true;
+	if ((f->op->flags & OPF_ANSWERED) && f->len <= POOL_SLOT)
+		return pool_slot_get(e->pool, c, f->len, l->packets ? POOL_REQUEST : POOL_FIRST);
+	if (over_share(e, l, f->len))
+		return POOL_NONE;
+	if (l->log.block == POOL_NONE && l->bytes + f->len <= SMALL_BYTES)
+		return pool_slot_get(e->pool, c, f->len, need);
+	*slot = false;
+	return pool_append(e->pool, c, &l->log, f->len);
+}
+
+static void give_back(struct engine *e, struct lane *l, pool_loc loc, uint32_t len, bool slot)
+{
+	if (slot)
+		pool_slot_put(e->pool, loc);
+	else
+		pool_unappend(e->pool, &l->log, loc, len);
+}
+
 /*
  * Order of writes: the bytes, then the descriptor, then - in the caller - the mark that
  * publishes them; an acknowledgement can only follow from a mark.
@@ -39,29 +77,24 @@ struct pkt *lane_retain(struct engine *e, struct flow *fl, const struct frame *f
 			uint32_t psn, bool *bad)
 {
 	struct lane *l = &fl->lane;
-	enum pool_class c = lane_class(l);
-	/* header-only requests may wait long for their answer: they must not pin a superblock */
-	bool slot = (f->op->flags & OPF_ANSWERED) && f->len <= POOL_SLOT;
-	uint32_t loc = slot ? pool_slot_get(e->pool, c) : pool_append(e->pool, c, &l->log, f->len);
+	bool slot;
+	pool_loc loc = take_room(e, l, f, &slot);
 	struct pkt *d = NULL;
 
 	*bad = false;
 	if (loc == POOL_NONE)
 		return NULL;
-	*bad = !icrc_copy_ok(slot ? pool_slot_ptr(e->pool, loc) : pool_ptr(e->pool, loc), f);
+	*bad = !icrc_copy_ok(pool_ptr(e->pool, loc), f);
 	if (*bad)
 		COUNT(e, BAD_ICRC);
 	else
-		d = window_put(&l->win, e->pool, c, psn);
+		d = window_put(&l->win, e->pool, lane_class(l), psn);
 	if (!d) {
-		if (slot)
-			pool_slot_put(e->pool, loc);
-		else
-			pool_unappend(e->pool, &l->log, loc, f->len);
+		give_back(e, l, loc, f->len, slot);
 		return NULL;
 	}
 	if (psn != f->psn)
-		renumber(slot ? pool_slot_ptr(e->pool, loc) : pool_ptr(e->pool, loc), f, psn);
+		renumber(pool_ptr(e->pool, loc), f, psn);
 	d->loc = loc;
 	d->len = (uint16_t)f->len;
 	d->span = span;

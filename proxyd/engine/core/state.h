@@ -130,7 +130,8 @@ struct engine {
 	uint32_t in_fault; /* lanes in FAULT */
 
 	/* lists of lanes with something to do, by flow index */
-	uint32_t ack_head, report_head, room_head;
+	uint32_t ack_head, report_head;
+	struct run_list room; /* requesters to be asked for what was dropped */
 	/* ACCEPTOR: what was refused since the latest report (FAST-1) */
 	struct {
 		uint32_t flow, psn;

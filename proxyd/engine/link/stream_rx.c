@@ -43,7 +43,7 @@ static uint32_t room(struct engine *e, const struct flow *fl)
 	const struct lane *l = &fl->lane;
 	const struct holes *hs = holes_at(e->pool, l->holes);
 	uint32_t full = fl->path_mtu ? fl->path_mtu + 128u : 4224u;
-	uint64_t packets = pool_log_room(e->pool, POOL_TRANSIT, &l->log) / full;
+	uint64_t packets = pool_log_room(e->pool, POOL_TRANSIT, &l->log, l->bytes) / full;
 	uint32_t held = (l->end - l->una.psn) & PSN_MASK, most = WINDOW_SPAN;
 	uint32_t due = holes_packets(hs); /* what is missing needs room too */
 

@@ -11,8 +11,8 @@
  *	- the true ACK, where the policy is `off`, where the peer has not agreed yet, and inside
  *	  messages that did not fit the pool when they began (POOL-3);
  *	- the last packet of the first message not truly acknowledged, where the policy is `honest`;
- *	- what was sent on, while the pool is nearly full: the requester then goes at the pace of
- *	  the WAN;
+ *	- what was sent on, while the lane's share of the pool is nearly full: the requester then
+ *	  goes at the pace of the WAN;
  *	- itself, or the true ACK, while most of the lane's span of PSNs is in custody: at
  *	  the end of the span a request would be refused that its host has to repeat in vain,
  *	  until its retries are used up.
@@ -31,7 +31,7 @@
 #include "engine/near/near.h"
 #include "engine/prefetch/prefetch.h"
 
-/* Above this share of the custody cap the frontier waits for the WAN. */
+/* Above this part, in percent, of the lane's share of memory the frontier waits for the WAN. */
 #define HIGH_WATER 70u
 /* Above this share of the span ACKs are withheld. */
 #define HIGH_SPAN  75u
@@ -84,9 +84,9 @@ static void honest_limit(struct engine *e, struct lane *l, struct mark *m)
 		limit_wire(e, l, m, h);
 }
 
-bool pool_pressed(const struct engine *e)
+bool pool_pressed(const struct engine *e, const struct lane *l)
 {
-	return pool_fill(e->pool, POOL_CUSTODY) > HIGH_WATER;
+	return l->bytes * 100 > pool_share(e->pool, POOL_CUSTODY) * HIGH_WATER;
 }
 
 bool span_pressed(const struct engine *e, const struct lane *l)
@@ -146,7 +146,7 @@ static void limit_by_room(struct engine *e, const struct lane *l, struct mark *m
 		limit(m, psn_after(una.psn, l->frontier.psn) ? &una : &l->frontier);
 		return;
 	}
-	if (!pool_pressed(e))
+	if (!pool_pressed(e, l))
 		return;
 	sent = psn_to_host(e, l, &l->nxt);
 	if (!psn_after(m->psn, sent.psn))

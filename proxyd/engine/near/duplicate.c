@@ -47,7 +47,7 @@ static void trickle(struct engine *e, struct lane *l)
 	struct lane_reads *x = reads_of(e, l);
 	struct pkt *d;
 
-	if ((!pool_pressed(e) && !span_pressed(e, l)) || now_us(e) - l->trickle_us < TRICKLE_US)
+	if ((!pool_pressed(e, l) && !span_pressed(e, l)) || now_us(e) - l->trickle_us < TRICKLE_US)
 		return;
 	frontier_limits(e, l, &m);
 	if (!psn_after(m.psn, l->frontier.psn))

@@ -20,7 +20,7 @@ void near_room(struct engine *e);
 void near_old_response(struct engine *e, struct flow *fl, const struct frame *f);
 
 /* ack_tx.c: what the near requester is told */
-bool pool_pressed(const struct engine *e);
+bool pool_pressed(const struct engine *e, const struct lane *l);
 bool span_pressed(const struct engine *e, const struct lane *l);
 void frontier_limits(struct engine *e, struct lane *l, struct mark *m);
 bool frontier_may_pass(struct engine *e, struct lane *l, const struct read_rec *r);

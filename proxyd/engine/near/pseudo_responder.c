@@ -74,7 +74,7 @@ static void reserve(struct engine *e, struct lane *l, const struct frame *f, uin
 		return;
 	length = frame_reth_length(f);
 	need = length + (length / mtu + 1) * (f->len - f->payload_len + 16);
-	if (need <= pool_log_room(e->pool, POOL_CUSTODY, &l->log))
+	if (need <= pool_log_room(e->pool, POOL_CUSTODY, &l->log, l->bytes))
 		return;
 	if (l->guard.psn == PSN_NONE)
 		l->guard = l->epsn;
@@ -245,7 +245,7 @@ static void accept_request(struct engine *e, struct flow *fl, struct next_reques
 {
 	const struct pkt *d;
 
-	if (pool_pressed(e) || span_pressed(e, &fl->lane))
+	if (pool_pressed(e, &fl->lane) || span_pressed(e, &fl->lane))
 		send_cnp(e, fl);
 	if (!room_for_records(e, fl, q)) {
 		wait_for_room(e, fl);
@@ -287,7 +287,7 @@ static void request_in_order(struct engine *e, struct flow *fl, const struct fra
 		return; /* the requester asks again, and WATCH will pass it */
 	if (q.span > SPAN_MAX) {
 		let_long_read_pass(e, fl, f);
-	} else if (l->state == LANE_OPENING && (pool_pressed(e) || span_pressed(e, l))) {
+	} else if (l->state == LANE_OPENING && (pool_pressed(e, l) || span_pressed(e, l))) {
 		/* nothing is promised yet: this is no time to begin */
 		lane_close(e, fl, REASON_POOL_FULL, true);
 		engine_pass(e, fl->side, f);

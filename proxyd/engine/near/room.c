@@ -9,6 +9,9 @@
 
 /* A requester is asked to slow down at most once in this time (what NICs themselves keep to). */
 #define CNP_US	   50u
+/* Lanes that wait for room are looked at in turn: so many in a tick, and again after this. */
+#define LOOKS	   16u
+#define LOOK_NS	   NSEC_PER_MSEC
 /* Room that must be there before a requester is asked to try again. */
 #define ROOM_AGAIN (256u << 10)
 
@@ -27,6 +30,18 @@ void send_cnp(struct engine *e, struct flow *fl)
 	COUNT(e, CNP_SENT);
 }
 
+static void list_last(struct engine *e, struct flow *fl)
+{
+	uint32_t i = flow_index(e, fl);
+
+	fl->lane.next_room = FLOW_NONE;
+	if (e->room.tail == FLOW_NONE)
+		e->room.head = i;
+	else
+		e->flows[e->room.tail].lane.next_room = i;
+	e->room.tail = i;
+}
+
 /* A request was dropped for want of room: near_room() asks the requester for it again. */
 void wait_for_room(struct engine *e, struct flow *fl)
 {
@@ -39,8 +54,7 @@ void wait_for_room(struct engine *e, struct flow *fl)
 	if (l->room_listed)
 		return;
 	l->room_listed = true;
-	l->next_room = e->room_head;
-	e->room_head = flow_index(e, fl);
+	list_last(e, fl);
 }
 
 bool over_rule_cap(const struct engine *e, const struct flow *fl, uint32_t len)
@@ -65,38 +79,40 @@ static bool short_of_more(const struct engine *e, const struct flow *fl)
 	       span_pressed(e, &fl->lane);
 }
 
+/* Whether pool and share have room for more than a packet or two of the lane. */
+static bool room_again(const struct engine *e, const struct lane *l)
+{
+	uint64_t want = pool_cap(e->pool, POOL_CUSTODY) / 8;
+
+	want = want < ROOM_AGAIN ? want : ROOM_AGAIN;
+	return pool_log_room(e->pool, POOL_CUSTODY, &l->log, l->bytes) >= want;
+}
+
 /*
  * Ask for what was dropped for want of room, when there is some. A requester that is asked too
- * early goes back in vain, and a few of those use up its retries.
+ * early goes back in vain, and a few of those use up its retries. Lanes are looked at in turn, a few
+ * in each tick.
  */
 void near_room(struct engine *e)
 {
-	uint32_t later = FLOW_NONE, i;
-
-	while ((i = e->room_head) != FLOW_NONE) {
-		struct flow *fl = &e->flows[i];
+	for (uint32_t n = 0; n < LOOKS && e->room.head != FLOW_NONE; n++) {
+		struct flow *fl = &e->flows[e->room.head];
 		struct lane *l = &fl->lane;
-		uint64_t want = pool_cap(e->pool, POOL_CUSTODY) / 8;
+		bool waits = fl->used && lane_keeps(l) && l->room_wait && l->state != LANE_FAULT;
 
-		if (pool_log_room(e->pool, POOL_CUSTODY, &l->log) <
-		    (want < ROOM_AGAIN ? want : ROOM_AGAIN))
-			break;
-		e->room_head = l->next_room;
-		if (fl->used && lane_keeps(l) && l->room_wait && l->state != LANE_FAULT &&
-		    short_of_more(e, fl)) {
-			l->next_room = later;
-			later = i;
+		e->room.head = l->next_room;
+		if (e->room.head == FLOW_NONE)
+			e->room.tail = FLOW_NONE;
+		if (waits && (!room_again(e, l) || short_of_more(e, fl))) {
+			list_last(e, fl);
 			continue;
 		}
 		l->room_listed = false;
-		if (!fl->used || !lane_keeps(l) || !l->room_wait || l->state == LANE_FAULT)
+		if (!waits)
 			continue;
 		l->room_wait = false;
 		nak_send(e, fl);
 	}
-	while ((i = later) != FLOW_NONE) {
-		later = e->flows[i].lane.next_room;
-		e->flows[i].lane.next_room = e->room_head;
-		e->room_head = i;
-	}
+	if (e->room.head != FLOW_NONE)
+		engine_wake_at(e, e->now + LOOK_NS);
 }

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the files of the pool share: its table of superblocks. Theory of operation: pool.c. */
+#ifndef LONGHAUL_STORE_POOL_PRIV_H
+#define LONGHAUL_STORE_POOL_PRIV_H
+
+#include "store/pool.h"
+
+#define UNIT_SHIFT  4
+#define UNITS	    (POOL_BLOCK >> UNIT_SHIFT)
+#define BLOCK_SHIFT 12 /* of a location: units in a superblock */
+#define BLOCKS_MIN  64u
+#define BLOCKS_MAX  ((1u << 20) - 1) /* one less than 64 GiB: POOL_NONE stays invalid */
+
+#define PAGES	   (POOL_BLOCK / POOL_PAGE)
+#define PAGES_ALL  0xffffu
+#define SLOT_SIZES 8
+#define SLOT_WORDS 8 /* of the map of slots, which ends its superblock */
+#define SLOT_BYTES (POOL_BLOCK - SLOT_WORDS * 8u)
+
+enum block_use { BLOCK_FREE, BLOCK_OPEN, BLOCK_LOG, BLOCK_PAGES, BLOCK_SLOTS };
+/* Lists of superblocks with room: of pages, and of each size of slots. */
+enum partial { PARTIAL_PAGES, PARTIAL_SLOTS, PARTIALS = PARTIAL_SLOTS + SLOT_SIZES };
+
+/**
+ * struct block - what is known about a superblock.
+ * @use:   enum block_use
+ * @class: enum pool_class it is counted to, while not free
+ * @live:  packets, pages or slots in use
+ * @units: log: 16-byte units that live packets occupy
+ * @pages: pages: map of those in use
+ * @size:  slots: which size
+ * @dirty: map of pages that may not be zero
+ * @next, @prev: free list (next only), partial list
+ */
+struct block {
+	uint8_t use;
+	uint8_t class;
+	uint16_t live;
+	union {
+		uint16_t units;
+		uint16_t pages;
+		uint16_t size;
+	};
+	uint16_t dirty;
+	uint32_t next, prev;
+};
+
+/**
+ * struct pool - everything is relative to its own address.
+ * @data:    offset of the first superblock; @stamps: of the stamps of pages
+ * @blocks:  how many
+ * @fresh:   first one that was never used
+ * @free:    top of the stack of free ones
+ * @cap, @reserve, @held: superblocks, per class
+ * @partial: heads of the lists of page and slot superblocks with room
+ */
+struct pool {
+	uint64_t data, stamps;
+	uint32_t blocks;
+	uint32_t fresh;
+	uint32_t free;
+	uint32_t cap[POOL_CLASSES];
+	uint32_t reserve[POOL_CLASSES];
+	uint32_t held[POOL_CLASSES];
+	uint32_t partial[PARTIALS][POOL_CLASSES];
+	struct block block[];
+};
+
+_Static_assert(sizeof(struct block) == 16, "one superblock entry is 16 bytes");
+_Static_assert(UNITS == 1u << BLOCK_SHIFT, "a location is a superblock and a unit in it");
+
+static inline uint8_t *block_ptr(const struct pool *p, uint32_t b)
+{
+	return (uint8_t *)p + p->data + (uint64_t)b * POOL_BLOCK;
+}
+
+static inline uint64_t *slot_map(const struct pool *p, uint32_t i)
+{
+	return (uint64_t *)(block_ptr(p, i) + SLOT_BYTES);
+}
+
+/* Slots of size @k in a superblock. */
+uint32_t pool_slots_of(uint32_t k);
+
+/* pool.c: superblocks, and those that have room */
+uint32_t block_take(struct pool *p, enum pool_class c, uint32_t limit, enum block_use use);
+void block_free(struct pool *p, uint32_t i);
+void partial_add(struct pool *p, uint32_t k, uint32_t i);
+void partial_del(struct pool *p, uint32_t k, uint32_t i);
+
+#endif

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Slots: packets of lanes that hold little, and other small things, of all lanes together.
+ *
+ * A superblock has slots of one size, and ends in the map of those in use; bits of the map that
+ * have no slot are never free. Slots are taken from superblocks that have some in use before
+ * another superblock is: what is in use keeps together, and was used lately.
+ *
+ * The reserve is for who holds nothing yet. What is free in a superblock from the reserve is
+ * therefore refused to others, too.
+ */
+#include <assert.h>
+
+#include "store/pool_priv.h"
+
+/* What a frame with 64 bytes takes, READ requests, a leaf of a window (window.c), and frames of each
+ * path MTU, over IPv6 and in a VLAN. */
+#define SIZES(X) X(128) X(POOL_SLOT) X(256) X(384) X(640) X(1152) X(2176) X(4352)
+
+static const uint16_t sizes[SLOT_SIZES] = {
+#define X(size) size,
+	SIZES(X)
+#undef X
+};
+
+static const uint16_t slots_of[SLOT_SIZES] = {
+#define X(size) SLOT_BYTES / size,
+	SIZES(X)
+#undef X
+};
+
+uint32_t pool_slots_of(uint32_t k)
+{
+	return slots_of[k];
+}
+
+static uint32_t size_for(uint32_t len)
+{
+	uint32_t k = 0;
+
+	while (k < SLOT_SIZES && sizes[k] < len)
+		k++;
+	return k;
+}
+
+static uint32_t take_block(struct pool *p, enum pool_class c, uint32_t limit, uint32_t k)
+{
+	uint32_t i = block_take(p, c, limit, BLOCK_SLOTS), slots = pool_slots_of(k);
+	uint64_t *map;
+
+	if (i == POOL_NONE)
+		return POOL_NONE;
+	p->block[i].size = (uint16_t)k;
+	map = slot_map(p, i);
+	for (uint32_t w = 0; w < SLOT_WORDS; w++)
+		map[w] = slots >= (w + 1) * 64 ? 0 : slots <= w * 64 ? ~0ull : ~0ull << slots % 64;
+	partial_add(p, PARTIAL_SLOTS + k, i);
+	return i;
+}
+
+static uint32_t limit_of(const struct pool *p, enum pool_class c, enum pool_need need)
+{
+	switch (need) {
+	case POOL_FIRST:
+		return p->cap[c];
+	case POOL_REQUEST:
+		return p->cap[c] - p->reserve[c] / 2;
+	default:
+		return p->cap[c] - p->reserve[c];
+	}
+}
+
+pool_loc pool_slot_get(struct pool *p, enum pool_class c, uint32_t len, enum pool_need need)
+{
+	uint32_t k = size_for(len), limit = limit_of(p, c, need), i, w = 0, n;
+	uint64_t *map;
+
+	if (k == SLOT_SIZES || p->held[c] > limit)
+		return POOL_NONE;
+	i = p->partial[PARTIAL_SLOTS + k][c];
+	if (i == POOL_NONE) {
+		i = take_block(p, c, limit, k);
+		if (i == POOL_NONE)
+			return POOL_NONE;
+	}
+	map = slot_map(p, i);
+	while (map[w] == ~0ull)
+		w++;
+	n = w * 64 + (uint32_t)__builtin_ctzll(~map[w]);
+	map[w] |= 1ull << n % 64;
+	if (++p->block[i].live == pool_slots_of(k))
+		partial_del(p, PARTIAL_SLOTS + k, i);
+	return i << BLOCK_SHIFT | (n * sizes[k]) >> UNIT_SHIFT;
+}
+
+void pool_slot_put(struct pool *p, pool_loc slot)
+{
+	uint32_t i = slot >> BLOCK_SHIFT, at = (slot & (UNITS - 1)) << UNIT_SHIFT, k, n;
+	struct block *b = &p->block[i];
+	uint64_t *word;
+
+	assert(i < p->blocks && b->use == BLOCK_SLOTS);
+	k = b->size;
+	n = at / sizes[k];
+	assert(n < pool_slots_of(k) && n * sizes[k] == at);
+	word = slot_map(p, i) + n / 64;
+	assert(*word & 1ull << n % 64);
+	*word &= ~(1ull << n % 64);
+	if (b->live-- == pool_slots_of(k))
+		partial_add(p, PARTIAL_SLOTS + k, i);
+	if (!b->live) {
+		partial_del(p, PARTIAL_SLOTS + k, i);
+		block_free(p, i);
+	}
+}
