@@ -151,34 +151,75 @@ static void condemn(struct lane *l, struct pkt *d, uint32_t psn)
 		l->lost_from = psn;
 }
 
+/* The first PSN after @psn that is on another page of the window. */
+static uint32_t next_page(uint32_t psn)
+{
+	return psn_add(psn, WINDOW_PAGE_PSNS - psn % WINDOW_PAGE_PSNS);
+}
+
+/* Packets in [@from, @end) that were sent before @before are lost. Returns the time when the oldest of
+ * the others was sent, @none when there are none. */
+static uint32_t condemn_older(struct engine *e, struct lane *l, uint32_t from, uint32_t end,
+			      uint32_t before, uint32_t none)
+{
+	uint32_t psn = from, oldest = none;
+	struct pkt *d;
+
+	while (psn_before(psn, end) && (d = window_next(&l->win, e->pool, psn, end, &psn))) {
+		if ((d->flags & PKT_SENT) && !(d->flags & PKT_LOST)) {
+			if ((int32_t)(d->xmit - before) < 0)
+				condemn(l, d, psn);
+			else if ((int32_t)(d->xmit - oldest) < 0)
+				oldest = d->xmit;
+		}
+		psn = psn_add(psn, d->span);
+	}
+	return oldest;
+}
+
+/*
+ * The same for as many packets as a report may name: of those on a page that lies within the range
+ * as a whole the oldest is remembered, and until that one is lost the page is not looked at again.
+ * What is sent in the meantime is younger. So a report costs what it finds to be lost, and a
+ * moment for each 256 packets.
+ */
+static void condemn_range(struct engine *e, struct lane *l, uint32_t from, uint32_t end,
+			  uint32_t before)
+{
+	uint32_t psn = from, now = now_us(e);
+
+	while (psn_before(psn, end)) {
+		uint32_t next = next_page(psn), oldest;
+		bool whole = psn % WINDOW_PAGE_PSNS == 0 && !psn_after(next, end);
+		uint32_t *stamp = whole ? window_stamp(&l->win, e->pool, psn) : NULL;
+
+		if (!stamp || !*stamp || (int32_t)(*stamp - before) < 0) {
+			if (psn_after(next, end))
+				next = end;
+			oldest = condemn_older(e, l, psn, next, before, now);
+			if (stamp)
+				*stamp = oldest | 1; /* 0: not known */
+		}
+		psn = next;
+	}
+}
+
 /* The packets in @hole are missing. A packet is lost if it was sent by more than the reordering
  * window @reo before one that has arrived, or so long ago that it would have arrived. */
 static void judge(struct engine *e, struct lane *l, const struct psn_range *hole, uint32_t reo)
 {
-	uint32_t psn = hole->from, late = l->rtt.srtt_us + reo, now = now_us(e);
-	struct pkt *d;
+	uint32_t late = now_us(e) - l->rtt.srtt_us - reo, before = l->rack_us - reo;
 
-	while (psn_before(psn, hole->end) &&
-	       (d = window_next(&l->win, e->pool, psn, hole->end, &psn))) {
-		int32_t younger = (int32_t)(l->rack_us - d->xmit);
-
-		if ((d->flags & PKT_SENT) &&
-		    (younger > (int32_t)reo || (younger >= 0 && now - d->xmit > late)))
-			condemn(l, d, psn);
-		psn = psn_add(psn, d->span);
-	}
+	if ((int32_t)(late - l->rack_us) > 0)
+		late = l->rack_us + 1;
+	if ((int32_t)(late - before) > 0)
+		before = late;
+	condemn_range(e, l, hole->from, hole->end, before);
 }
 
 void loss_give_up(struct engine *e, struct lane *l, uint32_t from, uint32_t end, uint32_t older)
 {
-	uint32_t psn = from;
-	struct pkt *d;
-
-	while (psn_before(psn, end) && (d = window_next(&l->win, e->pool, psn, end, &psn))) {
-		if ((d->flags & PKT_SENT) && now_us(e) - d->xmit >= older)
-			condemn(l, d, psn);
-		psn = psn_add(psn, d->span);
-	}
+	condemn_range(e, l, from, end, now_us(e) - older + 1);
 }
 
 /* The packet at @psn arrived, and the peer could not keep it. That says nothing of the latest
