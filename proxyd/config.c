@@ -112,6 +112,7 @@ static const struct key longhaul_keys[] = {
 	{"peer-timeout", V_DURATION, false, C(peer_timeout_ns), SEC, 24 * 3600 * SEC, NULL},
 	{"responder-timeout", V_DURATION, false, C(responder_timeout_ns), 100 * MS, 3600 * SEC,
 	 NULL},
+	{"rnr-timeout", V_DURATION, false, C(rnr_timeout_ns), SEC, 3600 * SEC, NULL},
 	{"idle-timeout", V_DURATION, false, C(idle_ns), SEC, 24 * 3600 * SEC, NULL},
 	{"drain-timeout", V_DURATION, false, C(drain_ns), 0, 3600 * SEC, NULL},
 	{"log-level", V_LEVEL, false, C(log_level), 0, 0, NULL},
@@ -521,6 +522,7 @@ static void defaults(struct config *c)
 	c->port = CONFIG_PORT;
 	c->peer_timeout_ns = 60 * SEC;
 	c->responder_timeout_ns = 30 * SEC;
+	c->rnr_timeout_ns = 300 * SEC;
 	c->idle_ns = 600 * SEC;
 	c->drain_ns = 10 * SEC;
 	c->log_level = LOG_INFO;

@@ -79,7 +79,7 @@ struct config {
 	struct ip_addr listen;
 	uint16_t port;
 	char node[CONFIG_NODE];
-	uint64_t peer_timeout_ns, responder_timeout_ns, idle_ns, drain_ns;
+	uint64_t peer_timeout_ns, responder_timeout_ns, rnr_timeout_ns, idle_ns, drain_ns;
 	int log_level;
 	bool sandbox;
 	struct config_peer peers[PEER_MAX];

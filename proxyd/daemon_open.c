@@ -87,6 +87,7 @@ static int open_engine(struct daemon *d, char *err, size_t errlen)
 		.wan_burst = cfg->wan_burst,
 		.peer_timeout_ns = cfg->peer_timeout_ns,
 		.responder_timeout_ns = cfg->responder_timeout_ns,
+		.rnr_timeout_ns = cfg->rnr_timeout_ns,
 		.idle_ns = cfg->idle_ns,
 	};
 	struct engine_sink sink = {

@@ -45,6 +45,8 @@ static const char *reason_text(enum lane_reason r)
 		return "the responder refused what was already acknowledged";
 	case REASON_TIMEOUT:
 		return "the responder stopped answering";
+	case REASON_NOT_READY:
+		return "the responder said for too long that it is not ready (RNR)";
 	case REASON_PEER_LOST:
 		return "the peer stopped answering";
 	case REASON_PEER_RESTARTED:

@@ -94,6 +94,7 @@ struct engine_sink {
  * @wan_burst:       bytes that may leave at once, default 64 KiB or 1 ms of the rate
  * @peer_timeout_ns: how long custody waits for a lost peer, default 60 s
  * @responder_timeout_ns: how long it waits for a silent near responder, default 30 s
+ * @rnr_timeout_ns:  how long it waits for a responder that is never ready, default 5 min
  * @lane_span:       PSNs that one lane may have in custody, default (and most) WINDOW_SPAN; less is
  *                   for tests
  * @idle_ns:         a flow without packets is forgotten after this, default 10 min
@@ -105,7 +106,7 @@ struct engine_config {
 	uint64_t wan_rate;
 	bool wan_auto;
 	uint32_t wan_burst, lane_span;
-	uint64_t peer_timeout_ns, responder_timeout_ns, idle_ns;
+	uint64_t peer_timeout_ns, responder_timeout_ns, rnr_timeout_ns, idle_ns;
 	uint64_t seed;
 };
 

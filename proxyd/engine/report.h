@@ -47,10 +47,11 @@ enum lane_reason {
 	REASON_POOL_FULL,    /* no room to begin */
 	REASON_EARLIER_LOSS, /* a packet from before the handover is lost: begin again there */
 	REASON_LONG_READ,    /* a READ of more PSNs than can be told apart */
-	REASON_FAULT,  /* custody of the other direction was lost, and the connection with it */
-	REASON_ORPHAN, /* a former daemon numbered its packets anew and is gone */
-	REASON_SOLO,   /* a READ was answered before the host asked, and it asked for something
+	REASON_FAULT,	  /* custody of the other direction was lost, and the connection with it */
+	REASON_ORPHAN,	  /* a former daemon numbered its packets anew and is gone */
+	REASON_SOLO,	  /* a READ was answered before the host asked, and it asked for something
 			    else, or may have */
+	REASON_NOT_READY, /* the responder said RNR for longer than rnr-timeout */
 	REASONS,
 };
 

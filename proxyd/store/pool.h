@@ -21,10 +21,10 @@
  * leave it alone. So a lane whose packets are acknowledged goes on, however slowly, whatever the
  * others do.
  *
- * Shares. A lane may hold four times as much as is free, the reserve not counted. One alone comes to
- * four fifths, two to four ninths each, n to 4 / (4 n + 1): who comes finds room whatever the others
- * hold, what he takes is taken off from what they may have, and nobody has to be counted. The caller
- * asks (pool_share()).
+ * Shares. A lane may hold four times as much as is free, the reserve not counted. One alone comes
+ * to four fifths, two to four ninths each, n to 4 / (4 n + 1): who comes finds room whatever the
+ * others hold, what he takes is taken off from what they may have, and nobody has to be counted.
+ * The caller asks (pool_share()).
  *
  * Bounds. A lane full of frames of f bytes (16-byte aligned: a) takes POOL_BLOCK / floor(POOL_BLOCK
  * / a) bytes for each, and 16 for its descriptor: 1.052 f at path MTU 4096, 1.027 f at 1024. To

@@ -13,8 +13,8 @@
 
 #include "store/pool_priv.h"
 
-/* What a frame with 64 bytes takes, READ requests, a leaf of a window (window.c), and frames of each
- * path MTU, over IPv6 and in a VLAN. */
+/* What a frame with 64 bytes takes, READ requests, a leaf of a window (window.c), and frames of
+ * each path MTU, over IPv6 and in a VLAN. */
 #define SIZES(X) X(128) X(POOL_SLOT) X(256) X(384) X(640) X(1152) X(2176) X(4352)
 
 static const uint16_t sizes[SLOT_SIZES] = {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * While there are no pages, leaves are looked through one by one. The first packet that fits none of
- * four makes the window grow: all that it has moves to pages, and it has pages until it is empty.
+ * While there are no pages, leaves are looked through one by one. The first packet that fits none
+ * of four makes the window grow: all that it has moves to pages, and it has pages until it is
+ *empty.
  *
- * Then two steps lead to a descriptor: directory page, descriptor page. A directory entry is 0 while
- * the page is absent, else
+ * Then two steps lead to a descriptor: directory page, descriptor page. A directory entry is 0
+ * while the page is absent, else
  *
  *	bits 31..8  page id + 1
  *	bits  7..0  packets in it - 1 (a page without packets is given back at once)

@@ -87,8 +87,8 @@ struct window {
 void window_init(struct window *w);
 
 /** window_put - the descriptor at @psn, zeroed but for PKT_USED, taking leaves or pages as needed;
- *  NULL when the pool is at its cap or a packet stands there already (the one that is there is owed;
- *  it stays as it is). Descriptors that were found before may have moved. */
+ *  NULL when the pool is at its cap or a packet stands there already (the one that is there is
+ * owed; it stays as it is). Descriptors that were found before may have moved. */
 struct pkt *window_put(struct window *w, struct pool *p, enum pool_class c, uint32_t psn);
 
 /** window_get - the packet that stands at exactly @psn; NULL when there is none. */

@@ -253,13 +253,14 @@ static void head_line(struct script *s, struct tokens *t)
 	} else if (token_is(t, "wan-burst")) {
 		s->cfg.wan_burst = (uint32_t)token_number(s, t, "wan-burst");
 	} else if (token_is(t, "peer-timeout") || token_is(t, "responder-timeout") ||
-		   token_is(t, "idle")) {
+		   token_is(t, "rnr-timeout") || token_is(t, "idle")) {
 		const char *what = t->word[t->at - 1], *end;
 		uint64_t ns = duration(s, token_next(s, t, what), &end);
 
-		*(*what == 'p'	 ? &s->cfg.peer_timeout_ns
-		  : *what == 'r' ? &s->cfg.responder_timeout_ns
-				 : &s->cfg.idle_ns) = ns;
+		*(*what == 'p'	   ? &s->cfg.peer_timeout_ns
+		  : *what == 'i'   ? &s->cfg.idle_ns
+		  : what[1] == 'n' ? &s->cfg.rnr_timeout_ns
+				   : &s->cfg.responder_timeout_ns) = ns;
 	} else if (token_is(t, "allow")) {
 		if (s->nallow == ALLOWED)
 			script_fail(s, "too much is allowed");

@@ -3,9 +3,6 @@
  * What connections of one appliance may cost each other: memory of many small ones, the share that
  * one which stands still may take, and what must not be forgotten when a port has no room for it.
  * What they cost in time is tests/bench/bench_scale.c's.
- *
- * Tests of rules that do not hold yet are named in known_open[] and skipped; with KNOWN_OPEN set in
- * the environment they are run all the same. Whoever mends a fault takes its line out.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,24 +17,6 @@
 #define MS  1000000ull
 #define SEC 1000000000ull
 #define MIB (1ull << 20)
-
-static const struct {
-	const char *test, *today;
-} known_open[] = {
-	{"rnr_budget", "RNR NAKs are waited out without end"},
-};
-
-static void if_mended(const char *test)
-{
-	if (getenv("KNOWN_OPEN"))
-		return;
-	for (size_t i = 0; i < sizeof(known_open) / sizeof(known_open[0]); i++) {
-		if (!strcmp(known_open[i].test, test)) {
-			print_message("# open: %s\n", known_open[i].today);
-			skip();
-		}
-	}
-}
 
 static void start(struct crowd *c, uint32_t n, uint64_t pool, int peer)
 {
@@ -141,7 +120,6 @@ static void test_rnr_budget(void **state)
 	struct crowd c;
 
 	(void)state;
-	if_mended("rnr_budget");
 	start(&c, 1, 64 * MIB, PEER_NONE);
 	stand_still(&c);
 	for (int s = 0; s < 600 && !c.events[EVENT_FAULT]; s++) {

@@ -61,6 +61,7 @@ static void test_defaults(void **state)
 	assert_int_equal(cfg.port, 4797);
 	assert_int_equal(cfg.peer_timeout_ns, 60 * SEC);
 	assert_int_equal(cfg.responder_timeout_ns, 30 * SEC);
+	assert_int_equal(cfg.rnr_timeout_ns, 300 * SEC);
 	assert_int_equal(cfg.idle_ns, 600 * SEC);
 	assert_int_equal(cfg.drain_ns, 10 * SEC);
 	assert_int_equal(cfg.log_level, LOG_INFO);
@@ -101,6 +102,7 @@ static void test_everything(void **state)
 			       "node = edge-a\n"
 			       "peer-timeout = 2min\n"
 			       "responder-timeout = 500ms\n"
+			       "rnr-timeout = 20s\n"
 			       "idle-timeout = 1h\n"
 			       "drain-timeout = 0s\n"
 			       "log-level = warning\n"
@@ -140,6 +142,7 @@ static void test_everything(void **state)
 	assert_string_equal(cfg.node, "edge-a");
 	assert_int_equal(cfg.peer_timeout_ns, 120 * SEC);
 	assert_int_equal(cfg.responder_timeout_ns, SEC / 2);
+	assert_int_equal(cfg.rnr_timeout_ns, 20 * SEC);
 	assert_int_equal(cfg.idle_ns, 3600 * SEC);
 	assert_int_equal(cfg.drain_ns, 0);
 	assert_int_equal(cfg.log_level, LOG_WARNING);
@@ -147,7 +150,7 @@ static void test_everything(void **state)
 	assert_int_equal(cfg.npeers, 2);
 	assert_int_equal(cfg.peers[0].port, 4791);
 	assert_int_equal(cfg.peers[1].port, 5000);
-	assert_int_equal(cfg.peers[0].key_line, 38);
+	assert_int_equal(cfg.peers[0].key_line, 39);
 	assert_int_equal(cfg.nrules, 2);
 	assert_int_equal(cfg.rules[0].nnear, 2);
 	assert_int_equal(cfg.rules[0].near[0].len, 48);

@@ -34,8 +34,8 @@ static void renumber(uint8_t *data, const struct frame *f, uint32_t psn)
 	icrc_patch(data, &g, f->bth + 9u, sizeof(b), b);
 }
 
-/* Whether @l would hold more than its share of the memory, so that others have to do with less. What
- * is its own already, the rest of its superblock, takes nothing from anybody. */
+/* Whether @l would hold more than its share of the memory, so that others have to do with less.
+ * What is its own already, the rest of its superblock, takes nothing from anybody. */
 static bool over_share(struct engine *e, const struct lane *l, uint32_t len)
 {
 	if (!l->packets || (l->log.block != POOL_NONE && l->log.used + len <= POOL_BLOCK))

@@ -53,6 +53,7 @@ const char *lane_reason_name(enum lane_reason r)
 		[REASON_FAULT] = "connection-faulted",
 		[REASON_ORPHAN] = "numbering-lost",
 		[REASON_SOLO] = "other-than-foreseen",
+		[REASON_NOT_READY] = "responder-not-ready",
 	};
 
 	return r < REASONS && names[r] ? names[r] : "?";

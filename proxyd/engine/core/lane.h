@@ -254,6 +254,8 @@ struct lane {
 		} fault;
 	};
 
+	uint32_t rnr_us; /* ACCEPTOR, SINGLE: the first of @rnr_run RNR NAKs for the same packet */
+	uint32_t rnr_run;
 	uint32_t requests, pseudo_acks, true_acks, dup, retx, naks, timeouts, rnr;
 };
 

@@ -15,7 +15,9 @@
  * may be lost.) A near responder that is only slow answers what it was sent before, too, and does
  * not like to get all of it again: an ACK that it may have sent without the probe says nothing
  * about what comes after it. The budget of the timer is time without progress (responder_timeout),
- * so RNR waits and long outages of a busy responder do not add up.
+ * so RNR waits and long outages of a busy responder do not add up. RNR has a budget of its own: a
+ * responder that says so of the same packet again and again, for all of rnr_timeout, holds memory
+ * and will not be waited for any longer.
  *
  * Over the WAN (single mode) the responder cannot ask for single packets: a loss costs all that was
  * sent after it. So the packets on their way are limited by a window that grows with what is
@@ -41,6 +43,8 @@
 #define BEYOND_MAX   65536
 /* At least so long after a READ was asked it is not asked again. */
 #define ASK_AGAIN_US 1000u
+/* An RNR budget is not used up by fewer NAKs than this: hosts' own is up to seven. */
+#define RNR_LEAST    8u
 /* A busy responder answers a repeat within this time and two round trips. */
 #define REPEAT_US    200000u
 
@@ -231,6 +235,7 @@ static void true_ack(struct engine *e, struct flow *fl, const struct mark *m)
 		l->backoff = 1; /* it moves, but how fast it answers is not known yet */
 	}
 	widen(l, (m->psn - l->una.psn) & PSN_MASK);
+	l->rnr_run = 0;
 	if (l->role == ROLE_SINGLE) {
 		lane_true_ack(e, fl, m);
 		pace_run(e, fl);
@@ -452,6 +457,13 @@ static void rx_rnr(struct engine *e, struct flow *fl, const struct mark *m, uint
 	COUNT(e, RNR);
 	if (l->rnr_wait)
 		return;
+	if (!l->rnr_run++)
+		l->rnr_us = now_us(e);
+	if (l->rnr_run >= RNR_LEAST &&
+	    now_us(e) - l->rnr_us >= e->cfg.rnr_timeout_ns / NSEC_PER_USEC) {
+		lane_refused(e, fl, m->psn, AETH_NAK_OPERATION, REASON_NOT_READY);
+		return;
+	}
 	l->rnr_wait = true;
 	resume_at(e, fl, m->psn);
 	wheel_arm(e->wheel, timer(e, fl, TIMER_AUX), e->now + aeth_rnr_ns(syndrome & 0x1f));

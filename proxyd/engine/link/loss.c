@@ -157,8 +157,8 @@ static uint32_t next_page(uint32_t psn)
 	return psn_add(psn, WINDOW_PAGE_PSNS - psn % WINDOW_PAGE_PSNS);
 }
 
-/* Packets in [@from, @end) that were sent before @before are lost. Returns the time when the oldest of
- * the others was sent, @none when there are none. */
+/* Packets in [@from, @end) that were sent before @before are lost. Returns the time when the oldest
+ * of the others was sent, @none when there are none. */
 static uint32_t condemn_older(struct engine *e, struct lane *l, uint32_t from, uint32_t end,
 			      uint32_t before, uint32_t none)
 {

@@ -90,8 +90,8 @@ static bool room_again(const struct engine *e, const struct lane *l)
 
 /*
  * Ask for what was dropped for want of room, when there is some. A requester that is asked too
- * early goes back in vain, and a few of those use up its retries. Lanes are looked at in turn, a few
- * in each tick.
+ * early goes back in vain, and a few of those use up its retries. Lanes are looked at in turn, a
+ * few in each tick.
  */
 void near_room(struct engine *e)
 {
