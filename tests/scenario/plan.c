@@ -343,8 +343,10 @@ static void random_appliances(struct plan *p, struct prng *r)
 		}
 	}
 	p->pool_bytes = 64ull << 20;
-	if (prng_hit(r, 0.3))
+	if (prng_hit(r, 0.3)) {
 		p->pool_bytes = (uint64_t)between(r, 4, 8) << 20;
+		p->actors.share = 1000;
+	}
 	if (prng_hit(r, 0.3))
 		p->wan_rate = p->rate_bps / 8 * 95 / 100;
 	if (p->seed % 4 == 0) /* small messages fill it, as they fill 2^21 on long links */
