@@ -9,8 +9,10 @@
 #define LINES_PER_SECOND 20
 
 static const int prios[] = {
-	[EVENT_PAIRED] = LOG_INFO, [EVENT_HELD] = LOG_INFO,	   [EVENT_REFUSED] = LOG_WARNING,
-	[EVENT_CLOSED] = LOG_INFO, [EVENT_INCARNATION] = LOG_INFO, [EVENT_FAULT] = LOG_ERR,
+	[EVENT_PAIRED] = LOG_INFO,	[EVENT_HELD] = LOG_INFO,
+	[EVENT_REFUSED] = LOG_WARNING,	[EVENT_CLOSED] = LOG_INFO,
+	[EVENT_INCARNATION] = LOG_INFO, [EVENT_FAULT] = LOG_ERR,
+	[EVENT_CROWDED] = LOG_WARNING,
 };
 
 static const char *qpn_text(uint32_t qpn, char *buf, size_t len)
@@ -43,6 +45,17 @@ static void write_event(const struct view_source *src, const struct engine_event
 	int prio = prios[ev->type];
 
 	switch (ev->type) {
+	case EVENT_TYPES:
+		break;
+	case EVENT_CROWDED:
+		log_line(
+			prio,
+			"%u queue pairs are known by packets to them only, no answer: new ones "
+			"pass "
+			"unaccelerated until some are forgotten; does somebody make them up? (last "
+			"%s)",
+			ev->packets, conn);
+		break;
 	case EVENT_PAIRED:
 		log_line(prio, "%s learned by %s", conn, learn_source_name(ci->learned_by));
 		break;

@@ -22,7 +22,8 @@
 	X(NOT_RC, "not-rc", "UD, UC and other services, passed through")                           \
 	X(CNP, "cnp", "congestion notifications passed")                                           \
 	X(CNP_SENT, "cnp-sent", "congestion notifications to requesters, because the pool fills")  \
-	X(TABLE_FULL, "table-full", "new flows that found the flow table full, passed through")    \
+	X(TABLE_FULL, "table-full",                                                                \
+	  "new flows that found no place, or too many of their kind, passed through")              \
 	X(NO_RULE, "no-rule", "frames that no rule wants, passed through")                         \
 	X(PSEUDO_ACKS, "pseudo-acks", "ACKs answered in the responder's stead")                    \
 	X(ATOMICS_MADE, "atomics-made",                                                            \

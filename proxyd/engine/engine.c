@@ -57,6 +57,8 @@ static bool tables_create(struct engine *e, uint32_t read_bytes, uint64_t now_ns
 	memset(e->accepted, 0xff, sizeof(*e->accepted) * slots);
 	e->ack_head = e->report_head = FLOW_NONE;
 	e->room.head = e->room.tail = FLOW_NONE;
+	for (int k = 0; k < 2; k++)
+		e->half[k].head = e->half[k].tail = FLOW_NONE;
 	e->run_lan.head = e->run_lan.tail = FLOW_NONE;
 	for (int p = 0; p < PORTS; p++)
 		e->wait[p].acks = FLOW_NONE;
@@ -86,7 +88,8 @@ struct engine *engine_create(const struct engine_config *cfg, const struct engin
 	e->cfg.lane_span = (uint32_t)or_default(cfg->lane_span, WINDOW_SPAN);
 	if (e->cfg.lane_span > WINDOW_SPAN)
 		e->cfg.lane_span = WINDOW_SPAN;
-	e->nflows = e->cfg.max_conns * 2;
+	e->half_max = half_most(&e->cfg);
+	e->nflows = e->cfg.max_conns * 2 + e->half_max;
 	e->now = now_ns;
 	e->gen = (uint32_t)(cfg->seed ^ cfg->seed >> 32);
 
@@ -209,6 +212,22 @@ static void rx_by_link(struct engine *e, const struct flow *fl, const struct fra
 		meter_got(e, f);
 }
 
+/* A frame of another service than RC. */
+static void rx_other(struct engine *e, enum engine_port port, const struct frame *f)
+{
+	if (f->opcode == OP_CNP)
+		COUNT(e, CNP);
+	else
+		COUNT(e, NOT_RC);
+	if (f->opcode == OP_UD_SEND_ONLY && f->dqpn == 1) {
+		if (icrc_ok(f))
+			learn_cm(e, port, f);
+		else
+			COUNT(e, BAD_ICRC); /* whoever made it: nothing is learned */
+	}
+	engine_pass(e, port, f);
+}
+
 void engine_rx(struct engine *e, enum engine_port port, const uint8_t *data, uint32_t len,
 	       uint64_t now_ns)
 {
@@ -228,17 +247,7 @@ void engine_rx(struct engine *e, enum engine_port port, const uint8_t *data, uin
 	if (e->prefetch)
 		signalled(e, &f);
 	if (!(f.op->flags & OPF_RC)) {
-		if (f.opcode == OP_CNP)
-			COUNT(e, CNP);
-		else
-			COUNT(e, NOT_RC);
-		if (f.opcode == OP_UD_SEND_ONLY && f.dqpn == 1) {
-			if (icrc_ok(&f))
-				learn_cm(e, port, &f);
-			else
-				COUNT(e, BAD_ICRC); /* whoever made it: nothing is learned */
-		}
-		engine_pass(e, port, &f);
+		rx_other(e, port, &f);
 		return;
 	}
 	fl = flow_find(e, &f);
@@ -253,7 +262,9 @@ void engine_rx(struct engine *e, enum engine_port port, const uint8_t *data, uin
 		struct flow_key key;
 
 		flow_key_of(&key, &f);
-		fl = flow_create(e, &key, port);
+		fl = half_meet(e, &key, port);
+	} else if (fl->half && (fl->side == (uint8_t)port || half_moves(e, fl, port))) {
+		half_seen(e, fl);
 	}
 	if (fl && fl->side != (uint8_t)port && e->in_fault)
 		fault_moved(e, fl, port);
@@ -306,6 +317,7 @@ static void sweep(struct engine *e)
 	if (e->now < e->sweep_at)
 		return;
 	e->sweep_at = e->now + SWEEP_NS;
+	half_expire(e);
 	for (uint32_t i = 0; i < SWEEP_FLOWS; i++) {
 		struct flow *fl = &e->flows[e->sweep];
 

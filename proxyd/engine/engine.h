@@ -51,6 +51,8 @@ enum engine_event_type {
 	EVENT_CLOSED,	   /* a lane went back to WATCH */
 	EVENT_FAULT,	   /* custody was lost */
 	EVENT_INCARNATION, /* a QPN was reused */
+	EVENT_CROWDED, /* too many flows of which one direction only is known; @packets: how many */
+	EVENT_TYPES,
 };
 
 struct engine_event {
@@ -87,7 +89,7 @@ struct engine_sink {
 /**
  * struct engine_config - zero means default.
  * @pool_bytes:      retention memory, default 256 MiB
- * @max_conns:       connections, default 16,384 (two flows each)
+ * @max_conns:       connections, default 16,384 (two flows each, and places for half-known ones)
  * @wan_rate:        bytes per second on the WAN, 0: not paced
  * @wan_auto:        the pace on the WAN is found, for each peer (core/rate.h); @wan_rate is never
  *                   exceeded

@@ -10,8 +10,8 @@
 #include "tests/scenario/script_run.h"
 
 const char *const port_names[PORTS] = {"host", "wan"};
-const char *const event_names[EVENTS] = {"paired", "held",  "refused",
-					 "closed", "fault", "incarnation"};
+const char *const event_names[EVENTS] = {"paired", "held",	  "refused", "closed",
+					 "fault",  "incarnation", "crowded"};
 
 const struct script_world *script_world(const struct script *s)
 {

@@ -12,7 +12,7 @@
 /* An expectation at a point in time: how much earlier or later it may happen. Timers round up. */
 #define EARLY_NS 2000ull
 #define LATE_NS	 150000ull
-#define EVENTS	 (EVENT_INCARNATION + 1)
+#define EVENTS	 EVENT_TYPES
 
 enum start {
 	START_UNKNOWN, /* nothing has been seen yet */

@@ -285,6 +285,125 @@ static void test_large_hole(void **state)
 	end(&c);
 }
 
+/* A request to a queue pair that nobody has, from a host of @hosts. */
+static void made_up(struct crowd *c, uint32_t i, uint32_t hosts)
+{
+	static const uint8_t mac[6] = {2, 0, 0, 0, 0, 9};
+	struct build_spec s = {.opcode = OP_SEND_ONLY, .dqpn = 0x800000 + i, .psn = i};
+	uint8_t frame[FRAME_MAX];
+	struct template t;
+	struct ip_addr from, to;
+
+	ip_addr_parse("10.1.0.1", &from);
+	ip_addr_parse("10.2.0.1", &to);
+	from.b[15] = (uint8_t)(from.b[15] + i % hosts);
+	template_make(&t, mac, mac, FRAME_VLAN_NONE, &from, &to, 0xc001);
+	s.t = &t;
+	engine_rx(c->e, PORT_LAN, frame, build_packet(frame, &s), c->now);
+}
+
+/* Lane @i is known, held, and its host is answered. */
+static void carried(struct crowd *c, uint32_t i)
+{
+	uint64_t acks = engine_counter(c->e, EC_PSEUDO_ACKS);
+
+	crowd_request(c, i, 0);
+	crowd_tick(c, MS);
+	assert_true(engine_counter(c->e, EC_PSEUDO_ACKS) > acks);
+	assert_int_equal(c->last.qpn, CROWD_LQPN + i);
+	crowd_answer(c, i, c->lane[i].msn - 1, AETH_ACK_UNLIMITED, c->lane[i].msn);
+	crowd_tick(c, MS);
+}
+
+/* Made-up queue pairs have no place of a connection: neither of one that is there, nor for long of
+ * one to come, and a host that makes up many takes none from others. */
+static void test_half_known(void **state)
+{
+	struct engine_memory m;
+	struct crowd c;
+
+	(void)state;
+	assert_true(crowd_start(&c, 1000, 64 * MIB, PORT_LAN, PEER_NONE));
+	for (uint32_t i = 0; i < 900; i++)
+		crowd_learn(&c, i);
+	assert_int_equal(c.events[EVENT_PAIRED], 900);
+	for (uint32_t i = 0; i < 20000; i++) {
+		made_up(&c, i, 200);
+		if (i % 100 == 0) {
+			crowd_tick(&c, 10000);
+			carried(&c, i % 900);
+		}
+	}
+	engine_memory(c.e, &m);
+	assert_int_equal(m.conns, 900);
+	assert_true(m.flows <= 2 * 900 + 2 * 1000);
+	assert_true(engine_counter(c.e, EC_TABLE_FULL) > 10000);
+	assert_int_equal(c.events[EVENT_CROWDED], 1);
+	/* who comes now waits for a place, but not for long */
+	for (uint32_t k = 0; k < 20 && c.events[EVENT_PAIRED] == 900; k++) {
+		crowd_learn(&c, 900);
+		crowd_tick(&c, 10 * MS);
+	}
+	assert_int_equal(c.events[EVENT_PAIRED], 901);
+	carried(&c, 900);
+	for (uint32_t k = 0; k < 1200; k++)
+		crowd_tick(&c, 10 * MS);
+	engine_memory(c.e, &m);
+	assert_int_equal(m.flows, 2 * 901);
+	/* one host alone */
+	for (uint32_t i = 0; i < 20000; i++)
+		made_up(&c, i, 1);
+	engine_memory(c.e, &m);
+	assert_true(m.flows <= 2 * 901 + 2 * 1000 / 4);
+	assert_true(m.flows > 2 * 901 + 64);
+	end(&c);
+}
+
+/* A place given to another flow: what the first one noted there speaks for nobody. */
+static void test_half_known_again(void **state)
+{
+	struct crowd c;
+
+	(void)state;
+	assert_true(crowd_start(&c, 1000, 64 * MIB, PORT_LAN, PEER_NONE));
+	for (uint32_t i = 0; i < 5000; i++) {
+		made_up(&c, i, 200);
+		crowd_tick(&c, MS);
+	}
+	assert_int_equal(engine_counter(c.e, EC_TABLE_FULL), 0);
+	for (uint32_t i = 0; i < 100; i++)
+		crowd_learn(&c, i);
+	assert_int_equal(c.events[EVENT_PAIRED], 100);
+	for (uint32_t i = 0; i < 100; i++)
+		carried(&c, i);
+	end(&c);
+}
+
+/* The first frame of a host came by the wrong port: nothing is settled by it. */
+static void test_wrong_side(void **state)
+{
+	uint8_t frame[FRAME_MAX];
+	struct crowd c;
+	uint32_t len;
+
+	(void)state;
+	assert_true(crowd_start(&c, 1, 64 * MIB, PORT_LAN, PEER_NONE));
+	len = crowd_frame(&c, 0, frame);
+	engine_rx(c.e, PORT_WAN, frame, len, c.now);
+	crowd_tick(&c, MS);
+	crowd_learn(&c, 0);
+	assert_int_equal(c.events[EVENT_PAIRED], 1);
+	carried(&c, 0);
+	/* and now it is */
+	len = crowd_frame(&c, 0, frame);
+	engine_rx(c.e, PORT_WAN, frame, len, c.now);
+	c.lane[0].psn--;
+	c.lane[0].msn--;
+	crowd_tick(&c, 2 * SEC);
+	carried(&c, 0);
+	end(&c);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -298,6 +417,9 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_full_ring_waits),
 		cmocka_unit_test(test_impossible_frame),
 		cmocka_unit_test(test_large_hole),
+		cmocka_unit_test(test_half_known),
+		cmocka_unit_test(test_half_known_again),
+		cmocka_unit_test(test_wrong_side),
 	};
 
 	if (argc > 1)

@@ -11,7 +11,7 @@
 
 #include "control/view.h"
 #include "tests/unit/pcap_data.h"
-#include "wire/icrc.h"
+#include "wire/build.h"
 
 #define TEST_NOW 1000000000ull
 
@@ -73,17 +73,20 @@ static inline void control_data_open(struct view_source *src, struct rule rules[
 static inline void control_data_halves(struct engine *e, unsigned int n)
 {
 	struct pcap_data d = pcap_data_load("write");
-	uint8_t *p = d.pkt[0];
+	struct frame f;
 
+	if (frame_parse(d.pkt[0], d.len[0], &f) != FRAME_OK)
+		exit(1);
 	for (unsigned int i = 0; i < n; i++) {
-		uint32_t qpn = 0x1000 + i;
-		uint8_t be[3] = {(uint8_t)(qpn >> 16), (uint8_t)(qpn >> 8), (uint8_t)qpn};
-		struct frame f;
+		struct ip_addr from = f.src;
+		struct template t;
+		struct build_spec s = {.t = &t, .opcode = OP_SEND_ONLY, .dqpn = 0x1000 + i};
+		uint8_t out[FRAME_MAX];
 
-		if (frame_parse(p, d.len[0], &f) != FRAME_OK)
-			exit(1);
-		icrc_patch(p, &f, f.bth + 5, sizeof(be), be);
-		engine_rx(e, PORT_LAN, p, d.len[0], TEST_NOW);
+		/* of one host alone there may not be so many */
+		from.b[15] = (uint8_t)(from.b[15] + i / 500);
+		template_make(&t, f.data, f.data + 6, f.vlan, &from, &f.dst, 0xc001);
+		engine_rx(e, PORT_LAN, out, build_packet(out, &s), TEST_NOW);
 	}
 	pcap_data_free(&d);
 }

@@ -59,7 +59,7 @@ struct rig {
 	unsigned int nrep;
 	struct report open; /* of the lane in custody */
 	uint32_t seq;
-	unsigned int events[EVENT_INCARNATION + 1];
+	unsigned int events[EVENT_TYPES];
 	struct engine_event last;
 	uint8_t host[2]; /* last byte of the hosts' addresses */
 };

@@ -34,6 +34,19 @@ void flow_unpair(struct engine *e, struct flow *fl);
 bool flow_reversed(const struct flow *a, const struct flow *b);
 uint32_t *pair_epoch(struct engine *e, const struct flow_key *k);
 
+/* half.c: flows of which one direction only is known */
+uint32_t half_most(const struct engine_config *cfg);
+void half_add(struct engine *e, struct flow *fl);
+void half_del(struct engine *e, struct flow *fl);
+/** half_seen - one more packet of the half-known @fl. */
+void half_seen(struct engine *e, struct flow *fl);
+/** half_meet - flow_create() for a packet that nothing else tells of; NULL when there are too many
+ * such. */
+struct flow *half_meet(struct engine *e, const struct flow_key *key, enum engine_port side);
+/** half_moves - whether @fl turns out to come from the port @port. */
+bool half_moves(struct engine *e, struct flow *fl, enum engine_port port);
+void half_expire(struct engine *e);
+
 /* custody.c: what lanes hold */
 struct pkt *lane_retain(struct engine *e, struct flow *fl, const struct frame *f, uint32_t span,
 			uint32_t psn, bool *bad);

@@ -65,11 +65,12 @@ struct flow *flow_create(struct engine *e, const struct flow_key *key, enum engi
 	fl->side = (uint8_t)side;
 	fl->partner = fl->candidate = FLOW_NONE;
 	fl->last_match_psn = PSN_NONE;
-	fl->seen = e->now;
+	fl->seen = fl->born = e->now;
 	flow_match_rule(e, fl);
 	if (fl->rule >= 0)
 		fl->path_mtu = (uint16_t)e->rules[fl->rule].path_mtu;
 	lane_init(fl);
+	half_add(e, fl);
 	return fl;
 }
 
@@ -79,6 +80,7 @@ void flow_free(struct engine *e, struct flow *fl)
 
 	lane_reset(e, fl);
 	flow_unpair(e, fl);
+	half_del(e, fl);
 	flow_table_remove(e->table, &fl->key, i);
 	fl->used = false;
 	fl->next_free = e->free_flow;
@@ -106,6 +108,12 @@ bool flow_pair(struct engine *e, struct flow *a, struct flow *b, enum learn_sour
 	}
 	if (a->partner != FLOW_NONE || b->partner != FLOW_NONE)
 		return false;
+	if (e->conns == e->cfg.max_conns) {
+		COUNT(e, TABLE_FULL);
+		return false;
+	}
+	half_del(e, a);
+	half_del(e, b);
 	a->partner = ib;
 	b->partner = ia;
 	a->candidate = b->candidate = FLOW_NONE;
@@ -134,6 +142,7 @@ void flow_unpair(struct engine *e, struct flow *fl)
 		x->matches = 0;
 		x->learned = LEARNED_NOT;
 		x->lane.calibrated = false;
+		half_add(e, x);
 	}
 	e->conns--;
 }

@@ -14,7 +14,9 @@
  * @side:      port that its packets come from
  * @tmpl:      headers of the latest packet seen, for cloning
  * @lqpn:      the sender's QPN when known (the partner's key has it), PSN_NONE else
- * @next:      free list, or hash chain of flows per host pair (unused now)
+ * @next_free: free list; @next_half, @prev_half: list of half-known flows (half.c)
+ * @born:      when it got its number; what was noted under that before is another one's
+ * @half:      only this direction is known; @again: and more than one packet of it was seen
  * @comm_id:   the sender's CM comm id, 0 when not known
  * @read_depth: READs and ATOMICs that the responder of this flow's requests takes at a time, 0 when
  * not known
@@ -31,11 +33,16 @@ struct flow {
 	int8_t rule;
 	uint8_t side;
 	uint8_t learned;
-	bool used;
+	bool used : 1, half : 1, again : 1;
 	uint8_t tmpl_age;
 	uint8_t read_depth;
-	uint32_t next_free;
+	union {
+		uint32_t next_free;
+		uint32_t next_half;
+	};
+	uint32_t prev_half;
 	uint64_t retry_open; /* not before this time */
+	uint64_t born;
 	struct lane lane;
 };
 
@@ -97,6 +104,12 @@ struct port_wait {
 	bool full;
 };
 
+/** struct half_list - half-known flows, oldest first. */
+struct half_list {
+	uint32_t head, tail, n;
+};
+
+#define HALF_HOSTS  4096u
 #define MATCH_SLOTS 65536u
 #define CM_SLOTS    1024u
 #define READS_MAX   131072u
@@ -114,6 +127,10 @@ struct engine {
 	struct flow *flows;
 	uint32_t nflows, free_flow, used_flows, conns;
 	struct flow_table *table;
+	struct half_list half[2]; /* seen once, seen again; see half.c */
+	uint32_t half_max;
+	uint16_t half_host[HALF_HOSTS]; /* of them, by the hash of their source */
+	uint64_t crowded_at;		/* when that they are too many was told last, 0: never */
 	uint32_t *accepted; /* lanes of role ACCEPTOR, by their openers' numbers: heads of chains */
 	uint32_t accepted_mask;
 	struct pool *pool;

@@ -146,7 +146,10 @@ static struct flow *match_find(struct engine *e, const struct flow *ack, uint32_
 	if (m->tag != tag || !m->when || e->now - m->when > MATCH_NS || m->flow == FLOW_NONE)
 		return NULL;
 	req = &e->flows[m->flow];
-	return req->used && req->partner == FLOW_NONE && flow_reversed(req, ack) ? req : NULL;
+	return req->used && m->when >= req->born && req->partner == FLOW_NONE &&
+			       flow_reversed(req, ack)
+		       ? req
+		       : NULL;
 }
 
 /* An ACK in unpaired flow @ack. */
