@@ -41,6 +41,15 @@ static void on_frame(void *ctx, enum steer_side side, const uint8_t *data, uint3
 	engine_rx(d->engine, (enum engine_port)side, data, len, d->now);
 }
 
+_Static_assert(PORT_SOON == ENGINE_SOON, "both reckon with frames that are as far ahead");
+
+static void on_soon(void *ctx, const uint8_t *data, uint32_t len)
+{
+	struct daemon *d = ctx;
+
+	engine_rx_soon(d->engine, data, len);
+}
+
 static void on_datagram(void *ctx, unsigned int peer, const uint8_t *data, size_t len)
 {
 	struct daemon *d = ctx;
@@ -153,6 +162,7 @@ static uint64_t one_round(struct daemon *d)
 	d->now = loop_now();
 	if (d->now >= d->next_house)
 		housekeeping(d);
+	afxdp_soon(d->port, on_soon, d);
 	more |= afxdp_rx(d->port, RX_BUDGET, on_frame, d) > 0;
 	if (d->session)
 		more |= peer_socket_rx(d->sock, PEER_BUDGET, on_datagram, d) > 0;

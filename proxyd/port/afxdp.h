@@ -123,6 +123,9 @@ int afxdp_rules(struct afxdp *x, const struct afxdp_prefix *near, size_t nnear,
 /** afxdp_fds - file descriptors to poll for reading; returns how many (at most @max). */
 int afxdp_fds(const struct afxdp *x, int *fds, int max);
 
+/** afxdp_soon - whom to tell of frames before they come. */
+void afxdp_soon(struct afxdp *x, port_soon_fn fn, void *ctx);
+
 /** afxdp_rx - hand over up to @budget frames per socket; returns how many. Never blocks. */
 unsigned int afxdp_rx(struct afxdp *x, unsigned int budget, port_rx_fn fn, void *ctx);
 

@@ -240,6 +240,8 @@ struct afxdp {
 	struct afxdp_stats stats;
 	uint32_t max_frame, max_tx;
 	bool multibuffer;
+	port_soon_fn soon;
+	void *soon_ctx;
 };
 
 /**

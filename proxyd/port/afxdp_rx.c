@@ -94,6 +94,28 @@ static bool join(struct afxdp *x, struct rxq *q, const struct xdp_desc *d, bool 
 	return !q->joining && !q->skip;
 }
 
+void afxdp_soon(struct afxdp *x, port_soon_fn fn, void *ctx)
+{
+	x->soon = fn;
+	x->soon_ctx = ctx;
+}
+
+/* Tell of frame @i of @n that wait from @idx on. */
+static void tell_soon(struct afxdp *x, struct rxq *q, uint32_t idx, uint32_t i, uint32_t n)
+{
+	const struct xdp_desc *d;
+
+	if (!x->soon)
+		return;
+	if (i >= n) {
+		x->soon(x->soon_ctx, NULL, 0);
+		return;
+	}
+	d = xsk_ring_cons__rx_desc(&q->rx, idx + i);
+	if (d->addr < x->area_len && d->len <= x->area_len - d->addr)
+		x->soon(x->soon_ctx, x->area + d->addr, d->len);
+}
+
 static unsigned int rx_queue(struct afxdp *x, struct rxq *q, unsigned int budget, port_rx_fn fn,
 			     void *ctx)
 {
@@ -109,12 +131,15 @@ static unsigned int rx_queue(struct afxdp *x, struct rxq *q, unsigned int budget
 	n = xsk_ring_cons__peek(&q->rx, budget, &idx);
 	if (!n)
 		return 0;
+	for (i = 0; i < PORT_SOON && i < n; i++)
+		tell_soon(x, q, idx, i, n);
 	for (i = 0; i < n; i++) {
 		const struct xdp_desc *d = xsk_ring_cons__rx_desc(&q->rx, idx + i);
 		const uint8_t *data = x->area + d->addr;
 		uint32_t len = d->len;
 		bool bad = !take(q, d);
 
+		tell_soon(x, q, idx, i + PORT_SOON, n);
 		if (i + 1 < n)
 			__builtin_prefetch(x->area +
 					   xsk_ring_cons__rx_desc(&q->rx, idx + i + 1)->addr);

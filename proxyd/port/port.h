@@ -17,4 +17,9 @@
  */
 typedef void (*port_rx_fn)(void *ctx, enum steer_side side, const uint8_t *data, uint32_t len);
 
+/** port_soon_fn - the frame will most likely come after @PORT_SOON others, or sooner when there are
+ * fewer; NULL: none will come then. Nothing is to be done but to make ready. */
+typedef void (*port_soon_fn)(void *ctx, const uint8_t *data, uint32_t len);
+#define PORT_SOON 12u
+
 #endif

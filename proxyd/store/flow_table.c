@@ -81,6 +81,25 @@ uint32_t flow_table_find(const struct flow_table *t, const struct flow_key *key,
 	}
 }
 
+uint32_t flow_table_soon(const struct flow_table *t, const struct flow_key *key)
+{
+	uint32_t hash = hash_of(t, key);
+
+	__builtin_prefetch(&t->bucket[hash & t->mask]);
+	return hash;
+}
+
+uint32_t flow_table_likely(const struct flow_table *t, uint32_t hash)
+{
+	for (uint32_t n = 0; n < 4; n++) {
+		const struct bucket *b = &t->bucket[(hash + n) & t->mask];
+
+		if (b->index == FLOW_NONE || b->hash == hash)
+			return b->index;
+	}
+	return FLOW_NONE;
+}
+
 int flow_table_insert(struct flow_table *t, const struct flow_key *key, uint32_t index)
 {
 	uint32_t hash = hash_of(t, key), i = hash & t->mask;

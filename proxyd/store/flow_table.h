@@ -41,6 +41,13 @@ uint64_t flow_table_arena_size(uint32_t capacity);
 uint32_t flow_table_find(const struct flow_table *t, const struct flow_key *key, const void *keys,
 			 uint32_t stride);
 
+/** flow_table_soon - the key's hash; what flow_table_likely() needs to know is brought near. */
+uint32_t flow_table_soon(const struct flow_table *t, const struct flow_key *key);
+
+/** flow_table_likely - index of a flow whose key has this hash, most likely the only one; FLOW_NONE
+ *  when there is none where it is looked for first. */
+uint32_t flow_table_likely(const struct flow_table *t, uint32_t hash);
+
 /** flow_table_insert - add flow @index (not FLOW_NONE), whose key is not in the table yet. 0, or
  *  -ENOSPC. */
 int flow_table_insert(struct flow_table *t, const struct flow_key *key, uint32_t index);

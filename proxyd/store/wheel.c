@@ -180,6 +180,11 @@ void wheel_cancel(struct wheel *w, uint32_t id)
 	w->armed--;
 }
 
+void wheel_soon(const struct wheel *w, uint32_t id)
+{
+	__builtin_prefetch(&w->node[id], 1);
+}
+
 bool wheel_armed(const struct wheel *w, uint32_t id)
 {
 	assert(id < w->timers);

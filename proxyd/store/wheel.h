@@ -29,6 +29,9 @@ void wheel_arm(struct wheel *w, uint32_t id, uint64_t when_ns);
 void wheel_cancel(struct wheel *w, uint32_t id);
 bool wheel_armed(const struct wheel *w, uint32_t id);
 
+/** wheel_soon - timer @id will be armed or cancelled in a moment: it is brought near. */
+void wheel_soon(const struct wheel *w, uint32_t id);
+
 /** wheel_expire - call @fire for each timer that is due at @now_ns, each disarmed first: those that
  *  were armed for the past, as they were armed, then the others in the order of their ticks. @fire
  *  may arm and cancel any timer; one that it arms for the past fires at the next call, not in this

@@ -126,8 +126,16 @@ static double packets_run(struct crowd *c, struct prng *r, uint32_t *order)
 		}
 		c->now += 10000;
 		t0 = now_ns();
-		for (uint32_t i = 0; i < BATCH; i++)
+		/* as a port hands frames over */
+		for (uint32_t i = 0; i < ENGINE_SOON; i++)
+			engine_rx_soon(c->e, ring[i], len[i]);
+		for (uint32_t i = 0; i < BATCH; i++) {
+			bool more = i + ENGINE_SOON < BATCH;
+
+			engine_rx_soon(c->e, more ? ring[i + ENGINE_SOON] : NULL,
+				       more ? len[i + ENGINE_SOON] : 0);
 			engine_rx(c->e, PORT_LAN, ring[i], len[i], c->now);
+		}
 		engine_tick(c->e, c->now);
 		spent += now_ns() - t0;
 		packets += BATCH;

@@ -109,6 +109,15 @@ struct half_list {
 	uint32_t head, tail, n;
 };
 
+/** struct soon - frames that will come, see soon.c. @hash: of their keys, where there is @some. */
+#define SOON_STEP 4u
+#define SOON_RING 16u
+struct soon {
+	uint32_t at;
+	uint32_t hash[SOON_RING];
+	bool some[SOON_RING];
+};
+
 #define HALF_HOSTS  4096u
 #define MATCH_SLOTS 65536u
 #define CM_SLOTS    1024u
@@ -140,6 +149,7 @@ struct engine {
 	struct cm_pending *cm;
 	uint32_t cm_hand;
 
+	struct soon soon;
 	struct rule rules[RULE_MAX];
 	unsigned int nrules;
 	bool peer_up[PEER_MAX];
