@@ -41,6 +41,7 @@ static bool tables_create(struct engine *e, uint32_t read_bytes, uint64_t now_ns
 	uint32_t slots = accepted_slots(&e->cfg);
 
 	e->flows = arena_alloc(&e->arena, sizeof(struct flow) * e->nflows, 64);
+	e->meters = arena_alloc(&e->arena, sizeof(struct flow_meter) * e->nflows, 64);
 	e->match = arena_alloc(&e->arena, sizeof(struct psn_match) * MATCH_SLOTS, 64);
 	e->cm = arena_alloc(&e->arena, sizeof(struct cm_pending) * CM_SLOTS, 64);
 	e->accepted = arena_alloc(&e->arena, sizeof(*e->accepted) * slots, 64);
@@ -48,8 +49,8 @@ static bool tables_create(struct engine *e, uint32_t read_bytes, uint64_t now_ns
 	e->wheel = wheel_create(&e->arena, e->nflows * TIMERS, now_ns);
 	e->reads = mqueue_create(&e->arena, READS_MAX, read_bytes);
 	e->pool = pool_create(&e->arena, e->cfg.pool_bytes, share);
-	if (!e->flows || !e->match || !e->cm || !e->accepted || !e->table || !e->wheel ||
-	    !e->reads || !e->pool)
+	if (!e->flows || !e->meters || !e->match || !e->cm || !e->accepted || !e->table ||
+	    !e->wheel || !e->reads || !e->pool)
 		return false;
 	for (uint32_t i = 0; i < e->nflows; i++)
 		e->flows[i].next_free = i + 1 < e->nflows ? i + 1 : FLOW_NONE;
@@ -95,8 +96,8 @@ struct engine *engine_create(const struct engine_config *cfg, const struct engin
 
 	size = pool_arena_size(e->cfg.pool_bytes) + flow_table_arena_size(e->nflows) +
 	       wheel_arena_size(e->nflows * TIMERS) + mqueue_arena_size(READS_MAX, read_bytes) +
-	       sizeof(struct flow) * e->nflows + sizeof(struct psn_match) * MATCH_SLOTS +
-	       sizeof(struct cm_pending) * CM_SLOTS +
+	       (sizeof(struct flow) + sizeof(struct flow_meter)) * e->nflows +
+	       sizeof(struct psn_match) * MATCH_SLOTS + sizeof(struct cm_pending) * CM_SLOTS +
 	       sizeof(*e->accepted) * accepted_slots(&e->cfg) + (1u << 20);
 	if (arena_init(&e->arena, size)) {
 		free(e);
@@ -228,6 +229,14 @@ static void rx_other(struct engine *e, enum engine_port port, const struct frame
 	engine_pass(e, port, f);
 }
 
+static void count_flow(struct engine *e, const struct flow *fl, uint32_t len)
+{
+	if (!fl)
+		return;
+	e->meters[flow_index(e, fl)].packets++;
+	e->meters[flow_index(e, fl)].bytes += len;
+}
+
 void engine_rx(struct engine *e, enum engine_port port, const uint8_t *data, uint32_t len,
 	       uint64_t now_ns)
 {
@@ -266,6 +275,7 @@ void engine_rx(struct engine *e, enum engine_port port, const uint8_t *data, uin
 	} else if (fl->half && (fl->side == (uint8_t)port || half_moves(e, fl, port))) {
 		half_seen(e, fl);
 	}
+	count_flow(e, fl, len);
 	if (fl && fl->side != (uint8_t)port && e->in_fault)
 		fault_moved(e, fl, port);
 	/* A flow that turns up on the wrong port is a loop or a moved host: hands off. */

@@ -166,6 +166,25 @@ void engine_drain(struct engine *e, uint64_t now_ns);
  */
 uint32_t engine_give_up(struct engine *e, uint64_t now_ns);
 
+/** enum bypass - what an operator lets pass: everything, what a rule wants, one connection. */
+enum bypass {
+	BYPASS_ALL,
+	BYPASS_RULE,
+	BYPASS_CONN,
+};
+
+/**
+ * engine_bypass - from now on (@on) packets pass as if no appliance stood between: what is held is
+ * delivered first, nothing new is taken; or (not @on) they may be held again. @index: of the rule,
+ * as in engine_rules(), or id of the connection. Rules keep it over engine_rules() by their index.
+ * False when there is no such connection or rule.
+ */
+bool engine_bypass(struct engine *e, enum bypass what, uint32_t index, bool on, uint64_t now_ns);
+
+/** engine_release - deliver what is held for a connection and let it go; it is held again with a
+ *  later request. False when there is no such connection, or nothing is held for it. */
+bool engine_release(struct engine *e, uint32_t conn, uint64_t now_ns);
+
 /** engine_may_stop - whether nothing is in custody and no connection needs the engine any more. */
 bool engine_may_stop(struct engine *e);
 
@@ -238,6 +257,8 @@ struct lane_info {
  * struct conn_info - a connection, or one direction of it that has not found its partner.
  * @paired:  false: only one QPN is known, the other is PSN_NONE
  * @rule, @peer: indices, -1 for none
+ * @from_lan, @from_wan: frames and their bytes that came of it, whatever became of them
+ * @bypassed: the operator wants it to pass (engine_bypass())
  * @candidates: unpaired: how many matches speak for the best candidate; @contradictions: against it
  */
 struct conn_info {
@@ -250,6 +271,10 @@ struct conn_info {
 	int rule, peer;
 	uint32_t path_mtu;
 	uint32_t candidates, contradictions;
+	struct {
+		uint64_t packets, bytes;
+	} from_lan, from_wan;
+	bool bypassed;
 	uint64_t idle_ns;
 	struct lane_info lane[2];
 };

@@ -111,6 +111,20 @@ static void fill_lane(struct engine *e, const struct flow *fl, uint64_t now, str
 		out->transit = ledger_of(e, l, now);
 }
 
+static void fill_meter(struct engine *e, const struct flow *fl, struct conn_info *out)
+{
+	const struct flow_meter *m = &e->meters[flow_index(e, fl)];
+
+	if (fl->side == PORT_LAN) {
+		out->from_lan.packets = m->packets;
+		out->from_lan.bytes = m->bytes;
+	} else {
+		out->from_wan.packets = m->packets;
+		out->from_wan.bytes = m->bytes;
+	}
+	out->bypassed |= flow_let_go(e, fl) && !e->draining;
+}
+
 /* A connection is shown once, under its LAN side's flow; a flow without partner under itself. */
 bool engine_conn_next(struct engine *e, uint32_t from, uint64_t now_ns, struct conn_info *out)
 {
@@ -139,9 +153,11 @@ bool engine_conn_next(struct engine *e, uint32_t from, uint64_t now_ns, struct c
 			.contradictions = fl->contradictions,
 			.idle_ns = now_ns - fl->seen,
 		};
+		fill_meter(e, fl, out);
 		fill_lane(e, fl, now_ns, &out->lane[lan ? LANE_OUT : LANE_IN]);
 		if (other) {
 			out->lqpn = other->key.dqpn;
+			fill_meter(e, other, out);
 			if (now_ns - other->seen < out->idle_ns)
 				out->idle_ns = now_ns - other->seen;
 			fill_lane(e, other, now_ns, &out->lane[LANE_IN]);
@@ -182,7 +198,7 @@ void engine_memory(const struct engine *e, struct engine_memory *out)
 		.flows = e->used_flows,
 		.flows_max = e->nflows,
 		.conns = e->conns,
-		.lane_bytes = sizeof(struct flow),
+		.lane_bytes = sizeof(struct flow) + sizeof(struct flow_meter),
 	};
 }
 

@@ -80,7 +80,7 @@ void lane_settled(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
 
-	if (e->draining && lane_keeps(l) && l->state == LANE_HELD && !psn_map_differs(e, l))
+	if (flow_let_go(e, fl) && lane_keeps(l) && l->state == LANE_HELD && !psn_map_differs(e, l))
 		lane_drain(e, fl, REASON_OPERATOR);
 }
 

@@ -60,6 +60,7 @@ struct flow *flow_create(struct engine *e, const struct flow_key *key, enum engi
 	e->free_flow = fl->next_free;
 	e->used_flows++;
 	memset(fl, 0, offsetof(struct flow, lane));
+	e->meters[flow_index(e, fl)] = (struct flow_meter){0};
 	fl->used = true;
 	fl->key = *key;
 	fl->side = (uint8_t)side;

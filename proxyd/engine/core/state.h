@@ -34,6 +34,7 @@ struct flow {
 	uint8_t side;
 	uint8_t learned;
 	bool used : 1, half : 1, again : 1;
+	bool bypassed : 1; /* by the operator */
 	uint8_t tmpl_age;
 	uint8_t read_depth;
 	union {
@@ -47,6 +48,12 @@ struct flow {
 };
 
 _Static_assert(sizeof(struct flow) <= 600, "state per lane");
+_Static_assert(RULE_MAX <= 64, "a bit for each in rules_bypassed");
+
+/** struct flow_meter - what came of a flow, in all. */
+struct flow_meter {
+	uint64_t packets, bytes;
+};
 
 /* PSN matching: who sent a message end with this PSN lately? */
 struct psn_match {
@@ -134,6 +141,7 @@ struct engine {
 	uint64_t now;
 
 	struct flow *flows;
+	struct flow_meter *meters; /* by flow index */
 	uint32_t nflows, free_flow, used_flows, conns;
 	struct flow_table *table;
 	struct half_list half[2]; /* seen once, seen again; see half.c */
@@ -154,7 +162,9 @@ struct engine {
 	unsigned int nrules;
 	bool peer_up[PEER_MAX];
 	bool draining;
-	uint32_t in_fault; /* lanes in FAULT */
+	bool all_bypassed;	 /* by the operator */
+	uint64_t rules_bypassed; /* bit per rule */
+	uint32_t in_fault;	 /* lanes in FAULT */
 
 	/* lists of lanes with something to do, by flow index */
 	uint32_t ack_head, report_head;
@@ -206,6 +216,13 @@ static inline struct flow *flow_partner(struct engine *e, const struct flow *fl)
 static inline enum engine_port other_port(enum engine_port p)
 {
 	return p == PORT_LAN ? PORT_WAN : PORT_LAN;
+}
+
+/** flow_let_go - the operator wants the connection of @fl to pass as if nobody stood between. */
+static inline bool flow_let_go(const struct engine *e, const struct flow *fl)
+{
+	return e->draining || e->all_bypassed || fl->bypassed ||
+	       (fl->rule >= 0 && (e->rules_bypassed >> fl->rule & 1));
 }
 
 /** now_us - the engine's clock in us modulo 2^32, for packet descriptors. */

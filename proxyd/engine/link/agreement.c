@@ -58,6 +58,8 @@ static enum lane_reason open_verdict(struct engine *e, unsigned int peer, const 
 				     const struct flow_key *back_key, struct flow **fl,
 				     struct flow **back)
 {
+	if (*fl && *back && (flow_let_go(e, *fl) || flow_let_go(e, *back)) && !r->resume)
+		return REASON_OPERATOR;
 	if (e->draining && !r->resume) /* who resumes has custody: we must help it to release it */
 		return REASON_OPERATOR;
 	if (r->resume) {
@@ -159,7 +161,7 @@ static void rx_open(struct engine *e, unsigned int peer, const struct report *r)
 	accept_lane(e, peer, r);
 	progress_due(e, fl, true);
 	engine_event(e, EVENT_HELD, fl, 0, 0);
-	if (e->draining)
+	if (flow_let_go(e, fl))
 		lane_drain(e, fl, REASON_OPERATOR);
 }
 

@@ -43,7 +43,7 @@ bool lane_may_open(struct engine *e, const struct flow *fl, const struct frame *
 	const struct lane *l = &fl->lane;
 	const struct rule *r = &e->rules[fl->rule];
 
-	if (fl->side != PORT_LAN || fl->partner == FLOW_NONE || e->draining)
+	if (fl->side != PORT_LAN || fl->partner == FLOW_NONE || flow_let_go(e, fl))
 		return false;
 	if (e->now < fl->retry_open || !fl->path_mtu)
 		return false;

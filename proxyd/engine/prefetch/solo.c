@@ -352,7 +352,7 @@ bool solo_may_begin(const struct engine *e, const struct flow *fl, const struct 
 	const struct flow *back = fl->partner == FLOW_NONE ? NULL : &e->flows[fl->partner];
 
 	return fl->side == PORT_WAN && solo_rule(e, fl) && back && back->tmpl.len && fl->path_mtu &&
-	       !e->draining && e->now >= fl->retry_open && f->opcode == OP_READ_REQUEST &&
+	       !flow_let_go(e, fl) && e->now >= fl->retry_open && f->opcode == OP_READ_REQUEST &&
 	       fl->lane.msg == MSG_NONE &&
 	       fl->lane.epsn.psn == psn_add(f->psn, frame_span(f, fl->path_mtu));
 }
@@ -403,11 +403,12 @@ void solo_settled(struct engine *e, struct flow *fl)
 
 	if (l->role != ROLE_SOLO || l->state == LANE_FAULT)
 		return;
-	if (solo_rule(e, fl) && !e->draining && !x->stop)
+	if (solo_rule(e, fl) && !flow_let_go(e, fl) && !x->stop)
 		return;
 	solo_release(e, fl);
 	if (!solo_differ(x, l))
-		lane_close(e, fl, solo_rule(e, fl) && !e->draining ? l->reason : REASON_OPERATOR,
+		lane_close(e, fl,
+			   solo_rule(e, fl) && !flow_let_go(e, fl) ? l->reason : REASON_OPERATOR,
 			   false);
 }
 

@@ -178,7 +178,7 @@ static bool may_ask(struct engine *e, struct flow *fl)
 	struct lane *l = &fl->lane;
 	struct lane_reads *x = reads_of(e, l);
 
-	return solo_rule(e, fl) && !e->draining && x->un.phase == PHASE_GO &&
+	return solo_rule(e, fl) && !flow_let_go(e, fl) && x->un.phase == PHASE_GO &&
 	       x->un.samples >= SAMPLES_MIN && !x->stop && !x->un.broken && l->msg == MSG_NONE &&
 	       !x->un.skipped && !x->un.wait && x->map.nsegments + 1 < SEGMENTS &&
 	       e->now - x->un.measured < MEASURE_OLD_NS && mq_free_count(e->reads) > SOLO_RING;

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Health: what an operator should act on, as alarms with a reason and a mend.
+ *
+ * Once a second numbers are taken from all parts (health_tick(), struct health_sample) and judged
+ * (health_judge()), which looks at nothing but its sample. Connections are looked at some per tick,
+ * since this runs in the thread that moves packets.
+ *
+ * Each alarm is judged good, bad, or between. It is raised when it was bad for its raise time
+ * without a break, and is over when it was good for its clear time; between counts as neither.
+ * So a figure near its limit does not make an alarm come and go.
+ */
+#ifndef LONGHAUL_CONTROL_HEALTH_H
+#define LONGHAUL_CONTROL_HEALTH_H
+
+#include "control/view.h"
+
+#define HEALTH_TEXT 256
+#define HEALTH_PAST 10	/* seconds over which rates are judged */
+#define HEALTH_WAIT 64	/* connections that are remembered as not accelerated */
+#define HEALTH_NAME 128 /* of a connection */
+
+enum health_level {
+	HEALTH_WARNING,
+	HEALTH_CRITICAL,
+};
+
+/* The alarms, their level, seconds bad before it is raised, seconds good before it is over. */
+#define HEALTH_ALARMS(X)                                                                           \
+	X(FAULT, "fault", CRITICAL, 0, 600,                                                        \
+	  "transfers of these queue pairs failed: look at the far hosts, and at the log for FAULT") \
+	X(PORT_DOWN, "port-down", CRITICAL, 0, 5,                                                  \
+	  "set both interfaces up: ip link set lan0 up; ip link set wan0 up")                      \
+	X(DOUBLED, "doubled-frames", CRITICAL, 0, 600,                                             \
+	  "restart longhauld, and report this with the version of the kernel")                     \
+	X(WAN_RATE, "wan-rate", WARNING, 5, 30,                                                    \
+	  "set wan-rate to a little less than what the link carries")                              \
+	X(LOSS, "loss", WARNING, 5, 30, "look at the link: counters of its interfaces, its optics") \
+	X(SILENT, "responder-silent", WARNING, 0, 10,                                              \
+	  "look at the hosts that do not answer; at responder-timeout their transfers fail")       \
+	X(POOL, "pool", WARNING, 10, 30,                                                           \
+	  "raise 'pool', or wan-rate if the link carries more")                                    \
+	X(DAEMON_LATE, "daemon-late", WARNING, 0, 30,                                              \
+	  "give longhauld a processor of its own: CPUAffinity=, Nice= in its unit")                \
+	X(RX_DROPPED, "rx-dropped", WARNING, 2, 30,                                                \
+	  "the daemon cannot keep up: a faster processor, or less traffic through it")             \
+	X(READ_AHEAD, "read-ahead-off", WARNING, 0, 0,                                             \
+	  "mount the BPF file system at /sys/fs/bpf, then systemctl reload longhauld")             \
+	X(HALF_KNOWN, "half-known", WARNING, 0, 10,                                                \
+	  "let both directions pass here, and applications use the connection manager")            \
+	X(PATH_MTU, "path-mtu", WARNING, 0, 10, "set path-mtu in the rule")                        \
+	X(REFUSED, "refused", WARNING, 0, 10,                                                      \
+	  "compare rules and routes of both appliances; longhaul qp state watch says why")         \
+	X(TABLE_FULL, "table-full", WARNING, 0, 60, "raise max-connections, restart longhauld")    \
+	X(BYPASS, "bypass", WARNING, 0, 0, "longhaul bypass off all, when it is no longer needed")
+
+/* Those of each peer. */
+#define HEALTH_PEER_ALARMS(X)                                                                      \
+	X(PEER_DOWN, "peer-down", CRITICAL, 5, 2,                                                  \
+	  "is longhauld running there, do both have the same key, is its UDP port open?")          \
+	X(PEER_LATE, "peer-late", WARNING, 0, 30,                                                  \
+	  "look at the load of that machine, and at loss on the link")
+
+enum health_kind {
+#define X(id, name, level, raise, clear, mend) HEALTH_##id,
+	HEALTH_ALARMS(X)
+#undef X
+		HEALTH_KINDS,
+};
+
+enum health_peer_kind {
+#define X(id, name, level, raise, clear, mend) HEALTH_##id,
+	HEALTH_PEER_ALARMS(X)
+#undef X
+		HEALTH_PEER_KINDS,
+};
+
+#define HEALTH_COUNT (HEALTH_KINDS + HEALTH_PEER_KINDS * PEER_MAX)
+
+/** struct health_numbers - what only grows; judged by its growth over HEALTH_PAST seconds. */
+struct health_numbers {
+	uint64_t tx_wan, tx_wan_bytes, retx_wan, retx_spurious;
+	uint64_t no_room, faults, lost_packets, table_full, stale, rx_dropped;
+};
+
+/**
+ * struct health_scan - what one look at all connections found.
+ * @silent:  connections whose responder does not answer; @silent_ns: for how long, the oldest
+ * @half:    requests pass, but the partner is not known; @no_mtu: paired, path MTU not known;
+ *           @refused: the peer refuses the lane. All: for more than ten seconds, and in use
+ * @names:   one of each, for the reason
+ */
+struct health_scan {
+	uint32_t conns, held, fault, silent, half, no_mtu, refused, bypassed;
+	uint64_t silent_ns;
+	char silent_name[HEALTH_NAME], half_name[HEALTH_NAME], mtu_name[HEALTH_NAME],
+		refused_name[HEALTH_NAME];
+};
+
+/** struct health_peer - @late_ns: longest silence since the previous sample; @hint: why it may be
+ * down, NULL */
+struct health_peer {
+	const char *name, *hint;
+	bool up;
+	uint64_t late_ns, owd_above_ns, rtt_min_ns;
+};
+
+/**
+ * struct health_sample - all that alarms are judged by.
+ * @late_ns:  longest time that the daemon did not look at its ports since the previous sample
+ * @wan_rate: bytes per second, 0: not paced
+ * @ahead_off: why the daemon has turned prefetch off, NULL when it has not
+ * @bypass:   what is bypassed, NULL for nothing
+ */
+struct health_sample {
+	uint64_t now, late_ns, wan_rate, bad_chunks;
+	bool port_down;
+	const char *ahead_off, *bypass;
+	struct health_numbers n;
+	struct engine_memory mem;
+	struct health_scan scan;
+	struct health_peer peer[PEER_MAX];
+	unsigned int npeers;
+};
+
+/**
+ * struct health_alarm
+ * @since: when it was raised, or was over; @count: times raised
+ * @text:  the reason, as it was when it was last bad
+ */
+struct health_alarm {
+	bool raised, bad, good;
+	uint64_t since, bad_since, good_since, count;
+	char text[HEALTH_TEXT];
+};
+
+/** health_fn - alarm @i was raised (@raised) or is over. */
+typedef void (*health_fn)(void *ctx, unsigned int i, bool raised);
+
+struct health_waiting {
+	uint32_t id;
+	uint8_t kind;
+	bool seen;
+	uint64_t since;
+};
+
+/** struct health - zero, but for @say, to begin with. */
+struct health {
+	health_fn say;
+	void *ctx;
+	struct health_alarm alarm[HEALTH_COUNT];
+	struct health_sample sample; /* the latest */
+	struct health_numbers past[HEALTH_PAST];
+	uint64_t past_at[HEALTH_PAST];
+	unsigned int npast, oldest;
+	double usual_loss; /* share of packets, -1: not known yet */
+	/* for the next sample */
+	struct health_scan scan, scanned;
+	uint32_t scan_conn;
+	struct health_waiting waiting[HEALTH_WAIT];
+	unsigned int nwaiting, next_peer;
+	uint64_t late_ns, last_tick, next_sample, peer_late[PEER_MAX];
+};
+
+/** struct health_source - what the daemon knows besides @src. */
+struct health_source {
+	uint64_t wan_rate;
+	bool port_down;
+	const char *ahead_off, *bypass;
+};
+
+/** health_tick - look around; with each housekeeping, some times per second. */
+void health_tick(struct health *h, const struct view_source *src, const struct health_source *more,
+		 uint64_t now_ns);
+
+/** health_judge - judge h->sample, raise and clear alarms. */
+void health_judge(struct health *h);
+
+/** health_alarm_of - its name, mend, level, and the peer that it is about (PEER_NONE); false when
+ * there is no such alarm. */
+struct health_what {
+	const char *name, *mend;
+	enum health_level level;
+	int peer;
+};
+bool health_alarm_of(unsigned int i, struct health_what *out);
+
+const char *health_level_name(enum health_level l);
+
+/** health_peer_hint - what an operator should look at when the peer does not come up, from what was
+ * refused; NULL. */
+struct session_info;
+const char *health_peer_hint(const struct session_info *si);
+
+#endif

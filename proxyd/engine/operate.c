@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * What an operator may do to connections of a running engine: let one go, or let it, a rule or all
+ * pass as if nobody stood between. Both are a drain (core/close.c): what was acknowledged is
+ * delivered first, so nothing of this can lose data.
+ */
+#include "engine/core/core.h"
+
+#include "engine/engine.h"
+
+static struct flow *conn_flow(struct engine *e, uint32_t conn)
+{
+	return conn < e->nflows && e->flows[conn].used ? &e->flows[conn] : NULL;
+}
+
+static void let_go(struct engine *e, struct flow *fl)
+{
+	if (fl->lane.role != ROLE_NONE)
+		lane_drain(e, fl, REASON_OPERATOR);
+}
+
+static void mark(struct engine *e, struct flow *fl, bool on)
+{
+	struct flow *other = flow_partner(e, fl);
+
+	fl->bypassed = on;
+	if (other)
+		other->bypassed = on;
+}
+
+bool engine_bypass(struct engine *e, enum bypass what, uint32_t index, bool on, uint64_t now_ns)
+{
+	struct flow *one = what == BYPASS_CONN ? conn_flow(e, index) : NULL;
+
+	e->now = now_ns;
+	if ((what == BYPASS_CONN && !one) || (what == BYPASS_RULE && index >= e->nrules))
+		return false;
+	if (what == BYPASS_CONN)
+		mark(e, one, on);
+	else if (what == BYPASS_ALL)
+		e->all_bypassed = on;
+	else
+		e->rules_bypassed = (e->rules_bypassed & ~(1ull << index)) | (uint64_t)on << index;
+	if (what == BYPASS_ALL && !on)
+		e->rules_bypassed = 0; /* and no single one either: see below */
+	for (uint32_t i = 0; i < e->nflows; i++) {
+		struct flow *fl = &e->flows[i];
+
+		if (!fl->used)
+			continue;
+		if (what == BYPASS_ALL && !on)
+			fl->bypassed = false;
+		fl->retry_open = 0;
+		if (flow_let_go(e, fl))
+			let_go(e, fl);
+	}
+	return true;
+}
+
+bool engine_release(struct engine *e, uint32_t conn, uint64_t now_ns)
+{
+	struct flow *fl = conn_flow(e, conn), *other = fl ? flow_partner(e, fl) : NULL;
+	bool held = fl && fl->lane.role != ROLE_NONE;
+
+	held |= other && other->lane.role != ROLE_NONE;
+	e->now = now_ns;
+	if (!held)
+		return false;
+	let_go(e, fl);
+	if (other)
+		let_go(e, other);
+	return true;
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * What an operator does to connections of a running engine: release and bypass, and that nothing
+ * owed is lost by it; and the meters of what came.
+ */
+#include "tests/unit/engine_rig.h"
+
+/* Two SENDs in custody, PSN 6 and 7, answered early; then the operator. */
+static struct rig *owing(int8_t peer)
+{
+	struct rig *r = rig_held(NULL, peer, POLICY_EARLY, RIG_MTU);
+
+	rig_rx(r, NEAR, SEND_ONLY("000006"));
+	rig_rx(r, NEAR, SEND_ONLY("000007"));
+	assert_int_equal(rig_conn(r).lane[LANE_OUT].custody.packets, 2);
+	rig_forget(r);
+	return r;
+}
+
+/* The far host's true ACK of all that is owed. */
+static void settle(struct rig *r, int8_t peer)
+{
+	if (peer == PEER_NONE)
+		rig_rx(r, FAR, ACK_TO_NEAR, 7, 8);
+	else
+		rig_progress(r, 8, 8, 8);
+	rig_forget(r);
+}
+
+static void check_bypass(int8_t peer, enum bypass what)
+{
+	struct rig *r = owing(peer);
+	uint32_t index = what == BYPASS_CONN ? rig_conn(r).id : 0;
+
+	assert_true(engine_bypass(r->e, what, index, true, r->now));
+	assert_true(rig_conn(r).bypassed);
+	/* what was acknowledged is owed until the far host has it */
+	assert_int_equal(rig_conn(r).lane[LANE_OUT].state, LANE_DRAIN);
+	assert_int_equal(rig_conn(r).lane[LANE_OUT].custody.packets, 2);
+	settle(r, peer);
+	assert_int_equal(rig_conn(r).lane[LANE_OUT].state, LANE_WATCH);
+	assert_int_equal(rig_conn(r).lane[LANE_OUT].reason, REASON_OPERATOR);
+	/* from now on packets pass, and are nobody's to acknowledge */
+	for (uint32_t psn = 8; psn < 14; psn++) {
+		rig_rx(r, NEAR, SEND_ONLY("%06x"), psn);
+		rig_expect(r, PORT_WAN, SEND_ONLY("%06x"), psn);
+		rig_quiet(r);
+		rig_rx(r, FAR, ACK_TO_NEAR, psn, psn + 1);
+		rig_expect(r, PORT_LAN, ACK_TO_NEAR, psn, psn + 1);
+	}
+	assert_int_equal(rig_conn(r).lane[LANE_OUT].state, LANE_WATCH);
+	/* and off again: it is taken with its next request */
+	assert_true(engine_bypass(r->e, what, index, false, r->now));
+	assert_false(rig_conn(r).bypassed);
+	rig_rx(r, NEAR, SEND_ONLY("00000e"));
+	assert_int_not_equal(rig_conn(r).lane[LANE_OUT].state, LANE_WATCH);
+	rig_destroy(r);
+}
+
+static void test_bypass(void **state)
+{
+	static const enum bypass what[] = {BYPASS_ALL, BYPASS_RULE, BYPASS_CONN};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(what) / sizeof(what[0]); i++) {
+		check_bypass(0, what[i]);
+		check_bypass(PEER_NONE, what[i]);
+	}
+}
+
+/* A peer's OPEN is refused while its connection is bypassed here. */
+static void test_bypass_refuses(void **state)
+{
+	struct rig *r = rig_held(NULL, 0, POLICY_EARLY, RIG_MTU);
+	struct report open = {.type = REPORT_OPEN, .lane = 7, .gen = 9, .path_mtu = RIG_MTU};
+
+	(void)state;
+	/* the far host's requests, as its appliance would say it */
+	ip_addr_parse("10.2.0.1", &open.key.src);
+	ip_addr_parse("10.1.0.1", &open.key.dst);
+	open.key.dqpn = 0x11;
+	open.key.vlan = FRAME_VLAN_NONE;
+	open.lqpn = 0x22;
+	assert_true(engine_bypass(r->e, BYPASS_RULE, 0, true, r->now));
+	rig_forget(r);
+	engine_rx_report(r->e, 0, &open, r->now);
+	assert_int_equal(r->nrep, 1);
+	assert_int_equal(r->rep[0].type, REPORT_REFUSE);
+	assert_int_equal(r->rep[0].reason, REASON_OPERATOR);
+	rig_destroy(r);
+}
+
+/* "all off" is off for rules and single connections as well. */
+static void test_all_off(void **state)
+{
+	struct rig *r = owing(0);
+	uint32_t id = rig_conn(r).id;
+
+	(void)state;
+	assert_true(engine_bypass(r->e, BYPASS_RULE, 0, true, r->now));
+	assert_true(engine_bypass(r->e, BYPASS_CONN, id, true, r->now));
+	assert_true(engine_bypass(r->e, BYPASS_ALL, 0, false, r->now));
+	assert_false(rig_conn(r).bypassed);
+	rig_destroy(r);
+}
+
+static void test_release(void **state)
+{
+	static const int8_t peers[] = {0, PEER_NONE};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct rig *r = owing(peers[i]);
+		uint32_t id = rig_conn(r).id;
+
+		assert_true(engine_release(r->e, id, r->now));
+		assert_int_equal(rig_conn(r).lane[LANE_OUT].state, LANE_DRAIN);
+		settle(r, peers[i]);
+		assert_int_equal(rig_conn(r).lane[LANE_OUT].state, LANE_WATCH);
+		assert_false(engine_release(r->e, id, r->now)); /* nothing is held */
+		/* it is not bypassed: a while later one of the next requests begins anew */
+		rig_pass(r, 3000 * RIG_MS);
+		for (uint32_t psn = 8; rig_conn(r).lane[LANE_OUT].state == LANE_WATCH; psn++) {
+			assert_true(psn < 16);
+			rig_rx(r, NEAR, SEND_ONLY("%06x"), psn);
+			if (rig_conn(r).lane[LANE_OUT].state == LANE_WATCH)
+				rig_rx(r, FAR, ACK_TO_NEAR, psn, psn + 1);
+		}
+		rig_destroy(r);
+	}
+}
+
+static void test_unknown(void **state)
+{
+	struct rig *r = owing(0);
+
+	(void)state;
+	assert_false(engine_bypass(r->e, BYPASS_RULE, 1, true, r->now));
+	assert_false(engine_bypass(r->e, BYPASS_CONN, 31, true, r->now));
+	assert_false(engine_bypass(r->e, BYPASS_CONN, UINT32_MAX, true, r->now));
+	assert_false(engine_release(r->e, UINT32_MAX, r->now));
+	rig_destroy(r);
+}
+
+static void test_meters(void **state)
+{
+	struct rule rule = rig_rule(0, POLICY_EARLY, RIG_MTU);
+	struct rig *r = rig_create(
+		&(struct engine_config){.pool_bytes = 8 << 20, .max_conns = 16, .seed = 1}, &rule);
+	struct conn_info ci;
+
+	(void)state;
+	rig_learn(r, 0);
+	ci = rig_conn(r);
+	/* five SENDs of 8 bytes, five ACKs: headers and ICRC count */
+	assert_int_equal(ci.from_lan.packets, 5);
+	assert_int_equal(ci.from_lan.bytes, 5 * (RIG_BTH + 12 + 8 + ICRC_LEN));
+	assert_int_equal(ci.from_wan.packets, 5);
+	assert_int_equal(ci.from_wan.bytes, 5 * (RIG_BTH + 12 + 4 + ICRC_LEN));
+	rig_destroy(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_bypass),	cmocka_unit_test(test_bypass_refuses),
+		cmocka_unit_test(test_all_off), cmocka_unit_test(test_release),
+		cmocka_unit_test(test_unknown), cmocka_unit_test(test_meters),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
