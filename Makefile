@@ -53,7 +53,7 @@ DAEMON_SRC := $(wildcard proxyd/peer/*.c proxyd/port/*.c proxyd/control/*.c)
 MAIN_SRC := $(filter-out proxyd/main.c,$(wildcard proxyd/*.c)) cli/object.c cli/render.c
 DAEMON_LIBS := $(CORE_LIBS) -lxdp -lbpf -lelf -lz -lev -lsodium -linih -ljansson -lpcap -lcap-ng -lseccomp -lsystemd
 CLI_SRC := $(filter-out cli/main.c,$(wildcard cli/*.c)) proxyd/peer/key.c
-CLI_LIBS := -ljansson -lsodium
+CLI_LIBS := -ljansson -lsodium -lm
 LAB_LIB_SRC := $(wildcard tests/lab/model/*.c)
 
 obj = $(patsubst %.c,$(B)/%.o,$(1))

@@ -111,3 +111,18 @@ int client_request(const char *path, const char *cmd, client_fn fn, void *ctx, c
 	fclose(f);
 	return rc < 0 ? -1 : 0;
 }
+
+static void append(void *ctx, json_t *object)
+{
+	json_array_append(ctx, object);
+}
+
+json_t *client_collect(const char *path, const char *cmd, char *err, size_t errlen)
+{
+	json_t *all = json_array();
+
+	if (!client_request(path, cmd, append, all, err, errlen))
+		return all;
+	json_decref(all);
+	return NULL;
+}

@@ -21,4 +21,7 @@ typedef void (*client_fn)(void *ctx, json_t *object);
 int client_request(const char *path, const char *cmd, client_fn fn, void *ctx, char *err,
 		   size_t errlen);
 
+/** client_collect - the objects of the answer as an array (a new reference), NULL with @err. */
+json_t *client_collect(const char *path, const char *cmd, char *err, size_t errlen);
+
 #endif

@@ -6,6 +6,7 @@
 
 #include "cli/client.h"
 #include "cli/complete.h"
+#include "cli/filter.h"
 
 static int run_help(const struct command *cmd, const struct options *opt, int argc, char **argv)
 {
@@ -33,6 +34,7 @@ static const struct command commands[] = {
 	SHOW(2),
 	SHOW(3),
 	SHOW(4),
+	{NULL, "show", "[KEY VALUE ...]", NULL, run_status, &objects[5], false},
 	{"keygen", NULL, "[FILE]",
 	 "make a key for a pair of appliances, in FILE or on standard output", run_keygen, NULL,
 	 false},
@@ -120,10 +122,22 @@ void command_help(FILE *f)
 		"  -j, --json         JSON: an array of objects\n"
 		"  -p, --pretty       JSON, indented\n"
 		"  -d, --details      everything that is known, several lines per object\n"
+		"  -w, --watch[=SECONDS]  look again and again, with rates, each second or so\n"
+		"  -n, --count N      end after N looks\n"
 		"  -s, --socket PATH  of the daemon, default %s\n"
 		"  -h, --help         this text\n"
 		"  -V, --version      the version\n",
 		CLIENT_SOCKET);
+}
+
+static void complete_value(const struct object *o, const char *key, FILE *f)
+{
+	const char *p = filter_choices(o, key);
+
+	for (; p && *p; p++)
+		putc(*p == ' ' ? '\n' : *p, f);
+	if (p)
+		putc('\n', f);
 }
 
 void command_complete(int argc, char **argv, FILE *f)
@@ -143,9 +157,11 @@ void command_complete(int argc, char **argv, FILE *f)
 		return;
 	if (argc == 1)
 		fprintf(f, "%s\n", c->verb);
-	/* After a key stands its value, which the daemon knows (complete.c). */
-	if ((argc - used) % 2)
+	/* After a key stands its value, which is known here when it is one of a list. */
+	if ((argc - used) % 2) {
+		complete_value(c->object, argv[argc - 1], f);
 		return;
+	}
 	for (const struct column *col = c->object->columns; col->key; col++)
 		fprintf(f, "%s\n", col->key);
 }

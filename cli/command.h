@@ -17,6 +17,8 @@
 struct options {
 	const char *socket;
 	enum render_mode mode;
+	double watch; /* seconds between two looks, 0: one look */
+	long count;   /* looks, 0: until interrupted */
 };
 
 struct command;
@@ -58,7 +60,11 @@ void command_complete(int argc, char **argv, FILE *f);
 
 /* The commands, each in its own file. */
 int run_show(const struct command *cmd, const struct options *opt, int argc, char **argv);
+int run_status(const struct command *cmd, const struct options *opt, int argc, char **argv);
 int run_keygen(const struct command *cmd, const struct options *opt, int argc, char **argv);
+
+/** cli_sleep - for @seconds; false when interrupted. */
+bool cli_sleep(double seconds);
 
 /** cli_error - "longhaul: ..." on stderr; always 1, an exit code. */
 int cli_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -53,7 +53,7 @@ int filter_parse(const struct object *o, int argc, char **argv, struct filter *f
 		f->pair[f->n].key = key;
 		f->pair[f->n++].value = argv[i + 1];
 	}
-	return 0;
+	return filter_values(o, f, err, errlen);
 }
 
 static bool same_number(json_int_t v, const char *text)
@@ -66,12 +66,18 @@ static bool same_number(json_int_t v, const char *text)
 	return end != text && !*end && !errno && n == v;
 }
 
-static bool same_address(const char *a, const char *b)
+/* Whether address @a lies in @text, an address or a prefix of the same family. */
+static bool same_address(const char *a, const char *text)
 {
 	unsigned char x[16], y[16];
+	unsigned int bits, bytes;
+	int family;
 
-	return inet_pton(AF_INET6, a, x) == 1 && inet_pton(AF_INET6, b, y) == 1 &&
-	       !memcmp(x, y, 16);
+	if (!filter_prefix(text, &family, y, &bits) || inet_pton(family, a, x) != 1)
+		return false;
+	bytes = bits / 8;
+	return !memcmp(x, y, bytes) &&
+	       (bits % 8 == 0 || !((x[bytes] ^ y[bytes]) >> (8 - bits % 8)));
 }
 
 static bool same(const json_t *v, const char *text)

@@ -25,8 +25,26 @@ struct filter {
 int filter_parse(const struct object *o, int argc, char **argv, struct filter *f, char *err,
 		 size_t errlen);
 
-/** filter_match - numbers compare as numbers (decimal or 0x hexadecimal), addresses as addresses,
- * "-" with a value that is absent, all else as text. */
+/** filter_prefix - "10.1.0.5", "10.1.0.0/16" or the like of IPv6: its family, up to 16 bytes, and
+ * how many bits of them count. */
+bool filter_prefix(const char *text, int *family, unsigned char *bytes, unsigned int *bits);
+
+/** filter_match - numbers compare as numbers (decimal or 0x hexadecimal), addresses as addresses
+ * or against a prefix (10.1.0.0/16), "-" with a value that is absent, all else as text. */
 bool filter_match(const struct filter *f, const json_t *object);
+
+/** filter_values - 0, or -1 with one line in @err: a value that its key can never have. */
+int filter_values(const struct object *o, const struct filter *f, char *err, size_t errlen);
+
+/** filter_choices - the values that key @key of @o can have, blanks between them; NULL when they
+ * are not a list. */
+const char *filter_choices(const struct object *o, const char *key);
+
+/**
+ * filter_known - after a look that found nothing: 0 when the values of @f could be there, -1 with
+ * one line in @err when the daemon knows no such name (rule, peer, counter, alarm).
+ */
+int filter_known(const struct object *o, const struct filter *f, const char *socket, char *err,
+		 size_t errlen);
 
 #endif

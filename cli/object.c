@@ -23,7 +23,18 @@ static const struct column qp_columns[] = {
 	{"true-acks", "TRUE-ACKS", COL_NUMBER, COL_DETAIL},
 	{"dropped-duplicates", "DUPLICATES", COL_NUMBER, COL_DETAIL},
 	{"retransmits", "RETRANSMITS", COL_NUMBER, COL_TABLE},
+	{"out-rate", "OUT-BIT/S", COL_RATE, COL_PRESENT},
+	{"in-rate", "IN-BIT/S", COL_RATE, COL_PRESENT},
+	{"message-rate", "MESSAGES/S", COL_NUMBER, COL_PRESENT},
+	{"gain", "GAIN", COL_NUMBER, COL_PRESENT},
 	{"note", "NOTE", COL_TEXT, COL_PRESENT},
+	{"out-packets", NULL, COL_NUMBER, COL_DETAIL},
+	{"out-bytes", NULL, COL_BYTES, COL_DETAIL},
+	{"in-packets", NULL, COL_NUMBER, COL_DETAIL},
+	{"in-bytes", NULL, COL_BYTES, COL_DETAIL},
+	{"out-msn", NULL, COL_NUMBER, COL_DETAIL},
+	{"in-msn", NULL, COL_NUMBER, COL_DETAIL},
+	{"rtt-us", NULL, COL_US, COL_DETAIL},
 	{"id", NULL, COL_NUMBER, COL_DETAIL},
 	{"custody-messages", NULL, COL_NUMBER, COL_DETAIL},
 	{"custody-packets", NULL, COL_NUMBER, COL_DETAIL},
@@ -104,6 +115,8 @@ static const struct column peer_columns[] = {
 	{"srtt-us", "RTT", COL_US, COL_TABLE},
 	{"tx-reports", "TX-REPORTS", COL_NUMBER, COL_TABLE},
 	{"rx-reports", "RX-REPORTS", COL_NUMBER, COL_TABLE},
+	{"tx-rate", "TX-BIT/S", COL_RATE, COL_PRESENT},
+	{"rx-rate", "RX-BIT/S", COL_RATE, COL_PRESENT},
 	{"note", "NOTE", COL_TEXT, COL_PRESENT},
 	{"boot", NULL, COL_TEXT, COL_DETAIL},
 	{"rtt-us", NULL, COL_US, COL_DETAIL},
@@ -142,7 +155,20 @@ static const struct column stats_columns[] = {
 	{"group", "GROUP", COL_TEXT, COL_TABLE},
 	{"name", "NAME", COL_TEXT, COL_TABLE},
 	{"value", "VALUE", COL_NUMBER, COL_TABLE},
+	{"per-second", "PER-SECOND", COL_NUMBER, COL_PRESENT},
 	{"help", "MEANING", COL_TEXT, COL_TABLE},
+	{NULL, NULL, 0, 0},
+};
+
+static const struct column status_columns[] = {
+	{"name", "ALARM", COL_TEXT, COL_TABLE},
+	{"level", "LEVEL", COL_TEXT, COL_TABLE},
+	{"state", "STATE", COL_TEXT, COL_TABLE},
+	{"peer", "PEER", COL_TEXT, COL_PRESENT},
+	{"since-ms", "SINCE", COL_MS, COL_TABLE},
+	{"raised-count", "RAISED", COL_NUMBER, COL_TABLE},
+	{"reason", "REASON", COL_TEXT, COL_PRESENT},
+	{"mend", NULL, COL_TEXT, COL_DETAIL},
 	{NULL, NULL, 0, 0},
 };
 
@@ -152,6 +178,8 @@ const struct object objects[] = {
 	{"peer", "the appliances at the other ends", peer_columns, false, NULL},
 	{"rule", "which traffic is wanted, and what is held for it", rule_columns, false, NULL},
 	{"stats", "counters; those that are not 0, or all with -d", stats_columns, true, "value"},
+	{"status", "is all well, and if not, what to do; see the exit status", status_columns, true,
+	 NULL},
 	{NULL, NULL, NULL, false, NULL},
 };
 
@@ -204,6 +232,7 @@ static void duration(double v, double per_s, const char *const *small, char *buf
 static void integer_text(enum column_format f, json_int_t v, char *buf)
 {
 	static const char *const bytes[] = {"B", "K", "M", "G", "T", NULL};
+	static const char *const rates[] = {"", "k", "M", "G", "T", NULL};
 	static const char *const times[] = {"us", "ms", "s", NULL};
 
 	if (!v && f != COL_HEX)
@@ -214,6 +243,9 @@ static void integer_text(enum column_format f, json_int_t v, char *buf)
 		break;
 	case COL_BYTES:
 		scaled(v, 1024, bytes, buf);
+		break;
+	case COL_RATE:
+		scaled(v, 1000, rates, buf);
 		break;
 	case COL_MS:
 		duration(v, 1e3, times + 1, buf);

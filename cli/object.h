@@ -17,6 +17,7 @@ enum column_format {
 	COL_BYTES, /* with K, M, G */
 	COL_MS,	   /* milliseconds */
 	COL_US,	   /* microseconds */
+	COL_RATE,  /* bit/s, with k, M, G of 1000 */
 };
 
 enum column_place {

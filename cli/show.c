@@ -1,50 +1,113 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "cli/client.h"
 #include "cli/command.h"
 #include "cli/filter.h"
+#include "cli/rates.h"
 
 struct show {
 	struct filter filter;
 	struct render *render;
+	struct rates *rates;
+	size_t matched;
 };
 
 static void take(void *ctx, json_t *object)
 {
 	struct show *s = ctx;
 
-	if (filter_match(&s->filter, object))
-		render_add(s->render, object);
+	if (s->rates)
+		rates_add(s->rates, object);
+	if (!filter_match(&s->filter, object))
+		return;
+	s->matched++;
+	render_add(s->render, object);
+}
+
+bool cli_sleep(double seconds)
+{
+	struct timespec t = {.tv_sec = (time_t)seconds,
+			     .tv_nsec = (long)((seconds - floor(seconds)) * 1e9)};
+
+	return !nanosleep(&t, NULL);
+}
+
+static double clock_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* One look: the text of what the daemon says, to be freed by the caller; NULL with @err. */
+static char *look(const struct command *cmd, const struct options *opt, struct show *s, size_t *len,
+		  char *err, size_t errlen)
+{
+	char request[64], *text = NULL;
+	FILE *f = open_memstream(&text, len);
+	int rc;
+
+	s->matched = 0;
+	s->render = f ? render_begin(cmd->object, opt->mode, f) : NULL;
+	if (!s->render) {
+		snprintf(err, errlen, "out of memory");
+		return NULL;
+	}
+	if (s->rates)
+		rates_begin(s->rates, clock_now());
+	snprintf(request, sizeof(request), "%s-%s", cmd->object->name, cmd->verb);
+	rc = client_request(opt->socket, request, take, s, err, errlen);
+	if (render_end(s->render) && !rc) {
+		rc = -1;
+		snprintf(err, errlen, "out of memory");
+	}
+	fclose(f);
+	/* an empty table is an answer only if the value could have been there */
+	if (!rc && !s->matched)
+		rc = filter_known(cmd->object, &s->filter, opt->socket, err, errlen);
+	if (!rc)
+		return text;
+	free(text);
+	return NULL;
+}
+
+static int put(const char *text, size_t len, bool clear)
+{
+	if (clear)
+		fputs("\033[H\033[J", stdout);
+	if (fwrite(text, 1, len, stdout) == len && !fflush(stdout))
+		return 0;
+	return cli_error("cannot write the answer: %m");
 }
 
 int run_show(const struct command *cmd, const struct options *opt, int argc, char **argv)
 {
-	/* What was not whole must not look whole: the answer is written when all of it is there. */
-	char request[64], err[1024] = "", *text = NULL;
-	size_t len = 0;
-	struct show s;
-	FILE *f;
-	int rc;
+	/* What was not whole must not look whole: it is written when all of it is there. */
+	struct rates rates = {.object = cmd->object};
+	struct show s = {.rates = opt->watch > 0 ? &rates : NULL};
+	bool terminal = opt->watch > 0 && isatty(STDOUT_FILENO);
+	char err[1024] = "", *text;
+	size_t len;
+	int rc = 0;
 
 	if (filter_parse(cmd->object, argc, argv, &s.filter, err, sizeof(err)))
 		return cli_error("%s", err);
-	f = open_memstream(&text, &len);
-	s.render = f ? render_begin(cmd->object, opt->mode, f) : NULL;
-	if (!s.render)
-		return cli_error("out of memory");
-	snprintf(request, sizeof(request), "%s-%s", cmd->object->name, cmd->verb);
-	rc = client_request(opt->socket, request, take, &s, err, sizeof(err));
-	if (render_end(s.render) && !rc) {
-		rc = -1;
-		snprintf(err, sizeof(err), "out of memory");
+	for (long n = 1; !rc; n++) {
+		text = look(cmd, opt, &s, &len, err, sizeof(err));
+		rc = text ? put(text, len, terminal) : cli_error("%s", err);
+		free(text);
+		if (!s.rates || (opt->count && n >= opt->count) || !cli_sleep(opt->watch))
+			break;
+		if (!terminal && opt->mode == RENDER_TABLE && !rc)
+			putchar('\n');
 	}
-	fclose(f);
-	if (!rc && (fwrite(text, 1, len, stdout) != len || fflush(stdout))) {
-		rc = -1;
-		snprintf(err, sizeof(err), "cannot write the answer: %m");
-	}
-	free(text);
-	return rc ? cli_error("%s", err) : 0;
+	rates_end(&rates);
+	return rc;
 }

@@ -104,6 +104,34 @@ static void check_drain(struct daemon *d)
 	}
 }
 
+/* An alarm came or went: the log has it, with what to do about it. */
+void daemon_on_alarm(void *ctx, unsigned int i, bool raised)
+{
+	struct daemon *d = ctx;
+	const struct health_alarm *a = &d->health.alarm[i];
+	struct health_what w;
+
+	if (!health_alarm_of(i, &w))
+		return;
+	if (raised)
+		log_line(w.level == HEALTH_CRITICAL ? LOG_ERR : LOG_WARNING, "alarm %s: %s; %s",
+			 w.name, a->text, w.mend);
+	else
+		log_line(LOG_INFO, "alarm %s is over: %s", w.name, a->text);
+}
+
+static void daemon_health(struct daemon *d)
+{
+	const struct health_source more = {
+		.wan_rate = d->cfg->wan_rate,
+		.port_down = d->port_down,
+		.ahead_off = d->ahead_off[0] ? d->ahead_off : NULL,
+	};
+
+	d->stopping = d->phase != RUNNING;
+	health_tick(&d->health, &d->view, &more, d->now);
+}
+
 static void every_second(struct daemon *d)
 {
 	struct engine_memory mem;
@@ -121,13 +149,6 @@ static void every_second(struct daemon *d)
 			 d->cfg->ifname[STEER_LAN], d->cfg->ifname[STEER_WAN]);
 		finish(d, 1);
 	}
-	if (!d->bad_chunks && afxdp_bad_chunks(d->port)) {
-		d->bad_chunks = true;
-		log_line(LOG_ERR,
-			 "the kernel showed packet buffers that it did not have; such frames are "
-			 "dropped, see rx-bad-chunk and tx-bad-chunk in `longhaul stats show`; "
-			 "restart longhauld, and report this with the version of the kernel");
-	}
 	if ((rc == -ENETDOWN) != d->port_down) {
 		d->port_down = !d->port_down;
 		log_line(LOG_WARNING, "interface %s or %s %s", d->cfg->ifname[STEER_LAN],
@@ -141,6 +162,7 @@ static void housekeeping(struct daemon *d)
 	d->uptime_ms = (d->now - d->started) / 1000000;
 	afxdp_heartbeat(d->port, d->now);
 	control_tick(d->control, d->now);
+	daemon_health(d);
 	event_log_tick(&d->events, d->now);
 	if (d->lingering)
 		daemon_linger(d);

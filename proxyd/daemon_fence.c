@@ -59,6 +59,7 @@ void daemon_prefetch(struct daemon *d)
 				"where a lost request was its last; see longhaul.conf(5)",
 				r->name);
 	}
+	d->ahead_off[0] = '\0';
 	if (!afxdp_pin(d->port, wanted, err, sizeof(err)))
 		return;
 	if (!wanted) {
@@ -69,6 +70,7 @@ void daemon_prefetch(struct daemon *d)
 		 "prefetch is off: what it needs to outlive longhauld cannot be pinned: %s; then "
 		 "reload",
 		 err);
+	snprintf(d->ahead_off, sizeof(d->ahead_off), "%s", err);
 	for (unsigned int i = 0; i < d->cfg->nrules; i++) {
 		d->cfg->rules[i].prefetch = PREFETCH_OFF;
 		if (d->cfg->rules[i].atomic == ATOMIC_PREFETCH)

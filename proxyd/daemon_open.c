@@ -306,6 +306,10 @@ struct daemon *daemon_start(struct config *cfg, char *err, size_t errlen)
 		return NULL;
 	}
 	d->cfg = cfg;
+	d->health.say = daemon_on_alarm;
+	d->health.ctx = d;
+	d->view.health = &d->health;
+	d->view.stopping = &d->stopping;
 	d->now = d->started = loop_now();
 	event_log_tick(&d->events, d->now);
 	if (open_engine(d, err, errlen) || open_peers(d, err, errlen) ||

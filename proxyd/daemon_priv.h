@@ -10,6 +10,7 @@
 
 #include "config.h"
 #include "control/control.h"
+#include "control/health.h"
 #include "engine/engine.h"
 #include "event_log.h"
 #include "loop.h"
@@ -40,6 +41,9 @@ struct daemon {
 	bool port_down;
 	bool bad_chunks;   /* the log has it */
 	uint8_t tx_waits;  /* rounds in a row in which something waited to leave */
+	char ahead_off[256]; /* why prefetch is off although a rule wants it */
+	struct health health;
+	bool stopping;
 	bool fence_failed; /* the latest connection that was to be held could not */
 	bool lingering;	   /* the port still takes what rules of before a reload wanted */
 	uint32_t linger_conn;
@@ -50,6 +54,7 @@ struct daemon {
 
 /* daemon.c: what the loop calls */
 void daemon_on_control(void *ctx, int fd);
+void daemon_on_alarm(void *ctx, unsigned int i, bool raised);
 void daemon_on_stop(void *ctx, int signo);
 
 /* daemon_reload.c */

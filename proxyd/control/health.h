@@ -28,18 +28,19 @@ enum health_level {
 /* The alarms, their level, seconds bad before it is raised, seconds good before it is over. */
 #define HEALTH_ALARMS(X)                                                                           \
 	X(FAULT, "fault", CRITICAL, 0, 600,                                                        \
-	  "transfers of these queue pairs failed: look at the far hosts, and at the log for FAULT") \
+	  "transfers of these queue pairs failed: look at the far hosts, and at the log for "      \
+	  "FAULT")                                                                                 \
 	X(PORT_DOWN, "port-down", CRITICAL, 0, 5,                                                  \
 	  "set both interfaces up: ip link set lan0 up; ip link set wan0 up")                      \
 	X(DOUBLED, "doubled-frames", CRITICAL, 0, 600,                                             \
 	  "restart longhauld, and report this with the version of the kernel")                     \
 	X(WAN_RATE, "wan-rate", WARNING, 5, 30,                                                    \
 	  "set wan-rate to a little less than what the link carries")                              \
-	X(LOSS, "loss", WARNING, 5, 30, "look at the link: counters of its interfaces, its optics") \
+	X(LOSS, "loss", WARNING, 5, 30,                                                            \
+	  "look at the link: counters of its interfaces, its optics")                              \
 	X(SILENT, "responder-silent", WARNING, 0, 10,                                              \
 	  "look at the hosts that do not answer; at responder-timeout their transfers fail")       \
-	X(POOL, "pool", WARNING, 10, 30,                                                           \
-	  "raise 'pool', or wan-rate if the link carries more")                                    \
+	X(POOL, "pool", WARNING, 10, 30, "raise 'pool', or wan-rate if the link carries more")     \
 	X(DAEMON_LATE, "daemon-late", WARNING, 0, 30,                                              \
 	  "give longhauld a processor of its own: CPUAffinity=, Nice= in its unit")                \
 	X(RX_DROPPED, "rx-dropped", WARNING, 2, 30,                                                \

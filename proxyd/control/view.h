@@ -17,6 +17,7 @@
 #include "engine/rule.h"
 
 struct afxdp;
+struct health;
 struct session;
 struct peer_socket;
 
@@ -37,6 +38,7 @@ struct view_counter {
  * struct view_source - what views read; nothing is owned.
  * @port:       NULL when there is none (replay); @session, @sock: NULL without peers
  * @peers:      by peer index
+ * @health:     NULL when nobody looks after it; @stopping: whether the daemon is, NULL likewise
  * @daemon:     further counters of the daemon's own: @ndaemon of them
  */
 struct view_source {
@@ -48,6 +50,8 @@ struct view_source {
 	unsigned int nrules;
 	struct view_peer peers[PEER_MAX];
 	unsigned int npeers;
+	const struct health *health;
+	const bool *stopping;
 	const struct view_counter *daemon;
 	unsigned int ndaemon;
 };
@@ -94,6 +98,10 @@ enum view_step view_peer(const struct view_source *src, struct view_cursor *cur,
 			 json_t **out);
 enum view_step view_stats(const struct view_source *src, struct view_cursor *cur, uint64_t now_ns,
 			  json_t **out);
+enum view_step view_health(const struct view_source *src, struct view_cursor *cur, uint64_t now_ns,
+			   json_t **out);
+enum view_step view_daemon(const struct view_source *src, struct view_cursor *cur, uint64_t now_ns,
+			   json_t **out);
 
 /* For the views' use. */
 

@@ -5,22 +5,8 @@
 
 #include <stdio.h>
 
+#include "control/health.h"
 #include "peer/session.h"
-
-/* What an operator should look at when the peer does not come up, from what was refused. */
-static const char *hint(const struct session_info *si)
-{
-	if (si->state == SESSION_UP)
-		return NULL;
-	if (si->counter[SC_BAD_AUTH])
-		return "datagrams fail authentication: compare the key files of both appliances";
-	if (si->counter[SC_BAD_VERSION])
-		return "it speaks another protocol version: update one of the two";
-	if (!si->heard)
-		return "nothing heard yet: is it running, is its UDP port open, is its address "
-		       "right?";
-	return NULL;
-}
 
 static void put_node(json_t *o, const struct session_info *si)
 {
@@ -51,7 +37,7 @@ static void put_delays(json_t *o, const struct session_info *si)
 static json_t *peer_object(const struct view_source *src, unsigned int i,
 			   const struct session_info *si)
 {
-	const char *h = hint(si);
+	const char *h = health_peer_hint(si);
 	json_t *o = json_object();
 
 	view_put_str(o, "name", si->name);

@@ -76,7 +76,9 @@ static bool note(const struct view_source *src, const struct conn_info *ci, enum
 
 	if (state == LANE_HELD)
 		return false;
-	if (ci->rule < 0) {
+	if (ci->bypassed && state == LANE_WATCH) {
+		text = "bypassed by an operator; longhaul bypass off";
+	} else if (ci->rule < 0) {
 		text = "no rule wants it";
 	} else if (!ci->paired) {
 		int used = snprintf(buf, len, "looking for its partner: %u match%s", ci->candidates,
@@ -130,6 +132,16 @@ static json_t *qp_object(const struct view_source *src, const struct conn_info *
 	view_put_int(o, "true-acks", a->true_acks + b->true_acks);
 	view_put_int(o, "dropped-duplicates", a->dropped_duplicates + b->dropped_duplicates);
 	view_put_int(o, "retransmits", a->retransmits + b->retransmits);
+	view_put_int(o, "out-packets", ci->from_lan.packets);
+	view_put_int(o, "out-bytes", ci->from_lan.bytes);
+	view_put_int(o, "in-packets", ci->from_wan.packets);
+	view_put_int(o, "in-bytes", ci->from_wan.bytes);
+	view_put_24(o, "out-msn", ci->paired ? a->msn : UINT32_MAX);
+	view_put_24(o, "in-msn", ci->paired ? b->msn : UINT32_MAX);
+	/* of the link; at the other lane it would be that of the LAN */
+	json_object_set_new(o, "rtt-us",
+			    a->opener && a->srtt_ns ? json_integer((json_int_t)(a->srtt_ns / 1000))
+						    : json_null());
 	view_put_int(o, "idle-ms", ci->idle_ns / 1000000);
 	if (note(src, ci, state, text, sizeof(text)))
 		view_put_str(o, "note", text);

@@ -70,7 +70,7 @@ static inline void control_data_open(struct view_source *src, struct rule rules[
 }
 
 /* @n queue pairs whose partners never answer. */
-static inline void control_data_halves(struct engine *e, unsigned int n)
+static inline void control_data_halves_at(struct engine *e, unsigned int n, uint64_t now)
 {
 	struct pcap_data d = pcap_data_load("write");
 	struct frame f;
@@ -86,9 +86,14 @@ static inline void control_data_halves(struct engine *e, unsigned int n)
 		/* of one host alone there may not be so many */
 		from.b[15] = (uint8_t)(from.b[15] + i / 500);
 		template_make(&t, f.data, f.data + 6, f.vlan, &from, &f.dst, 0xc001);
-		engine_rx(e, PORT_LAN, out, build_packet(out, &s), TEST_NOW);
+		engine_rx(e, PORT_LAN, out, build_packet(out, &s), now);
 	}
 	pcap_data_free(&d);
+}
+
+static inline void control_data_halves(struct engine *e, unsigned int n)
+{
+	control_data_halves_at(e, n, TEST_NOW);
 }
 
 #endif

@@ -26,6 +26,7 @@
 #include "cli/command.h"
 #include "cli/complete.h"
 #include "cli/filter.h"
+#include "cli/rates.h"
 #include "cli/render.h"
 #include "control/control.h"
 #include "peer/key.h"
@@ -62,7 +63,10 @@ static void test_words(void **state)
 	assert_string_equal(found(WORDS("l"), err, sizeof(err)), "lane/1");
 	assert_string_equal(found(WORDS("pee", "sho"), err, sizeof(err)), "peer/2");
 	assert_string_equal(found(WORDS("r"), err, sizeof(err)), "rule/1");
-	assert_string_equal(found(WORDS("stat"), err, sizeof(err)), "stats/1");
+	assert_string_equal(found(WORDS("stats"), err, sizeof(err)), "stats/1");
+	assert_string_equal(found(WORDS("statu"), err, sizeof(err)), "status/1");
+	assert_string_equal(found(WORDS("stat"), err, sizeof(err)), "!");
+	assert_string_equal(err, "'stat' may mean stats or status; write more of it");
 	assert_string_equal(found(WORDS("k", "show"), err, sizeof(err)), "keygen/1");
 	assert_string_equal(found(WORDS("help"), err, sizeof(err)), "help/1");
 	/* a filter's first word is no verb */
@@ -71,7 +75,8 @@ static void test_words(void **state)
 
 	assert_string_equal(found(WORDS("x"), err, sizeof(err)), "!");
 	assert_string_equal(
-		err, "unknown object 'x'; there are qp, lane, peer, rule, stats, keygen, help");
+		err,
+		"unknown object 'x'; there are qp, lane, peer, rule, stats, status, keygen, help");
 	assert_string_equal(found(WORDS(""), err, sizeof(err)), "!");
 	assert_string_equal(found(WORDS("qps"), err, sizeof(err)), "!");
 }
@@ -95,17 +100,22 @@ static void test_help_and_completion(void **state)
 	command_complete(0, NULL, f);
 	fputc('\0', f);
 	fflush(f);
-	assert_string_equal(text, "qp\nlane\npeer\nrule\nstats\nkeygen\nhelp\n");
+	assert_string_equal(text, "qp\nlane\npeer\nrule\nstats\nstatus\nkeygen\nhelp\n");
 	rewind(f);
 	command_complete(1, WORDS("stats"), f);
 	fputc('\0', f);
 	fflush(f);
-	assert_string_equal(text, "show\ngroup\nname\nvalue\nhelp\n");
+	assert_string_equal(text, "show\ngroup\nname\nvalue\nper-second\nhelp\n");
 	rewind(f);
 	command_complete(3, WORDS("stats", "show", "group"), f);
 	fputc('\0', f);
 	fflush(f);
 	assert_string_equal(text, "");
+	rewind(f);
+	command_complete(2, WORDS("lane", "direction"), f);
+	fputc('\0', f);
+	fflush(f);
+	assert_string_equal(text, "out\nin\n");
 	fclose(f);
 	free(text);
 }
@@ -140,8 +150,12 @@ static void test_filter(void **state)
 	assert_true(matches(qp, "wan", "2001:DB8:0::7"));
 	assert_true(matches(qp, "lqpn", "17"));
 	assert_true(matches(qp, "lq", "0x11"));
-	assert_false(matches(qp, "lqpn", "17x"));
-	assert_false(matches(qp, "lqpn", ""));
+	assert_true(matches(qp, "lan-ip", "10.1.0.0/16"));
+	assert_true(matches(qp, "lan-ip", "10.1.0.4/31"));
+	assert_false(matches(qp, "lan-ip", "10.1.0.6/31"));
+	assert_true(matches(qp, "wan-ip", "2001:db8::/33"));
+	assert_false(matches(qp, "wan-ip", "10.0.0.0/0"));
+	assert_true(matches(qp, "wan-ip", "::/0"));
 	assert_true(matches(qp, "vlan", "-"));
 	assert_true(matches(qp, "note", "-"));
 	assert_false(matches(qp, "state", "-"));
@@ -165,6 +179,84 @@ static void test_filter(void **state)
 	assert_int_equal(filter_parse(object_find("qp"), 2, WORDS("p", "1"), &f, err, sizeof(err)),
 			 -1);
 	assert_string_equal(err, "'p' may mean policy or peer; write more of it");
+}
+
+/* A value that no row can have is an error, not an empty table. */
+static void test_filter_values(void **state)
+{
+	static const struct {
+		const char *object, *key, *value, *error;
+	} bad[] = {
+		{"qp", "lqpn", "17x",
+		 "lqpn is a number, decimal or hexadecimal with 0x, not '17x'"},
+		{"qp", "lqpn", "", "lqpn is a number"},
+		{"qp", "lan-ip", "10.1.0", "lan-ip is an address or a prefix"},
+		{"qp", "lan-ip", "10.1.0.0/33", "lan-ip is an address or a prefix"},
+		{"qp", "lan-ip", "10.1.0.0/-1", "lan-ip is an address or a prefix"},
+		{"qp", "wan-ip", "2001:db8::/129", "wan-ip is an address or a prefix"},
+		{"qp", "state", "helt",
+		 "state is one of: watch opening held drain fault; not 'helt'"},
+		{"qp", "state", "", "state is one of"},
+		{"qp", "policy", "fast", "policy is one of: early honest off"},
+		{"lane", "direction", "up", "direction is one of: out in"},
+		{"peer", "state", "gone", "state is one of: down up closed"},
+		{"status", "level", "bad", "level is one of: warning critical"},
+		{"stats", "value", "many", "value is a number"},
+	};
+	struct filter f;
+	char err[512];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_int_equal(filter_parse(object_find(bad[i].object), 2,
+					      WORDS((char *)bad[i].key, (char *)bad[i].value), &f,
+					      err, sizeof(err)),
+				 -1);
+		if (!strstr(err, bad[i].error))
+			fail_msg("expected \"%s\" in \"%s\"", bad[i].error, err);
+	}
+	assert_int_equal(
+		filter_parse(object_find("qp"), 2, WORDS("vlan", "-"), &f, err, sizeof(err)), 0);
+}
+
+static struct rates look(struct rates r, double at, const char *object)
+{
+	json_t *o = json_loads(object, 0, NULL);
+
+	assert_non_null(o);
+	rates_begin(&r, at);
+	rates_add(&r, o);
+	json_decref(o);
+	return r;
+}
+
+static json_t *member(struct rates *r, const char *name, const char *key)
+{
+	return json_object_get(json_object_get(r->now, name), key);
+}
+
+static void test_rates(void **state)
+{
+	struct rates r = {.object = object_find("qp")};
+
+	(void)state;
+	r = look(r, 10,
+		 "{\"id\":3,\"out-bytes\":1000,\"in-bytes\":500,\"out-msn\":16777214,"
+		 "\"in-msn\":4,\"rtt-us\":50000}");
+	assert_null(member(&r, "3", "out-rate"));
+	/* half a second later; the MSN has gone round */
+	r = look(r, 10.5,
+		 "{\"id\":3,\"out-bytes\":2000,\"in-bytes\":500,\"out-msn\":98,"
+		 "\"in-msn\":4,\"rtt-us\":50000}");
+	assert_int_equal(json_integer_value(member(&r, "3", "out-rate")), 16000);
+	assert_int_equal(json_integer_value(member(&r, "3", "in-rate")), 0);
+	assert_int_equal(json_integer_value(member(&r, "3", "message-rate")), 200);
+	assert_true(json_real_value(member(&r, "3", "gain")) == 10.0);
+	/* another connection under the same id: it counts from 0 */
+	r = look(r, 11, "{\"id\":3,\"out-bytes\":10,\"in-bytes\":900,\"out-msn\":5}");
+	assert_null(member(&r, "3", "out-rate"));
+	assert_null(member(&r, "3", "message-rate"));
+	rates_end(&r);
 }
 
 static void check_text(enum column_format f, long long v, const char *expected)
@@ -534,7 +626,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_words),		cmocka_unit_test(test_help_and_completion),
-		cmocka_unit_test(test_filter),		cmocka_unit_test(test_values),
+		cmocka_unit_test(test_filter),		cmocka_unit_test(test_filter_values),
+		cmocka_unit_test(test_rates),		cmocka_unit_test(test_values),
 		cmocka_unit_test(test_columns),		cmocka_unit_test(test_table),
 		cmocka_unit_test(test_details),		cmocka_unit_test(test_json),
 		cmocka_unit_test(test_request),		cmocka_unit_test(test_no_daemon),

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * longhaul status: one line of verdict, and for each alarm its reason and what to do. The exit
+ * status is that of monitoring plugins: 0 all is well, 1 warning, 2 critical, 3 nobody knows.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/client.h"
+#include "cli/command.h"
+#include "cli/filter.h"
+
+#define STATUS_UNKNOWN 3
+
+static const char *text_of(const json_t *o, const char *key)
+{
+	const char *t = json_string_value(json_object_get(o, key));
+
+	return t ? t : "";
+}
+
+static long long number_of(const json_t *o, const char *key)
+{
+	return json_integer_value(json_object_get(o, key));
+}
+
+static bool raised(const json_t *alarm)
+{
+	return !strcmp(text_of(alarm, "state"), "raised");
+}
+
+/* 0, 1 or 2: the worst of those that are raised. */
+static int verdict(const json_t *alarms)
+{
+	json_t *a;
+	size_t i;
+	int worst = 0;
+
+	json_array_foreach (alarms, i, a) {
+		int level = !raised(a) ? 0 : strcmp(text_of(a, "level"), "critical") ? 1 : 2;
+
+		worst = level > worst ? level : worst;
+	}
+	return worst;
+}
+
+static void print_headline(int worst, const json_t *daemon)
+{
+	static const char *const words[] = {"OK", "WARNING", "CRITICAL"};
+
+	printf("%s: longhauld is %s, %lld connections, %lld held, %lld of %lld peers up, %lld "
+	       "rules\n",
+	       words[worst], text_of(daemon, "state"), number_of(daemon, "connections"),
+	       number_of(daemon, "held"), number_of(daemon, "peers-up"), number_of(daemon, "peers"),
+	       number_of(daemon, "rules"));
+}
+
+static void print_alarms(const struct object *o, const json_t *alarms, int level)
+{
+	static const char *const names[] = {"", "warning", "critical"};
+	char since[COLUMN_TEXT];
+	json_t *a;
+	size_t i;
+
+	json_array_foreach (alarms, i, a) {
+		if (!raised(a) || strcmp(text_of(a, "level"), names[level]))
+			continue;
+		column_text(column_find(o, "since-ms"), json_object_get(a, "since-ms"), since);
+		printf("  %s %s, for %s: %s\n      mend: %s\n", names[level], text_of(a, "name"),
+		       since, text_of(a, "reason"), text_of(a, "mend"));
+	}
+}
+
+/* As data: every alarm that the filter lets through. */
+static int print_data(const struct command *cmd, const struct options *opt,
+		      const struct filter *filter, json_t *alarms)
+{
+	struct render *r = render_begin(cmd->object, opt->mode, stdout);
+	json_t *a;
+	size_t i;
+
+	if (!r)
+		return -1;
+	json_array_foreach (alarms, i, a)
+		if (filter_match(filter, a))
+			render_add(r, a);
+	return render_end(r);
+}
+
+int run_status(const struct command *cmd, const struct options *opt, int argc, char **argv)
+{
+	json_t *alarms, *daemon = NULL;
+	struct filter filter;
+	char err[1024];
+	int worst, rc = 0;
+
+	if (filter_parse(cmd->object, argc, argv, &filter, err, sizeof(err))) {
+		cli_error("%s", err);
+		return STATUS_UNKNOWN;
+	}
+	alarms = client_collect(opt->socket, "status-show", err, sizeof(err));
+	if (alarms)
+		daemon = client_collect(opt->socket, "daemon-show", err, sizeof(err));
+	if (!daemon) {
+		json_decref(alarms);
+		cli_error("%s", err);
+		return STATUS_UNKNOWN;
+	}
+	worst = verdict(alarms);
+	if (opt->mode == RENDER_TABLE && !argc) {
+		print_headline(worst, json_array_get(daemon, 0));
+		print_alarms(cmd->object, alarms, 2);
+		print_alarms(cmd->object, alarms, 1);
+	} else {
+		rc = print_data(cmd, opt, &filter, alarms);
+	}
+	if (rc || fflush(stdout)) {
+		cli_error("cannot write the answer: %m");
+		worst = STATUS_UNKNOWN;
+	}
+	json_decref(alarms);
+	json_decref(daemon);
+	return worst;
+}

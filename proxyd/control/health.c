@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Where the numbers of a sample come from. Connections are looked at SCAN_CONNS per tick and peers
+ * one per tick, so that a tick does little.
+ */
+#include "control/health.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "peer/session.h"
+#include "port/afxdp.h"
+
+#define SECOND_NS  1000000000ull
+#define SCAN_CONNS 64
+#define SILENT_NS  (5 * SECOND_NS)
+#define WAIT_NS	   (10 * SECOND_NS) /* so long something may be learned or agreed upon */
+#define ACTIVE_NS  (5 * SECOND_NS)
+
+enum waiting {
+	WAITS_HALF,
+	WAITS_MTU,
+	WAITS_REFUSED,
+};
+
+const char *health_peer_hint(const struct session_info *si)
+{
+	if (si->state == SESSION_UP)
+		return NULL;
+	if (si->counter[SC_BAD_AUTH])
+		return "datagrams fail authentication: compare the key files of both appliances";
+	if (si->counter[SC_BAD_VERSION])
+		return "it speaks another protocol version: update one of the two";
+	if (!si->heard)
+		return "nothing heard yet: is it running, is its UDP port open, is its address "
+		       "right?";
+	return NULL;
+}
+
+static void name_conn(const struct conn_info *ci, char *buf)
+{
+	char lan[IP_ADDR_STRLEN], wan[IP_ADDR_STRLEN];
+
+	if (ci->paired)
+		snprintf(buf, HEALTH_NAME, "%s qpn 0x%x and %s qpn 0x%x",
+			 ip_addr_str(&ci->lan_ip, lan), ci->lqpn, ip_addr_str(&ci->wan_ip, wan),
+			 ci->rqpn);
+	else if (ci->lqpn > 0xffffff)
+		snprintf(buf, HEALTH_NAME, "%s qpn 0x%x, asked by %s",
+			 ip_addr_str(&ci->wan_ip, wan), ci->rqpn, ip_addr_str(&ci->lan_ip, lan));
+	else
+		snprintf(buf, HEALTH_NAME, "%s qpn 0x%x, asked by %s",
+			 ip_addr_str(&ci->lan_ip, lan), ci->lqpn, ip_addr_str(&ci->wan_ip, wan));
+}
+
+/* Whether @ci has waited for @kind longer than it should; it is remembered from now on. */
+static bool waits_long(struct health *h, uint32_t id, enum waiting kind, uint64_t now)
+{
+	for (unsigned int i = 0; i < h->nwaiting; i++) {
+		struct health_waiting *w = &h->waiting[i];
+
+		if (w->id != id)
+			continue;
+		w->seen = true;
+		if (w->kind != kind) {
+			w->kind = (uint8_t)kind;
+			w->since = now;
+		}
+		return now - w->since >= WAIT_NS;
+	}
+	if (h->nwaiting < HEALTH_WAIT)
+		h->waiting[h->nwaiting++] = (struct health_waiting){
+			.id = id, .kind = (uint8_t)kind, .seen = true, .since = now};
+	return false;
+}
+
+static void forget_waiting(struct health *h)
+{
+	unsigned int kept = 0;
+
+	for (unsigned int i = 0; i < h->nwaiting; i++) {
+		if (!h->waiting[i].seen)
+			continue;
+		h->waiting[kept] = h->waiting[i];
+		h->waiting[kept++].seen = false;
+	}
+	h->nwaiting = kept;
+}
+
+static void scan_waiting(struct health *h, const struct conn_info *ci, uint64_t now)
+{
+	struct health_scan *s = &h->scanned;
+	enum lane_reason a = ci->lane[LANE_OUT].reason, b = ci->lane[LANE_IN].reason;
+	bool refused = (a >= REASON_UNKNOWN && a <= REASON_NO_ROOM) ||
+		       (b >= REASON_UNKNOWN && b <= REASON_NO_ROOM);
+
+	if (!ci->paired) {
+		if (waits_long(h, ci->id, WAITS_HALF, now) && !s->half++)
+			name_conn(ci, s->half_name);
+	} else if (!ci->path_mtu) {
+		if (waits_long(h, ci->id, WAITS_MTU, now) && !s->no_mtu++)
+			name_conn(ci, s->mtu_name);
+	} else if (refused) {
+		if (waits_long(h, ci->id, WAITS_REFUSED, now) && !s->refused++)
+			name_conn(ci, s->refused_name);
+	}
+}
+
+static void scan_conn(struct health *h, const struct conn_info *ci, uint64_t now)
+{
+	struct health_scan *s = &h->scanned;
+	bool held = false;
+
+	s->conns += ci->paired;
+	s->bypassed += ci->paired && ci->bypassed;
+	for (int i = 0; i < 2; i++) {
+		const struct lane_info *l = &ci->lane[i];
+		uint64_t wait = l->transit.oldest_ns > l->custody.oldest_ns ? l->transit.oldest_ns
+									    : l->custody.oldest_ns;
+
+		held |= l->state == LANE_HELD;
+		s->fault += l->state == LANE_FAULT;
+		if (l->state == LANE_FAULT || wait < SILENT_NS)
+			continue;
+		if (wait > s->silent_ns)
+			s->silent_ns = wait;
+		if (!s->silent++)
+			name_conn(ci, s->silent_name);
+	}
+	s->held += held;
+	if (!held && ci->rule >= 0 && ci->idle_ns < ACTIVE_NS && !ci->bypassed)
+		scan_waiting(h, ci, now);
+}
+
+static void scan(struct health *h, const struct view_source *src, uint64_t now)
+{
+	struct conn_info ci;
+
+	for (int i = 0; i < SCAN_CONNS; i++) {
+		if (!engine_conn_next(src->engine, h->scan_conn, now, &ci)) {
+			h->scan = h->scanned;
+			h->scanned = (struct health_scan){0};
+			h->scan_conn = 0;
+			forget_waiting(h);
+			return;
+		}
+		h->scan_conn = ci.id + 1;
+		scan_conn(h, &ci, now);
+	}
+}
+
+/* How long the peer's latest sign of life is ago, at its longest. */
+static void hear(struct health *h, const struct view_source *src, uint64_t now)
+{
+	struct session_info si;
+	unsigned int i = h->next_peer;
+
+	if (!src->session || !src->npeers)
+		return;
+	h->next_peer = (i + 1) % src->npeers;
+	if (session_info(src->session, i, now, &si) && si.state == SESSION_UP &&
+	    si.heard_ns > h->peer_late[i])
+		h->peer_late[i] = si.heard_ns;
+}
+
+static void sample_peers(struct health *h, const struct view_source *src, uint64_t now)
+{
+	struct health_sample *s = &h->sample;
+	struct session_info si;
+
+	s->npeers = src->session ? src->npeers : 0;
+	for (unsigned int i = 0; i < s->npeers; i++) {
+		struct health_peer *p = &s->peer[i];
+
+		*p = (struct health_peer){.name = src->peers[i].name};
+		if (!session_info(src->session, i, now, &si))
+			continue;
+		p->up = si.state == SESSION_UP;
+		p->hint = health_peer_hint(&si);
+		p->late_ns = h->peer_late[i];
+		if (si.rtt_samples) {
+			p->owd_above_ns = si.owd_above_ns;
+			p->rtt_min_ns = si.rtt_min_ns;
+		}
+		h->peer_late[i] = 0;
+	}
+}
+
+static void sample_port(struct health_sample *s, struct afxdp *port)
+{
+	struct afxdp_stats st;
+
+	if (!port)
+		return;
+	afxdp_stats(port, &st);
+	s->bad_chunks = afxdp_bad_chunks(port);
+	s->n.tx_wan_bytes = st.tx_bytes[STEER_WAN];
+	for (int side = 0; side < STEER_SIDES; side++) {
+		s->n.rx_dropped += st.rx_dropped[side];
+		s->n.stale += st.steer[side][STEER_STALE];
+	}
+}
+
+static void sample(struct health *h, const struct view_source *src,
+		   const struct health_source *more, uint64_t now)
+{
+	const struct engine *e = src->engine;
+
+	h->sample = (struct health_sample){
+		.now = now,
+		.late_ns = h->late_ns,
+		.wan_rate = more->wan_rate,
+		.port_down = more->port_down,
+		.ahead_off = more->ahead_off,
+		.bypass = more->bypass,
+		.scan = h->scan,
+		.n = {.tx_wan = engine_counter(e, EC_TX_WAN),
+		      .retx_wan = engine_counter(e, EC_RETX_WAN),
+		      .retx_spurious = engine_counter(e, EC_RETX_SPURIOUS),
+		      .no_room = engine_counter(e, EC_NO_ROOM),
+		      .faults = engine_counter(e, EC_FAULTS),
+		      .lost_packets = engine_counter(e, EC_LOST_PACKETS),
+		      .table_full = engine_counter(e, EC_TABLE_FULL)},
+	};
+	engine_memory(e, &h->sample.mem);
+	sample_port(&h->sample, src->port);
+	sample_peers(h, src, now);
+	h->late_ns = 0;
+}
+
+void health_tick(struct health *h, const struct view_source *src, const struct health_source *more,
+		 uint64_t now_ns)
+{
+	if (!h->last_tick) {
+		h->usual_loss = -1;
+		h->next_sample = now_ns + SECOND_NS;
+	} else if (now_ns - h->last_tick > h->late_ns) {
+		h->late_ns = now_ns - h->last_tick;
+	}
+	h->last_tick = now_ns;
+	scan(h, src, now_ns);
+	hear(h, src, now_ns);
+	if (now_ns < h->next_sample)
+		return;
+	h->next_sample = now_ns + SECOND_NS;
+	sample(h, src, more, now_ns);
+	health_judge(h);
+}

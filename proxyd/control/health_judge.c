@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * What is good and what is bad, by the numbers of one sample and of those HEALTH_PAST seconds
+ * before. Nothing here asks anybody: tests make samples by hand.
+ */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "control/health.h"
+
+#define SECOND_NS 1000000000ull
+#define MS_NS	  1000000ull
+
+/* Loss: share of packets sent again over the WAN, of at least so many sent. */
+#define LOSS_PACKETS	1000u
+#define LOSS_MUCH	0.05   /* more than loss: the link is overrun, if that fits the rate */
+#define LOSS_ABOVE	0.005  /* above the usual, and three times as much */
+#define USUAL_STEP	0.0017 /* per second: ten minutes */
+#define DELAY_ABOVE_NS	(5 * MS_NS)
+/* Pool: shares of what custody or transit may hold. */
+#define POOL_HIGH	0.70
+#define POOL_LOW	0.55
+/* Silence: heartbeats are 250 ms apart. */
+#define PEER_LATE_NS	(1000 * MS_NS)
+#define PEER_ON_TIME_NS (600 * MS_NS)
+#define SELF_LATE_NS	(200 * MS_NS)
+#define SELF_ON_TIME_NS (100 * MS_NS)
+
+enum verdict {
+	GOOD,
+	BETWEEN,
+	BAD,
+};
+
+#define X(id, name, level, raise, clear, mend)                                                     \
+	{name, mend, HEALTH_##level, raise * SECOND_NS, clear * SECOND_NS},
+static const struct kind {
+	const char *name, *mend;
+	enum health_level level;
+	uint64_t raise_ns, clear_ns;
+} kinds[] = {HEALTH_ALARMS(X) HEALTH_PEER_ALARMS(X)};
+#undef X
+
+static const struct kind *kind_of(unsigned int i)
+{
+	return &kinds[i < HEALTH_KINDS ? i : HEALTH_KINDS + (i - HEALTH_KINDS) % HEALTH_PEER_KINDS];
+}
+
+bool health_alarm_of(unsigned int i, struct health_what *out)
+{
+	const struct kind *k = kind_of(i);
+
+	if (i >= HEALTH_COUNT)
+		return false;
+	*out = (struct health_what){
+		.name = k->name,
+		.mend = k->mend,
+		.level = k->level,
+		.peer = i < HEALTH_KINDS ? PEER_NONE : (int)(i - HEALTH_KINDS) / HEALTH_PEER_KINDS};
+	return true;
+}
+
+const char *health_level_name(enum health_level l)
+{
+	return l == HEALTH_CRITICAL ? "critical" : "warning";
+}
+
+/* The alarm's state follows; @text is why it is bad. */
+static void settle(struct health *h, unsigned int i, enum verdict v, const char *text)
+{
+	const struct kind *k = kind_of(i);
+	struct health_alarm *a = &h->alarm[i];
+	uint64_t now = h->sample.now;
+
+	if (v == BAD && !a->bad)
+		a->bad_since = now;
+	if (v == GOOD && !a->good)
+		a->good_since = now;
+	a->bad = v == BAD;
+	a->good = v == GOOD;
+	if (v == BAD)
+		snprintf(a->text, sizeof(a->text), "%s", text);
+	if (!a->raised && a->bad && now - a->bad_since >= k->raise_ns) {
+		a->raised = true;
+		a->count++;
+	} else if (a->raised && a->good && now - a->good_since >= k->clear_ns) {
+		a->raised = false;
+	} else {
+		return;
+	}
+	a->since = now;
+	if (h->say)
+		h->say(h->ctx, i, a->raised);
+}
+
+static void __attribute__((format(printf, 4, 5)))
+judge(struct health *h, unsigned int i, enum verdict v, const char *fmt, ...)
+{
+	char text[HEALTH_TEXT];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	settle(h, i, v, text);
+}
+
+static enum verdict bad_if(bool bad)
+{
+	return bad ? BAD : GOOD;
+}
+
+static double share(uint64_t part, uint64_t whole)
+{
+	return whole ? (double)part / (double)whole : 0;
+}
+
+/* Growth since the oldest sample that is remembered. */
+struct window {
+	struct health_numbers d;
+	double seconds;
+};
+
+static struct window window_of(const struct health *h)
+{
+	const struct health_sample *s = &h->sample;
+	const struct health_numbers *p = &h->past[h->oldest];
+	struct window w = {.seconds = 0};
+
+	if (!h->npast)
+		return w;
+	w.seconds = (double)(s->now - h->past_at[h->oldest]) / SECOND_NS;
+#define D(m) .m = s->n.m - p->m
+	w.d = (struct health_numbers){
+		D(tx_wan), D(tx_wan_bytes), D(retx_wan),   D(retx_spurious), D(no_room),
+		D(faults), D(lost_packets), D(table_full), D(stale),	     D(rx_dropped)};
+#undef D
+	return w;
+}
+
+static void remember(struct health *h)
+{
+	unsigned int at;
+
+	if (h->npast < HEALTH_PAST) {
+		at = (h->oldest + h->npast++) % HEALTH_PAST;
+	} else {
+		at = h->oldest;
+		h->oldest = (h->oldest + 1) % HEALTH_PAST;
+	}
+	h->past[at] = h->sample.n;
+	h->past_at[at] = h->sample.now;
+}
+
+/* Whether packets wait before the bottleneck: an overrun link delays before it drops. */
+static bool queue_grows(const struct health_sample *s)
+{
+	for (unsigned int i = 0; i < s->npeers; i++) {
+		const struct health_peer *p = &s->peer[i];
+
+		if (p->up && p->owd_above_ns > DELAY_ABOVE_NS &&
+		    p->owd_above_ns > p->rtt_min_ns / 4)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Loss has two causes with different mends: the link cannot carry what is sent, or it damages what
+ * it could carry. The first is likely when much is lost while we send at the rate that was set, or
+ * while delay grows.
+ */
+static void judge_loss(struct health *h, const struct window *w)
+{
+	const struct health_sample *s = &h->sample;
+	uint64_t lost = w->d.retx_wan > w->d.retx_spurious ? w->d.retx_wan - w->d.retx_spurious : 0;
+	double loss = share(lost, w->d.tx_wan), usual = h->usual_loss < 0 ? 0 : h->usual_loss;
+	double rate = w->seconds > 0 ? (double)w->d.tx_wan_bytes / w->seconds : 0;
+	bool much = w->d.tx_wan >= LOSS_PACKETS, fast;
+	char set[48] = "no wan-rate is set";
+
+	if (s->wan_rate)
+		snprintf(set, sizeof(set), "wan-rate is %.0f Mbit/s",
+			 (double)s->wan_rate * 8 / 1e6);
+	fast = s->wan_rate ? rate > 0.7 * (double)s->wan_rate : loss >= 2 * LOSS_MUCH;
+	fast |= queue_grows(s);
+	judge(h, HEALTH_WAN_RATE,
+	      !much || loss < LOSS_MUCH / 2 ? GOOD
+	      : loss >= LOSS_MUCH && fast   ? BAD
+					    : BETWEEN,
+	      "%.1f %% of packets had to be sent again at %.0f Mbit/s, and %s", loss * 100,
+	      rate * 8 / 1e6, set);
+	judge(h, HEALTH_LOSS,
+	      !much || (fast && loss >= LOSS_MUCH / 2)		    ? GOOD
+	      : loss > usual + LOSS_ABOVE && loss > 3 * usual	    ? BAD
+	      : loss < usual + LOSS_ABOVE / 2 || loss < 1.5 * usual ? GOOD
+								    : BETWEEN,
+	      "%.2f %% of packets had to be sent again, %.2f %% is usual", loss * 100, usual * 100);
+	if (!much)
+		return;
+	/* the first look is believed only where it is small: a link may be bad from the start */
+	if (h->usual_loss < 0)
+		h->usual_loss = loss < LOSS_ABOVE ? loss : 0;
+	h->usual_loss += (loss - h->usual_loss) * USUAL_STEP;
+}
+
+static void judge_pool(struct health *h, const struct window *w)
+{
+	const struct engine_memory *m = &h->sample.mem;
+	double custody = share(m->custody_used, m->custody_cap);
+	double transit = share(m->transit_used, m->transit_cap);
+	double most = custody > transit ? custody : transit;
+
+	judge(h, HEALTH_POOL,
+	      most > POOL_HIGH || w->d.no_room ? BAD
+	      : most < POOL_LOW		       ? GOOD
+					       : BETWEEN,
+	      "custody fills %.0f %% of its share of the pool, transit %.0f %%; %" PRIu64
+	      " packets found no room in %.0f s",
+	      custody * 100, transit * 100, w->d.no_room, w->seconds);
+}
+
+static void judge_conns(struct health *h, const struct window *w)
+{
+	const struct health_scan *c = &h->sample.scan;
+	const struct health_sample *s = &h->sample;
+
+	judge(h, HEALTH_FAULT, bad_if(c->fault || w->d.faults),
+	      "%" PRIu64 " transfers could not be delivered, %" PRIu64
+	      " packets lost; %u connections are in fault",
+	      s->n.faults, s->n.lost_packets, c->fault);
+	judge(h, HEALTH_SILENT, bad_if(c->silent),
+	      "the far hosts of %u connection%s have not answered for up to %.0f s, such as %s",
+	      c->silent, c->silent == 1 ? "" : "s", (double)c->silent_ns / SECOND_NS,
+	      c->silent_name);
+	judge(h, HEALTH_HALF_KNOWN, bad_if(c->half),
+	      "%u queue pair%s in use whose partner is not known, such as %s", c->half,
+	      c->half == 1 ? "" : "s", c->half_name);
+	judge(h, HEALTH_PATH_MTU, bad_if(c->no_mtu),
+	      "the path MTU of %u connection%s is not known, such as %s", c->no_mtu,
+	      c->no_mtu == 1 ? "" : "s", c->mtu_name);
+	judge(h, HEALTH_REFUSED, bad_if(c->refused), "the peer refuses %u connection%s, such as %s",
+	      c->refused, c->refused == 1 ? "" : "s", c->refused_name);
+	judge(h, HEALTH_TABLE_FULL, bad_if(w->d.table_full),
+	      "%" PRIu64 " new flows found the table of %u full in %.0f s", w->d.table_full,
+	      s->mem.flows_max, w->seconds);
+}
+
+static void judge_peers(struct health *h)
+{
+	const struct health_sample *s = &h->sample;
+
+	for (unsigned int i = 0; i < s->npeers; i++) {
+		const struct health_peer *p = &s->peer[i];
+		unsigned int base = HEALTH_KINDS + i * HEALTH_PEER_KINDS;
+
+		judge(h, base + HEALTH_PEER_DOWN, bad_if(!p->up), "peer %s is down%s%s", p->name,
+		      p->hint ? ": " : "", p->hint ? p->hint : "");
+		judge(h, base + HEALTH_PEER_LATE,
+		      !p->up || p->late_ns < PEER_ON_TIME_NS ? GOOD
+		      : p->late_ns >= PEER_LATE_NS	     ? BAD
+							     : BETWEEN,
+		      "nothing came from peer %s for %.1f s, although it speaks each 0.25 s",
+		      p->name, (double)p->late_ns / SECOND_NS);
+	}
+}
+
+static void judge_host(struct health *h, const struct window *w)
+{
+	const struct health_sample *s = &h->sample;
+
+	judge(h, HEALTH_PORT_DOWN, bad_if(s->port_down), "an interface is down");
+	judge(h, HEALTH_DOUBLED, bad_if(s->bad_chunks),
+	      "the kernel showed %" PRIu64
+	      " packet buffers that it did not have; such frames are dropped",
+	      s->bad_chunks);
+	judge(h, HEALTH_DAEMON_LATE,
+	      s->late_ns >= SELF_LATE_NS || w->d.stale ? BAD
+	      : s->late_ns < SELF_ON_TIME_NS	       ? GOOD
+						       : BETWEEN,
+	      "the daemon did not look at its ports for %.0f ms; %" PRIu64
+	      " frames passed by it meanwhile",
+	      (double)s->late_ns / MS_NS, w->d.stale);
+	judge(h, HEALTH_RX_DROPPED, bad_if(w->d.rx_dropped),
+	      "the kernel dropped %" PRIu64 " frames in %.0f s before the daemon could read them",
+	      w->d.rx_dropped, w->seconds);
+	judge(h, HEALTH_READ_AHEAD, bad_if(s->ahead_off), "a rule wants prefetch, which is off: %s",
+	      s->ahead_off ? s->ahead_off : "");
+	judge(h, HEALTH_BYPASS, bad_if(s->bypass || s->scan.bypassed),
+	      "%s%s%u connections pass unaccelerated because an operator said so",
+	      s->bypass ? s->bypass : "", s->bypass ? ": " : "", s->scan.bypassed);
+}
+
+void health_judge(struct health *h)
+{
+	struct window w = window_of(h);
+
+	judge_host(h, &w);
+	judge_peers(h);
+	judge_loss(h, &w);
+	judge_pool(h, &w);
+	judge_conns(h, &w);
+	remember(h);
+}

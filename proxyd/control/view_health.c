@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* One object per alarm, raised or not; and what the daemon is at the moment, for the headline. */
+#include "control/health.h"
+
+static json_t *alarm_object(const struct view_source *src, const struct health_what *w,
+			    const struct health_alarm *a, uint64_t now_ns)
+{
+	json_t *o = json_object();
+
+	view_put_str(o, "name", w->name);
+	view_put_str(o, "level", health_level_name(w->level));
+	view_put_str(o, "state", a->raised ? "raised" : "ok");
+	view_put_str(o, "peer", view_peer_name(src, w->peer));
+	json_object_set_new(o, "since-ms",
+			    a->since ? json_integer((json_int_t)((now_ns - a->since) / 1000000))
+				     : json_null());
+	view_put_int(o, "raised-count", a->count);
+	view_put_str(o, "reason", a->raised ? a->text : NULL);
+	view_put_str(o, "mend", a->raised ? w->mend : NULL);
+	return o;
+}
+
+enum view_step view_health(const struct view_source *src, struct view_cursor *cur, uint64_t now_ns,
+			   json_t **out)
+{
+	const struct health *h = src->health;
+	struct health_what w;
+
+	while (h && health_alarm_of(cur->index, &w)) {
+		unsigned int i = cur->index++;
+
+		if (w.peer != PEER_NONE && (unsigned int)w.peer >= src->npeers)
+			continue;
+		*out = alarm_object(src, &w, &h->alarm[i], now_ns);
+		return VIEW_OBJECT;
+	}
+	return VIEW_END;
+}
+
+enum view_step view_daemon(const struct view_source *src, struct view_cursor *cur, uint64_t now_ns,
+			   json_t **out)
+{
+	const struct health *h = src->health;
+	unsigned int up = 0;
+	json_t *o;
+
+	(void)now_ns;
+	if (cur->index++)
+		return VIEW_END;
+	o = json_object();
+	view_put_str(o, "state", src->stopping && *src->stopping ? "stopping" : "running");
+	view_put_int(o, "connections", h ? h->scan.conns : 0);
+	view_put_int(o, "held", h ? h->scan.held : 0);
+	for (unsigned int i = 0; h && i < h->sample.npeers; i++)
+		up += h->sample.peer[i].up;
+	view_put_int(o, "peers", src->npeers);
+	view_put_int(o, "peers-up", up);
+	view_put_int(o, "rules", src->nrules);
+	view_put_int(o, "wan-rate", h ? h->sample.wan_rate * 8 : 0);
+	*out = o;
+	return VIEW_OBJECT;
+}

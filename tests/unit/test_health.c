@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Alarms: each is raised by the numbers that it is there for, not by numbers beside them, and does
+ * not come and go while a figure is near its limit. Samples are made by hand, a second apart.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "control/health.h"
+#include "tests/unit/control_data.h"
+
+#define SECOND	   1000000000ull
+#define PEER(kind) (HEALTH_KINDS + HEALTH_##kind)
+
+static struct health h;
+static unsigned int raised[HEALTH_COUNT], over[HEALTH_COUNT];
+
+static void say(void *ctx, unsigned int i, bool on)
+{
+	(void)ctx;
+	(on ? raised : over)[i]++;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	memset(&h, 0, sizeof(h));
+	memset(raised, 0, sizeof(raised));
+	memset(over, 0, sizeof(over));
+	h.say = say;
+	h.usual_loss = -1;
+	h.sample.now = 5 * SECOND;
+	h.sample.npeers = 1;
+	h.sample.peer[0] = (struct health_peer){.name = "edge-b", .up = true};
+	h.sample.mem = (struct engine_memory){.custody_cap = 1000, .transit_cap = 1000};
+	health_judge(&h);
+	return 0;
+}
+
+/* @seconds more, with so many packets sent and sent again in each. */
+static void go_on(unsigned int seconds, uint64_t tx, uint64_t retx)
+{
+	for (unsigned int i = 0; i < seconds; i++) {
+		h.sample.now += SECOND;
+		h.sample.n.tx_wan += tx;
+		h.sample.n.tx_wan_bytes += tx * 1000;
+		h.sample.n.retx_wan += retx;
+		health_judge(&h);
+	}
+}
+
+static bool is(unsigned int i)
+{
+	return h.alarm[i].raised;
+}
+
+/* Nothing but @i is raised; HEALTH_COUNT: nothing at all. */
+static void only(unsigned int i)
+{
+	struct health_what w;
+
+	for (unsigned int k = 0; k < HEALTH_COUNT; k++)
+		if (is(k) != (k == i) && health_alarm_of(k, &w))
+			fail_msg("alarm %s is %s", w.name, is(k) ? "raised" : "not raised");
+}
+
+static void test_quiet(void **state)
+{
+	(void)state;
+	go_on(100, 0, 0);
+	only(HEALTH_COUNT);
+	go_on(100, 10000, 3); /* 0.03 % is what a link may lose */
+	only(HEALTH_COUNT);
+}
+
+static void test_names(void **state)
+{
+	struct health_what w;
+
+	(void)state;
+	for (unsigned int i = 0; i < HEALTH_COUNT; i++) {
+		assert_true(health_alarm_of(i, &w));
+		assert_non_null(w.name);
+		assert_true(strlen(w.mend) > 10);
+		assert_int_equal(w.peer, i < HEALTH_KINDS
+						 ? PEER_NONE
+						 : (int)(i - HEALTH_KINDS) / HEALTH_PEER_KINDS);
+	}
+	assert_false(health_alarm_of(HEALTH_COUNT, &w));
+}
+
+/* Much loss while we send at the rate that was set: the link does not carry it. */
+static void test_wan_rate(void **state)
+{
+	(void)state;
+	h.sample.wan_rate = 10000 * 1000;
+	go_on(20, 10000, 0);
+	only(HEALTH_COUNT);
+	go_on(20, 10000, 1000);
+	only(HEALTH_WAN_RATE);
+	assert_non_null(strstr(h.alarm[HEALTH_WAN_RATE].text, "wan-rate is 80 Mbit/s"));
+	/* one alarm, however long it lasts, and over a while after it is mended */
+	go_on(100, 10000, 1000);
+	go_on(20, 10000, 0);
+	assert_true(is(HEALTH_WAN_RATE));
+	go_on(40, 10000, 0);
+	assert_false(is(HEALTH_WAN_RATE));
+	assert_int_equal(raised[HEALTH_WAN_RATE], 1);
+	assert_int_equal(over[HEALTH_WAN_RATE], 1);
+}
+
+/* The same loss far below the rate is the link's own, and has another mend. */
+static void test_loss(void **state)
+{
+	(void)state;
+	h.sample.wan_rate = 100000ull * 1000;
+	go_on(20, 10000, 5);
+	only(HEALTH_COUNT);
+	go_on(20, 10000, 700);
+	only(HEALTH_LOSS);
+	go_on(60, 10000, 5);
+	only(HEALTH_COUNT);
+	/* delay that grows with it says that it is the rate after all */
+	h.sample.peer[0].owd_above_ns = 30000000;
+	h.sample.peer[0].rtt_min_ns = 20000000;
+	go_on(20, 10000, 700);
+	only(HEALTH_WAN_RATE);
+}
+
+/* A link that always loses so much is no news; ten times as much is. */
+static void test_usual_loss(void **state)
+{
+	(void)state;
+	h.sample.wan_rate = 100000ull * 1000;
+	go_on(3600, 10000, 100);
+	only(HEALTH_COUNT);
+	go_on(20, 10000, 450);
+	only(HEALTH_LOSS);
+}
+
+/* What turned out not to be lost is not counted, nor is loss of a handful of packets. */
+static void test_not_loss(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 30; i++) {
+		h.sample.n.retx_spurious += 700;
+		go_on(1, 10000, 700);
+	}
+	only(HEALTH_COUNT);
+	go_on(30, 20, 10);
+	only(HEALTH_COUNT);
+}
+
+static void test_pool(void **state)
+{
+	(void)state;
+	h.sample.mem.custody_used = 800;
+	go_on(5, 0, 0);
+	only(HEALTH_COUNT); /* a burst */
+	go_on(10, 0, 0);
+	only(HEALTH_POOL);
+	/* near the limit it does not come and go */
+	for (int i = 0; i < 200; i++) {
+		h.sample.mem.custody_used = i % 2 ? 690 : 710;
+		go_on(1, 0, 0);
+	}
+	assert_int_equal(raised[HEALTH_POOL], 1);
+	assert_int_equal(over[HEALTH_POOL], 0);
+	h.sample.mem.custody_used = 100;
+	go_on(29, 0, 0);
+	only(HEALTH_POOL);
+	go_on(3, 0, 0);
+	only(HEALTH_COUNT);
+	h.sample.mem.transit_used = 900;
+	go_on(20, 0, 0);
+	only(HEALTH_POOL);
+}
+
+static void test_peers(void **state)
+{
+	(void)state;
+	h.sample.peer[0].up = false;
+	h.sample.peer[0].hint = "nothing heard yet";
+	go_on(3, 0, 0);
+	only(HEALTH_COUNT);
+	go_on(5, 0, 0);
+	only(PEER(PEER_DOWN));
+	assert_non_null(strstr(h.alarm[PEER(PEER_DOWN)].text, "edge-b is down: nothing heard"));
+	h.sample.peer[0].up = true;
+	go_on(4, 0, 0);
+	only(HEALTH_COUNT);
+	h.sample.peer[0].late_ns = 800000000; /* between: neither raised, nor over */
+	go_on(40, 0, 0);
+	only(HEALTH_COUNT);
+	h.sample.peer[0].late_ns = 1200000000;
+	go_on(1, 0, 0);
+	only(PEER(PEER_LATE));
+	h.sample.peer[0].late_ns = 800000000;
+	go_on(100, 0, 0);
+	only(PEER(PEER_LATE));
+	h.sample.peer[0].late_ns = 250000000;
+	go_on(32, 0, 0);
+	only(HEALTH_COUNT);
+	/* the second peer's are others */
+	h.sample.npeers = 2;
+	h.sample.peer[1] = (struct health_peer){.name = "edge-c"};
+	go_on(8, 0, 0);
+	only(PEER(PEER_DOWN) + HEALTH_PEER_KINDS);
+}
+
+/* Those that are bad when one number is not 0. */
+static void test_simple(void **state)
+{
+	struct {
+		unsigned int alarm, clear;
+		void *at;
+		size_t size;
+	} simple[] = {
+		{HEALTH_PORT_DOWN, 7, &h.sample.port_down, sizeof(bool)},
+		{HEALTH_DOUBLED, 602, &h.sample.bad_chunks, sizeof(uint64_t)},
+		{HEALTH_SILENT, 12, &h.sample.scan.silent, sizeof(uint32_t)},
+		{HEALTH_HALF_KNOWN, 12, &h.sample.scan.half, sizeof(uint32_t)},
+		{HEALTH_PATH_MTU, 12, &h.sample.scan.no_mtu, sizeof(uint32_t)},
+		{HEALTH_REFUSED, 12, &h.sample.scan.refused, sizeof(uint32_t)},
+		{HEALTH_BYPASS, 2, &h.sample.scan.bypassed, sizeof(uint32_t)},
+		{HEALTH_FAULT, 615, &h.sample.scan.fault, sizeof(uint32_t)},
+		/* these judge growth, which is seen for ten seconds */
+		{HEALTH_FAULT, 615, &h.sample.n.faults, 0},
+		{HEALTH_POOL, 45, &h.sample.n.no_room, 0},
+		{HEALTH_RX_DROPPED, 45, &h.sample.n.rx_dropped, 0},
+		{HEALTH_DAEMON_LATE, 45, &h.sample.n.stale, 0},
+		{HEALTH_TABLE_FULL, 75, &h.sample.n.table_full, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(simple) / sizeof(simple[0]); i++) {
+		for (int s = 0; s < 15; s++) {
+			if (simple[i].size)
+				memset(simple[i].at, 1, 1);
+			else
+				++*(uint64_t *)simple[i].at;
+			go_on(1, 0, 0);
+		}
+		only(simple[i].alarm);
+		if (simple[i].size)
+			memset(simple[i].at, 0, simple[i].size);
+		go_on(simple[i].clear, 0, 0);
+		only(HEALTH_COUNT);
+	}
+	h.sample.ahead_off = "no BPF file system";
+	go_on(1, 0, 0);
+	only(HEALTH_READ_AHEAD);
+	assert_non_null(strstr(h.alarm[HEALTH_READ_AHEAD].text, "no BPF file system"));
+	h.sample.ahead_off = NULL;
+	h.sample.bypass = "all";
+	go_on(2, 0, 0);
+	only(HEALTH_BYPASS);
+	h.sample.bypass = NULL;
+	h.sample.late_ns = 700000000;
+	go_on(1, 0, 0);
+	only(HEALTH_DAEMON_LATE);
+}
+
+/* From an engine's connections: half of them known for long, and in use. */
+static void test_scan(void **state)
+{
+	struct health_source more = {0};
+	struct view_source src;
+	struct rule rules[2];
+	uint64_t now = TEST_NOW;
+
+	(void)state;
+	memset(&h, 0, sizeof(h));
+	control_data_open(&src, rules);
+	for (int i = 0; i < 30; i++, now += SECOND / 2) {
+		/* their owner goes on asking */
+		engine_tick(src.engine, now);
+		control_data_halves_at(src.engine, 3, now);
+		health_tick(&h, &src, &more, now);
+	}
+	assert_int_equal(h.scan.conns, 2);
+	assert_int_equal(h.scan.half, 3);
+	assert_true(is(HEALTH_HALF_KNOWN));
+	assert_non_null(strstr(h.alarm[HEALTH_HALF_KNOWN].text, "qpn 0x100"));
+	/* and when they are silent it is over */
+	for (int i = 0; i < 60; i++, now += SECOND / 2)
+		health_tick(&h, &src, &more, now);
+	assert_int_equal(h.scan.half, 0);
+	assert_false(is(HEALTH_HALF_KNOWN));
+	engine_destroy(src.engine);
+}
+
+#define TEST(fn) cmocka_unit_test_setup(fn, setup)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_quiet),      TEST(test_names),    TEST(test_wan_rate), TEST(test_loss),
+		TEST(test_usual_loss), TEST(test_not_loss), TEST(test_pool),	 TEST(test_peers),
+		TEST(test_simple),     TEST(test_scan),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
