@@ -53,7 +53,7 @@ DAEMON_SRC := $(wildcard proxyd/peer/*.c proxyd/port/*.c proxyd/control/*.c)
 MAIN_SRC := $(filter-out proxyd/main.c,$(wildcard proxyd/*.c)) cli/object.c cli/render.c
 DAEMON_LIBS := $(CORE_LIBS) -lxdp -lbpf -lelf -lz -lev -lsodium -linih -ljansson -lpcap -lcap-ng -lseccomp -lsystemd
 CLI_SRC := $(filter-out cli/main.c,$(wildcard cli/*.c)) proxyd/peer/key.c
-CLI_LIBS := -ljansson -lsodium -lm
+CLI_LIBS := -ljansson -lsodium -lncurses -ltinfo -lm
 LAB_LIB_SRC := $(wildcard tests/lab/model/*.c)
 
 obj = $(patsubst %.c,$(B)/%.o,$(1))
@@ -99,7 +99,7 @@ include tests/Makefile.inc
 # run. clang is for the XDP program and the fuzzers.
 DEPS := gcc libc6-dev linux-libc-dev clang libclang-rt-dev bpftool libbpf-dev libxdp-dev libelf-dev zlib1g-dev \
 	libisal-dev libxxhash-dev libev-dev libsodium-dev libinih-dev libjansson-dev libpcap-dev libcap-ng-dev \
-	libseccomp-dev libsystemd-dev uthash-dev libcmocka-dev iproute2 ethtool jq perl-base
+	libseccomp-dev libsystemd-dev libncurses-dev uthash-dev libcmocka-dev iproute2 ethtool jq perl-base
 
 .PHONY: deps
 deps:

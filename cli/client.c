@@ -41,12 +41,17 @@ static int connect_to(const char *path, char *err, size_t errlen)
 	return -1;
 }
 
-static int send_request(int fd, const char *cmd)
+/* Takes over @req. */
+static int send_request(int fd, json_t *req)
 {
-	char line[128];
-	int len = snprintf(line, sizeof(line), "{\"cmd\":\"%s\"}\n", cmd);
+	char line[4096];
+	size_t len = json_dumpb(req, line, sizeof(line) - 1, JSON_COMPACT);
 
-	return send(fd, line, len, MSG_NOSIGNAL) == len ? 0 : -1;
+	json_decref(req);
+	if (!len || len >= sizeof(line) - 1)
+		return -1;
+	line[len++] = '\n';
+	return send(fd, line, len, MSG_NOSIGNAL) == (ssize_t)len ? 0 : -1;
 }
 
 /* One line of the answer: 1 when it was the last, 0 for an object, -1 on error. */
@@ -68,44 +73,109 @@ static int take_line(const char *line, client_fn fn, void *ctx, char *err, size_
 	} else if (json_is_true(json_object_get(o, "end"))) {
 		rc = 1;
 	} else {
-		fn(ctx, o);
+		if (fn)
+			fn(ctx, o);
 	}
 	json_decref(o);
 	return rc;
 }
 
-int client_request(const char *path, const char *cmd, client_fn fn, void *ctx, char *err,
-		   size_t errlen)
+/* Connect, send @req (taken over); the stream of lines, NULL with @err. */
+static FILE *begin(const char *path, json_t *req, char *err, size_t errlen)
 {
-	int fd = connect_to(path, err, errlen), rc = 0;
-	char *line = NULL;
-	size_t cap = 0;
-	FILE *f;
+	int fd = connect_to(path, err, errlen);
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
 
-	if (fd < 0)
-		return -1;
-	f = fdopen(fd, "r");
 	if (!f) {
-		snprintf(err, errlen, "out of memory");
-		close(fd);
-		return -1;
+		json_decref(req);
+		if (fd >= 0) {
+			snprintf(err, errlen, "out of memory");
+			close(fd);
+		}
+		return NULL;
 	}
 	/* A daemon that has no slot says so and closes at once: its line is worth more than our
 	 * EPIPE. */
-	(void)!send_request(fd, cmd);
+	(void)!send_request(fd, req);
+	return f;
+}
+
+static void say_gone(const char *path, char *err, size_t errlen)
+{
+	snprintf(err, errlen,
+		 errno == EAGAIN ? "no answer from longhauld at %s within 10 s; systemctl status "
+				   "longhauld"
+				 : "longhauld at %s went away in the middle of its answer; try "
+				   "again",
+		 path);
+}
+
+int client_ask(const char *path, json_t *req, client_fn fn, void *ctx, char *err, size_t errlen)
+{
+	FILE *f = begin(path, req, err, errlen);
+	char *line = NULL;
+	size_t cap = 0;
+	int rc = 0;
+
+	if (!f)
+		return -1;
 	while (!rc) {
 		errno = 0;
 		if (getline(&line, &cap, f) < 0) {
-			snprintf(err, errlen,
-				 errno == EAGAIN ? "no answer from longhauld at %s within 10 s; "
-						   "systemctl status longhauld"
-						 : "longhauld at %s went away in the middle of its "
-						   "answer; try again",
-				 path);
+			say_gone(path, err, errlen);
 			rc = -1;
 			break;
 		}
 		rc = take_line(line, fn, ctx, err, errlen);
+	}
+	free(line);
+	fclose(f);
+	return rc < 0 ? -1 : 0;
+}
+
+int client_request(const char *path, const char *cmd, client_fn fn, void *ctx, char *err,
+		   size_t errlen)
+{
+	return client_ask(path, json_pack("{s:s}", "cmd", cmd), fn, ctx, err, errlen);
+}
+
+struct follow {
+	client_follow_fn fn;
+	void *ctx;
+	bool on;
+};
+
+static void follow_line(void *ctx, json_t *object)
+{
+	struct follow *w = ctx;
+
+	w->on = w->fn(w->ctx, object);
+}
+
+int client_follow(const char *path, json_t *req, client_follow_fn fn, void *ctx, char *err,
+		  size_t errlen)
+{
+	struct follow w = {.fn = fn, .ctx = ctx, .on = true};
+	FILE *f = begin(path, req, err, errlen);
+	const struct timeval for_ever = {0};
+	char *line = NULL;
+	size_t cap = 0;
+	int rc = 0;
+
+	if (!f)
+		return -1;
+	while (!rc && w.on) {
+		errno = 0;
+		if (getline(&line, &cap, f) < 0) {
+			if (errno == EINTR)
+				break;
+			say_gone(path, err, errlen);
+			rc = -1;
+			break;
+		}
+		rc = take_line(line, follow_line, &w, err, errlen);
+		/* the first line comes at once, the next ones when there is something to tell */
+		setsockopt(fileno(f), SOL_SOCKET, SO_RCVTIMEO, &for_ever, sizeof(for_ever));
 	}
 	free(line);
 	fclose(f);

@@ -6,6 +6,7 @@
 #define LONGHAUL_CLI_CLIENT_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #define CLIENT_SOCKET "/run/longhaul/longhaul.sock"
@@ -20,6 +21,15 @@ typedef void (*client_fn)(void *ctx, json_t *object);
  */
 int client_request(const char *path, const char *cmd, client_fn fn, void *ctx, char *err,
 		   size_t errlen);
+
+/** client_ask - the same for a request with members, @req, whose reference is taken over. */
+int client_ask(const char *path, json_t *req, client_fn fn, void *ctx, char *err, size_t errlen);
+
+/** client_follow - likewise, but lines come as things happen, until the daemon ends (-1 with @err)
+ * or @fn returns false (0). */
+typedef bool (*client_follow_fn)(void *ctx, json_t *object);
+int client_follow(const char *path, json_t *req, client_follow_fn fn, void *ctx, char *err,
+		  size_t errlen);
 
 /** client_collect - the objects of the answer as an array (a new reference), NULL with @err. */
 json_t *client_collect(const char *path, const char *cmd, char *err, size_t errlen);

@@ -35,6 +35,17 @@ static const struct command commands[] = {
 	SHOW(3),
 	SHOW(4),
 	{NULL, "show", "[KEY VALUE ...]", NULL, run_status, &objects[5], false},
+	{"top", NULL, "[KEY VALUE ...]", "queue pairs and their rates, live", run_top, NULL, false},
+	{"monitor", NULL, "", "what happens, a line of JSON each", run_monitor, NULL, false},
+	{"release", NULL, "all | KEY VALUE ...", "deliver what is owed, then let go", run_release,
+	 NULL, false},
+	{"bypass", NULL, "on|off all | rule NAME | KEY VALUE ...",
+	 "let pass as if longhauld were not there", run_bypass, NULL, false},
+	{"clear", NULL, "", "counters of stats count from now on", run_clear, NULL, false},
+	{"capture", NULL, "FILE KEY VALUE ...", "frames of one queue pair, with what was decided",
+	 run_capture, NULL, false},
+	{"bundle", NULL, "[FILE]", "all that a bug report needs, in one archive", run_bundle, NULL,
+	 false},
 	{"keygen", NULL, "[FILE]",
 	 "make a key for a pair of appliances, in FILE or on standard output", run_keygen, NULL,
 	 false},
@@ -69,7 +80,7 @@ static void list_names(char *buf, size_t len)
 const struct command *command_find(int argc, char **argv, int *used, char *err, size_t errlen)
 {
 	const struct command *found = NULL;
-	char names[128];
+	char names[192];
 
 	*used = 0;
 	for (size_t i = 0; argc && i < COMMANDS; i++) {
@@ -103,7 +114,7 @@ const struct command *command_find(int argc, char **argv, int *used, char *err, 
 
 void command_help(FILE *f)
 {
-	char usage[64];
+	char usage[80];
 
 	fputs("usage: longhaul [OPTIONS] OBJECT [VERB] [KEY VALUE ...]\n\n", f);
 	for (size_t i = 0; i < COMMANDS; i++) {
@@ -113,7 +124,7 @@ void command_help(FILE *f)
 			continue;
 		snprintf(usage, sizeof(usage), "%s%s%s%s%s", name_of(c), c->verb ? " " : "",
 			 c->verb ? c->verb : "", *c->args ? " " : "", c->args);
-		fprintf(f, "  %-30s  %s\n", usage, c->object ? c->object->help : c->help);
+		fprintf(f, "  %-28s  %s\n", usage, c->object ? c->object->help : c->help);
 	}
 	fprintf(f,
 		"\nWords may be shortened; show may be left out. KEY VALUE shows only what "

@@ -61,6 +61,13 @@ void command_complete(int argc, char **argv, FILE *f);
 /* The commands, each in its own file. */
 int run_show(const struct command *cmd, const struct options *opt, int argc, char **argv);
 int run_status(const struct command *cmd, const struct options *opt, int argc, char **argv);
+int run_release(const struct command *cmd, const struct options *opt, int argc, char **argv);
+int run_bypass(const struct command *cmd, const struct options *opt, int argc, char **argv);
+int run_clear(const struct command *cmd, const struct options *opt, int argc, char **argv);
+int run_monitor(const struct command *cmd, const struct options *opt, int argc, char **argv);
+int run_capture(const struct command *cmd, const struct options *opt, int argc, char **argv);
+int run_bundle(const struct command *cmd, const struct options *opt, int argc, char **argv);
+int run_top(const struct command *cmd, const struct options *opt, int argc, char **argv);
 int run_keygen(const struct command *cmd, const struct options *opt, int argc, char **argv);
 
 /** cli_sleep - for @seconds; false when interrupted. */

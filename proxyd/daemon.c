@@ -18,6 +18,7 @@
 #include <errno.h>
 #include <systemd/sd-daemon.h>
 
+#include "control/monitor.h"
 #include "daemon_priv.h"
 #include "log.h"
 #include "port/afxdp.h"
@@ -38,7 +39,14 @@ static void on_frame(void *ctx, enum steer_side side, const uint8_t *data, uint3
 {
 	struct daemon *d = ctx;
 
+	if (!capture_on(&d->capture)) {
+		engine_rx(d->engine, (enum engine_port)side, data, len, d->now);
+		return;
+	}
+	capture_before(&d->capture, &d->view, d->now);
+	capture_frame(&d->capture, side, true, data, len);
 	engine_rx(d->engine, (enum engine_port)side, data, len, d->now);
+	capture_after(&d->capture, &d->view, d->now);
 }
 
 _Static_assert(PORT_SOON == ENGINE_SOON, "both reckon with frames that are as far ahead");
@@ -113,6 +121,7 @@ void daemon_on_alarm(void *ctx, unsigned int i, bool raised)
 
 	if (!health_alarm_of(i, &w))
 		return;
+	monitor_alarm(&d->view, i, raised);
 	if (raised)
 		log_line(w.level == HEALTH_CRITICAL ? LOG_ERR : LOG_WARNING, "alarm %s: %s; %s",
 			 w.name, a->text, w.mend);
@@ -126,6 +135,7 @@ static void daemon_health(struct daemon *d)
 		.wan_rate = d->cfg->wan_rate,
 		.port_down = d->port_down,
 		.ahead_off = d->ahead_off[0] ? d->ahead_off : NULL,
+		.bypass = d->operate.text[0] ? d->operate.text : NULL,
 	};
 
 	d->stopping = d->phase != RUNNING;
@@ -174,6 +184,17 @@ static void housekeeping(struct daemon *d)
 		check_drain(d);
 }
 
+static void tick(struct daemon *d)
+{
+	bool told = capture_on(&d->capture);
+
+	if (told)
+		capture_before(&d->capture, &d->view, d->now);
+	engine_tick(d->engine, d->now);
+	if (told)
+		capture_after(&d->capture, &d->view, d->now);
+}
+
 /* Everything that is there now, in and out; returns when there will be more to do. */
 static uint64_t one_round(struct daemon *d)
 {
@@ -188,7 +209,7 @@ static uint64_t one_round(struct daemon *d)
 	more |= afxdp_rx(d->port, RX_BUDGET, on_frame, d) > 0;
 	if (d->session)
 		more |= peer_socket_rx(d->sock, PEER_BUDGET, on_datagram, d) > 0;
-	engine_tick(d->engine, d->now);
+	tick(d);
 	deadline = d->next_house;
 	if (d->session) {
 		if (d->now >= session_deadline(d->session))
@@ -243,6 +264,7 @@ void daemon_on_stop(void *ctx, int signo)
 	d->drain_until = d->now + d->cfg->drain_ns;
 	d->next_house = d->now; /* look at once whether anything is owed at all */
 	sd_notify(0, "STOPPING=1");
+	monitor_say(&d->view, "stopping", "what is owed is delivered first");
 	log_line(LOG_INFO, "stopping: %llu packets, %llu bytes in custody to be delivered first",
 		 (unsigned long long)left.packets, (unsigned long long)left.bytes);
 	engine_drain(d->engine, d->now);

@@ -12,11 +12,14 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "control/monitor.h"
 #include "daemon_priv.h"
 #include "log.h"
 #include "port/afxdp.h"
 #include "privilege.h"
 #include "steering.h"
+
+#define MONITOR_RING (512u << 10)
 
 #define FDS_MAX (2 * STEER_QUEUES)
 
@@ -28,7 +31,11 @@ static int sink_tx(void *ctx, enum engine_port port, const uint8_t *data, uint32
 {
 	struct daemon *d = ctx;
 
-	return afxdp_tx(d->port, (enum steer_side)port, data, len);
+	int rc = afxdp_tx(d->port, (enum steer_side)port, data, len);
+
+	if (!rc && capture_on(&d->capture))
+		capture_frame(&d->capture, port, false, data, len);
+	return rc;
 }
 
 static void sink_report(void *ctx, unsigned int peer, const struct report *r)
@@ -46,6 +53,7 @@ static void sink_event(void *ctx, const struct engine_event *ev)
 	struct daemon *d = ctx;
 
 	event_log_write(&d->events, &d->view, ev, d->now);
+	monitor_event(&d->view, ev, d->now);
 }
 
 static void session_send(void *ctx, unsigned int peer, const uint8_t *data, size_t len)
@@ -60,13 +68,20 @@ static void session_on_event(void *ctx, unsigned int peer, enum peer_event ev, u
 	struct daemon *d = ctx;
 
 	engine_peer_event(d->engine, peer, ev, now_ns);
+	monitor_peer(&d->view, peer, ev);
 }
 
 static void session_on_report(void *ctx, unsigned int peer, const struct report *r, uint64_t now_ns)
 {
 	struct daemon *d = ctx;
 
+	bool told = capture_on(&d->capture);
+
+	if (told)
+		capture_before(&d->capture, &d->view, d->now);
 	engine_rx_report(d->engine, peer, r, now_ns);
+	if (told)
+		capture_after(&d->capture, &d->view, now_ns);
 }
 
 static void session_log(void *ctx, unsigned int peer, int prio, const char *line)
@@ -310,6 +325,11 @@ struct daemon *daemon_start(struct config *cfg, char *err, size_t errlen)
 	d->health.ctx = d;
 	d->view.health = &d->health;
 	d->view.stopping = &d->stopping;
+	d->monitor.size = MONITOR_RING;
+	d->capture.feed.size = CAPTURE_RING;
+	d->view.monitor = &d->monitor;
+	d->view.capture = &d->capture;
+	d->view.operate = &d->operate;
 	d->now = d->started = loop_now();
 	event_log_tick(&d->events, d->now);
 	if (open_engine(d, err, errlen) || open_peers(d, err, errlen) ||
@@ -337,6 +357,7 @@ void daemon_stop(struct daemon *d)
 	peer_socket_close(d->sock);
 	loop_destroy(d->loop);
 	engine_destroy(d->engine);
+	capture_exit(&d->capture);
 	free(d->cfg);
 	free(d);
 }

@@ -9,8 +9,11 @@
 #include <stdint.h>
 
 #include "config.h"
+#include "control/capture.h"
 #include "control/control.h"
+#include "control/feed.h"
 #include "control/health.h"
+#include "control/operate.h"
 #include "engine/engine.h"
 #include "event_log.h"
 #include "loop.h"
@@ -43,6 +46,9 @@ struct daemon {
 	uint8_t tx_waits;  /* rounds in a row in which something waited to leave */
 	char ahead_off[256]; /* why prefetch is off although a rule wants it */
 	struct health health;
+	struct feed monitor;
+	struct capture capture;
+	struct operate operate;
 	bool stopping;
 	bool fence_failed; /* the latest connection that was to be held could not */
 	bool lingering;	   /* the port still takes what rules of before a reload wanted */

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "control/monitor.h"
 #include "daemon_priv.h"
 #include "log.h"
 #include "port/afxdp.h"
@@ -21,6 +22,7 @@ void daemon_set_rules(struct daemon *d)
 	d->view.rules = d->cfg->rules;
 	d->view.nrules = d->cfg->nrules;
 	engine_rules(d->engine, d->cfg->rules, d->cfg->nrules, d->now);
+	operate_rules(&d->view, d->now);
 }
 
 void daemon_served(const struct config *cfg, struct session_local *local, struct prefix *buf)
@@ -154,9 +156,12 @@ void daemon_on_reload(void *ctx, int signo)
 	d->now = loop_now();
 	if (errs && new &&reload(d, new, errs)) {
 		d->reloads++;
+		monitor_say(&d->view, "reload", "configuration read again");
 		log_line(LOG_INFO, "%s read again, %u rules", d->cfg->file, d->cfg->nrules);
 	} else {
 		d->reloads_refused++;
+		monitor_say(&d->view, "reload-refused",
+			    "configuration not changed; the log says why");
 		log_line(LOG_ERR, "configuration not changed, the old one stays in force");
 	}
 	free(new);

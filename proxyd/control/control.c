@@ -8,6 +8,12 @@
  * refilled from the view whenever it has been sent, at most CONTROL_STEPS steps of all views a
  * turn. With nothing to send the client would be ready again at once (level-triggered), so a long
  * answer goes on turn by turn between packets.
+ *
+ * A client that follows a feed has nothing to be sent most of the time. It is then only watched for
+ * its end; control_tick() looks whether the feed has gone on.
+ *
+ * When all places are taken whoever has done nothing for longest makes room: first one that has not
+ * asked yet, then one that does not read its answer.
  */
 #include "control/control.h"
 
@@ -22,6 +28,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "control/capture.h"
+#include "control/feed.h"
+#include "control/operate.h"
+
 #define CONTROL_STEPS	16	     /* of views, per turn */
 #define CONTROL_ACCEPTS 4	     /* new clients per turn */
 #define CONTROL_OUT	(128 * 1024) /* bytes of answer made ahead of the reader */
@@ -32,6 +42,7 @@ enum client_state {
 	CLIENT_READING,
 	CLIENT_ANSWERING, /* the view has more */
 	CLIENT_LAST,	  /* what is in @out is all; close when it is sent */
+	CLIENT_FOLLOWING, /* a feed, for ever */
 };
 
 struct client {
@@ -43,8 +54,11 @@ struct client {
 	size_t out_len, out_sent;
 	const struct view *view;
 	struct view_cursor cursor;
+	struct feed *feed;
+	struct feed_reader reader;
 	uint64_t count;
 	uint64_t seen; /* latest progress */
+	uint64_t now;  /* when its request was read */
 };
 
 struct control {
@@ -58,6 +72,8 @@ struct control {
 
 static void client_close(struct client *cl)
 {
+	if (cl->feed)
+		feed_leave(cl->feed);
 	close(cl->fd);
 	free(cl->out);
 	memset(cl, 0, sizeof(*cl));
@@ -106,6 +122,67 @@ static void answer_error(struct control *c, struct client *cl, const char *text)
 	answer(c, cl, CLIENT_LAST);
 }
 
+/* From now on the client is sent what happens; @hello first. */
+static void follow(struct control *c, struct client *cl, struct feed *f, json_t *hello)
+{
+	int following = 0;
+
+	for (int i = 0; i < CONTROL_CLIENTS; i++)
+		following += c->clients[i].state == CLIENT_FOLLOWING;
+	if (following >= CONTROL_FOLLOWERS || feed_join(f, &cl->reader)) {
+		json_decref(hello);
+		answer_error(c, cl, "too many clients follow; end one of them");
+		return;
+	}
+	cl->feed = f;
+	c->stats.requests++;
+	put_line(cl, hello);
+	answer(c, cl, CLIENT_FOLLOWING);
+}
+
+static void run_action(struct control *c, struct client *cl, const struct action *a,
+		       const json_t *req)
+{
+	char err[128];
+	json_t *out = NULL;
+
+	if (!c->src->operate || !a->run(c->src, req, cl->now, &out, err, sizeof(err))) {
+		answer_error(c, cl, c->src->operate ? err : "nothing to operate on");
+		return;
+	}
+	c->stats.requests++;
+	put_line(cl, out);
+	put_line(cl, json_pack("{s:b, s:i}", "end", 1, "count", 1));
+	answer(c, cl, CLIENT_LAST);
+}
+
+static void run_command(struct control *c, struct client *cl, const char *cmd, const json_t *req)
+{
+	const struct action *a = action_find(cmd);
+	char text[128];
+	json_t *hello;
+
+	cl->view = view_find(cmd);
+	if (cl->view) {
+		c->stats.requests++;
+		answer(c, cl, CLIENT_ANSWERING);
+	} else if (a) {
+		run_action(c, cl, a, req);
+	} else if (!strcmp(cmd, "monitor") && c->src->monitor) {
+		follow(c, cl, c->src->monitor, json_pack("{s:s}", "event", "following"));
+	} else if (!strcmp(cmd, "capture") && c->src->capture) {
+		hello = capture_begin(c->src->capture, c->src, req, cl->now, text, sizeof(text));
+		if (hello)
+			follow(c, cl, &c->src->capture->feed, hello);
+		else
+			answer_error(c, cl, text);
+	} else {
+		snprintf(text, sizeof(text),
+			 "unknown cmd '%.40s'; tool and daemon may differ in version", cmd);
+		answer_error(c, cl, text);
+	}
+}
+
 static void handle_request(struct control *c, struct client *cl, size_t len)
 {
 	json_error_t why;
@@ -122,20 +199,12 @@ static void handle_request(struct control *c, struct client *cl, size_t len)
 	} else if (!cmd) {
 		answer_error(c, cl, "request has no \"cmd\"; send such as {\"cmd\": \"qp-show\"}");
 	} else {
-		cl->view = view_find(cmd);
-		if (!cl->view) {
-			snprintf(text, sizeof(text),
-				 "unknown cmd '%.40s'; tool and daemon may differ in version", cmd);
-			answer_error(c, cl, text);
-		} else {
-			c->stats.requests++;
-			answer(c, cl, CLIENT_ANSWERING);
-		}
+		run_command(c, cl, cmd, req);
 	}
 	json_decref(req);
 }
 
-static void client_read(struct control *c, struct client *cl)
+static void client_read(struct control *c, struct client *cl, uint64_t now_ns)
 {
 	ssize_t n = recv(cl->fd, cl->in + cl->in_len, sizeof(cl->in) - cl->in_len, MSG_DONTWAIT);
 	char *nl;
@@ -150,6 +219,7 @@ static void client_read(struct control *c, struct client *cl)
 		return;
 	}
 	cl->in_len += n;
+	cl->now = now_ns;
 	nl = memchr(cl->in, '\n', cl->in_len);
 	if (nl)
 		handle_request(c, cl, nl - cl->in);
@@ -182,12 +252,26 @@ static void client_fill(struct control *c, struct client *cl, uint64_t now_ns)
 	}
 }
 
+/* More of the feed; without any the client is only watched for its end. */
+static void client_feed(struct control *c, struct client *cl)
+{
+	struct epoll_event ev = {.events = EPOLLIN | EPOLLRDHUP, .data.ptr = cl};
+
+	cl->out_len = cl->out_sent = 0;
+	if (feed_pending(cl->feed, &cl->reader))
+		cl->out_len = feed_read(cl->feed, &cl->reader, cl->out, CONTROL_OUT);
+	else
+		epoll_ctl(c->epfd, EPOLL_CTL_MOD, cl->fd, &ev);
+}
+
 static void client_write(struct control *c, struct client *cl, uint64_t now_ns)
 {
 	ssize_t n;
 
 	if (cl->out_sent == cl->out_len && cl->state == CLIENT_ANSWERING)
 		client_fill(c, cl, now_ns);
+	else if (cl->out_sent == cl->out_len && cl->state == CLIENT_FOLLOWING)
+		client_feed(c, cl);
 	if (cl->out_sent < cl->out_len) {
 		n = send(cl->fd, cl->out + cl->out_sent, cl->out_len - cl->out_sent,
 			 MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -205,12 +289,30 @@ static void client_write(struct control *c, struct client *cl, uint64_t now_ns)
 		client_close(cl);
 }
 
-static struct client *client_new(struct control *c)
+/* Whether @cl may be dropped for somebody who has something to say. */
+static bool is_idle(const struct client *cl, uint64_t now_ns)
 {
-	for (int i = 0; i < CONTROL_CLIENTS; i++)
-		if (c->clients[i].state == CLIENT_FREE)
-			return &c->clients[i];
-	return NULL;
+	return cl->state == CLIENT_READING ||
+	       (cl->state != CLIENT_FOLLOWING && now_ns - cl->seen > CONTROL_IDLE_NS);
+}
+
+static struct client *client_new(struct control *c, uint64_t now_ns)
+{
+	struct client *oldest = NULL;
+
+	for (int i = 0; i < CONTROL_CLIENTS; i++) {
+		struct client *cl = &c->clients[i];
+
+		if (cl->state == CLIENT_FREE)
+			return cl;
+		if (is_idle(cl, now_ns) &&
+		    (!oldest || (cl->state == CLIENT_READING) > (oldest->state == CLIENT_READING) ||
+		     (cl->state == oldest->state && cl->seen < oldest->seen)))
+			oldest = cl;
+	}
+	if (oldest)
+		client_drop(c, oldest);
+	return oldest;
 }
 
 static void refuse(struct control *c, int fd)
@@ -228,11 +330,13 @@ static void accept_clients(struct control *c, uint64_t now_ns)
 {
 	for (int i = 0; i < CONTROL_ACCEPTS; i++) {
 		int fd = accept4(c->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-		struct client *cl = client_new(c);
-		struct epoll_event ev = {.events = EPOLLIN, .data.ptr = cl};
+		struct epoll_event ev = {.events = EPOLLIN};
+		struct client *cl;
 
 		if (fd < 0)
 			return;
+		cl = client_new(c, now_ns);
+		ev.data.ptr = cl;
 		if (cl)
 			cl->out = malloc(CONTROL_OUT);
 		if (!cl || !cl->out || epoll_ctl(c->epfd, EPOLL_CTL_ADD, fd, &ev)) {
@@ -261,7 +365,9 @@ void control_service(struct control *c, uint64_t now_ns)
 		if (!cl)
 			accept_clients(c, now_ns);
 		else if (cl->state == CLIENT_READING)
-			client_read(c, cl);
+			client_read(c, cl, now_ns);
+		else if (cl->state == CLIENT_FOLLOWING && !(ev[i].events & EPOLLOUT))
+			client_close(cl); /* it went away, or speaks, which is as good */
 		else if (cl->state != CLIENT_FREE)
 			client_write(c, cl, now_ns);
 	}
@@ -272,6 +378,11 @@ void control_tick(struct control *c, uint64_t now_ns)
 	for (int i = 0; i < CONTROL_CLIENTS; i++) {
 		struct client *cl = &c->clients[i];
 
+		if (cl->state == CLIENT_FOLLOWING && cl->out_sent == cl->out_len) {
+			cl->seen = now_ns;
+			if (feed_pending(cl->feed, &cl->reader))
+				answer(c, cl, CLIENT_FOLLOWING);
+		}
 		if (cl->state != CLIENT_FREE && now_ns > cl->seen + CONTROL_PATIENCE_NS)
 			client_drop(c, cl);
 	}

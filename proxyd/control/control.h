@@ -2,7 +2,8 @@
 /*
  * The control socket: an AF_UNIX stream, one JSON request line from the client ({"cmd":
  * "qp-show"}), JSON lines back, one object each, then {"end": true, "count": n}; or one line
- * {"error": "..."}. One request per connection.
+ * {"error": "..."}. One request per connection. "monitor" and "capture" have no end: lines come as
+ * things happen, until the client goes (feed.h).
  *
  * It runs in the thread that moves packets, so every call does a bounded amount of work and nothing
  * waits: a request has CONTROL_REQUEST_MAX bytes, an answer is made bit by bit as the client reads
@@ -18,6 +19,8 @@
 
 #define CONTROL_CLIENTS	    16
 #define CONTROL_REQUEST_MAX 4096
+#define CONTROL_FOLLOWERS   8 /* of them, at most, for ever */
+#define CONTROL_IDLE_NS	    1000000000ull
 #define CONTROL_PATIENCE_NS 10000000000ull
 
 struct control;

@@ -18,6 +18,9 @@
 
 struct afxdp;
 struct health;
+struct feed;
+struct capture;
+struct operate;
 struct session;
 struct peer_socket;
 
@@ -39,6 +42,7 @@ struct view_counter {
  * @port:       NULL when there is none (replay); @session, @sock: NULL without peers
  * @peers:      by peer index
  * @health:     NULL when nobody looks after it; @stopping: whether the daemon is, NULL likewise
+ * @monitor, @capture, @operate: what clients may follow and do, NULL when they may not
  * @daemon:     further counters of the daemon's own: @ndaemon of them
  */
 struct view_source {
@@ -50,6 +54,9 @@ struct view_source {
 	unsigned int nrules;
 	struct view_peer peers[PEER_MAX];
 	unsigned int npeers;
+	struct feed *monitor;
+	struct capture *capture;
+	struct operate *operate;
 	const struct health *health;
 	const bool *stopping;
 	const struct view_counter *daemon;

@@ -7,7 +7,9 @@
 #include "control/view.h"
 
 #include <stddef.h>
+#include <string.h>
 
+#include "control/operate.h"
 #include "peer/socket.h"
 #include "port/afxdp.h"
 
@@ -174,6 +176,20 @@ static json_t *daemon_entry(const struct view_source *src, size_t i)
 	return entry("daemon", src->daemon[i].name, *src->daemon[i].value, src->daemon[i].help);
 }
 
+/* Counters count from when they were cleared; @at: which of all. What they have counted in all is
+ * beside it, for whoever draws them. */
+static void count_from(const struct view_source *src, json_t *o, uint32_t at, bool counter)
+{
+	json_int_t total = json_integer_value(json_object_get(o, "value"));
+	const char *name = json_string_value(json_object_get(o, "name"));
+
+	if (!counter || !strcmp(name, "uptime-ms"))
+		return;
+	view_put_int(o, "total", (uint64_t)total);
+	if (src->operate && at < OPERATE_COUNTERS)
+		view_put_int(o, "value", (uint64_t)total - src->operate->base[at]);
+}
+
 enum view_step view_stats(const struct view_source *src, struct view_cursor *cur, uint64_t now_ns,
 			  json_t **out)
 {
@@ -185,8 +201,10 @@ enum view_step view_stats(const struct view_source *src, struct view_cursor *cur
 	if (cur->sub >= COUNT(groups))
 		return VIEW_END;
 	*out = groups[cur->sub](src, cur->index++);
-	if (*out)
+	if (*out) {
+		count_from(src, *out, cur->conn++, groups[cur->sub] != memory_entry);
 		return VIEW_OBJECT;
+	}
 	cur->sub++;
 	cur->index = 0;
 	return VIEW_AGAIN;

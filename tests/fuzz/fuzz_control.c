@@ -14,12 +14,14 @@
 #include <unistd.h>
 
 #include "control/control.h"
+#include "control/operate.h"
 
 #define NOW 1000000000ull
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct view_source src;
+static struct operate operate;
 static struct control *ctl;
 static char path[64];
 
@@ -46,6 +48,7 @@ static void set_up(void)
 	const struct engine_sink sink = {.tx = no_tx, .report = no_report};
 	char err[256];
 
+	src.operate = &operate;
 	src.engine = engine_create(&cfg, &sink, NOW);
 	snprintf(path, sizeof(path), "/tmp/fuzz-control-%d", getpid());
 	ctl = src.engine ? control_open(path, &src, err, sizeof(err)) : NULL;

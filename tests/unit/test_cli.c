@@ -62,7 +62,7 @@ static void test_words(void **state)
 	assert_string_equal(found(WORDS("q", "s"), err, sizeof(err)), "qp/2");
 	assert_string_equal(found(WORDS("l"), err, sizeof(err)), "lane/1");
 	assert_string_equal(found(WORDS("pee", "sho"), err, sizeof(err)), "peer/2");
-	assert_string_equal(found(WORDS("r"), err, sizeof(err)), "rule/1");
+	assert_string_equal(found(WORDS("ru"), err, sizeof(err)), "rule/1");
 	assert_string_equal(found(WORDS("stats"), err, sizeof(err)), "stats/1");
 	assert_string_equal(found(WORDS("statu"), err, sizeof(err)), "status/1");
 	assert_string_equal(found(WORDS("stat"), err, sizeof(err)), "!");
@@ -75,8 +75,8 @@ static void test_words(void **state)
 
 	assert_string_equal(found(WORDS("x"), err, sizeof(err)), "!");
 	assert_string_equal(
-		err,
-		"unknown object 'x'; there are qp, lane, peer, rule, stats, status, keygen, help");
+		err, "unknown object 'x'; there are qp, lane, peer, rule, stats, status, top, "
+		     "monitor, release, bypass, clear, capture, bundle, keygen, help");
 	assert_string_equal(found(WORDS(""), err, sizeof(err)), "!");
 	assert_string_equal(found(WORDS("qps"), err, sizeof(err)), "!");
 }
@@ -100,7 +100,9 @@ static void test_help_and_completion(void **state)
 	command_complete(0, NULL, f);
 	fputc('\0', f);
 	fflush(f);
-	assert_string_equal(text, "qp\nlane\npeer\nrule\nstats\nstatus\nkeygen\nhelp\n");
+	assert_string_equal(text,
+			    "qp\nlane\npeer\nrule\nstats\nstatus\ntop\nmonitor\nrelease\nbypass\n"
+			    "clear\ncapture\nbundle\nkeygen\nhelp\n");
 	rewind(f);
 	command_complete(1, WORDS("stats"), f);
 	fputc('\0', f);

@@ -19,6 +19,9 @@
 
 #include "cli/object.h"
 #include "control/control.h"
+#include "control/feed.h"
+#include "control/monitor.h"
+#include "control/operate.h"
 #include "tests/unit/control_data.h"
 #include "tests/unit/temp_dir.h"
 
@@ -488,7 +491,7 @@ static void test_half_requests(void **state)
 /* Whoever never completes a request holds a place for a while and no longer. */
 static void test_patience(void **state)
 {
-	int fds[CONTROL_CLIENTS + 1];
+	int fds[CONTROL_CLIENTS];
 	char buf[256];
 	ssize_t n;
 
@@ -499,8 +502,6 @@ static void test_patience(void **state)
 	}
 	while (turn())
 		;
-	check_error(ask("{\"cmd\": \"qp-show\"}\n"), "too many clients");
-	assert_int_equal(control_stats(ctl)->refused, 1);
 	now += CONTROL_PATIENCE_NS;
 	control_tick(ctl, now);
 	assert_int_equal(control_stats(ctl)->dropped, 0);
@@ -513,6 +514,191 @@ static void test_patience(void **state)
 		close(fds[i]);
 	}
 	check_objects(ask("{\"cmd\": \"qp-show\"}\n"));
+}
+
+/* A thousand clients that say nothing lock nobody out: the one that waits longest makes room. */
+static void test_idle_clients(void **state)
+{
+	int fds[1000];
+
+	(void)state;
+	for (int i = 0; i < 1000; i++) {
+		fds[i] = client_connect();
+		if (i % 2)
+			assert_int_equal(send(fds[i], "{", 1, 0), 1);
+		now += 1000;
+		while (turn())
+			;
+		if (i % 100 == 99)
+			check_objects(ask("{\"cmd\": \"qp-show\"}\n"));
+	}
+	assert_int_equal(control_stats(ctl)->refused, 0);
+	assert_int_equal(control_stats(ctl)->requests, 10);
+	for (int i = 0; i < 1000; i++)
+		close(fds[i]);
+	while (turn())
+		;
+}
+
+/* Nor do clients that ask and never read, a second after they did for the last time. */
+static void test_deaf_clients(void **state)
+{
+	static const char req[] = "{\"cmd\": \"qp-show\"}\n";
+	int fds[CONTROL_CLIENTS];
+
+	(void)state;
+	control_data_halves(src.engine, HALVES);
+	for (int i = 0; i < CONTROL_CLIENTS; i++) {
+		fds[i] = client_connect();
+		assert_int_equal(send(fds[i], req, sizeof(req) - 1, 0), sizeof(req) - 1);
+	}
+	while (turn())
+		;
+	check_error(ask(req), "too many clients");
+	assert_int_equal(control_stats(ctl)->refused, 1);
+	now += CONTROL_IDLE_NS + 1;
+	check_objects(ask(req));
+	for (int i = 0; i < CONTROL_CLIENTS; i++)
+		close(fds[i]);
+}
+
+/* What was read on @fd since the last time, with a tick in between. */
+static void follow(int fd, char *buf, size_t len)
+{
+	ssize_t n;
+
+	control_tick(ctl, now);
+	while (turn())
+		;
+	n = recv(fd, buf, len - 1, 0);
+	buf[n > 0 ? n : 0] = '\0';
+}
+
+/* Followers are told what happens, cost nothing else, and are forgotten when they go. */
+static void test_follow(void **state)
+{
+	struct feed feed = {.size = 65536};
+	int fds[CONTROL_FOLLOWERS];
+	char buf[65536];
+
+	(void)state;
+	src.monitor = &feed;
+	assert_false(feed_wanted(&feed));
+	monitor_say(&src, "unheard", "");
+	for (int i = 0; i < CONTROL_FOLLOWERS; i++) {
+		fds[i] = client_connect();
+		assert_int_equal(send(fds[i], "{\"cmd\":\"monitor\"}\n", 18, 0), 18);
+		while (turn())
+			;
+		follow(fds[i], buf, sizeof(buf));
+		assert_string_equal(buf, "{\"event\":\"following\"}\n");
+	}
+	check_error(ask("{\"cmd\":\"monitor\"}\n"), "too many clients follow");
+	check_objects(ask("{\"cmd\":\"qp-show\"}\n"));
+	monitor_say(&src, "reload", "one");
+	assert_false(turn()); /* a tick looks after them */
+	for (int i = 0; i < CONTROL_FOLLOWERS; i++) {
+		follow(fds[i], buf, sizeof(buf));
+		assert_non_null(strstr(buf, "\"event\":\"reload\",\"text\":\"one\"}\n"));
+	}
+	/* it is no matter of patience while there is nothing to tell */
+	now += 10 * CONTROL_PATIENCE_NS;
+	follow(fds[0], buf, sizeof(buf));
+	monitor_say(&src, "reload", "two");
+	follow(fds[0], buf, sizeof(buf));
+	assert_non_null(strstr(buf, "two"));
+	for (int i = 0; i < CONTROL_FOLLOWERS; i++)
+		close(fds[i]);
+	while (turn())
+		;
+	assert_int_equal(feed.readers, 0);
+	assert_null(feed.ring);
+	src.monitor = NULL;
+}
+
+/* Who is too slow for a feed loses lines, is told how many, and goes on with whole ones. */
+static void test_feed_overrun(void **state)
+{
+	struct feed feed = {.size = 65536};
+	struct feed_reader slow, quick;
+	char buf[2 * FEED_LINE_MAX];
+	size_t n;
+
+	(void)state;
+	src.monitor = &feed;
+	assert_int_equal(feed_join(&feed, &slow), 0);
+	assert_int_equal(feed_join(&feed, &quick), 0);
+	for (int i = 0; i < 2000; i++) {
+		monitor_say(&src, "reload",
+			    "a line of about a hundred bytes, with its time and its name");
+		n = feed_read(&feed, &quick, buf, sizeof(buf));
+		assert_true(n > 0 && buf[n - 1] == '\n' && buf[0] == '{');
+		assert_false(feed_pending(&feed, &quick));
+	}
+	n = feed_read(&feed, &slow, buf, sizeof(buf));
+	buf[n] = '\0';
+	assert_string_equal(buf, "{\"event\":\"lost\",\"lines\":2000}\n");
+	monitor_say(&src, "reload", "x");
+	n = feed_read(&feed, &slow, buf, sizeof(buf));
+	assert_true(n > 0 && buf[0] == '{' && buf[n - 1] == '\n');
+	/* one that is too long for any is lost to all */
+	memset(buf, 'x', sizeof(buf));
+	buf[FEED_LINE_MAX] = '\0';
+	monitor_say(&src, "reload", buf);
+	assert_false(feed_pending(&feed, &quick) && feed_pending(&feed, &slow));
+	feed_leave(&feed);
+	feed_leave(&feed);
+	src.monitor = NULL;
+}
+
+static void test_actions(void **state)
+{
+	struct operate op = {0};
+	json_t *all, *o;
+	char req[128];
+	size_t i;
+
+	(void)state;
+	check_error(ask("{\"cmd\":\"stats-clear\"}\n"), "nothing to operate on");
+	src.operate = &op;
+	check_error(ask("{\"cmd\":\"release\"}\n"), "no \"id\"");
+	check_error(ask("{\"cmd\":\"release\",\"id\":-1}\n"), "no \"id\"");
+	check_error(ask("{\"cmd\":\"release\",\"id\":4294967296}\n"), "no \"id\"");
+	check_error(ask("{\"cmd\":\"release\",\"id\":4294967295}\n"), "is gone");
+	check_error(ask("{\"cmd\":\"bypass\",\"all\":true}\n"), "no \"on\"");
+	check_error(ask("{\"cmd\":\"bypass\",\"on\":true}\n"), "no \"id\"");
+	check_error(ask("{\"cmd\":\"bypass\",\"on\":true,\"rule\":\"x\"}\n"), "no such rule");
+	all = show("qp-show");
+	o = json_array_get(all, 0);
+	/* under this id there is another connection now */
+	snprintf(req, sizeof(req), "{\"cmd\":\"bypass\",\"on\":true,\"id\":%lld,\"lqpn\":1}\n",
+		 number(o, "id"));
+	check_error(ask(req), "is gone");
+	snprintf(req, sizeof(req), "{\"cmd\":\"bypass\",\"on\":true,\"id\":%lld,\"lqpn\":%lld}\n",
+		 number(o, "id"), number(o, "lqpn"));
+	check_objects(ask(req));
+	json_decref(all);
+	all = show("qp-show");
+	assert_non_null(strstr(string(json_array_get(all, 0), "note"), "bypassed"));
+	json_decref(all);
+	/* rules keep it by their names, whatever place they have */
+	check_objects(ask("{\"cmd\":\"bypass\",\"on\":true,\"rule\":\"storage\"}\n"));
+	assert_string_equal(op.text, "bypassed rules storage");
+	operate_rules(&src, now);
+	check_objects(ask("{\"cmd\":\"bypass\",\"on\":false,\"all\":true}\n"));
+	assert_string_equal(op.text, "");
+	/* counters count from now on, and their totals do not go back */
+	check_objects(ask("{\"cmd\":\"stats-clear\"}\n"));
+	all = show("stats-show");
+	json_array_foreach (all, i, o) {
+		if (strcmp(string(o, "group"), "engine"))
+			continue;
+		assert_int_equal(number(o, "value"), 0);
+		if (!strcmp(string(o, "name"), "rx-lan"))
+			assert_true(number(o, "total") > 0);
+	}
+	json_decref(all);
+	src.operate = NULL;
 }
 
 /* A long answer is made bit by bit; a client that does not read holds up nobody, and goes. */
@@ -634,14 +820,13 @@ static void test_socket_file(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_qp),		 TEST(test_unpaired),
-		TEST(test_lane),	 TEST(test_rule),
-		TEST(test_reads),	 TEST(test_rule_read_ahead),
-		TEST(test_stats),	 TEST(test_no_peers),
-		TEST(test_bad_requests), TEST(test_binary),
-		TEST(test_length),	 TEST(test_half_requests),
-		TEST(test_patience),	 TEST(test_slow_reader),
-		TEST(test_bounded_turn), TEST(test_changes_under_way),
+		TEST(test_qp),		 TEST(test_unpaired),	  TEST(test_lane),
+		TEST(test_rule),	 TEST(test_reads),	  TEST(test_rule_read_ahead),
+		TEST(test_stats),	 TEST(test_no_peers),	  TEST(test_bad_requests),
+		TEST(test_binary),	 TEST(test_length),	  TEST(test_half_requests),
+		TEST(test_idle_clients), TEST(test_deaf_clients), TEST(test_follow),
+		TEST(test_feed_overrun), TEST(test_actions),	  TEST(test_patience),
+		TEST(test_slow_reader),	 TEST(test_bounded_turn), TEST(test_changes_under_way),
 		TEST(test_socket_file),
 	};
 

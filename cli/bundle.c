@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * longhaul bundle: what a bug report needs, in one archive. Each part is a file of its own; one
+ * that cannot be had says why in its place. Keys are not among them: the configuration names their
+ * files only.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/client.h"
+#include "cli/command.h"
+#include "version.h"
+
+/* What the daemon says. */
+static const char *const views[] = {"qp",    "lane",   "peer",	 "rule",
+				    "stats", "status", "daemon", NULL};
+
+/* What the machine says. */
+static const struct {
+	const char *file;
+	const char *argv[8];
+} commands[] = {
+	{"uname.txt", {"uname", "-a"}},
+	{"os-release.txt", {"cat", "/etc/os-release"}},
+	{"cpu.txt", {"lscpu"}},
+	{"memory.txt", {"cat", "/proc/meminfo"}},
+	{"link.txt", {"ip", "-d", "-s", "link"}},
+	{"address.txt", {"ip", "address"}},
+	{"bridge.txt", {"bridge", "-d", "link"}},
+	{"config.txt", {"cat", "/etc/longhaul/longhaul.conf"}},
+	{"unit.txt", {"systemctl", "status", "--no-pager", "longhauld"}},
+	{"log.txt", {"journalctl", "-u", "longhauld", "-n", "5000", "--no-pager"}},
+};
+
+static FILE *open_part(const char *dir, const char *name)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	return fopen(path, "w");
+}
+
+static void put_view(const struct options *opt, const char *dir, const char *view)
+{
+	char name[64], err[512];
+	json_t *all;
+	FILE *f;
+
+	snprintf(name, sizeof(name), "%s.json", view);
+	f = open_part(dir, name);
+	if (!f)
+		return;
+	snprintf(name, sizeof(name), "%s-show", view);
+	all = client_collect(opt->socket, name, err, sizeof(err));
+	if (all)
+		json_dumpf(all, f, JSON_INDENT(1));
+	else
+		fprintf(f, "%s\n", err);
+	json_decref(all);
+	fclose(f);
+}
+
+/* Run @argv with its output, errors too, to @f; its exit status, -1 when it cannot run. */
+static int run(const char *const *argv, FILE *f)
+{
+	int status = -1;
+	pid_t child = fork();
+
+	if (!child) {
+		dup2(fileno(f), STDOUT_FILENO);
+		dup2(fileno(f), STDERR_FILENO);
+		execvp(argv[0], (char *const *)argv);
+		dprintf(STDERR_FILENO, "%s: %s\n", argv[0], strerror(errno));
+		_exit(127);
+	}
+	if (child < 0 || waitpid(child, &status, 0) < 0)
+		return -1;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void put_parts(const struct options *opt, const char *dir)
+{
+	FILE *f = open_part(dir, "version.txt");
+
+	if (f) {
+		fprintf(f, "longhaul %s\n", LONGHAUL_VERSION);
+		fclose(f);
+	}
+	for (const char *const *v = views; *v; v++)
+		put_view(opt, dir, *v);
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+		f = open_part(dir, commands[i].file);
+		if (!f)
+			continue;
+		run(commands[i].argv, f);
+		fclose(f);
+	}
+}
+
+static void remove_parts(const char *dir)
+{
+	const char *const argv[] = {"rm", "-rf", dir, NULL};
+
+	run(argv, stderr);
+}
+
+int run_bundle(const struct command *cmd, const struct options *opt, int argc, char **argv)
+{
+	char dir[] = "/tmp/longhaul-bundle.XXXXXX", file[128];
+	const char *name = file;
+	time_t now = time(NULL);
+	mode_t old;
+	int rc;
+
+	(void)cmd;
+	if (argc > 1)
+		return cli_error("bundle takes one file; write longhaul bundle [FILE]");
+	strftime(file, sizeof(file), "longhaul-%Y%m%d-%H%M%S.tar.gz", localtime(&now));
+	if (argc)
+		name = argv[0];
+	if (!access(name, F_OK))
+		return cli_error("%s exists already and is left as it is; name another file", name);
+	if (!mkdtemp(dir))
+		return cli_error("cannot make %s: %m", dir);
+	put_parts(opt, dir);
+	/* addresses of hosts and what they do are nobody else's */
+	old = umask(077);
+	rc = run((const char *const[]){"tar", "-C", dir, "-czf", name, ".", NULL}, stderr);
+	umask(old);
+	remove_parts(dir);
+	if (rc)
+		return cli_error("cannot write %s", name);
+	printf("%s\n", name);
+	return 0;
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * What changes something: release, bypass, clear. Connections are chosen as for `qp show`, and each
+ * is named to the daemon by its id and its QPNs.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/client.h"
+#include "cli/command.h"
+#include "cli/operate.h"
+
+static void take_answer(void *ctx, json_t *object)
+{
+	json_t **out = ctx;
+
+	json_decref(*out);
+	*out = json_incref(object);
+}
+
+/* The one object of the answer (a new reference), NULL with @err. Takes over @req. */
+static json_t *act(const char *socket, json_t *req, char *err, size_t errlen)
+{
+	json_t *out = NULL;
+
+	if (client_ask(socket, req, take_answer, &out, err, errlen)) {
+		json_decref(out);
+		return NULL;
+	}
+	return out ? out : json_object();
+}
+
+json_t *operate_choose(const struct options *opt, int argc, char **argv, char *err, size_t errlen)
+{
+	const struct object *qp = object_find("qp");
+	struct filter filter;
+	json_t *all, *chosen, *o;
+	size_t i;
+
+	if (filter_parse(qp, argc, argv, &filter, err, errlen))
+		return NULL;
+	all = client_collect(opt->socket, "qp-show", err, errlen);
+	if (!all)
+		return NULL;
+	chosen = json_array();
+	json_array_foreach (all, i, o)
+		if (filter_match(&filter, o))
+			json_array_append(chosen, o);
+	json_decref(all);
+	if (json_array_size(chosen) || filter_known(qp, &filter, opt->socket, err, errlen)) {
+		if (json_array_size(chosen))
+			return chosen;
+	} else {
+		snprintf(err, errlen, "no connection matches; see longhaul qp show");
+	}
+	json_decref(chosen);
+	return NULL;
+}
+
+json_t *operate_request(const char *cmd, const json_t *qp)
+{
+	return json_pack("{s:s, s:O, s:O, s:O}", "cmd", cmd, "id", json_object_get(qp, "id"),
+			 "lqpn", json_object_get(qp, "lqpn"), "rqpn", json_object_get(qp, "rqpn"));
+}
+
+/* The same for each of @chosen, with @on when that is not NULL; how many said yes to @key. */
+static int each(const struct options *opt, const json_t *chosen, const char *cmd, const bool *on,
+		const char *key, char *err, size_t errlen)
+{
+	json_t *qp;
+	size_t i;
+	int n = 0;
+
+	json_array_foreach (chosen, i, qp) {
+		json_t *req = operate_request(cmd, qp), *answer;
+
+		if (on)
+			json_object_set_new(req, "on", json_boolean(*on));
+		answer = act(opt->socket, req, err, errlen);
+		if (!answer)
+			return -1;
+		n += json_is_true(json_object_get(answer, key));
+		json_decref(answer);
+	}
+	return n;
+}
+
+int run_release(const struct command *cmd, const struct options *opt, int argc, char **argv)
+{
+	bool all = argc == 1 && !strcmp(argv[0], "all");
+	char err[1024];
+	json_t *chosen;
+	int n;
+
+	(void)cmd;
+	if (!argc)
+		return cli_error("release what? write release KEY VALUE ..., as of qp show, or "
+				 "release all");
+	chosen = operate_choose(opt, all ? 0 : argc, argv, err, sizeof(err));
+	if (!chosen)
+		return cli_error("%s", err);
+	n = each(opt, chosen, "release", NULL, "released", err, sizeof(err));
+	json_decref(chosen);
+	if (n < 0)
+		return cli_error("%s", err);
+	printf("%d connections are delivered what they are owed, then released; they are held "
+	       "again with later requests\n",
+	       n);
+	return 0;
+}
+
+static int bypass_request(const struct options *opt, json_t *req, bool on, const char *what)
+{
+	char err[1024];
+	json_t *answer;
+
+	json_object_set_new(req, "on", json_boolean(on));
+	answer = act(opt->socket, req, err, sizeof(err));
+	if (!answer)
+		return cli_error("%s", err);
+	json_decref(answer);
+	printf("bypass is %s for %s\n", on ? "on" : "off", what);
+	return 0;
+}
+
+int run_bypass(const struct command *cmd, const struct options *opt, int argc, char **argv)
+{
+	bool on = argc && !strcmp(argv[0], "on"), off = argc && !strcmp(argv[0], "off");
+	char err[1024];
+	json_t *chosen;
+	int n;
+
+	(void)cmd;
+	if (!on && !off)
+		return cli_error("write bypass on or bypass off, then all, rule NAME or KEY VALUE "
+				 "..., as of qp show");
+	argc--, argv++;
+	if (!argc)
+		return cli_error("bypass what? all, rule NAME or KEY VALUE ..., as of qp show");
+	if (argc == 1 && !strcmp(argv[0], "all"))
+		return bypass_request(opt, json_pack("{s:s, s:b}", "cmd", "bypass", "all", 1), on,
+				      "everything");
+	if (argc == 2 && !strcmp(argv[0], "rule"))
+		return bypass_request(opt,
+				      json_pack("{s:s, s:s}", "cmd", "bypass", "rule", argv[1]), on,
+				      argv[1]);
+	chosen = operate_choose(opt, argc, argv, err, sizeof(err));
+	if (!chosen)
+		return cli_error("%s", err);
+	n = each(opt, chosen, "bypass", &on, "bypassed", err, sizeof(err));
+	if (n < 0) {
+		json_decref(chosen);
+		return cli_error("%s", err);
+	}
+	printf("bypass is %s for %zu connections\n", on ? "on" : "off", json_array_size(chosen));
+	json_decref(chosen);
+	return 0;
+}
+
+int run_clear(const struct command *cmd, const struct options *opt, int argc, char **argv)
+{
+	char err[1024];
+	json_t *answer;
+
+	(void)cmd, (void)argv;
+	if (argc)
+		return cli_error("clear takes no words: it clears the counters of stats show");
+	answer = act(opt->socket, json_pack("{s:s}", "cmd", "stats-clear"), err, sizeof(err));
+	if (!answer)
+		return cli_error("%s", err);
+	printf("%lld counters cleared\n",
+	       (long long)json_integer_value(json_object_get(answer, "cleared")));
+	json_decref(answer);
+	return 0;
+}

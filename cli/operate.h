@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Choosing connections for a command that does something with them. */
+#ifndef LONGHAUL_CLI_OPERATE_H
+#define LONGHAUL_CLI_OPERATE_H
+
+#include <jansson.h>
+
+#include "cli/command.h"
+#include "cli/filter.h"
+
+/** operate_choose - those that KEY VALUE words select, one at least; NULL with @err. */
+json_t *operate_choose(const struct options *opt, int argc, char **argv, char *err, size_t errlen);
+
+/** operate_request - a request @cmd about queue pair @qp, of qp-show. */
+json_t *operate_request(const char *cmd, const json_t *qp);
+
+#endif

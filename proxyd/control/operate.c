@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Requests name connections by id, as `qp-show` has them, with the QPNs: an id may have passed on
+ * to another connection since, and that one is left alone.
+ */
+#include "control/operate.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool wrong(char *err, size_t errlen, const char *text)
+{
+	snprintf(err, errlen, "%s", text);
+	return false;
+}
+
+/* The connection that @req names: true with @ci filled. */
+static bool conn_of(const struct view_source *src, const json_t *req, uint64_t now_ns,
+		    struct conn_info *ci, char *err, size_t errlen)
+{
+	const json_t *id = json_object_get(req, "id"), *rqpn = json_object_get(req, "rqpn");
+	const json_t *lqpn = json_object_get(req, "lqpn");
+	json_int_t n = json_integer_value(id);
+
+	if (!json_is_integer(id) || n < 0 || n > UINT32_MAX)
+		return wrong(err, errlen, "request has no \"id\" of a connection");
+	if (!engine_conn_next(src->engine, (uint32_t)n, now_ns, ci) || ci->id != n ||
+	    (json_is_integer(lqpn) && json_integer_value(lqpn) != ci->lqpn) ||
+	    (json_is_integer(rqpn) && json_integer_value(rqpn) != ci->rqpn))
+		return wrong(err, errlen, "the connection is gone; look again with qp show");
+	return true;
+}
+
+static bool run_release(const struct view_source *src, const json_t *req, uint64_t now_ns,
+			json_t **out, char *err, size_t errlen)
+{
+	struct conn_info ci;
+	bool held;
+
+	if (!conn_of(src, req, now_ns, &ci, err, errlen))
+		return false;
+	held = engine_release(src->engine, ci.id, now_ns);
+	*out = json_pack("{s:b}", "released", held);
+	return true;
+}
+
+/* "all", or names of rules; what health tells of. */
+static void say_bypassed(struct operate *op)
+{
+	size_t used = 0;
+
+	snprintf(op->text, sizeof(op->text), "%s", op->all ? "everything is bypassed" : "");
+	for (unsigned int i = 0; !op->all && i < op->nrules && used < sizeof(op->text); i++)
+		used += (size_t)snprintf(op->text + used, sizeof(op->text) - used, "%s%s",
+					 i ? ", " : "bypassed rules ", op->rules[i]);
+}
+
+static void note_rule(struct operate *op, const char *name, bool on)
+{
+	for (unsigned int i = 0; i < op->nrules; i++) {
+		if (strcmp(op->rules[i], name))
+			continue;
+		if (!on)
+			memmove(op->rules[i], op->rules[op->nrules - 1], RULE_NAME);
+		op->nrules -= !on;
+		return;
+	}
+	if (on && op->nrules < RULE_MAX)
+		snprintf(op->rules[op->nrules++], RULE_NAME, "%s", name);
+}
+
+static int rule_index(const struct view_source *src, const char *name)
+{
+	for (unsigned int i = 0; i < src->nrules; i++)
+		if (!strcmp(src->rules[i].name, name))
+			return (int)i;
+	return -1;
+}
+
+static bool run_bypass(const struct view_source *src, const json_t *req, uint64_t now_ns,
+		       json_t **out, char *err, size_t errlen)
+{
+	const char *rule = json_string_value(json_object_get(req, "rule"));
+	struct operate *op = src->operate;
+	bool on = json_is_true(json_object_get(req, "on"));
+	struct conn_info ci;
+	int i;
+
+	if (!json_is_boolean(json_object_get(req, "on")))
+		return wrong(err, errlen, "request has no \"on\", true or false");
+	if (json_is_true(json_object_get(req, "all"))) {
+		engine_bypass(src->engine, BYPASS_ALL, 0, on, now_ns);
+		op->all = on;
+		op->nrules = on ? op->nrules : 0;
+	} else if (rule) {
+		i = rule_index(src, rule);
+		if (i < 0)
+			return wrong(err, errlen, "there is no such rule; see rule show");
+		engine_bypass(src->engine, BYPASS_RULE, (uint32_t)i, on, now_ns);
+		note_rule(op, rule, on);
+	} else {
+		if (!conn_of(src, req, now_ns, &ci, err, errlen))
+			return false;
+		engine_bypass(src->engine, BYPASS_CONN, ci.id, on, now_ns);
+	}
+	say_bypassed(op);
+	*out = json_pack("{s:b}", "bypassed", on);
+	return true;
+}
+
+void operate_rules(const struct view_source *src, uint64_t now_ns)
+{
+	struct operate *op = src->operate;
+
+	for (unsigned int i = 0; op && i < src->nrules; i++) {
+		bool on = false;
+
+		for (unsigned int k = 0; k < op->nrules; k++)
+			on |= !strcmp(op->rules[k], src->rules[i].name);
+		engine_bypass(src->engine, BYPASS_RULE, i, on, now_ns);
+	}
+}
+
+static bool run_clear(const struct view_source *src, const json_t *req, uint64_t now_ns,
+		      json_t **out, char *err, size_t errlen)
+{
+	struct view_cursor cur = {0};
+	enum view_step step;
+	uint64_t n = 0;
+
+	(void)req, (void)err, (void)errlen;
+	do {
+		json_t *o = NULL;
+		uint32_t at = cur.conn;
+
+		step = view_stats(src, &cur, now_ns, &o);
+		if (step != VIEW_OBJECT)
+			continue;
+		/* what is no counter says so by having no total */
+		if (at < OPERATE_COUNTERS && json_object_get(o, "total")) {
+			src->operate->base[at] =
+				(uint64_t)json_integer_value(json_object_get(o, "total"));
+			n++;
+		}
+		json_decref(o);
+	} while (step != VIEW_END);
+	*out = json_pack("{s:I}", "cleared", (json_int_t)n);
+	return true;
+}
+
+static const struct action actions[] = {
+	{"release", run_release},
+	{"bypass", run_bypass},
+	{"stats-clear", run_clear},
+	{NULL, NULL},
+};
+
+const struct action *action_find(const char *cmd)
+{
+	for (const struct action *a = actions; a->cmd; a++)
+		if (!strcmp(a->cmd, cmd))
+			return a;
+	return NULL;
+}

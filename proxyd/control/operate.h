@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Commands of an operator that change something: release, bypass, clear counters. Each is one
+ * request with members, answered by one object. What was bypassed is remembered by the names of
+ * rules, so that a reload does not move it to other rules.
+ */
+#ifndef LONGHAUL_CONTROL_OPERATE_H
+#define LONGHAUL_CONTROL_OPERATE_H
+
+#include <stdbool.h>
+
+#include "control/view.h"
+
+#define OPERATE_COUNTERS 320 /* of stats-show */
+
+/**
+ * struct operate - zero to begin with.
+ * @all, @rules: what is bypassed; @text: the same for people
+ * @base: values of counters when they were cleared, in the order of stats-show
+ */
+struct operate {
+	bool all;
+	char rules[RULE_MAX][RULE_NAME];
+	unsigned int nrules;
+	char text[256];
+	uint64_t base[OPERATE_COUNTERS];
+};
+
+/** struct action - @run: false with one line in @err; else @out is the answer (a new reference). */
+struct action {
+	const char *cmd;
+	bool (*run)(const struct view_source *src, const json_t *req, uint64_t now_ns, json_t **out,
+		    char *err, size_t errlen);
+};
+
+/** action_find - the action that request @cmd asks for, NULL. */
+const struct action *action_find(const char *cmd);
+
+/** operate_rules - the rules have changed: bypass those of the same names again. */
+void operate_rules(const struct view_source *src, uint64_t now_ns);
+
+#endif
