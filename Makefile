@@ -8,6 +8,7 @@
 # make attack     third parties, overload and bad clients against real daemons in network namespaces (root)
 # make check-busy netns and vm tests, 20 times (RUNS=) beside two busy processes: whether they hang on the clock
 # make demo       two data centres in network namespaces, bare and through longhaul (root)
+# make check-ui   metrics by promtool and prometheus, the status page in Chromium (root)
 # make lint       layers, style, doc/features.md against the tests, how the engine's files hang together
 # make bench      cost per packet, memory
 # make bench-scale  what many connections cost each other
@@ -54,12 +55,15 @@ MAIN_SRC := $(filter-out proxyd/main.c,$(wildcard proxyd/*.c)) cli/object.c cli/
 DAEMON_LIBS := $(CORE_LIBS) -lxdp -lbpf -lelf -lz -lev -lsodium -linih -ljansson -lpcap -lcap-ng -lseccomp -lsystemd
 CLI_SRC := $(filter-out cli/main.c,$(wildcard cli/*.c)) proxyd/peer/key.c
 CLI_LIBS := -ljansson -lsodium -lncurses -ltinfo -lm
+# Metrics and the status page: a process of its own, beside the daemon.
+METRICS_SRC := $(wildcard metrics/*.c) cli/client.c
+METRICS_LIBS := -lmicrohttpd -ljansson -lcap-ng -lsystemd -lpthread -lm
 LAB_LIB_SRC := $(wildcard tests/lab/model/*.c)
 
 obj = $(patsubst %.c,$(B)/%.o,$(1))
 
 .PHONY: all
-all: $(B)/longhauld $(B)/longhaul lab
+all: $(B)/longhauld $(B)/longhaul $(B)/longhaul-metrics lab
 
 $(B)/%.o: %.c
 	$(call say,CC,$<)mkdir -p $(@D) && $(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
@@ -82,6 +86,9 @@ $(B)/longhauld: $(B)/proxyd/main.o $(B)/libmain.a $(B)/libdaemon.a $(B)/libcore.
 $(B)/longhaul: $(B)/cli/main.o $(B)/libcli.a
 	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $^ $(CLI_LIBS)
 
+$(B)/longhaul-metrics: $(call obj,$(METRICS_SRC))
+	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $^ $(METRICS_LIBS)
+
 # The XDP program, compiled for the BPF machine and embedded as a skeleton.
 $(B)/steer.bpf.o: bpf/steer.bpf.c bpf/steer.h
 	$(call say,BPF,$<)mkdir -p $(@D) && $(CLANG) -O2 -g -Wall -Werror -target bpf \
@@ -99,7 +106,7 @@ include tests/Makefile.inc
 # run. clang is for the XDP program and the fuzzers.
 DEPS := gcc libc6-dev linux-libc-dev clang libclang-rt-dev bpftool libbpf-dev libxdp-dev libelf-dev zlib1g-dev \
 	libisal-dev libxxhash-dev libev-dev libsodium-dev libinih-dev libjansson-dev libpcap-dev libcap-ng-dev \
-	libseccomp-dev libsystemd-dev libncurses-dev uthash-dev libcmocka-dev iproute2 ethtool jq perl-base
+	libseccomp-dev libsystemd-dev libncurses-dev libmicrohttpd-dev uthash-dev libcmocka-dev iproute2 ethtool jq perl-base
 
 .PHONY: deps
 deps:
@@ -130,6 +137,13 @@ MODEL_DEPS := gcc libc6-dev spin
 .PHONY: model-deps
 model-deps:
 	$(Q)$(MAKE) DEPS='$(MODEL_DEPS)' deps
+
+# What tests of metrics and of the page need besides; where one is not to be had its tests are skipped, and say so.
+UI_DEPS := prometheus chromium libjs-chart.js curl jq tshark
+
+.PHONY: ui-deps
+ui-deps: deps
+	$(Q)$(MAKE) DEPS='$(UI_DEPS)' deps || echo "make: without these packages tests of the metrics are skipped" >&2
 
 # Packages first, whatever -j says; then everything is built by a make of its own.
 JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
@@ -164,6 +178,11 @@ check-tsan: deps
 	$(Q)$(MAKE) $(JOBS) B=$(B)/tsan SAN=thread OPT='-O1 -g' all tests
 	$(Q)B=$(B)/tsan LAB_BIN=$(B)/lab TIMES=10 SANITIZED=yes setarch -R tests/run.sh unit netns/test_pair
 
+.PHONY: check-ui
+check-ui: ui-deps
+	$(Q)$(MAKE) $(JOBS) all
+	$(Q)B=$(B) tests/ui.sh
+
 demo: deps
 	$(Q)[ "$$(id -u)" = 0 ] || { echo "make demo: needs root: network namespaces and XDP; try sudo make demo" >&2; exit 1; }
 	$(Q)$(MAKE) $(JOBS) all
@@ -188,14 +207,20 @@ completiondir ?= $(prefix)/share/bash-completion/completions
 multiarch ?= $(shell $(CC) -print-multiarch)
 wiresharkdir ?= $(prefix)/lib/$(multiarch)/wireshark/plugins
 sysconfdir ?= /etc
+datadir ?= $(prefix)/share/longhaul
 
 # What `make install` installs and `make uninstall` removes: mode, file, where.
 INSTALL_LIST := \
 	755:$(B)/longhauld:$(sbindir)/longhauld \
 	755:$(B)/longhaul:$(sbindir)/longhaul \
+	755:$(B)/longhaul-metrics:$(sbindir)/longhaul-metrics \
 	$(foreach m,$(wildcard man/*.5),644:$(m):$(mandir)/man5/$(notdir $(m))) \
 	$(foreach m,$(wildcard man/*.8),644:$(m):$(mandir)/man8/$(notdir $(m))) \
 	644:$(B)/longhauld.service:$(unitdir)/longhauld.service \
+	644:$(B)/longhaul-metrics.service:$(unitdir)/longhaul-metrics.service \
+	$(foreach f,$(wildcard metrics/page/*),644:$(f):$(datadir)/page/$(notdir $(f))) \
+	644:conf/longhaul.rules.yml:$(datadir)/longhaul.rules.yml \
+	644:conf/longhaul-dashboard.json:$(datadir)/longhaul-dashboard.json \
 	644:systemd/longhauld.sysusers:$(sysusersdir)/longhauld.conf \
 	644:systemd/longhauld.tmpfiles:$(tmpfilesdir)/longhauld.conf \
 	644:conf/longhaul.bash-completion:$(completiondir)/longhaul \
@@ -204,11 +229,12 @@ INSTALL_LIST := \
 	644:conf/longhaul.conf:$(sysconfdir)/longhaul/longhaul.conf.sample
 
 .PHONY: product install uninstall
-product: $(B)/longhauld $(B)/longhaul
+product: $(B)/longhauld $(B)/longhaul $(B)/longhaul-metrics
 
 # A configuration that is there already is left alone; the sample is installed beside it in any case. The user that
 # the unit wants is made where it can be: not for a DESTDIR, and only by root.
 install: product
+	$(Q)sed 's|/usr/sbin/|$(sbindir)/|' systemd/longhaul-metrics.service >$(B)/longhaul-metrics.service
 	$(Q)sed 's|/usr/sbin/|$(sbindir)/|; s|/etc/longhaul/|$(sysconfdir)/longhaul/|' systemd/longhauld.service \
 		>$(B)/longhauld.service
 	$(call say,INSTALL,$(DESTDIR)$(prefix))echo $(INSTALL_LIST) | tr ' :' '\n ' | \
