@@ -151,6 +151,30 @@ static void complete_value(const struct object *o, const char *key, FILE *f)
 		putc('\n', f);
 }
 
+/* What may follow words of commands that choose queue pairs; false for others. */
+static bool complete_choice(const struct command *c, int argc, char **argv, FILE *f)
+{
+	const struct object *qp = object_find("qp");
+	bool bypass = c->run == run_bypass, all = bypass || c->run == run_release;
+	int before = bypass || c->run == run_capture; /* words before the first KEY */
+
+	if (!all && c->run != run_capture && c->run != run_top)
+		return false;
+	if (bypass && !argc)
+		fputs("on\noff\n", f);
+	if (argc < before)
+		return true;
+	if ((argc - before) % 2) {
+		complete_value(qp, argv[argc - 1], f);
+		return true;
+	}
+	if (all && argc == before)
+		fputs("all\n", f);
+	for (const struct column *col = qp->columns; col->key; col++)
+		fprintf(f, "%s\n", col->key);
+	return true;
+}
+
 void command_complete(int argc, char **argv, FILE *f)
 {
 	const struct command *c;
@@ -164,7 +188,7 @@ void command_complete(int argc, char **argv, FILE *f)
 		return;
 	}
 	c = command_find(argc, argv, &used, err, sizeof(err));
-	if (!c || !c->object)
+	if (!c || complete_choice(c, argc - used, argv + used, f) || !c->object)
 		return;
 	if (argc == 1)
 		fprintf(f, "%s\n", c->verb);

@@ -118,6 +118,21 @@ static void test_help_and_completion(void **state)
 	fputc('\0', f);
 	fflush(f);
 	assert_string_equal(text, "out\nin\n");
+	rewind(f);
+	command_complete(1, WORDS("bypass"), f);
+	fputc('\0', f);
+	fflush(f);
+	assert_string_equal(text, "on\noff\n");
+	rewind(f);
+	command_complete(2, WORDS("bypass", "on"), f);
+	fputc('\0', f);
+	fflush(f);
+	assert_int_equal(strncmp(text, "all\nlan-ip\n", 11), 0);
+	rewind(f);
+	command_complete(3, WORDS("capture", "x.pcapng", "state"), f);
+	fputc('\0', f);
+	fflush(f);
+	assert_string_equal(text, "watch\nopening\nheld\ndrain\nfault\n");
 	fclose(f);
 	free(text);
 }
