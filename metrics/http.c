@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -157,6 +158,18 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *c, const cha
 	return put_page(h, c, url);
 }
 
+/* As many as there may be files, less a few for us; idle ones must not keep others out. */
+static unsigned int client_limit(void)
+{
+	struct rlimit r;
+
+	if (getrlimit(RLIMIT_NOFILE, &r))
+		return 64;
+	r.rlim_cur = r.rlim_max < HTTP_CLIENTS + 64 ? r.rlim_max : HTTP_CLIENTS + 64;
+	setrlimit(RLIMIT_NOFILE, &r);
+	return r.rlim_cur > 128 ? (unsigned int)r.rlim_cur - 64 : 64;
+}
+
 struct http *http_open(const struct http_config *cfg, const struct sockaddr *addr, char *err,
 		       size_t errlen)
 {
@@ -172,7 +185,8 @@ struct http *http_open(const struct http_config *cfg, const struct sockaddr *add
 	h->cfg = *cfg;
 	h->now.socket = cfg->socket;
 	h->mhd = MHD_start_daemon(flags, 0, NULL, NULL, on_request, h, MHD_OPTION_SOCK_ADDR, addr,
-				  MHD_OPTION_CONNECTION_LIMIT, (unsigned int)HTTP_CLIENTS,
+				  MHD_OPTION_CONNECTION_LIMIT, client_limit(),
+				  MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HTTP_MEMORY,
 				  MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)HTTP_SECONDS,
 				  MHD_OPTION_END);
 	if (!h->mhd) {

@@ -11,8 +11,9 @@
 #include <stddef.h>
 #include <sys/socket.h>
 
-#define HTTP_CLIENTS 64 /* connections at a time; further ones wait to be accepted */
-#define HTTP_SECONDS 5	/* a silent connection is closed after this */
+#define HTTP_CLIENTS 4000      /* connections at a time, as far as files may be open */
+#define HTTP_MEMORY  (8 << 10) /* bytes for each */
+#define HTTP_SECONDS 5	       /* a silent connection is closed after this */
 
 /**
  * struct http_config

@@ -75,7 +75,7 @@ function showVerdict(data) {
 
 	byId("verdict").className = level;
 	put("verdict", `${level.toUpperCase()}: longhauld is ${d.state}, ${d["peers-up"]} of ${d.peers} peers up, ` +
-		`${d.rules} rules`);
+		`${d.rules} rule${d.rules === 1 ? "" : "s"}`);
 	byId("alarms").replaceChildren(...raised.map((a) => {
 		const li = document.createElement("li"), mend = document.createElement("small");
 
