@@ -5,6 +5,7 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/client.h"
 #include "cli/command.h"
@@ -87,7 +88,7 @@ static int print_data(const struct command *cmd, const struct options *opt,
 	return render_end(r);
 }
 
-int run_status(const struct command *cmd, const struct options *opt, int argc, char **argv)
+static int status_once(const struct command *cmd, const struct options *opt, int argc, char **argv)
 {
 	json_t *alarms, *daemon = NULL;
 	struct filter filter;
@@ -121,4 +122,19 @@ int run_status(const struct command *cmd, const struct options *opt, int argc, c
 	json_decref(alarms);
 	json_decref(daemon);
 	return worst;
+}
+
+int run_status(const struct command *cmd, const struct options *opt, int argc, char **argv)
+{
+	bool terminal = opt->watch > 0 && isatty(STDOUT_FILENO);
+	int rc;
+
+	for (long n = 1;; n++) {
+		if (terminal)
+			fputs("\033[H\033[J", stdout);
+		rc = status_once(cmd, opt, argc, argv);
+		if (opt->watch <= 0 || rc == STATUS_UNKNOWN || (opt->count && n >= opt->count) ||
+		    !cli_sleep(opt->watch))
+			return rc;
+	}
 }
