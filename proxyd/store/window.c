@@ -8,7 +8,7 @@
  * while the page is absent, else
  *
  *	bits 31..8  page id + 1
- *	bits  7..0  packets in it - 1 (a page without packets is given back at once)
+ *	bits  7..0  packets and names in it - 1 (a page without any is given back at once)
  *
  * Both kinds of page are all zero when the last packet leaves them, since window_del() clears what
  * it deletes; the pool is told, and need not zero them for the next user. That matters to a lane
@@ -83,7 +83,8 @@ static struct pkt *page_add(struct window *w, struct pool *p, enum pool_class c,
 	return pool_page_ptr(p, page);
 }
 
-static struct pkt *big_put(struct window *w, struct pool *p, enum pool_class c, uint32_t psn)
+/* The descriptor at @psn, counted, unless a packet stands there. */
+static struct pkt *big_claim(struct window *w, struct pool *p, enum pool_class c, uint32_t psn)
 {
 	uint32_t *entry = w->dir[dir_of(psn)] == POOL_NONE ? NULL : entry_of(w, p, psn);
 	struct pkt *pkt;
@@ -92,40 +93,32 @@ static struct pkt *big_put(struct window *w, struct pool *p, enum pool_class c, 
 		pkt = page_of(p, *entry) + psn % WINDOW_PAGE_PSNS;
 		if (pkt->flags & PKT_USED)
 			return NULL;
-		(*entry)++;
+		*entry += !pkt->flags;
 	} else {
 		pkt = page_add(w, p, c, psn);
 		if (!pkt)
 			return NULL;
 		pkt += psn % WINDOW_PAGE_PSNS;
 	}
-	*pkt = (struct pkt){.flags = PKT_USED};
 	return pkt;
 }
 
-static struct pkt *big_get(const struct window *w, struct pool *p, uint32_t psn)
+static struct pkt *big_slot(const struct window *w, struct pool *p, uint32_t psn)
 {
 	uint32_t entry;
-	struct pkt *pkt;
 
 	if (w->dir[dir_of(psn)] == POOL_NONE)
 		return NULL;
 	entry = *entry_of(w, p, psn);
-	if (!entry)
-		return NULL;
-	pkt = page_of(p, entry) + psn % WINDOW_PAGE_PSNS;
-	return pkt->flags & PKT_USED ? pkt : NULL;
+	return entry ? page_of(p, entry) + psn % WINDOW_PAGE_PSNS : NULL;
 }
 
-static void big_del(struct window *w, struct pool *p, uint32_t psn)
+/* Nothing stands at @pkt, which is @psn, any more. */
+static void big_clear(struct window *w, struct pool *p, struct pkt *pkt, uint32_t psn)
 {
-	struct pkt *pkt = big_get(w, p, psn);
-	uint32_t *entry;
+	uint32_t *entry = entry_of(w, p, psn);
 
-	if (!pkt)
-		return;
 	memset(pkt, 0, sizeof(*pkt));
-	entry = entry_of(w, p, psn);
 	if (*entry & 0xff) {
 		(*entry)--;
 		return;
@@ -138,9 +131,9 @@ static void big_del(struct window *w, struct pool *p, uint32_t psn)
 }
 
 /* The first packet in [@first, @first + @n), which lies within one directory that is there; not
- * reduced modulo 2^24. */
+ * reduced modulo 2^24. @any: of PKT_USED and PKT_NAMED, one of which must be set. */
 static struct pkt *next_in(const struct window *w, struct pool *p, uint32_t first, uint32_t n,
-			   uint32_t *found)
+			   uint32_t any, uint32_t *found)
 {
 	const uint32_t *dir = pool_page_ptr(p, w->dir[dir_of(first)]);
 	uint32_t last = first + n - 1;
@@ -158,7 +151,7 @@ static struct pkt *next_in(const struct window *w, struct pool *p, uint32_t firs
 		if (stop > last)
 			stop = last;
 		for (; at <= stop; at++) {
-			if (page[at % WINDOW_PAGE_PSNS].flags & PKT_USED) {
+			if (page[at % WINDOW_PAGE_PSNS].flags & any) {
 				*found = at & PSN_MASK;
 				return &page[at % WINDOW_PAGE_PSNS];
 			}
@@ -168,7 +161,7 @@ static struct pkt *next_in(const struct window *w, struct pool *p, uint32_t firs
 }
 
 static struct pkt *big_next(const struct window *w, struct pool *p, uint32_t psn, uint32_t left,
-			    uint32_t *found)
+			    uint32_t any, uint32_t *found)
 {
 	for (uint32_t n; left; left -= n, psn = psn_add(psn, n)) {
 		struct pkt *d;
@@ -177,7 +170,7 @@ static struct pkt *big_next(const struct window *w, struct pool *p, uint32_t psn
 		n = n < left ? n : left;
 		if (w->dir[dir_of(psn)] == POOL_NONE)
 			continue;
-		d = next_in(w, p, psn & PSN_MASK, n, found);
+		d = next_in(w, p, psn & PSN_MASK, n, any, found);
 		if (d)
 			return d;
 	}
@@ -201,15 +194,11 @@ static uint32_t leaf_of(const struct window *w, uint32_t psn)
 	return i;
 }
 
-static struct pkt *small_get(const struct window *w, struct pool *p, uint32_t psn)
+static struct pkt *small_slot(const struct window *w, struct pool *p, uint32_t psn)
 {
 	uint32_t i = leaf_of(w, psn);
-	struct pkt *pkt;
 
-	if (i == w->leaves)
-		return NULL;
-	pkt = leaf_ptr(p, w, i) + psn % WINDOW_LEAF_PSNS;
-	return pkt->flags & PKT_USED ? pkt : NULL;
+	return i == w->leaves ? NULL : leaf_ptr(p, w, i) + psn % WINDOW_LEAF_PSNS;
 }
 
 static bool leaf_add(struct window *w, struct pool *p, enum pool_class c, uint32_t psn)
@@ -227,8 +216,8 @@ static bool leaf_add(struct window *w, struct pool *p, enum pool_class c, uint32
 	return true;
 }
 
-static struct pkt *small_put(struct window *w, struct pool *p, enum pool_class c, uint32_t psn,
-			     uint32_t i)
+static struct pkt *small_claim(struct window *w, struct pool *p, enum pool_class c, uint32_t psn,
+			       uint32_t i)
 {
 	struct pkt *pkt;
 
@@ -237,18 +226,14 @@ static struct pkt *small_put(struct window *w, struct pool *p, enum pool_class c
 	pkt = leaf_ptr(p, w, i) + psn % WINDOW_LEAF_PSNS;
 	if (pkt->flags & PKT_USED)
 		return NULL;
-	w->held[i]++;
-	*pkt = (struct pkt){.flags = PKT_USED};
+	w->held[i] += !pkt->flags;
 	return pkt;
 }
 
-static void small_del(struct window *w, struct pool *p, uint32_t psn)
+static void small_clear(struct window *w, struct pool *p, struct pkt *pkt, uint32_t psn)
 {
-	struct pkt *pkt = small_get(w, p, psn);
 	uint32_t i = leaf_of(w, psn), last;
 
-	if (!pkt)
-		return;
 	memset(pkt, 0, sizeof(*pkt));
 	if (--w->held[i])
 		return;
@@ -263,7 +248,7 @@ static void small_del(struct window *w, struct pool *p, uint32_t psn)
 
 /* The first packet of leaf @i that is less than @left PSNs from @psn on; @off: how many. */
 static struct pkt *next_of_leaf(const struct window *w, struct pool *p, uint32_t i, uint32_t psn,
-				uint32_t left, uint32_t *off)
+				uint32_t left, uint32_t any, uint32_t *off)
 {
 	struct pkt *leaf = leaf_ptr(p, w, i);
 	uint32_t first = psn_sub(w->base[i] * WINDOW_LEAF_PSNS, psn);
@@ -273,7 +258,7 @@ static struct pkt *next_of_leaf(const struct window *w, struct pool *p, uint32_t
 	for (uint32_t k = 0; k < WINDOW_LEAF_PSNS; k++) {
 		uint32_t away = psn_sub(w->base[i] * WINDOW_LEAF_PSNS + k, psn);
 
-		if (away < left && (leaf[k].flags & PKT_USED)) {
+		if (away < left && (leaf[k].flags & any)) {
 			*off = away;
 			return &leaf[k];
 		}
@@ -282,13 +267,13 @@ static struct pkt *next_of_leaf(const struct window *w, struct pool *p, uint32_t
 }
 
 static struct pkt *small_next(const struct window *w, struct pool *p, uint32_t psn, uint32_t left,
-			      uint32_t *found)
+			      uint32_t any, uint32_t *found)
 {
 	struct pkt *best = NULL;
 
 	for (uint32_t i = 0; i < w->leaves; i++) {
 		uint32_t off;
-		struct pkt *pkt = next_of_leaf(w, p, i, psn, left, &off);
+		struct pkt *pkt = next_of_leaf(w, p, i, psn, left, any, &off);
 
 		if (!pkt)
 			continue;
@@ -315,16 +300,21 @@ static bool grow(struct window *w, struct pool *p, enum pool_class c)
 			w->base[i / WINDOW_LEAF_PSNS] * WINDOW_LEAF_PSNS + i % WINDOW_LEAF_PSNS;
 		struct pkt *to;
 
-		if (!(pkt->flags & PKT_USED))
+		if (!pkt->flags)
 			continue;
-		to = big_put(&big, p, c, psn);
+		to = big_claim(&big, p, c, psn);
 		if (to)
 			*to = *pkt;
 		good = to;
 	}
-	for (uint32_t i = 0; i < w->leaves * WINDOW_LEAF_PSNS && !good; i++)
-		big_del(&big, p,
-			w->base[i / WINDOW_LEAF_PSNS] * WINDOW_LEAF_PSNS + i % WINDOW_LEAF_PSNS);
+	for (uint32_t i = 0; i < w->leaves * WINDOW_LEAF_PSNS && !good; i++) {
+		uint32_t psn =
+			w->base[i / WINDOW_LEAF_PSNS] * WINDOW_LEAF_PSNS + i % WINDOW_LEAF_PSNS;
+		struct pkt *pkt = big_slot(&big, p, psn);
+
+		if (pkt && pkt->flags)
+			big_clear(&big, p, pkt, psn);
+	}
 	if (!good)
 		return false;
 	for (uint32_t i = 0; i < w->leaves; i++)
@@ -333,40 +323,100 @@ static bool grow(struct window *w, struct pool *p, enum pool_class c)
 	return true;
 }
 
-struct pkt *window_put(struct window *w, struct pool *p, enum pool_class c, uint32_t psn)
+/* The descriptor at @psn, counted, unless a packet stands there. */
+static struct pkt *claim(struct window *w, struct pool *p, enum pool_class c, uint32_t psn)
 {
 	if (!w->pages) {
 		uint32_t i = leaf_of(w, psn);
 
 		if (i < WINDOW_LEAVES)
-			return small_put(w, p, c, psn, i);
+			return small_claim(w, p, c, psn, i);
 		if (!grow(w, p, c))
 			return NULL;
 	}
-	return big_put(w, p, c, psn);
+	return big_claim(w, p, c, psn);
+}
+
+static void clear(struct window *w, struct pool *p, struct pkt *pkt, uint32_t psn)
+{
+	if (w->pages)
+		big_clear(w, p, pkt, psn);
+	else
+		small_clear(w, p, pkt, psn);
+}
+
+struct pkt *window_put(struct window *w, struct pool *p, enum pool_class c, uint32_t psn)
+{
+	struct pkt *pkt = claim(w, p, c, psn);
+
+	if (pkt)
+		*pkt = (struct pkt){.flags = PKT_USED};
+	return pkt;
+}
+
+bool window_name(struct window *w, struct pool *p, enum pool_class c, uint32_t psn, uint32_t name)
+{
+	struct pkt *pkt = claim(w, p, c, psn);
+
+	if (pkt)
+		*pkt = (struct pkt){.flags = PKT_NAMED, .name = name};
+	return pkt;
+}
+
+struct pkt *window_slot(const struct window *w, struct pool *p, uint32_t psn)
+{
+	return w->pages ? big_slot(w, p, psn) : small_slot(w, p, psn);
 }
 
 struct pkt *window_get(const struct window *w, struct pool *p, uint32_t psn)
 {
-	return w->pages ? big_get(w, p, psn) : small_get(w, p, psn);
+	struct pkt *pkt = window_slot(w, p, psn);
+
+	return pkt && pkt->flags & PKT_USED ? pkt : NULL;
 }
 
 void window_del(struct window *w, struct pool *p, uint32_t psn)
 {
-	if (w->pages)
-		big_del(w, p, psn);
-	else
-		small_del(w, p, psn);
+	struct pkt *pkt = window_get(w, p, psn);
+
+	if (pkt)
+		clear(w, p, pkt, psn);
 }
 
-struct pkt *window_next(const struct window *w, struct pool *p, uint32_t psn, uint32_t end,
-			uint32_t *found)
+void window_del_named(struct window *w, struct pool *p, uint32_t psn)
+{
+	struct pkt *pkt = window_get(w, p, psn);
+
+	if (pkt)
+		*pkt = (struct pkt){.flags = PKT_NAMED, .name = pkt->name};
+}
+
+static struct pkt *next(const struct window *w, struct pool *p, uint32_t psn, uint32_t end,
+			uint32_t any, uint32_t *found)
 {
 	uint32_t left = (end - psn) & PSN_MASK;
 
 	if (left > WINDOW_SPAN)
 		left = WINDOW_SPAN;
-	return w->pages ? big_next(w, p, psn, left, found) : small_next(w, p, psn, left, found);
+	return w->pages ? big_next(w, p, psn, left, any, found)
+			: small_next(w, p, psn, left, any, found);
+}
+
+struct pkt *window_next(const struct window *w, struct pool *p, uint32_t psn, uint32_t end,
+			uint32_t *found)
+{
+	return next(w, p, psn, end, PKT_USED, found);
+}
+
+void window_unname(struct window *w, struct pool *p, uint32_t psn, uint32_t end)
+{
+	struct pkt *pkt;
+
+	while (psn != end && (pkt = next(w, p, psn, end, PKT_NAMED, &psn))) {
+		if (!(pkt->flags & PKT_USED))
+			clear(w, p, pkt, psn);
+		psn = psn_add(psn, 1);
+	}
 }
 
 uint32_t *window_stamp(const struct window *w, struct pool *p, uint32_t psn)
