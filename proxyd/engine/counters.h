@@ -50,6 +50,11 @@
 	X(HELD_BACK, "held-back", "acknowledgements withheld because the pool fills")              \
 	X(OUT_OF_WINDOW, "out-of-window", "stream packets beyond the receive window, dropped")     \
 	X(HOLES, "holes", "stream packets refused: one hole too many")                             \
+	X(FORGED, "wan-forged",                                                                    \
+	  "stream packets that are not what the peer has sent, dropped (wan-check)")               \
+	X(UNNAMED, "wan-unnamed",                                                                  \
+	  "stream packets dropped because the peer has not named them (wan-check)")                \
+	X(NAMED_AGAIN, "named-again", "packets whose names were told to the peer again")           \
 	X(RETX_WAN, "retx-wan", "stream packets sent again over the WAN")                          \
 	X(RETX_LAN, "retx-lan", "requests sent again to a near responder")                         \
 	X(RETX_SPURIOUS, "retx-spurious", "retransmissions that turned out not to be needed")      \

@@ -477,7 +477,7 @@ void engine_rules(struct engine *e, const struct rule *rules, unsigned int n, ui
 /* The lane of an opener whose peer could not be told anything, and is there again. */
 static void peer_is_back(struct engine *e, struct flow *fl)
 {
-	pace_run(e, fl);
+	stream_tx_peer_back(e, fl);
 	if (reads_of(e, &fl->lane))
 		resp_report_due(e, fl, true);
 }
@@ -489,6 +489,7 @@ void engine_peer_event(struct engine *e, unsigned int peer, enum peer_event ev, 
 		return;
 	e->peer_up[peer] = ev != PEER_DOWN;
 	meter_forget(e, peer);
+	e->peer_since[peer] = e->now;
 	if (ev == PEER_DOWN)
 		return;
 	for (uint32_t i = 0; i < e->nflows; i++) {

@@ -235,6 +235,8 @@ struct prefetch_info {
  * @msn:      messages completed at @frontier
  * @custody:  retained for the near requester; @transit: held on the way to the near responder
  * @reads_pending: READ and ATOMIC requests not answered yet
+ * @checked:  only what the opener names is delivered (wan-check); @unnamed: packets held that it
+ *            has not named yet
  */
 struct lane_info {
 	enum lane_state state;
@@ -244,6 +246,8 @@ struct lane_info {
 	uint32_t epsn, frontier, una, nxt, msn;
 	struct ledger custody, transit;
 	uint32_t reads_pending;
+	bool checked;
+	uint32_t unnamed;
 	uint64_t requests, pseudo_acks, true_acks, dropped_duplicates, retransmits, naks_sent,
 		timeouts, rnr;
 	uint64_t srtt_ns;

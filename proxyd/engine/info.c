@@ -94,6 +94,8 @@ static void fill_lane(struct engine *e, const struct flow *fl, uint64_t now, str
 		.nxt = held ? l->nxt.psn : PSN_NONE,
 		.msn = held ? l->frontier.msn : l->epsn.msn,
 		.reads_pending = l->nreads,
+		.checked = l->role == ROLE_OPENER ? l->naming : l->check,
+		.unnamed = l->role == ROLE_ACCEPTOR ? l->guesses : 0,
 		.requests = l->requests,
 		.pseudo_acks = l->pseudo_acks,
 		.true_acks = l->true_acks,

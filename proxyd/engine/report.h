@@ -13,8 +13,11 @@
 
 #include "store/flow_table.h"
 
-#define REPORT_HOLES 64
-#define REPORT_AGAIN 8
+#define REPORT_HOLES   64
+#define REPORT_AGAIN   8
+/* Names in one message, and ranges without names in one report. */
+#define REPORT_NAMED   128
+#define REPORT_UNNAMED 16
 
 enum report_type {
 	REPORT_OPEN = 1, /* opener: from this PSN on I keep custody, receive it as a stream */
@@ -24,6 +27,7 @@ enum report_type {
 	REPORT_CLOSE,	 /* either: the lane is no longer held */
 	REPORT_RESP,	 /* opener: which answers arrived */
 	REPORT_METER,	 /* either, about the link and no lane: what was sent, what was got */
+	REPORT_NAMES,	 /* opener: what it has sent */
 };
 
 /** enum lane_reason - why a lane was refused, closed or faulted. */
@@ -52,6 +56,8 @@ enum lane_reason {
 	REASON_SOLO,	  /* a READ was answered before the host asked, and it asked for something
 			    else, or may have */
 	REASON_NOT_READY, /* the responder said RNR for longer than rnr-timeout */
+	REASON_UNNAMED,	  /* the opener does not say what it sends, and the acceptor's rule wants
+			    that (wan-check) */
 	REASONS,
 };
 
@@ -93,6 +99,9 @@ struct meter {
  * @resume:    the acceptor lost its state; it need not have seen packets of the connection
  * @one_read:  answers are to be kept, and the responder is to be given one READ at a time until
  * ANSWERS says otherwise
+ * @names:     OPEN: the opener will name what it sends; PROGRESS: only what is named is
+ *             delivered, and
+ *             @named and @unnamed hold
  *
  * REFUSE, CLOSE:
  * @reason:    enum lane_reason; CLOSE also bears @key, and @by_opener tells who closes
@@ -114,6 +123,8 @@ struct meter {
  * @again:     @nagain packets that arrived since the latest report and were refused (wrong ICRC, no
  * room, one
  *             hole too many): to be sent again without waiting for what would show them to be lost
+ * @named:     names are known below, but for @nunnamed ranges @unnamed (the first of them).
+ *             Packets in these count as missing, and may have arrived
  * @seq:       grows with every PROGRESS of a lane generation: an older one is ignored
  *
  * ANSWERS: also bears @key, @seq, @cum, @hi, @hole: of the answers to the lane's READs and ATOMICs,
@@ -121,6 +132,10 @@ struct meter {
  * where that is simpler
  * @latest:    the answer packet that arrived last
  * @depth:     READs that the responder is to be given at a time, 0: as they come
+ *
+ * NAMES: also bears @key. The opener has sent the packets of [@cum, @hi), @nnames of them; each
+ * but the last takes one PSN
+ * @name:      of each its ICRC, as the four bytes stand on the wire
  */
 struct report {
 	uint8_t type;
@@ -128,7 +143,7 @@ struct report {
 	struct flow_key key;
 	uint32_t lqpn, start_psn, start_msn, path_mtu;
 	uint8_t policy;
-	bool resume, one_read;
+	bool resume, one_read, names;
 	bool by_opener;
 	uint8_t reason;
 	uint32_t cum, room, una, una_msn;
@@ -140,10 +155,15 @@ struct report {
 	uint32_t hi;
 	uint32_t latest, depth;
 	uint8_t nholes;
-	struct psn_range hole[REPORT_HOLES];
-	uint8_t nagain;
+	union {
+		struct psn_range hole[REPORT_HOLES];
+		uint32_t name[REPORT_NAMED];
+	};
+	uint8_t nagain, nnames, nunnamed;
 	uint32_t again[REPORT_AGAIN];
 	struct meter meter;
+	uint32_t named;
+	struct psn_range unnamed[REPORT_UNNAMED];
 };
 
 #endif

@@ -53,6 +53,13 @@ static void opener_sweep(struct engine *e, struct flow *fl)
 		resp_idle(e, fl);
 }
 
+static uint64_t opener_report(struct engine *e, struct flow *fl)
+{
+	uint64_t answers = resp_report(e, fl), names = names_report(e, fl);
+
+	return names && (!answers || names < answers) ? names : answers;
+}
+
 static bool keeper_drain(struct engine *e, struct flow *fl, enum lane_reason why)
 {
 	struct lane *l = &fl->lane;
@@ -124,6 +131,7 @@ static void acceptor_end(struct engine *e, struct flow *fl)
 {
 	reads_end(e, fl);
 	holes_drop(e->pool, &fl->lane.holes);
+	names_end(e, &fl->lane);
 }
 
 /* ---- single ---- */
@@ -180,7 +188,7 @@ const struct role_ops engine_roles[ROLES] = {
 			.timer = opener_timer,
 			.send = stream_tx_run,
 			.send_resp = opener_send_resp,
-			.report = resp_report,
+			.report = opener_report,
 			.tell = near_tell,
 			.sweep = opener_sweep,
 			.drain = keeper_drain,

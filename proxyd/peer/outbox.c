@@ -75,13 +75,33 @@ static void supersede(struct peer *p, const struct report *r)
 	}
 }
 
+/* @r in the words of a peer that knows no names. */
+static struct report without_names(const struct report *r)
+{
+	struct report plain = *r;
+
+	plain.names = false;
+	plain.nunnamed = 0;
+	if (r->type == REPORT_REFUSE && r->reason == REASON_UNNAMED)
+		plain.reason = REASON_NO_RULE;
+	return plain;
+}
+
 int outbox_report(struct session *s, struct peer *p, const struct report *r)
 {
 	bool progress = r->type == REPORT_PROGRESS || r->type == REPORT_RESP;
 	uint8_t message[PROTO_REPORT_MAX];
-	int n = proto_put_report(message, sizeof(message), r);
+	struct report plain;
+	int n;
 
+	if (!(p->hello.features & PROTO_F_NAMES)) {
+		if (r->type == REPORT_NAMES)
+			return 0;
+		plain = without_names(r);
+		r = &plain;
+	}
 	/* Whole and valid before an older one is given up for it. */
+	n = proto_put_report(message, sizeof(message), r);
 	if (n < 0)
 		return n;
 	if (progress)

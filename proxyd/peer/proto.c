@@ -19,8 +19,10 @@
 #define F_HELLO_MORE		0x01u
 #define F_OPEN_RESUME		0x01u
 #define F_OPEN_ONE_READ		0x02u
+#define F_OPEN_NAMES		0x04u
 #define F_PROGRESS_ACKABLE	0x01u
 #define F_PROGRESS_AGAIN	0x02u
+#define F_PROGRESS_NAMES	0x04u
 #define F_CLOSE_BY_OPENER	0x01u
 
 /* A hole lies within the span in which PSNs can be compared at all. */
@@ -187,20 +189,18 @@ static bool path_mtu_ok(uint32_t m)
 	return m == 0 || m == 256 || m == 512 || m == 1024 || m == 2048 || m == 4096;
 }
 
-/* What is missing must lie between cum and hi. */
-static bool holes_ok(const struct report *r)
+/* None of @n ranges is empty, and all lie between @cum and @hi. */
+static bool ranges_ok(const struct psn_range *h, unsigned int n, uint32_t cum, uint32_t hi)
 {
-	uint32_t span = (r->hi - r->cum) & PSN_MASK;
+	uint32_t span = (hi - cum) & PSN_MASK;
 
-	if (r->cum > PSN_MASK || r->hi > PSN_MASK || span >= SPAN_MAX || r->nholes > REPORT_HOLES)
+	if (cum > PSN_MASK || hi > PSN_MASK || span >= SPAN_MAX)
 		return false;
-	for (unsigned int i = 0; i < r->nholes; i++) {
-		const struct psn_range *h = &r->hole[i];
-
-		if (h->from > PSN_MASK || h->end > PSN_MASK)
+	for (unsigned int i = 0; i < n; i++) {
+		if (h[i].from > PSN_MASK || h[i].end > PSN_MASK)
 			return false;
 
-		uint32_t from = (h->from - r->cum) & PSN_MASK, end = (h->end - r->cum) & PSN_MASK;
+		uint32_t from = (h[i].from - cum) & PSN_MASK, end = (h[i].end - cum) & PSN_MASK;
 
 		if (from >= end || end > span)
 			return false;
@@ -208,10 +208,33 @@ static bool holes_ok(const struct report *r)
 	return true;
 }
 
+/* What is missing must lie between cum and hi. */
+static bool holes_ok(const struct report *r)
+{
+	return r->nholes <= REPORT_HOLES && ranges_ok(r->hole, r->nholes, r->cum, r->hi);
+}
+
+/* Names are missing between cum and the newest one. */
+static bool unnamed_ok(const struct report *r)
+{
+	if (!r->names)
+		return !r->nunnamed;
+	return r->nunnamed <= REPORT_UNNAMED &&
+	       ranges_ok(r->unnamed, r->nunnamed, r->cum, r->named);
+}
+
+/* Each packet takes one PSN, but for the last. */
+static bool names_ok(const struct report *r)
+{
+	return key_ok(&r->key) && r->cum <= PSN_MASK && r->hi <= PSN_MASK && r->nnames > 0 &&
+	       r->nnames <= REPORT_NAMED && ((r->hi - r->cum) & PSN_MASK) < SPAN_MAX &&
+	       ((r->hi - r->cum) & PSN_MASK) >= r->nnames;
+}
+
 static bool progress_ok(const struct report *r)
 {
 	if (r->room > PSN_MASK || r->una > PSN_MASK || r->una_msn > PSN_MASK ||
-	    r->refusal_psn > PSN_MASK || !holes_ok(r))
+	    r->refusal_psn > PSN_MASK || !holes_ok(r) || !unnamed_ok(r))
 		return false;
 	if (r->credit > AETH_ACK_UNLIMITED && r->credit != 0xff)
 		return false;
@@ -249,6 +272,8 @@ static bool report_ok(const struct report *r)
 		return answers_ok(r);
 	case REPORT_METER:
 		return true;
+	case REPORT_NAMES:
+		return names_ok(r);
 	default:
 		return false;
 	}
@@ -313,6 +338,35 @@ static void get_again(struct in *i, struct report *r)
 		r->again[n] = take24(i);
 }
 
+static void get_unnamed(struct in *i, struct report *r)
+{
+	r->names = true;
+	r->named = take24(i);
+	r->nunnamed = take8(i);
+	if (r->nunnamed > REPORT_UNNAMED) {
+		i->bad = true;
+		return;
+	}
+	for (unsigned int n = 0; n < r->nunnamed; n++) {
+		r->unnamed[n].from = take24(i);
+		r->unnamed[n].end = take24(i);
+	}
+}
+
+static void get_names(struct in *i, struct report *r)
+{
+	get_key(i, &r->key);
+	r->cum = take24(i);
+	r->hi = take24(i);
+	r->nnames = take8(i);
+	if (r->nnames > REPORT_NAMED) {
+		i->bad = true;
+		return;
+	}
+	for (unsigned int n = 0; n < r->nnames; n++)
+		r->name[n] = take32(i);
+}
+
 static void get_progress(struct in *i, struct report *r)
 {
 	r->seq = take32(i);
@@ -362,6 +416,7 @@ static bool get_report(struct in *i, enum report_type type, uint8_t flags, struc
 		r->policy = take8(i);
 		r->resume = flags & F_OPEN_RESUME;
 		r->one_read = flags & F_OPEN_ONE_READ;
+		r->names = flags & F_OPEN_NAMES;
 		break;
 	case REPORT_ACCEPT:
 		break;
@@ -387,6 +442,11 @@ static bool get_report(struct in *i, enum report_type type, uint8_t flags, struc
 		r->una_ackable = flags & F_PROGRESS_ACKABLE;
 		if (flags & F_PROGRESS_AGAIN)
 			get_again(i, r);
+		if (flags & F_PROGRESS_NAMES)
+			get_unnamed(i, r);
+		break;
+	case REPORT_NAMES:
+		get_names(i, r);
 		break;
 	}
 	return !i->bad && report_ok(r);
@@ -401,13 +461,14 @@ static int flags_known(uint8_t type)
 	case PROTO_HELLO:
 		return F_HELLO_MORE;
 	case PROTO_LANE_OPEN:
-		return F_OPEN_RESUME | F_OPEN_ONE_READ;
+		return F_OPEN_RESUME | F_OPEN_ONE_READ | F_OPEN_NAMES;
 	case PROTO_LANE_PROGRESS:
-		return F_PROGRESS_ACKABLE | F_PROGRESS_AGAIN;
+		return F_PROGRESS_ACKABLE | F_PROGRESS_AGAIN | F_PROGRESS_NAMES;
 	case PROTO_LANE_CLOSE:
 		return F_CLOSE_BY_OPENER;
 	case PROTO_LANE_ANSWERS:
 	case PROTO_METER:
+	case PROTO_LANE_NAMES:
 	case PROTO_HEARTBEAT:
 	case PROTO_BYE:
 	case PROTO_LANE_ACCEPT:
@@ -458,6 +519,8 @@ static bool get_body(struct in *i, uint8_t type, uint8_t flags, struct proto_mes
 		return get_report(i, REPORT_RESP, flags, &m->report);
 	case PROTO_METER:
 		return get_report(i, REPORT_METER, flags, &m->report);
+	case PROTO_LANE_NAMES:
+		return get_report(i, REPORT_NAMES, flags, &m->report);
 	default:
 		return false;
 	}
@@ -603,11 +666,47 @@ static void give_progress(struct out *o, const struct report *r)
 	give24(o, r->refusal_psn);
 	give8(o, r->reason);
 	give_holes(o, r);
-	if (!r->nagain)
+	if (r->nagain) {
+		give8(o, r->nagain);
+		for (unsigned int i = 0; i < r->nagain; i++)
+			give24(o, r->again[i]);
+	}
+	if (!r->names)
 		return;
-	give8(o, r->nagain);
-	for (unsigned int i = 0; i < r->nagain; i++)
-		give24(o, r->again[i]);
+	give24(o, r->named);
+	give8(o, r->nunnamed);
+	for (unsigned int i = 0; i < r->nunnamed; i++) {
+		give24(o, r->unnamed[i].from);
+		give24(o, r->unnamed[i].end);
+	}
+}
+
+static void give_names(struct out *o, const struct report *r)
+{
+	give_key(o, &r->key);
+	give24(o, r->cum);
+	give24(o, r->hi);
+	give8(o, r->nnames);
+	for (unsigned int i = 0; i < r->nnames; i++)
+		give32(o, r->name[i]);
+}
+
+static uint8_t report_flags(const struct report *r)
+{
+	switch (r->type) {
+	case REPORT_OPEN:
+		return (uint8_t)((r->resume ? F_OPEN_RESUME : 0) |
+				 (r->one_read ? F_OPEN_ONE_READ : 0) |
+				 (r->names ? F_OPEN_NAMES : 0));
+	case REPORT_PROGRESS:
+		return (uint8_t)((r->una_ackable ? F_PROGRESS_ACKABLE : 0) |
+				 (r->nagain ? F_PROGRESS_AGAIN : 0) |
+				 (r->names ? F_PROGRESS_NAMES : 0));
+	case REPORT_CLOSE:
+		return r->by_opener ? F_CLOSE_BY_OPENER : 0;
+	default:
+		return 0;
+	}
 }
 
 static void give_meter(struct out *o, const struct meter *m)
@@ -623,23 +722,6 @@ static void give_meter(struct out *o, const struct meter *m)
 	give32(o, m->held_us);
 }
 
-static uint8_t report_flags(const struct report *r)
-{
-	uint8_t flags = 0;
-
-	if (r->type == REPORT_OPEN && r->resume)
-		flags = F_OPEN_RESUME;
-	if (r->type == REPORT_OPEN && r->one_read)
-		flags |= F_OPEN_ONE_READ;
-	if (r->type == REPORT_PROGRESS && r->una_ackable)
-		flags = F_PROGRESS_ACKABLE;
-	if (r->type == REPORT_PROGRESS && r->nagain)
-		flags |= F_PROGRESS_AGAIN;
-	if (r->type == REPORT_CLOSE && r->by_opener)
-		flags = F_CLOSE_BY_OPENER;
-	return flags;
-}
-
 int proto_put_report(uint8_t *buf, size_t room, const struct report *r)
 {
 	static const uint8_t types[] = {
@@ -650,6 +732,7 @@ int proto_put_report(uint8_t *buf, size_t room, const struct report *r)
 		[REPORT_PROGRESS] = PROTO_LANE_PROGRESS,
 		[REPORT_RESP] = PROTO_LANE_ANSWERS,
 		[REPORT_METER] = PROTO_METER,
+		[REPORT_NAMES] = PROTO_LANE_NAMES,
 	};
 	struct out o;
 
@@ -693,6 +776,9 @@ int proto_put_report(uint8_t *buf, size_t room, const struct report *r)
 		give24(&o, r->latest);
 		give16(&o, (uint16_t)r->depth);
 		give_holes(&o, r);
+		break;
+	case REPORT_NAMES:
+		give_names(&o, r);
 		break;
 	}
 	return finish(&o);

@@ -20,14 +20,15 @@
 #include "engine/report.h"
 #include "engine/rule.h"
 
-#define PROTO_VERSION	 1
-#define PROTO_HDR	 4  /* type, flags, length */
-#define PROTO_NAME	 64 /* node name with its final zero byte */
-#define PROTO_PREFIXES	 32 /* prefixes that a HELLO can name */
-#define PROTO_SALT	 32
+#define PROTO_VERSION	1
+#define PROTO_HDR	4  /* type, flags, length */
+#define PROTO_NAME	64 /* node name with its final zero byte */
+#define PROTO_PREFIXES	32 /* prefixes that a HELLO can name */
+#define PROTO_SALT	32
 /* Longest message of each kind that this version writes, header included. */
-#define PROTO_HELLO_MAX	 (PROTO_HDR + 19 + (PROTO_NAME - 1) + PROTO_PREFIXES * 17)
-#define PROTO_REPORT_MAX (PROTO_HDR + 63 + REPORT_HOLES * 6 + 1 + REPORT_AGAIN * 3)
+#define PROTO_HELLO_MAX (PROTO_HDR + 19 + (PROTO_NAME - 1) + PROTO_PREFIXES * 17)
+#define PROTO_REPORT_MAX                                                                           \
+	(PROTO_HDR + 63 + REPORT_HOLES * 6 + 1 + REPORT_AGAIN * 3 + 4 + REPORT_UNNAMED * 6)
 
 enum proto_type {
 	PROTO_CHALLENGE = 1, /* salts of the handshake */
@@ -40,6 +41,7 @@ enum proto_type {
 	PROTO_LANE_PROGRESS = 19,
 	PROTO_LANE_CLOSE = 20,
 	PROTO_LANE_ANSWERS = 21,
+	PROTO_LANE_NAMES = 22,
 	PROTO_METER = 26,
 };
 
@@ -55,11 +57,16 @@ struct proto_challenge {
 	bool seek, established;
 };
 
+/* LANE NAMES, and what OPEN and PROGRESS say of names */
+#define PROTO_F_NAMES  0x1u
+/* What this version understands. */
+#define PROTO_FEATURES PROTO_F_NAMES
+
 /**
  * struct proto_hello - who a node is and what it serves.
  * @version:  highest protocol version that it speaks
  * @boot:     boot epoch: random, drawn once per process; never 0
- * @features: bitmap of things beyond version 1; none is defined yet, unknown bits are ignored
+ * @features: PROTO_F_*: things beyond version 1 that it understands; unknown bits are ignored
  * @window:   stream packets of one lane that it can hold out of order, 0: not said
  * @prefix:   the hosts near it; @more: it serves others too that found no place here
  * @name:     1 to 63 of [A-Za-z0-9._-]

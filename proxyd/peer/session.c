@@ -86,7 +86,7 @@ static int set_local(struct session *s, const struct session_local *l)
 	if (!l->name || !proto_name_ok(l->name) || (l->nprefix && !l->prefix))
 		return -EINVAL;
 	snprintf(h.name, sizeof(h.name), "%s", l->name);
-	h.features = l->features;
+	h.features = l->features | PROTO_FEATURES;
 	h.window = l->window;
 	h.more = l->nprefix > PROTO_PREFIXES;
 	h.nprefix = (uint8_t)(h.more ? PROTO_PREFIXES : l->nprefix);

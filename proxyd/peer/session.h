@@ -79,7 +79,7 @@ const char *session_state_name(enum session_state s);
 /**
  * struct session_local - what we tell about ourselves.
  * @name:     1 to 63 of [A-Za-z0-9._-]
- * @features, @window, @prefix: see struct proto_hello
+ * @features, @window, @prefix: see struct proto_hello; PROTO_FEATURES are always said
  * @nprefix:  may exceed PROTO_PREFIXES: the first ones are told, with a mark that there are more
  */
 struct session_local {

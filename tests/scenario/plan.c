@@ -40,6 +40,7 @@ static const struct field world_fields[] = {
 	F(plan, policy, "policy", U32),
 	F(plan, atomic, "atomic", U32),
 	F(plan, prefetch, "prefetch", U32),
+	F(plan, unchecked, "wan-unchecked", U32),
 	F(plan, read_age_ms, "read-age-ms", U32),
 	F(plan, delay_ns, "delay-ns", U64),
 	F(plan, rate_bps, "rate-bps", U64),
@@ -517,4 +518,5 @@ void plan_random(struct plan *p, uint64_t seed, bool prefetch)
 	for (uint32_t i = 0; i < p->nincidents; i++)
 		random_incident(p, &r, &p->incident[i]);
 	random_atomics(p, seed);
+	p->unchecked = splitmix64(seed ^ 0x4a3e) % 8 == 0;
 }

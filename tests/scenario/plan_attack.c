@@ -25,6 +25,7 @@ static void attack_forger(struct plan *p, struct prng *r)
 		a->forge_at = FORGE_WAN(0) | FORGE_WAN(1);
 	a->forge_every = 1u << between(r, 2, 9);
 	a->forge_max = between(r, 1, 300);
+	p->unchecked = 0; /* there a forger on the WAN may do as he likes */
 }
 
 static void attack_reuse(struct plan *p, struct prng *r)

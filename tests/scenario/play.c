@@ -53,6 +53,7 @@ static void world_of(const struct plan *p, struct world_config *c)
 	c->single = p->single;
 	c->policy = p->policy;
 	c->atomic = (enum atomic_mode)p->atomic;
+	c->wan_unchecked = p->unchecked;
 	c->prefetch = p->prefetch;
 	c->prefetch_max_age_ns = p->read_age_ms * MS;
 	c->check_every = 16001;

@@ -240,6 +240,8 @@ static void head_line(struct script *s, struct tokens *t)
 			duration(s, token_next(s, t, "prefetch-max-age"), &end);
 	} else if (token_is(t, "learn-immediate")) {
 		s->rule.learn |= LEARN_IMMEDIATE;
+	} else if (token_is(t, "wan-unchecked")) {
+		s->rule.wan_check = false;
 	} else if (token_is(t, "learn-off")) {
 		s->rule.learn = 0;
 	} else if (token_is(t, "pool")) {
@@ -482,6 +484,7 @@ bool script_run(const char *name, const char *text, const struct script_world *w
 	s->mtu = 1024;
 	s->start = START_HELD;
 	s->rule = rig_rule(0, POLICY_EARLY, s->mtu);
+	s->rule.wan_check = true;
 	s->cfg = small;
 	if (!setjmp(s->env)) {
 		run_text(s, text);

@@ -169,6 +169,8 @@ void packet_parse(struct script *s, struct tokens *t, struct packet *p, bool exp
 			p->bad_icrc = true;
 		} else if (token_is(t, "batch")) {
 			p->batch = true;
+		} else if (token_is(t, "unnamed")) {
+			p->unnamed = true;
 			continue;
 		} else {
 			script_fail(s, "a packet has no \"%s\"", t->word[t->at]);

@@ -44,7 +44,7 @@ struct packet {
 	uint32_t id, start_psn, mtu; /* connection manager */
 	uint16_t sport;		     /* 0: the host's own */
 	uint8_t ttl;
-	bool ackreq, bad_icrc, batch, congested;
+	bool ackreq, bad_icrc, batch, congested, unnamed;
 };
 
 #define SET_PSN	     0x001u
@@ -107,7 +107,7 @@ bool report_matches(const struct report *got, const struct report *want, uint32_
 void report_describe(struct script *s, const struct report *r, char *out, size_t size);
 int lane_reason_by_name(struct script *s, const char *name);
 extern const char *const report_names[];
-#define REPORT_NAMES 7
+#define REPORT_KINDS 9
 const char *report_name(uint8_t type);
 #define REPORT_SET_LANE 0x80000000u /* "other-lane", "other-generation", "old": spoilt on purpose */
 #define REPORT_SET_GEN	0x40000000u

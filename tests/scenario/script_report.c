@@ -7,12 +7,12 @@
 
 #include "tests/scenario/script_priv.h"
 
-const char *const report_names[REPORT_NAMES] = {"?",	    "OPEN",  "ACCEPT", "REFUSE",
-						"PROGRESS", "CLOSE", "ANSWERS"};
+const char *const report_names[REPORT_KINDS] = {"?",	 "OPEN",    "ACCEPT", "REFUSE", "PROGRESS",
+						"CLOSE", "ANSWERS", "METER",  "NAMES"};
 
 const char *report_name(uint8_t type)
 {
-	return report_names[type < REPORT_NAMES ? type : 0];
+	return report_names[type < REPORT_KINDS ? type : 0];
 }
 
 enum {
@@ -35,6 +35,8 @@ enum {
 	IS_AGAIN,
 	IS_LATEST,
 	IS_DEPTH,
+	IS_NAMED,
+	IS_UNNAMED,
 };
 
 int lane_reason_by_name(struct script *s, const char *name)
@@ -50,24 +52,26 @@ static uint32_t psn_of(struct script *s, struct tokens *t, const char *what)
 	return psn_add(script_world(s)->psn_base, (uint32_t)token_number(s, t, what));
 }
 
-/* "3,5..7": the PSNs that are missing, or "none" */
-static void missing(struct script *s, struct tokens *t, struct report *r)
+/* "3,5..7": up to @most ranges of PSNs into @out, or "none"; their number */
+static uint8_t ranges(struct script *s, struct tokens *t, const char *what, struct psn_range *out,
+		      int most)
 {
-	const char *text = token_next(s, t, "missing");
+	const char *text = token_next(s, t, what);
 	char copy[256], *save = NULL;
+	int n = 0;
 
-	r->nholes = 0;
 	if (!strcmp(text, "none"))
-		return;
+		return 0;
 	snprintf(copy, sizeof(copy), "%s", text);
 	for (char *p = strtok_r(copy, ",", &save); p; p = strtok_r(NULL, ",", &save)) {
 		struct range g = text_range(s, p);
 
-		if (r->nholes == REPORT_HOLES)
-			script_fail(s, "a report has %d holes at most", REPORT_HOLES);
-		r->hole[r->nholes].from = psn_add(script_world(s)->psn_base, (uint32_t)g.from);
-		r->hole[r->nholes++].end = psn_add(script_world(s)->psn_base, (uint32_t)g.to + 1);
+		if (n == most)
+			script_fail(s, "a report has %d of %s at most", most, what);
+		out[n].from = psn_add(script_world(s)->psn_base, (uint32_t)g.from);
+		out[n++].end = psn_add(script_world(s)->psn_base, (uint32_t)g.to + 1);
 	}
+	return (uint8_t)n;
 }
 
 /* "3,5": the PSNs that were refused and are asked for again */
@@ -122,8 +126,16 @@ uint32_t report_parse(struct script *s, struct tokens *t, struct report *r)
 			r->refusal = (uint8_t)token_number(s, t, "refusal");
 			set |= 1u << IS_REFUSAL;
 		} else if (token_is(t, "missing")) {
-			missing(s, t, r);
+			r->nholes = ranges(s, t, "missing", r->hole, REPORT_HOLES);
 			set |= 1u << IS_MISSING;
+		} else if (token_is(t, "named")) {
+			r->named = psn_of(s, t, "named");
+			set |= 1u << IS_NAMED;
+		} else if (token_is(t, "unnamed")) {
+			r->nunnamed = ranges(s, t, "unnamed", r->unnamed, REPORT_UNNAMED);
+			set |= 1u << IS_UNNAMED;
+		} else if (token_is(t, "nameless")) {
+			r->names = false;
 		} else if (token_is(t, "again")) {
 			again(s, t, r);
 			set |= 1u << IS_AGAIN;
@@ -163,14 +175,10 @@ uint32_t report_parse(struct script *s, struct tokens *t, struct report *r)
 	return set;
 }
 
-static bool same_holes(const struct report *a, const struct report *b)
+static bool same_ranges(const struct psn_range *a, unsigned int na, const struct psn_range *b,
+			unsigned int nb)
 {
-	if (a->nholes != b->nholes)
-		return false;
-	for (int i = 0; i < a->nholes; i++)
-		if (a->hole[i].from != b->hole[i].from || a->hole[i].end != b->hole[i].end)
-			return false;
-	return true;
+	return na == nb && !memcmp(a, b, na * sizeof(*a));
 }
 
 static bool same_again(const struct report *a, const struct report *b)
@@ -193,8 +201,11 @@ bool report_matches(const struct report *g, const struct report *w, uint32_t set
 		 DIFFERS(IS_MTU, path_mtu) || DIFFERS(IS_POLICY, policy) ||
 		 DIFFERS(IS_ACKABLE, una_ackable) || DIFFERS(IS_RESUME, resume) ||
 		 DIFFERS(IS_QP, lqpn) || DIFFERS(IS_LATEST, latest) || DIFFERS(IS_DEPTH, depth) ||
-		 ((set & (1u << IS_MSN)) && gmsn != wmsn) ||
-		 ((set & (1u << IS_MISSING)) && !same_holes(g, w)) ||
+		 ((set & (1u << IS_MSN)) && gmsn != wmsn) || DIFFERS(IS_NAMED, named) ||
+		 ((set & (1u << IS_MISSING)) &&
+		  !same_ranges(g->hole, g->nholes, w->hole, w->nholes)) ||
+		 ((set & (1u << IS_UNNAMED)) &&
+		  !same_ranges(g->unnamed, g->nunnamed, w->unnamed, w->nunnamed)) ||
 		 ((set & (1u << IS_AGAIN)) && !same_again(g, w)));
 #undef DIFFERS
 }
@@ -222,8 +233,15 @@ void report_describe(struct script *s, const struct report *r, char *out, size_t
 		MORE(" cum %d hi %d room %d una %d msn %d credit 0x%x%s", REL(r->cum), REL(r->hi),
 		     REL(r->room), REL(r->una), psn_diff(r->una_msn, w->msn_base), r->credit,
 		     r->una_ackable ? "" : " after-read");
+	if (r->type == REPORT_NAMES)
+		MORE(" cum %d hi %d (%u)", REL(r->cum), REL(r->hi), r->nnames);
 	if (r->type != REPORT_PROGRESS && r->type != REPORT_RESP)
 		return;
+	if (r->names)
+		MORE(" named %d", REL(r->named));
+	for (int i = 0; i < r->nunnamed; i++)
+		MORE("%s%d..%d", i ? "," : " unnamed ", REL(r->unnamed[i].from),
+		     REL(r->unnamed[i].end) - 1);
 	for (int i = 0; i < r->nholes; i++)
 		MORE("%s%d..%d", i ? "," : " missing ", REL(r->hole[i].from),
 		     REL(r->hole[i].end) - 1);

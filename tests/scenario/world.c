@@ -12,6 +12,7 @@
 
 /* Ethernet, IPv4, UDP; header and tag of the datagram; header and fixed part of the message */
 #define PROGRESS_BYTES (14 + 20 + 8 + 20 + 16 + 4 + 34)
+#define NAMES_BYTES    (14 + 20 + 8 + 20 + 16 + 4 + 52)
 
 void world_defaults(struct world_config *c)
 {
@@ -86,7 +87,8 @@ static void sink_report(void *ctx, unsigned int peer, const struct report *r)
 	if (!b)
 		return; /* there is only peer 0; others exist in forged reports */
 	memcpy(b, r, sizeof(*r));
-	c->w->report_bytes[c->side] += PROGRESS_BYTES + 6ull * r->nholes;
+	c->w->report_bytes[c->side] += r->type == REPORT_NAMES ? NAMES_BYTES + 4ull * r->nnames
+							       : PROGRESS_BYTES + 6ull * r->nholes;
 	wan_send(c->w->reports[c->side], c->w->now, sizeof(*r));
 }
 
@@ -238,6 +240,7 @@ static struct engine *make_engine(struct world *w, int side)
 		r.read_range[0].end = w->cfg.read_end;
 	}
 	r.path_mtu = w->cfg.path_mtu;
+	r.wan_check = !w->cfg.wan_unchecked;
 	engine_rules(e, &r, 1, w->now);
 	if (!w->cfg.single)
 		engine_peer_event(e, 0, PEER_UP, w->now);
@@ -276,7 +279,7 @@ struct world *world_create(const struct world_config *cfg)
 					.loss = cfg->report_loss,
 					.reorder = cfg->report_reorder,
 					.reorder_ns = cfg->wan.delay_ns,
-					.store_bytes = 16 << 20,
+					.store_bytes = 32 << 20,
 					.seed = splitmix64(cfg->seed + 200 + (uint64_t)i)};
 
 		w->ctx[i].w = w;

@@ -46,6 +46,7 @@
  *               completion means what the policy says
  * @check_range: a READ outside of the responder's region is a violation
  * @atomic:      of the rules
+ * @wan_unchecked: they have wan-check = off
  * @prefetch:  the rules allow it
  * @prefetch_single: they say so to an appliance alone, near the responder
  * @read_depth:  READs that responders take at a time, by the rules
@@ -74,7 +75,7 @@ struct world_config {
 	uint64_t frames_max; /* a world that moves more until a request ends turns in circles: a
 				violation; 0: no limit */
 	bool check_custody, check_range;
-	bool prefetch, prefetch_single;
+	bool prefetch, prefetch_single, wan_unchecked;
 	uint32_t read_depth;
 	uint64_t prefetch_max_age_ns;
 	uint64_t read_from, read_end;

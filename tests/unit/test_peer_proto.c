@@ -31,7 +31,7 @@ static uint32_t rnd(void)
  * these tests, doc/peer-protocol.md. A reason is sent as its number: new ones go to the end, and
  * into that text.
  */
-_Static_assert(sizeof(struct report) == 744, "struct report has changed: see above");
+_Static_assert(sizeof(struct report) == 880, "struct report has changed: see above");
 _Static_assert(REASON_PATH_MTU == 14, "the order of reasons has changed: see above");
 
 /* ---- samples ---- */
@@ -112,6 +112,23 @@ static struct report sample_progress(unsigned int nholes)
 	return r;
 }
 
+static struct report sample_names(unsigned int n)
+{
+	struct report r = {
+		.type = REPORT_NAMES,
+		.lane = 5,
+		.gen = 6,
+		.key = {.src = v4(1), .dst = v4(2), .dqpn = 3, .vlan = 0},
+		.cum = 0xfffff0, /* across the wrap */
+		.hi = psn_add(0xfffff0, n + 4),
+		.nnames = (uint8_t)n,
+	};
+
+	for (unsigned int i = 0; i < n; i++)
+		r.name[i] = 0x80000001 + i * 0x01010101;
+	return r;
+}
+
 static struct report sample_close(void)
 {
 	struct report r = {
@@ -183,6 +200,9 @@ static int sample(unsigned int i, uint8_t *buf, size_t room)
 		break;
 	case 10:
 		r = sample_meter();
+		break;
+	case 11:
+		r = sample_names(REPORT_NAMED);
 		break;
 	default:
 		return 0;
@@ -318,6 +338,11 @@ static void round_trip_report(const struct report *r, enum proto_type type)
 	assert_int_equal(g->policy, r->policy);
 	assert_int_equal(g->resume, r->resume);
 	assert_int_equal(g->one_read, r->one_read);
+	assert_int_equal(g->names, r->names);
+	assert_int_equal(g->named, r->named);
+	assert_int_equal(g->nunnamed, r->nunnamed);
+	assert_memory_equal(g->unnamed, r->unnamed, sizeof(g->unnamed));
+	assert_int_equal(g->nnames, r->nnames);
 	assert_int_equal(g->by_opener, r->by_opener);
 	assert_int_equal(g->reason, r->reason);
 	assert_int_equal(g->cum, r->cum);
@@ -342,6 +367,8 @@ static void round_trip_reports(void **state)
 	(void)state;
 	round_trip_report(&r, PROTO_LANE_OPEN);
 	r.resume = false;
+	round_trip_report(&r, PROTO_LANE_OPEN);
+	r.names = true;
 	round_trip_report(&r, PROTO_LANE_OPEN);
 	r.one_read = false;
 	r.path_mtu = 0;
@@ -373,6 +400,18 @@ static void round_trip_reports(void **state)
 		r.nagain = (uint8_t)n;
 		round_trip_report(&r, PROTO_LANE_PROGRESS);
 	}
+	for (unsigned int n = 0; n <= REPORT_UNNAMED; n++) {
+		r.names = true;
+		r.named = psn_add(r.cum, 2 * n);
+		r.nunnamed = (uint8_t)n;
+		if (n)
+			r.unnamed[n - 1] = (struct psn_range){psn_add(r.cum, 2 * n - 2),
+							      psn_add(r.cum, 2 * n - 1)};
+		round_trip_report(&r, PROTO_LANE_PROGRESS);
+	}
+	r.names = false;
+	r.named = r.nunnamed = 0;
+	memset(r.unnamed, 0, sizeof(r.unnamed));
 	r.nagain = 0;
 	memset(r.again, 0, sizeof(r.again));
 	r.refusal = 0;
@@ -381,6 +420,11 @@ static void round_trip_reports(void **state)
 	r.una_ackable = false;
 	r.credit = 0xff;
 	round_trip_report(&r, PROTO_LANE_PROGRESS);
+
+	for (unsigned int n = 1; n <= REPORT_NAMED; n++) {
+		r = sample_names(n);
+		round_trip_report(&r, PROTO_LANE_NAMES);
+	}
 }
 
 /* Cut short anywhere, with the outer length left as it was or made to fit: never accepted. */
@@ -456,20 +500,20 @@ static void sequence(void **state)
 		memcpy(buf + len, "\x04\x00\x00\x01\xee", 5);
 		len += 5;
 	}
-	assert_int_equal(walk(buf, len), 11);
+	assert_int_equal(walk(buf, len), 12);
 	while ((v = proto_next(buf, len, &pos, &m)) != PROTO_END) {
 		static const enum proto_verdict want[] = {PROTO_OK, PROTO_UNKNOWN, PROTO_UNKNOWN,
 							  PROTO_MALFORMED};
 
 		assert_int_equal(v, want[seen++ % 4]);
 	}
-	assert_int_equal(seen, 44);
+	assert_int_equal(seen, 48);
 	assert_int_equal(pos, len);
 }
 
 static void unknown_flags(void **state)
 {
-	static const uint8_t known[] = {0x03, 0x01, 0, 0, 0x03, 0, 0, 0x01, 0x01, 0x01};
+	static const uint8_t known[] = {0x03, 0x01, 0, 0, 0x07, 0, 0, 0x01, 0x01, 0x01, 0, 0};
 	uint8_t buf[2048];
 	struct proto_message m;
 	int n;
@@ -535,7 +579,7 @@ static void bad_reports(void **state)
 	REFUSED(r);
 	r = (struct report){.type = 0};
 	REFUSED(r);
-	r.type = REPORT_METER + 1;
+	r.type = REPORT_NAMES + 1;
 	REFUSED(r);
 }
 
@@ -580,9 +624,50 @@ static void bad_progress(void **state)
 	REFUSED(r);
 #undef PROGRESS_WITH
 
+	/* names are missing, but there are no names; or not where names are */
+	r = sample_progress(4);
+	r.nunnamed = 1;
+	r.named = psn_add(r.cum, 9);
+	r.unnamed[0] = (struct psn_range){r.cum, psn_add(r.cum, 1)};
+	REFUSED(r);
+	r.names = true;
+	assert_true(proto_put_report(buf, sizeof(buf), &r) > 0);
+	r.unnamed[0].end = psn_add(r.cum, 10);
+	REFUSED(r);
+	r.unnamed[0].end = r.cum;
+	REFUSED(r);
+	r.nunnamed = REPORT_UNNAMED + 1;
+	REFUSED(r);
+
 	/* Nothing missing, but a hole. */
 	r = sample_progress(1);
 	r.hi = r.cum;
+	REFUSED(r);
+}
+
+/* A packet takes one PSN at least, and all have names. */
+static void bad_names(void **state)
+{
+	uint8_t buf[PROTO_REPORT_MAX];
+	struct report r;
+
+	(void)state;
+	r = sample_names(3);
+	r.hi = psn_add(r.cum, 2);
+	REFUSED(r);
+	r = sample_names(3);
+	r.hi = psn_add(r.cum, 1u << 23);
+	REFUSED(r);
+	r = sample_names(3);
+	r.hi = PSN_NONE;
+	REFUSED(r);
+	r = sample_names(3);
+	r.nnames = 0;
+	REFUSED(r);
+	r.nnames = REPORT_NAMED + 1;
+	REFUSED(r);
+	r = sample_names(3);
+	r.key.dqpn = PSN_NONE;
 	REFUSED(r);
 }
 
@@ -739,6 +824,7 @@ int main(void)
 		cmocka_unit_test(unknown_flags),
 		cmocka_unit_test(bad_reports),
 		cmocka_unit_test(bad_progress),
+		cmocka_unit_test(bad_names),
 		cmocka_unit_test(bad_on_the_wire),
 		cmocka_unit_test(bad_hello),
 		cmocka_unit_test(noise),

@@ -51,6 +51,8 @@ void half_expire(struct engine *e);
 struct pkt *lane_retain(struct engine *e, struct flow *fl, const struct frame *f, uint32_t span,
 			uint32_t psn, bool *bad);
 void lane_forget(struct engine *e, struct flow *fl, struct pkt *d, uint32_t psn);
+/** lane_forget_packet - as lane_forget(), but the name of a packet that has one is kept. */
+void lane_forget_packet(struct engine *e, struct flow *fl, struct pkt *d, uint32_t psn);
 void lane_release(struct engine *e, struct flow *fl, uint32_t next);
 void lane_skip(struct engine *e, struct flow *fl, const struct mark *m);
 void lane_true_ack(struct engine *e, struct flow *fl, const struct mark *m);
@@ -97,6 +99,8 @@ void report_schedule(struct engine *e, struct flow *fl, struct report_clock *c, 
 bool report_now(const struct engine *e, struct report_clock *c, bool missing);
 void report_told(const struct engine *e, struct report_clock *c);
 uint64_t report_next(const struct report_clock *c, bool missing);
+/** report_watch - ask the lane in the tick when it wants to report. */
+void report_watch(struct engine *e, struct flow *fl);
 void progress_due(struct engine *e, struct flow *fl, bool urgent);
 void due_reports(struct engine *e);
 

@@ -112,7 +112,8 @@ struct pkt *lane_retain(struct engine *e, struct flow *fl, const struct frame *f
 	return d;
 }
 
-void lane_forget(struct engine *e, struct flow *fl, struct pkt *d, uint32_t psn)
+/* @d is in no book of the lane any more. */
+static void unbook(struct engine *e, struct flow *fl, struct pkt *d)
 {
 	struct lane *l = &fl->lane;
 
@@ -124,8 +125,24 @@ void lane_forget(struct engine *e, struct flow *fl, struct pkt *d, uint32_t psn)
 		l->lost--;
 	if (d->flags & PKT_EOM)
 		l->messages--;
+	if (l->role == ROLE_ACCEPTOR && !(d->flags & PKT_NAMED))
+		l->guesses--;
 	free_bytes(e, l, d);
-	window_del(&l->win, e->pool, psn);
+}
+
+void lane_forget(struct engine *e, struct flow *fl, struct pkt *d, uint32_t psn)
+{
+	unbook(e, fl, d);
+	window_del(&fl->lane.win, e->pool, psn);
+}
+
+void lane_forget_packet(struct engine *e, struct flow *fl, struct pkt *d, uint32_t psn)
+{
+	unbook(e, fl, d);
+	if (fl->lane.check && d->flags & PKT_NAMED)
+		window_del_named(&fl->lane.win, e->pool, psn);
+	else
+		window_del(&fl->lane.win, e->pool, psn);
 }
 
 static void follow(uint32_t *mark, uint32_t trail)
@@ -155,6 +172,7 @@ static void trail(struct engine *e, struct lane *l)
 		host = psn_sub(m.psn, MARK_TRAIL);
 	}
 	follow(&l->overlap, to);
+	follow(&l->named, to);
 	if (l->role == ROLE_ACCEPTOR) {
 		follow(&l->ackreq_end, to);
 		return;
@@ -163,6 +181,10 @@ static void trail(struct engine *e, struct lane *l)
 	follow(&l->lost_from, to);
 	follow(&l->reached, to);
 	follow(&l->reached_hi, to);
+	if (l->role == ROLE_OPENER) {
+		follow(&l->named_heard, to);
+		follow(&l->renamed, to);
+	}
 	if (psn_before(l->acked.psn, host))
 		l->acked = (struct mark){.psn = host};
 	if (l->reasked_psn != PSN_NONE && psn_before(l->reasked_end, host))
@@ -232,17 +254,12 @@ void lane_skip(struct engine *e, struct flow *fl, const struct mark *m)
 void lane_drop_all(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
-	uint32_t psn = l->una.psn;
+	/* an acceptor may hold packets without a name beyond its end, and within a READ's range */
+	uint32_t psn = l->una.psn, end = psn_add(psn, WINDOW_SPAN);
 	struct pkt *d;
 
-	while (l->packets && (d = window_next(&l->win, e->pool, psn, l->end, &psn))) {
-		uint32_t span = d->span;
-
+	while (l->packets && (d = window_next(&l->win, e->pool, psn, end, &psn)))
 		lane_forget(e, fl, d, psn);
-		psn = psn_add(psn, span);
-		if (!psn_before(psn, l->end))
-			break;
-	}
 	pool_log_close(e->pool, &l->log);
 	mq_flush(e->reads, &l->reads);
 	l->nreads = 0;

@@ -100,6 +100,12 @@ void report_schedule(struct engine *e, struct flow *fl, struct report_clock *c, 
 	engine_wake_at(e, e->now);
 }
 
+void report_watch(struct engine *e, struct flow *fl)
+{
+	report_list(e, fl);
+	engine_wake_at(e, e->now);
+}
+
 void progress_due(struct engine *e, struct flow *fl, bool urgent)
 {
 	report_schedule(e, fl, &fl->lane.clock, urgent);

@@ -54,6 +54,7 @@ const char *lane_reason_name(enum lane_reason r)
 		[REASON_ORPHAN] = "numbering-lost",
 		[REASON_SOLO] = "other-than-foreseen",
 		[REASON_NOT_READY] = "responder-not-ready",
+		[REASON_UNNAMED] = "packets-not-named",
 	};
 
 	return r < REASONS && names[r] ? names[r] : "?";

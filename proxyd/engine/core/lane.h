@@ -61,10 +61,12 @@
 #define OPEN_RETRY_NS (100 * NSEC_PER_MSEC)
 
 /* A READ of more PSNs than this is nobody's to hold (invariant 6). */
-#define SPAN_MAX   (1u << 22)
+#define SPAN_MAX    (1u << 22)
+/* More PSNs than any host has outstanding. */
+#define HOST_WINDOW 65536
 /* Marks that nothing moves follow the true ACK at this distance, so that they never come near the
  * 2^23 at which before turns into after. */
-#define MARK_TRAIL (1u << 20)
+#define MARK_TRAIL  (1u << 20)
 
 enum lane_role {
 	ROLE_NONE, /* WATCH */
@@ -138,6 +140,9 @@ struct mark {
  * @opaque:     something not understood is in custody: the responder counts its messages, not we
  * @numbered:   OPENER: it may have been given numbers that the host does not know (lane_fence())
  * @room:       OPENER: the peer takes packets before this PSN
+ * @check:      the rule wants that only what is named is delivered (wan-check); @naming: OPENER:
+ *              and the peer wants names, too
+ * @named:      OPENER: packets were named below; ACCEPTOR: names are known below, but for @unnamed
  * @reads:      requests that wait for an answer with data, struct read_rec
  * @acked:      front as told in the latest ACK that went out, for repeating it
  * @told:       next PSN that the requester cannot know to be acknowledged: the latest ACK, or an
@@ -156,7 +161,7 @@ struct lane {
 		ack_listed : 1, report_heard : 1, report_listed : 1, run_listed : 1, rnr_wait : 1,
 		accepted : 1, reopen : 1, ack_repeat : 1, honest_found : 1, room_listed : 1,
 		probing : 1, doubt : 1, ahead : 1, nak_due : 1, opaque : 1, numbered : 1,
-		atomics : 1, una_sure : 1;
+		atomics : 1, una_sure : 1, check : 1, naming : 1;
 	uint8_t atomic : 2; /* enum atomic_mode */
 	uint8_t most; /* SINGLE: READs and ATOMICs that the host was seen to wait for at one time */
 	uint8_t jump_run;
@@ -180,9 +185,10 @@ struct lane {
 	uint32_t report_seq, hole_cursor;
 	struct report_clock clock;    /* ACCEPTOR: of its PROGRESS reports */
 	uint32_t reached, reached_hi; /* OPENER: the peer has all below, the highest it has */
-	uint32_t ackreq_end; /* ACCEPTOR: end of the last packet sent that asks for an ACK */
-	uint32_t lost_from;  /* OPENER: no packet below is marked lost */
-	bool closing;	     /* ACCEPTOR: the opener is asked to let go */
+	uint32_t ackreq_end;	    /* ACCEPTOR: end of the last packet sent that asks for an ACK */
+	uint32_t lost_from;	    /* OPENER: no packet below is marked lost */
+	bool closing;		    /* ACCEPTOR: the opener is asked to let go */
+	uint32_t named, renamed_us; /* @renamed_us: names_tx.c: when the round of @renamed began */
 	uint32_t overlap; /* below this the host had sent it past us before, or may have (OPENER) */
 	union {
 		struct {
@@ -240,9 +246,17 @@ struct lane {
 			uint32_t reasked_psn, reasked_end, reasked_us;
 			uint32_t trickle_us; /* latest step of a front that waits for the WAN */
 			uint32_t cnp_us;     /* latest CNP to the requester */
+			/* OPENER: names are known to the peer below, but for gaps; named again
+			 * below, in this round (names_tx.c) */
+			uint32_t named_heard, renamed;
 		};
-		/* ACCEPTOR: the next one of those whose numbers have the same hash */
-		uint32_t next_accepted;
+		/* ACCEPTOR: names_rx.c */
+		struct {
+			uint32_t unnamed; /* page with gaps between names, POOL_NONE without any */
+			uint32_t unnamed_cursor;
+			uint32_t guesses;  /* packets held without a name */
+			uint32_t guess_us; /* since then they wait, and no name has come */
+		};
 		/* FAULT: fault.c */
 		struct {
 			uint32_t epsn;	/* what the host is thought to expect */
@@ -254,6 +268,7 @@ struct lane {
 		} fault;
 	};
 
+	uint32_t next_accepted; /* ACCEPTOR: of those whose numbers have the same hash */
 	uint32_t rnr_us; /* ACCEPTOR, SINGLE: the first of @rnr_run RNR NAKs for the same packet */
 	uint32_t rnr_run;
 	uint32_t requests, pseudo_acks, true_acks, dup, retx, naks, timeouts, rnr;

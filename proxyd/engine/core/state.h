@@ -161,6 +161,7 @@ struct engine {
 	struct rule rules[RULE_MAX];
 	unsigned int nrules;
 	bool peer_up[PEER_MAX];
+	uint64_t peer_since[PEER_MAX];
 	bool draining;
 	bool all_bypassed;	 /* by the operator */
 	uint64_t rules_bypassed; /* bit per rule */

@@ -78,6 +78,8 @@ static enum lane_reason open_verdict(struct engine *e, unsigned int peer, const 
 		return REASON_FAULT;
 	if ((*fl)->rule < 0 || e->rules[(*fl)->rule].peer != (int8_t)peer)
 		return REASON_NO_RULE;
+	if (e->rules[(*fl)->rule].wan_check && !r->names)
+		return REASON_UNNAMED;
 	if (!flow_pair(e, *fl, *back, LEARNED_PEER))
 		return REASON_MISMATCH;
 	return REASON_NONE;
@@ -120,6 +122,8 @@ static enum lane_reason accept_begin(struct engine *e, unsigned int peer, const 
 	lane_accepted_add(e, fl);
 	l->policy = r->policy;
 	marks_begin(l, &m);
+	l->check = e->rules[fl->rule].wan_check;
+	names_begin_rx(l, r->start_psn);
 	l->ackreq_end = r->start_psn;
 	l->overlap = passed;
 	l->cwnd = UINT32_MAX >> 1; /* no loss was seen */
@@ -239,6 +243,16 @@ static void rx_resp(struct engine *e, unsigned int peer, const struct report *r)
 	resp_tx_progress(e, fl, r);
 }
 
+/* The opener says what it has sent. */
+static void rx_names(struct engine *e, unsigned int peer, const struct report *r)
+{
+	struct flow *fl = flow_by_key(e, &r->key);
+
+	/* it begins to say so before it knows whether we agree */
+	if (accepted_from(fl, peer) && fl->lane.gen == r->gen && fl->lane.peer_lane == r->lane)
+		names_rx(e, fl, r);
+}
+
 /* The peer agrees to a lane of ours. */
 static void rx_accept(struct engine *e, struct flow *fl)
 {
@@ -259,6 +273,7 @@ static void rx_accept(struct engine *e, struct flow *fl)
 			rtt_sample(&l->rtt, (uint32_t)((e->now - l->opened) / NSEC_PER_USEC));
 		engine_event(e, EVENT_HELD, fl, 0, 0);
 	}
+	names_begin(e, fl);
 	ack_list(e, fl);
 	pace_run(e, fl);
 	if (reads_of(e, l))
@@ -294,6 +309,9 @@ void agreement_rx(struct engine *e, unsigned int peer, const struct report *r)
 		return;
 	case REPORT_RESP:
 		rx_resp(e, peer, r);
+		return;
+	case REPORT_NAMES:
+		rx_names(e, peer, r);
 		return;
 	default:
 		break;

@@ -79,6 +79,7 @@ void lane_send_open(struct engine *e, struct flow *fl)
 		.policy = l->policy,
 		.resume = l->reopen,
 		.one_read = l->ahead || l->atomic,
+		.names = l->check,
 	};
 
 	e->sink.report(e->sink.ctx, (unsigned int)l->peer, &r);
@@ -107,6 +108,7 @@ void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
 	l->ahead = r->prefetch;
 	lane_set_state(l, l->role == ROLE_SINGLE ? LANE_HELD : LANE_OPENING);
 	l->policy = r->policy;
+	l->check = r->wan_check && l->role == ROLE_OPENER;
 	l->atomic = r->atomic == ATOMIC_DISCARD && r->policy != POLICY_EARLY ? ATOMIC_ORDERED
 									     : r->atomic;
 	marks_begin(l, &m);
@@ -131,6 +133,7 @@ void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
 	l->guard.psn = l->reasked_psn = PSN_NONE;
 	l->opened = l->progress = e->now;
 	COUNT(e, OPENS);
+	names_begin(e, fl);
 	if (l->role == ROLE_OPENER)
 		lane_send_open(e, fl);
 	else

@@ -18,8 +18,9 @@
 
 #define REO_MIN_US	500u
 #define LATE_MAX_US	0xffffffu
-/* How long the peer's reports wait at most for more to tell, see core/due.c. */
-#define REPORT_WAIT_US	250u
+/* How long the names of packets and the peer's reports wait at most for more to tell, see
+ * names_tx.c and core/due.c. */
+#define REPORT_WAIT_US	500u
 /* A packet is overdue so much later than a round trip at least (the peer's reports wait 200 us). */
 #define TAIL_MIN_US	2000u
 /* A late packet keeps the window long for so many round trips; then it shrinks. */
@@ -204,17 +205,28 @@ static void condemn_range(struct engine *e, struct lane *l, uint32_t from, uint3
 	}
 }
 
-/* The packets in @hole are missing. A packet is lost if it was sent by more than the reordering
- * window @reo before one that has arrived, or so long ago that it would have arrived. */
-static void judge(struct engine *e, struct lane *l, const struct psn_range *hole, uint32_t reo)
+/* The packets in @hole of the report @r are missing. A packet is lost if it was sent by more than
+ * the reordering window @reo before one that has arrived, or so long ago that it would have
+ * arrived; but the peer may have those of which it says that it does not know their names. */
+static void judge(struct engine *e, struct lane *l, const struct report *r,
+		  const struct psn_range *hole, uint32_t reo)
 {
 	uint32_t late = now_us(e) - l->rtt.srtt_us - reo, before = l->rack_us - reo;
+	uint32_t from = hole->from;
 
 	if ((int32_t)(late - l->rack_us) > 0)
 		late = l->rack_us + 1;
 	if ((int32_t)(late - before) > 0)
 		before = late;
-	condemn_range(e, l, hole->from, hole->end, before);
+	for (uint8_t i = 0; i < r->nunnamed; i++) {
+		const struct psn_range *u = &r->unnamed[i];
+
+		if (!psn_after(u->end, from) || !psn_before(u->from, hole->end))
+			continue;
+		condemn_range(e, l, from, u->from, before);
+		from = u->end;
+	}
+	condemn_range(e, l, from, hole->end, before);
 }
 
 void loss_give_up(struct engine *e, struct lane *l, uint32_t from, uint32_t end, uint32_t older)
@@ -248,22 +260,25 @@ static void contiguous(struct engine *e, struct lane *l, uint32_t cum)
 
 void loss_judge(struct engine *e, struct lane *l, const struct report *r, uint32_t cum)
 {
+	/* what it has beyond that is no packet of the stream */
+	uint32_t hi = psn_after(r->hi, l->epsn.psn) ? l->epsn.psn : r->hi;
+
 	forget_late(e, l);
 	if (psn_after(cum, l->reached))
 		contiguous(e, l, cum);
-	if (psn_after(r->hi, l->reached_hi))
+	if (psn_after(hi, l->reached_hi))
 		arrived(e, l, psn_before(l->reached_hi, l->una.psn) ? l->una.psn : l->reached_hi,
-			r->hi, true);
-	else if (psn_before(r->hi, l->reached_hi))
-		loss_give_up(e, l, r->hi, l->reached_hi, 0); /* the peer had it, and let it go */
-	l->reached_hi = r->hi;
+			hi, true);
+	else if (psn_before(hi, l->reached_hi))
+		loss_give_up(e, l, hi, l->reached_hi, 0); /* the peer had it, and let it go */
+	l->reached_hi = hi;
 	for (uint8_t i = 0; i < r->nholes; i++)
-		judge(e, l, &r->hole[i], reo_window(l));
+		judge(e, l, r, &r->hole[i], reo_window(l));
 	for (uint8_t i = 0; i < r->nagain; i++)
 		refused(e, l, r->again[i]);
 	/* Silence is over: what was sent long before this report would be in it. (Without silence
 	 * this is not done: if the round trip has become longer, everything would be sent again,
 	 * no round trip would be measured, and so it would go on.) */
 	if (l->backoff && l->rtt.srtt_us)
-		loss_give_up(e, l, r->hi, l->nxt.psn, loss_overdue_us(l));
+		loss_give_up(e, l, hi, l->nxt.psn, loss_overdue_us(l));
 }

@@ -3,10 +3,12 @@
  * The receiving end of a stream: requests from the far appliance on their way to the near responder
  * (role ACCEPTOR).
  *
- * Every packet is verified and retained on arrival, in any order; what is contiguous is handed to
- * pseudo_requester.c, and stays until the responder truly acknowledges it: this appliance alone
- * repairs loss on this side's LAN. What is missing between the contiguous part and the highest
- * packet is kept as holes (holes.c). A packet that would make one hole too many is refused.
+ * Every packet is verified and retained on arrival, in any order. It belongs to the stream as soon
+ * as it is known that the opener has sent it (names_rx.c; without wan-check, at once). What is
+ * contiguous is handed to pseudo_requester.c, and stays until the responder truly acknowledges it:
+ * this appliance alone repairs loss on this side's LAN. What is missing between the contiguous part
+ * and the highest packet is kept as holes (holes.c). A packet that would make one hole too many is
+ * refused.
  *
  * The opener is told (PROGRESS) soon after anything changed: at once when a hole appears or closes
  * or when a duplicate arrives (the opener does not know then that the packet had arrived),
@@ -21,8 +23,9 @@
 #include "engine/fault/fault.h"
 #include "engine/link/link.h"
 #include "engine/reads/reads.h"
+#include "wire/bytes.h"
 
-/* Let go of what is held in [@from, @end), as if it had not come. */
+/* Let go of what is held in [@from, @end), as if it had not come; names are kept. */
 static void give_up(struct engine *e, struct flow *fl, uint32_t from, uint32_t end)
 {
 	struct lane *l = &fl->lane;
@@ -32,7 +35,7 @@ static void give_up(struct engine *e, struct flow *fl, uint32_t from, uint32_t e
 	while (psn_before(psn, end) && (d = window_next(&l->win, e->pool, psn, end, &psn))) {
 		uint32_t span = d->span;
 
-		lane_forget(e, fl, d, psn);
+		lane_forget_packet(e, fl, d, psn);
 		psn = psn_add(psn, span);
 	}
 }
@@ -47,6 +50,8 @@ static uint32_t room(struct engine *e, const struct flow *fl)
 	uint32_t held = (l->end - l->una.psn) & PSN_MASK, most = WINDOW_SPAN;
 	uint32_t due = holes_packets(hs); /* what is missing needs room too */
 
+	/* what is held without a name lies beyond the end, or goes */
+	packets += l->guesses;
 	if (held >= most || packets <= due)
 		return l->end;
 	packets -= due;
@@ -58,7 +63,7 @@ static uint32_t room(struct engine *e, const struct flow *fl)
 /* A packet that came and could not be kept: the next report, which is due at once, asks the opener
  * for it again (FAST-1). If the list is full, the opener takes the packet for lost in its time. A
  * damaged packet may name a wrong PSN; then something is sent in vain. */
-static void refuse(struct engine *e, struct flow *fl, uint32_t psn)
+void stream_rx_refuse(struct engine *e, struct flow *fl, uint32_t psn)
 {
 	if (e->nrefused < REFUSED_MAX) {
 		e->refused[e->nrefused].flow = flow_index(e, fl);
@@ -106,6 +111,7 @@ static void report(struct engine *e, struct flow *fl)
 
 	r.nholes = holes_show(hs, &l->hole_cursor, r.hole);
 	r.nagain = refused(e, flow_index(e, fl), r.again);
+	names_tell(e, l, &r);
 	report_told(e, &l->clock);
 	e->sink.report(e->sink.ctx, (unsigned int)l->peer, &r);
 }
@@ -114,19 +120,22 @@ static void report(struct engine *e, struct flow *fl)
 uint64_t stream_rx_report(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
+	uint64_t wait = names_wait(e, fl), next;
+	bool missing = l->holes != POOL_NONE || names_missing(e, l);
 
-	if (report_now(e, &l->clock, l->holes != POOL_NONE))
+	if (report_now(e, &l->clock, missing))
 		report(e, fl);
-	return report_next(&l->clock, l->holes != POOL_NONE);
+	next = report_next(&l->clock, missing);
+	return next && (!wait || next < wait) ? next : wait;
 }
 
-/* Hand what has become contiguous to pseudo_requester.c. */
-static void deliver(struct engine *e, struct flow *fl)
+void stream_rx_deliver(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
 	struct pkt *d;
 
-	while (psn_before(l->epsn.psn, l->end) && (d = window_get(&l->win, e->pool, l->epsn.psn))) {
+	while (psn_before(l->epsn.psn, l->end) && (d = window_get(&l->win, e->pool, l->epsn.psn)) &&
+	       d->flags & PKT_NAMED) {
 		if (d->flags & PKT_ANSWERED) {
 			struct frame f;
 
@@ -145,7 +154,8 @@ static void deliver(struct engine *e, struct flow *fl)
 void stream_rx_skipped(struct engine *e, struct flow *fl, uint32_t from, uint32_t end)
 {
 	holes_fill(e->pool, &fl->lane.holes, from, end);
-	deliver(e, fl);
+	names_skipped(e, &fl->lane, from, end);
+	stream_rx_deliver(e, fl);
 }
 
 /* A request whose PSN was received before. */
@@ -175,14 +185,19 @@ static void again(struct engine *e, struct flow *fl, const struct frame *f)
 }
 
 /*
- * The next packet in order finds no room because what is out of order has taken it all: give that
- * up. The opener has it still, and sees in the next report that the end has gone back.
+ * Memory is short. What has no name may be anybody's. If the next packet in order finds no room
+ * because what is out of order has taken it all, give that up: the opener has it still, and sees in
+ * the next report that the end has gone back.
  */
-static bool make_room(struct engine *e, struct flow *fl)
+bool stream_rx_make_room(struct engine *e, struct flow *fl, bool more)
 {
 	struct lane *l = &fl->lane;
 
-	if (l->epsn.psn == l->end)
+	if (l->guesses) {
+		names_drop_guesses(e, fl, l->epsn.psn, psn_add(l->una.psn, WINDOW_SPAN));
+		return true;
+	}
+	if (!more || l->epsn.psn == l->end)
 		return false;
 	give_up(e, fl, l->epsn.psn, l->end);
 	mark_held(l, l->epsn.psn);
@@ -190,7 +205,7 @@ static bool make_room(struct engine *e, struct flow *fl)
 	return true;
 }
 
-/* Whether the request that takes [@f->psn, @end) is to be kept. Otherwise it is dealt with. */
+/* Whether the request that takes [@f->psn, @end) can be of use. Otherwise it is dealt with. */
 static bool wanted(struct engine *e, struct flow *fl, const struct frame *f, uint32_t end)
 {
 	struct lane *l = &fl->lane;
@@ -215,28 +230,25 @@ static bool wanted(struct engine *e, struct flow *fl, const struct frame *f, uin
 		progress_due(e, fl, true);
 		return false;
 	}
-	if (!holes_room(e->pool, &l->holes, l->end, f->psn, end)) {
-		COUNT(e, HOLES);
-		refuse(e, fl, f->psn);
-		return false;
-	}
 	return true;
 }
 
-/* Keep the packet. False when there is no room or it is damaged. */
-static bool keep(struct engine *e, struct flow *fl, const struct frame *f, uint32_t span)
+/* Keep the packet; @named: the opener has sent it. NULL when there is no room or it is damaged. */
+static struct pkt *keep(struct engine *e, struct flow *fl, const struct frame *f, uint32_t span,
+			bool named)
 {
+	struct pkt *d;
 	bool bad;
 
-	if (lane_retain(e, fl, f, span, f->psn, &bad))
-		return true;
-	if (!bad && f->psn == fl->lane.epsn.psn && make_room(e, fl) &&
-	    lane_retain(e, fl, f, span, f->psn, &bad))
-		return true;
+	do {
+		d = lane_retain(e, fl, f, span, f->psn, &bad);
+	} while (!d && !bad && named && stream_rx_make_room(e, fl, f->psn == fl->lane.epsn.psn));
+	if (d)
+		return d;
 	if (!bad)
 		COUNT(e, NO_ROOM);
-	refuse(e, fl, f->psn);
-	return false;
+	stream_rx_refuse(e, fl, f->psn);
+	return NULL;
 }
 
 /* The packet of [@psn, @end) is kept: it ends the stream for now, opens a hole or fills one. */
@@ -249,6 +261,10 @@ static void note(struct engine *e, struct flow *fl, uint32_t psn, uint32_t end)
 	 * inside the READ's range; the READ itself takes its place. */
 	if (psn_diff(end, psn) > 1 && psn_before(psn, old_end))
 		give_up(e, fl, psn_add(psn, 1), psn_before(end, old_end) ? end : old_end);
+	if (psn_diff(end, psn) > 1 && l->check) {
+		names_drop_guesses(e, fl, psn_add(psn, 1), end);
+		window_unname(&l->win, e->pool, psn_add(psn, 1), end);
+	}
 	if (psn_after(end, old_end))
 		mark_held(l, end);
 	if (psn == old_end) {
@@ -262,10 +278,29 @@ static void note(struct engine *e, struct flow *fl, uint32_t psn, uint32_t end)
 	progress_due(e, fl, true);
 }
 
+void stream_rx_named(struct engine *e, struct flow *fl, struct pkt *d, uint32_t psn)
+{
+	struct lane *l = &fl->lane;
+	uint32_t end = psn_add(psn, d->span);
+	bool guess = !(d->flags & PKT_NAMED);
+
+	d->flags |= PKT_NAMED;
+	l->guesses -= guess;
+	if (holes_room(e->pool, &l->holes, l->end, psn, end)) {
+		note(e, fl, psn, end);
+		return;
+	}
+	COUNT(e, HOLES);
+	lane_forget_packet(e, fl, d, psn);
+	stream_rx_refuse(e, fl, psn);
+}
+
 void stream_rx_request(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
 	uint32_t span = frame_span(f, fl->path_mtu ? fl->path_mtu : 4096), end;
+	enum names_verdict verdict;
+	struct pkt *d;
 
 	l->requests++;
 	if (psn_before(f->psn, l->epsn.psn)) {
@@ -277,8 +312,21 @@ void stream_rx_request(struct engine *e, struct flow *fl, const struct frame *f)
 		return;
 	}
 	end = psn_add(f->psn, span);
-	if (!wanted(e, fl, f, end) || !keep(e, fl, f, span))
+	if (!wanted(e, fl, f, end))
 		return;
-	note(e, fl, f->psn, end);
-	deliver(e, fl);
+	verdict = names_judge(e, fl, f);
+	if (verdict == NAMES_WRONG)
+		return;
+	d = keep(e, fl, f, span, verdict == NAMES_RIGHT);
+	if (!d)
+		return;
+	d->name = get_be32(lane_packet(e, d) + d->len - ICRC_LEN);
+	if (verdict == NAMES_LATER) {
+		names_guess(e, l);
+		report_watch(e, fl);
+		return;
+	}
+	d->flags |= PKT_NAMED;
+	stream_rx_named(e, fl, d, f->psn);
+	stream_rx_deliver(e, fl);
 }

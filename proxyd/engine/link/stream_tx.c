@@ -25,12 +25,10 @@
 
 /* A peer that answers, but for so long does not report on a lane that waits for it, has lost that
  * lane. */
-#define DEAF_NS	    (10 * NSEC_PER_SEC)
+#define DEAF_NS	  (10 * NSEC_PER_SEC)
 /* A tail of so many PSNs is sent again as a whole: with more, losing all of them and all reports is
  * an outage. */
-#define TAIL_PSNS   32u
-/* More than any host has outstanding. */
-#define HOST_WINDOW 65536u
+#define TAIL_PSNS 32u
 
 static uint64_t max64(uint64_t a, uint64_t b)
 {
@@ -132,6 +130,7 @@ bool stream_tx_run(struct engine *e, struct flow *fl, uint32_t quantum)
 		mark_high(l, l->nxt.psn);
 		if (idle || !wheel_armed(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_LOSS)))
 			arm(e, fl);
+		names_due(e, fl);
 		ack_list(e, fl); /* the front may have waited for this transmission */
 	} else if (idle && !stopped && psn_before(l->nxt.psn, l->epsn.psn) &&
 		   !wheel_armed(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_LOSS))) {
@@ -143,14 +142,16 @@ bool stream_tx_run(struct engine *e, struct flow *fl, uint32_t quantum)
 /* ---- what the peer tells ---- */
 
 /*
- * Whether the report @r can be true: what arrived lies within what the host can have sent. (That
- * may be more than we accepted or sent, since while the lane was opening every packet passed: those
- * that waited here for their turn, too, and those that followed a packet that we missed.)
+ * Whether the report @r can be true: what arrived in order lies within what the host can have sent.
+ * (That may be more than we accepted or sent, since while the lane was opening every packet passed:
+ * those that waited here for their turn, too, and those that followed a packet that we missed.) Of
+ * @hi nothing is demanded: somebody else's packet may lie there, at a peer that does not check.
+ * Then what lies beyond what we have is not counted (loss.c).
  */
 static bool sane(const struct lane *l, const struct report *r)
 {
 	if (psn_after(r->una, r->cum) || psn_before(r->hi, r->cum) ||
-	    psn_diff(r->hi, l->epsn.psn) > (int32_t)HOST_WINDOW)
+	    psn_diff(r->cum, l->epsn.psn) > HOST_WINDOW)
 		return false;
 	if (psn_diff(r->room, r->cum) < 0 || psn_diff(r->room, r->cum) > (int32_t)WINDOW_SPAN)
 		return false;
@@ -180,6 +181,8 @@ static bool believed(struct engine *e, struct flow *fl, const struct report *r)
 		COUNT(e, BAD_REPORT);
 		return false;
 	}
+	if (psn_diff(r->hi, l->epsn.psn) > HOST_WINDOW)
+		COUNT(e, BAD_REPORT); /* the rest of it may be true */
 	l->report_seq = r->seq;
 	l->report_heard = true;
 	return true;
@@ -214,6 +217,7 @@ void stream_tx_progress(struct engine *e, struct flow *fl, const struct report *
 		cum = l->epsn.psn;
 	progress = psn_after(una.psn, l->una.psn);
 	loss_judge(e, l, r, cum);
+	names_heard(e, fl, r);
 	if (psn_after(cum, l->reached)) {
 		/* receipt is progress for the stream, though only a true ACK is for custody */
 		l->reached = cum;
@@ -274,6 +278,7 @@ static void send_probe(struct engine *e, struct flow *fl, struct pkt *d, uint32_
 	int32_t tail = psn_diff(l->nxt.psn, l->reached_hi);
 	uint32_t psn;
 
+	names_overdue(e, fl);
 	if (d && !l->backoff && l->rtt.srtt_us && tail > 0 && from == l->reached_hi) {
 		/* nothing is missing before the tail; it is lost, or only the reports of it */
 		if (tail <= (int32_t)TAIL_PSNS)
@@ -325,6 +330,16 @@ void stream_tx_timeout(struct engine *e, struct flow *fl)
 	if (l->backoff < 12)
 		l->backoff++;
 	arm(e, fl);
+}
+
+/* Reports reach the peer again; those that were due meanwhile did not. */
+void stream_tx_peer_back(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+
+	l->named = psn_after(l->named_heard, l->una.psn) ? l->named_heard : l->una.psn;
+	names_due(e, fl);
+	pace_run(e, fl);
 }
 
 /* The peer lost its memory of the lane: agree anew from the last true ACK on. */

@@ -404,6 +404,8 @@ void near_response(struct engine *e, struct flow *fl, const struct frame *f)
 		if (atomic_dropped(e, l, f))
 			return;
 		COUNT(e, STRAY_RESPONSE);
+		if (l->state != LANE_OPENING && psn_diff(f->psn, l->epsn.psn) >= HOST_WINDOW)
+			return; /* no host can have asked for that */
 		break;
 	case READ_COMPLETE:
 		if (psn_after(psn_add(r->at.psn, r->span), l->told))

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The opener names what it sends (role OPENER), so that the peer can tell it from what somebody
+ * else has sent in its name (names_rx.c).
+ *
+ * The name of a packet is its ICRC, as the four bytes stand on the wire. The ICRC covers all that
+ * matters: addresses, queue pair, PSN, opcode, headers, payload. Packets can be forged, with a
+ * right ICRC, by whoever reaches the WAN; a NAMES report cannot, since reports are authenticated.
+ * (Who can also read the WAN can make another packet with the same ICRC: a CRC is no signature.
+ * Against him the link itself must be protected.)
+ *
+ * Names go out in the tick, behind the packets: at once when there were none for a while, else
+ * after REPORT_NAMED packets or NAMES_NS. A report names packets of consecutive PSNs; a READ that
+ * takes several PSNs ends it. As the packets are in custody, any of them can be named again at
+ * any time.
+ *
+ * Reports get lost. PROGRESS tells the first gaps between the names that the peer has. Packets in
+ * them are not judged lost (loss.c), they are named again: each gap once in a round, which takes a
+ * little longer than a round trip (@renamed, @renamed_us), and not before a report could have told
+ * that the names have arrived. If the names of the latest packets are lost no gap shows it; then
+ * the stream's timer fires, and names them again (names_overdue()).
+ *
+ * A peer that does not say in PROGRESS what names it has does not want any.
+ */
+#include "engine/link/link.h"
+#include "wire/bytes.h"
+
+#define NAMES_NS   (200 * NSEC_PER_USEC)
+/* Reports with names that one tick, report of the peer or timeout draws at most. */
+#define NAMES_ONCE 16u
+
+/* Name packets of consecutive PSNs, the first at or after @psn, all before @end. Returns where to
+ * go on. */
+static uint32_t name_some(struct engine *e, struct flow *fl, uint32_t psn, uint32_t end)
+{
+	struct lane *l = &fl->lane;
+	struct report r = {
+		.type = REPORT_NAMES, .lane = flow_index(e, fl), .gen = l->gen, .key = fl->key};
+	struct pkt *d = window_next(&l->win, e->pool, psn, end, &psn);
+
+	if (!d)
+		return end;
+	r.cum = psn;
+	while (d && r.nnames < REPORT_NAMED) {
+		r.name[r.nnames++] = get_be32(lane_packet(e, d) + d->len - ICRC_LEN);
+		psn = psn_add(psn, d->span);
+		if (d->span != 1 || !psn_before(psn, end))
+			break;
+		d = window_get(&l->win, e->pool, psn);
+	}
+	r.hi = psn;
+	e->sink.report(e->sink.ctx, (unsigned int)l->peer, &r);
+	return psn;
+}
+
+/* Name [@from, @end) again, as far as one step goes. Returns where it ended. */
+static uint32_t name_again(struct engine *e, struct flow *fl, uint32_t from, uint32_t end)
+{
+	for (uint32_t i = 0; i < NAMES_ONCE && psn_before(from, end); i++) {
+		uint32_t next = name_some(e, fl, from, end);
+
+		e->counters[EC_NAMED_AGAIN] += (next - from) & PSN_MASK;
+		from = next;
+	}
+	return from;
+}
+
+void names_begin(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+
+	l->naming = l->check;
+	l->named = l->named_heard = l->renamed = l->una.psn;
+	l->renamed_us = now_us(e);
+	names_due(e, fl);
+}
+
+void names_due(struct engine *e, struct flow *fl)
+{
+	if (fl->lane.naming && psn_before(fl->lane.named, fl->lane.nxt.psn))
+		report_schedule(e, fl, &fl->lane.clock, false);
+}
+
+uint64_t names_report(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	bool now = e->now - l->clock.last >= NAMES_NS;
+	uint32_t told = 0;
+
+	if (!l->naming || l->reopen || !e->peer_up[l->peer])
+		return 0;
+	if (psn_before(l->named, l->una.psn))
+		l->named = l->una.psn;
+	while (psn_before(l->named, l->nxt.psn) && told < NAMES_ONCE &&
+	       (now || psn_diff(l->nxt.psn, l->named) >= (int32_t)REPORT_NAMED)) {
+		l->named = name_some(e, fl, l->named, l->nxt.psn);
+		told++;
+	}
+	if (told)
+		report_told(e, &l->clock);
+	if (!psn_before(l->named, l->nxt.psn))
+		return 0;
+	return told < NAMES_ONCE ? l->clock.last + NAMES_NS : e->now;
+}
+
+/* How long after packets were sent the peer knows their names, at most, if none are lost; us. */
+static uint32_t overdue_us(const struct lane *l)
+{
+	uint32_t us = loss_overdue_us(l);
+
+	return us ? us : (uint32_t)(lane_rto_ns(l) / NSEC_PER_USEC);
+}
+
+/* Whether the packets from @from on were sent so lately that the peer's report is older than what
+ * it could say of them. */
+static bool too_young(struct engine *e, const struct lane *l, uint32_t from, uint32_t end)
+{
+	struct pkt *d = window_next(&l->win, e->pool, from, end, &from);
+
+	return !d || now_us(e) - d->xmit < l->rtt.minrtt_us;
+}
+
+void names_heard(struct engine *e, struct flow *fl, const struct report *r)
+{
+	struct lane *l = &fl->lane;
+
+	l->naming = l->naming && r->names;
+	if (!l->naming)
+		return;
+	l->named_heard = psn_after(r->named, l->named) ? l->named : r->named;
+	if (r->nunnamed && now_us(e) - l->renamed_us > overdue_us(l)) {
+		l->renamed = l->una.psn;
+		l->renamed_us = now_us(e);
+	}
+	for (uint8_t i = 0; i < r->nunnamed; i++) {
+		uint32_t from = r->unnamed[i].from, end = r->unnamed[i].end;
+
+		if (psn_before(from, l->renamed))
+			from = l->renamed;
+		if (psn_after(end, l->named))
+			end = l->named;
+		if (psn_before(from, end) && !too_young(e, l, from, end))
+			l->renamed = name_again(e, fl, from, end);
+	}
+}
+
+void names_overdue(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	uint32_t from = psn_after(l->named_heard, l->una.psn) ? l->named_heard : l->una.psn;
+
+	if (l->naming && psn_before(from, l->named))
+		name_again(e, fl, from, l->named);
+}
