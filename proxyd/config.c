@@ -143,6 +143,7 @@ static const struct key rule_keys[] = {
 	{"prefetch-max-age", V_DURATION, false, R(prefetch_max_age_ns), 0, 3600 * SEC, NULL},
 	{"prefetch-range", V_RANGES, false, 0, 0, 0, 0, NULL},
 	{"read-depth", V_DEPTH, false, R(read_depth), 1, 255, NULL},
+	{"wan-check", V_BOOL, false, R(wan_check), 0, 0, NULL},
 	{NULL, 0, false, 0, 0, 0, 0, NULL},
 };
 
@@ -273,6 +274,7 @@ static void open_rule(struct parser *p, const char *name)
 	r->peer = PEER_NONE;
 	r->policy = POLICY_EARLY;
 	r->learn = LEARN_CM | LEARN_PSN;
+	r->wan_check = true;
 	r->prefetch_max_age_ns = PREFETCH_MAX_AGE;
 	c->rule_src[c->nrules++].line = p->line;
 	p->kind = S_RULE;

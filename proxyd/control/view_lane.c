@@ -55,6 +55,11 @@ static json_t *lane_object(const struct view_source *src, const struct conn_info
 	view_put_int(o, "msn", l->msn);
 	view_put_ledger(o, "custody", &l->custody);
 	view_put_ledger(o, "transit", &l->transit);
+	view_put_str(o, "wan-check",
+		     l->state == LANE_WATCH || ci->peer == PEER_NONE ? NULL
+		     : l->checked				     ? "on"
+								     : "off");
+	view_put_int(o, "unnamed-packets", l->unnamed);
 	view_put_int(o, "reads-pending", l->reads_pending);
 	view_put_reads(o, &l->reads);
 	view_put_int(o, "requests", l->requests);

@@ -78,6 +78,7 @@ static void test_defaults(void **state)
 	assert_false(cfg.rules[0].prefetch);
 	assert_int_equal(cfg.rules[0].prefetch_max_age_ns, SEC);
 	assert_int_equal(cfg.rules[0].read_depth, 0);
+	assert_true(cfg.rules[0].wan_check);
 	assert_int_equal(cfg.rules[0].nread_ranges, 0);
 }
 
@@ -207,12 +208,15 @@ static void test_prefetch(void **state)
 		      "prefetch-max-age = 0s\n"
 		      "prefetch-range = 0x7f0000000000-0x7f0040000000, 4096-8192\t0X10-0x1f\n"
 		      "read-depth = 255\n"
+		      "wan-check = off\n"
 		      "[rule s]\nlan = 10.3.0.0/16\nwan = any\npeer = p\n"
 		      "prefetch-max-age = 250ms\n"),
 		0);
 	assert_int_equal(cfg.rules[0].prefetch, PREFETCH_ON);
 	assert_int_equal(cfg.rules[0].prefetch_max_age_ns, 0);
 	assert_int_equal(cfg.rules[0].read_depth, 255);
+	assert_false(cfg.rules[0].wan_check);
+	assert_true(cfg.rules[1].wan_check);
 	assert_int_equal(cfg.rules[0].nread_ranges, 3);
 	assert_true(cfg.rules[0].read_range[0].from == 0x7f0000000000);
 	assert_true(cfg.rules[0].read_range[0].end == 0x7f0040000000);
@@ -349,6 +353,7 @@ static const struct {
 	{HEAD PEER PAIR "read-depth = 256\n", "t.conf:11: read-depth '256' is no number of READs"},
 	{HEAD PEER PAIR "read-depth = many\n",
 	 "t.conf:11: read-depth 'many' is no number of READs"},
+	{HEAD PEER PAIR "wan-check = yes\n", "t.conf:11: wan-check 'yes' is neither on nor off"},
 	{HEAD PEER PAIR "prefetch-range = 0x1000\n",
 	 "t.conf:11: prefetch-range '0x1000' holds '0x1000', which is no range; write FROM-END"},
 	{HEAD PEER PAIR "prefetch-range = 0x1000 - 0x2000\n", "holds '0x1000', which is no range"},
