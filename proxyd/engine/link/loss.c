@@ -262,6 +262,8 @@ void loss_judge(struct engine *e, struct lane *l, const struct report *r, uint32
 {
 	/* what it has beyond that is no packet of the stream */
 	uint32_t hi = psn_after(r->hi, l->epsn.psn) ? l->epsn.psn : r->hi;
+	/* nor does it say what it has without a name */
+	uint32_t known = r->names && psn_before(r->named, l->nxt.psn) ? r->named : l->nxt.psn;
 
 	forget_late(e, l);
 	if (psn_after(cum, l->reached))
@@ -279,6 +281,6 @@ void loss_judge(struct engine *e, struct lane *l, const struct report *r, uint32
 	/* Silence is over: what was sent long before this report would be in it. (Without silence
 	 * this is not done: if the round trip has become longer, everything would be sent again,
 	 * no round trip would be measured, and so it would go on.) */
-	if (l->backoff && l->rtt.srtt_us)
-		loss_give_up(e, l, hi, l->nxt.psn, loss_overdue_us(l));
+	if (l->backoff && l->rtt.srtt_us && psn_before(hi, known))
+		loss_give_up(e, l, hi, known, loss_overdue_us(l));
 }

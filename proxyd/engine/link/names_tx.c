@@ -17,8 +17,8 @@
  * Reports get lost. PROGRESS tells the first gaps between the names that the peer has. Packets in
  * them are not judged lost (loss.c), they are named again: each gap once in a round, which takes a
  * little longer than a round trip (@renamed, @renamed_us), and not before a report could have told
- * that the names have arrived. If the names of the latest packets are lost no gap shows it; then
- * the stream's timer fires, and names them again (names_overdue()).
+ * that the names have arrived. If the newest names are lost no gap shows it: the next report that
+ * comes a round trip later does, or the stream's timer fires (names_overdue()).
  *
  * A peer that does not say in PROGRESS what names it has does not want any.
  */
@@ -120,6 +120,15 @@ static bool too_young(struct engine *e, const struct lane *l, uint32_t from, uin
 	return !d || now_us(e) - d->xmit < l->rtt.minrtt_us;
 }
 
+void names_overdue(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	uint32_t from = psn_after(l->named_heard, l->una.psn) ? l->named_heard : l->una.psn;
+
+	if (l->naming && psn_before(from, l->named))
+		name_again(e, fl, from, l->named);
+}
+
 void names_heard(struct engine *e, struct flow *fl, const struct report *r)
 {
 	struct lane *l = &fl->lane;
@@ -142,13 +151,10 @@ void names_heard(struct engine *e, struct flow *fl, const struct report *r)
 		if (psn_before(from, end) && !too_young(e, l, from, end))
 			l->renamed = name_again(e, fl, from, end);
 	}
-}
-
-void names_overdue(struct engine *e, struct flow *fl)
-{
-	struct lane *l = &fl->lane;
-	uint32_t from = psn_after(l->named_heard, l->una.psn) ? l->named_heard : l->una.psn;
-
-	if (l->naming && psn_before(from, l->named))
-		name_again(e, fl, from, l->named);
+	/* the newest are lost, of which no gap tells; and nothing was named since */
+	if (psn_before(l->named_heard, l->named) &&
+	    e->now - l->clock.last > overdue_us(l) * NSEC_PER_USEC) {
+		names_overdue(e, fl);
+		report_told(e, &l->clock);
+	}
 }
