@@ -101,6 +101,16 @@ struct pkt *window_put(struct window *w, struct pool *p, enum pool_class c, uint
 /** window_get - the packet that stands at exactly @psn; NULL when there is none. */
 struct pkt *window_get(const struct window *w, struct pool *p, uint32_t psn);
 
+/** window_follow - as window_get(@psn), where @d is the packet just before, at @psn - 1. Mostly it is
+ * the next descriptor. */
+static inline struct pkt *window_follow(const struct window *w, struct pool *p, struct pkt *d,
+					uint32_t psn)
+{
+	if (!w->pages || psn % WINDOW_PAGE_PSNS == 0)
+		return window_get(w, p, psn);
+	return d[1].flags & PKT_USED ? d + 1 : NULL;
+}
+
 /** window_slot - the descriptor at @psn, whether a packet stands there (PKT_USED), only its name is
  * known (PKT_NAMED) or neither; NULL where nothing is near. */
 struct pkt *window_slot(const struct window *w, struct pool *p, uint32_t psn);

@@ -90,7 +90,8 @@ static struct engine *start(uint32_t mtu, uint64_t pool)
 			 .learn = LEARN_PSN,
 			 .peer = 0,
 			 .path_mtu = mtu,
-			 .policy = POLICY_EARLY};
+			 .policy = POLICY_EARLY,
+			 .wan_check = true};
 
 	engine_rules(e, &r, 1, 1000);
 	engine_peer_event(e, 0, PEER_UP, 1000);
@@ -135,6 +136,8 @@ static void far_report(struct engine *e, uint32_t psn, uint32_t msn, uint32_t se
 		.una_ackable = true,
 		.credit = 0x1f,
 		.room = psn_add(psn, 100000),
+		.names = true,
+		.named = psn,
 	};
 
 	engine_rx_report(e, 0, &r, now);

@@ -46,7 +46,7 @@ static uint32_t name_some(struct engine *e, struct flow *fl, uint32_t psn, uint3
 		psn = psn_add(psn, d->span);
 		if (d->span != 1 || !psn_before(psn, end))
 			break;
-		d = window_get(&l->win, e->pool, psn);
+		d = window_follow(&l->win, e->pool, d, psn);
 	}
 	r.hi = psn;
 	e->sink.report(e->sink.ctx, (unsigned int)l->peer, &r);
