@@ -33,6 +33,7 @@
 #define SETUP_NO_CM    0x10
 #define SETUP_NO_PSN   0x20
 #define SETUP_PREFETCH 0x40
+#define SETUP_CHECKED  0x80 /* wan-check = on */
 
 enum rec {
 	/* mark, opcode, offset, length, two bytes of arguments, bits: a frame near a mark of the

@@ -248,12 +248,35 @@ static void note_request(const uint8_t *data, uint32_t len)
 		remember(hash_psn(flow_index(z.e, fl), f.psn));
 }
 
+/* What the opener has sent it names: most of what comes from its side. */
+static void name_it(enum engine_port port, const uint8_t *data, uint32_t len)
+{
+	struct report r = {.type = REPORT_NAMES, .nnames = 1};
+	struct flow *fl;
+	struct frame f;
+
+	if (port != PORT_WAN || frame_parse(data, len, &f) != FRAME_OK ||
+	    !(f.op->flags & OPF_REQUEST) || data[f.icrc] % 4 == 0)
+		return;
+	r.key = (struct flow_key){.src = f.src, .dst = f.dst, .dqpn = f.dqpn, .vlan = f.vlan};
+	fl = watched_flow(&r.key);
+	if (!fl || fl->lane.role != ROLE_ACCEPTOR || !fl->lane.check)
+		return;
+	r.lane = fl->lane.peer_lane;
+	r.gen = fl->lane.gen;
+	r.cum = f.psn;
+	r.hi = psn_add(f.psn, frame_span(&f, fl->path_mtu ? fl->path_mtu : 4096));
+	r.name[0] = get_be32(data + f.icrc);
+	watch_report(&r);
+}
+
 void watch_feed(enum engine_port port, const uint8_t *data, uint32_t len)
 {
 	uint8_t *d;
 
 	if (z.inputs++ >= INPUTS_MAX || !len || len > FRAME_MAX + 64)
 		return;
+	name_it(port, data, len);
 	d = block_of(data, len);
 	if (data < z.in[0].data || data >= (uint8_t *)(z.in + KEPT)) {
 		struct kept *k = &z.in[z.nin++ % KEPT];

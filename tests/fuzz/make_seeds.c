@@ -298,7 +298,8 @@ void __wrap_engine_rx_report(struct engine *e, unsigned int peer, const struct r
 	int n = proto_put_report(buf, sizeof(buf), r);
 
 	if (taped(e) && n > 0) {
-		bool opens = r->type == REPORT_OPEN || (r->type == REPORT_CLOSE && r->by_opener);
+		bool opens = r->type == REPORT_OPEN || r->type == REPORT_NAMES ||
+			     (r->type == REPORT_CLOSE && r->by_opener);
 
 		at(now_ns);
 		add8(REC_REPORT_RAW | (opens ? REC_FAR : 0) | REC_QUIET);
