@@ -118,8 +118,11 @@ forge()
 # lane_field FIELD: of the lane of host a's requests, as a's appliance sees it; the only place that knows names
 lane_field()
 {
+	local name=$1
+
+	[ "$name" != sent ] || name=nxt
 	cli a -j lane show | jq -r --argjson q $((${qpn[a]})) \
-		"[.[] | select(.direction == \"out\" and .lqpn == \$q)][0].\"$1\""
+		"[.[] | select(.direction == \"out\" and .lqpn == \$q)][0].\"$name\""
 }
 
 # psn_near FIELD OFFSET: that far from a mark of the lane: epsn, the next PSN expected from the host; sent, the next

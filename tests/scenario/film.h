@@ -32,7 +32,7 @@ struct film_kind {
 	double loss, reorder, dup, corrupt, lan_loss, rnr;
 	enum ack_policy policy;
 	uint32_t psn;
-	bool both_ways, single, permissive, no_custody, bare;
+	bool both_ways, single, permissive, no_custody, bare, unchecked;
 	int side; /* whose requests, unless both_ways */
 	uint64_t pool;
 };
