@@ -301,7 +301,7 @@ void rec_report(struct input *in, unsigned int conn)
 	uint8_t type = next8(in), bits = next8(in);
 	const struct flow *fl = conn_flow(conn, 0);
 	uint32_t msn, una_msn, i, room;
-	struct report r = {.type = (uint8_t)(1 + type % 7), .credit = 0x1f};
+	struct report r = {.type = (uint8_t)(1 + type % 8), .credit = 0x1f};
 	unsigned int host = r.type == REPORT_RESP || r.type == REPORT_NAMES;
 	uint8_t x;
 
