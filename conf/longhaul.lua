@@ -221,13 +221,14 @@ local kinds = { [1] = "HELLO", [2] = "DATA" }
 local types = {
 	[1] = "CHALLENGE", [2] = "HELLO", [3] = "HEARTBEAT", [4] = "BYE", [16] = "LANE OPEN", [17] = "LANE ACCEPT",
 	[18] = "LANE REFUSE", [19] = "LANE PROGRESS", [20] = "LANE CLOSE", [21] = "LANE ANSWERS",
+	[22] = "LANE NAMES",
 }
 local reasons = {
 	[0] = "none", "connection not seen", "seen one way only", "other queue pairs", "no rule", "no room in tables", "idle",
 	"disconnected", "new incarnation", "refused by the responder", "responder silent", "peer lost", "peer restarted",
 	"operator", "path MTU unknown", "pool full", "a packet from before the handover is lost", "a READ too long to hold",
 	"custody of the other direction is lost", "a former process numbered the packets anew",
-	"a READ was answered before its host asked",
+	"a READ was answered before its host asked", "the opener does not name what it sends",
 }
 local byes = { "the process ends", "the peer is no longer configured" }
 local policies = { [0] = "early", "honest", "off" }
@@ -287,6 +288,14 @@ local F = {
 	again = ProtoField.uint24("longhaul.again", "To be sent again, PSN", base.HEX),
 	latest = ProtoField.uint24("longhaul.latest", "Latest answer", base.HEX),
 	depth = ProtoField.uint16("longhaul.depth", "READs at a time"),
+	named = ProtoField.uint24("longhaul.named", "Names known below", base.HEX),
+	gaps = ProtoField.uint8("longhaul.gaps", "Gaps between names"),
+	gap_from = ProtoField.uint24("longhaul.gap.from", "Gap from", base.HEX),
+	gap_end = ProtoField.uint24("longhaul.gap.end", "Gap end", base.HEX),
+	first = ProtoField.uint24("longhaul.first", "First PSN named", base.HEX),
+	last_end = ProtoField.uint24("longhaul.end", "End of the last packet named", base.HEX),
+	names = ProtoField.uint8("longhaul.names", "Names"),
+	name = ProtoField.uint32("longhaul.name", "ICRC", base.HEX),
 }
 longhaul.fields = {}
 for _, f in pairs(F) do table.insert(longhaul.fields, f) end
@@ -314,14 +323,16 @@ local bodies = {
 		"refusal_psn", 3, "reason", 1, "holes", 1 }),
 	[20] = all(LANE, KEY, { "reason", 1 }),
 	[21] = all(LANE, KEY, { "sequence", 4, "cum", 3, "hi", 3, "latest", 3, "depth", 2, "holes", 1 }),
+	[22] = all(LANE, KEY, { "first", 3, "last_end", 3, "names", 1 }),
 }
--- The names of flag bits 1 and 2
+-- The names of flag bits 1, 2 and 3
 local flag_names = {
-	[1] = { "seek", "established" }, [2] = { "more prefixes" }, [16] = { "resume", "one READ at a time" },
-	[19] = { "ACK may bear the PSN", "packets refused" }, [20] = { "by the opener" },
+	[1] = { "seek", "established" }, [2] = { "more prefixes" }, [16] = { "resume", "one READ at a time",
+		"NAMES will follow" },
+	[19] = { "ACK may bear the PSN", "packets refused", "only what is named is delivered" }, [20] = { "by the opener" },
 }
 
--- What follows the fixed part @at: names, prefixes, holes
+-- What follows the fixed part @at: names, prefixes, holes, gaps
 local function variable(kind, flags, body, at, tree)
 	local function take(f, n)
 		if at + n > body:len() then return nil end
@@ -347,6 +358,17 @@ local function variable(kind, flags, body, at, tree)
 			for _ = 1, n and n:uint() or 0 do
 				if not take(F.again, 3) then return end
 			end
+		end
+		if kind == 19 and band(flags, 4) ~= 0 then
+			local n = take(F.named, 3) and take(F.gaps, 1)
+
+			for _ = 1, n and n:uint() or 0 do
+				if not take(F.gap_from, 3) or not take(F.gap_end, 3) then return end
+			end
+		end
+	elseif kind == 22 then
+		for _ = 1, body(at - 1, 1):uint() do
+			if not take(F.name, 4) then return end
 		end
 	end
 end

@@ -101,8 +101,8 @@ struct pkt *window_put(struct window *w, struct pool *p, enum pool_class c, uint
 /** window_get - the packet that stands at exactly @psn; NULL when there is none. */
 struct pkt *window_get(const struct window *w, struct pool *p, uint32_t psn);
 
-/** window_follow - as window_get(@psn), where @d is the packet just before, at @psn - 1. Mostly it is
- * the next descriptor. */
+/** window_follow - as window_get(@psn), where @d is the packet just before, at @psn - 1. Mostly
+ * it is the next descriptor. */
 static inline struct pkt *window_follow(const struct window *w, struct pool *p, struct pkt *d,
 					uint32_t psn)
 {

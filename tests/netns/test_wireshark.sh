@@ -57,6 +57,8 @@ it "heartbeats" eval 'fields longhaul.sent longhaul.held | grep -q "[1-9]"'
 it "LANE OPEN names the queue pair and the path MTU" eval '
 	fields "longhaul.type == 16" longhaul.qpn longhaul.path_mtu longhaul.source longhaul.destination |
 	grep -i "$q.*4096" | grep "$(addr a 1).*$(addr b 1)"'
+it "LANE NAMES gives ICRCs" eval 'fields "longhaul.type == 22" longhaul.first longhaul.end longhaul.name | grep -q "0x.*0x.*0x.*,0x"'
+it "and PROGRESS how far they are known" eval 'fields "longhaul.type == 19" longhaul.named | grep -q 0x'
 it "LANE ACCEPT" eval 'fields "longhaul.type == 17" longhaul.lane | grep -q .'
 it "LANE PROGRESS: marks that move, and holes" eval '
 	[ "$(fields "longhaul.type == 19" longhaul.cum | tr , "\n" | sort -u | wc -l)" -gt 5 ] &&
