@@ -10,7 +10,7 @@
 
 #define MS	   1000000ull
 #define CONNS	   4
-#define FLOWS	   12 /* capacity for few connections only, so that the table gets full */
+#define FLOWS	   24 /* capacity for few connections only, so that the table gets full */
 #define SEEN	   16384
 #define KEPT	   16
 #define INPUTS_MAX 3000

@@ -142,7 +142,7 @@ static void hold(unsigned int conn)
 static void start(struct input *in)
 {
 	static const uint8_t mac[2][6] = {{2, 0, 0, 0, 0, 1}, {2, 0, 0, 0, 0, 2}};
-	struct engine_config cfg = {.max_conns = FLOWS / 2, .seed = 1};
+	struct engine_config cfg = {.max_conns = FLOWS / 4, .seed = 1};
 
 	memset(&z, 0, sizeof(z));
 	for (int i = 0; i < SETUP; i++)
