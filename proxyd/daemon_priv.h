@@ -42,7 +42,7 @@ struct daemon {
 	enum phase phase;
 	int exit_code;
 	bool port_down;
-	uint8_t tx_waits;  /* rounds in a row in which something waited to leave */
+	uint8_t tx_waits;    /* rounds in a row in which something waited to leave */
 	char ahead_off[256]; /* why prefetch is off although a rule wants it */
 	struct health health;
 	struct feed monitor;
