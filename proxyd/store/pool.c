@@ -338,6 +338,11 @@ uint64_t pool_share(const struct pool *p, enum pool_class c)
 	return p->held[c] >= limit ? 0 : (uint64_t)(limit - p->held[c]) * POOL_BLOCK * SHARE_FREE;
 }
 
+uint64_t pool_share_most(const struct pool *p, enum pool_class c, uint64_t holds)
+{
+	return (pool_share(p, c) + SHARE_FREE * holds) / (SHARE_FREE + 1);
+}
+
 uint64_t pool_log_room(const struct pool *p, enum pool_class c, const struct pool_log *log,
 		       uint64_t holds)
 {

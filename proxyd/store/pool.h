@@ -132,6 +132,10 @@ uint64_t pool_room(const struct pool *p, enum pool_class c);
 /** pool_share - bytes that one lane may hold now; one that holds more must not grow. */
 uint64_t pool_share(const struct pool *p, enum pool_class c);
 
+/** pool_share_most - bytes that one lane which holds @holds can come to while the others hold what
+ *  they do: its share gets smaller as it grows. */
+uint64_t pool_share_most(const struct pool *p, enum pool_class c, uint64_t holds);
+
 /** pool_log_room - bytes for one lane that holds @holds: what its share leaves it of pool_room(),
  *  and never less than what is its own: the rest of its open superblock (count frames rounded up to
  *  16 bytes), or one from the reserve when it holds nothing. What a lane may announce or accept. */

@@ -124,13 +124,46 @@ static void test_single(void **state)
 	}
 }
 
+/*
+ * POOL-3, the same for memory: a lane that is alone in a pool fills its share, faster than the WAN
+ * empties it. It is held back in time; nothing of it is dropped, so that its host need not go back.
+ */
+static void test_share(void **state)
+{
+	struct world_config c;
+	struct rc_qp_config qc;
+	struct world_qp *q;
+	struct world *w;
+
+	(void)state;
+	world_defaults(&c);
+	c.seed = 4;
+	c.path_mtu = 4096;
+	c.engine.pool_bytes = 64ull << 20;
+	c.engine.wan_rate = 1000000000 / 8;
+	c.wan.delay_ns = 5 * MS;
+	c.wan.rate_bps = 1010000000ull;
+	w = world_create(&c);
+	assert_non_null(w);
+	scenario_qp(&qc, 1, 4096, RC_STRICT);
+	qc.depth = 64;
+	qc.timeout_exp = 17;
+	q = world_connect(w, &qc, RC_STRICT);
+	world_work(q, 0,
+		   &(struct work){.ops = 1u << RC_WRITE, .min = 65536, .max = 65536, .left = 3000});
+	scenario_finish(w, 600 * SEC);
+	scenario_held(w, q, 0);
+	assert_true(engine_counter(w->engine[0], EC_HELD_BACK) > 0);
+	assert_int_equal(engine_counter(w->engine[0], EC_NO_ROOM), 0);
+	world_destroy(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_small_messages),
-		cmocka_unit_test(test_with_loss),
-		cmocka_unit_test(test_outage),
-		cmocka_unit_test(test_single),
+		cmocka_unit_test(test_small_messages), cmocka_unit_test(test_with_loss),
+		cmocka_unit_test(test_outage),	       cmocka_unit_test(test_single),
+		cmocka_unit_test(test_share),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -86,7 +86,7 @@ static void honest_limit(struct engine *e, struct lane *l, struct mark *m)
 
 bool pool_pressed(const struct engine *e, const struct lane *l)
 {
-	return l->bytes * 100 > pool_share(e->pool, POOL_CUSTODY) * HIGH_WATER;
+	return l->bytes * 100 > pool_share_most(e->pool, POOL_CUSTODY, l->bytes) * HIGH_WATER;
 }
 
 bool span_pressed(const struct engine *e, const struct lane *l)
