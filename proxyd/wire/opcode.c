@@ -6,6 +6,13 @@
  * Transports other than RC are named, so that they count as known, and carry no role: nothing of
  * theirs is ever taken into custody. RD and XRC have leading headers of their own (RDETH, XRCETH),
  * which stay part of the payload here: nobody looks into them.
+ *
+ * Two opcodes of the RC range are no standard's but of one vendor's network cards: the masked
+ * ATOMICs. The masked CmpSwap was seen in a capture: address and key stand as in AtomicETH, then
+ * four fields of 8 bytes (swap, compare, and a mask of each). The masked FetchAdd was not: a work
+ * request of it has two such fields only, what to add and where fields end, just as many as
+ * AtomicETH has, and its opcode is the next one. Should it have more on the wire they count as its
+ * payload here.
  */
 #include "wire/opcode.h"
 
@@ -17,7 +24,7 @@
 #define AT_FETH(h)	(AT_DETH(h) + HAS(h, HDR_DETH, 8))
 #define AT_RETH(h)	(AT_FETH(h) + HAS(h, HDR_FETH, 4))
 #define AT_ATOMICETH(h) (AT_RETH(h) + HAS(h, HDR_RETH, 16))
-#define AT_AETH(h)	(AT_ATOMICETH(h) + HAS(h, HDR_ATOMICETH, 28))
+#define AT_AETH(h)	(AT_ATOMICETH(h) + HAS(h, HDR_ATOMICETH, 28) + HAS(h, HDR_MASKS, 16))
 #define AT_ATOMICACK(h) (AT_AETH(h) + HAS(h, HDR_AETH, 4))
 #define AT_IMMDT(h)	(AT_ATOMICACK(h) + HAS(h, HDR_ATOMICACK, 8))
 #define AT_IETH(h)	(AT_IMMDT(h) + HAS(h, HDR_IMMDT, 4))
@@ -103,6 +110,10 @@ const struct opcode_info opcode_table[256] = {
 	ROW(OP_FETCH_ADD, "RC FetchAdd", HDR_ATOMICETH, REQ | OPF_ATOMIC | OPF_ONLY | OPF_ANSWERED),
 	ROW(OP_SEND_LAST_INV, "RC SEND LAST with invalidate", HDR_IETH, SEND | OPF_LAST),
 	ROW(OP_SEND_ONLY_INV, "RC SEND ONLY with invalidate", HDR_IETH, SEND | OPF_ONLY),
+	ROW(OP_MASKED_CMP_SWAP, "RC masked CmpSwap", HDR_ATOMICETH | HDR_MASKS,
+	    REQ | OPF_ATOMIC | OPF_ONLY | OPF_ANSWERED),
+	ROW(OP_MASKED_FETCH_ADD, "RC masked FetchAdd", HDR_ATOMICETH,
+	    REQ | OPF_ATOMIC | OPF_ONLY | OPF_PAYLOAD | OPF_ANSWERED),
 	ROW(OP_FLUSH, "RC FLUSH", HDR_FETH | HDR_RETH, REQ | OPF_ONLY | OPF_ANSWERED),
 	ROW(OP_ATOMIC_WRITE, "RC ATOMIC WRITE", HDR_RETH,
 	    REQ | OPF_ONLY | OPF_PAYLOAD | OPF_ANSWERED),

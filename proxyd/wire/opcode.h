@@ -34,6 +34,8 @@ enum roce_opcode {
 	OP_FETCH_ADD = 0x14,
 	OP_SEND_LAST_INV = 0x16,
 	OP_SEND_ONLY_INV = 0x17,
+	OP_MASKED_CMP_SWAP = 0x18, /* mlx5's own, see opcode.c */
+	OP_MASKED_FETCH_ADD = 0x19,
 	OP_FLUSH = 0x1c,
 	OP_ATOMIC_WRITE = 0x1d,
 	OP_UD_SEND_ONLY = 0x64,
@@ -51,6 +53,7 @@ enum roce_opcode {
 #define HDR_IETH      0x40u  /* 4 B: rkey to invalidate */
 #define HDR_CNPPAD    0x80u  /* 16 zero bytes */
 #define HDR_FETH      0x100u /* 4 B: FLUSH type and level (then RETH) */
+#define HDR_MASKS     0x200u /* 16 B after AtomicETH: masks of swap and compare */
 
 /* Roles and positions. */
 #define OPF_RC	     0x0001u
@@ -94,6 +97,12 @@ extern const struct opcode_info opcode_table[256];
 static inline const struct opcode_info *opcode_info(uint8_t opcode)
 {
 	return &opcode_table[opcode];
+}
+
+/** opcode_is_rc - whether @opcode, known or not, is in the range of the RC transport. */
+static inline bool opcode_is_rc(uint8_t opcode)
+{
+	return opcode >> 5 == 0;
 }
 
 #endif

@@ -89,16 +89,21 @@ static void check_headers(const struct frame *f)
 		uint16_t bit, size;
 		uint32_t at;
 	} h[] = {
-		{HDR_DETH, 8, f->deth},	  {HDR_FETH, 4, 0},
-		{HDR_RETH, 16, f->reth},  {HDR_ATOMICETH, 28, f->atomiceth},
-		{HDR_AETH, 4, f->aeth},	  {HDR_ATOMICACK, 8, f->atomicack},
-		{HDR_IMMDT, 4, f->immdt}, {HDR_IETH, 4, f->ieth},
+		{HDR_DETH, 8, f->deth},
+		{HDR_FETH, 4, 0},
+		{HDR_RETH, 16, f->reth},
+		{HDR_ATOMICETH, 28, f->atomiceth},
+		{HDR_MASKS, 16, 0},
+		{HDR_AETH, 4, f->aeth},
+		{HDR_ATOMICACK, 8, f->atomicack},
+		{HDR_IMMDT, 4, f->immdt},
+		{HDR_IETH, 4, f->ieth},
 		{HDR_CNPPAD, 16, 0},
 	};
 	uint32_t at = f->ext;
 
 	for (size_t i = 0; i < sizeof(h) / sizeof(h[0]); i++) {
-		if (h[i].bit != HDR_FETH && h[i].bit != HDR_CNPPAD)
+		if (h[i].bit != HDR_FETH && h[i].bit != HDR_MASKS && h[i].bit != HDR_CNPPAD)
 			NEED(h[i].at == (f->op->headers & h[i].bit ? at : 0));
 		if (f->op->headers & h[i].bit)
 			at += h[i].size;

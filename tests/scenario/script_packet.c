@@ -50,6 +50,8 @@ static const struct {
 	{"ATOMIC_ACK", OP_ATOMIC_ACK, 0, 0},
 	{"CMP_SWAP", OP_CMP_SWAP, 0, 0},
 	{"FETCH_ADD", OP_FETCH_ADD, 0, 0},
+	{"MASKED_CMP_SWAP", OP_MASKED_CMP_SWAP, 0, 0},
+	{"MASKED_FETCH_ADD", OP_MASKED_FETCH_ADD, 0, 0},
 	{"FLUSH", OP_FLUSH, 0, 0},
 	{"ATOMIC_WRITE", OP_ATOMIC_WRITE, 0, 0},
 	{"CNP", OP_CNP, 0, 0},
@@ -187,6 +189,7 @@ void packet_parse(struct script *s, struct tokens *t, struct packet *p, bool exp
 	if (!(p->given & SET_LEN) && kinds[kind].cm == NO_CM && (op->flags & OPF_PAYLOAD))
 		p->len = full					 ? script_mtu(s)
 			 : kinds[kind].opcode == OP_ATOMIC_WRITE ? 8
+			 : op->flags & OPF_ATOMIC		 ? 0
 								 : DEFAULT_LEN;
 	if (!(p->given & SET_TOTAL) && op->reth) {
 		if ((op->flags & (OPF_FIRST | OPF_READ)) && kinds[kind].opcode != OP_FLUSH)

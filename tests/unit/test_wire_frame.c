@@ -147,6 +147,10 @@ static void opcode_rows(void **state)
 		 OPF_RC | OPF_REQUEST | OPF_ATOMIC | OPF_ONLY | OPF_ANSWERED},
 		{0x16, 4, HDR_IETH, OPF_RC | OPF_REQUEST | OPF_SEND | OPF_LAST | OPF_PAYLOAD},
 		{0x17, 4, HDR_IETH, OPF_RC | OPF_REQUEST | OPF_SEND | OPF_ONLY | OPF_PAYLOAD},
+		{0x18, 44, HDR_ATOMICETH | HDR_MASKS,
+		 OPF_RC | OPF_REQUEST | OPF_ATOMIC | OPF_ONLY | OPF_ANSWERED},
+		{0x19, 28, HDR_ATOMICETH,
+		 OPF_RC | OPF_REQUEST | OPF_ATOMIC | OPF_ONLY | OPF_ANSWERED | OPF_PAYLOAD},
 		{0x1c, 20, HDR_FETH | HDR_RETH, OPF_RC | OPF_REQUEST | OPF_ONLY | OPF_ANSWERED},
 		{0x1d, 16, HDR_RETH, OPF_RC | OPF_REQUEST | OPF_ONLY | OPF_ANSWERED | OPF_PAYLOAD},
 		{0x2a, 16, HDR_RETH, OPF_PAYLOAD},
@@ -177,7 +181,7 @@ static void opcode_rows(void **state)
 		if (!o->name)
 			assert_int_equal(o->flags | o->headers | o->hdr_len, 0);
 	}
-	assert_int_equal(rc, 25);
+	assert_int_equal(rc, 27);
 	assert_null(opcode_info(0x15)->name);
 	assert_null(opcode_info(0x80)->name);
 	assert_null(opcode_info(0xff)->name);

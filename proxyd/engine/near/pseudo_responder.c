@@ -225,6 +225,7 @@ static void count_in(struct engine *e, struct flow *fl, const struct next_reques
 		COUNT(e, BAD_SEQUENCE);
 		l->opaque = true;
 	}
+	l->masked |= q->f->opcode == OP_MASKED_CMP_SWAP || q->f->opcode == OP_MASKED_FETCH_ADD;
 	if (q->waits || !q->sane)
 		record_request(e, fl, q);
 	if (l->una.psn == l->epsn.psn)

@@ -16,14 +16,14 @@ bool atomic_discards(const struct lane *l)
 	       (l->state == LANE_HELD || l->state == LANE_DRAIN);
 }
 
-/* The true response as the host may see it: without the earlier content. @out: FRAME_MAX
- * bytes. */
+/* The true response as the host may see it: without the earlier content. But masked ATOMICs want
+ * theirs, and an answer does not say what it answers. @out: FRAME_MAX bytes. */
 const struct frame *atomic_blank(const struct lane *l, const struct frame *f, struct frame *g,
 				 uint8_t *out)
 {
 	static const uint8_t zero[8];
 
-	if (f->opcode != OP_ATOMIC_ACK || !atomic_discards(l))
+	if (f->opcode != OP_ATOMIC_ACK || !atomic_discards(l) || l->masked)
 		return f;
 	*g = *f;
 	memcpy(out, f->data, f->len);

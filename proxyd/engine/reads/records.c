@@ -191,7 +191,7 @@ bool reads_fit(uint8_t opcode, uint32_t i, uint32_t span, uint32_t length, const
 {
 	uint8_t want;
 
-	if (opcode == OP_CMP_SWAP || opcode == OP_FETCH_ADD)
+	if (opcode_info(opcode)->flags & OPF_ATOMIC)
 		return f->opcode == OP_ATOMIC_ACK;
 	if (span == 1)
 		want = OP_READ_RESPONSE_ONLY;

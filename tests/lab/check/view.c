@@ -227,7 +227,7 @@ static const char *misfit(const struct view *v, const struct line *l, const stru
 
 	if (!(l->flags & LINE_ANSWERED))
 		return "answers a SEND or WRITE";
-	if (head->opcode == OP_CMP_SWAP || head->opcode == OP_FETCH_ADD)
+	if (opcode_info(head->opcode)->flags & OPF_ATOMIC)
 		return e->opcode == OP_ATOMIC_ACK ? NULL : "answers an ATOMIC";
 	if (head->opcode != OP_READ_REQUEST)
 		return e->opcode == OP_READ_RESPONSE_ONLY ? NULL
