@@ -60,6 +60,8 @@ static const char *reason_text(enum lane_reason r)
 	case REASON_ORPHAN:
 		return "a former daemon read ahead for it and ended without letting go; it is "
 		       "being broken";
+	case REASON_OPCODE:
+		return "released: a request has an opcode that is not known here";
 	case REASON_SOLO:
 		return "a READ was answered before the host asked, and it may have asked for "
 		       "something else";

@@ -237,6 +237,39 @@ static void count_flow(struct engine *e, const struct flow *fl, uint32_t len)
 	e->meters[flow_index(e, fl)].bytes += len;
 }
 
+/* How near to the requests of a watched lane a packet is one of them. */
+#define UNKNOWN_NEAR 1024
+
+/* A frame that the parser did not accept: the hosts' NICs judge it, a bridge would not have looked.
+ * A packet whose opcode has no row passes in WATCH, and the lane stays there for a while. */
+static void rx_unknown(struct engine *e, enum engine_port port, const struct frame *f,
+		       enum frame_verdict v)
+{
+	struct flow *fl = NULL, *other;
+	struct lane *l;
+
+	e->counters[v == FRAME_UNKNOWN_OPCODE ? EC_BAD_OPCODE : EC_BAD_FRAME]++;
+	if (v == FRAME_UNKNOWN_OPCODE && opcode_is_rc(f->opcode))
+		fl = flow_find(e, f);
+	if (!fl || fl->side != (uint8_t)port) {
+		engine_pass(e, port, f);
+		return;
+	}
+	rx_by_link(e, fl, f);
+	l = &fl->lane;
+	other = flow_partner(e, fl);
+	if (other && other->lane.state == LANE_FAULT) {
+		COUNT(e, FAULT_DROPPED);
+	} else if (role_of(e, l)->unknown) {
+		role_of(e, l)->unknown(e, fl, f);
+	} else {
+		if (l->role == ROLE_NONE && l->epsn.psn != PSN_NONE &&
+		    abs(psn_diff(f->psn, l->epsn.psn)) < UNKNOWN_NEAR && icrc_ok(f))
+			lane_stay_watched(e, fl, REASON_OPCODE);
+		engine_pass(e, port, f);
+	}
+}
+
 void engine_rx(struct engine *e, enum engine_port port, const uint8_t *data, uint32_t len,
 	       uint64_t now_ns)
 {
@@ -246,11 +279,9 @@ void engine_rx(struct engine *e, enum engine_port port, const uint8_t *data, uin
 
 	rx_begin(e, port, now_ns);
 	if (v != FRAME_OK) {
-		/* The hosts' NICs judge it; a bridge would not have looked. */
-		e->counters[v == FRAME_UNKNOWN_OPCODE ? EC_BAD_OPCODE : EC_BAD_FRAME]++;
 		f.data = data;
 		f.len = len;
-		engine_pass(e, port, &f);
+		rx_unknown(e, port, &f, v);
 		return;
 	}
 	if (e->prefetch)

@@ -58,6 +58,7 @@ enum lane_reason {
 	REASON_NOT_READY, /* the responder said RNR for longer than rnr-timeout */
 	REASON_UNNAMED,	  /* the opener does not say what it sends, and the acceptor's rule wants
 			    that (wan-check) */
+	REASON_OPCODE,	  /* a request whose opcode nobody here knows */
 	REASONS,
 };
 

@@ -184,6 +184,7 @@ const struct role_ops engine_roles[ROLES] = {
 	[ROLE_OPENER] =
 		{
 			.request = near_request,
+			.unknown = near_unknown,
 			.response = opener_response,
 			.timer = opener_timer,
 			.send = stream_tx_run,
@@ -198,6 +199,7 @@ const struct role_ops engine_roles[ROLES] = {
 	[ROLE_ACCEPTOR] =
 		{
 			.request = stream_rx_request,
+			.unknown = stream_rx_unknown,
 			.response = acceptor_response,
 			.timer = acceptor_timer,
 			.send = far_run,
@@ -211,6 +213,7 @@ const struct role_ops engine_roles[ROLES] = {
 	[ROLE_SINGLE] =
 		{
 			.request = near_request,
+			.unknown = near_unknown,
 			.response = single_response,
 			.timer = single_timer,
 			.send = far_run,

@@ -10,6 +10,9 @@
 #include "engine/core/core.h"
 
 #define CLOSED_RETRY_NS	 (100 * NSEC_PER_MSEC)
+/* Requests that nobody here knows come in numbers: each costs the host a timeout if the lane is
+ * held and owes something. */
+#define OPCODE_RETRY_NS	 (10 * NSEC_PER_SEC)
 /* A refusal is told again after this. */
 #define REFUSED_AGAIN_NS (100 * NSEC_PER_MSEC)
 
@@ -27,6 +30,12 @@ void lane_send_close(struct engine *e, struct flow *fl)
 
 	if (l->peer != PEER_NONE)
 		e->sink.report(e->sink.ctx, (unsigned int)l->peer, &r);
+}
+
+/* Do not open it again for a while. */
+void lane_stay_watched(struct engine *e, struct flow *fl, enum lane_reason why)
+{
+	fl->retry_open = e->now + (why == REASON_OPCODE ? OPCODE_RETRY_NS : CLOSED_RETRY_NS);
 }
 
 /*
@@ -53,7 +62,7 @@ void lane_close(struct engine *e, struct flow *fl, enum lane_reason why, bool te
 	engine_event(e, EVENT_CLOSED, fl, 0, 0);
 	lane_reset(e, fl);
 	flow_match_rule(e, fl); /* the rules may have changed while it was held */
-	fl->retry_open = e->now + CLOSED_RETRY_NS;
+	lane_stay_watched(e, fl, why);
 }
 
 /* Finish what is owed, then WATCH. */

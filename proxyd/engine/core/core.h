@@ -82,6 +82,7 @@ uint64_t lane_rto_ns(const struct lane *l);
 /* close.c: how a lane ends */
 void lane_send_close(struct engine *e, struct flow *fl);
 void lane_close(struct engine *e, struct flow *fl, enum lane_reason why, bool tell);
+void lane_stay_watched(struct engine *e, struct flow *fl, enum lane_reason why);
 void lane_drain(struct engine *e, struct flow *fl, enum lane_reason why);
 bool lane_drained(const struct lane *l);
 void lane_check_drained(struct engine *e, struct flow *fl);

@@ -55,6 +55,7 @@ const char *lane_reason_name(enum lane_reason r)
 		[REASON_SOLO] = "other-than-foreseen",
 		[REASON_NOT_READY] = "responder-not-ready",
 		[REASON_UNNAMED] = "packets-not-named",
+		[REASON_OPCODE] = "unknown-opcode",
 	};
 
 	return r < REASONS && names[r] ? names[r] : "?";

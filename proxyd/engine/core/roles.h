@@ -11,6 +11,7 @@
 /**
  * struct role_ops - every entry may be NULL: there is nothing to do then.
  * @request:   a request of the lane, arrived at its own side
+ * @unknown:   a packet in the requests' direction whose opcode has no row
  * @response:  a response to its requests, arrived at the port @from
  * @timer:     one of its timers has fired (TIMER_*)
  * @send:      a turn of requests onward, @quantum bytes at most; true when there is more
@@ -24,6 +25,7 @@
  */
 struct role_ops {
 	void (*request)(struct engine *e, struct flow *fl, const struct frame *f);
+	void (*unknown)(struct engine *e, struct flow *fl, const struct frame *f);
 	void (*response)(struct engine *e, struct flow *fl, const struct frame *f,
 			 enum engine_port from);
 	void (*timer)(struct engine *e, struct flow *fl, unsigned int which);

@@ -34,6 +34,7 @@ void loss_give_up(struct engine *e, struct lane *l, uint32_t from, uint32_t end,
 
 /* stream_rx.c: ACCEPTOR */
 void stream_rx_request(struct engine *e, struct flow *fl, const struct frame *f);
+void stream_rx_unknown(struct engine *e, struct flow *fl, const struct frame *f);
 void stream_rx_skipped(struct engine *e, struct flow *fl, uint32_t from, uint32_t end);
 uint64_t stream_rx_report(struct engine *e, struct flow *fl);
 /** stream_rx_named - @d, held at @psn, is what the opener sent there. To be followed by

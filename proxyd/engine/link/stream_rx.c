@@ -330,3 +330,23 @@ void stream_rx_request(struct engine *e, struct flow *fl, const struct frame *f)
 	stream_rx_named(e, fl, d, f->psn);
 	stream_rx_deliver(e, fl);
 }
+
+/*
+ * A packet whose opcode has no row. An opener lets it pass only when it owes nothing any more, and
+ * closes the lane then; but what says so may come later than the packet, and is asked for. Where
+ * something is held the packet is somebody else's, and would overtake.
+ */
+void stream_rx_unknown(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+
+	if (!icrc_ok(f)) {
+		COUNT(e, BAD_ICRC);
+		return;
+	}
+	progress_due(e, fl, true);
+	if (l->state != LANE_DRAIN && l->una.psn != l->end && !psn_before(f->psn, l->una.psn))
+		return;
+	l->passed_us = now_us(e) | 1;
+	engine_pass(e, fl->side, f);
+}

@@ -10,6 +10,9 @@ void near_request(struct engine *e, struct flow *fl, const struct frame *f);
 void near_response(struct engine *e, struct flow *fl, const struct frame *f);
 void near_resp_repeated(struct engine *e, struct flow *fl, const struct frame *f);
 
+/* unknown.c: packets whose opcode has no row */
+void near_unknown(struct engine *e, struct flow *fl, const struct frame *f);
+
 /* room.c: backpressure */
 bool over_rule_cap(const struct engine *e, const struct flow *fl, uint32_t len);
 void send_cnp(struct engine *e, struct flow *fl);
