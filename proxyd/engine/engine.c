@@ -122,11 +122,24 @@ void engine_destroy(struct engine *e)
 	free(e);
 }
 
+/* The connection of @fl was taken down, and here is a packet all the same. */
+static void next_owner(struct engine *e, struct flow *fl)
+{
+	const struct flow *other = flow_partner(e, fl);
+
+	if (fl->lane.role == ROLE_NONE && (!other || other->lane.role == ROLE_NONE)) {
+		fl->left = false;
+		flow_unpair(e, fl);
+	}
+}
+
 /* A request of flow @fl, arrived at its own side. */
 static void rx_request(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
 
+	if (fl->left)
+		next_owner(e, fl);
 	if (l->role == ROLE_NONE && fl->rule >= 0) {
 		learn_request(e, fl, f);
 		if (lane_may_open(e, fl, f))
@@ -143,8 +156,11 @@ static void rx_request(struct engine *e, struct flow *fl, const struct frame *f)
 /* A response that travels in flow @fl: it answers requests of the partner's lane. */
 static void rx_response(struct engine *e, struct flow *fl, const struct frame *f)
 {
-	struct flow *req = flow_partner(e, fl);
+	struct flow *req;
 
+	if (fl->left)
+		next_owner(e, fl);
+	req = flow_partner(e, fl);
 	if (!req || req->lane.role == ROLE_NONE) {
 		if (fl->rule >= 0)
 			learn_response(e, fl, f);

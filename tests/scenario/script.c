@@ -18,6 +18,11 @@ const struct script_world *script_world(const struct script *s)
 	return s->w;
 }
 
+bool script_responder(const struct script *s)
+{
+	return s->responder;
+}
+
 uint32_t script_mtu(const struct script *s)
 {
 	return s->mtu;

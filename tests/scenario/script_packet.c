@@ -19,7 +19,9 @@ enum cm_kind {
 	NO_CM,
 	CM_IS_REQ = 0x10,
 	CM_IS_REP = 0x13,
+	CM_IS_RTU = 0x14,
 	CM_IS_DREQ = 0x15,
+	CM_IS_DREP = 0x16,
 };
 
 static const struct {
@@ -65,7 +67,9 @@ static const struct {
 	{"NAK_OPERATION", OP_ACK, AETH_NAK_OPERATION, 0},
 	{"CM_REQ", OP_UD_SEND_ONLY, 0, CM_IS_REQ},
 	{"CM_REP", OP_UD_SEND_ONLY, 0, CM_IS_REP},
+	{"CM_RTU", OP_UD_SEND_ONLY, 0, CM_IS_RTU},
 	{"CM_DREQ", OP_UD_SEND_ONLY, 0, CM_IS_DREQ},
+	{"CM_DREP", OP_UD_SEND_ONLY, 0, CM_IS_DREP},
 	{"UD_SEND_ONLY", OP_UD_SEND_ONLY, 0, 0},
 };
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
@@ -260,8 +264,10 @@ static void headers(const struct script_world *w, const struct packet *p, enum e
 }
 
 /* A MAD of the connection manager, InfiniBand vol. 1, 12.6; @b: its first byte, which is
- * byte 20 of the BTH. The active side's comm id is 0xa00 + id, the passive one's 0xb00 + id. */
-static void management(const struct script_world *w, const struct packet *p, uint8_t *b)
+ * byte 20 of the BTH. The active side's comm id is 0xa00 + id, the passive one's 0xb00 + id;
+ * @active: the sender is the active one (REQ, REP: that is clear). */
+static void management(const struct script_world *w, const struct packet *p, bool active,
+		       uint8_t *b)
 {
 	uint8_t attr = kinds[p->kind].cm;
 
@@ -272,9 +278,10 @@ static void management(const struct script_world *w, const struct packet *p, uin
 	b[22] = 2;
 	b[23] = 3;
 	put_be16(b + 36, attr);
-	put_be32(b + 44, (attr == CM_IS_REP ? 0xb00 : 0xa00) + p->id);
+	active = attr == CM_IS_REQ || (attr != CM_IS_REP && active);
+	put_be32(b + 44, (active ? 0xa00 : 0xb00) + p->id);
 	if (attr != CM_IS_REQ)
-		put_be32(b + 48, (attr == CM_IS_REP ? 0xa00 : 0xb00) + p->id);
+		put_be32(b + 48, (active ? 0xb00 : 0xa00) + p->id);
 	if (attr == CM_IS_REQ) {
 		put_be24(b + 76, p->qpn);
 		put_be24(b + 88, (w->psn_base + p->start_psn) & PSN_MASK);
@@ -282,7 +289,7 @@ static void management(const struct script_world *w, const struct packet *p, uin
 	} else if (attr == CM_IS_REP) {
 		put_be24(b + 56, p->qpn);
 		put_be24(b + 64, (w->psn_base + p->start_psn) & PSN_MASK);
-	} else {
+	} else if (attr == CM_IS_DREQ) {
 		put_be24(b + 52, p->qpn);
 	}
 }
@@ -319,7 +326,7 @@ uint32_t packet_build(struct script *s, const struct packet *p, uint32_t i, enum
 		payload[k] = (uint8_t)(31 * of + 97 * p->data + k);
 	if (kinds[p->kind].cm != NO_CM) {
 		b.payload_len = 256;
-		management(w, p, payload);
+		management(w, p, (from == PORT_WAN) == script_responder(s), payload);
 		b.dqpn = b.sqpn = 1;
 		b.qkey = 0x80010000u;
 	} else if (p->qpn) {

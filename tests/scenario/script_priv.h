@@ -65,6 +65,7 @@ _Noreturn void script_fail(struct script *s, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 const struct script_world *script_world(const struct script *s);
 uint32_t script_mtu(const struct script *s);
+bool script_responder(const struct script *s);
 
 /* words: script.c */
 bool tokens_left(const struct tokens *t);

@@ -188,6 +188,9 @@ static void test_no_rule(void **state)
 /* Attribute, both comm ids, QPN of the receiver */
 #define CM_DREQ_ CM_HEAD "0015 0000 00*4 | 0000abcd 00001234 %06x 00*221"
 
+/* The other host's answer to it */
+#define CM_DREP_ CM_HEAD "0016 0000 00*4 | 00001234 0000abcd 00*224"
+
 /* The connection manager names both; one acknowledged message more, and custody can begin. */
 static void test_cm(void **state)
 {
@@ -221,13 +224,19 @@ static void test_cm(void **state)
 	rig_expect(r, PORT_LAN, ACK_TO_NEAR, 0x901, 2);
 	assert_int_equal(rig_conn(r).lane[LANE_OUT].state, LANE_HELD);
 
-	/* DREQ: nothing new is taken, what is owed is delivered */
+	/* DREQ and DREP: nothing new is taken, what is owed is delivered */
+	rig_rx(r, FAR, CM_DREP_);
 	rig_rx(r, NEAR, CM_DREQ_, 0x22u);
+	rig_rx(r, NEAR, CM_DREP_);
+	assert_int_equal(rig_conn(r).lane[LANE_OUT].state, LANE_HELD);
+	rig_rx(r, FAR, CM_DREP_);
 	assert_int_equal(rig_conn(r).lane[LANE_OUT].state, LANE_DRAIN);
 	rig_rx(r, FAR, ACK_TO_NEAR, 0x901, 2);
 	assert_int_equal(rig_conn(r).lane[LANE_OUT].state, LANE_WATCH);
 	assert_int_equal(rig_conn(r).lane[LANE_OUT].reason, REASON_DISCONNECT);
 	assert_int_equal(engine_counter(r->e, EC_LOST_PACKETS), 0);
+	rig_rx(r, NEAR, SEND_ONLY("000000")); /* the numbers are free */
+	assert_int_equal(rig_pairs(r), 0);
 	rig_destroy(r);
 }
 

@@ -46,6 +46,7 @@ void lane_stay_watched(struct engine *e, struct flow *fl, enum lane_reason why)
 void lane_close(struct engine *e, struct flow *fl, enum lane_reason why, bool tell)
 {
 	struct lane *l = &fl->lane;
+	bool gone;
 
 	if (l->role == ROLE_NONE)
 		return;
@@ -60,7 +61,9 @@ void lane_close(struct engine *e, struct flow *fl, enum lane_reason why, bool te
 		engine_event(e, EVENT_FAULT, fl, l->packets, l->bytes);
 	}
 	engine_event(e, EVENT_CLOSED, fl, 0, 0);
+	gone = l->gone;
 	lane_reset(e, fl);
+	fl->left |= gone;
 	flow_match_rule(e, fl); /* the rules may have changed while it was held */
 	lane_stay_watched(e, fl, why);
 }
@@ -81,6 +84,34 @@ void lane_drain(struct engine *e, struct flow *fl, enum lane_reason why)
 	}
 	lane_set_state(l, LANE_DRAIN);
 	lane_check_drained(e, fl);
+}
+
+/*
+ * Both hosts have said that the connection is down. What is owed is offered to the far queue pair
+ * for a little longer (far_timeout()); then nobody is left to be told, but the operator.
+ */
+void lanes_gone(struct engine *e, struct flow *fl, struct flow *other)
+{
+	fl->lane.gone = fl->lane.role != ROLE_NONE;
+	other->lane.gone = other->lane.role != ROLE_NONE;
+	fl->comm_id = other->comm_id = 0;
+	fl->left = !fl->lane.gone;
+	other->left = !other->lane.gone;
+	lane_drain(e, fl, REASON_DISCONNECT);
+	lane_drain(e, other, REASON_DISCONNECT);
+}
+
+/* Send nothing for @ns: as after an RNR NAK. */
+void lane_hold_back(struct engine *e, struct flow *fl, uint64_t ns)
+{
+	uint32_t i = flow_index(e, fl);
+
+	if (fl->lane.state == LANE_FAULT || fl->lane.refusal ||
+	    (fl->lane.role != ROLE_ACCEPTOR && fl->lane.role != ROLE_SINGLE))
+		return;
+	fl->lane.rnr_wait = true;
+	wheel_cancel(e->wheel, TIMER_ID(i, TIMER_LOSS));
+	wheel_arm(e->wheel, TIMER_ID(i, TIMER_AUX), e->now + ns);
 }
 
 /* The host has asked for all that was guessed, so that both numberings are the same again: it may

@@ -83,6 +83,8 @@ uint64_t lane_rto_ns(const struct lane *l);
 void lane_send_close(struct engine *e, struct flow *fl);
 void lane_close(struct engine *e, struct flow *fl, enum lane_reason why, bool tell);
 void lane_stay_watched(struct engine *e, struct flow *fl, enum lane_reason why);
+void lanes_gone(struct engine *e, struct flow *fl, struct flow *other);
+void lane_hold_back(struct engine *e, struct flow *fl, uint64_t ns);
 void lane_drain(struct engine *e, struct flow *fl, enum lane_reason why);
 bool lane_drained(const struct lane *l);
 void lane_check_drained(struct engine *e, struct flow *fl);

@@ -142,6 +142,7 @@ void flow_unpair(struct engine *e, struct flow *fl)
 		x->partner = x->candidate = FLOW_NONE;
 		x->matches = 0;
 		x->learned = LEARNED_NOT;
+		x->left = false;
 		x->lane.calibrated = false;
 		half_add(e, x);
 	}

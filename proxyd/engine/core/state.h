@@ -18,6 +18,8 @@
  * @born:      when it got its number; what was noted under that before is another one's
  * @half:      only this direction is known; @again: and more than one packet of it was seen
  * @comm_id:   the sender's CM comm id, 0 when not known
+ * @left: its hosts have taken the connection down; the next owners of the two numbers need not be
+ * a pair
  * @read_depth: READs and ATOMICs that the responder of this flow's requests takes at a time, 0 when
  * not known
  */
@@ -33,7 +35,7 @@ struct flow {
 	int8_t rule;
 	uint8_t side;
 	uint8_t learned;
-	bool used : 1, half : 1, again : 1;
+	bool used : 1, half : 1, again : 1, left : 1;
 	bool bypassed : 1; /* by the operator */
 	uint8_t tmpl_age;
 	uint8_t read_depth;
@@ -62,13 +64,21 @@ struct psn_match {
 	uint64_t when;
 };
 
+/**
+ * struct cm_pending - a REQ, or a DREQ, that is not answered yet, or has been lately (learn/cm.c).
+ * @starting_psn: of the requests to @lqpn; @rep_psn: of those to @rqpn
+ * @read_depth:  READs that its sender takes as a responder; @rep_depth: the other
+ * @when:        0: unused
+ */
 struct cm_pending {
 	struct ip_addr src, dst;
 	uint32_t local_id, lqpn, starting_psn, path_mtu;
+	uint32_t remote_id, rqpn, rep_psn;
 	uint16_t vlan;
 	uint8_t side;
-	uint8_t read_depth; /* READs that its sender takes as a responder */
-	uint64_t when;	    /* 0: unused */
+	uint8_t read_depth, rep_depth;
+	bool answered, certain, leaving;
+	uint64_t when;
 };
 
 /* Lanes that have something to send, by flow index, in the order of their turns. */

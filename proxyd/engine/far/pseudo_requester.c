@@ -48,6 +48,11 @@
 /* A busy responder answers a repeat within this time and two round trips. */
 #define REPEAT_US    200000u
 
+/* A queue pair that both hosts have said to be down is offered the rest so long without progress,
+ * and asked that often. */
+#define GONE_NS	     (500 * NSEC_PER_MSEC)
+#define GONE_BACKOFF 2
+
 static uint32_t timer(const struct engine *e, const struct flow *fl, uint32_t which)
 {
 	return TIMER_ID(flow_index(e, fl), which);
@@ -658,11 +663,11 @@ void far_timeout(struct engine *e, struct flow *fl)
 		return;
 	l->timeouts++;
 	COUNT(e, TIMEOUTS);
-	if (e->now - l->progress > e->cfg.responder_timeout_ns) {
+	if (e->now - l->progress > (l->gone ? GONE_NS : e->cfg.responder_timeout_ns)) {
 		lane_refused(e, fl, l->una.psn, AETH_NAK_OPERATION, REASON_TIMEOUT);
 		return;
 	}
-	if (l->backoff < 12)
+	if (l->backoff < (l->gone ? GONE_BACKOFF : 12))
 		l->backoff++;
 	if (l->role == ROLE_SINGLE)
 		lost_one(e, l); /* a near responder may just be slow: its answer tells */

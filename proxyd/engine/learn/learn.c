@@ -4,8 +4,7 @@
  *
  * A request names only its destination QP. Three sources tell the other half:
  *
- * Connection manager datagrams name both QPNs in plain words: REQ and REP of one exchange are
- * matched by the comm id of the REQ's sender, and the pair is certain.
+ * Connection manager datagrams name both QPNs in plain words: see cm.c.
  *
  * PSN matching (NTT-3): a packet that asks for an ACK, as the last of a message does, and its ACK
  * bear the same PSN. Between two hosts with many QPs that is a hint, not a proof: frameworks start
@@ -32,7 +31,6 @@
  * credit code.
  */
 #include "engine/learn/learn.h"
-#include "wire/cm.h"
 
 #include <xxhash.h>
 
@@ -42,7 +40,6 @@
 #define MATCHES_NEEDED	 4
 /* What an ACK is worth that answers a packet whose immediate names the QP which the ACK goes to. */
 #define IMMEDIATE_WEIGHT 2
-#define CM_PENDING_NS	 (60 * NSEC_PER_SEC)
 /* Templates follow the sender; requests of a busy flow need not renew them each time. */
 #define TEMPLATE_EVERY	 64
 
@@ -415,121 +412,4 @@ void learn_response(struct engine *e, struct flow *fl, const struct frame *f)
 	}
 	if (l->calibrated)
 		probes_clear(l);
-}
-
-/* ---- connection manager ---- */
-
-static struct cm_pending *cm_find(struct engine *e, const struct ip_addr *src,
-				  const struct ip_addr *dst, uint16_t vlan, uint32_t id)
-{
-	for (uint32_t i = 0; i < CM_SLOTS; i++) {
-		struct cm_pending *p = &e->cm[i];
-
-		if (p->when && e->now - p->when < CM_PENDING_NS && p->local_id == id &&
-		    p->vlan == vlan && ip_addr_eq(&p->src, src) && ip_addr_eq(&p->dst, dst))
-			return p;
-	}
-	return NULL;
-}
-
-/* A flow for a QP that the connection manager has just named: whatever went before under this key
- * was another incarnation of the QP. */
-static struct flow *cm_flow(struct engine *e, const struct flow_key *k, enum engine_port side)
-{
-	struct flow *fl = flow_by_key(e, k);
-
-	if (fl) {
-		lane_close(e, fl, REASON_INCARNATION, true);
-		flow_unpair(e, fl);
-		flow_free(e, fl);
-	}
-	return flow_create(e, k, side);
-}
-
-static void cm_established(struct engine *e, const struct cm_pending *req, const struct cm *rep,
-			   enum engine_port rep_side)
-{
-	struct flow_key to_passive = {
-		.src = req->src, .dst = req->dst, .dqpn = rep->lqpn, .vlan = req->vlan};
-	struct flow_key to_active = {
-		.src = req->dst, .dst = req->src, .dqpn = req->lqpn, .vlan = req->vlan};
-	struct flow *a = flow_by_key(e, &to_passive), *b = flow_by_key(e, &to_active);
-
-	/* a REP said again changes nothing, however the pair was found: there may be custody
-	 * already */
-	if (a && b && a->partner == flow_index(e, b) && a->seen > req->when)
-		return;
-	a = cm_flow(e, &to_passive, req->side);
-	b = cm_flow(e, &to_active, rep_side);
-	if (!a || !b || a->rule < 0)
-		return;
-	if (req->path_mtu)
-		a->path_mtu = b->path_mtu = (uint16_t)req->path_mtu;
-	a->comm_id = req->local_id;
-	b->comm_id = rep->local_id;
-	/* each side tells how many it takes as a responder; what its requester wants is its own
-	 * business */
-	a->read_depth = rep->responder_resources;
-	b->read_depth = req->read_depth;
-	if (!(e->rules[a->rule].learn & LEARN_CM))
-		return;
-	flow_pair(e, a, b, LEARNED_CM);
-}
-
-static void cm_disconnect(struct engine *e, const struct frame *f, uint32_t rqpn)
-{
-	struct flow_key k = {.src = f->src, .dst = f->dst, .dqpn = rqpn, .vlan = f->vlan};
-	struct flow *fl = flow_by_key(e, &k), *other;
-
-	if (!fl)
-		return;
-	other = flow_partner(e, fl);
-	lane_drain(e, fl, REASON_DISCONNECT);
-	if (other)
-		lane_drain(e, other, REASON_DISCONNECT);
-}
-
-void learn_cm(struct engine *e, enum engine_port from, const struct frame *f)
-{
-	struct cm cm;
-	struct cm_pending *p;
-
-	switch (cm_parse(f, &cm)) {
-	case CM_REQ:
-		COUNT(e, CM);
-		if (!cm.rc)
-			return;
-		p = cm_find(e, &f->src, &f->dst, f->vlan, cm.local_id);
-		if (!p)
-			p = &e->cm[e->cm_hand++ % CM_SLOTS];
-		else if (p->lqpn == cm.lqpn && p->starting_psn == cm.starting_psn)
-			return; /* said again */
-		*p = (struct cm_pending){
-			.src = f->src,
-			.dst = f->dst,
-			.local_id = cm.local_id,
-			.lqpn = cm.lqpn,
-			.starting_psn = cm.starting_psn,
-			.path_mtu = cm.path_mtu,
-			.read_depth = cm.responder_resources,
-			.vlan = f->vlan,
-			.side = (uint8_t)from,
-			.when = e->now,
-		};
-		return;
-	case CM_REP:
-		COUNT(e, CM);
-		p = cm_find(e, &f->dst, &f->src, f->vlan, cm.remote_id);
-		if (p && p->side != (uint8_t)from)
-			cm_established(e, p, &cm, from);
-		return;
-	case CM_DREQ:
-		COUNT(e, CM);
-		cm_disconnect(e, f, cm.rqpn);
-		return;
-	case CM_NONE:
-		return;
-	default:
-		COUNT(e, CM);
-	}
 }

@@ -260,6 +260,10 @@ static void refused(struct engine *e, struct flow *fl)
 	enum lane_reason why = l->reason;
 	uint8_t syndrome = l->refusal;
 
+	if (l->gone) { /* nobody is left to be told */
+		lane_close(e, fl, REASON_DISCONNECT, true);
+		return;
+	}
 	advance(e, fl);
 	m = psn_to_host(e, l, &m);
 	/* a guess was refused, or the numbers differ: only a fault can say so */

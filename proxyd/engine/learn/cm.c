@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * What the connection manager's datagrams tell of queue pairs (InfiniBand vol. 1, 12.9): which two
+ * are one connection, that one comes in the place of another, that one goes.
+ *
+ * Their ICRC is no signature, so one datagram alone proves nothing. Each must be answered by the
+ * other host, from the other side, with the communication ids that only the two know:
+ *
+ * REQ, REP: name both QPNs; the pair is certain, and taken where nothing is owed. Where a lane by
+ * one of the numbers owes something it stays: the true responder may have all, and say so yet. But
+ * it sends nothing for a while that the new queue pair would take for its own.
+ *
+ * RTU: the new queue pair exists at both ends. What the old one has not taken by now it will never
+ * take: that is lost, counted and told as a fault.
+ *
+ * DREQ, DREP: both ends go. The DREQ must bear the ids of the handshake that was seen, for a host
+ * answers any DREQ, also one that it knows nothing of. The lanes drain, and what the far queue pair
+ * does not take soon is a fault (lanes_gone()). A DREQ alone, or of a connection whose handshake
+ * was not seen, ends nothing.
+ */
+#include "engine/learn/learn.h"
+#include "wire/cm.h"
+
+#define CM_PENDING_NS (60 * NSEC_PER_SEC)
+/* An RTU follows its REP within this. */
+#define RTU_NS	      (2 * NSEC_PER_SEC)
+
+static struct cm_pending *find(struct engine *e, const struct ip_addr *src,
+			       const struct ip_addr *dst, uint16_t vlan, uint32_t id, bool leaving)
+{
+	for (uint32_t i = 0; i < CM_SLOTS; i++) {
+		struct cm_pending *p = &e->cm[i];
+
+		if (p->when && e->now - p->when < CM_PENDING_NS && p->local_id == id &&
+		    p->leaving == leaving && p->vlan == vlan && ip_addr_eq(&p->src, src) &&
+		    ip_addr_eq(&p->dst, dst))
+			return p;
+	}
+	return NULL;
+}
+
+static struct cm_pending *slot(struct engine *e)
+{
+	return &e->cm[e->cm_hand++ % CM_SLOTS];
+}
+
+/* Whether a lane by this number owes its host something. */
+static bool owes(struct engine *e, const struct flow *fl)
+{
+	const struct lane *l = &fl->lane;
+
+	return lane_keeps(l) ? l->state != LANE_FAULT &&
+				       psn_before(psn_to_host(e, l, &l->una).psn, l->frontier.psn)
+			     : l->role == ROLE_ACCEPTOR && l->packets;
+}
+
+/* An acceptor does not tell: its opener, which may know of no new queue pair yet, would ask for the
+ * lane anew. It hears the same from the hosts. */
+static void end_lane(struct engine *e, struct flow *fl)
+{
+	if (fl)
+		lane_close(e, fl, REASON_INCARNATION, lane_keeps(&fl->lane));
+}
+
+/* A flow for a QP that the connection manager has just named: whatever went before under this key
+ * was another incarnation of the QP. */
+static struct flow *fresh_flow(struct engine *e, const struct flow_key *k, enum engine_port side)
+{
+	struct flow *fl = flow_by_key(e, k);
+
+	if (fl) {
+		end_lane(e, fl);
+		end_lane(e, flow_partner(e, fl));
+		flow_unpair(e, fl);
+		flow_free(e, fl);
+	}
+	return flow_create(e, k, side);
+}
+
+/* The lane by the number of the new queue pair, which begins at @psn, owes something: it shall not
+ * send what that would execute. */
+static void hold_back(struct engine *e, struct flow *fl, uint32_t psn)
+{
+	if (psn_in(psn, fl->lane.una.psn, fl->lane.end))
+		lane_hold_back(e, fl, RTU_NS);
+}
+
+/*
+ * Both ends of the connection @p are named. @certain: it exists at both ends. Where something is
+ * owed under one of the numbers, and it is not certain, nothing changes yet.
+ */
+static void established(struct engine *e, const struct cm_pending *p, bool certain)
+{
+	struct flow_key to_passive = {
+		.src = p->src, .dst = p->dst, .dqpn = p->rqpn, .vlan = p->vlan};
+	struct flow_key to_active = {
+		.src = p->dst, .dst = p->src, .dqpn = p->lqpn, .vlan = p->vlan};
+	struct flow *a = flow_by_key(e, &to_passive), *b = flow_by_key(e, &to_active);
+
+	/* a REP said again changes nothing, however the pair was found: there may be custody
+	 * already */
+	if (a && b && a->partner == flow_index(e, b) && a->seen > p->when)
+		return;
+	if (!certain && ((a && owes(e, a)) || (b && owes(e, b)))) {
+		if (a)
+			hold_back(e, a, p->rep_psn);
+		if (b)
+			hold_back(e, b, p->starting_psn);
+		return;
+	}
+	a = fresh_flow(e, &to_passive, p->side);
+	b = fresh_flow(e, &to_active, other_port(p->side));
+	if (!a || !b || a->rule < 0)
+		return;
+	if (p->path_mtu)
+		a->path_mtu = b->path_mtu = (uint16_t)p->path_mtu;
+	a->comm_id = p->local_id;
+	b->comm_id = p->remote_id;
+	/* each side tells how many it takes as a responder; what its requester wants is its own
+	 * business */
+	a->read_depth = p->rep_depth;
+	b->read_depth = p->read_depth;
+	if (!(e->rules[a->rule].learn & LEARN_CM))
+		return;
+	flow_pair(e, a, b, LEARNED_CM);
+}
+
+static void rx_req(struct engine *e, enum engine_port from, const struct frame *f,
+		   const struct cm *cm)
+{
+	struct cm_pending *p = find(e, &f->src, &f->dst, f->vlan, cm->local_id, false);
+
+	if (!cm->rc)
+		return;
+	if (!p)
+		p = slot(e);
+	else if (p->lqpn == cm->lqpn && p->starting_psn == cm->starting_psn)
+		return; /* said again */
+	*p = (struct cm_pending){
+		.src = f->src,
+		.dst = f->dst,
+		.local_id = cm->local_id,
+		.lqpn = cm->lqpn,
+		.starting_psn = cm->starting_psn,
+		.path_mtu = cm->path_mtu,
+		.read_depth = cm->responder_resources,
+		.vlan = f->vlan,
+		.side = (uint8_t)from,
+		.when = e->now,
+	};
+}
+
+static void rx_rep(struct engine *e, enum engine_port from, const struct frame *f,
+		   const struct cm *cm)
+{
+	struct cm_pending *p = find(e, &f->dst, &f->src, f->vlan, cm->remote_id, false);
+
+	if (!p || p->side == (uint8_t)from || p->certain)
+		return;
+	p->answered = true;
+	p->remote_id = cm->local_id;
+	p->rqpn = cm->lqpn;
+	p->rep_psn = cm->starting_psn;
+	p->rep_depth = cm->responder_resources;
+	established(e, p, false);
+}
+
+static void rx_rtu(struct engine *e, enum engine_port from, const struct frame *f,
+		   const struct cm *cm)
+{
+	struct cm_pending *p = find(e, &f->src, &f->dst, f->vlan, cm->local_id, false);
+
+	if (!p || p->side != (uint8_t)from || !p->answered || p->certain ||
+	    p->remote_id != cm->remote_id)
+		return;
+	p->certain = true;
+	established(e, p, true);
+}
+
+static void rx_dreq(struct engine *e, enum engine_port from, const struct frame *f,
+		    const struct cm *cm)
+{
+	struct flow_key k = {.src = f->src, .dst = f->dst, .dqpn = cm->rqpn, .vlan = f->vlan};
+	struct flow *fl = flow_by_key(e, &k), *other = fl ? flow_partner(e, fl) : NULL;
+	struct cm_pending *p;
+
+	if (!other || fl->side != (uint8_t)from || !fl->comm_id || fl->comm_id != cm->local_id ||
+	    other->comm_id != cm->remote_id)
+		return;
+	p = find(e, &f->src, &f->dst, f->vlan, cm->local_id, true);
+	if (!p)
+		p = slot(e);
+	*p = (struct cm_pending){
+		.src = f->src,
+		.dst = f->dst,
+		.local_id = cm->local_id,
+		.remote_id = cm->remote_id,
+		.rqpn = cm->rqpn,
+		.vlan = f->vlan,
+		.side = (uint8_t)from,
+		.leaving = true,
+		.when = e->now,
+	};
+}
+
+static void rx_drep(struct engine *e, enum engine_port from, const struct frame *f,
+		    const struct cm *cm)
+{
+	struct cm_pending *p = find(e, &f->dst, &f->src, f->vlan, cm->remote_id, true);
+	struct flow_key k = {.src = f->dst, .dst = f->src, .vlan = f->vlan};
+	struct flow *fl, *other;
+
+	if (!p || p->side == (uint8_t)from || p->remote_id != cm->local_id)
+		return;
+	k.dqpn = p->rqpn;
+	p->when = 0;
+	fl = flow_by_key(e, &k);
+	other = fl ? flow_partner(e, fl) : NULL;
+	/* the number may have another owner by now */
+	if (other && fl->comm_id == p->local_id && other->comm_id == p->remote_id)
+		lanes_gone(e, fl, other);
+}
+
+void learn_cm(struct engine *e, enum engine_port from, const struct frame *f)
+{
+	struct cm cm;
+
+	if (cm_parse(f, &cm) == CM_NONE)
+		return;
+	COUNT(e, CM);
+	if (cm.type == CM_REQ)
+		rx_req(e, from, f, &cm);
+	else if (cm.type == CM_REP)
+		rx_rep(e, from, f, &cm);
+	else if (cm.type == CM_RTU)
+		rx_rtu(e, from, f, &cm);
+	else if (cm.type == CM_DREQ)
+		rx_dreq(e, from, f, &cm);
+	else if (cm.type == CM_DREP)
+		rx_drep(e, from, f, &cm);
+}
