@@ -92,6 +92,13 @@ void lane_settled(struct engine *e, struct flow *fl);
 void lane_refused(struct engine *e, struct flow *fl, uint32_t psn, uint8_t syndrome,
 		  enum lane_reason why);
 
+/* owner.c: whose number is it */
+bool lane_asked(const struct engine *e, const struct lane *l);
+bool lane_owes(struct engine *e, const struct lane *l);
+void lane_passed(struct engine *e, struct flow *fl, uint32_t psn);
+bool lane_replaced(struct engine *e, struct flow *fl);
+void lane_answered(struct engine *e, struct flow *fl, const struct frame *f);
+
 /* due.c: lists of what the tick has to do */
 void ack_list(struct engine *e, struct flow *fl);
 void ack_schedule(struct engine *e, struct flow *fl);

@@ -141,6 +141,7 @@ struct mark {
  * @numbered:   OPENER: it may have been given numbers that the host does not know (lane_fence())
  * @masked:     masked ATOMICs were asked for, which are never answered here
  * @gone:       both hosts have said that the connection is down
+ * @suspect:    the requester may be another owner of its number (owner.c)
  * @room:       OPENER: the peer takes packets before this PSN
  * @check:      the rule wants that only what is named is delivered (wan-check); @naming: OPENER:
  *              and the peer wants names, too
@@ -163,7 +164,7 @@ struct lane {
 		ack_listed : 1, report_heard : 1, report_listed : 1, run_listed : 1, rnr_wait : 1,
 		accepted : 1, reopen : 1, ack_repeat : 1, honest_found : 1, room_listed : 1,
 		probing : 1, doubt : 1, ahead : 1, nak_due : 1, opaque : 1, numbered : 1,
-		atomics : 1, una_sure : 1, check : 1, naming : 1, masked : 1, gone : 1;
+		atomics : 1, una_sure : 1, check : 1, naming : 1, masked : 1, gone : 1, suspect : 1;
 	uint8_t atomic : 2; /* enum atomic_mode */
 	uint8_t most; /* SINGLE: READs and ATOMICs that the host was seen to wait for at one time */
 	uint8_t jump_run;
@@ -227,6 +228,8 @@ struct lane {
 	uint64_t bytes;
 
 	struct rtt rtt;
+	uint32_t next_accepted; /* ACCEPTOR: of those whose numbers have the same hash */
+	uint32_t passed_from;	/* the lowest of those that @passed_us is about */
 	uint32_t passed_us; /* when a repeat of what was truly acknowledged was last passed on; 0:
 			       never */
 	uint64_t progress, opened, last_report;
@@ -270,7 +273,6 @@ struct lane {
 		} fault;
 	};
 
-	uint32_t next_accepted; /* ACCEPTOR: of those whose numbers have the same hash */
 	uint32_t rnr_us; /* ACCEPTOR, SINGLE: the first of @rnr_run RNR NAKs for the same packet */
 	uint32_t rnr_run;
 	uint32_t requests, pseudo_acks, true_acks, dup, retx, naks, timeouts, rnr;

@@ -36,6 +36,7 @@
  * asks again by itself.
  */
 #include "engine/far/far.h"
+#include "engine/learn/learn.h"
 #include "engine/link/link.h"
 #include "engine/reads/reads.h"
 
@@ -45,8 +46,6 @@
 #define ASK_AGAIN_US 1000u
 /* An RNR budget is not used up by fewer NAKs than this: hosts' own is up to seven. */
 #define RNR_LEAST    8u
-/* A busy responder answers a repeat within this time and two round trips. */
-#define REPEAT_US    200000u
 
 /* A queue pair that both hosts have said to be down is offered the rest so long without progress,
  * and asked that often. */
@@ -349,11 +348,6 @@ static bool sent_until(struct engine *e, struct lane *l, uint32_t us)
 	return d && (d->flags & PKT_SENT) && (int32_t)(d->xmit - us) <= 0;
 }
 
-static bool asked_by_host(const struct engine *e, const struct lane *l)
-{
-	return l->passed_us && now_us(e) - l->passed_us <= 2 * l->rtt.srtt_us + REPEAT_US;
-}
-
 /* The responder is further than what was sent from here. Returns true when nothing is left to
  * do. */
 static bool rx_beyond(struct engine *e, struct flow *fl, const struct frame *f)
@@ -405,11 +399,18 @@ static void rx_stale(struct engine *e, struct flow *fl, const struct frame *f)
 	uint8_t s = frame_aeth_syndrome(f);
 
 	COUNT(e, STALE_ACK);
+	if (learn_asker(e, flow_partner(e, fl), f->psn)) {
+		engine_pass(e, other_port(fl->side), f);
+		learn_other_responder(e, fl);
+		return;
+	}
 	if (psn_add(f->psn, 1) == l->una.psn && aeth_is_ack(s))
 		credits(e, fl, f);
-	if (psn_before(f->psn, l->una.psn) &&
-	    (asked_by_host(e, l) || (aeth_is_nak(s) && s != AETH_NAK_SEQ)))
-		engine_pass(e, other_port(fl->side), f);
+	if (!psn_before(f->psn, l->una.psn) ||
+	    (!lane_asked(e, l) && (!aeth_is_nak(s) || s == AETH_NAK_SEQ)))
+		return;
+	engine_pass(e, other_port(fl->side), f);
+	lane_answered(e, fl, f);
 }
 
 /* The loss timer's probe ends with whatever comes after it. Returns true when @psn is its answer;

@@ -149,6 +149,42 @@ static struct flow *match_find(struct engine *e, const struct flow *ack, uint32_
 		       : NULL;
 }
 
+void learn_passed(struct engine *e, struct flow *fl, uint32_t psn)
+{
+	match_note(e, fl, psn, PSN_NONE);
+}
+
+struct flow *learn_asker(struct engine *e, const struct flow *ack, uint32_t psn)
+{
+	return ack ? match_find(e, ack, psn, PSN_NONE) : NULL;
+}
+
+void learn_other_responder(struct engine *e, struct flow *fl)
+{
+	struct flow *back = flow_partner(e, fl);
+
+	if (!lane_replaced(e, fl) || !back || back->lane.role != ROLE_NONE)
+		return;
+	match_contradicts(e, fl);
+	match_contradicts(e, back);
+	flow_unpair(e, fl);
+}
+
+/* An ACK in the unpaired flow @ack answers what a held lane has passed on: the responder's number
+ * has another requester. */
+static void other_requester(struct engine *e, const struct flow *ack, uint32_t psn)
+{
+	uint32_t tag;
+	struct psn_match *m =
+		match_slot(e, &ack->key.dst, &ack->key.src, ack->key.vlan, psn, PSN_NONE, &tag);
+	struct flow *fl = flow_at(e, m->flow);
+
+	if (m->tag == tag && m->when && e->now - m->when <= MATCH_NS && fl && fl->used &&
+	    m->when >= fl->born && fl->partner != FLOW_NONE && fl->lane.suspect &&
+	    flow_reversed(fl, ack))
+		learn_other_responder(e, fl);
+}
+
 /* An ACK in unpaired flow @ack. */
 static void match_ack(struct engine *e, struct flow *ack, uint32_t psn)
 {
@@ -383,6 +419,8 @@ void learn_response(struct engine *e, struct flow *fl, const struct frame *f)
 		return;
 	s = frame_aeth_syndrome(f);
 	if (!req) {
+		if (aeth_is_ack(s))
+			other_requester(e, fl, f->psn);
 		if (aeth_is_ack(s) && (e->rules[fl->rule].learn & (LEARN_PSN | LEARN_IMMEDIATE)))
 			match_ack(e, fl, f->psn);
 		return;

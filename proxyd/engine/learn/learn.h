@@ -8,6 +8,12 @@
 void learn_frame(struct engine *e, struct flow *fl, struct frame *f);
 void learn_cm(struct engine *e, enum engine_port from, const struct frame *f);
 void learn_request(struct engine *e, struct flow *fl, const struct frame *f);
+/** learn_passed - a repeat of the held @fl passes to the responder: who is answered? */
+void learn_passed(struct engine *e, struct flow *fl, uint32_t psn);
+/** learn_asker - the unpaired flow that an ACK of @psn in the paired flow @ack answers, or NULL. */
+struct flow *learn_asker(struct engine *e, const struct flow *ack, uint32_t psn);
+/** learn_other_responder - the requester of the held @fl has another responder now. */
+void learn_other_responder(struct engine *e, struct flow *fl);
 void learn_response(struct engine *e, struct flow *fl, const struct frame *f);
 
 #endif

@@ -170,7 +170,7 @@ static void again(struct engine *e, struct flow *fl, const struct frame *f)
 	l->dup++;
 	progress_due(e, fl, true);
 	if (psn_before(f->psn, l->una.psn))
-		l->passed_us = now_us(e) | 1;
+		lane_passed(e, fl, f->psn);
 	if ((f->op->flags & OPF_ANSWERED) && psn_before(f->psn, l->una.psn)) {
 		/* answered already, so a host asks again (or the opener's timer, which does no
 		 * harm): the responder must repeat the answer */

@@ -113,7 +113,7 @@ static void limits(struct engine *e, struct lane *l, struct mark *m)
 {
 	if (!l->start_acked)
 		limit(m, &l->frontier);
-	if (l->state == LANE_OPENING || l->policy == POLICY_OFF)
+	if (l->state == LANE_OPENING || l->policy == POLICY_OFF || l->suspect)
 		limit_wire(e, l, m, &l->una);
 	if (l->policy == POLICY_HONEST)
 		honest_limit(e, l, m);
@@ -199,7 +199,7 @@ void nak_send(struct engine *e, struct flow *fl)
 
 	advance(e, fl);
 	l->nak_due = !l->start_acked || l->frontier.psn != host_epsn(e, l)->psn ||
-		     l->reasked_psn != PSN_NONE;
+		     l->reasked_psn != PSN_NONE || l->suspect;
 	if (l->nak_due)
 		return;
 	if (!ack_send(e, fl, l->frontier.psn, AETH_NAK_SEQ, l->frontier.msn)) {
@@ -235,7 +235,7 @@ static void flush(struct engine *e, struct flow *fl)
 	struct mark m;
 
 	advance(e, fl);
-	if (l->reasked_psn != PSN_NONE)
+	if (l->reasked_psn != PSN_NONE || l->suspect)
 		return;
 	while (atomic_make(e, fl))
 		advance(e, fl);

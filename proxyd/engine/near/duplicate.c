@@ -167,8 +167,9 @@ static bool other_read(const struct flow *fl, const struct read_rec *r, const st
 
 /*
  * Whether @f bears the PSN of a packet in custody and is another request. The BTH may differ: a
- * requester that repeats may ask for an ACK where it did not at first. So may the payload: an
- * application may change what it has not been told to be sent.
+ * requester that repeats may ask for an ACK where it did not at first. So may the payload of what
+ * was not acknowledged yet: an application may change what it has not been told to be sent. Of what
+ * was, another owner of the number would take the ACK for its own.
  */
 static bool other_request(struct engine *e, const struct flow *fl, const struct lane_reads *x,
 			  const struct frame *f)
@@ -189,7 +190,9 @@ static bool other_request(struct engine *e, const struct flow *fl, const struct 
 		return false; /* what READs ask for: other_read() */
 	return g.opcode != f->opcode || g.payload_len != f->payload_len ||
 	       g.payload - g.ext != f->payload - f->ext ||
-	       memcmp(g.data + g.ext, f->data + f->ext, g.payload - g.ext);
+	       memcmp(g.data + g.ext, f->data + f->ext, g.payload - g.ext) ||
+	       (psn_before(f->psn, l->told) &&
+		memcmp(g.data + g.payload, f->data + f->payload, g.payload_len));
 }
 
 /* What a request with an older PSN is. */
@@ -222,7 +225,8 @@ static enum verdict classify(struct engine *e, const struct flow *fl, const stru
 static void pass_done(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	fl->lane.dup++;
-	fl->lane.passed_us = now_us(e) | 1;
+	lane_passed(e, fl, f->psn);
+	learn_passed(e, fl, f->psn);
 	COUNT(e, DUP_PASSED);
 	engine_tx(e, other_port(fl->side), f->data, f->len);
 }

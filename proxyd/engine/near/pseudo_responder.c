@@ -365,6 +365,12 @@ static void native_ack(struct engine *e, struct flow *fl, const struct frame *f)
 	}
 	if (psn_before(f->psn, l->una.psn) && !psn_map_differs(e, l) && icrc_ok(f)) {
 		engine_pass(e, other_port(fl->side), f); /* to a duplicate that was passed on */
+		lane_answered(e, fl, f);
+		return;
+	}
+	if (learn_asker(e, flow_partner(e, fl), f->psn) && icrc_ok(f)) {
+		engine_pass(e, other_port(fl->side), f);
+		learn_other_responder(e, fl);
 		return;
 	}
 	/* sent before the acceptor took over; it will hear the same again and report it */

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Whose number is it? A queue pair number may get another owner at any time, at the same PSNs, and
+ * without a word of the connection manager. What its requests look like proves nothing (anybody can
+ * send them), but the true responder knows.
+ *
+ * A request from below the true ACK was told to be done; it passes to the responder. That is a host
+ * that lacks an ACK, or another owner. Until the responder has spoken the lane is in @suspect: what
+ * comes is kept and sent on as ever, and the requester is told nothing but what the responder says.
+ * The answer decides:
+ *
+ *	ACK just below una, today's MSN	  it has all that we know it to have, whoever asks
+ *	a true ACK beyond una		  likewise
+ *	an MSN that was passed long ago	  it counts anew: the queue pair is another one, and what the
+ *	or an ACK to another requester	  former one has not taken will never be taken
+ *
+ * A responder that has been silent for STALL_NS, with something on its way to it, may be gone. Then
+ * a request from below the true ACK may be the first of a new owner, and nothing of the old custody
+ * must be sent before it is answered: it would be executed in the new owner's name.
+ */
+#include "engine/core/core.h"
+
+#define STALL_NS   (500 * NSEC_PER_MSEC)
+/* How long nothing is sent that way. */
+#define UNSURE_NS  (1 * NSEC_PER_SEC)
+/* A busy responder answers a repeat within this time and two round trips. */
+#define REPEAT_US  200000u
+/* Not so many messages are completed while an ACK is on its way. */
+#define MSN_RECENT 65536u
+
+/** lane_asked - whether a request of the host from below una has passed lately. */
+bool lane_asked(const struct engine *e, const struct lane *l)
+{
+	return l->passed_us && now_us(e) - l->passed_us <= 2 * l->rtt.srtt_us + REPEAT_US;
+}
+
+/** lane_owes - whether the requester was told of something that the responder has not done yet. */
+bool lane_owes(struct engine *e, const struct lane *l)
+{
+	return lane_keeps(l) && l->state != LANE_FAULT &&
+	       psn_before(psn_to_host(e, l, &l->una).psn, l->frontier.psn);
+}
+
+/* Whether the responder is silent although something is on its way to it, or was never asked. */
+static bool stalled(const struct engine *e, const struct lane *l)
+{
+	return e->now - l->progress > STALL_NS;
+}
+
+/** lane_passed - a request of the host, @psn from below una, passes to the responder. */
+void lane_passed(struct engine *e, struct flow *fl, uint32_t psn)
+{
+	struct lane *l = &fl->lane;
+
+	if (!lane_asked(e, l) || psn_before(psn, l->passed_from))
+		l->passed_from = psn;
+	l->passed_us = now_us(e) | 1;
+	l->suspect = lane_keeps(l);
+	if (l->una.psn != l->nxt.psn && stalled(e, l))
+		lane_hold_back(e, fl, UNSURE_NS);
+}
+
+/* The responder has all below una, and counts as we do. */
+static void sure(struct engine *e, struct flow *fl)
+{
+	if (!fl->lane.suspect)
+		return;
+	fl->lane.suspect = false;
+	ack_list(e, fl);
+}
+
+/** lane_replaced - the number belongs to another owner, so says the responder. A lane that owes
+ * something believes it only where the responder takes nothing more. Returns true when the lane is
+ * gone. */
+bool lane_replaced(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+
+	if (lane_owes(e, l) && !stalled(e, l))
+		return false;
+	if (l->role == ROLE_ACCEPTOR) {
+		/* its opener hears the same, and lets go; until then the new owner is safe from us */
+		lane_hold_back(e, fl, UNSURE_NS);
+		return false;
+	}
+	engine_event(e, EVENT_INCARNATION, fl, 0, 0);
+	lane_close(e, fl, REASON_INCARNATION, true);
+	return true;
+}
+
+/** lane_answered - the responder answers @f, below una, to what has passed. */
+void lane_answered(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+	uint32_t msn = frame_aeth_msn(f), behind = psn_sub(l->una.msn, msn);
+
+	if (l->opaque || !lane_asked(e, l) || psn_before(f->psn, l->passed_from))
+		return;
+	if (psn_sub(msn, l->una.msn) <= psn_sub(l->epsn.msn, l->una.msn)) {
+		if (psn_add(f->psn, 1) == l->una.psn && aeth_is_ack(frame_aeth_syndrome(f)))
+			sure(e, fl);
+	} else if (behind < MSN_RECENT || msn <= psn_sub(f->psn, l->passed_from) + 1) {
+		lane_replaced(e, fl);
+	}
+}
