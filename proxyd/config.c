@@ -2,7 +2,7 @@
 /*
  * libinih does the syntax. It does not say on which line it is, nor where sections begin, so the
  * reader that feeds it does both: it counts lines and opens and closes sections; the handler then
- * sees keys of the section that is open. What may stand where is in the key tables below.
+ * sees keys of the section that is open. What may stand where is in the tables of config_key.c.
  */
 #include "config.h"
 
@@ -14,13 +14,12 @@
 #include <syslog.h>
 #include <unistd.h>
 
+#include "config_key.h"
 #include "config_value.h"
 #include "peer/proto.h"
 
-#define MS		 1000000ull
-#define SEC		 (1000 * MS)
+#define SEC		 1000000000ull
 #define LINE_MAX_	 4096 /* bytes of one line of the file */
-#define GIB		 (1ull << 30)
 /* Of a guess, counted from when it was asked for: more than two round trips to anywhere on earth,
  * for the answer takes one of them and the window runs ahead of the host by the other. */
 #define PREFETCH_MAX_AGE SEC
@@ -48,104 +47,6 @@ void config_error(struct config_errors *errs, const char *file, unsigned int lin
 		if ((unsigned char)*p < 0x20 || *p == 0x7f)
 			*p = '?';
 }
-
-enum value_type {
-	V_TEXT,
-	V_NAME,
-	V_NUMBER,
-	V_SIZE,
-	V_RATE,
-	V_DURATION,
-	V_PATH_MTU,
-	V_BOOL,
-	V_ADDRESS,
-	V_NEAR,
-	V_FAR,
-	V_VLAN,
-	V_CHOICE,
-	V_LEARN,
-	V_LEVEL,
-	V_PEER,
-	V_DEPTH,
-	V_RANGES,
-};
-
-/**
- * struct key - one key of a section.
- * @off, @size: where the value goes, counted from the section's struct
- * @min, @max:  bounds; @names: of a V_CHOICE
- */
-struct key {
-	const char *name;
-	enum value_type type;
-	bool required;
-	size_t off, size;
-	uint64_t min, max;
-	const char *const *names;
-};
-
-#define FIELD(type, member) offsetof(type, member), sizeof(((type *)0)->member)
-
-static const char *const mode_names[] = {"auto", "native", "generic", NULL};
-static const char *const policy_names[] = {"early", "honest", "off", NULL};
-static const char *const ahead_names[] = {"off", "on", "single", NULL}; /* enum prefetch */
-static const char *const atomic_names[] = {"ordered", "discard-result", "prefetch",
-					   NULL};			   /* enum atomic_mode */
-static const char *const learn_names[] = {"cm", "psn", "immediate", NULL}; /* LEARN_* */
-static const char *const level_names[] = {"error", "warning", "info", "debug", NULL};
-static const int levels[] = {LOG_ERR, LOG_WARNING, LOG_INFO, LOG_DEBUG};
-
-#define C(member) FIELD(struct config, member)
-static const struct key longhaul_keys[] = {
-	{"lan", V_TEXT, true, C(ifname[STEER_LAN]), 0, 0, NULL},
-	{"wan", V_TEXT, true, C(ifname[STEER_WAN]), 0, 0, NULL},
-	{"socket", V_TEXT, false, C(socket), 0, 0, NULL},
-	{"pool", V_SIZE, false, C(pool_bytes), 8ull << 20, 64 * GIB, NULL},
-	{"max-connections", V_NUMBER, false, C(max_conns), 1, 1u << 20, NULL},
-	{"mode", V_CHOICE, false, C(mode), 0, 0, mode_names},
-	{"wan-rate", V_RATE, false, C(wan_rate), 0, 0, NULL},
-	{"wan-burst", V_SIZE, false, C(wan_burst), 16u << 10, 64u << 20, NULL},
-	{"max-path-mtu", V_PATH_MTU, false, C(max_path_mtu), 1024, 0, NULL},
-	{"listen", V_ADDRESS, false, C(listen), 0, 0, NULL},
-	{"port", V_NUMBER, false, C(port), 1, 65535, NULL},
-	{"node", V_NAME, false, C(node), 0, 0, NULL},
-	{"peer-timeout", V_DURATION, false, C(peer_timeout_ns), SEC, 24 * 3600 * SEC, NULL},
-	{"responder-timeout", V_DURATION, false, C(responder_timeout_ns), 100 * MS, 3600 * SEC,
-	 NULL},
-	{"rnr-timeout", V_DURATION, false, C(rnr_timeout_ns), SEC, 3600 * SEC, NULL},
-	{"idle-timeout", V_DURATION, false, C(idle_ns), SEC, 24 * 3600 * SEC, NULL},
-	{"drain-timeout", V_DURATION, false, C(drain_ns), 0, 3600 * SEC, NULL},
-	{"log-level", V_LEVEL, false, C(log_level), 0, 0, NULL},
-	{"sandbox", V_BOOL, false, C(sandbox), 0, 0, NULL},
-	{NULL, 0, false, 0, 0, 0, 0, NULL},
-};
-
-#define P(member) FIELD(struct config_peer, member)
-static const struct key peer_keys[] = {
-	{"address", V_ADDRESS, true, P(addr), 0, 0, NULL},
-	{"port", V_NUMBER, false, P(port), 1, 65535, NULL},
-	{"key-file", V_TEXT, true, P(key_file), 0, 0, NULL},
-	{NULL, 0, false, 0, 0, 0, 0, NULL},
-};
-
-#define R(member) FIELD(struct rule, member)
-static const struct key rule_keys[] = {
-	{"lan", V_NEAR, true, 0, 0, 0, 0, NULL},
-	{"wan", V_FAR, true, 0, 0, 0, 0, NULL},
-	{"vlan", V_VLAN, false, R(vlan), 0, 0, NULL},
-	{"peer", V_PEER, false, 0, 0, 0, 0, NULL},
-	{"policy", V_CHOICE, false, R(policy), 0, 0, policy_names},
-	{"learn", V_LEARN, false, R(learn), 0, 0, NULL},
-	{"path-mtu", V_PATH_MTU, false, R(path_mtu), 256, 0, NULL},
-	{"pool", V_SIZE, false, R(cap), 1ull << 20, 64 * GIB, NULL},
-	{"atomic", V_CHOICE, false, R(atomic), 0, 0, atomic_names},
-	{"prefetch", V_CHOICE, false, R(prefetch), 0, 0, ahead_names},
-	{"prefetch-max-age", V_DURATION, false, R(prefetch_max_age_ns), 0, 3600 * SEC, NULL},
-	{"prefetch-range", V_RANGES, false, 0, 0, 0, 0, NULL},
-	{"read-depth", V_DEPTH, false, R(read_depth), 1, 255, NULL},
-	{"wan-check", V_BOOL, false, R(wan_check), 0, 0, NULL},
-	{NULL, 0, false, 0, 0, 0, 0, NULL},
-};
 
 enum section {
 	S_NONE, /* before the first section: no key may stand here */
@@ -191,14 +92,23 @@ static void complain(struct parser *p, unsigned int line, const char *fmt, ...)
 	config_error(p->errs, p->name, line, "%s", text);
 }
 
+static void missing_key(struct parser *p, const struct key *k)
+{
+	const char *mend = key_mend(k);
+
+	if (mend)
+		complain(p, p->head_line, "[%s] has no '%s'%s", p->head, k->name, mend);
+	else
+		complain(p, p->head_line, "[%s] has no '%s'; add the line '%s = ...'", p->head,
+			 k->name, k->name);
+}
+
 static void section_close(struct parser *p)
 {
 	if (p->kind == S_LONGHAUL || p->kind == S_PEER || p->kind == S_RULE)
 		for (unsigned int i = 0; p->keys[i].name; i++)
 			if (p->keys[i].required && !(p->seen & 1ull << i))
-				complain(p, p->head_line,
-					 "[%s] has no '%s'; add the line '%s = ...'", p->head,
-					 p->keys[i].name, p->keys[i].name);
+				missing_key(p, &p->keys[i]);
 	p->kind = S_SKIP;
 	p->seen = 0;
 }
@@ -272,7 +182,6 @@ static void open_rule(struct parser *p, const char *name)
 	}
 	r->vlan = RULE_ANY_VLAN;
 	r->peer = PEER_NONE;
-	r->policy = POLICY_EARLY;
 	r->learn = LEARN_CM | LEARN_PSN;
 	r->wan_check = true;
 	r->prefetch_max_age_ns = PREFETCH_MAX_AGE;
@@ -351,127 +260,13 @@ static char *read_line(char *str, int num, void *stream)
 	return str;
 }
 
-static void store(void *to, size_t size, uint64_t v)
-{
-	uint8_t v8 = v;
-	uint16_t v16 = v;
-	uint32_t v32 = v;
-
-	switch (size) {
-	case 1:
-		memcpy(to, &v8, 1);
-		break;
-	case 2:
-		memcpy(to, &v16, 2);
-		break;
-	case 4:
-		memcpy(to, &v32, 4);
-		break;
-	default:
-		memcpy(to, &v, 8);
-	}
-}
-
-/* Note on which line the rule has @k, where a check of the whole configuration may name it. */
-static void note_line(struct parser *p, const struct key *k)
-{
-	struct config_rule_src *src = &p->c->rule_src[p->c->nrules ? p->c->nrules - 1 : 0];
-
-	if (p->kind != S_RULE)
-		return;
-	if (k->type == V_PATH_MTU)
-		src->mtu_line = p->line;
-	else if (k->type == V_PEER)
-		src->peer_line = p->line;
-	else if (k->type == V_SIZE)
-		src->pool_line = p->line;
-	else if (k->names == ahead_names)
-		src->ahead_line = p->line;
-	else if (k->names == atomic_names)
-		src->atomic_line = p->line;
-}
-
-/* The number that @text is as a value of @k; NULL or what is wrong with it. */
-static const char *number_of(const struct key *k, const char *text, uint64_t *v)
-{
-	unsigned int choice = 0;
-	const char *w;
-
-	switch (k->type) {
-	case V_NUMBER:
-		return value_number(text, k->min, k->max, v);
-	case V_DEPTH:
-		if (strcmp(text, "auto") && value_number(text, k->min, k->max, v))
-			return "is no number of READs; write auto, or a number from 1 to 255";
-		return NULL;
-	case V_SIZE:
-		return value_size(text, k->min, k->max, v);
-	case V_RATE:
-		return value_rate(text, v);
-	case V_DURATION:
-		return value_duration(text, k->min, k->max, v);
-	case V_CHOICE:
-		w = value_choice(text, k->names, &choice);
-		*v = choice;
-		return w;
-	case V_LEARN:
-		w = value_flags(text, learn_names, &choice);
-		*v = choice;
-		return w;
-	case V_LEVEL:
-		w = value_choice(text, level_names, &choice);
-		*v = w ? 0 : levels[choice];
-		return w;
-	default:
-		return "is no number"; /* apply() reads the other types */
-	}
-}
-
-/* Put @text into the field of @k; NULL or what is wrong with it. */
-static const char *apply(struct parser *p, const struct key *k, const char *text)
-{
-	void *to = (char *)p->base + k->off;
-	struct rule *r = p->base;
-	const char *w;
-	uint64_t v = 0;
-
-	note_line(p, k);
-	switch (k->type) {
-	case V_TEXT:
-		return value_text(text, to, k->size);
-	case V_NAME:
-		return value_name(text, to, k->size);
-	case V_BOOL:
-		return value_bool(text, to);
-	case V_ADDRESS:
-		return value_address(text, to);
-	case V_VLAN:
-		return value_vlan(text, to);
-	case V_NEAR:
-		return value_prefixes(text, r->near, RULE_PREFIXES, &r->nnear);
-	case V_FAR:
-		return value_prefixes(text, r->far, RULE_PREFIXES, &r->nfar);
-	case V_PATH_MTU:
-		return value_path_mtu(text, k->min, to);
-	case V_PEER:
-		return value_name(text, p->c->rule_src[p->c->nrules - 1].peer, RULE_NAME);
-	case V_RANGES:
-		return value_read_ranges(text, r);
-	default:
-		w = number_of(k, text, &v);
-		if (!w)
-			store(to, k->size, v);
-		return w;
-	}
-}
-
 static void unknown_key(struct parser *p, const char *name)
 {
-	const char *names[sizeof(longhaul_keys) / sizeof(longhaul_keys[0])];
+	const char *names[64];
 	char hint[64];
 	unsigned int n;
 
-	for (n = 0; p->keys[n].name; n++)
+	for (n = 0; p->keys[n].name && n < sizeof(names) / sizeof(names[0]) - 1; n++)
 		names[n] = p->keys[n].name;
 	names[n] = NULL;
 	value_suggestion(name, names, hint, sizeof(hint));
@@ -506,7 +301,9 @@ static int handle_key(void *user, const char *section, const char *name, const c
 			p->c->if_line[i] = p->line;
 		if (p->kind == S_PEER && !strcmp(name, "key-file"))
 			p->c->peers[p->c->npeers - 1].key_line = p->line;
-		w = apply(p, &p->keys[i], value);
+		if (p->kind == S_RULE)
+			key_note_line(&p->keys[i], p->c, p->line);
+		w = key_apply(&p->keys[i], p->c, p->base, value);
 		if (w)
 			complain(p, p->line, "%s '%.60s' %s", name, value, w);
 		return 1;

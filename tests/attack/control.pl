@@ -86,7 +86,7 @@ sub spoil
 		} elsif ($how == 5) {
 			$lines[$at] =~ s/ = .*/ = $value/s;
 		} else {
-			push @lines, map { "[rule r$_]\nlan = any\nwan = any" } 1 .. int(rand(80));
+			push @lines, map { "[rule r$_]\nlan = any\nwan = any\npolicy = off" } 1 .. int(rand(80));
 		}
 	}
 	return join("\n", @lines);

@@ -305,6 +305,7 @@ gateway_config()
 			"$(addr "$o" 2 $family)" "$LAB/key"
 		printf '[rule hosts]\nlan = %s\nwan = %s\n' "$lan" "$wan"
 		[ -n "$single" ] || printf 'peer = edge-%s\n' "$o"
+		[[ $rule == *policy\ =* ]] || printf 'policy = early\n'
 		printf '%s' "$rule"
 	} >"$LAB/gw-$s.conf"
 }

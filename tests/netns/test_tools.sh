@@ -49,7 +49,7 @@ one_line() # STATUS PATTERN COMMAND...: it fails with the status and one line th
 
 config() # TEXT: on top of a good [longhaul] and rule; prints the file's name
 {
-	printf '[longhaul]\nlan = lan0\nwan = wan0\n%s\n[rule r]\nlan = 10.1.0.0/16\nwan = 10.2.0.0/16\n%s\n' \
+	printf '[longhaul]\nlan = lan0\nwan = wan0\n%s\n[rule r]\nlan = 10.1.0.0/16\nwan = 10.2.0.0/16\npolicy = early\n%s\n' \
 		"$1" "${2:-}" >"$LAB/t.conf"
 	echo "$LAB/t.conf"
 }
@@ -102,7 +102,7 @@ it "--check-config: unknown key, with file and line" one_line 1 "t.conf:4: unkno
 it "--check-config: missing interface" one_line 1 "t.conf:2: .*lan9" \
 	check "$(config '' | tee "$LAB/name" >/dev/null; sed -i s/lan0/lan9/ "$LAB/t.conf"; cat "$LAB/name")"
 it "--check-config: overlapping rules" one_line 1 "t.conf:.*overlap" \
-	check "$(config '' $'[rule s]\nlan = 10.1.2.0/24\nwan = any')"
+	check "$(config '' $'[rule s]\nlan = 10.1.2.0/24\nwan = any\npolicy = honest')"
 it "--check-config: no such file" one_line 1 "$LAB/none.conf" check "$LAB/none.conf"
 it "start with a missing interface: one line" one_line 1 "t.conf:3: .*wan9" \
 	in_ns ga "$B/longhauld" -c "$(config '' | tee "$LAB/name" >/dev/null; sed -i s/wan0/wan9/ "$LAB/t.conf"; cat "$LAB/name")"

@@ -41,9 +41,10 @@ static int parse(const char *text)
 	return parse_bytes(text, strlen(text));
 }
 
-/* Lines 1 to 3 of most cases, and a rule (lines 4 to 6) of others. */
+/* Lines 1 to 3 of most cases, and a rule (lines 4 to 7) of others; its lines but for the policy. */
 #define HEAD "[longhaul]\nlan = l0\nwan = w0\n"
-#define RULE "[rule r]\nlan = 10.1.0.0/16\nwan = 10.2.0.0/16\n"
+#define BARE "[rule r]\nlan = 10.1.0.0/16\nwan = 10.2.0.0/16\n"
+#define RULE BARE "policy = early\n"
 
 static void test_defaults(void **state)
 {
@@ -121,6 +122,7 @@ static void test_everything(void **state)
 			       "[rule other]\n"
 			       "lan = 10.0.0.1\n"
 			       "wan = any\n"
+			       "policy = early\n"
 			       "vlan = none\n"
 			       "[peer edge-b]\n"
 			       "address = 2001:db8::2\n"
@@ -175,26 +177,27 @@ static void test_any(void **state)
 	(void)state;
 	assert_int_equal(ip_addr_parse("10.9.9.9", &v4), 0);
 	assert_int_equal(ip_addr_parse("2001:db8::9", &v6), 0);
-	assert_int_equal(parse(HEAD "[rule r]\nlan = any\nwan = 0.0.0.0/0\n"), 0);
+	assert_int_equal(parse(HEAD "[rule r]\nlan = any\nwan = 0.0.0.0/0\npolicy = off\n"), 0);
 	assert_int_equal(rule_match(cfg.rules, 1, &v4, &v4, 5), 0);
 	assert_int_equal(rule_match(cfg.rules, 1, &v6, &v4, 5), 0);
 	assert_int_equal(rule_match(cfg.rules, 1, &v4, &v6, 5), -1);
 }
 
-#define PAIR RULE "peer = p\n"
-#define PEER "[peer p]\naddress = ::1\nkey-file = /k\n"
+#define PAIR	  RULE "peer = p\n"
+#define BARE_PAIR BARE "peer = p\n"
+#define PEER	  "[peer p]\naddress = ::1\nkey-file = /k\n"
 
 /* Rules say apart from each other whether, how far and where READs may be guessed. */
 /* NTT-8, NTT-9 */
 static void test_atomic(void **state)
 {
 	(void)state;
-	assert_int_equal(parse(HEAD PEER PAIR "atomic = discard-result\npolicy = early\n"), 0);
+	assert_int_equal(parse(HEAD PEER PAIR "atomic = discard-result\n"), 0);
 	assert_int_equal(cfg.rules[0].atomic, ATOMIC_DISCARD);
 	assert_int_equal(parse(HEAD RULE "atomic = discard-result\n"), 0);
-	assert_int_equal(parse(HEAD PEER PAIR "policy = off\natomic = prefetch\n"), 0);
+	assert_int_equal(parse(HEAD PEER BARE_PAIR "policy = off\natomic = prefetch\n"), 0);
 	assert_int_equal(cfg.rules[0].atomic, ATOMIC_PREFETCH);
-	assert_int_equal(parse(HEAD RULE "policy = honest\natomic = ordered\n"), 0);
+	assert_int_equal(parse(HEAD BARE "policy = honest\natomic = ordered\n"), 0);
 	assert_int_equal(cfg.rules[0].atomic, ATOMIC_ORDERED);
 }
 
@@ -209,7 +212,7 @@ static void test_prefetch(void **state)
 		      "prefetch-range = 0x7f0000000000-0x7f0040000000, 4096-8192\t0X10-0x1f\n"
 		      "read-depth = 255\n"
 		      "wan-check = off\n"
-		      "[rule s]\nlan = 10.3.0.0/16\nwan = any\npeer = p\n"
+		      "[rule s]\nlan = 10.3.0.0/16\nwan = any\npeer = p\npolicy = early\n"
 		      "prefetch-max-age = 250ms\n"),
 		0);
 	assert_int_equal(cfg.rules[0].prefetch, PREFETCH_ON);
@@ -250,9 +253,13 @@ static const struct {
 	{"[longhaul]\nlan = l0\n" RULE, "t.conf:1: [longhaul] has no 'wan'"},
 	{"[longhaul]\n" RULE, "t.conf:1: [longhaul] has no 'lan'"},
 	{HEAD "[rule r]\nlan = any\n", "t.conf:4: [rule r] has no 'wan'"},
-	{HEAD "[rule r]\n", "t.conf:4: [rule r] has no 'lan'"},
-	{HEAD RULE "[peer p]\naddress = 192.0.2.1\n", "t.conf:7: [peer p] has no 'key-file'"},
-	{HEAD RULE "[peer p]\nkey-file = /k\n", "t.conf:7: [peer p] has no 'address'"},
+	{HEAD "[rule r]\nwan = any\n", "t.conf:4: [rule r] has no 'lan'"},
+	{HEAD BARE,
+	 "t.conf:4: [rule r] has no 'policy', and only you know what a completion must mean: add "
+	 "'policy = honest' (the far host has the data), 'policy = early' (this appliance has it: "
+	 "fastest; longhaul.conf(5), POLICIES, says for whom it is exact) or 'policy = off'"},
+	{HEAD RULE "[peer p]\naddress = 192.0.2.1\n", "t.conf:8: [peer p] has no 'key-file'"},
+	{HEAD RULE "[peer p]\nkey-file = /k\n", "t.conf:8: [peer p] has no 'address'"},
 	/* syntax */
 	{"lan = l0\n" HEAD RULE, "t.conf:1: 'lan' stands before any section"},
 	{HEAD "rubbish\n" RULE, "t.conf:4: is neither '[section]' nor 'key = value'"},
@@ -261,22 +268,22 @@ static const struct {
 	/* unknown words, with a hint */
 	{HEAD "polcy = early\n" RULE, "t.conf:4: unknown key 'polcy' in [longhaul]"},
 	{HEAD RULE "polcy = early\n",
-	 "t.conf:7: unknown key 'polcy' in [rule r]; did you mean 'policy'?"},
-	{HEAD RULE "banana = 1\n", "t.conf:7: unknown key 'banana' in [rule r]; longhaul.conf(5)"},
-	{HEAD RULE "[ruel x]\n", "t.conf:7: unknown section [ruel x]; did you mean 'rule'?"},
-	{HEAD RULE "[]\n", "t.conf:7: unknown section []"},
-	{HEAD RULE "[rule]\n", "t.conf:7: section [rule] needs one name"},
-	{HEAD RULE "[rule a b]\n", "t.conf:7: section [rule a b] needs one name"},
-	{HEAD RULE "[longhaul x]\n", "t.conf:7: section [longhaul] takes no name"},
+	 "t.conf:8: unknown key 'polcy' in [rule r]; did you mean 'policy'?"},
+	{HEAD RULE "banana = 1\n", "t.conf:8: unknown key 'banana' in [rule r]; longhaul.conf(5)"},
+	{HEAD RULE "[ruel x]\n", "t.conf:8: unknown section [ruel x]; did you mean 'rule'?"},
+	{HEAD RULE "[]\n", "t.conf:8: unknown section []"},
+	{HEAD RULE "[rule]\n", "t.conf:8: section [rule] needs one name"},
+	{HEAD RULE "[rule a b]\n", "t.conf:8: section [rule a b] needs one name"},
+	{HEAD RULE "[longhaul x]\n", "t.conf:8: section [longhaul] takes no name"},
 	/* twice */
 	{HEAD "wan = w1\n" RULE, "t.conf:4: second 'wan' in [longhaul]"},
-	{HEAD RULE HEAD, "t.conf:7: second [longhaul] section, the first is on line 1"},
-	{HEAD RULE "[rule r]\nlan = any\n", "t.conf:7: second rule 'r', the first is on line 4"},
+	{HEAD RULE HEAD, "t.conf:8: second [longhaul] section, the first is on line 1"},
+	{HEAD RULE "[rule r]\nlan = any\n", "t.conf:8: second rule 'r', the first is on line 4"},
 	{HEAD RULE "[peer p]\naddress = ::1\nkey-file = /k\n[peer p]\n",
-	 "t.conf:10: second peer 'p', the first is on line 7"},
+	 "t.conf:11: second peer 'p', the first is on line 8"},
 	{HEAD RULE
 	 "[peer p]\naddress = ::1\nkey-file = /k\n[peer q]\naddress = ::1\nkey-file = /k\n",
-	 "t.conf:10: peer 'q' has the address and port of peer 'p' (line 7)"},
+	 "t.conf:11: peer 'q' has the address and port of peer 'p' (line 8)"},
 	/* values */
 	{HEAD "pool = 12X\n" RULE, "t.conf:4: pool '12X' is no size"},
 	{HEAD "pool = 1M\n" RULE,
@@ -315,47 +322,47 @@ static const struct {
 	 "holds '2001:db8::1/32' with host bits set; write 2001:db8::/32"},
 	{HEAD "[rule r]\nlan = host\nwan = any\n", "holds 'host', which is no IPv4 or IPv6 prefix"},
 	{HEAD "[rule r]\nlan = ,\nwan = any\n", "t.conf:5: lan ',' is empty"},
-	{HEAD RULE "vlan = 4095\n", "t.conf:7: vlan '4095' is no VLAN"},
-	{HEAD RULE "vlan = 0\n", "t.conf:7: vlan '0' is no VLAN"},
-	{HEAD RULE "policy = always\n",
+	{HEAD RULE "vlan = 4095\n", "t.conf:8: vlan '4095' is no VLAN"},
+	{HEAD RULE "vlan = 0\n", "t.conf:8: vlan '0' is no VLAN"},
+	{HEAD BARE "policy = always\n",
 	 "t.conf:7: policy 'always' is not known; write early, honest or off"},
 	{HEAD RULE "learn = cm, magic\n",
-	 "t.conf:7: learn 'cm, magic' is not known; write cm, psn or immediate"},
-	{HEAD RULE "learn = ,\n", "t.conf:7: learn ',' is empty"},
-	{HEAD RULE "path-mtu = 9000\n", "t.conf:7: path-mtu '9000' is no path MTU"},
+	 "t.conf:8: learn 'cm, magic' is not known; write cm, psn or immediate"},
+	{HEAD RULE "learn = ,\n", "t.conf:8: learn ',' is empty"},
+	{HEAD RULE "path-mtu = 9000\n", "t.conf:8: path-mtu '9000' is no path MTU"},
 	{HEAD "max-path-mtu = 1024\n" RULE "path-mtu = 4096\n",
-	 "t.conf:8: path-mtu of rule 'r' is above max-path-mtu"},
-	{HEAD "pool = 8M\n" RULE "pool = 16M\n", "t.conf:8: pool of rule 'r' is above the pool"},
+	 "t.conf:9: path-mtu of rule 'r' is above max-path-mtu"},
+	{HEAD "pool = 8M\n" RULE "pool = 16M\n", "t.conf:9: pool of rule 'r' is above the pool"},
 	{HEAD PEER PAIR "prefetch = yes\n",
-	 "t.conf:11: prefetch 'yes' is not known; write off, on or single"},
+	 "t.conf:12: prefetch 'yes' is not known; write off, on or single"},
 	{HEAD RULE "prefetch = on\n",
-	 "t.conf:7: prefetch = on in rule 'r', which has no peer: an appliance alone cannot keep "
+	 "t.conf:8: prefetch = on in rule 'r', which has no peer: an appliance alone cannot keep "
 	 "answers near the host; add peer = NAME, or set prefetch = off"},
 	{HEAD PEER PAIR "prefetch = single\n",
-	 "t.conf:11: prefetch = single in rule 'r', which has a peer: that is for one appliance "
+	 "t.conf:12: prefetch = single in rule 'r', which has a peer: that is for one appliance "
 	 "alone; set prefetch = on"},
-	{HEAD PEER PAIR "atomic = discard\n", "t.conf:11: atomic 'discard'"},
-	{HEAD RULE "policy = honest\natomic = discard-result\n",
+	{HEAD PEER PAIR "atomic = discard\n", "t.conf:12: atomic 'discard'"},
+	{HEAD BARE "policy = honest\natomic = discard-result\n",
 	 "t.conf:8: atomic = discard-result in rule 'r', whose policy is honest: it tells that "
 	 "something is done before it is; set policy = early, or atomic = ordered"},
 	{HEAD RULE "atomic = prefetch\n",
-	 "t.conf:7: atomic = prefetch in rule 'r', which has no peer: an appliance alone cannot "
+	 "t.conf:8: atomic = prefetch in rule 'r', which has no peer: an appliance alone cannot "
 	 "keep "
 	 "answers near the host; add peer = NAME, or set atomic = ordered"},
 	{HEAD PEER PAIR "prefetch-max-age = 100\n",
-	 "t.conf:11: prefetch-max-age '100' has no unit; write 100s or 100ms"},
+	 "t.conf:12: prefetch-max-age '100' has no unit; write 100s or 100ms"},
 	{HEAD PEER PAIR "prefetch-max-age = 2h\n",
-	 "t.conf:11: prefetch-max-age '2h' is out of range; write a duration from 0s to 3600s"},
+	 "t.conf:12: prefetch-max-age '2h' is out of range; write a duration from 0s to 3600s"},
 	{HEAD PEER PAIR "prefetch-max-age = -1s\n",
-	 "t.conf:11: prefetch-max-age '-1s' is no duration"},
+	 "t.conf:12: prefetch-max-age '-1s' is no duration"},
 	{HEAD PEER PAIR "read-depth = 0\n",
-	 "t.conf:11: read-depth '0' is no number of READs; write auto, or a number from 1 to 255"},
-	{HEAD PEER PAIR "read-depth = 256\n", "t.conf:11: read-depth '256' is no number of READs"},
+	 "t.conf:12: read-depth '0' is no number of READs; write auto, or a number from 1 to 255"},
+	{HEAD PEER PAIR "read-depth = 256\n", "t.conf:12: read-depth '256' is no number of READs"},
 	{HEAD PEER PAIR "read-depth = many\n",
-	 "t.conf:11: read-depth 'many' is no number of READs"},
-	{HEAD PEER PAIR "wan-check = yes\n", "t.conf:11: wan-check 'yes' is neither on nor off"},
+	 "t.conf:12: read-depth 'many' is no number of READs"},
+	{HEAD PEER PAIR "wan-check = yes\n", "t.conf:12: wan-check 'yes' is neither on nor off"},
 	{HEAD PEER PAIR "prefetch-range = 0x1000\n",
-	 "t.conf:11: prefetch-range '0x1000' holds '0x1000', which is no range; write FROM-END"},
+	 "t.conf:12: prefetch-range '0x1000' holds '0x1000', which is no range; write FROM-END"},
 	{HEAD PEER PAIR "prefetch-range = 0x1000 - 0x2000\n", "holds '0x1000', which is no range"},
 	{HEAD PEER PAIR "prefetch-range = 0x-0x10\n", "holds '0x-0x10', which is no range"},
 	{HEAD PEER PAIR "prefetch-range = 1-2-3\n", "holds '1-2-3', which is no range"},
@@ -364,19 +371,19 @@ static const struct {
 	{HEAD PEER PAIR "prefetch-range = 5-6, 0x2000-0x1000\n",
 	 "holds '0x2000-0x1000', which is empty"},
 	{HEAD PEER PAIR "prefetch-range = 7-7\n", "holds '7-7', which is empty"},
-	{HEAD PEER PAIR "prefetch-range = ,\n", "t.conf:11: prefetch-range ',' is empty"},
+	{HEAD PEER PAIR "prefetch-range = ,\n", "t.conf:12: prefetch-range ',' is empty"},
 	{HEAD PEER PAIR "prefetch-range = 1-2,2-3,3-4,4-5,5-6,6-7,7-8,8-9,9-10\n",
 	 "holds too many ranges; write at most 8 in one rule, or join them"},
 	{HEAD PEER PAIR "prefetsh = on\n",
-	 "t.conf:11: unknown key 'prefetsh' in [rule r]; did you mean 'prefetch'?"},
-	{HEAD RULE "peer = q\nprefetch = on\n", "t.conf:7: no peer 'q'"},
-	{HEAD RULE "peer = edge-b\n", "t.conf:7: no peer 'edge-b'; add a section"},
+	 "t.conf:12: unknown key 'prefetsh' in [rule r]; did you mean 'prefetch'?"},
+	{HEAD RULE "peer = q\nprefetch = on\n", "t.conf:8: no peer 'q'"},
+	{HEAD RULE "peer = edge-b\n", "t.conf:8: no peer 'edge-b'; add a section"},
 	{HEAD RULE "peer = edge-c\n[peer edge-b]\naddress = ::1\nkey-file = /k\n",
-	 "t.conf:7: no peer 'edge-c'; did you mean 'edge-b'?"},
+	 "t.conf:8: no peer 'edge-c'; did you mean 'edge-b'?"},
 	{HEAD RULE "[rule s]\nlan = 10.1.2.0/24\nwan = 10.0.0.0/8\n",
-	 "t.conf:7: rule 's' overlaps rule 'r' (line 4)"},
+	 "t.conf:8: rule 's' overlaps rule 'r' (line 4)"},
 	{HEAD RULE "[rule s]\nlan = any\nwan = any\nvlan = 5\n",
-	 "t.conf:7: rule 's' overlaps rule 'r' (line 4)"},
+	 "t.conf:8: rule 's' overlaps rule 'r' (line 4)"},
 	{HEAD "[rule averyveryverylongnameofarulethatdoesnotfit]\n",
 	 "t.conf:4: rule name 'averyvery"},
 	{HEAD "[rule a/b]\n", "t.conf:4: rule name 'a/b' holds characters"},
@@ -414,11 +421,17 @@ static void test_no_echo(void **state)
 static void test_disjoint_rules(void **state)
 {
 	(void)state;
-	assert_int_equal(parse(HEAD RULE "[rule s]\nlan = 10.3.0.0/16\nwan = 10.2.0.0/16\n"), 0);
-	assert_int_equal(parse(HEAD RULE "vlan = 5\n[rule s]\nlan = any\nwan = any\nvlan = 6\n"),
-			 0);
-	assert_int_equal(parse(HEAD RULE "vlan = none\n[rule s]\nlan = any\nwan = any\nvlan = 6\n"),
-			 0);
+	assert_int_equal(
+		parse(HEAD RULE "[rule s]\nlan = 10.3.0.0/16\nwan = 10.2.0.0/16\npolicy = off\n"),
+		0);
+	assert_int_equal(
+		parse(HEAD RULE
+		      "vlan = 5\n[rule s]\nlan = any\nwan = any\nvlan = 6\npolicy = early\n"),
+		0);
+	assert_int_equal(
+		parse(HEAD RULE
+		      "vlan = none\n[rule s]\nlan = any\nwan = any\nvlan = 6\npolicy = early\n"),
+		0);
 }
 
 static void test_all_errors_are_told(void **state)
@@ -427,8 +440,8 @@ static void test_all_errors_are_told(void **state)
 	assert_int_not_equal(
 		parse("[longhaul]\nlan = l0\npool = x\nport = y\nfoo = z\n[rule r]\nlan = bad\n"),
 		0);
-	/* pool, port, foo, no wan; lan, no wan */
-	assert_int_equal(errs.n, 6);
+	/* pool, port, foo, no wan; lan, no wan, no policy */
+	assert_int_equal(errs.n, 7);
 	assert_non_null(strstr(errs.text[0], "t.conf:3:"));
 	assert_non_null(strstr(errs.text[1], "t.conf:4:"));
 	assert_non_null(strstr(errs.text[2], "t.conf:5:"));
@@ -453,7 +466,8 @@ static void test_limits(void **state)
 	(void)state;
 	used = (size_t)sprintf(text, HEAD);
 	for (int i = 0; i < RULE_MAX + 1; i++)
-		used += (size_t)sprintf(text + used, "[rule r%d]\nlan = 10.%d.0.0/16\nwan = any\n",
+		used += (size_t)sprintf(text + used,
+					"[rule r%d]\nlan = 10.%d.0.0/16\nwan = any\npolicy = off\n",
 					i, i);
 	assert_int_not_equal(parse(text), 0);
 	assert_int_equal(errs.n, 1);
@@ -505,7 +519,7 @@ static void test_byte_order_mark_and_dos_lines(void **state)
 	(void)state;
 	assert_int_equal(
 		parse("\xef\xbb\xbf[longhaul]\r\nlan = l0\r\nwan = w0\r\n[rule r]\r\nlan = any\r\n"
-		      "wan = any\r\n"),
+		      "wan = any\r\npolicy = off\r\n"),
 		0);
 	assert_string_equal(cfg.ifname[STEER_WAN], "w0");
 }
@@ -574,7 +588,7 @@ static void test_restart_needed(void **state)
 	assert_int_equal(parse(HEAD RULE "[peer p]\naddress = ::1\nkey-file = /k\n"), 0);
 	was = cfg;
 	assert_int_equal(parse(HEAD "log-level = debug\ndrain-timeout = 1s\n" RULE
-				    "policy = off\nread-depth = 4\n"
+				    "read-depth = 4\n"
 				    "[peer p]\naddress = ::1\nkey-file = /k\n"),
 			 0);
 	assert_null(config_restart_needed(&was, &cfg));
