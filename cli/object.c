@@ -143,6 +143,7 @@ static const struct column rule_columns[] = {
 	{"custody-oldest-ms", "OLDEST", COL_MS, COL_TABLE},
 	{"path-mtu", NULL, COL_NUMBER, COL_DETAIL},
 	{"pool", NULL, COL_BYTES, COL_DETAIL},
+	{"order", NULL, COL_TEXT, COL_DETAIL},
 	{"atomic", NULL, COL_TEXT, COL_DETAIL},
 	{"prefetch", NULL, COL_TEXT, COL_DETAIL},
 	{"prefetch-max-age-ms", NULL, COL_MS, COL_DETAIL},

@@ -103,6 +103,12 @@ static void check_rule(struct config *c, unsigned int i, struct config_errors *e
 			"atomic = discard-result in rule '%s', whose policy is %s: it tells that "
 			"something is done before it is; set policy = early, or atomic = ordered",
 			r->name, ack_policy_name(r->policy));
+	if (r->atomic == ATOMIC_DISCARD && r->order == ORDER_HOSTS)
+		config_error(errs, c->file, src->atomic_line,
+			     "atomic = discard-result in rule '%s', whose order is hosts: ATOMICs "
+			     "that are answered here keep no order with other queue pairs; set "
+			     "atomic = ordered, or order = queue-pair",
+			     r->name);
 	if (r->atomic == ATOMIC_PREFETCH && !*src->peer)
 		config_error(errs, c->file, src->atomic_line,
 			     "atomic = prefetch in rule '%s', which has no peer: an appliance "

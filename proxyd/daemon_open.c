@@ -63,10 +63,29 @@ static void session_send(void *ctx, unsigned int peer, const uint8_t *data, size
 	peer_socket_send(d->sock, peer, data, len);
 }
 
+/* What the peer that has come up can do, and what our rules ask for and it cannot. */
+static void know_features(struct daemon *d, unsigned int peer)
+{
+	struct session_info si;
+
+	if (!session_info(d->session, peer, d->now, &si))
+		return;
+	engine_peer_features(d->engine, peer, si.features);
+	for (unsigned int i = 0; i < d->cfg->nrules; i++)
+		if (d->cfg->rules[i].peer == (int8_t)peer && d->cfg->rules[i].order &&
+		    !(si.features & PEER_FEATURE_ORDER))
+			log_line(LOG_WARNING,
+				 "peer %s knows no order between queue pairs: what rule %s has for "
+				 "it is served as with policy = honest; update longhaul there",
+				 si.name, d->cfg->rules[i].name);
+}
+
 static void session_on_event(void *ctx, unsigned int peer, enum peer_event ev, uint64_t now_ns)
 {
 	struct daemon *d = ctx;
 
+	if (ev != PEER_DOWN)
+		know_features(d, peer);
 	engine_peer_event(d->engine, peer, ev, now_ns);
 	monitor_peer(&d->view, peer, ev);
 }

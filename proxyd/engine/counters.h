@@ -79,6 +79,11 @@
 	X(FAULTS, "faults", "lanes whose custody could not be honoured")                           \
 	X(LOST_PACKETS, "lost-packets", "packets in custody when their lane faulted")              \
 	X(LOST_BYTES, "lost-bytes", "their bytes")                                                 \
+	X(ORDER_BARRIERS, "order-barriers",                                                        \
+	  "barriers between queue pairs carried out (order = hosts)")                              \
+	X(ORDER_DROPPED, "order-dropped",                                                          \
+	  "requests of queue pairs not in custody, dropped while others' are owed")                \
+	X(ORDER_FAULTS, "order-faults", "lanes lost because one before them was")                  \
 	X(FAULT_PROBES, "fault-probes", "requests sent to break the QP of a requester in fault")   \
 	X(FAULT_BROKEN, "fault-broken", "QPs that refused one and thereby failed")                 \
 	X(FAULT_SILENT, "fault-silent",                                                            \

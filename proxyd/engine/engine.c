@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "engine/link/order.h"
 #include "engine/roles.h"
 
 #define SWEEP_NS    (10 * NSEC_PER_MSEC)
@@ -98,12 +99,13 @@ struct engine *engine_create(const struct engine_config *cfg, const struct engin
 	       wheel_arena_size(e->nflows * TIMERS) + mqueue_arena_size(READS_MAX, read_bytes) +
 	       (sizeof(struct flow) + sizeof(struct flow_meter)) * e->nflows +
 	       sizeof(struct psn_match) * MATCH_SLOTS + sizeof(struct cm_pending) * CM_SLOTS +
-	       sizeof(*e->accepted) * accepted_slots(&e->cfg) + (1u << 20);
+	       sizeof(*e->accepted) * accepted_slots(&e->cfg) + order_arena_size(e->nflows) +
+	       (1u << 20);
 	if (arena_init(&e->arena, size)) {
 		free(e);
 		return NULL;
 	}
-	if (!tables_create(e, read_bytes, now_ns)) {
+	if (!tables_create(e, read_bytes, now_ns) || !order_init(e)) {
 		engine_destroy(e);
 		return NULL;
 	}
@@ -133,6 +135,12 @@ static void next_owner(struct engine *e, struct flow *fl)
 	}
 }
 
+/* Whether the request @f passes by what the lane holds. */
+static bool unheld(const struct lane *l, const struct frame *f)
+{
+	return l->role == ROLE_NONE || (l->state == LANE_OPENING && f->psn != l->epsn.psn);
+}
+
 /* A request of flow @fl, arrived at its own side. */
 static void rx_request(struct engine *e, struct flow *fl, const struct frame *f)
 {
@@ -147,6 +155,9 @@ static void rx_request(struct engine *e, struct flow *fl, const struct frame *f)
 		else if (solo_may_begin(e, fl, f))
 			solo_begin(e, fl, f);
 	}
+	/* what no lane holds must not overtake what one does */
+	if (e->ordered && fl->rule >= 0 && unheld(l, f) && !order_may_pass(e, fl))
+		return;
 	if (role_of(e, l)->request)
 		role_of(e, l)->request(e, fl, f);
 	else
@@ -405,6 +416,8 @@ void engine_tick(struct engine *e, uint64_t now_ns)
 	pace_tick(e);
 	near_room(e);
 	due_acks(e);
+	order_tick(e);
+	due_acks(e); /* what a barrier allows to be told */
 	due_reports(e);
 	meter_tick(e);
 	sweep(e);
@@ -493,7 +506,9 @@ void engine_rules(struct engine *e, const struct rule *rules, unsigned int n, ui
 	e->nrules = n > RULE_MAX ? RULE_MAX : n;
 	memcpy(e->rules, rules, e->nrules * sizeof(*rules));
 	memset(e->rule_bytes, 0, sizeof(e->rule_bytes));
-	e->prefetch = false;
+	e->prefetch = e->ordered = false;
+	for (unsigned int i = 0; i < e->nrules; i++)
+		e->ordered |= e->rules[i].order == ORDER_HOSTS;
 	for (unsigned int i = 0; i < e->nrules; i++)
 		e->prefetch |= e->rules[i].prefetch || e->rules[i].atomic == ATOMIC_PREFETCH;
 	for (uint32_t i = 0; i < e->nflows; i++) {
@@ -515,6 +530,9 @@ void engine_rules(struct engine *e, const struct rule *rules, unsigned int n, ui
 			lane_drain(e, fl, REASON_OPERATOR);
 		} else if (lane_keeps(&fl->lane)) {
 			fl->lane.policy = e->rules[fl->rule].policy;
+			if (e->rules[fl->rule].order && !fl->lane.ordered &&
+			    fl->lane.policy == POLICY_EARLY)
+				fl->lane.policy = POLICY_HONEST; /* until it begins anew */
 			fl->lane.honest = fl->lane.una;
 			fl->lane.honest_found = false;
 		}
@@ -529,16 +547,26 @@ static void peer_is_back(struct engine *e, struct flow *fl)
 		resp_report_due(e, fl, true);
 }
 
+void engine_peer_features(struct engine *e, unsigned int peer, uint32_t features)
+{
+	if (peer < PEER_MAX)
+		e->peer_features[peer] = features;
+}
+
 void engine_peer_event(struct engine *e, unsigned int peer, enum peer_event ev, uint64_t now_ns)
 {
 	e->now = now_ns;
 	if (peer >= PEER_MAX)
 		return;
+	if (ev == PEER_RESTARTED || !e->peer_new_at[peer])
+		e->peer_new_at[peer] = now_ns;
 	e->peer_up[peer] = ev != PEER_DOWN;
 	meter_forget(e, peer);
 	e->peer_since[peer] = e->now;
 	if (ev == PEER_DOWN)
 		return;
+	if (ev == PEER_RESTARTED)
+		order_forget(e, peer);
 	for (uint32_t i = 0; i < e->nflows; i++) {
 		struct flow *fl = &e->flows[i];
 		struct lane *l = &fl->lane;

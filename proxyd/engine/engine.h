@@ -144,6 +144,8 @@ enum peer_event {
 	PEER_DOWN,	/* no sign of life: lanes keep custody and wait */
 	PEER_RESTARTED, /* up again with a new boot epoch: it has lost its lanes */
 };
+/** engine_peer_features - what the peer can do (PEER_FEATURE_*); before it is said to be up. */
+void engine_peer_features(struct engine *e, unsigned int peer, uint32_t features);
 void engine_peer_event(struct engine *e, unsigned int peer, enum peer_event ev, uint64_t now_ns);
 
 /** engine_tick - run what is due: batched ACKs and reports, timers, paced sending. Call after every

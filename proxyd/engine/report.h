@@ -13,11 +13,15 @@
 
 #include "store/flow_table.h"
 
-#define REPORT_HOLES   64
-#define REPORT_AGAIN   8
+#define REPORT_HOLES	  64
+#define REPORT_AGAIN	  8
+#define REPORT_ORDER_RECS 32
 /* Names in one message, and ranges without names in one report. */
-#define REPORT_NAMED   128
-#define REPORT_UNNAMED 16
+#define REPORT_NAMED	  128
+#define REPORT_UNNAMED	  16
+
+/* What an appliance can do beyond version 1 of the protocol (features in HELLO). */
+#define PEER_FEATURE_ORDER 0x2u /* ORDER, and OPEN with a place in a log */
 
 enum report_type {
 	REPORT_OPEN = 1, /* opener: from this PSN on I keep custody, receive it as a stream */
@@ -28,6 +32,7 @@ enum report_type {
 	REPORT_RESP,	 /* opener: which answers arrived */
 	REPORT_METER,	 /* either, about the link and no lane: what was sent, what was got */
 	REPORT_NAMES,	 /* opener: what it has sent */
+	REPORT_ORDER,	 /* opener: barriers between lanes; acceptor: which are carried out */
 };
 
 /** enum lane_reason - why a lane was refused, closed or faulted. */
@@ -51,8 +56,9 @@ enum lane_reason {
 	REASON_POOL_FULL,    /* no room to begin */
 	REASON_EARLIER_LOSS, /* a packet from before the handover is lost: begin again there */
 	REASON_LONG_READ,    /* a READ of more PSNs than can be told apart */
-	REASON_FAULT,	  /* custody of the other direction was lost, and the connection with it */
-	REASON_ORPHAN,	  /* a former daemon numbered its packets anew and is gone */
+	REASON_FAULT,	     /* custody of the other direction was lost, and the connection with it;
+			     or, with order = hosts, of another lane between the two hosts */
+	REASON_ORPHAN,	     /* a former daemon numbered its packets anew and is gone */
 	REASON_SOLO,	  /* a READ was answered before the host asked, and it asked for something
 			    else, or may have */
 	REASON_NOT_READY, /* the responder said RNR for longer than rnr-timeout */
@@ -67,6 +73,20 @@ const char *lane_reason_name(enum lane_reason r);
 /** struct psn_range - [@from, @end). */
 struct psn_range {
 	uint32_t from, end;
+};
+
+enum order_kind {
+	ORDER_CLEAR = 1, /* packets before the PSN may go to the responder */
+	ORDER_WAIT,	 /* nothing goes on until the responder has acknowledged all before it */
+	ORDER_KINDS,
+};
+
+/** struct order_rec - one record of a log (link/order.c): of the opener's lane number @lane that
+ * began as @birth. */
+struct order_rec {
+	uint32_t lane, birth;
+	uint32_t psn : 24;
+	uint32_t kind : 8;
 };
 
 /**
@@ -103,6 +123,8 @@ struct meter {
  * @names:     OPEN: the opener will name what it sends; PROGRESS: only what is named is
  *             delivered, and
  *             @named and @unnamed hold
+ * @ordered:   @log, @birth: the log that it belongs to, and its name in the log's records; @clear:
+ * packets before this wait for no record
  *
  * REFUSE, CLOSE:
  * @reason:    enum lane_reason; CLOSE also bears @key, and @by_opener tells who closes
@@ -131,7 +153,14 @@ struct meter {
  * ANSWERS: also bears @key, @seq, @cum, @hi, @hole: of the answers to the lane's READs and ATOMICs,
  * by the PSNs of these. PSNs between that belong to other requests count as arrived, or as missing
  * where that is simpler
- * @latest:    the answer packet that arrived last
+ *
+ * ORDER: @lane is the number of a log, @gen its generation, @by_opener tells who speaks
+ * @order:     by the opener: @norder records, @seq the number of the first, @base of the oldest
+ *             that it does not know to be carried out
+ * @seq, @base: by the acceptor: it has all before, has carried out all before; @step_us: its
+ *             responder takes so long to acknowledge; @again_all: records are missing from @seq on
+ *
+ * @latest:    of ANSWERS: the answer packet that arrived last
  * @depth:     READs that the responder is to be given at a time, 0: as they come
  *
  * NAMES: also bears @key. The opener has sent the packets of [@cum, @hi), @nnames of them; each
@@ -144,7 +173,9 @@ struct report {
 	struct flow_key key;
 	uint32_t lqpn, start_psn, start_msn, path_mtu;
 	uint8_t policy;
-	bool resume, one_read, names;
+	bool resume, one_read, names, ordered, again_all;
+	uint32_t log, birth, clear;
+	uint32_t base, step_us;
 	bool by_opener;
 	uint8_t reason;
 	uint32_t cum, room, una, una_msn;
@@ -165,6 +196,8 @@ struct report {
 	struct meter meter;
 	uint32_t named;
 	struct psn_range unnamed[REPORT_UNNAMED];
+	uint8_t norder;
+	struct order_rec order[REPORT_ORDER_RECS];
 };
 
 #endif

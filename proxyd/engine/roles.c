@@ -79,6 +79,12 @@ static bool keeper_owes(struct engine *e, const struct flow *fl)
 	return fl->lane.packets || psn_map_differs(e, &fl->lane);
 }
 
+static void keeper_end(struct engine *e, struct flow *fl)
+{
+	reads_end(e, fl);
+	order_leave(e, fl);
+}
+
 /* ---- acceptor ---- */
 
 static void acceptor_response(struct engine *e, struct flow *fl, const struct frame *f,
@@ -116,6 +122,12 @@ static void acceptor_sweep(struct engine *e, struct flow *fl)
  * responder acknowledged just before it disconnected nobody else knows. */
 static bool acceptor_drain(struct engine *e, struct flow *fl, enum lane_reason why)
 {
+	if (why == REASON_PEER_RESTARTED && fl->lane.ordered &&
+	    order_held(e, fl, psn_sub(fl->lane.epsn.psn, 1))) {
+		/* nobody is left to say what must be delivered before it */
+		lane_close(e, fl, why, true);
+		return true;
+	}
 	if (why != REASON_OPERATOR && why != REASON_DISCONNECT)
 		return false;
 	fl->lane.reason = (uint8_t)why;
@@ -135,6 +147,7 @@ static void acceptor_end(struct engine *e, struct flow *fl)
 	reads_end(e, fl);
 	holes_drop(e->pool, &fl->lane.holes);
 	names_end(e, &fl->lane);
+	order_end(e, fl);
 }
 
 /* ---- single ---- */
@@ -197,7 +210,7 @@ const struct role_ops engine_roles[ROLES] = {
 			.sweep = opener_sweep,
 			.drain = keeper_drain,
 			.owes = keeper_owes,
-			.end = reads_end,
+			.end = keeper_end,
 		},
 	[ROLE_ACCEPTOR] =
 		{
@@ -223,7 +236,7 @@ const struct role_ops engine_roles[ROLES] = {
 			.tell = near_tell,
 			.drain = keeper_drain,
 			.owes = keeper_owes,
-			.end = reads_end,
+			.end = keeper_end,
 		},
 	[ROLE_SOLO] =
 		{

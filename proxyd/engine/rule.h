@@ -35,6 +35,14 @@ enum atomic_mode {
 	ATOMIC_MODES,
 };
 
+/** enum order_mode - what is in order when it is delivered. */
+enum order_mode {
+	ORDER_QUEUE_PAIR, /* the requests of each queue pair, as ever */
+	ORDER_HOSTS, /* also what a host was told, and what it asks afterwards on any queue pair
+			(link/order.c) */
+	ORDER_MODES,
+};
+
 /** enum prefetch - who asks ahead of the host, if anybody. */
 enum prefetch {
 	PREFETCH_OFF,
@@ -61,6 +69,7 @@ struct prefix {
  * @vlan:       VLAN id, FRAME_VLAN_NONE for untagged only, RULE_ANY_VLAN
  * @peer:       index of the peer at the far end, PEER_NONE for single mode
  * @learn:      LEARN_*
+ * @order:      enum order_mode
  * @path_mtu:   bytes when the operator knows it, else 0: learned
  * @cap:        bytes of custody that this rule may hold, 0: no cap of its own
  * @atomic:     enum atomic_mode
@@ -80,6 +89,7 @@ struct rule {
 	uint8_t policy;
 	uint8_t learn;
 	uint8_t atomic;
+	uint8_t order;
 	uint32_t path_mtu;
 	uint64_t cap;
 	uint8_t prefetch;
@@ -94,6 +104,7 @@ struct rule {
 #define RULE_ANY_VLAN 0xfffeu
 
 const char *ack_policy_name(enum ack_policy p);
+const char *order_mode_name(enum order_mode m);
 const char *prefetch_name(enum prefetch r);
 const char *atomic_mode_name(enum atomic_mode m);
 

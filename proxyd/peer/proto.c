@@ -23,7 +23,10 @@
 #define F_PROGRESS_ACKABLE	0x01u
 #define F_PROGRESS_AGAIN	0x02u
 #define F_PROGRESS_NAMES	0x04u
+#define F_OPEN_ORDERED		0x08u
 #define F_CLOSE_BY_OPENER	0x01u
+#define F_ORDER_BY_OPENER	0x01u
+#define F_ORDER_MISSING		0x02u
 
 /* A hole lies within the span in which PSNs can be compared at all. */
 #define SPAN_MAX (1u << 23)
@@ -254,11 +257,24 @@ static bool answers_ok(const struct report *r)
 	return key_ok(&r->key) && r->latest <= PSN_MASK && r->depth <= UINT16_MAX && holes_ok(r);
 }
 
+static bool order_ok(const struct report *r)
+{
+	if (r->norder > REPORT_ORDER_RECS || (r->norder && !r->by_opener))
+		return false;
+	for (unsigned int i = 0; i < r->norder; i++)
+		if (r->order[i].kind == 0 || r->order[i].kind >= ORDER_KINDS)
+			return false;
+	return !(r->by_opener && r->again_all);
+}
+
 static bool report_ok(const struct report *r)
 {
 	switch (r->type) {
+	case REPORT_ORDER:
+		return order_ok(r);
 	case REPORT_OPEN:
-		return key_ok(&r->key) && r->lqpn <= PSN_MASK && r->start_psn <= PSN_MASK &&
+		return (!r->ordered || r->clear <= PSN_MASK) && key_ok(&r->key) &&
+		       r->lqpn <= PSN_MASK && r->start_psn <= PSN_MASK &&
 		       r->start_msn <= PSN_MASK && path_mtu_ok(r->path_mtu) && r->policy < POLICIES;
 	case REPORT_ACCEPT:
 		return true;
@@ -396,6 +412,24 @@ static bool get_meter(struct in *i, struct meter *m)
 	return !i->bad;
 }
 
+static void get_order(struct in *i, struct report *r)
+{
+	r->seq = take32(i);
+	r->base = take32(i);
+	r->step_us = take32(i);
+	r->norder = take8(i);
+	if (r->norder > REPORT_ORDER_RECS) {
+		i->bad = true;
+		return;
+	}
+	for (unsigned int n = 0; n < r->norder; n++) {
+		r->order[n].lane = take32(i);
+		r->order[n].birth = take32(i);
+		r->order[n].psn = take24(i);
+		r->order[n].kind = take8(i);
+	}
+}
+
 static bool get_report(struct in *i, enum report_type type, uint8_t flags, struct report *r)
 {
 	memset(r, 0, sizeof(*r));
@@ -417,6 +451,12 @@ static bool get_report(struct in *i, enum report_type type, uint8_t flags, struc
 		r->resume = flags & F_OPEN_RESUME;
 		r->one_read = flags & F_OPEN_ONE_READ;
 		r->names = flags & F_OPEN_NAMES;
+		r->ordered = flags & F_OPEN_ORDERED;
+		if (r->ordered) {
+			r->log = take32(i);
+			r->birth = take32(i);
+			r->clear = take24(i);
+		}
 		break;
 	case REPORT_ACCEPT:
 		break;
@@ -436,6 +476,11 @@ static bool get_report(struct in *i, enum report_type type, uint8_t flags, struc
 		r->latest = take24(i);
 		r->depth = take16(i);
 		get_holes(i, r);
+		break;
+	case REPORT_ORDER:
+		get_order(i, r);
+		r->by_opener = flags & F_ORDER_BY_OPENER;
+		r->again_all = flags & F_ORDER_MISSING;
 		break;
 	case REPORT_PROGRESS:
 		get_progress(i, r);
@@ -461,7 +506,9 @@ static int flags_known(uint8_t type)
 	case PROTO_HELLO:
 		return F_HELLO_MORE;
 	case PROTO_LANE_OPEN:
-		return F_OPEN_RESUME | F_OPEN_ONE_READ | F_OPEN_NAMES;
+		return F_OPEN_RESUME | F_OPEN_ONE_READ | F_OPEN_NAMES | F_OPEN_ORDERED;
+	case PROTO_LANE_ORDER:
+		return F_ORDER_BY_OPENER | F_ORDER_MISSING;
 	case PROTO_LANE_PROGRESS:
 		return F_PROGRESS_ACKABLE | F_PROGRESS_AGAIN | F_PROGRESS_NAMES;
 	case PROTO_LANE_CLOSE:
@@ -521,6 +568,8 @@ static bool get_body(struct in *i, uint8_t type, uint8_t flags, struct proto_mes
 		return get_report(i, REPORT_METER, flags, &m->report);
 	case PROTO_LANE_NAMES:
 		return get_report(i, REPORT_NAMES, flags, &m->report);
+	case PROTO_LANE_ORDER:
+		return get_report(i, REPORT_ORDER, flags, &m->report);
 	default:
 		return false;
 	}
@@ -697,13 +746,16 @@ static uint8_t report_flags(const struct report *r)
 	case REPORT_OPEN:
 		return (uint8_t)((r->resume ? F_OPEN_RESUME : 0) |
 				 (r->one_read ? F_OPEN_ONE_READ : 0) |
-				 (r->names ? F_OPEN_NAMES : 0));
+				 (r->names ? F_OPEN_NAMES : 0) | (r->ordered ? F_OPEN_ORDERED : 0));
 	case REPORT_PROGRESS:
 		return (uint8_t)((r->una_ackable ? F_PROGRESS_ACKABLE : 0) |
 				 (r->nagain ? F_PROGRESS_AGAIN : 0) |
 				 (r->names ? F_PROGRESS_NAMES : 0));
 	case REPORT_CLOSE:
 		return r->by_opener ? F_CLOSE_BY_OPENER : 0;
+	case REPORT_ORDER:
+		return (uint8_t)((r->by_opener ? F_ORDER_BY_OPENER : 0) |
+				 (r->again_all ? F_ORDER_MISSING : 0));
 	default:
 		return 0;
 	}
@@ -722,6 +774,35 @@ static void give_meter(struct out *o, const struct meter *m)
 	give32(o, m->held_us);
 }
 
+static void give_order(struct out *o, const struct report *r)
+{
+	give32(o, r->seq);
+	give32(o, r->base);
+	give32(o, r->step_us);
+	give8(o, r->norder);
+	for (unsigned int i = 0; i < r->norder; i++) {
+		give32(o, r->order[i].lane);
+		give32(o, r->order[i].birth);
+		give24(o, r->order[i].psn);
+		give8(o, r->order[i].kind);
+	}
+}
+
+static void give_open(struct out *o, const struct report *r)
+{
+	give_key(o, &r->key);
+	give24(o, r->lqpn);
+	give24(o, r->start_psn);
+	give24(o, r->start_msn);
+	give16(o, (uint16_t)r->path_mtu);
+	give8(o, r->policy);
+	if (r->ordered) {
+		give32(o, r->log);
+		give32(o, r->birth);
+		give24(o, r->clear);
+	}
+}
+
 int proto_put_report(uint8_t *buf, size_t room, const struct report *r)
 {
 	static const uint8_t types[] = {
@@ -733,6 +814,7 @@ int proto_put_report(uint8_t *buf, size_t room, const struct report *r)
 		[REPORT_RESP] = PROTO_LANE_ANSWERS,
 		[REPORT_METER] = PROTO_METER,
 		[REPORT_NAMES] = PROTO_LANE_NAMES,
+		[REPORT_ORDER] = PROTO_LANE_ORDER,
 	};
 	struct out o;
 
@@ -749,12 +831,10 @@ int proto_put_report(uint8_t *buf, size_t room, const struct report *r)
 	case REPORT_METER:
 		break; /* above: it is about no lane */
 	case REPORT_OPEN:
-		give_key(&o, &r->key);
-		give24(&o, r->lqpn);
-		give24(&o, r->start_psn);
-		give24(&o, r->start_msn);
-		give16(&o, (uint16_t)r->path_mtu);
-		give8(&o, r->policy);
+		give_open(&o, r);
+		break;
+	case REPORT_ORDER:
+		give_order(&o, r);
 		break;
 	case REPORT_ACCEPT:
 		break;

@@ -54,7 +54,8 @@ enum forge_kind {
  * @overload:      OVERLOAD_*; @overload_every: one time of overload begins in so many frames;
  * @overload_us: how long it lasts
  * @lag:           hosts (bits) whose source MAC changes from frame to frame
- * @order:         check that hosts' messages keep their causes (world_order.c)
+ * @order:         check that hosts' messages keep their causes (world_order.c): 1 where the rules
+ * have order = hosts, 2 where they have not, 3 where they have and appliances know nothing of it
  * @share:         check that no lane grows beyond so many thousandths of its share, 0: do not
  */
 struct actors_config {

@@ -499,6 +499,18 @@ static void random_atomics(struct plan *p, uint64_t seed)
 				p->qp[i].work[s].ops |= 1u << RC_CMP_SWAP | 1u << RC_FETCH_ADD;
 }
 
+/* Some worlds of several queue pairs keep their order among them. */
+static void random_order(struct plan *p, uint64_t seed)
+{
+	struct prng r;
+
+	prng_init(&r, splitmix64(seed ^ 0x04de4));
+	if (p->nqps < 2 || p->policy != POLICY_EARLY || p->prefetch > 1 ||
+	    p->atomic == ATOMIC_DISCARD || !prng_hit(&r, 0.3))
+		return;
+	p->actors.order = prng_hit(&r, 0.1) ? 3 : 1;
+}
+
 void plan_random(struct plan *p, uint64_t seed, bool prefetch)
 {
 	struct prng r;
@@ -519,4 +531,5 @@ void plan_random(struct plan *p, uint64_t seed, bool prefetch)
 		random_incident(p, &r, &p->incident[i]);
 	random_atomics(p, seed);
 	p->unchecked = splitmix64(seed ^ 0x4a3e) % 8 == 0;
+	random_order(p, seed);
 }

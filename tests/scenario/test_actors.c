@@ -145,10 +145,11 @@ static void test_nics(void **state)
 		}
 }
 
-/* Messages of one queue pair that was told of overtake lost ones of another: early, not honest. */
+/* Messages of one queue pair that was told of overtake lost ones of another: early, not honest, and
+ * not with order = hosts, also where the peer does not know it. */
 static void test_order(void **state)
 {
-	static const char *const text = "world seed 3 " PAIR CALM "loss0 0.05 order 1 policy %u\n"
+	static const char *const text = "world seed 3 " PAIR CALM "loss0 0.05 order %u policy %u\n"
 					"qp mtu 1024 depth 16 max-rd 4 mr-kib 1024 cm 1\n"
 					"work side 0 ops 15 max 100 count 1000\n"
 					"qp mtu 1024 depth 16 max-rd 4 mr-kib 1024 cm 1\n"
@@ -157,13 +158,19 @@ static void test_order(void **state)
 	char buf[1024];
 
 	(void)state;
-	snprintf(buf, sizeof(buf), text, POLICY_EARLY);
+	snprintf(buf, sizeof(buf), text, 2, POLICY_EARLY);
 	r = live(buf);
 	wrong(buf, &r, "overtook");
-	snprintf(buf, sizeof(buf), text, POLICY_HONEST);
+	snprintf(buf, sizeof(buf), text, 2, POLICY_HONEST);
 	r = live(buf);
 	right(buf, &r);
 	assert_int_equal(r.acked, 2000);
+	for (uint32_t order = 1; order <= 3; order += 2) {
+		snprintf(buf, sizeof(buf), text, order, POLICY_EARLY);
+		r = live(buf);
+		right(buf, &r);
+		assert_int_equal(r.acked, 2000);
+	}
 }
 
 /* Two lanes over a long WAN: neither keeps to a thousandth of its share, both to all of it. */

@@ -233,6 +233,7 @@ static struct engine *make_engine(struct world *w, int side)
 	r.atomic = (uint8_t)w->cfg.atomic;
 	r.prefetch = w->cfg.prefetch_single ? PREFETCH_SINGLE : w->cfg.prefetch;
 	r.read_depth = w->cfg.read_depth;
+	r.order = w->cfg.actors.order % 2 ? ORDER_HOSTS : ORDER_QUEUE_PAIR;
 	r.prefetch_max_age_ns = w->cfg.prefetch_max_age_ns;
 	if (w->cfg.read_end) {
 		r.nread_ranges = 1;
@@ -242,6 +243,7 @@ static struct engine *make_engine(struct world *w, int side)
 	r.path_mtu = w->cfg.path_mtu;
 	r.wan_check = !w->cfg.wan_unchecked;
 	engine_rules(e, &r, 1, w->now);
+	engine_peer_features(e, 0, w->cfg.actors.order == 3 ? 0 : PEER_FEATURE_ORDER);
 	if (!w->cfg.single)
 		engine_peer_event(e, 0, PEER_UP, w->now);
 	return e;

@@ -86,6 +86,11 @@ static void forge(struct world *w, int from, struct report r)
 		peer = 1 + prng_below(p, PEER_MAX);
 		break;
 	default:
+		if (r.type == REPORT_ORDER) { /* it is about numbers: none is like the next */
+			r.seq = (uint32_t)prng_next(p);
+			r.base = (uint32_t)prng_next(p);
+			break;
+		}
 		r.seq++;
 		r.cum = (uint32_t)prng_next(p) & PSN_MASK;
 		r.hi = (uint32_t)prng_next(p) & PSN_MASK;

@@ -73,6 +73,7 @@ static void test_defaults(void **state)
 	assert_int_equal(cfg.rules[0].vlan, RULE_ANY_VLAN);
 	assert_int_equal(cfg.rules[0].peer, PEER_NONE);
 	assert_int_equal(cfg.rules[0].policy, POLICY_EARLY);
+	assert_int_equal(cfg.rules[0].order, ORDER_QUEUE_PAIR);
 	assert_int_equal(cfg.rules[0].learn, LEARN_CM | LEARN_PSN);
 	assert_int_equal(cfg.rules[0].cap, 0);
 	assert_int_equal(cfg.rules[0].atomic, ATOMIC_ORDERED);
@@ -326,6 +327,10 @@ static const struct {
 	{HEAD RULE "vlan = 0\n", "t.conf:8: vlan '0' is no VLAN"},
 	{HEAD BARE "policy = always\n",
 	 "t.conf:7: policy 'always' is not known; write early, honest or off"},
+	{HEAD RULE "order = strict\n",
+	 "t.conf:8: order 'strict' is not known; write queue-pair or hosts"},
+	{HEAD RULE "order = hosts\natomic = discard-result\n",
+	 "t.conf:9: atomic = discard-result in rule 'r', whose order is hosts"},
 	{HEAD RULE "learn = cm, magic\n",
 	 "t.conf:8: learn 'cm, magic' is not known; write cm, psn or immediate"},
 	{HEAD RULE "learn = ,\n", "t.conf:8: learn ',' is empty"},

@@ -31,7 +31,7 @@ static uint32_t rnd(void)
  * these tests, doc/peer-protocol.md. A reason is sent as its number: new ones go to the end, and
  * into that text.
  */
-_Static_assert(sizeof(struct report) == 880, "struct report has changed: see above");
+_Static_assert(sizeof(struct report) == 1288, "struct report has changed: see above");
 _Static_assert(REASON_PATH_MTU == 14, "the order of reasons has changed: see above");
 
 /* ---- samples ---- */
@@ -161,6 +161,21 @@ static struct report sample_meter(void)
 	return r;
 }
 
+static struct report sample_order(void)
+{
+	struct report r = {.type = REPORT_ORDER, .by_opener = true, .lane = 1023, .gen = 4};
+
+	r.seq = 0xfffffff0;
+	r.base = 0xffffff00;
+	for (r.norder = 0; r.norder < REPORT_ORDER_RECS; r.norder++)
+		r.order[r.norder] =
+			(struct order_rec){.lane = r.norder,
+					   .birth = 0x80000000u + r.norder,
+					   .psn = 0xffffe0 + r.norder,
+					   .kind = r.norder % 2 ? ORDER_WAIT : ORDER_CLEAR};
+	return r;
+}
+
 /* One message of every type, in turn; 0 when @i is past the last. */
 static int sample(unsigned int i, uint8_t *buf, size_t room)
 {
@@ -199,9 +214,23 @@ static int sample(unsigned int i, uint8_t *buf, size_t room)
 		r = sample_close();
 		break;
 	case 10:
-		r = sample_meter();
+		r = sample_open();
+		r.ordered = true;
+		r.log = 1023;
+		r.birth = 0x89abcdef;
+		r.clear = 0xffffff;
 		break;
 	case 11:
+		r = sample_order();
+		break;
+	case 12:
+		r = (struct report){.type = REPORT_ORDER, .seq = 9, .base = 7, .step_us = 50};
+		r.again_all = true;
+		break;
+	case 13:
+		r = sample_meter();
+		break;
+	case 14:
 		r = sample_names(REPORT_NAMED);
 		break;
 	default:
@@ -500,20 +529,21 @@ static void sequence(void **state)
 		memcpy(buf + len, "\x04\x00\x00\x01\xee", 5);
 		len += 5;
 	}
-	assert_int_equal(walk(buf, len), 12);
+	assert_int_equal(walk(buf, len), 15);
 	while ((v = proto_next(buf, len, &pos, &m)) != PROTO_END) {
 		static const enum proto_verdict want[] = {PROTO_OK, PROTO_UNKNOWN, PROTO_UNKNOWN,
 							  PROTO_MALFORMED};
 
 		assert_int_equal(v, want[seen++ % 4]);
 	}
-	assert_int_equal(seen, 48);
+	assert_int_equal(seen, 60);
 	assert_int_equal(pos, len);
 }
 
 static void unknown_flags(void **state)
 {
-	static const uint8_t known[] = {0x03, 0x01, 0, 0, 0x07, 0, 0, 0x01, 0x01, 0x01, 0, 0};
+	static const uint8_t known[] = {0x03, 0x01, 0,	  0,	0x07, 0, 0, 0x01,
+					0x01, 0x01, 0x0f, 0x01, 0x02, 0, 0};
 	uint8_t buf[2048];
 	struct proto_message m;
 	int n;
@@ -579,7 +609,26 @@ static void bad_reports(void **state)
 	REFUSED(r);
 	r = (struct report){.type = 0};
 	REFUSED(r);
-	r.type = REPORT_NAMES + 1;
+	r.type = REPORT_ORDER + 1;
+	REFUSED(r);
+	r = sample_open();
+	r.ordered = true;
+	r.clear = PSN_NONE;
+	REFUSED(r);
+	r = sample_order();
+	r.order[3].kind = ORDER_KINDS;
+	REFUSED(r);
+	r = sample_order();
+	r.order[0].kind = 0;
+	REFUSED(r);
+	r = sample_order();
+	r.norder = REPORT_ORDER_RECS + 1;
+	REFUSED(r);
+	r = sample_order();
+	r.by_opener = false; /* who answers has no records */
+	REFUSED(r);
+	r = sample_order();
+	r.again_all = true;
 	REFUSED(r);
 }
 

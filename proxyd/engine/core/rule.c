@@ -17,6 +17,13 @@ const char *atomic_mode_name(enum atomic_mode m)
 	return m < ATOMIC_MODES ? names[m] : "?";
 }
 
+const char *order_mode_name(enum order_mode m)
+{
+	static const char *const names[ORDER_MODES] = {"queue-pair", "hosts"};
+
+	return m < ORDER_MODES ? names[m] : "?";
+}
+
 const char *prefetch_name(enum prefetch r)
 {
 	static const char *const names[PREFETCHES] = {"off", "on", "single"};

@@ -143,6 +143,8 @@ struct soon {
 /* Refused packets that one batch of frames can name; more are found missing a little later. */
 #define REFUSED_MAX 32u
 
+struct order;
+
 struct engine {
 	struct engine_sink sink;
 	struct engine_config cfg;
@@ -197,7 +199,11 @@ struct engine {
 	uint32_t sweep;
 	uint64_t sweep_at;
 	uint32_t gen;
-	bool prefetch; /* some rule wants it, or ATOMICs ahead */
+	struct order *order; /* link/order.c */
+	bool ordered;	     /* some rule wants it */
+	uint32_t peer_features[PEER_MAX];
+	uint64_t peer_new_at[PEER_MAX]; /* first heard of, or heard of as another process */
+	bool prefetch;			/* some rule wants it, or ATOMICs ahead */
 	uint32_t epoch
 		[EPOCH_SLOTS]; /* of host pairs: moved by what may tell that data has changed */
 

@@ -147,7 +147,7 @@ bool far_run(struct engine *e, struct flow *fl, uint32_t quantum)
 	while (psn_before(l->nxt.psn, l->epsn.psn)) {
 		struct pkt *d = window_get(&l->win, e->pool, l->nxt.psn);
 
-		if (!d || flight_full(fl))
+		if (!d || flight_full(fl) || (l->ordered && order_held(e, fl, l->nxt.psn)))
 			break;
 		if ((d->flags & PKT_ANSWERED) &&
 		    (resp_depth_full(e, fl) || atomic_depth_full(e, fl)))
@@ -255,6 +255,8 @@ static void true_ack(struct engine *e, struct flow *fl, const struct mark *m)
 			return;
 		pace_run(e, fl); /* there may be more in flight now */
 	}
+	if (l->ordered)
+		order_moved(e, fl);
 	arm(e, fl);
 }
 
@@ -648,7 +650,7 @@ static void probe_ahead(struct engine *e, struct flow *fl, uint32_t psn)
 		at = last->at.psn;
 	}
 	d = window_get(&l->win, e->pool, at);
-	if (!d || at == psn)
+	if (!d || at == psn || (l->ordered && order_held(e, fl, at)))
 		return;
 	mark_high(l, l->epsn.psn);
 	send(e, fl, d);

@@ -121,6 +121,7 @@ static enum lane_reason accept_begin(struct engine *e, unsigned int peer, const 
 	l->gen = r->gen;
 	lane_accepted_add(e, fl);
 	l->policy = r->policy;
+	order_accept(e, fl, r);
 	marks_begin(l, &m);
 	l->check = e->rules[fl->rule].wan_check;
 	names_begin_rx(l, r->start_psn);
@@ -262,6 +263,7 @@ static void rx_accept(struct engine *e, struct flow *fl)
 		return;
 	l->accepted = true;
 	l->reopen = false;
+	order_resumed(e, fl);
 	l->last_report = e->now;
 	if (l->state == LANE_OPENING) {
 		lane_set_state(l, LANE_HELD);
@@ -312,6 +314,9 @@ void agreement_rx(struct engine *e, unsigned int peer, const struct report *r)
 		return;
 	case REPORT_NAMES:
 		rx_names(e, peer, r);
+		return;
+	case REPORT_ORDER:
+		order_rx(e, peer, r);
 		return;
 	default:
 		break;

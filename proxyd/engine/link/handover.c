@@ -82,6 +82,7 @@ void lane_send_open(struct engine *e, struct flow *fl)
 		.names = l->check,
 	};
 
+	order_open(e, fl, &r);
 	e->sink.report(e->sink.ctx, (unsigned int)l->peer, &r);
 	wheel_arm(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_AUX),
 		  e->now + OPEN_RETRY_NS + 2ull * l->rtt.srtt_us * NSEC_PER_USEC);
@@ -130,6 +131,7 @@ void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
 		l->cut_us = now_us(e);
 		l->made = MQ_NONE;
 	}
+	order_join(e, fl);
 	l->guard.psn = l->reasked_psn = PSN_NONE;
 	l->opened = l->progress = e->now;
 	COUNT(e, OPENS);

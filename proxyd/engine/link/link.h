@@ -4,6 +4,7 @@
 #define LONGHAUL_ENGINE_LINK_LINK_H
 
 #include "engine/core/core.h"
+#include "engine/link/order.h"
 
 /* handover.c: OPENER, SINGLE */
 bool lane_may_open(struct engine *e, const struct flow *fl, const struct frame *f);

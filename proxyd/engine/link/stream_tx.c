@@ -109,8 +109,8 @@ bool stream_tx_run(struct engine *e, struct flow *fl, uint32_t quantum)
 	uint32_t budget = quantum, before = l->nxt.psn;
 	bool idle = l->nxt.psn == l->una.psn, stopped;
 
-	if (l->state == LANE_FAULT || l->reopen)
-		return false;
+	if (l->state == LANE_FAULT || l->reopen || (l->ordered && l->state == LANE_OPENING))
+		return false; /* until the peer holds it back, it would overtake others */
 	stopped = !send_lost(e, fl, &budget);
 	while (!stopped && psn_before(l->nxt.psn, l->epsn.psn) && psn_before(l->nxt.psn, l->room)) {
 		struct pkt *d = window_get(&l->win, e->pool, l->nxt.psn);
@@ -132,6 +132,7 @@ bool stream_tx_run(struct engine *e, struct flow *fl, uint32_t quantum)
 			arm(e, fl);
 		names_due(e, fl);
 		ack_list(e, fl); /* the front may have waited for this transmission */
+		order_accepted(e, fl);
 	} else if (idle && !stopped && psn_before(l->nxt.psn, l->epsn.psn) &&
 		   !wheel_armed(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_LOSS))) {
 		arm(e, fl);
@@ -359,6 +360,7 @@ void stream_tx_restart(struct engine *e, struct flow *fl)
 		return; /* nothing is left to agree on: the tick closes it */
 	l->gen = ++e->gen;
 	l->reopen = true;
+	order_resume(e, fl);
 	l->report_heard = false;
 	una = l->una;
 	mark_resend(l, &una);

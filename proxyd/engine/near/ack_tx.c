@@ -13,6 +13,7 @@
  *	- the last packet of the first message not truly acknowledged, where the policy is `honest`;
  *	- what was sent on, while the lane's share of the pool is nearly full: the requester then
  *	  goes at the pace of the WAN;
+ *	- what the latest barrier allows, where the rule says `order = hosts` (link/order.c);
  *	- itself, or the true ACK, while most of the lane's span of PSNs is in custody: at
  *	  the end of the span a request would be refused that its host has to repeat in vain,
  *	  until its retries are used up.
@@ -28,6 +29,7 @@
  */
 #include "engine/fault/fault.h"
 #include "engine/learn/learn.h"
+#include "engine/link/order.h"
 #include "engine/near/near.h"
 #include "engine/prefetch/prefetch.h"
 
@@ -178,6 +180,10 @@ static void advance(struct engine *e, struct flow *fl)
 		return;
 	frontier_limits(e, l, &m);
 	limit_by_room(e, l, &m);
+	if (l->ordered) {
+		order_want(e, fl, &m);
+		order_limit(e, l, &m);
+	}
 	una = psn_to_host(e, l, &l->una);
 	if (!psn_after(m.psn, l->frontier.psn))
 		return;
@@ -234,6 +240,7 @@ static void flush(struct engine *e, struct flow *fl)
 	struct lane *l = &fl->lane;
 	struct mark m;
 
+	order_accepted(e, fl);
 	advance(e, fl);
 	if (l->reasked_psn != PSN_NONE || l->suspect)
 		return;

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the two files of the order between queue pairs share; order.c has the theory. */
+#ifndef LONGHAUL_ENGINE_LINK_ORDER_PRIV_H
+#define LONGHAUL_ENGINE_LINK_ORDER_PRIV_H
+
+#include "engine/link/order.h"
+
+/* Logs of one appliance. Pairs of hosts that share one are kept in order among each other, too. */
+#define ORDER_LOGS    1024u
+/* Records of all logs. */
+#define ORDER_RECORDS 32768u
+#define LOG_NONE      0xffffffffu
+
+/**
+ * struct order_lane - what order adds to a lane; stands beside it, for few lanes need it.
+ * @want, @grant: OPENER, SINGLE: up to where the host could be told, and may be
+ * @log:     index of its log
+ * @birth:   names the lane through all that is agreed about it anew
+ * @logged:  what was accepted before it is cleared by a record
+ * @waited:  a record waits for the delivery of all before it
+ * @wait_seq: number of the latest such record
+ * @cleared: OPENER: the peer has carried out the records that clear all before it
+ * @clear:   ACCEPTOR, SINGLE: before this no barrier stands
+ * @next, @prev: OPENER, SINGLE: lanes of the log. ACCEPTOR: @next in the chain of @heads
+ * @next_fresh: lanes that the next barrier must look at
+ */
+struct order_lane {
+	struct mark want, grant;
+	uint32_t log, birth;
+	uint32_t logged, waited, wait_seq, cleared, clear;
+	uint32_t next, prev, next_fresh;
+	bool fresh, resuming;
+};
+
+/**
+ * struct order_log - barriers of a pair of hosts: at its source, or as far as they have come to who
+ * carries them out.
+ * @gen:     a log that begins anew gets another one
+ * @base:    number of the first record in @records, the oldest that is not carried out
+ * @have:    source: the peer has all before this; @have_id: element there
+ * @send_id: source: the next to be sent, @send its number
+ * @waits:   records in it that wait for a delivery
+ * @step_us: how long the far host takes to acknowledge: barriers closer together than that would
+ *           add up
+ * @alone:   the only lane of the latest barrier
+ * @quiet:   requests that no lane holds pass: until then the hosts are told only what is true
+ */
+struct order_log {
+	int8_t peer;
+	bool listed, known, broken, answer, gap;
+	uint8_t backoff;
+	uint32_t members, nmembers, fresh, nfresh, resuming;
+	uint32_t gen, base, n, have, send, have_id, send_id;
+	uint32_t waits, step_us, alone, next_due;
+	struct mq_list records;
+	uint64_t closed, sent, quiet;
+	struct rtt rtt;
+	uint32_t probe;
+	uint64_t probe_at;
+};
+
+struct order {
+	struct order_lane *lanes; /* by flow */
+	struct order_log *logs;	  /* our own, then ORDER_LOGS of each peer */
+	uint32_t *heads;	  /* ACCEPTOR lanes by peer and the opener's number */
+	struct mqueue *records;	  /* struct order_rec */
+	uint32_t due;
+};
+
+static inline struct order_lane *order_lane(const struct engine *e, const struct flow *fl)
+{
+	return &e->order->lanes[fl - e->flows];
+}
+
+static inline bool log_is_own(const struct engine *e, const struct order_log *g)
+{
+	return g < e->order->logs + ORDER_LOGS;
+}
+
+/** order_due, order_due_at - the tick has to look at it, now or later. */
+void order_due(struct engine *e, struct order_log *g);
+void order_due_at(struct engine *e, struct order_log *g, uint64_t when);
+/** order_run - carry out what can be. */
+void order_run(struct engine *e, struct order_log *g);
+/** order_answer - tell the source; returns when to ask again. */
+uint64_t order_answer(struct engine *e, struct order_log *g);
+
+void order_rx_answer(struct engine *e, unsigned int peer, const struct report *r);
+
+#endif
