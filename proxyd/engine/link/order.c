@@ -600,7 +600,9 @@ static uint64_t own_step(struct engine *e, struct order_log *g)
 		order_run(e, g);
 		return next;
 	}
-	if (g->have != g->send && e->now >= again_at(g) && e->peer_up[g->peer]) {
+	if (!e->peer_up[g->peer])
+		return e->now + AGAIN_FIRST; /* what could be told is not lost */
+	if (g->have != g->send && e->now >= again_at(g)) {
 		g->backoff += g->backoff < 6;
 		send_again(g);
 	}
