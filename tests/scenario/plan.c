@@ -506,7 +506,7 @@ static void random_order(struct plan *p, uint64_t seed)
 
 	prng_init(&r, splitmix64(seed ^ 0x04de4));
 	if (p->nqps < 2 || p->policy != POLICY_EARLY || p->prefetch > 1 ||
-	    p->atomic == ATOMIC_DISCARD || !prng_hit(&r, 0.3))
+	    p->atomic == ATOMIC_DISCARD || !prng_hit(&r, 0.6))
 		return;
 	p->actors.order = prng_hit(&r, 0.1) ? 3 : 1;
 }

@@ -17,6 +17,7 @@
  */
 #include "engine/fault/fault.h"
 #include "engine/learn/learn.h"
+#include "engine/link/order.h"
 #include "engine/near/near.h"
 #include "engine/prefetch/prefetch.h"
 
@@ -42,8 +43,9 @@
  * small step, so that its retry counter starts anew: a withheld ACK must never become an error.
  * What the step covers is retained like everything else.
  */
-static void trickle(struct engine *e, struct lane *l)
+static void trickle(struct engine *e, struct flow *fl)
 {
+	struct lane *l = &fl->lane;
 	struct mark m = *host_epsn(e, l);
 	struct lane_reads *x = reads_of(e, l);
 	struct pkt *d;
@@ -59,6 +61,12 @@ static void trickle(struct engine *e, struct lane *l)
 		return;
 	m = l->frontier;
 	mark_step(&m, 1, d->flags & PKT_EOM, true);
+	if (l->ordered) {
+		order_want(e, fl, &m); /* then the next step is allowed */
+		order_limit(e, l, &m);
+		if (!psn_after(m.psn, l->frontier.psn))
+			return;
+	}
 	mark_frontier(l, &m);
 	l->trickle_us = now_us(e);
 }
@@ -292,7 +300,7 @@ static void ack_again(struct engine *e, struct flow *fl, const struct frame *f, 
 	    repeats_for_ever(e, fl, reads_of(e, l), f, REASON_INCARNATION))
 		return;
 	l->jump_run = 0;
-	trickle(e, l);
+	trickle(e, fl);
 	/* it resends this, and has not asked for the READ again in the same round: it has the
 	 * answer */
 	if (l->reasked_psn != PSN_NONE && !psn_before(f->psn, l->reasked_end) &&
