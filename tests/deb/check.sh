@@ -215,6 +215,7 @@ configure()
 		lan = 10.1.0.0/16
 		wan = 10.2.0.0/16
 		peer = edge-b
+		policy = early
 		prefetch = on
 		.'
 }

@@ -43,6 +43,7 @@ cat >/etc/longhaul/longhaul.conf <<-.
 	lan = 10.1.0.0/16
 	wan = 10.2.0.0/16
 	peer = edge-b
+	policy = early
 	prefetch = on
 .
 status()

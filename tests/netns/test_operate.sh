@@ -59,7 +59,7 @@ bypassed() # WHAT...
 bypassed_over_reload() # a rule keeps it by its name
 {
 	cli a bypass on rule hosts && await 30 is_bypassed &&
-	printf '[rule before]\nlan = 10.99.0.0/16\nwan = 10.98.0.0/16\n' >"$LAB/rules" &&
+	printf '[rule before]\nlan = 10.99.0.0/16\nwan = 10.98.0.0/16\npolicy = early\n' >"$LAB/rules" &&
 	cp "$LAB/gw-a.conf" "$LAB/old.conf" &&
 	awk -v f="$LAB/rules" '/^\[rule hosts\]/ { while ((getline l < f) > 0) print l } { print }' \
 		"$LAB/old.conf" >"$LAB/gw-a.conf"

@@ -154,7 +154,7 @@ static void test_everything(void **state)
 	assert_int_equal(cfg.npeers, 2);
 	assert_int_equal(cfg.peers[0].port, 4791);
 	assert_int_equal(cfg.peers[1].port, 5000);
-	assert_int_equal(cfg.peers[0].key_line, 39);
+	assert_int_equal(cfg.peers[0].key_line, 40);
 	assert_int_equal(cfg.nrules, 2);
 	assert_int_equal(cfg.rules[0].nnear, 2);
 	assert_int_equal(cfg.rules[0].near[0].len, 48);

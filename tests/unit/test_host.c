@@ -20,7 +20,7 @@
 #include "peer/key.h"
 #include "tests/unit/temp_dir.h"
 
-#define RULE "[rule r]\nlan = 10.1.0.0/16\nwan = 10.2.0.0/16\n"
+#define RULE "[rule r]\nlan = 10.1.0.0/16\nwan = 10.2.0.0/16\npolicy = off\n"
 
 static struct config cfg;
 static struct config_errors errs, warn;
@@ -76,16 +76,16 @@ static void test_key(void **state)
 	snprintf(key, sizeof(key), "%s/key", dir);
 	snprintf(peer, sizeof(peer), "[peer p]\naddress = 192.0.2.9\nkey-file = %s\n", key);
 	check("", peer);
-	assert_true(said(&errs, "t.conf:9: ", key)); /* it is not there */
+	assert_true(said(&errs, "t.conf:10: ", key)); /* it is not there */
 	assert_non_null(key_generate(k));
 	write_file(key, k, 0644);
 	check("", peer);
-	assert_true(said(&errs, "t.conf:9: ", "chmod 600")); /* readable by others */
+	assert_true(said(&errs, "t.conf:10: ", "chmod 600")); /* readable by others */
 	write_file(key, k, 0600);
 	check("", peer);
 	assert_int_equal(errs.n, 1);
 	/* nothing to say of our own key, unless there is the daemon's user and we are root */
-	assert_int_equal(said(&warn, "t.conf:9: ", "chown"), 0);
+	assert_int_equal(said(&warn, "t.conf:10: ", "chown"), 0);
 	unlink(key);
 }
 
@@ -118,7 +118,7 @@ static void test_addresses(void **state)
 	check("listen = 127.0.0.1\n", "");
 	assert_int_equal(errs.n, 1);
 	check("", "[peer p]\naddress = 127.0.0.1\nkey-file = /none\n");
-	assert_true(said(&errs, "t.conf:7: the address 127.0.0.1 of peer 'p'", "own"));
+	assert_true(said(&errs, "t.conf:8: the address 127.0.0.1 of peer 'p'", "own"));
 }
 
 static void test_memory(void **state)
@@ -143,8 +143,9 @@ static void test_pins(void **state)
 	(void)state;
 	snprintf(path, sizeof(path), "%s/pins", dir);
 	setenv("LONGHAUL_PINS", path, 1);
-	check("", "[rule p]\nlan = 10.3.0.0/16\nwan = 10.4.0.0/16\nprefetch = single\n");
-	assert_true(said(&warn, "t.conf:7: rule 'p' wants prefetch", "mount -t bpf"));
+	check("",
+	      "[rule p]\nlan = 10.3.0.0/16\nwan = 10.4.0.0/16\npolicy = off\nprefetch = single\n");
+	assert_true(said(&warn, "t.conf:8: rule 'p' wants prefetch", "mount -t bpf"));
 	check("", "");
 	assert_false(said(&warn, "prefetch", ""));
 	unsetenv("LONGHAUL_PINS");
@@ -165,7 +166,7 @@ static void test_path_mtu(void **state)
 	assert_int_equal(host_path_mtu(&cfg, 1500, &line), 2048);
 	assert_int_equal(line, 1);
 	check("max-path-mtu = 4096\n",
-	      "[rule m]\nlan = 10.3.0.0/16\nwan = 10.4.0.0/16\npath-mtu = 2048\n");
+	      "[rule m]\nlan = 10.3.0.0/16\nwan = 10.4.0.0/16\npolicy = off\npath-mtu = 2048\n");
 	assert_int_equal(host_path_mtu(&cfg, 1500, &line), 4096);
 }
 
