@@ -55,7 +55,8 @@ struct config_rule_src {
  * @ifname:        LAN and WAN interface, by enum steer_side; @if_line: where they were named
  * @socket:        path of the control socket
  * @pool_bytes:    retention memory
- * @wan_rate:      bytes (not bits) per second, 0: not paced
+ * @wan_rate:      bytes (not bits) per second, 0: not paced; with PACE_AUTO (config_value.h) it is
+ *                 found, and this is the most
  * @wan_burst:     bytes that may leave at once, 0: the engine's default
  * @max_path_mtu:  bytes, 0: as much as the kernel can
  * @listen:        own address for reports, all zero: any

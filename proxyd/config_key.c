@@ -30,7 +30,7 @@ const struct key longhaul_keys[] = {
 	{"pool", V_SIZE, false, C(pool_bytes), 8ull << 20, 64 * GIB, NULL},
 	{"max-connections", V_NUMBER, false, C(max_conns), 1, 1u << 20, NULL},
 	{"mode", V_CHOICE, false, C(mode), 0, 0, mode_names},
-	{"wan-rate", V_RATE, false, C(wan_rate), 0, 0, NULL},
+	{"wan-rate", V_PACE, false, C(wan_rate), 0, 0, NULL},
 	{"wan-burst", V_SIZE, false, C(wan_burst), 16u << 10, 64u << 20, NULL},
 	{"max-path-mtu", V_PATH_MTU, false, C(max_path_mtu), 1024, 0, NULL},
 	{"listen", V_ADDRESS, false, C(listen), 0, 0, NULL},
@@ -138,8 +138,8 @@ static const char *number_of(const struct key *k, const char *text, uint64_t *v)
 		return NULL;
 	case V_SIZE:
 		return value_size(text, k->min, k->max, v);
-	case V_RATE:
-		return value_rate(text, v);
+	case V_PACE:
+		return value_pace(text, v);
 	case V_DURATION:
 		return value_duration(text, k->min, k->max, v);
 	case V_CHOICE:

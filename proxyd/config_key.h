@@ -12,7 +12,7 @@ enum value_type {
 	V_NAME,
 	V_NUMBER,
 	V_SIZE,
-	V_RATE,
+	V_PACE,
 	V_DURATION,
 	V_PATH_MTU,
 	V_BOOL,

@@ -120,6 +120,23 @@ const char *value_rate(const char *text, uint64_t *out)
 	return NULL;
 }
 
+const char *value_pace(const char *text, uint64_t *out)
+{
+	static const char upto[] = "auto up to ";
+	const char *w = NULL;
+
+	*out = 0;
+	if (!strcmp(text, "auto")) {
+		*out = PACE_AUTO;
+	} else if (!strncmp(text, upto, sizeof(upto) - 1)) {
+		w = value_rate(text + sizeof(upto) - 1, out);
+		*out |= PACE_AUTO;
+	} else {
+		w = value_rate(text, out);
+	}
+	return w;
+}
+
 static const char *duration_text(uint64_t ns, char *buf, size_t len)
 {
 	if (ns % 1000000000ull)

@@ -23,6 +23,11 @@ const char *value_size(const char *text, uint64_t min, uint64_t max, uint64_t *o
  * allowed. */
 const char *value_rate(const char *text, uint64_t *out);
 
+/** value_pace - a rate as above, "auto", or "auto up to" a rate: @out has PACE_AUTO then, beside
+ *  the rate that is not to be exceeded, 0 for none. */
+#define PACE_AUTO (1ull << 63)
+const char *value_pace(const char *text, uint64_t *out);
+
 /** value_duration - with unit ms, s, min or h; @out and the bounds in ns. */
 const char *value_duration(const char *text, uint64_t min, uint64_t max, uint64_t *out);
 

@@ -19,6 +19,7 @@
 #include <systemd/sd-daemon.h>
 
 #include "control/monitor.h"
+#include "config_value.h"
 #include "daemon_priv.h"
 #include "log.h"
 #include "port/afxdp.h"
@@ -132,7 +133,7 @@ void daemon_on_alarm(void *ctx, unsigned int i, bool raised)
 static void daemon_health(struct daemon *d)
 {
 	const struct health_source more = {
-		.wan_rate = d->cfg->wan_rate,
+		.wan_rate = d->cfg->wan_rate & ~PACE_AUTO,
 		.port_down = d->port_down,
 		.ahead_off = d->ahead_off[0] ? d->ahead_off : NULL,
 		.bypass = d->operate.text[0] ? d->operate.text : NULL,

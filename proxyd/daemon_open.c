@@ -13,6 +13,7 @@
 #include <sys/random.h>
 
 #include "control/monitor.h"
+#include "config_value.h"
 #include "daemon_priv.h"
 #include "log.h"
 #include "port/afxdp.h"
@@ -117,7 +118,8 @@ static int open_engine(struct daemon *d, char *err, size_t errlen)
 	struct engine_config ec = {
 		.pool_bytes = cfg->pool_bytes,
 		.max_conns = cfg->max_conns,
-		.wan_rate = cfg->wan_rate,
+		.wan_rate = cfg->wan_rate & ~PACE_AUTO,
+		.wan_auto = cfg->wan_rate & PACE_AUTO,
 		.wan_burst = cfg->wan_burst,
 		.peer_timeout_ns = cfg->peer_timeout_ns,
 		.responder_timeout_ns = cfg->responder_timeout_ns,

@@ -34,6 +34,25 @@ static void put_delays(json_t *o, const struct session_info *si)
 	view_put_int(o, "delay-above-min-us", si->owd_above_ns / 1000);
 }
 
+/* What is known of the link to the peer: rates in bits per second. */
+static void put_link(json_t *o, const struct view_source *src, unsigned int i)
+{
+	struct link_info k;
+
+	if (!engine_link_info(src->engine, i, &k))
+		return;
+	view_put_str(o, "pace", k.phase);
+	view_put_int(o, "pace-bps", k.pace * 8);
+	view_put_str(o, "pace-cause", k.cause);
+	if (!k.rtt_ns)
+		return;
+	view_put_int(o, "delivered-bps", k.delivered * 8);
+	view_put_int(o, "lost-ppm", k.lost_ppm);
+	view_put_int(o, "noise-ppm", k.noise_ppm);
+	view_put_int(o, "queue-us", k.queue_ns / 1000);
+	view_put_int(o, "link-full", k.cuts);
+}
+
 static json_t *peer_object(const struct view_source *src, unsigned int i,
 			   const struct session_info *si)
 {
@@ -49,6 +68,7 @@ static json_t *peer_object(const struct view_source *src, unsigned int i,
 	if (si->heard)
 		view_put_int(o, "heard-ms", si->heard_ns / 1000000);
 	put_delays(o, si);
+	put_link(o, src, i);
 	view_put_int(o, "sessions", si->sessions);
 	view_put_int(o, "restarts", si->restarts);
 	view_put_int(o, "downs", si->downs);

@@ -430,6 +430,25 @@ static void get_order(struct in *i, struct report *r)
 	}
 }
 
+static void get_open(struct in *i, uint8_t flags, struct report *r)
+{
+	get_key(i, &r->key);
+	r->lqpn = take24(i);
+	r->start_psn = take24(i);
+	r->start_msn = take24(i);
+	r->path_mtu = take16(i);
+	r->policy = take8(i);
+	r->resume = flags & F_OPEN_RESUME;
+	r->one_read = flags & F_OPEN_ONE_READ;
+	r->names = flags & F_OPEN_NAMES;
+	r->ordered = flags & F_OPEN_ORDERED;
+	if (r->ordered) {
+		r->log = take32(i);
+		r->birth = take32(i);
+		r->clear = take24(i);
+	}
+}
+
 static bool get_report(struct in *i, enum report_type type, uint8_t flags, struct report *r)
 {
 	memset(r, 0, sizeof(*r));
@@ -442,21 +461,7 @@ static bool get_report(struct in *i, enum report_type type, uint8_t flags, struc
 	case REPORT_METER:
 		break;
 	case REPORT_OPEN:
-		get_key(i, &r->key);
-		r->lqpn = take24(i);
-		r->start_psn = take24(i);
-		r->start_msn = take24(i);
-		r->path_mtu = take16(i);
-		r->policy = take8(i);
-		r->resume = flags & F_OPEN_RESUME;
-		r->one_read = flags & F_OPEN_ONE_READ;
-		r->names = flags & F_OPEN_NAMES;
-		r->ordered = flags & F_OPEN_ORDERED;
-		if (r->ordered) {
-			r->log = take32(i);
-			r->birth = take32(i);
-			r->clear = take24(i);
-		}
+		get_open(i, flags, r);
 		break;
 	case REPORT_ACCEPT:
 		break;

@@ -297,6 +297,8 @@ static const struct {
 	 "t.conf:4: mode 'fast' is not known; write auto, native or generic"},
 	{HEAD "wan-rate = fast\n" RULE, "t.conf:4: wan-rate 'fast' is no rate"},
 	{HEAD "wan-rate = 10\n" RULE, "t.conf:4: wan-rate '10' is too slow"},
+	{HEAD "wan-rate = auto up to x\n" RULE, "t.conf:4: wan-rate 'auto up to x' is no rate"},
+	{HEAD "wan-rate = automatic\n" RULE, "t.conf:4: wan-rate 'automatic' is no rate"},
 	{HEAD "max-path-mtu = 1500\n" RULE, "t.conf:4: max-path-mtu '1500' is no path MTU"},
 	{HEAD "max-path-mtu = 512\n" RULE, "t.conf:4: max-path-mtu '512' is no path MTU"},
 	{HEAD "listen = host\n" RULE, "t.conf:4: listen 'host' is no IPv4 or IPv6 address"},
