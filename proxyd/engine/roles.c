@@ -92,13 +92,10 @@ static void keeper_end(struct engine *e, struct flow *fl)
 static void acceptor_response(struct engine *e, struct flow *fl, const struct frame *f,
 			      enum engine_port from)
 {
-	if (psn_before(f->psn, fl->lane.start)) {
+	if (psn_before(f->psn, fl->lane.start))
 		engine_pass(e, from, f); /* from before the handover */
-		if (f->opcode == OP_ACK && icrc_ok(f))
-			lane_answered(e, fl, f);
-	} else {
+	else
 		far_response(e, fl, f, from);
-	}
 }
 
 static void acceptor_timer(struct engine *e, struct flow *fl, unsigned int which)

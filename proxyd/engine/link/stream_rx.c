@@ -164,8 +164,6 @@ static void again(struct engine *e, struct flow *fl, const struct frame *f)
 	struct lane *l = &fl->lane;
 
 	if (psn_before(f->psn, l->start)) {
-		if (psn_before(f->psn, l->una.psn))
-			lane_passed(e, fl, f->psn);
 		engine_pass(e, fl->side, f);
 		return;
 	}
