@@ -309,14 +309,8 @@ void learn_request(struct engine *e, struct flow *fl, const struct frame *f)
 		immediate_note(e, fl, f);
 
 	if (known && psn_before(f->psn, l->epsn.psn) &&
-	    psn_diff(l->epsn.psn, f->psn) < (int32_t)WINDOW_SPAN) {
-		if (l->una.psn == PSN_NONE || !psn_before(f->psn, l->una.psn))
-			return; /* said before */
-		/* acknowledged before: who knows what the responder has of it, if the number has
-		 * another owner? Its next ACK tells */
-		una_heard(l, PSN_NONE, 0, false);
-		known = false;
-	}
+	    psn_diff(l->epsn.psn, f->psn) < (int32_t)WINDOW_SPAN)
+		return; /* said before */
 	if (!known || f->psn != l->epsn.psn) {
 		/* first packet, gap or jump: what was counted so far is worth nothing */
 		probes_clear(l);

@@ -334,8 +334,6 @@ void duplicate_request(struct engine *e, struct flow *fl, const struct frame *f)
 	struct read_rec *r;
 
 	if (l->state == LANE_OPENING || (!l->start_acked && psn_before(f->psn, l->start))) {
-		if (psn_before(f->psn, l->una.psn))
-			lane_passed(e, fl, f->psn);
 		engine_pass(e, fl->side, f); /* not in custody: the requester's own business */
 		return;
 	}
