@@ -67,7 +67,6 @@ static const struct column lane_columns[] = {
 	{"srtt-us", "SRTT", COL_US, COL_TABLE},
 	{"id", NULL, COL_NUMBER, COL_DETAIL},
 	{"policy", NULL, COL_TEXT, COL_DETAIL},
-	{"window", NULL, COL_NUMBER, COL_DETAIL},
 	{"rule", NULL, COL_TEXT, COL_DETAIL},
 	{"peer", NULL, COL_TEXT, COL_DETAIL},
 	{"path-mtu", NULL, COL_NUMBER, COL_DETAIL},

@@ -70,8 +70,6 @@ static json_t *lane_object(const struct view_source *src, const struct conn_info
 	view_put_int(o, "naks-sent", l->naks_sent);
 	view_put_int(o, "timeouts", l->timeouts);
 	view_put_int(o, "rnr", l->rnr);
-	/* null: not limited but by the host's */
-	json_object_set_new(o, "window", l->cwnd ? json_integer(l->cwnd) : json_null());
 	view_put_int(o, "srtt-us", l->srtt_ns / 1000);
 	return o;
 }

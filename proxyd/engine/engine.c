@@ -15,7 +15,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "engine/far/flight.h"
 #include "engine/link/order.h"
 #include "engine/roles.h"
 
@@ -101,12 +100,12 @@ struct engine *engine_create(const struct engine_config *cfg, const struct engin
 	       (sizeof(struct flow) + sizeof(struct flow_meter)) * e->nflows +
 	       sizeof(struct psn_match) * MATCH_SLOTS + sizeof(struct cm_pending) * CM_SLOTS +
 	       sizeof(*e->accepted) * accepted_slots(&e->cfg) + order_arena_size(e->nflows) +
-	       flight_arena_size(e->nflows) + (1u << 20);
+	       (1u << 20);
 	if (arena_init(&e->arena, size)) {
 		free(e);
 		return NULL;
 	}
-	if (!tables_create(e, read_bytes, now_ns) || !order_init(e) || !flight_init(e)) {
+	if (!tables_create(e, read_bytes, now_ns) || !order_init(e)) {
 		engine_destroy(e);
 		return NULL;
 	}
@@ -241,25 +240,11 @@ static void rx_by_link(struct engine *e, const struct flow *fl, const struct fra
 		meter_got(e, f);
 }
 
-/* A CNP is for the host, whose requests its sender gets too many of; but it is us who send them. */
-static void rx_cnp(struct engine *e, enum engine_port port, const struct frame *f)
-{
-	const struct flow *fl = flow_find(e, f);
-	struct flow *req = fl ? flow_partner(e, fl) : NULL;
-
-	COUNT(e, CNP);
-	if (!req || fl->side != (uint8_t)port || !icrc_ok(f))
-		return;
-	if ((req->lane.role == ROLE_ACCEPTOR && port == PORT_LAN) ||
-	    (req->lane.role == ROLE_SINGLE && port == PORT_WAN))
-		far_congested(e, req);
-}
-
 /* A frame of another service than RC. */
 static void rx_other(struct engine *e, enum engine_port port, const struct frame *f)
 {
 	if (f->opcode == OP_CNP)
-		rx_cnp(e, port, f);
+		COUNT(e, CNP);
 	else
 		COUNT(e, NOT_RC);
 	if (f->opcode == OP_UD_SEND_ONLY && f->dqpn == 1) {

@@ -253,7 +253,6 @@ struct lane_info {
 	uint64_t requests, pseudo_acks, true_acks, dropped_duplicates, retransmits, naks_sent,
 		timeouts, rnr;
 	uint64_t srtt_ns;
-	uint32_t cwnd; /* packets that may be on their way to the responder, 0: as many as fit */
 	struct prefetch_info reads;
 };
 

@@ -76,9 +76,6 @@ static void fill_reads(struct engine *e, const struct lane *l, struct lane_info 
 	out->reads.shift_msn = psn_sub(l->epsn.msn, x->map.asked.msn);
 }
 
-/* An ACCEPTOR's window above this was never cut. */
-#define CWND_SHOWN (65536u * CWND_ONE)
-
 static void fill_lane(struct engine *e, const struct flow *fl, uint64_t now, struct lane_info *out)
 {
 	const struct lane *l = &fl->lane;
@@ -107,9 +104,6 @@ static void fill_lane(struct engine *e, const struct flow *fl, uint64_t now, str
 		.naks_sent = l->naks,
 		.timeouts = l->timeouts,
 		.rnr = l->rnr,
-		.cwnd = l->role == ROLE_SINGLE || (l->role == ROLE_ACCEPTOR && l->cwnd < CWND_SHOWN)
-				? l->cwnd / CWND_ONE
-				: 0,
 		.srtt_ns = l->rtt.srtt_us * NSEC_PER_USEC,
 	};
 	fill_reads(e, l, out);

@@ -14,8 +14,6 @@
  */
 #include "engine/roles.h"
 
-#include "engine/far/flight.h"
-
 /* ---- opener ---- */
 
 static void opener_response(struct engine *e, struct flow *fl, const struct frame *f,
@@ -146,7 +144,6 @@ static void acceptor_end(struct engine *e, struct flow *fl)
 	reads_end(e, fl);
 	holes_drop(e->pool, &fl->lane.holes);
 	names_end(e, &fl->lane);
-	flight_end(e, fl);
 	order_end(e, fl);
 }
 

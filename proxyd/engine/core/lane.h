@@ -88,9 +88,6 @@ enum msg_kind {
 /* @msg_left of a WRITE that was under way when the lane opened */
 #define MSG_LEFT_UNKNOWN UINT32_MAX
 
-/* One packet in units of a lane's cwnd. */
-#define CWND_ONE 256u
-
 /* Probes that calibrate the MSN while a lane is watched: ends of messages whose ACK is awaited. */
 #define LANE_PROBES 4
 
@@ -200,8 +197,9 @@ struct lane {
 	uint32_t overlap; /* below this the host had sent it past us before, or may have (OPENER) */
 	union {
 		struct {
-			/* ACCEPTOR, SINGLE: packets that may be on their way to the responder, in
-			 * units of CWND_ONE (far/flight.c). @cut_us: when it was halved */
+			/* SINGLE: packets that may be on the WAN; ACCEPTOR: on their way to the
+			 * responder, in units of CWND_ONE (pseudo_requester.c). @cut_us: when it
+			 * was halved */
 			uint32_t cwnd;
 			uint32_t cut_us;
 		};

@@ -144,7 +144,6 @@ struct soon {
 #define REFUSED_MAX 32u
 
 struct order;
-struct flights;
 
 struct engine {
 	struct engine_sink sink;
@@ -200,9 +199,8 @@ struct engine {
 	uint32_t sweep;
 	uint64_t sweep_at;
 	uint32_t gen;
-	struct order *order;	 /* link/order.c */
-	struct flights *flights; /* far/flight.c */
-	bool ordered;		 /* some rule wants it */
+	struct order *order; /* link/order.c */
+	bool ordered;	     /* some rule wants it */
 	uint32_t peer_features[PEER_MAX];
 	uint64_t peer_new_at[PEER_MAX]; /* first heard of, or heard of as another process */
 	bool prefetch;			/* some rule wants it, or ATOMICs ahead */

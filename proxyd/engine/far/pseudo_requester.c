@@ -19,7 +19,9 @@
  * responder that says so of the same packet again and again, for all of rnr_timeout, holds memory
  * and will not be waited for any longer.
  *
- * How much may be on its way at a time is flight.c's.
+ * Over the WAN (single mode) the responder cannot ask for single packets: a loss costs all that was
+ * sent after it. So the packets on their way are limited by a window that grows with what is
+ * acknowledged and is halved by each loss, once per round trip.
  *
  * What the host had sent by itself before the lane opened (below @overlap) may have been executed
  * and answered long ago; the responder need not keep such responses. So there an ACK past a READ or
@@ -34,7 +36,6 @@
  * asks again by itself.
  */
 #include "engine/far/far.h"
-#include "engine/far/flight.h"
 #include "engine/learn/learn.h"
 #include "engine/link/link.h"
 #include "engine/reads/reads.h"
@@ -85,6 +86,34 @@ static bool send(struct engine *e, struct flow *fl, struct pkt *d)
 	return true;
 }
 
+/*
+ * What may be on its way to a near responder at once: enough for any LAN, little enough not to
+ * flood its switch when a hole closes and thousands of packets become due together. A host that
+ * does not keep up loses some, and with it all that was sent after it: then half of that is enough,
+ * and from there on one packet more each round trip. Where nothing on its way asks for an ACK,
+ * waiting for one would be for ever.
+ */
+#define FLIGHT_BYTES (2u << 20)
+#define CWND_MIN     16u
+#define CWND_MAX     65536u
+#define CWND_ONE     256u /* ACCEPTOR: one packet, in units of cwnd */
+
+static bool flight_full(const struct flow *fl)
+{
+	const struct lane *l = &fl->lane;
+	uint32_t full = FLIGHT_BYTES / (fl->path_mtu ? fl->path_mtu : 4096u);
+
+	/* a READ of many PSNs goes alone, if need be */
+	if (l->nxt.psn == l->una.psn)
+		return false;
+	if (l->role == ROLE_SINGLE)
+		return ((l->nxt.psn - l->una.psn) & PSN_MASK) >= l->cwnd;
+	if (l->cwnd / CWND_ONE < full)
+		full = l->cwnd / CWND_ONE;
+	return ((l->nxt.psn - l->una.psn) & PSN_MASK) >= full &&
+	       psn_after(l->ackreq_end, l->una.psn);
+}
+
 /* SINGLE: whether the responder has as many of them as it may have. */
 static bool atomic_depth_full(struct engine *e, const struct flow *fl)
 {
@@ -118,7 +147,7 @@ bool far_run(struct engine *e, struct flow *fl, uint32_t quantum)
 	while (psn_before(l->nxt.psn, l->epsn.psn)) {
 		struct pkt *d = window_get(&l->win, e->pool, l->nxt.psn);
 
-		if (!d || flight_full(e, fl) || (l->ordered && order_held(e, fl, l->nxt.psn)))
+		if (!d || flight_full(fl) || (l->ordered && order_held(e, fl, l->nxt.psn)))
 			break;
 		if ((d->flags & PKT_ANSWERED) &&
 		    (resp_depth_full(e, fl) || atomic_depth_full(e, fl)))
@@ -133,7 +162,6 @@ bool far_run(struct engine *e, struct flow *fl, uint32_t quantum)
 			l->ackreq_end = l->nxt.psn;
 	}
 	if (l->nxt.psn != before) {
-		flight_moved(e, fl);
 		if (l->una.psn == before)
 			l->progress = e->now; /* the oldest begins to wait now */
 		mark_high(l, l->nxt.psn);
@@ -145,6 +173,34 @@ bool far_run(struct engine *e, struct flow *fl, uint32_t quantum)
 	if (!wheel_armed(e->wheel, timer(e, fl, TIMER_LOSS)))
 		arm(e, fl);
 	return stopped;
+}
+
+static void lost_one(struct engine *e, struct lane *l)
+{
+	uint32_t one = l->role == ROLE_SINGLE ? 1 : CWND_ONE,
+		 flight = (l->nxt.psn - l->una.psn) & PSN_MASK;
+
+	if (now_us(e) - l->cut_us < l->rtt.srtt_us)
+		return;
+	l->cut_us = now_us(e);
+	if (l->role == ROLE_ACCEPTOR && l->cwnd > flight * one)
+		l->cwnd = flight * one;
+	l->cwnd = l->cwnd / 2 > CWND_MIN * one ? l->cwnd / 2 : CWND_MIN * one;
+}
+
+/* The responder has acknowledged @n packets. */
+static void widen(struct lane *l, uint32_t n)
+{
+	uint32_t max = CWND_MAX;
+
+	if (l->role == ROLE_SINGLE) {
+		l->cwnd += n;
+	} else {
+		l->cwnd += n * CWND_ONE * CWND_ONE / l->cwnd + 1;
+		max *= CWND_ONE;
+	}
+	if (l->cwnd > max)
+		l->cwnd = max;
 }
 
 /* Go back: what is sent next is the packet at @psn. */
@@ -163,7 +219,6 @@ static void resume_at(struct engine *e, struct flow *fl, uint32_t psn)
 		m.psn = at;
 	}
 	mark_resend(l, &m);
-	flight_moved(e, fl);
 	wheel_cancel(e->wheel, timer(e, fl, TIMER_LOSS));
 	pace_run(e, fl);
 }
@@ -183,7 +238,7 @@ static void true_ack(struct engine *e, struct flow *fl, const struct mark *m)
 	} else if (l->backoff > 1) {
 		l->backoff = 1; /* it moves, but how fast it answers is not known yet */
 	}
-	flight_acked(e, fl, (m->psn - l->una.psn) & PSN_MASK);
+	widen(l, (m->psn - l->una.psn) & PSN_MASK);
 	l->rnr_run = 0;
 	if (l->role == ROLE_SINGLE) {
 		lane_true_ack(e, fl, m);
@@ -200,7 +255,6 @@ static void true_ack(struct engine *e, struct flow *fl, const struct mark *m)
 			return;
 		pace_run(e, fl); /* there may be more in flight now */
 	}
-	flight_moved(e, fl);
 	if (l->ordered)
 		order_moved(e, fl);
 	arm(e, fl);
@@ -397,8 +451,7 @@ static void rx_true_ack(struct engine *e, struct flow *fl, const struct frame *f
 	} else if (answered && l->role != ROLE_NONE && sent_until(e, l, sent)) {
 		/* what was sent before the probe has arrived or is lost: the responder lacks the
 		 * rest */
-		if (l->role == ROLE_ACCEPTOR) /* else the timeout has said so */
-			flight_lost(e, fl, false);
+		lost_one(e, l);
 		resume_at(e, fl, l->una.psn);
 	}
 }
@@ -431,7 +484,7 @@ static void rx_nak_sequence(struct engine *e, struct flow *fl, const struct mark
 	struct lane *l = &fl->lane;
 	struct read_rec *r = reads_head(e, l);
 
-	flight_lost(e, fl, false);
+	lost_one(e, l);
 	if (r && r->at.psn == psn)
 		r->tries = 0; /* the READ has not reached the responder */
 	resume_at(e, fl, m->psn);
@@ -620,7 +673,7 @@ void far_timeout(struct engine *e, struct flow *fl)
 	if (l->backoff < (l->gone ? GONE_BACKOFF : 12))
 		l->backoff++;
 	if (l->role == ROLE_SINGLE)
-		flight_lost(e, fl, true); /* a near responder may just be slow: its answer tells */
+		lost_one(e, l); /* a near responder may just be slow: its answer tells */
 	d = window_next(&l->win, e->pool, l->una.psn, l->nxt.psn, &psn);
 	if (d && send(e, fl, d))
 		l->probing = true;

@@ -127,7 +127,7 @@ void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
 	l->lost_from = l->reached = l->reached_hi = f->psn;
 	l->rack_us = l->trickle_us = l->cnp_us = now_us(e);
 	if (l->role == ROLE_SINGLE) {
-		l->cwnd = CWND_FIRST * CWND_ONE;
+		l->cwnd = CWND_FIRST;
 		l->cut_us = now_us(e);
 		l->made = MQ_NONE;
 	}
