@@ -9,10 +9,10 @@
  * comes is kept and sent on as ever, and the requester is told nothing but what the responder says.
  * The answer decides:
  *
- *	ACK just below una, today's MSN	  it has all that we know it to have, whoever asks
- *	a true ACK beyond una		  likewise
- *	an MSN that was passed long ago	  it counts anew: the queue pair is another one, and what the
- *	or an ACK to another requester	  former one has not taken will never be taken
+ *	ACK just below una, today's MSN	it has all that we know it to have, whoever asks
+ *	a true ACK beyond una		likewise
+ *	an MSN that was passed long ago	it counts anew: the queue pair is another one, and
+ *	or an ACK to another requester	what the former one has not taken is lost
  *
  * A responder that has been silent for STALL_NS, with something on its way to it, may be gone. Then
  * a request from below the true ACK may be the first of a new owner, and nothing of the old custody
@@ -79,7 +79,7 @@ bool lane_replaced(struct engine *e, struct flow *fl)
 	if (lane_owes(e, l) && !stalled(e, l))
 		return false;
 	if (l->role == ROLE_ACCEPTOR) {
-		/* its opener hears the same, and lets go; until then the new owner is safe from us */
+		/* its opener hears the same, and lets go; until then this one keeps quiet */
 		lane_hold_back(e, fl, UNSURE_NS);
 		return false;
 	}
