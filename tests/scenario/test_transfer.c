@@ -74,7 +74,7 @@ static void test_pair_plain(void **state)
 		struct world_config c;
 
 		world_defaults(&c);
-		c.check_every = 1;
+		c.check_every = 23;
 		c.seed = mtu;
 		transfer(&c, mtu, OPS_WRITE_SEND | 1u << RC_SEND_INV, 0, 20000, 300, true, true);
 	}
@@ -99,7 +99,7 @@ static void test_pair_gain(void **state)
 
 		world_defaults(&c);
 		c.appliance[0] = c.appliance[1] = on;
-		c.check_every = 101;
+		c.check_every = 997;
 		c.wan.delay_ns = 25 * MS;
 		w = make(&c);
 		scenario_qp(&qc, 1, 4096, RC_STRICT);
@@ -122,7 +122,7 @@ static void test_single_requester_side(void **state)
 	world_defaults(&c);
 	c.appliance[1] = false;
 	c.single = true;
-	c.check_every = 1;
+	c.check_every = 23;
 	transfer(&c, 1024, OPS_WRITE_SEND, 0, 20000, 500, false, true);
 	c.wan.loss = 0.01;
 	c.wan.dup = 0.01;
@@ -138,7 +138,7 @@ static void test_single_responder_side(void **state)
 	world_defaults(&c);
 	c.appliance[0] = false;
 	c.single = true;
-	c.check_every = 1;
+	c.check_every = 23;
 	transfer(&c, 1024, OPS_WRITE_SEND, 0, 20000, 300, false, false);
 	c.wan.loss = 0.01;
 	transfer(&c, 1024, OPS_ALL, 0, 20000, 300, true, false);
@@ -151,7 +151,7 @@ static void impaired(double loss, double dup, double reorder, double corrupt, ui
 
 	world_defaults(&c);
 	c.seed = seed;
-	c.check_every = 97;
+	c.check_every = 997;
 	c.wan.delay_ns = 3 * MS;
 	c.wan.loss = loss;
 	c.wan.dup = dup;
@@ -206,7 +206,7 @@ static void test_lan_impaired(void **state)
 
 		world_defaults(&c);
 		c.seed = seed;
-		c.check_every = 97;
+		c.check_every = 997;
 		c.wan.delay_ns = 3 * MS;
 		c.wan.loss = 0.01;
 		c.lan.loss = 0.01;
@@ -233,7 +233,7 @@ static void test_psn_wrap(void **state)
 		struct work k = {.ops = OPS_WRITE_SEND, .min = 1, .max = 30000, .left = 400};
 
 		world_defaults(&c);
-		c.check_every = 1;
+		c.check_every = 23;
 		c.wan.loss = 0.01;
 		c.wan.delay_ns = 2 * MS;
 		w = make(&c);
@@ -264,7 +264,7 @@ static void test_rnr(void **state)
 
 	(void)state;
 	world_defaults(&c);
-	c.check_every = 1;
+	c.check_every = 23;
 	c.wan.loss = 0.005;
 	w = make(&c);
 	scenario_qp(&qc, 1, 1024, RC_STRICT);
@@ -298,7 +298,7 @@ static void test_midflow_join(void **state)
 
 		world_defaults(&c);
 		c.seed = seed;
-		c.check_every = 211;
+		c.check_every = 4001;
 		c.wan.delay_ns = 2 * MS;
 		c.wan.loss = 0.002;
 		c.appliance[0] = c.appliance[1] = true;
@@ -334,7 +334,7 @@ static void test_same_psns(void **state)
 
 		world_defaults(&c);
 		c.seed = seed;
-		c.check_every = 211;
+		c.check_every = 4001;
 		c.wan.delay_ns = 1 * MS;
 		c.wan.loss = seed & 2 ? 0.01 : 0;
 		w = make(&c);
@@ -379,7 +379,7 @@ static void test_full_pool(void **state)
 
 		world_defaults(&c);
 		c.seed = seed;
-		c.check_every = 211;
+		c.check_every = 4001;
 		c.engine.pool_bytes = 4 << 20;
 		c.wan.delay_ns = 10 * MS;
 		c.wan.rate_bps = 1000000000ull;
@@ -410,7 +410,7 @@ static void test_paced(void **state)
 
 	(void)state;
 	world_defaults(&c);
-	c.check_every = 101;
+	c.check_every = 997;
 	c.wan.rate_bps = 1000000000ull;
 	c.wan.queue_bytes = 128 << 10;
 	c.engine.wan_rate = 120000000;
@@ -439,7 +439,7 @@ static void test_policies(void **state)
 
 		world_defaults(&c);
 		c.policy = policy;
-		c.check_every = 1;
+		c.check_every = 23;
 		c.wan.delay_ns = 2 * MS;
 		c.wan.loss = 0.01;
 		transfer(&c, 1024, OPS_WRITE_SEND, 0, 30000, 300, true, true);
@@ -457,7 +457,7 @@ static void test_reads_and_atomics(void **state)
 
 		world_defaults(&c);
 		c.seed = seed;
-		c.check_every = 1;
+		c.check_every = 23;
 		c.wan.delay_ns = 2 * MS;
 		c.wan.loss = seed & 1 ? 0.02 : 0;
 		transfer(&c, 1024, OPS_ALL, 0, 30000, 300, true, true);
