@@ -27,9 +27,9 @@ static uint32_t rnd(void)
 }
 
 /*
- * A field added to struct report must be said on the wire, or the peer never learns it: proto.c,
- * these tests, doc/peer-protocol.md. A reason is sent as its number: new ones go to the end, and
- * into that text.
+ * A field added to struct report must be said on the wire, or the peer never learns it:
+ * proto_get.c, proto_put.c, these tests, doc/peer-protocol.md. A reason is sent as its number: new
+ * ones go to the end, and into that text.
  */
 _Static_assert(sizeof(struct report) == 1288, "struct report has changed: see above");
 _Static_assert(REASON_PATH_MTU == 14, "the order of reasons has changed: see above");

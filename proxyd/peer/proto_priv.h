@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What decoding (proto_get.c) and encoding (proto_put.c) share: flag bits, and the rules of what
+ * may be said (proto_rules.c). Both directions run the same checks on the decoded form, so that
+ * nothing is sent that a receiver of the same version refuses.
+ */
+#ifndef LONGHAUL_PEER_PROTO_PRIV_H
+#define LONGHAUL_PEER_PROTO_PRIV_H
+
+#include "peer/proto.h"
+
+/* Flag bits by message; all others must be 0. */
+#define F_CHALLENGE_SEEK	0x01u
+#define F_CHALLENGE_ESTABLISHED 0x02u
+#define F_HELLO_MORE		0x01u
+#define F_OPEN_RESUME		0x01u
+#define F_OPEN_ONE_READ		0x02u
+#define F_OPEN_NAMES		0x04u
+#define F_PROGRESS_ACKABLE	0x01u
+#define F_PROGRESS_AGAIN	0x02u
+#define F_PROGRESS_NAMES	0x04u
+#define F_OPEN_ORDERED		0x08u
+#define F_CLOSE_BY_OPENER	0x01u
+#define F_ORDER_BY_OPENER	0x01u
+#define F_ORDER_MISSING		0x02u
+
+/* A hole lies within the span in which PSNs can be compared at all. */
+#define SPAN_MAX (1u << 23)
+
+/** proto_hello_ok, proto_report_ok - whether a message with this content may be sent or
+ *  believed. */
+bool proto_hello_ok(const struct proto_hello *h);
+bool proto_report_ok(const struct report *r);
+
+#endif
