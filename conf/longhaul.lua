@@ -221,14 +221,15 @@ local kinds = { [1] = "HELLO", [2] = "DATA" }
 local types = {
 	[1] = "CHALLENGE", [2] = "HELLO", [3] = "HEARTBEAT", [4] = "BYE", [16] = "LANE OPEN", [17] = "LANE ACCEPT",
 	[18] = "LANE REFUSE", [19] = "LANE PROGRESS", [20] = "LANE CLOSE", [21] = "LANE ANSWERS",
-	[22] = "LANE NAMES",
+	[22] = "LANE NAMES", [24] = "ORDER", [26] = "METER",
 }
 local reasons = {
 	[0] = "none", "connection not seen", "seen one way only", "other queue pairs", "no rule", "no room in tables", "idle",
 	"disconnected", "new incarnation", "refused by the responder", "responder silent", "peer lost", "peer restarted",
 	"operator", "path MTU unknown", "pool full", "a packet from before the handover is lost", "a READ too long to hold",
 	"custody of the other direction is lost", "a former process numbered the packets anew",
-	"a READ was answered before its host asked", "the opener does not name what it sends",
+	"a READ was answered before its host asked", "the responder was not ready for too long",
+	"the opener does not name what it sends", "a request with an unknown opcode has passed",
 }
 local byes = { "the process ends", "the peer is no longer configured" }
 local policies = { [0] = "early", "honest", "off" }
@@ -296,6 +297,21 @@ local F = {
 	last_end = ProtoField.uint24("longhaul.end", "End of the last packet named", base.HEX),
 	names = ProtoField.uint8("longhaul.names", "Names"),
 	name = ProtoField.uint32("longhaul.name", "ICRC", base.HEX),
+	log = ProtoField.uint32("longhaul.log", "Log"),
+	birth = ProtoField.uint32("longhaul.birth", "Birth"),
+	clear = ProtoField.uint24("longhaul.clear", "Clear below PSN", base.HEX),
+	base = ProtoField.uint32("longhaul.base", "First record"),
+	step = ProtoField.uint32("longhaul.step", "Step (us)"),
+	records = ProtoField.uint8("longhaul.records", "Records"),
+	record_lane = ProtoField.uint32("longhaul.record.lane", "Lane"),
+	record_psn = ProtoField.uint24("longhaul.record.psn", "PSN", base.HEX),
+	record_kind = ProtoField.uint8("longhaul.record.kind", "Kind", base.DEC, { "CLEAR", "WAIT" }),
+	sent_bytes = ProtoField.uint64("longhaul.sent_bytes", "Sent (bytes)"),
+	echoed_bytes = ProtoField.uint64("longhaul.echoed_bytes", "Echo (bytes)"),
+	got_at = ProtoField.uint64("longhaul.got_at", "Got at (ns)"),
+	got_bytes = ProtoField.uint64("longhaul.got_bytes", "Got (bytes)"),
+	got_packets = ProtoField.uint64("longhaul.got_packets", "Got (packets)"),
+	marked = ProtoField.uint64("longhaul.marked", "Marked (packets)"),
 }
 longhaul.fields = {}
 for _, f in pairs(F) do table.insert(longhaul.fields, f) end
@@ -324,12 +340,16 @@ local bodies = {
 	[20] = all(LANE, KEY, { "reason", 1 }),
 	[21] = all(LANE, KEY, { "sequence", 4, "cum", 3, "hi", 3, "latest", 3, "depth", 2, "holes", 1 }),
 	[22] = all(LANE, KEY, { "first", 3, "last_end", 3, "names", 1 }),
+	[24] = { "log", 4, "generation", 4, "sequence", 4, "base", 4, "step", 4, "records", 1 },
+	[26] = { "sent", 8, "sent_bytes", 8, "echoed", 8, "echoed_bytes", 8, "got_at", 8, "got_bytes", 8, "got_packets", 8,
+		"marked", 8, "held", 4 },
 }
--- The names of flag bits 1, 2 and 3
+-- The names of flag bits 1, 2, 3 and 4
 local flag_names = {
 	[1] = { "seek", "established" }, [2] = { "more prefixes" }, [16] = { "resume", "one READ at a time",
-		"NAMES will follow" },
+		"NAMES will follow", "held to the order of its hosts" },
 	[19] = { "ACK may bear the PSN", "packets refused", "only what is named is delivered" }, [20] = { "by the opener" },
+	[24] = { "by the opener", "records are missing" },
 }
 
 -- What follows the fixed part @at: names, prefixes, holes, gaps
@@ -348,6 +368,10 @@ local function variable(kind, flags, body, at, tree)
 		for _ = 1, count do
 			if not take(F.prefix, 16) or not take(F.prefix_length, 1) then return end
 		end
+	elseif kind == 16 and band(flags, 8) ~= 0 then
+		take(F.log, 4)
+		take(F.birth, 4)
+		take(F.clear, 3)
 	elseif kind == 19 or kind == 21 then
 		for _ = 1, body(at - 1, 1):uint() do
 			if not take(F.hole_from, 3) or not take(F.hole_end, 3) then return end
@@ -369,6 +393,12 @@ local function variable(kind, flags, body, at, tree)
 	elseif kind == 22 then
 		for _ = 1, body(at - 1, 1):uint() do
 			if not take(F.name, 4) then return end
+		end
+	elseif kind == 24 then
+		for _ = 1, body(at - 1, 1):uint() do
+			if not (take(F.record_lane, 4) and take(F.birth, 4) and take(F.record_psn, 3) and take(F.record_kind, 1)) then
+				return
+			end
 		end
 	end
 end

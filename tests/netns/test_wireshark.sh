@@ -31,7 +31,7 @@ wan_start --delay-ms 2 --rate-mbps 1200 --loss 0.002
 # what comes in at either side: the emulator's own frames bypass taps
 spawn dump wan dumpcap -q -f "udp port 4797" -i a -i b -w "$LAB/link.pcapng"
 await 30 grep -q "File:" "$LAB/dump.err" || die "dumpcap does not start: $(cat "$LAB/dump.err")"
-pair_start
+pair_start -g "wan-rate = auto up to 1100M" -r "order = hosts"
 transfer one a --op write --count 600 --mtu 4096
 q=$(printf '0x%06x' $((${qpn[b]})))
 await 30 jq_true a stats 'any(.name == "true-acks" and .value > 0)'
@@ -59,6 +59,10 @@ it "LANE OPEN names the queue pair and the path MTU" eval '
 	grep -i "$q.*4096" | grep "$(addr a 1).*$(addr b 1)"'
 it "LANE NAMES gives ICRCs" eval 'fields "longhaul.type == 22" longhaul.first longhaul.end longhaul.name | grep -q "0x.*0x.*0x.*,0x"'
 it "and PROGRESS how far they are known" eval 'fields "longhaul.type == 19" longhaul.named | grep -q 0x'
+it "LANE OPEN tells the log of its hosts" eval 'fields "longhaul.type == 16" longhaul.log longhaul.birth | grep -q .'
+it "ORDER gives records" eval 'fields "longhaul.type == 24" longhaul.record.lane longhaul.record.psn longhaul.record.kind | grep -q 0x'
+it "METER tells what was sent and what came" eval '
+	fields "longhaul.type == 26 && longhaul.got_bytes > 0" longhaul.sent_bytes longhaul.got_bytes longhaul.got_packets | grep -q "[1-9]"'
 it "LANE ACCEPT" eval 'fields "longhaul.type == 17" longhaul.lane | grep -q .'
 it "LANE PROGRESS: marks that move, and holes" eval '
 	[ "$(fields "longhaul.type == 19" longhaul.cum | tr , "\n" | sort -u | wc -l)" -gt 5 ] &&
