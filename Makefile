@@ -56,7 +56,7 @@ DAEMON_LIBS := $(CORE_LIBS) -lxdp -lbpf -lelf -lz -lev -lsodium -linih -ljansson
 CLI_SRC := $(filter-out cli/main.c,$(wildcard cli/*.c)) proxyd/peer/key.c
 CLI_LIBS := -ljansson -lsodium -lncurses -ltinfo -lm
 # Metrics and the status page: a process of its own, beside the daemon.
-METRICS_SRC := $(wildcard metrics/*.c) cli/client.c
+METRICS_SRC := $(wildcard cli/metrics/*.c) cli/client.c
 METRICS_LIBS := -lmicrohttpd -ljansson -lcap-ng -lsystemd -lpthread -lm
 LAB_LIB_SRC := $(wildcard tests/lab/model/*.c)
 
@@ -218,7 +218,7 @@ INSTALL_LIST := \
 	$(foreach m,$(wildcard man/*.8),644:$(m):$(mandir)/man8/$(notdir $(m))) \
 	644:$(B)/longhauld.service:$(unitdir)/longhauld.service \
 	644:$(B)/longhaul-metrics.service:$(unitdir)/longhaul-metrics.service \
-	$(foreach f,$(wildcard metrics/page/*),644:$(f):$(datadir)/page/$(notdir $(f))) \
+	$(foreach f,$(wildcard cli/metrics/page/*),644:$(f):$(datadir)/page/$(notdir $(f))) \
 	644:conf/longhaul.rules.yml:$(datadir)/longhaul.rules.yml \
 	644:conf/longhaul-dashboard.json:$(datadir)/longhaul-dashboard.json \
 	644:systemd/longhauld.sysusers:$(sysusersdir)/longhauld.conf \

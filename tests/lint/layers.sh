@@ -55,7 +55,7 @@ report "the engine and the wire layer do not allocate on the data path" \
 report "cli includes only itself, keys and the version" \
 	"$(grep -nE '^#include "' -r cli | grep -vE '"(cli/|peer/key\.h|version\.h)')"
 report "metrics includes only itself, the tool's client and the version" \
-	"$(grep -nE '^#include "' -r metrics --include='*.[ch]' | grep -vE '"(metrics/|cli/client\.h|version\.h)')"
+	"$(grep -nE '^#include "' -r cli/metrics --include='*.[ch]' | grep -vE '"(cli/metrics/|cli/client\.h|version\.h)')"
 report "bpf shares one header with the rest" \
 	"$(grep -nE '^#include "' -r bpf | grep -v '"steer\.h"')"
 report "every source names its licence in its first lines" "$(

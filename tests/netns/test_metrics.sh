@@ -218,8 +218,8 @@ in_ns ga ip link set lo up
 wan_start --delay-ms 5 --rate-mbps 120
 # the host goes at the rate of the link and sends nothing twice
 pair_start -g "wan-rate = 100M" -r "policy = honest"
-spawn metrics ga "$B/longhaul-metrics" -s "$LAB/gw-a.sock" -p metrics/page -c $CHART
-spawn metrics-each ga "$B/longhaul-metrics" -s "$LAB/gw-a.sock" -p metrics/page -l 127.0.0.1:9748 -e
+spawn metrics ga "$B/longhaul-metrics" -s "$LAB/gw-a.sock" -p cli/metrics/page -c $CHART
+spawn metrics-each ga "$B/longhaul-metrics" -s "$LAB/gw-a.sock" -p cli/metrics/page -l 127.0.0.1:9748 -e
 await 30 get /metrics
 transfer one a --op write --count 300 --mtu 4096
 it "text format" text_format

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "metrics/snapshot.h"
+#include "cli/metrics/snapshot.h"
 
 /**
  * openmetrics_write - @s to @f: as OpenMetrics 1.0 (@open), else as the text format 0.0.4.

@@ -3,7 +3,7 @@
  * libmicrohttpd's one thread answers one request after the other, so nothing here is locked. It
  * waits for the daemon's answer; that is asked for at most twice a second, however many ask.
  */
-#include "metrics/http.h"
+#include "cli/metrics/http.h"
 
 #include <fcntl.h>
 #include <microhttpd.h>
@@ -14,8 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "metrics/openmetrics.h"
-#include "metrics/snapshot.h"
+#include "cli/metrics/openmetrics.h"
+#include "cli/metrics/snapshot.h"
 #include "version.h"
 
 #define OPENMETRICS "application/openmetrics-text; version=1.0.0; charset=utf-8"

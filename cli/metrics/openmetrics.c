@@ -5,7 +5,7 @@
  * it without _total), in the unit and in the end mark. All samples of a name must stand together,
  * so what has a label is written name by name, not object by object.
  */
-#include "metrics/openmetrics.h"
+#include "cli/metrics/openmetrics.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "metrics/snapshot.h"
+#include "cli/metrics/snapshot.h"
 
 #include <time.h>
 

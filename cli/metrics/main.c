@@ -13,7 +13,7 @@
 #include <systemd/sd-daemon.h>
 
 #include "cli/client.h"
-#include "metrics/http.h"
+#include "cli/metrics/http.h"
 #include "version.h"
 
 #define PAGE  "/usr/share/longhaul/page"
