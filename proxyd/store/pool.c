@@ -346,8 +346,9 @@ uint64_t pool_share_most(const struct pool *p, enum pool_class c, uint64_t holds
 uint64_t pool_log_room(const struct pool *p, enum pool_class c, const struct pool_log *log,
 		       uint64_t holds)
 {
-	uint64_t room = pool_room(p, c), own = 0, share = pool_share(p, c);
+	uint64_t room = pool_room(p, c), own = 0, share = pool_share_most(p, c, holds);
 
+	/* what it takes makes its share smaller */
 	share = share > holds ? share - holds : 0;
 	room = room < share ? room : share;
 

@@ -158,12 +158,48 @@ static void test_share(void **state)
 	world_destroy(w);
 }
 
+/*
+ * FAST-1, POOL-3: the far appliance's share of its pool, filled by a lane that nothing paces while
+ * a lost packet is repaired through the long queue that it makes. What room is announced is there:
+ * what is refused is sent again at once, to be refused again, and the link carries nothing else.
+ */
+static void test_share_far(void **state)
+{
+	struct world_config c;
+	struct rc_qp_config qc;
+	struct world_qp *q;
+	struct world *w;
+
+	(void)state;
+	world_defaults(&c);
+	c.seed = 5;
+	c.path_mtu = 4096;
+	c.engine.pool_bytes = 96ull << 20;
+	c.wan.delay_ns = 5 * MS;
+	c.wan.rate_bps = 1200000000ull;
+	c.wan.loss = 0.01;
+	c.wan.store_bytes = 256ull << 20;
+	c.lan.rate_bps = 1500000000ull;
+	w = world_create(&c);
+	assert_non_null(w);
+	scenario_qp(&qc, 1, 4096, RC_STRICT);
+	qc.depth = 16;
+	qc.timeout_exp = 18;
+	q = world_connect(w, &qc, RC_STRICT);
+	world_work(q, 0,
+		   &(struct work){.ops = 1u << RC_SEND, .min = 65536, .max = 65536, .left = 2000});
+	scenario_finish(w, 600 * SEC);
+	scenario_held(w, q, 0);
+	assert_in_range(engine_counter(w->engine[0], EC_RETX_WAN), 1, 2000 * 16 / 5);
+	world_destroy(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_small_messages), cmocka_unit_test(test_with_loss),
 		cmocka_unit_test(test_outage),	       cmocka_unit_test(test_single),
-		cmocka_unit_test(test_share),
+		cmocka_unit_test(test_share),	       cmocka_unit_test(test_share_far),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

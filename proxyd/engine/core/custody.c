@@ -35,9 +35,12 @@ static void renumber(uint8_t *data, const struct frame *f, uint32_t psn)
 }
 
 /* Whether @l would hold more than its share of the memory, so that others have to do with less.
- * What is its own already, the rest of its superblock, takes nothing from anybody. */
-static bool over_share(struct engine *e, const struct lane *l, uint32_t len)
+ * What is its own already, the rest of its superblock, takes nothing from anybody. What is missing
+ * of a stream is not refused for that: all behind it waits for it. */
+static bool over_share(struct engine *e, const struct lane *l, uint32_t psn, uint32_t len)
 {
+	if (l->role == ROLE_ACCEPTOR && psn_before(psn, l->end))
+		return false;
 	if (!l->packets || (l->log.block != POOL_NONE && l->log.used + len <= POOL_BLOCK))
 		return false;
 	return l->bytes + len > pool_share(e->pool, lane_class(l));
@@ -45,7 +48,8 @@ static bool over_share(struct engine *e, const struct lane *l, uint32_t len)
 
 /* Room for the bytes of @f. A lane that holds little shares superblocks with others. So do
  * header-only requests: they may wait long for their answer, and must not pin a superblock. */
-static pool_loc take_room(struct engine *e, struct lane *l, const struct frame *f, bool *slot)
+static pool_loc take_room(struct engine *e, struct lane *l, const struct frame *f, uint32_t psn,
+			  bool *slot)
 {
 	enum pool_class c = lane_class(l);
 	enum pool_need need = l->packets ? POOL_MORE : POOL_FIRST;
@@ -53,7 +57,7 @@ static pool_loc take_room(struct engine *e, struct lane *l, const struct frame *
 	*slot = true;
 	if ((f->op->flags & OPF_ANSWERED) && f->len <= POOL_SLOT)
 		return pool_slot_get(e->pool, c, f->len, l->packets ? POOL_REQUEST : POOL_FIRST);
-	if (over_share(e, l, f->len))
+	if (over_share(e, l, psn, f->len))
 		return POOL_NONE;
 	if (l->log.block == POOL_NONE && l->bytes + f->len <= SMALL_BYTES)
 		return pool_slot_get(e->pool, c, f->len, need);
@@ -78,7 +82,7 @@ struct pkt *lane_retain(struct engine *e, struct flow *fl, const struct frame *f
 {
 	struct lane *l = &fl->lane;
 	bool slot;
-	pool_loc loc = take_room(e, l, f, &slot);
+	pool_loc loc = take_room(e, l, f, psn, &slot);
 	struct pkt *d = NULL;
 
 	*bad = false;
