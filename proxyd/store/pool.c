@@ -34,7 +34,7 @@
 
 #define RESERVE_DIV 16
 /* A lane may hold so many times what is free. */
-#define SHARE_FREE  4u
+#define SHARE_FREE  8u
 /* What a superblock surely holds of frames of 512 bytes and more, a share of a page superblock
  * taken off. The worst case is a frame just too long for sixteen to fit. */
 #define BLOCK_SURE  (59 * 1024u)

@@ -21,9 +21,9 @@
  * leave it alone. So a lane whose packets are acknowledged goes on, however slowly, whatever the
  * others do.
  *
- * Shares. A lane may hold four times as much as is free, the reserve not counted. One alone comes
- * to four fifths, two to four ninths each, n to 4 / (4 n + 1): who comes finds room whatever the
- * others hold, what he takes is taken off from what they may have, and nobody has to be counted.
+ * Shares. A lane may hold eight times as much as is free, the reserve not counted. One alone comes
+ * to eight ninths, two to 8/17 each, n to 8 / (8 n + 1): who comes finds room whatever the others
+ * hold, what he takes is taken off from what they may have, and nobody has to be counted.
  * The caller asks (pool_share()).
  *
  * Bounds. A lane full of frames of f bytes (16-byte aligned: a) takes POOL_BLOCK / floor(POOL_BLOCK

@@ -87,7 +87,7 @@ void world_order_received(struct world_qp *q, int side, uint64_t number)
 #define UNIT  65536ull
 #define SLACK (4 * UNIT)
 
-/* What one lane of an engine may have grown to: four times what is free, but for the reserve. */
+/* What one lane of an engine may have grown to: eight times what is free, but for the reserve. */
 static uint64_t share_of(const struct engine *e)
 {
 	struct engine_memory m;
@@ -97,7 +97,7 @@ static uint64_t share_of(const struct engine *e)
 	units = m.custody_cap / UNIT;
 	free = (units - (units + 15) / 16) * UNIT + SLACK;
 	free = m.custody_used < free ? free - m.custody_used : 0;
-	return UNIT + 4 * free;
+	return UNIT + 8 * free;
 }
 
 const char *world_check_share(struct world *w)
