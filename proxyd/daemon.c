@@ -134,6 +134,7 @@ static void daemon_health(struct daemon *d)
 {
 	const struct health_source more = {
 		.wan_rate = d->cfg->wan_rate & ~PACE_AUTO,
+		.wan_auto = d->cfg->wan_rate & PACE_AUTO,
 		.port_down = d->port_down,
 		.ahead_off = d->ahead_off[0] ? d->ahead_off : NULL,
 		.bypass = d->operate.text[0] ? d->operate.text : NULL,

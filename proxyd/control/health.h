@@ -109,13 +109,13 @@ struct health_peer {
 /**
  * struct health_sample - all that alarms are judged by.
  * @late_ns:  longest time that the daemon did not look at its ports since the previous sample
- * @wan_rate: bytes per second, 0: not paced
+ * @wan_rate: bytes per second, 0: not paced; @wan_auto: found, never above @wan_rate
  * @ahead_off: why the daemon has turned prefetch off, NULL when it has not
  * @bypass:   what is bypassed, NULL for nothing
  */
 struct health_sample {
 	uint64_t now, late_ns, wan_rate, bad_chunks;
-	bool port_down;
+	bool port_down, wan_auto;
 	const char *ahead_off, *bypass;
 	struct health_numbers n;
 	struct engine_memory mem;
@@ -166,7 +166,7 @@ struct health {
 /** struct health_source - what the daemon knows besides @src. */
 struct health_source {
 	uint64_t wan_rate;
-	bool port_down;
+	bool wan_auto, port_down;
 	const char *ahead_off, *bypass;
 };
 

@@ -167,43 +167,68 @@ static bool queue_grows(const struct health_sample *s)
 	return false;
 }
 
+struct losses {
+	double loss, usual, rate; /* shares of packets; bytes per second sent */
+	bool much, fast;	  /* enough to judge by; the link may be overrun */
+};
+
+static struct losses losses_of(const struct health *h, const struct window *w)
+{
+	const struct health_sample *s = &h->sample;
+	uint64_t lost = w->d.retx_wan > w->d.retx_spurious ? w->d.retx_wan - w->d.retx_spurious : 0;
+	struct losses l = {
+		.loss = share(lost, w->d.tx_wan),
+		.usual = h->usual_loss < 0 ? 0 : h->usual_loss,
+		.rate = w->seconds > 0 ? (double)w->d.tx_wan_bytes / w->seconds : 0,
+		.much = w->d.tx_wan >= LOSS_PACKETS,
+	};
+
+	l.fast = s->wan_rate ? l.rate > 0.7 * (double)s->wan_rate : l.loss >= 2 * LOSS_MUCH;
+	l.fast |= queue_grows(s);
+	l.fast &= !s->wan_auto;
+	return l;
+}
+
 /*
  * Loss has two causes with different mends: the link cannot carry what is sent, or it damages what
  * it could carry. The first is likely when much is lost while we send at the rate that was set, or
- * while delay grows.
+ * while delay grows. A link with a deep queue loses nothing and delays all: where we send less than
+ * was set and packets wait all the same, what was set is too much. A rate that is found is never
+ * too much for long.
  */
 static void judge_loss(struct health *h, const struct window *w)
 {
 	const struct health_sample *s = &h->sample;
-	uint64_t lost = w->d.retx_wan > w->d.retx_spurious ? w->d.retx_wan - w->d.retx_spurious : 0;
-	double loss = share(lost, w->d.tx_wan), usual = h->usual_loss < 0 ? 0 : h->usual_loss;
-	double rate = w->seconds > 0 ? (double)w->d.tx_wan_bytes / w->seconds : 0;
-	bool much = w->d.tx_wan >= LOSS_PACKETS, fast;
-	char set[48] = "no wan-rate is set";
+	struct losses l = losses_of(h, w);
+	bool waits = l.much && s->wan_rate && !s->wan_auto && queue_grows(s) &&
+		     l.rate < 0.9 * (double)s->wan_rate;
+	char set[48] = "no wan-rate is set", why[64];
 
 	if (s->wan_rate)
 		snprintf(set, sizeof(set), "wan-rate is %.0f Mbit/s",
 			 (double)s->wan_rate * 8 / 1e6);
-	fast = s->wan_rate ? rate > 0.7 * (double)s->wan_rate : loss >= 2 * LOSS_MUCH;
-	fast |= queue_grows(s);
+	if (l.loss >= LOSS_MUCH || !waits)
+		snprintf(why, sizeof(why), "%.1f %% of packets had to be sent again", l.loss * 100);
+	else
+		snprintf(why, sizeof(why), "packets wait before the link");
 	judge(h, HEALTH_WAN_RATE,
-	      !much || loss < LOSS_MUCH / 2 ? GOOD
-	      : loss >= LOSS_MUCH && fast   ? BAD
-					    : BETWEEN,
-	      "%.1f %% of packets had to be sent again at %.0f Mbit/s, and %s", loss * 100,
-	      rate * 8 / 1e6, set);
+	      (l.loss >= LOSS_MUCH && l.much && l.fast) || waits ? BAD
+	      : !l.much || s->wan_auto || l.loss < LOSS_MUCH / 2 ? GOOD
+								 : BETWEEN,
+	      "%s at %.0f Mbit/s, and %s", why, l.rate * 8 / 1e6, set);
 	judge(h, HEALTH_LOSS,
-	      !much || (fast && loss >= LOSS_MUCH / 2)		    ? GOOD
-	      : loss > usual + LOSS_ABOVE && loss > 3 * usual	    ? BAD
-	      : loss < usual + LOSS_ABOVE / 2 || loss < 1.5 * usual ? GOOD
-								    : BETWEEN,
-	      "%.2f %% of packets had to be sent again, %.2f %% is usual", loss * 100, usual * 100);
-	if (!much)
+	      !l.much || (l.fast && l.loss >= LOSS_MUCH / 2)		    ? GOOD
+	      : l.loss > l.usual + LOSS_ABOVE && l.loss > 3 * l.usual	    ? BAD
+	      : l.loss < l.usual + LOSS_ABOVE / 2 || l.loss < 1.5 * l.usual ? GOOD
+									    : BETWEEN,
+	      "%.2f %% of packets had to be sent again, %.2f %% is usual", l.loss * 100,
+	      l.usual * 100);
+	if (!l.much)
 		return;
 	/* the first look is believed only where it is small: a link may be bad from the start */
 	if (h->usual_loss < 0)
-		h->usual_loss = loss < LOSS_ABOVE ? loss : 0;
-	h->usual_loss += (loss - h->usual_loss) * USUAL_STEP;
+		h->usual_loss = l.loss < LOSS_ABOVE ? l.loss : 0;
+	h->usual_loss += (l.loss - h->usual_loss) * USUAL_STEP;
 }
 
 static void judge_pool(struct health *h, const struct window *w)

@@ -133,6 +133,23 @@ static void test_loss(void **state)
 	only(HEALTH_WAN_RATE);
 }
 
+/* A deep queue before the link loses nothing and delays all. A found rate is not at fault. */
+static void test_wan_queue(void **state)
+{
+	(void)state;
+	h.sample.wan_rate = 100000ull * 1000;
+	h.sample.peer[0].rtt_min_ns = 20000000;
+	h.sample.peer[0].owd_above_ns = 300000000;
+	go_on(20, 10000, 0);
+	only(HEALTH_WAN_RATE);
+	assert_non_null(strstr(h.alarm[HEALTH_WAN_RATE].text, "packets wait before the link"));
+	h.sample.wan_auto = true;
+	go_on(40, 10000, 0);
+	only(HEALTH_COUNT);
+	go_on(20, 10000, 700);
+	only(HEALTH_LOSS);
+}
+
 /* A link that always loses so much is no news; ten times as much is. */
 static void test_usual_loss(void **state)
 {
@@ -301,9 +318,9 @@ static void test_scan(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_quiet),      TEST(test_names),    TEST(test_wan_rate), TEST(test_loss),
-		TEST(test_usual_loss), TEST(test_not_loss), TEST(test_pool),	 TEST(test_peers),
-		TEST(test_simple),     TEST(test_scan),
+		TEST(test_quiet),     TEST(test_names),	     TEST(test_wan_rate), TEST(test_loss),
+		TEST(test_wan_queue), TEST(test_usual_loss), TEST(test_not_loss), TEST(test_pool),
+		TEST(test_peers),     TEST(test_simple),     TEST(test_scan),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
