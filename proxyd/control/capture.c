@@ -156,14 +156,15 @@ static void lanes_text(const struct conn_info *ci, char *buf, size_t len)
 	buf[0] = '\0';
 	for (int i = 0; i < 2 && used < len; i++) {
 		const struct lane_info *l = &ci->lane[i];
-		char epsn[12], front[12], una[12];
+		char epsn[12], frontier[12], una[12];
 
 		psn_text(l->epsn, epsn, sizeof(epsn));
-		psn_text(l->opener ? l->frontier : UINT32_MAX, front, sizeof(front));
+		psn_text(l->opener ? l->frontier : UINT32_MAX, frontier, sizeof(frontier));
 		psn_text(l->una, una, sizeof(una));
-		used += (size_t)snprintf(
-			buf + used, len - used, "; lane %s %s epsn %s frontier %s una %s",
-			i == LANE_OUT ? "out" : "in", lane_state_name(l->state), epsn, front, una);
+		used += (size_t)snprintf(buf + used, len - used,
+					 "; lane %s %s epsn %s frontier %s una %s",
+					 i == LANE_OUT ? "out" : "in", lane_state_name(l->state),
+					 epsn, frontier, una);
 	}
 }
 

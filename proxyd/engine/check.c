@@ -27,13 +27,13 @@ static const char *check_front(struct engine *e, const struct lane *l)
 	const struct lane_reads *x = reads_of(e, l);
 
 	if (psn_after(l->frontier.psn, x ? x->map.asked.psn : l->epsn.psn))
-		return "2: front beyond what is received and retained";
+		return "2: frontier beyond what is received and retained";
 	if (r && psn_after(l->frontier.psn, r->at.psn))
-		return "2: front beyond an unanswered READ";
+		return "2: frontier beyond an unanswered READ";
 	if (!l->start_acked && l->frontier.psn != l->start)
-		return "2: front moved before all below the handover was acknowledged";
+		return "2: frontier moved before all below the handover was acknowledged";
 	if (psn_after(l->acked.psn, l->frontier.psn))
-		return "1: acknowledged beyond the front";
+		return "1: acknowledged beyond the frontier";
 	return NULL;
 }
 

@@ -27,7 +27,7 @@ struct before {
 	bool held;
 	uint8_t state;
 	uint64_t opened;
-	uint32_t una, front, proof;
+	uint32_t una, frontier, proof;
 	bool proven;
 };
 

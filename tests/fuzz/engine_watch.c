@@ -152,7 +152,7 @@ void watch_before(void)
 		b->held = fl->used && lane_keeps(&fl->lane) && fl->lane.state != LANE_FAULT;
 		b->opened = fl->lane.opened;
 		b->una = fl->lane.una.psn;
-		b->front = fl->lane.frontier.psn;
+		b->frontier = fl->lane.frontier.psn;
 		/* answers of before are evidence too: they are used when the peer begins anew */
 		b->proven = b->held && reads_of(z.e, &fl->lane);
 		b->proof = b->proven ? reads_of(z.e, &fl->lane)->map.proof : 0;
@@ -169,21 +169,21 @@ static void after_lane(uint32_t i)
 	uint32_t said = z.evidence;
 
 	if (reads_ahead() && evidence)
-		said = psn_add(b->front, 1u << 22); /* in numbers that are not ours to know */
+		said = psn_add(b->frontier, 1u << 22); /* in numbers that are not ours to know */
 	if (!z.closed[i] && fl->used && lane_keeps(l) && l->opened == b->opened) {
 		if (l->state == LANE_FAULT) {
 			NEED(z.fault[i]);
 			return;
 		}
-		NEED(!psn_before(l->una.psn, b->una) && !psn_before(l->frontier.psn, b->front));
+		NEED(!psn_before(l->una.psn, b->una) && !psn_before(l->frontier.psn, b->frontier));
 		if (l->una.psn != b->una)
 			NEED((evidence && !psn_before(said, l->una.psn)) ||
 			     (b->proven && !psn_before(b->proof, l->una.psn)));
 		return;
 	}
 	NEED(z.closed[i]);
-	if (psn_before(b->una, b->front) && !z.fault[i])
-		NEED(evidence && !psn_before(said, b->front));
+	if (psn_before(b->una, b->frontier) && !z.fault[i])
+		NEED(evidence && !psn_before(said, b->frontier));
 }
 
 void watch_after(void)

@@ -12,11 +12,11 @@
  *    (answers to READs, and all where READs are asked for ahead, by their payload: their numbers
  *    may be others); besides it there are only packets that the engine originates (ACKs and NAKs,
  *    mostly)
- *  - a success ACK never leaves for a lane that is not held or at fault, never beyond the front,
+ *  - a success ACK never leaves for a lane that is not held or at fault, never beyond the frontier,
  *    never for a packet that did not arrive whole, and not before all from before the handover is
  *    truly acknowledged
  *  - the true-ACK mark moves only if a response or a report has just said so, never by time or
- *    requests, and neither it nor the front goes back
+ *    requests, and neither it nor the frontier goes back
  *  - a lane whose requester was told more than is truly acknowledged does not end without a fault
  *  - every report that leaves is one that the peer protocol can carry
  *  - the engine does not ask for a tick again and again at the same time

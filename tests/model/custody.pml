@@ -25,14 +25,14 @@
  *
  * Checked, by the numbers of the list in doc/architecture.md:
  *	1	what was acknowledged to the host is executed, or retained by A, or the lane is in FAULT (check())
- *	2	the front is at most what is accepted and retained, and not beyond an unanswered READ (check()); A itself
- *		acknowledges no more than the front (pseudo())
+ *	2	the frontier is at most what is accepted and retained, and not beyond an unanswered READ (check()); A itself
+ *		acknowledges no more than the frontier (pseudo())
  *	3	the responder executes what was posted, each once, in order (responder_rx())
  *	4	A releases only what the responder executed (a_true_ack())
  *	5	nothing is acknowledged after FAULT (tell())
  *
  * Left out: what only costs time or room (pacing, RNR delays, holes beyond count, a full pool, which is a loss to
- * everybody outside), policies that hold the front back further, MSNs, a READ's answer of several packets, new
+ * everybody outside), policies that hold the frontier back further, MSNs, a READ's answer of several packets, new
  * incarnations of a queue pair.
  *
  * With -DFORGER=n a third party makes n frames that would be taken for the hosts' own.

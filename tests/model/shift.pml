@@ -106,7 +106,7 @@ inline check()
 	i = 0; k = 0
 }
 
-/* The front: all accepted, but for the first READ without an answer */
+/* The frontier: all accepted, but for the first READ without an answer */
 inline advance()
 {
 	do

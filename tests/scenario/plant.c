@@ -250,7 +250,7 @@ const struct plant plants[] = {
 	{"a true ACK leaks", a_true_ack_leaks, RULE_LEAK, false, true},
 	{"an old ACK from nowhere", an_ack_out_of_nowhere, RULE_LEAK, false, true},
 	{"a sequence NAK leaks", a_nak_leaks, RULE_LEAK, false, true},
-	{"a sequence NAK below the front", a_nak_of_its_own, RULE_LEAK, false, true},
+	{"a sequence NAK below the frontier", a_nak_of_its_own, RULE_LEAK, false, true},
 	{"an RNR NAK leaks", an_rnr_nak_leaks, RULE_LEAK, false, true},
 	{"a request doubled at once", a_request_twice, RULE_DOUBLE, false, true},
 	{"a request again after its ACK", a_request_after_its_ack, RULE_DOUBLE, false, true},

@@ -61,8 +61,8 @@ static void test_small_messages(void **state)
 		}
 }
 
-/* The same with loss, which lets custody grow while the front is repaired, and with long messages
- * between. */
+/* The same with loss, which lets custody grow while the frontier is repaired, and with long
+ * messages between. */
 static void test_with_loss(void **state)
 {
 	(void)state;

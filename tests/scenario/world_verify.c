@@ -82,7 +82,8 @@ void world_dump(struct world *w, FILE *out)
 				struct lane_info *i = &ci.lane[l];
 
 				fprintf(out,
-					"  %s %s%s epsn %06x front %06x una %06x sent %06x msn %u "
+					"  %s %s%s epsn %06x frontier %06x una %06x sent %06x "
+					"msn %u "
 					"custody %" PRIu64 " transit %" PRIu64
 					" reads %u req %" PRIu64 " packs %" PRIu64 " tacks %" PRIu64
 					" dup %" PRIu64 " retx %" PRIu64 " naks %" PRIu64

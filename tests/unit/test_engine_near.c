@@ -162,8 +162,8 @@ static void test_off(void **state)
 	rig_destroy(r);
 }
 
-/* ENG-10: a request in custody that comes again is acknowledged again, with the latest front, and
- * goes no further. One that the responder has acknowledged is the responder's to answer. */
+/* ENG-10: a request in custody that comes again is acknowledged again, with the latest frontier,
+ * and goes no further. One that the responder has acknowledged is the responder's to answer. */
 static void test_duplicates(void **state)
 {
 	struct rig *r = HELD(POLICY_EARLY);

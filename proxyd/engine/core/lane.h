@@ -29,9 +29,9 @@
  *	end	end of the highest packet held; equals epsn but in an ACCEPTOR with holes
  *
  * una <= nxt <= epsn <= end always; una <= frontier does not hold (true ACKs may run ahead of one
- * that waits behind an unanswered READ), front <= epsn does. What is pseudo-acknowledged, [una,
- * front), is retained by construction: nothing but lane_release() removes packets, and only below a
- * true ACK, unless the lane faults.
+ * that waits behind an unanswered READ), frontier <= epsn does. What is pseudo-acknowledged, [una,
+ * frontier), is retained by construction: nothing but lane_release() removes packets, and only
+ * below a true ACK, unless the lane faults.
  */
 #ifndef LONGHAUL_ENGINE_CORE_LANE_H
 #define LONGHAUL_ENGINE_CORE_LANE_H
@@ -148,7 +148,7 @@ struct mark {
  *              and the peer wants names, too
  * @named:      OPENER: packets were named below; ACCEPTOR: names are known below, but for @unnamed
  * @reads:      requests that wait for an answer with data, struct read_rec
- * @acked:      front as told in the latest ACK that went out, for repeating it
+ * @acked:      frontier as told in the latest ACK that went out, for repeating it
  * @told:       next PSN that the requester cannot know to be acknowledged: the latest ACK, or an
  * answered READ
  * @holes:      ACCEPTOR: pool page with missing ranges, POOL_NONE without any
@@ -251,7 +251,7 @@ struct lane {
 			struct mark guard;
 			uint32_t guard_end;
 			uint32_t reasked_psn, reasked_end, reasked_us;
-			uint32_t trickle_us; /* latest step of a front that waits for the WAN */
+			uint32_t trickle_us; /* latest step of a frontier that waits for the WAN */
 			uint32_t cnp_us;     /* latest CNP to the requester */
 			/* OPENER: names are known to the peer below, but for gaps; named again
 			 * below, in this round (names_tx.c) */

@@ -166,7 +166,7 @@ bool far_run(struct engine *e, struct flow *fl, uint32_t quantum)
 			l->progress = e->now; /* the oldest begins to wait now */
 		mark_high(l, l->nxt.psn);
 		if (l->role == ROLE_SINGLE)
-			ack_list(e, fl); /* a front that waits for the WAN */
+			ack_list(e, fl); /* a frontier that waits for the WAN */
 	}
 	/* also when nothing could be sent: the response is still awaited that what follows has to
 	 * wait for */

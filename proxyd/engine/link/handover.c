@@ -7,13 +7,13 @@
  * it has told the MSN). A requester that always has something under way does that only when it must
  * send again; there the lane opens at the first packet of a message, in order, if the lane is
  * calibrated. From the handover PSN on packets are retained and sent as a stream, but as long as
- * the peer has not agreed the front moves only with true ACKs, so a refusal costs nothing: we
+ * the peer has not agreed the frontier moves only with true ACKs, so a refusal costs nothing: we
  * forget what is retained, the hosts still have it. Before the handover PSN everything passes as
  * ever.
  *
  * A cumulative ACK at or above the handover PSN would also acknowledge what came before it and is
- * not in custody, hence @start_acked: the front stays at the handover PSN until the responder has
- * truly acknowledged all before it. If what came before it turns out to be lost (a sequence NAK
+ * not in custody, hence @start_acked: the frontier stays at the handover PSN until the responder
+ * has truly acknowledged all before it. If what came before it turns out to be lost (a sequence NAK
  * below the handover PSN passes), the lane closes and opens again at the PSN that the requester now
  * goes back to: so a lossy WAN is repaired from the first NAK on.
  *

@@ -131,7 +131,7 @@ bool stream_tx_run(struct engine *e, struct flow *fl, uint32_t quantum)
 		if (idle || !wheel_armed(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_LOSS)))
 			arm(e, fl);
 		names_due(e, fl);
-		ack_list(e, fl); /* the front may have waited for this transmission */
+		ack_list(e, fl); /* the frontier may have waited for this transmission */
 		order_accepted(e, fl);
 	} else if (idle && !stopped && psn_before(l->nxt.psn, l->epsn.psn) &&
 		   !wheel_armed(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_LOSS))) {

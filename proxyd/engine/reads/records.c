@@ -3,7 +3,7 @@
  * Requests that wait for a response with data: READ, ATOMIC, FLUSH, ATOMIC WRITE.
  *
  * Each has a record from the moment it was accepted until its response has passed whole. The
- * records of a lane form a queue in PSN order. The head's PSN bounds the front (an ACK past an
+ * records of a lane form a queue in PSN order. The head's PSN bounds the frontier (an ACK past an
  * unanswered READ makes a requester start it anew) and, toward the responder, the release: an ACK
  * beyond an unanswered READ means that its response was lost.
  *
