@@ -163,14 +163,15 @@ static void again(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
 
+	/* what the responder says to it is for the host, who may lack that it was done */
+	if (psn_before(f->psn, l->una.psn))
+		lane_passed(e, fl, f->psn);
 	if (psn_before(f->psn, l->start)) {
 		engine_pass(e, fl->side, f);
 		return;
 	}
 	l->dup++;
 	progress_due(e, fl, true);
-	if (psn_before(f->psn, l->una.psn))
-		lane_passed(e, fl, f->psn);
 	if ((f->op->flags & OPF_ANSWERED) && psn_before(f->psn, l->una.psn)) {
 		/* answered already, so a host asks again (or the opener's timer, which does no
 		 * harm): the responder must repeat the answer */
