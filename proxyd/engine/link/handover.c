@@ -143,12 +143,28 @@ void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
 }
 
 /* No answer to OPEN. */
+/* Whether a READ of the lane was answered past us: the responder may have forgotten it by the time
+ * that the peer sends it to it once more. */
+static bool answered_already(struct engine *e, const struct lane *l)
+{
+	const struct lane_reads *x = reads_of(e, l);
+
+	return x && psn_after(x->map.proof, l->start);
+}
+
 void handover_timer(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
 
 	if (l->accepted && !l->reopen)
 		return;
+	if (l->state == LANE_OPENING && answered_already(e, l)) {
+		/* what asked the peer, or its answer, is lost. Nothing is owed: begin anew where the
+		 * host is now */
+		lane_close(e, fl, REASON_NONE, true);
+		fl->retry_open = e->now;
+		return;
+	}
 	if (l->state == LANE_OPENING && e->now - l->opened > REFUSED_RETRY_NS) {
 		/* the peer's session is up but it does not answer: close, the hosts go on alone */
 		lane_close(e, fl, REASON_PEER_LOST, true);
