@@ -6,7 +6,10 @@
 #
 #	demo: op=write rtt-ms=50 loss=0 direct-MBps=20.9 longhaul-MBps=140.1 gain=6.7 intact=yes
 #
-# Exit status 0 when every byte of every transfer arrived once and unaltered.
+# and before them the same as a picture, a bar for each. Exit status 0 when every byte of every transfer arrived once
+# and unaltered.
+#
+# SHORT=yes: two transfers at 50 ms alone, for tests/netns/test_readme.sh. BARS=ascii: whatever the terminal can.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/netns/lib.sh
@@ -16,10 +19,49 @@ WAN_RATE=1080M	     # what the appliances send at: just below
 WAN_BURST=550K	     # 4 ms of it: five programs share the processors here
 DIRECT_SECONDS=3     # posting time of a bare transfer; its rate is steady from the start
 LONGHAUL_SECONDS=7   # of one through the appliances, which first have to learn the connection
+rtts=(0 50)
+losses=(0 0.001)
 lines=()
 table=
 all_intact=yes
 declare -A rate
+
+if [ -n "${SHORT:-}" ]; then
+	DIRECT_SECONDS=1 LONGHAUL_SECONDS=3 rtts=(50) losses=(0)
+fi
+
+# What the lines say, as a picture: a row for each transfer and a bar as long as its rate, up to what the link carries.
+picture()
+{
+	local full='#' dots=.
+
+	case ${BARS:-${LC_ALL:-${LC_CTYPE:-${LANG:-}}}} in
+	*[Uu][Tt][Ff]8 | *[Uu][Tt][Ff]-8) full=█ dots=· ;;
+	esac
+	printf '%s\n' "${lines[@]}" | LC_ALL=C awk -v top=$((LINK_MBIT / 8)) -v width=40 -v full="$full" -v dots="$dots" '
+	function bar(rate,   i, n, text) {
+		n = int(rate / top * width + 0.5)
+		n = n > width ? width : n == 0 && rate > 0 ? 1 : n
+		for (i = 1; i <= width; i++)
+			text = text (i <= n ? full : dots)
+		return text
+	}
+	BEGIN {
+		printf "%-5s  %10s  %6s  %-8s  %6s  %-*s  %s\n", "", "round trip", "loss", "", "MB/s", width, \
+			"0 to " top " MB/s, what the link carries", "gain"
+	}
+	{
+		for (i = 2; i <= NF; i++) {
+			split($i, pair, "=")
+			of[pair[1]] = pair[2]
+		}
+		printf "%-5s  %7d ms  %4.1f %%  %-8s  %6.1f  %s\n", of["op"], of["rtt-ms"], of["loss"] * 100, "bare", \
+			of["direct-MBps"], bar(of["direct-MBps"])
+		printf "%27s%-8s  %6.1f  %s  x %.1f%s\n", "", "longhaul", of["longhaul-MBps"], \
+			bar(of["longhaul-MBps"]), of["gain"], \
+			of["intact"] == "yes" ? "" : "  NOT INTACT"
+	}'
+}
 
 # measure NAME OP SECONDS: one transfer; sets mbps and good
 measure()
@@ -64,10 +106,11 @@ from the first post to the last delivery, the time to learn the connection inclu
 READs: 4 outstanding, over the same 256 KiB of host b again and again; the appliances have prefetch = on.
 
 EOM
-for rtt in 0 50; do
+for rtt in "${rtts[@]}"; do
 	ops=(write send)
+	[ -z "${SHORT:-}" ] || ops=(write)
 	[ $rtt = 0 ] || ops+=(read)
-	for loss in 0 0.001; do
+	for loss in "${losses[@]}"; do
 		link=(--delay-ms $((rtt / 2)) --rate-mbps $LINK_MBIT --loss $loss)
 		declare -A direct=() intact=()
 		wan_start "${link[@]}"
@@ -92,11 +135,14 @@ for rtt in 0 50; do
 done
 printf '\n\n%s\n\n' "$table"
 for op in write send; do
+	[ -z "${SHORT:-}" ] || break
 	awk -v op=$op -v near="${rate[$op,0,0]}" -v far="${rate[$op,50,0]}" -v lossy="${rate[$op,50,0.001]}" 'BEGIN {
 		if (near > 0)
 			printf "%s through the appliances at 50 ms: %.0f %% of its rate at 0 ms, with 0.1 %% loss %.0f %%\n",
 				op, far / near * 100, lossy / near * 100 }'
 done
+echo
+picture
 echo
 printf '%s\n' "${lines[@]}"
 [ $all_intact = yes ]
