@@ -11,6 +11,7 @@
 # make check-ui   metrics by promtool and prometheus, the status page in Chromium (root)
 # make lint       layers, style, doc/features.md against the tests, how the engine's files hang together
 # make bench      cost per packet, memory
+# make pictures   the README's, drawn from doc/pictures/bench-wan.txt; pictures-new: make bench-wan into that file first
 # make bench-scale  what many connections cost each other
 # make fuzz       each fuzzer for SECONDS=60
 # make model      models of the rules, every run of them within bounds, by spin

@@ -238,7 +238,7 @@ installed()
 	it "the key belongs to the daemon" eval 'ports && locked_memory && configure &&
 		[ "$(inside stat -c "%U %a" /etc/longhaul/link.key)" = "longhaul 600" ]'
 	it "the configuration is good" inside longhauld --check-config
-	it "it starts" inside systemctl start longhauld
+	it "it starts" inside systemctl enable --now longhauld
 }
 
 running()
