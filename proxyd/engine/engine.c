@@ -83,10 +83,6 @@ struct engine *engine_create(const struct engine_config *cfg, const struct engin
 	e->roles = engine_roles;
 	e->cfg.pool_bytes = or_default(cfg->pool_bytes, 256ull << 20);
 	e->cfg.max_conns = (uint32_t)or_default(cfg->max_conns, 16384);
-	e->cfg.peer_timeout_ns = or_default(cfg->peer_timeout_ns, 60 * NSEC_PER_SEC);
-	e->cfg.responder_timeout_ns = or_default(cfg->responder_timeout_ns, 30 * NSEC_PER_SEC);
-	e->cfg.rnr_timeout_ns = or_default(cfg->rnr_timeout_ns, 300 * NSEC_PER_SEC);
-	e->cfg.idle_ns = or_default(cfg->idle_ns, 600 * NSEC_PER_SEC);
 	e->cfg.lane_span = (uint32_t)or_default(cfg->lane_span, WINDOW_SPAN);
 	if (e->cfg.lane_span > WINDOW_SPAN)
 		e->cfg.lane_span = WINDOW_SPAN;
@@ -110,6 +106,7 @@ struct engine *engine_create(const struct engine_config *cfg, const struct engin
 		return NULL;
 	}
 	meter_init(e);
+	engine_limits(e, cfg, now_ns);
 	pace_init(e);
 	e->wake = UINT64_MAX;
 	e->sweep_at = now_ns + SWEEP_NS;

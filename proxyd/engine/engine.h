@@ -124,6 +124,12 @@ void engine_destroy(struct engine *e);
  *  changed, drain. */
 void engine_rules(struct engine *e, const struct rule *rules, unsigned int n, uint64_t now_ns);
 
+/**
+ * engine_limits - take pace (@wan_rate, @wan_auto, @wan_burst) and timeouts of @cfg, by the same
+ * defaults as engine_create(), for what is under way, too. Its other members are not looked at.
+ */
+void engine_limits(struct engine *e, const struct engine_config *cfg, uint64_t now_ns);
+
 /** engine_rx - a frame from a port. */
 void engine_rx(struct engine *e, enum engine_port port, const uint8_t *data, uint32_t len,
 	       uint64_t now_ns);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What an operator may do to connections of a running engine: let one go, or let it, a rule or all
+ * What an operator may do to a running engine: let one connection go, or let it, a rule or all
  * pass as if nobody stood between. Both are a drain (core/close.c): what was acknowledged is
- * delivered first, so nothing of this can lose data.
+ * delivered first, so nothing of this can lose data. And other limits: pace and timeouts are read
+ * where they matter, each time, so a new value holds for what is under way, too.
  */
 #include "engine/core/core.h"
 
@@ -70,4 +71,25 @@ bool engine_release(struct engine *e, uint32_t conn, uint64_t now_ns)
 	if (other)
 		let_go(e, other);
 	return true;
+}
+
+static uint64_t or_default(uint64_t v, uint64_t def)
+{
+	return v ? v : def;
+}
+
+void engine_limits(struct engine *e, const struct engine_config *cfg, uint64_t now_ns)
+{
+	bool was_auto = e->cfg.wan_auto;
+
+	e->now = now_ns;
+	e->cfg.wan_rate = cfg->wan_rate;
+	e->cfg.wan_auto = cfg->wan_auto;
+	e->cfg.wan_burst = cfg->wan_burst;
+	e->cfg.peer_timeout_ns = or_default(cfg->peer_timeout_ns, 60 * NSEC_PER_SEC);
+	e->cfg.responder_timeout_ns = or_default(cfg->responder_timeout_ns, 30 * NSEC_PER_SEC);
+	e->cfg.rnr_timeout_ns = or_default(cfg->rnr_timeout_ns, 300 * NSEC_PER_SEC);
+	e->cfg.idle_ns = or_default(cfg->idle_ns, 600 * NSEC_PER_SEC);
+	meter_limits(e, was_auto);
+	pace_limits(e);
 }

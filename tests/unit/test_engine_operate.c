@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What an operator does to connections of a running engine: release and bypass, and that nothing
- * owed is lost by it; and the meters of what came.
+ * What an operator does to a running engine: release and bypass, and that nothing owed is lost by
+ * it; other limits; and the meters of what came.
  */
 #include "tests/unit/engine_rig.h"
 
@@ -162,12 +162,59 @@ static void test_meters(void **state)
 	rig_destroy(r);
 }
 
+/* At 1 Mbit/s SENDs wait for tokens; with another rate they leave at once, also those that wait. */
+static void test_pace(void **state)
+{
+	struct engine_config cfg = {.pool_bytes = 8 << 20,
+				    .max_conns = 16,
+				    .wan_rate = 125000,
+				    .wan_burst = 16 << 10,
+				    .seed = 1};
+	struct rig *r = rig_held(&cfg, 0, POLICY_EARLY, RIG_MTU);
+	unsigned int waiting;
+
+	(void)state;
+	for (uint32_t psn = 6; psn < 6 + 300; psn++)
+		rig_rx(r, NEAR, SEND_ONLY("%06x"), psn);
+	for (waiting = 300; r->at < r->nout; r->at++)
+		waiting -= r->out[r->at].port == PORT_WAN;
+	assert_in_range(waiting, 50, 150);
+	rig_forget(r);
+	cfg.wan_rate = 0;
+	engine_limits(r->e, &cfg, r->now);
+	assert_true(engine_deadline(r->e) <= r->now);
+	engine_tick(r->e, r->now);
+	for (; waiting; waiting--)
+		rig_sent(r, PORT_WAN);
+	rig_destroy(r);
+}
+
+/* Custody waits for a peer that is silent as long as is allowed now, not as it was before. */
+static void test_timeouts(void **state)
+{
+	struct engine_config cfg = {.pool_bytes = 8 << 20, .max_conns = 16, .seed = 1};
+	struct rig *r = rig_held(&cfg, 0, POLICY_EARLY, RIG_MTU);
+
+	(void)state;
+	rig_rx(r, NEAR, SEND_ONLY("000006"));
+	rig_forget(r);
+	engine_peer_event(r->e, 0, PEER_DOWN, r->now);
+	rig_pass(r, 40000 * RIG_MS);
+	assert_int_equal(rig_conn(r).lane[LANE_OUT].state, LANE_HELD);
+	cfg.peer_timeout_ns = cfg.responder_timeout_ns = 5000 * RIG_MS;
+	engine_limits(r->e, &cfg, r->now);
+	rig_pass(r, 10000 * RIG_MS);
+	assert_int_equal(rig_conn(r).lane[LANE_OUT].state, LANE_FAULT);
+	rig_destroy(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_bypass),	cmocka_unit_test(test_bypass_refuses),
 		cmocka_unit_test(test_all_off), cmocka_unit_test(test_release),
 		cmocka_unit_test(test_unknown), cmocka_unit_test(test_meters),
+		cmocka_unit_test(test_pace),	cmocka_unit_test(test_timeouts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

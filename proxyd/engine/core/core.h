@@ -120,11 +120,15 @@ unsigned int flow_link(const struct engine *e, const struct flow *fl);
 void meter_got(struct engine *e, const struct frame *f);
 void meter_tick(struct engine *e);
 void meter_rx(struct engine *e, unsigned int peer, const struct report *r);
+/** meter_limits - e->cfg has another wan_rate or wan_auto; @was_auto: the one before. */
+void meter_limits(struct engine *e, bool was_auto);
 /** meter_forget - the peer has begun to count anew. */
 void meter_forget(struct engine *e, unsigned int peer);
 
 /* turns.c: turns and tokens */
 void pace_init(struct engine *e);
+/** pace_limits - e->cfg has another wan_rate, wan_auto or wan_burst. */
+void pace_limits(struct engine *e);
 void pace_run(struct engine *e, struct flow *fl);
 void pace_tick(struct engine *e);
 bool pace_may_send(struct engine *e);

@@ -36,6 +36,18 @@ void meter_init(struct engine *e)
 	e->via = LINK_ALONE;
 }
 
+void meter_limits(struct engine *e, bool was_auto)
+{
+	for (unsigned int i = 0; i < LINKS; i++) {
+		struct rate *r = &e->link[i].rate;
+
+		/* what was found while nobody went by it is old */
+		if (e->cfg.wan_auto && !was_auto)
+			rate_init(r, e->cfg.wan_rate);
+		r->limit = e->cfg.wan_rate;
+	}
+}
+
 unsigned int flow_link(const struct engine *e, const struct flow *fl)
 {
 	int peer = fl->rule >= 0 ? e->rules[fl->rule].peer : fl->lane.peer;

@@ -62,6 +62,23 @@ static uint64_t link_pace(const struct engine *e, const struct wan_link *k)
 	return e->cfg.wan_auto ? rate_pace(&k->rate) : 0;
 }
 
+/* A bucket that has more than it may hold now has the most; who waits for tokens looks again. */
+void pace_limits(struct engine *e)
+{
+	int64_t most = burst(e, e->cfg.wan_rate);
+
+	if (e->tokens > most)
+		e->tokens = most;
+	for (unsigned int i = 0; i < PEER_MAX; i++) {
+		struct wan_link *k = &e->link[i];
+
+		most = burst(e, rate_pace(&k->rate));
+		if (k->tokens > most)
+			k->tokens = most;
+	}
+	engine_wake_at(e, e->now);
+}
+
 static void refill_all(struct engine *e)
 {
 	refill(e->now, e->cfg.wan_rate, burst(e, e->cfg.wan_rate), &e->tokens_at, &e->tokens);
