@@ -41,6 +41,7 @@ static const struct command commands[] = {
 	 NULL, false},
 	{"bypass", NULL, "on|off all | rule NAME | KEY VALUE ...",
 	 "let pass as if longhauld were not there", run_bypass, NULL, false},
+	{"reload", NULL, "", "read the configuration again", run_reload, NULL, false},
 	{"clear", NULL, "", "counters of stats count from now on", run_clear, NULL, false},
 	{"capture", NULL, "FILE KEY VALUE ...", "frames of one queue pair, with what was decided",
 	 run_capture, NULL, false},

@@ -63,6 +63,7 @@ int run_show(const struct command *cmd, const struct options *opt, int argc, cha
 int run_status(const struct command *cmd, const struct options *opt, int argc, char **argv);
 int run_release(const struct command *cmd, const struct options *opt, int argc, char **argv);
 int run_bypass(const struct command *cmd, const struct options *opt, int argc, char **argv);
+int run_reload(const struct command *cmd, const struct options *opt, int argc, char **argv);
 int run_clear(const struct command *cmd, const struct options *opt, int argc, char **argv);
 int run_monitor(const struct command *cmd, const struct options *opt, int argc, char **argv);
 int run_capture(const struct command *cmd, const struct options *opt, int argc, char **argv);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What changes something: release, bypass, clear. Connections are chosen as for `qp show`, and each
- * is named to the daemon by its id and its QPNs.
+ * What changes something: release, bypass, reload, clear. Connections are chosen as for `qp show`,
+ * and each is named to the daemon by its id and its QPNs.
  */
 #include <stdio.h>
 #include <string.h>
@@ -154,6 +154,23 @@ int run_bypass(const struct command *cmd, const struct options *opt, int argc, c
 	}
 	printf("bypass is %s for %zu connections\n", on ? "on" : "off", json_array_size(chosen));
 	json_decref(chosen);
+	return 0;
+}
+
+int run_reload(const struct command *cmd, const struct options *opt, int argc, char **argv)
+{
+	char err[1024];
+	json_t *answer;
+
+	(void)cmd, (void)argv;
+	if (argc)
+		return cli_error("reload takes no words: longhauld reads its own file again");
+	answer = act(opt->socket, json_pack("{s:s}", "cmd", "reload"), err, sizeof(err));
+	if (!answer)
+		return cli_error("%s", err);
+	printf("configuration read again, %lld rules\n",
+	       (long long)json_integer_value(json_object_get(answer, "rules")));
+	json_decref(answer);
 	return 0;
 }
 

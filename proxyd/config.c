@@ -414,11 +414,23 @@ const char *config_restart_needed(const struct config *a, const struct config *b
 		const char *x = (const char *)a + k->off, *y = (const char *)b + k->off;
 		bool text = k->type == V_TEXT || k->type == V_NAME;
 
-		if (k->off == offsetof(struct config, log_level) ||
-		    k->off == offsetof(struct config, drain_ns))
+		if (key_live(k))
 			continue;
 		if (text ? strcmp(x, y) : memcmp(x, y, k->size))
 			return k->name;
 	}
 	return same_peers(a, b) ? NULL : "[peer]";
+}
+
+void config_take(struct config *to, const struct config *from)
+{
+	for (unsigned int i = 0; longhaul_keys[i].name; i++) {
+		const struct key *k = &longhaul_keys[i];
+
+		if (key_live(k))
+			memcpy((char *)to + k->off, (const char *)from + k->off, k->size);
+	}
+	memcpy(to->rules, from->rules, sizeof(to->rules));
+	memcpy(to->rule_src, from->rule_src, sizeof(to->rule_src));
+	to->nrules = from->nrules;
 }

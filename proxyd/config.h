@@ -111,9 +111,12 @@ int config_parse(FILE *f, const char *name, struct config *c, struct config_erro
 void config_check(struct config *c, struct config_errors *errs);
 
 /** config_restart_needed - text naming the first setting in which @b differs from @a and that a
- * running daemon cannot take over (it can: rules, log-level, drain-timeout), NULL when there is
- * none. */
+ * running daemon cannot take over (it can: rules, and the keys that are key_live()), NULL
+ * when there is none. */
 const char *config_restart_needed(const struct config *a, const struct config *b);
+
+/** config_take - copy what a running daemon can take over. */
+void config_take(struct config *to, const struct config *from);
 
 /** config_error - add one message about @line of @file (0: about the file as a whole). */
 void config_error(struct config_errors *errs, const char *file, unsigned int line, const char *fmt,

@@ -75,6 +75,19 @@ const struct key rule_keys[] = {
 	{NULL, 0, false, 0, 0, 0, 0, NULL},
 };
 
+bool key_live(const struct key *k)
+{
+	static const char *const names[] = {
+		"wan-rate",    "wan-burst",    "node",		"peer-timeout", "responder-timeout",
+		"rnr-timeout", "idle-timeout", "drain-timeout", "log-level",
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strcmp(k->name, names[i]))
+			return true;
+	return false;
+}
+
 static void store(void *to, size_t size, uint64_t v)
 {
 	uint8_t v8 = v;

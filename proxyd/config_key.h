@@ -49,6 +49,9 @@ extern const struct key longhaul_keys[], peer_keys[], rule_keys[];
  * section of @c. NULL or what is wrong with it. */
 const char *key_apply(const struct key *k, struct config *c, void *base, const char *text);
 
+/** key_live - whether a running daemon can take over another value of @k, of [longhaul]. */
+bool key_live(const struct key *k);
+
 /** key_mend - what to do where the required @k is absent, NULL: just add it. */
 const char *key_mend(const struct key *k);
 

@@ -13,7 +13,6 @@
 #include <sys/random.h>
 
 #include "control/monitor.h"
-#include "config_value.h"
 #include "daemon_priv.h"
 #include "log.h"
 #include "port/afxdp.h"
@@ -115,17 +114,7 @@ static void session_log(void *ctx, unsigned int peer, int prio, const char *line
 static int open_engine(struct daemon *d, char *err, size_t errlen)
 {
 	const struct config *cfg = d->cfg;
-	struct engine_config ec = {
-		.pool_bytes = cfg->pool_bytes,
-		.max_conns = cfg->max_conns,
-		.wan_rate = cfg->wan_rate & ~PACE_AUTO,
-		.wan_auto = cfg->wan_rate & PACE_AUTO,
-		.wan_burst = cfg->wan_burst,
-		.peer_timeout_ns = cfg->peer_timeout_ns,
-		.responder_timeout_ns = cfg->responder_timeout_ns,
-		.rnr_timeout_ns = cfg->rnr_timeout_ns,
-		.idle_ns = cfg->idle_ns,
-	};
+	struct engine_config ec = daemon_limits(cfg);
 	struct engine_sink sink = {
 		.ctx = d,
 		.tx = sink_tx,
@@ -134,6 +123,8 @@ static int open_engine(struct daemon *d, char *err, size_t errlen)
 		.hold = daemon_fence,
 	};
 
+	ec.pool_bytes = cfg->pool_bytes;
+	ec.max_conns = cfg->max_conns;
 	if (getrandom(&ec.seed, sizeof(ec.seed), 0) != sizeof(ec.seed)) {
 		snprintf(err, errlen, "no random numbers: %s", strerror(errno));
 		return -EIO;
@@ -351,6 +342,8 @@ struct daemon *daemon_start(struct config *cfg, char *err, size_t errlen)
 	d->view.monitor = &d->monitor;
 	d->view.capture = &d->capture;
 	d->view.operate = &d->operate;
+	d->view.reload = daemon_reload;
+	d->view.reload_ctx = d;
 	d->now = d->started = loop_now();
 	event_log_tick(&d->events, d->now);
 	if (open_engine(d, err, errlen) || open_peers(d, err, errlen) ||

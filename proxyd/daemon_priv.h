@@ -65,9 +65,15 @@ void daemon_on_stop(void *ctx, int signo);
 /* daemon_reload.c */
 void daemon_on_reload(void *ctx, int signo);
 
+/** daemon_reload - likewise; false with one line in @err when the configuration is not taken. */
+bool daemon_reload(void *ctx, char *err, size_t errlen);
+
 /** daemon_linger - let go of what only rules of before a reload wanted, once nothing needs it; with
  *  each housekeeping. */
 void daemon_linger(struct daemon *d);
+
+/** daemon_limits - pace and timeouts of @cfg, as the engine wants them. */
+struct engine_config daemon_limits(const struct config *cfg);
 
 /** daemon_set_rules - hand the rules of @d->cfg to the engine and the views. */
 void daemon_set_rules(struct daemon *d);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Rules of the running daemon, and their replacement on SIGHUP: all of the new file or nothing of
- * it.
+ * Rules and limits of the running daemon, and their replacement, on SIGHUP or when the control
+ * socket asks for it: all of the new file or nothing of it. Who asks by the socket is told.
  *
  * Connections that no rule wants any more still have packets in custody. Those are released by the
  * responder's acknowledgements, which must go on reaching the daemon; so the port takes what the
@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config_value.h"
 #include "control/monitor.h"
 #include "daemon_priv.h"
 #include "log.h"
@@ -23,6 +24,19 @@ void daemon_set_rules(struct daemon *d)
 	d->view.nrules = d->cfg->nrules;
 	engine_rules(d->engine, d->cfg->rules, d->cfg->nrules, d->now);
 	operate_rules(&d->view, d->now);
+}
+
+struct engine_config daemon_limits(const struct config *cfg)
+{
+	return (struct engine_config){
+		.wan_rate = cfg->wan_rate & ~PACE_AUTO,
+		.wan_auto = cfg->wan_rate & PACE_AUTO,
+		.wan_burst = cfg->wan_burst,
+		.peer_timeout_ns = cfg->peer_timeout_ns,
+		.responder_timeout_ns = cfg->responder_timeout_ns,
+		.rnr_timeout_ns = cfg->rnr_timeout_ns,
+		.idle_ns = cfg->idle_ns,
+	};
 }
 
 void daemon_served(const struct config *cfg, struct session_local *local, struct prefix *buf)
@@ -94,23 +108,22 @@ void daemon_linger(struct daemon *d)
 	}
 }
 
-/* Take over the rules of @new; a negative errno when the port does not take them, nothing changed
- * then. */
-static int take_rules(struct daemon *d, const struct config *new)
+/* Take over what can change of @new; a negative errno when the port does not take the rules,
+ * nothing changed then. */
+static int take(struct daemon *d, const struct config *new)
 {
 	struct prefix *buf = calloc(RULE_MAX * RULE_PREFIXES, sizeof(*buf));
+	struct engine_config limits;
 	struct session_local local;
 	int rc = buf ? steer_both(d, new) : -ENOMEM;
 
 	if (!rc) {
 		d->lingering = true;
 		d->linger_conn = 0;
-		memcpy(d->cfg->rules, new->rules, sizeof(new->rules));
-		memcpy(d->cfg->rule_src, new->rule_src, sizeof(new->rule_src));
-		d->cfg->nrules = new->nrules;
-		d->cfg->log_level = new->log_level;
-		d->cfg->drain_ns = new->drain_ns;
+		config_take(d->cfg, new);
 		log_init(d->cfg->log_level);
+		limits = daemon_limits(d->cfg);
+		engine_limits(d->engine, &limits, d->now);
 		daemon_prefetch(d);
 		daemon_set_rules(d);
 		memset(&d->mirror, 0, sizeof(d->mirror));
@@ -127,44 +140,65 @@ static bool reload(struct daemon *d, struct config *new, struct config_errors *e
 	const char *other;
 	int rc;
 
-	if (config_load(d->cfg->file, new, errs)) {
-		for (unsigned int i = 0; i < errs->n && i < CONFIG_ERRORS; i++)
-			log_line(LOG_ERR, "%s", errs->text[i]);
+	if (config_load(d->cfg->file, new, errs))
 		return false;
-	}
 	other = config_restart_needed(d->cfg, new);
 	if (other) {
-		log_line(LOG_ERR,
-			 "%s: '%s' differs, which only a restart can change; systemctl restart "
-			 "longhauld, "
-			 "or set it back",
-			 d->cfg->file, other);
+		config_error(errs, d->cfg->file, 0,
+			     "'%s' differs, which only a restart can change; systemctl restart "
+			     "longhauld, or set it back",
+			     other);
 		return false;
 	}
-	rc = take_rules(d, new);
+	rc = take(d, new);
 	if (rc)
-		log_line(LOG_ERR, "the XDP program does not take the rules: %s", strerror(-rc));
+		config_error(errs, d->cfg->file, 0, "the XDP program does not take the rules: %s",
+			     strerror(-rc));
 	return !rc;
 }
 
-void daemon_on_reload(void *ctx, int signo)
+/* All that is wrong goes to the log; who asked is told of the first. */
+static void refused(struct daemon *d, const struct config_errors *errs, char *err, size_t errlen)
 {
-	struct config_errors *errs = malloc(sizeof(*errs));
+	int used = snprintf(err, errlen, "refused, the old configuration stays in force: %.300s",
+			    errs->n ? errs->text[0] : "out of memory");
+
+	if (errs->n > 1 && (size_t)used < errlen)
+		snprintf(err + used, errlen - (size_t)used, "; and %u more, see the log",
+			 errs->n - 1);
+	for (unsigned int i = 0; i < errs->n && i < CONFIG_ERRORS; i++)
+		log_line(LOG_ERR, "%s", errs->text[i]);
+	d->reloads_refused++;
+	monitor_say(&d->view, "reload-refused", "configuration not changed; the log says why");
+	log_line(LOG_ERR, "configuration not changed, the old one stays in force");
+}
+
+bool daemon_reload(void *ctx, char *err, size_t errlen)
+{
+	static const struct config_errors none;
+	struct config_errors *errs = calloc(1, sizeof(*errs));
 	struct config *new = malloc(sizeof(*new));
 	struct daemon *d = ctx;
+	bool ok;
 
-	(void)signo;
 	d->now = loop_now();
-	if (errs && new &&reload(d, new, errs)) {
+	ok = errs && new &&reload(d, new, errs);
+	if (ok) {
 		d->reloads++;
 		monitor_say(&d->view, "reload", "configuration read again");
 		log_line(LOG_INFO, "%s read again, %u rules", d->cfg->file, d->cfg->nrules);
 	} else {
-		d->reloads_refused++;
-		monitor_say(&d->view, "reload-refused",
-			    "configuration not changed; the log says why");
-		log_line(LOG_ERR, "configuration not changed, the old one stays in force");
+		refused(d, errs ? errs : &none, err, errlen);
 	}
 	free(new);
 	free(errs);
+	return ok;
+}
+
+void daemon_on_reload(void *ctx, int signo)
+{
+	char err[OPERATE_ERROR];
+
+	(void)signo;
+	daemon_reload(ctx, err, sizeof(err));
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/client.h"
 #include "config.h"
 #include "daemon.h"
 #include "host.h"
@@ -12,12 +13,13 @@
 #include "replay.h"
 #include "version.h"
 
-#define ERR_LEN 512
+#define ERR_LEN 1024
 
 enum long_only {
 	OPT_CHECK = 256,
 	OPT_OFFLINE,
 	OPT_REPLAY,
+	OPT_RELOAD,
 	OPT_VERSION,
 };
 
@@ -25,6 +27,7 @@ static const struct option long_options[] = {
 	{"config", required_argument, NULL, 'c'},
 	{"check-config", no_argument, NULL, OPT_CHECK},
 	{"offline", no_argument, NULL, OPT_OFFLINE},
+	{"reload", no_argument, NULL, OPT_RELOAD},
 	{"replay", required_argument, NULL, OPT_REPLAY},
 	{"json", no_argument, NULL, 'j'},
 	{"foreground", no_argument, NULL, 'f'},
@@ -35,11 +38,13 @@ static const struct option long_options[] = {
 };
 
 static const char help[] =
-	"usage: longhauld [-c FILE] [-v] [--check-config [--offline]] [--replay CAPTURE [-j]]\n"
+	"usage: longhauld [-c FILE] [-v] [--check-config [--offline] | --reload | --replay CAPTURE "
+	"[-j]]\n"
 	"\n"
 	"  -c, --config FILE    configuration, default " CONFIG_PATH "\n"
 	"      --check-config   check it, with this host's interfaces and key files, and end\n"
 	"      --offline        check the file alone\n"
+	"      --reload         have the running daemon read it again; fails when that refuses\n"
 	"      --replay CAPTURE show which queue pairs the packets of a capture file tell of\n"
 	"  -j, --json           the replay's table as JSON\n"
 	"  -v, --verbose        log more\n"
@@ -108,6 +113,28 @@ static int check(const char *path, bool offline)
 	return cfg ? 0 : 1;
 }
 
+static void ignore(void *ctx, json_t *object)
+{
+	(void)ctx, (void)object;
+}
+
+/* A file with errors is not even shown to the daemon. */
+static int reload(const char *path)
+{
+	struct config_errors *warn = calloc(1, sizeof(*warn));
+	struct config *cfg = warn ? load(path, 0, warn) : NULL;
+	char err[ERR_LEN];
+	int rc = 1;
+
+	if (cfg && client_request(cfg->socket, "reload", ignore, NULL, err, sizeof(err)))
+		fail(err);
+	else if (cfg)
+		rc = 0;
+	free(warn);
+	free(cfg);
+	return rc;
+}
+
 static int replay(const char *path, bool json)
 {
 	char err[ERR_LEN];
@@ -140,10 +167,18 @@ static int serve(const char *path, bool verbose)
 	return rc;
 }
 
+enum what {
+	SERVE,
+	CHECK,
+	RELOAD,
+	REPLAY,
+};
+
 int main(int argc, char **argv)
 {
 	const char *path = CONFIG_PATH, *capture = NULL;
-	bool check_only = false, offline = false, json = false, verbose = false;
+	bool offline = false, json = false, verbose = false;
+	enum what what = SERVE;
 	char text[128];
 	int c;
 
@@ -154,13 +189,17 @@ int main(int argc, char **argv)
 			path = optarg;
 			break;
 		case OPT_CHECK:
-			check_only = true;
+			what = CHECK;
 			break;
 		case OPT_OFFLINE:
 			offline = true;
 			break;
+		case OPT_RELOAD:
+			what = RELOAD;
+			break;
 		case OPT_REPLAY:
 			capture = optarg;
+			what = REPLAY;
 			break;
 		case 'j':
 			json = true;
@@ -188,9 +227,8 @@ int main(int argc, char **argv)
 			 argv[optind]);
 		return fail(text);
 	}
-	if (capture)
-		return replay(capture, json);
-	if (check_only)
-		return check(path, offline);
-	return serve(path, verbose);
+	return what == REPLAY	? replay(capture, json)
+	       : what == CHECK	? check(path, offline)
+	       : what == RELOAD ? reload(path)
+				: serve(path, verbose);
 }

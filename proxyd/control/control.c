@@ -110,7 +110,7 @@ static void answer(struct control *c, struct client *cl, enum client_state state
 
 static void answer_error(struct control *c, struct client *cl, const char *text)
 {
-	char ascii[192];
+	char ascii[OPERATE_ERROR];
 	size_t i;
 
 	/* It may quote the request, cut in the middle of a character; JSON must be whole UTF-8. */
@@ -143,7 +143,7 @@ static void follow(struct control *c, struct client *cl, struct feed *f, json_t 
 static void run_action(struct control *c, struct client *cl, const struct action *a,
 		       const json_t *req)
 {
-	char err[128];
+	char err[OPERATE_ERROR];
 	json_t *out = NULL;
 
 	if (!c->src->operate || !a->run(c->src, req, cl->now, &out, err, sizeof(err))) {

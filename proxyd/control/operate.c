@@ -148,11 +148,21 @@ static bool run_clear(const struct view_source *src, const json_t *req, uint64_t
 	return true;
 }
 
+static bool run_reload(const struct view_source *src, const json_t *req, uint64_t now_ns,
+		       json_t **out, char *err, size_t errlen)
+{
+	(void)req, (void)now_ns;
+	if (!src->reload)
+		return wrong(err, errlen, "nothing to reload");
+	if (!src->reload(src->reload_ctx, err, errlen))
+		return false;
+	*out = json_pack("{s:b, s:i}", "reloaded", 1, "rules", (int)src->nrules);
+	return true;
+}
+
 static const struct action actions[] = {
-	{"release", run_release},
-	{"bypass", run_bypass},
-	{"stats-clear", run_clear},
-	{NULL, NULL},
+	{"release", run_release}, {"bypass", run_bypass}, {"stats-clear", run_clear},
+	{"reload", run_reload},	  {NULL, NULL},
 };
 
 const struct action *action_find(const char *cmd)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Commands of an operator that change something: release, bypass, clear counters. Each is one
- * request with members, answered by one object. What was bypassed is remembered by the names of
+ * Commands of an operator that change something: release, bypass, clear counters, reload. Each is
+ * one request with members, answered by one object. What was bypassed is remembered by the names of
  * rules, so that a reload does not move it to other rules.
  */
 #ifndef LONGHAUL_CONTROL_OPERATE_H
@@ -12,6 +12,7 @@
 #include "control/view.h"
 
 #define OPERATE_COUNTERS 320 /* of stats-show */
+#define OPERATE_ERROR	 512 /* bytes of what is answered when something cannot be done */
 
 /**
  * struct operate - zero to begin with.

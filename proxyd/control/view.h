@@ -43,6 +43,7 @@ struct view_counter {
  * @peers:      by peer index
  * @health:     NULL when nobody looks after it; @stopping: whether the daemon is, NULL likewise
  * @monitor, @capture, @operate: what clients may follow and do, NULL when they may not
+ * @reload:     read the configuration again: false with one line in @err; NULL when nobody can
  * @daemon:     further counters of the daemon's own: @ndaemon of them
  */
 struct view_source {
@@ -59,6 +60,8 @@ struct view_source {
 	struct operate *operate;
 	const struct health *health;
 	const bool *stopping;
+	bool (*reload)(void *ctx, char *err, size_t errlen);
+	void *reload_ctx;
 	const struct view_counter *daemon;
 	unsigned int ndaemon;
 };

@@ -257,6 +257,10 @@ running()
 	it "its group may ask, a stranger may not" inside eval '
 		setpriv --reuid nobody --regid longhaul --clear-groups longhaul rule &&
 		! setpriv --reuid nobody --regid nogroup --clear-groups longhaul rule'
+	it "a reload of a file with errors fails, and nothing has changed" inside eval '
+		cp -p /etc/longhaul/longhaul.conf /root/good.conf && echo "colour = blue" >>/etc/longhaul/longhaul.conf &&
+		! systemctl reload longhauld && cp -p /root/good.conf /etc/longhaul/longhaul.conf &&
+		systemctl is-active longhauld && longhaul rule | grep -q all'
 	it "reload" inside eval 'systemctl reload longhauld && longhaul -j stats | grep -q "\"reloads\"" ||
 		{ sleep 1; longhaul -j stats | grep "\"reloads\""; }'
 	it "systemd-analyze security: 2.0 or better" inside systemd-analyze security --offline=true --threshold=20 /lib/systemd/system/longhauld.service

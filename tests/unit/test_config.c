@@ -594,11 +594,25 @@ static void test_restart_needed(void **state)
 	(void)state;
 	assert_int_equal(parse(HEAD RULE "[peer p]\naddress = ::1\nkey-file = /k\n"), 0);
 	was = cfg;
-	assert_int_equal(parse(HEAD "log-level = debug\ndrain-timeout = 1s\n" RULE
-				    "read-depth = 4\n"
-				    "[peer p]\naddress = ::1\nkey-file = /k\n"),
+	assert_int_equal(parse(HEAD
+			       "log-level = debug\ndrain-timeout = 1s\nwan-rate = auto up to "
+			       "1G\nwan-burst = 1M\nnode = n2\npeer-timeout = 2s\n"
+			       "responder-timeout = 3s\nrnr-timeout = 4s\nidle-timeout = 5s\n" RULE
+			       "read-depth = 4\n"
+			       "[peer p]\naddress = ::1\nkey-file = /k\n"),
 			 0);
 	assert_null(config_restart_needed(&was, &cfg));
+	config_take(&was, &cfg);
+	assert_int_equal(was.log_level, LOG_DEBUG);
+	assert_int_equal(was.drain_ns, SEC);
+	assert_true(was.wan_rate == (PACE_AUTO | 125000000));
+	assert_int_equal(was.wan_burst, 1 << 20);
+	assert_string_equal(was.node, "n2");
+	assert_int_equal(was.peer_timeout_ns, 2 * SEC);
+	assert_int_equal(was.responder_timeout_ns, 3 * SEC);
+	assert_int_equal(was.rnr_timeout_ns, 4 * SEC);
+	assert_int_equal(was.idle_ns, 5 * SEC);
+	assert_int_equal(was.rules[0].read_depth, 4);
 	assert_int_equal(parse(HEAD "pool = 1G\n" RULE "[peer p]\naddress = ::1\nkey-file = /k\n"),
 			 0);
 	assert_string_equal(config_restart_needed(&was, &cfg), "pool");

@@ -704,6 +704,31 @@ static void test_actions(void **state)
 	src.operate = NULL;
 }
 
+static bool reload_says(void *ctx, char *err, size_t errlen)
+{
+	const char *text = ctx;
+
+	snprintf(err, errlen, "%s", text ? text : "");
+	return !text;
+}
+
+/* A reload is answered with what became of it. */
+static void test_reload(void **state)
+{
+	static struct operate op;
+
+	(void)state;
+	src.operate = &op;
+	check_error(ask("{\"cmd\":\"reload\"}\n"), "nothing to reload");
+	src.reload = reload_says;
+	check_objects(ask("{\"cmd\":\"reload\"}\n"));
+	src.reload_ctx = "t.conf:3: unknown key 'colour'";
+	check_error(ask("{\"cmd\":\"reload\"}\n"), "t.conf:3: unknown key 'colour'");
+	src.reload = NULL;
+	src.reload_ctx = NULL;
+	src.operate = NULL;
+}
+
 /* A long answer is made bit by bit; a client that does not read holds up nobody, and goes. */
 static void test_slow_reader(void **state)
 {
@@ -830,7 +855,7 @@ int main(void)
 		TEST(test_idle_clients), TEST(test_deaf_clients), TEST(test_follow),
 		TEST(test_feed_overrun), TEST(test_actions),	  TEST(test_patience),
 		TEST(test_slow_reader),	 TEST(test_bounded_turn), TEST(test_changes_under_way),
-		TEST(test_socket_file),
+		TEST(test_socket_file),	 TEST(test_reload),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);

@@ -1,0 +1,120 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# What a running daemon takes over of a changed configuration, under transfers that go on; what it refuses, and that
+# whoever asked is told so.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+. tests/netns/lib.sh
+
+log_has() # SITE TEXT
+{
+	grep -q -- "$2" "$LAB/gw-$1.err"
+}
+
+reload() # SITE: as systemctl reload does it
+{
+	in_ns "g$1" "$B/longhauld" --reload -c "$LAB/gw-$1.conf"
+}
+
+# refused SITE TEXT: a reload fails, by both ways, and the one line that it is told with has the text
+refused()
+{
+	! reload "$1" 2>"$LAB/reload.err" && [ "$(wc -l <"$LAB/reload.err")" = 1 ] && grep -q -- "$2" "$LAB/reload.err" &&
+	! cli "$1" reload 2>"$LAB/reload.err" && [ "$(wc -l <"$LAB/reload.err")" = 1 ] && grep -q -- "$2" "$LAB/reload.err"
+}
+
+set_key() # SITE KEY VALUE: in [longhaul]
+{
+	sed -i "/^\[longhaul\]/,/^\[[pr]/{/^$2 = /d}; s|^\[longhaul\]\$|&\n$2 = $3|" "$LAB/gw-$1.conf"
+}
+
+flows() # the transfer goes on
+{
+	await 60 so_far_above flow-req messages $(($(so_far flow-req messages) + ${1:-100}))
+}
+
+lab_up
+wan_start --delay-ms 5 --rate-mbps 800
+pair_start -g "wan-rate = 500M"
+transfer_begin flow a --op write --seconds 600 --size 64K --mtu 4096 --depth 64
+await 60 jq_true a qp 'any(.state == "held")'
+
+## Limits
+
+pace_is() # BITS
+{
+	jq_true a peer 'all(."pace-bps" == $n)' --argjson n "$1"
+}
+rate()
+{
+	pace_is 500000000 && set_key a wan-rate 100M && reload a && pace_is 100000000 && flows 20 &&
+	set_key a wan-rate "auto up to 600M" && cli a reload && await 30 jq_true a peer 'all(.pace != "fixed" and ."pace-bps" <= 600000000)' &&
+	flows && set_key a wan-rate 0 && reload a && jq_true a peer 'all(.pace == "fixed")' && flows
+}
+it "wan-rate: another one, auto, none, while a transfer goes on" rate
+
+others()
+{
+	local k
+
+	for k in "peer-timeout = 20s" "responder-timeout = 20s" "rnr-timeout = 20s" "idle-timeout = 20s" \
+		"wan-burst = 1M" "node = other-name" "log-level = debug" "drain-timeout = 20s"; do
+		set_key a "${k% = *}" "${k#* = }"
+		reload a || return
+	done
+	await 30 jq_true b peer 'all(.node == "other-name")' && flows
+}
+it "timeouts, burst, log level; the peer is told another node name" others
+
+## What is refused
+
+unchanged() # whatever is refused, nothing has changed
+{
+	jq_true a rule 'length == 1 and all(.name == "hosts" and .policy == "early")' && flows 20
+}
+
+by_restart()
+{
+	local k
+
+	cp "$LAB/gw-a.conf" "$LAB/good.conf"
+	for k in "pool = 64M" "max-connections = 100" "mode = generic" "max-path-mtu = 1024" "listen = 10.77.1.2" \
+		"port = 4999" "sandbox = $([ -z "${SANITIZED:-}" ] && echo off || echo on)" "lan = lan9"; do
+		set_key a "${k% = *}" "${k#* = }"
+		refused a "'${k% = *}' differs, which only a restart can change" || return
+		cp "$LAB/good.conf" "$LAB/gw-a.conf"
+	done
+	unchanged
+}
+it "what only a restart can change is refused, and named" by_restart
+
+bad_file()
+{
+	local status=0
+
+	echo "colour = blue" >>"$LAB/gw-a.conf"
+	! reload a 2>"$LAB/reload.err" && grep -q "unknown key 'colour'" "$LAB/reload.err" &&
+	! cli a reload 2>"$LAB/reload.err" && grep -q "refused, the old.*unknown key 'colour'" "$LAB/reload.err" &&
+	log_has a "unknown key 'colour'" && unchanged || status=1
+	cp "$LAB/good.conf" "$LAB/gw-a.conf"
+	reload a && return $status
+}
+it "a file with errors is refused, with its first error; then it is mended and taken" bad_file
+
+no_daemon()
+{
+	! reload_of_nobody 2>"$LAB/reload.err" && [ "$(wc -l <"$LAB/reload.err")" = 1 ]
+}
+reload_of_nobody()
+{
+	sed "s|^socket = .*|socket = $LAB/nobody.sock|" "$LAB/gw-a.conf" >"$LAB/nobody.conf"
+	in_ns ga "$B/longhauld" --reload -c "$LAB/nobody.conf"
+}
+it "without a daemon it fails, in one line" no_daemon
+
+enough flow-req
+it "the transfer that went on all the while is intact" eval 'transfer_end flow && intact flow'
+it "both stop with nothing left" pair_stop
+echo "1..$lab_number"
+exit $((tests_failed > 0))
