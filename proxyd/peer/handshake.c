@@ -21,7 +21,8 @@
  *	    ANSWER   our next salt, and theirs: "if that was you, echo my salt"
  *	    CONFIRM  both salts of our current session: "this is our session"
  *
- *	SEEK bears the seek flag, which says that the sender is down, CONFIRM the established
+ *	SEEK bears the seek flag, which says that the sender is down (or wants another key,
+ *	roll.c), CONFIRM the established
  *	flag, ANSWER neither.
  *
  * A salt
@@ -95,8 +96,8 @@ _Static_assert(SEAL_HELLO_HDR + SEAL_TAG + PROTO_HDR + 2 * PROTO_SALT + PROTO_HE
 	       "the longest HELLO");
 
 /* The one place where a HELLO datagram is made. */
-static void send_hello(struct session *s, struct peer *p, const uint8_t *salt, const uint8_t *echo,
-		       bool seek, bool established)
+static void send_hello(struct session *s, struct peer *p, const struct seal_psk *psk,
+		       const uint8_t *salt, const uint8_t *echo, bool seek, bool established)
 {
 	uint8_t buf[SESSION_DATAGRAM_MAX], nonce[24];
 	struct proto_challenge c = {.seek = seek, .established = established};
@@ -113,10 +114,11 @@ static void send_hello(struct session *s, struct peer *p, const uint8_t *salt, c
 	if (m < 0)
 		return;
 	session_random(s, nonce, sizeof(nonce));
-	outbox_send(s, p, buf, seal_hello(&p->psk, buf, (size_t)(n + m), nonce));
+	outbox_send(s, p, buf, seal_hello(psk, buf, (size_t)(n + m), nonce));
 }
 
-static void offer(struct session *s, struct peer *p, const uint8_t *echo, bool seek, uint64_t now)
+static void offer(struct session *s, struct peer *p, const struct seal_psk *psk,
+		  const uint8_t *echo, bool seek, uint64_t now)
 {
 	struct salt *salt = &p->salt[0];
 
@@ -130,17 +132,17 @@ static void offer(struct session *s, struct peer *p, const uint8_t *echo, bool s
 		salt->since = now;
 	}
 	p->last_hello = now;
-	send_hello(s, p, salt->b, echo, seek, false);
+	send_hello(s, p, psk, salt->b, echo, seek, false);
 }
 
-void handshake_seek(struct session *s, struct peer *p, uint64_t now)
+void handshake_seek(struct session *s, struct peer *p, const struct seal_psk *psk, uint64_t now)
 {
-	offer(s, p, p->heard_salt, true, now);
+	offer(s, p, psk, p->heard_salt, true, now);
 }
 
 void handshake_confirm(struct session *s, struct peer *p)
 {
-	send_hello(s, p, p->link.own, p->link.other, false, true);
+	send_hello(s, p, &p->link.psk, p->link.own, p->link.other, false, true);
 }
 
 static bool same(const uint8_t *a, const uint8_t *b)
@@ -166,8 +168,9 @@ static bool is_ours(const struct peer *p, const uint8_t *salt)
 	       (p->state == SESSION_UP && same(salt, p->link.own));
 }
 
-static void establish(struct session *s, struct peer *p, const struct salt *own,
-		      const struct proto_challenge *c, const struct proto_hello *h, uint64_t now)
+static void establish(struct session *s, struct peer *p, const struct seal_psk *psk,
+		      const struct salt *own, const struct proto_challenge *c,
+		      const struct proto_hello *h, uint64_t now)
 {
 	bool was_up = p->state == SESSION_UP;
 	bool restarted = p->known && p->hello.boot != h->boot;
@@ -175,15 +178,20 @@ static void establish(struct session *s, struct peer *p, const struct salt *own,
 	struct link *l = &p->link;
 	struct seal_session keys;
 	enum peer_event ev;
+	bool rolled;
 
-	if (seal_session_init(&keys, &p->psk, own->b, c->salt) < 0)
+	if (seal_session_init(&keys, psk, own->b, c->salt) < 0)
 		return; /* equal salts: refused as reflected before it comes to this */
 
 	/* What was queued for the process before this one means nothing to it. */
 	if (!was_up || restarted)
 		outbox_drop(p);
 
+	if (!restarted)
+		roll_keep(p, psk, now);
+	rolled = was_up && sodium_memcmp(psk, &l->psk, sizeof(*psk)) != 0;
 	sodium_memzero(l, sizeof(*l));
+	l->psk = *psk;
 	memcpy(l->own, own->b, PROTO_SALT);
 	memcpy(l->other, c->salt, PROTO_SALT);
 	l->keys = keys;
@@ -216,7 +224,8 @@ static void establish(struct session *s, struct peer *p, const struct salt *own,
 		session_say(s, p, LOG_NOTICE, "up: node %s, boot %016" PRIx64, h->name, h->boot);
 		ev = PEER_UP;
 	} else {
-		session_say(s, p, LOG_INFO, "new session: it had lost sight of this side");
+		session_say(s, p, LOG_INFO, "new session: %s",
+			    rolled ? "the key is another one" : "it had lost sight of this side");
 		return;
 	}
 	s->sink.event(s->sink.ctx, session_index(s, p), ev, now);
@@ -230,8 +239,8 @@ static bool may_answer(struct peer *p, struct bucket *b, uint64_t now)
 	return false;
 }
 
-static void take(struct session *s, struct peer *p, const struct proto_challenge *c,
-		 const struct proto_hello *h, uint64_t now)
+static void take(struct session *s, struct peer *p, const struct seal_psk *psk,
+		 const struct proto_challenge *c, const struct proto_hello *h, uint64_t now)
 {
 	bool up = p->state == SESSION_UP, seek;
 	const struct salt *own;
@@ -248,13 +257,15 @@ static void take(struct session *s, struct peer *p, const struct proto_challenge
 	p->rx_datagrams++;
 
 	if (up && same(c->salt, p->link.other) && (!c->established || same(c->echo, p->link.own))) {
+		if (c->established && roll_adopt(p, psk))
+			handshake_confirm(s, p);
 		if (!c->established && may_answer(p, &p->proven, now))
 			handshake_confirm(s, p);
 		return;
 	}
 	own = proven(p, c->echo, now);
 	if (own) {
-		establish(s, p, own, c, h, now);
+		establish(s, p, psk, own, c, h, now);
 		return;
 	}
 
@@ -262,7 +273,7 @@ static void take(struct session *s, struct peer *p, const struct proto_challenge
 	memcpy(p->heard_salt, c->salt, PROTO_SALT);
 	seek = !up || (c->established && !p->link.confirmed);
 	if ((seek || c->seek) && may_answer(p, &p->unproven, now))
-		offer(s, p, c->salt, seek, now);
+		offer(s, p, psk, c->salt, seek, now);
 }
 
 void handshake_rx(struct session *s, struct peer *p, const uint8_t *data, size_t len, uint64_t now)
@@ -273,9 +284,10 @@ void handshake_rx(struct session *s, struct peer *p, const uint8_t *data, size_t
 	struct proto_message m;
 	enum proto_verdict v;
 	size_t pos = 0;
-	int n = seal_open_hello(&p->psk, data, len, s->plain);
+	int n = 0;
+	const struct seal_psk *psk = roll_open(p, data, len, s->plain, &n);
 
-	if (n < 0) {
+	if (!psk) {
 		p->counter[SC_BAD_AUTH]++;
 		if (session_may_say(p, ABOUT_AUTH, now))
 			session_say(s, p, LOG_WARNING,
@@ -308,5 +320,5 @@ void handshake_rx(struct session *s, struct peer *p, const uint8_t *data, size_t
 		return;
 	}
 	p->rx_bytes += len;
-	take(s, p, &challenge, &hello, now);
+	take(s, p, psk, &challenge, &hello, now);
 }

@@ -167,7 +167,8 @@ int session_peer_add(struct session *s, unsigned int peer, const char *name,
 		return -EEXIST;
 	memset(p, 0, sizeof(*p));
 	snprintf(p->name, sizeof(p->name), "%s", name);
-	seal_psk_init(&p->psk, key);
+	seal_psk_init(&p->psk[0], key);
+	p->nkeys = 1;
 	handshake_new_salts(s, p);
 	p->proven = p->unproven = (struct bucket){.tokens = ANSWERS_MAX, .refilled = now_ns};
 	p->state = SESSION_DOWN;
@@ -213,15 +214,18 @@ void session_bye(struct session *s, enum proto_bye_reason reason)
 			outbox_bye(s, p, reason);
 		p->state = SESSION_CLOSED;
 		sodium_memzero(&p->link.keys, sizeof(p->link.keys));
+		sodium_memzero(&p->old, sizeof(p->old));
 		outbox_drop(p);
 	}
 }
 
 /* ---- receiving ---- */
 
-static void down(struct session *s, struct peer *p, uint64_t now)
+void session_down(struct session *s, struct peer *p, int prio, const char *why, uint64_t now)
 {
+	session_say(s, p, prio, "down: %s", why);
 	sodium_memzero(&p->link.keys, sizeof(p->link.keys));
+	sodium_memzero(&p->old, sizeof(p->old));
 	outbox_drop(p);
 	p->state = SESSION_DOWN;
 	p->since = now;
@@ -268,10 +272,11 @@ static bool message(struct session *s, struct peer *p, const struct proto_messag
 		}
 		return true;
 	case PROTO_BYE:
-		session_say(s, p, LOG_NOTICE, "down: it said goodbye (%s)",
-			    m->bye == BYE_REMOVED ? "this side is not in its configuration any more"
-						  : "shutdown");
-		down(s, p, now);
+		session_down(s, p, LOG_NOTICE,
+			     m->bye == BYE_REMOVED ? "it said goodbye (this side is not in its "
+						     "configuration any more)"
+						   : "it said goodbye (shutdown)",
+			     now);
 		/* No use in calling after somebody who is just leaving. */
 		p->next_hello = now + s->cfg.hello_ns;
 		return false;
@@ -320,6 +325,12 @@ static void rx_data(struct session *s, struct peer *p, const uint8_t *data, size
 		return;
 	}
 	if (p->state != SESSION_UP || memcmp(seal_data_id(data), l->keys.rx_id, SEAL_ID) != 0) {
+		n = p->state == SESSION_UP ? roll_rx_old(s, p, data, len, now) : -1;
+		if (n >= 0) {
+			/* numbered otherwise: what must be newer than something is not */
+			messages(s, p, (size_t)n, 0, now);
+			return;
+		}
 		p->counter[SC_NO_SESSION]++;
 		/* Perhaps it has not noticed that we restarted: do not wait for the next HELLO's
 		 * turn. */
@@ -412,15 +423,19 @@ void session_flush(struct session *s)
 
 static void tick_up(struct session *s, struct peer *p, uint64_t now)
 {
+	char why[64];
+
 	if (now - p->link.heard >= s->cfg.dead_ns) {
-		session_say(s, p, LOG_WARNING, "down: nothing heard from it for %llu ms",
-			    (unsigned long long)((now - p->link.heard) / MS));
-		down(s, p, now);
+		snprintf(why, sizeof(why), "nothing heard from it for %llu ms",
+			 (unsigned long long)((now - p->link.heard) / MS));
+		session_down(s, p, LOG_WARNING, why, now);
 		return;
 	}
 	if (now < p->next_beat)
 		return;
 	p->next_beat = now + s->cfg.heartbeat_ns;
+	if (roll_due(p, now))
+		handshake_seek(s, p, &p->psk[0], now);
 	if (!p->link.confirmed)
 		handshake_confirm(s, p);
 	if (now >= p->next_tell) {
@@ -440,7 +455,7 @@ void session_tick(struct session *s, uint64_t now_ns)
 		/* At once, when it has just gone down. */
 		if (p->state == SESSION_DOWN && now_ns >= p->next_hello) {
 			p->next_hello = now_ns + s->cfg.hello_ns;
-			handshake_seek(s, p, now_ns);
+			handshake_seek(s, p, roll_next(p), now_ns);
 		}
 	}
 }
@@ -493,6 +508,7 @@ bool session_info(const struct session *s, unsigned int peer, uint64_t now_ns,
 		.more = p->hello.more,
 		.since_ns = now_ns - p->since,
 		.heard = p->was_heard,
+		.key = roll_index(p),
 		.heard_ns = p->was_heard ? now_ns - p->last_heard : 0,
 		.sessions = p->sessions,
 		.restarts = p->restarts,

@@ -31,6 +31,7 @@
 #include "peer/proto.h"
 
 #define SESSION_DATAGRAM_MAX 1472 /* bytes of UDP payload that are ever sent or taken */
+#define SESSION_KEYS	     2	  /* that a peer may have at a time */
 #define SESSION_DATAGRAM_MIN 1000 /* lowest limit that can be configured: the largest HELLO fits */
 
 /* Everything that is refused, dropped or suppressed, by name; `longhaul peer show -d` lists
@@ -145,6 +146,14 @@ void session_destroy(struct session *s);
 int session_peer_add(struct session *s, unsigned int peer, const char *name,
 		     const uint8_t key[PEER_KEY_LEN], uint64_t now_ns);
 
+/**
+ * session_peer_keys - these @n keys from now on, 1 .. SESSION_KEYS, the one to begin with first
+ * (roll.c). A session goes on; it is made anew under the first key if the peer knows it, and ends
+ * if its own key is none of them (PEER_DOWN). 0, -EINVAL, -ENOENT
+ */
+int session_peer_keys(struct session *s, unsigned int peer, const uint8_t (*keys)[PEER_KEY_LEN],
+		      unsigned int n, uint64_t now_ns);
+
 /** session_peer_remove - forget it; says BYE when it is up. No event is raised. */
 void session_peer_remove(struct session *s, unsigned int peer);
 
@@ -192,6 +201,7 @@ uint64_t session_boot(const struct session *s);
  * @heard:   something authentic and fresh ever came; @heard_ns: how long ago. HELLOs that prove
  *           nothing do not count; @rx_datagrams > 0 with @heard false: its HELLOs arrive here, ours
  *           do not arrive there
+ * @key:     which of its keys the session is under, -1 when there is none
  * @sessions: handshakes completed; @restarts: times it came back as another process; @downs: times
  *            lost
  * @rtt_samples: 0: the delays below mean nothing. They belong to the current session
@@ -216,6 +226,7 @@ struct session_info {
 	uint64_t since_ns;
 	bool heard;
 	uint64_t heard_ns;
+	int key;
 	uint64_t sessions, restarts, downs;
 	uint64_t rtt_samples;
 	uint64_t rtt_ns, srtt_ns, rtt_min_ns, jitter_ns, owd_above_ns;

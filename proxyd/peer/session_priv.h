@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What session.c (life of a peer, timers), handshake.c (HELLOs) and outbox.c (what we send) share.
+ * What session.c (life of a peer, timers), handshake.c (HELLOs), roll.c (two keys) and outbox.c
+ * (what we send) share.
  */
 #ifndef LONGHAUL_PEER_SESSION_PRIV_H
 #define LONGHAUL_PEER_SESSION_PRIV_H
@@ -16,6 +17,7 @@
 #define HELLO_GAP_NS (100 * MS) /* HELLOs that a stranger can provoke are at least so far apart */
 #define TELL_NS	     (5 * SEC)	/* HELLO message in DATA: repeated, because one can be lost */
 #define LOG_GAP_NS   (60 * SEC) /* between log lines that a stranger can provoke */
+#define ROLL_NS	     (5 * SEC)	/* a peer that does not know our first key is asked again */
 #define ANSWERS_MAX  8u		/* answers to HELLOs: a bucket of so many */
 #define ANSWER_NS    (50 * MS)	/* and one more each so often */
 
@@ -45,7 +47,7 @@ struct queued {
 
 /**
  * struct link - the current session with a peer; meaningless unless it is UP.
- * @own, @other: the two salts that its keys are made of
+ * @own, @other: the two salts that its keys are made of, and @psk, the key
  * @confirmed:   a datagram under these keys has arrived, so the other side has them too
  * @heard:       when the latest authentic datagram came
  * @hello_seq:   sequence number of the newest datagram whose HELLO message was taken
@@ -53,6 +55,7 @@ struct queued {
  */
 struct link {
 	uint8_t own[PROTO_SALT], other[PROTO_SALT];
+	struct seal_psk psk;
 	struct seal_session keys;
 	struct replay replay;
 	bool confirmed;
@@ -60,6 +63,13 @@ struct link {
 	uint64_t hello_seq;
 	uint64_t beat_seq, beat_sent, beat_at;
 	struct delay delay;
+};
+
+/** struct old_link - the session before a change of keys; reports of it are taken @until then. */
+struct old_link {
+	struct seal_session keys;
+	struct replay replay;
+	uint64_t until;
 };
 
 enum log_about {
@@ -71,6 +81,9 @@ enum log_about {
 
 /**
  * struct peer
+ * @psk, @nkeys: its keys, the one to begin with first
+ * @turn:       which of them is the next to seek under, modulo @nkeys
+ * @rolling, @next_roll: a session under another than the first is to be made anew; when to try
  * @salt:       ours for the next session, and the one that was offered before it
  * @heard_salt: the latest salt heard, zero when none: saves a seeking pair a round trip
  * @hello:      latest HELLO of a proven peer; @known: there was one
@@ -79,10 +92,14 @@ enum log_about {
 struct peer {
 	enum session_state state;
 	char name[RULE_NAME];
-	struct seal_psk psk;
+	struct seal_psk psk[SESSION_KEYS];
+	unsigned int nkeys, turn;
+	bool rolling;
+	uint64_t next_roll;
 	struct salt salt[2];
 	uint8_t heard_salt[PROTO_SALT];
 	struct link link;
+	struct old_link old;
 	uint64_t since;
 	uint64_t next_hello, last_hello, next_beat, next_tell;
 	struct bucket proven, unproven;
@@ -115,11 +132,32 @@ bool session_may_say(struct peer *p, enum log_about about, uint64_t now);
 void session_random(struct session *s, void *buf, size_t len);
 unsigned int session_index(const struct session *s, const struct peer *p);
 
+/** session_down - a peer that was up is not any more; @why for the log. */
+void session_down(struct session *s, struct peer *p, int prio, const char *why, uint64_t now);
+
+/* roll.c */
+/** roll_index - which of its keys the session is under, -1: none, or there is no session. */
+int roll_index(const struct peer *p);
+/** roll_open - the key that opens a HELLO, NULL; its messages are @plain, of @n bytes. */
+const struct seal_psk *roll_open(const struct peer *p, const uint8_t *data, size_t len,
+				 uint8_t *plain, int *n);
+/** roll_next - the key to seek under now. */
+const struct seal_psk *roll_next(struct peer *p);
+/** roll_due - whether a session is to be made anew under the first key. */
+bool roll_due(struct peer *p, uint64_t now);
+/** roll_adopt - the peer has made our session of the same salts, but under @psk: change over, or
+ *  false, when it will. */
+bool roll_adopt(struct peer *p, const struct seal_psk *psk);
+/** roll_keep - a session under @next follows the present one. */
+void roll_keep(struct peer *p, const struct seal_psk *next, uint64_t now);
+/** roll_rx_old - length of a datagram of the session before, in s->plain; -1: it is not. */
+int roll_rx_old(struct session *s, struct peer *p, const uint8_t *data, size_t len, uint64_t now);
+
 /* handshake.c */
 /** handshake_rx - a datagram that looks like a HELLO. */
 void handshake_rx(struct session *s, struct peer *p, const uint8_t *data, size_t len, uint64_t now);
-/** handshake_seek - say HELLO to a peer that is down. */
-void handshake_seek(struct session *s, struct peer *p, uint64_t now);
+/** handshake_seek - say HELLO under @psk to a peer that is down, or is to change keys. */
+void handshake_seek(struct session *s, struct peer *p, const struct seal_psk *psk, uint64_t now);
 /** handshake_confirm - show a peer that we have the current session. */
 void handshake_confirm(struct session *s, struct peer *p);
 /** handshake_new_salts - one of the old ones has been used, or there are none yet. */

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Two keys at a time, so that one takes the place of the other without a gap.
+ *
+ * A peer has one key or two. What it says opens with either, and is answered under the same. We
+ * begin under the first one; while nobody is there, under each in turn, for the peer may know the
+ * other alone. So a key is rolled in three steps, each at both appliances in any order: the new one
+ * as second, the new one as first, the new one alone.
+ *
+ * When the first key becomes another one while a session is up, the session is made anew under it:
+ * by a SEEK under that key, which a peer that knows it answers as one that had lost sight of us
+ * (handshake.c). One that does not know it yet goes on in the session there is, and is asked again
+ * from time to time. Nobody is down meanwhile, and what is still under way in the session before is
+ * taken for a while.
+ *
+ * A session whose key was taken away ends at once: that key may have been stolen.
+ *
+ * Both sides can have proof under the two keys at the same moment, of the same pair of salts. Both
+ * know both keys then, and the session is the one of the key that derives the lower HELLO key: who
+ * is in the other one changes over when it hears the peer's CONFIRM. No key of a session is derived
+ * twice by that, for it only ever goes down.
+ */
+#include <errno.h>
+#include <sodium.h>
+#include <string.h>
+#include <syslog.h>
+
+#include "peer/session_priv.h"
+
+static bool same_key(const struct seal_psk *a, const struct seal_psk *b)
+{
+	return sodium_memcmp(a, b, sizeof(*a)) == 0;
+}
+
+int roll_index(const struct peer *p)
+{
+	for (unsigned int i = 0; p->state == SESSION_UP && i < p->nkeys; i++)
+		if (same_key(&p->psk[i], &p->link.psk))
+			return (int)i;
+	return -1;
+}
+
+int session_peer_keys(struct session *s, unsigned int peer, const uint8_t (*keys)[PEER_KEY_LEN],
+		      unsigned int n, uint64_t now_ns)
+{
+	struct peer *p;
+
+	if (peer >= PEER_MAX || !n || n > SESSION_KEYS)
+		return -EINVAL;
+	p = &s->peer[peer];
+	if (p->state == SESSION_UNUSED)
+		return -ENOENT;
+	sodium_memzero(p->psk, sizeof(p->psk));
+	for (unsigned int i = 0; i < n; i++)
+		seal_psk_init(&p->psk[i], keys[i]);
+	p->nkeys = n;
+	p->rolling = true;
+	p->next_roll = now_ns;
+	if (p->state != SESSION_UP)
+		p->next_hello = now_ns;
+	else if (roll_index(p) < 0)
+		session_down(s, p, LOG_NOTICE, "the key of its session was taken away", now_ns);
+	return 0;
+}
+
+const struct seal_psk *roll_open(const struct peer *p, const uint8_t *data, size_t len,
+				 uint8_t *plain, int *n)
+{
+	for (unsigned int i = 0; i < p->nkeys; i++) {
+		*n = seal_open_hello(&p->psk[i], data, len, plain);
+		if (*n >= 0)
+			return &p->psk[i];
+	}
+	return NULL;
+}
+
+const struct seal_psk *roll_next(struct peer *p)
+{
+	return &p->psk[p->turn++ % p->nkeys];
+}
+
+bool roll_due(struct peer *p, uint64_t now)
+{
+	/* once it is under the first, whatever key the peer begins with is as good */
+	p->rolling &= roll_index(p) != 0;
+	if (!p->rolling || now < p->next_roll)
+		return false;
+	p->next_roll = now + ROLL_NS;
+	return true;
+}
+
+bool roll_adopt(struct peer *p, const struct seal_psk *psk)
+{
+	struct link *l = &p->link;
+
+	if (l->confirmed || memcmp(psk->hello, l->psk.hello, sizeof(psk->hello)) >= 0 ||
+	    seal_session_init(&l->keys, psk, l->own, l->other) < 0)
+		return false;
+	l->psk = *psk;
+	memset(&l->replay, 0, sizeof(l->replay));
+	l->hello_seq = l->beat_seq = 0;
+	return true;
+}
+
+void roll_keep(struct peer *p, const struct seal_psk *next, uint64_t now)
+{
+	struct link *l = &p->link;
+
+	if (p->state != SESSION_UP || !l->confirmed || same_key(next, &l->psk))
+		return;
+	p->old = (struct old_link){
+		.keys = l->keys, .replay = l->replay, .until = now + SALT_LIFE_NS};
+}
+
+int roll_rx_old(struct session *s, struct peer *p, const uint8_t *data, size_t len, uint64_t now)
+{
+	struct old_link *o = &p->old;
+	uint64_t seq = seal_data_seq(data);
+	int n;
+
+	if (now >= o->until || memcmp(seal_data_id(data), o->keys.rx_id, SEAL_ID) != 0 ||
+	    replay_check(&o->replay, seq) != REPLAY_FRESH)
+		return -1;
+	n = seal_open_data(&o->keys, data, len, s->plain);
+	if (n >= 0)
+		replay_mark(&o->replay, seq);
+	return n;
+}
