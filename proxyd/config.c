@@ -393,20 +393,6 @@ int config_load(const char *path, struct config *c, struct config_errors *errs)
 	return rc;
 }
 
-static bool same_peers(const struct config *a, const struct config *b)
-{
-	if (a->npeers != b->npeers)
-		return false;
-	for (unsigned int i = 0; i < a->npeers; i++) {
-		const struct config_peer *x = &a->peers[i], *y = &b->peers[i];
-
-		if (strcmp(x->name, y->name) || strcmp(x->key_file, y->key_file) ||
-		    x->port != y->port || !ip_addr_eq(&x->addr, &y->addr))
-			return false;
-	}
-	return true;
-}
-
 const char *config_restart_needed(const struct config *a, const struct config *b)
 {
 	for (unsigned int i = 0; longhaul_keys[i].name; i++) {
@@ -419,7 +405,7 @@ const char *config_restart_needed(const struct config *a, const struct config *b
 		if (text ? strcmp(x, y) : memcmp(x, y, k->size))
 			return k->name;
 	}
-	return same_peers(a, b) ? NULL : "[peer]";
+	return NULL;
 }
 
 void config_take(struct config *to, const struct config *from)
@@ -433,4 +419,59 @@ void config_take(struct config *to, const struct config *from)
 	memcpy(to->rules, from->rules, sizeof(to->rules));
 	memcpy(to->rule_src, from->rule_src, sizeof(to->rule_src));
 	to->nrules = from->nrules;
+}
+
+/* The place in @was of a peer as @p, -1: none. @taken: places that are not to be had. */
+static int place_of(const struct config *was, const struct config_peer *p, bool by_name,
+		    const bool *taken)
+{
+	for (unsigned int i = 0; i < was->npeers; i++) {
+		const struct config_peer *q = &was->peers[i];
+
+		if (!taken[i] && q->name[0] &&
+		    (by_name ? !strcmp(p->name, q->name)
+			     : p->port == q->port && ip_addr_eq(&p->addr, &q->addr)))
+			return (int)i;
+	}
+	return -1;
+}
+
+static int free_place(const struct config *was, const bool *taken)
+{
+	for (unsigned int i = 0; i < PEER_MAX; i++)
+		if (!taken[i] && (i >= was->npeers || !was->peers[i].name[0]))
+			return (int)i;
+	return -1;
+}
+
+int config_places(const struct config *was, struct config *c)
+{
+	struct config_peer at[PEER_MAX] = {0};
+	bool taken[PEER_MAX] = {0};
+	int to[PEER_MAX];
+	unsigned int n = 0;
+
+	memset(to, 0xff, sizeof(to));
+	for (int pass = 0; pass < 3; pass++) {
+		for (unsigned int i = 0; i < c->npeers; i++) {
+			if (to[i] >= 0)
+				continue;
+			to[i] = pass < 2 ? place_of(was, &c->peers[i], !pass, taken)
+					 : free_place(was, taken);
+			if (to[i] < 0 && pass == 2)
+				return -ENOSPC;
+			if (to[i] >= 0)
+				taken[to[i]] = true;
+		}
+	}
+	for (unsigned int i = 0; i < c->npeers; i++) {
+		at[to[i]] = c->peers[i];
+		n = (unsigned int)to[i] >= n ? (unsigned int)to[i] + 1 : n;
+	}
+	for (unsigned int i = 0; i < c->nrules; i++)
+		if (c->rules[i].peer != PEER_NONE)
+			c->rules[i].peer = (int8_t)to[c->rules[i].peer];
+	memcpy(c->peers, at, sizeof(at));
+	c->npeers = n;
+	return 0;
 }

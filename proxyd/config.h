@@ -14,6 +14,7 @@
 #include <stdio.h>
 
 #include "engine/rule.h"
+#include "peer/session.h" /* SESSION_KEYS */
 #include "port/afxdp.h"
 
 #define CONFIG_PATH	 "/etc/longhaul/longhaul.conf"
@@ -27,14 +28,15 @@
 /**
  * struct config_peer - the appliance at the other end.
  * @addr, @port: where its reports come from and ours go to
- * @key_file:    the key that both share
+ * @key_file, @nkeys: the keys that both share, the one to begin with first
  * @line:        of [peer NAME]; @key_line: of key-file
  */
 struct config_peer {
 	char name[RULE_NAME];
 	struct ip_addr addr;
 	uint16_t port;
-	char key_file[CONFIG_FILE_NAME];
+	char key_file[SESSION_KEYS][CONFIG_FILE_NAME];
+	unsigned int nkeys;
 	unsigned int line, key_line;
 };
 
@@ -111,11 +113,18 @@ int config_parse(FILE *f, const char *name, struct config *c, struct config_erro
 void config_check(struct config *c, struct config_errors *errs);
 
 /** config_restart_needed - text naming the first setting in which @b differs from @a and that a
- * running daemon cannot take over (it can: rules, and the keys that are key_live()), NULL
+ * running daemon cannot take over (it can: rules, peers, and the keys that are key_live()), NULL
  * when there is none. */
 const char *config_restart_needed(const struct config *a, const struct config *b);
 
-/** config_take - copy what a running daemon can take over. */
+/**
+ * config_places - give each peer of @c the place that it has in @was, by its name, or by its
+ * address and port when it has another name now; new ones get places that are free there. Places
+ * without a name are empty; rules follow. 0, or -ENOSPC.
+ */
+int config_places(const struct config *was, struct config *c);
+
+/** config_take - copy what a running daemon can take over, but for peers. */
 void config_take(struct config *to, const struct config *from);
 
 /** config_error - add one message about @line of @file (0: about the file as a whole). */

@@ -51,7 +51,7 @@ const struct key longhaul_keys[] = {
 const struct key peer_keys[] = {
 	{"address", V_ADDRESS, true, P(addr), 0, 0, NULL},
 	{"port", V_NUMBER, false, P(port), 1, 65535, NULL},
-	{"key-file", V_TEXT, true, P(key_file), 0, 0, NULL},
+	{"key-file", V_FILES, true, P(key_file), 0, 0, NULL},
 	{NULL, 0, false, 0, 0, 0, 0, NULL},
 };
 
@@ -172,6 +172,32 @@ static const char *number_of(const struct key *k, const char *text, uint64_t *v)
 	}
 }
 
+/* One key file, or two with a comma between. */
+static const char *key_files(const char *text, struct config_peer *p)
+{
+	char one[CONFIG_FILE_NAME];
+	const char *w = NULL;
+
+	p->nkeys = 0;
+	while (!w && text) {
+		size_t len = strcspn(text, ","), room = sizeof(one) - 1;
+		const char *next = text[len] ? text + len + 1 : NULL;
+
+		text += strspn(text, " \t");
+		len = strcspn(text, ",");
+		while (len && (text[len - 1] == ' ' || text[len - 1] == '\t'))
+			len--;
+		if (p->nkeys == SESSION_KEYS)
+			return "are too many; name the key file in use, and at most one other";
+		snprintf(one, sizeof(one), "%.*s", (int)(len < room ? len : room), text);
+		w = len > room ? "is too long; use a shorter path"
+			       : value_text(one, p->key_file[p->nkeys], sizeof(*p->key_file));
+		p->nkeys++;
+		text = next;
+	}
+	return w;
+}
+
 const char *key_apply(const struct key *k, struct config *c, void *base, const char *text)
 {
 	void *to = (char *)base + k->off;
@@ -186,6 +212,8 @@ const char *key_apply(const struct key *k, struct config *c, void *base, const c
 		return value_name(text, to, k->size);
 	case V_BOOL:
 		return value_bool(text, to);
+	case V_FILES:
+		return key_files(text, base);
 	case V_ADDRESS:
 		return value_address(text, to);
 	case V_VLAN:

@@ -17,6 +17,7 @@ enum value_type {
 	V_PATH_MTU,
 	V_BOOL,
 	V_ADDRESS,
+	V_FILES,
 	V_NEAR,
 	V_FAR,
 	V_VLAN,

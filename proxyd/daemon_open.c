@@ -176,26 +176,6 @@ static int open_port(struct daemon *d, char *err, size_t errlen)
 	return 0;
 }
 
-static int add_peer(struct daemon *d, unsigned int i, char *err, size_t errlen)
-{
-	const struct config_peer *p = &d->cfg->peers[i];
-	uint8_t key[PEER_KEY_LEN];
-	int rc = key_read(p->key_file, key, err, errlen);
-
-	if (rc)
-		return rc;
-	rc = peer_socket_map(d->sock, i, &p->addr, p->port);
-	if (!rc)
-		rc = session_peer_add(d->session, i, p->name, key, d->now);
-	explicit_bzero(key, sizeof(key));
-	if (rc)
-		snprintf(err, errlen,
-			 "%s:%u: peer '%s' cannot be reached from the address in 'listen': %s",
-			 d->cfg->file, p->line, p->name, strerror(-rc));
-	d->view.peers[i] = (struct view_peer){.name = p->name, .addr = p->addr, .port = p->port};
-	return rc;
-}
-
 static int open_peers(struct daemon *d, char *err, size_t errlen)
 {
 	const struct config *cfg = d->cfg;
@@ -208,7 +188,6 @@ static int open_peers(struct daemon *d, char *err, size_t errlen)
 	};
 	struct session_config sc = {0};
 	struct prefix *buf;
-	int rc = 0;
 
 	if (!cfg->npeers)
 		return 0;
@@ -225,12 +204,9 @@ static int open_peers(struct daemon *d, char *err, size_t errlen)
 		snprintf(err, errlen, "peer sessions cannot start: %s", strerror(errno));
 		return -EIO;
 	}
-	d->view.npeers = cfg->npeers;
 	d->view.session = d->session;
 	d->view.sock = d->sock;
-	for (unsigned int i = 0; i < cfg->npeers && !rc; i++)
-		rc = add_peer(d, i, err, errlen);
-	return rc;
+	return daemon_add_peers(d, err, errlen);
 }
 
 static void name_counters(struct daemon *d)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What daemon.c, daemon_open.c and daemon_reload.c share.
+ * What daemon.c, daemon_open.c, daemon_peers.c and daemon_reload.c share.
  */
 #ifndef LONGHAUL_DAEMON_PRIV_H
 #define LONGHAUL_DAEMON_PRIV_H
@@ -52,6 +52,7 @@ struct daemon {
 	bool fence_failed; /* the latest connection that was to be held could not */
 	bool lingering;	   /* the port still takes what rules of before a reload wanted */
 	uint32_t linger_conn;
+	uint32_t leaving; /* peers that are removed once nothing drains, bits by place */
 	uint64_t now, started, next_house, next_second, drain_until;
 	uint64_t uptime_ms, turns, reloads, reloads_refused;
 	struct view_counter counters[8];
@@ -77,6 +78,28 @@ struct engine_config daemon_limits(const struct config *cfg);
 
 /** daemon_set_rules - hand the rules of @d->cfg to the engine and the views. */
 void daemon_set_rules(struct daemon *d);
+
+/* daemon_peers.c */
+
+/** struct peer_keys - of one peer, as its key files have them. */
+struct peer_keys {
+	uint8_t key[SESSION_KEYS][PEER_KEY_LEN];
+	unsigned int n;
+};
+
+/** daemon_add_peers - those of @d->cfg, at the start. 0, or a negative errno with @err. */
+int daemon_add_peers(struct daemon *d, char *err, size_t errlen);
+
+/** daemon_peers_plan - whether the peers of @new can be taken over: @errs says why not. @new has
+ * them at their places then, and @keys, of PEER_MAX, their keys. Nothing is changed. */
+bool daemon_peers_plan(struct daemon *d, struct config *new, struct peer_keys *keys,
+		       struct config_errors *errs);
+
+/** daemon_peers_take - what was planned. */
+void daemon_peers_take(struct daemon *d, const struct config *new, const struct peer_keys *keys);
+
+/** daemon_peers_left - nothing drains any more: peers that were removed are forgotten. */
+void daemon_peers_left(struct daemon *d);
 
 /* daemon_fence.c */
 

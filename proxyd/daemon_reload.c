@@ -94,6 +94,7 @@ void daemon_linger(struct daemon *d)
 			steering_init(s, d->cfg->rules, d->cfg->nrules);
 			d->lingering = set_steering(d, s) != 0;
 			d->linger_conn = 0;
+			daemon_peers_left(d);
 			free(s);
 			return;
 		}
@@ -110,7 +111,7 @@ void daemon_linger(struct daemon *d)
 
 /* Take over what can change of @new; a negative errno when the port does not take the rules,
  * nothing changed then. */
-static int take(struct daemon *d, const struct config *new)
+static int take(struct daemon *d, const struct config *new, const struct peer_keys *keys)
 {
 	struct prefix *buf = calloc(RULE_MAX * RULE_PREFIXES, sizeof(*buf));
 	struct engine_config limits;
@@ -120,6 +121,7 @@ static int take(struct daemon *d, const struct config *new)
 	if (!rc) {
 		d->lingering = true;
 		d->linger_conn = 0;
+		daemon_peers_take(d, new, keys);
 		config_take(d->cfg, new);
 		log_init(d->cfg->log_level);
 		limits = daemon_limits(d->cfg);
@@ -137,8 +139,9 @@ static int take(struct daemon *d, const struct config *new)
 
 static bool reload(struct daemon *d, struct config *new, struct config_errors *errs)
 {
+	struct peer_keys keys[PEER_MAX];
 	const char *other;
-	int rc;
+	int rc = -EINVAL;
 
 	if (config_load(d->cfg->file, new, errs))
 		return false;
@@ -150,8 +153,10 @@ static bool reload(struct daemon *d, struct config *new, struct config_errors *e
 			     other);
 		return false;
 	}
-	rc = take(d, new);
-	if (rc)
+	if (daemon_peers_plan(d, new, keys, errs))
+		rc = take(d, new, keys);
+	explicit_bzero(keys, sizeof(keys));
+	if (rc && !errs->n)
 		config_error(errs, d->cfg->file, 0, "the XDP program does not take the rules: %s",
 			     strerror(-rc));
 	return !rc;

@@ -233,22 +233,25 @@ static void check_addresses(const struct config *c, struct config_errors *errs)
 static void check_keys(const struct config *c, struct config_errors *errs,
 		       struct config_errors *warn)
 {
-	uint8_t key[PEER_KEY_LEN];
-	char why[CONFIG_ERROR_LEN];
 	uid_t owner = key_owner();
 
-	for (unsigned int i = 0; i < c->npeers; i++) {
-		const struct config_peer *p = &c->peers[i];
+	for (unsigned int i = 0; i < c->npeers * SESSION_KEYS; i++) {
+		const struct config_peer *p = &c->peers[i / SESSION_KEYS];
+		const char *file = p->key_file[i % SESSION_KEYS];
+		char why[CONFIG_ERROR_LEN];
+		uint8_t key[PEER_KEY_LEN];
 		struct stat st;
 
-		if (key_read(p->key_file, key, why, sizeof(why)))
+		if (i % SESSION_KEYS >= p->nkeys)
+			continue;
+		if (key_read(file, key, why, sizeof(why)))
 			config_error(errs, c->file, p->key_line, "%s", why);
-		else if (!stat(p->key_file, &st) && st.st_uid != owner && st.st_uid != geteuid())
+		else if (!stat(file, &st) && st.st_uid != owner && st.st_uid != geteuid())
 			config_error(warn, c->file, p->key_line,
 				     "%s belongs to user %u: as a service longhauld is user "
 				     "'" PEER_KEY_USER "' and cannot read it; chown " PEER_KEY_USER
 				     " %s",
-				     p->key_file, (unsigned int)st.st_uid, p->key_file);
+				     file, (unsigned int)st.st_uid, file);
 		explicit_bzero(key, sizeof(key));
 	}
 }

@@ -273,22 +273,25 @@ static void judge_conns(struct health *h, const struct window *w)
 	      s->mem.flows_max, w->seconds);
 }
 
+/* A reload may have taken a peer away: then there is nothing wrong with it any more. */
 static void judge_peers(struct health *h)
 {
+	static const struct health_peer none;
 	const struct health_sample *s = &h->sample;
 
-	for (unsigned int i = 0; i < s->npeers; i++) {
-		const struct health_peer *p = &s->peer[i];
+	for (unsigned int i = 0; i < PEER_MAX; i++) {
+		const struct health_peer *p = i < s->npeers ? &s->peer[i] : &none;
+		const char *name = p->name ? p->name : "";
 		unsigned int base = HEALTH_KINDS + i * HEALTH_PEER_KINDS;
 
-		judge(h, base + HEALTH_PEER_DOWN, bad_if(!p->up), "peer %s is down%s%s", p->name,
-		      p->hint ? ": " : "", p->hint ? p->hint : "");
+		judge(h, base + HEALTH_PEER_DOWN, bad_if(p->name && !p->up), "peer %s is down%s%s",
+		      name, p->hint ? ": " : "", p->hint ? p->hint : "");
 		judge(h, base + HEALTH_PEER_LATE,
 		      !p->up || p->late_ns < PEER_ON_TIME_NS ? GOOD
 		      : p->late_ns >= PEER_LATE_NS	     ? BAD
 							     : BETWEEN,
-		      "nothing came from peer %s for %.1f s, although it speaks each 0.25 s",
-		      p->name, (double)p->late_ns / SECOND_NS);
+		      "nothing came from peer %s for %.1f s, although it speaks each 0.25 s", name,
+		      (double)p->late_ns / SECOND_NS);
 	}
 }
 

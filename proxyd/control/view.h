@@ -24,11 +24,12 @@ struct operate;
 struct session;
 struct peer_socket;
 
-/** struct view_peer - a peer as configured. */
+/** struct view_peer - a peer as configured; without @name: none has this index now. */
 struct view_peer {
 	const char *name;
 	struct ip_addr addr;
 	uint16_t port;
+	const char *key_file[2];
 };
 
 /** struct view_counter - a number that lives elsewhere. */

@@ -29,7 +29,7 @@ enum view_step view_health(const struct view_source *src, struct view_cursor *cu
 	while (h && health_alarm_of(cur->index, &w)) {
 		unsigned int i = cur->index++;
 
-		if (w.peer != PEER_NONE && (unsigned int)w.peer >= src->npeers)
+		if (w.peer != PEER_NONE && !view_peer_name(src, w.peer))
 			continue;
 		*out = alarm_object(src, &w, &h->alarm[i], now_ns);
 		return VIEW_OBJECT;
@@ -41,7 +41,7 @@ enum view_step view_daemon(const struct view_source *src, struct view_cursor *cu
 			   json_t **out)
 {
 	const struct health *h = src->health;
-	unsigned int up = 0;
+	unsigned int up = 0, peers = 0;
 	json_t *o;
 
 	(void)now_ns;
@@ -53,7 +53,9 @@ enum view_step view_daemon(const struct view_source *src, struct view_cursor *cu
 	view_put_int(o, "held", h ? h->scan.held : 0);
 	for (unsigned int i = 0; h && i < h->sample.npeers; i++)
 		up += h->sample.peer[i].up;
-	view_put_int(o, "peers", src->npeers);
+	for (int i = 0; i < PEER_MAX; i++)
+		peers += view_peer_name(src, i) != NULL;
+	view_put_int(o, "peers", peers);
 	view_put_int(o, "peers-up", up);
 	view_put_int(o, "rules", src->nrules);
 	view_put_int(o, "wan-rate", h ? h->sample.wan_rate * 8 : 0);

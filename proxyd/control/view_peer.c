@@ -63,6 +63,7 @@ static json_t *peer_object(const struct view_source *src, unsigned int i,
 	view_put_str(o, "state", session_state_name(si->state));
 	view_put_ip(o, "address", &src->peers[i].addr);
 	view_put_int(o, "port", src->peers[i].port);
+	view_put_str(o, "key-file", si->key < 0 ? NULL : src->peers[i].key_file[si->key]);
 	put_node(o, si);
 	view_put_int(o, "since-ms", si->since_ns / 1000000);
 	if (si->heard)

@@ -154,6 +154,9 @@ enum peer_event {
 void engine_peer_features(struct engine *e, unsigned int peer, uint32_t features);
 void engine_peer_event(struct engine *e, unsigned int peer, enum peer_event ev, uint64_t now_ns);
 
+/** engine_peer_forget - there is no peer of this number any more; the next one is another. */
+void engine_peer_forget(struct engine *e, unsigned int peer, uint64_t now_ns);
+
 /** engine_tick - run what is due: batched ACKs and reports, timers, paced sending. Call after every
  * batch
  *  of frames and when engine_deadline() has come. */

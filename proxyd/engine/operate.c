@@ -8,6 +8,7 @@
 #include "engine/core/core.h"
 
 #include "engine/engine.h"
+#include "engine/link/order.h"
 
 static struct flow *conn_flow(struct engine *e, uint32_t conn)
 {
@@ -92,4 +93,15 @@ void engine_limits(struct engine *e, const struct engine_config *cfg, uint64_t n
 	e->cfg.idle_ns = or_default(cfg->idle_ns, 600 * NSEC_PER_SEC);
 	meter_limits(e, was_auto);
 	pace_limits(e);
+}
+
+void engine_peer_forget(struct engine *e, unsigned int peer, uint64_t now_ns)
+{
+	if (peer >= PEER_MAX)
+		return;
+	engine_peer_event(e, peer, PEER_DOWN, now_ns);
+	order_forget(e, peer);
+	e->peer_features[peer] = 0;
+	e->peer_new_at[peer] = 0;
+	rate_init(&e->link[peer].rate, e->cfg.wan_rate);
 }

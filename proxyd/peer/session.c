@@ -176,6 +176,12 @@ int session_peer_add(struct session *s, unsigned int peer, const char *name,
 	return 0;
 }
 
+void session_peer_rename(struct session *s, unsigned int peer, const char *name)
+{
+	if (peer < PEER_MAX && s->peer[peer].state != SESSION_UNUSED)
+		snprintf(s->peer[peer].name, sizeof(s->peer[peer].name), "%s", name);
+}
+
 void session_peer_remove(struct session *s, unsigned int peer)
 {
 	struct peer *p;

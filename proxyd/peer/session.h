@@ -154,6 +154,9 @@ int session_peer_add(struct session *s, unsigned int peer, const char *name,
 int session_peer_keys(struct session *s, unsigned int peer, const uint8_t (*keys)[PEER_KEY_LEN],
 		      unsigned int n, uint64_t now_ns);
 
+/** session_peer_rename - it is called @name from now on, in log lines and session_info(). */
+void session_peer_rename(struct session *s, unsigned int peer, const char *name);
+
 /** session_peer_remove - forget it; says BYE when it is up. No event is raised. */
 void session_peer_remove(struct session *s, unsigned int peer);
 

@@ -241,6 +241,11 @@ static int find(const struct peer_socket *ps, const struct ip_addr *addr, uint16
 	return -1;
 }
 
+bool peer_socket_reaches(const struct peer_socket *ps, const struct ip_addr *addr)
+{
+	return is_v4(addr) ? ps->v4_too : ps->family != AF_INET;
+}
+
 int peer_socket_map(struct peer_socket *ps, unsigned int peer, const struct ip_addr *addr,
 		    uint16_t port)
 {
@@ -249,7 +254,7 @@ int peer_socket_map(struct peer_socket *ps, unsigned int peer, const struct ip_a
 
 	if (peer >= PEER_MAX || port == 0 || is_any(addr))
 		return -EINVAL;
-	if (is_v4(addr) ? !ps->v4_too : ps->family == AF_INET)
+	if (!peer_socket_reaches(ps, addr))
 		return -EINVAL;
 	other = find(ps, addr, port);
 	if (other >= 0 && (unsigned int)other != peer)

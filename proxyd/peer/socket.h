@@ -37,6 +37,9 @@ uint16_t peer_socket_port(const struct peer_socket *ps);
 int peer_socket_map(struct peer_socket *ps, unsigned int peer, const struct ip_addr *addr,
 		    uint16_t port);
 
+/** peer_socket_reaches - whether the socket's family has a way to @addr. */
+bool peer_socket_reaches(const struct peer_socket *ps, const struct ip_addr *addr);
+
 /** peer_socket_unmap - forget @peer's address. */
 void peer_socket_unmap(struct peer_socket *ps, unsigned int peer);
 

@@ -67,6 +67,91 @@ others()
 }
 it "timeouts, burst, log level; the peer is told another node name" others
 
+## Keys and peers
+
+both_take()
+{
+	reload a && reload b
+}
+
+set_keys() # SITE FILES: the peer's
+{
+	sed -i "s|^key-file = .*|key-file = $2|" "$LAB/gw-$1.conf"
+}
+
+key_in_use() # FILE
+{
+	jq_true a peer 'all(.state == "up" and ."key-file" == $k)' --arg k "$1" &&
+	jq_true b peer 'all(.state == "up" and ."key-file" == $k)' --arg k "$1"
+}
+
+never_down()
+{
+	jq_true a peer 'all(.downs == 0 and .restarts == 0)' && jq_true b peer 'all(.downs == 0 and .restarts == 0)'
+}
+
+rolled() # the three steps of longhaul.conf(5), with a transfer going on
+{
+	local s
+
+	"$B/longhaul" keygen "$LAB/new" && key_in_use "$LAB/key" &&
+	for s in a b; do set_keys $s "$LAB/key, $LAB/new"; reload $s && flows 20 || return; done &&
+	for s in a b; do set_keys $s "$LAB/new, $LAB/key"; reload $s && flows 20 || return; done &&
+	await 30 key_in_use "$LAB/new" &&
+	for s in a b; do set_keys $s "$LAB/new"; reload $s && flows 20 || return; done &&
+	key_in_use "$LAB/new" && never_down && flows
+}
+it "a key is rolled: the peers are not down for a moment" rolled
+
+bad_key()
+{
+	set_keys a "$LAB/new, $LAB/nothing"
+	! reload a 2>"$LAB/reload.err" && grep -q "$LAB/nothing: cannot open the key file" "$LAB/reload.err" || return
+	set_keys a "$LAB/new"
+	reload a && key_in_use "$LAB/new" && never_down
+}
+it "a key that is not there is refused" bad_key
+
+third_edge() # another peer, which nobody is, and a rule for it
+{
+	printf '[peer edge-c]\naddress = 10.77.3.2\nkey-file = %s\n[rule third]\nlan = 10.97.1.0/24\nwan = 10.97.3.0/24\n' \
+		"$LAB/key" >>"$LAB/gw-a.conf"
+	printf 'peer = edge-c\npolicy = honest\n' >>"$LAB/gw-a.conf"
+	reload a && jq_true a peer 'length == 2 and any(.name == "edge-c" and .state == "down")' &&
+	jq_true a rule 'any(.name == "third" and .peer == "edge-c")' && flows 20 &&
+	await 30 jq_true a status 'any(.name == "peer-down" and .peer == "edge-c" and .state == "raised")'
+}
+it "another peer is added" third_edge
+
+without_third()
+{
+	sed -i '/^\[peer edge-c\]/,$d' "$LAB/gw-a.conf"
+	reload a && await 30 jq_true a peer 'length == 1 and all(.name == "edge-b" and .state == "up")' &&
+	jq_true a rule 'length == 1' && await 30 jq_true a status 'all(.peer != "edge-c")' &&
+	log_has a "peer edge-c is no peer any more" && never_down && flows 20
+}
+it "and removed again" without_third
+
+renamed()
+{
+	sed -i 's/edge-b/far-edge/' "$LAB/gw-a.conf"
+	reload a && jq_true a peer 'length == 1 and all(.name == "far-edge" and .state == "up")' &&
+	jq_true a qp 'any(.state == "held" and .peer == "far-edge")' && never_down && flows 20
+}
+it "a peer gets another name: what is held stays held" renamed
+
+moved() # its address changes: the same daemon behind another one
+{
+	ip -n $P-gb addr add 10.77.2.9/16 dev br0 && ip -n $P-ga neigh replace 10.77.2.9 lladdr "$(mac b 2)" dev br0 &&
+	sed -i 's/^address = 10.77.2.2$/address = 10.77.2.9/' "$LAB/gw-a.conf" && reload a &&
+	jq_true a peer 'all(.address == "10.77.2.9")' || return
+	# it answers from its old one, and is a stranger there
+	await 60 jq_true a peer 'all(.state == "down")' || return
+	sed -i 's/^address = 10.77.2.9$/address = 10.77.2.2/' "$LAB/gw-a.conf"
+	reload a && await 60 peers_up && await 60 jq_true a qp 'any(.state == "held")' && flows
+}
+it "a peer gets another address: it is looked for there" moved
+
 ## What is refused
 
 unchanged() # whatever is refused, nothing has changed

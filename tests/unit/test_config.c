@@ -3,6 +3,7 @@
  * The configuration file: what a right one means, and what is said about each wrong one, on which
  * line.
  */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -261,6 +262,10 @@ static const struct {
 	 "fastest; longhaul.conf(5), POLICIES, says for whom it is exact) or 'policy = off'"},
 	{HEAD RULE "[peer p]\naddress = 192.0.2.1\n", "t.conf:8: [peer p] has no 'key-file'"},
 	{HEAD RULE "[peer p]\nkey-file = /k\n", "t.conf:8: [peer p] has no 'address'"},
+	{HEAD RULE "[peer p]\naddress = ::1\nkey-file = /k, /l, /m\n",
+	 "t.conf:10: key-file '/k, /l, /m' are too many; name the key file in use"},
+	{HEAD RULE "[peer p]\naddress = ::1\nkey-file = /k,\n",
+	 "t.conf:10: key-file '/k,' is empty"},
 	/* syntax */
 	{"lan = l0\n" HEAD RULE, "t.conf:1: 'lan' stands before any section"},
 	{HEAD "rubbish\n" RULE, "t.conf:4: is neither '[section]' nor 'key = value'"},
@@ -619,15 +624,83 @@ static void test_restart_needed(void **state)
 	assert_int_equal(
 		parse(HEAD "socket = /s\n" RULE "[peer p]\naddress = ::1\nkey-file = /k\n"), 0);
 	assert_string_equal(config_restart_needed(&was, &cfg), "socket");
-	assert_int_equal(parse(HEAD RULE "[peer p]\naddress = ::2\nkey-file = /k\n"), 0);
-	assert_string_equal(config_restart_needed(&was, &cfg), "[peer]");
-	assert_int_equal(parse(HEAD RULE), 0);
-	assert_string_equal(config_restart_needed(&was, &cfg), "[peer]");
+	assert_int_equal(parse(HEAD RULE "[peer q]\naddress = ::2\nkey-file = /k, /l\n"), 0);
+	assert_null(config_restart_needed(&was, &cfg));
+}
+
+static void test_key_files(void **state)
+{
+	(void)state;
+	assert_int_equal(parse(HEAD RULE "[peer p]\naddress = ::1\nkey-file = /a b/k\n"), 0);
+	assert_int_equal(cfg.peers[0].nkeys, 1);
+	assert_string_equal(cfg.peers[0].key_file[0], "/a b/k");
+	assert_int_equal(parse(HEAD RULE "[peer p]\naddress = ::1\nkey-file = /new ,\t/old \n"), 0);
+	assert_int_equal(cfg.peers[0].nkeys, 2);
+	assert_string_equal(cfg.peers[0].key_file[0], "/new");
+	assert_string_equal(cfg.peers[0].key_file[1], "/old");
+}
+
+/* Names of the peers at their places, "-" for an empty one, and which of them the rule has. */
+static const char *places(void)
+{
+	static char text[PEER_MAX + 8];
+
+	memset(text, 0, sizeof(text));
+	for (unsigned int i = 0; i < cfg.npeers; i++)
+		text[i] = cfg.peers[i].name[0] ? cfg.peers[i].name[0] : '-';
+	snprintf(text + cfg.npeers, 8, " %d", cfg.rules[0].peer);
+	return text;
+}
+
+static void peers(const char *names, const char *of_rule)
+{
+	char text[4096];
+	int n = snprintf(text, sizeof(text), HEAD RULE "peer = %s\n", of_rule);
+
+	/* an upper case name has the address of the lower case one */
+	for (; *names; names++)
+		n += snprintf(text + n, sizeof(text) - n,
+			      "[peer %c]\naddress = 10.0.0.%d\nkey-file = /k\n", *names,
+			      *names | 0x20);
+	assert_int_equal(parse(text), 0);
+}
+
+/* A running engine knows a peer by its place: it keeps it, whatever order the file has. */
+static void test_places(void **state)
+{
+	static struct config was;
+
+	(void)state;
+	peers("abc", "b");
+	was = cfg;
+	peers("cab", "b");
+	assert_int_equal(config_places(&was, &cfg), 0);
+	assert_string_equal(places(), "abc 1");
+	/* one less, one more: the place of what was removed is not free yet */
+	peers("dac", "d");
+	assert_int_equal(config_places(&was, &cfg), 0);
+	assert_string_equal(places(), "a-cd 3");
+	/* another name for the same address */
+	peers("Bca", "B");
+	assert_int_equal(config_places(&was, &cfg), 0);
+	assert_string_equal(places(), "aBc 1");
+	/* an empty place is taken */
+	peers("dac", "d");
+	was.peers[1].name[0] = '\0';
+	assert_int_equal(config_places(&was, &cfg), 0);
+	assert_string_equal(places(), "adc 1");
+	/* and when there is none */
+	peers("abcdefghijklmnop", "a");
+	was = cfg;
+	peers("abcdefghijklmnox", "a");
+	assert_int_equal(config_places(&was, &cfg), -ENOSPC);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_key_files),
+		cmocka_unit_test(test_places),
 		cmocka_unit_test(test_defaults),
 		cmocka_unit_test(test_everything),
 		cmocka_unit_test(test_any),

@@ -229,6 +229,10 @@ static void test_peers(void **state)
 	h.sample.peer[1] = (struct health_peer){.name = "edge-c"};
 	go_on(8, 0, 0);
 	only(PEER(PEER_DOWN) + HEALTH_PEER_KINDS);
+	/* and over when a reload takes it away */
+	h.sample.npeers = 1;
+	go_on(8, 0, 0);
+	only(HEALTH_COUNT);
 }
 
 /* Those that are bad when one number is not 0. */
