@@ -7,10 +7,13 @@
 #include "config.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
 #include <ini.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <syslog.h>
 #include <unistd.h>
 
@@ -58,6 +61,7 @@ enum section {
 
 /**
  * struct parser
+ * @file:      which file is open, index in config.files; @name: what messages call it
  * @line:      of what libinih looks at now
  * @kind, @base, @keys, @head, @head_line: the open section; @base is what its keys fill
  * @seen:      keys that it had, bits by index in @keys
@@ -66,6 +70,7 @@ struct parser {
 	struct config *c;
 	struct config_errors *errs;
 	const char *name;
+	uint8_t file;
 	FILE *f;
 	char *buf;
 	size_t cap;
@@ -115,6 +120,13 @@ static void section_close(struct parser *p)
 
 static void open_longhaul(struct parser *p)
 {
+	if (p->file) {
+		complain(p, p->line,
+			 "[longhaul] in an included file, which can have peers and rules; move it "
+			 "to %s",
+			 p->c->file);
+		return;
+	}
 	if (p->c->line) {
 		complain(p, p->line,
 			 "second [longhaul] section, the first is on line %u; join them",
@@ -127,8 +139,20 @@ static void open_longhaul(struct parser *p)
 	p->base = p->c;
 }
 
+/* "on line 4", or where in another file. */
+static const char *place(const struct parser *p, uint8_t file, unsigned int line, char *buf,
+			 size_t len)
+{
+	if (file == p->file)
+		snprintf(buf, len, "on line %u", line);
+	else
+		snprintf(buf, len, "at %s:%u", config_file(p->c, file), line);
+	return buf;
+}
+
 static void open_peer(struct parser *p, const char *name)
 {
+	char at[CONFIG_FILE_NAME + 16];
 	struct config *c = p->c;
 	struct config_peer *peer = &c->peers[c->npeers];
 	const char *w;
@@ -136,8 +160,8 @@ static void open_peer(struct parser *p, const char *name)
 	for (unsigned int i = 0; i < c->npeers; i++) {
 		if (!strcmp(c->peers[i].name, name)) {
 			complain(p, p->line,
-				 "second peer '%s', the first is on line %u; rename or join them",
-				 name, c->peers[i].line);
+				 "second peer '%s', the first is %s; rename or join them", name,
+				 place(p, c->peers[i].file, c->peers[i].line, at, sizeof(at)));
 			return;
 		}
 	}
@@ -151,6 +175,7 @@ static void open_peer(struct parser *p, const char *name)
 		return;
 	}
 	peer->line = p->line;
+	peer->file = p->file;
 	c->npeers++;
 	p->kind = S_PEER;
 	p->keys = peer_keys;
@@ -159,15 +184,17 @@ static void open_peer(struct parser *p, const char *name)
 
 static void open_rule(struct parser *p, const char *name)
 {
+	char at[CONFIG_FILE_NAME + 16];
 	struct config *c = p->c;
 	struct rule *r = &c->rules[c->nrules];
 	const char *w;
 
 	for (unsigned int i = 0; i < c->nrules; i++) {
 		if (!strcmp(c->rules[i].name, name)) {
-			complain(p, p->line,
-				 "second rule '%s', the first is on line %u; rename or join them",
-				 name, c->rule_src[i].line);
+			complain(
+				p, p->line,
+				"second rule '%s', the first is %s; rename or join them", name,
+				place(p, c->rule_src[i].file, c->rule_src[i].line, at, sizeof(at)));
 			return;
 		}
 	}
@@ -185,6 +212,7 @@ static void open_rule(struct parser *p, const char *name)
 	r->learn = LEARN_CM | LEARN_PSN;
 	r->wan_check = true;
 	r->prefetch_max_age_ns = PREFETCH_MAX_AGE;
+	c->rule_src[c->nrules].file = p->file;
 	c->rule_src[c->nrules++].line = p->line;
 	p->kind = S_RULE;
 	p->keys = rule_keys;
@@ -299,6 +327,8 @@ static int handle_key(void *user, const char *section, const char *name, const c
 		p->seen |= 1ull << i;
 		if (p->kind == S_LONGHAUL && i < STEER_SIDES)
 			p->c->if_line[i] = p->line;
+		if (p->kind == S_LONGHAUL && !strcmp(name, "include"))
+			p->c->include_line = p->line;
 		if (p->kind == S_PEER && !strcmp(name, "key-file"))
 			p->c->peers[p->c->npeers - 1].key_line = p->line;
 		if (p->kind == S_RULE)
@@ -326,6 +356,7 @@ static void defaults(struct config *c)
 	c->drain_ns = 10 * SEC;
 	c->log_level = LOG_INFO;
 	c->sandbox = true;
+	c->nfiles = 1;
 	if (gethostname(c->node, sizeof(c->node) - 1))
 		strcpy(c->node, "longhaul");
 	c->node[strcspn(c->node, ".")] = '\0';
@@ -333,10 +364,101 @@ static void defaults(struct config *c)
 		strcpy(c->node, "longhaul");
 }
 
+static void parse_file(struct parser *p, FILE *f)
+{
+	int rc;
+
+	p->name = config_file(p->c, p->file);
+	p->f = f;
+	p->line = 0;
+	p->kind = S_NONE;
+	rc = ini_parse_stream(read_line, p, handle_key, p);
+	section_close(p);
+	if (rc > 0)
+		complain(p, rc, "is neither '[section]' nor 'key = value'");
+	else if (rc < 0)
+		complain(p, 0, "out of memory");
+	if (ferror(f))
+		complain(p, 0, "cannot be read: %s", strerror(errno));
+}
+
+/* Not to hang on a FIFO that a pattern matches: a running daemon reads this, too. NULL with errno, 0
+ * where it is no regular file. */
+static FILE *open_included(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	struct stat st;
+	FILE *f;
+
+	if (fd < 0)
+		return NULL;
+	errno = 0;
+	f = !fstat(fd, &st) && S_ISREG(st.st_mode) ? fdopen(fd, "r") : NULL;
+	if (!f)
+		close(fd);
+	return f;
+}
+
+static void parse_included(struct parser *p, const char *path)
+{
+	struct config *c = p->c;
+	FILE *f;
+
+	if (c->nfiles == CONFIG_FILES || strlen(path) >= sizeof(c->files[0])) {
+		complain(p, 0,
+			 c->nfiles == CONFIG_FILES ? "more than %d files are included; join some"
+						   : "an included path has more than %d characters",
+			 c->nfiles == CONFIG_FILES ? CONFIG_FILES - 1 : CONFIG_FILE_NAME - 1);
+		return;
+	}
+	strcpy(c->files[c->nfiles], path);
+	p->file = (uint8_t)c->nfiles++;
+	f = open_included(path);
+	if (f) {
+		parse_file(p, f);
+		fclose(f);
+	} else {
+		config_error(p->errs, path, 0, "cannot be read: %s",
+			     errno ? strerror(errno) : "it is no regular file");
+	}
+	p->file = 0;
+	p->name = config_file(c, 0);
+}
+
+/* glob: a folder that is not there is as good as an empty one; one that cannot be read is not. */
+static int folder_error(const char *path, int e)
+{
+	(void)path;
+	errno = e;
+	return e != ENOENT;
+}
+
+/* Files of `include', in the order of their names; a relative pattern begins beside the main file.
+ * A pattern that nothing matches is fine, a file that is not there is not. */
+static void parse_includes(struct parser *p)
+{
+	const char *include = p->c->include, *slash = strrchr(p->c->file, '/');
+	char pattern[2 * CONFIG_FILE_NAME];
+	glob_t found = {0};
+	int rc;
+
+	if (!*include)
+		return;
+	snprintf(pattern, sizeof(pattern), "%.*s%s",
+		 *include == '/' || !slash ? 0 : (int)(slash + 1 - p->c->file), p->c->file,
+		 include);
+	rc = glob(pattern, 0, folder_error, &found);
+	if (rc && (rc != GLOB_NOMATCH || !strpbrk(include, "*?[")))
+		complain(p, p->c->include_line, "include '%s' names nothing that can be read: %s",
+			 include, rc == GLOB_NOMATCH ? "there is no such file" : strerror(errno));
+	for (size_t i = 0; !rc && i < found.gl_pathc; i++)
+		parse_included(p, found.gl_pathv[i]);
+	globfree(&found);
+}
+
 int config_parse(FILE *f, const char *name, struct config *c, struct config_errors *errs)
 {
 	struct parser *p = calloc(1, sizeof(*p));
-	int rc;
 
 	errs->n = 0;
 	if (!p) {
@@ -347,26 +469,23 @@ int config_parse(FILE *f, const char *name, struct config *c, struct config_erro
 	snprintf(c->file, sizeof(c->file), "%s", name);
 	p->c = c;
 	p->errs = errs;
-	p->name = name;
-	p->f = f;
 	/* Indented keys are keys, not continued values; '#' may follow a value. */
 	ini_allow_multiline = false;
 	ini_inline_comment_prefixes = (char *)";#";
 	ini_use_stack = false;
 	ini_max_line = ini_initial_alloc = LINE_MAX_ + 4;
-	rc = ini_parse_stream(read_line, p, handle_key, p);
-	section_close(p);
-	if (rc > 0)
-		complain(p, rc, "is neither '[section]' nor 'key = value'");
-	else if (rc < 0)
-		complain(p, 0, "out of memory");
-	if (ferror(f))
-		complain(p, 0, "cannot be read: %s", strerror(errno));
-	else
+	parse_file(p, f);
+	parse_includes(p);
+	if (!ferror(f))
 		config_check(c, errs);
 	free(p->buf);
 	free(p);
 	return errs->n ? -EINVAL : 0;
+}
+
+const char *config_file(const struct config *c, unsigned int file)
+{
+	return file ? c->files[file] : c->file;
 }
 
 int config_load(const char *path, struct config *c, struct config_errors *errs)
@@ -391,87 +510,4 @@ int config_load(const char *path, struct config *c, struct config_errors *errs)
 	rc = config_parse(f, path, c, errs);
 	fclose(f);
 	return rc;
-}
-
-const char *config_restart_needed(const struct config *a, const struct config *b)
-{
-	for (unsigned int i = 0; longhaul_keys[i].name; i++) {
-		const struct key *k = &longhaul_keys[i];
-		const char *x = (const char *)a + k->off, *y = (const char *)b + k->off;
-		bool text = k->type == V_TEXT || k->type == V_NAME;
-
-		if (key_live(k))
-			continue;
-		if (text ? strcmp(x, y) : memcmp(x, y, k->size))
-			return k->name;
-	}
-	return NULL;
-}
-
-void config_take(struct config *to, const struct config *from)
-{
-	for (unsigned int i = 0; longhaul_keys[i].name; i++) {
-		const struct key *k = &longhaul_keys[i];
-
-		if (key_live(k))
-			memcpy((char *)to + k->off, (const char *)from + k->off, k->size);
-	}
-	memcpy(to->rules, from->rules, sizeof(to->rules));
-	memcpy(to->rule_src, from->rule_src, sizeof(to->rule_src));
-	to->nrules = from->nrules;
-}
-
-/* The place in @was of a peer as @p, -1: none. @taken: places that are not to be had. */
-static int place_of(const struct config *was, const struct config_peer *p, bool by_name,
-		    const bool *taken)
-{
-	for (unsigned int i = 0; i < was->npeers; i++) {
-		const struct config_peer *q = &was->peers[i];
-
-		if (!taken[i] && q->name[0] &&
-		    (by_name ? !strcmp(p->name, q->name)
-			     : p->port == q->port && ip_addr_eq(&p->addr, &q->addr)))
-			return (int)i;
-	}
-	return -1;
-}
-
-static int free_place(const struct config *was, const bool *taken)
-{
-	for (unsigned int i = 0; i < PEER_MAX; i++)
-		if (!taken[i] && (i >= was->npeers || !was->peers[i].name[0]))
-			return (int)i;
-	return -1;
-}
-
-int config_places(const struct config *was, struct config *c)
-{
-	struct config_peer at[PEER_MAX] = {0};
-	bool taken[PEER_MAX] = {0};
-	int to[PEER_MAX];
-	unsigned int n = 0;
-
-	memset(to, 0xff, sizeof(to));
-	for (int pass = 0; pass < 3; pass++) {
-		for (unsigned int i = 0; i < c->npeers; i++) {
-			if (to[i] >= 0)
-				continue;
-			to[i] = pass < 2 ? place_of(was, &c->peers[i], !pass, taken)
-					 : free_place(was, taken);
-			if (to[i] < 0 && pass == 2)
-				return -ENOSPC;
-			if (to[i] >= 0)
-				taken[to[i]] = true;
-		}
-	}
-	for (unsigned int i = 0; i < c->npeers; i++) {
-		at[to[i]] = c->peers[i];
-		n = (unsigned int)to[i] >= n ? (unsigned int)to[i] + 1 : n;
-	}
-	for (unsigned int i = 0; i < c->nrules; i++)
-		if (c->rules[i].peer != PEER_NONE)
-			c->rules[i].peer = (int8_t)to[c->rules[i].peer];
-	memcpy(c->peers, at, sizeof(at));
-	c->npeers = n;
-	return 0;
 }

@@ -22,6 +22,7 @@
 #define CONFIG_PORT	 4797
 #define CONFIG_NODE	 64
 #define CONFIG_FILE_NAME 256
+#define CONFIG_FILES	 65 /* the configuration, and what it includes */
 #define CONFIG_ERRORS	 20
 #define CONFIG_ERROR_LEN 512
 
@@ -29,7 +30,7 @@
  * struct config_peer - the appliance at the other end.
  * @addr, @port: where its reports come from and ours go to
  * @key_file, @nkeys: the keys that both share, the one to begin with first
- * @line:        of [peer NAME]; @key_line: of key-file
+ * @file, @line: of [peer NAME]; @key_line: of key-file
  */
 struct config_peer {
 	char name[RULE_NAME];
@@ -37,23 +38,26 @@ struct config_peer {
 	uint16_t port;
 	char key_file[SESSION_KEYS][CONFIG_FILE_NAME];
 	unsigned int nkeys;
+	uint8_t file;
 	unsigned int line, key_line;
 };
 
 /**
  * struct config_rule_src - what a rule's struct does not say: lines, for messages, and its peer's
  * name.
- * @line: of [rule NAME]; @peer_line, @pool_line, @mtu_line, @ahead_line, @atomic_line: of the keys,
- * 0 when absent
+ * @file, @line: of [rule NAME]; @peer_line, @pool_line, @mtu_line, @ahead_line, @atomic_line: of
+ * the keys, 0 when absent
  */
 struct config_rule_src {
+	uint8_t file;
 	unsigned int line, peer_line, pool_line, mtu_line, ahead_line, atomic_line;
 	char peer[RULE_NAME];
 };
 
 /**
  * struct config
- * @file:          as given, for messages
+ * @file:          as given, for messages; @files, @nfiles: what it includes, from 1 on
+ * @include:       pattern of those; @include_line: where it was named
  * @ifname:        LAN and WAN interface, by enum steer_side; @if_line: where they were named
  * @socket:        path of the control socket
  * @pool_bytes:    retention memory
@@ -69,6 +73,10 @@ struct config_rule_src {
  */
 struct config {
 	char file[CONFIG_FILE_NAME];
+	char files[CONFIG_FILES][CONFIG_FILE_NAME];
+	unsigned int nfiles;
+	char include[CONFIG_FILE_NAME];
+	unsigned int include_line;
 	char ifname[STEER_SIDES][IF_NAMESIZE];
 	unsigned int line; /* of [longhaul], 0 without one */
 	unsigned int if_line[STEER_SIDES];
@@ -106,6 +114,9 @@ int config_load(const char *path, struct config *c, struct config_errors *errs);
 
 /** config_parse - likewise from an open @f that messages call @name (tests, fuzzing). */
 int config_parse(FILE *f, const char *name, struct config *c, struct config_errors *errs);
+
+/** config_file - name of the file that bears this index in peers and rules. */
+const char *config_file(const struct config *c, unsigned int file);
 
 /** config_check - what can be judged only when the whole file is known; part of config_parse().
  * Adds to

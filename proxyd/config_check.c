@@ -25,6 +25,12 @@ static void check_longhaul(const struct config *c, struct config_errors *errs)
 			     c->socket);
 }
 
+/* The file of something that is named beside something in @file; nothing when it is the same. */
+static const char *other(const struct config *c, uint8_t file, uint8_t of)
+{
+	return file == of ? "" : config_file(c, of);
+}
+
 static void check_peers(struct config *c, struct config_errors *errs)
 {
 	static const struct ip_addr none;
@@ -40,10 +46,11 @@ static void check_peers(struct config *c, struct config_errors *errs)
 			const struct config_peer *b = &c->peers[j];
 
 			if (ip_addr_eq(&a->addr, &b->addr) && a->port == b->port)
-				config_error(errs, c->file, a->line,
+				config_error(errs, config_file(c, a->file), a->line,
 					     "peer '%s' has the address and port of peer '%s' "
-					     "(line %u); give each its own",
-					     a->name, b->name, b->line);
+					     "(%s%sline %u); give each its own",
+					     a->name, b->name, other(c, a->file, b->file),
+					     a->file == b->file ? "" : ", ", b->line);
 		}
 	}
 }
@@ -65,7 +72,8 @@ static void resolve_peer(struct config *c, unsigned int rule, struct config_erro
 	}
 	names[i] = NULL;
 	value_suggestion(name, names, hint, sizeof(hint));
-	config_error(errs, c->file, c->rule_src[rule].peer_line, "no peer '%s'%s", name,
+	config_error(errs, config_file(c, c->rule_src[rule].file), c->rule_src[rule].peer_line,
+		     "no peer '%s'%s", name,
 		     hint[0] ? hint : "; add a section [peer NAME] for it, or leave 'peer' out");
 }
 
@@ -73,54 +81,57 @@ static void check_rule(struct config *c, unsigned int i, struct config_errors *e
 {
 	const struct config_rule_src *src = &c->rule_src[i];
 	const struct rule *r = &c->rules[i];
+	const char *file = config_file(c, src->file);
 
 	resolve_peer(c, i, errs);
 	if (r->cap > c->pool_bytes)
 		config_error(
-			errs, c->file, src->pool_line,
+			errs, file, src->pool_line,
 			"pool of rule '%s' is above the pool of [longhaul]; lower it or raise that",
 			r->name);
 	if (c->max_path_mtu && r->path_mtu > c->max_path_mtu)
-		config_error(errs, c->file, src->mtu_line,
+		config_error(errs, file, src->mtu_line,
 			     "path-mtu of rule '%s' is above max-path-mtu of [longhaul]; lower it "
 			     "or raise that",
 			     r->name);
 	/* a name that is no peer's has been told of */
 	if (r->prefetch == PREFETCH_ON && !*src->peer)
-		config_error(errs, c->file, src->ahead_line,
+		config_error(errs, file, src->ahead_line,
 			     "prefetch = on in rule '%s', which has no peer: an appliance alone "
 			     "cannot keep answers near the host; add peer = NAME, or set "
 			     "prefetch = off (or single, see longhaul.conf(5))",
 			     r->name);
 	if (r->prefetch == PREFETCH_SINGLE && *src->peer)
-		config_error(errs, c->file, src->ahead_line,
+		config_error(errs, file, src->ahead_line,
 			     "prefetch = single in rule '%s', which has a peer: that is for one "
 			     "appliance alone; set prefetch = on",
 			     r->name);
 	if (r->atomic == ATOMIC_DISCARD && r->policy != POLICY_EARLY)
 		config_error(
-			errs, c->file, src->atomic_line,
+			errs, file, src->atomic_line,
 			"atomic = discard-result in rule '%s', whose policy is %s: it tells that "
 			"something is done before it is; set policy = early, or atomic = ordered",
 			r->name, ack_policy_name(r->policy));
 	if (r->atomic == ATOMIC_DISCARD && r->order == ORDER_HOSTS)
-		config_error(errs, c->file, src->atomic_line,
+		config_error(errs, file, src->atomic_line,
 			     "atomic = discard-result in rule '%s', whose order is hosts: ATOMICs "
 			     "that are answered here keep no order with other queue pairs; set "
 			     "atomic = ordered, or order = queue-pair",
 			     r->name);
 	if (r->atomic == ATOMIC_PREFETCH && !*src->peer)
-		config_error(errs, c->file, src->atomic_line,
+		config_error(errs, file, src->atomic_line,
 			     "atomic = prefetch in rule '%s', which has no peer: an appliance "
 			     "alone cannot "
 			     "keep answers near the host; add peer = NAME, or set atomic = ordered",
 			     r->name);
 	for (unsigned int j = 0; j < i; j++)
 		if (rules_overlap(r, &c->rules[j]))
-			config_error(errs, c->file, src->line,
-				     "rule '%s' overlaps rule '%s' (line %u): some packets match "
-				     "both; make their prefixes or VLANs disjoint",
-				     r->name, c->rules[j].name, c->rule_src[j].line);
+			config_error(
+				errs, file, src->line,
+				"rule '%s' overlaps rule '%s' (%s%sline %u): some packets "
+				"match both; make their prefixes or VLANs disjoint",
+				r->name, c->rules[j].name, other(c, src->file, c->rule_src[j].file),
+				src->file == c->rule_src[j].file ? "" : ", ", c->rule_src[j].line);
 }
 
 void config_check(struct config *c, struct config_errors *errs)

@@ -44,6 +44,7 @@ const struct key longhaul_keys[] = {
 	{"drain-timeout", V_DURATION, false, C(drain_ns), 0, 3600 * SEC, NULL},
 	{"log-level", V_LEVEL, false, C(log_level), 0, 0, NULL},
 	{"sandbox", V_BOOL, false, C(sandbox), 0, 0, NULL},
+	{"include", V_TEXT, false, C(include), 0, 0, NULL},
 	{NULL, 0, false, 0, 0, 0, 0, NULL},
 };
 
@@ -79,7 +80,7 @@ bool key_live(const struct key *k)
 {
 	static const char *const names[] = {
 		"wan-rate",    "wan-burst",    "node",		"peer-timeout", "responder-timeout",
-		"rnr-timeout", "idle-timeout", "drain-timeout", "log-level",
+		"rnr-timeout", "idle-timeout", "drain-timeout", "log-level",	"include",
 	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)

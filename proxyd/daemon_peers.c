@@ -68,7 +68,7 @@ int daemon_add_peers(struct daemon *d, char *err, size_t errlen)
 			snprintf(err, errlen,
 				 "%s:%u: peer '%s' cannot be reached from the address in "
 				 "'listen': %s",
-				 d->cfg->file, p->line, p->name, strerror(-rc));
+				 config_file(d->cfg, p->file), p->line, p->name, strerror(-rc));
 	}
 	explicit_bzero(&k, sizeof(k));
 	return rc;
@@ -97,9 +97,9 @@ bool daemon_peers_plan(struct daemon *d, struct config *new, struct peer_keys *k
 		if (!p->name[0])
 			continue;
 		if (read_keys(p, &keys[i], err, sizeof(err)))
-			config_error(errs, new->file, p->key_line, "%s", err);
+			config_error(errs, config_file(new, p->file), p->key_line, "%s", err);
 		if (!peer_socket_reaches(d->sock, &p->addr))
-			config_error(errs, new->file, p->line,
+			config_error(errs, config_file(new, p->file), p->line,
 				     "peer '%s' cannot be reached from the address in 'listen'",
 				     p->name);
 	}

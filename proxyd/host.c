@@ -62,14 +62,17 @@ unsigned int host_need_mtu(unsigned int path_mtu)
 	return FRAME_HDR_MAX - 14 - 8 + path_mtu + ICRC_LEN;
 }
 
-unsigned int host_path_mtu(const struct config *c, unsigned int port_mtu, unsigned int *line)
+unsigned int host_path_mtu(const struct config *c, unsigned int port_mtu, const char **file,
+			   unsigned int *line)
 {
 	unsigned int p = c->max_path_mtu;
 
+	*file = c->file;
 	*line = c->line;
 	for (unsigned int i = 0; i < c->nrules; i++) {
 		if (c->rules[i].path_mtu > p) {
 			p = c->rules[i].path_mtu;
+			*file = config_file(c, c->rule_src[i].file);
 			*line = c->rule_src[i].mtu_line;
 		}
 	}
@@ -146,6 +149,7 @@ static void check_mtu(const struct config *c, struct config_errors *warn)
 	long a = host_number(lan, "mtu"), b = host_number(wan, "mtu");
 	const char *low = a < b ? lan : wan;
 	unsigned int line, p, need;
+	const char *file;
 
 	if (a < 0 || b < 0)
 		return;
@@ -154,10 +158,10 @@ static void check_mtu(const struct config *c, struct config_errors *warn)
 			     "'%s' has MTU %ld and '%s' %ld: the bridge drops longer packets "
 			     "without a word; give both the same",
 			     lan, a, wan, b);
-	p = host_path_mtu(c, (unsigned int)(a < b ? a : b), &line);
+	p = host_path_mtu(c, (unsigned int)(a < b ? a : b), &file, &line);
 	need = host_need_mtu(p);
 	if (line && need > (a < b ? a : b))
-		config_error(warn, c->file, line,
+		config_error(warn, file, line,
 			     "path MTU %u needs ports of MTU %u, '%s' has %ld; ip link set dev %s "
 			     "mtu %u, along the whole link, or lower the path MTU",
 			     p, need, low, a < b ? a : b, low, need);
@@ -222,7 +226,7 @@ static void check_addresses(const struct config *c, struct config_errors *errs)
 			     ip_addr_str(&c->listen, text));
 	for (unsigned int i = 0; i < c->npeers; i++)
 		if (is_own(&c->peers[i].addr))
-			config_error(errs, c->file, c->peers[i].line,
+			config_error(errs, config_file(c, c->peers[i].file), c->peers[i].line,
 				     "the address %s of peer '%s' is this host's own; write that "
 				     "of the other appliance",
 				     ip_addr_str(&c->peers[i].addr, text), c->peers[i].name);
@@ -245,9 +249,9 @@ static void check_keys(const struct config *c, struct config_errors *errs,
 		if (i % SESSION_KEYS >= p->nkeys)
 			continue;
 		if (key_read(file, key, why, sizeof(why)))
-			config_error(errs, c->file, p->key_line, "%s", why);
+			config_error(errs, config_file(c, p->file), p->key_line, "%s", why);
 		else if (!stat(file, &st) && st.st_uid != owner && st.st_uid != geteuid())
-			config_error(warn, c->file, p->key_line,
+			config_error(warn, config_file(c, p->file), p->key_line,
 				     "%s belongs to user %u: as a service longhauld is user "
 				     "'" PEER_KEY_USER "' and cannot read it; chown " PEER_KEY_USER
 				     " %s",
@@ -311,7 +315,7 @@ static void check_pins(const struct config *c, struct config_errors *warn)
 	for (unsigned int i = 0; i < c->nrules; i++) {
 		if (!wants_pins(&c->rules[i]) || is_bpffs(parent))
 			continue;
-		config_error(warn, c->file, c->rule_src[i].line,
+		config_error(warn, config_file(c, c->rule_src[i].file), c->rule_src[i].line,
 			     "rule '%s' wants prefetch, and there is no BPF file system at %s to "
 			     "pin what must outlive longhauld: prefetch would be off; mount -t bpf "
 			     "bpf %s",

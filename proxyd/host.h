@@ -38,8 +38,9 @@ bool host_bridge(const char *ifname, char name[IF_NAMESIZE]);
 unsigned int host_need_mtu(unsigned int path_mtu);
 
 /** host_path_mtu - the path MTU that the hosts are to have: what the file names, else the largest
- *  that ports of @port_mtu let through; 0 when not even the smallest one. @line: where the file
- *  says so, 0. */
-unsigned int host_path_mtu(const struct config *c, unsigned int port_mtu, unsigned int *line);
+ *  that ports of @port_mtu let through; 0 when not even the smallest one. @file, @line: where
+ *  that is said, line 0: nowhere. */
+unsigned int host_path_mtu(const struct config *c, unsigned int port_mtu, const char **file,
+			   unsigned int *line);
 
 #endif

@@ -141,8 +141,9 @@ void host_check_link(const struct config *c, unsigned int patience_ms, struct co
 	struct probe probe[PEER_MAX];
 	char bridge[IF_NAMESIZE];
 	unsigned int line, path_mtu, need;
+	const char *file;
 
-	path_mtu = host_path_mtu(c, mtu > 0 ? (unsigned int)mtu : 0, &line);
+	path_mtu = host_path_mtu(c, mtu > 0 ? (unsigned int)mtu : 0, &file, &line);
 	need = host_need_mtu(path_mtu);
 	if (!path_mtu || need > mtu || !host_bridge(c->ifname[STEER_WAN], bridge))
 		return;
@@ -159,7 +160,8 @@ void host_check_link(const struct config *c, unsigned int patience_ms, struct co
 	listen_for(probe, c->npeers, patience_ms);
 	for (unsigned int i = 0; i < c->npeers; i++) {
 		if (probe[i].heard == 1)
-			config_error(warn, c->file, line ? line : c->peers[i].line,
+			config_error(warn, line ? file : config_file(c, c->peers[i].file),
+				     line ? line : c->peers[i].line,
 				     "the link to peer '%s' does not carry packets of %u bytes, as "
 				     "path MTU %u makes them: they vanish there; raise the MTU "
 				     "along it, or lower that of the hosts and the ports",

@@ -112,20 +112,29 @@ bad_key()
 }
 it "a key that is not there is refused" bad_key
 
-third_edge() # another peer, which nobody is, and a rule for it
+third_edge() # another peer, which nobody is, and a rule for it, in a file of their own
 {
+	mkdir "$LAB/conf.d" && set_key a include "conf.d/*.conf" && reload a && jq_true a peer 'length == 1' || return
 	printf '[peer edge-c]\naddress = 10.77.3.2\nkey-file = %s\n[rule third]\nlan = 10.97.1.0/24\nwan = 10.97.3.0/24\n' \
-		"$LAB/key" >>"$LAB/gw-a.conf"
-	printf 'peer = edge-c\npolicy = honest\n' >>"$LAB/gw-a.conf"
+		"$LAB/key" >"$LAB/conf.d/edge-c.conf"
+	printf 'peer = edge-c\npolicy = honest\n' >>"$LAB/conf.d/edge-c.conf"
 	reload a && jq_true a peer 'length == 2 and any(.name == "edge-c" and .state == "down")' &&
 	jq_true a rule 'any(.name == "third" and .peer == "edge-c")' && flows 20 &&
 	await 30 jq_true a status 'any(.name == "peer-down" and .peer == "edge-c" and .state == "raised")'
 }
-it "another peer is added" third_edge
+it "another peer is added, by a file in conf.d" third_edge
+
+bad_include()
+{
+	cp "$LAB/conf.d/edge-c.conf" "$LAB/edge-c.good" && echo "colour = blue" >>"$LAB/conf.d/edge-c.conf" &&
+	! cli a reload 2>"$LAB/reload.err" && grep -q "conf.d/edge-c.conf:9: unknown key 'colour'" "$LAB/reload.err" &&
+	cp "$LAB/edge-c.good" "$LAB/conf.d/edge-c.conf"
+}
+it "errors in that file are said of it" bad_include
 
 without_third()
 {
-	sed -i '/^\[peer edge-c\]/,$d' "$LAB/gw-a.conf"
+	rm "$LAB/conf.d/edge-c.conf"
 	reload a && await 30 jq_true a peer 'length == 1 and all(.name == "edge-b" and .state == "up")' &&
 	jq_true a rule 'length == 1' && await 30 jq_true a status 'all(.peer != "edge-c")' &&
 	log_has a "peer edge-c is no peer any more" && never_down && flows 20

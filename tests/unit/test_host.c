@@ -154,20 +154,22 @@ static void test_pins(void **state)
 static void test_path_mtu(void **state)
 {
 	unsigned int line;
+	const char *file;
 
 	(void)state;
 	check("", "");
-	assert_int_equal(host_path_mtu(&cfg, 1500, &line), 1024);
+	assert_int_equal(host_path_mtu(&cfg, 1500, &file, &line), 1024);
 	assert_int_equal(line, 0);
-	assert_int_equal(host_path_mtu(&cfg, 9000, &line), 4096);
-	assert_int_equal(host_path_mtu(&cfg, host_need_mtu(4096) - 1, &line), 2048);
-	assert_int_equal(host_path_mtu(&cfg, 100, &line), 0);
+	assert_ptr_equal(file, cfg.file);
+	assert_int_equal(host_path_mtu(&cfg, 9000, &file, &line), 4096);
+	assert_int_equal(host_path_mtu(&cfg, host_need_mtu(4096) - 1, &file, &line), 2048);
+	assert_int_equal(host_path_mtu(&cfg, 100, &file, &line), 0);
 	check("max-path-mtu = 2048\n", "");
-	assert_int_equal(host_path_mtu(&cfg, 1500, &line), 2048);
+	assert_int_equal(host_path_mtu(&cfg, 1500, &file, &line), 2048);
 	assert_int_equal(line, 1);
 	check("max-path-mtu = 4096\n",
 	      "[rule m]\nlan = 10.3.0.0/16\nwan = 10.4.0.0/16\npolicy = off\npath-mtu = 2048\n");
-	assert_int_equal(host_path_mtu(&cfg, 1500, &line), 4096);
+	assert_int_equal(host_path_mtu(&cfg, 1500, &file, &line), 4096);
 }
 
 int main(void)
