@@ -108,7 +108,7 @@ static void record_request(struct engine *e, struct flow *fl, const struct next_
 		what = (struct read_range){frame_reth_va(f), frame_reth_rkey(f),
 					   frame_reth_length(f)};
 	reads_add(e, fl, f, q->span, host_epsn(e, l), q->wire);
-	if (l->atomic)
+	if (l->atomic && q->waits)
 		atomic_asked(e, fl);
 	if (!x)
 		return;
