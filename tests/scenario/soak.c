@@ -106,14 +106,19 @@ static void show(const struct plan *p, const struct options *o, const struct pla
 	free(text);
 }
 
-/* @found: shared by all jobs. */
-static void job(const struct options *o, uint32_t n, struct sum *s, volatile int *found)
+/* What all jobs share: whether something was found, and the seed of the world that each is in. */
+struct shared {
+	volatile int found;
+	volatile uint64_t seed[JOBS_MAX];
+};
+
+static void job(const struct options *o, uint32_t n, struct sum *s, struct shared *all)
 {
 	double start = now_s();
 
 	for (uint64_t i = n; (!o->seconds || now_s() - start < o->seconds) &&
 			     (!o->packets || (double)s->packets < o->packets / o->jobs) &&
-			     (!o->runs || i < o->runs) && !(o->first && *found);
+			     (!o->runs || i < o->runs) && !(o->first && all->found);
 	     i += o->jobs) {
 		struct plan_result r;
 		struct plan p;
@@ -122,17 +127,18 @@ static void job(const struct options *o, uint32_t n, struct sum *s, volatile int
 		plan_random(&p, i ? splitmix64(o->seed ^ i << 40) : o->seed, o->prefetch);
 		if (o->attack)
 			plan_attack(&p);
+		all->seed[n] = p.seed;
 		plan_run(&p, &r, NULL, NULL);
 		count(s, &r);
 		if (r.violation)
-			*found = 1;
+			all->found = 1;
 		if (r.violation || o->verbose)
 			show(&p, o, &r);
 	}
 }
 
 /* Each job tells its sum through a pipe; one that dies is a violation. */
-static struct sum fork_jobs(const struct options *o, volatile int *found)
+static struct sum fork_jobs(const struct options *o, struct shared *shared)
 {
 	struct sum all = {0};
 	int fd[JOBS_MAX];
@@ -148,7 +154,7 @@ static struct sum fork_jobs(const struct options *o, volatile int *found)
 		if (!pid[n]) {
 			struct sum s = {0};
 
-			job(o, n, &s, found);
+			job(o, n, &s, shared);
 			_exit(write(p[1], &s, sizeof(s)) != sizeof(s));
 		}
 		close(p[1]);
@@ -159,7 +165,7 @@ static struct sum fork_jobs(const struct options *o, volatile int *found)
 		int status;
 
 		if (read(fd[n], &s, sizeof(s)) != sizeof(s)) {
-			fprintf(stderr, "soak: job %" PRIu32 " died\n", n);
+			fprintf(stderr, "soak: seed=%" PRIu64 ": died\n", shared->seed[n]);
 			s.violations = 1;
 		}
 		waitpid(pid[n], &status, 0);
@@ -215,11 +221,11 @@ int main(int argc, char **argv)
 	struct options o = {.seed = 1, .shrink = true};
 	double start = now_s();
 	struct sum s = {0};
-	volatile int *found = mmap(NULL, sizeof(*found), PROT_READ | PROT_WRITE,
-				   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct shared *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
+				     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	int c;
 
-	if (found == MAP_FAILED) {
+	if (shared == MAP_FAILED) {
 		perror("soak");
 		return 2;
 	}
@@ -277,9 +283,9 @@ int main(int argc, char **argv)
 	if (o.script)
 		s = run_script(&o);
 	else if (o.jobs > 1)
-		s = fork_jobs(&o, found);
+		s = fork_jobs(&o, shared);
 	else
-		job(&o, 0, &s, found);
+		job(&o, 0, &s, shared);
 	if (o.verbose)
 		fprintf(stderr, "soak: %.3g packets/s\n", (double)s.packets / (now_s() - start));
 	printf("soak: runs=%" PRIu64 " packets=%" PRIu64 " acked-messages=%" PRIu64
