@@ -81,6 +81,7 @@ void lane_init(struct flow *fl)
 	l->credit = 0xff;
 	marks_lost(l);
 	l->holes = POOL_NONE;
+	l->overlap = PSN_NONE;
 	l->reads_page = POOL_NONE;
 	for (int i = 0; i < LANE_PROBES; i++)
 		l->probe[i].psn = PSN_NONE;
@@ -202,15 +203,26 @@ struct flow *lane_accepted_find(struct engine *e, int8_t peer, uint32_t number, 
 	return NULL;
 }
 
+/** lane_may_repeat - whether the host may have sent @psn before, when we did not count: to a lane
+ * that is gone. */
+bool lane_may_repeat(const struct lane *l, uint32_t psn)
+{
+	return l->overlap != PSN_NONE && psn_before(psn, l->overlap) &&
+	       psn_diff(l->overlap, psn) <= (int32_t)WINDOW_SPAN;
+}
+
 /* Back to WATCH with nothing retained; what is known of the requests' sequence stays. */
 void lane_reset(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
-	uint32_t i = flow_index(e, fl);
+	uint32_t i = flow_index(e, fl), sent;
 	struct lane keep = *l;
 
 	if (l->role != ROLE_NONE)
 		lane_drop_all(e, fl);
+	/* in the numbers of the host */
+	sent = l->overlap == PSN_NONE || psn_after(l->epsn.psn, l->overlap) ? l->epsn.psn
+									    : l->overlap;
 	if (l->role == ROLE_ACCEPTOR)
 		accepted_del(e, fl);
 	e->in_fault -= l->state == LANE_FAULT;
@@ -220,6 +232,7 @@ void lane_reset(struct engine *e, struct flow *fl)
 	wheel_cancel(e->wheel, TIMER_ID(i, TIMER_AUX));
 	wheel_cancel(e->wheel, TIMER_ID(i, TIMER_REPORT));
 	lane_init(fl);
+	l->overlap = sent;
 	l->reason = keep.reason;
 	l->credit = keep.credit;
 	l->requests = keep.requests;

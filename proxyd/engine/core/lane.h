@@ -194,7 +194,8 @@ struct lane {
 	uint32_t lost_from;	    /* OPENER: no packet below is marked lost */
 	bool closing;		    /* ACCEPTOR: the opener is asked to let go */
 	uint32_t named, renamed_us; /* @renamed_us: names_tx.c: when the round of @renamed began */
-	uint32_t overlap; /* below this the host had sent it past us before, or may have (OPENER) */
+	uint32_t overlap; /* below this the host had sent it past us before, or may have (OPENER;
+			     WATCH: to a lane that is gone, or PSN_NONE) */
 	union {
 		struct {
 			/* SINGLE: packets that may be on the WAN; ACCEPTOR: on their way to the

@@ -26,7 +26,8 @@
  * are counted, and up to LANE_PROBES packets remembered with the count there until a genuine ACK
  * with that very PSN tells the responder's MSN there. The answer to a READ or ATOMIC tells it too
  * where no later request has passed; else it may count some of those, and only the least of what
- * several say is believed. A gap in the requests starts calibration again. The CM's promise that a
+ * several say is believed; likewise where the host may repeat what it sent to a lane that is gone.
+ * A gap in the requests starts calibration again. The CM's promise that a
  * fresh QP starts at MSN 0 is not relied on: a genuine ACK also brings the headers to clone and the
  * credit code.
  */
@@ -341,14 +342,15 @@ void learn_request(struct engine *e, struct flow *fl, const struct frame *f)
 
 /*
  * The answer to a READ or ATOMIC, which was message @count, says @msn. That is right if no later
- * request can have been executed. Else it may count some of them: the least that answers say must
- * be said by several.
+ * request can have been executed; a host that repeats the request alone may have sent later ones
+ * before (@again). Else it may count some of them: the least that answers say must be said by
+ * several.
  */
-static bool read_calibrates(struct lane *l, uint32_t count, uint32_t msn)
+static bool read_calibrates(struct lane *l, uint32_t count, uint32_t msn, bool again)
 {
 	uint32_t offset = psn_sub(msn, count);
 
-	if (count != l->epsn.msn) {
+	if (again || count != l->epsn.msn) {
 		if (!l->offset_run || psn_before(offset, l->offset)) {
 			l->offset = offset;
 			l->offset_run = 0;
@@ -373,6 +375,7 @@ static void read_response(struct engine *e, struct flow *fl, struct flow *req,
 	     ends = f->op->flags & (OPF_LAST | OPF_ONLY);
 	uint32_t next = psn_add(f->psn, ends);
 	struct lane *l;
+	bool again;
 
 	if (!req) {
 		if (begins && (e->rules[fl->rule].learn & LEARN_PSN))
@@ -383,9 +386,10 @@ static void read_response(struct engine *e, struct flow *fl, struct flow *req,
 	if (!f->aeth)
 		return;
 	lane_credit(l, frame_aeth_syndrome(f), true);
+	again = lane_may_repeat(l, f->psn);
 	if (ends && (l->una.psn == PSN_NONE || psn_after(next, l->una.psn) ||
 		     psn_diff(l->una.psn, next) > (int32_t)WINDOW_SPAN))
-		una_heard(l, next, frame_aeth_msn(f), l->epsn.psn == next);
+		una_heard(l, next, frame_aeth_msn(f), !again && l->epsn.psn == next);
 	if (!begins || l->calibrated || l->epsn.psn == PSN_NONE)
 		return;
 	for (int i = 0; i < LANE_PROBES; i++) {
@@ -397,7 +401,7 @@ static void read_response(struct engine *e, struct flow *fl, struct flow *req,
 			continue;
 		}
 		l->probe[i].psn = PSN_NONE;
-		l->calibrated = read_calibrates(l, l->probe[i].count, frame_aeth_msn(f));
+		l->calibrated = read_calibrates(l, l->probe[i].count, frame_aeth_msn(f), again);
 		if (l->calibrated)
 			probes_clear(l);
 		return;

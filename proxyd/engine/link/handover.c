@@ -97,7 +97,7 @@ void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
 		(f->op->flags & (OPF_EOM | OPF_ANSWERED)) ? psn_sub(l->epsn.msn, 1) : l->epsn.msn;
 	struct mark m = {.psn = f->psn, .msn = msn, .ackable = 0};
 	bool all_acked = l->una.psn == f->psn; /* all before it, as the genuine ACKs told */
-	uint32_t passed = l->epsn.psn;
+	uint32_t passed = lane_may_repeat(l, l->epsn.psn) ? l->overlap : l->epsn.psn;
 
 	if (all_acked && l->una_sure)
 		m.msn = l->una.msn; /* from the genuine ACK just below */
