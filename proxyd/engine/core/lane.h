@@ -193,6 +193,7 @@ struct lane {
 	uint32_t ackreq_end;	    /* ACCEPTOR: end of the last packet sent that asks for an ACK */
 	uint32_t lost_from;	    /* OPENER: no packet below is marked lost */
 	bool closing;		    /* ACCEPTOR: the opener is asked to let go */
+	uint16_t jump_ms;	    /* when the latest round of @jump_run began */
 	uint32_t named, renamed_us; /* @renamed_us: names_tx.c: when the round of @renamed began */
 	uint32_t overlap; /* below this the host had sent it past us before, or may have (OPENER;
 			     WATCH: to a lane that is gone, or PSN_NONE) */

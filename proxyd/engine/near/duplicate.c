@@ -21,11 +21,12 @@
 #include "engine/near/near.h"
 #include "engine/prefetch/prefetch.h"
 
-/* So many far away, each within so many PSNs of the one before, mean another incarnation. */
+/* So many rounds of repeating that begin at the same place far away mean another incarnation. */
 #define JUMP_RUN	     3
-#define JUMP_NEAR	     1024
-/* Requests of one QP are not further apart than this (invariant 6). */
-#define JUMP_WIDE	     ((int32_t)SPAN_MAX)
+/* One that comes again sooner than this is no repetition by a timer. */
+#define ROUND_MS	     4u
+/* A place where nothing was repeated for so long is no place to wait at. */
+#define PLACE_MS	     1000u
 /* Rounds of repeating that begin behind what is missing, until it is believed. */
 #define GONE_ON_ROUNDS	     3
 #define TRICKLE_US	     2000u
@@ -168,7 +169,9 @@ static bool other_read(const struct flow *fl, const struct read_rec *r, const st
 {
 	uint32_t skip = psn_sub(f->psn, r->at.psn) * fl->path_mtu;
 
-	return r->opcode == OP_READ_REQUEST && f->opcode == OP_READ_REQUEST &&
+	if (r->opcode != f->opcode)
+		return true;
+	return r->opcode == OP_READ_REQUEST &&
 	       (frame_reth_rkey(f) != r->rkey || frame_reth_va(f) != r->va + skip ||
 		frame_reth_length(f) != r->length - skip);
 }
@@ -192,7 +195,8 @@ static bool other_request(struct engine *e, const struct flow *fl, const struct 
 	d = window_get(&l->win, e->pool, wire);
 	if (!d || frame_parse(lane_packet(e, d), d->len, &g) != FRAME_OK)
 		return false;
-	if ((g.op->flags ^ f->op->flags) & OPF_ANSWERED)
+	if ((g.op->flags ^ f->op->flags) & OPF_ANSWERED ||
+	    (g.op->flags & OPF_ANSWERED && g.opcode != f->opcode))
 		return true;
 	if ((g.op->flags & OPF_ANSWERED) && !(g.op->flags & f->op->flags & OPF_ATOMIC))
 		return false; /* what READs ask for: other_read() */
@@ -239,14 +243,49 @@ static void pass_done(struct engine *e, struct flow *fl, const struct frame *f)
 	engine_tx(e, other_port(fl->side), f->data, f->len);
 }
 
+/*
+ * Count the rounds of repeating that begin at @psn, the lowest one of them. A requester that gets
+ * no answer begins each round there, when its timer fires.
+ * Who only knows the addresses does not know where that is, and what it sends at once, however
+ * many, is one round.
+ */
+static void begins_again(const struct engine *e, struct lane *l, uint32_t psn)
+{
+	uint16_t now = (uint16_t)(e->now / NSEC_PER_MSEC), since = now - l->jump_ms;
+
+	if (!l->jump_run || since > PLACE_MS ||
+	    (psn_before(psn, l->jump_psn) && l->jump_run == 1)) {
+		l->jump_run = 1;
+	} else if (psn != l->jump_psn || since < ROUND_MS) {
+		return;
+	} else {
+		l->jump_run++;
+	}
+	l->jump_psn = psn;
+	l->jump_ms = now;
+}
+
+/* Whether another owner of the number asks for @psn: asked for again and again, while nothing is
+ * owed. */
+static bool may_be_another(struct engine *e, struct flow *fl, uint32_t psn)
+{
+	struct lane *l = &fl->lane;
+
+	if (owes_delivery(e, l)) {
+		COUNT(e, FOREIGN);
+		l->jump_run = 0;
+		return false;
+	}
+	begins_again(e, l, psn);
+	return l->jump_run >= JUMP_RUN;
+}
+
 /* A requester repeats what it asked: another request with the same PSN comes from another QP. */
 static void refuse_other(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	if (!icrc_ok(f))
 		COUNT(e, BAD_ICRC);
-	else if (owes_delivery(e, &fl->lane))
-		COUNT(e, FOREIGN);
-	else
+	else if (may_be_another(e, fl, f->psn))
 		new_incarnation(e, fl, f);
 }
 
@@ -260,6 +299,7 @@ static void ack_again(struct engine *e, struct flow *fl, const struct frame *f, 
 	if (moved && psn_before(f->psn, l->told) &&
 	    repeats_for_ever(e, fl, reads_of(e, l), f, REASON_INCARNATION))
 		return;
+	l->jump_run = 0;
 	trickle(e, fl);
 	/* it resends this, and has not asked for the READ again in the same round: it has the
 	 * answer */
@@ -325,6 +365,31 @@ static void answer_again(struct engine *e, struct flow *fl, const struct frame *
 		await_answer(e, fl, f, r, moved);
 }
 
+/*
+ * What is not in custody yet is the requester's own business. But the peer may have agreed already,
+ * and would take whatever passes for a packet of the stream: of what is retained here our own copy
+ * goes out instead, whoever asked.
+ */
+static void while_opening(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+	const struct read_rec *r;
+	const struct pkt *d;
+
+	if (!psn_in(f->psn, l->una.psn, l->epsn.psn)) {
+		engine_pass(e, fl->side, f);
+		return;
+	}
+	d = window_get(&l->win, e->pool, f->psn);
+	r = reads_find(e, l, f->psn);
+	if (d)
+		engine_tx(e, other_port(fl->side), lane_packet(e, d), d->len);
+	else if (r && !other_read(fl, r, f))
+		engine_pass(e, fl->side, f); /* the rest of a READ */
+	else
+		COUNT(e, FOREIGN);
+}
+
 void duplicate_request(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
@@ -334,7 +399,7 @@ void duplicate_request(struct engine *e, struct flow *fl, const struct frame *f)
 	struct read_rec *r;
 
 	if (l->state == LANE_OPENING || (!l->start_acked && psn_before(f->psn, l->start))) {
-		engine_pass(e, fl->side, f); /* not in custody: the requester's own business */
+		while_opening(e, fl, f);
 		return;
 	}
 	answered_unseen(e, fl, f->psn);
@@ -356,48 +421,22 @@ void duplicate_request(struct engine *e, struct flow *fl, const struct frame *f)
 }
 
 /*
- * Whether the requester was told that something is done which the responder has not yet
- * acknowledged, or uses PSNs that only this lane can translate.
- */
-static bool owes_requester(struct engine *e, const struct lane *l)
-{
-	return l->state == LANE_FAULT || psn_map_differs(e, l) ||
-	       psn_before(psn_to_host(e, l, &l->una).psn, l->frontier.psn);
-}
-
-/*
  * @f is far ahead of or behind all that this QP should have outstanding; @first: the request before
- * it was not. A few in a row mean another incarnation of the QP. But where the lane owes something
- * to the requester that must be certain: a requester that has lost a packet on its way here, or
- * finds no room, may run on for long, and a single READ may take 2^21 PSNs. Such a requester goes
- * back to what is missing as soon as a NAK or its timer says so, whereas another incarnation begins
- * again where it began. Returns true when another incarnation was found; it then passes through
- * WATCH.
+ * it was not. A requester that has lost a packet on its way here, or finds no room, may run on for
+ * long, and a single READ may take 2^21 PSNs. Such a requester goes back to what is missing as soon
+ * as a NAK or its timer says so, whereas another incarnation begins again where it began. Returns
+ * true when another incarnation was found; it then passes through WATCH.
  */
 bool duplicate_jumped(struct engine *e, struct flow *fl, const struct frame *f, bool first)
 {
 	struct lane *l = &fl->lane;
-	int32_t from = psn_diff(f->psn, l->jump_psn);
-
 	if (!icrc_ok(f)) {
 		COUNT(e, BAD_ICRC);
 		return false;
 	}
-	if (owes_delivery(e, l)) {
-		COUNT(e, FOREIGN);
+	if (first)
 		l->jump_run = 0;
-		return false;
-	}
-	if (first || !l->jump_run || from <= -JUMP_NEAR || from >= JUMP_WIDE) {
-		l->jump_run = 0;
-		from = -1;
-	}
-	/* the next ones, or the same again: a requester may have only one request under way */
-	if (from <= 0 || !owes_requester(e, l))
-		l->jump_run++;
-	if (from < 0)
-		l->jump_psn = f->psn;
-	if (l->jump_run < JUMP_RUN)
+	if (!may_be_another(e, fl, f->psn))
 		return false;
 	new_incarnation(e, fl, f);
 	return true;
@@ -424,8 +463,7 @@ bool duplicate_gone_on(struct engine *e, struct flow *fl, const struct frame *f)
 
 	if (!icrc_ok(f) || l->state != LANE_HELD || l->room_wait)
 		return false;
-	l->jump_run = l->jump_run && psn_after(f->psn, l->jump_psn) ? l->jump_run : l->jump_run + 1;
-	l->jump_psn = f->psn;
+	begins_again(e, l, f->psn);
 	if (l->jump_run <= GONE_ON_ROUNDS || l->una.psn != l->epsn.psn || psn_map_differs(e, l))
 		return false;
 	lane_close(e, fl, REASON_INCARNATION, true);

@@ -320,7 +320,7 @@ void near_request(struct engine *e, struct flow *fl, const struct frame *f)
 		duplicate_jumped(e, fl, f, !far(psn_diff(l->jump_psn, host_epsn(e, l)->psn)));
 		return;
 	}
-	if (ahead <= 0)
+	if (ahead == 0)
 		l->jump_run = 0; /* it goes back to what is missing */
 	if (l->state == LANE_FAULT) {
 		fault_request(e, fl, f);
@@ -331,8 +331,10 @@ void near_request(struct engine *e, struct flow *fl, const struct frame *f)
 	} else {
 		COUNT(e, GAPS);
 		if (l->state == LANE_OPENING) {
-			duplicate_passes(fl, f);
-			engine_pass(e, fl->side, f);
+			/* The peer may have agreed already: what is not in our hands must not get
+			 * into its stream. Somebody else may have sent it, and a host whose packet
+			 * is lost before it sends it again. */
+			return;
 		} else if (duplicate_gone_on(e, fl, f))
 			engine_pass(e, fl->side, f);
 		else if (!l->nak_sent && !l->nak_due && !l->room_wait && l->state != LANE_DRAIN &&
