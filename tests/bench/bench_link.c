@@ -1,355 +1,92 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A link whose rate nobody has said, or that is shared: `make bench-link`.
+ * Any size, any rate, any link, in virtual time: `make bench-link`; QUICK=1 takes a few minutes.
  *
- *	bench_link [--cell NAME] [--seconds S] [--unpaced] [--verbose]
+ *	bench_link [--cell NAME] [--seconds S] [--quick] [--unpaced] [--given-rate] [--verbose]
  *
- * One queue pair with 64 KiB WRITEs, 128 outstanding, path MTU 4096, LANs of 25 Gb/s around a WAN
- * of 10 Gb/s and 20 ms with a drop-tail queue of 1 or 0.1 times what is under way (BDP). Reports
- * take their turn in the same queue. Each cell is measured with two appliances at `wan-rate =
- * auto`, with a wire in their place, and with --unpaced with two appliances that have no limit at
- * all. Goodput counts what the far host has executed, after WARM_NS, during --seconds.
- *
- *	unset	nothing is known of the link
- *	twice	a limit of 20 Gb/s is set, twice what the link carries
- *	noise	1 % of the packets are lost at random
- *	cross5	5 Gb/s of traffic that never slows down; 5 Gb/s are left
- *	cubic	one TCP connection with CUBIC (RFC 9438), which has the link to itself before we
- *		start
- *	step	the link carries a quarter from half the time on
+ * Each cell is measured with two appliances, and bare, with a wire in their place; beside stands
+ * what the link would carry at most. The last line sums up.
  */
 #include <getopt.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "tests/scenario/world.h"
-#include "tests/scenario/world_priv.h"
-#include "wire/bytes.h"
+#include "tests/bench/link_bench.h"
 
-#define LINK_BPS   10000000000ull
-#define RTT_NS	   (20 * MS)
-#define BDP	   (LINK_BPS / 8 / 1000 * 20)
-#define WARM_NS	   (1000 * MS)
-#define SLICE_NS   (50000ull)
-#define OTHER_LEN  1514u
-#define MESSAGE	   65536u
-#define PAYLOAD	   4096.0
-#define CUBIC_B	   0.7
-#define CUBIC_C	   0.4
-#define FLIGHT_MAX 65536u
-
-static double seconds = 2;
-static bool verbose, unpaced;
-static const char *only;
-
-/* What else is on the link. */
-struct others {
-	uint64_t constant_bps; /* traffic that never slows down */
-	bool cubic;
-	double credit;			/* packets that may be sent */
-	uint64_t sent, got, got_before; /* bytes */
-	/* CUBIC: the window in packets */
-	double window, window_max, last_loss, heard;
-	bool slow_start;
-	uint32_t seq, seen;
-	struct {
-		uint64_t when;
-		bool lost;
-	} ack[FLIGHT_MAX]; /* by number; an ACK, or that its absence is noticed */
-	uint32_t acked;
-};
-
-struct cell {
-	const char *name;
-	double queue_bdp, loss;
-	uint64_t limit_bps;
-	uint64_t cross_bps;
-	bool cubic, step;
-};
-
-enum way { AUTO, BARE, UNPACED };
-
-struct result {
-	double goodput, other, bytes;
-	const char *bad;
-	uint64_t cuts;
-};
-
-static bool counted(struct world *w, int link, const uint8_t *data, uint32_t len)
+static bool parse(struct options *o, int argc, char **argv)
 {
-	struct others *o = w->user;
+	static const struct option options[] = {{"cell", required_argument, NULL, 'c'},
+						{"seconds", required_argument, NULL, 's'},
+						{"quick", no_argument, NULL, 'q'},
+						{"unpaced", no_argument, NULL, 'u'},
+						{"given-rate", no_argument, NULL, 'g'},
+						{"verbose", no_argument, NULL, 'v'},
+						{0}};
+	int c;
 
-	if (link != WORLD_WAN(0) || get_be16(data + 12) != WORLD_TYPE_OTHER)
-		return true;
-	o->got += len;
-	if (o->cubic) {
-		uint32_t seq = get_be32(data + 14);
-
-		/* what was left out is lost: the link is a line */
-		for (; o->seen != seq; o->seen++)
-			o->ack[o->seen % FLIGHT_MAX].lost = true;
-		o->seen = seq + 1;
-		o->ack[seq % FLIGHT_MAX].when = w->now + RTT_NS / 2;
-	}
-	return false;
-}
-
-static void other_packet(struct world *w, struct others *o)
-{
-	uint8_t data[OTHER_LEN] = {0};
-
-	put_be16(data + 12, WORLD_TYPE_OTHER);
-	put_be32(data + 14, o->seq);
-	o->ack[o->seq % FLIGHT_MAX].when = UINT64_MAX;
-	o->ack[o->seq % FLIGHT_MAX].lost = false;
-	o->seq++;
-	o->sent += OTHER_LEN;
-	world_link_send(w, WORLD_WAN(0), data, OTHER_LEN);
-}
-
-static void cubic_lost(struct others *o, uint64_t now)
-{
-	if ((double)now - o->last_loss < (double)RTT_NS * 1.5)
-		return; /* of the same round */
-	o->window_max = o->window;
-	o->window *= CUBIC_B;
-	o->last_loss = (double)now;
-	o->slow_start = false;
-}
-
-static void cubic_acked(struct others *o, uint64_t now)
-{
-	double since = ((double)now - o->last_loss) / 1e9, rtt = (double)RTT_NS / 1e9;
-	double k = cbrt(o->window_max * (1 - CUBIC_B) / CUBIC_C);
-	double target = CUBIC_C * pow(since + rtt - k, 3) + o->window_max;
-	double reno = o->window_max * CUBIC_B + 3 * (1 - CUBIC_B) / (1 + CUBIC_B) * (since / rtt);
-
-	if (o->slow_start) {
-		o->window++;
-		return;
-	}
-	target = fmin(fmax(target, reno), 1.5 * o->window);
-	if (target > o->window)
-		o->window += (target - o->window) / o->window;
-}
-
-static void others_run(struct world *w, struct others *o)
-{
-	if (o->constant_bps) {
-		o->credit += (double)o->constant_bps / 8 / OTHER_LEN * SLICE_NS / 1e9;
-		for (; o->credit >= 1; o->credit--)
-			other_packet(w, o);
-	}
-	if (!o->cubic)
-		return;
-	while (o->acked != o->seen && (o->ack[o->acked % FLIGHT_MAX].lost ||
-				       o->ack[o->acked % FLIGHT_MAX].when <= w->now)) {
-		if (o->ack[o->acked % FLIGHT_MAX].lost)
-			cubic_lost(o, w->now);
-		else
-			cubic_acked(o, w->now);
-		o->acked++;
-		o->heard = (double)w->now;
-	}
-	/* nothing has come back for long: all is lost */
-	if (o->seq != o->acked && (double)w->now - o->heard > 1e9) {
-		cubic_lost(o, w->now);
-		o->seen = o->acked = o->seq;
-		o->heard = (double)w->now;
-	}
-	/* no more at once than would come of a sender that paces */
-	for (int n = 0; n < 64 && (double)(o->seq - o->acked) < fmin(o->window, FLIGHT_MAX - 1);
-	     n++)
-		other_packet(w, o);
-}
-
-static uint64_t executed(const struct world_qp *q)
-{
-	return rc_qp_stats(q->side[1].qp)->rx_bytes;
-}
-
-static struct world *start(const struct cell *c, enum way way, struct others *o,
-			   struct world_qp **q)
-{
-	struct world_config wc;
-	struct rc_qp_config qc;
-	struct world *w;
-
-	world_defaults(&wc);
-	wc.seed = 1;
-	wc.appliance[0] = wc.appliance[1] = way != BARE;
-	wc.wan.delay_ns = RTT_NS / 2;
-	wc.wan.rate_bps = LINK_BPS;
-	wc.wan.queue_bytes = (uint64_t)(c->queue_bdp * BDP);
-	wc.wan.store_bytes = 4 * BDP + (64u << 20);
-	wc.lan.rate_bps = 25000000000ull;
-	wc.lan.store_bytes = 64 << 20;
-	wc.reports_in_band = true;
-	wc.engine.pool_bytes = 1ull << 30;
-	wc.engine.wan_auto = way == AUTO;
-	wc.engine.wan_rate = c->limit_bps / 8;
-	wc.path_mtu = 4096;
-	w = world_create(&wc);
-	if (!w)
-		return NULL;
-	wc.wan.loss = c->loss;
-	world_set_wan(w, 0, &wc.wan);
-	w->user = o;
-	w->filter = counted;
-	rc_qp_defaults(&qc, RC_STRICT);
-	qc.lqpn = 0x100;
-	qc.rqpn = 0x200;
-	qc.sq_psn = 0x1000;
-	qc.rq_psn = 0x777000;
-	qc.mtu = 4096;
-	qc.depth = 128;
-	qc.timeout_exp = 17;
-	qc.shadow = false;
-	*q = world_connect(w, &qc, RC_STRICT);
-	return w;
-}
-
-static void show(struct world *w, const struct others *o)
-{
-	struct link_info k;
-
-	if (!w->engine[0] || !engine_link_info(w->engine[0], 0, &k))
-		return;
-	printf("  %6" PRIu64 " ms %-6s %-5s pace %6.3f delivered %6.3f lost %6u noise %6u ppm queue"
-	       " %6.2f ms cuts %" PRIu64 " window %.0f others %" PRIu64 "\n",
-	       (uint64_t)(w->now / MS), k.phase, k.cause, (double)k.pace * 8e-9,
-	       (double)k.delivered * 8e-9, k.lost_ppm, k.noise_ppm, (double)k.queue_ns / 1e6,
-	       k.cuts, o->window, o->got);
-}
-
-static void run_to(struct world *w, struct others *o, uint64_t until)
-{
-	uint64_t shown = 0;
-
-	while (!w->violation && w->now < until) {
-		if (verbose && w->now >= shown + 50 * MS) {
-			shown = w->now;
-			show(w, o);
+	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		switch (c) {
+		case 'c':
+			o->only = optarg;
+			break;
+		case 's':
+			o->seconds = strtod(optarg, NULL);
+			break;
+		case 'q':
+			o->quick = true;
+			break;
+		case 'u':
+			o->unpaced = true;
+			break;
+		case 'g':
+			o->given_rate = true;
+			break;
+		case 'v':
+			o->verbose = true;
+			break;
+		default:
+			return false;
 		}
-		others_run(w, o);
-		world_run(w, w->now + SLICE_NS);
 	}
+	return true;
 }
 
-static void quarter(struct world *w)
+static void field(const char *name, double value, int digits)
 {
-	struct wan_config c = *wan_config(w->link[WORLD_WAN(0)]);
-
-	c.rate_bps /= 4;
-	world_set_wan(w, 0, &c);
-}
-
-static struct result run(const struct cell *c, enum way way)
-{
-	struct others *o = calloc(1, sizeof(*o));
-	struct work work = {
-		.ops = 1u << RC_WRITE, .min = MESSAGE, .max = MESSAGE, .left = UINT64_MAX};
-	struct result res = {0};
-	struct world_qp *q = NULL;
-	struct world *w = start(c, way, o, &q);
-	uint64_t from, bytes, sent;
-
-	if (!w)
-		return (struct result){.bad = "no memory"};
-	o->constant_bps = c->cross_bps;
-	o->cubic = c->cubic;
-	o->window = 10;
-	o->slow_start = true;
-	o->heard = (double)w->now;
-	run_to(w, o, w->now + 1000 * MS);
-	world_work(q, 0, &work);
-	run_to(w, o, w->now + WARM_NS);
-	if (c->step)
-		quarter(w);
-	from = w->now;
-	bytes = executed(q);
-	sent = wan_stats(w->link[WORLD_WAN(0)])->sent_bytes - o->sent;
-	o->got_before = o->got;
-	run_to(w, o, w->now + (uint64_t)(seconds * 1e9));
-	bytes = executed(q) - bytes;
-	res.goodput = (double)bytes * 8 / (double)(w->now - from);
-	res.other = (double)(o->got - o->got_before) * 8 / (double)(w->now - from);
-	res.bytes =
-		bytes ? (double)(wan_stats(w->link[WORLD_WAN(0)])->sent_bytes - o->sent - sent) /
-				((double)bytes * (PAYLOAD + 62) / PAYLOAD)
-		      : 0;
-	res.bad = w->violation ? w->violation : rc_qp_in_error(q->side[0].qp) ? "died" : NULL;
-	if (verbose && way == AUTO)
-		world_dump(w, stdout);
-	world_destroy(w);
-	free(o);
-	return res;
-}
-
-static double jain(double a, double b)
-{
-	return (a + b) * (a + b) / (2 * (a * a + b * b) + 1e-9);
+	if (!isnan(value))
+		printf(" %s=%.*f", name, digits, value);
 }
 
 int main(int argc, char **argv)
 {
-	static const struct cell cells[] = {
-		{.name = "unset-1bdp", .queue_bdp = 1},
-		{.name = "unset-0.1bdp", .queue_bdp = 0.1},
-		{.name = "twice-1bdp", .queue_bdp = 1, .limit_bps = 2 * LINK_BPS},
-		{.name = "twice-0.1bdp", .queue_bdp = 0.1, .limit_bps = 2 * LINK_BPS},
-		{.name = "noise-1bdp", .queue_bdp = 1, .loss = 0.01},
-		{.name = "noise-0.1bdp", .queue_bdp = 0.1, .loss = 0.01},
-		{.name = "cross5-1bdp", .queue_bdp = 1, .cross_bps = LINK_BPS / 2},
-		{.name = "cross5-0.1bdp", .queue_bdp = 0.1, .cross_bps = LINK_BPS / 2},
-		{.name = "cubic-1bdp", .queue_bdp = 1, .cubic = true},
-		{.name = "cubic-0.1bdp", .queue_bdp = 0.1, .cubic = true},
-		{.name = "step-1bdp", .queue_bdp = 1, .step = true},
-	};
-	static const struct option options[] = {{"cell", required_argument, NULL, 'c'},
-						{"seconds", required_argument, NULL, 's'},
-						{"unpaced", no_argument, NULL, 'u'},
-						{"verbose", no_argument, NULL, 'v'},
-						{0}};
-	int c, deaths = 0;
+	struct options o = {0};
+	struct last l = {0,   NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN,
+			 NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
 
-	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (c == 'c')
-			only = optarg;
-		else if (c == 's')
-			seconds = strtod(optarg, NULL);
-		else if (c == 'u')
-			unpaced = true;
-		else if (c == 'v')
-			verbose = true;
-		else
-			return 2;
-	}
-	printf("%-14s  %20s  %20s%s\n", "", "auto", "bare",
-	       unpaced ? "               unpaced" : "");
-	printf("%-14s", "Gb/s");
-	for (int i = 0; i < 2 + unpaced; i++)
-		printf("  %6s %6s %6s", "ours", "others", "bytes");
+	if (!parse(&o, argc, argv))
+		return 2;
+	if (o.seconds <= 0)
+		o.seconds = o.quick ? 1 : 4;
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	link_share(&o, &l);
+	link_lanes(&o, &l);
+	printf("bench-link: deaths=%d", l.deaths);
+	field("unset-1bdp", l.unset, 1);
+	field("unset-0.1bdp", l.unset_short, 1);
+	field("twice-1bdp", l.twice, 1);
+	field("link-bytes", l.bytes, 3);
+	field("cross5", l.cross5, 2);
+	field("cubic-jain", l.cubic_jain, 2);
+	field("pairs-jain", l.pairs_jain, 2);
+	field("step-rtts", l.step_rtts, 0);
+	field("cm-16MiB-50ms", l.cm_ms, 1);
+	field("psn-16MiB-50ms", l.psn_ms, 1);
+	field("64B-100ms", l.small, 1);
+	field("25G-1024-200ms", l.lan25, 1);
+	field("100G-4096-100ms", l.lan100, 1);
+	field("p999-1e-3", l.tail3, 2);
+	field("p999-1e-2", l.tail2, 2);
+	field("ping-512", l.ping_ms, 2);
 	printf("\n");
-	for (size_t i = 0; i < sizeof(cells) / sizeof(cells[0]); i++) {
-		if (only && !strstr(cells[i].name, only))
-			continue;
-		printf("%-14s", cells[i].name);
-		for (enum way way = AUTO; way <= (unpaced ? UNPACED : BARE); way++) {
-			struct result r = run(&cells[i], way);
-
-			printf("  %6.3f %6.3f %6.3f", r.goodput, r.other, r.bytes);
-			if (cells[i].cubic)
-				printf(" jain=%.2f", jain(r.goodput, r.other));
-			if (r.bad)
-				printf(" %s", r.bad);
-			deaths += r.bad && way == AUTO;
-			fflush(stdout);
-		}
-		printf("\n");
-	}
-	printf("bench-link: deaths=%d\n", deaths);
-	return deaths != 0;
+	return l.deaths != 0;
 }

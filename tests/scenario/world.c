@@ -59,6 +59,12 @@ static int sink_tx(void *ctx, enum engine_port port, const uint8_t *data, uint32
 	return 0;
 }
 
+static uint32_t report_bytes(const struct report *r)
+{
+	return r->type == REPORT_NAMES ? NAMES_BYTES + 4u * r->nnames
+				       : PROGRESS_BYTES + 6u * r->nholes;
+}
+
 /* The frame bears the number of the report, and is as long as the datagram would be. */
 static void send_in_band(struct world *w, int side, const struct report *r)
 {
@@ -71,7 +77,8 @@ static void send_in_band(struct world *w, int side, const struct report *r)
 	memset(b, 0, PROGRESS_BYTES);
 	put_be16(b + 12, WORLD_TYPE_REPORT);
 	put_be32(b + 14, n);
-	wan_send(w->link[WORLD_WAN(side)], w->now, (uint32_t)(PROGRESS_BYTES + 6u * r->nholes));
+	b[18] = w->is_guest;
+	wan_send(w->link[WORLD_WAN(side)], w->now, report_bytes(r));
 }
 
 static void sink_report(void *ctx, unsigned int peer, const struct report *r)
@@ -87,8 +94,7 @@ static void sink_report(void *ctx, unsigned int peer, const struct report *r)
 	if (!b)
 		return; /* there is only peer 0; others exist in forged reports */
 	memcpy(b, r, sizeof(*r));
-	c->w->report_bytes[c->side] += r->type == REPORT_NAMES ? NAMES_BYTES + 4ull * r->nnames
-							       : PROGRESS_BYTES + 6ull * r->nholes;
+	c->w->report_bytes[c->side] += report_bytes(r);
 	wan_send(c->w->reports[c->side], c->w->now, sizeof(*r));
 }
 
@@ -192,6 +198,8 @@ static void host_receive(void *ctx, struct rc_qp *qp, const struct rc_message *m
 		c->w->violation = "a responder received bytes that were never sent like that";
 	world_order_received(rc_qp_user(qp), c->side, m->number);
 	readers_received(rc_qp_user(qp), c->side, m->number);
+	if (c->w->received)
+		c->w->received(c->w, rc_qp_user(qp), c->side);
 }
 
 static void host_atomic(void *ctx, struct rc_qp *qp, uint64_t number)
@@ -306,7 +314,7 @@ void world_destroy(struct world *w)
 		wan_destroy(w->reports[i]);
 		free(w->in_band[i]);
 	}
-	for (int i = 0; i < 6; i++)
+	for (int i = 0; i < (w->is_guest ? 4 : 6); i++)
 		wan_destroy(w->link[i]);
 	for (uint32_t i = 0; i < w->nqps; i++)
 		for (int s = 0; s < 2; s++)
@@ -320,6 +328,16 @@ void world_destroy(struct world *w)
 	for (int i = 0; i < 2; i++)
 		versions_clock_exit(&w->changes[i]);
 	free(w);
+}
+
+void world_join(struct world *w, struct world *guest)
+{
+	for (int i = 0; i < 2; i++) {
+		wan_destroy(guest->link[WORLD_WAN(i)]);
+		guest->link[WORLD_WAN(i)] = w->link[WORLD_WAN(i)];
+	}
+	guest->is_guest = true;
+	w->guest = guest;
 }
 
 void world_peer(struct world *w, int side, enum peer_event ev)

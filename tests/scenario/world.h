@@ -21,7 +21,7 @@
 #include "tests/lab/model/wan.h"
 #include "tests/scenario/actors.h"
 
-#define WORLD_QPS	  64
+#define WORLD_QPS	  640
 #define WORLD_IN_BAND	  16384u
 /* Ethernet types, of those for experiments: a report (reports_in_band), traffic of others. */
 #define WORLD_TYPE_REPORT 0x88b6u
@@ -217,8 +217,16 @@ struct world {
 	bool (*filter)(struct world *w, int link, const uint8_t *data, uint32_t len);
 	/* sees every frame that enters one; may be NULL */
 	void (*tap)(struct world *w, int link, const uint8_t *data, uint32_t len);
+	/* a responder, of host @side, has a message; may be NULL */
+	void (*received)(struct world *w, struct world_qp *q, int side);
 	void *user;
+	/* world_join(): who else is on the WAN of this one; whether this one is a guest */
+	struct world *guest;
+	bool is_guest;
 };
+
+/* The addresses of hosts end in this in a world that is the guest of another. */
+#define WORLD_GUEST_HOST 2u
 
 #define WORLD_LAN_IN(side)  (side)
 #define WORLD_LAN_OUT(side) (2 + (side))
@@ -277,6 +285,9 @@ const char *world_verify_qp(struct world_qp *q, int s, bool complete);
 
 /** world_conn - the connection of @q as engine @side shows it; false when it shows none. */
 bool world_conn(struct world *w, int side, const struct world_qp *q, struct conn_info *out);
+
+/** world_join - @guest has the WAN of @w instead of its own, and lives when @w is run. */
+void world_join(struct world *w, struct world *guest);
 
 /** world_set_wan - change the WAN of direction @from. */
 void world_set_wan(struct world *w, int from, const struct wan_config *c);

@@ -22,16 +22,30 @@ static bool seen(struct world *w, int link, const uint8_t *data, uint32_t len)
 	return !w->filter || w->filter(w, link, data, len);
 }
 
-static void deliver_link(struct world *w, int i)
+/* Whose frame from the WAN that is. */
+static struct world *owner_of(struct world *w, const uint8_t *data)
 {
+	if (!w->guest)
+		return w;
+	if (get_be16(data + 12) == WORLD_TYPE_REPORT)
+		return data[18] ? w->guest : w;
+	return get_be16(data + 12) == 0x0800 && data[33] == WORLD_GUEST_HOST ? w->guest : w;
+}
+
+static void deliver_link(struct world *of, int i)
+{
+	struct world *w = of;
 	const uint8_t *data;
 	uint32_t len;
 
+	if (i >= 4 && w->is_guest)
+		return; /* its host looks at what has arrived */
 	if (w->overload && w->now < w->overload->held_until[i])
 		return;
-	while ((data = wan_pop(w->link[i], w->now, &len))) {
+	while ((data = wan_pop(of->link[i], of->now, &len))) {
 		int side = i & 1;
 
+		w = i >= 4 ? owner_of(of, data) : of;
 		if (w->overload)
 			data = world_overload_swap(w, i, data, &len);
 		if (i >= 4 && get_be16(data + 12) == WORLD_TYPE_REPORT) {
@@ -137,7 +151,7 @@ static uint64_t next_event(struct world *w)
 {
 	uint64_t t = w->changes[0].when || w->changes[1].when ? readers_next(w) : UINT64_MAX;
 
-	for (int i = 0; i < 6; i++) {
+	for (int i = 0; i < (w->is_guest ? 4 : 6); i++) {
 		uint64_t at = wan_next(w->link[i]);
 
 		if (w->overload && at < w->overload->held_until[i])
@@ -155,7 +169,7 @@ static uint64_t next_event(struct world *w)
 		if (w->engine[i])
 			t = min64(t, engine_deadline(w->engine[i]));
 	}
-	return t;
+	return w->guest ? min64(t, next_event(w->guest)) : t;
 }
 
 static void step(struct world *w)
@@ -163,6 +177,8 @@ static void step(struct world *w)
 	w->events++;
 	w->moment_events = w->now == w->moment ? w->moment_events + 1 : 0;
 	w->moment = w->now;
+	if (w->guest)
+		w->guest->now = w->now;
 	if (w->moment_events > MOMENT_EVENTS && !w->violation)
 		w->violation =
 			"time stands still: an engine asks for the same moment again and again";
@@ -182,6 +198,10 @@ static void step(struct world *w)
 		if (w->engine[i])
 			engine_tick(w->engine[i], w->now);
 		rc_host_poll(w->host[i], w->now, 64);
+	}
+	if (w->guest) {
+		step(w->guest);
+		w->violation = w->violation ? w->violation : w->guest->violation;
 	}
 	if (w->cfg.actors.share && !w->violation)
 		w->violation = world_check_share(w);

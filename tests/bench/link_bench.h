@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the parts of bench_link share: link_share.c has links whose rate nobody has said or that
+ * others use, link_lanes.c has lanes that begin, small packets, tails, and many lanes at once.
+ */
+#ifndef BENCH_LINK_BENCH_H
+#define BENCH_LINK_BENCH_H
+
+#include <string.h>
+
+#include "tests/scenario/world.h"
+#include "tests/scenario/world_priv.h"
+
+/**
+ * struct options
+ * @only:    part of the name of the cells to be measured, NULL: all
+ * @seconds: how long the cells of link_share.c are measured
+ * @quick:   fewer seeds and shorter times
+ * @unpaced: the cells of link_share.c also with appliances that have no limit at all
+ * @given_rate: the cells of link_lanes.c have the right wan-rate, not `auto`
+ */
+struct options {
+	const char *only;
+	double seconds;
+	bool quick, unpaced, verbose, given_rate;
+};
+
+/** struct last - the last line; NAN: not measured. */
+struct last {
+	int deaths;
+	double unset, unset_short, twice, bytes, cross5, cubic_jain, pairs_jain, step_rtts;
+	double cm_ms, psn_ms, small, lan25, lan100, tail3, tail2, ping_ms;
+};
+
+/** wanted - whether the cell @name shall be measured. */
+static inline bool wanted(const struct options *o, const char *name)
+{
+	return !o->only || strstr(name, o->only);
+}
+
+void link_share(const struct options *o, struct last *out);
+void link_lanes(const struct options *o, struct last *out);
+
+#endif
