@@ -382,8 +382,8 @@ static void parse_file(struct parser *p, FILE *f)
 		complain(p, 0, "cannot be read: %s", strerror(errno));
 }
 
-/* Not to hang on a FIFO that a pattern matches: a running daemon reads this, too. NULL with errno, 0
- * where it is no regular file. */
+/* Not to hang on a FIFO that a pattern matches: a running daemon reads this, too. NULL with errno,
+ * 0 where it is no regular file. */
 static FILE *open_included(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);

@@ -159,8 +159,8 @@ void handover_timer(struct engine *e, struct flow *fl)
 	if (l->accepted && !l->reopen)
 		return;
 	if (l->state == LANE_OPENING && answered_already(e, l)) {
-		/* what asked the peer, or its answer, is lost. Nothing is owed: begin anew where the
-		 * host is now */
+		/* what asked the peer, or its answer, is lost. Nothing is owed: begin anew where
+		 * the host is now */
 		lane_close(e, fl, REASON_NONE, true);
 		fl->retry_open = e->now;
 		return;
