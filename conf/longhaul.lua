@@ -344,10 +344,10 @@ local bodies = {
 	[26] = { "sent", 8, "sent_bytes", 8, "echoed", 8, "echoed_bytes", 8, "got_at", 8, "got_bytes", 8, "got_packets", 8,
 		"marked", 8, "held", 4 },
 }
--- The names of flag bits 1, 2, 3 and 4
+-- The names of the flag bits, from bit 0 on
 local flag_names = {
 	[1] = { "seek", "established" }, [2] = { "more prefixes" }, [16] = { "resume", "one READ at a time",
-		"NAMES will follow", "held to the order of its hosts" },
+		"NAMES will follow", "held to the order of its hosts", "responses are to be named" },
 	[19] = { "ACK may bear the PSN", "packets refused", "only what is named is delivered" }, [20] = { "by the opener" },
 	[24] = { "by the opener", "records are missing" },
 }

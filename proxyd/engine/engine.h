@@ -246,6 +246,7 @@ struct prefetch_info {
  * @msn:      messages completed at @frontier
  * @custody:  retained for the near requester; @transit: held on the way to the near responder
  * @reads_pending: READ and ATOMIC requests not answered yet
+ * @resp_checked: so are responses now
  * @checked:  only what the opener names is delivered (wan-check); @unnamed: packets held that it
  *            has not named yet
  */
@@ -257,7 +258,7 @@ struct lane_info {
 	uint32_t epsn, frontier, una, nxt, msn;
 	struct ledger custody, transit;
 	uint32_t reads_pending;
-	bool checked;
+	bool checked, resp_checked;
 	uint32_t unnamed;
 	uint64_t requests, pseudo_acks, true_acks, dropped_duplicates, retransmits, naks_sent,
 		timeouts, rnr;

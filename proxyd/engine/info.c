@@ -95,6 +95,7 @@ static void fill_lane(struct engine *e, const struct flow *fl, uint64_t now, str
 		.msn = held ? l->frontier.msn : l->epsn.msn,
 		.reads_pending = l->nreads,
 		.checked = l->role == ROLE_OPENER ? l->naming : l->check,
+		.resp_checked = l->role == ROLE_OPENER && l->check_resp && resp_names_sure(e, l),
 		.unnamed = l->role == ROLE_ACCEPTOR ? l->guesses : 0,
 		.requests = l->requests,
 		.pseudo_acks = l->pseudo_acks,

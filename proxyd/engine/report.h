@@ -21,7 +21,8 @@
 #define REPORT_UNNAMED	  16
 
 /* What an appliance can do beyond version 1 of the protocol (features in HELLO). */
-#define PEER_FEATURE_ORDER 0x2u /* ORDER, and OPEN with a place in a log */
+#define PEER_FEATURE_ORDER	0x2u /* ORDER, and OPEN with a place in a log */
+#define PEER_FEATURE_NAMES_RESP 0x4u /* NAMES of responses */
 
 enum report_type {
 	REPORT_OPEN = 1, /* opener: from this PSN on I keep custody, receive it as a stream */
@@ -123,6 +124,7 @@ struct meter {
  * @names:     OPEN: the opener will name what it sends; PROGRESS: only what is named is
  *             delivered, and
  *             @named and @unnamed hold
+ * @names_resp: the acceptor is to name the responses that it sends
  * @ordered:   @log, @birth: the log that it belongs to, and its name in the log's records; @clear:
  * packets before this wait for no record
  *
@@ -163,8 +165,8 @@ struct meter {
  * @latest:    of ANSWERS: the answer packet that arrived last
  * @depth:     READs that the responder is to be given at a time, 0: as they come
  *
- * NAMES: also bears @key. The opener has sent the packets of [@cum, @hi), @nnames of them; each
- * but the last takes one PSN
+ * NAMES: also bears @key. By the opener: it has sent the requests of [@cum, @hi), @nnames of them;
+ * each but the last takes one PSN. By the acceptor: the responses, by wire PSN
  * @name:      of each its ICRC, as the four bytes stand on the wire
  */
 struct report {
@@ -173,7 +175,7 @@ struct report {
 	struct flow_key key;
 	uint32_t lqpn, start_psn, start_msn, path_mtu;
 	uint8_t policy;
-	bool resume, one_read, names, ordered, again_all;
+	bool resume, one_read, names, names_resp, ordered, again_all;
 	uint32_t log, birth, clear;
 	uint32_t base, step_us;
 	bool by_opener;

@@ -90,10 +90,13 @@ static void keeper_end(struct engine *e, struct flow *fl)
 static void acceptor_response(struct engine *e, struct flow *fl, const struct frame *f,
 			      enum engine_port from)
 {
-	if (psn_before(f->psn, fl->lane.start))
-		engine_pass(e, from, f); /* from before the handover */
-	else
+	if (psn_before(f->psn, fl->lane.start)) {
+		/* from before the handover, or before we were asked to resume */
+		engine_pass(e, from, f);
+		resp_name_one(e, fl, f);
+	} else {
 		far_response(e, fl, f, from);
+	}
 }
 
 static void acceptor_timer(struct engine *e, struct flow *fl, unsigned int which)
@@ -137,6 +140,13 @@ static bool acceptor_owes(struct engine *e, const struct flow *fl)
 {
 	(void)e;
 	return fl->lane.packets;
+}
+
+static uint64_t acceptor_report(struct engine *e, struct flow *fl)
+{
+	uint64_t progress = stream_rx_report(e, fl), names = resp_names_report(e, fl);
+
+	return names && (!progress || names < progress) ? names : progress;
 }
 
 static void acceptor_end(struct engine *e, struct flow *fl)
@@ -217,7 +227,7 @@ const struct role_ops engine_roles[ROLES] = {
 			.timer = acceptor_timer,
 			.send = far_run,
 			.send_resp = resp_tx_run,
-			.report = stream_rx_report,
+			.report = acceptor_report,
 			.sweep = acceptor_sweep,
 			.drain = acceptor_drain,
 			.owes = acceptor_owes,

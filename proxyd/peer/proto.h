@@ -59,9 +59,11 @@ struct proto_challenge {
 };
 
 /* LANE NAMES, and what OPEN and PROGRESS say of names */
-#define PROTO_F_NAMES  0x1u
+#define PROTO_F_NAMES	   0x1u
+/* LANE NAMES by the acceptor, of responses, where OPEN asks for them */
+#define PROTO_F_NAMES_RESP 0x4u
 /* What this version understands. */
-#define PROTO_FEATURES PROTO_F_NAMES
+#define PROTO_FEATURES	   (PROTO_F_NAMES | PROTO_F_NAMES_RESP)
 
 /**
  * struct proto_hello - who a node is and what it serves.

@@ -199,6 +199,7 @@ static void get_open(struct in *i, uint8_t flags, struct report *r)
 	r->one_read = flags & F_OPEN_ONE_READ;
 	r->names = flags & F_OPEN_NAMES;
 	r->ordered = flags & F_OPEN_ORDERED;
+	r->names_resp = flags & F_OPEN_NAMES_RESP;
 	if (r->ordered) {
 		r->log = take32(i);
 		r->birth = take32(i);
@@ -268,7 +269,8 @@ static int flags_known(uint8_t type)
 	case PROTO_HELLO:
 		return F_HELLO_MORE;
 	case PROTO_LANE_OPEN:
-		return F_OPEN_RESUME | F_OPEN_ONE_READ | F_OPEN_NAMES | F_OPEN_ORDERED;
+		return F_OPEN_RESUME | F_OPEN_ONE_READ | F_OPEN_NAMES | F_OPEN_ORDERED |
+		       F_OPEN_NAMES_RESP;
 	case PROTO_LANE_ORDER:
 		return F_ORDER_BY_OPENER | F_ORDER_MISSING;
 	case PROTO_LANE_PROGRESS:

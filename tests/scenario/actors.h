@@ -35,6 +35,7 @@ enum forge_kind {
 	FORGE_CNP,	   /* many at once */
 	FORGE_CM_ICRC,	   /* REQ, REP, DREQ with the right ids and a wrong ICRC */
 	FORGE_CM_ID,	   /* with a right ICRC, the right QPNs, and ids that nobody has */
+	FORGE_DATA_WAN,	   /* a response with data, from the WAN, to a READ between appliances */
 	FORGE_KINDS,
 };
 

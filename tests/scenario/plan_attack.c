@@ -21,7 +21,7 @@ static void attack_forger(struct plan *p, struct prng *r)
 		a->forge |= 1u << prng_below(r, FORGE_KINDS);
 	a->forge_at = prng_hit(r, 0.6) ? 1u << prng_below(r, 4) : 15;
 	/* kinds that are of one sort of place only */
-	if (!(a->forge & ~(1u << FORGE_ANSWER_WAN)))
+	if (!(a->forge & ~(1u << FORGE_ANSWER_WAN | 1u << FORGE_DATA_WAN)))
 		a->forge_at = FORGE_WAN(0) | FORGE_WAN(1);
 	a->forge_every = 1u << between(r, 2, 9);
 	a->forge_max = between(r, 1, 300);

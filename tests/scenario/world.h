@@ -168,6 +168,9 @@ struct world_qp {
 		struct readers *readers;
 		struct order *order; /* world_order.c */
 		uint64_t had_bytes;  /* in custody when shares were last looked at */
+		/* world_forger.c: how often it had repeated requests, and the end of these */
+		uint64_t repeated;
+		uint32_t repeated_end;
 	} side[2];
 };
 

@@ -362,6 +362,39 @@ static void act_answer_wan(struct forger *f, struct forge_target *t)
 	       true, false);
 }
 
+/* The first PSN of what the host has never asked again. */
+static uint32_t asked_once(struct forge_target *t)
+{
+	struct rc_qp *qp = t->q->side[t->s].qp;
+	uint64_t n = rc_qp_stats(qp)->retransmits;
+
+	if (n != t->q->side[t->s].repeated) {
+		t->q->side[t->s].repeated = n;
+		t->q->side[t->s].repeated_end = rc_qp_sent_end(qp);
+	}
+	return n ? t->q->side[t->s].repeated_end : rc_qp_una(qp);
+}
+
+/* Nor does it bring a response that the other appliance has not sent. (One to a READ that the host
+ * asks again past the lane passes, as it does without us.) */
+static void act_data_wan(struct forger *f, struct forge_target *t)
+{
+	struct lane_info *l = forge_lane(t);
+	uint32_t from = asked_once(t), len;
+	uint8_t out[FRAME_MAX];
+	struct frame v;
+
+	if (t->port != PORT_WAN || !t->held || l->state != LANE_HELD || !l->resp_checked ||
+	    world_renumbers(t->q->w) || !psn_before(from, l->epsn))
+		return;
+	do
+		len = forge_answer(f, t, out,
+				   psn_add(from, prng_below(&f->rng, psn_sub(l->epsn, from))),
+				   true);
+	while (frame_parse(out, len, &v) != FRAME_OK || v.opcode == OP_ACK);
+	inject(f, t, out, len, true, false);
+}
+
 static void act_replay(struct forger *f, struct forge_target *t)
 {
 	uint32_t n = f->nold < FORGE_OLD ? f->nold : FORGE_OLD;
@@ -416,7 +449,7 @@ static void act(struct world *w, enum forge_kind kind)
 	struct forger *f = w->forger;
 	struct forge_target t;
 	bool answer = kind == FORGE_ANSWER || kind == FORGE_ANSWER_NEAR ||
-		      kind == FORGE_ANSWER_WAN || kind == FORGE_CNP;
+		      kind == FORGE_ANSWER_WAN || kind == FORGE_DATA_WAN || kind == FORGE_CNP;
 
 	if (!pick_target(w, &t, answer))
 		return;
@@ -430,6 +463,9 @@ static void act(struct world *w, enum forge_kind kind)
 		break;
 	case FORGE_ANSWER_WAN:
 		act_answer_wan(f, &t);
+		break;
+	case FORGE_DATA_WAN:
+		act_data_wan(f, &t);
 		break;
 	case FORGE_JUMP:
 		act_jump(f, &t);

@@ -107,6 +107,12 @@ void ack_again_later(struct engine *e, struct flow *fl);
 void due_acks(struct engine *e);
 void report_list(struct engine *e, struct flow *fl);
 void report_schedule(struct engine *e, struct flow *fl, struct report_clock *c, bool urgent);
+
+/* Names go out after this, or with the packets that fill a report. */
+#define NAMES_NS   (200 * NSEC_PER_USEC)
+/* Reports with names that one tick, report of the peer or timeout draws at most. */
+#define NAMES_ONCE 16u
+
 bool report_now(const struct engine *e, struct report_clock *c, bool missing);
 void report_told(const struct engine *e, struct report_clock *c);
 uint64_t report_next(const struct report_clock *c, bool missing);

@@ -145,7 +145,8 @@ struct mark {
  * @suspect:    the requester may be another owner of its number (owner.c)
  * @room:       OPENER: the peer takes packets before this PSN
  * @check:      the rule wants that only what is named is delivered (wan-check); @naming: OPENER:
- *              and the peer wants names, too
+ *              and the peer wants names, too; ACCEPTOR: the peer wants names of responses
+ * @check_resp: OPENER: responses are delivered only if they are named (resp_names.c)
  * @named:      OPENER: packets were named below; ACCEPTOR: names are known below, but for @unnamed
  * @reads:      requests that wait for an answer with data, struct read_rec
  * @acked:      frontier as told in the latest ACK that went out, for repeating it
@@ -166,7 +167,7 @@ struct lane {
 		accepted : 1, reopen : 1, ack_repeat : 1, honest_found : 1, room_listed : 1,
 		probing : 1, doubt : 1, ahead : 1, nak_due : 1, opaque : 1, numbered : 1,
 		atomics : 1, una_sure : 1, ordered : 1, check : 1, naming : 1, masked : 1, gone : 1,
-		suspect : 1;
+		suspect : 1, check_resp : 1;
 	uint8_t atomic : 2; /* enum atomic_mode */
 	uint8_t most; /* SINGLE: READs and ATOMICs that the host was seen to wait for at one time */
 	uint8_t jump_run;

@@ -561,6 +561,7 @@ static bool rx_answer(struct engine *e, struct flow *fl, const struct frame *f,
 			return false;
 		COUNT(e, STRAY_RESPONSE);
 		engine_pass(e, from, f);
+		resp_name_one(e, fl, f);
 		return true;
 	case READ_AGAIN:
 		if (l->role == ROLE_SINGLE && !r->made)

@@ -124,6 +124,7 @@ static enum lane_reason accept_begin(struct engine *e, unsigned int peer, const 
 	order_accept(e, fl, r);
 	marks_begin(l, &m);
 	l->check = e->rules[fl->rule].wan_check;
+	l->naming = r->names_resp;
 	names_begin_rx(l, r->start_psn);
 	l->ackreq_end = r->start_psn;
 	l->overlap = passed;
@@ -244,11 +245,15 @@ static void rx_resp(struct engine *e, unsigned int peer, const struct report *r)
 	resp_tx_progress(e, fl, r);
 }
 
-/* The opener says what it has sent. */
+/* The opener says what requests it has sent, or the acceptor what responses. */
 static void rx_names(struct engine *e, unsigned int peer, const struct report *r)
 {
 	struct flow *fl = flow_by_key(e, &r->key);
 
+	if (fl && fl == own_lane(e, peer, r)) {
+		resp_names_rx(e, fl, r);
+		return;
+	}
 	/* it begins to say so before it knows whether we agree */
 	if (accepted_from(fl, peer) && fl->lane.gen == r->gen && fl->lane.peer_lane == r->lane)
 		names_rx(e, fl, r);

@@ -82,6 +82,8 @@ void lane_send_open(struct engine *e, struct flow *fl)
 		.names = l->check,
 	};
 
+	l->check_resp = l->check && (e->peer_features[l->peer] & PEER_FEATURE_NAMES_RESP);
+	r.names_resp = l->check_resp;
 	order_open(e, fl, &r);
 	e->sink.report(e->sink.ctx, (unsigned int)l->peer, &r);
 	wheel_arm(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_AUX),

@@ -25,10 +25,6 @@
 #include "engine/link/link.h"
 #include "wire/bytes.h"
 
-#define NAMES_NS   (200 * NSEC_PER_USEC)
-/* Reports with names that one tick, report of the peer or timeout draws at most. */
-#define NAMES_ONCE 16u
-
 /* Name packets of consecutive PSNs, the first at or after @psn, all before @end. Returns where to
  * go on. */
 static uint32_t name_some(struct engine *e, struct flow *fl, uint32_t psn, uint32_t end)

@@ -92,6 +92,8 @@ struct good_range {
  * @una:       all below are known to have arrived, or to be of no use; released
  * @nxt:       next wire PSN never sent
  * @end:       end of the highest packet held
+ * @named:     responses were named below; what was sent again in this turn lies between
+ *             @again_from and @again_end
  * @probe:     PSN of the latest request sent out of its turn, to learn how far the responder is
  *
  * OPENER:
@@ -101,6 +103,7 @@ struct good_range {
  * @stop:      no guesses any more: the rule does not want them, or the lane is to end
  * @latest:    wire PSN of the latest arrival
  * @gone:      fetches in state FETCH_GONE
+ * @past_us:   when the host last asked for something again past the lane; 0: never
  * @unique:    those that have not come and cannot be asked for anew: ATOMICs
  * @fetches:   struct fetch, by wire PSN; @hint: where the latest response belonged
  * @kept:      struct read_rec that were answered, so that a host that lost the response can have it
@@ -127,11 +130,12 @@ struct lane_reads {
 
 	/* ACCEPTOR */
 	uint32_t lost, lost_from, probe;
+	uint32_t named, again_from, again_end;
 	struct rtt rtt;
 
 	/* OPENER */
 	struct mq_list fetches, kept;
-	uint32_t nkept, hint, most, gone, unique;
+	uint32_t nkept, hint, most, gone, unique, past_us;
 	uint64_t arrival; /* ns */
 
 	struct predictor predictor;
@@ -221,6 +225,20 @@ void resp_tx_progress(struct engine *e, struct flow *fl, const struct report *r)
 void resp_tx_timeout(struct engine *e, struct flow *fl);
 bool resp_depth_full(struct engine *e, const struct flow *fl);
 
+/* resp_names.c */
+enum resp_verdict {
+	RESP_RIGHT, /* to be delivered */
+	RESP_WRONG, /* dropped */
+	RESP_LATER, /* held until its name comes */
+};
+void resp_name_one(struct engine *e, struct flow *fl, const struct frame *f);
+void resp_name_again(struct engine *e, struct flow *fl);
+void resp_names_due(struct engine *e, struct flow *fl);
+uint64_t resp_names_report(struct engine *e, struct flow *fl);
+bool resp_names_sure(const struct engine *e, const struct lane *l);
+enum resp_verdict resp_names_judge(struct engine *e, struct flow *fl, const struct frame *f);
+void resp_names_rx(struct engine *e, struct flow *fl, const struct report *r);
+
 /* fetch.c: OPENER */
 bool fetch_room(struct engine *e, struct flow *fl, uint32_t psn, uint32_t span);
 bool fetch_add(struct engine *e, struct flow *fl, const struct read_range *what, uint8_t opcode,
@@ -235,6 +253,10 @@ void fetch_trim(struct engine *e, struct lane_reads *x);
 
 /* resp_rx.c: OPENER */
 bool resp_rx(struct engine *e, struct flow *fl, const struct frame *f);
+uint32_t resp_missing_from(struct engine *e, const struct lane_reads *x);
+bool resp_awaited(struct engine *e, const struct lane_reads *x, uint32_t psn);
+bool resp_has_place(struct engine *e, struct flow *fl, uint32_t psn);
+void resp_arrived(struct engine *e, struct flow *fl, uint32_t id, const struct frame *f);
 uint64_t resp_report(struct engine *e, struct flow *fl);
 void resp_report_due(struct engine *e, struct flow *fl, bool urgent);
 uint64_t resp_overdue_ns(const struct lane *l);

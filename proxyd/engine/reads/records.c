@@ -32,7 +32,7 @@ struct lane_reads *reads_begin(struct engine *e, struct flow *fl)
 	x->hint = MQ_NONE;
 	x->holes = POOL_NONE;
 	x->map.asked = l->epsn;
-	x->una = x->nxt = x->end = x->lost_from = x->latest = l->epsn.psn;
+	x->una = x->nxt = x->end = x->lost_from = x->latest = x->named = l->epsn.psn;
 	x->map.proof = l->una.psn;
 	x->rate_at = x->arrival = e->now;
 	return x;
@@ -73,6 +73,7 @@ void reads_end(struct engine *e, struct flow *fl)
 		mark_epsn(l, &x->map.asked); /* from here on only the host's numbers count */
 	/* all that is held lies within one window, wherever that is */
 	resp_drop(e, x, 0, WINDOW_SPAN);
+	window_unname(&x->win, e->pool, 0, WINDOW_SPAN);
 	mq_flush(e->reads, &x->fetches);
 	mq_flush(e->reads, &x->kept);
 	holes_drop(e->pool, &x->holes);

@@ -148,13 +148,16 @@ void resp_through(struct engine *e, struct flow *fl, struct read_rec *r)
 	}
 }
 
-/* The packet held that bears @psn: another a whole window away has the same place. */
+/* The packet held that bears @psn and is known to be the true one: another a whole window away has
+ * the same place. */
 static struct pkt *held_as(struct engine *e, const struct lane_reads *x, uint32_t psn)
 {
 	struct pkt *d = window_get(&x->win, e->pool, psn);
 	struct frame f;
 
-	return d && frame_parse(pool_ptr(e->pool, d->loc), d->len, &f) == FRAME_OK && f.psn == psn
+	return d && (d->flags & PKT_NAMED) &&
+			       frame_parse(pool_ptr(e->pool, d->loc), d->len, &f) == FRAME_OK &&
+			       f.psn == psn
 		       ? d
 		       : NULL;
 }
@@ -252,6 +255,7 @@ uint32_t resp_wire_psn(struct engine *e, struct flow *fl, const struct frame *f)
 	struct read_rec *r = reads_find(e, &fl->lane, f->psn), lost = {0};
 	uint32_t wire;
 
+	x->past_us = now_us(e) | 1;
 	if (!r)
 		r = resp_kept(e, x, f->psn);
 	if (r) {

@@ -36,8 +36,10 @@ void resp_arm(struct engine *e, struct flow *fl)
 
 /* ---- what is held ---- */
 
-/* Retain the response packet @f; NULL when there is no room for it (or it is damaged: @bad). */
-static struct pkt *retain(struct engine *e, struct flow *fl, const struct frame *f, bool *bad)
+/* Retain the response packet @f, whose name is known or to come (@v); NULL when there is no room
+ * for it (or it is damaged: @bad). */
+static struct pkt *retain(struct engine *e, struct flow *fl, const struct frame *f,
+			  enum resp_verdict v, bool *bad)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
 	uint32_t loc;
@@ -59,7 +61,8 @@ static struct pkt *retain(struct engine *e, struct flow *fl, const struct frame 
 			d->loc = loc;
 			d->len = (uint16_t)f->len;
 			d->span = 1;
-			d->flags = PKT_USED;
+			d->flags = v == RESP_RIGHT ? PKT_USED | PKT_NAMED : PKT_USED;
+			d->name = get_be32(f->data + f->icrc);
 			x->held++;
 			x->held_bytes += f->len;
 			return d;
@@ -70,6 +73,17 @@ static struct pkt *retain(struct engine *e, struct flow *fl, const struct frame 
 }
 
 /* ---- from the WAN ---- */
+
+/* A responder answers what is asked again within this time and two round trips. */
+#define REPEAT_US 200000u
+
+/* Whether the host may have asked for something past the lane that is answered now. */
+static bool asked_past(const struct engine *e, const struct lane *l, const struct lane_reads *x)
+{
+	if (!l->check_resp || !resp_names_sure(e, l))
+		return true;
+	return x->past_us && now_us(e) - x->past_us <= 2 * l->rtt.srtt_us + REPEAT_US;
+}
 
 /*
  * @f came before, or (@unknown) belongs to no fetch: the host asked for it again, and that request
@@ -97,8 +111,8 @@ static bool stray(struct engine *e, struct flow *fl, const struct frame *f, bool
 	} else if (r && r->made) {
 		COUNT(e, ATOMICS_DROPPED);
 		return false;
-	} else if (!r && unknown && !x->guessed_ever && psn_before(f->psn, x->map.asked.psn) &&
-		   !atomic_dropped(e, l, f)) {
+	} else if (!r && unknown && asked_past(e, l, x) && !x->guessed_ever &&
+		   psn_before(f->psn, x->map.asked.psn) && !atomic_dropped(e, l, f)) {
 		engine_tx(e, fl->side, f->data, f->len);
 	} else {
 		return false;
@@ -107,20 +121,27 @@ static bool stray(struct engine *e, struct flow *fl, const struct frame *f, bool
 	return true;
 }
 
-static uint32_t missing_from(struct engine *e, const struct lane_reads *x)
+/** resp_missing_from - all responses before this wire PSN have come. */
+uint32_t resp_missing_from(struct engine *e, const struct lane_reads *x)
 {
 	const struct holes *hs = holes_at(e->pool, x->holes);
 
 	return hs && hs->n ? hs->h[0].from : x->end;
 }
 
-/* Whether the window and the list of holes have a place for the response packet @psn. */
-static bool has_place(struct engine *e, struct flow *fl, uint32_t psn)
+/** resp_awaited - the response packet @psn, which a fetch waits for, has not come yet. */
+bool resp_awaited(struct engine *e, const struct lane_reads *x, uint32_t psn)
+{
+	return !psn_before(psn, x->end) || holes_has(holes_at(e->pool, x->holes), psn);
+}
+
+/** resp_has_place - the window and the list of holes have a place for the response packet @psn. */
+bool resp_has_place(struct engine *e, struct flow *fl, uint32_t psn)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
 
 	/* one window further on, a packet that is still missing has the same place */
-	if (psn_diff(psn, missing_from(e, x)) >= (int32_t)WINDOW_SPAN) {
+	if (psn_diff(psn, resp_missing_from(e, x)) >= (int32_t)WINDOW_SPAN) {
 		COUNT(e, NO_ROOM);
 		resp_report_due(e, fl, true);
 		return false;
@@ -145,6 +166,7 @@ static bool give_next(struct engine *e, struct flow *fl, const struct frame *f)
 		resp_report_due(e, fl, true);
 		return false;
 	}
+	window_unname(&reads_of(e, &fl->lane)->win, e->pool, f->psn, psn_add(f->psn, 1));
 	r->resp_next = psn_add(r->resp_next, 1);
 	if (i + 1 == r->span)
 		resp_through(e, fl, r);
@@ -159,17 +181,21 @@ enum taken {
 
 /* Keep @f, a packet of @g that has not come before. */
 static enum taken take(struct engine *e, struct flow *fl, const struct fetch *g,
-		       const struct frame *f)
+		       const struct frame *f, enum resp_verdict v)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
 	bool bad;
 
-	while (has_place(e, fl, f->psn)) {
-		if (retain(e, fl, f, &bad))
+	while (resp_has_place(e, fl, f->psn)) {
+		if (retain(e, fl, f, v, &bad))
 			return TAKEN_KEPT;
 		if (bad || !icrc_ok(f)) {
 			COUNT(e, BAD_ICRC);
 			resp_report_due(e, fl, true);
+			return TAKEN_NOT;
+		}
+		if (v == RESP_LATER) {
+			COUNT(e, NO_ROOM);
 			return TAKEN_NOT;
 		}
 		if (!x->guesses || g->state == FETCH_GUESS)
@@ -225,6 +251,20 @@ static void count(struct engine *e, struct flow *fl, uint32_t id, const struct f
 	x->unique -= g->arrived == g->span && g->opcode != OP_READ_REQUEST;
 }
 
+/** resp_arrived - the packet @f of the fetch @id is the true one, and held or given. */
+void resp_arrived(struct engine *e, struct flow *fl, uint32_t id, const struct frame *f)
+{
+	struct lane_reads *x = reads_of(e, &fl->lane);
+	bool urgent = fill(e, x, id, f->psn);
+
+	count(e, fl, id, f);
+	fetch_settle(e, x);
+	fetch_trim(e, x);
+	resp_arm(e, fl);
+	resp_report_due(e, fl, urgent);
+	pace_run(e, flow_partner(e, fl));
+}
+
 /** resp_rx - the response packet @f has come over the WAN. Returns true when it was passed on
  * although no request that waits for it is known. */
 bool resp_rx(struct engine *e, struct flow *fl, const struct frame *f)
@@ -232,8 +272,8 @@ bool resp_rx(struct engine *e, struct flow *fl, const struct frame *f)
 	struct lane_reads *x = reads_of(e, &fl->lane);
 	uint32_t id = fetch_find(e, x, f->psn);
 	const struct fetch *g = fetch_at(e, id);
+	enum resp_verdict v;
 	enum taken taken;
-	bool urgent;
 
 	if (!g || !reads_fit(g->opcode, psn_sub(f->psn, g->psn), g->span, g->what.length, f,
 			     fl->path_mtu)) {
@@ -243,20 +283,17 @@ bool resp_rx(struct engine *e, struct flow *fl, const struct frame *f)
 	}
 	if (g->state == FETCH_GONE)
 		return stray(e, fl, f, false);
-	if (psn_before(f->psn, x->end) && !holes_has(holes_at(e->pool, x->holes), f->psn)) {
+	if (!resp_awaited(e, x, f->psn)) {
 		resp_report_due(e, fl, true);
 		return stray(e, fl, f, false);
 	}
-	taken = take(e, fl, g, f);
-	if (taken == TAKEN_NOT)
+	v = resp_names_judge(e, fl, f);
+	if (v == RESP_WRONG)
 		return false;
-	urgent = fill(e, x, id, f->psn);
-	count(e, fl, id, f);
-	fetch_settle(e, x);
-	fetch_trim(e, x);
-	resp_arm(e, fl);
-	resp_report_due(e, fl, urgent);
-	pace_run(e, flow_partner(e, fl));
+	taken = take(e, fl, g, f, v);
+	if (taken == TAKEN_NOT || v == RESP_LATER)
+		return false;
+	resp_arrived(e, fl, id, f);
 	if (taken == TAKEN_GIVEN)
 		ack_list(e, fl);
 	return false;

@@ -56,37 +56,43 @@ static uint32_t first_to_come(struct engine *e, const struct lane *l, uint32_t p
 	return r && psn_before(r->resp_next, psn) ? r->resp_next : psn;
 }
 
+/* @f goes over the WAN without being kept. */
+static void pass(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	engine_tx(e, fl->side, f->data, f->len);
+	resp_name_one(e, fl, f);
+}
+
 /* The responder gave @f, the next packet of a response, checked. */
 void resp_tx_add(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
 	struct lane_reads *x = reads_of(e, l);
-	enum engine_port wan = fl->side;
 	struct pkt *d;
 	uint32_t loc;
 
 	if (!x) {
-		engine_tx(e, wan, f->data, f->len);
+		pass(e, fl, f);
 		return;
 	}
 	if (x->held && psn_before(f->psn, x->una) &&
 	    psn_diff(x->una, f->psn) <= (int32_t)WINDOW_SPAN)
 		return; /* of no use any more */
 	if (!x->held)
-		x->una = x->nxt = x->end = x->lost_from = first_to_come(e, l, f->psn);
+		x->una = x->nxt = x->end = x->lost_from = x->named = first_to_come(e, l, f->psn);
 	loc = window_get(&x->win, e->pool, f->psn) ||
 			      psn_diff(f->psn, x->una) >= (int32_t)WINDOW_SPAN
 		      ? POOL_NONE
 		      : pool_append(e->pool, POOL_TRANSIT, &x->log, f->len);
 	if (loc == POOL_NONE) {
-		engine_tx(e, wan, f->data, f->len);
+		pass(e, fl, f);
 		return;
 	}
 	memcpy(pool_ptr(e->pool, loc), f->data, f->len);
 	d = window_put(&x->win, e->pool, POOL_TRANSIT, f->psn);
 	if (!d) {
 		pool_unappend(e->pool, &x->log, loc, f->len);
-		engine_tx(e, wan, f->data, f->len);
+		pass(e, fl, f);
 		return;
 	}
 	d->loc = loc;
@@ -106,7 +112,8 @@ void resp_tx_add(struct engine *e, struct flow *fl, const struct frame *f)
 	pace_run(e, flow_partner(e, fl));
 }
 
-static bool send(struct engine *e, struct flow *fl, struct lane_reads *x, struct pkt *d)
+static bool send(struct engine *e, struct flow *fl, struct lane_reads *x, struct pkt *d,
+		 uint32_t psn)
 {
 	if (engine_tx(e, fl->side, pool_ptr(e->pool, d->loc), d->len))
 		return false;
@@ -116,6 +123,11 @@ static bool send(struct engine *e, struct flow *fl, struct lane_reads *x, struct
 		d->flags |= PKT_RETX;
 		fl->lane.retx++;
 		COUNT(e, RETX_WAN);
+	}
+	if (psn_before(psn, x->named)) {
+		if (x->again_from == x->again_end)
+			x->again_from = psn;
+		x->again_end = psn_add(psn, 1);
 	}
 	if (d->flags & PKT_LOST)
 		x->lost--;
@@ -132,7 +144,7 @@ static bool send_lost(struct engine *e, struct flow *fl, struct lane_reads *x, u
 	       (d = window_next(&x->win, e->pool, psn, x->nxt, &psn))) {
 		if (d->flags & PKT_LOST) {
 			x->lost_from = psn;
-			if (!*budget || !pace_may_send(e) || !send(e, fl, x, d))
+			if (!*budget || !pace_may_send(e) || !send(e, fl, x, d, psn))
 				return false;
 			*budget -= d->len < *budget ? d->len : *budget;
 		}
@@ -156,13 +168,15 @@ bool resp_tx_run(struct engine *e, struct flow *fl, uint32_t quantum)
 	stopped = x->lost && !send_lost(e, fl, x, &budget);
 	while (!stopped && psn_before(x->nxt, x->end) &&
 	       (d = window_next(&x->win, e->pool, x->nxt, x->end, &psn))) {
-		if (!budget || !pace_may_send(e) || !send(e, fl, x, d)) {
+		if (!budget || !pace_may_send(e) || !send(e, fl, x, d, psn)) {
 			stopped = true;
 			break;
 		}
 		budget -= d->len < budget ? d->len : budget;
 		x->nxt = psn_add(psn, 1);
 	}
+	resp_name_again(e, fl);
+	resp_names_due(e, fl);
 	if (idle || !wheel_armed(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_RESP)))
 		arm(e, fl);
 	return stopped;
