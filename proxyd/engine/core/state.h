@@ -68,6 +68,7 @@ struct psn_match {
  * struct cm_pending - a REQ, or a DREQ, that is not answered yet, or has been lately (learn/cm.c).
  * @starting_psn: of the requests to @lqpn; @rep_psn: of those to @rqpn
  * @read_depth:  READs that its sender takes as a responder; @rep_depth: the other
+ * @made:        flows were made for the two
  * @when:        0: unused
  */
 struct cm_pending {
@@ -77,7 +78,7 @@ struct cm_pending {
 	uint16_t vlan;
 	uint8_t side;
 	uint8_t read_depth, rep_depth;
-	bool answered, certain, leaving;
+	bool answered, certain, leaving, made;
 	uint64_t when;
 };
 

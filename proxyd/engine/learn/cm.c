@@ -8,7 +8,8 @@
  *
  * REQ, REP: name both QPNs; the pair is certain, and taken where nothing is owed. Where a lane by
  * one of the numbers owes something it stays: the true responder may have all, and say so yet. But
- * it sends nothing for a while that the new queue pair would take for its own.
+ * it sends nothing for a while that the new queue pair would take for its own, and what comes from
+ * now on is not acknowledged before the true responder has spoken.
  *
  * RTU: the new queue pair exists at both ends. What the old one has not taken by now it will never
  * take: that is lost, counted and told as a fault.
@@ -78,28 +79,36 @@ static struct flow *fresh_flow(struct engine *e, const struct flow_key *k, enum 
 }
 
 /* The lane by the number of the new queue pair, which begins at @psn, owes something: it shall not
- * send what that would execute. */
+ * send what that would execute, nor tell the new one that anything is done. */
 static void hold_back(struct engine *e, struct flow *fl, uint32_t psn)
 {
+	fl->lane.suspect = lane_keeps(&fl->lane);
 	if (psn_in(psn, fl->lane.una.psn, fl->lane.end))
 		lane_hold_back(e, fl, RTU_NS);
+}
+
+/* Whether the lane is of the new queue pair already. */
+static bool opened_since(const struct flow *fl, const struct cm_pending *p)
+{
+	return fl->lane.role != ROLE_NONE && fl->lane.opened > p->when;
 }
 
 /*
  * Both ends of the connection @p are named. @certain: it exists at both ends. Where something is
  * owed under one of the numbers, and it is not certain, nothing changes yet.
  */
-static void established(struct engine *e, const struct cm_pending *p, bool certain)
+static void established(struct engine *e, struct cm_pending *p, bool certain)
 {
 	struct flow_key to_passive = {
 		.src = p->src, .dst = p->dst, .dqpn = p->rqpn, .vlan = p->vlan};
 	struct flow_key to_active = {
 		.src = p->dst, .dst = p->src, .dqpn = p->lqpn, .vlan = p->vlan};
 	struct flow *a = flow_by_key(e, &to_passive), *b = flow_by_key(e, &to_active);
+	bool same = a && b && a->partner == flow_index(e, b);
 
 	/* a REP said again changes nothing, however the pair was found: there may be custody
 	 * already */
-	if (a && b && a->partner == flow_index(e, b) && a->seen > p->when)
+	if (p->made || (same && (opened_since(a, p) || opened_since(b, p))))
 		return;
 	if (!certain && ((a && owes(e, a)) || (b && owes(e, b)))) {
 		if (a)
@@ -108,6 +117,9 @@ static void established(struct engine *e, const struct cm_pending *p, bool certa
 			hold_back(e, b, p->starting_psn);
 		return;
 	}
+	if (!certain && same && a->seen > p->when)
+		return;
+	p->made = true;
 	a = fresh_flow(e, &to_passive, p->side);
 	b = fresh_flow(e, &to_active, other_port(p->side));
 	if (!a || !b || a->rule < 0)
