@@ -63,6 +63,7 @@ uint8_t *lane_packet(struct engine *e, const struct pkt *d);
 void lane_set_state(struct lane *l, enum lane_state s);
 void lane_init(struct flow *fl);
 void lane_reset(struct engine *e, struct flow *fl);
+uint32_t lane_sent_before(const struct lane *l);
 bool lane_may_repeat(const struct lane *l, uint32_t psn);
 /** lane_accepted_add - @fl has become an ACCEPTOR; it is found by its opener's number until it is
  * reset. */

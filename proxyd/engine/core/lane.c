@@ -211,6 +211,13 @@ bool lane_may_repeat(const struct lane *l, uint32_t psn)
 	       psn_diff(l->overlap, psn) <= (int32_t)WINDOW_SPAN;
 }
 
+/** lane_sent_before - below this the host is known to have sent, PSN_NONE if that is not known. */
+uint32_t lane_sent_before(const struct lane *l)
+{
+	return l->overlap == PSN_NONE || psn_after(l->epsn.psn, l->overlap) ? l->epsn.psn
+									    : l->overlap;
+}
+
 /* Back to WATCH with nothing retained; what is known of the requests' sequence stays. */
 void lane_reset(struct engine *e, struct flow *fl)
 {
@@ -220,9 +227,7 @@ void lane_reset(struct engine *e, struct flow *fl)
 
 	if (l->role != ROLE_NONE)
 		lane_drop_all(e, fl);
-	/* in the numbers of the host */
-	sent = l->overlap == PSN_NONE || psn_after(l->epsn.psn, l->overlap) ? l->epsn.psn
-									    : l->overlap;
+	sent = lane_sent_before(l); /* in the numbers of the host */
 	if (l->role == ROLE_ACCEPTOR)
 		accepted_del(e, fl);
 	e->in_fault -= l->state == LANE_FAULT;

@@ -26,10 +26,10 @@
  * are counted, and up to LANE_PROBES packets remembered with the count there until a genuine ACK
  * with that very PSN tells the responder's MSN there. The answer to a READ or ATOMIC tells it too
  * where no later request has passed; else it may count some of those, and only the least of what
- * several say is believed; likewise where the host may repeat what it sent to a lane that is gone.
- * A gap in the requests starts calibration again. The CM's promise that a
- * fresh QP starts at MSN 0 is not relied on: a genuine ACK also brings the headers to clone and the
- * credit code.
+ * several say is believed. So it is with every answer to what the host may have sent before (to a
+ * lane that is gone, say): what answers a repeat bears its PSN and the MSN of today. A gap in the
+ * requests starts calibration again. The CM's promise that a fresh QP starts at MSN 0 is not relied
+ * on: a genuine ACK also brings the headers to clone and the credit code.
  */
 #include "engine/learn/learn.h"
 
@@ -310,12 +310,20 @@ void learn_request(struct engine *e, struct flow *fl, const struct frame *f)
 		immediate_note(e, fl, f);
 
 	if (known && psn_before(f->psn, l->epsn.psn) &&
-	    psn_diff(l->epsn.psn, f->psn) < (int32_t)WINDOW_SPAN)
-		return; /* said before */
+	    psn_diff(l->epsn.psn, f->psn) < (int32_t)WINDOW_SPAN) {
+		l->overlap = lane_sent_before(l);
+		if (l->una.psn == PSN_NONE || !psn_before(f->psn, l->una.psn))
+			return; /* said before */
+		/* acknowledged before: who knows what the responder has of it, if the number has
+		 * another owner? Its next ACK tells */
+		una_heard(l, PSN_NONE, 0, false);
+		known = false;
+	}
 	if (!known || f->psn != l->epsn.psn) {
 		/* first packet, gap or jump: what was counted so far is worth nothing */
 		probes_clear(l);
 		l->calibrated = false;
+		l->offset_run = 0;
 		l->msg = MSG_SEND; /* unknown: until a message begins */
 	}
 	if ((f->op->flags & OPF_READ) && !fl->path_mtu && frame_reth_length(f) > 256) {
@@ -341,16 +349,15 @@ void learn_request(struct engine *e, struct flow *fl, const struct frame *f)
 }
 
 /*
- * The answer to a READ or ATOMIC, which was message @count, says @msn. That is right if no later
- * request can have been executed; a host that repeats the request alone may have sent later ones
- * before (@again). Else it may count some of them: the least that answers say must be said by
- * several.
+ * What answers the request that was message @count says @msn. Unless that is @exact it may count
+ * later ones: the least that answers say must be said by several. Always so for the answer to a
+ * repeat, even a plain ACK: it bears the PSN of then and the MSN of today.
  */
-static bool read_calibrates(struct lane *l, uint32_t count, uint32_t msn, bool again)
+static bool calibrates(struct lane *l, uint32_t count, uint32_t msn, bool exact)
 {
 	uint32_t offset = psn_sub(msn, count);
 
-	if (again || count != l->epsn.msn) {
+	if (!exact) {
 		if (!l->offset_run || psn_before(offset, l->offset)) {
 			l->offset = offset;
 			l->offset_run = 0;
@@ -361,6 +368,14 @@ static bool read_calibrates(struct lane *l, uint32_t count, uint32_t msn, bool a
 	}
 	mark_epsn_msn(l, psn_add(l->epsn.msn, offset));
 	return true;
+}
+
+/* Whether an answer with @psn may be to a repeat, and something later may have been sent. */
+static bool may_count_later(const struct lane *l, uint32_t psn)
+{
+	uint32_t next = psn_add(psn, 1);
+
+	return lane_may_repeat(l, psn) && (l->epsn.psn != next || lane_may_repeat(l, next));
 }
 
 /*
@@ -386,7 +401,7 @@ static void read_response(struct engine *e, struct flow *fl, struct flow *req,
 	if (!f->aeth)
 		return;
 	lane_credit(l, frame_aeth_syndrome(f), true);
-	again = lane_may_repeat(l, f->psn);
+	again = may_count_later(l, f->psn);
 	if (ends && (l->una.psn == PSN_NONE || psn_after(next, l->una.psn) ||
 		     psn_diff(l->una.psn, next) > (int32_t)WINDOW_SPAN))
 		una_heard(l, next, frame_aeth_msn(f), !again && l->epsn.psn == next);
@@ -401,7 +416,8 @@ static void read_response(struct engine *e, struct flow *fl, struct flow *req,
 			continue;
 		}
 		l->probe[i].psn = PSN_NONE;
-		l->calibrated = read_calibrates(l, l->probe[i].count, frame_aeth_msn(f), again);
+		l->calibrated = calibrates(l, l->probe[i].count, frame_aeth_msn(f),
+					   !again && l->probe[i].count == l->epsn.msn);
 		if (l->calibrated)
 			probes_clear(l);
 		return;
@@ -414,6 +430,7 @@ void learn_response(struct engine *e, struct flow *fl, const struct frame *f)
 	struct lane *l;
 	uint8_t s;
 	uint32_t next;
+	bool again;
 
 	if (f->op->flags & (OPF_READ | OPF_ATOMIC)) {
 		read_response(e, fl, req, f);
@@ -430,13 +447,14 @@ void learn_response(struct engine *e, struct flow *fl, const struct frame *f)
 		return;
 	}
 	l = &req->lane;
+	again = may_count_later(l, f->psn);
 	/* sequence and RNR NAKs acknowledge what is before them */
 	if (!aeth_is_ack(s) && !aeth_is_rnr(s) && s != AETH_NAK_SEQ)
 		return;
 	next = aeth_is_ack(s) ? psn_add(f->psn, 1) : f->psn;
 	if (l->una.psn == PSN_NONE || psn_after(next, l->una.psn) ||
 	    psn_diff(l->una.psn, next) > (int32_t)WINDOW_SPAN)
-		una_heard(l, next, frame_aeth_msn(f), true);
+		una_heard(l, next, frame_aeth_msn(f), !aeth_is_ack(s) || !again);
 	if (!aeth_is_ack(s))
 		return;
 	l->credit = s;
@@ -444,10 +462,8 @@ void learn_response(struct engine *e, struct flow *fl, const struct frame *f)
 		if (l->probe[i].psn == PSN_NONE || l->epsn.psn == PSN_NONE)
 			continue;
 		if (l->probe[i].psn == f->psn) {
-			uint32_t since = (l->epsn.msn - l->probe[i].count) & PSN_MASK;
-
-			mark_epsn_msn(l, psn_add(frame_aeth_msn(f), since));
-			l->calibrated = true;
+			l->probe[i].psn = PSN_NONE;
+			l->calibrated = calibrates(l, l->probe[i].count, frame_aeth_msn(f), !again);
 		} else if (psn_after(f->psn, l->probe[i].psn)) {
 			l->probe[i].psn = PSN_NONE; /* passed over by a cumulative ACK */
 		}

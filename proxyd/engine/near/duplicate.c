@@ -377,6 +377,8 @@ static void while_opening(struct engine *e, struct flow *fl, const struct frame 
 	const struct pkt *d;
 
 	if (!psn_in(f->psn, l->una.psn, l->epsn.psn)) {
+		if (l->start_acked && psn_before(f->psn, l->una.psn))
+			lane_passed(e, fl, f->psn); /* it was truly acknowledged */
 		engine_pass(e, fl->side, f);
 		return;
 	}
