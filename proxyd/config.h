@@ -16,6 +16,7 @@
 #include "engine/rule.h"
 #include "peer/session.h" /* SESSION_KEYS */
 #include "port/afxdp.h"
+#include "resolver.h" /* RESOLVER_NAME */
 
 #define CONFIG_PATH	 "/etc/longhaul/longhaul.conf"
 #define CONFIG_SOCKET	 "/run/longhaul/longhaul.sock"
@@ -28,13 +29,15 @@
 
 /**
  * struct config_peer - the appliance at the other end.
- * @addr, @port: where its reports come from and ours go to
+ * @addr, @port: where its reports come from and ours go to; @host: the name that @addr is looked up
+ *               by, empty where the file has an address. All zero until it is found
  * @key_file, @nkeys: the keys that both share, the one to begin with first
  * @file, @line: of [peer NAME]; @key_line: of key-file
  */
 struct config_peer {
 	char name[RULE_NAME];
 	struct ip_addr addr;
+	char host[RESOLVER_NAME];
 	uint16_t port;
 	char key_file[SESSION_KEYS][CONFIG_FILE_NAME];
 	unsigned int nkeys;
@@ -134,6 +137,9 @@ const char *config_restart_needed(const struct config *a, const struct config *b
  * without a name are empty; rules follow. 0, or -ENOSPC.
  */
 int config_places(const struct config *was, struct config *c);
+
+/** config_moved - whether peer @b is elsewhere than @a: other address, name of host or port. */
+bool config_moved(const struct config_peer *a, const struct config_peer *b);
 
 /** config_take - copy what a running daemon can take over, but for peers. */
 void config_take(struct config *to, const struct config *from);

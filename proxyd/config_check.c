@@ -40,12 +40,12 @@ static void check_peers(struct config *c, struct config_errors *errs)
 
 		if (!a->port)
 			a->port = c->port;
-		if (ip_addr_eq(&a->addr, &none))
+		if (!a->host[0] && ip_addr_eq(&a->addr, &none))
 			continue;
 		for (unsigned int j = 0; j < i; j++) {
 			const struct config_peer *b = &c->peers[j];
 
-			if (ip_addr_eq(&a->addr, &b->addr) && a->port == b->port)
+			if (!config_moved(a, b))
 				config_error(errs, config_file(c, a->file), a->line,
 					     "peer '%s' has the address and port of peer '%s' "
 					     "(%s%sline %u); give each its own",

@@ -50,7 +50,7 @@ const struct key longhaul_keys[] = {
 
 #define P(member) FIELD(struct config_peer, member)
 const struct key peer_keys[] = {
-	{"address", V_ADDRESS, true, P(addr), 0, 0, NULL},
+	{"address", V_HOST, true, P(addr), 0, 0, NULL},
 	{"port", V_NUMBER, false, P(port), 1, 65535, NULL},
 	{"key-file", V_FILES, true, P(key_file), 0, 0, NULL},
 	{NULL, 0, false, 0, 0, 0, 0, NULL},
@@ -215,6 +215,8 @@ const char *key_apply(const struct key *k, struct config *c, void *base, const c
 		return value_bool(text, to);
 	case V_FILES:
 		return key_files(text, base);
+	case V_HOST:
+		return value_host(text, to, ((struct config_peer *)base)->host, RESOLVER_NAME);
 	case V_ADDRESS:
 		return value_address(text, to);
 	case V_VLAN:

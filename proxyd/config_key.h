@@ -18,6 +18,7 @@ enum value_type {
 	V_BOOL,
 	V_ADDRESS,
 	V_FILES,
+	V_HOST,
 	V_NEAR,
 	V_FAR,
 	V_VLAN,

@@ -36,6 +36,13 @@ void config_take(struct config *to, const struct config *from)
 	to->nrules = from->nrules;
 }
 
+/* What a name was found to be is no part of the configuration. */
+bool config_moved(const struct config_peer *a, const struct config_peer *b)
+{
+	return a->port != b->port || strcmp(a->host, b->host) ||
+	       (!a->host[0] && !ip_addr_eq(&a->addr, &b->addr));
+}
+
 /* The place in @was of a peer as @p, -1: none. @taken: places that are not to be had. */
 static int place_of(const struct config *was, const struct config_peer *p, bool by_name,
 		    const bool *taken)
@@ -44,8 +51,7 @@ static int place_of(const struct config *was, const struct config_peer *p, bool 
 		const struct config_peer *q = &was->peers[i];
 
 		if (!taken[i] && q->name[0] &&
-		    (by_name ? !strcmp(p->name, q->name)
-			     : p->port == q->port && ip_addr_eq(&p->addr, &q->addr)))
+		    (by_name ? !strcmp(p->name, q->name) : !config_moved(p, q)))
 			return (int)i;
 	}
 	return -1;

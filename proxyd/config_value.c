@@ -235,6 +235,27 @@ const char *value_address(const char *text, struct ip_addr *out)
 	return NULL;
 }
 
+/* A name has a letter somewhere, and none of what addresses and prefixes have. */
+const char *value_host(const char *text, struct ip_addr *out, char *name, size_t size)
+{
+	bool letter = false;
+
+	name[0] = '\0';
+	if (!ip_addr_parse(text, out))
+		return NULL;
+	for (const char *p = text; *p; p++) {
+		letter |= isalpha((unsigned char)*p);
+		if (!isalnum((unsigned char)*p) && *p != '-' && *p != '.')
+			return wrong("is no IPv4 or IPv6 address and no host name; write such as "
+				     "192.0.2.1, 2001:db8::1 or edge-b.example.net");
+	}
+	if (!letter)
+		return wrong("is no IPv4 or IPv6 address; write one, such as 192.0.2.1 or "
+			     "2001:db8::1, or a host name");
+	memset(out, 0, sizeof(*out));
+	return value_text(text, name, size);
+}
+
 /* Clear all bits of @a behind the first @len; true when there were any. */
 static bool clear_host_bits(struct ip_addr *a, unsigned int len)
 {

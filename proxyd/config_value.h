@@ -46,6 +46,9 @@ const char *value_name(const char *text, char *out, size_t size);
 /** value_address - IPv4 or IPv6. */
 const char *value_address(const char *text, struct ip_addr *out);
 
+/** value_host - likewise, or a name of a host, into @name (@size bytes) then and @out all zero. */
+const char *value_host(const char *text, struct ip_addr *out, char *name, size_t size);
+
 /** value_prefixes - list separated by commas or blanks; "any" is 0.0.0.0/0 and ::/0. */
 const char *value_prefixes(const char *text, struct prefix *out, unsigned int max, unsigned int *n);
 

@@ -149,6 +149,7 @@ static void every_second(struct daemon *d)
 	struct engine_memory mem;
 	int rc = afxdp_check(d->port);
 
+	daemon_names(d);
 	if (d->session)
 		mirror_check(&d->mirror, d->cfg->rules, d->cfg->nrules, d->session, d->now);
 	engine_memory(d->engine, &mem);

@@ -245,6 +245,9 @@ static int open_loop(struct daemon *d, char *err, size_t errlen)
 	if (!rc && d->sock)
 		rc = loop_add_fd(d->loop, peer_socket_fd(d->sock), NULL, NULL);
 	if (!rc)
+		rc = d->resolver ? loop_add_fd(d->loop, resolver_fd(d->resolver), daemon_on_name, d)
+				 : 0;
+	if (!rc)
 		rc = loop_add_fd(d->loop, control_fd(d->control), daemon_on_control, d);
 	if (!rc)
 		rc = loop_on_signal(d->loop, SIGTERM, daemon_on_stop, d);
@@ -321,6 +324,12 @@ struct daemon *daemon_start(struct config *cfg, char *err, size_t errlen)
 	d->view.reload = daemon_reload;
 	d->view.reload_ctx = d;
 	d->now = d->started = loop_now();
+	if (daemon_names_wanted(cfg)) {
+		d->resolver = resolver_start();
+		if (!d->resolver)
+			log_line(LOG_ERR, "names of peers cannot be looked up: %s",
+				 strerror(errno));
+	}
 	event_log_tick(&d->events, d->now);
 	if (open_engine(d, err, errlen) || open_peers(d, err, errlen) ||
 	    open_control(d, err, errlen) || open_port(d, err, errlen) ||
@@ -346,6 +355,7 @@ void daemon_stop(struct daemon *d)
 	session_destroy(d->session);
 	peer_socket_close(d->sock);
 	loop_destroy(d->loop);
+	resolver_stop(d->resolver);
 	engine_destroy(d->engine);
 	capture_exit(&d->capture);
 	free(d->cfg);

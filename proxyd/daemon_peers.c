@@ -33,6 +33,8 @@ static void show(struct daemon *d, unsigned int i)
 	const struct config_peer *p = &d->cfg->peers[i];
 
 	d->view.peers[i] = (struct view_peer){.name = p->name, .addr = p->addr, .port = p->port};
+	if (p->host[0])
+		d->view.peers[i].host = p->host;
 	for (unsigned int k = 0; k < p->nkeys; k++)
 		d->view.peers[i].key_file[k] = p->key_file[k];
 	if (i >= d->view.npeers)
@@ -61,7 +63,7 @@ int daemon_add_peers(struct daemon *d, char *err, size_t errlen)
 		rc = read_keys(p, &k, err, errlen);
 		if (rc)
 			break;
-		rc = peer_socket_map(d->sock, i, &p->addr, p->port);
+		rc = p->host[0] ? 0 : peer_socket_map(d->sock, i, &p->addr, p->port);
 		if (!rc)
 			rc = add(d, i, &k);
 		if (rc)
@@ -91,6 +93,14 @@ bool daemon_peers_plan(struct daemon *d, struct config *new, struct peer_keys *k
 			     "before privileges are given up; systemctl restart longhauld");
 		return false;
 	}
+	if (daemon_names_wanted(new) && !d->resolver) {
+		config_error(
+			errs, new->file, 0,
+			"the first peer whose address is a name needs a restart, since the "
+			"process that looks it up is started with longhauld; systemctl restart "
+			"longhauld, or write its address");
+		return false;
+	}
 	for (unsigned int i = 0; i < new->npeers; i++) {
 		const struct config_peer *p = &new->peers[i];
 
@@ -98,7 +108,7 @@ bool daemon_peers_plan(struct daemon *d, struct config *new, struct peer_keys *k
 			continue;
 		if (read_keys(p, &keys[i], err, sizeof(err)))
 			config_error(errs, config_file(new, p->file), p->key_line, "%s", err);
-		if (!peer_socket_reaches(d->sock, &p->addr))
+		if (!p->host[0] && !peer_socket_reaches(d->sock, &p->addr))
 			config_error(errs, config_file(new, p->file), p->line,
 				     "peer '%s' cannot be reached from the address in 'listen'",
 				     p->name);
@@ -106,30 +116,30 @@ bool daemon_peers_plan(struct daemon *d, struct config *new, struct peer_keys *k
 	return !errs->n;
 }
 
-static bool moved(const struct config_peer *a, const struct config_peer *b)
-{
-	return a->port != b->port || !ip_addr_eq(&a->addr, &b->addr);
-}
-
 /* Addresses first, all of them: two peers may have exchanged theirs, and one that is leaving has
  * lost its own to another one. */
-static void move(struct daemon *d, const struct config *new)
+static void move(struct daemon *d, struct config *new)
 {
 	for (unsigned int i = 0; i < PEER_MAX; i++) {
-		const struct config_peer *was = &d->cfg->peers[i], *p = &new->peers[i];
+		const struct config_peer *was = &d->cfg->peers[i];
+		struct config_peer *p = &new->peers[i];
 
 		for (unsigned int k = 0; !p->name[0] && k < PEER_MAX; k++)
-			if (new->peers[k].name[0] && !moved(was, &new->peers[k]))
+			if (new->peers[k].name[0] && !config_moved(was, &new->peers[k]))
 				peer_socket_unmap(d->sock, i);
-		if (p->name[0] && moved(was, p))
+		if (p->name[0] && config_moved(was, p)) {
 			peer_socket_unmap(d->sock, i);
+			d->next_ask[i] = 0;
+		}
+		if (p->host[0])
+			p->addr = was->addr; /* until its name is found to be another one */
 	}
 	for (unsigned int i = 0; i < PEER_MAX; i++)
 		if (new->peers[i].name[0])
 			peer_socket_map(d->sock, i, &new->peers[i].addr, new->peers[i].port);
 }
 
-void daemon_peers_take(struct daemon *d, const struct config *new, const struct peer_keys *keys)
+void daemon_peers_take(struct daemon *d, struct config *new, const struct peer_keys *keys)
 {
 	if (!d->session)
 		return;
@@ -153,6 +163,7 @@ void daemon_peers_take(struct daemon *d, const struct config *new, const struct 
 		show(d, i);
 	}
 	d->cfg->npeers = d->view.npeers;
+	daemon_names(d);
 }
 
 void daemon_peers_left(struct daemon *d)

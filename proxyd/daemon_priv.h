@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What daemon.c, daemon_open.c, daemon_peers.c and daemon_reload.c share.
+ * What daemon.c and the daemon_*.c share.
  */
 #ifndef LONGHAUL_DAEMON_PRIV_H
 #define LONGHAUL_DAEMON_PRIV_H
@@ -20,6 +20,7 @@
 #include "mirror.h"
 #include "peer/session.h"
 #include "peer/socket.h"
+#include "resolver.h"
 
 enum phase {
 	RUNNING,
@@ -52,7 +53,10 @@ struct daemon {
 	bool fence_failed; /* the latest connection that was to be held could not */
 	bool lingering;	   /* the port still takes what rules of before a reload wanted */
 	uint32_t linger_conn;
-	uint32_t leaving; /* peers that are removed once nothing drains, bits by place */
+	struct resolver *resolver; /* NULL: no peer is named by its host's name */
+	uint64_t next_ask[PEER_MAX], quiet_names;
+	uint32_t name_failed; /* latest look for a peer's name, bits by place */
+	uint32_t leaving;     /* peers that are removed once nothing drains, bits by place */
 	uint64_t now, started, next_house, next_second, drain_until;
 	uint64_t uptime_ms, turns, reloads, reloads_refused;
 	struct view_counter counters[8];
@@ -96,10 +100,19 @@ bool daemon_peers_plan(struct daemon *d, struct config *new, struct peer_keys *k
 		       struct config_errors *errs);
 
 /** daemon_peers_take - what was planned. */
-void daemon_peers_take(struct daemon *d, const struct config *new, const struct peer_keys *keys);
+void daemon_peers_take(struct daemon *d, struct config *new, const struct peer_keys *keys);
 
 /** daemon_peers_left - nothing drains any more: peers that were removed are forgotten. */
 void daemon_peers_left(struct daemon *d);
+
+/* daemon_names.c */
+
+/** daemon_names_wanted - whether a peer of @cfg is named by its host's name. */
+bool daemon_names_wanted(const struct config *cfg);
+
+/** daemon_names - look for peers that are not up; each second. */
+void daemon_names(struct daemon *d);
+void daemon_on_name(void *ctx, int fd);
 
 /* daemon_fence.c */
 

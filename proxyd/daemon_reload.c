@@ -111,7 +111,7 @@ void daemon_linger(struct daemon *d)
 
 /* Take over what can change of @new; a negative errno when the port does not take the rules,
  * nothing changed then. */
-static int take(struct daemon *d, const struct config *new, const struct peer_keys *keys)
+static int take(struct daemon *d, struct config *new, const struct peer_keys *keys)
 {
 	struct prefix *buf = calloc(RULE_MAX * RULE_PREFIXES, sizeof(*buf));
 	struct engine_config limits;

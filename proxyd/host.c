@@ -225,7 +225,7 @@ static void check_addresses(const struct config *c, struct config_errors *errs)
 			     "or leave 'listen' out",
 			     ip_addr_str(&c->listen, text));
 	for (unsigned int i = 0; i < c->npeers; i++)
-		if (is_own(&c->peers[i].addr))
+		if (!is_any(&c->peers[i].addr) && is_own(&c->peers[i].addr))
 			config_error(errs, config_file(c, c->peers[i].file), c->peers[i].line,
 				     "the address %s of peer '%s' is this host's own; write that "
 				     "of the other appliance",
@@ -362,7 +362,22 @@ static void check_memory(const struct config *c, struct config_errors *errs,
 			     (unsigned long long)free_ >> 20);
 }
 
-int host_check(const struct config *c, unsigned int patience_ms, struct config_errors *errs,
+/* For the checks of addresses and of the link. longhauld looks for names all the time it runs. */
+static void look_up(struct config *c, struct config_errors *warn)
+{
+	for (unsigned int i = 0; i < c->npeers; i++) {
+		struct config_peer *p = &c->peers[i];
+		const char *w = p->host[0] ? resolver_lookup(p->host, AF_UNSPEC, &p->addr) : NULL;
+
+		if (w)
+			config_error(warn, config_file(c, p->file), p->line,
+				     "the address of peer '%s', %s, cannot be looked up: %s; "
+				     "mend the name or the name service, or write its address",
+				     p->name, p->host, w);
+	}
+}
+
+int host_check(struct config *c, unsigned int patience_ms, struct config_errors *errs,
 	       struct config_errors *warn)
 {
 	bool ports = true;
@@ -371,6 +386,8 @@ int host_check(const struct config *c, unsigned int patience_ms, struct config_e
 	for (int side = 0; side < STEER_SIDES; side++)
 		ports &= check_port(c, side, errs, warn);
 	check_keys(c, errs, warn);
+	if (patience_ms >= HOST_NAMES_MS)
+		look_up(c, warn);
 	check_addresses(c, errs);
 	check_socket(c, errs);
 	check_memory(c, errs, warn);

@@ -12,9 +12,11 @@
 
 #include "config.h"
 
-/** host_check - look at this host. @patience_ms: how long peers have to answer a probe of the link.
- *  0, or -EINVAL when there are errors. */
-int host_check(const struct config *c, unsigned int patience_ms, struct config_errors *errs,
+/** host_check - look at this host. @patience_ms: how long peers have to answer a probe of the link;
+ *  who has less than HOST_NAMES_MS does not wait for name servers either. 0, or -EINVAL when there
+ *  are errors. */
+#define HOST_NAMES_MS 1000u
+int host_check(struct config *c, unsigned int patience_ms, struct config_errors *errs,
 	       struct config_errors *warn);
 
 /* The parts, each in a file of its own. They only add warnings. */

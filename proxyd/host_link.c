@@ -138,6 +138,7 @@ static void listen_for(struct probe *probe, unsigned int n, unsigned int patienc
 void host_check_link(const struct config *c, unsigned int patience_ms, struct config_errors *warn)
 {
 	long mtu = host_number(c->ifname[STEER_WAN], "mtu");
+	static const struct ip_addr unknown;
 	struct probe probe[PEER_MAX];
 	char bridge[IF_NAMESIZE];
 	unsigned int line, path_mtu, need;
@@ -152,7 +153,9 @@ void host_check_link(const struct config *c, unsigned int patience_ms, struct co
 
 		*p = (struct probe){.v6 = memcmp(c->peers[i].addr.b, v4_head, sizeof(v4_head)) !=
 					  0};
-		p->fd = open_probe(&c->peers[i], bridge, p->v6);
+		p->fd = ip_addr_eq(&c->peers[i].addr, &unknown)
+				? -1
+				: open_probe(&c->peers[i], bridge, p->v6);
 		for (int k = 0; p->fd >= 0 && k < COPIES; k++)
 			if (!send_echo(p, SHORT, 1) || !send_echo(p, need, 2))
 				break;

@@ -24,11 +24,13 @@ struct operate;
 struct session;
 struct peer_socket;
 
-/** struct view_peer - a peer as configured; without @name: none has this index now. */
+/** struct view_peer - a peer as configured; without @name: none has this index now. @host: the name
+ *  that @addr was looked up by, NULL where it stands in the file; @addr is all zero until then. */
 struct view_peer {
 	const char *name;
 	struct ip_addr addr;
 	uint16_t port;
+	const char *host;
 	const char *key_file[2];
 };
 

@@ -56,12 +56,17 @@ static void put_link(json_t *o, const struct view_source *src, unsigned int i)
 static json_t *peer_object(const struct view_source *src, unsigned int i,
 			   const struct session_info *si)
 {
+	static const struct ip_addr unknown;
 	const char *h = health_peer_hint(si);
 	json_t *o = json_object();
 
 	view_put_str(o, "name", si->name);
 	view_put_str(o, "state", session_state_name(si->state));
-	view_put_ip(o, "address", &src->peers[i].addr);
+	if (ip_addr_eq(&src->peers[i].addr, &unknown))
+		view_put_str(o, "address", NULL);
+	else
+		view_put_ip(o, "address", &src->peers[i].addr);
+	view_put_str(o, "host", src->peers[i].host);
 	view_put_int(o, "port", src->peers[i].port);
 	view_put_str(o, "key-file", si->key < 0 ? NULL : src->peers[i].key_file[si->key]);
 	put_node(o, si);

@@ -308,6 +308,15 @@ static const struct {
 	{HEAD "wan-rate = automatic\n" RULE, "t.conf:4: wan-rate 'automatic' is no rate"},
 	{HEAD "max-path-mtu = 1500\n" RULE, "t.conf:4: max-path-mtu '1500' is no path MTU"},
 	{HEAD "max-path-mtu = 512\n" RULE, "t.conf:4: max-path-mtu '512' is no path MTU"},
+	{HEAD RULE "[peer p]\naddress = edge_b\nkey-file = /k\n",
+	 "t.conf:9: address 'edge_b' is no IPv4 or IPv6 address and no host name"},
+	{HEAD RULE "[peer p]\naddress = 192.0.2.300\nkey-file = /k\n",
+	 "t.conf:9: address '192.0.2.300' is no IPv4 or IPv6 address; write one"},
+	{HEAD RULE "[peer p]\naddress = 192.0.2.0/24\nkey-file = /k\n",
+	 "t.conf:9: address '192.0.2.0/24' is no IPv4 or IPv6 address"},
+	{HEAD RULE "[peer p]\naddress = b.example\nkey-file = /k\n"
+		   "[peer q]\naddress = b.example\nkey-file = /k\n",
+	 "t.conf:11: peer 'q' has the address and port of peer 'p'"},
 	{HEAD "listen = host\n" RULE, "t.conf:4: listen 'host' is no IPv4 or IPv6 address"},
 	{HEAD "port = 65536\n" RULE, "t.conf:4: port '65536' is out of range"},
 	{HEAD "node = a b\n" RULE, "t.conf:4: node 'a b' holds characters"},
@@ -752,6 +761,22 @@ static void test_key_files(void **state)
 	assert_string_equal(cfg.peers[0].key_file[1], "/old");
 }
 
+static void test_host_names(void **state)
+{
+	static const struct ip_addr unknown;
+
+	(void)state;
+	assert_int_equal(parse(HEAD RULE "[peer p]\naddress = edge-b.example.net\nkey-file = /k\n"
+					 "[peer q]\naddress = 2001:db8::1\nkey-file = /k\n"
+					 "[peer r]\naddress = edge-b.example.net\nport = 5\n"
+					 "key-file = /k\n"),
+			 0);
+	assert_string_equal(cfg.peers[0].host, "edge-b.example.net");
+	assert_true(ip_addr_eq(&cfg.peers[0].addr, &unknown));
+	assert_string_equal(cfg.peers[1].host, "");
+	assert_false(ip_addr_eq(&cfg.peers[1].addr, &unknown));
+}
+
 /* Names of the peers at their places, "-" for an empty one, and which of them the rule has. */
 static const char *places(void)
 {
@@ -812,6 +837,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_key_files),
+		cmocka_unit_test(test_host_names),
 		cmocka_unit_test(test_places),
 		cmocka_unit_test(test_defaults),
 		cmocka_unit_test(test_everything),
