@@ -241,6 +241,27 @@ installed()
 	it "it starts" inside systemctl enable --now longhauld
 }
 
+web() # PATH: what longhaul-metrics answers
+{
+	inside eval "exec 3<>/dev/tcp/127.0.0.1/9747 && printf 'GET $1 HTTP/1.0\r\n\r\n' >&3 && cat <&3"
+}
+
+metrics()
+{
+	local pid
+
+	it "longhaul-metrics starts by its unit" inside systemctl restart longhaul-metrics
+	pid=$(inside systemctl show -P MainPID longhaul-metrics)
+	it "it is neither root nor longhaul, and has no capability" inside eval "
+		uid=\$(sed -n 's/^Uid:[[:space:]]*\([0-9]*\).*/\1/p' /proc/$pid/status)
+		[ \$uid -gt 0 ] && [ \$uid != \$(id -u longhaul) ] && grep -qx 'CapEff:[[:space:]]*0000000000000000' /proc/$pid/status &&
+		grep -qx 'NoNewPrivs:[[:space:]]*1' /proc/$pid/status && grep -qx 'Seccomp:[[:space:]]*2' /proc/$pid/status"
+	it "it has the daemon's numbers" eval 'web /metrics | grep -x "longhaul_up 1" && web /metrics | grep "^longhaul_daemon_uptime"'
+	it "and the page" eval 'web / | grep "<title>longhaul</title>"'
+	it "systemd-analyze security of it: 2.0 or better" inside systemd-analyze security --offline=true --threshold=20 \
+		/lib/systemd/system/longhaul-metrics.service
+}
+
 running()
 {
 	it "systemd says that it is active" inside systemctl is-active longhauld
@@ -263,6 +284,7 @@ running()
 		systemctl is-active longhauld && longhaul rule | grep -q all'
 	it "reload" inside eval 'systemctl reload longhauld && longhaul -j stats | grep -q "\"reloads\"" ||
 		{ sleep 1; longhaul -j stats | grep "\"reloads\""; }'
+	metrics
 	it "systemd-analyze security: 2.0 or better" inside systemd-analyze security --offline=true --threshold=20 /lib/systemd/system/longhauld.service
 	it "restart" inside eval 'systemctl restart longhauld && systemctl is-active longhauld && longhaul rule'
 }
@@ -301,7 +323,7 @@ suite_check()
 
 	begin
 	it "remove: stopped, the configuration stays" inside eval '
-		apt-get -qy remove longhauld longhaul-tools && ! pgrep -x longhauld && test -e /etc/longhaul/longhaul.conf &&
+		apt-get -qy remove longhauld longhaul-tools && ! pgrep -x longhauld && ! pgrep -f longhaul-metrics && test -e /etc/longhaul/longhaul.conf &&
 		! test -e /run/longhaul/longhaul.sock'
 	it "purge" inside eval 'apt-get -qy purge "longhaul*"'
 	it "nothing is left" inside eval '
