@@ -130,10 +130,12 @@ void command_help(FILE *f)
 	fprintf(f,
 		"\nWords may be shortened; show may be left out. KEY VALUE shows only what "
 		"matches, for\n"
-		"instance: longhaul qp lan-ip 10.1.0.5 state held\n\n"
+		"instance: longhaul qp lan-ip 10.1.0.5 state held; a name alone will do: longhaul "
+		"peer edge-b\n\n"
 		"  -j, --json         JSON: an array of objects\n"
 		"  -p, --pretty       JSON, indented\n"
 		"  -d, --details      everything that is known, several lines per object\n"
+		"  -c, --columns LIST only these members, commas between\n"
 		"  -w, --watch[=SECONDS]  look again and again, with rates, each second or so\n"
 		"  -n, --count N      end after N looks\n"
 		"  -s, --socket PATH  of the daemon, default %s\n"
@@ -193,6 +195,8 @@ void command_complete(int argc, char **argv, FILE *f)
 		return;
 	if (argc == 1)
 		fprintf(f, "%s\n", c->verb);
+	if (argc > used && filter_is_name(c->object, argv[used]))
+		used++;
 	/* After a key stands its value, which is known here when it is one of a list. */
 	if ((argc - used) % 2) {
 		complete_value(c->object, argv[argc - 1], f);

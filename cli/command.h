@@ -17,8 +17,9 @@
 struct options {
 	const char *socket;
 	enum render_mode mode;
-	double watch; /* seconds between two looks, 0: one look */
-	long count;   /* looks, 0: until interrupted */
+	double watch;	     /* seconds between two looks, 0: one look */
+	long count;	     /* looks, 0: until interrupted */
+	const char *columns; /* those to show, commas between; NULL: the usual ones */
 };
 
 struct command;

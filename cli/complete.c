@@ -64,14 +64,22 @@ void complete_values(const char *socket, int argc, char **argv, FILE *f)
 	char err[1024], request[64];
 	const struct command *c;
 	struct filter last;
+	bool named, bare;
 	int used;
 
 	c = argc ? command_find(argc, argv, &used, err, sizeof(err)) : NULL;
-	if (!c || !c->object || (argc - used) % 2 == 0)
+	if (!c || !c->object)
+		return;
+	/* the first word may be a name, and then pairs begin behind it */
+	named = argc > used && filter_is_name(c->object, argv[used]);
+	bare = argc == used && column_find(c->object, "name");
+	if (!bare && (argc - used - named) % 2 == 0)
 		return;
 	/* a filter needs a value behind each key; the last one is only looked up */
-	if (filter_parse(c->object, argc - used - 1, argv + used, &v.filter, err, sizeof(err)) ||
-	    filter_parse(c->object, 2, (char *[]){argv[argc - 1], "-"}, &last, err, sizeof(err)))
+	if (filter_parse(c->object, bare ? 0 : argc - used - 1, argv + used, &v.filter, err,
+			 sizeof(err)) ||
+	    filter_parse(c->object, 2, (char *[]){bare ? "name" : argv[argc - 1], "-"}, &last, err,
+			 sizeof(err)))
 		return;
 	v.key = last.pair[0].key;
 	v.seen = json_object();

@@ -33,10 +33,22 @@ static const char *find_key(const struct object *o, const char *word, char *err,
 	return NULL;
 }
 
+bool filter_is_name(const struct object *o, const char *word)
+{
+	char err[1024];
+
+	return column_find(o, "name") && !find_key(o, word, err, sizeof(err));
+}
+
 int filter_parse(const struct object *o, int argc, char **argv, struct filter *f, char *err,
 		 size_t errlen)
 {
 	f->n = 0;
+	if (argc % 2 && filter_is_name(o, argv[0])) {
+		f->pair[f->n].key = "name";
+		f->pair[f->n++].value = argv[0];
+		argc--, argv++;
+	}
 	for (int i = 0; i < argc; i += 2) {
 		const char *key = find_key(o, argv[i], err, errlen);
 
@@ -96,4 +108,30 @@ bool filter_match(const struct filter *f, const json_t *object)
 		if (!same(json_object_get(object, f->pair[i].key), f->pair[i].value))
 			return false;
 	return true;
+}
+
+int filter_columns(const struct object *o, const char *list, const struct column **chosen,
+		   unsigned int max, char *err, size_t errlen)
+{
+	unsigned int n = 0;
+	char word[64];
+
+	chosen[0] = NULL;
+	while (list && *list) {
+		size_t len = strcspn(list, ",");
+		const char *key;
+
+		snprintf(word, sizeof(word), "%.*s", (int)(len < sizeof(word) ? len : 63), list);
+		list += len + (list[len] == ',');
+		key = find_key(o, word, err, errlen);
+		if (!key)
+			return -1;
+		if (n == max) {
+			snprintf(err, errlen, "more than %u columns", max);
+			return -1;
+		}
+		chosen[n++] = column_find(o, key);
+		chosen[n] = NULL;
+	}
+	return 0;
 }

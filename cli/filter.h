@@ -21,9 +21,18 @@ struct filter {
 	unsigned int n;
 };
 
-/** filter_parse - pairs of words; keys may be shortened. 0, or -1 with one line in @err. */
+/** filter_is_name - whether @word, behind @o, is the name of one of them: no key is meant by it. */
+bool filter_is_name(const struct object *o, const char *word);
+
+/** filter_parse - pairs of words, and before them a name alone (`peer edge-b'); keys may be
+ * shortened. 0, or -1 with one line in @err. */
 int filter_parse(const struct object *o, int argc, char **argv, struct filter *f, char *err,
 		 size_t errlen);
+
+/** filter_columns - the columns that @list names, commas between, into @chosen, with a NULL behind
+ * them; @max of them and the NULL have room. 0, or -1 with one line in @err. */
+int filter_columns(const struct object *o, const char *list, const struct column **chosen,
+		   unsigned int max, char *err, size_t errlen);
 
 /** filter_prefix - "10.1.0.5", "10.1.0.0/16" or the like of IPv6: its family, up to 16 bytes, and
  * how many bits of them count. */

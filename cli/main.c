@@ -9,15 +9,11 @@
 #include "version.h"
 
 static const struct option long_options[] = {
-	{"json", no_argument, NULL, 'j'},
-	{"pretty", no_argument, NULL, 'p'},
-	{"details", no_argument, NULL, 'd'},
-	{"watch", optional_argument, NULL, 'w'},
-	{"count", required_argument, NULL, 'n'},
-	{"socket", required_argument, NULL, 's'},
-	{"help", no_argument, NULL, 'h'},
-	{"version", no_argument, NULL, 'V'},
-	{NULL, 0, NULL, 0},
+	{"json", no_argument, NULL, 'j'},	  {"pretty", no_argument, NULL, 'p'},
+	{"details", no_argument, NULL, 'd'},	  {"columns", required_argument, NULL, 'c'},
+	{"watch", optional_argument, NULL, 'w'},  {"count", required_argument, NULL, 'n'},
+	{"socket", required_argument, NULL, 's'}, {"help", no_argument, NULL, 'h'},
+	{"version", no_argument, NULL, 'V'},	  {NULL, 0, NULL, 0},
 };
 
 /* "1", "0.5" into @out; 0.1 to a day. */
@@ -49,6 +45,9 @@ static int take_option(int c, struct options *opt)
 	case 's':
 		opt->socket = optarg;
 		return 0;
+	case 'c':
+		opt->columns = optarg;
+		return 0;
 	case 'w':
 		opt->watch = 1;
 		if (optarg && !seconds_of(optarg, &opt->watch))
@@ -72,7 +71,7 @@ int main(int argc, char **argv)
 	int c, used;
 
 	opterr = 0;
-	while ((c = getopt_long(argc, argv, "jpds:w::n:hV", long_options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "jpdc:s:w::n:hV", long_options, NULL)) != -1) {
 		switch (c) {
 		case 'h':
 			command_help(stdout);

@@ -1,8 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "cli/render.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define COLUMNS_MAX 64
+#define GAP	    2  /* blanks between two columns */
+#define LAST_LEAST  12 /* of the last text */
+
+/** struct layout - the columns of a table, and how wide each is. */
+struct layout {
+	const struct column *column[COLUMNS_MAX];
+	int width[COLUMNS_MAX], n;
+};
 
 /* A back end: called for each object and at the end. */
 struct writer {
@@ -15,7 +26,9 @@ struct render {
 	const struct writer *writer;
 	size_t json_flags;
 	FILE *f;
-	bool all;     /* rows that say nothing too */
+	bool all; /* rows that say nothing too */
+	int fit;  /* columns of the terminal, 0: as wide as it gets */
+	const struct column *const *chosen;
 	size_t count; /* objects so far */
 	json_t *rows; /* the table needs all of them to know its widths */
 };
@@ -37,6 +50,30 @@ static int width(const char *text)
 	return n;
 }
 
+/* The first @w columns of @text, the last of them a mark that there is more. */
+static void cut(char *text, int w)
+{
+	int n = 0;
+
+	for (; *text; text++) {
+		if ((*text & 0xc0) == 0x80)
+			continue;
+		if (++n == w) {
+			strcpy(text, "+");
+			return;
+		}
+	}
+}
+
+/* What stands above @c: its own words, or the member's name. */
+static const char *head_of(const struct column *c, char *buf)
+{
+	snprintf(buf, COLUMN_TEXT, "%s", c->head ? c->head : c->key);
+	for (char *p = buf; !c->head && *p; p++)
+		*p = (char)toupper((unsigned char)*p);
+	return buf;
+}
+
 static void pad(FILE *f, int n)
 {
 	while (n-- > 0)
@@ -55,13 +92,13 @@ static void table_add(struct render *r, json_t *object)
 /* Width of column @c over all rows, 0 when it is not to be shown. */
 static int column_width(const struct render *r, const struct column *c)
 {
+	bool present = c->place == COL_TABLE || r->chosen;
 	char buf[COLUMN_TEXT];
-	bool present = c->place == COL_TABLE;
-	int w = c->head ? width(c->head) : 0;
+	int w = width(head_of(c, buf));
 	json_t *row;
 	size_t i;
 
-	if (c->place == COL_DETAIL)
+	if (c->place == COL_DETAIL && !r->chosen)
 		return 0;
 	json_array_foreach (r->rows, i, row) {
 		const json_t *v = json_object_get(row, c->key);
@@ -74,13 +111,15 @@ static int column_width(const struct render *r, const struct column *c)
 }
 
 /* One cell; text stands left, numbers right; nothing is padded behind the last column. */
-static void put_cell(const struct render *r, const struct column *c, const char *text, int w,
-		     bool first, bool last)
+static void put_cell(const struct render *r, const struct column *c, char *text, int w, bool first,
+		     bool last)
 {
 	int fill = w - width(text);
 
 	if (!first)
 		fputs("  ", r->f);
+	if (fill < 0)
+		cut(text, w);
 	if (c->format != COL_TEXT)
 		pad(r->f, fill);
 	put_text(r->f, text);
@@ -88,42 +127,107 @@ static void put_cell(const struct render *r, const struct column *c, const char 
 		pad(r->f, fill);
 }
 
-static void table_row(const struct render *r, const int *w, int last, json_t *row)
+static void table_row(const struct render *r, const struct layout *l, json_t *row)
 {
-	const struct column *c = r->object->columns;
-	char buf[COLUMN_TEXT];
-	bool first = true;
+	char buf[COLUMN_TEXT], text[COLUMN_TEXT];
 
-	for (int i = 0; c[i].key; i++) {
-		if (!w[i])
-			continue;
-		put_cell(r, &c[i],
-			 row ? column_text(&c[i], json_object_get(row, c[i].key), buf) : c[i].head,
-			 w[i], first, i == last);
-		first = false;
+	for (int i = 0; i < l->n; i++) {
+		const struct column *c = l->column[i];
+
+		snprintf(text, sizeof(text), "%s",
+			 row ? column_text(c, json_object_get(row, c->key), buf) : head_of(c, buf));
+		put_cell(r, c, text, l->width[i], !i, i == l->n - 1);
 	}
 	putc('\n', r->f);
 }
 
-#define COLUMNS_MAX 64
+static int total(const struct layout *l)
+{
+	int sum = -GAP;
+
+	for (int i = 0; i < l->n; i++)
+		sum += l->width[i] + GAP;
+	return sum;
+}
+
+static void leave_out(struct layout *l, int i)
+{
+	l->n--;
+	memmove(&l->column[i], &l->column[i + 1], (l->n - i) * sizeof(*l->column));
+	memmove(&l->width[i], &l->width[i + 1], (l->n - i) * sizeof(*l->width));
+}
+
+/* The terminal is @r->fit wide. The last text gives way first, down to what can still be read;
+ * then the columns that say least go, unless they were asked for. */
+static void fit(const struct render *r, struct layout *l)
+{
+	/* in this order; name, address, number, state and rates stay as long as they can */
+	static const char *const first[] = {
+		"learned-by", "path-mtu", "policy",	 "pseudo-acks", "requests",
+		"port",	      "node",	  "rx-reports",	 "tx-reports",	"since-ms",
+		"role",	      "epsn",	  "frontier",	 "una",		"transit-bytes",
+		"rule",	      "peer",	  "retransmits", "srtt-us",	"custody-oldest-ms",
+	};
+	int last = l->n - 1, over = total(l) - r->fit, least;
+
+	if (over > 0 && last >= 0 && l->column[last]->format == COL_TEXT) {
+		least = l->width[last] < LAST_LEAST ? l->width[last] : LAST_LEAST;
+		l->width[last] = l->width[last] - over > least ? l->width[last] - over : least;
+	}
+	for (size_t k = 0; k < sizeof(first) / sizeof(first[0]) && !r->chosen; k++)
+		for (int i = l->n - 1; i > 0 && total(l) > r->fit; i--)
+			if (!strcmp(l->column[i]->key, first[k]))
+				leave_out(l, i);
+	while (l->n > 1 && total(l) > r->fit && !r->chosen)
+		leave_out(l, l->n - 1);
+	/* what room is left is the last text's again */
+	last = l->n - 1;
+	if (last >= 0 && l->column[last]->format == COL_TEXT) {
+		over = column_width(r, l->column[last]);
+		l->width[last] += r->fit - total(l);
+		if (l->width[last] > over)
+			l->width[last] = over;
+		if (l->width[last] < 1)
+			l->width[last] = 1;
+	}
+}
 
 static void table_end(struct render *r)
 {
-	int w[COLUMNS_MAX] = {0}, last = 0;
+	struct layout l = {.n = 0};
 	json_t *row;
 	size_t i;
 
-	for (int c = 0; r->object->columns[c].key && c < COLUMNS_MAX; c++) {
-		w[c] = column_width(r, &r->object->columns[c]);
-		if (w[c])
-			last = c;
+	for (int c = 0; c < COLUMNS_MAX; c++) {
+		const struct column *col = r->chosen ? r->chosen[c] : &r->object->columns[c];
+
+		if (!col || !col->key)
+			break;
+		l.column[l.n] = col;
+		l.width[l.n] = column_width(r, col);
+		l.n += l.width[l.n] > 0;
 	}
-	table_row(r, w, last, NULL);
+	if (r->fit)
+		fit(r, &l);
+	table_row(r, &l, NULL);
 	json_array_foreach (r->rows, i, row)
-		table_row(r, w, last, row);
+		table_row(r, &l, row);
 }
 
 static const struct writer table_writer = {table_add, table_end};
+
+/* The name of a member whose value is written with its unit: without that. A filter takes it so,
+ * too, as the beginning of the whole name. */
+static const char *label_of(const struct render *r, const char *key, char *buf)
+{
+	const struct column *c = column_find(r->object, key);
+	size_t len = strlen(key);
+
+	if (c && (c->format == COL_MS || c->format == COL_US) && len > 3 && key[len - 3] == '-')
+		len -= 3;
+	snprintf(buf, COLUMN_TEXT, "%.*s", (int)len, key);
+	return buf;
+}
 
 static void details_add(struct render *r, json_t *object)
 {
@@ -134,11 +238,14 @@ static void details_add(struct render *r, json_t *object)
 
 	if (r->count)
 		putc('\n', r->f);
-	json_object_foreach (object, key, v)
-		w = width(key) > w ? width(key) : w;
 	json_object_foreach (object, key, v) {
-		put_text(r->f, key);
-		pad(r->f, w - width(key) + 2);
+		int n = width(label_of(r, key, buf));
+
+		w = n > w ? n : w;
+	}
+	json_object_foreach (object, key, v) {
+		put_text(r->f, label_of(r, key, buf));
+		pad(r->f, w - width(buf) + 2);
 		put_text(r->f, column_text(column_find(r->object, key), v, buf));
 		putc('\n', r->f);
 	}
@@ -181,9 +288,33 @@ struct render *render_begin(const struct object *o, enum render_mode mode, FILE 
 	return r;
 }
 
+void render_layout(struct render *r, int fit, const struct column *const *chosen)
+{
+	r->fit = fit;
+	r->chosen = chosen;
+	if (chosen && r->writer == &table_writer)
+		r->all = true;
+}
+
+/* The members of @object that were chosen (a new reference); those it lacks are null. */
+static json_t *chosen_of(const struct render *r, json_t *object)
+{
+	json_t *some = json_object();
+
+	for (int i = 0; r->chosen[i]; i++) {
+		json_t *v = json_object_get(object, r->chosen[i]->key);
+
+		json_object_set_new(some, r->chosen[i]->key, v ? json_incref(v) : json_null());
+	}
+	return some;
+}
+
 void render_add(struct render *r, json_t *object)
 {
-	r->writer->add(r, object);
+	json_t *some = r->chosen && r->writer != &table_writer ? chosen_of(r, object) : NULL;
+
+	r->writer->add(r, some ? some : object);
+	json_decref(some);
 	r->count++;
 }
 

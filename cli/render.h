@@ -22,6 +22,12 @@ struct render;
 /** render_begin - write objects of kind @o to @f. NULL when memory is short. */
 struct render *render_begin(const struct object *o, enum render_mode mode, FILE *f);
 
+/**
+ * render_layout - before the first object: how wide a table may be, 0 for any, and the columns
+ * @chosen, up to a NULL, which must outlive @r; NULL: those of the object.
+ */
+void render_layout(struct render *r, int fit, const struct column *const *chosen);
+
 /** render_add - one object. The reference stays the caller's. */
 void render_add(struct render *r, json_t *object);
 

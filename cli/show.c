@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -11,10 +12,13 @@
 #include "cli/filter.h"
 #include "cli/rates.h"
 
+#define CHOSEN_MAX 32
+
 struct show {
 	struct filter filter;
 	struct render *render;
 	struct rates *rates;
+	const struct column *chosen[CHOSEN_MAX + 1];
 	size_t matched;
 };
 
@@ -46,6 +50,18 @@ static double clock_now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
+/* Of the terminal that the answer goes to, or as COLUMNS says; 0: it goes elsewhere. */
+static int terminal_width(void)
+{
+	const char *set = getenv("COLUMNS");
+	struct winsize size;
+	int n = set ? atoi(set) : 0;
+
+	if (n > 0)
+		return n;
+	return isatty(STDOUT_FILENO) && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) ? size.ws_col : 0;
+}
+
 /* One look: the text of what the daemon says, to be freed by the caller; NULL with @err. */
 static char *look(const struct command *cmd, const struct options *opt, struct show *s, size_t *len,
 		  char *err, size_t errlen)
@@ -60,6 +76,7 @@ static char *look(const struct command *cmd, const struct options *opt, struct s
 		snprintf(err, errlen, "out of memory");
 		return NULL;
 	}
+	render_layout(s->render, terminal_width(), s->chosen[0] ? s->chosen : NULL);
 	if (s->rates)
 		rates_begin(s->rates, clock_now());
 	snprintf(request, sizeof(request), "%s-%s", cmd->object->name, cmd->verb);
@@ -97,7 +114,8 @@ int run_show(const struct command *cmd, const struct options *opt, int argc, cha
 	size_t len;
 	int rc = 0;
 
-	if (filter_parse(cmd->object, argc, argv, &s.filter, err, sizeof(err)))
+	if (filter_parse(cmd->object, argc, argv, &s.filter, err, sizeof(err)) ||
+	    filter_columns(cmd->object, opt->columns, s.chosen, CHOSEN_MAX, err, sizeof(err)))
 		return cli_error("%s", err);
 	for (long n = 1; !rc; n++) {
 		text = look(cmd, opt, &s, &len, err, sizeof(err));

@@ -87,6 +87,14 @@ it "stats show: what the host sent has been taken, or is said to have passed by"
 	any(.group == "engine" and .name == "rx-lan" and .value > 0)'
 it "a filter" eval 'cli a -j qp lan-ip 10.77.1.1 state held | jq -e "length == 1" >/dev/null &&
 	cli a -j qp lan-ip 10.77.1.9 | jq -e "length == 0" >/dev/null'
+it "a name alone" eval 'cli a -j peer edge-b | jq -e "length == 1" >/dev/null &&
+	cli a -j rule hosts policy early | jq -e "length == 1" >/dev/null'
+it "a name that there is not: one line" one_line 1 "nobody" cli a peer nobody
+it "columns: those that are chosen" eval '[ "$(cli a -c name,min-rtt-us peer | head -1 | tr -s " ")" = "NAME MIN-RTT-US" ] &&
+	cli a -j -c lqpn,state qp | jq -e "all(keys == [\"lqpn\", \"state\"])" >/dev/null'
+it "columns: one that there is not: one line" one_line 1 "has no .colour." cli a -c colour qp
+it "a table fits 80 columns" eval '[ "$(COLUMNS=80 cli a qp | wc -L)" -le 80 ] && [ "$(cli a qp | wc -L)" -gt 80 ] &&
+	COLUMNS=80 cli a qp | grep -q "LQPN.*STATE.*CUSTODY" && [ "$(COLUMNS=80 cli a lane | wc -L)" -le 80 ]'
 it "no daemon at the socket: one line" one_line 1 "$LAB/none.sock" "$B/longhaul" -s "$LAB/none.sock" qp
 it "an unknown object: one line" one_line 1 "unknown object" "$B/longhaul" colour
 it "keygen does not overwrite a key" one_line 1 "exists already" "$B/longhaul" keygen "$LAB/key"

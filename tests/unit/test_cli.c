@@ -190,6 +190,25 @@ static void test_filter(void **state)
 	assert_int_equal(filter_parse(object_find("qp"), 1, WORDS("state"), &f, err, sizeof(err)),
 			 -1);
 	assert_string_equal(err, "no value after 'state'; write KEY VALUE");
+	/* a name alone, before pairs; what may be a key is none */
+	assert_int_equal(
+		filter_parse(object_find("peer"), 1, WORDS("edge-b"), &f, err, sizeof(err)), 0);
+	assert_int_equal(f.n, 1);
+	assert_string_equal(f.pair[0].key, "name");
+	assert_string_equal(f.pair[0].value, "edge-b");
+	assert_int_equal(filter_parse(object_find("rule"), 3, WORDS("storage", "policy", "early"),
+				      &f, err, sizeof(err)),
+			 0);
+	assert_int_equal(f.n, 2);
+	assert_string_equal(f.pair[1].key, "policy");
+	assert_int_equal(filter_parse(object_find("peer"), 1, WORDS("state"), &f, err, sizeof(err)),
+			 -1);
+	assert_string_equal(err, "no value after 'state'; write KEY VALUE");
+	assert_int_equal(filter_parse(object_find("qp"), 1, WORDS("edge-b"), &f, err, sizeof(err)),
+			 -1);
+	assert_int_equal(
+		filter_parse(object_find("peer"), 2, WORDS("edge-b", "up"), &f, err, sizeof(err)),
+		-1);
 	assert_int_equal(
 		filter_parse(object_find("qp"), 2, WORDS("foo", "1"), &f, err, sizeof(err)), -1);
 	assert_non_null(strstr(err, "qp has no 'foo'; it has lan-ip lqpn"));
@@ -369,6 +388,64 @@ static const struct object idle_fruit = {"fruit", "", fruit_columns, true, "byte
 	"[{\"name\":\"fig\",\"bytes\":0,\"id\":1},{\"name\":\"p\xc3\xa4r\",\"bytes\":2048,\"id\":" \
 	"2,\"more\":true}]"
 
+static void check_layout(const struct object *o, enum render_mode mode, int fit,
+			 const char *columns, const char *rows, const char *expected)
+{
+	const struct column *chosen[3];
+	json_t *all = json_loads(rows, 0, NULL), *row;
+	char *text = NULL, err[256];
+	size_t len, i;
+	FILE *f = open_memstream(&text, &len);
+	struct render *r = render_begin(o, mode, f);
+
+	assert_non_null(r);
+	assert_int_equal(filter_columns(o, columns, chosen, 2, err, sizeof(err)), 0);
+	render_layout(r, fit, chosen[0] ? chosen : NULL);
+	json_array_foreach (all, i, row)
+		render_add(r, row);
+	assert_int_equal(render_end(r), 0);
+	fclose(f);
+	json_decref(all);
+	assert_string_equal(text, expected);
+	free(text);
+}
+
+/* A narrow terminal: the last text is cut, then columns are left out; and columns to choose. */
+static void test_layout(void **state)
+{
+	static const char long_note[] =
+		"[{\"name\":\"fig\",\"bytes\":1,\"note\":\"pärs are not figs at all\"}]";
+	const struct column *chosen[3];
+	char err[256];
+
+	(void)state;
+	check_layout(&fruit, RENDER_TABLE, 60, NULL, long_note,
+		     "NAME  BYTES  NOTE\nfig      1B  pärs are not figs at all\n");
+	check_layout(&fruit, RENDER_TABLE, 29, NULL, long_note,
+		     "NAME  BYTES  NOTE\nfig      1B  pärs are not fi+\n");
+	check_layout(&fruit, RENDER_TABLE, 25, NULL, long_note,
+		     "NAME  BYTES  NOTE\nfig      1B  pärs are no+\n");
+	/* not even so much is left: no note */
+	check_layout(&fruit, RENDER_TABLE, 24, NULL, long_note, "NAME  BYTES\nfig      1B\n");
+	check_layout(&fruit, RENDER_TABLE, 5, NULL, long_note, "NAME\nfig\n");
+	check_layout(&fruit, RENDER_TABLE, 2, NULL, long_note, "N+\nf+\n");
+	/* a unit stands once: with the number */
+	check_layout(object_find("peer"), RENDER_DETAILS, 0, "heard-ms,srtt-us",
+		     "[{\"heard-ms\":7,\"srtt-us\":1234}]", "heard  7ms\nsrtt   1.2ms\n");
+	/* chosen: in that order, also what only details have, and all rows */
+	check_layout(&idle_fruit, RENDER_TABLE, 0, "id,name", ROWS,
+		     " ID  NAME\n0x1  fig\n0x2  p\xc3\xa4r\n");
+	check_layout(&fruit, RENDER_JSON, 0, "id,note", ROWS,
+		     "[\n{\"id\":1,\"note\":null},\n{\"id\":2,\"note\":null}\n]\n");
+	check_layout(&fruit, RENDER_DETAILS, 0, "bytes", ROWS, "bytes  0\n\nbytes  2.0K\n");
+	assert_int_equal(filter_columns(&fruit, "name,colour", chosen, 2, err, sizeof(err)), -1);
+	assert_string_equal(err, "fruit has no 'colour'; it has name bytes note id");
+	assert_int_equal(filter_columns(&fruit, "name,id,name", chosen, 2, err, sizeof(err)), -1);
+	assert_string_equal(err, "more than 2 columns");
+	assert_int_equal(filter_columns(&fruit, "", chosen, 2, err, sizeof(err)), 0);
+	assert_null(chosen[0]);
+}
+
 static void test_table(void **state)
 {
 	(void)state;
@@ -511,7 +588,11 @@ static void test_complete_values(void **state)
 	check_values(s.path, 3, WORDS("rule", "show", "name"), "storage\nidle\n");
 	check_values(s.path, 4, WORDS("rule", "name", "idle", "name"), "idle\n");
 	/* a key is what comes next, or nothing that is known */
-	check_values(s.path, 1, WORDS("rule"), "");
+	check_values(s.path, 1, WORDS("rule"), "storage\nidle\n");
+	check_values(s.path, 2, WORDS("rule", "show"), "storage\nidle\n");
+	check_values(s.path, 2, WORDS("rule", "idle"), "");
+	check_values(s.path, 3, WORDS("rule", "idle", "name"), "idle\n");
+	check_values(s.path, 1, WORDS("qp"), "");
 	check_values(s.path, 3, WORDS("rule", "name", "idle"), "");
 	check_values(s.path, 2, WORDS("rule", "colour"), "");
 	check_values(s.path, 0, WORDS(NULL), "");
@@ -642,14 +723,15 @@ static void test_keygen(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_words),		cmocka_unit_test(test_help_and_completion),
-		cmocka_unit_test(test_filter),		cmocka_unit_test(test_filter_values),
-		cmocka_unit_test(test_rates),		cmocka_unit_test(test_values),
-		cmocka_unit_test(test_columns),		cmocka_unit_test(test_table),
-		cmocka_unit_test(test_details),		cmocka_unit_test(test_json),
-		cmocka_unit_test(test_request),		cmocka_unit_test(test_no_daemon),
-		cmocka_unit_test(test_complete_values), cmocka_unit_test(test_members_known),
-		cmocka_unit_test(test_strange_answers), cmocka_unit_test(test_keygen),
+		cmocka_unit_test(test_words),	      cmocka_unit_test(test_help_and_completion),
+		cmocka_unit_test(test_filter),	      cmocka_unit_test(test_filter_values),
+		cmocka_unit_test(test_rates),	      cmocka_unit_test(test_values),
+		cmocka_unit_test(test_columns),	      cmocka_unit_test(test_table),
+		cmocka_unit_test(test_layout),	      cmocka_unit_test(test_details),
+		cmocka_unit_test(test_json),	      cmocka_unit_test(test_request),
+		cmocka_unit_test(test_no_daemon),     cmocka_unit_test(test_complete_values),
+		cmocka_unit_test(test_members_known), cmocka_unit_test(test_strange_answers),
+		cmocka_unit_test(test_keygen),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
