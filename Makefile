@@ -60,12 +60,16 @@ CLI_LIBS := -ljansson -lsodium -lncurses -ltinfo -lm
 # Metrics and the status page: a process of its own, beside the daemon.
 METRICS_SRC := $(wildcard cli/metrics/*.c) cli/client.c
 METRICS_LIBS := -lmicrohttpd -ljansson -lcap-ng -lsystemd -lpthread -lm
+# For hosts, not for appliances; only where rdma-core's headers are.
+PROBE_SRC := $(wildcard cli/probe/*.c)
+PROBE_LIBS := -lrdmacm -libverbs
+PROBE := $(if $(wildcard /usr/include/rdma/rdma_cma.h),$(B)/longhaul-probe)
 LAB_LIB_SRC := $(wildcard tests/lab/model/*.c)
 
 obj = $(patsubst %.c,$(B)/%.o,$(1))
 
 .PHONY: all
-all: $(B)/longhauld $(B)/longhaul $(B)/longhaul-metrics lab
+all: $(B)/longhauld $(B)/longhaul $(B)/longhaul-metrics $(PROBE) lab
 
 $(B)/%.o: %.c
 	$(call say,CC,$<)mkdir -p $(@D) && $(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
@@ -91,6 +95,11 @@ $(B)/longhaul: $(B)/cli/main.o $(B)/libcli.a
 $(B)/longhaul-metrics: $(call obj,$(METRICS_SRC))
 	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $^ $(METRICS_LIBS)
 
+# It also runs in the guests of tests/vm: no sanitizer's library there.
+$(B)/longhaul-probe: $(PROBE_SRC) cli/probe/link.h
+	$(call say,CC,$@)mkdir -p $(@D) && $(CC) $(CPPFLAGS) -MF $@.d $(filter-out -fsanitize=% -fno-sanitize%,$(CFLAGS)) \
+		$(filter-out -fsanitize=%,$(LDFLAGS)) -o $@ $(PROBE_SRC) $(PROBE_LIBS)
+
 # The XDP program, compiled for the BPF machine and embedded as a skeleton.
 $(B)/steer.bpf.o: bpf/steer.bpf.c bpf/steer.h
 	$(call say,BPF,$<)mkdir -p $(@D) && $(CLANG) -O2 -g -Wall -Werror -target bpf \
@@ -108,7 +117,7 @@ include tests/Makefile.inc
 # run. clang is for the XDP program and the fuzzers.
 DEPS := gcc libc6-dev linux-libc-dev clang libclang-rt-dev bpftool libbpf-dev libxdp-dev libelf-dev zlib1g-dev \
 	libisal-dev libxxhash-dev libev-dev libsodium-dev libinih-dev libjansson-dev libpcap-dev libcap-ng-dev \
-	libseccomp-dev libsystemd-dev libncurses-dev libmicrohttpd-dev uthash-dev libcmocka-dev iproute2 ethtool jq perl-base
+	libseccomp-dev libsystemd-dev libncurses-dev libmicrohttpd-dev uthash-dev libcmocka-dev libibverbs-dev librdmacm-dev iproute2 ethtool jq perl-base
 
 .PHONY: deps
 deps:
@@ -126,7 +135,7 @@ deps:
 
 # What tests/vm needs besides: the emulator, and what runs in the guests; and tshark, for the dissector's test. Where
 # that is not to be had these tests are skipped, and say so.
-VM_DEPS := qemu-system-x86 busybox-static perftest rdmacm-utils ibverbs-utils ibverbs-providers libibverbs-dev \
+VM_DEPS := qemu-system-x86 busybox-static perftest rdmacm-utils ibverbs-utils ibverbs-providers \
 	kmod cpio xz-utils tshark
 
 .PHONY: vm-deps
@@ -201,6 +210,7 @@ bench: $(BENCH_BIN)
 
 prefix ?= /usr
 sbindir ?= $(prefix)/sbin
+bindir ?= $(prefix)/bin
 mandir ?= $(prefix)/share/man
 unitdir ?= $(prefix)/lib/systemd/system
 sysusersdir ?= $(prefix)/lib/sysusers.d
@@ -216,6 +226,7 @@ INSTALL_LIST := \
 	755:$(B)/longhauld:$(sbindir)/longhauld \
 	755:$(B)/longhaul:$(sbindir)/longhaul \
 	755:$(B)/longhaul-metrics:$(sbindir)/longhaul-metrics \
+	$(if $(PROBE),755:$(PROBE):$(bindir)/longhaul-probe) \
 	$(foreach m,$(wildcard man/*.5),644:$(m):$(mandir)/man5/$(notdir $(m))) \
 	$(foreach m,$(wildcard man/*.8),644:$(m):$(mandir)/man8/$(notdir $(m))) \
 	644:$(B)/longhauld.service:$(unitdir)/longhauld.service \
@@ -231,7 +242,7 @@ INSTALL_LIST := \
 	644:conf/longhaul.conf:$(sysconfdir)/longhaul/longhaul.conf.sample
 
 .PHONY: product install uninstall
-product: $(B)/longhauld $(B)/longhaul $(B)/longhaul-metrics
+product: $(B)/longhauld $(B)/longhaul $(B)/longhaul-metrics $(PROBE)
 
 # A configuration that is there already is left alone; the sample is installed beside it in any case. The user that
 # the unit wants is made where it can be: not for a DESTDIR, and only by root.

@@ -97,6 +97,14 @@ it "a table fits 80 columns" eval '[ "$(COLUMNS=80 cli a qp | wc -L)" -le 80 ] &
 	COLUMNS=80 cli a qp | grep -q "LQPN.*STATE.*CUSTODY" && [ "$(COLUMNS=80 cli a lane | wc -L)" -le 80 ]'
 it "no daemon at the socket: one line" one_line 1 "$LAB/none.sock" "$B/longhaul" -s "$LAB/none.sock" qp
 it "an unknown object: one line" one_line 1 "unknown object" "$B/longhaul" colour
+if [ -x "$B/longhaul-probe" ]; then
+	# what it does with RDMA devices is shown in tests/vm
+	it "longhaul-probe: wrong options: one line" eval 'for o in "-s 2M" "-s 4K,,1" "-d 513" "-d 0" "-t 0" "-o copy" "-t x"; do
+		one_line 1 "longhaul-probe: -[sdto] takes" "$B/longhaul-probe" $o 127.0.0.1 || return; done'
+	it "longhaul-probe: no RDMA device leads there: one line" one_line 1 "longhaul-probe: " in_ns ha "$B/longhaul-probe" 127.0.0.1
+else
+	skip "longhaul-probe" "there are no headers of rdma-core here"
+fi
 it "keygen does not overwrite a key" one_line 1 "exists already" "$B/longhaul" keygen "$LAB/key"
 it "a second daemon on the same interfaces: refused, the first one stays" eval '
 	sed "s/gw-a.sock/second.sock/" "$LAB/gw-a.conf" >"$LAB/second.conf" &&

@@ -121,7 +121,7 @@ initramfs()
 	for p in $PROGRAMS; do
 		paths+=("$(find_program "$p")") || unable "no program $p here"
 	done
-	paths+=("$B/vm/vcheck")
+	paths+=("$B/vm/vcheck" "$B/longhaul-probe")
 	copy_programs "$root" "${paths[@]}" && cp "$(find_program busybox)" "$root/bin/busybox" || return
 	# libibverbs loads the driver's user part by name, glibc loads libgcc_s for pthread_exit
 	provider=$(echo /usr/lib/*/libibverbs/librxe-rdmav*.so)
@@ -149,14 +149,15 @@ for p in busybox cpio dpkg unxz modinfo $PROGRAMS; do
 	find_program $p >/dev/null || unable "no program $p here"
 done
 [ -e /usr/include/infiniband/verbs.h ] || unable "no headers of libibverbs here (package libibverbs-dev)"
-[ -x "$B/vm/vcheck" ] && [ -x "$B/vm/rate" ] || fail "no $B/vm/vcheck and rate: make vm-programs comes first"
+[ -e /usr/include/rdma/rdma_cma.h ] || unable "no headers of librdmacm here (package librdmacm-dev)"
+[ -x "$B/vm/vcheck" ] && [ -x "$B/vm/rate" ] && [ -x "$B/longhaul-probe" ] || fail "no $B/vm/vcheck and rate: make vm-programs comes first"
 MODINFO=$(find_program modinfo)
 mkdir -p "$out" || exit 1
 # one at a time: several test runs may share a build directory
 exec 9>"$out/lock" && flock 9 || exit 1
 kernel_package
 kernel_unpack || fail "cannot unpack the kernel"
-for f in tests/vm/build.sh tests/vm/guest-init "$B/vm/vcheck"; do
+for f in tests/vm/build.sh tests/vm/guest-init "$B/vm/vcheck" "$B/longhaul-probe"; do
 	[ ! "$f" -nt "$out/initrd" ] || rm -f "$out/initrd"
 done
 [ -e "$out/initrd" ] || initramfs || fail "cannot make the initramfs"

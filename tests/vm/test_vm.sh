@@ -62,11 +62,33 @@ contents() # as verify; says why not
 	return 1
 }
 
+# probe TRUE-OR-FALSE: longhaul-probe finds every byte right, and somebody nearer than the far host, or nobody
+probe()
+{
+	local said to
+
+	to=$(addr b 1 4)
+	if ! serve 90 "longhaul-probe -1" cm "longhaul-probe -j -t 0.5 -s 4K,64K -d 1,16 $to"; then
+		echo "$reply" >&2
+		guest_kill b "$served"
+		guest_wait b "$served"
+		echo "$reply" >&2
+		return 1
+	fi
+	said=$reply
+	guest_wait b "$served"
+	echo "$said" | sed 's/^/# /' >"$LAB/line"
+	echo "$said" | jq -e --argjson fast "$1" '.intact and .accelerated == $fast and (.rows | length == 12) and
+		all(.rows[]; .messages > 0 and .wrong == 0)' || { echo "$said" >&2; false; }
+}
+
 vm_up
 wan_start --visible --only-roce --delay-ms $((RTT / 2))
 for t in write send read rping rc-pingpong send-rnr; do
 	it "bare: $t" bare_cell $t 1024 $RTT 0
 done
+it "bare: longhaul-probe finds every byte right, and nobody near" probe false
+cat "$LAB/line"
 pair_start
 for t in write send; do
 	it "$t at $RTT ms, faster than bare" cell $t 1024
@@ -77,6 +99,8 @@ for t in read rping rc-pingpong send-rnr; do
 	it "$t at $RTT ms" cell $t 1024
 	sed 's/^/# /' "$LAB/line"
 done
+it "longhaul-probe finds every byte right, and the appliance" probe true
+cat "$LAB/line"
 it "SENDs to one posted receive: contents right" contents s 1024 $GID4 1
 it "the responder has said RNR" not_ready
 it "READs, ATOMICs, WRITEs with immediate, SENDs, over IPv6 and path MTU 4096: contents right" contents wisra 4096 $GID6
