@@ -21,6 +21,13 @@
 static const char *const views[] = {"qp",    "lane",   "peer",	 "rule",
 				    "stats", "status", "daemon", NULL};
 
+#define CONFIG "/etc/longhaul/longhaul.conf"
+
+/* The files that the configuration includes, with their names: patterns begin beside it. */
+static const char included[] =
+	"cd \"${1%/*}\" && for f in $(sed -n 's/^[[:space:]]*include[[:space:]]*=[[:space:]]*//p' "
+	"\"$1\"); do echo \"# $f\"; cat \"$f\"; done";
+
 /* What the machine says. */
 static const struct {
 	const char *file;
@@ -33,7 +40,8 @@ static const struct {
 	{"link.txt", {"ip", "-d", "-s", "link"}},
 	{"address.txt", {"ip", "address"}},
 	{"bridge.txt", {"bridge", "-d", "link"}},
-	{"config.txt", {"cat", "/etc/longhaul/longhaul.conf"}},
+	{"config.txt", {"cat", CONFIG}},
+	{"included.txt", {"sh", "-c", included, "sh", CONFIG}},
 	{"unit.txt", {"systemctl", "status", "--no-pager", "longhauld"}},
 	{"log.txt", {"journalctl", "-u", "longhauld", "-n", "5000", "--no-pager"}},
 };

@@ -160,7 +160,7 @@ cleared()
 bundled()
 {
 	cli a bundle "$LAB/bundle.tar.gz" >/dev/null && tar -tzf "$LAB/bundle.tar.gz" >"$LAB/bundle.txt" &&
-	for p in qp.json stats.json status.json uname.txt link.txt log.txt version.txt; do
+	for p in qp.json stats.json status.json uname.txt link.txt log.txt included.txt version.txt; do
 		grep -q "$p" "$LAB/bundle.txt" || return
 	done
 	tar -xzOf "$LAB/bundle.tar.gz" ./qp.json | jq -e 'length > 0' >/dev/null &&
