@@ -74,11 +74,17 @@ static bool parse_listen(const char *text, struct sockaddr_storage *out)
 	return inet_pton(AF_INET, addr, &four->sin_addr) == 1;
 }
 
-/* Whoever started it: it needs no right but to connect to the daemon's socket. */
+/* Whoever started it: it needs no right but to connect to the daemon's socket. As a service it has
+ * none, and may not even make the call that gives them up. */
 static bool drop_rights(void)
 {
-	capng_clear(CAPNG_SELECT_BOTH);
-	return !capng_apply(CAPNG_SELECT_CAPS) && !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	capng_get_caps_process();
+	if (capng_have_capabilities(CAPNG_SELECT_CAPS) > CAPNG_NONE) {
+		capng_clear(CAPNG_SELECT_BOTH);
+		if (capng_apply(CAPNG_SELECT_CAPS))
+			return false;
+	}
+	return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }
 
 static int serve(const struct http_config *cfg, const char *listen)
