@@ -325,7 +325,7 @@ suite_check()
 
 	begin
 	it "remove: stopped, the configuration stays" inside eval '
-		apt-get -qy remove longhauld longhaul-tools && ! pgrep -x longhauld && ! pgrep -f longhaul-metrics && test -e /etc/longhaul/longhaul.conf &&
+		apt-get -qy remove longhauld longhaul-tools && ! pgrep -x longhauld && ! pgrep -x longhaul-metric && test -e /etc/longhaul/longhaul.conf &&
 		! test -e /run/longhaul/longhaul.sock'
 	it "purge" inside eval 'apt-get -qy purge "longhaul*"'
 	it "nothing is left" inside eval '
