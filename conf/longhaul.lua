@@ -347,7 +347,7 @@ local bodies = {
 -- The names of the flag bits, from bit 0 on
 local flag_names = {
 	[1] = { "seek", "established" }, [2] = { "more prefixes" }, [16] = { "resume", "one READ at a time",
-		"NAMES will follow", "held to the order of its hosts", "responses are to be named" },
+		"NAMES will follow", "held to the order of its hosts", "responses are to be named", "offer" },
 	[19] = { "ACK may bear the PSN", "packets refused", "only what is named is delivered" }, [20] = { "by the opener" },
 	[24] = { "by the opener", "records are missing" },
 }

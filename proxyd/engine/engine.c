@@ -568,6 +568,9 @@ void engine_peer_event(struct engine *e, unsigned int peer, enum peer_event ev, 
 		struct flow *fl = &e->flows[i];
 		struct lane *l = &fl->lane;
 
+		if (ev == PEER_RESTARTED && fl->rule >= 0 &&
+		    e->rules[fl->rule].peer == (int8_t)peer)
+			fl->offered = 0;
 		if (!fl->used || l->peer != (int8_t)peer)
 			continue;
 		fl->retry_open = 0;

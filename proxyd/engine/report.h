@@ -23,6 +23,7 @@
 /* What an appliance can do beyond version 1 of the protocol (features in HELLO). */
 #define PEER_FEATURE_ORDER	0x2u /* ORDER, and OPEN with a place in a log */
 #define PEER_FEATURE_NAMES_RESP 0x4u /* NAMES of responses */
+#define PEER_FEATURE_OFFER	0x8u /* OPEN that is an offer */
 
 enum report_type {
 	REPORT_OPEN = 1, /* opener: from this PSN on I keep custody, receive it as a stream */
@@ -125,6 +126,9 @@ struct meter {
  *             delivered, and
  *             @named and @unnamed hold
  * @names_resp: the acceptor is to name the responses that it sends
+ * @offer:     it is the acceptor that speaks, of no lane yet: it knows both directions of the
+ *             connection, and will agree when the receiver opens a lane of these requests. @names:
+ *             it wants that what is sent be named
  * @ordered:   @log, @birth: the log that it belongs to, and its name in the log's records; @clear:
  * packets before this wait for no record
  *
@@ -175,7 +179,7 @@ struct report {
 	struct flow_key key;
 	uint32_t lqpn, start_psn, start_msn, path_mtu;
 	uint8_t policy;
-	bool resume, one_read, names, names_resp, ordered, again_all;
+	bool resume, one_read, names, names_resp, ordered, offer, again_all;
 	uint32_t log, birth, clear;
 	uint32_t base, step_us;
 	bool by_opener;

@@ -200,6 +200,7 @@ static void get_open(struct in *i, uint8_t flags, struct report *r)
 	r->names = flags & F_OPEN_NAMES;
 	r->ordered = flags & F_OPEN_ORDERED;
 	r->names_resp = flags & F_OPEN_NAMES_RESP;
+	r->offer = flags & F_OPEN_OFFER;
 	if (r->ordered) {
 		r->log = take32(i);
 		r->birth = take32(i);

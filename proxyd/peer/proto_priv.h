@@ -21,6 +21,7 @@
 #define F_PROGRESS_NAMES	0x04u
 #define F_OPEN_ORDERED		0x08u
 #define F_OPEN_NAMES_RESP	0x10u
+#define F_OPEN_OFFER		0x20u
 #define F_CLOSE_BY_OPENER	0x01u
 #define F_ORDER_BY_OPENER	0x01u
 #define F_ORDER_MISSING		0x02u

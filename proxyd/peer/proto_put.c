@@ -195,7 +195,7 @@ static uint8_t report_flags(const struct report *r)
 				 (r->one_read ? F_OPEN_ONE_READ : 0) |
 				 (r->names ? F_OPEN_NAMES : 0) |
 				 (r->names_resp ? F_OPEN_NAMES_RESP : 0) |
-				 (r->ordered ? F_OPEN_ORDERED : 0));
+				 (r->ordered ? F_OPEN_ORDERED : 0) | (r->offer ? F_OPEN_OFFER : 0));
 	case REPORT_PROGRESS:
 		return (uint8_t)((r->una_ackable ? F_PROGRESS_ACKABLE : 0) |
 				 (r->nagain ? F_PROGRESS_AGAIN : 0) |

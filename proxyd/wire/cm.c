@@ -45,6 +45,7 @@ enum cm_type cm_parse(const struct frame *f, struct cm *out)
 		/* Service type is 2 bits; the rest of the byte is flow control and remote CM
 		 * timeout. */
 		out->rc = (m[67] & 0x06) == 0;
+		out->flow_control = m[67] & 1;
 		out->starting_psn = get_be24(m + 68);
 		out->retry_count = m[71] & 7;
 		if (m[74] >> 4 >= 1 && m[74] >> 4 <= 5)
@@ -57,6 +58,7 @@ enum cm_type cm_parse(const struct frame *f, struct cm *out)
 		out->starting_psn = get_be24(m + 44);
 		out->responder_resources = m[48];
 		out->initiator_depth = m[49];
+		out->flow_control = m[50] & 1;
 		out->rnr_retry = m[51] >> 5;
 		break;
 	case CM_DREQ:

@@ -30,6 +30,7 @@ enum cm_type {
  * @starting_psn: REQ, REP: the PSN at which the *receiver* of this datagram will send
  * @path_mtu:     REQ: bytes (256 .. 4096), 0 when the code is invalid
  * @rc:           REQ: the service type is RC
+ * @flow_control: REQ, REP: the sender's queue pair gives credits in its ACKs
  */
 struct cm {
 	enum cm_type type;
@@ -40,7 +41,7 @@ struct cm {
 	uint32_t path_mtu;
 	uint8_t responder_resources, initiator_depth;
 	uint8_t retry_count, rnr_retry, ack_timeout;
-	bool rc;
+	bool rc, flow_control;
 };
 
 /** cm_parse - decode @f; returns @out->type (CM_NONE for anything else). */

@@ -58,6 +58,7 @@ static void check(const struct frame *f)
 		want.responder_resources = (uint8_t)bits(m, 192 + 35 * 8, 8);
 		want.initiator_depth = (uint8_t)bits(m, 192 + 39 * 8, 8);
 		want.rc = bits(m, 192 + 43 * 8 + 5, 2) == 0;
+		want.flow_control = bits(m, 192 + 43 * 8 + 7, 1);
 		want.starting_psn = bits(m, 192 + 44 * 8, 24);
 		want.retry_count = (uint8_t)bits(m, 192 + 47 * 8 + 5, 3);
 		want.path_mtu = code >= 1 && code <= 5 ? 128u << code : 0;
@@ -66,6 +67,7 @@ static void check(const struct frame *f)
 	} else if (type == CM_REP) {
 		want.lqpn = bits(m, 192 + 12 * 8, 24);
 		want.starting_psn = bits(m, 192 + 20 * 8, 24);
+		want.flow_control = bits(m, 192 + 26 * 8 + 7, 1);
 		want.responder_resources = (uint8_t)bits(m, 192 + 24 * 8, 8);
 		want.initiator_depth = (uint8_t)bits(m, 192 + 25 * 8, 8);
 		want.rnr_retry = (uint8_t)bits(m, 192 + 27 * 8, 3);
@@ -77,6 +79,7 @@ static void check(const struct frame *f)
 	NEED(c.starting_psn == want.starting_psn && c.path_mtu == want.path_mtu);
 	NEED(c.responder_resources == want.responder_resources);
 	NEED(c.initiator_depth == want.initiator_depth && c.rc == want.rc);
+	NEED(c.flow_control == want.flow_control);
 	NEED(c.retry_count == want.retry_count && c.rnr_retry == want.rnr_retry);
 	NEED(c.ack_timeout == want.ack_timeout);
 }

@@ -173,6 +173,8 @@ void packet_parse(struct script *s, struct tokens *t, struct packet *p, bool exp
 			p->ackreq = true;
 		} else if (token_is(t, "bad-icrc")) {
 			p->bad_icrc = true;
+		} else if (token_is(t, "no-credits")) {
+			p->no_credits = true;
 		} else if (token_is(t, "batch")) {
 			p->batch = true;
 		} else if (token_is(t, "unnamed")) {
@@ -285,10 +287,12 @@ static void management(const struct script_world *w, const struct packet *p, boo
 	if (attr == CM_IS_REQ) {
 		put_be24(b + 76, p->qpn);
 		put_be24(b + 88, (w->psn_base + p->start_psn) & PSN_MASK);
+		b[87] = !p->no_credits;
 		b[94] = (uint8_t)((__builtin_ctz(p->mtu ? p->mtu : 256) - 7) << 4 | 7);
 	} else if (attr == CM_IS_REP) {
 		put_be24(b + 56, p->qpn);
 		put_be24(b + 64, (w->psn_base + p->start_psn) & PSN_MASK);
+		b[70] = !p->no_credits;
 	} else if (attr == CM_IS_DREQ) {
 		put_be24(b + 52, p->qpn);
 	}

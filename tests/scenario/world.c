@@ -251,8 +251,11 @@ static struct engine *make_engine(struct world *w, int side)
 	r.path_mtu = w->cfg.path_mtu;
 	r.wan_check = !w->cfg.wan_unchecked;
 	engine_rules(e, &r, 1, w->now);
-	engine_peer_features(
-		e, 0, w->cfg.actors.order == 3 ? 0 : PEER_FEATURE_ORDER | PEER_FEATURE_NAMES_RESP);
+	engine_peer_features(e, 0,
+			     w->cfg.actors.order == 3
+				     ? 0
+				     : PEER_FEATURE_ORDER | PEER_FEATURE_NAMES_RESP |
+					       PEER_FEATURE_OFFER);
 	if (!w->cfg.single)
 		engine_peer_event(e, 0, PEER_UP, w->now);
 	return e;

@@ -308,8 +308,8 @@ static void test_next_incarnation(void **state_)
 }
 
 #define CM_HEAD "64 40ffff 00000001 00000001 | 80010000 00000001 | 01070203 00*4 00000000000000aa"
-#define CM_REQ_ CM_HEAD "0010 0000 00*4 | 0000abcd 00*28 000011 00*8 00 000700 00*3 10 00*181"
-#define CM_REP_ CM_HEAD "0013 0000 00*4 | 00001234 0000abcd 00*4 000022 00*5 000000 00*209"
+#define CM_REQ_ CM_HEAD "0010 0000 00*4 | 0000abcd 00*28 000011 00*8 01 000700 00*3 10 00*181"
+#define CM_REP_ CM_HEAD "0013 0000 00*4 | 00001234 0000abcd 00*4 000022 00*5 000000 00*3 01 00*205"
 
 /* The third remedy, where the connection manager made the connection. */
 static void test_disconnect(void **state_)

@@ -182,9 +182,9 @@ static void test_no_rule(void **state)
 
 #define CM_HEAD	 "64 40ffff 00000001 00000001 | 80010000 00000001 | 01070203 00*4 00000000000000aa"
 /* Attribute, local comm id; QPN of the sender, service type RC, starting PSN, path MTU 1024 */
-#define CM_REQ_	 CM_HEAD "0010 0000 00*4 | 0000abcd 00*28 %06x 00*8 00 %06x 00*3 30 00*181"
+#define CM_REQ_	 CM_HEAD "0010 0000 00*4 | 0000abcd 00*28 %06x 00*8 01 %06x 00*3 30 00*181"
 /* Attribute, local and remote comm id; QPN of the sender, starting PSN */
-#define CM_REP_	 CM_HEAD "0013 0000 00*4 | 00001234 0000abcd 00*4 %06x 00*5 %06x 00*209"
+#define CM_REP_	 CM_HEAD "0013 0000 00*4 | 00001234 0000abcd 00*4 %06x 00*5 %06x 00*3 01 00*205"
 /* Attribute, both comm ids, QPN of the receiver */
 #define CM_DREQ_ CM_HEAD "0015 0000 00*4 | 0000abcd 00001234 %06x 00*221"
 

@@ -96,6 +96,35 @@ bool flow_reversed(const struct flow *a, const struct flow *b)
 	       a->key.vlan == b->key.vlan && a->side != b->side;
 }
 
+/*
+ * Both directions of a connection are known: tell the peer that we shall agree when it opens a lane
+ * of the requests that come from there. It may have custody then before it has asked.
+ */
+static void offer(struct engine *e, const struct flow *fl, const struct flow *back)
+{
+	const struct rule *r = fl->rule >= 0 ? &e->rules[fl->rule] : NULL;
+	struct report out = {
+		.type = REPORT_OPEN,
+		.key = fl->key,
+		.lqpn = back->key.dqpn,
+		.path_mtu = fl->path_mtu,
+		.offer = true,
+	};
+
+	if (fl->side != PORT_WAN || !r || r->peer == PEER_NONE || !e->peer_up[r->peer] ||
+	    !(e->peer_features[r->peer] & PEER_FEATURE_OFFER) || flow_let_go(e, fl))
+		return;
+	out.names = r->wan_check;
+	e->sink.report(e->sink.ctx, (unsigned int)r->peer, &out);
+}
+
+bool flow_offered(struct engine *e, const struct flow *fl)
+{
+	const struct flow *back = flow_partner(e, fl);
+
+	return back && fl->offered == offer_of(back->key.dqpn, fl->path_mtu);
+}
+
 bool flow_pair(struct engine *e, struct flow *a, struct flow *b, enum learn_source how)
 {
 	uint32_t ia = flow_index(e, a), ib = flow_index(e, b);
@@ -124,6 +153,10 @@ bool flow_pair(struct engine *e, struct flow *a, struct flow *b, enum learn_sour
 	b->path_mtu = a->path_mtu;
 	e->conns++;
 	engine_event(e, EVENT_PAIRED, a, 0, 0);
+	if (how != LEARNED_PEER) {
+		offer(e, a, b);
+		offer(e, b, a);
+	}
 	return true;
 }
 
@@ -143,6 +176,7 @@ void flow_unpair(struct engine *e, struct flow *fl)
 		x->matches = 0;
 		x->learned = LEARNED_NOT;
 		x->left = false;
+		x->offered = 0;
 		x->lane.calibrated = false;
 		half_add(e, x);
 	}

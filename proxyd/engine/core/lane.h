@@ -143,6 +143,7 @@ struct mark {
  * @masked:     masked ATOMICs were asked for, which are never answered here
  * @gone:       both hosts have said that the connection is down
  * @suspect:    the requester may be another owner of its number (owner.c)
+ * @no_mtu:     it began when no path MTU was known: the peer may not know one, so no READ is held
  * @room:       OPENER: the peer takes packets before this PSN
  * @check:      the rule wants that only what is named is delivered (wan-check); @naming: OPENER:
  *              and the peer wants names, too; ACCEPTOR: the peer wants names of responses
@@ -191,8 +192,9 @@ struct lane {
 	uint32_t report_seq, hole_cursor;
 	struct report_clock clock;    /* ACCEPTOR: of its PROGRESS reports */
 	uint32_t reached, reached_hi; /* OPENER: the peer has all below, the highest it has */
-	uint32_t ackreq_end;	    /* ACCEPTOR: end of the last packet sent that asks for an ACK */
-	uint32_t lost_from;	    /* OPENER: no packet below is marked lost */
+	uint32_t ackreq_end; /* ACCEPTOR: end of the last packet sent that asks for an ACK */
+	uint32_t lost_from;  /* OPENER: no packet below is marked lost */
+	bool no_mtu;
 	bool closing;		    /* ACCEPTOR: the opener is asked to let go */
 	uint16_t jump_ms;	    /* when the latest round of @jump_run began */
 	uint32_t named, renamed_us; /* @renamed_us: names_tx.c: when the round of @renamed began */

@@ -20,6 +20,8 @@
  * @comm_id:   the sender's CM comm id, 0 when not known
  * @left: its hosts have taken the connection down; the next owners of the two numbers need not be
  * a pair
+ * @offered:    the peer will agree to a lane of these requests by the QPN in the low 24 bits, and
+ *              knows the path MTU in the others (offer_of()); 0: it has not said so
  * @read_depth: READs and ATOMICs that the responder of this flow's requests takes at a time, 0 when
  * not known
  */
@@ -31,6 +33,7 @@ struct flow {
 	uint64_t seen;
 	uint16_t matches, contradictions;
 	uint32_t last_match_psn;
+	uint32_t offered;
 	uint16_t path_mtu;
 	int8_t rule;
 	uint8_t side;
@@ -49,8 +52,14 @@ struct flow {
 	struct lane lane;
 };
 
-_Static_assert(sizeof(struct flow) <= 600, "state per lane");
+_Static_assert(sizeof(struct flow) <= 608, "state per lane");
 _Static_assert(RULE_MAX <= 64, "a bit for each in rules_bypassed");
+
+/** offer_of - what struct flow keeps of an offer: it is for the requester @lqpn, with @mtu. */
+static inline uint32_t offer_of(uint32_t lqpn, uint32_t mtu)
+{
+	return lqpn | mtu / 256 << 24;
+}
 
 /** struct flow_meter - what came of a flow, in all. */
 struct flow_meter {
@@ -62,6 +71,7 @@ struct psn_match {
 	uint32_t tag;  /* of host pair, VLAN and PSN */
 	uint32_t flow; /* FLOW_NONE: several, no evidence */
 	uint64_t when;
+	uint32_t count; /* messages of the flow by then, as struct lane counts them; PSN_NONE */
 };
 
 /**
@@ -69,16 +79,20 @@ struct psn_match {
  * @starting_psn: of the requests to @lqpn; @rep_psn: of those to @rqpn
  * @read_depth:  READs that its sender takes as a responder; @rep_depth: the other
  * @made:        flows were made for the two
+ * @req_credits, @rep_credits: its sender's, and the other's, queue pair gives credits
+ * @offer:       an offer came before the REP, for the requests to @offer_rqpn
  * @when:        0: unused
  */
 struct cm_pending {
 	struct ip_addr src, dst;
 	uint32_t local_id, lqpn, starting_psn, path_mtu;
 	uint32_t remote_id, rqpn, rep_psn;
+	uint32_t offer, offer_rqpn;
 	uint16_t vlan;
 	uint8_t side;
 	uint8_t read_depth, rep_depth;
 	bool answered, certain, leaving, made;
+	bool req_credits, rep_credits;
 	uint64_t when;
 };
 
@@ -224,6 +238,13 @@ struct engine {
 static inline uint32_t flow_index(const struct engine *e, const struct flow *fl)
 {
 	return (uint32_t)(fl - e->flows);
+}
+
+/** flow_mtu - the path MTU of @fl, or what it is at most. Where it is not known no READ is held
+ * whose PSNs it would tell. */
+static inline uint32_t flow_mtu(const struct flow *fl)
+{
+	return fl->path_mtu ? fl->path_mtu : 4096;
 }
 
 static inline struct flow *flow_partner(struct engine *e, const struct flow *fl)

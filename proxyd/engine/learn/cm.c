@@ -78,6 +78,19 @@ static struct flow *fresh_flow(struct engine *e, const struct flow_key *k, enum 
 	return flow_create(e, k, side);
 }
 
+/*
+ * The queue pair that @fl leads to is new: it expects @psn, has completed no message, and needs no
+ * ACK to show that. It gives no credits. (Of one that does nobody knows how many it has.)
+ */
+static void begins_at(struct flow *fl, uint32_t psn)
+{
+	struct lane *l = &fl->lane;
+
+	mark_una(l, &(struct mark){.psn = psn});
+	l->una_sure = true;
+	l->credit = AETH_ACK_UNLIMITED;
+}
+
 /* The lane by the number of the new queue pair, which begins at @psn, owes something: it shall not
  * send what that would execute, nor tell the new one that anything is done. */
 static void hold_back(struct engine *e, struct flow *fl, uint32_t psn)
@@ -134,7 +147,32 @@ static void established(struct engine *e, struct cm_pending *p, bool certain)
 	b->read_depth = p->read_depth;
 	if (!(e->rules[a->rule].learn & LEARN_CM))
 		return;
+	if (p->offer_rqpn == p->rqpn)
+		a->offered = p->offer;
+	if (!p->rep_credits)
+		begins_at(a, p->rep_psn);
+	if (!p->req_credits)
+		begins_at(b, p->starting_psn);
 	flow_pair(e, a, b, LEARNED_CM);
+}
+
+/* It comes from the other side than the REP that it tells of, and may be here before that. */
+void learn_offered(struct engine *e, const struct report *r)
+{
+	struct flow *fl = flow_by_key(e, &r->key);
+
+	if (fl && fl->side == PORT_LAN)
+		fl->offered = offer_of(r->lqpn, r->path_mtu);
+	for (uint32_t i = 0; i < CM_SLOTS; i++) {
+		struct cm_pending *p = &e->cm[i];
+
+		if (p->when && !p->answered && !p->leaving && p->lqpn == r->lqpn &&
+		    p->vlan == r->key.vlan && p->side == PORT_LAN &&
+		    ip_addr_eq(&p->src, &r->key.src) && ip_addr_eq(&p->dst, &r->key.dst)) {
+			p->offer_rqpn = r->key.dqpn;
+			p->offer = offer_of(r->lqpn, r->path_mtu);
+		}
+	}
 }
 
 static void rx_req(struct engine *e, enum engine_port from, const struct frame *f,
@@ -156,6 +194,7 @@ static void rx_req(struct engine *e, enum engine_port from, const struct frame *
 		.starting_psn = cm->starting_psn,
 		.path_mtu = cm->path_mtu,
 		.read_depth = cm->responder_resources,
+		.req_credits = cm->flow_control,
 		.vlan = f->vlan,
 		.side = (uint8_t)from,
 		.when = e->now,
@@ -174,6 +213,7 @@ static void rx_rep(struct engine *e, enum engine_port from, const struct frame *
 	p->rqpn = cm->lqpn;
 	p->rep_psn = cm->starting_psn;
 	p->rep_depth = cm->responder_resources;
+	p->rep_credits = cm->flow_control;
 	established(e, p, false);
 }
 

@@ -28,8 +28,9 @@
  * where no later request has passed; else it may count some of those, and only the least of what
  * several say is believed. So it is with every answer to what the host may have sent before (to a
  * lane that is gone, say): what answers a repeat bears its PSN and the MSN of today. A gap in the
- * requests starts calibration again. The CM's promise that a fresh QP starts at MSN 0 is not relied
- * on: a genuine ACK also brings the headers to clone and the credit code.
+ * requests starts calibration again. A queue pair that
+ * the CM has just made starts at MSN 0 and needs none of that (cm.c). The ACK that makes a pair
+ * calibrates it as well, if the packet that it answers was counted since the latest gap.
  */
 #include "engine/learn/learn.h"
 
@@ -93,6 +94,12 @@ void learn_frame(struct engine *e, struct flow *fl, struct frame *f)
 
 /* ---- PSN matching ---- */
 
+static void probes_clear(struct lane *l)
+{
+	for (int i = 0; i < LANE_PROBES; i++)
+		l->probe[i].psn = PSN_NONE;
+}
+
 /* @lqpn: what the immediate of the packet names, PSN_NONE where it does not count. */
 static struct psn_match *match_slot(struct engine *e, const struct ip_addr *from,
 				    const struct ip_addr *to, uint16_t vlan, uint32_t psn,
@@ -121,6 +128,18 @@ static void match_note(struct engine *e, struct flow *fl, uint32_t psn, uint32_t
 		m->flow = i;
 	m->tag = tag;
 	m->when = e->now;
+	m->count = PSN_NONE;
+}
+
+/* The packet that was just noted is counted now: its ACK will tell the responder's MSN. */
+static void match_count(struct engine *e, struct flow *fl, uint32_t psn)
+{
+	uint32_t tag;
+	struct psn_match *m =
+		match_slot(e, &fl->key.src, &fl->key.dst, fl->key.vlan, psn, PSN_NONE, &tag);
+
+	if (m->tag == tag && m->flow == flow_index(e, fl))
+		m->count = fl->lane.epsn.msn;
 }
 
 static void match_contradicts(struct engine *e, struct flow *fl)
@@ -186,8 +205,26 @@ static void other_requester(struct engine *e, const struct flow *ack, uint32_t p
 		learn_other_responder(e, fl);
 }
 
-/* An ACK in unpaired flow @ack. */
-static void match_ack(struct engine *e, struct flow *ack, uint32_t psn)
+/* The ACK @psn with @msn has made a pair of @req and its answers: it may tell the MSN as well. */
+static void match_calibrates(struct engine *e, struct flow *req, uint32_t psn, uint32_t msn)
+{
+	uint32_t tag;
+	const struct psn_match *m =
+		match_slot(e, &req->key.src, &req->key.dst, req->key.vlan, psn, PSN_NONE, &tag);
+	struct lane *l = &req->lane;
+
+	/* @opened: of a watched lane, when its requests were last found to have a gap */
+	if (req->partner == FLOW_NONE || l->role != ROLE_NONE || l->epsn.psn == PSN_NONE ||
+	    m->tag != tag || m->flow != flow_index(e, req) || m->count == PSN_NONE ||
+	    m->when <= l->opened)
+		return;
+	mark_epsn_msn(l, psn_add(msn, (l->epsn.msn - m->count) & PSN_MASK));
+	l->calibrated = true;
+	probes_clear(l);
+}
+
+/* An ACK in unpaired flow @ack, with @msn. */
+static void match_ack(struct engine *e, struct flow *ack, uint32_t psn, uint32_t msn)
 {
 	uint8_t learn = e->rules[ack->rule].learn;
 	struct flow *req = NULL;
@@ -224,8 +261,11 @@ static void match_ack(struct engine *e, struct flow *ack, uint32_t psn)
 	req->last_match_psn = psn;
 	req->matches += weight;
 	ack->matches = req->matches;
-	if (req->matches >= MATCHES_NEEDED)
-		flow_pair(e, req, ack, weight > 1 ? LEARNED_IMMEDIATE : LEARNED_PSN);
+	if (req->matches < MATCHES_NEEDED)
+		return;
+	flow_pair(e, req, ack, weight > 1 ? LEARNED_IMMEDIATE : LEARNED_PSN);
+	if (msn != PSN_NONE)
+		match_calibrates(e, req, psn, msn);
 }
 
 /* A request with immediate data, which the rule says is the sender's QPN. */
@@ -255,12 +295,6 @@ static void immediate_note(struct engine *e, struct flow *fl, const struct frame
 }
 
 /* ---- calibration of a watched lane ---- */
-
-static void probes_clear(struct lane *l)
-{
-	for (int i = 0; i < LANE_PROBES; i++)
-		l->probe[i].psn = PSN_NONE;
-}
 
 static void probe_set(struct lane *l, uint32_t psn, uint32_t count)
 {
@@ -324,6 +358,7 @@ void learn_request(struct engine *e, struct flow *fl, const struct frame *f)
 		probes_clear(l);
 		l->calibrated = false;
 		l->offset_run = 0;
+		l->opened = e->now;
 		l->msg = MSG_SEND; /* unknown: until a message begins */
 	}
 	if ((f->op->flags & OPF_READ) && !fl->path_mtu && frame_reth_length(f) > 256) {
@@ -341,6 +376,8 @@ void learn_request(struct engine *e, struct flow *fl, const struct frame *f)
 		l->msg = MSG_SEND;
 	}
 	mark_epsn(l, &m);
+	if (fl->partner == FLOW_NONE && !(f->op->flags & OPF_ANSWERED))
+		match_count(e, fl, f->psn);
 	if (l->calibrated)
 		return;
 	if (answered_alike(f) ||
@@ -394,7 +431,7 @@ static void read_response(struct engine *e, struct flow *fl, struct flow *req,
 
 	if (!req) {
 		if (begins && (e->rules[fl->rule].learn & LEARN_PSN))
-			match_ack(e, fl, f->psn);
+			match_ack(e, fl, f->psn, PSN_NONE);
 		return;
 	}
 	l = &req->lane;
@@ -443,7 +480,7 @@ void learn_response(struct engine *e, struct flow *fl, const struct frame *f)
 		if (aeth_is_ack(s))
 			other_requester(e, fl, f->psn);
 		if (aeth_is_ack(s) && (e->rules[fl->rule].learn & (LEARN_PSN | LEARN_IMMEDIATE)))
-			match_ack(e, fl, f->psn);
+			match_ack(e, fl, f->psn, frame_aeth_msn(f));
 		return;
 	}
 	l = &req->lane;

@@ -6,6 +6,9 @@
 #include "engine/core/core.h"
 
 void learn_frame(struct engine *e, struct flow *fl, struct frame *f);
+/** learn_offered - the peer knows of the connection @r; here it may be in the middle of its
+ * handshake. */
+void learn_offered(struct engine *e, const struct report *r);
 void learn_cm(struct engine *e, enum engine_port from, const struct frame *f);
 void learn_request(struct engine *e, struct flow *fl, const struct frame *f);
 /** learn_passed - a repeat of the held @fl passes to the responder: who is answered? */

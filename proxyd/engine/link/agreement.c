@@ -5,6 +5,7 @@
  * lane of ours is counted, and a peer that still uses that lane is told to close it.
  */
 #include "engine/fault/fault.h"
+#include "engine/learn/learn.h"
 #include "engine/link/link.h"
 #include "engine/reads/reads.h"
 
@@ -146,6 +147,16 @@ static enum lane_reason accept_begin(struct engine *e, unsigned int peer, const 
 	return REASON_NONE;
 }
 
+/* The peer will agree to a lane of requests that go to its side, when there is one. */
+static void rx_offer(struct engine *e, unsigned int peer, const struct report *r)
+{
+	int rule = rule_match(e->rules, e->nrules, &r->key.src, &r->key.dst, r->key.vlan);
+
+	if (rule >= 0 && e->rules[rule].peer == (int8_t)peer &&
+	    (e->rules[rule].wan_check || !r->names))
+		learn_offered(e, r);
+}
+
 /* The peer wants to open the lane of requests that come from its side. */
 static void rx_open(struct engine *e, unsigned int peer, const struct report *r)
 {
@@ -270,6 +281,8 @@ static void rx_accept(struct engine *e, struct flow *fl)
 	l->reopen = false;
 	order_resumed(e, fl);
 	l->last_report = e->now;
+	if (l->state == LANE_HELD && !l->report_heard && e->now - l->opened < OPEN_RETRY_NS)
+		rtt_sample(&l->rtt, (uint32_t)((e->now - l->opened) / NSEC_PER_USEC));
 	if (l->state == LANE_OPENING) {
 		lane_set_state(l, LANE_HELD);
 		/* until now what the host sent again passed by: when it arrives says nothing about
@@ -296,6 +309,9 @@ static void rx_refuse(struct engine *e, struct flow *fl, const struct report *r)
 		engine_event(e, EVENT_REFUSED, fl, 0, 0);
 		lane_close(e, fl, r->reason, false);
 		fl->retry_open = e->now + REFUSED_RETRY_NS;
+	} else if (!fl->lane.accepted) {
+		fl->offered = 0; /* it had offered to agree, and there is custody */
+		stream_tx_restart(e, fl);
 	}
 	/* else it refuses to resume: the timer asks again until peer_timeout, because the lane has
 	 * custody */
@@ -309,7 +325,10 @@ void agreement_rx(struct engine *e, unsigned int peer, const struct report *r)
 		return;
 	switch (r->type) {
 	case REPORT_OPEN:
-		rx_open(e, peer, r);
+		if (r->offer)
+			rx_offer(e, peer, r);
+		else
+			rx_open(e, peer, r);
 		return;
 	case REPORT_CLOSE:
 		rx_close(e, peer, r);

@@ -17,6 +17,10 @@
  * below the handover PSN passes), the lane closes and opens again at the PSN that the requester now
  * goes back to: so a lossy WAN is repaired from the first NAK on.
  *
+ * Where the peer has offered to agree (flow_offered()) the lane is held at once, and OPEN only
+ * tells it so: what is accepted is acknowledged before the peer has said ACCEPT. Should it
+ * refuse after all, there is custody, and the lane is resumed.
+ *
  * Both appliances must agree (agreement.c), and an acceptor agrees only to a connection whose
  * packets it has seen in both directions: if they were routed around it, the opener would keep
  * custody of packets that no appliance repairs.
@@ -25,10 +29,13 @@
 #include "engine/link/link.h"
 #include "engine/reads/reads.h"
 
-/* What an opener may send before the peer has told its room. */
-#define FIRST_ROOM 256u
+/* What an opener may send before the peer has told its room, packets: a part of our own pool, since
+ * the peer's is likely to be alike; what finds no room there is sent again. */
+#define FIRST_ROOM_MIN	256u
+#define FIRST_ROOM_MAX	65536u
+#define FIRST_ROOM_PART 8u
 /* What single mode may have on the WAN before the first true ACK. */
-#define CWND_FIRST 64u
+#define CWND_FIRST	64u
 
 /* Whether a lane may begin with the ATOMIC @f. */
 static bool atomic_allowed(const struct rule *r, const struct frame *f)
@@ -38,6 +45,13 @@ static bool atomic_allowed(const struct rule *r, const struct frame *f)
 		(r->atomic == ATOMIC_PREFETCH && r->peer != PEER_NONE));
 }
 
+/* Whether a lane may begin with @f although no path MTU is known: a message of one packet tells
+ * nothing of it, and needs none. */
+static bool mtu_spared(const struct rule *r, const struct frame *f)
+{
+	return (f->op->flags & OPF_ONLY) && !(f->op->flags & OPF_ANSWERED) && !r->prefetch;
+}
+
 bool lane_may_open(struct engine *e, const struct flow *fl, const struct frame *f)
 {
 	const struct lane *l = &fl->lane;
@@ -45,11 +59,9 @@ bool lane_may_open(struct engine *e, const struct flow *fl, const struct frame *
 
 	if (fl->side != PORT_LAN || fl->partner == FLOW_NONE || flow_let_go(e, fl))
 		return false;
-	if (e->now < fl->retry_open || !fl->path_mtu)
+	if (e->now < fl->retry_open || (!fl->path_mtu && !mtu_spared(r, f)))
 		return false;
 	if (r->peer != PEER_NONE && !e->peer_up[r->peer])
-		return false;
-	if (!e->flows[fl->partner].tmpl.len)
 		return false;
 	/* of the requests that are answered with data only a READ begins a lane, and only in pair
 	 * mode: a single appliance gains nothing by it */
@@ -61,7 +73,7 @@ bool lane_may_open(struct engine *e, const struct flow *fl, const struct frame *
 		return true;
 	/* the newest packet, as learn_request() has just counted it */
 	return (f->op->flags & (OPF_FIRST | OPF_ONLY | OPF_READ)) && l->calibrated &&
-	       l->epsn.psn == psn_add(f->psn, frame_span(f, fl->path_mtu));
+	       l->epsn.psn == psn_add(f->psn, frame_span(f, flow_mtu(fl)));
 }
 
 void lane_send_open(struct engine *e, struct flow *fl)
@@ -90,6 +102,15 @@ void lane_send_open(struct engine *e, struct flow *fl)
 		  e->now + OPEN_RETRY_NS + 2ull * l->rtt.srtt_us * NSEC_PER_USEC);
 }
 
+static uint32_t first_room(const struct engine *e, const struct flow *fl)
+{
+	uint64_t n = e->cfg.pool_bytes / FIRST_ROOM_PART / (flow_mtu(fl) + 128u);
+
+	return n < FIRST_ROOM_MIN   ? FIRST_ROOM_MIN
+	       : n > FIRST_ROOM_MAX ? FIRST_ROOM_MAX
+				    : (uint32_t)n;
+}
+
 void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
@@ -110,8 +131,14 @@ void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
 	l->role = r->peer == PEER_NONE ? ROLE_SINGLE : ROLE_OPENER;
 	l->ahead = r->prefetch;
 	lane_set_state(l, l->role == ROLE_SINGLE ? LANE_HELD : LANE_OPENING);
+	if (!e->flows[fl->partner].tmpl.len) {
+		/* the responder has not been heard yet: our requester's headers, mirrored */
+		e->flows[fl->partner].tmpl = fl->tmpl;
+		template_mirror(&e->flows[fl->partner].tmpl);
+	}
 	l->policy = r->policy;
 	l->check = r->wan_check && l->role == ROLE_OPENER;
+	l->no_mtu = !fl->path_mtu;
 	l->atomic = r->atomic == ATOMIC_DISCARD && r->policy != POLICY_EARLY ? ATOMIC_ORDERED
 									     : r->atomic;
 	marks_begin(l, &m);
@@ -124,7 +151,7 @@ void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
 	}
 	l->told = f->psn;
 	l->start_acked = all_acked;
-	mark_room(l, psn_add(f->psn, FIRST_ROOM));
+	mark_room(l, psn_add(f->psn, first_room(e, fl)));
 	l->overlap = passed != PSN_NONE && psn_after(passed, f->psn) ? passed : f->psn;
 	l->lost_from = l->reached = l->reached_hi = f->psn;
 	l->rack_us = l->trickle_us = l->cnp_us = now_us(e);
@@ -134,13 +161,15 @@ void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
 		l->made = MQ_NONE;
 	}
 	order_join(e, fl);
+	if (l->role == ROLE_OPENER && !l->ordered && flow_offered(e, fl))
+		lane_set_state(l, LANE_HELD);
 	l->guard.psn = l->reasked_psn = PSN_NONE;
 	l->opened = l->progress = e->now;
 	COUNT(e, OPENS);
 	names_begin(e, fl);
 	if (l->role == ROLE_OPENER)
 		lane_send_open(e, fl);
-	else
+	if (l->state == LANE_HELD)
 		engine_event(e, EVENT_HELD, fl, 0, 0);
 }
 
@@ -173,7 +202,7 @@ void handover_timer(struct engine *e, struct flow *fl)
 		fl->retry_open = e->now + REFUSED_RETRY_NS;
 		return;
 	}
-	if (l->reopen && e->now - l->progress > e->cfg.peer_timeout_ns) {
+	if (l->state != LANE_OPENING && e->now - l->progress > e->cfg.peer_timeout_ns) {
 		lane_fault(e, fl, REASON_PEER_LOST, AETH_NAK_OPERATION);
 		return;
 	}

@@ -280,9 +280,9 @@ static void send_probe(struct engine *e, struct flow *fl, struct pkt *d, uint32_
 	uint32_t psn;
 
 	names_overdue(e, fl);
-	if (d && !l->backoff && l->rtt.srtt_us && tail > 0 && from == l->reached_hi) {
+	if (d && !l->backoff && tail > 0 && from == l->reached_hi) {
 		/* nothing is missing before the tail; it is lost, or only the reports of it */
-		if (tail <= (int32_t)TAIL_PSNS)
+		if (tail <= (int32_t)TAIL_PSNS && l->rtt.srtt_us)
 			loss_give_up(e, l, l->reached_hi, l->nxt.psn, l->rtt.srtt_us);
 		d = window_get(&l->win, e->pool, psn_sub(l->nxt.psn, 1));
 		if (d && (d->flags & PKT_LOST))

@@ -167,7 +167,7 @@ static bool owes_delivery(struct engine *e, const struct lane *l)
 /* Whether the READ @f, whose PSN is within those of @r, asks for something else than @r did. */
 static bool other_read(const struct flow *fl, const struct read_rec *r, const struct frame *f)
 {
-	uint32_t skip = psn_sub(f->psn, r->at.psn) * fl->path_mtu;
+	uint32_t skip = psn_sub(f->psn, r->at.psn) * flow_mtu(fl);
 
 	if (r->opcode != f->opcode)
 		return true;
@@ -323,7 +323,7 @@ static bool answer_comes(const struct engine *e, const struct lane *l, const str
 static void note_reasked(struct engine *e, const struct flow *fl, struct lane *l,
 			 const struct frame *f)
 {
-	uint32_t end = psn_add(f->psn, frame_span(f, fl->path_mtu));
+	uint32_t end = psn_add(f->psn, frame_span(f, flow_mtu(fl)));
 
 	if (l->reasked_psn == PSN_NONE || psn_before(f->psn, l->reasked_psn))
 		l->reasked_psn = f->psn;
@@ -447,7 +447,7 @@ bool duplicate_jumped(struct engine *e, struct flow *fl, const struct frame *f, 
 /* @f goes to the responder without being counted: the responder will have used its PSNs. */
 void duplicate_passes(struct flow *fl, const struct frame *f)
 {
-	uint32_t end = psn_add(f->psn, frame_span(f, fl->path_mtu));
+	uint32_t end = psn_add(f->psn, frame_span(f, flow_mtu(fl)));
 
 	if (psn_after(end, fl->lane.overlap))
 		fl->lane.overlap = end;

@@ -183,7 +183,7 @@ static struct pkt *retain(struct engine *e, struct flow *fl, const struct next_r
 
 	if (room_for_bytes(e, fl, q)) {
 		if (q->sane)
-			reserve(e, &fl->lane, q->f, fl->path_mtu);
+			reserve(e, &fl->lane, q->f, flow_mtu(fl));
 		d = lane_retain(e, fl, q->f, q->span, q->wire, &bad);
 	}
 	if (!d && !bad)
@@ -257,16 +257,18 @@ static void accept_request(struct engine *e, struct flow *fl, struct next_reques
 	}
 }
 
-/* A READ that no lane can hold (invariant 6) passes by, where the responder knows the same PSNs. */
-static void let_long_read_pass(struct engine *e, struct flow *fl, const struct frame *f)
+/* A READ that no lane can hold (invariant 6), or not this one, passes by, where the responder knows
+ * the same PSNs. */
+static void let_read_pass(struct engine *e, struct flow *fl, const struct frame *f,
+			  enum lane_reason why)
 {
 	struct lane *l = &fl->lane;
 
 	if (psn_map_differs(e, l)) {
-		lane_fault(e, fl, REASON_LONG_READ, AETH_NAK_OPERATION);
+		lane_fault(e, fl, why, AETH_NAK_OPERATION);
 		return;
 	}
-	lane_drain(e, fl, REASON_LONG_READ);
+	lane_drain(e, fl, why);
 	if (l->role == ROLE_NONE)
 		engine_pass(e, fl->side, f);
 }
@@ -276,10 +278,10 @@ static void request_in_order(struct engine *e, struct flow *fl, const struct fra
 	struct lane *l = &fl->lane;
 	struct next_request q = {
 		.f = f,
-		.span = frame_span(f, fl->path_mtu),
+		.span = frame_span(f, flow_mtu(fl)),
 		.wire = l->epsn.psn,
 		.waits = f->op->flags & OPF_ANSWERED,
-		.sane = in_sequence(l, f, fl->path_mtu),
+		.sane = in_sequence(l, f, flow_mtu(fl)),
 	};
 
 	if (l->state == LANE_OPENING)
@@ -287,7 +289,9 @@ static void request_in_order(struct engine *e, struct flow *fl, const struct fra
 	if (l->state == LANE_DRAIN)
 		return; /* the requester asks again, and WATCH will pass it */
 	if (q.span > SPAN_MAX) {
-		let_long_read_pass(e, fl, f);
+		let_read_pass(e, fl, f, REASON_LONG_READ);
+	} else if (l->no_mtu && f->opcode == OP_READ_REQUEST) {
+		let_read_pass(e, fl, f, REASON_PATH_MTU);
 	} else if (l->state == LANE_OPENING && (pool_pressed(e, l) || span_pressed(e, l))) {
 		/* nothing is promised yet: this is no time to begin */
 		lane_close(e, fl, REASON_POOL_FULL, true);

@@ -27,7 +27,7 @@ static void put_req(uint8_t *b, const struct ip_addr *src, const struct ip_addr 
 	put_be24(b + 76, c->lqpn);
 	b[79] = c->responder_resources;
 	b[83] = c->initiator_depth;
-	b[87] = (uint8_t)(20 << 3 | (c->rc ? 0 : 1) << 1);
+	b[87] = (uint8_t)(20 << 3 | (c->rc ? 0 : 1) << 1 | c->flow_control);
 	put_be24(b + 88, c->starting_psn);
 	b[91] = (uint8_t)(20 << 3 | (c->retry_count & 7));
 	put_be16(b + 92, 0xffff);
@@ -55,7 +55,7 @@ static void put_rep(uint8_t *b, const struct ip_addr *src, const struct cm *c)
 	put_be24(b + 64, c->starting_psn);
 	b[68] = c->responder_resources;
 	b[69] = c->initiator_depth;
-	b[70] = 15 << 3;
+	b[70] = (uint8_t)(15 << 3 | c->flow_control);
 	b[71] = (uint8_t)(c->rnr_retry << 5);
 	put_be64(b + 72, 0x505400fffe000000ull | src->b[15]);
 }
@@ -121,6 +121,7 @@ void rc_cm_listen(struct rc_cm *cm, struct rc_qp_config *cfg, uint32_t id, uint6
 			      .retry_count = cfg->retry_cnt > 7 ? 7 : cfg->retry_cnt,
 			      .rnr_retry = cfg->rnr_retry,
 			      .ack_timeout = cfg->timeout_exp,
+			      .flow_control = cfg->credits,
 			      .rc = true};
 }
 
