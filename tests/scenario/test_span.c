@@ -194,12 +194,49 @@ static void test_share_far(void **state)
 	world_destroy(w);
 }
 
+/* Small messages get as much of the far appliance's pool as they take, not what full packets would:
+ * else a long link stands idle. */
+static void test_small_room(void **state)
+{
+	struct world_config c;
+	struct rc_qp_config qc;
+	struct world_qp *q;
+	struct world *w;
+	uint64_t before;
+
+	(void)state;
+	world_defaults(&c);
+	c.seed = 6;
+	c.engine.pool_bytes = 16ull << 20;
+	c.wan.delay_ns = 20 * MS;
+	c.wan.rate_bps = 200000000ull;
+	c.engine.wan_rate = c.wan.rate_bps / 8 * 95 / 100;
+	w = world_create(&c);
+	assert_non_null(w);
+	scenario_qp(&qc, 1, 4096, RC_STRICT);
+	qc.depth = 512;
+	qc.timeout_exp = 18;
+	q = world_connect(w, &qc, RC_STRICT);
+	world_work(q, 0,
+		   &(struct work){.ops = 1u << RC_WRITE, .min = 64, .max = 64, .left = 500000});
+	world_run(w, w->now + SEC);
+	before = rc_messages(q->side[1].qp);
+	world_run(w, w->now + SEC);
+	/* 138 bytes each on the WAN, and names */
+	assert_in_range(rc_messages(q->side[1].qp) - before, c.wan.rate_bps / 8 / 142 * 80 / 100,
+			c.wan.rate_bps / 8 / 138);
+	assert_int_equal(engine_counter(w->engine[1], EC_NO_ROOM), 0);
+	scenario_finish(w, 600 * SEC);
+	world_destroy(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_small_messages), cmocka_unit_test(test_with_loss),
 		cmocka_unit_test(test_outage),	       cmocka_unit_test(test_single),
 		cmocka_unit_test(test_share),	       cmocka_unit_test(test_share_far),
+		cmocka_unit_test(test_small_room),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
