@@ -271,7 +271,7 @@ static int flags_known(uint8_t type)
 		return F_HELLO_MORE;
 	case PROTO_LANE_OPEN:
 		return F_OPEN_RESUME | F_OPEN_ONE_READ | F_OPEN_NAMES | F_OPEN_ORDERED |
-		       F_OPEN_NAMES_RESP;
+		       F_OPEN_NAMES_RESP | F_OPEN_OFFER;
 	case PROTO_LANE_ORDER:
 		return F_ORDER_BY_OPENER | F_ORDER_MISSING;
 	case PROTO_LANE_PROGRESS:

@@ -542,8 +542,8 @@ static void sequence(void **state)
 
 static void unknown_flags(void **state)
 {
-	static const uint8_t known[] = {0x03, 0x01, 0,	  0,	0x07, 0, 0, 0x01,
-					0x01, 0x01, 0x1f, 0x01, 0x02, 0, 0};
+	static const uint8_t known[] = {0x03, 0x01, 0,	  0,	0x37, 0, 0, 0x01,
+					0x01, 0x01, 0x3f, 0x01, 0x02, 0, 0};
 	uint8_t buf[2048];
 	struct proto_message m;
 	int n;
