@@ -89,8 +89,12 @@ static enum lane_reason open_verdict(struct engine *e, unsigned int peer, const 
 /* The PSN before which requests have passed to the responder already; its ACKs may reach there. */
 static uint32_t passed_before(const struct lane *l, uint32_t start)
 {
-	uint32_t passed = l->role == ROLE_NONE ? l->epsn.psn : l->high;
+	uint32_t passed = l->high;
 
+	if (l->role == ROLE_NONE)
+		passed = lane_sent_before(l);
+	else if (psn_after(l->overlap, passed))
+		passed = l->overlap;
 	if (passed == PSN_NONE || psn_before(passed, start) ||
 	    psn_diff(passed, start) > (int32_t)WINDOW_SPAN)
 		return start;
