@@ -33,7 +33,9 @@ void ranges_note(struct engine *e, struct flow *fl, const struct read_range *r)
 	uint64_t from = r->va, end = r->va + r->length;
 	struct good_range *to = NULL;
 
-	if ((fl->lane.role == ROLE_OPENER && (fl->rule < 0 || !e->rules[fl->rule].prefetch)) ||
+	if ((fl->lane.role == ROLE_OPENER &&
+	     (fl->rule < 0 ||
+	      (!e->rules[fl->rule].prefetch && fl->lane.atomic != ATOMIC_PREFETCH))) ||
 	    end <= from)
 		return;
 	x->good_clock++;

@@ -13,12 +13,37 @@
 
 /* So many at a time; the response to one more wakes us again. */
 #define OVERDUE_BATCH 16u
+/* How much a host has under way when its lane begins, but for a single long READ, and how long it
+ * asks for that. */
+#define BEFORE_PSNS   256u
+#define BEFORE_NS     (60 * NSEC_PER_SEC)
+
+/* Whether @f asks for what @r did, or for the end of it. */
+static bool asks_for(const struct flow *fl, const struct read_rec *r, const struct frame *f)
+{
+	uint32_t skip = psn_sub(f->psn, r->at.psn) * fl->path_mtu;
+
+	return r->opcode == f->opcode && r->rkey == frame_reth_rkey(f) &&
+	       frame_reth_va(f) == r->va + skip && frame_reth_length(f) == r->length - skip;
+}
+
+/* Whether the host had @psn under way when the lane began, and may wait for it still. */
+static bool from_before(const struct engine *e, const struct lane *l, uint32_t psn)
+{
+	return psn_in(psn, psn_sub(l->start, BEFORE_PSNS), l->overlap) &&
+	       e->now - l->opened < BEFORE_NS;
+}
 
 /*
  * The host asks again for a READ that is not held (any more). Where guesses were made the responder
  * has forgotten it, maybe, also one from before the handover: it is asked for anew, under other
  * PSNs, and given when the host asks once more. False when there is no place for a READ: the host
  * has gone back from the middle of a message, and goes on with it only when it has its response.
+ *
+ * Anybody can send such a request, and a READ of what the responder has opened to nobody would be
+ * the end of the queue pair. So it must ask for what is known to have been asked under this PSN, or
+ * for what has been read with success, or be from when the lane began; of anything else the
+ * responder is asked under the old PSN.
  */
 bool resp_renew(struct engine *e, struct flow *fl, const struct frame *f)
 {
@@ -29,8 +54,10 @@ bool resp_renew(struct engine *e, struct flow *fl, const struct frame *f)
 
 	if (reads_find(e, &fl->lane, f->psn))
 		return true; /* its response is on its way, and repaired where need be */
-	if (r && fetch_find(e, x, r->wire) != MQ_NONE)
+	if (r && (!asks_for(fl, r, f) || fetch_find(e, x, r->wire) != MQ_NONE))
 		return true;
+	if (!r && !ranges_allow(e, fl, x, &what) && !from_before(e, &fl->lane, f->psn))
+		return false;
 	if (!own_request_anew(e, fl, &what, &wire))
 		return fl->lane.msg == MSG_NONE;
 	COUNT(e, READS_RENUMBERED);
