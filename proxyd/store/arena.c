@@ -2,7 +2,9 @@
 /*
  * The region carries its own size and fill in its first page, since the process that maps it next
  * knows nothing but the descriptor. The memfd is sealed against a change of size: whoever else gets
- * hold of the descriptor cannot turn our loads into SIGBUS by truncating it.
+ * hold of the descriptor cannot turn our loads into SIGBUS by truncating it. A file cannot be
+ * sealed: its mode and its lock, which are the caller's business, stand for that, and its memory is
+ * taken at once, since a file system that is full would otherwise show as SIGBUS, too.
  */
 #include "store/arena.h"
 
@@ -34,24 +36,12 @@ static int arena_map(struct arena *a, int fd, size_t size)
 	return 0;
 }
 
-int arena_init(struct arena *a, size_t size)
+/* Make the region in @fd, which is closed when that fails. */
+static int arena_make(struct arena *a, int fd, size_t size)
 {
 	struct arena_head *head;
-	int fd, ret;
+	int ret = arena_map(a, fd, size);
 
-	if (size > SIZE_MAX / 2)
-		return -ENOMEM;
-	size = ARENA_FIRST + ((size + 4095) & ~(size_t)4095);
-
-	fd = memfd_create("longhaul", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (fd < 0)
-		return -errno;
-	if (ftruncate(fd, (off_t)size) || fcntl(fd, F_ADD_SEALS, ARENA_SEALS)) {
-		ret = -errno;
-		close(fd);
-		return ret;
-	}
-	ret = arena_map(a, fd, size);
 	if (ret) {
 		close(fd);
 		return ret;
@@ -64,6 +54,46 @@ int arena_init(struct arena *a, size_t size)
 	return 0;
 }
 
+static size_t with_head(size_t size)
+{
+	return ARENA_FIRST + ((size + 4095) & ~(size_t)4095);
+}
+
+int arena_init(struct arena *a, size_t size)
+{
+	int fd, ret;
+
+	if (size > SIZE_MAX / 2)
+		return -ENOMEM;
+	size = with_head(size);
+
+	fd = memfd_create("longhaul", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd < 0)
+		return -errno;
+	if (ftruncate(fd, (off_t)size) || fcntl(fd, F_ADD_SEALS, ARENA_SEALS)) {
+		ret = -errno;
+		close(fd);
+		return ret;
+	}
+	return arena_make(a, fd, size);
+}
+
+int arena_init_file(struct arena *a, int fd, size_t size)
+{
+	if (size > SIZE_MAX / 2)
+		return -ENOMEM;
+	size = with_head(size);
+	/* what was there is not to be seen again, not even as zeroes that are none */
+	if (ftruncate(fd, 0) || ftruncate(fd, (off_t)size) || fallocate(fd, 0, 0, (off_t)size)) {
+		int ret = -errno;
+
+		(void)!ftruncate(fd, 0);
+		return ret;
+	}
+	fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	return fd < 0 ? -errno : arena_make(a, fd, size);
+}
+
 int arena_adopt(struct arena *a, int fd)
 {
 	const struct arena_head *head;
@@ -73,7 +103,10 @@ int arena_adopt(struct arena *a, int fd)
 	if (fstat(fd, &st))
 		return -errno;
 	seals = fcntl(fd, F_GET_SEALS);
-	if (seals < 0 || (seals & ARENA_SEALS) != ARENA_SEALS || st.st_size < (off_t)ARENA_FIRST)
+	/* a file has a name */
+	if (!st.st_nlink && (seals < 0 || (seals & ARENA_SEALS) != ARENA_SEALS))
+		return -EINVAL;
+	if (!S_ISREG(st.st_mode) || st.st_size < (off_t)ARENA_FIRST)
 		return -EINVAL;
 	ret = arena_map(a, fd, (size_t)st.st_size);
 	if (ret)

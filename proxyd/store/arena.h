@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * One relocatable region of memory for everything that must outlive the process: a memfd mapping,
- * filled once at start by bump allocation. What is stored inside refers to other things inside by
- * index or offset, never by pointer, so that a restarted daemon can map it elsewhere.
+ * One relocatable region of memory for everything that must outlive the process: a mapping of a
+ * memfd or of a file in memory, filled once at start by bump allocation. What is stored inside
+ * refers to other things inside by index or offset, never by pointer, so that a restarted daemon
+ * can map it elsewhere.
  */
 #ifndef LONGHAUL_STORE_ARENA_H
 #define LONGHAUL_STORE_ARENA_H
@@ -29,6 +30,10 @@ struct arena {
 /** arena_init - map room for @size bytes of allocations (rounded up to pages), zeroed, populated
  *  lazily. 0 or negative errno. */
 int arena_init(struct arena *a, size_t size);
+
+/** arena_init_file - likewise in the file @fd, whatever is in it, for processes to come: its memory
+ *  is taken at once. @fd stays the caller's. 0 or negative errno; the file is empty then. */
+int arena_init_file(struct arena *a, int fd, size_t size);
 
 /** arena_adopt - map the region that another process (or this one) made, at whatever address is
  *  free, and go on where it stopped; the first allocation is at @base + ARENA_FIRST. Takes over @fd

@@ -72,6 +72,34 @@ static void test_adopt(void **state)
 	arena_exit(&b);
 }
 
+/* A file is made anew whatever was in it, and holds all when its process has gone. */
+static void test_file(void **state)
+{
+	char path[] = "/tmp/arena.XXXXXX";
+	int fd = mkstemp(path);
+	struct arena a, b;
+	uint32_t *p;
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, path, sizeof(path)), sizeof(path));
+	assert_int_equal(arena_init_file(&a, fd, 10000), 0);
+	assert_int_not_equal(a.fd, fd);
+	p = arena_alloc(&a, 8, 8);
+	assert_int_equal(p[0], 0);
+	p[0] = 0x5eed;
+	arena_exit(&a);
+	assert_int_equal(arena_adopt(&b, fcntl(fd, F_DUPFD_CLOEXEC, 0)), 0);
+	assert_int_equal(*(uint32_t *)(b.base + ARENA_FIRST), 0x5eed);
+	arena_exit(&b);
+	assert_int_equal(arena_init_file(&a, fd, SIZE_MAX), -ENOMEM);
+	assert_true(arena_init_file(&a, fd, (size_t)1 << 60) < 0);
+	assert_int_equal(lseek(fd, 0, SEEK_END), 0); /* nothing to be found by anybody */
+	assert_int_equal(arena_adopt(&b, fd), -EINVAL);
+	close(fd);
+	unlink(path);
+}
+
 static void test_adopt_refuses(void **state)
 {
 	struct arena a, b;
@@ -105,9 +133,8 @@ static void test_adopt_refuses(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_alloc),
-		cmocka_unit_test(test_exact),
-		cmocka_unit_test(test_adopt),
+		cmocka_unit_test(test_alloc),	      cmocka_unit_test(test_exact),
+		cmocka_unit_test(test_adopt),	      cmocka_unit_test(test_file),
 		cmocka_unit_test(test_adopt_refuses),
 	};
 
