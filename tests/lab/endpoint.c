@@ -93,6 +93,7 @@ static struct endpoint {
 	struct prng prng;
 	uint64_t now, started, first_at, last_at, rx_at, stop_posting_at;
 	uint64_t completed, errors, bytes, messages, rx_messages, rx_bytes, lat_sum, lat_max;
+	uint64_t gap_max; /* longest time from one completion to the next */
 	enum rc_status first_error;
 	uint64_t not_intact;
 	bool said_done;
@@ -191,6 +192,8 @@ static void on_complete(void *ctx, struct rc_qp *qp, const struct rc_completion 
 	if (c->status == RC_OK) {
 		ep.completed++;
 		ep.bytes += c->length;
+		if (ep.completed > 1 && ep.now - ep.last_at > ep.gap_max)
+			ep.gap_max = ep.now - ep.last_at;
 		ep.last_at = ep.now;
 		ep.lat_sum += lat;
 		ep.lat_max = lat > ep.lat_max ? lat : ep.lat_max;
@@ -448,12 +451,13 @@ static void report(FILE *out)
 		"{\"role\":\"%s\",\"op\":\"%s\",\"messages\":%" PRIu64 ",\"bytes\":%" PRIu64
 		",\"rx-messages\":%" PRIu64 ",\"rx-bytes\":%" PRIu64 ",\"first-ns\":%" PRIu64
 		",\"last-ns\":%" PRIu64
-		",\"seconds\":%.6f,\"MBps\":%.3f,\"latency-us\":%.1f,\"latency-max-us\":%.1f,",
+		",\"seconds\":%.6f,\"MBps\":%.3f,\"latency-us\":%.1f,\"latency-max-us\":%.1f,"
+		"\"gap-max-ms\":%.1f,",
 		opt.listen ? "listen" : "client", ops_words[opt.op], ep.completed, ep.bytes,
 		ep.rx_messages, ep.rx_bytes, ep.first_at, ep.last_at, sec,
 		sec > 0 ? (double)bytes / sec / 1e6 : 0,
 		ep.completed ? (double)ep.lat_sum / (double)ep.completed / 1e3 : 0,
-		(double)ep.lat_max / 1e3);
+		(double)ep.lat_max / 1e3, (double)ep.gap_max / 1e6);
 	fprintf(out,
 		"\"retransmits\":%" PRIu64 ",\"timeouts\":%" PRIu64 ",\"hw-resends\":%" PRIu64
 		",\"seq-naks\":%" PRIu64 ",\"rnr\":%" PRIu64 ",\"naks-sent\":%" PRIu64
