@@ -17,6 +17,7 @@
 # make fuzz       each fuzzer for SECONDS=60
 # make model      models of the rules, every run of them within bounds, by spin
 # make soak       random scenario worlds for SECONDS=60
+# make soak-crash the same for SECONDS=60, engines killed at any instruction
 # make soak-selftest, scripts-selftest: the engine with one rule broken at a time; soak and scripts must notice
 # make install    into prefix=/usr, DESTDIR in front of it; make uninstall
 # make deb        Debian packages, in build/deb; make check-deb: installed, upgraded and purged in Debian 12 and 13 (root)
@@ -73,6 +74,14 @@ all: $(B)/longhauld $(B)/longhaul $(B)/longhaul-metrics $(PROBE) lab
 
 $(B)/%.o: %.c
 	$(call say,CC,$<)mkdir -p $(@D) && $(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+
+# Which memory an engine can take over from one before it (proxyd/engine/create.c): that of the same text.
+LAYOUT_SRC := $(sort $(wildcard $(addsuffix /*.[ch],$(CORE_DIRS) proxyd/peer)))
+$(B)/layout.h: $(LAYOUT_SRC)
+	$(call say,LAYOUT,$@)mkdir -p $(@D) && printf '#define LONGHAUL_LAYOUT 0x%sull\n' \
+		"$$(cat $(LAYOUT_SRC) | sha256sum | cut -c1-16)" > $@.tmp && mv $@.tmp $@
+
+$(B)/proxyd/engine/create.o: | $(B)/layout.h
 
 $(B)/libcore.a: $(call obj,$(CORE_SRC))
 	$(call say,AR,$@)rm -f $@ && ar rcs $@ $^

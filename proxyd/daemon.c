@@ -160,6 +160,7 @@ static void every_second(struct daemon *d)
 	if (rc == -ENODEV) {
 		log_line(LOG_ERR, "interface %s or %s was removed or renamed; ending",
 			 d->cfg->ifname[STEER_LAN], d->cfg->ifname[STEER_WAN]);
+		d->hand_over = d->state_fd; /* to the one that finds it again */
 		finish(d, 1);
 	}
 	if ((rc == -ENETDOWN) != d->port_down) {
@@ -212,11 +213,14 @@ static uint64_t one_round(struct daemon *d)
 	more |= afxdp_rx(d->port, RX_BUDGET, on_frame, d) > 0;
 	if (d->session)
 		more |= peer_socket_rx(d->sock, PEER_BUDGET, on_datagram, d) > 0;
+	/* what it tells the engine belongs to this batch */
+	if (d->session && d->now >= session_deadline(d->session))
+		session_tick(d->session, d->now);
 	tick(d);
+	if (d->session && !d->boots_known)
+		daemon_state_told(d);
 	deadline = d->next_house;
 	if (d->session) {
-		if (d->now >= session_deadline(d->session))
-			session_tick(d->session, d->now);
 		session_flush(d->session);
 		waiting = peer_socket_flush(d->sock);
 		t = session_deadline(d->session);

@@ -46,6 +46,7 @@ void daemon_prefetch(struct daemon *d)
 {
 	char err[256];
 	bool wanted = false;
+	int rc;
 
 	for (unsigned int i = 0; i < d->cfg->nrules; i++) {
 		const struct rule *r = &d->cfg->rules[i];
@@ -60,10 +61,15 @@ void daemon_prefetch(struct daemon *d)
 				r->name);
 	}
 	d->ahead_off[0] = '\0';
-	if (!afxdp_pin(d->port, wanted, err, sizeof(err)))
+	rc = afxdp_pin(d->port, wanted || d->state_fd, err, sizeof(err));
+	if (!rc)
 		return;
 	if (!wanted) {
-		log_line(LOG_WARNING, "%s", err);
+		log_line(
+			LOG_WARNING,
+			"%s; should longhauld be killed, packets of connections in custody pass by "
+			"until it runs again",
+			err);
 		return;
 	}
 	log_line(LOG_ERR,
@@ -78,34 +84,13 @@ void daemon_prefetch(struct daemon *d)
 	}
 }
 
-static void strand(void *ctx, const struct flow_key *requests, uint32_t lqpn)
-{
-	struct daemon *d = ctx;
-
-	engine_fail_orphan(d->engine, requests, lqpn, d->now);
-}
-
-void daemon_fail_orphans(struct daemon *d)
-{
-	int n = afxdp_fenced(d->port, strand, d);
-
-	if (n < 0)
-		log_line(LOG_ERR, "what a former longhauld held cannot be read: %s; it stays held",
-			 strerror(-n));
-	else if (n)
-		log_line(LOG_WARNING,
-			 "a former longhauld ended with prefetch on %d connection%s: %s made to "
-			 "fail, for nobody knows any more which answer belongs to which READ",
-			 n, n == 1 ? "" : "s", n == 1 ? "it is" : "they are");
-}
-
-void daemon_release(struct daemon *d)
+bool daemon_release(struct daemon *d)
 {
 	struct conn_info ci;
 	int n;
 
 	if (afxdp_fenced(d->port, NULL, NULL) == 0)
-		return;
+		return true;
 	if (engine_may_stop(d->engine)) {
 		/* The two ends agree again, but for those that are being made to fail. */
 		for (uint32_t id = 0; engine_conn_next(d->engine, id, d->now, &ci);
@@ -128,7 +113,10 @@ void daemon_release(struct daemon *d)
 	n = afxdp_fenced(d->port, NULL, NULL);
 	if (n)
 		log_line(LOG_WARNING,
-			 "%d connection%s with prefetch cannot do without longhauld: %s packets "
-			 "are dropped until it runs again and makes them fail, or until `rm -r %s`",
-			 n, n == 1 ? "" : "s", n == 1 ? "its" : "their", afxdp_pins(d->port));
+			 "%d connection%s cannot do without longhauld: %s packets "
+			 "are dropped until it runs again and %s, or until `rm -r %s`",
+			 n, n == 1 ? "" : "s", n == 1 ? "its" : "their",
+			 d->state_fd ? "goes on with them" : "makes them fail",
+			 afxdp_pins(d->port));
+	return n == 0;
 }

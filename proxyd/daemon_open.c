@@ -30,8 +30,7 @@ _Static_assert((int)PORT_LAN == (int)STEER_LAN && (int)PORT_WAN == (int)STEER_WA
 static int sink_tx(void *ctx, enum engine_port port, const uint8_t *data, uint32_t len)
 {
 	struct daemon *d = ctx;
-
-	int rc = afxdp_tx(d->port, (enum steer_side)port, data, len);
+	int rc = d->port ? afxdp_tx(d->port, (enum steer_side)port, data, len) : -EAGAIN;
 
 	if (!rc && capture_on(&d->capture))
 		capture_frame(&d->capture, port, false, data, len);
@@ -87,6 +86,7 @@ static void session_on_event(void *ctx, unsigned int peer, enum peer_event ev, u
 	if (ev != PEER_DOWN)
 		know_features(d, peer);
 	engine_peer_event(d->engine, peer, ev, now_ns);
+	d->boots_known = false;
 	monitor_peer(&d->view, peer, ev);
 }
 
@@ -129,7 +129,7 @@ static int open_engine(struct daemon *d, char *err, size_t errlen)
 		snprintf(err, errlen, "no random numbers: %s", strerror(errno));
 		return -EIO;
 	}
-	d->engine = engine_create(&ec, &sink, d->now);
+	daemon_engine(d, &ec, &sink);
 	if (!d->engine) {
 		snprintf(err, errlen,
 			 "not enough memory for a pool of %llu MiB and %u connections; lower "
@@ -172,7 +172,7 @@ static int open_port(struct daemon *d, char *err, size_t errlen)
 		return -EIO;
 	daemon_prefetch(d);
 	daemon_set_rules(d);
-	daemon_fail_orphans(d);
+	daemon_orphans(d);
 	return 0;
 }
 
@@ -186,14 +186,17 @@ static int open_peers(struct daemon *d, char *err, size_t errlen)
 		.report = session_on_report,
 		.log = session_log,
 	};
-	struct session_config sc = {0};
+	struct session_config sc = {.memory = daemon_session_memory(d)};
 	struct prefix *buf;
+	int rc;
 
 	if (!cfg->npeers)
 		return 0;
 	d->sock = peer_socket_open(&cfg->listen, cfg->port, err, errlen);
 	if (!d->sock)
 		return -EIO;
+	if (d->state_fd) /* a batch that may yet be undone must not be told of */
+		peer_socket_wait(d->sock);
 	buf = calloc(RULE_MAX * RULE_PREFIXES, sizeof(*buf));
 	if (buf) {
 		daemon_served(cfg, &sc.local, buf);
@@ -206,7 +209,10 @@ static int open_peers(struct daemon *d, char *err, size_t errlen)
 	}
 	d->view.session = d->session;
 	d->view.sock = d->sock;
-	return daemon_add_peers(d, err, errlen);
+	rc = daemon_add_peers(d, err, errlen);
+	if (!rc)
+		daemon_state_peers(d);
+	return rc;
 }
 
 static void name_counters(struct daemon *d)
@@ -255,6 +261,8 @@ static int open_loop(struct daemon *d, char *err, size_t errlen)
 		rc = loop_on_signal(d->loop, SIGINT, daemon_on_stop, d);
 	if (!rc)
 		rc = loop_on_signal(d->loop, SIGHUP, daemon_on_reload, d);
+	if (!rc)
+		rc = loop_on_signal(d->loop, SIGUSR2, daemon_on_hand_over, d);
 	if (rc)
 		snprintf(err, errlen, "no event loop: %s", strerror(-rc));
 	return rc;
@@ -298,6 +306,15 @@ static void say_hello(const struct daemon *d)
 		log_line(LOG_WARNING,
 			 "this kernel has no multi-buffer AF_XDP: packets of path MTU 4096 pass by "
 			 "unaccelerated; use Linux 6.6 or later, or path MTU 2048 on the hosts");
+	if (d->adopted) {
+		struct ledger l = engine_custody(d->engine, -1, d->now);
+
+		log_line(
+			LOG_NOTICE,
+			"going on where a former longhauld ended, with %llu packets, %llu bytes in "
+			"custody",
+			(unsigned long long)l.packets, (unsigned long long)l.bytes);
+	}
 	log_line(LOG_INFO, "ready: %u rules, %u peers, node %s", cfg->nrules, cfg->npeers,
 		 cfg->node);
 }
@@ -331,9 +348,10 @@ struct daemon *daemon_start(struct config *cfg, char *err, size_t errlen)
 				 strerror(errno));
 	}
 	event_log_tick(&d->events, d->now);
-	if (open_engine(d, err, errlen) || open_peers(d, err, errlen) ||
-	    open_control(d, err, errlen) || open_port(d, err, errlen) ||
-	    open_loop(d, err, errlen) || give_up_privileges(d, err, errlen)) {
+	if (daemon_state_open(d, err, errlen) || open_engine(d, err, errlen) ||
+	    open_peers(d, err, errlen) || open_control(d, err, errlen) ||
+	    open_port(d, err, errlen) || open_loop(d, err, errlen) ||
+	    give_up_privileges(d, err, errlen)) {
 		daemon_stop(d);
 		return NULL;
 	}
@@ -343,13 +361,23 @@ struct daemon *daemon_start(struct config *cfg, char *err, size_t errlen)
 
 void daemon_stop(struct daemon *d)
 {
+	bool ran, free_ = true; /* of whom nobody can go on without us */
+
 	if (!d)
 		return;
+	/* All closes by itself, and nothing is told or undone: somebody goes on with it. That is
+	 * so as well when this process could not even begin. */
+	ran = d->loop && d->phase == STOPPED;
+	if (d->hand_over || (d->adopted && !ran)) {
+		daemon_last_words(d);
+		control_close(d->control);
+		return;
+	}
 	if (d->session)
 		session_bye(d->session, BYE_SHUTDOWN);
 	control_close(d->control);
 	if (d->port)
-		daemon_release(d);
+		free_ = daemon_release(d);
 	afxdp_close(d->port);
 	d->port = NULL; /* the engine may still let go of something */
 	session_destroy(d->session);
@@ -357,6 +385,7 @@ void daemon_stop(struct daemon *d)
 	loop_destroy(d->loop);
 	resolver_stop(d->resolver);
 	engine_destroy(d->engine);
+	daemon_state_close(d, free_);
 	capture_exit(&d->capture);
 	free(d->cfg);
 	free(d);

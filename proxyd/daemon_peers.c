@@ -183,4 +183,5 @@ void daemon_peers_left(struct daemon *d)
 	while (d->view.npeers && !d->view.peers[d->view.npeers - 1].name)
 		d->view.npeers--;
 	d->cfg->npeers = d->view.npeers;
+	daemon_state_site(d);
 }

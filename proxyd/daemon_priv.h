@@ -29,8 +29,20 @@ enum phase {
 	STOPPED,
 };
 
+#define STATE_PATH 160
+
+/**
+ * struct daemon
+ * @state_fd:    file with what outlives this process, 0: none (daemon_state.c)
+ * @adopted:     the engine was another process's; @hand_over: and shall be another's
+ * @boots_known: what the engine was told of peers is noted there
+ */
 struct daemon {
 	struct config *cfg;
+	int state_fd;
+	bool adopted, hand_over, boots_known;
+	char state_path[STATE_PATH];
+	unsigned int orphans; /* connections that a former process held and that are lost */
 	struct engine *engine;
 	struct afxdp *port;
 	struct peer_socket *sock;
@@ -126,11 +138,44 @@ int daemon_fence(void *ctx, const struct flow_key *requests, uint32_t lqpn, bool
  * is impossible, which is logged. */
 void daemon_prefetch(struct daemon *d);
 
-/** daemon_fail_orphans - tell the engine of connections that a former daemon left held. */
-void daemon_fail_orphans(struct daemon *d);
+/** daemon_release - at the end: hold no longer what can do without us, say what cannot; false when
+ * there is such. */
+bool daemon_release(struct daemon *d);
 
-/** daemon_release - at the end: hold no longer what can do without us, say what cannot. */
-void daemon_release(struct daemon *d);
+/* daemon_state.c */
+
+/** daemon_state_open - the file, locked; without one that can be used all is well, too. */
+int daemon_state_open(struct daemon *d, char *err, size_t errlen);
+
+/** daemon_engine - the engine of the process before this one, or a new one; NULL when memory is
+ * short. */
+void daemon_engine(struct daemon *d, struct engine_config *ec, const struct engine_sink *sink);
+
+/** daemon_session_memory - for session_config.memory. */
+void *daemon_session_memory(const struct daemon *d);
+uint32_t daemon_kept_bytes(void);
+
+/** daemon_state_peers - tell an adopted engine what has changed with the peers. */
+void daemon_state_peers(struct daemon *d);
+
+/** daemon_state_site - peers may be others after a reload. */
+void daemon_state_site(struct daemon *d);
+
+/** daemon_state_told - the engine has been told, and will not forget, which peers are there. */
+void daemon_state_told(struct daemon *d);
+
+/** daemon_orphans - connections that a former daemon left held: the engine has them, or fails them.
+ */
+void daemon_orphans(struct daemon *d);
+
+void daemon_on_hand_over(void *ctx, int signo);
+
+/** daemon_last_words - before it is left to another process the engine is whole, and what it has
+ * said leaves. */
+void daemon_last_words(struct daemon *d);
+
+/** daemon_state_close - @gone: there is nothing to go on with. */
+void daemon_state_close(struct daemon *d, bool gone);
 
 /** daemon_served - what peers are told of us: the hosts near us in rules that name a peer. @buf:
  * room for RULE_MAX * RULE_PREFIXES, must outlive @local. */

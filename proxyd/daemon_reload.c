@@ -128,6 +128,7 @@ static int take(struct daemon *d, struct config *new, const struct peer_keys *ke
 		engine_limits(d->engine, &limits, d->now);
 		daemon_prefetch(d);
 		daemon_set_rules(d);
+		daemon_state_site(d);
 		memset(&d->mirror, 0, sizeof(d->mirror));
 		daemon_served(d->cfg, &local, buf);
 		if (d->session)

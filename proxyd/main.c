@@ -20,6 +20,7 @@ enum long_only {
 	OPT_OFFLINE,
 	OPT_REPLAY,
 	OPT_RELOAD,
+	OPT_HAND_OVER,
 	OPT_VERSION,
 };
 
@@ -29,6 +30,7 @@ static const struct option long_options[] = {
 	{"offline", no_argument, NULL, OPT_OFFLINE},
 	{"reload", no_argument, NULL, OPT_RELOAD},
 	{"replay", required_argument, NULL, OPT_REPLAY},
+	{"hand-over", required_argument, NULL, OPT_HAND_OVER},
 	{"json", no_argument, NULL, 'j'},
 	{"foreground", no_argument, NULL, 'f'},
 	{"verbose", no_argument, NULL, 'v'},
@@ -46,6 +48,7 @@ static const char help[] =
 	"      --offline        check the file alone\n"
 	"      --reload         have the running daemon read it again; fails when that refuses\n"
 	"      --replay CAPTURE show which queue pairs the packets of a capture file tell of\n"
+	"      --hand-over PID  tell that longhauld to end for this version to go on, if it can\n"
 	"  -j, --json           the replay's table as JSON\n"
 	"  -v, --verbose        log more\n"
 	"  -f, --foreground     accepted; longhauld never leaves the foreground\n"
@@ -75,6 +78,12 @@ static int print_errors(const struct config_errors *errs)
 	return 1;
 }
 
+/* Whether to look at this host. Hosts wait for who goes on with what a former process left. */
+static bool looks(const struct config *cfg, unsigned int patience_ms)
+{
+	return patience_ms && (patience_ms != PATIENCE_START_MS || !daemon_state_left(cfg));
+}
+
 /* Read and check @path; NULL when something is wrong, which has been said. @patience_ms: 0: not
  * this host. @warn: what is not as it should be, the file's or this host's. */
 static struct config *load(const char *path, unsigned int patience_ms, struct config_errors *warn)
@@ -87,7 +96,7 @@ static struct config *load(const char *path, unsigned int patience_ms, struct co
 	if (!errs || !cfg)
 		fail("out of memory");
 	else if (config_load(path, cfg, errs) ||
-		 (patience_ms && host_check(cfg, patience_ms, errs, warn)))
+		 (looks(cfg, patience_ms) && host_check(cfg, patience_ms, errs, warn)))
 		print_errors(errs);
 	else
 		ok = true;
@@ -142,6 +151,20 @@ static int replay(const char *path, bool json)
 	return replay_run(path, json, stdout, stderr, err, sizeof(err)) ? fail(err) : 0;
 }
 
+static int hand_over(const char *path, const char *pid)
+{
+	struct config_errors *warn = calloc(1, sizeof(*warn));
+	struct config *cfg = warn ? load(path, 0, warn) : NULL;
+	char err[ERR_LEN];
+	int rc = cfg ? daemon_hand_over(cfg, strtol(pid, NULL, 10), err, sizeof(err)) : 0;
+
+	free(warn);
+	if (!cfg)
+		return 1;
+	free(cfg);
+	return rc ? fail(err) : 0;
+}
+
 static int serve(const char *path, bool verbose)
 {
 	struct config_errors *warn = calloc(1, sizeof(*warn));
@@ -176,7 +199,7 @@ enum what {
 
 int main(int argc, char **argv)
 {
-	const char *path = CONFIG_PATH, *capture = NULL;
+	const char *path = CONFIG_PATH, *capture = NULL, *pid = NULL;
 	bool offline = false, json = false, verbose = false;
 	enum what what = SERVE;
 	char text[128];
@@ -200,6 +223,9 @@ int main(int argc, char **argv)
 		case OPT_REPLAY:
 			capture = optarg;
 			what = REPLAY;
+			break;
+		case OPT_HAND_OVER:
+			pid = optarg;
 			break;
 		case 'j':
 			json = true;
@@ -227,6 +253,8 @@ int main(int argc, char **argv)
 			 argv[optind]);
 		return fail(text);
 	}
+	if (pid)
+		return hand_over(path, pid);
 	return what == REPLAY	? replay(capture, json)
 	       : what == CHECK	? check(path, offline)
 	       : what == RELOAD ? reload(path)

@@ -58,7 +58,8 @@ static const char *reason_text(enum lane_reason r)
 	case REASON_FAULT:
 		return "the other direction lost its custody, and the connection with it";
 	case REASON_ORPHAN:
-		return "a former daemon read ahead for it and ended without letting go; it is "
+		return "a former daemon ended without letting go of it, and what it knew is lost; "
+		       "it is "
 		       "being broken";
 	case REASON_OPCODE:
 		return "released: a request has an opcode that is not known here";

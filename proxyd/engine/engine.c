@@ -12,7 +12,6 @@
  * Nothing is acknowledged or reported inside engine_rx(): marks move, flags are raised, and
  * engine_tick() at the end of a batch says it once, cumulatively.
  */
-#include <errno.h>
 #include <stdlib.h>
 
 #include "engine/link/order.h"
@@ -20,106 +19,6 @@
 
 #define SWEEP_NS    (10 * NSEC_PER_MSEC)
 #define SWEEP_FLOWS 256u
-
-static uint64_t or_default(uint64_t v, uint64_t def)
-{
-	return v ? v : def;
-}
-
-/* A power of two. */
-static uint32_t accepted_slots(const struct engine_config *cfg)
-{
-	uint32_t n = 1;
-
-	while (n < cfg->max_conns)
-		n <<= 1;
-	return n;
-}
-
-static bool tables_create(struct engine *e, uint32_t read_bytes, uint64_t now_ns)
-{
-	static const unsigned int share[POOL_CLASSES] = {[POOL_CUSTODY] = 60, [POOL_TRANSIT] = 40};
-	uint32_t slots = accepted_slots(&e->cfg);
-
-	e->flows = arena_alloc(&e->arena, sizeof(struct flow) * e->nflows, 64);
-	e->meters = arena_alloc(&e->arena, sizeof(struct flow_meter) * e->nflows, 64);
-	e->match = arena_alloc(&e->arena, sizeof(struct psn_match) * MATCH_SLOTS, 64);
-	e->cm = arena_alloc(&e->arena, sizeof(struct cm_pending) * CM_SLOTS, 64);
-	e->accepted = arena_alloc(&e->arena, sizeof(*e->accepted) * slots, 64);
-	e->table = flow_table_create(&e->arena, e->nflows, e->cfg.seed);
-	e->wheel = wheel_create(&e->arena, e->nflows * TIMERS, now_ns);
-	e->reads = mqueue_create(&e->arena, READS_MAX, read_bytes);
-	e->pool = pool_create(&e->arena, e->cfg.pool_bytes, share);
-	if (!e->flows || !e->meters || !e->match || !e->cm || !e->accepted || !e->table ||
-	    !e->wheel || !e->reads || !e->pool)
-		return false;
-	for (uint32_t i = 0; i < e->nflows; i++)
-		e->flows[i].next_free = i + 1 < e->nflows ? i + 1 : FLOW_NONE;
-	e->accepted_mask = slots - 1;
-	memset(e->accepted, 0xff, sizeof(*e->accepted) * slots);
-	e->ack_head = e->report_head = FLOW_NONE;
-	e->room.head = e->room.tail = FLOW_NONE;
-	for (int k = 0; k < 2; k++)
-		e->half[k].head = e->half[k].tail = FLOW_NONE;
-	e->run_lan.head = e->run_lan.tail = FLOW_NONE;
-	for (int p = 0; p < PORTS; p++)
-		e->wait[p].acks = FLOW_NONE;
-	return true;
-}
-
-struct engine *engine_create(const struct engine_config *cfg, const struct engine_sink *sink,
-			     uint64_t now_ns)
-{
-	struct engine *e = calloc(1, sizeof(*e));
-	const uint32_t read_bytes = sizeof(struct fetch) > sizeof(struct read_rec)
-					    ? sizeof(struct fetch)
-					    : sizeof(struct read_rec);
-	uint64_t size;
-
-	if (!e)
-		return NULL;
-	e->sink = *sink;
-	e->cfg = *cfg;
-	e->roles = engine_roles;
-	e->cfg.pool_bytes = or_default(cfg->pool_bytes, 256ull << 20);
-	e->cfg.max_conns = (uint32_t)or_default(cfg->max_conns, 16384);
-	e->cfg.lane_span = (uint32_t)or_default(cfg->lane_span, WINDOW_SPAN);
-	if (e->cfg.lane_span > WINDOW_SPAN)
-		e->cfg.lane_span = WINDOW_SPAN;
-	e->half_max = half_most(&e->cfg);
-	e->nflows = e->cfg.max_conns * 2 + e->half_max;
-	e->now = now_ns;
-	e->gen = (uint32_t)(cfg->seed ^ cfg->seed >> 32);
-
-	size = pool_arena_size(e->cfg.pool_bytes) + flow_table_arena_size(e->nflows) +
-	       wheel_arena_size(e->nflows * TIMERS) + mqueue_arena_size(READS_MAX, read_bytes) +
-	       (sizeof(struct flow) + sizeof(struct flow_meter)) * e->nflows +
-	       sizeof(struct psn_match) * MATCH_SLOTS + sizeof(struct cm_pending) * CM_SLOTS +
-	       sizeof(*e->accepted) * accepted_slots(&e->cfg) + order_arena_size(e->nflows) +
-	       (1u << 20);
-	if (arena_init(&e->arena, size)) {
-		free(e);
-		return NULL;
-	}
-	if (!tables_create(e, read_bytes, now_ns) || !order_init(e)) {
-		engine_destroy(e);
-		return NULL;
-	}
-	meter_init(e);
-	engine_limits(e, cfg, now_ns);
-	pace_init(e);
-	e->wake = UINT64_MAX;
-	e->sweep_at = now_ns + SWEEP_NS;
-	return e;
-}
-
-void engine_destroy(struct engine *e)
-{
-	if (!e)
-		return;
-	arena_exit(&e->arena);
-	free(e);
-}
 
 /* The connection of @fl was taken down, and here is a packet all the same. */
 static void next_owner(struct engine *e, struct flow *fl)
@@ -224,6 +123,7 @@ static void signalled(struct engine *e, const struct frame *f)
 
 static void rx_begin(struct engine *e, enum engine_port port, uint64_t now_ns)
 {
+	batch_begin(e);
 	e->now = now_ns;
 	e->via = LINK_ALONE;
 	e->counters[port == PORT_LAN ? EC_RX_LAN : EC_RX_WAN]++;
@@ -352,6 +252,7 @@ void engine_rx(struct engine *e, enum engine_port port, const uint8_t *data, uin
 
 void engine_rx_report(struct engine *e, unsigned int peer, const struct report *r, uint64_t now_ns)
 {
+	batch_begin(e);
 	e->now = now_ns;
 	if (peer >= PEER_MAX)
 		return;
@@ -365,7 +266,7 @@ void engine_rx_report(struct engine *e, unsigned int peer, const struct report *
 static void timer_fired(void *ctx, uint32_t id)
 {
 	struct engine *e = ctx;
-	struct flow *fl = &e->flows[id / TIMERS];
+	struct flow *fl = flow_ref(e, id / TIMERS);
 
 	if (!fl->used || fl->lane.role == ROLE_NONE)
 		return;
@@ -387,10 +288,13 @@ static void sweep(struct engine *e)
 		struct flow *fl = &e->flows[e->sweep];
 
 		e->sweep = (e->sweep + 1) % e->nflows;
-		if (fl->used && role_of(e, &fl->lane)->sweep)
+		if (fl->used && role_of(e, &fl->lane)->sweep) {
+			flow_change(e, fl);
 			role_of(e, &fl->lane)->sweep(e, fl);
+		}
 		if (!fl->used || e->now - fl->seen < e->cfg.idle_ns)
 			continue;
+		flow_change(e, fl);
 		if (fl->partner != FLOW_NONE &&
 		    (e->now - e->flows[fl->partner].seen < e->cfg.idle_ns ||
 		     (fl->lane.role == ROLE_NONE && e->flows[fl->partner].lane.role != ROLE_NONE)))
@@ -407,6 +311,7 @@ static void sweep(struct engine *e)
 
 void engine_tick(struct engine *e, uint64_t now_ns)
 {
+	batch_begin(e);
 	e->now = now_ns;
 	wheel_expire(e->wheel, now_ns, timer_fired, e);
 	e->wake = UINT64_MAX;
@@ -418,6 +323,10 @@ void engine_tick(struct engine *e, uint64_t now_ns)
 	due_reports(e);
 	meter_tick(e);
 	sweep(e);
+	if (e->undo) {
+		pool_batch_end(e->pool);
+		undo_commit(e->undo);
+	}
 }
 
 uint64_t engine_deadline(const struct engine *e)
@@ -454,10 +363,12 @@ uint32_t engine_give_up(struct engine *e, uint64_t now_ns)
 {
 	uint32_t failing = 0;
 
+	batch_begin(e);
 	e->now = now_ns;
 	for (uint32_t i = 0; i < e->nflows; i++) {
 		struct flow *fl = &e->flows[i];
 
+		flow_change(e, fl);
 		if (fl->used && lane_keeps(&fl->lane) && fl->lane.packets)
 			lane_fault(e, fl, REASON_OPERATOR, AETH_NAK_OPERATION);
 		failing += fl->used && fault_pending(&fl->lane);
@@ -465,30 +376,36 @@ uint32_t engine_give_up(struct engine *e, uint64_t now_ns)
 	return failing;
 }
 
-/* On which side the requester of a connection is that a former engine held: on the LAN, but for
- * lanes of role SOLO (solo.c). If the rules have changed since, its first packet tells. */
-static enum engine_port orphan_side(const struct engine *e, const struct flow_key *k)
+/* Whose requests a former engine held: of a host on the LAN, or of one beyond the WAN that it read
+ * ahead for (solo.c). Those of an acceptor's lane have their custody elsewhere. If the rules have
+ * changed since, the first packet tells. */
+static bool orphan_side(const struct engine *e, const struct flow_key *k, enum engine_port *side)
 {
 	int near = rule_match(e->rules, e->nrules, &k->src, &k->dst, k->vlan);
 	int far = rule_match(e->rules, e->nrules, &k->dst, &k->src, k->vlan);
+	bool solo = far >= 0 && e->rules[far].prefetch == PREFETCH_SINGLE;
 
-	return far >= 0 && (near < 0 || e->rules[far].prefetch == PREFETCH_SINGLE) ? PORT_WAN
-										   : PORT_LAN;
+	*side = far >= 0 && (near < 0 || solo) ? PORT_WAN : PORT_LAN;
+	return *side == PORT_LAN || solo || !e->cfg.fence;
 }
 
-void engine_fail_orphan(struct engine *e, const struct flow_key *requests, uint32_t lqpn,
+bool engine_fail_orphan(struct engine *e, const struct flow_key *requests, uint32_t lqpn,
 			uint64_t now_ns)
 {
 	struct flow_key back = {
 		.src = requests->dst, .dst = requests->src, .dqpn = lqpn, .vlan = requests->vlan};
 	struct flow *fl, *other;
-	enum engine_port side = orphan_side(e, requests);
+	enum engine_port side;
 
+	if (!orphan_side(e, requests, &side))
+		return false;
+	batch_begin(e);
 	e->now = now_ns;
 	fl = flow_create(e, requests, side);
 	other = flow_create(e, &back, other_port(side));
 	if (fl && other && flow_pair(e, fl, other, LEARNED_PEER))
 		fault_orphan(e, fl);
+	return true;
 }
 
 static void account(struct engine *e, const struct flow *fl)
@@ -499,8 +416,11 @@ static void account(struct engine *e, const struct flow *fl)
 
 void engine_rules(struct engine *e, const struct rule *rules, unsigned int n, uint64_t now_ns)
 {
+	batch_begin(e);
 	e->now = now_ns;
 	e->nrules = n > RULE_MAX ? RULE_MAX : n;
+	for (unsigned int i = 0; i < RULE_MAX; i++)
+		engine_change(e, &e->rules[i], sizeof(e->rules[i]));
 	memcpy(e->rules, rules, e->nrules * sizeof(*rules));
 	memset(e->rule_bytes, 0, sizeof(e->rule_bytes));
 	e->prefetch = e->ordered = false;
@@ -513,6 +433,7 @@ void engine_rules(struct engine *e, const struct rule *rules, unsigned int n, ui
 
 		if (!fl->used)
 			continue;
+		flow_change(e, fl);
 		flow_match_rule(e, fl);
 		fl->retry_open = 0;
 		if (fl->lane.role == ROLE_NONE)
@@ -546,12 +467,14 @@ static void peer_is_back(struct engine *e, struct flow *fl)
 
 void engine_peer_features(struct engine *e, unsigned int peer, uint32_t features)
 {
+	batch_begin(e);
 	if (peer < PEER_MAX)
 		e->peer_features[peer] = features;
 }
 
 void engine_peer_event(struct engine *e, unsigned int peer, enum peer_event ev, uint64_t now_ns)
 {
+	batch_begin(e);
 	e->now = now_ns;
 	if (peer >= PEER_MAX)
 		return;
@@ -573,6 +496,7 @@ void engine_peer_event(struct engine *e, unsigned int peer, enum peer_event ev, 
 			fl->offered = 0;
 		if (!fl->used || l->peer != (int8_t)peer)
 			continue;
+		flow_change(e, fl);
 		fl->retry_open = 0;
 		if (l->role == ROLE_OPENER && ev == PEER_RESTARTED)
 			stream_tx_restart(e, fl);
@@ -586,13 +510,19 @@ void engine_peer_event(struct engine *e, unsigned int peer, enum peer_event ev, 
 	}
 }
 
+bool engine_peer_is_up(const struct engine *e, unsigned int peer)
+{
+	return peer < PEER_MAX && e->peer_up[peer];
+}
+
 void engine_drain(struct engine *e, uint64_t now_ns)
 {
+	batch_begin(e);
 	e->now = now_ns;
 	e->draining = true;
 	for (uint32_t i = 0; i < e->nflows; i++)
 		if (e->flows[i].used && e->flows[i].lane.role != ROLE_NONE)
-			lane_drain(e, &e->flows[i], REASON_OPERATOR);
+			lane_drain(e, flow_ref(e, i), REASON_OPERATOR);
 }
 
 uint64_t engine_counter(const struct engine *e, enum engine_counter c)

@@ -74,9 +74,9 @@ struct engine_event {
  * @hold:   from now on (@on) the packets of the connection whose requests have the key @requests,
  * and whose
  *          requester has the QPN @lqpn, must not pass but through the engine, not even when it is
- *          gone: they bear other numbers on the WAN than the host gave them. The next engine is
- *          told by engine_fail_orphan(). 0, or -errno when that cannot be had: then they keep their
- *          numbers. May be NULL: it can
+ *          gone: they bear other numbers on the WAN than the host gave them, or (engine_config,
+ *          @fence) are in custody. The next engine has them, or is told by engine_fail_orphan(). 0,
+ *          or -errno when that cannot be had: then they keep their numbers. May be NULL: it can
  */
 struct engine_sink {
 	void *ctx;
@@ -101,6 +101,10 @@ struct engine_sink {
  *                   for tests
  * @idle_ns:         a flow without packets is forgotten after this, default 10 min
  * @seed:            of the flow table's hash and of lane generations
+ * @file:            make the engine's memory in this file, for engine_adopt(); 0: nobody adopts it
+ * @undo:            what a batch changes can be undone; always with @file
+ * @kept_bytes:      memory beside it that the caller keeps (engine_kept())
+ * @fence:           connections with custody are held (struct engine_sink, @hold)
  */
 struct engine_config {
 	uint64_t pool_bytes;
@@ -110,6 +114,10 @@ struct engine_config {
 	uint32_t wan_burst, lane_span;
 	uint64_t peer_timeout_ns, responder_timeout_ns, rnr_timeout_ns, idle_ns;
 	uint64_t seed;
+	int file;
+	bool undo;
+	uint32_t kept_bytes;
+	bool fence;
 };
 
 struct engine;
@@ -117,7 +125,35 @@ struct engine;
 /** engine_create - NULL when memory is short. @now_ns: first value of the clock. */
 struct engine *engine_create(const struct engine_config *cfg, const struct engine_sink *sink,
 			     uint64_t now_ns);
+/** engine_destroy - lanes are not asked; what lies in a file stays there. */
 void engine_destroy(struct engine *e);
+
+/**
+ * engine_adopt - go on with the engine that another process made in the file @fd (@cfg->file there)
+ * and left, with all that it knew. Its sizes stay as they are. Call engine_rules(),
+ * engine_peer_event() for what has changed with the peers, and engine_hold_again(). @fd stays the
+ * caller's. NULL with @why when there is nothing that can be proved to be right.
+ */
+struct engine *engine_adopt(int fd, const struct engine_config *cfg, const struct engine_sink *sink,
+			    uint64_t now_ns, const char **why);
+
+/** engine_kept - the caller's memory beside the engine, zeroed when it is new; NULL without any. */
+void *engine_kept(const struct engine *e);
+
+/* Where in a file (engine_config, @file) the layout of its engine stands, 8 bytes. */
+#define ENGINE_LAYOUT_AT 4096
+
+/** engine_layout - engines of the same layout can adopt each other's memory. */
+uint64_t engine_layout(void);
+
+/** engine_holds - whether the engine wants the connection with these requests held. */
+bool engine_holds(struct engine *e, const struct flow_key *requests);
+
+/** engine_hold_again - after an adoption: say once more what must be held; returns how many. */
+uint32_t engine_hold_again(struct engine *e, uint64_t now_ns);
+
+/** engine_peer_is_up - what the engine thinks. */
+bool engine_peer_is_up(const struct engine *e, unsigned int peer);
 
 /** engine_rules - replace the rules (copied). Lanes whose connection no rule wants any more, or
  * whose peer
@@ -200,10 +236,9 @@ bool engine_release(struct engine *e, uint32_t conn, uint64_t now_ns);
 bool engine_may_stop(struct engine *e);
 
 /** engine_fail_orphan - a former engine held this connection (struct engine_sink, @hold) and is
- * gone. None of its packets
- *  passes any more; the queue pair near this appliance is made to fail. Call after engine_rules().
- *  */
-void engine_fail_orphan(struct engine *e, const struct flow_key *requests, uint32_t lqpn,
+ * gone. None of its packets passes any more; the queue pair near this appliance is made to fail.
+ * Call after engine_rules(). False when nothing was promised here: it need not be held. */
+bool engine_fail_orphan(struct engine *e, const struct flow_key *requests, uint32_t lqpn,
 			uint64_t now_ns);
 
 /** struct ledger - what the appliance owes. @oldest_ns: age of the oldest packet in custody. */

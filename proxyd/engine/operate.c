@@ -12,7 +12,7 @@
 
 static struct flow *conn_flow(struct engine *e, uint32_t conn)
 {
-	return conn < e->nflows && e->flows[conn].used ? &e->flows[conn] : NULL;
+	return conn < e->nflows && e->flows[conn].used ? flow_ref(e, conn) : NULL;
 }
 
 static void let_go(struct engine *e, struct flow *fl)
@@ -25,6 +25,7 @@ static void mark(struct engine *e, struct flow *fl, bool on)
 {
 	struct flow *other = flow_partner(e, fl);
 
+	flow_change(e, fl);
 	fl->bypassed = on;
 	if (other)
 		other->bypassed = on;
@@ -34,6 +35,7 @@ bool engine_bypass(struct engine *e, enum bypass what, uint32_t index, bool on, 
 {
 	struct flow *one = what == BYPASS_CONN ? conn_flow(e, index) : NULL;
 
+	batch_begin(e);
 	e->now = now_ns;
 	if ((what == BYPASS_CONN && !one) || (what == BYPASS_RULE && index >= e->nrules))
 		return false;
@@ -50,6 +52,7 @@ bool engine_bypass(struct engine *e, enum bypass what, uint32_t index, bool on, 
 
 		if (!fl->used)
 			continue;
+		flow_change(e, fl);
 		if (what == BYPASS_ALL && !on)
 			fl->bypassed = false;
 		fl->retry_open = 0;
@@ -65,6 +68,7 @@ bool engine_release(struct engine *e, uint32_t conn, uint64_t now_ns)
 	bool held = fl && fl->lane.role != ROLE_NONE;
 
 	held |= other && other->lane.role != ROLE_NONE;
+	batch_begin(e);
 	e->now = now_ns;
 	if (!held)
 		return false;
@@ -83,6 +87,7 @@ void engine_limits(struct engine *e, const struct engine_config *cfg, uint64_t n
 {
 	bool was_auto = e->cfg.wan_auto;
 
+	batch_begin(e);
 	e->now = now_ns;
 	e->cfg.wan_rate = cfg->wan_rate;
 	e->cfg.wan_auto = cfg->wan_auto;
@@ -103,5 +108,5 @@ void engine_peer_forget(struct engine *e, unsigned int peer, uint64_t now_ns)
 	order_forget(e, peer);
 	e->peer_features[peer] = 0;
 	e->peer_new_at[peer] = 0;
-	rate_init(&e->link[peer].rate, e->cfg.wan_rate);
+	rate_init(&link_at(e, peer)->rate, e->cfg.wan_rate);
 }

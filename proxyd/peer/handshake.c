@@ -190,6 +190,7 @@ static void establish(struct session *s, struct peer *p, const struct seal_psk *
 	if (!restarted)
 		roll_keep(p, psk, now);
 	rolled = was_up && sodium_memcmp(psk, &l->psk, sizeof(*psk)) != 0;
+	peer_change(p, true);
 	sodium_memzero(l, sizeof(*l));
 	l->psk = *psk;
 	memcpy(l->own, own->b, PROTO_SALT);
@@ -209,6 +210,7 @@ static void establish(struct session *s, struct peer *p, const struct seal_psk *
 	}
 	p->next_beat = now + s->cfg.heartbeat_ns;
 	p->next_tell = now + TELL_NS;
+	peer_change(p, false);
 
 	if (!c->established)
 		handshake_confirm(s, p);

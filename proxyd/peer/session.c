@@ -21,6 +21,13 @@
  *	their own sequence numbers, and HELLO and HEARTBEAT messages are taken from newer
  *	datagrams only.
  *
+ * Another process
+ *	The memory of the sessions may outlive the process (session_config.memory). The next one
+ *	goes on with the keys and the sequence numbers that are there, so that the peer need not
+ *	even know. A number is counted up before its datagram is sealed, so that none is used
+ *	twice. Where a change of keys was cut off in the middle the peer begins DOWN, under the
+ *	same boot epoch: the handshake does the rest.
+ *
  * What can be lost
  *	Anything. HELLOs, CONFIRMs and heartbeats repeat by themselves, reports are repeated by
  *	the engine, a lost BYE costs dead_ns.
@@ -106,6 +113,39 @@ static int set_local(struct session *s, const struct session_local *l)
 	return 0;
 }
 
+size_t session_size(void)
+{
+	return sizeof(struct session);
+}
+
+/* What is in @s was left by another process: who is there is seen when he is added. */
+static void take_over(struct session *s)
+{
+	for (unsigned int i = 0; i < PEER_MAX; i++) {
+		struct peer *p = &s->peer[i];
+
+		outbox_drop(p);
+		if (p->state != SESSION_UNUSED) {
+			p->left_up = p->state == SESSION_UP && !p->changing;
+			p->left = true;
+			p->state = SESSION_UNUSED;
+		}
+		p->left_up &= !p->changing;
+	}
+}
+
+static void defaults(struct session_config *c)
+{
+	if (!c->hello_ns)
+		c->hello_ns = 500 * MS;
+	if (!c->heartbeat_ns)
+		c->heartbeat_ns = 250 * MS;
+	if (!c->dead_ns)
+		c->dead_ns = 3 * SEC;
+	if (!c->datagram_max)
+		c->datagram_max = 1400;
+}
+
 struct session *session_create(const struct session_config *cfg, const struct session_sink *sink,
 			       uint64_t now_ns)
 {
@@ -116,48 +156,70 @@ struct session *session_create(const struct session_config *cfg, const struct se
 		errno = EIO;
 		return NULL;
 	}
-	s = calloc(1, sizeof(*s));
+	s = cfg->memory ? cfg->memory : calloc(1, sizeof(*s));
 	if (!s) {
 		errno = ENOMEM;
 		return NULL;
 	}
 	s->cfg = *cfg;
 	s->sink = *sink;
-	if (!s->cfg.hello_ns)
-		s->cfg.hello_ns = 500 * MS;
-	if (!s->cfg.heartbeat_ns)
-		s->cfg.heartbeat_ns = 250 * MS;
-	if (!s->cfg.dead_ns)
-		s->cfg.dead_ns = 3 * SEC;
-	if (!s->cfg.datagram_max)
-		s->cfg.datagram_max = 1400;
+	defaults(&s->cfg);
 	s->self.version = PROTO_VERSION;
 	if (s->cfg.datagram_max < SESSION_DATAGRAM_MIN ||
 	    s->cfg.datagram_max > SESSION_DATAGRAM_MAX || set_local(s, &cfg->local) < 0) {
-		free(s);
+		if (!cfg->memory)
+			free(s);
 		errno = EINVAL;
 		return NULL;
 	}
 	/* The caller's strings and arrays need not outlive this call. */
 	memset(&s->cfg.local, 0, sizeof(s->cfg.local));
 
+	if (s->kept == SESSION_KEPT) {
+		take_over(s);
+		return s;
+	}
 	s->self.boot = s->cfg.boot;
 	while (!s->self.boot)
 		session_random(s, &s->self.boot, sizeof(s->self.boot));
+	s->kept = SESSION_KEPT;
 	return s;
 }
 
 void session_destroy(struct session *s)
 {
+	bool own;
+
 	if (!s)
 		return;
+	own = !s->cfg.memory;
 	sodium_memzero(s, sizeof(*s));
-	free(s);
+	if (own)
+		free(s);
+}
+
+/* The process before this one knew @p, under this name and key. */
+static bool goes_on(struct peer *p, const char *name, const struct seal_psk *psk, uint64_t now)
+{
+	bool up = p->left_up;
+
+	if (!p->left || strncmp(p->name, name, sizeof(p->name) - 1) || !p->nkeys ||
+	    sodium_memcmp(&p->psk[0], psk, sizeof(*psk)))
+		return false;
+	p->left = p->left_up = false;
+	if (!up) {
+		sodium_memzero(&p->link, sizeof(p->link));
+		p->since = p->next_hello = now;
+	}
+	peer_change(p, false);
+	p->state = up ? SESSION_UP : SESSION_DOWN;
+	return true;
 }
 
 int session_peer_add(struct session *s, unsigned int peer, const char *name,
 		     const uint8_t key[PEER_KEY_LEN], uint64_t now_ns)
 {
+	struct seal_psk psk;
 	struct peer *p;
 
 	if (peer >= PEER_MAX || !name || !*name)
@@ -165,9 +227,15 @@ int session_peer_add(struct session *s, unsigned int peer, const char *name,
 	p = &s->peer[peer];
 	if (p->state != SESSION_UNUSED)
 		return -EEXIST;
+	seal_psk_init(&psk, key);
+	if (goes_on(p, name, &psk, now_ns)) {
+		sodium_memzero(&psk, sizeof(psk));
+		return 0;
+	}
 	memset(p, 0, sizeof(*p));
 	snprintf(p->name, sizeof(p->name), "%s", name);
-	seal_psk_init(&p->psk[0], key);
+	p->psk[0] = psk;
+	sodium_memzero(&psk, sizeof(psk));
 	p->nkeys = 1;
 	handshake_new_salts(s, p);
 	p->proven = p->unproven = (struct bucket){.tokens = ANSWERS_MAX, .refilled = now_ns};
@@ -218,6 +286,7 @@ void session_bye(struct session *s, enum proto_bye_reason reason)
 			continue;
 		if (p->state == SESSION_UP)
 			outbox_bye(s, p, reason);
+		peer_change(p, true);
 		p->state = SESSION_CLOSED;
 		sodium_memzero(&p->link.keys, sizeof(p->link.keys));
 		sodium_memzero(&p->old, sizeof(p->old));
@@ -230,10 +299,12 @@ void session_bye(struct session *s, enum proto_bye_reason reason)
 void session_down(struct session *s, struct peer *p, int prio, const char *why, uint64_t now)
 {
 	session_say(s, p, prio, "down: %s", why);
-	sodium_memzero(&p->link.keys, sizeof(p->link.keys));
 	sodium_memzero(&p->old, sizeof(p->old));
-	outbox_drop(p);
 	p->state = SESSION_DOWN;
+	peer_change(p, true);
+	sodium_memzero(&p->link.keys, sizeof(p->link.keys));
+	peer_change(p, false);
+	outbox_drop(p);
 	p->since = now;
 	p->next_hello = now;
 	p->downs++;

@@ -99,6 +99,9 @@ struct session_local {
  * @datagram_max: bytes of UDP payload, SESSION_DATAGRAM_MIN .. SESSION_DATAGRAM_MAX, default 1,400
  * @boot:         boot epoch, default: a random one. Give one only to have a restarted process pass
  *                for the one before it
+ * @memory:       session_size() bytes, zeroed, or what a process before this one left there: then
+ *                its sessions go on with the peers that are added with the same names and keys, and
+ *                its boot epoch is ours. NULL: memory of its own
  * @random:       fills @buf; default randombytes_buf(). For tests
  */
 struct session_config {
@@ -106,6 +109,7 @@ struct session_config {
 	uint64_t hello_ns, heartbeat_ns, dead_ns;
 	uint32_t datagram_max;
 	uint64_t boot;
+	void *memory;
 	void (*random)(void *ctx, void *buf, size_t len);
 	void *random_ctx;
 };
@@ -128,6 +132,9 @@ struct session_sink {
 };
 
 struct session;
+
+/** session_size - bytes for session_config.memory. */
+size_t session_size(void);
 
 /** session_create - no peers yet. NULL with errno EINVAL (configuration), ENOMEM, or EIO
  *  (libsodium). */

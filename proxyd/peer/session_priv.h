@@ -84,6 +84,8 @@ enum log_about {
  * @psk, @nkeys: its keys, the one to begin with first
  * @turn:       which of them is the next to seek under, modulo @nkeys
  * @rolling, @next_roll: a session under another than the first is to be made anew; when to try
+ * @changing:   keys and states are being replaced: whoever finds it so cannot go on with them
+ * @left_up, @left: the process before this one knew it; it was up, and so it is when it is added
  * @salt:       ours for the next session, and the one that was offered before it
  * @heard_salt: the latest salt heard, zero when none: saves a seeking pair a round trip
  * @hello:      latest HELLO of a proven peer; @known: there was one
@@ -91,6 +93,7 @@ enum log_about {
  */
 struct peer {
 	enum session_state state;
+	bool changing, left, left_up;
 	char name[RULE_NAME];
 	struct seal_psk psk[SESSION_KEYS];
 	unsigned int nkeys, turn;
@@ -118,12 +121,24 @@ struct peer {
 };
 
 struct session {
+	uint64_t kept; /* SESSION_KEPT once it is made */
 	struct session_config cfg;
 	struct session_sink sink;
 	struct proto_hello self;
 	struct peer peer[PEER_MAX];
 	uint8_t plain[SESSION_DATAGRAM_MAX]; /* the datagram being taken apart */
 };
+
+/* Memory that a session is in. */
+#define SESSION_KEPT 0x6e6f697373657331ull
+
+/** peer_change - @on: from here on what is known of @p is not to be believed by anybody else. */
+static inline void peer_change(struct peer *p, bool on)
+{
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	*(volatile bool *)&p->changing = on;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
 
 /* session.c */
 void session_say(struct session *s, struct peer *p, int prio, const char *fmt, ...)

@@ -33,7 +33,7 @@
 /* One byte more than is ever taken, to tell a longer datagram from the longest. */
 #define SLOT   (SESSION_DATAGRAM_MAX + 1)
 /* Datagrams that wait for room in the send buffer. */
-#define HELD   64u
+#define HELD   128u
 
 union sockaddr_any {
 	struct sockaddr sa;
@@ -70,6 +70,7 @@ struct peer_socket {
 	uint8_t data[BATCH][SLOT];
 	struct held held[HELD]; /* a ring: @nheld from @first_held on */
 	unsigned int first_held, nheld;
+	bool wait; /* nothing leaves before peer_socket_flush() */
 };
 
 static const uint8_t v4_head[12] = {[10] = 0xff, [11] = 0xff};
@@ -377,12 +378,21 @@ bool peer_socket_flush(struct peer_socket *ps)
 	return false;
 }
 
+void peer_socket_wait(struct peer_socket *ps)
+{
+	ps->wait = true;
+}
+
 void peer_socket_send(void *ctx, unsigned int peer, const uint8_t *data, size_t len)
 {
 	struct peer_socket *ps = ctx;
 	struct held *h;
 
-	if (peer >= PEER_MAX || (!peer_socket_flush(ps) && try_send(ps, peer, data, len)))
+	if (peer >= PEER_MAX)
+		return;
+	/* what finds no room to wait leaves early, rather than not at all */
+	if ((!ps->wait || ps->nheld == HELD) && !peer_socket_flush(ps) &&
+	    try_send(ps, peer, data, len))
 		return;
 	if (ps->nheld == HELD || len > sizeof(h->data)) {
 		ps->stats.tx_full++;

@@ -52,6 +52,10 @@ typedef void (*peer_socket_fn)(void *ctx, unsigned int peer, const uint8_t *data
  */
 int peer_socket_rx(struct peer_socket *ps, unsigned int budget, peer_socket_fn fn, void *ctx);
 
+/** peer_socket_wait - from here on datagrams leave with peer_socket_flush() only, as long as there
+ *  is room for them. */
+void peer_socket_wait(struct peer_socket *ps);
+
 /** peer_socket_send - fits struct session_sink's send with @ctx the socket. A datagram that finds
  *  no room waits for peer_socket_flush(). One that cannot be sent, or finds too many waiting, is
  *  counted and lost: every message is said again by those who need it. */

@@ -90,6 +90,7 @@ int arena_init_file(struct arena *a, int fd, size_t size)
 		(void)!ftruncate(fd, 0);
 		return ret;
 	}
+	(void)fcntl(fd, F_ADD_SEALS, ARENA_SEALS); /* a memfd can be sealed */
 	fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	return fd < 0 ? -errno : arena_make(a, fd, size);
 }

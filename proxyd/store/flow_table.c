@@ -5,6 +5,7 @@
  * backward shift finds an entry's home without its key.
  */
 #include "store/flow_table.h"
+#include "store/undo.h"
 
 #include <errno.h>
 #include <string.h>
@@ -21,6 +22,7 @@ struct bucket {
 };
 
 struct flow_table {
+	int64_t undo;
 	uint64_t seed;
 	uint32_t mask; /* buckets - 1 */
 	uint32_t capacity;
@@ -28,6 +30,19 @@ struct flow_table {
 	uint32_t pad;
 	struct bucket bucket[];
 };
+
+static void change(struct flow_table *t, struct bucket *b)
+{
+	struct undo *u = t->undo ? (struct undo *)((uint8_t *)t + t->undo) : NULL;
+
+	undo_note(u, &t->count, sizeof(t->count));
+	undo_note(u, b, sizeof(*b));
+}
+
+void flow_table_undo_by(struct flow_table *t, struct undo *u)
+{
+	t->undo = (uint8_t *)u - (uint8_t *)t;
+}
 
 static uint64_t buckets_of(uint32_t capacity)
 {
@@ -108,6 +123,7 @@ int flow_table_insert(struct flow_table *t, const struct flow_key *key, uint32_t
 		return -ENOSPC;
 	while (t->bucket[i].index != FLOW_NONE)
 		i = (i + 1) & t->mask;
+	change(t, &t->bucket[i]);
 	t->bucket[i].hash = hash;
 	t->bucket[i].index = index;
 	t->count++;
@@ -131,10 +147,12 @@ void flow_table_remove(struct flow_table *t, const struct flow_key *key, uint32_
 		uint32_t home = t->bucket[i].hash & t->mask;
 
 		if (((i - home) & t->mask) >= ((i - hole) & t->mask)) {
+			change(t, &t->bucket[hole]);
 			t->bucket[hole] = t->bucket[i];
 			hole = i;
 		}
 	}
+	change(t, &t->bucket[hole]);
 	t->bucket[hole].index = FLOW_NONE;
 	t->count--;
 }

@@ -35,6 +35,10 @@ struct flow_table;
 struct flow_table *flow_table_create(struct arena *a, uint32_t capacity, uint64_t seed);
 uint64_t flow_table_arena_size(uint32_t capacity);
 
+/** flow_table_undo_by - what changes is noted in @u from here on (undo.h). */
+struct undo;
+void flow_table_undo_by(struct flow_table *t, struct undo *u);
+
 /** flow_table_find - index of the flow with @key, FLOW_NONE when unknown.
  *  @keys: base of an array whose element i starts with the struct flow_key of flow i; @stride:
  *  bytes per element. */

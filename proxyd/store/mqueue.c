@@ -5,14 +5,17 @@
  * keep the free count right without walking.
  */
 #include "store/mqueue.h"
+#include "store/undo.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* @noted: number of the batch that it and its element were noted in (undo.h) */
 struct link {
 	uint32_t next;
 	uint32_t seq;
+	uint32_t noted;
 };
 
 /**
@@ -21,13 +24,43 @@ struct link {
  * @stride: bytes from one to the next
  */
 struct mqueue {
+	int64_t undo;
 	uint64_t data;
 	uint32_t count;
 	uint32_t stride;
 	uint32_t free;
 	uint32_t free_count;
+	uint32_t noted;
 	struct link link[];
 };
+
+static struct undo *undo_of(const struct mqueue *q)
+{
+	return q->undo ? (struct undo *)((uint8_t *)q + q->undo) : NULL;
+}
+
+/* The list of free elements is about to change. */
+static void change(struct mqueue *q)
+{
+	struct undo *u = undo_of(q);
+
+	if (!u || q->noted == u->batch)
+		return;
+	undo_note(u, q, sizeof(*q));
+	q->noted = u->batch;
+}
+
+/* Element @id or its link is about to change. */
+static void change_one(struct mqueue *q, uint32_t id)
+{
+	struct undo *u = undo_of(q);
+
+	if (!u || q->link[id].noted == u->batch)
+		return;
+	undo_note(u, &q->link[id], sizeof(q->link[id]));
+	undo_note(u, (uint8_t *)q + q->data + (uint64_t)id * q->stride, q->stride);
+	q->link[id].noted = u->batch;
+}
 
 static uint64_t data_offset(uint32_t count)
 {
@@ -64,6 +97,11 @@ struct mqueue *mqueue_create(struct arena *a, uint32_t count, uint32_t size)
 	return q;
 }
 
+void mqueue_undo_by(struct mqueue *q, struct undo *u)
+{
+	q->undo = (uint8_t *)u - (uint8_t *)q;
+}
+
 void mq_list_init(struct mq_list *l)
 {
 	l->head = MQ_NONE;
@@ -76,6 +114,8 @@ uint32_t mq_push(struct mqueue *q, struct mq_list *l)
 
 	if (id == MQ_NONE)
 		return MQ_NONE;
+	change(q);
+	change_one(q, id);
 	q->free = q->link[id].next;
 	q->free_count--;
 	q->link[id].next = MQ_NONE;
@@ -83,6 +123,7 @@ uint32_t mq_push(struct mqueue *q, struct mq_list *l)
 		q->link[id].seq = 0;
 		l->head = id;
 	} else {
+		change_one(q, l->tail);
 		q->link[id].seq = q->link[l->tail].seq + 1;
 		q->link[l->tail].next = id;
 	}
@@ -98,6 +139,8 @@ void mq_pop(struct mqueue *q, struct mq_list *l)
 	if (id == MQ_NONE)
 		return;
 	assert(id < q->count);
+	change(q);
+	change_one(q, id);
 	l->head = q->link[id].next;
 	if (l->head == MQ_NONE)
 		l->tail = MQ_NONE;
@@ -118,6 +161,8 @@ void mq_flush(struct mqueue *q, struct mq_list *l)
 	if (l->head == MQ_NONE)
 		return;
 	assert(l->head < q->count && l->tail < q->count);
+	change(q);
+	change_one(q, l->tail);
 	q->free_count += mq_len(q, l);
 	q->link[l->tail].next = q->free;
 	q->free = l->head;
@@ -133,6 +178,7 @@ uint32_t mq_next(const struct mqueue *q, uint32_t id)
 void *mq_ptr(struct mqueue *q, uint32_t id)
 {
 	assert(id < q->count);
+	change_one(q, id);
 	return (uint8_t *)q + q->data + (uint64_t)id * q->stride;
 }
 

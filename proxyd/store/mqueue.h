@@ -23,6 +23,11 @@ struct mqueue;
 
 /** mqueue_create - @count elements of @size bytes each; NULL when the arena is too small. */
 struct mqueue *mqueue_create(struct arena *a, uint32_t count, uint32_t size);
+
+/** mqueue_undo_by - what changes is noted in @u from here on (undo.h); elements when mq_ptr() gives
+ *  them out. */
+struct undo;
+void mqueue_undo_by(struct mqueue *q, struct undo *u);
 uint64_t mqueue_arena_size(uint32_t count, uint32_t size);
 
 void mq_list_init(struct mq_list *l);

@@ -26,6 +26,10 @@
  * A slot superblock has slots of one size, and ends in the map of those in use (pool_slot.c).
  *
  * Each page has a stamp of its user's own beside the table: 0 when the page is taken.
+ *
+ * Batches (undo.h). The table, maps of slots and what pages hold are noted before they change; the
+ * bytes of packets are not. So a superblock or slot that a batch frees is in limbo until its end,
+ * and an open superblock that it empties is not rewound. Until then there is a little less room.
  */
 #include "store/pool_priv.h"
 
@@ -52,7 +56,8 @@ static uint32_t blocks_of(uint64_t bytes)
 static uint64_t head_size(uint32_t blocks)
 {
 	uint64_t size = sizeof(struct pool) + (uint64_t)blocks * sizeof(struct block) +
-			(uint64_t)blocks * PAGES * sizeof(uint32_t);
+			(uint64_t)blocks * PAGES * sizeof(uint32_t) +
+			(uint64_t)blocks * sizeof(uint32_t);
 
 	return (size + 4095) & ~4095ull;
 }
@@ -80,8 +85,9 @@ struct pool *pool_create(struct arena *a, uint64_t bytes, const unsigned int sha
 
 	p->data = data;
 	p->stamps = sizeof(*p) + (uint64_t)blocks * sizeof(struct block);
+	p->notes = p->stamps + (uint64_t)blocks * PAGES * sizeof(uint32_t);
 	p->blocks = blocks;
-	p->free = POOL_NONE;
+	p->free = p->limbo = POOL_NONE;
 	for (int c = 0; c < POOL_CLASSES; c++) {
 		p->cap[c] = (uint32_t)((uint64_t)blocks * share[c] / 100);
 		p->reserve[c] = (p->cap[c] + RESERVE_DIV - 1) / RESERVE_DIV;
@@ -89,6 +95,29 @@ struct pool *pool_create(struct arena *a, uint64_t bytes, const unsigned int sha
 			p->partial[k][c] = POOL_NONE;
 	}
 	return p;
+}
+
+void pool_undo_by(struct pool *p, struct undo *u)
+{
+	p->undo = (uint8_t *)u - (uint8_t *)p;
+}
+
+void pool_batch_end(struct pool *p)
+{
+	uint32_t i, next;
+
+	if (p->limbo == POOL_NONE && !p->nslots)
+		return;
+	pool_change(p);
+	while (p->nslots)
+		slot_free(p, p->slot[--p->nslots]);
+	for (i = p->limbo; i != POOL_NONE; i = next) {
+		next = p->block[i].next;
+		block_change(p, i);
+		p->block[i].next = p->free;
+		p->free = i;
+	}
+	p->limbo = POOL_NONE;
 }
 
 /* Superblocks */
@@ -101,6 +130,7 @@ uint32_t block_take(struct pool *p, enum pool_class c, uint32_t limit, enum bloc
 
 	if (p->held[c] >= limit)
 		return POOL_NONE;
+	pool_change(p);
 	if (p->free != POOL_NONE) {
 		i = p->free;
 		p->free = p->block[i].next;
@@ -111,6 +141,7 @@ uint32_t block_take(struct pool *p, enum pool_class c, uint32_t limit, enum bloc
 	}
 	b = &p->block[i];
 	assert(b->use == BLOCK_FREE);
+	block_change(p, i);
 	b->use = use;
 	b->class = c;
 	b->live = 0;
@@ -124,11 +155,14 @@ uint32_t block_take(struct pool *p, enum pool_class c, uint32_t limit, enum bloc
 void block_free(struct pool *p, uint32_t i)
 {
 	struct block *b = &p->block[i];
+	uint32_t *list = p->undo ? &p->limbo : &p->free;
 
+	pool_change(p);
+	block_change(p, i);
 	p->held[b->class]--;
 	b->use = BLOCK_FREE;
-	b->next = p->free;
-	p->free = i;
+	b->next = *list;
+	*list = i;
 }
 
 void partial_add(struct pool *p, uint32_t k, uint32_t i)
@@ -136,6 +170,10 @@ void partial_add(struct pool *p, uint32_t k, uint32_t i)
 	struct block *b = &p->block[i];
 	uint32_t *head = &p->partial[k][b->class];
 
+	pool_change(p);
+	block_change(p, i);
+	if (*head != POOL_NONE)
+		block_change(p, *head);
 	b->prev = POOL_NONE;
 	b->next = *head;
 	if (*head != POOL_NONE)
@@ -147,12 +185,17 @@ void partial_del(struct pool *p, uint32_t k, uint32_t i)
 {
 	const struct block *b = &p->block[i];
 
-	if (b->next != POOL_NONE)
+	pool_change(p);
+	if (b->next != POOL_NONE) {
+		block_change(p, b->next);
 		p->block[b->next].prev = b->prev;
-	if (b->prev != POOL_NONE)
+	}
+	if (b->prev != POOL_NONE) {
+		block_change(p, b->prev);
 		p->block[b->prev].next = b->next;
-	else
+	} else {
 		p->partial[k][b->class] = b->next;
+	}
 }
 
 /* Logs */
@@ -172,19 +215,39 @@ void pool_log_init(struct pool_log *log)
  * be rewound later. */
 static bool log_grow(struct pool *p, enum pool_class c, struct pool_log *log)
 {
-	bool first = log->block == POOL_NONE;
-	uint32_t i = block_take(p, c, p->cap[c] - (first ? 0 : p->reserve[c]), BLOCK_OPEN);
+	bool first;
+	uint32_t i;
 
+	/* all in it was released, but in this batch */
+	if (log->block != POOL_NONE && !p->block[log->block].live)
+		pool_log_close(p, log);
+	first = log->block == POOL_NONE;
+	i = block_take(p, c, p->cap[c] - (first ? 0 : p->reserve[c]), BLOCK_OPEN);
 	if (i == POOL_NONE)
 		return false;
 	if (!first) {
 		/* An empty one is rewound and has room for any packet. */
 		assert(p->block[log->block].live);
+		block_change(p, log->block);
 		p->block[log->block].use = BLOCK_LOG;
 	}
 	log->block = i;
 	log->used = 0;
 	return true;
+}
+
+/* An open superblock that has been empty since an earlier batch begins anew. What this batch has
+ * released stands until it is over. */
+static void rewind_log(struct pool *p, struct pool_log *log)
+{
+	struct undo *u = pool_undo(p);
+	const struct block *b;
+
+	if (!u || log->block == POOL_NONE)
+		return;
+	b = &p->block[log->block];
+	if (!b->live && b->next != u->batch)
+		log->used = 0;
 }
 
 pool_loc pool_append(struct pool *p, enum pool_class c, struct pool_log *log, uint32_t len)
@@ -195,6 +258,7 @@ pool_loc pool_append(struct pool *p, enum pool_class c, struct pool_log *log, ui
 	if (__builtin_expect(len - 1 >= POOL_BLOCK, 0))
 		return POOL_NONE;
 	units = units_of(len);
+	rewind_log(p, log);
 	unit = log->used >> UNIT_SHIFT;
 	if (log->block == POOL_NONE || unit + units > UNITS) {
 		if (!log_grow(p, c, log))
@@ -202,6 +266,7 @@ pool_loc pool_append(struct pool *p, enum pool_class c, struct pool_log *log, ui
 		unit = 0;
 	}
 	b = &p->block[log->block];
+	block_change(p, log->block);
 	b->live++;
 	b->units += units;
 	log->used = (unit + units) << UNIT_SHIFT;
@@ -215,13 +280,17 @@ void pool_release(struct pool *p, struct pool_log *log, pool_loc loc, uint32_t l
 
 	assert(i < p->blocks && (b->use == BLOCK_LOG || b->use == BLOCK_OPEN));
 	assert(b->live && b->units >= units);
+	block_change(p, i);
 	b->live--;
 	b->units -= units;
 	if (b->live)
 		return;
 	assert(!b->units);
 	if (i == log->block) {
-		log->used = 0;
+		if (p->undo)
+			b->next = pool_undo(p)->batch; /* rewind_log() */
+		else
+			log->used = 0;
 	} else {
 		assert(b->use == BLOCK_LOG);
 		block_free(p, i);
@@ -267,12 +336,16 @@ static uint32_t page_get(struct pool *p, enum pool_class c, uint32_t limit)
 	}
 	b = &p->block[i];
 	n = (uint32_t)__builtin_ctz(~(uint32_t)b->pages);
+	block_change(p, i);
 	b->pages |= (uint16_t)(1u << n);
 	if (++b->live == PAGES)
 		partial_del(p, PARTIAL_PAGES, i);
-	if (b->dirty & 1u << n)
+	if (b->dirty & 1u << n) {
+		undo_note(pool_undo(p), block_ptr(p, i) + (size_t)n * POOL_PAGE, POOL_PAGE);
 		memset(block_ptr(p, i) + (size_t)n * POOL_PAGE, 0, POOL_PAGE);
+	}
 	b->dirty |= (uint16_t)(1u << n);
+	undo_note(pool_undo(p), pool_page_stamp(p, i * PAGES + n), sizeof(uint32_t));
 	*pool_page_stamp(p, i * PAGES + n) = 0;
 	return i * PAGES + n;
 }
@@ -293,6 +366,7 @@ void pool_page_put(struct pool *p, uint32_t page)
 	struct block *b = &p->block[i];
 
 	assert(i < p->blocks && b->use == BLOCK_PAGES && (b->pages & bit));
+	block_change(p, i);
 	b->pages &= (uint16_t)~bit;
 	if (b->live-- == PAGES)
 		partial_add(p, PARTIAL_PAGES, i);
@@ -300,6 +374,11 @@ void pool_page_put(struct pool *p, uint32_t page)
 		partial_del(p, PARTIAL_PAGES, i);
 		block_free(p, i);
 	}
+}
+
+void pool_note(struct pool *p, const void *at, uint32_t len)
+{
+	undo_note(pool_undo(p), at, len);
 }
 
 void pool_page_put_zero(struct pool *p, uint32_t page)
@@ -353,7 +432,9 @@ uint64_t pool_log_room(const struct pool *p, enum pool_class c, const struct poo
 	room = room < share ? room : share;
 
 	/* Not the sum: what is left of the open one may be too short for the next frame. */
-	if (log->block != POOL_NONE)
+	if (log->block != POOL_NONE && !p->block[log->block].live)
+		own = POOL_BLOCK;
+	else if (log->block != POOL_NONE)
 		own = POOL_BLOCK - log->used;
 	else if (!holds && p->held[c] + 2 <= p->cap[c]) /* for packets, perhaps for descriptors */
 		own = BLOCK_SURE;

@@ -152,6 +152,15 @@ uint64_t pool_used(const struct pool *p, enum pool_class c);
  *  when lanes live on the reserve. A lane that has a superblock gets no other from 100 on. */
 unsigned int pool_fill(const struct pool *p, enum pool_class c);
 
+/** pool_undo_by - what changes is noted in @u from here on (undo.h); pool_batch_end() comes before
+ *  each undo_commit(). */
+struct undo;
+void pool_undo_by(struct pool *p, struct undo *u);
+void pool_batch_end(struct pool *p);
+
+/** pool_note - @len bytes at @at, of a page or a descriptor in a slot, are about to change. */
+void pool_note(struct pool *p, const void *at, uint32_t len);
+
 /** pool_check - walk everything; true when every superblock, page and slot is accounted for once.
  *  For tests and the scenario runner. */
 bool pool_check(const struct pool *p);

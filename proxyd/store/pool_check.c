@@ -109,6 +109,10 @@ bool pool_check(const struct pool *p)
 		if (b->use == BLOCK_SLOTS && b->live < pool_slots_of(b->size))
 			partial[PARTIAL_SLOTS + b->size][b->class]++;
 	}
+	for (uint32_t i = p->limbo; i != POOL_NONE; i = p->block[i].next) {
+		if (i >= p->fresh || p->block[i].use != BLOCK_FREE || n++ == free)
+			return false;
+	}
 	for (uint32_t i = p->free; i != POOL_NONE; i = p->block[i].next) {
 		if (i >= p->fresh || p->block[i].use != BLOCK_FREE || n++ == free)
 			return false;

@@ -3,7 +3,10 @@
 #ifndef LONGHAUL_STORE_POOL_PRIV_H
 #define LONGHAUL_STORE_POOL_PRIV_H
 
+#include <stddef.h>
+
 #include "store/pool.h"
+#include "store/undo.h"
 
 #define UNIT_SHIFT  4
 #define UNITS	    (POOL_BLOCK >> UNIT_SHIFT)
@@ -11,11 +14,13 @@
 #define BLOCKS_MIN  64u
 #define BLOCKS_MAX  ((1u << 20) - 1) /* one less than 64 GiB: POOL_NONE stays invalid */
 
-#define PAGES	   (POOL_BLOCK / POOL_PAGE)
-#define PAGES_ALL  0xffffu
-#define SLOT_SIZES 8
-#define SLOT_WORDS 8 /* of the map of slots, which ends its superblock */
-#define SLOT_BYTES (POOL_BLOCK - SLOT_WORDS * 8u)
+#define PAGES	    (POOL_BLOCK / POOL_PAGE)
+#define PAGES_ALL   0xffffu
+#define SLOT_SIZES  8
+#define SLOT_WORDS  8 /* of the map of slots, which ends its superblock */
+#define SLOT_BYTES  (POOL_BLOCK - SLOT_WORDS * 8u)
+/* Slots that a batch may free; one that frees more cannot be undone. */
+#define LIMBO_SLOTS 16384u
 
 enum block_use { BLOCK_FREE, BLOCK_OPEN, BLOCK_LOG, BLOCK_PAGES, BLOCK_SLOTS };
 /* Lists of superblocks with room: of pages, and of each size of slots. */
@@ -47,7 +52,11 @@ struct block {
 
 /**
  * struct pool - everything is relative to its own address.
- * @data:    offset of the first superblock; @stamps: of the stamps of pages
+ * @undo:    offset of the log, 0: none; @noted: number of the batch in which all up to @block was
+ *           noted
+ * @data:    offset of the first superblock; @stamps: of the stamps of pages; @notes: of the numbers
+ *           of batches in which superblocks were noted
+ * @limbo:   superblocks that this batch has freed; @nslots: slots that it has, in @slot
  * @blocks:  how many
  * @fresh:   first one that was never used
  * @free:    top of the stack of free ones
@@ -55,7 +64,9 @@ struct block {
  * @partial: heads of the lists of page and slot superblocks with room
  */
 struct pool {
-	uint64_t data, stamps;
+	int64_t undo;
+	uint64_t data, stamps, notes;
+	uint32_t noted, limbo, nslots;
 	uint32_t blocks;
 	uint32_t fresh;
 	uint32_t free;
@@ -63,6 +74,8 @@ struct pool {
 	uint32_t reserve[POOL_CLASSES];
 	uint32_t held[POOL_CLASSES];
 	uint32_t partial[PARTIALS][POOL_CLASSES];
+	/* from here on not noted as a whole */
+	pool_loc slot[LIMBO_SLOTS];
 	struct block block[];
 };
 
@@ -74,6 +87,37 @@ static inline uint8_t *block_ptr(const struct pool *p, uint32_t b)
 	return (uint8_t *)p + p->data + (uint64_t)b * POOL_BLOCK;
 }
 
+static inline struct undo *pool_undo(const struct pool *p)
+{
+	return p->undo ? (struct undo *)((uint8_t *)p + p->undo) : NULL;
+}
+
+/** pool_change - the numbers and lists of the pool are about to change. */
+static inline void pool_change(struct pool *p)
+{
+	struct undo *u = pool_undo(p);
+
+	if (!u || p->noted == u->batch)
+		return;
+	undo_note(u, p, offsetof(struct pool, slot));
+	p->noted = u->batch;
+}
+
+/** block_change - superblock @i is about to change, not the bytes in it. */
+static inline void block_change(struct pool *p, uint32_t i)
+{
+	struct undo *u = pool_undo(p);
+	uint32_t *noted;
+
+	if (!u)
+		return;
+	noted = (uint32_t *)((uint8_t *)p + p->notes) + i;
+	if (*noted == u->batch)
+		return;
+	undo_note(u, &p->block[i], sizeof(p->block[i]));
+	*noted = u->batch;
+}
+
 static inline uint64_t *slot_map(const struct pool *p, uint32_t i)
 {
 	return (uint64_t *)(block_ptr(p, i) + SLOT_BYTES);
@@ -81,6 +125,9 @@ static inline uint64_t *slot_map(const struct pool *p, uint32_t i)
 
 /* Slots of size @k in a superblock. */
 uint32_t pool_slots_of(uint32_t k);
+
+/** slot_free - nobody needs the slot any more, not even who would undo this batch. */
+void slot_free(struct pool *p, pool_loc slot);
 
 /* pool.c: superblocks, and those that have room */
 uint32_t block_take(struct pool *p, enum pool_class c, uint32_t limit, enum block_use use);

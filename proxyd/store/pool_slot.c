@@ -52,6 +52,7 @@ static uint32_t take_block(struct pool *p, enum pool_class c, uint32_t limit, ui
 		return POOL_NONE;
 	p->block[i].size = (uint16_t)k;
 	map = slot_map(p, i);
+	undo_note(pool_undo(p), map, SLOT_WORDS * sizeof(*map));
 	for (uint32_t w = 0; w < SLOT_WORDS; w++)
 		map[w] = slots >= (w + 1) * 64 ? 0 : slots <= w * 64 ? ~0ull : ~0ull << slots % 64;
 	partial_add(p, PARTIAL_SLOTS + k, i);
@@ -87,13 +88,15 @@ pool_loc pool_slot_get(struct pool *p, enum pool_class c, uint32_t len, enum poo
 	while (map[w] == ~0ull)
 		w++;
 	n = w * 64 + (uint32_t)__builtin_ctzll(~map[w]);
+	block_change(p, i);
+	undo_note(pool_undo(p), &map[w], sizeof(map[w]));
 	map[w] |= 1ull << n % 64;
 	if (++p->block[i].live == pool_slots_of(k))
 		partial_del(p, PARTIAL_SLOTS + k, i);
 	return i << BLOCK_SHIFT | (n * sizes[k]) >> UNIT_SHIFT;
 }
 
-void pool_slot_put(struct pool *p, pool_loc slot)
+void slot_free(struct pool *p, pool_loc slot)
 {
 	uint32_t i = slot >> BLOCK_SHIFT, at = (slot & (UNITS - 1)) << UNIT_SHIFT, k, n;
 	struct block *b = &p->block[i];
@@ -105,6 +108,8 @@ void pool_slot_put(struct pool *p, pool_loc slot)
 	assert(n < pool_slots_of(k) && n * sizes[k] == at);
 	word = slot_map(p, i) + n / 64;
 	assert(*word & 1ull << n % 64);
+	block_change(p, i);
+	undo_note(pool_undo(p), word, sizeof(*word));
 	*word &= ~(1ull << n % 64);
 	if (b->live-- == pool_slots_of(k))
 		partial_add(p, PARTIAL_SLOTS + k, i);
@@ -112,4 +117,19 @@ void pool_slot_put(struct pool *p, pool_loc slot)
 		partial_del(p, PARTIAL_SLOTS + k, i);
 		block_free(p, i);
 	}
+}
+
+void pool_slot_put(struct pool *p, pool_loc slot)
+{
+	if (!p->undo) {
+		slot_free(p, slot);
+		return;
+	}
+	pool_change(p);
+	if (p->nslots < LIMBO_SLOTS) {
+		p->slot[p->nslots++] = slot;
+		return;
+	}
+	undo_lose(pool_undo(p));
+	slot_free(p, slot);
 }

@@ -21,6 +21,7 @@
  * the slot is empty now.
  */
 #include "store/wheel.h"
+#include "store/undo.h"
 
 #include <assert.h>
 #include <string.h>
@@ -50,12 +51,40 @@ struct node {
  * @node: timers, then LISTS sentinels
  */
 struct wheel {
+	int64_t undo;
 	uint64_t now;
 	uint64_t busy[LEVELS][WORDS];
 	uint32_t timers;
 	uint32_t armed;
+	uint32_t noted;
 	struct node node[];
 };
+
+static inline struct undo *undo_of(const struct wheel *w)
+{
+	return w->undo ? (struct undo *)((uint8_t *)w + w->undo) : NULL;
+}
+
+/* All but the nodes is about to change. */
+static inline void change(struct wheel *w)
+{
+	struct undo *u = undo_of(w);
+
+	if (!u || w->noted == u->batch)
+		return;
+	undo_note(u, w, sizeof(*w));
+	w->noted = u->batch;
+}
+
+static inline void change_node(struct wheel *w, uint32_t id)
+{
+	undo_note(undo_of(w), &w->node[id], sizeof(w->node[id]));
+}
+
+void wheel_undo_by(struct wheel *w, struct undo *u)
+{
+	w->undo = (uint8_t *)u - (uint8_t *)w;
+}
 
 uint64_t wheel_arena_size(uint32_t timers)
 {
@@ -92,6 +121,10 @@ static void list_add(struct wheel *w, uint32_t list, uint32_t id)
 {
 	uint32_t s = w->timers + list, last = w->node[s].prev;
 
+	change(w);
+	change_node(w, s);
+	change_node(w, last);
+	change_node(w, id);
 	w->node[id].next = s;
 	w->node[id].prev = last;
 	w->node[last].next = id;
@@ -104,6 +137,10 @@ static void list_del(struct wheel *w, uint32_t id)
 {
 	uint32_t next = w->node[id].next, prev = w->node[id].prev, list;
 
+	change(w);
+	change_node(w, prev);
+	change_node(w, next);
+	change_node(w, id);
 	w->node[prev].next = next;
 	w->node[next].prev = prev;
 	w->node[id].next = NIL;
@@ -122,6 +159,12 @@ static void list_move(struct wheel *w, uint32_t from, uint32_t to)
 
 	if (first == s)
 		return;
+	change(w);
+	change_node(w, s);
+	change_node(w, t);
+	change_node(w, end);
+	change_node(w, first);
+	change_node(w, last);
 	w->node[end].next = first;
 	w->node[first].prev = end;
 	w->node[last].next = t;
@@ -157,6 +200,7 @@ void wheel_arm(struct wheel *w, uint32_t id, uint64_t when_ns)
 		return;
 	}
 	tick = (when_ns >> WHEEL_TICK_SHIFT) + !!(when_ns & ((1u << WHEEL_TICK_SHIFT) - 1));
+	change(w);
 	if (n->next == NIL) {
 		w->armed++;
 	} else {
@@ -164,6 +208,7 @@ void wheel_arm(struct wheel *w, uint32_t id, uint64_t when_ns)
 			return;
 		list_del(w, id);
 	}
+	change_node(w, id);
 	n->tick = tick;
 	if (tick <= w->now)
 		list_add(w, LIST_DUE, id);
@@ -249,6 +294,7 @@ void wheel_expire(struct wheel *w, uint64_t now_ns, void (*fire)(void *ctx, uint
 	uint64_t target = now_ns >> WHEEL_TICK_SHIFT;
 	uint32_t batch = w->timers + LIST_BATCH, id;
 
+	change(w);
 	list_move(w, LIST_DUE, LIST_BATCH);
 	while (w->now < target) {
 		uint64_t turn = next_turn(w);

@@ -23,6 +23,10 @@ struct wheel;
 struct wheel *wheel_create(struct arena *a, uint32_t timers, uint64_t now_ns);
 uint64_t wheel_arena_size(uint32_t timers);
 
+/** wheel_undo_by - what changes is noted in @u from here on (undo.h). */
+struct undo;
+void wheel_undo_by(struct wheel *w, struct undo *u);
+
 /** wheel_arm - let timer @id fire at @when_ns; a timer already armed is moved. WHEEL_NEVER cancels
  *  it. */
 void wheel_arm(struct wheel *w, uint32_t id, uint64_t when_ns);

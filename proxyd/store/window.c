@@ -15,6 +15,7 @@
  * whose packets are spread widely.
  */
 #include "store/window.h"
+#include "store/pool_priv.h"
 
 #include <string.h>
 
@@ -28,6 +29,12 @@ _Static_assert((PSN_MASK + 1) % WINDOW_SPAN == 0, "the PSN wraps at a multiple o
 
 /* Pages that a lane may take from the reserve: those two that a few packets may straddle. */
 #define FIRST_PAGES 2
+
+/* @len bytes at @at are about to change (undo.h). */
+static inline void note(struct pool *p, const void *at, uint32_t len)
+{
+	undo_note(pool_undo(p), at, len);
+}
 
 static inline uint32_t dir_of(uint32_t psn)
 {
@@ -79,6 +86,7 @@ static struct pkt *page_add(struct window *w, struct pool *p, enum pool_class c,
 	}
 	w->in[dir]++;
 	w->pages++;
+	note(p, entry_of(w, p, psn), sizeof(uint32_t));
 	*entry_of(w, p, psn) = (page + 1) << 8;
 	return pool_page_ptr(p, page);
 }
@@ -93,6 +101,7 @@ static struct pkt *big_claim(struct window *w, struct pool *p, enum pool_class c
 		pkt = page_of(p, *entry) + psn % WINDOW_PAGE_PSNS;
 		if (pkt->flags & PKT_USED)
 			return NULL;
+		note(p, entry, sizeof(*entry));
 		*entry += !pkt->flags;
 	} else {
 		pkt = page_add(w, p, c, psn);
@@ -118,6 +127,8 @@ static void big_clear(struct window *w, struct pool *p, struct pkt *pkt, uint32_
 {
 	uint32_t *entry = entry_of(w, p, psn);
 
+	note(p, entry, sizeof(*entry));
+	note(p, pkt, sizeof(*pkt));
 	memset(pkt, 0, sizeof(*pkt));
 	if (*entry & 0xff) {
 		(*entry)--;
@@ -212,6 +223,7 @@ static bool leaf_add(struct window *w, struct pool *p, enum pool_class c, uint32
 	w->base[i] = (psn & PSN_MASK) / WINDOW_LEAF_PSNS;
 	w->held[i] = 0;
 	w->leaves++;
+	note(p, leaf_ptr(p, w, i), LEAF_BYTES);
 	memset(leaf_ptr(p, w, i), 0, LEAF_BYTES);
 	return true;
 }
@@ -234,6 +246,7 @@ static void small_clear(struct window *w, struct pool *p, struct pkt *pkt, uint3
 {
 	uint32_t i = leaf_of(w, psn), last;
 
+	note(p, pkt, sizeof(*pkt));
 	memset(pkt, 0, sizeof(*pkt));
 	if (--w->held[i])
 		return;
@@ -303,8 +316,10 @@ static bool grow(struct window *w, struct pool *p, enum pool_class c)
 		if (!pkt->flags)
 			continue;
 		to = big_claim(&big, p, c, psn);
-		if (to)
+		if (to) {
+			note(p, to, sizeof(*to));
 			*to = *pkt;
+		}
 		good = to;
 	}
 	for (uint32_t i = 0; i < w->leaves * WINDOW_LEAF_PSNS && !good; i++) {
@@ -349,8 +364,10 @@ struct pkt *window_put(struct window *w, struct pool *p, enum pool_class c, uint
 {
 	struct pkt *pkt = claim(w, p, c, psn);
 
-	if (pkt)
+	if (pkt) {
+		note(p, pkt, sizeof(*pkt));
 		*pkt = (struct pkt){.flags = PKT_USED};
+	}
 	return pkt;
 }
 
@@ -358,8 +375,10 @@ bool window_name(struct window *w, struct pool *p, enum pool_class c, uint32_t p
 {
 	struct pkt *pkt = claim(w, p, c, psn);
 
-	if (pkt)
+	if (pkt) {
+		note(p, pkt, sizeof(*pkt));
 		*pkt = (struct pkt){.flags = PKT_NAMED, .name = name};
+	}
 	return pkt;
 }
 
@@ -387,8 +406,10 @@ void window_del_named(struct window *w, struct pool *p, uint32_t psn)
 {
 	struct pkt *pkt = window_get(w, p, psn);
 
-	if (pkt)
+	if (pkt) {
+		note(p, pkt, sizeof(*pkt));
 		*pkt = (struct pkt){.flags = PKT_NAMED, .name = pkt->name};
+	}
 }
 
 static struct pkt *next(const struct window *w, struct pool *p, uint32_t psn, uint32_t end,

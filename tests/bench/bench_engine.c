@@ -81,7 +81,7 @@ static void ack_from_far(struct engine *e, uint32_t psn, uint32_t msn, uint64_t 
 
 static struct engine *start(uint32_t mtu, uint64_t pool)
 {
-	struct engine_config cfg = {.pool_bytes = pool, .max_conns = 16, .seed = 1};
+	struct engine_config cfg = {.pool_bytes = pool, .max_conns = 16, .seed = 1, .undo = true};
 	struct engine_sink sink = {.tx = sink_tx, .report = sink_report};
 	struct engine *e = engine_create(&cfg, &sink, 1000);
 	struct rule r = {.nnear = 1,

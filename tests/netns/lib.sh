@@ -28,6 +28,7 @@ FAMILY=${FAMILY:-4}
 P=lh$$
 LAB=$(mktemp -d "${TMPDIR:-/tmp}/$P.XXXXXX") || exit 1
 LAB_MTU=4300
+RUN=$LAB # of the daemons: their sockets, and on a tmpfs what outlives them
 lab_pids=()
 lab_failed=0
 lab_number=0
@@ -44,7 +45,7 @@ lab_cleanup()
 	for ns in ha ga wan gb hb; do
 		ip netns del $P-$ns 2>/dev/null
 	done
-	umount -l "$LAB/bpf" 2>/dev/null
+	umount -l "$LAB/bpf" "$LAB/run" 2>/dev/null
 	if [ -n "${KEEP:-}" ]; then
 		echo "# logs and results: $LAB"
 	else
@@ -226,6 +227,13 @@ lab_up()
 	mkdir "$LAB/bpf" && mount -t bpf bpf "$LAB/bpf" || die "no BPF file system"
 }
 
+# From here on daemons leave what they know to who comes after them.
+lab_keep()
+{
+	mkdir "$LAB/run" && mount -t tmpfs -o mode=0700 tmpfs "$LAB/run" || die "no tmpfs"
+	RUN=$LAB/run
+}
+
 pins() # SITE: the directory with its daemon's pins
 {
 	echo "$LAB/bpf/$1/lan0-wan0"
@@ -300,7 +308,7 @@ gateway_config()
 	[ -e "$LAB/key" ] || "$B/longhaul" keygen "$LAB/key" || die "no key"
 	{
 		printf '[longhaul]\nlan = lan0\nwan = wan0\nnode = edge-%s\n' "$s"
-		printf 'socket = %s\npool = 96M\n%s' "$LAB/gw-$s.sock" "$lines"
+		printf 'socket = %s\npool = 96M\n%s' "$RUN/gw-$s.sock" "$lines"
 		[ -n "$single" ] || printf '[peer edge-%s]\naddress = %s\nkey-file = %s\n' "$o" \
 			"$(addr "$o" 2 $family)" "$LAB/key"
 		printf '[rule hosts]\nlan = %s\nwan = %s\n' "$lan" "$wan"
@@ -315,7 +323,7 @@ cli() # SITE ARGUMENT...: longhaul, asking that site's daemon
 	local s=$1
 
 	shift
-	"$B/longhaul" -s "$LAB/gw-$s.sock" "$@"
+	"$B/longhaul" -s "$RUN/gw-$s.sock" "$@"
 }
 
 attached() # SITE: the daemon answers, or has ended

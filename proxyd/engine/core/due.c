@@ -23,6 +23,7 @@ void ack_list(struct engine *e, struct flow *fl)
 
 	if (l->ack_listed)
 		return;
+	flow_change(e, fl);
 	l->ack_listed = true;
 	l->next_ack = e->ack_head;
 	e->ack_head = flow_index(e, fl);
@@ -31,6 +32,7 @@ void ack_list(struct engine *e, struct flow *fl)
 
 void ack_schedule(struct engine *e, struct flow *fl)
 {
+	flow_change(e, fl);
 	fl->lane.ack_due = true;
 	ack_list(e, fl);
 }
@@ -43,6 +45,7 @@ void ack_again_later(struct engine *e, struct flow *fl)
 
 	if (l->ack_listed)
 		return;
+	flow_change(e, fl);
 	l->ack_listed = true;
 	l->next_ack = w->acks;
 	w->acks = flow_index(e, fl);
@@ -54,9 +57,11 @@ static void refused_acks(struct engine *e, struct port_wait *w)
 	uint32_t i;
 
 	while (e->now >= w->again && (i = w->acks) != FLOW_NONE) {
-		w->acks = e->flows[i].lane.next_ack;
-		e->flows[i].lane.ack_listed = false;
-		ack_list(e, &e->flows[i]);
+		struct flow *fl = flow_ref(e, i);
+
+		w->acks = fl->lane.next_ack;
+		fl->lane.ack_listed = false;
+		ack_list(e, fl);
 	}
 }
 
@@ -65,7 +70,7 @@ void due_acks(struct engine *e)
 	for (int p = 0; p < PORTS; p++)
 		refused_acks(e, &e->wait[p]);
 	while (e->ack_head != FLOW_NONE) {
-		struct flow *fl = &e->flows[e->ack_head];
+		struct flow *fl = flow_ref(e, e->ack_head);
 		const struct role_ops *role = role_of(e, &fl->lane);
 
 		e->ack_head = fl->lane.next_ack;
@@ -85,6 +90,7 @@ void report_list(struct engine *e, struct flow *fl)
 
 	if (l->report_listed)
 		return;
+	flow_change(e, fl);
 	l->report_listed = true;
 	l->next_report = e->report_head;
 	e->report_head = flow_index(e, fl);
@@ -143,7 +149,7 @@ uint64_t report_next(const struct report_clock *c, bool missing)
 void due_reports(struct engine *e)
 {
 	while (e->report_head != FLOW_NONE) {
-		struct flow *fl = &e->flows[e->report_head];
+		struct flow *fl = flow_ref(e, e->report_head);
 		const struct role_ops *role = role_of(e, &fl->lane);
 		uint64_t at;
 

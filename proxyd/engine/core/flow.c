@@ -16,7 +16,7 @@ void flow_key_of(struct flow_key *k, const struct frame *f)
 
 struct flow *flow_at(struct engine *e, uint32_t index)
 {
-	return index == FLOW_NONE ? NULL : &e->flows[index];
+	return index == FLOW_NONE ? NULL : flow_ref(e, index);
 }
 
 struct flow *flow_by_key(struct engine *e, const struct flow_key *k)
@@ -195,5 +195,6 @@ uint32_t *pair_epoch(struct engine *e, const struct flow_key *k)
 		h ^= get_be64(k->dst.b + i);
 	}
 	h *= 0x9e3779b97f4a7c15u;
+	engine_change(e, &e->epoch[h >> 48 & (EPOCH_SLOTS - 1)], sizeof(e->epoch[0]));
 	return &e->epoch[h >> 48 & (EPOCH_SLOTS - 1)];
 }

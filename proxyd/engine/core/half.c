@@ -36,7 +36,10 @@ uint32_t half_most(const struct engine_config *cfg)
 
 static uint16_t *host_of(struct engine *e, const struct ip_addr *a)
 {
-	return &e->half_host[XXH3_64bits_withSeed(a, sizeof(*a), e->cfg.seed) % HALF_HOSTS];
+	uint16_t *n = &e->half_host[XXH3_64bits_withSeed(a, sizeof(*a), e->cfg.seed) % HALF_HOSTS];
+
+	engine_change(e, n, sizeof(*n));
+	return n;
 }
 
 static uint32_t per_host(const struct engine *e)
@@ -59,7 +62,7 @@ static void list_add(struct engine *e, struct flow *fl)
 	if (h->tail == FLOW_NONE)
 		h->head = i;
 	else
-		e->flows[h->tail].next_half = i;
+		flow_ref(e, h->tail)->next_half = i;
 	h->tail = i;
 	h->n++;
 }
@@ -71,11 +74,11 @@ static void list_del(struct engine *e, struct flow *fl)
 	if (fl->next_half == FLOW_NONE)
 		h->tail = fl->prev_half;
 	else
-		e->flows[fl->next_half].prev_half = fl->prev_half;
+		flow_ref(e, fl->next_half)->prev_half = fl->prev_half;
 	if (fl->prev_half == FLOW_NONE)
 		h->head = fl->next_half;
 	else
-		e->flows[fl->prev_half].next_half = fl->next_half;
+		flow_ref(e, fl->prev_half)->next_half = fl->next_half;
 	h->n--;
 }
 
@@ -148,7 +151,7 @@ void half_expire(struct engine *e)
 {
 	for (int k = 0; k < 2; k++) {
 		for (uint32_t n = 0; n < EXPIRE_MOST && e->half[k].head != FLOW_NONE; n++) {
-			struct flow *fl = &e->flows[e->half[k].head];
+			struct flow *fl = flow_ref(e, e->half[k].head);
 
 			if (e->now - fl->seen < LIFE_NS)
 				break;

@@ -13,6 +13,14 @@ struct holes *holes_at(struct pool *p, uint32_t page)
 	return page == POOL_NONE ? NULL : pool_page_ptr(p, page);
 }
 
+/* A page is about to change, by one hole more at most. */
+static void change(struct pool *p, const struct holes *hs)
+{
+	uint32_t len = (uint32_t)sizeof(*hs) + (hs->n + 1) * (uint32_t)sizeof(hs->h[0]);
+
+	pool_note(p, hs, len < POOL_PAGE ? len : POOL_PAGE);
+}
+
 static struct holes *following(const struct holes *hs)
 {
 	return hs->next == POOL_NONE ? NULL : (struct holes *)((uintptr_t)hs + (uintptr_t)hs->off);
@@ -53,11 +61,13 @@ static struct holes *take_page(struct pool *p, uint32_t *first, struct holes *af
 
 	if (!hs)
 		return NULL;
+	change(p, hs);
 	hs->next = POOL_NONE;
 	if (!after) {
 		*first = page;
 		return hs;
 	}
+	change(p, after);
 	if (after->next != POOL_NONE) {
 		hs->next = after->next;
 		hs->off = (int64_t)((intptr_t)following(after) - (intptr_t)hs);
@@ -83,6 +93,7 @@ static void prune(struct pool *p, uint32_t *first)
 		if (!prev) {
 			*first = hs->next;
 		} else {
+			change(p, prev);
 			prev->next = hs->next;
 			if (next)
 				prev->off = (int64_t)((intptr_t)next - (intptr_t)prev);
@@ -117,6 +128,7 @@ bool holes_room(struct pool *p, uint32_t *page, uint32_t stream_end, uint32_t fr
 	if (!more)
 		return false;
 	if (!psn_after(from, stream_end)) {
+		pool_note(p, more, POOL_PAGE);
 		more->n = at->n / 2;
 		at->n -= more->n;
 		memcpy(more->h, &at->h[at->n], more->n * sizeof(more->h[0]));
@@ -130,6 +142,7 @@ void holes_open(struct pool *p, uint32_t page, uint32_t from, uint32_t end)
 
 	while ((next = following(hs)))
 		hs = next;
+	change(p, hs);
 	hs->h[hs->n++] = (struct psn_range){from, end};
 }
 
@@ -141,6 +154,7 @@ void holes_fill(struct pool *p, uint32_t *page, uint32_t from, uint32_t end)
 	for (hs = first ? page_of(first, from) : NULL; hs; hs = following(hs)) {
 		uint32_t i = find(hs, from), gone = i;
 
+		change(p, hs);
 		if (i < hs->n && psn_before(hs->h[i].from, from) && psn_after(hs->h[i].end, end)) {
 			struct psn_range *h = &hs->h[i];
 

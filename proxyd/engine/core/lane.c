@@ -149,19 +149,57 @@ void lane_set_state(struct lane *l, enum lane_state s)
 	l->state = (uint8_t)s;
 }
 
-/* Whether somebody else shall keep the lane's packets from passing should we be gone. False when
- * nobody can. */
-bool lane_fence(struct engine *e, struct flow *fl, bool on)
+static bool hold(struct engine *e, struct flow *fl, bool on)
 {
 	const struct flow *back = flow_partner(e, fl);
 
-	if (on &&
-	    (!back || (e->sink.hold && e->sink.hold(e->sink.ctx, &fl->key, back->key.dqpn, true))))
+	if (on && !back)
 		return false;
-	if (!on && e->sink.hold)
-		e->sink.hold(e->sink.ctx, &fl->key, back ? back->key.dqpn : PSN_NONE, false);
-	fl->lane.numbered = on;
+	if (e->sink.hold &&
+	    e->sink.hold(e->sink.ctx, &fl->key, back ? back->key.dqpn : PSN_NONE, on) && on)
+		return false;
+	fl->lane.fenced = on;
 	return true;
+}
+
+/* The lane is to be given numbers that its host does not know. False when nobody can keep its
+ * packets from passing should we be gone. */
+bool lane_fence(struct engine *e, struct flow *fl)
+{
+	if (!fl->lane.fenced && !hold(e, fl, true))
+		return false;
+	fl->lane.numbered = true;
+	return true;
+}
+
+/* The lane is held from here on. What passes while we are gone would only disturb who comes next:
+ * a responder that has gone on without its appliance may not have the answers any more that this
+ * one missed. But where nobody can keep it from passing that is no reason not to hold the lane. */
+void lane_guard(struct engine *e, struct flow *fl)
+{
+	if (e->cfg.fence && !fl->lane.fenced)
+		(void)hold(e, fl, true);
+}
+
+bool engine_holds(struct engine *e, const struct flow_key *requests)
+{
+	const struct flow *fl = flow_by_key(e, requests);
+
+	return fl && fl->lane.fenced;
+}
+
+uint32_t engine_hold_again(struct engine *e, uint64_t now_ns)
+{
+	uint32_t n = 0;
+
+	e->now = now_ns;
+	for (uint32_t i = 0; i < e->nflows; i++) {
+		struct flow *fl = &e->flows[i];
+
+		if (fl->used && fl->lane.fenced)
+			n += hold(e, fl, true);
+	}
+	return n;
 }
 
 /* ---- lanes that peers have opened, by their numbers ---- */
@@ -170,6 +208,7 @@ static uint32_t *accepted_head(struct engine *e, int8_t peer, uint32_t number)
 {
 	uint64_t h = ((uint64_t)(uint8_t)peer << 32 | number) * 0x9e3779b97f4a7c15u;
 
+	engine_change(e, &e->accepted[h >> 32 & e->accepted_mask], sizeof(e->accepted[0]));
 	return &e->accepted[h >> 32 & e->accepted_mask];
 }
 
@@ -186,7 +225,7 @@ static void accepted_del(struct engine *e, const struct flow *fl)
 	uint32_t *at = accepted_head(e, fl->lane.peer, fl->lane.peer_lane);
 
 	while (*at != flow_index(e, fl))
-		at = &e->flows[*at].lane.next_accepted;
+		at = &flow_ref(e, *at)->lane.next_accepted;
 	*at = fl->lane.next_accepted;
 }
 
@@ -198,7 +237,7 @@ struct flow *lane_accepted_find(struct engine *e, int8_t peer, uint32_t number, 
 		const struct lane *l = &e->flows[i].lane;
 
 		if (l->peer == peer && l->peer_lane == number && l->gen == gen)
-			return &e->flows[i];
+			return flow_ref(e, i);
 	}
 	return NULL;
 }
@@ -231,8 +270,8 @@ void lane_reset(struct engine *e, struct flow *fl)
 	if (l->role == ROLE_ACCEPTOR)
 		accepted_del(e, fl);
 	e->in_fault -= l->state == LANE_FAULT;
-	if (l->numbered)
-		lane_fence(e, fl, false);
+	if (l->fenced)
+		(void)hold(e, fl, false);
 	wheel_cancel(e->wheel, TIMER_ID(i, TIMER_LOSS));
 	wheel_cancel(e->wheel, TIMER_ID(i, TIMER_AUX));
 	wheel_cancel(e->wheel, TIMER_ID(i, TIMER_REPORT));

@@ -28,7 +28,7 @@
 void meter_init(struct engine *e)
 {
 	for (unsigned int i = 0; i < LINKS; i++) {
-		struct wan_link *k = &e->link[i];
+		struct wan_link *k = link_at(e, i);
 
 		k->run.head = k->run.tail = FLOW_NONE;
 		rate_init(&k->rate, e->cfg.wan_rate);
@@ -39,7 +39,7 @@ void meter_init(struct engine *e)
 void meter_limits(struct engine *e, bool was_auto)
 {
 	for (unsigned int i = 0; i < LINKS; i++) {
-		struct rate *r = &e->link[i].rate;
+		struct rate *r = &link_at(e, i)->rate;
 
 		/* what was found while nobody went by it is old */
 		if (e->cfg.wan_auto && !was_auto)
@@ -57,7 +57,7 @@ unsigned int flow_link(const struct engine *e, const struct flow *fl)
 
 void meter_got(struct engine *e, const struct frame *f)
 {
-	struct wan_link *k = &e->link[e->via];
+	struct wan_link *k = link_at(e, e->via);
 	uint8_t ecn = f->ip6 ? f->data[f->l3 + 1] >> 4 : f->data[f->l3 + 1];
 
 	k->got += f->len;
@@ -76,7 +76,7 @@ static uint64_t interval(const struct wan_link *k)
 
 static void tell(struct engine *e, unsigned int peer)
 {
-	struct wan_link *k = &e->link[peer];
+	struct wan_link *k = link_at(e, peer);
 	uint64_t held = (e->now - k->heard_at) / NSEC_PER_USEC;
 	struct report r = {.type = REPORT_METER, .meter = k->heard};
 
@@ -92,7 +92,7 @@ static void tell(struct engine *e, unsigned int peer)
 void meter_tick(struct engine *e)
 {
 	for (unsigned int i = 0; i < PEER_MAX; i++) {
-		struct wan_link *k = &e->link[i];
+		struct wan_link *k = link_at(e, i);
 		bool listens = k->heard_at && e->now - k->heard_at < LISTENS_NS;
 
 		if (!e->peer_up[i] || (!e->cfg.wan_auto && !listens) ||
@@ -107,7 +107,7 @@ void meter_tick(struct engine *e)
 
 void meter_forget(struct engine *e, unsigned int peer)
 {
-	struct wan_link *k = &e->link[peer];
+	struct wan_link *k = link_at(e, peer);
 
 	memset(&k->heard, 0, sizeof(k->heard));
 	k->heard_at = 0;
@@ -117,7 +117,7 @@ void meter_forget(struct engine *e, unsigned int peer)
 void meter_rx(struct engine *e, unsigned int peer, const struct report *r)
 {
 	const struct meter *m = &r->meter;
-	struct wan_link *k = &e->link[peer];
+	struct wan_link *k = link_at(e, peer);
 	uint64_t held = (uint64_t)m->held_us * NSEC_PER_USEC;
 	struct rate_sample s = {
 		.sent_at = m->echo_at,

@@ -37,7 +37,7 @@ int engine_tx(struct engine *e, enum engine_port port, const uint8_t *data, uint
 	w->tries = 0;
 	e->counters[port == PORT_LAN ? EC_TX_LAN : EC_TX_WAN]++;
 	if (port == PORT_WAN)
-		e->link[e->via].sent += len;
+		link_at(e, e->via)->sent += len;
 	return 0;
 }
 

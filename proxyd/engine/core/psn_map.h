@@ -29,12 +29,26 @@ struct psn_map {
 	uint32_t nsegments;
 	struct segment segment[SEGMENTS];
 	bool trimmed, trailed;
+	uint32_t noted; /* number of the batch that the page was noted in */
 };
+
+/* What a lane has there is not longer (reads.h). */
+#define READS_BYTES POOL_PAGE
 
 /** map_of - the lane's, NULL while it needs none: both numberings are the same then. */
 static inline struct psn_map *map_of(struct engine *e, const struct lane *l)
 {
-	return l->reads_page == POOL_NONE ? NULL : pool_page_ptr(e->pool, l->reads_page);
+	struct undo *u = e->undo;
+	struct psn_map *map;
+
+	if (l->reads_page == POOL_NONE)
+		return NULL;
+	map = pool_page_ptr(e->pool, l->reads_page);
+	if (u && map->noted != u->batch) {
+		undo_note(u, map, READS_BYTES);
+		map->noted = u->batch;
+	}
+	return map;
 }
 
 bool psn_map_differs(struct engine *e, const struct lane *l);

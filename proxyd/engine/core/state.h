@@ -7,6 +7,7 @@
 
 #include "engine/core/lane.h"
 #include "engine/core/rate.h"
+#include "store/undo.h"
 
 /**
  * struct flow - one direction of packets to one QP. @key must be first (flow_table.h).
@@ -49,10 +50,11 @@ struct flow {
 	uint32_t prev_half;
 	uint64_t retry_open; /* not before this time */
 	uint64_t born;
+	uint32_t noted; /* number of the batch that it was noted in (flow_change()) */
 	struct lane lane;
 };
 
-_Static_assert(sizeof(struct flow) <= 608, "state per lane");
+_Static_assert(sizeof(struct flow) <= 624, "state per lane");
 _Static_assert(RULE_MAX <= 64, "a bit for each in rules_bypassed");
 
 /** offer_of - what struct flow keeps of an offer: it is for the requester @lqpn, with @mtu. */
@@ -121,6 +123,7 @@ struct wan_link {
 	uint64_t sent, got, packets, marked;
 	struct meter heard;
 	uint64_t heard_at, told_at, told_sent, told_got;
+	uint32_t noted; /* number of the batch that it was noted in (link_at()) */
 };
 
 /**
@@ -165,7 +168,16 @@ struct engine {
 	struct engine_config cfg;
 	const struct role_ops *roles; /* by enum lane_role */
 	struct arena arena;
+	/* Of the parts that are pointed to below, from the arena's beginning: the pointers are this
+	 * process's (create.c). */
+	struct {
+		uint64_t flows, meters, match, cm, accepted, table, wheel, reads, pool, order;
+	} at;
+	struct undo *undo; /* NULL: nobody goes on with this engine */
+
+	/* from here to @cold noted with each batch (batch_begin()) */
 	uint64_t now;
+	uint32_t noted;
 
 	struct flow *flows;
 	struct flow_meter *meters; /* by flow index */
@@ -173,8 +185,7 @@ struct engine {
 	struct flow_table *table;
 	struct half_list half[2]; /* seen once, seen again; see half.c */
 	uint32_t half_max;
-	uint16_t half_host[HALF_HOSTS]; /* of them, by the hash of their source */
-	uint64_t crowded_at;		/* when that they are too many was told last, 0: never */
+	uint64_t crowded_at; /* when that they are too many was told last, 0: never */
 	uint32_t *accepted; /* lanes of role ACCEPTOR, by their openers' numbers: heads of chains */
 	uint32_t accepted_mask;
 	struct pool *pool;
@@ -185,7 +196,6 @@ struct engine {
 	uint32_t cm_hand;
 
 	struct soon soon;
-	struct rule rules[RULE_MAX];
 	unsigned int nrules;
 	bool peer_up[PEER_MAX];
 	uint64_t peer_since[PEER_MAX];
@@ -204,7 +214,6 @@ struct engine {
 	uint32_t nrefused;
 	uint64_t rule_bytes[RULE_MAX]; /* custody per rule */
 	struct run_list run_lan;
-	struct wan_link link[LINKS];
 	uint8_t via;	    /* link of the frame, timer or turn that is being looked at */
 	uint8_t first_link; /* whose turn it is first */
 	struct port_wait wait[PORTS];
@@ -219,10 +228,16 @@ struct engine {
 	uint32_t peer_features[PEER_MAX];
 	uint64_t peer_new_at[PEER_MAX]; /* first heard of, or heard of as another process */
 	bool prefetch;			/* some rule wants it, or ATOMICs ahead */
+	uint64_t counters[EC_COUNT];
+
+	/* noted where it changes */
+	struct {
+	} cold;
+	struct wan_link link[LINKS];	/* link_at() */
+	uint16_t half_host[HALF_HOSTS]; /* half-known flows by the hash of their source */
 	uint32_t epoch
 		[EPOCH_SLOTS]; /* of host pairs: moved by what may tell that data has changed */
-
-	uint64_t counters[EC_COUNT];
+	struct rule rules[RULE_MAX];
 };
 
 /* Timers of a lane. */
@@ -234,6 +249,59 @@ struct engine {
 #define TIMER_ID(flow, which) ((flow)*TIMERS + (which))
 
 #define COUNT(e, c) ((e)->counters[EC_##c]++)
+
+/**
+ * batch_begin - something is going to change: what stands in struct engine is noted. The tick ends
+ * the batch; a process that ends before has not begun it (undo.h). Nothing that is said in between
+ * leaves before.
+ */
+static inline void batch_begin(struct engine *e)
+{
+	struct undo *u = e->undo;
+
+	if (!u || e->noted == u->batch)
+		return;
+	undo_note(u, &e->now, offsetof(struct engine, cold) - offsetof(struct engine, now));
+	e->noted = u->batch;
+}
+
+/** engine_change - @len bytes at @p, anywhere in the arena, are about to change. */
+static inline void engine_change(struct engine *e, const void *p, uint32_t len)
+{
+	undo_note(e->undo, p, len);
+}
+
+/** flow_change - @fl, its lane or its meter is about to change; any number of times. */
+static inline void flow_change(struct engine *e, struct flow *fl)
+{
+	struct undo *u = e->undo;
+
+	if (!u || fl->noted == u->batch)
+		return;
+	undo_note(u, &e->meters[fl - e->flows], sizeof(struct flow_meter));
+	undo_note(u, fl, sizeof(*fl));
+	fl->noted = u->batch;
+}
+
+/** flow_ref - flow @i, to be changed. */
+static inline struct flow *flow_ref(struct engine *e, uint32_t i)
+{
+	flow_change(e, &e->flows[i]);
+	return &e->flows[i];
+}
+
+/** link_at - link @i, to be changed. */
+static inline struct wan_link *link_at(struct engine *e, unsigned int i)
+{
+	struct undo *u = e->undo;
+	struct wan_link *k = &e->link[i];
+
+	if (u && k->noted != u->batch) {
+		undo_note(u, k, sizeof(*k));
+		k->noted = u->batch;
+	}
+	return k;
+}
 
 static inline uint32_t flow_index(const struct engine *e, const struct flow *fl)
 {
@@ -249,7 +317,7 @@ static inline uint32_t flow_mtu(const struct flow *fl)
 
 static inline struct flow *flow_partner(struct engine *e, const struct flow *fl)
 {
-	return fl->partner == FLOW_NONE ? NULL : &e->flows[fl->partner];
+	return fl->partner == FLOW_NONE ? NULL : flow_ref(e, fl->partner);
 }
 
 static inline enum engine_port other_port(enum engine_port p)

@@ -70,7 +70,7 @@ void pace_limits(struct engine *e)
 	if (e->tokens > most)
 		e->tokens = most;
 	for (unsigned int i = 0; i < PEER_MAX; i++) {
-		struct wan_link *k = &e->link[i];
+		struct wan_link *k = link_at(e, i);
 
 		most = burst(e, rate_pace(&k->rate));
 		if (k->tokens > most)
@@ -85,7 +85,7 @@ static void refill_all(struct engine *e)
 	if (!e->cfg.wan_auto)
 		return;
 	for (unsigned int i = 0; i < PEER_MAX; i++) {
-		struct wan_link *k = &e->link[i];
+		struct wan_link *k = link_at(e, i);
 		uint64_t pace = rate_pace(&k->rate);
 
 		refill(e->now, pace, burst(e, pace), &k->tokens_at, &k->tokens);
@@ -101,7 +101,7 @@ bool pace_may_send(struct engine *e)
 
 void pace_sent(struct engine *e, uint32_t len)
 {
-	struct wan_link *k = &e->link[e->via];
+	struct wan_link *k = link_at(e, e->via);
 
 	if (e->cfg.wan_rate)
 		e->tokens -= len;
@@ -119,7 +119,7 @@ static uint64_t tokens_at(const struct engine *e, int64_t tokens, uint64_t rate)
 
 static struct run_list *list_of(struct engine *e, const struct flow *fl)
 {
-	return other_port(fl->side) == PORT_LAN ? &e->run_lan : &e->link[flow_link(e, fl)].run;
+	return other_port(fl->side) == PORT_LAN ? &e->run_lan : &link_at(e, flow_link(e, fl))->run;
 }
 
 static void enqueue(struct engine *e, struct flow *fl)
@@ -128,12 +128,13 @@ static void enqueue(struct engine *e, struct flow *fl)
 	uint32_t i = flow_index(e, fl);
 
 	if (!fl->lane.run_listed) {
+		flow_change(e, fl);
 		fl->lane.run_listed = true;
 		fl->lane.next_run = FLOW_NONE;
 		if (list->tail == FLOW_NONE)
 			list->head = i;
 		else
-			e->flows[list->tail].lane.next_run = i;
+			flow_ref(e, list->tail)->lane.next_run = i;
 		list->tail = i;
 	}
 }
@@ -146,7 +147,7 @@ void pace_run(struct engine *e, struct flow *fl)
 
 static struct flow *take_first(struct engine *e, struct run_list *list)
 {
-	struct flow *fl = &e->flows[list->head];
+	struct flow *fl = flow_ref(e, list->head);
 
 	list->head = fl->lane.next_run;
 	if (list->head == FLOW_NONE)
@@ -224,7 +225,7 @@ void pace_tick(struct engine *e)
 	refill_all(e);
 	next = run_list(e, &e->run_lan, NULL);
 	for (unsigned int i = 0; i < LINKS; i++) {
-		struct wan_link *k = &e->link[(e->first_link + i) % LINKS];
+		struct wan_link *k = link_at(e, (e->first_link + i) % LINKS);
 		uint64_t when = run_list(e, &k->run, k);
 
 		next = when < next ? when : next;

@@ -73,6 +73,7 @@ static bool send(struct engine *e, struct flow *fl, struct pkt *d)
 		return false;
 	if (l->role == ROLE_SINGLE)
 		pace_sent(e, d->len);
+	engine_change(e, d, sizeof(*d));
 	d->xmit = now_us(e);
 	if (d->flags & PKT_SENT) {
 		d->flags |= PKT_RETX;

@@ -143,7 +143,7 @@ static void strand(struct engine *e, struct flow *fl, enum lane_reason why)
 	l->role = ROLE_OPENER;
 	l->reason = (uint8_t)why;
 	l->refusal = AETH_NAK_OPERATION;
-	l->numbered = true;
+	l->numbered = l->fenced = true;
 	lane_set_state(l, LANE_FAULT);
 	e->in_fault++;
 	COUNT(e, FAULTS);

@@ -34,15 +34,20 @@ static struct cm_pending *find(struct engine *e, const struct ip_addr *src,
 
 		if (p->when && e->now - p->when < CM_PENDING_NS && p->local_id == id &&
 		    p->leaving == leaving && p->vlan == vlan && ip_addr_eq(&p->src, src) &&
-		    ip_addr_eq(&p->dst, dst))
+		    ip_addr_eq(&p->dst, dst)) {
+			engine_change(e, p, sizeof(*p));
 			return p;
+		}
 	}
 	return NULL;
 }
 
 static struct cm_pending *slot(struct engine *e)
 {
-	return &e->cm[e->cm_hand++ % CM_SLOTS];
+	struct cm_pending *p = &e->cm[e->cm_hand++ % CM_SLOTS];
+
+	engine_change(e, p, sizeof(*p));
+	return p;
 }
 
 /* Whether a lane by this number owes its host something. */

@@ -112,6 +112,7 @@ static struct psn_match *match_slot(struct engine *e, const struct ip_addr *from
 	uint64_t h = XXH3_64bits_withSeed(&k, sizeof(k), e->cfg.seed);
 
 	*tag = (uint32_t)(h >> 32);
+	engine_change(e, &e->match[h % MATCH_SLOTS], sizeof(e->match[0]));
 	return &e->match[h % MATCH_SLOTS];
 }
 
@@ -162,7 +163,7 @@ static struct flow *match_find(struct engine *e, const struct flow *ack, uint32_
 
 	if (m->tag != tag || !m->when || e->now - m->when > MATCH_NS || m->flow == FLOW_NONE)
 		return NULL;
-	req = &e->flows[m->flow];
+	req = flow_ref(e, m->flow);
 	return req->used && m->when >= req->born && req->partner == FLOW_NONE &&
 			       flow_reversed(req, ack)
 		       ? req

@@ -148,6 +148,7 @@ static enum lane_reason accept_begin(struct engine *e, unsigned int peer, const 
 		}
 		x->depth = 1;
 	}
+	lane_guard(e, fl);
 	return REASON_NONE;
 }
 
@@ -202,7 +203,7 @@ static void stale_lane(struct engine *e, unsigned int peer, const struct report 
 
 static struct flow *own_lane(struct engine *e, unsigned int peer, const struct report *r)
 {
-	struct flow *fl = r->lane < e->nflows ? &e->flows[r->lane] : NULL;
+	struct flow *fl = r->lane < e->nflows ? flow_ref(e, r->lane) : NULL;
 
 	if (fl && fl->used && fl->lane.role == ROLE_OPENER && fl->lane.gen == r->gen &&
 	    fl->lane.peer == (int8_t)peer)
@@ -289,6 +290,7 @@ static void rx_accept(struct engine *e, struct flow *fl)
 		rtt_sample(&l->rtt, (uint32_t)((e->now - l->opened) / NSEC_PER_USEC));
 	if (l->state == LANE_OPENING) {
 		lane_set_state(l, LANE_HELD);
+		lane_guard(e, fl);
 		/* until now what the host sent again passed by: when it arrives says nothing about
 		 * the round trip */
 		if (psn_after(l->epsn.psn, l->overlap))

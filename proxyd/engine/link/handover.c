@@ -134,7 +134,7 @@ void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
 	if (!e->flows[fl->partner].tmpl.len) {
 		/* the responder has not been heard yet: our requester's headers, mirrored */
 		e->flows[fl->partner].tmpl = fl->tmpl;
-		template_mirror(&e->flows[fl->partner].tmpl);
+		template_mirror(&flow_ref(e, fl->partner)->tmpl);
 	}
 	l->policy = r->policy;
 	l->check = r->wan_check && l->role == ROLE_OPENER;
@@ -169,8 +169,10 @@ void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
 	names_begin(e, fl);
 	if (l->role == ROLE_OPENER)
 		lane_send_open(e, fl);
-	if (l->state == LANE_HELD)
+	if (l->state == LANE_HELD) {
+		lane_guard(e, fl);
 		engine_event(e, EVENT_HELD, fl, 0, 0);
+	}
 }
 
 /* No answer to OPEN. */

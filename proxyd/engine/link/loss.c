@@ -143,10 +143,11 @@ static void arrived(struct engine *e, struct lane *l, uint32_t from, uint32_t en
 }
 
 /* Mark @d, at @psn, as lost. */
-static void condemn(struct lane *l, struct pkt *d, uint32_t psn)
+static void condemn(struct engine *e, struct lane *l, struct pkt *d, uint32_t psn)
 {
 	if (d->flags & PKT_LOST)
 		return;
+	engine_change(e, d, sizeof(*d));
 	d->flags |= PKT_LOST;
 	if (!l->lost++ || psn_before(psn, l->lost_from))
 		l->lost_from = psn;
@@ -169,7 +170,7 @@ static uint32_t condemn_older(struct engine *e, struct lane *l, uint32_t from, u
 	while (psn_before(psn, end) && (d = window_next(&l->win, e->pool, psn, end, &psn))) {
 		if ((d->flags & PKT_SENT) && !(d->flags & PKT_LOST)) {
 			if ((int32_t)(d->xmit - before) < 0)
-				condemn(l, d, psn);
+				condemn(e, l, d, psn);
 			else if ((int32_t)(d->xmit - oldest) < 0)
 				oldest = d->xmit;
 		}
@@ -198,6 +199,8 @@ static void condemn_range(struct engine *e, struct lane *l, uint32_t from, uint3
 			if (psn_after(next, end))
 				next = end;
 			oldest = condemn_older(e, l, psn, next, before, now);
+			if (stamp)
+				engine_change(e, stamp, sizeof(*stamp));
 			if (stamp)
 				*stamp = oldest | 1; /* 0: not known */
 		}
@@ -244,7 +247,7 @@ static void refused(struct engine *e, struct lane *l, uint32_t psn)
 		return;
 	d = window_get(&l->win, e->pool, psn);
 	if (d && (d->flags & PKT_SENT) && now_us(e) - d->xmit >= least_rtt_us(l))
-		condemn(l, d, psn);
+		condemn(e, l, d, psn);
 }
 
 /* The contiguous part of what the peer has grows up to @cum. */

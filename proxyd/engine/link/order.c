@@ -84,9 +84,26 @@ bool order_init(struct engine *e)
 	o->records = mqueue_create(&e->arena, ORDER_RECORDS, sizeof(struct order_rec));
 	if (!o->lanes || !o->logs || !o->heads || !o->records)
 		return false;
+	o->at.lanes = (uint8_t *)o->lanes - (uint8_t *)o;
+	o->at.logs = (uint8_t *)o->logs - (uint8_t *)o;
+	o->at.heads = (uint8_t *)o->heads - (uint8_t *)o;
+	o->at.records = (uint8_t *)o->records - (uint8_t *)o;
 	o->due = LOG_NONE;
 	e->order = o;
 	return true;
+}
+
+void order_undo_by(struct order *o, struct undo *u)
+{
+	mqueue_undo_by(o->records, u);
+}
+
+void order_attach(struct order *o)
+{
+	o->lanes = (void *)((uint8_t *)o + o->at.lanes);
+	o->logs = (void *)((uint8_t *)o + o->at.logs);
+	o->heads = (void *)((uint8_t *)o + o->at.heads);
+	o->records = (void *)((uint8_t *)o + o->at.records);
 }
 
 /* The log of the two hosts of @k, in this direction. */
@@ -97,7 +114,7 @@ static struct order_log *log_of(const struct engine *e, const struct flow_key *k
 	for (int i = 0; i < 16; i += 8)
 		h = (h ^ get_be64(k->src.b + i)) * 0x9e3779b97f4a7c15u +
 		    (get_be64(k->dst.b + i) ^ h >> 29) * 0xc2b2ae3d27d4eb4fu;
-	return &e->order->logs[(h ^ h >> 31) >> 32 & (ORDER_LOGS - 1)];
+	return log_ref(e, (h ^ h >> 31) >> 32 & (ORDER_LOGS - 1));
 }
 
 static struct order_rec *record(const struct engine *e, uint32_t id)
@@ -111,6 +128,7 @@ void order_due_at(struct engine *e, struct order_log *g, uint64_t when)
 	if (g->listed)
 		return;
 	g->listed = true;
+	order_change(e);
 	g->next_due = e->order->due;
 	e->order->due = (uint32_t)(g - e->order->logs);
 }
@@ -152,7 +170,7 @@ static uint64_t barrier_at(const struct order_log *g)
 static void keep_fresh(struct engine *e, struct flow *fl)
 {
 	struct order_lane *o = order_lane(e, fl);
-	struct order_log *g = &e->order->logs[o->log];
+	struct order_log *g = log_ref(e, o->log);
 
 	if (o->fresh)
 		return;
@@ -164,7 +182,7 @@ static void keep_fresh(struct engine *e, struct flow *fl)
 
 static void fresh(struct engine *e, struct flow *fl)
 {
-	struct order_log *g = &e->order->logs[order_lane(e, fl)->log];
+	struct order_log *g = log_ref(e, order_lane(e, fl)->log);
 
 	keep_fresh(e, fl);
 	order_due_at(e, g, barrier_at(g));
@@ -206,7 +224,7 @@ void order_join(struct engine *e, struct flow *fl)
 	o->prev = FLOW_NONE;
 	o->next = g->members;
 	if (o->next != FLOW_NONE)
-		e->order->lanes[o->next].prev = flow_index(e, fl);
+		lane_at(e, o->next)->prev = flow_index(e, fl);
 	g->members = flow_index(e, fl);
 	g->nmembers++;
 }
@@ -227,19 +245,19 @@ static void unfresh(struct engine *e, struct order_log *g, uint32_t flow)
 	uint32_t *at = &g->fresh;
 
 	while (*at != FLOW_NONE && *at != flow)
-		at = &e->order->lanes[*at].next_fresh;
+		at = &lane_at(e, *at)->next_fresh;
 	if (*at == flow) {
-		*at = e->order->lanes[flow].next_fresh;
+		*at = lane_at(e, flow)->next_fresh;
 		g->nfresh--;
 	}
-	e->order->lanes[flow].fresh = false;
+	lane_at(e, flow)->fresh = false;
 }
 
 void order_leave(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
 	struct order_lane *o = order_lane(e, fl);
-	struct order_log *g = &e->order->logs[o->log];
+	struct order_log *g = log_ref(e, o->log);
 
 	if (!l->ordered)
 		return;
@@ -249,9 +267,9 @@ void order_leave(struct engine *e, struct flow *fl)
 	if (o->prev == FLOW_NONE)
 		g->members = o->next;
 	else
-		e->order->lanes[o->prev].next = o->next;
+		lane_at(e, o->prev)->next = o->next;
 	if (o->next != FLOW_NONE)
-		e->order->lanes[o->next].prev = o->prev;
+		lane_at(e, o->next)->prev = o->prev;
 	g->nmembers--;
 	order_due(e, g);
 	if (g->alone == flow_index(e, fl))
@@ -271,13 +289,13 @@ void order_resume(struct engine *e, struct flow *fl)
 	if (!fl->lane.ordered || o->resuming)
 		return;
 	o->resuming = true;
-	e->order->logs[o->log].resuming++;
+	log_ref(e, o->log)->resuming++;
 }
 
 void order_resumed(struct engine *e, struct flow *fl)
 {
 	struct order_lane *o = order_lane(e, fl);
-	struct order_log *g = &e->order->logs[o->log];
+	struct order_log *g = log_ref(e, o->log);
 
 	if (!fl->lane.ordered || !o->resuming)
 		return;
@@ -403,17 +421,17 @@ static void barrier(struct engine *e, struct order_log *g)
 	g->alone = g->nfresh == 1 ? list : FLOW_NONE;
 	g->fresh = FLOW_NONE;
 	g->nfresh = 0;
-	for (i = list; i != FLOW_NONE; i = e->order->lanes[i].next_fresh)
-		barrier_clear(e, g, &e->flows[i]);
+	for (i = list; i != FLOW_NONE; i = lane_at(e, i)->next_fresh)
+		barrier_clear(e, g, flow_ref(e, i));
 	while ((i = list) != FLOW_NONE) {
-		struct order_lane *o = &e->order->lanes[i];
+		struct order_lane *o = lane_at(e, i);
 
 		list = o->next_fresh;
 		o->fresh = false;
 		if (grants)
-			barrier_grant(e, g, &e->flows[i]);
+			barrier_grant(e, g, flow_ref(e, i));
 		else if (psn_after(o->want.psn, o->grant.psn))
-			keep_fresh(e, &e->flows[i]);
+			keep_fresh(e, flow_ref(e, i));
 	}
 	g->closed = e->now;
 }
@@ -456,7 +474,7 @@ static void log_broken(struct engine *e, struct order_log *g)
 	g->broken = false;
 	log_begin(e, g);
 	for (; i != FLOW_NONE; i = next) {
-		struct flow *fl = &e->flows[i];
+		struct flow *fl = flow_ref(e, i);
 		struct order_lane *o = order_lane(e, fl);
 
 		next = o->next;
@@ -476,7 +494,7 @@ static struct order_rec told_as(const struct engine *e, const struct order_rec *
 {
 	struct order_rec x = *r;
 
-	if (!e->flows[r->lane].lane.ordered || e->order->lanes[r->lane].birth != r->birth)
+	if (!e->flows[r->lane].lane.ordered || lane_at(e, r->lane)->birth != r->birth)
 		x.kind = ORDER_CLEAR;
 	return x;
 }
@@ -528,7 +546,7 @@ static void send_again(struct order_log *g)
 /* The peer tells what it has of our log, and what it has carried out. */
 void order_rx_answer(struct engine *e, unsigned int peer, const struct report *r)
 {
-	struct order_log *g = r->lane < ORDER_LOGS ? &e->order->logs[r->lane] : NULL;
+	struct order_log *g = r->lane < ORDER_LOGS ? log_ref(e, r->lane) : NULL;
 
 	if (!g || !g->known || g->peer != (int8_t)peer || g->resuming)
 		return; /* of a log that is no more */
@@ -561,7 +579,7 @@ void order_rx_answer(struct engine *e, unsigned int peer, const struct report *r
 	}
 	while (g->base != r->base) {
 		const struct order_rec *x = record(e, g->records.head);
-		struct order_lane *o = &e->order->lanes[x->lane];
+		struct order_lane *o = lane_at(e, x->lane);
 
 		if (x->kind == ORDER_CLEAR && e->flows[x->lane].lane.ordered &&
 		    o->birth == x->birth)
@@ -617,9 +635,10 @@ void order_tick(struct engine *e)
 	struct order *o = e->order;
 	uint32_t i = o->due, next;
 
+	order_change(e);
 	o->due = LOG_NONE;
 	for (; i != LOG_NONE; i = next) {
-		struct order_log *g = &o->logs[i];
+		struct order_log *g = log_ref(e, i);
 		uint64_t at;
 
 		next = g->next_due;

@@ -10,6 +10,11 @@
 /** order_arena_size, order_init - memory for @nflows lanes. False when the arena is too small. */
 uint64_t order_arena_size(uint32_t nflows);
 bool order_init(struct engine *e);
+/** order_attach - it is mapped at another place now. */
+void order_attach(struct order *o);
+struct undo;
+/** order_undo_by - what changes is noted in @u from here on. */
+void order_undo_by(struct order *o, struct undo *u);
 
 /* ---- order.c: OPENER, SINGLE ---- */
 

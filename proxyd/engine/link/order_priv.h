@@ -30,6 +30,7 @@ struct order_lane {
 	uint32_t logged, waited, wait_seq, cleared, clear;
 	uint32_t next, prev, next_fresh;
 	bool fresh, resuming;
+	uint32_t noted; /* number of the batch that it was noted in (lane_at()) */
 };
 
 /**
@@ -56,6 +57,7 @@ struct order_log {
 	uint64_t closed, sent, quiet;
 	struct rtt rtt;
 	uint32_t probe;
+	uint32_t noted; /* number of the batch that it was noted in (log_ref()) */
 	uint64_t probe_at;
 };
 
@@ -64,12 +66,53 @@ struct order {
 	struct order_log *logs;	  /* our own, then ORDER_LOGS of each peer */
 	uint32_t *heads;	  /* ACCEPTOR lanes by peer and the opener's number */
 	struct mqueue *records;	  /* struct order_rec */
+	struct {
+		int64_t lanes, logs, heads, records;
+	} at; /* of them, from here */
 	uint32_t due;
+	uint32_t noted;
 };
+
+/** order_change - @due is about to change. */
+static inline void order_change(struct engine *e)
+{
+	struct undo *u = e->undo;
+
+	if (!u || e->order->noted == u->batch)
+		return;
+	undo_note(u, &e->order->due, 2 * sizeof(uint32_t)); /* and @noted */
+	e->order->noted = u->batch;
+}
+
+/** lane_at - what order knows of flow @i, to be changed. */
+static inline struct order_lane *lane_at(const struct engine *e, uint32_t i)
+{
+	struct undo *u = e->undo;
+	struct order_lane *o = &e->order->lanes[i];
+
+	if (u && o->noted != u->batch) {
+		undo_note(u, o, sizeof(*o));
+		o->noted = u->batch;
+	}
+	return o;
+}
 
 static inline struct order_lane *order_lane(const struct engine *e, const struct flow *fl)
 {
-	return &e->order->lanes[fl - e->flows];
+	return lane_at(e, (uint32_t)(fl - e->flows));
+}
+
+/** log_ref - log @i, to be changed. */
+static inline struct order_log *log_ref(const struct engine *e, uint32_t i)
+{
+	struct undo *u = e->undo;
+	struct order_log *g = &e->order->logs[i];
+
+	if (u && g->noted != u->batch) {
+		undo_note(u, g, sizeof(*g));
+		g->noted = u->batch;
+	}
+	return g;
 }
 
 static inline bool log_is_own(const struct engine *e, const struct order_log *g)

@@ -10,14 +10,17 @@
 
 static struct order_log *peer_log(struct engine *e, unsigned int peer, uint32_t number)
 {
-	return number < ORDER_LOGS ? &e->order->logs[ORDER_LOGS * (peer + 1) + number] : NULL;
+	return number < ORDER_LOGS ? log_ref(e, ORDER_LOGS * (peer + 1) + number) : NULL;
 }
 
 /* ---- lanes by the opener's number ---- */
 
 static uint32_t *chain_of(const struct engine *e, unsigned int peer, uint32_t lane)
 {
-	return &e->order->heads[(lane * 0x9e3779b1u + peer) % e->nflows];
+	uint32_t *head = &e->order->heads[(lane * 0x9e3779b1u + peer) % e->nflows];
+
+	undo_note(e->undo, head, sizeof(*head));
+	return head;
 }
 
 /* The lane of a record, NULL when it has ended. */
@@ -27,12 +30,12 @@ static struct flow *lane_of(struct engine *e, const struct order_log *g, const s
 	struct flow *fl;
 
 	if (log_is_own(e, g)) {
-		fl = r->lane < e->nflows ? &e->flows[r->lane] : NULL;
+		fl = r->lane < e->nflows ? flow_ref(e, r->lane) : NULL;
 		return fl && fl->lane.ordered && order_lane(e, fl)->birth == r->birth ? fl : NULL;
 	}
 	/* numbers in chains begin at 1 */
-	for (uint32_t i = *chain_of(e, peer, r->lane); i; i = e->order->lanes[i - 1].next) {
-		fl = &e->flows[i - 1];
+	for (uint32_t i = *chain_of(e, peer, r->lane); i; i = lane_at(e, i - 1)->next) {
+		fl = flow_ref(e, i - 1);
 		if (fl->lane.peer == g->peer && fl->lane.peer_lane == r->lane &&
 		    order_lane(e, fl)->birth == r->birth)
 			return fl;
@@ -68,7 +71,7 @@ void order_end(struct engine *e, struct flow *fl)
 	l->ordered = false;
 	at = chain_of(e, (unsigned int)l->peer, l->peer_lane);
 	while (*at && *at != flow_index(e, fl) + 1)
-		at = &e->order->lanes[*at - 1].next;
+		at = &lane_at(e, *at - 1)->next;
 	if (*at)
 		*at = o->next;
 }
@@ -125,7 +128,7 @@ void order_run(struct engine *e, struct order_log *g)
 
 void order_moved(struct engine *e, struct flow *fl)
 {
-	struct order_log *g = &e->order->logs[order_lane(e, fl)->log];
+	struct order_log *g = log_ref(e, order_lane(e, fl)->log);
 	const struct order_rec *r;
 
 	if (!g->known || g->records.head == MQ_NONE)

@@ -304,6 +304,7 @@ void stream_rx_named(struct engine *e, struct flow *fl, struct pkt *d, uint32_t 
 	uint32_t end = psn_add(psn, d->span);
 	bool guess = !(d->flags & PKT_NAMED);
 
+	engine_change(e, d, sizeof(*d));
 	d->flags |= PKT_NAMED;
 	l->guesses -= guess;
 	if (holes_room(e->pool, &l->holes, l->end, psn, end)) {
@@ -340,6 +341,7 @@ void stream_rx_request(struct engine *e, struct flow *fl, const struct frame *f)
 	d = keep(e, fl, f, span, verdict == NAMES_RIGHT);
 	if (!d)
 		return;
+	engine_change(e, d, sizeof(*d));
 	d->name = get_be32(lane_packet(e, d) + d->len - ICRC_LEN);
 	if (verdict == NAMES_LATER) {
 		names_guess(e, l);

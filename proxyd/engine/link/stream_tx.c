@@ -62,6 +62,7 @@ static bool send(struct engine *e, struct flow *fl, struct pkt *d)
 	if (engine_tx(e, other_port(fl->side), lane_packet(e, d), d->len))
 		return false;
 	pace_sent(e, d->len);
+	engine_change(e, d, sizeof(*d));
 	d->xmit = now_us(e);
 	if (d->tries++) {
 		d->flags |= PKT_RETX;

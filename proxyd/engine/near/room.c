@@ -34,11 +34,12 @@ static void list_last(struct engine *e, struct flow *fl)
 {
 	uint32_t i = flow_index(e, fl);
 
+	flow_change(e, fl);
 	fl->lane.next_room = FLOW_NONE;
 	if (e->room.tail == FLOW_NONE)
 		e->room.head = i;
 	else
-		e->flows[e->room.tail].lane.next_room = i;
+		flow_ref(e, e->room.tail)->lane.next_room = i;
 	e->room.tail = i;
 }
 
@@ -50,6 +51,7 @@ void wait_for_room(struct engine *e, struct flow *fl)
 	COUNT(e, NO_ROOM);
 	if (l->room_wait)
 		return;
+	flow_change(e, fl);
 	l->room_wait = true;
 	if (l->room_listed)
 		return;
@@ -96,7 +98,7 @@ static bool room_again(const struct engine *e, const struct lane *l)
 void near_room(struct engine *e)
 {
 	for (uint32_t n = 0; n < LOOKS && e->room.head != FLOW_NONE; n++) {
-		struct flow *fl = &e->flows[e->room.head];
+		struct flow *fl = flow_ref(e, e->room.head);
 		struct lane *l = &fl->lane;
 		bool waits = fl->used && lane_keeps(l) && l->room_wait && l->state != LANE_FAULT;
 

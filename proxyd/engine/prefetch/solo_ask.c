@@ -221,7 +221,7 @@ void solo_run(struct engine *e, struct flow *fl)
 		span = what.length ? (what.length - 1) / fl->path_mtu + 1 : 1;
 		if (!what.length || span > SPAN_MAX || !ranges_allow(e, fl, x, &what))
 			break;
-		if (!l->numbered && !lane_fence(e, fl, true)) {
+		if (!l->numbered && !lane_fence(e, fl)) {
 			solo_forget(e, x);
 			break;
 		}

@@ -32,7 +32,7 @@ bool own_request_add(struct engine *e, struct flow *fl, struct lane_reads *x,
 
 	if (psn_before(l->epsn.psn, l->overlap))
 		return false; /* the host has sent packets of these numbers past us */
-	if (!l->numbered && !lane_fence(e, fl, true)) {
+	if (!l->numbered && !lane_fence(e, fl)) {
 		x->stop = true;
 		return false;
 	}

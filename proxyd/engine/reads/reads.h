@@ -177,11 +177,11 @@ struct lane_reads {
 	struct prefetch_info info;
 };
 
-_Static_assert(sizeof(struct lane_reads) <= POOL_PAGE, "one page");
+_Static_assert(sizeof(struct lane_reads) <= READS_BYTES, "one page");
 
 static inline struct lane_reads *reads_of(struct engine *e, const struct lane *l)
 {
-	return l->reads_page == POOL_NONE ? NULL : pool_page_ptr(e->pool, l->reads_page);
+	return (struct lane_reads *)map_of(e, l);
 }
 
 static inline struct fetch *fetch_at(struct engine *e, uint32_t id)

@@ -185,6 +185,7 @@ static void named(struct engine *e, struct flow *fl, uint32_t id, struct pkt *d,
 		resp_drop(e, x, psn, psn_add(psn, 1));
 		return;
 	}
+	engine_change(e, d, sizeof(*d));
 	d->flags |= PKT_NAMED;
 	resp_arrived(e, fl, id, &f);
 }
@@ -210,10 +211,12 @@ static void take(struct engine *e, struct flow *fl, uint32_t psn, uint32_t name)
 		resp_drop(e, x, psn, psn_add(psn, 1));
 		d = window_slot(&x->win, e->pool, psn);
 	}
-	if (d && d->flags == PKT_NAMED)
+	if (d && d->flags == PKT_NAMED) {
+		engine_change(e, d, sizeof(*d));
 		d->name = name; /* the responder was asked once more */
-	else if (!d || !(d->flags & PKT_USED))
+	} else if (!d || !(d->flags & PKT_USED)) {
 		window_name(&x->win, e->pool, POOL_TRANSIT, psn, name);
+	}
 }
 
 /** resp_names_rx - the report @r names responses of the lane of @fl. */

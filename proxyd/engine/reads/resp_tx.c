@@ -118,6 +118,7 @@ static bool send(struct engine *e, struct flow *fl, struct lane_reads *x, struct
 	if (engine_tx(e, fl->side, pool_ptr(e->pool, d->loc), d->len))
 		return false;
 	pace_sent(e, d->len);
+	engine_change(e, d, sizeof(*d));
 	d->xmit = now_us(e);
 	if (d->flags & PKT_SENT) {
 		d->flags |= PKT_RETX;
@@ -191,6 +192,7 @@ static void mark_lost(struct engine *e, struct lane_reads *x, uint32_t from, uin
 
 	while (psn_before(psn, end) && (d = window_next(&x->win, e->pool, psn, end, &psn))) {
 		if ((d->flags & (PKT_SENT | PKT_LOST)) == PKT_SENT && now_us(e) - d->xmit >= age) {
+			engine_change(e, d, sizeof(*d));
 			d->flags |= PKT_LOST;
 			if (!x->lost++ || psn_before(psn, x->lost_from))
 				x->lost_from = psn;
@@ -229,6 +231,7 @@ void resp_tx_progress(struct engine *e, struct flow *fl, const struct report *r)
 	if (psn_in(r->latest, x->una, x->nxt) && (d = window_get(&x->win, e->pool, r->latest)) &&
 	    (d->flags & (PKT_SENT | PKT_RETX)) == PKT_SENT) {
 		rtt_sample(&x->rtt, now_us(e) - d->xmit);
+		engine_change(e, d, sizeof(*d));
 		d->flags |= PKT_RETX; /* a sample is taken once */
 	}
 	if (psn_after(r->cum, x->una)) {

@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * What outlives the process: the engine's memory and the peers' sessions, in a file beside the
+ * control socket, which must be in memory (tmpfs). Whoever finds it goes on with it:
+ *
+ *	hand-over	SIGUSR2: the process ends at once, between two turns of its loop, and
+ *			leaves everything as it is. A new one must follow.
+ *	stop		SIGTERM: what is owed is delivered first; then nothing is to be left, and
+ *			the file goes.
+ *
+ * The file is locked as long as its process lives. Before a process with the file ends in any other
+ * way than the second, connections with custody are held by the XDP program (afxdp_fence.c): their
+ * packets are dropped, and hosts repeat them, until somebody goes on.
+ *
+ * A file that cannot be adopted (another version wrote it, it is damaged) is made anew. Then the
+ * table of held connections tells whose custody is lost, and their queue pairs are made to fail.
+ * Where no such file can be had the daemon works as ever and says so.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "daemon.h"
+#include "daemon_priv.h"
+#include "log.h"
+#include "port/afxdp.h"
+
+#define STATE_SUFFIX  ".state"
+/* A process that was killed holds its lock until the kernel has taken it apart. */
+#define LOCK_TRIES    3000
+#define LOCK_SLEEP_US 1000
+
+/**
+ * struct kept_peer - who had this number. @boot: epoch of the peer's that the engine knows, 0: none
+ */
+struct kept_peer {
+	char name[RULE_NAME];
+	uint64_t boot;
+};
+
+/** struct kept - beside the engine; the sessions follow. */
+struct kept {
+	char ifname[STEER_SIDES][IF_NAMESIZE];
+	struct kept_peer peer[PEER_MAX];
+	uint64_t pad[6];
+};
+
+static void state_path(const struct config *cfg, char *path, size_t len)
+{
+	snprintf(path, len, "%s" STATE_SUFFIX, cfg->socket);
+}
+
+uint32_t daemon_kept_bytes(void)
+{
+	return (uint32_t)(sizeof(struct kept) + session_size());
+}
+
+bool daemon_state_left(const struct config *cfg)
+{
+	char path[STATE_PATH];
+	struct stat st;
+
+	state_path(cfg, path, sizeof(path));
+	return !lstat(path, &st) && S_ISREG(st.st_mode) && st.st_size;
+}
+
+static bool in_memory(int fd)
+{
+	struct statfs s;
+
+	return !fstatfs(fd, &s) &&
+	       ((uint64_t)s.f_type == TMPFS_MAGIC || (uint64_t)s.f_type == HUGETLBFS_MAGIC ||
+		(uint64_t)s.f_type == RAMFS_MAGIC);
+}
+
+static int lock(int fd)
+{
+	for (int i = 0; i < LOCK_TRIES; i++) {
+		if (!flock(fd, LOCK_EX | LOCK_NB))
+			return 0;
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return -errno;
+		usleep(LOCK_SLEEP_US);
+	}
+	return -EBUSY;
+}
+
+/* Before it is known whether the folder is in memory nothing is made there. */
+static bool folder_in_memory(const char *path)
+{
+	char dir[STATE_PATH];
+	char *slash;
+	int fd;
+	bool yes;
+
+	snprintf(dir, sizeof(dir), "%s", path);
+	slash = strrchr(dir, '/');
+	if (!slash)
+		return false;
+	slash[slash == dir] = '\0';
+	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	yes = fd >= 0 && in_memory(fd);
+	if (fd >= 0)
+		close(fd);
+	return yes;
+}
+
+/* Nobody else may have looked into it, or have put it there. */
+static bool ours(int fd)
+{
+	struct stat st;
+
+	return !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+	       !(st.st_mode & (S_IRWXG | S_IRWXO)) && st.st_nlink == 1;
+}
+
+int daemon_state_open(struct daemon *d, char *err, size_t errlen)
+{
+	char *path = d->state_path;
+	int rc;
+
+	state_path(d->cfg, path, sizeof(d->state_path));
+	d->state_fd = 0;
+	if (!folder_in_memory(path)) {
+		log_line(LOG_INFO,
+			 "nothing outlives this process, for %s would not be in memory: set "
+			 "'socket' to a place on a tmpfs, such as " CONFIG_SOCKET,
+			 path);
+		return 0;
+	}
+	d->state_fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (d->state_fd < 0 || !ours(d->state_fd)) {
+		log_line(LOG_WARNING,
+			 "nothing outlives this process: %s cannot be used: %s; remove it", path,
+			 d->state_fd < 0 ? strerror(errno) : "it is not a file of ours alone");
+		if (d->state_fd >= 0)
+			close(d->state_fd);
+		d->state_fd = 0;
+		return 0;
+	}
+	rc = lock(d->state_fd);
+	if (rc)
+		snprintf(err, errlen,
+			 "%s is in use by another longhauld: stop that or set 'socket'", path);
+	return rc;
+}
+
+static struct kept *kept_of(const struct daemon *d)
+{
+	return d->state_fd ? engine_kept(d->engine) : NULL;
+}
+
+void *daemon_session_memory(const struct daemon *d)
+{
+	struct kept *k = kept_of(d);
+
+	return k ? k + 1 : NULL;
+}
+
+/* Whether numbers of peers and sides of ports mean what they meant. */
+static bool same_site(const struct kept *k, const struct config *cfg)
+{
+	for (int side = 0; side < STEER_SIDES; side++)
+		if (strncmp(k->ifname[side], cfg->ifname[side], IF_NAMESIZE))
+			return false;
+	for (unsigned int i = 0; i < PEER_MAX; i++) {
+		const struct config_peer *p = &cfg->peers[i];
+		bool there = i < cfg->npeers;
+
+		if (there ? strncmp(k->peer[i].name, p->name, RULE_NAME) : k->peer[i].name[0])
+			return false;
+	}
+	return true;
+}
+
+static void note_site(struct kept *k, const struct config *cfg)
+{
+	for (int side = 0; side < STEER_SIDES; side++)
+		memcpy(k->ifname[side], cfg->ifname[side], IF_NAMESIZE);
+	for (unsigned int i = 0; i < PEER_MAX; i++) {
+		const char *name = i < cfg->npeers ? cfg->peers[i].name : "";
+
+		if (strncmp(k->peer[i].name, name, RULE_NAME))
+			snprintf(k->peer[i].name, RULE_NAME, "%s", name);
+	}
+}
+
+void daemon_state_site(struct daemon *d)
+{
+	struct kept *k = kept_of(d);
+
+	if (k)
+		note_site(k, d->cfg);
+}
+
+static bool adopt(struct daemon *d, const struct engine_config *ec, const struct engine_sink *sink)
+{
+	const char *why;
+	struct stat st;
+
+	if (fstat(d->state_fd, &st) || !st.st_size)
+		return false;
+	d->engine = engine_adopt(d->state_fd, ec, sink, d->now, &why);
+	if (!d->engine) {
+		log_line(LOG_ERR,
+			 "%s cannot be gone on with: %s; what a former longhauld had in custody is "
+			 "lost, and queue pairs that it held are made to fail",
+			 d->state_path, why);
+		return false;
+	}
+	if (!same_site(engine_kept(d->engine), d->cfg)) {
+		log_line(LOG_ERR,
+			 "%s is of other ports or peers: what a former longhauld had in custody "
+			 "cannot be delivered, and queue pairs that it held are made to fail",
+			 d->state_path);
+		engine_destroy(d->engine);
+		d->engine = NULL;
+		return false;
+	}
+	d->adopted = true;
+	return true;
+}
+
+void daemon_engine(struct daemon *d, struct engine_config *ec, const struct engine_sink *sink)
+{
+	if (d->state_fd) {
+		ec->kept_bytes = daemon_kept_bytes();
+		ec->fence = true;
+		ec->file = d->state_fd;
+		if (adopt(d, ec, sink))
+			return;
+		d->engine = engine_create(ec, sink, d->now);
+		if (d->engine) {
+			note_site(engine_kept(d->engine), d->cfg);
+			return;
+		}
+		log_line(LOG_WARNING,
+			 "nothing outlives this process: %s cannot be made: %s; lower 'pool', or "
+			 "let its file system be larger",
+			 d->state_path, strerror(errno));
+		daemon_state_close(d, true);
+		ec->file = 0;
+		ec->fence = false;
+		ec->kept_bytes = 0;
+	}
+	d->engine = engine_create(ec, sink, d->now);
+}
+
+void daemon_state_peers(struct daemon *d)
+{
+	struct kept *k = kept_of(d);
+	struct session_info si;
+
+	for (unsigned int i = 0; k && d->adopted && i < d->cfg->npeers; i++) {
+		bool up = session_up(d->session, i);
+
+		if (!session_info(d->session, i, d->now, &si))
+			continue;
+		if (up)
+			engine_peer_features(d->engine, i, si.features);
+		/* the engine may not have been told yet when it was cut off */
+		if (up && k->peer[i].boot && si.boot != k->peer[i].boot)
+			engine_peer_event(d->engine, i, PEER_RESTARTED, d->now);
+		else if (up != engine_peer_is_up(d->engine, i))
+			engine_peer_event(d->engine, i, up ? PEER_UP : PEER_DOWN, d->now);
+	}
+	d->boots_known = false;
+}
+
+void daemon_state_told(struct daemon *d)
+{
+	struct kept *k = kept_of(d);
+	struct session_info si;
+
+	d->boots_known = true;
+	for (unsigned int i = 0; k && i < d->cfg->npeers; i++)
+		if (session_info(d->session, i, d->now, &si) && si.known)
+			k->peer[i].boot = si.boot;
+}
+
+/* A connection that was found held. */
+static void found(void *ctx, const struct flow_key *requests, uint32_t lqpn)
+{
+	struct daemon *d = ctx;
+
+	if (d->adopted ? engine_holds(d->engine, requests)
+		       : engine_fail_orphan(d->engine, requests, lqpn, d->now))
+		d->orphans += !d->adopted;
+	else
+		(void)afxdp_fence(d->port, requests, lqpn, false);
+}
+
+void daemon_orphans(struct daemon *d)
+{
+	int n;
+
+	d->orphans = 0;
+	n = afxdp_fenced(d->port, found, d);
+	if (n < 0)
+		log_line(LOG_ERR, "what a former longhauld held cannot be read: %s; it stays held",
+			 strerror(-n));
+	else if (d->orphans)
+		log_line(LOG_WARNING,
+			 "a former longhauld ended with %u connection%s in custody or with "
+			 "prefetch: %s made to fail, for nobody knows any more what was promised, "
+			 "or which answer belongs to which READ",
+			 d->orphans, d->orphans == 1 ? "" : "s",
+			 d->orphans == 1 ? "it is" : "they are");
+	if (d->adopted)
+		(void)engine_hold_again(d->engine, d->now);
+}
+
+void daemon_on_hand_over(void *ctx, int signo)
+{
+	struct daemon *d = ctx;
+
+	(void)signo;
+	if (!d->state_fd) {
+		log_line(LOG_ERR, "no hand-over: nothing outlives this process (see its start)");
+		return;
+	}
+	log_line(LOG_INFO, "handing over to the next longhauld");
+	d->hand_over = true;
+	d->phase = STOPPED;
+	loop_stop(d->loop);
+}
+
+int daemon_hand_over(const struct config *cfg, long pid, char *err, size_t errlen)
+{
+	char path[STATE_PATH];
+	uint64_t layout = 0;
+	int fd;
+
+	state_path(cfg, path, sizeof(path));
+	fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || pread(fd, &layout, sizeof(layout), ENGINE_LAYOUT_AT) != sizeof(layout)) {
+		snprintf(err, errlen, "%s: %s; nothing can be handed over", path, strerror(errno));
+		if (fd >= 0)
+			close(fd);
+		return -ENOENT;
+	}
+	close(fd);
+	if (layout != engine_layout()) {
+		snprintf(err, errlen,
+			 "another version runs, whose connections this one cannot go on with");
+		return -EXDEV;
+	}
+	if (pid <= 1 || kill((pid_t)pid, SIGUSR2)) {
+		snprintf(err, errlen, "process %ld cannot be told to hand over: %s", pid,
+			 pid <= 1 ? "no such longhauld" : strerror(errno));
+		return -ESRCH;
+	}
+	for (int i = 0; i < LOCK_TRIES && !kill((pid_t)pid, 0); i++)
+		usleep(LOCK_SLEEP_US);
+	return 0;
+}
+
+void daemon_last_words(struct daemon *d)
+{
+	/* a signal or a client may have changed something since the latest turn */
+	if (d->engine)
+		engine_tick(d->engine, loop_now());
+	if (d->session) {
+		session_flush(d->session);
+		(void)peer_socket_flush(d->sock);
+	}
+	if (d->port)
+		(void)afxdp_flush(d->port);
+}
+
+void daemon_state_close(struct daemon *d, bool gone)
+{
+	if (!d->state_fd)
+		return;
+	if (gone)
+		(void)unlink(d->state_path);
+	close(d->state_fd);
+	d->state_fd = 0;
+}

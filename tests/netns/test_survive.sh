@@ -1,0 +1,139 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# A daemon ends amid a transfer, by its own will or killed, and another one goes on where it ended: with lanes, numbers, custody, what was read
+# ahead and the session with its peer. The hosts' timers are those that network cards have by default (67 ms, seven
+# retries); they must not notice.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+. tests/netns/lib.sh
+
+HOST=(--size 64K --depth 64 --mtu 4096 --timeout-exp 14 --retry 7)
+
+going_on() # SITE: it says that it goes on with what another one left
+{
+	grep -q 'going on where a former longhauld ended' "$LAB/gw-$1.err"
+}
+
+# the next one begins before the one before has quite ended, as after `systemctl restart`
+next_daemon() # SITE SIGNAL
+{
+	pid[old]=${pid[gw-$1]}
+	mv "$LAB/gw-$1.err" "$LAB/old.err"
+	signal old "$2"
+	gateway_start "$1"
+	reap old || [ "$2" = KILL ] && going_on "$1"
+}
+
+held_now() # the latest connection is in custody at a
+{
+	jq_true a qp 'any(.lqpn == $q and .state == "held" and ."custody-packets" > 0)' --argjson q $((${qpn[a]}))
+}
+
+ahead_now() # or its READs are asked ahead
+{
+	jq_true a lane 'any(.lqpn == $q and .direction == "out" and ."psn-shift" > 0)' --argjson q $((${qpn[a]}))
+}
+
+more() # NAME MESSAGES: so many more than until now
+{
+	await 60 so_far_above "$1" messages $(($(so_far "$1" messages) + $2))
+}
+
+# amid NAME OP CONDITION EVENT...: a stream from a that goes on while the event comes, and afterwards
+amid()
+{
+	local name=$1 op=$2 condition=$3 status=0
+
+	shift 3
+	next_qpns
+	# without the connection manager nobody tells that a host will not ask for what was read ahead
+	transfer_begin "$name" a --op "$op" "${HOST[@]}" --region 8M --cm --seconds 600
+	await 60 "$condition" || status=1
+	"$@" || status=1
+	more "$name-req" 100 && await 30 "$condition" || status=1
+	enough "$name-req"
+	transfer_end "$name" && intact "$name" && [ "$(got "$name-req" errors)" = 0 ] || status=1
+	echo "longest gap: $(got "$name-req" gap-max-ms) ms"
+	[ "$(stat_of a faults)" = 0 ] && [ "$(stat_of b faults)" = 0 ] && return $status
+}
+
+lab_up
+lab_keep
+wan_start --delay-ms 10 --rate-mbps 400
+pair_start -g "wan-rate = 380M" -r "prefetch = on"
+
+it "hand-over near the requester: WRITE" amid write-a write held_now next_daemon a USR2
+it "hand-over near the responder: WRITE" amid write-b write held_now next_daemon b USR2
+it "hand-over near the requester: SEND" amid send-a send held_now next_daemon a USR2
+it "hand-over near the requester: READ asked ahead" amid read-a read ahead_now next_daemon a USR2
+it "hand-over near the responder: READ asked ahead" amid read-b read ahead_now next_daemon b USR2
+
+both()
+{
+	next_daemon a USR2 && next_daemon b USR2 && next_daemon a USR2
+}
+it "kill -9 near the requester: WRITE" amid killed-a write held_now next_daemon a KILL
+it "kill -9 near the responder: WRITE" amid killed-b write held_now next_daemon b KILL
+it "kill -9 near the requester: READ asked ahead" amid killed-read read ahead_now next_daemon a KILL
+
+often() # at random times
+{
+	local i s
+
+	for i in 1 2 3 4 5 6; do
+		s=$([ $((RANDOM % 2)) = 0 ] && echo a || echo b)
+		sleep 0.$((RANDOM % 3))$((RANDOM % 10)) # when it comes is what the test is about, not how long it takes
+		next_daemon $s KILL || return
+	done
+}
+it "kill -9 six times at random: WRITE" amid killed-often write held_now often
+
+it "one hand-over after the other, at both sides: WRITE" amid write-both write held_now both
+
+by_command() # what the unit does for a restart
+{
+	in_ns ga "$B/longhauld" -c "$LAB/gw-a.conf" --hand-over "${pid[gw-a]}" && reap gw-a && gateway_start a && going_on a
+}
+it "longhauld --hand-over: WRITE" amid by-command write held_now by_command
+
+second() # daemon on what one has: refused, which the first one does not notice
+{
+	spawn second ga env LONGHAUL_PINS="$LAB/bpf/a" "$B/longhauld" -c "$LAB/gw-a.conf"
+	! reap second && grep -q 'in use by another longhauld' "$LAB/second.err" && jq_true a peer 'all(.state == "up")'
+}
+it "a second daemon on the same memory is refused" second
+
+it "everything stops in order" pair_stop
+nothing_left()
+{
+	ls -l "$RUN"
+	[ -z "$(ls "$RUN")" ]
+}
+it "then nothing is left to go on with" nothing_left
+it "and nothing is pinned" eval '[ ! -e "$(pins a)" ] && [ ! -e "$(pins b)" ]'
+
+foreign() # another version has written it: nothing is guessed, the queue pair fails
+{
+	local s status=0
+
+	for s in a b; do gateway_start $s; done
+	await 30 peers_up || return
+	next_qpns
+	transfer_begin foreign a --op write "${HOST[@]}" --seconds 600
+	await 60 held_now || status=1
+	signal gw-a USR2 && reap gw-a || status=1
+	printf 'x' | dd of="$RUN/gw-a.sock.state" bs=1 seek=4096 conv=notrunc status=none
+	! "$B/longhauld" -c "$LAB/gw-a.conf" --hand-over 1 2>/dev/null || status=1
+	gateway_start a
+	grep -q 'another version of longhauld wrote it' "$LAB/gw-a.err" &&
+	grep -q 'in custody or with prefetch: .* made to fail' "$LAB/gw-a.err" || status=1
+	reap foreign-req
+	[[ $(got foreign-req first-error) == @(remote-operation|flushed|retry-exceeded) ]] || status=1
+	signal foreign-resp TERM && reap foreign-resp
+	for s in a b; do signal gw-$s KILL && reap gw-$s; done
+	return $status
+}
+it "written by another version: what was promised is lost, and the host is told" foreign
+
+exit $((tests_failed > 0))

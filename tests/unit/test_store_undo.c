@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The log of a batch: all of it or nothing, wherever it is cut off. */
+#include "tests/unit/store_test.h"
+
+#include "store/undo.h"
+
+#define N 64
+
+struct rig {
+	struct arena a;
+	struct undo *u;
+	uint32_t *v;
+};
+
+static void rig_make(struct rig *r, uint64_t log)
+{
+	assert_int_equal(arena_init(&r->a, 65536), 0);
+	r->u = undo_create(&r->a, log);
+	r->v = arena_alloc(&r->a, N * sizeof(*r->v), 8);
+	for (uint32_t i = 0; i < N; i++)
+		r->v[i] = i;
+}
+
+static void set(struct rig *r, uint32_t i, uint32_t value)
+{
+	undo_note(r->u, &r->v[i], sizeof(r->v[i]));
+	r->v[i] = value;
+}
+
+static void untouched(const struct rig *r)
+{
+	for (uint32_t i = 0; i < N; i++)
+		assert_int_equal(r->v[i], i);
+}
+
+static void test_undone(void **state)
+{
+	struct rig r;
+	uint32_t batch;
+
+	(void)state;
+	rig_make(&r, 8192);
+	batch = r.u->batch;
+	assert_int_not_equal(batch, 0);
+	/* also what changed twice, and in pieces of all lengths */
+	for (uint32_t i = 0; i < N; i++)
+		set(&r, i % 7, 1000 + i);
+	for (uint32_t len = 1; len < 17; len++) {
+		undo_note(r.u, r.v + 20, len);
+		memset(r.v + 20, 0xee, len);
+	}
+	assert_true(undo_apply(r.u));
+	untouched(&r);
+	assert_int_not_equal(r.u->batch, batch); /* what was noted in it is noted no longer */
+	assert_true(undo_apply(r.u));
+	untouched(&r);
+	arena_exit(&r.a);
+}
+
+static void test_committed(void **state)
+{
+	struct rig r;
+
+	(void)state;
+	rig_make(&r, 8192);
+	set(&r, 3, 33);
+	undo_commit(r.u);
+	set(&r, 3, 34);
+	set(&r, 4, 44);
+	assert_true(undo_apply(r.u));
+	assert_int_equal(r.v[3], 33);
+	assert_int_equal(r.v[4], 4);
+	undo_note(NULL, r.v, 4); /* nobody cares */
+	arena_exit(&r.a);
+}
+
+/* Cut off before an entry counts, or after it and before the change; and amid putting back. */
+static void test_cut_off(void **state)
+{
+	struct rig r;
+	uint64_t used;
+
+	(void)state;
+	rig_make(&r, 8192);
+	set(&r, 1, 11);
+	used = r.u->used;
+	undo_note(r.u, &r.v[2], 4);
+	r.u->used = used;
+	undo_note(r.u, &r.v[5], 4);
+	set(&r, 6, 66);
+	r.v[6] = 6; /* put back already, the entry not taken off yet */
+	assert_true(undo_apply(r.u));
+	untouched(&r);
+	arena_exit(&r.a);
+}
+
+static void test_full(void **state)
+{
+	struct rig r;
+
+	(void)state;
+	rig_make(&r, 64);
+	for (uint32_t i = 0; i < 5; i++)
+		set(&r, i, 99);
+	assert_false(undo_apply(r.u)); /* nothing is believed */
+	undo_commit(r.u);
+	assert_true(undo_apply(r.u));
+	assert_int_equal(r.v[4], 99);
+	undo_note(r.u, &r.v[0], 4);
+	undo_lose(r.u);
+	assert_false(undo_apply(r.u));
+	arena_exit(&r.a);
+}
+
+static void test_damaged(void **state)
+{
+	struct rig r;
+
+	(void)state;
+	rig_make(&r, 8192);
+	set(&r, 1, 11);
+	r.u->used += 3;
+	assert_false(undo_apply(r.u));
+	r.u->used = r.u->size + 8;
+	assert_false(undo_apply(r.u));
+	r.u->used = 16;
+	*(uint64_t *)(r.u->log + 8) = 8ull << 16 | 4; /* within the log */
+	assert_false(undo_apply(r.u));
+	*(uint64_t *)(r.u->log + 8) = 0xffff; /* longer than the log */
+	assert_false(undo_apply(r.u));
+	arena_exit(&r.a);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_undone),	cmocka_unit_test(test_committed),
+		cmocka_unit_test(test_cut_off), cmocka_unit_test(test_full),
+		cmocka_unit_test(test_damaged),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
