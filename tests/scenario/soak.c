@@ -12,6 +12,7 @@
  * several times on its way.
  *
  * --attack: with those who mean it ill, and network cards of all kinds (actors.h).
+ * --crash N: engines are killed every N us or so, at any instruction (world_crash.c).
  * --smaller: of a script whose world is wrong, print a smaller one.
  * --first: the first violation ends it. A violation prints the world's seed, then a script of a
  * smaller world with the same violation.
@@ -40,7 +41,7 @@ struct options {
 };
 
 struct sum {
-	uint64_t runs, packets, acked, forged, reused, violations;
+	uint64_t runs, packets, acked, forged, reused, violations, kills, adopted, faulted, watched;
 };
 
 static double now_s(void)
@@ -155,6 +156,10 @@ static struct sum fork_jobs(const struct options *o, struct shared *shared)
 			struct sum s = {0};
 
 			job(o, n, &s, shared);
+			s.kills = world_kills;
+			s.adopted = world_adopted;
+			s.faulted = world_faulted;
+			s.watched = world_watched;
 			_exit(write(p[1], &s, sizeof(s)) != sizeof(s));
 		}
 		close(p[1]);
@@ -176,6 +181,10 @@ static struct sum fork_jobs(const struct options *o, struct shared *shared)
 		all.forged += s.forged;
 		all.reused += s.reused;
 		all.violations += s.violations;
+		all.kills += s.kills;
+		all.adopted += s.adopted;
+		all.faulted += s.faulted;
+		all.watched += s.watched;
 	}
 	return all;
 }
@@ -211,13 +220,12 @@ static struct sum run_script(const struct options *o)
 
 int main(int argc, char **argv)
 {
-	static const struct option opts[] = {{"seconds", 1, NULL, 's'}, {"packets", 1, NULL, 'p'},
-					     {"seed", 1, NULL, 'S'},	{"runs", 1, NULL, 'r'},
-					     {"jobs", 1, NULL, 'j'},	{"prefetch", 0, NULL, 'R'},
-					     {"verbose", 0, NULL, 'v'}, {"no-shrink", 0, NULL, 'n'},
-					     {"script", 1, NULL, 'f'},	{"first", 0, NULL, '1'},
-					     {"trace", 0, NULL, 't'},	{"attack", 0, NULL, 'A'},
-					     {"smaller", 0, NULL, 'm'}, {0}};
+	static const struct option opts[] = {
+		{"seconds", 1, NULL, 's'}, {"packets", 1, NULL, 'p'},	{"seed", 1, NULL, 'S'},
+		{"runs", 1, NULL, 'r'},	   {"jobs", 1, NULL, 'j'},	{"prefetch", 0, NULL, 'R'},
+		{"verbose", 0, NULL, 'v'}, {"no-shrink", 0, NULL, 'n'}, {"script", 1, NULL, 'f'},
+		{"first", 0, NULL, '1'},   {"trace", 0, NULL, 't'},	{"attack", 0, NULL, 'A'},
+		{"smaller", 0, NULL, 'm'}, {"crash", 1, NULL, 'c'},	{0}};
 	struct options o = {.seed = 1, .shrink = true};
 	double start = now_s();
 	struct sum s = {0};
@@ -251,6 +259,10 @@ int main(int argc, char **argv)
 			break;
 		case 'm':
 			o.smaller = true;
+			break;
+		case 'c':
+			world_crash_us = strtoull(optarg, NULL, 0);
+			o.shrink = false; /* kills do not repeat themselves */
 			break;
 		case 'A':
 			o.attack = true;
@@ -291,5 +303,9 @@ int main(int argc, char **argv)
 	printf("soak: runs=%" PRIu64 " packets=%" PRIu64 " acked-messages=%" PRIu64
 	       " forged=%" PRIu64 " reused=%" PRIu64 " violations=%" PRIu64 "\n",
 	       s.runs, s.packets, s.acked, s.forged, s.reused, s.violations);
+	if (world_crash_us)
+		printf("soak-crash: kills=%" PRIu64 " compared=%" PRIu64 " adopted-lanes=%" PRIu64
+		       " faulted-lanes=%" PRIu64 " violations=%" PRIu64 "\n",
+		       s.kills, s.watched, s.adopted, s.faulted, s.violations);
 	return s.violations != 0;
 }

@@ -52,6 +52,8 @@ static int sink_tx(void *ctx, enum engine_port port, const uint8_t *data, uint32
 
 	if (c->w->overload && c->w->now < c->w->overload->full_until[c->side][port])
 		return -EAGAIN;
+	if (world_crash_tx(c->w, c->side, port, data, len))
+		return 0;
 	if (port == PORT_WAN && c->w->cfg.check_custody)
 		world_check_forwarded(c->w, c->side, data, len);
 	world_link_send(c->w, port == PORT_LAN ? WORLD_LAN_OUT(c->side) : WORLD_WAN(c->side), data,
@@ -86,6 +88,8 @@ static void sink_report(void *ctx, unsigned int peer, const struct report *r)
 	struct world_ctx *c = ctx;
 	uint8_t *b;
 
+	if (world_crash_report(c->w, c->side, peer, r))
+		return;
 	if (!peer && c->w->cfg.reports_in_band) {
 		send_in_band(c->w, c->side, r);
 		return;
@@ -102,6 +106,8 @@ static void sink_event(void *ctx, const struct engine_event *ev)
 {
 	struct world_ctx *c = ctx;
 
+	if (world_crash_event(c->w, c->side, ev))
+		return;
 	c->w->held_gen[c->side]++;
 	switch (ev->type) {
 	case EVENT_HELD:
@@ -219,19 +225,63 @@ static bool host_read(void *ctx, struct rc_qp *qp, const struct rc_read_data *d)
 	return !bad;
 }
 
+void world_said(struct world *w, int side, int kind, uint32_t port, const void *data, uint32_t len)
+{
+	struct report r;
+	struct engine_event ev;
+
+	if (kind == 0) {
+		(void)sink_tx(&w->ctx[side], (enum engine_port)port, data, len);
+	} else if (kind == 1) {
+		memcpy(&r, data, sizeof(r));
+		sink_report(&w->ctx[side], port, &r);
+	} else {
+		memcpy(&ev, data, sizeof(ev));
+		sink_event(&w->ctx[side], &ev);
+	}
+}
+
+static struct engine_sink sink_of(struct world *w, int side)
+{
+	return (struct engine_sink){.ctx = &w->ctx[side],
+				    .tx = sink_tx,
+				    .report = sink_report,
+				    .event = sink_event,
+				    .hold = sink_hold};
+}
+
+struct engine *world_adopt(struct world *w, int side, int fd, const char **why)
+{
+	struct engine_sink sink = sink_of(w, side);
+	struct engine_config cfg = w->cfg.engine;
+	struct engine *e;
+
+	cfg.file = fd;
+	e = engine_adopt(fd, &cfg, &sink, w->now, why);
+	if (!e)
+		return NULL;
+	engine_rules(e, &w->rule, 1, w->now);
+	/* as the daemon does with the table of what is held */
+	for (uint32_t i = 0; i < w->nqps; i++) {
+		struct flow_key *k = &w->qp[i].side[side].numbered;
+
+		if (k->dqpn && !engine_holds(e, k))
+			*k = (struct flow_key){0};
+	}
+	engine_hold_again(e, w->now);
+	return e;
+}
+
 static struct engine *make_engine(struct world *w, int side)
 {
-	struct engine_sink sink = {.ctx = &w->ctx[side],
-				   .tx = sink_tx,
-				   .report = sink_report,
-				   .event = sink_event,
-				   .hold = sink_hold};
+	struct engine_sink sink = sink_of(w, side);
 	struct engine_config cfg = w->cfg.engine;
 	struct rule r = {
 		.nnear = 1, .nfar = 1, .vlan = RULE_ANY_VLAN, .learn = LEARN_CM | LEARN_PSN};
 	struct engine *e;
 
 	cfg.seed = splitmix64(w->cfg.seed * 2 + (uint64_t)side + w->now);
+	cfg.file = world_crash_file(w, side);
 	e = engine_create(&cfg, &sink, w->now);
 	if (!e)
 		return NULL;
@@ -250,6 +300,7 @@ static struct engine *make_engine(struct world *w, int side)
 	}
 	r.path_mtu = w->cfg.path_mtu;
 	r.wan_check = !w->cfg.wan_unchecked;
+	w->rule = r;
 	engine_rules(e, &r, 1, w->now);
 	engine_peer_features(e, 0,
 			     w->cfg.actors.order == 3
@@ -274,6 +325,7 @@ struct world *world_create(const struct world_config *cfg)
 	w->cfg = *cfg;
 	prng_init(&w->rng, cfg->seed ^ 0x7e9047);
 	w->now = 1000 * MS;
+	world_crash_init(w);
 	for (int i = 0; i < 6; i++) {
 		struct wan_config c = i < 4 ? cfg->lan : cfg->wan;
 
@@ -327,6 +379,7 @@ void world_destroy(struct world *w)
 		readers_exit(&w->qp[i]);
 	for (uint32_t i = 0; i < w->nqps; i++)
 		world_order_exit(&w->qp[i]);
+	world_crash_exit(w);
 	world_forger_exit(w);
 	world_overload_exit(w);
 	for (int i = 0; i < 2; i++)

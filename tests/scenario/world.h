@@ -215,6 +215,8 @@ struct world {
 	bool spoiled; /* the forger was so lucky that a bare host would have been taken in: nothing
 			 is judged any more */
 	struct world_ctx ctx[2];
+	struct rule rule;    /* of both engines */
+	struct crash *crash; /* they are killed now and then */
 	/* sees every frame that leaves a link: 0 lan, 1 wan, 2 lan of the other side; false drops
 	 * it */
 	bool (*filter)(struct world *w, int link, const uint8_t *data, uint32_t len);
@@ -234,6 +236,11 @@ struct world {
 #define WORLD_LAN_IN(side)  (side)
 #define WORLD_LAN_OUT(side) (2 + (side))
 #define WORLD_WAN(side)	    (4 + (side))
+
+/* world_crash.c: mean time between two kills of this process's engines, us, 0: none; how many there
+ * were, lanes that were adopted, and that ended in fault for it, and batches of which it was looked
+ * at whether they could be undone. */
+extern uint64_t world_crash_us, world_kills, world_adopted, world_faulted, world_watched;
 
 void world_defaults(struct world_config *c);
 struct world *world_create(const struct world_config *cfg);

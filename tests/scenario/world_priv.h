@@ -22,6 +22,21 @@ static inline bool world_renumbers(const struct world *w)
 	return w->cfg.prefetch || w->cfg.atomic == ATOMIC_PREFETCH;
 }
 
+/* world_crash.c: what happens to an engine, which may be killed by it and another one adopt it. */
+void world_rx(struct world *w, int side, enum engine_port port, const uint8_t *data, uint32_t len);
+void world_rx_report(struct world *w, int side, unsigned int peer, const struct report *r);
+void world_tick(struct world *w, int side);
+/* What an engine says while its batch may still be undone; false when it cannot be. */
+bool world_crash_tx(struct world *w, int side, uint32_t port, const uint8_t *data, uint32_t len);
+bool world_crash_report(struct world *w, int side, unsigned int peer, const struct report *r);
+bool world_crash_event(struct world *w, int side, const struct engine_event *ev);
+/* And what becomes of it at last. @kind: 0 frame, 1 report, 2 event */
+void world_said(struct world *w, int side, int kind, uint32_t port, const void *data, uint32_t len);
+struct engine *world_adopt(struct world *w, int side, int fd, const char **why);
+void world_crash_init(struct world *w);
+int world_crash_file(struct world *w, int side);
+void world_crash_exit(struct world *w);
+
 /* Send a copy of a frame into a link. */
 void world_link_send(struct world *w, int link, const uint8_t *data, uint32_t len);
 

@@ -50,20 +50,20 @@ static void deliver_link(struct world *of, int i)
 			data = world_overload_swap(w, i, data, &len);
 		if (i >= 4 && get_be16(data + 12) == WORLD_TYPE_REPORT) {
 			if (w->engine[!side])
-				engine_rx_report(w->engine[!side], 0,
-						 &w->in_band[side][get_be32(data + 14)], w->now);
+				world_rx_report(w, !side, 0,
+						&w->in_band[side][get_be32(data + 14)]);
 			continue;
 		}
 		if (!seen(w, i, data, len))
 			continue;
 		if (i >= 4) { /* from side's WAN port to the other appliance */
 			if (w->engine[!side])
-				engine_rx(w->engine[!side], PORT_WAN, data, len, w->now);
+				world_rx(w, !side, PORT_WAN, data, len);
 			else
 				world_link_send(w, WORLD_LAN_OUT(!side), data, len);
 		} else if (i < 2) {
 			if (w->engine[side])
-				engine_rx(w->engine[side], PORT_LAN, data, len, w->now);
+				world_rx(w, side, PORT_LAN, data, len);
 			else
 				world_link_send(w, WORLD_WAN(side), data, len);
 		} else {
@@ -117,7 +117,7 @@ static void forge(struct world *w, int from, struct report r)
 			r.hole[i] = (struct psn_range){(uint32_t)prng_next(p) & PSN_MASK,
 						       (uint32_t)prng_next(p) & PSN_MASK};
 	}
-	engine_rx_report(w->engine[!from], peer, &r, w->now);
+	world_rx_report(w, !from, peer, &r);
 }
 
 static void deliver_reports(struct world *w, int from)
@@ -133,13 +133,12 @@ static void deliver_reports(struct world *w, int from)
 			continue;
 		if (w->cfg.trace)
 			trace_report(w, from, &r);
-		engine_rx_report(w->engine[!from], 0, &r, w->now);
+		world_rx_report(w, !from, 0, &r);
 		if (prng_hit(&w->rng, w->cfg.report_replay) && w->npast[from])
-			engine_rx_report(
-				w->engine[!from], 0,
+			world_rx_report(
+				w, !from, 0,
 				&w->past[from][prng_below(
-					&w->rng, w->npast[from] < 64 ? w->npast[from] : 64)],
-				w->now);
+					&w->rng, w->npast[from] < 64 ? w->npast[from] : 64)]);
 		if (w->cfg.report_replay > 0 && prng_hit(&w->rng, 0.1))
 			w->past[from][w->npast[from]++ % 64] = r;
 		if (prng_hit(&w->rng, w->cfg.report_forge))
@@ -196,7 +195,7 @@ static void step(struct world *w)
 		world_shake_run(w);
 	for (int i = 0; i < 2; i++) {
 		if (w->engine[i])
-			engine_tick(w->engine[i], w->now);
+			world_tick(w, i);
 		rc_host_poll(w->host[i], w->now, 64);
 	}
 	if (w->guest) {

@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Appliances that are killed at any instruction, and whose memory the next one adopts.
+ *
+ * A kill is a timer's signal amid a call of an engine: the call is left where it stands by
+ * siglongjmp(), and what stands in the engine's file then is what a killed process would leave:
+ * every store up to that instruction and none after it. What that engine had said in the batch is
+ * forgotten, as a daemon's output that has not been handed to the kernel. The next engine maps the
+ * file and goes on; frames of the batch are lost with it. All invariants of a world without kills
+ * hold, and no lane may end in fault for it. When a kill comes is not repeatable.
+ *
+ * Besides, of one batch in WATCH_EVERY it is looked at whether undoing it would restore every byte
+ * that somebody refers to: a store that was not noted before (store/undo.h) shows at once.
+ */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "engine/core/state.h"
+#include "store/pool_priv.h"
+#include "tests/scenario/world_priv.h"
+
+#define WATCH_EVERY 1000u
+
+uint64_t world_crash_us, world_kills, world_adopted, world_faulted, world_watched;
+
+static sigjmp_buf killed;
+static volatile sig_atomic_t armed, busy;
+
+/* ---- what a batch says ---- */
+
+enum said { SAID_TX, SAID_REPORT, SAID_EVENT };
+
+struct said_head {
+	uint32_t kind, port, len;
+};
+
+struct crash_side {
+	int fd;
+	uint8_t *said;
+	size_t len, room;
+	uint8_t *before; /* the arena before the batch that is looked at */
+	uint64_t batches;
+};
+
+struct crash {
+	struct crash_side side[2];
+};
+
+static void say(struct crash_side *c, enum said kind, uint32_t port, const void *data, uint32_t len)
+{
+	struct said_head h = {kind, port, len};
+
+	busy = 1;
+	if (c->len + sizeof(h) + len > c->room) {
+		c->room = 2 * (c->len + sizeof(h) + len);
+		c->said = realloc(c->said, c->room);
+	}
+	memcpy(c->said + c->len, &h, sizeof(h));
+	memcpy(c->said + c->len + sizeof(h), data, len);
+	c->len += sizeof(h) + len;
+	busy = 0;
+}
+
+bool world_crash_tx(struct world *w, int side, uint32_t port, const uint8_t *data, uint32_t len)
+{
+	if (w->crash)
+		say(&w->crash->side[side], SAID_TX, port, data, len);
+	return w->crash;
+}
+
+bool world_crash_report(struct world *w, int side, unsigned int peer, const struct report *r)
+{
+	if (w->crash)
+		say(&w->crash->side[side], SAID_REPORT, peer, r, sizeof(*r));
+	return w->crash;
+}
+
+bool world_crash_event(struct world *w, int side, const struct engine_event *ev)
+{
+	if (w->crash)
+		say(&w->crash->side[side], SAID_EVENT, 0, ev, sizeof(*ev));
+	return w->crash;
+}
+
+/* The batch has happened: what it says leaves. */
+static void leave(struct world *w, int side)
+{
+	struct crash_side *c = &w->crash->side[side];
+	struct crash *crash = w->crash;
+	struct said_head h;
+
+	w->crash = NULL; /* straight through the sinks now */
+	for (size_t at = 0; at < c->len; at += sizeof(h) + h.len) {
+		memcpy(&h, c->said + at, sizeof(h));
+		world_said(w, side, (int)h.kind, h.port, c->said + at + sizeof(h), h.len);
+	}
+	w->crash = crash;
+	c->len = 0;
+}
+
+/* ---- kills ---- */
+
+static void rearm(void)
+{
+	struct itimerval t = {.it_value.tv_usec =
+				      (suseconds_t)(1 + (uint64_t)rand() % (2 * world_crash_us))};
+
+	setitimer(ITIMER_REAL, &t, NULL);
+}
+
+static void on_alarm(int signo)
+{
+	(void)signo;
+	if (armed && !busy)
+		siglongjmp(killed, 1);
+	rearm();
+}
+
+/* Lanes in state @in, or (@in LANE_STATES) held ones. */
+static uint32_t lanes(const struct engine *e, uint8_t in)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < e->nflows; i++)
+		n += e->flows[i].used && e->flows[i].lane.role != ROLE_NONE &&
+		     (in == LANE_STATES || e->flows[i].lane.state == in);
+	return n;
+}
+
+static void adopt(struct world *w, int side)
+{
+	struct crash_side *c = &w->crash->side[side];
+	uint32_t faulted = 0;
+	const char *why;
+
+	if (undo_apply(w->engine[side]->undo)) /* the next one does that again */
+		faulted = lanes(w->engine[side], LANE_FAULT);
+	c->len = 0;
+	world_kills++;
+	engine_destroy(w->engine[side]);
+	w->engine[side] = world_adopt(w, side, c->fd, &why);
+	if (!w->engine[side])
+		w->violation = why;
+	else
+		world_adopted += lanes(w->engine[side], LANE_STATES);
+	/* by the adoption itself; what the worlds' own events break was broken before */
+	world_faulted += w->engine[side] ? lanes(w->engine[side], LANE_FAULT) - faulted : 0;
+	free(c->before);
+	c->before = NULL;
+}
+
+void world_rx(struct world *w, int side, enum engine_port port, const uint8_t *data, uint32_t len)
+{
+	if (!w->crash) {
+		engine_rx(w->engine[side], port, data, len, w->now);
+		return;
+	}
+	if (sigsetjmp(killed, 0)) {
+		armed = 0;
+		adopt(w, side);
+		rearm();
+		return;
+	}
+	armed = 1;
+	engine_rx(w->engine[side], port, data, len, w->now);
+	armed = 0;
+}
+
+void world_rx_report(struct world *w, int side, unsigned int peer, const struct report *r)
+{
+	if (!w->crash) {
+		engine_rx_report(w->engine[side], peer, r, w->now);
+		return;
+	}
+	if (sigsetjmp(killed, 0)) {
+		armed = 0;
+		adopt(w, side);
+		rearm();
+		return;
+	}
+	armed = 1;
+	engine_rx_report(w->engine[side], peer, r, w->now);
+	armed = 0;
+}
+
+void world_tick(struct world *w, int side)
+{
+	if (!w->crash) {
+		engine_tick(w->engine[side], w->now);
+		return;
+	}
+	if (sigsetjmp(killed, 0)) {
+		armed = 0;
+		adopt(w, side);
+		rearm();
+		return;
+	}
+	armed = 1;
+	engine_tick(w->engine[side], w->now);
+	armed = 0;
+	leave(w, side);
+}
+
+/* ---- is everything noted? ---- */
+
+static struct world *watched;
+
+struct region {
+	const char *name;
+	const void *at;
+	size_t len, each;
+};
+
+/* Where @at lies, for whoever has to mend it. */
+static const char *place(const struct engine *e, size_t at)
+{
+	static char text[160];
+	const uint8_t *base = e->arena.base, *p = base + at;
+	size_t n = e->nflows;
+	const struct region r[] = {
+		{"engine", e, sizeof(*e), sizeof(*e)},
+		{"flow", e->flows, n * sizeof(struct flow), sizeof(struct flow)},
+		{"meter", e->meters, n * sizeof(struct flow_meter), sizeof(struct flow_meter)},
+		{"match", e->match, MATCH_SLOTS * sizeof(*e->match), sizeof(*e->match)},
+		{"cm", e->cm, CM_SLOTS * sizeof(*e->cm), sizeof(*e->cm)},
+		{"pool", e->pool, e->pool->data, sizeof(struct block)},
+		{"block", block_ptr(e->pool, 0), (size_t)e->pool->blocks * POOL_BLOCK, POOL_BLOCK},
+	};
+
+	for (size_t i = 0; i < sizeof(r) / sizeof(r[0]); i++)
+		if (p >= (const uint8_t *)r[i].at && p < (const uint8_t *)r[i].at + r[i].len) {
+			size_t off = (size_t)(p - (const uint8_t *)r[i].at);
+
+			snprintf(text, sizeof(text), "not noted: %s %zu, byte %zu", r[i].name,
+				 off / r[i].each, off % r[i].each);
+			return text;
+		}
+	snprintf(text, sizeof(text),
+		 "not noted: byte %zu (table %td wheel %td reads %td order %td accepted %td)", at,
+		 (uint8_t *)e->table - base, (uint8_t *)e->wheel - base, (uint8_t *)e->reads - base,
+		 (uint8_t *)e->order - base, (uint8_t *)e->accepted - base);
+	return text;
+}
+
+/* Bytes of page @page of the pool that somebody refers to, as the pool was: a map of 16 bytes each
+ * would be exact; here all or nothing, and that of open logs nothing. */
+static bool referred(const struct pool *was, uint32_t i, uint32_t page)
+{
+	const struct block *b = &was->block[i];
+
+	switch (b->use) {
+	case BLOCK_LOG:
+		return true;
+	case BLOCK_PAGES:
+		return b->pages & 1u << page || !(b->dirty & 1u << page);
+	default:
+		return false;
+	}
+}
+
+static const char *compare(struct engine *e, const uint8_t *was, uint8_t *is)
+{
+	const uint8_t *base = e->arena.base;
+	size_t pool = (size_t)((uint8_t *)e->pool - base), data = pool + e->pool->data;
+	const struct pool *p = (const struct pool *)(was + pool);
+	size_t from = (size_t)((uint8_t *)e->undo - base) + sizeof(struct undo) + e->undo->size;
+	size_t slots = pool + offsetof(struct pool, slot), notes = pool + e->pool->notes;
+
+	/* these say nothing but that something was noted */
+	memcpy(is + slots, was + slots, sizeof(p->slot));
+	memcpy(is + notes, was + notes, data - notes);
+	for (size_t at = from; at < data; at++)
+		if (was[at] != is[at])
+			return place(e, at);
+	for (uint32_t i = 0; i < p->fresh; i++)
+		for (uint32_t n = 0; n < PAGES; n++) {
+			size_t at = data + (size_t)i * POOL_BLOCK + (size_t)n * POOL_PAGE;
+
+			if (!referred(p, i, n) || !memcmp(was + at, is + at, POOL_PAGE))
+				continue;
+			while (was[at] == is[at])
+				at++;
+			return place(e, at);
+		}
+	return NULL;
+}
+
+static void on_commit(struct undo *u, bool before)
+{
+	struct crash_side *c = NULL;
+	struct engine *e = NULL;
+	uint8_t *is;
+	size_t at;
+
+	for (int s = 0; watched && s < 2; s++)
+		if (watched->engine[s] && watched->engine[s]->undo == u) {
+			c = &watched->crash->side[s];
+			e = watched->engine[s];
+		}
+	if (!c)
+		return;
+	busy = 1;
+	if (!before && ++c->batches % WATCH_EVERY == 0 && !c->before) {
+		c->before = malloc(e->arena.size);
+		memcpy(c->before, e->arena.base, e->arena.size);
+	} else if (before && c->before) {
+		is = malloc(e->arena.size);
+		memcpy(is, e->arena.base, e->arena.size);
+		at = (size_t)((uint8_t *)u - e->arena.base);
+		if (!undo_apply((struct undo *)(is + at)))
+			watched->violation = "a batch cannot be undone";
+		else if (!watched->violation)
+			watched->violation = compare(e, c->before, is);
+		world_watched++;
+		free(is);
+		free(c->before);
+		c->before = NULL;
+	}
+	busy = 0;
+}
+
+/* ---- begin and end ---- */
+
+void world_crash_init(struct world *w)
+{
+	struct sigaction sa = {.sa_handler = on_alarm, .sa_flags = SA_NODEFER};
+
+	if (!world_crash_us)
+		return;
+	w->crash = calloc(1, sizeof(*w->crash));
+	w->crash->side[0].fd = w->crash->side[1].fd = -1;
+	watched = w;
+	undo_watch = on_commit;
+	sigaction(SIGALRM, &sa, NULL);
+	rearm();
+}
+
+int world_crash_file(struct world *w, int side)
+{
+	struct crash_side *c = w->crash ? &w->crash->side[side] : NULL;
+
+	if (!c)
+		return 0;
+	if (c->fd >= 0)
+		close(c->fd);
+	c->fd = memfd_create("crash", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	return c->fd;
+}
+
+void world_crash_exit(struct world *w)
+{
+	struct itimerval none = {0};
+
+	if (!w->crash)
+		return;
+	setitimer(ITIMER_REAL, &none, NULL);
+	watched = NULL;
+	for (int s = 0; s < 2; s++) {
+		close(w->crash->side[s].fd);
+		free(w->crash->side[s].said);
+		free(w->crash->side[s].before);
+	}
+	free(w->crash);
+	w->crash = NULL;
+}
