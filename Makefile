@@ -198,6 +198,12 @@ check-tsan: deps
 	$(Q)$(MAKE) $(JOBS) B=$(B)/tsan SAN=thread OPT='-O1 -g' all tests
 	$(Q)B=$(B)/tsan LAB_BIN=$(B)/lab TIMES=10 SANITIZED=yes setarch -R tests/run.sh unit netns/test_pair
 
+# Daemons killed and handed over at random while hosts are at work (root). EVENTS: so many in all.
+.PHONY: survive
+survive: deps
+	$(Q)$(MAKE) $(JOBS) all
+	$(Q)B=$(B) EVENTS=$(or $(EVENTS),150) tests/survive.sh
+
 .PHONY: check-ui
 check-ui: ui-deps
 	$(Q)$(MAKE) $(JOBS) all
