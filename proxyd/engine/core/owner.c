@@ -54,7 +54,7 @@ void lane_passed(struct engine *e, struct flow *fl, uint32_t psn)
 
 	if (!lane_asked(e, l) || psn_before(psn, l->passed_from))
 		l->passed_from = psn;
-	l->passed_us = now_us(e) | 1;
+	l->passed_us = some_us(e);
 	l->suspect = lane_keeps(l);
 	if (l->una.psn != l->nxt.psn && stalled(e, l))
 		lane_hold_back(e, fl, UNSURE_NS);

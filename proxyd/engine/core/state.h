@@ -338,6 +338,14 @@ static inline uint32_t now_us(const struct engine *e)
 	return (uint32_t)(e->now / NSEC_PER_USEC);
 }
 
+/** some_us - the same for times of which 0 means never; never later than now. */
+static inline uint32_t some_us(const struct engine *e)
+{
+	uint32_t us = now_us(e);
+
+	return us ? us : UINT32_MAX;
+}
+
 /** lane_class - which share of the pool the lane's packets belong to. */
 static inline enum pool_class lane_class(const struct lane *l)
 {

@@ -255,7 +255,7 @@ uint32_t resp_wire_psn(struct engine *e, struct flow *fl, const struct frame *f)
 	struct read_rec *r = reads_find(e, &fl->lane, f->psn), lost = {0};
 	uint32_t wire;
 
-	x->past_us = now_us(e) | 1;
+	x->past_us = some_us(e);
 	if (!r)
 		r = resp_kept(e, x, f->psn);
 	if (r) {
