@@ -101,6 +101,13 @@ void lane_refused(struct engine *e, struct flow *fl, uint32_t psn, uint8_t syndr
 bool lane_asked(const struct engine *e, const struct lane *l);
 bool lane_owes(struct engine *e, const struct lane *l);
 void lane_passed(struct engine *e, struct flow *fl, uint32_t psn);
+/** lane_waits - the oldest in custody begins to wait for the true ACK now. */
+static inline void lane_waits(const struct engine *e, struct lane *l)
+{
+	l->progress = e->now;
+	l->waits_us = now_us(e);
+}
+bool lane_stalled(const struct engine *e, const struct lane *l);
 bool lane_replaced(struct engine *e, struct flow *fl);
 void lane_answered(struct engine *e, struct flow *fl, const struct frame *f);
 

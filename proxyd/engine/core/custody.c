@@ -209,7 +209,7 @@ void lane_release(struct engine *e, struct flow *fl, uint32_t next)
 		psn = psn_add(psn, span);
 	}
 	mark_una_psn(l, next);
-	l->progress = e->now;
+	lane_waits(e, l);
 	trail(e, l);
 	if (!l->packets)
 		pool_log_close(e->pool, &l->log);

@@ -41,9 +41,12 @@ bool lane_owes(struct engine *e, const struct lane *l)
 	       psn_before(psn_to_host(e, l, &l->una).psn, l->frontier.psn);
 }
 
-/* Whether the responder is silent although something is on its way to it, or was never asked. */
-static bool stalled(const struct engine *e, const struct lane *l)
+/** lane_stalled - the responder is silent although something is on its way to it, or was never
+ * asked. An opener goes by the oldest in custody: its peer speaks for itself, too. */
+bool lane_stalled(const struct engine *e, const struct lane *l)
 {
+	if (l->role == ROLE_OPENER)
+		return now_us(e) - l->waits_us > STALL_NS / NSEC_PER_USEC + 2 * l->rtt.srtt_us;
 	return e->now - l->progress > STALL_NS;
 }
 
@@ -56,7 +59,7 @@ void lane_passed(struct engine *e, struct flow *fl, uint32_t psn)
 		l->passed_from = psn;
 	l->passed_us = some_us(e);
 	l->suspect = lane_keeps(l);
-	if (l->una.psn != l->nxt.psn && stalled(e, l))
+	if (l->una.psn != l->nxt.psn && lane_stalled(e, l))
 		lane_hold_back(e, fl, UNSURE_NS);
 }
 
@@ -76,7 +79,7 @@ bool lane_replaced(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
 
-	if (lane_owes(e, l) && !stalled(e, l))
+	if (lane_owes(e, l) && !lane_stalled(e, l))
 		return false;
 	if (l->role == ROLE_ACCEPTOR) {
 		/* its opener hears the same, and lets go; until then this one keeps quiet */

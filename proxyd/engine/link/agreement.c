@@ -285,7 +285,7 @@ static void rx_accept(struct engine *e, struct flow *fl)
 	l->accepted = true;
 	l->reopen = false;
 	order_resumed(e, fl);
-	l->last_report = e->now;
+	l->reported_us = now_us(e);
 	if (l->state == LANE_HELD && !l->report_heard && e->now - l->opened < OPEN_RETRY_NS)
 		rtt_sample(&l->rtt, (uint32_t)((e->now - l->opened) / NSEC_PER_USEC));
 	if (l->state == LANE_OPENING) {

@@ -173,7 +173,7 @@ static bool believed(struct engine *e, struct flow *fl, const struct report *r)
 	if (!l->accepted || l->reopen ||
 	    (l->report_heard && (int32_t)(r->seq - l->report_seq) <= 0))
 		return false;
-	l->last_report = e->now;
+	l->reported_us = now_us(e);
 	if (psn_before(r->cum, l->una.psn)) {
 		/* the peer waits for packets that are released already */
 		stream_tx_restart(e, fl);
@@ -318,8 +318,8 @@ void stream_tx_timeout(struct engine *e, struct flow *fl)
 	l->timeouts++;
 	COUNT(e, TIMEOUTS);
 	/* of a lane that was idle there was nothing to report until it sent again (@progress) */
-	if (!l->reopen && l->accepted && e->peer_up[l->peer] &&
-	    e->now - max64(l->last_report, l->progress) > DEAF_NS) {
+	if (!l->reopen && l->accepted && e->peer_up[l->peer] && e->now - l->progress > DEAF_NS &&
+	    now_us(e) - l->reported_us > DEAF_NS / NSEC_PER_USEC) {
 		stream_tx_restart(e, fl);
 		return;
 	}

@@ -229,7 +229,7 @@ static void count_in(struct engine *e, struct flow *fl, const struct next_reques
 	if (q->waits || !q->sane)
 		record_request(e, fl, q);
 	if (l->una.psn == l->epsn.psn)
-		l->progress = e->now; /* the oldest in custody begins to wait now */
+		lane_waits(e, l);
 	follow_message(l, q, eom);
 	mark_accepted(l, q->span, eom, ackable);
 	if (x)

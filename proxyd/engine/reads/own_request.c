@@ -53,7 +53,7 @@ bool own_request_add(struct engine *e, struct flow *fl, struct lane_reads *x,
 		return false;
 	}
 	if (l->una.psn == l->epsn.psn)
-		l->progress = e->now;
+		lane_waits(e, l);
 	mark_accepted(l, span, true, false);
 	mark_held(l, l->epsn.psn);
 	x->guessed_ever = true;
