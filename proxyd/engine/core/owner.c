@@ -59,7 +59,7 @@ void lane_passed(struct engine *e, struct flow *fl, uint32_t psn)
 		l->passed_from = psn;
 	l->passed_us = some_us(e);
 	l->suspect = lane_keeps(l);
-	if (l->una.psn != l->nxt.psn && lane_stalled(e, l))
+	if (l->una.psn != l->high && lane_stalled(e, l)) /* nxt goes back to what is sent again */
 		lane_hold_back(e, fl, UNSURE_NS);
 }
 

@@ -182,8 +182,9 @@ static void again(struct engine *e, struct flow *fl, const struct frame *f)
 	struct lane *l = &fl->lane;
 
 	/* what the responder says to it is for the host, who may lack that it was done. (One from
-	 * before the start may come for the first time until una goes on.) */
-	if (psn_before(f->psn, l->una.psn) && psn_after(l->una.psn, l->start))
+	 * before the start may come for the first time until una goes on, but not much later.) */
+	if (psn_before(f->psn, l->una.psn) &&
+	    (psn_after(l->una.psn, l->start) || lane_stalled(e, l)))
 		lane_passed(e, fl, f->psn);
 	if (psn_before(f->psn, l->start)) {
 		engine_pass(e, fl->side, f);

@@ -32,6 +32,8 @@
 #define TRICKLE_US	     2000u
 /* A requester resends all that it has outstanding within this time. */
 #define AGAIN_US	     20000u
+/* A responder that was asked answers within this time and two round trips, if it is there. */
+#define UNANSWERED_NS	     (500 * NSEC_PER_MSEC)
 /* A requester may repeat what it was told to be done for so long. */
 #define STUCK_NS	     (10 * NSEC_PER_SEC)
 /* A duplicate READ is sent on again when its answer is so much overdue, in eighths of the round
@@ -392,6 +394,17 @@ static void while_opening(struct engine *e, struct flow *fl, const struct frame 
 		COUNT(e, FOREIGN);
 }
 
+/*
+ * Nobody has said for long that all before the lane was done, so its requester was told nothing.
+ * When requests from before it come that late, its responder may be gone and the number another
+ * owner's, in whose name what is held would be executed. Nothing is owed: let go of it.
+ */
+static bool long_unanswered(struct engine *e, const struct lane *l)
+{
+	return !psn_map_differs(e, l) &&
+	       e->now - l->opened > UNANSWERED_NS + 2ull * l->rtt.srtt_us * NSEC_PER_USEC;
+}
+
 void duplicate_request(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
@@ -401,7 +414,10 @@ void duplicate_request(struct engine *e, struct flow *fl, const struct frame *f)
 	struct read_rec *r;
 
 	if (l->state == LANE_OPENING || (!l->start_acked && psn_before(f->psn, l->start))) {
-		while_opening(e, fl, f);
+		if (l->state == LANE_HELD && long_unanswered(e, l) && icrc_ok(f))
+			new_incarnation(e, fl, f);
+		else
+			while_opening(e, fl, f);
 		return;
 	}
 	answered_unseen(e, fl, f->psn);
