@@ -54,6 +54,26 @@ static uint64_t take64(struct in *i)
 	return get_be64(take(i, 8));
 }
 
+/* How many of something follow; more than @max make all of it bad. */
+static uint8_t take_count(struct in *i, unsigned int max)
+{
+	uint8_t n = take8(i);
+
+	i->bad |= n > max;
+	return i->bad ? 0 : n;
+}
+
+static uint8_t take_ranges(struct in *i, struct psn_range *r, unsigned int max)
+{
+	uint8_t count = take_count(i, max);
+
+	for (unsigned int n = 0; n < count; n++) {
+		r[n].from = take24(i);
+		r[n].end = take24(i);
+	}
+	return count;
+}
+
 static bool get_hello(struct in *i, uint8_t flags, struct proto_hello *h)
 {
 	size_t name_len;
@@ -87,26 +107,10 @@ static void get_key(struct in *i, struct flow_key *k)
 	k->vlan = take16(i);
 }
 
-static void get_holes(struct in *i, struct report *r)
-{
-	r->nholes = take8(i);
-	if (r->nholes > REPORT_HOLES) {
-		i->bad = true;
-		return;
-	}
-	for (unsigned int n = 0; n < r->nholes; n++) {
-		r->hole[n].from = take24(i);
-		r->hole[n].end = take24(i);
-	}
-}
-
 static void get_again(struct in *i, struct report *r)
 {
-	r->nagain = take8(i);
-	if (r->nagain == 0 || r->nagain > REPORT_AGAIN) {
-		i->bad = true;
-		return;
-	}
+	r->nagain = take_count(i, REPORT_AGAIN);
+	i->bad |= !r->nagain; /* what the flag is for */
 	for (unsigned int n = 0; n < r->nagain; n++)
 		r->again[n] = take24(i);
 }
@@ -115,15 +119,7 @@ static void get_unnamed(struct in *i, struct report *r)
 {
 	r->names = true;
 	r->named = take24(i);
-	r->nunnamed = take8(i);
-	if (r->nunnamed > REPORT_UNNAMED) {
-		i->bad = true;
-		return;
-	}
-	for (unsigned int n = 0; n < r->nunnamed; n++) {
-		r->unnamed[n].from = take24(i);
-		r->unnamed[n].end = take24(i);
-	}
+	r->nunnamed = take_ranges(i, r->unnamed, REPORT_UNNAMED);
 }
 
 static void get_names(struct in *i, struct report *r)
@@ -131,11 +127,7 @@ static void get_names(struct in *i, struct report *r)
 	get_key(i, &r->key);
 	r->cum = take24(i);
 	r->hi = take24(i);
-	r->nnames = take8(i);
-	if (r->nnames > REPORT_NAMED) {
-		i->bad = true;
-		return;
-	}
+	r->nnames = take_count(i, REPORT_NAMED);
 	for (unsigned int n = 0; n < r->nnames; n++)
 		r->name[n] = take32(i);
 }
@@ -152,7 +144,7 @@ static void get_progress(struct in *i, struct report *r)
 	r->refusal = take8(i);
 	r->refusal_psn = take24(i);
 	r->reason = take8(i);
-	get_holes(i, r);
+	r->nholes = take_ranges(i, r->hole, REPORT_HOLES);
 }
 
 static bool get_meter(struct in *i, struct meter *m)
@@ -174,11 +166,7 @@ static void get_order(struct in *i, struct report *r)
 	r->seq = take32(i);
 	r->base = take32(i);
 	r->step_us = take32(i);
-	r->norder = take8(i);
-	if (r->norder > REPORT_ORDER_RECS) {
-		i->bad = true;
-		return;
-	}
+	r->norder = take_count(i, REPORT_ORDER_RECS);
 	for (unsigned int n = 0; n < r->norder; n++) {
 		r->order[n].lane = take32(i);
 		r->order[n].birth = take32(i);
@@ -239,7 +227,7 @@ static bool get_report(struct in *i, enum report_type type, uint8_t flags, struc
 		r->hi = take24(i);
 		r->latest = take24(i);
 		r->depth = take16(i);
-		get_holes(i, r);
+		r->nholes = take_ranges(i, r->hole, REPORT_HOLES);
 		break;
 	case REPORT_ORDER:
 		get_order(i, r);

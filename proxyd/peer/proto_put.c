@@ -140,12 +140,13 @@ static void give_key(struct out *o, const struct flow_key *k)
 	give16(o, k->vlan);
 }
 
-static void give_holes(struct out *o, const struct report *r)
+/* How many, then each. */
+static void give_ranges(struct out *o, const struct psn_range *r, uint8_t n)
 {
-	give8(o, r->nholes);
-	for (unsigned int i = 0; i < r->nholes; i++) {
-		give24(o, r->hole[i].from);
-		give24(o, r->hole[i].end);
+	give8(o, n);
+	for (; n; n--, r++) {
+		give24(o, r->from);
+		give24(o, r->end);
 	}
 }
 
@@ -161,7 +162,7 @@ static void give_progress(struct out *o, const struct report *r)
 	give8(o, r->refusal);
 	give24(o, r->refusal_psn);
 	give8(o, r->reason);
-	give_holes(o, r);
+	give_ranges(o, r->hole, r->nholes);
 	if (r->nagain) {
 		give8(o, r->nagain);
 		for (unsigned int i = 0; i < r->nagain; i++)
@@ -170,11 +171,7 @@ static void give_progress(struct out *o, const struct report *r)
 	if (!r->names)
 		return;
 	give24(o, r->named);
-	give8(o, r->nunnamed);
-	for (unsigned int i = 0; i < r->nunnamed; i++) {
-		give24(o, r->unnamed[i].from);
-		give24(o, r->unnamed[i].end);
-	}
+	give_ranges(o, r->unnamed, r->nunnamed);
 }
 
 static void give_names(struct out *o, const struct report *r)
@@ -304,7 +301,7 @@ int proto_put_report(uint8_t *buf, size_t room, const struct report *r)
 		give24(&o, r->hi);
 		give24(&o, r->latest);
 		give16(&o, (uint16_t)r->depth);
-		give_holes(&o, r);
+		give_ranges(&o, r->hole, r->nholes);
 		break;
 	case REPORT_NAMES:
 		give_names(&o, r);
