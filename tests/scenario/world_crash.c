@@ -154,56 +154,68 @@ static void adopt(struct world *w, int side)
 	c->before = NULL;
 }
 
-void world_rx(struct world *w, int side, enum engine_port port, const uint8_t *data, uint32_t len)
+/* What comes to an engine: a frame, a report of its peer, or (both NULL) time. */
+struct arrival {
+	enum engine_port port;
+	const uint8_t *data;
+	uint32_t len;
+	unsigned int peer;
+	const struct report *report;
+};
+
+static void arrive(struct world *w, int side, const struct arrival *a)
 {
-	if (!w->crash) {
-		engine_rx(w->engine[side], port, data, len, w->now);
-		return;
-	}
+	if (a->data)
+		engine_rx(w->engine[side], a->port, a->data, a->len, w->now);
+	else if (a->report)
+		engine_rx_report(w->engine[side], a->peer, a->report, w->now);
+	else
+		engine_tick(w->engine[side], w->now);
+}
+
+/* False: the engine was killed amid it, and another one is there. */
+static bool arrive_armed(struct world *w, int side, const struct arrival *a)
+{
 	if (sigsetjmp(killed, 0)) {
 		armed = 0;
 		adopt(w, side);
 		rearm();
-		return;
+		return false;
 	}
 	armed = 1;
-	engine_rx(w->engine[side], port, data, len, w->now);
+	arrive(w, side, a);
 	armed = 0;
+	return true;
+}
+
+void world_rx(struct world *w, int side, enum engine_port port, const uint8_t *data, uint32_t len)
+{
+	const struct arrival a = {.port = port, .data = data, .len = len};
+
+	if (w->crash)
+		arrive_armed(w, side, &a);
+	else
+		arrive(w, side, &a);
 }
 
 void world_rx_report(struct world *w, int side, unsigned int peer, const struct report *r)
 {
-	if (!w->crash) {
-		engine_rx_report(w->engine[side], peer, r, w->now);
-		return;
-	}
-	if (sigsetjmp(killed, 0)) {
-		armed = 0;
-		adopt(w, side);
-		rearm();
-		return;
-	}
-	armed = 1;
-	engine_rx_report(w->engine[side], peer, r, w->now);
-	armed = 0;
+	const struct arrival a = {.peer = peer, .report = r};
+
+	if (w->crash)
+		arrive_armed(w, side, &a);
+	else
+		arrive(w, side, &a);
 }
 
 void world_tick(struct world *w, int side)
 {
-	if (!w->crash) {
-		engine_tick(w->engine[side], w->now);
-		return;
-	}
-	if (sigsetjmp(killed, 0)) {
-		armed = 0;
-		adopt(w, side);
-		rearm();
-		return;
-	}
-	armed = 1;
-	engine_tick(w->engine[side], w->now);
-	armed = 0;
-	leave(w, side);
+	const struct arrival a = {0};
+
+	if (!w->crash)
+		arrive(w, side, &a);
+	else if (arrive_armed(w, side, &a))
+		leave(w, side);
 }
 
 /* ---- is everything noted? ---- */
