@@ -124,6 +124,23 @@ static void test_single(void **state)
 	}
 }
 
+/* One strict queue pair in a world by @c, @depth outstanding, with work to do. */
+static struct world_qp *lone(const struct world_config *c, uint32_t depth, uint8_t timeout_exp,
+			     const struct work *work)
+{
+	struct world *w = world_create(c);
+	struct rc_qp_config qc;
+	struct world_qp *q;
+
+	assert_non_null(w);
+	scenario_qp(&qc, 1, 4096, RC_STRICT);
+	qc.depth = depth;
+	qc.timeout_exp = timeout_exp;
+	q = world_connect(w, &qc, RC_STRICT);
+	world_work(q, 0, work);
+	return q;
+}
+
 /*
  * POOL-3, the same for memory: a lane that is alone in a pool fills its share, faster than the WAN
  * empties it. It is held back in time; nothing of it is dropped, so that its host need not go back.
@@ -131,9 +148,7 @@ static void test_single(void **state)
 static void test_share(void **state)
 {
 	struct world_config c;
-	struct rc_qp_config qc;
 	struct world_qp *q;
-	struct world *w;
 
 	(void)state;
 	world_defaults(&c);
@@ -143,19 +158,13 @@ static void test_share(void **state)
 	c.engine.wan_rate = 1000000000 / 8;
 	c.wan.delay_ns = 5 * MS;
 	c.wan.rate_bps = 1010000000ull;
-	w = world_create(&c);
-	assert_non_null(w);
-	scenario_qp(&qc, 1, 4096, RC_STRICT);
-	qc.depth = 64;
-	qc.timeout_exp = 17;
-	q = world_connect(w, &qc, RC_STRICT);
-	world_work(q, 0,
-		   &(struct work){.ops = 1u << RC_WRITE, .min = 65536, .max = 65536, .left = 3000});
-	scenario_finish(w, 600 * SEC);
-	scenario_held(w, q, 0);
-	assert_true(engine_counter(w->engine[0], EC_HELD_BACK) > 0);
-	assert_int_equal(engine_counter(w->engine[0], EC_NO_ROOM), 0);
-	world_destroy(w);
+	q = lone(&c, 64, 17,
+		 &(struct work){.ops = 1u << RC_WRITE, .min = 65536, .max = 65536, .left = 3000});
+	scenario_finish(q->w, 600 * SEC);
+	scenario_held(q->w, q, 0);
+	assert_true(engine_counter(q->w->engine[0], EC_HELD_BACK) > 0);
+	assert_int_equal(engine_counter(q->w->engine[0], EC_NO_ROOM), 0);
+	world_destroy(q->w);
 }
 
 /*
@@ -166,9 +175,7 @@ static void test_share(void **state)
 static void test_share_far(void **state)
 {
 	struct world_config c;
-	struct rc_qp_config qc;
 	struct world_qp *q;
-	struct world *w;
 
 	(void)state;
 	world_defaults(&c);
@@ -180,18 +187,12 @@ static void test_share_far(void **state)
 	c.wan.loss = 0.01;
 	c.wan.store_bytes = 256ull << 20;
 	c.lan.rate_bps = 1500000000ull;
-	w = world_create(&c);
-	assert_non_null(w);
-	scenario_qp(&qc, 1, 4096, RC_STRICT);
-	qc.depth = 16;
-	qc.timeout_exp = 18;
-	q = world_connect(w, &qc, RC_STRICT);
-	world_work(q, 0,
-		   &(struct work){.ops = 1u << RC_SEND, .min = 65536, .max = 65536, .left = 2000});
-	scenario_finish(w, 600 * SEC);
-	scenario_held(w, q, 0);
-	assert_in_range(engine_counter(w->engine[0], EC_RETX_WAN), 1, 2000 * 16 / 5);
-	world_destroy(w);
+	q = lone(&c, 16, 18,
+		 &(struct work){.ops = 1u << RC_SEND, .min = 65536, .max = 65536, .left = 2000});
+	scenario_finish(q->w, 600 * SEC);
+	scenario_held(q->w, q, 0);
+	assert_in_range(engine_counter(q->w->engine[0], EC_RETX_WAN), 1, 2000 * 16 / 5);
+	world_destroy(q->w);
 }
 
 /* Small messages get as much of the far appliance's pool as they take, not what full packets would:
@@ -199,9 +200,7 @@ static void test_share_far(void **state)
 static void test_small_room(void **state)
 {
 	struct world_config c;
-	struct rc_qp_config qc;
 	struct world_qp *q;
-	struct world *w;
 	uint64_t before;
 
 	(void)state;
@@ -211,23 +210,17 @@ static void test_small_room(void **state)
 	c.wan.delay_ns = 20 * MS;
 	c.wan.rate_bps = 200000000ull;
 	c.engine.wan_rate = c.wan.rate_bps / 8 * 95 / 100;
-	w = world_create(&c);
-	assert_non_null(w);
-	scenario_qp(&qc, 1, 4096, RC_STRICT);
-	qc.depth = 512;
-	qc.timeout_exp = 18;
-	q = world_connect(w, &qc, RC_STRICT);
-	world_work(q, 0,
-		   &(struct work){.ops = 1u << RC_WRITE, .min = 64, .max = 64, .left = 500000});
-	world_run(w, w->now + SEC);
+	q = lone(&c, 512, 18,
+		 &(struct work){.ops = 1u << RC_WRITE, .min = 64, .max = 64, .left = 500000});
+	world_run(q->w, q->w->now + SEC);
 	before = rc_messages(q->side[1].qp);
-	world_run(w, w->now + SEC);
+	world_run(q->w, q->w->now + SEC);
 	/* 138 bytes each on the WAN, and names */
 	assert_in_range(rc_messages(q->side[1].qp) - before, c.wan.rate_bps / 8 / 142 * 80 / 100,
 			c.wan.rate_bps / 8 / 138);
-	assert_int_equal(engine_counter(w->engine[1], EC_NO_ROOM), 0);
-	scenario_finish(w, 600 * SEC);
-	world_destroy(w);
+	assert_int_equal(engine_counter(q->w->engine[1], EC_NO_ROOM), 0);
+	scenario_finish(q->w, 600 * SEC);
+	world_destroy(q->w);
 }
 
 int main(void)
