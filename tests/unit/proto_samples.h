@@ -120,6 +120,25 @@ static inline struct report sample_names(unsigned int n)
 	return r;
 }
 
+static inline struct report sample_answers(void)
+{
+	struct report r = sample_progress(3);
+
+	return (struct report){
+		.type = REPORT_RESP,
+		.lane = 11,
+		.gen = 12,
+		.key = {.src = v6(3), .dst = v6(4), .dqpn = 5, .vlan = 6},
+		.seq = 0xfedcba98,
+		.cum = r.cum,
+		.hi = r.hi,
+		.latest = 0xffffef,
+		.depth = 0xfffe,
+		.nholes = 3,
+		.hole = {r.hole[0], r.hole[1], r.hole[2]},
+	};
+}
+
 static inline struct report sample_close(void)
 {
 	struct report r = {
