@@ -56,6 +56,8 @@ report "cli includes only itself, keys and the version" \
 	"$(grep -nE '^#include "' -r cli | grep -vE '"(cli/|peer/key\.h|version\.h)')"
 report "metrics includes only itself, the tool's client and the version" \
 	"$(grep -nE '^#include "' -r cli/metrics --include='*.[ch]' | grep -vE '"(cli/metrics/|cli/client\.h|version\.h)')"
+report "the probe includes only itself and the version" \
+	"$(grep -nE '^#include "' -r cli/probe | grep -vE '"(cli/probe/|version\.h)')"
 report "bpf shares one header with the rest" \
 	"$(grep -nE '^#include "' -r bpf | grep -v '"steer\.h"')"
 report "every source names its licence in its first lines" "$(
