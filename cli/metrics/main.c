@@ -2,6 +2,7 @@
 /* longhaul-metrics: what longhauld says on its control socket, over HTTP. */
 #include <arpa/inet.h>
 #include <cap-ng.h>
+#include <err.h>
 #include <getopt.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -24,11 +25,9 @@ static int error(const char *fmt, ...)
 {
 	va_list ap;
 
-	fputs("longhaul-metrics: ", stderr);
 	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
+	vwarnx(fmt, ap);
 	va_end(ap);
-	putc('\n', stderr);
 	return 1;
 }
 

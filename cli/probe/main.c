@@ -10,6 +10,7 @@
  * what was reached. What is faster than that, or completes in less than half a round trip, was
  * answered by somebody nearer than the far host.
  */
+#include <err.h>
 #include <getopt.h>
 #include <sched.h>
 #include <stdio.h>
@@ -43,7 +44,7 @@ static const char *const op_names[OPS] = {"write", "send", "read"};
 
 static int complain(const char *text)
 {
-	fprintf(stderr, "longhaul-probe: %s\n", text);
+	warnx("%s", text);
 	return 1;
 }
 

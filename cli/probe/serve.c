@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The side that is probed: it looks at what arrives. */
+#include <err.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -112,14 +113,14 @@ int probe_serve(const char *host, const char *port, bool once)
 	sigaction(SIGINT, &sa, NULL);
 	listener = link_listen(host, port, err, sizeof(err));
 	if (!listener) {
-		fprintf(stderr, "longhaul-probe: %s\n", err);
+		warnx("%s", err);
 		return 1;
 	}
 	do {
 		rc = link_accept(&l, listener, err, sizeof(err)) ? -1
 								 : serve_one(&l, err, sizeof(err));
 		if (rc && !interrupted)
-			fprintf(stderr, "longhaul-probe: %s\n", err);
+			warnx("%s", err);
 		link_close(&l);
 	} while (!once && !interrupted);
 	rdma_destroy_id(listener);
