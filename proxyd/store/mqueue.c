@@ -42,12 +42,7 @@ static struct undo *undo_of(const struct mqueue *q)
 /* The list of free elements is about to change. */
 static void change(struct mqueue *q)
 {
-	struct undo *u = undo_of(q);
-
-	if (!u || q->noted == u->batch)
-		return;
-	undo_note(u, q, sizeof(*q));
-	q->noted = u->batch;
+	undo_once(undo_of(q), &q->noted, q, sizeof(*q));
 }
 
 /* Element @id or its link is about to change. */

@@ -95,27 +95,15 @@ static inline struct undo *pool_undo(const struct pool *p)
 /** pool_change - the numbers and lists of the pool are about to change. */
 static inline void pool_change(struct pool *p)
 {
-	struct undo *u = pool_undo(p);
-
-	if (!u || p->noted == u->batch)
-		return;
-	undo_note(u, p, offsetof(struct pool, slot));
-	p->noted = u->batch;
+	undo_once(pool_undo(p), &p->noted, p, offsetof(struct pool, slot));
 }
 
 /** block_change - superblock @i is about to change, not the bytes in it. */
 static inline void block_change(struct pool *p, uint32_t i)
 {
-	struct undo *u = pool_undo(p);
-	uint32_t *noted;
+	uint32_t *noted = (uint32_t *)((uint8_t *)p + p->notes) + i;
 
-	if (!u)
-		return;
-	noted = (uint32_t *)((uint8_t *)p + p->notes) + i;
-	if (*noted == u->batch)
-		return;
-	undo_note(u, &p->block[i], sizeof(p->block[i]));
-	*noted = u->batch;
+	undo_once(pool_undo(p), noted, &p->block[i], sizeof(p->block[i]));
 }
 
 static inline uint64_t *slot_map(const struct pool *p, uint32_t i)

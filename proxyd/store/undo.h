@@ -73,6 +73,16 @@ static inline void undo_note(struct undo *u, const void *p, uint32_t len)
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
+/** undo_once - the same, but only before the first change in a batch: @noted has the number of the
+ *  batch in which those bytes were noted last. */
+static inline void undo_once(struct undo *u, uint32_t *noted, const void *p, uint32_t len)
+{
+	if (!u || *noted == u->batch)
+		return;
+	undo_note(u, p, len);
+	*noted = u->batch;
+}
+
 /** undo_lose - this batch cannot be undone. */
 static inline void undo_lose(struct undo *u)
 {

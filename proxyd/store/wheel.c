@@ -68,12 +68,7 @@ static inline struct undo *undo_of(const struct wheel *w)
 /* All but the nodes is about to change. */
 static inline void change(struct wheel *w)
 {
-	struct undo *u = undo_of(w);
-
-	if (!u || w->noted == u->batch)
-		return;
-	undo_note(u, w, sizeof(*w));
-	w->noted = u->batch;
+	undo_once(undo_of(w), &w->noted, w, sizeof(*w));
 }
 
 static inline void change_node(struct wheel *w, uint32_t id)

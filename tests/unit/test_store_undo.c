@@ -74,6 +74,35 @@ static void test_committed(void **state)
 	arena_exit(&r.a);
 }
 
+/* What changes often is noted once in a batch, and again in the next. */
+static void test_once(void **state)
+{
+	uint32_t noted = 0;
+	struct rig r;
+	uint64_t used;
+
+	(void)state;
+	rig_make(&r, 8192);
+	undo_once(NULL, &noted, &r.v[1], 4);
+	assert_int_equal(noted, 0);
+	undo_once(r.u, &noted, &r.v[1], 4);
+	used = r.u->used;
+	assert_int_not_equal(used, 0);
+	r.v[1] = 11;
+	undo_once(r.u, &noted, &r.v[1], 4);
+	assert_int_equal(r.u->used, used);
+	assert_true(undo_apply(r.u));
+	untouched(&r);
+	undo_once(r.u, &noted, &r.v[1], 4);
+	r.v[1] = 12;
+	undo_commit(r.u);
+	undo_once(r.u, &noted, &r.v[1], 4);
+	r.v[1] = 13;
+	assert_true(undo_apply(r.u));
+	assert_int_equal(r.v[1], 12);
+	arena_exit(&r.a);
+}
+
 /* Cut off before an entry counts, or after it and before the change; and amid putting back. */
 static void test_cut_off(void **state)
 {
@@ -134,9 +163,9 @@ static void test_damaged(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_undone),	cmocka_unit_test(test_committed),
-		cmocka_unit_test(test_cut_off), cmocka_unit_test(test_full),
-		cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_undone), cmocka_unit_test(test_committed),
+		cmocka_unit_test(test_once),   cmocka_unit_test(test_cut_off),
+		cmocka_unit_test(test_full),   cmocka_unit_test(test_damaged),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -38,16 +38,12 @@ struct psn_map {
 /** map_of - the lane's, NULL while it needs none: both numberings are the same then. */
 static inline struct psn_map *map_of(struct engine *e, const struct lane *l)
 {
-	struct undo *u = e->undo;
 	struct psn_map *map;
 
 	if (l->reads_page == POOL_NONE)
 		return NULL;
 	map = pool_page_ptr(e->pool, l->reads_page);
-	if (u && map->noted != u->batch) {
-		undo_note(u, map, READS_BYTES);
-		map->noted = u->batch;
-	}
+	undo_once(e->undo, &map->noted, map, READS_BYTES);
 	return map;
 }
 

@@ -257,12 +257,8 @@ struct engine {
  */
 static inline void batch_begin(struct engine *e)
 {
-	struct undo *u = e->undo;
-
-	if (!u || e->noted == u->batch)
-		return;
-	undo_note(u, &e->now, offsetof(struct engine, cold) - offsetof(struct engine, now));
-	e->noted = u->batch;
+	undo_once(e->undo, &e->noted, &e->now,
+		  offsetof(struct engine, cold) - offsetof(struct engine, now));
 }
 
 /** engine_change - @len bytes at @p, anywhere in the arena, are about to change. */
@@ -293,13 +289,9 @@ static inline struct flow *flow_ref(struct engine *e, uint32_t i)
 /** link_at - link @i, to be changed. */
 static inline struct wan_link *link_at(struct engine *e, unsigned int i)
 {
-	struct undo *u = e->undo;
 	struct wan_link *k = &e->link[i];
 
-	if (u && k->noted != u->batch) {
-		undo_note(u, k, sizeof(*k));
-		k->noted = u->batch;
-	}
+	undo_once(e->undo, &k->noted, k, sizeof(*k));
 	return k;
 }
 

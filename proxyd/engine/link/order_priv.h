@@ -76,24 +76,15 @@ struct order {
 /** order_change - @due is about to change. */
 static inline void order_change(struct engine *e)
 {
-	struct undo *u = e->undo;
-
-	if (!u || e->order->noted == u->batch)
-		return;
-	undo_note(u, &e->order->due, 2 * sizeof(uint32_t)); /* and @noted */
-	e->order->noted = u->batch;
+	undo_once(e->undo, &e->order->noted, &e->order->due, 2 * sizeof(uint32_t));
 }
 
 /** lane_at - what order knows of flow @i, to be changed. */
 static inline struct order_lane *lane_at(const struct engine *e, uint32_t i)
 {
-	struct undo *u = e->undo;
 	struct order_lane *o = &e->order->lanes[i];
 
-	if (u && o->noted != u->batch) {
-		undo_note(u, o, sizeof(*o));
-		o->noted = u->batch;
-	}
+	undo_once(e->undo, &o->noted, o, sizeof(*o));
 	return o;
 }
 
@@ -105,13 +96,9 @@ static inline struct order_lane *order_lane(const struct engine *e, const struct
 /** log_ref - log @i, to be changed. */
 static inline struct order_log *log_ref(const struct engine *e, uint32_t i)
 {
-	struct undo *u = e->undo;
 	struct order_log *g = &e->order->logs[i];
 
-	if (u && g->noted != u->batch) {
-		undo_note(u, g, sizeof(*g));
-		g->noted = u->batch;
-	}
+	undo_once(e->undo, &g->noted, g, sizeof(*g));
 	return g;
 }
 
