@@ -83,7 +83,8 @@ void world_order_received(struct world_qp *q, int side, uint64_t number)
 				       "told to be done before it was posted";
 }
 
-/* A lane goes on in the superblock that it has; and within a step others may have come later. */
+/* A lane goes on in the superblock that it has, whatever the others took since; and within a step
+ * others may have come later. */
 #define UNIT  65536ull
 #define SLACK (4 * UNIT)
 
@@ -97,7 +98,7 @@ static uint64_t share_of(const struct engine *e)
 	units = m.custody_cap / UNIT;
 	free = (units - (units + 15) / 16) * UNIT + SLACK;
 	free = m.custody_used < free ? free - m.custody_used : 0;
-	return UNIT + 8 * free;
+	return 8 * free;
 }
 
 const char *world_check_share(struct world *w)
@@ -109,15 +110,16 @@ const char *world_check_share(struct world *w)
 			continue;
 		share = share_of(w->engine[s]);
 		for (uint32_t i = 0; i < w->nqps; i++) {
-			uint64_t had = w->qp[i].side[s].had_bytes, has = 0;
+			uint64_t *within = &w->qp[i].side[s].within_bytes, has = 0;
 			struct lane_info l = {0};
 
 			if (world_lane(&w->qp[i], s, &l))
 				has = l.custody.bytes;
-			w->qp[i].side[s].had_bytes = has;
 			/* requests for data are small, and always find room */
-			if (has > had && !l.reads_pending &&
-			    has * 1000 > share * w->cfg.actors.share)
+			if (has < *within || l.reads_pending ||
+			    has * 1000 <= share * w->cfg.actors.share)
+				*within = has;
+			else if (has > *within + UNIT)
 				return "a lane grew beyond its share of the memory";
 		}
 	}
