@@ -282,7 +282,7 @@ void lane_true_ack(struct engine *e, struct flow *fl, const struct mark *m)
 	if (psn_after(m->psn, l->una.psn)) {
 		lane_skip(e, fl, m);
 		l->backoff = 0;
-		l->suspect = false; /* the responder counts as we do (owner.c) */
+		lane_sure(e, fl);
 	}
 	if (psn_after(l->una.psn, l->start))
 		l->start_acked = true;

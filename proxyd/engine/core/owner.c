@@ -63,13 +63,20 @@ void lane_passed(struct engine *e, struct flow *fl, uint32_t psn)
 		lane_hold_back(e, fl, UNSURE_NS);
 }
 
-/* The responder has all below una, and counts as we do. */
-static void sure(struct engine *e, struct flow *fl)
+/** lane_sure - the responder has all below una, and counts as we do. */
+void lane_sure(struct engine *e, struct flow *fl)
 {
-	if (!fl->lane.suspect)
+	struct lane *l = &fl->lane;
+
+	if (!l->suspect)
 		return;
-	fl->lane.suspect = false;
+	l->suspect = false;
 	ack_list(e, fl);
+	if (!l->held_back)
+		return;
+	l->rnr_wait = l->held_back = false;
+	wheel_cancel(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_AUX));
+	pace_run(e, fl);
 }
 
 /** lane_replaced - the number belongs to another owner, so says the responder. A lane that owes
@@ -101,7 +108,7 @@ void lane_answered(struct engine *e, struct flow *fl, const struct frame *f)
 		return;
 	if (psn_sub(msn, l->una.msn) <= psn_sub(l->epsn.msn, l->una.msn)) {
 		if (psn_add(f->psn, 1) == l->una.psn && aeth_is_ack(frame_aeth_syndrome(f)))
-			sure(e, fl);
+			lane_sure(e, fl);
 	} else if (behind < MSN_RECENT || msn <= psn_sub(f->psn, l->passed_from) + 1) {
 		lane_replaced(e, fl);
 	}

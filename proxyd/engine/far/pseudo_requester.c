@@ -535,6 +535,9 @@ static void rx_ack(struct engine *e, struct flow *fl, const struct frame *f)
 		return;
 	}
 	l->progress = e->now; /* whatever it says, the responder is there */
+	if (l->opaque ||
+	    psn_sub(frame_aeth_msn(f), l->una.msn) <= psn_sub(l->epsn.msn, l->una.msn))
+		lane_sure(e, fl); /* it has more than was asked for again */
 	answered = end_probe(e, l, f->psn, &sent);
 	if (aeth_is_ack(frame_aeth_syndrome(f)))
 		rx_true_ack(e, fl, f, answered, sent);
@@ -693,6 +696,6 @@ void far_rnr_over(struct engine *e, struct flow *fl)
 		wheel_arm(e->wheel, timer(e, fl, TIMER_AUX), e->now + 100 * NSEC_PER_MSEC);
 		return;
 	}
-	l->rnr_wait = false;
+	l->rnr_wait = l->held_back = false;
 	pace_run(e, fl);
 }
