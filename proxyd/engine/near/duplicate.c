@@ -182,7 +182,8 @@ static bool other_read(const struct flow *fl, const struct read_rec *r, const st
  * Whether @f bears the PSN of a packet in custody and is another request. The BTH may differ: a
  * requester that repeats may ask for an ACK where it did not at first. So may the payload of what
  * was not acknowledged yet: an application may change what it has not been told to be sent. Of what
- * was, another owner of the number would take the ACK for its own.
+ * was, another owner of the number would take the ACK for its own; and where nothing was promised
+ * yet, the requester's latest word costs nothing.
  */
 static bool other_request(struct engine *e, const struct flow *fl, const struct lane_reads *x,
 			  const struct frame *f)
@@ -205,7 +206,7 @@ static bool other_request(struct engine *e, const struct flow *fl, const struct 
 	return g.opcode != f->opcode || g.payload_len != f->payload_len ||
 	       g.payload - g.ext != f->payload - f->ext ||
 	       memcmp(g.data + g.ext, f->data + f->ext, g.payload - g.ext) ||
-	       (psn_before(f->psn, l->told) &&
+	       ((psn_before(f->psn, l->told) || l->state == LANE_OPENING) &&
 		memcmp(g.data + g.payload, f->data + f->payload, g.payload_len));
 }
 
@@ -370,7 +371,8 @@ static void answer_again(struct engine *e, struct flow *fl, const struct frame *
 /*
  * What is not in custody yet is the requester's own business. But the peer may have agreed already,
  * and would take whatever passes for a packet of the stream: of what is retained here our own copy
- * goes out instead, whoever asked.
+ * goes out instead. It must be a copy of just that: whoever asks for something else may be another
+ * owner of the number, and gets the lane out of the way where it owes nothing.
  */
 static void while_opening(struct engine *e, struct flow *fl, const struct frame *f)
 {
@@ -386,12 +388,18 @@ static void while_opening(struct engine *e, struct flow *fl, const struct frame 
 	}
 	d = window_get(&l->win, e->pool, f->psn);
 	r = reads_find(e, l, f->psn);
-	if (d)
+	if ((r && other_read(fl, r, f)) || (d && other_request(e, fl, reads_of(e, l), f))) {
+		if (owes_delivery(e, l) || !icrc_ok(f))
+			COUNT(e, FOREIGN);
+		else
+			new_incarnation(e, fl, f);
+	} else if (d) {
 		engine_tx(e, other_port(fl->side), lane_packet(e, d), d->len);
-	else if (r && !other_read(fl, r, f))
+	} else if (r) {
 		engine_pass(e, fl->side, f); /* the rest of a READ */
-	else
+	} else {
 		COUNT(e, FOREIGN);
+	}
 }
 
 /*
