@@ -177,7 +177,8 @@ bool resp_tx_run(struct engine *e, struct flow *fl, uint32_t quantum)
 		x->nxt = psn_add(psn, 1);
 	}
 	resp_name_again(e, fl);
-	resp_names_due(e, fl);
+	if (budget != quantum)
+		resp_names_due(e, fl);
 	if (idle || !wheel_armed(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_RESP)))
 		arm(e, fl);
 	return stopped;
