@@ -537,6 +537,7 @@ void plan_run(const struct plan *p, struct plan_result *r, FILE *dump, FILE *tra
 				  .packets = x.w->packets,
 				  .forged = x.w->forged,
 				  .reused = x.w->reused,
+				  .spoiled = x.w->spoiled,
 				  .frames = x.w->frames,
 				  .now = x.w->now};
 	for (uint32_t i = 0; i < x.w->nqps; i++)

@@ -41,7 +41,7 @@ struct options {
 };
 
 struct sum {
-	uint64_t runs, packets, acked, forged, reused, violations, kills, adopted, faulted, watched;
+	uint64_t runs, packets, acked, forged, reused, violations, spoiled, kills, adopted, faulted, watched;
 };
 
 static double now_s(void)
@@ -60,6 +60,7 @@ static void count(struct sum *s, const struct plan_result *r)
 	s->forged += r->forged;
 	s->reused += r->reused;
 	s->violations += r->violation != NULL;
+	s->spoiled += r->spoiled;
 }
 
 /* Whether the hosts alone do no better: then the world is not to be had, and its plan is wrong. */
@@ -181,6 +182,7 @@ static struct sum fork_jobs(const struct options *o, struct shared *shared)
 		all.forged += s.forged;
 		all.reused += s.reused;
 		all.violations += s.violations;
+		all.spoiled += s.spoiled;
 		all.kills += s.kills;
 		all.adopted += s.adopted;
 		all.faulted += s.faulted;
@@ -300,6 +302,9 @@ int main(int argc, char **argv)
 		job(&o, 0, &s, shared);
 	if (o.verbose)
 		fprintf(stderr, "soak: %.3g packets/s\n", (double)s.packets / (now_s() - start));
+	if (s.spoiled)
+		printf("soak: of %" PRIu64 " runs %" PRIu64 " went wrong where nobody can know better\n",
+		       s.runs, s.spoiled);
 	printf("soak: runs=%" PRIu64 " packets=%" PRIu64 " acked-messages=%" PRIu64
 	       " forged=%" PRIu64 " reused=%" PRIu64 " violations=%" PRIu64 "\n",
 	       s.runs, s.packets, s.acked, s.forged, s.reused, s.violations);

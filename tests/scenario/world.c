@@ -177,7 +177,7 @@ static void host_complete(void *ctx, struct rc_qp *qp, const struct rc_completio
 		if ((data || atomic) && q->up && (!q->reused || q->reuse.after) &&
 		    c->w->cfg.check_custody && !q->side[c->side].lost && !early &&
 		    comp->number >= (data ? rc_messages : rc_atomics)(q->side[!c->side].qp))
-			c->w->violation = "completed before it was executed, against the policy";
+			world_wrong(q, "completed before it was executed, against the policy");
 		q->side[c->side].bytes += comp->length;
 		q->side[c->side].last_ok_at = c->w->now;
 		world_order_told(q, c->side, comp);
@@ -201,7 +201,8 @@ static void host_receive(void *ctx, struct rc_qp *qp, const struct rc_message *m
 	struct world_ctx *c = ctx;
 
 	if (!m->intact)
-		c->w->violation = "a responder received bytes that were never sent like that";
+		world_wrong(rc_qp_user(qp),
+			    "a responder received bytes that were never sent like that");
 	world_order_received(rc_qp_user(qp), c->side, m->number);
 	readers_received(rc_qp_user(qp), c->side, m->number);
 	if (c->w->received)
@@ -220,8 +221,8 @@ static bool host_read(void *ctx, struct rc_qp *qp, const struct rc_read_data *d)
 	struct world_ctx *c = ctx;
 	const char *bad = readers_check(rc_qp_user(qp), c->side, d);
 
-	if (bad && !c->w->violation)
-		c->w->violation = bad;
+	if (bad)
+		world_wrong(rc_qp_user(qp), bad);
 	return !bad;
 }
 

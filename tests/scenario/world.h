@@ -134,6 +134,7 @@ struct world_seen {
  * @shaking:   the handshake is not over
  * @reused:    the QPNs had another owner, and nobody said so: an appliance may still believe in
  * that one
+ * @debt:      and something of the former one was in custody then
  * @pending:   work to begin with
  * @change_ns: host i changes the upper half of its region so often (readers.h), 0: never; set
  * before world_work()
@@ -145,7 +146,7 @@ struct world_qp {
 	uint32_t id, incarnation;
 	struct rc_qp_config cfg[2];
 	struct rc_cm cm[2];
-	bool up, shaking, reused;
+	bool up, shaking, reused, debt;
 	struct work pending[2];
 	uint64_t change_ns[2];
 	struct reuse reuse;
@@ -212,8 +213,9 @@ struct world {
 	uint64_t forged, reused; /* frames, queue pairs */
 	uint64_t told[2];	 /* messages, by world_order.c */
 	uint64_t lag[2];	 /* frames of hosts with two source MACs */
-	bool spoiled; /* the forger was so lucky that a bare host would have been taken in: nothing
-			 is judged any more */
+	/* the forger was so lucky that a bare host would have been taken in, or a number was used
+	 * again in silence: nothing is judged any more */
+	bool spoiled;
 	struct world_ctx ctx[2];
 	struct rule rule;    /* of both engines */
 	struct crash *crash; /* they are killed now and then */

@@ -25,6 +25,14 @@ bool world_lane(struct world_qp *q, int s, struct lane_info *out)
 	return true;
 }
 
+void world_wrong(struct world_qp *q, const char *what)
+{
+	if (q->debt)
+		q->w->spoiled = true;
+	else if (!q->w->violation)
+		q->w->violation = what;
+}
+
 /*
  * No frame of a request that is in custody goes over the WAN but the one that was retained. Hosts
  * number their IPv4 packets, so what a host sends again differs from what it sent first.
@@ -126,6 +134,10 @@ void world_check_told(struct world *w, int side, const uint8_t *data, uint32_t l
 	if (w->violation || frame_parse(data, len, &f) != FRAME_OK || !(f.op->flags & OPF_RESPONSE))
 		return;
 	qp = rc_qp_find(w->host[side], f.dqpn);
-	if (qp)
-		w->violation = check_custody(rc_qp_user(qp), side);
+	if (qp) {
+		const char *bad = check_custody(rc_qp_user(qp), side);
+
+		if (bad)
+			world_wrong(rc_qp_user(qp), bad);
+	}
 }

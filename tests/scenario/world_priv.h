@@ -41,6 +41,10 @@ void world_crash_exit(struct world *w);
 void world_link_send(struct world *w, int link, const uint8_t *data, uint32_t len);
 
 /* The lane of the requests of host @s, as its own appliance shows it. */
+/** world_wrong - something is wrong with @q. Nobody can know better where its numbers got another
+ *  owner without a word while an appliance had messages of the former one to deliver: then it is
+ *  the end of the world, but no violation (doc/guarantees.md). */
+void world_wrong(struct world_qp *q, const char *what);
 bool world_lane(struct world_qp *q, int s, struct lane_info *out);
 
 /* Look at a frame that appliance @side sends into the WAN, and at one that has reached host @side.

@@ -154,8 +154,8 @@ void world_disconnect(struct world_qp *q, bool tell)
 
 	for (int s = 0; s < 2 && !bad; s++)
 		bad = world_verify_qp(q, s, false);
-	if (bad && !w->violation)
-		w->violation = bad;
+	if (bad)
+		world_wrong(q, bad);
 	readers_exit(q);
 	world_order_exit(q);
 	for (int s = 0; s < 2; s++) {

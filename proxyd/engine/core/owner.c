@@ -68,6 +68,7 @@ void lane_sure(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
 
+	l->disputed = false;
 	if (!l->suspect)
 		return;
 	l->suspect = false;
@@ -80,22 +81,36 @@ void lane_sure(struct engine *e, struct flow *fl)
 }
 
 /** lane_replaced - the number belongs to another owner, so says the responder. A lane that owes
- * something believes it only where the responder takes nothing more. Returns true when the lane is
- * gone. */
+ * something believes it only where the responder takes nothing more, now or later. Returns true
+ * when the lane is gone. */
 bool lane_replaced(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
 
-	if (lane_owes(e, l) && !lane_stalled(e, l))
-		return false;
-	if (l->role == ROLE_ACCEPTOR) {
+	if (l->role == ROLE_ACCEPTOR && l->una.psn != l->high && lane_stalled(e, l)) {
 		/* its opener hears the same, and lets go; until then this one keeps quiet */
+		l->disputed = l->suspect = true;
 		lane_hold_back(e, fl, UNSURE_NS);
+		return false;
+	}
+	if (l->role == ROLE_ACCEPTOR)
+		return false;
+	if (lane_owes(e, l) && !lane_stalled(e, l)) {
+		l->disputed = true;
 		return false;
 	}
 	engine_event(e, EVENT_INCARNATION, fl, 0, 0);
 	lane_close(e, fl, REASON_INCARNATION, true);
 	return true;
+}
+
+/** lane_strange_ack - whether the ACK or NAK @f, of what is in custody, comes from another queue
+ * pair than what the responder said before: it was silent for long, and has done fewer messages. */
+bool lane_strange_ack(const struct engine *e, const struct lane *l, const struct frame *f)
+{
+	uint32_t behind = psn_sub(l->una.msn, frame_aeth_msn(f));
+
+	return !l->opaque && behind && behind <= PSN_MASK / 2 && lane_stalled(e, l);
 }
 
 /** lane_answered - the responder answers @f, below una, to what has passed. */

@@ -534,6 +534,10 @@ static void rx_ack(struct engine *e, struct flow *fl, const struct frame *f)
 		rx_stale(e, fl, f);
 		return;
 	}
+	if (lane_strange_ack(e, l, f)) {
+		lane_refused(e, fl, l->una.psn, AETH_NAK_OPERATION, REASON_INCARNATION);
+		return;
+	}
 	l->progress = e->now; /* whatever it says, the responder is there */
 	if (l->opaque ||
 	    psn_sub(frame_aeth_msn(f), l->una.msn) <= psn_sub(l->epsn.msn, l->una.msn))
@@ -697,5 +701,10 @@ void far_rnr_over(struct engine *e, struct flow *fl)
 		return;
 	}
 	l->rnr_wait = l->held_back = false;
+	if (l->disputed && l->role == ROLE_ACCEPTOR) {
+		/* and the opener has not let go */
+		lane_refused(e, fl, l->una.psn, AETH_NAK_OPERATION, REASON_INCARNATION);
+		return;
+	}
 	pace_run(e, fl);
 }

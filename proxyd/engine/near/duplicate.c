@@ -286,9 +286,16 @@ static bool may_be_another(struct engine *e, struct flow *fl, uint32_t psn)
 /* A requester repeats what it asked: another request with the same PSN comes from another QP. */
 static void refuse_other(struct engine *e, struct flow *fl, const struct frame *f)
 {
-	if (!icrc_ok(f))
+	struct lane *l = &fl->lane;
+
+	if (!icrc_ok(f)) {
 		COUNT(e, BAD_ICRC);
-	else if (may_be_another(e, fl, f->psn))
+		return;
+	}
+	/* should it be another owner, it must not take our word for its responder's */
+	if (lane_keeps(l) && lane_stalled(e, l))
+		l->suspect = true;
+	if (may_be_another(e, fl, f->psn))
 		new_incarnation(e, fl, f);
 }
 
@@ -426,6 +433,10 @@ void duplicate_request(struct engine *e, struct flow *fl, const struct frame *f)
 			new_incarnation(e, fl, f);
 		else
 			while_opening(e, fl, f);
+		return;
+	}
+	if (l->disputed && lane_stalled(e, l) && icrc_ok(f)) {
+		new_incarnation(e, fl, f);
 		return;
 	}
 	answered_unseen(e, fl, f->psn);
