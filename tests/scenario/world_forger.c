@@ -79,6 +79,14 @@ static struct forge_mark *mark_of(const struct world *w, const uint8_t *data, ui
 	return m->icrc == icrc && m->psn == v->psn && m->dqpn == v->dqpn ? m : NULL;
 }
 
+/* A lane that only asks its peer to agree has promised nothing. */
+static bool promised(const struct lane_info *l)
+{
+	return l->state != LANE_OPENING || psn_before(l->una, l->frontier);
+}
+
+/* What is answered below una was asked for past the lane, or before there was one: there a host is
+ * as on its own as without an appliance. */
 static void remember(struct forger *f, struct forge_target *t, const uint8_t *data, uint32_t len)
 {
 	const struct lane_info *l = forge_lane(t);
@@ -91,8 +99,10 @@ static void remember(struct forger *f, struct forge_target *t, const uint8_t *da
 		.icrc = icrc,
 		.psn = v.psn,
 		.dqpn = v.dqpn,
-		.held = t->held,
-		.inside = t->port == PORT_LAN && t->held && psn_in(v.psn, l->una, l->epsn)};
+		.held = t->held &&
+			(v.op->flags & OPF_REQUEST || !psn_before(v.psn, l->una)),
+		.inside = t->port == PORT_LAN && t->held && promised(l) &&
+			  psn_in(v.psn, l->una, l->epsn)};
 }
 
 enum forged world_forged(const struct world *w, const uint8_t *data, uint32_t len)
@@ -132,6 +142,8 @@ static const char *lane_harm(const struct lane_info *before, const struct lane_i
 		return NULL;
 	if (after->state == LANE_FAULT)
 		return "a forged frame brought a lane to FAULT";
+	if (after->state == LANE_WATCH && !promised(before))
+		return NULL;
 	if (after->state == LANE_WATCH && before->custody.packets)
 		return "a forged frame made an appliance forget its custody";
 	if (after->state == LANE_WATCH && before->state != LANE_DRAIN)

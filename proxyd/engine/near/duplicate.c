@@ -145,11 +145,16 @@ static void ask_past(struct engine *e, struct flow *fl, const struct frame *f, b
 }
 
 /* The QPN was given to another QP: nobody will ask for what is held for the former one. */
-static void new_incarnation(struct engine *e, struct flow *fl, const struct frame *f)
+static void former_is_gone(struct engine *e, struct flow *fl)
 {
 	engine_event(e, EVENT_INCARNATION, fl, 0, 0);
 	lane_close(e, fl, REASON_INCARNATION, true);
 	flow_unpair(e, fl);
+}
+
+static void new_incarnation(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	former_is_gone(e, fl);
 	learn_request(e, fl, f);
 	engine_pass(e, fl->side, f);
 }
@@ -396,10 +401,9 @@ static void while_opening(struct engine *e, struct flow *fl, const struct frame 
 	d = window_get(&l->win, e->pool, f->psn);
 	r = reads_find(e, l, f->psn);
 	if ((r && other_read(fl, r, f)) || (d && other_request(e, fl, reads_of(e, l), f))) {
-		if (owes_delivery(e, l) || !icrc_ok(f))
-			COUNT(e, FOREIGN);
-		else
-			new_incarnation(e, fl, f);
+		COUNT(e, FOREIGN);
+		if (!owes_delivery(e, l) && icrc_ok(f))
+			former_is_gone(e, fl); /* and asks again */
 	} else if (d) {
 		engine_tx(e, other_port(fl->side), lane_packet(e, d), d->len);
 	} else if (r) {
