@@ -29,7 +29,8 @@ void near_old_response(struct engine *e, struct flow *fl, const struct frame *f)
 			l->told = psn_add(f->psn, 1);
 		l->start_acked = true;
 		ack_list(e, fl);
-	} else if (s == AETH_NAK_SEQ && !l->start_acked && psn_before(f->psn, l->start)) {
+	} else if (s == AETH_NAK_SEQ && !l->start_acked && psn_before(f->psn, l->start) &&
+		   psn_diff(l->start, f->psn) < HOST_WINDOW) {
 		uint8_t credit = l->credit;
 
 		lane_close(e, fl, REASON_EARLIER_LOSS, true);
