@@ -79,17 +79,11 @@ static struct forge_mark *mark_of(const struct world *w, const uint8_t *data, ui
 	return m->icrc == icrc && m->psn == v->psn && m->dqpn == v->dqpn ? m : NULL;
 }
 
-/* Whether the appliance has to answer for something: a lane that only asks its peer to agree has
- * promised nothing. */
+/* Whether the requester was told of something that the responder has not done. A lane without that
+ * can begin anew, and nobody is the worse for it but for a round trip. */
 static bool promised(const struct lane_info *l)
 {
-	return l->state != LANE_OPENING || psn_before(l->una, l->frontier);
-}
-
-/* Whether the lane can begin anew, and nobody is the worse for it but for a round trip. */
-static bool free_to_go(const struct lane_info *l)
-{
-	return !promised(l) || (!l->custody.packets && !psn_before(l->una, l->frontier));
+	return psn_before(l->una, l->frontier);
 }
 
 /* What is answered below una was asked for past the lane, or before there was one: there a host is
@@ -107,8 +101,9 @@ static void remember(struct forger *f, struct forge_target *t, const uint8_t *da
 		.psn = v.psn,
 		.dqpn = v.dqpn,
 		.held = t->held && (v.op->flags & OPF_REQUEST ||
-				    (promised(l) && !psn_before(v.psn, l->una))),
-		.inside = t->port == PORT_LAN && t->held && promised(l) &&
+				    (l->state != LANE_OPENING && !psn_before(v.psn, l->una))),
+		.inside = t->port == PORT_LAN && t->held &&
+			  (l->state != LANE_OPENING || promised(l)) &&
 			  psn_in(v.psn, l->una, l->epsn)};
 }
 
@@ -149,7 +144,7 @@ static const char *lane_harm(const struct lane_info *before, const struct lane_i
 		return NULL;
 	if (after->state == LANE_FAULT)
 		return "a forged frame brought a lane to FAULT";
-	if (after->state == LANE_WATCH && free_to_go(before))
+	if (after->state == LANE_WATCH && !promised(before))
 		return NULL;
 	if (after->state == LANE_WATCH && before->custody.packets)
 		return "a forged frame made an appliance forget its custody";

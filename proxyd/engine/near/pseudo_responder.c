@@ -385,8 +385,14 @@ static void native_ack(struct engine *e, struct flow *fl, const struct frame *f)
 
 /* Whether the host can have asked for the response @psn, which no record waits for: past the lane,
  * before it opened or since. */
-static bool may_be_awaited(const struct engine *e, const struct lane *l, uint32_t psn)
+static bool may_be_awaited(struct engine *e, const struct lane *l, uint32_t psn)
 {
+	const struct pkt *d = psn_in(psn, l->una.psn, l->epsn.psn)
+				      ? window_get(&l->win, e->pool, psn)
+				      : NULL;
+
+	if (d && !(d->flags & PKT_ANSWERED))
+		return false;
 	if (l->state == LANE_OPENING || psn_before(psn, l->overlap))
 		return true;
 	return psn_before(psn, l->una.psn) &&
