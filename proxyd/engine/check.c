@@ -121,6 +121,7 @@ static const char *check_retained(struct engine *e, const struct flow *fl)
 
 const char *engine_check(struct engine *e)
 {
+	bool held = false;
 	const char *bad;
 
 	for (uint32_t i = 0; i < e->nflows; i++) {
@@ -131,8 +132,9 @@ const char *engine_check(struct engine *e)
 			continue;
 		if (fl->partner != FLOW_NONE && e->flows[fl->partner].partner != i)
 			return "a pair is not mutual";
+		held |= l->role != ROLE_NONE;
 		if (l->role == ROLE_NONE || l->state == LANE_FAULT) {
-			if (l->packets)
+			if (l->packets || (l->role == ROLE_NONE && l->reads_page != POOL_NONE))
 				return "a lane that holds nothing retains packets";
 			continue;
 		}
@@ -147,6 +149,9 @@ const char *engine_check(struct engine *e)
 	for (int c = 0; c < POOL_CLASSES; c++)
 		if (pool_used(e->pool, c) > pool_cap(e->pool, c))
 			return "7: the pool is above its cap";
+	for (int c = 0; c < POOL_CLASSES && !held; c++)
+		if (pool_used(e->pool, c))
+			return "7: memory is held, and no lane holds it";
 	if (!pool_check(e->pool))
 		return "the pool's books do not balance";
 	return NULL;

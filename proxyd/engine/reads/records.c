@@ -58,6 +58,17 @@ void resp_drop(struct engine *e, struct lane_reads *x, uint32_t from, uint32_t e
 		pool_log_close(e->pool, &x->log);
 }
 
+/* All that is held lies within one window, wherever that is. */
+static void drop_all(struct engine *e, struct lane_reads *x)
+{
+	for (uint32_t from = 0; from <= PSN_MASK; from += WINDOW_SPAN) {
+		uint32_t end = psn_add(from, WINDOW_SPAN);
+
+		resp_drop(e, x, from, end);
+		window_unname(&x->win, e->pool, from, end);
+	}
+}
+
 void reads_end(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
@@ -71,9 +82,7 @@ void reads_end(struct engine *e, struct flow *fl)
 						   fetch_at(e, id)->opcode != OP_READ_REQUEST;
 	if (lane_keeps(l))
 		mark_epsn(l, &x->map.asked); /* from here on only the host's numbers count */
-	/* all that is held lies within one window, wherever that is */
-	resp_drop(e, x, 0, WINDOW_SPAN);
-	window_unname(&x->win, e->pool, 0, WINDOW_SPAN);
+	drop_all(e, x);
 	mq_flush(e->reads, &x->fetches);
 	mq_flush(e->reads, &x->kept);
 	holes_drop(e->pool, &x->holes);
