@@ -34,6 +34,23 @@ bool lane_asked(const struct engine *e, const struct lane *l)
 	return l->passed_us && now_us(e) - l->passed_us <= 2 * l->rtt.srtt_us + REPEAT_US;
 }
 
+/** lane_may_await - whether the host can have asked for the response @psn, which no record waits
+ * for: past the lane, before it opened or since. */
+bool lane_may_await(struct engine *e, const struct lane *l, uint32_t psn)
+{
+	const struct pkt *d = psn_in(psn, l->una.psn, l->epsn.psn)
+				      ? window_get(&l->win, e->pool, psn)
+				      : NULL;
+
+	if (d && !(d->flags & PKT_ANSWERED))
+		return false;
+	if (l->role == ROLE_ACCEPTOR || l->state == LANE_OPENING || psn_before(psn, l->overlap))
+		return true;
+	return psn_before(psn, l->una.psn) &&
+	       (lane_asked(e, l) || (l->reasked_psn != PSN_NONE &&
+				     psn_in(psn, l->reasked_psn, l->reasked_end)));
+}
+
 /** lane_owes - whether the requester was told of something that the responder has not done yet. */
 bool lane_owes(struct engine *e, const struct lane *l)
 {

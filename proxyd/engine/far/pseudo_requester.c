@@ -568,6 +568,8 @@ static bool rx_answer(struct engine *e, struct flow *fl, const struct frame *f,
 		if (atomic_dropped(e, l, f))
 			return false;
 		COUNT(e, STRAY_RESPONSE);
+		if (!r && !lane_may_await(e, l, f->psn))
+			return false;
 		engine_pass(e, from, f);
 		resp_name_one(e, fl, f);
 		return true;

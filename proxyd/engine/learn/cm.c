@@ -111,6 +111,18 @@ static bool opened_since(const struct flow *fl, const struct cm_pending *p)
 	return fl->lane.role != ROLE_NONE && fl->lane.opened > p->when;
 }
 
+/* The lane of @fl is the former queue pair's, though that of the other direction is the new one's
+ * already: it ends. @psn, @credits: see begins_at(). */
+static void end_former(struct engine *e, struct flow *fl, const struct cm_pending *p, uint32_t psn,
+		       bool credits)
+{
+	if (fl->lane.role == ROLE_NONE || opened_since(fl, p))
+		return;
+	end_lane(e, fl);
+	if (!credits)
+		begins_at(fl, psn);
+}
+
 /*
  * Both ends of the connection @p are named. @certain: it exists at both ends. Where something is
  * owed under one of the numbers, and it is not certain, nothing changes yet.
@@ -126,6 +138,11 @@ static void established(struct engine *e, struct cm_pending *p, bool certain)
 
 	/* a REP said again changes nothing, however the pair was found: there may be custody
 	 * already */
+	if (!p->made && certain && same && (opened_since(a, p) || opened_since(b, p))) {
+		p->made = true;
+		end_former(e, a, p, p->rep_psn, p->rep_credits);
+		end_former(e, b, p, p->starting_psn, p->req_credits);
+	}
 	if (p->made || (same && (opened_since(a, p) || opened_since(b, p))))
 		return;
 	if (!certain && ((a && owes(e, a)) || (b && owes(e, b)))) {

@@ -373,10 +373,12 @@ static void answer_again(struct engine *e, struct flow *fl, const struct frame *
 {
 	if (r)
 		r->heard = e->now;
+	/* what is kept is a former owner's, if that is what it is: the responder is asked */
 	if (r && other_read(fl, r, f))
 		refuse_other(e, fl, f);
-	else if (!atomic_again(e, fl, f) &&
-		 !(reads_of(e, &fl->lane) && icrc_ok(f) && resp_repeat(e, fl, f)))
+	else if (fl->lane.suspect ||
+		 (!atomic_again(e, fl, f) &&
+		  !(reads_of(e, &fl->lane) && icrc_ok(f) && resp_repeat(e, fl, f))))
 		await_answer(e, fl, f, r, moved);
 }
 

@@ -383,23 +383,6 @@ static void native_ack(struct engine *e, struct flow *fl, const struct frame *f)
 	COUNT(e, STALE_ACK);
 }
 
-/* Whether the host can have asked for the response @psn, which no record waits for: past the lane,
- * before it opened or since. */
-static bool may_be_awaited(struct engine *e, const struct lane *l, uint32_t psn)
-{
-	const struct pkt *d = psn_in(psn, l->una.psn, l->epsn.psn)
-				      ? window_get(&l->win, e->pool, psn)
-				      : NULL;
-
-	if (d && !(d->flags & PKT_ANSWERED))
-		return false;
-	if (l->state == LANE_OPENING || psn_before(psn, l->overlap))
-		return true;
-	return psn_before(psn, l->una.psn) &&
-	       (lane_asked(e, l) || (l->reasked_psn != PSN_NONE &&
-				     psn_in(psn, l->reasked_psn, l->reasked_end)));
-}
-
 void near_response(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
@@ -436,7 +419,7 @@ void near_response(struct engine *e, struct flow *fl, const struct frame *f)
 		if (atomic_dropped(e, l, f))
 			return;
 		COUNT(e, STRAY_RESPONSE);
-		if (!may_be_awaited(e, l, f->psn))
+		if (!r && !lane_may_await(e, l, f->psn))
 			return;
 		break;
 	case READ_COMPLETE:
