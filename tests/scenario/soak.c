@@ -131,6 +131,11 @@ static void job(const struct options *o, uint32_t n, struct sum *s, struct share
 			plan_attack(&p);
 		all->seed[n] = p.seed;
 		plan_run(&p, &r, NULL, NULL);
+		/* a forger who fools hosts past the lanes fools them without appliances, too */
+		if (r.violation && p.actors.forge && bare_fails(&p)) {
+			r.violation = NULL;
+			r.spoiled = true;
+		}
 		count(s, &r);
 		if (r.violation)
 			all->found = 1;
