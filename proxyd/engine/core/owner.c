@@ -67,6 +67,16 @@ bool lane_stalled(const struct engine *e, const struct lane *l)
 	return e->now - l->progress > STALL_NS;
 }
 
+/* Send nothing before the responder has spoken, or has had the time to: once for each silence, or
+ * who repeats often enough would keep all in custody for ever. */
+static void wait_for_word(struct engine *e, struct flow *fl)
+{
+	if (fl->lane.held_once)
+		return;
+	fl->lane.held_once = true;
+	lane_hold_back(e, fl, UNSURE_NS);
+}
+
 /** lane_passed - a request of the host, @psn from below una, passes to the responder. */
 void lane_passed(struct engine *e, struct flow *fl, uint32_t psn)
 {
@@ -77,7 +87,7 @@ void lane_passed(struct engine *e, struct flow *fl, uint32_t psn)
 	l->passed_us = some_us(e);
 	l->suspect = lane_keeps(l);
 	if (l->una.psn != l->high && lane_stalled(e, l)) /* nxt goes back to what is sent again */
-		lane_hold_back(e, fl, UNSURE_NS);
+		wait_for_word(e, fl);
 }
 
 /** lane_sure - the responder has all below una, and counts as we do. */
@@ -85,7 +95,7 @@ void lane_sure(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
 
-	l->disputed = false;
+	l->disputed = l->held_once = false;
 	if (!l->suspect)
 		return;
 	l->suspect = false;
@@ -107,7 +117,7 @@ bool lane_replaced(struct engine *e, struct flow *fl)
 	if (l->role == ROLE_ACCEPTOR && l->una.psn != l->high && lane_stalled(e, l)) {
 		/* its opener hears the same, and lets go; until then this one keeps quiet */
 		l->disputed = l->suspect = true;
-		lane_hold_back(e, fl, UNSURE_NS);
+		wait_for_word(e, fl);
 		return false;
 	}
 	if (l->role == ROLE_ACCEPTOR)
