@@ -84,7 +84,8 @@ struct plan {
 	struct plan_incident incident[PLAN_INCIDENTS];
 };
 
-/** struct plan_result - @violation: NULL when all was right; @spoiled: or nobody can know better. */
+/** struct plan_result - @violation: NULL when all was right; @spoiled: or nobody can know better
+ */
 struct plan_result {
 	const char *violation;
 	uint64_t packets, frames, acked, forged, reused;

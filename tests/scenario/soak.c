@@ -41,7 +41,8 @@ struct options {
 };
 
 struct sum {
-	uint64_t runs, packets, acked, forged, reused, violations, spoiled, kills, adopted, faulted, watched;
+	uint64_t runs, packets, acked, forged, reused, violations, spoiled, kills, adopted, faulted,
+		watched;
 };
 
 static double now_s(void)
@@ -308,7 +309,8 @@ int main(int argc, char **argv)
 	if (o.verbose)
 		fprintf(stderr, "soak: %.3g packets/s\n", (double)s.packets / (now_s() - start));
 	if (s.spoiled)
-		printf("soak: of %" PRIu64 " runs %" PRIu64 " went wrong where nobody can know better\n",
+		printf("soak: of %" PRIu64 " runs %" PRIu64
+		       " went wrong where nobody can know better\n",
 		       s.runs, s.spoiled);
 	printf("soak: runs=%" PRIu64 " packets=%" PRIu64 " acked-messages=%" PRIu64
 	       " forged=%" PRIu64 " reused=%" PRIu64 " violations=%" PRIu64 "\n",

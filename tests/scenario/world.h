@@ -167,7 +167,7 @@ struct world_qp {
 		uint64_t fault_at;
 		struct world_seen *seen;
 		struct readers *readers;
-		struct order *order; /* world_order.c */
+		struct order *order;   /* world_order.c */
 		uint64_t within_bytes; /* the latest in custody that was within its share */
 		/* world_forger.c: how often it had repeated requests, and the end of these */
 		uint64_t repeated;

@@ -282,7 +282,8 @@ void lane_true_ack(struct engine *e, struct flow *fl, const struct mark *m)
 	if (psn_after(m->psn, l->una.psn)) {
 		lane_skip(e, fl, m);
 		l->backoff = 0;
-		lane_sure(e, fl);
+		/* the responder counts as we do (owner.c) */
+		l->suspect = l->disputed = l->held_once = false;
 	}
 	if (psn_after(l->una.psn, l->start))
 		l->start_acked = true;

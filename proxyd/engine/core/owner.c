@@ -38,17 +38,16 @@ bool lane_asked(const struct engine *e, const struct lane *l)
  * for: past the lane, before it opened or since. */
 bool lane_may_await(struct engine *e, const struct lane *l, uint32_t psn)
 {
-	const struct pkt *d = psn_in(psn, l->una.psn, l->epsn.psn)
-				      ? window_get(&l->win, e->pool, psn)
-				      : NULL;
+	const struct pkt *d =
+		psn_in(psn, l->una.psn, l->epsn.psn) ? window_get(&l->win, e->pool, psn) : NULL;
 
 	if (d && !(d->flags & PKT_ANSWERED))
 		return false;
 	if (l->role == ROLE_ACCEPTOR || l->state == LANE_OPENING || psn_before(psn, l->overlap))
 		return true;
 	return psn_before(psn, l->una.psn) &&
-	       (lane_asked(e, l) || (l->reasked_psn != PSN_NONE &&
-				     psn_in(psn, l->reasked_psn, l->reasked_end)));
+	       (lane_asked(e, l) ||
+		(l->reasked_psn != PSN_NONE && psn_in(psn, l->reasked_psn, l->reasked_end)));
 }
 
 /** lane_owes - whether the requester was told of something that the responder has not done yet. */

@@ -540,8 +540,7 @@ static void rx_ack(struct engine *e, struct flow *fl, const struct frame *f)
 	}
 	l->progress = e->now; /* whatever it says, the responder is there */
 	l->held_once = false;
-	if (l->opaque ||
-	    psn_sub(frame_aeth_msn(f), l->una.msn) <= psn_sub(l->epsn.msn, l->una.msn))
+	if (l->opaque || psn_sub(frame_aeth_msn(f), l->una.msn) <= psn_sub(l->epsn.msn, l->una.msn))
 		lane_sure(e, fl); /* it has more than was asked for again */
 	answered = end_probe(e, l, f->psn, &sent);
 	if (aeth_is_ack(frame_aeth_syndrome(f)))
