@@ -59,7 +59,7 @@ int session_peer_keys(struct session *s, unsigned int peer, const uint8_t (*keys
 	if (p->state != SESSION_UP)
 		p->next_hello = now_ns;
 	else if (roll_index(p) < 0)
-		session_down(s, p, LOG_NOTICE, "the key of its session was taken away", now_ns);
+		session_down(s, p, LOG_NOTICE, ROLL_TAKEN, now_ns);
 	return 0;
 }
 
@@ -92,13 +92,19 @@ bool roll_due(struct peer *p, uint64_t now)
 bool roll_adopt(struct peer *p, const struct seal_psk *psk)
 {
 	struct link *l = &p->link;
+	struct seal_session keys;
 
 	if (l->confirmed || memcmp(psk->hello, l->psk.hello, sizeof(psk->hello)) >= 0 ||
-	    seal_session_init(&l->keys, psk, l->own, l->other) < 0)
+	    seal_session_init(&keys, psk, l->own, l->other) < 0)
 		return false;
+	/* cut off in here, another process could derive the same keys and count from 1 again */
+	peer_change(p, true);
+	l->keys = keys;
 	l->psk = *psk;
 	memset(&l->replay, 0, sizeof(l->replay));
 	l->hello_seq = l->beat_seq = 0;
+	peer_change(p, false);
+	sodium_memzero(&keys, sizeof(keys));
 	return true;
 }
 

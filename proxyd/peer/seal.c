@@ -176,13 +176,18 @@ enum replay_verdict replay_check(const struct replay *r, uint64_t seq)
 
 void replay_mark(struct replay *r, uint64_t seq)
 {
-	if (seq > r->high) {
-		if (seq - r->high >= REPLAY_WINDOW)
+	uint64_t was = r->high;
+
+	if (seq > was) {
+		/* First: who goes on with what was cut off in here may take numbers for seen that
+		 * were not, but none for fresh that was. */
+		*(volatile uint64_t *)&r->high = seq;
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		if (seq - was >= REPLAY_WINDOW)
 			memset(r->seen, 0, sizeof(r->seen));
 		else
-			for (uint64_t n = r->high + 1; n < seq; n++)
+			for (uint64_t n = was + 1; n < seq; n++)
 				r->seen[n % REPLAY_WINDOW / 64] &= ~(1ull << (n % 64));
-		r->high = seq;
 	}
 	r->seen[seq % REPLAY_WINDOW / 64] |= 1ull << (seq % 64);
 }

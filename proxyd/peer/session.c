@@ -26,7 +26,8 @@
  *	goes on with the keys and the sequence numbers that are there, so that the peer need not
  *	even know. A number is counted up before its datagram is sealed, so that none is used
  *	twice. Where a change of keys was cut off in the middle the peer begins DOWN, under the
- *	same boot epoch: the handshake does the rest.
+ *	same boot epoch and with new salts, for those that are there may be half drawn: the
+ *	handshake does the rest.
  *
  * What can be lost
  *	Anything. HELLOs, CONFIRMs and heartbeats repeat by themselves, reports are repeated by
@@ -199,7 +200,8 @@ void session_destroy(struct session *s)
 }
 
 /* The process before this one knew @p, under this name and key. */
-static bool goes_on(struct peer *p, const char *name, const struct seal_psk *psk, uint64_t now)
+static bool goes_on(struct session *s, struct peer *p, const char *name, const struct seal_psk *psk,
+		    uint64_t now)
 {
 	bool up = p->left_up;
 
@@ -207,8 +209,13 @@ static bool goes_on(struct peer *p, const char *name, const struct seal_psk *psk
 	    sodium_memcmp(&p->psk[0], psk, sizeof(*psk)))
 		return false;
 	p->left = p->left_up = false;
+	/* who calls knows its keys; a session under one that is gone ends with the next beat */
+	p->nkeys = 1;
+	p->next_beat = now;
 	if (!up) {
 		sodium_memzero(&p->link, sizeof(p->link));
+		sodium_memzero(&p->old, sizeof(p->old));
+		handshake_new_salts(s, p);
 		p->since = p->next_hello = now;
 	}
 	peer_change(p, false);
@@ -228,7 +235,7 @@ int session_peer_add(struct session *s, unsigned int peer, const char *name,
 	if (p->state != SESSION_UNUSED)
 		return -EEXIST;
 	seal_psk_init(&psk, key);
-	if (goes_on(p, name, &psk, now_ns)) {
+	if (goes_on(s, p, name, &psk, now_ns)) {
 		sodium_memzero(&psk, sizeof(psk));
 		return 0;
 	}
@@ -511,6 +518,10 @@ static void tick_up(struct session *s, struct peer *p, uint64_t now)
 	if (now < p->next_beat)
 		return;
 	p->next_beat = now + s->cfg.heartbeat_ns;
+	if (roll_index(p) < 0) {
+		session_down(s, p, LOG_NOTICE, ROLL_TAKEN, now);
+		return;
+	}
 	if (roll_due(p, now))
 		handshake_seek(s, p, &p->psk[0], now);
 	if (!p->link.confirmed)

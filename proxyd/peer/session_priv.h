@@ -151,6 +151,8 @@ unsigned int session_index(const struct session *s, const struct peer *p);
 void session_down(struct session *s, struct peer *p, int prio, const char *why, uint64_t now);
 
 /* roll.c */
+#define ROLL_TAKEN "the key of its session was taken away"
+
 /** roll_index - which of its keys the session is under, -1: none, or there is no session. */
 int roll_index(const struct peer *p);
 /** roll_open - the key that opens a HELLO, NULL; its messages are @plain, of @n bytes. */

@@ -42,6 +42,7 @@ struct node {
 	struct net *net;
 	int id;
 	struct session *s;
+	void *memory;	 /* that the session is in, NULL: its own */
 	uint64_t offset; /* its clock minus the net's */
 	unsigned int up, down, restarted, logs;
 	char last_log[256];
@@ -49,6 +50,14 @@ struct node {
 	struct report last_report;
 	bool echo_reports; /* answer each report from inside the callback, as an engine may */
 	bool seen_up;	   /* what the events say */
+};
+
+/* Of a session: a datagram for it, or a report to be sent. */
+struct call {
+	struct node *me;
+	const uint8_t *data;
+	size_t len;
+	const struct report *report;
 };
 
 struct net {
@@ -61,8 +70,12 @@ struct net {
 	size_t nqueue, max_queue;
 	struct datagram *log; /* everything ever sent */
 	size_t nlog, max_log;
-	bool no_flush; /* of what lies queued at who receives */
+	void (*drawn)(struct net *n); /* before random numbers are */
+	bool no_flush;		      /* of what lies queued at who receives */
 	struct node node[2];
+	/* A's calls go through it, which may leave them in the middle */
+	void (*kill)(struct net *n, void (*fn)(struct call *c), struct call *c);
+	volatile bool outside; /* of the session: in one of its ways out */
 };
 
 static const uint8_t psk[PEER_KEY_LEN] = "an example, not secret at all!!";
@@ -99,19 +112,21 @@ static inline void on_send(void *ctx, unsigned int peer, const uint8_t *data, si
 	struct net *n = me->net;
 	struct datagram d = {.to = !me->id, .len = len};
 
+	n->outside = true;
 	assert_int_equal(peer, PEER);
 	assert_true(len > 0 && len <= 1400);
 	memcpy(d.data, data, len);
 	keep(&n->log, &n->nlog, &n->max_log, &d);
-	if (n->cut[d.to] || rnd(n) % 100 < n->loss)
-		return;
-	if (n->filter && !n->filter(n, d.to, data, len)) {
+	if (n->cut[d.to] || rnd(n) % 100 < n->loss) {
+		/* lost */
+	} else if (n->filter && !n->filter(n, d.to, data, len)) {
 		n->filtered++;
-		return;
-	}
-	enqueue(n, &d);
-	if (rnd(n) % 100 < n->dup)
+	} else {
 		enqueue(n, &d);
+		if (rnd(n) % 100 < n->dup)
+			enqueue(n, &d);
+	}
+	n->outside = false;
 }
 
 static inline void on_event(void *ctx, unsigned int peer, enum peer_event ev, uint64_t now)
@@ -171,10 +186,13 @@ static inline void on_log(void *ctx, unsigned int peer, int prio, const char *li
 
 static inline void net_random(void *ctx, void *buf, size_t len)
 {
+	struct net *n = ctx;
 	uint8_t *p = buf;
 
+	if (n->drawn)
+		n->drawn(n);
 	while (len--)
-		*p++ = (uint8_t)rnd(ctx);
+		*p++ = (uint8_t)rnd(n);
 }
 
 static inline void start_with(struct net *n, int id, const uint8_t *key)
@@ -187,6 +205,7 @@ static inline void start_with(struct net *n, int id, const uint8_t *key)
 			  .window = 1000 + (uint32_t)id,
 			  .prefix = &served,
 			  .nprefix = 1},
+		.memory = me->memory,
 		.random = net_random,
 		.random_ctx = n,
 	};
@@ -229,6 +248,34 @@ static inline void net_free(struct net *n)
 	free(n);
 }
 
+static inline void call(struct net *n, void (*fn)(struct call *c), struct call c)
+{
+	if (n->kill && c.me->id == A)
+		n->kill(n, fn, &c);
+	else
+		fn(&c);
+}
+
+static inline void call_rx(struct call *c)
+{
+	struct net *n = c->me->net;
+
+	session_rx(c->me->s, PEER, c->data, c->len, n->now + c->me->offset);
+	if (!n->no_flush)
+		session_flush(c->me->s);
+}
+
+static inline void call_tick(struct call *c)
+{
+	session_tick(c->me->s, c->me->net->now + c->me->offset);
+}
+
+static inline void call_report(struct call *c)
+{
+	session_report(c->me->s, PEER, c->report);
+	session_flush(c->me->s);
+}
+
 static inline void rx(struct net *n, int to, const uint8_t *data, size_t len)
 {
 	struct node *me = &n->node[to];
@@ -237,11 +284,8 @@ static inline void rx(struct net *n, int to, const uint8_t *data, size_t len)
 
 	assert_non_null(copy);
 	memcpy(copy, data, len);
-	if (me->s) {
-		session_rx(me->s, PEER, copy, len, n->now + me->offset);
-		if (!n->no_flush)
-			session_flush(me->s);
-	}
+	if (me->s)
+		call(n, call_rx, (struct call){.me = me, .data = copy, .len = len});
 	free(copy);
 }
 
@@ -277,9 +321,9 @@ static inline void run_to(struct net *n, uint64_t until)
 		if (next > n->now)
 			n->now = next;
 		if (whose) {
-			session_tick(whose->s, n->now + whose->offset);
+			call(n, call_tick, (struct call){.me = whose});
 			/* Asking again at once must be for nothing, or a loop would spin. */
-			assert_true(session_deadline(whose->s) > n->now + whose->offset);
+			assert_true(n->kill || session_deadline(whose->s) > n->now + whose->offset);
 			continue;
 		}
 		d = n->queue[first];
