@@ -195,8 +195,11 @@ static int open_peers(struct daemon *d, char *err, size_t errlen)
 	d->sock = peer_socket_open(&cfg->listen, cfg->port, err, errlen);
 	if (!d->sock)
 		return -EIO;
-	if (d->state_fd) /* a batch that may yet be undone must not be told of */
-		peer_socket_wait(d->sock);
+	/* a batch that may yet be undone must not be told of */
+	if (d->state_fd && peer_socket_wait(d->sock)) {
+		snprintf(err, errlen, "no memory for datagrams that wait");
+		return -ENOMEM;
+	}
 	buf = calloc(RULE_MAX * RULE_PREFIXES, sizeof(*buf));
 	if (buf) {
 		daemon_served(cfg, &sc.local, buf);

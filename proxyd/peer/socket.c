@@ -5,7 +5,9 @@
  * source address and port; what comes from elsewhere is counted and never looked at.
  *
  * What finds the send buffer full waits here, in its order, until there is room: a report that has
- * left the engine is not lost on this machine. Where even that is full, the newest is lost.
+ * left the engine is not lost on this machine. Where even that is full, the newest is lost. Where
+ * another process may go on with this one's memory, all of a batch waits until the batch has
+ * happened (peer_socket_wait()): what is told of one that is undone would not be true.
  *
  * On an IPv6 socket an IPv4 address is its v4-mapped form, which is how struct ip_addr holds it
  * anyway. An IPv4 socket is made when the address to bind is IPv4, or when the kernel has no IPv6.
@@ -26,14 +28,16 @@
 #include "engine/rule.h" /* PEER_MAX */
 #include "peer/session.h"
 
-#define BATCH  32
+#define BATCH	   32
 /* Reports come in bursts while the data path is busy; the receive buffer must hold what arrives
  * meanwhile. */
-#define RCVBUF (4 << 20)
+#define RCVBUF	   (4 << 20)
 /* One byte more than is ever taken, to tell a longer datagram from the longest. */
-#define SLOT   (SESSION_DATAGRAM_MAX + 1)
-/* Datagrams that wait for room in the send buffer. */
-#define HELD   128u
+#define SLOT	   (SESSION_DATAGRAM_MAX + 1)
+/* Datagrams that wait for room in the send buffer; and where all of a batch waits for its end, what
+ * one that says something of every connection may have to say. */
+#define HELD	   128u
+#define HELD_BATCH 4096u
 
 union sockaddr_any {
 	struct sockaddr sa;
@@ -68,8 +72,8 @@ struct peer_socket {
 	union sockaddr_any from[BATCH];
 	_Alignas(struct cmsghdr) char control[BATCH][CMSG_SPACE(sizeof(uint32_t))];
 	uint8_t data[BATCH][SLOT];
-	struct held held[HELD]; /* a ring: @nheld from @first_held on */
-	unsigned int first_held, nheld;
+	struct held *held; /* a ring of @max_held: @nheld from @first_held on */
+	unsigned int first_held, nheld, max_held;
 	bool wait; /* nothing leaves before peer_socket_flush() */
 };
 
@@ -189,6 +193,18 @@ static const char *mend(int e)
 	}
 }
 
+/* While nothing waits. */
+static int hold_at_most(struct peer_socket *ps, unsigned int n)
+{
+	struct held *held = realloc(ps->held, n * sizeof(*held));
+
+	if (!held)
+		return -ENOMEM;
+	ps->held = held;
+	ps->max_held = n;
+	return 0;
+}
+
 struct peer_socket *peer_socket_open(const struct ip_addr *addr, uint16_t port, char *err,
 				     size_t err_len)
 {
@@ -196,7 +212,8 @@ struct peer_socket *peer_socket_open(const struct ip_addr *addr, uint16_t port, 
 	char text[INET6_ADDRSTRLEN];
 	int ret;
 
-	if (!ps) {
+	if (!ps || hold_at_most(ps, HELD)) {
+		free(ps);
 		snprintf(err, err_len, "no memory for the peer socket");
 		return NULL;
 	}
@@ -205,6 +222,7 @@ struct peer_socket *peer_socket_open(const struct ip_addr *addr, uint16_t port, 
 		addr_text(addr, text);
 		snprintf(err, err_len, "cannot listen for peers on %s, UDP port %u: %s%s", text,
 			 port, strerror(-ret), mend(-ret));
+		free(ps->held);
 		free(ps);
 		return NULL;
 	}
@@ -217,6 +235,7 @@ void peer_socket_close(struct peer_socket *ps)
 	if (!ps)
 		return;
 	close(ps->fd);
+	free(ps->held);
 	free(ps);
 }
 
@@ -372,15 +391,19 @@ bool peer_socket_flush(struct peer_socket *ps)
 
 		if (!try_send(ps, h->peer, h->data, h->len))
 			return true;
-		ps->first_held = (ps->first_held + 1) % HELD;
+		ps->first_held = (ps->first_held + 1) % ps->max_held;
 		ps->nheld--;
 	}
+	ps->first_held = 0; /* what was used last is still in the cache */
 	return false;
 }
 
-void peer_socket_wait(struct peer_socket *ps)
+int peer_socket_wait(struct peer_socket *ps)
 {
-	ps->wait = true;
+	int rc = hold_at_most(ps, HELD_BATCH);
+
+	ps->wait = !rc;
+	return rc;
 }
 
 void peer_socket_send(void *ctx, unsigned int peer, const uint8_t *data, size_t len)
@@ -390,15 +413,14 @@ void peer_socket_send(void *ctx, unsigned int peer, const uint8_t *data, size_t 
 
 	if (peer >= PEER_MAX)
 		return;
-	/* what finds no room to wait leaves early, rather than not at all */
-	if ((!ps->wait || ps->nheld == HELD) && !peer_socket_flush(ps) &&
-	    try_send(ps, peer, data, len))
+	if (!ps->wait && !peer_socket_flush(ps) && try_send(ps, peer, data, len))
 		return;
-	if (ps->nheld == HELD || len > sizeof(h->data)) {
+	/* in a batch it is lost rather than early: every message is said again */
+	if (ps->nheld == ps->max_held || len > sizeof(h->data)) {
 		ps->stats.tx_full++;
 		return;
 	}
-	h = &ps->held[(ps->first_held + ps->nheld++) % HELD];
+	h = &ps->held[(ps->first_held + ps->nheld++) % ps->max_held];
 	h->peer = peer;
 	h->len = len;
 	memcpy(h->data, data, len);

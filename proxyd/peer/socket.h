@@ -52,9 +52,9 @@ typedef void (*peer_socket_fn)(void *ctx, unsigned int peer, const uint8_t *data
  */
 int peer_socket_rx(struct peer_socket *ps, unsigned int budget, peer_socket_fn fn, void *ctx);
 
-/** peer_socket_wait - from here on datagrams leave with peer_socket_flush() only, as long as there
- *  is room for them. */
-void peer_socket_wait(struct peer_socket *ps);
+/** peer_socket_wait - from here on datagrams leave with peer_socket_flush() only; what finds no
+ *  room to wait is lost. Before the first one. 0 or -ENOMEM. */
+int peer_socket_wait(struct peer_socket *ps);
 
 /** peer_socket_send - fits struct session_sink's send with @ctx the socket. A datagram that finds
  *  no room waits for peer_socket_flush(). One that cannot be sent, or finds too many waiting, is
@@ -70,7 +70,7 @@ bool peer_socket_flush(struct peer_socket *ps);
  * @unknown_addr, @unknown_port: the latest of them, for people who look for a wrong address
  * @oversize:       longer than any datagram of the protocol, dropped
  * @overrun:        datagrams that the kernel dropped because the receive buffer was full
- * @tx_full:        not sent: no room in the send buffer for long
+ * @tx_full:        not sent: no room in the send buffer for long, or too many of one batch
  * @tx_errors:      not sent for another reason
  * @rcvbuf:         bytes of receive buffer that the kernel granted
  */

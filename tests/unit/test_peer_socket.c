@@ -283,11 +283,12 @@ static void addresses(void **state)
 }
 
 /* The send buffer is full when @no_room says so: loopback's never is. */
-static unsigned int no_room;
+static unsigned int no_room, sends;
 
 ssize_t sendto(int fd, const void *buf, size_t n, int flags, const struct sockaddr *to,
 	       socklen_t to_len)
 {
+	sends++;
 	if (no_room) {
 		no_room--;
 		errno = EAGAIN;
@@ -346,6 +347,29 @@ static void full_buffer(void **state)
 	assert_int_equal(peer_socket_flush(a), false);
 	peer_socket_close(a);
 	peer_socket_close(b);
+}
+
+/* Of a batch nothing leaves before its end, however much it says: what is too much is lost. */
+static void batch(void **state)
+{
+	struct peer_socket *a = open_on(&lo4);
+	struct peer_socket_stats st;
+	const unsigned int many = 6000;
+
+	(void)state;
+	assert_int_equal(peer_socket_map(a, 0, &lo4, peer_socket_port(a)), 0);
+	assert_int_equal(peer_socket_wait(a), 0);
+	for (unsigned int round = 1; round <= 3; round++) {
+		sends = 0;
+		for (unsigned int i = 0; i < many; i++)
+			peer_socket_send(a, 0, (const uint8_t *)"", 1);
+		assert_int_equal(sends, 0);
+		assert_int_equal(peer_socket_flush(a), false);
+		assert_true(sends > 1000 && sends < many);
+		peer_socket_stats(a, &st);
+		assert_int_equal(st.tx + st.tx_full, round * many);
+	}
+	peer_socket_close(a);
 }
 
 /* Two sessions over two true sockets, on a clock that the test moves. */
@@ -453,6 +477,7 @@ int main(void)
 		cmocka_unit_test(both_families), cmocka_unit_test(batches),
 		cmocka_unit_test(strangers),	 cmocka_unit_test(addresses),
 		cmocka_unit_test(sessions),	 cmocka_unit_test(full_buffer),
+		cmocka_unit_test(batch),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, NULL);
