@@ -147,9 +147,12 @@ int daemon_state_open(struct daemon *d, char *err, size_t errlen)
 		return 0;
 	}
 	rc = lock(d->state_fd);
-	if (rc)
+	if (rc) {
 		snprintf(err, errlen,
 			 "%s is in use by another longhauld: stop that or set 'socket'", path);
+		close(d->state_fd);
+		d->state_fd = 0; /* it is not ours to remove */
+	}
 	return rc;
 }
 
