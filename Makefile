@@ -76,7 +76,7 @@ $(B)/%.o: %.c
 	$(call say,CC,$<)mkdir -p $(@D) && $(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
 # Which memory an engine can take over from one before it (proxyd/engine/create.c): that of the same text.
-LAYOUT_SRC := $(sort $(wildcard $(addsuffix /*.[ch],$(CORE_DIRS) proxyd/peer)))
+LAYOUT_SRC := $(sort $(wildcard $(addsuffix /*.[ch],$(CORE_DIRS) proxyd/peer)) proxyd/daemon_kept.h)
 $(B)/layout.h: $(LAYOUT_SRC)
 	$(call say,LAYOUT,$@)mkdir -p $(@D) && printf '#define LONGHAUL_LAYOUT 0x%sull\n' \
 		"$$(cat $(LAYOUT_SRC) | sha256sum | cut -c1-16)" > $@.tmp && mv $@.tmp $@

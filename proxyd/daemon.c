@@ -20,6 +20,7 @@
 
 #include "control/monitor.h"
 #include "config_value.h"
+#include "daemon_kept.h"
 #include "daemon_priv.h"
 #include "log.h"
 #include "port/afxdp.h"
@@ -150,6 +151,8 @@ static void every_second(struct daemon *d)
 	int rc = afxdp_check(d->port);
 
 	daemon_names(d);
+	if (d->uptime_ms >= KEPT_LIVES_MS)
+		kept_lives();
 	if (d->session)
 		mirror_check(&d->mirror, d->cfg->rules, d->cfg->nrules, d->session, d->now);
 	engine_memory(d->engine, &mem);

@@ -24,10 +24,10 @@ bool daemon_state_left(const struct config *cfg);
 
 /**
  * daemon_hand_over - tell the longhauld that is process @pid to end for another one to go on, if
- * this program could, and wait for its end. 0, or a negative errno and a line in @err: nothing was
- * told to it.
+ * this program could with @cfg, and wait for its end. 0, or a negative errno and a line in @err:
+ * nothing was told to it.
  */
-int daemon_hand_over(const struct config *cfg, long pid, char *err, size_t errlen);
+int daemon_hand_over(struct config *cfg, long pid, char *err, size_t errlen);
 
 /** daemon_run - serve until a signal ends it. The exit code: 1 when custody could not be delivered
  * or an interface went away. */

@@ -60,6 +60,8 @@ int daemon_add_peers(struct daemon *d, char *err, size_t errlen)
 	for (unsigned int i = 0; i < d->cfg->npeers && !rc; i++) {
 		const struct config_peer *p = &d->cfg->peers[i];
 
+		if (!p->name[0])
+			continue;
 		rc = read_keys(p, &k, err, errlen);
 		if (rc)
 			break;

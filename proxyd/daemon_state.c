@@ -29,6 +29,7 @@
 #include <unistd.h>
 
 #include "daemon.h"
+#include "daemon_kept.h"
 #include "daemon_priv.h"
 #include "log.h"
 #include "port/afxdp.h"
@@ -37,21 +38,8 @@
 /* A process that was killed holds its lock until the kernel has taken it apart. */
 #define LOCK_TRIES    3000
 #define LOCK_SLEEP_US 1000
-
-/**
- * struct kept_peer - who had this number. @boot: epoch of the peer's that the engine knows, 0: none
- */
-struct kept_peer {
-	char name[RULE_NAME];
-	uint64_t boot;
-};
-
-/** struct kept - beside the engine; the sessions follow. */
-struct kept {
-	char ifname[STEER_SIDES][IF_NAMESIZE];
-	struct kept_peer peer[PEER_MAX];
-	uint64_t pad[6];
-};
+/* Of processes that went on with a file, one after the other, before it is given up. */
+#define CRASHES	      3u
 
 static void state_path(const struct config *cfg, char *path, size_t len)
 {
@@ -168,50 +156,41 @@ void *daemon_session_memory(const struct daemon *d)
 	return k ? k + 1 : NULL;
 }
 
-/* Whether numbers of peers and sides of ports mean what they meant. */
-static bool same_site(const struct kept *k, const struct config *cfg)
-{
-	for (int side = 0; side < STEER_SIDES; side++)
-		if (strncmp(k->ifname[side], cfg->ifname[side], IF_NAMESIZE))
-			return false;
-	for (unsigned int i = 0; i < PEER_MAX; i++) {
-		const struct config_peer *p = &cfg->peers[i];
-		bool there = i < cfg->npeers;
-
-		if (there ? strncmp(k->peer[i].name, p->name, RULE_NAME) : k->peer[i].name[0])
-			return false;
-	}
-	return true;
-}
-
-static void note_site(struct kept *k, const struct config *cfg)
-{
-	for (int side = 0; side < STEER_SIDES; side++)
-		memcpy(k->ifname[side], cfg->ifname[side], IF_NAMESIZE);
-	for (unsigned int i = 0; i < PEER_MAX; i++) {
-		const char *name = i < cfg->npeers ? cfg->peers[i].name : "";
-
-		if (strncmp(k->peer[i].name, name, RULE_NAME))
-			snprintf(k->peer[i].name, RULE_NAME, "%s", name);
-	}
-}
-
 void daemon_state_site(struct daemon *d)
 {
 	struct kept *k = kept_of(d);
 
 	if (k)
-		note_site(k, d->cfg);
+		kept_note_peers(k, d->cfg);
+}
+
+/* Why what is in the file, if anything is, cannot be gone on with; NULL. Peers get the places that
+ * they had. */
+static const char *strange(struct daemon *d)
+{
+	const char *why = NULL;
+	struct kept k;
+
+	if (!kept_read(d->state_fd, &k))
+		return NULL; /* the engine says what it is */
+	if (kept_crashes(d->state_fd) >= CRASHES)
+		return "processes that went on with it crashed, again and again";
+	why = kept_strange(&k, d->cfg, d->state_fd);
+	if (!why && !kept_places(&k, d->cfg))
+		why = "a peer that it knows is not in the configuration";
+	return why;
 }
 
 static bool adopt(struct daemon *d, const struct engine_config *ec, const struct engine_sink *sink)
 {
-	const char *why;
 	struct stat st;
+	const char *why;
 
 	if (fstat(d->state_fd, &st) || !st.st_size)
 		return false;
-	d->engine = engine_adopt(d->state_fd, ec, sink, d->now, &why);
+	why = strange(d);
+	if (!why)
+		d->engine = engine_adopt(d->state_fd, ec, sink, d->now, &why);
 	if (!d->engine) {
 		log_line(LOG_ERR,
 			 "%s cannot be gone on with: %s; what a former longhauld had in custody is "
@@ -219,15 +198,11 @@ static bool adopt(struct daemon *d, const struct engine_config *ec, const struct
 			 d->state_path, why);
 		return false;
 	}
-	if (!same_site(engine_kept(d->engine), d->cfg)) {
-		log_line(LOG_ERR,
-			 "%s is of other ports or peers: what a former longhauld had in custody "
-			 "cannot be delivered, and queue pairs that it held are made to fail",
-			 d->state_path);
-		engine_destroy(d->engine);
-		d->engine = NULL;
-		return false;
-	}
+	if (kept_resized(engine_kept(d->engine), d->cfg))
+		log_line(LOG_WARNING,
+			 "'pool' and 'max-connections' stay what they were, for this longhauld "
+			 "goes on where another one ended; systemctl restart longhauld for others");
+	kept_note_peers(engine_kept(d->engine), d->cfg);
 	d->adopted = true;
 	return true;
 }
@@ -242,7 +217,8 @@ void daemon_engine(struct daemon *d, struct engine_config *ec, const struct engi
 			return;
 		d->engine = engine_create(ec, sink, d->now);
 		if (d->engine) {
-			note_site(engine_kept(d->engine), d->cfg);
+			kept_note(engine_kept(d->engine), d->cfg, d->state_fd);
+			(void)kept_crashes(d->state_fd);
 			return;
 		}
 		log_line(LOG_WARNING,
@@ -336,26 +312,44 @@ void daemon_on_hand_over(void *ctx, int signo)
 	loop_stop(d->loop);
 }
 
-int daemon_hand_over(const struct config *cfg, long pid, char *err, size_t errlen)
+/* Whether @cfg can go on with what is in the file @fd. */
+static int look(int fd, struct config *cfg, const char *path, char *err, size_t errlen)
 {
-	char path[STATE_PATH];
 	uint64_t layout = 0;
-	int fd;
+	const char *why;
+	struct kept k;
 
-	state_path(cfg, path, sizeof(path));
-	fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 || pread(fd, &layout, sizeof(layout), ENGINE_LAYOUT_AT) != sizeof(layout)) {
 		snprintf(err, errlen, "%s: %s; nothing can be handed over", path, strerror(errno));
-		if (fd >= 0)
-			close(fd);
 		return -ENOENT;
 	}
-	close(fd);
 	if (layout != engine_layout()) {
 		snprintf(err, errlen,
 			 "another version runs, whose connections this one cannot go on with");
 		return -EXDEV;
 	}
+	why = kept_read(fd, &k) ? kept_strange(&k, cfg, fd) : "it was never finished";
+	if (!why && !kept_places(&k, cfg))
+		why = "a peer of the one that runs is not in the configuration";
+	if (!why && kept_resized(&k, cfg))
+		why = "'pool' or 'max-connections' is another one";
+	if (why)
+		snprintf(err, errlen, "%s: %s; nothing can be handed over", path, why);
+	return why ? -EXDEV : 0;
+}
+
+int daemon_hand_over(struct config *cfg, long pid, char *err, size_t errlen)
+{
+	char path[STATE_PATH];
+	int fd, rc;
+
+	state_path(cfg, path, sizeof(path));
+	fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	rc = look(fd, cfg, path, err, errlen);
+	if (fd >= 0)
+		close(fd);
+	if (rc)
+		return rc;
 	if (pid <= 1 || kill((pid_t)pid, SIGUSR2)) {
 		snprintf(err, errlen, "process %ld cannot be told to hand over: %s", pid,
 			 pid <= 1 ? "no such longhauld" : strerror(errno));

@@ -38,12 +38,15 @@
  * @undo:   offset of the log, 0: none
  * @engine: offset of struct engine; @kept: of what the caller keeps, @kept_bytes: its size
  * @ready:  READY once all is made
+ * @crashes: the caller's
  */
 struct engine_root {
 	uint64_t layout, undo, engine, kept, kept_bytes, ready;
+	uint32_t crashes;
 };
 
-_Static_assert(ENGINE_LAYOUT_AT == ARENA_FIRST + offsetof(struct engine_root, layout),
+_Static_assert(ENGINE_LAYOUT_AT == ARENA_FIRST + offsetof(struct engine_root, layout) &&
+		       ENGINE_CRASHES_AT == ARENA_FIRST + offsetof(struct engine_root, crashes),
 	       "others look there");
 
 static uint64_t or_default(uint64_t v, uint64_t def)
@@ -310,6 +313,16 @@ void *engine_kept(const struct engine *e)
 	const struct engine_root *root = (struct engine_root *)(e->arena.base + ARENA_FIRST);
 
 	return root->kept_bytes ? e->arena.base + root->kept : NULL;
+}
+
+uint64_t engine_kept_at(int fd)
+{
+	struct engine_root root;
+
+	return pread(fd, &root, sizeof(root), ARENA_FIRST) == sizeof(root) && root.ready == READY &&
+			       root.layout == LONGHAUL_LAYOUT
+		       ? root.kept
+		       : 0;
 }
 
 uint64_t engine_layout(void)

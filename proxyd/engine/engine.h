@@ -143,6 +143,13 @@ void *engine_kept(const struct engine *e);
 /* Where in a file (engine_config, @file) the layout of its engine stands, 8 bytes. */
 #define ENGINE_LAYOUT_AT 4096
 
+/* And where 4 bytes are that the engine leaves to its caller, zero when it is new. */
+#define ENGINE_CRASHES_AT (ENGINE_LAYOUT_AT + 6 * 8)
+
+/** engine_kept_at - where in the file @fd the caller's memory is; 0 when the engine in there is of
+ *  another layout, or was never finished. */
+uint64_t engine_kept_at(int fd);
+
 /** engine_layout - engines of the same layout can adopt each other's memory. */
 uint64_t engine_layout(void);
 

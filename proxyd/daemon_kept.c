@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Is what a former process left of any use to this one? It is when it was left in this boot of the
+ * host, since times in it count from there; in this very file, since a copy brings back sequence
+ * numbers that were used since; for the same ports, and with all of its peers still configured.
+ * Peers have the places that they had, whatever their order in the configuration is now, and new
+ * ones the free ones.
+ *
+ * A state that its processes crash over again and again must end, or hosts would wait for ever. So
+ * a signal that a fault of the program (or the watchdog) sends is counted in the file before it
+ * takes its course. kill -9 is no such signal, and who has lived for KEPT_LIVES_MS begins anew.
+ */
+#include "daemon_kept.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "engine/engine.h"
+
+#define BOOT_ID "/proc/sys/kernel/random/boot_id"
+
+static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
+
+#define NFAULTS (sizeof(faults) / sizeof(faults[0]))
+
+static struct sigaction before[NFAULTS];
+static volatile uint32_t *crashes;
+
+/* Empty when the host does not tell. */
+static void host_boot(char id[KEPT_BOOT])
+{
+	int fd = open(BOOT_ID, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? 0 : read(fd, id, KEPT_BOOT - 1);
+
+	if (fd >= 0)
+		close(fd);
+	memset(id + (n > 0 ? n : 0), 0, KEPT_BOOT - (size_t)(n > 0 ? n : 0));
+}
+
+void kept_note_peers(struct kept *k, const struct config *cfg)
+{
+	for (unsigned int i = 0; i < PEER_MAX; i++) {
+		const char *name = i < cfg->npeers ? cfg->peers[i].name : "";
+
+		if (strncmp(k->peer[i].name, name, RULE_NAME))
+			snprintf(k->peer[i].name, RULE_NAME, "%s", name);
+	}
+}
+
+void kept_note(struct kept *k, const struct config *cfg, int fd)
+{
+	struct stat st = {0};
+
+	for (int side = 0; side < STEER_SIDES; side++)
+		memcpy(k->ifname[side], cfg->ifname[side], IF_NAMESIZE);
+	kept_note_peers(k, cfg);
+	host_boot(k->host_boot);
+	(void)fstat(fd, &st);
+	k->dev = st.st_dev;
+	k->ino = st.st_ino;
+	k->pool_bytes = cfg->pool_bytes;
+	k->max_conns = cfg->max_conns;
+}
+
+bool kept_read(int fd, struct kept *k)
+{
+	uint64_t at = engine_kept_at(fd);
+
+	return at && pread(fd, k, sizeof(*k), (off_t)at) == sizeof(*k);
+}
+
+const char *kept_strange(const struct kept *k, const struct config *cfg, int fd)
+{
+	char id[KEPT_BOOT];
+	struct stat st;
+
+	host_boot(id);
+	if (strncmp(k->host_boot, id, KEPT_BOOT))
+		return "the host was started anew since";
+	if (fstat(fd, &st) || st.st_dev != k->dev || st.st_ino != k->ino)
+		return "it is a copy";
+	for (int side = 0; side < STEER_SIDES; side++)
+		if (strncmp(k->ifname[side], cfg->ifname[side], IF_NAMESIZE))
+			return "it is of other ports";
+	return NULL;
+}
+
+bool kept_places(const struct kept *k, struct config *cfg)
+{
+	struct config *was = calloc(1, sizeof(*was));
+	unsigned int found = 0, had = 0;
+	bool ok;
+
+	if (!was)
+		return false;
+	for (unsigned int i = 0; i < PEER_MAX; i++) {
+		struct config_peer *p = &was->peers[i];
+
+		memcpy(p->name, k->peer[i].name, RULE_NAME);
+		p->name[RULE_NAME - 1] = '\0';
+		p->port = 0; /* no peer has it: by their names only */
+		if (p->name[0])
+			was->npeers = i + 1;
+		had += !!p->name[0];
+	}
+	ok = !config_places(was, cfg);
+	for (unsigned int i = 0; ok && i < was->npeers; i++)
+		found += was->peers[i].name[0] && !strcmp(was->peers[i].name, cfg->peers[i].name);
+	free(was);
+	return ok && found == had;
+}
+
+bool kept_resized(const struct kept *k, const struct config *cfg)
+{
+	return k->pool_bytes != cfg->pool_bytes || k->max_conns != cfg->max_conns;
+}
+
+static void on_fault(int signo)
+{
+	++*crashes;
+	for (size_t i = 0; i < NFAULTS; i++)
+		if (faults[i] == signo)
+			sigaction(signo, &before[i], NULL);
+	raise(signo);
+}
+
+uint32_t kept_crashes(int fd)
+{
+	const struct sigaction sa = {.sa_handler = on_fault};
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), off = ENGINE_CRASHES_AT % page;
+	struct stat st;
+	uint8_t *at;
+
+	if (crashes)
+		return *crashes;
+	if (fstat(fd, &st) || (uint64_t)st.st_size < ENGINE_CRASHES_AT - off + page)
+		return 0;
+	at = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+		  (off_t)(ENGINE_CRASHES_AT - off));
+	if (at == MAP_FAILED)
+		return 0;
+	crashes = (volatile uint32_t *)(at + off);
+	for (size_t i = 0; i < NFAULTS; i++)
+		sigaction(faults[i], &sa, &before[i]);
+	return *crashes;
+}
+
+void kept_lives(void)
+{
+	if (crashes)
+		*crashes = 0;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What a daemon leaves beside its engine for the next one, which looks at it before it believes
+ * anything else.
+ */
+#ifndef LONGHAUL_DAEMON_KEPT_H
+#define LONGHAUL_DAEMON_KEPT_H
+
+#include <net/if.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "config.h"
+
+#define KEPT_BOOT 40
+
+/**
+ * struct kept_peer - who had this number. @boot: epoch of the peer's that the engine knows, 0: none
+ */
+struct kept_peer {
+	char name[RULE_NAME];
+	uint64_t boot;
+};
+
+/**
+ * struct kept - beside the engine; the sessions follow.
+ * @host_boot:             of the host: its clock begins anew with another one
+ * @dev, @ino:             of the file: a copy is of another time, and so are its sessions' numbers
+ * @pool_bytes, @max_conns: that its sizes were made for
+ */
+struct kept {
+	_Alignas(64) char ifname[STEER_SIDES][IF_NAMESIZE];
+	struct kept_peer peer[PEER_MAX];
+	char host_boot[KEPT_BOOT];
+	uint64_t dev, ino, pool_bytes;
+	uint32_t max_conns;
+};
+
+/** kept_note - all of it, for a new file @fd. */
+void kept_note(struct kept *k, const struct config *cfg, int fd);
+
+/** kept_note_peers - they may be others after a reload. */
+void kept_note_peers(struct kept *k, const struct config *cfg);
+
+/** kept_read - from the file @fd, nothing of which is believed yet. */
+bool kept_read(int fd, struct kept *k);
+
+/** kept_strange - why what is in the file @fd, with @k in it, is of no use for @cfg; NULL. */
+const char *kept_strange(const struct kept *k, const struct config *cfg, int fd);
+
+/** kept_places - the peers of @cfg get the places that they had. False: some of them are missing.
+ */
+bool kept_places(const struct kept *k, struct config *cfg);
+
+/** kept_resized - whether @cfg wants other sizes than were made. */
+bool kept_resized(const struct kept *k, const struct config *cfg);
+
+/** kept_crashes - how often processes crashed over the file @fd since one of them lived for long;
+ *  from here on it is noted when this one does. */
+uint32_t kept_crashes(int fd);
+
+/** kept_lives - this process has lived for KEPT_LIVES_MS. */
+#define KEPT_LIVES_MS 10000
+void kept_lives(void);
+
+#endif

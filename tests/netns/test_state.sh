@@ -1,0 +1,192 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# What a daemon left and the next one must not, or must, go on with: of before a start of the host, a copy, of other
+# ports, peers, sizes or rules, cut short, damaged, or such that processes crash over it again and again. Each is said in
+# one line, and then the daemon works as one that found nothing.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+. tests/netns/lib.sh
+
+boot=/proc/sys/kernel/random/boot_id
+
+lab_up
+lab_keep
+gateway_config a
+cp "$LAB/gw-a.conf" "$LAB/usual.conf"
+STATE=$RUN/gw-a.sock.state
+
+said() # TEXT: by the daemon at a that runs now
+{
+	grep -q -- "$1" "$LAB/gw-a.err"
+}
+
+goes_on()
+{
+	said 'going on where a former longhauld ended' && ! said 'cannot be gone on with'
+}
+
+# begins anew, for this reason
+anew() # TEXT
+{
+	said "cannot be gone on with: .*$1" && ! said 'going on where' && said 'ready:' && peers_shown
+}
+
+peers_shown() # as many as are configured
+{
+	jq_true a peer 'length == $n' --argjson n "$(grep -c '^\[peer' "$LAB/gw-a.conf")"
+}
+
+leave() # SIGNAL: what there is then is for the next one
+{
+	signal gw-a "$1" && { reap gw-a; [ -s "$STATE" ]; }
+}
+
+next() # COMMAND...: done between a daemon that is killed and the next one, which is started then
+{
+	leave KILL && "$@" && gateway_start a
+}
+
+conf() # SED-SCRIPT: the configuration is the usual one with this change
+{
+	sed "$1" "$LAB/usual.conf" >"$LAB/gw-a.conf"
+}
+
+nothing_done()
+{
+	:
+}
+
+gateway_start a
+it "killed, and nothing changed: the next one goes on" eval 'next nothing_done && goes_on'
+
+copied()
+{
+	cp -p "$STATE" "$STATE.copy" && mv "$STATE.copy" "$STATE"
+}
+it "a copy is not gone on with" eval 'next copied && anew "it is a copy"'
+it "what begins anew can be gone on with" eval 'next nothing_done && goes_on'
+
+# as after a start of the host with a file that was saved; only this daemon sees another id
+rebooted()
+{
+	leave KILL || return
+	echo 01234567-89ab-cdef-0123-456789abcdef >"$LAB/boot"
+	spawn gw-a ga env LONGHAUL_PINS="$LAB/bpf/a" sh -c 'mount --bind "$1" "$2" && exec "$3" -c "$4"' - "$LAB/boot" $boot \
+		"$B/longhauld" "$LAB/gw-a.conf"
+	await 30 attached a && running gw-a
+}
+it "of before a start of the host: not gone on with" eval 'rebooted && anew "the host was started anew"'
+it "nor is that of another boot here" eval 'next nothing_done && anew "the host was started anew"'
+
+unpinned() # pins bear the names of the ports
+{
+	rm -r "$LAB"/bpf/a/*
+}
+conf 's/^lan = lan0/lan = wan0/; s/^wan = wan0/wan = lan0/'
+it "other ports: not gone on with" eval 'next unpinned && anew "it is of other ports"'
+conf ''
+it "and back" eval 'next unpinned && anew "it is of other ports"'
+
+more_peers() # before the one that was there
+{
+	{
+		sed '/^\[peer/,$d' "$LAB/usual.conf"
+		printf '[peer another]\naddress = 10.77.9.9\nkey-file = %s\n' "$LAB/key"
+		sed -n '/^\[peer/,$p' "$LAB/usual.conf"
+	} >"$LAB/gw-a.conf"
+}
+it "another peer, before the one that was there: gone on with" eval 'more_peers; next nothing_done && goes_on && peers_shown'
+it "the other way round: too" eval '
+	awk "/^\\[peer another/ {f = 1} /^\\[(peer edge|rule)/ {f = 0} f {held = held \$0 \"\\n\"; next} /^\\[rule/ {printf \"%s\", held} 1" \
+		"$LAB/gw-a.conf" >"$LAB/other.conf" && mv "$LAB/other.conf" "$LAB/gw-a.conf" && next nothing_done && goes_on && peers_shown'
+conf ''
+it "a peer is gone: not gone on with" eval 'next nothing_done && anew "a peer that it knows is not in the configuration"'
+
+hand_over() # is refused, with this text, and the daemon runs on
+{
+	! "$B/longhauld" -c "$LAB/gw-a.conf" --hand-over "${pid[gw-a]}" 2>"$LAB/why" && grep -q "$1" "$LAB/why" && running gw-a
+}
+resized()
+{
+	conf 's/^pool = .*/pool = 64M/'
+	hand_over "'pool' or 'max-connections' is another one" && next nothing_done && goes_on &&
+		said "'pool' and 'max-connections' stay what they were"
+}
+it "another pool: a restart does not hand over, what is killed keeps its size" resized
+conf ''
+it "a hand-over to other ports is refused" eval '
+	conf "s/^lan = lan0/lan = wan0/; s/^wan = wan0/wan = lan0/" && hand_over "it is of other ports"'
+conf 's/edge-b/edge-c/'
+it "and to other peers" hand_over "a peer of the one that runs is not in the configuration"
+conf ''
+it "and to what is as it was done" eval '
+	next nothing_done && "$B/longhauld" -c "$LAB/gw-a.conf" --hand-over "${pid[gw-a]}" && reap gw-a && gateway_start a && goes_on'
+
+it "cut short: begins anew" eval 'next truncate -s 8192 "$STATE" && anew "it is empty, or none"'
+it "cut very short: too" eval 'next truncate -s 100 "$STATE" && anew "it is empty, or none"'
+no_file()
+{
+	rm "$STATE"
+}
+it "gone: begins anew, without a word" eval 'next no_file && ! said "gone on" && ! goes_on && peers_shown'
+empty()
+{
+	: >"$STATE"
+}
+it "emptied: likewise" eval 'next empty && ! said "gone on" && peers_shown'
+damaged() # BLOCK: a page of it
+{
+	dd if=/dev/urandom of="$STATE" bs=4096 seek="$1" count=1 conv=notrunc status=none
+}
+it "its head is damaged: begins anew" eval 'next damaged 0 && anew "it is empty, or none"'
+it "its root is damaged: begins anew" eval 'next damaged 1 && anew "it was never finished"'
+
+others() # not a file of ours: it works, and says that nothing outlives it
+{
+	leave KILL && chmod 644 "$STATE" && gateway_start a && said 'nothing outlives this process: .* cannot be used' && peers_shown
+}
+it "a file that others can read is not used" others
+rm -f "$STATE"
+it "a daemon without one is as ever" eval 'signal gw-a KILL && { reap gw-a; gateway_start a; } && [ -s "$STATE" ]'
+
+second() # daemon that wants ports which the first one has, with a place of its own for the rest
+{
+	sed "s|^socket = .*|socket = $RUN/second.sock|; s|^wan = wan0|&\nport = 4999|" "$LAB/gw-a.conf" >"$LAB/second.conf"
+	spawn second ga env LONGHAUL_PINS="$LAB/bpf/a" "$B/longhauld" -c "$LAB/second.conf"
+	! reap second && grep -q 'another program has an AF_XDP socket on' "$LAB/second.err" && peers_shown &&
+		[ -e "$(pins a)/lan" ]
+}
+it "a second daemon on the same ports, with its own socket: refused, the first one stays" second
+same()
+{
+	spawn same ga env LONGHAUL_PINS="$LAB/bpf/a" "$B/longhauld" -c "$LAB/gw-a.conf"
+	! reap same && grep -q 'in use by another longhauld' "$LAB/same.err" && peers_shown
+}
+it "and one on the same socket" same
+it "what the first one left can be gone on with all the same" eval 'next nothing_done && goes_on'
+
+crashes() # three in a row
+{
+	local i
+
+	for i in 1 2 3; do
+		leave SEGV && gateway_start a || return
+		[ $i = 3 ] || goes_on || return
+	done
+	anew 'processes that went on with it crashed'
+}
+it "what processes crash over three times is given up" crashes
+it "and what is new is gone on with" eval 'leave SEGV && gateway_start a && goes_on'
+killed_often() # kill -9 is no crash
+{
+	local i
+
+	for i in 1 2 3 4 5; do
+		next nothing_done && goes_on || return
+	done
+}
+it "kill -9 is no crash, however often" killed_often
+it "it stops in order" eval 'gateway_stop a && [ -z "$(ls "$RUN")" ]'
+
+exit $((tests_failed > 0))
