@@ -21,8 +21,9 @@ void undo_commit(struct undo *u)
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	*(volatile uint64_t *)&u->used = 0;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	u->lost = 0;
-	u->batch += 1 + !(u->batch + 1);
+	/* one that was lost has happened with this */
+	*(volatile uint32_t *)&u->batch = u->batch + 1 + !(u->batch + 1);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	if (__builtin_expect(!!undo_watch, 0))
 		undo_watch(u, false);
 }
@@ -30,7 +31,7 @@ void undo_commit(struct undo *u)
 bool undo_apply(struct undo *u)
 {
 	/* what is lost is not what was noted first: some of it would be put back, some not */
-	if (u->lost && u->used)
+	if (u->lost == u->batch)
 		return false;
 	if (u->used > u->size || u->used % 8)
 		return false;
@@ -49,7 +50,6 @@ bool undo_apply(struct undo *u)
 		*(volatile uint64_t *)&u->used = u->used - need;
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	}
-	u->lost = 0;
 	u->batch += 1 + !(u->batch + 1);
 	return true;
 }

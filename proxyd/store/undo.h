@@ -38,8 +38,7 @@
 /**
  * struct undo
  * @size: bytes of @log, @used: with entries: old bytes, padded to 8, then offset << 16 | length
- * @batch: number of this batch, never 0
- * @lost: an entry found no room
+ * @batch: number of this batch, never 0; @lost: of the latest in which an entry found no room
  */
 struct undo {
 	uint64_t size, used;
@@ -51,6 +50,13 @@ struct undo {
  *  behind it in the arena. */
 struct undo *undo_create(struct arena *a, uint64_t size);
 
+/** undo_lose - this batch cannot be undone. */
+static inline void undo_lose(struct undo *u)
+{
+	*(volatile uint32_t *)&u->lost = u->batch;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
 /** undo_note - @len bytes at @p (fewer than 64 Ki) are about to change. @u NULL: nobody cares. */
 static inline void undo_note(struct undo *u, const void *p, uint32_t len)
 {
@@ -61,8 +67,7 @@ static inline void undo_note(struct undo *u, const void *p, uint32_t len)
 		return;
 	used = u->used;
 	if (__builtin_expect(u->size - used < need, 0)) {
-		*(volatile uint32_t *)&u->lost = 1;
-		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		undo_lose(u);
 		return;
 	}
 	at = u->log + used;
@@ -81,13 +86,6 @@ static inline void undo_once(struct undo *u, uint32_t *noted, const void *p, uin
 		return;
 	undo_note(u, p, len);
 	*noted = u->batch;
-}
-
-/** undo_lose - this batch cannot be undone. */
-static inline void undo_lose(struct undo *u)
-{
-	*(volatile uint32_t *)&u->lost = 1;
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
 /** undo_commit - the batch has happened. */

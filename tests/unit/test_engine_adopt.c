@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * What engine_adopt() makes of what it finds: a batch that ended or not, with a log that was long
+ * enough or not, another clock, another size, nothing, a part.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "engine/core/state.h"
+#include "engine/engine.h"
+
+#define NOW 1000000000ull
+
+static char path[64];
+static struct engine_config cfg = {.pool_bytes = 4 << 20, .max_conns = 16, .kept_bytes = 64};
+
+static int no_tx(void *ctx, enum engine_port port, const uint8_t *data, uint32_t len)
+{
+	(void)ctx, (void)port, (void)data, (void)len;
+	return 0;
+}
+
+static void no_report(void *ctx, unsigned int peer, const struct report *r)
+{
+	(void)ctx, (void)peer, (void)r;
+}
+
+static void no_event(void *ctx, const struct engine_event *ev)
+{
+	(void)ctx, (void)ev;
+}
+
+static const struct engine_sink sink = {.tx = no_tx, .report = no_report, .event = no_event};
+
+static struct engine *make(void)
+{
+	struct engine *e;
+
+	snprintf(path, sizeof(path), "/tmp/test_engine_adopt.XXXXXX");
+	cfg.file = mkstemp(path);
+	assert_true(cfg.file >= 0);
+	e = engine_create(&cfg, &sink, NOW);
+	assert_non_null(e);
+	return e;
+}
+
+/* The next process finds what is in the file. */
+static struct engine *next_at(uint64_t now, const char **why)
+{
+	*why = NULL;
+	return engine_adopt(cfg.file, &cfg, &sink, now, why);
+}
+
+static void refused(uint64_t now, const char *because)
+{
+	const char *why;
+
+	assert_null(next_at(now, &why));
+	assert_string_equal(why, because);
+}
+
+static void end(struct engine *e)
+{
+	engine_destroy(e);
+	close(cfg.file);
+	unlink(path);
+}
+
+/* A batch that did not end has not happened; one that ended has. */
+static void batches(void **state)
+{
+	struct engine *e = make();
+	const char *why;
+
+	(void)state;
+	engine_peer_event(e, 3, PEER_UP, NOW);
+	engine_destroy(e);
+	e = next_at(NOW, &why);
+	assert_non_null(e);
+	assert_false(engine_peer_is_up(e, 3));
+	engine_peer_event(e, 3, PEER_UP, NOW);
+	engine_tick(e, NOW);
+	engine_peer_event(e, 3, PEER_DOWN, NOW);
+	engine_destroy(e);
+	e = next_at(NOW, &why);
+	assert_non_null(e);
+	assert_true(engine_peer_is_up(e, 3));
+	end(e);
+}
+
+/* Amid a batch that changes more than the log holds nothing is believed; once it has ended, all. */
+static void log_full(void **state)
+{
+	struct engine *e = make();
+	const char *why;
+
+	(void)state;
+	e->undo->size = 64;
+	engine_peer_event(e, 3, PEER_UP, NOW);
+	engine_tick(e, NOW);
+	engine_destroy(e);
+	e = next_at(NOW, &why);
+	assert_non_null(e);
+	assert_true(engine_peer_is_up(e, 3));
+	engine_peer_event(e, 3, PEER_DOWN, NOW);
+	engine_destroy(e);
+	refused(NOW, "it ended amid more changes than can be undone");
+	refused(NOW, "it ended amid more changes than can be undone");
+	end(NULL);
+}
+
+static void clocks(void **state)
+{
+	struct engine *e = make();
+
+	(void)state;
+	engine_tick(e, NOW + 5);
+	engine_destroy(e);
+	refused(NOW + 4, "its clock is ahead of ours");
+	e = next_at(NOW + 5, &(const char *){NULL});
+	assert_non_null(e);
+	end(e);
+}
+
+static void sizes(void **state)
+{
+	struct engine *e = make();
+	off_t len;
+
+	(void)state;
+	*(char *)engine_kept(e) = 'k';
+	engine_destroy(e);
+	cfg.kept_bytes = 128;
+	refused(NOW, "what is kept beside it has another size");
+	cfg.kept_bytes = 64;
+	/* its own sizes stay what they were */
+	cfg.pool_bytes *= 2;
+	e = next_at(NOW, &(const char *){NULL});
+	assert_non_null(e);
+	assert_int_equal(e->cfg.pool_bytes, cfg.pool_bytes / 2);
+	assert_int_equal(*(char *)engine_kept(e), 'k');
+	engine_destroy(e);
+	cfg.pool_bytes /= 2;
+	len = lseek(cfg.file, 0, SEEK_END);
+	assert_int_equal(engine_kept_at(cfg.file) % 64, 0);
+	assert_int_equal(ftruncate(cfg.file, len - 4096), 0);
+	refused(NOW, "it is empty, or none");
+	assert_int_equal(ftruncate(cfg.file, 4096), 0);
+	assert_int_equal(engine_kept_at(cfg.file), 0);
+	refused(NOW, "it is empty, or none");
+	assert_int_equal(ftruncate(cfg.file, 0), 0);
+	refused(NOW, "it is empty, or none");
+	end(NULL);
+}
+
+static void put(off_t at, uint64_t v)
+{
+	assert_int_equal(pwrite(cfg.file, &v, sizeof(v), at), sizeof(v));
+}
+
+static uint64_t get(off_t at)
+{
+	uint64_t v = 0;
+
+	assert_int_equal(pread(cfg.file, &v, sizeof(v), at), sizeof(v));
+	return v;
+}
+
+static void damaged(void **state)
+{
+	static const char *const why[] = {
+		"another version of longhauld wrote it",
+		"it is damaged", /* undo */
+		"it is damaged", /* engine */
+		"it is damaged", /* kept */
+		"it is damaged", /* kept_bytes */
+		"it was never finished",
+	};
+
+	(void)state;
+	engine_destroy(make());
+	for (int i = 0; i < 6; i++) {
+		off_t at = ENGINE_LAYOUT_AT + 8 * i;
+		uint64_t was = get(at);
+
+		put(at, was + (1ull << 62));
+		refused(NOW, why[i]);
+		put(at, was);
+	}
+	end(next_at(NOW, &(const char *){NULL}));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(batches), cmocka_unit_test(log_full), cmocka_unit_test(clocks),
+		cmocka_unit_test(sizes),   cmocka_unit_test(damaged),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
