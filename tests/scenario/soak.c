@@ -12,7 +12,7 @@
  * several times on its way.
  *
  * --attack: with those who mean it ill, and network cards of all kinds (actors.h).
- * --crash N: engines are killed every N us or so, at any instruction (world_crash.c).
+ * --crash N: engines are killed at one of N calls or so, at any instruction (world_crash.c).
  * --smaller: of a script whose world is wrong, print a smaller one.
  * --first: the first violation ends it. A violation prints the world's seed, then a script of a
  * smaller world with the same violation.
@@ -269,7 +269,7 @@ int main(int argc, char **argv)
 			o.smaller = true;
 			break;
 		case 'c':
-			world_crash_us = strtoull(optarg, NULL, 0);
+			world_crash_calls = strtoull(optarg, NULL, 0);
 			o.shrink = false; /* kills do not repeat themselves */
 			break;
 		case 'A':
@@ -315,7 +315,7 @@ int main(int argc, char **argv)
 	printf("soak: runs=%" PRIu64 " packets=%" PRIu64 " acked-messages=%" PRIu64
 	       " forged=%" PRIu64 " reused=%" PRIu64 " violations=%" PRIu64 "\n",
 	       s.runs, s.packets, s.acked, s.forged, s.reused, s.violations);
-	if (world_crash_us)
+	if (world_crash_calls)
 		printf("soak-crash: kills=%" PRIu64 " compared=%" PRIu64 " adopted-lanes=%" PRIu64
 		       " faulted-lanes=%" PRIu64 " violations=%" PRIu64 "\n",
 		       s.kills, s.watched, s.adopted, s.faulted, s.violations);

@@ -239,10 +239,10 @@ struct world {
 #define WORLD_LAN_OUT(side) (2 + (side))
 #define WORLD_WAN(side)	    (4 + (side))
 
-/* world_crash.c: mean time between two kills of this process's engines, us, 0: none; how many there
- * were, lanes that were adopted, and that ended in fault for it, and batches of which it was looked
- * at whether they could be undone. */
-extern uint64_t world_crash_us, world_kills, world_adopted, world_faulted, world_watched;
+/* world_crash.c: mean number of calls of this process's engines between two kills, 0: none; how
+ * many there were, lanes that were adopted, and that ended in fault for it, and batches of which it
+ * was looked at whether they could be undone. */
+extern uint64_t world_crash_calls, world_kills, world_adopted, world_faulted, world_watched;
 
 void world_defaults(struct world_config *c);
 struct world *world_create(const struct world_config *cfg);

@@ -2,12 +2,12 @@
 /*
  * Appliances that are killed at any instruction, and whose memory the next one adopts.
  *
- * A kill is a timer's signal amid a call of an engine: the call is left where it stands by
- * siglongjmp(), and what stands in the engine's file then is what a killed process would leave:
- * every store up to that instruction and none after it. What that engine had said in the batch is
- * forgotten, as a daemon's output that has not been handed to the kernel. The next engine maps the
- * file and goes on; frames of the batch are lost with it. All invariants of a world without kills
- * hold, and no lane may end in fault for it. When a kill comes is not repeatable.
+ * A kill is a timer's signal amid a call of an engine, one of so many calls. The call is left where
+ * it stands by siglongjmp(), and what stands in the engine's file then is what a killed process
+ * would leave: every store up to that instruction and none after it. What that engine had said in
+ * the batch is forgotten, as a daemon's output that has not been handed to the kernel. The next
+ * engine maps the file and goes on; frames of the batch are lost with it. All invariants of a world
+ * without kills hold, and no lane may end in fault for it. When a kill comes is not repeatable.
  *
  * Besides, of one batch in WATCH_EVERY it is looked at whether undoing it would restore every byte
  * that somebody refers to: a store that was not noted before (store/undo.h) shows at once.
@@ -25,8 +25,9 @@
 #include "tests/scenario/world_priv.h"
 
 #define WATCH_EVERY 1000u
+#define KILL_US	    300 /* a kill that is due comes within this */
 
-uint64_t world_crash_us, world_kills, world_adopted, world_faulted, world_watched;
+uint64_t world_crash_calls, world_kills, world_adopted, world_faulted, world_watched;
 
 static sigjmp_buf killed;
 static volatile sig_atomic_t armed, busy;
@@ -43,8 +44,10 @@ struct crash_side {
 	int fd;
 	uint8_t *said;
 	size_t len, room;
-	uint8_t *before; /* the arena before the batch that is looked at */
+	uint8_t *before, *after; /* copies of the arena, for the batch that is looked at */
+	bool looking;		 /* at it: @before is there */
 	uint64_t batches;
+	size_t size; /* of them */
 };
 
 struct crash {
@@ -105,10 +108,13 @@ static void leave(struct world *w, int side)
 
 /* ---- kills ---- */
 
+/* Calls of engines until the next one may be killed, as many on the average as was wanted: however
+ * busy the machine is, the world goes on meanwhile. */
+static uint64_t calls;
+
 static void rearm(void)
 {
-	struct itimerval t = {.it_value.tv_usec =
-				      (suseconds_t)(1 + (uint64_t)rand() % (2 * world_crash_us))};
+	struct itimerval t = {.it_value.tv_usec = 1 + rand() % KILL_US};
 
 	setitimer(ITIMER_REAL, &t, NULL);
 }
@@ -121,37 +127,80 @@ static void on_alarm(int signo)
 	rearm();
 }
 
-/* Lanes in state @in, or (@in LANE_STATES) held ones. */
-static uint32_t lanes(const struct engine *e, uint8_t in)
+static void next_kill(void)
 {
-	uint32_t n = 0;
+	calls = 1 + (uint64_t)rand() % (2 * world_crash_calls);
+}
 
-	for (uint32_t i = 0; i < e->nflows; i++)
-		n += e->flows[i].used && e->flows[i].lane.role != ROLE_NONE &&
-		     (in == LANE_STATES || e->flows[i].lane.state == in);
-	return n;
+/* Lanes of @n flows in state @in, or (@in LANE_STATES) held ones. */
+static uint32_t lanes(const struct flow *flows, uint32_t n, uint8_t in)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		count += flows[i].used && flows[i].lane.role != ROLE_NONE &&
+			 (in == LANE_STATES || flows[i].lane.state == in);
+	return count;
+}
+
+/* What is in use of the arena; the rest of @to is not looked at. */
+static void copy(uint8_t *to, const struct engine *e)
+{
+	const uint8_t *base = e->arena.base;
+	size_t log = (size_t)((uint8_t *)e->undo - base) + sizeof(struct undo);
+	size_t data = (size_t)((uint8_t *)e->pool - base) + e->pool->data;
+
+	memcpy(to, base, log + e->undo->used);
+	log += e->undo->size;
+	memcpy(to + log, base + log, data + (size_t)e->pool->fresh * POOL_BLOCK - log);
+}
+
+/* Both copies are there. */
+static bool copies(struct crash_side *c, const struct engine *e)
+{
+	uint8_t **at[] = {&c->before, &c->after};
+
+	c->size = e->arena.size;
+	for (int i = 0; i < 2; i++) {
+		void *p = *at[i] ? *at[i]
+				 : mmap(NULL, c->size, PROT_READ | PROT_WRITE,
+					MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+		if (p == MAP_FAILED)
+			return false;
+		*at[i] = p;
+	}
+	return true;
+}
+
+/* Undo the batch of @e in its copy @after. */
+static bool undone(struct crash_side *c, const struct engine *e)
+{
+	copy(c->after, e);
+	return undo_apply((struct undo *)(c->after + ((uint8_t *)e->undo - e->arena.base)));
 }
 
 static void adopt(struct world *w, int side)
 {
 	struct crash_side *c = &w->crash->side[side];
+	struct engine *e = w->engine[side];
 	uint32_t faulted = 0;
 	const char *why;
 
-	if (undo_apply(w->engine[side]->undo)) /* the next one does that again */
-		faulted = lanes(w->engine[side], LANE_FAULT);
+	if (copies(c, e) && undone(c, e))
+		faulted = lanes((void *)(c->after + e->at.flows), e->nflows, LANE_FAULT);
 	c->len = 0;
+	c->looking = false;
 	world_kills++;
-	engine_destroy(w->engine[side]);
-	w->engine[side] = world_adopt(w, side, c->fd, &why);
-	if (!w->engine[side])
+	engine_destroy(e);
+	e = w->engine[side] = world_adopt(w, side, c->fd, &why);
+	if (!e) {
 		w->violation = why;
-	else
-		world_adopted += lanes(w->engine[side], LANE_STATES);
+		return;
+	}
+	world_adopted += lanes(e->flows, e->nflows, LANE_STATES);
 	/* by the adoption itself; what the worlds' own events break was broken before */
-	world_faulted += w->engine[side] ? lanes(w->engine[side], LANE_FAULT) - faulted : 0;
-	free(c->before);
-	c->before = NULL;
+	world_faulted += lanes(e->flows, e->nflows, LANE_FAULT) - faulted;
 }
 
 /* What comes to an engine: a frame, a report of its peer, or (both NULL) time. */
@@ -176,10 +225,16 @@ static void arrive(struct world *w, int side, const struct arrival *a)
 /* False: the engine was killed amid it, and another one is there. */
 static bool arrive_armed(struct world *w, int side, const struct arrival *a)
 {
+	if (calls && --calls == 0)
+		rearm();
+	if (calls) {
+		arrive(w, side, a);
+		return true;
+	}
 	if (sigsetjmp(killed, 0)) {
 		armed = 0;
 		adopt(w, side);
-		rearm();
+		next_kill();
 		return false;
 	}
 	armed = 1;
@@ -302,12 +357,20 @@ static const char *compare(struct engine *e, const uint8_t *was, uint8_t *is)
 	return NULL;
 }
 
+static void look(struct crash_side *c, struct engine *e)
+{
+	if (!undone(c, e))
+		watched->violation = "a batch cannot be undone";
+	else if (!watched->violation)
+		watched->violation = compare(e, c->before, c->after);
+	world_watched++;
+	c->looking = false;
+}
+
 static void on_commit(struct undo *u, bool before)
 {
 	struct crash_side *c = NULL;
 	struct engine *e = NULL;
-	uint8_t *is;
-	size_t at;
 
 	for (int s = 0; watched && s < 2; s++)
 		if (watched->engine[s] && watched->engine[s]->undo == u) {
@@ -317,21 +380,12 @@ static void on_commit(struct undo *u, bool before)
 	if (!c)
 		return;
 	busy = 1;
-	if (!before && ++c->batches % WATCH_EVERY == 0 && !c->before) {
-		c->before = malloc(e->arena.size);
-		memcpy(c->before, e->arena.base, e->arena.size);
-	} else if (before && c->before) {
-		is = malloc(e->arena.size);
-		memcpy(is, e->arena.base, e->arena.size);
-		at = (size_t)((uint8_t *)u - e->arena.base);
-		if (!undo_apply((struct undo *)(is + at)))
-			watched->violation = "a batch cannot be undone";
-		else if (!watched->violation)
-			watched->violation = compare(e, c->before, is);
-		world_watched++;
-		free(is);
-		free(c->before);
-		c->before = NULL;
+	if (!before && ++c->batches % WATCH_EVERY == 0) {
+		c->looking = copies(c, e);
+		if (c->looking)
+			copy(c->before, e);
+	} else if (before && c->looking) {
+		look(c, e);
 	}
 	busy = 0;
 }
@@ -342,14 +396,14 @@ void world_crash_init(struct world *w)
 {
 	struct sigaction sa = {.sa_handler = on_alarm, .sa_flags = SA_NODEFER};
 
-	if (!world_crash_us)
+	if (!world_crash_calls)
 		return;
 	w->crash = calloc(1, sizeof(*w->crash));
 	w->crash->side[0].fd = w->crash->side[1].fd = -1;
 	watched = w;
 	undo_watch = on_commit;
 	sigaction(SIGALRM, &sa, NULL);
-	rearm();
+	next_kill();
 }
 
 int world_crash_file(struct world *w, int side)
@@ -375,7 +429,10 @@ void world_crash_exit(struct world *w)
 	for (int s = 0; s < 2; s++) {
 		close(w->crash->side[s].fd);
 		free(w->crash->side[s].said);
-		free(w->crash->side[s].before);
+		if (w->crash->side[s].before)
+			munmap(w->crash->side[s].before, w->crash->side[s].size);
+		if (w->crash->side[s].after)
+			munmap(w->crash->side[s].after, w->crash->side[s].size);
 	}
 	free(w->crash);
 	w->crash = NULL;
