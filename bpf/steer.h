@@ -83,6 +83,7 @@ struct steer_hold {
  * @linear_only:   not 0: frames that lie in several buffers pass up, because the kernel would hand
  *                 over their first buffer only
  * @held:          connections in the map of held flows: not looked into while there is none
+ * @text:          digest of the program, for a daemon that finds it
  */
 struct steer_config {
 	__u64 heartbeat_ns;
@@ -91,6 +92,7 @@ struct steer_config {
 	__u32 set;
 	__u32 linear_only;
 	__u32 held;
+	__u64 text;
 };
 
 /* Counters, per CPU, per side: index = side * STEER_COUNTERS + counter. */

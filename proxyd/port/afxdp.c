@@ -92,6 +92,8 @@ static int attach(struct afxdp *x, enum steer_side side, const struct afxdp_conf
 	const struct netif *nif = &x->port[side].nif;
 	int r;
 
+	if (x->prog.reused)
+		return steer_reuse_attach(&x->prog, side, x->pins.link[side]);
 	if (x->pins.link[side] >= 0 && x->prog.held) {
 		r = steer_prog_take_over(&x->prog, side, nif, x->pins.link[side]);
 		if (r < 0)
@@ -122,6 +124,46 @@ static int load_rules(struct afxdp *x, const struct afxdp_config *cfg, char *err
 				      : "the kernel does not take the prefixes (at most %d a side)",
 			  STEER_PREFIXES);
 	return r;
+}
+
+/* What the program is to do. */
+static int configure(struct afxdp *x, const struct afxdp_config *cfg, char *err, size_t errlen)
+{
+	x->prog.config->max_frame = x->max_frame;
+	x->prog.config->stale_ns = cfg->stale_ns ? cfg->stale_ns : DEFAULT_STALE_NS;
+	x->prog.config->linear_only = !x->multibuffer;
+	return load_rules(x, cfg, err, errlen);
+}
+
+/* All but the links: the program, what it is to do, and the sockets. That of a former daemon is
+ * told nothing before the sockets are ours, for that daemon may live. */
+static int begin(struct afxdp *x, const struct afxdp_config *cfg, char *err, size_t errlen)
+{
+	const struct netif *const nif[STEER_SIDES] = {&x->port[STEER_LAN].nif,
+						      &x->port[STEER_WAN].nif};
+	int r = 0;
+
+	if (!steer_reuse(&x->prog, &x->pins, nif, cfg->mode)) {
+		r = steer_prog_load(&x->prog, x->pins.map, 2 * cfg->max_held, err, errlen);
+		if (r >= 0)
+			r = configure(x, cfg, err, errlen);
+	}
+	if (r >= 0)
+		r = sockets_open(x, cfg->frames, err, errlen);
+	if (r < 0)
+		return r;
+	/* nobody else has them, so the map that was found is ours, too */
+	r = steer_prog_held_init(&x->prog);
+	if (r < 0)
+		return port_fail(err, errlen, r, "the map of held flows cannot be read: %s",
+				 strerror(-r));
+	if (!x->prog.reused)
+		return 0;
+	r = steer_reuse_begin(&x->prog);
+	if (r < 0)
+		return port_fail(err, errlen, r, "the prefixes in force cannot be read: %s",
+				 strerror(-r));
+	return configure(x, cfg, err, errlen);
 }
 
 struct afxdp *afxdp_open(const struct afxdp_config *cfg, char *err, size_t errlen)
@@ -156,23 +198,7 @@ struct afxdp *afxdp_open(const struct afxdp_config *cfg, char *err, size_t errle
 			    err, errlen);
 	if (r < 0)
 		goto fail;
-	r = steer_prog_load(&x->prog, x->pins.map, 2 * cfg->max_held, err, errlen);
-	if (r < 0)
-		goto fail;
-	x->prog.config->max_frame = x->max_frame;
-	x->prog.config->stale_ns = cfg->stale_ns ? cfg->stale_ns : DEFAULT_STALE_NS;
-	x->prog.config->linear_only = !x->multibuffer;
-	r = load_rules(x, cfg, err, errlen);
-	if (r < 0)
-		goto fail;
-	r = sockets_open(x, cfg->frames, err, errlen);
-	/* Nobody else has the sockets, so the map that was found is ours. */
-	if (r >= 0) {
-		r = steer_prog_held_init(&x->prog);
-		if (r < 0)
-			port_fail(err, errlen, r, "the map of held flows cannot be read: %s",
-				  strerror(-r));
-	}
+	r = begin(x, cfg, err, errlen);
 	/* last, so that no frame is taken which nobody would read */
 	for (side = 0; side < STEER_SIDES && r >= 0; side++)
 		r = attach(x, side, cfg, err, errlen);
@@ -205,7 +231,8 @@ void afxdp_close(struct afxdp *x)
 
 	if (!x)
 		return;
-	if (x->prog.skel) {
+	/* one that was found and not begun with may be another process's */
+	if (x->prog.skel && (!x->prog.reused || x->prog.link[STEER_WAN] >= 0)) {
 		steer_prog_heartbeat(&x->prog, 0);
 		let_go(x);
 	}

@@ -226,8 +226,10 @@ int steer_pins_set(struct steer_pins *pins, const struct steer_prog *p, char *er
 {
 	int r;
 
-	if (pins->pinned == PINNED_ALL)
+	if (pins->pinned == PINNED_ALL) {
+		steer_reuse_pin(pins, p);
 		return 0;
+	}
 	if (!pins->root[0])
 		return port_fail(err, errlen, -ENODEV, "no place for pins");
 	r = make_dir(pins, err, errlen);
@@ -237,6 +239,8 @@ int steer_pins_set(struct steer_pins *pins, const struct steer_prog *p, char *er
 			errlen);
 	for (int side = 0; side < STEER_SIDES && r == 0; side++)
 		r = pin(pins, 1u << side, p->link[side], link_names[side], err, errlen);
+	if (r == 0)
+		steer_reuse_pin(pins, p);
 	return r;
 }
 
@@ -244,10 +248,11 @@ int steer_pins_remove(struct steer_pins *pins)
 {
 	static const char *const names[] = {"lan", "wan", "held"};
 	char path[PIN_PATH];
-	int r = 0;
+	int r;
 
 	if (!pins->there)
 		return 0;
+	r = steer_reuse_unpin(pins);
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		pin_path(pins, names[i], path, sizeof(path));
 		if (unlink(path) && errno != ENOENT)

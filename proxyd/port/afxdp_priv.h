@@ -61,6 +61,7 @@ struct steer_set {
  * @link:          one per attached side, else -1
  * @native_error:  errno of a failed attempt to attach in the driver
  * @held:          entries in the map of held flows
+ * @reused:        it is that of a former daemon, on both interfaces already
  */
 struct steer_prog {
 	struct steer_bpf *skel;
@@ -71,6 +72,7 @@ struct steer_prog {
 	bool native[STEER_SIDES];
 	int native_error[STEER_SIDES];
 	uint32_t held;
+	bool reused;
 };
 
 /**
@@ -79,6 +81,9 @@ struct steer_prog {
  * @held_max: entries of a new one, 0: STEER_HELD_MAX
  */
 int steer_prog_load(struct steer_prog *p, int held, uint32_t held_max, char *err, size_t errlen);
+
+/** steer_prog_map - make its configuration accessible. 0 or negative errno. */
+int steer_prog_map(struct steer_prog *p);
 
 /** steer_prog_unload - detach, free. Safe on a zeroed struct and twice. */
 void steer_prog_unload(struct steer_prog *p);
@@ -166,6 +171,26 @@ int steer_pins_set(struct steer_pins *pins, const struct steer_prog *p, char *er
 
 /** steer_pins_remove - unpin. Nothing may be held. 0 or negative errno: something stays pinned. */
 int steer_pins_remove(struct steer_pins *pins);
+
+/* afxdp_reuse.c: the program of a former daemon */
+
+/** steer_text - digest of the program. */
+uint64_t steer_text(void);
+
+/** steer_reuse - instead of steer_prog_load(): go on with the program that @pins have. False: there
+ * is none that could be. Nothing is changed in it before steer_reuse_begin(). */
+bool steer_reuse(struct steer_prog *p, const struct steer_pins *pins,
+		 const struct netif *const nif[STEER_SIDES], enum afxdp_mode mode);
+
+/** steer_reuse_begin - its sockets are ours: begin with it as with a new one. */
+int steer_reuse_begin(struct steer_prog *p);
+
+/** steer_reuse_attach - instead of steer_prog_attach(): it is there. */
+int steer_reuse_attach(struct steer_prog *p, enum steer_side side, int link);
+
+/** steer_reuse_pin - pin what the next daemon needs for it, as far as that is possible. */
+void steer_reuse_pin(const struct steer_pins *pins, const struct steer_prog *p);
+int steer_reuse_unpin(const struct steer_pins *pins);
 
 /** steer_prog_hold, steer_prog_release - both directions of a connection, see afxdp_fence(). 0 or
  * negative errno. */

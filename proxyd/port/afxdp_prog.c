@@ -35,6 +35,13 @@ static void *map_memory(const struct bpf_map *map, size_t len)
 	return p == MAP_FAILED ? NULL : p;
 }
 
+int steer_prog_map(struct steer_prog *p)
+{
+	p->config = map_memory(p->skel->maps.steer_config, sizeof(*p->config));
+	p->vlan = map_memory(p->skel->maps.steer_vlan, STEER_SETS * STEER_VLANS * sizeof(*p->vlan));
+	return p->config && p->vlan ? 0 : -ENOMEM;
+}
+
 int steer_prog_load(struct steer_prog *p, int held, uint32_t held_max, char *err, size_t errlen)
 {
 	int r;
@@ -66,13 +73,12 @@ int steer_prog_load(struct steer_prog *p, int held, uint32_t held_max, char *err
 				  strerror(-r));
 		goto fail;
 	}
-	p->config = map_memory(p->skel->maps.steer_config, sizeof(*p->config));
-	p->vlan = map_memory(p->skel->maps.steer_vlan, STEER_SETS * STEER_VLANS * sizeof(*p->vlan));
-	if (!p->config || !p->vlan) {
+	if (steer_prog_map(p)) {
 		r = port_fail(err, errlen, -ENOMEM, "BPF maps cannot be mapped: %s",
 			      strerror(errno));
 		goto fail;
 	}
+	p->config->text = steer_text();
 	return 0;
 
 fail:

@@ -60,6 +60,33 @@ nothing_done()
 gateway_start a
 it "killed, and nothing changed: the next one goes on" eval 'next nothing_done && goes_on'
 
+program() # on that port
+{
+	ip -n $P-ga -d link show dev "$1" | grep -o 'prog/xdp id [0-9]*'
+}
+
+same_program() # as before, on both ports
+{
+	local lan wan
+
+	lan=$(program lan0) wan=$(program wan0)
+	next "$@" && goes_on && [ "$lan" ] && [ "$(program lan0) $(program wan0)" = "$lan $wan" ]
+}
+it "with the program that is on the ports" same_program nothing_done
+no_program() # is pinned
+{
+	rm "$(pins a)/prog_wan"
+}
+it "or with its own, where that cannot be had" eval '! same_program no_program && goes_on && [ -e "$(pins a)/prog_wan" ]'
+it "and then with that" same_program nothing_done
+other_rule()
+{
+	conf 's/^lan = 10.*/lan = 10.99.0.0\/16/; s/^wan = 10.*/wan = 10.98.0.0\/16/'
+}
+it "whatever the rules are" same_program other_rule
+conf ''
+it "and as they were" same_program nothing_done
+
 copied()
 {
 	cp -p "$STATE" "$STATE.copy" && mv "$STATE.copy" "$STATE"
