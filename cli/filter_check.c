@@ -14,17 +14,24 @@
 
 #define LANE_STATES "watch opening held drain fault"
 #define POLICIES    "early honest off"
+#define CLASSES_OF  "control data bulk"
 #define LEARNED	    "none cm psn immediate peer"
 
 /* Keys whose values are a list. */
 static const struct {
 	const char *object, *key, *values;
 } lists[] = {
-	{"qp", "state", LANE_STATES},	     {"lane", "state", LANE_STATES},
-	{"qp", "policy", POLICIES},	     {"lane", "policy", POLICIES},
-	{"rule", "policy", POLICIES},	     {"qp", "learned-by", LEARNED},
-	{"lane", "direction", "out in"},     {"lane", "role", "opener acceptor single"},
-	{"peer", "state", "down up closed"}, {"status", "level", "warning critical"},
+	{"qp", "state", LANE_STATES},
+	{"lane", "state", LANE_STATES},
+	{"qp", "policy", POLICIES},
+	{"lane", "policy", POLICIES},
+	{"rule", "policy", POLICIES},
+	{"rule", "class", CLASSES_OF},
+	{"qp", "learned-by", LEARNED},
+	{"lane", "direction", "out in"},
+	{"lane", "role", "opener acceptor single"},
+	{"peer", "state", "down up closed"},
+	{"status", "level", "warning critical"},
 	{"status", "state", "raised ok"},
 };
 

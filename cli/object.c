@@ -152,6 +152,7 @@ static const struct column rule_columns[] = {
 	{"path-mtu", NULL, COL_NUMBER, COL_DETAIL},
 	{"pool", NULL, COL_BYTES, COL_DETAIL},
 	{"order", NULL, COL_TEXT, COL_DETAIL},
+	{"class", NULL, COL_TEXT, COL_DETAIL},
 	{"atomic", NULL, COL_TEXT, COL_DETAIL},
 	{"prefetch", NULL, COL_TEXT, COL_DETAIL},
 	{"prefetch-max-age-ms", NULL, COL_MS, COL_DETAIL},

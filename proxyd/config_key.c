@@ -16,9 +16,10 @@ static const char *const mode_names[] = {"auto", "native", "generic", NULL};
 static const char *const policy_names[] = {"early", "honest", "off", NULL};
 static const char *const ahead_names[] = {"off", "on", "single", NULL}; /* enum prefetch */
 static const char *const atomic_names[] = {"ordered", "discard-result", "prefetch",
-					   NULL};			   /* enum atomic_mode */
-static const char *const order_names[] = {"queue-pair", "hosts", NULL};	   /* enum order_mode */
-static const char *const learn_names[] = {"cm", "psn", "immediate", NULL}; /* LEARN_* */
+					   NULL};			    /* enum atomic_mode */
+static const char *const order_names[] = {"queue-pair", "hosts", NULL};	    /* enum order_mode */
+static const char *const class_names[] = {"data", "control", "bulk", NULL}; /* enum traffic_class */
+static const char *const learn_names[] = {"cm", "psn", "immediate", NULL};  /* LEARN_* */
 static const char *const level_names[] = {"error", "warning", "info", "debug", NULL};
 static const int levels[] = {LOG_ERR, LOG_WARNING, LOG_INFO, LOG_DEBUG};
 
@@ -64,6 +65,7 @@ const struct key rule_keys[] = {
 	{"peer", V_PEER, false, 0, 0, 0, 0, NULL},
 	{"policy", V_CHOICE, true, R(policy), 0, 0, policy_names},
 	{"order", V_CHOICE, false, R(order), 0, 0, order_names},
+	{"class", V_CHOICE, false, R(traffic), 0, 0, class_names},
 	{"learn", V_LEARN, false, R(learn), 0, 0, NULL},
 	{"path-mtu", V_PATH_MTU, false, R(path_mtu), 256, 0, NULL},
 	{"pool", V_SIZE, false, R(cap), 1ull << 20, 64 * GIB, NULL},

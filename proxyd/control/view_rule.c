@@ -80,6 +80,7 @@ static json_t *rule_object(const struct view_source *src, unsigned int i,
 	view_put_str(o, "peer", view_peer_name(src, r->peer));
 	view_put_str(o, "policy", ack_policy_name(r->policy));
 	view_put_str(o, "order", order_mode_name(r->order));
+	view_put_str(o, "class", traffic_class_name(r->traffic));
 	view_put_str(o, "learn", learn_text(r->learn));
 	view_put_int(o, "path-mtu", r->path_mtu);
 	view_put_int(o, "pool", r->cap);

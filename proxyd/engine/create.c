@@ -117,7 +117,6 @@ static bool tables_create(struct engine *e, uint64_t now_ns)
 	e->room.head = e->room.tail = FLOW_NONE;
 	for (int k = 0; k < 2; k++)
 		e->half[k].head = e->half[k].tail = FLOW_NONE;
-	e->run_lan.head = e->run_lan.tail = FLOW_NONE;
 	for (int p = 0; p < PORTS; p++)
 		e->wait[p].acks = FLOW_NONE;
 	return true;

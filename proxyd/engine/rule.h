@@ -52,6 +52,14 @@ enum prefetch {
 	PREFETCHES,
 };
 
+/** enum traffic_class - whose turn it is first (core/turns.c). */
+enum traffic_class {
+	CLASS_DATA, /* when nothing is said */
+	CLASS_CONTROL,
+	CLASS_BULK,
+	CLASSES,
+};
+
 /* Ways of learning QP pairs that a rule allows. */
 #define LEARN_CM	0x1u
 #define LEARN_PSN	0x2u
@@ -70,6 +78,7 @@ struct prefix {
  * @peer:       index of the peer at the far end, PEER_NONE for single mode
  * @learn:      LEARN_*
  * @order:      enum order_mode
+ * @traffic:    enum traffic_class
  * @path_mtu:   bytes when the operator knows it, else 0: learned
  * @cap:        bytes of custody that this rule may hold, 0: no cap of its own
  * @atomic:     enum atomic_mode
@@ -90,6 +99,7 @@ struct rule {
 	uint8_t learn;
 	uint8_t atomic;
 	uint8_t order;
+	uint8_t traffic;
 	uint32_t path_mtu;
 	uint64_t cap;
 	uint8_t prefetch;
@@ -105,6 +115,7 @@ struct rule {
 
 const char *ack_policy_name(enum ack_policy p);
 const char *order_mode_name(enum order_mode m);
+const char *traffic_class_name(enum traffic_class c);
 const char *prefetch_name(enum prefetch r);
 const char *atomic_mode_name(enum atomic_mode m);
 

@@ -234,6 +234,7 @@ static void test_filter_values(void **state)
 		 "state is one of: watch opening held drain fault; not 'helt'"},
 		{"qp", "state", "", "state is one of"},
 		{"qp", "policy", "fast", "policy is one of: early honest off"},
+		{"rule", "class", "fast", "class is one of: control data bulk"},
 		{"lane", "direction", "up", "direction is one of: out in"},
 		{"peer", "state", "gone", "state is one of: down up closed"},
 		{"status", "level", "bad", "level is one of: warning critical"},

@@ -32,6 +32,7 @@ static void test_defaults(void **state)
 	assert_int_equal(cfg.rules[0].peer, PEER_NONE);
 	assert_int_equal(cfg.rules[0].policy, POLICY_EARLY);
 	assert_int_equal(cfg.rules[0].order, ORDER_QUEUE_PAIR);
+	assert_int_equal(cfg.rules[0].traffic, CLASS_DATA);
 	assert_int_equal(cfg.rules[0].learn, LEARN_CM | LEARN_PSN);
 	assert_int_equal(cfg.rules[0].cap, 0);
 	assert_int_equal(cfg.rules[0].atomic, ATOMIC_ORDERED);
@@ -75,6 +76,7 @@ static void test_everything(void **state)
 			       "vlan = 17\n"
 			       "peer = edge-b\n"
 			       "policy = honest\n"
+			       "class = bulk\n"
 			       "learn = cm\n"
 			       "path-mtu = 1024\n"
 			       "pool = 64M\n"
@@ -112,7 +114,7 @@ static void test_everything(void **state)
 	assert_int_equal(cfg.npeers, 2);
 	assert_int_equal(cfg.peers[0].port, 4791);
 	assert_int_equal(cfg.peers[1].port, 5000);
-	assert_int_equal(cfg.peers[0].key_line, 40);
+	assert_int_equal(cfg.peers[0].key_line, 41);
 	assert_int_equal(cfg.nrules, 2);
 	assert_int_equal(cfg.rules[0].nnear, 2);
 	assert_int_equal(cfg.rules[0].near[0].len, 48);
@@ -120,6 +122,7 @@ static void test_everything(void **state)
 	assert_int_equal(cfg.rules[0].vlan, 17);
 	assert_int_equal(cfg.rules[0].peer, 0);
 	assert_int_equal(cfg.rules[0].policy, POLICY_HONEST);
+	assert_int_equal(cfg.rules[0].traffic, CLASS_BULK);
 	assert_int_equal(cfg.rules[0].learn, LEARN_CM);
 	assert_int_equal(cfg.rules[0].path_mtu, 1024);
 	assert_int_equal(cfg.rules[0].cap, 64 << 20);

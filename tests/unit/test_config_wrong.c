@@ -102,6 +102,8 @@ static const struct {
 	{HEAD RULE "vlan = 0\n", "t.conf:8: vlan '0' is no VLAN"},
 	{HEAD BARE "policy = always\n",
 	 "t.conf:7: policy 'always' is not known; write early, honest or off"},
+	{HEAD RULE "class = fast\n",
+	 "t.conf:8: class 'fast' is not known; write data, control or bulk"},
 	{HEAD RULE "order = strict\n",
 	 "t.conf:8: order 'strict' is not known; write queue-pair or hosts"},
 	{HEAD RULE "order = hosts\natomic = discard-result\n",

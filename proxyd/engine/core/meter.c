@@ -30,7 +30,6 @@ void meter_init(struct engine *e)
 	for (unsigned int i = 0; i < LINKS; i++) {
 		struct wan_link *k = link_at(e, i);
 
-		k->run.head = k->run.tail = FLOW_NONE;
 		rate_init(&k->rate, e->cfg.wan_rate);
 	}
 	e->via = LINK_ALONE;

@@ -24,6 +24,13 @@ const char *order_mode_name(enum order_mode m)
 	return m < ORDER_MODES ? names[m] : "?";
 }
 
+const char *traffic_class_name(enum traffic_class c)
+{
+	static const char *const names[CLASSES] = {"data", "control", "bulk"};
+
+	return c < CLASSES ? names[c] : "?";
+}
+
 const char *prefetch_name(enum prefetch r)
 {
 	static const char *const names[PREFETCHES] = {"off", "on", "single"};

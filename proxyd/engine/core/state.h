@@ -103,6 +103,19 @@ struct run_list {
 	uint32_t head, tail;
 };
 
+/**
+ * struct run_queue - who sends next over one link, see turns.c; by class of the rule.
+ * @fresh:  lanes that had nothing to send until now
+ * @rest:   all others, and those that were fresh in this round
+ * @passed: turns that lanes of higher classes have had while some of this one waited
+ */
+struct run_queue {
+	struct {
+		struct run_list fresh, rest;
+		uint32_t passed;
+	} of[CLASSES];
+};
+
 /* Links over the WAN: one to each peer, and what goes to no peer. */
 #define LINK_ALONE PEER_MAX
 #define LINKS	   (PEER_MAX + 1)
@@ -116,7 +129,7 @@ struct run_list {
  * @told_at, @told_sent, @told_got: of the latest METER sent
  */
 struct wan_link {
-	struct run_list run;
+	struct run_queue run;
 	struct rate rate;
 	uint64_t tokens_at;
 	int64_t tokens;
@@ -213,7 +226,7 @@ struct engine {
 	} refused[REFUSED_MAX];
 	uint32_t nrefused;
 	uint64_t rule_bytes[RULE_MAX]; /* custody per rule */
-	struct run_list run_lan;
+	struct run_queue run_lan;
 	uint8_t via;	    /* link of the frame, timer or turn that is being looked at */
 	uint8_t first_link; /* whose turn it is first */
 	struct port_wait wait[PORTS];

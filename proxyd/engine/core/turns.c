@@ -2,10 +2,19 @@
 /*
  * Turns and tokens: which lane may send next, and when.
  *
- * Lanes with something to send stand in a list for each peer, and in one for the LAN. Each turn a
+ * Lanes with something to send stand in lists for each peer, and in some for the LAN. Each turn a
  * lane sends what its part (stream_tx.c, pseudo_requester.c) wants to, up to QUANTUM bytes, and
  * goes to the back while it has more, so that many lanes share the WAN evenly whatever their
  * message sizes.
+ *
+ * A lane that had nothing to send until now stands in a list of its own and goes first, so that a
+ * small message does not wait behind as many turns as there are bulk lanes (the idea of fq_codel,
+ * RFC 8290). After that it stands at the back of the others, even with nothing more to send, and
+ * what it gets to send meanwhile waits for that place. So it has two turns in a round at most, and
+ * lanes that are fresh cannot keep the others from theirs.
+ *
+ * Rules have a class: control goes before data, and data before bulk. Who waits behind higher
+ * classes gets one turn after PASSED_MOST of theirs, so nothing stands still.
  *
  * The WAN is paced by a token bucket at the configured rate, and with `wan-rate = auto` each link
  * by one of its own at the pace that its controller has found (rate.c). A lane stops as soon as a
@@ -19,6 +28,9 @@
 #define TURNS_PER_TICK 4096u
 /* Bytes that may leave at once; 1 ms of the rate where that is more. */
 #define BURST_MIN      65536
+#define PASSED_MOST    15u
+
+static const enum traffic_class by_rank[CLASSES] = {CLASS_CONTROL, CLASS_DATA, CLASS_BULK};
 
 /* Whole tokens only, so that no fraction is lost at any call rate. */
 static void refill(uint64_t now, uint64_t rate, int64_t most, uint64_t *at, int64_t *tokens)
@@ -50,8 +62,20 @@ static int64_t burst(const struct engine *e, uint64_t rate)
 	return most > BURST_MIN ? most : BURST_MIN;
 }
 
+static void queue_init(struct run_queue *q)
+{
+	memset(q, 0, sizeof(*q));
+	for (unsigned int c = 0; c < CLASSES; c++) {
+		q->of[c].fresh.head = q->of[c].fresh.tail = FLOW_NONE;
+		q->of[c].rest.head = q->of[c].rest.tail = FLOW_NONE;
+	}
+}
+
 void pace_init(struct engine *e)
 {
+	queue_init(&e->run_lan);
+	for (unsigned int i = 0; i < LINKS; i++)
+		queue_init(&link_at(e, i)->run);
 	e->tokens = burst(e, e->cfg.wan_rate);
 	e->tokens_at = e->now;
 }
@@ -117,31 +141,36 @@ static uint64_t tokens_at(const struct engine *e, int64_t tokens, uint64_t rate)
 	return rate ? e->now + missing * NSEC_PER_SEC / rate : e->now;
 }
 
-static struct run_list *list_of(struct engine *e, const struct flow *fl)
+/* ---- who is next ---- */
+
+static struct run_queue *queue_of(struct engine *e, const struct flow *fl)
 {
 	return other_port(fl->side) == PORT_LAN ? &e->run_lan : &link_at(e, flow_link(e, fl))->run;
 }
 
-static void enqueue(struct engine *e, struct flow *fl)
+static unsigned int class_of(const struct engine *e, const struct flow *fl)
 {
-	struct run_list *list = list_of(e, fl);
+	return fl->rule >= 0 ? e->rules[fl->rule].traffic : CLASS_DATA;
+}
+
+static void enqueue(struct engine *e, struct run_list *list, struct flow *fl)
+{
 	uint32_t i = flow_index(e, fl);
 
-	if (!fl->lane.run_listed) {
-		flow_change(e, fl);
-		fl->lane.run_listed = true;
-		fl->lane.next_run = FLOW_NONE;
-		if (list->tail == FLOW_NONE)
-			list->head = i;
-		else
-			flow_ref(e, list->tail)->lane.next_run = i;
-		list->tail = i;
-	}
+	flow_change(e, fl);
+	fl->lane.run_listed = true;
+	fl->lane.next_run = FLOW_NONE;
+	if (list->tail == FLOW_NONE)
+		list->head = i;
+	else
+		flow_ref(e, list->tail)->lane.next_run = i;
+	list->tail = i;
 }
 
 void pace_run(struct engine *e, struct flow *fl)
 {
-	enqueue(e, fl);
+	if (!fl->lane.run_listed)
+		enqueue(e, &queue_of(e, fl)->of[class_of(e, fl)].fresh, fl);
 	engine_wake_at(e, e->now);
 }
 
@@ -154,6 +183,36 @@ static struct flow *take_first(struct engine *e, struct run_list *list)
 		list->tail = FLOW_NONE;
 	fl->lane.run_listed = false;
 	return fl;
+}
+
+static bool class_waits(const struct run_queue *q, unsigned int c)
+{
+	return q->of[c].fresh.head != FLOW_NONE || q->of[c].rest.head != FLOW_NONE;
+}
+
+static bool someone_waits(const struct run_queue *q)
+{
+	return class_waits(q, CLASS_CONTROL) || class_waits(q, CLASS_DATA) ||
+	       class_waits(q, CLASS_BULK);
+}
+
+/* The class whose turn it is, when someone waits. */
+static unsigned int next_class(struct run_queue *q)
+{
+	unsigned int best = CLASSES;
+
+	for (unsigned int i = 0; i < CLASSES; i++) {
+		unsigned int c = by_rank[i];
+
+		if (!class_waits(q, c))
+			q->of[c].passed = 0;
+		else if (best == CLASSES || q->of[c].passed >= PASSED_MOST)
+			best = c;
+	}
+	for (unsigned int c = 0; c < CLASSES; c++)
+		q->of[c].passed += class_waits(q, c);
+	q->of[best].passed = 0;
+	return best;
 }
 
 /*
@@ -185,35 +244,57 @@ static uint64_t may_turn(const struct engine *e, const struct wan_link *k)
 	return all > own ? all : own;
 }
 
-/* Give the lanes of one list their turns. Returns when the list wants to be looked at again. */
-static uint64_t run_list(struct engine *e, struct run_list *list, const struct wan_link *k)
+/* The first of @list again: it had its turn, but the port had no room. */
+static void put_back(struct run_list *list, struct engine *e, struct flow *fl)
+{
+	fl->lane.run_listed = true;
+	fl->lane.next_run = list->head;
+	list->head = flow_index(e, fl);
+	if (list->tail == FLOW_NONE)
+		list->tail = list->head;
+}
+
+static void one_turn(struct engine *e, struct run_queue *q, enum engine_port port)
+{
+	uint64_t *sent = &e->counters[port == PORT_LAN ? EC_TX_LAN : EC_TX_WAN], before = *sent;
+	unsigned int c = next_class(q);
+	struct run_list *fresh = &q->of[c].fresh, *rest = &q->of[c].rest;
+	bool is_fresh = fresh->head != FLOW_NONE, more;
+	struct flow *fl = take_first(e, is_fresh ? fresh : rest);
+
+	e->wait[port].full = false;
+	if (!fl->used)
+		return;
+	if (queue_of(e, fl) != q || class_of(e, fl) != c) {
+		/* another flow than the one that stood here, or its rule has changed */
+		pace_run(e, fl);
+		return;
+	}
+	e->via = (uint8_t)flow_link(e, fl);
+	more = turn(e, fl);
+	if (fl->lane.run_listed)
+		return;
+	if (more && is_fresh && e->wait[port].full && *sent == before)
+		put_back(fresh, e, fl);
+	else if (more || (is_fresh && rest->head != FLOW_NONE))
+		enqueue(e, rest, fl);
+}
+
+/* Give the lanes of one queue their turns. Returns when it wants to be looked at again. */
+static uint64_t give_turns(struct engine *e, struct run_queue *q, const struct wan_link *k)
 {
 	enum engine_port port = k ? PORT_WAN : PORT_LAN;
 
-	for (uint32_t n = 0; list->head != FLOW_NONE; n++) {
+	for (uint32_t n = 0; someone_waits(q); n++) {
 		uint64_t when = may_turn(e, k);
-		struct flow *fl;
-		bool more;
 
 		if (when > e->now)
 			return when;
 		if (n == TURNS_PER_TICK)
 			return e->now;
-		fl = take_first(e, list);
-		if (!fl->used)
-			continue;
-		if (list_of(e, fl) != list) {
-			/* another flow than the one that stood here, or its rule has changed */
-			pace_run(e, fl);
-			continue;
-		}
-		e->wait[port].full = false;
-		e->via = (uint8_t)flow_link(e, fl);
-		more = turn(e, fl);
-		if (more)
-			enqueue(e, fl);
+		one_turn(e, q, port);
 		if (e->wait[port].full)
-			return list->head == FLOW_NONE ? UINT64_MAX : engine_port_again(e, port);
+			return someone_waits(q) ? engine_port_again(e, port) : UINT64_MAX;
 	}
 	return UINT64_MAX;
 }
@@ -223,10 +304,10 @@ void pace_tick(struct engine *e)
 	uint64_t next;
 
 	refill_all(e);
-	next = run_list(e, &e->run_lan, NULL);
+	next = give_turns(e, &e->run_lan, NULL);
 	for (unsigned int i = 0; i < LINKS; i++) {
 		struct wan_link *k = link_at(e, (e->first_link + i) % LINKS);
-		uint64_t when = run_list(e, &k->run, k);
+		uint64_t when = give_turns(e, &k->run, k);
 
 		next = when < next ? when : next;
 	}

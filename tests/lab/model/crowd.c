@@ -23,6 +23,9 @@ static int sink_tx(void *ctx, enum engine_port port, const uint8_t *data, uint32
 		return c->refuse & 1u << port ? -EAGAIN : -EMSGSIZE;
 	}
 	c->tx[port]++;
+	if (c->sent && port != c->from && frame_parse(data, len, &f) == FRAME_OK &&
+	    f.dqpn - CROWD_RQPN < c->n)
+		c->sent(c, f.dqpn - CROWD_RQPN);
 	if (port == PORT_LAN && len <= BUILD_MAX && frame_parse(data, len, &f) == FRAME_OK &&
 	    f.aeth) {
 		c->last.psn = f.psn;
@@ -103,11 +106,29 @@ void crowd_tick(struct crowd *c, uint64_t ns)
 	engine_tick(c->e, c->now);
 }
 
+/* The headers of lane @i, of its requests or of its answers. */
+static struct template headers(const struct crowd *c, uint32_t i, bool request)
+{
+	static const uint8_t mac_near[6] = {2, 0, 0, 0, 0, 1}, mac_far[6] = {2, 0, 0, 0, 0, 2};
+	bool far = (c->from == PORT_LAN) == request;
+	struct template t;
+	struct ip_addr a, b;
+
+	if (!c->vlans)
+		return far ? c->to_far : c->to_near;
+	ip_addr_parse("10.1.0.1", &a);
+	ip_addr_parse("10.2.0.1", &b);
+	template_make(&t, far ? mac_near : mac_far, far ? mac_far : mac_near,
+		      (uint16_t)(1 + i % c->vlans), far ? &a : &b, far ? &b : &a, 0xc001);
+	return t;
+}
+
 uint32_t crowd_frame(struct crowd *c, uint32_t i, uint8_t *out)
 {
 	static const uint8_t payload[PAYLOAD_MAX];
 	struct crowd_lane *l = &c->lane[i];
-	struct build_spec s = {.t = c->from == PORT_LAN ? &c->to_far : &c->to_near,
+	struct template t = headers(c, i, true);
+	struct build_spec s = {.t = &t,
 			       .opcode = OP_SEND_ONLY,
 			       .dqpn = CROWD_RQPN + i,
 			       .psn = l->psn,
@@ -139,12 +160,12 @@ static uint32_t psn_of(const struct crowd *c, uint32_t i, uint32_t number)
 
 void crowd_answer(struct crowd *c, uint32_t i, uint32_t psn, uint8_t syndrome, uint32_t msn)
 {
-	const struct template *t = c->from == PORT_LAN ? &c->to_near : &c->to_far;
+	struct template t = headers(c, i, false);
 	enum engine_port port = c->from == PORT_LAN ? PORT_WAN : PORT_LAN;
 	uint8_t ack[BUILD_MAX];
 
 	engine_rx(c->e, port, ack,
-		  build_ack(ack, t, CROWD_LQPN + i, psn_of(c, i, psn), syndrome, msn), c->now);
+		  build_ack(ack, &t, CROWD_LQPN + i, psn_of(c, i, psn), syndrome, msn), c->now);
 }
 
 void crowd_learn(struct crowd *c, uint32_t i)

@@ -6,7 +6,8 @@
  * learned and agreed.
  *
  * Lane n has requests to QPN CROWD_RQPN + n from QPN CROWD_LQPN + n, SEND ONLY all of them, and
- * PSNs of its own to begin with, so that its halves are paired by PSN.
+ * PSNs of its own to begin with, so that its halves are paired by PSN. With @vlans it is in VLAN
+ * 1 + n % @vlans, so that rules can tell lanes apart; else it has none.
  */
 #ifndef LAB_CROWD_H
 #define LAB_CROWD_H
@@ -32,6 +33,8 @@ struct crowd_lane {
  * struct crowd - @refuse: ports that have no room now, by a bit each; @impossible: ports that say
  * that they can never send this; @refused: frames that met either
  * @tx, @events, @reports: how much came out; @last: what went to the LAN last
+ * @sent: sees what lane @i's requests are sent on; may be NULL
+ * @vlans: how many the lanes are spread over; to be set after crowd_start()
  */
 struct crowd {
 	struct engine *e;
@@ -43,6 +46,9 @@ struct crowd {
 	unsigned int refuse, impossible;
 	uint64_t tx[PORTS], refused, events[8], reports;
 	struct template to_far, to_near;
+	unsigned int vlans;
+	void (*sent)(struct crowd *c, uint32_t i);
+	void *user;
 	struct {
 		uint32_t psn, msn, qpn;
 		uint8_t syndrome;
