@@ -2,7 +2,8 @@
 /*
  * Any size, any rate, any link, in virtual time: `make bench-link`; QUICK=1 takes a few minutes.
  *
- *	bench_link [--cell NAME] [--seconds S] [--quick] [--unpaced] [--given-rate] [--verbose]
+ *	bench_link [--cell NAME] [--seconds S] [--quick] [--unpaced] [--given-rate] [--ours]
+ *		   [--verbose]
  *
  * Each cell is measured with two appliances, and bare, with a wire in their place; beside stands
  * what the link would carry at most. The last line sums up.
@@ -15,13 +16,11 @@
 
 static bool parse(struct options *o, int argc, char **argv)
 {
-	static const struct option options[] = {{"cell", required_argument, NULL, 'c'},
-						{"seconds", required_argument, NULL, 's'},
-						{"quick", no_argument, NULL, 'q'},
-						{"unpaced", no_argument, NULL, 'u'},
-						{"given-rate", no_argument, NULL, 'g'},
-						{"verbose", no_argument, NULL, 'v'},
-						{0}};
+	static const struct option options[] = {
+		{"cell", required_argument, NULL, 'c'}, {"seconds", required_argument, NULL, 's'},
+		{"quick", no_argument, NULL, 'q'},	{"unpaced", no_argument, NULL, 'u'},
+		{"given-rate", no_argument, NULL, 'g'}, {"ours", no_argument, NULL, 'o'},
+		{"verbose", no_argument, NULL, 'v'},	{0}};
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
@@ -40,6 +39,9 @@ static bool parse(struct options *o, int argc, char **argv)
 			break;
 		case 'g':
 			o->given_rate = true;
+			break;
+		case 'o':
+			o->ours = true;
 			break;
 		case 'v':
 			o->verbose = true;

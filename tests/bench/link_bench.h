@@ -17,12 +17,13 @@
  * @seconds: how long the cells of link_share.c are measured
  * @quick:   fewer seeds and shorter times
  * @unpaced: the cells of link_share.c also with appliances that have no limit at all
+ * @ours:    nothing bare
  * @given_rate: the cells of link_lanes.c have the right wan-rate, not `auto`
  */
 struct options {
 	const char *only;
 	double seconds;
-	bool quick, unpaced, verbose, given_rate;
+	bool quick, unpaced, verbose, given_rate, ours;
 };
 
 /** struct last - the last line; NAN: not measured. */

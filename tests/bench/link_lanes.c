@@ -186,7 +186,7 @@ static void cold_cell(const struct cold *c, struct last *out)
 
 	printf("%-22s", c->name);
 	ours = cold_ms(c, false, &held, out);
-	bare = cold_ms(c, true, &none, out);
+	bare = opt->ours ? NAN : cold_ms(c, true, &none, out);
 	printf("  %8.1f  %8.1f  %8.1f  %6.2f\n", ours, bare,
 	       (double)c->s.rtt_ns / 2e6 + (double)c->bytes * 8e3 / ceiling(&c->s), held);
 	if (!strcmp(c->name, "cm-16MiB-50ms"))
@@ -326,7 +326,7 @@ static void steady(struct last *out)
 		printf("%-22s", c->name);
 		ours = steady_share(c, false, out);
 		printf("  %8.2f", ours);
-		printf("  %8.2f  %8.2f\n", steady_share(c, true, out), 100.0);
+		printf("  %8.2f  %8.2f\n", opt->ours ? NAN : steady_share(c, true, out), 100.0);
 		if (!strcmp(c->name, "64B-100ms"))
 			out->small = ours;
 		else if (!strcmp(c->name, "25G-1024-200ms"))
@@ -411,6 +411,7 @@ static void tail(struct last *out)
 		p99 = percentile(ms, n, 0.99);
 		p999 = percentile(ms, n, 0.999);
 		printf("  %8.1f  %8.1f  %8.1f  %8.1f  %8.2f", ideal, p50, p99, p999, p999 / ideal);
+		few = opt->ours ? 0 : few;
 		for (uint32_t k = 0; k < few; k++)
 			ms[k] = tail_ms(cells[i].loss, 1 + k, true, out);
 		printf("  %8.1f\n", percentile(ms, few, 0.5));
@@ -499,7 +500,9 @@ static void pings(struct last *out)
 		any = true;
 		printf("%-22s", cells[i].name);
 		ping_beside(cells[i].lanes, cells[i].loss, false, &p50, &p99, out);
-		ping_beside(cells[i].lanes, cells[i].loss, true, &bare50, &bare99, out);
+		bare50 = bare99 = NAN;
+		if (!opt->ours)
+			ping_beside(cells[i].lanes, cells[i].loss, true, &bare50, &bare99, out);
 		printf("  %8.2f  %8.2f  %8.2f  %8.2f  %8.2f\n", p50, p99, bare50, bare99, 20.0);
 		if (cells[i].lanes == 512)
 			out->ping_ms = p50;

@@ -388,7 +388,11 @@ static void cell(const struct cell *c, struct last *out)
 {
 	printf("%-14s", c->name);
 	for (enum way way = AUTO; way <= (opt->unpaced ? UNPACED : BARE); way++) {
-		struct result r = run(c, way);
+		struct result r;
+
+		if (way == BARE && opt->ours)
+			continue;
+		r = run(c, way);
 
 		printf("  %6.3f %6.3f %6.3f", r.goodput, r.other, r.bytes);
 		if (c->cubic || c->pairs)

@@ -41,10 +41,11 @@ struct sender {
  * @link:   bytes per second; from @changes on (s, 0: never) @later
  * @rtt:    s; @queue: of the bottleneck, in bytes; @noise: share lost at random
  * @others: bytes per second that never slow down
+ * @second: s, when the second sender begins
  * @busy:   share of the time in which hosts have something to send, in turns of 0.2 s
  */
 struct model {
-	double link, rtt, queue, noise, others, changes, later, busy;
+	double link, rtt, queue, noise, others, changes, later, busy, second;
 	unsigned int senders;
 	double seconds, warm;
 	uint64_t limit;
@@ -121,8 +122,10 @@ static void run(struct model *m)
 		for (unsigned int i = 0; i < m->senders; i++) {
 			unsigned int n = prng_hit(&m->rng, 0.5) ? i : m->senders - 1 - i;
 
-			send(m, &m->s[n], t);
-			meter(m, &m->s[i], t);
+			if (!n || t >= m->second)
+				send(m, &m->s[n], t);
+			if (!i || t >= m->second)
+				meter(m, &m->s[i], t);
 		}
 	}
 }
@@ -255,6 +258,44 @@ static void two_of_them(void **state)
 	}
 }
 
+/* Who has had the link to itself for long rests for long, and must not stay that way. */
+static void one_comes_later(void **state)
+{
+	struct model *m = model((struct model){.rtt = 0.02,
+					       .queue = LINK * 0.02,
+					       .senders = 2,
+					       .second = 4,
+					       .seconds = 12,
+					       .warm = 8});
+	double a, b;
+
+	(void)state;
+	run(m);
+	a = m->s[0].delivered;
+	b = m->s[1].delivered;
+	assert_true((a + b) * (a + b) / (2 * (a * a + b * b)) > 0.9); /* Jain */
+	assert_true((a + b) / (m->seconds - m->warm) / LINK > 0.8);
+	free(m);
+}
+
+/* Three quarters of the link come back: most of them are had within 20 round trips. */
+static void link_grows(void **state)
+{
+	struct model *m = model((struct model){.link = LINK / 4,
+					       .rtt = 0.02,
+					       .queue = LINK * 0.02,
+					       .others = LINK / 10,
+					       .changes = 2,
+					       .later = LINK,
+					       .seconds = 2.8,
+					       .warm = 2.5});
+
+	(void)state;
+	run(m);
+	assert_true(share(m) > 0.7);
+	free(m);
+}
+
 static void link_changes(void **state)
 {
 	struct model *m = model((struct model){.rtt = 0.02,
@@ -325,6 +366,8 @@ int main(void)
 		cmocka_unit_test(a_limit_that_is_wrong),
 		cmocka_unit_test(constant_traffic),
 		cmocka_unit_test(two_of_them),
+		cmocka_unit_test(one_comes_later),
+		cmocka_unit_test(link_grows),
 		cmocka_unit_test(link_changes),
 		cmocka_unit_test(little_to_send),
 		cmocka_unit_test(strange_samples),

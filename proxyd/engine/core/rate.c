@@ -25,8 +25,9 @@
  * Somebody else shares the link when it is full although we did not go faster, or carries another
  * share of it than last time. Then each sign of a full link costs a part of the pace and what is
  * added in a round is a constant, so that two such controllers, or this one and TCP, come to
- * shares that are alike. A queue that stays however slow we are belongs to somebody who fills it
- * on purpose: then only loss and marks count.
+ * shares that are alike; what is more than was had when the link was last full is taken fast. A
+ * queue that stays however slow we are belongs to somebody who fills it on purpose: then only loss
+ * and marks count.
  */
 #include "engine/core/rate.h"
 
@@ -68,7 +69,11 @@
 #define YIELD_LOSS    0.85
 #define YIELD_QUEUE   0.93
 #define RIVAL_ROUNDS  100u
+#define RIVAL_REST    3u
 #define RIVAL_SHIFT   0.02
+#define START_GROWTH  1.5
+/* So much more than what was had when the link was last full: it has become faster. */
+#define BEYOND	      1.05
 #define RIVAL_STEP    262144.0 /* bytes per round trip more in each round */
 #define PACE_MIN      125000.0 /* bytes per second */
 #define PACE_MAX      1e12
@@ -106,6 +111,7 @@ void rate_init(struct rate *r, uint64_t limit)
 	r->limit = limit;
 	r->step = STEP_MIN;
 	r->cruise = CRUISE_MIN;
+	r->starting = true;
 	r->least = r->least_next = INT64_MAX;
 }
 
@@ -254,6 +260,7 @@ static void slow_down(struct rate *r, const struct sight *w, enum rate_cause why
 	r->step = STEP_MIN;
 	r->rounds = 0;
 	r->phase = RATE_DOWN;
+	r->starting &= why == RATE_QUEUE;
 	seen_full(r, w);
 	set_pace(r, fmax(pace, r->pace / CUT_MOST), now);
 }
@@ -265,7 +272,8 @@ static void still_lost(struct rate *r, const struct sight *w, uint64_t now)
 
 	if (part > 0.8) {
 		set_pace(r, r->pace * 0.9, now); /* too little to tell */
-	} else if (w->loss > 0.7 * r->tried_loss && w->delivered < r->best * (1 + part) / 2) {
+	} else if (w->loss > 0.7 * r->tried_loss && w->delivered < r->best * (1 + part) / 2 &&
+		   (w->loss < NOISE_MOST || w->queue < long_queue(r))) {
 		r->noise = w->loss;
 		r->cuts--;
 		cruise(r, r->tried, now);
@@ -288,7 +296,9 @@ static void lowered(struct rate *r, const struct sight *w, uint64_t now)
 	r->standing = w->queue > long_queue(r) / 2;
 	if (r->standing && ++r->rounds < DRAIN_ROUNDS) {
 		r->standing = false;
-		r->best = w->delivered; /* there is a queue, so the link is full still */
+		/* there is a queue, so the link is full still; but who shares it gets more of it
+		 * the slower we are, and that says nothing */
+		r->best = r->yield ? (3 * r->best + w->delivered) / 4 : w->delivered;
 		set_pace(r, r->pace * 0.92, now);
 		return;
 	}
@@ -304,18 +314,35 @@ static double trim(const struct rate *r, const struct sight *w)
 	return 1 - fmin(TRIM_MAX, fmax(0, over));
 }
 
+/* Others fill the queue, and nothing was ever lost: they have not noticed us. */
+static bool unnoticed(const struct rate *r)
+{
+	return r->standing && r->starting;
+}
+
 static void speed_up(struct rate *r, uint64_t now)
 {
+	bool more = r->base > BEYOND * r->best; /* than others left us lately */
+
 	r->phase = RATE_UP;
-	if (r->rivals)
-		r->base +=
-			fmin(r->base, RIVAL_STEP * r->step / STEP_MIN * 1e9 / (double)(r->rtt + 1));
+	if (unnoticed(r))
+		r->base *= START_GROWTH;
+	else if (r->rivals)
+		r->base += fmin(r->base / 2,
+				RIVAL_STEP * r->step / STEP_MIN * 1e9 / (double)(r->rtt + 1));
 	else
 		r->base *= 1 + r->step;
 	if (r->rivals || r->step > 4 * STEP_MIN)
 		r->cruise = CRUISE_MIN; /* the link has changed */
-	r->step = fmin((r->rivals ? 1.1 : 2) * r->step, STEP_MAX);
+	r->step = fmin((r->rivals && !more ? 1.1 : 2) * r->step, STEP_MAX);
 	set_pace(r, r->base, now);
+}
+
+/* Rounds until the next try to go faster. Who rests longer than others do always finds the link
+ * full before its turn, and never gets its share. */
+static uint32_t rest_rounds(const struct rate *r)
+{
+	return !r->rivals ? r->cruise : r->cause == RATE_LOSS ? CRUISE_MIN : RIVAL_REST;
 }
 
 /* A round without a sign is over. */
@@ -333,7 +360,7 @@ static void round_over(struct rate *r, const struct sight *w, uint64_t now)
 		return;
 	}
 	r->rivals -= r->rivals > 0;
-	if (r->phase == RATE_CRUISE && ++r->rounds < r->cruise)
+	if (r->phase == RATE_CRUISE && !unnoticed(r) && ++r->rounds < rest_rounds(r))
 		r->pace = r->base * trim(r, w);
 	else
 		speed_up(r, now);

@@ -59,6 +59,7 @@ struct rate_sample {
  * @yield:     others share the link, and are left a part of it
  * @rivals:    for so many rounds more it is believed that others share the link
  * @standing:  their queue stays however slow we are: it says nothing
+ * @starting:  nothing but a queue has been a sign so far
  * @delivered, @lost: of the latest window: bytes per second, share
  */
 struct rate {
@@ -70,7 +71,7 @@ struct rate {
 	int64_t delay, least, least_next;
 	uint64_t least_at, changed_at, round_at, heard_at;
 	uint32_t rounds, cruise, rivals;
-	bool yield, standing;
+	bool yield, standing, starting;
 	uint64_t cuts;
 	double delivered, lost;
 	struct rate_sample sample[RATE_SAMPLES];
