@@ -10,7 +10,7 @@
  * impatient control clients, the log's ration, and each second the service manager's watchdog and
  * status.
  *
- * A stop is a drain: no new custody, what is owed is still delivered, for drain-timeout at most;
+ * A stop is a drain: nothing more is promised, what was is still done, for drain-timeout at most;
  * whatever is left then is said in the log. A second signal ends it at once.
  */
 #include "daemon.h"
@@ -30,6 +30,8 @@
 #define ROUNDS	    8	/* per turn */
 #define HOUSE_NS    50000000ull
 #define SECOND_NS   1000000000ull
+/* More than any ring holds. */
+#define LAST_ROUNDS 64
 /* So long queue pairs take to be made to fail (engine/fault.c). */
 #define FAILING_NS  6000000000ull
 /* Frames or reports wait for the kernel to take them: look again after this, and twice that, and so
@@ -278,6 +280,27 @@ void daemon_on_stop(void *ctx, int signo)
 	log_line(LOG_INFO, "stopping: %llu packets, %llu bytes in custody to be delivered first",
 		 (unsigned long long)left.packets, (unsigned long long)left.bytes);
 	engine_drain(d->engine, d->now);
+}
+
+/*
+ * From here on the bridge has the packets. What had come before is in the sockets' rings: it is
+ * passed on like what came last, so that a stop drops nothing.
+ */
+void daemon_last_frames(struct daemon *d)
+{
+	unsigned int n;
+
+	if (!d->port)
+		return;
+	afxdp_heartbeat(d->port, 0);
+	for (int i = 0; i < LAST_ROUNDS; i++) {
+		d->now = loop_now();
+		n = afxdp_rx(d->port, RX_BUDGET, on_frame, d);
+		engine_tick(d->engine, d->now);
+		(void)afxdp_flush(d->port);
+		if (!n)
+			return;
+	}
 }
 
 int daemon_run(struct daemon *d)

@@ -376,6 +376,8 @@ void daemon_stop(struct daemon *d)
 		control_close(d->control);
 		return;
 	}
+	if (ran)
+		daemon_last_frames(d);
 	if (d->session)
 		session_bye(d->session, BYE_SHUTDOWN);
 	control_close(d->control);

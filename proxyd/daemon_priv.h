@@ -78,6 +78,8 @@ struct daemon {
 void daemon_on_control(void *ctx, int fd);
 void daemon_on_alarm(void *ctx, unsigned int i, bool raised);
 void daemon_on_stop(void *ctx, int signo);
+/** daemon_last_frames - nothing is taken any more; what was, leaves. */
+void daemon_last_frames(struct daemon *d);
 
 /* daemon_reload.c */
 void daemon_on_reload(void *ctx, int signo);

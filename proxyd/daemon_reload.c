@@ -99,8 +99,7 @@ void daemon_linger(struct daemon *d)
 			return;
 		}
 		for (int lane = 0; lane < 2; lane++) {
-			if (ci.lane[lane].state == LANE_DRAIN ||
-			    ci.lane[lane].state == LANE_FAULT) {
+			if (ci.lane[lane].lingers) {
 				d->linger_conn = 0; /* from the start, next time */
 				return;
 			}

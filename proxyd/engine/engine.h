@@ -286,6 +286,7 @@ struct prefetch_info {
  * @una:     next PSN not truly acknowledged by the responder
  * @nxt:     next PSN never sent on yet
  * @msn:      messages completed at @frontier
+ * @lingers:  it ends, and until then its packets must go on coming here, whatever the rules say
  * @custody:  retained for the near requester; @transit: held on the way to the near responder
  * @reads_pending: READ and ATOMIC requests not answered yet
  * @resp_checked: so are responses now
@@ -296,7 +297,7 @@ struct lane_info {
 	enum lane_state state;
 	enum ack_policy policy;
 	enum lane_reason reason; /* of the latest refusal, close or fault */
-	bool opener;
+	bool opener, lingers;
 	uint32_t epsn, frontier, una, nxt, msn;
 	struct ledger custody, transit;
 	uint32_t reads_pending;

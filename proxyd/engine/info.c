@@ -76,6 +76,17 @@ static void fill_reads(struct engine *e, const struct lane *l, struct lane_info 
 	out->reads.shift_msn = psn_sub(l->epsn.msn, x->map.asked.msn);
 }
 
+/* Whether what is left of the lane needs packets that no rule may ask for any more: what is owed is
+ * released by answers, and by the requests that follow. */
+static bool lingers(const struct engine *e, const struct flow *fl)
+{
+	const struct lane *l = &fl->lane;
+
+	return l->role != ROLE_NONE &&
+	       (l->state == LANE_DRAIN || l->state == LANE_FAULT || fl->rule < 0 ||
+		(l->role == ROLE_ACCEPTOR && l->closing) || e->rules[fl->rule].peer != l->peer);
+}
+
 static void fill_lane(struct engine *e, const struct flow *fl, uint64_t now, struct lane_info *out)
 {
 	const struct lane *l = &fl->lane;
@@ -88,6 +99,7 @@ static void fill_lane(struct engine *e, const struct flow *fl, uint64_t now, str
 					  : POLICY_OFF,
 		.reason = l->reason,
 		.opener = lane_keeps(l),
+		.lingers = lingers(e, fl),
 		.epsn = l->epsn.psn,
 		.frontier = held ? l->frontier.psn : PSN_NONE,
 		.una = l->una.psn,

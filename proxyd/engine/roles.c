@@ -47,8 +47,16 @@ static void opener_timer(struct engine *e, struct flow *fl, unsigned int which)
 /* So long after the latest packet nobody asks for a lost answer any more. */
 #define KEPT_NS (10 * NSEC_PER_SEC)
 
+/* A lane that drains may be let go when something else is over: a barrier of its hosts. */
+static void keeper_sweep(struct engine *e, struct flow *fl)
+{
+	if (lane_carries_on(&fl->lane))
+		ack_list(e, fl);
+}
+
 static void opener_sweep(struct engine *e, struct flow *fl)
 {
+	keeper_sweep(e, fl);
 	if (e->now - fl->seen > KEPT_NS)
 		resp_idle(e, fl);
 }
@@ -245,6 +253,7 @@ const struct role_ops engine_roles[ROLES] = {
 			.timer = single_timer,
 			.send = far_run,
 			.tell = near_tell,
+			.sweep = keeper_sweep,
 			.drain = keeper_drain,
 			.owes = keeper_owes,
 			.end = keeper_end,

@@ -2,9 +2,13 @@
 /*
  * How a lane ends.
  *
- * Closing is abrupt where nothing was promised (OPENING), else through DRAIN: new requests are
- * dropped, which hosts repair by themselves, until the responder has acknowledged all that was
- * promised. What a role has to say about it stands in its table (roles.h).
+ * Closing is abrupt where nothing was promised (OPENING), else through DRAIN, until the responder
+ * has acknowledged all that was promised. Where an operator wants it (a stop, a rule that is gone,
+ * a release, the peer's wish for such reasons) no request is dropped meanwhile: they are carried as
+ * before, but acknowledged by the true responder only, and as soon as that has made all promises
+ * true the lane is let go (near/let_go.c). Else new requests are dropped, which hosts repair by
+ * themselves: they are another owner's, or such that no lane can hold. What a role has to say about
+ * it stands in its table (roles.h).
  */
 #include "engine/core/roles.h"
 #include "engine/core/core.h"
@@ -79,11 +83,22 @@ void lane_drain(struct engine *e, struct flow *fl, enum lane_reason why)
 		return;
 	l->reason = (uint8_t)why;
 	if (l->state == LANE_OPENING) {
+		if (why == REASON_OPERATOR && !l->ordered)
+			lane_send_rest(e, fl);
 		lane_close(e, fl, why, true); /* nothing was promised */
 		return;
 	}
 	lane_set_state(l, LANE_DRAIN);
+	if (lane_keeps(l))
+		l->eased = l->una.psn;
 	lane_check_drained(e, fl);
+	if (lane_carries_on(l))
+		ack_list(e, fl); /* there may be nothing but true ACKs behind it as it is */
+}
+
+bool lane_carries_on(const struct lane *l)
+{
+	return l->state == LANE_DRAIN && lane_keeps(l) && l->reason == REASON_OPERATOR && !l->gone;
 }
 
 /*

@@ -59,6 +59,9 @@ void lane_release(struct engine *e, struct flow *fl, uint32_t next);
 void lane_skip(struct engine *e, struct flow *fl, const struct mark *m);
 void lane_true_ack(struct engine *e, struct flow *fl, const struct mark *m);
 void lane_drop_all(struct engine *e, struct flow *fl);
+/** lane_send_rest - what is held and was not sent leaves as it would without us: the hosts see to
+ * it from here on. */
+void lane_send_rest(struct engine *e, struct flow *fl);
 uint8_t *lane_packet(struct engine *e, const struct pkt *d);
 
 /* lane.c: states, clocks */
@@ -92,6 +95,8 @@ void lanes_gone(struct engine *e, struct flow *fl, struct flow *other);
 void lane_hold_back(struct engine *e, struct flow *fl, uint64_t ns);
 void lane_drain(struct engine *e, struct flow *fl, enum lane_reason why);
 bool lane_drained(const struct lane *l);
+/** lane_carries_on - it drains, and takes new requests all the same, without a promise. */
+bool lane_carries_on(const struct lane *l);
 void lane_check_drained(struct engine *e, struct flow *fl);
 void lane_settled(struct engine *e, struct flow *fl);
 void lane_refused(struct engine *e, struct flow *fl, uint32_t psn, uint8_t syndrome,

@@ -255,6 +255,20 @@ void lane_skip(struct engine *e, struct flow *fl, const struct mark *m)
 		mark_held(l, m->psn);
 }
 
+void lane_send_rest(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	/* an acceptor may hold packets without a name beyond its end */
+	uint32_t psn = l->nxt.psn, end = psn_add(l->una.psn, WINDOW_SPAN);
+	struct pkt *d;
+
+	while (psn_before(psn, end) && (d = window_next(&l->win, e->pool, psn, end, &psn))) {
+		if (engine_tx(e, other_port(fl->side), lane_packet(e, d), d->len))
+			return; /* as on a link that is full */
+		psn = psn_add(psn, d->span);
+	}
+}
+
 void lane_drop_all(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;

@@ -189,6 +189,7 @@ struct lane {
 	uint32_t start;	      /* mark: core/marks.h: */
 	uint32_t room;	      /* mark: core/marks.h: */
 	struct mark honest, acked;
+	uint32_t eased; /* DRAIN: of true ACKs below the host had its share (near/let_go.c) */
 	uint32_t told;
 	uint32_t lost; /* packets marked PKT_LOST */
 	uint32_t refusal_psn;

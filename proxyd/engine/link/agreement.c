@@ -240,6 +240,8 @@ static void rx_close(struct engine *e, unsigned int peer, const struct report *r
 	if ((r->reason == REASON_NONE || r->reason == REASON_PEER_RESTARTED) &&
 	    fl->lane.una.psn != fl->lane.epsn.psn)
 		lane_drain(e, fl, REASON_PEER_RESTARTED);
+	else if (r->reason == REASON_OPERATOR)
+		stream_rx_let_go(e, fl);
 	else
 		lane_close(e, fl, r->reason, false);
 }

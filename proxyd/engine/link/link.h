@@ -46,6 +46,8 @@ void stream_rx_refuse(struct engine *e, struct flow *fl, uint32_t psn);
 /** stream_rx_make_room - drop what is held without a name; if that is nothing and @more, what is
  * held out of order. False when there was nothing to drop. */
 bool stream_rx_make_room(struct engine *e, struct flow *fl, bool more);
+/** stream_rx_let_go - the opener has let go of what it had not promised: the lane ends. */
+void stream_rx_let_go(struct engine *e, struct flow *fl);
 /** stream_rx_deliver - hand what has become contiguous to the requester's stand-in. */
 void stream_rx_deliver(struct engine *e, struct flow *fl);
 

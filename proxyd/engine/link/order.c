@@ -438,6 +438,11 @@ static void barrier(struct engine *e, struct order_log *g)
 
 /* ---- requests that no lane holds ---- */
 
+bool order_waits(const struct engine *e, const struct flow *fl)
+{
+	return log_of(e, &fl->key)->waits;
+}
+
 bool order_may_pass(struct engine *e, struct flow *fl)
 {
 	const struct rule *r = &e->rules[fl->rule];

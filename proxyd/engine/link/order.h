@@ -36,6 +36,8 @@ void order_resumed(struct engine *e, struct flow *fl);
 void order_open(const struct engine *e, const struct flow *fl, struct report *r);
 /** order_may_pass - whether a request that no lane holds may pass to the other host. */
 bool order_may_pass(struct engine *e, struct flow *fl);
+/** order_waits - whether a barrier of the lane's hosts waits for a delivery. */
+bool order_waits(const struct engine *e, const struct flow *fl);
 /** order_tick - barriers that are due, reports of them. */
 void order_tick(struct engine *e);
 

@@ -317,6 +317,24 @@ void stream_rx_named(struct engine *e, struct flow *fl, struct pkt *d, uint32_t 
 	stream_rx_refuse(e, fl, psn);
 }
 
+/*
+ * The opener has let go, and what was promised is done (near/let_go.c). What is held here is the
+ * hosts' again: all of it goes on to the responder, named or not, as if it came just now. The
+ * latest true ACK ended here and may not have come to the opener in time, so the requester is told
+ * it.
+ */
+void stream_rx_let_go(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+
+	if (!l->refusal)
+		lane_send_rest(e, fl);
+	(void)resp_tx_run(e, fl, UINT32_MAX);
+	if (l->una.ackable && l->credit != 0xff && psn_after(l->una.psn, l->start))
+		(void)ack_send(e, fl, psn_sub(l->una.psn, 1), l->credit, l->una.msn);
+	lane_close(e, fl, REASON_OPERATOR, false);
+}
+
 void stream_rx_request(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;

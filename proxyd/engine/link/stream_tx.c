@@ -195,6 +195,7 @@ static bool believed(struct engine *e, struct flow *fl, const struct report *r)
 static bool goes_on(struct engine *e, struct flow *fl, const struct report *r)
 {
 	if (!r->refusal && (r->reason == REASON_OPERATOR || r->reason == REASON_DISCONNECT)) {
+		fl->offered = 0; /* it would refuse the next lane */
 		lane_drain(e, fl, r->reason);
 		if (fl->lane.role != ROLE_OPENER)
 			return false;

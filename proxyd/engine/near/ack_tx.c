@@ -8,8 +8,8 @@
  *	- the first unanswered READ or its like (but for ATOMICs that are answered here, see
  *	  atomic.c);
  *	- the handover PSN, until everything before it was truly acknowledged;
- *	- the true ACK, where the policy is `off`, where the peer has not agreed yet, and inside
- *	  messages that did not fit the pool when they began (POOL-3);
+ *	- the true ACK, where the policy is `off`, where the peer has not agreed yet, while the lane
+ *	  drains, and inside messages that did not fit the pool when they began (POOL-3);
  *	- the last packet of the first message not truly acknowledged, where the policy is `honest`;
  *	- what was sent on, while the lane's share of the pool is nearly full: the requester then
  *	  goes at the pace of the WAN;
@@ -115,7 +115,7 @@ static void limits(struct engine *e, struct lane *l, struct mark *m)
 {
 	if (!l->start_acked)
 		limit(m, &l->frontier);
-	if (l->state == LANE_OPENING || l->policy == POLICY_OFF || l->suspect)
+	if (l->state == LANE_OPENING || l->policy == POLICY_OFF || l->suspect || lane_carries_on(l))
 		limit_wire(e, l, m, &l->una);
 	if (l->policy == POLICY_HONEST)
 		honest_limit(e, l, m);
@@ -242,6 +242,7 @@ static void flush(struct engine *e, struct flow *fl)
 
 	order_accepted(e, fl);
 	advance(e, fl);
+	near_ease(e, fl);
 	if (l->reasked_psn != PSN_NONE || l->suspect)
 		return;
 	while (atomic_make(e, fl))
@@ -303,4 +304,6 @@ void near_tell(struct engine *e, struct flow *fl)
 	flush(e, fl);
 	if (lane_drained(l) && !l->ack_listed)
 		lane_close(e, fl, l->reason, true);
+	else if (lane_carries_on(l) && !l->ack_listed)
+		near_let_go(e, fl);
 }

@@ -52,7 +52,14 @@ static void trickle(struct engine *e, struct flow *fl)
 	struct lane_reads *x = reads_of(e, l);
 	struct pkt *d;
 
-	if ((!pool_pressed(e, l) && !span_pressed(e, l)) || now_us(e) - l->trickle_us < TRICKLE_US)
+	if (now_us(e) - l->trickle_us < TRICKLE_US)
+		return;
+	if (lane_carries_on(l)) {
+		near_ease_one(e, fl);
+		l->trickle_us = now_us(e);
+		return;
+	}
+	if (!pool_pressed(e, l) && !span_pressed(e, l))
 		return;
 	frontier_limits(e, l, &m);
 	if (!psn_after(m.psn, l->frontier.psn))

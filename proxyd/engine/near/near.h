@@ -31,6 +31,13 @@ void frontier_trim(struct engine *e, struct lane *l);
 void nak_send(struct engine *e, struct flow *fl);
 void near_tell(struct engine *e, struct flow *fl);
 
+/* let_go.c: the lane ends as soon as its host was told nothing but what is true */
+void near_let_go(struct engine *e, struct flow *fl);
+/** near_ease - the host is told a little more than is true while it drains; near_ease_one - for it
+ * has asked again. */
+void near_ease(struct engine *e, struct flow *fl);
+void near_ease_one(struct engine *e, struct flow *fl);
+
 /* duplicate.c: requests that are not the next one */
 void duplicate_request(struct engine *e, struct flow *fl, const struct frame *f);
 bool duplicate_jumped(struct engine *e, struct flow *fl, const struct frame *f, bool first);

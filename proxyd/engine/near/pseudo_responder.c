@@ -286,7 +286,7 @@ static void request_in_order(struct engine *e, struct flow *fl, const struct fra
 
 	if (l->state == LANE_OPENING)
 		l->atomics |= (f->op->flags & OPF_ATOMIC) != 0; /* it passes by, too */
-	if (l->state == LANE_DRAIN)
+	if (l->state == LANE_DRAIN && !lane_carries_on(l))
 		return; /* the requester asks again, and WATCH will pass it */
 	if (q.span > SPAN_MAX) {
 		let_read_pass(e, fl, f, REASON_LONG_READ);
@@ -341,8 +341,8 @@ void near_request(struct engine *e, struct flow *fl, const struct frame *f)
 			return;
 		} else if (duplicate_gone_on(e, fl, f))
 			engine_pass(e, fl->side, f);
-		else if (!l->nak_sent && !l->nak_due && !l->room_wait && l->state != LANE_DRAIN &&
-			 icrc_ok(f))
+		else if (!l->nak_sent && !l->nak_due && !l->room_wait &&
+			 (l->state != LANE_DRAIN || lane_carries_on(l)) && icrc_ok(f))
 			nak_send(e, fl);
 	}
 }

@@ -1,0 +1,116 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# A daemon ends in order, for good, or lets connections go, amid transfers at full load over 20 ms: their requests are
+# carried until nothing is promised, and then go over the bridge. The hosts' timers are those that network cards have by
+# default (67 ms, seven retries). No queue pair fails, and the daemons drop nothing on the way.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+. tests/netns/lib.sh
+
+HOST=(--size 64K --depth 16 --mtu 4096 --timeout-exp 14 --retry 7 --region 8M)
+# Counters of what was dropped
+DROPS='["no-room", "foreign-requests", "order-dropped", "fault-dropped", "bad-icrc", "out-of-window", "wan-forged", "wan-unnamed",
+	"tx-full", "tx-dropped", "rx-dropped", "faults", "lost-packets"]'
+
+held_now() # the latest connection is in custody at a
+{
+	jq_true a qp 'any(.lqpn == $q and .state == "held" and ."custody-packets" > 0)' --argjson q $((${qpn[a]}))
+}
+
+state_is() # SITE STATE: of the latest connection
+{
+	jq_true "$1" qp 'any(.lqpn == $q and .state == $s)' --argjson q $((${qpn[$1]})) --arg s "$2"
+}
+
+more() # NAME MESSAGES: so many more than until now
+{
+	await 60 so_far_above "$1" messages $(($(so_far "$1" messages) + $2))
+}
+
+drops() # of the daemons that run
+{
+	local s
+
+	for s in a b; do
+		running gw-$s && cli $s -j stats show |
+			jq -r --argjson d "$DROPS" --arg s $s '.[] | select(.name as $n | $d | index($n)) | "\($s) \(.group) \(.name) \(.value)"'
+	done
+}
+
+none_dropped() # since $LAB/before, by the daemons that still run: a line each that tells of more
+{
+	drops >"$LAB/after"
+	! grep -v -x -F -f "$LAB/before" "$LAB/after"
+}
+
+# amid NAME OP EVENT...: a stream from a that goes on while the event comes, and afterwards
+amid()
+{
+	local name=$1 op=$2 status=0
+
+	shift 2
+	next_qpns
+	transfer_begin "$name" a --op "$op" "${HOST[@]}" --seconds 600
+	await 60 held_now && more "$name-req" 100 || status=1
+	drops >"$LAB/before"
+	"$@" || status=1
+	more "$name-req" 200 || status=1
+	none_dropped || status=1
+	enough "$name-req"
+	transfer_end "$name" && intact "$name" && [ "$(got "$name-req" errors)" = 0 ] || status=1
+	echo "# $name: $(jq -r '"timeouts \(.timeouts), longest gap \(."gap-max-ms") ms"' "$LAB/$name-req.out")" >>"$LAB/gaps"
+	return $status
+}
+
+stop() # SITE: in order, with nothing left
+{
+	gateway_stop "$1" && grep -q 'stopped, nothing left in custody' "$LAB/gw-$1.err"
+}
+
+released()
+{
+	cli a release lqpn $((${qpn[a]})) || return
+	await 30 grep -q "released: operator" "$LAB/gw-a.err" && await 60 held_now # it comes back by itself
+}
+
+bypassed()
+{
+	cli a bypass on all && await 30 state_is a watch && more "$1" 100 && cli a bypass off all && await 60 held_now
+}
+
+rule_gone() # SITE TRANSFER: there is no rule for it any more
+{
+	gateway_config "$1" -g "wan-rate = 760M" -l 10.99.1.1 -w 10.99.2.1
+	in_ns "g$1" "$B/longhauld" --reload -c "$LAB/gw-$1.conf" && await 30 state_is "$1" watch && more "$2" 100
+}
+
+rule_back() # SITE
+{
+	gateway_config "$1" -g "wan-rate = 760M"
+	in_ns "g$1" "$B/longhauld" --reload -c "$LAB/gw-$1.conf"
+}
+
+lab_up
+wan_start --delay-ms 10 --rate-mbps 800
+pair_start -g "wan-rate = 760M"
+for op in write send read; do
+	it "SIGTERM near the requester: $op" amid stop-a-$op $op stop a
+	gateway_start a && await 30 peers_up
+	it "SIGTERM near the responder: $op" amid stop-b-$op $op stop b
+	gateway_start b && await 30 peers_up
+done
+for op in write read; do
+	it "longhaul release: $op" amid release-$op $op released
+	it "longhaul bypass: $op" amid bypass-$op $op bypassed bypass-$op-req
+	it "a reload without the rule near the requester: $op" amid rule-a-$op $op rule_gone a rule-a-$op-req
+	it "and with it again" rule_back a
+	it "a reload without the rule near the responder: $op" amid rule-b-$op $op rule_gone b rule-b-$op-req
+	it "and with it again" rule_back b
+done
+it "everything stops in order" pair_stop
+gateway_config a -s
+gateway_start a
+it "SIGTERM of an appliance alone: write" amid stop-single write stop a
+cat "$LAB/gaps"
+exit $((tests_failed > 0))
