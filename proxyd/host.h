@@ -19,6 +19,9 @@
 int host_check(struct config *c, unsigned int patience_ms, struct config_errors *errs,
 	       struct config_errors *warn);
 
+/** host_wait - until both ports are there and up, for a minute at most; host_wait.c. */
+void host_wait(const struct config *c);
+
 /* The parts, each in a file of its own. They only add warnings. */
 
 /** host_check_link - whether the link carries what the hosts send: host_link.c. */

@@ -21,6 +21,7 @@ enum long_only {
 	OPT_REPLAY,
 	OPT_RELOAD,
 	OPT_HAND_OVER,
+	OPT_WAIT,
 	OPT_VERSION,
 };
 
@@ -31,6 +32,7 @@ static const struct option long_options[] = {
 	{"reload", no_argument, NULL, OPT_RELOAD},
 	{"replay", required_argument, NULL, OPT_REPLAY},
 	{"hand-over", required_argument, NULL, OPT_HAND_OVER},
+	{"wait", no_argument, NULL, OPT_WAIT},
 	{"json", no_argument, NULL, 'j'},
 	{"foreground", no_argument, NULL, 'f'},
 	{"verbose", no_argument, NULL, 'v'},
@@ -40,7 +42,8 @@ static const struct option long_options[] = {
 };
 
 static const char help[] =
-	"usage: longhauld [-c FILE] [-v] [--check-config [--offline] | --reload | --replay CAPTURE "
+	"usage: longhauld [-c FILE] [-v] [--wait] [--check-config [--offline] | --reload | "
+	"--replay CAPTURE "
 	"[-j]]\n"
 	"\n"
 	"  -c, --config FILE    configuration, default " CONFIG_PATH "\n"
@@ -49,6 +52,7 @@ static const char help[] =
 	"      --reload         have the running daemon read it again; fails when that refuses\n"
 	"      --replay CAPTURE show which queue pairs the packets of a capture file tell of\n"
 	"      --hand-over PID  tell that longhauld to end for this version to go on, if it can\n"
+	"      --wait           wait for ports that do not exist or are down, for a minute\n"
 	"  -j, --json           the replay's table as JSON\n"
 	"  -v, --verbose        log more\n"
 	"  -f, --foreground     accepted; longhauld never leaves the foreground\n"
@@ -165,14 +169,31 @@ static int hand_over(const char *path, const char *pid)
 	return rc ? fail(err) : 0;
 }
 
-static int serve(const char *path, bool verbose)
+/* A file with errors is for load() to complain of. */
+static void wait_for_ports(const char *path)
+{
+	struct config_errors *errs = calloc(1, sizeof(*errs));
+	struct config *cfg = calloc(1, sizeof(*cfg));
+
+	if (errs && cfg && !config_load(path, cfg, errs)) {
+		log_init(cfg->log_level);
+		host_wait(cfg);
+	}
+	free(errs);
+	free(cfg);
+}
+
+static int serve(const char *path, bool verbose, bool waits)
 {
 	struct config_errors *warn = calloc(1, sizeof(*warn));
-	struct config *cfg = warn ? load(path, PATIENCE_START_MS, warn) : NULL;
+	struct config *cfg;
 	struct daemon *d;
 	char err[ERR_LEN];
 	int rc;
 
+	if (waits)
+		wait_for_ports(path);
+	cfg = warn ? load(path, PATIENCE_START_MS, warn) : NULL;
 	if (cfg)
 		log_init(verbose ? LOG_DEBUG : cfg->log_level);
 	for (unsigned int i = 0; cfg && i < warn->n && i < CONFIG_ERRORS; i++)
@@ -197,10 +218,19 @@ enum what {
 	REPLAY,
 };
 
+static int unknown(const char *option)
+{
+	char text[128];
+
+	snprintf(text, sizeof(text),
+		 "unknown option or missing value '%.60s'; see longhauld --help", option);
+	return fail(text);
+}
+
 int main(int argc, char **argv)
 {
 	const char *path = CONFIG_PATH, *capture = NULL, *pid = NULL;
-	bool offline = false, json = false, verbose = false;
+	bool offline = false, json = false, verbose = false, waits = false;
 	enum what what = SERVE;
 	char text[128];
 	int c;
@@ -224,6 +254,9 @@ int main(int argc, char **argv)
 			capture = optarg;
 			what = REPLAY;
 			break;
+		case OPT_WAIT:
+			waits = true;
+			break;
 		case OPT_HAND_OVER:
 			pid = optarg;
 			break;
@@ -242,10 +275,7 @@ int main(int argc, char **argv)
 			printf("longhauld %s\n", LONGHAUL_VERSION);
 			return 0;
 		default:
-			snprintf(text, sizeof(text),
-				 "unknown option or missing value '%.60s'; see longhauld --help",
-				 argv[optind - 1]);
-			return fail(text);
+			return unknown(argv[optind - 1]);
 		}
 	}
 	if (optind < argc) {
@@ -258,5 +288,5 @@ int main(int argc, char **argv)
 	return what == REPLAY	? replay(capture, json)
 	       : what == CHECK	? check(path, offline)
 	       : what == RELOAD ? reload(path)
-				: serve(path, verbose);
+				: serve(path, verbose, waits);
 }

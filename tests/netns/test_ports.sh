@@ -1,0 +1,107 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# What happens to the interfaces of an appliance amid a transfer: down and up, another MTU, renamed and back, deleted and
+# made anew. What is in custody is held, by the process or by the next one, which waits for the port (--wait, as the unit
+# has it). The hosts' timers are patient here: without appliances they would need to be, too.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+. tests/netns/lib.sh
+
+held_now()
+{
+	jq_true a qp 'any(.lqpn == $q and .state == "held" and ."custody-packets" > 0)' --argjson q $((${qpn[a]}))
+}
+
+more() # MESSAGES: so many more than until now
+{
+	await 60 so_far_above load-req messages $(($(so_far load-req messages) + $1))
+}
+
+log_has() # SITE TEXT
+{
+	grep -q -- "$2" "$LAB/gw-$1.err"
+}
+
+down_for_a_while() # SITE INTERFACE
+{
+	ip -n "$P-g$1" link set "$2" down && await 30 log_has "$1" "is down" && ip -n "$P-g$1" link set "$2" up &&
+	await 30 carrier && more 100 && await 30 held_now
+}
+
+other_mtu() # SITE INTERFACE
+{
+	ip -n "$P-g$1" link set "$2" mtu 4250 && more 100 && ip -n "$P-g$1" link set "$2" mtu $LAB_MTU && more 100 && held_now
+}
+
+# The daemon ends by itself, as the port is gone; as the unit does, the next one is started at once, and waits
+ends() # SITE
+{
+	reap "gw-$1"
+	[ $? = 1 ] && log_has "$1" "was removed or renamed" || return
+	cp "$LAB/gw-$1.err" "$LAB/old.err"
+	spawn "gw-$1" "g$1" env LONGHAUL_PINS="$LAB/bpf/$1" "${before_others[@]}" -10 "$B/longhauld" --wait -c "$LAB/gw-$1.conf"
+	await 30 log_has "$1" "waiting for interface $2: it does not exist"
+}
+
+goes_on() # SITE
+{
+	await 30 attached "$1" && log_has "$1" 'going on where a former longhauld ended' && await 30 carrier && await 30 peers_up &&
+	more 100 && await 30 held_now
+}
+
+renamed() # SITE INTERFACE
+{
+	ip -n "$P-g$1" link set "$2" down && ip -n "$P-g$1" link set "$2" name other0 && ends "$1" "$2" &&
+	ip -n "$P-g$1" link set other0 name "$2" && ip -n "$P-g$1" link set "$2" up && goes_on "$1"
+}
+
+wan_new() # SITE: its WAN port is deleted, and made anew, with what is behind it
+{
+	local g=$P-g$1
+
+	wan_stop
+	ip -n "$g" link del wan0 && ends "$1" wan0 || return
+	ip -n "$g" link add wan0 type veth peer name "$1" netns $P-wan && ip -n "$g" link set wan0 master br0 &&
+	link_up "g$1" wan0 && link_up wan "$1" && wan_start --delay-ms 10 --rate-mbps 400 && goes_on "$1"
+}
+
+lab_up
+lab_keep
+wan_start --delay-ms 10 --rate-mbps 400
+pair_start -g "wan-rate = 380M"
+transfer_begin load a --op write --seconds 600 --size 64K --depth 64 --mtu 4096
+await 60 held_now
+it "the LAN port near the requester is down for a while" down_for_a_while a lan0
+it "the WAN port near the requester" down_for_a_while a wan0
+it "the WAN port near the responder" down_for_a_while b wan0
+it "the LAN port near the responder" down_for_a_while b lan0
+for s in a b; do
+	it "another MTU, still large enough, and back, LAN and WAN at $s" eval "other_mtu $s lan0 && other_mtu $s wan0"
+done
+it "the WAN port near the requester is renamed, and back" renamed a wan0
+it "the LAN port near the responder is renamed, and back" renamed b lan0
+it "the WAN port near the requester is deleted and made anew" wan_new a
+it "the WAN port near the responder" wan_new b
+none_lost()
+{
+	local s
+
+	enough load-req
+	transfer_end load && intact load && [ "$(got load-req errors)" = 0 ] || return
+	for s in a b; do
+		[ "$(stat_of $s faults)" = 0 ] || return
+	done
+}
+it "the host has seen no error, and no byte is lost" none_lost
+pair_stop
+never() # comes the port: after a minute the start fails as ever
+{
+	ip -n $P-ga link set lan0 name other0 2>/dev/null || { ip -n $P-ga link set lan0 down && ip -n $P-ga link set lan0 name other0; }
+	spawn never ga "$B/longhauld" --wait -c "$LAB/gw-a.conf"
+	await 30 grep -q "waiting for interface lan0: it does not exist" "$LAB/never.err" && signal never TERM
+	reap never
+	[ $? = 143 ]
+}
+it "SIGTERM ends the wait" never
+exit $((tests_failed > 0))
