@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 
 #include "control/monitor.h"
 #include "daemon_priv.h"
@@ -122,7 +123,10 @@ static int open_engine(struct daemon *d, char *err, size_t errlen)
 		.event = sink_event,
 		.hold = daemon_fence,
 	};
+	const struct rlimit unlimited = {RLIM_INFINITY, RLIM_INFINITY};
+	int rc;
 
+	(void)setrlimit(RLIMIT_MEMLOCK, &unlimited);
 	ec.pool_bytes = cfg->pool_bytes;
 	ec.max_conns = cfg->max_conns;
 	if (getrandom(&ec.seed, sizeof(ec.seed), 0) != sizeof(ec.seed)) {
@@ -138,6 +142,13 @@ static int open_engine(struct daemon *d, char *err, size_t errlen)
 			 (unsigned long long)cfg->pool_bytes >> 20, cfg->max_conns);
 		return -ENOMEM;
 	}
+	rc = engine_lock(d->engine);
+	if (rc)
+		log_line(
+			LOG_WARNING,
+			"packets in custody may be swapped out, and hosts wait then: their memory "
+			"cannot be locked (%s); raise LimitMEMLOCK, lower 'pool', or turn swap off",
+			strerror(-rc));
 	d->view.engine = d->engine;
 	daemon_set_rules(d);
 	return 0;

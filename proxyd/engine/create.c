@@ -329,6 +329,11 @@ uint64_t engine_layout(void)
 	return LONGHAUL_LAYOUT;
 }
 
+int engine_lock(const struct engine *e)
+{
+	return arena_lock(&e->arena);
+}
+
 void engine_destroy(struct engine *e)
 {
 	struct arena a;

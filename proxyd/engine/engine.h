@@ -125,6 +125,9 @@ struct engine;
 /** engine_create - NULL when memory is short. @now_ns: first value of the clock. */
 struct engine *engine_create(const struct engine_config *cfg, const struct engine_sink *sink,
 			     uint64_t now_ns);
+/** engine_lock - reserve its memory, and keep it from being swapped out. 0 or negative errno. */
+int engine_lock(const struct engine *e);
+
 /** engine_destroy - lanes are not asked; what lies in a file stays there. */
 void engine_destroy(struct engine *e);
 

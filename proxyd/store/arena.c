@@ -124,6 +124,18 @@ int arena_adopt(struct arena *a, int fd)
 	return 0;
 }
 
+int arena_lock(const struct arena *a)
+{
+	struct stat st;
+
+	/* that of a file is there already: looking at all of it would take long, too */
+	if (!fstat(a->fd, &st) && (uint64_t)st.st_blocks * 512 < a->size &&
+	    fallocate(a->fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)a->size))
+		return -errno;
+	/* All of it at once would take long, and who goes on with it makes hosts wait. */
+	return mlock2(a->base, a->size, MLOCK_ONFAULT) ? -errno : 0;
+}
+
 void arena_exit(struct arena *a)
 {
 	if (a->base) {

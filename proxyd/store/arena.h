@@ -40,6 +40,10 @@ int arena_init_file(struct arena *a, int fd, size_t size);
  *  on success. 0, -EINVAL when @fd is no arena, or another negative errno. */
 int arena_adopt(struct arena *a, int fd);
 
+/** arena_lock - reserve all of its memory, and keep in memory what is used of it. 0 or negative
+ *  errno. */
+int arena_lock(const struct arena *a);
+
 /** arena_exit - unmap and close; the region is gone when nobody else holds its fd. */
 void arena_exit(struct arena *a);
 

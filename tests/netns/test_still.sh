@@ -1,0 +1,79 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# A daemon that stands still under load, as one that is stopped, swapped out or not let run: longer than it takes the XDP
+# program to call it stale. What hosts send meanwhile is dropped where custody is, and asked again afterwards; nothing
+# is lost, nothing is believed to be executed that was not, and the lane is held as before. At both sides.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+. tests/netns/lib.sh
+
+# Nobody gives up: how long it stands still is up to the machine.
+HOST=(--size 64K --depth 64 --mtu 4096 --timeout-exp 14 --region 8M --cm --seconds 600)
+TIMES=10 # that a host's timer (67 ms) runs out meanwhile, more than the 500 ms after which a daemon is stale
+
+held_now() # the latest connection is in custody at a
+{
+	jq_true a qp 'any(.lqpn == $q and .state == "held" and ."custody-packets" > 0)' --argjson q $((${qpn[a]}))
+}
+
+ahead_now() # or its READs are asked ahead
+{
+	jq_true a lane 'any(.lqpn == $q and .direction == "out" and ."psn-shift" > 0)' --argjson q $((${qpn[a]}))
+}
+
+asks_again() # NAME: the host sends something again
+{
+	await 60 so_far_above "$1" retransmits "$(so_far "$1" retransmits)"
+}
+
+more() # NAME MESSAGES: so many more than until now
+{
+	await 60 so_far_above "$1" messages $(($(so_far "$1" messages) + $2))
+}
+
+locked() # SITE: the memory that its daemon has custody in
+{
+	awk '/gw-'"$1"'.sock.state/ {here = 1} here && /^Locked:/ {print $2; exit}' "/proc/${pid[gw-$1]}/smaps" | grep -qv '^0$'
+}
+
+# still NAME OP CONDITION SITE: the daemon of that site stands still amid a transfer from a
+still()
+{
+	local name=$1 op=$2 condition=$3 s=$4 status=0 i stood
+
+	next_qpns
+	transfer_begin "$name" a --op "$op" "${HOST[@]}"
+	await 60 "$condition" || status=1
+	signal "gw-$s" STOP
+	stood=$(date +%s%N)
+	for ((i = 0; i < TIMES; i++)); do
+		asks_again "$name-req" || status=1
+	done
+	await 60 stale "$stood"
+	signal "gw-$s" CONT
+	more "$name-req" 100 && await 60 "$condition" || status=1
+	enough "$name-req"
+	transfer_end "$name" && intact "$name" && [ "$(got "$name-req" errors)" = 0 ] || status=1
+	[ "$(stat_of a faults)" = 0 ] && [ "$(stat_of b faults)" = 0 ] && return $status
+}
+
+stale() # SINCE: it is a second ago
+{
+	[ $(($(date +%s%N) - $1)) -gt 1000000000 ]
+}
+
+lab_up
+lab_keep
+wan_start --delay-ms 10 --rate-mbps 400
+pair_start -g "wan-rate = 380M" -r "prefetch = on"
+
+for s in a b; do
+	it "WRITE, the daemon at $s stands still for a second" still write-$s write held_now $s
+	it "SEND, at $s" still send-$s send held_now $s
+	it "READ asked ahead, at $s" still read-$s read ahead_now $s
+done
+it "memory in use is locked, at both" eval 'locked a && locked b'
+it "everything stops in order" pair_stop
+
+exit $((tests_failed > 0))
