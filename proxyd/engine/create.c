@@ -226,8 +226,10 @@ static void configure(struct engine *e, const struct engine_config *cfg)
 	engine_limits(e, cfg, e->now);
 	e->draining = e->all_bypassed = false;
 	e->rules_bypassed = 0;
+	/* most are not, and memory that is written to costs more than what is looked at */
 	for (uint32_t i = 0; i < e->nflows; i++)
-		e->flows[i].bypassed = false;
+		if (e->flows[i].bypassed)
+			e->flows[i].bypassed = false;
 	memset(&e->soon, 0, sizeof(e->soon));
 	for (int p = 0; p < PORTS; p++) {
 		e->wait[p].again = 0;
