@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Any size, any rate, any link, in virtual time: `make bench-link`; QUICK=1 takes a few minutes.
+ * Any size, any rate, any link, in virtual time: `make bench-link`; QUICK=1 takes a few minutes,
+ * and CELL=NAME measures those cells only whose name contains NAME.
  *
  *	bench_link [--cell NAME] [--seconds S] [--quick] [--unpaced] [--given-rate] [--ours]
  *		   [--verbose]
@@ -63,7 +64,7 @@ int main(int argc, char **argv)
 {
 	struct options o = {0};
 	struct last l = {0,   NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN,
-			 NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
+			 NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
 
 	if (!parse(&o, argc, argv))
 		return 2;
@@ -72,6 +73,7 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	link_share(&o, &l);
 	link_lanes(&o, &l);
+	link_policy(&o, &l);
 	printf("bench-link: deaths=%d", l.deaths);
 	field("unset-1bdp", l.unset, 1);
 	field("unset-0.1bdp", l.unset_short, 1);
@@ -89,6 +91,7 @@ int main(int argc, char **argv)
 	field("p999-1e-3", l.tail3, 2);
 	field("p999-1e-2", l.tail2, 2);
 	field("ping-512", l.ping_ms, 2);
+	field("policy-least", l.policy, 3);
 	printf("\n");
 	return l.deaths != 0;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What the parts of bench_link share: link_share.c has links whose rate nobody has said or that
- * others use, link_lanes.c has lanes that begin, small packets, tails, and many lanes at once.
+ * others use, link_policy.c compares policies with no appliance, link_lanes.c has lanes that begin,
+ * small packets, tails, and many lanes at once.
  */
 #ifndef BENCH_LINK_BENCH_H
 #define BENCH_LINK_BENCH_H
@@ -30,7 +31,7 @@ struct options {
 struct last {
 	int deaths;
 	double unset, unset_short, twice, bytes, cross5, cubic_jain, pairs_jain, step_rtts;
-	double cm_ms, psn_ms, small, lan25, lan100, tail3, tail2, ping_ms;
+	double cm_ms, psn_ms, small, lan25, lan100, tail3, tail2, ping_ms, policy;
 };
 
 /** wanted - whether the cell @name shall be measured. */
@@ -40,6 +41,7 @@ static inline bool wanted(const struct options *o, const char *name)
 }
 
 void link_share(const struct options *o, struct last *out);
+void link_policy(const struct options *o, struct last *out);
 void link_lanes(const struct options *o, struct last *out);
 
 #endif

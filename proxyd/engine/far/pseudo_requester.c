@@ -224,15 +224,23 @@ static void resume_at(struct engine *e, struct flow *fl, uint32_t psn)
 	pace_run(e, fl);
 }
 
+/* ACCEPTOR: the opener's host waits for the true ACK of the message that ends with @d. */
+static bool host_waits(const struct lane *l, const struct pkt *d)
+{
+	return d && (d->flags & PKT_EOM) && l->policy != POLICY_EARLY;
+}
+
 /* The responder has truly acknowledged everything below @m. */
 static void true_ack(struct engine *e, struct flow *fl, const struct mark *m)
 {
 	struct lane *l = &fl->lane;
+	bool urgent;
 	struct pkt *d;
 
 	if (!psn_after(m->psn, l->una.psn))
 		return;
 	d = window_get(&l->win, e->pool, psn_sub(m->psn, 1));
+	urgent = host_waits(l, d);
 	if (d && (d->flags & PKT_SENT) && !(d->flags & PKT_RETX)) {
 		rtt_sample(&l->rtt, now_us(e) - d->xmit);
 		l->backoff = 0;
@@ -250,7 +258,7 @@ static void true_ack(struct engine *e, struct flow *fl, const struct mark *m)
 		lane_skip(e, fl, m);
 		if (psn_before(from, m->psn))
 			stream_rx_skipped(e, fl, from, m->psn);
-		progress_due(e, fl, l->una.psn == l->epsn.psn);
+		progress_due(e, fl, urgent || l->una.psn == l->epsn.psn);
 		lane_check_drained(e, fl);
 		if (l->role == ROLE_NONE)
 			return;

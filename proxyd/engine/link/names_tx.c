@@ -10,7 +10,8 @@
  * Against him the link itself must be protected.)
  *
  * Names go out in the tick, behind the packets: at once when there were none for a while, else
- * after REPORT_NAMED packets or NAMES_NS. A report names packets of consecutive PSNs; a READ that
+ * after REPORT_NAMED packets, or NAMES_NS, or at the end of a message for whose true ACK the host
+ * waits (policy honest or off). A report names packets of consecutive PSNs; a READ that
  * takes several PSNs ends it. As the packets are in custody, any of them can be named again at
  * any time.
  *
@@ -77,10 +78,20 @@ void names_due(struct engine *e, struct flow *fl)
 		report_schedule(e, fl, &fl->lane.clock, false);
 }
 
+/* The host waits for the true ACK of the message that was sent last, and nothing follows it. */
+static bool host_waits(struct engine *e, const struct lane *l)
+{
+	const struct pkt *d = NULL;
+
+	if (l->policy != POLICY_EARLY && l->nxt.psn == l->epsn.psn)
+		d = window_get(&l->win, e->pool, psn_sub(l->nxt.psn, 1));
+	return d && (d->flags & PKT_EOM);
+}
+
 uint64_t names_report(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
-	bool now = e->now - l->clock.last >= NAMES_NS;
+	bool now = e->now - l->clock.last >= NAMES_NS || host_waits(e, l);
 	uint32_t told = 0;
 
 	if (!l->naming || l->reopen || !e->peer_up[l->peer])
