@@ -126,6 +126,7 @@ static const struct column peer_columns[] = {
 	{"pace", NULL, COL_TEXT, COL_DETAIL},
 	{"pace-bps", NULL, COL_RATE, COL_DETAIL},
 	{"pace-cause", NULL, COL_TEXT, COL_DETAIL},
+	{"share", NULL, COL_TEXT, COL_DETAIL},
 	{"delivered-bps", NULL, COL_RATE, COL_DETAIL},
 	{"lost-ppm", NULL, COL_NUMBER, COL_DETAIL},
 	{"noise-ppm", NULL, COL_NUMBER, COL_DETAIL},

@@ -348,6 +348,7 @@ static void defaults(struct config *c)
 	strcpy(c->socket, CONFIG_SOCKET);
 	c->pool_bytes = 256ull << 20;
 	c->max_conns = 16384;
+	c->wan_rate = PACE_AUTO;
 	c->port = CONFIG_PORT;
 	c->peer_timeout_ns = 60 * SEC;
 	c->responder_timeout_ns = 30 * SEC;

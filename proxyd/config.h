@@ -66,6 +66,7 @@ struct config_rule_src {
  * @pool_bytes:    retention memory
  * @wan_rate:      bytes (not bits) per second, 0: not paced; with PACE_AUTO (config_value.h) it is
  *                 found, and this is the most
+ * @share:         enum rate_share
  * @wan_burst:     bytes that may leave at once, 0: the engine's default
  * @max_path_mtu:  bytes, 0: as much as the kernel can
  * @listen:        own address for reports, all zero: any
@@ -88,6 +89,7 @@ struct config {
 	uint32_t max_conns;
 	enum afxdp_mode mode;
 	uint64_t wan_rate;
+	uint8_t share;
 	uint32_t wan_burst;
 	uint32_t max_path_mtu;
 	struct ip_addr listen;

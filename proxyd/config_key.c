@@ -16,8 +16,9 @@ static const char *const mode_names[] = {"auto", "native", "generic", NULL};
 static const char *const policy_names[] = {"early", "honest", "off", NULL};
 static const char *const ahead_names[] = {"off", "on", "single", NULL}; /* enum prefetch */
 static const char *const atomic_names[] = {"ordered", "discard-result", "prefetch",
-					   NULL};			    /* enum atomic_mode */
-static const char *const order_names[] = {"queue-pair", "hosts", NULL};	    /* enum order_mode */
+					   NULL};			/* enum atomic_mode */
+static const char *const order_names[] = {"queue-pair", "hosts", NULL}; /* enum order_mode */
+static const char *const share_names[] = {"fair", "most", "background", NULL}; /* enum rate_share */
 static const char *const class_names[] = {"data", "control", "bulk", NULL}; /* enum traffic_class */
 static const char *const learn_names[] = {"cm", "psn", "immediate", NULL};  /* LEARN_* */
 static const char *const level_names[] = {"error", "warning", "info", "debug", NULL};
@@ -32,6 +33,7 @@ const struct key longhaul_keys[] = {
 	{"max-connections", V_NUMBER, false, C(max_conns), 1, 1u << 20, NULL},
 	{"mode", V_CHOICE, false, C(mode), 0, 0, mode_names},
 	{"wan-rate", V_PACE, false, C(wan_rate), 0, 0, NULL},
+	{"share", V_CHOICE, false, C(share), 0, 0, share_names},
 	{"wan-burst", V_SIZE, false, C(wan_burst), 16u << 10, 64u << 20, NULL},
 	{"max-path-mtu", V_PATH_MTU, false, C(max_path_mtu), 1024, 0, NULL},
 	{"listen", V_ADDRESS, false, C(listen), 0, 0, NULL},
@@ -81,8 +83,9 @@ const struct key rule_keys[] = {
 bool key_live(const struct key *k)
 {
 	static const char *const names[] = {
-		"wan-rate",    "wan-burst",    "node",		"peer-timeout", "responder-timeout",
-		"rnr-timeout", "idle-timeout", "drain-timeout", "log-level",	"include",
+		"wan-rate",	     "share",	    "wan-burst",    "node",	     "peer-timeout",
+		"responder-timeout", "rnr-timeout", "idle-timeout", "drain-timeout", "log-level",
+		"include",
 	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)

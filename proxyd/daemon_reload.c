@@ -31,6 +31,7 @@ struct engine_config daemon_limits(const struct config *cfg)
 	return (struct engine_config){
 		.wan_rate = cfg->wan_rate & ~PACE_AUTO,
 		.wan_auto = cfg->wan_rate & PACE_AUTO,
+		.share = cfg->share,
 		.wan_burst = cfg->wan_burst,
 		.peer_timeout_ns = cfg->peer_timeout_ns,
 		.responder_timeout_ns = cfg->responder_timeout_ns,

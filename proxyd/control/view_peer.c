@@ -44,6 +44,7 @@ static void put_link(json_t *o, const struct view_source *src, unsigned int i)
 	view_put_str(o, "pace", k.phase);
 	view_put_int(o, "pace-bps", k.pace * 8);
 	view_put_str(o, "pace-cause", k.cause);
+	view_put_str(o, "share", k.share);
 	if (!k.rtt_ns)
 		return;
 	view_put_int(o, "delivered-bps", k.delivered * 8);

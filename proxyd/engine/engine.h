@@ -93,6 +93,7 @@ struct engine_sink {
  * @wan_rate:        bytes per second on the WAN, 0: not paced
  * @wan_auto:        the pace on the WAN is found, for each peer (core/rate.h); @wan_rate is never
  *                   exceeded
+ * @share:           what is wanted of a link that others use, with @wan_auto
  * @wan_burst:       bytes that may leave at once, default 64 KiB or 1 ms of the rate
  * @peer_timeout_ns: how long custody waits for a lost peer, default 60 s
  * @responder_timeout_ns: how long it waits for a silent near responder, default 30 s
@@ -111,6 +112,7 @@ struct engine_config {
 	uint32_t max_conns;
 	uint64_t wan_rate;
 	bool wan_auto;
+	enum rate_share share;
 	uint32_t wan_burst, lane_span;
 	uint64_t peer_timeout_ns, responder_timeout_ns, rnr_timeout_ns, idle_ns;
 	uint64_t seed;
@@ -171,8 +173,9 @@ bool engine_peer_is_up(const struct engine *e, unsigned int peer);
 void engine_rules(struct engine *e, const struct rule *rules, unsigned int n, uint64_t now_ns);
 
 /**
- * engine_limits - take pace (@wan_rate, @wan_auto, @wan_burst) and timeouts of @cfg, by the same
- * defaults as engine_create(), for what is under way, too. Its other members are not looked at.
+ * engine_limits - take pace (@wan_rate, @wan_auto, @share, @wan_burst) and timeouts of @cfg, by the
+ * same defaults as engine_create(), for what is under way, too. Its other members are not looked
+ * at.
  */
 void engine_limits(struct engine *e, const struct engine_config *cfg, uint64_t now_ns);
 
@@ -369,6 +372,7 @@ void engine_memory(const struct engine *e, struct engine_memory *out);
  * @lost_ppm, @noise_ppm: share of the bytes lost in that window, and at any pace
  * @queue_ns:   how much longer than at best packets are under way
  * @rtt_ns:     least round trip, 0 when not known
+ * @share:      enum rate_share, by its name; NULL when the pace is not looked for
  * @phase, @cause: names: what is done, and what showed the latest limit
  * @cuts:       how often the link was seen full
  */
@@ -376,7 +380,7 @@ struct link_info {
 	uint64_t sent, got, marked;
 	uint64_t pace, delivered, queue_ns, rtt_ns, cuts;
 	uint32_t lost_ppm, noise_ppm;
-	const char *phase, *cause;
+	const char *phase, *cause, *share;
 };
 
 /** engine_link_info - false when @peer is out of range. */

@@ -242,6 +242,7 @@ bool engine_link_info(const struct engine *e, unsigned int peer, struct link_inf
 		.noise_ppm = ppm(k->rate.noise),
 		.phase = e->cfg.wan_auto ? rate_phase_name(k->rate.phase) : "fixed",
 		.cause = rate_cause_name(k->rate.cause),
+		.share = e->cfg.wan_auto ? rate_share_name(k->rate.share) : NULL,
 	};
 	return true;
 }

@@ -91,6 +91,7 @@ void engine_limits(struct engine *e, const struct engine_config *cfg, uint64_t n
 	e->now = now_ns;
 	e->cfg.wan_rate = cfg->wan_rate;
 	e->cfg.wan_auto = cfg->wan_auto;
+	e->cfg.share = cfg->share;
 	e->cfg.wan_burst = cfg->wan_burst;
 	e->cfg.peer_timeout_ns = or_default(cfg->peer_timeout_ns, 60 * NSEC_PER_SEC);
 	e->cfg.responder_timeout_ns = or_default(cfg->responder_timeout_ns, 30 * NSEC_PER_SEC);
@@ -108,5 +109,5 @@ void engine_peer_forget(struct engine *e, unsigned int peer, uint64_t now_ns)
 	order_forget(e, peer);
 	e->peer_features[peer] = 0;
 	e->peer_new_at[peer] = 0;
-	rate_init(&link_at(e, peer)->rate, e->cfg.wan_rate);
+	rate_init(&link_at(e, peer)->rate, e->cfg.wan_rate, e->cfg.share);
 }

@@ -60,6 +60,14 @@ enum traffic_class {
 	CLASSES,
 };
 
+/** enum rate_share - what of a link that others use, too, is wanted. */
+enum rate_share {
+	SHARE_FAIR,	  /* as much as each of them */
+	SHARE_MOST,	  /* what can be had */
+	SHARE_BACKGROUND, /* what they leave */
+	RATE_SHARES,
+};
+
 /* Ways of learning QP pairs that a rule allows. */
 #define LEARN_CM	0x1u
 #define LEARN_PSN	0x2u
@@ -116,6 +124,7 @@ struct rule {
 const char *ack_policy_name(enum ack_policy p);
 const char *order_mode_name(enum order_mode m);
 const char *traffic_class_name(enum traffic_class c);
+const char *rate_share_name(enum rate_share s);
 const char *prefetch_name(enum prefetch r);
 const char *atomic_mode_name(enum atomic_mode m);
 

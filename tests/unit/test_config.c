@@ -2,6 +2,7 @@
 /*
  * The configuration file: what a right one means.
  */
+#include "config_value.h"
 #include "tests/unit/config_text.h"
 
 static void test_defaults(void **state)
@@ -14,7 +15,8 @@ static void test_defaults(void **state)
 	assert_int_equal(cfg.pool_bytes, 256 << 20);
 	assert_int_equal(cfg.max_conns, 16384);
 	assert_int_equal(cfg.mode, AFXDP_AUTO);
-	assert_int_equal(cfg.wan_rate, 0);
+	assert_true(cfg.wan_rate == PACE_AUTO);
+	assert_int_equal(cfg.share, SHARE_FAIR);
 	assert_int_equal(cfg.wan_burst, 0);
 	assert_int_equal(cfg.max_path_mtu, 0);
 	assert_int_equal(cfg.port, 4797);

@@ -14,7 +14,7 @@ static void test_restart_needed(void **state)
 	was = cfg;
 	assert_int_equal(parse(HEAD
 			       "log-level = debug\ndrain-timeout = 1s\nwan-rate = auto up to "
-			       "1G\nwan-burst = 1M\nnode = n2\npeer-timeout = 2s\n"
+			       "1G\nshare = most\nwan-burst = 1M\nnode = n2\npeer-timeout = 2s\n"
 			       "responder-timeout = 3s\nrnr-timeout = 4s\nidle-timeout = 5s\n" RULE
 			       "read-depth = 4\n"
 			       "[peer p]\naddress = ::1\nkey-file = /k\n"),
@@ -24,6 +24,7 @@ static void test_restart_needed(void **state)
 	assert_int_equal(was.log_level, LOG_DEBUG);
 	assert_int_equal(was.drain_ns, SEC);
 	assert_true(was.wan_rate == (PACE_AUTO | 125000000));
+	assert_int_equal(was.share, SHARE_MOST);
 	assert_int_equal(was.wan_burst, 1 << 20);
 	assert_string_equal(was.node, "n2");
 	assert_int_equal(was.peer_timeout_ns, 2 * SEC);

@@ -47,6 +47,7 @@ struct sender {
 struct model {
 	double link, rtt, queue, noise, others, changes, later, busy, second;
 	unsigned int senders;
+	enum rate_share share[SENDERS];
 	double seconds, warm;
 	uint64_t limit;
 	/* what comes of it */
@@ -109,7 +110,7 @@ static void run(struct model *m)
 {
 	prng_init(&m->rng, 7);
 	for (unsigned int i = 0; i < m->senders; i++)
-		rate_init(&m->s[i].rate, m->limit);
+		rate_init(&m->s[i].rate, m->limit, m->share[i]);
 	for (double t = 0; t < m->seconds; t += STEP_S) {
 		if (m->changes > 0 && t >= m->changes)
 			m->link = m->later;
@@ -278,6 +279,48 @@ static void one_comes_later(void **state)
 	free(m);
 }
 
+static void shares(void **state)
+{
+	static const struct {
+		enum rate_share of[SENDERS];
+		double least, most; /* share of the link that the first gets */
+	} as[] = {{{SHARE_MOST, SHARE_FAIR}, 0.6, 1},
+		  {{SHARE_FAIR, SHARE_BACKGROUND}, 0.7, 1},
+		  {{SHARE_BACKGROUND, SHARE_MOST}, 0, 0.2}};
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		struct model *m = model((struct model){.rtt = 0.02,
+						       .queue = LINK * 0.02,
+						       .senders = 2,
+						       .share = {as[i].of[0], as[i].of[1]},
+						       .second = 1,
+						       .seconds = 8,
+						       .warm = 4});
+
+		run(m);
+		print_message("%zu: %.2f of %.2f\n", i, share(m),
+			      share(m) + m->s[1].delivered / (m->seconds - m->warm) / LINK);
+		assert_true(share(m) >= as[i].least && share(m) <= as[i].most);
+		free(m);
+	}
+}
+
+/* Who shares the link with nobody has all of it. */
+static void alone_in_the_background(void **state)
+{
+	(void)state;
+	for (unsigned int s = SHARE_MOST; s < RATE_SHARES; s++) {
+		struct model *m = model((struct model){
+			.rtt = 0.02, .queue = LINK * 0.02, .share = {s}, .seconds = 4, .warm = 2});
+
+		run(m);
+		print_message("%u: %.2f\n", s, share(m));
+		assert_true(share(m) > 0.9);
+		free(m);
+	}
+}
+
 /* Three quarters of the link come back: most of them are had within 20 round trips. */
 static void link_grows(void **state)
 {
@@ -340,7 +383,7 @@ static void strange_samples(void **state)
 	struct prng p;
 
 	(void)state;
-	rate_init(&r, 0);
+	rate_init(&r, 0, SHARE_FAIR);
 	prng_init(&p, 3);
 	for (uint64_t now = 1; now < 2000000000; now += prng_below(&p, 2000000)) {
 		struct rate_sample s = {.sent_at = prng_hit(&p, 0.5) ? now : prng_next(&p),
@@ -368,6 +411,8 @@ int main(void)
 		cmocka_unit_test(two_of_them),
 		cmocka_unit_test(one_comes_later),
 		cmocka_unit_test(link_grows),
+		cmocka_unit_test(shares),
+		cmocka_unit_test(alone_in_the_background),
 		cmocka_unit_test(link_changes),
 		cmocka_unit_test(little_to_send),
 		cmocka_unit_test(strange_samples),

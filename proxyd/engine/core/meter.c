@@ -30,7 +30,7 @@ void meter_init(struct engine *e)
 	for (unsigned int i = 0; i < LINKS; i++) {
 		struct wan_link *k = link_at(e, i);
 
-		rate_init(&k->rate, e->cfg.wan_rate);
+		rate_init(&k->rate, e->cfg.wan_rate, e->cfg.share);
 	}
 	e->via = LINK_ALONE;
 }
@@ -42,8 +42,9 @@ void meter_limits(struct engine *e, bool was_auto)
 
 		/* what was found while nobody went by it is old */
 		if (e->cfg.wan_auto && !was_auto)
-			rate_init(r, e->cfg.wan_rate);
+			rate_init(r, e->cfg.wan_rate, e->cfg.share);
 		r->limit = e->cfg.wan_rate;
+		r->share = e->cfg.share;
 	}
 }
 

@@ -28,6 +28,10 @@
  * shares that are alike; what is more than was had when the link was last full is taken fast. A
  * queue that stays however slow we are belongs to somebody who fills it on purpose: then only loss
  * and marks count.
+ *
+ * That is for who wants a fair share. Who wants the most of it leaves nothing to others: after the
+ * queue is gone it goes on at what it had. Who is in the background leaves half at each sign, comes
+ * back slowly, and a queue that stays is a reason to go slower still.
  */
 #include "engine/core/rate.h"
 
@@ -68,6 +72,7 @@
 /* What others are left, after loss and after a queue. */
 #define YIELD_LOSS    0.85
 #define YIELD_QUEUE   0.93
+#define YIELD_BACK    0.5
 #define RIVAL_ROUNDS  100u
 #define RIVAL_REST    3u
 #define RIVAL_SHIFT   0.02
@@ -105,9 +110,10 @@ const char *rate_cause_name(enum rate_cause c)
 	return c < RATE_CAUSES ? names[c] : "?";
 }
 
-void rate_init(struct rate *r, uint64_t limit)
+void rate_init(struct rate *r, uint64_t limit, enum rate_share share)
 {
 	memset(r, 0, sizeof(*r));
+	r->share = share;
 	r->limit = limit;
 	r->step = STEP_MIN;
 	r->cruise = CRUISE_MIN;
@@ -283,10 +289,29 @@ static void still_lost(struct rate *r, const struct sight *w, uint64_t now)
 	}
 }
 
+/* What of the pace is kept at a sign, so that others get the rest. */
+static double kept(const struct rate *r)
+{
+	if (!r->yield || r->share == SHARE_MOST)
+		return 1;
+	if (r->share == SHARE_BACKGROUND)
+		return YIELD_BACK;
+	return r->cause == RATE_QUEUE ? YIELD_QUEUE : YIELD_LOSS;
+}
+
+/* There is a queue, so the link is full still, and what arrives is what it carries. But if it is
+ * shared, then who shares it gets more the slower we are. */
+static double carried(const struct rate *r, const struct sight *w)
+{
+	if (!r->yield)
+		return w->delivered;
+	return r->share == SHARE_MOST ? r->best : (3 * r->best + w->delivered) / 4;
+}
+
 /* A round of RATE_DOWN is over. */
 static void lowered(struct rate *r, const struct sight *w, uint64_t now)
 {
-	double keep = !r->yield ? 1 : r->cause == RATE_QUEUE ? YIELD_QUEUE : YIELD_LOSS;
+	bool back = r->share == SHARE_BACKGROUND;
 
 	if (w->loss > r->noise + 2 * LOSS_BEYOND) {
 		still_lost(r, w, now);
@@ -294,16 +319,14 @@ static void lowered(struct rate *r, const struct sight *w, uint64_t now)
 	}
 	r->noise += (w->loss - r->noise) / 4;
 	r->standing = w->queue > long_queue(r) / 2;
-	if (r->standing && ++r->rounds < DRAIN_ROUNDS) {
+	if (r->standing && (++r->rounds < DRAIN_ROUNDS || back)) {
 		r->standing = false;
-		/* there is a queue, so the link is full still; but who shares it gets more of it
-		 * the slower we are, and that says nothing */
-		r->best = r->yield ? (3 * r->best + w->delivered) / 4 : w->delivered;
+		r->best = carried(r, w);
 		set_pace(r, r->pace * 0.92, now);
 		return;
 	}
 	/* what noise takes must be sent, too */
-	cruise(r, r->best * keep / (1 - fmin(r->noise, 0.5)), now);
+	cruise(r, r->best * kept(r) / (1 - fmin(r->noise, 0.5)), now);
 }
 
 /* Keep the queue short without leaving the link idle. */
@@ -322,7 +345,8 @@ static bool unnoticed(const struct rate *r)
 
 static void speed_up(struct rate *r, uint64_t now)
 {
-	bool more = r->base > BEYOND * r->best; /* than others left us lately */
+	/* than others left us lately */
+	bool more = r->base > BEYOND * r->best && r->share != SHARE_BACKGROUND;
 
 	r->phase = RATE_UP;
 	if (unnoticed(r))
@@ -342,7 +366,9 @@ static void speed_up(struct rate *r, uint64_t now)
  * full before its turn, and never gets its share. */
 static uint32_t rest_rounds(const struct rate *r)
 {
-	return !r->rivals ? r->cruise : r->cause == RATE_LOSS ? CRUISE_MIN : RIVAL_REST;
+	if (!r->rivals)
+		return r->cruise;
+	return r->cause == RATE_LOSS || r->share == SHARE_BACKGROUND ? CRUISE_MIN : RIVAL_REST;
 }
 
 /* A round without a sign is over. */

@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "engine/rule.h"
+
 #define RATE_SAMPLES 32u
 
 /** enum rate_phase - what the controller is doing. */
@@ -47,6 +49,7 @@ struct rate_sample {
 /**
  * struct rate
  * @limit:     bytes per second that are never exceeded, 0: none
+ * @share:     what is wanted of a link that is shared
  * @pace:      bytes per second, 0: nothing has shown a limit yet
  * @base:      pace of the phase, before it is trimmed by the queue
  * @best:      bytes per second that arrived when the link was last seen to be full
@@ -64,6 +67,7 @@ struct rate_sample {
  */
 struct rate {
 	uint64_t limit;
+	enum rate_share share;
 	enum rate_phase phase;
 	enum rate_cause cause;
 	double pace, base, best, noise, step, tried, tried_loss;
@@ -79,7 +83,7 @@ struct rate {
 };
 
 /** rate_init - @limit: bytes per second, 0: none. */
-void rate_init(struct rate *r, uint64_t limit);
+void rate_init(struct rate *r, uint64_t limit, enum rate_share share);
 
 /** rate_forget - the peer counts anew: samples from before cannot be compared with those after. */
 void rate_forget(struct rate *r);

@@ -31,6 +31,13 @@ const char *traffic_class_name(enum traffic_class c)
 	return c < CLASSES ? names[c] : "?";
 }
 
+const char *rate_share_name(enum rate_share s)
+{
+	static const char *const names[RATE_SHARES] = {"fair", "most", "background"};
+
+	return s < RATE_SHARES ? names[s] : "?";
+}
+
 const char *prefetch_name(enum prefetch r)
 {
 	static const char *const names[PREFETCHES] = {"off", "on", "single"};
