@@ -22,6 +22,10 @@ struct daemon *daemon_start(struct config *cfg, char *err, size_t errlen);
 /** daemon_state_left - whether a process before this one left something to go on with. */
 bool daemon_state_left(const struct config *cfg);
 
+/** daemon_restart - what a restart into this program with @cfg does to the connections of the one
+ * that runs, a line into @what; false: none runs. */
+bool daemon_restart(struct config *cfg, char *what, size_t len);
+
 /**
  * daemon_hand_over - tell the longhauld that is process @pid to end for another one to go on, if
  * this program could with @cfg, and wait for its end. 0, or a negative errno and a line in @err:

@@ -338,6 +338,26 @@ static int look(int fd, struct config *cfg, const char *path, char *err, size_t 
 	return why ? -EXDEV : 0;
 }
 
+bool daemon_restart(struct config *cfg, char *what, size_t len)
+{
+	char path[STATE_PATH], why[256];
+	int fd, rc;
+
+	state_path(cfg, path, sizeof(path));
+	fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0) {
+		snprintf(what, len, "what it does to connections only root can read");
+		return errno == EACCES;
+	}
+	rc = look(fd, cfg, path, why, sizeof(why));
+	close(fd);
+	if (rc)
+		snprintf(what, len, "connections are let go first: %s", why);
+	else
+		snprintf(what, len, "connections are handed over");
+	return true;
+}
+
 int daemon_hand_over(struct config *cfg, long pid, char *err, size_t errlen)
 {
 	char path[STATE_PATH];

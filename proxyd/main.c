@@ -115,12 +115,15 @@ static int check(const char *path, bool offline)
 {
 	struct config_errors *warn = calloc(1, sizeof(*warn));
 	struct config *cfg = warn ? load(path, offline ? 0 : PATIENCE_CHECK_MS, warn) : NULL;
+	char restart[ERR_LEN];
 
 	for (unsigned int i = 0; cfg && i < warn->n && i < CONFIG_ERRORS; i++)
 		fprintf(stderr, "warning: %s\n", warn->text[i]);
 	if (cfg)
 		printf("%s: %u rules, %u peers; no errors, %u warning%s\n", path, cfg->nrules,
 		       cfg->npeers, warn->n, warn->n == 1 ? "" : "s");
+	if (cfg && !offline && daemon_restart(cfg, restart, sizeof(restart)))
+		printf("a restart: %s\n", restart);
 	free(warn);
 	free(cfg);
 	return cfg ? 0 : 1;

@@ -186,6 +186,9 @@ struct engine {
 	struct {
 		uint64_t flows, meters, match, cm, accepted, table, wheel, reads, pool, order;
 	} at;
+#ifdef LONGHAUL_OTHER_LAYOUT
+	uint64_t other_layout; /* the tests' other version (tests/Makefile.inc) */
+#endif
 	struct undo *undo; /* NULL: nobody goes on with this engine */
 
 	/* from here to @cold noted with each batch (batch_begin()) */

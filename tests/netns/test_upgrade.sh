@@ -1,0 +1,77 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# To another version whose memory is laid out otherwise, and back, amid transfers at full load over 20 ms, as the unit does
+# it: `longhauld --hand-over` of the new one says that it cannot go on with what the running one knows, so that one lets its
+# connections go, and the new one begins with them anew. Hosts with ordinary timers (67 ms, seven retries) see no error.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+. tests/netns/lib.sh
+
+HOST=(--size 64K --depth 16 --mtu 4096 --timeout-exp 14 --retry 7 --region 8M)
+DIR=([0]=$B [1]=$B/other) # of the two versions
+now=0
+
+held_now()
+{
+	jq_true a qp 'any(.lqpn == $q and .state == "held" and ."custody-packets" > 0)' --argjson q $((${qpn[a]}))
+}
+
+more() # NAME MESSAGES: so many more than until now
+{
+	await 60 so_far_above "$1" messages $(($(so_far "$1" messages) + $2))
+}
+
+restart() # SITE: of `systemctl restart`, with the version that does not run
+{
+	local new=${DIR[$((1 - now))]}
+
+	now=$((1 - now))
+	"$new/longhauld" --check-config -c "$LAB/gw-$1.conf" --offline >/dev/null || return
+	in_ns "g$1" "$new/longhauld" --check-config -c "$LAB/gw-$1.conf" | grep -q "a restart: connections are let go first: another version runs" || return
+	if in_ns "g$1" "$new/longhauld" -c "$LAB/gw-$1.conf" --hand-over "${pid[gw-$1]}" 2>"$LAB/hand-over.err"; then
+		return 1
+	fi
+	grep -q "another version runs" "$LAB/hand-over.err" || return
+	gateway_stop "$1" && grep -q 'stopped, nothing left in custody' "$LAB/gw-$1.err" || return
+	spawn "gw-$1" "g$1" env LONGHAUL_PINS="$LAB/bpf/$1" "${before_others[@]}" -10 "$new/longhauld" -c "$LAB/gw-$1.conf"
+	await 30 attached "$1" && await 30 peers_up && ! grep -q "cannot be gone on with\|going on where" "$LAB/gw-$1.err"
+}
+
+amid() # NAME OP SITE: there and back
+{
+	local name=$1 status=0
+
+	next_qpns
+	transfer_begin "$name" a --op "$2" "${HOST[@]}" --seconds 600
+	await 60 held_now && more "$name-req" 100 || status=1
+	for _ in there back; do
+		restart "$3" && more "$name-req" 100 && await 30 held_now || status=1
+	done
+	enough "$name-req"
+	transfer_end "$name" && intact "$name" && [ "$(got "$name-req" errors)" = 0 ] || status=1
+	for s in a b; do
+		[ "$(stat_of $s faults)" = 0 ] || status=1
+	done
+	echo "# $name: $(jq -r '"timeouts \(.timeouts), longest gap \(."gap-max-ms") ms"' "$LAB/$name-req.out")" >>"$LAB/gaps"
+	return $status
+}
+
+[ -x "$B/other/longhauld" ] || die "make tests first: there is no $B/other/longhauld"
+lab_up
+lab_keep
+wan_start --delay-ms 10 --rate-mbps 800
+pair_start -g "wan-rate = 760M"
+same()
+{
+	in_ns ga "$B/longhauld" --check-config -c "$LAB/gw-a.conf" | grep -q "a restart: connections are handed over"
+}
+it "the same version: --check-config says that a restart hands over" same
+for op in write send read; do
+	it "another layout and back near the requester: $op" amid a-$op $op a
+	it "another layout and back near the responder: $op" amid b-$op $op b
+done
+it "everything stops in order" pair_stop
+it "and nothing is left" eval '[ -z "$(ls "$RUN")" ]'
+cat "$LAB/gaps"
+exit $((tests_failed > 0))
