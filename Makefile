@@ -21,6 +21,7 @@
 # make soak-selftest, scripts-selftest: the engine with one rule broken at a time; soak and scripts must notice
 # make install    into prefix=/usr, DESTDIR in front of it; make uninstall
 # make deb        Debian packages, in build/deb; make check-deb: installed, upgraded and purged in Debian 12 and 13 (root)
+# make check-systemd: the unit under a real systemd: killed, restarted, upgraded, its port lost (root)
 # V=1 shows commands; B=dir builds elsewhere; SAN=address,undefined adds sanitizers; CC=clang works too.
 
 B ?= build
@@ -293,6 +294,11 @@ deb: deb-deps
 check-deb:
 	$(Q)$(MAKE) DEPS='debootstrap dpkg-dev' deps
 	$(Q)B=$(B) tests/deb/check.sh $(SUITES)
+
+.PHONY: check-systemd
+check-systemd: product $(OTHER_BIN)
+	$(Q)$(MAKE) DEPS=debootstrap deps
+	$(Q)B=$(B) tests/systemd.sh
 -include $(shell find $(B) -path $(B)/deb -prune -o -name '*.d' -type f -print 2>/dev/null)
 
 .PHONY: clean
