@@ -44,6 +44,9 @@ static void rx_request(struct engine *e, struct flow *fl, const struct frame *f)
 
 	if (fl->left)
 		next_owner(e, fl);
+	if (l->role == ROLE_NONE && l->waits_us && fl->side == PORT_WAN &&
+	    fault_abandoned(e, fl, f))
+		return;
 	if (l->role == ROLE_NONE && fl->rule >= 0) {
 		learn_request(e, fl, f);
 		if (lane_may_open(e, fl, f))
@@ -69,6 +72,8 @@ static void rx_response(struct engine *e, struct flow *fl, const struct frame *f
 		next_owner(e, fl);
 	req = flow_partner(e, fl);
 	if (!req || req->lane.role == ROLE_NONE) {
+		if (req && req->lane.waits_us)
+			fault_abandoned_ack(req, f);
 		if (fl->rule >= 0)
 			learn_response(e, fl, f);
 		engine_pass(e, fl->side, f);
@@ -89,6 +94,8 @@ static bool rx_in_fault(struct engine *e, struct flow *fl, const struct frame *f
 	}
 	if (other && other->lane.state == LANE_FAULT) {
 		COUNT(e, FAULT_DROPPED);
+		if (f->op->flags & OPF_REQUEST)
+			fault_abandoned_again(e, fl, f);
 		return true;
 	}
 	return false;

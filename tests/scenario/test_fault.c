@@ -77,7 +77,9 @@ static bool watch_frames(struct world *w, int link, const uint8_t *data, uint32_
 
 	if (frame_parse(data, len, &f) != FRAME_OK)
 		return true;
+	/* but a far host whose own promises are broken is told so (abandoned.c) */
 	if (link == WORLD_WAN(0) && (f.op->flags & OPF_RESPONSE) &&
+	    (!f.aeth || frame_aeth_syndrome(&f) != AETH_NAK_OPERATION) &&
 	    out_state(w, o->q) == LANE_FAULT)
 		o->leaked++;
 	if (link != WORLD_LAN_OUT(0))

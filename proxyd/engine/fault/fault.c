@@ -163,6 +163,21 @@ void fault_orphan(struct engine *e, struct flow *fl)
 	strand(e, fl, REASON_ORPHAN);
 }
 
+void fault_broken_promise(struct engine *e, struct flow *fl, uint32_t psn)
+{
+	lane_fault(e, fl, REASON_PEER_RESTARTED, AETH_NAK_OPERATION);
+	if (fl->lane.state == LANE_FAULT)
+		return;
+	if (fl->lane.role != ROLE_NONE)
+		lane_close(e, fl, REASON_PEER_RESTARTED, true);
+	strand(e, fl, REASON_PEER_RESTARTED);
+	fl->lane.numbered = fl->lane.fenced = false;
+	fl->lane.fault.strange = false; /* which side it is on is known, and what it expects */
+	fl->lane.fault.epsn = psn;
+	fl->lane.fault.stage = STAGE_BREAK;
+	arm(e, fl, 0);
+}
+
 /** fault_moved - a packet of @fl has come to port @port. Of a connection that a former engine held
  * that may be news. */
 void fault_moved(struct engine *e, struct flow *fl, enum engine_port port)

@@ -13,6 +13,20 @@ void fault_request(struct engine *e, struct flow *fl, const struct frame *f);
 void fault_answer(struct engine *e, struct flow *fl);
 void fault_response(struct engine *e, struct flow *fl, const struct frame *f);
 void fault_timer(struct engine *e, struct flow *fl);
+/** fault_broken_promise - what was promised of the requests to the near host of @fl is lost with
+ * somebody else's memory; it lacks @psn. Its queue pair is broken. */
+void fault_broken_promise(struct engine *e, struct flow *fl, uint32_t psn);
+
+/* abandoned.c: promises of a peer that has lost its memory */
+
+/** fault_abandoned - the request @f comes past the lane that has ended. True when it shows that
+ * what the responder lacks was promised; it is dealt with then. */
+bool fault_abandoned(struct engine *e, struct flow *fl, const struct frame *f);
+/** fault_abandoned_again - it comes once more, after that. */
+void fault_abandoned_again(struct engine *e, struct flow *fl, const struct frame *f);
+/** fault_abandoned_ack - the responder of @req says @f: it has more. */
+void fault_abandoned_ack(struct flow *req, const struct frame *f);
+
 bool fault_pending(const struct lane *l);
 
 #endif

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The appliance near the requester has lost its memory (power, kernel), and with it what it
+ * had told its host to be done and had not delivered. What had come here was delivered, then
+ * the lane ended (acceptor, REASON_PEER_RESTARTED). Nobody here knows what the host was told.
+ * But it shows: a host that was not told goes back to what the responder lacks, at the latest
+ * when its timer runs out; one that was told has nothing to go back to. It asks again and
+ * again from beyond.
+ *
+ * Then the promise is broken, and both ends must see it: the requester gets a fatal NAK to its
+ * oldest request, the responder's queue pair is broken by force (fault.c). The true
+ * responder's own NAK would say nothing to a host that has done with that PSN, and one that
+ * retries for ever would hang.
+ *
+ * In WATCH: lane.acked is what the responder has, while lane.waits_us is not 0; lane.reached
+ * is the latest request that came past.
+ */
+#include "engine/fault/fault.h"
+
+/* So many rounds of repeating that begin at the same place beyond it: the loss of a single packet
+ * is not taken for more than that. */
+#define ROUNDS	     3
+#define ROUND_MS     4u
+/* So long after the end of the lane nobody asks again from that time. */
+#define ABANDONED_US 60000000u
+
+/* Whether @psn is the first of a round: the host goes back to it. */
+static bool round_begins(const struct engine *e, struct lane *l, uint32_t psn)
+{
+	uint16_t now = (uint16_t)(e->now / NSEC_PER_MSEC);
+	bool goes_on = l->jump_run && psn_after(psn, l->reached);
+
+	l->reached = psn;
+	if (goes_on || (l->jump_run && (uint16_t)(now - l->jump_ms) < ROUND_MS))
+		return false;
+	l->jump_run = psn == l->jump_psn ? l->jump_run + 1 : 1;
+	l->jump_psn = psn;
+	l->jump_ms = now;
+	return true;
+}
+
+/* The far requester's oldest request: it was told that what came before is done. */
+static void refuse(struct engine *e, struct flow *fl)
+{
+	if (ack_send(e, fl, fl->lane.jump_psn, AETH_NAK_OPERATION, fl->lane.acked.msn))
+		COUNT(e, FATAL_NAKS);
+}
+
+bool fault_abandoned(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+	struct flow *back = flow_partner(e, fl);
+	int32_t beyond = psn_diff(f->psn, l->acked.psn);
+
+	if (beyond > HOST_WINDOW || now_us(e) - l->waits_us > ABANDONED_US || !back ||
+	    back->lane.role == ROLE_SOLO) {
+		l->waits_us = 0;
+		return false;
+	}
+	if (beyond <= 0) { /* it goes back, or the former appliance's repair was on its way */
+		l->jump_run = 0;
+		return false;
+	}
+	if (!round_begins(e, l, f->psn) || l->jump_run < ROUNDS)
+		return false;
+	l->refusal = AETH_NAK_OPERATION;
+	fault_broken_promise(e, back, l->acked.psn);
+	refuse(e, fl);
+	return true;
+}
+
+void fault_abandoned_again(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	const struct lane *l = &fl->lane;
+
+	if (l->role == ROLE_NONE && l->refusal && f->psn == l->jump_psn && icrc_ok(f))
+		refuse(e, fl);
+}
+
+void fault_abandoned_ack(struct flow *req, const struct frame *f)
+{
+	struct lane *l = &req->lane;
+	uint8_t syndrome = f->aeth ? frame_aeth_syndrome(f) : AETH_ACK_UNLIMITED;
+	uint32_t has = aeth_is_ack(syndrome) ? psn_add(f->psn, 1) : f->psn;
+
+	if (l->refusal || !psn_after(has, l->acked.psn))
+		return;
+	l->acked.psn = has;
+	if (f->aeth)
+		l->acked.msn = frame_aeth_msn(f);
+}
