@@ -113,6 +113,7 @@ static inline void lane_waits(const struct engine *e, struct lane *l)
 	l->waits_us = now_us(e);
 }
 bool lane_stalled(const struct engine *e, const struct lane *l);
+bool lane_holds_other(struct engine *e, const struct lane *l, uint32_t psn);
 bool lane_may_await(struct engine *e, const struct lane *l, uint32_t psn);
 bool lane_strange_ack(const struct engine *e, const struct lane *l, const struct frame *f);
 void lane_sure(struct engine *e, struct flow *fl);

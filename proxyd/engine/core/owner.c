@@ -34,14 +34,21 @@ bool lane_asked(const struct engine *e, const struct lane *l)
 	return l->passed_us && now_us(e) - l->passed_us <= 2 * l->rtt.srtt_us + REPEAT_US;
 }
 
+/** lane_holds_other - whether a SEND or WRITE is held under @psn, to which no response is true. */
+bool lane_holds_other(struct engine *e, const struct lane *l, uint32_t psn)
+{
+	const struct pkt *d = psn_in(psn, l->una.psn, l->epsn.psn)
+				      ? window_get(&l->win, e->pool, psn)
+				      : NULL;
+
+	return d && !(d->flags & PKT_ANSWERED);
+}
+
 /** lane_may_await - whether the host can have asked for the response @psn, which no record waits
  * for: past the lane, before it opened or since. */
 bool lane_may_await(struct engine *e, const struct lane *l, uint32_t psn)
 {
-	const struct pkt *d =
-		psn_in(psn, l->una.psn, l->epsn.psn) ? window_get(&l->win, e->pool, psn) : NULL;
-
-	if (d && !(d->flags & PKT_ANSWERED))
+	if (lane_holds_other(e, l, psn))
 		return false;
 	if (l->role == ROLE_ACCEPTOR || l->state == LANE_OPENING || psn_before(psn, l->overlap))
 		return true;
