@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tests/scenario/readers.h"
+#include "tests/scenario/world_storage.h"
 #include "wire/bytes.h"
 #include "wire/psn.h"
 
@@ -193,16 +194,20 @@ static void host_complete(void *ctx, struct rc_qp *qp, const struct rc_completio
 			q->side[c->side].status = comp->status;
 		return;
 	}
+	if (q->storage)
+		storage_completed(q, c->side, comp);
 	world_post_more(q, c->side);
 }
 
 static void host_receive(void *ctx, struct rc_qp *qp, const struct rc_message *m)
 {
 	struct world_ctx *c = ctx;
+	struct world_qp *q = rc_qp_user(qp);
 
-	if (!m->intact)
-		world_wrong(rc_qp_user(qp),
-			    "a responder received bytes that were never sent like that");
+	if (q->storage)
+		storage_received(q, c->side, m);
+	else if (!m->intact)
+		world_wrong(q, "a responder received bytes that were never sent like that");
 	world_order_received(rc_qp_user(qp), c->side, m->number);
 	readers_received(rc_qp_user(qp), c->side, m->number);
 	if (c->w->received)
@@ -219,11 +224,26 @@ static void host_atomic(void *ctx, struct rc_qp *qp, uint64_t number)
 static bool host_read(void *ctx, struct rc_qp *qp, const struct rc_read_data *d)
 {
 	struct world_ctx *c = ctx;
-	const char *bad = readers_check(rc_qp_user(qp), c->side, d);
+	struct world_qp *q = rc_qp_user(qp);
+	const char *bad;
+
+	if (q->storage)
+		return storage_read(q, c->side, d);
+	bad = readers_check(q, c->side, d);
 
 	if (bad)
 		world_wrong(rc_qp_user(qp), bad);
 	return !bad;
+}
+
+static bool host_offered(void *ctx, struct rc_qp *qp, uint32_t rkey, uint64_t va, uint32_t len)
+{
+	struct world_ctx *c = ctx;
+	struct world_qp *q = rc_qp_user(qp);
+
+	if (!q->storage)
+		return rkey == rc_qp_config(qp)->mr_rkey;
+	return storage_offered(q, c->side, rkey, va, len);
 }
 
 void world_said(struct world *w, int side, int kind, uint32_t port, const void *data, uint32_t len)
@@ -323,6 +343,8 @@ struct world *world_create(const struct world_config *cfg)
 				  .atomic = host_atomic,
 				  .read = host_read};
 
+	if (cfg->storage)
+		ops.offered = host_offered;
 	w->cfg = *cfg;
 	prng_init(&w->rng, cfg->seed ^ 0x7e9047);
 	w->now = 1000 * MS;
@@ -378,6 +400,8 @@ void world_destroy(struct world *w)
 			free(w->qp[i].side[s].seen);
 	for (uint32_t i = 0; i < w->nqps; i++)
 		readers_exit(&w->qp[i]);
+	for (uint32_t i = 0; i < w->nqps; i++)
+		storage_exit(&w->qp[i]);
 	for (uint32_t i = 0; i < w->nqps; i++)
 		world_order_exit(&w->qp[i]);
 	world_crash_exit(w);

@@ -45,6 +45,7 @@
  *               or executed, nothing in custody goes out in two forms, no success after a fault, a
  *               completion means what the policy says
  * @check_range: a READ outside of the responder's region is a violation
+ * @storage:     queue pairs may be an initiator's and a target's (world_storage.h)
  * @atomic:      of the rules
  * @wan_unchecked: they have wan-check = off
  * @prefetch:  the rules allow it
@@ -74,7 +75,7 @@ struct world_config {
 	uint32_t qps_max;
 	uint64_t frames_max; /* a world that moves more until a request ends turns in circles: a
 				violation; 0: no limit */
-	bool check_custody, check_range;
+	bool check_custody, check_range, storage;
 	bool prefetch, prefetch_single, wan_unchecked;
 	uint32_t read_depth;
 	uint64_t prefetch_max_age_ns;
@@ -112,6 +113,7 @@ struct work {
 
 struct world;
 struct order;
+struct storage;
 
 /* What went over the WAN under a PSN (check_custody). */
 #define WORLD_SEEN 8192u
@@ -139,6 +141,7 @@ struct world_seen {
  * @change_ns: host i changes the upper half of its region so often (readers.h), 0: never; set
  * before world_work()
  * @reuse: the owners that its QPNs will have
+ * @storage: of an initiator and a target, or NULL
  * @fault_una: una when the lane was first seen in FAULT, at @fault_at (0: not)
  */
 struct world_qp {
@@ -150,6 +153,7 @@ struct world_qp {
 	struct work pending[2];
 	uint64_t change_ns[2];
 	struct reuse reuse;
+	struct storage *storage;
 	struct {
 		struct world_qp *up;
 		struct rc_qp *qp;

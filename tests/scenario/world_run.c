@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tests/scenario/readers.h"
+#include "tests/scenario/world_storage.h"
 #include "wire/bytes.h"
 #include "wire/psn.h"
 
@@ -241,7 +242,8 @@ static bool done(struct world *w)
 			 * ever */
 			if (!rc_qp_in_error(qp) && !rc_qp_in_error(w->qp[i].side[!s].qp) &&
 			    !w->qp[i].side[s].lost &&
-			    (w->qp[i].side[s].work.left || rc_qp_queued(qp)))
+			    (w->qp[i].side[s].work.left || rc_qp_queued(qp) ||
+			     !storage_done(&w->qp[i])))
 				return false;
 		}
 	for (int s = 0; s < 2; s++)

@@ -159,7 +159,7 @@ void rc_take_read(struct rc_qp *qp, struct rc_wqe *w, uint32_t packet, const str
 	w->rd_open = true;
 	if (qp->cfg.no_verify || w->unchecked || !n)
 		return;
-	if (va < qp->cfg.rmr_va || off + n > qp->cfg.rmr_size || overtaken(qp, w, va, n)) {
+	if (va < qp->cfg.rmr_va || off + n > qp->cfg.rmr_size) {
 		w->unchecked = true;
 		return;
 	}
@@ -172,6 +172,10 @@ void rc_take_read(struct rc_qp *qp, struct rc_wqe *w, uint32_t packet, const str
 
 		if (qp->h->ops.read)
 			w->bad |= !qp->h->ops.read(qp->h->ctx, qp, &d);
+		return;
+	}
+	if (overtaken(qp, w, va, n)) {
+		w->unchecked = true;
 		return;
 	}
 	if (qp->req.shadow)

@@ -159,6 +159,8 @@ struct rc_read_data {
  * @error:    the queue pair went to the error state; may be NULL
  * @atomic:   an atomic was executed, the @number-th from 0; may be NULL
  * @read:     data of a READ beyond rmr_fixed; returns whether it is right. May be NULL
+ * @offered:  whether a new READ may have this memory of the own region, whatever its key is; what
+ *            is asked again is judged by the region only. NULL: by region and key
  */
 struct rc_host_ops {
 	uint8_t *(*tx_buf)(void *ctx);
@@ -168,6 +170,7 @@ struct rc_host_ops {
 	void (*error)(void *ctx, struct rc_qp *qp, enum rc_status why);
 	void (*atomic)(void *ctx, struct rc_qp *qp, uint64_t number);
 	bool (*read)(void *ctx, struct rc_qp *qp, const struct rc_read_data *d);
+	bool (*offered)(void *ctx, struct rc_qp *qp, uint32_t rkey, uint64_t va, uint32_t len);
 };
 
 /**

@@ -195,7 +195,7 @@ static void duplicate_read(struct rc_qp *qp, const struct frame *f)
 	if (!s || s->atomic)
 		goto drop;
 	skip = (f->psn - s->first_psn) & PSN_MASK;
-	if (frame_reth_rkey(f) != qp->cfg.mr_rkey ||
+	if ((frame_reth_rkey(f) != qp->cfg.mr_rkey && !qp->h->ops.offered) ||
 	    va != s->va + ((uint64_t)skip << qp->mtu_shift) || va + length != s->va + s->length)
 		goto drop;
 	if (already_replying(r, f->psn))
@@ -243,10 +243,22 @@ static void duplicate(struct rc_qp *qp, uint64_t now, const struct frame *f)
 
 /* New requests */
 
+static bool in_region(const struct rc_qp *qp, uint64_t va, uint32_t len)
+{
+	return len <= qp->cfg.mr_size && va >= qp->cfg.mr_va &&
+	       va - qp->cfg.mr_va <= qp->cfg.mr_size - len;
+}
+
 static bool region_ok(const struct rc_qp *qp, uint32_t rkey, uint64_t va, uint32_t len)
 {
-	return rkey == qp->cfg.mr_rkey && len <= qp->cfg.mr_size && va >= qp->cfg.mr_va &&
-	       va - qp->cfg.mr_va <= qp->cfg.mr_size - len;
+	return rkey == qp->cfg.mr_rkey && in_region(qp, va, len);
+}
+
+static bool may_read(struct rc_qp *qp, uint32_t rkey, uint64_t va, uint32_t len)
+{
+	if (!qp->h->ops.offered)
+		return region_ok(qp, rkey, va, len);
+	return in_region(qp, va, len) && qp->h->ops.offered(qp->h->ctx, qp, rkey, va, len);
 }
 
 static enum rc_op message_op(const struct frame *f)
@@ -402,7 +414,7 @@ static void execute_read(struct rc_qp *qp, uint64_t now, const struct frame *f)
 		refuse(qp, now, AETH_NAK_INVALID);
 		return;
 	}
-	if (length && !region_ok(qp, frame_reth_rkey(f), frame_reth_va(f), length)) {
+	if (length && !may_read(qp, frame_reth_rkey(f), frame_reth_va(f), length)) {
 		qp->stats.reads_out_of_range++;
 		refuse(qp, now, AETH_NAK_ACCESS);
 		return;
