@@ -2,6 +2,12 @@
 /*
  * Two numberings of one lane, and how to get from one to the other (reads.h).
  *
+ * Who adds requests of its own sends more on than came in, and numbers what it sends on anew. That
+ * is the opener, which asks ahead of its host (what came in: *host* numbers; what goes on: *wire*),
+ * or the acceptor, which asks ahead of what comes over the WAN (announce/). The names below are the
+ * opener's; the acceptor has a map of its own, in which what comes in are wire numbers, and what
+ * goes on are the responder's.
+ *
  * What the host appended to the lane bears host PSN + s on the wire, where s is constant over a
  * *segment* and grows from segment to segment by the guesses between them that the host did not ask
  * for. A guess that it does ask for takes the numbers that it would have got anyway, as long as
@@ -46,21 +52,22 @@ bool psn_map_strange(struct engine *e, const struct lane *l)
 	return psn_map_differs(e, l) && map_of(e, l)->trailed;
 }
 
-/* The host appends: is the distance another than that of the latest segment? */
-void psn_map_note(struct psn_map *map, const struct lane *l)
+/* The host appends what goes on as @next: is the distance another than that of the latest
+ * segment? */
+void psn_map_note(struct psn_map *map, const struct mark *next)
 {
 	const struct segment *s = map->nsegments ? &map->segment[map->nsegments - 1] : NULL;
-	uint32_t shift = psn_sub(l->epsn.psn, map->asked.psn),
-		 msn = psn_sub(l->epsn.msn, map->asked.msn);
+	uint32_t shift = psn_sub(next->psn, map->asked.psn),
+		 msn = psn_sub(next->msn, map->asked.msn);
 
 	if (s ? shift == shift_of(s) && msn == msn_shift_of(s) : !shift && !msn)
 		return;
 	if (map->nsegments == SEGMENTS)
 		return; /* cannot be, see prefetch_run() */
 	map->segment[map->nsegments++] = (struct segment){
-		.wire = l->epsn.psn,
+		.wire = next->psn,
 		.host = map->asked.psn,
-		.wire_msn = l->epsn.msn,
+		.wire_msn = next->msn,
 		.host_msn = map->asked.msn,
 		.ackable = map->asked.ackable,
 	};
@@ -90,13 +97,13 @@ void psn_map_trim(struct psn_map *map, uint32_t una)
 	}
 }
 
-struct mark psn_to_host(struct engine *e, const struct lane *l, const struct mark *wire)
+/* The mark @wire in the numbers of what came in; @end: the next number of what goes on. */
+struct mark psn_map_back(const struct psn_map *map, uint32_t end, const struct mark *wire)
 {
-	const struct psn_map *map = map_of(e, l);
 	const struct segment *s = NULL, *next = NULL;
 	struct mark m = *wire, most;
 
-	if (!map || (!map->nsegments && map->asked.psn == l->epsn.psn))
+	if (!map->nsegments && map->asked.psn == end)
 		return m;
 	for (uint32_t i = 0; i < map->nsegments; i++) {
 		if (psn_after(map->segment[i].wire, wire->psn)) {
@@ -114,6 +121,13 @@ struct mark psn_to_host(struct engine *e, const struct lane *l, const struct mar
 		most = (struct mark){
 			.psn = next->host, .msn = next->host_msn, .ackable = next->ackable};
 	return psn_after(m.psn, most.psn) ? most : m;
+}
+
+struct mark psn_to_host(struct engine *e, const struct lane *l, const struct mark *wire)
+{
+	const struct psn_map *map = map_of(e, l);
+
+	return map ? psn_map_back(map, l->epsn.psn, wire) : *wire;
 }
 
 /* The wire PSN of a request that the host appended as @host; PSN_NONE when that is too long ago to

@@ -215,11 +215,12 @@ static void count_in(struct engine *e, struct flow *fl, const struct next_reques
 	struct lane *l = &fl->lane;
 	struct lane_reads *x = reads_of(e, l);
 	bool ackable = !q->waits && q->sane;
+	const struct mark next = l->epsn;
 
 	if (x) {
 		if (q->f->opcode != OP_READ_REQUEST)
 			prefetch_signal(e, fl);
-		psn_map_note(&x->map, l);
+		psn_map_note(&x->map, &next);
 	}
 	if (!q->sane) {
 		COUNT(e, BAD_SEQUENCE);

@@ -171,6 +171,7 @@ static bool differs(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
 	struct lane_reads *x = reads_of(e, l);
+	struct mark next;
 
 	if (x->un.skipped || (x->un.left_early && e->now <= x->un.left_early + solo_limit_ns(l))) {
 		solo_fail(e, fl, f->psn == x->map.asked.psn ? f : NULL);
@@ -195,7 +196,8 @@ static bool differs(struct engine *e, struct flow *fl, const struct frame *f)
 	 * others */
 	solo_stop(x);
 	solo_marks(e, fl);
-	psn_map_note(&x->map, l);
+	next = l->epsn;
+	psn_map_note(&x->map, &next);
 	return true;
 }
 

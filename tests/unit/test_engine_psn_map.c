@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Two numberings, by whoever adds requests: near the requester (a guess that is not asked for),
+ * near the responder (a READ ahead of what comes in, and later one that need not go on).
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "engine/core/core.h"
+
+/* Both numberings around the wrap. */
+#define START 0xfffff0u
+
+struct rig {
+	struct psn_map map;
+	struct mark next; /* of what goes on */
+};
+
+static void begin(struct rig *r)
+{
+	memset(r, 0, sizeof(*r));
+	r->next = r->map.asked = (struct mark){.psn = START, .msn = 7, .ackable = 1};
+}
+
+/* A request comes in and goes on. */
+static void through(struct rig *r, uint32_t span)
+{
+	psn_map_note(&r->map, &r->next);
+	mark_step(&r->map.asked, span, true, true);
+	mark_step(&r->next, span, true, true);
+}
+
+/* One of our own goes on. */
+static void own(struct rig *r, uint32_t span)
+{
+	mark_step(&r->next, span, true, false);
+}
+
+/* A request comes in and does not go on. */
+static void absorbed(struct rig *r, uint32_t span)
+{
+	mark_step(&r->map.asked, span, true, false);
+}
+
+static void both(const struct rig *r, uint32_t in, uint32_t msn_in, uint32_t on, uint32_t msn_on)
+{
+	struct mark m = {.psn = (START + on) & PSN_MASK, .msn = msn_on}, back;
+
+	back = psn_map_back(&r->map, r->next.psn, &m);
+	assert_int_equal(back.psn, (START + in) & PSN_MASK);
+	assert_int_equal(back.msn, msn_in);
+	assert_int_equal(psn_to_wire(&r->map, back.psn), m.psn);
+}
+
+static void test_own_ahead(void **state)
+{
+	struct rig r;
+
+	(void)state;
+	begin(&r);
+	through(&r, 4);
+	own(&r, 64);
+	through(&r, 1);
+	through(&r, 1);
+	both(&r, 2, 7, 2, 7);
+	both(&r, 5, 9, 69, 10);
+	/* amid the own request: all that came in before it is done */
+	struct mark amid = {.psn = (START + 30) & PSN_MASK, .msn = 8};
+	assert_int_equal(psn_map_back(&r.map, r.next.psn, &amid).psn, (START + 4) & PSN_MASK);
+}
+
+static void test_met_by_one_that_does_not_go_on(void **state)
+{
+	struct rig r;
+
+	(void)state;
+	begin(&r);
+	own(&r, 64);
+	through(&r, 1);
+	absorbed(&r, 64);
+	through(&r, 1);
+	both(&r, 0, 7, 64, 8);
+	both(&r, 65, 9, 65, 9);
+	assert_true(r.next.psn == r.map.asked.psn && r.next.msn == r.map.asked.msn);
+	/* in pieces that end elsewhere more numbers come in than go on */
+	own(&r, 64);
+	absorbed(&r, 40);
+	absorbed(&r, 40);
+	through(&r, 1);
+	both(&r, 146, 11, 130, 10);
+}
+
+static void test_old_ones_are_forgotten(void **state)
+{
+	struct rig r;
+
+	(void)state;
+	begin(&r);
+	for (uint32_t i = 0; i < 10; i++) {
+		own(&r, 3);
+		through(&r, 1);
+	}
+	assert_int_equal(r.map.nsegments, 10);
+	psn_map_trim(&r.map, (START + 24) & PSN_MASK);
+	assert_int_equal(r.map.nsegments, 5);
+	both(&r, 9, 26, 39, 36);
+	assert_int_equal(psn_to_wire(&r.map, START), PSN_NONE);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_own_ahead),
+		cmocka_unit_test(test_met_by_one_that_does_not_go_on),
+		cmocka_unit_test(test_old_ones_are_forgotten),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
