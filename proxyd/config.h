@@ -48,12 +48,13 @@ struct config_peer {
 /**
  * struct config_rule_src - what a rule's struct does not say: lines, for messages, and its peer's
  * name.
- * @file, @line: of [rule NAME]; @peer_line, @pool_line, @mtu_line, @ahead_line, @atomic_line: of
+ * @file, @line: of [rule NAME]; @peer_line, @pool_line, @mtu_line, @ahead_line, @atomic_line,
+ * @announce_line: of
  * the keys, 0 when absent
  */
 struct config_rule_src {
 	uint8_t file;
-	unsigned int line, peer_line, pool_line, mtu_line, ahead_line, atomic_line;
+	unsigned int line, peer_line, pool_line, mtu_line, ahead_line, atomic_line, announce_line;
 	char peer[RULE_NAME];
 };
 

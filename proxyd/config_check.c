@@ -77,6 +77,35 @@ static void resolve_peer(struct config *c, unsigned int rule, struct config_erro
 		     hint[0] ? hint : "; add a section [peer NAME] for it, or leave 'peer' out");
 }
 
+/* What goes with announce, and what does not. */
+static void check_announce(const struct config *c, unsigned int i, struct config_errors *errs)
+{
+	const struct rule *r = &c->rules[i];
+	const struct config_rule_src *src = &c->rule_src[i];
+	const char *file = config_file(c, src->file), *other_key = NULL;
+
+	if (!r->announce)
+		return;
+	if (!*src->peer) {
+		config_error(errs, file, src->announce_line,
+			     "announce = %s in rule '%s', which has no peer: data would arrive "
+			     "where nobody keeps it; add peer = NAME, or set announce = off",
+			     announce_mode_name(r->announce), r->name);
+		return;
+	}
+	if (r->prefetch)
+		other_key = "prefetch = off";
+	else if (r->atomic)
+		other_key = "atomic = ordered";
+	else if (r->order)
+		other_key = "order = queue-pair";
+	if (other_key)
+		config_error(errs, file, src->announce_line,
+			     "announce = %s in rule '%s' goes only with %s; set that, or announce "
+			     "= off",
+			     announce_mode_name(r->announce), r->name, other_key);
+}
+
 static void check_rule(struct config *c, unsigned int i, struct config_errors *errs)
 {
 	const struct config_rule_src *src = &c->rule_src[i];
@@ -106,6 +135,7 @@ static void check_rule(struct config *c, unsigned int i, struct config_errors *e
 			     "prefetch = single in rule '%s', which has a peer: that is for one "
 			     "appliance alone; set prefetch = on",
 			     r->name);
+	check_announce(c, i, errs);
 	if (r->atomic == ATOMIC_DISCARD && r->policy != POLICY_EARLY)
 		config_error(
 			errs, file, src->atomic_line,

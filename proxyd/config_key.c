@@ -14,7 +14,8 @@
 
 static const char *const mode_names[] = {"auto", "native", "generic", NULL};
 static const char *const policy_names[] = {"early", "honest", "off", NULL};
-static const char *const ahead_names[] = {"off", "on", "single", NULL}; /* enum prefetch */
+static const char *const ahead_names[] = {"off", "on", "single", NULL};	   /* enum prefetch */
+static const char *const announce_names[] = {"off", "auto", "nvme", NULL}; /* announce_mode */
 static const char *const atomic_names[] = {"ordered", "discard-result", "prefetch",
 					   NULL};			/* enum atomic_mode */
 static const char *const order_names[] = {"queue-pair", "hosts", NULL}; /* enum order_mode */
@@ -72,6 +73,7 @@ const struct key rule_keys[] = {
 	{"path-mtu", V_PATH_MTU, false, R(path_mtu), 256, 0, NULL},
 	{"pool", V_SIZE, false, R(cap), 1ull << 20, 64 * GIB, NULL},
 	{"atomic", V_CHOICE, false, R(atomic), 0, 0, atomic_names},
+	{"announce", V_CHOICE, false, R(announce), 0, 0, announce_names},
 	{"prefetch", V_CHOICE, false, R(prefetch), 0, 0, ahead_names},
 	{"prefetch-max-age", V_DURATION, false, R(prefetch_max_age_ns), 0, 3600 * SEC, NULL},
 	{"prefetch-range", V_RANGES, false, 0, 0, 0, 0, NULL},
@@ -140,6 +142,8 @@ void key_note_line(const struct key *k, struct config *c, unsigned int line)
 		src->ahead_line = line;
 	else if (k->names == atomic_names)
 		src->atomic_line = line;
+	else if (k->names == announce_names)
+		src->announce_line = line;
 }
 
 /* The number that @text is as a value of @k; NULL or what is wrong with it. */

@@ -288,7 +288,7 @@ static void check_socket(const struct config *c, struct config_errors *errs)
 
 static bool wants_pins(const struct rule *r)
 {
-	return r->prefetch || r->atomic == ATOMIC_PREFETCH;
+	return r->prefetch || r->announce || r->atomic == ATOMIC_PREFETCH;
 }
 
 static bool is_bpffs(const char *path)

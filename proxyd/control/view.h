@@ -127,6 +127,7 @@ void view_put_ledger(json_t *o, const char *prefix, const struct ledger *l);
 
 /** view_put_reads - what became of a lane's READs. */
 void view_put_reads(json_t *o, const struct prefetch_info *r);
+void view_put_announce(json_t *o, const struct announce_info *a);
 
 /** view_put_ip - member @key with the text of @a. */
 void view_put_ip(json_t *o, const char *key, const struct ip_addr *a);

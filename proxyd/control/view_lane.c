@@ -33,6 +33,19 @@ void view_put_reads(json_t *o, const struct prefetch_info *r)
 	view_put_int(o, "msn-shift", r->shift_msn);
 }
 
+void view_put_announce(json_t *o, const struct announce_info *a)
+{
+	view_put_str(o, "announce", a->phase);
+	view_put_int(o, "announce-commands", a->commands);
+	view_put_int(o, "announce-bytes", a->bytes);
+	view_put_int(o, "announce-unused-bytes", a->unused);
+	view_put_int(o, "announce-late-bytes", a->late);
+	view_put_int(o, "announce-absorbed", a->absorbed);
+	view_put_int(o, "announce-served", a->served);
+	view_put_int(o, "announce-native", a->native);
+	view_put_int(o, "announce-mismatches", a->mismatches);
+}
+
 static json_t *lane_object(const struct view_source *src, const struct conn_info *ci,
 			   unsigned int dir)
 {
@@ -62,6 +75,7 @@ static json_t *lane_object(const struct view_source *src, const struct conn_info
 	view_put_int(o, "unnamed-packets", l->unnamed);
 	view_put_int(o, "reads-pending", l->reads_pending);
 	view_put_reads(o, &l->reads);
+	view_put_announce(o, &l->announce);
 	view_put_int(o, "requests", l->requests);
 	view_put_int(o, "pseudo-acks", l->pseudo_acks);
 	view_put_int(o, "true-acks", l->true_acks);

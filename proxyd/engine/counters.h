@@ -72,6 +72,10 @@
 	X(SOLO_REPEATED, "solo-repeated",                                                          \
 	  "those of them that hosts asked again: lost, or too early")                              \
 	X(SOLO_FAULTS, "solo-faults", "connections made to fail for what was asked so")            \
+	X(ANNOUNCE_MISMATCHES, "announce-mismatches",                                              \
+	  "READs of storage targets that were not of a command")                                   \
+	X(PUSH_DROPPED, "push-dropped",                                                            \
+	  "packets of data READ ahead that fit no connection, or bear a wrong tag")                \
 	X(BAD_SEQUENCE, "bad-sequence", "requests with an opcode or length out of order")          \
 	X(BAD_REPORT, "bad-report", "peer reports that do not fit, ignored")                       \
 	X(OPENS, "opens", "lanes taken into custody")                                              \

@@ -44,6 +44,10 @@ static void rx_request(struct engine *e, struct flow *fl, const struct frame *f)
 
 	if (fl->left)
 		next_owner(e, fl);
+	if (fl->stranded && l->role == ROLE_NONE) {
+		fl->stranded = false;
+		fault_orphan(e, fl);
+	}
 	if (l->role == ROLE_NONE && l->waits_us && fl->side == PORT_WAN &&
 	    fault_abandoned(e, fl, f))
 		return;
@@ -168,6 +172,20 @@ static void count_flow(struct engine *e, const struct flow *fl, uint32_t len)
 	e->meters[flow_index(e, fl)].bytes += len;
 }
 
+/* What the peer READ ahead of a host. It is for us alone, and never passes. */
+static void rx_push(struct engine *e, enum engine_port port, const struct frame *f)
+{
+	struct flow *fl = flow_find(e, f), *req = fl ? flow_partner(e, fl) : NULL;
+
+	if (port != PORT_WAN || !req || fl->side != PORT_WAN) {
+		COUNT(e, PUSH_DROPPED);
+		return;
+	}
+	count_flow(e, fl, f->len);
+	rx_by_link(e, fl, f);
+	push_rx(e, req, f);
+}
+
 /* How near to the requests of a watched lane a packet is one of them. */
 #define UNKNOWN_NEAR 1024
 
@@ -217,6 +235,10 @@ void engine_rx(struct engine *e, enum engine_port port, const uint8_t *data, uin
 	}
 	if (e->prefetch)
 		signalled(e, &f);
+	if (f.opcode == OP_PUSH) {
+		rx_push(e, port, &f);
+		return;
+	}
 	if (!(f.op->flags & OPF_RC)) {
 		rx_other(e, port, &f);
 		return;
@@ -390,7 +412,8 @@ static bool orphan_side(const struct engine *e, const struct flow_key *k, enum e
 {
 	int near = rule_match(e->rules, e->nrules, &k->src, &k->dst, k->vlan);
 	int far = rule_match(e->rules, e->nrules, &k->dst, &k->src, k->vlan);
-	bool solo = far >= 0 && e->rules[far].prefetch == PREFETCH_SINGLE;
+	bool solo =
+		far >= 0 && (e->rules[far].prefetch == PREFETCH_SINGLE || e->rules[far].announce);
 
 	*side = far >= 0 && (near < 0 || solo) ? PORT_WAN : PORT_LAN;
 	return *side == PORT_LAN || solo || !e->cfg.fence;

@@ -286,6 +286,21 @@ struct prefetch_info {
 };
 
 /**
+ * struct announce_info - of storage commands in the other lane, whose READs are this one's.
+ * @phase:    name of how far it is; @proofs: commands that were READ as they said
+ * @commands: READ ahead (near the initiator), or of which pushes came (near the target)
+ * @bytes:    of them, READ ahead or come; @unused: those that the target did not READ; @late: that
+ *            came when their command was over
+ * @absorbed: READs of the target that ended here, @served: response packets made of pushes
+ * @native:   commands of a proven connection that were not READ ahead
+ */
+struct announce_info {
+	const char *phase;
+	uint32_t proofs, mismatches;
+	uint64_t commands, bytes, unused, late, absorbed, served, native;
+};
+
+/**
  * struct lane_info - one requester direction, for people.
  * @epsn:     next PSN expected from the near requester (custody side) or from the stream
  * @frontier: next PSN not acknowledged to the requester yet (PSN after F); custody side only
@@ -313,6 +328,7 @@ struct lane_info {
 		timeouts, rnr;
 	uint64_t srtt_ns;
 	struct prefetch_info reads;
+	struct announce_info announce;
 };
 
 #define LANE_OUT 0 /* requests from the LAN side */

@@ -3,6 +3,7 @@
  * What an operator may see of the engine: connections, lanes, ledgers, counters, memory. Reads
  * only.
  */
+#include "engine/announce/announce.h"
 #include "engine/reads/reads.h"
 
 static const char *const counter_names[EC_COUNT] = {
@@ -87,6 +88,22 @@ static bool lingers(const struct engine *e, const struct flow *fl)
 		(l->role == ROLE_ACCEPTOR && l->closing) || e->rules[fl->rule].peer != l->peer);
 }
 
+static void fill_announce(struct engine *e, const struct lane *l, struct announce_info *out)
+{
+	static const char *const phases[] = {[ANNOUNCE_PROVING] = "proving",
+					     [ANNOUNCE_PROVEN] = "proven",
+					     [ANNOUNCE_OFF] = "off"};
+	const struct lane_announce *y = announce_of(e, l);
+
+	if (!y)
+		return;
+	*out = y->info;
+	out->phase =
+		y->phase == ANNOUNCE_PROVEN && reads_of(e, l)->announce ? "on" : phases[y->phase];
+	out->proofs = y->proofs;
+	out->mismatches = y->misses;
+}
+
 static void fill_lane(struct engine *e, const struct flow *fl, uint64_t now, struct lane_info *out)
 {
 	const struct lane *l = &fl->lane;
@@ -120,6 +137,7 @@ static void fill_lane(struct engine *e, const struct flow *fl, uint64_t now, str
 		.srtt_ns = l->rtt.srtt_us * NSEC_PER_USEC,
 	};
 	fill_reads(e, l, out);
+	fill_announce(e, l, &out->announce);
 	if (lane_keeps(l))
 		out->custody = ledger_of(e, l, now);
 	else if (held)

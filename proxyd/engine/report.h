@@ -21,9 +21,10 @@
 #define REPORT_UNNAMED	  16
 
 /* What an appliance can do beyond version 1 of the protocol (features in HELLO). */
-#define PEER_FEATURE_ORDER	0x2u /* ORDER, and OPEN with a place in a log */
-#define PEER_FEATURE_NAMES_RESP 0x4u /* NAMES of responses */
-#define PEER_FEATURE_OFFER	0x8u /* OPEN that is an offer */
+#define PEER_FEATURE_ORDER	0x2u  /* ORDER, and OPEN with a place in a log */
+#define PEER_FEATURE_NAMES_RESP 0x4u  /* NAMES of responses */
+#define PEER_FEATURE_OFFER	0x8u  /* OPEN that is an offer */
+#define PEER_FEATURE_ANNOUNCE	0x10u /* ANSWERS that agree to announcements, PUSH */
 
 enum report_type {
 	REPORT_OPEN = 1, /* opener: from this PSN on I keep custody, receive it as a stream */
@@ -168,6 +169,10 @@ struct meter {
  *
  * @latest:    of ANSWERS: the answer packet that arrived last
  * @depth:     READs that the responder is to be given at a time, 0: as they come
+ * @announce:  of ANSWERS: the acceptor may READ ahead for storage commands, and number anew what
+ *             goes to the responder; its pushes bear tags made with @announce_key
+ * @announced: of PROGRESS: @differs: numbers at the responder may differ from those on the wire,
+ *             as of when the ANSWERS @resp_seq was the latest
  *
  * NAMES: also bears @key. By the opener: it has sent the requests of [@cum, @hi), @nnames of them;
  * each but the last takes one PSN. By the acceptor: the responses, by wire PSN
@@ -191,7 +196,9 @@ struct report {
 	uint32_t refusal_psn;
 	uint32_t seq;
 	uint32_t hi;
-	uint32_t latest, depth;
+	uint32_t latest, depth, resp_seq;
+	bool announce, announced, differs;
+	uint64_t announce_key[2];
 	uint8_t nholes;
 	union {
 		struct psn_range hole[REPORT_HOLES];

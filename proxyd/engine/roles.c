@@ -57,6 +57,7 @@ static void keeper_sweep(struct engine *e, struct flow *fl)
 static void opener_sweep(struct engine *e, struct flow *fl)
 {
 	keeper_sweep(e, fl);
+	announce_settle(e, fl);
 	if (e->now - fl->seen > KEPT_NS)
 		resp_idle(e, fl);
 }
@@ -78,6 +79,7 @@ static bool keeper_drain(struct engine *e, struct flow *fl, enum lane_reason why
 	/* without us the two ends would not understand each other any more: it stays, but guesses
 	 * no more, until lane_settled() */
 	l->reason = (uint8_t)why;
+	announce_stop(e, fl);
 	x->stop = true;
 	return true;
 }
@@ -89,6 +91,7 @@ static bool keeper_owes(struct engine *e, const struct flow *fl)
 
 static void keeper_end(struct engine *e, struct flow *fl)
 {
+	announce_end(e, fl);
 	reads_end(e, fl);
 	order_leave(e, fl);
 }
@@ -98,7 +101,7 @@ static void keeper_end(struct engine *e, struct flow *fl)
 static void acceptor_response(struct engine *e, struct flow *fl, const struct frame *f,
 			      enum engine_port from)
 {
-	if (psn_before(f->psn, fl->lane.start)) {
+	if (psn_before(f->psn, fl->lane.start) && !announce_numbered(e, &fl->lane)) {
 		/* from before the handover, or before we were asked to resume */
 		engine_pass(e, from, f);
 		/* what was under way then is answered for the first time until una goes on */
@@ -150,8 +153,20 @@ static bool acceptor_drain(struct engine *e, struct flow *fl, enum lane_reason w
 
 static bool acceptor_owes(struct engine *e, const struct flow *fl)
 {
-	(void)e;
-	return fl->lane.packets;
+	/* its opener may not know whether numbers differ: it is for it to let go */
+	return fl->lane.packets || announce_numbered(e, &fl->lane);
+}
+
+static bool acceptor_strands(struct engine *e, const struct flow *fl)
+{
+	return announce_differs(e, &fl->lane);
+}
+
+static bool acceptor_send_resp(struct engine *e, struct flow *fl, uint32_t quantum)
+{
+	bool more = resp_tx_run(e, fl, quantum);
+
+	return push_run(e, fl, quantum) || more;
 }
 
 static uint64_t acceptor_report(struct engine *e, struct flow *fl)
@@ -163,6 +178,7 @@ static uint64_t acceptor_report(struct engine *e, struct flow *fl)
 
 static void acceptor_end(struct engine *e, struct flow *fl)
 {
+	announce_end(e, fl);
 	reads_end(e, fl);
 	holes_drop(e->pool, &fl->lane.holes);
 	names_end(e, &fl->lane);
@@ -238,11 +254,12 @@ const struct role_ops engine_roles[ROLES] = {
 			.response = acceptor_response,
 			.timer = acceptor_timer,
 			.send = far_run,
-			.send_resp = resp_tx_run,
+			.send_resp = acceptor_send_resp,
 			.report = acceptor_report,
 			.sweep = acceptor_sweep,
 			.drain = acceptor_drain,
 			.owes = acceptor_owes,
+			.strands = acceptor_strands,
 			.end = acceptor_end,
 		},
 	[ROLE_SINGLE] =

@@ -3,6 +3,7 @@
 #ifndef LONGHAUL_ENGINE_ROLES_H
 #define LONGHAUL_ENGINE_ROLES_H
 
+#include "engine/announce/announce.h"
 #include "engine/core/roles.h"
 #include "engine/far/far.h"
 #include "engine/fault/fault.h"

@@ -68,6 +68,14 @@ enum rate_share {
 	RATE_SHARES,
 };
 
+/** enum announce_mode - which storage protocols tell what their target will READ (announce/). */
+enum announce_mode {
+	ANNOUNCE_MODE_OFF,
+	ANNOUNCE_MODE_AUTO, /* those that show on the connection */
+	ANNOUNCE_MODE_NVME,
+	ANNOUNCE_MODES,
+};
+
 /* Ways of learning QP pairs that a rule allows. */
 #define LEARN_CM	0x1u
 #define LEARN_PSN	0x2u
@@ -87,6 +95,7 @@ struct prefix {
  * @learn:      LEARN_*
  * @order:      enum order_mode
  * @traffic:    enum traffic_class
+ * @announce:   enum announce_mode
  * @path_mtu:   bytes when the operator knows it, else 0: learned
  * @cap:        bytes of custody that this rule may hold, 0: no cap of its own
  * @atomic:     enum atomic_mode
@@ -108,6 +117,7 @@ struct rule {
 	uint8_t atomic;
 	uint8_t order;
 	uint8_t traffic;
+	uint8_t announce;
 	uint32_t path_mtu;
 	uint64_t cap;
 	uint8_t prefetch;
@@ -126,6 +136,7 @@ const char *order_mode_name(enum order_mode m);
 const char *traffic_class_name(enum traffic_class c);
 const char *rate_share_name(enum rate_share s);
 const char *prefetch_name(enum prefetch r);
+const char *announce_mode_name(enum announce_mode m);
 const char *atomic_mode_name(enum atomic_mode m);
 
 /** prefix_has - whether @a lies inside @p. */

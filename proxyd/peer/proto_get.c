@@ -196,6 +196,22 @@ static void get_open(struct in *i, uint8_t flags, struct report *r)
 	}
 }
 
+static void get_answers(struct in *i, uint8_t flags, struct report *r)
+{
+	get_key(i, &r->key);
+	r->seq = take32(i);
+	r->cum = take24(i);
+	r->hi = take24(i);
+	r->latest = take24(i);
+	r->depth = take16(i);
+	r->nholes = take_ranges(i, r->hole, REPORT_HOLES);
+	r->announce = flags & F_ANSWERS_ANNOUNCE;
+	if (r->announce) {
+		r->announce_key[0] = take64(i);
+		r->announce_key[1] = take64(i);
+	}
+}
+
 static bool get_report(struct in *i, enum report_type type, uint8_t flags, struct report *r)
 {
 	memset(r, 0, sizeof(*r));
@@ -221,13 +237,7 @@ static bool get_report(struct in *i, enum report_type type, uint8_t flags, struc
 		r->by_opener = flags & F_CLOSE_BY_OPENER;
 		break;
 	case REPORT_RESP:
-		get_key(i, &r->key);
-		r->seq = take32(i);
-		r->cum = take24(i);
-		r->hi = take24(i);
-		r->latest = take24(i);
-		r->depth = take16(i);
-		r->nholes = take_ranges(i, r->hole, REPORT_HOLES);
+		get_answers(i, flags, r);
 		break;
 	case REPORT_ORDER:
 		get_order(i, r);
@@ -241,6 +251,10 @@ static bool get_report(struct in *i, enum report_type type, uint8_t flags, struc
 			get_again(i, r);
 		if (flags & F_PROGRESS_NAMES)
 			get_unnamed(i, r);
+		r->differs = flags & F_PROGRESS_DIFFERS;
+		r->announced = flags & F_PROGRESS_ANNOUNCED;
+		if (r->announced)
+			r->resp_seq = take32(i);
 		break;
 	case REPORT_NAMES:
 		get_names(i, r);
@@ -263,10 +277,12 @@ static int flags_known(uint8_t type)
 	case PROTO_LANE_ORDER:
 		return F_ORDER_BY_OPENER | F_ORDER_MISSING;
 	case PROTO_LANE_PROGRESS:
-		return F_PROGRESS_ACKABLE | F_PROGRESS_AGAIN | F_PROGRESS_NAMES;
+		return F_PROGRESS_ACKABLE | F_PROGRESS_AGAIN | F_PROGRESS_NAMES |
+		       F_PROGRESS_ANNOUNCED | F_PROGRESS_DIFFERS;
 	case PROTO_LANE_CLOSE:
 		return F_CLOSE_BY_OPENER;
 	case PROTO_LANE_ANSWERS:
+		return F_ANSWERS_ANNOUNCE;
 	case PROTO_METER:
 	case PROTO_LANE_NAMES:
 	case PROTO_HEARTBEAT:

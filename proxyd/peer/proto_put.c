@@ -168,10 +168,27 @@ static void give_progress(struct out *o, const struct report *r)
 		for (unsigned int i = 0; i < r->nagain; i++)
 			give24(o, r->again[i]);
 	}
-	if (!r->names)
-		return;
-	give24(o, r->named);
-	give_ranges(o, r->unnamed, r->nunnamed);
+	if (r->names) {
+		give24(o, r->named);
+		give_ranges(o, r->unnamed, r->nunnamed);
+	}
+	if (r->announced)
+		give32(o, r->resp_seq);
+}
+
+static void give_answers(struct out *o, const struct report *r)
+{
+	give_key(o, &r->key);
+	give32(o, r->seq);
+	give24(o, r->cum);
+	give24(o, r->hi);
+	give24(o, r->latest);
+	give16(o, (uint16_t)r->depth);
+	give_ranges(o, r->hole, r->nholes);
+	if (r->announce) {
+		give64(o, r->announce_key[0]);
+		give64(o, r->announce_key[1]);
+	}
 }
 
 static void give_names(struct out *o, const struct report *r)
@@ -196,7 +213,11 @@ static uint8_t report_flags(const struct report *r)
 	case REPORT_PROGRESS:
 		return (uint8_t)((r->una_ackable ? F_PROGRESS_ACKABLE : 0) |
 				 (r->nagain ? F_PROGRESS_AGAIN : 0) |
-				 (r->names ? F_PROGRESS_NAMES : 0));
+				 (r->names ? F_PROGRESS_NAMES : 0) |
+				 (r->announced ? F_PROGRESS_ANNOUNCED : 0) |
+				 (r->differs ? F_PROGRESS_DIFFERS : 0));
+	case REPORT_RESP:
+		return r->announce ? F_ANSWERS_ANNOUNCE : 0;
 	case REPORT_CLOSE:
 		return r->by_opener ? F_CLOSE_BY_OPENER : 0;
 	case REPORT_ORDER:
@@ -295,13 +316,7 @@ int proto_put_report(uint8_t *buf, size_t room, const struct report *r)
 		give_progress(&o, r);
 		break;
 	case REPORT_RESP:
-		give_key(&o, &r->key);
-		give32(&o, r->seq);
-		give24(&o, r->cum);
-		give24(&o, r->hi);
-		give24(&o, r->latest);
-		give16(&o, (uint16_t)r->depth);
-		give_ranges(&o, r->hole, r->nholes);
+		give_answers(&o, r);
 		break;
 	case REPORT_NAMES:
 		give_names(&o, r);

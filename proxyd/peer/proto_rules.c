@@ -119,7 +119,7 @@ static bool progress_ok(const struct report *r)
 	/* Any NAK but the one that asks for more: responders may give codes that are reserved. */
 	if (r->refusal && (!aeth_is_nak(r->refusal) || r->refusal == AETH_NAK_SEQ))
 		return false;
-	if (r->nagain > REPORT_AGAIN)
+	if (r->nagain > REPORT_AGAIN || (r->differs && !r->announced))
 		return false;
 	for (unsigned int n = 0; n < r->nagain; n++)
 		if (r->again[n] > PSN_MASK)

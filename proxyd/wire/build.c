@@ -167,6 +167,8 @@ uint32_t build_packet(uint8_t *out, const struct build_spec *s)
 		put_be32(bth + op->immdt, s->immdt);
 	if (op->ieth)
 		put_be32(bth + op->ieth, s->immdt);
+	if (op->headers & HDR_PUSH && s->push)
+		memcpy(p, s->push, op->hdr_len);
 	p += op->hdr_len;
 	if (s->payload_len)
 		memcpy(p, s->payload, s->payload_len);

@@ -54,6 +54,7 @@ uint32_t build_cnp(uint8_t *out, const struct template *t, uint32_t dqpn);
  * @va, @rkey, @length: RETH, or AtomicETH (va, rkey) where the opcode has one
  * @swap_add, @compare: AtomicETH; @atomic_value: AtomicAckETH
  * @syndrome, @msn: AETH; @immdt: ImmDt, IETH or FETH; @qkey, @sqpn: DETH
+ * @push:    PUSH: its 16 bytes
  * @payload: @payload_len bytes, padded by the builder; may be NULL when 0
  */
 struct build_spec {
@@ -68,6 +69,7 @@ struct build_spec {
 	uint32_t msn;
 	uint32_t immdt;
 	uint32_t qkey, sqpn;
+	const uint8_t *push;
 	const uint8_t *payload;
 	uint32_t payload_len;
 };

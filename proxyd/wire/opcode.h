@@ -41,6 +41,7 @@ enum roce_opcode {
 	OP_UD_SEND_ONLY = 0x64,
 	OP_UD_SEND_ONLY_IMM = 0x65,
 	OP_CNP = 0x81,
+	OP_PUSH = 0xd0, /* ours, between two appliances: data that a READ will ask for */
 };
 
 /* Extended headers, in the order in which they stand after the BTH; only FETH precedes RETH. */
@@ -54,6 +55,7 @@ enum roce_opcode {
 #define HDR_CNPPAD    0x80u  /* 16 zero bytes */
 #define HDR_FETH      0x100u /* 4 B: FLUSH type and level (then RETH) */
 #define HDR_MASKS     0x200u /* 16 B after AtomicETH: masks of swap and compare */
+#define HDR_PUSH      0x400u /* 16 B: command, packet, packets, tag (engine/announce/push.c) */
 
 /* Roles and positions. */
 #define OPF_RC	     0x0001u

@@ -2,7 +2,8 @@
 /*
  * Storage writes over distance, in virtual time: `make bench-storage`.
  *
- *	bench_storage [--quick] [--block BYTES] [--depth N] [--rtt MS] [--loss P] [--verbose]
+ *	bench_storage [--quick] [--block BYTES] [--depth N] [--rtt MS] [--loss P] [--off]
+ *	              [--verbose]
  *
  * One NVMe over RDMA queue pair (tests/scenario/world_storage.h): the initiator's write capsule,
  * the target's READs of 120 KiB at most, its response. Path MTU 4096, a WAN of 10 Gb/s between LANs
@@ -44,7 +45,7 @@ struct result {
 	const char *bad;
 };
 
-static bool verbose;
+static bool verbose, off;
 
 static double link_ns(uint32_t bytes)
 {
@@ -80,6 +81,7 @@ static void hosts(const struct cell *c, struct world_config *wc, struct rc_qp_co
 	world_defaults(wc);
 	wc->appliance[0] = wc->appliance[1] = c->appliances;
 	wc->storage = true;
+	wc->announce = !off;
 	wc->wan.delay_ns = c->rtt_ms * MS / 2;
 	wc->wan.rate_bps = LINK_BPS;
 	wc->wan.store_bytes = (LINK_BPS / 8 * c->rtt_ms / 1000) + (64u << 20);
@@ -220,13 +222,10 @@ static struct summary table(struct cell only, bool quick)
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"quick", no_argument, NULL, 'q'},
-		{"block", required_argument, NULL, 'b'},
-		{"depth", required_argument, NULL, 'd'},
-		{"rtt", required_argument, NULL, 't'},
-		{"loss", required_argument, NULL, 'l'},
-		{"verbose", no_argument, NULL, 'v'},
-		{0},
+		{"quick", no_argument, NULL, 'q'},	 {"block", required_argument, NULL, 'b'},
+		{"depth", required_argument, NULL, 'd'}, {"rtt", required_argument, NULL, 't'},
+		{"loss", required_argument, NULL, 'l'},	 {"off", no_argument, NULL, 'o'},
+		{"verbose", no_argument, NULL, 'v'},	 {0},
 	};
 	struct cell only = {.loss = -1};
 	struct summary s;
@@ -250,13 +249,16 @@ int main(int argc, char **argv)
 		case 'l':
 			only.loss = atof(optarg);
 			break;
+		case 'o':
+			off = true;
+			break;
 		case 'v':
 			verbose = true;
 			break;
 		default:
 			fprintf(stderr,
 				"usage: bench_storage [--quick] [--block BYTES] [--depth N] "
-				"[--rtt MS] [--loss P] [--verbose]\n");
+				"[--rtt MS] [--loss P] [--off] [--verbose]\n");
 			return 2;
 		}
 	}

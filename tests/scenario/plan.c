@@ -4,6 +4,7 @@
  * is not printed.
  */
 #include "tests/scenario/plan.h"
+#include "tests/scenario/world_storage.h"
 
 #include <inttypes.h>
 #include <stddef.h>
@@ -40,6 +41,7 @@ static const struct field world_fields[] = {
 	F(plan, policy, "policy", U32),
 	F(plan, atomic, "atomic", U32),
 	F(plan, prefetch, "prefetch", U32),
+	F(plan, announce, "announce", U32),
 	F(plan, unchecked, "wan-unchecked", U32),
 	F(plan, read_age_ms, "read-age-ms", U32),
 	F(plan, delay_ns, "delay-ns", U64),
@@ -103,6 +105,15 @@ static const struct field qp_fields[] = {
 	F(plan_qp, reuse_ms, "reuse-ms", U32),
 	F(plan_qp, reuse_other, "reuse-other", U32),
 	F(plan_qp, reuse_cm, "reuse-cm", U32),
+	F(plan_qp, storage, "storage", U32),
+	F(plan_qp, st_min, "st-min", U32),
+	F(plan_qp, st_max, "st-max", U32),
+	F(plan_qp, st_depth, "st-depth", U32),
+	F(plan_qp, st_split, "st-split", U32),
+	F(plan_qp, st_form, "st-form", U32),
+	F(plan_qp, st_reads, "st-reads", U32),
+	F(plan_qp, st_inlined, "st-inlined", U32),
+	F(plan_qp, st_refused, "st-refused", U32),
 	{0},
 };
 
@@ -238,7 +249,9 @@ static bool plan_ok(const struct plan *p)
 		if (p->incident[i].side > 1 || p->incident[i].qp >= p->nqps)
 			return false;
 	for (uint32_t i = 0; i < p->nqps; i++)
-		if (p->qp[i].reuse_psn >= REUSE_PSNS || p->qp[i].reuse_other > 3)
+		if (p->qp[i].reuse_psn >= REUSE_PSNS || p->qp[i].reuse_other > 3 ||
+		    p->qp[i].st_depth > STORAGE_DEPTH ||
+		    (p->qp[i].storage && (!p->announce || p->qp[i].cm || !p->qp[i].st_depth)))
 			return false;
 	return !(p->actors.forge >> FORGE_KINDS) && !(p->actors.forge_at >> 4) &&
 	       !p->actors.forge == !p->actors.forge_at && p->actors.overload < 8;
@@ -532,4 +545,60 @@ void plan_random(struct plan *p, uint64_t seed, bool prefetch)
 	random_atomics(p, seed);
 	p->unchecked = splitmix64(seed ^ 0x4a3e) % 8 == 0;
 	random_order(p, seed);
+}
+
+/* One queue pair of an initiator and a target. */
+static void random_storage(struct prng *r, struct plan_qp *q)
+{
+	static const uint32_t splits[] = {0, 0, 120 << 10, 128 << 10, 20 << 10, 4096, 5000};
+
+	memset(q->work, 0, sizeof(q->work));
+	q->cm = q->change_us = q->recv_us = 0;
+	q->storage = between(r, 60, 400);
+	q->st_max = between(r, 1, prng_hit(r, 0.2) ? 400000 : 70000);
+	q->st_min = prng_hit(r, 0.5) ? q->st_max : 1;
+	q->st_depth = between(r, 1, 32);
+	q->st_split = splits[prng_below(r, 7)];
+	q->st_form = prng_below(r, 4);
+	q->st_reads = prng_hit(r, 0.4) ? between(r, 1, 600) : 0;
+	q->st_inlined = prng_hit(r, 0.3) ? between(r, 1, 300) : 0;
+	q->st_refused = prng_hit(r, 0.3) ? between(r, 1, 100) : 0;
+}
+
+void plan_announce(struct plan *p)
+{
+	uint32_t kept = 0;
+	struct prng r;
+
+	prng_init(&r, splitmix64(p->seed ^ 0xa7704));
+	p->announce = 1;
+	p->appliance0 = p->appliance1 = 1;
+	p->single = p->prefetch = p->atomic = p->actors.order = p->lane_span = 0;
+	if (p->nqps > 3)
+		p->nqps = 3;
+	/* bare hosts must be able to bring a whole READ through a LAN */
+	p->lan_reorder /= 10;
+	p->lan_loss /= 10;
+	for (uint32_t i = 0; i < p->nqps; i++) {
+		random_storage(&r, &p->qp[i]);
+		if (p->qp[i].st_max > 200 * p->qp[i].mtu)
+			p->qp[i].st_min = p->qp[i].st_max = 200 * p->qp[i].mtu;
+	}
+	/* near each other, on a LAN that loses: responses may catch up with READs ahead */
+	if (prng_hit(&r, 0.2)) {
+		p->delay_ns = 10000;
+		p->lan_loss = 0.002;
+		for (uint32_t i = 0; i < p->nqps; i++) {
+			p->qp[i].st_max = between(&r, 1, 20 * p->qp[i].mtu);
+			p->qp[i].st_min = 1;
+			p->qp[i].st_refused = between(&r, 100, 500);
+		}
+	}
+	/* an initiator that connects again begins its commands anew: not modelled */
+	for (uint32_t i = 0; i < p->nincidents; i++) {
+		p->incident[i].qp %= p->nqps;
+		if (p->incident[i].what != INC_REUSE)
+			p->incident[kept++] = p->incident[i];
+	}
+	p->nincidents = kept;
 }

@@ -46,7 +46,8 @@ struct plan_work {
 };
 
 /**
- * struct plan_qp - see struct rc_qp_config, struct reuse.
+ * struct plan_qp - see struct rc_qp_config, struct reuse, struct storage_config.
+ * @storage: so many storage commands instead of work; @st_form: 1: one key, 2: buffers anywhere
  * @ackreq_every: 0: the model's own
  * @recv_us: a receive is posted every so often, and credits tell of them; 0: there always is one
  */
@@ -55,6 +56,8 @@ struct plan_qp {
 	uint32_t change_us;
 	uint32_t coalesce, ack_us, ackreq_every, recv_us, prio0, prio1;
 	uint32_t reuse, reuse_psn, reuse_after, reuse_ms, reuse_other, reuse_cm;
+	uint32_t storage, st_min, st_max, st_depth, st_split, st_form, st_reads, st_inlined,
+		st_refused;
 	double rnr_p;
 	struct plan_work work[2];
 };
@@ -74,6 +77,7 @@ struct plan_incident {
 struct plan {
 	uint64_t seed;
 	uint32_t appliance0, appliance1, single, policy, atomic, prefetch, read_age_ms, unchecked;
+	uint32_t announce;
 	uint64_t delay_ns, rate_bps, queue_bytes, reorder_ns, wan_rate, pool_bytes, lane_span;
 	double loss0, loss1, dup, reorder, corrupt, burst;
 	double lan_loss, lan_dup, lan_reorder, lan_corrupt;
@@ -99,6 +103,9 @@ void plan_random(struct plan *p, uint64_t seed, bool prefetch);
 
 /** plan_attack - with actors (actors.h), in a world that plan_random() has made. */
 void plan_attack(struct plan *p);
+
+/** plan_announce - the same world with storage commands, and rules that say announce = auto. */
+void plan_announce(struct plan *p);
 
 /** plan_run - live it. @dump: where the world is to be shown at its end, @trace: where all that
  * moves, or NULL. */

@@ -13,6 +13,7 @@
 
 #include "tests/scenario/plan.h"
 #include "tests/scenario/scenario.h"
+#include "tests/scenario/world_storage.h"
 #include "wire/psn.h"
 
 /* An incident whose turn does not come by progress comes by time. */
@@ -55,6 +56,7 @@ static void world_of(const struct plan *p, struct world_config *c)
 	c->atomic = (enum atomic_mode)p->atomic;
 	c->wan_unchecked = p->unchecked;
 	c->prefetch = p->prefetch;
+	c->announce = c->storage = p->announce;
 	c->prefetch_max_age_ns = p->read_age_ms * MS;
 	c->check_every = 16001;
 	c->check_custody = true;
@@ -130,11 +132,54 @@ static void reuse_of(const struct play *x, struct world_qp *q, const struct plan
 				  .first = {pq->sq_psn, pq->rq_psn}};
 }
 
+static struct storage_config storage_of(const struct plan_qp *pq)
+{
+	return (struct storage_config){.min = pq->st_min,
+				       .max = pq->st_max,
+				       .depth = pq->st_depth,
+				       .split = pq->st_split,
+				       .reads = pq->st_reads,
+				       .inlined = pq->st_inlined,
+				       .refused = pq->st_refused,
+				       .count = pq->storage,
+				       .one_key = pq->st_form & 1,
+				       .odd = pq->st_form & 2};
+}
+
+static void work(struct play *x, struct world_qp *q, const struct plan_qp *pq)
+{
+	const struct storage_config sc = storage_of(pq);
+
+	for (int s = 0; s < 2; s++) {
+		const struct plan_work *pk = &pq->work[s];
+		struct work k = {.ops = pk->ops,
+				 .min = pk->min,
+				 .max = pk->max,
+				 .left = pk->count,
+				 .outstanding = pk->outstanding,
+				 .streams = pk->streams,
+				 .stream_len = pk->stream_len,
+				 .break_p = pk->break_permille / 1000.0,
+				 .counter = pk->counter,
+				 .unsignaled = pk->unsignaled,
+				 .changing = pk->changing && pq->change_us};
+
+		x->total += pk->count;
+		if (pk->count)
+			world_work(q, s, &k);
+	}
+	/* capsule, READ, response */
+	x->total += 3 * pq->storage;
+	if (pq->storage)
+		storage_begin(q, &sc);
+}
+
 static void connect(struct play *x)
 {
 	for (uint32_t i = 0; i < x->p->nqps; i++) {
 		const struct plan_qp *pq = &x->p->qp[i];
 		enum rc_personality kind = pq->strict ? RC_STRICT : RC_PERMISSIVE;
+		const struct storage_config sc = storage_of(pq);
 		struct rc_qp_config qc;
 		struct world_qp *q;
 
@@ -160,26 +205,11 @@ static void connect(struct play *x)
 		}
 		if (pq->vlan)
 			qc.vlan = (uint16_t)pq->vlan;
+		if (pq->storage)
+			storage_qp(&qc, &sc);
 		q = pq->cm ? world_connect_cm(x->w, &qc, kind) : world_connect(x->w, &qc, kind);
 		q->change_ns[0] = q->change_ns[1] = pq->change_us * 1000ull;
-		for (int s = 0; s < 2; s++) {
-			const struct plan_work *pk = &pq->work[s];
-			struct work k = {.ops = pk->ops,
-					 .min = pk->min,
-					 .max = pk->max,
-					 .left = pk->count,
-					 .outstanding = pk->outstanding,
-					 .streams = pk->streams,
-					 .stream_len = pk->stream_len,
-					 .break_p = pk->break_permille / 1000.0,
-					 .counter = pk->counter,
-					 .unsignaled = pk->unsignaled,
-					 .changing = pk->changing && pq->change_us};
-
-			x->total += pk->count;
-			if (pk->count)
-				world_work(q, s, &k);
-		}
+		work(x, q, pq);
 		if (pq->reuse)
 			reuse_of(x, q, pq);
 		/* it has seven retries, whatever the WAN does; and an owner of whose coming nobody
@@ -277,8 +307,8 @@ static bool begin(struct play *x, const struct plan_incident *i)
 		if (w->engine[i->side])
 			world_restart(w, (int)i->side);
 		for (uint32_t n = 0; n < w->nqps; n++)
-			x->may_fail[n] |=
-				w->qp[n].side[i->side].lost || w->qp[n].side[i->side].stranded;
+			x->may_fail[n] |= w->qp[n].side[i->side].lost ||
+					  w->qp[n].side[i->side].stranded || x->p->announce;
 		return false;
 	case INC_RNR_STORM:
 		rc_qp_set_recv(q->side[i->side].qp, w->now, true, 0, 0.9);

@@ -2,8 +2,8 @@
 /*
  * Random worlds, one seed each, until the time is up or the packets are done: `make soak`.
  *
- *	soak [--seconds N] [--packets N] [--seed N] [--runs N] [--jobs N] [--prefetch] [--attack]
- *	     [--verbose] [--no-shrink] [--first]
+ *	soak [--seconds N] [--packets N] [--seed N] [--runs N] [--jobs N] [--prefetch] [--announce]
+ *	     [--attack] [--verbose] [--no-shrink] [--first]
  *	soak --script FILE [--verbose] [--trace] [--smaller]
  *
  * Which worlds there are follows from --seed alone; each follows from its own seed (plan.c) or from
@@ -11,6 +11,7 @@
  * each does is the same however fast the other is. Packets are those that hosts sent; each is seen
  * several times on its way.
  *
+ * --announce: of storage initiators and targets, with announce = auto.
  * --attack: with those who mean it ill, and network cards of all kinds (actors.h).
  * --crash N: engines are killed at one of N calls or so, at any instruction (world_crash.c).
  * --smaller: of a script whose world is wrong, print a smaller one.
@@ -36,7 +37,7 @@ struct options {
 	double seconds, packets;
 	uint64_t seed, runs;
 	uint32_t jobs;
-	bool prefetch, attack, smaller, verbose, shrink, first, trace;
+	bool prefetch, announce, attack, smaller, verbose, shrink, first, trace;
 	const char *script;
 };
 
@@ -128,6 +129,8 @@ static void job(const struct options *o, uint32_t n, struct sum *s, struct share
 
 		/* neighbouring start seeds share no world */
 		plan_random(&p, i ? splitmix64(o->seed ^ i << 40) : o->seed, o->prefetch);
+		if (o->announce)
+			plan_announce(&p);
 		if (o->attack)
 			plan_attack(&p);
 		all->seed[n] = p.seed;
@@ -229,11 +232,14 @@ static struct sum run_script(const struct options *o)
 int main(int argc, char **argv)
 {
 	static const struct option opts[] = {
-		{"seconds", 1, NULL, 's'}, {"packets", 1, NULL, 'p'},	{"seed", 1, NULL, 'S'},
-		{"runs", 1, NULL, 'r'},	   {"jobs", 1, NULL, 'j'},	{"prefetch", 0, NULL, 'R'},
-		{"verbose", 0, NULL, 'v'}, {"no-shrink", 0, NULL, 'n'}, {"script", 1, NULL, 'f'},
-		{"first", 0, NULL, '1'},   {"trace", 0, NULL, 't'},	{"attack", 0, NULL, 'A'},
-		{"smaller", 0, NULL, 'm'}, {"crash", 1, NULL, 'c'},	{0}};
+		{"seconds", 1, NULL, 's'},  {"packets", 1, NULL, 'p'},
+		{"seed", 1, NULL, 'S'},	    {"runs", 1, NULL, 'r'},
+		{"jobs", 1, NULL, 'j'},	    {"prefetch", 0, NULL, 'R'},
+		{"verbose", 0, NULL, 'v'},  {"no-shrink", 0, NULL, 'n'},
+		{"script", 1, NULL, 'f'},   {"first", 0, NULL, '1'},
+		{"trace", 0, NULL, 't'},    {"attack", 0, NULL, 'A'},
+		{"smaller", 0, NULL, 'm'},  {"crash", 1, NULL, 'c'},
+		{"announce", 0, NULL, 'N'}, {0}};
 	struct options o = {.seed = 1, .shrink = true};
 	double start = now_s();
 	struct sum s = {0};
@@ -264,6 +270,9 @@ int main(int argc, char **argv)
 			break;
 		case 'R':
 			o.prefetch = true;
+			break;
+		case 'N':
+			o.announce = true;
 			break;
 		case 'm':
 			o.smaller = true;

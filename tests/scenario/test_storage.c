@@ -28,7 +28,8 @@ static const struct storage_config kinds[] = {
 	 .refused = 50},
 };
 
-static void play(const struct storage_config *kind, bool appliances, uint32_t mtu, uint64_t seed)
+static void play(const struct storage_config *kind, bool appliances, bool announce, uint32_t mtu,
+		 uint64_t seed)
 {
 	struct storage_config sc = *kind;
 	struct world_config wc;
@@ -39,6 +40,7 @@ static void play(const struct storage_config *kind, bool appliances, uint32_t mt
 	world_defaults(&wc);
 	wc.seed = seed;
 	wc.storage = true;
+	wc.announce = announce;
 	wc.appliance[0] = wc.appliance[1] = appliances;
 	wc.wan.delay_ns = 3 * MS;
 	wc.wan.loss = 0.002;
@@ -62,7 +64,7 @@ static void test_bare(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		play(&kinds[i], false, 1024, 1 + i);
+		play(&kinds[i], false, false, 1024, 1 + i);
 }
 
 static void test_through_appliances(void **state)
@@ -70,7 +72,17 @@ static void test_through_appliances(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		for (uint32_t mtu = 1024; mtu <= 4096; mtu *= 4)
-			play(&kinds[i], true, mtu, 10 + i);
+			play(&kinds[i], true, false, mtu, 10 + i);
+}
+
+/* CONV-5: commands are READ in other pieces than they were READ ahead. */
+static void test_announced(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		for (uint32_t mtu = 1024; mtu <= 4096; mtu *= 4)
+			for (uint64_t seed = 0; seed < 4; seed++)
+				play(&kinds[i], true, true, mtu, 10 + 10 * i + seed);
 }
 
 int main(void)
@@ -78,6 +90,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_bare),
 		cmocka_unit_test(test_through_appliances),
+		cmocka_unit_test(test_announced),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

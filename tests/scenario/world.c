@@ -312,6 +312,7 @@ static struct engine *make_engine(struct world *w, int side)
 	r.atomic = (uint8_t)w->cfg.atomic;
 	r.prefetch = w->cfg.prefetch_single ? PREFETCH_SINGLE : w->cfg.prefetch;
 	r.read_depth = w->cfg.read_depth;
+	r.announce = w->cfg.announce ? ANNOUNCE_MODE_AUTO : ANNOUNCE_MODE_OFF;
 	r.order = w->cfg.actors.order % 2 ? ORDER_HOSTS : ORDER_QUEUE_PAIR;
 	r.prefetch_max_age_ns = w->cfg.prefetch_max_age_ns;
 	if (w->cfg.read_end) {
@@ -327,7 +328,7 @@ static struct engine *make_engine(struct world *w, int side)
 			     w->cfg.actors.order == 3
 				     ? 0
 				     : PEER_FEATURE_ORDER | PEER_FEATURE_NAMES_RESP |
-					       PEER_FEATURE_OFFER);
+					       PEER_FEATURE_OFFER | PEER_FEATURE_ANNOUNCE);
 	if (!w->cfg.single)
 		engine_peer_event(e, 0, PEER_UP, w->now);
 	return e;

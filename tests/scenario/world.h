@@ -45,6 +45,7 @@
  *               or executed, nothing in custody goes out in two forms, no success after a fault, a
  *               completion means what the policy says
  * @check_range: a READ outside of the responder's region is a violation
+ * @announce:    the rules say announce = auto
  * @storage:     queue pairs may be an initiator's and a target's (world_storage.h)
  * @atomic:      of the rules
  * @wan_unchecked: they have wan-check = off
@@ -75,7 +76,7 @@ struct world_config {
 	uint32_t qps_max;
 	uint64_t frames_max; /* a world that moves more until a request ends turns in circles: a
 				violation; 0: no limit */
-	bool check_custody, check_range, storage;
+	bool check_custody, check_range, storage, announce;
 	bool prefetch, prefetch_single, wan_unchecked;
 	uint32_t read_depth;
 	uint64_t prefetch_max_age_ns;

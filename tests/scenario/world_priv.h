@@ -19,7 +19,7 @@ static inline uint64_t min64(uint64_t a, uint64_t b)
 /* Whether appliances may give packets other numbers than the hosts do. */
 static inline bool world_renumbers(const struct world *w)
 {
-	return w->cfg.prefetch || w->cfg.atomic == ATOMIC_PREFETCH;
+	return w->cfg.prefetch || w->cfg.announce || w->cfg.atomic == ATOMIC_PREFETCH;
 }
 
 /* world_crash.c: what happens to an engine, which may be killed by it and another one adopt it. */

@@ -56,7 +56,7 @@ void storage_qp(struct rc_qp_config *c, const struct storage_config *s)
 	c->mr_size = FIRST_AT + slot_bytes(s) * s->depth;
 	c->rmr_size = 65536;
 	c->recv_size = SQE_BYTES + INLINE_MOST;
-	c->depth = 2048;
+	c->depth = 8192;
 	c->journal = 65536;
 }
 

@@ -24,7 +24,7 @@
  * proto_get.c, proto_put.c, these tests, doc/peer-protocol.md. A reason is sent as its number: new
  * ones go to the end, and into that text.
  */
-_Static_assert(sizeof(struct report) == 1288, "struct report has changed: see above");
+_Static_assert(sizeof(struct report) == 1312, "struct report has changed: see above");
 _Static_assert(REASON_PATH_MTU == 14, "the order of reasons has changed: see above");
 
 static inline struct ip_addr v4(uint8_t last)

@@ -39,6 +39,7 @@ static void test_defaults(void **state)
 	assert_int_equal(cfg.rules[0].cap, 0);
 	assert_int_equal(cfg.rules[0].atomic, ATOMIC_ORDERED);
 	assert_false(cfg.rules[0].prefetch);
+	assert_int_equal(cfg.rules[0].announce, ANNOUNCE_MODE_OFF);
 	assert_int_equal(cfg.rules[0].prefetch_max_age_ns, SEC);
 	assert_int_equal(cfg.rules[0].read_depth, 0);
 	assert_true(cfg.rules[0].wan_check);
@@ -206,6 +207,16 @@ static void test_atomic(void **state)
 	assert_int_equal(cfg.rules[0].atomic, ATOMIC_ORDERED);
 }
 
+static void test_announce(void **state)
+{
+	(void)state;
+	assert_int_equal(parse(HEAD PEER PAIR "announce = auto\n"), 0);
+	assert_int_equal(cfg.rules[0].announce, ANNOUNCE_MODE_AUTO);
+	assert_int_equal(parse(HEAD PEER PAIR "announce = nvme\n"), 0);
+	assert_int_equal(cfg.rules[0].announce, ANNOUNCE_MODE_NVME);
+	assert_int_equal(parse(HEAD RULE "announce = off\nprefetch = single\n"), 0);
+}
+
 /* NTT-5, NTT-6: what a rule may say of prefetch. */
 static void test_prefetch(void **state)
 {
@@ -268,6 +279,7 @@ int main(void)
 		cmocka_unit_test(test_any),
 		cmocka_unit_test(test_disjoint_rules),
 		cmocka_unit_test(test_atomic),
+		cmocka_unit_test(test_announce),
 		cmocka_unit_test(test_prefetch),
 		cmocka_unit_test(test_byte_order_mark_and_dos_lines),
 	};

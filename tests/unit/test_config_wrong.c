@@ -115,6 +115,15 @@ static const struct {
 	{HEAD "max-path-mtu = 1024\n" RULE "path-mtu = 4096\n",
 	 "t.conf:9: path-mtu of rule 'r' is above max-path-mtu"},
 	{HEAD "pool = 8M\n" RULE "pool = 16M\n", "t.conf:9: pool of rule 'r' is above the pool"},
+	{HEAD RULE "announce = auto\n",
+	 "t.conf:8: announce = auto in rule 'r', which has no peer: data would arrive where nobody "
+	 "keeps it; add peer = NAME, or set announce = off"},
+	{HEAD PEER PAIR "announce = nvme\nprefetch = on\n",
+	 "t.conf:12: announce = nvme in rule 'r' goes only with prefetch = off; set that, or "
+	 "announce "
+	 "= off"},
+	{HEAD PEER PAIR "announce = iser\n",
+	 "t.conf:12: announce 'iser' is not known; write off, auto or nvme"},
 	{HEAD PEER PAIR "prefetch = yes\n",
 	 "t.conf:12: prefetch 'yes' is not known; write off, on or single"},
 	{HEAD RULE "prefetch = on\n",

@@ -67,6 +67,42 @@ static void test_rule(void **state)
 	json_decref(all);
 }
 
+/* Each number of READs ahead of storage commands under its own name. */
+static void test_announced(void **state)
+{
+	const struct announce_info info = {
+		.phase = "on",
+		.mismatches = 1,
+		.commands = 2,
+		.bytes = 1ull << 40,
+		.unused = 3,
+		.late = 4,
+		.absorbed = 5,
+		.served = 6,
+		.native = 7,
+	};
+	static const struct {
+		const char *key;
+		long long value;
+	} shown[] = {
+		{"announce-mismatches", 1},    {"announce-commands", 2},
+		{"announce-bytes", 1ll << 40}, {"announce-unused-bytes", 3},
+		{"announce-late-bytes", 4},    {"announce-absorbed", 5},
+		{"announce-served", 6},	       {"announce-native", 7},
+	};
+	json_t *o = json_object();
+
+	(void)state;
+	view_put_announce(o, &info);
+	assert_string_equal(json_string_value(json_object_get(o, "announce")), "on");
+	assert_int_equal(json_object_size(o), sizeof(shown) / sizeof(shown[0]) + 1);
+	for (size_t k = 0; k < sizeof(shown) / sizeof(shown[0]); k++) {
+		assert_int_equal(number(o, shown[k].key), shown[k].value);
+		assert_non_null(column_find(object_find("lane"), shown[k].key));
+	}
+	json_decref(o);
+}
+
 /* NTT-9: each number of prefetch under its own name, in every lane, and known to the tool. */
 static void test_reads(void **state)
 {
@@ -255,9 +291,16 @@ static void test_socket_file(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_qp),		TEST(test_unpaired), TEST(test_lane),
-		TEST(test_rule),	TEST(test_reads),    TEST(test_rule_read_ahead),
-		TEST(test_stats),	TEST(test_no_peers), TEST(test_changes_under_way),
+		TEST(test_qp),
+		TEST(test_unpaired),
+		TEST(test_lane),
+		TEST(test_rule),
+		TEST(test_reads),
+		TEST(test_announced),
+		TEST(test_rule_read_ahead),
+		TEST(test_stats),
+		TEST(test_no_peers),
+		TEST(test_changes_under_way),
 		TEST(test_socket_file),
 	};
 

@@ -240,6 +240,12 @@ static void round_trip_report(const struct report *r, enum proto_type type)
 	assert_int_equal(g->hi, r->hi);
 	assert_int_equal(g->latest, r->latest);
 	assert_int_equal(g->depth, r->depth);
+	assert_int_equal(g->announce, r->announce);
+	assert_true(g->announce_key[0] == r->announce_key[0]);
+	assert_true(g->announce_key[1] == r->announce_key[1]);
+	assert_int_equal(g->announced, r->announced);
+	assert_int_equal(g->differs, r->differs);
+	assert_int_equal(g->resp_seq, r->resp_seq);
 	assert_int_equal(g->nagain, r->nagain);
 	assert_memory_equal(g->again, r->again, sizeof(g->again));
 	assert_int_equal(g->nholes, r->nholes);
@@ -305,6 +311,12 @@ static void round_trip_progress(void)
 	r.una_ackable = false;
 	r.credit = 0xff;
 	round_trip_report(&r, PROTO_LANE_PROGRESS);
+
+	r.announced = true;
+	r.resp_seq = 0x89abcdef;
+	round_trip_report(&r, PROTO_LANE_PROGRESS);
+	r.differs = true;
+	round_trip_report(&r, PROTO_LANE_PROGRESS);
 }
 
 static void round_trip_reports(void **state)
@@ -325,6 +337,10 @@ static void round_trip_reports(void **state)
 	round_trip_report(&r, PROTO_LANE_ORDER);
 
 	r = sample_answers();
+	round_trip_report(&r, PROTO_LANE_ANSWERS);
+	r.announce = true;
+	r.announce_key[0] = 0x0123456789abcdef;
+	r.announce_key[1] = 0xfedcba9876543210;
 	round_trip_report(&r, PROTO_LANE_ANSWERS);
 
 	r = (struct report){.type = REPORT_ACCEPT, .lane = 0x01020304, .gen = 0x05060708};

@@ -141,6 +141,7 @@ struct mark {
  * @ordered:    a log of its two hosts holds it to their order (link/order.c)
  * @numbered:   OPENER: it may have been given numbers that the host does not know (lane_fence())
  * @fenced:     somebody else keeps its packets from passing should we be gone (lane_fence())
+ * @renumbered: OPENER: what the peer sends to the responder may bear other numbers (announce/)
  * @masked:     masked ATOMICs were asked for, which are never answered here
  * @gone:       both hosts have said that the connection is down
  * @suspect:    the requester may be another owner of its number (owner.c); @held_back: and nothing
@@ -171,7 +172,8 @@ struct lane {
 		accepted : 1, reopen : 1, ack_repeat : 1, honest_found : 1, room_listed : 1,
 		probing : 1, doubt : 1, ahead : 1, nak_due : 1, opaque : 1, numbered : 1,
 		atomics : 1, una_sure : 1, ordered : 1, check : 1, naming : 1, masked : 1, gone : 1,
-		suspect : 1, check_resp : 1, fenced : 1, held_back : 1, disputed : 1, held_once : 1;
+		suspect : 1, check_resp : 1, fenced : 1, held_back : 1, disputed : 1, held_once : 1,
+		renumbered : 1;
 	uint8_t atomic : 2; /* enum atomic_mode */
 	uint8_t most; /* SINGLE: READs and ATOMICs that the host was seen to wait for at one time */
 	uint8_t jump_run;

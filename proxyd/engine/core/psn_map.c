@@ -35,14 +35,14 @@ static uint32_t msn_shift_of(const struct segment *s)
 	return psn_sub(s->wire_msn, s->host_msn);
 }
 
-/* Whether the next request of the host would bear another PSN or MSN on the wire. */
+/* Whether the next request of the host would bear another PSN or MSN at the responder. */
 bool psn_map_differs(struct engine *e, const struct lane *l)
 {
 	const struct psn_map *map = map_of(e, l);
 
-	return map && lane_keeps(l) &&
-	       (map->nsegments || map->trimmed || map->asked.psn != l->epsn.psn ||
-		map->asked.msn != l->epsn.msn);
+	return l->renumbered || (map && lane_keeps(l) &&
+				 (map->nsegments || map->trimmed || map->asked.psn != l->epsn.psn ||
+				  map->asked.msn != l->epsn.msn));
 }
 
 /* Whether what is below lane.start may bear numbers that the host does not know. Below the handover

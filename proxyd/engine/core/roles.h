@@ -21,6 +21,7 @@
  * @sweep:     a look at it every second or so
  * @drain:     finish what is owed; true when the role has seen to that by itself
  * @owes:      hosts cannot go on without this appliance
+ * @strands:   without it the two ends would count differently
  * @end:       let go of what the role holds besides custody
  */
 struct role_ops {
@@ -36,6 +37,7 @@ struct role_ops {
 	void (*sweep)(struct engine *e, struct flow *fl);
 	bool (*drain)(struct engine *e, struct flow *fl, enum lane_reason why);
 	bool (*owes)(struct engine *e, const struct flow *fl);
+	bool (*strands)(struct engine *e, const struct flow *fl);
 	void (*end)(struct engine *e, struct flow *fl);
 };
 

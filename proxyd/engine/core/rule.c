@@ -45,6 +45,13 @@ const char *prefetch_name(enum prefetch r)
 	return r < PREFETCHES ? names[r] : "?";
 }
 
+const char *announce_mode_name(enum announce_mode m)
+{
+	static const char *const names[ANNOUNCE_MODES] = {"off", "auto", "nvme"};
+
+	return m < ANNOUNCE_MODES ? names[m] : "?";
+}
+
 /* Whether the first @bits bits agree. */
 static bool same_bits(const struct ip_addr *a, const struct ip_addr *b, unsigned int bits)
 {

@@ -41,6 +41,7 @@ struct flow {
 	uint8_t learned;
 	bool used : 1, half : 1, again : 1, left : 1;
 	bool bypassed : 1; /* by the operator */
+	bool stranded : 1; /* its two ends count differently, and nobody translates any more */
 	uint8_t tmpl_age;
 	uint8_t read_depth;
 	union {

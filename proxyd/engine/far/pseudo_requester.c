@@ -35,6 +35,7 @@
  * already is not passed on twice. In single mode every response passes: the host sees the gap and
  * asks again by itself.
  */
+#include "engine/announce/announce.h"
 #include "engine/far/far.h"
 #include "engine/learn/learn.h"
 #include "engine/link/link.h"
@@ -59,17 +60,34 @@ static uint32_t timer(const struct engine *e, const struct flow *fl, uint32_t wh
 
 static void arm(struct engine *e, struct flow *fl)
 {
-	if (fl->lane.una.psn == fl->lane.nxt.psn || fl->lane.rnr_wait)
+	if ((fl->lane.una.psn == fl->lane.nxt.psn && !announce_waits(e, &fl->lane)) ||
+	    fl->lane.rnr_wait)
 		wheel_cancel(e->wheel, timer(e, fl, TIMER_LOSS));
 	else
 		wheel_arm(e->wheel, timer(e, fl, TIMER_LOSS), e->now + lane_rto_ns(&fl->lane));
+}
+
+/* To the responder @d may bear another number than on the wire (announce/). */
+static bool tx(struct engine *e, struct flow *fl, const struct pkt *d)
+{
+	struct lane_announce *y = announce_of(e, &fl->lane);
+	const uint8_t *data = lane_packet(e, d);
+	uint8_t out[FRAME_MAX];
+	struct frame f;
+
+	if (y && y->numbered && frame_parse(data, d->len, &f) == FRAME_OK &&
+	    announce_number(y, f.psn) != f.psn) {
+		psn_map_frame(out, &f, announce_number(y, f.psn), PSN_NONE);
+		data = out;
+	}
+	return !engine_tx(e, other_port(fl->side), data, d->len);
 }
 
 static bool send(struct engine *e, struct flow *fl, struct pkt *d)
 {
 	struct lane *l = &fl->lane;
 
-	if (engine_tx(e, other_port(fl->side), lane_packet(e, d), d->len))
+	if (!tx(e, fl, d))
 		return false;
 	if (l->role == ROLE_SINGLE)
 		pace_sent(e, d->len);
@@ -136,19 +154,44 @@ static bool atomic_depth_full(struct engine *e, const struct flow *fl)
 	return false;
 }
 
+static void true_ack(struct engine *e, struct flow *fl, const struct mark *m);
+
+/* A READ at the true ACK that ends here is done when all before it is. */
+static void settle_absorbed(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	struct mark m = l->una;
+	const struct read_rec *r = reads_head(e, l);
+
+	if (!r || !r->absorbed || !r->done || r->at.psn != l->una.psn ||
+	    !psn_before(l->una.psn, l->nxt.psn))
+		return;
+	reads_trim(e, l, &m);
+	true_ack(e, fl, &m);
+}
+
 /* Returns true when there is more to send but it had to stop. */
 bool far_run(struct engine *e, struct flow *fl, uint32_t quantum)
 {
 	struct lane *l = &fl->lane;
 	uint32_t budget = quantum, before = l->nxt.psn;
+	enum announce_turn turn = ANNOUNCE_SEND;
 	bool stopped = false;
 
 	if (l->rnr_wait || l->refusal || l->state == LANE_FAULT)
 		return false;
-	while (psn_before(l->nxt.psn, l->epsn.psn)) {
+	while (!(stopped = announce_run(e, fl)) && psn_before(l->nxt.psn, l->epsn.psn)) {
 		struct pkt *d = window_get(&l->win, e->pool, l->nxt.psn);
 
-		if (!d || flight_full(fl) || (l->ordered && order_held(e, fl, l->nxt.psn)))
+		if (d)
+			turn = announce_turn(e, fl, d);
+		if (d && turn == ANNOUNCE_SKIP) {
+			announce_sent(e, l, d, true);
+			mark_sent(l, d->span, true, false);
+			continue;
+		}
+		if (!d || turn == ANNOUNCE_WAIT || flight_full(fl) ||
+		    (l->ordered && order_held(e, fl, l->nxt.psn)))
 			break;
 		if ((d->flags & PKT_ANSWERED) &&
 		    (resp_depth_full(e, fl) || atomic_depth_full(e, fl)))
@@ -158,6 +201,7 @@ bool far_run(struct engine *e, struct flow *fl, uint32_t quantum)
 			break;
 		}
 		budget -= d->len < budget ? d->len : budget;
+		announce_sent(e, l, d, false);
 		mark_sent(l, d->span, d->flags & PKT_EOM, !(d->flags & PKT_ANSWERED));
 		if (d->flags & (PKT_ACKREQ | PKT_ANSWERED))
 			l->ackreq_end = l->nxt.psn;
@@ -173,6 +217,7 @@ bool far_run(struct engine *e, struct flow *fl, uint32_t quantum)
 	 * wait for */
 	if (!wheel_armed(e->wheel, timer(e, fl, TIMER_LOSS)))
 		arm(e, fl);
+	settle_absorbed(e, fl);
 	return stopped;
 }
 
@@ -220,6 +265,7 @@ static void resume_at(struct engine *e, struct flow *fl, uint32_t psn)
 		m.psn = at;
 	}
 	mark_resend(l, &m);
+	announce_resume(e, l, m.psn);
 	wheel_cancel(e->wheel, timer(e, fl, TIMER_LOSS));
 	pace_run(e, fl);
 }
@@ -366,7 +412,7 @@ static bool rx_beyond(struct engine *e, struct flow *fl, const struct frame *f)
 	struct lane *l = &fl->lane;
 	struct mark m = l->nxt;
 
-	if (l->role != ROLE_ACCEPTOR || psn_before(f->psn, l->high))
+	if (l->role != ROLE_ACCEPTOR || psn_before(f->psn, l->high) || announce_differs(e, l))
 		return false;
 	if (l->state == LANE_DRAIN) {
 		/* The opener is gone and the host's requests pass by. The responder has executed
@@ -410,13 +456,15 @@ static void rx_stale(struct engine *e, struct flow *fl, const struct frame *f)
 	uint8_t s = frame_aeth_syndrome(f);
 
 	COUNT(e, STALE_ACK);
-	if (learn_asker(e, flow_partner(e, fl), f->psn)) {
+	if (!announce_numbered(e, l) && learn_asker(e, flow_partner(e, fl), f->psn)) {
 		engine_pass(e, other_port(fl->side), f);
 		learn_other_responder(e, fl);
 		return;
 	}
 	if (psn_add(f->psn, 1) == l->una.psn && aeth_is_ack(s))
 		credits(e, fl, f);
+	if (announce_numbered(e, l))
+		return; /* nobody has asked past us */
 	if (!psn_before(f->psn, l->una.psn) ||
 	    (!lane_asked(e, l) && (!aeth_is_nak(s) || s == AETH_NAK_SEQ)))
 		return;
@@ -576,7 +624,7 @@ static bool rx_answer(struct engine *e, struct flow *fl, const struct frame *f,
 		if (atomic_dropped(e, l, f))
 			return false;
 		COUNT(e, STRAY_RESPONSE);
-		if (!r && !lane_may_await(e, l, f->psn))
+		if (announce_numbered(e, l) || (!r && !lane_may_await(e, l, f->psn)))
 			return false;
 		engine_pass(e, from, f);
 		resp_name_one(e, fl, f);
@@ -621,12 +669,50 @@ static bool rx_answer(struct engine *e, struct flow *fl, const struct frame *f,
 	return false;
 }
 
+/* @f was about a READ of ours, and says something of all before @m. */
+static void own_answered(struct engine *e, struct flow *fl, const struct frame *f,
+			 const struct mark *before, enum announce_answer what)
+{
+	struct lane *l = &fl->lane;
+	struct mark m = *before;
+
+	l->progress = e->now;
+	l->backoff = 0;
+	if (f->aeth && what == ANSWER_TAKEN)
+		credits(e, fl, f);
+	bound_by_read(e, l, &m);
+	true_ack(e, fl, &m);
+	if (l->role == ROLE_NONE)
+		return;
+	if (what == ANSWER_MISSING) {
+		lost_one(e, l);
+		resume_at(e, fl, m.psn);
+	} else if (what == ANSWER_REFUSED) {
+		rx_nak_fatal(e, fl, before->psn, frame_aeth_syndrome(f));
+	} else {
+		settle_absorbed(e, fl);
+	}
+}
+
 bool far_response(struct engine *e, struct flow *fl, const struct frame *f, enum engine_port from)
 {
 	struct lane *l = &fl->lane;
 
+	enum announce_answer what;
+	uint8_t buf[FRAME_MAX];
+	struct frame g;
+	struct mark m;
+
 	if (l->state == LANE_FAULT)
 		return false;
+	what = announce_answer(e, fl, f, &g, buf, &m);
+	if (what == ANSWER_DROP)
+		return false;
+	if (what != ANSWER_PASS) {
+		own_answered(e, fl, f, &m, what);
+		return false;
+	}
+	f = &g;
 	if (!icrc_ok(f)) {
 		COUNT(e, BAD_ICRC);
 		return false;
@@ -653,7 +739,7 @@ static void probe_ahead(struct engine *e, struct flow *fl, uint32_t psn)
 	uint32_t at = psn_sub(l->epsn.psn, 1);
 	struct pkt *d;
 
-	if (l->role != ROLE_ACCEPTOR || !r || r->at.psn != psn)
+	if (l->role != ROLE_ACCEPTOR || !r || r->at.psn != psn || r->absorbed)
 		return;
 	in_vain(r);
 	if (r->tries < ASKED_IN_VAIN)
@@ -668,10 +754,13 @@ static void probe_ahead(struct engine *e, struct flow *fl, uint32_t psn)
 	} else if (psn_in(at, last->at.psn, psn_add(last->at.psn, last->span))) {
 		at = last->at.psn;
 	}
+	if (announce_numbered(e, l))
+		at = announce_last(e, l, psn); /* what was not sent has no number yet */
 	d = window_get(&l->win, e->pool, at);
 	if (!d || at == psn || (l->ordered && order_held(e, fl, at)))
 		return;
-	mark_high(l, l->epsn.psn);
+	if (!announce_numbered(e, l))
+		mark_high(l, l->epsn.psn);
 	send(e, fl, d);
 }
 
@@ -681,8 +770,10 @@ void far_timeout(struct engine *e, struct flow *fl)
 	uint32_t psn;
 	struct pkt *d;
 
-	if (l->una.psn == l->nxt.psn || l->rnr_wait || l->refusal || l->state == LANE_FAULT)
+	if ((l->una.psn == l->nxt.psn && !announce_waits(e, l)) || l->rnr_wait || l->refusal ||
+	    l->state == LANE_FAULT)
 		return;
+	announce_overdue(e, fl);
 	l->timeouts++;
 	COUNT(e, TIMEOUTS);
 	if (e->now - l->progress > (l->gone ? GONE_NS : e->cfg.responder_timeout_ns)) {

@@ -75,7 +75,7 @@ static enum lane_reason open_verdict(struct engine *e, unsigned int peer, const 
 		return *fl || *back ? REASON_ONE_WAY : REASON_UNKNOWN;
 	if ((*fl)->side != PORT_WAN || (*back)->side != PORT_LAN)
 		return REASON_ONE_WAY;
-	if ((*back)->lane.state == LANE_FAULT)
+	if ((*back)->lane.state == LANE_FAULT || (*fl)->lane.state == LANE_FAULT || (*fl)->stranded)
 		return REASON_FAULT;
 	if ((*fl)->rule < 0 || e->rules[(*fl)->rule].peer != (int8_t)peer)
 		return REASON_NO_RULE;
@@ -113,6 +113,8 @@ static enum lane_reason accept_begin(struct engine *e, unsigned int peer, const 
 		/* an older generation of the same lane: the opener has given it up */
 		lane_close(e, fl, REASON_INCARNATION, false);
 		fl->retry_open = 0;
+		if (fl->stranded)
+			return REASON_FAULT;
 	}
 	/* with two path MTUs the two ends would count the PSNs of a READ differently */
 	if (r->path_mtu && fl->path_mtu && r->path_mtu != fl->path_mtu)

@@ -20,6 +20,7 @@
  * Requests below the handover PSN, and duplicate READs that a host asks again for, do not belong to
  * the stream: they pass to the responder as they came.
  */
+#include "engine/announce/announce.h"
 #include "engine/fault/fault.h"
 #include "engine/link/link.h"
 #include "engine/reads/reads.h"
@@ -130,6 +131,7 @@ static void report(struct engine *e, struct flow *fl)
 	r.nholes = holes_show(hs, &l->hole_cursor, r.hole);
 	r.nagain = refused(e, flow_index(e, fl), r.again);
 	names_tell(e, l, &r);
+	announce_tell(e, fl, &r);
 	report_told(e, &l->clock);
 	e->sink.report(e->sink.ctx, (unsigned int)l->peer, &r);
 }
@@ -147,6 +149,16 @@ uint64_t stream_rx_report(struct engine *e, struct flow *fl)
 	return next && (!wait || next < wait) ? next : wait;
 }
 
+/* The packet @d at epsn may be a storage command (announce/). */
+static void look(struct engine *e, struct flow *fl, const struct pkt *d)
+{
+	struct frame f;
+
+	if (fl->rule >= 0 && e->rules[fl->rule].announce &&
+	    frame_parse(lane_packet(e, d), d->len, &f) == FRAME_OK && f.op->flags & OPF_SEND)
+		announce_capsule(e, fl, &f, f.psn);
+}
+
 void stream_rx_deliver(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
@@ -162,6 +174,8 @@ void stream_rx_deliver(struct engine *e, struct flow *fl)
 			if (frame_parse(lane_packet(e, d), d->len, &f) != FRAME_OK ||
 			    !reads_add(e, fl, &f, d->span, &l->epsn, l->epsn.psn))
 				return; /* no record: it waits here until one is free */
+		} else {
+			look(e, fl, d);
 		}
 		mark_accepted(l, d->span, d->flags & PKT_EOM, !(d->flags & PKT_ANSWERED));
 	}
@@ -186,12 +200,17 @@ static void again(struct engine *e, struct flow *fl, const struct frame *f)
 	if (psn_before(f->psn, l->una.psn) &&
 	    (psn_after(l->una.psn, l->start) || lane_stalled(e, l)))
 		lane_passed(e, fl, f->psn);
-	if (psn_before(f->psn, l->start)) {
+	if (psn_before(f->psn, l->start) && !announce_numbered(e, l)) {
 		engine_pass(e, fl->side, f);
 		return;
 	}
 	l->dup++;
 	progress_due(e, fl, true);
+	if (announce_numbered(e, l)) {
+		/* the responder knows it by another number, if at all; the opener asks anew */
+		COUNT(e, DUP_STREAM);
+		return;
+	}
 	if ((f->op->flags & OPF_ANSWERED) && psn_before(f->psn, l->una.psn)) {
 		/* answered already, so a host asks again (or the opener's timer, which does no
 		 * harm): the responder must repeat the answer */

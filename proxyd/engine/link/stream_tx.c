@@ -19,6 +19,7 @@
  * peer may lose its memory at any time. After a restart everything from the last true ACK on is
  * sent again.
  */
+#include "engine/announce/announce.h"
 #include "engine/fault/fault.h"
 #include "engine/link/link.h"
 #include "engine/reads/reads.h"
@@ -174,6 +175,10 @@ static bool believed(struct engine *e, struct flow *fl, const struct report *r)
 	    (l->report_heard && (int32_t)(r->seq - l->report_seq) <= 0))
 		return false;
 	l->reported_us = now_us(e);
+	if (psn_before(r->cum, l->una.psn) && l->renumbered) {
+		COUNT(e, BAD_REPORT); /* an acceptor that had forgotten so much knew no lane */
+		return false;
+	}
 	if (psn_before(r->cum, l->una.psn)) {
 		/* the peer waits for packets that are released already */
 		stream_tx_restart(e, fl);
@@ -242,7 +247,8 @@ void stream_tx_progress(struct engine *e, struct flow *fl, const struct report *
 	l->progress = e->now; /* the peer is there; it watches over its responder itself */
 	if (progress)
 		arm(e, fl);
-	if (goes_on(e, fl, r))
+	announce_heard(e, fl, r);
+	if (l->role == ROLE_OPENER && goes_on(e, fl, r))
 		pace_run(e, fl);
 }
 
@@ -320,7 +326,7 @@ void stream_tx_timeout(struct engine *e, struct flow *fl)
 	COUNT(e, TIMEOUTS);
 	/* of a lane that was idle there was nothing to report until it sent again (@progress) */
 	if (!l->reopen && l->accepted && e->peer_up[l->peer] && e->now - l->progress > DEAF_NS &&
-	    now_us(e) - l->reported_us > DEAF_NS / NSEC_PER_USEC) {
+	    !l->renumbered && now_us(e) - l->reported_us > DEAF_NS / NSEC_PER_USEC) {
 		stream_tx_restart(e, fl);
 		return;
 	}
@@ -355,6 +361,11 @@ void stream_tx_restart(struct engine *e, struct flow *fl)
 		return;
 	if (l->state == LANE_OPENING) {
 		lane_send_open(e, fl);
+		return;
+	}
+	if (l->renumbered) {
+		/* which numbers the responder expects only the peer has known */
+		lane_fault(e, fl, REASON_PEER_RESTARTED, AETH_NAK_OPERATION);
 		return;
 	}
 	resp_prove(e, fl);

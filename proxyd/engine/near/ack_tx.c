@@ -193,6 +193,8 @@ static void advance(struct engine *e, struct flow *fl)
 	if (m.psn == una.psn && !m.ackable && una.ackable)
 		m = una;
 	mark_frontier(l, &m);
+	if (l->renumbered && reads_head(e, l))
+		pace_run(e, flow_partner(e, fl)); /* its response waited for that */
 	if (l->ack_due || l->nak_due)
 		ack_list(e, fl);
 }

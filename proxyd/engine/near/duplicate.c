@@ -15,6 +15,7 @@
  * A queue pair number may have been given to another queue pair, whose PSNs begin anywhere: far
  * from those of the former one (jumps), or among them, where only the content tells.
  */
+#include "engine/announce/announce.h"
 #include "engine/fault/fault.h"
 #include "engine/learn/learn.h"
 #include "engine/link/order.h"
@@ -122,6 +123,14 @@ static bool repeats_for_ever(struct engine *e, struct flow *fl, struct lane_read
 	return true;
 }
 
+/* Behind the end of its storage command the memory that @f asks for may not be offered any more. */
+static bool may_ask_anew(struct engine *e, const struct flow *fl, const struct frame *f)
+{
+	struct read_range what = {frame_reth_va(f), frame_reth_rkey(f), frame_reth_length(f)};
+
+	return announce_live(e, fl, &what);
+}
+
 /* Pass a repeated READ or ATOMIC on: the responder repeats the answer that is not kept here. */
 static void ask_past(struct engine *e, struct flow *fl, const struct frame *f, bool moved)
 {
@@ -129,6 +138,10 @@ static void ask_past(struct engine *e, struct flow *fl, const struct frame *f, b
 	uint8_t out[FRAME_MAX];
 	uint32_t wire;
 
+	if (fl->lane.renumbered && f->opcode == OP_READ_REQUEST && !may_ask_anew(e, fl, f)) {
+		COUNT(e, DUP_READS);
+		return;
+	}
 	if (x && x->guessed_ever && f->opcode == OP_READ_REQUEST &&
 	    (!icrc_ok(f) || resp_renew(e, fl, f))) {
 		COUNT(e, DUP_READS);
@@ -442,7 +455,8 @@ void duplicate_request(struct engine *e, struct flow *fl, const struct frame *f)
 	struct lane *l = &fl->lane;
 	const struct lane_reads *x = reads_of(e, l);
 	/* where the responder knows other numbers, nothing passes by */
-	bool moved = x && (x->map.nsegments || x->map.trimmed || x->map.asked.psn != l->epsn.psn);
+	bool moved = l->renumbered ||
+		     (x && (x->map.nsegments || x->map.trimmed || x->map.asked.psn != l->epsn.psn));
 	struct read_rec *r;
 
 	if (l->state == LANE_OPENING || (!l->start_acked && psn_before(f->psn, l->start))) {

@@ -12,6 +12,7 @@
  * judge: it goes there in its turn, unacknowledged, and so does everything after it until the
  * responder has spoken.
  */
+#include "engine/announce/announce.h"
 #include "engine/fault/fault.h"
 #include "engine/learn/learn.h"
 #include "engine/near/near.h"
@@ -238,6 +239,11 @@ static void count_in(struct engine *e, struct flow *fl, const struct next_reques
 	mark_held(l, l->epsn.psn);
 	if (x && q->waits && q->f->opcode == OP_READ_REQUEST)
 		prefetch_asked(e, fl, q->f, false);
+	if (l->role == ROLE_OPENER && q->sane) {
+		announce_asked(e, fl, q->f, q->wire);
+		if (q->f->op->flags & OPF_SEND)
+			announce_capsule(e, fl, q->f, q->wire);
+	}
 	pace_run(e, fl);
 	request_accepted(e, fl, q->f, eom);
 }

@@ -37,17 +37,19 @@ struct read_rec {
 	uint32_t resp_next; /* next response PSN */
 	uint64_t asked;	    /* when it was last sent on, or given, ns */
 	uint64_t heard;	    /* when its host asked for it, ns */
-	uint64_t given;	    /* when its response was given for the first time, ns */
+	uint64_t given; /* when its response was given for the first time, ns; ACCEPTOR: its place
+			   among the READs that went to the responder, 0: not known */
 	uint64_t va;
 	uint32_t length, rkey, wire;
 	uint8_t opcode;
 	uint8_t tries; /* ACCEPTOR: times that it was asked again in vain */
 	bool done, gap;
-	bool moved;   /* its MSN on the wire is another one */
-	bool made;    /* an ATOMIC that was answered here */
-	bool again;   /* answered, and asked again past us since */
-	bool empty;   /* answered, and nothing of it is held */
-	bool renewed; /* asked for anew because the host asked again; it will once more */
+	bool moved;    /* its MSN on the wire is another one */
+	bool made;     /* an ATOMIC that was answered here */
+	bool again;    /* answered, and asked again past us since */
+	bool empty;    /* answered, and nothing of it is held */
+	bool renewed;  /* asked for anew because the host asked again; it will once more */
+	bool absorbed; /* ACCEPTOR: answered here, and not for the responder (announce/) */
 };
 
 enum fetch_state {
@@ -88,6 +90,10 @@ struct good_range {
  * @seq:       of the latest report about responses: sent (OPENER), taken (ACCEPTOR)
  * @depth:     READs that the responder is to have at most at a time, 0: as they come
  *
+ * @announce_page: struct lane_announce, POOL_NONE before the first command
+ * @announce:  OPENER: the acceptor may READ ahead for storage commands; ACCEPTOR: so it was told.
+ *             @announce_key: with this key; @announce_seq: OPENER: of the first report that says so
+ *
  * ACCEPTOR:
  * @una:       all below are known to have arrived, or to be of no use; released
  * @nxt:       next wire PSN never sent
@@ -125,6 +131,9 @@ struct lane_reads {
 	uint32_t una, nxt, end;
 	uint32_t holes, hole_cursor, latest;
 	bool stop, guessed_ever, pattern_lost;
+	bool announce;
+	uint32_t announce_page, announce_seq;
+	uint64_t announce_key[2];
 	struct report_clock clock;
 	uint8_t backoff;
 
@@ -223,6 +232,8 @@ void resp_tx_add(struct engine *e, struct flow *fl, const struct frame *f);
 bool resp_tx_run(struct engine *e, struct flow *fl, uint32_t quantum);
 void resp_tx_progress(struct engine *e, struct flow *fl, const struct report *r);
 void resp_tx_timeout(struct engine *e, struct flow *fl);
+/** resp_tx_given - the response @f is kept as if it had been sent at @xmit, us. */
+void resp_tx_given(struct engine *e, struct flow *fl, const struct frame *f, uint32_t xmit);
 bool resp_depth_full(struct engine *e, const struct flow *fl);
 
 /* resp_names.c */
@@ -253,6 +264,8 @@ void fetch_trim(struct engine *e, struct lane_reads *x);
 
 /* resp_rx.c: OPENER */
 bool resp_rx(struct engine *e, struct flow *fl, const struct frame *f);
+/** resp_serve - the response @data, made here, is as good as come. False without room. */
+bool resp_serve(struct engine *e, struct flow *fl, const uint8_t *data, uint32_t len);
 uint32_t resp_missing_from(struct engine *e, const struct lane_reads *x);
 bool resp_awaited(struct engine *e, const struct lane_reads *x, uint32_t psn);
 bool resp_has_place(struct engine *e, struct flow *fl, uint32_t psn);
@@ -263,6 +276,8 @@ uint64_t resp_overdue_ns(const struct lane *l);
 void resp_arm(struct engine *e, struct flow *fl);
 
 /* resp_deliver.c: OPENER */
+/** resp_opcode - of packet @i of @span of the response to a READ. */
+uint8_t resp_opcode(uint32_t i, uint32_t span);
 bool resp_deliver(struct engine *e, struct flow *fl, uint32_t quantum, bool *moved);
 bool resp_repeat(struct engine *e, struct flow *fl, const struct frame *f);
 uint32_t resp_wire_psn(struct engine *e, struct flow *fl, const struct frame *f);

@@ -30,7 +30,7 @@ struct lane_reads *reads_begin(struct engine *e, struct flow *fl)
 	mq_list_init(&x->fetches);
 	mq_list_init(&x->kept);
 	x->hint = MQ_NONE;
-	x->holes = POOL_NONE;
+	x->holes = x->announce_page = POOL_NONE;
 	x->map.asked = l->epsn;
 	x->una = x->nxt = x->end = x->lost_from = x->latest = x->named = l->epsn.psn;
 	x->map.proof = l->una.psn;
@@ -177,6 +177,9 @@ void reads_trim(struct engine *e, struct lane *l, struct mark *end)
 	struct read_rec *r;
 
 	while ((r = reads_head(e, l)) && r->done) {
+		/* one that was answered here says nothing of what is before it */
+		if (end && r->absorbed && r->at.psn != end->psn)
+			break;
 		if (end)
 			*end = (struct mark){.psn = psn_add(r->at.psn, r->span),
 					     .msn = r->at.msn + 1};

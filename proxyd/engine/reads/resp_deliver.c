@@ -87,7 +87,7 @@ void resp_keep(struct engine *e, struct lane_reads *x, const struct read_rec *r)
 	x->nkept++;
 }
 
-static uint8_t opcode_at(uint32_t i, uint32_t span)
+uint8_t resp_opcode(uint32_t i, uint32_t span)
 {
 	if (span == 1)
 		return OP_READ_RESPONSE_ONLY;
@@ -101,7 +101,7 @@ int resp_give(struct engine *e, struct flow *fl, const struct read_rec *r, uint3
 	      const uint8_t *data, uint32_t len)
 {
 	uint32_t psn = psn_add(r->at.psn, i), msn = psn_add(r->at.msn, 1);
-	uint8_t want = r->opcode == OP_READ_REQUEST ? opcode_at(i, r->span) : 0;
+	uint8_t want = r->opcode == OP_READ_REQUEST ? resp_opcode(i, r->span) : 0;
 	struct template t = {0};
 	uint8_t out[FRAME_MAX];
 	struct frame f;
@@ -177,7 +177,9 @@ bool resp_deliver(struct engine *e, struct flow *fl, uint32_t quantum, bool *mov
 		uint32_t i = psn_sub(r->resp_next, r->at.psn);
 		struct pkt *d = held_as(e, x, psn_add(r->wire, i));
 
-		if (!d)
+		/* it would acknowledge what is before it, of which the acceptor may know nothing
+		 * when it makes it (announce/) */
+		if (!d || (l->renumbered && psn_before(l->frontier.psn, r->at.psn)))
 			break;
 		if (!budget || resp_give(e, fl, r, i, pool_ptr(e->pool, d->loc), d->len)) {
 			stopped = true;

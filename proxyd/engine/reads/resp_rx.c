@@ -300,6 +300,28 @@ bool resp_rx(struct engine *e, struct flow *fl, const struct frame *f)
 	return false;
 }
 
+bool resp_serve(struct engine *e, struct flow *fl, const uint8_t *data, uint32_t len)
+{
+	struct lane_reads *x = reads_of(e, &fl->lane);
+	uint32_t id, proof = x->map.proof;
+	struct frame f;
+	bool bad;
+
+	if (frame_parse(data, len, &f) != FRAME_OK)
+		return false;
+	id = fetch_find(e, x, f.psn);
+	if (id == MQ_NONE || fetch_at(e, id)->state != FETCH_ASKED || !resp_awaited(e, x, f.psn) ||
+	    !resp_has_place(e, fl, f.psn))
+		return false;
+	/* one that came and waits for its name: this one is known to be true */
+	resp_drop(e, x, f.psn, psn_add(f.psn, 1));
+	if (!retain(e, fl, &f, RESP_RIGHT, &bad))
+		return false;
+	resp_arrived(e, fl, id, &f);
+	x->map.proof = proof; /* it says nothing of the responder */
+	return true;
+}
+
 /* ---- what the acceptor is told ---- */
 
 void resp_report_due(struct engine *e, struct flow *fl, bool urgent)
@@ -322,8 +344,11 @@ static void report(struct engine *e, struct flow *fl, struct lane_reads *x)
 		.hi = x->end,
 		.latest = x->latest,
 		.depth = x->depth,
+		.announce = x->announce,
 	};
 
+	if (x->announce)
+		memcpy(r.announce_key, x->announce_key, sizeof(r.announce_key));
 	r.nholes = holes_show(hs, &x->hole_cursor, r.hole);
 	report_told(e, &x->clock);
 	e->sink.report(e->sink.ctx, (unsigned int)l->peer, &r);

@@ -112,6 +112,33 @@ void resp_tx_add(struct engine *e, struct flow *fl, const struct frame *f)
 	pace_run(e, flow_partner(e, fl));
 }
 
+/*
+ * The response @f was made here, and its bytes are on their way to the opener, or have come there
+ * (announce/): it is kept as if it had been sent at @xmit. Should the opener miss it, it is sent.
+ */
+void resp_tx_given(struct engine *e, struct flow *fl, const struct frame *f, uint32_t xmit)
+{
+	struct lane_reads *x = reads_of(e, &fl->lane);
+	bool next;
+	struct pkt *d;
+
+	if (!x || psn_in(f->psn, psn_sub(x->una, WINDOW_SPAN), x->una))
+		return; /* it has said so already */
+	next = !x->held || x->nxt == f->psn;
+	resp_tx_add(e, fl, f);
+	d = x->held ? window_get(&x->win, e->pool, f->psn) : NULL;
+	if (!d || !next || x->nxt != f->psn)
+		return; /* there is no room for it, or others are to be sent before it */
+	engine_change(e, d, sizeof(*d));
+	d->flags |= PKT_SENT | PKT_RETX; /* its time tells nothing of the round trip */
+	d->xmit = xmit;
+	if (x->named == x->nxt)
+		x->named = psn_add(f->psn, 1);
+	x->nxt = psn_add(f->psn, 1);
+	if (!wheel_armed(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_RESP)))
+		arm(e, fl);
+}
+
 static bool send(struct engine *e, struct flow *fl, struct lane_reads *x, struct pkt *d,
 		 uint32_t psn)
 {
@@ -229,6 +256,8 @@ void resp_tx_progress(struct engine *e, struct flow *fl, const struct report *r)
 	}
 	x->seq = r->seq;
 	x->depth = r->depth;
+	x->announce = r->announce;
+	memcpy(x->announce_key, r->announce_key, sizeof(x->announce_key));
 	if (psn_in(r->latest, x->una, x->nxt) && (d = window_get(&x->win, e->pool, r->latest)) &&
 	    (d->flags & (PKT_SENT | PKT_RETX)) == PKT_SENT) {
 		rtt_sample(&x->rtt, now_us(e) - d->xmit);
@@ -290,6 +319,8 @@ bool resp_depth_full(struct engine *e, const struct flow *fl)
 
 		if (!psn_before(r->at.psn, l->nxt.psn))
 			break;
+		if (r->absorbed)
+			continue;
 		/* also those behind an unanswered one that are answered: the responder keeps no
 		 * more to repeat */
 		if (++n >= x->depth)

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Storage commands announce their READs.
+ *
+ * A target READs what an initiator writes: a round trip after the command has crossed the WAN. But
+ * the command names the buffer. So the appliance near the initiator READs that buffer itself, over
+ * its LAN, as soon as it has accepted the command, and sends the data over the WAN right behind it.
+ * The appliance near the target answers the target's READs from that.
+ *
+ *	initiator --SEND command--> A ~~~~~~~~~~ command ~~~~~~~~~> B --SEND command--> target
+ *	initiator <--READ---------- A
+ *	initiator --response------> A ~~~~~~~~~~ pushes ~~~~~~~~~~> B <--READ---------- target
+ *	                            A <~~~~~~~~~ that READ ~~~~~~~~ B --response------> target
+ *	initiator <--SEND response- A <~~~~~~~~~ response ~~~~~~~~~ B <--SEND response- target
+ *
+ * Two lanes: commands travel in one, of which A is the opener; the target's READs and responses in
+ * the other, of which B is the opener, and to which all state here belongs.
+ *
+ * The target's READ still travels to A, as a request of its lane, in its order and custody, with
+ * its own wire PSNs; but nobody waits for it. At A it ends (it is *absorbed*): what was READ for
+ * the command answers it. A keeps those answers as if it had just sent them (reads/resp_tx.c), and
+ * B takes what it makes of pushes for arrived. So a push that is lost is an answer that is lost,
+ * and repaired as such: B names it as missing, A sends it again. Pushes need no repair of their
+ * own, no order, no window and no report; the target's READ is what asks for the repair, and it
+ * is sent as soon as anybody could know that something is missing.
+ *
+ * Numbers. Near its requester (B) nothing is renumbered. Near the responder (A) the initiator
+ * gets READs that nobody else knows of, and does not get those that are absorbed: what goes to it
+ * has another PSN and MSN than on the wire (number.c, core/psn_map.c).
+ *
+ * What it rests on:
+ *
+ *	- Each end decodes the commands by itself, and has seen that on this connection they tell
+ *	  what the target READs (command.c): several whose READs matched. One READ that does not,
+ *	  and the connection goes on without, for good.
+ *	- Data belongs to one command, which B has seen, too: a push bears the PSN of its command.
+ *	  When the target's response passes, the command is over at that end, its data is dropped,
+ *	  and what still comes of it is not taken.
+ *	- A response is not given to the initiator before all READs of ours for commands from before
+ *	  it are answered: behind it the buffer may be gone (own_read.c).
+ *	- The initiator has never more READs to answer than it takes at a time.
+ *	- A does nothing before B has agreed (@announce in reads.h): B then knows that the numbers
+ *	  at the initiator differ, and that a lane that A has forgotten cannot be resumed. Its
+ *	  consent bears a key, and each push a tag that nobody can make without (push.c).
+ *	- Where anything is missing (memory, consent, a number) the target's READ goes to the
+ *	  initiator as ever.
+ */
+#ifndef LONGHAUL_ENGINE_ANNOUNCE_ANNOUNCE_H
+#define LONGHAUL_ENGINE_ANNOUNCE_ANNOUNCE_H
+
+#include "engine/reads/reads.h"
+#include "wire/storage.h"
+
+enum announce_phase {
+	ANNOUNCE_PROVING, /* whether commands tell what is READ */
+	ANNOUNCE_PROVEN,
+	ANNOUNCE_OFF, /* they do not */
+};
+
+enum command_state {
+	COMMAND_PENDING, /* B: pushes came before the command */
+	COMMAND_LIVE,	/* its READs go to the initiator (A), or what was pushed answers them (B) */
+	COMMAND_LOOSE,	/* it may READ, and nobody knows what */
+	COMMAND_QUEUED, /* A: to be READ ahead */
+	COMMAND_ASKED,	/* A: some of it has been asked */
+	COMMAND_HERE,	/* A: all of it is here */
+};
+
+/**
+ * struct command - what an initiator has told its target. In the list in which they came.
+ * @psn:   of its capsule, on the wire
+ * @base, @count: numbers of its packets in @win
+ * @read:  bytes of it that the target has READ
+ * @got:   packets that are here; @asked: A: bytes that were asked
+ * @seq:   A: place among those that are READ ahead
+ * @over:  the response has passed; only its place in the list is left
+ * @holed: A: not all that was READ could be kept
+ */
+struct command {
+	uint64_t va;
+	uint32_t psn, length, rkey;
+	uint32_t base, count, read, got, asked, seq;
+	uint16_t id;
+	uint8_t state;
+	bool over, holed;
+};
+
+/**
+ * struct own_read - a READ of ours, toward the initiator. In the order of PSNs.
+ * @before: all that goes before it, on the wire
+ * @psn, @span: toward the responder; @next: of the next response packet
+ * @place:  among all READs that went to the responder
+ * @first:  number of its first packet in @win
+ * @again:  to be sent (again)
+ */
+struct own_read {
+	struct mark before;
+	uint64_t va, sent, place;
+	uint32_t psn, span, next, length, rkey, first, command;
+	bool again, asked_again;
+};
+
+/**
+ * struct lane_announce - a page of the pool.
+ * @proofs, @misses: commands of which all was READ that was said, READs of something else
+ * @commands: struct command; @hint: where the latest push belonged
+ * @win, @log: packets, by their numbers; @held, @held_bytes; @end: of the numbers in use
+ *
+ * A:
+ * @map, @next: what goes to the responder bears @next; map.asked: on the wire it is that
+ * @issued:    READs that went to the responder, the target's too
+ * @numbered:  they may differ
+ * @inside:    a message has begun and not ended
+ * @own:       struct own_read; @nown
+ * @nxt:       number of the next packet to push
+ * @looked:    PSN of the packet of the lane that was looked at last
+ * @barrier_psn, @barrier: the response at that PSN waits for commands up to that place
+ * @seq:       place of the latest command to be READ ahead
+ * @split:     bytes that the target READs at a time, @most: READs that it had at a time
+ */
+struct lane_announce {
+	uint32_t noted;
+	uint8_t phase, proofs;
+	uint32_t misses;
+	struct mq_list commands, own;
+	uint32_t ncommands, nown, hint;
+	struct window win;
+	struct pool_log log;
+	uint32_t held, end;
+	uint64_t held_bytes;
+	struct psn_map map;
+	struct mark next;
+	uint64_t issued;
+	bool numbered, inside;
+	uint64_t agreed; /* B: since then the numbers agree again, ns; 0: they do not */
+	uint32_t nxt, looked, barrier_psn, barrier, seq, split, most;
+	struct announce_info info;
+};
+
+_Static_assert(sizeof(struct lane_announce) <= POOL_PAGE, "one page");
+
+/** announce_of - the lane's, NULL without any; noted for a change. */
+static inline struct lane_announce *announce_of(struct engine *e, const struct lane *l)
+{
+	const struct lane_reads *x = reads_of(e, l);
+	struct lane_announce *y;
+
+	if (!x || x->announce_page == POOL_NONE)
+		return NULL;
+	y = pool_page_ptr(e->pool, x->announce_page);
+	undo_once(e->undo, &y->noted, y, sizeof(*y));
+	return y;
+}
+
+static inline struct command *command_at(struct engine *e, uint32_t id)
+{
+	return id == MQ_NONE ? NULL : mq_ptr(e->reads, id);
+}
+
+static inline struct own_read *own_at(struct engine *e, uint32_t id)
+{
+	return id == MQ_NONE ? NULL : mq_ptr(e->reads, id);
+}
+
+/* command.c: both ends. @fl: the flow of the target's requests, but for announce_capsule() */
+/** announce_capsule - the SEND @f was accepted in the lane of commands @fl, as @psn. */
+void announce_capsule(struct engine *e, struct flow *fl, const struct frame *f, uint32_t psn);
+/** announce_response - the target's SEND @f passes. */
+void announce_response(struct engine *e, struct flow *fl, const struct frame *f);
+/** announce_read - the target READs @r: of which command; NULL if that is not known. */
+struct command *announce_read(struct engine *e, struct flow *fl, const struct read_range *r);
+struct command *announce_match(struct engine *e, struct lane_announce *y,
+			       const struct read_range *r);
+/** announce_live - @r is of a command that is under way. */
+bool announce_live(struct engine *e, const struct flow *fl, const struct read_range *r);
+/** announce_stop - nothing is READ ahead any more. */
+void announce_stop(struct engine *e, struct flow *fl);
+void announce_end(struct engine *e, struct flow *fl);
+/** announce_heard - B: what the report @r of progress says of numbers. */
+void announce_heard(struct engine *e, struct flow *fl, const struct report *r);
+/** announce_settle - B: the numbers agree again for long enough: the lane may end. */
+void announce_settle(struct engine *e, struct flow *fl);
+/** announce_tell - A: what is to be said of them, into @r. */
+void announce_tell(struct engine *e, struct flow *fl, struct report *r);
+/** announce_differs - A: what goes to the responder may bear other numbers than on the wire. */
+bool announce_differs(struct engine *e, const struct lane *l);
+/** announce_numbered - A: READs of ours have gone to the responder. */
+bool announce_numbered(struct engine *e, const struct lane *l);
+void command_drop(struct engine *e, struct lane_announce *y, struct command *c);
+
+/* own_read.c: A */
+/** announce_queue - the command @c is to be READ ahead, if that is possible. */
+void announce_queue(struct engine *e, struct flow *fl, struct command *c);
+/** announce_run - send READs of ours that are due. True when the port has no room. */
+bool announce_run(struct engine *e, struct flow *fl);
+/** announce_waits - some are not answered. */
+bool announce_waits(struct engine *e, const struct lane *l);
+/** announce_resume - sending goes on at @psn, on the wire. */
+void announce_resume(struct engine *e, struct lane *l, uint32_t psn);
+/** announce_overdue - the responder has been silent for long. */
+void announce_overdue(struct engine *e, struct flow *fl);
+/** own_answer - the packet @f answers @r, the oldest. */
+void own_answer(struct engine *e, struct flow *fl, struct own_read *r, const struct frame *f);
+
+enum announce_turn {
+	ANNOUNCE_SEND,
+	ANNOUNCE_WAIT, /* until READs of ours are answered */
+	ANNOUNCE_SKIP, /* absorbed */
+};
+/** announce_turn - what to do with @d, the next packet of the lane to be sent. */
+enum announce_turn announce_turn(struct engine *e, struct flow *fl, struct pkt *d);
+
+/* number.c: A */
+/** announce_sent - the packet @d at nxt was sent, or (@absorbed) need not be. */
+void announce_sent(struct engine *e, struct lane *l, const struct pkt *d, bool absorbed);
+/** announce_number - the PSN toward the responder of what has @psn on the wire. */
+uint32_t announce_number(struct lane_announce *y, uint32_t psn);
+/** announce_last - the last packet behind @psn that went to the responder; @psn if there is
+ * none. */
+uint32_t announce_last(struct engine *e, struct lane *l, uint32_t psn);
+enum announce_answer {
+	ANSWER_PASS,	/* not for us: *g, in the numbers of the wire */
+	ANSWER_DROP,	/* of no use */
+	ANSWER_TAKEN,	/* ours; acknowledges all before *m */
+	ANSWER_MISSING, /* the responder lacks one of ours, and what comes behind *m */
+	ANSWER_REFUSED, /* it refuses one of ours, behind *m */
+};
+/** announce_answer - what @f, which comes from the responder, is. @buf: FRAME_MAX bytes. */
+enum announce_answer announce_answer(struct engine *e, struct flow *fl, const struct frame *f,
+				     struct frame *g, uint8_t *buf, struct mark *m);
+
+/* push.c */
+/** push_keep - A: the packet @i of the command @c, to be pushed. False without room. */
+bool push_keep(struct engine *e, struct flow *fl, struct command *c, uint32_t i,
+	       const struct frame *f);
+/** push_run - A: a turn on the WAN. True when there is more. */
+bool push_run(struct engine *e, struct flow *fl, uint32_t quantum);
+/** push_bytes - @len bytes of the command @c from @at on; false when they are not all here. */
+bool push_bytes(struct engine *e, const struct flow *fl, const struct lane_announce *y,
+		const struct command *c, uint32_t at, uint32_t len, uint8_t *out, uint32_t *xmit);
+/** push_rx - B: the frame @f, with the opcode of pushes, has come. */
+void push_rx(struct engine *e, struct flow *fl, const struct frame *f);
+/** push_numbers - give @c numbers for its packets; false when too many are in use. */
+bool push_numbers(struct engine *e, struct lane_announce *y, struct command *c, uint32_t count);
+
+/* answer.c */
+/** answer_absorb - A: the READ @f of the command @c is answered from what is here. */
+void answer_absorb(struct engine *e, struct flow *fl, struct command *c, const struct frame *f);
+/** answer_read - B: the host's READ at @wire is answered from what was pushed of @c, as far as that
+ *  is here. */
+void answer_read(struct engine *e, struct flow *fl, struct command *c, uint32_t wire);
+/** answer_push - B: the bytes [@from, @end) of @c have come. */
+void answer_push(struct engine *e, struct flow *fl, struct command *c, uint32_t from, uint32_t end);
+/** announce_asked - B: the request @f was accepted from the host, as @wire. */
+void announce_asked(struct engine *e, struct flow *fl, const struct frame *f, uint32_t wire);
+
+#endif

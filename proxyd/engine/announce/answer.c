@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The target's READs, answered from what was READ ahead. Any part of a command may be asked for, in
+ * pieces of any size: the responses are cut anew at the path MTU, from the first byte of the READ
+ * on, with the opcode, PSN and MSN that the READ's answer must have on the wire.
+ *
+ * B makes them as soon as both the READ and the bytes are there, packet by packet, and they count
+ * as arrived (resp_serve()). A response acknowledges all before it, and these say nothing of the
+ * initiator: so the target gets none before all that went before its READ may be acknowledged
+ * (resp_deliver()). A makes the same ones when the READ has come to it, and keeps them as sent when
+ * the pushes were (resp_tx_given()).
+ */
+#include "engine/announce/announce.h"
+
+/* READs that the bytes of one push may belong to; what more there are A answers. */
+#define AT_ONCE 32u
+
+/* The response packet @i of the READ of @what, @wire, into @out. Its length; 0 when not all its
+ * bytes are here. @xmit: when the last of these were sent. */
+static uint32_t make(struct engine *e, struct flow *fl, const struct command *c,
+		     const struct read_range *what, const struct mark *wire, uint32_t i,
+		     uint8_t *out, uint32_t *xmit)
+{
+	const struct flow *back = flow_partner(e, fl);
+	uint32_t mtu = fl->path_mtu, span = (what->length + mtu - 1) / mtu;
+	uint32_t len = i + 1 < span ? mtu : what->length - i * mtu;
+	uint8_t data[PAYLOAD_MAX];
+	struct build_spec s = {
+		.t = &back->tmpl,
+		.opcode = resp_opcode(i, span),
+		.dqpn = back->key.dqpn,
+		.psn = psn_add(wire->psn, i),
+		.syndrome = fl->lane.credit == 0xff ? AETH_ACK_UNLIMITED : fl->lane.credit,
+		.msn = psn_add(wire->msn, 1),
+		.payload = data,
+		.payload_len = len,
+	};
+
+	if (!push_bytes(e, fl, announce_of(e, &fl->lane), c, (uint32_t)(what->va - c->va) + i * mtu,
+			len, data, xmit))
+		return 0;
+	return build_packet(out, &s);
+}
+
+void answer_absorb(struct engine *e, struct flow *fl, struct command *c, const struct frame *f)
+{
+	struct read_range what = {frame_reth_va(f), frame_reth_rkey(f), frame_reth_length(f)};
+	struct lane *l = &fl->lane;
+	struct lane_announce *y = announce_of(e, l);
+	struct read_rec *r = reads_find(e, l, f->psn);
+	uint8_t out[FRAME_MAX];
+	struct frame g;
+	uint32_t xmit = 0;
+	/* the opener asks for it under another PSN: it has lost what it had */
+	bool anew = c->read > c->length;
+
+	for (uint32_t i = 0; i < frame_span(f, fl->path_mtu); i++) {
+		uint32_t len = make(e, fl, c, &what, &l->nxt, i, out, &xmit);
+
+		if (!len || frame_parse(out, len, &g) != FRAME_OK)
+			continue;
+		if (anew)
+			resp_tx_add(e, fl, &g);
+		else
+			resp_tx_given(e, fl, &g, xmit);
+	}
+	y->info.absorbed++;
+	if (!r)
+		return;
+	r->absorbed = r->done = true;
+	r->resp_next = psn_add(r->at.psn, r->span);
+}
+
+/* Make the responses to @g that need bytes of [@from, @end) of @c. */
+static void serve(struct engine *e, struct flow *fl, struct command *c, uint32_t wire,
+		  const struct read_range *what, uint32_t from, uint32_t end)
+{
+	struct lane_reads *x = reads_of(e, &fl->lane);
+	struct lane_announce *y = announce_of(e, &fl->lane);
+	uint32_t mtu = fl->path_mtu, begin = (uint32_t)(what->va - c->va);
+	uint32_t i = from > begin ? (from - begin) / mtu : 0;
+	uint8_t out[FRAME_MAX];
+	struct mark at = {.psn = wire};
+
+	const struct read_rec *r = NULL;
+
+	for (uint32_t id = fl->lane.reads.head; id != MQ_NONE && !r; id = mq_next(e->reads, id))
+		if (read_at(e, id)->wire == wire)
+			r = read_at(e, id);
+	if (!r)
+		return;
+	at.msn = r->at.msn;
+	ack_list(e, fl); /* it is given when the frontier has come up to it */
+	for (; i * mtu < what->length && begin + i * mtu < end; i++) {
+		uint32_t xmit, len;
+
+		if (!resp_awaited(e, x, psn_add(wire, i)))
+			continue;
+		len = make(e, fl, c, what, &at, i, out, &xmit);
+		if (len && resp_serve(e, fl, out, len))
+			y->info.served++;
+	}
+}
+
+void answer_read(struct engine *e, struct flow *fl, struct command *c, uint32_t wire)
+{
+	struct lane_reads *x = reads_of(e, &fl->lane);
+	const struct fetch *g = fetch_at(e, fetch_find(e, x, wire));
+	struct read_range what;
+
+	if (!g || !c->got || g->state != FETCH_ASKED)
+		return;
+	what = g->what;
+	serve(e, fl, c, g->psn, &what, 0, c->length);
+}
+
+void answer_push(struct engine *e, struct flow *fl, struct command *c, uint32_t from, uint32_t end)
+{
+	struct lane_reads *x = reads_of(e, &fl->lane);
+	uint32_t wire[AT_ONCE], n = 0;
+
+	for (uint32_t id = x->fetches.head; id != MQ_NONE && n < AT_ONCE;
+	     id = mq_next(e->reads, id)) {
+		const struct fetch *g = fetch_at(e, id);
+		struct read_range what = g->what;
+
+		if (g->state != FETCH_ASKED || g->opcode != OP_READ_REQUEST ||
+		    g->arrived == g->span || what.rkey != c->rkey || what.va < c->va ||
+		    what.va + what.length > c->va + c->length || what.va >= c->va + end ||
+		    what.va + what.length <= c->va + from ||
+		    announce_match(e, announce_of(e, &fl->lane), &what) != c)
+			continue;
+		wire[n++] = g->psn;
+	}
+	/* what is complete goes from the list at once */
+	for (uint32_t i = 0; i < n; i++) {
+		const struct fetch *g = fetch_at(e, fetch_find(e, x, wire[i]));
+		struct read_range what;
+
+		if (!g)
+			continue;
+		what = g->what;
+		serve(e, fl, c, wire[i], &what, from, end);
+	}
+}
+
+void announce_asked(struct engine *e, struct flow *fl, const struct frame *f, uint32_t wire)
+{
+	struct lane_announce *y = announce_of(e, &fl->lane);
+	struct command *c;
+
+	if (!y)
+		return;
+	if (f->opcode == OP_READ_REQUEST) {
+		struct read_range what = {frame_reth_va(f), frame_reth_rkey(f),
+					  frame_reth_length(f)};
+
+		c = announce_read(e, fl, &what);
+		if (c)
+			answer_read(e, fl, c, wire);
+	} else if (f->op->flags & OPF_SEND) {
+		announce_response(e, fl, f);
+	}
+}

@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The commands of a connection that are under way, as either end sees them: from when the capsule
+ * was accepted until the response passes. And the proof that capsules tell what the target READs.
+ *
+ * A command ends at the response that bears its identifier; where the initiator uses the identifier
+ * again before that (it has given the command up), at that capsule. Whatever passes toward the
+ * initiator as a SEND and is no response ends all of them.
+ *
+ * The proof. A connection may carry anything that looks like capsules. So nothing is READ ahead
+ * before PROOFS commands in a row were READ exactly as they said, as this end saw it. From there on
+ * one READ of something else ends it for good. Commands that are not understood in full
+ * (COMMAND_LOOSE) may be READ anyhow; while one is under way no READ is judged.
+ */
+#include "engine/announce/announce.h"
+#include "wire/siphash.h"
+
+#define PROOFS	     4u
+/* So many READs of something else before the proof, and there will be none: those of commands from
+ * before the lane are among them. */
+#define MISSES_MAX   4096u
+#define COMMANDS_MAX 1024u
+#define SETTLE_NS    (4 * NSEC_PER_SEC)
+
+static const struct rule *rule_of(const struct engine *e, const struct flow *fl)
+{
+	return fl->rule < 0 ? NULL : &e->rules[fl->rule];
+}
+
+/* Whether the lane of the target's requests @fl may have to do with storage commands. */
+static bool wanted(const struct engine *e, const struct flow *fl)
+{
+	const struct lane *l = &fl->lane;
+	const struct rule *r = rule_of(e, fl);
+
+	return r && r->announce && !r->prefetch && !r->atomic && !r->order && !l->ordered &&
+	       (l->role == ROLE_OPENER || l->role == ROLE_ACCEPTOR) && l->state == LANE_HELD &&
+	       l->peer != PEER_NONE && e->peer_features[l->peer] & PEER_FEATURE_ANNOUNCE;
+}
+
+static struct lane_announce *begin(struct engine *e, struct flow *fl)
+{
+	struct lane_announce *y = announce_of(e, &fl->lane);
+	struct lane_reads *x;
+	uint32_t page;
+
+	if (y)
+		return y;
+	x = reads_begin(e, fl);
+	if (!x)
+		return NULL;
+	page = pool_page_get(e->pool, POOL_TRANSIT);
+	if (page == POOL_NONE)
+		return NULL;
+	x->announce_page = page;
+	y = announce_of(e, &fl->lane);
+	mq_list_init(&y->commands);
+	mq_list_init(&y->own);
+	y->hint = MQ_NONE;
+	window_init(&y->win);
+	pool_log_init(&y->log);
+	y->inside = true; /* until a message is seen to end */
+	y->map.asked.psn = fl->lane.high;
+	y->looked = PSN_NONE;
+	return y;
+}
+
+/* ---- the list ---- */
+
+void command_drop(struct engine *e, struct lane_announce *y, struct command *c)
+{
+	uint32_t psn = c->base, end = psn_add(c->base, c->count);
+	struct pkt *d;
+
+	while (c->count && y->held && psn_before(psn, end) &&
+	       (d = window_next(&y->win, e->pool, psn, end, &psn))) {
+		y->held--;
+		y->held_bytes -= d->len;
+		pool_release(e->pool, &y->log, d->loc, d->len);
+		window_del(&y->win, e->pool, psn);
+		psn = psn_add(psn, 1);
+	}
+	if (!y->held)
+		pool_log_close(e->pool, &y->log);
+}
+
+static void end_command(struct engine *e, const struct flow *fl, struct lane_announce *y,
+			struct command *c)
+{
+	uint64_t bytes = (uint64_t)c->got * flow_mtu(fl);
+
+	if (c->over)
+		return;
+	c->over = true;
+	if (c->state != COMMAND_PENDING && bytes > c->length)
+		bytes = c->length;
+	if (bytes > c->read)
+		y->info.unused += bytes - c->read;
+	command_drop(e, y, c);
+}
+
+/* Those at the head that are over, and that no READ of ours waits for, go. */
+static void trim(struct engine *e, struct lane_announce *y)
+{
+	struct command *c;
+
+	while ((c = command_at(e, y->commands.head)) && c->over && c->state != COMMAND_ASKED) {
+		if (y->hint == y->commands.head)
+			y->hint = MQ_NONE;
+		mq_pop(e->reads, &y->commands);
+		y->ncommands--;
+	}
+}
+
+static void end_by_id(struct engine *e, const struct flow *fl, struct lane_announce *y, uint16_t id)
+{
+	for (uint32_t i = y->commands.head; i != MQ_NONE; i = mq_next(e->reads, i)) {
+		struct command *c = command_at(e, i);
+
+		if (!c->over && c->state != COMMAND_PENDING && c->id == id)
+			end_command(e, fl, y, c);
+	}
+	trim(e, y);
+}
+
+static void end_all(struct engine *e, const struct flow *fl, struct lane_announce *y)
+{
+	for (uint32_t i = y->commands.head; i != MQ_NONE; i = mq_next(e->reads, i))
+		end_command(e, fl, y, command_at(e, i));
+	trim(e, y);
+}
+
+static struct command *pending(struct engine *e, const struct lane_announce *y, uint32_t psn)
+{
+	for (uint32_t i = y->commands.head; i != MQ_NONE; i = mq_next(e->reads, i)) {
+		struct command *c = command_at(e, i);
+
+		if (c->state == COMMAND_PENDING && !c->over && c->psn == psn)
+			return c;
+	}
+	return NULL;
+}
+
+/* ---- the proof ---- */
+
+/* The opener agrees to what the acceptor may do from now on: first somebody else keeps packets from
+ * passing should we be gone, then it is noted that numbers differ, then the peer is told. */
+static void agree(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	struct lane_reads *x = reads_of(e, l);
+	struct lane_announce *y = announce_of(e, l);
+	uint64_t what[3] = {e->cfg.seed, (uint64_t)flow_index(e, fl) << 32 | l->gen, e->now};
+
+	if (l->role != ROLE_OPENER || x->announce || x->stop || y->phase != ANNOUNCE_PROVEN ||
+	    !wanted(e, fl) || !l->start_acked || !l->accepted || l->reopen || l->closing)
+		return;
+	if (!l->numbered && !lane_fence(e, fl)) {
+		y->phase = ANNOUNCE_OFF;
+		return;
+	}
+	x->announce_key[0] = siphash(what, what, 3);
+	what[2]++;
+	x->announce_key[1] = siphash(what, what, 3);
+	x->announce = true;
+	y->agreed = 0;
+	x->announce_seq = x->seq + 1;
+	x->guessed_ever = true; /* what the acceptor absorbs the responder cannot repeat */
+	l->renumbered = true;
+	resp_report_due(e, fl, true);
+}
+
+void announce_stop(struct engine *e, struct flow *fl)
+{
+	struct lane_reads *x = reads_of(e, &fl->lane);
+
+	if (!x || !x->announce || fl->lane.role != ROLE_OPENER)
+		return;
+	x->announce = false;
+	x->announce_seq = x->seq + 1;
+	resp_report_due(e, fl, true);
+}
+
+static void mismatch(struct engine *e, struct flow *fl, struct lane_announce *y)
+{
+	COUNT(e, ANNOUNCE_MISMATCHES);
+	y->misses++;
+	y->proofs = 0;
+	if (y->phase != ANNOUNCE_PROVEN && y->misses < MISSES_MAX)
+		return;
+	y->phase = ANNOUNCE_OFF;
+	announce_stop(e, fl);
+}
+
+/* The command that @r is a part of; NULL when there is none, or more than one. */
+struct command *announce_match(struct engine *e, struct lane_announce *y,
+			       const struct read_range *r)
+{
+	struct command *found = NULL;
+
+	for (uint32_t i = y->commands.head; i != MQ_NONE; i = mq_next(e->reads, i)) {
+		struct command *c = command_at(e, i);
+
+		if (c->over || c->state == COMMAND_LOOSE || c->state == COMMAND_PENDING ||
+		    c->rkey != r->rkey || r->va < c->va || r->va + r->length > c->va + c->length)
+			continue;
+		if (found)
+			return NULL;
+		found = c;
+	}
+	return found;
+}
+
+static bool loose(struct engine *e, const struct lane_announce *y)
+{
+	for (uint32_t i = y->commands.head; i != MQ_NONE; i = mq_next(e->reads, i))
+		if (command_at(e, i)->state == COMMAND_LOOSE && !command_at(e, i)->over)
+			return true;
+	return false;
+}
+
+struct command *announce_read(struct engine *e, struct flow *fl, const struct read_range *r)
+{
+	struct lane_announce *y = announce_of(e, &fl->lane);
+	struct command *c = announce_match(e, y, r);
+
+	if (!c) {
+		if (y->phase != ANNOUNCE_OFF && !loose(e, y))
+			mismatch(e, fl, y);
+		return NULL;
+	}
+	if (!c->read && r->length > y->split)
+		y->split = r->length;
+	c->read += r->length;
+	return c;
+}
+
+/* ---- capsules and responses ---- */
+
+static void judge(struct engine *e, struct flow *fl, struct lane_announce *y, uint16_t id)
+{
+	for (uint32_t i = y->commands.head; i != MQ_NONE; i = mq_next(e->reads, i)) {
+		const struct command *c = command_at(e, i);
+
+		if (!c->over && c->id == id && c->length && c->read == c->length &&
+		    y->phase == ANNOUNCE_PROVING && ++y->proofs >= PROOFS)
+			y->phase = ANNOUNCE_PROVEN;
+	}
+	agree(e, fl);
+}
+
+void announce_response(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane_announce *y = announce_of(e, &fl->lane);
+	uint16_t id;
+
+	if (!y || !(f->op->flags & (OPF_FIRST | OPF_ONLY)))
+		return;
+	if ((f->op->flags & OPF_ONLY) && nvme_response(f->data + f->payload, f->payload_len, &id)) {
+		judge(e, fl, y, id);
+		end_by_id(e, fl, y, id);
+		return;
+	}
+	end_all(e, fl, y);
+	mismatch(e, fl, y);
+}
+
+bool announce_live(struct engine *e, const struct flow *fl, const struct read_range *r)
+{
+	struct lane_announce *y = announce_of(e, &fl->lane);
+
+	return y && announce_match(e, y, r);
+}
+
+void announce_capsule(struct engine *e, struct flow *fl, const struct frame *f, uint32_t psn)
+{
+	struct flow *req = flow_partner(e, fl);
+	struct storage_command s;
+	enum storage_verdict v;
+	struct lane_announce *y;
+	struct command *c;
+
+	if (!req || !wanted(e, req) || !(f->op->flags & (OPF_FIRST | OPF_ONLY)))
+		return;
+	v = nvme_command(f->data + f->payload, f->payload_len, &s);
+	y = announce_of(e, &req->lane);
+	if (y && v != STORAGE_NONE)
+		end_by_id(e, req, y, s.id);
+	/* where numbers differ it matters still what is under way */
+	if (v == STORAGE_NONE || v == STORAGE_QUIET ||
+	    (y && y->phase == ANNOUNCE_OFF && !y->numbered && !req->lane.renumbered))
+		return;
+	y = begin(e, req);
+	if (!y)
+		return;
+	c = pending(e, y, psn);
+	if (!c && y->ncommands < COMMANDS_MAX) {
+		c = command_at(e, mq_push(e->reads, &y->commands));
+		y->ncommands += c != NULL;
+	}
+	if (!c) {
+		y->phase = ANNOUNCE_OFF; /* what it READs could not be told */
+		announce_stop(e, req);
+		return;
+	}
+	c->psn = psn;
+	c->id = s.id;
+	c->va = s.va;
+	c->rkey = s.rkey;
+	c->length = s.length;
+	c->state = v == STORAGE_LOOSE ? COMMAND_LOOSE : COMMAND_LIVE;
+	if (v == STORAGE_FETCH && req->lane.role == ROLE_ACCEPTOR)
+		announce_queue(e, req, c);
+}
+
+/* ---- what the two ends tell each other of numbers ---- */
+
+bool announce_differs(struct engine *e, const struct lane *l)
+{
+	const struct lane_announce *y = announce_of(e, l);
+
+	return y && y->numbered &&
+	       (y->nown || y->next.psn != y->map.asked.psn || y->next.msn != y->map.asked.msn);
+}
+
+bool announce_numbered(struct engine *e, const struct lane *l)
+{
+	const struct lane_announce *y = announce_of(e, l);
+
+	return y && y->numbered;
+}
+
+void announce_tell(struct engine *e, struct flow *fl, struct report *r)
+{
+	const struct lane_reads *x = reads_of(e, &fl->lane);
+	const struct lane_announce *y = announce_of(e, &fl->lane);
+
+	if (!y)
+		return;
+	r->announced = true;
+	r->resp_seq = x->seq;
+	r->differs = announce_differs(e, &fl->lane);
+}
+
+void announce_heard(struct engine *e, struct flow *fl, const struct report *r)
+{
+	struct lane *l = &fl->lane;
+	const struct lane_reads *x = reads_of(e, l);
+	struct lane_announce *y = announce_of(e, l);
+
+	if (!y || !r->announced || x->announce || !l->renumbered ||
+	    (int32_t)(r->resp_seq - x->announce_seq) < 0)
+		return;
+	if (r->differs)
+		y->agreed = 0;
+	else if (!y->agreed)
+		y->agreed = e->now;
+}
+
+/*
+ * What was absorbed the initiator cannot be asked for again, should the target have lost its answer
+ * on the LAN. The target asks again within SETTLE_NS, and we have it.
+ */
+void announce_settle(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	const struct lane_announce *y = l->renumbered ? announce_of(e, l) : NULL;
+
+	if (y && e->now - fl->seen > e->cfg.idle_ns / 2)
+		announce_stop(e, fl); /* so that it can be forgotten */
+	if (!y || !y->agreed || reads_of(e, l)->announce || e->now - y->agreed < SETTLE_NS)
+		return;
+	l->renumbered = false;
+	lane_settled(e, fl);
+}
+
+void announce_end(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	struct lane_reads *x = reads_of(e, l);
+	struct lane_announce *y = announce_of(e, l);
+
+	l->renumbered = false;
+	if (!y)
+		return;
+	end_all(e, fl, y);
+	window_unname(&y->win, e->pool, 0, WINDOW_SPAN);
+	mq_flush(e->reads, &y->commands);
+	mq_flush(e->reads, &y->own);
+	pool_page_put(e->pool, x->announce_page);
+	x->announce_page = POOL_NONE;
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The door between the numbers of the wire and those of the responder (role ACCEPTOR). Everything
+ * behind it - the stream, custody, the peer - knows wire numbers only; what goes out to the
+ * responder and comes from it is translated here, with the ICRC patched by the difference.
+ *
+ * A packet gets its number when it is sent for the first time, and keeps it. Numbers are given in
+ * order: to packets of the lane and to READs of ours, as they are sent first. So the map needs a
+ * new segment only where one of ours went between two of the lane's, or one of the lane's was
+ * absorbed.
+ */
+#include "engine/announce/announce.h"
+
+uint32_t announce_number(struct lane_announce *y, uint32_t psn)
+{
+	return psn_before(psn, y->map.asked.psn) ? psn_to_wire(&y->map, psn) : y->next.psn;
+}
+
+uint32_t announce_last(struct engine *e, struct lane *l, uint32_t psn)
+{
+	const struct lane_announce *y = announce_of(e, l);
+	uint32_t last = psn, at = psn;
+	struct pkt *d;
+
+	while ((d = window_next(&l->win, e->pool, at, y->map.asked.psn, &at))) {
+		const struct read_rec *r = d->flags & PKT_ANSWERED ? reads_find(e, l, at) : NULL;
+
+		if (!r || !r->absorbed)
+			last = at;
+		at = psn_add(at, d->span);
+		if (!psn_before(at, y->map.asked.psn))
+			break;
+	}
+	return last;
+}
+
+void announce_sent(struct engine *e, struct lane *l, const struct pkt *d, bool absorbed)
+{
+	struct lane_announce *y = announce_of(e, l);
+	bool eom = d->flags & PKT_EOM, ackable = !(d->flags & PKT_ANSWERED);
+
+	if (!y || psn_before(l->nxt.psn, y->map.asked.psn))
+		return;
+	y->inside = !eom;
+	if (!y->numbered) {
+		y->map.asked = l->nxt;
+		mark_step(&y->map.asked, d->span, eom, ackable);
+		return;
+	}
+	if (!absorbed) {
+		psn_map_note(&y->map, &y->next);
+		mark_step(&y->next, d->span, eom, ackable);
+	}
+	mark_step(&y->map.asked, d->span, eom, ackable);
+}
+
+/* What came for a READ of ours. */
+static enum announce_answer ours(struct engine *e, struct flow *fl, struct own_read *r,
+				 const struct frame *f)
+{
+	struct lane_announce *y = announce_of(e, &fl->lane);
+	uint8_t s = f->aeth ? frame_aeth_syndrome(f) : AETH_ACK_UNLIMITED;
+
+	if (f->opcode != OP_ACK) {
+		if (!(f->op->flags & OPF_READ))
+			return ANSWER_DROP;
+		flow_headers(e, fl, f);
+		own_answer(e, fl, r, f);
+		return ANSWER_TAKEN;
+	}
+	if (aeth_is_ack(s) || aeth_is_rnr(s))
+		return ANSWER_DROP;
+	if (s != AETH_NAK_SEQ)
+		return ANSWER_REFUSED;
+	for (uint32_t id = y->own.head; id != MQ_NONE; id = mq_next(e->reads, id))
+		if (!psn_before(own_at(e, id)->psn, r->psn))
+			own_at(e, id)->again = true;
+	return ANSWER_MISSING;
+}
+
+static struct own_read *own_find(struct engine *e, const struct lane_announce *y, uint32_t psn)
+{
+	for (uint32_t id = y->own.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
+		struct own_read *r = own_at(e, id);
+
+		if (psn_in(psn, r->psn, psn_add(r->psn, r->span)))
+			return r;
+	}
+	return NULL;
+}
+
+enum announce_answer announce_answer(struct engine *e, struct flow *fl, const struct frame *f,
+				     struct frame *g, uint8_t *buf, struct mark *m)
+{
+	struct lane *l = &fl->lane;
+	struct lane_announce *y = announce_of(e, l);
+	struct mark at = {.psn = f->psn, .msn = f->aeth ? frame_aeth_msn(f) : 0};
+	bool ack = f->opcode == OP_ACK && aeth_is_ack(frame_aeth_syndrome(f));
+	struct own_read *r;
+
+	if (!y || !y->numbered) {
+		*g = *f;
+		return ANSWER_PASS;
+	}
+	if (!icrc_ok(f)) {
+		COUNT(e, BAD_ICRC);
+		return ANSWER_DROP;
+	}
+	r = own_find(e, y, f->psn);
+	if (r) {
+		*m = r->before;
+		return ours(e, fl, r, f);
+	}
+	psn_map_trim(&y->map, announce_number(y, l->una.psn));
+	/* what is older has no number any more, and nobody waits for it */
+	if (psn_before(f->psn, psn_sub(announce_number(y, l->una.psn), 1)) ||
+	    psn_after(f->psn, y->next.psn)) {
+		COUNT(e, STALE_ACK);
+		return ANSWER_DROP;
+	}
+	at.psn = psn_add(at.psn, ack);
+	at = psn_map_back(&y->map, y->next.psn, &at);
+	if (f->opcode != OP_ACK) {
+		/* a READ of ours is answered twice now and then: that is nobody's answer */
+		const struct read_rec *rec = reads_find(e, l, at.psn);
+
+		if (!rec || rec->absorbed || announce_number(y, at.psn) != f->psn) {
+			COUNT(e, STRAY_RESPONSE);
+			return ANSWER_DROP;
+		}
+	}
+	frame_parse(buf, psn_map_frame(buf, f, psn_sub(at.psn, ack), at.msn), g);
+	g->icrc_right = true;
+	return ANSWER_PASS;
+}

@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * READs ahead of the target's, near the initiator (role ACCEPTOR), and what of the lane waits for
+ * them.
+ *
+ * They are requests to the initiator's responder between those of the lane: asked when all of the
+ * lane that was ever sent has been sent again where it had to be, and never amid a message. @before
+ * is where in the lane that was. When the lane goes back, those behind that place go again, too, if
+ * they are not answered. They are answered in their order, so only the oldest takes packets; one
+ * that comes for a later one shows that something of the oldest is lost, and what is missing is
+ * asked again, as hosts do.
+ *
+ * What the lane has for the responder next (announce_turn()):
+ *
+ *	- A response waits for all commands from before it that are to be READ ahead, also those
+ *	  that have not been asked yet: it may be theirs, and behind it their buffers are gone.
+ *	- A READ of a command that is READ ahead waits for that, and is absorbed then.
+ *	- READs of the target and ours together are never more than the responder takes.
+ *
+ * Nothing here waits for anything but the initiator and its LAN.
+ */
+#include "engine/announce/announce.h"
+
+/* A longer one is none of those that targets take at a time. */
+#define LENGTH_MAX (4u << 20)
+#define POOL_BUSY  60u
+/* READs that no responder takes at a time. */
+#define MANY	   256u
+/* At least so long after a READ was asked it is not asked again. */
+#define AGAIN_NS   (1 * NSEC_PER_MSEC)
+
+static bool may_begin(struct engine *e, const struct flow *fl, const struct lane_announce *y,
+		      const struct command *c)
+{
+	const struct lane *l = &fl->lane;
+	const struct lane_reads *x = reads_of(e, l);
+
+	return y->phase == ANNOUNCE_PROVEN && x->announce && l->state == LANE_HELD && !l->closing &&
+	       !l->refusal && !l->gone && !l->opaque && fl->path_mtu && e->peer_up[l->peer] &&
+	       c->length <= LENGTH_MAX && !psn_before(l->una.psn, l->overlap) &&
+	       pool_fill(e->pool, POOL_TRANSIT) < POOL_BUSY &&
+	       y->held_bytes < pool_share(e->pool, POOL_TRANSIT) && mq_free_count(e->reads) > 1024;
+}
+
+void announce_queue(struct engine *e, struct flow *fl, struct command *c)
+{
+	struct lane_announce *y = announce_of(e, &fl->lane);
+
+	if (!may_begin(e, fl, y, c)) {
+		y->info.native += y->phase == ANNOUNCE_PROVEN;
+		return;
+	}
+	c->state = COMMAND_QUEUED;
+	c->seq = ++y->seq;
+	pace_run(e, fl);
+}
+
+/* ---- how many at a time ---- */
+
+/* READs that have gone to the responder, the target's and ours, from the oldest that is not
+ * answered on: so many answers it must be able to repeat. */
+static uint32_t outstanding(struct engine *e, const struct lane *l, const struct lane_announce *y)
+{
+	const struct own_read *own = own_at(e, y->own.head);
+	uint64_t oldest = own ? own->place : y->issued + 1;
+
+	for (uint32_t id = l->reads.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
+		const struct read_rec *r = read_at(e, id);
+
+		/* those that have a place have gone, or are just about to */
+		if (r->absorbed || r->done)
+			continue;
+		if (!psn_before(r->at.psn, l->nxt.psn))
+			break;
+		if (!r->given)
+			return MANY; /* from before we counted */
+		if (r->given < oldest)
+			oldest = r->given;
+		break;
+	}
+	return (uint32_t)(y->issued + 1 - oldest);
+}
+
+static uint32_t depth(const struct engine *e, const struct flow *fl, const struct lane_announce *y)
+{
+	uint32_t n = fl->rule < 0 ? 0 : e->rules[fl->rule].read_depth;
+
+	if (!n)
+		n = fl->read_depth;
+	if (!n)
+		n = y->most;
+	return n ? n : 1;
+}
+
+/* ---- asking ---- */
+
+static bool begin_numbers(struct engine *e, struct flow *fl, struct lane_announce *y)
+{
+	struct lane *l = &fl->lane;
+
+	if (y->numbered)
+		return true;
+	if (!lane_fence(e, fl))
+		return false;
+	y->next = y->map.asked = l->nxt;
+	y->numbered = true;
+	return true;
+}
+
+static bool send(struct engine *e, struct flow *fl, struct own_read *r)
+{
+	uint32_t skip = psn_sub(r->next, r->psn);
+	struct build_spec s = {
+		.t = &fl->tmpl,
+		.opcode = OP_READ_REQUEST,
+		.dqpn = fl->key.dqpn,
+		.psn = r->next,
+		.ackreq = true,
+		.va = r->va + (uint64_t)skip * fl->path_mtu,
+		.rkey = r->rkey,
+		.length = r->length - skip * fl->path_mtu,
+	};
+	uint8_t out[FRAME_MAX];
+
+	if (engine_tx(e, other_port(fl->side), out, build_packet(out, &s)))
+		return false;
+	if (r->asked_again)
+		COUNT(e, RETX_LAN);
+	r->sent = e->now;
+	r->again = false;
+	r->asked_again = true;
+	return true;
+}
+
+/* The next READ of @c. False when the port has no room. */
+static bool ask(struct engine *e, struct flow *fl, struct lane_announce *y, struct command *c)
+{
+	struct lane *l = &fl->lane;
+	uint32_t left = c->length - c->asked, piece = y->split - y->split % fl->path_mtu;
+	uint32_t length = piece && piece < left ? piece : left;
+	struct own_read *r = own_at(e, mq_push(e->reads, &y->own));
+
+	if (!r)
+		return true; /* the next answer brings us back */
+	*r = (struct own_read){
+		.before = l->nxt,
+		.va = c->va + c->asked,
+		.psn = y->next.psn,
+		.next = y->next.psn,
+		.span = (length + fl->path_mtu - 1) / fl->path_mtu,
+		.length = length,
+		.rkey = c->rkey,
+		.first = psn_add(c->base, c->asked / fl->path_mtu),
+		.command = c->psn,
+		.place = ++y->issued,
+		.again = true,
+	};
+	mark_step(&y->next, r->span, true, false);
+	if (!y->nown++ && l->una.psn == l->nxt.psn)
+		l->progress = e->now;
+	c->asked += length;
+	c->state = COMMAND_ASKED;
+	y->info.bytes += length;
+	return send(e, fl, r);
+}
+
+/* The next command that is to be READ ahead. */
+static struct command *next_command(struct engine *e, const struct lane_announce *y)
+{
+	for (uint32_t i = y->commands.head; i != MQ_NONE; i = mq_next(e->reads, i)) {
+		struct command *c = command_at(e, i);
+
+		if ((c->state == COMMAND_QUEUED && !c->over) ||
+		    (c->state == COMMAND_ASKED && c->asked < c->length))
+			return c;
+	}
+	return NULL;
+}
+
+static bool may_ask(struct engine *e, const struct flow *fl, const struct lane_announce *y)
+{
+	const struct lane *l = &fl->lane;
+
+	return !y->inside && l->nxt.psn == (y->numbered ? y->map.asked.psn : l->high) &&
+	       !l->rnr_wait && !l->refusal && l->state == LANE_HELD &&
+	       y->map.nsegments + 2 < SEGMENTS && outstanding(e, l, y) < depth(e, fl, y);
+}
+
+bool announce_run(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	struct lane_announce *y = announce_of(e, l);
+	struct command *c;
+
+	if (!y)
+		return false;
+	for (uint32_t id = y->own.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
+		struct own_read *r = own_at(e, id);
+
+		if (psn_after(r->before.psn, l->nxt.psn))
+			break;
+		if (r->again && !send(e, fl, r))
+			return true;
+	}
+	while ((c = next_command(e, y)) && may_ask(e, fl, y)) {
+		if (c->state == COMMAND_QUEUED &&
+		    (!may_begin(e, fl, y, c) || !begin_numbers(e, fl, y) ||
+		     !push_numbers(e, y, c, (c->length + fl->path_mtu - 1) / fl->path_mtu))) {
+			c->state = COMMAND_LIVE;
+			y->info.native++;
+			continue;
+		}
+		y->info.commands += !c->asked;
+		if (!ask(e, fl, y, c))
+			return true;
+	}
+	return false;
+}
+
+bool announce_waits(struct engine *e, const struct lane *l)
+{
+	const struct lane_announce *y = announce_of(e, l);
+
+	return y && y->nown;
+}
+
+void announce_resume(struct engine *e, struct lane *l, uint32_t psn)
+{
+	struct lane_announce *y = announce_of(e, l);
+
+	for (uint32_t id = y ? y->own.head : MQ_NONE; id != MQ_NONE; id = mq_next(e->reads, id)) {
+		struct own_read *r = own_at(e, id);
+
+		r->again |= psn_after(r->before.psn, psn);
+	}
+}
+
+/* Whether so long nothing has come of @r that it may be asked again. */
+static bool late(const struct engine *e, const struct flow *fl, const struct own_read *r)
+{
+	return e->now - r->sent > fl->lane.rtt.srtt_us * NSEC_PER_USEC + AGAIN_NS;
+}
+
+static void ask_all_again(struct engine *e, struct flow *fl, const struct lane_announce *y)
+{
+	for (uint32_t id = y->own.head; id != MQ_NONE; id = mq_next(e->reads, id))
+		own_at(e, id)->again = true;
+	pace_run(e, fl);
+}
+
+void announce_overdue(struct engine *e, struct flow *fl)
+{
+	struct lane_announce *y = announce_of(e, &fl->lane);
+	struct own_read *r = y ? own_at(e, y->own.head) : NULL;
+
+	if (!r)
+		return;
+	ask_all_again(e, fl, y);
+}
+
+/* ---- answers ---- */
+
+static struct command *command_of(struct engine *e, const struct lane_announce *y,
+				  const struct own_read *r)
+{
+	for (uint32_t i = y->commands.head; i != MQ_NONE; i = mq_next(e->reads, i)) {
+		struct command *c = command_at(e, i);
+
+		if (c->state == COMMAND_ASKED && c->psn == r->command)
+			return c;
+	}
+	return NULL;
+}
+
+void own_answer(struct engine *e, struct flow *fl, struct own_read *r, const struct frame *f)
+{
+	struct lane_announce *y = announce_of(e, &fl->lane);
+	uint32_t i = psn_sub(f->psn, r->psn);
+	struct command *c = command_of(e, y, r);
+
+	if (!reads_fit(OP_READ_REQUEST, i, r->span, r->length, f, fl->path_mtu)) {
+		COUNT(e, STRAY_RESPONSE);
+		return;
+	}
+	if (r != own_at(e, y->own.head) || psn_after(f->psn, r->next)) {
+		/* something of the oldest is lost, and what comes now has to come again, too */
+		if (late(e, fl, own_at(e, y->own.head)))
+			ask_all_again(e, fl, y);
+		return;
+	}
+	if (f->psn != r->next)
+		return; /* it came before */
+	r->next = psn_add(r->next, 1);
+	r->sent = e->now;
+	if (c && !c->over && !c->holed) {
+		i += psn_sub(r->first, c->base);
+		c->holed = !push_keep(e, fl, c, i, f);
+		c->got += !c->holed;
+	}
+	if (i + 1 != r->span && r->next != psn_add(r->psn, r->span))
+		return;
+	if (c && c->asked == c->length && psn_sub(r->first, c->base) + r->span == c->count)
+		c->state = c->holed ? COMMAND_LIVE : COMMAND_HERE;
+	mq_pop(e->reads, &y->own);
+	y->nown--;
+	pace_run(e, fl); /* what waited for it */
+}
+
+/* ---- what waits ---- */
+
+/* The response at nxt: whether READs ahead for commands from before it are still under way. */
+static bool barred(struct engine *e, const struct lane *l, struct lane_announce *y)
+{
+	if (y->barrier_psn != l->nxt.psn) {
+		y->barrier_psn = l->nxt.psn;
+		y->barrier = y->seq;
+	}
+	for (uint32_t i = y->commands.head; i != MQ_NONE; i = mq_next(e->reads, i)) {
+		const struct command *c = command_at(e, i);
+
+		if ((c->state == COMMAND_ASKED || (c->state == COMMAND_QUEUED && !c->over)) &&
+		    (int32_t)(c->seq - y->barrier) <= 0)
+			return true;
+	}
+	return false;
+}
+
+/* The target's READ @f, which comes for the first time. */
+static enum announce_turn turn_read(struct engine *e, struct flow *fl, struct lane_announce *y,
+				    const struct frame *f)
+{
+	struct read_range what = {frame_reth_va(f), frame_reth_rkey(f), frame_reth_length(f)};
+	struct lane *l = &fl->lane;
+	uint32_t others = outstanding(e, l, y);
+	struct read_rec *r;
+	struct command *c;
+
+	c = y->looked == f->psn ? announce_match(e, y, &what) : announce_read(e, fl, &what);
+	y->looked = f->psn;
+	if (c && (c->state == COMMAND_ASKED || c->state == COMMAND_QUEUED))
+		return ANNOUNCE_WAIT;
+	if (c && c->state == COMMAND_HERE) {
+		answer_absorb(e, fl, c, f);
+		return ANNOUNCE_SKIP;
+	}
+	r = reads_find(e, l, f->psn);
+	if (!r || r->given)
+		return ANNOUNCE_SEND; /* it has its place */
+	/* the target may go on here before the responder has answered: it is for us to count */
+	if (y->numbered && others >= depth(e, fl, y))
+		return ANNOUNCE_WAIT;
+	if (!y->numbered && others < MANY && others + 1 > y->most)
+		y->most = others + 1;
+	r->given = ++y->issued;
+	return ANNOUNCE_SEND;
+}
+
+enum announce_turn announce_turn(struct engine *e, struct flow *fl, struct pkt *d)
+{
+	struct lane *l = &fl->lane;
+	struct lane_announce *y = announce_of(e, l);
+	const struct read_rec *r;
+	struct frame f;
+
+	if (!y)
+		return ANNOUNCE_SEND;
+	if (psn_before(l->nxt.psn, y->map.asked.psn)) {
+		r = d->flags & PKT_ANSWERED ? reads_find(e, l, l->nxt.psn) : NULL;
+		return r && r->absorbed ? ANNOUNCE_SKIP : ANNOUNCE_SEND;
+	}
+	if (frame_parse(lane_packet(e, d), d->len, &f) != FRAME_OK)
+		return ANNOUNCE_SEND;
+	if (f.opcode == OP_READ_REQUEST)
+		return turn_read(e, fl, y, &f);
+	if (!(f.op->flags & OPF_SEND) || !(f.op->flags & (OPF_FIRST | OPF_ONLY)))
+		return ANNOUNCE_SEND;
+	if (barred(e, l, y))
+		return ANNOUNCE_WAIT;
+	announce_response(e, fl, &f);
+	return ANNOUNCE_SEND;
+}

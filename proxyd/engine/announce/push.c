@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Pushes: what was READ ahead of a target, on its way over the WAN.
+ *
+ * A push is a packet of one command. Behind the BTH, which is that of a packet to the target's
+ * queue pair but for the opcode, stand
+ *
+ *	0	PSN of the command's capsule (3), 0
+ *	4	number of the packet in the command (2), packets of the command (2)
+ *	8	tag (8)
+ *
+ * and then a path MTU of data, or in the last what is left. So each says by itself what it is; they
+ * come in any order, before their command or after it, and what is lost the target's READ brings.
+ *
+ * The tag is a keyed hash of those fields, the lane's generation and the data's CRC; the key is in
+ * the opener's consent, which only its peer can read. That is what a name is to other packets
+ * (link/names_tx.c): a CRC that the peer vouches for. It does without a message of its own, which
+ * would be late or lost.
+ *
+ * Both ends keep packets by numbers of their own: A to push them and to answer the target's READ, B
+ * to make answers of them.
+ */
+#include "engine/announce/announce.h"
+#include "wire/crc32.h"
+#include "wire/siphash.h"
+
+#define HDR	   16u
+/* A command that has not come yet is at most so far ahead. */
+#define AHEAD_PSNS 65536
+/* All packets that are kept lie within this. */
+#define SPAN	   (WINDOW_SPAN / 2)
+/* In percent: A may have what it has begun to READ; B must have room for true responses, too. */
+#define BUSY_A	   80u
+#define BUSY_B	   40u
+
+static uint64_t tag_of(const struct lane *l, const struct lane_reads *x, const uint8_t *hdr,
+		       const uint8_t *data, uint32_t len)
+{
+	uint64_t m[2] = {get_be64(hdr),
+			 (uint64_t)l->gen << 32 | crc32_update(CRC32_INIT, data, len)};
+
+	return siphash(x->announce_key, m, 2);
+}
+
+bool push_numbers(struct engine *e, struct lane_announce *y, struct command *c, uint32_t count)
+{
+	for (uint32_t i = y->commands.head; i != MQ_NONE; i = mq_next(e->reads, i)) {
+		const struct command *k = command_at(e, i);
+
+		if (!k->count || k->over)
+			continue;
+		if (psn_sub(y->end, k->base) + count > SPAN)
+			return false;
+		break;
+	}
+	c->base = y->end;
+	c->count = count;
+	y->end = psn_add(y->end, count);
+	return count <= UINT16_MAX;
+}
+
+/* Keep the frame of @len bytes at @data under the number @n. */
+static struct pkt *keep(struct engine *e, struct lane_announce *y, uint32_t n, const uint8_t *data,
+			uint32_t len, uint32_t busy)
+{
+	struct pkt *d;
+	uint32_t loc;
+
+	if (pool_fill(e->pool, POOL_TRANSIT) >= busy || window_get(&y->win, e->pool, n))
+		return NULL;
+	loc = pool_append(e->pool, POOL_TRANSIT, &y->log, len);
+	if (loc == POOL_NONE)
+		return NULL;
+	memcpy(pool_ptr(e->pool, loc), data, len);
+	d = window_put(&y->win, e->pool, POOL_TRANSIT, n);
+	if (!d) {
+		pool_unappend(e->pool, &y->log, loc, len);
+		return NULL;
+	}
+	d->loc = loc;
+	d->len = (uint16_t)len;
+	d->span = 1;
+	d->flags = PKT_USED;
+	y->held++;
+	y->held_bytes += len;
+	return d;
+}
+
+/* ---- A ---- */
+
+bool push_keep(struct engine *e, struct flow *fl, struct command *c, uint32_t i,
+	       const struct frame *f)
+{
+	struct flow *back = flow_partner(e, fl);
+	struct lane *l = &fl->lane;
+	struct lane_announce *y = announce_of(e, l);
+	uint8_t hdr[HDR] = {0}, out[FRAME_MAX];
+	struct build_spec s = {.t = &back->tmpl,
+			       .opcode = OP_PUSH,
+			       .dqpn = back->key.dqpn,
+			       .psn = i,
+			       .push = hdr,
+			       .payload = f->data + f->payload,
+			       .payload_len = f->payload_len};
+	uint32_t n = psn_add(c->base, i);
+
+	put_be24(hdr, c->psn);
+	put_be16(hdr + 4, (uint16_t)i);
+	put_be16(hdr + 6, (uint16_t)c->count);
+	put_be64(hdr + 8, tag_of(l, reads_of(e, l), hdr, s.payload, s.payload_len));
+	if (!keep(e, y, n, out, build_packet(out, &s), BUSY_A))
+		return false;
+	pace_run(e, back);
+	return true;
+}
+
+bool push_run(struct engine *e, struct flow *fl, uint32_t quantum)
+{
+	struct lane_announce *y = announce_of(e, &fl->lane);
+	uint32_t budget = quantum, n;
+	struct pkt *d;
+
+	if (!y || !y->held)
+		return false;
+	while (psn_before(y->nxt, y->end) &&
+	       (d = window_next(&y->win, e->pool, y->nxt, y->end, &n))) {
+		if (!budget || !pace_may_send(e) ||
+		    engine_tx(e, fl->side, pool_ptr(e->pool, d->loc), d->len))
+			return true;
+		pace_sent(e, d->len);
+		engine_change(e, d, sizeof(*d));
+		d->xmit = now_us(e);
+		d->flags |= PKT_SENT;
+		budget -= d->len < budget ? d->len : budget;
+		y->nxt = psn_add(n, 1);
+	}
+	return false;
+}
+
+bool push_bytes(struct engine *e, const struct flow *fl, const struct lane_announce *y,
+		const struct command *c, uint32_t at, uint32_t len, uint8_t *out, uint32_t *xmit)
+{
+	while (len) {
+		uint32_t i = at / fl->path_mtu, skip = at % fl->path_mtu, n;
+		struct pkt *d =
+			i < c->count ? window_get(&y->win, e->pool, psn_add(c->base, i)) : NULL;
+		struct frame f;
+
+		if (!d || frame_parse(pool_ptr(e->pool, d->loc), d->len, &f) != FRAME_OK ||
+		    f.payload_len <= skip)
+			return false;
+		n = f.payload_len - skip < len ? f.payload_len - skip : len;
+		memcpy(out, f.data + f.payload + skip, n);
+		*xmit = d->flags & PKT_SENT ? d->xmit : now_us(e);
+		out += n;
+		at += n;
+		len -= n;
+	}
+	return true;
+}
+
+/* ---- B ---- */
+
+/* The command with the PSN @psn, of which @count packets are to come. */
+static struct command *command_of(struct engine *e, struct flow *fl, struct lane_announce *y,
+				  uint32_t psn, uint32_t count)
+{
+	const struct flow *commands = flow_partner(e, fl);
+	struct command *c = command_at(e, y->hint);
+	uint32_t i;
+
+	if (c && !c->over && c->psn == psn)
+		return c;
+	for (i = y->commands.head; i != MQ_NONE; i = mq_next(e->reads, i)) {
+		c = command_at(e, i);
+		if (!c->over && c->psn == psn)
+			break;
+	}
+	if (i == MQ_NONE) {
+		/* it has not come yet, or is over */
+		if (!psn_in(psn, commands->lane.epsn.psn,
+			    psn_add(commands->lane.epsn.psn, AHEAD_PSNS)) ||
+		    y->ncommands >= 1024)
+			return NULL;
+		i = mq_push(e->reads, &y->commands);
+		c = command_at(e, i);
+		if (!c)
+			return NULL;
+		c->psn = psn;
+		c->state = COMMAND_PENDING;
+		y->ncommands++;
+	}
+	if (!c->count) {
+		if (!push_numbers(e, y, c, count)) {
+			c->count = 0;
+			return NULL;
+		}
+		y->info.commands++;
+	}
+	y->hint = i;
+	return c;
+}
+
+static bool sane(const struct flow *fl, const struct frame *f, uint32_t i, uint32_t count)
+{
+	return count && i < count && f->payload_len &&
+	       (i + 1 == count ? f->payload_len <= fl->path_mtu : f->payload_len == fl->path_mtu);
+}
+
+void push_rx(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+	struct lane_announce *y = announce_of(e, l);
+	const uint8_t *hdr = f->data + f->ext, *data = f->data + f->payload;
+	uint32_t i = get_be16(hdr + 4), count = get_be16(hdr + 6);
+	const struct lane_reads *x = reads_of(e, l);
+	struct command *c;
+
+	if (!y || l->role != ROLE_OPENER || l->state != LANE_HELD || !l->renumbered ||
+	    !sane(fl, f, i, count) || !icrc_ok(f) ||
+	    get_be64(hdr + 8) != tag_of(l, x, hdr, data, f->payload_len)) {
+		COUNT(e, PUSH_DROPPED);
+		return;
+	}
+	c = command_of(e, fl, y, get_be24(hdr), count);
+	if (!c || c->count != count || c->state == COMMAND_LOOSE) {
+		y->info.late += f->payload_len;
+		return;
+	}
+	if (window_get(&y->win, e->pool, psn_add(c->base, i)))
+		return; /* it came before */
+	if (!keep(e, y, psn_add(c->base, i), f->data, f->len, BUSY_B)) {
+		COUNT(e, NO_ROOM);
+		return;
+	}
+	c->got++;
+	y->info.bytes += f->payload_len;
+	if (c->state == COMMAND_LIVE)
+		answer_push(e, fl, c, i * fl->path_mtu, i * fl->path_mtu + f->payload_len);
+}
