@@ -37,9 +37,8 @@ bool lane_asked(const struct engine *e, const struct lane *l)
 /** lane_holds_other - whether a SEND or WRITE is held under @psn, to which no response is true. */
 bool lane_holds_other(struct engine *e, const struct lane *l, uint32_t psn)
 {
-	const struct pkt *d = psn_in(psn, l->una.psn, l->epsn.psn)
-				      ? window_get(&l->win, e->pool, psn)
-				      : NULL;
+	const struct pkt *d =
+		psn_in(psn, l->una.psn, l->epsn.psn) ? window_get(&l->win, e->pool, psn) : NULL;
 
 	return d && !(d->flags & PKT_ANSWERED);
 }
