@@ -265,10 +265,8 @@ static enum verdict classify(struct engine *e, const struct flow *fl, const stru
 static void pass_done(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	fl->lane.dup++;
-	if (fl->lane.ordered && !order_may_pass(e, fl)) {
-		COUNT(e, DUP_REQUESTS); /* another owner's must not overtake either */
-		return;
-	}
+	if (fl->lane.ordered && !order_may_pass(e, fl))
+		return; /* another owner's must not overtake either */
 	lane_passed(e, fl, f->psn);
 	learn_passed(e, fl, f->psn);
 	COUNT(e, DUP_PASSED);
