@@ -6,8 +6,6 @@
  * is known what exactly went wrong there is a packet script, too.)
  *
  *	test_worlds [DIRECTORY]
- *
- * tests/scenario/worlds-open has those that are wrong still; none of them is run by itself.
  */
 #include <glob.h>
 #include <stdio.h>
