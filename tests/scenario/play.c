@@ -330,6 +330,9 @@ static bool begin(struct play *x, const struct plan_incident *i)
 		/* without the connection manager nobody tells an appliance that still has something
 		 * for it */
 		x->may_fail[i->qp] |= !x->p->qp[i->qp].cm;
+		/* and where queue pairs have an order a fault of one is all others' */
+		for (uint32_t n = 0; n < x->p->nqps && x->p->actors.order; n++)
+			x->may_fail[n] = true;
 		return true;
 	default:
 		return false;
@@ -356,6 +359,7 @@ static void reuse(struct play *x, const struct plan_incident *i)
 		sq = far_from(x->left_off[0], x->p->seed + i->at);
 		rq = far_from(x->left_off[1], x->p->seed + i->at + 1);
 	}
+	x->w->qp[i->qp].debt = !pq->cm && world_owed(&x->w->qp[i->qp]);
 	world_reconnect(&x->w->qp[i->qp], sq, rq, pq->cm);
 }
 
@@ -490,7 +494,8 @@ static bool asks_in_vain(struct world *w)
 		for (int s = 0; s < 2; s++) {
 			struct rc_qp *qp = w->qp[i].side[s].qp;
 
-			if (w->qp[i].up && (w->qp[i].side[s].lost || w->qp[i].side[s].holed) &&
+			if (w->qp[i].up &&
+			    (w->qp[i].side[s].lost || w->qp[i].side[s].holed || w->qp[i].debt) &&
 			    !rc_qp_in_error(qp) && rc_qp_queued(qp))
 				return true;
 		}

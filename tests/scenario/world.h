@@ -268,6 +268,8 @@ struct world_qp *world_connect_cm(struct world *w, struct rc_qp_config *a,
  *  connection manager. What is left of their work waits. */
 void world_disconnect(struct world_qp *q, bool tell);
 
+/** world_owed - whether an appliance has something of the owner of @q, who may be gone. */
+bool world_owed(struct world_qp *q);
 /** world_reconnect - the same QPNs again, with other data, from these PSNs on; the work goes on. */
 void world_reconnect(struct world_qp *q, uint32_t sq_psn, uint32_t rq_psn, bool by_cm);
 

@@ -25,6 +25,16 @@ bool world_lane(struct world_qp *q, int s, struct lane_info *out)
 	return true;
 }
 
+bool world_owed(struct world_qp *q)
+{
+	struct lane_info l;
+
+	for (int s = 0; s < 2; s++)
+		if (world_lane(q, s, &l) && l.custody.packets)
+			return true;
+	return false;
+}
+
 void world_wrong(struct world_qp *q, const char *what)
 {
 	if (q->debt)

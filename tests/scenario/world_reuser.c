@@ -45,20 +45,12 @@ static uint32_t next_psn(struct world_qp *q, uint32_t how, uint32_t first, uint3
 	}
 }
 
-/* Whether the appliance of host @s still has something of the owner that is gone. */
-static bool owes(struct world_qp *q, int s)
-{
-	struct lane_info l;
-
-	return world_lane(q, s, &l) && l.custody.packets;
-}
-
 static void come_back(struct world_qp *q)
 {
 	struct reuse *r = &q->reuse;
 	uint32_t how = r->psn;
 
-	q->debt = !(r->by_cm & REUSE_REQ) && (owes(q, 0) || owes(q, 1));
+	q->debt = !(r->by_cm & REUSE_REQ) && world_owed(q);
 	if (how == REUSE_ANY)
 		how = prng_below(&q->side[0].rng, REUSE_ANY);
 	/* far from the numbers of other queue pairs */
