@@ -52,12 +52,12 @@ endif
 # The layers, lowest first; each may include only those before it (tests/lint/layers.sh checks it).
 CORE_DIRS := proxyd/wire proxyd/store proxyd/engine $(addprefix proxyd/engine/,core learn fault reads prefetch announce link far near)
 CORE_SRC := $(wildcard $(addsuffix /*.c,$(CORE_DIRS)))
-CORE_LIBS := -lisal -lxxhash -lm
+CORE_LIBS := -lisal -lxxhash -lsodium -lm
 DAEMON_SRC := $(wildcard proxyd/peer/*.c proxyd/port/*.c proxyd/control/*.c)
 # All but main() goes into libraries, so that tests can link it. The replay shows its table with the tool's
 # renderer, and a reload is asked for by its client; the tool makes keys with the daemon's code.
 MAIN_SRC := $(filter-out proxyd/main.c,$(wildcard proxyd/*.c)) cli/object.c cli/render.c cli/client.c
-DAEMON_LIBS := $(CORE_LIBS) -lxdp -lbpf -lelf -lz -lev -lsodium -linih -ljansson -lpcap -lcap-ng -lseccomp -lsystemd
+DAEMON_LIBS := $(CORE_LIBS) -lxdp -lbpf -lelf -lz -lev -linih -ljansson -lpcap -lcap-ng -lseccomp -lsystemd
 CLI_SRC := $(filter-out cli/main.c,$(wildcard cli/*.c)) proxyd/peer/key.c
 CLI_LIBS := -ljansson -lsodium -lncurses -ltinfo -lm
 # Metrics and the status page: a process of its own, beside the daemon.

@@ -230,6 +230,12 @@ enum announce_answer announce_answer(struct engine *e, struct flow *fl, const st
 				     struct frame *g, uint8_t *buf, struct mark *m);
 
 /* push.c */
+/** push_hash - SipHash-2-4 of at most PUSH_HASHED words, which count as 8 bytes each, the least
+ * significant first: who does not know the key cannot tell the hash of words that he has not seen.
+ */
+#define PUSH_HASHED 3u
+uint64_t push_hash(const uint64_t key[2], const uint64_t *words, uint32_t n);
+
 /** push_keep - A: the packet @i of the command @c, to be pushed. False without room. */
 bool push_keep(struct engine *e, struct flow *fl, struct command *c, uint32_t i,
 	       const struct frame *f);

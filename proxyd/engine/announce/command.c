@@ -13,7 +13,6 @@
  * (COMMAND_LOOSE) may be READ anyhow; while one is under way no READ is judged.
  */
 #include "engine/announce/announce.h"
-#include "wire/siphash.h"
 
 #define PROOFS	     4u
 /* So many READs of something else before the proof, and there will be none: those of commands from
@@ -159,9 +158,9 @@ static void agree(struct engine *e, struct flow *fl)
 		y->phase = ANNOUNCE_OFF;
 		return;
 	}
-	x->announce_key[0] = siphash(what, what, 3);
+	x->announce_key[0] = push_hash(what, what, 3);
 	what[2]++;
-	x->announce_key[1] = siphash(what, what, 3);
+	x->announce_key[1] = push_hash(what, what, 3);
 	x->announce = true;
 	y->agreed = 0;
 	x->announce_seq = x->seq + 1;

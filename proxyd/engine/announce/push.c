@@ -20,9 +20,10 @@
  * Both ends keep packets by numbers of their own: A to push them and to answer the target's READ, B
  * to make answers of them.
  */
+#include <sodium.h>
+
 #include "engine/announce/announce.h"
 #include "wire/crc32.h"
-#include "wire/siphash.h"
 
 #define HDR	   16u
 /* A command that has not come yet is at most so far ahead. */
@@ -33,13 +34,25 @@
 #define BUSY_A	   80u
 #define BUSY_B	   40u
 
+uint64_t push_hash(const uint64_t key[2], const uint64_t *words, uint32_t n)
+{
+	uint8_t k[crypto_shorthash_KEYBYTES], in[PUSH_HASHED * 8], out[crypto_shorthash_BYTES];
+
+	put_le64(k, key[0]);
+	put_le64(k + 8, key[1]);
+	for (uint32_t i = 0; i < n; i++)
+		put_le64(in + 8 * i, words[i]);
+	crypto_shorthash(out, in, n * 8, k);
+	return get_le64(out);
+}
+
 static uint64_t tag_of(const struct lane *l, const struct lane_reads *x, const uint8_t *hdr,
 		       const uint8_t *data, uint32_t len)
 {
 	uint64_t m[2] = {get_be64(hdr),
 			 (uint64_t)l->gen << 32 | crc32_update(CRC32_INIT, data, len)};
 
-	return siphash(x->announce_key, m, 2);
+	return push_hash(x->announce_key, m, 2);
 }
 
 bool push_numbers(struct engine *e, struct lane_announce *y, struct command *c, uint32_t count)
