@@ -209,7 +209,7 @@ struct lane {
 	union {
 		struct {
 			/* SINGLE: packets that may be on the WAN; ACCEPTOR: on their way to the
-			 * responder, in units of CWND_ONE (pseudo_requester.c). @cut_us: when it
+			 * responder, in units of CWND_ONE (far/flight.c). @cut_us: when it
 			 * was halved */
 			uint32_t cwnd;
 			uint32_t cut_us;

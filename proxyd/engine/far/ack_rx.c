@@ -1,0 +1,492 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * What the responder says, to who stands in for the requester: ACKs, NAKs, responses with data.
+ *
+ * What the host had sent by itself before the lane opened (below @overlap) may have been executed
+ * and answered long ago; the responder need not keep such responses. So there an ACK past a READ or
+ * ATOMIC settles it: if the response was lost, the host asks again.
+ *
+ * An ACK below una answers a repeat. If the repeat was ours it ends here; if the host's own was
+ * passed on (see duplicate.c), so is the answer.
+ *
+ * Responses with data travel on to the requester's side as they come, in order. An acceptor drops
+ * what is ahead of a missing response packet and asks the whole READ again; what it has passed on
+ * already is not passed on twice. In single mode every response passes that the host can have asked
+ * for: it sees the gap and asks again by itself.
+ */
+#include "engine/announce/announce.h"
+#include "engine/far/far_priv.h"
+#include "engine/learn/learn.h"
+#include "engine/link/link.h"
+#include "engine/reads/reads.h"
+
+/* So far ahead of what was sent from here an ACK is taken for one of the same QP. */
+#define BEYOND_MAX   65536
+/* At least so long after a READ was asked it is not asked again. */
+#define ASK_AGAIN_US 1000u
+/* An RNR budget is not used up by fewer NAKs than this: hosts' own is up to seven. */
+#define RNR_LEAST    8u
+
+/* ACCEPTOR: the opener's host waits for the true ACK of the message that ends with @d. */
+static bool host_waits(const struct lane *l, const struct pkt *d)
+{
+	return d && (d->flags & PKT_EOM) && l->policy != POLICY_EARLY;
+}
+
+/* The responder has truly acknowledged everything below @m. */
+static void true_ack(struct engine *e, struct flow *fl, const struct mark *m)
+{
+	struct lane *l = &fl->lane;
+	bool urgent;
+	struct pkt *d;
+
+	if (!psn_after(m->psn, l->una.psn))
+		return;
+	d = window_get(&l->win, e->pool, psn_sub(m->psn, 1));
+	urgent = host_waits(l, d);
+	if (d && (d->flags & PKT_SENT) && !(d->flags & PKT_RETX)) {
+		rtt_sample(&l->rtt, now_us(e) - d->xmit);
+		l->backoff = 0;
+	} else if (l->backoff > 1) {
+		l->backoff = 1; /* it moves, but how fast it answers is not known yet */
+	}
+	far_widen(l, (m->psn - l->una.psn) & PSN_MASK);
+	l->rnr_run = 0;
+	if (l->role == ROLE_SINGLE) {
+		lane_true_ack(e, fl, m);
+		pace_run(e, fl);
+	} else {
+		uint32_t from = l->epsn.psn;
+
+		lane_skip(e, fl, m);
+		if (psn_before(from, m->psn))
+			stream_rx_skipped(e, fl, from, m->psn);
+		progress_due(e, fl, urgent || l->una.psn == l->epsn.psn);
+		lane_check_drained(e, fl);
+		if (l->role == ROLE_NONE)
+			return;
+		pace_run(e, fl); /* there may be more in flight now */
+	}
+	if (l->ordered)
+		order_moved(e, fl);
+	far_arm(e, fl);
+}
+
+/* A READ at the true ACK that ends here is done when all before it is. */
+void far_settle_absorbed(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	struct mark m = l->una;
+	const struct read_rec *r = reads_head(e, l);
+
+	if (!r || !r->absorbed || !r->done || r->at.psn != l->una.psn ||
+	    !psn_before(l->una.psn, l->nxt.psn))
+		return;
+	reads_trim(e, l, &m);
+	true_ack(e, fl, &m);
+}
+
+/*
+ * Responders keep what they need to repeat a response for as many READs as they take at a time.
+ * That is enough for hosts; but an acceptor that was restarted begins where the opener knows the
+ * true ACK to be, and hosts and guesses may have gone on by more. What the responder does not
+ * answer although it is known to have executed it cannot be had any more under its PSN. Either the
+ * response has reached the opener already, or it asks anew.
+ */
+static void give_up_reads(struct engine *e, struct lane *l, const struct mark *m)
+{
+	struct read_rec *r = reads_head(e, l);
+
+	if (l->role != ROLE_ACCEPTOR || !r || r->tries < ASKED_IN_VAIN)
+		return;
+	for (uint32_t id = l->reads.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
+		r = read_at(e, id);
+		if (!(opcode_info(r->opcode)->flags & OPF_ANSWERED) ||
+		    psn_after(psn_add(r->at.psn, r->span), m->psn))
+			break;
+		if (!r->done)
+			COUNT(e, READS_GIVEN_UP);
+		r->done = true;
+	}
+	/* not more: behind them there may be the one whose response has just come, and which @m
+	 * does not cover yet */
+	reads_trim_to(e, l, m->psn);
+}
+
+/* Cut @m down to the first unanswered READ. Returns true when it was beyond one. */
+static bool bound_by_read(struct engine *e, struct lane *l, struct mark *m)
+{
+	struct read_rec *r;
+
+	while ((r = reads_head(e, l)) && psn_before(r->at.psn, l->overlap) &&
+	       !psn_after(psn_add(r->at.psn, r->span), m->psn) &&
+	       (opcode_info(r->opcode)->flags & OPF_ANSWERED)) {
+		r->done = true;
+		reads_trim_to(e, l, m->psn);
+	}
+	/* an ATOMIC that was answered here: its response is not needed, it is enough that it is
+	 * done */
+	while ((r = reads_head(e, l)) && r->made &&
+	       !psn_after(psn_add(r->at.psn, r->span), m->psn)) {
+		r->done = true;
+		reads_trim_to(e, l, m->psn);
+	}
+	give_up_reads(e, l, m);
+	reads_trim_to(e, l, m->psn);
+	r = reads_head(e, l);
+	if (r && r->done && r->at.psn == m->psn) {
+		/* its response had come before that of one ahead of it */
+		reads_trim(e, l, m);
+		return false;
+	}
+	if (!r || !psn_before(r->at.psn, m->psn) || !(opcode_info(r->opcode)->flags & OPF_ANSWERED))
+		return false;
+	*m = r->at;
+	return true;
+}
+
+/*
+ * An ACK of @psn, the first after the loss timer's probe: is it the answer to the probe? It must be
+ * if that packet had not asked for an ACK. Else it may answer what was sent before: the responder
+ * had stood still, and more ACKs will follow. If none follow, the second ACK of just the probe is
+ * believed.
+ */
+static bool answers_probe(struct engine *e, struct lane *l, uint32_t psn)
+{
+	struct pkt *d;
+
+	if (l->role != ROLE_ACCEPTOR)
+		return true;
+	d = window_get(&l->win, e->pool, psn);
+	return (psn == l->una.psn && l->doubt) || (d && !(d->flags & (PKT_ACKREQ | PKT_EOM)));
+}
+
+/* Whether the oldest packet was sent no later than @us. */
+static bool sent_until(struct engine *e, struct lane *l, uint32_t us)
+{
+	struct pkt *d = NULL;
+
+	if (psn_before(l->una.psn, l->nxt.psn))
+		d = window_get(&l->win, e->pool, l->una.psn);
+	return d && (d->flags & PKT_SENT) && (int32_t)(d->xmit - us) <= 0;
+}
+
+/* The responder is further than what was sent from here. Returns true when nothing is left to
+ * do. */
+static bool rx_beyond(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+	struct mark m = l->nxt;
+
+	if (l->role != ROLE_ACCEPTOR || psn_before(f->psn, l->high) || announce_differs(e, l))
+		return false;
+	if (l->state == LANE_DRAIN) {
+		/* The opener is gone and the host's requests pass by. The responder has executed
+		 * one that is beyond all that is held here, so all of that is done. */
+		lane_close(e, fl, l->reason, true);
+		engine_pass(e, other_port(fl->side), f);
+		return true;
+	}
+	if (!l->probing || !aeth_is_ack(frame_aeth_syndrome(f)) || l->nxt.psn != l->high ||
+	    psn_diff(f->psn, l->high) >= BEYOND_MAX || reads_head(e, l))
+		return false;
+	/* It answers a probe: the host's packets passed by while the daemons stood still. All that
+	 * was sent is done. */
+	m.msn = frame_aeth_msn(f);
+	l->progress = e->now;
+	l->probing = false;
+	true_ack(e, fl, &m);
+	return true;
+}
+
+/* What @f, which bears an AETH, says of credits. A requester that had none is told soon. */
+static void credits(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+
+	if (!lane_credit(l, frame_aeth_syndrome(f), f->opcode != OP_ACK))
+		return;
+	if (l->role == ROLE_ACCEPTOR) {
+		progress_due(e, fl, true);
+	} else {
+		l->ack_repeat = true;
+		ack_list(e, fl);
+	}
+}
+
+/* It acknowledges nothing that waits for an ACK; but the host may have asked for it past us. And a
+ * responder that has credits again says so by repeating its latest ACK unasked. */
+static void rx_stale(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+	uint8_t s = frame_aeth_syndrome(f);
+
+	COUNT(e, STALE_ACK);
+	if (!announce_numbered(e, l) && learn_asker(e, flow_partner(e, fl), f->psn)) {
+		engine_pass(e, other_port(fl->side), f);
+		learn_other_responder(e, fl);
+		return;
+	}
+	if (psn_add(f->psn, 1) == l->una.psn && aeth_is_ack(s))
+		credits(e, fl, f);
+	if (announce_numbered(e, l))
+		return; /* nobody has asked past us */
+	if (!psn_before(f->psn, l->una.psn) ||
+	    (!lane_asked(e, l) && (!aeth_is_nak(s) || s == AETH_NAK_SEQ)))
+		return;
+	engine_pass(e, other_port(fl->side), f);
+	lane_answered(e, fl, f);
+}
+
+/* The loss timer's probe ends with whatever comes after it. Returns true when @psn is its answer;
+ * @sent: when the probe was sent, us. */
+static bool end_probe(struct engine *e, struct lane *l, uint32_t psn, uint32_t *sent)
+{
+	struct pkt *d = l->probing ? window_get(&l->win, e->pool, l->una.psn) : NULL;
+	bool answered = d && answers_probe(e, l, psn);
+
+	if (answered)
+		*sent = d->xmit;
+	l->doubt = d && !answered && psn == l->una.psn;
+	l->probing = false;
+	return answered;
+}
+
+/* An ACK. @answered: it answers the probe that was sent at @sent. */
+static void rx_true_ack(struct engine *e, struct flow *fl, const struct frame *f, bool answered,
+			uint32_t sent)
+{
+	struct lane *l = &fl->lane;
+	struct mark m = {.psn = psn_add(f->psn, 1), .msn = frame_aeth_msn(f), .ackable = 1};
+	bool past;
+
+	credits(e, fl, f);
+	l->true_acks++;
+	COUNT(e, TRUE_ACKS);
+	past = bound_by_read(e, l, &m);
+	true_ack(e, fl, &m);
+	/* once per round trip is enough: the ACKs of all that was in flight say the same */
+	if (past && l->role != ROLE_NONE &&
+	    reads_head(e, l)->asked + (l->rtt.srtt_us + ASK_AGAIN_US) * NSEC_PER_USEC < e->now) {
+		reads_head(e, l)->asked = e->now;
+		far_in_vain(reads_head(e, l));
+		far_resume_at(e, fl, m.psn);
+	} else if (answered && l->role != ROLE_NONE && sent_until(e, l, sent)) {
+		/* what was sent before the probe has arrived or is lost: the responder lacks the
+		 * rest */
+		far_lost_one(e, l);
+		far_resume_at(e, fl, l->una.psn);
+	}
+}
+
+/* The responder is not ready for the packet at @m. */
+static void rx_rnr(struct engine *e, struct flow *fl, const struct mark *m, uint8_t syndrome)
+{
+	struct lane *l = &fl->lane;
+
+	l->rnr++;
+	COUNT(e, RNR);
+	if (l->rnr_wait)
+		return;
+	if (!l->rnr_run++)
+		l->rnr_us = now_us(e);
+	if (l->rnr_run >= RNR_LEAST &&
+	    now_us(e) - l->rnr_us >= e->cfg.rnr_timeout_ns / NSEC_PER_USEC) {
+		lane_refused(e, fl, m->psn, AETH_NAK_OPERATION, REASON_NOT_READY);
+		return;
+	}
+	l->rnr_wait = true;
+	far_resume_at(e, fl, m->psn);
+	wheel_arm(e->wheel, far_timer(e, fl, TIMER_AUX), e->now + aeth_rnr_ns(syndrome & 0x1f));
+}
+
+/* The responder lacks the packet @psn; @m: where to resume, @psn or an unanswered READ before
+ * it. */
+static void rx_nak_sequence(struct engine *e, struct flow *fl, const struct mark *m, uint32_t psn)
+{
+	struct lane *l = &fl->lane;
+	struct read_rec *r = reads_head(e, l);
+
+	far_lost_one(e, l);
+	if (r && r->at.psn == psn)
+		r->tries = 0; /* the READ has not reached the responder */
+	far_resume_at(e, fl, m->psn);
+}
+
+/* The responder refuses the packet @psn, and its queue pair is in error. */
+static void rx_nak_fatal(struct engine *e, struct flow *fl, uint32_t psn, uint8_t syndrome)
+{
+	lane_refused(e, fl, psn, syndrome, REASON_NAK);
+}
+
+/* An RNR or other NAK: it acknowledges what is before it. */
+static void rx_nak(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+	uint8_t s = frame_aeth_syndrome(f);
+	struct pkt *d = window_get(&l->win, e->pool, psn_sub(f->psn, 1));
+	struct mark m = {
+		.psn = f->psn,
+		.msn = frame_aeth_msn(f),
+		.ackable = d && !(d->flags & PKT_ANSWERED),
+	};
+
+	COUNT(e, TRUE_NAKS);
+	bound_by_read(e, l, &m);
+	true_ack(e, fl, &m);
+	if (l->role == ROLE_NONE)
+		return;
+	if (aeth_is_rnr(s))
+		rx_rnr(e, fl, &m, s);
+	else if (s == AETH_NAK_SEQ)
+		rx_nak_sequence(e, fl, &m, f->psn);
+	else if (aeth_is_nak(s))
+		rx_nak_fatal(e, fl, f->psn, s);
+}
+
+static void rx_ack(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+	uint32_t sent = 0;
+	bool answered;
+
+	if (rx_beyond(e, fl, f))
+		return;
+	if (!psn_in(f->psn, l->una.psn, psn_after(l->overlap, l->high) ? l->overlap : l->high)) {
+		rx_stale(e, fl, f);
+		return;
+	}
+	if (lane_strange_ack(e, l, f)) {
+		lane_refused(e, fl, l->una.psn, AETH_NAK_OPERATION, REASON_INCARNATION);
+		return;
+	}
+	l->progress = e->now; /* whatever it says, the responder is there */
+	l->held_once = false;
+	if (l->opaque || psn_sub(frame_aeth_msn(f), l->una.msn) <= psn_sub(l->epsn.msn, l->una.msn))
+		lane_sure(e, fl); /* it has more than was asked for again */
+	answered = end_probe(e, l, f->psn, &sent);
+	if (aeth_is_ack(frame_aeth_syndrome(f)))
+		rx_true_ack(e, fl, f, answered, sent);
+	else
+		rx_nak(e, fl, f);
+}
+
+/* Returns true when it was passed on although no request that waits for it is known. */
+static bool rx_answer(struct engine *e, struct flow *fl, const struct frame *f,
+		      enum engine_port from)
+{
+	struct lane *l = &fl->lane;
+	struct read_rec *r = reads_find(e, l, f->psn);
+	enum read_verdict v = READ_STRAY; /* no request waits for it until its READ was sent */
+	uint8_t blank[FRAME_MAX];
+	struct frame g;
+	struct mark m;
+
+	f = atomic_blank(l, f, &g, blank);
+	if (r && psn_in(r->at.psn, l->una.psn, l->high))
+		v = reads_response(e, l, f, &r);
+	switch (v) {
+	case READ_STRAY:
+		if (atomic_dropped(e, l, f))
+			return false;
+		COUNT(e, STRAY_RESPONSE);
+		if (announce_numbered(e, l) || (!r && !lane_may_await(e, l, f->psn)))
+			return false;
+		engine_pass(e, from, f);
+		resp_name_one(e, fl, f);
+		return true;
+	case READ_AGAIN:
+		if (l->role == ROLE_SINGLE && !r->made)
+			engine_pass(e, from, f);
+		return false;
+	case READ_GAP:
+		if (l->role == ROLE_SINGLE) {
+			engine_pass(e, from, f);
+		} else if (r->asked + (l->rtt.srtt_us + ASK_AGAIN_US) * NSEC_PER_USEC < e->now) {
+			r->asked = e->now;
+			far_resume_at(e, fl, r->at.psn);
+		}
+		return false;
+	case READ_IN_ORDER:
+	case READ_COMPLETE:
+		if (l->role == ROLE_ACCEPTOR)
+			resp_tx_add(e, fl, f);
+		else if (r->made)
+			COUNT(e, ATOMICS_DROPPED);
+		else
+			engine_tx(e, other_port(from), f->data, f->len);
+		break;
+	}
+	if (f->aeth)
+		credits(e, fl, f);
+	/* a response acknowledges all that was asked before it */
+	m = r->at;
+	r->done = false; /* what is settled before it goes, and that stays until it is counted */
+	if (psn_after(m.psn, l->una.psn))
+		bound_by_read(e, l, &m);
+	r->done = v == READ_COMPLETE;
+	if (v == READ_COMPLETE && reads_head(e, l) == r) {
+		/* the responses of later ones may have been complete already: then their turn is
+		 * now */
+		reads_trim(e, l, &m);
+	}
+	l->progress = e->now;
+	true_ack(e, fl, &m);
+	return false;
+}
+
+/* @f was about a READ of ours, and says something of all before @m. */
+static void own_answered(struct engine *e, struct flow *fl, const struct frame *f,
+			 const struct mark *before, enum announce_answer what)
+{
+	struct lane *l = &fl->lane;
+	struct mark m = *before;
+
+	l->progress = e->now;
+	l->backoff = 0;
+	if (f->aeth && what == ANSWER_TAKEN)
+		credits(e, fl, f);
+	bound_by_read(e, l, &m);
+	true_ack(e, fl, &m);
+	if (l->role == ROLE_NONE)
+		return;
+	if (what == ANSWER_MISSING) {
+		far_lost_one(e, l);
+		far_resume_at(e, fl, m.psn);
+	} else if (what == ANSWER_REFUSED) {
+		rx_nak_fatal(e, fl, before->psn, frame_aeth_syndrome(f));
+	} else {
+		far_settle_absorbed(e, fl);
+	}
+}
+
+bool far_response(struct engine *e, struct flow *fl, const struct frame *f, enum engine_port from)
+{
+	struct lane *l = &fl->lane;
+
+	enum announce_answer what;
+	uint8_t buf[FRAME_MAX];
+	struct frame g;
+	struct mark m;
+
+	if (l->state == LANE_FAULT)
+		return false;
+	what = announce_answer(e, fl, f, &g, buf, &m);
+	if (what == ANSWER_DROP)
+		return false;
+	if (what != ANSWER_PASS) {
+		own_answered(e, fl, f, &m, what);
+		return false;
+	}
+	f = &g;
+	if (!icrc_ok(f)) {
+		COUNT(e, BAD_ICRC);
+		return false;
+	}
+	if (f->opcode != OP_ACK) {
+		flow_headers(e, fl, f);
+		return rx_answer(e, fl, f, from);
+	}
+	rx_ack(e, fl, f);
+	return false;
+}

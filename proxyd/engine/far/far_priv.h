@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the files of this room share. */
+#ifndef LONGHAUL_ENGINE_FAR_FAR_PRIV_H
+#define LONGHAUL_ENGINE_FAR_FAR_PRIV_H
+
+#include "engine/far/far.h"
+#include "engine/reads/reads.h"
+
+static inline uint32_t far_timer(const struct engine *e, const struct flow *fl, uint32_t which)
+{
+	return TIMER_ID(flow_index(e, fl), which);
+}
+
+/** far_in_vain - the responder was asked for the response of @r once more. */
+static inline void far_in_vain(struct read_rec *r)
+{
+	r->tries += r->tries < UINT8_MAX;
+}
+
+/* ---- flight.c ---- */
+
+/** far_arm - the loss timer, where something is on its way. */
+void far_arm(struct engine *e, struct flow *fl);
+/** far_flight_full - as much as may be is on its way. */
+bool far_flight_full(const struct flow *fl);
+/** far_lost_one - something on its way was lost. */
+void far_lost_one(struct engine *e, struct lane *l);
+/** far_widen - the responder has acknowledged @n packets. */
+void far_widen(struct lane *l, uint32_t n);
+/** far_resume_at - go back: what is sent next is the packet at @psn. */
+void far_resume_at(struct engine *e, struct flow *fl, uint32_t psn);
+
+/* ---- ack_rx.c ---- */
+
+/** far_settle_absorbed - a READ at the true ACK that ends here is done when all before it is. */
+void far_settle_absorbed(struct engine *e, struct flow *fl);
+
+#endif
