@@ -99,11 +99,12 @@ static void check_headers(const struct frame *f)
 		{HDR_IMMDT, 4, f->immdt},
 		{HDR_IETH, 4, f->ieth},
 		{HDR_CNPPAD, 16, 0},
+		{HDR_PUSH, 16, 0},
 	};
 	uint32_t at = f->ext;
 
 	for (size_t i = 0; i < sizeof(h) / sizeof(h[0]); i++) {
-		if (h[i].bit != HDR_FETH && h[i].bit != HDR_MASKS && h[i].bit != HDR_CNPPAD)
+		if (!(h[i].bit & (HDR_FETH | HDR_MASKS | HDR_CNPPAD | HDR_PUSH)))
 			NEED(h[i].at == (f->op->headers & h[i].bit ? at : 0));
 		if (f->op->headers & h[i].bit)
 			at += h[i].size;
