@@ -399,6 +399,21 @@ settled() # no running appliance owes anything
 	done
 }
 
+held_now() # [PACKETS]: the latest connection is in custody at a, with more packets than that (0)
+{
+	jq_true a qp 'any(.lqpn == $q and .state == "held" and ."custody-packets" > $n)' --argjson q $((${qpn[a]})) --argjson n "${1:-0}"
+}
+
+ahead_now() # its READs are asked ahead
+{
+	jq_true a lane 'any(.lqpn == $q and .direction == "out" and ."psn-shift" > 0)' --argjson q $((${qpn[a]}))
+}
+
+log_has() # SITE TEXT: what its daemon has said
+{
+	grep -q -- "$2" "$LAB/gw-$1.err"
+}
+
 stat_of() # SITE NAME: a counter of `stats show`, added up over its groups
 {
 	cli "$1" -j stats show name "$2" | jq 'map(.value) | add // 0'
@@ -440,6 +455,16 @@ so_far()
 so_far_above() # NAME FIELD NUMBER
 {
 	[ "$(so_far "$1" "$2")" -gt "$3" ]
+}
+
+more() # NAME MESSAGES: so many more than until now
+{
+	await 60 so_far_above "$1" messages $(($(so_far "$1" messages) + $2))
+}
+
+asks_again() # NAME: until the host has sent more packets again than until now
+{
+	await 60 so_far_above "$1" retransmits "$(so_far "$1" retransmits)"
 }
 
 enough() # NAME: the endpoint posts no more, and ends when what it has posted is complete

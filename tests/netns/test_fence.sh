@@ -67,11 +67,6 @@ ended_well() # NAME: all was right that was completed, on both sides
 	jq -es 'all(.[]; .intact) and .[0].messages > 0' "$LAB/$1-req.out" "$LAB/$1-resp.out" >/dev/null
 }
 
-asks_again() # NAME: until the host has sent more packets again than until now
-{
-	await 60 so_far_above "$1" retransmits "$(so_far "$1" retransmits)"
-}
-
 lab_up
 wan_start "${LINK[@]}"
 pair_start -r 'prefetch = on'
@@ -137,7 +132,7 @@ hung()
 	signal gw-a STOP
 	asks_again hung-req || status=1
 	signal gw-a CONT
-	await 60 so_far_above hung-req messages $(($(so_far hung-req messages) + 200)) || status=1
+	more hung-req 200 || status=1
 	enough hung-req
 	ended_well hung && [ $status = 0 ] && [ "$(got hung-req errors)" = 0 ] && [ "$(stat_of a held)" -gt 0 ]
 }
@@ -152,7 +147,7 @@ stopped()
 {
 	await 60 none_broken a && stream stopped --cm && gateway_stop a && await 30 detached a && [ ! -e "$(pins a)" ] &&
 	! grep -q 'cannot do without' "$LAB/gw-a.err" &&
-	await 30 so_far_above stopped-req messages $(($(so_far stopped-req messages) + 50)) && enough stopped-req &&
+	more stopped-req 50 && enough stopped-req &&
 	ended_well stopped &&
 	[ "$(got stopped-req errors)" = 0 ]
 }

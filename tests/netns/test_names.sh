@@ -7,11 +7,6 @@ set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/netns/lib.sh
 
-log_has() # SITE TEXT
-{
-	grep -q -- "$2" "$LAB/gw-$1.err"
-}
-
 # With a table of hosts of its own, which no other program sees: ip netns exec is in mounts of its own
 with_hosts=(sh -c 'mount --bind "$0" /etc/hosts && exec "$@"' "$LAB/hosts")
 

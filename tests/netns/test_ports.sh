@@ -8,30 +8,15 @@ set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/netns/lib.sh
 
-held_now()
-{
-	jq_true a qp 'any(.lqpn == $q and .state == "held" and ."custody-packets" > 0)' --argjson q $((${qpn[a]}))
-}
-
-more() # MESSAGES: so many more than until now
-{
-	await 60 so_far_above load-req messages $(($(so_far load-req messages) + $1))
-}
-
-log_has() # SITE TEXT
-{
-	grep -q -- "$2" "$LAB/gw-$1.err"
-}
-
 down_for_a_while() # SITE INTERFACE
 {
 	ip -n "$P-g$1" link set "$2" down && await 30 log_has "$1" "is down" && ip -n "$P-g$1" link set "$2" up &&
-	await 30 carrier && more 100 && await 30 held_now
+	await 30 carrier && more load-req 100 && await 30 held_now
 }
 
 other_mtu() # SITE INTERFACE
 {
-	ip -n "$P-g$1" link set "$2" mtu 4250 && more 100 && ip -n "$P-g$1" link set "$2" mtu $LAB_MTU && more 100 && held_now
+	ip -n "$P-g$1" link set "$2" mtu 4250 && more load-req 100 && ip -n "$P-g$1" link set "$2" mtu $LAB_MTU && more load-req 100 && held_now
 }
 
 # The daemon ends by itself, as the port is gone; as the unit does, the next one is started at once, and waits
@@ -47,7 +32,7 @@ ends() # SITE
 goes_on() # SITE
 {
 	await 30 attached "$1" && log_has "$1" 'going on where a former longhauld ended' && await 30 carrier && await 30 peers_up &&
-	more 100 && await 30 held_now
+	more load-req 100 && await 30 held_now
 }
 
 renamed() # SITE INTERFACE

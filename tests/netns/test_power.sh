@@ -10,16 +10,6 @@ cd "$(dirname "$0")/../.." || exit 1
 
 HOST=(--size 64K --depth 16 --mtu 4096 --timeout-exp 14 --region 8M)
 
-held_now()
-{
-	jq_true a qp 'any(.lqpn == $q and .state == "held" and ."custody-packets" > 100)' --argjson q $((${qpn[a]}))
-}
-
-more() # NAME MESSAGES: so many more than until now
-{
-	await 60 so_far_above "$1" messages $(($(so_far "$1" messages) + $2))
-}
-
 power_lost() # SITE: nothing of the daemon is left anywhere
 {
 	signal "gw-$1" KILL && reap "gw-$1"
@@ -37,7 +27,7 @@ near_responder()
 
 	next_qpns
 	transfer_begin "$1" a --op "$1" "${HOST[@]}" --retry 7 --seconds 600
-	await 60 held_now && power_lost b && power_back b && more "$1-req" 100 || status=1
+	await 60 held_now 100 && power_lost b && power_back b && more "$1-req" 100 || status=1
 	enough "$1-req"
 	transfer_end "$1" && intact "$1" && [ "$(got "$1-req" errors)" = 0 ] && [ "$(stat_of a faults)" = 0 ] && return $status
 }
@@ -69,7 +59,7 @@ anew() # a connection made afterwards is held, and works
 {
 	next_qpns
 	transfer_begin anew a --op write "${HOST[@]}" --retry 7 --seconds 600
-	await 30 held_now && more anew-req 50
+	await 30 held_now 100 && more anew-req 50
 	enough anew-req
 	transfer_end anew && intact anew && [ "$(got anew-req errors)" = 0 ]
 }

@@ -7,11 +7,6 @@ set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/netns/lib.sh
 
-log_has() # SITE TEXT
-{
-	grep -q -- "$2" "$LAB/gw-$1.err"
-}
-
 reload() # SITE: as systemctl reload does it
 {
 	in_ns "g$1" "$B/longhauld" --reload -c "$LAB/gw-$1.conf"
@@ -31,7 +26,7 @@ set_key() # SITE KEY VALUE: in [longhaul]
 
 flows() # the transfer goes on
 {
-	await 60 so_far_above flow-req messages $(($(so_far flow-req messages) + ${1:-100}))
+	more flow-req "${1:-100}"
 }
 
 lab_up

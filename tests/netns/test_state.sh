@@ -18,7 +18,7 @@ STATE=$RUN/gw-a.sock.state
 
 said() # TEXT: by the daemon at a that runs now
 {
-	grep -q -- "$1" "$LAB/gw-a.err"
+	log_has a "$1"
 }
 
 goes_on()

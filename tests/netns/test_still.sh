@@ -12,26 +12,6 @@ cd "$(dirname "$0")/../.." || exit 1
 HOST=(--size 64K --depth 64 --mtu 4096 --timeout-exp 14 --region 8M --cm --seconds 600)
 TIMES=10 # that a host's timer (67 ms) runs out meanwhile, more than the 500 ms after which a daemon is stale
 
-held_now() # the latest connection is in custody at a
-{
-	jq_true a qp 'any(.lqpn == $q and .state == "held" and ."custody-packets" > 0)' --argjson q $((${qpn[a]}))
-}
-
-ahead_now() # or its READs are asked ahead
-{
-	jq_true a lane 'any(.lqpn == $q and .direction == "out" and ."psn-shift" > 0)' --argjson q $((${qpn[a]}))
-}
-
-asks_again() # NAME: the host sends something again
-{
-	await 60 so_far_above "$1" retransmits "$(so_far "$1" retransmits)"
-}
-
-more() # NAME MESSAGES: so many more than until now
-{
-	await 60 so_far_above "$1" messages $(($(so_far "$1" messages) + $2))
-}
-
 locked() # SITE: the memory that its daemon has custody in
 {
 	awk '/gw-'"$1"'.sock.state/ {here = 1} here && /^Locked:/ {print $2; exit}' "/proc/${pid[gw-$1]}/smaps" | grep -qv '^0$'

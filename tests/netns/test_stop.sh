@@ -13,19 +13,9 @@ HOST=(--size 64K --depth 16 --mtu 4096 --timeout-exp 14 --retry 7 --region 8M)
 DROPS='["no-room", "foreign-requests", "order-dropped", "fault-dropped", "bad-icrc", "out-of-window", "wan-forged", "wan-unnamed",
 	"tx-full", "tx-dropped", "rx-dropped", "faults", "lost-packets"]'
 
-held_now() # the latest connection is in custody at a
-{
-	jq_true a qp 'any(.lqpn == $q and .state == "held" and ."custody-packets" > 0)' --argjson q $((${qpn[a]}))
-}
-
 state_is() # SITE STATE: of the latest connection
 {
 	jq_true "$1" qp 'any(.lqpn == $q and .state == $s)' --argjson q $((${qpn[$1]})) --arg s "$2"
-}
-
-more() # NAME MESSAGES: so many more than until now
-{
-	await 60 so_far_above "$1" messages $(($(so_far "$1" messages) + $2))
 }
 
 drops() # of the daemons that run

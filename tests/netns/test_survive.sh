@@ -25,21 +25,6 @@ next_daemon() # SITE SIGNAL
 	reap old || [ "$2" = KILL ] && going_on "$1"
 }
 
-held_now() # the latest connection is in custody at a
-{
-	jq_true a qp 'any(.lqpn == $q and .state == "held" and ."custody-packets" > 0)' --argjson q $((${qpn[a]}))
-}
-
-ahead_now() # or its READs are asked ahead
-{
-	jq_true a lane 'any(.lqpn == $q and .direction == "out" and ."psn-shift" > 0)' --argjson q $((${qpn[a]}))
-}
-
-more() # NAME MESSAGES: so many more than until now
-{
-	await 60 so_far_above "$1" messages $(($(so_far "$1" messages) + $2))
-}
-
 # amid NAME OP CONDITION EVENT...: a stream from a that goes on while the event comes, and afterwards
 amid()
 {

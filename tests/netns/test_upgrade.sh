@@ -12,16 +12,6 @@ HOST=(--size 64K --depth 16 --mtu 4096 --timeout-exp 14 --retry 7 --region 8M)
 DIR=([0]=$B [1]=$B/other) # of the two versions
 now=0
 
-held_now()
-{
-	jq_true a qp 'any(.lqpn == $q and .state == "held" and ."custody-packets" > 0)' --argjson q $((${qpn[a]}))
-}
-
-more() # NAME MESSAGES: so many more than until now
-{
-	await 60 so_far_above "$1" messages $(($(so_far "$1" messages) + $2))
-}
-
 restart() # SITE: of `systemctl restart`, with the version that does not run
 {
 	local new=${DIR[$((1 - now))]}
