@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "port/afxdp_priv.h"
 #include "steer.skel.h"
@@ -49,14 +50,11 @@ static void maps_of(const struct steer_prog *p, struct bpf_map *maps[MAPS])
 
 uint64_t steer_text(void)
 {
-	uint64_t h = 0xcbf29ce484222325ull;
-	const uint8_t *b;
+	const void *b;
 	size_t n;
 
 	b = steer_bpf__elf_bytes(&n);
-	for (size_t i = 0; i < n; i++)
-		h = (h ^ b[i]) * 0x100000001b3ull;
-	return h;
+	return XXH3_64bits(b, n);
 }
 
 static void path_of(const struct steer_pins *pins, unsigned int i, char path[PIN_PATH])
