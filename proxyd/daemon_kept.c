@@ -12,7 +12,6 @@
  */
 #include "daemon_kept.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,8 +22,6 @@
 
 #include "engine/engine.h"
 
-#define BOOT_ID "/proc/sys/kernel/random/boot_id"
-
 static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
 
 #define NFAULTS (sizeof(faults) / sizeof(faults[0]))
@@ -32,15 +29,12 @@ static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
 static struct sigaction before[NFAULTS];
 static volatile uint32_t *crashes;
 
-/* Empty when the host does not tell. */
-static void host_boot(char id[KEPT_BOOT])
+/* Null when the host does not tell. */
+static sd_id128_t host_boot(void)
 {
-	int fd = open(BOOT_ID, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? 0 : read(fd, id, KEPT_BOOT - 1);
+	sd_id128_t id;
 
-	if (fd >= 0)
-		close(fd);
-	memset(id + (n > 0 ? n : 0), 0, KEPT_BOOT - (size_t)(n > 0 ? n : 0));
+	return sd_id128_get_boot(&id) < 0 ? SD_ID128_NULL : id;
 }
 
 void kept_note_peers(struct kept *k, const struct config *cfg)
@@ -60,7 +54,7 @@ void kept_note(struct kept *k, const struct config *cfg, int fd)
 	for (int side = 0; side < STEER_SIDES; side++)
 		memcpy(k->ifname[side], cfg->ifname[side], IF_NAMESIZE);
 	kept_note_peers(k, cfg);
-	host_boot(k->host_boot);
+	k->host_boot = host_boot();
 	(void)fstat(fd, &st);
 	k->dev = st.st_dev;
 	k->ino = st.st_ino;
@@ -77,11 +71,9 @@ bool kept_read(int fd, struct kept *k)
 
 const char *kept_strange(const struct kept *k, const struct config *cfg, int fd)
 {
-	char id[KEPT_BOOT];
 	struct stat st;
 
-	host_boot(id);
-	if (strncmp(k->host_boot, id, KEPT_BOOT))
+	if (!sd_id128_equal(k->host_boot, host_boot()))
 		return "the host was started anew since";
 	if (fstat(fd, &st) || st.st_dev != k->dev || st.st_ino != k->ino)
 		return "it is a copy";

@@ -10,10 +10,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <systemd/sd-id128.h>
 
 #include "config.h"
-
-#define KEPT_BOOT 40
 
 /**
  * struct kept_peer - who had this number. @boot: epoch of the peer's that the engine knows, 0: none
@@ -32,7 +31,7 @@ struct kept_peer {
 struct kept {
 	_Alignas(64) char ifname[STEER_SIDES][IF_NAMESIZE];
 	struct kept_peer peer[PEER_MAX];
-	char host_boot[KEPT_BOOT];
+	sd_id128_t host_boot;
 	uint64_t dev, ino, pool_bytes;
 	uint32_t max_conns;
 };
