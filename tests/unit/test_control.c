@@ -67,6 +67,20 @@ static void test_rule(void **state)
 	json_decref(all);
 }
 
+struct shown {
+	const char *key;
+	long long value;
+};
+
+/* @o has these members, and the tool a column for each. */
+static void assert_shown(const json_t *o, const struct shown *s, size_t n)
+{
+	for (size_t k = 0; k < n; k++) {
+		assert_int_equal(number(o, s[k].key), s[k].value);
+		assert_non_null(column_find(object_find("lane"), s[k].key));
+	}
+}
+
 /* Each number of READs ahead of storage commands under its own name. */
 static void test_announced(void **state)
 {
@@ -81,10 +95,7 @@ static void test_announced(void **state)
 		.served = 6,
 		.native = 7,
 	};
-	static const struct {
-		const char *key;
-		long long value;
-	} shown[] = {
+	static const struct shown shown[] = {
 		{"announce-mismatches", 1},    {"announce-commands", 2},
 		{"announce-bytes", 1ll << 40}, {"announce-unused-bytes", 3},
 		{"announce-late-bytes", 4},    {"announce-absorbed", 5},
@@ -96,10 +107,7 @@ static void test_announced(void **state)
 	view_put_announce(o, &info);
 	assert_string_equal(json_string_value(json_object_get(o, "announce")), "on");
 	assert_int_equal(json_object_size(o), sizeof(shown) / sizeof(shown[0]) + 1);
-	for (size_t k = 0; k < sizeof(shown) / sizeof(shown[0]); k++) {
-		assert_int_equal(number(o, shown[k].key), shown[k].value);
-		assert_non_null(column_find(object_find("lane"), shown[k].key));
-	}
+	assert_shown(o, shown, sizeof(shown) / sizeof(shown[0]));
 	json_decref(o);
 }
 
@@ -125,10 +133,7 @@ static void test_reads(void **state)
 		.shift = 12,
 		.shift_msn = 13,
 	};
-	static const struct {
-		const char *key;
-		long long value;
-	} shown[] = {
+	static const struct shown shown[] = {
 		{"ahead-hits", 1},
 		{"ahead-late-hits", 2},
 		{"ahead-misses", 3},
@@ -153,13 +158,11 @@ static void test_reads(void **state)
 	(void)state;
 	view_put_reads(o, &info);
 	assert_int_equal(json_object_size(o), sizeof(shown) / sizeof(shown[0]));
-	for (size_t k = 0; k < sizeof(shown) / sizeof(shown[0]); k++) {
-		assert_int_equal(number(o, shown[k].key), shown[k].value);
-		assert_non_null(column_find(object_find("lane"), shown[k].key));
-		/* nobody reads ahead in single mode */
-		json_array_foreach (all, i, lane)
+	assert_shown(o, shown, sizeof(shown) / sizeof(shown[0]));
+	/* nobody reads ahead in single mode */
+	json_array_foreach (all, i, lane)
+		for (size_t k = 0; k < sizeof(shown) / sizeof(shown[0]); k++)
 			assert_int_equal(number(lane, shown[k].key), 0);
-	}
 	json_decref(o);
 	json_decref(all);
 }
