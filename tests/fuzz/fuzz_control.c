@@ -15,6 +15,7 @@
 
 #include "control/control.h"
 #include "control/operate.h"
+#include "tests/unit/no_sink.h"
 
 #define NOW 1000000000ull
 
@@ -25,17 +26,6 @@ static struct operate operate;
 static struct control *ctl;
 static char path[64];
 
-static int no_tx(void *ctx, enum engine_port port, const uint8_t *data, uint32_t len)
-{
-	(void)ctx, (void)port, (void)data, (void)len;
-	return 0;
-}
-
-static void no_report(void *ctx, unsigned int peer, const struct report *r)
-{
-	(void)ctx, (void)peer, (void)r;
-}
-
 static void clean_up(void)
 {
 	control_close(ctl);
@@ -45,11 +35,10 @@ static void clean_up(void)
 static void set_up(void)
 {
 	const struct engine_config cfg = {.pool_bytes = 8 << 20, .max_conns = 16, .seed = 1};
-	const struct engine_sink sink = {.tx = no_tx, .report = no_report};
 	char err[256];
 
 	src.operate = &operate;
-	src.engine = engine_create(&cfg, &sink, NOW);
+	src.engine = engine_create(&cfg, &no_sink, NOW);
 	snprintf(path, sizeof(path), "/tmp/fuzz-control-%d", getpid());
 	ctl = src.engine ? control_open(path, &src, err, sizeof(err)) : NULL;
 	if (!ctl)

@@ -10,22 +10,11 @@
 #include <string.h>
 
 #include "control/view.h"
+#include "tests/unit/no_sink.h"
 #include "tests/unit/pcap_data.h"
 #include "wire/build.h"
 
 #define TEST_NOW 1000000000ull
-
-static inline int control_data_tx(void *ctx, enum engine_port port, const uint8_t *data,
-				  uint32_t len)
-{
-	(void)ctx, (void)port, (void)data, (void)len;
-	return 0;
-}
-
-static inline void control_data_report(void *ctx, unsigned int peer, const struct report *r)
-{
-	(void)ctx, (void)peer, (void)r;
-}
 
 /* Two rules: "storage" for the captures' hosts in single mode, "idle" for others. */
 static inline void control_data_rules(struct rule rules[2])
@@ -49,14 +38,13 @@ static inline void control_data_rules(struct rule rules[2])
 static inline void control_data_open(struct view_source *src, struct rule rules[2])
 {
 	const struct engine_config cfg = {.pool_bytes = 8 << 20, .max_conns = 4096, .seed = 1};
-	const struct engine_sink sink = {.tx = control_data_tx, .report = control_data_report};
 	struct pcap_data d = pcap_data_load("bidir-2qp");
 
 	memset(src, 0, sizeof(*src));
 	control_data_rules(rules);
 	src->rules = rules;
 	src->nrules = 2;
-	src->engine = engine_create(&cfg, &sink, TEST_NOW);
+	src->engine = engine_create(&cfg, &no_sink, TEST_NOW);
 	if (!src->engine)
 		exit(1);
 	engine_rules(src->engine, rules, 2, TEST_NOW);

@@ -15,30 +15,12 @@
 #include <cmocka.h>
 
 #include "engine/core/state.h"
-#include "engine/engine.h"
+#include "tests/unit/no_sink.h"
 
 #define NOW 1000000000ull
 
 static char path[64];
 static struct engine_config cfg = {.pool_bytes = 4 << 20, .max_conns = 16, .kept_bytes = 64};
-
-static int no_tx(void *ctx, enum engine_port port, const uint8_t *data, uint32_t len)
-{
-	(void)ctx, (void)port, (void)data, (void)len;
-	return 0;
-}
-
-static void no_report(void *ctx, unsigned int peer, const struct report *r)
-{
-	(void)ctx, (void)peer, (void)r;
-}
-
-static void no_event(void *ctx, const struct engine_event *ev)
-{
-	(void)ctx, (void)ev;
-}
-
-static const struct engine_sink sink = {.tx = no_tx, .report = no_report, .event = no_event};
 
 static struct engine *make(void)
 {
@@ -47,7 +29,7 @@ static struct engine *make(void)
 	snprintf(path, sizeof(path), "/tmp/test_engine_adopt.XXXXXX");
 	cfg.file = mkstemp(path);
 	assert_true(cfg.file >= 0);
-	e = engine_create(&cfg, &sink, NOW);
+	e = engine_create(&cfg, &no_sink, NOW);
 	assert_non_null(e);
 	return e;
 }
@@ -56,7 +38,7 @@ static struct engine *make(void)
 static struct engine *next_at(uint64_t now, const char **why)
 {
 	*why = NULL;
-	return engine_adopt(cfg.file, &cfg, &sink, now, why);
+	return engine_adopt(cfg.file, &cfg, &no_sink, now, why);
 }
 
 static void refused(uint64_t now, const char *because)

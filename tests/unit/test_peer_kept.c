@@ -11,8 +11,8 @@
 #include "peer_net.h"
 #include "step.h"
 
-#include "engine/engine.h"
 #include "peer/session_priv.h"
+#include "tests/unit/no_sink.h"
 
 #define COPIES 64
 
@@ -359,22 +359,6 @@ static void seen_stays_seen(void **state)
 
 /* ---- beside an engine, whose batches are undone ---- */
 
-static int no_tx(void *ctx, enum engine_port port, const uint8_t *data, uint32_t len)
-{
-	(void)ctx, (void)port, (void)data, (void)len;
-	return 0;
-}
-
-static void no_report(void *ctx, unsigned int peer, const struct report *r)
-{
-	(void)ctx, (void)peer, (void)r;
-}
-
-static void no_event(void *ctx, const struct engine_event *ev)
-{
-	(void)ctx, (void)ev;
-}
-
 static uint64_t latest_number(const struct net *n)
 {
 	for (size_t i = n->nlog; i--;)
@@ -385,13 +369,12 @@ static uint64_t latest_number(const struct net *n)
 
 static void not_undone(void **state)
 {
-	const struct engine_sink sink = {.tx = no_tx, .report = no_report, .event = no_event};
 	struct engine_config cfg = {.pool_bytes = 4 << 20,
 				    .max_conns = 16,
 				    .kept_bytes = (uint32_t)session_size(),
 				    .file = memfd_create("kept", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
 	struct net *n = net_new(6);
-	struct engine *e = engine_create(&cfg, &sink, n->now), *next;
+	struct engine *e = engine_create(&cfg, &no_sink, n->now), *next;
 	struct report r = progress(1, 1, 0);
 	const char *why = "";
 	uint64_t number;
@@ -411,7 +394,7 @@ static void not_undone(void **state)
 	flush(n, A);
 	number = latest_number(n);
 	engine_destroy(e); /* its mapping; the file stays */
-	next = engine_adopt(cfg.file, &cfg, &sink, n->now, &why);
+	next = engine_adopt(cfg.file, &cfg, &no_sink, n->now, &why);
 	assert_string_equal(why ? why : "", "");
 	assert_non_null(next);
 	assert_false(engine_peer_is_up(next, 0)); /* undone */
