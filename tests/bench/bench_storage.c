@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/bench/bench_qp.h"
 #include "tests/scenario/world_storage.h"
 
 #define MS		  1000000ull
@@ -98,13 +99,7 @@ static void hosts(const struct cell *c, struct world_config *wc, struct rc_qp_co
 				      .depth = c->depth,
 				      .split = SPLIT,
 				      .count = WARM_UP + commands(c)};
-	rc_qp_defaults(qc, RC_STRICT);
-	qc->lqpn = 0x100;
-	qc->rqpn = 0x200;
-	qc->sq_psn = 0x1000;
-	qc->rq_psn = 0x777000;
-	qc->mtu = MTU;
-	qc->timeout_exp = 17;
+	*qc = bench_qp(MTU);
 	qc->max_rd = qc->resp_rd = READ_DEPTH;
 	storage_qp(qc, sc);
 }

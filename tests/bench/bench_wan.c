@@ -43,6 +43,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "tests/bench/bench_qp.h"
 #include "tests/scenario/world.h"
 #include "wire/psn.h"
 
@@ -200,14 +201,8 @@ static void hosts(const struct cell *c, struct world_config *wc, struct rc_qp_co
 	wc->path_mtu = MTU;
 	wc->prefetch = c->op->inbound && c->appliances;
 
-	rc_qp_defaults(qc, RC_STRICT);
-	qc->lqpn = 0x100;
-	qc->rqpn = 0x200;
-	qc->sq_psn = 0x1000;
-	qc->rq_psn = 0x777000;
-	qc->mtu = MTU;
+	*qc = bench_qp(MTU);
 	qc->depth = DEPTH;
-	qc->timeout_exp = 17; /* 0.5 s */
 	qc->shadow = false;
 	if (c->op->inbound) {
 		qc->rmr_size = READ_REGION;

@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "tests/bench/bench_qp.h"
 #include "tests/scenario/world.h"
 #include "tests/scenario/world_priv.h"
 
@@ -38,6 +39,17 @@ struct last {
 static inline bool wanted(const struct options *o, const char *name)
 {
 	return !o->only || strstr(name, o->only);
+}
+
+/** link_qp - one that only counts what arrives. */
+static inline struct rc_qp_config link_qp(void)
+{
+	struct rc_qp_config qc = bench_qp(4096);
+
+	qc.depth = 128;
+	qc.no_verify = qc.no_land = true;
+	qc.shadow = false;
+	return qc;
 }
 
 void link_share(const struct options *o, struct last *out);

@@ -82,16 +82,7 @@ static double run(const struct cell *c, int policy)
 	uint64_t from;
 	double ms;
 
-	rc_qp_defaults(&qc, RC_STRICT);
-	qc.lqpn = 0x100;
-	qc.rqpn = 0x200;
-	qc.sq_psn = 0x1000;
-	qc.rq_psn = 0x777000;
-	qc.mtu = 4096;
-	qc.depth = 128;
-	qc.timeout_exp = 17;
-	qc.no_verify = qc.no_land = true;
-	qc.shadow = false;
+	qc = link_qp();
 	q = c->cm ? world_connect_cm(w, &qc, RC_STRICT) : world_connect(w, &qc, RC_STRICT);
 	while (!q->up)
 		world_run(w, w->now + 10000);

@@ -191,16 +191,7 @@ static struct world *start(const struct cell *c, enum way way, bool guest, struc
 		return NULL;
 	wc.wan.loss = c->loss;
 	world_set_wan(w, 0, &wc.wan);
-	rc_qp_defaults(&qc, RC_STRICT);
-	qc.lqpn = 0x100;
-	qc.rqpn = 0x200;
-	qc.sq_psn = 0x1000;
-	qc.rq_psn = 0x777000;
-	qc.mtu = 4096;
-	qc.depth = 128;
-	qc.timeout_exp = 17;
-	qc.shadow = false;
-	qc.no_verify = qc.no_land = true;
+	qc = link_qp();
 	if (guest) {
 		ip_addr_parse("10.1.0.2", &qc.src);
 		ip_addr_parse("10.2.0.2", &qc.dst);
