@@ -315,15 +315,16 @@ void daemon_on_hand_over(void *ctx, int signo)
 /* Whether @cfg can go on with what is in the file @fd. */
 static int look(int fd, struct config *cfg, const char *path, char *err, size_t errlen)
 {
-	uint64_t layout = 0;
+	enum engine_left left = fd < 0 ? ENGINE_LEFT_NONE : engine_left(fd);
 	const char *why;
 	struct kept k;
 
-	if (fd < 0 || pread(fd, &layout, sizeof(layout), ENGINE_LAYOUT_AT) != sizeof(layout)) {
-		snprintf(err, errlen, "%s: %s; nothing can be handed over", path, strerror(errno));
+	if (left == ENGINE_LEFT_NONE) {
+		snprintf(err, errlen, "%s: %s; nothing can be handed over", path,
+			 fd < 0 ? strerror(errno) : "it is empty, or cut short");
 		return -ENOENT;
 	}
-	if (layout != engine_layout()) {
+	if (left == ENGINE_LEFT_OTHER) {
 		snprintf(err, errlen,
 			 "another version runs, whose connections this one cannot go on with");
 		return -EXDEV;

@@ -316,19 +316,27 @@ void *engine_kept(const struct engine *e)
 	return root->kept_bytes ? e->arena.base + root->kept : NULL;
 }
 
+static enum engine_left root_read(int fd, struct engine_root *root)
+{
+	if (pread(fd, root, sizeof(*root), ARENA_FIRST) != sizeof(*root))
+		return ENGINE_LEFT_NONE;
+	if (root->layout != LONGHAUL_LAYOUT)
+		return ENGINE_LEFT_OTHER;
+	return root->ready == READY ? ENGINE_LEFT_OURS : ENGINE_LEFT_UNFINISHED;
+}
+
+enum engine_left engine_left(int fd)
+{
+	struct engine_root root;
+
+	return root_read(fd, &root);
+}
+
 uint64_t engine_kept_at(int fd)
 {
 	struct engine_root root;
 
-	return pread(fd, &root, sizeof(root), ARENA_FIRST) == sizeof(root) && root.ready == READY &&
-			       root.layout == LONGHAUL_LAYOUT
-		       ? root.kept
-		       : 0;
-}
-
-uint64_t engine_layout(void)
-{
-	return LONGHAUL_LAYOUT;
+	return root_read(fd, &root) == ENGINE_LEFT_OURS ? root.kept : 0;
 }
 
 int engine_lock(const struct engine *e)

@@ -151,12 +151,19 @@ void *engine_kept(const struct engine *e);
 /* And where 4 bytes are that the engine leaves to its caller, zero when it is new. */
 #define ENGINE_CRASHES_AT (ENGINE_LAYOUT_AT + 6 * 8)
 
-/** engine_kept_at - where in the file @fd the caller's memory is; 0 when the engine in there is of
- *  another layout, or was never finished. */
-uint64_t engine_kept_at(int fd);
+/** enum engine_left - engines of the same layout can adopt each other's memory. */
+enum engine_left {
+	ENGINE_LEFT_NONE,	/* the file is too short */
+	ENGINE_LEFT_OTHER,	/* an engine of another layout */
+	ENGINE_LEFT_UNFINISHED, /* one of this layout that was never finished */
+	ENGINE_LEFT_OURS,
+};
 
-/** engine_layout - engines of the same layout can adopt each other's memory. */
-uint64_t engine_layout(void);
+/** engine_left - what is in the file @fd, as its root says; nothing else of it is looked at. */
+enum engine_left engine_left(int fd);
+
+/** engine_kept_at - where in the file @fd the caller's memory is; 0: it is not ENGINE_LEFT_OURS. */
+uint64_t engine_kept_at(int fd);
 
 /** engine_holds - whether the engine wants the connection with these requests held. */
 bool engine_holds(struct engine *e, const struct flow_key *requests);

@@ -151,7 +151,12 @@ it "and to what is as it was done" eval '
 	next nothing_done && "$B/longhauld" -c "$LAB/gw-a.conf" --hand-over "${pid[gw-a]}" && reap gw-a && gateway_start a && goes_on'
 
 it "cut short: begins anew" eval 'next truncate -s 8192 "$STATE" && anew "it is empty, or none"'
-it "cut very short: too" eval 'next truncate -s 100 "$STATE" && anew "it is empty, or none"'
+cut_short() # there is nothing to hand over either
+{
+	truncate -s 100 "$STATE" && ! "$B/longhauld" -c "$LAB/gw-a.conf" --hand-over 1 2>"$LAB/why" &&
+		grep -q 'state: it is empty, or cut short; nothing can be handed over' "$LAB/why"
+}
+it "cut very short: too" eval 'next cut_short && anew "it is empty, or none"'
 no_file()
 {
 	rm "$STATE"

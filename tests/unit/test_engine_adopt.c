@@ -133,10 +133,12 @@ static void sizes(void **state)
 	cfg.pool_bytes /= 2;
 	len = lseek(cfg.file, 0, SEEK_END);
 	assert_int_equal(engine_kept_at(cfg.file) % 64, 0);
+	assert_int_equal(engine_left(cfg.file), ENGINE_LEFT_OURS);
 	assert_int_equal(ftruncate(cfg.file, len - 4096), 0);
 	refused(NOW, "it is empty, or none");
 	assert_int_equal(ftruncate(cfg.file, 4096), 0);
 	assert_int_equal(engine_kept_at(cfg.file), 0);
+	assert_int_equal(engine_left(cfg.file), ENGINE_LEFT_NONE);
 	refused(NOW, "it is empty, or none");
 	assert_int_equal(ftruncate(cfg.file, 0), 0);
 	refused(NOW, "it is empty, or none");
@@ -175,6 +177,9 @@ static void damaged(void **state)
 
 		put(at, was + (1ull << 62));
 		refused(NOW, why[i]);
+		assert_int_equal(engine_left(cfg.file), i == 0	 ? ENGINE_LEFT_OTHER
+							: i == 5 ? ENGINE_LEFT_UNFINISHED
+								 : ENGINE_LEFT_OURS);
 		put(at, was);
 	}
 	end(next_at(NOW, &(const char *){NULL}));
