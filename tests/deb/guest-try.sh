@@ -60,7 +60,7 @@ it "confined" eval 'grep "longhauld (enforce)" /proc/$(systemctl show -P MainPID
 it "CAP_BPF and CAP_NET_ADMIN alone" eval 'case $(status CapEff) in 0000008000000000 | 0000008000001000) ;; *) false ;; esac'
 it "pinned" test -e /sys/fs/bpf/longhaul/lan0-wan0/held
 it "the tool" longhaul rule
-it "reload" eval 'systemctl reload longhauld && sleep 1 && longhaul -j stats | grep "\"reloads\""'
+it "reload" eval 'systemctl reload longhauld && longhaul -j stats name reloads | grep "\"value\":1\b"'
 it "restart" eval 'systemctl restart longhauld && systemctl is-active longhauld'
 it "stop" eval 'systemctl stop longhauld && [ "$(systemctl show -P Result longhauld)" = success ]'
 it "AppArmor had nothing to deny" eval '! journalctl -k | grep "apparmor=\"DENIED\".*longhauld"'

@@ -20,7 +20,6 @@ stop()
 	init=''
 	boot=''
 }
-boot=
 trap stop EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
@@ -118,7 +117,7 @@ ports()
 		for p in lan wan; do
 			ip link add ${p}0 mtu 4300 type veth peer name ${p}1 mtu 4300 &&
 			ip link set ${p}0 master br0 up && ip link set ${p}1 up || exit
-		done; ip addr add 192.0.2.1/30 dev br0 && ethtool -K br0 tx off 2>/dev/null; true'
+		done; ip addr add 192.0.2.1/30 dev br0 && { ethtool -K br0 tx off 2>/dev/null || true; }'
 }
 
 # Where this test may not raise limits (a container without CAP_SYS_RESOURCE), LimitMEMLOCK= of the unit does

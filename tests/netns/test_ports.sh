@@ -80,7 +80,7 @@ none_lost()
 }
 it "the host has seen no error, and no byte is lost" none_lost
 pair_stop
-never() # comes the port: after a minute the start fails as ever
+never() # comes the port, and nobody wants it any more
 {
 	ip -n $P-ga link set lan0 name other0 2>/dev/null || { ip -n $P-ga link set lan0 down && ip -n $P-ga link set lan0 name other0; }
 	spawn never ga "$B/longhauld" --wait -c "$LAB/gw-a.conf"

@@ -18,20 +18,21 @@ state_is() # SITE STATE: of the latest connection
 	jq_true "$1" qp 'any(.lqpn == $q and .state == $s)' --argjson q $((${qpn[$1]})) --arg s "$2"
 }
 
-drops() # of the daemons that run
+drops() # of the daemons that run, each of which must tell some
 {
 	local s
 
 	for s in a b; do
-		running gw-$s && cli $s -j stats show |
-			jq -r --argjson d "$DROPS" --arg s $s '.[] | select(.name as $n | $d | index($n)) | "\($s) \(.group) \(.name) \(.value)"'
+		running gw-$s || continue
+		cli $s -j stats show |
+			jq -r --argjson d "$DROPS" --arg s $s '.[] | select(.name as $n | $d | index($n)) | "\($s) \(.group) \(.name) \(.value)"' |
+			grep . || return
 	done
 }
 
 none_dropped() # since $LAB/before, by the daemons that still run: a line each that tells of more
 {
-	drops >"$LAB/after"
-	! grep -v -x -F -f "$LAB/before" "$LAB/after"
+	drops >"$LAB/after" && ! grep -v -x -F -f "$LAB/before" "$LAB/after"
 }
 
 # amid NAME OP EVENT...: a stream from a that goes on while the event comes, and afterwards
@@ -43,7 +44,7 @@ amid()
 	next_qpns
 	transfer_begin "$name" a --op "$op" "${HOST[@]}" --seconds 600
 	await 60 held_now && more "$name-req" 100 || status=1
-	drops >"$LAB/before"
+	drops >"$LAB/before" || status=1
 	"$@" || status=1
 	more "$name-req" 200 || status=1
 	none_dropped || status=1
