@@ -42,10 +42,12 @@ struct sender {
  * @rtt:    s; @queue: of the bottleneck, in bytes; @noise: share lost at random
  * @others: bytes per second that never slow down
  * @second: s, when the second sender begins
+ * @still:  s, from when on the receiver stands still for @still_for, and again after each @still_every
  * @busy:   share of the time in which hosts have something to send, in turns of 0.2 s
  */
 struct model {
 	double link, rtt, queue, noise, others, changes, later, busy, second;
+	double still, still_for, still_every;
 	unsigned int senders;
 	enum rate_share share[SENDERS];
 	double seconds, warm;
@@ -55,6 +57,16 @@ struct model {
 	struct prng rng;
 	struct sender s[SENDERS];
 };
+
+/* For how long it will stand still yet, s. */
+static double stands_still(const struct model *m, double t)
+{
+	double since = t - m->still;
+
+	if (since >= 0 && m->still_every > 0)
+		since = fmod(since, m->still_every);
+	return since >= 0 ? fmax(0, m->still_for - since) : 0;
+}
 
 /* Near the brim who finds room is chance. */
 static bool enters(struct model *m)
@@ -86,7 +98,8 @@ static void send(struct model *m, struct sender *s, double t)
 
 static void meter(struct model *m, struct sender *s, double t)
 {
-	double way = m->queued / m->link + m->rtt / 2, jitter = prng_below(&m->rng, 50) * 1e-6;
+	double way = stands_still(m, t) + m->queued / m->link + m->rtt / 2;
+	double jitter = prng_below(&m->rng, 50) * 1e-6, pace = (double)rate_pace(&s->rate);
 
 	while (s->tail != s->head && s->meter[s->tail % METERS].back <= t) {
 		const struct meter_sent *x = &s->meter[s->tail++ % METERS];
@@ -96,7 +109,7 @@ static void meter(struct model *m, struct sender *s, double t)
 	}
 	if (t < s->next)
 		return;
-	s->next = t + m->rtt / 8;
+	s->next = t + (pace > 0 ? fmax(m->rtt / 8, 180 * 100 / pace) : m->rtt / 8);
 	s->meter[s->head++ % METERS] = (struct meter_sent){
 		.s = {.sent_at = (uint64_t)(t * 1e9) + 1,
 		      .sent = s->sent,
@@ -104,6 +117,7 @@ static void meter(struct model *m, struct sender *s, double t)
 		      .got = s->got},
 		.back = t + way + m->rtt / 2 + jitter,
 	};
+	s->head -= stands_still(m, t) > 0 && m->queue - m->queued < PACKET; /* lost */
 }
 
 static void run(struct model *m)
@@ -114,7 +128,8 @@ static void run(struct model *m)
 	for (double t = 0; t < m->seconds; t += STEP_S) {
 		if (m->changes > 0 && t >= m->changes)
 			m->link = m->later;
-		m->queued = fmax(0, m->queued - m->link * STEP_S);
+		if (stands_still(m, t) <= 0)
+			m->queued = fmax(0, m->queued - m->link * STEP_S);
 		m->others_tokens += m->others * STEP_S;
 		for (; m->others_tokens >= PACKET; m->others_tokens -= PACKET) {
 			m->others_sent += t > m->warm;
@@ -215,6 +230,29 @@ static void a_limit_that_is_wrong(void **state)
 	assert_true(share(m) > 0.24 && share(m) < 0.26);
 	assert_int_equal(m->s[0].rate.cuts, 0);
 	free(m);
+}
+
+/* A receiver that was not let run for a while loses nearly all that comes: that says nothing about
+ * what the link carries. */
+static void a_receiver_that_stands_still(void **state)
+{
+	static const double still[] = {0.001, 0.02, 1};
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++)
+		for (int every = 0; every < 2; every++) {
+			struct model *m = model((struct model){.link = LINK / 8,
+							       .rtt = 0.01,
+							       .queue = 3e5,
+							       .still = still[i],
+							       .still_for = 0.3,
+							       .still_every = every,
+							       .seconds = 3});
+
+			run(m);
+			assert_true(share(m) > (every ? 0.5 : 0.75));
+			free(m);
+		}
 }
 
 /* Others keep what they have, and we get what is left. */
@@ -373,6 +411,27 @@ static void little_to_send(void **state)
 	free(m);
 }
 
+/* A window of which nothing arrives; then everything does. */
+static void nothing_arrived(void **state)
+{
+	struct rate_sample s = {.sent_at = 1000000, .got_at = 6000000};
+	struct rate r;
+
+	(void)state;
+	rate_init(&r, 0, SHARE_FAIR);
+	for (int i = 0; i < 200; i++) {
+		double every = r.pace > 0 ? fmax(0.01, 180 * 100 / r.pace) : 0.01;
+		uint64_t bytes = r.pace > 0 ? (uint64_t)(r.pace * every) : 1000000;
+
+		s.sent_at += (uint64_t)(every * 1e9);
+		s.got_at += (uint64_t)(every * 1e9);
+		s.sent += bytes;
+		s.got += r.phase == RATE_OPEN ? 0 : bytes;
+		rate_heard(&r, &s, 10000000, s.got_at + 5000000);
+	}
+	assert_true(r.pace > 1e9);
+}
+
 static void strange_samples(void **state)
 {
 	struct rate r;
@@ -402,6 +461,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(alone),
 		cmocka_unit_test(random_loss),
+		cmocka_unit_test(a_receiver_that_stands_still),
 		cmocka_unit_test(a_limit_that_is_wrong),
 		cmocka_unit_test(constant_traffic),
 		cmocka_unit_test(two_of_them),
@@ -411,6 +471,7 @@ int main(void)
 		cmocka_unit_test(alone_in_the_background),
 		cmocka_unit_test(link_changes),
 		cmocka_unit_test(little_to_send),
+		cmocka_unit_test(nothing_arrived),
 		cmocka_unit_test(strange_samples),
 	};
 

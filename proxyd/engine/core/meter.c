@@ -8,7 +8,7 @@
  * matter: only time differences of one clock are taken, and the change of the one-way delay.
  *
  * METERs go out while packets cross in either direction, a few in a round trip and never so often
- * that they take more than a thousandth of the link. Lost ones cost precision only. A peer that
+ * that they take more than a hundredth of a link that is slow, and much less of others. Lost ones cost precision only. A peer that
  * does not know them leaves the pace without a limit of its own.
  *
  * Counted are packets of connections that a rule gives to the peer, carried or only passed on.
@@ -18,9 +18,10 @@
 #define INTERVAL_MIN   (1 * NSEC_PER_MSEC)
 #define INTERVAL_MAX   (250 * NSEC_PER_MSEC)
 #define PER_ROUND_TRIP 8u
-/* A METER with all its headers is less than this: a thousandth of the link is ... */
+/* A METER with all its headers is less than this: a hundredth of the pace is ... A longer interval
+ * would cost more than it saves: a pace that is too low is found out by METERs only. */
 #define METER_BYTES    180u
-#define METER_SHARE    1000u
+#define METER_SHARE    100u
 /* METERs are answered for so long after the peer's latest one. */
 #define LISTENS_NS     (5 * NSEC_PER_SEC)
 #define ECN_CE	       3u

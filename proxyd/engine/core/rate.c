@@ -22,6 +22,12 @@
  * takes steps that double, so a link that has become faster is found in a few round trips. What
  * does not use its pace learns nothing and loses nothing.
  *
+ * A receiver that was not let run for a while, or a burst that met a full ring, loses nearly all of
+ * a window, and what arrives of that says nothing about the link. So a window that lost most, and
+ * of which much less arrived than the link has carried before, is answered like any other but not
+ * believed: as soon as nothing is lost any more, the pace is doubled in each round until the link
+ * is full again. What then arrives either is more, or says the same and is believed.
+ *
  * Somebody else shares the link when it is full although we did not go faster, or carries another
  * share of it than last time. Then each sign of a full link costs a part of the pace and what is
  * added in a round is a constant, so that two such controllers, or this one and TCP, come to
@@ -42,6 +48,9 @@
 
 #define WINDOW_NS     (4 * NSEC_PER_MSEC)
 #define WINDOW_BYTES  (256u << 10)
+/* Where that would take long: enough to tell loss from chance, if so many packets are lost. */
+#define WINDOW_LEAST  (64u << 10)
+#define LOST_LEAST    4.0
 /* The clocks drift, and routes change: the least delay is of the latest 10 to 20 s. */
 #define LEAST_NS      (10 * NSEC_PER_SEC)
 /* Samples further apart are not of one time. */
@@ -66,6 +75,11 @@
 /* Below what arrived, so that a queue becomes shorter; how deep at most, and at once. */
 #define BELOW	      0.97
 #define BELOW_MOST    0.7
+/* Loss of more, and less than that part of what has arrived before, is doubted; two windows of a
+ * full link that agree so far are not. */
+#define DOUBT_LOSS    0.5
+#define DOUBT_PART    0.5
+#define AGREE	      0.25
 #define CUT_MOST      8
 /* Rounds of DOWN in which a queue of ours must have gone. */
 #define DRAIN_ROUNDS  6u
@@ -171,16 +185,23 @@ static const struct rate_sample *sample_at(const struct rate *r, uint32_t back)
 	return &r->sample[(r->head + RATE_SAMPLES - back) % RATE_SAMPLES];
 }
 
+/* As many as take a few round trips at this pace. */
+static uint64_t window_bytes(const struct rate *r)
+{
+	double some = r->pace * 4 * (double)r->rtt / 1e9;
+
+	return r->pace > 0 ? (uint64_t)fmin(fmax(some, WINDOW_LEAST), WINDOW_BYTES) : WINDOW_BYTES;
+}
+
 /* False when there is too little to see yet. */
 static bool look(const struct rate *r, struct sight *w)
 {
 	const struct rate_sample *last = sample_at(r, 0), *first = last;
-	uint64_t want = r->rtt / 2 > WINDOW_NS ? r->rtt / 2 : WINDOW_NS;
+	uint64_t want = r->rtt / 2 > WINDOW_NS ? r->rtt / 2 : WINDOW_NS, bytes = window_bytes(r);
 	int64_t least = delay_of(last), most = least;
 
 	for (uint32_t i = 1; i < r->count; i++) {
-		if (last->got_at - first->got_at >= want &&
-		    last->sent - first->sent >= WINDOW_BYTES)
+		if (last->got_at - first->got_at >= want && last->sent - first->sent >= bytes)
 			break;
 		if (sample_at(r, i)->sent_at < r->changed_at)
 			break;
@@ -188,7 +209,7 @@ static bool look(const struct rate *r, struct sight *w)
 		least = delay_of(first) < least ? delay_of(first) : least;
 		most = delay_of(first) > most ? delay_of(first) : most;
 	}
-	if (last->got_at - first->got_at < want || last->sent - first->sent < WINDOW_BYTES)
+	if (last->got_at - first->got_at < want || last->sent - first->sent < bytes)
 		return false;
 	w->bytes = (double)(last->sent - first->sent);
 	w->sent = w->bytes * 1e9 / (double)(last->sent_at - first->sent_at);
@@ -217,7 +238,8 @@ static double loss_limit(const struct rate *r, const struct sight *w)
 	double packets = w->bytes / PACKET_BYTES;
 	double beyond = w->longest < (int64_t)QUEUE_SOME_NS ? LOSS_NO_QUEUE : LOSS_BEYOND;
 
-	return r->noise + beyond + CHANCES * sqrt(fmax(r->noise, 0.0005) / packets);
+	beyond += r->noise + CHANCES * sqrt(fmax(r->noise, 0.0005) / packets);
+	return w->bytes < WINDOW_BYTES ? fmax(beyond, LOST_LEAST / packets) : beyond;
 }
 
 /* Whether the link is full, and what shows it. */
@@ -237,10 +259,27 @@ static enum rate_cause full(const struct rate *r, const struct sight *w)
 static void cruise(struct rate *r, double pace, uint64_t now)
 {
 	r->phase = RATE_CRUISE;
-	r->base = pace;
 	r->rounds = 0;
 	r->step = STEP_MIN;
 	set_pace(r, pace, now);
+	r->base = r->pace;
+}
+
+/* Whether what arrived of a window says nothing about the link. */
+static bool doubted(struct rate *r, const struct sight *w)
+{
+	bool agrees = r->best > 0 && fabs(w->delivered / r->best - 1) < AGREE;
+
+	if (r->phase == RATE_OPEN)
+		r->most = w->sent;
+	else if (r->phase != RATE_DOWN)
+		r->most = fmax(r->most, r->base);
+	if (agrees || w->loss < DOUBT_LOSS || w->delivered > DOUBT_PART * r->most) {
+		r->most = w->delivered;
+		return false;
+	}
+	r->most /= 2;
+	return true;
 }
 
 static void seen_full(struct rate *r, const struct sight *w)
@@ -255,10 +294,11 @@ static void slow_down(struct rate *r, const struct sight *w, enum rate_cause why
 	double queue = (double)w->queue / (double)(r->rtt + 1);
 	double pace = w->delivered * fmin(BELOW, fmax(BELOW_MOST, 1 - queue - STEP_MIN));
 
+	r->doubt = doubted(r, w);
 	if (r->phase == RATE_UP)
 		r->cruise = r->cruise < CRUISE_MAX ? 2 * r->cruise : CRUISE_MAX;
-	if (r->phase == RATE_CRUISE ||
-	    (r->best > 0 && fabs(w->delivered / r->best - 1) > RIVAL_SHIFT))
+	if (!r->doubt && (r->phase == RATE_CRUISE ||
+			  (r->best > 0 && fabs(w->delivered / r->best - 1) > RIVAL_SHIFT)))
 		r->rivals = RIVAL_ROUNDS;
 	r->yield = r->rivals && r->pace > 0;
 	r->cause = why;
@@ -308,6 +348,33 @@ static double carried(const struct rate *r, const struct sight *w)
 	return r->share == SHARE_MOST ? r->best : (3 * r->best + w->delivered) / 4;
 }
 
+/* Others fill the queue, and nothing was ever lost: they have not noticed us. */
+static bool unnoticed(const struct rate *r)
+{
+	return r->standing && r->starting;
+}
+
+static void speed_up(struct rate *r, uint64_t now)
+{
+	/* than others left us lately */
+	bool more = r->base > BEYOND * r->best && r->share != SHARE_BACKGROUND;
+
+	r->phase = RATE_UP;
+	if (unnoticed(r))
+		r->base *= START_GROWTH;
+	else if (r->doubt)
+		r->base *= 2;
+	else if (r->rivals)
+		r->base += fmin(r->base / 2,
+				RIVAL_STEP * r->step / STEP_MIN * 1e9 / (double)(r->rtt + 1));
+	else
+		r->base *= 1 + r->step;
+	if (r->rivals || r->step > 4 * STEP_MIN)
+		r->cruise = CRUISE_MIN; /* the link has changed */
+	r->step = fmin((r->rivals && !more ? 1.1 : 2) * r->step, STEP_MAX);
+	set_pace(r, r->base, now);
+}
+
 /* A round of RATE_DOWN is over. */
 static void lowered(struct rate *r, const struct sight *w, uint64_t now)
 {
@@ -327,6 +394,8 @@ static void lowered(struct rate *r, const struct sight *w, uint64_t now)
 	}
 	/* what noise takes must be sent, too */
 	cruise(r, r->best * kept(r) / (1 - fmin(r->noise, 0.5)), now);
+	if (r->doubt)
+		speed_up(r, now);
 }
 
 /* Keep the queue short without leaving the link idle. */
@@ -335,31 +404,6 @@ static double trim(const struct rate *r, const struct sight *w)
 	double over = (double)(w->queue - long_queue(r) / 4) / (double)(r->rtt + 1) / 2;
 
 	return 1 - fmin(TRIM_MAX, fmax(0, over));
-}
-
-/* Others fill the queue, and nothing was ever lost: they have not noticed us. */
-static bool unnoticed(const struct rate *r)
-{
-	return r->standing && r->starting;
-}
-
-static void speed_up(struct rate *r, uint64_t now)
-{
-	/* than others left us lately */
-	bool more = r->base > BEYOND * r->best && r->share != SHARE_BACKGROUND;
-
-	r->phase = RATE_UP;
-	if (unnoticed(r))
-		r->base *= START_GROWTH;
-	else if (r->rivals)
-		r->base += fmin(r->base / 2,
-				RIVAL_STEP * r->step / STEP_MIN * 1e9 / (double)(r->rtt + 1));
-	else
-		r->base *= 1 + r->step;
-	if (r->rivals || r->step > 4 * STEP_MIN)
-		r->cruise = CRUISE_MIN; /* the link has changed */
-	r->step = fmin((r->rivals && !more ? 1.1 : 2) * r->step, STEP_MAX);
-	set_pace(r, r->base, now);
 }
 
 /* Rounds until the next try to go faster. Who rests longer than others do always finds the link

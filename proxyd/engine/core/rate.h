@@ -53,6 +53,8 @@ struct rate_sample {
  * @pace:      bytes per second, 0: nothing has shown a limit yet
  * @base:      pace of the phase, before it is trimmed by the queue
  * @best:      bytes per second that arrived when the link was last seen to be full
+ * @most:      bytes per second that it may carry, if the latest sign was not one of the link
+ * @doubt:     which is believed until the link was full once more
  * @noise:     share of the bytes that is lost whatever the pace
  * @step:      by which share the next round of RATE_UP is faster
  * @tried, @tried_loss: bytes per second, and the share lost, when the link was last seen to be full
@@ -70,12 +72,12 @@ struct rate {
 	enum rate_share share;
 	enum rate_phase phase;
 	enum rate_cause cause;
-	double pace, base, best, noise, step, tried, tried_loss;
+	double pace, base, best, most, noise, step, tried, tried_loss;
 	uint64_t rtt;
 	int64_t delay, least, least_next;
 	uint64_t least_at, changed_at, round_at, heard_at;
 	uint32_t rounds, cruise, rivals;
-	bool yield, standing, starting;
+	bool yield, standing, starting, doubt;
 	uint64_t cuts;
 	double delivered, lost;
 	struct rate_sample sample[RATE_SAMPLES];
