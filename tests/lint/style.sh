@@ -53,6 +53,8 @@ report "licence lines: // first in .c, /* */ first in .h" "$(
 		[ "$first" = "$want" ] || echo "$f: the first line is not: $want"
 	done)"
 
+report "no mark of a merge is left" "$(git grep -nE '^(<<<<<<<|>>>>>>>)( |$)' -- . 2>/dev/null)"
+
 major=$(clang-format --version 2>/dev/null | sed -n 's/.*version \([0-9]*\)\..*/\1/p')
 if [ "$major" = $CLANG_FORMAT_MAJOR ]; then
 	report "clang-format changes nothing" "$(
