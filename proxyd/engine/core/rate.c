@@ -22,11 +22,12 @@
  * takes steps that double, so a link that has become faster is found in a few round trips. What
  * does not use its pace learns nothing and loses nothing.
  *
- * A receiver that was not let run for a while, or a burst that met a full ring, loses nearly all of
- * a window, and what arrives of that says nothing about the link. So a window that lost most, and
- * of which much less arrived than the link has carried before, is answered like any other but not
- * believed: as soon as nothing is lost any more, the pace is doubled in each round until the link
- * is full again. What then arrives either is more, or says the same and is believed.
+ * A receiver that was not let run for a while, or a burst that met a full ring, loses nearly all
+ * of a window, and what arrives of that says nothing about the link. So a window that lost most,
+ * without a queue, and of which much less arrived than the link has carried before, is answered
+ * like any other but not believed: as soon as nothing is lost any more, the pace is doubled in
+ * each round until the link is full again. What then arrives either is more, or says the same
+ * and is believed.
  *
  * Somebody else shares the link when it is full although we did not go faster, or carries another
  * share of it than last time. Then each sign of a full link costs a part of the pace and what is
@@ -272,9 +273,8 @@ static bool doubted(struct rate *r, const struct sight *w)
 
 	if (r->phase == RATE_OPEN)
 		r->most = w->sent;
-	else if (r->phase != RATE_DOWN)
-		r->most = fmax(r->most, r->base);
-	if (agrees || w->loss < DOUBT_LOSS || w->delivered > DOUBT_PART * r->most) {
+	if (agrees || w->loss < DOUBT_LOSS || w->queue > long_queue(r) ||
+	    w->delivered > DOUBT_PART * r->most) {
 		r->most = w->delivered;
 		return false;
 	}
@@ -422,6 +422,7 @@ static void round_over(struct rate *r, const struct sight *w, uint64_t now)
 		lowered(r, w, now);
 		return;
 	}
+	r->most = fmax(r->most, w->delivered);
 	if (w->loss < r->noise || (w->queue < long_queue(r) / 4 && w->loss < NOISE_MOST))
 		r->noise += (w->loss - r->noise) / 8;
 	r->round_at = now;
