@@ -113,6 +113,55 @@ static void test_pair_gain(void **state)
 	assert_true(took[0] > 5 * took[1]);
 }
 
+/*
+ * The link carries a part of what is sent for a while, so most is lost, with the names of what
+ * came, and there are more holes than the far appliance can note. What comes beyond them is
+ * refused, and must not be sent before what is missing. As soon as the link is good again, so is
+ * the transfer.
+ */
+static void most_lost(uint32_t part, uint64_t for_ns)
+{
+	struct world_config c;
+	struct rc_qp_config qc;
+	struct work k = {.ops = 1u << RC_WRITE, .min = 65536, .max = 65536, .left = 8000};
+	struct world_qp *q;
+	struct world *w;
+	uint64_t good, left;
+
+	world_defaults(&c);
+	c.check_every = 9973;
+	c.engine.pool_bytes = 1u << 29;
+	c.engine.wan_rate = 1200000000;
+	c.wan.store_bytes = 256u << 20;
+	c.wan.queue_bytes = 25000000;
+	c.reports_in_band = true;
+	w = make(&c);
+	scenario_qp(&qc, 1, 1024, RC_STRICT);
+	qc.depth = 128;
+	q = world_connect(w, &qc, RC_STRICT);
+	world_work(q, 0, &k);
+	world_run(w, w->now + 100 * MS);
+	c.wan.rate_bps /= part;
+	world_set_wan(w, 0, &c.wan);
+	world_run(w, w->now + for_ns);
+	c.wan.rate_bps *= part;
+	world_set_wan(w, 0, &c.wan);
+	good = w->now;
+	left = k.left * k.max - rc_qp_stats(q->side[1].qp)->rx_bytes;
+	scenario_finish(w, 600 * SEC);
+	scenario_held(w, q, 0);
+	assert_true((double)(w->now - good) / SEC < (double)left / 1.1e9 + 0.7);
+	world_destroy(w);
+}
+
+static void test_pair_most_lost(void **state)
+{
+	(void)state;
+	most_lost(2, 300 * MS);
+	most_lost(4, 300 * MS);
+	most_lost(4, 1000 * MS);
+}
+
 /* NTT-2, NTT-10: one appliance near the requester. */
 static void test_single_requester_side(void **state)
 {
@@ -539,6 +588,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_pair_plain),
 		cmocka_unit_test(test_pair_gain),
+		cmocka_unit_test(test_pair_most_lost),
 		cmocka_unit_test(test_single_requester_side),
 		cmocka_unit_test(test_single_responder_side),
 		cmocka_unit_test(test_loss),

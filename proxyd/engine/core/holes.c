@@ -186,6 +186,15 @@ void holes_fill(struct pool *p, uint32_t *page, uint32_t from, uint32_t end)
 		holes_drop(p, page);
 }
 
+uint32_t holes_left(const struct holes *hs)
+{
+	uint32_t pages = HOLES_PAGES;
+
+	for (const struct holes *more; hs && (more = following(hs)); hs = more)
+		pages--;
+	return hs ? pages * HOLES_PAGE - hs->n : pages * HOLES_PAGE;
+}
+
 uint32_t holes_packets(const struct holes *hs)
 {
 	uint32_t sum = 0;

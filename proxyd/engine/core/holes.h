@@ -49,6 +49,9 @@ void holes_open(struct pool *p, uint32_t page, uint32_t from, uint32_t end);
 /** holes_fill - [@from, @end) is missing no longer. The caller has made room for a split. */
 void holes_fill(struct pool *p, uint32_t *page, uint32_t from, uint32_t end);
 
+/** holes_left - how many more can be opened at the end of the stream, but for want of memory. */
+uint32_t holes_left(const struct holes *hs);
+
 /** holes_packets - PSNs missing in all. */
 uint32_t holes_packets(const struct holes *hs);
 

@@ -128,6 +128,19 @@ static struct pkt *ending_at(struct engine *e, const struct lane *l, uint32_t fr
 	return found;
 }
 
+static void came(struct lane *l, const struct pkt *d)
+{
+	if ((int32_t)(d->xmit - l->rack_us) > 0)
+		l->rack_us = d->xmit;
+}
+
+/* Whether it can have been its name, which was lost and told again, that came just now, and not
+ * the packet @d. */
+static bool name_was_late(const struct lane *l, const struct pkt *d)
+{
+	return l->naming && (int32_t)(l->renamed_us - d->xmit) > 0;
+}
+
 /* A packet that ends at @end and begins at or after @from is known to have arrived; @just: just
  * now, so that its age is a round trip. */
 static void arrived(struct engine *e, struct lane *l, uint32_t from, uint32_t end, bool just)
@@ -136,10 +149,9 @@ static void arrived(struct engine *e, struct lane *l, uint32_t from, uint32_t en
 
 	if (!d || !(d->flags & PKT_SENT) || spurious(e, l, d))
 		return;
-	if (!(d->flags & PKT_RETX) && just && psn_after(end, l->overlap))
+	if (!(d->flags & PKT_RETX) && just && psn_after(end, l->overlap) && !name_was_late(l, d))
 		rtt_sample(&l->rtt, now_us(e) - d->xmit);
-	if ((int32_t)(d->xmit - l->rack_us) > 0)
-		l->rack_us = d->xmit;
+	came(l, d);
 }
 
 /* Mark @d, at @psn, as lost. */
@@ -238,7 +250,8 @@ void loss_give_up(struct engine *e, struct lane *l, uint32_t from, uint32_t end,
 }
 
 /* The packet at @psn arrived, and the peer could not keep it. That says nothing of the latest
- * transmission when it is too young: then the peer has refused an earlier one. */
+ * transmission when it is too young: then the peer has refused an earlier one. Kept or not, it
+ * came, so what was sent long before it and is missing still is lost. */
 static void refused(struct engine *e, struct lane *l, uint32_t psn)
 {
 	struct pkt *d;
@@ -246,8 +259,10 @@ static void refused(struct engine *e, struct lane *l, uint32_t psn)
 	if (psn_before(psn, l->una.psn) || !psn_before(psn, l->nxt.psn))
 		return;
 	d = window_get(&l->win, e->pool, psn);
-	if (d && (d->flags & PKT_SENT) && now_us(e) - d->xmit >= least_rtt_us(l))
-		condemn(e, l, d, psn);
+	if (!d || !(d->flags & PKT_SENT) || now_us(e) - d->xmit < least_rtt_us(l))
+		return;
+	came(l, d);
+	condemn(e, l, d, psn);
 }
 
 /* The contiguous part of what the peer has grows up to @cum. */
@@ -259,6 +274,19 @@ static void contiguous(struct engine *e, struct lane *l, uint32_t cum)
 		gap_closed(e, l, first);
 	/* its last packet may have waited long for the one before it */
 	arrived(e, l, l->reached, cum, false);
+}
+
+/* What stands before a hole has come, perhaps just now: what is repaired in the midst of others
+ * changes neither end of what the peer has. */
+static void before_hole(struct engine *e, struct lane *l, uint32_t from)
+{
+	const struct pkt *d;
+
+	if (!psn_after(from, l->reached) || !psn_before(from, l->nxt.psn))
+		return;
+	d = window_get(&l->win, e->pool, psn_sub(from, 1));
+	if (d && (d->flags & PKT_SENT) && !spurious(e, l, d))
+		came(l, d);
 }
 
 void loss_judge(struct engine *e, struct lane *l, const struct report *r, uint32_t cum)
@@ -277,6 +305,8 @@ void loss_judge(struct engine *e, struct lane *l, const struct report *r, uint32
 	else if (psn_before(hi, l->reached_hi))
 		loss_give_up(e, l, hi, l->reached_hi, 0); /* the peer had it, and let it go */
 	l->reached_hi = hi;
+	for (uint8_t i = 0; i < r->nholes; i++)
+		before_hole(e, l, r->hole[i].from);
 	for (uint8_t i = 0; i < r->nholes; i++)
 		judge(e, l, r, &r->hole[i], reo_window(l));
 	for (uint8_t i = 0; i < r->nagain; i++)

@@ -132,8 +132,10 @@ void names_overdue(struct engine *e, struct flow *fl)
 	struct lane *l = &fl->lane;
 	uint32_t from = psn_after(l->named_heard, l->una.psn) ? l->named_heard : l->una.psn;
 
-	if (l->naming && psn_before(from, l->named))
-		name_again(e, fl, from, l->named);
+	if (!l->naming || !psn_before(from, l->named))
+		return;
+	l->renamed_us = now_us(e);
+	name_again(e, fl, from, l->named);
 }
 
 void names_heard(struct engine *e, struct flow *fl, const struct report *r)

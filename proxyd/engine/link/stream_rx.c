@@ -29,6 +29,9 @@
 /* So many tell what the next ones will be like. */
 #define ENOUGH_PACKETS 256u
 
+/* Holes are split, too, by what closes a part of one. */
+#define HOLES_SPARE 64u
+
 /* Let go of what is held in [@from, @end), as if it had not come; names are kept. */
 static void give_up(struct engine *e, struct flow *fl, uint32_t from, uint32_t end)
 {
@@ -69,6 +72,9 @@ static uint32_t room(struct engine *e, const struct flow *fl)
 	uint32_t held = (l->end - l->una.psn) & PSN_MASK, most = WINDOW_SPAN;
 	uint32_t due = holes_packets(hs); /* what is missing needs room too */
 
+	/* beyond the end everything might make a hole; what is missing comes first */
+	if (holes_left(hs) <= HOLES_SPARE)
+		return l->end;
 	/* what is held without a name lies beyond the end, or goes */
 	packets += l->guesses;
 	if (held >= most || packets <= due)
