@@ -216,9 +216,10 @@ static void connect(struct play *x)
 		 * told may find that its number is not its own yet */
 		x->may_fail[i] = pq->strict || (pq->reuse && !told(pq));
 		/* what was asked ahead may have made the responder forget an answer that an
-		 * acceptor lost with its memory */
-		x->may_fail[i] |= x->p->atomic == ATOMIC_PREFETCH &&
-				  (x->p->report_forge > 0 || x->p->nincidents);
+		 * acceptor lost with its memory; or an overloaded LAN loses it each time */
+		x->may_fail[i] |=
+			x->p->atomic == ATOMIC_PREFETCH &&
+			(x->p->report_forge > 0 || x->p->nincidents || x->p->actors.overload);
 	}
 }
 

@@ -29,6 +29,7 @@ for fault; do
 		continue
 	fi
 	read -ra options < <(sed -n 's/^options //p' "$fault") || true
+	[ ${#options[@]} != 0 ] || options=(--calm)
 	t0=$(date +%s%N)
 	# a world in which the sound engine fails too tells nothing of the fault, but must not be passed over in silence
 	for try in 0 1 2; do
