@@ -96,10 +96,16 @@ static void begins_at(struct flow *fl, uint32_t psn)
 	l->credit = AETH_ACK_UNLIMITED;
 }
 
-/* The lane by the number of the new queue pair, which begins at @psn, owes something: it shall not
- * send what that would execute, nor tell the new one that anything is done. */
+/* The lane by the number of the new queue pair, which begins at @psn, or that of the other
+ * direction, owes something: it shall not send what the new one would execute, nor tell it that
+ * anything is done. Without a lane, what the former responder has said is no start for one. */
 static void hold_back(struct engine *e, struct flow *fl, uint32_t psn)
 {
+	if (fl->lane.role == ROLE_NONE) {
+		mark_una(&fl->lane, &(struct mark){.psn = PSN_NONE});
+		fl->lane.una_sure = false;
+		return;
+	}
 	fl->lane.suspect = lane_keeps(&fl->lane);
 	if (psn_in(psn, fl->lane.una.psn, fl->lane.end))
 		lane_hold_back(e, fl, RTU_NS);
