@@ -174,6 +174,14 @@ static void work(struct play *x, struct world_qp *q, const struct plan_qp *pq)
 		storage_begin(q, &sc);
 }
 
+static bool any_reuse(const struct plan *p)
+{
+	for (uint32_t i = 0; i < p->nqps; i++)
+		if (p->qp[i].reuse)
+			return true;
+	return false;
+}
+
 static void connect(struct play *x)
 {
 	for (uint32_t i = 0; i < x->p->nqps; i++) {
@@ -220,6 +228,9 @@ static void connect(struct play *x)
 		x->may_fail[i] |=
 			x->p->atomic == ATOMIC_PREFETCH &&
 			(x->p->report_forge > 0 || x->p->nincidents || x->p->actors.overload);
+		/* a former owner's message that its responder had not taken when the next owner
+		 * came is lost, with all that must come after it: theirs are told */
+		x->may_fail[i] |= x->p->actors.order == 1 && any_reuse(x->p);
 	}
 }
 

@@ -57,7 +57,7 @@ while (my $line = <$in>) {
 		$file = $1;
 		push @order, $file unless exists $text{$file};
 		$text{$file} //= slurp($file);
-	} elsif ($line !~ /^#|^\s*$|^(options|by) /) {
+	} elsif ($line !~ /^#|^\s*$|^(options|world|by) /) {
 		die "$fault:$.: not understood\n";
 	}
 }
