@@ -417,7 +417,7 @@ static void test_same_psns(void **state)
 	}
 }
 
-/* POOL-3, POOL-10, FAST-7, invariant 7: a pool far too small for the distance. */
+/* POOL-3, POOL-10, FAST-7: a pool far too small for the distance. */
 static void test_full_pool(void **state)
 {
 	(void)state;

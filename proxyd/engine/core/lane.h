@@ -60,7 +60,7 @@
 /* An OPEN is repeated after this, and twice the round trip. */
 #define OPEN_RETRY_NS (100 * NSEC_PER_MSEC)
 
-/* A READ of more PSNs than this is nobody's to hold (invariant 6). */
+/* No lane holds a READ of more PSNs than this. */
 #define SPAN_MAX    (1u << 22)
 /* More PSNs than any host has outstanding. */
 #define HOST_WINDOW 65536
