@@ -222,11 +222,8 @@ static void rx_stale(struct engine *e, struct flow *fl, const struct frame *f)
 	uint8_t s = frame_aeth_syndrome(f);
 
 	COUNT(e, STALE_ACK);
-	if (!announce_numbered(e, l) && learn_asker(e, flow_partner(e, fl), f->psn)) {
-		engine_pass(e, other_port(fl->side), f);
-		learn_other_responder(e, fl);
+	if (!announce_numbered(e, l) && learn_answers_other(e, fl, f))
 		return;
-	}
 	if (psn_add(f->psn, 1) == l->una.psn && aeth_is_ack(s))
 		credits(e, fl, f);
 	if (announce_numbered(e, l))
@@ -390,7 +387,8 @@ static bool rx_answer(struct engine *e, struct flow *fl, const struct frame *f,
 		if (atomic_dropped(e, l, f))
 			return false;
 		COUNT(e, STRAY_RESPONSE);
-		if (announce_numbered(e, l) || (!r && !lane_may_await(e, l, f->psn)))
+		if (announce_numbered(e, l) || (!r && learn_answers_other(e, fl, f)) ||
+		    (!r && !lane_may_await(e, l, f->psn)))
 			return false;
 		engine_pass(e, from, f);
 		resp_name_one(e, fl, f);

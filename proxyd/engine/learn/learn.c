@@ -180,7 +180,8 @@ struct flow *learn_asker(struct engine *e, const struct flow *ack, uint32_t psn)
 	return ack ? match_find(e, ack, psn, PSN_NONE) : NULL;
 }
 
-void learn_other_responder(struct engine *e, struct flow *fl)
+/* The requester of the held @fl has another responder now. */
+static void other_responder(struct engine *e, struct flow *fl)
 {
 	struct flow *back = flow_partner(e, fl);
 
@@ -189,6 +190,15 @@ void learn_other_responder(struct engine *e, struct flow *fl)
 	match_contradicts(e, fl);
 	match_contradicts(e, back);
 	flow_unpair(e, fl);
+}
+
+bool learn_answers_other(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	if (!learn_asker(e, flow_partner(e, fl), f->psn) || !icrc_ok(f))
+		return false;
+	engine_pass(e, other_port(fl->side), f);
+	other_responder(e, fl);
+	return true;
 }
 
 /* An ACK in the unpaired flow @ack answers what a held lane has passed on: the responder's number
@@ -203,7 +213,7 @@ static void other_requester(struct engine *e, const struct flow *ack, uint32_t p
 	if (m->tag == tag && m->when && e->now - m->when <= MATCH_NS && fl && fl->used &&
 	    m->when >= fl->born && fl->partner != FLOW_NONE && fl->lane.suspect &&
 	    flow_reversed(fl, ack))
-		learn_other_responder(e, fl);
+		other_responder(e, fl);
 }
 
 /* The ACK @psn with @msn has made a pair of @req and its answers: it may tell the MSN as well. */

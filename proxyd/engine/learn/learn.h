@@ -15,8 +15,11 @@ void learn_request(struct engine *e, struct flow *fl, const struct frame *f);
 void learn_passed(struct engine *e, struct flow *fl, uint32_t psn);
 /** learn_asker - the unpaired flow that an ACK of @psn in the paired flow @ack answers, or NULL. */
 struct flow *learn_asker(struct engine *e, const struct flow *ack, uint32_t psn);
-/** learn_other_responder - the requester of the held @fl has another responder now. */
-void learn_other_responder(struct engine *e, struct flow *fl);
+/**
+ * learn_answers_other - the response @f, which nobody on the lane of @fl waits for, is another
+ * responder's: one that the requester has now. It has passed then.
+ */
+bool learn_answers_other(struct engine *e, struct flow *fl, const struct frame *f);
 void learn_response(struct engine *e, struct flow *fl, const struct frame *f);
 
 #endif

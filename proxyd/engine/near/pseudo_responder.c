@@ -381,11 +381,8 @@ static void native_ack(struct engine *e, struct flow *fl, const struct frame *f)
 		lane_answered(e, fl, f);
 		return;
 	}
-	if (learn_asker(e, flow_partner(e, fl), f->psn) && icrc_ok(f)) {
-		engine_pass(e, other_port(fl->side), f);
-		learn_other_responder(e, fl);
+	if (learn_answers_other(e, fl, f))
 		return;
-	}
 	/* sent before the acceptor took over; it will hear the same again and report it */
 	COUNT(e, STALE_ACK);
 }
@@ -426,7 +423,7 @@ void near_response(struct engine *e, struct flow *fl, const struct frame *f)
 		if (atomic_dropped(e, l, f))
 			return;
 		COUNT(e, STRAY_RESPONSE);
-		if (!r && !lane_may_await(e, l, f->psn))
+		if (!r && (learn_answers_other(e, fl, f) || !lane_may_await(e, l, f->psn)))
 			return;
 		break;
 	case READ_COMPLETE:
