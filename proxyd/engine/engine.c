@@ -306,6 +306,30 @@ static void timer_fired(void *ctx, uint32_t id)
 		role_of(e, &fl->lane)->timer(e, fl, id % TIMERS);
 }
 
+/* Whether the connection of @fl must fail as soon as it is used: not to be forgotten before. */
+static bool doomed(struct engine *e, const struct flow *fl)
+{
+	const struct flow *other = flow_partner(e, fl);
+
+	return fl->stranded || fault_unheard(&fl->lane) ||
+	       (other && (other->stranded || fault_unheard(&other->lane)));
+}
+
+/* The peer has lost what it promised the requester of @fl, and with it the way to go on: the near
+ * host sees it at once, for what it waits for may have been lost there. */
+static void cut_stranded(struct engine *e, struct flow *fl)
+{
+	struct flow *back = flow_partner(e, fl);
+
+	if (!fl->stranded || fl->cut || fl->lane.role != ROLE_NONE || !back ||
+	    fl->lane.reason != REASON_PEER_RESTARTED || back->lane.state == LANE_FAULT)
+		return;
+	flow_change(e, fl);
+	flow_change(e, back);
+	fl->cut = true;
+	fault_broken_promise(e, back, fl->lane.acked.psn & PSN_MASK);
+}
+
 /* Forget flows that nobody uses, a few at a time. */
 static void sweep(struct engine *e)
 {
@@ -321,7 +345,9 @@ static void sweep(struct engine *e)
 			flow_change(e, fl);
 			role_of(e, &fl->lane)->sweep(e, fl);
 		}
-		if (!fl->used || e->now - fl->seen < e->cfg.idle_ns)
+		if (fl->used)
+			cut_stranded(e, fl);
+		if (!fl->used || e->now - fl->seen < e->cfg.idle_ns || doomed(e, fl))
 			continue;
 		flow_change(e, fl);
 		if (fl->partner != FLOW_NONE &&

@@ -234,6 +234,31 @@ static void test_stranded(void **state)
 	}
 }
 
+/* It may be idle for long: its first request fails all the same. A stop does not wait for it. */
+static void test_stranded_idle(void **state)
+{
+	struct engine_config cfg = {.pool_bytes = 8 << 20, .max_conns = 16};
+	struct rule rule = rig_rule(PEER_NONE, POLICY_EARLY, RIG_MTU);
+	struct flow_key requests = {.dqpn = 0x11, .vlan = FRAME_VLAN_NONE};
+	struct rig *r;
+
+	(void)state;
+	rule.prefetch = PREFETCH_SINGLE;
+	r = rig_create(&cfg, &rule);
+	ip_addr_parse("10.2.0.1", &requests.src);
+	ip_addr_parse("10.1.0.1", &requests.dst);
+	engine_fail_orphan(r->e, &requests, 0x22, r->now);
+	for (unsigned int s = 0; s < 3600; s++)
+		rig_pass(r, 1000 * RIG_MS);
+	assert_true(engine_may_stop(r->e));
+	rig_rx(r, FAR, READ, 77, (unsigned long long)VA, LEN);
+	rig_quiet(r);
+	assert_false(engine_may_stop(r->e));
+	rig_rx(r, FAR, READ, 77, (unsigned long long)VA, LEN);
+	rig_expect(r, PORT_WAN, "11 40ffff 00000022 00%06x 63%06x", 77, 0);
+	rig_destroy(r);
+}
+
 static int refuse(void *ctx, const struct flow_key *requests, uint32_t lqpn, bool on)
 {
 	(void)ctx;
@@ -277,7 +302,8 @@ int main(void)
 		cmocka_unit_test(test_off),	     cmocka_unit_test(test_depth),
 		cmocka_unit_test(test_never_beyond), cmocka_unit_test(test_by_clock),
 		cmocka_unit_test(test_taken_back),   cmocka_unit_test(test_max_age),
-		cmocka_unit_test(test_stranded),     cmocka_unit_test(test_no_hold),
+		cmocka_unit_test(test_stranded),     cmocka_unit_test(test_stranded_idle),
+		cmocka_unit_test(test_no_hold),
 	};
 
 	return cmocka_run_group_tests_name("engine_solo", tests, NULL, NULL);

@@ -67,6 +67,7 @@ void lane_close(struct engine *e, struct flow *fl, enum lane_reason why, bool te
 	engine_event(e, EVENT_CLOSED, fl, 0, 0);
 	gone = l->gone;
 	fl->stranded = !gone && role_of(e, l)->strands && role_of(e, l)->strands(e, fl);
+	fl->cut = false;
 	lane_reset(e, fl);
 	fl->left |= gone;
 	flow_match_rule(e, fl); /* the rules may have changed while it was held */

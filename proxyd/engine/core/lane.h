@@ -284,7 +284,7 @@ struct lane {
 			uint32_t said;	/* what its latest ACK said that it expects */
 			uint16_t step, tries;
 			uint8_t stage, silent, tells, dreqs;
-			bool write, alive, broken, strange, unsure;
+			bool write, alive, broken, strange, unsure, unheard;
 		} fault;
 	};
 

@@ -42,6 +42,7 @@ struct flow {
 	bool used : 1, half : 1, again : 1, left : 1;
 	bool bypassed : 1; /* by the operator */
 	bool stranded : 1; /* its two ends count differently, and nobody translates any more */
+	bool cut : 1;	   /* stranded, and its near host has been, or is being, made to fail */
 	uint8_t tmpl_age;
 	uint8_t read_depth;
 	union {

@@ -34,6 +34,11 @@
  * failed or is gone. A host that goes on answering without failing gets a round of probes now and
  * then for ever. The lane leaves FAULT when its QP has failed or answers no more, and nothing was
  * heard from it for FAULT_QUIET_NS.
+ *
+ * A connection that a former engine held may be idle for hours: until its requester asks nobody
+ * knows how to speak to it (*unheard*), and its silence says nothing. It stays in FAULT for as long
+ * as that takes, for the first request would else pass in numbers that mean another one to the
+ * responder. A stop does not wait for it: it stays fenced, and the next engine finds it again.
  */
 #include "engine/fault/fault.h"
 #include "engine/learn/learn.h"
@@ -160,7 +165,15 @@ static void strand(struct engine *e, struct flow *fl, enum lane_reason why)
 
 void fault_orphan(struct engine *e, struct flow *fl)
 {
+	const struct flow *back = flow_partner(e, fl);
+
 	strand(e, fl, REASON_ORPHAN);
+	fl->lane.fault.unheard = !back || !back->tmpl.len;
+}
+
+bool fault_unheard(const struct lane *l)
+{
+	return l->state == LANE_FAULT && l->fault.unheard;
 }
 
 void fault_broken_promise(struct engine *e, struct flow *fl, uint32_t psn)
@@ -225,7 +238,7 @@ void fault_request(struct engine *e, struct flow *fl, const struct frame *f)
 	if (!icrc_ok(f))
 		return;
 	if (first) {
-		l->fault.strange = false;
+		l->fault.strange = l->fault.unheard = false;
 		l->fault.unsure = l->reason == REASON_ORPHAN || l->reason == REASON_SOLO;
 		l->told = l->jump_psn = f->psn;
 		mark_epsn_psn(l, f->psn);
@@ -331,6 +344,17 @@ static void over(struct engine *e, struct flow *fl)
 	arm(e, fl, 0);
 }
 
+/* Nothing that the far host asks under other numbers can be done here any more. */
+static void unstrand(struct engine *e, struct flow *fl)
+{
+	struct flow *back = flow_partner(e, fl);
+
+	if (back) {
+		flow_change(e, back);
+		back->stranded = false;
+	}
+}
+
 /* The host expects @psn. */
 static void try_at(struct engine *e, struct flow *fl, uint32_t psn)
 {
@@ -356,6 +380,7 @@ void fault_response(struct engine *e, struct flow *fl, const struct frame *f)
 		if (!l->fault.broken)
 			COUNT(e, FAULT_BROKEN);
 		l->fault.broken = true;
+		unstrand(e, fl);
 		if (l->fault.stage != STAGE_OVER)
 			over(e, fl);
 		return;
@@ -396,7 +421,7 @@ static void disconnect(struct engine *e, struct flow *fl)
 /* Whether the host of a lane in FAULT may not have seen it yet. */
 bool fault_pending(const struct lane *l)
 {
-	return l->state == LANE_FAULT &&
+	return l->state == LANE_FAULT && !l->fault.unheard &&
 	       (l->fault.stage != STAGE_OVER || l->fault.dreqs < DREQS_MAX);
 }
 
@@ -406,6 +431,10 @@ void fault_timer(struct engine *e, struct flow *fl)
 
 	switch (l->fault.stage) {
 	case STAGE_TELL:
+		if (l->fault.unheard) {
+			arm(e, fl, ASK_TWICE_NS);
+			return;
+		}
 		/* still asking: the NAK may have been lost, and this one too */
 		if (l->fault.alive && ++l->fault.tells < TELLS_MAX) {
 			l->fault.alive = false;
