@@ -135,22 +135,21 @@ static bool may_ask_anew(struct engine *e, const struct flow *fl, const struct f
 static void ask_past(struct engine *e, struct flow *fl, const struct frame *f, bool moved)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
+	bool read = f->opcode == OP_READ_REQUEST, offered = read && may_ask_anew(e, fl, f);
 	uint8_t out[FRAME_MAX];
 	uint32_t wire;
 
-	if (fl->lane.renumbered && f->opcode == OP_READ_REQUEST && !may_ask_anew(e, fl, f)) {
+	if (fl->lane.renumbered && read && !offered) {
 		COUNT(e, DUP_READS);
 		return;
 	}
-	if (x && x->guessed_ever && f->opcode == OP_READ_REQUEST &&
-	    (!icrc_ok(f) || resp_renew(e, fl, f))) {
+	if (x && x->guessed_ever && read && (!icrc_ok(f) || resp_renew(e, fl, f, offered))) {
 		COUNT(e, DUP_READS);
 		return;
 	}
 	/* where guesses were made the responder may have forgotten an ATOMIC, which cannot be asked
 	 * for anew */
-	if (x && x->guessed_ever && f->opcode != OP_READ_REQUEST &&
-	    repeats_for_ever(e, fl, x, f, REASON_TIMEOUT))
+	if (x && x->guessed_ever && !read && repeats_for_ever(e, fl, x, f, REASON_TIMEOUT))
 		return;
 	wire = x ? resp_wire_psn(e, fl, f) : f->psn;
 	if (wire == PSN_NONE || (moved && !icrc_ok(f))) {

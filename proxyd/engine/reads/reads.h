@@ -292,7 +292,7 @@ void resp_idle(struct engine *e, struct flow *fl);
 
 /* resp_ask.c: OPENER */
 void resp_overdue(struct engine *e, struct flow *fl);
-bool resp_renew(struct engine *e, struct flow *fl, const struct frame *f);
+bool resp_renew(struct engine *e, struct flow *fl, const struct frame *f, bool offered);
 void resp_prove(struct engine *e, struct flow *fl);
 
 /* own_request.c: OPENER */

@@ -42,21 +42,23 @@ static bool from_before(const struct engine *e, const struct lane *l, uint32_t p
  *
  * Anybody can send such a request, and a READ of what the responder has opened to nobody would be
  * the end of the queue pair. So it must ask for what is known to have been asked under this PSN, or
- * for what has been read with success, or be from when the lane began; of anything else the
- * responder is asked under the old PSN.
+ * for what has been read with success, or is @offered as who calls knows, or be from when the lane
+ * began; of anything else the responder is asked under the old PSN.
  */
-bool resp_renew(struct engine *e, struct flow *fl, const struct frame *f)
+bool resp_renew(struct engine *e, struct flow *fl, const struct frame *f, bool offered)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
 	struct read_range what = {frame_reth_va(f), frame_reth_rkey(f), frame_reth_length(f)};
 	struct read_rec *r = resp_kept(e, x, f->psn), renewed = {0};
+	bool known = r && r->length; /* else it has only passed by, see resp_wire_psn() */
 	uint32_t wire;
 
 	if (reads_find(e, &fl->lane, f->psn))
 		return true; /* its response is on its way, and repaired where need be */
-	if (r && (!asks_for(fl, r, f) || fetch_find(e, x, r->wire) != MQ_NONE))
+	if (r && ((known && !asks_for(fl, r, f)) || fetch_find(e, x, r->wire) != MQ_NONE))
 		return true;
-	if (!r && !ranges_allow(e, fl, x, &what) && !from_before(e, &fl->lane, f->psn))
+	if (!known && !offered && !ranges_allow(e, fl, x, &what) &&
+	    !from_before(e, &fl->lane, f->psn))
 		return false;
 	if (!own_request_anew(e, fl, &what, &wire))
 		return fl->lane.msg == MSG_NONE;
@@ -64,7 +66,8 @@ bool resp_renew(struct engine *e, struct flow *fl, const struct frame *f)
 	if (r) {
 		/* it is the same READ, or the end of one; what was held of it is too old or not
 		 * all */
-		resp_drop(e, x, r->wire, psn_add(r->wire, r->span));
+		if (!r->empty)
+			resp_drop(e, x, r->wire, psn_add(r->wire, r->span));
 		r->at.psn = f->psn;
 	} else {
 		renewed.at.psn = f->psn;
