@@ -58,6 +58,7 @@ static void opener_sweep(struct engine *e, struct flow *fl)
 {
 	keeper_sweep(e, fl);
 	announce_settle(e, fl);
+	resp_expire(e, fl);
 	if (e->now - fl->seen > KEPT_NS)
 		resp_idle(e, fl);
 }

@@ -289,6 +289,7 @@ struct read_rec *resp_kept_as(struct engine *e, const struct lane_reads *x, uint
 void resp_keep(struct engine *e, struct lane_reads *x, const struct read_rec *r);
 bool resp_drop_kept(struct engine *e, struct lane_reads *x);
 void resp_idle(struct engine *e, struct flow *fl);
+void resp_expire(struct engine *e, struct flow *fl);
 
 /* resp_ask.c: OPENER */
 void resp_overdue(struct engine *e, struct flow *fl);

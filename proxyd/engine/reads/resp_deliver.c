@@ -20,6 +20,8 @@
  * today. */
 #define KEPT_NS	   (1 * NSEC_PER_SEC)
 #define RENEWED_NS (10 * NSEC_PER_SEC)
+/* In percent. */
+#define POOL_SHORT 60u
 
 /* The record of what the host asked as @psn and was given. */
 struct read_rec *resp_kept(struct engine *e, const struct lane_reads *x, uint32_t psn)
@@ -198,6 +200,33 @@ bool resp_deliver(struct engine *e, struct flow *fl, uint32_t quantum, bool *mov
 	return stopped;
 }
 
+/* Whether @k is kept for too long already to be given once more. */
+static bool expired(const struct engine *e, const struct lane_reads *x, const struct read_rec *k)
+{
+	/* the responder will not answer in time */
+	bool only_here = k->renewed || (x->guessed_ever && k->opcode != OP_READ_REQUEST);
+
+	return e->now - k->asked > (only_here ? RENEWED_NS : KEPT_NS) ||
+	       e->now - k->given > RENEWED_NS;
+}
+
+/* Memory is short: what nobody will be given any more makes room for what other hosts wait for. */
+void resp_expire(struct engine *e, struct flow *fl)
+{
+	struct lane_reads *x = reads_of(e, &fl->lane);
+
+	if (!x || !x->held || pool_fill(e->pool, POOL_TRANSIT) < POOL_SHORT)
+		return;
+	for (uint32_t id = x->kept.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
+		struct read_rec *k = read_at(e, id);
+
+		if (k->opcode != OP_READ_REQUEST || k->empty || !expired(e, x, k))
+			continue;
+		resp_drop(e, x, k->wire, psn_add(k->wire, k->span));
+		k->empty = true;
+	}
+}
+
 /*
  * The host asks again for what it had been given. @f may ask for the end of a READ only. Returns
  * true when it was answered from what is held.
@@ -207,13 +236,9 @@ bool resp_repeat(struct engine *e, struct flow *fl, const struct frame *f)
 	struct lane_reads *x = reads_of(e, &fl->lane);
 	struct read_rec *k = resp_kept(e, x, f->psn), r;
 	uint32_t skip, span;
-	bool only_here; /* the responder will not answer in time */
 
-	if (!k || k->empty || (f->opcode != OP_READ_REQUEST && !x->guessed_ever))
-		return false;
-	only_here = k->renewed || (x->guessed_ever && k->opcode != OP_READ_REQUEST);
-	if (e->now - k->asked > (only_here ? RENEWED_NS : KEPT_NS) ||
-	    e->now - k->given > RENEWED_NS)
+	if (!k || k->empty || (f->opcode != OP_READ_REQUEST && !x->guessed_ever) ||
+	    expired(e, x, k))
 		return false;
 	skip = psn_sub(f->psn, k->at.psn);
 	span = frame_span(f, fl->path_mtu);
