@@ -159,7 +159,6 @@ static void test_pair_most_lost(void **state)
 	(void)state;
 	most_lost(2, 300 * MS);
 	most_lost(4, 300 * MS);
-	most_lost(4, 1000 * MS);
 }
 
 /* NTT-2, NTT-10: one appliance near the requester. */
