@@ -99,7 +99,7 @@ static bool stray(struct engine *e, struct flow *fl, const struct frame *f, bool
 	uint8_t out[FRAME_MAX];
 
 	COUNT(e, STRAY_RESPONSE);
-	if (!icrc_ok(f) || (!r && !x->guessed_ever && learn_answers_other(e, fl, f)))
+	if (!icrc_ok(f) || (!r && unknown && !x->guessed_ever && learn_answers_other(e, fl, f)))
 		return false;
 	if (r && r->again) {
 		uint32_t psn = psn_add(r->at.psn, psn_sub(f->psn, r->wire));
