@@ -297,7 +297,7 @@ void own_answer(struct engine *e, struct flow *fl, struct own_read *r, const str
 		c->holed = !push_keep(e, fl, c, i, f);
 		c->got += !c->holed;
 	}
-	if (i + 1 != r->span && r->next != psn_add(r->psn, r->span))
+	if (r->next != psn_add(r->psn, r->span))
 		return;
 	if (c && c->asked == c->length && psn_sub(r->first, c->base) + r->span == c->count)
 		c->state = c->holed ? COMMAND_LIVE : COMMAND_HERE;
