@@ -146,6 +146,10 @@ static void job(const struct options *o, uint32_t n, struct sum *s, struct share
 		if (r.violation || o->verbose)
 			show(&p, o, &r);
 	}
+	s->kills = world_kills;
+	s->adopted = world_adopted;
+	s->faulted = world_faulted;
+	s->watched = world_watched;
 }
 
 /* Each job tells its sum through a pipe; one that dies is a violation. */
@@ -166,10 +170,6 @@ static struct sum fork_jobs(const struct options *o, struct shared *shared)
 			struct sum s = {0};
 
 			job(o, n, &s, shared);
-			s.kills = world_kills;
-			s.adopted = world_adopted;
-			s.faulted = world_faulted;
-			s.watched = world_watched;
 			_exit(write(p[1], &s, sizeof(s)) != sizeof(s));
 		}
 		close(p[1]);
