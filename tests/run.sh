@@ -107,7 +107,10 @@ at_once() # PART SECONDS
 	wait
 	for src in tests/"$1"/test_*.c; do
 		t=$(basename "$src" .c)
-		read -r good bad skip <"$out/$t.counts" || good=0 bad=1 skip=0
+		if ! read -r good bad skip <"$out/$t.counts"; then
+			say FAIL "$1/$t" "was ended before it had counted"
+			good=0 bad=1 skip=0
+		fi
 		passed=$((passed + good)) failed=$((failed + bad)) skipped=$((skipped + skip))
 	done
 	rm -f "$out"/*.counts
