@@ -147,10 +147,11 @@ run_seconds() # TEST RTT-MS PHASE
 # What the guests are busy with, for who has to find out why something hangs
 guests_state()
 {
-	local s
+	local s hears
 
 	for s in a b; do
-		guest $s 5 "ps; cat /proc/net/tcp /proc/net/tcp6; rdma resource show qp; dmesg | tail -n 20"
+		hears="ping -c 1 -W 2 $(addr $s 2 4) || echo its card does not even hear its bridge"
+		guest $s 8 "ps; cat /proc/net/tcp /proc/net/tcp6 /proc/net/dev; rdma resource show qp; dmesg | tail -n 20; $hears"
 		printf '== guest %s\n%s\n' $s "$reply"
 	done
 }
