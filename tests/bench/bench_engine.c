@@ -6,7 +6,9 @@
  * that a full lane takes, and the state per lane.
  *
  * The engine sees what it would see behind AF_XDP: frames in a ring of receive buffers that stay in
- * the cache, a batch of 32 per tick.
+ * the cache, a batch of 32 per tick. Few frames per tick, as with a host that waits for each of its
+ * messages, show what a batch costs by itself; and the same without the notes by which it can be
+ * undone (store/undo.h) what these do.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -79,9 +81,9 @@ static void ack_from_far(struct engine *e, uint32_t psn, uint32_t msn, uint64_t 
 	engine_rx(e, PORT_WAN, buf, build_ack(buf, &to_near, 0x11, psn, 0x1f, msn), now);
 }
 
-static struct engine *start(uint32_t mtu, uint64_t pool)
+static struct engine *start(uint32_t mtu, uint64_t pool, bool undo)
 {
-	struct engine_config cfg = {.pool_bytes = pool, .max_conns = 16, .seed = 1, .undo = true};
+	struct engine_config cfg = {.pool_bytes = pool, .max_conns = 16, .seed = 1, .undo = undo};
 	struct engine_sink sink = {.tx = sink_tx, .report = sink_report};
 	struct engine *e = engine_create(&cfg, &sink, 1000);
 	struct rule r = {.nnear = 1,
@@ -150,10 +152,10 @@ static int cmp(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static void bench(uint32_t mtu, uint32_t custody_bytes)
+static void bench(uint32_t mtu, uint32_t custody_bytes, uint32_t batch, bool undo)
 {
 	static uint8_t ring[BATCH][FRAME_MAX + 64], payload[4096];
-	struct engine *e = start(mtu, 1ull << 30);
+	struct engine *e = start(mtu, 1ull << 30, undo);
 	uint32_t psn = into_custody(e, mtu, payload), per = MESSAGE / mtu;
 	uint32_t lag = custody_bytes / mtu / per * per, seq = 0, acked = psn, rounds = 15;
 	double ns[15];
@@ -166,27 +168,29 @@ static void bench(uint32_t mtu, uint32_t custody_bytes)
 			uint32_t len[BATCH];
 			uint64_t t0;
 
-			for (uint32_t i = 0; i < BATCH; i++)
+			for (uint32_t i = 0; i < batch; i++)
 				len[i] = build(ring[i], psn_add(psn, i), mtu, payload);
 			tick += 10000;
 			t0 = now_ns();
-			for (uint32_t i = 0; i < BATCH; i++)
+			for (uint32_t i = 0; i < batch; i++)
 				engine_rx(e, PORT_LAN, ring[i], len[i], tick);
 			if (psn - acked > lag) {
-				acked += BATCH / per ? BATCH : per;
+				acked += batch > per ? batch : per;
 				far_report(e, acked, acked / per, ++seq, tick);
 			}
 			engine_tick(e, tick);
 			spent += now_ns() - t0;
-			psn += BATCH;
-			packets += BATCH;
+			psn += batch;
+			packets += batch;
 		}
 		ns[r] = (double)spent / (double)packets;
 		psn &= PSN_MASK;
 	}
 	qsort(ns, rounds, sizeof(ns[0]), cmp);
-	printf("engine: mtu=%u custody=%u KiB ns-per-packet median=%.0f min=%.0f max=%.0f\n", mtu,
-	       custody_bytes >> 10, ns[rounds / 2], ns[0], ns[rounds - 1]);
+	printf("engine: mtu=%u custody=%u KiB batch=%u undo=%s ns-per-packet median=%.0f min=%.0f "
+	       "max=%.0f\n",
+	       mtu, custody_bytes >> 10, batch, undo ? "yes" : "no", ns[rounds / 2], ns[0],
+	       ns[rounds - 1]);
 	engine_destroy(e);
 }
 
@@ -194,7 +198,7 @@ static void memory(uint32_t mtu)
 {
 	static uint8_t payload[4096];
 	uint8_t frame[FRAME_MAX];
-	struct engine *e = start(mtu, 256ull << 20);
+	struct engine *e = start(mtu, 256ull << 20, true);
 	uint32_t psn = into_custody(e, mtu, payload), len = 0;
 	struct engine_memory m;
 	struct ledger l;
@@ -223,12 +227,16 @@ int main(void)
 		      FRAME_VLAN_NONE, &a, &b, 0xc001);
 	template_make(&to_near, (const uint8_t *)"\2\0\0\0\0\2", (const uint8_t *)"\2\0\0\0\0\1",
 		      FRAME_VLAN_NONE, &b, &a, 0xc001);
-	bench(4096, 512 << 10);
-	bench(4096, 8 << 20);
-	bench(4096, 128 << 20);
-	bench(1024, 512 << 10);
-	bench(1024, 8 << 20);
-	bench(1024, 32 << 20);
+	bench(4096, 512 << 10, BATCH, true);
+	bench(4096, 8 << 20, BATCH, true);
+	bench(4096, 128 << 20, BATCH, true);
+	bench(1024, 512 << 10, BATCH, true);
+	bench(1024, 8 << 20, BATCH, true);
+	bench(1024, 32 << 20, BATCH, true);
+	for (uint32_t batch = 1; batch <= BATCH; batch *= 4) {
+		bench(1024, 8 << 20, batch, false);
+		bench(1024, 8 << 20, batch, true);
+	}
 	memory(4096);
 	memory(1024);
 	return 0;
