@@ -189,6 +189,29 @@ static void test_pace(void **state)
 	rig_destroy(r);
 }
 
+/* With "auto up to" a rate, what goes to no peer has no pace that is found, and that rate. */
+static void test_pace_alone(void **state)
+{
+	struct engine_config cfg = {.pool_bytes = 8 << 20,
+				    .max_conns = 16,
+				    .wan_rate = 12500000,
+				    .wan_auto = true,
+				    .wan_burst = 16 << 10,
+				    .seed = 1};
+	struct rig *r = rig_held(&cfg, PEER_NONE, POLICY_EARLY, RIG_MTU);
+	unsigned int waiting;
+
+	(void)state;
+	for (uint32_t psn = 6; psn < 6 + 60; psn++)
+		rig_rx(r, NEAR, SEND_ONLY("%06x"), psn);
+	for (uint32_t i = 0; i < 10; i++)
+		rig_pass(r, RIG_MS);
+	for (waiting = 60; r->at < r->nout; r->at++)
+		waiting -= r->out[r->at].port == PORT_WAN;
+	assert_int_equal(waiting, 0);
+	rig_destroy(r);
+}
+
 /* Custody waits for a peer that is silent as long as is allowed now, not as it was before. */
 static void test_timeouts(void **state)
 {
@@ -211,10 +234,11 @@ static void test_timeouts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_bypass),	cmocka_unit_test(test_bypass_refuses),
-		cmocka_unit_test(test_all_off), cmocka_unit_test(test_release),
-		cmocka_unit_test(test_unknown), cmocka_unit_test(test_meters),
-		cmocka_unit_test(test_pace),	cmocka_unit_test(test_timeouts),
+		cmocka_unit_test(test_bypass),	 cmocka_unit_test(test_bypass_refuses),
+		cmocka_unit_test(test_all_off),	 cmocka_unit_test(test_release),
+		cmocka_unit_test(test_unknown),	 cmocka_unit_test(test_meters),
+		cmocka_unit_test(test_pace),	 cmocka_unit_test(test_pace_alone),
+		cmocka_unit_test(test_timeouts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -93,7 +93,7 @@ void pace_limits(struct engine *e)
 
 	if (e->tokens > most)
 		e->tokens = most;
-	for (unsigned int i = 0; i < PEER_MAX; i++) {
+	for (unsigned int i = 0; i < LINKS; i++) {
 		struct wan_link *k = link_at(e, i);
 
 		most = burst(e, rate_pace(&k->rate));
@@ -108,7 +108,7 @@ static void refill_all(struct engine *e)
 	refill(e->now, e->cfg.wan_rate, burst(e, e->cfg.wan_rate), &e->tokens_at, &e->tokens);
 	if (!e->cfg.wan_auto)
 		return;
-	for (unsigned int i = 0; i < PEER_MAX; i++) {
+	for (unsigned int i = 0; i < LINKS; i++) {
 		struct wan_link *k = link_at(e, i);
 		uint64_t pace = rate_pace(&k->rate);
 
