@@ -60,6 +60,15 @@ static bool owes(struct engine *e, const struct flow *fl)
 			     : l->role == ROLE_ACCEPTOR && l->packets;
 }
 
+/* Whether that one does, or the one of the other direction: of a queue pair that gets another
+ * partner it is the latter. */
+static bool either_owes(struct engine *e, const struct flow *fl)
+{
+	const struct flow *other = fl ? flow_partner(e, fl) : NULL;
+
+	return fl && (owes(e, fl) || (other && owes(e, other)));
+}
+
 /* An acceptor does not tell: its opener, which may know of no new queue pair yet, would ask for the
  * lane anew. It hears the same from the hosts. */
 static void end_lane(struct engine *e, struct flow *fl)
@@ -111,6 +120,18 @@ static void hold_back(struct engine *e, struct flow *fl, uint32_t psn)
 		lane_hold_back(e, fl, RTU_NS);
 }
 
+/* @to leads to one end of the new pair, @back to the other, which will ask from @psn on. The lane
+ * by which the former owner of that number asks, be it another partner, is held back. */
+static void hold_former(struct engine *e, struct flow *to, struct flow *back, uint32_t psn)
+{
+	struct flow *former = back ? flow_partner(e, back) : NULL;
+
+	if (to)
+		hold_back(e, to, psn);
+	if (former && former != to && former->lane.role != ROLE_NONE)
+		hold_back(e, former, psn);
+}
+
 /* Whether the lane is of the new queue pair already. */
 static bool opened_since(const struct flow *fl, const struct cm_pending *p)
 {
@@ -151,11 +172,9 @@ static void established(struct engine *e, struct cm_pending *p, bool certain)
 	}
 	if (p->made || (same && (opened_since(a, p) || opened_since(b, p))))
 		return;
-	if (!certain && ((a && owes(e, a)) || (b && owes(e, b)))) {
-		if (a)
-			hold_back(e, a, p->rep_psn);
-		if (b)
-			hold_back(e, b, p->starting_psn);
+	if (!certain && (either_owes(e, a) || either_owes(e, b))) {
+		hold_former(e, a, b, p->rep_psn);
+		hold_former(e, b, a, p->starting_psn);
 		return;
 	}
 	if (!certain && same && a->seen > p->when)
