@@ -43,6 +43,22 @@ void world_wrong(struct world_qp *q, const char *what)
 		q->w->violation = what;
 }
 
+/* The ICRC that @f would have if it asked for no ACK: who keeps an order asks for some more. */
+static uint32_t icrc_unasked(const struct world *w, const struct frame *f)
+{
+	uint8_t copy[FRAME_MAX], b = f->data[f->bth + 8u] & 0x7f;
+	uint32_t icrc;
+
+	if (!f->ackreq || !w->cfg.actors.order || f->len > FRAME_MAX) {
+		memcpy(&icrc, f->data + f->icrc, 4);
+		return icrc;
+	}
+	memcpy(copy, f->data, f->len);
+	icrc_patch(copy, f, f->bth + 8u, 1, &b);
+	memcpy(&icrc, copy + f->icrc, 4);
+	return icrc;
+}
+
 /*
  * No frame of a request that is in custody goes over the WAN but the one that was retained. Hosts
  * number their IPv4 packets, so what a host sends again differs from what it sent first.
@@ -73,7 +89,7 @@ void world_check_forwarded(struct world *w, int side, const uint8_t *data, uint3
 		break;
 	}
 	seen = &q->side[side].seen[f.psn % WORLD_SEEN];
-	memcpy(&icrc, data + f.icrc, 4);
+	icrc = icrc_unasked(w, &f);
 	if (seen->psn != f.psn || seen->gen != w->held_gen[side]) {
 		*seen = (struct world_seen){f.psn, icrc, w->held_gen[side]};
 		return;

@@ -242,8 +242,14 @@ static bool end_probe(struct engine *e, struct lane *l, uint32_t psn, uint32_t *
 	struct pkt *d = l->probing ? window_get(&l->win, e->pool, l->una.psn) : NULL;
 	bool answered = d && answers_probe(e, l, psn);
 
-	if (answered)
+	if (answered) {
 		*sent = d->xmit;
+		d = window_get(&l->win, e->pool, psn);
+		if (d) {
+			engine_change(e, d, sizeof(*d));
+			d->flags |= PKT_RETX; /* its time tells nothing of the round trip */
+		}
+	}
 	l->doubt = d && !answered && psn == l->una.psn;
 	l->probing = false;
 	return answered;

@@ -29,8 +29,21 @@
 #define GONE_NS	     (500 * NSEC_PER_MSEC)
 #define GONE_BACKOFF 2
 
-/* To the responder @d may bear another number than on the wire (announce/). */
-static bool tx(struct engine *e, struct flow *fl, const struct pkt *d)
+/* The frame @f with AckReq, in @out. */
+static const uint8_t *with_ackreq(uint8_t *out, struct frame *f)
+{
+	uint8_t b = f->data[f->bth + 8u] | 0x80;
+
+	if (f->data != out)
+		memcpy(out, f->data, f->len);
+	f->data = out;
+	icrc_patch(out, f, f->bth + 8u, 1, &b);
+	return out;
+}
+
+/* To the responder @d may bear another number than on the wire (announce/). @ask: it asks for an
+ * ACK. */
+static bool tx(struct engine *e, struct flow *fl, const struct pkt *d, bool ask)
 {
 	struct lane_announce *y = announce_of(e, &fl->lane);
 	const uint8_t *data = lane_packet(e, d);
@@ -42,14 +55,25 @@ static bool tx(struct engine *e, struct flow *fl, const struct pkt *d)
 		psn_map_frame(out, &f, announce_number(y, f.psn), PSN_NONE);
 		data = out;
 	}
+	if (ask && frame_parse(data, d->len, &f) == FRAME_OK)
+		data = with_ackreq(out, &f);
 	return !engine_tx(e, other_port(fl->side), data, d->len);
 }
 
-static bool send(struct engine *e, struct flow *fl, struct pkt *d)
+/* Whether the packet @d must ask for an ACK, for a barrier stands at @next: nothing more
+ * goes before that is over, and it may wait for this ACK. */
+static bool must_ask(const struct engine *e, const struct flow *fl, const struct pkt *d,
+		     uint32_t next)
+{
+	return fl->lane.ordered && !(d->flags & (PKT_ACKREQ | PKT_ANSWERED)) &&
+	       order_held(e, fl, next);
+}
+
+static bool send(struct engine *e, struct flow *fl, struct pkt *d, bool ask)
 {
 	struct lane *l = &fl->lane;
 
-	if (!tx(e, fl, d))
+	if (!tx(e, fl, d, ask))
 		return false;
 	if (l->role == ROLE_SINGLE)
 		pace_sent(e, d->len);
@@ -94,7 +118,7 @@ bool far_run(struct engine *e, struct flow *fl, uint32_t quantum)
 	struct lane *l = &fl->lane;
 	uint32_t budget = quantum, before = l->nxt.psn;
 	enum announce_turn turn = ANNOUNCE_SEND;
-	bool stopped = false;
+	bool stopped = false, ask;
 
 	if (l->rnr_wait || l->refusal || l->state == LANE_FAULT)
 		return false;
@@ -114,14 +138,16 @@ bool far_run(struct engine *e, struct flow *fl, uint32_t quantum)
 		if ((d->flags & PKT_ANSWERED) &&
 		    (resp_depth_full(e, fl) || atomic_depth_full(e, fl)))
 			break; /* its turn comes with the end of a response */
-		if (!budget || (l->role == ROLE_SINGLE && !pace_may_send(e)) || !send(e, fl, d)) {
+		ask = must_ask(e, fl, d, psn_add(l->nxt.psn, d->span));
+		if (!budget || (l->role == ROLE_SINGLE && !pace_may_send(e)) ||
+		    !send(e, fl, d, ask)) {
 			stopped = true;
 			break;
 		}
 		budget -= d->len < budget ? d->len : budget;
 		announce_sent(e, l, d, false);
 		mark_sent(l, d->span, d->flags & PKT_EOM, !(d->flags & PKT_ANSWERED));
-		if (d->flags & (PKT_ACKREQ | PKT_ANSWERED))
+		if (ask || d->flags & (PKT_ACKREQ | PKT_ANSWERED))
 			l->ackreq_end = l->nxt.psn;
 	}
 	if (l->nxt.psn != before) {
@@ -175,7 +201,7 @@ static void probe_ahead(struct engine *e, struct flow *fl, uint32_t psn)
 		return;
 	if (!announce_numbered(e, l))
 		mark_high(l, l->epsn.psn);
-	send(e, fl, d);
+	send(e, fl, d, false);
 }
 
 void far_timeout(struct engine *e, struct flow *fl)
@@ -199,7 +225,7 @@ void far_timeout(struct engine *e, struct flow *fl)
 	if (l->role == ROLE_SINGLE)
 		far_lost_one(e, l); /* a near responder may just be slow: its answer tells */
 	d = window_next(&l->win, e->pool, l->una.psn, l->nxt.psn, &psn);
-	if (d && send(e, fl, d))
+	if (d && send(e, fl, d, must_ask(e, fl, d, l->nxt.psn)))
 		l->probing = true;
 	probe_ahead(e, fl, psn);
 	far_arm(e, fl);
