@@ -284,7 +284,11 @@ struct lane {
 			uint32_t said;	/* what its latest ACK said that it expects */
 			uint16_t step, tries;
 			uint8_t stage, silent, tells, dreqs;
+			uint8_t mute; /* rounds of probes that drew nothing */
 			bool write, alive, broken, strange, unsure, unheard;
+			bool answered;	/* a probe of this round */
+			bool other;	/* its peer's number has answered another requester */
+			bool renumbers; /* only we know what its numbers mean to the far host */
 		} fault;
 	};
 

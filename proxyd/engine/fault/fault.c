@@ -35,6 +35,14 @@
  * then for ever. The lane leaves FAULT when its QP has failed or answers no more, and nothing was
  * heard from it for FAULT_QUIET_NS.
  *
+ * Its peer's number may have another partner meanwhile, of which nobody has told: requests come
+ * under that number as before, for they name their destination only, and refusals and probes go to
+ * a queue pair that is no more. But who asks can be asked: a queue pair that sends requests and
+ * answers no probe in MUTE_MAX rounds is not the one that was told. Nor is it where the number gets
+ * answers to what it has asked another queue pair, and none to a probe: there a round will do.
+ * Then the lane ends. Where the numbers of the two ends differ it does not: what passed would mean
+ * another request to the responder.
+ *
  * A connection that a former engine held may be idle for hours: until its requester asks nobody
  * knows how to speak to it (*unheard*), and its silence says nothing. It stays in FAULT for as long
  * as that takes, for the first request would else pass in numbers that mean another one to the
@@ -59,6 +67,7 @@
 #define SILENT_MAX	12
 #define PROBES_MAX	64
 #define QUARTER		(1u << 22)
+#define MUTE_MAX	2
 #define DREQS_MAX	2
 /* Packets that were on their way when the QP failed have arrived. What comes later is another
  * incarnation. */
@@ -95,13 +104,15 @@ void lane_fault(struct engine *e, struct flow *fl, enum lane_reason why, uint8_t
 	struct flow *back = flow_partner(e, fl);
 	uint32_t packets = l->packets;
 	uint64_t bytes = l->bytes;
+	bool renumbers;
 	struct mark una;
 
 	if (l->state == LANE_FAULT || !lane_keeps(l))
 		return;
 	una = psn_to_host(e, l, &l->una);
+	renumbers = psn_map_differs(e, l);
 	/* where the numbers differ the two ends cannot go on without us */
-	if ((!l->start_acked || !psn_before(una.psn, l->frontier.psn)) && !psn_map_differs(e, l)) {
+	if ((!l->start_acked || !psn_before(una.psn, l->frontier.psn)) && !renumbers) {
 		/* nothing was promised that is not true already; the hosts find out by
 		 * themselves */
 		lane_close(e, fl, why, true);
@@ -123,6 +134,7 @@ void lane_fault(struct engine *e, struct flow *fl, enum lane_reason why, uint8_t
 	memset(&l->fault, 0, sizeof(l->fault));
 	l->fault.epsn = expected_psn(e, fl);
 	l->fault.said = PSN_NONE;
+	l->fault.renumbers = renumbers || l->numbered;
 	/* the far host's requests find no responder any more: their custody is lost as well */
 	if (back && back->lane.role == ROLE_ACCEPTOR)
 		lane_refused(e, back, back->lane.una.psn, AETH_NAK_OPERATION, REASON_FAULT);
@@ -155,7 +167,7 @@ static void strand(struct engine *e, struct flow *fl, enum lane_reason why)
 	engine_event(e, EVENT_FAULT, fl, 0, 0);
 	memset(&l->fault, 0, sizeof(l->fault));
 	l->fault.said = PSN_NONE;
-	l->fault.strange = true;
+	l->fault.strange = l->fault.renumbers = true;
 	l->told = l->jump_psn = PSN_NONE;
 	mark_epsn_psn(l, PSN_NONE);
 	l->progress = fl->seen = e->now;
@@ -185,7 +197,8 @@ void fault_broken_promise(struct engine *e, struct flow *fl, uint32_t psn)
 		lane_close(e, fl, REASON_PEER_RESTARTED, true);
 	strand(e, fl, REASON_PEER_RESTARTED);
 	fl->lane.numbered = fl->lane.fenced = false;
-	fl->lane.fault.strange = false; /* which side it is on is known, and what it expects */
+	/* which side it is on is known, and what it expects */
+	fl->lane.fault.strange = fl->lane.fault.renumbers = false;
 	fl->lane.fault.epsn = psn;
 	fl->lane.fault.stage = STAGE_BREAK;
 	arm(e, fl, 0);
@@ -226,6 +239,14 @@ static void let_go(struct engine *e, struct flow *fl, enum lane_reason why)
 		lane_close(e, back, REASON_FAULT, true);
 }
 
+/* The numbers have other owners. */
+static void let_others(struct engine *e, struct flow *fl)
+{
+	engine_event(e, EVENT_INCARNATION, fl, 0, 0);
+	let_go(e, fl, REASON_INCARNATION);
+	flow_unpair(e, fl);
+}
+
 /* ---- the first remedy ---- */
 
 /* A request to a lane whose custody is lost. The NAK must bear a PSN that the requester waits for:
@@ -246,9 +267,7 @@ void fault_request(struct engine *e, struct flow *fl, const struct frame *f)
 	}
 	if (l->fault.broken && e->now - l->progress > BROKEN_NS) {
 		/* a QP in error sends nothing: this is another one of the same number */
-		engine_event(e, EVENT_INCARNATION, fl, 0, 0);
-		let_go(e, fl, REASON_INCARNATION);
-		flow_unpair(e, fl);
+		let_others(e, fl);
 		learn_request(e, fl, f);
 		engine_pass(e, fl->side, f);
 		return;
@@ -338,6 +357,12 @@ static void probe(struct engine *e, struct flow *fl)
 
 static void over(struct engine *e, struct flow *fl)
 {
+	const struct flow *back = flow_partner(e, fl);
+
+	if (fl->lane.fault.answered)
+		fl->lane.fault.mute = 0;
+	else if (fl->lane.fault.mute < MUTE_MAX && back && back->tmpl.len) /* it was asked */
+		fl->lane.fault.mute++;
 	fl->lane.fault.stage = STAGE_OVER;
 	fl->lane.fault.dreqs = 0;
 	fl->lane.progress = e->now;
@@ -369,13 +394,19 @@ void fault_response(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
 	uint32_t next = psn_add(f->psn, 1);
+	bool others;
 	uint8_t s;
 
 	COUNT(e, FAULT_DROPPED);
 	if (f->opcode != OP_ACK || !icrc_ok(f))
 		return;
+	/* it may be to what its peer has asked another queue pair */
+	others = f->psn != l->fault.probe && learn_asker(e, fl, f->psn);
+	l->fault.other |= others;
 	s = frame_aeth_syndrome(f);
 	if (aeth_is_nak(s) && s != AETH_NAK_SEQ) {
+		if (others)
+			return;
 		/* whatever it refused, its responder is in error now, and with it the QP */
 		if (!l->fault.broken)
 			COUNT(e, FAULT_BROKEN);
@@ -387,7 +418,10 @@ void fault_response(struct engine *e, struct flow *fl, const struct frame *f)
 	}
 	if (l->fault.stage != STAGE_BREAK)
 		return;
-	l->fault.silent = 0;
+	if (!others) {
+		l->fault.silent = 0;
+		l->fault.answered = true;
+	}
 	if (aeth_is_rnr(s) || s == AETH_NAK_SEQ) {
 		try_at(e, fl, f->psn);
 	} else if (aeth_is_ack(s) && next != l->fault.said) {
@@ -416,6 +450,14 @@ static void disconnect(struct engine *e, struct flow *fl)
 				(uint64_t)l->gen << 32 | back->comm_id, back->comm_id, fl->comm_id,
 				back->key.dqpn));
 	COUNT(e, FAULT_DREQS);
+}
+
+/* Whether who asks under the number of the far queue pair, or is answered by it, is another than
+ * who was told. */
+static bool others_now(const struct lane *l)
+{
+	return !l->fault.renumbers && !l->fault.unheard && l->fault.mute &&
+	       (l->fault.other || (l->fault.alive && l->fault.mute >= MUTE_MAX));
 }
 
 /* Whether the host of a lane in FAULT may not have seen it yet. */
@@ -464,11 +506,14 @@ void fault_timer(struct engine *e, struct flow *fl)
 		disconnect(e, fl);
 		l->fault.dreqs++;
 		arm(e, fl, TELL_NS);
+	} else if (others_now(l)) {
+		let_others(e, fl);
 	} else if (l->fault.alive && !l->fault.broken && e->now - l->progress >= FAULT_QUIET_NS) {
 		/* it lives on: another round */
 		l->fault.alive = false;
 		l->fault.stage = STAGE_BREAK;
 		l->fault.tries = l->fault.silent = 0;
+		l->fault.answered = false;
 		l->fault.said = PSN_NONE;
 		probe(e, fl);
 	} else if (e->now - fl->seen >= FAULT_QUIET_NS && e->now - l->progress >= FAULT_QUIET_NS) {
