@@ -9,7 +9,8 @@
  * REQ, REP: name both QPNs; the pair is certain, and taken where nothing is owed. Where a lane by
  * one of the numbers owes something it stays: the true responder may have all, and say so yet. But
  * it sends nothing for a while that the new queue pair would take for its own, and what comes from
- * now on is not acknowledged before the true responder has spoken.
+ * now on is not acknowledged before the true responder has spoken. So it is where requests go on
+ * after the REQ: those of the former queue pair are late, or the datagrams are not what they seem.
  *
  * RTU: the new queue pair exists at both ends. What the old one has not taken by now it will never
  * take: that is lost, counted and told as a fault.
@@ -132,6 +133,15 @@ static void hold_former(struct engine *e, struct flow *to, struct flow *back, ui
 		hold_back(e, former, psn);
 }
 
+/* Whether the queue pair that @back leads to, whoever its partner was, has asked since the REQ that
+ * names it anew. */
+static bool asks_still(struct engine *e, const struct flow *back, const struct cm_pending *p)
+{
+	const struct flow *former = back ? flow_partner(e, back) : NULL;
+
+	return former && former->seen > p->when;
+}
+
 /* Whether the lane is of the new queue pair already. */
 static bool opened_since(const struct flow *fl, const struct cm_pending *p)
 {
@@ -152,7 +162,8 @@ static void end_former(struct engine *e, struct flow *fl, const struct cm_pendin
 
 /*
  * Both ends of the connection @p are named. @certain: it exists at both ends. Where something is
- * owed under one of the numbers, and it is not certain, nothing changes yet.
+ * owed under one of the numbers, or the former queue pair still asks, and it is not certain,
+ * nothing changes yet.
  */
 static void established(struct engine *e, struct cm_pending *p, bool certain)
 {
@@ -172,13 +183,11 @@ static void established(struct engine *e, struct cm_pending *p, bool certain)
 	}
 	if (p->made || (same && (opened_since(a, p) || opened_since(b, p))))
 		return;
-	if (!certain && (either_owes(e, a) || either_owes(e, b))) {
+	if (!certain && (either_owes(e, a) || either_owes(e, b) || asks_still(e, b, p))) {
 		hold_former(e, a, b, p->rep_psn);
 		hold_former(e, b, a, p->starting_psn);
 		return;
 	}
-	if (!certain && same && a->seen > p->when)
-		return;
 	p->made = true;
 	a = fresh_flow(e, &to_passive, p->side);
 	b = fresh_flow(e, &to_active, other_port(p->side));
