@@ -112,6 +112,7 @@ struct own_read {
  * @numbered:  they may differ
  * @inside:    a message has begun and not ended
  * @own:       struct own_read; @nown
+ * @absorbed:  struct absorbed (answer.c), in the order of PSNs; @nabsorbed
  * @nxt:       number of the next packet to push
  * @looked:    PSN of the packet of the lane that was looked at last
  * @barrier_psn, @barrier: the response at that PSN waits for commands up to that place
@@ -122,8 +123,8 @@ struct lane_announce {
 	uint32_t noted;
 	uint8_t phase, proofs;
 	uint32_t misses;
-	struct mq_list commands, own;
-	uint32_t ncommands, nown, hint;
+	struct mq_list commands, own, absorbed;
+	uint32_t ncommands, nown, nabsorbed, hint;
 	struct window win;
 	struct pool_log log;
 	uint32_t held, end;
@@ -252,6 +253,8 @@ bool push_numbers(struct engine *e, struct lane_announce *y, struct command *c, 
 /* answer.c */
 /** answer_absorb - A: the READ @f of the command @c is answered from what is here. */
 void answer_absorb(struct engine *e, struct flow *fl, struct command *c, const struct frame *f);
+/** answer_anew - A: the READ @f, which had its answer, is asked again. */
+void answer_anew(struct engine *e, struct flow *fl, const struct frame *f);
 /** answer_read - B: the host's READ at @wire is answered from what was pushed of @c, as far as that
  *  is here. */
 void answer_read(struct engine *e, struct flow *fl, struct command *c, uint32_t wire);

@@ -9,11 +9,31 @@
  * initiator: so the target gets none before all that went before its READ may be acknowledged
  * (resp_deliver()). A makes the same ones when the READ has come to it, and keeps them as sent when
  * the pushes were (resp_tx_given()).
+ *
+ * When A had no room to keep one, and the WAN lost it, B asks again under the READ's PSN. The
+ * initiator cannot repeat a READ that it never got, and anew, under another PSN, B cannot ask while
+ * the target is amid a message. So A remembers what it answered (struct absorbed), and makes the
+ * same packets once more as long as the command is under way: of the same command, for the same
+ * bytes, with the same numbers, whatever the request that comes now may say.
  */
 #include "engine/announce/announce.h"
 
 /* READs that the bytes of one push may belong to; what more there are A answers. */
-#define AT_ONCE 32u
+#define AT_ONCE	       32u
+/* So many READs a target may have outstanding, and so may lack their answers; fewer when records
+ * are short. */
+#define ABSORBED_MAX   256u
+#define ABSORBED_SHORT 2u
+
+/**
+ * struct absorbed - A: a READ that was answered here.
+ * @at: where, on the wire; @seq: of its command
+ */
+struct absorbed {
+	struct read_range what;
+	struct mark at;
+	uint32_t seq;
+};
 
 /* The response packet @i of the READ of @what, @wire, into @out. Its length; 0 when not all its
  * bytes are here. @xmit: when the last of these were sent. */
@@ -42,6 +62,40 @@ static uint32_t make(struct engine *e, struct flow *fl, const struct command *c,
 	return build_packet(out, &s);
 }
 
+static struct absorbed *absorbed_at(struct engine *e, uint32_t id)
+{
+	return id == MQ_NONE ? NULL : mq_ptr(e->reads, id);
+}
+
+/* The command that is @seq, and under way; NULL when it is over. */
+static struct command *command_of(struct engine *e, const struct lane_announce *y, uint32_t seq)
+{
+	for (uint32_t i = y->commands.head; i != MQ_NONE; i = mq_next(e->reads, i)) {
+		struct command *c = command_at(e, i);
+
+		if (c->seq == seq && !c->over)
+			return c;
+	}
+	return NULL;
+}
+
+static void remember(struct engine *e, struct lane_announce *y, const struct absorbed *a)
+{
+	uint32_t most = mq_free_count(e->reads) < READS_MAX / 4 ? ABSORBED_SHORT : ABSORBED_MAX;
+	struct absorbed *k;
+
+	while ((k = absorbed_at(e, y->absorbed.head)) &&
+	       (y->nabsorbed >= most || !command_of(e, y, k->seq))) {
+		mq_pop(e->reads, &y->absorbed);
+		y->nabsorbed--;
+	}
+	k = absorbed_at(e, mq_push(e->reads, &y->absorbed));
+	if (!k)
+		return;
+	*k = *a;
+	y->nabsorbed++;
+}
+
 void answer_absorb(struct engine *e, struct flow *fl, struct command *c, const struct frame *f)
 {
 	struct read_range what = {frame_reth_va(f), frame_reth_rkey(f), frame_reth_length(f)};
@@ -65,10 +119,43 @@ void answer_absorb(struct engine *e, struct flow *fl, struct command *c, const s
 			resp_tx_given(e, fl, &g, xmit);
 	}
 	y->info.absorbed++;
+	remember(e, y, &(struct absorbed){.what = what, .at = l->nxt, .seq = c->seq});
 	if (!r)
 		return;
 	r->absorbed = r->done = true;
 	r->resp_next = psn_add(r->at.psn, r->span);
+}
+
+void answer_anew(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	const struct lane_announce *y = announce_of(e, &fl->lane);
+	uint32_t mtu = fl->path_mtu, skip = 0, xmit;
+	const struct absorbed *a = NULL;
+	const struct command *c;
+	uint8_t out[FRAME_MAX];
+	struct frame g;
+
+	for (uint32_t id = y->absorbed.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
+		const struct absorbed *k = absorbed_at(e, id);
+
+		skip = psn_sub(f->psn, k->at.psn);
+		if (skip < (k->what.length + mtu - 1) / mtu) {
+			a = k;
+			break;
+		}
+	}
+	c = a ? command_of(e, y, a->seq) : NULL;
+	/* it must ask for the end of the same, as hosts and openers do */
+	if (!c || !icrc_ok(f) || frame_reth_rkey(f) != a->what.rkey ||
+	    frame_reth_va(f) != a->what.va + (uint64_t)skip * mtu ||
+	    frame_reth_length(f) != a->what.length - skip * mtu)
+		return;
+	for (uint32_t i = skip; i * mtu < a->what.length; i++) {
+		uint32_t len = make(e, fl, c, &a->what, &a->at, i, out, &xmit);
+
+		if (len && frame_parse(out, len, &g) == FRAME_OK)
+			resp_tx_again(e, fl, &g);
+	}
 }
 
 /* Make the responses to @g that need bytes of [@from, @end) of @c. */

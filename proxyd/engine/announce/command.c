@@ -55,6 +55,7 @@ static struct lane_announce *begin(struct engine *e, struct flow *fl)
 	y = announce_of(e, &fl->lane);
 	mq_list_init(&y->commands);
 	mq_list_init(&y->own);
+	mq_list_init(&y->absorbed);
 	y->hint = MQ_NONE;
 	window_init(&y->win);
 	pool_log_init(&y->log);
@@ -108,6 +109,10 @@ static void trim(struct engine *e, struct lane_announce *y)
 			y->hint = MQ_NONE;
 		mq_pop(e->reads, &y->commands);
 		y->ncommands--;
+	}
+	if (!y->ncommands) {
+		mq_flush(e->reads, &y->absorbed);
+		y->nabsorbed = 0;
 	}
 }
 
@@ -386,6 +391,7 @@ void announce_end(struct engine *e, struct flow *fl)
 	window_unname(&y->win, e->pool, 0, WINDOW_SPAN);
 	mq_flush(e->reads, &y->commands);
 	mq_flush(e->reads, &y->own);
+	mq_flush(e->reads, &y->absorbed);
 	pool_page_put(e->pool, x->announce_page);
 	x->announce_page = POOL_NONE;
 }

@@ -24,6 +24,8 @@
 #define BEYOND_MAX   65536
 /* At least so long after a READ was asked it is not asked again. */
 #define ASK_AGAIN_US 1000u
+/* So long after its READ came a response that finds no room is refused. */
+#define NO_ROOM_NS   (500 * NSEC_PER_MSEC)
 /* An RNR budget is not used up by fewer NAKs than this: hosts' own is up to seven. */
 #define RNR_LEAST    8u
 
@@ -374,6 +376,46 @@ static void rx_ack(struct engine *e, struct flow *fl, const struct frame *f)
 		rx_nak(e, fl, f);
 }
 
+/*
+ * ACCEPTOR: the response @f of @r is kept until the opener has it. Without room it passes, and if
+ * the WAN loses it the opener asks again; but where READs of ours have gone to the responder too,
+ * that may be in vain (announce/). There it has not come, and we ask again ourselves, unless that
+ * goes on for long. Returns false then.
+ */
+static bool keep_answer(struct engine *e, struct flow *fl, struct read_rec *r,
+			const struct frame *f)
+{
+	if (resp_tx_keep(e, fl, f))
+		return true;
+	if (!announce_numbered(e, &fl->lane) || e->now - r->heard >= NO_ROOM_NS) {
+		resp_tx_add(e, fl, f);
+		return true;
+	}
+	COUNT(e, NO_ROOM);
+	r->resp_next = f->psn;
+	r->done = false;
+	r->tries = 0; /* the responder remembers it */
+	fl->lane.progress = e->now;
+	return false;
+}
+
+/* No request waits for the response @f; @r: the one that it may have been of. */
+static bool stray_answer(struct engine *e, struct flow *fl, const struct read_rec *r,
+			 const struct frame *f, enum engine_port from)
+{
+	struct lane *l = &fl->lane;
+
+	if (atomic_dropped(e, l, f))
+		return false;
+	COUNT(e, STRAY_RESPONSE);
+	if (announce_numbered(e, l) || (!r && learn_answers_other(e, fl, f)) ||
+	    (!r && !lane_may_await(e, l, f->psn)))
+		return false;
+	engine_pass(e, from, f);
+	resp_name_one(e, fl, f);
+	return true;
+}
+
 /* Returns true when it was passed on although no request that waits for it is known. */
 static bool rx_answer(struct engine *e, struct flow *fl, const struct frame *f,
 		      enum engine_port from)
@@ -390,15 +432,7 @@ static bool rx_answer(struct engine *e, struct flow *fl, const struct frame *f,
 		v = reads_response(e, l, f, &r);
 	switch (v) {
 	case READ_STRAY:
-		if (atomic_dropped(e, l, f))
-			return false;
-		COUNT(e, STRAY_RESPONSE);
-		if (announce_numbered(e, l) || (!r && learn_answers_other(e, fl, f)) ||
-		    (!r && !lane_may_await(e, l, f->psn)))
-			return false;
-		engine_pass(e, from, f);
-		resp_name_one(e, fl, f);
-		return true;
+		return stray_answer(e, fl, r, f, from);
 	case READ_AGAIN:
 		if (l->role == ROLE_SINGLE && !r->made)
 			engine_pass(e, from, f);
@@ -413,12 +447,14 @@ static bool rx_answer(struct engine *e, struct flow *fl, const struct frame *f,
 		return false;
 	case READ_IN_ORDER:
 	case READ_COMPLETE:
-		if (l->role == ROLE_ACCEPTOR)
-			resp_tx_add(e, fl, f);
-		else if (r->made)
+		if (l->role == ROLE_ACCEPTOR) {
+			if (!keep_answer(e, fl, r, f))
+				return false;
+		} else if (r->made) {
 			COUNT(e, ATOMICS_DROPPED);
-		else
+		} else {
 			engine_tx(e, other_port(from), f->data, f->len);
+		}
 		break;
 	}
 	if (f->aeth)

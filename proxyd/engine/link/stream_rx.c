@@ -213,8 +213,11 @@ static void again(struct engine *e, struct flow *fl, const struct frame *f)
 	l->dup++;
 	progress_due(e, fl, true);
 	if (announce_numbered(e, l)) {
-		/* the responder knows it by another number, if at all; the opener asks anew */
+		/* the responder knows it by another number, if at all: it is answered here, or the
+		 * opener asks anew */
 		COUNT(e, DUP_STREAM);
+		if (f->opcode == OP_READ_REQUEST && psn_before(f->psn, l->una.psn))
+			answer_anew(e, fl, f);
 		return;
 	}
 	if ((f->op->flags & OPF_ANSWERED) && psn_before(f->psn, l->una.psn)) {

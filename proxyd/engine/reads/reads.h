@@ -228,12 +228,17 @@ struct read_rec *reads_tail(struct engine *e, const struct lane *l);
 struct read_rec *reads_waiting(struct engine *e, const struct lane *l);
 
 /* resp_tx.c: ACCEPTOR */
+/** resp_tx_add - the responder gave @f, the next packet of a response, checked. */
 void resp_tx_add(struct engine *e, struct flow *fl, const struct frame *f);
+/** resp_tx_keep - the same, but without room nothing is done, and false returned. */
+bool resp_tx_keep(struct engine *e, struct flow *fl, const struct frame *f);
 bool resp_tx_run(struct engine *e, struct flow *fl, uint32_t quantum);
 void resp_tx_progress(struct engine *e, struct flow *fl, const struct report *r);
 void resp_tx_timeout(struct engine *e, struct flow *fl);
 /** resp_tx_given - the response @f is kept as if it had been sent at @xmit, us. */
 void resp_tx_given(struct engine *e, struct flow *fl, const struct frame *f, uint32_t xmit);
+/** resp_tx_again - the response @f was asked for again, and made here. */
+void resp_tx_again(struct engine *e, struct flow *fl, const struct frame *f);
 bool resp_depth_full(struct engine *e, const struct flow *fl);
 
 /* resp_names.c */

@@ -197,13 +197,12 @@ void resp_overdue(struct engine *e, struct flow *fl)
 			continue;
 		}
 		n++;
-		if (!x->guessed_ever || g->tries < ASKED_IN_VAIN) {
-			g->tries += g->tries < UINT8_MAX;
-			g->touched = e->now;
-			ask_again(e, fl, g, skip);
-		} else if (!renumber(e, fl, x, id)) {
-			break;
-		}
+		if (x->guessed_ever && g->tries >= ASKED_IN_VAIN && renumber(e, fl, x, id))
+			continue;
+		/* also where it cannot be asked for anew: it may be that both were lost */
+		g->tries += g->tries < UINT8_MAX;
+		g->touched = e->now;
+		ask_again(e, fl, g, skip);
 	}
 	fetch_forgotten(e, fl);
 	if (!n)

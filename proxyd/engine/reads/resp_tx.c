@@ -63,37 +63,26 @@ static void pass(struct engine *e, struct flow *fl, const struct frame *f)
 	resp_name_one(e, fl, f);
 }
 
-/* The responder gave @f, the next packet of a response, checked. */
-void resp_tx_add(struct engine *e, struct flow *fl, const struct frame *f)
+/* @f, the next packet of a response, is kept, and sent in its turn. False without room. */
+static bool keep(struct engine *e, struct flow *fl, struct lane_reads *x, const struct frame *f)
 {
-	struct lane *l = &fl->lane;
-	struct lane_reads *x = reads_of(e, l);
 	struct pkt *d;
 	uint32_t loc;
 
-	if (!x) {
-		pass(e, fl, f);
-		return;
-	}
-	if (x->held && psn_before(f->psn, x->una) &&
-	    psn_diff(x->una, f->psn) <= (int32_t)WINDOW_SPAN)
-		return; /* of no use any more */
 	if (!x->held)
-		x->una = x->nxt = x->end = x->lost_from = x->named = first_to_come(e, l, f->psn);
+		x->una = x->nxt = x->end = x->lost_from = x->named =
+			first_to_come(e, &fl->lane, f->psn);
 	loc = window_get(&x->win, e->pool, f->psn) ||
 			      psn_diff(f->psn, x->una) >= (int32_t)WINDOW_SPAN
 		      ? POOL_NONE
 		      : pool_append(e->pool, POOL_TRANSIT, &x->log, f->len);
-	if (loc == POOL_NONE) {
-		pass(e, fl, f);
-		return;
-	}
+	if (loc == POOL_NONE)
+		return false;
 	memcpy(pool_ptr(e->pool, loc), f->data, f->len);
 	d = window_put(&x->win, e->pool, POOL_TRANSIT, f->psn);
 	if (!d) {
 		pool_unappend(e->pool, &x->log, loc, f->len);
-		pass(e, fl, f);
-		return;
+		return false;
 	}
 	d->loc = loc;
 	d->len = (uint16_t)f->len;
@@ -110,6 +99,25 @@ void resp_tx_add(struct engine *e, struct flow *fl, const struct frame *f)
 			x->lost_from = f->psn;
 	}
 	pace_run(e, flow_partner(e, fl));
+	return true;
+}
+
+bool resp_tx_keep(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane_reads *x = reads_of(e, &fl->lane);
+
+	if (!x)
+		return false;
+	if (x->held && psn_before(f->psn, x->una) &&
+	    psn_diff(x->una, f->psn) <= (int32_t)WINDOW_SPAN)
+		return true; /* of no use any more */
+	return keep(e, fl, x, f);
+}
+
+void resp_tx_add(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	if (!resp_tx_keep(e, fl, f))
+		pass(e, fl, f);
 }
 
 /*
@@ -137,6 +145,17 @@ void resp_tx_given(struct engine *e, struct flow *fl, const struct frame *f, uin
 	x->nxt = psn_add(f->psn, 1);
 	if (!wheel_armed(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_RESP)))
 		arm(e, fl);
+}
+
+void resp_tx_again(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	const struct lane_reads *x = reads_of(e, &fl->lane);
+
+	/* what was not kept may be missing still although later ones are held */
+	if (x && x->held && psn_before(f->psn, x->una))
+		pass(e, fl, f);
+	else
+		resp_tx_add(e, fl, f);
 }
 
 static bool send(struct engine *e, struct flow *fl, struct lane_reads *x, struct pkt *d,
