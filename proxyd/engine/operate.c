@@ -109,5 +109,5 @@ void engine_peer_forget(struct engine *e, unsigned int peer, uint64_t now_ns)
 	order_forget(e, peer);
 	e->peer_features[peer] = 0;
 	e->peer_new_at[peer] = 0;
-	rate_init(&link_at(e, peer)->rate, e->cfg.wan_rate, e->cfg.share);
+	rate_init(link_rate(e, peer), e->cfg.wan_rate, e->cfg.share);
 }

@@ -29,18 +29,15 @@
 
 void meter_init(struct engine *e)
 {
-	for (unsigned int i = 0; i < LINKS; i++) {
-		struct wan_link *k = link_at(e, i);
-
-		rate_init(&k->rate, e->cfg.wan_rate, e->cfg.share);
-	}
+	for (unsigned int i = 0; i < LINKS; i++)
+		rate_init(link_rate(e, i), e->cfg.wan_rate, e->cfg.share);
 	e->via = LINK_ALONE;
 }
 
 void meter_limits(struct engine *e, bool was_auto)
 {
 	for (unsigned int i = 0; i < LINKS; i++) {
-		struct rate *r = &link_at(e, i)->rate;
+		struct rate *r = link_rate(e, i);
 
 		/* what was found while nobody went by it is old */
 		if (e->cfg.wan_auto && !was_auto)
@@ -94,10 +91,13 @@ static void tell(struct engine *e, unsigned int peer)
 void meter_tick(struct engine *e)
 {
 	for (unsigned int i = 0; i < PEER_MAX; i++) {
-		struct wan_link *k = link_at(e, i);
-		bool listens = k->heard_at && e->now - k->heard_at < LISTENS_NS;
+		const struct wan_link *k = &e->link[i];
+		bool listens;
 
-		if (!e->peer_up[i] || (!e->cfg.wan_auto && !listens) ||
+		if (!e->peer_up[i])
+			continue;
+		listens = k->heard_at && e->now - k->heard_at < LISTENS_NS;
+		if ((!e->cfg.wan_auto && !listens) ||
 		    (k->sent == k->told_sent && k->got == k->told_got))
 			continue;
 		if (e->now - k->told_at >= interval(k))
@@ -113,7 +113,7 @@ void meter_forget(struct engine *e, unsigned int peer)
 
 	memset(&k->heard, 0, sizeof(k->heard));
 	k->heard_at = 0;
-	rate_forget(&k->rate);
+	rate_forget(link_rate(e, peer));
 }
 
 void meter_rx(struct engine *e, unsigned int peer, const struct report *r)
@@ -146,5 +146,5 @@ void meter_rx(struct engine *e, unsigned int peer, const struct report *r)
 	};
 	k->heard_at = e->now;
 	if (e->cfg.wan_auto && m->echo_at && e->now - m->echo_at >= held)
-		rate_heard(&k->rate, &s, e->now - m->echo_at - held, e->now);
+		rate_heard(link_rate(e, peer), &s, e->now - m->echo_at - held, e->now);
 }

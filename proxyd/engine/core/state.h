@@ -125,20 +125,23 @@ struct run_queue {
 /**
  * struct wan_link - what goes over the WAN to one peer.
  * @run:    lanes with something to send
- * @tokens: bytes that may leave now by @rate; whole at @tokens_at
+ * @tokens: bytes that may leave now by @rate; whole at @tokens_at, when a lane last wanted some
  * @sent:   bytes sent; @got, @packets, @marked: what came (meter.c)
  * @heard:  what the next METER echoes; @heard_at: 0 when there is nothing
  * @told_at, @told_sent, @told_got: of the latest METER sent
+ * @noted:  number of the batch in which all of that was noted (link_at())
+ * @rate_noted: and what is from @rate on, which is large and changes with METERs only (link_rate())
  */
 struct wan_link {
 	struct run_queue run;
-	struct rate rate;
+	uint32_t noted;
 	uint64_t tokens_at;
 	int64_t tokens;
 	uint64_t sent, got, packets, marked;
 	struct meter heard;
 	uint64_t heard_at, told_at, told_sent, told_got;
-	uint32_t noted; /* number of the batch that it was noted in (link_at()) */
+	struct rate rate;
+	uint32_t rate_noted;
 };
 
 /**
@@ -251,7 +254,7 @@ struct engine {
 	/* noted where it changes */
 	struct {
 	} cold;
-	struct wan_link link[LINKS];	/* link_at() */
+	struct wan_link link[LINKS];	/* link_at(), link_rate() */
 	uint16_t half_host[HALF_HOSTS]; /* half-known flows by the hash of their source */
 	uint32_t epoch
 		[EPOCH_SLOTS]; /* of host pairs: moved by what may tell that data has changed */
@@ -304,13 +307,22 @@ static inline struct flow *flow_ref(struct engine *e, uint32_t i)
 	return &e->flows[i];
 }
 
-/** link_at - link @i, to be changed. */
+/** link_at - link @i, to be changed, all but its rate. */
 static inline struct wan_link *link_at(struct engine *e, unsigned int i)
 {
 	struct wan_link *k = &e->link[i];
 
-	undo_once(e->undo, &k->noted, k, sizeof(*k));
+	undo_once(e->undo, &k->noted, k, offsetof(struct wan_link, rate));
 	return k;
+}
+
+/** link_rate - the rate of link @i, to be changed. */
+static inline struct rate *link_rate(struct engine *e, unsigned int i)
+{
+	struct wan_link *k = &e->link[i];
+
+	undo_once(e->undo, &k->rate_noted, &k->rate, sizeof(*k) - offsetof(struct wan_link, rate));
+	return &k->rate;
 }
 
 static inline uint32_t flow_index(const struct engine *e, const struct flow *fl)

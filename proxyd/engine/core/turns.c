@@ -103,17 +103,14 @@ void pace_limits(struct engine *e)
 	engine_wake_at(e, e->now);
 }
 
-static void refill_all(struct engine *e)
+/* What came to the bucket of link @i since a lane last wanted something of it. */
+static struct wan_link *refill_link(struct engine *e, unsigned int i)
 {
-	refill(e->now, e->cfg.wan_rate, burst(e, e->cfg.wan_rate), &e->tokens_at, &e->tokens);
-	if (!e->cfg.wan_auto)
-		return;
-	for (unsigned int i = 0; i < LINKS; i++) {
-		struct wan_link *k = link_at(e, i);
-		uint64_t pace = rate_pace(&k->rate);
+	struct wan_link *k = link_at(e, i);
+	uint64_t pace = link_pace(e, k);
 
-		refill(e->now, pace, burst(e, pace), &k->tokens_at, &k->tokens);
-	}
+	refill(e->now, pace, burst(e, pace), &k->tokens_at, &k->tokens);
+	return k;
 }
 
 bool pace_may_send(struct engine *e)
@@ -303,12 +300,17 @@ void pace_tick(struct engine *e)
 {
 	uint64_t next;
 
-	refill_all(e);
+	refill(e->now, e->cfg.wan_rate, burst(e, e->cfg.wan_rate), &e->tokens_at, &e->tokens);
 	next = give_turns(e, &e->run_lan, NULL);
-	for (unsigned int i = 0; i < LINKS; i++) {
-		struct wan_link *k = link_at(e, (e->first_link + i) % LINKS);
-		uint64_t when = give_turns(e, &k->run, k);
+	for (unsigned int n = 0; n < LINKS; n++) {
+		unsigned int i = (e->first_link + n) % LINKS;
+		struct wan_link *k;
+		uint64_t when;
 
+		if (!someone_waits(&e->link[i].run))
+			continue; /* nothing changes, so nothing is noted */
+		k = refill_link(e, i);
+		when = give_turns(e, &k->run, k);
 		next = when < next ? when : next;
 	}
 	e->first_link = (uint8_t)((e->first_link + 1) % LINKS);
