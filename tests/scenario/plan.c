@@ -49,6 +49,7 @@ static const struct field world_fields[] = {
 	F(plan, queue_bytes, "queue-bytes", U64),
 	F(plan, reorder_ns, "reorder-ns", U64),
 	F(plan, wan_rate, "wan-rate", U64),
+	F(plan, wan_auto, "wan-auto", U32),
 	F(plan, pool_bytes, "pool-bytes", U64),
 	F(plan, lane_span, "lane-span", U64),
 	F(plan, loss0, "loss0", REAL),

@@ -85,6 +85,7 @@ static void world_of(const struct plan *p, struct world_config *c)
 	c->engine.pool_bytes = p->pool_bytes;
 	c->engine.lane_span = (uint32_t)p->lane_span;
 	c->engine.wan_rate = p->wan_rate;
+	c->engine.wan_auto = p->wan_auto;
 }
 
 /* The WAN as the plan has it, before and after incidents. */

@@ -147,6 +147,7 @@ static bool calmer(struct shrink *s)
 	WITHOUT(s, any, reorder);
 	WITHOUT(s, any, corrupt);
 	WITHOUT(s, any, wan_rate);
+	WITHOUT(s, any, wan_auto);
 	WITHOUT(s, any, policy);
 	WITHOUT(s, any, single);
 	calmer_actors(s, &any);

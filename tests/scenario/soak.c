@@ -133,6 +133,8 @@ static void job(const struct options *o, uint32_t n, struct sum *s, struct share
 			plan_announce(&p);
 		if (o->attack)
 			plan_attack(&p);
+		/* so that what a link is found to carry is taken back with a batch, too */
+		p.wan_auto = world_crash_calls && p.seed % 2;
 		all->seed[n] = p.seed;
 		plan_run(&p, &r, NULL, NULL);
 		/* a forger who fools hosts past the lanes fools them without appliances, too */
