@@ -32,8 +32,8 @@
  *	5	nothing is acknowledged after FAULT (tell())
  *
  * Left out: what only costs time or room (pacing, RNR delays, holes beyond count, a full pool, which is a loss to
- * everybody outside), policies that hold the frontier back further, MSNs, a READ's answer of several packets, new
- * incarnations of a queue pair.
+ * everybody outside), policies that hold the frontier back further, MSNs, a READ's answer of several packets; numbers
+ * that get another owner (reuse.pml).
  *
  * With -DFORGER=n a third party makes n frames that would be taken for the hosts' own.
  *
