@@ -138,6 +138,17 @@ gateway_start a
 it "started again after kill -9, the peers meet" await 30 peers_up
 it "and carry" carried third
 
+# As when the disk of the journal is full, or who read the log has gone
+log_full()
+{
+	gateway_stop a && spawn gw-a ga env LONGHAUL_PINS="$LAB/bpf/a" bash -c \
+		'exec "$1" -v -c "$2" >/dev/full 2>/dev/full' log "$B/longhauld" "$LAB/gw-a.conf" &&
+	await 30 attached a && await 30 peers_up && carried "$1" && gateway_stop a
+}
+it "a log that takes nothing: the daemon starts, carries, and ends well" log_full mute
+gateway_start a
+it "and with its log again" await 30 peers_up
+
 in_custody() # BYTES: the far host has not had more than so many of the latest connection
 {
 	jq_true a qp 'any(.lqpn == $q and ."custody-bytes" > $n)' --argjson q $((${qpn[a]})) --argjson n "$1"
