@@ -36,6 +36,9 @@ enum forge_kind {
 	FORGE_CM_ICRC,	   /* REQ, REP, DREQ with the right ids and a wrong ICRC */
 	FORGE_CM_ID,	   /* with a right ICRC, the right QPNs, and ids that nobody has */
 	FORGE_DATA_WAN,	   /* a response with data, from the WAN, to a READ between appliances */
+	/* a REQ from one side, and from the other a REP that gives its queue pair another partner,
+	 * or another queue pair its partner */
+	FORGE_CM_PAIR,
 	FORGE_KINDS,
 };
 

@@ -15,10 +15,10 @@ static uint32_t between(struct prng *r, uint32_t lo, uint32_t hi)
 static void attack_forger(struct plan *p, struct prng *r)
 {
 	struct actors_config *a = &p->actors;
-	uint32_t kinds = prng_hit(r, 0.6) ? 1 : between(r, 2, FORGE_KINDS);
+	uint32_t kinds = prng_hit(r, 0.6) ? 1 : between(r, 2, FORGE_CM_PAIR);
 
 	while (kinds--)
-		a->forge |= 1u << prng_below(r, FORGE_KINDS);
+		a->forge |= 1u << prng_below(r, FORGE_CM_PAIR);
 	a->forge_at = prng_hit(r, 0.6) ? 1u << prng_below(r, 4) : 15;
 	/* kinds that are of one sort of place only */
 	if (!(a->forge & ~(1u << FORGE_ANSWER_WAN | 1u << FORGE_DATA_WAN)))
@@ -26,6 +26,11 @@ static void attack_forger(struct plan *p, struct prng *r)
 	a->forge_every = 1u << between(r, 2, 9);
 	a->forge_max = between(r, 1, 300);
 	p->unchecked = 0; /* there a forger on the WAN may do as he likes */
+	if (prng_below(r, 8))
+		return;
+	/* both sides are within its reach */
+	a->forge = 1u << FORGE_CM_PAIR;
+	a->forge_at = 15;
 }
 
 static void attack_reuse(struct plan *p, struct prng *r)

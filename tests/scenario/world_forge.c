@@ -166,38 +166,62 @@ uint32_t forge_cnp(struct forger *f, const struct forge_target *t, uint8_t *out,
 	return finish(f, &h, &s, out);
 }
 
-uint32_t forge_cm(struct forger *f, const struct forge_target *t, uint8_t *out, int from, bool ids)
+static struct cm cm_of(struct forger *f, const struct rc_qp_config *c, uint8_t type)
 {
-	static const uint8_t types[] = {CM_REQ, CM_REP, CM_RTU, CM_REJ, CM_DREQ, CM_DREQ, CM_DREP};
+	return (struct cm){.type = type,
+			   .transaction_id = prng_next(&f->rng),
+			   .local_id = (uint32_t)prng_next(&f->rng) | 1u << 31,
+			   .remote_id = (uint32_t)prng_next(&f->rng) | 1u << 31,
+			   .lqpn = c->lqpn,
+			   .rqpn = c->rqpn,
+			   .starting_psn = (uint32_t)prng_next(&f->rng) & PSN_MASK,
+			   .path_mtu = c->mtu,
+			   .responder_resources = (uint8_t)c->resp_rd,
+			   .initiator_depth = (uint8_t)c->max_rd,
+			   .retry_count = 7,
+			   .rnr_retry = 7,
+			   .ack_timeout = 17,
+			   .rc = true};
+}
+
+static uint32_t put_cm(struct forger *f, const struct forge_target *t, uint8_t *out, int from,
+		       const struct cm *m)
+{
 	const struct rc_qp_config *c = &t->q->cfg[from];
-	struct cm m = {.type = types[prng_below(&f->rng, sizeof(types))],
-		       .transaction_id = prng_next(&f->rng),
-		       .local_id = (uint32_t)prng_next(&f->rng) | 1u << 31,
-		       .remote_id = (uint32_t)prng_next(&f->rng) | 1u << 31,
-		       .lqpn = c->lqpn,
-		       .rqpn = c->rqpn,
-		       .starting_psn = (uint32_t)prng_next(&f->rng) & PSN_MASK,
-		       .path_mtu = c->mtu,
-		       .responder_resources = (uint8_t)c->resp_rd,
-		       .initiator_depth = (uint8_t)c->max_rd,
-		       .retry_count = 7,
-		       .rnr_retry = 7,
-		       .ack_timeout = 17,
-		       .rc = true};
 	struct rc_header h;
-	uint32_t len;
 
 	header_of(f, t->q, from, &h);
 	h.migreq = false;
+	return cm_emit(out, &h, &c->src, &c->dst, m, (uint32_t)prng_next(&f->rng) & PSN_MASK);
+}
+
+uint32_t forge_cm(struct forger *f, const struct forge_target *t, uint8_t *out, int from, bool ids)
+{
+	static const uint8_t types[] = {CM_REQ, CM_REP, CM_RTU, CM_REJ, CM_DREQ, CM_DREQ, CM_DREP};
+	struct cm m = cm_of(f, &t->q->cfg[from], types[prng_below(&f->rng, sizeof(types))]);
+	uint32_t len;
+
 	if (ids && t->q->cm[from].out.local_id) {
 		m.transaction_id = t->q->cm[from].out.transaction_id;
 		m.local_id = t->q->cm[from].out.local_id;
 		m.remote_id = t->q->cm[from].out.remote_id;
 	}
-	len = cm_emit(out, &h, &c->src, &c->dst, &m, (uint32_t)prng_next(&f->rng) & PSN_MASK);
+	len = put_cm(f, t, out, from, &m);
 	if (ids)
 		out[len - 1 - prng_below(&f->rng, 4)] ^= 1u << prng_below(&f->rng, 8);
 	return len;
+}
+
+uint32_t forge_cm_pair(struct forger *f, const struct forge_target *t, uint8_t *out, int from,
+		       uint8_t type, const uint32_t id[2], bool other)
+{
+	struct cm m = cm_of(f, &t->q->cfg[from], type);
+
+	m.local_id = id[type != CM_REQ];
+	m.remote_id = id[type == CM_REQ];
+	if (other)
+		m.lqpn ^= 0x800000;
+	return put_cm(f, t, out, from, &m);
 }
 
 /* Opcodes whose frames have the same form. */

@@ -73,6 +73,10 @@ uint32_t forge_cnp(struct forger *f, const struct forge_target *t, uint8_t *out,
 /** forge_cm - a datagram of the connection manager, from host @from. @ids: with the ids of the
  * connection and a wrong ICRC; else the other way round. */
 uint32_t forge_cm(struct forger *f, const struct forge_target *t, uint8_t *out, int from, bool ids);
+/** forge_cm_pair - REQ (@type CM_REQ) or REP of a handshake with the ids @id, of host @from; with
+ * its own queue pair, or for @other with one that does not exist. */
+uint32_t forge_cm_pair(struct forger *f, const struct forge_target *t, uint8_t *out, int from,
+		       uint8_t type, const uint32_t id[2], bool other);
 /** forge_change - another payload, or another opcode of the same form, in an old request. Returns
  * false when that cannot be. */
 bool forge_change(struct forger *f, uint8_t *data, uint32_t len);

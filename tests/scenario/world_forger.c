@@ -481,6 +481,21 @@ static void act_cm(struct forger *f, struct forge_target *t, bool ids)
 	inject(f, t, out, forge_cm(f, t, out, from, ids), true, false);
 }
 
+static void act_cm_pair(struct forger *f, struct forge_target *t)
+{
+	const uint32_t id[2] = {(uint32_t)prng_next(&f->rng) | 1u << 31,
+				(uint32_t)prng_next(&f->rng) | 1u << 31};
+	int from = t->port == PORT_LAN ? t->at : !t->at;
+	bool first = prng_hit(&f->rng, 0.5);
+	uint8_t out[FRAME_MAX];
+
+	inject(f, t, out, forge_cm_pair(f, t, out, from, CM_REQ, id, first), true, false);
+	if (t->q->w->violation)
+		return;
+	t->port = t->port == PORT_LAN ? PORT_WAN : PORT_LAN;
+	inject(f, t, out, forge_cm_pair(f, t, out, !from, CM_REP, id, !first), true, false);
+}
+
 static void act(struct world *w, enum forge_kind kind)
 {
 	struct forger *f = w->forger;
@@ -522,6 +537,9 @@ static void act(struct world *w, enum forge_kind kind)
 	case FORGE_CNP:
 		act_cnp(f, &t);
 		break;
+	case FORGE_CM_PAIR:
+		act_cm_pair(f, &t);
+		break;
 	default:
 		act_cm(f, &t, kind == FORGE_CM_ICRC);
 		break;
@@ -532,7 +550,8 @@ void world_forger_run(struct world *w)
 {
 	const struct actors_config *c = &w->cfg.actors;
 	struct forger *f = w->forger;
-	uint32_t kind;
+	/* worlds that were kept before there was the last kind stay what they were */
+	uint32_t kinds = c->forge >> FORGE_CM_PAIR ? FORGE_KINDS : FORGE_CM_PAIR, kind;
 
 	while (f && !w->violation && w->frames >= f->due && f->acts < c->forge_max) {
 		f->due += 1 + prng_below(&f->rng, 2 * c->forge_every + 1);
@@ -540,7 +559,7 @@ void world_forger_run(struct world *w)
 			f->due = w->frames;
 		f->acts++;
 		do
-			kind = prng_below(&f->rng, FORGE_KINDS);
+			kind = prng_below(&f->rng, kinds);
 		while (!(c->forge & 1u << kind));
 		act(w, kind);
 	}
