@@ -119,6 +119,12 @@ bool lane_replaced(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
 
+	if (l->role == ROLE_ACCEPTOR && l->state == LANE_DRAIN && lane_stalled(e, l)) {
+		/* no opener is left that could let go */
+		engine_event(e, EVENT_INCARNATION, fl, 0, 0);
+		lane_close(e, fl, REASON_INCARNATION, true);
+		return true;
+	}
 	if (l->role == ROLE_ACCEPTOR && l->una.psn != l->high && lane_stalled(e, l)) {
 		/* its opener hears the same, and lets go; until then this one keeps quiet */
 		l->disputed = l->suspect = true;

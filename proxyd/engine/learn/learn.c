@@ -211,8 +211,8 @@ static void other_requester(struct engine *e, const struct flow *ack, uint32_t p
 	struct flow *fl = flow_at(e, m->flow);
 
 	if (m->tag == tag && m->when && e->now - m->when <= MATCH_NS && fl && fl->used &&
-	    m->when >= fl->born && fl->partner != FLOW_NONE && fl->lane.suspect &&
-	    flow_reversed(fl, ack))
+	    m->when >= fl->born && fl->partner != FLOW_NONE && flow_reversed(fl, ack) &&
+	    (fl->lane.suspect || fl->lane.state == LANE_DRAIN))
 		other_responder(e, fl);
 }
 

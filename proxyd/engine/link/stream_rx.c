@@ -22,6 +22,7 @@
  */
 #include "engine/announce/announce.h"
 #include "engine/fault/fault.h"
+#include "engine/learn/learn.h"
 #include "engine/link/link.h"
 #include "engine/reads/reads.h"
 #include "wire/bytes.h"
@@ -207,6 +208,8 @@ static void again(struct engine *e, struct flow *fl, const struct frame *f)
 	    (psn_after(l->una.psn, l->start) || lane_stalled(e, l)))
 		lane_passed(e, fl, f->psn);
 	if (psn_before(f->psn, l->start) && !announce_numbered(e, l)) {
+		if (l->state == LANE_DRAIN)
+			learn_passed(e, fl, f->psn);
 		engine_pass(e, fl->side, f);
 		return;
 	}
