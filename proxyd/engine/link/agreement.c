@@ -9,6 +9,9 @@
 #include "engine/link/link.h"
 #include "engine/reads/reads.h"
 
+/* An RTU is on its way for no longer. */
+#define RTU_WAY_NS (2 * NSEC_PER_SEC)
+
 static void refuse(struct engine *e, unsigned int peer, const struct report *r,
 		   enum lane_reason why)
 {
@@ -164,6 +167,17 @@ static void rx_offer(struct engine *e, unsigned int peer, const struct report *r
 		learn_offered(e, r);
 }
 
+/*
+ * Whether the peer resumes a lane of the queue pair that had the number of @fl before: the RTU of
+ * the next one has passed here, and ended the lane, and is on its way to the peer. What the lane
+ * holds must not come to the next one. Should it be another lane, then the peer asks again.
+ */
+static bool of_the_former(const struct engine *e, const struct report *r, const struct flow *fl)
+{
+	return r->resume && fl && fl->lane.role == ROLE_NONE && fl->learned == LEARNED_CM &&
+	       e->now - fl->born < RTU_WAY_NS;
+}
+
 /* The peer wants to open the lane of requests that come from its side. */
 static void rx_open(struct engine *e, unsigned int peer, const struct report *r)
 {
@@ -172,7 +186,7 @@ static void rx_open(struct engine *e, unsigned int peer, const struct report *r)
 	struct flow *fl = flow_by_key(e, &r->key), *back = flow_by_key(e, &back_key);
 	enum lane_reason why;
 
-	if (open_again(e, peer, r, fl))
+	if (open_again(e, peer, r, fl) || of_the_former(e, r, fl))
 		return;
 	why = open_verdict(e, peer, r, &back_key, &fl, &back);
 	if (why == REASON_NONE)
