@@ -87,6 +87,8 @@ void far_resume_at(struct engine *e, struct flow *fl, uint32_t psn)
 		m.psn = at;
 	}
 	mark_resend(l, &m);
+	if (psn_after(l->ackreq_end, m.psn))
+		l->ackreq_end = m.psn; /* what asked for an ACK is to be sent again */
 	announce_resume(e, l, m.psn);
 	wheel_cancel(e->wheel, far_timer(e, fl, TIMER_LOSS));
 	pace_run(e, fl);
