@@ -6,6 +6,7 @@
 #
 #	by scripts/learning/immediate.pkt
 #	by unit/test_engine_near test_running_length
+#	by scenario/test_neighbours test_ack_after_full_ring
 #
 # Each of them must pass with the sound engine and fail with the broken one. Only the broken file is compiled.
 # The last line is
