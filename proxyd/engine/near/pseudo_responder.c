@@ -405,12 +405,12 @@ void near_response(struct engine *e, struct flow *fl, const struct frame *f)
 			engine_pass(e, other_port(fl->side), f);
 		return;
 	}
-	f = atomic_blank(l, f, &g, blank);
 	if (l->reads_page != POOL_NONE) {
 		if (resp_rx(e, fl, f))
 			near_resp_repeated(e, fl, f);
 		return;
 	}
+	f = atomic_blank(l, f, &g, blank);
 	if (!icrc_ok(f)) {
 		COUNT(e, BAD_ICRC);
 		return;

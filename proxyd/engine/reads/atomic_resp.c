@@ -16,8 +16,10 @@ bool atomic_discards(const struct lane *l)
 	       (l->state == LANE_HELD || l->state == LANE_DRAIN);
 }
 
-/* The true response as the host may see it: without the earlier content. But masked ATOMICs want
- * theirs, and an answer does not say what it answers. @out: FRAME_MAX bytes. */
+/* The true response as the host may see it: without the earlier content. That is taken away where
+ * it is given to the host and not before, for it is named (resp_names.c) as the responder said it.
+ * But masked ATOMICs want theirs, and an answer does not say what it answers. @out: FRAME_MAX
+ * bytes. */
 const struct frame *atomic_blank(const struct lane *l, const struct frame *f, struct frame *g,
 				 uint8_t *out)
 {

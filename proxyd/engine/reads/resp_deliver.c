@@ -104,9 +104,10 @@ int resp_give(struct engine *e, struct flow *fl, const struct read_rec *r, uint3
 {
 	uint32_t psn = psn_add(r->at.psn, i), msn = psn_add(r->at.msn, 1);
 	uint8_t want = r->opcode == OP_READ_REQUEST ? resp_opcode(i, r->span) : 0;
+	uint8_t out[FRAME_MAX], blank[FRAME_MAX];
 	struct template t = {0};
-	uint8_t out[FRAME_MAX];
-	struct frame f;
+	const struct frame *h;
+	struct frame f, g;
 
 	if (frame_parse(data, len, &f) != FRAME_OK)
 		return 0; /* it was one when it came */
@@ -125,9 +126,10 @@ int resp_give(struct engine *e, struct flow *fl, const struct read_rec *r, uint3
 		template_learn(&t, &f);
 		return engine_tx(e, fl->side, out, build_packet(out, &s));
 	}
+	h = atomic_blank(&fl->lane, &f, &g, blank);
 	if (r->wire == r->at.psn && (!f.aeth || !r->moved))
-		return engine_tx(e, fl->side, data, len);
-	return engine_tx(e, fl->side, out, psn_map_frame(out, &f, psn, msn));
+		return engine_tx(e, fl->side, h->data, len);
+	return engine_tx(e, fl->side, out, psn_map_frame(out, h, psn, msn));
 }
 
 void resp_through(struct engine *e, struct flow *fl, struct read_rec *r)

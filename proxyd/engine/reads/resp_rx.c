@@ -96,9 +96,11 @@ static bool stray(struct engine *e, struct flow *fl, const struct frame *f, bool
 	struct lane *l = &fl->lane;
 	struct lane_reads *x = reads_of(e, l);
 	const struct read_rec *r = resp_kept_as(e, x, f->psn);
-	uint8_t out[FRAME_MAX];
+	uint8_t out[FRAME_MAX], blank[FRAME_MAX];
+	struct frame g;
 
 	COUNT(e, STRAY_RESPONSE);
+	f = atomic_blank(l, f, &g, blank);
 	if (!icrc_ok(f) || (!r && unknown && !x->guessed_ever && learn_answers_other(e, fl, f)))
 		return false;
 	if (r && r->again) {
