@@ -68,7 +68,8 @@ struct plan_qp {
  * @at:       when so many thousandths of all work are done
  * @for_ms:   how long, where that has a meaning
  * @side, @qp: whom it concerns
- * @arg:      rate in Mbit/s, loss in millionths, syndrome and so on
+ * @arg:      rate in Mbit/s, loss in millionths, syndrome and so on; of a restart: 1: nobody knows
+ *            any more whose requests the engine numbered
  */
 struct plan_incident {
 	uint32_t what, at, for_ms, side, qp, arg;

@@ -276,6 +276,15 @@ static bool silent(struct world_qp *q, int s)
 	       !rc_qp_in_error(resp);
 }
 
+/* With the memory of engine @side the host loses the list of whose requests were numbered there. */
+static void lose_orphans(struct world *w, int side)
+{
+	for (uint32_t i = 0; i < w->nqps; i++) {
+		w->qp[i].side[side].stranded |= w->qp[i].side[side].numbered.dqpn != 0;
+		w->qp[i].side[side].numbered = (struct flow_key){0};
+	}
+}
+
 /* Returns whether it lasts. */
 static bool begin(struct play *x, const struct plan_incident *i)
 {
@@ -317,6 +326,8 @@ static bool begin(struct play *x, const struct plan_incident *i)
 		return false;
 	case INC_RESTART:
 		x->drain_until[i->side] = 0;
+		if (i->arg)
+			lose_orphans(w, (int)i->side);
 		if (w->engine[i->side])
 			world_restart(w, (int)i->side);
 		for (uint32_t n = 0; n < w->nqps; n++)
@@ -471,10 +482,20 @@ static void incidents(struct play *x)
 	}
 }
 
+/* Whether host @s is idle, and does not know that nobody numbers its requests any more. */
+static bool stands_stranded(struct world_qp *q, int s)
+{
+	struct rc_qp *req = q->side[s].qp;
+
+	return q->up && q->side[s].stranded && !rc_qp_in_error(req) && !rc_qp_queued(req) &&
+	       !rc_qp_in_error(q->side[!s].qp);
+}
+
 /*
  * An appliance that cannot keep its promise makes the queue pair fail, also an idle one; that takes
  * its time. Where one lost its memory nobody may be left who could tell an idle host, but the
- * host's next request must not succeed.
+ * host's next request must not succeed, if what it asked last was lost, or must not succeed where
+ * it is not done, if its numbers were others at the responder.
  */
 static void probe(struct play *x)
 {
@@ -485,7 +506,8 @@ static void probe(struct play *x)
 		world_run(w, w->now + FAULT_NS);
 	for (uint32_t i = 0; i < w->nqps; i++)
 		for (int s = 0; s < 2; s++)
-			if (silent(&w->qp[i], s) && w->qp[i].side[s].lost) {
+			if ((silent(&w->qp[i], s) && w->qp[i].side[s].lost) ||
+			    stands_stranded(&w->qp[i], s)) {
 				struct work k = {
 					.ops = 1u << RC_SEND, .min = 100, .max = 100, .left = 1};
 
