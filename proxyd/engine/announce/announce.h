@@ -245,6 +245,10 @@ bool push_run(struct engine *e, struct flow *fl, uint32_t quantum);
 /** push_bytes - @len bytes of the command @c from @at on; false when they are not all here. */
 bool push_bytes(struct engine *e, const struct flow *fl, const struct lane_announce *y,
 		const struct command *c, uint32_t at, uint32_t len, uint8_t *out, uint32_t *xmit);
+/** push_spare - A: the @len bytes of @c from @at on go in an answer. True when they are just what
+ *  one packet has that has not been pushed yet: it need not be. */
+bool push_spare(struct engine *e, const struct flow *fl, struct lane_announce *y,
+		const struct command *c, uint32_t at, uint32_t len);
 /** push_rx - B: the frame @f, with the opcode of pushes, has come. */
 void push_rx(struct engine *e, struct flow *fl, const struct frame *f);
 /** push_numbers - give @c numbers for its packets; false when too many are in use. */

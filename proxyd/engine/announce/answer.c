@@ -8,7 +8,7 @@
  * as arrived (resp_serve()). A response acknowledges all before it, and these say nothing of the
  * initiator: so the target gets none before all that went before its READ may be acknowledged
  * (resp_deliver()). A makes the same ones when the READ has come to it, and keeps them as sent when
- * the pushes were (resp_tx_given()).
+ * the pushes were (resp_tx_given()). Those whose push waits for its turn still go instead of it.
  *
  * When A had no room to keep one, and the WAN lost it, B asks again under the READ's PSN. The
  * initiator cannot repeat a READ that it never got, and anew, under another PSN, B cannot ask while
@@ -110,10 +110,11 @@ void answer_absorb(struct engine *e, struct flow *fl, struct command *c, const s
 
 	for (uint32_t i = 0; i < frame_span(f, fl->path_mtu); i++) {
 		uint32_t len = make(e, fl, c, &what, &l->nxt, i, out, &xmit);
+		uint32_t at = (uint32_t)(what.va - c->va) + i * fl->path_mtu;
 
 		if (!len || frame_parse(out, len, &g) != FRAME_OK)
 			continue;
-		if (anew)
+		if (push_spare(e, fl, y, c, at, g.payload_len) || anew)
 			resp_tx_add(e, fl, &g);
 		else
 			resp_tx_given(e, fl, &g, xmit);

@@ -137,6 +137,10 @@ bool push_run(struct engine *e, struct flow *fl, uint32_t quantum)
 		return false;
 	while (psn_before(y->nxt, y->end) &&
 	       (d = window_next(&y->win, e->pool, y->nxt, y->end, &n))) {
+		if (d->flags & PKT_SENT) { /* in an answer (push_spare()) */
+			y->nxt = psn_add(n, 1);
+			continue;
+		}
 		if (!budget || !pace_may_send(e) ||
 		    engine_tx(e, fl->side, pool_ptr(e->pool, d->loc), d->len))
 			return true;
@@ -169,6 +173,21 @@ bool push_bytes(struct engine *e, const struct flow *fl, const struct lane_annou
 		at += n;
 		len -= n;
 	}
+	return true;
+}
+
+bool push_spare(struct engine *e, const struct flow *fl, struct lane_announce *y,
+		const struct command *c, uint32_t at, uint32_t len)
+{
+	uint32_t i = at / fl->path_mtu;
+	bool whole = at % fl->path_mtu == 0 && (len == fl->path_mtu || at + len == c->length);
+	struct pkt *d = whole ? window_get(&y->win, e->pool, psn_add(c->base, i)) : NULL;
+
+	if (!d || (d->flags & PKT_SENT))
+		return false;
+	engine_change(e, d, sizeof(*d));
+	d->flags |= PKT_SENT;
+	d->xmit = now_us(e);
 	return true;
 }
 
