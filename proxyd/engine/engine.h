@@ -296,8 +296,9 @@ struct prefetch_info {
  * struct announce_info - of storage commands in the other lane, whose READs are this one's.
  * @phase:    name of how far it is; @proofs: commands that were READ as they said
  * @commands: READ ahead (near the initiator), or of which pushes came (near the target)
- * @bytes:    of them, READ ahead or come; @unused: those that the target did not READ; @late: that
- *            came when their command was over
+ * @bytes:    of them, READ ahead or come; @unused: those that the target did not READ (near the
+ *            target also: those that came when another answer had); @late: that came when their
+ *            command was over
  * @absorbed: READs of the target that ended here, @served: response packets made of pushes
  * @native:   commands of a proven connection that were not READ ahead
  */

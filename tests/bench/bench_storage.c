@@ -14,6 +14,8 @@
  *   depth above 1, the payload rate.
  * - limit: a round trip and the time that the block takes on the link; or what link and depth
  *   allow: the payload ceiling, or depth blocks in that time, whatever is less.
+ * - unused: of all bytes that were pushed in all cells, how many answered no READ of the target:
+ *   their command was over when they came, or another answer had come before them, or nobody asked.
  * - The clock starts after WARM_UP commands, in which the appliances learn.
  */
 #include <getopt.h>
@@ -43,6 +45,7 @@ struct cell {
 
 struct result {
 	double each_ns, bps;
+	uint64_t pushed, unused;
 	const char *bad;
 };
 
@@ -114,6 +117,7 @@ static struct result run(const struct cell *c)
 	struct world_qp *q;
 	struct world *w;
 	uint64_t warm_at = 0, end;
+	struct conn_info ci;
 
 	hosts(c, &wc, &qc, &sc);
 	w = world_create(&wc);
@@ -143,6 +147,13 @@ static struct result run(const struct cell *c)
 		res.bad = w->violation;
 	else if (!storage_done(q))
 		res.bad = "not done";
+	/* the target's requests, near the target */
+	if (c->appliances && world_conn(w, 1, q, &ci)) {
+		const struct announce_info *a = &ci.lane[LANE_OUT].announce;
+
+		res.pushed = a->bytes + a->late;
+		res.unused = a->unused + a->late;
+	}
 	if (verbose && c->appliances)
 		world_dump(w, stdout);
 	world_destroy(w);
@@ -151,6 +162,7 @@ static struct result run(const struct cell *c)
 
 struct summary {
 	double qd1_50ms, qd32_100ms, loss_20ms;
+	uint64_t pushed, unused;
 	unsigned int bad;
 };
 
@@ -174,6 +186,8 @@ static void row(struct summary *s, struct cell c)
 	printf("%s%s\n", with.bad ? "  " : "", with.bad ? with.bad : "");
 	fflush(stdout);
 	s->bad += with.bad != NULL;
+	s->pushed += with.pushed;
+	s->unused += with.unused;
 	if (c.depth == 1 && c.rtt_ms == 50 && c.loss == 0 && c.block == 64u << 10)
 		s->qd1_50ms = with.each_ns / rtt;
 	if (c.depth == 32 && c.rtt_ms == 100 && c.loss == 0 && c.block == 128u << 10)
@@ -189,7 +203,7 @@ static struct summary table(struct cell only, bool quick)
 	} loads[] = {
 		{4u << 10, 1}, {64u << 10, 1}, {64u << 10, 4}, {128u << 10, 32}, {1u << 20, 4}};
 	static const uint32_t rtts[] = {1, 10, 20, 50, 100};
-	struct summary s = {-1, -1, -1, 0};
+	struct summary s = {.qd1_50ms = -1, .qd32_100ms = -1, .loss_20ms = -1};
 
 	printf("10 Gb/s, path MTU %u, one queue pair; limit: nobody can be better\n\n"
 	       "protocol      block depth    rtt  loss           bare     longhaul        limit\n",
@@ -259,7 +273,8 @@ int main(int argc, char **argv)
 	}
 	s = table(only, quick);
 	printf("bench-storage: qd1-64k-50ms-rtts=%.3f qd32-128k-100ms=%.1f%% "
-	       "loss-1e-3-20ms=%.1f%%\n",
-	       s.qd1_50ms, s.qd32_100ms, s.loss_20ms);
+	       "loss-1e-3-20ms=%.1f%% unused=%.2f%%\n",
+	       s.qd1_50ms, s.qd32_100ms, s.loss_20ms,
+	       s.pushed ? 100 * (double)s.unused / (double)s.pushed : 0);
 	return s.bad ? 1 : 0;
 }

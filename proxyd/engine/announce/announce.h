@@ -70,7 +70,7 @@ enum command_state {
  * struct command - what an initiator has told its target. In the list in which they came.
  * @psn:   of its capsule, on the wire
  * @base, @count: numbers of its packets in @win
- * @read:  bytes of it that the target has READ
+ * @read:  bytes of it that the target has READ; @used: B: those that pushes answered
  * @got:   packets that are here; @asked: A: bytes that were asked
  * @seq:   A: place among those that are READ ahead
  * @over:  the response has passed; only its place in the list is left
@@ -79,7 +79,7 @@ enum command_state {
 struct command {
 	uint64_t va;
 	uint32_t psn, length, rkey;
-	uint32_t base, count, read, got, asked, seq;
+	uint32_t base, count, read, used, got, asked, seq;
 	uint16_t id;
 	uint8_t state;
 	bool over, holed;

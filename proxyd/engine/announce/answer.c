@@ -185,8 +185,10 @@ static void serve(struct engine *e, struct flow *fl, struct command *c, uint32_t
 		if (!resp_awaited(e, x, psn_add(wire, i)))
 			continue;
 		len = make(e, fl, c, what, &at, i, out, &xmit);
-		if (len && resp_serve(e, fl, out, len))
-			y->info.served++;
+		if (!len || !resp_serve(e, fl, out, len))
+			continue;
+		y->info.served++;
+		c->used += what->length - i * mtu < mtu ? what->length - i * mtu : mtu;
 	}
 }
 

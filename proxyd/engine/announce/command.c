@@ -88,14 +88,15 @@ static void end_command(struct engine *e, const struct flow *fl, struct lane_ann
 			struct command *c)
 {
 	uint64_t bytes = (uint64_t)c->got * flow_mtu(fl);
+	uint32_t used = fl->lane.role == ROLE_OPENER ? c->used : c->read;
 
 	if (c->over)
 		return;
 	c->over = true;
 	if (c->state != COMMAND_PENDING && bytes > c->length)
 		bytes = c->length;
-	if (bytes > c->read)
-		y->info.unused += bytes - c->read;
+	if (bytes > used)
+		y->info.unused += bytes - used;
 	command_drop(e, y, c);
 }
 

@@ -261,12 +261,13 @@ void push_rx(struct engine *e, struct flow *fl, const struct frame *f)
 	}
 	if (window_get(&y->win, e->pool, psn_add(c->base, i)))
 		return; /* it came before */
+	y->info.bytes += f->payload_len;
 	if (!keep(e, y, psn_add(c->base, i), f->data, f->len, BUSY_B)) {
 		COUNT(e, NO_ROOM);
+		y->info.unused += f->payload_len;
 		return;
 	}
 	c->got++;
-	y->info.bytes += f->payload_len;
 	if (c->state == COMMAND_LIVE)
 		answer_push(e, fl, c, i * fl->path_mtu, i * fl->path_mtu + f->payload_len);
 }
