@@ -95,14 +95,7 @@ static void hold_all(struct crowd *c, uint32_t n, enum engine_port from)
 {
 	must(crowd_start(c, n, POOL, from, 0), "no memory for the engine");
 	c->payload = 1024;
-	for (uint32_t i = 0; i < n; i++) {
-		crowd_learn(c, i);
-		crowd_hold(c, i);
-		if (from == PORT_LAN)
-			crowd_progress(c, i);
-	}
-	crowd_tick(c, 1000);
-	must(c->events[EVENT_HELD] == n, "not all lanes are held");
+	must(crowd_hold_all(c), "not all lanes are held");
 }
 
 /* Nanoseconds for each of @packets. The far side has them before the next batch. */

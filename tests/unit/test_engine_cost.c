@@ -75,14 +75,7 @@ static void alike(const char *what, long few, long many)
 static void hold(struct crowd *c, uint32_t n, enum engine_port from)
 {
 	assert_true(crowd_start(c, n, 256 * MIB, from, 0));
-	for (uint32_t i = 0; i < n; i++) {
-		crowd_learn(c, i);
-		crowd_hold(c, i);
-		if (from == PORT_LAN)
-			crowd_progress(c, i);
-	}
-	crowd_tick(c, 1000);
-	assert_int_equal(c->events[EVENT_HELD], n);
+	assert_true(crowd_hold_all(c));
 }
 
 static void end(struct crowd *c)

@@ -250,6 +250,18 @@ void crowd_progress(struct crowd *c, uint32_t i)
 	progress(c, i, c->lane[i].msn, c->lane[i].msn, FAR_ROOM);
 }
 
+bool crowd_hold_all(struct crowd *c)
+{
+	for (uint32_t i = 0; i < c->n; i++) {
+		crowd_learn(c, i);
+		crowd_hold(c, i);
+		if (c->from == PORT_LAN)
+			crowd_progress(c, i);
+	}
+	crowd_tick(c, 1000);
+	return c->events[EVENT_HELD] == c->n;
+}
+
 void crowd_room(struct crowd *c, uint32_t i, uint32_t arrived, uint32_t packets)
 {
 	progress(c, i, arrived, arrived, packets);

@@ -66,6 +66,10 @@ void crowd_learn(struct crowd *c, uint32_t i);
  *  after it was learned: a lane that is to be opened does not wait for its peer for long. */
 void crowd_hold(struct crowd *c, uint32_t i);
 
+/** crowd_hold_all - all lanes, and near their requesters the peer has what they sent. False when
+ *  not all of them are held then. */
+bool crowd_hold_all(struct crowd *c);
+
 /** crowd_frame - the next request of lane @i into @out (FRAME_MAX); returns its length. */
 uint32_t crowd_frame(struct crowd *c, uint32_t i, uint8_t *out);
 /** crowd_request - it happens. @skip: so many before it never came. */
