@@ -32,11 +32,11 @@ static void next_owner(struct engine *e, struct flow *fl)
 }
 
 /* Whether the request @f passes by what the lane holds. One from below its start may be new to the
- * responder: on its way to the lane it was lost, or dropped here. */
+ * responder: on its way to the lane it was lost, or dropped here. In FAULT nothing passes. */
 static bool unheld(const struct lane *l, const struct frame *f)
 {
 	return l->role == ROLE_NONE || (l->state == LANE_OPENING && f->psn != l->epsn.psn) ||
-	       (!l->start_acked && psn_before(f->psn, l->start));
+	       (l->state != LANE_FAULT && !l->start_acked && psn_before(f->psn, l->start));
 }
 
 /* A request of flow @fl, arrived at its own side. */
