@@ -126,7 +126,8 @@ void prefetch_atomic_run(struct engine *e, struct flow *fl)
 	uint32_t most = x->depth < AHEAD_MAX ? x->depth : AHEAD_MAX;
 	bool any = false;
 
-	if (!prefetch_has_all(e, fl, x))
+	/* a READ could not pass where the two ends count differently */
+	if (!prefetch_has_all(e, fl, x) || l->no_mtu)
 		return;
 	if (x->fetch_add.run < RUN || !r || r->atomic != ATOMIC_PREFETCH ||
 	    l->role != ROLE_OPENER || x->fetch_add.epoch != *pair_epoch(e, &fl->key) ||
