@@ -100,7 +100,7 @@ bool flow_reversed(const struct flow *a, const struct flow *b)
  * Both directions of a connection are known: tell the peer that we shall agree when it opens a lane
  * of the requests that come from there. It may have custody then before it has asked.
  */
-static void offer(struct engine *e, const struct flow *fl, const struct flow *back)
+static void offer(struct engine *e, struct flow *fl, const struct flow *back)
 {
 	const struct rule *r = fl->rule >= 0 ? &e->rules[fl->rule] : NULL;
 	struct report out = {
@@ -115,6 +115,7 @@ static void offer(struct engine *e, const struct flow *fl, const struct flow *ba
 	    !(e->peer_features[r->peer] & PEER_FEATURE_OFFER) || flow_let_go(e, fl))
 		return;
 	out.names = r->wan_check;
+	fl->pledged = true;
 	e->sink.report(e->sink.ctx, (unsigned int)r->peer, &out);
 }
 
@@ -175,7 +176,7 @@ void flow_unpair(struct engine *e, struct flow *fl)
 		x->partner = x->candidate = FLOW_NONE;
 		x->matches = 0;
 		x->learned = LEARNED_NOT;
-		x->left = false;
+		x->left = x->pledged = false;
 		x->offered = 0;
 		x->lane.calibrated = false;
 		half_add(e, x);

@@ -23,6 +23,7 @@
  * a pair
  * @offered:    the peer will agree to a lane of these requests by the QPN in the low 24 bits, and
  *              knows the path MTU in the others (offer_of()); 0: it has not said so
+ * @pledged:    we have told the peer so (the same of its lanes)
  * @read_depth: READs and ATOMICs that the responder of this flow's requests takes at a time, 0 when
  * not known
  */
@@ -39,7 +40,7 @@ struct flow {
 	int8_t rule;
 	uint8_t side;
 	uint8_t learned;
-	bool used : 1, half : 1, again : 1, left : 1;
+	bool used : 1, half : 1, again : 1, left : 1, pledged : 1;
 	bool bypassed : 1; /* by the operator */
 	bool stranded : 1; /* its two ends count differently, and nobody translates any more */
 	bool cut : 1;	   /* stranded, and its near host has been, or is being, made to fail */

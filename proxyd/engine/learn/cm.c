@@ -51,14 +51,20 @@ static struct cm_pending *slot(struct engine *e)
 	return p;
 }
 
-/* Whether a lane by this number owes its host something. */
+/*
+ * Whether a lane by this number owes its host something. Where the peer keeps, or may as soon as it
+ * likes, since we have agreed beforehand, we cannot know: it lets go, or the hosts do.
+ */
 static bool owes(struct engine *e, const struct flow *fl)
 {
 	const struct lane *l = &fl->lane;
 
-	return lane_keeps(l) ? l->state != LANE_FAULT &&
-				       psn_before(psn_to_host(e, l, &l->una).psn, l->frontier.psn)
-			     : l->role == ROLE_ACCEPTOR && l->packets;
+	if (lane_keeps(l))
+		return l->state != LANE_FAULT &&
+		       psn_before(psn_to_host(e, l, &l->una).psn, l->frontier.psn);
+	if (l->role == ROLE_ACCEPTOR && l->packets)
+		return true;
+	return !l->gone && !fl->left && (l->role == ROLE_ACCEPTOR || fl->pledged);
 }
 
 /* Whether that one does, or the one of the other direction: of a queue pair that gets another
