@@ -128,9 +128,17 @@ static void acceptor_timer(struct engine *e, struct flow *fl, unsigned int which
 /* What asked the opener to let go may be lost. */
 #define CLOSING_NS (100 * NSEC_PER_MSEC)
 
+/* What says that the opener has no such lane any more may be lost, too: one that has, and is idle,
+ * is asked this often. */
+#define IDLE_ASK_NS (10 * NSEC_PER_SEC)
+
 static void acceptor_sweep(struct engine *e, struct flow *fl)
 {
-	if (fl->lane.closing && e->now - fl->lane.clock.last >= CLOSING_NS)
+	uint64_t every = fl->lane.closing		       ? CLOSING_NS
+			 : e->now - fl->seen >= e->cfg.idle_ns ? IDLE_ASK_NS
+							       : UINT64_MAX;
+
+	if (e->now - fl->lane.clock.last >= every)
 		progress_due(e, fl, true);
 }
 
@@ -154,8 +162,12 @@ static bool acceptor_drain(struct engine *e, struct flow *fl, enum lane_reason w
 
 static bool acceptor_owes(struct engine *e, const struct flow *fl)
 {
-	/* its opener may not know whether numbers differ: it is for it to let go */
-	return fl->lane.packets || announce_numbered(e, &fl->lane);
+	const struct lane *l = &fl->lane;
+
+	/* whether numbers differ only its opener knows, or not even that one: it is for it to let
+	 * go, as long as it is there */
+	return l->packets || announce_numbered(e, l) ||
+	       (l->peer != PEER_NONE && e->peer_up[l->peer]);
 }
 
 static bool acceptor_strands(struct engine *e, const struct flow *fl)
