@@ -40,8 +40,9 @@
  * a queue pair that is no more. But who asks can be asked: a queue pair that sends requests and
  * answers no probe in MUTE_MAX rounds is not the one that was told. Nor is it where the number gets
  * answers to what it has asked another queue pair, and none to a probe: there a round will do.
- * Then the lane ends. Where the numbers of the two ends differ it does not: what passed would mean
- * another request to the responder.
+ * Then the lane ends. Where the numbers of the two ends differ what passed would mean another
+ * request to the responder, so it ends only when more rounds were refused than any requester
+ * repeats itself: whoever asks on is deaf to its refusals because they are not its own.
  *
  * A connection that a former engine held may be idle for hours: until its requester asks nobody
  * knows how to speak to it (*unheard*), and its silence says nothing. It stays in FAULT for as long
@@ -68,6 +69,9 @@
 #define PROBES_MAX	64
 #define QUARTER		(1u << 22)
 #define MUTE_MAX	2
+/* A requester repeats itself seven times at most (InfiniBand vol. 1, 9.7.5.2.5) when it hears
+ * nothing, and each round takes ten seconds and more. */
+#define MUTE_RENUMBERS	16
 #define DREQS_MAX	2
 /* Packets that were on their way when the QP failed have arrived. What comes later is another
  * incarnation. */
@@ -361,7 +365,7 @@ static void over(struct engine *e, struct flow *fl)
 
 	if (fl->lane.fault.answered)
 		fl->lane.fault.mute = 0;
-	else if (fl->lane.fault.mute < MUTE_MAX && back && back->tmpl.len) /* it was asked */
+	else if (fl->lane.fault.mute < MUTE_RENUMBERS && back && back->tmpl.len) /* it was asked */
 		fl->lane.fault.mute++;
 	fl->lane.fault.stage = STAGE_OVER;
 	fl->lane.fault.dreqs = 0;
@@ -456,8 +460,11 @@ static void disconnect(struct engine *e, struct flow *fl)
  * who was told. */
 static bool others_now(const struct lane *l)
 {
-	return !l->fault.renumbers && !l->fault.unheard && l->fault.mute &&
-	       (l->fault.other || (l->fault.alive && l->fault.mute >= MUTE_MAX));
+	if (l->fault.unheard || !l->fault.mute)
+		return false;
+	if (l->fault.renumbers)
+		return l->fault.alive && l->fault.mute >= MUTE_RENUMBERS;
+	return l->fault.other || (l->fault.alive && l->fault.mute >= MUTE_MAX);
 }
 
 /* Whether the host of a lane in FAULT may not have seen it yet. */
