@@ -48,6 +48,8 @@ static void attack_reuse(struct plan *p, struct prng *r)
 		q->cm = q->reuse_cm == 3 || prng_hit(r, 0.7);
 		q->reuse_other = prng_hit(r, 0.3) ? between(r, 1, 2) : 0;
 		q->reuse_ms = prng_hit(r, 0.2) ? between(r, 0, 60000) : 0;
+		if (q->reuse_ms && q->reuse > 60)
+			q->reuse /= 5; /* or the world goes on for hours */
 		for (int s = 0; s < 2; s++) {
 			struct plan_work *k = &q->work[s];
 

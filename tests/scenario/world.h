@@ -174,6 +174,7 @@ struct world_qp {
 		struct readers *readers;
 		struct order *order;   /* world_order.c */
 		uint64_t within_bytes; /* the latest in custody that was within its share */
+		uint64_t absent;       /* no connection was known; the event to look again at */
 		/* world_forger.c: how often it had repeated requests, and the end of these */
 		uint64_t repeated;
 		uint32_t repeated_end;
