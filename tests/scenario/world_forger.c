@@ -86,6 +86,12 @@ static bool promised(const struct lane_info *l)
 	return psn_before(l->una, l->frontier);
 }
 
+/* Whether the hosts do not understand each other without it. */
+static bool renumbered(const struct lane_info *l)
+{
+	return l->reads.shift || l->reads.shift_msn;
+}
+
 /* What is answered below una was asked for past the lane, or before there was one: there a host is
  * as on its own as without an appliance. */
 static void remember(struct forger *f, struct forge_target *t, const uint8_t *data, uint32_t len)
@@ -144,6 +150,8 @@ static const char *lane_harm(const struct lane_info *before, const struct lane_i
 		return NULL;
 	if (after->state == LANE_FAULT)
 		return "a forged frame brought a lane to FAULT";
+	if (after->state == LANE_WATCH && renumbered(before))
+		return "a forged frame closed a lane that translates";
 	if (after->state == LANE_WATCH && !promised(before))
 		return NULL;
 	if (after->state == LANE_WATCH && before->custody.packets)

@@ -243,7 +243,8 @@ struct lane {
 	struct rtt rtt;
 	uint32_t next_accepted; /* ACCEPTOR: of those whose numbers have the same hash */
 	uint32_t waits_us;	/* since when the oldest in custody waits for the true ACK */
-	uint32_t passed_from;	/* the lowest of those that @passed_us is about */
+	uint32_t passed_from;	/* the lowest of those that @passed_us is about, or PSN_NONE: their
+				   opcodes are not known */
 	uint32_t passed_us;   /* when a repeat of what was truly acknowledged was last passed on; 0:
 			       never */
 	uint32_t reported_us; /* OPENER: when the peer last said something of the lane */

@@ -14,6 +14,11 @@
  *	an MSN that was passed long ago	it counts anew: the queue pair is another one, and
  *	or an ACK to another requester	what the former one has not taken is lost
  *
+ * Where responder and requester know other numbers (psn_map.c) nothing passes, so no answer can be
+ * to what did; and only this lane makes the two understand each other, so that it counts as one
+ * that owes something. A request whose opcode nobody here knows passes without a place among the
+ * others: who answers what is not told by its PSN.
+ *
  * A responder that has been silent for STALL_NS, with something on its way to it, may be gone. Then
  * a request from below the true ACK may be the first of a new owner, and nothing of the old custody
  * must be sent before it is answered: it would be executed in the new owner's name.
@@ -91,12 +96,20 @@ void lane_passed(struct engine *e, struct flow *fl, uint32_t psn)
 {
 	struct lane *l = &fl->lane;
 
-	if (!lane_asked(e, l) || psn_before(psn, l->passed_from))
+	if (!lane_asked(e, l) || l->passed_from == PSN_NONE || psn_before(psn, l->passed_from))
 		l->passed_from = psn;
 	l->passed_us = some_us(e);
 	l->suspect = lane_keeps(l);
 	if (l->una.psn != l->high && lane_stalled(e, l)) /* nxt goes back to what is sent again */
 		wait_for_word(e, fl);
+}
+
+/** lane_passed_unknown - a request passes of which nobody here knows what answers it. */
+void lane_passed_unknown(struct engine *e, struct lane *l)
+{
+	if (!lane_asked(e, l))
+		l->passed_from = PSN_NONE;
+	l->passed_us = some_us(e);
 }
 
 /** lane_sure - the responder has all below una, and counts as we do. */
@@ -137,7 +150,7 @@ bool lane_replaced(struct engine *e, struct flow *fl)
 	}
 	if (l->role == ROLE_ACCEPTOR)
 		return false;
-	if (lane_owes(e, l) && !lane_stalled(e, l)) {
+	if ((lane_owes(e, l) || psn_map_differs(e, l)) && !lane_stalled(e, l)) {
 		l->disputed = true;
 		return false;
 	}
@@ -161,7 +174,8 @@ void lane_answered(struct engine *e, struct flow *fl, const struct frame *f)
 	struct lane *l = &fl->lane;
 	uint32_t msn = frame_aeth_msn(f), behind = psn_sub(l->una.msn, msn);
 
-	if (l->opaque || !lane_asked(e, l) || psn_before(f->psn, l->passed_from))
+	if (l->opaque || psn_map_differs(e, l) || !lane_asked(e, l) || l->passed_from == PSN_NONE ||
+	    psn_before(f->psn, l->passed_from))
 		return;
 	if (psn_sub(msn, l->una.msn) <= psn_sub(l->epsn.msn, l->una.msn)) {
 		if (psn_add(f->psn, 1) == l->una.psn && aeth_is_ack(frame_aeth_syndrome(f)))

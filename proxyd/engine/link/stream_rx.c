@@ -419,6 +419,6 @@ void stream_rx_unknown(struct engine *e, struct flow *fl, const struct frame *f)
 	progress_due(e, fl, true);
 	if (l->state != LANE_DRAIN && l->una.psn != l->end && !psn_before(f->psn, l->una.psn))
 		return;
-	l->passed_us = some_us(e);
+	lane_passed_unknown(e, l);
 	engine_pass(e, fl->side, f);
 }
