@@ -346,6 +346,28 @@ gateway_stop() # SITE: its status
 	signal "gw-$1" TERM && reap "gw-$1"
 }
 
+going_on() # SITE: its daemon says that it goes on with what another one left
+{
+	log_has "$1" 'going on where a former longhauld ended'
+}
+
+# next_daemon SITE SIGNAL: the daemon there ends by USR2 or KILL, and another one goes on where it ended. That one begins
+# before the one before has quite ended, as after `systemctl restart`.
+next_daemon()
+{
+	pid[old]=${pid[gw-$1]}
+	mv "$LAB/gw-$1.err" "$LAB/old.err"
+	signal old "$2"
+	gateway_start "$1"
+	reap old || [ "$2" = KILL ] && going_on "$1"
+}
+
+restart_daemon() # SITE: the same by the command with which the unit restarts
+{
+	in_ns "g$1" "$B/longhauld" -c "$LAB/gw-$1.conf" --hand-over "${pid[gw-$1]}" && reap "gw-$1" && gateway_start "$1" &&
+	going_on "$1"
+}
+
 # jq_true SITE OBJECT FILTER [JQ-ARGUMENT...]: whether the filter holds for what the CLI says
 jq_true()
 {

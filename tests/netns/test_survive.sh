@@ -10,21 +10,6 @@ cd "$(dirname "$0")/../.." || exit 1
 
 HOST=(--size 64K --depth 64 --mtu 4096 --timeout-exp 14 --retry 7)
 
-going_on() # SITE: it says that it goes on with what another one left
-{
-	grep -q 'going on where a former longhauld ended' "$LAB/gw-$1.err"
-}
-
-# the next one begins before the one before has quite ended, as after `systemctl restart`
-next_daemon() # SITE SIGNAL
-{
-	pid[old]=${pid[gw-$1]}
-	mv "$LAB/gw-$1.err" "$LAB/old.err"
-	signal old "$2"
-	gateway_start "$1"
-	reap old || [ "$2" = KILL ] && going_on "$1"
-}
-
 # amid NAME OP CONDITION EVENT...: a stream from a that goes on while the event comes, and afterwards
 amid()
 {
@@ -76,11 +61,7 @@ it "kill -9 six times at random: WRITE" amid killed-often write held_now often
 
 it "one hand-over after the other, at both sides: WRITE" amid write-both write held_now both
 
-by_command() # what the unit does for a restart
-{
-	in_ns ga "$B/longhauld" -c "$LAB/gw-a.conf" --hand-over "${pid[gw-a]}" && reap gw-a && gateway_start a && going_on a
-}
-it "longhauld --hand-over: WRITE" amid by-command write held_now by_command
+it "longhauld --hand-over: WRITE" amid by-command write held_now restart_daemon a
 
 second() # daemon on what one has: refused, which the first one does not notice
 {
