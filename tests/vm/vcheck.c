@@ -6,7 +6,8 @@
  *	vcheck [OPTION...] OPS			the responder
  *	vcheck [OPTION...] OPS ADDRESS		the requester
  *
- * With -r 1 the responder has one receive posted at a time, so it must say RNR.
+ * With -r 1 the responder has one receive posted at a time, so it must say RNR. With -u FILE the
+ * requester has all letters done again and again until FILE is there, at least once.
  *
  * OPS are letters, done in this order with COUNT messages each:
  *
@@ -17,9 +18,9 @@
  *	r	READs of what the responder wrote there
  *	a	FetchAdds on one word: each must bring the number of those before it
  *
- * Content is a function of the letter, the message's number and the place in it, so that a message
- * twice, a missing one and one in another's place are seen too. Queue pair numbers travel over TCP.
- * After each letter both sides meet there.
+ * Content is a function of the round, the letter, the message's number and the place in it, so that
+ * a message twice, a missing one and one in another's place are seen too. Queue pair numbers travel
+ * over TCP. After each letter both sides meet there.
  */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -48,7 +49,7 @@ struct side {
 };
 
 static uint32_t count = 64, size = 65536, depth = 16, receives = DEPTH, gid_index = 1, mtu = 1024;
-static const char *device = "rxe0", *host;
+static const char *device = "rxe0", *host, *until;
 static struct ibv_context *ctx;
 static struct ibv_pd *pd;
 static struct ibv_cq *cq;
@@ -58,6 +59,7 @@ static uint8_t *buf;
 static struct side me, peer;
 static int sock;
 static uint64_t wrong;
+static uint32_t rounds;
 static int seconds = 60;
 
 static _Noreturn void die(const char *what)
@@ -70,7 +72,8 @@ static _Noreturn void die(const char *what)
 
 static uint64_t word_of(char op, uint32_t n, uint32_t at)
 {
-	uint64_t x = ((uint64_t)(uint8_t)op << 56) ^ ((uint64_t)n << 24) ^ at;
+	uint64_t x =
+		((uint64_t)(uint8_t)op << 56) ^ ((uint64_t)rounds << 44) ^ ((uint64_t)n << 24) ^ at;
 
 	x += 0x9e3779b97f4a7c15ull;
 	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
@@ -450,13 +453,25 @@ static void requester(char op)
 	meet('.');
 }
 
+/* The requester decides whether there is another round. */
+static bool again(void)
+{
+	char word = until && access(until, F_OK) ? 'g' : 'e';
+
+	if (host)
+		put(&word, 1);
+	else
+		get(&word, 1);
+	return word == 'g';
+}
+
 int main(int argc, char **argv)
 {
 	const char *ops;
 	char other;
 	int o;
 
-	while ((o = getopt(argc, argv, "n:s:q:r:x:m:d:t:")) != -1) {
+	while ((o = getopt(argc, argv, "n:s:q:r:x:m:d:t:u:")) != -1) {
 		switch (o) {
 		case 'n':
 			count = (uint32_t)atoi(optarg);
@@ -482,6 +497,9 @@ int main(int argc, char **argv)
 		case 't':
 			seconds = atoi(optarg);
 			break;
+		case 'u':
+			until = optarg;
+			break;
 		default:
 			optind = argc + 1;
 		}
@@ -490,7 +508,8 @@ int main(int argc, char **argv)
 	    receives > DEPTH) {
 		fprintf(stderr,
 			"usage: vcheck [-n COUNT] [-s SIZE] [-q OUTSTANDING] [-r RECEIVES] [-x "
-			"GID-INDEX] [-m PATH-MTU] [-d DEVICE] [-t SECONDS] OPS [ADDRESS]\n");
+			"GID-INDEX] [-m PATH-MTU] [-d DEVICE] [-t SECONDS] [-u FILE] OPS "
+			"[ADDRESS]\n");
 		return 2;
 	}
 	ops = argv[optind];
@@ -502,12 +521,15 @@ int main(int argc, char **argv)
 	get(&peer, sizeof(peer));
 	start_qp();
 	meet('+');
-	for (const char *op = ops; *op; op++) {
-		if (host)
-			requester(*op);
-		else
-			responder(*op);
-	}
+	do {
+		for (const char *op = ops; *op; op++) {
+			if (host)
+				requester(*op);
+			else
+				responder(*op);
+		}
+		rounds++;
+	} while (again());
 	/* each says how it judges; both must agree that all was right */
 	other = wrong ? 'n' : 'y';
 	put(&other, 1);
@@ -518,6 +540,7 @@ int main(int argc, char **argv)
 			(unsigned long long)wrong, other == 'y' ? "has none" : "has some");
 		return 1;
 	}
-	printf("vcheck: %s: %u messages of %u bytes each, all right\n", ops, count, size);
+	printf("vcheck: %s: %u messages of %u bytes each, rounds: %u, all right\n", ops, count,
+	       size, rounds);
 	return 0;
 }
