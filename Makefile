@@ -178,7 +178,10 @@ check: deps vm-deps
 .PHONY: check-vm
 check-vm: deps vm-deps
 	$(Q)$(MAKE) $(JOBS) all vm-programs
-	$(Q)B=$(B) tests/vm/matrix.sh
+	$(Q)good=yes; \
+	B=$(B) tests/vm/survive.sh || good=no; \
+	B=$(B) tests/vm/matrix.sh || good=no; \
+	[ $$good = yes ]
 
 .PHONY: check-busy
 check-busy: deps vm-deps

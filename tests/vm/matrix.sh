@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# `make check-vm`: every test of tests/vm/tools.sh between two guests over each link, bare and through the
+# `make check-vm`, after tests/vm/survive.sh: every test of tests/vm/tools.sh between two guests over each link, bare and through the
 # appliances. One line a cell,
 #
 #	vm: test=write mtu=1024 rtt-ms=100 loss=0 direct-MBps=1.09 longhaul-MBps=6.90 gain=6.33 ok

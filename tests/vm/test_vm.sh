@@ -3,8 +3,8 @@
 #
 # The short part of tests/vm, for `make check`: two Linux hosts with soft-RoCE at 40 ms, WRITE, SEND, READ,
 # rping and RNR, bare and through the appliances (NTT-1, ENG-5); what arrives, that of ATOMICs too (NTT-9), is
-# looked at, also with loss.
-# tests/vm/matrix.sh is the whole.
+# looked at, also with loss. Appliances are restarted and killed amid transfers.
+# tests/vm/matrix.sh is the whole, with tests/vm/survive.sh.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 B=${B:-build}
@@ -22,6 +22,7 @@ case $? in
 esac
 . tests/vm/lib.sh
 . tests/vm/tools.sh
+. tests/vm/amid.sh
 
 # So far that it is the distance that rules, not the emulated processors; and less than the tools' 67 ms
 RTT=40
@@ -54,6 +55,11 @@ cell() # TEST MTU: through the appliances
 	longhaul_cell "$1" "$2" $RTT 0 >"$LAB/line" || { cat "$LAB/line" >&2; false; }
 }
 
+amid_it() # TEST MTU EVENT SITE
+{
+	amid_cell "$1" "$2" $RTT "$3" "$4" >"$LAB/line" || { cat "$LAB/line" >&2; false; }
+}
+
 contents() # as verify; says why not
 {
 	rm -f "$LAB/guests.txt"
@@ -84,6 +90,7 @@ probe()
 }
 
 vm_up
+lab_keep
 wan_start --visible --only-roce --delay-ms $((RTT / 2))
 for t in write send read rping rc-pingpong send-rnr; do
 	it "bare: $t" bare_cell $t 1024 $RTT 0
@@ -105,6 +112,10 @@ cat "$LAB/line"
 it "SENDs to one posted receive: contents right" contents s 1024 $GID4 1
 it "the responder has said RNR" not_ready
 it "READs, ATOMICs, WRITEs with immediate, SENDs, over IPv6 and path MTU 4096: contents right" contents wisra 4096 $GID6
+for event in "write 1024 kill-9 a" "write 1024 restart b" "contents 4096 kill-9 a"; do
+	it "amid a transfer: $event" amid_it $event
+	sed 's/^/# /' "$LAB/line"
+done
 wan_stop
 wan_start --visible --only-roce --delay-ms $((RTT / 2)) --loss 0.005
 await 30 peers_up

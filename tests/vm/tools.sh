@@ -170,9 +170,17 @@ listens()
 # server's job, and $reply; the client's status.
 serve()
 {
-	local seconds=$1 client
+	local asking
 
-	guest_begin b $((seconds + 20)) "$2"
+	serve_begin "$@" || return
+	# while it still hangs
+	guest_await a "$asking" $(($1 - 3)) || guests_state >"$LAB/guests.txt"
+	guest_wait a "$asking"
+}
+
+serve_begin() # the same, but the client is not waited for: sets $asking, its job
+{
+	guest_begin b $(($1 + 20)) "$2"
 	served=$job
 	# in a guest that may have to wait for a processor
 	if ! guest b 40 "$(listens "$3")"; then
@@ -182,11 +190,8 @@ serve()
 		why="the server does not listen: $reply"
 		return 1
 	fi
-	guest_begin a "$seconds" "$4"
-	client=$job
-	# while it still hangs
-	guest_await a "$client" $((seconds - 3)) || guests_state >"$LAB/guests.txt"
-	guest_wait a "$client"
+	guest_begin a "$1" "$4"
+	asking=$job
 }
 
 # What the guests' network cards see from now on, into $LAB/NAME-lan-a.pcap and -lan-b.pcap; with
