@@ -109,6 +109,18 @@ void rtt_sample(struct rtt *t, uint32_t us)
 		t->minrtt_us = us;
 }
 
+/* What a round trip may last longer than the mean. A window that grows makes a queue, which no
+ * round trip before has seen; and in single mode all that is on its way is sent again when the
+ * timer was too early. */
+static uint64_t rtt_margin_us(const struct lane *l)
+{
+	uint64_t us = 4ull * l->rtt.rttvar_us;
+
+	if (l->role == ROLE_SINGLE && us < l->rtt.srtt_us / 2)
+		us = l->rtt.srtt_us / 2;
+	return us;
+}
+
 /* RFC 6298 with the floor that the port suggests, doubled with each timeout without progress. */
 uint64_t lane_rto_ns(const struct lane *l)
 {
@@ -116,7 +128,7 @@ uint64_t lane_rto_ns(const struct lane *l)
 		 floor = l->role == ROLE_ACCEPTOR ? RTO_MIN_LAN_US : RTO_MIN_WAN_US;
 
 	if (l->rtt.srtt_us)
-		us = l->rtt.srtt_us + 4ull * l->rtt.rttvar_us;
+		us = l->rtt.srtt_us + rtt_margin_us(l);
 	else if (l->role == ROLE_ACCEPTOR)
 		us = 20000;
 	if (us < floor)
