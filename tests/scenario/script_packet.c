@@ -214,6 +214,7 @@ void packet_inherit(struct packet *p, const struct packet *sent)
 	p->psn = said.psn;
 	p->of = said.of;
 	p->given = said.given;
+	p->ackreq |= said.ackreq;
 	if (said.given & SET_MSN)
 		p->msn = said.msn;
 	if (said.given & SET_LEN)

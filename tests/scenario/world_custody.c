@@ -43,13 +43,14 @@ void world_wrong(struct world_qp *q, const char *what)
 		q->w->violation = what;
 }
 
-/* The ICRC that @f would have if it asked for no ACK: who keeps an order asks for some more. */
+/* The ICRC that @f would have if it asked for no ACK: who keeps an order asks for some more, and so
+ * does who is alone. */
 static uint32_t icrc_unasked(const struct world *w, const struct frame *f)
 {
 	uint8_t copy[FRAME_MAX], b = f->data[f->bth + 8u] & 0x7f;
 	uint32_t icrc;
 
-	if (!f->ackreq || !w->cfg.actors.order || f->len > FRAME_MAX) {
+	if (!f->ackreq || (!w->cfg.actors.order && !w->cfg.single) || f->len > FRAME_MAX) {
 		memcpy(&icrc, f->data + f->icrc, 4);
 		return icrc;
 	}

@@ -177,10 +177,9 @@ static void trail(struct engine *e, struct lane *l)
 	}
 	follow(&l->overlap, to);
 	follow(&l->named, to);
-	if (l->role == ROLE_ACCEPTOR) {
-		follow(&l->ackreq_end, to);
+	follow(&l->ackreq_end, to);
+	if (l->role == ROLE_ACCEPTOR)
 		return;
-	}
 	follow(&l->told, host);
 	follow(&l->lost_from, to);
 	follow(&l->reached, to);

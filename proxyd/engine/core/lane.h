@@ -198,7 +198,7 @@ struct lane {
 	uint32_t report_seq, hole_cursor;
 	struct report_clock clock;    /* ACCEPTOR: of its PROGRESS reports */
 	uint32_t reached, reached_hi; /* OPENER: the peer has all below, the highest it has */
-	uint32_t ackreq_end; /* ACCEPTOR: end of the last packet sent that asks for an ACK */
+	uint32_t ackreq_end; /* ACCEPTOR, SINGLE: end of the last packet sent that asks for an ACK */
 	uint32_t lost_from;  /* OPENER: no packet below is marked lost */
 	bool no_mtu;
 	bool closing;		    /* ACCEPTOR: the opener is asked to let go */

@@ -23,6 +23,9 @@ static inline void far_in_vain(struct read_rec *r)
 void far_arm(struct engine *e, struct flow *fl);
 /** far_flight_full - as much as may be is on its way. */
 bool far_flight_full(const struct flow *fl);
+/** far_unasked - the packet that ends at @next must ask for an ACK, or the window may be full of
+ * such as nobody answers. */
+bool far_unasked(const struct lane *l, uint32_t next);
 /** far_lost_one - something on its way was lost. */
 void far_lost_one(struct engine *e, struct lane *l);
 /** far_widen - the responder has acknowledged @n packets. */

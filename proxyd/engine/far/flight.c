@@ -9,6 +9,10 @@
  * Over the WAN (single mode) the responder cannot ask for single packets: a loss costs all that was
  * sent after it. So the packets on their way are limited by a window that grows with what is
  * acknowledged and is halved by each loss, once per round trip.
+ *
+ * Hosts ask for an ACK where their messages end, or their own windows, and these may be longer than
+ * this one: a window without any ends with the loss timer. So there is always one asked for within
+ * a quarter of the window, by the appliance where the host has not.
  */
 #include "engine/announce/announce.h"
 #include "engine/far/far_priv.h"
@@ -17,6 +21,7 @@
 #define CWND_MIN     16u
 #define CWND_MAX     65536u
 #define CWND_ONE     256u /* ACCEPTOR: one packet, in units of cwnd */
+#define CWND_ASKS    4u	  /* SINGLE: packets that ask for an ACK, in a window, at least */
 
 void far_arm(struct engine *e, struct flow *fl)
 {
@@ -41,6 +46,13 @@ bool far_flight_full(const struct flow *fl)
 		full = l->cwnd / CWND_ONE;
 	return ((l->nxt.psn - l->una.psn) & PSN_MASK) >= full &&
 	       psn_after(l->ackreq_end, l->una.psn);
+}
+
+bool far_unasked(const struct lane *l, uint32_t next)
+{
+	uint32_t from = psn_after(l->ackreq_end, l->una.psn) ? l->ackreq_end : l->una.psn;
+
+	return l->role == ROLE_SINGLE && psn_diff(next, from) >= (int32_t)(l->cwnd / CWND_ASKS);
 }
 
 void far_lost_one(struct engine *e, struct lane *l)

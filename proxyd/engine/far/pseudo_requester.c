@@ -60,13 +60,25 @@ static bool tx(struct engine *e, struct flow *fl, const struct pkt *d, bool ask)
 	return !engine_tx(e, other_port(fl->side), data, d->len);
 }
 
-/* Whether the packet @d must ask for an ACK, for a barrier stands at @next: nothing more
- * goes before that is over, and it may wait for this ACK. */
+/* Whether the host has asked for no answer to @d. */
+static bool unasked(const struct pkt *d)
+{
+	return !(d->flags & (PKT_ACKREQ | PKT_ANSWERED));
+}
+
+/* Whether the packet @d must ask for an ACK, for what comes after it at @next may wait for that:
+ * a barrier stands there, or the window ends with too little in it that asks. */
 static bool must_ask(const struct engine *e, const struct flow *fl, const struct pkt *d,
 		     uint32_t next)
 {
-	return fl->lane.ordered && !(d->flags & (PKT_ACKREQ | PKT_ANSWERED)) &&
-	       order_held(e, fl, next);
+	return unasked(d) &&
+	       ((fl->lane.ordered && order_held(e, fl, next)) || far_unasked(&fl->lane, next));
+}
+
+/* The same of a probe. Over the WAN it is sent for its answer only. */
+static bool probe_asks(const struct engine *e, const struct flow *fl, const struct pkt *d)
+{
+	return (fl->lane.role == ROLE_SINGLE && unasked(d)) || must_ask(e, fl, d, fl->lane.nxt.psn);
 }
 
 static bool send(struct engine *e, struct flow *fl, struct pkt *d, bool ask)
@@ -225,7 +237,7 @@ void far_timeout(struct engine *e, struct flow *fl)
 	if (l->role == ROLE_SINGLE)
 		far_lost_one(e, l); /* a near responder may just be slow: its answer tells */
 	d = window_next(&l->win, e->pool, l->una.psn, l->nxt.psn, &psn);
-	if (d && send(e, fl, d, must_ask(e, fl, d, l->nxt.psn)))
+	if (d && send(e, fl, d, probe_asks(e, fl, d)))
 		l->probing = true;
 	probe_ahead(e, fl, psn);
 	far_arm(e, fl);

@@ -111,6 +111,15 @@ static uint32_t first_room(const struct engine *e, const struct flow *fl)
 				    : (uint32_t)n;
 }
 
+/* What only an appliance has that sends on over the WAN by itself. */
+static void single_begin(struct engine *e, struct lane *l)
+{
+	l->cwnd = CWND_FIRST;
+	l->cut_us = now_us(e);
+	l->ackreq_end = l->una.psn;
+	l->made = MQ_NONE;
+}
+
 void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
@@ -155,11 +164,8 @@ void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
 	l->overlap = passed != PSN_NONE && psn_after(passed, f->psn) ? passed : f->psn;
 	l->lost_from = l->reached = l->reached_hi = f->psn;
 	l->rack_us = l->trickle_us = l->cnp_us = now_us(e);
-	if (l->role == ROLE_SINGLE) {
-		l->cwnd = CWND_FIRST;
-		l->cut_us = now_us(e);
-		l->made = MQ_NONE;
-	}
+	if (l->role == ROLE_SINGLE)
+		single_begin(e, l);
 	order_join(e, fl);
 	if (l->role == ROLE_OPENER && !l->ordered && flow_offered(e, fl))
 		lane_set_state(l, LANE_HELD);
