@@ -217,6 +217,8 @@ static void single_timer(struct engine *e, struct flow *fl, unsigned int which)
 		far_rnr_over(e, fl);
 	else if (which == TIMER_LOSS)
 		far_timeout(e, fl);
+	else if (which == TIMER_PACE)
+		pace_run(e, fl);
 }
 
 /* ---- solo ---- */

@@ -6,8 +6,8 @@
  *	bench_link [--cell NAME] [--seconds S] [--quick] [--unpaced] [--given-rate] [--ours]
  *		   [--verbose]
  *
- * Each cell is measured with two appliances, and bare, with a wire in their place; beside stands
- * what the link would carry at most. The last line sums up.
+ * Each cell is measured with two appliances (single-...: with one), and bare, with a wire in their
+ * place; beside stands what the link would carry at most. The last line sums up.
  */
 #include <getopt.h>
 #include <math.h>
@@ -73,6 +73,7 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	link_share(&o, &l);
 	link_lanes(&o, &l);
+	link_single(&o, &l);
 	link_policy(&o, &l);
 	printf("bench-link: deaths=%d", l.deaths);
 	field("unset-1bdp", l.unset, 1);

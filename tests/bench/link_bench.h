@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What the parts of bench_link share: link_share.c has links whose rate nobody has said or that
- * others use, link_policy.c compares policies with no appliance, link_lanes.c has lanes that begin,
- * small packets, tails, and many lanes at once.
+ * others use, link_single.c the same for one appliance alone, link_policy.c compares policies with
+ * no appliance, link_lanes.c has lanes that begin, small packets, tails, and many lanes at once.
  */
 #ifndef BENCH_LINK_BENCH_H
 #define BENCH_LINK_BENCH_H
@@ -54,6 +54,7 @@ static inline struct rc_qp_config link_qp(void)
 
 void link_share(const struct options *o, struct last *out);
 void link_policy(const struct options *o, struct last *out);
+void link_single(const struct options *o, struct last *out);
 void link_lanes(const struct options *o, struct last *out);
 
 #endif

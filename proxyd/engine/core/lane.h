@@ -105,6 +105,17 @@ struct report_clock {
 	bool due, urgent;
 };
 
+/* One packet, in units of struct lane's @cwnd. */
+#define CWND_ONE 256u
+
+/** struct lane_pace - SINGLE: how the window fills and grows (far/flight.c). @paid_ns: what was
+ * sent is paid for at this time; @thresh: slow start ends there, in units of @cwnd. */
+struct lane_pace {
+	uint64_t paid_ns;
+	uint32_t thresh;
+};
+#define THRESH_NONE UINT32_MAX
+
 /** struct mark - a PSN together with what an ACK just below it would say. */
 struct mark {
 	uint32_t psn;
@@ -196,10 +207,14 @@ struct lane {
 	uint32_t lost; /* packets marked PKT_LOST */
 	uint32_t refusal_psn;
 	uint32_t report_seq, hole_cursor;
-	struct report_clock clock;    /* ACCEPTOR: of its PROGRESS reports */
+	union {
+		struct report_clock clock; /* ACCEPTOR, OPENER: of its reports */
+		struct lane_pace pace;	   /* SINGLE */
+	};
 	uint32_t reached, reached_hi; /* OPENER: the peer has all below, the highest it has */
-	uint32_t ackreq_end; /* ACCEPTOR, SINGLE: end of the last packet sent that asks for an ACK */
-	uint32_t lost_from;  /* OPENER: no packet below is marked lost */
+	uint32_t
+		ackreq_end; /* ACCEPTOR, SINGLE: end of the last packet sent that asks for an ACK */
+	uint32_t lost_from; /* OPENER: no packet below is marked lost */
 	bool no_mtu;
 	bool closing;		    /* ACCEPTOR: the opener is asked to let go */
 	uint16_t jump_ms;	    /* when the latest round of @jump_run began */
@@ -209,7 +224,7 @@ struct lane {
 	union {
 		struct {
 			/* SINGLE: packets that may be on the WAN; ACCEPTOR: on their way to the
-			 * responder, in units of CWND_ONE (far/flight.c). @cut_us: when it
+			 * responder; in units of CWND_ONE (far/flight.c). @cut_us: when it
 			 * was halved */
 			uint32_t cwnd;
 			uint32_t cut_us;

@@ -266,6 +266,7 @@ struct engine {
 #define TIMER_LOSS	      0u
 #define TIMER_AUX	      1u /* ACCEPTOR, SINGLE: RNR; OPENER: OPEN retry */
 #define TIMER_RESP	      2u /* answers on their way over the WAN */
+#define TIMER_PACE	      2u /* SINGLE: the next packet may go */
 #define TIMER_REPORT	      3u /* a report to the peer that waits for more to tell */
 #define TIMERS		      4u
 #define TIMER_ID(flow, which) ((flow)*TIMERS + (which))

@@ -26,6 +26,10 @@ bool far_flight_full(const struct flow *fl);
 /** far_unasked - the packet that ends at @next must ask for an ACK, or the window may be full of
  * such as nobody answers. */
 bool far_unasked(const struct lane *l, uint32_t next);
+/** far_paced - the next packet has to wait (SINGLE), and its lane gets a turn then. */
+bool far_paced(struct engine *e, struct flow *fl);
+/** far_pay - a packet was sent: what comes next may have to wait. */
+void far_pay(struct engine *e, struct lane *l);
 /** far_lost_one - something on its way was lost. */
 void far_lost_one(struct engine *e, struct lane *l);
 /** far_widen - the responder has acknowledged @n packets. */

@@ -7,12 +7,24 @@
  * waiting for one would be for ever.
  *
  * Over the WAN (single mode) the responder cannot ask for single packets: a loss costs all that was
- * sent after it. So the packets on their way are limited by a window that grows with what is
- * acknowledged and is halved by each loss, once per round trip.
+ * sent after it. So the packets on their way are limited by a window.
  *
  * Hosts ask for an ACK where their messages end, or their own windows, and these may be longer than
  * this one: a window without any ends with the loss timer. So there is always one asked for within
  * a quarter of the window, by the appliance where the host has not.
+ *
+ * The window doubles each round trip until something is lost (slow start). A loss at the flight F
+ * leaves F / 2, and that is where slow start ends from then on, @thresh. Behind that a constant
+ * part of it is added in each round trip, so the way back to F takes as many for any window. What
+ * is beyond F was not tried before: there the excess doubles as well.
+ *
+ * A loss much below F says less of the link than of noise, or of others who began: the window is
+ * halved all the same, but @thresh comes down by a sixteenth only, so slow start brings most of it
+ * back. Others that stay are seen by one such loss after the other.
+ *
+ * After a loss what was sent is on its way still, and sending begins anew with all of the window
+ * free: at once it would fill the queue that has just been too short. So from the first loss on it
+ * is paced, a little faster than a window for each round trip; in slow start twice as fast.
  */
 #include "engine/announce/announce.h"
 #include "engine/far/far_priv.h"
@@ -20,8 +32,19 @@
 #define FLIGHT_BYTES (2u << 20)
 #define CWND_MIN     16u
 #define CWND_MAX     65536u
-#define CWND_ONE     256u /* ACCEPTOR: one packet, in units of cwnd */
-#define CWND_ASKS    4u	  /* SINGLE: packets that ask for an ACK, in a window, at least */
+/* SINGLE: so many packets of a window ask for an ACK, at least. */
+#define CWND_ASKS    4u
+/* Slow start goes up to this at least. */
+#define THRESH_MIN   64u
+/* Round trips from the half to the whole of what was lost at. */
+#define ADD_ROUNDS   16u
+/* So much of the threshold goes at a loss far below what it stands for. */
+#define DOUBT	     16u
+/* What may leave at once where packets are paced, and for how long a timer may be late. */
+#define BURST	     16u
+#define BURST_NS     (200 * NSEC_PER_USEC)
+/* A timer for less would cost more than it spreads. */
+#define PACE_NS	     (50 * NSEC_PER_USEC)
 
 void far_arm(struct engine *e, struct flow *fl)
 {
@@ -41,7 +64,7 @@ bool far_flight_full(const struct flow *fl)
 	if (l->nxt.psn == l->una.psn)
 		return false;
 	if (l->role == ROLE_SINGLE)
-		return ((l->nxt.psn - l->una.psn) & PSN_MASK) >= l->cwnd;
+		return ((l->nxt.psn - l->una.psn) & PSN_MASK) >= l->cwnd / CWND_ONE;
 	if (l->cwnd / CWND_ONE < full)
 		full = l->cwnd / CWND_ONE;
 	return ((l->nxt.psn - l->una.psn) & PSN_MASK) >= full &&
@@ -52,35 +75,80 @@ bool far_unasked(const struct lane *l, uint32_t next)
 {
 	uint32_t from = psn_after(l->ackreq_end, l->una.psn) ? l->ackreq_end : l->una.psn;
 
-	return l->role == ROLE_SINGLE && psn_diff(next, from) >= (int32_t)(l->cwnd / CWND_ASKS);
+	return l->role == ROLE_SINGLE &&
+	       psn_diff(next, from) >= (int32_t)(l->cwnd / CWND_ONE / CWND_ASKS);
+}
+
+/* SINGLE: slow start ends at @half of what was lost at. */
+static void lower_thresh(struct lane *l, uint32_t half)
+{
+	uint32_t t = l->pace.thresh;
+
+	if (t != THRESH_NONE && half < t / 4 * 3)
+		t = half > t - t / DOUBT ? half : t - t / DOUBT;
+	else
+		t = half;
+	l->pace.thresh = t > THRESH_MIN * CWND_ONE ? t : THRESH_MIN * CWND_ONE;
 }
 
 void far_lost_one(struct engine *e, struct lane *l)
 {
-	uint32_t one = l->role == ROLE_SINGLE ? 1 : CWND_ONE,
-		 flight = (l->nxt.psn - l->una.psn) & PSN_MASK;
+	uint32_t flight = ((l->nxt.psn - l->una.psn) & PSN_MASK) * CWND_ONE;
 
 	if (now_us(e) - l->cut_us < l->rtt.srtt_us)
 		return;
 	l->cut_us = now_us(e);
-	if (l->role == ROLE_ACCEPTOR && l->cwnd > flight * one)
-		l->cwnd = flight * one;
-	l->cwnd = l->cwnd / 2 > CWND_MIN * one ? l->cwnd / 2 : CWND_MIN * one;
+	if (l->cwnd > flight)
+		l->cwnd = flight;
+	if (l->role == ROLE_SINGLE)
+		lower_thresh(l, l->cwnd / 2);
+	l->cwnd = l->cwnd / 2 > CWND_MIN * CWND_ONE ? l->cwnd / 2 : CWND_MIN * CWND_ONE;
 }
 
-/* The responder has acknowledged @n packets. */
+/* What is added to the window in a round trip. */
+static uint32_t added(const struct lane *l)
+{
+	uint32_t thresh = l->pace.thresh, add = thresh / ADD_ROUNDS;
+
+	if (l->role != ROLE_SINGLE)
+		return CWND_ONE;
+	if (l->cwnd < thresh)
+		return l->cwnd;
+	if (l->cwnd / 2 > thresh)
+		add += l->cwnd - 2 * thresh;
+	return add > CWND_ONE ? add : CWND_ONE;
+}
+
 void far_widen(struct lane *l, uint32_t n)
 {
-	uint32_t max = CWND_MAX;
+	uint64_t most = (uint64_t)CWND_MAX * CWND_ONE,
+		 to = l->cwnd + (uint64_t)n * CWND_ONE * added(l) / l->cwnd + 1;
 
-	if (l->role == ROLE_SINGLE) {
-		l->cwnd += n;
-	} else {
-		l->cwnd += n * CWND_ONE * CWND_ONE / l->cwnd + 1;
-		max *= CWND_ONE;
-	}
-	if (l->cwnd > max)
-		l->cwnd = max;
+	l->cwnd = (uint32_t)(to < most ? to : most);
+}
+
+bool far_paced(struct engine *e, struct flow *fl)
+{
+	uint64_t least = e->now + PACE_NS, at = fl->lane.pace.paid_ns;
+
+	if (fl->lane.role != ROLE_SINGLE || at <= e->now)
+		return false;
+	wheel_arm(e->wheel, far_timer(e, fl, TIMER_PACE), at > least ? at : least);
+	return true;
+}
+
+void far_pay(struct engine *e, struct lane *l)
+{
+	uint64_t gap, idle;
+
+	if (l->role != ROLE_SINGLE || l->pace.thresh == THRESH_NONE)
+		return;
+	gap = (uint64_t)l->rtt.srtt_us * NSEC_PER_USEC * CWND_ONE / l->cwnd;
+	gap = l->cwnd < l->pace.thresh ? gap / 2 : gap * 4 / 5;
+	idle = BURST * gap > BURST_NS ? BURST * gap : BURST_NS;
+	if (l->pace.paid_ns + idle < e->now)
+		l->pace.paid_ns = e->now - idle;
+	l->pace.paid_ns += gap;
 }
 
 /* Go back: what is sent next is the packet at @psn. */

@@ -150,12 +150,15 @@ bool far_run(struct engine *e, struct flow *fl, uint32_t quantum)
 		if ((d->flags & PKT_ANSWERED) &&
 		    (resp_depth_full(e, fl) || atomic_depth_full(e, fl)))
 			break; /* its turn comes with the end of a response */
+		if (far_paced(e, fl))
+			break;
 		ask = must_ask(e, fl, d, psn_add(l->nxt.psn, d->span));
 		if (!budget || (l->role == ROLE_SINGLE && !pace_may_send(e)) ||
 		    !send(e, fl, d, ask)) {
 			stopped = true;
 			break;
 		}
+		far_pay(e, l);
 		budget -= d->len < budget ? d->len : budget;
 		announce_sent(e, l, d, false);
 		mark_sent(l, d->span, d->flags & PKT_EOM, !(d->flags & PKT_ANSWERED));

@@ -35,7 +35,7 @@
 #define FIRST_ROOM_MAX	65536u
 #define FIRST_ROOM_PART 8u
 /* What single mode may have on the WAN before the first true ACK. */
-#define CWND_FIRST	64u
+#define CWND_FIRST	(64u * CWND_ONE)
 
 /* Whether a lane may begin with the ATOMIC @f. */
 static bool atomic_allowed(const struct rule *r, const struct frame *f)
@@ -116,6 +116,7 @@ static void single_begin(struct engine *e, struct lane *l)
 {
 	l->cwnd = CWND_FIRST;
 	l->cut_us = now_us(e);
+	l->pace = (struct lane_pace){.thresh = THRESH_NONE};
 	l->ackreq_end = l->una.psn;
 	l->made = MQ_NONE;
 }
