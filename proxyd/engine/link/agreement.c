@@ -89,17 +89,22 @@ static enum lane_reason open_verdict(struct engine *e, unsigned int peer, const 
 	return REASON_NONE;
 }
 
-/* The PSN before which requests have passed to the responder already; its ACKs may reach there. */
-static uint32_t passed_before(const struct lane *l, uint32_t start)
+/*
+ * The PSN before which requests have passed to the responder already; its ACKs may reach there.
+ * What passed may be anybody's: further ahead than a host's window it was not the host's, and the
+ * opener would not believe an ACK of that (stream_tx.c). Of a lane that is resumed the opener may
+ * have more in custody.
+ */
+static uint32_t passed_before(const struct lane *l, const struct report *r)
 {
-	uint32_t passed = l->high;
+	int32_t most = l->role == ROLE_NONE && !r->resume ? HOST_WINDOW : (int32_t)WINDOW_SPAN;
+	uint32_t passed = l->high, start = r->start_psn;
 
 	if (l->role == ROLE_NONE)
 		passed = lane_sent_before(l);
 	else if (psn_after(l->overlap, passed))
 		passed = l->overlap;
-	if (passed == PSN_NONE || psn_before(passed, start) ||
-	    psn_diff(passed, start) > (int32_t)WINDOW_SPAN)
+	if (passed == PSN_NONE || psn_before(passed, start) || psn_diff(passed, start) > most)
 		return start;
 	return passed;
 }
@@ -110,7 +115,7 @@ static enum lane_reason accept_begin(struct engine *e, unsigned int peer, const 
 {
 	struct lane *l = &fl->lane;
 	struct mark m = {.psn = r->start_psn, .msn = r->start_msn};
-	uint32_t passed = passed_before(l, r->start_psn);
+	uint32_t passed = passed_before(l, r);
 
 	if (l->role != ROLE_NONE) {
 		/* an older generation of the same lane: the opener has given it up */
