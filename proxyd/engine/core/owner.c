@@ -56,8 +56,8 @@ bool lane_may_await(struct engine *e, const struct lane *l, uint32_t psn)
 		return false;
 	if (l->role == ROLE_ACCEPTOR || l->state == LANE_OPENING)
 		return true;
-	/* what it sent before and has gone back behind it asks for again, through the lane. @overlap
-	 * is what anybody on the segment has sent in its name */
+	/* what it sent before and has gone back behind it asks for again, through the lane.
+	 * @overlap is what anybody on the segment has sent in its name */
 	if (psn_before(psn, l->overlap) && psn_before(psn, l->epsn.psn))
 		return true;
 	return psn_before(psn, l->una.psn) &&
