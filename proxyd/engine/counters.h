@@ -21,6 +21,8 @@
 	X(BAD_OPCODE, "bad-opcode", "unknown opcodes, passed through in their turn")               \
 	X(NOT_RC, "not-rc", "UD, UC and other services, passed through")                           \
 	X(CNP, "cnp", "congestion notifications passed")                                           \
+	X(CNP_HEEDED, "cnp-heeded",                                                                \
+	  "congestion notifications that made a lane slower toward its responder")                 \
 	X(CNP_SENT, "cnp-sent", "congestion notifications to requesters, because the pool fills")  \
 	X(TABLE_FULL, "table-full",                                                                \
 	  "new flows that found no place, or too many of their kind, passed through")              \

@@ -150,11 +150,26 @@ static void rx_by_link(struct engine *e, const struct flow *fl, const struct fra
 		meter_got(e, f);
 }
 
+/* A congestion notification. It is for a requester, from the responder: where an appliance stands
+ * in for that, it is what should slow down. The host is told all the same. */
+static void rx_cnp(struct engine *e, enum engine_port port, const struct frame *f)
+{
+	struct flow *fl = flow_find(e, f), *req = fl ? flow_partner(e, fl) : NULL;
+
+	COUNT(e, CNP);
+	if (!req || fl->side != (uint8_t)port || !role_of(e, &req->lane)->congested)
+		return;
+	if (icrc_ok(f))
+		role_of(e, &req->lane)->congested(e, req);
+	else
+		COUNT(e, BAD_ICRC);
+}
+
 /* A frame of another service than RC. */
 static void rx_other(struct engine *e, enum engine_port port, const struct frame *f)
 {
 	if (f->opcode == OP_CNP)
-		COUNT(e, CNP);
+		rx_cnp(e, port, f);
 	else
 		COUNT(e, NOT_RC);
 	if (f->opcode == OP_UD_SEND_ONLY && f->dqpn == 1) {

@@ -52,7 +52,8 @@
  * @span:  PSNs that it consumes (1 but for READ)
  * @flags: PKT_*; PKT_USED must stay set until window_del()
  * @len:   bytes of the frame
- * @tries: transmissions, saturating
+ * @tries: OPENER: transmissions, saturating
+ * @asked: ACCEPTOR, SINGLE: it asked for an ACK, which the host had not, and not only as a probe
  */
 struct pkt {
 	pool_loc loc;
@@ -63,7 +64,10 @@ struct pkt {
 	uint32_t span : 23;
 	uint32_t flags : 9;
 	uint16_t len;
-	uint16_t tries;
+	union {
+		uint16_t tries;
+		uint16_t asked;
+	};
 };
 
 _Static_assert(sizeof(struct pkt) == 16, "a page holds the descriptors of 256 PSNs");

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * How fast an appliance sends where nobody counts what arrives: over the WAN in single mode, in a
- * window. Time is virtual, and each world the same in every run.
+ * window, and what congestion notifications do to that. Time is virtual, and each world the same in
+ * every run.
  */
 #include "tests/scenario/scenario.h"
 
 #include <inttypes.h>
+#include <string.h>
+
+#include "tests/scenario/world_priv.h"
+#include "wire/build.h"
 
 #define MIB   (1ull << 20)
 #define RTT   (20 * MS)
@@ -119,11 +124,130 @@ static void test_short_queue(void **state)
 	assert_true(u.dropped == 0);
 }
 
+/* ---- congestion notifications ---- */
+
+#define SEEN   65536u
+#define CNP_NS 50000u
+
+/* The link marks what waits longer than @mark_ns, and the far host's network card says so. */
+static struct {
+	uint64_t mark_ns, said, cnps;
+	uint64_t entered[SEEN];
+	bool always; /* whatever waits: somebody forges them */
+} notifier;
+
+static void saw_enter(struct world *w, int link, const uint8_t *data, uint32_t len)
+{
+	struct frame f;
+
+	if (link == WORLD_WAN(0) && frame_parse(data, len, &f) == FRAME_OK)
+		notifier.entered[f.psn % SEEN] = w->now;
+}
+
+static bool saw_leave(struct world *w, int link, const uint8_t *data, uint32_t len)
+{
+	struct template t = {0};
+	uint8_t cnp[BUILD_MAX];
+	struct frame f;
+
+	if (link != WORLD_WAN(0) || frame_parse(data, len, &f) != FRAME_OK ||
+	    !(f.op->flags & OPF_REQUEST) || w->now < notifier.said + CNP_NS ||
+	    (!notifier.always &&
+	     w->now < notifier.entered[f.psn % SEEN] + w->cfg.wan.delay_ns + notifier.mark_ns))
+		return true;
+	notifier.said = w->now;
+	notifier.cnps++;
+	template_learn(&t, &f);
+	template_mirror(&t);
+	world_link_send(w, WORLD_WAN(1), cnp,
+			build_cnp(cnp, &t, rc_qp_config(w->qp[0].side[0].qp)->lqpn));
+	return true;
+}
+
+static void notify(struct world *w)
+{
+	memset(&notifier, 0, sizeof(notifier));
+	notifier.mark_ns = MS;
+	w->tap = saw_enter;
+	w->filter = saw_leave;
+}
+
+/* ENG-17: a link that marks what waits for longer than 1 ms is used, loses nothing, and keeps its
+ * queue short, though it could hold what fills it five times. */
+static void test_notified(void **state)
+{
+	struct work k = {.ops = 1u << RC_WRITE,
+			 .min = 65536,
+			 .max = 65536,
+			 .left = UINT64_MAX,
+			 .outstanding = 64};
+	struct world *w = single(GBIT, 5 * GBIT / 8 / (SEC / RTT));
+	struct world_qp *q = hold(w, 64);
+	const struct wan_stats *s = wan_stats(w->link[WORLD_WAN(0)]);
+	struct conn_info ci;
+	uint64_t taken;
+
+	(void)state;
+	notify(w);
+	world_work(q, 0, &k);
+	world_run(w, w->now + SEC);
+	taken = rc_qp_stats(q->side[1].qp)->rx_bytes;
+	world_run(w, w->now + SEC);
+	assert_null(world_verify(w, false));
+	assert_true(world_conn(w, 0, q, &ci));
+	taken = rc_qp_stats(q->side[1].qp)->rx_bytes - taken;
+	print_message("%.1f %% of the link, %" PRIu64 " lost, longest queue %" PRIu64 ", %" PRIu64
+		      " notifications, %" PRIu64 " heeded\n",
+		      100.0 * (double)taken * 8 / GBIT, s->lost_queue, s->queue_peak_bytes,
+		      notifier.cnps, engine_counter(w->engine[0], EC_CNP_HEEDED));
+	assert_int_equal(s->lost_queue, 0);
+	assert_true((double)taken * 8 / GBIT > 0.8);
+	assert_true(engine_counter(w->engine[0], EC_CNP_HEEDED) > 0);
+	assert_true(engine_counter(w->engine[0], EC_CNP_HEEDED) <= 2 * SEC / RTT);
+	world_destroy(w);
+}
+
+/* ENG-17: who forges one after the other gets a lane down to its least window, 16 packets in a
+ * round trip, and no further. When that ends the lane is as fast as before. */
+static void test_notified_in_vain(void **state)
+{
+	struct work k = {.ops = 1u << RC_WRITE,
+			 .min = 65536,
+			 .max = 65536,
+			 .left = UINT64_MAX,
+			 .outstanding = 64};
+	struct world *w = single(GBIT, 0);
+	struct world_qp *q = hold(w, 64);
+	uint64_t taken, slow, fast;
+
+	(void)state;
+	notify(w);
+	notifier.always = true;
+	world_work(q, 0, &k);
+	world_run(w, w->now + SEC);
+	taken = rc_qp_stats(q->side[1].qp)->rx_bytes;
+	world_run(w, w->now + SEC);
+	slow = rc_qp_stats(q->side[1].qp)->rx_bytes - taken;
+	w->filter = NULL;
+	world_run(w, w->now + SEC);
+	taken = rc_qp_stats(q->side[1].qp)->rx_bytes;
+	world_run(w, w->now + SEC);
+	fast = rc_qp_stats(q->side[1].qp)->rx_bytes - taken;
+	print_message("%" PRIu64 " and %" PRIu64 " bytes in a second\n", slow, fast);
+	assert_true(slow > 15 * MTU * (SEC / RTT));
+	assert_true(slow < 64 * MTU * (SEC / RTT));
+	assert_true((double)fast * 8 / GBIT > 0.9);
+	assert_null(world_verify(w, false));
+	world_destroy(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_window_asks),
 		cmocka_unit_test(test_short_queue),
+		cmocka_unit_test(test_notified),
+		cmocka_unit_test(test_notified_in_vain),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

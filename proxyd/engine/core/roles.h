@@ -13,6 +13,7 @@
  * @request:   a request of the lane, arrived at its own side
  * @unknown:   a packet in the requests' direction whose opcode has no row
  * @response:  a response to its requests, arrived at the port @from
+ * @congested: the responder says that what is sent to it meets congestion
  * @timer:     one of its timers has fired (TIMER_*)
  * @send:      a turn of requests onward, @quantum bytes at most; true when there is more
  * @send_resp: the same of responses back to where the requests came from
@@ -29,6 +30,7 @@ struct role_ops {
 	void (*unknown)(struct engine *e, struct flow *fl, const struct frame *f);
 	void (*response)(struct engine *e, struct flow *fl, const struct frame *f,
 			 enum engine_port from);
+	void (*congested)(struct engine *e, struct flow *fl);
 	void (*timer)(struct engine *e, struct flow *fl, unsigned int which);
 	bool (*send)(struct engine *e, struct flow *fl, uint32_t quantum);
 	bool (*send_resp)(struct engine *e, struct flow *fl, uint32_t quantum);

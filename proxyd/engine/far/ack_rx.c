@@ -160,7 +160,8 @@ static bool answers_probe(struct engine *e, struct lane *l, uint32_t psn)
 	if (l->role != ROLE_ACCEPTOR)
 		return true;
 	d = window_get(&l->win, e->pool, psn);
-	return (psn == l->una.psn && l->doubt) || (d && !(d->flags & (PKT_ACKREQ | PKT_EOM)));
+	return (psn == l->una.psn && l->doubt) ||
+	       (d && !d->asked && !(d->flags & (PKT_ACKREQ | PKT_EOM)));
 }
 
 /* Whether the oldest packet was sent no later than @us. */

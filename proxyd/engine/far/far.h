@@ -9,6 +9,8 @@ bool far_run(struct engine *e, struct flow *fl, uint32_t quantum);
 /** far_response - @f, which came to the port @from. True when it was passed on although no request
  * that waits for it is known (SINGLE). */
 bool far_response(struct engine *e, struct flow *fl, const struct frame *f, enum engine_port from);
+/** far_congested - the responder has sent a congestion notification. */
+void far_congested(struct engine *e, struct flow *fl);
 void far_timeout(struct engine *e, struct flow *fl);
 void far_rnr_over(struct engine *e, struct flow *fl);
 

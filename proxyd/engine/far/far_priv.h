@@ -25,7 +25,7 @@ void far_arm(struct engine *e, struct flow *fl);
 bool far_flight_full(const struct flow *fl);
 /** far_unasked - the packet that ends at @next must ask for an ACK, or the window may be full of
  * such as nobody answers. */
-bool far_unasked(const struct lane *l, uint32_t next);
+bool far_unasked(const struct flow *fl, uint32_t next);
 /** far_paced - the next packet has to wait (SINGLE), and its lane gets a turn then. */
 bool far_paced(struct engine *e, struct flow *fl);
 /** far_pay - a packet was sent: what comes next may have to wait. */

@@ -3,15 +3,15 @@
  * What may be on its way to a near responder at once: enough for any LAN, little enough not to
  * flood its switch when a hole closes and thousands of packets become due together. A host that
  * does not keep up loses some, and with it all that was sent after it: then half of that is enough,
- * and from there on one packet more each round trip. Where nothing on its way asks for an ACK,
- * waiting for one would be for ever.
+ * and from there on one packet more each round trip.
  *
  * Over the WAN (single mode) the responder cannot ask for single packets: a loss costs all that was
  * sent after it. So the packets on their way are limited by a window.
  *
  * Hosts ask for an ACK where their messages end, or their own windows, and these may be longer than
- * this one: a window without any ends with the loss timer. So there is always one asked for within
- * a quarter of the window, by the appliance where the host has not.
+ * a window of ours: without any it ends with the loss timer. So there is always one asked for
+ * within a quarter of the window, by the appliance where the host has not. A near responder's first
+ * one is longer than hosts' own; where nothing in it asks for an ACK, none is waited for.
  *
  * The window doubles each round trip until something is lost (slow start). A loss at the flight F
  * leaves F / 2, and that is where slow start ends from then on, @thresh. Behind that a constant
@@ -21,6 +21,11 @@
  * A loss much below F says less of the link than of noise, or of others who began: the window is
  * halved all the same, but @thresh comes down by a sixteenth only, so slow start brings most of it
  * back. Others that stay are seen by one such loss after the other.
+ *
+ * A congestion notification of the responder (CNP) leaves three quarters of what is on its way, to
+ * either kind of responder: it comes before anything is lost (RFC 8511 has the same reason). Its
+ * network card sends one each 50 us while packets come marked, so one in a round trip counts. Who
+ * forges them gets a lane down to the least window, where it goes on.
  *
  * After a loss what was sent is on its way still, and sending begins anew with all of the window
  * free: at once it would fill the queue that has just been too short. So from the first loss on it
@@ -32,8 +37,12 @@
 #define FLIGHT_BYTES (2u << 20)
 #define CWND_MIN     16u
 #define CWND_MAX     65536u
-/* SINGLE: so many packets of a window ask for an ACK, at least. */
+/* So many packets of a window ask for an ACK, at least. */
 #define CWND_ASKS    4u
+/* A congestion notification leaves so much: ACCEPTOR, whose round trips are short; SINGLE. */
+#define CNP_MIN_LAN  2u
+#define CNP_MIN_WAN  CWND_MIN
+#define CNP_US	     50u
 /* Slow start goes up to this at least. */
 #define THRESH_MIN   64u
 /* Round trips from the half to the whole of what was lost at. */
@@ -55,28 +64,37 @@ void far_arm(struct engine *e, struct flow *fl)
 		wheel_arm(e->wheel, far_timer(e, fl, TIMER_LOSS), e->now + lane_rto_ns(&fl->lane));
 }
 
+/* ACCEPTOR: as many packets as are enough for any LAN. */
+static uint32_t enough(const struct flow *fl)
+{
+	return FLIGHT_BYTES / (fl->path_mtu ? fl->path_mtu : 4096u);
+}
+
 bool far_flight_full(const struct flow *fl)
 {
 	const struct lane *l = &fl->lane;
-	uint32_t full = FLIGHT_BYTES / (fl->path_mtu ? fl->path_mtu : 4096u);
+	uint32_t full = l->cwnd / CWND_ONE;
 
 	/* a READ of many PSNs goes alone, if need be */
 	if (l->nxt.psn == l->una.psn)
 		return false;
 	if (l->role == ROLE_SINGLE)
-		return ((l->nxt.psn - l->una.psn) & PSN_MASK) >= l->cwnd / CWND_ONE;
-	if (l->cwnd / CWND_ONE < full)
-		full = l->cwnd / CWND_ONE;
+		return ((l->nxt.psn - l->una.psn) & PSN_MASK) >= full;
+	if (full > enough(fl))
+		full = enough(fl);
 	return ((l->nxt.psn - l->una.psn) & PSN_MASK) >= full &&
 	       psn_after(l->ackreq_end, l->una.psn);
 }
 
-bool far_unasked(const struct lane *l, uint32_t next)
+bool far_unasked(const struct flow *fl, uint32_t next)
 {
+	const struct lane *l = &fl->lane;
 	uint32_t from = psn_after(l->ackreq_end, l->una.psn) ? l->ackreq_end : l->una.psn;
 
-	return l->role == ROLE_SINGLE &&
-	       psn_diff(next, from) >= (int32_t)(l->cwnd / CWND_ONE / CWND_ASKS);
+	/* before anything was lost a near responder is given more than any window of its hosts */
+	if (l->role == ROLE_ACCEPTOR && l->cwnd / CWND_ONE >= enough(fl))
+		return false;
+	return psn_diff(next, from) >= (int32_t)(l->cwnd / CWND_ONE / CWND_ASKS);
 }
 
 /* SINGLE: slow start ends at @half of what was lost at. */
@@ -105,6 +123,26 @@ void far_lost_one(struct engine *e, struct lane *l)
 	l->cwnd = l->cwnd / 2 > CWND_MIN * CWND_ONE ? l->cwnd / 2 : CWND_MIN * CWND_ONE;
 }
 
+void far_congested(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	uint32_t flight = ((l->nxt.psn - l->una.psn) & PSN_MASK) * CWND_ONE,
+		 least = (l->role == ROLE_SINGLE ? CNP_MIN_WAN : CNP_MIN_LAN) * CWND_ONE,
+		 rtt = l->rtt.srtt_us > CNP_US ? l->rtt.srtt_us : CNP_US;
+
+	if (l->state == LANE_FAULT || !flight || now_us(e) - l->cut_us < rtt + rtt / 2)
+		return;
+	l->cut_us = now_us(e);
+	if (l->cwnd > flight)
+		l->cwnd = flight;
+	l->cwnd -= l->cwnd / 4;
+	if (l->cwnd < least)
+		l->cwnd = least;
+	if (l->role == ROLE_SINGLE)
+		l->pace.thresh = l->cwnd;
+	COUNT(e, CNP_HEEDED);
+}
+
 /* What is added to the window in a round trip. */
 static uint32_t added(const struct lane *l)
 {
@@ -121,9 +159,12 @@ static uint32_t added(const struct lane *l)
 
 void far_widen(struct lane *l, uint32_t n)
 {
-	uint64_t most = (uint64_t)CWND_MAX * CWND_ONE,
-		 to = l->cwnd + (uint64_t)n * CWND_ONE * added(l) / l->cwnd + 1;
+	uint64_t most = (uint64_t)CWND_MAX * CWND_ONE, to;
 
+	/* what was sent before the window became so little counts as one of today's */
+	if (n > l->cwnd / CWND_ONE)
+		n = l->cwnd / CWND_ONE;
+	to = l->cwnd + (uint64_t)n * CWND_ONE * added(l) / l->cwnd + 1;
 	l->cwnd = (uint32_t)(to < most ? to : most);
 }
 
@@ -144,7 +185,7 @@ void far_pay(struct engine *e, struct lane *l)
 	if (l->role != ROLE_SINGLE || l->pace.thresh == THRESH_NONE)
 		return;
 	gap = (uint64_t)l->rtt.srtt_us * NSEC_PER_USEC * CWND_ONE / l->cwnd;
-	gap = l->cwnd < l->pace.thresh ? gap / 2 : gap * 4 / 5;
+	gap = l->cwnd < l->pace.thresh ? gap / 2 : gap * 9 / 10;
 	idle = BURST * gap > BURST_NS ? BURST * gap : BURST_NS;
 	if (l->pace.paid_ns + idle < e->now)
 		l->pace.paid_ns = e->now - idle;

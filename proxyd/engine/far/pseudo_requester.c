@@ -72,7 +72,7 @@ static bool must_ask(const struct engine *e, const struct flow *fl, const struct
 		     uint32_t next)
 {
 	return unasked(d) &&
-	       ((fl->lane.ordered && order_held(e, fl, next)) || far_unasked(&fl->lane, next));
+	       ((fl->lane.ordered && order_held(e, fl, next)) || far_unasked(fl, next));
 }
 
 /* The same of a probe. Over the WAN it is sent for its answer only. */
@@ -158,6 +158,7 @@ bool far_run(struct engine *e, struct flow *fl, uint32_t quantum)
 			stopped = true;
 			break;
 		}
+		d->asked = ask;
 		far_pay(e, l);
 		budget -= d->len < budget ? d->len : budget;
 		announce_sent(e, l, d, false);
