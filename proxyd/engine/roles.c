@@ -59,8 +59,10 @@ static void opener_sweep(struct engine *e, struct flow *fl)
 	keeper_sweep(e, fl);
 	announce_settle(e, fl);
 	resp_expire(e, fl);
-	if (e->now - fl->seen > KEPT_NS)
+	if (e->now - fl->seen > KEPT_NS) {
 		resp_idle(e, fl);
+		prefetch_idle(e, fl);
+	}
 }
 
 static uint64_t opener_report(struct engine *e, struct flow *fl)

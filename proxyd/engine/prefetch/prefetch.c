@@ -191,6 +191,26 @@ void prefetch_break(struct engine *e, struct flow *fl)
 	fetch_drop_guesses(e, fl, &x->info.flushed_pattern);
 }
 
+/** prefetch_idle - the host has asked nothing for long: answers to READs that are too old to be
+ * given to it leave their room to others. A FetchAdd has no age. */
+void prefetch_idle(struct engine *e, struct flow *fl)
+{
+	struct lane_reads *x = reads_of(e, &fl->lane);
+	const struct rule *r = rule_of(e, fl);
+
+	if (!x || !x->guesses || !r || !r->prefetch_max_age_ns)
+		return;
+	for (uint32_t id = x->fetches.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
+		const struct fetch *g = fetch_at(e, id);
+
+		if (g->state != FETCH_GUESS)
+			continue;
+		if (g->opcode != OP_READ_REQUEST || e->now - g->issued <= r->prefetch_max_age_ns)
+			return;
+	}
+	fetch_drop_guesses(e, fl, &x->info.flushed_age);
+}
+
 /** prefetch_signal - something was accepted from the host that may tell the other side that data
  * has changed. */
 void prefetch_signal(struct engine *e, struct flow *fl)

@@ -14,6 +14,7 @@ bool prefetch_has_all(const struct engine *e, const struct flow *fl, const struc
 bool prefetch_fetch_add(struct engine *e, struct flow *fl, const struct read_range *r,
 			uint64_t add);
 void prefetch_signal(struct engine *e, struct flow *fl);
+void prefetch_idle(struct engine *e, struct flow *fl);
 void prefetch_run(struct engine *e, struct flow *fl);
 
 /* prefetch_atomic.c: FetchAdds that the host has not asked yet */
