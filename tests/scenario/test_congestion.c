@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * How fast an appliance sends where nobody counts what arrives: over the WAN in single mode, in a
- * window, and what congestion notifications do to that. Time is virtual, and each world the same in
+ * window, and what congestion notifications do to that; and how much goes to one port from many
+ * lanes. Time is virtual, and each world the same in
  * every run.
  */
 #include "tests/scenario/scenario.h"
@@ -241,13 +242,90 @@ static void test_notified_in_vain(void **state)
 	world_destroy(w);
 }
 
+/* ---- many lanes, one port ---- */
+
+#define LANES 512u
+
+/* So many lanes between two appliances, held already. The port to the far host takes no frame while
+ * 512 KiB wait in it. */
+static struct world *incast(struct world_qp *q[])
+{
+	struct work hello = {
+		.ops = 1u << RC_SEND, .min = 64, .max = 64, .left = 16, .outstanding = 1};
+	struct world_config c;
+	struct rc_qp_config qc;
+	struct world *w;
+
+	world_defaults(&c);
+	c.check_every = 99991;
+	c.path_mtu = 4096;
+	c.qps_max = LANES;
+	c.engine.max_conns = 2 * LANES;
+	c.engine.pool_bytes = 1024 * MIB;
+	c.wan.delay_ns = RTT / 2;
+	c.wan.rate_bps = 10 * GBIT;
+	c.wan.store_bytes = c.lan.store_bytes = 512 * MIB;
+	c.lan.rate_bps = 10 * GBIT;
+	c.lan_ring = MIB / 2;
+	w = world_create(&c);
+	assert_non_null(w);
+	for (uint32_t i = 0; i < LANES; i++) {
+		scenario_qp(&qc, i, 4096, RC_STRICT);
+		qc.timeout_exp = 19;
+		qc.mr_size = qc.rmr_size = 65536;
+		qc.shadow = false;
+		q[i] = world_connect(w, &qc, RC_STRICT);
+		world_work(q[i], 0, &hello);
+	}
+	scenario_finish(w, 60 * SEC);
+	for (uint32_t i = 0; i < LANES; i++)
+		scenario_held(w, q[i], 0);
+	return w;
+}
+
+/*
+ * FAST-6: what 512 lanes bring over the WAN goes to one host by a port with a quarter of its rate.
+ * What the port does not take waits: nothing is lost in it and nothing is sent twice, and no lane
+ * takes the delay of its turn for a loss.
+ */
+static void test_incast(void **state)
+{
+	struct work k = {.ops = 1u << RC_WRITE, .min = 65536, .max = 65536, .left = 8};
+	static struct world_qp *q[LANES];
+	struct world *w = incast(q);
+	struct wan_config lan = w->cfg.lan;
+	uint64_t again = engine_counter(w->engine[1], EC_RETX_LAN),
+		 timeouts = engine_counter(w->engine[1], EC_TIMEOUTS), gaps = 0;
+
+	(void)state;
+	lan.rate_bps /= 4;
+	wan_set(w->link[WORLD_LAN_OUT(1)], &lan);
+	for (uint32_t i = 0; i < LANES; i++) {
+		gaps += rc_qp_stats(q[i]->side[1].qp)->out_of_seq;
+		world_work(q[i], 0, &k);
+	}
+	scenario_finish(w, 60 * SEC);
+	again = engine_counter(w->engine[1], EC_RETX_LAN) - again;
+	timeouts = engine_counter(w->engine[1], EC_TIMEOUTS) - timeouts;
+	print_message("refused by the port %" PRIu64 ", longest queue %" PRIu64 ", again %" PRIu64
+		      ", timeouts %" PRIu64 "\n",
+		      engine_counter(w->engine[1], EC_TX_FULL),
+		      wan_stats(w->link[WORLD_LAN_OUT(1)])->queue_peak_bytes, again, timeouts);
+	for (uint32_t i = 0; i < LANES; i++)
+		gaps -= rc_qp_stats(q[i]->side[1].qp)->out_of_seq;
+	assert_int_equal(gaps, 0);
+	assert_true(engine_counter(w->engine[1], EC_TX_FULL) > 0);
+	assert_int_equal(again, 0);
+	assert_int_equal(timeouts, 0);
+	world_destroy(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_window_asks),
-		cmocka_unit_test(test_short_queue),
-		cmocka_unit_test(test_notified),
-		cmocka_unit_test(test_notified_in_vain),
+		cmocka_unit_test(test_window_asks), cmocka_unit_test(test_short_queue),
+		cmocka_unit_test(test_notified),    cmocka_unit_test(test_notified_in_vain),
+		cmocka_unit_test(test_incast),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

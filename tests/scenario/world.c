@@ -53,6 +53,9 @@ static int sink_tx(void *ctx, enum engine_port port, const uint8_t *data, uint32
 
 	if (c->w->overload && c->w->now < c->w->overload->full_until[c->side][port])
 		return -EAGAIN;
+	if (port == PORT_LAN && c->w->cfg.lan_ring &&
+	    wan_waiting(c->w->link[WORLD_LAN_OUT(c->side)], c->w->now) >= c->w->cfg.lan_ring)
+		return -EAGAIN;
 	if (world_crash_tx(c->w, c->side, port, data, len))
 		return 0;
 	if (port == PORT_WAN && c->w->cfg.check_custody)

@@ -32,6 +32,8 @@
  * @appliance:   engine 0, engine 1 present
  * @single:      rules without a peer
  * @wan, @lan:   settings of both directions; seeds are derived from @seed
+ * @lan_ring:    an engine's port to its LAN takes no frame while so many bytes wait in it; 0: it
+ * always does
  * @report_loss: of reports, besides that they share the WAN's delay
  * @report_reorder, @report_replay, @report_forge: probabilities per report: comes late; one from
  * long ago comes
@@ -66,6 +68,7 @@ struct world_config {
 	bool appliance[2];
 	bool single;
 	struct wan_config wan, lan;
+	uint64_t lan_ring;
 	double report_loss, report_reorder, report_replay, report_forge;
 	bool reports_in_band;
 	enum ack_policy policy;

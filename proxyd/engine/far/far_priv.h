@@ -17,6 +17,12 @@ static inline void far_in_vain(struct read_rec *r)
 	r->tries += r->tries < UINT8_MAX;
 }
 
+/** far_asked - something on its way asks for an answer. */
+static inline bool far_asked(const struct lane *l)
+{
+	return psn_after(l->ackreq_end, l->una.psn);
+}
+
 /* ---- flight.c ---- */
 
 /** far_arm - the loss timer, where something is on its way. */

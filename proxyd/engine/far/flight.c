@@ -82,14 +82,13 @@ bool far_flight_full(const struct flow *fl)
 		return ((l->nxt.psn - l->una.psn) & PSN_MASK) >= full;
 	if (full > enough(fl))
 		full = enough(fl);
-	return ((l->nxt.psn - l->una.psn) & PSN_MASK) >= full &&
-	       psn_after(l->ackreq_end, l->una.psn);
+	return ((l->nxt.psn - l->una.psn) & PSN_MASK) >= full && far_asked(l);
 }
 
 bool far_unasked(const struct flow *fl, uint32_t next)
 {
 	const struct lane *l = &fl->lane;
-	uint32_t from = psn_after(l->ackreq_end, l->una.psn) ? l->ackreq_end : l->una.psn;
+	uint32_t from = far_asked(l) ? l->ackreq_end : l->una.psn;
 
 	/* before anything was lost a near responder is given more than any window of its hosts */
 	if (l->role == ROLE_ACCEPTOR && l->cwnd / CWND_ONE >= enough(fl))

@@ -130,7 +130,7 @@ bool far_run(struct engine *e, struct flow *fl, uint32_t quantum)
 	struct lane *l = &fl->lane;
 	uint32_t budget = quantum, before = l->nxt.psn;
 	enum announce_turn turn = ANNOUNCE_SEND;
-	bool stopped = false, ask;
+	bool stopped = false, ask, asked = far_asked(l);
 
 	if (l->rnr_wait || l->refusal || l->state == LANE_FAULT)
 		return false;
@@ -174,8 +174,8 @@ bool far_run(struct engine *e, struct flow *fl, uint32_t quantum)
 			ack_list(e, fl); /* a frontier that waits for the WAN */
 	}
 	/* also when nothing could be sent: the response is still awaited that what follows has to
-	 * wait for */
-	if (!wheel_armed(e->wheel, far_timer(e, fl, TIMER_LOSS)))
+	 * wait for. Before something asked for an ACK none could come */
+	if (asked != far_asked(l) || !wheel_armed(e->wheel, far_timer(e, fl, TIMER_LOSS)))
 		far_arm(e, fl);
 	far_settle_absorbed(e, fl);
 	return stopped;
@@ -220,6 +220,13 @@ static void probe_ahead(struct engine *e, struct flow *fl, uint32_t psn)
 	send(e, fl, d, false);
 }
 
+/* Nothing that was sent asks for an answer, and what may ask has its turn yet to come: beside many
+ * others, or at a port without room, that may take longer than any timer. */
+static bool waits_for_turn(const struct lane *l)
+{
+	return l->run_listed && !l->probing && !far_asked(l);
+}
+
 void far_timeout(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
@@ -229,6 +236,10 @@ void far_timeout(struct engine *e, struct flow *fl)
 	if ((l->una.psn == l->nxt.psn && !announce_waits(e, l)) || l->rnr_wait || l->refusal ||
 	    l->state == LANE_FAULT)
 		return;
+	if (waits_for_turn(l)) {
+		far_arm(e, fl);
+		return;
+	}
 	announce_overdue(e, fl);
 	l->timeouts++;
 	COUNT(e, TIMEOUTS);

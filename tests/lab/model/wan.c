@@ -232,6 +232,13 @@ static void corrupt(struct wan *w, uint8_t *data, uint32_t len)
 }
 
 /* The bottleneck: when the frame has left it, or WAN_NEVER when the queue is full. */
+uint64_t wan_waiting(const struct wan *w, uint64_t now)
+{
+	if (w->link_free <= now)
+		return 0;
+	return (uint64_t)((double)(w->link_free - now) * (double)w->cfg.rate_bps / 8e9);
+}
+
 static uint64_t serialize(struct wan *w, uint64_t now, uint32_t len)
 {
 	const struct wan_config *c = &w->cfg;
@@ -241,7 +248,7 @@ static uint64_t serialize(struct wan *w, uint64_t now, uint32_t len)
 		return now;
 	if (w->link_free < now)
 		w->link_free = now;
-	waiting = (uint64_t)((double)(w->link_free - now) * (double)c->rate_bps / 8e9);
+	waiting = wan_waiting(w, now);
 	if (c->queue_bytes && waiting + len > c->queue_bytes)
 		return WAN_NEVER;
 	if (waiting + len > w->stats.queue_peak_bytes)

@@ -74,6 +74,8 @@ void wan_no_room(struct wan *w);
 const uint8_t *wan_pop(struct wan *w, uint64_t now, uint32_t *len);
 /** wan_next - arrival of the next frame, WAN_NEVER if none is under way. */
 uint64_t wan_next(const struct wan *w);
+/** wan_waiting - bytes that wait for the bottleneck. */
+uint64_t wan_waiting(const struct wan *w, uint64_t now);
 /** wan_is_roce - UDP to port 4791 over IPv4 or IPv6, up to two VLAN tags. */
 bool wan_is_roce(const uint8_t *data, uint32_t len);
 
