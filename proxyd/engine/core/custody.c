@@ -9,6 +9,8 @@
 
 /* What a lane holds in slots before it takes a superblock of its own. */
 #define SMALL_BYTES 8192u
+/* So many messages may have been done behind the PSN that an ACK to a duplicate bears. */
+#define RECOUNT_MAX 256u
 
 uint8_t *lane_packet(struct engine *e, const struct pkt *d)
 {
@@ -225,6 +227,7 @@ void lane_skip(struct engine *e, struct flow *fl, const struct mark *m)
 	uint32_t from = l->epsn.psn, msn = l->una.msn, messages = l->messages;
 	struct psn_map *map = lane_keeps(l) ? map_of(e, l) : NULL;
 	struct mark una;
+	uint32_t over;
 
 	lane_release(e, fl, m->psn);
 	una = *m;
@@ -233,6 +236,10 @@ void lane_skip(struct engine *e, struct flow *fl, const struct mark *m)
 	if (!l->opaque && !psn_after(m->psn, from))
 		una.msn = msn + (messages - l->messages);
 	mark_una(l, &una);
+	/* it began with such an ACK: never does one bear less than was done below it */
+	over = psn_sub(una.msn, m->msn);
+	if (!lane_keeps(l) && over && over <= RECOUNT_MAX)
+		mark_recount(l, over);
 	if (l->opaque && m->psn == from) {
 		if (map)
 			map->asked.msn = psn_add(map->asked.msn, psn_sub(m->msn, l->epsn.msn));

@@ -97,6 +97,14 @@ static inline void mark_una_psn(struct lane *l, uint32_t psn)
 	l->una.psn = psn;
 }
 
+/** mark_recount - @by messages fewer were done, and asked for, than was counted. */
+static inline void mark_recount(struct lane *l, uint32_t by)
+{
+	l->una.msn = psn_sub(l->una.msn, by);
+	l->nxt.msn = psn_sub(l->nxt.msn, by);
+	l->epsn.msn = psn_sub(l->epsn.msn, by);
+}
+
 /** mark_frontier - everything below @m may be acknowledged to the requester. */
 static inline void mark_frontier(struct lane *l, const struct mark *m)
 {
