@@ -173,7 +173,7 @@ static void notify(struct world *w)
 	w->filter = saw_leave;
 }
 
-/* ENG-17: a link that marks what waits for longer than 1 ms is used, loses nothing, and keeps its
+/* ENG-20: a link that marks what waits for longer than 1 ms is used, loses nothing, and keeps its
  * queue short, though it could hold what fills it five times. */
 static void test_notified(void **state)
 {
@@ -208,7 +208,7 @@ static void test_notified(void **state)
 	world_destroy(w);
 }
 
-/* ENG-17: who forges one after the other gets a lane down to its least window, 16 packets in a
+/* ENG-20: who forges one after the other gets a lane down to its least window, 16 packets in a
  * round trip, and no further. When that ends the lane is as fast as before. */
 static void test_notified_in_vain(void **state)
 {

@@ -153,7 +153,7 @@ static void test_unknown_passes(void **state)
 	/* both places in the table are taken: a third destination */
 	passes(r, NEAR, EC_TABLE_FULL, "04 40ffff 00000033 80000005 61*8");
 	passes(r, FAR, EC_TABLE_FULL, "10 40ffff 00000034 00000008 1f000009 72*8");
-	/* CNP; UD; UC SEND ONLY; an opcode that does not exist */
+	/* ENG-17: CNP; UD; UC SEND ONLY; an opcode that does not exist */
 	passes(r, FAR, EC_CNP, "81 40ffff 40000011 00000000 00*16");
 	passes(r, NEAR, EC_NOT_RC, "64 40ffff 00000009 00000001 | 11111111 00000009 | 61*8");
 	passes(r, NEAR, EC_NOT_RC, "24 40ffff 00000022 00000001 61*8");

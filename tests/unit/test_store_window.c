@@ -71,7 +71,7 @@ static void test_basic(void **state)
 	done(p, &w);
 }
 
-/* ENG-16. Names of packets that are not there: no packets, but they keep the page, until the
+/* ENG-19. Names of packets that are not there: no packets, but they keep the page, until the
  * packet comes or they are forgotten. */
 static void test_names(void **state)
 {
