@@ -176,6 +176,15 @@ void watch_before(void)
 	}
 }
 
+/* Alone, an answer to a READ or ATOMIC that came before the answers to others counts when these have
+ * come, too. */
+static bool answered_before(uint32_t i)
+{
+	const struct lane *l = &z.e->flows[i].lane;
+
+	return l->role == ROLE_SINGLE && z.has_top[i] && !psn_before(z.top[i], l->una.psn);
+}
+
 static void after_lane(uint32_t i)
 {
 	const struct flow *fl = &z.e->flows[i];
@@ -194,7 +203,8 @@ static void after_lane(uint32_t i)
 		NEED(!psn_before(l->una.psn, b->una) && !psn_before(l->frontier.psn, b->frontier));
 		if (l->una.psn != b->una)
 			NEED((evidence && !psn_before(said, l->una.psn)) ||
-			     (b->proven && !psn_before(b->proof, l->una.psn)));
+			     (b->proven && !psn_before(b->proof, l->una.psn)) ||
+			     answered_before(i));
 		return;
 	}
 	NEED(z.closed[i]);
