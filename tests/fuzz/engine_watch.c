@@ -176,7 +176,7 @@ void watch_before(void)
 	}
 }
 
-/* Alone, an answer to a READ or ATOMIC that came before the answers to others counts when these have
+/* Alone, an answer to a READ or ATOMIC that came before those to others counts when these have
  * come, too. */
 static bool answered_before(uint32_t i)
 {

@@ -225,6 +225,7 @@ static void test_stranded(void **state)
 		/* nothing of either passes; the requester is told when it repeats the oldest */
 		rig_rx(r, FAR, READ, 77, (unsigned long long)VA, LEN);
 		rig_quiet(r);
+		rig_pass(r, 10 * RIG_MS);
 		rig_rx(r, FAR, READ, 77, (unsigned long long)VA, LEN);
 		rig_expect(r, PORT_WAN, "11 40ffff 00000022 00%06x 63%06x", 77, 0);
 		rig_quiet(r);
@@ -254,6 +255,7 @@ static void test_stranded_idle(void **state)
 	rig_rx(r, FAR, READ, 77, (unsigned long long)VA, LEN);
 	rig_quiet(r);
 	assert_false(engine_may_stop(r->e));
+	rig_pass(r, 10 * RIG_MS);
 	rig_rx(r, FAR, READ, 77, (unsigned long long)VA, LEN);
 	rig_expect(r, PORT_WAN, "11 40ffff 00000022 00%06x 63%06x", 77, 0);
 	rig_destroy(r);

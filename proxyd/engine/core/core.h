@@ -129,6 +129,8 @@ void due_acks(struct engine *e);
 void report_list(struct engine *e, struct flow *fl);
 void report_schedule(struct engine *e, struct flow *fl, struct report_clock *c, bool urgent);
 
+/* A request that comes again sooner than this is no repetition by a timer. */
+#define ROUND_MS   4u
 /* Names go out after this, or with the packets that fill a report. */
 #define NAMES_NS   (200 * NSEC_PER_USEC)
 /* Reports with names that one tick, report of the peer or timeout draws at most. */

@@ -295,9 +295,10 @@ struct lane {
 		};
 		/* FAULT: fault.c */
 		struct {
-			uint32_t epsn;	/* what the host is thought to expect */
-			uint32_t probe; /* PSN of the latest probe */
-			uint32_t said;	/* what its latest ACK said that it expects */
+			uint32_t epsn;	 /* what the host is thought to expect */
+			uint32_t probe;	 /* PSN of the latest probe */
+			uint32_t said;	 /* what its latest ACK said that it expects */
+			uint32_t begins; /* where its latest round of resending began */
 			uint16_t step, tries;
 			uint8_t stage, silent, tells, dreqs;
 			uint8_t mute; /* rounds of probes that drew nothing */

@@ -20,7 +20,6 @@
 /* So many rounds of repeating that begin at the same place beyond it: the loss of a single packet
  * is not taken for more than that. */
 #define ROUNDS	     3
-#define ROUND_MS     4u
 /* So long after the end of the lane nobody asks again from that time. */
 #define ABANDONED_US 60000000u
 

@@ -137,7 +137,7 @@ void lane_fault(struct engine *e, struct flow *fl, enum lane_reason why, uint8_t
 
 	memset(&l->fault, 0, sizeof(l->fault));
 	l->fault.epsn = expected_psn(e, fl);
-	l->fault.said = PSN_NONE;
+	l->fault.said = l->fault.begins = PSN_NONE;
 	l->fault.renumbers = renumbers || l->numbered;
 	/* the far host's requests find no responder any more: their custody is lost as well */
 	if (back && back->lane.role == ROLE_ACCEPTOR)
@@ -172,7 +172,7 @@ static void strand(struct engine *e, struct flow *fl, enum lane_reason why)
 	memset(&l->fault, 0, sizeof(l->fault));
 	l->fault.said = PSN_NONE;
 	l->fault.strange = l->fault.renumbers = true;
-	l->told = l->jump_psn = PSN_NONE;
+	l->told = l->jump_psn = l->fault.begins = PSN_NONE;
 	mark_epsn_psn(l, PSN_NONE);
 	l->progress = fl->seen = e->now;
 	l->fault.stage = STAGE_TELL;
@@ -253,6 +253,24 @@ static void let_others(struct engine *e, struct flow *fl)
 
 /* ---- the first remedy ---- */
 
+/*
+ * Whether a round of resending begins with the oldest request, @psn: after a silence, no later than
+ * where the one before ended, and twice at the same place. A NAK acknowledges what is before it:
+ * what the port doubles or brings in another order, and a round whose first request was lost, must
+ * not move it on, for the number may have a new owner, of whose requests nothing was executed.
+ */
+static bool round_begins(const struct engine *e, struct lane *l, uint32_t psn)
+{
+	uint16_t now = (uint16_t)(e->now / NSEC_PER_MSEC);
+	bool begins = !psn_after(psn, l->jump_psn) && (uint16_t)(now - l->jump_ms) >= ROUND_MS,
+	     again = psn == l->fault.begins;
+
+	l->jump_ms = now;
+	if (begins)
+		l->fault.begins = psn;
+	return begins && again;
+}
+
 /* A request to a lane whose custody is lost. The NAK must bear a PSN that the requester waits for:
  * the oldest that it does not know to be acknowledged. */
 void fault_request(struct engine *e, struct flow *fl, const struct frame *f)
@@ -265,7 +283,7 @@ void fault_request(struct engine *e, struct flow *fl, const struct frame *f)
 	if (first) {
 		l->fault.strange = l->fault.unheard = false;
 		l->fault.unsure = l->reason == REASON_ORPHAN || l->reason == REASON_SOLO;
-		l->told = l->jump_psn = f->psn;
+		l->told = l->jump_psn = l->fault.begins = f->psn;
 		mark_epsn_psn(l, f->psn);
 		mirror_headers(flow_partner(e, fl), f);
 	}
@@ -276,9 +294,7 @@ void fault_request(struct engine *e, struct flow *fl, const struct frame *f)
 		engine_pass(e, fl->side, f);
 		return;
 	}
-	/* one below the PSN before it begins a round of resending, and that begins with the
-	 * oldest */
-	if (psn_before(f->psn, l->told) || !psn_after(f->psn, l->jump_psn)) {
+	if (round_begins(e, l, f->psn) || psn_before(f->psn, l->told)) {
 		l->told = f->psn;
 		l->fault.unsure &= first;
 	}

@@ -24,8 +24,6 @@
 
 /* So many rounds of repeating that begin at the same place far away mean another incarnation. */
 #define JUMP_RUN	     3
-/* One that comes again sooner than this is no repetition by a timer. */
-#define ROUND_MS	     4u
 /* A place where nothing was repeated for so long is no place to wait at. */
 #define PLACE_MS	     1000u
 /* Rounds of repeating that begin behind what is missing, until it is believed. */
