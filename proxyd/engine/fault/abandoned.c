@@ -23,14 +23,16 @@
 /* So long after the end of the lane nobody asks again from that time. */
 #define ABANDONED_US 60000000u
 
-/* Whether @psn is the first of a round: the host goes back to it. */
+/* Whether @psn is the first of a round: the host goes back to it. One from below shows that where
+ * the round seemed to begin was not its oldest: what came before was lost, or was overtaken. */
 static bool round_begins(const struct engine *e, struct lane *l, uint32_t psn)
 {
 	uint16_t now = (uint16_t)(e->now / NSEC_PER_MSEC);
-	bool goes_on = l->jump_run && psn_after(psn, l->reached);
+	bool goes_on = l->jump_run && psn_after(psn, l->reached),
+	     below = l->jump_run && psn_before(psn, l->jump_psn);
 
 	l->reached = psn;
-	if (goes_on || (l->jump_run && (uint16_t)(now - l->jump_ms) < ROUND_MS))
+	if (!below && (goes_on || (l->jump_run && (uint16_t)(now - l->jump_ms) < ROUND_MS)))
 		return false;
 	l->jump_run = psn == l->jump_psn ? l->jump_run + 1 : 1;
 	l->jump_psn = psn;
