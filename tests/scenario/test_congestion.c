@@ -19,6 +19,10 @@
 #define GBIT  1000000000ull
 #define LAN_G (25 * GBIT)
 
+/* WRITEs of 64 KiB without end. */
+static const struct work BULK = {
+	.ops = 1u << RC_WRITE, .min = 65536, .max = 65536, .left = UINT64_MAX, .outstanding = 64};
+
 /* One appliance, near the requester; the WAN carries @bps and queues @queue bytes at most, 0: no
  * limit. */
 static struct world *single(uint64_t bps, uint64_t queue)
@@ -85,11 +89,7 @@ struct usage {
 /* A link of 1 Gb/s whose queue holds @queue bytes (0: any), in the second after the first one. */
 static struct usage use(uint64_t queue)
 {
-	struct work k = {.ops = 1u << RC_WRITE,
-			 .min = 65536,
-			 .max = 65536,
-			 .left = UINT64_MAX,
-			 .outstanding = 64};
+	struct work k = BULK;
 	struct world *w = single(GBIT, queue);
 	struct world_qp *q = hold(w, 64);
 	const struct wan_stats *s = wan_stats(w->link[WORLD_WAN(0)]);
@@ -177,11 +177,7 @@ static void notify(struct world *w)
  * queue short, though it could hold what fills it five times. */
 static void test_notified(void **state)
 {
-	struct work k = {.ops = 1u << RC_WRITE,
-			 .min = 65536,
-			 .max = 65536,
-			 .left = UINT64_MAX,
-			 .outstanding = 64};
+	struct work k = BULK;
 	struct world *w = single(GBIT, 5 * GBIT / 8 / (SEC / RTT));
 	struct world_qp *q = hold(w, 64);
 	const struct wan_stats *s = wan_stats(w->link[WORLD_WAN(0)]);
@@ -212,11 +208,7 @@ static void test_notified(void **state)
  * round trip, and no further. When that ends the lane is as fast as before. */
 static void test_notified_in_vain(void **state)
 {
-	struct work k = {.ops = 1u << RC_WRITE,
-			 .min = 65536,
-			 .max = 65536,
-			 .left = UINT64_MAX,
-			 .outstanding = 64};
+	struct work k = BULK;
 	struct world *w = single(GBIT, 0);
 	struct world_qp *q = hold(w, 64);
 	uint64_t taken, slow, fast;
