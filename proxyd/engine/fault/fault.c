@@ -259,7 +259,7 @@ static void let_others(struct engine *e, struct flow *fl)
  * what the port doubles or brings in another order, and a round whose first request was lost, must
  * not move it on, for the number may have a new owner, of whose requests nothing was executed.
  */
-static bool round_begins(const struct engine *e, struct lane *l, uint32_t psn)
+static bool oldest_again(const struct engine *e, struct lane *l, uint32_t psn)
 {
 	uint16_t now = (uint16_t)(e->now / NSEC_PER_MSEC);
 	bool begins = !psn_after(psn, l->jump_psn) && (uint16_t)(now - l->jump_ms) >= ROUND_MS,
@@ -294,7 +294,7 @@ void fault_request(struct engine *e, struct flow *fl, const struct frame *f)
 		engine_pass(e, fl->side, f);
 		return;
 	}
-	if (round_begins(e, l, f->psn) || psn_before(f->psn, l->told)) {
+	if (oldest_again(e, l, f->psn) || psn_before(f->psn, l->told)) {
 		l->told = f->psn;
 		l->fault.unsure &= first;
 	}
