@@ -65,7 +65,10 @@ bool lane_may_await(struct engine *e, const struct lane *l, uint32_t psn)
 		(l->reasked_psn != PSN_NONE && psn_in(psn, l->reasked_psn, l->reasked_end)));
 }
 
-/** lane_owes - whether the requester was told of something that the responder has not done yet. */
+/** lane_owes - whether the requester was told of something that the responder has not done yet.
+ * As long as that is so no request can end the lane, whatever it asks and however often: its ICRC
+ * is no signature, anybody on the segment can send it. A queue pair that has really been replaced
+ * is accepted when the old debt is delivered or has become a fault. */
 bool lane_owes(struct engine *e, const struct lane *l)
 {
 	return lane_keeps(l) && l->state != LANE_FAULT &&

@@ -60,8 +60,7 @@ static bool owes(struct engine *e, const struct flow *fl)
 	const struct lane *l = &fl->lane;
 
 	if (lane_keeps(l))
-		return l->state != LANE_FAULT &&
-		       psn_before(psn_to_host(e, l, &l->una).psn, l->frontier.psn);
+		return lane_owes(e, l);
 	if (l->role == ROLE_ACCEPTOR && l->packets)
 		return true;
 	return !l->gone && !fl->left && (l->role == ROLE_ACCEPTOR || fl->pledged);

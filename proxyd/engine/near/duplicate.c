@@ -176,18 +176,6 @@ static void new_incarnation(struct engine *e, struct flow *fl, const struct fram
 	engine_pass(e, fl->side, f);
 }
 
-/*
- * Whether the requester was told of something that the responder has not done yet. As long as that
- * is so no request can end the lane, whatever it asks and however often: its ICRC is no signature,
- * anybody on the segment can send it. A queue pair that has really been replaced is accepted when
- * the old debt is delivered or has become a fault.
- */
-static bool owes_delivery(struct engine *e, const struct lane *l)
-{
-	return l->state != LANE_FAULT &&
-	       psn_before(psn_to_host(e, l, &l->una).psn, l->frontier.psn);
-}
-
 /* Whether the READ @f, whose PSN is within those of @r, asks for something else than @r did. */
 static bool other_read(const struct flow *fl, const struct read_rec *r, const struct frame *f)
 {
@@ -298,7 +286,7 @@ static bool may_be_another(struct engine *e, struct flow *fl, uint32_t psn)
 {
 	struct lane *l = &fl->lane;
 
-	if (owes_delivery(e, l)) {
+	if (lane_owes(e, l)) {
 		COUNT(e, FOREIGN);
 		l->jump_run = 0;
 		return false;
@@ -423,7 +411,7 @@ static void while_opening(struct engine *e, struct flow *fl, const struct frame 
 	r = reads_find(e, l, f->psn);
 	if ((r && other_read(fl, r, f)) || (d && other_request(e, fl, reads_of(e, l), f))) {
 		COUNT(e, FOREIGN);
-		if (!owes_delivery(e, l) && icrc_ok(f))
+		if (!lane_owes(e, l) && icrc_ok(f))
 			former_is_gone(e, fl); /* and asks again */
 	} else if (d) {
 		engine_tx(e, other_port(fl->side), lane_packet(e, d), d->len);
