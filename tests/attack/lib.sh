@@ -66,20 +66,6 @@ bare()
 	return 0
 }
 
-# expected_to_fail NAME REASON COMMAND...: shown, not counted
-expected_to_fail()
-{
-	local name=$1 reason=$2
-
-	shift 2
-	why=
-	if "$@" >"$LAB/it.out" 2>"$LAB/it.err"; then
-		echo "expected to fail, but survived - $name"
-	else
-		echo "expected to fail - $name: ${why:-no reason given} ($reason)"
-	fi
-}
-
 # Other daemons of the same configuration in the place of those that run
 sites_again()
 {
