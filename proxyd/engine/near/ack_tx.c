@@ -119,10 +119,6 @@ static void limits(struct engine *e, struct lane *l, struct mark *m)
 		limit_wire(e, l, m, &l->una);
 	if (l->policy == POLICY_HONEST)
 		honest_limit(e, l, m);
-	if (l->guard.psn != PSN_NONE && !psn_before(l->una.psn, l->guard_end))
-		l->guard.psn = PSN_NONE;
-	if (l->guard.psn != PSN_NONE)
-		limit_wire(e, l, m, psn_after(l->una.psn, l->guard.psn) ? &l->una : &l->guard);
 }
 
 /* Cut @m down to what safety demands; limit_by_room() adds what a filling pool demands. */
@@ -135,11 +131,16 @@ void frontier_limits(struct engine *e, struct lane *l, struct mark *m)
 	limits(e, l, m);
 }
 
-/* While pool or span are nearly full the requester goes at the pace of the WAN. */
-static void limit_by_room(struct engine *e, const struct lane *l, struct mark *m)
+/* While pool or span are nearly full the requester goes at the pace of the WAN, and inside messages
+ * that did not fit at that of the true ACK. */
+static void limit_by_room(struct engine *e, struct lane *l, struct mark *m)
 {
 	struct mark una, sent;
 
+	if (l->guard.psn != PSN_NONE && !psn_before(l->una.psn, l->guard_end))
+		l->guard.psn = PSN_NONE;
+	if (l->guard.psn != PSN_NONE)
+		limit_wire(e, l, m, psn_after(l->una.psn, l->guard.psn) ? &l->una : &l->guard);
 	if (!psn_after(m->psn, l->frontier.psn))
 		return;
 	if (span_pressed(e, l)) {

@@ -55,7 +55,7 @@ static bool step(struct engine *e, struct flow *fl)
 	struct mark m = l->frontier;
 	const struct pkt *d;
 
-	if (!l->start_acked || l->suspect || l->guard.psn != PSN_NONE || (r && r->at.psn == m.psn))
+	if (!l->start_acked || l->suspect || (r && r->at.psn == m.psn))
 		return false;
 	d = window_get(&l->win, e->pool, x ? psn_to_wire(&x->map, m.psn) : m.psn);
 	if (!d || (d->flags & PKT_ANSWERED) || ((d->flags & PKT_EOM) && l->policy == POLICY_HONEST))
