@@ -9,9 +9,10 @@ cd "$(dirname "$0")/../.." || exit 1
 . tests/netns/lib.sh
 
 HOST=(--size 64K --depth 16 --mtu 4096 --timeout-exp 14 --retry 7 --region 8M)
-# Counters of what was dropped
+# Counters of what was dropped. Not rx-dropped: a daemon that a busy machine lets wait misses frames, and these are repaired
+# like those that a link loses.
 DROPS='["no-room", "foreign-requests", "order-dropped", "fault-dropped", "bad-icrc", "out-of-window", "wan-forged", "wan-unnamed",
-	"tx-full", "tx-dropped", "rx-dropped", "faults", "lost-packets"]'
+	"tx-full", "tx-dropped", "faults", "lost-packets"]'
 
 state_is() # SITE STATE: of the latest connection
 {
