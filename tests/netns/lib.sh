@@ -42,7 +42,7 @@ lab_cleanup()
 	[ $tests_failed = 0 ] || lab_failed=1
 	[ ${#lab_pids[@]} = 0 ] || kill -KILL "${lab_pids[@]}" 2>/dev/null
 	wait 2>/dev/null
-	for ns in ha ga wan gb hb; do
+	for ns in ha ga wan gb hb sa gc; do
 		ip netns del $P-$ns 2>/dev/null
 	done
 	umount -l "$LAB/bpf" "$LAB/run" 2>/dev/null
@@ -415,7 +415,7 @@ settled() # no running appliance owes anything
 {
 	local s
 
-	for s in a b; do
+	for s in a b c; do # c: test_standby
 		running gw-$s || continue
 		nothing_owed $s || return
 	done
