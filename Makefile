@@ -177,9 +177,11 @@ check: deps vm-deps
 
 .PHONY: check-vm
 check-vm: deps vm-deps
+	$(Q)$(MAKE) DEPS=fio deps
 	$(Q)$(MAKE) $(JOBS) all vm-programs
 	$(Q)good=yes; \
 	B=$(B) tests/vm/survive.sh || good=no; \
+	B=$(B) tests/vm/storage.sh || good=no; \
 	B=$(B) tests/vm/matrix.sh || good=no; \
 	[ $$good = yes ]
 

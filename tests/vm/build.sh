@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Kernel and initramfs of the guests, from Debian's packages: $B/vm/vmlinuz and $B/vm/initrd.
+# Kernel and initramfs of the guests, from Debian's packages: $B/vm/kernel/vmlinuz and $B/vm/initrd; with the argument
+# "storage" $B/vm/initrd-storage, which has NVMe over RDMA, initiator and target, a disk in memory, and fio besides.
 #
 # The kernel is taken out of its package (this system's own need not have RDMA, and is not touched).
 # Programs and their libraries are copied from this system, where `make deps` has installed them.
@@ -21,6 +22,13 @@ KERNEL=linux-image-$arch
 MODULES="virtio_pci virtio_net crc32_generic rdma_rxe rdma_ucm ib_uverbs"
 PROGRAMS="ib_write_bw ib_send_bw ib_read_bw ib_atomic_bw ib_write_lat ib_send_lat ib_read_lat ib_atomic_lat
 	rping ibv_rc_pingpong ibv_srq_pingpong ibv_uc_pingpong ibv_ud_pingpong ibv_devinfo ip rdma ethtool"
+initrd=$out/initrd
+if [ "${1:-}" = storage ]; then
+	# what nvme-core asks for by name comes first, too
+	MODULES="crc64_rocksoft_generic $MODULES configfs brd nvme_rdma nvmet_rdma"
+	PROGRAMS="ip rdma ethtool fio"
+	initrd=$out/initrd-storage
+fi
 
 unable()
 {
@@ -67,12 +75,15 @@ kernel_unpack()
 {
 	local deb tree=$out/kernel.tmp
 
-	[ ! -e "$out/kernel/vmlinuz" ] || return 0
+	# the latest that is taken from the package
+	# nvme-rdma: what an older version of this script unpacked has none
+	[ ! -e "$out/kernel/modules/nvme-rdma.ko" ] || return 0
 	deb=$(echo "$out"/linux-image-*.deb)
 	rm -rf "$tree" "$out/kernel" && mkdir "$tree" &&
 	dpkg --fsys-tarfile "$deb" | tar -x -C "$tree" --wildcards './boot/vmlinuz-*' '*/kernel/drivers/infiniband/*' \
 		'*/kernel/drivers/virtio/*' '*/kernel/drivers/net/*.ko*' '*/kernel/net/*' '*/kernel/crypto/*' \
-		'*/kernel/lib/*' '*/kernel/arch/*' '*/kernel/fs/configfs/*' ||
+		'*/kernel/lib/*' '*/kernel/arch/*' '*/kernel/fs/configfs/*' '*/kernel/block/*' \
+		'*/kernel/drivers/block/brd.ko*' '*/kernel/drivers/nvme/*' ||
 		fail "cannot unpack $deb"
 	# newer packages compress modules
 	find "$tree" -name '*.ko.xz' -exec unxz {} +
@@ -114,7 +125,7 @@ copy_programs() # ROOT PATH...
 
 initramfs()
 {
-	local root=$out/root.tmp p lib paths=() m provider gcc
+	local root=$initrd.root p lib paths=() m provider gcc
 
 	rm -rf "$root"
 	mkdir -p "$root"/{bin,dev,proc,sys,tmp,modules,etc/libibverbs.d} || return
@@ -134,13 +145,13 @@ initramfs()
 	mkdir -p "$root$(dirname "$gcc")" && cp -L "$gcc" "$root$gcc" || return
 	for m in $MODULES; do
 		module_order $m
-	done >"$out/modules.list"
+	done >"$initrd.modules"
 	while read -r m; do
 		cp "$m" "$root/modules/" && basename "$m"
-	done <"$out/modules.list" >"$root/modules/order"
+	done <"$initrd.modules" >"$root/modules/order"
 	cp tests/vm/guest-init "$root/init" && chmod 755 "$root/init" && printf 'root:x:0:0::/:/bin/sh\n' >"$root/etc/passwd" &&
-	(cd "$root" && find . | LC_ALL=C sort | cpio --quiet -o -H newc -R 0:0 | gzip -1) >"$out/initrd.tmp" &&
-	mv "$out/initrd.tmp" "$out/initrd" && rm -rf "$root"
+	(cd "$root" && find . | LC_ALL=C sort | cpio --quiet -o -H newc -R 0:0 | gzip -1) >"$initrd.tmp" &&
+	mv "$initrd.tmp" "$initrd" && rm -rf "$root"
 }
 
 [ "$(uname -m)" = x86_64 ] || unable "guests are x86-64, this is $(uname -m)"
@@ -158,6 +169,6 @@ exec 9>"$out/lock" && flock 9 || exit 1
 kernel_package
 kernel_unpack || fail "cannot unpack the kernel"
 for f in tests/vm/build.sh tests/vm/guest-init "$B/vm/vcheck" "$B/longhaul-probe"; do
-	[ ! "$f" -nt "$out/initrd" ] || rm -f "$out/initrd"
+	[ ! "$f" -nt "$initrd" ] || rm -f "$initrd"
 done
-[ -e "$out/initrd" ] || initramfs || fail "cannot make the initramfs"
+[ -e "$initrd" ] || initramfs || fail "cannot make the initramfs"
