@@ -85,12 +85,47 @@ static void test_announced(void **state)
 				play(&kinds[i], true, true, mtu, 10 + 10 * i + seed);
 }
 
+/*
+ * An initiator whose port is slow: what is READ of it ahead takes many times what its
+ * acknowledgements do. As long as answers come nothing is asked again, or it would have to say all
+ * of it once more.
+ */
+static void test_slow_initiator(void **state)
+{
+	struct storage_config sc = {.min = 1 << 20, .max = 1 << 20, .depth = 4, .split = 128 << 10};
+	struct world_config wc;
+	struct rc_qp_config qc;
+	struct world_qp *q;
+	struct world *w;
+
+	(void)state;
+	world_defaults(&wc);
+	wc.storage = true;
+	wc.announce = true;
+	wc.lan.rate_bps = 100000000;
+	wc.wan.delay_ns = 10 * MS;
+	wc.check_custody = true;
+	w = world_create(&wc);
+	scenario_qp(&qc, 0, 4096, RC_PERMISSIVE);
+	storage_qp(&qc, &sc);
+	sc.count = 40;
+	q = world_connect(w, &qc, RC_PERMISSIVE);
+	assert_non_null(q);
+	assert_true(storage_begin(q, &sc));
+	scenario_finish(w, 1000 * SEC);
+	assert_int_equal(storage_stats(q)->done, sc.count);
+	/* before anything was answered it is not known how slow it is */
+	assert_in_range(engine_counter(w->engine[0], EC_RETX_LAN), 0, 2);
+	world_destroy(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_bare),
 		cmocka_unit_test(test_through_appliances),
 		cmocka_unit_test(test_announced),
+		cmocka_unit_test(test_slow_initiator),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

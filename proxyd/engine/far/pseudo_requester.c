@@ -227,15 +227,27 @@ static bool waits_for_turn(const struct lane *l)
 	return l->run_listed && !l->probing && !far_asked(l);
 }
 
+/* When the timer of a lane is due that waits for answers to READs: a timeout after the latest of
+ * them. One READ may take many times the round trip, and asked again it would be said once more. */
+static uint64_t answers_until(struct engine *e, const struct lane *l)
+{
+	return reads_head(e, l) || announce_waits(e, l) ? l->progress + lane_rto_ns(l) : 0;
+}
+
 void far_timeout(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
+	uint64_t until = answers_until(e, l);
 	uint32_t psn;
 	struct pkt *d;
 
 	if ((l->una.psn == l->nxt.psn && !announce_waits(e, l)) || l->rnr_wait || l->refusal ||
 	    l->state == LANE_FAULT)
 		return;
+	if (until > e->now) {
+		wheel_arm(e->wheel, far_timer(e, fl, TIMER_LOSS), until);
+		return;
+	}
 	if (waits_for_turn(l)) {
 		far_arm(e, fl);
 		return;
