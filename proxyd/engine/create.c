@@ -71,7 +71,7 @@ static uint32_t read_bytes(void)
 }
 
 /* The parts of the arena that struct engine points to, and their offsets. */
-#define PARTS(X) X(flows) X(meters) X(match) X(cm) X(accepted) X(table) X(wheel) X(reads) X(pool)
+#define PARTS(X) X(flows) X(match) X(cm) X(accepted) X(table) X(wheel) X(reads) X(pool)
 
 static void attach(struct engine *e, const struct arena *a)
 {
@@ -98,7 +98,6 @@ static bool tables_create(struct engine *e, uint64_t now_ns)
 	uint32_t slots = accepted_slots(&e->cfg);
 
 	e->flows = arena_alloc(&e->arena, sizeof(struct flow) * e->nflows, 64);
-	e->meters = arena_alloc(&e->arena, sizeof(struct flow_meter) * e->nflows, 64);
 	e->match = arena_alloc(&e->arena, sizeof(struct psn_match) * MATCH_SLOTS, 64);
 	e->cm = arena_alloc(&e->arena, sizeof(struct cm_pending) * CM_SLOTS, 64);
 	e->accepted = arena_alloc(&e->arena, sizeof(*e->accepted) * slots, 64);
@@ -106,8 +105,8 @@ static bool tables_create(struct engine *e, uint64_t now_ns)
 	e->wheel = wheel_create(&e->arena, e->nflows * TIMERS, now_ns);
 	e->reads = mqueue_create(&e->arena, READS_MAX, read_bytes());
 	e->pool = pool_create(&e->arena, e->cfg.pool_bytes, share);
-	if (!e->flows || !e->meters || !e->match || !e->cm || !e->accepted || !e->table ||
-	    !e->wheel || !e->reads || !e->pool)
+	if (!e->flows || !e->match || !e->cm || !e->accepted || !e->table || !e->wheel ||
+	    !e->reads || !e->pool)
 		return false;
 	for (uint32_t i = 0; i < e->nflows; i++)
 		e->flows[i].next_free = i + 1 < e->nflows ? i + 1 : FLOW_NONE;
@@ -154,10 +153,10 @@ static uint64_t arena_bytes(const struct engine_config *c, uint32_t nflows)
 {
 	return pool_arena_size(c->pool_bytes) + flow_table_arena_size(nflows) +
 	       wheel_arena_size(nflows * TIMERS) + mqueue_arena_size(READS_MAX, read_bytes()) +
-	       (sizeof(struct flow) + sizeof(struct flow_meter)) * nflows +
-	       sizeof(struct psn_match) * MATCH_SLOTS + sizeof(struct cm_pending) * CM_SLOTS +
-	       sizeof(uint32_t) * accepted_slots(c) + order_arena_size(nflows) +
-	       sizeof(struct engine) + c->kept_bytes + undo_bytes(c, nflows) + (1u << 20);
+	       sizeof(struct flow) * nflows + sizeof(struct psn_match) * MATCH_SLOTS +
+	       sizeof(struct cm_pending) * CM_SLOTS + sizeof(uint32_t) * accepted_slots(c) +
+	       order_arena_size(nflows) + sizeof(struct engine) + c->kept_bytes +
+	       undo_bytes(c, nflows) + (1u << 20);
 }
 
 struct engine *engine_create(const struct engine_config *cfg, const struct engine_sink *sink,

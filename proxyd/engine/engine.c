@@ -181,12 +181,12 @@ static void rx_other(struct engine *e, enum engine_port port, const struct frame
 	engine_pass(e, port, f);
 }
 
-static void count_flow(struct engine *e, const struct flow *fl, uint32_t len)
+static void count_flow(struct flow *fl, uint32_t len)
 {
 	if (!fl)
 		return;
-	e->meters[flow_index(e, fl)].packets++;
-	e->meters[flow_index(e, fl)].bytes += len;
+	fl->meter.packets++;
+	fl->meter.bytes += len;
 }
 
 /* What the peer READ ahead of a host. It is for us alone, and never passes. */
@@ -198,7 +198,7 @@ static void rx_push(struct engine *e, enum engine_port port, const struct frame 
 		COUNT(e, PUSH_DROPPED);
 		return;
 	}
-	count_flow(e, fl, f->len);
+	count_flow(fl, f->len);
 	rx_by_link(e, fl, f);
 	push_rx(e, req, f);
 }
@@ -276,7 +276,7 @@ void engine_rx(struct engine *e, enum engine_port port, const uint8_t *data, uin
 	} else if (fl->half && (fl->side == (uint8_t)port || half_moves(e, fl, port))) {
 		half_seen(e, fl);
 	}
-	count_flow(e, fl, len);
+	count_flow(fl, len);
 	if (fl && fl->side != (uint8_t)port && e->in_fault)
 		fault_moved(e, fl, port);
 	/* A flow that turns up on the wrong port is a loop or a moved host: hands off. */

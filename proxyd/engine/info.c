@@ -146,7 +146,7 @@ static void fill_lane(struct engine *e, const struct flow *fl, uint64_t now, str
 
 static void fill_meter(struct engine *e, const struct flow *fl, struct conn_info *out)
 {
-	const struct flow_meter *m = &e->meters[flow_index(e, fl)];
+	const struct flow_meter *m = &fl->meter;
 
 	if (fl->side == PORT_LAN) {
 		out->from_lan.packets = m->packets;
@@ -231,7 +231,7 @@ void engine_memory(const struct engine *e, struct engine_memory *out)
 		.flows = e->used_flows,
 		.flows_max = e->nflows,
 		.conns = e->conns,
-		.lane_bytes = sizeof(struct flow) + sizeof(struct flow_meter),
+		.lane_bytes = sizeof(struct flow),
 	};
 }
 

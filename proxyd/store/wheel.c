@@ -57,7 +57,7 @@ struct wheel {
 	uint32_t timers;
 	uint32_t armed;
 	uint32_t noted;
-	struct node node[];
+	_Alignas(64) struct node node[]; /* four timers of an owner lie in one line */
 };
 
 static inline struct undo *undo_of(const struct wheel *w)

@@ -292,7 +292,6 @@ static const char *place(const struct engine *e, size_t at)
 	const struct region r[] = {
 		{"engine", e, sizeof(*e), sizeof(*e)},
 		{"flow", e->flows, n * sizeof(struct flow), sizeof(struct flow)},
-		{"meter", e->meters, n * sizeof(struct flow_meter), sizeof(struct flow_meter)},
 		{"match", e->match, MATCH_SLOTS * sizeof(*e->match), sizeof(*e->match)},
 		{"cm", e->cm, CM_SLOTS * sizeof(*e->cm), sizeof(*e->cm)},
 		{"pool", e->pool, e->pool->data, sizeof(struct block)},

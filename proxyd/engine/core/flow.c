@@ -60,7 +60,8 @@ struct flow *flow_create(struct engine *e, const struct flow_key *key, enum engi
 	e->free_flow = fl->next_free;
 	e->used_flows++;
 	memset(fl, 0, offsetof(struct flow, lane));
-	e->meters[flow_index(e, fl)] = (struct flow_meter){0};
+	memset((uint8_t *)fl + offsetof(struct flow, rare), 0,
+	       sizeof(*fl) - offsetof(struct flow, rare));
 	fl->used = true;
 	fl->key = *key;
 	fl->side = (uint8_t)side;

@@ -190,9 +190,11 @@ struct lane {
 	uint8_t jump_run;
 	uint8_t unacked;
 	uint8_t backoff;
-
-	uint32_t gen, peer_lane;
+	bool no_mtu;
+	bool closing; /* ACCEPTOR: the opener is asked to let go */
 	uint32_t msg_left;
+
+	/* up to @cold: what packets need, first what those of all roles do (soon.c) */
 	struct mark epsn;     /* mark: core/marks.h */
 	struct mark frontier; /* mark: core/marks.h */
 	struct mark una;      /* mark: core/marks.h */
@@ -201,69 +203,25 @@ struct lane {
 	uint32_t high;	      /* mark: core/marks.h: */
 	uint32_t start;	      /* mark: core/marks.h: */
 	uint32_t room;	      /* mark: core/marks.h: */
-	struct mark honest, acked;
-	uint32_t eased; /* DRAIN: of true ACKs below the host had its share (near/let_go.c) */
+	struct mark acked;
 	uint32_t told;
-	uint32_t lost; /* packets marked PKT_LOST */
-	uint32_t refusal_psn;
-	uint32_t report_seq, hole_cursor;
-	union {
-		struct report_clock clock; /* ACCEPTOR, OPENER: of its reports */
-		struct lane_pace pace;	   /* SINGLE */
-	};
-	uint32_t reached, reached_hi; /* OPENER: the peer has all below, the highest it has */
-	uint32_t
-		ackreq_end; /* ACCEPTOR, SINGLE: end of the last packet sent that asks for an ACK */
-	uint32_t lost_from; /* OPENER: no packet below is marked lost */
-	bool no_mtu;
-	bool closing;		    /* ACCEPTOR: the opener is asked to let go */
-	uint16_t jump_ms;	    /* when the latest round of @jump_run began */
-	uint32_t named, renamed_us; /* @renamed_us: names_tx.c: when the round of @renamed began */
-	uint32_t overlap; /* below this the host had sent it past us before, or may have (OPENER;
-			     WATCH: to a lane that is gone, or PSN_NONE) */
-	union {
-		struct {
-			/* SINGLE: packets that may be on the WAN; ACCEPTOR: on their way to the
-			 * responder; in units of CWND_ONE (far/flight.c). @cut_us: when it
-			 * was halved */
-			uint32_t cwnd;
-			uint32_t cut_us;
-		};
-		struct {
-			/* OPENER: so late packets were without being lost; @late_at: when */
-			uint32_t late_us : 24;
-			uint32_t true_losses : 8; /* since one was only late */
-			uint32_t late_at;
-		};
-	};
-	union {
-		uint32_t rack_us; /* OPENER: latest transmission time known to have arrived, us */
-		uint32_t made;	  /* SINGLE: of @reads, the last ATOMIC that was answered here
-				     (atomic.c), or MQ_NONE */
-	};
-	uint32_t jump_psn;
-	uint32_t holes;
-	uint32_t next_ack, next_report, next_run, next_room;
 	uint32_t reads_page; /* struct lane_reads (reads.h), POOL_NONE before the first READ */
 
 	struct window win;
 	struct pool_log log;
-	struct mq_list reads;
-	uint32_t nreads;
+	uint32_t next_ack;
 
+	uint64_t bytes;
 	uint32_t packets;  /* retained */
 	uint32_t messages; /* message ends retained */
-	uint64_t bytes;
-
-	struct rtt rtt;
-	uint32_t next_accepted; /* ACCEPTOR: of those whose numbers have the same hash */
-	uint32_t waits_us;	/* since when the oldest in custody waits for the true ACK */
-	uint32_t passed_from;	/* the lowest of those that @passed_us is about, or PSN_NONE: their
-				   opcodes are not known */
-	uint32_t passed_us;   /* when a repeat of what was truly acknowledged was last passed on; 0:
-			       never */
-	uint32_t reported_us; /* OPENER: when the peer last said something of the lane */
-	uint64_t progress, opened;
+	uint64_t progress;
+	uint32_t next_run, next_report;
+	uint32_t waits_us; /* since when the oldest in custody waits for the true ACK */
+	uint32_t named;
+	struct mq_list reads;
+	uint32_t nreads;
+	uint32_t lost; /* packets marked PKT_LOST */
+	uint32_t requests, pseudo_acks;
 
 	union {
 		/* WATCH */
@@ -308,10 +266,63 @@ struct lane {
 			bool renumbers; /* only we know what its numbers mean to the far host */
 		} fault;
 	};
+	struct rtt rtt;
+	uint32_t reached, reached_hi; /* OPENER: the peer has all below, the highest it has */
+	uint32_t gen;
+
+	/* of some roles or policies */
+	union {
+		struct report_clock clock; /* ACCEPTOR, OPENER: of its reports */
+		struct lane_pace pace;	   /* SINGLE */
+	};
+	union {
+		struct {
+			/* SINGLE: packets that may be on the WAN; ACCEPTOR: on their way to the
+			 * responder; in units of CWND_ONE (far/flight.c). @cut_us: when it
+			 * was halved */
+			uint32_t cwnd;
+			uint32_t cut_us;
+		};
+		struct {
+			/* OPENER: so late packets were without being lost; @late_at: when */
+			uint32_t late_us : 24;
+			uint32_t true_losses : 8; /* since one was only late */
+			uint32_t late_at;
+		};
+	};
+	union {
+		uint32_t rack_us; /* OPENER: latest transmission time known to have arrived, us */
+		uint32_t made;	  /* SINGLE: of @reads, the last ATOMIC that was answered here
+				     (atomic.c), or MQ_NONE */
+	};
+	uint32_t
+		ackreq_end; /* ACCEPTOR, SINGLE: end of the last packet sent that asks for an ACK */
+	uint32_t report_seq, hole_cursor, holes;
+	uint32_t peer_lane;
+	struct mark honest;
+	uint32_t eased; /* DRAIN: of true ACKs below the host had its share (near/let_go.c) */
+	uint32_t refusal_psn;
+
+	struct {
+	} cold;
+	uint32_t lost_from;  /* OPENER: no packet below is marked lost */
+	uint32_t renamed_us; /* names_tx.c: when the round of @renamed began */
+	uint16_t jump_ms;    /* when the latest round of @jump_run began */
+	uint32_t jump_psn;
+	uint32_t overlap; /* below this the host had sent it past us before, or may have (OPENER;
+			     WATCH: to a lane that is gone, or PSN_NONE) */
+	uint32_t next_room;
+	uint32_t next_accepted; /* ACCEPTOR: of those whose numbers have the same hash */
+	uint32_t passed_from;	/* the lowest of those that @passed_us is about, or PSN_NONE: their
+				   opcodes are not known */
+	uint32_t passed_us;   /* when a repeat of what was truly acknowledged was last passed on; 0:
+			       never */
+	uint32_t reported_us; /* OPENER: when the peer last said something of the lane */
+	uint64_t opened;
 
 	uint32_t rnr_us; /* ACCEPTOR, SINGLE: the first of @rnr_run RNR NAKs for the same packet */
 	uint32_t rnr_run;
-	uint32_t requests, pseudo_acks, true_acks, dup, retx, naks, timeouts, rnr;
+	uint32_t true_acks, dup, retx, naks, timeouts, rnr;
 };
 
 #endif

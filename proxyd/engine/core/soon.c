@@ -24,24 +24,30 @@ static void fetch(const void *p, size_t from, size_t end)
 		__builtin_prefetch((const uint8_t *)p + at, 1);
 }
 
+/* An engine that somebody may go on with notes all of a flow before it changes (flow_change()). */
+static size_t most(const struct engine *e, size_t needed)
+{
+	return e->undo ? sizeof(struct flow) : needed;
+}
+
 static void fetch_flow(struct engine *e, uint32_t hash)
 {
 	uint32_t i = flow_table_likely(e->table, hash);
 
 	if (i == FLOW_NONE)
 		return;
-	__builtin_prefetch(&e->flows[i]);
-	fetch(&e->flows[i], offsetof(struct flow, partner), sizeof(struct flow));
+	fetch(&e->flows[i], 0, most(e, offsetof(struct flow, lane.cold)));
 }
 
 static void fetch_around(struct engine *e, uint32_t hash)
 {
 	uint32_t i = flow_table_likely(e->table, hash);
-	const struct flow *back = i == FLOW_NONE ? NULL : flow_partner(e, &e->flows[i]);
+	uint32_t back = i == FLOW_NONE ? FLOW_NONE : e->flows[i].partner;
 
-	if (!back)
+	if (back == FLOW_NONE)
 		return;
-	fetch(back, 0, offsetof(struct flow, lane.epsn));
+	/* not flow_partner(): that would note it, and wait for all of it */
+	fetch(&e->flows[back], 0, most(e, offsetof(struct flow, lane.epsn)));
 	wheel_soon(e->wheel, TIMER_ID(i, TIMER_LOSS));
 }
 

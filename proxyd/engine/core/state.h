@@ -9,6 +9,11 @@
 #include "engine/core/rate.h"
 #include "store/undo.h"
 
+/** struct flow_meter - what came of a flow, in all. */
+struct flow_meter {
+	uint64_t packets, bytes;
+};
+
 /**
  * struct flow - one direction of packets to one QP. @key must be first (flow_table.h).
  * @partner:   flow of the other direction, FLOW_NONE while unpaired; @candidate: best guess so far
@@ -28,17 +33,12 @@
  * not known
  */
 struct flow {
-	struct flow_key key;
-	struct template tmpl;
-	uint32_t partner, candidate;
-	uint32_t comm_id;
-	uint64_t seen;
-	uint16_t matches, contradictions;
-	uint32_t last_match_psn;
-	uint32_t offered;
+	_Alignas(64) struct flow_key key;
+	uint32_t partner;
 	uint16_t path_mtu;
 	int8_t rule;
 	uint8_t side;
+	uint64_t seen;
 	uint8_t learned;
 	bool used : 1, half : 1, again : 1, left : 1, pledged : 1;
 	bool bypassed : 1; /* by the operator */
@@ -46,6 +46,19 @@ struct flow {
 	bool cut : 1;	   /* stranded, and its near host has been, or is being, made to fail */
 	uint8_t tmpl_age;
 	uint8_t read_depth;
+	uint32_t noted; /* number of the batch that it was noted in (flow_change()) */
+	struct flow_meter meter;
+	struct template tmpl;
+	uint32_t candidate;
+	struct lane lane;
+
+	/* for flows that begin, pair or end */
+	struct {
+	} rare;
+	uint32_t comm_id;
+	uint16_t matches, contradictions;
+	uint32_t last_match_psn;
+	uint32_t offered;
 	union {
 		uint32_t next_free;
 		uint32_t next_half;
@@ -53,11 +66,9 @@ struct flow {
 	uint32_t prev_half;
 	uint64_t retry_open; /* not before this time */
 	uint64_t born;
-	uint32_t noted; /* number of the batch that it was noted in (flow_change()) */
-	struct lane lane;
 };
 
-_Static_assert(sizeof(struct flow) <= 624, "state per lane");
+_Static_assert(sizeof(struct flow) <= 640, "state per lane");
 _Static_assert(RULE_MAX <= 64, "a bit for each in rules_bypassed");
 
 /** offer_of - what struct flow keeps of an offer: it is for the requester @lqpn, with @mtu. */
@@ -65,11 +76,6 @@ static inline uint32_t offer_of(uint32_t lqpn, uint32_t mtu)
 {
 	return lqpn | mtu / 256 << 24;
 }
-
-/** struct flow_meter - what came of a flow, in all. */
-struct flow_meter {
-	uint64_t packets, bytes;
-};
 
 /* PSN matching: who sent a message end with this PSN lately? */
 struct psn_match {
@@ -190,7 +196,7 @@ struct engine {
 	/* Of the parts that are pointed to below, from the arena's beginning: the pointers are this
 	 * process's (create.c). */
 	struct {
-		uint64_t flows, meters, match, cm, accepted, table, wheel, reads, pool, order;
+		uint64_t flows, match, cm, accepted, table, wheel, reads, pool, order;
 	} at;
 #ifdef LONGHAUL_OTHER_LAYOUT
 	uint64_t other_layout; /* the tests' other version (tests/Makefile.inc) */
@@ -202,7 +208,6 @@ struct engine {
 	uint32_t noted;
 
 	struct flow *flows;
-	struct flow_meter *meters; /* by flow index */
 	uint32_t nflows, free_flow, used_flows, conns;
 	struct flow_table *table;
 	struct half_list half[2]; /* seen once, seen again; see half.c */
@@ -297,7 +302,6 @@ static inline void flow_change(struct engine *e, struct flow *fl)
 
 	if (!u || fl->noted == u->batch)
 		return;
-	undo_note(u, &e->meters[fl - e->flows], sizeof(struct flow_meter));
 	undo_note(u, fl, sizeof(*fl));
 	fl->noted = u->batch;
 }

@@ -51,9 +51,9 @@ static void give_up(struct engine *e, struct flow *fl, uint32_t from, uint32_t e
 /* What a packet of the lane takes, bytes: as they were in the mean so far, and an eighth more. Full
  * ones would be safe; but of small ones there would be room for few, and should larger ones come
  * after all, they are refused, and come again. */
-static uint32_t packet_bytes(const struct engine *e, const struct flow *fl)
+static uint32_t packet_bytes(const struct flow *fl)
 {
-	const struct flow_meter *m = &e->meters[flow_index(e, fl)];
+	const struct flow_meter *m = &fl->meter;
 	uint32_t full = flow_mtu(fl) + 128u, mean;
 
 	if (m->packets < ENOUGH_PACKETS)
@@ -69,7 +69,7 @@ static uint32_t room(struct engine *e, const struct flow *fl)
 	const struct lane *l = &fl->lane;
 	const struct holes *hs = holes_at(e->pool, l->holes);
 	uint64_t packets =
-		pool_log_room(e->pool, POOL_TRANSIT, &l->log, l->bytes) / packet_bytes(e, fl);
+		pool_log_room(e->pool, POOL_TRANSIT, &l->log, l->bytes) / packet_bytes(fl);
 	uint32_t held = (l->end - l->una.psn) & PSN_MASK, most = WINDOW_SPAN;
 	uint32_t due = holes_packets(hs); /* what is missing needs room too */
 
