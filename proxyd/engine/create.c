@@ -32,6 +32,9 @@
 
 #define READY 0x79646165724c48ull
 
+/* Bytes of flows that are worth huge pages. */
+#define FLOWS_MANY (4u << 20)
+
 /**
  * struct engine_root - the first thing in the arena.
  * @layout: LONGHAUL_LAYOUT of who made it
@@ -92,6 +95,16 @@ static void note_parts(struct engine *e)
 	e->at.order = (uint64_t)((uint8_t *)e->order - e->arena.base);
 }
 
+/* Flows, their timers and what finds them: all that a frame looks at before its packet. With
+ * thousands of lanes these are more pages than a TLB has entries. Few are not worth the time. */
+static void into_huge_pages(const struct engine *e)
+{
+	const uint8_t *from = (const uint8_t *)e->flows;
+
+	if (sizeof(struct flow) * e->nflows >= FLOWS_MANY)
+		arena_huge(&e->arena, from, (size_t)((const uint8_t *)e->reads - from));
+}
+
 static bool tables_create(struct engine *e, uint64_t now_ns)
 {
 	static const unsigned int share[POOL_CLASSES] = {[POOL_CUSTODY] = 60, [POOL_TRANSIT] = 40};
@@ -114,6 +127,7 @@ static bool tables_create(struct engine *e, uint64_t now_ns)
 	memset(e->accepted, 0xff, sizeof(*e->accepted) * slots);
 	e->ack_head = e->report_head = FLOW_NONE;
 	e->room.head = e->room.tail = FLOW_NONE;
+	into_huge_pages(e);
 	for (int k = 0; k < 2; k++)
 		e->half[k].head = e->half[k].tail = FLOW_NONE;
 	for (int p = 0; p < PORTS; p++)

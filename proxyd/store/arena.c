@@ -16,7 +16,12 @@
 #include <unistd.h>
 
 #define ARENA_MAGIC 0x31414e455241484cull /* "LHARENA1" in memory order */
+#define ARENA_HUGE  ((size_t)2 << 20) /* a huge page of x86-64, and of ARM with pages of 4 KiB */
 #define ARENA_SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
+
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25 /* since Linux 6.1 */
+#endif
 
 struct arena_head {
 	uint64_t magic;
@@ -24,12 +29,29 @@ struct arena_head {
 	uint64_t used;
 };
 
+/* Where the file's huge pages can be mapped as such: at a multiple of their size. */
 static int arena_map(struct arena *a, int fd, size_t size)
 {
-	void *base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	size_t whole = (size + 4095) & ~(size_t)4095;
+	uint8_t *room = mmap(NULL, whole + ARENA_HUGE, PROT_NONE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	size_t before, after;
+	void *base;
 
-	if (base == MAP_FAILED)
+	if (room == MAP_FAILED)
 		return -errno;
+	before = -(uintptr_t)room % ARENA_HUGE;
+	after = ARENA_HUGE - before;
+	base = mmap(room + before, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
+	if (base == MAP_FAILED) {
+		int ret = -errno;
+
+		munmap(room, whole + ARENA_HUGE);
+		return ret;
+	}
+	if (before)
+		munmap(room, before);
+	munmap(room + before + whole, after);
 	a->base = base;
 	a->size = size;
 	a->fd = fd;
@@ -134,6 +156,15 @@ int arena_lock(const struct arena *a)
 		return -errno;
 	/* All of it at once would take long, and who goes on with it makes hosts wait. */
 	return mlock2(a->base, a->size, MLOCK_ONFAULT) ? -errno : 0;
+}
+
+void arena_huge(const struct arena *a, const void *p, size_t size)
+{
+	size_t from = (size_t)((const uint8_t *)p - a->base), end = from + size;
+
+	for (from = from / ARENA_HUGE * ARENA_HUGE; from < end; from += ARENA_HUGE)
+		if (from + ARENA_HUGE <= a->size)
+			(void)madvise(a->base + from, ARENA_HUGE, MADV_COLLAPSE);
 }
 
 void arena_exit(struct arena *a)

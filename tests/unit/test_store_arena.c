@@ -52,6 +52,34 @@ static void test_exact(void **state)
 	assert_int_equal(arena_init(&a, SIZE_MAX), -ENOMEM);
 }
 
+/* Nothing changes but the size of the pages, if the kernel has such at all; who maps it next can
+ * have them, too. */
+static void test_huge(void **state)
+{
+	const size_t size = 7u << 20, huge = 2u << 20;
+	struct arena a, b;
+	uint8_t *p, *q;
+
+	(void)state;
+	assert_int_equal(arena_init(&a, size), 0);
+	assert_int_equal((uintptr_t)a.base % huge, 0);
+	p = arena_alloc(&a, size, 4096);
+	for (size_t i = 0; i < size; i += 512)
+		p[i] = (uint8_t)(i / 512 * 7);
+	arena_huge(&a, p + 100, size - 100);
+	arena_huge(&a, p, 0);
+	assert_int_equal(arena_adopt(&b, fcntl(a.fd, F_DUPFD_CLOEXEC, 0)), 0);
+	assert_int_equal((uintptr_t)b.base % huge, 0);
+	q = b.base + (p - a.base);
+	for (size_t i = 0; i < size; i += 512) {
+		assert_int_equal(p[i], (uint8_t)(i / 512 * 7));
+		assert_int_equal(q[i], p[i]);
+		assert_int_equal(p[i + 1], 0);
+	}
+	arena_exit(&a);
+	arena_exit(&b);
+}
+
 static void test_adopt(void **state)
 {
 	struct arena a, b;
@@ -133,9 +161,9 @@ static void test_adopt_refuses(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_alloc),	      cmocka_unit_test(test_exact),
-		cmocka_unit_test(test_adopt),	      cmocka_unit_test(test_file),
-		cmocka_unit_test(test_adopt_refuses),
+		cmocka_unit_test(test_alloc), cmocka_unit_test(test_exact),
+		cmocka_unit_test(test_adopt), cmocka_unit_test(test_huge),
+		cmocka_unit_test(test_file),  cmocka_unit_test(test_adopt_refuses),
 	};
 
 	return cmocka_run_group_tests_name("store/arena", tests, NULL, NULL);
