@@ -125,6 +125,8 @@ void lane_sure(struct engine *e, struct flow *fl)
 		return;
 	l->suspect = false;
 	ack_list(e, fl);
+	if (l->reads_page != POOL_NONE)
+		pace_run(e, flow_partner(e, fl)); /* answers that waited for this */
 	if (!l->held_back)
 		return;
 	l->rnr_wait = l->held_back = false;

@@ -165,7 +165,8 @@ static bool give_next(struct engine *e, struct flow *fl, const struct frame *f)
 	struct read_rec *r = reads_head(e, &fl->lane);
 	uint32_t i = r ? psn_sub(r->resp_next, r->at.psn) : 0;
 
-	if (!r || psn_add(r->wire, i) != f->psn || resp_give(e, fl, r, i, f->data, f->len)) {
+	if (!r || fl->lane.suspect || psn_add(r->wire, i) != f->psn ||
+	    resp_give(e, fl, r, i, f->data, f->len)) {
 		COUNT(e, NO_ROOM);
 		resp_report_due(e, fl, true);
 		return false;
