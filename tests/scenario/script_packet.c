@@ -268,7 +268,7 @@ static void headers(const struct script_world *w, const struct packet *p, enum e
 
 /* A MAD of the connection manager, InfiniBand vol. 1, 12.6; @b: its first byte, which is
  * byte 20 of the BTH. The active side's comm id is 0xa00 + id, the passive one's 0xb00 + id;
- * @active: the sender is the active one (REQ, REP: that is clear). */
+ * @active: the sender is the active one (REQ, REP, RTU: that is clear). */
 static void management(const struct script_world *w, const struct packet *p, bool active,
 		       uint8_t *b)
 {
@@ -281,7 +281,7 @@ static void management(const struct script_world *w, const struct packet *p, boo
 	b[22] = 2;
 	b[23] = 3;
 	put_be16(b + 36, attr);
-	active = attr == CM_IS_REQ || (attr != CM_IS_REP && active);
+	active = attr == CM_IS_REQ || attr == CM_IS_RTU || (attr != CM_IS_REP && active);
 	put_be32(b + 44, (active ? 0xa00 : 0xb00) + p->id);
 	if (attr != CM_IS_REQ)
 		put_be32(b + 48, (active ? 0xb00 : 0xa00) + p->id);
@@ -318,7 +318,7 @@ uint32_t packet_build(struct script *s, const struct packet *p, uint32_t i, enum
 		.va = p->va,
 		.rkey = p->rkey,
 		.length = p->total,
-		.swap_add = 1,
+		.swap_add = 1ull + p->data,
 		.atomic_value = p->value,
 		.immdt = p->imm,
 		.syndrome = aeth_is_nak(syndrome) ? syndrome : syndrome | (uint8_t)p->credit,

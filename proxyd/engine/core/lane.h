@@ -157,7 +157,8 @@ struct mark {
  * @gone:       both hosts have said that the connection is down
  * @suspect:    the requester may be another owner of its number (owner.c); @held_back: and nothing
  *              is sent before the responder has spoken (@rnr_wait, too); @held_once: not again
- *              before it speaks; @disputed: it has, and counts anew
+ *              before it speaks; @disputed: it has, and counts anew; @proved: it has just said of what
+ *              passed to it that it counts as we do
  * @no_mtu:     it began when no path MTU was known: the peer may not know one, so no READ is held
  * @room:       OPENER: the peer takes packets before this PSN
  * @check:      the rule wants that only what is named is delivered (wan-check); @naming: OPENER:
@@ -184,7 +185,7 @@ struct lane {
 		probing : 1, doubt : 1, ahead : 1, nak_due : 1, opaque : 1, numbered : 1,
 		atomics : 1, una_sure : 1, ordered : 1, check : 1, naming : 1, masked : 1, gone : 1,
 		suspect : 1, check_resp : 1, fenced : 1, held_back : 1, disputed : 1, held_once : 1,
-		renumbered : 1;
+		renumbered : 1, proved : 1;
 	uint8_t atomic : 2; /* enum atomic_mode */
 	uint8_t most; /* SINGLE: READs and ATOMICs that the host was seen to wait for at one time */
 	uint8_t jump_run;

@@ -183,8 +183,10 @@ void lane_answered(struct engine *e, struct flow *fl, const struct frame *f)
 	    psn_before(f->psn, l->passed_from))
 		return;
 	if (psn_sub(msn, l->una.msn) <= psn_sub(l->epsn.msn, l->una.msn)) {
-		if (psn_add(f->psn, 1) == l->una.psn && aeth_is_ack(frame_aeth_syndrome(f)))
+		if (psn_add(f->psn, 1) == l->una.psn && aeth_is_ack(frame_aeth_syndrome(f))) {
+			l->proved = l->suspect;
 			lane_sure(e, fl);
+		}
 	} else if (behind < MSN_RECENT || msn <= psn_sub(f->psn, l->passed_from) + 1) {
 		lane_replaced(e, fl);
 	}

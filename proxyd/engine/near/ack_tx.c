@@ -304,6 +304,9 @@ void near_tell(struct engine *e, struct flow *fl)
 		return;
 	}
 	frontier_trim(e, l);
+	if (l->proved)
+		duplicate_proved(e, fl);
+	l->proved = false;
 	flush(e, fl);
 	if (lane_drained(l) && !l->ack_listed)
 		lane_close(e, fl, l->reason, true);

@@ -149,8 +149,7 @@ static bool was_made(struct engine *e, struct lane *l, const struct frame *f)
 	}
 	r = x ? resp_kept(e, x, f->psn) : NULL;
 	return r && r->made && r->opcode == f->opcode &&
-	       r->va == get_be64(f->data + f->atomiceth) &&
-	       r->rkey == get_be32(f->data + f->atomiceth + 8u) &&
+	       r->digest == reads_digest(f) &&
 	       e->now - r->asked <= (x->guessed_ever ? KEPT_ALONE_NS : KEPT_NS);
 }
 

@@ -80,31 +80,6 @@ static void trickle(struct engine *e, struct flow *fl)
 }
 
 /*
- * A requester repeats what follows a READ of which no answer has passed here since the lane opened,
- * and the responder has executed it: it was sent before, and its answer passed before, or in a part
- * that the host had asked for again.
- */
-static void answered_unseen(struct engine *e, struct flow *fl, uint32_t psn)
-{
-	struct lane *l = &fl->lane;
-	struct read_rec *r = reads_head(e, l);
-	uint32_t end = r ? psn_add(r->at.psn, r->span) : 0;
-
-	if (!r || !psn_before(r->wire, l->overlap) || psn_before(psn, end) ||
-	    psn_before(l->una.psn, psn_add(r->wire, r->span)) ||
-	    e->now - r->asked < (2 * l->rtt.srtt_us + AGAIN_US) * NSEC_PER_USEC ||
-	    e->now - r->heard <
-		    AGAIN_US * NSEC_PER_USEC) /* it has asked for it in the same round */
-		return;
-	r->done = true;
-	if (reads_of(e, l))
-		fetch_cancel(e, fl, r->wire);
-	if (psn_after(end, l->told))
-		l->told = end;
-	frontier_trim(e, l);
-}
-
-/*
  * The requester repeats for STUCK_NS what it was told to be done, and the responder, which would
  * know more, cannot be asked: it knows other PSNs, or may have forgotten the answer. The requester
  * is another incarnation of the QP, or does not get what we send. Returns true when the lane has
@@ -176,15 +151,17 @@ static void new_incarnation(struct engine *e, struct flow *fl, const struct fram
 	engine_pass(e, fl->side, f);
 }
 
-/* Whether the READ @f, whose PSN is within those of @r, asks for something else than @r did. */
+/* Whether @f, whose PSN is within those of @r, asks for something else than @r did. A READ may ask
+ * for the end of it. */
 static bool other_read(const struct flow *fl, const struct read_rec *r, const struct frame *f)
 {
 	uint32_t skip = psn_sub(f->psn, r->at.psn) * flow_mtu(fl);
 
 	if (r->opcode != f->opcode)
 		return true;
-	return r->opcode == OP_READ_REQUEST &&
-	       (frame_reth_rkey(f) != r->rkey || frame_reth_va(f) != r->va + skip ||
+	if (r->opcode != OP_READ_REQUEST)
+		return skip || reads_digest(f) != r->digest;
+	return (frame_reth_rkey(f) != r->rkey || frame_reth_va(f) != r->va + skip ||
 		frame_reth_length(f) != r->length - skip);
 }
 
@@ -256,6 +233,91 @@ static void pass_done(struct engine *e, struct flow *fl, const struct frame *f)
 	learn_passed(e, fl, f->psn);
 	COUNT(e, DUP_PASSED);
 	engine_tx(e, other_port(fl->side), f->data, f->len);
+}
+
+/*
+ * Of a READ, say, no answer has passed here since the lane opened, and the responder has executed
+ * it: its host sent it before, and may have had its answer before, or in a part that it had asked
+ * for again. Such a host asks for nothing from before its end any more, but repeats what follows
+ * it, as the next owner of the number may do, too. The host it is if it asks for what follows in
+ * the very words of the one that we know, or if the responder says so of a repeat that was passed
+ * to it.
+ */
+static bool may_be_unseen(const struct engine *e, const struct lane *l, const struct read_rec *r)
+{
+	return psn_before(r->wire, l->overlap) &&
+	       !psn_before(l->una.psn, psn_add(r->wire, r->span)) &&
+	       e->now - r->asked >= (2 * l->rtt.srtt_us + AGAIN_US) * NSEC_PER_USEC &&
+	       e->now - r->heard >=
+		       AGAIN_US * NSEC_PER_USEC; /* else it has asked for it in the same round */
+}
+
+/* Its host has the answer to @r, the oldest that is awaited. */
+static void answered_unseen(struct engine *e, struct flow *fl, struct read_rec *r)
+{
+	struct lane *l = &fl->lane;
+	uint32_t end = psn_add(r->at.psn, r->span);
+
+	r->done = true;
+	if (reads_of(e, l))
+		fetch_cancel(e, fl, r->wire);
+	if (psn_after(end, l->told))
+		l->told = end;
+	frontier_trim(e, l);
+}
+
+/* Whether @f asks for what a READ or the like that is awaited did, while nothing has lately shown
+ * that somebody else asks: for something from before the end of @r that is not @r. */
+static bool in_its_words(struct engine *e, struct flow *fl, const struct read_rec *r,
+			 const struct frame *f)
+{
+	const struct read_rec *same = reads_find(e, &fl->lane, f->psn);
+
+	return (!r->other || e->now - r->other > STUCK_NS) && (f->op->flags & OPF_ANSWERED) &&
+	       same && !other_read(fl, same, f);
+}
+
+/* The repeat @f tells of the oldest READ that is awaited. Returns true when it was passed on to the
+ * responder, who knows more. @moved: the responder knows other PSNs. */
+static bool tells_of_unseen(struct engine *e, struct flow *fl, const struct frame *f, bool moved)
+{
+	struct lane *l = &fl->lane;
+	struct read_rec *r = reads_head(e, l);
+	bool within, answered = f->op->flags & OPF_ANSWERED;
+
+	if (!r)
+		return false;
+	within = psn_in(f->psn, r->at.psn, psn_add(r->at.psn, r->span));
+	if (within || psn_before(f->psn, r->at.psn)) {
+		if ((!within || other_read(fl, r, f)) &&
+		    e->now - r->asked > AGAIN_US * NSEC_PER_USEC && icrc_ok(f))
+			r->other = e->now;
+		return false;
+	}
+	if (!may_be_unseen(e, l, r) || !icrc_ok(f))
+		return false;
+	if (moved ? !r->other : in_its_words(e, fl, r, f)) {
+		answered_unseen(e, fl, r);
+	} else if (!moved && !answered && psn_before(f->psn, l->una.psn)) {
+		pass_done(e, fl, f);
+		return true;
+	}
+	return false;
+}
+
+/** duplicate_proved - the responder has all below una and counts as we do: the requests that passed
+ * to it came from the queue pair that we know. */
+void duplicate_proved(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	struct read_rec *r = reads_head(e, l);
+
+	if (!r || psn_before(l->passed_from, psn_add(r->at.psn, r->span)) ||
+	    !may_be_unseen(e, l, r))
+		return;
+	answered_unseen(e, fl, r);
+	l->ack_repeat = true;
+	ack_list(e, fl);
 }
 
 /*
@@ -453,7 +515,8 @@ void duplicate_request(struct engine *e, struct flow *fl, const struct frame *f)
 		new_incarnation(e, fl, f);
 		return;
 	}
-	answered_unseen(e, fl, f->psn);
+	if (tells_of_unseen(e, fl, f, moved))
+		return;
 	r = (f->op->flags & OPF_ANSWERED) ? reads_find(e, l, f->psn) : NULL;
 	switch (classify(e, fl, f, r, moved)) {
 	case REPEATS_DONE:

@@ -41,6 +41,7 @@ void near_ease_one(struct engine *e, struct flow *fl);
 /* duplicate.c: requests that are not the next one */
 void duplicate_request(struct engine *e, struct flow *fl, const struct frame *f);
 bool duplicate_jumped(struct engine *e, struct flow *fl, const struct frame *f, bool first);
+void duplicate_proved(struct engine *e, struct flow *fl);
 void duplicate_passes(struct flow *fl, const struct frame *f);
 bool duplicate_gone_on(struct engine *e, struct flow *fl, const struct frame *f);
 

@@ -39,8 +39,10 @@ struct read_rec {
 	uint64_t heard;	    /* when its host asked for it, ns */
 	uint64_t given; /* when its response was given for the first time, ns; ACCEPTOR: its place
 			   among the READs that went to the responder, 0: not known */
+	uint64_t other; /* when something else was asked for, from before its end, ns; 0: never */
 	uint64_t va;
 	uint32_t length, rkey, wire;
+	uint32_t digest; /* of what it asks for, but of a READ */
 	uint8_t opcode;
 	uint8_t tries; /* ACCEPTOR: times that it was asked again in vain */
 	bool done, gap;
@@ -221,6 +223,7 @@ bool reads_add(struct engine *e, struct flow *fl, const struct frame *f, uint32_
 enum read_verdict reads_response(struct engine *e, struct lane *l, const struct frame *f,
 				 struct read_rec **rec);
 struct read_rec *reads_find(struct engine *e, struct lane *l, uint32_t psn);
+uint32_t reads_digest(const struct frame *f);
 void reads_trim(struct engine *e, struct lane *l, struct mark *end);
 void reads_trim_to(struct engine *e, struct lane *l, uint32_t psn);
 struct read_rec *reads_head(struct engine *e, const struct lane *l);

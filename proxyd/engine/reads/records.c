@@ -11,6 +11,7 @@
  * its place in the range demands, and full length but for the last.
  */
 #include "engine/reads/reads.h"
+#include "wire/crc32.h"
 
 /* The page of a lane that is asked its first READ; NULL when there is none to have. */
 struct lane_reads *reads_begin(struct engine *e, struct flow *fl)
@@ -116,6 +117,12 @@ struct read_rec *reads_waiting(struct engine *e, const struct lane *l)
 	return r;
 }
 
+/* Of all that @f asks for, operands and payload. Two that are alike are not told apart. */
+uint32_t reads_digest(const struct frame *f)
+{
+	return crc32_update(CRC32_INIT, f->data + f->ext, f->icrc - f->ext);
+}
+
 bool reads_add(struct engine *e, struct flow *fl, const struct frame *f, uint32_t span,
 	       const struct mark *at, uint32_t wire)
 {
@@ -134,9 +141,8 @@ bool reads_add(struct engine *e, struct flow *fl, const struct frame *f, uint32_
 		r->va = frame_reth_va(f);
 		r->rkey = frame_reth_rkey(f);
 		r->length = frame_reth_length(f);
-	} else if (f->atomiceth) {
-		r->va = get_be64(f->data + f->atomiceth);
-		r->rkey = get_be32(f->data + f->atomiceth + 8u);
+	} else {
+		r->digest = reads_digest(f);
 	}
 	l->nreads++;
 	if (reads_of(e, l) && l->state != LANE_OPENING)

@@ -246,8 +246,7 @@ bool resp_repeat(struct engine *e, struct flow *fl, const struct frame *f)
 	skip = psn_sub(f->psn, k->at.psn);
 	span = frame_span(f, fl->path_mtu);
 	if (f->opcode != k->opcode || skip + span != k->span ||
-	    (f->atomiceth && (get_be64(f->data + f->atomiceth) != k->va ||
-			      get_be32(f->data + f->atomiceth + 8u) != k->rkey)) ||
+	    (f->opcode != OP_READ_REQUEST && reads_digest(f) != k->digest) ||
 	    (f->opcode == OP_READ_REQUEST &&
 	     (frame_reth_rkey(f) != k->rkey ||
 	      frame_reth_va(f) != k->va + (uint64_t)skip * fl->path_mtu ||
