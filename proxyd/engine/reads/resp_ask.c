@@ -8,9 +8,15 @@
  * in the middle of the range: the opcode that the host must see is made anew then. A responder
  * keeps only few responses to repeat, though, and guesses run ahead by many: what it does not
  * answer is asked for anew, under new PSNs (own_request_anew()).
+ *
+ * That goes on for a while after the host has asked, and again when it asks again. No longer: its
+ * queue pair may be gone, and its number the next owner's, whose responder would take the READ for
+ * that owner's own.
  */
 #include "engine/reads/reads.h"
 
+/* So many times as long as a response may be overdue the host is believed to wait for it. */
+#define WAITS_FOR     8u
 /* So many at a time; the response to one more wakes us again. */
 #define OVERDUE_BATCH 16u
 /* How much a host has under way when its lane begins, but for a single long READ, and how long it
@@ -168,6 +174,20 @@ static bool renumber(struct engine *e, struct flow *fl, struct lane_reads *x, ui
 	return true;
 }
 
+/* Whether the host has asked lately for what @g brings. */
+static bool host_waits(struct engine *e, const struct lane *l, const struct fetch *g)
+{
+	uint64_t heard = g->issued;
+
+	for (uint32_t id = l->reads.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
+		const struct read_rec *r = read_at(e, id);
+
+		if (r->wire == g->psn && !r->done)
+			heard = r->heard;
+	}
+	return e->now - heard < WAITS_FOR * resp_overdue_ns(l);
+}
+
 void resp_overdue(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
@@ -196,6 +216,8 @@ void resp_overdue(struct engine *e, struct flow *fl)
 			fetch_forget(e, fl, g);
 			continue;
 		}
+		if (!host_waits(e, l, g))
+			continue;
 		n++;
 		if (x->guessed_ever && g->tries >= ASKED_IN_VAIN && renumber(e, fl, x, id))
 			continue;
