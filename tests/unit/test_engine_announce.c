@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * READs ahead for storage commands, packet by packet: the near host is an initiator, the far one its
- * target, whose READs the peer opens a lane for.
+ * READs ahead for storage commands, packet by packet: the near host is an initiator, the far one
+ * its target, whose READs the peer opens a lane for.
  */
 #include "tests/unit/engine_rig.h"
 

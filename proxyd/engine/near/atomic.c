@@ -148,8 +148,7 @@ static bool was_made(struct engine *e, struct lane *l, const struct frame *f)
 		return d && (d->flags & PKT_ANSWERED);
 	}
 	r = x ? resp_kept(e, x, f->psn) : NULL;
-	return r && r->made && r->opcode == f->opcode &&
-	       r->digest == reads_digest(f) &&
+	return r && r->made && r->opcode == f->opcode && r->digest == reads_digest(f) &&
 	       e->now - r->asked <= (x->guessed_ever ? KEPT_ALONE_NS : KEPT_NS);
 }
 
