@@ -43,15 +43,12 @@ static bool make_end(struct world_qp *q, int i)
 	return q->side[i].qp;
 }
 
-static void begin_work(struct world_qp *q)
+static void begin_work(struct world_qp *q, int i)
 {
-	struct work k;
+	struct work k = q->pending[i];
 
-	for (int i = 0; i < 2; i++)
-		if (q->pending[i].left) {
-			k = q->pending[i];
-			world_work(q, i, &k);
-		}
+	if (k.left)
+		world_work(q, i, &k);
 }
 
 struct world_qp *world_connect(struct world *w, struct rc_qp_config *a, enum rc_personality other)
@@ -109,8 +106,11 @@ void world_shake_run(struct world *w)
 			make_end(q, 1);
 		if (q->cm[0].state == RC_CM_UP && q->side[1].qp && !q->side[0].qp) {
 			make_end(q, 0);
-			begin_work(q);
+			begin_work(q, 0);
 		}
+		/* and sends from the RTU on */
+		if (q->cm[1].state == RC_CM_UP && q->up)
+			begin_work(q, 1);
 		if ((q->cm[0].state == RC_CM_UP && q->cm[1].state == RC_CM_UP) ||
 		    (q->cm[0].state == RC_CM_DOWN && q->cm[1].state == RC_CM_DOWN) ||
 		    q->cm[0].state == RC_CM_FAILED || q->cm[1].state == RC_CM_FAILED)
@@ -202,8 +202,10 @@ void world_reconnect(struct world_qp *q, uint32_t sq_psn, uint32_t rq_psn, bool 
 	q->incarnation++;
 	q->reused = true;
 	memset(q->cm, 0, sizeof(q->cm));
-	if (make_end(q, 0) && make_end(q, 1))
-		begin_work(q);
+	if (!make_end(q, 0) || !make_end(q, 1))
+		return;
+	begin_work(q, 0);
+	begin_work(q, 1);
 }
 
 /* ---- work ---- */
