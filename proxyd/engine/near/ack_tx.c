@@ -277,8 +277,10 @@ static void refused(struct engine *e, struct flow *fl)
 	}
 	advance(e, fl);
 	m = psn_to_host(e, l, &m);
-	/* a guess was refused, or the numbers differ: only a fault can say so */
-	if (psn_before(m.psn, l->frontier.psn) || !l->start_acked || psn_map_differs(e, l)) {
+	/* a guess was refused, the numbers differ, or it would acknowledge what another owner of
+	 * the number has sent: only a fault can say so */
+	if (psn_before(m.psn, l->frontier.psn) || !l->start_acked || l->suspect ||
+	    psn_map_differs(e, l)) {
 		lane_fault(e, fl, why, syndrome);
 		return;
 	}
