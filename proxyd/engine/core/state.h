@@ -80,9 +80,10 @@ static inline uint32_t offer_of(uint32_t lqpn, uint32_t mtu)
 /* PSN matching: who sent a message end with this PSN lately? */
 struct psn_match {
 	uint32_t tag;  /* of host pair, VLAN and PSN */
-	uint32_t flow; /* FLOW_NONE: several, no evidence */
+	uint32_t flow; /* the latest */
 	uint64_t when;
-	uint32_t count; /* messages of the flow by then, as struct lane counts them; PSN_NONE */
+	uint32_t count;	    /* messages of the flow by then, as struct lane counts them; PSN_NONE */
+	uint32_t shared_ms; /* until then another one counts, too: no evidence */
 };
 
 /**

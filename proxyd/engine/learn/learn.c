@@ -9,8 +9,9 @@
  * PSN matching (NTT-3): a packet that asks for an ACK, as the last of a message does, and its ACK
  * bear the same PSN. Between two hosts with many QPs that is a hint, not a proof: frameworks start
  * them all at PSN 0. So every such packet of an unpaired flow is noted under (hosts, VLAN, PSN);
- * two flows that note the same PSN within MATCH_NS spoil the note for both. An ACK that finds an
- * unspoilt note speaks for the pair (requesting flow, answering flow). A pair is taken only after
+ * two flows that note the same PSN within MATCH_NS spoil the note for both, until only one of them
+ * has noted it for so long (the other is gone, and this one repeats). An ACK that finds an unspoilt
+ * note speaks for the pair (requesting flow, answering flow). A pair is taken only after
  * MATCHES_NEEDED such ACKs with different PSNs, all for the same partner on both sides, with no ACK
  * in between that spoke for another; one contradiction starts the count again. Wrong pairing is
  * silent data loss, so in doubt the flows stay unpaired, which costs speed only.
@@ -116,6 +117,18 @@ static struct psn_match *match_slot(struct engine *e, const struct ip_addr *from
 	return &e->match[h % MATCH_SLOTS];
 }
 
+static uint32_t match_ms(uint64_t ns)
+{
+	return (uint32_t)(ns / NSEC_PER_MSEC);
+}
+
+/* Whether the note @m is fresh, of @tag, and of one flow only. */
+static bool match_tells(const struct engine *e, const struct psn_match *m, uint32_t tag)
+{
+	return m->tag == tag && m->when && e->now - m->when <= MATCH_NS &&
+	       (int32_t)(m->shared_ms - match_ms(e->now)) <= 0;
+}
+
 /* A packet of an unpaired flow that will be acknowledged. */
 static void match_note(struct engine *e, struct flow *fl, uint32_t psn, uint32_t lqpn)
 {
@@ -123,10 +136,11 @@ static void match_note(struct engine *e, struct flow *fl, uint32_t psn, uint32_t
 	struct psn_match *m =
 		match_slot(e, &fl->key.src, &fl->key.dst, fl->key.vlan, psn, lqpn, &tag);
 
-	if (m->tag == tag && m->when && e->now - m->when < MATCH_NS && m->flow != i)
-		m->flow = FLOW_NONE;
-	else
-		m->flow = i;
+	if (m->tag != tag || !m->when || e->now - m->when >= MATCH_NS)
+		m->shared_ms = match_ms(e->now);
+	else if (m->flow != i)
+		m->shared_ms = match_ms(m->when + MATCH_NS) + 1;
+	m->flow = i;
 	m->tag = tag;
 	m->when = e->now;
 	m->count = PSN_NONE;
@@ -161,7 +175,7 @@ static struct flow *match_find(struct engine *e, const struct flow *ack, uint32_
 		match_slot(e, &ack->key.dst, &ack->key.src, ack->key.vlan, psn, lqpn, &tag);
 	struct flow *req;
 
-	if (m->tag != tag || !m->when || e->now - m->when > MATCH_NS || m->flow == FLOW_NONE)
+	if (!match_tells(e, m, tag))
 		return NULL;
 	req = flow_ref(e, m->flow);
 	return req->used && m->when >= req->born && req->partner == FLOW_NONE &&
@@ -208,11 +222,10 @@ static void other_requester(struct engine *e, const struct flow *ack, uint32_t p
 	uint32_t tag;
 	struct psn_match *m =
 		match_slot(e, &ack->key.dst, &ack->key.src, ack->key.vlan, psn, PSN_NONE, &tag);
-	struct flow *fl = flow_at(e, m->flow);
+	struct flow *fl = match_tells(e, m, tag) ? flow_ref(e, m->flow) : NULL;
 
-	if (m->tag == tag && m->when && e->now - m->when <= MATCH_NS && fl && fl->used &&
-	    m->when >= fl->born && fl->partner != FLOW_NONE && flow_reversed(fl, ack) &&
-	    (fl->lane.suspect || fl->lane.state == LANE_DRAIN))
+	if (fl && fl->used && m->when >= fl->born && fl->partner != FLOW_NONE &&
+	    flow_reversed(fl, ack) && (fl->lane.suspect || fl->lane.state == LANE_DRAIN))
 		other_responder(e, fl);
 }
 
@@ -226,7 +239,7 @@ static void match_calibrates(struct engine *e, struct flow *req, uint32_t psn, u
 
 	/* @opened: of a watched lane, when its requests were last found to have a gap */
 	if (req->partner == FLOW_NONE || l->role != ROLE_NONE || l->epsn.psn == PSN_NONE ||
-	    m->tag != tag || m->flow != flow_index(e, req) || m->count == PSN_NONE ||
+	    !match_tells(e, m, tag) || m->flow != flow_index(e, req) || m->count == PSN_NONE ||
 	    m->when <= l->opened)
 		return;
 	mark_epsn_msn(l, psn_add(msn, (l->epsn.msn - m->count) & PSN_MASK));
