@@ -86,10 +86,21 @@ static bool asked_past(const struct engine *e, const struct lane *l, const struc
 	return x->past_us && now_us(e) - x->past_us <= 2 * l->rtt.srtt_us + REPEAT_US;
 }
 
+/* Whether no response of the lane can be on its way: the host has got all that it asked for, and the
+ * responder has done all, and both for long. */
+static bool quiet(const struct engine *e, const struct lane *l, const struct lane_reads *x)
+{
+	return !l->nreads && l->una.psn == l->high && lane_stalled(e, l) &&
+	       e->now - x->arrival > resp_overdue_ns(l) &&
+	       (!x->past_us || now_us(e) - x->past_us > 2 * l->rtt.srtt_us + REPEAT_US);
+}
+
 /*
  * @f came before, or (@unknown) belongs to no fetch: the host asked for it again, and that request
  * passed the lane by. Where guesses were made, a response that no known request waits for may
- * belong to a guess, and the host must not see it. Returns true when @f was passed on to the host.
+ * belong to a guess, and the host must not see it. But when none can be on its way any more, and
+ * another queue pair was asked for just that, the number has another owner, who waits for it.
+ * Returns true when @f was passed on to the host.
  */
 static bool stray(struct engine *e, struct flow *fl, const struct frame *f, bool unknown)
 {
@@ -101,7 +112,8 @@ static bool stray(struct engine *e, struct flow *fl, const struct frame *f, bool
 
 	COUNT(e, STRAY_RESPONSE);
 	f = atomic_blank(l, f, &g, blank);
-	if (!icrc_ok(f) || (!r && unknown && !x->guessed_ever && learn_answers_other(e, fl, f)))
+	if (!icrc_ok(f) || (!r && unknown && (!x->guessed_ever || quiet(e, l, x)) &&
+			    learn_answers_other(e, fl, f)))
 		return false;
 	if (r && r->again) {
 		uint32_t psn = psn_add(r->at.psn, psn_sub(f->psn, r->wire));
