@@ -205,7 +205,7 @@ static void acceptor_end(struct engine *e, struct flow *fl)
 static void single_response(struct engine *e, struct flow *fl, const struct frame *f,
 			    enum engine_port from)
 {
-	if (psn_before(f->psn, fl->lane.start))
+	if (lane_asked_below(f->psn, fl->lane.start))
 		near_old_response(e, fl, f);
 	else if (far_response(e, fl, f, from))
 		near_resp_repeated(e, fl, f);

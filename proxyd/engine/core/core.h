@@ -115,6 +115,13 @@ static inline void lane_waits(const struct engine *e, struct lane *l)
 }
 bool lane_stalled(const struct engine *e, const struct lane *l);
 bool lane_holds_other(struct engine *e, const struct lane *l, uint32_t psn);
+/** lane_asked_below - whether an answer @psn can be to what a host asked below @mark. It has less
+ * outstanding than SPAN_MAX; what is half the circle away is before a mark for us, and may be
+ * ahead of what the host has for the host. */
+static inline bool lane_asked_below(uint32_t psn, uint32_t mark)
+{
+	return psn_in(psn, psn_sub(mark, SPAN_MAX), mark);
+}
 bool lane_may_await(struct engine *e, const struct lane *l, uint32_t psn);
 bool lane_strange_ack(const struct engine *e, const struct lane *l, const struct frame *f);
 void lane_sure(struct engine *e, struct flow *fl);

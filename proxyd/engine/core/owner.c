@@ -58,9 +58,9 @@ bool lane_may_await(struct engine *e, const struct lane *l, uint32_t psn)
 		return true;
 	/* what it sent before and has gone back behind it asks for again, through the lane.
 	 * @overlap is what anybody on the segment has sent in its name */
-	if (psn_before(psn, l->overlap) && psn_before(psn, l->epsn.psn))
+	if (lane_asked_below(psn, l->overlap) && psn_before(psn, l->epsn.psn))
 		return true;
-	return psn_before(psn, l->una.psn) &&
+	return lane_asked_below(psn, l->una.psn) &&
 	       (lane_asked(e, l) ||
 		(l->reasked_psn != PSN_NONE && psn_in(psn, l->reasked_psn, l->reasked_end)));
 }

@@ -231,7 +231,7 @@ static void rx_stale(struct engine *e, struct flow *fl, const struct frame *f)
 		credits(e, fl, f);
 	if (announce_numbered(e, l))
 		return; /* nobody has asked past us */
-	if (!psn_before(f->psn, l->una.psn) ||
+	if (!lane_asked_below(f->psn, l->una.psn) ||
 	    (!lane_asked(e, l) && (!aeth_is_nak(s) || s == AETH_NAK_SEQ)))
 		return;
 	engine_pass(e, other_port(fl->side), f);

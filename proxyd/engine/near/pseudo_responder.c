@@ -372,11 +372,11 @@ static void native_ack(struct engine *e, struct flow *fl, const struct frame *f)
 	struct lane *l = &fl->lane;
 
 	/* the lane is not agreed yet, or the PSN is below the handover PSN: pass it as it is */
-	if (l->state == LANE_OPENING || psn_before(f->psn, l->start)) {
+	if (l->state == LANE_OPENING || lane_asked_below(f->psn, l->start)) {
 		near_old_response(e, fl, f);
 		return;
 	}
-	if (psn_before(f->psn, l->una.psn) && !psn_map_differs(e, l) && icrc_ok(f)) {
+	if (lane_asked_below(f->psn, l->una.psn) && !psn_map_differs(e, l) && icrc_ok(f)) {
 		engine_pass(e, other_port(fl->side), f); /* to a duplicate that was passed on */
 		lane_answered(e, fl, f);
 		return;
@@ -400,7 +400,7 @@ void near_response(struct engine *e, struct flow *fl, const struct frame *f)
 		native_ack(e, fl, f);
 		return;
 	}
-	if (psn_before(f->psn, l->start)) {
+	if (lane_asked_below(f->psn, l->start)) {
 		if (!psn_map_strange(e, l))
 			engine_pass(e, other_port(fl->side), f);
 		return;

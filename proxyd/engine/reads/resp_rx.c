@@ -127,7 +127,7 @@ static bool stray(struct engine *e, struct flow *fl, const struct frame *f, bool
 		COUNT(e, ATOMICS_DROPPED);
 		return false;
 	} else if (!r && unknown && asked_past(e, l, x) && !x->guessed_ever &&
-		   psn_before(f->psn, x->map.asked.psn) && !lane_holds_other(e, l, f->psn) &&
+		   lane_asked_below(f->psn, x->map.asked.psn) && !lane_holds_other(e, l, f->psn) &&
 		   !atomic_dropped(e, l, f)) {
 		engine_tx(e, fl->side, f->data, f->len);
 	} else {
