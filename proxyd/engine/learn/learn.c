@@ -354,7 +354,7 @@ static bool answered_alike(const struct frame *f)
 void learn_request(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
-	bool known = l->epsn.psn != PSN_NONE;
+	bool known = l->epsn.psn != PSN_NONE, anew;
 	uint32_t span;
 	struct mark m;
 
@@ -367,14 +367,16 @@ void learn_request(struct engine *e, struct flow *fl, const struct frame *f)
 	if (f->immdt && (e->rules[fl->rule].learn & LEARN_IMMEDIATE))
 		immediate_note(e, fl, f);
 
+	/* acknowledged before, wherever others may have jumped since: who knows what the responder
+	 * has of it, if the number has another owner? Its next ACK tells */
+	anew = l->una.psn != PSN_NONE && psn_before(f->psn, l->una.psn);
+	if (anew)
+		una_heard(l, PSN_NONE, 0, false);
 	if (known && psn_before(f->psn, l->epsn.psn) &&
 	    psn_diff(l->epsn.psn, f->psn) < (int32_t)WINDOW_SPAN) {
 		l->overlap = lane_sent_before(l);
-		if (l->una.psn == PSN_NONE || !psn_before(f->psn, l->una.psn))
+		if (!anew)
 			return; /* said before */
-		/* acknowledged before: who knows what the responder has of it, if the number has
-		 * another owner? Its next ACK tells */
-		una_heard(l, PSN_NONE, 0, false);
 		known = false;
 	}
 	if (!known || f->psn != l->epsn.psn) {
