@@ -185,8 +185,10 @@ static bool rx_beyond(struct engine *e, struct flow *fl, const struct frame *f)
 		return false;
 	if (l->state == LANE_DRAIN) {
 		/* The opener is gone and the host's requests pass by. The responder has executed
-		 * one that is beyond all that is held here, so all of that is done. */
-		lane_close(e, fl, l->reason, true);
+		 * one that is beyond all that is held here, so all of that is done. What no host
+		 * can have sent by then is anybody's: it passes, and shows nothing. */
+		if (psn_diff(f->psn, l->high) < BEYOND_MAX)
+			lane_close(e, fl, l->reason, true);
 		engine_pass(e, other_port(fl->side), f);
 		return true;
 	}
