@@ -86,8 +86,8 @@ static bool asked_past(const struct engine *e, const struct lane *l, const struc
 	return x->past_us && now_us(e) - x->past_us <= 2 * l->rtt.srtt_us + REPEAT_US;
 }
 
-/* Whether no response of the lane can be on its way: the host has got all that it asked for, and the
- * responder has done all, and both for long. */
+/* Whether no response of the lane can be on its way: the host has got all that it asked for, and
+ * the responder has done all, and both for long. */
 static bool quiet(const struct engine *e, const struct lane *l, const struct lane_reads *x)
 {
 	return !l->nreads && l->una.psn == l->high && lane_stalled(e, l) &&
