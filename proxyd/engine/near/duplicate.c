@@ -199,7 +199,8 @@ static bool other_request(struct engine *e, const struct flow *fl, const struct 
 
 /* What a request with an older PSN is. */
 enum verdict {
-	REPEATS_DONE,	  /* the responder has acknowledged it, and the requester was told so */
+	REPEATS_DONE,	  /* the responder has acknowledged it, and the requester was told so, or
+			   * is told nothing but by the responder (owner.c) */
 	REPEATS_HELD,	  /* a SEND or WRITE in custody, or done but not to be passed on */
 	REPEATS_ANSWERED, /* a READ or ATOMIC, which needs its answer again */
 	OTHER_REQUEST,	  /* not what was sent with this PSN before */
@@ -216,7 +217,8 @@ static enum verdict classify(struct engine *e, const struct flow *fl, const stru
 	bool answered = f->op->flags & OPF_ANSWERED;
 	struct mark una = psn_to_host(e, l, &l->una);
 
-	if (psn_before(f->psn, l->told) && psn_before(f->psn, una.psn) && !answered && !moved)
+	if (psn_before(f->psn, una.psn) && (psn_before(f->psn, l->told) || l->suspect) &&
+	    !answered && !moved)
 		return REPEATS_DONE;
 	if ((!r || r->made) && other_request(e, fl, reads_of(e, l), f))
 		return OTHER_REQUEST;
