@@ -30,7 +30,8 @@
  *
  * Reports. Records are numbered; the peer answers with the number up to which it has them and the
  * number up to which they are carried out. They are sent again from the former after a timeout, or
- * at once when the peer tells of a gap. Only what is carried out is forgotten here: when the peer
+ * at once when the peer tells of a gap. The last one is sent again, too, when what was waited for is
+ * over and the peer has not said so: its answer was lost. Only what is carried out is forgotten here: when the peer
  * has lost its memory the lanes are agreed anew, the log gets another generation and begins at the
  * first record not carried out. While a lane is being agreed anew nothing of its log is sent. The
  * peer stops at a WAIT for a lane that it does not know. If that lane has ended here, everything
@@ -548,6 +549,29 @@ static void send_again(struct order_log *g)
 	g->probe_at = 0;
 }
 
+/*
+ * Whether the oldest record, which the peer has, is carried out as far as we know. The peer says so
+ * once, and that may be lost. Where nothing follows it would stay open for ever, and requests that
+ * no lane holds would be dropped as long.
+ */
+static bool answer_lost(const struct engine *e, const struct order_log *g)
+{
+	struct order_rec r;
+
+	if (!g->n || g->have != g->send || g->send != g->base + g->n)
+		return false;
+	r = told_as(e, record(e, g->records.head));
+	return r.kind == ORDER_CLEAR || !psn_before(e->flows[r.lane].lane.una.psn, r.psn);
+}
+
+/* The newest record once more: the peer answers with what it has carried out. */
+static void ask_again(struct order_log *g)
+{
+	g->have = g->send = g->base + g->n - 1;
+	g->have_id = g->send_id = g->records.tail;
+	g->probe_at = 0;
+}
+
 /* The peer tells what it has of our log, and what it has carried out. */
 void order_rx_answer(struct engine *e, unsigned int peer, const struct report *r)
 {
@@ -628,10 +652,15 @@ static uint64_t own_step(struct engine *e, struct order_log *g)
 	if (g->have != g->send && e->now >= again_at(g)) {
 		g->backoff += g->backoff < 6;
 		send_again(g);
+	} else if (answer_lost(e, g) && e->now >= again_at(g)) {
+		g->backoff += g->backoff < 6;
+		ask_again(g);
 	}
 	send_records(e, g);
-	if (g->have != g->send && (!next || again_at(g) < next))
+	if ((g->have != g->send || answer_lost(e, g)) && (!next || again_at(g) < next))
 		next = again_at(g);
+	if (!next && g->n)
+		next = e->now + AGAIN_FIRST; /* answer_lost() */
 	return next;
 }
 
