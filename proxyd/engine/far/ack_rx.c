@@ -193,11 +193,14 @@ static bool rx_beyond(struct engine *e, struct flow *fl, const struct frame *f)
 		return true;
 	}
 	if (!l->probing || !aeth_is_ack(frame_aeth_syndrome(f)) || l->nxt.psn != l->high ||
-	    psn_diff(f->psn, l->high) >= BEYOND_MAX || reads_head(e, l))
+	    psn_diff(f->psn, l->high) >= BEYOND_MAX)
 		return false;
-	/* It answers a probe: the host's packets passed by while the daemons stood still. All that
-	 * was sent is done. */
+	/* It answers a probe: the host's packets passed by while the daemons stood still, or a
+	 * former lane has brought them. All that was sent is done, up to what awaits a response. */
 	m.msn = frame_aeth_msn(f);
+	bound_by_read(e, l, &m);
+	if (!psn_after(m.psn, l->una.psn))
+		return false;
 	l->progress = e->now;
 	l->probing = false;
 	true_ack(e, fl, &m);
