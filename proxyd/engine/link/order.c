@@ -30,12 +30,13 @@
  *
  * Reports. Records are numbered; the peer answers with the number up to which it has them and the
  * number up to which they are carried out. They are sent again from the former after a timeout, or
- * at once when the peer tells of a gap. The last one is sent again, too, when what was waited for is
- * over and the peer has not said so: its answer was lost. Only what is carried out is forgotten here: when the peer
- * has lost its memory the lanes are agreed anew, the log gets another generation and begins at the
- * first record not carried out. While a lane is being agreed anew nothing of its log is sent. The
- * peer stops at a WAIT for a lane that it does not know. If that lane has ended here, everything
- * delivered, the log gets another generation, too, without that WAIT.
+ * at once when the peer tells of a gap. The last one is sent again, too, when what was waited for
+ * is over and the peer has not said so: its answer was lost. Only what is carried out is forgotten
+ * here: when the peer has lost its memory the lanes are agreed anew, the log gets another
+ * generation and begins at the first record not carried out. While a lane is being agreed anew
+ * nothing of its log is sent. The peer stops at a WAIT for a lane that it does not know. If that
+ * lane has ended here, everything delivered, the log gets another generation, too, without that
+ * WAIT.
  *
  * FAULT. When the lane of a WAIT loses its custody, that WAIT will never be over. What stands
  * behind it must not be delivered: the application would act on data that is not there. So all
