@@ -538,10 +538,10 @@ static bool asks_in_vain(struct world *w)
 }
 
 /*
- * Whether all that is not done are commands over queue pairs that may fail, and have: a target whose
- * response was lost with an appliance's memory was told, and says nothing more. Its initiator has
- * nothing outstanding that could fail; without appliances it would wait as long for a target whose
- * queue pair is in error (real ones ask from time to time whether it is alive).
+ * Whether all that is not done are commands over queue pairs that may fail, and have: a target
+ * whose response was lost with an appliance's memory was told, and says nothing more. Its initiator
+ * has nothing outstanding that could fail; without appliances it would wait as long for a target
+ * whose queue pair is in error (real ones ask from time to time whether it is alive).
  */
 static bool waits_for_failed(const struct play *x)
 {
