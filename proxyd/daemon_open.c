@@ -88,6 +88,8 @@ static void session_on_event(void *ctx, unsigned int peer, enum peer_event ev, u
 		know_features(d, peer);
 	engine_peer_event(d->engine, peer, ev, now_ns);
 	d->boots_known = false;
+	if (ev == PEER_DOWN)
+		health_peer_down(&d->health, &d->view, peer, now_ns);
 	monitor_peer(&d->view, peer, ev);
 }
 

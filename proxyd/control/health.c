@@ -163,6 +163,18 @@ static void hear(struct health *h, const struct view_source *src, uint64_t now)
 		h->peer_late[i] = si.heard_ns;
 }
 
+void health_peer_down(struct health *h, const struct view_source *src, unsigned int peer,
+		      uint64_t now_ns)
+{
+	struct session_info si;
+
+	if (!session_info(src->session, peer, now_ns, &si) || !si.heard)
+		return;
+	if (si.heard_ns > h->peer_late[peer])
+		h->peer_late[peer] = si.heard_ns;
+	h->next_sample = now_ns;
+}
+
 static void sample_peers(struct health *h, const struct view_source *src, uint64_t now)
 {
 	struct health_sample *s = &h->sample;
@@ -176,6 +188,7 @@ static void sample_peers(struct health *h, const struct view_source *src, uint64
 		if (!session_info(src->session, i, now, &si))
 			continue;
 		p->up = si.state == SESSION_UP;
+		p->beats = si.beats;
 		p->hint = health_peer_hint(&si);
 		p->late_ns = h->peer_late[i];
 		if (si.rtt_samples) {

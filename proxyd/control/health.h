@@ -98,11 +98,11 @@ struct health_scan {
 		refused_name[HEALTH_NAME];
 };
 
-/** struct health_peer - @late_ns: longest silence since the previous sample; @hint: why it may be
- * down, NULL */
+/** struct health_peer - @late_ns: longest silence since the previous sample; @beats: it speaks each
+ * 50 ms, not each 250; @hint: why it may be down, NULL */
 struct health_peer {
 	const char *name, *hint;
-	bool up;
+	bool up, beats;
 	uint64_t late_ns, owd_above_ns, rtt_min_ns;
 };
 
@@ -173,6 +173,10 @@ struct health_source {
 /** health_tick - look around; with each housekeeping, some times per second. */
 void health_tick(struct health *h, const struct view_source *src, const struct health_source *more,
 		 uint64_t now_ns);
+
+/** health_peer_down - @peer has gone down: the next tick judges how long it was silent before. */
+void health_peer_down(struct health *h, const struct view_source *src, unsigned int peer,
+		      uint64_t now_ns);
 
 /** health_judge - judge h->sample, raise and clear alarms. */
 void health_judge(struct health *h);

@@ -22,9 +22,11 @@
 /* Pool: shares of what custody or transit may hold. */
 #define POOL_HIGH	0.70
 #define POOL_LOW	0.55
-/* Silence: heartbeats are 250 ms apart. */
-#define PEER_LATE_NS	(1000 * MS_NS)
-#define PEER_ON_TIME_NS (600 * MS_NS)
+/* Silence: heartbeats are 50 ms apart, those of older versions 250 ms. */
+#define PEER_LATE_NS	(600 * MS_NS)
+#define PEER_ON_TIME_NS (400 * MS_NS)
+#define SLOW_LATE_NS	(1000 * MS_NS)
+#define SLOW_ON_TIME_NS (600 * MS_NS)
 #define SELF_LATE_NS	(200 * MS_NS)
 #define SELF_ON_TIME_NS (100 * MS_NS)
 
@@ -273,6 +275,16 @@ static void judge_conns(struct health *h, const struct window *w)
 	      s->mem.flows_max, w->seconds);
 }
 
+/* One that went down for its silence was late, too. */
+static enum verdict lateness(const struct health_peer *p)
+{
+	if (p->late_ns >= (p->beats ? PEER_LATE_NS : SLOW_LATE_NS))
+		return BAD;
+	if (!p->up || p->late_ns < (p->beats ? PEER_ON_TIME_NS : SLOW_ON_TIME_NS))
+		return GOOD;
+	return BETWEEN;
+}
+
 /* A reload may have taken a peer away: then there is nothing wrong with it any more. */
 static void judge_peers(struct health *h)
 {
@@ -286,12 +298,9 @@ static void judge_peers(struct health *h)
 
 		judge(h, base + HEALTH_PEER_DOWN, bad_if(p->name && !p->up), "peer %s is down%s%s",
 		      name, p->hint ? ": " : "", p->hint ? p->hint : "");
-		judge(h, base + HEALTH_PEER_LATE,
-		      !p->up || p->late_ns < PEER_ON_TIME_NS ? GOOD
-		      : p->late_ns >= PEER_LATE_NS	     ? BAD
-							     : BETWEEN,
-		      "nothing came from peer %s for %.1f s, although it speaks each 0.25 s", name,
-		      (double)p->late_ns / SECOND_NS);
+		judge(h, base + HEALTH_PEER_LATE, lateness(p),
+		      "nothing came from peer %s for %.1f s, although it speaks each %s s", name,
+		      (double)p->late_ns / SECOND_NS, p->beats ? "0.05" : "0.25");
 	}
 }
 

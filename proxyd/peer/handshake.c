@@ -60,7 +60,7 @@
  *			A: CONFIRM a,b	B has proof: session ab
  *	B restarted	B: SEEK b',0	A (up): ANSWER a',b'	B has proof: session a'b'
  *			B: CONFIRM b',a'	A has proof, and leaves session ab for a'b'
- *	CONFIRM lost	said again with each heartbeat until DATA under the new keys arrives
+ *	CONFIRM lost	said again each CONFIRM_NS until DATA under the new keys arrives
  *	replay to A	X: SEEK b_old,0	A (up): ANSWER a',b_old	B (up): not its salt, dropped
  */
 #include <inttypes.h>
@@ -200,6 +200,7 @@ static void establish(struct session *s, struct peer *p, const struct seal_psk *
 	handshake_new_salts(s, p); /* *own is gone */
 
 	l->started = l->heard = p->last_heard = now;
+	l->next_confirm = now + CONFIRM_NS;
 	p->was_heard = true;
 	p->hello = *h;
 	p->known = true;

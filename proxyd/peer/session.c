@@ -7,13 +7,24 @@
  *	DOWN	HELLO each hello_ns. Reports are refused. -> UP when the handshake proves that the
  *		peer is there now (handshake.c)
  *	UP	heartbeat each heartbeat_ns; reports both ways. -> DOWN when nothing authentic came
- *		for dead_ns, or on its BYE. Its keys are wiped then: back up only through a new
- *		handshake, so that datagrams which the network held back cannot raise the dead
+ *		for silent_ns (below), or on its BYE. Its keys are wiped then: back up only through
+ *		a new handshake, so that datagrams which the network held back cannot raise the dead
  *	CLOSED	we said BYE. Nothing is sent or taken any more
  *
  *	A change of keys between two processes that know each other is no event: the engine need
  *	not care. A change of the peer's boot epoch is PEER_RESTARTED, whether or not it was seen
  *	to be down between.
+ *
+ * Silence
+ *	silent_ns is below a second, for operators and for new connections, and that is what it
+ *	decides: custody waits for the peer-timeout of the engine, whatever happens here. A peer
+ *	that says so (PROTO_F_BEATS) beats each 50 ms, so 17 beats are due in 900 ms: a link that
+ *	loses 30 % of all datagrams loses so many in a row once in 640 days, one that loses 10 %
+ *	never. Beats travel one way; how long the round trip is matters for the first one only,
+ *	which dead_ns is for, as for peers of older versions: they beat each 250 ms.
+ *	Only time in which this process listened counts. One that stood still reads first what
+ *	came meanwhile, and one that goes on with the memory of another has not listened yet.
+ *	Who has just fallen silent is called each HELLO_GAP_NS: most breaks are short.
  *
  * Datagrams under session keys
  *	Session id, replay window, authentication, messages: in this order, the cheap ones first.
@@ -31,7 +42,7 @@
  *
  * What can be lost
  *	Anything. HELLOs, CONFIRMs and heartbeats repeat by themselves, reports are repeated by
- *	the engine, a lost BYE costs dead_ns.
+ *	the engine, a lost BYE costs silent_ns.
  */
 #include "peer/session.h"
 
@@ -140,7 +151,9 @@ static void defaults(struct session_config *c)
 	if (!c->hello_ns)
 		c->hello_ns = 500 * MS;
 	if (!c->heartbeat_ns)
-		c->heartbeat_ns = 250 * MS;
+		c->heartbeat_ns = 50 * MS;
+	if (!c->silent_ns)
+		c->silent_ns = 900 * MS;
 	if (!c->dead_ns)
 		c->dead_ns = 3 * SEC;
 	if (!c->datagram_max)
@@ -217,6 +230,8 @@ static bool goes_on(struct session *s, struct peer *p, const char *name, const s
 		sodium_memzero(&p->old, sizeof(p->old));
 		handshake_new_salts(s, p);
 		p->since = p->next_hello = now;
+	} else {
+		p->link.heard = now;
 	}
 	peer_change(p, false);
 	p->state = up ? SESSION_UP : SESSION_DOWN;
@@ -505,14 +520,23 @@ void session_flush(struct session *s)
 		outbox_flush(s, &s->peer[i]);
 }
 
+/* For how long a peer that is up may say nothing. */
+static uint64_t patience(const struct session *s, const struct peer *p)
+{
+	bool beats = p->link.confirmed && p->hello.features & PROTO_F_BEATS;
+
+	return beats ? earlier(s->cfg.silent_ns, s->cfg.dead_ns) : s->cfg.dead_ns;
+}
+
 static void tick_up(struct session *s, struct peer *p, uint64_t now)
 {
 	char why[64];
 
-	if (now - p->link.heard >= s->cfg.dead_ns) {
+	if (now - p->link.heard >= patience(s, p)) {
 		snprintf(why, sizeof(why), "nothing heard from it for %llu ms",
 			 (unsigned long long)((now - p->link.heard) / MS));
 		session_down(s, p, LOG_WARNING, why, now);
+		p->seek_until = now + SEEK_FOR_NS;
 		return;
 	}
 	if (now < p->next_beat)
@@ -524,8 +548,10 @@ static void tick_up(struct session *s, struct peer *p, uint64_t now)
 	}
 	if (roll_due(p, now))
 		handshake_seek(s, p, &p->psk[0], now);
-	if (!p->link.confirmed)
+	if (!p->link.confirmed && now >= p->link.next_confirm) {
+		p->link.next_confirm = now + CONFIRM_NS;
 		handshake_confirm(s, p);
+	}
 	if (now >= p->next_tell) {
 		p->next_tell = now + TELL_NS;
 		outbox_hello(s, p);
@@ -542,7 +568,8 @@ void session_tick(struct session *s, uint64_t now_ns)
 			tick_up(s, p, now_ns);
 		/* At once, when it has just gone down. */
 		if (p->state == SESSION_DOWN && now_ns >= p->next_hello) {
-			p->next_hello = now_ns + s->cfg.hello_ns;
+			p->next_hello =
+				now_ns + (now_ns < p->seek_until ? HELLO_GAP_NS : s->cfg.hello_ns);
 			handshake_seek(s, p, roll_next(p), now_ns);
 		}
 	}
@@ -556,7 +583,7 @@ uint64_t session_deadline(const struct session *s)
 		const struct peer *p = &s->peer[i];
 
 		if (p->state == SESSION_UP)
-			t = earlier(t, earlier(p->next_beat, p->link.heard + s->cfg.dead_ns));
+			t = earlier(t, earlier(p->next_beat, p->link.heard + patience(s, p)));
 		else if (p->state == SESSION_DOWN)
 			t = earlier(t, p->next_hello);
 	}
@@ -596,6 +623,7 @@ bool session_info(const struct session *s, unsigned int peer, uint64_t now_ns,
 		.more = p->hello.more,
 		.since_ns = now_ns - p->since,
 		.heard = p->was_heard,
+		.beats = p->hello.features & PROTO_F_BEATS,
 		.key = roll_index(p),
 		.heard_ns = p->was_heard ? now_ns - p->last_heard : 0,
 		.sessions = p->sessions,

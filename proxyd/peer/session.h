@@ -94,8 +94,10 @@ struct session_local {
  * struct session_config - zero means default.
  * @local:        copied; the name must be given
  * @hello_ns:     between HELLOs while a peer is down, default 500 ms
- * @heartbeat_ns: between heartbeats while it is up, default 250 ms
- * @dead_ns:      without any authentic datagram for so long a peer is down, default 3 s
+ * @heartbeat_ns: between heartbeats while it is up, default 50 ms
+ * @silent_ns:    without any authentic datagram for so long a peer is down, default 900 ms
+ * @dead_ns:      the same for one that does not beat as often, of an older version, and before the
+ *                first beat under new keys; default 3 s
  * @datagram_max: bytes of UDP payload, SESSION_DATAGRAM_MIN .. SESSION_DATAGRAM_MAX, default 1,400
  * @boot:         boot epoch, default: a random one. Give one only to have a restarted process pass
  *                for the one before it
@@ -106,7 +108,7 @@ struct session_local {
  */
 struct session_config {
 	struct session_local local;
-	uint64_t hello_ns, heartbeat_ns, dead_ns;
+	uint64_t hello_ns, heartbeat_ns, silent_ns, dead_ns;
 	uint32_t datagram_max;
 	uint64_t boot;
 	void *memory;
@@ -211,6 +213,7 @@ uint64_t session_boot(const struct session *s);
  * @heard:   something authentic and fresh ever came; @heard_ns: how long ago. HELLOs that prove
  *           nothing do not count; @rx_datagrams > 0 with @heard false: its HELLOs arrive here, ours
  *           do not arrive there
+ * @beats:   it beats each 50 ms (PROTO_F_BEATS), not each 250
  * @key:     which of its keys the session is under, -1 when there is none
  * @sessions: handshakes completed; @restarts: times it came back as another process; @downs: times
  *            lost
@@ -234,7 +237,7 @@ struct session_info {
 	unsigned int nprefix;
 	bool more;
 	uint64_t since_ns;
-	bool heard;
+	bool heard, beats;
 	uint64_t heard_ns;
 	int key;
 	uint64_t sessions, restarts, downs;

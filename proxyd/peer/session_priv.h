@@ -15,6 +15,8 @@
 
 #define SALT_LIFE_NS (10 * SEC) /* how long one salt is offered to whoever seeks */
 #define HELLO_GAP_NS (100 * MS) /* HELLOs that a stranger can provoke are at least so far apart */
+#define SEEK_FOR_NS  (5 * SEC)	/* so long they are no farther apart, to one that fell silent */
+#define CONFIRM_NS   (250 * MS) /* CONFIRM, until it is known to have arrived */
 #define TELL_NS	     (5 * SEC)	/* HELLO message in DATA: repeated, because one can be lost */
 #define LOG_GAP_NS   (60 * SEC) /* between log lines that a stranger can provoke */
 #define ROLL_NS	     (5 * SEC)	/* a peer that does not know our first key is asked again */
@@ -59,7 +61,7 @@ struct link {
 	struct seal_session keys;
 	struct replay replay;
 	bool confirmed;
-	uint64_t started, heard;
+	uint64_t started, heard, next_confirm;
 	uint64_t hello_seq;
 	uint64_t beat_seq, beat_sent, beat_at;
 	struct delay delay;
@@ -88,6 +90,7 @@ enum log_about {
  * @left_up, @left: the process before this one knew it; it was up, and so it is when it is added
  * @salt:       ours for the next session, and the one that was offered before it
  * @heard_salt: the latest salt heard, zero when none: saves a seeking pair a round trip
+ * @seek_until: it has just fallen silent: HELLOs come faster until then
  * @hello:      latest HELLO of a proven peer; @known: there was one
  * @out:        datagram being filled: header, then @out_len bytes of messages
  */
@@ -104,7 +107,7 @@ struct peer {
 	struct link link;
 	struct old_link old;
 	uint64_t since;
-	uint64_t next_hello, last_hello, next_beat, next_tell;
+	uint64_t next_hello, last_hello, next_beat, next_tell, seek_until;
 	struct bucket proven, unproven;
 	bool known;
 	struct proto_hello hello;

@@ -383,6 +383,18 @@ peers_up()
 	jq_true b peer 'length == 1 and all(.state == "up")'
 }
 
+# given_up SITE: its daemon has noticed that its peer is gone, less than a second after the latest word of it, by its
+# own account; later where it was not let run itself, which it tells
+given_up()
+{
+	local ms
+
+	await 30 jq_true "$1" peer 'all(.state == "down")' || return
+	ms=$(grep -o 'nothing heard from it for [0-9]*' "$LAB/gw-$1.err" | tail -n 1 | grep -o '[0-9]*$')
+	echo "$1: silent for $ms ms"
+	[ "$ms" -lt 1000 ] || await 30 log_has "$1" 'alarm daemon-late'
+}
+
 # Both appliances, as pair, with the given options of gateway_config
 pair_start()
 {

@@ -224,6 +224,19 @@ static void test_peers(void **state)
 	h.sample.peer[0].late_ns = 250000000;
 	go_on(32, 0, 0);
 	only(HEALTH_COUNT);
+	/* one that beats more often is late sooner, also when that was why it went down */
+	h.sample.peer[0].beats = true;
+	h.sample.peer[0].late_ns = 500000000;
+	go_on(40, 0, 0);
+	only(HEALTH_COUNT);
+	h.sample.peer[0].up = false;
+	h.sample.peer[0].late_ns = 900000000;
+	go_on(1, 0, 0);
+	only(PEER(PEER_LATE));
+	h.sample.peer[0].late_ns = 0;
+	h.sample.peer[0].up = true;
+	go_on(32, 0, 0);
+	only(HEALTH_COUNT);
 	/* the second peer's are others */
 	h.sample.npeers = 2;
 	h.sample.peer[1] = (struct health_peer){.name = "edge-c"};

@@ -117,6 +117,29 @@ static void goes_on(void **state)
 	end(n);
 }
 
+/* It comes late: who waited has given it up, and it has not listened before it begins. */
+static void comes_late(void **state)
+{
+	struct net *n = kept(3);
+
+	(void)state;
+	start(n, A);
+	start(n, B);
+	run(n, SEC);
+	for (unsigned int i = 1; i <= 5; i++) {
+		n->node[A].s = NULL;
+		run(n, 700 * MS + i * 300 * MS);
+		assert_int_equal(n->node[B].down, i);
+		next_process(n, psk, NULL);
+		assert_true(session_up(n->node[A].s, PEER));
+		run(n, 100 * MS + 4 * n->delay);
+		assert_int_equal(n->node[B].up, 1 + i);
+		assert_true(both_up(n));
+	}
+	assert_int_equal(n->node[A].down + n->node[A].restarted + n->node[B].restarted, 0);
+	end(n);
+}
+
 /* Killed while it draws a salt: what is half drawn is not shown to anybody. A SEEK of the peer's
  * from before it had heard any salt echoes zeroes. */
 static void salt_half_drawn(void **state)
@@ -412,10 +435,10 @@ static void not_undone(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(goes_on),	   cmocka_unit_test(not_undone),
-		cmocka_unit_test(salt_half_drawn), cmocka_unit_test(key_half_derived),
-		cmocka_unit_test(key_taken_away),  cmocka_unit_test(numbers_once),
-		cmocka_unit_test(seen_stays_seen),
+		cmocka_unit_test(goes_on),	    cmocka_unit_test(comes_late),
+		cmocka_unit_test(not_undone),	    cmocka_unit_test(salt_half_drawn),
+		cmocka_unit_test(key_half_derived), cmocka_unit_test(key_taken_away),
+		cmocka_unit_test(numbers_once),	    cmocka_unit_test(seen_stays_seen),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
