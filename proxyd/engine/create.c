@@ -317,9 +317,15 @@ struct engine *engine_adopt(int fd, const struct engine_config *cfg, const struc
 		engine_destroy(e);
 		return NULL;
 	}
+	e->left_at = e->now;
 	e->now = now_ns;
 	e->wake = now_ns;
 	return e;
+}
+
+uint64_t engine_left_at(const struct engine *e)
+{
+	return e->left_at;
 }
 
 void *engine_kept(const struct engine *e)

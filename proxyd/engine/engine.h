@@ -162,6 +162,9 @@ enum engine_left {
 /** engine_left - what is in the file @fd, as its root says; nothing else of it is looked at. */
 enum engine_left engine_left(int fd);
 
+/** engine_left_at - when the engine that was adopted last looked at its clock. */
+uint64_t engine_left_at(const struct engine *e);
+
 /** engine_kept_at - where in the file @fd the caller's memory is; 0: it is not ENGINE_LEFT_OURS. */
 uint64_t engine_kept_at(int fd);
 

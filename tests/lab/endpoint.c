@@ -94,6 +94,7 @@ static struct endpoint {
 	uint64_t now, started, first_at, last_at, rx_at, stop_posting_at;
 	uint64_t completed, errors, bytes, messages, rx_messages, rx_bytes, lat_sum, lat_max;
 	uint64_t gap_max; /* longest time from one completion to the next */
+	uint64_t gap;	  /* the same since what was told last */
 	enum rc_status first_error;
 	uint64_t not_intact;
 	bool said_done;
@@ -192,8 +193,10 @@ static void on_complete(void *ctx, struct rc_qp *qp, const struct rc_completion 
 	if (c->status == RC_OK) {
 		ep.completed++;
 		ep.bytes += c->length;
-		if (ep.completed > 1 && ep.now - ep.last_at > ep.gap_max)
-			ep.gap_max = ep.now - ep.last_at;
+		if (ep.completed > 1 && ep.now - ep.last_at > ep.gap)
+			ep.gap = ep.now - ep.last_at;
+		if (ep.gap > ep.gap_max)
+			ep.gap_max = ep.gap;
 		ep.last_at = ep.now;
 		ep.lat_sum += lat;
 		ep.lat_max = lat > ep.lat_max ? lat : ep.lat_max;
@@ -452,12 +455,13 @@ static void report(FILE *out)
 		",\"rx-messages\":%" PRIu64 ",\"rx-bytes\":%" PRIu64 ",\"first-ns\":%" PRIu64
 		",\"last-ns\":%" PRIu64
 		",\"seconds\":%.6f,\"MBps\":%.3f,\"latency-us\":%.1f,\"latency-max-us\":%.1f,"
-		"\"gap-max-ms\":%.1f,",
+		"\"gap-max-ms\":%.1f,\"gap-ms\":%.1f,",
 		opt.listen ? "listen" : "client", ops_words[opt.op], ep.completed, ep.bytes,
 		ep.rx_messages, ep.rx_bytes, ep.first_at, ep.last_at, sec,
 		sec > 0 ? (double)bytes / sec / 1e6 : 0,
 		ep.completed ? (double)ep.lat_sum / (double)ep.completed / 1e3 : 0,
-		(double)ep.lat_max / 1e3, (double)ep.gap_max / 1e6);
+		(double)ep.lat_max / 1e3, (double)ep.gap_max / 1e6, (double)ep.gap / 1e6);
+	ep.gap = 0;
 	fprintf(out,
 		"\"retransmits\":%" PRIu64 ",\"timeouts\":%" PRIu64 ",\"hw-resends\":%" PRIu64
 		",\"seq-naks\":%" PRIu64 ",\"rnr\":%" PRIu64 ",\"naks-sent\":%" PRIu64
