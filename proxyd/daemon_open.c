@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "control/monitor.h"
 #include "daemon_priv.h"
@@ -166,6 +167,8 @@ static int open_port(struct daemon *d, char *err, size_t errlen)
 		.max_frame = cfg->max_path_mtu ? FRAME_HDR_MAX + cfg->max_path_mtu + ICRC_LEN : 0,
 		.pins = daemon_pins(),
 		.max_held = cfg->max_conns,
+		.file = daemon_frames(d),
+		.file_new = !d->adopted, /* hosts wait for one that goes on */
 	};
 
 	if (!s) {
@@ -180,6 +183,8 @@ static int open_port(struct daemon *d, char *err, size_t errlen)
 	ac.vlan_rules = s->vlan;
 	d->port = afxdp_open(&ac, err, errlen);
 	free(s);
+	if (ac.file)
+		close(ac.file);
 	d->view.port = d->port;
 	if (!d->port)
 		return -EIO;
@@ -328,8 +333,9 @@ static void say_hello(const struct daemon *d)
 		log_line(
 			LOG_NOTICE,
 			"going on where a former longhauld ended, with %llu packets, %llu bytes in "
-			"custody",
-			(unsigned long long)l.packets, (unsigned long long)l.bytes);
+			"custody, after a pause of %llu ms",
+			(unsigned long long)l.packets, (unsigned long long)l.bytes,
+			(unsigned long long)(loop_now() - engine_left_at(d->engine)) / 1000000);
 	}
 	log_line(LOG_INFO, "ready: %u rules, %u peers, node %s", cfg->nrules, cfg->npeers,
 		 cfg->node);

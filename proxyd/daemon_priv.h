@@ -176,6 +176,9 @@ void daemon_on_hand_over(void *ctx, int signo);
  * said leaves. */
 void daemon_last_words(struct daemon *d);
 
+/** daemon_frames - a file for the port's packet buffers, for the caller to close; 0: none. */
+int daemon_frames(const struct daemon *d);
+
 /** daemon_state_close - @gone: there is nothing to go on with. */
 void daemon_state_close(struct daemon *d, bool gone);
 

@@ -149,7 +149,7 @@ static int begin(struct afxdp *x, const struct afxdp_config *cfg, char *err, siz
 			r = configure(x, cfg, err, errlen);
 	}
 	if (r >= 0)
-		r = sockets_open(x, cfg->frames, err, errlen);
+		r = sockets_open(x, cfg, err, errlen);
 	if (r < 0)
 		return r;
 	/* nobody else has them, so the map that was found is ours, too */

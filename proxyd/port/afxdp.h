@@ -42,6 +42,9 @@ struct afxdp_prefix {
  * @vlan_rules: [vlan id] -> rules that take this VLAN, [STEER_UNTAGGED] for untagged frames; 4096
  *             words. The outermost tag counts. Priority-tagged frames count as untagged.
  * @frames:    chunks of 4 KiB in the UMEM (default 16384 when 0)
+ * @file:      descriptor of a file in memory that the UMEM is to be in, so that the next process
+ *             need not wait for other pages, 0: none. Nobody else may use it at the same time
+ * @file_new:  it may be made anew where it is of no use as it is, which takes up to a second
  * @links:     NULL, or for each side a descriptor from afxdp_link() of a port that is no more (its
  *             process died), -1 for none; copied. Saves the time to attach anew.
  * @stale_ns:  heartbeat older than this: everything passes to the kernel (default 500 ms when 0)
@@ -61,6 +64,8 @@ struct afxdp_config {
 	size_t nnear, nfar;
 	const uint64_t *vlan_rules;
 	uint32_t frames;
+	int file;
+	bool file_new;
 	const int *links;
 	uint64_t stale_ns;
 	const char *pins;

@@ -269,11 +269,17 @@ struct afxdp {
 	void *soon_ctx;
 };
 
+/** sockets_open - cut up the UMEM, open the sockets of all queues, point the program at them. */
+int sockets_open(struct afxdp *x, const struct afxdp_config *cfg, char *err, size_t errlen);
+
 /**
- * sockets_open - cut up the UMEM, open the sockets of all queues, point the XDP program at them.
- * @frames: as in struct afxdp_config
+ * area_map - @len bytes for the UMEM, in the file @fd if that is not 0 and holds them; see
+ * afxdp_area.c
+ * @make:  it may be made anew
+ * @parts: sockets that share it
+ * NULL: no memory
  */
-int sockets_open(struct afxdp *x, uint32_t frames, char *err, size_t errlen);
+uint8_t *area_map(int fd, bool make, size_t len, uint32_t parts);
 
 /**
  * rxq_give_back - give the kernel what is in @q->back, as far as the fill ring has room. Returns

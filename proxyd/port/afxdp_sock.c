@@ -118,17 +118,12 @@ static int open_umem(struct afxdp *x, uint32_t ring_rx, uint32_t ring_tx, char *
 	struct rxq *first = &x->port[STEER_LAN].q[0];
 	int r;
 
-	x->area =
-		mmap(NULL, x->area_len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (x->area == MAP_FAILED) {
-		x->area = NULL;
+	if (!x->area)
 		return port_fail(err, errlen, -ENOMEM,
 				 "no memory for %zu MiB of packet buffers: set fewer frames",
 				 x->area_len >> 20);
-	}
-	/* Both may be refused: small pages are slower, and where the UMEM counts against a limit
-	 * that is too low its creation says so. */
-	(void)madvise(x->area, x->area_len, MADV_HUGEPAGE);
+	/* May be refused: where the UMEM counts against a limit that is too low its creation says
+	 * so. */
 	(void)setrlimit(RLIMIT_MEMLOCK, &unlimited);
 
 	r = xsk_umem__create(&x->umem, x->area, x->area_len, &first->fill, &first->comp, &cfg);
@@ -149,10 +144,11 @@ static int open_umem(struct afxdp *x, uint32_t ring_rx, uint32_t ring_tx, char *
 	return 0;
 }
 
-int sockets_open(struct afxdp *x, uint32_t frames, char *err, size_t errlen)
+int sockets_open(struct afxdp *x, const struct afxdp_config *cfg, char *err, size_t errlen)
 {
 	struct port *lan = &x->port[STEER_LAN], *wan = &x->port[STEER_WAN];
 	uint32_t nsock = lan->nif.queues + wan->nif.queues, ring_rx, ring_tx, i;
+	uint32_t frames = cfg->frames;
 	uint64_t rx_base = 0;
 	unsigned int queue;
 	int side, r;
@@ -183,6 +179,7 @@ int sockets_open(struct afxdp *x, uint32_t frames, char *err, size_t errlen)
 			p->free[p->nfree++] = i;
 		p->base = ((uint64_t)nsock * ring_rx + (uint64_t)side * ring_tx) * AFXDP_CHUNK;
 	}
+	x->area = area_map(cfg->file, cfg->file_new, x->area_len, nsock);
 	r = open_umem(x, ring_rx, ring_tx, err, errlen);
 	if (r < 0)
 		return r;

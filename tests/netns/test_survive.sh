@@ -61,6 +61,25 @@ it "kill -9 six times at random: WRITE" amid killed-often write held_now often
 
 it "one hand-over after the other, at both sides: WRITE" amid write-both write held_now both
 
+in_frames() # SITE: its packet buffers are in the file that outlives it
+{
+	grep -q "gw-$1.sock.frames" "/proc/${pid[gw-$1]}/maps"
+}
+
+same_buffers()
+{
+	local file=$RUN/gw-a.sock.frames i
+
+	i=$(stat -c %i "$file") && in_frames a && next_daemon a KILL && in_frames a && [ "$(stat -c %i "$file")" = "$i" ]
+}
+it "packet buffers are the same memory: WRITE" amid buffers write held_now same_buffers
+
+no_buffers() # hosts do not wait for a file to be made
+{
+	rm "$RUN/gw-b.sock.frames" && next_daemon b KILL && ! in_frames b && [ ! -e "$RUN/gw-b.sock.frames" ]
+}
+it "there is no such memory: WRITE" amid no-buffers write held_now no_buffers
+
 it "longhauld --hand-over: WRITE" amid by-command write held_now restart_daemon a
 
 second() # daemon on what one has: refused, which the first one does not notice
