@@ -81,7 +81,7 @@ void lane_init(struct flow *fl)
 	l->credit = 0xff;
 	marks_lost(l);
 	l->holes = POOL_NONE;
-	l->overlap = PSN_NONE;
+	l->overlap = l->asked = PSN_NONE;
 	l->reads_page = POOL_NONE;
 	for (int i = 0; i < LANE_PROBES; i++)
 		l->probe[i].psn = PSN_NONE;

@@ -292,8 +292,9 @@ struct lane {
 		};
 	};
 	union {
-		uint32_t rack_us; /* OPENER: latest transmission time known to have arrived, us */
-		uint32_t made;	  /* SINGLE: of @reads, the last ATOMIC that was answered here
+		uint32_t asked_end; /* WATCH: see @asked */
+		uint32_t rack_us;   /* OPENER: latest transmission time known to have arrived, us */
+		uint32_t made;	    /* SINGLE: of @reads, the last ATOMIC that was answered here
 				     (atomic.c), or MQ_NONE */
 	};
 	uint32_t
@@ -306,7 +307,12 @@ struct lane {
 
 	struct {
 	} cold;
-	uint32_t lost_from;  /* OPENER: no packet below is marked lost */
+	union {
+		/* WATCH: first of the READs and ATOMICs that have passed and may not be answered,
+		 * or PSN_NONE; @asked_end: of the last one */
+		uint32_t asked;
+		uint32_t lost_from; /* OPENER: no packet below is marked lost */
+	};
 	uint32_t renamed_us; /* names_tx.c: when the round of @renamed began */
 	uint16_t jump_ms;    /* when the latest round of @jump_run began */
 	uint32_t jump_psn;

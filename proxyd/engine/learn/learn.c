@@ -351,6 +351,20 @@ static bool answered_alike(const struct frame *f)
 	return f->opcode == OP_READ_REQUEST || (f->op->flags & OPF_ATOMIC);
 }
 
+/* A READ or ATOMIC passes, and is to be answered. */
+static void note_asked(struct lane *l, const struct flow *fl, const struct frame *f)
+{
+	uint32_t end = psn_add(f->psn, frame_span(f, flow_mtu(fl)));
+
+	if (l->asked == PSN_NONE || (l->una.psn != PSN_NONE && psn_before(l->asked, l->una.psn)) ||
+	    psn_before(f->psn, l->asked)) {
+		l->asked = f->psn;
+		l->asked_end = end;
+	} else if (psn_after(end, l->asked_end)) {
+		l->asked_end = end;
+	}
+}
+
 void learn_request(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
@@ -360,6 +374,8 @@ void learn_request(struct engine *e, struct flow *fl, const struct frame *f)
 
 	l->requests++;
 	l->atomics |= (f->op->flags & OPF_ATOMIC) != 0;
+	if (f->op->flags & OPF_ANSWERED)
+		note_asked(l, fl, f);
 	if (((f->op->flags & OPF_EOM) || f->ackreq || answered_alike(f)) &&
 	    (!(f->op->flags & OPF_ANSWERED) || answered_alike(f)) && fl->partner == FLOW_NONE &&
 	    e->rules[fl->rule].learn & LEARN_PSN)

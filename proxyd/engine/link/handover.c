@@ -68,6 +68,10 @@ bool lane_may_open(struct engine *e, const struct flow *fl, const struct frame *
 	if ((f->op->flags & OPF_ANSWERED) &&
 	    (f->opcode != OP_READ_REQUEST || r->peer == PEER_NONE) && !atomic_allowed(r, f))
 		return false;
+	/* where it asked for an answer its ACK would be taken for that: it is of somebody else */
+	if (!(f->op->flags & OPF_ANSWERED) && l->asked != PSN_NONE &&
+	    psn_in(f->psn, l->asked, l->asked_end))
+		return false;
 	/* the oldest that is not truly acknowledged: the requester was idle, or goes back to it */
 	if (l->una.psn == f->psn && l->una_sure && l->credit != 0xff)
 		return true;
