@@ -30,11 +30,11 @@ ahead() # PACKETS
 	local at try
 
 	for try in 1 2 3 4 5; do
-		at=$(psn_near sent "$1") &&
+		at=$(psn_near nxt "$1") &&
 		forge wan b a roce --opcode $WRITE_MIDDLE --qpn "${qpn[b]}" --psn "$at" --step 300 --count 8 \
 			--payload 1024 || return
 		# a stream goes on meanwhile: was it ahead in truth, and of the stream's own?
-		if ! psn_before "$at" sent; then
+		if ! psn_before "$at" nxt; then
 			[ $(((at + 2400 - end) & 0x800000)) != 0 ] || why="too late to inject"
 			[ -z "$why" ]
 			return
@@ -65,7 +65,7 @@ answer()
 {
 	local at
 
-	at=$(psn_near sent -1) &&
+	at=$(psn_near nxt -1) &&
 	forge wan a b roce --opcode $ACK --qpn "${qpn[a]}" --psn "$at" --syndrome "$1" --msn "$(lane_field msn)"
 }
 

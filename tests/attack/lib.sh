@@ -101,17 +101,14 @@ forge()
 
 ## What is known of a connection
 
-# lane_field FIELD: of the lane of host a's requests, as a's appliance sees it; the only place that knows names
+# lane_field FIELD: of the lane of host a's requests, as a's appliance sees it
 lane_field()
 {
-	local name=$1
-
-	[ "$name" != sent ] || name=nxt
 	cli a -j lane show | jq -r --argjson q $((${qpn[a]})) \
-		"[.[] | select(.direction == \"out\" and .lqpn == \$q)][0].\"$name\""
+		"[.[] | select(.direction == \"out\" and .lqpn == \$q)][0].\"$1\""
 }
 
-# psn_near FIELD OFFSET: that far from a mark of the lane: epsn, the next PSN expected from the host; sent, the next
+# psn_near FIELD OFFSET: that far from a mark of the lane: epsn, the next PSN expected from the host; nxt, the next
 # that was never sent over the link
 psn_near()
 {
