@@ -165,6 +165,14 @@ static bool sane(const struct lane *l, const struct report *r)
 	return true;
 }
 
+/* Whether the true ACK of @r is where a packet begins, as far as they are here: a READ has many
+ * PSNs, and is answered as a whole. */
+static bool una_begins_packet(struct engine *e, const struct lane *l, const struct report *r)
+{
+	return !psn_after(r->una, l->una.psn) || !psn_before(r->una, l->end) ||
+	       window_get(&l->win, e->pool, r->una);
+}
+
 /* Whether the report @r is news of the lane, and can be true. */
 static bool believed(struct engine *e, struct flow *fl, const struct report *r)
 {
@@ -184,7 +192,7 @@ static bool believed(struct engine *e, struct flow *fl, const struct report *r)
 		stream_tx_restart(e, fl);
 		return false;
 	}
-	if (!sane(l, r)) {
+	if (!sane(l, r) || !una_begins_packet(e, l, r)) {
 		COUNT(e, BAD_REPORT);
 		return false;
 	}
