@@ -77,7 +77,9 @@ silent() # the far host stops in the middle: both appliances say so, and that it
 
 	next_qpns
 	transfer_begin silent a --op write --mtu 4096 --seconds 600
-	await 30 jq_true a qp 'any(.state == "held" and .lqpn == $q)' --argjson q $((${qpn[a]})) || bad=1
+	# before it has answered for what passed ahead of the lane, the lane is let go and nobody knows it
+	await 30 jq_true a qp 'any(.lqpn == $q and .state == "held" and ."pseudo-acks" > 0)' \
+		--argjson q $((${qpn[a]})) || bad=1
 	signal silent-resp STOP
 	raised b responder-silent || bad=1
 	signal silent-resp CONT
