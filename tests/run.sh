@@ -1,14 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# The runner of `make check`: every test program under a timeout, one line each, and as the very last line
+# The runner of `make check`: every test program under a timeout, as many at once as there are processors, one
+# line each as it ends, and as the very last line
 #
 #	N passed, N failed, N skipped
 #
 # Programs write TAP (cmocka is told to): "ok ...", "ok ... # SKIP ...", "not ok ...". One that ends badly
 # without a failed test in its report, or reports nothing at all, counts as one that failed.
 #
-#	tests/run.sh [PART ...]    lint unit scenario bpf fuzz netns vm, and netns/NAME; the former without
+#	tests/run.sh [PART ...]    lint unit scenario bpf fuzz vm netns, and netns/NAME; the former without
 #	                           an argument
 #
 # B names the build directory. What each program wrote is in $B/check/. TIMES=n multiplies every time limit, for
@@ -18,8 +19,9 @@ cd "$(dirname "$0")/.." || exit 1
 export B=${B:-build}
 out=$B/check
 passed=0 failed=0 skipped=0
-parts=${*:-lint unit scenario bpf fuzz netns vm}
+parts=${*:-lint unit scenario bpf fuzz vm netns}
 current=
+names=()
 
 trap '[ -z "$current" ] || kill "$current" 2>/dev/null; kill $(jobs -p) 2>/dev/null; exit 130' INT TERM HUP
 mkdir -p "$out" || exit 1
@@ -60,18 +62,52 @@ run()
 	fi
 	passed=$((passed + good)) failed=$((failed + bad)) skipped=$((skipped + skip))
 	note="$good passed$([ "$bad" = 0 ] || echo ", $bad failed")$([ "$skip" = 0 ] || echo ", $skip skipped")$note"
-	say "$([ "$bad" = 0 ] && echo ok || echo FAIL)" "$name" \
-		"$note ($(((t1 - t0) / 1000000000)).$((((t1 - t0) / 100000000) % 10)) s)"
-	if [ "$bad" != 0 ]; then
+	log=$(
+		say "$([ "$bad" = 0 ] && echo ok || echo FAIL)" "$name" \
+			"$note ($(((t1 - t0) / 1000000000)).$((((t1 - t0) / 100000000) % 10)) s)"
+		[ "$bad" != 0 ] || exit 0
 		grep -E -A 12 '^not ok ' "$log" | head -n 60 | sed 's/^/      /'
 		tail -n 5 "$log" | sed 's/^/      | /'
-	fi
+	)
+	echo "$log" # in one piece: others write, too
 }
 
 skip() # NAME REASON
 {
 	skipped=$((skipped + 1))
 	say skip "$1" "$2"
+}
+
+# run beside others, as many at once as there are processors: no two programs share a name, a directory, a
+# namespace or a port. Each leaves its counts for gather; those that are missing are of one that failed.
+job() # NAME SECONDS COMMAND...
+{
+	while [ "$(jobs -rp | wc -l)" -ge "$(nproc)" ]; do
+		wait -n
+	done
+	names+=("$1")
+	(
+		trap '[ -z "$current" ] || kill "$current" 2>/dev/null; exit 130' INT TERM HUP
+		passed=0 failed=0 skipped=0
+		run "$@"
+		echo "$passed $failed $skipped" >"$out/${1//\//-}.counts"
+	) &
+}
+
+# Wait for all jobs, and count what they counted
+gather()
+{
+	local name good bad skip
+
+	wait
+	for name in "${names[@]}"; do
+		if ! read -r good bad skip 2>/dev/null <"$out/${name//\//-}.counts"; then
+			say FAIL "$name" "was ended before it had counted"
+			good=0 bad=1 skip=0
+		fi
+		passed=$((passed + good)) failed=$((failed + bad)) skipped=$((skipped + skip))
+	done
+	rm -f "$out"/*.counts
 }
 
 # All programs $B/tests/PART/test_*, SECONDS at most for each
@@ -81,39 +117,8 @@ cmocka() # PART SECONDS
 
 	for src in tests/"$1"/test_*.c; do
 		t=$(basename "$src" .c)
-		CMOCKA_MESSAGE_OUTPUT=TAP run "$1/$t" "$2" "$B/tests/$1/$t"
+		job "$1/$t" "$2" env CMOCKA_MESSAGE_OUTPUT=TAP "$B/tests/$1/$t"
 	done
-}
-
-# cmocka for a part in virtual time, whose programs do not meet: as many at once as there are processors. Each
-# leaves its counts, those that are missing are of one that failed.
-at_once() # PART SECONDS
-{
-	local t src good bad skip
-
-	rm -f "$out"/*.counts
-	for src in tests/"$1"/test_*.c; do
-		while [ "$(jobs -rp | wc -l)" -ge "$(nproc)" ]; do
-			wait -n
-		done
-		t=$(basename "$src" .c)
-		(
-			trap '[ -z "$current" ] || kill "$current" 2>/dev/null; exit 130' INT TERM HUP
-			passed=0 failed=0 skipped=0
-			CMOCKA_MESSAGE_OUTPUT=TAP run "$1/$t" "$2" "$B/tests/$1/$t"
-			echo "$passed $failed $skipped" >"$out/$t.counts"
-		) &
-	done
-	wait
-	for src in tests/"$1"/test_*.c; do
-		t=$(basename "$src" .c)
-		if ! read -r good bad skip <"$out/$t.counts"; then
-			say FAIL "$1/$t" "was ended before it had counted"
-			good=0 bad=1 skip=0
-		fi
-		passed=$((passed + good)) failed=$((failed + bad)) skipped=$((skipped + skip))
-	done
-	rm -f "$out"/*.counts
 }
 
 # All scripts tests/lint/*.sh
@@ -122,7 +127,7 @@ lint()
 	local t
 
 	for t in tests/lint/*.sh; do
-		run "lint/$(basename "$t" .sh)" 60 "$t"
+		job "lint/$(basename "$t" .sh)" 60 "$t"
 	done
 }
 
@@ -140,7 +145,7 @@ fuzz()
 		if [ ! -x "$B/fuzz/tests/fuzz/$t" ]; then
 			skip "$name" "clang cannot build fuzzers here"
 		else
-			run "$name" 120 bash -c '
+			job "$name" 120 bash -c '
 				dir=() n=0
 				[ ! -d "$2" ] || { dir=("$2"); n=$(ls "$2" | wc -l); }
 				# a few random inputs besides: the seed is fixed
@@ -161,7 +166,7 @@ netns() # [NAME]
 		if [ "$(id -u)" != 0 ]; then
 			skip "netns/$(basename "$t" .sh)" "needs root"
 		else
-			run "netns/$(basename "$t" .sh)" 600 "$t"
+			job "netns/$(basename "$t" .sh)" 600 "$t"
 		fi
 	done
 }
@@ -173,12 +178,12 @@ if [ -n "${SANITIZED:-}" ]; then
 	export TSAN_OPTIONS=${TSAN_OPTIONS:-$to:suppressions=$PWD/tests/tsan.supp}
 	export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1:$to}
 fi
-rm -rf "$out"/found.* "$out"/sanitizer.*
+rm -rf "$out"/found.* "$out"/sanitizer.* "$out"/*.counts
 for part in $parts; do
 	case $part in
 	lint) lint ;;
 	unit) cmocka unit 120 ;;
-	scenario) at_once scenario 500 ;;
+	scenario) cmocka scenario 500 ;;
 	bpf)
 		if [ "$(id -u)" = 0 ]; then
 			cmocka bpf 120
@@ -190,18 +195,19 @@ for part in $parts; do
 	netns) netns ;;
 	vm)
 		if [ "$(id -u)" = 0 ]; then
-			run vm/test_vm 600 tests/vm/test_vm.sh
+			job vm/test_vm 600 tests/vm/test_vm.sh
 		else
 			skip vm/test_vm "needs root"
 		fi
 		;;
 	netns/*) netns "${part#netns/}" ;;
 	*)
-		echo "run.sh: unknown part '$part'; there are lint, unit, scenario, bpf, fuzz, netns, vm" >&2
+		echo "run.sh: unknown part '$part'; there are lint, unit, scenario, bpf, fuzz, vm, netns" >&2
 		exit 2
 		;;
 	esac
 done
+gather
 rm -rf "$out"/found.*
 for report in "$out"/sanitizer.*; do
 	[ -e "$report" ] || continue
