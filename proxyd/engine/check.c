@@ -130,6 +130,8 @@ const char *engine_check(struct engine *e)
 
 		if (!fl->used)
 			continue;
+		if (i >= e->flows_end)
+			return "a flow is beyond the end of those in use";
 		if (fl->partner != FLOW_NONE && e->flows[fl->partner].partner != i)
 			return "a pair is not mutual";
 		held |= l->role != ROLE_NONE;

@@ -161,7 +161,7 @@ static void fill_meter(struct engine *e, const struct flow *fl, struct conn_info
 /* A connection is shown once, under its LAN side's flow; a flow without partner under itself. */
 bool engine_conn_next(struct engine *e, uint32_t from, uint64_t now_ns, struct conn_info *out)
 {
-	for (uint32_t i = from; i < e->nflows; i++) {
+	for (uint32_t i = from; i < e->flows_end; i++) {
 		const struct flow *fl = &e->flows[i];
 		const struct flow *other = flow_partner(e, fl);
 		bool lan = fl->side == PORT_LAN;

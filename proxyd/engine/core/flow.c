@@ -59,6 +59,8 @@ struct flow *flow_create(struct engine *e, const struct flow_key *key, enum engi
 	}
 	e->free_flow = fl->next_free;
 	e->used_flows++;
+	if (flow_index(e, fl) >= e->flows_end)
+		e->flows_end = flow_index(e, fl) + 1;
 	memset(fl, 0, offsetof(struct flow, lane));
 	memset((uint8_t *)fl + offsetof(struct flow, rare), 0,
 	       sizeof(*fl) - offsetof(struct flow, rare));

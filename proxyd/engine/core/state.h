@@ -210,6 +210,7 @@ struct engine {
 
 	struct flow *flows;
 	uint32_t nflows, free_flow, used_flows, conns;
+	uint32_t flows_end; /* all flows ever used are below: low ones are used first */
 	struct flow_table *table;
 	struct half_list half[2]; /* seen once, seen again; see half.c */
 	uint32_t half_max;
