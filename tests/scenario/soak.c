@@ -9,7 +9,8 @@
  * Which worlds there are follows from --seed alone; each follows from its own seed (plan.c) or from
  * its script, to the last packet. The jobs are processes that take the worlds in turns, so what
  * each does is the same however fast the other is. Packets are those that hosts sent; each is seen
- * several times on its way.
+ * several times on its way. Seconds are those of a processor that is each job's own: on a busy
+ * machine they take longer, and as much is tried.
  *
  * --announce: of storage initiators and targets, with announce = auto.
  * --attack: with those who mean it ill, and network cards of all kinds (actors.h). Without it three
@@ -47,11 +48,11 @@ struct sum {
 		watched;
 };
 
-static double now_s(void)
+static double now_s(clockid_t clock)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
+	clock_gettime(clock, &t);
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
@@ -135,11 +136,12 @@ static bool attacked(const struct options *o, uint64_t seed)
 
 static void job(const struct options *o, uint32_t n, struct sum *s, struct shared *all)
 {
-	double start = now_s();
+	double start = now_s(CLOCK_PROCESS_CPUTIME_ID);
 
-	for (uint64_t i = n; (!o->seconds || now_s() - start < o->seconds) &&
-			     (!o->packets || (double)s->packets < o->packets / o->jobs) &&
-			     (!o->runs || i < o->runs) && !(o->first && all->found);
+	for (uint64_t i = n;
+	     (!o->seconds || now_s(CLOCK_PROCESS_CPUTIME_ID) - start < o->seconds) &&
+	     (!o->packets || (double)s->packets < o->packets / o->jobs) &&
+	     (!o->runs || i < o->runs) && !(o->first && all->found);
 	     i += o->jobs) {
 		struct plan_result r;
 		struct plan p;
@@ -270,7 +272,7 @@ int main(int argc, char **argv)
 					     {"calm", 0, NULL, 'C'},
 					     {0}};
 	struct options o = {.seed = 1, .shrink = true};
-	double start = now_s();
+	double start = now_s(CLOCK_MONOTONIC);
 	struct sum s = {0};
 	struct shared *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
 				     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -348,7 +350,8 @@ int main(int argc, char **argv)
 	else
 		job(&o, 0, &s, shared);
 	if (o.verbose)
-		fprintf(stderr, "soak: %.3g packets/s\n", (double)s.packets / (now_s() - start));
+		fprintf(stderr, "soak: %.3g packets/s\n",
+			(double)s.packets / (now_s(CLOCK_MONOTONIC) - start));
 	if (s.spoiled)
 		printf("soak: of %" PRIu64 " runs %" PRIu64
 		       " went wrong where nobody can know better\n",

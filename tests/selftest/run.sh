@@ -46,7 +46,7 @@ for fault; do
 	fi
 	# a world in which the sound engine fails too tells nothing of the fault, but must not be passed over in silence
 	for try in 0 1 2; do
-		timeout -k 5 $((limit + 30)) nice "$dir/soak" --seconds "$limit" --seed $((${SEED:-1} + try)) --first --no-shrink \
+		timeout -k 5 $((limit * 10)) nice "$dir/soak" --seconds "$limit" --seed $((${SEED:-1} + try)) --first --no-shrink \
 			"${options[@]}" >"$dir/log" 2>&1
 		ms=$((($(date +%s%N) - t0) / 1000000))
 		seed=$(sed -n 's/^soak: seed=\([0-9]*\): .*/\1/p' "$dir/log" | head -n 1)
