@@ -205,11 +205,11 @@ check-tsan: deps
 	$(Q)$(MAKE) $(JOBS) B=$(B)/tsan SAN=thread OPT='-O1 -g' all tests
 	$(Q)B=$(B)/tsan LAB_BIN=$(B)/lab TIMES=10 SANITIZED=yes setarch -R tests/run.sh unit netns/test_pair
 
-# Daemons killed and handed over at random while hosts are at work (root). EVENTS: so many in all.
+# Daemons killed, handed over and upgraded at random while hosts are at work (root). EVENTS: so many in all.
 .PHONY: survive
 survive: deps
-	$(Q)$(MAKE) $(JOBS) all
-	$(Q)B=$(B) EVENTS=$(or $(EVENTS),150) tests/survive.sh
+	$(Q)$(MAKE) $(JOBS) all tests
+	$(Q)B=$(B) EVENTS=$(or $(EVENTS),170) tests/survive.sh
 
 .PHONY: check-ui
 check-ui: ui-deps

@@ -1,23 +1,26 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# make survive: real daemons killed and handed over at random times, at both sides, while hosts with ordinary timers
-# (67 ms, seven retries) WRITE, SEND and READ what is read ahead. EVENTS (150) in all, two of three are kill -9. The
+# make survive: real daemons killed, handed over and upgraded at random times, at both sides, while hosts with ordinary
+# timers (67 ms, seven retries) WRITE, SEND and READ what is read ahead, at nine tenths of the link. EVENTS (170) in all:
+# of 17, ten are kill -9, five hand over, two let go and come back as a version whose memory is laid out otherwise. The
 # last line is
 #
-#	survive: events=<n> host-errors=<n> lost-messages=<n> max-gap-ms=<x> median-pause-ms=<x> max-pause-ms=<x> adopted=<n> faulted=<n>
+#	survive: events=<n> host-errors=<n> lost-messages=<n> max-gap-ms=<x> median-pause-ms=<x> max-pause-ms=<x> adopted=<n> upgraded=<n> faulted=<n>
 #
-# The gap is the longest time between two completions that any of the hosts saw; hosts that are held back by a full pool
-# see some of 50 ms and more without any event. The pause is the time in which no daemon moved packets, by its log. Status 0 when no host saw an error,
-# nothing is lost, each next daemon went on where the former one ended, and no lane is in fault.
+# The gap is the longest time between two completions that any of the hosts saw. (Hosts that are faster than the link
+# are held back by a full pool, and see some of 50 ms and more without any event.) The pause is the time in which no
+# daemon moved packets, by its log. Status 0 when no host saw an error, nothing is lost, each next daemon went on
+# where the former one ended or began with nothing promised, and no lane is in fault.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 . tests/netns/lib.sh
 
-EVENTS=${EVENTS:-150}
+EVENTS=${EVENTS:-170}
 PER=10 # events to each transfer
-HOST=(--size 64K --depth 64 --mtu 4096 --timeout-exp 14 --retry 7 --region 8M --cm --seconds 3600)
-pauses=() events=0 errors=0 lost=0 gap=0 adopted=0 faulted=0 bad=0
+HOST=(--size 64K --depth 16 --rate-mbps 340 --mtu 4096 --timeout-exp 14 --retry 7 --region 8M --cm --seconds 3600)
+declare -A version=([a]=$B [b]=$B)
+pauses=() events=0 upgrades=0 errors=0 lost=0 gap=0 adopted=0 faulted=0 bad=0
 
 held_now()
 {
@@ -29,26 +32,64 @@ more() # NAME MESSAGES: so many more than until now
 	await 60 so_far_above "$1" messages $(($(so_far "$1" messages) + $2))
 }
 
+# The next daemon is a word away from its execve(), as it is where systemd starts it: entering a namespace with a shell
+# or two takes longer than all that the daemon does itself.
+stand_ready() # SITE
+{
+	pid[old]=${pid[gw-$1]}
+	mv "$LAB/gw-$1.err" "$LAB/old.err"
+	spawn "gw-$1" "g$1" env LONGHAUL_PINS="$LAB/bpf/$1" "${before_others[@]}" -10 \
+		bash -c 'read -r _ <"$0" && exec "$@"' "$LAB/go" "${version[$1]}/longhauld" -c "$LAB/gw-$1.conf"
+}
+
+go()
+{
+	echo >&$go
+}
+
+# It goes on where the one before ended, which may be still at its end
+goes_on() # SITE SIGNAL
+{
+	signal old "$2"
+	go
+	reap old 2>/dev/null
+	await 30 going_on "$1" || return
+	adopted=$((adopted + 1))
+	pauses+=("$(sed -n 's/.*after a pause of \([0-9]*\) ms.*/\1/p' "$LAB/gw-$1.err")")
+}
+
+# It knows nothing, and the one before let its connections go
+begins() # SITE
+{
+	signal old TERM
+	reap old && grep -q 'stopped, nothing left in custody' "$LAB/old.err" || return
+	go
+	await 30 attached "$1" && await 30 peers_up && await 60 held_now || return
+	upgrades=$((upgrades + 1))
+}
+
 event()
 {
-	local s signal=KILL
+	local s kind=$((RANDOM % 17)) ok=yes
 
 	s=$([ $((RANDOM % 2)) = 0 ] && echo a || echo b)
-	[ $((RANDOM % 3)) != 0 ] || signal=USR2
+	if [ $kind -ge 15 ]; then
+		version[$s]=$([ "${version[$s]}" = "$B" ] && echo "$B/other" || echo "$B")
+	fi
+	stand_ready $s
 	sleep 0.$((RANDOM % 5))$((RANDOM % 10)) # when it comes is what this is about
 	events=$((events + 1))
-	pid[old]=${pid[gw-$s]}
-	mv "$LAB/gw-$s.err" "$LAB/old.err"
-	signal old $signal
-	gateway_start $s
-	reap old
-	if grep -q 'going on where a former longhauld ended' "$LAB/gw-$s.err"; then
-		adopted=$((adopted + 1))
-		pauses+=("$(sed -n 's/.*after a pause of \([0-9]*\) ms.*/\1/p' "$LAB/gw-$s.err")")
-	else
-		echo "# event $events: $signal at $s: $(tail -n 1 "$LAB/gw-$s.err")"
+	case $kind in
+	15 | 16) begins $s || ok=no ;;
+	1[0-4]) goes_on $s USR2 || ok=no ;;
+	*) goes_on $s KILL || ok=no ;;
+	esac
+	if [ $ok = no ]; then
+		echo "# event $events, kind $kind at $s: $(tail -n 1 "$LAB/old.err") $(tail -n 1 "$LAB/gw-$s.err")"
 		bad=$((bad + 1))
 	fi
+	await 30 attached $s
+	running "gw-$s" || die "longhauld at site $s ended: $(cat "$LAB/gw-$s.err")"
 }
 
 amid() # OP: a transfer with PER events in it
@@ -74,6 +115,8 @@ amid() # OP: a transfer with PER events in it
 [ "$(id -u)" = 0 ] || { echo "make survive: needs root: network namespaces and XDP; try sudo make survive" >&2; exit 1; }
 lab_up
 lab_keep
+mkfifo "$LAB/go"
+exec {go}<>"$LAB/go" # does not wait for who reads
 wan_start --delay-ms 10 --rate-mbps 400
 pair_start -g "wan-rate = 380M" -r "prefetch = on"
 while [ $events -lt "$EVENTS" ]; do
@@ -84,5 +127,5 @@ done
 faulted=$(($(stat_of a faults) + $(stat_of b faults)))
 pair_stop
 pause=$(printf '%s\n' "${pauses[@]}" | jq -rs 'sort | "median-pause-ms=\(.[length / 2 | floor]) max-pause-ms=\(last)"')
-echo "survive: events=$events host-errors=$errors lost-messages=$lost max-gap-ms=$gap $pause adopted=$adopted faulted=$faulted"
+echo "survive: events=$events host-errors=$errors lost-messages=$lost max-gap-ms=$gap $pause adopted=$adopted upgraded=$upgrades faulted=$faulted"
 [ $bad = 0 ] && [ "$errors" = 0 ] && [ "$lost" = 0 ] && [ "$faulted" = 0 ]
