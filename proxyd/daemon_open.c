@@ -370,8 +370,13 @@ struct daemon *daemon_start(struct config *cfg, char *err, size_t errlen)
 				 strerror(errno));
 	}
 	event_log_tick(&d->events, d->now);
-	if (daemon_state_open(d, err, errlen) || open_engine(d, err, errlen) ||
-	    open_peers(d, err, errlen) || open_control(d, err, errlen) ||
+	if (daemon_state_open(d, err, errlen)) {
+		daemon_stop(d);
+		return NULL;
+	}
+	/* the one before, whose end was waited for, has worked until now */
+	d->now = d->started = loop_now();
+	if (open_engine(d, err, errlen) || open_peers(d, err, errlen) || open_control(d, err, errlen) ||
 	    open_port(d, err, errlen) || open_loop(d, err, errlen) ||
 	    give_up_privileges(d, err, errlen)) {
 		daemon_stop(d);

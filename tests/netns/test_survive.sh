@@ -61,6 +61,23 @@ it "kill -9 six times at random: WRITE" amid killed-often write held_now often
 
 it "one hand-over after the other, at both sides: WRITE" amid write-both write held_now both
 
+waits() # SITE: its daemon has opened what it will go on with
+{
+	ls -l "/proc/${pid[gw-$1]}/fd" 2>/dev/null | grep -q "gw-$1.sock.state"
+}
+
+early() # SITE SIGNAL: the next one is there long before the one before ends
+{
+	pid[old]=${pid[gw-$1]}
+	mv "$LAB/gw-$1.err" "$LAB/old.err"
+	gateway_start "$1"
+	await 30 waits "$1" && more killed-early-req 300 || return
+	signal old "$2"
+	reap old
+	await 30 going_on "$1"
+}
+it "kill -9 while the next one waits already: WRITE" amid killed-early write held_now early a KILL
+
 in_frames() # SITE: its packet buffers are in the file that outlives it
 {
 	grep -q "gw-$1.sock.frames" "/proc/${pid[gw-$1]}/maps"
