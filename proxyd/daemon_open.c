@@ -376,9 +376,9 @@ struct daemon *daemon_start(struct config *cfg, char *err, size_t errlen)
 	}
 	/* the one before, whose end was waited for, has worked until now */
 	d->now = d->started = loop_now();
-	if (open_engine(d, err, errlen) || open_peers(d, err, errlen) || open_control(d, err, errlen) ||
-	    open_port(d, err, errlen) || open_loop(d, err, errlen) ||
-	    give_up_privileges(d, err, errlen)) {
+	if (open_engine(d, err, errlen) || open_peers(d, err, errlen) ||
+	    open_control(d, err, errlen) || open_port(d, err, errlen) ||
+	    open_loop(d, err, errlen) || give_up_privileges(d, err, errlen)) {
 		daemon_stop(d);
 		return NULL;
 	}
