@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # make survive: real daemons killed, handed over and upgraded at random times, at both sides, while hosts with ordinary
-# timers (67 ms, seven retries) WRITE, SEND and READ what is read ahead, at nine tenths of the link. EVENTS (170) in all:
+# timers (67 ms, seven retries) WRITE, SEND and READ what is read ahead, at 85 % of the link. EVENTS (170) in all:
 # of 17, ten are kill -9, five hand over, two let go and come back as a version whose memory is laid out otherwise. The
 # last line is
 #
@@ -20,7 +20,7 @@ EVENTS=${EVENTS:-170}
 PER=10 # events to each transfer
 HOST=(--size 64K --depth 16 --rate-mbps 340 --mtu 4096 --timeout-exp 14 --retry 7 --region 8M --cm --seconds 3600)
 declare -A version=([a]=$B [b]=$B)
-pauses=() events=0 upgrades=0 errors=0 lost=0 gap=0 adopted=0 faulted=0 bad=0
+pauses=() what='' events=0 upgrades=0 errors=0 lost=0 gap=0 adopted=0 faulted=0 bad=0
 
 held_now()
 {
@@ -86,13 +86,14 @@ event()
 	stand_ready $s
 	sleep 0.$((RANDOM % 5))$((RANDOM % 10)) # when it comes is what this is about
 	events=$((events + 1))
+	what="event $events, kind $kind at $s"
 	case $kind in
 	15 | 16) begins $s || ok=no ;;
 	1[0-4]) goes_on $s USR2 || ok=no ;;
 	*) goes_on $s KILL || ok=no ;;
 	esac
 	if [ $ok = no ]; then
-		echo "# event $events, kind $kind at $s: $(tail -n 1 "$LAB/old.err") $(tail -n 1 "$LAB/gw-$s.err")"
+		echo "# $what: $(tail -n 1 "$LAB/old.err") $(tail -n 1 "$LAB/gw-$s.err")"
 		bad=$((bad + 1))
 	fi
 	cat "$LAB/old.err" >>"$LAB/all.err"
@@ -100,9 +101,19 @@ event()
 	running "gw-$s" || die "longhauld at site $s ended: $(cat "$LAB/gw-$s.err")"
 }
 
+longest() # NAME: tell which event made the longest gap until now, if that is long
+{
+	local g
+
+	g=$(so_far "$1" gap-max-ms)
+	[ "${g%.*}" -gt 100 ] && [ "$g" != "$told" ] || return
+	told=$g
+	echo "# $what: gap of $g ms in $1, timeouts $(so_far "$1" timeouts), pause ${pauses[-1]} ms"
+}
+
 amid() # OP: a transfer with PER events in it
 {
-	local name=$1-$events i g
+	local name=$1-$events i g told=
 
 	next_qpns
 	transfer_begin "$name" a --op "$1" "${HOST[@]}"
@@ -110,6 +121,7 @@ amid() # OP: a transfer with PER events in it
 	for ((i = 0; i < PER && events < EVENTS; i++)); do
 		event
 		more "$name-req" 50 || bad=$((bad + 1))
+		longest "$name-req"
 	done
 	enough "$name-req"
 	transfer_end "$name" && intact "$name" || { echo "# $name did not end well"; bad=$((bad + 1)); }
