@@ -570,18 +570,24 @@ void duplicate_passes(struct flow *fl, const struct frame *f)
 /*
  * A requester that repeats from behind what is missing here, again and again, has been told by
  * somebody else that it is done: its packets passed by while we did not run (the XDP program passes
- * everything when the daemon stands still). Where nothing is in custody it is let go. Returns true
- * when it was.
+ * everything when the daemon stands still), or is the next owner of the number. Where nothing is in
+ * custody it is let go, and the lane fails where it cannot be, since the responder knows other PSNs
+ * and nobody else would ever answer. Returns true when it was let go.
  */
 bool duplicate_gone_on(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
+	struct lane_reads *x = reads_of(e, l);
 
 	if (!icrc_ok(f) || l->state != LANE_HELD || l->room_wait)
 		return false;
 	begins_again(e, l, f->psn);
-	if (l->jump_run <= GONE_ON_ROUNDS || l->una.psn != l->epsn.psn || psn_map_differs(e, l))
+	if (l->jump_run <= GONE_ON_ROUNDS || l->una.psn != l->epsn.psn)
 		return false;
+	if (psn_map_differs(e, l)) {
+		(void)(x && repeats_for_ever(e, fl, x, f, REASON_INCARNATION));
+		return false;
+	}
 	lane_close(e, fl, REASON_INCARNATION, true);
 	return true;
 }

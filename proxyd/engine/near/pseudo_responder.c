@@ -349,7 +349,7 @@ void near_request(struct engine *e, struct flow *fl, const struct frame *f)
 		} else if (duplicate_gone_on(e, fl, f))
 			engine_pass(e, fl->side, f);
 		else if (!l->nak_sent && !l->nak_due && !l->room_wait &&
-			 (l->state != LANE_DRAIN || lane_carries_on(l)) && icrc_ok(f))
+			 (l->state == LANE_HELD || lane_carries_on(l)) && icrc_ok(f))
 			nak_send(e, fl);
 	}
 }
