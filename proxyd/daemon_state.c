@@ -298,7 +298,7 @@ void daemon_orphans(struct daemon *d)
 			 d->orphans, d->orphans == 1 ? "" : "s",
 			 d->orphans == 1 ? "it is" : "they are");
 	if (d->adopted)
-		(void)engine_hold_again(d->engine, d->now);
+		engine_go_on(d->engine, d->now);
 }
 
 void daemon_on_hand_over(void *ctx, int signo)

@@ -538,6 +538,29 @@ static void peer_is_back(struct engine *e, struct flow *fl)
 		resp_report_due(e, fl, true);
 }
 
+void engine_go_on(struct engine *e, uint64_t now_ns)
+{
+	batch_begin(e);
+	e->now = now_ns;
+	for (uint32_t i = 0; i < e->flows_end; i++) {
+		struct flow *fl = &e->flows[i];
+		struct lane *l = &fl->lane;
+
+		if (!fl->used || l->role == ROLE_NONE)
+			continue;
+		flow_change(e, fl);
+		lane_guard_again(e, fl);
+		if (lane_keeps(l))
+			near_tell_again(e, fl);
+		if (l->peer == PEER_NONE || !e->peer_up[l->peer])
+			continue;
+		if (l->role == ROLE_OPENER)
+			peer_is_back(e, fl);
+		else if (l->role == ROLE_ACCEPTOR)
+			progress_due(e, fl, true);
+	}
+}
+
 void engine_peer_features(struct engine *e, unsigned int peer, uint32_t features)
 {
 	batch_begin(e);

@@ -136,7 +136,7 @@ void engine_destroy(struct engine *e);
 /**
  * engine_adopt - go on with the engine that another process made in the file @fd (@cfg->file there)
  * and left, with all that it knew. Its sizes stay as they are. Call engine_rules(),
- * engine_peer_event() for what has changed with the peers, and engine_hold_again(). @fd stays the
+ * engine_peer_event() for what has changed with the peers, and engine_go_on(). @fd stays the
  * caller's. NULL with @why when there is nothing that can be proved to be right.
  */
 struct engine *engine_adopt(int fd, const struct engine_config *cfg, const struct engine_sink *sink,
@@ -171,8 +171,12 @@ uint64_t engine_kept_at(int fd);
 /** engine_holds - whether the engine wants the connection with these requests held. */
 bool engine_holds(struct engine *e, const struct flow_key *requests);
 
-/** engine_hold_again - after an adoption: say once more what must be held; returns how many. */
-uint32_t engine_hold_again(struct engine *e, uint64_t now_ns);
+/**
+ * engine_go_on - after an adoption: say once more what must be held, and tell hosts and peers where
+ * every lane stands. What they sent meanwhile is lost, and so may be what they were told last; by
+ * themselves they would notice when their timers run out, which have backed off by then.
+ */
+void engine_go_on(struct engine *e, uint64_t now_ns);
 
 /** engine_peer_is_up - what the engine thinks. */
 bool engine_peer_is_up(const struct engine *e, unsigned int peer);

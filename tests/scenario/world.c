@@ -292,7 +292,7 @@ struct engine *world_adopt(struct world *w, int side, int fd, const char **why)
 		if (k->dqpn && !engine_holds(e, k))
 			*k = (struct flow_key){0};
 	}
-	engine_hold_again(e, w->now);
+	engine_go_on(e, w->now);
 	return e;
 }
 

@@ -53,6 +53,26 @@ static void test_pseudo_ack_bytes(void **state)
 	rig_destroy(r);
 }
 
+/* Who goes on after a crash tells the requester amid a message where to go back to; one whose
+ * message has ended hears once more what is acknowledged. */
+static void test_go_on(void **state)
+{
+	struct rig *r = HELD(POLICY_EARLY);
+
+	(void)state;
+	accepted(r, SEND_ONLY("000006"), 6, 7);
+	engine_go_on(r->e, r->now);
+	engine_tick(r->e, r->now);
+	rig_expect(r, PORT_LAN, ACK_TO_NEAR, 6, 7);
+	rig_quiet(r);
+	unanswered(r, "00 40ffff 00000022 00000007 62*256");
+	engine_go_on(r->e, r->now);
+	engine_tick(r->e, r->now);
+	rig_expect(r, PORT_LAN, "11 40ffff 00000011 00000008 60 000007"); /* sequence NAK */
+	rig_quiet(r);
+	rig_destroy(r);
+}
+
 /* NTT-1: every kind of SEND and WRITE is answered at its end; an answer of the far host that
  * reaches this side all the same is not heard a second time. */
 static void test_pseudo_ack_kinds(void **state)
@@ -651,6 +671,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_pseudo_ack_bytes),
+		cmocka_unit_test(test_go_on),
 		cmocka_unit_test(test_pseudo_ack_kinds),
 		cmocka_unit_test(test_both_identities),
 		cmocka_unit_test(test_honest),

@@ -78,6 +78,7 @@ void lane_accepted_add(struct engine *e, struct flow *fl);
 struct flow *lane_accepted_find(struct engine *e, int8_t peer, uint32_t number, uint32_t gen);
 bool lane_fence(struct engine *e, struct flow *fl);
 void lane_guard(struct engine *e, struct flow *fl);
+void lane_guard_again(struct engine *e, struct flow *fl);
 void rtt_sample(struct rtt *t, uint32_t us);
 /**
  * lane_credit - the responder has said @syndrome, in an ACK, or (@answer) in the answer to a READ

@@ -200,18 +200,10 @@ bool engine_holds(struct engine *e, const struct flow_key *requests)
 	return fl && fl->lane.fenced;
 }
 
-uint32_t engine_hold_again(struct engine *e, uint64_t now_ns)
+void lane_guard_again(struct engine *e, struct flow *fl)
 {
-	uint32_t n = 0;
-
-	e->now = now_ns;
-	for (uint32_t i = 0; i < e->nflows; i++) {
-		struct flow *fl = &e->flows[i];
-
-		if (fl->used && fl->lane.fenced)
-			n += hold(e, fl, true);
-	}
-	return n;
+	if (fl->lane.fenced)
+		(void)hold(e, fl, true);
 }
 
 /* ---- lanes that peers have opened, by their numbers ---- */

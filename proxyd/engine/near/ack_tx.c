@@ -293,6 +293,25 @@ static void refused(struct engine *e, struct flow *fl)
 	lane_close(e, fl, why, true);
 }
 
+/*
+ * Nobody has read for a while what the requester sent, nor need it have what it was told last. Amid
+ * a message it has more to send, so it is asked to go back without waiting for its timer. At the
+ * end of one that is not known, and a NAK of what it never sent might disturb it.
+ */
+void near_tell_again(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+
+	if ((l->state != LANE_HELD && !lane_carries_on(l)) || l->refusal)
+		return;
+	l->nak_sent = false;
+	if (l->msg == MSG_SEND || l->msg == MSG_WRITE)
+		l->nak_due = true;
+	else
+		l->ack_repeat = l->acked.ackable;
+	ack_list(e, fl);
+}
+
 void near_tell(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;

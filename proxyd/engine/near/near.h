@@ -30,6 +30,7 @@ bool frontier_may_pass(struct engine *e, struct lane *l, const struct read_rec *
 void frontier_trim(struct engine *e, struct lane *l);
 void nak_send(struct engine *e, struct flow *fl);
 void near_tell(struct engine *e, struct flow *fl);
+void near_tell_again(struct engine *e, struct flow *fl);
 
 /* let_go.c: the lane ends as soon as its host was told nothing but what is true */
 void near_let_go(struct engine *e, struct flow *fl);
