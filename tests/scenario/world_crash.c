@@ -190,10 +190,10 @@ static void adopt(struct world *w, int side)
 	if (copies(c, e) && undone(c, e))
 		faulted = lanes((void *)(c->after + e->at.flows), e->nflows, LANE_FAULT);
 	c->len = 0;
-	c->looking = false;
 	world_kills++;
 	engine_destroy(e);
 	e = w->engine[side] = world_adopt(w, side, c->fd, &why);
+	c->looking = false; /* also if undoing began it: then the new configuration came */
 	if (!e) {
 		w->violation = why;
 		return;
