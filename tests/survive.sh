@@ -3,8 +3,9 @@
 #
 # make survive: real daemons killed, handed over and upgraded at random times, at both sides, while hosts with ordinary
 # timers (67 ms, seven retries) WRITE, SEND and READ what is read ahead, at 85 % of the link. EVENTS (170) in all:
-# of 17, ten are kill -9, five hand over, two let go and come back as a version whose memory is laid out otherwise. The
-# last line is
+# of 17, ten are kill -9, five hand over, two let go and come back as a version whose memory is laid out otherwise. OPS
+# (write send read) are the transfers to choose from; KEEP is a directory for the logs of those that fail. The last line
+# is
 #
 #	survive: events=<n> host-errors=<n> lost-messages=<n> max-gap-ms=<x> median-pause-ms=<x> max-pause-ms=<x> adopted=<n> upgraded=<n> faulted=<n>
 #
@@ -87,6 +88,7 @@ event()
 	sleep 0.$((RANDOM % 5))$((RANDOM % 10)) # when it comes is what this is about
 	events=$((events + 1))
 	what="event $events, kind $kind at $s"
+	[ -z "${KEEP:-}" ] || date +"%s.%N $what" >>"$KEEP/events"
 	case $kind in
 	15 | 16) begins $s || ok=no ;;
 	1[0-4]) goes_on $s USR2 || ok=no ;;
@@ -111,6 +113,12 @@ longest() # NAME: tell which event made the longest gap until now, if that is lo
 	echo "# $what: gap of $g ms in $1, timeouts $(so_far "$1" timeouts), pause ${pauses[-1]} ms"
 }
 
+ended_badly() # NAME
+{
+	echo "# $1 did not end well: $what; $(got "$1-req" first-error), $(got "$1-resp" first-error)"
+	[ -z "${KEEP:-}" ] || cp -r "$LAB" "$KEEP/$1"
+}
+
 amid() # OP: a transfer with PER events in it
 {
 	local name=$1-$events i g told=
@@ -124,7 +132,7 @@ amid() # OP: a transfer with PER events in it
 		longest "$name-req"
 	done
 	enough "$name-req"
-	transfer_end "$name" && intact "$name" || { echo "# $name did not end well"; bad=$((bad + 1)); }
+	transfer_end "$name" && intact "$name" || { ended_badly "$name"; bad=$((bad + 1)); }
 	faulted=$((faulted + $(faults_now)))
 	errors=$((errors + $(got "$name-req" errors) + $(got "$name-resp" errors)))
 	[ "$1" = read ] || lost=$((lost + $(got "$name-req" messages) - $(got "$name-resp" rx-messages)))
@@ -141,7 +149,7 @@ exec {go}<>"$LAB/go" # does not wait for who reads
 wan_start --delay-ms 10 --rate-mbps 400
 pair_start -g "wan-rate = 380M" -r "prefetch = on"
 while [ $events -lt "$EVENTS" ]; do
-	for op in write send read; do
+	for op in ${OPS:-write send read}; do
 		[ $events -ge "$EVENTS" ] || amid $op
 	done
 done
