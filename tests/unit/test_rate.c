@@ -31,7 +31,7 @@ struct meter_sent {
 struct sender {
 	struct rate rate;
 	double tokens, next, delivered;
-	uint64_t sent, got;
+	uint64_t sent, got, packets, marked;
 	struct meter_sent meter[METERS];
 	uint32_t head, tail;
 };
@@ -40,6 +40,7 @@ struct sender {
  * struct model
  * @link:   bytes per second; from @changes on (s, 0: never) @later
  * @rtt:    s; @queue: of the bottleneck, in bytes; @noise: share lost at random
+ * @marks:  bytes in the queue above which packets are marked (ECN), 0: never
  * @others: bytes per second that never slow down
  * @second: s, when the second sender begins
  * @still:  s, from when on the receiver stands still for @still_for, and again after each
@@ -47,7 +48,7 @@ struct sender {
  * @busy:   share of the time in which hosts have something to send, in turns of 0.2 s
  */
 struct model {
-	double link, rtt, queue, noise, others, changes, later, busy, second;
+	double link, rtt, queue, noise, marks, others, changes, later, busy, second;
 	double still, still_for, still_every;
 	unsigned int senders;
 	enum rate_share share[SENDERS];
@@ -93,6 +94,8 @@ static void send(struct model *m, struct sender *s, double t)
 		if (!enters(m) || prng_hit(&m->rng, m->noise))
 			continue;
 		s->got += (uint64_t)PACKET;
+		s->packets++;
+		s->marked += m->marks > 0 && m->queued > m->marks;
 		s->delivered += t > m->warm ? PACKET : 0;
 	}
 }
@@ -115,7 +118,9 @@ static void meter(struct model *m, struct sender *s, double t)
 		.s = {.sent_at = (uint64_t)(t * 1e9) + 1,
 		      .sent = s->sent,
 		      .got_at = (uint64_t)((t + way + jitter) * 1e9) + 12345678,
-		      .got = s->got},
+		      .got = s->got,
+		      .packets = s->packets,
+		      .marked = s->marked},
 		.back = t + way + m->rtt / 2 + jitter,
 	};
 	s->head -= stands_still(m, t) > 0 && m->queue - m->queued < PACKET; /* lost */
@@ -188,6 +193,57 @@ static void alone(void **state)
 			assert_true(bytes_per_byte(m) < 1.2); /* the first window included */
 			free(m);
 		}
+}
+
+/* Switches that mark at half a millisecond keep the queue far below the tenth of a round trip at
+ * which it would be a sign itself, and nothing is lost. */
+static void marks_of_a_queue(void **state)
+{
+	struct model *m = model((struct model){
+		.rtt = 0.1, .queue = LINK, .marks = LINK * 0.0005, .seconds = 6, .warm = 3});
+
+	(void)state;
+	run(m);
+	print_message("%.3f of the link, queue %.1f ms\n", share(m), m->queued / LINK * 1e3);
+	assert_int_equal(m->s[0].rate.cause, RATE_MARKS);
+	assert_true(share(m) > 0.85);
+	assert_true(m->queued < LINK * 0.01);
+	assert_int_equal(m->s[0].sent, m->s[0].got);
+	free(m);
+}
+
+/* 10 MB in each of 20 METERs, all of which arrives at once: no queue and no loss. */
+static void hear_marked(struct rate *r, uint64_t of_hundred)
+{
+	struct rate_sample s = {0};
+
+	rate_init(r, 0, SHARE_FAIR);
+	for (uint64_t i = 1; i <= 20; i++) {
+		s.sent_at = i * 10000000;
+		s.got_at = s.sent_at + 5000000;
+		s.sent = s.got = i * 10000000;
+		s.packets = i * 2500;
+		s.marked = i * 25 * of_hundred;
+		rate_heard(r, &s, 10000000, s.got_at + 5000000);
+		if (r->cuts)
+			break;
+	}
+}
+
+/* Marks are a sign by themselves, and the pace goes below what arrived; a few are not. */
+static void marks_alone(void **state)
+{
+	struct rate r;
+
+	(void)state;
+	hear_marked(&r, 5);
+	assert_int_equal(r.cuts, 0);
+	assert_int_equal(rate_pace(&r), 0);
+	hear_marked(&r, 20);
+	assert_int_equal(r.cuts, 1);
+	assert_int_equal(r.cause, RATE_MARKS);
+	assert_int_equal(r.phase, RATE_DOWN);
+	assert_true(rate_pace(&r) > 900000000 && rate_pace(&r) < 1000000000);
 }
 
 /* What nobody can avoid by going slower is no reason to go slower. */
@@ -461,6 +517,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(alone),
+		cmocka_unit_test(marks_of_a_queue),
+		cmocka_unit_test(marks_alone),
 		cmocka_unit_test(random_loss),
 		cmocka_unit_test(a_receiver_that_stands_still),
 		cmocka_unit_test(a_limit_that_is_wrong),
