@@ -245,6 +245,8 @@ static void head_line(struct script *s, struct tokens *t)
 			duration(s, token_next(s, t, "prefetch-max-age"), &end);
 	} else if (token_is(t, "learn-immediate")) {
 		s->rule.learn |= LEARN_IMMEDIATE;
+	} else if (token_is(t, "order")) {
+		s->rule.order = true;
 	} else if (token_is(t, "wan-unchecked")) {
 		s->rule.wan_check = false;
 	} else if (token_is(t, "learn-off")) {

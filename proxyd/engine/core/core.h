@@ -107,6 +107,7 @@ void lane_refused(struct engine *e, struct flow *fl, uint32_t psn, uint8_t syndr
 bool lane_asked(const struct engine *e, const struct lane *l);
 bool lane_owes(struct engine *e, const struct lane *l);
 void lane_passed(struct engine *e, struct flow *fl, uint32_t psn);
+void lane_unpassed(struct lane *l);
 void lane_passed_unknown(struct engine *e, struct lane *l);
 /** lane_waits - the oldest in custody begins to wait for the true ACK now. */
 static inline void lane_waits(const struct engine *e, struct lane *l)

@@ -14,6 +14,10 @@
  *	an MSN that was passed long ago	it counts anew: the queue pair is another one, and
  *	or an ACK to another requester	what the former one has not taken is lost
  *
+ * Where such a request must not pass, because a barrier is open (link/order.c), the lane is in
+ * @suspect as well: nobody is asked by it, but who sent it would take an ACK of what follows for
+ * one of this, too. Then a true ACK beyond una ends the doubt, or a repeat that passes later.
+ *
  * Where responder and requester know other numbers (psn_map.c) nothing passes, so no answer can be
  * to what did; and only this lane makes the two understand each other, so that it counts as one
  * that owes something. A request whose opcode nobody here knows passes without a place among the
@@ -105,6 +109,12 @@ void lane_passed(struct engine *e, struct flow *fl, uint32_t psn)
 	l->suspect = lane_keeps(l);
 	if (l->una.psn != l->high && lane_stalled(e, l)) /* nxt goes back to what is sent again */
 		wait_for_word(e, fl);
+}
+
+/** lane_unpassed - a request of the host from below una was dropped: it would have overtaken. */
+void lane_unpassed(struct lane *l)
+{
+	l->suspect = lane_keeps(l);
 }
 
 /** lane_passed_unknown - a request passes of which nobody here knows what answers it. */

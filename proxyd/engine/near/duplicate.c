@@ -229,8 +229,10 @@ static enum verdict classify(struct engine *e, const struct flow *fl, const stru
 static void pass_done(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	fl->lane.dup++;
-	if (fl->lane.ordered && !order_may_pass(e, fl))
-		return; /* another owner's must not overtake either */
+	if (fl->lane.ordered && !order_may_pass(e, fl)) {
+		lane_unpassed(&fl->lane); /* another owner's must not overtake either */
+		return;
+	}
 	lane_passed(e, fl, f->psn);
 	learn_passed(e, fl, f->psn);
 	COUNT(e, DUP_PASSED);
