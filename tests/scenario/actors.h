@@ -50,6 +50,7 @@ enum forge_kind {
 #define OVERLOAD_TX    1u /* a port has no room: the engine is told so */
 #define OVERLOAD_BURST 2u /* frames arrive late, many at once */
 #define OVERLOAD_STALE 4u /* an earlier frame arrives in the place of another */
+#define OVERLOAD_FULL  8u /* but only behind a burst: worlds of before this was known lack it */
 
 /**
  * struct actors_config
@@ -138,6 +139,7 @@ bool world_reuser_busy(const struct world_qp *q);
 struct overload {
 	uint64_t full_until[2][2]; /* side, port: nothing can be sent */
 	uint64_t held_until[6];	   /* link: nothing arrives */
+	bool spoils[6];		   /* and its ring goes wrong if something waits then */
 	bool stale[6];
 	uint32_t last_len[6];
 	uint8_t *last[6];
@@ -148,6 +150,9 @@ void world_overload_exit(struct world *w);
 /** world_overload_run - a frame has moved: a time of overload may begin. */
 void world_overload_run(struct world *w);
 uint64_t world_overload_next(const struct world *w);
+/** world_overload_holds - whether nothing arrives on @link yet; @first: when the first frame was
+ * due. */
+bool world_overload_holds(struct world *w, int link, uint64_t first);
 /** world_overload_forget - the queue pair is another one now. */
 void world_overload_forget(struct world *w);
 /** world_overload_swap - the frame that arrives on @link instead of @data. */

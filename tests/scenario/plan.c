@@ -255,7 +255,7 @@ static bool plan_ok(const struct plan *p)
 		    (p->qp[i].storage && (!p->announce || p->qp[i].cm || !p->qp[i].st_depth)))
 			return false;
 	return !(p->actors.forge >> FORGE_KINDS) && !(p->actors.forge_at >> 4) &&
-	       !p->actors.forge == !p->actors.forge_at && p->actors.overload < 8;
+	       !p->actors.forge == !p->actors.forge_at && p->actors.overload < 16;
 }
 
 uint32_t plan_read(struct plan *p, FILE *in)

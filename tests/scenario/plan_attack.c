@@ -64,7 +64,7 @@ static void attack_reuse(struct plan *p, struct prng *r)
 
 static void attack_ports(struct plan *p, struct prng *r)
 {
-	p->actors.overload = between(r, 1, 7);
+	p->actors.overload = between(r, 1, 7) | OVERLOAD_FULL;
 	p->actors.overload_every = 1u << between(r, 4, 12);
 	p->actors.overload_us = 1u << between(r, 3, 12);
 }

@@ -114,6 +114,34 @@ static void test_overload_bare(void **state)
 	}
 }
 
+/* A ring goes wrong when it was full: one that nothing came to meanwhile must not, or a link that
+ * is idle beside busy ones would swallow whatever is sent there, however seldom. */
+static void test_overload_idle(void **state)
+{
+	struct world *w = calloc(1, sizeof(*w));
+
+	(void)state;
+	assert_non_null(w);
+	prng_init(&w->rng, 1);
+	w->now = 1000;
+	w->cfg.actors.overload = OVERLOAD_STALE | OVERLOAD_FULL;
+	w->cfg.actors.overload_us = 1000;
+	assert_int_equal(world_overload_init(w), 0);
+	for (int i = 0; i < 100; i++)
+		world_overload_run(w);
+	for (int i = 0; i < 6; i++) {
+		uint64_t end = w->overload->held_until[i], first = i & 1 ? end - 1 : end;
+
+		assert_true(world_overload_holds(w, i, first));
+		w->now = end;
+		assert_false(world_overload_holds(w, i, first));
+		assert_int_equal(w->overload->stale[i], i & 1);
+		w->now = 1000;
+	}
+	world_overload_exit(w);
+	free(w);
+}
+
 /* What network cards do that is odd, with a pair of appliances and with one alone on each side. */
 static void test_nics(void **state)
 {
@@ -197,8 +225,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_forger_bare),   cmocka_unit_test(test_reuser_bare),
-		cmocka_unit_test(test_overload_bare), cmocka_unit_test(test_nics),
-		cmocka_unit_test(test_order),	      cmocka_unit_test(test_share),
+		cmocka_unit_test(test_overload_bare), cmocka_unit_test(test_overload_idle),
+		cmocka_unit_test(test_nics),	      cmocka_unit_test(test_order),
+		cmocka_unit_test(test_share),
 	};
 
 	return cmocka_run_group_tests_name("scenario/actors", tests, NULL, NULL);

@@ -11,7 +11,7 @@
 
 int world_overload_init(struct world *w)
 {
-	if (!w->cfg.actors.overload)
+	if (!(w->cfg.actors.overload & (OVERLOAD_TX | OVERLOAD_BURST | OVERLOAD_STALE)))
 		return 0;
 	w->overload = calloc(1, sizeof(*w->overload));
 	if (!w->overload)
@@ -49,9 +49,23 @@ void world_overload_run(struct world *w)
 		o->full_until[link & 1][link >> 1 & 1] = until;
 	else
 		o->held_until[link] = until;
-	/* a ring goes wrong when it was full */
 	if (kind == OVERLOAD_STALE)
+		*(c->overload & OVERLOAD_FULL ? &o->spoils[link] : &o->stale[link]) = true;
+}
+
+bool world_overload_holds(struct world *w, int link, uint64_t first)
+{
+	struct overload *o = w->overload;
+
+	if (!o)
+		return false;
+	if (w->now < o->held_until[link])
+		return true;
+	/* a ring goes wrong when it was full: where nothing came it is as it was */
+	if (o->spoils[link] && first < o->held_until[link])
 		o->stale[link] = true;
+	o->spoils[link] = false;
+	return false;
 }
 
 uint64_t world_overload_next(const struct world *w)

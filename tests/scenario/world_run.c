@@ -41,7 +41,7 @@ static void deliver_link(struct world *of, int i)
 
 	if (i >= 4 && w->is_guest)
 		return; /* its host looks at what has arrived */
-	if (w->overload && w->now < w->overload->held_until[i])
+	if (world_overload_holds(w, i, wan_next(of->link[i])))
 		return;
 	while ((data = wan_pop(of->link[i], of->now, &len))) {
 		int side = i & 1;
