@@ -26,7 +26,8 @@ struct forge_mark {
 	uint8_t hits;
 };
 
-#define FORGE_MARKS 65536u
+#define FORGE_MARKS  65536u
+#define FORGE_PLACES 16u /* where a mark may be, from its hash on */
 
 struct forger {
 	struct prng rng;

@@ -65,18 +65,30 @@ void world_forger_exit(struct world *w)
 
 /* ---- what was forged, and what was seen ---- */
 
+/* Where the mark of a frame with @icrc is kept: a few places, so that the next one with the same
+ * hash does not push it out while the frame is on its way. NULL: nowhere. */
+static struct forge_mark *mark_at(struct forge_mark *marks, uint32_t icrc, uint32_t psn,
+				  uint32_t dqpn)
+{
+	for (uint32_t i = 0; i < FORGE_PLACES; i++) {
+		struct forge_mark *m = &marks[(icrc + i) % FORGE_MARKS];
+
+		if (m->icrc == icrc && m->psn == psn && m->dqpn == dqpn)
+			return m;
+	}
+	return NULL;
+}
+
 static struct forge_mark *mark_of(const struct world *w, const uint8_t *data, uint32_t len,
 				  struct frame *v)
 {
 	enum frame_verdict verdict = frame_parse(data, len, v);
-	struct forge_mark *m;
 	uint32_t icrc;
 
 	if (!w->forger || (verdict != FRAME_OK && verdict != FRAME_UNKNOWN_OPCODE))
 		return NULL;
 	memcpy(&icrc, data + len - ICRC_LEN, 4);
-	m = &w->forger->marks[icrc % FORGE_MARKS];
-	return m->icrc == icrc && m->psn == v->psn && m->dqpn == v->dqpn ? m : NULL;
+	return mark_at(w->forger->marks, icrc, v->psn, v->dqpn);
 }
 
 /* Whether the requester was told of something that the responder has not done. A lane without that
@@ -97,20 +109,27 @@ static bool renumbered(const struct lane_info *l)
 static void remember(struct forger *f, struct forge_target *t, const uint8_t *data, uint32_t len)
 {
 	const struct lane_info *l = forge_lane(t);
+	struct forge_mark *m;
 	struct frame v;
 	uint32_t icrc;
 
 	frame_parse(data, len, &v);
 	memcpy(&icrc, data + len - ICRC_LEN, 4);
-	f->marks[icrc % FORGE_MARKS] = (struct forge_mark){
-		.icrc = icrc,
-		.psn = v.psn,
-		.dqpn = v.dqpn,
-		.held = t->held && (v.op->flags & OPF_REQUEST ||
-				    (l->state != LANE_OPENING && !psn_before(v.psn, l->una))),
-		.inside = t->port == PORT_LAN && t->held &&
-			  (l->state != LANE_OPENING || promised(l)) &&
-			  psn_in(v.psn, l->una, l->epsn)};
+	m = mark_at(f->marks, icrc, v.psn, v.dqpn);
+	for (uint32_t i = 0; i < FORGE_PLACES && !m; i++)
+		if (!f->marks[(icrc + i) % FORGE_MARKS].dqpn)
+			m = &f->marks[(icrc + i) % FORGE_MARKS];
+	if (!m)
+		m = &f->marks[(icrc + f->acts % FORGE_PLACES) % FORGE_MARKS];
+	*m = (struct forge_mark){.icrc = icrc,
+				 .psn = v.psn,
+				 .dqpn = v.dqpn,
+				 .held = t->held &&
+					 (v.op->flags & OPF_REQUEST ||
+					  (l->state != LANE_OPENING && !psn_before(v.psn, l->una))),
+				 .inside = t->port == PORT_LAN && t->held &&
+					   (l->state != LANE_OPENING || promised(l)) &&
+					   psn_in(v.psn, l->una, l->epsn)};
 }
 
 enum forged world_forged(const struct world *w, const uint8_t *data, uint32_t len)
