@@ -157,8 +157,8 @@ struct mark {
  * @gone:       both hosts have said that the connection is down
  * @suspect:    the requester may be another owner of its number (owner.c); @held_back: and nothing
  *              is sent before the responder has spoken (@rnr_wait, too); @held_once: not again
- *              before it speaks; @disputed: it has, and counts anew; @proved: it has just said
- *              of what passed to it that it counts as we do
+ *              before it speaks; @disputed: ACCEPTOR: it has, and counts anew; @proved: it has just
+ *              said of what passed to it that it counts as we do
  * @no_mtu:     it began when no path MTU was known: the peer may not know one, so no READ is held
  * @room:       OPENER: the peer takes packets before this PSN
  * @check:      the rule wants that only what is named is delivered (wan-check); @naming: OPENER:

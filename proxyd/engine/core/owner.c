@@ -165,10 +165,10 @@ bool lane_replaced(struct engine *e, struct flow *fl)
 	}
 	if (l->role == ROLE_ACCEPTOR)
 		return false;
-	if ((lane_owes(e, l) || psn_map_differs(e, l)) && !lane_stalled(e, l)) {
-		l->disputed = true;
+	/* an ACK that was late on its way looks the same: what was heard while the responder went
+	 * on counts for nothing when it is silent later; then it is asked again */
+	if ((lane_owes(e, l) || psn_map_differs(e, l)) && !lane_stalled(e, l))
 		return false;
-	}
 	engine_event(e, EVENT_INCARNATION, fl, 0, 0);
 	lane_close(e, fl, REASON_INCARNATION, true);
 	return true;

@@ -515,10 +515,6 @@ void duplicate_request(struct engine *e, struct flow *fl, const struct frame *f)
 			while_opening(e, fl, f);
 		return;
 	}
-	if (l->disputed && lane_stalled(e, l) && icrc_ok(f)) {
-		new_incarnation(e, fl, f);
-		return;
-	}
 	if (tells_of_unseen(e, fl, f, moved))
 		return;
 	r = (f->op->flags & OPF_ANSWERED) ? reads_find(e, l, f->psn) : NULL;
