@@ -120,6 +120,14 @@ void resp_tx_add(struct engine *e, struct flow *fl, const struct frame *f)
 		pass(e, fl, f);
 }
 
+/* The response @psn, the next one, has been sent as something else, and bears no name. */
+static void pass_over(struct lane_reads *x, uint32_t psn)
+{
+	if (x->named == x->nxt)
+		x->named = psn_add(psn, 1);
+	x->nxt = psn_add(psn, 1);
+}
+
 /*
  * The response @f was made here, and its bytes are on their way to the opener, or have come there
  * (announce/): it is kept as if it had been sent at @xmit. Should the opener miss it, it is sent.
@@ -127,22 +135,20 @@ void resp_tx_add(struct engine *e, struct flow *fl, const struct frame *f)
 void resp_tx_given(struct engine *e, struct flow *fl, const struct frame *f, uint32_t xmit)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
-	bool next;
 	struct pkt *d;
 
 	if (!x || psn_in(f->psn, psn_sub(x->una, WINDOW_SPAN), x->una))
 		return; /* it has said so already */
-	next = !x->held || x->nxt == f->psn;
 	resp_tx_add(e, fl, f);
 	d = x->held ? window_get(&x->win, e->pool, f->psn) : NULL;
-	if (!d || !next || x->nxt != f->psn)
-		return; /* there is no room for it, or others are to be sent before it */
+	if (!d || psn_before(f->psn, x->nxt))
+		return; /* there is no room for it, or its turn has passed */
 	engine_change(e, d, sizeof(*d));
 	d->flags |= PKT_SENT | PKT_RETX; /* its time tells nothing of the round trip */
 	d->xmit = xmit;
-	if (x->named == x->nxt)
-		x->named = psn_add(f->psn, 1);
-	x->nxt = psn_add(f->psn, 1);
+	if (x->nxt != f->psn)
+		return; /* others are to be sent before it, and then it is passed over */
+	pass_over(x, f->psn);
 	if (!wheel_armed(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_RESP)))
 		arm(e, fl);
 }
@@ -215,6 +221,10 @@ bool resp_tx_run(struct engine *e, struct flow *fl, uint32_t quantum)
 	stopped = x->lost && !send_lost(e, fl, x, &budget);
 	while (!stopped && psn_before(x->nxt, x->end) &&
 	       (d = window_next(&x->win, e->pool, x->nxt, x->end, &psn))) {
+		if (d->flags & PKT_SENT) { /* resp_tx_given() */
+			pass_over(x, psn);
+			continue;
+		}
 		if (!budget || !pace_may_send(e) || !send(e, fl, x, d, psn)) {
 			stopped = true;
 			break;
