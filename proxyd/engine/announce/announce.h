@@ -174,6 +174,8 @@ struct command *announce_match(struct engine *e, struct lane_announce *y,
 			       const struct read_range *r);
 /** announce_live - @r is of a command that is under way. */
 bool announce_live(struct engine *e, const struct flow *fl, const struct read_range *r);
+/** announce_on - @fl bears storage commands that announce READs, or responses to them. */
+bool announce_on(struct engine *e, const struct flow *fl);
 /** announce_stop - nothing is READ ahead any more. */
 void announce_stop(struct engine *e, struct flow *fl);
 void announce_end(struct engine *e, struct flow *fl);

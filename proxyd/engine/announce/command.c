@@ -175,6 +175,17 @@ static void agree(struct engine *e, struct flow *fl)
 	resp_report_due(e, fl, true);
 }
 
+bool announce_on(struct engine *e, const struct flow *fl)
+{
+	const struct rule *r = rule_of(e, fl);
+	const struct flow *back = r && r->announce ? flow_partner(e, fl) : NULL;
+	const struct lane_announce *y = back ? announce_of(e, &fl->lane) : NULL;
+
+	if (back && !y)
+		y = announce_of(e, &back->lane);
+	return y && y->phase == ANNOUNCE_PROVEN;
+}
+
 void announce_stop(struct engine *e, struct flow *fl)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);

@@ -10,8 +10,9 @@
  * Against him the link itself must be protected.)
  *
  * Names go out in the tick, behind the packets: at once when there were none for a while, else
- * after REPORT_NAMED packets, or NAMES_NS, or at the end of a message for whose true ACK the host
- * waits (policy honest or off). A report names packets of consecutive PSNs; a READ that
+ * after REPORT_NAMED packets, or NAMES_NS, or NAMES_SOON_NS where somebody waits: at the end of a
+ * message for whose true ACK the host does (policy honest or off; at once), or of a storage command
+ * or its response. A report names packets of consecutive PSNs; a READ that
  * takes several PSNs ends it. As the packets are in custody, any of them can be named again at
  * any time.
  *
@@ -23,8 +24,12 @@
  *
  * A peer that does not say in PROGRESS what names it has does not want any.
  */
+#include "engine/announce/announce.h"
 #include "engine/link/link.h"
 #include "wire/bytes.h"
+
+/* One report of so few names at a time costs more than the packets. */
+#define NAMES_SOON_NS (20 * NSEC_PER_USEC)
 
 /* Name packets of consecutive PSNs, the first at or after @psn, all before @end. Returns where to
  * go on. */
@@ -78,20 +83,28 @@ void names_due(struct engine *e, struct flow *fl)
 		report_schedule(e, fl, &fl->lane.clock, false);
 }
 
-/* The host waits for the true ACK of the message that was sent last, and nothing follows it. */
-static bool host_waits(struct engine *e, const struct lane *l)
+/* How long names may wait for more of them. Not at all when the host waits for the true ACK of the
+ * message that was sent last, and nothing follows it; nor much when that message is a storage
+ * command, or its response. */
+static uint64_t names_wait_ns(struct engine *e, struct flow *fl)
 {
+	const struct lane *l = &fl->lane;
 	const struct pkt *d = NULL;
 
-	if (l->policy != POLICY_EARLY && l->nxt.psn == l->epsn.psn)
+	if (l->nxt.psn == l->epsn.psn)
 		d = window_get(&l->win, e->pool, psn_sub(l->nxt.psn, 1));
-	return d && (d->flags & PKT_EOM);
+	if (!d || !(d->flags & PKT_EOM))
+		return NAMES_NS;
+	if (l->policy != POLICY_EARLY)
+		return 0;
+	return !(d->flags & PKT_ANSWERED) && announce_on(e, fl) ? NAMES_SOON_NS : NAMES_NS;
 }
 
 uint64_t names_report(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
-	bool now = e->now - l->clock.last >= NAMES_NS || host_waits(e, l);
+	uint64_t wait = names_wait_ns(e, fl);
+	bool now = e->now - l->clock.last >= wait;
 	uint32_t told = 0;
 
 	if (!l->naming || l->reopen || !e->peer_up[l->peer])
@@ -107,7 +120,7 @@ uint64_t names_report(struct engine *e, struct flow *fl)
 		report_told(e, &l->clock);
 	if (!psn_before(l->named, l->nxt.psn))
 		return 0;
-	return told < NAMES_ONCE ? l->clock.last + NAMES_NS : e->now;
+	return told < NAMES_ONCE ? l->clock.last + wait : e->now;
 }
 
 /* How long after packets were sent the peer knows their names, at most, if none are lost; us. */
