@@ -44,6 +44,7 @@ struct flow {
 	bool bypassed : 1; /* by the operator */
 	bool stranded : 1; /* its two ends count differently, and nobody translates any more */
 	bool cut : 1;	   /* stranded, and its near host has been, or is being, made to fail */
+	bool answered_last : 1; /* in its latest turn responses went after requests (turns.c) */
 	uint8_t tmpl_age;
 	uint8_t read_depth;
 	uint32_t noted; /* number of the batch that it was noted in (flow_change()) */

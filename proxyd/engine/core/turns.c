@@ -214,18 +214,23 @@ static unsigned int next_class(struct run_queue *q)
 
 /*
  * What travels in the direction of @fl: its own requests, and the responses to those of its
- * partner. Returns true when there is more.
+ * partner. By turns one of them goes first, or it would take all tokens that there are. Returns
+ * true when there is more.
  */
 static bool turn(struct engine *e, struct flow *fl)
 {
 	struct flow *back = flow_partner(e, fl);
 	const struct role_ops *role = role_of(e, &fl->lane);
-	bool more = false;
+	const struct role_ops *answers = back ? role_of(e, &back->lane) : NULL;
+	bool more = false, first = fl->answered_last;
 
-	if (back && role_of(e, &back->lane)->send_resp)
-		more = role_of(e, &back->lane)->send_resp(e, back, QUANTUM);
+	fl->answered_last = !first;
+	if (first && answers && answers->send_resp)
+		more = answers->send_resp(e, back, QUANTUM);
 	if (role->send)
 		more |= role->send(e, fl, QUANTUM);
+	if (!first && answers && answers->send_resp)
+		more |= answers->send_resp(e, back, QUANTUM);
 	return more;
 }
 
