@@ -119,6 +119,84 @@ static void test_slow_initiator(void **state)
 	world_destroy(w);
 }
 
+/* Writes over a WAN of 10 Gb/s and 1 ms, of which the appliances know the rate: what becomes of
+ * them behind the first ones, in which the appliances learn. */
+struct pace {
+	double bps, each_ns;
+	uint64_t pushed_packets, wan_packets;
+};
+
+static struct pace pace_of(uint32_t block, uint32_t depth)
+{
+	struct storage_config sc = {
+		.min = block, .max = block, .depth = depth, .split = 120 << 10, .count = 1000};
+	struct storage_stats warm = {0};
+	struct world_config wc;
+	struct rc_qp_config qc;
+	struct pace p = {0};
+	struct world_qp *q;
+	struct world *w;
+	uint64_t at = 0;
+
+	world_defaults(&wc);
+	wc.storage = wc.announce = true;
+	wc.wan.delay_ns = MS / 2;
+	wc.wan.queue_bytes = 16 << 20;
+	wc.lan.store_bytes = 64 << 20;
+	wc.engine.pool_bytes = 256u << 20;
+	wc.engine.wan_rate = 1243000000;
+	wc.path_mtu = 4096;
+	w = world_create(&wc);
+	scenario_qp(&qc, 0, 4096, RC_STRICT);
+	storage_qp(&qc, &sc);
+	q = world_connect(w, &qc, RC_STRICT);
+	assert_non_null(q);
+	assert_true(storage_begin(q, &sc));
+	while (storage_stats(q)->done < sc.count && w->now < 10 * SEC) {
+		world_run(w, w->now + 20000);
+		if (at || storage_stats(q)->done < 100)
+			continue;
+		at = w->now;
+		warm = *storage_stats(q);
+		p.wan_packets = engine_counter(w->engine[0], EC_TX_WAN);
+	}
+	assert_int_equal(storage_stats(q)->done, sc.count);
+	p.bps = 8e9 * (double)(storage_stats(q)->bytes - warm.bytes) /
+		(double)(storage_stats(q)->last - at);
+	p.each_ns = (double)(storage_stats(q)->sum - warm.sum) /
+		    (double)(storage_stats(q)->done - warm.done);
+	p.wan_packets = engine_counter(w->engine[0], EC_TX_WAN) - p.wan_packets;
+	p.pushed_packets = (storage_stats(q)->bytes - warm.bytes) / 4096;
+	world_destroy(w);
+	return p;
+}
+
+/* Many at a time: what was pushed is not sent once more as an answer, also where some answers are
+ * sent because their push had yet to wait for its turn. */
+static void test_pushed_once(void **state)
+{
+	struct pace p = pace_of(128 << 10, 32);
+
+	(void)state;
+	assert_true(p.bps > 9.5e9);
+	assert_in_range(p.wan_packets, p.pushed_packets, p.pushed_packets * 106 / 100);
+}
+
+/* A few large ones: a command does not wait until all that was READ for others has been pushed. */
+static void test_command_among_pushes(void **state)
+{
+	(void)state;
+	assert_true(pace_of(1 << 20, 4).bps > 9.5e9);
+}
+
+/* One at a time: the response is given to the initiator when it comes, not when it has been named
+ * together with others. A round trip, and 64 KiB on the link, are 1053 us. */
+static void test_response_named_soon(void **state)
+{
+	(void)state;
+	assert_true(pace_of(64 << 10, 1).each_ns < 1.03 * 1053000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -126,6 +204,9 @@ int main(void)
 		cmocka_unit_test(test_through_appliances),
 		cmocka_unit_test(test_announced),
 		cmocka_unit_test(test_slow_initiator),
+		cmocka_unit_test(test_pushed_once),
+		cmocka_unit_test(test_command_among_pushes),
+		cmocka_unit_test(test_response_named_soon),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
