@@ -105,6 +105,8 @@ static const struct column lane_columns[] = {
 	{"announce-absorbed", NULL, COL_NUMBER, COL_DETAIL},
 	{"announce-served", NULL, COL_NUMBER, COL_DETAIL},
 	{"announce-native", NULL, COL_NUMBER, COL_DETAIL},
+	{"announce-parity", NULL, COL_NUMBER, COL_DETAIL},
+	{"announce-repaired", NULL, COL_NUMBER, COL_DETAIL},
 	{"announce-mismatches", NULL, COL_NUMBER, COL_DETAIL},
 	{"requests", NULL, COL_NUMBER, COL_DETAIL},
 	{"true-acks", NULL, COL_NUMBER, COL_DETAIL},

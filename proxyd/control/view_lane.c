@@ -43,6 +43,8 @@ void view_put_announce(json_t *o, const struct announce_info *a)
 	view_put_int(o, "announce-absorbed", a->absorbed);
 	view_put_int(o, "announce-served", a->served);
 	view_put_int(o, "announce-native", a->native);
+	view_put_int(o, "announce-parity", a->parity);
+	view_put_int(o, "announce-repaired", a->repaired);
 	view_put_int(o, "announce-mismatches", a->mismatches);
 }
 

@@ -200,7 +200,10 @@ static void rx_push(struct engine *e, enum engine_port port, const struct frame 
 	}
 	count_flow(fl, f->len);
 	rx_by_link(e, fl, f);
-	push_rx(e, req, f);
+	if (f->opcode == OP_PARITY)
+		parity_rx(e, req, f);
+	else
+		push_rx(e, req, f);
 }
 
 /* How near to the requests of a watched lane a packet is one of them. */
@@ -252,7 +255,7 @@ void engine_rx(struct engine *e, enum engine_port port, const uint8_t *data, uin
 	}
 	if (e->prefetch)
 		signalled(e, &f);
-	if (f.opcode == OP_PUSH) {
+	if (f.opcode == OP_PUSH || f.opcode == OP_PARITY) {
 		rx_push(e, port, &f);
 		return;
 	}

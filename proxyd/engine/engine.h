@@ -308,11 +308,13 @@ struct prefetch_info {
  *            command was over
  * @absorbed: READs of the target that ended here, @served: response packets made of pushes
  * @native:   commands of a proven connection that were not READ ahead
+ * @parity:   packets sent to repair lost ones (near the initiator), @repaired: lost ones that were
+ *            made of them (near the target)
  */
 struct announce_info {
 	const char *phase;
 	uint32_t proofs, mismatches;
-	uint64_t commands, bytes, unused, late, absorbed, served, native;
+	uint64_t commands, bytes, unused, late, absorbed, served, native, parity, repaired;
 };
 
 /**

@@ -25,6 +25,7 @@
 #define PEER_FEATURE_NAMES_RESP 0x4u  /* NAMES of responses */
 #define PEER_FEATURE_OFFER	0x8u  /* OPEN that is an offer */
 #define PEER_FEATURE_ANNOUNCE	0x10u /* ANSWERS that agree to announcements, PUSH */
+#define PEER_FEATURE_PARITY	0x40u /* PARITY */
 
 enum report_type {
 	REPORT_OPEN = 1, /* opener: from this PSN on I keep custody, receive it as a stream */

@@ -54,7 +54,7 @@ uint32_t build_cnp(uint8_t *out, const struct template *t, uint32_t dqpn);
  * @va, @rkey, @length: RETH, or AtomicETH (va, rkey) where the opcode has one
  * @swap_add, @compare: AtomicETH; @atomic_value: AtomicAckETH
  * @syndrome, @msn: AETH; @immdt: ImmDt, IETH or FETH; @qkey, @sqpn: DETH
- * @push:    PUSH: its 16 bytes
+ * @push:    PUSH: its 16 bytes; PARITY: its 24
  * @payload: @payload_len bytes, padded by the builder; may be NULL when 0
  */
 struct build_spec {

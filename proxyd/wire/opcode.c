@@ -7,7 +7,7 @@
  * theirs is ever taken into custody. RD and XRC have leading headers of their own (RDETH, XRCETH),
  * which stay part of the payload here: nobody looks into them.
  *
- * PUSH is of a range that is left to manufacturers. No queue pair takes packets of another
+ * PUSH and PARITY are of a range that is left to manufacturers. No queue pair takes packets of another
  * transport than its own, so a network card that should ever see one drops it.
  *
  * Two opcodes of the RC range are no standard's but of one vendor's network cards: the masked
@@ -32,7 +32,7 @@
 #define AT_IMMDT(h)	(AT_ATOMICACK(h) + HAS(h, HDR_ATOMICACK, 8))
 #define AT_IETH(h)	(AT_IMMDT(h) + HAS(h, HDR_IMMDT, 4))
 #define AT_PUSH(h)	(AT_IETH(h) + HAS(h, HDR_IETH, 4) + HAS(h, HDR_CNPPAD, 16))
-#define AT_END(h)	(AT_PUSH(h) + HAS(h, HDR_PUSH, 16))
+#define AT_END(h)	(AT_PUSH(h) + HAS(h, HDR_PUSH, 16) + HAS(h, HDR_PROOF, 8))
 #define OFF(h, name)	HAS(h, HDR_##name, AT_##name(h))
 
 #define ROW(op, text, h, f)                                                                        \
@@ -129,6 +129,7 @@ const struct opcode_info opcode_table[256] = {
 	ROW(OP_UD_SEND_ONLY_IMM, "UD SEND ONLY with immediate", HDR_DETH | HDR_IMMDT, OPF_PAYLOAD),
 	ROW(OP_CNP, "CNP", HDR_CNPPAD, 0),
 	ROW(OP_PUSH, "longhaul PUSH", HDR_PUSH, OPF_PAYLOAD),
+	ROW(OP_PARITY, "longhaul PARITY", HDR_PUSH | HDR_PROOF, OPF_PAYLOAD),
 	OTHER_ROWS(0xa0, "XRC", 0, 0),
 	OPAQUE_ROWS(0xa0, "XRC"),
 	ROW(0xa0 + OP_SEND_LAST_INV, "XRC SEND LAST with invalidate", 0, OPF_PAYLOAD),

@@ -41,7 +41,8 @@ enum roce_opcode {
 	OP_UD_SEND_ONLY = 0x64,
 	OP_UD_SEND_ONLY_IMM = 0x65,
 	OP_CNP = 0x81,
-	OP_PUSH = 0xd0, /* ours, between two appliances: data that a READ will ask for */
+	OP_PUSH = 0xd0,	  /* ours, between two appliances: data that a READ will ask for */
+	OP_PARITY = 0xd1, /* and what repairs one that is lost */
 };
 
 /* Extended headers, in the order in which they stand after the BTH; only FETH precedes RETH. */
@@ -56,6 +57,7 @@ enum roce_opcode {
 #define HDR_FETH      0x100u /* 4 B: FLUSH type and level (then RETH) */
 #define HDR_MASKS     0x200u /* 16 B after AtomicETH: masks of swap and compare */
 #define HDR_PUSH      0x400u /* 16 B: command, packet, packets, tag (engine/announce/push.c) */
+#define HDR_PROOF     0x800u /* 8 B: tags of others (engine/announce/parity.c) */
 
 /* Roles and positions. */
 #define OPF_RC	     0x0001u

@@ -94,12 +94,15 @@ static void test_announced(void **state)
 		.absorbed = 5,
 		.served = 6,
 		.native = 7,
+		.parity = 8,
+		.repaired = 9,
 	};
 	static const struct shown shown[] = {
 		{"announce-mismatches", 1},    {"announce-commands", 2},
 		{"announce-bytes", 1ll << 40}, {"announce-unused-bytes", 3},
 		{"announce-late-bytes", 4},    {"announce-absorbed", 5},
 		{"announce-served", 6},	       {"announce-native", 7},
+		{"announce-parity", 8},	       {"announce-repaired", 9},
 	};
 	json_t *o = json_object();
 

@@ -134,6 +134,7 @@ struct lane_announce {
 	uint64_t issued;
 	bool numbered, inside;
 	uint64_t agreed; /* B: since then the numbers agree again, ns; 0: they do not */
+	uint32_t twice;	 /* names were told twice below, of the lane that is opened here */
 	uint32_t nxt, looked, barrier_psn, barrier, seq, split, most;
 	struct announce_info info;
 };
@@ -176,6 +177,12 @@ struct command *announce_match(struct engine *e, struct lane_announce *y,
 bool announce_live(struct engine *e, const struct flow *fl, const struct read_range *r);
 /** announce_on - @fl bears storage commands that announce READs, or responses to them. */
 bool announce_on(struct engine *e, const struct flow *fl);
+/** announce_lossy - it does, and packets that we send over the WAN get lost. */
+bool announce_lossy(struct engine *e, const struct flow *fl);
+/** announce_twice - in a lossy one: of the opener's lane here names were told twice below. */
+uint32_t *announce_twice(struct engine *e, const struct flow *fl);
+/** announce_lost - some that were sent of @fl were lost. */
+void announce_lost(struct engine *e, const struct flow *fl);
 /** announce_stop - nothing is READ ahead any more. */
 void announce_stop(struct engine *e, struct flow *fl);
 void announce_end(struct engine *e, struct flow *fl);
@@ -253,8 +260,34 @@ bool push_spare(struct engine *e, const struct flow *fl, struct lane_announce *y
 		const struct command *c, uint32_t at, uint32_t len);
 /** push_rx - B: the frame @f, with the opcode of pushes, has come. */
 void push_rx(struct engine *e, struct flow *fl, const struct frame *f);
+/** push_store - keep the frame of @len bytes at @data under the number @n; NULL without room. */
+struct pkt *push_store(struct engine *e, struct lane_announce *y, uint32_t n, const uint8_t *data,
+		       uint32_t len, uint32_t busy);
+/** push_came - B: the push @f, proven, is packet @i of @c. */
+void push_came(struct engine *e, struct flow *fl, struct command *c, uint32_t i,
+	       const struct frame *f);
+/** push_known - B: the command with the PSN @psn, if it is under way. */
+struct command *push_known(struct engine *e, struct lane_announce *y, uint32_t psn);
+/** push_welcome - B: whether pushes of the lane are taken. */
+bool push_welcome(const struct lane *l, const struct lane_announce *y);
+/** push_tag - the tag of a push with the header @hdr and @len bytes of data. */
+uint64_t push_tag(const struct lane *l, const struct lane_reads *x, const uint8_t *hdr,
+		  const uint8_t *data, uint32_t len);
+/* Of pushes, behind the BTH; and of parity. In percent of the pool: A may have what it has begun to
+ * READ. */
+#define PUSH_HDR    16u
+#define PARITY_HDR  24u
+#define PUSH_BUSY_A 80u
 /** push_numbers - give @c numbers for its packets; false when too many are in use. */
 bool push_numbers(struct engine *e, struct lane_announce *y, struct command *c, uint32_t count);
+
+/* parity.c */
+/** parity_groups - of a command of @count packets; each has a number behind those of its packets. */
+uint32_t parity_groups(uint32_t count);
+/** parity_keep - A: all of @c is here: what repairs losses of it is pushed, too. */
+void parity_keep(struct engine *e, struct flow *fl, const struct command *c);
+/** parity_rx - B: the frame @f, with the opcode of parity, has come. */
+void parity_rx(struct engine *e, struct flow *fl, const struct frame *f);
 
 /* answer.c */
 /** answer_absorb - A: the READ @f of the command @c is answered from what is here. */

@@ -25,14 +25,18 @@
 #define ABSORBED_MAX   256u
 #define ABSORBED_SHORT 2u
 
+/* Who asks again for what it lacks waits longer than this; sooner it is a copy (send_twice() in
+ * link/stream_tx.c). */
+#define COPY_US 100000u
+
 /**
  * struct absorbed - A: a READ that was answered here.
- * @at: where, on the wire; @seq: of its command
+ * @at: where, on the wire; @seq: of its command; @us: when
  */
 struct absorbed {
 	struct read_range what;
 	struct mark at;
-	uint32_t seq;
+	uint32_t seq, us;
 };
 
 /* The response packet @i of the READ of @what, @wire, into @out. Its length; 0 when not all its
@@ -120,7 +124,8 @@ void answer_absorb(struct engine *e, struct flow *fl, struct command *c, const s
 			resp_tx_given(e, fl, &g, xmit);
 	}
 	y->info.absorbed++;
-	remember(e, y, &(struct absorbed){.what = what, .at = l->nxt, .seq = c->seq});
+	remember(e, y,
+		 &(struct absorbed){.what = what, .at = l->nxt, .seq = c->seq, .us = now_us(e)});
 	if (!r)
 		return;
 	r->absorbed = r->done = true;
@@ -147,7 +152,8 @@ void answer_anew(struct engine *e, struct flow *fl, const struct frame *f)
 	}
 	c = a ? command_of(e, y, a->seq) : NULL;
 	/* it must ask for the end of the same, as hosts and openers do */
-	if (!c || !icrc_ok(f) || frame_reth_rkey(f) != a->what.rkey ||
+	if (!c || now_us(e) - a->us < COPY_US || !icrc_ok(f) ||
+	    frame_reth_rkey(f) != a->what.rkey ||
 	    frame_reth_va(f) != a->what.va + (uint64_t)skip * mtu ||
 	    frame_reth_length(f) != a->what.length - skip * mtu)
 		return;

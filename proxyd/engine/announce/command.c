@@ -20,6 +20,9 @@
 #define MISSES_MAX   4096u
 #define COMMANDS_MAX 1024u
 #define SETTLE_NS    (4 * NSEC_PER_SEC)
+/* So long after a loss another one is expected. What is repaired without our knowledge is not seen,
+ * so once in this time a loss costs a round trip. */
+#define LOSSY_NS     (4 * NSEC_PER_SEC)
 
 static const struct rule *rule_of(const struct engine *e, const struct flow *fl)
 {
@@ -69,7 +72,7 @@ static struct lane_announce *begin(struct engine *e, struct flow *fl)
 
 void command_drop(struct engine *e, struct lane_announce *y, struct command *c)
 {
-	uint32_t psn = c->base, end = psn_add(c->base, c->count);
+	uint32_t psn = c->base, end = psn_add(c->base, c->count + parity_groups(c->count));
 	struct pkt *d;
 
 	while (c->count && y->held && psn_before(psn, end) &&
@@ -175,15 +178,46 @@ static void agree(struct engine *e, struct flow *fl)
 	resp_report_due(e, fl, true);
 }
 
-bool announce_on(struct engine *e, const struct flow *fl)
+/* The flow of the target's requests, of the two of @fl's connection; NULL when nothing is known to
+ * be announced. */
+static const struct flow *announced(struct engine *e, const struct flow *fl)
 {
 	const struct rule *r = rule_of(e, fl);
 	const struct flow *back = r && r->announce ? flow_partner(e, fl) : NULL;
 	const struct lane_announce *y = back ? announce_of(e, &fl->lane) : NULL;
 
-	if (back && !y)
-		y = announce_of(e, &back->lane);
-	return y && y->phase == ANNOUNCE_PROVEN;
+	if (back && !y) {
+		fl = back;
+		y = announce_of(e, &fl->lane);
+	}
+	return y && y->phase == ANNOUNCE_PROVEN ? fl : NULL;
+}
+
+bool announce_on(struct engine *e, const struct flow *fl)
+{
+	return announced(e, fl) != NULL;
+}
+
+bool announce_lossy(struct engine *e, const struct flow *fl)
+{
+	const struct lane_reads *x;
+
+	fl = announced(e, fl);
+	x = fl ? reads_of(e, &fl->lane) : NULL;
+	return x && x->announce && x->lossy && e->now - x->lossy < LOSSY_NS;
+}
+
+uint32_t *announce_twice(struct engine *e, const struct flow *fl)
+{
+	fl = announced(e, fl);
+	return fl ? &announce_of(e, &fl->lane)->twice : NULL;
+}
+
+void announce_lost(struct engine *e, const struct flow *fl)
+{
+	fl = announced(e, fl);
+	if (fl)
+		reads_of(e, &fl->lane)->lossy = e->now;
 }
 
 void announce_stop(struct engine *e, struct flow *fl)

@@ -301,6 +301,8 @@ void own_answer(struct engine *e, struct flow *fl, struct own_read *r, const str
 		return;
 	if (c && c->asked == c->length && psn_sub(r->first, c->base) + r->span == c->count)
 		c->state = c->holed ? COMMAND_LIVE : COMMAND_HERE;
+	if (c && c->state == COMMAND_HERE && !c->over)
+		parity_keep(e, fl, c);
 	mq_pop(e->reads, &y->own);
 	y->nown--;
 	pace_run(e, fl); /* what waited for it */

@@ -25,13 +25,11 @@
 #include "engine/announce/announce.h"
 #include "wire/crc32.h"
 
-#define HDR	   16u
 /* A command that has not come yet is at most so far ahead. */
 #define AHEAD_PSNS 65536
 /* All packets that are kept lie within this. */
 #define SPAN	   (WINDOW_SPAN / 2)
-/* In percent: A may have what it has begun to READ; B must have room for true responses, too. */
-#define BUSY_A	   80u
+/* In percent: B must have room for true responses, too. */
 #define BUSY_B	   40u
 
 uint64_t push_hash(const uint64_t key[2], const uint64_t *words, uint32_t n)
@@ -46,8 +44,8 @@ uint64_t push_hash(const uint64_t key[2], const uint64_t *words, uint32_t n)
 	return get_le64(out);
 }
 
-static uint64_t tag_of(const struct lane *l, const struct lane_reads *x, const uint8_t *hdr,
-		       const uint8_t *data, uint32_t len)
+uint64_t push_tag(const struct lane *l, const struct lane_reads *x, const uint8_t *hdr,
+		  const uint8_t *data, uint32_t len)
 {
 	uint64_t m[2] = {get_be64(hdr),
 			 (uint64_t)l->gen << 32 | crc32_update(CRC32_INIT, data, len)};
@@ -57,24 +55,25 @@ static uint64_t tag_of(const struct lane *l, const struct lane_reads *x, const u
 
 bool push_numbers(struct engine *e, struct lane_announce *y, struct command *c, uint32_t count)
 {
+	uint32_t all = count + parity_groups(count);
+
 	for (uint32_t i = y->commands.head; i != MQ_NONE; i = mq_next(e->reads, i)) {
 		const struct command *k = command_at(e, i);
 
 		if (!k->count || k->over)
 			continue;
-		if (psn_sub(y->end, k->base) + count > SPAN)
+		if (psn_sub(y->end, k->base) + all > SPAN)
 			return false;
 		break;
 	}
 	c->base = y->end;
 	c->count = count;
-	y->end = psn_add(y->end, count);
+	y->end = psn_add(y->end, all);
 	return count <= UINT16_MAX;
 }
 
-/* Keep the frame of @len bytes at @data under the number @n. */
-static struct pkt *keep(struct engine *e, struct lane_announce *y, uint32_t n, const uint8_t *data,
-			uint32_t len, uint32_t busy)
+struct pkt *push_store(struct engine *e, struct lane_announce *y, uint32_t n, const uint8_t *data,
+		       uint32_t len, uint32_t busy)
 {
 	struct pkt *d;
 	uint32_t loc;
@@ -107,7 +106,7 @@ bool push_keep(struct engine *e, struct flow *fl, struct command *c, uint32_t i,
 	struct flow *back = flow_partner(e, fl);
 	struct lane *l = &fl->lane;
 	struct lane_announce *y = announce_of(e, l);
-	uint8_t hdr[HDR] = {0}, out[FRAME_MAX];
+	uint8_t hdr[PUSH_HDR] = {0}, out[FRAME_MAX];
 	struct build_spec s = {.t = &back->tmpl,
 			       .opcode = OP_PUSH,
 			       .dqpn = back->key.dqpn,
@@ -120,8 +119,8 @@ bool push_keep(struct engine *e, struct flow *fl, struct command *c, uint32_t i,
 	put_be24(hdr, c->psn);
 	put_be16(hdr + 4, (uint16_t)i);
 	put_be16(hdr + 6, (uint16_t)c->count);
-	put_be64(hdr + 8, tag_of(l, reads_of(e, l), hdr, s.payload, s.payload_len));
-	if (!keep(e, y, n, out, build_packet(out, &s), BUSY_A))
+	put_be64(hdr + 8, push_tag(l, reads_of(e, l), hdr, s.payload, s.payload_len));
+	if (!push_store(e, y, n, out, build_packet(out, &s), PUSH_BUSY_A))
 		return false;
 	pace_run(e, back);
 	return true;
@@ -193,43 +192,57 @@ bool push_spare(struct engine *e, const struct flow *fl, struct lane_announce *y
 
 /* ---- B ---- */
 
+struct command *push_known(struct engine *e, struct lane_announce *y, uint32_t psn)
+{
+	struct command *c = command_at(e, y->hint);
+
+	if (c && !c->over && c->psn == psn)
+		return c;
+	for (uint32_t i = y->commands.head; i != MQ_NONE; i = mq_next(e->reads, i)) {
+		c = command_at(e, i);
+		if (c->over || c->psn != psn)
+			continue;
+		y->hint = i;
+		return c;
+	}
+	return NULL;
+}
+
+/* The command with the PSN @psn, which has not come yet, or is over. */
+static struct command *to_come(struct engine *e, struct flow *fl, struct lane_announce *y,
+			       uint32_t psn)
+{
+	uint32_t next = flow_partner(e, fl)->lane.epsn.psn, i;
+	struct command *c;
+
+	if (!psn_in(psn, next, psn_add(next, AHEAD_PSNS)) || y->ncommands >= 1024)
+		return NULL;
+	i = mq_push(e->reads, &y->commands);
+	c = command_at(e, i);
+	if (!c)
+		return NULL;
+	c->psn = psn;
+	c->state = COMMAND_PENDING;
+	y->ncommands++;
+	y->hint = i;
+	return c;
+}
+
 /* The command with the PSN @psn, of which @count packets are to come. */
 static struct command *command_of(struct engine *e, struct flow *fl, struct lane_announce *y,
 				  uint32_t psn, uint32_t count)
 {
-	const struct flow *commands = flow_partner(e, fl);
-	struct command *c = command_at(e, y->hint);
-	uint32_t i;
+	struct command *c = push_known(e, y, psn);
 
-	if (c && !c->over && c->psn == psn)
+	if (!c)
+		c = to_come(e, fl, y, psn);
+	if (!c || c->count)
 		return c;
-	for (i = y->commands.head; i != MQ_NONE; i = mq_next(e->reads, i)) {
-		c = command_at(e, i);
-		if (!c->over && c->psn == psn)
-			break;
+	if (!push_numbers(e, y, c, count)) {
+		c->count = 0;
+		return NULL;
 	}
-	if (i == MQ_NONE) {
-		/* it has not come yet, or is over */
-		if (!psn_in(psn, commands->lane.epsn.psn,
-			    psn_add(commands->lane.epsn.psn, AHEAD_PSNS)) ||
-		    y->ncommands >= 1024)
-			return NULL;
-		i = mq_push(e->reads, &y->commands);
-		c = command_at(e, i);
-		if (!c)
-			return NULL;
-		c->psn = psn;
-		c->state = COMMAND_PENDING;
-		y->ncommands++;
-	}
-	if (!c->count) {
-		if (!push_numbers(e, y, c, count)) {
-			c->count = 0;
-			return NULL;
-		}
-		y->info.commands++;
-	}
-	y->hint = i;
+	y->info.commands++;
 	return c;
 }
 
@@ -237,6 +250,30 @@ static bool sane(const struct flow *fl, const struct frame *f, uint32_t i, uint3
 {
 	return count && i < count && f->payload_len &&
 	       (i + 1 == count ? f->payload_len <= fl->path_mtu : f->payload_len == fl->path_mtu);
+}
+
+bool push_welcome(const struct lane *l, const struct lane_announce *y)
+{
+	return y && l->role == ROLE_OPENER && l->state == LANE_HELD && l->renumbered;
+}
+
+void push_came(struct engine *e, struct flow *fl, struct command *c, uint32_t i,
+	       const struct frame *f)
+{
+	struct lane_announce *y = announce_of(e, &fl->lane);
+	uint32_t at = i * fl->path_mtu;
+
+	if (window_get(&y->win, e->pool, psn_add(c->base, i)))
+		return; /* it came before */
+	y->info.bytes += f->payload_len;
+	if (!push_store(e, y, psn_add(c->base, i), f->data, f->len, BUSY_B)) {
+		COUNT(e, NO_ROOM);
+		y->info.unused += f->payload_len;
+		return;
+	}
+	c->got++;
+	if (c->state == COMMAND_LIVE)
+		answer_push(e, fl, c, at, at + f->payload_len);
 }
 
 void push_rx(struct engine *e, struct flow *fl, const struct frame *f)
@@ -248,26 +285,14 @@ void push_rx(struct engine *e, struct flow *fl, const struct frame *f)
 	const struct lane_reads *x = reads_of(e, l);
 	struct command *c;
 
-	if (!y || l->role != ROLE_OPENER || l->state != LANE_HELD || !l->renumbered ||
-	    !sane(fl, f, i, count) || !icrc_ok(f) ||
-	    get_be64(hdr + 8) != tag_of(l, x, hdr, data, f->payload_len)) {
+	if (!push_welcome(l, y) || !sane(fl, f, i, count) || !icrc_ok(f) ||
+	    get_be64(hdr + 8) != push_tag(l, x, hdr, data, f->payload_len)) {
 		COUNT(e, PUSH_DROPPED);
 		return;
 	}
 	c = command_of(e, fl, y, get_be24(hdr), count);
-	if (!c || c->count != count || c->state == COMMAND_LOOSE) {
+	if (c && c->count == count && c->state != COMMAND_LOOSE)
+		push_came(e, fl, c, i, f);
+	else
 		y->info.late += f->payload_len;
-		return;
-	}
-	if (window_get(&y->win, e->pool, psn_add(c->base, i)))
-		return; /* it came before */
-	y->info.bytes += f->payload_len;
-	if (!keep(e, y, psn_add(c->base, i), f->data, f->len, BUSY_B)) {
-		COUNT(e, NO_ROOM);
-		y->info.unused += f->payload_len;
-		return;
-	}
-	c->got++;
-	if (c->state == COMMAND_LIVE)
-		answer_push(e, fl, c, i * fl->path_mtu, i * fl->path_mtu + f->payload_len);
 }

@@ -274,7 +274,7 @@ void resp_tx_progress(struct engine *e, struct flow *fl, const struct report *r)
 {
 	struct lane *l = &fl->lane;
 	struct lane_reads *x = reads_of(e, l);
-	uint32_t reo, age;
+	uint32_t reo, age, lost;
 	struct pkt *d;
 
 	if (!x || (x->seq && (int32_t)(r->seq - x->seq) <= 0))
@@ -300,6 +300,7 @@ void resp_tx_progress(struct engine *e, struct flow *fl, const struct report *r)
 	}
 	reo = x->rtt.minrtt_us / 4 > REO_MIN_US ? x->rtt.minrtt_us / 4 : REO_MIN_US;
 	age = x->rtt.srtt_us ? x->rtt.srtt_us + reo : RTO_FIRST_US / 2;
+	lost = x->lost;
 	for (uint8_t i = 0; i < r->nholes; i++) {
 		uint32_t from = r->hole[i].from, end = r->hole[i].end;
 
@@ -309,6 +310,8 @@ void resp_tx_progress(struct engine *e, struct flow *fl, const struct report *r)
 			end = x->nxt;
 		mark_lost(e, x, from, end, age);
 	}
+	if (x->lost > lost)
+		x->lossy = e->now;
 	if (x->lost || psn_before(x->nxt, x->end))
 		pace_run(e, flow_partner(e, fl));
 	pace_run(e, fl); /* READs that waited for this one */

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Pushes and their parity, packet by packet: the near host is a storage target, the far one the
+ * initiator, whose data the peer sends ahead of the target's READ.
+ */
+#include "tests/unit/engine_rig.h"
+
+#include "engine/announce/announce.h"
+#include "wire/crc32.h"
+
+#define VA	0x1000u
+#define PACKETS 16u
+#define LENGTH	(PACKETS * RIG_MTU)
+
+struct storage {
+	struct rig *r;
+	struct report open;	      /* of the lane of commands */
+	uint32_t psn, own, msn, resp; /* next of the initiator's, of the target's; MSNs */
+	uint32_t gen;
+	uint64_t key[2];
+};
+
+/* The initiator tells its target to fetch @length bytes: command @id. */
+static void tell(struct storage *s, unsigned int id, uint32_t length)
+{
+	rig_forget(s->r);
+	rig_rx(s->r, FAR,
+	       "04 40ffff 00000011 80%06x | 01 40 %02x 00 00*20 | 00 10 00*6 | %02x%02x00 | "
+	       "07000000 | 40 00*24",
+	       s->psn, id, length & 0xff, length >> 8);
+	rig_rx(s->r, NEAR, "11 40ffff 00000022 00%06x 1f %06x", s->psn++, ++s->msn);
+}
+
+/* The target READs. */
+static void fetch(struct storage *s, uint32_t length)
+{
+	rig_forget(s->r);
+	rig_rx(s->r, NEAR, "0c 40ffff 00000022 80%06x | 00*4 %08x 00000007 %08x", s->own, VA,
+	       length);
+}
+
+/* The target has done command @id. */
+static void done(struct storage *s, unsigned int id)
+{
+	rig_rx(s->r, NEAR, "04 40ffff 00000022 80%06x | 00*12 %02x 00 0000", s->own++, id);
+	s->resp++;
+	rig_progress(s->r, s->own, s->own, s->resp);
+}
+
+/* Commands tell what is READ, and the peer has been told that we know it. */
+static struct storage begin(void)
+{
+	static const struct engine_config cfg = {.pool_bytes = 8 << 20, .max_conns = 16, .seed = 1};
+	struct rule rule = rig_rule(0, POLICY_EARLY, RIG_MTU);
+	struct storage s = {.r = rig_held(&cfg, 0, POLICY_EARLY, RIG_MTU),
+			    .open = {.type = REPORT_OPEN,
+				     .lane = 77,
+				     .gen = 3,
+				     .lqpn = 0x22,
+				     .start_psn = 0x100,
+				     .path_mtu = RIG_MTU},
+			    .psn = 0x100,
+			    .own = 6,
+			    .resp = 6};
+
+	rule.announce = ANNOUNCE_MODE_NVME;
+	engine_rules(s.r->e, &rule, 1, s.r->now);
+	engine_peer_features(s.r->e, 0, PEER_FEATURE_ANNOUNCE | PEER_FEATURE_PARITY);
+	ip_addr_parse("10.2.0.1", &s.open.key.src);
+	ip_addr_parse("10.1.0.1", &s.open.key.dst);
+	s.open.key.dqpn = 0x11;
+	s.open.key.vlan = FRAME_VLAN_NONE;
+	engine_rx_report(s.r->e, 0, &s.open, s.r->now);
+	engine_tick(s.r->e, s.r->now);
+	assert_int_equal(rig_conn(s.r).lane[LANE_IN].state, LANE_HELD);
+	for (unsigned int id = 0; id < 4; id++) {
+		tell(&s, id, RIG_MTU);
+		fetch(&s, RIG_MTU);
+		rig_progress(s.r, s.own + 1, s.own, s.resp);
+		rig_rx(s.r, FAR, "10 40ffff 00000011 00%06x | 1f %06x | 61*%u", s.own, s.resp + 1,
+		       RIG_MTU);
+		s.own++;
+		s.resp++;
+		rig_forget(s.r);
+		done(&s, id);
+	}
+	for (unsigned int i = 0; i < s.r->nrep; i++)
+		if (s.r->rep[i].type == REPORT_RESP && s.r->rep[i].announce) {
+			s.gen = s.r->rep[i].gen;
+			memcpy(s.key, s.r->rep[i].announce_key, sizeof(s.key));
+		}
+	assert_int_not_equal(s.key[0], 0);
+	return s;
+}
+
+static uint8_t byte_of(uint32_t i)
+{
+	return (uint8_t)(0x21 + 5 * i);
+}
+
+/* The tag of what has the first 8 bytes @hdr and RIG_MTU times @byte; @proof: of parity. */
+static uint64_t tag(const struct storage *s, uint64_t hdr, uint8_t byte, const uint64_t *proof)
+{
+	uint8_t data[RIG_MTU];
+	uint64_t m[3] = {hdr};
+
+	memset(data, byte, sizeof(data));
+	m[1] = (uint64_t)s->gen << 32 | crc32_update(CRC32_INIT, data, sizeof(data));
+	if (proof)
+		m[2] = *proof;
+	return push_hash(s->key, m, proof ? 3 : 2);
+}
+
+static uint64_t header(const struct storage *s, uint32_t i)
+{
+	return (uint64_t)(s->psn - 1) << 40 | (uint64_t)i << 16 | PACKETS;
+}
+
+static void push(struct storage *s, uint32_t i)
+{
+	uint64_t h = header(s, i);
+
+	rig_rx(s->r, FAR, "d0 40ffff 00000011 00%06x | %016llx %016llx | %02x*%u", i,
+	       (unsigned long long)h, (unsigned long long)tag(s, h, byte_of(i), NULL), byte_of(i),
+	       RIG_MTU);
+}
+
+/* The parity of all packets of the latest command, but that @twist is added to its data, and @bend
+ * to the tags of the packets. */
+static void parity(struct storage *s, uint8_t twist, uint64_t bend)
+{
+	uint64_t h = header(s, 0), tags = bend;
+	uint8_t byte = twist;
+
+	for (uint32_t i = 0; i < PACKETS; i++) {
+		byte ^= byte_of(i);
+		tags ^= tag(s, header(s, i), byte_of(i), NULL);
+	}
+	rig_rx(s->r, FAR, "d1 40ffff 00000011 00%06x | %016llx %016llx %016llx | %02x*%u", 0,
+	       (unsigned long long)h, (unsigned long long)tag(s, h, byte, &tags),
+	       (unsigned long long)tags, byte, RIG_MTU);
+}
+
+/* The target got packets [@from, @end) of the answer to its READ, and what stands in them is right;
+ * and no more. */
+static void got(struct storage *s, uint32_t from, uint32_t end)
+{
+	for (; s->r->at < s->r->nout; s->r->at++) {
+		const struct rig_frame *f = &s->r->out[s->r->at];
+		struct frame g;
+
+		if (f->port != PORT_LAN)
+			continue;
+		assert_int_equal(frame_parse(f->data, f->len, &g), FRAME_OK);
+		if (!(g.op->flags & OPF_READ))
+			continue;
+		assert_true(icrc_ok(&g));
+		assert_int_equal(g.psn, s->own + from);
+		assert_int_equal(g.payload_len, RIG_MTU);
+		for (uint32_t i = 0; i < RIG_MTU; i++)
+			assert_int_equal(f->data[g.payload + i], byte_of(from));
+		from++;
+	}
+	assert_int_equal(from, end);
+}
+
+/* A command, of which the packets @a and @b are lost (PACKETS: none). */
+static void lose(struct storage *s, uint32_t a, uint32_t b)
+{
+	tell(s, 5, LENGTH);
+	fetch(s, LENGTH);
+	for (uint32_t i = 0; i < PACKETS; i++)
+		if (i != a && i != b)
+			push(s, i);
+	got(s, 0, a);
+}
+
+/* What is missing is made of the others, wherever it stands. */
+static void test_repaired(void **state)
+{
+	static const uint32_t which[] = {0, 3, PACKETS - 1};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(which) / sizeof(which[0]); i++) {
+		struct storage s = begin();
+
+		lose(&s, which[i], PACKETS);
+		parity(&s, 0, 0);
+		got(&s, which[i], PACKETS);
+		assert_int_equal(rig_conn(s.r).lane[LANE_OUT].announce.repaired, 1);
+		assert_int_equal(engine_counter(s.r->e, EC_PUSH_DROPPED), 0);
+		rig_destroy(s.r);
+	}
+}
+
+/* What is made must have the tag that the peer gave it. Parity of other data, or of other packets,
+ * has a right tag of its own, and no byte of it is believed. */
+static void test_not_proven(void **state)
+{
+	struct storage s = begin();
+
+	(void)state;
+	lose(&s, 3, PACKETS);
+	parity(&s, 1, 0);
+	parity(&s, 0, 1);
+	assert_int_equal(engine_counter(s.r->e, EC_PUSH_DROPPED), 2);
+	assert_int_equal(rig_conn(s.r).lane[LANE_OUT].announce.repaired, 0);
+	parity(&s, 0, 0);
+	got(&s, 3, PACKETS);
+	rig_destroy(s.r);
+}
+
+/* Of two that are missing it makes none; when one has come late, the other. */
+static void test_two_missing(void **state)
+{
+	struct storage s = begin();
+
+	(void)state;
+	lose(&s, 3, 9);
+	parity(&s, 0, 0);
+	got(&s, 3, 3);
+	push(&s, 9);
+	got(&s, 3, 3);
+	parity(&s, 0, 0);
+	got(&s, 3, PACKETS);
+	rig_destroy(s.r);
+}
+
+/* Nothing is missing, or the command is over, or was never told. */
+static void test_of_no_use(void **state)
+{
+	struct storage s = begin();
+
+	(void)state;
+	lose(&s, PACKETS, PACKETS);
+	parity(&s, 0, 0);
+	got(&s, PACKETS, PACKETS);
+	s.own += PACKETS;
+	s.resp++;
+	rig_progress(s.r, s.own, s.own, s.resp);
+	done(&s, 5);
+	rig_forget(s.r);
+	parity(&s, 0, 0);
+	s.psn += 7;
+	parity(&s, 0, 0);
+	got(&s, 0, 0);
+	assert_int_equal(rig_conn(s.r).lane[LANE_OUT].announce.repaired, 0);
+	rig_destroy(s.r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_repaired),
+		cmocka_unit_test(test_not_proven),
+		cmocka_unit_test(test_two_missing),
+		cmocka_unit_test(test_of_no_use),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
