@@ -58,6 +58,8 @@
 	  "stream packets dropped because the peer has not named them (wan-check)")                \
 	X(NAMED_AGAIN, "named-again", "packets whose names were told to the peer again")           \
 	X(RETX_WAN, "retx-wan", "stream packets sent again over the WAN")                          \
+	X(SENT_TWICE, "sent-twice",                                                                \
+	  "storage commands and the like sent twice at once, while packets get lost")              \
 	X(RETX_LAN, "retx-lan", "requests sent again to a near responder")                         \
 	X(RETX_SPURIOUS, "retx-spurious", "retransmissions that turned out not to be needed")      \
 	X(TIMEOUTS, "timeouts", "loss timers that fired")                                          \

@@ -100,6 +100,28 @@ static uint64_t names_wait_ns(struct engine *e, struct flow *fl)
 	return !(d->flags & PKT_ANSWERED) && announce_on(e, fl) ? NAMES_SOON_NS : NAMES_NS;
 }
 
+/*
+ * While packets of storage commands get lost, so do names, and a packet without a name waits for a
+ * round trip. So what was named goes out once more, not in the same datagram: with the next names,
+ * or NAMES_NS later. Returns when it wants to be called again, 0 for never.
+ */
+static uint64_t name_twice(struct engine *e, struct flow *fl, bool next)
+{
+	struct lane *l = &fl->lane;
+	uint32_t *twice = announce_lossy(e, fl) ? announce_twice(e, fl) : NULL;
+
+	if (!twice)
+		return 0;
+	if (!psn_in(*twice, l->una.psn, l->named))
+		*twice = psn_before(*twice, l->una.psn) ? l->una.psn : l->named;
+	if (*twice == l->named)
+		return 0;
+	if (!next && e->now - l->clock.last < NAMES_NS)
+		return l->clock.last + NAMES_NS;
+	*twice = name_again(e, fl, *twice, l->named);
+	return 0;
+}
+
 uint64_t names_report(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
@@ -111,6 +133,8 @@ uint64_t names_report(struct engine *e, struct flow *fl)
 		return 0;
 	if (psn_before(l->named, l->una.psn))
 		l->named = l->una.psn;
+	if (now && psn_before(l->named, l->nxt.psn))
+		name_twice(e, fl, true);
 	while (psn_before(l->named, l->nxt.psn) && told < NAMES_ONCE &&
 	       (now || psn_diff(l->nxt.psn, l->named) >= (int32_t)REPORT_NAMED)) {
 		l->named = name_some(e, fl, l->named, l->nxt.psn);
@@ -119,7 +143,7 @@ uint64_t names_report(struct engine *e, struct flow *fl)
 	if (told)
 		report_told(e, &l->clock);
 	if (!psn_before(l->named, l->nxt.psn))
-		return 0;
+		return name_twice(e, fl, false);
 	return told < NAMES_ONCE ? l->clock.last + wait : e->now;
 }
 

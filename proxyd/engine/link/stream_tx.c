@@ -26,10 +26,12 @@
 
 /* A peer that answers, but for so long does not report on a lane that waits for it, has lost that
  * lane. */
-#define DEAF_NS	  (10 * NSEC_PER_SEC)
+#define DEAF_NS	    (10 * NSEC_PER_SEC)
 /* A tail of so many PSNs is sent again as a whole: with more, losing all of them and all reports is
  * an outage. */
-#define TAIL_PSNS 32u
+#define TAIL_PSNS   32u
+/* What costs little to be sent twice. */
+#define TWICE_BYTES 256u
 
 static uint64_t max64(uint64_t a, uint64_t b)
 {
@@ -105,6 +107,30 @@ static bool send_lost(struct engine *e, struct flow *fl, uint32_t *budget)
 	return true;
 }
 
+/*
+ * Storage commands, the target's READs and its responses are small, and each that is lost holds up
+ * all behind it for a round trip. While packets get lost, those that were sent in this turn, from
+ * @psn on, go a second time at once: whoever has the first drops it.
+ */
+static void send_twice(struct engine *e, struct flow *fl, uint32_t psn)
+{
+	struct lane *l = &fl->lane;
+	struct pkt *d;
+
+	if (!announce_lossy(e, fl))
+		return;
+	while (psn_before(psn, l->nxt.psn) &&
+	       (d = window_next(&l->win, e->pool, psn, l->nxt.psn, &psn))) {
+		psn = psn_add(psn, d->span);
+		if (d->len > TWICE_BYTES)
+			continue;
+		if (engine_tx(e, other_port(fl->side), lane_packet(e, d), d->len))
+			return;
+		pace_sent(e, d->len);
+		COUNT(e, SENT_TWICE);
+	}
+}
+
 bool stream_tx_run(struct engine *e, struct flow *fl, uint32_t quantum)
 {
 	struct lane *l = &fl->lane;
@@ -127,6 +153,7 @@ bool stream_tx_run(struct engine *e, struct flow *fl, uint32_t quantum)
 		mark_sent(l, d->span, d->flags & PKT_EOM, !(d->flags & PKT_ANSWERED));
 	}
 	if (l->nxt.psn != before) {
+		send_twice(e, fl, before);
 		if (idle)
 			l->progress = e->now;
 		mark_high(l, l->nxt.psn);
@@ -224,7 +251,7 @@ void stream_tx_progress(struct engine *e, struct flow *fl, const struct report *
 {
 	struct lane *l = &fl->lane;
 	struct mark una = {.psn = r->una, .msn = r->una_msn, .ackable = r->una_ackable};
-	uint32_t cum = r->cum;
+	uint32_t cum = r->cum, lost;
 	bool progress;
 
 	if (!believed(e, fl, r))
@@ -232,7 +259,10 @@ void stream_tx_progress(struct engine *e, struct flow *fl, const struct report *
 	if (psn_after(cum, l->epsn.psn))
 		cum = l->epsn.psn;
 	progress = psn_after(una.psn, l->una.psn);
+	lost = l->lost;
 	loss_judge(e, l, r, cum);
+	if (l->lost > lost)
+		announce_lost(e, fl);
 	names_heard(e, fl, r);
 	if (psn_after(cum, l->reached)) {
 		/* receipt is progress for the stream, though only a true ACK is for custody */
