@@ -98,6 +98,7 @@ static const struct column lane_columns[] = {
 	{"psn-shift", NULL, COL_NUMBER, COL_DETAIL},
 	{"msn-shift", NULL, COL_NUMBER, COL_DETAIL},
 	{"announce", NULL, COL_TEXT, COL_DETAIL},
+	{"announce-reason", NULL, COL_TEXT, COL_DETAIL},
 	{"announce-commands", NULL, COL_NUMBER, COL_DETAIL},
 	{"announce-bytes", NULL, COL_BYTES, COL_DETAIL},
 	{"announce-unused-bytes", NULL, COL_BYTES, COL_DETAIL},

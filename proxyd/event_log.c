@@ -9,10 +9,9 @@
 #define LINES_PER_SECOND 20
 
 static const int prios[] = {
-	[EVENT_PAIRED] = LOG_INFO,	[EVENT_HELD] = LOG_INFO,
-	[EVENT_REFUSED] = LOG_WARNING,	[EVENT_CLOSED] = LOG_INFO,
-	[EVENT_INCARNATION] = LOG_INFO, [EVENT_FAULT] = LOG_ERR,
-	[EVENT_CROWDED] = LOG_WARNING,
+	[EVENT_PAIRED] = LOG_INFO,   [EVENT_HELD] = LOG_INFO,	     [EVENT_REFUSED] = LOG_WARNING,
+	[EVENT_CLOSED] = LOG_INFO,   [EVENT_INCARNATION] = LOG_INFO, [EVENT_FAULT] = LOG_ERR,
+	[EVENT_ANNOUNCE] = LOG_INFO, [EVENT_CROWDED] = LOG_WARNING,
 };
 
 static const char *qpn_text(uint32_t qpn, char *buf, size_t len)
@@ -41,7 +40,7 @@ static void write_event(const struct view_source *src, const struct engine_event
 	const struct lane_info *lane = &ci->lane[ev->requests_from_lan ? LANE_OUT : LANE_IN];
 	const char *dir = ev->requests_from_lan ? "out" : "in",
 		   *peer = view_peer_name(src, ci->peer);
-	const char *reason = lane_reason_name(ev->reason);
+	const char *reason = lane_reason_name(ev->reason), *why = lane->announce.why;
 	int prio = prios[ev->type];
 
 	switch (ev->type) {
@@ -60,9 +59,14 @@ static void write_event(const struct view_source *src, const struct engine_event
 		log_line(prio, "%s learned by %s", conn, learn_source_name(ci->learned_by));
 		break;
 	case EVENT_HELD:
-		log_line(prio, "%s lane %s held from PSN 0x%x, policy %s, %s %s", conn, dir,
+		log_line(prio, "%s lane %s held from PSN 0x%x, policy %s, %s %s%s%s", conn, dir,
 			 lane->una, ack_policy_name(lane->policy), peer ? "peer" : "single mode",
-			 peer ? peer : "");
+			 peer ? peer : "", why ? "; announce not yet: " : "", why ? why : "");
+		break;
+	case EVENT_ANNOUNCE:
+		log_line(prio, "%s lane %s announce %s%s%s", conn, dir,
+			 lane->announce.phase ? lane->announce.phase : "off", why ? ": " : "",
+			 why ? why : "");
 		break;
 	case EVENT_REFUSED:
 		log_line(prio, "%s lane %s refused by peer %s: %s; it passes unaccelerated", conn,

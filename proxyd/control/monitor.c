@@ -21,11 +21,12 @@ static json_t *begin(const char *event)
 void monitor_event(const struct view_source *src, const struct engine_event *ev, uint64_t now_ns)
 {
 	static const char *const names[] = {
-		[EVENT_PAIRED] = "learned",  [EVENT_HELD] = "held",
-		[EVENT_REFUSED] = "refused", [EVENT_CLOSED] = "released",
-		[EVENT_FAULT] = "fault",     [EVENT_INCARNATION] = "incarnation",
+		[EVENT_PAIRED] = "learned",    [EVENT_HELD] = "held",
+		[EVENT_REFUSED] = "refused",   [EVENT_CLOSED] = "released",
+		[EVENT_FAULT] = "fault",       [EVENT_INCARNATION] = "incarnation",
+		[EVENT_ANNOUNCE] = "announce", [EVENT_CROWDED] = "crowded",
 	};
-	struct conn_info ci;
+	struct conn_info ci = {.id = UINT32_MAX};
 	json_t *o;
 
 	if (!feed_wanted(src->monitor))
@@ -43,6 +44,12 @@ void monitor_event(const struct view_source *src, const struct engine_event *ev,
 		view_put_str(o, "direction", ev->requests_from_lan ? "out" : "in");
 	if (ev->reason != REASON_NONE)
 		view_put_str(o, "reason", lane_reason_name(ev->reason));
+	if (ev->type == EVENT_ANNOUNCE && ci.id == ev->conn) {
+		const struct announce_info *a = &ci.lane[!ev->requests_from_lan].announce;
+
+		view_put_str(o, "announce", a->phase);
+		view_put_str(o, "announce-reason", a->why);
+	}
 	if (ev->type == EVENT_FAULT) {
 		view_put_int(o, "lost-packets", ev->packets);
 		view_put_int(o, "lost-bytes", ev->bytes);

@@ -36,6 +36,7 @@ void view_put_reads(json_t *o, const struct prefetch_info *r)
 void view_put_announce(json_t *o, const struct announce_info *a)
 {
 	view_put_str(o, "announce", a->phase);
+	view_put_str(o, "announce-reason", a->why);
 	view_put_int(o, "announce-commands", a->commands);
 	view_put_int(o, "announce-bytes", a->bytes);
 	view_put_int(o, "announce-unused-bytes", a->unused);

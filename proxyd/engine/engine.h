@@ -51,6 +51,7 @@ enum engine_event_type {
 	EVENT_CLOSED,	   /* a lane went back to WATCH */
 	EVENT_FAULT,	   /* custody was lost */
 	EVENT_INCARNATION, /* a QPN was reused */
+	EVENT_ANNOUNCE,	   /* storage commands announce their READs from now on, or no more */
 	EVENT_CROWDED, /* too many flows of which one direction only is known; @packets: how many */
 	EVENT_TYPES,
 };
@@ -301,7 +302,8 @@ struct prefetch_info {
 
 /**
  * struct announce_info - of storage commands in the other lane, whose READs are this one's.
- * @phase:    name of how far it is; @proofs: commands that were READ as they said
+ * @phase:    name of how far it is, NULL while no command was seen; @why: that it is not on, where
+ *            that is known, else NULL; @proofs: commands that were READ as they said
  * @commands: READ ahead (near the initiator), or of which pushes came (near the target)
  * @bytes:    of them, READ ahead or come; @unused: those that the target did not READ (near the
  *            target also: those that came when another answer had); @late: that came when their
@@ -312,7 +314,7 @@ struct prefetch_info {
  *            made of them (near the target)
  */
 struct announce_info {
-	const char *phase;
+	const char *phase, *why;
 	uint32_t proofs, mismatches;
 	uint64_t commands, bytes, unused, late, absorbed, served, native, parity, repaired;
 };

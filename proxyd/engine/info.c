@@ -88,16 +88,19 @@ static bool lingers(const struct engine *e, const struct flow *fl)
 		(l->role == ROLE_ACCEPTOR && l->closing) || e->rules[fl->rule].peer != l->peer);
 }
 
-static void fill_announce(struct engine *e, const struct lane *l, struct announce_info *out)
+static void fill_announce(struct engine *e, const struct flow *fl, struct announce_info *out)
 {
+	const struct lane *l = &fl->lane;
 	static const char *const phases[] = {[ANNOUNCE_PROVING] = "proving",
 					     [ANNOUNCE_PROVEN] = "proven",
 					     [ANNOUNCE_OFF] = "off"};
 	const struct lane_announce *y = announce_of(e, l);
 
+	if (y)
+		*out = y->info;
+	out->why = announce_why(e, fl);
 	if (!y)
 		return;
-	*out = y->info;
 	out->phase =
 		y->phase == ANNOUNCE_PROVEN && reads_of(e, l)->announce ? "on" : phases[y->phase];
 	out->proofs = y->proofs;
@@ -137,7 +140,7 @@ static void fill_lane(struct engine *e, const struct flow *fl, uint64_t now, str
 		.srtt_ns = l->rtt.srtt_us * NSEC_PER_USEC,
 	};
 	fill_reads(e, l, out);
-	fill_announce(e, l, &out->announce);
+	fill_announce(e, fl, &out->announce);
 	if (lane_keeps(l))
 		out->custody = ledger_of(e, l, now);
 	else if (held)

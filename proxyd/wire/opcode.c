@@ -7,8 +7,8 @@
  * theirs is ever taken into custody. RD and XRC have leading headers of their own (RDETH, XRCETH),
  * which stay part of the payload here: nobody looks into them.
  *
- * PUSH and PARITY are of a range that is left to manufacturers. No queue pair takes packets of another
- * transport than its own, so a network card that should ever see one drops it.
+ * PUSH and PARITY are of a range that is left to manufacturers. No queue pair takes packets of
+ * another transport than its own, so a network card that should ever see one drops it.
  *
  * Two opcodes of the RC range are no standard's but of one vendor's network cards: the masked
  * ATOMICs. The masked CmpSwap was seen in a capture: address and key stand as in AtomicETH, then

@@ -94,6 +94,7 @@ static void test_announced(void **state)
 		.absorbed = 5,
 		.served = 6,
 		.native = 7,
+		.why = "for a reason",
 		.parity = 8,
 		.repaired = 9,
 	};
@@ -109,7 +110,9 @@ static void test_announced(void **state)
 	(void)state;
 	view_put_announce(o, &info);
 	assert_string_equal(json_string_value(json_object_get(o, "announce")), "on");
-	assert_int_equal(json_object_size(o), sizeof(shown) / sizeof(shown[0]) + 1);
+	assert_string_equal(json_string_value(json_object_get(o, "announce-reason")),
+			    "for a reason");
+	assert_int_equal(json_object_size(o), sizeof(shown) / sizeof(shown[0]) + 2);
 	assert_shown(o, shown, sizeof(shown) / sizeof(shown[0]));
 	json_decref(o);
 }

@@ -5,7 +5,11 @@
  */
 #include "tests/unit/engine_rig.h"
 
+#include <unistd.h>
+
 #include "engine/announce/announce.h"
+#include "event_log.h"
+#include "log.h"
 #include "wire/crc32.h"
 
 #define VA	0x1000u
@@ -91,6 +95,73 @@ static struct storage begin(void)
 		}
 	assert_int_not_equal(s.key[0], 0);
 	return s;
+}
+
+/* What the log says of the latest event, which ends with @text. */
+static void logged(const struct rig *r, const char *text)
+{
+	struct view_source src = {.engine = r->e};
+	struct event_log l = {.tokens = 1};
+	FILE *f = tmpfile();
+	int err = dup(2);
+	char line[512];
+	size_t n;
+
+	assert_true(f && err >= 0 && dup2(fileno(f), 2) == 2);
+	log_init(LOG_INFO);
+	event_log_write(&l, &src, &r->last, r->now);
+	dup2(err, 2);
+	close(err);
+	rewind(f);
+	assert_non_null(fgets(line, sizeof(line), f));
+	fclose(f);
+	n = strlen(line) - 1; /* the end of the line */
+	assert_true(n > strlen(text));
+	assert_memory_equal(line + n - strlen(text), text, strlen(text));
+}
+
+/* It is told when READs ahead begin, and when and why they end. */
+static void test_told(void **state)
+{
+	struct storage s = begin();
+	const struct announce_info *a;
+	struct conn_info ci;
+
+	(void)state;
+	assert_int_equal(s.r->events[EVENT_ANNOUNCE], 1);
+	ci = rig_conn(s.r);
+	a = &ci.lane[LANE_OUT].announce;
+	assert_string_equal(a->phase, "on");
+	assert_null(a->why);
+	assert_null(ci.lane[LANE_IN].announce.why);
+	logged(s.r, "lane out announce on");
+	tell(&s, 4, RIG_MTU);
+	rig_rx(s.r, NEAR, "0c 40ffff 00000022 80%06x | 00*4 %08x 00000007 %08x", s.own, VA - 1,
+	       RIG_MTU);
+	assert_int_equal(s.r->events[EVENT_ANNOUNCE], 2);
+	ci = rig_conn(s.r);
+	assert_string_equal(a->phase, "off");
+	assert_string_equal(a->why, "the target READ what no command named");
+	logged(s.r, "lane out announce off: the target READ what no command named");
+	rig_destroy(s.r);
+}
+
+/* And why they have not begun. */
+static void test_why_not(void **state)
+{
+	struct rule rule = rig_rule(0, POLICY_EARLY, RIG_MTU);
+	struct rig *r = rig_held(NULL, 0, POLICY_EARLY, RIG_MTU);
+
+	(void)state;
+	assert_null(rig_conn(r).lane[LANE_OUT].announce.why);
+	assert_int_equal(r->last.type, EVENT_HELD);
+	rule.announce = ANNOUNCE_MODE_AUTO;
+	engine_rules(r->e, &rule, 1, r->now);
+	assert_string_equal(rig_conn(r).lane[LANE_OUT].announce.why, "the peer does not know it");
+	engine_peer_features(r->e, 0, PEER_FEATURE_ANNOUNCE);
+	assert_string_equal(rig_conn(r).lane[LANE_OUT].announce.why, "no command seen");
+	logged(r, "; announce not yet: no command seen");
+	rig_destroy(r);
 }
 
 static uint8_t byte_of(uint32_t i)
@@ -251,10 +322,9 @@ static void test_of_no_use(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_repaired),
-		cmocka_unit_test(test_not_proven),
-		cmocka_unit_test(test_two_missing),
-		cmocka_unit_test(test_of_no_use),
+		cmocka_unit_test(test_told),	    cmocka_unit_test(test_why_not),
+		cmocka_unit_test(test_repaired),    cmocka_unit_test(test_not_proven),
+		cmocka_unit_test(test_two_missing), cmocka_unit_test(test_of_no_use),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -57,6 +57,14 @@ enum announce_phase {
 	ANNOUNCE_OFF, /* they do not */
 };
 
+enum announce_why {
+	WHY_NONE,
+	WHY_OTHER_READ, /* the target READ something else */
+	WHY_PASSES,	/* its packets could pass without us, should we be gone */
+	WHY_TOO_MANY,	/* commands at a time */
+	WHYS,
+};
+
 enum command_state {
 	COMMAND_PENDING, /* B: pushes came before the command */
 	COMMAND_LIVE,	/* its READs go to the initiator (A), or what was pushed answers them (B) */
@@ -104,6 +112,7 @@ struct own_read {
  * struct lane_announce - a page of the pool.
  * @proofs, @misses: commands of which all was READ that was said, READs of something else
  * @commands: struct command; @hint: where the latest push belonged
+ * @why: enum announce_why; @told: A: that READs ahead have begun
  * @win, @log: packets, by their numbers; @held, @held_bytes; @end: of the numbers in use
  *
  * A:
@@ -121,7 +130,8 @@ struct own_read {
  */
 struct lane_announce {
 	uint32_t noted;
-	uint8_t phase, proofs;
+	uint8_t phase, proofs, why;
+	bool told;
 	uint32_t misses;
 	struct mq_list commands, own, absorbed;
 	uint32_t ncommands, nown, nabsorbed, hint;
@@ -177,6 +187,8 @@ struct command *announce_match(struct engine *e, struct lane_announce *y,
 bool announce_live(struct engine *e, const struct flow *fl, const struct read_range *r);
 /** announce_on - @fl bears storage commands that announce READs, or responses to them. */
 bool announce_on(struct engine *e, const struct flow *fl);
+/** announce_why - why nothing of @fl's lane is READ ahead; NULL when that is not known, or is. */
+const char *announce_why(struct engine *e, const struct flow *fl);
 /** announce_lossy - it does, and packets that we send over the WAN get lost. */
 bool announce_lossy(struct engine *e, const struct flow *fl);
 /** announce_twice - in a lossy one: of the opener's lane here names were told twice below. */
@@ -282,7 +294,7 @@ uint64_t push_tag(const struct lane *l, const struct lane_reads *x, const uint8_
 bool push_numbers(struct engine *e, struct lane_announce *y, struct command *c, uint32_t count);
 
 /* parity.c */
-/** parity_groups - of a command of @count packets; each has a number behind those of its packets. */
+/** parity_groups - of a command of @count packets; each has a number behind its packets' own. */
 uint32_t parity_groups(uint32_t count);
 /** parity_keep - A: all of @c is here: what repairs losses of it is pushed, too. */
 void parity_keep(struct engine *e, struct flow *fl, const struct command *c);

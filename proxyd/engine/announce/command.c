@@ -40,6 +40,30 @@ static bool wanted(const struct engine *e, const struct flow *fl)
 	       l->peer != PEER_NONE && e->peer_features[l->peer] & PEER_FEATURE_ANNOUNCE;
 }
 
+const char *announce_why(struct engine *e, const struct flow *fl)
+{
+	static const char *const names[WHYS] = {
+		[WHY_OTHER_READ] = "the target READ what no command named",
+		[WHY_PASSES] = "its packets would pass without this appliance",
+		[WHY_TOO_MANY] = "too many commands at a time",
+	};
+	const struct lane_announce *y = announce_of(e, &fl->lane);
+	const struct flow *back = flow_partner(e, fl);
+	const struct rule *r = rule_of(e, fl);
+
+	if (y)
+		return names[y->why];
+	if (!r || !r->announce || !back || announce_of(e, &back->lane))
+		return NULL;
+	if (r->prefetch || r->atomic || r->order)
+		return "the rule has prefetch, atomic or order";
+	if (r->peer == PEER_NONE)
+		return "the rule has no peer";
+	if (!(e->peer_features[r->peer] & PEER_FEATURE_ANNOUNCE))
+		return e->peer_up[r->peer] ? "the peer does not know it" : "the peer is away";
+	return fl->lane.state == LANE_HELD ? "no command seen" : "not in custody";
+}
+
 static struct lane_announce *begin(struct engine *e, struct flow *fl)
 {
 	struct lane_announce *y = announce_of(e, &fl->lane);
@@ -151,6 +175,20 @@ static struct command *pending(struct engine *e, const struct lane_announce *y, 
 
 /* ---- the proof ---- */
 
+/* For the life of the connection. */
+static void turn_off(struct engine *e, struct flow *fl, struct lane_announce *y,
+		     enum announce_why why)
+{
+	bool was = y->phase != ANNOUNCE_OFF;
+
+	y->phase = ANNOUNCE_OFF;
+	announce_stop(e, fl);
+	if (!was)
+		return;
+	y->why = (uint8_t)why;
+	engine_event(e, EVENT_ANNOUNCE, fl, 0, 0);
+}
+
 /* The opener agrees to what the acceptor may do from now on: first somebody else keeps packets from
  * passing should we be gone, then it is noted that numbers differ, then the peer is told. */
 static void agree(struct engine *e, struct flow *fl)
@@ -164,7 +202,7 @@ static void agree(struct engine *e, struct flow *fl)
 	    !wanted(e, fl) || !l->start_acked || !l->accepted || l->reopen || l->closing)
 		return;
 	if (!l->numbered && !lane_fence(e, fl)) {
-		y->phase = ANNOUNCE_OFF;
+		turn_off(e, fl, y, WHY_PASSES);
 		return;
 	}
 	x->announce_key[0] = push_hash(what, what, 3);
@@ -176,6 +214,7 @@ static void agree(struct engine *e, struct flow *fl)
 	x->guessed_ever = true; /* what the acceptor absorbs the responder cannot repeat */
 	l->renumbered = true;
 	resp_report_due(e, fl, true);
+	engine_event(e, EVENT_ANNOUNCE, fl, 0, 0);
 }
 
 /* The flow of the target's requests, of the two of @fl's connection; NULL when nothing is known to
@@ -236,10 +275,8 @@ static void mismatch(struct engine *e, struct flow *fl, struct lane_announce *y)
 	COUNT(e, ANNOUNCE_MISMATCHES);
 	y->misses++;
 	y->proofs = 0;
-	if (y->phase != ANNOUNCE_PROVEN && y->misses < MISSES_MAX)
-		return;
-	y->phase = ANNOUNCE_OFF;
-	announce_stop(e, fl);
+	if (y->phase == ANNOUNCE_PROVEN || y->misses >= MISSES_MAX)
+		turn_off(e, fl, y, WHY_OTHER_READ);
 }
 
 /* The command that @r is a part of; NULL when there is none, or more than one. */
@@ -349,8 +386,7 @@ void announce_capsule(struct engine *e, struct flow *fl, const struct frame *f, 
 		y->ncommands += c != NULL;
 	}
 	if (!c) {
-		y->phase = ANNOUNCE_OFF; /* what it READs could not be told */
-		announce_stop(e, req);
+		turn_off(e, req, y, WHY_TOO_MANY); /* what it READs could not be told */
 		return;
 	}
 	c->psn = psn;

@@ -50,6 +50,10 @@ void announce_queue(struct engine *e, struct flow *fl, struct command *c)
 		y->info.native += y->phase == ANNOUNCE_PROVEN;
 		return;
 	}
+	if (!y->told) {
+		y->told = true;
+		engine_event(e, EVENT_ANNOUNCE, fl, 0, 0);
+	}
 	c->state = COMMAND_QUEUED;
 	c->seq = ++y->seq;
 	pace_run(e, fl);
