@@ -428,7 +428,8 @@ bool engine_may_stop(struct engine *e)
 			return false;
 		/* its opener has been asked to let go, and would keep what nobody delivers any more
 		 * */
-		if (fl->used && l->role == ROLE_ACCEPTOR && l->closing && e->peer_up[l->peer])
+		if (fl->used && l->role == ROLE_ACCEPTOR && l->closing &&
+		    (e->peer_up[l->peer] || announce_differs(e, l)))
 			return false;
 	}
 	return true;
