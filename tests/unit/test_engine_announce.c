@@ -143,10 +143,55 @@ static void test_answer_without_room(void **state)
 	rig_destroy(s.r);
 }
 
+/* A READ that ends here has no number near the initiator. An ACK of what stands before it is none of
+ * the READ: the target may lack its response still, and would take it for done. */
+static void test_ack_before_absorbed(void **state)
+{
+	struct storage s = begin();
+	uint32_t sent = PSN_NONE;
+	bool told = false;
+
+	(void)state;
+	for (unsigned int id = 0; id < 4; id++) {
+		tell(&s, id);
+		assert_true(give(&s, fetch(&s, VA)));
+		done(&s, id);
+	}
+	answers(&s, s.psn);
+	for (unsigned int id = 4; id < 6; id++) {
+		tell(&s, id);
+		(void)give(&s, asked(&s));
+	}
+	rig_forget(s.r);
+	rig_rx(s.r, FAR, "04 40ffff 00000011 80%06x | 00*12 04 00 0000", s.psn++);
+	for (unsigned int i = 0; i < s.r->nout; i++)
+		if (s.r->out[i].port == PORT_LAN && s.r->out[i].data[RIG_BTH] == 0x04)
+			sent = get_be24(s.r->out[i].data + RIG_BTH + 9);
+	assert_int_not_equal(sent, PSN_NONE);
+	rig_rx(s.r, FAR, "0c 40ffff 00000011 80%06x | 00*4 %08x 00000007 %08x", s.psn++, VA,
+	       READ_LEN);
+	assert_int_equal(rig_conn(s.r).lane[LANE_IN].announce.absorbed, 1);
+	rig_rx(s.r, FAR, "04 40ffff 00000011 80%06x | 00*12 05 00 0000", s.psn);
+	rig_forget(s.r);
+	rig_rx(s.r, NEAR, "11 40ffff 00000022 00%06x 1f %06x", sent, ++s.msn);
+	rig_pass(s.r, 2 * RIG_MS);
+	for (unsigned int i = 0; i < s.r->nrep; i++) {
+		const struct report *p = &s.r->rep[i];
+
+		if (p->type != REPORT_PROGRESS || p->lane != s.open.lane || p->una != s.psn)
+			continue;
+		assert_false(p->una_ackable);
+		told = true;
+	}
+	assert_true(told);
+	rig_destroy(s.r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_answer_without_room),
+		cmocka_unit_test(test_ack_before_absorbed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -89,6 +89,25 @@ static struct own_read *own_find(struct engine *e, const struct lane_announce *y
 	return NULL;
 }
 
+/* An ACK of what stands before @m, on the wire. READs that were absorbed have no number near the
+ * responder, so it seems to acknowledge those, too, that end there. But an ACK must not bear the
+ * PSN of a READ: a requester that lacks the response would take the READ for done. */
+static void step_back(struct engine *e, const struct lane *l, struct mark *m)
+{
+	const struct read_rec *r;
+	uint32_t id;
+
+	do {
+		for (id = l->reads.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
+			r = read_at(e, id);
+			if (r->absorbed && psn_add(r->at.psn, r->span) == m->psn)
+				break;
+		}
+		if (id != MQ_NONE)
+			*m = r->at;
+	} while (id != MQ_NONE);
+}
+
 enum announce_answer announce_answer(struct engine *e, struct flow *fl, const struct frame *f,
 				     struct frame *g, uint8_t *buf, struct mark *m)
 {
@@ -120,6 +139,8 @@ enum announce_answer announce_answer(struct engine *e, struct flow *fl, const st
 	}
 	at.psn = psn_add(at.psn, ack);
 	at = psn_map_back(&y->map, y->next.psn, &at);
+	if (ack)
+		step_back(e, l, &at);
 	if (f->opcode != OP_ACK) {
 		/* a READ of ours is answered twice now and then: that is nobody's answer */
 		const struct read_rec *rec = reads_find(e, l, at.psn);
