@@ -444,6 +444,11 @@ static void await_answer(struct engine *e, struct flow *fl, const struct frame *
 static void answer_again(struct engine *e, struct flow *fl, const struct frame *f,
 			 struct read_rec *r, bool moved)
 {
+	/* of a damaged one it is not known what is asked, nor up to where (note_reasked()) */
+	if (!icrc_ok(f)) {
+		COUNT(e, BAD_ICRC);
+		return;
+	}
 	if (r)
 		r->heard = e->now;
 	/* what is kept is a former owner's, if that is what it is: the responder is asked */
@@ -451,7 +456,7 @@ static void answer_again(struct engine *e, struct flow *fl, const struct frame *
 		refuse_other(e, fl, f);
 	else if (fl->lane.suspect ||
 		 (!atomic_again(e, fl, f) &&
-		  !(reads_of(e, &fl->lane) && icrc_ok(f) && resp_repeat(e, fl, f))))
+		  !(reads_of(e, &fl->lane) && resp_repeat(e, fl, f))))
 		await_answer(e, fl, f, r, moved);
 }
 
