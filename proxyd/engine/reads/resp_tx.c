@@ -19,6 +19,8 @@
 #define REO_MIN_US   500u
 #define RTO_MIN_US   10000u
 #define RTO_FIRST_US 200000u
+/* In percent. */
+#define POOL_SHORT   40u
 
 static void arm(struct engine *e, struct flow *fl)
 {
@@ -143,6 +145,10 @@ void resp_tx_given(struct engine *e, struct flow *fl, const struct frame *f, uin
 	d = x->held ? window_get(&x->win, e->pool, f->psn) : NULL;
 	if (!d || psn_before(f->psn, x->nxt))
 		return; /* there is no room for it, or its turn has passed */
+	/* where memory is short the opener may have had no room for a push either, and would have
+	 * to ask */
+	if (x->nxt != f->psn && pool_fill(e->pool, POOL_TRANSIT) >= POOL_SHORT)
+		return;
 	engine_change(e, d, sizeof(*d));
 	d->flags |= PKT_SENT | PKT_RETX; /* its time tells nothing of the round trip */
 	d->xmit = xmit;
