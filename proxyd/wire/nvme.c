@@ -8,14 +8,19 @@
  *	1	bits 0-1 fused, bits 6-7 how the data is described (01b, 10b: by SGL)
  *	2	command identifier
  *	4	of a Fabrics command its type, with the same two bits
+ *	16	metadata pointer
  *	24	the first descriptor: address (8), length (3), key (4), type and subtype (1)
+ *	48	of a command that writes, bits 26-29: protection information
  *
  * Linux gives one keyed descriptor (type 4, subtype 0, or 15: invalidate the key), or data in the
- * capsule. SPDK may give a list of keyed descriptors instead, which stands in the capsule: that is
- * not looked into. A response is a completion queue entry of 16 bytes with the identifier at 12.
+ * capsule. SPDK may give a list: the first descriptor then says how many bytes of descriptors stand
+ * behind the entry (type 3, the last segment, at an offset, which is 0), and those are keyed ones;
+ * its target READs each. A response is a completion queue entry of 16 bytes with the identifier at
+ * 12.
  *
  * A read command carries a keyed descriptor as well, for the target's WRITEs. Its memory may not be
- * READ.
+ * READ. Nor is a command told that has metadata or protection information (T10-PI): the target's
+ * network card may add or take off what is on the cable, so what it READs is not what stands here.
  */
 #include "wire/storage.h"
 
@@ -23,12 +28,18 @@
 
 #define SQE_BYTES	 64u
 #define CQE_BYTES	 16u
+#define SGL_BYTES	 16u
 #define OPCODE_FABRICS	 0x7fu
+#define OPCODE_WRITE	 0x01u
+#define OPCODE_COMPARE	 0x05u
+#define OPCODE_APPEND	 0x7du
+#define PROTECTION	 0x3c000000u /* of command dword 12: PRACT and PRCHK */
 #define DATA_NONE	 0u
 #define DATA_TO_TARGET	 1u
 #define DATA_FROM_TARGET 2u
 #define FUSED		 0x03u
 #define TYPE_DATA	 0x0u /* with subtype 1: in the capsule */
+#define TYPE_LAST	 0x3u
 #define TYPE_KEYED	 0x4u
 #define SUBTYPE_ADDRESS	 0x0u
 #define SUBTYPE_OFFSET	 0x1u
@@ -39,35 +50,66 @@ static bool by_sgl(uint8_t flags)
 	return flags >> 6 == 1 || flags >> 6 == 2;
 }
 
-enum storage_verdict nvme_command(const uint8_t *p, uint32_t len, struct storage_command *c)
+static bool protected(const uint8_t *p)
 {
-	uint8_t way, type, subtype;
+	bool blocks = p[0] == OPCODE_WRITE || p[0] == OPCODE_COMPARE || p[0] == OPCODE_APPEND;
 
-	if (len < SQE_BYTES)
-		return STORAGE_NONE;
-	way = (p[0] == OPCODE_FABRICS ? p[4] : p[0]) & 3;
-	type = p[39] >> 4;
-	subtype = p[39] & 15;
-	*c = (struct storage_command){.va = get_le64(p + 24),
-				      .length = get_le24(p + 32),
-				      .rkey = get_le32(p + 35),
-				      .id = get_le16(p + 2)};
-	if (way == DATA_NONE || way == DATA_FROM_TARGET)
-		return STORAGE_QUIET;
-	if (type == TYPE_DATA && subtype == SUBTYPE_OFFSET)
-		return STORAGE_QUIET;
-	if (way != DATA_TO_TARGET || !by_sgl(p[1]) || p[1] & FUSED || type != TYPE_KEYED ||
-	    (subtype != SUBTYPE_ADDRESS && subtype != SUBTYPE_INV) || len != SQE_BYTES)
-		return STORAGE_LOOSE;
-	if (!c->length)
-		return STORAGE_QUIET;
-	return c->va + c->length < c->va ? STORAGE_LOOSE : STORAGE_FETCH;
+	return get_le64(p + 16) || (blocks && get_le32(p + 48) & PROTECTION);
 }
 
-bool nvme_response(const uint8_t *p, uint32_t len, uint16_t *id)
+/* The keyed descriptor at @d is one more buffer of @c. */
+static bool keyed(const uint8_t *d, struct storage_command *c)
 {
-	if (len != CQE_BYTES)
+	uint8_t subtype = d[15] & 15;
+
+	return d[15] >> 4 == TYPE_KEYED && (subtype == SUBTYPE_ADDRESS || subtype == SUBTYPE_INV) &&
+	       storage_add(c, get_le64(d), get_le24(d + 8), get_le32(d + 11));
+}
+
+/* All descriptors of the capsule @s, and nothing else in it. */
+static bool descriptors(const struct storage_send *s, struct storage_command *c)
+{
+	const uint8_t *first = s->p + 24;
+	uint32_t bytes;
+
+	if (!s->whole)
 		return false;
-	*id = get_le16(p + 12);
+	if (first[15] >> 4 == TYPE_KEYED)
+		return s->len == SQE_BYTES && keyed(first, c);
+	bytes = get_le32(first + 8);
+	if (first[15] != (TYPE_LAST << 4 | SUBTYPE_OFFSET) || get_le64(first) || !bytes ||
+	    bytes % SGL_BYTES || s->len - SQE_BYTES != bytes)
+		return false;
+	for (uint32_t at = SQE_BYTES; at < s->len; at += SGL_BYTES)
+		if (!keyed(s->p + at, c))
+			return false;
 	return true;
+}
+
+enum storage_verdict nvme_command(const struct storage_send *s, struct storage_command *c)
+{
+	const uint8_t *p = s->p;
+	uint8_t way;
+
+	if (s->len < SQE_BYTES)
+		return STORAGE_NONE;
+	way = (p[0] == OPCODE_FABRICS ? p[4] : p[0]) & 3;
+	c->id = get_le16(p + 2);
+	c->count = 0;
+	if (way == DATA_NONE || way == DATA_FROM_TARGET)
+		return STORAGE_QUIET;
+	if (p[39] == (TYPE_DATA << 4 | SUBTYPE_OFFSET))
+		return STORAGE_QUIET;
+	if (way != DATA_TO_TARGET || !by_sgl(p[1]) || p[1] & FUSED || protected(p) ||
+	    !descriptors(s, c))
+		return STORAGE_LOOSE;
+	return c->count ? STORAGE_FETCH : STORAGE_QUIET;
+}
+
+enum storage_answer nvme_answer(const struct storage_send *s, uint32_t *id)
+{
+	if (!s->whole || s->len != CQE_BYTES)
+		return STORAGE_FOREIGN;
+	*id = get_le16(s->p + 12);
+	return STORAGE_DONE;
 }

@@ -75,8 +75,9 @@ enum command_state {
 };
 
 /**
- * struct command - what an initiator has told its target. In the list in which they came.
- * @psn:   of its capsule, on the wire
+ * struct command - a buffer of which an initiator has told its target; a command that names
+ * several has several of these. In the list in which they came.
+ * @psn:   of its capsule, on the wire; @part: which buffer of it (part_of())
  * @base, @count: numbers of its packets in @win
  * @read:  bytes of it that the target has READ; @used: B: those that pushes answered
  * @got:   packets that are here; @asked: A: bytes that were asked
@@ -88,8 +89,8 @@ struct command {
 	uint64_t va;
 	uint32_t psn, length, rkey;
 	uint32_t base, count, read, used, got, asked, seq;
-	uint16_t id;
-	uint8_t state;
+	uint32_t id;
+	uint8_t state, part;
 	bool over, holed;
 };
 
@@ -105,11 +106,16 @@ struct own_read {
 	struct mark before;
 	uint64_t va, sent, place;
 	uint32_t psn, span, next, length, rkey, first, command;
+	uint8_t part;
 	bool again, asked_again;
 };
 
+_Static_assert(sizeof(struct command) <= sizeof(struct read_rec), "they share a pool");
+_Static_assert(sizeof(struct own_read) <= sizeof(struct read_rec), "they share a pool");
+
 /**
  * struct lane_announce - a page of the pool.
+ * @protocol: enum storage_protocol, of the commands
  * @proofs, @misses: commands of which all was READ that was said, READs of something else
  * @commands: struct command; @hint: where the latest push belonged
  * @why: enum announce_why; @told: A: that READs ahead have begun
@@ -130,7 +136,7 @@ struct own_read {
  */
 struct lane_announce {
 	uint32_t noted;
-	uint8_t phase, proofs, why;
+	uint8_t phase, proofs, why, protocol;
 	bool told;
 	uint32_t misses;
 	struct mq_list commands, own, absorbed;
@@ -167,6 +173,13 @@ static inline struct lane_announce *announce_of(struct engine *e, const struct l
 static inline struct command *command_at(struct engine *e, uint32_t id)
 {
 	return id == MQ_NONE ? NULL : mq_ptr(e->reads, id);
+}
+
+/* What pushes say of the buffer @i of a command, beside its PSN: both ends must have decoded it in
+ * the same way. */
+static inline uint8_t part_of(enum storage_protocol p, uint32_t i)
+{
+	return (uint8_t)((p - STORAGE_NVME) << 4 | i);
 }
 
 static inline struct own_read *own_at(struct engine *e, uint32_t id)
@@ -278,8 +291,9 @@ struct pkt *push_store(struct engine *e, struct lane_announce *y, uint32_t n, co
 /** push_came - B: the push @f, proven, is packet @i of @c. */
 void push_came(struct engine *e, struct flow *fl, struct command *c, uint32_t i,
 	       const struct frame *f);
-/** push_known - B: the command with the PSN @psn, if it is under way. */
-struct command *push_known(struct engine *e, struct lane_announce *y, uint32_t psn);
+/** push_known - B: the buffer of a command of which a push with the header @hdr is, if the command
+ *  is under way. */
+struct command *push_known(struct engine *e, struct lane_announce *y, const uint8_t *hdr);
 /** push_welcome - B: whether pushes of the lane are taken. */
 bool push_welcome(const struct lane *l, const struct lane_announce *y);
 /** push_tag - the tag of a push with the header @hdr and @len bytes of data. */

@@ -144,7 +144,7 @@ static void trim(struct engine *e, struct lane_announce *y)
 	}
 }
 
-static void end_by_id(struct engine *e, const struct flow *fl, struct lane_announce *y, uint16_t id)
+static void end_by_id(struct engine *e, const struct flow *fl, struct lane_announce *y, uint32_t id)
 {
 	for (uint32_t i = y->commands.head; i != MQ_NONE; i = mq_next(e->reads, i)) {
 		struct command *c = command_at(e, i);
@@ -162,12 +162,13 @@ static void end_all(struct engine *e, const struct flow *fl, struct lane_announc
 	trim(e, y);
 }
 
-static struct command *pending(struct engine *e, const struct lane_announce *y, uint32_t psn)
+static struct command *pending(struct engine *e, const struct lane_announce *y, uint32_t psn,
+			       uint8_t part)
 {
 	for (uint32_t i = y->commands.head; i != MQ_NONE; i = mq_next(e->reads, i)) {
 		struct command *c = command_at(e, i);
 
-		if (c->state == COMMAND_PENDING && !c->over && c->psn == psn)
+		if (c->state == COMMAND_PENDING && !c->over && c->psn == psn && c->part == part)
 			return c;
 	}
 	return NULL;
@@ -324,32 +325,51 @@ struct command *announce_read(struct engine *e, struct flow *fl, const struct re
 
 /* ---- capsules and responses ---- */
 
-static void judge(struct engine *e, struct flow *fl, struct lane_announce *y, uint16_t id)
+static void judge(struct engine *e, struct flow *fl, struct lane_announce *y, uint32_t id)
 {
+	bool found = false, all = true;
+
 	for (uint32_t i = y->commands.head; i != MQ_NONE; i = mq_next(e->reads, i)) {
 		const struct command *c = command_at(e, i);
 
-		if (!c->over && c->id == id && c->length && c->read == c->length &&
-		    y->phase == ANNOUNCE_PROVING && ++y->proofs >= PROOFS)
-			y->phase = ANNOUNCE_PROVEN;
+		if (c->over || c->state == COMMAND_PENDING || c->id != id)
+			continue;
+		found = true;
+		all &= c->length && c->read == c->length;
 	}
+	if (found && all && y->phase == ANNOUNCE_PROVING && ++y->proofs >= PROOFS)
+		y->phase = ANNOUNCE_PROVEN;
 	agree(e, fl);
+}
+
+static struct storage_send send_of(const struct frame *f)
+{
+	return (struct storage_send){
+		.p = f->data + f->payload, .len = f->payload_len, .whole = f->op->flags & OPF_ONLY};
 }
 
 void announce_response(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane_announce *y = announce_of(e, &fl->lane);
-	uint16_t id;
+	struct storage_send s = send_of(f);
+	uint32_t id;
 
 	if (!y || !(f->op->flags & (OPF_FIRST | OPF_ONLY)))
 		return;
-	if ((f->op->flags & OPF_ONLY) && nvme_response(f->data + f->payload, f->payload_len, &id)) {
+	switch (storage_answer(y->protocol, &s, &id)) {
+	case STORAGE_DONE:
 		judge(e, fl, y, id);
 		end_by_id(e, fl, y, id);
-		return;
+		break;
+	case STORAGE_OTHER:
+		break;
+	case STORAGE_ENDS:
+		end_all(e, fl, y);
+		break;
+	case STORAGE_FOREIGN:
+		end_all(e, fl, y);
+		mismatch(e, fl, y);
 	}
-	end_all(e, fl, y);
-	mismatch(e, fl, y);
 }
 
 bool announce_live(struct engine *e, const struct flow *fl, const struct read_range *r)
@@ -359,19 +379,69 @@ bool announce_live(struct engine *e, const struct flow *fl, const struct read_ra
 	return y && announce_match(e, y, r);
 }
 
+/* The protocol in which @s is to be read: what the rule says, or what shows as long as nothing is
+ * proven. */
+static enum storage_protocol protocol_of(const struct engine *e, const struct flow *fl,
+					 const struct lane_announce *y,
+					 const struct storage_send *s)
+{
+	enum storage_protocol p = STORAGE_UNKNOWN;
+
+	if (rule_of(e, fl)->announce == ANNOUNCE_MODE_NVME)
+		p = STORAGE_NVME;
+	if (y && (y->proofs || y->phase != ANNOUNCE_PROVING))
+		return y->protocol;
+	if (p == STORAGE_UNKNOWN)
+		p = storage_guess(s);
+	return p == STORAGE_UNKNOWN && y ? y->protocol : p;
+}
+
+/* The buffer @i of the command @s, whose capsule is @psn, of the target @fl. False without room. */
+static bool note(struct engine *e, struct flow *fl, const struct storage_command *s, uint32_t i,
+		 enum storage_verdict v, uint32_t psn)
+{
+	struct lane_announce *y = announce_of(e, &fl->lane);
+	uint8_t part = part_of(y->protocol, i);
+	struct command *c = pending(e, y, psn, part);
+
+	if (!c && y->ncommands < COMMANDS_MAX) {
+		c = command_at(e, mq_push(e->reads, &y->commands));
+		y->ncommands += c != NULL;
+	}
+	if (!c)
+		return false;
+	c->psn = psn;
+	c->part = part;
+	c->id = s->id;
+	c->state = COMMAND_LOOSE;
+	if (v == STORAGE_LOOSE)
+		return true;
+	c->va = s->buffer[i].va;
+	c->rkey = s->buffer[i].rkey;
+	c->length = s->buffer[i].length;
+	c->state = COMMAND_LIVE;
+	if (fl->lane.role == ROLE_ACCEPTOR)
+		announce_queue(e, fl, c);
+	return true;
+}
+
 void announce_capsule(struct engine *e, struct flow *fl, const struct frame *f, uint32_t psn)
 {
 	struct flow *req = flow_partner(e, fl);
+	struct storage_send send = send_of(f);
 	struct storage_command s;
+	enum storage_protocol p;
 	enum storage_verdict v;
 	struct lane_announce *y;
-	struct command *c;
 
 	if (!req || !wanted(e, req) || !(f->op->flags & (OPF_FIRST | OPF_ONLY)))
 		return;
-	v = nvme_command(f->data + f->payload, f->payload_len, &s);
 	y = announce_of(e, &req->lane);
-	if (y && v != STORAGE_NONE)
+	p = protocol_of(e, req, y, &send);
+	v = storage_command(p, &send, &s);
+	if (y && p != y->protocol)
+		end_all(e, req, y);
+	else if (y && v != STORAGE_NONE)
 		end_by_id(e, req, y, s.id);
 	/* where numbers differ it matters still what is under way */
 	if (v == STORAGE_NONE || v == STORAGE_QUIET ||
@@ -380,23 +450,13 @@ void announce_capsule(struct engine *e, struct flow *fl, const struct frame *f, 
 	y = begin(e, req);
 	if (!y)
 		return;
-	c = pending(e, y, psn);
-	if (!c && y->ncommands < COMMANDS_MAX) {
-		c = command_at(e, mq_push(e->reads, &y->commands));
-		y->ncommands += c != NULL;
-	}
-	if (!c) {
+	y->protocol = p;
+	for (uint32_t i = 0; i < (v == STORAGE_LOOSE ? 1 : s.count); i++) {
+		if (note(e, req, &s, i, v, psn))
+			continue;
 		turn_off(e, req, y, WHY_TOO_MANY); /* what it READs could not be told */
 		return;
 	}
-	c->psn = psn;
-	c->id = s.id;
-	c->va = s.va;
-	c->rkey = s.rkey;
-	c->length = s.length;
-	c->state = v == STORAGE_LOOSE ? COMMAND_LOOSE : COMMAND_LIVE;
-	if (v == STORAGE_FETCH && req->lane.role == ROLE_ACCEPTOR)
-		announce_queue(e, req, c);
 }
 
 /* ---- what the two ends tell each other of numbers ---- */

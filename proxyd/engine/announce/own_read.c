@@ -156,6 +156,7 @@ static bool ask(struct engine *e, struct flow *fl, struct lane_announce *y, stru
 		.rkey = c->rkey,
 		.first = psn_add(c->base, c->asked / fl->path_mtu),
 		.command = c->psn,
+		.part = c->part,
 		.place = ++y->issued,
 		.again = true,
 	};
@@ -270,7 +271,7 @@ static struct command *command_of(struct engine *e, const struct lane_announce *
 	for (uint32_t i = y->commands.head; i != MQ_NONE; i = mq_next(e->reads, i)) {
 		struct command *c = command_at(e, i);
 
-		if (c->state == COMMAND_ASKED && c->psn == r->command)
+		if (c->state == COMMAND_ASKED && c->psn == r->command && c->part == r->part)
 			return c;
 	}
 	return NULL;

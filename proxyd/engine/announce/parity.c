@@ -13,7 +13,7 @@
  * tags of its group, too. That gives the tag that the lacking packet must have, and only with data
  * that this is the tag of it is taken, as if it had come. Parity itself bears a tag.
  *
- *	0	PSN of the command's capsule (3), 0
+ *	0	PSN of the command's capsule (3), protocol and number of the buffer (part_of())
  *	4	number of the group (2), packets of the command (2)
  *	8	tag (8): of this header, the data and what follows
  *	16	exclusive or of the tags of the group's packets (8)
@@ -100,6 +100,7 @@ void parity_keep(struct engine *e, struct flow *fl, const struct command *c)
 		if (sum(e, y, c, g, data, &tags, &lacking))
 			return;
 		put_be24(hdr, c->psn);
+		hdr[3] = c->part;
 		put_be16(hdr + 4, (uint16_t)g);
 		put_be16(hdr + 6, (uint16_t)c->count);
 		put_be64(hdr + 16, tags);
@@ -136,6 +137,7 @@ static void made(struct engine *e, struct flow *fl, struct command *c, uint32_t 
 	    (c->state != COMMAND_LIVE || c->length <= i * fl->path_mtu || len > fl->path_mtu))
 		return; /* how long it is only the command tells */
 	put_be24(hdr, c->psn);
+	hdr[3] = c->part;
 	put_be16(hdr + 4, (uint16_t)i);
 	put_be16(hdr + 6, (uint16_t)c->count);
 	put_be64(hdr + 8, tag);
@@ -167,7 +169,7 @@ void parity_rx(struct engine *e, struct flow *fl, const struct frame *f)
 		COUNT(e, PUSH_DROPPED);
 		return;
 	}
-	c = push_known(e, y, get_be24(hdr));
+	c = push_known(e, y, hdr);
 	if (!c || c->count != count || c->state == COMMAND_LOOSE)
 		return;
 	memcpy(data, f->data + f->payload, f->payload_len);

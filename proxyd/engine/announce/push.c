@@ -5,7 +5,7 @@
  * A push is a packet of one command. Behind the BTH, which is that of a packet to the target's
  * queue pair but for the opcode, stand
  *
- *	0	PSN of the command's capsule (3), 0
+ *	0	PSN of the command's capsule (3), protocol and number of the buffer (part_of())
  *	4	number of the packet in the command (2), packets of the command (2)
  *	8	tag (8)
  *
@@ -117,6 +117,7 @@ bool push_keep(struct engine *e, struct flow *fl, struct command *c, uint32_t i,
 	uint32_t n = psn_add(c->base, i);
 
 	put_be24(hdr, c->psn);
+	hdr[3] = c->part;
 	put_be16(hdr + 4, (uint16_t)i);
 	put_be16(hdr + 6, (uint16_t)c->count);
 	put_be64(hdr + 8, push_tag(l, reads_of(e, l), hdr, s.payload, s.payload_len));
@@ -192,15 +193,16 @@ bool push_spare(struct engine *e, const struct flow *fl, struct lane_announce *y
 
 /* ---- B ---- */
 
-struct command *push_known(struct engine *e, struct lane_announce *y, uint32_t psn)
+struct command *push_known(struct engine *e, struct lane_announce *y, const uint8_t *hdr)
 {
 	struct command *c = command_at(e, y->hint);
+	uint32_t psn = get_be24(hdr);
 
-	if (c && !c->over && c->psn == psn)
+	if (c && !c->over && c->psn == psn && c->part == hdr[3])
 		return c;
 	for (uint32_t i = y->commands.head; i != MQ_NONE; i = mq_next(e->reads, i)) {
 		c = command_at(e, i);
-		if (c->over || c->psn != psn)
+		if (c->over || c->psn != psn || c->part != hdr[3])
 			continue;
 		y->hint = i;
 		return c;
@@ -208,11 +210,11 @@ struct command *push_known(struct engine *e, struct lane_announce *y, uint32_t p
 	return NULL;
 }
 
-/* The command with the PSN @psn, which has not come yet, or is over. */
+/* The buffer of a command of which the push with @hdr is, which has not come yet, or is over. */
 static struct command *to_come(struct engine *e, struct flow *fl, struct lane_announce *y,
-			       uint32_t psn)
+			       const uint8_t *hdr)
 {
-	uint32_t next = flow_partner(e, fl)->lane.epsn.psn, i;
+	uint32_t next = flow_partner(e, fl)->lane.epsn.psn, psn = get_be24(hdr), i;
 	struct command *c;
 
 	if (!psn_in(psn, next, psn_add(next, AHEAD_PSNS)) || y->ncommands >= 1024)
@@ -222,20 +224,21 @@ static struct command *to_come(struct engine *e, struct flow *fl, struct lane_an
 	if (!c)
 		return NULL;
 	c->psn = psn;
+	c->part = hdr[3];
 	c->state = COMMAND_PENDING;
 	y->ncommands++;
 	y->hint = i;
 	return c;
 }
 
-/* The command with the PSN @psn, of which @count packets are to come. */
+/* The buffer of a command of which the push with @hdr is; @count packets are to come. */
 static struct command *command_of(struct engine *e, struct flow *fl, struct lane_announce *y,
-				  uint32_t psn, uint32_t count)
+				  const uint8_t *hdr, uint32_t count)
 {
-	struct command *c = push_known(e, y, psn);
+	struct command *c = push_known(e, y, hdr);
 
 	if (!c)
-		c = to_come(e, fl, y, psn);
+		c = to_come(e, fl, y, hdr);
 	if (!c || c->count)
 		return c;
 	if (!push_numbers(e, y, c, count)) {
@@ -290,7 +293,7 @@ void push_rx(struct engine *e, struct flow *fl, const struct frame *f)
 		COUNT(e, PUSH_DROPPED);
 		return;
 	}
-	c = command_of(e, fl, y, get_be24(hdr), count);
+	c = command_of(e, fl, y, hdr, count);
 	if (c && c->count == count && c->state != COMMAND_LOOSE)
 		push_came(e, fl, c, i, f);
 	else
