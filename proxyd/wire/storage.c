@@ -10,6 +10,8 @@ static const struct {
 	enum storage_answer (*answer)(const struct storage_send *s, uint32_t *id);
 } decoders[STORAGE_PROTOCOLS] = {
 	[STORAGE_NVME] = {"nvme", nvme_command, nvme_answer},
+	[STORAGE_ISER] = {"iser", iser_command, iser_answer},
+	[STORAGE_NFS] = {"nfs", rpcrdma_command, rpcrdma_answer},
 };
 
 const char *storage_name(enum storage_protocol p)

@@ -13,6 +13,8 @@
 enum storage_protocol {
 	STORAGE_UNKNOWN,
 	STORAGE_NVME,
+	STORAGE_ISER,
+	STORAGE_NFS,
 	STORAGE_PROTOCOLS,
 };
 
@@ -57,7 +59,7 @@ enum storage_answer {
 	STORAGE_FOREIGN, /* nothing that a target of this protocol sends */
 	STORAGE_OTHER,	 /* ends no command */
 	STORAGE_DONE,	 /* ends the command @id */
-	STORAGE_ENDS,	 /* may end any */
+	STORAGE_ENDS,	 /* may end any, and does not say which */
 };
 
 /** storage_name - "nvme", ...; "" when it is not known. */
@@ -83,5 +85,9 @@ bool storage_add(struct storage_command *c, uint64_t va, uint32_t length, uint32
 /* The decoders. */
 enum storage_verdict nvme_command(const struct storage_send *s, struct storage_command *c);
 enum storage_answer nvme_answer(const struct storage_send *s, uint32_t *id);
+enum storage_verdict iser_command(const struct storage_send *s, struct storage_command *c);
+enum storage_answer iser_answer(const struct storage_send *s, uint32_t *id);
+enum storage_verdict rpcrdma_command(const struct storage_send *s, struct storage_command *c);
+enum storage_answer rpcrdma_answer(const struct storage_send *s, uint32_t *id);
 
 #endif
