@@ -73,6 +73,8 @@ enum announce_mode {
 	ANNOUNCE_MODE_OFF,
 	ANNOUNCE_MODE_AUTO, /* those that show on the connection */
 	ANNOUNCE_MODE_NVME,
+	ANNOUNCE_MODE_ISER,
+	ANNOUNCE_MODE_NFS,
 	ANNOUNCE_MODES,
 };
 

@@ -214,6 +214,12 @@ static void test_announce(void **state)
 	assert_int_equal(cfg.rules[0].announce, ANNOUNCE_MODE_AUTO);
 	assert_int_equal(parse(HEAD PEER PAIR "announce = nvme\n"), 0);
 	assert_int_equal(cfg.rules[0].announce, ANNOUNCE_MODE_NVME);
+	assert_int_equal(parse(HEAD PEER PAIR "announce = iser\n"), 0);
+	assert_int_equal(cfg.rules[0].announce, ANNOUNCE_MODE_ISER);
+	assert_string_equal(announce_mode_name(ANNOUNCE_MODE_ISER), "iser");
+	assert_int_equal(parse(HEAD PEER PAIR "announce = nfs\n"), 0);
+	assert_int_equal(cfg.rules[0].announce, ANNOUNCE_MODE_NFS);
+	assert_string_equal(announce_mode_name(ANNOUNCE_MODE_NFS), "nfs");
 	assert_int_equal(parse(HEAD RULE "announce = off\nprefetch = single\n"), 0);
 }
 

@@ -122,8 +122,8 @@ static const struct {
 	 "t.conf:12: announce = nvme in rule 'r' goes only with prefetch = off; set that, or "
 	 "announce "
 	 "= off"},
-	{HEAD PEER PAIR "announce = iser\n",
-	 "t.conf:12: announce 'iser' is not known; write off, auto or nvme"},
+	{HEAD PEER PAIR "announce = smb\n",
+	 "t.conf:12: announce 'smb' is not known; write off, auto, nvme, iser or nfs"},
 	{HEAD PEER PAIR "prefetch = yes\n",
 	 "t.conf:12: prefetch 'yes' is not known; write off, on or single"},
 	{HEAD RULE "prefetch = on\n",

@@ -111,20 +111,28 @@ void command_drop(struct engine *e, struct lane_announce *y, struct command *c)
 		pool_log_close(e->pool, &y->log);
 }
 
-static void end_command(struct engine *e, const struct flow *fl, struct lane_announce *y,
-			struct command *c)
+/* What is here of @c is of no more use. */
+static void drop(struct engine *e, const struct flow *fl, struct lane_announce *y,
+		 struct command *c)
 {
 	uint64_t bytes = (uint64_t)c->got * flow_mtu(fl);
 	uint32_t used = fl->lane.role == ROLE_OPENER ? c->used : c->read;
 
-	if (c->over)
-		return;
-	c->over = true;
 	if (c->state != COMMAND_PENDING && bytes > c->length)
 		bytes = c->length;
 	if (bytes > used)
 		y->info.unused += bytes - used;
+	c->got = 0;
 	command_drop(e, y, c);
+}
+
+static void end_command(struct engine *e, const struct flow *fl, struct lane_announce *y,
+			struct command *c)
+{
+	if (c->over)
+		return;
+	c->over = true;
+	drop(e, fl, y, c);
 }
 
 /* Those at the head that are over, and that no READ of ours waits for, go. */
@@ -160,6 +168,23 @@ static void end_all(struct engine *e, const struct flow *fl, struct lane_announc
 	for (uint32_t i = y->commands.head; i != MQ_NONE; i = mq_next(e->reads, i))
 		end_command(e, fl, y, command_at(e, i));
 	trim(e, y);
+}
+
+/*
+ * Any command may have been ended, and nobody says which: nothing of them is answered any more, and
+ * whatever the target READs of them is right. Those that are being READ ahead have come since what
+ * ended the others was on its way (own_read.c, barred()).
+ */
+static void doubt_all(struct engine *e, const struct flow *fl, struct lane_announce *y)
+{
+	for (uint32_t i = y->commands.head; i != MQ_NONE; i = mq_next(e->reads, i)) {
+		struct command *c = command_at(e, i);
+
+		if (c->over || (c->state != COMMAND_LIVE && c->state != COMMAND_HERE))
+			continue;
+		drop(e, fl, y, c);
+		c->state = COMMAND_LOOSE;
+	}
 }
 
 static struct command *pending(struct engine *e, const struct lane_announce *y, uint32_t psn,
@@ -364,7 +389,7 @@ void announce_response(struct engine *e, struct flow *fl, const struct frame *f)
 	case STORAGE_OTHER:
 		break;
 	case STORAGE_ENDS:
-		end_all(e, fl, y);
+		doubt_all(e, fl, y);
 		break;
 	case STORAGE_FOREIGN:
 		end_all(e, fl, y);
@@ -385,10 +410,11 @@ static enum storage_protocol protocol_of(const struct engine *e, const struct fl
 					 const struct lane_announce *y,
 					 const struct storage_send *s)
 {
-	enum storage_protocol p = STORAGE_UNKNOWN;
+	static const uint8_t by_rule[ANNOUNCE_MODES] = {[ANNOUNCE_MODE_NVME] = STORAGE_NVME,
+							[ANNOUNCE_MODE_ISER] = STORAGE_ISER,
+							[ANNOUNCE_MODE_NFS] = STORAGE_NFS};
+	enum storage_protocol p = by_rule[rule_of(e, fl)->announce];
 
-	if (rule_of(e, fl)->announce == ANNOUNCE_MODE_NVME)
-		p = STORAGE_NVME;
 	if (y && (y->proofs || y->phase != ANNOUNCE_PROVING))
 		return y->protocol;
 	if (p == STORAGE_UNKNOWN)

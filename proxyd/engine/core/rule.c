@@ -47,7 +47,7 @@ const char *prefetch_name(enum prefetch r)
 
 const char *announce_mode_name(enum announce_mode m)
 {
-	static const char *const names[ANNOUNCE_MODES] = {"off", "auto", "nvme"};
+	static const char *const names[ANNOUNCE_MODES] = {"off", "auto", "nvme", "iser", "nfs"};
 
 	return m < ANNOUNCE_MODES ? names[m] : "?";
 }
