@@ -115,6 +115,9 @@ static const struct field qp_fields[] = {
 	F(plan_qp, st_reads, "st-reads", U32),
 	F(plan_qp, st_inlined, "st-inlined", U32),
 	F(plan_qp, st_refused, "st-refused", U32),
+	F(plan_qp, st_protocol, "st-protocol", U32),
+	F(plan_qp, st_parts, "st-parts", U32),
+	F(plan_qp, st_chatter, "st-chatter", U32),
 	{0},
 };
 
@@ -251,7 +254,8 @@ static bool plan_ok(const struct plan *p)
 			return false;
 	for (uint32_t i = 0; i < p->nqps; i++)
 		if (p->qp[i].reuse_psn >= REUSE_PSNS || p->qp[i].reuse_other > 3 ||
-		    p->qp[i].st_depth > STORAGE_DEPTH ||
+		    p->qp[i].st_depth > STORAGE_DEPTH || p->qp[i].st_protocol >= FORMS ||
+		    p->qp[i].st_parts > STORAGE_PARTS ||
 		    (p->qp[i].storage && (!p->announce || p->qp[i].cm || !p->qp[i].st_depth)))
 			return false;
 	return !(p->actors.forge >> FORGE_KINDS) && !(p->actors.forge_at >> 4) &&
@@ -564,6 +568,9 @@ static void random_storage(struct prng *r, struct plan_qp *q)
 	q->st_reads = prng_hit(r, 0.4) ? between(r, 1, 600) : 0;
 	q->st_inlined = prng_hit(r, 0.3) ? between(r, 1, 300) : 0;
 	q->st_refused = prng_hit(r, 0.3) ? between(r, 1, 100) : 0;
+	q->st_protocol = prng_below(r, 2) ? FORM_NVME : between(r, FORM_ISER, FORM_NFS);
+	q->st_parts = prng_hit(r, 0.3) ? between(r, 2, STORAGE_PARTS) : 0;
+	q->st_chatter = prng_hit(r, 0.3) ? between(r, 1, 100) : 0;
 }
 
 void plan_announce(struct plan *p)

@@ -47,7 +47,8 @@ struct plan_work {
 
 /**
  * struct plan_qp - see struct rc_qp_config, struct reuse, struct storage_config.
- * @storage: so many storage commands instead of work; @st_form: 1: one key, 2: buffers anywhere
+ * @storage: so many storage commands instead of work; @st_form: 1: one key, 2: buffers anywhere;
+ *           @st_protocol: enum storage_form
  * @ackreq_every: 0: the model's own
  * @recv_us: a receive is posted every so often, and credits tell of them; 0: there always is one
  */
@@ -57,7 +58,7 @@ struct plan_qp {
 	uint32_t coalesce, ack_us, ackreq_every, recv_us, prio0, prio1;
 	uint32_t reuse, reuse_psn, reuse_after, reuse_ms, reuse_other, reuse_cm;
 	uint32_t storage, st_min, st_max, st_depth, st_split, st_form, st_reads, st_inlined,
-		st_refused;
+		st_refused, st_protocol, st_parts, st_chatter;
 	double rnr_p;
 	struct plan_work work[2];
 };

@@ -142,6 +142,9 @@ static struct storage_config storage_of(const struct plan_qp *pq)
 				       .reads = pq->st_reads,
 				       .inlined = pq->st_inlined,
 				       .refused = pq->st_refused,
+				       .form = pq->st_protocol,
+				       .parts = pq->st_parts,
+				       .chatter = pq->st_chatter,
 				       .count = pq->storage,
 				       .one_key = pq->st_form & 1,
 				       .odd = pq->st_form & 2};

@@ -26,6 +26,34 @@ static const struct storage_config kinds[] = {
 	 .reads = 300,
 	 .inlined = 200,
 	 .refused = 50},
+	/* SPDK with lists of descriptors */
+	{.min = 4096, .max = 131072, .depth = 8, .one_key = true, .parts = 4, .odd = true},
+	{.min = 1, .max = 60000, .depth = 8, .split = 9000, .parts = 4, .reads = 200},
+	/* iSER, with immediate data, and with a target that says other things in between */
+	{.min = 4096, .max = 300000, .depth = 8, .form = FORM_ISER},
+	{.min = 1,
+	 .max = 60000,
+	 .depth = 16,
+	 .split = 5000,
+	 .form = FORM_ISER,
+	 .one_key = true,
+	 .odd = true,
+	 .reads = 200,
+	 .inlined = 400,
+	 .refused = 50,
+	 .chatter = 20},
+	/* NFS: read lists of several segments, each with its key; calls of the server */
+	{.min = 4096, .max = 300000, .depth = 8, .split = 20 << 10, .form = FORM_NFS},
+	{.min = 1,
+	 .max = 60000,
+	 .depth = 16,
+	 .form = FORM_NFS,
+	 .odd = true,
+	 .parts = 4,
+	 .reads = 200,
+	 .inlined = 200,
+	 .refused = 50,
+	 .chatter = 100},
 };
 
 static void play(const struct storage_config *kind, bool appliances, bool announce, uint32_t mtu,
@@ -34,6 +62,7 @@ static void play(const struct storage_config *kind, bool appliances, bool announ
 	struct storage_config sc = *kind;
 	struct world_config wc;
 	struct rc_qp_config qc;
+	struct conn_info ci;
 	struct world_qp *q;
 	struct world *w;
 
@@ -57,6 +86,11 @@ static void play(const struct storage_config *kind, bool appliances, bool announ
 	assert_true(storage_begin(q, &sc));
 	scenario_finish(w, 1000 * SEC);
 	assert_int_equal(storage_stats(q)->done, sc.count);
+	if (announce) {
+		assert_true(world_conn(w, 1, q, &ci));
+		assert_string_equal(ci.lane[LANE_OUT].announce.phase, "on");
+		assert_true(ci.lane[LANE_OUT].announce.served);
+	}
 	world_destroy(w);
 }
 
@@ -72,7 +106,7 @@ static void test_through_appliances(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		for (uint32_t mtu = 1024; mtu <= 4096; mtu *= 4)
-			play(&kinds[i], true, false, mtu, 10 + i);
+			play(&kinds[i], true, false, mtu, 20 + i);
 }
 
 /* CONV-5: commands are READ in other pieces than they were READ ahead. */

@@ -8,30 +8,25 @@
 #include "tests/lab/model/pattern.h"
 #include "wire/bytes.h"
 
-#define SQE_BYTES   64u
-#define CQE_BYTES   16u
-#define NVME_WRITE  0x01u
-#define NVME_READ   0x02u
-#define KEYED	    0x40u
-#define KEYED_INV   0x4fu
-#define IN_CAPSULE  0x01u
 #define INLINE_MOST 8192u
 /* Between two buffers, so that one that is overrun shows; before the first one what readers.h calls
  * fixed memory. */
 #define GAP	    4096u
 #define FIRST_AT    8192u
-/* Work requests of the target: the command's number, and whether it is a READ. */
+/* Work requests of the target: the slot of the command, the part, and whether it is a READ. */
+#define WR_SLOT	    0xffffu
+#define WR_PART	    16u
 #define WR_READ	    (1ull << 32)
 
 /* One command, as either side knows it. @left: READs that the target awaits; @sending: the capsule
  * is the host's, which may have to send it again */
 struct command {
-	bool live, sending, write, inlined, refused;
-	uint16_t id;
-	uint32_t key, length, left;
-	uint64_t va, number, began;
-	uint8_t capsule[SQE_BYTES + INLINE_MOST];
-	uint8_t cqe[CQE_BYTES];
+	bool live, sending, refused;
+	struct form_io io;
+	uint32_t left;
+	uint64_t began;
+	uint8_t capsule[FORM_MOST + INLINE_MOST];
+	uint8_t answer[ANSWER_MOST], chatter[ANSWER_MOST];
 	uint8_t *data;
 };
 
@@ -46,7 +41,7 @@ struct storage {
 
 static uint64_t slot_bytes(const struct storage_config *s)
 {
-	return ((uint64_t)s->max + GAP + 4095) & ~4095ull;
+	return ((uint64_t)s->max + GAP * (s->parts > 1 ? s->parts : 1) + 4095) & ~4095ull;
 }
 
 void storage_qp(struct rc_qp_config *c, const struct storage_config *s)
@@ -55,7 +50,7 @@ void storage_qp(struct rc_qp_config *c, const struct storage_config *s)
 	c->mr_fixed = c->rmr_fixed = 64;
 	c->mr_size = FIRST_AT + slot_bytes(s) * s->depth;
 	c->rmr_size = 65536;
-	c->recv_size = SQE_BYTES + INLINE_MOST;
+	c->recv_size = FORM_MOST + INLINE_MOST;
 	c->depth = 8192;
 	c->journal = 65536;
 }
@@ -73,26 +68,48 @@ static void wrong(struct world_qp *q, const char *what)
 
 /* ---- initiator ---- */
 
-static void make_capsule(const struct world_qp *q, struct command *c)
+/* How many bytes of the data of a write come with the command. */
+static uint32_t inlined(struct storage *s, uint32_t length)
 {
-	const struct storage *s = q->storage;
-	uint8_t *b = c->capsule;
+	bool iser = s->cfg.form == FORM_ISER;
 
-	memset(b, 0, SQE_BYTES);
-	b[0] = c->write ? NVME_WRITE : NVME_READ;
-	b[1] = 0x40;
-	put_le16(b + 2, c->id);
-	put_le64(b + 40, c->number);
-	if (c->inlined) {
-		put_le32(b + 32, c->length);
-		b[39] = IN_CAPSULE;
-		pattern_fill(b + SQE_BYTES, key_of(q, c->number), 0, c->length);
-		return;
+	if ((!iser && length > INLINE_MOST) || prng_below(&s->rng, 1000) >= s->cfg.inlined)
+		return 0;
+	if (!iser)
+		return length;
+	return 1 + prng_below(&s->rng, length < INLINE_MOST ? length : INLINE_MOST);
+}
+
+/* Memory for what does not come with the command: one part, or several, with gaps or without. */
+static void place(struct storage *s, struct form_io *io, uint64_t va)
+{
+	uint32_t left = io->length - io->inlined;
+	uint32_t most = s->cfg.form == FORM_ISER || !s->cfg.parts ? 1 : s->cfg.parts;
+
+	for (io->parts = 0; left; io->parts++) {
+		uint32_t length = io->parts + 1 < most ? 1 + prng_below(&s->rng, left) : left;
+
+		io->part[io->parts].va = va;
+		io->part[io->parts].length = length;
+		io->part[io->parts].key = s->cfg.one_key ? 0x77 : ++s->key << 8;
+		left -= length;
+		va += length;
+		if (left && s->cfg.odd)
+			va += prng_below(&s->rng, 2) * GAP / 2;
 	}
-	put_le64(b + 24, c->va);
-	put_le32(b + 32, c->length); /* 24 bits, and then the key */
-	put_le32(b + 35, c->key);
-	b[39] = s->cfg.one_key ? KEYED : KEYED_INV;
+}
+
+static uint8_t *memory_at(struct rc_qp *qp, uint64_t va)
+{
+	return rc_qp_memory(qp) + (va - rc_qp_config(qp)->mr_va);
+}
+
+static void fill(struct rc_qp *qp, const struct form_io *io, uint64_t key)
+{
+	uint64_t at = io->inlined;
+
+	for (uint32_t i = 0; i < io->parts; at += io->part[i++].length)
+		pattern_fill(memory_at(qp, io->part[i].va), key, at, io->part[i].length);
 }
 
 static bool begin_command(struct world_qp *q, uint32_t slot)
@@ -100,26 +117,29 @@ static bool begin_command(struct world_qp *q, uint32_t slot)
 	struct storage *s = q->storage;
 	struct command *c = &s->mine[slot];
 	struct rc_qp *qp = q->side[0].qp;
-	const struct rc_qp_config *qc = rc_qp_config(qp);
 	struct rc_wr wr = {.op = RC_SEND, .wr_id = slot, .data = c->capsule};
+	struct form_io *io = &c->io;
+	uint64_t va = rc_qp_config(qp)->mr_va + FIRST_AT + slot * slot_bytes(&s->cfg);
 
-	c->number = s->begun;
-	c->id = (uint16_t)slot;
-	c->length =
+	memset(io, 0, sizeof(*io));
+	io->number = s->begun;
+	io->one_key = s->cfg.one_key;
+	/* NVMe has the same ones again and again */
+	io->id = slot | (s->cfg.form == FORM_NVME ? 0 : (uint32_t)s->begun * STORAGE_DEPTH);
+	io->length =
 		s->cfg.min +
 		(s->cfg.max > s->cfg.min ? prng_below(&s->rng, s->cfg.max - s->cfg.min + 1) : 0);
-	c->write = prng_below(&s->rng, 1000) >= s->cfg.reads;
-	c->inlined =
-		c->write && c->length <= INLINE_MOST && prng_below(&s->rng, 1000) < s->cfg.inlined;
-	c->key = s->cfg.one_key ? 0x77 : ++s->key << 8;
-	c->va = qc->mr_va + FIRST_AT + slot * slot_bytes(&s->cfg);
+	io->write = prng_below(&s->rng, 1000) >= s->cfg.reads;
+	if (io->write)
+		io->inlined = inlined(s, io->length);
 	if (s->cfg.odd)
-		c->va += prng_below(&s->rng, GAP / 2);
+		va += prng_below(&s->rng, GAP / 2);
+	place(s, io, va);
 	c->began = q->w->now;
-	make_capsule(q, c);
-	pattern_fill(rc_qp_memory(qp) + (c->va - qc->mr_va),
-		     key_of(q, c->write ? c->number : ~c->number), 0, c->length);
-	wr.length = SQE_BYTES + (c->inlined ? c->length : 0);
+	wr.length = form_command(s->cfg.form, io, c->capsule);
+	pattern_fill(c->capsule + wr.length, key_of(q, io->number), 0, io->inlined);
+	wr.length += io->inlined;
+	fill(qp, io, key_of(q, io->write ? io->number : ~io->number));
 	if (rc_post(qp, q->w->now, &wr))
 		return false;
 	s->begun++;
@@ -138,32 +158,55 @@ static void begin_more(struct world_qp *q)
 			return;
 }
 
-static void response(struct world_qp *q, const uint8_t *cqe)
+static void response(struct world_qp *q, const struct rc_message *m)
 {
 	struct storage *s = q->storage;
-	const struct rc_qp_config *qc = rc_qp_config(q->side[0].qp);
-	uint16_t id = get_le16(cqe + 12);
-	struct command *c = &s->mine[id % STORAGE_DEPTH];
-	uint8_t *mem = rc_qp_memory(q->side[0].qp) + (c->va - qc->mr_va);
-	uint64_t took;
+	struct command *c;
+	uint64_t took, at = 0;
+	uint32_t id;
 
-	if (id >= s->cfg.depth || !c->live) {
+	if (!form_read_response(s->cfg.form, m->data, m->length, &id))
+		return;
+	c = &s->mine[id % STORAGE_DEPTH];
+	if (id % STORAGE_DEPTH >= s->cfg.depth || !c->live || c->io.id != id) {
 		wrong(q, "a response to a command that was not asked");
 		return;
 	}
-	if (!c->write && pattern_check(mem, key_of(q, c->number), 0, c->length) != c->length)
-		wrong(q, "a read command is done, and its data is not there");
+	for (uint32_t i = 0; i < c->io.parts; at += c->io.part[i++].length) {
+		uint32_t length = c->io.part[i].length;
+		uint8_t *there = memory_at(q->side[0].qp, c->io.part[i].va);
+
+		if (!c->io.write &&
+		    pattern_check(there, key_of(q, c->io.number), at, length) != length)
+			wrong(q, "a read command is done, and its data is not there");
+		/* whoever looks now sees something else */
+		memset(there, 0xee, length);
+	}
 	c->live = false;
-	/* whoever looks now sees something else */
-	memset(mem, 0xee, c->length);
 	took = q->w->now - c->began;
 	s->stats.done++;
-	s->stats.bytes += c->length;
+	s->stats.bytes += c->io.length;
 	s->stats.last = q->w->now;
 	s->stats.sum += took;
 	if (took > s->stats.longest)
 		s->stats.longest = took;
 	begin_more(q);
+}
+
+static bool within(const struct form_io *io, uint32_t rkey, uint64_t va, uint32_t len)
+{
+	for (uint32_t i = 0; i < io->parts; i++) {
+		uint64_t from = io->part[i].va, end = from + io->part[i].length;
+
+		/* what continues one part, under the same key, is of it */
+		for (uint32_t k = i + 1;
+		     k < io->parts && io->part[k].va == end && io->part[k].key == io->part[i].key;
+		     k++)
+			end += io->part[k].length;
+		if (io->part[i].key == rkey && va >= from && va + len <= end)
+			return true;
+	}
+	return false;
 }
 
 bool storage_offered(struct world_qp *q, int side, uint32_t rkey, uint64_t va, uint32_t len)
@@ -173,12 +216,11 @@ bool storage_offered(struct world_qp *q, int side, uint32_t rkey, uint64_t va, u
 	for (uint32_t i = 0; !side && i < s->cfg.depth; i++) {
 		const struct command *c = &s->mine[i];
 
-		if (c->live && !c->inlined && c->key == rkey && va >= c->va &&
-		    va + len <= c->va + c->length) {
-			if (!c->write)
-				wrong(q, "a READ of a read command's buffer");
-			return true;
-		}
+		if (!c->live || !within(&c->io, rkey, va, len))
+			continue;
+		if (!c->io.write)
+			wrong(q, "a READ of a read command's buffer");
+		return true;
 	}
 	wrong(q, "a READ of a buffer that is not offered");
 	return false;
@@ -186,88 +228,104 @@ bool storage_offered(struct world_qp *q, int side, uint32_t rkey, uint64_t va, u
 
 /* ---- target ---- */
 
-static void respond(struct world_qp *q, struct command *c)
+static void post(struct world_qp *q, const struct rc_wr *wr)
 {
-	const struct storage *s = q->storage;
-	struct rc_wr wr = {.op = s->cfg.one_key || c->inlined ? RC_SEND : RC_SEND_INV,
-			   .wr_id = c->id,
-			   .length = CQE_BYTES,
-			   .imm = c->key,
-			   .data = c->cqe};
-
-	memset(c->cqe, 0, sizeof(c->cqe));
-	put_le16(c->cqe + 12, c->id);
-	c->live = false;
-	if (rc_post(q->side[1].qp, q->w->now, &wr) && !rc_qp_in_error(q->side[1].qp))
+	if (rc_post(q->side[1].qp, q->w->now, wr) && !rc_qp_in_error(q->side[1].qp))
 		wrong(q, "the model's target has no room");
 }
 
-static void read_data(struct world_qp *q, struct command *c)
+static void respond(struct world_qp *q, struct command *c)
 {
-	const struct storage *s = q->storage;
-	uint32_t piece = s->cfg.split ? s->cfg.split : c->length;
+	struct storage *s = q->storage;
+	struct rc_wr wr = {.op = RC_SEND, .wr_id = c->io.id % STORAGE_DEPTH, .data = c->chatter};
 
-	for (uint32_t at = 0; at < c->length; at += piece) {
-		struct rc_wr wr = {.op = RC_READ,
-				   .wr_id = WR_READ | c->id,
-				   .va = c->va + at,
-				   .rkey = c->key,
-				   .length = c->length - at < piece ? c->length - at : piece};
-
-		c->left++;
-		if (rc_post(q->side[1].qp, q->w->now, &wr) && !rc_qp_in_error(q->side[1].qp))
-			wrong(q, "the model's target has no room");
+	c->live = false;
+	if (s->cfg.chatter && prng_below(&s->rng, 1000) < s->cfg.chatter) {
+		wr.length = form_chatter(s->cfg.form, prng_below(&s->rng, 1u << 30), c->chatter);
+		if (wr.length)
+			post(q, &wr);
 	}
+	if (!s->cfg.one_key && c->io.parts) {
+		wr.op = RC_SEND_INV;
+		wr.imm = c->io.part[0].key;
+	}
+	wr.data = c->answer;
+	wr.length = form_response(s->cfg.form, c->io.id, c->answer);
+	post(q, &wr);
 }
 
-static void write_data(struct world_qp *q, struct command *c)
+/* READ or WRITE the parts. */
+static void move_data(struct world_qp *q, struct command *c)
 {
-	struct rc_wr wr = {
-		.op = RC_WRITE, .wr_id = c->id, .va = c->va, .length = c->length, .data = c->data};
+	const struct storage *s = q->storage;
+	const struct form_io *io = &c->io;
+	uint8_t *data = c->data;
 
-	pattern_fill(c->data, key_of(q, c->number), 0, c->length);
-	rc_post(q->side[1].qp, q->w->now, &wr);
+	for (uint32_t i = 0; i < io->parts; data += io->part[i++].length) {
+		uint32_t length = io->part[i].length;
+		uint32_t piece = io->write && s->cfg.split ? s->cfg.split : length;
+
+		for (uint32_t at = 0; at < length; at += piece) {
+			struct rc_wr wr = {.op = io->write ? RC_READ : RC_WRITE,
+					   .wr_id = io->id % STORAGE_DEPTH | i << WR_PART,
+					   .va = io->part[i].va + at,
+					   .rkey = io->part[i].key,
+					   .length = length - at < piece ? length - at : piece};
+
+			if (io->write) {
+				wr.wr_id |= WR_READ;
+				c->left++;
+			} else {
+				wr.rkey = 0;
+				wr.data = data;
+			}
+			post(q, &wr);
+		}
+	}
 }
 
 static void capsule(struct world_qp *q, const uint8_t *b, uint32_t length)
 {
 	struct storage *s = q->storage;
-	uint16_t id = get_le16(b + 2);
-	struct command *c = &s->its[id % STORAGE_DEPTH];
+	struct form_io io;
+	struct command *c;
+	uint32_t data;
 
-	if (length < SQE_BYTES || id >= s->cfg.depth || c->live) {
+	if (!form_read_command(s->cfg.form, b, length, &io, &data)) {
 		wrong(q, "a capsule that was not sent");
 		return;
 	}
-	c->live = true;
-	c->id = id;
-	c->number = get_le64(b + 40);
-	c->write = b[0] == NVME_WRITE;
-	c->inlined = b[39] == IN_CAPSULE;
-	c->va = get_le64(b + 24);
-	c->length = get_le32(b + 32) & (c->inlined ? UINT32_MAX : 0xffffff);
-	c->key = get_le32(b + 35);
-	c->left = 0;
-	c->refused = c->write && prng_below(&s->rng, 1000) < s->cfg.refused;
-	if (c->inlined) {
-		if (pattern_check(b + SQE_BYTES, key_of(q, c->number), 0, c->length) != c->length)
-			wrong(q, "data in a capsule is not what was sent");
-	} else if (!c->write) {
-		write_data(q, c);
-	} else if (c->length && !c->refused) {
-		read_data(q, c);
+	c = &s->its[io.id % STORAGE_DEPTH];
+	if (io.id % STORAGE_DEPTH >= s->cfg.depth || c->live) {
+		wrong(q, "a capsule that was not sent");
 		return;
 	}
-	respond(q, c);
+	c->io = io;
+	c->live = true;
+	c->left = 0;
+	c->refused = io.write && prng_below(&s->rng, 1000) < s->cfg.refused;
+	if (io.inlined &&
+	    pattern_check(b + data, key_of(q, io.number), 0, io.inlined) != io.inlined)
+		wrong(q, "data in a capsule is not what was sent");
+	if (!io.write)
+		pattern_fill(c->data, key_of(q, io.number), 0, io.length);
+	if (!c->refused)
+		move_data(q, c);
+	if (!c->left)
+		respond(q, c);
 }
 
 bool storage_read(struct world_qp *q, int side, const struct rc_read_data *d)
 {
 	const struct storage *s = q->storage;
-	const struct command *c = &s->its[d->wr_id & 0xffff];
-	uint64_t at = d->offset + rc_qp_config(q->side[side].qp)->rmr_va - c->va;
+	const struct form_io *io = &s->its[d->wr_id & WR_SLOT].io;
+	uint32_t part = (d->wr_id >> WR_PART) % STORAGE_PARTS;
+	uint64_t at = d->offset + rc_qp_config(q->side[side].qp)->rmr_va - io->part[part].va;
 
-	if (pattern_check(d->data, key_of(q, c->number), at, d->len) == d->len)
+	at += io->inlined;
+	for (uint32_t i = 0; i < part; i++)
+		at += io->part[i].length;
+	if (pattern_check(d->data, key_of(q, io->number), at, d->len) == d->len)
 		return true;
 	wrong(q, "a target READ other bytes than its command's");
 	return false;
@@ -282,12 +340,12 @@ void storage_received(struct world_qp *q, int side, const struct rc_message *m)
 	if (side)
 		capsule(q, m->data, m->length);
 	else
-		response(q, m->data);
+		response(q, m);
 }
 
 void storage_completed(struct world_qp *q, int side, const struct rc_completion *c)
 {
-	struct command *k = &q->storage->its[c->wr_id & 0xffff];
+	struct command *k = &q->storage->its[c->wr_id & WR_SLOT];
 
 	if (!side && c->status == RC_OK) {
 		q->storage->mine[c->wr_id].sending = false;

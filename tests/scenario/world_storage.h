@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A storage initiator on host 0 and a target on host 1, over one queue pair: NVMe over RDMA as far
- * as it can be seen on the cable. The initiator SENDs capsules whose descriptor names a buffer of
- * its own; of a write command the target READs that buffer, in pieces, of a read command it WRITEs
- * it; then it SENDs the response, after which the initiator uses the buffer for something else.
+ * A storage initiator on host 0 and a target on host 1, over one queue pair: NVMe over RDMA, iSER or
+ * NFS over RDMA as far as they can be seen on the cable (world_form.h). The initiator SENDs
+ * commands that name buffers of its own; of a write command the target READs them, in pieces, of a
+ * read command it WRITEs them; then it SENDs the response, after which the initiator uses the
+ * buffers for something else.
  *
  * Every command has data of its own (pattern.h), so bytes of another command show. The buffer is
  * offered from the capsule until the response has reached the initiator: a READ of anything else is
@@ -12,6 +13,7 @@
 #ifndef SCENARIO_WORLD_STORAGE_H
 #define SCENARIO_WORLD_STORAGE_H
 
+#include "tests/scenario/world_form.h"
 #include "tests/scenario/world.h"
 
 #define STORAGE_DEPTH 64u
@@ -26,11 +28,14 @@
  *             again; else each command has a key of its own, and the response revokes it
  * @odd:       buffers begin anywhere
  * @reads:     so many thousandths of the commands read
- * @inlined:   so many of the write commands bring their data in the capsule
+ * @inlined:   so many of the write commands bring their data in the capsule; of iSER some of it
  * @refused:   so many of the write commands are answered without a look at their data
+ * @form:      enum storage_form
+ * @parts:     buffers of a command, at most; 0: one. iSER has one
+ * @chatter:   before so many of the responses the target says something else
  */
 struct storage_config {
-	uint32_t min, max, depth, split, reads, inlined, refused;
+	uint32_t min, max, depth, split, reads, inlined, refused, form, parts, chatter;
 	uint64_t count;
 	bool one_key, odd;
 };
