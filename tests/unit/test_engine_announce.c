@@ -39,7 +39,7 @@ static void answers(struct storage *s, uint32_t cum)
 }
 
 /* Both lanes are in custody, and no command was told yet. */
-static struct storage begin(void)
+static struct storage begin(enum announce_mode mode)
 {
 	static const struct engine_config cfg = {.pool_bytes = 4 << 20, .max_conns = 16, .seed = 1};
 	struct rule rule = rig_rule(0, POLICY_EARLY, RIG_MTU);
@@ -53,7 +53,7 @@ static struct storage begin(void)
 			    .psn = 0x100,
 			    .own = 6};
 
-	rule.announce = ANNOUNCE_MODE_NVME;
+	rule.announce = (uint8_t)mode;
 	rule.read_depth = 64;
 	engine_rules(s.r->e, &rule, 1, s.r->now);
 	engine_peer_features(s.r->e, 0, PEER_FEATURE_ANNOUNCE);
@@ -67,8 +67,8 @@ static struct storage begin(void)
 	return s;
 }
 
-/* The PSN of the READ that was sent to the initiator. */
-static uint32_t asked(struct storage *s)
+/* The PSN of the READ that was sent to the initiator; PSN_NONE when none was. */
+static uint32_t asked_if(struct storage *s)
 {
 	for (; s->r->at < s->r->nout; s->r->at++) {
 		const struct rig_frame *f = &s->r->out[s->r->at];
@@ -76,8 +76,16 @@ static uint32_t asked(struct storage *s)
 		if (f->port == PORT_LAN && f->data[RIG_BTH] == 0x0c)
 			return get_be24(f->data + RIG_BTH + 9);
 	}
-	fail_msg("nothing is READ");
-	return 0;
+	return PSN_NONE;
+}
+
+static uint32_t asked(struct storage *s)
+{
+	uint32_t psn = asked_if(s);
+
+	if (psn == PSN_NONE)
+		fail_msg("nothing is READ");
+	return psn;
 }
 
 /* The initiator tells its target to fetch READ_LEN bytes: command @id. */
@@ -122,7 +130,7 @@ static void done(struct storage *s, unsigned int id)
  * one that finds no room has not come: it is not sent on, and is asked for again. */
 static void test_answer_without_room(void **state)
 {
-	struct storage s = begin();
+	struct storage s = begin(ANNOUNCE_MODE_NVME);
 	uint32_t at = 0;
 
 	(void)state;
@@ -147,7 +155,7 @@ static void test_answer_without_room(void **state)
  * the READ: the target may lack its response still, and would take it for done. */
 static void test_ack_before_absorbed(void **state)
 {
-	struct storage s = begin();
+	struct storage s = begin(ANNOUNCE_MODE_NVME);
 	uint32_t sent = PSN_NONE;
 	bool told = false;
 
@@ -187,11 +195,103 @@ static void test_ack_before_absorbed(void **state)
 	rig_destroy(s.r);
 }
 
+/* ---- iSER ---- */
+
+/* A SCSI command with task tag @id: READ_LEN bytes to be written. */
+static void tell_iser(struct storage *s, unsigned int id)
+{
+	rig_forget(s->r);
+	rig_rx(s->r, NEAR,
+	       "04 40ffff 00000022 80%06x | 18 000000 00000007 00*6 1000 00*12 | "
+	       "01 a1 00*14 000000%02x 00000100 00*8 2a 00*15",
+	       s->own++, id);
+	rig_progress(s->r, s->own, s->own, s->own);
+}
+
+/* The target's PDU with @opcode. @shift: READs of ours that the initiator has had. */
+static void say_iser(struct storage *s, unsigned int opcode, unsigned int id, uint32_t shift)
+{
+	rig_rx(s->r, FAR, "04 40ffff 00000011 80%06x | 10 00*27 | %02x 80 00*14 000000%02x 00*28",
+	       s->psn, opcode, id);
+	rig_rx(s->r, NEAR, "11 40ffff 00000022 00%06x 1f %06x", s->psn++ + shift, ++s->msn);
+}
+
+/* Four commands, and a fifth that was READ ahead. */
+static struct storage begin_iser(enum announce_mode mode)
+{
+	struct storage s = begin(mode);
+
+	for (unsigned int id = 0; id < 4; id++) {
+		tell_iser(&s, id);
+		assert_true(give(&s, fetch(&s, VA)));
+		say_iser(&s, 0x21, id, 0);
+	}
+	answers(&s, s.psn);
+	tell_iser(&s, 4);
+	(void)give(&s, asked(&s));
+	return s;
+}
+
+static void fetch_anyhow(struct storage *s)
+{
+	rig_forget(s->r);
+	rig_rx(s->r, FAR, "0c 40ffff 00000011 80%06x | 00*4 %08x 00000007 %08x", s->psn++, VA,
+	       READ_LEN);
+}
+
+/* The target's READ ends here, also where the protocol has to be found. NOP-In ends nothing. */
+static void test_iser(void **state)
+{
+	static const enum announce_mode modes[] = {ANNOUNCE_MODE_AUTO, ANNOUNCE_MODE_ISER};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct storage s = begin_iser(modes[i]);
+
+		say_iser(&s, 0x20, 0xff, 1);
+		fetch_anyhow(&s);
+		assert_int_equal(asked_if(&s), PSN_NONE);
+		rig_destroy(s.r);
+	}
+}
+
+/* Tasks were aborted, and nobody says which: the initiator is asked for what it still has. */
+static void test_iser_abort(void **state)
+{
+	struct storage s = begin_iser(ANNOUNCE_MODE_AUTO);
+
+	(void)state;
+	say_iser(&s, 0x22, 9, 1);
+	fetch_anyhow(&s);
+	assert_int_not_equal(asked_if(&s), PSN_NONE);
+	assert_int_equal(engine_counter(s.r->e, EC_ANNOUNCE_MISMATCHES), 0);
+	rig_destroy(s.r);
+}
+
+/* A rule that names another protocol. */
+static void test_other_protocol(void **state)
+{
+	struct storage s = begin(ANNOUNCE_MODE_NFS);
+
+	(void)state;
+	for (unsigned int id = 0; id < 6; id++) {
+		tell_iser(&s, id);
+		assert_int_equal(asked_if(&s), PSN_NONE);
+		assert_true(give(&s, fetch(&s, VA)));
+		say_iser(&s, 0x21, id, 0);
+	}
+	assert_int_equal(rig_conn(s.r).lane[LANE_IN].announce.commands, 0);
+	rig_destroy(s.r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_answer_without_room),
 		cmocka_unit_test(test_ack_before_absorbed),
+		cmocka_unit_test(test_iser),
+		cmocka_unit_test(test_iser_abort),
+		cmocka_unit_test(test_other_protocol),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
