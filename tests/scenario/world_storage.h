@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A storage initiator on host 0 and a target on host 1, over one queue pair: NVMe over RDMA, iSER or
- * NFS over RDMA as far as they can be seen on the cable (world_form.h). The initiator SENDs
+ * A storage initiator on host 0 and a target on host 1, over one queue pair: NVMe over RDMA, iSER
+ * or NFS over RDMA as far as they can be seen on the cable (world_form.h). The initiator SENDs
  * commands that name buffers of its own; of a write command the target READs them, in pieces, of a
  * read command it WRITEs them; then it SENDs the response, after which the initiator uses the
  * buffers for something else.
