@@ -138,9 +138,12 @@ static int sink_hold(void *ctx, const struct flow_key *requests, uint32_t lqpn, 
 
 	int side = w->cfg.prefetch_single ? !c->side : c->side; /* of the requester */
 
-	for (uint32_t i = 0; i < w->nqps; i++)
+	for (uint32_t i = 0; i < w->nqps; i++) {
 		if (w->qp[i].cfg[side].lqpn == lqpn)
 			w->qp[i].side[side].numbered = on ? *requests : (struct flow_key){0};
+		else if (w->qp[i].cfg[!side].lqpn == lqpn) /* announce/ */
+			w->qp[i].side[!side].numbered_far = on ? *requests : (struct flow_key){0};
+	}
 	return 0;
 }
 
@@ -289,6 +292,9 @@ struct engine *world_adopt(struct world *w, int side, int fd, const char **why)
 	for (uint32_t i = 0; i < w->nqps; i++) {
 		struct flow_key *k = &w->qp[i].side[side].numbered;
 
+		if (k->dqpn && !engine_holds(e, k))
+			*k = (struct flow_key){0};
+		k = &w->qp[i].side[!side].numbered_far;
 		if (k->dqpn && !engine_holds(e, k))
 			*k = (struct flow_key){0};
 	}
@@ -457,11 +463,14 @@ void world_restart(struct world *w, int side)
 		struct world_qp *q = &w->qp[i];
 		int from = w->cfg.prefetch_single ? !side : side;
 
-		if (!q->side[from].numbered.dqpn)
-			continue;
-		q->side[from].stranded = true;
-		engine_fail_orphan(w->engine[side], &q->side[from].numbered, q->cfg[from].lqpn,
-				   w->now);
+		if (q->side[from].numbered.dqpn) {
+			q->side[from].stranded = true;
+			engine_fail_orphan(w->engine[side], &q->side[from].numbered,
+					   q->cfg[from].lqpn, w->now);
+		}
+		if (q->side[!side].numbered_far.dqpn)
+			engine_fail_orphan(w->engine[side], &q->side[!side].numbered_far,
+					   q->cfg[!side].lqpn, w->now);
 	}
 	world_peer(w, !side, PEER_RESTARTED);
 }

@@ -170,6 +170,8 @@ struct world_qp {
 		bool lost, holed;
 		struct flow_key numbered; /* of its requests, while its appliance gives them other
 					     numbers */
+		struct flow_key numbered_far; /* the same, where the other appliance does (announce/)
+					       */
 		bool stranded;		  /* and was restarted then */
 		uint32_t conn, fault_una;
 		uint64_t fault_at;
