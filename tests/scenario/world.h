@@ -168,11 +168,10 @@ struct world_qp {
 		enum rc_status status; /* of the first failure */
 		bool data_wrong;
 		bool lost, holed;
-		struct flow_key numbered; /* of its requests, while its appliance gives them other
-					     numbers */
-		struct flow_key numbered_far; /* the same, where the other appliance does (announce/)
-					       */
-		bool stranded;		  /* and was restarted then */
+		/* of its requests, while its appliance gives them other numbers */
+		struct flow_key numbered;
+		struct flow_key numbered_far; /* the same, at the other end (announce/) */
+		bool stranded;		      /* and was restarted then */
 		uint32_t conn, fault_una;
 		uint64_t fault_at;
 		struct world_seen *seen;

@@ -151,8 +151,8 @@ static void test_answer_without_room(void **state)
 	rig_destroy(s.r);
 }
 
-/* A READ that ends here has no number near the initiator. An ACK of what stands before it is none of
- * the READ: the target may lack its response still, and would take it for done. */
+/* A READ that ends here has no number near the initiator. An ACK of what stands before it is none
+ * of the READ: the target may lack its response still, and would take it for done. */
 static void test_ack_before_absorbed(void **state)
 {
 	struct storage s = begin(ANNOUNCE_MODE_NVME);

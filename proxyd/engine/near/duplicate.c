@@ -455,8 +455,7 @@ static void answer_again(struct engine *e, struct flow *fl, const struct frame *
 	if (r && other_read(fl, r, f))
 		refuse_other(e, fl, f);
 	else if (fl->lane.suspect ||
-		 (!atomic_again(e, fl, f) &&
-		  !(reads_of(e, &fl->lane) && resp_repeat(e, fl, f))))
+		 (!atomic_again(e, fl, f) && !(reads_of(e, &fl->lane) && resp_repeat(e, fl, f))))
 		await_answer(e, fl, f, r, moved);
 }
 
