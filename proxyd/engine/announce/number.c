@@ -38,9 +38,15 @@ void announce_sent(struct engine *e, struct lane *l, const struct pkt *d, bool a
 {
 	struct lane_announce *y = announce_of(e, l);
 	bool eom = d->flags & PKT_EOM, ackable = !(d->flags & PKT_ANSWERED);
+	struct read_rec *r;
 
 	if (!y || psn_before(l->nxt.psn, y->map.asked.psn))
 		return;
+	/* its place among all READs is where it goes, not where it had its turn: ours may go before
+	 * it while the port has no room */
+	r = d->flags & PKT_ANSWERED && !absorbed ? reads_find(e, l, l->nxt.psn) : NULL;
+	if (r && !r->given)
+		r->given = ++y->issued;
 	y->inside = !eom;
 	if (!y->numbered) {
 		y->map.asked = l->nxt;

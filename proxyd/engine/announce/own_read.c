@@ -352,13 +352,12 @@ static enum announce_turn turn_read(struct engine *e, struct flow *fl, struct la
 	}
 	r = reads_find(e, l, f->psn);
 	if (!r || r->given)
-		return ANNOUNCE_SEND; /* it has its place */
+		return ANNOUNCE_SEND; /* it has its place (announce_sent()) */
 	/* the target may go on here before the responder has answered: it is for us to count */
 	if (y->numbered && others >= depth(e, fl, y))
 		return ANNOUNCE_WAIT;
 	if (!y->numbered && others < MANY && others + 1 > y->most)
 		y->most = others + 1;
-	r->given = ++y->issued;
 	return ANNOUNCE_SEND;
 }
 
