@@ -49,8 +49,7 @@ struct config_peer {
  * struct config_rule_src - what a rule's struct does not say: lines, for messages, and its peer's
  * name.
  * @file, @line: of [rule NAME]; @peer_line, @pool_line, @mtu_line, @ahead_line, @atomic_line,
- * @announce_line: of
- * the keys, 0 when absent
+ * @announce_line: of the keys, 0 when absent
  */
 struct config_rule_src {
 	uint8_t file;
@@ -120,6 +119,10 @@ int config_load(const char *path, struct config *c, struct config_errors *errs);
 
 /** config_parse - likewise from an open @f that messages call @name (tests, fuzzing). */
 int config_parse(FILE *f, const char *name, struct config *c, struct config_errors *errs);
+
+/** config_wants_pins - whether rule @i says that it wants what only works with the XDP program's
+ * pins. What is on by default and could not be is no reason for an error. */
+bool config_wants_pins(const struct config *c, unsigned int i);
 
 /** config_file - name of the file that bears this index in peers and rules. */
 const char *config_file(const struct config *c, unsigned int file);

@@ -51,7 +51,7 @@ void daemon_prefetch(struct daemon *d)
 	for (unsigned int i = 0; i < d->cfg->nrules; i++) {
 		const struct rule *r = &d->cfg->rules[i];
 
-		wanted |= r->prefetch || r->announce || r->atomic == ATOMIC_PREFETCH;
+		wanted |= config_wants_pins(d->cfg, i);
 		if (r->prefetch == PREFETCH_SINGLE)
 			log_line(
 				LOG_WARNING,
@@ -64,6 +64,8 @@ void daemon_prefetch(struct daemon *d)
 	rc = afxdp_pin(d->port, wanted || d->state_fd, err, sizeof(err));
 	if (!rc)
 		return;
+	for (unsigned int i = 0; i < d->cfg->nrules; i++)
+		d->cfg->rules[i].announce = ANNOUNCE_MODE_OFF;
 	if (!wanted) {
 		log_line(
 			LOG_WARNING,
@@ -79,7 +81,6 @@ void daemon_prefetch(struct daemon *d)
 	snprintf(d->ahead_off, sizeof(d->ahead_off), "%s", err);
 	for (unsigned int i = 0; i < d->cfg->nrules; i++) {
 		d->cfg->rules[i].prefetch = PREFETCH_OFF;
-		d->cfg->rules[i].announce = ANNOUNCE_MODE_OFF;
 		if (d->cfg->rules[i].atomic == ATOMIC_PREFETCH)
 			d->cfg->rules[i].atomic = ATOMIC_ORDERED;
 	}

@@ -286,11 +286,6 @@ static void check_socket(const struct config *c, struct config_errors *errs)
 			     "'%s' is there and no socket; remove it, or set 'socket'", c->socket);
 }
 
-static bool wants_pins(const struct rule *r)
-{
-	return r->prefetch || r->announce || r->atomic == ATOMIC_PREFETCH;
-}
-
 static bool is_bpffs(const char *path)
 {
 	struct statfs s;
@@ -313,7 +308,7 @@ static void check_pins(const struct config *c, struct config_errors *warn)
 	if (!strcmp(parent, "/sys/fs/bpf") && !geteuid())
 		return;
 	for (unsigned int i = 0; i < c->nrules; i++) {
-		if (!wants_pins(&c->rules[i]) || is_bpffs(parent))
+		if (!config_wants_pins(c, i) || is_bpffs(parent))
 			continue;
 		config_error(warn, config_file(c, c->rule_src[i].file), c->rule_src[i].line,
 			     "rule '%s' wants prefetch, and there is no BPF file system at %s to "
