@@ -24,8 +24,10 @@
 
 /* So many rounds of repeating that begin at the same place far away mean another incarnation. */
 #define JUMP_RUN	     3
-/* A place where nothing was repeated for so long is no place to wait at. */
+/* A place where nothing was repeated for so long is no place to wait at; a requester that is about
+ * to be told of a fault for it may have a longer timer. */
 #define PLACE_MS	     1000u
+#define STUCK_PLACE_MS	     5000u
 /* Rounds of repeating that begin behind what is missing, until it is believed. */
 #define GONE_ON_ROUNDS	     3
 #define TRICKLE_US	     2000u
@@ -80,17 +82,54 @@ static void trickle(struct engine *e, struct flow *fl)
 }
 
 /*
- * The requester repeats for STUCK_NS what it was told to be done, and the responder, which would
- * know more, cannot be asked: it knows other PSNs, or may have forgotten the answer. The requester
- * is another incarnation of the QP, or does not get what we send. Returns true when the lane has
- * faulted.
+ * Count the rounds of repeating that begin at @psn, the lowest one of them. A requester that gets
+ * no answer begins each round there, when its timer fires.
+ * Who only knows the addresses does not know where that is, and what it sends at once, however
+ * many, is one round.
+ */
+static void begins_again(struct engine *e, struct lane *l, uint32_t psn)
+{
+	uint16_t now = (uint16_t)(e->now / NSEC_PER_MSEC), since = now - l->jump_ms;
+	struct lane_reads *x = reads_of(e, l);
+
+	if (!l->jump_run || since > (x && x->stuck ? STUCK_PLACE_MS : PLACE_MS) ||
+	    (psn_before(psn, l->jump_psn) && l->jump_run == 1)) {
+		l->jump_run = 1;
+		if (x)
+			x->stuck = 0;
+	} else if (psn != l->jump_psn || since < ROUND_MS) {
+		return;
+	} else if (l->jump_run < UINT8_MAX) {
+		l->jump_run++;
+	}
+	l->jump_psn = psn;
+	l->jump_ms = now;
+}
+
+/* What comes is the requester's own, or may be: nobody begins anew elsewhere. Not so while repeats
+ * of the same are counted, between which anybody may send this. */
+static void forget_place(struct engine *e, struct lane *l)
+{
+	if (!reads_of(e, l) || !reads_of(e, l)->stuck)
+		l->jump_run = 0;
+}
+
+/*
+ * The requester repeats for STUCK_NS, round after round, what it was told to be done, and the
+ * responder, which would know more, cannot be asked: it knows other PSNs, or may have forgotten the
+ * answer. The requester is another incarnation of the QP, or does not get what we send. Two repeats
+ * with a long silence between them, or of this and that, show nothing: anybody can send them.
+ * Returns true when the lane has faulted.
  */
 static bool repeats_for_ever(struct engine *e, struct flow *fl, struct lane_reads *x,
 			     const struct frame *f, enum lane_reason why)
 {
+	if (!icrc_ok(f))
+		return false;
+	begins_again(e, &fl->lane, f->psn);
 	if (!x->stuck)
 		x->stuck = e->now;
-	if (e->now - x->stuck < STUCK_NS || !icrc_ok(f))
+	if (f->psn != fl->lane.jump_psn || e->now - x->stuck < STUCK_NS)
 		return false;
 	lane_fault(e, fl, why, AETH_NAK_OPERATION);
 	return true;
@@ -324,28 +363,6 @@ void duplicate_proved(struct engine *e, struct flow *fl)
 	ack_list(e, fl);
 }
 
-/*
- * Count the rounds of repeating that begin at @psn, the lowest one of them. A requester that gets
- * no answer begins each round there, when its timer fires.
- * Who only knows the addresses does not know where that is, and what it sends at once, however
- * many, is one round.
- */
-static void begins_again(const struct engine *e, struct lane *l, uint32_t psn)
-{
-	uint16_t now = (uint16_t)(e->now / NSEC_PER_MSEC), since = now - l->jump_ms;
-
-	if (!l->jump_run || since > PLACE_MS ||
-	    (psn_before(psn, l->jump_psn) && l->jump_run == 1)) {
-		l->jump_run = 1;
-	} else if (psn != l->jump_psn || since < ROUND_MS) {
-		return;
-	} else {
-		l->jump_run++;
-	}
-	l->jump_psn = psn;
-	l->jump_ms = now;
-}
-
 /* Whether another owner of the number asks for @psn: asked for again and again, while nothing is
  * owed. */
 static bool may_be_another(struct engine *e, struct flow *fl, uint32_t psn)
@@ -354,11 +371,11 @@ static bool may_be_another(struct engine *e, struct flow *fl, uint32_t psn)
 
 	if (lane_owes(e, l)) {
 		COUNT(e, FOREIGN);
-		l->jump_run = 0;
+		forget_place(e, l);
 		return false;
 	}
 	begins_again(e, l, psn);
-	return l->jump_run >= JUMP_RUN;
+	return psn == l->jump_psn && l->jump_run >= JUMP_RUN;
 }
 
 /* A requester repeats what it asked: another request with the same PSN comes from another QP. */
@@ -387,7 +404,7 @@ static void ack_again(struct engine *e, struct flow *fl, const struct frame *f, 
 	if (moved && psn_before(f->psn, l->told) &&
 	    repeats_for_ever(e, fl, reads_of(e, l), f, REASON_INCARNATION))
 		return;
-	l->jump_run = 0;
+	forget_place(e, l);
 	trickle(e, fl);
 	/* it resends this, and has not asked for the READ again in the same round: it has the
 	 * answer */
@@ -553,7 +570,7 @@ bool duplicate_jumped(struct engine *e, struct flow *fl, const struct frame *f, 
 		return false;
 	}
 	if (first)
-		l->jump_run = 0;
+		forget_place(e, l);
 	if (!may_be_another(e, fl, f->psn))
 		return false;
 	new_incarnation(e, fl, f);
