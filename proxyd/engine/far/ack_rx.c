@@ -26,6 +26,8 @@
 #define ASK_AGAIN_US 1000u
 /* So long after its READ came a response that finds no room is refused. */
 #define NO_ROOM_NS   (500 * NSEC_PER_MSEC)
+/* Packets whose messages are counted to see whether an ACK fits. */
+#define COUNTED_MOST 256
 /* An RNR budget is not used up by fewer NAKs than this: hosts' own is up to seven. */
 #define RNR_LEAST    8u
 
@@ -355,6 +357,37 @@ static void rx_nak(struct engine *e, struct flow *fl, const struct frame *f)
 		rx_nak_fatal(e, fl, f->psn, s);
 }
 
+/* Whether the ACK @f, of what is in custody, says as many messages as the responder that we know
+ * has completed there. What answers a repeat may say more. */
+static bool counts_as_known(struct engine *e, const struct lane *l, const struct frame *f)
+{
+	uint32_t psn = l->una.psn, msn = l->una.msn;
+	const struct pkt *d;
+
+	for (int n = 0; n < COUNTED_MOST && !psn_after(psn, f->psn); n++) {
+		d = window_get(&l->win, e->pool, psn);
+		if (!d)
+			return true;
+		msn = psn_add(msn, (d->flags & (PKT_EOM | PKT_ANSWERED)) != 0);
+		psn = psn_add(psn, d->span);
+	}
+	return !psn_after(psn, f->psn) || msn == frame_aeth_msn(f);
+}
+
+/*
+ * The ACK @f bears the PSN of what is in custody, but comes after a long silence, counts another
+ * number of messages, and is one for what the requester's number has asked another queue pair: so
+ * the number has another owner, and it is the owner's. Should it be ours it is said again.
+ */
+static bool rx_of_other(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+
+	return lane_stalled(e, l) && aeth_is_ack(frame_aeth_syndrome(f)) && !l->opaque &&
+	       !announce_numbered(e, l) && !counts_as_known(e, l, f) &&
+	       learn_answers_other(e, fl, f);
+}
+
 static void rx_ack(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
@@ -371,6 +404,8 @@ static void rx_ack(struct engine *e, struct flow *fl, const struct frame *f)
 		lane_refused(e, fl, l->una.psn, AETH_NAK_OPERATION, REASON_INCARNATION);
 		return;
 	}
+	if (rx_of_other(e, fl, f))
+		return;
 	l->progress = e->now; /* whatever it says, the responder is there */
 	l->held_once = false;
 	if (l->opaque || psn_sub(frame_aeth_msn(f), l->una.msn) <= psn_sub(l->epsn.msn, l->una.msn))

@@ -206,12 +206,48 @@ static void other_responder(struct engine *e, struct flow *fl)
 	flow_unpair(e, fl);
 }
 
+/* What was asked by @req, unpaired, with @psn is answered in the paired flow @ack. Returns true
+ * when so much of it was that the two would be taken for a pair. */
+static bool match_other(struct engine *e, struct flow *req, const struct flow *ack, uint32_t psn)
+{
+	uint32_t i = flow_index(e, ack);
+
+	if (req->candidate != FLOW_NONE && req->candidate != i) {
+		match_contradicts(e, req);
+		return false;
+	}
+	req->candidate = i;
+	if (req->last_match_psn != psn && req->matches < MATCHES_NEEDED)
+		req->matches++;
+	req->last_match_psn = psn;
+	return req->matches >= MATCHES_NEEDED;
+}
+
+/*
+ * What the requester's own lane @back brings to it was meant for the queue pair that had its number
+ * before: so says what the number is answered now. The opener lets go; an acceptor waits for that.
+ */
+static void own_lane_replaced(struct engine *e, struct flow *back)
+{
+	if (back->lane.state == LANE_HELD || back->lane.state == LANE_DRAIN)
+		lane_replaced(e, back);
+}
+
 bool learn_answers_other(struct engine *e, struct flow *fl, const struct frame *f)
 {
-	if (!learn_asker(e, flow_partner(e, fl), f->psn) || !icrc_ok(f))
+	struct flow *back = flow_partner(e, fl), *req = learn_asker(e, back, f->psn);
+	struct lane *l = &fl->lane;
+	bool proved, inside = lane_keeps(l) && psn_in(f->psn, l->una.psn, l->epsn.psn);
+
+	if (!req || !icrc_ok(f) || (inside && psn_map_differs(e, l)))
 		return false;
 	engine_pass(e, other_port(fl->side), f);
-	other_responder(e, fl);
+	proved = match_other(e, req, back, f->psn);
+	if (proved)
+		own_lane_replaced(e, back);
+	/* what is in custody here may be answered with this PSN as well */
+	if (proved || !inside)
+		other_responder(e, fl);
 	return true;
 }
 
