@@ -129,6 +129,7 @@ bool lane_strange_ack(const struct engine *e, const struct lane *l, const struct
 void lane_sure(struct engine *e, struct flow *fl);
 bool lane_replaced(struct engine *e, struct flow *fl);
 void lane_answered(struct engine *e, struct flow *fl, const struct frame *f);
+void lane_counts(struct engine *e, struct flow *fl, uint32_t msn);
 
 /* due.c: lists of what the tick has to do */
 void ack_list(struct engine *e, struct flow *fl);

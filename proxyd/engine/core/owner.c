@@ -18,9 +18,10 @@
  * @suspect as well: nobody is asked by it, but who sent it would take an ACK of what follows for
  * one of this, too. Then a true ACK beyond una ends the doubt, or a repeat that passes later.
  *
- * Where responder and requester know other numbers (psn_map.c) nothing passes, so no answer can be
- * to what did; and only this lane makes the two understand each other, so that it counts as one
- * that owes something. A request whose opcode nobody here knows passes without a place among the
+ * Where responder and requester know other numbers (psn_map.c) nothing passes but a READ or ATOMIC
+ * that is asked again, under the responder's number, and its answer ends the doubt if it counts as
+ * we do; and only this lane makes the two understand each other, so that it counts as one that owes
+ * something. A request whose opcode nobody here knows passes without a place among the
  * others: who answers what is not told by its PSN.
  *
  * A responder that has been silent for STALL_NS, with something on its way to it, may be gone. Then
@@ -200,4 +201,14 @@ void lane_answered(struct engine *e, struct flow *fl, const struct frame *f)
 	} else if (behind < MSN_RECENT || msn <= psn_sub(f->psn, l->passed_from) + 1) {
 		lane_replaced(e, fl);
 	}
+}
+
+/** lane_counts - a READ or ATOMIC of the host that passed the lane under the responder's number
+ * (reads/) is answered with @msn: where that is what we know, the responder is the one we know. */
+void lane_counts(struct engine *e, struct flow *fl, uint32_t msn)
+{
+	struct lane *l = &fl->lane;
+
+	if (!l->opaque && psn_sub(msn, l->una.msn) <= psn_sub(l->epsn.msn, l->una.msn))
+		lane_sure(e, fl);
 }

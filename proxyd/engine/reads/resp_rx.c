@@ -79,11 +79,14 @@ static struct pkt *retain(struct engine *e, struct flow *fl, const struct frame 
 #define REPEAT_US 200000u
 
 /* Whether the host may have asked for something past the lane that is answered now. */
+static bool past_lately(const struct engine *e, const struct lane *l, const struct lane_reads *x)
+{
+	return x->past_us && now_us(e) - x->past_us <= 2 * l->rtt.srtt_us + REPEAT_US;
+}
+
 static bool asked_past(const struct engine *e, const struct lane *l, const struct lane_reads *x)
 {
-	if (!l->check_resp || !resp_names_sure(e, l))
-		return true;
-	return x->past_us && now_us(e) - x->past_us <= 2 * l->rtt.srtt_us + REPEAT_US;
+	return !l->check_resp || !resp_names_sure(e, l) || past_lately(e, l, x);
 }
 
 /* Whether no response of the lane can be on its way: the host has got all that it asked for, and
@@ -91,8 +94,7 @@ static bool asked_past(const struct engine *e, const struct lane *l, const struc
 static bool quiet(const struct engine *e, const struct lane *l, const struct lane_reads *x)
 {
 	return !l->nreads && l->una.psn == l->high && lane_stalled(e, l) &&
-	       e->now - x->arrival > resp_overdue_ns(l) &&
-	       (!x->past_us || now_us(e) - x->past_us > 2 * l->rtt.srtt_us + REPEAT_US);
+	       e->now - x->arrival > resp_overdue_ns(l) && !past_lately(e, l, x);
 }
 
 /*
@@ -111,6 +113,8 @@ static bool stray(struct engine *e, struct flow *fl, const struct frame *f, bool
 	struct frame g;
 
 	COUNT(e, STRAY_RESPONSE);
+	if (f->aeth && past_lately(e, l, x) && icrc_ok(f))
+		lane_counts(e, fl, frame_aeth_msn(f));
 	f = atomic_blank(l, f, &g, blank);
 	if (!icrc_ok(f) || (!r && unknown && (!x->guessed_ever || quiet(e, l, x)) &&
 			    learn_answers_other(e, fl, f)))
