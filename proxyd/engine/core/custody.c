@@ -204,7 +204,8 @@ void lane_release(struct engine *e, struct flow *fl, uint32_t next)
 	struct pkt *d;
 
 	while (psn_before(psn, next) && (d = window_next(&l->win, e->pool, psn, next, &psn))) {
-		uint32_t span = d->span;
+		/* inside the range of a READ that has no name yet there may be another guess */
+		uint32_t span = l->role == ROLE_ACCEPTOR && !(d->flags & PKT_NAMED) ? 1 : d->span;
 
 		lane_forget(e, fl, d, psn);
 		psn = psn_add(psn, span);
