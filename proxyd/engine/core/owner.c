@@ -175,8 +175,9 @@ bool lane_replaced(struct engine *e, struct flow *fl)
 	return true;
 }
 
-/** lane_strange_ack - whether the ACK or NAK @f, of what is in custody, comes from another queue
- * pair than what the responder said before: it was silent for long, and has done fewer messages. */
+/** lane_strange_ack - whether the ACK, NAK or answer @f, to what is in custody, comes from another
+ * queue pair than what the responder said before: it was silent for long, and has done fewer
+ * messages. */
 bool lane_strange_ack(const struct engine *e, const struct lane *l, const struct frame *f)
 {
 	uint32_t behind = psn_sub(l->una.msn, frame_aeth_msn(f));

@@ -357,6 +357,12 @@ static void rx_nak(struct engine *e, struct flow *fl, const struct frame *f)
 		rx_nak_fatal(e, fl, f->psn, s);
 }
 
+/* The responder is another one: what is in custody is not for it. */
+static void refuse_other(struct engine *e, struct flow *fl)
+{
+	lane_refused(e, fl, fl->lane.una.psn, AETH_NAK_OPERATION, REASON_INCARNATION);
+}
+
 /* Whether the ACK @f, of what is in custody, says as many messages as the responder that we know
  * has completed there. What answers a repeat may say more. */
 static bool counts_as_known(struct engine *e, const struct lane *l, const struct frame *f)
@@ -401,7 +407,7 @@ static void rx_ack(struct engine *e, struct flow *fl, const struct frame *f)
 		return;
 	}
 	if (lane_strange_ack(e, l, f)) {
-		lane_refused(e, fl, l->una.psn, AETH_NAK_OPERATION, REASON_INCARNATION);
+		refuse_other(e, fl);
 		return;
 	}
 	if (rx_of_other(e, fl, f))
@@ -469,8 +475,13 @@ static bool rx_answer(struct engine *e, struct flow *fl, const struct frame *f,
 	struct mark m;
 
 	f = atomic_blank(l, f, &g, blank);
-	if (r && psn_in(r->at.psn, l->una.psn, l->high))
+	if (r && psn_in(r->at.psn, l->una.psn, l->high)) {
+		if (f->aeth && lane_strange_ack(e, l, f)) {
+			refuse_other(e, fl);
+			return false;
+		}
 		v = reads_response(e, l, f, &r);
+	}
 	switch (v) {
 	case READ_STRAY:
 		return stray_answer(e, fl, r, f, from);
