@@ -209,6 +209,11 @@ void handover_timer(struct engine *e, struct flow *fl)
 		fl->retry_open = e->now;
 		return;
 	}
+	if (l->state == LANE_HELD && !l->accepted && !l->reopen && answered_already(e, l)) {
+		stream_tx_restart(e,
+				  fl); /* it was held at once: agree where the responder is now */
+		return;
+	}
 	if (l->state == LANE_OPENING && e->now - l->opened > REFUSED_RETRY_NS) {
 		/* the peer's session is up but it does not answer: close, the hosts go on alone */
 		lane_close(e, fl, REASON_PEER_LOST, true);
