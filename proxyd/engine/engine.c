@@ -100,8 +100,10 @@ static bool rx_in_fault(struct engine *e, struct flow *fl, const struct frame *f
 	}
 	if (other && other->lane.state == LANE_FAULT) {
 		COUNT(e, FAULT_DROPPED);
-		if (f->op->flags & OPF_REQUEST)
+		if (f->op->flags & OPF_REQUEST) {
 			fault_abandoned_again(e, fl, f);
+			fault_far_request(other, f);
+		}
 		return true;
 	}
 	return false;

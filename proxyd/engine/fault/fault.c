@@ -47,7 +47,9 @@
  * A connection that a former engine held may be idle for hours: until its requester asks nobody
  * knows how to speak to it (*unheard*), and its silence says nothing. It stays in FAULT for as long
  * as that takes, for the first request would else pass in numbers that mean another one to the
- * responder. A stop does not wait for it: it stays fenced, and the next engine finds it again.
+ * responder. The far host, which may ask meanwhile, is not made to wait for that: its packets show
+ * how to speak to its peer, which is broken; but silence still says nothing. A stop does not wait
+ * for it: it stays fenced, and the next engine finds it again.
  */
 #include "engine/fault/fault.h"
 #include "engine/learn/learn.h"
@@ -185,6 +187,20 @@ void fault_orphan(struct engine *e, struct flow *fl)
 
 	strand(e, fl, REASON_ORPHAN);
 	fl->lane.fault.unheard = !back || !back->tmpl.len;
+}
+
+/** fault_far_request - the far host asks @f of a queue pair whose own lane, of @fl, is in FAULT.
+ * Nothing reaches that host any more, so it must not wait for that lane to be used. */
+void fault_far_request(struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+
+	if (!l->fault.unheard || l->fault.broken || !icrc_ok(f))
+		return;
+	if (l->fault.stage == STAGE_TELL)
+		l->fault.epsn = f->psn;
+	else if (l->fault.stage == STAGE_OVER)
+		l->fault.alive = true;
 }
 
 bool fault_unheard(const struct lane *l)
@@ -483,6 +499,14 @@ static bool others_now(const struct lane *l)
 	return l->fault.other || (l->fault.alive && l->fault.mute >= MUTE_MAX);
 }
 
+/* Whether nobody knows how to speak to the host: neither it nor its peer was heard. */
+static bool dumb(struct engine *e, const struct flow *fl)
+{
+	const struct flow *back = flow_partner(e, fl);
+
+	return fl->lane.fault.unheard && !(back && back->tmpl.len);
+}
+
 /* Whether the host of a lane in FAULT may not have seen it yet. */
 bool fault_pending(const struct lane *l)
 {
@@ -496,7 +520,7 @@ void fault_timer(struct engine *e, struct flow *fl)
 
 	switch (l->fault.stage) {
 	case STAGE_TELL:
-		if (l->fault.unheard) {
+		if (dumb(e, fl)) {
 			arm(e, fl, ASK_TWICE_NS);
 			return;
 		}
@@ -539,7 +563,8 @@ void fault_timer(struct engine *e, struct flow *fl)
 		l->fault.answered = false;
 		l->fault.said = PSN_NONE;
 		probe(e, fl);
-	} else if (e->now - fl->seen >= FAULT_QUIET_NS && e->now - l->progress >= FAULT_QUIET_NS) {
+	} else if ((!l->fault.unheard || l->fault.broken) && e->now - fl->seen >= FAULT_QUIET_NS &&
+		   e->now - l->progress >= FAULT_QUIET_NS) {
 		let_go(e, fl, l->reason);
 	} else {
 		arm(e, fl, FAULT_QUIET_NS / 10);

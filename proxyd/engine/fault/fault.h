@@ -28,6 +28,7 @@ void fault_abandoned_again(struct engine *e, struct flow *fl, const struct frame
 void fault_abandoned_ack(struct flow *req, const struct frame *f);
 
 bool fault_pending(const struct lane *l);
+void fault_far_request(struct flow *fl, const struct frame *f);
 /** fault_unheard - a former engine held it, and its host has not asked since. */
 bool fault_unheard(const struct lane *l);
 
