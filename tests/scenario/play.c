@@ -234,7 +234,7 @@ static void connect(struct play *x)
 			(x->p->report_forge > 0 || x->p->nincidents || x->p->actors.overload);
 		/* a former owner's message that its responder had not taken when the next owner
 		 * came is lost, with all that must come after it: theirs are told */
-		x->may_fail[i] |= x->p->actors.order == 1 && any_reuse(x->p);
+		x->may_fail[i] |= x->p->actors.order && any_reuse(x->p);
 	}
 }
 
@@ -286,6 +286,13 @@ static void lose_orphans(struct world *w, int side)
 		w->qp[i].side[side].stranded |= w->qp[i].side[side].numbered.dqpn != 0;
 		w->qp[i].side[side].numbered = (struct flow_key){0};
 	}
+}
+
+/* Where queue pairs have an order a fault of one is all others'. */
+static void one_fails(struct play *x, uint32_t qp)
+{
+	for (uint32_t n = 0; n < x->p->nqps; n++)
+		x->may_fail[n] |= n == qp || x->p->actors.order;
 }
 
 /* Returns whether it lasts. */
@@ -341,7 +348,7 @@ static bool begin(struct play *x, const struct plan_incident *i)
 		rc_qp_set_recv(q->side[i->side].qp, w->now, true, 0, 0.9);
 		return true;
 	case INC_FATAL:
-		x->may_fail[i->qp] = true;
+		one_fails(x, i->qp);
 		rc_qp_refuse_next(q->side[i->side].qp, (uint8_t)i->arg, i->for_ms % 50);
 		return false;
 	case INC_CLOCK:
@@ -356,10 +363,8 @@ static bool begin(struct play *x, const struct plan_incident *i)
 		world_disconnect(q, true);
 		/* without the connection manager nobody tells an appliance that still has something
 		 * for it */
-		x->may_fail[i->qp] |= !x->p->qp[i->qp].cm;
-		/* and where queue pairs have an order a fault of one is all others' */
-		for (uint32_t n = 0; n < x->p->nqps && x->p->actors.order; n++)
-			x->may_fail[n] = true;
+		if (!x->p->qp[i->qp].cm || x->p->actors.order)
+			one_fails(x, i->qp);
 		return true;
 	default:
 		return false;
