@@ -104,16 +104,19 @@ static bool renumbered(const struct lane_info *l)
 	return l->reads.shift || l->reads.shift_msn;
 }
 
-/* What is answered below una was asked for past the lane, or before there was one: there a host is
- * as on its own as without an appliance. */
+/* What is below una was sent, or asked for, past the lane or before there was one: where the
+ * responder lacks it still, a host is as on its own as without an appliance. */
 static void remember(struct forger *f, struct forge_target *t, const uint8_t *data, uint32_t len)
 {
 	const struct lane_info *l = forge_lane(t);
+	bool request, below;
 	struct forge_mark *m;
 	struct frame v;
 	uint32_t icrc;
 
 	frame_parse(data, len, &v);
+	request = v.op->flags & OPF_REQUEST;
+	below = psn_before(v.psn, l->una);
 	memcpy(&icrc, data + len - ICRC_LEN, 4);
 	m = mark_at(f->marks, icrc, v.psn, v.dqpn);
 	for (uint32_t i = 0; i < FORGE_PLACES && !m; i++)
@@ -125,8 +128,8 @@ static void remember(struct forger *f, struct forge_target *t, const uint8_t *da
 				 .psn = v.psn,
 				 .dqpn = v.dqpn,
 				 .held = t->held &&
-					 (v.op->flags & OPF_REQUEST ||
-					  (l->state != LANE_OPENING && !psn_before(v.psn, l->una))),
+					 ((request && (world_renumbers(t->q->w) || !below)) ||
+					  (!request && !below && l->state != LANE_OPENING)),
 				 .inside = t->port == PORT_LAN && t->held &&
 					   (l->state != LANE_OPENING || promised(l)) &&
 					   psn_in(v.psn, l->una, l->epsn)};
