@@ -123,6 +123,9 @@ struct good_range {
  */
 #define SOLO_RING 128u
 
+/* Names of the next responses for which there is no memory. */
+#define SPARE_NAMES 8u
+
 struct lane_reads {
 	struct psn_map map; /* first: core/psn_map.h finds it there */
 	struct window win;
@@ -149,6 +152,9 @@ struct lane_reads {
 	struct mq_list fetches, kept;
 	uint32_t nkept, hint, most, gone, unique, past_us;
 	uint64_t arrival; /* ns */
+	struct {
+		uint32_t psn, name;
+	} spare[SPARE_NAMES]; /* at psn % SPARE_NAMES; PSN_NONE: none */
 
 	struct predictor predictor;
 	struct good_range good[GOOD_RANGES];

@@ -35,6 +35,8 @@ struct lane_reads *reads_begin(struct engine *e, struct flow *fl)
 	x->map.asked = l->epsn;
 	x->una = x->nxt = x->end = x->lost_from = x->latest = x->named = l->epsn.psn;
 	x->map.proof = l->una.psn;
+	for (uint32_t i = 0; i < SPARE_NAMES; i++)
+		x->spare[i].psn = PSN_NONE;
 	x->rate_at = x->arrival = e->now;
 	return x;
 }

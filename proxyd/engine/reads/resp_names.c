@@ -165,6 +165,8 @@ enum resp_verdict resp_names_judge(struct engine *e, struct flow *fl, const stru
 	}
 	if (!resp_names_sure(e, l))
 		return RESP_RIGHT;
+	if (!d && x->spare[f->psn % SPARE_NAMES].psn == f->psn)
+		return x->spare[f->psn % SPARE_NAMES].name == name ? RESP_RIGHT : RESP_LATER;
 	if (!d || (d->flags & PKT_USED)) /* used: by one that is a window away */
 		return RESP_LATER;
 	if (d->name == name)
@@ -188,6 +190,22 @@ static void named(struct engine *e, struct flow *fl, uint32_t id, struct pkt *d,
 	engine_change(e, d, sizeof(*d));
 	d->flags |= PKT_NAMED;
 	resp_arrived(e, fl, id, &f);
+}
+
+/*
+ * There is no memory for the @name of @psn. The responses that the host gets next need none for
+ * themselves (resp_rx.c), so that what waits behind them can go, and makes room: their names must
+ * not fail for want of memory either.
+ */
+static void spare(struct engine *e, const struct lane *l, struct lane_reads *x, uint32_t psn,
+		  uint32_t name)
+{
+	const struct read_rec *r = reads_head(e, l);
+
+	if (!r || psn_sub(psn, psn_add(r->wire, psn_sub(r->resp_next, r->at.psn))) >= SPARE_NAMES)
+		return;
+	x->spare[psn % SPARE_NAMES].psn = psn;
+	x->spare[psn % SPARE_NAMES].name = name;
 }
 
 /* The acceptor has sent the response @name as @psn. */
@@ -214,8 +232,9 @@ static void take(struct engine *e, struct flow *fl, uint32_t psn, uint32_t name)
 	if (d && d->flags == PKT_NAMED) {
 		engine_change(e, d, sizeof(*d));
 		d->name = name; /* the responder was asked once more */
-	} else if (!d || !(d->flags & PKT_USED)) {
-		window_name(&x->win, e->pool, POOL_TRANSIT, psn, name);
+	} else if ((!d || !(d->flags & PKT_USED)) &&
+		   !window_name(&x->win, e->pool, POOL_TRANSIT, psn, name)) {
+		spare(e, &fl->lane, x, psn, name);
 	}
 }
 
