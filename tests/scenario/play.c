@@ -341,8 +341,9 @@ static bool begin(struct play *x, const struct plan_incident *i)
 		if (w->engine[i->side])
 			world_restart(w, (int)i->side);
 		for (uint32_t n = 0; n < w->nqps; n++)
-			x->may_fail[n] |= w->qp[n].side[i->side].lost ||
-					  w->qp[n].side[i->side].stranded || x->p->announce;
+			if (w->qp[n].side[i->side].lost || w->qp[n].side[i->side].stranded ||
+			    x->p->announce)
+				one_fails(x, n);
 		return false;
 	case INC_RNR_STORM:
 		rc_qp_set_recv(q->side[i->side].qp, w->now, true, 0, 0.9);
