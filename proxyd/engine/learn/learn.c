@@ -166,6 +166,19 @@ static void match_contradicts(struct engine *e, struct flow *fl)
 	fl->matches = 0;
 }
 
+/*
+ * Nobody answers what @fl asks: it has no partner, or one that a connection manager named and that
+ * never spoke. Two forged datagrams pair any two numbers; what truly answers shows itself.
+ */
+static bool unanswered(struct engine *e, const struct flow *fl)
+{
+	const struct flow *back = flow_partner(e, fl);
+
+	return fl->partner == FLOW_NONE ||
+	       (fl->learned == LEARNED_CM && fl->lane.role == ROLE_NONE && back &&
+		back->lane.role == ROLE_NONE && !back->tmpl.len);
+}
+
 /* Whose packet does the ACK @psn in @ack answer? */
 static struct flow *match_find(struct engine *e, const struct flow *ack, uint32_t psn,
 			       uint32_t lqpn)
@@ -178,8 +191,7 @@ static struct flow *match_find(struct engine *e, const struct flow *ack, uint32_
 	if (!match_tells(e, m, tag))
 		return NULL;
 	req = flow_ref(e, m->flow);
-	return req->used && m->when >= req->born && req->partner == FLOW_NONE &&
-			       flow_reversed(req, ack)
+	return req->used && m->when >= req->born && unanswered(e, req) && flow_reversed(req, ack)
 		       ? req
 		       : NULL;
 }
@@ -297,7 +309,7 @@ static void match_ack(struct engine *e, struct flow *ack, uint32_t psn, uint32_t
 		req = match_find(e, ack, psn, PSN_NONE);
 		weight = 1;
 	}
-	if (!req)
+	if (!req || req->partner != FLOW_NONE)
 		return;
 	ireq = flow_index(e, req);
 	/* both sides must name each other and nobody else, ever since the count began */
@@ -413,7 +425,7 @@ void learn_request(struct engine *e, struct flow *fl, const struct frame *f)
 	if (f->op->flags & OPF_ANSWERED)
 		note_asked(l, fl, f);
 	if (((f->op->flags & OPF_EOM) || f->ackreq || answered_alike(f)) &&
-	    (!(f->op->flags & OPF_ANSWERED) || answered_alike(f)) && fl->partner == FLOW_NONE &&
+	    (!(f->op->flags & OPF_ANSWERED) || answered_alike(f)) && unanswered(e, fl) &&
 	    e->rules[fl->rule].learn & LEARN_PSN)
 		match_note(e, fl, f->psn, PSN_NONE);
 	if (f->immdt && (e->rules[fl->rule].learn & LEARN_IMMEDIATE))
