@@ -304,7 +304,9 @@ static void rx_accept(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
 
-	if (l->accepted && !l->reopen)
+	bool first = !l->reopen;
+
+	if (l->accepted && first)
 		return;
 	l->accepted = true;
 	l->reopen = false;
@@ -322,6 +324,10 @@ static void rx_accept(struct engine *e, struct flow *fl)
 		if (e->now - l->opened < OPEN_RETRY_NS) /* to the only OPEN */
 			rtt_sample(&l->rtt, (uint32_t)((e->now - l->opened) / NSEC_PER_USEC));
 		engine_event(e, EVENT_HELD, fl, 0, 0);
+	}
+	if (first && handover_outrun(e, l)) {
+		stream_tx_restart(e, fl); /* the peer came late: agree where the responder is */
+		return;
 	}
 	names_begin(e, fl);
 	ack_list(e, fl);

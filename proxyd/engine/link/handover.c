@@ -187,9 +187,7 @@ void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
 }
 
 /* No answer to OPEN. */
-/* Whether a READ of the lane was answered past us: the responder may have forgotten it by the time
- * that the peer sends it to it once more. */
-static bool answered_already(struct engine *e, const struct lane *l)
+bool handover_outrun(struct engine *e, const struct lane *l)
 {
 	const struct lane_reads *x = reads_of(e, l);
 
@@ -202,14 +200,14 @@ void handover_timer(struct engine *e, struct flow *fl)
 
 	if (l->accepted && !l->reopen)
 		return;
-	if (l->state == LANE_OPENING && answered_already(e, l)) {
+	if (l->state == LANE_OPENING && handover_outrun(e, l)) {
 		/* what asked the peer, or its answer, is lost. Nothing is owed: begin anew where
 		 * the host is now */
 		lane_close(e, fl, REASON_NONE, true);
 		fl->retry_open = e->now;
 		return;
 	}
-	if (l->state == LANE_HELD && !l->accepted && !l->reopen && answered_already(e, l)) {
+	if (l->state == LANE_HELD && !l->accepted && !l->reopen && handover_outrun(e, l)) {
 		stream_tx_restart(e,
 				  fl); /* it was held at once: agree where the responder is now */
 		return;

@@ -11,6 +11,9 @@ bool lane_may_open(struct engine *e, const struct flow *fl, const struct frame *
 void lane_open(struct engine *e, struct flow *fl, const struct frame *f);
 void lane_send_open(struct engine *e, struct flow *fl);
 void handover_timer(struct engine *e, struct flow *fl);
+/** handover_outrun - whether READs of the lane @l were answered past us before the peer agreed: the
+ * responder may have forgotten them by the time that the peer asks it for them once more. */
+bool handover_outrun(struct engine *e, const struct lane *l);
 
 /* agreement.c: what the peer says about lanes */
 void agreement_rx(struct engine *e, unsigned int peer, const struct report *r);
