@@ -141,9 +141,12 @@ ended() # PID, a child of this shell, gone or only waited for
 	[[ ${stat##*) } == Z* ]]
 }
 
-signal() # NAME SIGNAL
+signal() # NAME SIGNAL; never to a stranger that has the number of one that ended
 {
-	kill -"$2" "${pid[$1]}"
+	local stat
+
+	stat=$(cat "/proc/${pid[$1]}/stat" 2>/dev/null) || return
+	[[ ${stat##*) } == ?\ $$\ * ]] && kill -"$2" "${pid[$1]}"
 }
 
 ## The sites
