@@ -119,8 +119,7 @@ void atomic_asked(struct engine *e, struct flow *fl)
 	uint32_t n = 0;
 
 	if (x) {
-		if (!x->guesses && l->nreads > x->most)
-			x->most = l->nreads;
+		prefetch_saw(e, l, x);
 		prefetch_depth(e, fl, x);
 		return;
 	}

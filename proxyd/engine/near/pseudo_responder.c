@@ -109,13 +109,12 @@ static void record_request(struct engine *e, struct flow *fl, const struct next_
 		what = (struct read_range){frame_reth_va(f), frame_reth_rkey(f),
 					   frame_reth_length(f)};
 	reads_add(e, fl, f, q->span, host_epsn(e, l), q->wire);
+	if (x)
+		reads_tail(e, l)->moved = x->map.asked.msn != l->epsn.msn;
+	if (x && q->waits)
+		fetch_add(e, fl, &what, f->opcode, q->wire, q->span, FETCH_ASKED);
 	if (l->atomic && q->waits)
 		atomic_asked(e, fl);
-	if (!x)
-		return;
-	reads_tail(e, l)->moved = x->map.asked.msn != l->epsn.msn;
-	if (q->waits)
-		fetch_add(e, fl, &what, f->opcode, q->wire, q->span, FETCH_ASKED);
 }
 
 /* The answer to @q was asked for ahead, as @q->wire: the request itself goes no further. */

@@ -162,6 +162,24 @@ void prefetch_depth(struct engine *e, struct flow *fl, struct lane_reads *x)
 	resp_report_due(e, fl, true);
 }
 
+/** prefetch_saw - the host of the lane @l has asked for one more: what it waits for now. Answers
+ * that have come are not counted. It may have had them past us, while it is not sure that they are
+ * for it (core/owner.c). */
+void prefetch_saw(struct engine *e, const struct lane *l, struct lane_reads *x)
+{
+	uint32_t n = 0;
+
+	if (x->guesses || l->nreads <= x->most)
+		return;
+	for (uint32_t id = x->fetches.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
+		const struct fetch *g = fetch_at(e, id);
+
+		n += g->state == FETCH_ASKED && g->arrived < g->span;
+	}
+	if (n > x->most)
+		x->most = n;
+}
+
 /** prefetch_asked - the host's READ @f was accepted; @claimed: it had been guessed. */
 void prefetch_asked(struct engine *e, struct flow *fl, const struct frame *f, bool claimed)
 {
@@ -169,8 +187,7 @@ void prefetch_asked(struct engine *e, struct flow *fl, const struct frame *f, bo
 	struct lane_reads *x = reads_of(e, l);
 	struct read_range what = {frame_reth_va(f), frame_reth_rkey(f), frame_reth_length(f)};
 
-	if (!x->guesses && l->nreads > x->most)
-		x->most = l->nreads;
+	prefetch_saw(e, l, x);
 	if (!wanted(e, fl))
 		return;
 	prefetch_depth(e, fl, x);

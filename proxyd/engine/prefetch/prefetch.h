@@ -7,6 +7,7 @@
 
 /* prefetch.c: OPENER */
 bool prefetch_claim(struct engine *e, struct flow *fl, const struct frame *f, uint32_t *wire);
+void prefetch_saw(struct engine *e, const struct lane *l, struct lane_reads *x);
 void prefetch_asked(struct engine *e, struct flow *fl, const struct frame *f, bool claimed);
 void prefetch_depth(struct engine *e, struct flow *fl, struct lane_reads *x);
 void prefetch_break(struct engine *e, struct flow *fl);
