@@ -118,9 +118,9 @@ void lane_fault(struct engine *e, struct flow *fl, enum lane_reason why, uint8_t
 	una = psn_to_host(e, l, &l->una);
 	renumbers = psn_map_differs(e, l);
 	/* where the numbers differ the two ends cannot go on without us */
-	if ((!l->start_acked || !psn_before(una.psn, l->frontier.psn)) && !renumbers) {
-		/* nothing was promised that is not true already; the hosts find out by
-		 * themselves */
+	if (l->gone || ((!l->start_acked || !psn_before(una.psn, l->frontier.psn)) && !renumbers)) {
+		/* nobody is left to be told; or nothing was promised that is not true already, and
+		 * the hosts find out by themselves */
 		lane_close(e, fl, why, true);
 		return;
 	}

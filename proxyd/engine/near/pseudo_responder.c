@@ -322,7 +322,7 @@ void near_request(struct engine *e, struct flow *fl, const struct frame *f)
 		fault_request(e, fl, f); /* of a lane that a former engine held */
 		return;
 	}
-	if (l->gone)
+	if (l->gone && l->state != LANE_FAULT)
 		return; /* another owner of the number: it asks again when this is over */
 	ahead = psn_diff(f->psn, host_epsn(e, l)->psn);
 	if (far(ahead)) {
