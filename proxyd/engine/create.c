@@ -107,7 +107,7 @@ static void into_huge_pages(const struct engine *e)
 
 static bool tables_create(struct engine *e, uint64_t now_ns)
 {
-	static const unsigned int share[POOL_CLASSES] = {[POOL_CUSTODY] = 60, [POOL_TRANSIT] = 40};
+	static const unsigned int share[POOL_CLASSES] = {[POOL_CUSTODY] = 75, [POOL_TRANSIT] = 75};
 	uint32_t slots = accepted_slots(&e->cfg);
 
 	e->flows = arena_alloc(&e->arena, sizeof(struct flow) * e->nflows, 64);

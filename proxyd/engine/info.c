@@ -228,9 +228,9 @@ void engine_memory(const struct engine *e, struct engine_memory *out)
 	*out = (struct engine_memory){
 		.pool_bytes = e->cfg.pool_bytes,
 		.custody_used = pool_used(e->pool, POOL_CUSTODY),
-		.custody_cap = pool_cap(e->pool, POOL_CUSTODY),
+		.custody_cap = pool_cap_now(e->pool, POOL_CUSTODY),
 		.transit_used = pool_used(e->pool, POOL_TRANSIT),
-		.transit_cap = pool_cap(e->pool, POOL_TRANSIT),
+		.transit_cap = pool_cap_now(e->pool, POOL_TRANSIT),
 		.flows = e->used_flows,
 		.flows_max = e->nflows,
 		.conns = e->conns,

@@ -27,6 +27,11 @@
  *
  * Each page has a stamp of its user's own beside the table: 0 when the page is taken.
  *
+ * Caps of the two classes may add up to more than there is. What one does not use the other may
+ * have, and @least is what the cap of the other leaves in any case. Of what is free each class
+ * leaves to the other what that one still lacks of its least, or its reserve if it has more; so a
+ * reserve is there whoever has the rest.
+ *
  * Batches (undo.h). The table, maps of slots and what pages hold are noted before they change; the
  * bytes of packets are not. So a superblock or slot that a batch frees is in limbo until its end,
  * and an open superblock that it empties is not rewound. Until then there is a little less room.
@@ -39,6 +44,8 @@
 #define RESERVE_DIV 16
 /* A lane may hold so many times what is free. */
 #define SHARE_FREE  8u
+/* What two caps that add up to more than all may be at most, percent. */
+#define CAP_LENDS   75u
 /* What a superblock surely holds of frames of 512 bytes and more, a share of a page superblock
  * taken off. The worst case is a frame just too long for sixteen to fit. */
 #define BLOCK_SURE  (59 * 1024u)
@@ -69,15 +76,23 @@ uint64_t pool_arena_size(uint64_t bytes)
 	return head_size(blocks) + (uint64_t)blocks * POOL_BLOCK + 4096;
 }
 
+static enum pool_class other_class(enum pool_class c)
+{
+	return c == POOL_CUSTODY ? POOL_TRANSIT : POOL_CUSTODY;
+}
+
+static bool caps_fit(uint64_t a, uint64_t b)
+{
+	return a + b <= 100 || (a <= CAP_LENDS && b <= CAP_LENDS);
+}
+
 struct pool *pool_create(struct arena *a, uint64_t bytes, const unsigned int share[POOL_CLASSES])
 {
 	uint32_t blocks = blocks_of(bytes);
-	uint64_t data = head_size(blocks), sum = 0;
+	uint64_t data = head_size(blocks);
 	struct pool *p;
 
-	for (int c = 0; c < POOL_CLASSES; c++)
-		sum += share[c];
-	if (sum > 100)
+	if (!caps_fit(share[POOL_CUSTODY], share[POOL_TRANSIT]))
 		return NULL;
 	p = arena_alloc(a, data + (uint64_t)blocks * POOL_BLOCK, 4096);
 	if (!p)
@@ -93,6 +108,11 @@ struct pool *pool_create(struct arena *a, uint64_t bytes, const unsigned int sha
 		p->reserve[c] = (p->cap[c] + RESERVE_DIV - 1) / RESERVE_DIV;
 		for (int k = 0; k < PARTIALS; k++)
 			p->partial[k][c] = POOL_NONE;
+	}
+	for (int c = 0; c < POOL_CLASSES; c++) {
+		p->least[c] = blocks - p->cap[other_class((enum pool_class)c)];
+		if (p->least[c] > p->cap[c])
+			p->least[c] = p->cap[c];
 	}
 	return p;
 }
@@ -121,6 +141,35 @@ void pool_batch_end(struct pool *p)
 }
 
 /* Superblocks */
+
+/* Free superblocks that nobody but class @c may take. */
+static uint32_t owed(const struct pool *p, enum pool_class c)
+{
+	uint32_t reserve = p->cap[c] - p->held[c], lacks = 0;
+
+	if (reserve > p->reserve[c])
+		reserve = p->reserve[c];
+	if (p->least[c] > p->held[c])
+		lacks = p->least[c] - p->held[c];
+	return lacks > reserve ? lacks : reserve;
+}
+
+uint32_t block_limit(const struct pool *p, enum pool_class c, enum pool_need need)
+{
+	enum pool_class o = other_class(c);
+	uint32_t limit = p->blocks - p->held[o] - owed(p, o);
+
+	if (limit > p->cap[c])
+		limit = p->cap[c];
+	switch (need) {
+	case POOL_FIRST:
+		return limit;
+	case POOL_REQUEST:
+		return limit - p->reserve[c] / 2;
+	default:
+		return limit - p->reserve[c];
+	}
+}
 
 /* One more superblock for class @c, which must not hold more than @limit with it. */
 uint32_t block_take(struct pool *p, enum pool_class c, uint32_t limit, enum block_use use)
@@ -222,7 +271,7 @@ static bool log_grow(struct pool *p, enum pool_class c, struct pool_log *log)
 	if (log->block != POOL_NONE && !p->block[log->block].live)
 		pool_log_close(p, log);
 	first = log->block == POOL_NONE;
-	i = block_take(p, c, p->cap[c] - (first ? 0 : p->reserve[c]), BLOCK_OPEN);
+	i = block_take(p, c, block_limit(p, c, first ? POOL_FIRST : POOL_MORE), BLOCK_OPEN);
 	if (i == POOL_NONE)
 		return false;
 	if (!first) {
@@ -352,12 +401,12 @@ static uint32_t page_get(struct pool *p, enum pool_class c, uint32_t limit)
 
 uint32_t pool_page_get(struct pool *p, enum pool_class c)
 {
-	return page_get(p, c, p->cap[c] - p->reserve[c]);
+	return page_get(p, c, block_limit(p, c, POOL_MORE));
 }
 
 uint32_t pool_page_get_first(struct pool *p, enum pool_class c)
 {
-	return page_get(p, c, p->cap[c]);
+	return page_get(p, c, block_limit(p, c, POOL_FIRST));
 }
 
 void pool_page_put(struct pool *p, uint32_t page)
@@ -402,7 +451,7 @@ void *pool_page_ptr(struct pool *p, uint32_t page)
 
 uint64_t pool_room(const struct pool *p, enum pool_class c)
 {
-	uint32_t limit = p->cap[c] - p->reserve[c];
+	uint32_t limit = block_limit(p, c, POOL_MORE);
 
 	/* One may be needed for descriptor pages at once. */
 	if (p->held[c] + 1 >= limit)
@@ -412,7 +461,7 @@ uint64_t pool_room(const struct pool *p, enum pool_class c)
 
 uint64_t pool_share(const struct pool *p, enum pool_class c)
 {
-	uint32_t limit = p->cap[c] - p->reserve[c];
+	uint32_t limit = block_limit(p, c, POOL_MORE);
 
 	return p->held[c] >= limit ? 0 : (uint64_t)(limit - p->held[c]) * POOL_BLOCK * SHARE_FREE;
 }
@@ -436,7 +485,9 @@ uint64_t pool_log_room(const struct pool *p, enum pool_class c, const struct poo
 		own = POOL_BLOCK;
 	else if (log->block != POOL_NONE)
 		own = POOL_BLOCK - log->used;
-	else if (!holds && p->held[c] + 2 <= p->cap[c]) /* for packets, perhaps for descriptors */
+	else if (!holds &&
+		 p->held[c] + 2 <=
+			 block_limit(p, c, POOL_FIRST)) /* for packets, perhaps for descriptors */
 		own = BLOCK_SURE;
 	return room > own ? room : own;
 }
@@ -446,6 +497,13 @@ uint64_t pool_cap(const struct pool *p, enum pool_class c)
 	return (uint64_t)p->cap[c] * POOL_BLOCK;
 }
 
+uint64_t pool_cap_now(const struct pool *p, enum pool_class c)
+{
+	uint32_t limit = block_limit(p, c, POOL_FIRST);
+
+	return (uint64_t)(limit > p->held[c] ? limit : p->held[c]) * POOL_BLOCK;
+}
+
 uint64_t pool_used(const struct pool *p, enum pool_class c)
 {
 	return (uint64_t)p->held[c] * POOL_BLOCK;
@@ -453,7 +511,7 @@ uint64_t pool_used(const struct pool *p, enum pool_class c)
 
 unsigned int pool_fill(const struct pool *p, enum pool_class c)
 {
-	uint32_t limit = p->cap[c] - p->reserve[c];
+	uint32_t limit = block_limit(p, c, POOL_MORE);
 
 	return limit ? (unsigned int)((uint64_t)p->held[c] * 100 / limit) : 100;
 }

@@ -11,9 +11,10 @@
  * except the one that a lane appends to, which is rewound instead. So releases may come in any
  * order, and cumulative release from the head frees superblocks one by one.
  *
- * Two classes of use have caps of their own, so that packets in transit can never take the room
+ * Two classes of use have caps of their own, so that packets in transit can never take all the room
  * that custody needs, nor the other way round: two appliances that wait for each other always make
- * progress.
+ * progress. Caps may add up to more than the pool; then what one class does not use the other can
+ * have, and the rest that its cap leaves is sure.
  *
  * The reserve. 1/16 of each class's cap (at least one superblock) is set aside for lanes that hold
  * nothing yet: only the first slots of a lane, the first superblock of a log and the first pages of
@@ -75,8 +76,8 @@ struct pool_log {
 /**
  * pool_create - a pool of @bytes inside @a, rounded down to superblocks: at least 64 of them, at
  * most 64 GiB less one.
- * @share[class]: percent of the superblocks that the class may hold; they may add up to at most
- * 100. Pages and slots are counted to the class that asks for them.
+ * @share[class]: percent of the superblocks that the class may hold; where they add up to more than
+ * 100, none is above 75. Pages and slots are counted to the class that asks for them.
  * NULL when the arena is too small or the shares are too much.
  */
 struct pool *pool_create(struct arena *a, uint64_t bytes, const unsigned int share[POOL_CLASSES]);
@@ -142,8 +143,12 @@ uint64_t pool_share_most(const struct pool *p, enum pool_class c, uint64_t holds
 uint64_t pool_log_room(const struct pool *p, enum pool_class c, const struct pool_log *log,
 		       uint64_t holds);
 
-/** pool_cap - bytes that the class may hold in all, its reserve included. */
+/** pool_cap - bytes that the class may hold in all, its reserve included, when the other has little.
+ */
 uint64_t pool_cap(const struct pool *p, enum pool_class c);
+
+/** pool_cap_now - the same while the other class has what it has. */
+uint64_t pool_cap_now(const struct pool *p, enum pool_class c);
 
 /** pool_used - bytes of superblocks that the class holds now, packet bytes or not. */
 uint64_t pool_used(const struct pool *p, enum pool_class c);

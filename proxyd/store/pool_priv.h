@@ -60,7 +60,7 @@ struct block {
  * @blocks:  how many
  * @fresh:   first one that was never used
  * @free:    top of the stack of free ones
- * @cap, @reserve, @held: superblocks, per class
+ * @cap, @least, @reserve, @held: superblocks, per class; @least: what the other's cap leaves it
  * @partial: heads of the lists of page and slot superblocks with room
  */
 struct pool {
@@ -71,6 +71,7 @@ struct pool {
 	uint32_t fresh;
 	uint32_t free;
 	uint32_t cap[POOL_CLASSES];
+	uint32_t least[POOL_CLASSES];
 	uint32_t reserve[POOL_CLASSES];
 	uint32_t held[POOL_CLASSES];
 	uint32_t partial[PARTIALS][POOL_CLASSES];
@@ -116,6 +117,10 @@ uint32_t pool_slots_of(uint32_t k);
 
 /** slot_free - nobody needs the slot any more, not even who would undo this batch. */
 void slot_free(struct pool *p, pool_loc slot);
+
+/** block_limit - superblocks that class @c may hold for this @need, while the other has what it has.
+ */
+uint32_t block_limit(const struct pool *p, enum pool_class c, enum pool_need need);
 
 /* pool.c: superblocks, and those that have room */
 uint32_t block_take(struct pool *p, enum pool_class c, uint32_t limit, enum block_use use);

@@ -59,21 +59,9 @@ static uint32_t take_block(struct pool *p, enum pool_class c, uint32_t limit, ui
 	return i;
 }
 
-static uint32_t limit_of(const struct pool *p, enum pool_class c, enum pool_need need)
-{
-	switch (need) {
-	case POOL_FIRST:
-		return p->cap[c];
-	case POOL_REQUEST:
-		return p->cap[c] - p->reserve[c] / 2;
-	default:
-		return p->cap[c] - p->reserve[c];
-	}
-}
-
 pool_loc pool_slot_get(struct pool *p, enum pool_class c, uint32_t len, enum pool_need need)
 {
-	uint32_t k = size_for(len), limit = limit_of(p, c, need), i, w = 0, n;
+	uint32_t k = size_for(len), limit = block_limit(p, c, need), i, w = 0, n;
 	uint64_t *map;
 
 	if (k == SLOT_SIZES || p->held[c] > limit)

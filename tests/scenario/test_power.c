@@ -25,6 +25,7 @@ static struct world *make(uint64_t seed, enum ack_policy policy, double loss, st
 	c.check_custody = true;
 	c.wan.delay_ns = 10 * MS;
 	c.wan.rate_bps = 400000000;
+	c.wan.queue_bytes = 1 << 20; /* the link must not hold all that is in custody */
 	c.wan.loss = c.report_loss = loss;
 	c.appliance[0] = c.appliance[1] = true;
 	c.policy = policy;

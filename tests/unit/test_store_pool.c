@@ -10,7 +10,7 @@
 
 static void test_create(void **state)
 {
-	const unsigned int over[] = {60, 41}, none[] = {0, 100}, wrap[] = {~0u, 2};
+	const unsigned int over[] = {76, 25}, none[] = {0, 100}, wrap[] = {~0u, 2};
 	struct pool_log log;
 	struct pool *p;
 

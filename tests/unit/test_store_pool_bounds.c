@@ -232,12 +232,66 @@ static void test_reserve(void **state)
 	arena_exit(&arena);
 }
 
+/* Caps that add up to more than all: what one class does not use the other gets; what the other's cap
+ * leaves is sure, and so is the reserve of each, whoever has the rest. */
+static void test_lent(void **state)
+{
+	static const unsigned int lend[POOL_CLASSES] = {75, 75};
+	struct pool *p = make(64 * MIB, lend);
+	const uint64_t all = 1024, reserve = 768 / 16;
+	struct lane hog[POOL_CLASSES], late[POOL_CLASSES];
+
+	(void)state;
+	assert_int_equal(pool_cap(p, POOL_CUSTODY), all / 4 * 3 * POOL_BLOCK);
+	for (int first = 0; first < POOL_CLASSES; first++) {
+		enum pool_class a = (enum pool_class)first, b = (enum pool_class) !first;
+		uint32_t at = 0;
+
+		for (int c = 0; c < POOL_CLASSES; c++) {
+			lane_init(&hog[c], 0);
+			lane_init(&late[c], 0);
+		}
+		while (lane_add(p, a, &hog[a], FRAME_1024))
+			;
+		assert_int_equal(pool_used(p, a), (all / 4 * 3 - reserve) * POOL_BLOCK);
+		assert_int_equal(pool_fill(p, a), 100);
+		assert_true(pool_room(p, b) > 0 && pool_fill(p, b) == 0);
+		while (lane_add(p, b, &hog[b], FRAME_1024))
+			;
+		/* a quarter is sure; and both reserves are there, not only one's own */
+		assert_int_equal(pool_used(p, b), (all / 4 - reserve) * POOL_BLOCK);
+		assert_false(lane_add(p, a, &hog[a], FRAME_1024));
+		assert_true(lane_add(p, a, &late[a], FRAME_1024));
+		assert_true(lane_add(p, b, &late[b], FRAME_1024));
+		assert_true(pool_cap_now(p, a) < pool_cap(p, a) + POOL_BLOCK);
+		/* what is given back the other may have, up to its own cap */
+		for (int n = 0; n < 30000; n++)
+			assert_true(lane_release(p, &hog[a], &at));
+		while (lane_add(p, b, &hog[b], FRAME_1024))
+			;
+		assert_true(pool_used(p, b) > all / 3 * POOL_BLOCK);
+		assert_true(pool_used(p, a) + pool_used(p, b) <=
+			    (all - 2 * reserve + 8) * POOL_BLOCK);
+		lane_drain(p, &hog[a], at);
+		while (lane_add(p, b, &hog[b], FRAME_1024))
+			;
+		assert_true(pool_used(p, b) >= (all / 4 * 3 - reserve) * POOL_BLOCK);
+		assert_true(pool_used(p, b) <= pool_cap(p, b));
+		lane_drain(p, &hog[b], 0);
+		for (int c = 0; c < POOL_CLASSES; c++)
+			lane_drain(p, &late[c], 0);
+		assert_true(pool_check(p));
+	}
+	done(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_occupancy),
 		cmocka_unit_test(test_room_is_sure),
 		cmocka_unit_test(test_reserve),
+		cmocka_unit_test(test_lent),
 	};
 
 	return cmocka_run_group_tests_name("store/pool, bounds", tests, NULL, NULL);

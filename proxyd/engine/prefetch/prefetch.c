@@ -74,7 +74,7 @@ static void grow(struct engine *e, const struct lane *l, struct lane_reads *x)
 {
 	uint64_t most = 4 * (x->rate_bytes > x->arrived_bytes ? x->rate_bytes : x->arrived_bytes) +
 			WINDOW_SLACK;
-	uint64_t room = pool_cap(e->pool, POOL_TRANSIT) / 2;
+	uint64_t room = pool_cap_now(e->pool, POOL_TRANSIT) / 2;
 
 	if (most > room)
 		most = room; /* what comes must find a place while something before it is missing */
