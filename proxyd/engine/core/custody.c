@@ -189,6 +189,7 @@ static void trail(struct engine *e, struct lane *l)
 	if (l->role == ROLE_OPENER) {
 		follow(&l->named_heard, to);
 		follow(&l->renamed, to);
+		follow(&l->renamed_from, to);
 	}
 	if (psn_before(l->acked.psn, host))
 		l->acked = (struct mark){.psn = host};

@@ -216,32 +216,19 @@ bool holes_has(const struct holes *hs, uint32_t psn)
 	return i < hs->n && !psn_before(psn, hs->h[i].from);
 }
 
-uint8_t holes_show(const struct holes *hs, uint32_t *cursor, struct psn_range *out)
+uint8_t holes_show(const struct holes *hs, uint32_t from, uint32_t most, struct psn_range *out)
 {
-	const struct holes *first = hs;
-	uint32_t all = 0, n, at;
+	uint32_t n = 0, i;
 
-	for (; hs; hs = following(hs))
-		all += hs->n;
-	if (!all)
+	if (!hs)
 		return 0;
-	n = all < REPORT_HOLES ? all : REPORT_HOLES;
-	at = n == all ? 0 : *cursor % all;
-	*cursor = at + n;
-	hs = first;
-	while (at >= hs->n) {
-		at -= hs->n;
-		hs = following(hs);
-	}
-	for (uint32_t i = 0; i < n; i++) {
-		out[i] = hs->h[at++];
-		while (i + 1 < n && at == hs->n) {
-			hs = following(hs);
-			if (!hs)
-				hs = first;
-			at = 0;
-		}
-	}
+	hs = page_of((struct holes *)(uintptr_t)hs, from);
+	i = find(hs, from);
+	if (i < hs->n && psn_before(hs->h[i].from, from))
+		i++;
+	for (; hs && n < most; hs = following(hs), i = 0)
+		while (i < hs->n && n < most)
+			out[n++] = hs->h[i++];
 	return (uint8_t)n;
 }
 

@@ -58,9 +58,9 @@ uint32_t holes_packets(const struct holes *hs);
 /** holes_has - whether @psn is missing. */
 bool holes_has(const struct holes *hs, uint32_t psn);
 
-/** holes_show - up to REPORT_HOLES of them into @out, going on at @cursor when there are more;
- * their number. */
-uint8_t holes_show(const struct holes *hs, uint32_t *cursor, struct psn_range *out);
+/** holes_show - @most of those that begin at or after @from at most (up to 255), in order, into
+ * @out; their number. */
+uint8_t holes_show(const struct holes *hs, uint32_t from, uint32_t most, struct psn_range *out);
 
 /** holes_drop - forget them all. */
 void holes_drop(struct pool *p, uint32_t *page);

@@ -241,14 +241,13 @@ struct lane {
 			uint32_t reasked_psn, reasked_end, reasked_us;
 			uint32_t trickle_us; /* latest step of a frontier that waits for the WAN */
 			uint32_t cnp_us;     /* latest CNP to the requester */
-			/* OPENER: names are known to the peer below, but for gaps; named again
-			 * below, in this round (names_tx.c) */
+			/* OPENER: names are known to the peer below, but for gaps; in this
+			 * round named again from @renamed_from up to there (names_tx.c) */
 			uint32_t named_heard, renamed;
 		};
 		/* ACCEPTOR: names_rx.c */
 		struct {
-			uint32_t unnamed; /* page with gaps between names, POOL_NONE without any */
-			uint32_t unnamed_cursor;
+			uint32_t unnamed;  /* page with gaps between names, POOL_NONE without any */
 			uint32_t guesses;  /* packets held without a name */
 			uint32_t guess_us; /* since then they wait, and no name has come */
 		};
@@ -299,7 +298,12 @@ struct lane {
 	};
 	uint32_t
 		ackreq_end; /* ACCEPTOR, SINGLE: end of the last packet sent that asks for an ACK */
-	uint32_t report_seq, hole_cursor, holes;
+	uint32_t report_seq;
+	union {
+		uint32_t hole_cursor;  /* ACCEPTOR: where the next report goes on */
+		uint32_t renamed_from; /* OPENER: see @renamed */
+	};
+	uint32_t holes;
 	uint32_t peer_lane;
 	struct mark honest;
 	uint32_t eased; /* DRAIN: of true ACKs below the host had its share (near/let_go.c) */

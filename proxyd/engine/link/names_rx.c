@@ -42,7 +42,7 @@ void names_begin_rx(struct lane *l, uint32_t start)
 {
 	l->named = start;
 	l->unnamed = POOL_NONE;
-	l->unnamed_cursor = l->guesses = l->guess_us = 0;
+	l->guesses = l->guess_us = 0;
 }
 
 static uint32_t icrc_bytes(const struct frame *f)
@@ -216,18 +216,21 @@ bool names_missing(const struct engine *e, const struct lane *l)
 	return l->check && (l->unnamed != POOL_NONE || waited_us(e, l) >= GUESS_LATE_US);
 }
 
-void names_tell(struct engine *e, struct lane *l, struct report *r)
+uint32_t names_tell(struct engine *e, struct lane *l, struct report *r, uint32_t from, uint32_t to)
 {
-	struct psn_range gaps[REPORT_HOLES];
 	uint8_t n;
 
 	r->names = l->check;
 	if (!l->check)
-		return;
+		return to;
 	r->named = l->named;
-	n = holes_show(holes_at(e->pool, l->unnamed), &l->unnamed_cursor, gaps);
-	r->nunnamed = n < REPORT_UNNAMED ? n : REPORT_UNNAMED;
-	memcpy(r->unnamed, gaps, r->nunnamed * sizeof(gaps[0]));
+	n = holes_show(holes_at(e->pool, l->unnamed), from, REPORT_UNNAMED, r->unnamed);
+	if (n == REPORT_UNNAMED && psn_before(r->unnamed[n - 1].end, to))
+		to = r->unnamed[n - 1].end;
+	while (n && !psn_before(r->unnamed[n - 1].from, to))
+		n--;
+	r->nunnamed = n;
+	return to;
 }
 
 uint64_t names_wait(struct engine *e, struct flow *fl)

@@ -16,10 +16,11 @@
  * takes several PSNs ends it. As the packets are in custody, any of them can be named again at
  * any time.
  *
- * Reports get lost. PROGRESS tells the first gaps between the names that the peer has. Packets in
- * them are not judged lost (loss.c), they are named again: each gap once in a round, which takes a
- * little longer than a round trip (@renamed, @renamed_us), and not before a report could have told
- * that the names have arrived. If the newest names are lost no gap shows it: the next report that
+ * Reports get lost. PROGRESS tells gaps between the names that the peer has, some at a time from
+ * the lowest to the highest, over and over. Packets in them are not judged lost (loss.c), they are
+ * named again: each gap once in a round, which takes a little longer than a round trip, and not
+ * before a report could have told that the names have arrived. A round begins at whatever gap is
+ * told then (@renamed_from), and goes on from the lowest one after the highest (@renamed). If the newest names are lost no gap shows it: the next report that
  * comes a round trip later does, or the stream's timer fires (names_overdue()).
  *
  * A peer that does not say in PROGRESS what names it has does not want any.
@@ -72,7 +73,7 @@ void names_begin(struct engine *e, struct flow *fl)
 	struct lane *l = &fl->lane;
 
 	l->naming = l->check;
-	l->named = l->named_heard = l->renamed = l->una.psn;
+	l->named = l->named_heard = l->renamed = l->renamed_from = l->una.psn;
 	l->renamed_us = now_us(e);
 	names_due(e, fl);
 }
@@ -175,6 +176,40 @@ void names_overdue(struct engine *e, struct flow *fl)
 	name_again(e, fl, from, l->named);
 }
 
+/* What of @gap has not been named again in this round. */
+static struct psn_range not_renamed(const struct lane *l, struct psn_range gap)
+{
+	bool wrapped = psn_before(l->renamed, l->renamed_from);
+
+	if ((wrapped || !psn_before(gap.from, l->renamed_from)) && psn_before(gap.from, l->renamed))
+		gap.from = l->renamed;
+	if ((wrapped || psn_before(gap.from, l->renamed_from)) &&
+	    psn_after(gap.end, l->renamed_from))
+		gap.end = l->renamed_from;
+	return gap;
+}
+
+/* The peer lacks the names of @gap. */
+static void gap_heard(struct engine *e, struct flow *fl, struct psn_range gap)
+{
+	struct lane *l = &fl->lane;
+	bool below;
+
+	if (l->renamed == l->renamed_from || now_us(e) - l->renamed_us > overdue_us(l)) {
+		l->renamed_from = l->renamed = gap.from;
+		l->renamed_us = now_us(e);
+	}
+	gap = not_renamed(l, gap);
+	if (psn_after(gap.end, l->named))
+		gap.end = l->named;
+	if (!psn_before(gap.from, gap.end) || too_young(e, l, gap.from, gap.end))
+		return;
+	below = psn_before(gap.from, l->renamed_from);
+	l->renamed = name_again(e, fl, gap.from, gap.end);
+	if (below && l->renamed == l->renamed_from)
+		l->renamed = psn_sub(l->renamed, 1); /* all round; the same would be: nothing yet */
+}
+
 void names_heard(struct engine *e, struct flow *fl, const struct report *r)
 {
 	struct lane *l = &fl->lane;
@@ -183,20 +218,8 @@ void names_heard(struct engine *e, struct flow *fl, const struct report *r)
 	if (!l->naming)
 		return;
 	l->named_heard = psn_after(r->named, l->named) ? l->named : r->named;
-	if (r->nunnamed && now_us(e) - l->renamed_us > overdue_us(l)) {
-		l->renamed = l->una.psn;
-		l->renamed_us = now_us(e);
-	}
-	for (uint8_t i = 0; i < r->nunnamed; i++) {
-		uint32_t from = r->unnamed[i].from, end = r->unnamed[i].end;
-
-		if (psn_before(from, l->renamed))
-			from = l->renamed;
-		if (psn_after(end, l->named))
-			end = l->named;
-		if (psn_before(from, end) && !too_young(e, l, from, end))
-			l->renamed = name_again(e, fl, from, end);
-	}
+	for (uint8_t i = 0; i < r->nunnamed; i++)
+		gap_heard(e, fl, r->unnamed[i]);
 	/* the newest are lost, of which no gap tells; and nothing was named since */
 	if (psn_before(l->named_heard, l->named) &&
 	    e->now - l->clock.last > overdue_us(l) * NSEC_PER_USEC) {

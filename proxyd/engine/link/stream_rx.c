@@ -114,6 +114,30 @@ static uint8_t refused(struct engine *e, uint32_t flow, uint32_t *out)
 	return n;
 }
 
+/*
+ * What is missing, packets and names. Where there are more holes or gaps than fit, the report is
+ * about the PSNs from @hole_cursor up to where one of the lists is full, and the next one goes on
+ * from there: a packet whose name is missing is not taken for lost, so a hole is told only as far
+ * as the gaps in it are.
+ */
+static void tell_missing(struct engine *e, struct lane *l, const struct holes *hs, struct report *r)
+{
+	uint32_t from = l->hole_cursor, end = psn_after(l->named, r->hi) ? l->named : r->hi, to;
+
+	if (!psn_in(from, r->cum, end))
+		from = r->cum;
+	to = end;
+	r->nholes = holes_show(hs, from, REPORT_HOLES, r->hole);
+	if (r->nholes == REPORT_HOLES)
+		to = r->hole[r->nholes - 1].end;
+	to = names_tell(e, l, r, from, to);
+	while (r->nholes && !psn_before(r->hole[r->nholes - 1].from, to))
+		r->nholes--;
+	if (r->nholes && psn_after(r->hole[r->nholes - 1].end, to))
+		r->hole[r->nholes - 1].end = to;
+	l->hole_cursor = to == end ? r->cum : to;
+}
+
 static void report(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
@@ -135,9 +159,8 @@ static void report(struct engine *e, struct flow *fl)
 		.reason = l->refusal || l->closing ? l->reason : REASON_NONE,
 	};
 
-	r.nholes = holes_show(hs, &l->hole_cursor, r.hole);
+	tell_missing(e, l, hs, &r);
 	r.nagain = refused(e, flow_index(e, fl), r.again);
-	names_tell(e, l, &r);
 	announce_tell(e, fl, &r);
 	report_told(e, &l->clock);
 	e->sink.report(e->sink.ctx, (unsigned int)l->peer, &r);

@@ -369,7 +369,11 @@ static void report(struct engine *e, struct flow *fl, struct lane_reads *x)
 
 	if (x->announce)
 		memcpy(r.announce_key, x->announce_key, sizeof(r.announce_key));
-	r.nholes = holes_show(hs, &x->hole_cursor, r.hole);
+	if (!psn_in(x->hole_cursor, r.cum, r.hi))
+		x->hole_cursor = r.cum;
+	r.nholes = holes_show(hs, x->hole_cursor, REPORT_HOLES, r.hole);
+	/* more than fit are told in turn */
+	x->hole_cursor = r.nholes == REPORT_HOLES ? r.hole[r.nholes - 1].end : r.cum;
 	report_told(e, &x->clock);
 	e->sink.report(e->sink.ctx, (unsigned int)l->peer, &r);
 }
