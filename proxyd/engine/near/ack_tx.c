@@ -9,7 +9,7 @@
  *	  atomic.c);
  *	- the handover PSN, until everything before it was truly acknowledged;
  *	- the true ACK, where the policy is `off`, where the peer has not agreed yet, while the lane
- *	  drains, and inside messages that did not fit the pool when they began (POOL-3);
+ *	  drains, and inside messages that do not fit the pool (POOL-3);
  *	- the last packet of the first message not truly acknowledged, where the policy is `honest`;
  *	- what was sent on, while the lane's share of the pool is nearly full: the requester then
  *	  goes at the pace of the WAN;
@@ -34,9 +34,11 @@
 #include "engine/prefetch/prefetch.h"
 
 /* Above this part, in percent, of the lane's share of memory the frontier waits for the WAN. */
-#define HIGH_WATER 70u
+#define HIGH_WATER   70u
 /* Above this share of the span ACKs are withheld. */
-#define HIGH_SPAN  75u
+#define HIGH_SPAN    75u
+/* What a packet takes besides its data. */
+#define HEADERS_MOST 128u
 
 static void limit(struct mark *m, const struct mark *by)
 {
@@ -131,13 +133,27 @@ void frontier_limits(struct engine *e, struct lane *l, struct mark *m)
 	limits(e, l, m);
 }
 
+/* Of a message that did not fit when it began: whether all of it is here, or the rest fits now. */
+static bool fits_now(const struct engine *e, const struct lane *l)
+{
+	uint64_t packets;
+
+	if (!psn_before(l->epsn.psn, l->guard_end))
+		return true;
+	if (l->msg != MSG_WRITE || l->msg_left == MSG_LEFT_UNKNOWN)
+		return false;
+	packets = psn_sub(l->guard_end, l->epsn.psn);
+	return l->msg_left + packets * HEADERS_MOST <=
+	       pool_log_room(e->pool, POOL_CUSTODY, &l->log, l->bytes);
+}
+
 /* While pool or span are nearly full the requester goes at the pace of the WAN, and inside messages
  * that did not fit at that of the true ACK. */
 static void limit_by_room(struct engine *e, struct lane *l, struct mark *m)
 {
 	struct mark una, sent;
 
-	if (l->guard.psn != PSN_NONE && !psn_before(l->una.psn, l->guard_end))
+	if (l->guard.psn != PSN_NONE && fits_now(e, l))
 		l->guard.psn = PSN_NONE;
 	if (l->guard.psn != PSN_NONE)
 		limit_wire(e, l, m, psn_after(l->una.psn, l->guard.psn) ? &l->una : &l->guard);
