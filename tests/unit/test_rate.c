@@ -212,6 +212,33 @@ static void marks_of_a_queue(void **state)
 	free(m);
 }
 
+/* Before the link has shown that it is full, twice as much may leave in each round trip as in the
+ * one before, 256 MiB in the first; after silence it begins anew. */
+static void a_link_that_is_not_known(void **state)
+{
+	const uint64_t rtt = 200000000, first = 256u << 20;
+	struct rate_sample s = {0};
+	struct rate r;
+
+	(void)state;
+	rate_init(&r, 0, SHARE_FAIR);
+	assert_int_equal(rate_pace(&r), 0);
+	for (uint64_t i = 0; i < 3; i++) {
+		s.sent_at = (i + 1) * rtt;
+		s.got_at = s.sent_at + rtt / 2;
+		s.sent = s.got = first * ((1u << i) - 1);
+		rate_heard(&r, &s, rtt, s.got_at + rtt / 2);
+		assert_int_equal(rate_pace(&r), (first << i) * 5);
+	}
+	assert_int_equal(r.phase, RATE_OPEN);
+	s.sent_at += 10000000000ull;
+	s.got_at += 10000000000ull;
+	s.sent += 1;
+	s.got += 1;
+	rate_heard(&r, &s, rtt, s.got_at + rtt / 2);
+	assert_int_equal(rate_pace(&r), first * 5);
+}
+
 /* 10 MB in each of 20 METERs, all of which arrives at once: no queue and no loss. */
 static void hear_marked(struct rate *r, uint64_t of_hundred)
 {
@@ -238,7 +265,7 @@ static void marks_alone(void **state)
 	(void)state;
 	hear_marked(&r, 5);
 	assert_int_equal(r.cuts, 0);
-	assert_int_equal(rate_pace(&r), 0);
+	assert_true(rate_pace(&r) > 20 * 1000000000ull);
 	hear_marked(&r, 20);
 	assert_int_equal(r.cuts, 1);
 	assert_int_equal(r.cause, RATE_MARKS);
@@ -518,6 +545,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(alone),
 		cmocka_unit_test(marks_of_a_queue),
+		cmocka_unit_test(a_link_that_is_not_known),
 		cmocka_unit_test(marks_alone),
 		cmocka_unit_test(random_loss),
 		cmocka_unit_test(a_receiver_that_stands_still),

@@ -17,8 +17,10 @@
  *	OPEN --full--> DOWN --queue gone--> CRUISE --rounds--> UP --full--> DOWN
  *	                                       \--full--> DOWN
  *
- * OPEN: nothing limits; hosts would send like that without us. One window of a full link is enough
- * to know it. CRUISE is as fast as the link carries, trimmed so that the queue stays short. UP
+ * OPEN: as much in a round trip as FIRST_BYTES and what has come since the first sample, so twice
+ * as much in each of them: hosts would send like that without us, or less, and a long link is not
+ * flooded at the speed of the LAN before it can say that it is full. One window of a full link is
+ * enough to know it. CRUISE is as fast as the link carries, trimmed so that the queue stays short. UP
  * takes steps that double, so a link that has become faster is found in a few round trips. What
  * does not use its pace learns nothing and loses nothing.
  *
@@ -47,6 +49,8 @@
 
 #include "engine/core/lane.h" /* NSEC_PER_* */
 
+/* More than hosts have under way on most links, and little beside what a long and fast one holds. */
+#define FIRST_BYTES   268435456.0
 #define WINDOW_NS     (4 * NSEC_PER_MSEC)
 #define WINDOW_BYTES  (256u << 10)
 /* Where that would take long: enough to tell loss from chance, if so many packets are lost. */
@@ -142,10 +146,18 @@ void rate_forget(struct rate *r)
 	r->least = r->least_next = INT64_MAX;
 }
 
+/* What may be sent in a round trip of RATE_OPEN. */
+static double first_bytes(const struct rate *r)
+{
+	return FIRST_BYTES + (double)(r->sample[r->head].sent - r->begun);
+}
+
 uint64_t rate_pace(const struct rate *r)
 {
 	uint64_t pace = (uint64_t)r->pace;
 
+	if (r->phase == RATE_OPEN && r->count && r->rtt)
+		pace = (uint64_t)(first_bytes(r) * 1e9 / (double)r->rtt);
 	return r->limit && (!pace || pace > r->limit) ? r->limit : pace;
 }
 
@@ -447,6 +459,8 @@ static bool take_in(struct rate *r, const struct rate_sample *s, uint64_t rtt, u
 	if (r->count && (s->sent_at <= last->sent_at || s->got_at <= last->got_at ||
 			 s->got < last->got || s->sent < last->sent))
 		return false;
+	if (!r->count)
+		r->begun = s->sent;
 	r->heard_at = now;
 	if (!r->rtt || rtt < r->rtt)
 		r->rtt = rtt;

@@ -66,6 +66,7 @@ struct rate_sample {
  * @standing:  their queue stays however slow we are: it says nothing
  * @starting:  nothing but a queue has been a sign so far
  * @delivered, @lost: of the latest window: bytes per second, share
+ * @begun:     bytes that were sent by the first of these samples
  */
 struct rate {
 	uint64_t limit;
@@ -80,6 +81,7 @@ struct rate {
 	bool yield, standing, starting, doubt;
 	uint64_t cuts;
 	double delivered, lost;
+	uint64_t begun;
 	struct rate_sample sample[RATE_SAMPLES];
 	uint32_t head, count;
 };
