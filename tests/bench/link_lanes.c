@@ -270,6 +270,37 @@ struct steady {
 	uint32_t ramp, rounds; /* round trips */
 };
 
+/* A round trip at a time, with what is known of the link then. */
+static void run_shown(struct world *w, const struct world_qp *q, const struct setting *s,
+		      uint64_t until)
+{
+	struct link_info k;
+
+	while (w->now < until) {
+		uint64_t before = executed(q), from = w->now;
+
+		world_run(w, min64(until, w->now + s->rtt_ns));
+		if (!engine_link_info(w->engine[0], 0, &k))
+			continue;
+		printf("\n  %6.2f %% %-6s %-5s pace %7.3f delivered %7.3f lost %6u ppm queue %6.2f "
+		       "ms",
+		       (double)(executed(q) - before) * 8e11 / (double)(w->now - from) / ceiling(s),
+		       k.phase, k.cause, (double)k.pace * 8e-9, (double)k.delivered * 8e-9,
+		       k.lost_ppm, (double)k.queue_ns / 1e6);
+	}
+}
+
+static void run_steady(struct world *w, const struct world_qp *q, const struct setting *s,
+		       uint64_t rounds, bool bare)
+{
+	uint64_t until = w->now + rounds * s->rtt_ns;
+
+	if (opt->verbose && !bare)
+		run_shown(w, q, s, until);
+	else
+		world_run(w, until);
+}
+
 static double steady_share(const struct steady *c, bool bare, struct last *out)
 {
 	struct work work = writes(&c->s, UINT64_MAX);
@@ -279,10 +310,10 @@ static double steady_share(const struct steady *c, bool bare, struct last *out)
 	double share;
 
 	world_work(q, 0, &work);
-	world_run(w, w->now + (uint64_t)(c->ramp + (opt->quick ? 0 : c->ramp)) * c->s.rtt_ns);
+	run_steady(w, q, &c->s, (uint64_t)c->ramp * (opt->quick ? 1 : 2), bare);
 	from = w->now;
 	bytes = executed(q);
-	world_run(w, w->now + (uint64_t)c->rounds * c->s.rtt_ns);
+	run_steady(w, q, &c->s, c->rounds, bare);
 	share = (double)(executed(q) - bytes) * 8e9 / (double)(w->now - from) / ceiling(&c->s);
 	count_dead(w, bare, out);
 	if (opt->verbose && !bare)

@@ -22,7 +22,7 @@
 #include "tests/scenario/actors.h"
 
 #define WORLD_QPS	  640
-#define WORLD_IN_BAND	  16384u
+#define WORLD_IN_BAND	  65536u
 /* Ethernet types, of those for experiments: a report (reports_in_band), traffic of others. */
 #define WORLD_TYPE_REPORT 0x88b6u
 #define WORLD_TYPE_OTHER  0x88b5u
