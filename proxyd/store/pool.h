@@ -143,8 +143,8 @@ uint64_t pool_share_most(const struct pool *p, enum pool_class c, uint64_t holds
 uint64_t pool_log_room(const struct pool *p, enum pool_class c, const struct pool_log *log,
 		       uint64_t holds);
 
-/** pool_cap - bytes that the class may hold in all, its reserve included, when the other has little.
- */
+/** pool_cap - bytes that the class may hold in all, its reserve included, when the other has
+ *  little. */
 uint64_t pool_cap(const struct pool *p, enum pool_class c);
 
 /** pool_cap_now - the same while the other class has what it has. */

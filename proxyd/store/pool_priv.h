@@ -118,8 +118,8 @@ uint32_t pool_slots_of(uint32_t k);
 /** slot_free - nobody needs the slot any more, not even who would undo this batch. */
 void slot_free(struct pool *p, pool_loc slot);
 
-/** block_limit - superblocks that class @c may hold for this @need, while the other has what it has.
- */
+/** block_limit - superblocks that class @c may hold for this @need while the other has what it
+ *  has. */
 uint32_t block_limit(const struct pool *p, enum pool_class c, enum pool_need need);
 
 /* pool.c: superblocks, and those that have room */

@@ -232,8 +232,8 @@ static void test_reserve(void **state)
 	arena_exit(&arena);
 }
 
-/* Caps that add up to more than all: what one class does not use the other gets; what the other's cap
- * leaves is sure, and so is the reserve of each, whoever has the rest. */
+/* Caps that add up to more than all: what one class does not use the other gets; what the other's
+ * cap leaves is sure, and so is the reserve of each, whoever has the rest. */
 static void test_lent(void **state)
 {
 	static const unsigned int lend[POOL_CLASSES] = {75, 75};

@@ -20,8 +20,8 @@
  * OPEN: as much in a round trip as FIRST_BYTES and what has come since the first sample, so twice
  * as much in each of them: hosts would send like that without us, or less, and a long link is not
  * flooded at the speed of the LAN before it can say that it is full. One window of a full link is
- * enough to know it. CRUISE is as fast as the link carries, trimmed so that the queue stays short. UP
- * takes steps that double, so a link that has become faster is found in a few round trips. What
+ * enough to know it. CRUISE is as fast as the link carries, trimmed so that the queue stays short.
+ * UP takes steps that double, so a link that has become faster is found in a few round trips. What
  * does not use its pace learns nothing and loses nothing.
  *
  * A receiver that was not let run for a while, or a burst that met a full ring, loses nearly all
@@ -49,7 +49,7 @@
 
 #include "engine/core/lane.h" /* NSEC_PER_* */
 
-/* More than hosts have under way on most links, and little beside what a long and fast one holds. */
+/* More than hosts have under way on most links, little beside what a long and fast one holds. */
 #define FIRST_BYTES   268435456.0
 #define WINDOW_NS     (4 * NSEC_PER_MSEC)
 #define WINDOW_BYTES  (256u << 10)

@@ -64,6 +64,8 @@ void names_due(struct engine *e, struct flow *fl);
 uint64_t names_report(struct engine *e, struct flow *fl);
 /** names_heard - what the report @r says of names. */
 void names_heard(struct engine *e, struct flow *fl, const struct report *r);
+/** names_renamed - whether the name of the packet at @psn was lost, and was told again lately. */
+bool names_renamed(const struct lane *l, uint32_t psn);
 /** names_overdue - the peer is silent: name again what it is not known to know. */
 void names_overdue(struct engine *e, struct flow *fl);
 
@@ -89,7 +91,8 @@ void names_skipped(struct engine *e, struct lane *l, uint32_t from, uint32_t end
 bool names_missing(const struct engine *e, const struct lane *l);
 /** names_tell - what PROGRESS says of names, into @r: gaps in [@from, @to). Returns how far it tells
  * them all, @to at most. */
-uint32_t names_tell(struct engine *e, struct lane *l, struct report *r, uint32_t from, uint32_t to);
+uint32_t names_tell(const struct engine *e, const struct lane *l, struct report *r, uint32_t from,
+		    uint32_t to);
 /** names_wait - see to packets that wait for their name in vain. Returns when it wants to be called
  * again, ns, 0 for never. */
 uint64_t names_wait(struct engine *e, struct flow *fl);

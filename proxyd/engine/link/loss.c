@@ -94,6 +94,13 @@ static bool spurious(struct engine *e, const struct lane *l, const struct pkt *d
 	return (d->flags & PKT_RETX) && now_us(e) - d->xmit < least_rtt_us(l);
 }
 
+/* Whether it can have been its name, which was lost and told again, that came just now, and not
+ * the packet @d at @psn. */
+static bool name_was_late(const struct lane *l, const struct pkt *d, uint32_t psn)
+{
+	return l->naming && ((int32_t)(l->renamed_us - d->xmit) > 0 || names_renamed(l, psn));
+}
+
 /* The first packet that was missing has just arrived. */
 static void gap_closed(struct engine *e, struct lane *l, const struct pkt *d)
 {
@@ -108,7 +115,7 @@ static void gap_closed(struct engine *e, struct lane *l, const struct pkt *d)
 		seen_late(e, l, reo_window(l) + l->rtt.minrtt_us / 8);
 	} else if (d->flags & PKT_RETX) {
 		l->true_losses += l->true_losses < UINT8_MAX;
-	} else if (late > 0) {
+	} else if (late > 0 && !name_was_late(l, d, l->reached)) {
 		seen_late(e, l, (uint32_t)late + (uint32_t)late / 4);
 	}
 }
@@ -134,13 +141,6 @@ static void came(struct lane *l, const struct pkt *d)
 		l->rack_us = d->xmit;
 }
 
-/* Whether it can have been its name, which was lost and told again, that came just now, and not
- * the packet @d. */
-static bool name_was_late(const struct lane *l, const struct pkt *d)
-{
-	return l->naming && (int32_t)(l->renamed_us - d->xmit) > 0;
-}
-
 /* A packet that ends at @end and begins at or after @from is known to have arrived; @just: just
  * now, so that its age is a round trip. */
 static void arrived(struct engine *e, struct lane *l, uint32_t from, uint32_t end, bool just)
@@ -149,7 +149,8 @@ static void arrived(struct engine *e, struct lane *l, uint32_t from, uint32_t en
 
 	if (!d || !(d->flags & PKT_SENT) || spurious(e, l, d))
 		return;
-	if (!(d->flags & PKT_RETX) && just && psn_after(end, l->overlap) && !name_was_late(l, d))
+	if (!(d->flags & PKT_RETX) && just && psn_after(end, l->overlap) &&
+	    !name_was_late(l, d, psn_sub(end, 1)))
 		rtt_sample(&l->rtt, now_us(e) - d->xmit);
 	came(l, d);
 }
@@ -171,17 +172,29 @@ static uint32_t next_page(uint32_t psn)
 	return psn_add(psn, WINDOW_PAGE_PSNS - psn % WINDOW_PAGE_PSNS);
 }
 
-/* Packets in [@from, @end) that were sent before @before are lost. Returns the time when the oldest
- * of the others was sent, @none when there are none. */
+/* What is missing and was sent before @before is lost; of what was sent again already, also what
+ * was sent before @again. */
+struct deadline {
+	uint32_t before, again;
+};
+
+static bool too_old(const struct pkt *d, const struct deadline *t)
+{
+	return (int32_t)(d->xmit - t->before) < 0 ||
+	       ((d->flags & PKT_RETX) && (int32_t)(d->xmit - t->again) < 0);
+}
+
+/* Packets in [@from, @end) that are too old are lost. Returns the time when the oldest of the
+ * others was sent, @none when there are none. */
 static uint32_t condemn_older(struct engine *e, struct lane *l, uint32_t from, uint32_t end,
-			      uint32_t before, uint32_t none)
+			      const struct deadline *t, uint32_t none)
 {
 	uint32_t psn = from, oldest = none;
 	struct pkt *d;
 
 	while (psn_before(psn, end) && (d = window_next(&l->win, e->pool, psn, end, &psn))) {
 		if ((d->flags & PKT_SENT) && !(d->flags & PKT_LOST)) {
-			if ((int32_t)(d->xmit - before) < 0)
+			if (too_old(d, t))
 				condemn(e, l, d, psn);
 			else if ((int32_t)(d->xmit - oldest) < 0)
 				oldest = d->xmit;
@@ -198,19 +211,20 @@ static uint32_t condemn_older(struct engine *e, struct lane *l, uint32_t from, u
  * moment for each 256 packets.
  */
 static void condemn_range(struct engine *e, struct lane *l, uint32_t from, uint32_t end,
-			  uint32_t before)
+			  const struct deadline *t)
 {
 	uint32_t psn = from, now = now_us(e);
+	uint32_t latest = (int32_t)(t->again - t->before) > 0 ? t->again : t->before;
 
 	while (psn_before(psn, end)) {
 		uint32_t next = next_page(psn), oldest;
 		bool whole = psn % WINDOW_PAGE_PSNS == 0 && !psn_after(next, end);
 		uint32_t *stamp = whole ? window_stamp(&l->win, e->pool, psn) : NULL;
 
-		if (!stamp || !*stamp || (int32_t)(*stamp - before) < 0) {
+		if (!stamp || !*stamp || (int32_t)(*stamp - latest) < 0) {
 			if (psn_after(next, end))
 				next = end;
-			oldest = condemn_older(e, l, psn, next, before, now);
+			oldest = condemn_older(e, l, psn, next, t, now);
 			if (stamp)
 				engine_change(e, stamp, sizeof(*stamp));
 			if (stamp)
@@ -222,31 +236,39 @@ static void condemn_range(struct engine *e, struct lane *l, uint32_t from, uint3
 
 /* The packets in @hole of the report @r are missing. A packet is lost if it was sent by more than
  * the reordering window @reo before one that has arrived, or so long ago that it would have
- * arrived; but the peer may have those of which it says that it does not know their names. */
+ * arrived; but the peer may have those of which it says that it does not know their names. The
+ * latest that were sent again have nothing behind them that could arrive: they are lost when they
+ * are overdue, so that the last holes of a burst are tried in each round trip. */
 static void judge(struct engine *e, struct lane *l, const struct report *r,
 		  const struct psn_range *hole, uint32_t reo)
 {
-	uint32_t late = now_us(e) - l->rtt.srtt_us - reo, before = l->rack_us - reo;
+	uint32_t late = now_us(e) - l->rtt.srtt_us - reo;
+	struct deadline t = {.before = l->rack_us - reo, .again = now_us(e) - loss_overdue_us(l)};
 	uint32_t from = hole->from;
 
 	if ((int32_t)(late - l->rack_us) > 0)
 		late = l->rack_us + 1;
-	if ((int32_t)(late - before) > 0)
-		before = late;
+	if ((int32_t)(late - t.before) > 0)
+		t.before = late;
+	if (!l->rtt.srtt_us)
+		t.again = t.before;
 	for (uint8_t i = 0; i < r->nunnamed; i++) {
 		const struct psn_range *u = &r->unnamed[i];
 
 		if (!psn_after(u->end, from) || !psn_before(u->from, hole->end))
 			continue;
-		condemn_range(e, l, from, u->from, before);
+		condemn_range(e, l, from, u->from, &t);
 		from = u->end;
 	}
-	condemn_range(e, l, from, hole->end, before);
+	condemn_range(e, l, from, hole->end, &t);
 }
 
 void loss_give_up(struct engine *e, struct lane *l, uint32_t from, uint32_t end, uint32_t older)
 {
-	condemn_range(e, l, from, end, now_us(e) - older + 1);
+	struct deadline t = {.before = now_us(e) - older + 1};
+
+	t.again = t.before;
+	condemn_range(e, l, from, end, &t);
 }
 
 /* The packet at @psn arrived, and the peer could not keep it. That says nothing of the latest
@@ -270,8 +292,11 @@ static void contiguous(struct engine *e, struct lane *l, uint32_t cum)
 {
 	struct pkt *first = window_get(&l->win, e->pool, l->reached);
 
-	if (first)
+	if (first) {
 		gap_closed(e, l, first);
+		if ((first->flags & PKT_SENT) && !spurious(e, l, first))
+			came(l, first);
+	}
 	/* its last packet may have waited long for the one before it */
 	arrived(e, l, l->reached, cum, false);
 }

@@ -20,8 +20,9 @@
  * the lowest to the highest, over and over. Packets in them are not judged lost (loss.c), they are
  * named again: each gap once in a round, which takes a little longer than a round trip, and not
  * before a report could have told that the names have arrived. A round begins at whatever gap is
- * told then (@renamed_from), and goes on from the lowest one after the highest (@renamed). If the newest names are lost no gap shows it: the next report that
- * comes a round trip later does, or the stream's timer fires (names_overdue()).
+ * told then (@renamed_from), and goes on from the lowest one after the highest (@renamed). If the
+ * newest names are lost no gap shows it: the next report that comes a round trip later does, or the
+ * stream's timer fires (names_overdue()).
  *
  * A peer that does not say in PROGRESS what names it has does not want any.
  */
@@ -174,6 +175,13 @@ void names_overdue(struct engine *e, struct flow *fl)
 		return;
 	l->renamed_us = now_us(e);
 	name_again(e, fl, from, l->named);
+}
+
+bool names_renamed(const struct lane *l, uint32_t psn)
+{
+	bool below = psn_before(psn, l->renamed), above = !psn_before(psn, l->renamed_from);
+
+	return psn_before(l->renamed, l->renamed_from) ? below || above : below && above;
 }
 
 /* What of @gap has not been named again in this round. */
