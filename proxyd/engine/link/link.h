@@ -91,7 +91,7 @@ void names_skipped(struct engine *e, struct lane *l, uint32_t from, uint32_t end
 bool names_missing(const struct engine *e, const struct lane *l);
 /** names_tell - what PROGRESS says of names, into @r: gaps in [@from, @to). Returns how far it tells
  * them all, @to at most. */
-uint32_t names_tell(const struct engine *e, const struct lane *l, struct report *r, uint32_t from,
+uint32_t names_tell(struct engine *e, const struct lane *l, struct report *r, uint32_t from,
 		    uint32_t to);
 /** names_wait - see to packets that wait for their name in vain. Returns when it wants to be called
  * again, ns, 0 for never. */

@@ -216,7 +216,7 @@ bool names_missing(const struct engine *e, const struct lane *l)
 	return l->check && (l->unnamed != POOL_NONE || waited_us(e, l) >= GUESS_LATE_US);
 }
 
-uint32_t names_tell(const struct engine *e, const struct lane *l, struct report *r, uint32_t from,
+uint32_t names_tell(struct engine *e, const struct lane *l, struct report *r, uint32_t from,
 		    uint32_t to)
 {
 	uint8_t n;
