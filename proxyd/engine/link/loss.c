@@ -23,6 +23,8 @@
 #define REPORT_WAIT_US	500u
 /* A packet is overdue so much later than a round trip at least (the peer's reports wait 200 us). */
 #define TAIL_MIN_US	2000u
+/* More holes than that are not the last of a burst, but a link that is full. */
+#define LAST_HOLES	32u
 /* A late packet keeps the window long for so many round trips; then it shrinks. */
 #define LATE_DECAY_RTTS 16u
 /* After so many true losses without a late packet the window is halved, and once more. */
@@ -236,9 +238,9 @@ static void condemn_range(struct engine *e, struct lane *l, uint32_t from, uint3
 
 /* The packets in @hole of the report @r are missing. A packet is lost if it was sent by more than
  * the reordering window @reo before one that has arrived, or so long ago that it would have
- * arrived; but the peer may have those of which it says that it does not know their names. The
- * latest that were sent again have nothing behind them that could arrive: they are lost when they
- * are overdue, so that the last holes of a burst are tried in each round trip. */
+ * arrived; but the peer may have those of which it says that it does not know their names. Of the
+ * last holes of a burst those that were sent again have nothing behind them that could arrive: they
+ * are lost when they are overdue, so that they are tried in each round trip. */
 static void judge(struct engine *e, struct lane *l, const struct report *r,
 		  const struct psn_range *hole, uint32_t reo)
 {
@@ -250,7 +252,7 @@ static void judge(struct engine *e, struct lane *l, const struct report *r,
 		late = l->rack_us + 1;
 	if ((int32_t)(late - t.before) > 0)
 		t.before = late;
-	if (!l->rtt.srtt_us)
+	if (!l->rtt.srtt_us || psn_before(l->nxt.psn, l->epsn.psn) || r->nholes > LAST_HOLES)
 		t.again = t.before;
 	for (uint8_t i = 0; i < r->nunnamed; i++) {
 		const struct psn_range *u = &r->unnamed[i];
