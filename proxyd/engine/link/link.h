@@ -89,8 +89,8 @@ void names_rx(struct engine *e, struct flow *fl, const struct report *r);
 void names_skipped(struct engine *e, struct lane *l, uint32_t from, uint32_t end);
 /** names_missing - names are missing, or packets wait for theirs for long. */
 bool names_missing(const struct engine *e, const struct lane *l);
-/** names_tell - what PROGRESS says of names, into @r: gaps in [@from, @to). Returns how far it tells
- * them all, @to at most. */
+/** names_tell - what PROGRESS says of names, into @r: gaps in [@from, @to). Returns how far it
+ * tells them all, @to at most. */
 uint32_t names_tell(struct engine *e, const struct lane *l, struct report *r, uint32_t from,
 		    uint32_t to);
 /** names_wait - see to packets that wait for their name in vain. Returns when it wants to be called
