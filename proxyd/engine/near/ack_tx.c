@@ -13,6 +13,9 @@
  *	- the last packet of the first message not truly acknowledged, where the policy is `honest`;
  *	- what was sent on, while the lane's share of the pool is nearly full: the requester then
  *	  goes at the pace of the WAN;
+ *	- itself, or the true ACK, while next to nothing is left of that share: what the host has not
+ *	  been told of is what it can be told, step by step, while the WAN stands still. A host that
+ *	  was told of all, and whose next request is refused, gives up when its retries are used up;
  *	- what the latest barrier allows, where the rule says `order = hosts` (link/order.c);
  *	- itself, or the true ACK, while most of the lane's span of PSNs is in custody: at
  *	  the end of the span a request would be refused that its host has to repeat in vain,
@@ -35,7 +38,8 @@
 
 /* Above this part, in percent, of the lane's share of memory the frontier waits for the WAN. */
 #define HIGH_WATER   70u
-/* Above this share of the span ACKs are withheld. */
+/* Above this part of that share, and of the span, ACKs are withheld. */
+#define FULL_WATER   85u
 #define HIGH_SPAN    75u
 /* What a packet takes besides its data. */
 #define HEADERS_MOST 128u
@@ -88,9 +92,14 @@ static void honest_limit(struct engine *e, struct lane *l, struct mark *m)
 		limit_wire(e, l, m, h);
 }
 
+static bool share_filled(const struct engine *e, const struct lane *l, uint32_t percent)
+{
+	return l->bytes * 100 > pool_share_most(e->pool, POOL_CUSTODY, l->bytes) * percent;
+}
+
 bool pool_pressed(const struct engine *e, const struct lane *l)
 {
-	return l->bytes * 100 > pool_share_most(e->pool, POOL_CUSTODY, l->bytes) * HIGH_WATER;
+	return share_filled(e, l, HIGH_WATER);
 }
 
 bool span_pressed(const struct engine *e, const struct lane *l)
@@ -159,7 +168,7 @@ static void limit_by_room(struct engine *e, struct lane *l, struct mark *m)
 		limit_wire(e, l, m, psn_after(l->una.psn, l->guard.psn) ? &l->una : &l->guard);
 	if (!psn_after(m->psn, l->frontier.psn))
 		return;
-	if (span_pressed(e, l)) {
+	if (span_pressed(e, l) || share_filled(e, l, FULL_WATER)) {
 		COUNT(e, HELD_BACK);
 		una = psn_to_host(e, l, &l->una);
 		limit(m, psn_after(una.psn, l->frontier.psn) ? &una : &l->frontier);
