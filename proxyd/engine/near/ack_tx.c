@@ -13,9 +13,9 @@
  *	- the last packet of the first message not truly acknowledged, where the policy is `honest`;
  *	- what was sent on, while the lane's share of the pool is nearly full: the requester then
  *	  goes at the pace of the WAN;
- *	- itself, or the true ACK, while next to nothing is left of that share: what the host has not
- *	  been told of is what it can be told, step by step, while the WAN stands still. A host that
- *	  was told of all, and whose next request is refused, gives up when its retries are used up;
+ *	- itself, or the true ACK, while next to nothing is left of that share: what the host was
+ *	  not told of is what it can be told, step by step, while the WAN stands still. One that was
+ *	  told of all, and whose next request is refused, gives up when its retries are used up;
  *	- what the latest barrier allows, where the rule says `order = hosts` (link/order.c);
  *	- itself, or the true ACK, while most of the lane's span of PSNs is in custody: at
  *	  the end of the span a request would be refused that its host has to repeat in vain,
