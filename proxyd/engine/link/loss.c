@@ -294,11 +294,8 @@ static void contiguous(struct engine *e, struct lane *l, uint32_t cum)
 {
 	struct pkt *first = window_get(&l->win, e->pool, l->reached);
 
-	if (first) {
+	if (first)
 		gap_closed(e, l, first);
-		if ((first->flags & PKT_SENT) && !spurious(e, l, first))
-			came(l, first);
-	}
 	/* its last packet may have waited long for the one before it */
 	arrived(e, l, l->reached, cum, false);
 }
