@@ -485,10 +485,8 @@ uint64_t pool_log_room(const struct pool *p, enum pool_class c, const struct poo
 		own = POOL_BLOCK;
 	else if (log->block != POOL_NONE)
 		own = POOL_BLOCK - log->used;
-	else if (!holds &&
-		 p->held[c] + 2 <=
-			 block_limit(p, c, POOL_FIRST)) /* for packets, perhaps for descriptors */
-		own = BLOCK_SURE;
+	else if (!holds && p->held[c] + 2 <= block_limit(p, c, POOL_FIRST))
+		own = BLOCK_SURE; /* the other one for descriptors, perhaps */
 	return room > own ? room : own;
 }
 
