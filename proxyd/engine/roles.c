@@ -110,7 +110,9 @@ static void acceptor_response(struct engine *e, struct flow *fl, const struct fr
 		/* what was under way then is answered for the first time until una goes on */
 		if (f->opcode != OP_ACK)
 			resp_name_one(e, fl, f);
-		else if (psn_after(fl->lane.una.psn, fl->lane.start) && icrc_ok(f))
+		else if ((psn_after(fl->lane.una.psn, fl->lane.start) ||
+			  lane_stalled(e, &fl->lane)) &&
+			 icrc_ok(f))
 			lane_answered(e, fl, f);
 	} else {
 		far_response(e, fl, f, from);
@@ -148,7 +150,7 @@ static void acceptor_sweep(struct engine *e, struct flow *fl)
  * responder acknowledged just before it disconnected nobody else knows. */
 static bool acceptor_drain(struct engine *e, struct flow *fl, enum lane_reason why)
 {
-	if (why == REASON_PEER_RESTARTED && fl->lane.ordered &&
+	if ((why == REASON_PEER_RESTARTED || why == REASON_NONE) && fl->lane.ordered &&
 	    order_held(e, fl, psn_sub(fl->lane.epsn.psn, 1))) {
 		/* nobody is left to say what must be delivered before it */
 		lane_close(e, fl, why, true);

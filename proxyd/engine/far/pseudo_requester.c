@@ -25,7 +25,8 @@
 #include "engine/reads/reads.h"
 
 /* A queue pair that both hosts have said to be down is offered the rest so long without progress,
- * and asked that often. */
+ * and asked that often; so is one whose opener has no such lane any more, and has not lost it: a
+ * responder that comes back later with the same number may well have another owner. */
 #define GONE_NS	     (500 * NSEC_PER_MSEC)
 #define GONE_BACKOFF 2
 
@@ -234,6 +235,12 @@ static uint64_t answers_until(struct engine *e, const struct lane *l)
 	return reads_head(e, l) || announce_waits(e, l) ? l->progress + lane_rto_ns(l) : 0;
 }
 
+/* Nobody is left who would hear of an answer, or was told of what is offered. */
+static bool for_nobody(const struct lane *l)
+{
+	return l->gone || (l->state == LANE_DRAIN && l->reason == REASON_NONE);
+}
+
 void far_timeout(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
@@ -255,11 +262,11 @@ void far_timeout(struct engine *e, struct flow *fl)
 	announce_overdue(e, fl);
 	l->timeouts++;
 	COUNT(e, TIMEOUTS);
-	if (e->now - l->progress > (l->gone ? GONE_NS : e->cfg.responder_timeout_ns)) {
+	if (e->now - l->progress > (for_nobody(l) ? GONE_NS : e->cfg.responder_timeout_ns)) {
 		lane_refused(e, fl, l->una.psn, AETH_NAK_OPERATION, REASON_TIMEOUT);
 		return;
 	}
-	if (l->backoff < (l->gone ? GONE_BACKOFF : 12))
+	if (l->backoff < (for_nobody(l) ? GONE_BACKOFF : 12))
 		l->backoff++;
 	if (l->role == ROLE_SINGLE)
 		far_lost_one(e, l); /* a near responder may just be slow: its answer tells */

@@ -257,11 +257,12 @@ static void rx_close(struct engine *e, unsigned int peer, const struct report *r
 	fl = accepted_lane(e, peer, r);
 	if (!fl)
 		return;
-	/* it may have forgotten the lane (restart): what has come in order is still delivered, but
-	 * not where the responder has refused it (lane_refused()) */
+	/* it may have forgotten the lane (restart), or has none any more that owes something: what
+	 * has come in order is still delivered, but not where the responder has refused it
+	 * (lane_refused()) */
 	if ((r->reason == REASON_NONE || r->reason == REASON_PEER_RESTARTED) &&
 	    fl->lane.una.psn != fl->lane.epsn.psn && !fl->lane.refusal)
-		lane_drain(e, fl, REASON_PEER_RESTARTED);
+		lane_drain(e, fl, r->reason);
 	else if (r->reason == REASON_OPERATOR)
 		stream_rx_let_go(e, fl);
 	else
