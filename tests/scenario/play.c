@@ -465,7 +465,7 @@ static void incidents(struct play *x)
 		}
 		if (drained(x))
 			until = min64(until, w->now + MS);
-		if (w->violation || (!next && until == UINT64_MAX))
+		if (w->violation || w->spoiled || (!next && until == UINT64_MAX))
 			return;
 		w->pause_at = 0;
 		due = next ? next->at * x->total / 1000 : 0;
