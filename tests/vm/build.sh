@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # Kernel and initramfs of the guests, from Debian's packages: $B/vm/kernel/vmlinuz and $B/vm/initrd; with the argument
-# "storage" $B/vm/initrd-storage, which has NVMe over RDMA, initiator and target, a disk in memory, and fio besides.
+# "storage" $B/vm/initrd-storage, which has NVMe over RDMA, iSER and NFS over RDMA, both ends of each, a disk in memory,
+# and fio besides.
 #
 # The kernel is taken out of its package (this system's own need not have RDMA, and is not touched).
 # Programs and their libraries are copied from this system, where `make deps` has installed them.
@@ -24,8 +25,9 @@ PROGRAMS="ib_write_bw ib_send_bw ib_read_bw ib_atomic_bw ib_write_lat ib_send_la
 	rping ibv_rc_pingpong ibv_srq_pingpong ibv_uc_pingpong ibv_ud_pingpong ibv_devinfo ip rdma ethtool"
 initrd=$out/initrd
 if [ "${1:-}" = storage ]; then
-	# what nvme-core asks for by name comes first, too
-	MODULES="crc64_rocksoft_generic $MODULES configfs brd nvme_rdma nvmet_rdma"
+	# what nvme-core and iscsi_target_mod ask for by name comes first, too
+	MODULES="crc64_rocksoft_generic crc32c_generic $MODULES configfs brd nvme_rdma nvmet_rdma sd_mod ib_iser ib_isert target_core_iblock
+		nfsd nfsv4 rpcrdma"
 	PROGRAMS="ip rdma ethtool fio"
 	initrd=$out/initrd-storage
 fi
@@ -76,20 +78,41 @@ kernel_unpack()
 	local deb tree=$out/kernel.tmp
 
 	# the latest that is taken from the package
-	# nvme-rdma: what an older version of this script unpacked has none
-	[ ! -e "$out/kernel/modules/nvme-rdma.ko" ] || return 0
+	# nfsd: what an older version of this script unpacked has none
+	[ ! -e "$out/kernel/modules/nfsd.ko" ] || return 0
 	deb=$(echo "$out"/linux-image-*.deb)
 	rm -rf "$tree" "$out/kernel" && mkdir "$tree" &&
 	dpkg --fsys-tarfile "$deb" | tar -x -C "$tree" --wildcards './boot/vmlinuz-*' '*/kernel/drivers/infiniband/*' \
 		'*/kernel/drivers/virtio/*' '*/kernel/drivers/net/*.ko*' '*/kernel/net/*' '*/kernel/crypto/*' \
 		'*/kernel/lib/*' '*/kernel/arch/*' '*/kernel/fs/configfs/*' '*/kernel/block/*' \
-		'*/kernel/drivers/block/brd.ko*' '*/kernel/drivers/nvme/*' ||
+		'*/kernel/drivers/block/brd.ko*' '*/kernel/drivers/nvme/*' '*/kernel/drivers/scsi/*.ko*' '*/kernel/drivers/target/*' \
+		'*/kernel/fs/nfs*' '*/kernel/fs/lockd/*' '*/kernel/fs/fscache/*' '*/kernel/fs/netfs/*' ||
 		fail "cannot unpack $deb"
 	# newer packages compress modules
 	find "$tree" -name '*.ko.xz' -exec unxz {} +
 	mkdir "$tree/modules" && find "$tree" -path "$tree/modules" -prune -o -name '*.ko' -exec mv -t "$tree/modules" {} + &&
 	mv "$tree"/boot/vmlinuz-* "$tree/vmlinuz" && rm -rf "$tree/boot" "$tree/lib" "$tree/usr" &&
 	mv "$tree" "$out/kernel"
+}
+
+# The initiator's programs for iSER, which are not installed: their package would start a daemon here. Into $out/iscsi;
+# without them the guests have no iSER.
+iscsi_package()
+{
+	local deb libs tree=$out/iscsi.tmp
+
+	[ ! -e "$out/iscsi" ] || return 0
+	# these two are hardly anywhere installed, the others are everywhere
+	libs=$(apt-cache depends open-iscsi 2>/dev/null | sed -n 's/.*Depends: \(lib\(isns\|openiscsiusr\)[^ ]*\)$/\1/p')
+	# shellcheck disable=SC2086
+	rm -rf "$tree" && mkdir -p "$tree/lib" &&
+	(cd "$tree" && apt-get -qq -o APT::Sandbox::User=root download open-iscsi $libs) >&2 || return
+	for deb in "$tree"/*.deb; do
+		dpkg -x "$deb" "$tree/root" || return
+	done
+	find "$tree/root" -name 'lib*.so.*' -exec cp -P -t "$tree/lib" {} + &&
+	find "$tree/root" -type f \( -path '*bin/iscsid' -o -path '*bin/iscsiadm' \) -exec cp -t "$tree" {} + &&
+	[ -x "$tree/iscsid" ] && rm -rf "$tree/root" "$tree"/*.deb && mv "$tree" "$out/iscsi"
 }
 
 declare -A module_done
@@ -134,6 +157,10 @@ initramfs()
 	done
 	paths+=("$B/vm/vcheck" "$B/longhaul-probe")
 	copy_programs "$root" "${paths[@]}" && cp "$(find_program busybox)" "$root/bin/busybox" || return
+	if [ "${initrd##*-}" = storage ] && [ -e "$out/iscsi" ]; then
+		copy_programs "$root" "$out"/iscsi/iscsi{d,adm} && mkdir -p "$root/lib/x86_64-linux-gnu" &&
+			cp -L "$out"/iscsi/lib/* "$root/lib/x86_64-linux-gnu/" || return
+	fi
 	# libibverbs loads the driver's user part by name, glibc loads libgcc_s for pthread_exit
 	provider=$(echo /usr/lib/*/libibverbs/librxe-rdmav*.so)
 	[ -e "$provider" ] || unable "no user-space driver of rxe here (package ibverbs-providers)"
@@ -168,6 +195,7 @@ mkdir -p "$out" || exit 1
 exec 9>"$out/lock" && flock 9 || exit 1
 kernel_package
 kernel_unpack || fail "cannot unpack the kernel"
+[ "${1:-}" != storage ] || iscsi_package || echo "vm/build.sh: no package open-iscsi to be had: the guests have no iSER" >&2
 for f in tests/vm/build.sh tests/vm/guest-init "$B/vm/vcheck" "$B/longhaul-probe"; do
 	[ ! "$f" -nt "$initrd" ] || rm -f "$initrd"
 done

@@ -1,73 +1,51 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# CONV-5: NVMe over RDMA between two guests: the kernel's initiator in a, its target in b with a disk in memory, and fio; bare
-# and through the appliances with announce = auto. A part of `make check-vm`. A line for each cell,
+# CONV-5: NVMe over RDMA, iSER and NFS over RDMA between two guests: the kernel's initiator in a, its target in b with a
+# disk in memory, and fio; bare and through the appliances with announce = auto. A part of `make check-vm`. A line for
+# each cell,
 #
 #	vm: test=nvme-write-64k-qd1 inline=0 rtt-ms=20 loss=0 direct-MBps=1.28 longhaul-MBps=2.29 gain=1.79 ok
 #	vm: test=nvme-verify inline=16384 rtt-ms=20 loss=0.001 event=kill-9-a ok
 #
 # and at the end the counts. Cells named verify write with headers and checksums, all sizes from 512 bytes to 1 MiB,
 # and read back what they wrote; those without an event also look at the target's disk itself. EVENT is
-#	reset			the initiator's controller is reset amid the I/O, and connects anew
-#	target-gone		the target drops its connections, and takes none for a second
+#	reset			the initiator's controller is reset amid the I/O, and connects anew (NVMe)
+#	target-gone		the target drops its connections, and takes none for a second (not NFS: the server would
+#				forget who had opened what)
 #	kill-9-a, kill-9-b	the appliance there is killed, and the next one started
 #
-# `tests/vm/storage.sh REGEX` takes the cells whose line begins as the expression says. Exit status 0 when none failed.
+# `tests/vm/storage.sh REGEX` takes the cells whose line fits the expression, PROTOCOLS="iser nfs" those protocols only.
+# Exit status 0 when none failed.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 B=${B:-build}
 reason=$(B=$B tests/vm/build.sh storage) || { echo "vm: cannot run: $reason" >&2; exit 1; }
 GUEST_MB=640 INITRD=initrd-storage
 . tests/vm/lib.sh
+. tests/vm/protocols.sh
 
 RTT=20
 CELLS=${1:-}
+PROTOCOLS=${PROTOCOLS:-nvme iser nfs}
 RUN_SECONDS=${RUN_SECONDS:-4}
 # RW:BLOCK:DEPTH
-RATES="write:64k:1 write:64k:4 read:64k:1 read:64k:4 randwrite:4k:1 randwrite:4k:4 write:512:1 write:256k:1 write:1m:4 write:64k:32 read:64k:32"
-EVENTS="none reset target-gone kill-9-a kill-9-b"
-NVMET=/sys/kernel/config/nvmet
+declare -A RATES=(
+	[nvme]="write:64k:1 write:64k:4 read:64k:1 read:64k:4 randwrite:4k:1 randwrite:4k:4 write:512:1
+		write:256k:1 write:1m:4 write:64k:32 read:64k:32"
+	[iser]="write:64k:1 write:64k:4 read:64k:1 randwrite:4k:1 write:512:1"
+	[nfs]="write:64k:1 write:64k:4 read:64k:1 randwrite:4k:1 write:512:1"
+)
+declare -A EVENTS=(
+	[nvme]="none reset target-gone kill-9-a kill-9-b"
+	[iser]="none target-gone kill-9-a kill-9-b"
+	[nfs]="none kill-9-a kill-9-b"
+)
+# PROTOCOL:INLINE:LOSS
+LINKS="nvme:0:0 nvme:0:0.001 nvme:16384:0 iser:0:0 iser:0:0.001 iser:65536:0 nfs:4096:0 nfs:4096:0.001"
 declare -A direct
 cells=0 cells_failed=0
 why=
-
-one_line() # a command for a guest, which takes lines
-{
-	echo "$1" | tr -s '\n\t' '  '
-}
-
-# Target: a port for each size of inline data, 4420 and 4421
-target_up()
-{
-	local to port=4420 size cmd
-
-	to=$(addr b 1 4)
-	cmd="mount -t configfs none /sys/kernel/config && cd $NVMET && mkdir subsystems/disk && cd subsystems/disk &&
-		echo 1 >attr_allow_any_host && mkdir namespaces/1 && printf /dev/ram0 >namespaces/1/device_path &&
-		echo 1 >namespaces/1/enable"
-	for size in 0 16384; do
-		cmd+=" && mkdir $NVMET/ports/$port && cd $NVMET/ports/$port && echo rdma >addr_trtype && echo ipv4 >addr_adrfam &&
-			echo $to >addr_traddr && echo $port >addr_trsvcid && echo $size >param_inline_data_size &&
-			ln -s $NVMET/subsystems/disk subsystems/disk"
-		port=$((port + 1))
-	done
-	guest b 30 "$(one_line "$cmd")" || die "the target does not start: $reply $(tail -n 3 "$LAB/console-b.log")"
-}
-
-connect() # INLINE
-{
-	local port=4420
-
-	[ "$1" = 0 ] || port=4421
-	guest a 60 "$(one_line "echo 'transport=rdma,traddr=$(addr b 1 4),trsvcid=$port,nqn=disk,nr_io_queues=1,queue_size=64,reconnect_delay=1,hostnqn=nqn.2014-08.org.nvmexpress:uuid:6c6f6e67-6861-756c-0000-000000000001' >/dev/nvme-fabrics &&
-		until [ -b /dev/nvme0n1 ]; do sleep 0.1; done")" || die "the initiator does not connect: $reply $(tail -n 3 "$LAB/console-a.log")"
-}
-
-disconnect()
-{
-	guest a 60 'for c in /sys/class/nvme/nvme*; do echo 1 >$c/delete_controller; done' || die "the initiator does not disconnect: $reply"
-}
 
 # fio_line FILE OPTION...: a command
 fio_line()
@@ -84,7 +62,7 @@ measure() # RW BLOCK DEPTH
 	local error reads writes
 
 	rate=0
-	if ! guest a $((RUN_SECONDS + 60)) "$(fio_line /dev/nvme0n1 --rw="$1" --bs="$2" --iodepth="$3" --size=8M --time_based --runtime="$RUN_SECONDS") 2>&1 | tail -n 1"; then
+	if ! guest a $((RUN_SECONDS + 60)) "$(fio_line "$disk" --rw="$1" --bs="$2" --iodepth="$3" --size=8M --time_based --runtime="$RUN_SECONDS") 2>&1 | tail -n 1"; then
 		why="fio: $reply"
 		return 1
 	fi
@@ -100,11 +78,8 @@ event() # NAME
 {
 	case $1 in
 	none) ;;
-	reset) guest a 60 'for c in /sys/class/nvme/nvme*; do echo 1 >$c/reset_controller; done' ;;
-	target-gone)
-		guest b 60 "$(one_line "cd $NVMET/ports && for p in *; do rm \$p/subsystems/disk; done; sleep 1;
-			for p in *; do ln -s $NVMET/subsystems/disk \$p/subsystems/disk; done")"
-		;;
+	reset) "${protocol}_reset" ;;
+	target-gone) "${protocol}_break" ;;
 	kill-9-*) next_daemon "${1#kill-9-}" KILL ;;
 	esac
 }
@@ -121,10 +96,10 @@ more_requests() # THAN
 
 verify() # EVENT
 {
-	local mine n loops=3
+	local mine n loops=3 at options
 
 	[ "$1" != none ] || loops=1
-	guest_begin a 200 "$(fio_line /dev/nvme0n1 "$VERIFY" --loops=$loops) 2>&1"
+	guest_begin a 200 "$(fio_line "$disk" "$VERIFY" --loops=$loops) 2>&1"
 	mine=$job
 	if [ "$1" != none ]; then
 		n=$(requests)
@@ -133,7 +108,8 @@ verify() # EVENT
 	fi
 	guest_wait a "$mine" || ! why="fio: $(echo "$reply" | tail -n 3 | cut -c 1-200)" || return
 	[ "$1" = none ] || return 0
-	guest b 60 "$(fio_line /dev/ram0 "$VERIFY" --verify_only) 2>&1" || ! why="at the target: $(echo "$reply" | tail -n 3 | cut -c 1-200)"
+	read -r at options < <("${protocol}_at")
+	guest b 60 "$(fio_line "$at" "$VERIFY" --verify_only "$options") 2>&1" || ! why="at the target: $(echo "$reply" | tail -n 3 | cut -c 1-200)"
 }
 
 wanted() # REST-OF-THE-LINE
@@ -155,17 +131,17 @@ verdict() # LINE STATUS
 # So much faster at least: how much is for a quiet machine to say
 gain_of() # NAME
 {
-	[ "$1" = nvme-write-64k-qd1 ] && echo 1.2 || echo 0
+	[[ $1 = *-write-64k-qd1 ]] && [ "$inline" -lt 65536 ] && echo 1.2 || echo 0
 }
 
-rates() # PHASE INLINE LOSS
+rates() # PHASE
 {
 	local t rw bs depth name line status gain
 
-	for t in $RATES; do
+	for t in ${RATES[$protocol]}; do
 		IFS=: read -r rw bs depth <<<"$t"
-		name=nvme-$rw-$bs-qd$depth
-		line="test=$name inline=$2 rtt-ms=$RTT loss=$3"
+		name=$protocol-$rw-$bs-qd$depth
+		line="test=$name inline=$inline rtt-ms=$RTT loss=$loss"
 		wanted "$line" || continue
 		measure "$rw" "$bs" "$depth"
 		status=$?
@@ -176,18 +152,18 @@ rates() # PHASE INLINE LOSS
 		fi
 		gain=$(awk -v a="$rate" -v b="${direct[$name]}" 'BEGIN { printf "%.2f", (b > 0 ? a / b : 0) }')
 		line+=" direct-MBps=${direct[$name]} longhaul-MBps=$rate gain=$gain"
-		[ $status != 0 ] || [ "$3" != 0 ] || awk -v g="$gain" -v w="$(gain_of "$name")" 'BEGIN { exit !(g >= w) }' ||
+		[ $status != 0 ] || [ "$loss" != 0 ] || awk -v g="$gain" -v w="$(gain_of "$name")" 'BEGIN { exit !(g >= w) }' ||
 			{ why="slower than it should be" status=1; }
 		verdict "$line" $status
 	done
 }
 
-verifies() # INLINE LOSS
+verifies()
 {
 	local e line
 
-	for e in $EVENTS; do
-		line="test=nvme-verify inline=$1 rtt-ms=$RTT loss=$2 event=$e"
+	for e in ${EVENTS[$protocol]}; do
+		line="test=$protocol-verify inline=$inline rtt-ms=$RTT loss=$loss event=$e"
 		wanted "$line" || continue
 		verify "$e"
 		verdict "$line" $?
@@ -205,22 +181,42 @@ told()
 	done
 }
 
+# What is wanted of $LINKS, and the guests can do; the reason why it is left out
+links()
+{
+	local l protocol inline loss
+
+	for l in $LINKS; do
+		IFS=: read -r protocol inline loss <<<"$l"
+		[[ " $PROTOCOLS " = *" $protocol "* ]] || continue
+		[ "$protocol" != iser ] || [ -e "$VM/iscsi" ] || { echo "# no iSER: its programs are not to be had" >&2; continue; }
+		echo "$l"
+	done
+}
+
+died() # WHAT SITE
+{
+	die "$protocol: $1: $reply $(tail -n 3 "$LAB/console-$2.log")"
+}
+
 vm_up
 lab_keep
-target_up
-for link in 0:0 0:0.001 16384:0; do
-	inline=${link%:*} loss=${link#*:}
+up=
+for link in $(links); do
+	IFS=: read -r protocol inline loss <<<"$link"
+	[[ " $up " = *" $protocol "* ]] || "${protocol}_up" || died "the target does not start" b
+	up+=" $protocol"
 	wan_start --visible --only-roce --delay-ms $((RTT / 2)) --loss "$loss"
-	connect "$inline"
-	rates bare "$inline" "$loss"
-	disconnect
+	"${protocol}_connect" "$inline" || died "the initiator does not connect" a
+	rates bare
+	"${protocol}_disconnect" || died "the initiator does not disconnect" a
 	pair_start -r "announce = auto"
-	connect "$inline"
-	rates longhaul "$inline" "$loss"
-	verifies "$inline" "$loss"
+	"${protocol}_connect" "$inline" || died "the initiator does not connect through the appliances" a
+	rates longhaul
+	verifies
 	told
-	disconnect
-	pair_stop || verdict "test=nvme-stop inline=$inline rtt-ms=$RTT loss=$loss" 1
+	"${protocol}_disconnect" || died "the initiator does not disconnect from the appliances" a
+	pair_stop || verdict "test=$protocol-stop inline=$inline rtt-ms=$RTT loss=$loss" 1
 	wan_stop
 done
 echo
