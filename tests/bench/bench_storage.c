@@ -200,8 +200,8 @@ static struct summary table(struct cell only, bool quick)
 {
 	static const struct {
 		uint32_t block, depth;
-	} loads[] = {
-		{4u << 10, 1}, {64u << 10, 1}, {64u << 10, 4}, {128u << 10, 32}, {256u << 10, 1}, {1u << 20, 4}};
+	} loads[] = {{4u << 10, 1},    {64u << 10, 1},	{64u << 10, 4},
+		     {128u << 10, 32}, {256u << 10, 1}, {1u << 20, 4}};
 	static const uint32_t rtts[] = {1, 10, 20, 50, 100};
 	struct summary s = {.qd1_50ms = -1, .qd32_100ms = -1, .loss_20ms = -1};
 

@@ -159,6 +159,7 @@ struct mark {
  *              is sent before the responder has spoken (@rnr_wait, too); @held_once: not again
  *              before it speaks; @disputed: ACCEPTOR: it has, and counts anew; @proved: it has just
  *              said of what passed to it that it counts as we do
+ * @room_naks:  so often it was asked for what there had been no room for, and nothing was accepted
  * @no_mtu:     it began when no path MTU was known: the peer may not know one, so no READ is held
  * @room:       OPENER: the peer takes packets before this PSN
  * @check:      the rule wants that only what is named is delivered (wan-check); @naming: OPENER:
@@ -187,6 +188,7 @@ struct lane {
 		suspect : 1, check_resp : 1, fenced : 1, held_back : 1, disputed : 1, held_once : 1,
 		renumbered : 1, proved : 1;
 	uint8_t atomic : 2; /* enum atomic_mode */
+	uint8_t room_naks : 2;
 	uint8_t most; /* SINGLE: READs and ATOMICs that the host was seen to wait for at one time */
 	uint8_t jump_run;
 	uint8_t unacked;

@@ -89,6 +89,7 @@ static void request_accepted(struct engine *e, struct flow *fl, const struct fra
 
 	l->nak_sent = l->nak_due = false;
 	l->room_wait = false;
+	l->room_naks = 0;
 	if (reads_of(e, l))
 		reads_of(e, l)->stuck = 0;
 	if (l->atomic == ATOMIC_PREFETCH && reads_of(e, l))

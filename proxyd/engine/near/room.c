@@ -90,6 +90,23 @@ static bool room_again(const struct engine *e, const struct lane *l)
 	return pool_log_room(e->pool, POOL_CUSTODY, &l->log, l->bytes) >= want;
 }
 
+/* So often a requester is asked in vain; then it asks by itself, by its timer. */
+#define ROOM_NAKS_MOST 2
+
+/* There is room, also for what others hold back: who comes first has it. */
+static void ask_again(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+
+	l->room_wait = false;
+	if (l->room_naks >= ROOM_NAKS_MOST) {
+		l->nak_sent = true; /* nor is it asked for what it sends from beyond */
+		return;
+	}
+	l->room_naks++;
+	nak_send(e, fl);
+}
+
 /*
  * Ask for what was dropped for want of room, when there is some. A requester that is asked too
  * early goes back in vain, and a few of those use up its retries. Lanes are looked at in turn, a
@@ -112,8 +129,7 @@ void near_room(struct engine *e)
 		l->room_listed = false;
 		if (!waits)
 			continue;
-		l->room_wait = false;
-		nak_send(e, fl);
+		ask_again(e, fl);
 	}
 	if (e->room.head != FLOW_NONE)
 		engine_wake_at(e, e->now + LOOK_NS);
