@@ -14,7 +14,9 @@
  * note speaks for the pair (requesting flow, answering flow). A pair is taken only after
  * MATCHES_NEEDED such ACKs with different PSNs, all for the same partner on both sides, with no ACK
  * in between that spoke for another; one contradiction starts the count again. Wrong pairing is
- * silent data loss, so in doubt the flows stay unpaired, which costs speed only.
+ * silent data loss, so in doubt the flows stay unpaired, which costs speed only. A sequence NAK is
+ * noted likewise, and the flow that asks again for the packet which it names speaks for the pair:
+ * where a link loses much hardly anything else comes back.
  *
  * Immediate data (NTT-4), where the rule says that applications put the number of their own QP
  * there, in network byte order: a SEND or WRITE with immediate is noted under that number as well,
@@ -41,6 +43,8 @@
 #define OFFSETS_AGREE	 4u
 #define MATCH_NS	 (2 * NSEC_PER_SEC)
 #define MATCHES_NEEDED	 4
+/* In place of a queue pair number: the note of a NAK. */
+#define NAK_NOTE	 0xfffffffeu
 /* What an ACK is worth that answers a packet whose immediate names the QP which the ACK goes to. */
 #define IMMEDIATE_WEIGHT 2
 /* Templates follow the sender; requests of a busy flow need not renew them each time. */
@@ -129,13 +133,9 @@ static bool match_tells(const struct engine *e, const struct psn_match *m, uint3
 	       (int32_t)(m->shared_ms - match_ms(e->now)) <= 0;
 }
 
-/* A packet of an unpaired flow that will be acknowledged. */
-static void match_note(struct engine *e, struct flow *fl, uint32_t psn, uint32_t lqpn)
+/* Flow @i makes the note @m of @tag. */
+static void match_write(const struct engine *e, struct psn_match *m, uint32_t tag, uint32_t i)
 {
-	uint32_t tag, i = flow_index(e, fl);
-	struct psn_match *m =
-		match_slot(e, &fl->key.src, &fl->key.dst, fl->key.vlan, psn, lqpn, &tag);
-
 	if (m->tag != tag || !m->when || e->now - m->when >= MATCH_NS)
 		m->shared_ms = match_ms(e->now);
 	else if (m->flow != i)
@@ -144,6 +144,16 @@ static void match_note(struct engine *e, struct flow *fl, uint32_t psn, uint32_t
 	m->tag = tag;
 	m->when = e->now;
 	m->count = PSN_NONE;
+}
+
+/* A packet of an unpaired flow that will be acknowledged. */
+static void match_note(struct engine *e, struct flow *fl, uint32_t psn, uint32_t lqpn)
+{
+	uint32_t tag;
+	struct psn_match *m =
+		match_slot(e, &fl->key.src, &fl->key.dst, fl->key.vlan, psn, lqpn, &tag);
+
+	match_write(e, m, tag, flow_index(e, fl));
 }
 
 /* The packet that was just noted is counted now: its ACK will tell the responder's MSN. */
@@ -295,23 +305,20 @@ static void match_calibrates(struct engine *e, struct flow *req, uint32_t psn, u
 	probes_clear(l);
 }
 
-/* An ACK in unpaired flow @ack, with @msn. */
-static void match_ack(struct engine *e, struct flow *ack, uint32_t psn, uint32_t msn)
+/* Everything below @psn is truly acknowledged; @sure: @msn is the count of messages just there. */
+static void una_heard(struct lane *l, uint32_t psn, uint32_t msn, bool sure)
 {
-	uint8_t learn = e->rules[ack->rule].learn;
-	struct flow *req = NULL;
-	uint32_t ireq, iack = flow_index(e, ack);
-	uint16_t weight = IMMEDIATE_WEIGHT;
+	mark_una(l, &(struct mark){.psn = psn, .msn = msn});
+	l->una_sure = sure;
+}
 
-	if (learn & LEARN_IMMEDIATE)
-		req = match_find(e, ack, psn, ack->key.dqpn);
-	if (!req && (learn & LEARN_PSN)) {
-		req = match_find(e, ack, psn, PSN_NONE);
-		weight = 1;
-	}
-	if (!req || req->partner != FLOW_NONE)
-		return;
-	ireq = flow_index(e, req);
+/* @ack answers what @req asked with @psn, both unpaired; @weight: what that is worth. Returns true
+ * when they are a pair now. */
+static bool match_pair(struct engine *e, struct flow *req, struct flow *ack, uint32_t psn,
+		       uint16_t weight)
+{
+	uint32_t ireq = flow_index(e, req), iack = flow_index(e, ack);
+
 	/* both sides must name each other and nobody else, ever since the count began */
 	if ((req->candidate != FLOW_NONE && req->candidate != iack) ||
 	    (ack->candidate != FLOW_NONE && ack->candidate != ireq)) {
@@ -324,20 +331,67 @@ static void match_ack(struct engine *e, struct flow *ack, uint32_t psn, uint32_t
 			match_contradicts(e, third);
 		match_contradicts(e, req);
 		match_contradicts(e, ack);
-		return;
+		return false;
 	}
 	req->candidate = iack;
 	ack->candidate = ireq;
 	if (req->last_match_psn == psn)
-		return; /* an ACK said again is no new evidence */
+		return false; /* an ACK said again is no new evidence */
 	req->last_match_psn = psn;
 	req->matches += weight;
 	ack->matches = req->matches;
 	if (req->matches < MATCHES_NEEDED)
-		return;
+		return false;
 	flow_pair(e, req, ack, weight > 1 ? LEARNED_IMMEDIATE : LEARNED_PSN);
-	if (msn != PSN_NONE)
+	return true;
+}
+
+/* An ACK in unpaired flow @ack, with @msn. */
+static void match_ack(struct engine *e, struct flow *ack, uint32_t psn, uint32_t msn)
+{
+	uint8_t learn = e->rules[ack->rule].learn;
+	struct flow *req = NULL;
+	uint16_t weight = IMMEDIATE_WEIGHT;
+
+	if (learn & LEARN_IMMEDIATE)
+		req = match_find(e, ack, psn, ack->key.dqpn);
+	if (!req && (learn & LEARN_PSN)) {
+		req = match_find(e, ack, psn, PSN_NONE);
+		weight = 1;
+	}
+	if (!req || req->partner != FLOW_NONE)
+		return;
+	if (match_pair(e, req, ack, psn, weight) && msn != PSN_NONE)
 		match_calibrates(e, req, psn, msn);
+}
+
+/* A sequence NAK of @psn in the unpaired flow @ack, with @msn. */
+static void note_nak(struct engine *e, const struct flow *ack, uint32_t psn, uint32_t msn)
+{
+	uint32_t tag;
+	struct psn_match *m =
+		match_slot(e, &ack->key.dst, &ack->key.src, ack->key.vlan, psn, NAK_NOTE, &tag);
+
+	match_write(e, m, tag, flow_index(e, ack));
+	m->count = msn;
+}
+
+/* The unpaired @fl asks again with @f. */
+static void match_went_back(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	uint32_t tag;
+	const struct psn_match *m =
+		match_slot(e, &fl->key.src, &fl->key.dst, fl->key.vlan, f->psn, NAK_NOTE, &tag);
+	struct flow *ack;
+
+	if (!match_tells(e, m, tag))
+		return;
+	ack = flow_ref(e, m->flow);
+	if (!ack->used || m->when < ack->born || ack->partner != FLOW_NONE ||
+	    !flow_reversed(fl, ack) || !icrc_ok(f))
+		return;
+	if (match_pair(e, fl, ack, f->psn, 1))
+		una_heard(&fl->lane, f->psn, m->count, true);
 }
 
 /* A request with immediate data, which the rule says is the sender's QPN. */
@@ -386,13 +440,6 @@ static void probe_set(struct lane *l, uint32_t psn, uint32_t count)
 	l->probe[slot].count = count;
 }
 
-/* Everything below @psn is truly acknowledged; @sure: @msn is the count of messages just there. */
-static void una_heard(struct lane *l, uint32_t psn, uint32_t msn, bool sure)
-{
-	mark_una(l, &(struct mark){.psn = psn, .msn = msn});
-	l->una_sure = sure;
-}
-
 /* Answered by a packet that bears its PSN and says what an ACK says. */
 static bool answered_alike(const struct frame *f)
 {
@@ -439,6 +486,8 @@ void learn_request(struct engine *e, struct flow *fl, const struct frame *f)
 	if (known && psn_before(f->psn, l->epsn.psn) &&
 	    psn_diff(l->epsn.psn, f->psn) < (int32_t)WINDOW_SPAN) {
 		l->overlap = lane_sent_before(l);
+		if (fl->partner == FLOW_NONE && e->rules[fl->rule].learn & LEARN_PSN)
+			match_went_back(e, fl, f);
 		if (!anew)
 			return; /* said before */
 		known = false;
@@ -571,6 +620,8 @@ void learn_response(struct engine *e, struct flow *fl, const struct frame *f)
 			other_requester(e, fl, f->psn);
 		if (aeth_is_ack(s) && (e->rules[fl->rule].learn & (LEARN_PSN | LEARN_IMMEDIATE)))
 			match_ack(e, fl, f->psn, frame_aeth_msn(f));
+		if (s == AETH_NAK_SEQ && (e->rules[fl->rule].learn & LEARN_PSN))
+			note_nak(e, fl, f->psn, frame_aeth_msn(f));
 		return;
 	}
 	l = &req->lane;
