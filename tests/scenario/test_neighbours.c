@@ -114,6 +114,81 @@ static void test_stuck_lane_opening(void **state)
 	end(&c);
 }
 
+/* What rule 0 may hold, in place of what crowd_start() has said. */
+static void rule_cap(struct crowd *c, uint64_t cap)
+{
+	struct rule r = {.nnear = 1,
+			 .nfar = 1,
+			 .vlan = RULE_ANY_VLAN,
+			 .learn = LEARN_PSN,
+			 .peer = PEER_NONE,
+			 .path_mtu = 1024,
+			 .policy = POLICY_EARLY,
+			 .cap = cap};
+
+	engine_rules(c->e, &r, 1, c->now);
+}
+
+/* Lane @i sends until what the rule may hold is full. */
+static void fill(struct crowd *c, uint32_t i)
+{
+	uint64_t before = engine_counter(c->e, EC_NO_ROOM);
+
+	for (uint32_t k = 0; k < 1000 && engine_counter(c->e, EC_NO_ROOM) == before; k++) {
+		crowd_request(c, i, 0);
+		crowd_tick(c, 1000);
+	}
+	assert_true(engine_counter(c->e, EC_NO_ROOM) > before);
+	c->lane[i].psn--; /* the last one was not taken */
+	c->lane[i].msn--;
+}
+
+/* Lane @i asks again for its latest request, which was refused. */
+static void repeat(struct crowd *c, uint32_t i)
+{
+	crowd_request(c, i, 0);
+	crowd_tick(c, 1000);
+	c->lane[i].psn--;
+	c->lane[i].msn--;
+}
+
+/* Room that comes is a neighbour's before a host can use it, again and again: its host is not asked
+ * so often that it gives up, and what it asks for by its timer is taken when there is room. */
+static void test_room_taken(void **state)
+{
+	const uint32_t rounds = 8;
+	uint64_t naks;
+	struct crowd c;
+
+	(void)state;
+	start(&c, 2, 64 * MIB, PEER_NONE);
+	crowd_request(&c, 1, 0);
+	crowd_tick(&c, MS);
+	crowd_answer(&c, 1, CROWD_LEARN, AETH_ACK_UNLIMITED, CROWD_LEARN + 1);
+	rule_cap(&c, 64 * 1024);
+	c.payload = 1024;
+	fill(&c, 0);
+	repeat(&c, 1);
+	naks = engine_counter(c.e, EC_NAKS_SENT);
+	for (uint32_t k = 0; k < rounds; k++) {
+		crowd_answer(&c, 0, c.lane[0].msn - 1, AETH_ACK_UNLIMITED, c.lane[0].msn);
+		crowd_tick(&c, 10 * MS);
+		assert_int_equal(engine_custody(c.e, -1, c.now).packets, 0);
+		fill(&c, 0);
+		repeat(&c, 1);
+	}
+	/* lane 0 was asked in each round, and went on */
+	assert_in_range(engine_counter(c.e, EC_NAKS_SENT) - naks, rounds, rounds + 2);
+	crowd_answer(&c, 0, c.lane[0].msn - 1, AETH_ACK_UNLIMITED, c.lane[0].msn);
+	crowd_tick(&c, 10 * MS);
+	crowd_request(&c, 1, 0);
+	crowd_tick(&c, MS);
+	assert_int_equal(engine_custody(c.e, -1, c.now).packets, 1);
+	assert_int_equal(c.last.qpn, CROWD_LQPN + 1);
+	assert_int_equal(c.last.msn, c.lane[1].msn);
+	end(&c);
+}
+
 /* Waiting for a responder that is never ready has an end, and the memory comes back. */
 static void test_rnr_budget(void **state)
 {
@@ -410,6 +485,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_many_small),
 		cmocka_unit_test(test_stuck_lane_share),
 		cmocka_unit_test(test_stuck_lane_opening),
+		cmocka_unit_test(test_room_taken),
 		cmocka_unit_test(test_rnr_budget),
 		cmocka_unit_test(test_ack_after_full_ring),
 		cmocka_unit_test(test_nak_after_full_ring),
