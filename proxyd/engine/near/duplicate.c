@@ -394,6 +394,18 @@ static void refuse_other(struct engine *e, struct flow *fl, const struct frame *
 		new_incarnation(e, fl, f);
 }
 
+/* The requester resends the SEND or WRITE @psn, and has not asked for the READs before it again in
+ * the same round: it has their answers. */
+static void has_answers(const struct engine *e, struct lane *l, uint32_t psn)
+{
+	if (l->reasked_psn == PSN_NONE || psn_before(psn, l->reasked_psn) ||
+	    now_us(e) - l->reasked_us <= 2 * l->rtt.srtt_us + AGAIN_US)
+		return;
+	l->reasked_psn = psn_add(psn, 1);
+	if (!psn_before(l->reasked_psn, l->reasked_end))
+		l->reasked_psn = PSN_NONE;
+}
+
 /* The requester repeats a SEND or WRITE because it lacks an ACK: it gets that of the frontier. */
 static void ack_again(struct engine *e, struct flow *fl, const struct frame *f, bool moved)
 {
@@ -406,11 +418,7 @@ static void ack_again(struct engine *e, struct flow *fl, const struct frame *f, 
 		return;
 	forget_place(e, l);
 	trickle(e, fl);
-	/* it resends this, and has not asked for the READ again in the same round: it has the
-	 * answer */
-	if (l->reasked_psn != PSN_NONE && !psn_before(f->psn, l->reasked_end) &&
-	    now_us(e) - l->reasked_us > 2 * l->rtt.srtt_us + AGAIN_US)
-		l->reasked_psn = PSN_NONE;
+	has_answers(e, l, f->psn);
 	l->ack_repeat = true;
 	ack_list(e, fl);
 }
