@@ -152,7 +152,7 @@ static void repeat(struct crowd *c, uint32_t i)
 	c->lane[i].msn--;
 }
 
-/* Room that comes is a neighbour's before a host can use it, again and again: its host is not asked
+/* FAST-7: room that comes is a neighbour's before a host can use it, again and again: its host is not asked
  * so often that it gives up, and what it asks for by its timer is taken when there is room. */
 static void test_room_taken(void **state)
 {
