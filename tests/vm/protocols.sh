@@ -25,7 +25,7 @@ one_line() # a command for a guest, which takes lines
 }
 
 # The configuration file system, for several protocols
-WITH_CONFIGFS="{ mountpoint -q $CONFIGFS || mount -t configfs none $CONFIGFS; }"
+WITH_CONFIGFS="{ grep -q ' $CONFIGFS ' /proc/mounts || mount -t configfs none $CONFIGFS; }"
 
 # ---- NVMe over RDMA ----
 
