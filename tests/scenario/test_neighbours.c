@@ -152,8 +152,8 @@ static void repeat(struct crowd *c, uint32_t i)
 	c->lane[i].msn--;
 }
 
-/* FAST-7: room that comes is a neighbour's before a host can use it, again and again: its host is not asked
- * so often that it gives up, and what it asks for by its timer is taken when there is room. */
+/* FAST-7: room that comes is a neighbour's before a host can use it, again and again: its host is
+ * not asked so often that it gives up. What it asks for later is taken when there is room. */
 static void test_room_taken(void **state)
 {
 	const uint32_t rounds = 8;
