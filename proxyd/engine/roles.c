@@ -110,9 +110,7 @@ static void acceptor_response(struct engine *e, struct flow *fl, const struct fr
 		/* what was under way then is answered for the first time until una goes on */
 		if (f->opcode != OP_ACK)
 			resp_name_one(e, fl, f);
-		else if ((psn_after(fl->lane.una.psn, fl->lane.start) ||
-			  lane_stalled(e, &fl->lane)) &&
-			 icrc_ok(f))
+		else if (psn_after(fl->lane.una.psn, fl->lane.start) && icrc_ok(f))
 			lane_answered(e, fl, f);
 	} else {
 		far_response(e, fl, f, from);

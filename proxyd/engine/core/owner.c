@@ -13,7 +13,6 @@
  *	a true ACK beyond una		likewise
  *	an MSN that was passed long ago	it counts anew: the queue pair is another one, and
  *	or an ACK to another requester	what the former one has not taken is lost
- *	or a NAK of what it had taken
  *
  * Where such a request must not pass, because a barrier is open (link/order.c), the lane is in
  * @suspect as well: nobody is asked by it, but who sent it would take an ACK of what follows for
@@ -186,23 +185,12 @@ bool lane_strange_ack(const struct engine *e, const struct lane *l, const struct
 	return !l->opaque && behind && behind <= PSN_MASK / 2 && lane_stalled(e, l);
 }
 
-/* Whether the responder lacks what it has acknowledged, so says its NAK @f to what we sent it. */
-static bool lacks_all(struct engine *e, const struct lane *l, const struct frame *f)
-{
-	return frame_aeth_syndrome(f) == AETH_NAK_SEQ && l->una.psn != l->high &&
-	       !psn_map_differs(e, l) && lane_strange_ack(e, l, f);
-}
-
 /** lane_answered - the responder answers @f, below una, to what has passed. */
 void lane_answered(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
 	uint32_t msn = frame_aeth_msn(f), behind = psn_sub(l->una.msn, msn);
 
-	if (lacks_all(e, l, f)) {
-		lane_replaced(e, fl);
-		return;
-	}
 	if (l->opaque || psn_map_differs(e, l) || !lane_asked(e, l) || l->passed_from == PSN_NONE ||
 	    psn_before(f->psn, l->passed_from))
 		return;
