@@ -257,7 +257,7 @@ static void rx_close(struct engine *e, unsigned int peer, const struct report *r
 	fl = accepted_lane(e, peer, r);
 	if (!fl)
 		return;
-	/* it may have forgotten the lane (restart), or has none any more that owes something: what
+	/* it may have forgotten the lane (restart), or have closed it when nothing was owed: what
 	 * has come in order is still delivered, but not where the responder has refused it
 	 * (lane_refused()) */
 	if ((r->reason == REASON_NONE || r->reason == REASON_PEER_RESTARTED) &&
