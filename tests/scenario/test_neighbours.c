@@ -71,6 +71,14 @@ static void stand_still(struct crowd *c)
 	assert_true(engine_custody(c->e, -1, c->now).packets > 1000);
 }
 
+/* Lane @i, just learned, is held, and owes nothing. */
+static void hold_idle(struct crowd *c, uint32_t i)
+{
+	crowd_request(c, i, 0);
+	crowd_tick(c, MS);
+	crowd_answer(c, i, CROWD_LEARN, AETH_ACK_UNLIMITED, CROWD_LEARN + 1);
+}
+
 /* A connection that was there, and does what it always did: 1,000 packets within a round trip. */
 static void test_stuck_lane_share(void **state)
 {
@@ -79,9 +87,7 @@ static void test_stuck_lane_share(void **state)
 
 	(void)state;
 	start(&c, 2, 256 * MIB, PEER_NONE);
-	crowd_request(&c, 1, 0);
-	crowd_tick(&c, MS);
-	crowd_answer(&c, 1, CROWD_LEARN, AETH_ACK_UNLIMITED, CROWD_LEARN + 1);
+	hold_idle(&c, 1);
 	crowd_tick(&c, MS);
 	stand_still(&c);
 	before = engine_custody(c.e, -1, c.now).packets;
@@ -162,9 +168,7 @@ static void test_room_taken(void **state)
 
 	(void)state;
 	start(&c, 2, 64 * MIB, PEER_NONE);
-	crowd_request(&c, 1, 0);
-	crowd_tick(&c, MS);
-	crowd_answer(&c, 1, CROWD_LEARN, AETH_ACK_UNLIMITED, CROWD_LEARN + 1);
+	hold_idle(&c, 1);
 	rule_cap(&c, 64 * 1024);
 	c.payload = 1024;
 	fill(&c, 0);
