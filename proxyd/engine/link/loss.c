@@ -7,16 +7,18 @@
  * packet whose own latest transmission is older than that by more than a reordering window is lost.
  * A retransmission gets a new time, so the same rule judges it, and its retransmission in turn.
  *
- * The reordering window is a quarter of the shortest round trip seen, at least REO_MIN_US. Where
- * missing packets prove to be lost, one after the other, and none is late, a long window only costs
- * time: it shrinks to a sixteenth. As soon as a packet is late (it was not sent again, and arrives
+ * Where no packet was ever late, a long reordering window only costs time, for each loss: it is
+ * next to nothing (REO_LEAST_US). As soon as one is late (it was not sent again, and arrives
  * after younger ones; or it was, and is reported sooner than its second transmission can have
- * arrived) the window is a quarter again, or longer, up to a whole round trip, if the packet was
- * later than that. What exceeds the quarter fades with time (LATE_DECAY_RTTS).
+ * arrived) the window is a quarter of the shortest round trip seen, at least REO_MIN_US, or longer,
+ * up to a whole round trip, if the packet was later than that. It shrinks to a sixteenth while
+ * missing packets prove to be lost, one after the other, and none is late. Lateness fades with
+ * time (LATE_DECAY_RTTS), until it never was.
  */
 #include "engine/link/link.h"
 
 #define REO_MIN_US	500u
+#define REO_LEAST_US	200u /* where no packet is ever late */
 #define LATE_MAX_US	0xffffffu
 /* How long the names of packets and the peer's reports wait at most for more to tell, see
  * names_tx.c and core/due.c. */
@@ -42,6 +44,8 @@ static uint32_t reo_window(const struct lane *l)
 					    : l->true_losses < 2 * CALM_LOSSES ? 8
 									       : 16);
 
+	if (!l->late_us)
+		return max32(l->rtt.minrtt_us / 64, REO_LEAST_US);
 	return max32(max32(base, REO_MIN_US), l->late_us);
 }
 
