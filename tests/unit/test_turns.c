@@ -122,6 +122,24 @@ static void test_small_first(void **state)
 	end(&c);
 }
 
+/* CONV-7. A report of the peer gives a lane a turn, in which it has nothing to send: the message
+ * that comes thereupon is the first all the same. */
+static void test_fresh_after_report(void **state)
+{
+	struct crowd c;
+	struct seen s;
+
+	(void)state;
+	start(&c, &s, BULK + 1, 0);
+	for (uint32_t i = 0; i < BULK; i++)
+		fill(&c, i);
+	under_way(&c);
+	crowd_progress(&c, BULK);
+	crowd_tick(&c, 5 * MS); /* a few turns */
+	assert_true(small(&c, BULK) <= TURN);
+	end(&c);
+}
+
 /* A lane that goes on and on, a packet at a time, gets two turns where the others get one. */
 static void test_fresh_once(void **state)
 {
@@ -199,6 +217,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_small_first),
+		cmocka_unit_test(test_fresh_after_report),
 		cmocka_unit_test(test_fresh_once),
 		cmocka_unit_test(test_classes),
 		cmocka_unit_test(test_small_control_first),

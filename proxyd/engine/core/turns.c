@@ -9,9 +9,10 @@
  *
  * A lane that had nothing to send until now stands in a list of its own and goes first, so that a
  * small message does not wait behind as many turns as there are bulk lanes (the idea of fq_codel,
- * RFC 8290). After that it stands at the back of the others, even with nothing more to send, and
- * what it gets to send meanwhile waits for that place. So it has two turns in a round at most, and
- * lanes that are fresh cannot keep the others from theirs.
+ * RFC 8290). After a turn in which it sent something it stands at the back of the others, even with
+ * nothing more to send, and what it gets to send meanwhile waits for that place. So who goes first
+ * has sent nothing for a whole round, and lanes that are fresh cannot keep the others from their
+ * turns. A turn without anything to send (a report gave it) leaves a lane as fresh as it was.
  *
  * Rules have a class: control goes before data, and data before bulk. Who waits behind higher
  * classes gets one turn after PASSED_MOST of theirs, so nothing stands still.
@@ -278,7 +279,7 @@ static void one_turn(struct engine *e, struct run_queue *q, enum engine_port por
 		return;
 	if (more && is_fresh && e->wait[port].full && *sent == before)
 		put_back(fresh, e, fl);
-	else if (more || (is_fresh && rest->head != FLOW_NONE))
+	else if (more || (*sent != before && rest->head != FLOW_NONE))
 		enqueue(e, rest, fl);
 }
 
