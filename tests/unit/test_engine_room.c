@@ -2,7 +2,8 @@
 /*
  * POOL-4 in the engine: one queue pair's WRITEs have taken all the room that they can get. READ
  * requests are taken all the same, those of that queue pair, too; and another queue pair that holds
- * nothing yet has a minimum for itself. The far host acknowledges nothing meanwhile.
+ * nothing yet has a minimum for itself. The far host acknowledges nothing meanwhile. And responses
+ * from the WAN have taken all of it: the next that the host waits for gets through.
  */
 #include "store/window.h"
 #include "tests/unit/engine_rig.h"
