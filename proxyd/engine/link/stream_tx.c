@@ -47,6 +47,36 @@ static uint64_t patience_ns(const struct lane *l)
 	return lane_rto_ns(l);
 }
 
+/* The oldest packet under way that the peer has not reported, at or after *@from, which is set to
+ * where it is looked for. */
+static struct pkt *oldest(struct engine *e, const struct lane *l, uint32_t *from)
+{
+	uint32_t psn;
+
+	*from = psn_after(l->reached, l->una.psn) ? l->reached : l->una.psn;
+	return psn_before(*from, l->nxt.psn)
+		       ? window_next(&l->win, e->pool, *from, l->nxt.psn, &psn)
+		       : NULL;
+}
+
+/* How long to wait from now on for news of the oldest packet under way: reports of others, which
+ * came after it was sent, are no news of it. But the peer may only miss its name, which was told
+ * again since, or the round trip may have become longer. */
+static uint64_t wait_ns(struct engine *e, const struct lane *l)
+{
+	uint64_t patience = patience_ns(l), waited;
+	uint32_t from, since;
+	struct pkt *d = l->reopen || l->backoff ? NULL : oldest(e, l, &from);
+
+	if (!d || !(d->flags & PKT_SENT) || (d->flags & PKT_LOST))
+		return patience;
+	since = d->xmit;
+	if (l->naming && (int32_t)(l->renamed_us - since) > 0)
+		since = l->renamed_us;
+	waited = (uint64_t)(now_us(e) - since) * NSEC_PER_USEC;
+	return max64(waited < patience ? patience - waited : 0, patience / 8);
+}
+
 static void arm(struct engine *e, struct flow *fl)
 {
 	uint32_t id = TIMER_ID(flow_index(e, fl), TIMER_LOSS);
@@ -56,7 +86,7 @@ static void arm(struct engine *e, struct flow *fl)
 	if (fl->lane.una.psn == fl->lane.nxt.psn && fl->lane.nxt.psn == fl->lane.epsn.psn)
 		wheel_cancel(e->wheel, id);
 	else
-		wheel_arm(e->wheel, id, e->now + patience_ns(&fl->lane));
+		wheel_arm(e->wheel, id, e->now + wait_ns(e, &fl->lane));
 }
 
 /* Send the packet at @psn. False when the port has no room. */
@@ -157,7 +187,9 @@ bool stream_tx_run(struct engine *e, struct flow *fl, uint32_t quantum)
 		if (idle)
 			l->progress = e->now;
 		mark_high(l, l->nxt.psn);
-		if (idle || !wheel_armed(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_LOSS)))
+		/* so far only the responder's ACK was waited for, longer */
+		if (idle || (l->reached == before && !l->backoff) ||
+		    !wheel_armed(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_LOSS)))
 			arm(e, fl);
 		names_due(e, fl);
 		ack_list(e, fl); /* the frontier may have waited for this transmission */
@@ -347,8 +379,8 @@ static void send_probe(struct engine *e, struct flow *fl, struct pkt *d, uint32_
 void stream_tx_timeout(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
-	uint32_t from = psn_after(l->reached, l->una.psn) ? l->reached : l->una.psn, psn;
 	uint64_t most = max64(e->cfg.peer_timeout_ns, e->cfg.responder_timeout_ns);
+	uint32_t from = l->reached;
 	struct pkt *d;
 
 	if (l->state == LANE_FAULT || l->una.psn == l->epsn.psn)
@@ -357,7 +389,7 @@ void stream_tx_timeout(struct engine *e, struct flow *fl)
 		probe_room(e, fl);
 		return;
 	}
-	d = l->reopen ? NULL : window_next(&l->win, e->pool, from, l->nxt.psn, &psn);
+	d = l->reopen ? NULL : oldest(e, l, &from);
 	if (d && (d->flags & PKT_SENT) && too_early(e, fl, d))
 		return;
 	l->timeouts++;
