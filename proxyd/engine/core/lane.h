@@ -330,7 +330,10 @@ struct lane {
 				   opcodes are not known */
 	uint32_t passed_us;   /* when a repeat of what was truly acknowledged was last passed on; 0:
 			       never */
-	uint32_t reported_us; /* OPENER: when the peer last said something of the lane */
+	union {
+		uint32_t reported_us; /* OPENER: when the peer last said something of the lane */
+		uint32_t went_on;     /* WATCH: PSN that follows the latest request */
+	};
 	uint64_t opened;
 
 	uint32_t rnr_us; /* ACCEPTOR, SINGLE: the first of @rnr_run RNR NAKs for the same packet */

@@ -15,8 +15,9 @@
  * MATCHES_NEEDED such ACKs with different PSNs, all for the same partner on both sides, with no ACK
  * in between that spoke for another; one contradiction starts the count again. Wrong pairing is
  * silent data loss, so in doubt the flows stay unpaired, which costs speed only. A sequence NAK is
- * noted likewise, and the flow that asks again for the packet which it names speaks for the pair:
- * where a link loses much hardly anything else comes back.
+ * noted likewise, and the flow that soon goes back to just the packet which it names speaks for the
+ * pair: where a link loses much hardly anything else comes back. Who begins elsewhere and comes
+ * past that packet says nothing.
  *
  * Immediate data (NTT-4), where the rule says that applications put the number of their own QP
  * there, in network byte order: a SEND or WRITE with immediate is noted under that number as well,
@@ -42,6 +43,8 @@
 /* Answers to READs that must tell the same of the MSN. */
 #define OFFSETS_AGREE	 4u
 #define MATCH_NS	 (2 * NSEC_PER_SEC)
+/* A NAK makes its requester go back at once; its own timer may do so at any time. */
+#define NAK_NS		 (200 * NSEC_PER_MSEC)
 #define MATCHES_NEEDED	 4
 /* In place of a queue pair number: the note of a NAK. */
 #define NAK_NOTE	 0xfffffffeu
@@ -376,7 +379,7 @@ static void note_nak(struct engine *e, const struct flow *ack, uint32_t psn, uin
 	m->count = msn;
 }
 
-/* The unpaired @fl asks again with @f. */
+/* The unpaired @fl goes back, to @f. */
 static void match_went_back(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	uint32_t tag;
@@ -384,7 +387,7 @@ static void match_went_back(struct engine *e, struct flow *fl, const struct fram
 		match_slot(e, &fl->key.src, &fl->key.dst, fl->key.vlan, f->psn, NAK_NOTE, &tag);
 	struct flow *ack;
 
-	if (!match_tells(e, m, tag))
+	if (!match_tells(e, m, tag) || e->now - m->when > NAK_NS)
 		return;
 	ack = flow_ref(e, m->flow);
 	if (!ack->used || m->when < ack->born || ack->partner != FLOW_NONE ||
@@ -460,24 +463,33 @@ static void note_asked(struct lane *l, const struct flow *fl, const struct frame
 	}
 }
 
+/* Note what will tell whose answer comes. */
+static void note_request(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	uint8_t learn = e->rules[fl->rule].learn;
+
+	if (((f->op->flags & OPF_EOM) || f->ackreq || answered_alike(f)) &&
+	    (!(f->op->flags & OPF_ANSWERED) || answered_alike(f)) && unanswered(e, fl) &&
+	    learn & LEARN_PSN)
+		match_note(e, fl, f->psn, PSN_NONE);
+	if (f->immdt && (learn & LEARN_IMMEDIATE))
+		immediate_note(e, fl, f);
+}
+
 void learn_request(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
-	bool known = l->epsn.psn != PSN_NONE, anew;
+	bool known = l->epsn.psn != PSN_NONE, anew, goes_on = l->went_on == f->psn;
 	uint32_t span;
 	struct mark m;
 
 	l->requests++;
+	if (l->role == ROLE_NONE)
+		l->went_on = psn_add(f->psn, frame_span(f, flow_mtu(fl)));
 	l->atomics |= (f->op->flags & OPF_ATOMIC) != 0;
 	if (f->op->flags & OPF_ANSWERED)
 		note_asked(l, fl, f);
-	if (((f->op->flags & OPF_EOM) || f->ackreq || answered_alike(f)) &&
-	    (!(f->op->flags & OPF_ANSWERED) || answered_alike(f)) && unanswered(e, fl) &&
-	    e->rules[fl->rule].learn & LEARN_PSN)
-		match_note(e, fl, f->psn, PSN_NONE);
-	if (f->immdt && (e->rules[fl->rule].learn & LEARN_IMMEDIATE))
-		immediate_note(e, fl, f);
-
+	note_request(e, fl, f);
 	/* acknowledged before, wherever others may have jumped since: who knows what the responder
 	 * has of it, if the number has another owner? Its next ACK tells */
 	anew = l->una.psn != PSN_NONE && psn_before(f->psn, l->una.psn);
@@ -486,7 +498,7 @@ void learn_request(struct engine *e, struct flow *fl, const struct frame *f)
 	if (known && psn_before(f->psn, l->epsn.psn) &&
 	    psn_diff(l->epsn.psn, f->psn) < (int32_t)WINDOW_SPAN) {
 		l->overlap = lane_sent_before(l);
-		if (fl->partner == FLOW_NONE && e->rules[fl->rule].learn & LEARN_PSN)
+		if (!goes_on && fl->partner == FLOW_NONE && e->rules[fl->rule].learn & LEARN_PSN)
 			match_went_back(e, fl, f);
 		if (!anew)
 			return; /* said before */
