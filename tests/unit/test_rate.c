@@ -45,11 +45,13 @@ struct sender {
  * @second: s, when the second sender begins
  * @still:  s, from when on the receiver stands still for @still_for, and again after each
  *          @still_every
+ * @passed: bytes per second that pass by unpaced, besides, on the first sender's side, for @passed_for
+ *          s from each half second of the first three on
  * @busy:   share of the time in which hosts have something to send, in turns of 0.2 s
  */
 struct model {
 	double link, rtt, queue, noise, marks, others, changes, later, busy, second;
-	double still, still_for, still_every;
+	double still, still_for, still_every, passed, passed_for;
 	unsigned int senders;
 	enum rate_share share[SENDERS];
 	double seconds, warm;
@@ -89,6 +91,8 @@ static void send(struct model *m, struct sender *s, double t)
 	if (pace <= 0 || pace > LAN)
 		pace = LAN;
 	s->tokens = idle ? 0 : fmin(s->tokens + pace * STEP_S, 65536);
+	if (s == &m->s[0] && t < 3 && fmod(t, 0.5) < m->passed_for)
+		s->tokens += m->passed * STEP_S;
 	for (; s->tokens >= PACKET; s->tokens -= PACKET) {
 		s->sent += (uint64_t)PACKET;
 		if (!enters(m) || prng_hit(&m->rng, m->noise))
@@ -193,6 +197,43 @@ static void alone(void **state)
 			assert_true(bytes_per_byte(m) < 1.2); /* the first window included */
 			free(m);
 		}
+}
+
+/* Who has the link alone looks for more now and then, not all the time: each look fills the queue. */
+static void alone_and_at_rest(void **state)
+{
+	struct model *m =
+		model((struct model){.rtt = 0.02, .queue = LINK * 0.02, .seconds = 9, .warm = 2});
+
+	(void)state;
+	run(m);
+	print_message("%.3f of the link, %u cuts\n", share(m), (unsigned int)m->s[0].rate.cuts);
+	assert_true(share(m) > 0.99);
+	assert_true(m->s[0].rate.cuts <= 10); /* in 450 round trips */
+	free(m);
+}
+
+/* What passes by unpaced fills the link, too. That is nobody else's doing: nothing is left to others
+ * afterwards, and the link is known to have been flooded. */
+static void flooded_by_what_passes(void **state)
+{
+	struct model *m = model((struct model){.rtt = 0.02,
+					       .queue = LINK * 0.02,
+					       .passed = LAN,
+					       .passed_for = 0.1,
+					       .seconds = 3,
+					       .warm = 2});
+
+	(void)state;
+	run(m);
+	assert_true(rate_flooded(&m->s[0].rate));
+	assert_int_equal(m->s[0].rate.rivals, 0);
+	assert_false(m->s[0].rate.yield);
+	free(m);
+	m = model((struct model){.rtt = 0.02, .queue = LINK * 0.02, .seconds = 3, .warm = 2});
+	run(m);
+	assert_false(rate_flooded(&m->s[0].rate));
+	free(m);
 }
 
 /* Switches that mark at half a millisecond keep the queue far below the tenth of a round trip at
@@ -544,6 +585,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(alone),
+		cmocka_unit_test(alone_and_at_rest),
+		cmocka_unit_test(flooded_by_what_passes),
 		cmocka_unit_test(marks_of_a_queue),
 		cmocka_unit_test(a_link_that_is_not_known),
 		cmocka_unit_test(marks_alone),

@@ -95,6 +95,9 @@
 #define RIVAL_ROUNDS  100u
 #define RIVAL_REST    3u
 #define RIVAL_SHIFT   0.02
+#define BEYOND_PACE   1.1
+/* For so many rounds what passes by is watched after that (passing.c). */
+#define FLOOD_ROUNDS  64u
 #define START_GROWTH  1.5
 /* So much more than what was had when the link was last full: it has become faster. */
 #define BEYOND	      1.05
@@ -294,11 +297,30 @@ static bool doubted(struct rate *r, const struct sight *w)
 	return true;
 }
 
+/* What passes by is not paced: then the queue is the work of hosts on our side. */
+static bool beyond_pace(const struct rate *r, const struct sight *w)
+{
+	return w->sent > BEYOND_PACE * (r->pace > 0 ? r->pace : w->delivered);
+}
+
 static void seen_full(struct rate *r, const struct sight *w)
 {
 	r->tried = w->sent;
 	r->tried_loss = w->loss;
 	r->best = w->delivered;
+	r->forced = beyond_pace(r, w);
+	if (r->forced)
+		r->flood = FLOOD_ROUNDS;
+}
+
+/* Whether the sign @w that the link is full tells of others: they fill it, or what they leave us
+ * has changed. */
+static bool shared(const struct rate *r, const struct sight *w)
+{
+	if (r->forced || beyond_pace(r, w))
+		return false;
+	return r->phase == RATE_CRUISE ||
+	       (r->best > 0 && fabs(w->delivered / r->best - 1) > RIVAL_SHIFT);
 }
 
 static void slow_down(struct rate *r, const struct sight *w, enum rate_cause why, uint64_t now)
@@ -309,8 +331,7 @@ static void slow_down(struct rate *r, const struct sight *w, enum rate_cause why
 	r->doubt = doubted(r, w);
 	if (r->phase == RATE_UP)
 		r->cruise = r->cruise < CRUISE_MAX ? 2 * r->cruise : CRUISE_MAX;
-	if (!r->doubt && (r->phase == RATE_CRUISE ||
-			  (r->best > 0 && fabs(w->delivered / r->best - 1) > RIVAL_SHIFT)))
+	if (!r->doubt && shared(r, w))
 		r->rivals = RIVAL_ROUNDS;
 	r->yield = r->rivals && r->pace > 0;
 	r->cause = why;
@@ -381,7 +402,7 @@ static void speed_up(struct rate *r, uint64_t now)
 				RIVAL_STEP * r->step / STEP_MIN * 1e9 / (double)(r->rtt + 1));
 	else
 		r->base *= 1 + r->step;
-	if (r->rivals || r->step > 4 * STEP_MIN)
+	if (r->rivals || r->delivered > BEYOND * r->best)
 		r->cruise = CRUISE_MIN; /* the link has changed */
 	r->step = fmin((r->rivals && !more ? 1.1 : 2) * r->step, STEP_MAX);
 	set_pace(r, r->base, now);
@@ -413,7 +434,7 @@ static void lowered(struct rate *r, const struct sight *w, uint64_t now)
 /* Keep the queue short without leaving the link idle. */
 static double trim(const struct rate *r, const struct sight *w)
 {
-	double over = (double)(w->queue - long_queue(r) / 4) / (double)(r->rtt + 1) / 2;
+	double over = (double)(w->queue - long_queue(r) / 8) / (double)(r->rtt + 1) / 2;
 
 	return 1 - fmin(TRIM_MAX, fmax(0, over));
 }
@@ -430,6 +451,7 @@ static uint32_t rest_rounds(const struct rate *r)
 /* A round without a sign is over. */
 static void round_over(struct rate *r, const struct sight *w, uint64_t now)
 {
+	r->flood -= r->flood > 0;
 	if (r->phase == RATE_DOWN) {
 		lowered(r, w, now);
 		return;
@@ -487,4 +509,9 @@ void rate_heard(struct rate *r, const struct rate_sample *s, uint64_t rtt_ns, ui
 		slow_down(r, &w, why, now);
 	else if (r->phase != RATE_OPEN && now - r->round_at >= r->rtt)
 		round_over(r, &w, now);
+}
+
+bool rate_flooded(const struct rate *r)
+{
+	return r->flood;
 }
