@@ -121,6 +121,7 @@ static const char *check_retained(struct engine *e, const struct flow *fl)
 
 const char *engine_check(struct engine *e)
 {
+	uint32_t keepers = 0;
 	bool held = false;
 	const char *bad;
 
@@ -135,6 +136,7 @@ const char *engine_check(struct engine *e)
 		if (fl->partner != FLOW_NONE && e->flows[fl->partner].partner != i)
 			return "a pair is not mutual";
 		held |= l->role != ROLE_NONE;
+		keepers += lane_keeps(l) && l->packets;
 		if (l->role == ROLE_NONE || l->state == LANE_FAULT) {
 			if (l->packets || (l->role == ROLE_NONE && l->reads_page != POOL_NONE))
 				return "a lane that holds nothing retains packets";
@@ -148,6 +150,8 @@ const char *engine_check(struct engine *e)
 		if (bad)
 			return bad;
 	}
+	if (keepers != e->keepers)
+		return "lanes with something in custody are not counted";
 	for (int c = 0; c < POOL_CLASSES; c++)
 		if (pool_used(e->pool, c) > pool_cap(e->pool, c))
 			return "7: the pool is above its cap";

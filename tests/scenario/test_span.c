@@ -7,6 +7,7 @@
 #include "tests/scenario/scenario.h"
 
 #define SPAN 1024u
+#define MANY 30u
 
 static struct world *make(uint64_t seed, double loss, uint32_t mtu, bool single)
 {
@@ -168,6 +169,51 @@ static void test_share(void **state)
 }
 
 /*
+ * POOL-3, FAST-7: many lanes that together could fill the pool at once, each with a window that is
+ * far less than its share. Whoever is told of all that was accepted sends as much again, all of
+ * them at the same time; so they are told only of what was sent on, in time, and go at the pace of
+ * the WAN with nothing refused.
+ */
+static void test_share_of_many(void **state)
+{
+	struct world_config c;
+	struct work work = {.ops = 1u << RC_WRITE, .min = 65536, .max = 65536, .left = UINT64_MAX};
+	struct rc_qp_config qc;
+	uint64_t refused, naks;
+	struct world *w;
+
+	(void)state;
+	world_defaults(&c);
+	c.seed = 7;
+	c.path_mtu = 4096;
+	c.engine.pool_bytes = 64ull << 20;
+	c.engine.wan_rate = 1000000000 / 8;
+	c.wan.delay_ns = 5 * MS;
+	c.wan.rate_bps = 1010000000ull;
+	c.lan.rate_bps = 2500000000ull;
+	c.lan.store_bytes = 64ull << 20;
+	w = world_create(&c);
+	assert_non_null(w);
+	for (uint32_t i = 1; i <= MANY; i++) {
+		scenario_qp(&qc, i, 4096, RC_STRICT);
+		qc.depth = 16;
+		qc.timeout_exp = 17;
+		world_work(world_connect(w, &qc, RC_STRICT), 0, &work);
+	}
+	world_run(w, w->now + 4 * SEC);
+	refused = engine_counter(w->engine[0], EC_NO_ROOM);
+	naks = engine_counter(w->engine[0], EC_NAKS_SENT);
+	assert_true(engine_counter(w->engine[0], EC_HELD_BACK) > 0);
+	world_run(w, w->now + 4 * SEC);
+	refused = engine_counter(w->engine[0], EC_NO_ROOM) - refused;
+	naks = engine_counter(w->engine[0], EC_NAKS_SENT) - naks;
+	print_message("%u refused, %u asked for\n", (unsigned int)refused, (unsigned int)naks);
+	assert_in_range(refused, 0, 2 * MANY);
+	assert_in_range(naks, 0, 2 * MANY);
+	world_destroy(w);
+}
+
+/*
  * FAST-1, POOL-3: the far appliance's share of its pool, filled by a lane that nothing paces while
  * a lost packet is repaired through the long queue that it makes. What room is announced is there:
  * what is refused is sent again at once, to be refused again, and the link carries nothing else.
@@ -229,7 +275,7 @@ int main(void)
 		cmocka_unit_test(test_small_messages), cmocka_unit_test(test_with_loss),
 		cmocka_unit_test(test_outage),	       cmocka_unit_test(test_single),
 		cmocka_unit_test(test_share),	       cmocka_unit_test(test_share_far),
-		cmocka_unit_test(test_small_room),
+		cmocka_unit_test(test_share_of_many),  cmocka_unit_test(test_small_room),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

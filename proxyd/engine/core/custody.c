@@ -111,6 +111,7 @@ struct pkt *lane_retain(struct engine *e, struct flow *fl, const struct frame *f
 		d->flags |= PKT_EOM;
 	if (d->flags & PKT_EOM)
 		l->messages++;
+	e->keepers += lane_keeps(l) && !l->packets;
 	l->packets++;
 	l->bytes += f->len;
 	if (lane_keeps(l) && fl->rule >= 0)
@@ -126,6 +127,7 @@ static void unbook(struct engine *e, struct flow *fl, struct pkt *d)
 	if (lane_keeps(l) && fl->rule >= 0)
 		e->rule_bytes[fl->rule] -= d->len;
 	l->packets--;
+	e->keepers -= lane_keeps(l) && !l->packets;
 	l->bytes -= d->len;
 	if (d->flags & PKT_LOST)
 		l->lost--;

@@ -193,8 +193,9 @@ struct lane {
 	uint8_t jump_run;
 	uint8_t unacked;
 	uint8_t backoff;
-	bool no_mtu;
-	bool closing; /* ACCEPTOR: the opener is asked to let go */
+	bool no_mtu : 1;
+	bool closing : 1; /* ACCEPTOR: the opener is asked to let go */
+	uint16_t window;  /* OPENER, SINGLE: of the host (near/room.c) */
 	uint32_t msg_left;
 
 	/* up to @cold: what packets need, first what those of all roles do (soon.c) */
@@ -328,7 +329,7 @@ struct lane {
 	uint32_t next_accepted; /* ACCEPTOR: of those whose numbers have the same hash */
 	uint32_t passed_from;	/* the lowest of those that @passed_us is about, or PSN_NONE: their
 				   opcodes are not known */
-	uint32_t passed_us;   /* when a repeat of what was truly acknowledged was last passed on; 0:
+	uint32_t passed_us; /* when a repeat of what was truly acknowledged was last passed on; 0:
 			       never */
 	union {
 		uint32_t reported_us; /* OPENER: when the peer last said something of the lane */

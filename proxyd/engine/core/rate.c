@@ -96,8 +96,6 @@
 #define RIVAL_REST    3u
 #define RIVAL_SHIFT   0.02
 #define BEYOND_PACE   1.1
-/* For so many rounds what passes by is watched after that (passing.c). */
-#define FLOOD_ROUNDS  64u
 #define START_GROWTH  1.5
 /* So much more than what was had when the link was last full: it has become faster. */
 #define BEYOND	      1.05
@@ -309,8 +307,6 @@ static void seen_full(struct rate *r, const struct sight *w)
 	r->tried_loss = w->loss;
 	r->best = w->delivered;
 	r->forced = beyond_pace(r, w);
-	if (r->forced)
-		r->flood = FLOOD_ROUNDS;
 }
 
 /* Whether the sign @w that the link is full tells of others: they fill it, or what they leave us
@@ -451,7 +447,6 @@ static uint32_t rest_rounds(const struct rate *r)
 /* A round without a sign is over. */
 static void round_over(struct rate *r, const struct sight *w, uint64_t now)
 {
-	r->flood -= r->flood > 0;
 	if (r->phase == RATE_DOWN) {
 		lowered(r, w, now);
 		return;
@@ -509,9 +504,4 @@ void rate_heard(struct rate *r, const struct rate_sample *s, uint64_t rtt_ns, ui
 		slow_down(r, &w, why, now);
 	else if (r->phase != RATE_OPEN && now - r->round_at >= r->rtt)
 		round_over(r, &w, now);
-}
-
-bool rate_flooded(const struct rate *r)
-{
-	return r->flood;
 }

@@ -63,7 +63,6 @@ struct rate_sample {
  * @changed_at: what was sent before tells of another pace
  * @yield:     others share the link, and are left a part of it
  * @forced:    it was full when more than the pace was sent, because hosts' packets passed by
- * @flood:     for so many rounds more it is kept from being so again (passing.c)
  * @rivals:    for so many rounds more it is believed that others share the link
  * @standing:  their queue stays however slow we are: it says nothing
  * @starting:  nothing but a queue has been a sign so far
@@ -79,7 +78,7 @@ struct rate {
 	uint64_t rtt;
 	int64_t delay, least, least_next;
 	uint64_t least_at, changed_at, round_at, heard_at;
-	uint32_t rounds, cruise, rivals, flood;
+	uint32_t rounds, cruise, rivals;
 	bool yield, forced, standing, starting, doubt;
 	uint64_t cuts;
 	double delivered, lost;
@@ -99,9 +98,6 @@ void rate_heard(struct rate *r, const struct rate_sample *s, uint64_t rtt_ns, ui
 
 /** rate_pace - bytes per second, 0: no limit. */
 uint64_t rate_pace(const struct rate *r);
-
-/** rate_flooded - whether lately the link was full because more than the pace was sent. */
-bool rate_flooded(const struct rate *r);
 
 /** rate_queue_ns - how much longer than at best the latest sample was under way. */
 uint64_t rate_queue_ns(const struct rate *r);

@@ -244,6 +244,7 @@ struct engine {
 	} refused[REFUSED_MAX];
 	uint32_t nrefused;
 	uint64_t rule_bytes[RULE_MAX]; /* custody per rule */
+	uint32_t keepers;	       /* OPENERs and SINGLEs with something in custody */
 	struct run_queue run_lan;
 	uint8_t via;	    /* link of the frame, timer or turn that is being looked at */
 	uint8_t first_link; /* whose turn it is first */

@@ -11,8 +11,9 @@
  *	- the true ACK, where the policy is `off`, where the peer has not agreed yet, while the lane
  *	  drains, and inside messages that do not fit the pool (POOL-3);
  *	- the last packet of the first message not truly acknowledged, where the policy is `honest`;
- *	- what was sent on, while the lane's share of the pool is nearly full: the requester then
- *	  goes at the pace of the WAN;
+ *	- what was sent on, while the lane's share of the pool is nearly full, or the pool has no
+ *	  room for what the requester, and others like it, would send next (room.c): the requester
+ *	  then goes at the pace of the WAN;
  *	- itself, or the true ACK, while next to nothing is left of that share: what the host was
  *	  not told of is what it can be told, step by step, while the WAN stands still. One that was
  *	  told of all, and whose next request is refused, gives up when its retries are used up;
@@ -174,7 +175,7 @@ static void limit_by_room(struct engine *e, struct lane *l, struct mark *m)
 		limit(m, psn_after(una.psn, l->frontier.psn) ? &una : &l->frontier);
 		return;
 	}
-	if (!pool_pressed(e, l))
+	if (!pool_pressed(e, l) && window_fits(e, l))
 		return;
 	sent = psn_to_host(e, l, &l->nxt);
 	if (!psn_after(m->psn, sent.psn))

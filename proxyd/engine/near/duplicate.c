@@ -60,7 +60,8 @@ static void trickle(struct engine *e, struct flow *fl)
 		l->trickle_us = now_us(e);
 		return;
 	}
-	if (!pool_pressed(e, l) && !span_pressed(e, l) && l->guard.psn == PSN_NONE)
+	if (!pool_pressed(e, l) && window_fits(e, l) && !span_pressed(e, l) &&
+	    l->guard.psn == PSN_NONE)
 		return;
 	frontier_limits(e, l, &m);
 	if (!psn_after(m.psn, l->frontier.psn))

@@ -18,6 +18,13 @@ bool over_rule_cap(const struct engine *e, const struct flow *fl, uint32_t len);
 void send_cnp(struct engine *e, struct flow *fl);
 void wait_for_room(struct engine *e, struct flow *fl);
 void near_room(struct engine *e);
+/** window_seen - the host has sent up to @end without being told of it; window_grows - that is more
+ * than it was known to do. */
+void window_seen(struct lane *l, uint32_t end);
+bool window_grows(const struct lane *l, uint32_t end);
+/** window_fits - whether the pool has room for another window of the lane's host, and for as much
+ * from each that has something in custody. */
+bool window_fits(const struct engine *e, const struct lane *l);
 
 /* handover.c */
 void near_old_response(struct engine *e, struct flow *fl, const struct frame *f);

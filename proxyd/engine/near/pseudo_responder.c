@@ -244,6 +244,7 @@ static void count_in(struct engine *e, struct flow *fl, const struct next_reques
 		if (q->f->op->flags & OPF_SEND)
 			announce_capsule(e, fl, q->f, q->wire);
 	}
+	window_seen(l, host_epsn(e, l)->psn);
 	pace_run(e, fl);
 	request_accepted(e, fl, q->f, eom);
 }
@@ -351,6 +352,8 @@ void near_request(struct engine *e, struct flow *fl, const struct frame *f)
 		else if (!l->nak_sent && !l->nak_due && !l->room_wait &&
 			 (l->state == LANE_HELD || lane_carries_on(l)) && icrc_ok(f))
 			nak_send(e, fl);
+		else if (l->room_wait && window_grows(l, f->psn) && icrc_ok(f))
+			window_seen(l, f->psn);
 	}
 }
 

@@ -8,12 +8,14 @@
 #include "engine/near/near.h"
 
 /* A requester is asked to slow down at most once in this time (what NICs themselves keep to). */
-#define CNP_US	   50u
+#define CNP_US	     50u
 /* Lanes that wait for room are looked at in turn: so many in a tick, and again after this. */
-#define LOOKS	   16u
-#define LOOK_NS	   NSEC_PER_MSEC
+#define LOOKS	     16u
+#define LOOK_NS	     NSEC_PER_MSEC
 /* Room that must be there before a requester is asked to try again. */
-#define ROOM_AGAIN (256u << 10)
+#define ROOM_AGAIN   (256u << 10)
+/* The unit of lane.window: up to 256 MiB. */
+#define WINDOW_SHIFT 12
 
 /* The first step of backpressure: hosts that know congestion notifications slow down before
  * anything is withheld from them. */
@@ -64,6 +66,37 @@ bool over_rule_cap(const struct engine *e, const struct flow *fl, uint32_t len)
 	uint64_t cap = fl->rule < 0 ? 0 : e->rules[fl->rule].cap;
 
 	return cap && e->rule_bytes[fl->rule] + len > cap;
+}
+
+/*
+ * The window of a host: what it sends beyond what it was told. How much that is shows only while it
+ * is told nothing more. Told of all that was accepted it sends as much again at once, and if there
+ * is no room for that, it sends it in vain, again and again. In lane.window it stands in pages of
+ * WINDOW_SHIFT bits, by the mean size of what is in custody.
+ */
+
+bool window_grows(const struct lane *l, uint32_t end)
+{
+	uint64_t held = psn_sub(l->epsn.psn, l->una.psn), sent = psn_sub(end, l->told);
+
+	return l->window < UINT16_MAX && psn_after(end, l->told) &&
+	       sent * l->bytes >= ((uint64_t)(l->window + 1) << WINDOW_SHIFT) * held && held;
+}
+
+void window_seen(struct lane *l, uint32_t end)
+{
+	uint64_t held = psn_sub(l->epsn.psn, l->una.psn), sent = psn_sub(end, l->told), pages;
+
+	if (!window_grows(l, end))
+		return;
+	pages = (sent * l->bytes / held) >> WINDOW_SHIFT;
+	l->window = pages < UINT16_MAX ? (uint16_t)pages : UINT16_MAX;
+}
+
+bool window_fits(const struct engine *e, const struct lane *l)
+{
+	return pool_room(e->pool, POOL_CUSTODY) >=
+	       ((uint64_t)l->window << WINDOW_SHIFT) * e->keepers;
 }
 
 /*
