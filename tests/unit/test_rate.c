@@ -45,8 +45,8 @@ struct sender {
  * @second: s, when the second sender begins
  * @still:  s, from when on the receiver stands still for @still_for, and again after each
  *          @still_every
- * @passed: bytes per second that pass by unpaced, besides, on the first sender's side, for @passed_for
- *          s from each half second of the first three on
+ * @passed: bytes per second that pass by unpaced, besides, on the first sender's side, for
+ *          @passed_for s from each half second of the first three on
  * @busy:   share of the time in which hosts have something to send, in turns of 0.2 s
  */
 struct model {
@@ -199,7 +199,7 @@ static void alone(void **state)
 		}
 }
 
-/* Who has the link alone looks for more now and then, not all the time: each look fills the queue. */
+/* Who has the link alone looks for more now and then, not all the time: each fills the queue. */
 static void alone_and_at_rest(void **state)
 {
 	struct model *m =
@@ -213,8 +213,8 @@ static void alone_and_at_rest(void **state)
 	free(m);
 }
 
-/* What passes by unpaced fills the link, too. That is nobody else's doing: nothing is left to others
- * afterwards. */
+/* What passes by unpaced fills the link, too. That is nobody else's doing: nothing is left to
+ * others afterwards. */
 static void flooded_by_what_passes(void **state)
 {
 	struct model *m = model((struct model){.rtt = 0.02,
