@@ -7,6 +7,7 @@
 #include "tests/scenario/scenario.h"
 
 #define SPAN 1024u
+/* Their windows, of 1 MiB each, have room in what custody may take of a pool of 64 MiB. */
 #define MANY 30u
 
 static struct world *make(uint64_t seed, double loss, uint32_t mtu, bool single)
@@ -142,6 +143,18 @@ static struct world_qp *lone(const struct world_config *c, uint32_t depth, uint8
 	return q;
 }
 
+/* A pool of 64 MiB before a WAN of 1 Gb/s: hosts fill it faster than the WAN empties it. */
+static void small_pool(struct world_config *c, uint64_t seed)
+{
+	world_defaults(c);
+	c->seed = seed;
+	c->path_mtu = 4096;
+	c->engine.pool_bytes = 64ull << 20;
+	c->engine.wan_rate = 1000000000 / 8;
+	c->wan.delay_ns = 5 * MS;
+	c->wan.rate_bps = 1010000000ull;
+}
+
 /*
  * POOL-3, the same for memory: a lane that is alone in a pool fills its share, faster than the WAN
  * empties it. It is held back in time; nothing of it is dropped, so that its host need not go back.
@@ -152,13 +165,7 @@ static void test_share(void **state)
 	struct world_qp *q;
 
 	(void)state;
-	world_defaults(&c);
-	c.seed = 4;
-	c.path_mtu = 4096;
-	c.engine.pool_bytes = 64ull << 20;
-	c.engine.wan_rate = 1000000000 / 8;
-	c.wan.delay_ns = 5 * MS;
-	c.wan.rate_bps = 1010000000ull;
+	small_pool(&c, 4);
 	q = lone(&c, 64, 17,
 		 &(struct work){.ops = 1u << RC_WRITE, .min = 65536, .max = 65536, .left = 3000});
 	scenario_finish(q->w, 600 * SEC);
@@ -183,13 +190,7 @@ static void test_share_of_many(void **state)
 	struct world *w;
 
 	(void)state;
-	world_defaults(&c);
-	c.seed = 7;
-	c.path_mtu = 4096;
-	c.engine.pool_bytes = 64ull << 20;
-	c.engine.wan_rate = 1000000000 / 8;
-	c.wan.delay_ns = 5 * MS;
-	c.wan.rate_bps = 1010000000ull;
+	small_pool(&c, 7);
 	c.lan.rate_bps = 2500000000ull;
 	c.lan.store_bytes = 64ull << 20;
 	w = world_create(&c);
