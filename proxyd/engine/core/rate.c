@@ -95,6 +95,7 @@
 #define RIVAL_ROUNDS  100u
 #define RIVAL_REST    3u
 #define RIVAL_SHIFT   0.02
+/* So much more than the pace is sent only when packets pass by unpaced. */
 #define BEYOND_PACE   1.1
 #define START_GROWTH  1.5
 /* So much more than what was had when the link was last full: it has become faster. */
