@@ -14,6 +14,8 @@
 	X(TX_LAN, "tx-lan", "frames to the LAN port")                                              \
 	X(TX_WAN, "tx-wan", "frames to the WAN port")                                              \
 	X(PASSED, "passed", "frames passed through unchanged")                                     \
+	X(FLOOD_DROPPED, "flood-dropped",                                                          \
+	  "requests of lanes that are not held, dropped because such flood the link")              \
 	X(TX_FULL, "tx-full", "frames that a port had no room for")                                \
 	X(TX_IMPOSSIBLE, "tx-impossible", "frames that a port can never send, dropped")            \
 	X(BAD_FRAME, "bad-frame", "frames that are no well-formed RoCEv2, passed through")         \

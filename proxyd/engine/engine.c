@@ -54,8 +54,12 @@ static void rx_request(struct engine *e, struct flow *fl, const struct frame *f)
 	    fault_abandoned(e, fl, f))
 		return;
 	if (l->role == ROLE_NONE && fl->rule >= 0) {
+		bool gap = passing_gap(e, fl, f);
+
 		learn_request(e, fl, f);
-		if (lane_may_open(e, fl, f))
+		if (gap)
+			; /* its host will go back */
+		else if (lane_may_open(e, fl, f))
 			lane_open(e, fl, f);
 		else if (solo_may_begin(e, fl, f))
 			solo_begin(e, fl, f);
@@ -65,7 +69,7 @@ static void rx_request(struct engine *e, struct flow *fl, const struct frame *f)
 		return;
 	if (role_of(e, l)->request)
 		role_of(e, l)->request(e, fl, f);
-	else
+	else if (passing_may(e, fl, f))
 		engine_pass(e, fl->side, f);
 }
 

@@ -7,7 +7,8 @@
  */
 #include "tests/scenario/scenario.h"
 
-#define RTT (40 * MS)
+#define RTT  (40 * MS)
+#define MANY 64u
 
 static struct world *make(uint64_t seed, double loss)
 {
@@ -141,12 +142,66 @@ static void test_no_mtu(void **state)
 	}
 }
 
+static uint32_t lanes_held(struct world *w, struct world_qp *const *q, uint32_t n)
+{
+	struct conn_info ci;
+	uint32_t held = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		held += world_conn(w, 0, q[i], &ci) && ci.lane[LANE_OUT].state == LANE_HELD;
+	return held;
+}
+
+/*
+ * Many begin at once, without the connection manager, at the rate of the LAN. What passes
+ * floods the link, most of it is lost, and all send all of it again when their timers fire. Held
+ * back to what the link carries, they become held some at a time; else none of them in 5 s.
+ */
+static void test_many_at_once(void **state)
+{
+	struct work work = {.ops = 1u << RC_WRITE, .min = 65536, .max = 65536, .left = UINT64_MAX};
+	struct world_config c;
+	struct world *w;
+	struct world_qp *q[MANY];
+	struct rc_qp_config qc;
+
+	(void)state;
+	world_defaults(&c);
+	c.seed = 1;
+	c.path_mtu = 4096;
+	c.reports_in_band = true;
+	c.engine.wan_auto = true;
+	c.engine.max_conns = 2 * MANY;
+	c.wan.delay_ns = 10 * MS;
+	c.wan.rate_bps = 250000000;
+	c.wan.store_bytes = 625000;
+	c.lan.rate_bps = 625000000;
+	c.lan.store_bytes = 256ull << 20;
+	w = world_create(&c);
+	assert_non_null(w);
+	for (uint32_t i = 0; i < MANY; i++) {
+		scenario_qp(&qc, i + 1, 4096, RC_PERMISSIVE);
+		qc.depth = 16;
+		qc.timeout_exp = 17;
+		qc.sq_psn = qc.rq_psn = i * 0x10000 + 7;
+		q[i] = world_connect(w, &qc, RC_PERMISSIVE);
+		world_work(q[i], 0, &work);
+	}
+	world_run(w, w->now + 5 * SEC);
+	assert_true(lanes_held(w, q, MANY) > MANY / 2);
+	world_run(w, w->now + 5 * SEC);
+	assert_int_equal(lanes_held(w, q, MANY), MANY);
+	for (uint32_t i = 0; i < MANY; i++)
+		assert_false(rc_qp_in_error(q[i]->side[0].qp));
+	world_destroy(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_first_requests), cmocka_unit_test(test_credits),
 		cmocka_unit_test(test_forgotten),      cmocka_unit_test(test_losses),
-		cmocka_unit_test(test_no_mtu),
+		cmocka_unit_test(test_no_mtu),	       cmocka_unit_test(test_many_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

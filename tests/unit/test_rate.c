@@ -232,6 +232,32 @@ static void flooded_by_what_passes(void **state)
 	free(m);
 }
 
+/* Such packets flood the link when they still do so after 300 ms, and for a while after. */
+static bool flooded(double seconds, double later)
+{
+	struct model *m = model((struct model){.rtt = 0.02,
+					       .queue = LINK * 0.02,
+					       .passed = LAN,
+					       .passed_for = 0.1,
+					       .seconds = seconds,
+					       .warm = seconds / 2});
+	bool is;
+
+	run(m);
+	is = rate_flooded(&m->s[0].rate, (uint64_t)((seconds + later) * 1e9));
+	free(m);
+	return is;
+}
+
+static void a_flood_that_lasts(void **state)
+{
+	(void)state;
+	assert_false(flooded(0.25, 0));
+	assert_true(flooded(1.3, 0));
+	assert_true(flooded(3, 0.3));
+	assert_false(flooded(3, 2));
+}
+
 /* Switches that mark at half a millisecond keep the queue far below the tenth of a round trip at
  * which it would be a sign itself, and nothing is lost. */
 static void marks_of_a_queue(void **state)
@@ -583,6 +609,7 @@ int main(void)
 		cmocka_unit_test(alone),
 		cmocka_unit_test(alone_and_at_rest),
 		cmocka_unit_test(flooded_by_what_passes),
+		cmocka_unit_test(a_flood_that_lasts),
 		cmocka_unit_test(marks_of_a_queue),
 		cmocka_unit_test(a_link_that_is_not_known),
 		cmocka_unit_test(marks_alone),

@@ -173,5 +173,14 @@ void pace_run(struct engine *e, struct flow *fl);
 void pace_tick(struct engine *e);
 bool pace_may_send(struct engine *e);
 void pace_sent(struct engine *e, uint32_t len);
+/** passing_tokens - bytes that may pass by over link @k, which that floods; 0 or less: none. */
+int64_t passing_tokens(struct engine *e, struct wan_link *k);
+
+/* passing.c: WATCH */
+/** passing_gap - whether the request @f of @fl, not yet counted as seen, follows one that did not
+ * pass because the link is flooded. Such a one begins no lane. */
+bool passing_gap(struct engine *e, struct flow *fl, const struct frame *f);
+/** passing_may - whether @f, judged by passing_gap(), may pass by; counted when it may not. */
+bool passing_may(struct engine *e, struct flow *fl, const struct frame *f);
 
 #endif

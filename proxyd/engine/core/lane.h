@@ -194,8 +194,9 @@ struct lane {
 	uint8_t unacked;
 	uint8_t backoff;
 	bool no_mtu : 1;
-	bool closing : 1; /* ACCEPTOR: the opener is asked to let go */
-	uint16_t window;  /* OPENER, SINGLE: of the host (near/room.c) */
+	bool closing : 1;    /* ACCEPTOR: the opener is asked to let go */
+	uint8_t passing : 5; /* WATCH: core/passing.c */
+	uint16_t window;     /* OPENER, SINGLE: of the host (near/room.c) */
 	uint32_t msg_left;
 
 	/* up to @cold: what packets need, first what those of all roles do (soon.c) */

@@ -97,6 +97,11 @@
 #define RIVAL_SHIFT   0.02
 /* So much more than the pace is sent only when packets pass by unpaced. */
 #define BEYOND_PACE   1.1
+/* What begins at once becomes held in a few round trips, or is told to go back, or waits for its
+ * timer (537 ms at soft-RoCE's default). What fills the link FLOOD_LASTS after it did so first does
+ * not end by itself. It has ended when it did not for FLOOD_ENDS. */
+#define FLOOD_LASTS   (300 * NSEC_PER_MSEC)
+#define FLOOD_ENDS    (1500 * NSEC_PER_MSEC)
 #define START_GROWTH  1.5
 /* So much more than what was had when the link was last full: it has become faster. */
 #define BEYOND	      1.05
@@ -302,12 +307,17 @@ static bool beyond_pace(const struct rate *r, const struct sight *w)
 	return w->sent > BEYOND_PACE * (r->pace > 0 ? r->pace : w->delivered);
 }
 
-static void seen_full(struct rate *r, const struct sight *w)
+static void seen_full(struct rate *r, const struct sight *w, uint64_t now)
 {
 	r->tried = w->sent;
 	r->tried_loss = w->loss;
 	r->best = w->delivered;
 	r->forced = beyond_pace(r, w);
+	if (!r->forced)
+		return;
+	if (!r->flood_at || now - r->flood_at > FLOOD_ENDS)
+		r->flood_from = now;
+	r->flood_at = now;
 }
 
 /* Whether the sign @w that the link is full tells of others: they fill it, or what they leave us
@@ -337,7 +347,7 @@ static void slow_down(struct rate *r, const struct sight *w, enum rate_cause why
 	r->rounds = 0;
 	r->phase = RATE_DOWN;
 	r->starting &= why == RATE_QUEUE;
-	seen_full(r, w);
+	seen_full(r, w, now);
 	set_pace(r, fmax(pace, r->pace / CUT_MOST), now);
 }
 
@@ -354,7 +364,7 @@ static void still_lost(struct rate *r, const struct sight *w, uint64_t now)
 		r->cuts--;
 		cruise(r, r->tried, now);
 	} else {
-		seen_full(r, w);
+		seen_full(r, w, now);
 		set_pace(r, w->delivered * BELOW, now);
 	}
 }
@@ -505,4 +515,14 @@ void rate_heard(struct rate *r, const struct rate_sample *s, uint64_t rtt_ns, ui
 		slow_down(r, &w, why, now);
 	else if (r->phase != RATE_OPEN && now - r->round_at >= r->rtt)
 		round_over(r, &w, now);
+}
+
+bool rate_flooded(const struct rate *r, uint64_t now)
+{
+	return r->flood_at && now - r->flood_at <= FLOOD_ENDS && now - r->flood_from >= FLOOD_LASTS;
+}
+
+uint64_t rate_carried(const struct rate *r)
+{
+	return (uint64_t)(r->doubt ? r->most : r->best);
 }

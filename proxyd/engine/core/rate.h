@@ -63,6 +63,7 @@ struct rate_sample {
  * @changed_at: what was sent before tells of another pace
  * @yield:     others share the link, and are left a part of it
  * @forced:    it was full when more than the pace was sent, because hosts' packets passed by
+ * @flood_at, @flood_from: when that was the case, latest and first, 0: never
  * @rivals:    for so many rounds more it is believed that others share the link
  * @standing:  their queue stays however slow we are: it says nothing
  * @starting:  nothing but a queue has been a sign so far
@@ -77,6 +78,7 @@ struct rate {
 	double pace, base, best, most, noise, step, tried, tried_loss;
 	uint64_t rtt;
 	int64_t delay, least, least_next;
+	uint64_t flood_at, flood_from;
 	uint64_t least_at, changed_at, round_at, heard_at;
 	uint32_t rounds, cruise, rivals;
 	bool yield, forced, standing, starting, doubt;
@@ -95,6 +97,12 @@ void rate_forget(struct rate *r);
 
 /** rate_heard - one more sample, and the round trip that it took. @now: ns by our clock. */
 void rate_heard(struct rate *r, const struct rate_sample *s, uint64_t rtt_ns, uint64_t now);
+
+/** rate_flooded - whether packets that are not paced have filled the link for long, and lately. */
+bool rate_flooded(const struct rate *r, uint64_t now);
+
+/** rate_carried - bytes per second that arrived when the link was last seen to be full. */
+uint64_t rate_carried(const struct rate *r);
 
 /** rate_pace - bytes per second, 0: no limit. */
 uint64_t rate_pace(const struct rate *r);

@@ -135,6 +135,7 @@ struct run_queue {
  * struct wan_link - what goes over the WAN to one peer.
  * @run:    lanes with something to send
  * @tokens: bytes that may leave now by @rate; whole at @tokens_at, when a lane last wanted some
+ * @passing: bytes that may pass by in a flood, whole at @passing_at (passing.c)
  * @sent:   bytes sent; @got, @packets, @marked: what came (meter.c)
  * @heard:  what the next METER echoes; @heard_at: 0 when there is nothing
  * @told_at, @told_sent, @told_got: of the latest METER sent
@@ -144,8 +145,8 @@ struct run_queue {
 struct wan_link {
 	struct run_queue run;
 	uint32_t noted;
-	uint64_t tokens_at;
-	int64_t tokens;
+	uint64_t tokens_at, passing_at;
+	int64_t tokens, passing;
 	uint64_t sent, got, packets, marked;
 	struct meter heard;
 	uint64_t heard_at, told_at, told_sent, told_got;

@@ -302,6 +302,16 @@ static uint64_t give_turns(struct engine *e, struct run_queue *q, const struct w
 	return UINT64_MAX;
 }
 
+int64_t passing_tokens(struct engine *e, struct wan_link *k)
+{
+	uint64_t rate = rate_carried(&k->rate);
+
+	if (someone_waits(&k->run))
+		rate /= 2;
+	refill(e->now, rate, burst(e, rate), &k->passing_at, &k->passing);
+	return k->passing;
+}
+
 void pace_tick(struct engine *e)
 {
 	uint64_t next;
