@@ -40,6 +40,9 @@ enum forge_kind {
 	 * or another queue pair its partner */
 	FORGE_CM_PAIR,
 	FORGE_KINDS,
+	/* as often as a host has been cut off its LAN (INC_HOST_SILENT): NAKs in the name of its
+	 * responders, of what they have acknowledged */
+	FORGE_SILENT = FORGE_KINDS,
 };
 
 /* Where it sits: @forge_at, bits. */
@@ -80,6 +83,9 @@ void world_forger_exit(struct world *w);
 void world_forger_saw(struct world *w, int link, const uint8_t *data, uint32_t len);
 /** world_forger_run - forge what is due. */
 void world_forger_run(struct world *w);
+
+/** world_forger_silent - host @side has been silent for a while, and is about to be heard again. */
+void world_forger_silent(struct world *w, int side);
 enum forged {
 	FORGED_NOT,
 	FORGED,

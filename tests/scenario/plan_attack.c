@@ -98,6 +98,24 @@ static void odd_nics(struct plan *p, struct prng *r)
 	}
 }
 
+/* A host that says nothing for a while, and somebody who speaks for it. Drawn apart from the rest,
+ * so that the worlds of before are still the same but for this. */
+static void attack_silent(struct plan *p)
+{
+	struct plan_incident *i = &p->incident[p->nincidents];
+	struct prng r;
+
+	prng_init(&r, splitmix64(p->seed ^ 0x51e27));
+	if (!p->actors.forge || p->nincidents == PLAN_INCIDENTS || prng_below(&r, 5))
+		return;
+	p->actors.forge |= 1u << FORGE_SILENT;
+	p->nincidents++;
+	*i = (struct plan_incident){.what = INC_HOST_SILENT,
+				    .at = between(&r, 100, 900),
+				    .for_ms = between(&r, 300, 2000),
+				    .side = prng_below(&r, 2)};
+}
+
 void plan_attack(struct plan *p)
 {
 	uint32_t what;
@@ -117,4 +135,5 @@ void plan_attack(struct plan *p)
 		attack_reuse(p, &r);
 	if (what >= 13)
 		attack_ports(p, &r);
+	attack_silent(p);
 }

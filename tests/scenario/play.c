@@ -420,6 +420,7 @@ static void end(struct play *x, const struct plan_incident *i)
 		reuse(x, i);
 		break;
 	case INC_HOST_SILENT:
+		world_forger_silent(x->w, (int)i->side);
 		set_lan(x, i->side, false);
 		break;
 	default:

@@ -156,6 +156,19 @@ uint32_t forge_answer(struct forger *f, const struct forge_target *t, uint8_t *o
 	return finish(f, &h, &s, out);
 }
 
+uint32_t forge_nak(struct forger *f, const struct forge_target *t, uint8_t *out, uint32_t psn)
+{
+	struct rc_qp *resp = t->q->side[!t->s].qp;
+	struct rc_frame_spec s = {
+		.opcode = OP_ACK, .dqpn = t->q->cfg[!t->s].rqpn, .psn = psn, .ext_len = 4};
+	struct rc_header h;
+
+	header_of(f, t->q, !t->s, &h);
+	s.ext[0] = AETH_NAK_SEQ;
+	put_be24(s.ext + 1, psn_sub(resp ? rc_qp_msn(resp) : 0, prng_below(&f->rng, 16)));
+	return finish(f, &h, &s, out);
+}
+
 uint32_t forge_cnp(struct forger *f, const struct forge_target *t, uint8_t *out, bool to_responder)
 {
 	int from = to_responder ? t->s : !t->s;

@@ -576,14 +576,36 @@ static void act(struct world *w, enum forge_kind kind)
 	}
 }
 
+void world_forger_silent(struct world *w, int side)
+{
+	struct forger *f = w->forger;
+	uint8_t out[FRAME_MAX];
+
+	if (!f || !(w->cfg.actors.forge & 1u << FORGE_SILENT))
+		return;
+	for (uint32_t i = 0; i < w->nqps && !w->violation; i++) {
+		struct forge_target t = {.q = &w->qp[i], .s = !side, .at = side, .port = PORT_LAN};
+		uint32_t from, end;
+
+		if (!t.q->up || !find_conn(&t, &t.ci))
+			continue;
+		t.known = true;
+		t.held = forge_lane(&t)->state >= LANE_OPENING;
+		zone(&t, &from, &end);
+		from = psn_sub(from, 1 + prng_below(&f->rng, 16));
+		inject(f, &t, out, forge_nak(f, &t, out, from), true, false);
+	}
+}
+
 void world_forger_run(struct world *w)
 {
 	const struct actors_config *c = &w->cfg.actors;
 	struct forger *f = w->forger;
 	/* worlds that were kept before there was the last kind stay what they were */
-	uint32_t kinds = c->forge >> FORGE_CM_PAIR ? FORGE_KINDS : FORGE_CM_PAIR, kind;
+	uint32_t kinds = c->forge >> FORGE_CM_PAIR & 1 ? FORGE_KINDS : FORGE_CM_PAIR, kind;
 
-	while (f && !w->violation && w->frames >= f->due && f->acts < c->forge_max) {
+	while (f && c->forge & ((1u << FORGE_KINDS) - 1) && !w->violation && w->frames >= f->due &&
+	       f->acts < c->forge_max) {
 		f->due += 1 + prng_below(&f->rng, 2 * c->forge_every + 1);
 		if (f->due < w->frames)
 			f->due = w->frames;
