@@ -266,6 +266,7 @@ static void count(struct engine *e, struct flow *fl, uint32_t id, const struct f
 		lane_credit(&fl->lane, frame_aeth_syndrome(f), true);
 	g->arrived++;
 	g->touched = e->now;
+	g->tries = 0; /* the responder remembers it */
 	proof = g->arrived == g->span ? psn_add(g->psn, g->span) : g->psn;
 	if (psn_after(proof, x->map.proof))
 		x->map.proof = proof;
