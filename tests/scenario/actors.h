@@ -64,6 +64,8 @@ enum forge_kind {
  * @lag:           hosts (bits) whose source MAC changes from frame to frame
  * @order:         check that hosts' messages keep their causes (world_order.c): 1 where the rules
  * have order = hosts, 2 where they have not, 3 where they have and appliances know nothing of it
+ * @cross_bps, @cross_ms: bits per second of others on the WAN (world_cross.c), and in how much of
+ * each second they send
  * @share:         check that no lane grows beyond so many thousandths of its share, 0: do not
  */
 struct actors_config {
@@ -71,6 +73,8 @@ struct actors_config {
 	uint32_t overload, overload_every, overload_us;
 	uint32_t lag;
 	uint32_t order, share;
+	uint64_t cross_bps;
+	uint32_t cross_ms;
 };
 
 /* ---- forger ---- */
@@ -137,6 +141,11 @@ struct reuse {
 
 void world_reuser_run(struct world *w);
 uint64_t world_reuser_next(const struct world *w);
+
+/* ---- others on the WAN ---- */
+
+void world_cross_run(struct world *w);
+uint64_t world_cross_next(const struct world *w);
 /** world_reuser_busy - whether the queue pair will have another owner. */
 bool world_reuser_busy(const struct world_qp *q);
 

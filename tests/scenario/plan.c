@@ -76,6 +76,9 @@ static const struct field world_fields[] = {
 	F(plan, actors.lag, "lag", U32),
 	F(plan, actors.order, "order", U32),
 	F(plan, actors.share, "share", U32),
+	F(plan, in_band, "in-band", U32),
+	F(plan, actors.cross_bps, "cross-bps", U64),
+	F(plan, actors.cross_ms, "cross-ms", U32),
 	{0},
 };
 

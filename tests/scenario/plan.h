@@ -79,7 +79,7 @@ struct plan_incident {
 struct plan {
 	uint64_t seed;
 	uint32_t appliance0, appliance1, single, policy, atomic, prefetch, read_age_ms, unchecked;
-	uint32_t announce, wan_auto;
+	uint32_t announce, wan_auto, in_band;
 	uint64_t delay_ns, rate_bps, queue_bytes, reorder_ns, wan_rate, pool_bytes, lane_span;
 	double loss0, loss1, dup, reorder, corrupt, burst;
 	double lan_loss, lan_dup, lan_reorder, lan_corrupt;
@@ -105,6 +105,9 @@ void plan_random(struct plan *p, uint64_t seed, bool prefetch);
 
 /** plan_attack - with actors (actors.h), in a world that plan_random() has made. */
 void plan_attack(struct plan *p);
+
+/** plan_link - the same world with a link that is shared, or whose rate is told wrong. */
+void plan_link(struct plan *p);
 
 /** plan_announce - the same world with storage commands, and rules that say announce = auto. */
 void plan_announce(struct plan *p);

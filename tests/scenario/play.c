@@ -86,6 +86,7 @@ static void world_of(const struct plan *p, struct world_config *c)
 	c->engine.lane_span = (uint32_t)p->lane_span;
 	c->engine.wan_rate = p->wan_rate;
 	c->engine.wan_auto = p->wan_auto;
+	c->reports_in_band = p->in_band;
 }
 
 /* The WAN as the plan has it, before and after incidents. */

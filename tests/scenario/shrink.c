@@ -140,6 +140,9 @@ static bool calmer(struct shrink *s)
 	WITHOUT(s, any, report_loss);
 	WITHOUT(s, any, report_reorder);
 	WITHOUT(s, any, report_replay);
+	WITHOUT(s, any, actors.cross_bps);
+	WITHOUT(s, any, wan_auto);
+	WITHOUT(s, any, wan_rate);
 	WITHOUT(s, any, report_forge);
 	WITHOUT(s, any, loss0);
 	WITHOUT(s, any, loss1);

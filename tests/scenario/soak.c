@@ -45,7 +45,7 @@ struct options {
 
 struct sum {
 	uint64_t runs, packets, acked, forged, reused, violations, spoiled, kills, adopted, faulted,
-		watched;
+		watched, deaths;
 };
 
 static double now_s(clockid_t clock)
@@ -65,6 +65,7 @@ static void count(struct sum *s, const struct plan_result *r)
 	s->reused += r->reused;
 	s->violations += r->violation != NULL;
 	s->spoiled += r->spoiled;
+	s->deaths += r->violation && strstr(r->violation, "queue pair failed");
 }
 
 /* Whether a host was told, or sees that nothing goes on. */
@@ -134,6 +135,13 @@ static bool attacked(const struct options *o, uint64_t seed)
 	       splitmix64(seed ^ 0x1a77ac4) % 4 != 0;
 }
 
+/* Whether its link is one of the field. */
+static bool on_a_link(const struct options *o, uint64_t seed)
+{
+	return !o->prefetch && !o->announce && !world_crash_calls && !attacked(o, seed) &&
+	       splitmix64(seed ^ 0x11a4) % 3 != 0;
+}
+
 static void job(const struct options *o, uint32_t n, struct sum *s, struct shared *all)
 {
 	double start = now_s(CLOCK_PROCESS_CPUTIME_ID);
@@ -154,11 +162,13 @@ static void job(const struct options *o, uint32_t n, struct sum *s, struct share
 			plan_attack(&p);
 		/* so that what a link is found to carry is taken back with a batch, too */
 		p.wan_auto = world_crash_calls && p.seed % 2;
+		if (on_a_link(o, p.seed))
+			plan_link(&p);
 		all->seed[n] = p.seed;
 		plan_run(&p, &r, NULL, NULL);
 		/* a forger who fools hosts past the lanes fools them without appliances, too; ports
 		 * that lose a burst for good stop them as well */
-		if (r.violation && (p.actors.forge || p.actors.overload) &&
+		if (r.violation && (p.actors.forge || p.actors.overload || p.in_band) &&
 		    bare_fails(&p, r.violation)) {
 			r.violation = NULL;
 			r.spoiled = true;
@@ -219,6 +229,7 @@ static struct sum fork_jobs(const struct options *o, struct shared *shared)
 		all.adopted += s.adopted;
 		all.faulted += s.faulted;
 		all.watched += s.watched;
+		all.deaths += s.deaths;
 	}
 	return all;
 }
@@ -357,8 +368,8 @@ int main(int argc, char **argv)
 		       " went wrong where nobody can know better\n",
 		       s.runs, s.spoiled);
 	printf("soak: runs=%" PRIu64 " packets=%" PRIu64 " acked-messages=%" PRIu64
-	       " forged=%" PRIu64 " reused=%" PRIu64 " violations=%" PRIu64 "\n",
-	       s.runs, s.packets, s.acked, s.forged, s.reused, s.violations);
+	       " forged=%" PRIu64 " reused=%" PRIu64 " violations=%" PRIu64 " deaths=%" PRIu64 "\n",
+	       s.runs, s.packets, s.acked, s.forged, s.reused, s.violations, s.deaths);
 	if (world_crash_calls)
 		printf("soak-crash: kills=%" PRIu64 " compared=%" PRIu64 " adopted-lanes=%" PRIu64
 		       " faulted-lanes=%" PRIu64 " violations=%" PRIu64 "\n",

@@ -195,6 +195,7 @@ struct world {
 	struct world_config cfg;
 	uint64_t now, events, frames;
 	uint64_t moment, moment_events; /* of the latest event; of that time */
+	uint64_t cross_at;		/* when others send next */
 	uint64_t packets;		/* that hosts sent */
 	uint64_t frames_at;		/* when the latest request ended */
 	uint64_t finished,

@@ -50,11 +50,14 @@ static void deliver_link(struct world *of, int i)
 		if (w->overload)
 			data = world_overload_swap(w, i, data, &len);
 		if (i >= 4 && get_be16(data + 12) == WORLD_TYPE_REPORT) {
-			if (w->engine[!side])
-				world_rx_report(w, !side, 0,
-						&w->in_band[side][get_be32(data + 14)]);
+			uint32_t n = get_be32(data + 14);
+
+			if (w->engine[!side] && n < WORLD_IN_BAND) /* else it was corrupted */
+				world_rx_report(w, !side, 0, &w->in_band[side][n]);
 			continue;
 		}
+		if (i >= 4 && w->cfg.actors.cross_bps && get_be16(data + 12) == WORLD_TYPE_OTHER)
+			continue;
 		if (!seen(w, i, data, len))
 			continue;
 		if (i >= 4) { /* from side's WAN port to the other appliance */
@@ -161,6 +164,7 @@ static uint64_t next_event(struct world *w)
 	if (w->overload)
 		t = min64(t, world_overload_next(w));
 	t = min64(t, world_reuser_next(w));
+	t = min64(t, world_cross_next(w));
 	if (w->shaking)
 		t = min64(t, world_shake_next(w));
 	for (int i = 0; i < 2; i++) {
@@ -192,6 +196,7 @@ static void step(struct world *w)
 		deliver_reports(w, i);
 	world_forger_run(w);
 	world_reuser_run(w);
+	world_cross_run(w);
 	if (w->shaking)
 		world_shake_run(w);
 	for (int i = 0; i < 2; i++) {

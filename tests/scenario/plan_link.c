@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Links as the field has them, for random worlds: with a short queue, others who send, a rate that
+ * the operator does not know or has told wrong, and lanes whose span fills.
+ */
+#include "tests/scenario/plan.h"
+
+static uint64_t part(uint64_t of, uint32_t permille)
+{
+	return of * permille / 1000;
+}
+
+static void rate_told(struct plan *p, struct prng *r)
+{
+	uint64_t bytes = p->rate_bps / 8;
+
+	p->wan_auto = prng_hit(r, 0.5);
+	switch (prng_below(r, 4)) {
+	case 0: /* not at all, or as if there were no limit */
+		p->wan_rate = 0;
+		break;
+	case 1:
+		p->wan_rate = part(bytes, 50 + prng_below(r, 800));
+		break;
+	case 2:
+		p->wan_rate = part(bytes, 1050 + prng_below(r, 1000));
+		break;
+	default:
+		p->wan_rate = bytes * (2 + prng_below(r, 20));
+		break;
+	}
+}
+
+void plan_link(struct plan *p)
+{
+	struct prng r;
+	uint64_t bdp;
+
+	prng_init(&r, splitmix64(p->seed ^ 0x11a4c));
+	p->in_band = 1;
+	p->rate_bps = 20000000ull << prng_below(&r, 6);
+	bdp = part(p->rate_bps / 8, (uint32_t)(2 * p->delay_ns / 1000000));
+	p->queue_bytes = part(bdp, 100u << prng_below(&r, 6));
+	if (p->queue_bytes < 32768)
+		p->queue_bytes = 32768;
+	rate_told(p, &r);
+	if (prng_hit(&r, 0.6)) {
+		p->actors.cross_bps = part(p->rate_bps, 100 + prng_below(&r, 850));
+		p->actors.cross_ms = 1 + prng_below(&r, 1000);
+		if (p->actors.cross_bps > 200000000)
+			p->actors.cross_bps = 200000000;
+	}
+	if (!p->announce && prng_hit(&r, 0.4))
+		p->lane_span = 512 + prng_below(&r, 4096);
+}
