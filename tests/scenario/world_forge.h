@@ -16,8 +16,8 @@ struct forge_old {
 
 /*
  * What the world remembers of a forged frame. @held: the appliance that it was given to had custody
- * of the lane then, so that it answers for what becomes of it; @inside: of something with this PSN.
- * @hits: times that it would have
+ * of the lane then, so that it answers for what becomes of it; @inside: of something with this PSN,
+ * and had promised something. @hits: times that it would have
  * taken in a host
  */
 struct forge_mark {

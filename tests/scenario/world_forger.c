@@ -130,8 +130,7 @@ static void remember(struct forger *f, struct forge_target *t, const uint8_t *da
 				 .held = t->held &&
 					 ((request && (world_renumbers(t->q->w) || !below)) ||
 					  (!request && !below && l->state != LANE_OPENING)),
-				 .inside = t->port == PORT_LAN && t->held &&
-					   (l->state != LANE_OPENING || promised(l)) &&
+				 .inside = t->port == PORT_LAN && t->held && promised(l) &&
 					   psn_in(v.psn, l->una, l->epsn)};
 }
 
