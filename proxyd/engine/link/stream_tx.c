@@ -241,20 +241,13 @@ static bool believed(struct engine *e, struct flow *fl, const struct report *r)
 	if (!l->accepted || l->reopen ||
 	    (l->report_heard && (int32_t)(r->seq - l->report_seq) <= 0))
 		return false;
-	l->reported_us = now_us(e);
-	if (psn_before(r->cum, l->una.psn) && l->renumbered) {
-		COUNT(e, BAD_REPORT); /* an acceptor that had forgotten so much knew no lane */
-		return false;
-	}
-	if (psn_before(r->cum, l->una.psn)) {
-		/* the peer waits for packets that are released already */
-		stream_tx_restart(e, fl);
-		return false;
-	}
-	if (!sane(l, r) || !una_begins_packet(e, l, r)) {
+	/* Who waits for packets that are released has lost its memory of the lane, and would not know
+	 * its generation. One that says nothing better is as good as silent (stream_tx_timeout()). */
+	if (psn_before(r->cum, l->una.psn) || !sane(l, r) || !una_begins_packet(e, l, r)) {
 		COUNT(e, BAD_REPORT);
 		return false;
 	}
+	l->reported_us = now_us(e);
 	if (psn_diff(r->hi, l->epsn.psn) > HOST_WINDOW)
 		COUNT(e, BAD_REPORT); /* the rest of it may be true */
 	l->report_seq = r->seq;
