@@ -241,8 +241,8 @@ static bool believed(struct engine *e, struct flow *fl, const struct report *r)
 	if (!l->accepted || l->reopen ||
 	    (l->report_heard && (int32_t)(r->seq - l->report_seq) <= 0))
 		return false;
-	/* Who waits for packets that are released has lost its memory of the lane, and would not know
-	 * its generation. One that says nothing better is as good as silent (stream_tx_timeout()). */
+	/* Who waits for what is released has lost its memory of the lane, and would not know its
+	 * generation. One that says nothing better is as good as silent (stream_tx_timeout()). */
 	if (psn_before(r->cum, l->una.psn) || !sane(l, r) || !una_begins_packet(e, l, r)) {
 		COUNT(e, BAD_REPORT);
 		return false;
