@@ -31,6 +31,21 @@ static void rate_told(struct plan *p, struct prng *r)
 	}
 }
 
+/* Queue pairs whose PSNs are near each other, and of whose packets so many are lost that hardly one
+ * becomes held: what comes back may seem to be of another. */
+static void one_region(struct plan *p, struct prng *r)
+{
+	uint32_t base = (uint32_t)prng_next(r) & 0xffffff;
+
+	if (!p->single)
+		p->loss0 = p->loss1 = 0.03 * (1 + prng_below(r, 6));
+	for (uint32_t i = 0; i < p->nqps; i++) {
+		p->qp[i].cm = 0;
+		p->qp[i].sq_psn = (base + prng_below(r, 64)) & 0xffffff;
+		p->qp[i].rq_psn = (base + prng_below(r, 64)) & 0xffffff;
+	}
+}
+
 void plan_link(struct plan *p)
 {
 	struct prng r;
@@ -52,4 +67,6 @@ void plan_link(struct plan *p)
 	}
 	if (!p->announce && prng_hit(&r, 0.4))
 		p->lane_span = 512 + prng_below(&r, 4096);
+	if (p->nqps > 1 && prng_hit(&r, 0.3))
+		one_region(p, &r);
 }
