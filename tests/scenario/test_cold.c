@@ -153,7 +153,7 @@ static uint32_t lanes_held(struct world *w, struct world_qp *const *q, uint32_t 
 }
 
 /*
- * Many begin at once, without the connection manager, at the rate of the LAN. What passes
+ * FAST-6: many begin at once, without the connection manager, at the rate of the LAN. What passes
  * floods the link, most of it is lost, and all send all of it again when their timers fire. Held
  * back to what the link carries, they become held some at a time; else none of them in 5 s.
  */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What passes by while it floods the link (core/passing.c). A lane is let pass as a whole or
- * not at all, is called back once, and never comes back in vain twice.
+ * FAST-6: what passes by while it floods the link (core/passing.c). A lane is let pass as a whole
+ * or not at all, is called back once, and never comes back in vain twice.
  */
 #include "tests/unit/engine_rig.h"
 
