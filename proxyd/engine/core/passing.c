@@ -3,14 +3,14 @@
  * What passes by when it floods the link.
  *
  * Requests of lanes that are not held yet pass as fast as their hosts send, at the rate of the LAN.
- * When many connections begin at once, or all were let go, that is more than the link carries: its
- * queue is full, most of it is lost, what is held and paced waits behind it, and each host sends
- * all again when its timer fires. Hardly any lane hears the few ACKs that learning needs.
+ * When many connections begin at once, or an engine begins anew, that is more than the link
+ * carries: its queue is full, most of it is lost, what is held and paced waits behind it, and each
+ * host sends all again when its timer fires. Hardly any lane hears the few ACKs that learning needs.
  *
  * When that lasts (rate_flooded()), data passes at the rate that the link was seen to carry, at
- * half of it while held lanes have something to send. The rest is dropped, as the queue would do,
- * only without a queue. It is lanes that may pass, not packets: a responder takes what follows a
- * missing packet as little as the missing one. So of a lane with a gap nothing passes until its
+ * half of the pace while held lanes wait for their turn. The rest is dropped, as the queue would
+ * do, only without a queue. It is lanes that may pass, not packets: a responder takes what follows
+ * a missing packet as little as the missing one. So of a lane with a gap nothing passes until its
  * host goes back, but for one packet that asks for an ACK: it makes the responder ask for what is
  * missing, and the host go back in a round trip, not at its timer. A lane that is just being sent
  * when there is no room is taken for one with a gap: most are.
@@ -19,9 +19,6 @@
  * retries are used up by us. Requests without data pass: they are small, and ask for something.
  */
 #include "engine/core/roles.h"
-
-/* Of a frame with data, about. */
-#define HEADERS 64u
 
 /* lane.passing; 0: nothing is known, because there was no flood. */
 enum {
@@ -43,7 +40,7 @@ bool passing_gap(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
 
-	if (fl->side != PORT_LAN || !e->cfg.wan_auto ||
+	if (fl->side != PORT_LAN || !e->cfg.wan_auto || flow_let_go(e, fl) ||
 	    !rate_flooded(&link_at(e, e->via)->rate, e->now)) {
 		l->passing = 0;
 		return false;
@@ -77,7 +74,7 @@ static bool passes(struct engine *e, struct flow *fl, const struct frame *f)
 		l->passing = PASSING_GAP | (l->passing & PASSING_BACK ? PASSING_VAIN : 0);
 		return false;
 	}
-	k->passing -= flow_mtu(fl) + HEADERS;
+	k->passing -= f->len;
 	l->passing = PASSING_WHOLE;
 	return true;
 }
@@ -90,6 +87,6 @@ bool passing_may(struct engine *e, struct flow *fl, const struct frame *f)
 		COUNT(e, FLOOD_DROPPED);
 		return false;
 	}
-	pace_sent(e, f->len);
+	passing_sent(e, link_at(e, e->via), f->len);
 	return true;
 }

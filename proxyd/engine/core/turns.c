@@ -302,12 +302,32 @@ static uint64_t give_turns(struct engine *e, struct run_queue *q, const struct w
 	return UINT64_MAX;
 }
 
-int64_t passing_tokens(struct engine *e, struct wan_link *k)
+/* What was carried may be more than may be sent: unpaced packets heed no limit. */
+static uint64_t passing_rate(const struct engine *e, const struct wan_link *k)
 {
-	uint64_t rate = rate_carried(&k->rate);
+	uint64_t rate = rate_carried(&k->rate), pace = link_pace(e, k);
+	uint64_t limit = e->cfg.wan_rate ? e->cfg.wan_rate : UINT64_MAX;
 
 	if (someone_waits(&k->run))
-		rate /= 2;
+		return (pace && pace < rate ? pace : rate) / 2;
+	return rate < limit ? rate : limit;
+}
+
+void passing_sent(struct engine *e, struct wan_link *k, uint32_t len)
+{
+	int64_t most = burst(e, link_pace(e, k));
+
+	refill(e->now, e->cfg.wan_rate, burst(e, e->cfg.wan_rate), &e->tokens_at, &e->tokens);
+	refill(e->now, link_pace(e, k), most, &k->tokens_at, &k->tokens);
+	/* no more debts than a burst: who is paced has to pay them */
+	if (k->tokens > -most && e->tokens > -most)
+		pace_sent(e, len);
+}
+
+int64_t passing_tokens(struct engine *e, struct wan_link *k)
+{
+	uint64_t rate = passing_rate(e, k);
+
 	refill(e->now, rate, burst(e, rate), &k->passing_at, &k->passing);
 	return k->passing;
 }
