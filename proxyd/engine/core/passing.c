@@ -5,7 +5,7 @@
  * Requests of lanes that are not held yet pass as fast as their hosts send, at the rate of the LAN.
  * When many connections begin at once, or an engine begins anew, that is more than the link
  * carries: its queue is full, most of it is lost, what is held and paced waits behind it, and each
- * host sends all again when its timer fires. Hardly any lane hears the few ACKs that learning needs.
+ * host sends all again when its timer fires. Hardly any lane hears the ACKs that learning needs.
  *
  * When that lasts (rate_flooded()), data passes at the rate that the link was seen to carry, at
  * half of the pace while held lanes wait for their turn. The rest is dropped, as the queue would
