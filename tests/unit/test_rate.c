@@ -47,11 +47,12 @@ struct sender {
  *          @still_every
  * @passed: bytes per second that pass by unpaced, besides, on the first sender's side, for
  *          @passed_for s from each half second of the first three on
+ * @begins: until then it has little to send
  * @busy:   share of the time in which hosts have something to send, in turns of 0.2 s
  */
 struct model {
 	double link, rtt, queue, noise, marks, others, changes, later, busy, second;
-	double still, still_for, still_every, passed, passed_for;
+	double still, still_for, still_every, passed, passed_for, begins;
 	unsigned int senders;
 	enum rate_share share[SENDERS];
 	double seconds, warm;
@@ -90,6 +91,8 @@ static void send(struct model *m, struct sender *s, double t)
 
 	if (pace <= 0 || pace > LAN)
 		pace = LAN;
+	if (t < m->begins)
+		pace = fmin(pace, LINK / 10);
 	s->tokens = idle ? 0 : fmin(s->tokens + pace * STEP_S, 65536);
 	if (s == &m->s[0] && t < 3 && fmod(t, 0.5) < m->passed_for)
 		s->tokens += m->passed * STEP_S;
@@ -229,6 +232,23 @@ static void flooded_by_what_passes(void **state)
 	assert_true(m->s[0].rate.forced);
 	assert_int_equal(m->s[0].rate.rivals, 0);
 	assert_false(m->s[0].rate.yield);
+	free(m);
+}
+
+/* Noise, met by who has only begun, is no full link, and what fills it later is nobody else's. */
+static void noise_at_first(void **state)
+{
+	struct model *m = model((struct model){.rtt = 0.02,
+					       .queue = LINK * 0.02,
+					       .noise = 0.03,
+					       .begins = 0.2,
+					       .seconds = 4,
+					       .warm = 2});
+
+	(void)state;
+	run(m);
+	assert_int_equal(m->s[0].rate.rivals, 0);
+	assert_true(share(m) > 0.95);
 	free(m);
 }
 
@@ -610,6 +630,7 @@ int main(void)
 		cmocka_unit_test(alone_and_at_rest),
 		cmocka_unit_test(flooded_by_what_passes),
 		cmocka_unit_test(a_flood_that_lasts),
+		cmocka_unit_test(noise_at_first),
 		cmocka_unit_test(marks_of_a_queue),
 		cmocka_unit_test(a_link_that_is_not_known),
 		cmocka_unit_test(marks_alone),

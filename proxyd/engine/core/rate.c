@@ -320,6 +320,13 @@ static void seen_full(struct rate *r, const struct sight *w, uint64_t now)
 	r->flood_at = now;
 }
 
+/* Whether what was taken for a full link at the latest sign was noise, as is known by now: then
+ * @best is only what was sent. */
+static bool was_noise(const struct rate *r)
+{
+	return r->cause == RATE_LOSS && r->tried_loss < 2 * r->noise;
+}
+
 /* Whether the sign @w that the link is full tells of others: they fill it, or what they leave us
  * has changed. */
 static bool shared(const struct rate *r, const struct sight *w)
@@ -327,7 +334,7 @@ static bool shared(const struct rate *r, const struct sight *w)
 	if (r->forced || beyond_pace(r, w))
 		return false;
 	return r->phase == RATE_CRUISE ||
-	       (r->best > 0 && fabs(w->delivered / r->best - 1) > RIVAL_SHIFT);
+	       (r->best > 0 && !was_noise(r) && fabs(w->delivered / r->best - 1) > RIVAL_SHIFT);
 }
 
 static void slow_down(struct rate *r, const struct sight *w, enum rate_cause why, uint64_t now)
