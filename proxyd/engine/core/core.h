@@ -175,8 +175,8 @@ bool pace_may_send(struct engine *e);
 void pace_sent(struct engine *e, uint32_t len);
 /** passing_tokens - bytes that may pass by over link @k, which that floods; 0 or less: none. */
 int64_t passing_tokens(struct engine *e, struct wan_link *k);
-/** passing_sent - @len bytes have passed by over @k: those who wait for their turn have less. */
-void passing_sent(struct engine *e, struct wan_link *k, uint32_t len);
+/** passing_sent - @len bytes have passed by in a flood: those who are paced have less. */
+void passing_sent(struct engine *e, uint32_t len);
 
 /* passing.c: WATCH */
 /** passing_gap - whether the request @f of @fl, not yet counted as seen, follows one that did not

@@ -87,6 +87,6 @@ bool passing_may(struct engine *e, struct flow *fl, const struct frame *f)
 		COUNT(e, FLOOD_DROPPED);
 		return false;
 	}
-	passing_sent(e, link_at(e, e->via), f->len);
+	passing_sent(e, f->len);
 	return true;
 }

@@ -313,12 +313,12 @@ static uint64_t passing_rate(const struct engine *e, const struct wan_link *k)
 	return rate < limit ? rate : limit;
 }
 
-void passing_sent(struct engine *e, struct wan_link *k, uint32_t len)
+void passing_sent(struct engine *e, uint32_t len)
 {
+	const struct wan_link *k = refill_link(e, e->via);
 	int64_t most = burst(e, link_pace(e, k));
 
 	refill(e->now, e->cfg.wan_rate, burst(e, e->cfg.wan_rate), &e->tokens_at, &e->tokens);
-	refill(e->now, link_pace(e, k), most, &k->tokens_at, &k->tokens);
 	/* no more debts than a burst: who is paced has to pay them */
 	if (k->tokens > -most && e->tokens > -most)
 		pace_sent(e, len);
