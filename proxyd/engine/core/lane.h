@@ -260,13 +260,15 @@ struct lane {
 			uint32_t epsn;	 /* what the host is thought to expect */
 			uint32_t probe;	 /* PSN of the latest probe */
 			uint32_t said;	 /* what its latest ACK said that it expects */
-			uint32_t begins; /* where its latest round of resending began */
+			uint32_t begins; /* the lowest of the last but one round of resending; of
+					  * the last: @jump_psn */
 			uint16_t step, tries;
 			uint8_t stage, silent, tells, dreqs;
 			uint8_t mute; /* rounds of probes that drew nothing */
 			bool write, alive, broken, strange, unsure, unheard;
 			bool answered;	/* a probe of this round */
 			bool other;	/* its peer's number has answered another requester */
+			bool below;	/* it asks from before @told */
 			bool renumbers; /* only we know what its numbers mean to the far host */
 		} fault;
 	};

@@ -270,21 +270,23 @@ static void let_others(struct engine *e, struct flow *fl)
 /* ---- the first remedy ---- */
 
 /*
- * Whether a round of resending begins with the oldest request, @psn: after a silence, no later than
- * where the one before ended, and twice at the same place. A NAK acknowledges what is before it:
- * what the port doubles or brings in another order, and a round whose first request was lost, must
- * not move it on, for the number may have a new owner, of whose requests nothing was executed.
+ * Whether a round of resending begins with the oldest request, @psn: after a silence, and nothing
+ * older came in the two rounds before it. A NAK acknowledges what is before it: what a port
+ * doubles, brings late or in another order, and a round whose first request was lost, must not move
+ * it on, for the number may have a new owner, of whose requests nothing was executed.
  */
 static bool oldest_again(const struct engine *e, struct lane *l, uint32_t psn)
 {
 	uint16_t now = (uint16_t)(e->now / NSEC_PER_MSEC);
-	bool begins = !psn_after(psn, l->jump_psn) && (uint16_t)(now - l->jump_ms) >= ROUND_MS,
-	     again = psn == l->fault.begins;
+	bool begins = (uint16_t)(now - l->jump_ms) >= ROUND_MS,
+	     again = begins && psn == l->jump_psn && psn == l->fault.begins;
 
 	l->jump_ms = now;
 	if (begins)
-		l->fault.begins = psn;
-	return begins && again;
+		l->fault.begins = l->jump_psn;
+	if (begins || psn_before(psn, l->jump_psn))
+		l->jump_psn = psn;
+	return again;
 }
 
 /* A request to a lane whose custody is lost. The NAK must bear a PSN that the requester waits for:
@@ -292,7 +294,7 @@ static bool oldest_again(const struct engine *e, struct lane *l, uint32_t psn)
 void fault_request(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
-	bool first = l->fault.strange;
+	bool first = l->fault.strange, again;
 
 	if (!icrc_ok(f))
 		return;
@@ -310,14 +312,16 @@ void fault_request(struct engine *e, struct flow *fl, const struct frame *f)
 		engine_pass(e, fl->side, f);
 		return;
 	}
-	if (oldest_again(e, l, f->psn) || psn_before(f->psn, l->told)) {
+	again = oldest_again(e, l, f->psn);
+	if (again) {
 		l->told = f->psn;
 		l->fault.unsure &= first;
 	}
-	l->jump_psn = f->psn;
+	l->fault.below = !again && (l->fault.below || psn_before(f->psn, l->told));
 	l->fault.alive = true;
-	/* a NAK acknowledges what is before it, and that may have been lost with a former engine */
-	if (!l->fault.unsure)
+	/* a NAK acknowledges what is before it, and that may have been lost with a former engine,
+	 * or be another owner's */
+	if (!l->fault.unsure && !l->fault.below)
 		ack_schedule(e, fl);
 }
 
