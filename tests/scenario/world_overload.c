@@ -36,7 +36,7 @@ void world_overload_run(struct world *w)
 	const struct actors_config *c = &w->cfg.actors;
 	struct overload *o = w->overload;
 	uint32_t kind, link;
-	uint64_t until;
+	uint64_t until, *end;
 
 	if (!o || !prng_hit(&w->rng, 1.0 / (1 + c->overload_every)))
 		return;
@@ -45,10 +45,11 @@ void world_overload_run(struct world *w)
 	while (!(c->overload & kind));
 	link = prng_below(&w->rng, 6);
 	until = w->now + 1 + prng_below(&w->rng, 2 * c->overload_us) * 1000ull;
-	if (kind == OVERLOAD_TX)
-		o->full_until[link & 1][link >> 1 & 1] = until;
-	else
-		o->held_until[link] = until;
+	end = kind == OVERLOAD_TX ? &o->full_until[link & 1][link >> 1 & 1] : &o->held_until[link];
+	/* that stands still for ever nothing gets past */
+	if (*end && w->now < *end + c->overload_us * 1000ull)
+		return;
+	*end = until;
 	if (kind == OVERLOAD_STALE)
 		*(c->overload & OVERLOAD_FULL ? &o->spoils[link] : &o->stale[link]) = true;
 }
