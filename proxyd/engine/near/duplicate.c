@@ -240,7 +240,8 @@ static bool other_request(struct engine *e, const struct flow *fl, const struct 
 /* What a request with an older PSN is. */
 enum verdict {
 	REPEATS_DONE,	  /* the responder has acknowledged it, and the requester was told so, or
-			   * is told nothing but by the responder (owner.c) */
+			   * is told nothing but by the responder (owner.c), or only that knows
+			   * whose it is */
 	REPEATS_HELD,	  /* a SEND or WRITE in custody, or done but not to be passed on */
 	REPEATS_ANSWERED, /* a READ or ATOMIC, which needs its answer again */
 	OTHER_REQUEST,	  /* not what was sent with this PSN before */
@@ -256,8 +257,11 @@ static enum verdict classify(struct engine *e, const struct flow *fl, const stru
 	const struct lane *l = &fl->lane;
 	bool answered = f->op->flags & OPF_ANSWERED;
 	struct mark una = psn_to_host(e, l, &l->una);
+	/* the requester has not been told, and of what it asked nothing is kept that would tell it
+	 * from another owner of the number */
+	bool untold = una.psn == l->epsn.psn && !l->nreads;
 
-	if (psn_before(f->psn, una.psn) && (psn_before(f->psn, l->told) || l->suspect) &&
+	if (psn_before(f->psn, una.psn) && (psn_before(f->psn, l->told) || l->suspect || untold) &&
 	    !answered && !moved)
 		return REPEATS_DONE;
 	if ((!r || r->made) && other_request(e, fl, reads_of(e, l), f))
