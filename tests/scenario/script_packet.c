@@ -161,6 +161,8 @@ void packet_parse(struct script *s, struct tokens *t, struct packet *p, bool exp
 			p->id = (uint32_t)token_number(s, t, "id");
 		} else if (token_is(t, "starting-psn")) {
 			p->start_psn = (uint32_t)token_number(s, t, "starting-psn");
+		} else if (token_is(t, "takes")) {
+			p->takes = (uint8_t)token_number(s, t, "takes");
 		} else if (token_is(t, "mtu")) {
 			p->mtu = (uint32_t)token_number(s, t, "mtu");
 		} else if (token_is(t, "ttl")) {
@@ -288,11 +290,13 @@ static void management(const struct script_world *w, const struct packet *p, boo
 	if (attr == CM_IS_REQ) {
 		put_be24(b + 76, p->qpn);
 		put_be24(b + 88, (w->psn_base + p->start_psn) & PSN_MASK);
+		b[79] = p->takes;
 		b[87] = !p->no_credits;
 		b[94] = (uint8_t)((__builtin_ctz(p->mtu ? p->mtu : 256) - 7) << 4 | 7);
 	} else if (attr == CM_IS_REP) {
 		put_be24(b + 56, p->qpn);
 		put_be24(b + 64, (w->psn_base + p->start_psn) & PSN_MASK);
+		b[68] = p->takes;
 		b[70] = !p->no_credits;
 	} else if (attr == CM_IS_DREQ) {
 		put_be24(b + 52, p->qpn);

@@ -140,7 +140,8 @@ struct world_seen {
  * @shaking:   the handshake is not over
  * @reused:    the QPNs had another owner, and nobody said so: an appliance may still believe in
  * that one
- * @debt:      and something of the former one was in custody then
+ * @debt:      and something of the former one was in custody then, or may be given to the next for
+ *             its own
  * @pending:   work to begin with
  * @change_ns: host i changes the upper half of its region so often (readers.h), 0: never; set
  * before world_work()

@@ -45,14 +45,24 @@ static uint32_t next_psn(struct world_qp *q, uint32_t how, uint32_t first, uint3
 	}
 }
 
+/* Whether requests from @psn on, @side's, may be the former owner's word for word, whose values
+ * are kept in case it lost them. */
+static bool may_repeat(const struct world_qp *q, int side, uint32_t psn)
+{
+	return q->w->cfg.atomic == ATOMIC_PREFETCH && psn_before(psn, q->reuse.left_off[side]);
+}
+
 static void come_back(struct world_qp *q)
 {
 	struct reuse *r = &q->reuse;
-	uint32_t how = r->psn;
+	uint32_t how = r->psn, psn[2];
 
-	q->debt = !(r->by_cm & REUSE_REQ) && world_owed(q);
 	if (how == REUSE_ANY)
 		how = prng_below(&q->side[0].rng, REUSE_ANY);
+	for (int s = 0; s < 2; s++)
+		psn[s] = next_psn(q, how, r->first[s], r->left_off[s]);
+	q->debt = !(r->by_cm & REUSE_REQ) &&
+		  (world_owed(q) || may_repeat(q, 0, psn[0]) || may_repeat(q, 1, psn[1]));
 	/* far from the numbers of other queue pairs */
 	if (r->other & 1)
 		q->cfg[0].lqpn += 0x1000;
@@ -61,8 +71,7 @@ static void come_back(struct world_qp *q)
 	r->back_at = 0;
 	r->ended = ended(q);
 	q->w->reused++;
-	world_reconnect(q, next_psn(q, how, r->first[0], r->left_off[0]),
-			next_psn(q, how, r->first[1], r->left_off[1]), r->by_cm & REUSE_REQ);
+	world_reconnect(q, psn[0], psn[1], r->by_cm & REUSE_REQ);
 }
 
 void world_reuser_run(struct world *w)

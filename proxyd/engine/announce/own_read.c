@@ -87,10 +87,8 @@ static uint32_t outstanding(struct engine *e, const struct lane *l, const struct
 
 static uint32_t depth(const struct engine *e, const struct flow *fl, const struct lane_announce *y)
 {
-	uint32_t n = fl->rule < 0 ? 0 : e->rules[fl->rule].read_depth;
+	uint32_t n = flow_read_depth(e, fl);
 
-	if (!n)
-		n = fl->read_depth;
 	if (!n)
 		n = y->most;
 	return n ? n : 1;

@@ -49,6 +49,15 @@ void flow_match_rule(struct engine *e, struct flow *fl)
 				      lan ? &k->dst : &k->src, k->vlan);
 }
 
+/** flow_read_depth - how many READs and ATOMICs the responder to the requests of @fl takes at a
+ * time: what the rule says, or the connection manager; 0: not known. */
+uint32_t flow_read_depth(const struct engine *e, const struct flow *fl)
+{
+	uint32_t ruled = fl->rule < 0 ? 0 : e->rules[fl->rule].read_depth;
+
+	return ruled ? ruled : fl->read_depth;
+}
+
 struct flow *flow_create(struct engine *e, const struct flow_key *key, enum engine_port side)
 {
 	struct flow *fl = flow_at(e, e->free_flow);

@@ -108,12 +108,10 @@ static bool send(struct engine *e, struct flow *fl, struct pkt *d, bool ask)
 static bool atomic_depth_full(struct engine *e, const struct flow *fl)
 {
 	const struct lane *l = &fl->lane;
-	uint32_t depth = fl->rule < 0 ? 0 : e->rules[fl->rule].read_depth, n = 0;
+	uint32_t depth = flow_read_depth(e, fl), n = 0;
 
 	if (l->role != ROLE_SINGLE || !l->atomic)
 		return false;
-	if (!depth)
-		depth = fl->read_depth;
 	if (!depth)
 		depth = l->most ? l->most : 1;
 	for (uint32_t id = l->reads.head; id != MQ_NONE; id = mq_next(e->reads, id)) {

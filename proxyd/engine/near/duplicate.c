@@ -482,7 +482,7 @@ static void answer_again(struct engine *e, struct flow *fl, const struct frame *
 	if (r)
 		r->heard = e->now;
 	/* what is kept is a former owner's, if that is what it is: the responder is asked */
-	if (r && other_read(fl, r, f))
+	if ((r && other_read(fl, r, f)) || reads_outran(e, fl, f->psn))
 		refuse_other(e, fl, f);
 	else if (fl->lane.suspect ||
 		 (!atomic_again(e, fl, f) && !(reads_of(e, &fl->lane) && resp_repeat(e, fl, f))))

@@ -150,10 +150,8 @@ static void forget_lost(struct lane_reads *x)
  * else what its host was seen to ask for at once. The acceptor gives it one until it knows. */
 void prefetch_depth(struct engine *e, struct flow *fl, struct lane_reads *x)
 {
-	uint32_t depth = fl->rule < 0 ? 0 : rule_of(e, fl)->read_depth;
+	uint32_t depth = flow_read_depth(e, fl);
 
-	if (!depth)
-		depth = fl->read_depth;
 	if (!depth)
 		depth = x->most > DEPTH_DEFAULT ? x->most : DEPTH_DEFAULT;
 	if (depth == x->depth)
@@ -257,12 +255,9 @@ static bool can_guess(struct engine *e, const struct flow *fl, const struct lane
  * since it has asked for as many as it may wait for at one time. */
 bool prefetch_has_all(const struct engine *e, const struct flow *fl, const struct lane_reads *x)
 {
-	const struct rule *r = rule_of(e, fl);
-	uint32_t most = r && r->read_depth ? r->read_depth
-			: fl->read_depth   ? fl->read_depth
-					   : OUTSTANDING_MAX;
+	uint32_t most = flow_read_depth(e, fl);
 
-	return x->since >= most;
+	return x->since >= (most ? most : OUTSTANDING_MAX);
 }
 
 static bool may_guess(struct engine *e, const struct flow *fl, const struct lane_reads *x)

@@ -151,9 +151,7 @@ struct solo_read *solo_append(struct engine *e, struct flow *fl, const struct re
 
 static uint32_t depth_of(const struct engine *e, const struct flow *fl)
 {
-	const struct rule *r = solo_rule(e, fl);
-
-	return !r ? 1 : r->read_depth ? r->read_depth : fl->read_depth;
+	return solo_rule(e, fl) ? flow_read_depth(e, fl) : 1;
 }
 
 /* How many READs may be asked that the host has not asked for. */

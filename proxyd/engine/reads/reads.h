@@ -230,6 +230,7 @@ bool reads_add(struct engine *e, struct flow *fl, const struct frame *f, uint32_
 enum read_verdict reads_response(struct engine *e, struct lane *l, const struct frame *f,
 				 struct read_rec **rec);
 struct read_rec *reads_find(struct engine *e, struct lane *l, uint32_t psn);
+bool reads_outran(struct engine *e, const struct flow *fl, uint32_t psn);
 uint32_t reads_digest(const struct frame *f);
 void reads_trim(struct engine *e, struct lane *l, struct mark *end);
 void reads_trim_to(struct engine *e, struct lane *l, uint32_t psn);

@@ -164,6 +164,31 @@ struct read_rec *reads_find(struct engine *e, struct lane *l, uint32_t psn)
 	return NULL;
 }
 
+static uint32_t count_after(struct engine *e, uint32_t id, uint32_t psn)
+{
+	uint32_t n = 0;
+
+	for (; id != MQ_NONE; id = mq_next(e->reads, id))
+		n += psn_after(read_at(e, id)->at.psn, psn);
+	return n;
+}
+
+/*
+ * Whether the host has asked so many after the one at @psn that it cannot wait for that any more:
+ * it has no more of them outstanding than the two hosts have agreed upon, if the connection manager
+ * has said so. What the rule says may be less.
+ */
+bool reads_outran(struct engine *e, const struct flow *fl, uint32_t psn)
+{
+	const struct lane_reads *x = reads_of(e, &fl->lane);
+	uint32_t n;
+
+	if (!fl->read_depth)
+		return false;
+	n = count_after(e, fl->lane.reads.head, psn);
+	return n + (x ? count_after(e, x->kept.head, psn) : 0) >= fl->read_depth;
+}
+
 static void pop(struct engine *e, struct lane *l)
 {
 	if (l->role == ROLE_SINGLE && l->made == l->reads.head)
