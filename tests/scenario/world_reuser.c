@@ -83,6 +83,8 @@ void world_reuser_run(struct world *w)
 
 		if (r->back_at && w->now >= r->back_at) {
 			come_back(q);
+		} else if (r->left && !q->up && !q->shaking && !r->back_at) {
+			r->back_at = w->now + r->pause_ns; /* the handshake was given up */
 		} else if (r->left && q->up && !q->shaking && !r->back_at) {
 			failed = rc_qp_in_error(q->side[0].qp) || rc_qp_in_error(q->side[1].qp);
 			if (failed && r->must && !w->violation)
