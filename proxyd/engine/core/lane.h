@@ -195,6 +195,7 @@ struct lane {
 	uint8_t backoff;
 	bool no_mtu : 1;
 	bool closing : 1;    /* ACCEPTOR: the opener is asked to let go */
+	bool begins : 1;     /* WATCH: the first request of all is the one at @una (learn/cm.c) */
 	uint8_t passing : 5; /* WATCH: core/passing.c */
 	uint16_t window;     /* OPENER, SINGLE: of the host (near/room.c) */
 	uint32_t msg_left;

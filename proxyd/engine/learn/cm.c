@@ -107,7 +107,7 @@ static void begins_at(struct flow *fl, uint32_t psn)
 	struct lane *l = &fl->lane;
 
 	mark_una(l, &(struct mark){.psn = psn});
-	l->una_sure = true;
+	l->una_sure = l->begins = true;
 	l->credit = AETH_ACK_UNLIMITED;
 }
 

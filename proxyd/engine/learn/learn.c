@@ -312,6 +312,7 @@ static void match_calibrates(struct engine *e, struct flow *req, uint32_t psn, u
 static void una_heard(struct lane *l, uint32_t psn, uint32_t msn, bool sure)
 {
 	mark_una(l, &(struct mark){.psn = psn, .msn = msn});
+	l->begins = false;
 	l->una_sure = sure;
 }
 

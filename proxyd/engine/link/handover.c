@@ -72,8 +72,10 @@ bool lane_may_open(struct engine *e, const struct flow *fl, const struct frame *
 	if (!(f->op->flags & OPF_ANSWERED) && l->asked != PSN_NONE &&
 	    psn_in(f->psn, l->asked, l->asked_end))
 		return false;
-	/* the oldest that is not truly acknowledged: the requester was idle, or goes back to it */
-	if (l->una.psn == f->psn && l->una_sure && l->credit != 0xff)
+	/* the oldest that is not truly acknowledged: the requester was idle, or goes back to it.
+	 * The first of all is in no message's middle: what is was not sent by that requester */
+	if (l->una.psn == f->psn && l->una_sure && l->credit != 0xff &&
+	    (!l->begins || f->op->flags & (OPF_FIRST | OPF_ONLY | OPF_ANSWERED)))
 		return true;
 	/* the newest packet, as learn_request() has just counted it */
 	return (f->op->flags & (OPF_FIRST | OPF_ONLY | OPF_READ)) && l->calibrated &&
