@@ -85,7 +85,7 @@ static const char *check_guesses(struct engine *e, const struct flow *fl, struct
 static const char *check_retained(struct engine *e, const struct flow *fl)
 {
 	const struct lane *l = &fl->lane;
-	const struct holes *hs = lane_keeps(l) ? NULL : holes_at(e->pool, l->holes);
+	const struct holes *hs = l->role == ROLE_ACCEPTOR ? holes_at(e->pool, l->holes) : NULL;
 	uint32_t psn = l->una.psn;
 	struct books b = {0};
 	const char *bad = NULL;

@@ -518,7 +518,7 @@ void engine_rules(struct engine *e, const struct rule *rules, unsigned int n, ui
 			continue;
 		flow_change(e, fl);
 		flow_match_rule(e, fl);
-		fl->retry_open = 0;
+		flow_open_at(fl, 0);
 		if (fl->lane.role == ROLE_NONE)
 			continue;
 		if (fl->rule < 0) {
@@ -603,7 +603,7 @@ void engine_peer_event(struct engine *e, unsigned int peer, enum peer_event ev, 
 		if (!fl->used || l->peer != (int8_t)peer)
 			continue;
 		flow_change(e, fl);
-		fl->retry_open = 0;
+		flow_open_at(fl, 0);
 		if (l->role == ROLE_OPENER && ev == PEER_RESTARTED)
 			stream_tx_restart(e, fl);
 		else if (l->role == ROLE_OPENER)

@@ -55,7 +55,7 @@ bool engine_bypass(struct engine *e, enum bypass what, uint32_t index, bool on, 
 		flow_change(e, fl);
 		if (what == BYPASS_ALL && !on)
 			fl->bypassed = false;
-		fl->retry_open = 0;
+		flow_open_at(fl, 0);
 		if (flow_let_go(e, fl))
 			let_go(e, fl);
 	}

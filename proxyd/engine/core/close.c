@@ -39,7 +39,7 @@ void lane_send_close(struct engine *e, struct flow *fl)
 /* Do not open it again for a while. */
 void lane_stay_watched(struct engine *e, struct flow *fl, enum lane_reason why)
 {
-	fl->retry_open = e->now + (why == REASON_OPCODE ? OPCODE_RETRY_NS : CLOSED_RETRY_NS);
+	flow_open_at(fl, e->now + (why == REASON_OPCODE ? OPCODE_RETRY_NS : CLOSED_RETRY_NS));
 }
 
 /*

@@ -26,6 +26,7 @@ struct flow *flow_create(struct engine *e, const struct flow_key *key, enum engi
 void flow_free(struct engine *e, struct flow *fl);
 void flow_match_rule(struct engine *e, struct flow *fl);
 uint32_t flow_read_depth(const struct engine *e, const struct flow *fl);
+void flow_open_at(struct flow *fl, uint64_t when);
 /** flow_headers - @f, whose ICRC is right, answers a request of @req: its sender's headers. */
 void flow_headers(struct engine *e, struct flow *req, const struct frame *f);
 void flow_key_of(struct flow_key *k, const struct frame *f);

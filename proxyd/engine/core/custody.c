@@ -181,14 +181,15 @@ static void trail(struct engine *e, struct lane *l)
 	}
 	follow(&l->overlap, to);
 	follow(&l->named, to);
-	follow(&l->ackreq_end, to);
+	if (l->role != ROLE_OPENER)
+		follow(&l->ackreq_end, to);
 	if (l->role == ROLE_ACCEPTOR)
 		return;
 	follow(&l->told, host);
-	follow(&l->lost_from, to);
-	follow(&l->reached, to);
-	follow(&l->reached_hi, to);
 	if (l->role == ROLE_OPENER) {
+		follow(&l->lost_from, to);
+		follow(&l->reached, to);
+		follow(&l->reached_hi, to);
 		follow(&l->named_heard, to);
 		follow(&l->renamed, to);
 		follow(&l->renamed_from, to);

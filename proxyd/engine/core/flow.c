@@ -58,6 +58,13 @@ uint32_t flow_read_depth(const struct engine *e, const struct flow *fl)
 	return ruled ? ruled : fl->read_depth;
 }
 
+/** flow_open_at - a lane of @fl may begin at @when, ns, and not before. */
+void flow_open_at(struct flow *fl, uint64_t when)
+{
+	if (!fl->half) /* it has no partner yet, and no lane before that */
+		fl->retry_open = when;
+}
+
 struct flow *flow_create(struct engine *e, const struct flow_key *key, enum engine_port side)
 {
 	struct flow *fl = flow_at(e, e->free_flow);

@@ -96,6 +96,7 @@ void half_del(struct engine *e, struct flow *fl)
 		return;
 	list_del(e, fl);
 	fl->half = false;
+	fl->retry_open = 0;
 	--*host_of(e, &fl->key.src);
 }
 

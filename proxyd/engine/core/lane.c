@@ -80,7 +80,6 @@ void lane_init(struct flow *fl)
 	l->peer = PEER_NONE;
 	l->credit = 0xff;
 	marks_lost(l);
-	l->holes = POOL_NONE;
 	l->overlap = l->asked = PSN_NONE;
 	l->reads_page = POOL_NONE;
 	for (int i = 0; i < LANE_PROBES; i++)

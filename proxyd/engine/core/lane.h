@@ -99,7 +99,7 @@ struct rtt {
 
 /** struct report_clock - when a lane's reports go out (due.c). @last: ns; @count: what has happened
  * since; @repeats: of the latest while something is missing. */
-struct report_clock {
+struct __attribute__((packed, aligned(4))) report_clock {
 	uint64_t last;
 	uint8_t count, repeats;
 	bool due, urgent;
@@ -110,7 +110,7 @@ struct report_clock {
 
 /** struct lane_pace - SINGLE: how the window fills and grows (far/flight.c). @paid_ns: what was
  * sent is paid for at this time; @thresh: slow start ends there, in units of @cwnd. */
-struct lane_pace {
+struct __attribute__((packed, aligned(4))) lane_pace {
 	uint64_t paid_ns;
 	uint32_t thresh;
 };
@@ -129,7 +129,8 @@ struct mark {
  *
  * @gen:        generation, new whenever the lane leaves WATCH; the opener's is the one both sides
  * use
- * @peer_lane:  ACCEPTOR: the opener's number of this lane
+ * @peer_lane:  ACCEPTOR: the opener's number of this lane; @next_accepted: of the lanes whose
+ *              numbers have the same hash
  * @msg:        enum msg_kind of the message that @epsn is inside of; @msg_left: WRITE bytes still
  * due
  * @epsn:       see above, with the MSN of what was accepted so far
@@ -175,9 +176,9 @@ struct mark {
  * @progress:   time of the latest progress: budget of the loss timer
  */
 struct lane {
-	uint8_t state, role, policy, reason;
+	uint8_t state : 3, role : 3, policy : 2;
+	uint8_t reason;
 	int8_t peer;
-	uint8_t msg;
 	uint8_t credit;	 /* syndrome of the responder's ACKs, 0xff: none seen; lane_credit() */
 	uint8_t refusal; /* fatal syndrome, 0: none */
 	bool calibrated : 1, start_acked : 1, nak_sent : 1, room_wait : 1, ack_due : 1,
@@ -189,15 +190,20 @@ struct lane {
 		renumbered : 1, proved : 1;
 	uint8_t atomic : 2; /* enum atomic_mode */
 	uint8_t room_naks : 2;
-	uint8_t most; /* SINGLE: READs and ATOMICs that the host was seen to wait for at one time */
+	union {
+		uint8_t passing; /* WATCH: core/passing.c */
+		uint8_t most;	 /* SINGLE: READs and ATOMICs that the host was seen to wait for at
+				    one time */
+	};
 	uint8_t jump_run;
 	uint8_t unacked;
 	uint8_t backoff;
+	uint8_t msg : 2;
 	bool no_mtu : 1;
-	bool closing : 1;    /* ACCEPTOR: the opener is asked to let go */
-	bool begins : 1;     /* WATCH: the first request of all is the one at @una (learn/cm.c) */
-	uint8_t passing : 5; /* WATCH: core/passing.c */
-	uint16_t window;     /* OPENER, SINGLE: of the host (near/room.c) */
+	bool closing : 1; /* ACCEPTOR: the opener is asked to let go */
+	bool begins : 1;  /* WATCH: the first request of all is the one at @una (learn/cm.c) */
+	uint16_t jump_ms; /* when the latest round of @jump_run began */
+	uint16_t window;  /* OPENER, SINGLE: of the host (near/room.c) */
 	uint32_t msg_left;
 
 	/* up to @cold: what packets need, first what those of all roles do (soon.c) */
@@ -208,7 +214,11 @@ struct lane {
 	uint32_t end;	      /* mark: core/marks.h: */
 	uint32_t high;	      /* mark: core/marks.h: */
 	uint32_t start;	      /* mark: core/marks.h: */
-	uint32_t room;	      /* mark: core/marks.h: */
+	union {
+		uint32_t room;	     /* mark: core/marks.h: OPENER */
+		uint32_t ackreq_end; /* ACCEPTOR, SINGLE: end of the last packet sent that asks for
+				      * an ACK */
+	};
 	struct mark acked;
 	uint32_t told;
 	uint32_t reads_page; /* struct lane_reads (reads.h), POOL_NONE before the first READ */
@@ -250,8 +260,9 @@ struct lane {
 			 * round named again from @renamed_from up to there (names_tx.c) */
 			uint32_t named_heard, renamed;
 		};
-		/* ACCEPTOR: names_rx.c */
+		/* ACCEPTOR: stream_rx.c, names_rx.c */
 		struct {
+			uint32_t peer_lane, next_accepted, holes;
 			uint32_t unnamed;  /* page with gaps between names, POOL_NONE without any */
 			uint32_t guesses;  /* packets held without a name */
 			uint32_t guess_us; /* since then they wait, and no name has come */
@@ -274,7 +285,18 @@ struct lane {
 		} fault;
 	};
 	struct rtt rtt;
-	uint32_t reached, reached_hi; /* OPENER: the peer has all below, the highest it has */
+	uint32_t reached; /* OPENER: the peer has all below; WATCH: fault/abandoned.c */
+	union {
+		/* OPENER */
+		struct {
+			uint32_t reached_hi; /* the highest that the peer has */
+			uint32_t renamed_us; /* names_tx.c: when the round of @renamed began */
+		};
+		/* ACCEPTOR, SINGLE: the first of @rnr_run RNR NAKs for the same packet */
+		struct {
+			uint32_t rnr_us, rnr_run;
+		};
+	};
 	uint32_t gen;
 
 	/* of some roles or policies */
@@ -303,15 +325,11 @@ struct lane {
 		uint32_t made;	    /* SINGLE: of @reads, the last ATOMIC that was answered here
 				     (atomic.c), or MQ_NONE */
 	};
-	uint32_t
-		ackreq_end; /* ACCEPTOR, SINGLE: end of the last packet sent that asks for an ACK */
 	uint32_t report_seq;
 	union {
 		uint32_t hole_cursor;  /* ACCEPTOR: where the next report goes on */
 		uint32_t renamed_from; /* OPENER: see @renamed */
 	};
-	uint32_t holes;
-	uint32_t peer_lane;
 	struct mark honest;
 	uint32_t eased; /* DRAIN: of true ACKs below the host had its share (near/let_go.c) */
 	uint32_t refusal_psn;
@@ -324,16 +342,13 @@ struct lane {
 		uint32_t asked;
 		uint32_t lost_from; /* OPENER: no packet below is marked lost */
 	};
-	uint32_t renamed_us; /* names_tx.c: when the round of @renamed began */
-	uint16_t jump_ms;    /* when the latest round of @jump_run began */
 	uint32_t jump_psn;
 	uint32_t overlap; /* below this the host had sent it past us before, or may have (OPENER;
 			     WATCH: to a lane that is gone, or PSN_NONE) */
 	uint32_t next_room;
-	uint32_t next_accepted; /* ACCEPTOR: of those whose numbers have the same hash */
-	uint32_t passed_from;	/* the lowest of those that @passed_us is about, or PSN_NONE: their
+	uint32_t passed_from; /* the lowest of those that @passed_us is about, or PSN_NONE: their
 				   opcodes are not known */
-	uint32_t passed_us; /* when a repeat of what was truly acknowledged was last passed on; 0:
+	uint32_t passed_us;   /* when a repeat of what was truly acknowledged was last passed on; 0:
 			       never */
 	union {
 		uint32_t reported_us; /* OPENER: when the peer last said something of the lane */
@@ -341,8 +356,6 @@ struct lane {
 	};
 	uint64_t opened;
 
-	uint32_t rnr_us; /* ACCEPTOR, SINGLE: the first of @rnr_run RNR NAKs for the same packet */
-	uint32_t rnr_run;
 	uint32_t true_acks, dup, retx, naks, timeouts, rnr;
 };
 

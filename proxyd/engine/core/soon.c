@@ -20,8 +20,10 @@ _Static_assert(SOON_STEP * 3 <= ENGINE_SOON, "the last step comes before the fra
 
 static void fetch(const void *p, size_t from, size_t end)
 {
-	for (size_t at = from / LINE * LINE; at < end; at += LINE)
-		__builtin_prefetch((const uint8_t *)p + at, 1);
+	const uint8_t *to = (const uint8_t *)p + end, *at = (const uint8_t *)p + from;
+
+	for (at -= (uintptr_t)at % LINE; at < to; at += LINE)
+		__builtin_prefetch(at, 1);
 }
 
 /* An engine that somebody may go on with notes all of a flow before it changes (flow_change()). */

@@ -33,7 +33,7 @@ struct flow_meter {
  * not known
  */
 struct flow {
-	_Alignas(64) struct flow_key key;
+	struct flow_key key;
 	uint32_t partner;
 	uint16_t path_mtu;
 	int8_t rule;
@@ -47,7 +47,9 @@ struct flow {
 	bool answered_last : 1; /* in its latest turn responses went after requests (turns.c) */
 	uint8_t tmpl_age;
 	uint8_t read_depth;
+	uint16_t matches;
 	uint32_t noted; /* number of the batch that it was noted in (flow_change()) */
+	uint32_t comm_id;
 	struct flow_meter meter;
 	struct template tmpl;
 	uint32_t candidate;
@@ -56,20 +58,20 @@ struct flow {
 	/* for flows that begin, pair or end */
 	struct {
 	} rare;
-	uint32_t comm_id;
-	uint16_t matches, contradictions;
+	uint16_t contradictions;
 	uint32_t last_match_psn;
 	uint32_t offered;
 	union {
-		uint32_t next_free;
-		uint32_t next_half;
+		uint32_t next_free; /* not @used */
+		struct {
+			uint32_t next_half, prev_half; /* @half */
+		};
+		uint64_t retry_open; /* else: not before this time */
 	};
-	uint32_t prev_half;
-	uint64_t retry_open; /* not before this time */
 	uint64_t born;
 };
 
-_Static_assert(sizeof(struct flow) <= 640, "state per lane");
+_Static_assert(sizeof(struct flow) <= 600, "state per lane");
 _Static_assert(RULE_MAX <= 64, "a bit for each in rules_bypassed");
 
 /** offer_of - what struct flow keeps of an offer: it is for the requester @lqpn, with @mtu. */

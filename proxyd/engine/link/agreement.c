@@ -120,7 +120,7 @@ static enum lane_reason accept_begin(struct engine *e, unsigned int peer, const 
 	if (l->role != ROLE_NONE) {
 		/* an older generation of the same lane: the opener has given it up */
 		lane_close(e, fl, REASON_INCARNATION, false);
-		fl->retry_open = 0;
+		flow_open_at(fl, 0);
 		if (fl->stranded)
 			return REASON_FAULT;
 	}
@@ -133,6 +133,7 @@ static enum lane_reason accept_begin(struct engine *e, unsigned int peer, const 
 	lane_set_state(l, LANE_HELD);
 	l->peer = (int8_t)peer;
 	l->peer_lane = r->lane;
+	l->holes = POOL_NONE;
 	l->gen = r->gen;
 	lane_accepted_add(e, fl);
 	l->policy = r->policy;
@@ -345,7 +346,7 @@ static void rx_refuse(struct engine *e, struct flow *fl, const struct report *r)
 	if (fl->lane.state == LANE_OPENING) {
 		engine_event(e, EVENT_REFUSED, fl, 0, 0);
 		lane_close(e, fl, r->reason, false);
-		fl->retry_open = e->now + REFUSED_RETRY_NS;
+		flow_open_at(fl, e->now + REFUSED_RETRY_NS);
 	} else if (!fl->lane.accepted) {
 		fl->offered = 0; /* it had offered to agree, and there is custody */
 		stream_tx_restart(e, fl);

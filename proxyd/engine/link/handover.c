@@ -125,6 +125,16 @@ static void single_begin(struct engine *e, struct lane *l)
 	l->pace = (struct lane_pace){.thresh = THRESH_NONE};
 	l->ackreq_end = l->una.psn;
 	l->made = MQ_NONE;
+	l->most = 0;
+}
+
+/* And what only one that has a peer. */
+static void opener_begin(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+
+	mark_room(l, psn_add(l->una.psn, first_room(e, fl)));
+	l->reached = l->reached_hi = l->una.psn;
 }
 
 void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
@@ -167,21 +177,23 @@ void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
 	}
 	l->told = f->psn;
 	l->start_acked = all_acked;
-	mark_room(l, psn_add(f->psn, first_room(e, fl)));
 	l->overlap = passed != PSN_NONE && psn_after(passed, f->psn) ? passed : f->psn;
-	l->lost_from = l->reached = l->reached_hi = f->psn;
+	l->lost_from = f->psn;
 	l->rack_us = l->trickle_us = l->cnp_us = now_us(e);
 	if (l->role == ROLE_SINGLE)
 		single_begin(e, l);
+	else
+		opener_begin(e, fl);
 	order_join(e, fl);
 	if (l->role == ROLE_OPENER && !l->ordered && flow_offered(e, fl))
 		lane_set_state(l, LANE_HELD);
 	l->guard.psn = l->reasked_psn = PSN_NONE;
 	l->opened = l->progress = e->now;
 	COUNT(e, OPENS);
-	names_begin(e, fl);
-	if (l->role == ROLE_OPENER)
+	if (l->role == ROLE_OPENER) {
+		names_begin(e, fl);
 		lane_send_open(e, fl);
+	}
 	if (l->state == LANE_HELD) {
 		lane_guard(e, fl);
 		engine_event(e, EVENT_HELD, fl, 0, 0);
@@ -206,7 +218,7 @@ void handover_timer(struct engine *e, struct flow *fl)
 		/* what asked the peer, or its answer, is lost. Nothing is owed: begin anew where
 		 * the host is now */
 		lane_close(e, fl, REASON_NONE, true);
-		fl->retry_open = e->now;
+		flow_open_at(fl, e->now);
 		return;
 	}
 	if (l->state == LANE_HELD && !l->accepted && !l->reopen && handover_outrun(e, l)) {
@@ -217,7 +229,7 @@ void handover_timer(struct engine *e, struct flow *fl)
 	if (l->state == LANE_OPENING && e->now - l->opened > REFUSED_RETRY_NS) {
 		/* the peer's session is up but it does not answer: close, the hosts go on alone */
 		lane_close(e, fl, REASON_PEER_LOST, true);
-		fl->retry_open = e->now + REFUSED_RETRY_NS;
+		flow_open_at(fl, e->now + REFUSED_RETRY_NS);
 		return;
 	}
 	if (l->state != LANE_OPENING && e->now - l->progress > e->cfg.peer_timeout_ns) {

@@ -34,7 +34,7 @@ void near_old_response(struct engine *e, struct flow *fl, const struct frame *f)
 		uint8_t credit = l->credit;
 
 		lane_close(e, fl, REASON_EARLIER_LOSS, true);
-		fl->retry_open = e->now;
+		flow_open_at(fl, e->now);
 		mark_una(l, &m);
 		l->una_sure = true;
 		l->credit = credit;
