@@ -74,6 +74,12 @@ static void come_back(struct world_qp *q)
 	world_reconnect(q, psn[0], psn[1], r->by_cm & REUSE_REQ);
 }
 
+/* Whether the handshake for it was in vain. */
+static bool given_up(const struct world_qp *q)
+{
+	return q->cm[0].state == RC_CM_FAILED || q->cm[1].state == RC_CM_FAILED;
+}
+
 void world_reuser_run(struct world *w)
 {
 	for (uint32_t i = 0; i < w->nqps; i++) {
@@ -83,8 +89,9 @@ void world_reuser_run(struct world *w)
 
 		if (r->back_at && w->now >= r->back_at) {
 			come_back(q);
-		} else if (r->left && !q->up && !q->shaking && !r->back_at) {
-			r->back_at = w->now + r->pause_ns; /* the handshake was given up */
+		} else if (r->left && !q->up && !q->shaking && !r->back_at && given_up(q)) {
+			world_disconnect(q, false);
+			r->back_at = w->now + r->pause_ns;
 		} else if (r->left && q->up && !q->shaking && !r->back_at) {
 			failed = rc_qp_in_error(q->side[0].qp) || rc_qp_in_error(q->side[1].qp);
 			if (failed && r->must && !w->violation)
