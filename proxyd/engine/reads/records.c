@@ -268,6 +268,9 @@ enum read_verdict reads_response(struct engine *e, struct lane *l, const struct 
 	struct read_rec *r = reads_find(e, l, f->psn);
 	const struct flow *fl = flow_of(l);
 
+	/* the record of what is not understood waits for an ACK */
+	if (r && !(opcode_info(r->opcode)->flags & OPF_ANSWERED))
+		r = NULL;
 	*rec = r;
 	if (!r ||
 	    !reads_fit(r->opcode, psn_sub(f->psn, r->at.psn), r->span, r->length, f, fl->path_mtu))
