@@ -79,8 +79,8 @@ void world_order_received(struct world_qp *q, int side, uint64_t number)
 	for (uint32_t i = 0; o && i < w->nqps && !w->violation; i++)
 		if (&w->qp[i] != q &&
 		    owed_since(&w->qp[i], !side, o->posted_at[number % ORDER_RING]))
-			w->violation = "a message overtook one of another queue pair that was "
-				       "told to be done before it was posted";
+			world_wrong(&w->qp[i], "a message overtook one of another queue pair that "
+					       "was told to be done before it was posted");
 }
 
 /* A lane goes on in the superblock that it has, whatever the others took since; and within a step
