@@ -177,7 +177,10 @@ void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
 	}
 	l->told = f->psn;
 	l->start_acked = all_acked;
-	l->overlap = passed != PSN_NONE && psn_after(passed, f->psn) ? passed : f->psn;
+	/* what is further ahead than any host is was sent by somebody else */
+	l->overlap = passed != PSN_NONE && psn_in(passed, f->psn, psn_add(f->psn, HOST_WINDOW))
+			     ? passed
+			     : f->psn;
 	l->lost_from = f->psn;
 	l->rack_us = l->trickle_us = l->cnp_us = now_us(e);
 	if (l->role == ROLE_SINGLE)
