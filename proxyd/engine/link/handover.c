@@ -128,6 +128,15 @@ static void single_begin(struct engine *e, struct lane *l)
 	l->most = 0;
 }
 
+/* Below this the host may have sent before the lane begins at @psn. What is further ahead than any
+ * host is was sent by somebody else. */
+static uint32_t sent_before(const struct lane *l, uint32_t psn)
+{
+	uint32_t end = lane_may_repeat(l, l->epsn.psn) ? l->overlap : l->epsn.psn;
+
+	return end != PSN_NONE && psn_in(end, psn, psn_add(psn, HOST_WINDOW)) ? end : psn;
+}
+
 /* And what only one that has a peer. */
 static void opener_begin(struct engine *e, struct flow *fl)
 {
@@ -146,7 +155,7 @@ void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
 		(f->op->flags & (OPF_EOM | OPF_ANSWERED)) ? psn_sub(l->epsn.msn, 1) : l->epsn.msn;
 	struct mark m = {.psn = f->psn, .msn = msn, .ackable = 0};
 	bool all_acked = l->una.psn == f->psn; /* all before it, as the genuine ACKs told */
-	uint32_t passed = lane_may_repeat(l, l->epsn.psn) ? l->overlap : l->epsn.psn;
+	uint32_t overlap = sent_before(l, f->psn);
 
 	if (all_acked && l->una_sure)
 		m.msn = l->una.msn; /* from the genuine ACK just below */
@@ -177,10 +186,7 @@ void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
 	}
 	l->told = f->psn;
 	l->start_acked = all_acked;
-	/* what is further ahead than any host is was sent by somebody else */
-	l->overlap = passed != PSN_NONE && psn_in(passed, f->psn, psn_add(f->psn, HOST_WINDOW))
-			     ? passed
-			     : f->psn;
+	l->overlap = overlap;
 	l->lost_from = f->psn;
 	l->rack_us = l->trickle_us = l->cnp_us = now_us(e);
 	if (l->role == ROLE_SINGLE)
