@@ -284,7 +284,7 @@ inline lane_rx(x, c)
 	:: state == HELD && x != epsn && dist(x, epsn) < JUMP ->
 		if
 		:: front == epsn && !suspect -> tell(front) /* a sequence NAK acknowledges what is before it */
-		:: another(c) /* duplicate_gone_on() */
+		:: another(c) /* incarnation_gone_on() */
 		fi
 	:: state == HELD && dist(x, epsn) >= JUMP && dist(x, epsn) < M - JUMP -> another(c)
 	:: state == HELD && dist(x, epsn) >= M - JUMP -> below(x, c)

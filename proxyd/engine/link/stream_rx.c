@@ -255,7 +255,7 @@ static void again(struct engine *e, struct flow *fl, const struct frame *f)
 	}
 	COUNT(e, DUP_STREAM);
 	if (psn_before(f->psn, l->una.psn))
-		/* perhaps a new incarnation, see duplicate.c */
+		/* perhaps a new incarnation, see near/incarnation.c */
 		engine_tx(e, PORT_LAN, f->data, f->len);
 }
 

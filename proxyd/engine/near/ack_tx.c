@@ -352,7 +352,7 @@ void near_tell(struct engine *e, struct flow *fl)
 	}
 	frontier_trim(e, l);
 	if (l->proved)
-		duplicate_proved(e, fl);
+		unseen_proved(e, fl);
 	l->proved = false;
 	flush(e, fl);
 	if (lane_drained(l) && !l->ack_listed)

@@ -12,31 +12,19 @@
  * ACKs past it would only make the requester start it again and again, at LAN speed, until its
  * retries are used up; so none is sent until the answer has passed once more.
  *
- * A queue pair number may have been given to another queue pair, whose PSNs begin anywhere: far
- * from those of the former one (jumps), or among them, where only the content tells.
+ * incarnation.c has what another owner of the queue pair number asks, unseen.c what a repeat tells
+ * of others.
  */
 #include "engine/announce/announce.h"
 #include "engine/fault/fault.h"
 #include "engine/learn/learn.h"
 #include "engine/link/order.h"
-#include "engine/near/near.h"
+#include "engine/near/near_priv.h"
 #include "engine/prefetch/prefetch.h"
 
-/* So many rounds of repeating that begin at the same place far away mean another incarnation. */
-#define JUMP_RUN	     3
-/* A place where nothing was repeated for so long is no place to wait at; a requester that is about
- * to be told of a fault for it may have a longer timer. */
-#define PLACE_MS	     1000u
-#define STUCK_PLACE_MS	     5000u
-/* Rounds of repeating that begin behind what is missing, until it is believed. */
-#define GONE_ON_ROUNDS	     3
 #define TRICKLE_US	     2000u
-/* A requester resends all that it has outstanding within this time. */
-#define AGAIN_US	     20000u
 /* A responder that was asked answers within this time and two round trips, if it is there. */
 #define UNANSWERED_NS	     (500 * NSEC_PER_MSEC)
-/* A requester may repeat what it was told to be done for so long. */
-#define STUCK_NS	     (10 * NSEC_PER_SEC)
 /* A duplicate READ is sent on again when its answer is so much overdue, in eighths of the round
  * trip. */
 #define READ_OVERDUE_EIGHTHS 10u
@@ -82,60 +70,6 @@ static void trickle(struct engine *e, struct flow *fl)
 	l->trickle_us = now_us(e);
 }
 
-/*
- * Count the rounds of repeating that begin at @psn, the lowest one of them. A requester that gets
- * no answer begins each round there, when its timer fires.
- * Who only knows the addresses does not know where that is, and what it sends at once, however
- * many, is one round.
- */
-static void begins_again(struct engine *e, struct lane *l, uint32_t psn)
-{
-	uint16_t now = (uint16_t)(e->now / NSEC_PER_MSEC), since = now - l->jump_ms;
-	struct lane_reads *x = reads_of(e, l);
-
-	if (!l->jump_run || since > (x && x->stuck ? STUCK_PLACE_MS : PLACE_MS) ||
-	    (psn_before(psn, l->jump_psn) && l->jump_run == 1)) {
-		l->jump_run = 1;
-		if (x)
-			x->stuck = 0;
-	} else if (psn != l->jump_psn || since < ROUND_MS) {
-		return;
-	} else if (l->jump_run < UINT8_MAX) {
-		l->jump_run++;
-	}
-	l->jump_psn = psn;
-	l->jump_ms = now;
-}
-
-/* What comes is the requester's own, or may be: nobody begins anew elsewhere. Not so while repeats
- * of the same are counted, between which anybody may send this. */
-static void forget_place(struct engine *e, struct lane *l)
-{
-	if (!reads_of(e, l) || !reads_of(e, l)->stuck)
-		l->jump_run = 0;
-}
-
-/*
- * The requester repeats for STUCK_NS, round after round, what it was told to be done, and the
- * responder, which would know more, cannot be asked: it knows other PSNs, or may have forgotten the
- * answer. The requester is another incarnation of the QP, or does not get what we send. Two repeats
- * with a long silence between them, or of this and that, show nothing: anybody can send them.
- * Returns true when the lane has faulted.
- */
-static bool repeats_for_ever(struct engine *e, struct flow *fl, struct lane_reads *x,
-			     const struct frame *f, enum lane_reason why)
-{
-	if (!icrc_ok(f))
-		return false;
-	begins_again(e, &fl->lane, f->psn);
-	if (!x->stuck)
-		x->stuck = e->now;
-	if (f->psn != fl->lane.jump_psn || e->now - x->stuck < STUCK_NS)
-		return false;
-	lane_fault(e, fl, why, AETH_NAK_OPERATION);
-	return true;
-}
-
 /* Behind the end of its storage command the memory that @f asks for may not be offered any more. */
 static bool may_ask_anew(struct engine *e, const struct flow *fl, const struct frame *f)
 {
@@ -176,24 +110,9 @@ static void ask_past(struct engine *e, struct flow *fl, const struct frame *f, b
 		engine_tx(e, other_port(fl->side), out, psn_map_frame(out, f, wire, PSN_NONE));
 }
 
-/* The QPN was given to another QP: nobody will ask for what is held for the former one. */
-static void former_is_gone(struct engine *e, struct flow *fl)
-{
-	engine_event(e, EVENT_INCARNATION, fl, 0, 0);
-	lane_close(e, fl, REASON_INCARNATION, true);
-	flow_unpair(e, fl);
-}
-
-static void new_incarnation(struct engine *e, struct flow *fl, const struct frame *f)
-{
-	former_is_gone(e, fl);
-	learn_request(e, fl, f);
-	engine_pass(e, fl->side, f);
-}
-
 /* Whether @f, whose PSN is within those of @r, asks for something else than @r did. A READ may ask
  * for the end of it. */
-static bool other_read(const struct flow *fl, const struct read_rec *r, const struct frame *f)
+bool other_read(const struct flow *fl, const struct read_rec *r, const struct frame *f)
 {
 	uint32_t skip = psn_sub(f->psn, r->at.psn) * flow_mtu(fl);
 
@@ -283,122 +202,6 @@ static void pass_done(struct engine *e, struct flow *fl, const struct frame *f)
 	engine_tx(e, other_port(fl->side), f->data, f->len);
 }
 
-/*
- * Of a READ, say, no answer has passed here since the lane opened, and the responder has executed
- * it: its host sent it before, and may have had its answer before, or in a part that it had asked
- * for again. Such a host asks for nothing from before its end any more, but repeats what follows
- * it, as the next owner of the number may do, too. The host it is if it asks for what follows in
- * the very words of the one that we know, or if the responder says so of a repeat that was passed
- * to it.
- */
-static bool may_be_unseen(const struct engine *e, const struct lane *l, const struct read_rec *r)
-{
-	return psn_before(r->wire, l->overlap) &&
-	       !psn_before(l->una.psn, psn_add(r->wire, r->span)) &&
-	       e->now - r->asked >= (2 * l->rtt.srtt_us + AGAIN_US) * NSEC_PER_USEC &&
-	       e->now - r->heard >=
-		       AGAIN_US * NSEC_PER_USEC; /* else it has asked for it in the same round */
-}
-
-/* Its host has the answer to @r, the oldest that is awaited. */
-static void answered_unseen(struct engine *e, struct flow *fl, struct read_rec *r)
-{
-	struct lane *l = &fl->lane;
-	uint32_t end = psn_add(r->at.psn, r->span);
-
-	r->done = true;
-	if (reads_of(e, l))
-		fetch_cancel(e, fl, r->wire);
-	if (psn_after(end, l->told))
-		l->told = end;
-	frontier_trim(e, l);
-}
-
-/* Whether @f asks for what a READ or the like that is awaited did, while nothing has lately shown
- * that somebody else asks: for something from before the end of @r that is not @r. */
-static bool in_its_words(struct engine *e, struct flow *fl, const struct read_rec *r,
-			 const struct frame *f)
-{
-	const struct read_rec *same = reads_find(e, &fl->lane, f->psn);
-
-	return (!r->other || e->now - r->other > STUCK_NS) && (f->op->flags & OPF_ANSWERED) &&
-	       same && !other_read(fl, same, f);
-}
-
-/* The repeat @f tells of the oldest READ that is awaited. Returns true when it was passed on to the
- * responder, who knows more. @moved: the responder knows other PSNs. */
-static bool tells_of_unseen(struct engine *e, struct flow *fl, const struct frame *f, bool moved)
-{
-	struct lane *l = &fl->lane;
-	struct read_rec *r = reads_head(e, l);
-	bool within, answered = f->op->flags & OPF_ANSWERED;
-
-	if (!r)
-		return false;
-	within = psn_in(f->psn, r->at.psn, psn_add(r->at.psn, r->span));
-	if (within || psn_before(f->psn, r->at.psn)) {
-		if ((!within || other_read(fl, r, f)) &&
-		    e->now - r->asked > AGAIN_US * NSEC_PER_USEC && icrc_ok(f))
-			r->other = e->now;
-		return false;
-	}
-	if (!may_be_unseen(e, l, r) || !icrc_ok(f))
-		return false;
-	if (moved ? !r->other : in_its_words(e, fl, r, f)) {
-		answered_unseen(e, fl, r);
-	} else if (!moved && !answered && psn_before(f->psn, l->una.psn)) {
-		pass_done(e, fl, f);
-		return true;
-	}
-	return false;
-}
-
-/** duplicate_proved - the responder has all below una and counts as we do: the requests that passed
- * to it came from the queue pair that we know. */
-void duplicate_proved(struct engine *e, struct flow *fl)
-{
-	struct lane *l = &fl->lane;
-	struct read_rec *r = reads_head(e, l);
-
-	if (!r || psn_before(l->passed_from, psn_add(r->at.psn, r->span)) ||
-	    !may_be_unseen(e, l, r))
-		return;
-	answered_unseen(e, fl, r);
-	l->ack_repeat = true;
-	ack_list(e, fl);
-}
-
-/* Whether another owner of the number asks for @psn: asked for again and again, while nothing is
- * owed. */
-static bool may_be_another(struct engine *e, struct flow *fl, uint32_t psn)
-{
-	struct lane *l = &fl->lane;
-
-	if (lane_owes(e, l)) {
-		COUNT(e, FOREIGN);
-		forget_place(e, l);
-		return false;
-	}
-	begins_again(e, l, psn);
-	return psn == l->jump_psn && l->jump_run >= JUMP_RUN;
-}
-
-/* A requester repeats what it asked: another request with the same PSN comes from another QP. */
-static void refuse_other(struct engine *e, struct flow *fl, const struct frame *f)
-{
-	struct lane *l = &fl->lane;
-
-	if (!icrc_ok(f)) {
-		COUNT(e, BAD_ICRC);
-		return;
-	}
-	/* should it be another owner, it must not take our word for its responder's */
-	if (lane_keeps(l) && lane_stalled(e, l))
-		l->suspect = true;
-	if (may_be_another(e, fl, f->psn))
-		new_incarnation(e, fl, f);
-}
-
 /* The requester resends the SEND or WRITE @psn, and has not asked for the READs before it again in
  * the same round: it has their answers. */
 static void has_answers(const struct engine *e, struct lane *l, uint32_t psn)
@@ -421,7 +224,7 @@ static void ack_again(struct engine *e, struct flow *fl, const struct frame *f, 
 	if (moved && psn_before(f->psn, l->told) &&
 	    repeats_for_ever(e, fl, reads_of(e, l), f, REASON_INCARNATION))
 		return;
-	forget_place(e, l);
+	rounds_forget(e, l);
 	trickle(e, fl);
 	has_answers(e, l, f->psn);
 	l->ack_repeat = true;
@@ -483,7 +286,7 @@ static void answer_again(struct engine *e, struct flow *fl, const struct frame *
 		r->heard = e->now;
 	/* what is kept is a former owner's, if that is what it is: the responder is asked */
 	if ((r && other_read(fl, r, f)) || reads_outran(e, fl, f->psn))
-		refuse_other(e, fl, f);
+		incarnation_refuse(e, fl, f);
 	else if (fl->lane.suspect ||
 		 (!atomic_again(e, fl, f) && !(reads_of(e, &fl->lane) && resp_repeat(e, fl, f))))
 		await_answer(e, fl, f, r, moved);
@@ -512,7 +315,7 @@ static void while_opening(struct engine *e, struct flow *fl, const struct frame 
 	if ((r && other_read(fl, r, f)) || (d && other_request(e, fl, reads_of(e, l), f))) {
 		COUNT(e, FOREIGN);
 		if (!lane_owes(e, l) && icrc_ok(f))
-			former_is_gone(e, fl); /* and asks again */
+			incarnation_gone(e, fl); /* and asks again */
 	} else if (d) {
 		engine_tx(e, other_port(fl->side), lane_packet(e, d), d->len);
 	} else if (r) {
@@ -544,13 +347,15 @@ void duplicate_request(struct engine *e, struct flow *fl, const struct frame *f)
 
 	if (l->state == LANE_OPENING || (!l->start_acked && psn_before(f->psn, l->start))) {
 		if (l->state == LANE_HELD && long_unanswered(e, l) && icrc_ok(f))
-			new_incarnation(e, fl, f);
+			incarnation_next(e, fl, f);
 		else
 			while_opening(e, fl, f);
 		return;
 	}
-	if (tells_of_unseen(e, fl, f, moved))
+	if (unseen_told(e, fl, f, moved)) {
+		pass_done(e, fl, f);
 		return;
+	}
 	r = (f->op->flags & OPF_ANSWERED) ? reads_find(e, l, f->psn) : NULL;
 	switch (classify(e, fl, f, r, moved)) {
 	case REPEATS_DONE:
@@ -563,31 +368,9 @@ void duplicate_request(struct engine *e, struct flow *fl, const struct frame *f)
 		answer_again(e, fl, f, r, moved);
 		break;
 	case OTHER_REQUEST:
-		refuse_other(e, fl, f);
+		incarnation_refuse(e, fl, f);
 		break;
 	}
-}
-
-/*
- * @f is far ahead of or behind all that this QP should have outstanding; @first: the request before
- * it was not. A requester that has lost a packet on its way here, or finds no room, may run on for
- * long, and a single READ may take 2^21 PSNs. Such a requester goes back to what is missing as soon
- * as a NAK or its timer says so, whereas another incarnation begins again where it began. Returns
- * true when another incarnation was found; it then passes through WATCH.
- */
-bool duplicate_jumped(struct engine *e, struct flow *fl, const struct frame *f, bool first)
-{
-	struct lane *l = &fl->lane;
-	if (!icrc_ok(f)) {
-		COUNT(e, BAD_ICRC);
-		return false;
-	}
-	if (first)
-		forget_place(e, l);
-	if (!may_be_another(e, fl, f->psn))
-		return false;
-	new_incarnation(e, fl, f);
-	return true;
 }
 
 /* @f goes to the responder without being counted: the responder will have used its PSNs. */
@@ -597,29 +380,4 @@ void duplicate_passes(struct flow *fl, const struct frame *f)
 
 	if (psn_after(end, fl->lane.overlap))
 		fl->lane.overlap = end;
-}
-
-/*
- * A requester that repeats from behind what is missing here, again and again, has been told by
- * somebody else that it is done: its packets passed by while we did not run (the XDP program passes
- * everything when the daemon stands still), or is the next owner of the number. Where nothing is in
- * custody it is let go, and the lane fails where it cannot be, since the responder knows other PSNs
- * and nobody else would ever answer. Returns true when it was let go.
- */
-bool duplicate_gone_on(struct engine *e, struct flow *fl, const struct frame *f)
-{
-	struct lane *l = &fl->lane;
-	struct lane_reads *x = reads_of(e, l);
-
-	if (!icrc_ok(f) || l->state != LANE_HELD || l->room_wait)
-		return false;
-	begins_again(e, l, f->psn);
-	if (l->jump_run <= GONE_ON_ROUNDS || l->una.psn != l->epsn.psn)
-		return false;
-	if (psn_map_differs(e, l)) {
-		(void)(x && repeats_for_ever(e, fl, x, f, REASON_INCARNATION));
-		return false;
-	}
-	lane_close(e, fl, REASON_INCARNATION, true);
-	return true;
 }

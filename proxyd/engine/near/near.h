@@ -48,10 +48,14 @@ void near_ease_one(struct engine *e, struct flow *fl);
 
 /* duplicate.c: requests that are not the next one */
 void duplicate_request(struct engine *e, struct flow *fl, const struct frame *f);
-bool duplicate_jumped(struct engine *e, struct flow *fl, const struct frame *f, bool first);
-void duplicate_proved(struct engine *e, struct flow *fl);
 void duplicate_passes(struct flow *fl, const struct frame *f);
-bool duplicate_gone_on(struct engine *e, struct flow *fl, const struct frame *f);
+
+/* incarnation.c: whether another owner of the number asks */
+bool incarnation_jumped(struct engine *e, struct flow *fl, const struct frame *f, bool first);
+bool incarnation_gone_on(struct engine *e, struct flow *fl, const struct frame *f);
+
+/* unseen.c: READs whose answer has not passed here */
+void unseen_proved(struct engine *e, struct flow *fl);
 
 /* atomic.c: ATOMICs whose earlier content may be thrown away */
 struct read_rec *atomic_due(struct engine *e, struct lane *l);

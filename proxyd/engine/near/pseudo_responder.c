@@ -329,7 +329,7 @@ void near_request(struct engine *e, struct flow *fl, const struct frame *f)
 	ahead = psn_diff(f->psn, host_epsn(e, l)->psn);
 	if (far(ahead)) {
 		COUNT(e, GAPS);
-		duplicate_jumped(e, fl, f, !far(psn_diff(l->jump_psn, host_epsn(e, l)->psn)));
+		incarnation_jumped(e, fl, f, !far(psn_diff(l->jump_psn, host_epsn(e, l)->psn)));
 		return;
 	}
 	if (ahead == 0)
@@ -347,7 +347,7 @@ void near_request(struct engine *e, struct flow *fl, const struct frame *f)
 			 * into its stream. Somebody else may have sent it, and a host whose packet
 			 * is lost before it sends it again. */
 			return;
-		} else if (duplicate_gone_on(e, fl, f))
+		} else if (incarnation_gone_on(e, fl, f))
 			engine_pass(e, fl->side, f);
 		else if (!l->nak_sent && !l->nak_due && !l->room_wait &&
 			 (l->state == LANE_HELD || lane_carries_on(l)) && icrc_ok(f))

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Whether another owner of a queue pair number asks (roles OPENER and SINGLE). Its PSNs begin
+ * anywhere: far from those of the former one (jumps), or among them, where only the content tells,
+ * and anybody can send a request with any content. What shows another owner is that it begins again
+ * at the same place, round after round, while nothing is owed to the former one; core/owner.c has
+ * what else there is to know.
+ */
+#include "engine/fault/fault.h"
+#include "engine/learn/learn.h"
+#include "engine/near/near_priv.h"
+
+/* So many rounds of repeating that begin at the same place far away mean another incarnation. */
+#define JUMP_RUN       3
+/* A place where nothing was repeated for so long is no place to wait at; a requester that is about
+ * to be told of a fault for it may have a longer timer. */
+#define PLACE_MS       1000u
+#define STUCK_PLACE_MS 5000u
+/* Rounds of repeating that begin behind what is missing, until it is believed. */
+#define GONE_ON_ROUNDS 3
+
+/*
+ * Count the rounds of repeating that begin at @psn, the lowest one of them. A requester that gets
+ * no answer begins each round there, when its timer fires.
+ * Who only knows the addresses does not know where that is, and what it sends at once, however
+ * many, is one round.
+ */
+void rounds_begin(struct engine *e, struct lane *l, uint32_t psn)
+{
+	uint16_t now = (uint16_t)(e->now / NSEC_PER_MSEC), since = now - l->jump_ms;
+	struct lane_reads *x = reads_of(e, l);
+
+	if (!l->jump_run || since > (x && x->stuck ? STUCK_PLACE_MS : PLACE_MS) ||
+	    (psn_before(psn, l->jump_psn) && l->jump_run == 1)) {
+		l->jump_run = 1;
+		if (x)
+			x->stuck = 0;
+	} else if (psn != l->jump_psn || since < ROUND_MS) {
+		return;
+	} else if (l->jump_run < UINT8_MAX) {
+		l->jump_run++;
+	}
+	l->jump_psn = psn;
+	l->jump_ms = now;
+}
+
+/* What comes is the requester's own, or may be: nobody begins anew elsewhere. Not so while repeats
+ * of the same are counted, between which anybody may send this. */
+void rounds_forget(struct engine *e, struct lane *l)
+{
+	if (!reads_of(e, l) || !reads_of(e, l)->stuck)
+		l->jump_run = 0;
+}
+
+/*
+ * The requester repeats for STUCK_NS, round after round, what it was told to be done, and the
+ * responder, which would know more, cannot be asked: it knows other PSNs, or may have forgotten the
+ * answer. The requester is another incarnation of the QP, or does not get what we send. Two repeats
+ * with a long silence between them, or of this and that, show nothing: anybody can send them.
+ * Returns true when the lane has faulted.
+ */
+bool repeats_for_ever(struct engine *e, struct flow *fl, struct lane_reads *x,
+		      const struct frame *f, enum lane_reason why)
+{
+	if (!icrc_ok(f))
+		return false;
+	rounds_begin(e, &fl->lane, f->psn);
+	if (!x->stuck)
+		x->stuck = e->now;
+	if (f->psn != fl->lane.jump_psn || e->now - x->stuck < STUCK_NS)
+		return false;
+	lane_fault(e, fl, why, AETH_NAK_OPERATION);
+	return true;
+}
+
+/* The QPN was given to another QP: nobody will ask for what is held for the former one. */
+void incarnation_gone(struct engine *e, struct flow *fl)
+{
+	engine_event(e, EVENT_INCARNATION, fl, 0, 0);
+	lane_close(e, fl, REASON_INCARNATION, true);
+	flow_unpair(e, fl);
+}
+
+void incarnation_next(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	incarnation_gone(e, fl);
+	learn_request(e, fl, f);
+	engine_pass(e, fl->side, f);
+}
+
+/* Whether another owner of the number asks for @psn: asked for again and again, while nothing is
+ * owed. */
+static bool may_be_another(struct engine *e, struct flow *fl, uint32_t psn)
+{
+	struct lane *l = &fl->lane;
+
+	if (lane_owes(e, l)) {
+		COUNT(e, FOREIGN);
+		rounds_forget(e, l);
+		return false;
+	}
+	rounds_begin(e, l, psn);
+	return psn == l->jump_psn && l->jump_run >= JUMP_RUN;
+}
+
+/* A requester repeats what it asked: another request with the same PSN comes from another QP. */
+void incarnation_refuse(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+
+	if (!icrc_ok(f)) {
+		COUNT(e, BAD_ICRC);
+		return;
+	}
+	/* should it be another owner, it must not take our word for its responder's */
+	if (lane_keeps(l) && lane_stalled(e, l))
+		l->suspect = true;
+	if (may_be_another(e, fl, f->psn))
+		incarnation_next(e, fl, f);
+}
+
+/*
+ * @f is far ahead of or behind all that this QP should have outstanding; @first: the request before
+ * it was not. A requester that has lost a packet on its way here, or finds no room, may run on for
+ * long, and a single READ may take 2^21 PSNs. Such a requester goes back to what is missing as soon
+ * as a NAK or its timer says so, whereas another incarnation begins again where it began. Returns
+ * true when another incarnation was found; it then passes through WATCH.
+ */
+bool incarnation_jumped(struct engine *e, struct flow *fl, const struct frame *f, bool first)
+{
+	struct lane *l = &fl->lane;
+	if (!icrc_ok(f)) {
+		COUNT(e, BAD_ICRC);
+		return false;
+	}
+	if (first)
+		rounds_forget(e, l);
+	if (!may_be_another(e, fl, f->psn))
+		return false;
+	incarnation_next(e, fl, f);
+	return true;
+}
+
+/*
+ * A requester that repeats from behind what is missing here, again and again, has been told by
+ * somebody else that it is done: its packets passed by while we did not run (the XDP program passes
+ * everything when the daemon stands still), or is the next owner of the number. Where nothing is in
+ * custody it is let go, and the lane fails where it cannot be, since the responder knows other PSNs
+ * and nobody else would ever answer. Returns true when it was let go.
+ */
+bool incarnation_gone_on(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+	struct lane_reads *x = reads_of(e, l);
+
+	if (!icrc_ok(f) || l->state != LANE_HELD || l->room_wait)
+		return false;
+	rounds_begin(e, l, f->psn);
+	if (l->jump_run <= GONE_ON_ROUNDS || l->una.psn != l->epsn.psn)
+		return false;
+	if (psn_map_differs(e, l)) {
+		(void)(x && repeats_for_ever(e, fl, x, f, REASON_INCARNATION));
+		return false;
+	}
+	lane_close(e, fl, REASON_INCARNATION, true);
+	return true;
+}

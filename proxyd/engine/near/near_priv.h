@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the files share that deal with requests that are not the next one (duplicate.c). */
+#ifndef LONGHAUL_ENGINE_NEAR_NEAR_PRIV_H
+#define LONGHAUL_ENGINE_NEAR_NEAR_PRIV_H
+
+#include "engine/near/near.h"
+
+/* A requester resends all that it has outstanding within this time. */
+#define AGAIN_US 20000u
+/* A requester may repeat what it was told to be done for so long. */
+#define STUCK_NS (10 * NSEC_PER_SEC)
+
+/* duplicate.c */
+bool other_read(const struct flow *fl, const struct read_rec *r, const struct frame *f);
+
+/* incarnation.c */
+void rounds_begin(struct engine *e, struct lane *l, uint32_t psn);
+void rounds_forget(struct engine *e, struct lane *l);
+bool repeats_for_ever(struct engine *e, struct flow *fl, struct lane_reads *x,
+		      const struct frame *f, enum lane_reason why);
+void incarnation_gone(struct engine *e, struct flow *fl);
+void incarnation_next(struct engine *e, struct flow *fl, const struct frame *f);
+void incarnation_refuse(struct engine *e, struct flow *fl, const struct frame *f);
+
+/* unseen.c */
+/** unseen_told - the repeat @f tells of the oldest READ that is awaited. Returns true when the
+ * responder knows more, to whom it is to be passed on. @moved: the responder knows other PSNs. */
+bool unseen_told(struct engine *e, struct flow *fl, const struct frame *f, bool moved);
+
+#endif

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * READs whose answer the host has, and we have not seen: what it asks for tells of them (roles
+ * OPENER and SINGLE).
+ */
+#include "engine/near/near_priv.h"
+#include "engine/prefetch/prefetch.h"
+
+/*
+ * Of a READ, say, no answer has passed here since the lane opened, and the responder has executed
+ * it: its host sent it before, and may have had its answer before, or in a part that it had asked
+ * for again. Such a host asks for nothing from before its end any more, but repeats what follows
+ * it, as the next owner of the number may do, too. The host it is if it asks for what follows in
+ * the very words of the one that we know, or if the responder says so of a repeat that was passed
+ * to it.
+ */
+static bool may_be_unseen(const struct engine *e, const struct lane *l, const struct read_rec *r)
+{
+	return psn_before(r->wire, l->overlap) &&
+	       !psn_before(l->una.psn, psn_add(r->wire, r->span)) &&
+	       e->now - r->asked >= (2 * l->rtt.srtt_us + AGAIN_US) * NSEC_PER_USEC &&
+	       e->now - r->heard >=
+		       AGAIN_US * NSEC_PER_USEC; /* else it has asked for it in the same round */
+}
+
+/* Its host has the answer to @r, the oldest that is awaited. */
+static void answered_unseen(struct engine *e, struct flow *fl, struct read_rec *r)
+{
+	struct lane *l = &fl->lane;
+	uint32_t end = psn_add(r->at.psn, r->span);
+
+	r->done = true;
+	if (reads_of(e, l))
+		fetch_cancel(e, fl, r->wire);
+	if (psn_after(end, l->told))
+		l->told = end;
+	frontier_trim(e, l);
+}
+
+/* Whether @f asks for what a READ or the like that is awaited did, while nothing has lately shown
+ * that somebody else asks: for something from before the end of @r that is not @r. */
+static bool in_its_words(struct engine *e, struct flow *fl, const struct read_rec *r,
+			 const struct frame *f)
+{
+	const struct read_rec *same = reads_find(e, &fl->lane, f->psn);
+
+	return (!r->other || e->now - r->other > STUCK_NS) && (f->op->flags & OPF_ANSWERED) &&
+	       same && !other_read(fl, same, f);
+}
+
+bool unseen_told(struct engine *e, struct flow *fl, const struct frame *f, bool moved)
+{
+	struct lane *l = &fl->lane;
+	struct read_rec *r = reads_head(e, l);
+	bool within, answered = f->op->flags & OPF_ANSWERED;
+
+	if (!r)
+		return false;
+	within = psn_in(f->psn, r->at.psn, psn_add(r->at.psn, r->span));
+	if (within || psn_before(f->psn, r->at.psn)) {
+		if ((!within || other_read(fl, r, f)) &&
+		    e->now - r->asked > AGAIN_US * NSEC_PER_USEC && icrc_ok(f))
+			r->other = e->now;
+		return false;
+	}
+	if (!may_be_unseen(e, l, r) || !icrc_ok(f))
+		return false;
+	if (moved ? r->other : !in_its_words(e, fl, r, f))
+		return !moved && !answered && psn_before(f->psn, l->una.psn);
+	answered_unseen(e, fl, r);
+	return false;
+}
+
+/** unseen_proved - the responder has all below una and counts as we do: the requests that passed
+ * to it came from the queue pair that we know. */
+void unseen_proved(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	struct read_rec *r = reads_head(e, l);
+
+	if (!r || psn_before(l->passed_from, psn_add(r->at.psn, r->span)) ||
+	    !may_be_unseen(e, l, r))
+		return;
+	answered_unseen(e, fl, r);
+	l->ack_repeat = true;
+	ack_list(e, fl);
+}
