@@ -48,23 +48,12 @@
  * are such requests the host is told only what is true, so that this ends.
  *
  * A peer that knows nothing of barriers (features in HELLO) gets lanes with the policy `honest`.
+ *
+ * Here are the logs and the lanes that belong to them. Barriers are in order_barrier.c, what the
+ * peer is sent, and the tick, in order_tx.c; records are carried out in order_rx.c.
  */
 #include "engine/fault/fault.h"
-#include "engine/link/link.h"
 #include "engine/link/order_priv.h"
-
-#define STEP_NS	      (200 * NSEC_PER_USEC)
-#define STEP_ALONE_NS (20 * NSEC_PER_USEC)
-#define STEP_MAX_NS   (2 * NSEC_PER_MSEC) /* over a LAN */
-#define STEP_SINGLE   (1 * NSEC_PER_SEC)
-#define AGAIN_FIRST   (50 * NSEC_PER_MSEC)
-#define AGAIN_MIN     (2 * NSEC_PER_MSEC)
-/* After a request that no lane holds the host is told only what is true, for so long; and longer
- * if it was dropped, for its host repeats it after a timeout only. */
-#define QUIET_NS      (100 * NSEC_PER_MSEC)
-#define DROPPED_NS    (1 * NSEC_PER_SEC)
-/* A peer that has just come up may have forgotten lanes whose packets are under way. */
-#define FRESH_PEER_NS (300 * NSEC_PER_MSEC)
 
 uint64_t order_arena_size(uint32_t nflows)
 {
@@ -109,7 +98,7 @@ void order_attach(struct order *o)
 }
 
 /* The log of the two hosts of @k, in this direction. */
-static struct order_log *log_of(const struct engine *e, const struct flow_key *k)
+struct order_log *order_log_of(const struct engine *e, const struct flow_key *k)
 {
 	uint64_t h = 0;
 
@@ -117,11 +106,6 @@ static struct order_log *log_of(const struct engine *e, const struct flow_key *k
 		h = (h ^ get_be64(k->src.b + i)) * 0x9e3779b97f4a7c15u +
 		    (get_be64(k->dst.b + i) ^ h >> 29) * 0xc2b2ae3d27d4eb4fu;
 	return log_ref(e, (h ^ h >> 31) >> 32 & (ORDER_LOGS - 1));
-}
-
-static struct order_rec *record(const struct engine *e, uint32_t id)
-{
-	return id == MQ_NONE ? NULL : mq_ptr(e->order->records, id);
 }
 
 void order_due_at(struct engine *e, struct order_log *g, uint64_t when)
@@ -155,41 +139,6 @@ static void log_begin(struct engine *e, struct order_log *g)
 	g->probe_at = 0;
 }
 
-/* Not before this there may be another barrier. */
-static uint64_t barrier_at(const struct order_log *g)
-{
-	uint64_t most = g->peer == PEER_NONE ? STEP_SINGLE : STEP_MAX_NS;
-	uint64_t step = g->step_us * NSEC_PER_USEC * 3 / 2;
-
-	if (g->nfresh == 1 && g->fresh == g->alone)
-		return g->closed + STEP_ALONE_NS;
-	if (step < STEP_NS)
-		step = STEP_NS;
-	return g->closed + (step < most ? step : most);
-}
-
-/* The next barrier has to look at the lane. */
-static void keep_fresh(struct engine *e, struct flow *fl)
-{
-	struct order_lane *o = order_lane(e, fl);
-	struct order_log *g = log_ref(e, o->log);
-
-	if (o->fresh)
-		return;
-	o->fresh = true;
-	o->next_fresh = g->fresh;
-	g->fresh = flow_index(e, fl);
-	g->nfresh++;
-}
-
-static void fresh(struct engine *e, struct flow *fl)
-{
-	struct order_log *g = log_ref(e, order_lane(e, fl)->log);
-
-	keep_fresh(e, fl);
-	order_due_at(e, g, barrier_at(g));
-}
-
 /* ---- lanes come and go ---- */
 
 void order_join(struct engine *e, struct flow *fl)
@@ -197,7 +146,7 @@ void order_join(struct engine *e, struct flow *fl)
 	struct lane *l = &fl->lane;
 	const struct rule *r = &e->rules[fl->rule];
 	struct order_lane *o = order_lane(e, fl);
-	struct order_log *g = log_of(e, &fl->key);
+	struct order_log *g = order_log_of(e, &fl->key);
 
 	l->ordered = false;
 	if (!r->order)
@@ -232,7 +181,7 @@ void order_join(struct engine *e, struct flow *fl)
 }
 
 /* All that is not carried out is sent once more, to a peer that may know nothing of it. */
-static void log_resume(struct engine *e, struct order_log *g)
+void order_log_resume(struct engine *e, struct order_log *g)
 {
 	g->gen++;
 	g->have = g->send = g->base;
@@ -277,11 +226,11 @@ void order_leave(struct engine *e, struct flow *fl)
 	if (g->alone == flow_index(e, fl))
 		g->alone = FLOW_NONE;
 	if (o->resuming && !--g->resuming)
-		log_resume(e, g);
+		order_log_resume(e, g);
 	if (psn_after(o->waited, l->una.psn))
 		g->broken = true; /* what a record waits for will never be delivered */
 	else if ((int32_t)(o->wait_seq - g->base) >= 0)
-		log_resume(e, g); /* the peer must not wait for what it does not know any more */
+		order_log_resume(e, g); /* the peer must not wait for what it knows no more */
 }
 
 void order_resume(struct engine *e, struct flow *fl)
@@ -303,7 +252,7 @@ void order_resumed(struct engine *e, struct flow *fl)
 		return;
 	o->resuming = false;
 	if (!--g->resuming)
-		log_resume(e, g);
+		order_log_resume(e, g);
 }
 
 void order_open(const struct engine *e, const struct flow *fl, struct report *r)
@@ -318,163 +267,10 @@ void order_open(const struct engine *e, const struct flow *fl, struct report *r)
 	r->clear = psn_before(o->cleared, r->start_psn) ? r->start_psn : o->cleared;
 }
 
-/* ---- what the host may be told ---- */
-
-void order_want(struct engine *e, struct flow *fl, const struct mark *m)
-{
-	struct order_lane *o = order_lane(e, fl);
-	const struct lane *l = &fl->lane;
-
-	if (psn_after(m->psn, o->want.psn))
-		o->want = *m;
-	if (l->state != LANE_OPENING && psn_after(o->want.psn, o->grant.psn))
-		fresh(e, fl);
-}
-
-void order_limit(struct engine *e, const struct lane *l, struct mark *m)
-{
-	const struct flow *fl =
-		(const struct flow *)((const char *)l - offsetof(struct flow, lane));
-	struct mark una = psn_to_host(e, l, &l->una), grant = order_lane(e, fl)->grant;
-
-	if (psn_after(una.psn, grant.psn))
-		grant = una; /* what is true may always be told */
-	if (psn_before(grant.psn, m->psn))
-		*m = grant;
-}
-
-void order_accepted(struct engine *e, struct flow *fl)
-{
-	const struct lane *l = &fl->lane;
-
-	if (l->ordered && l->state != LANE_OPENING &&
-	    psn_after(l->epsn.psn, order_lane(e, fl)->logged))
-		fresh(e, fl);
-}
-
-static void log_add(struct engine *e, struct order_log *g, struct flow *fl, enum order_kind kind,
-		    uint32_t psn)
-{
-	uint32_t id = mq_push(e->order->records, &g->records);
-	struct order_rec *r = record(e, id);
-
-	r->lane = flow_index(e, fl);
-	r->birth = order_lane(e, fl)->birth;
-	r->psn = psn;
-	r->kind = kind;
-	g->n++;
-	g->waits += kind == ORDER_WAIT;
-	if (g->send_id == MQ_NONE)
-		g->send_id = id;
-	if (g->have_id == MQ_NONE)
-		g->have_id = id;
-}
-
-/* The wire PSN before which the host is told, with @o->want. */
-static uint32_t told_before(struct engine *e, const struct lane *l, const struct order_lane *o)
-{
-	uint32_t psn = o->want.psn;
-
-	if (psn_map_differs(e, l)) {
-		psn = psn_to_wire(map_of(e, l), psn_sub(psn, 1));
-		if (psn == PSN_NONE)
-			return l->epsn.psn;
-		psn = psn_add(psn, 1);
-	}
-	return psn_after(psn, o->logged) ? o->logged : psn;
-}
-
-/* Clear what was accepted on @fl since the barrier before. */
-static void barrier_clear(struct engine *e, struct order_log *g, struct flow *fl)
-{
-	struct order_lane *o = order_lane(e, fl);
-
-	if (!psn_after(fl->lane.epsn.psn, o->logged))
-		return;
-	o->logged = fl->lane.epsn.psn;
-	log_add(e, g, fl, ORDER_CLEAR, o->logged);
-}
-
-/* Let its host be told, behind a record that waits for what it is told of. */
-static void barrier_grant(struct engine *e, struct order_log *g, struct flow *fl)
-{
-	struct order_lane *o = order_lane(e, fl);
-	struct lane *l = &fl->lane;
-	uint32_t psn;
-
-	if (!psn_after(o->want.psn, o->grant.psn))
-		return;
-	psn = told_before(e, l, o);
-	if (l->policy == POLICY_EARLY && psn_after(psn, l->una.psn) && psn_after(psn, o->waited)) {
-		o->waited = psn;
-		o->wait_seq = g->base + g->n;
-		log_add(e, g, fl, ORDER_WAIT, psn);
-	}
-	o->grant = o->want;
-	ack_list(e, fl);
-}
-
-/* A barrier: the lanes that have news since the one before. */
-static void barrier(struct engine *e, struct order_log *g)
-{
-	uint32_t list = g->fresh, i;
-	bool grants = e->now >= g->quiet;
-
-	g->alone = g->nfresh == 1 ? list : FLOW_NONE;
-	g->fresh = FLOW_NONE;
-	g->nfresh = 0;
-	for (i = list; i != FLOW_NONE; i = lane_at(e, i)->next_fresh)
-		barrier_clear(e, g, flow_ref(e, i));
-	while ((i = list) != FLOW_NONE) {
-		struct order_lane *o = lane_at(e, i);
-
-		list = o->next_fresh;
-		o->fresh = false;
-		if (grants)
-			barrier_grant(e, g, flow_ref(e, i));
-		else if (psn_after(o->want.psn, o->grant.psn))
-			keep_fresh(e, flow_ref(e, i));
-	}
-	g->closed = e->now;
-}
-
-/* ---- requests that no lane holds ---- */
-
-bool order_waits(const struct engine *e, const struct flow *fl)
-{
-	return log_of(e, &fl->key)->waits;
-}
-
-bool order_may_pass(struct engine *e, struct flow *fl)
-{
-	const struct rule *r = &e->rules[fl->rule];
-	struct order_log *g = log_of(e, &fl->key);
-
-	if (!r->order)
-		return true;
-	if (fl->side == PORT_WAN) {
-		if (r->peer != PEER_NONE && e->now < e->peer_new_at[r->peer] + FRESH_PEER_NS &&
-		    fl->lane.role == ROLE_NONE) {
-			COUNT(e, ORDER_DROPPED);
-			return false;
-		}
-		return true;
-	}
-	if (!g->nmembers && !g->waits)
-		return true;
-	if (g->quiet < e->now + QUIET_NS)
-		g->quiet = e->now + QUIET_NS;
-	if (!g->waits)
-		return true;
-	g->quiet = e->now + DROPPED_NS;
-	COUNT(e, ORDER_DROPPED);
-	return false;
-}
-
 /* ---- custody is lost ---- */
 
 /* What a record waits for is lost, and with it all that stands behind. */
-static void log_broken(struct engine *e, struct order_log *g)
+void order_log_broken(struct engine *e, struct order_log *g)
 {
 	uint32_t i = g->members, next;
 
@@ -491,195 +287,5 @@ static void log_broken(struct engine *e, struct order_log *g)
 			continue;
 		COUNT(e, ORDER_FAULTS);
 		lane_fault(e, fl, REASON_FAULT, AETH_NAK_OPERATION);
-	}
-}
-
-/* ---- reports ---- */
-
-/* The record as the peer is told of it: for a lane that has ended, all delivered, nobody waits. */
-static struct order_rec told_as(const struct engine *e, const struct order_rec *r)
-{
-	struct order_rec x = *r;
-
-	if (!e->flows[r->lane].lane.ordered || lane_at(e, r->lane)->birth != r->birth)
-		x.kind = ORDER_CLEAR;
-	return x;
-}
-
-static void send_records(struct engine *e, struct order_log *g)
-{
-	while (g->send_id != MQ_NONE) {
-		struct report r = {
-			.type = REPORT_ORDER,
-			.by_opener = true,
-			.lane = (uint32_t)(g - e->order->logs),
-			.gen = g->gen,
-			.seq = g->send,
-			.base = g->base,
-		};
-
-		while (g->send_id != MQ_NONE && r.norder < REPORT_ORDER_RECS) {
-			r.order[r.norder++] = told_as(e, record(e, g->send_id));
-			g->send_id = mq_next(e->order->records, g->send_id);
-			g->send++;
-		}
-		if (!g->probe_at) {
-			g->probe_at = e->now;
-			g->probe = g->send;
-		}
-		g->sent = e->now;
-		e->sink.report(e->sink.ctx, (unsigned int)g->peer, &r);
-	}
-}
-
-static uint64_t again_at(const struct order_log *g)
-{
-	uint64_t rto = (g->rtt.srtt_us + 4ull * g->rtt.rttvar_us) * NSEC_PER_USEC;
-
-	if (!rto)
-		rto = AGAIN_FIRST;
-	if (rto < AGAIN_MIN)
-		rto = AGAIN_MIN;
-	return g->sent + (rto << g->backoff);
-}
-
-static void send_again(struct order_log *g)
-{
-	g->send = g->have;
-	g->send_id = g->have_id;
-	g->probe_at = 0;
-}
-
-/*
- * Whether the oldest record, which the peer has, is carried out as far as we know. The peer says so
- * once, and that may be lost. Where nothing follows it would stay open for ever, and requests that
- * no lane holds would be dropped as long.
- */
-static bool answer_lost(const struct engine *e, const struct order_log *g)
-{
-	struct order_rec r;
-
-	if (!g->n || g->have != g->send || g->send != g->base + g->n)
-		return false;
-	r = told_as(e, record(e, g->records.head));
-	return r.kind == ORDER_CLEAR || !psn_before(e->flows[r.lane].lane.una.psn, r.psn);
-}
-
-/* The newest record once more: the peer answers with what it has carried out. */
-static void ask_again(struct order_log *g)
-{
-	g->have = g->send = g->base + g->n - 1;
-	g->have_id = g->send_id = g->records.tail;
-	g->probe_at = 0;
-}
-
-/* The peer tells what it has of our log, and what it has carried out. */
-void order_rx_answer(struct engine *e, unsigned int peer, const struct report *r)
-{
-	struct order_log *g = r->lane < ORDER_LOGS ? log_ref(e, r->lane) : NULL;
-
-	if (!g || !g->known || g->peer != (int8_t)peer || g->resuming)
-		return; /* of a log that is no more */
-	if (g->gen != r->gen) {
-		if ((int32_t)(r->gen - g->gen) <= 0)
-			return;
-		g->gen = r->gen; /* the peer believes in one that never was */
-		log_resume(e, g);
-		return;
-	}
-	if ((int32_t)(r->base - g->base) < 0)
-		return; /* a later one has overtaken it */
-	if (r->seq - g->base > g->n || r->base - g->base > r->seq - g->base) {
-		COUNT(e, BAD_REPORT);
-		return;
-	}
-	if (g->probe_at && (int32_t)(r->seq - g->probe) >= 0) {
-		rtt_sample(&g->rtt, (uint32_t)((e->now - g->probe_at) / NSEC_PER_USEC));
-		g->probe_at = 0;
-	}
-	if ((int32_t)(r->seq - g->have) > 0)
-		g->backoff = 0;
-	while ((int32_t)(r->seq - g->have) > 0) {
-		g->have++;
-		g->have_id = mq_next(e->order->records, g->have_id);
-	}
-	if ((int32_t)(g->have - g->send) > 0) {
-		g->send = g->have;
-		g->send_id = g->have_id;
-	}
-	while (g->base != r->base) {
-		const struct order_rec *x = record(e, g->records.head);
-		struct order_lane *o = lane_at(e, x->lane);
-
-		if (x->kind == ORDER_CLEAR && e->flows[x->lane].lane.ordered &&
-		    o->birth == x->birth)
-			o->cleared = x->psn;
-		g->waits -= x->kind == ORDER_WAIT;
-		mq_pop(e->order->records, &g->records);
-		g->base++;
-		g->n--;
-	}
-	g->step_us = r->step_us;
-	if (r->again_all && g->have != g->send &&
-	    e->now >= g->sent + g->rtt.minrtt_us * NSEC_PER_USEC)
-		send_again(g);
-	order_due(e, g);
-}
-
-/* ---- the tick ---- */
-
-static uint64_t own_step(struct engine *e, struct order_log *g)
-{
-	uint64_t next = 0;
-
-	if (g->broken)
-		log_broken(e, g);
-	if (g->resuming)
-		return 0; /* order_resumed() */
-	if (g->nfresh) {
-		if (mq_free_count(e->order->records) < 2 * g->nfresh)
-			next = e->now + NSEC_PER_MSEC;
-		else if (e->now >= barrier_at(g))
-			barrier(e, g);
-		if (g->nfresh && !next)
-			next = barrier_at(g);
-	}
-	if (g->peer == PEER_NONE) {
-		order_run(e, g);
-		return next;
-	}
-	if (!e->peer_up[g->peer])
-		return e->now + AGAIN_FIRST; /* what could be told is not lost */
-	if (g->have != g->send && e->now >= again_at(g)) {
-		g->backoff += g->backoff < 6;
-		send_again(g);
-	} else if (answer_lost(e, g) && e->now >= again_at(g)) {
-		g->backoff += g->backoff < 6;
-		ask_again(g);
-	}
-	send_records(e, g);
-	if ((g->have != g->send || answer_lost(e, g)) && (!next || again_at(g) < next))
-		next = again_at(g);
-	if (!next && g->n)
-		next = e->now + AGAIN_FIRST; /* answer_lost() */
-	return next;
-}
-
-void order_tick(struct engine *e)
-{
-	struct order *o = e->order;
-	uint32_t i = o->due, next;
-
-	order_change(e);
-	o->due = LOG_NONE;
-	for (; i != LOG_NONE; i = next) {
-		struct order_log *g = log_ref(e, i);
-		uint64_t at;
-
-		next = g->next_due;
-		g->listed = false;
-		at = log_is_own(e, g) ? own_step(e, g) : order_answer(e, g);
-		if (at)
-			order_due_at(e, g, at);
 	}
 }

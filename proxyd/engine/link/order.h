@@ -16,28 +16,34 @@ struct undo;
 /** order_undo_by - what changes is noted in @u from here on. */
 void order_undo_by(struct order *o, struct undo *u);
 
-/* ---- order.c: OPENER, SINGLE ---- */
+/* ---- order.c: the lanes of a log (OPENER, SINGLE) ---- */
 
 /** order_join - the lane begins: it is held to the order of its two hosts where its rule says so.
  * Where that cannot be, its policy becomes `honest`. */
 void order_join(struct engine *e, struct flow *fl);
 /** order_leave - it ends. */
 void order_leave(struct engine *e, struct flow *fl);
+/** order_resume, order_resumed - the lane is to be agreed anew; it is. */
+void order_resume(struct engine *e, struct flow *fl);
+void order_resumed(struct engine *e, struct flow *fl);
+/** order_open - what OPEN says of it. */
+void order_open(const struct engine *e, const struct flow *fl, struct report *r);
+
+/* ---- order_barrier.c: barriers (OPENER, SINGLE) ---- */
+
 /** order_want - its host may be told of all before @m (numbers of the host) but for the barrier. */
 void order_want(struct engine *e, struct flow *fl, const struct mark *m);
 /** order_limit - cut @m down to what a barrier lets the host be told. */
 void order_limit(struct engine *e, const struct lane *l, struct mark *m);
 /** order_accepted - something of the lane may have been accepted. */
 void order_accepted(struct engine *e, struct flow *fl);
-/** order_resume, order_resumed - the lane is to be agreed anew; it is. */
-void order_resume(struct engine *e, struct flow *fl);
-void order_resumed(struct engine *e, struct flow *fl);
-/** order_open - what OPEN says of it. */
-void order_open(const struct engine *e, const struct flow *fl, struct report *r);
 /** order_may_pass - whether a request that no lane holds may pass to the other host. */
 bool order_may_pass(struct engine *e, struct flow *fl);
 /** order_waits - whether a barrier of the lane's hosts waits for a delivery. */
 bool order_waits(const struct engine *e, const struct flow *fl);
+
+/* ---- order_tx.c: the tick, and what the peer is sent of our logs (OPENER) ---- */
+
 /** order_tick - barriers that are due, reports of them. */
 void order_tick(struct engine *e);
 

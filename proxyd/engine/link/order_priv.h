@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the two files of the order between queue pairs share; order.c has the theory. */
+/* What the files of the order between queue pairs share; order.c has the theory. */
 #ifndef LONGHAUL_ENGINE_LINK_ORDER_PRIV_H
 #define LONGHAUL_ENGINE_LINK_ORDER_PRIV_H
 
@@ -102,19 +102,48 @@ static inline struct order_log *log_ref(const struct engine *e, uint32_t i)
 	return g;
 }
 
+/** log_record - the record that is element @id, NULL where that is MQ_NONE. */
+static inline struct order_rec *log_record(const struct engine *e, uint32_t id)
+{
+	return id == MQ_NONE ? NULL : mq_ptr(e->order->records, id);
+}
+
 static inline bool log_is_own(const struct engine *e, const struct order_log *g)
 {
 	return g < e->order->logs + ORDER_LOGS;
 }
 
+/* ---- order.c ---- */
+
+/** order_log_of - the log of the two hosts of @k, in this direction. */
+struct order_log *order_log_of(const struct engine *e, const struct flow_key *k);
 /** order_due, order_due_at - the tick has to look at it, now or later. */
 void order_due(struct engine *e, struct order_log *g);
 void order_due_at(struct engine *e, struct order_log *g, uint64_t when);
+/** order_log_resume - all that is not carried out is sent once more, as another generation, to a
+ * peer that may know nothing of it. */
+void order_log_resume(struct engine *e, struct order_log *g);
+/** order_log_broken - what a record waits for is lost, and with it all that stands behind. */
+void order_log_broken(struct engine *e, struct order_log *g);
+
+/* ---- order_barrier.c ---- */
+
+/** order_barrier_at - not before this there may be another barrier. */
+uint64_t order_barrier_at(const struct order_log *g);
+/** order_barrier - a barrier, of the lanes that have news since the one before. There must be room
+ * for two records of each. */
+void order_barrier(struct engine *e, struct order_log *g);
+
+/* ---- order_tx.c ---- */
+
+/** order_rx_answer - the peer tells what it has of our log, and what it has carried out. */
+void order_rx_answer(struct engine *e, unsigned int peer, const struct report *r);
+
+/* ---- order_rx.c ---- */
+
 /** order_run - carry out what can be. */
 void order_run(struct engine *e, struct order_log *g);
 /** order_answer - tell the source; returns when to ask again. */
 uint64_t order_answer(struct engine *e, struct order_log *g);
-
-void order_rx_answer(struct engine *e, unsigned int peer, const struct report *r);
 
 #endif

@@ -17,7 +17,7 @@
  *	- itself, or the true ACK, while next to nothing is left of that share: what the host was
  *	  not told of is what it can be told, step by step, while the WAN stands still. One that was
  *	  told of all, and whose next request is refused, gives up when its retries are used up;
- *	- what the latest barrier allows, where the rule says `order = hosts` (link/order.c);
+ *	- what the latest barrier allows, with `order = hosts` (link/order_barrier.c);
  *	- itself, or the true ACK, while most of the lane's span of PSNs is in custody: at
  *	  the end of the span a request would be refused that its host has to repeat in vain,
  *	  until its retries are used up.
