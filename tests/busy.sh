@@ -6,7 +6,7 @@
 #	tests/busy.sh [RUNS] [PART...]		20 times the parts netns and vm of tests/run.sh; PART may be
 #						netns/NAME, too
 #
-# beside LOAD (2) processes that do nothing but use up the processor. They have a session of their own, as a build in
+# beside LOAD (2) processes that do nothing but use up the processor. They have one session of their own, as a build in
 # another terminal would have: the kernel gives each session the same share of the processors, however nice
 # one of its processes is. Ends at the first failure; the logs of that run are kept in $B/busy. The last line:
 #
@@ -38,11 +38,13 @@ trap end EXIT
 trap 'end 130' INT
 trap 'end 143' TERM HUP
 
-for ((i = 0; i < ${LOAD:-2}; i++)); do
-	# that ends with this shell even when it is killed
-	setsid setpriv --pdeathsig KILL bash -c 'while :; do :; done' &
-	load+=($!)
-done
+# they end with this shell even when it is killed
+setsid setpriv --pdeathsig KILL bash -c '
+	for ((i = 1; i < $1; i++)); do
+		setpriv --pdeathsig KILL bash -c "while :; do :; done" &
+	done
+	while :; do :; done' load "${LOAD:-2}" &
+load+=($!)
 while [ $runs -lt $times ]; do
 	tests/run.sh "$@" &
 	current=$!

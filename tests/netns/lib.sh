@@ -64,15 +64,17 @@ die()
 	exit 1
 }
 
-# await SECONDS COMMAND...: until the command succeeds; its status if it never does
+# await SECONDS COMMAND...: until the command succeeds; its status if it never does. It looks less often the
+# longer it takes: what it looks with takes time from what it waits for.
 await()
 {
-	local end=$((SECONDS + $1 + 1))
+	local end=$((SECONDS + $1 + 1)) naps=(0.02 0.02 0.03 0.04 0.06 0.1 0.15 0.2) i=0
 
 	shift
 	until "$@" >/dev/null 2>&1; do
 		[ $SECONDS -lt $end ] || return 1
-		sleep 0.02
+		sleep "${naps[i]}"
+		i=$((i + (i < ${#naps[@]} - 1)))
 	done
 }
 
@@ -555,7 +557,7 @@ transfer_until()
 	transfer_begin "$@" --seconds 600
 	until eval "$condition" >/dev/null 2>&1; do
 		ended "${pid[$1-req]}" || [ $SECONDS -ge $end ] && status=1 && break
-		sleep 0.02
+		sleep 0.05
 	done
 	running "$1-req" && enough "$1-req"
 	transfer_end "$1" && [ $status = 0 ]
