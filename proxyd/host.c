@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Interfaces, addresses, folders, memory: what a look at this host tells at once. */
+/* Interfaces, addresses, folders: what a look at this host tells at once. */
 #include "host.h"
 
 #include <errno.h>
@@ -319,44 +319,6 @@ static void check_pins(const struct config *c, struct config_errors *warn)
 	}
 }
 
-/* ---- memory ---- */
-
-/* A figure of /proc/meminfo in bytes, 0 when it is not there. */
-static uint64_t meminfo(const char *what)
-{
-	FILE *f = fopen("/proc/meminfo", "re");
-	unsigned long long kib;
-	char line[128];
-	uint64_t v = 0;
-
-	while (f && !v && fgets(line, sizeof(line), f))
-		if (!strncmp(line, what, strlen(what)) &&
-		    sscanf(line + strlen(what), ": %llu kB", &kib) == 1)
-			v = kib << 10;
-	if (f)
-		fclose(f);
-	return v;
-}
-
-static void check_memory(const struct config *c, struct config_errors *errs,
-			 struct config_errors *warn)
-{
-	uint64_t total = meminfo("MemTotal"), free_ = meminfo("MemAvailable");
-
-	if (total && c->pool_bytes >= total)
-		config_error(errs, c->file, c->line,
-			     "a pool of %llu MiB on a host with %llu MiB of memory; lower 'pool'",
-			     (unsigned long long)c->pool_bytes >> 20,
-			     (unsigned long long)total >> 20);
-	else if (free_ && c->pool_bytes > free_)
-		config_error(warn, c->file, c->line,
-			     "a pool of %llu MiB and only %llu MiB of memory are free: longhauld "
-			     "may be killed when custody grows; lower 'pool', or end something "
-			     "else",
-			     (unsigned long long)c->pool_bytes >> 20,
-			     (unsigned long long)free_ >> 20);
-}
-
 /* For the checks of addresses and of the link. longhauld looks for names all the time it runs. */
 static void look_up(struct config *c, struct config_errors *warn)
 {
@@ -385,7 +347,7 @@ int host_check(struct config *c, unsigned int patience_ms, struct config_errors 
 		look_up(c, warn);
 	check_addresses(c, errs);
 	check_socket(c, errs);
-	check_memory(c, errs, warn);
+	host_check_memory(c, errs, warn);
 	check_pins(c, warn);
 	if (!ports)
 		return -EINVAL;

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "config.h"
 
@@ -22,7 +23,17 @@ int host_check(struct config *c, unsigned int patience_ms, struct config_errors 
 /** host_wait - until both ports are there and up, for a minute at most; host_wait.c. */
 void host_wait(const struct config *c);
 
-/* The parts, each in a file of its own. They only add warnings. */
+/* The parts, each in a file of its own. */
+
+/** host_check_memory - whether there is enough, and the control group allows it: host_memory.c. */
+void host_check_memory(const struct config *c, struct config_errors *errs,
+		       struct config_errors *warn);
+
+/** host_memory_limit - what the control groups of a process allow it, in bytes; 0: no limit.
+ *  @groups: its /proc/PID/cgroup. */
+uint64_t host_memory_limit(FILE *groups);
+
+/* The rest only add warnings. */
 
 /** host_check_link - whether the link carries what the hosts send: host_link.c. */
 void host_check_link(const struct config *c, unsigned int patience_ms, struct config_errors *warn);

@@ -173,6 +173,19 @@ static uint64_t arena_bytes(const struct engine_config *c, uint32_t nflows)
 	       undo_bytes(c, nflows) + (1u << 20);
 }
 
+static uint32_t flows_of(const struct engine_config *c)
+{
+	return c->max_conns * 2 + half_most(c);
+}
+
+uint64_t engine_bytes(const struct engine_config *cfg)
+{
+	struct engine_config c = *cfg;
+
+	defaults(&c);
+	return arena_bytes(&c, flows_of(&c));
+}
+
 struct engine *engine_create(const struct engine_config *cfg, const struct engine_sink *sink,
 			     uint64_t now_ns)
 {
@@ -185,7 +198,7 @@ struct engine *engine_create(const struct engine_config *cfg, const struct engin
 	uint64_t size;
 
 	defaults(&c);
-	nflows = c.max_conns * 2 + half_most(&c);
+	nflows = flows_of(&c);
 	size = arena_bytes(&c, nflows);
 	if (c.file ? arena_init_file(&a, c.file, size) : arena_init(&a, size))
 		return NULL;

@@ -125,6 +125,9 @@ struct engine_config {
 
 struct engine;
 
+/** engine_bytes - the memory that an engine of @cfg takes, from its beginning. */
+uint64_t engine_bytes(const struct engine_config *cfg);
+
 /** engine_create - NULL when memory is short. @now_ns: first value of the clock. */
 struct engine *engine_create(const struct engine_config *cfg, const struct engine_sink *sink,
 			     uint64_t now_ns);

@@ -21,6 +21,10 @@ enum afxdp_mode {
 	AFXDP_GENERIC, /* in the stack, any driver */
 };
 
+/* A UMEM has so many chunks where nothing else is said, of so many bytes. */
+#define AFXDP_FRAMES 16384u
+#define AFXDP_CHUNK  4096u
+
 /**
  * struct afxdp_prefix - one prefix that rules want.
  * @addr: v4-mapped for IPv4; @plen: 0 .. 128 (IPv4 prefix length + 96)
@@ -41,7 +45,7 @@ struct afxdp_prefix {
  * @near, @far: prefixes on the LAN side and beyond the WAN; copied
  * @vlan_rules: [vlan id] -> rules that take this VLAN, [STEER_UNTAGGED] for untagged frames; 4096
  *             words. The outermost tag counts. Priority-tagged frames count as untagged.
- * @frames:    chunks of 4 KiB in the UMEM (default 16384 when 0)
+ * @frames:    chunks of 4 KiB in the UMEM (AFXDP_FRAMES when 0)
  * @file:      descriptor of a file in memory that the UMEM is to be in, so that the next process
  *             need not wait for other pages, 0: none. Nobody else may use it at the same time
  * @file_new:  it may be made anew where it is of no use as it is, which takes up to a second
@@ -50,7 +54,7 @@ struct afxdp_prefix {
  * @stale_ns:  heartbeat older than this: everything passes to the kernel (default 500 ms when 0)
  * @pins:      directory, in a BPF file system, for what afxdp_pin() pins; what a former port pinned
  *             there is taken over. NULL: neither
- * @max_held:  connections that can be held at once (default 16384 when 0)
+ * @max_held:  connections that can be held at once (AFXDP_FRAMES when 0)
  *
  * A packet is taken when one rule has its near prefix, its far prefix and its VLAN. ::/0 covers
  * IPv4 as well.

@@ -17,7 +17,6 @@
 #define XDP_PKT_CONTD (1 << 0)
 #endif
 
-#define AFXDP_CHUNK	4096u /* of the UMEM */
 #define AFXDP_NEED_CAPS "run as root or with CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF and CAP_PERFMON"
 
 /* afxdp_if.c: questions to an interface */

@@ -34,10 +34,9 @@
 #define XDP_MAX_TX_SKB_BUDGET 9
 #endif
 
-#define DEFAULT_FRAMES 16384u
-#define RING_MIN       64u
-#define RING_MAX       32768u
-#define BUSY_MS	       1000 /* how long to wait for a queue that another socket holds */
+#define RING_MIN 64u
+#define RING_MAX 32768u
+#define BUSY_MS	 1000 /* how long to wait for a queue that another socket holds */
 
 static uint32_t pow2_floor(uint32_t v)
 {
@@ -154,7 +153,7 @@ int sockets_open(struct afxdp *x, const struct afxdp_config *cfg, char *err, siz
 	int side, r;
 
 	if (!frames)
-		frames = DEFAULT_FRAMES;
+		frames = AFXDP_FRAMES;
 	if (frames > STEER_SIDES * 2 * RING_MAX)
 		frames = STEER_SIDES * 2 * RING_MAX;
 	ring_rx = pow2_floor(frames / 2 / nsock);

@@ -46,6 +46,7 @@ lab_cleanup()
 		ip netns del $P-$ns 2>/dev/null
 	done
 	umount -l "$LAB/bpf" "$LAB/run" 2>/dev/null
+	rmdir /sys/fs/cgroup/$P /sys/fs/cgroup/memory/$P 2>/dev/null # test_check.sh
 	if [ -n "${KEEP:-}" ]; then
 		echo "# logs and results: $LAB"
 	else

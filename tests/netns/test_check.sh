@@ -139,6 +139,65 @@ gateway_config a
 it "a pool above the memory" eval 'sed -i "s/^pool = .*/pool = 60G/" "$LAB/gw-a.conf" &&
 	if [ "$(awk "/MemTotal/ { print int(\$2 / 1048576) }" /proc/meminfo)" -lt 60 ]; then refuses "a pool of 61440 MiB"
 	else true; fi'
+# memory_group: a control group of ours for memory, its name in $group and the file of its limit in $limit
+memory_group()
+{
+	local root=/sys/fs/cgroup
+
+	group=$root/memory/$P limit=memory.limit_in_bytes
+	if [ ! -d $root/memory ]; then
+		group=$root/$P limit=memory.max
+		grep -qw memory $root/cgroup.controllers 2>/dev/null || return
+		echo +memory >$root/cgroup.subtree_control || return
+	fi 2>/dev/null
+	mkdir "$group"
+}
+# in_group MIB OPTION...: this shell becomes a longhauld of site a with so much memory. Not by ip netns exec, which has
+# a /sys of its own
+in_group()
+{
+	echo "$1M" >"$group/$limit" && echo $BASHPID >"$group/cgroup.procs" || exit 3
+	shift
+	exec nsenter --net="/run/netns/$P-ga" env LONGHAUL_PINS="$LAB/bpf/a" "$B/longhauld" -c "$LAB/gw-a.conf" "$@"
+}
+small_group()
+{
+	! (in_group 64 --check-config) >"$LAB/check.out" 2>"$LAB/check.err" || return
+	grep -q "takes [0-9]* MiB with tables and ports, and the control group of this process allows 64" "$LAB/check.err" &&
+	! (in_group 64) 2>"$LAB/start.err" && grep -q "control group of this process" "$LAB/start.err"
+}
+pool_fills() # more than half of it
+{
+	cli a -j -d stats show | jq -e '(.[] | select(.name == "custody-used").value) * 2 > (.[] | select(.name == "custody-cap").value)'
+}
+just_enough() # what it says that it takes, and what else it needs: then custody may fill the whole pool
+{
+	local need status=0
+
+	need=$(sed -n 's/.* takes \([0-9]*\) MiB with.*/\1/p' "$LAB/check.err")
+	(in_group $((need + 40)) --check-config) >"$LAB/check.out" 2>"$LAB/check.err" || return
+	! grep "control group" "$LAB/check.err" || return # the /sys that it sees has other interfaces
+	(in_group $((need + 40))) >"$LAB/gw-a.out" 2>"$LAB/gw-a.err" </dev/null &
+	pid[gw-a]=$!
+	lab_pids+=($!)
+	gateway_config b && await 30 attached a && gateway_start b && await 30 peers_up || return
+	wan_stop && wan_start --delay-ms 5 --rate-mbps 20
+	next_qpns
+	transfer_begin full a --op write --size 64K --depth 1024 --seconds 600 --timeout-exp 21
+	await 60 pool_fills || status=1
+	signal full-req KILL && reap full-req
+	signal full-resp KILL && reap full-resp
+	running gw-a && signal gw-a KILL && reap gw-a
+	gateway_stop b && wan_stop && wan_start --delay-ms 5 --rate-mbps 1200 && return $status
+}
+gateway_config a
+if memory_group; then
+	it "a pool above what the control group allows, also at the start" small_group
+	it "a full pool in a control group that allows just that" just_enough
+else
+	skip "a control group that allows too little memory" "there is no control group of memory"
+fi
+
 no_bpffs()
 {
 	gateway_config a -r "prefetch = on" && mkdir -p "$LAB/plain" &&
