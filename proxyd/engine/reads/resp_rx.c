@@ -110,6 +110,7 @@ static bool stray(struct engine *e, struct flow *fl, const struct frame *f, bool
 	struct lane_reads *x = reads_of(e, l);
 	const struct read_rec *r = resp_kept_as(e, x, f->psn);
 	uint8_t out[FRAME_MAX], blank[FRAME_MAX];
+	uint32_t psn = f->psn; /* the host's */
 	struct frame g;
 
 	COUNT(e, STRAY_RESPONSE);
@@ -120,8 +121,7 @@ static bool stray(struct engine *e, struct flow *fl, const struct frame *f, bool
 			    learn_answers_other(e, fl, f)))
 		return false;
 	if (r && r->again) {
-		uint32_t psn = psn_add(r->at.psn, psn_sub(f->psn, r->wire));
-
+		psn = psn_add(r->at.psn, psn_sub(f->psn, r->wire));
 		if (psn == f->psn && !r->moved)
 			engine_tx(e, fl->side, f->data, f->len);
 		else
@@ -137,7 +137,9 @@ static bool stray(struct engine *e, struct flow *fl, const struct frame *f, bool
 	} else {
 		return false;
 	}
-	x->stuck = 0;
+	/* of what is repeated from its oldest on, not of what is behind that and was not forgotten */
+	if (!psn_after(psn, l->jump_psn))
+		x->stuck = 0;
 	return true;
 }
 
