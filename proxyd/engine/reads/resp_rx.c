@@ -137,7 +137,7 @@ static bool stray(struct engine *e, struct flow *fl, const struct frame *f, bool
 	} else {
 		return false;
 	}
-	/* of what is repeated from its oldest on, not of what is behind that and was not forgotten */
+	/* an answer to what is repeated, not to what is behind that and was not forgotten */
 	if (!psn_after(psn, l->jump_psn))
 		x->stuck = 0;
 	return true;
