@@ -54,14 +54,13 @@ static void rx_request(struct engine *e, struct flow *fl, const struct frame *f)
 	    fault_abandoned(e, fl, f))
 		return;
 	if (l->role == ROLE_NONE && fl->rule >= 0) {
-		bool gap = passing_gap(e, fl, f);
+		/* behind a gap no lane begins: its host will go back */
+		bool may = !passing_gap(e, fl, f);
 
 		learn_request(e, fl, f);
-		if (gap)
-			; /* its host will go back */
-		else if (lane_may_open(e, fl, f))
+		if (may && lane_may_open(e, fl, f))
 			lane_open(e, fl, f);
-		else if (solo_may_begin(e, fl, f))
+		else if (may && solo_may_begin(e, fl, f))
 			solo_begin(e, fl, f);
 	}
 	/* what no lane holds must not overtake what one does */
