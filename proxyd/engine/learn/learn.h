@@ -11,6 +11,9 @@ void learn_frame(struct engine *e, struct flow *fl, struct frame *f);
 void learn_offered(struct engine *e, const struct report *r);
 void learn_cm(struct engine *e, enum engine_port from, const struct frame *f);
 void learn_request(struct engine *e, struct flow *fl, const struct frame *f);
+void learn_response(struct engine *e, struct flow *fl, const struct frame *f);
+
+/* match.c: which queue pairs bear the same PSNs */
 /** learn_passed - a repeat of the held @fl passes to the responder: who is answered? */
 void learn_passed(struct engine *e, struct flow *fl, uint32_t psn);
 /** learn_asker - the unpaired flow that an ACK of @psn in the paired flow @ack answers, or NULL. */
@@ -20,6 +23,5 @@ struct flow *learn_asker(struct engine *e, const struct flow *ack, uint32_t psn)
  * responder's: one that the requester has now. It has passed then.
  */
 bool learn_answers_other(struct engine *e, struct flow *fl, const struct frame *f);
-void learn_response(struct engine *e, struct flow *fl, const struct frame *f);
 
 #endif

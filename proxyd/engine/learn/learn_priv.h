@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the files of learning share. */
+#ifndef LONGHAUL_ENGINE_LEARN_LEARN_PRIV_H
+#define LONGHAUL_ENGINE_LEARN_LEARN_PRIV_H
+
+#include "engine/learn/learn.h"
+
+/* match.c */
+void match_note(struct engine *e, struct flow *fl, uint32_t psn, uint32_t lqpn);
+void match_count(struct engine *e, struct flow *fl, uint32_t psn);
+bool match_unanswered(struct engine *e, const struct flow *fl);
+void match_other_requester(struct engine *e, const struct flow *ack, uint32_t psn);
+void match_ack(struct engine *e, struct flow *ack, uint32_t psn, uint32_t msn);
+void match_note_nak(struct engine *e, const struct flow *ack, uint32_t psn, uint32_t msn);
+void match_went_back(struct engine *e, struct flow *fl, const struct frame *f);
+void match_immediate(struct engine *e, struct flow *fl, const struct frame *f);
+
+/* No packet is remembered whose ACK would tell the MSN. */
+static inline void probes_clear(struct lane *l)
+{
+	for (int i = 0; i < LANE_PROBES; i++)
+		l->probe[i].psn = PSN_NONE;
+}
+
+/* Everything below @psn is truly acknowledged; @sure: @msn is the count of messages just there. */
+static inline void una_heard(struct lane *l, uint32_t psn, uint32_t msn, bool sure)
+{
+	mark_una(l, &(struct mark){.psn = psn, .msn = msn});
+	l->begins = false;
+	l->una_sure = sure;
+}
+
+#endif
