@@ -92,7 +92,7 @@
 	X(ORDER_BARRIERS, "order-barriers",                                                        \
 	  "barriers between queue pairs carried out (order = hosts)")                              \
 	X(ORDER_DROPPED, "order-dropped",                                                          \
-	  "requests of queue pairs not in custody, dropped while others' are owed")                \
+	  "requests dropped while others that they may follow are owed, or just lost")             \
 	X(ORDER_FAULTS, "order-faults", "lanes lost because one before them was")                  \
 	X(FAULT_PROBES, "fault-probes", "requests sent to break the QP of a requester in fault")   \
 	X(FAULT_BROKEN, "fault-broken", "QPs that refused one and thereby failed")                 \

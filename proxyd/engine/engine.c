@@ -53,6 +53,11 @@ static void rx_request(struct engine *e, struct flow *fl, const struct frame *f)
 	if (l->role == ROLE_NONE && l->waits_us && fl->side == PORT_WAN &&
 	    fault_abandoned(e, fl, f))
 		return;
+	if (e->ordered && l->state != LANE_FAULT && fl->rule >= 0 && e->rules[fl->rule].order &&
+	    fl->side == PORT_LAN && pair_waits(e, &fl->key)) {
+		COUNT(e, ORDER_DROPPED); /* its host has just lost what it was told to be done */
+		return;
+	}
 	if (l->role == ROLE_NONE && fl->rule >= 0) {
 		/* behind a gap no lane begins: its host will go back */
 		bool may = !passing_gap(e, fl, f);

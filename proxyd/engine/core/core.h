@@ -37,6 +37,8 @@ void flow_unpair(struct engine *e, struct flow *fl);
 /** flow_reversed - whether the two can be the two directions of one connection. */
 bool flow_reversed(const struct flow *a, const struct flow *b);
 uint32_t *pair_epoch(struct engine *e, const struct flow_key *k);
+void pair_untold(struct engine *e, const struct flow_key *k, uint32_t ms);
+bool pair_waits(const struct engine *e, const struct flow_key *k);
 
 /* half.c: flows of which one direction only is known */
 uint32_t half_most(const struct engine_config *cfg);

@@ -203,9 +203,7 @@ void flow_unpair(struct engine *e, struct flow *fl)
 	e->conns--;
 }
 
-/** pair_epoch - of the two hosts of @k, in either direction. Hosts that share a slot flush each
- * other's guesses. */
-uint32_t *pair_epoch(struct engine *e, const struct flow_key *k)
+static uint32_t pair_of(const struct flow_key *k)
 {
 	uint64_t h = 0, v;
 
@@ -214,7 +212,39 @@ uint32_t *pair_epoch(struct engine *e, const struct flow_key *k)
 		memcpy(&v, k->dst.b + i, 8);
 		h ^= get_be64(k->dst.b + i);
 	}
-	h *= 0x9e3779b97f4a7c15u;
-	engine_change(e, &e->epoch[h >> 48 & (EPOCH_SLOTS - 1)], sizeof(e->epoch[0]));
-	return &e->epoch[h >> 48 & (EPOCH_SLOTS - 1)];
+	return h * 0x9e3779b97f4a7c15u >> 48 & (PAIR_SLOTS - 1);
+}
+
+/** pair_epoch - of the two hosts of @k, in either direction. Hosts that share a slot flush each
+ * other's guesses. */
+uint32_t *pair_epoch(struct engine *e, const struct flow_key *k)
+{
+	struct host_pair *p = &e->pair[pair_of(k)];
+
+	engine_change(e, p, sizeof(*p));
+	return &p->epoch;
+}
+
+static uint32_t now_ms(const struct engine *e)
+{
+	return (uint32_t)(e->now / NSEC_PER_MSEC);
+}
+
+/** pair_untold - something is lost that a host of @k was told to be done, and for the next @ms it
+ * may not know; @k: of requests, where the rule keeps an order. pair_waits - so it is now: what it
+ * asks meanwhile, it asks believing the other done. */
+void pair_untold(struct engine *e, const struct flow_key *k, uint32_t ms)
+{
+	struct host_pair *p = &e->pair[pair_of(k)];
+
+	engine_change(e, p, sizeof(*p));
+	p->untold_ms = now_ms(e) + ms;
+	p->untold_ms += !p->untold_ms;
+}
+
+bool pair_waits(const struct engine *e, const struct flow_key *k)
+{
+	uint32_t until = e->pair[pair_of(k)].untold_ms;
+
+	return until && (int32_t)(until - now_ms(e)) > 0;
 }

@@ -156,6 +156,12 @@ struct wan_link {
 	uint32_t rate_noted;
 };
 
+/** struct host_pair - two hosts, by their hash. @epoch: moved by what may tell that data has
+ * changed; @untold_ms: see pair_untold(). */
+struct host_pair {
+	uint32_t epoch, untold_ms;
+};
+
 /**
  * struct port_wait - a port that has no room for what leaves.
  * @full:  the latest turn found it so
@@ -187,7 +193,7 @@ struct soon {
 #define MATCH_SLOTS 65536u
 #define CM_SLOTS    1024u
 #define READS_MAX   131072u
-#define EPOCH_SLOTS 4096u
+#define PAIR_SLOTS  4096u
 /* Refused packets that one batch of frames can name; more are found missing a little later. */
 #define REFUSED_MAX 32u
 
@@ -270,8 +276,7 @@ struct engine {
 	} cold;
 	struct wan_link link[LINKS];	/* link_at(), link_rate() */
 	uint16_t half_host[HALF_HOSTS]; /* half-known flows by the hash of their source */
-	uint32_t epoch
-		[EPOCH_SLOTS]; /* of host pairs: moved by what may tell that data has changed */
+	struct host_pair pair[PAIR_SLOTS];
 	struct rule rules[RULE_MAX];
 };
 

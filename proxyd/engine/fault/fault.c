@@ -59,6 +59,9 @@
 /* So long what was told may take effect before the QP is broken by force. */
 #define TELL_NS		(500 * NSEC_PER_MSEC)
 #define TELLS_MAX	3
+/* Where an order is kept the host asks for nothing else meanwhile: as long as a timer takes that is
+ * to tell it, and a little. */
+#define UNTOLD_MS	1000u
 /* A host that is not known gets so long to ask twice: what comes again is its oldest request, and
  * can be refused. */
 #define ASK_TWICE_NS	(2 * NSEC_PER_SEC)
@@ -88,6 +91,13 @@ enum fault_stage {
 static void arm(struct engine *e, struct flow *fl, uint64_t after)
 {
 	wheel_arm(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_AUX), e->now + after);
+}
+
+/* The host of the lane is about to be told. */
+static void untold(struct engine *e, const struct flow *fl)
+{
+	if (fl->rule >= 0 && e->rules[fl->rule].order)
+		pair_untold(e, &fl->key, UNTOLD_MS);
 }
 
 /* What the far host's requests have reached, as far as it is known here. */
@@ -136,6 +146,7 @@ void lane_fault(struct engine *e, struct flow *fl, enum lane_reason why, uint8_t
 	marks_drop(l);
 	wheel_cancel(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_LOSS));
 	engine_event(e, EVENT_FAULT, fl, packets, bytes);
+	untold(e, fl);
 
 	memset(&l->fault, 0, sizeof(l->fault));
 	l->fault.epsn = expected_psn(e, fl);
@@ -528,6 +539,7 @@ void fault_timer(struct engine *e, struct flow *fl)
 			arm(e, fl, ASK_TWICE_NS);
 			return;
 		}
+		untold(e, fl);
 		/* still asking: the NAK may have been lost, and this one too */
 		if (l->fault.alive && ++l->fault.tells < TELLS_MAX) {
 			l->fault.alive = false;
@@ -547,6 +559,7 @@ void fault_timer(struct engine *e, struct flow *fl)
 			l->fault.alive = true;
 			over(e, fl);
 		} else {
+			untold(e, fl);
 			probe(e, fl);
 		}
 		return;
