@@ -59,8 +59,10 @@ bool resp_renew(struct engine *e, struct flow *fl, const struct frame *f, bool o
 	bool known = r && r->length; /* else it has only passed by, see resp_wire_psn() */
 	uint32_t wire;
 
+	/* its response is on its way, and repaired where need be; or it is here, and the
+	 * responder's word is missing whether it is for this host (core/owner.c) */
 	if (reads_find(e, &fl->lane, f->psn))
-		return true; /* its response is on its way, and repaired where need be */
+		return !fl->lane.suspect;
 	if (r && ((known && !asks_for(fl, r, f)) || fetch_find(e, x, r->wire) != MQ_NONE))
 		return true;
 	if (!known && !offered && !ranges_allow(e, fl, x, &what) &&
