@@ -359,4 +359,7 @@ struct lane {
 	uint32_t true_acks, dup, retx, naks, timeouts, rnr;
 };
 
+_Static_assert(LANE_STATES <= 8 && ROLES <= 8 && POLICIES <= 4 && MSG_UNKNOWN < 4,
+	       "they have so many bits in struct lane");
+
 #endif
