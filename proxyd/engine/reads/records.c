@@ -164,12 +164,16 @@ struct read_rec *reads_find(struct engine *e, struct lane *l, uint32_t psn)
 	return NULL;
 }
 
+/* Those behind @psn; what is not understood has a record, too, and is none of them. */
 static uint32_t count_after(struct engine *e, uint32_t id, uint32_t psn)
 {
 	uint32_t n = 0;
 
-	for (; id != MQ_NONE; id = mq_next(e->reads, id))
-		n += psn_after(read_at(e, id)->at.psn, psn);
+	for (; id != MQ_NONE; id = mq_next(e->reads, id)) {
+		const struct read_rec *r = read_at(e, id);
+
+		n += psn_after(r->at.psn, psn) && (opcode_info(r->opcode)->flags & OPF_ANSWERED);
+	}
 	return n;
 }
 
