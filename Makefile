@@ -187,7 +187,7 @@ check-vm: deps vm-deps
 
 .PHONY: check-busy
 check-busy: deps vm-deps
-	$(Q)$(MAKE) $(JOBS) all vm-programs
+	$(Q)$(MAKE) $(JOBS) all tests vm-programs
 	$(Q)B=$(B) tests/busy.sh $(or $(RUNS),20)
 
 # The same under sanitizers, in builds of their own. They slow everything down by several times, so time limits are

@@ -3,7 +3,7 @@
 #
 # Whether tests hold on a busy machine: `make check-busy`, or
 #
-#	tests/busy.sh [RUNS] [PART...]		20 times the parts netns and vm of tests/run.sh; PART may be
+#	tests/busy.sh [RUNS] [PART...]		20 times the parts vm and netns of tests/run.sh; PART may be
 #						netns/NAME, too
 #
 # beside LOAD (2) processes that do nothing but use up the processor. They have one session of their own, as a build in
@@ -22,7 +22,7 @@ case ${1:-} in
 	shift
 	;;
 esac
-[ $# != 0 ] || set -- netns vm
+[ $# != 0 ] || set -- vm netns # the longest first
 runs=0 failed=0 current=
 load=()
 
