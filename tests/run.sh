@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# The runner of `make check`: every test program under a timeout, as many at once as there are processors, one
-# line each as it ends, and as the very last line
+# The runner of `make check`: every test program under a timeout, as many at once as there are processors (AT_ONCE=n
+# says another number), one line each as it ends, and as the very last line
 #
 #	N passed, N failed, N skipped
 #
@@ -82,7 +82,7 @@ skip() # NAME REASON
 # namespace or a port. Each leaves its counts for gather; those that are missing are of one that failed.
 job() # NAME SECONDS COMMAND...
 {
-	while [ "$(jobs -rp | wc -l)" -ge "$(nproc)" ]; do
+	while [ "$(jobs -rp | wc -l)" -ge "${AT_ONCE:-$(nproc)}" ]; do
 		wait -n
 	done
 	names+=("$1")
