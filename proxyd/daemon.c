@@ -29,6 +29,7 @@
 #define PEER_BUDGET 64	/* datagrams per round */
 #define ROUNDS	    8	/* per turn */
 #define HOUSE_NS    50000000ull
+#define STOOD_NS    (4 * HOUSE_NS) /* no round for so long: this process was not let run */
 #define SECOND_NS   1000000000ull
 /* More than any ring holds. */
 #define LAST_ROUNDS 64
@@ -204,6 +205,15 @@ static void tick(struct daemon *d)
 		capture_after(&d->capture, &d->view, d->now);
 }
 
+void daemon_clock(struct daemon *d)
+{
+	uint64_t before = d->now;
+
+	d->now = loop_now();
+	if (d->now - before > STOOD_NS)
+		engine_stood_still(d->engine, before, d->now);
+}
+
 /* Everything that is there now, in and out; returns when there will be more to do. */
 static uint64_t one_round(struct daemon *d)
 {
@@ -211,7 +221,7 @@ static uint64_t one_round(struct daemon *d)
 	bool waiting = false;
 	int more = 0;
 
-	d->now = loop_now();
+	daemon_clock(d);
 	if (d->now >= d->next_house)
 		housekeeping(d);
 	afxdp_soon(d->port, on_soon, d);

@@ -78,6 +78,9 @@ struct daemon {
 void daemon_on_control(void *ctx, int fd);
 void daemon_on_alarm(void *ctx, unsigned int i, bool raised);
 void daemon_on_stop(void *ctx, int signo);
+/** daemon_clock - look at the clock; the engine is told where nobody did for long. */
+void daemon_clock(struct daemon *d);
+
 /** daemon_last_frames - nothing is taken any more; what was, leaves. */
 void daemon_last_frames(struct daemon *d);
 

@@ -388,8 +388,10 @@ int daemon_hand_over(struct config *cfg, long pid, char *err, size_t errlen)
 void daemon_last_words(struct daemon *d)
 {
 	/* a signal or a client may have changed something since the latest turn */
-	if (d->engine)
-		engine_tick(d->engine, loop_now());
+	if (d->engine) {
+		daemon_clock(d);
+		engine_tick(d->engine, d->now);
+	}
 	if (d->session) {
 		session_flush(d->session);
 		(void)peer_socket_flush(d->sock);

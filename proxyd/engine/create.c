@@ -331,6 +331,7 @@ struct engine *engine_adopt(int fd, const struct engine_config *cfg, const struc
 		return NULL;
 	}
 	e->left_at = e->now;
+	engine_stood_still(e, e->now, now_ns);
 	e->now = now_ns;
 	e->wake = now_ns;
 	return e;

@@ -166,6 +166,14 @@ enum engine_left {
 /** engine_left - what is in the file @fd, as its root says; nothing else of it is looked at. */
 enum engine_left engine_left(int fd);
 
+/**
+ * engine_stood_still - from @since to @now_ns this process looked at nothing: it was not let run,
+ * or another one ended and this one goes on. The silence of others in that time is not theirs, and
+ * what was on its way tells no round trip. To be called before anything that came meanwhile is
+ * looked at; engine_adopt() does it.
+ */
+void engine_stood_still(struct engine *e, uint64_t since, uint64_t now_ns);
+
 /** engine_left_at - when the engine that was adopted last looked at its clock. */
 uint64_t engine_left_at(const struct engine *e);
 

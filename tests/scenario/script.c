@@ -187,6 +187,16 @@ static uint64_t duration(struct script *s, const char *text, const char **end)
 }
 
 /* "+5ms", "+1ms..2ms", "0.250" */
+uint64_t token_duration(struct script *s, struct tokens *t, const char *what)
+{
+	const char *text = token_next(s, t, what), *end;
+	uint64_t ns = duration(s, text, &end);
+
+	if (*end)
+		script_fail(s, "\"%s\" is no time", text);
+	return ns;
+}
+
 static struct window time_of(struct script *s, const char *text)
 {
 	uint64_t base = *text == '+' ? s->r->now : s->t0;

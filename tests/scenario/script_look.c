@@ -134,6 +134,13 @@ void line_act(struct script *s, struct tokens *t)
 {
 	struct rig *r = s->r;
 
+	if (token_is(t, "stand-still")) {
+		uint64_t since = r->now;
+
+		r->now += token_duration(s, t, "how long");
+		engine_stood_still(r->e, since, r->now);
+		return; /* what came meanwhile is looked at before the timers */
+	}
 	if (token_is(t, "peer-down")) {
 		engine_peer_event(r->e, 0, PEER_DOWN, r->now);
 	} else if (token_is(t, "peer-up")) {

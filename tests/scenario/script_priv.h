@@ -74,6 +74,7 @@ bool tokens_left(const struct tokens *t);
 const char *token_next(struct script *s, struct tokens *t, const char *what);
 bool token_is(struct tokens *t, const char *word);
 int64_t token_number(struct script *s, struct tokens *t, const char *what);
+uint64_t token_duration(struct script *s, struct tokens *t, const char *what); /* ns */
 struct range token_range(struct script *s, struct tokens *t, const char *what);
 struct range text_range(struct script *s, const char *text);
 /** token_choice - index of the next word in @names, @n of them. */

@@ -99,6 +99,21 @@ static void log_full(void **state)
 	end(NULL);
 }
 
+/* Between two processes nobody looked at anything. */
+static void pause_between(void **state)
+{
+	struct engine *e = make();
+
+	(void)state;
+	engine_tick(e, NOW + 5);
+	assert_int_equal(e->stood, 0);
+	engine_destroy(e);
+	e = next_at(NOW + 100000000000, &(const char *){NULL});
+	assert_non_null(e);
+	assert_int_equal(e->stood, NOW + 100000000000);
+	end(e);
+}
+
 static void clocks(void **state)
 {
 	struct engine *e = make();
@@ -188,8 +203,9 @@ static void damaged(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(batches), cmocka_unit_test(log_full), cmocka_unit_test(clocks),
-		cmocka_unit_test(sizes),   cmocka_unit_test(damaged),
+		cmocka_unit_test(batches),	 cmocka_unit_test(log_full),
+		cmocka_unit_test(pause_between), cmocka_unit_test(clocks),
+		cmocka_unit_test(sizes),	 cmocka_unit_test(damaged),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

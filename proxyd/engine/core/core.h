@@ -83,7 +83,12 @@ struct flow *lane_accepted_find(struct engine *e, int8_t peer, uint32_t number, 
 bool lane_fence(struct engine *e, struct flow *fl);
 void lane_guard(struct engine *e, struct flow *fl);
 void lane_guard_again(struct engine *e, struct flow *fl);
-void rtt_sample(struct rtt *t, uint32_t us);
+/* A round trip of @us that ends now; nothing is learned of one that began before this process last
+ * stood still (engine_stood_still()), for nobody knows when it ended. */
+void rtt_sample(const struct engine *e, struct rtt *t, uint32_t us);
+/* A timer of @us, but no longer than hosts have patience: where the other side stood still, round
+ * trips seemed to last as long as that, and what is lost next is missed as late. */
+uint64_t rtt_capped_us(const struct rtt *t, uint64_t us);
 /**
  * lane_credit - the responder has said @syndrome, in an ACK, or (@answer) in the answer to a READ
  * or the like. Returns true when its requester had no credits and has some now, and may wait for

@@ -91,10 +91,12 @@ void lane_init(struct flow *fl)
 
 /* ---- timers' inputs ---- */
 
-void rtt_sample(struct rtt *t, uint32_t us)
+void rtt_sample(const struct engine *e, struct rtt *t, uint32_t us)
 {
 	uint32_t dev;
 
+	if (e->stood && e->now < e->stood + us * NSEC_PER_USEC)
+		return;
 	us += !us;
 	if (!t->srtt_us) {
 		t->srtt_us = us;
@@ -106,6 +108,15 @@ void rtt_sample(struct rtt *t, uint32_t us)
 	}
 	if (!t->minrtt_us || us < t->minrtt_us)
 		t->minrtt_us = us;
+}
+
+uint64_t rtt_capped_us(const struct rtt *t, uint64_t us)
+{
+	uint64_t most = 2ull * t->minrtt_us;
+
+	if (most < RTO_MAX_US)
+		most = RTO_MAX_US;
+	return us < most ? us : most;
 }
 
 /* What a round trip may last longer than the mean. A window that grows makes a queue, which no
@@ -133,7 +144,10 @@ uint64_t lane_rto_ns(const struct lane *l)
 	if (us < floor)
 		us = floor;
 	us <<= l->backoff;
-	if (us > RTO_MAX_US && us > 2ull * l->rtt.srtt_us)
+	/* alone, all that is on its way is sent again: not before it can have been answered */
+	if (l->role != ROLE_SINGLE)
+		us = rtt_capped_us(&l->rtt, us);
+	else if (us > RTO_MAX_US && us > 2ull * l->rtt.srtt_us)
 		us = RTO_MAX_US;
 	return us * NSEC_PER_USEC;
 }

@@ -236,6 +236,7 @@ struct engine {
 
 	struct soon soon;
 	unsigned int nrules;
+	uint64_t stood;	  /* engine_stood_still(): nobody looked at anything just before */
 	uint64_t left_at; /* what the latest process before this one had in @now at its end */
 	bool peer_up[PEER_MAX];
 	uint64_t peer_since[PEER_MAX];

@@ -49,7 +49,7 @@ static void true_ack(struct engine *e, struct flow *fl, const struct mark *m)
 	d = window_get(&l->win, e->pool, psn_sub(m->psn, 1));
 	urgent = host_waits(l, d);
 	if (d && (d->flags & PKT_SENT) && !(d->flags & PKT_RETX)) {
-		rtt_sample(&l->rtt, now_us(e) - d->xmit);
+		rtt_sample(e, &l->rtt, now_us(e) - d->xmit);
 		l->backoff = 0;
 	} else if (l->backoff > 1) {
 		l->backoff = 1; /* it moves, but how fast it answers is not known yet */

@@ -315,7 +315,7 @@ static void rx_accept(struct engine *e, struct flow *fl)
 	order_resumed(e, fl);
 	l->reported_us = now_us(e);
 	if (l->state == LANE_HELD && !l->report_heard && e->now - l->opened < OPEN_RETRY_NS)
-		rtt_sample(&l->rtt, (uint32_t)((e->now - l->opened) / NSEC_PER_USEC));
+		rtt_sample(e, &l->rtt, (uint32_t)((e->now - l->opened) / NSEC_PER_USEC));
 	if (l->state == LANE_OPENING) {
 		lane_set_state(l, LANE_HELD);
 		lane_guard(e, fl);
@@ -324,7 +324,7 @@ static void rx_accept(struct engine *e, struct flow *fl)
 		if (psn_after(l->epsn.psn, l->overlap))
 			l->overlap = l->epsn.psn;
 		if (e->now - l->opened < OPEN_RETRY_NS) /* to the only OPEN */
-			rtt_sample(&l->rtt, (uint32_t)((e->now - l->opened) / NSEC_PER_USEC));
+			rtt_sample(e, &l->rtt, (uint32_t)((e->now - l->opened) / NSEC_PER_USEC));
 		engine_event(e, EVENT_HELD, fl, 0, 0);
 	}
 	if (first && handover_outrun(e, l)) {

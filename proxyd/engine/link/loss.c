@@ -157,7 +157,7 @@ static void arrived(struct engine *e, struct lane *l, uint32_t from, uint32_t en
 		return;
 	if (!(d->flags & PKT_RETX) && just && psn_after(end, l->overlap) &&
 	    !name_was_late(l, d, psn_sub(end, 1)))
-		rtt_sample(&l->rtt, now_us(e) - d->xmit);
+		rtt_sample(e, &l->rtt, now_us(e) - d->xmit);
 	came(l, d);
 }
 

@@ -54,7 +54,8 @@ static uint64_t again_at(const struct order_log *g)
 		rto = AGAIN_FIRST;
 	if (rto < AGAIN_MIN)
 		rto = AGAIN_MIN;
-	return g->sent + (rto << g->backoff);
+	return g->sent +
+	       rtt_capped_us(&g->rtt, (rto << g->backoff) / NSEC_PER_USEC) * NSEC_PER_USEC;
 }
 
 static void send_again(struct order_log *g)
@@ -108,7 +109,7 @@ void order_rx_answer(struct engine *e, unsigned int peer, const struct report *r
 		return;
 	}
 	if (g->probe_at && (int32_t)(r->seq - g->probe) >= 0) {
-		rtt_sample(&g->rtt, (uint32_t)((e->now - g->probe_at) / NSEC_PER_USEC));
+		rtt_sample(e, &g->rtt, (uint32_t)((e->now - g->probe_at) / NSEC_PER_USEC));
 		g->probe_at = 0;
 	}
 	if ((int32_t)(r->seq - g->have) > 0)

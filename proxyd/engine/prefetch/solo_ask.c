@@ -296,7 +296,7 @@ void solo_measure(struct engine *e, struct flow *fl, uint32_t seq)
 	} else if (l->rtt.srtt_us && ns > 4 * solo_round_trip(l) + STALL_SLACK_NS) {
 		return; /* the host has paused */
 	}
-	rtt_sample(&l->rtt, (uint32_t)(ns / US));
+	rtt_sample(e, &l->rtt, (uint32_t)(ns / US));
 	x->un.measured = e->now;
 	if (x->un.samples < SAMPLES_MIN && ++x->un.samples == SAMPLES_MIN)
 		x->un.failures = 0;

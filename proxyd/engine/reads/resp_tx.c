@@ -34,7 +34,8 @@ static void arm(struct engine *e, struct flow *fl)
 	}
 	if (us < RTO_MIN_US)
 		us = RTO_MIN_US;
-	wheel_arm(e->wheel, id, e->now + (us << x->backoff) * NSEC_PER_USEC);
+	us = rtt_capped_us(&x->rtt, us << x->backoff);
+	wheel_arm(e->wheel, id, e->now + us * NSEC_PER_USEC);
 }
 
 static void release(struct engine *e, struct lane_reads *x, uint32_t to)
@@ -295,7 +296,7 @@ void resp_tx_progress(struct engine *e, struct flow *fl, const struct report *r)
 	memcpy(x->announce_key, r->announce_key, sizeof(x->announce_key));
 	if (psn_in(r->latest, x->una, x->nxt) && (d = window_get(&x->win, e->pool, r->latest)) &&
 	    (d->flags & (PKT_SENT | PKT_RETX)) == PKT_SENT) {
-		rtt_sample(&x->rtt, now_us(e) - d->xmit);
+		rtt_sample(e, &x->rtt, now_us(e) - d->xmit);
 		engine_change(e, d, sizeof(*d));
 		d->flags |= PKT_RETX; /* a sample is taken once */
 	}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * A process that stood still: stopped, swapped out, not let run, or ended and followed by another.
+ *
+ * All clocks went on meanwhile, and the first look afterwards would draw two wrong conclusions. A
+ * responder or a peer seems to have been silent for as long as we were deaf, and beyond its timeout
+ * custody would be given up before anybody was asked. And what was sent before seems to have been
+ * on its way for as long, so that what the rings dropped meanwhile is missed far later than hosts
+ * have patience.
+ */
+#include "engine/core/core.h"
+
+void engine_stood_still(struct engine *e, uint64_t since, uint64_t now_ns)
+{
+	e->stood = now_ns;
+	/* Not noted for a successor: either value is right for one that begins in the middle. */
+	for (uint32_t i = 0; i < e->flows_end; i++) {
+		struct lane *l = &e->flows[i].lane;
+
+		if (e->flows[i].used && l->role != ROLE_NONE)
+			l->progress = now_ns - (since > l->progress ? since - l->progress : 0);
+	}
+}
