@@ -157,6 +157,7 @@ static const char *const incident_names[INCIDENTS] = {
 	[INC_RESTART] = "restart",     [INC_RNR_STORM] = "rnr-storm",
 	[INC_FATAL] = "fatal",	       [INC_CLOCK] = "clock",
 	[INC_REUSE] = "reuse",	       [INC_HOST_SILENT] = "host-silent",
+	[INC_STILL] = "still",
 };
 
 static void print_fields(const struct field *f, const void *of, FILE *out)
@@ -457,7 +458,7 @@ static void random_qps(struct plan *p, struct prng *r, bool strict)
 
 static void random_incident(const struct plan *p, struct prng *r, struct plan_incident *i)
 {
-	i->what = prng_below(r, INCIDENTS);
+	i->what = prng_below(r, INC_STILL);
 	i->at = between(r, 0, 1000);
 	i->for_ms = between(r, 1, 300);
 	i->side = prng_below(r, 2);

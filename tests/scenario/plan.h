@@ -36,6 +36,7 @@ enum incident {
 	INC_CLOCK,	  /* a host's retry timers jump */
 	INC_REUSE,	  /* the same QPNs again: another incarnation */
 	INC_HOST_SILENT,  /* a host's LAN is cut for a while */
+	INC_STILL,	  /* an appliance stands still; drawn by plan_still() */
 	INCIDENTS,
 };
 
@@ -105,6 +106,9 @@ void plan_random(struct plan *p, uint64_t seed, bool prefetch);
 
 /** plan_attack - with actors (actors.h), in a world that plan_random() has made. */
 void plan_attack(struct plan *p);
+
+/** plan_still - in some worlds an appliance stands still. Drawn apart from the rest. */
+void plan_still(struct plan *p);
 
 /** plan_link - the same world with a link that is shared, or whose rate is told wrong. */
 void plan_link(struct plan *p);

@@ -116,6 +116,21 @@ static void attack_silent(struct plan *p)
 				    .side = prng_below(&r, 2)};
 }
 
+void plan_still(struct plan *p)
+{
+	struct plan_incident *i = &p->incident[p->nincidents];
+	struct prng r;
+
+	prng_init(&r, splitmix64(p->seed ^ 0x5711));
+	if (p->nincidents == PLAN_INCIDENTS || prng_below(&r, 8))
+		return;
+	p->nincidents++;
+	*i = (struct plan_incident){.what = INC_STILL,
+				    .at = between(&r, 0, 900),
+				    .for_ms = 1u << between(&r, 4, 13),
+				    .side = prng_below(&r, 2)};
+}
+
 void plan_attack(struct plan *p)
 {
 	uint32_t what;

@@ -303,6 +303,8 @@ static bool begin(struct play *x, const struct plan_incident *i)
 	struct world_qp *q = &w->qp[i->qp];
 	struct wan_config c;
 
+	if (w->still[i->side].since && (i->what == INC_DRAIN || i->what == INC_RESTART))
+		return false;
 	if (!q->up && (i->what == INC_RNR_STORM || i->what == INC_FATAL || i->what == INC_CLOCK ||
 		       i->what == INC_REUSE))
 		return false;
@@ -359,6 +361,8 @@ static bool begin(struct play *x, const struct plan_incident *i)
 	case INC_HOST_SILENT:
 		set_lan(x, i->side, true);
 		return true;
+	case INC_STILL:
+		return world_stand_still(w, (int)i->side);
 	case INC_REUSE:
 		x->left_off[0] = rc_qp_una(q->side[0].qp);
 		x->left_off[1] = rc_qp_una(q->side[1].qp);
@@ -420,6 +424,9 @@ static void end(struct play *x, const struct plan_incident *i)
 	case INC_REUSE:
 		reuse(x, i);
 		break;
+	case INC_STILL:
+		world_go_on(w, (int)i->side);
+		break;
 	case INC_HOST_SILENT:
 		world_forger_silent(x->w, (int)i->side);
 		set_lan(x, i->side, false);
@@ -435,7 +442,7 @@ static bool drained(struct play *x)
 	struct world *w = x->w;
 
 	for (int s = 0; s < 2; s++) {
-		if (!x->drain_until[s])
+		if (!x->drain_until[s] || w->still[s].since)
 			continue;
 		if (engine_may_stop(w->engine[s]))
 			world_restart(w, s);

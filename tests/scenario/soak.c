@@ -164,6 +164,8 @@ static void job(const struct options *o, uint32_t n, struct sum *s, struct share
 		p.wan_auto = world_crash_calls && p.seed % 2;
 		if (on_a_link(o, p.seed))
 			plan_link(&p);
+		if (!o->calm)
+			plan_still(&p);
 		all->seed[n] = p.seed;
 		plan_run(&p, &r, NULL, NULL);
 		/* a forger who fools hosts past the lanes fools them without appliances, too; ports

@@ -435,7 +435,7 @@ void world_join(struct world *w, struct world *guest)
 
 void world_peer(struct world *w, int side, enum peer_event ev)
 {
-	if (w->engine[side])
+	if (w->engine[side] && !w->still[side].since)
 		engine_peer_event(w->engine[side], 0, ev, w->now);
 }
 

@@ -222,6 +222,13 @@ struct world {
 	const char *violation;
 	struct forger *forger;
 	struct overload *overload;
+	struct still {
+		uint64_t since; /* an appliance stands still since then, 0: it does not */
+		uint64_t away;	/* then the other one takes it for gone; 0: it has, or never will */
+		bool told;	/* it has */
+		bool full[6];	/* what of link[i] came meanwhile was not looked at yet */
+		uint32_t took[6]; /* of that, frames so far */
+	} still[2];
 	uint64_t forged, reused; /* frames, queue pairs */
 	uint64_t told[2];	 /* messages, by world_order.c */
 	uint64_t lag[2];	 /* frames of hosts with two source MACs */
@@ -317,6 +324,10 @@ void world_join(struct world *w, struct world *guest);
 
 /** world_set_wan - change the WAN of direction @from. */
 void world_set_wan(struct world *w, int from, const struct wan_config *c);
+
+/** world_stand_still - appliance @side looks at nothing until world_go_on(); false: it cannot. */
+bool world_stand_still(struct world *w, int side);
+void world_go_on(struct world *w, int side);
 
 /** world_peer - raise a peer event in engine @side. */
 void world_peer(struct world *w, int side, enum peer_event ev);

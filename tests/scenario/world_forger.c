@@ -208,6 +208,8 @@ static void inject(struct forger *f, struct forge_target *t, const uint8_t *data
 		remember(f, t, data, len);
 	if (w->cfg.trace)
 		trace_forged(w, t->at, t->port == PORT_LAN, data, len);
+	if (w->still[t->at].since)
+		return;
 	if (!w->engine[t->at]) {
 		world_link_send(w, t->port == PORT_LAN ? WORLD_WAN(t->at) : WORLD_LAN_OUT(t->at),
 				data, len);

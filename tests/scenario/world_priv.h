@@ -23,6 +23,15 @@ static inline bool world_renumbers(const struct world *w)
 }
 
 /* world_crash.c: what happens to an engine, which may be killed by it and another one adopt it. */
+/* world_still.c: whether an appliance that stands still does not look at that link yet, and whether
+ * the frame that was just taken of it had no room in the ring; all of it has been looked at; when
+ * the other appliance will take one for gone. */
+bool world_still_holds(const struct world *w, int link);
+bool world_still_drops(struct world *w, int link);
+void world_still_seen(struct world *w, int link);
+uint64_t world_still_next(const struct world *w);
+void world_still_run(struct world *w);
+
 void world_rx(struct world *w, int side, enum engine_port port, const uint8_t *data, uint32_t len);
 void world_rx_report(struct world *w, int side, unsigned int peer, const struct report *r);
 void world_tick(struct world *w, int side);

@@ -41,10 +41,13 @@ static void deliver_link(struct world *of, int i)
 
 	if (i >= 4 && w->is_guest)
 		return; /* its host looks at what has arrived */
-	if (world_overload_holds(w, i, wan_next(of->link[i])))
+	if (world_overload_holds(w, i, wan_next(of->link[i])) || world_still_holds(w, i))
 		return;
 	while ((data = wan_pop(of->link[i], of->now, &len))) {
 		int side = i & 1;
+
+		if (world_still_drops(w, i))
+			continue;
 
 		w = i >= 4 ? owner_of(of, data) : of;
 		if (w->overload)
@@ -80,6 +83,7 @@ static void deliver_link(struct world *of, int i)
 				world_check_told(w, side, data, len);
 		}
 	}
+	world_still_seen(of, i);
 }
 
 /* The same report as somebody may have made it who knows the form, but not what is going on. */
@@ -129,6 +133,8 @@ static void deliver_reports(struct world *w, int from)
 	const uint8_t *data;
 	uint32_t len;
 
+	if (w->still[!from].since)
+		return;
 	while ((data = wan_pop(w->reports[from], w->now, &len))) {
 		struct report r;
 
@@ -155,7 +161,7 @@ static uint64_t next_event(struct world *w)
 	uint64_t t = w->changes[0].when || w->changes[1].when ? readers_next(w) : UINT64_MAX;
 
 	for (int i = 0; i < (w->is_guest ? 4 : 6); i++) {
-		uint64_t at = wan_next(w->link[i]);
+		uint64_t at = world_still_holds(w, i) ? UINT64_MAX : wan_next(w->link[i]);
 
 		if (w->overload && at < w->overload->held_until[i])
 			at = w->overload->held_until[i];
@@ -163,14 +169,16 @@ static uint64_t next_event(struct world *w)
 	}
 	if (w->overload)
 		t = min64(t, world_overload_next(w));
+	t = min64(t, world_still_next(w));
 	t = min64(t, world_reuser_next(w));
 	t = min64(t, world_cross_next(w));
 	if (w->shaking)
 		t = min64(t, world_shake_next(w));
 	for (int i = 0; i < 2; i++) {
 		t = min64(t, rc_host_next(w->host[i]));
-		t = min64(t, wan_next(w->reports[i]));
-		if (w->engine[i])
+		if (!w->still[!i].since)
+			t = min64(t, wan_next(w->reports[i]));
+		if (w->engine[i] && !w->still[i].since)
 			t = min64(t, engine_deadline(w->engine[i]));
 	}
 	return w->guest ? min64(t, next_event(w->guest)) : t;
@@ -190,6 +198,7 @@ static void step(struct world *w)
 		w->violation = "frames without end";
 	if (w->changes[0].when || w->changes[1].when)
 		readers_run(w);
+	world_still_run(w);
 	for (int i = 0; i < 6; i++)
 		deliver_link(w, i);
 	for (int i = 0; i < 2; i++)
@@ -200,7 +209,7 @@ static void step(struct world *w)
 	if (w->shaking)
 		world_shake_run(w);
 	for (int i = 0; i < 2; i++) {
-		if (w->engine[i])
+		if (w->engine[i] && !w->still[i].since)
 			world_tick(w, i);
 		rc_host_poll(w->host[i], w->now, 64);
 	}
