@@ -258,6 +258,8 @@ void engine_rx(struct engine *e, enum engine_port port, const uint8_t *data, uin
 
 	rx_begin(e, port, now_ns);
 	if (v != FRAME_OK) {
+		if (e->prefetch && v == FRAME_UNKNOWN_OPCODE)
+			signalled(e, &f);
 		f.data = data;
 		f.len = len;
 		rx_unknown(e, port, &f, v);
