@@ -27,8 +27,9 @@
  */
 void rounds_begin(struct engine *e, struct lane *l, uint32_t psn)
 {
-	uint16_t now = (uint16_t)(e->now / NSEC_PER_MSEC), since = now - l->jump_ms;
+	uint16_t now = (uint16_t)(e->now / NSEC_PER_MSEC), ms = now - l->jump_ms;
 	struct lane_reads *x = reads_of(e, l);
+	uint64_t since = x ? (e->now - x->round) / NSEC_PER_MSEC : ms;
 
 	if (!l->jump_run || since > (x && x->stuck ? STUCK_PLACE_MS : PLACE_MS) ||
 	    (psn_before(psn, l->jump_psn) && l->jump_run == 1)) {
@@ -42,6 +43,8 @@ void rounds_begin(struct engine *e, struct lane *l, uint32_t psn)
 	}
 	l->jump_psn = psn;
 	l->jump_ms = now;
+	if (x)
+		x->round = e->now;
 }
 
 /* What comes is the requester's own, or may be: nobody begins anew elsewhere. Not so while repeats

@@ -170,6 +170,7 @@ struct lane_reads {
 	} fetch_add;
 	uint64_t
 		stuck; /* since when the host repeats what it was told to be done; 0: it does not */
+	uint64_t round; /* when the latest round of repeating began: lane.jump_ms wraps too soon */
 
 	/*
 	 * SOLO (solo.c). @end: of what the host or the appliance asked, in the host's numbers;
