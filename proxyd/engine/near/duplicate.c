@@ -96,7 +96,7 @@ static void ask_past(struct engine *e, struct flow *fl, const struct frame *f, b
 	}
 	/* where guesses were made the responder may have forgotten an ATOMIC, which cannot be asked
 	 * for anew */
-	if (x && x->guessed_ever && !read && repeats_for_ever(e, fl, x, f, REASON_TIMEOUT))
+	if (x && x->guessed_ever && !read && repeats_for_ever(e, fl, f, REASON_TIMEOUT))
 		return;
 	wire = x ? resp_wire_psn(e, fl, f) : f->psn;
 	if (wire == PSN_NONE || (moved && !icrc_ok(f))) {
@@ -221,8 +221,7 @@ static void ack_again(struct engine *e, struct flow *fl, const struct frame *f, 
 
 	l->dup++;
 	COUNT(e, DUP_REQUESTS);
-	if (moved && psn_before(f->psn, l->told) &&
-	    repeats_for_ever(e, fl, reads_of(e, l), f, REASON_INCARNATION))
+	if (moved && psn_before(f->psn, l->told) && repeats_for_ever(e, fl, f, REASON_INCARNATION))
 		return;
 	rounds_forget(e, l);
 	trickle(e, fl);

@@ -12,65 +12,20 @@
 
 /* So many rounds of repeating that begin at the same place far away mean another incarnation. */
 #define JUMP_RUN       3
-/* A place where nothing was repeated for so long is no place to wait at; a requester that is about
- * to be told of a fault for it may have a longer timer. */
-#define PLACE_MS       1000u
-#define STUCK_PLACE_MS 5000u
 /* Rounds of repeating that begin behind what is missing, until it is believed. */
 #define GONE_ON_ROUNDS 3
 
 /*
- * Count the rounds of repeating that begin at @psn, the lowest one of them. A requester that gets
- * no answer begins each round there, when its timer fires.
- * Who only knows the addresses does not know where that is, and what it sends at once, however
- * many, is one round.
- */
-void rounds_begin(struct engine *e, struct lane *l, uint32_t psn)
-{
-	uint16_t now = (uint16_t)(e->now / NSEC_PER_MSEC), ms = now - l->jump_ms;
-	struct lane_reads *x = reads_of(e, l);
-	uint64_t since = x ? (e->now - x->round) / NSEC_PER_MSEC : ms;
-
-	if (!l->jump_run || since > (x && x->stuck ? STUCK_PLACE_MS : PLACE_MS) ||
-	    (psn_before(psn, l->jump_psn) && l->jump_run == 1)) {
-		l->jump_run = 1;
-		if (x)
-			x->stuck = 0;
-	} else if (psn != l->jump_psn || since < ROUND_MS) {
-		return;
-	} else if (l->jump_run < UINT8_MAX) {
-		l->jump_run++;
-	}
-	l->jump_psn = psn;
-	l->jump_ms = now;
-	if (x)
-		x->round = e->now;
-}
-
-/* What comes is the requester's own, or may be: nobody begins anew elsewhere. Not so while repeats
- * of the same are counted, between which anybody may send this. */
-void rounds_forget(struct engine *e, struct lane *l)
-{
-	if (!reads_of(e, l) || !reads_of(e, l)->stuck)
-		l->jump_run = 0;
-}
-
-/*
- * The requester repeats for STUCK_NS, round after round, what it was told to be done, and the
+ * The requester repeats for ten seconds, round after round, what it was told to be done, and the
  * responder, which would know more, cannot be asked: it knows other PSNs, or may have forgotten the
  * answer. The requester is another incarnation of the QP, or does not get what we send. Two repeats
  * with a long silence between them, or of this and that, show nothing: anybody can send them.
  * Returns true when the lane has faulted.
  */
-bool repeats_for_ever(struct engine *e, struct flow *fl, struct lane_reads *x,
-		      const struct frame *f, enum lane_reason why)
+bool repeats_for_ever(struct engine *e, struct flow *fl, const struct frame *f,
+		      enum lane_reason why)
 {
-	if (!icrc_ok(f))
-		return false;
-	rounds_begin(e, &fl->lane, f->psn);
-	if (!x->stuck)
-		x->stuck = e->now;
-	if (f->psn != fl->lane.jump_psn || e->now - x->stuck < STUCK_NS)
+	if (!icrc_ok(f) || !rounds_stuck(e, &fl->lane, f->psn))
 		return false;
 	lane_fault(e, fl, why, AETH_NAK_OPERATION);
 	return true;
@@ -91,9 +46,10 @@ void incarnation_next(struct engine *e, struct flow *fl, const struct frame *f)
 	engine_pass(e, fl->side, f);
 }
 
-/* Whether another owner of the number asks for @psn: asked for again and again, while nothing is
- * owed. */
-static bool may_be_another(struct engine *e, struct flow *fl, uint32_t psn)
+/* Whether another owner of the number asks @f: asked for again and again, while nothing is owed.
+ * Where the responder knows other numbers what is owed is that they are understood: nothing may
+ * pass, and the lane fails when that goes on. */
+static bool may_be_another(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
 
@@ -102,8 +58,13 @@ static bool may_be_another(struct engine *e, struct flow *fl, uint32_t psn)
 		rounds_forget(e, l);
 		return false;
 	}
-	rounds_begin(e, l, psn);
-	return psn == l->jump_psn && l->jump_run >= JUMP_RUN;
+	if (psn_map_differs(e, l)) {
+		COUNT(e, FOREIGN);
+		(void)repeats_for_ever(e, fl, f, REASON_INCARNATION);
+		return false;
+	}
+	rounds_begin(e, l, f->psn);
+	return f->psn == l->jump_psn && l->jump_run >= JUMP_RUN;
 }
 
 /* A requester repeats what it asked: another request with the same PSN comes from another QP. */
@@ -118,7 +79,7 @@ void incarnation_refuse(struct engine *e, struct flow *fl, const struct frame *f
 	/* should it be another owner, it must not take our word for its responder's */
 	if (lane_keeps(l) && lane_stalled(e, l))
 		l->suspect = true;
-	if (may_be_another(e, fl, f->psn))
+	if (may_be_another(e, fl, f))
 		incarnation_next(e, fl, f);
 }
 
@@ -138,7 +99,7 @@ bool incarnation_jumped(struct engine *e, struct flow *fl, const struct frame *f
 	}
 	if (first)
 		rounds_forget(e, l);
-	if (!may_be_another(e, fl, f->psn))
+	if (!may_be_another(e, fl, f))
 		return false;
 	incarnation_next(e, fl, f);
 	return true;
@@ -154,7 +115,6 @@ bool incarnation_jumped(struct engine *e, struct flow *fl, const struct frame *f
 bool incarnation_gone_on(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
-	struct lane_reads *x = reads_of(e, l);
 
 	if (!icrc_ok(f) || l->state != LANE_HELD || l->room_wait)
 		return false;
@@ -162,7 +122,7 @@ bool incarnation_gone_on(struct engine *e, struct flow *fl, const struct frame *
 	if (l->jump_run <= GONE_ON_ROUNDS || l->una.psn != l->epsn.psn)
 		return false;
 	if (psn_map_differs(e, l)) {
-		(void)(x && repeats_for_ever(e, fl, x, f, REASON_INCARNATION));
+		(void)repeats_for_ever(e, fl, f, REASON_INCARNATION);
 		return false;
 	}
 	lane_close(e, fl, REASON_INCARNATION, true);

@@ -7,17 +7,13 @@
 
 /* A requester resends all that it has outstanding within this time. */
 #define AGAIN_US 20000u
-/* A requester may repeat what it was told to be done for so long. */
-#define STUCK_NS (10 * NSEC_PER_SEC)
 
 /* duplicate.c */
 bool other_read(const struct flow *fl, const struct read_rec *r, const struct frame *f);
 
 /* incarnation.c */
-void rounds_begin(struct engine *e, struct lane *l, uint32_t psn);
-void rounds_forget(struct engine *e, struct lane *l);
-bool repeats_for_ever(struct engine *e, struct flow *fl, struct lane_reads *x,
-		      const struct frame *f, enum lane_reason why);
+bool repeats_for_ever(struct engine *e, struct flow *fl, const struct frame *f,
+		      enum lane_reason why);
 void incarnation_gone(struct engine *e, struct flow *fl);
 void incarnation_next(struct engine *e, struct flow *fl, const struct frame *f);
 void incarnation_refuse(struct engine *e, struct flow *fl, const struct frame *f);

@@ -327,7 +327,7 @@ void near_request(struct engine *e, struct flow *fl, const struct frame *f)
 	if (l->gone && l->state != LANE_FAULT)
 		return; /* another owner of the number: it asks again when this is over */
 	ahead = psn_diff(f->psn, host_epsn(e, l)->psn);
-	if (far(ahead)) {
+	if (far(ahead) && !(l->state == LANE_FAULT && l->fault.renumbers)) {
 		COUNT(e, GAPS);
 		incarnation_jumped(e, fl, f, !far(psn_diff(l->jump_psn, host_epsn(e, l)->psn)));
 		return;

@@ -325,6 +325,16 @@ bool ranges_allow(const struct engine *e, const struct flow *fl, const struct la
 		  const struct read_range *r);
 void ranges_note(struct engine *e, struct flow *fl, const struct read_range *r);
 
+/* A requester may repeat what it was told to be done for so long. */
+#define STUCK_NS (10 * NSEC_PER_SEC)
+
+/* rounds.c */
+/** rounds_begin - @psn is asked for: count rounds that begin there in lane.jump_run. */
+void rounds_begin(struct engine *e, struct lane *l, uint32_t psn);
+void rounds_forget(struct engine *e, struct lane *l);
+/** rounds_stuck - whether @psn is asked for again and again for STUCK_NS. False without a page. */
+bool rounds_stuck(struct engine *e, struct lane *l, uint32_t psn);
+
 /* atomic_resp.c */
 bool atomic_is(uint8_t opcode);
 bool atomic_discards(const struct lane *l);

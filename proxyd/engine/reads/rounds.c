@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Rounds of repeating: whether somebody asks for the same again and again, as a requester does that
+ * gets no answer.
+ */
+#include "engine/reads/reads.h"
+
+/* A place where nothing was repeated for so long is no place to wait at; a requester that is about
+ * to be told of a fault for it may have a longer timer. */
+#define PLACE_MS       1000u
+#define STUCK_PLACE_MS 5000u
+/*
+ * Count the rounds of repeating that begin at @psn, the lowest one of them. A requester that gets
+ * no answer begins each round there, when its timer fires.
+ * Who only knows the addresses does not know where that is, and what it sends at once, however
+ * many, is one round.
+ */
+void rounds_begin(struct engine *e, struct lane *l, uint32_t psn)
+{
+	uint16_t now = (uint16_t)(e->now / NSEC_PER_MSEC), ms = now - l->jump_ms;
+	struct lane_reads *x = reads_of(e, l);
+	uint64_t since = x ? (e->now - x->round) / NSEC_PER_MSEC : ms;
+
+	if (!l->jump_run || since > (x && x->stuck ? STUCK_PLACE_MS : PLACE_MS) ||
+	    (psn_before(psn, l->jump_psn) && l->jump_run == 1)) {
+		l->jump_run = 1;
+		if (x)
+			x->stuck = 0;
+	} else if (psn != l->jump_psn || since < ROUND_MS) {
+		return;
+	} else if (l->jump_run < UINT8_MAX) {
+		l->jump_run++;
+	}
+	l->jump_psn = psn;
+	l->jump_ms = now;
+	if (x)
+		x->round = e->now;
+}
+
+/* What comes is the requester's own, or may be: nobody begins anew elsewhere. Not so while repeats
+ * of the same are counted, between which anybody may send this. */
+void rounds_forget(struct engine *e, struct lane *l)
+{
+	if (!reads_of(e, l) || !reads_of(e, l)->stuck)
+		l->jump_run = 0;
+}
+
+bool rounds_stuck(struct engine *e, struct lane *l, uint32_t psn)
+{
+	struct lane_reads *x = reads_of(e, l);
+
+	if (!x)
+		return false;
+	rounds_begin(e, l, psn);
+	if (!x->stuck)
+		x->stuck = e->now;
+	return psn == l->jump_psn && e->now - x->stuck >= STUCK_NS;
+}
