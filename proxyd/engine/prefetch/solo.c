@@ -276,18 +276,28 @@ static void repeated(struct engine *e, struct flow *fl, struct solo_read *r, con
 		pass_request(e, fl, f, psn_to_wire(&x->map, f->psn));
 }
 
-/* So far from what is expected, several times: another queue pair of that number. */
+/* So far from what is expected, again and again: another queue pair of that number, or somebody
+ * else. As long as the two ends number differently nothing passes, for it would mean another
+ * request to the responder; who goes on asking is told by a fault. */
 static bool jumped(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
-	int32_t off = psn_diff(f->psn, reads_of(e, l)->un.end.psn);
+	struct lane_reads *x = reads_of(e, l);
+	int32_t off = psn_diff(f->psn, x->un.end.psn);
 
 	if (off > -(int32_t)(SPAN_MAX + SEGMENTS_TRAIL) && off < JUMP_AHEAD) {
 		l->jump_run = 0;
+		x->stuck = 0;
 		return false;
 	}
 	COUNT(e, GAPS);
-	if (++l->jump_run < JUMP_RUN)
+	if (solo_differ(x, l)) {
+		if (rounds_stuck(e, l, f->psn))
+			solo_fail(e, fl, NULL);
+		return true;
+	}
+	rounds_begin(e, l, f->psn);
+	if (f->psn != l->jump_psn || l->jump_run < JUMP_RUN)
 		return true;
 	engine_event(e, EVENT_INCARNATION, fl, 0, 0);
 	flow_unpair(e, fl); /* closes the lane */
