@@ -15,6 +15,7 @@ void near_old_response(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
 	uint8_t s = f->aeth ? frame_aeth_syndrome(f) : 0;
+	uint32_t next = psn_add(f->psn, 1);
 	struct mark m = {.psn = f->psn, .msn = f->aeth ? frame_aeth_msn(f) : 0};
 
 	if (psn_map_strange(e, l))
@@ -24,9 +25,12 @@ void near_old_response(struct engine *e, struct flow *fl, const struct frame *f)
 		near_resp_repeated(e, fl, f);
 	if (!lane_keeps(l) || f->opcode != OP_ACK || !icrc_ok(f))
 		return;
-	if (aeth_is_ack(s) && !psn_before(psn_add(f->psn, 1), l->start)) {
-		if (psn_after(psn_add(f->psn, 1), l->told))
-			l->told = psn_add(f->psn, 1);
+	if (aeth_is_ack(s) && !psn_before(next, l->start)) {
+		/* what the host cannot have sent nobody has acknowledged */
+		if (psn_after(next, lane_sent_before(l)))
+			return;
+		if (psn_after(next, l->told))
+			l->told = next;
 		l->start_acked = true;
 		ack_list(e, fl);
 	} else if (s == AETH_NAK_SEQ && !l->start_acked && psn_before(f->psn, l->start) &&
