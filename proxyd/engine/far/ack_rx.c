@@ -413,6 +413,7 @@ static void rx_ack(struct engine *e, struct flow *fl, const struct frame *f)
 	if (rx_of_other(e, fl, f))
 		return;
 	l->progress = e->now; /* whatever it says, the responder is there */
+	flow_headers(e, fl, f);
 	l->held_once = false;
 	if (l->opaque || psn_sub(frame_aeth_msn(f), l->una.msn) <= psn_sub(l->epsn.msn, l->una.msn))
 		lane_sure(e, fl); /* it has more than was asked for again */
@@ -509,6 +510,7 @@ static bool rx_answer(struct engine *e, struct flow *fl, const struct frame *f,
 		}
 		break;
 	}
+	flow_headers(e, fl, f);
 	if (f->aeth)
 		credits(e, fl, f);
 	/* a response acknowledges all that was asked before it */
@@ -575,10 +577,8 @@ bool far_response(struct engine *e, struct flow *fl, const struct frame *f, enum
 		COUNT(e, BAD_ICRC);
 		return false;
 	}
-	if (f->opcode != OP_ACK) {
-		flow_headers(e, fl, f);
+	if (f->opcode != OP_ACK)
 		return rx_answer(e, fl, f, from);
-	}
 	rx_ack(e, fl, f);
 	return false;
 }

@@ -47,20 +47,28 @@ static void learn_mtu(struct engine *e, struct flow *fl, const struct frame *f)
 		other->path_mtu = fl->path_mtu;
 }
 
-/* Whether @f, an answer with data to a held lane, is checked in the pass that copies it. */
-static bool checked_later(struct engine *e, const struct flow *fl, const struct frame *f)
+/* Whether what is made for a held lane is made of the headers of @fl. Anybody can send a frame with
+ * a right ICRC and, say, another destination MAC: those who know what it must say judge it first,
+ * then they tell (flow_headers(), learn_held()). */
+static bool judged_later(struct engine *e, const struct flow *fl)
 {
-	const struct flow *req = flow_partner(e, fl);
+	const struct flow *other = flow_partner(e, fl);
 
-	return (f->op->flags & OPF_RESPONSE) && f->opcode != OP_ACK && req &&
-	       req->lane.role != ROLE_NONE;
+	return fl->tmpl.len &&
+	       (fl->lane.role != ROLE_NONE || (other && other->lane.role != ROLE_NONE));
 }
 
 void learn_frame(struct engine *e, struct flow *fl, struct frame *f)
 {
 	fl->seen = e->now;
-	if (fl->tmpl.len && checked_later(e, fl, f))
+	if (judged_later(e, fl)) {
+		if (f->op->flags & OPF_RESPONSE)
+			return;
+		fl->tmpl_age += fl->tmpl_age < TEMPLATE_EVERY;
+		if (!fl->path_mtu && icrc_ok(f))
+			learn_mtu(e, fl, f);
 		return;
+	}
 	if ((f->op->flags & OPF_RESPONSE) || !fl->tmpl.len || ++fl->tmpl_age >= TEMPLATE_EVERY) {
 		if (!icrc_ok(f))
 			return;
@@ -71,6 +79,19 @@ void learn_frame(struct engine *e, struct flow *fl, struct frame *f)
 	} else if (!fl->path_mtu && icrc_ok(f)) {
 		learn_mtu(e, fl, f);
 	}
+}
+
+bool learn_due(const struct flow *fl)
+{
+	return fl->tmpl_age >= TEMPLATE_EVERY;
+}
+
+void learn_held(struct flow *fl, const struct frame *f)
+{
+	if (!learn_due(fl))
+		return;
+	template_learn(&fl->tmpl, f);
+	fl->tmpl_age = 0;
 }
 
 static void probe_set(struct lane *l, uint32_t psn, uint32_t count)

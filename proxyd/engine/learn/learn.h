@@ -6,6 +6,10 @@
 #include "engine/core/core.h"
 
 void learn_frame(struct engine *e, struct flow *fl, struct frame *f);
+/** learn_held - the request @f, whose ICRC is right, was taken into custody: its sender's headers,
+ * now and then; learn_due - it is time for that. */
+bool learn_due(const struct flow *fl);
+void learn_held(struct flow *fl, const struct frame *f);
 /** learn_offered - the peer knows of the connection @r; here it may be in the middle of its
  * handshake. */
 void learn_offered(struct engine *e, const struct report *r);

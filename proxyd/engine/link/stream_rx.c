@@ -189,6 +189,15 @@ static void look(struct engine *e, struct flow *fl, const struct pkt *d)
 		announce_capsule(e, fl, &f, f.psn);
 }
 
+/* The packet @d is the far host's, and shows what its headers are. */
+static void take_headers(struct engine *e, struct flow *fl, const struct pkt *d)
+{
+	struct frame f;
+
+	if (learn_due(fl) && frame_parse(lane_packet(e, d), d->len, &f) == FRAME_OK)
+		learn_held(fl, &f);
+}
+
 void stream_rx_deliver(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
@@ -207,6 +216,7 @@ void stream_rx_deliver(struct engine *e, struct flow *fl)
 		} else {
 			look(e, fl, d);
 		}
+		take_headers(e, fl, d);
 		mark_accepted(l, d->span, d->flags & PKT_EOM, !(d->flags & PKT_ANSWERED));
 	}
 	pace_run(e, fl);

@@ -32,6 +32,7 @@ void near_old_response(struct engine *e, struct flow *fl, const struct frame *f)
 		if (psn_after(next, l->told))
 			l->told = next;
 		l->start_acked = true;
+		flow_headers(e, fl, f);
 		ack_list(e, fl);
 	} else if (s == AETH_NAK_SEQ && !l->start_acked && psn_before(f->psn, l->start) &&
 		   psn_diff(l->start, f->psn) < HOST_WINDOW) {

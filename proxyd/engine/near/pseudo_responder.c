@@ -237,6 +237,7 @@ static void count_in(struct engine *e, struct flow *fl, const struct next_reques
 	if (x)
 		mark_step(&x->map.asked, q->span, eom, ackable);
 	mark_held(l, l->epsn.psn);
+	learn_held(fl, q->f);
 	if (x && q->waits && q->f->opcode == OP_READ_REQUEST)
 		prefetch_asked(e, fl, q->f, false);
 	if (l->role == ROLE_OPENER && q->sane) {
@@ -418,7 +419,6 @@ void near_response(struct engine *e, struct flow *fl, const struct frame *f)
 		COUNT(e, BAD_ICRC);
 		return;
 	}
-	flow_headers(e, fl, f);
 	if (f->aeth)
 		lane_credit(l, frame_aeth_syndrome(f), true);
 	switch (reads_response(e, l, f, &r)) {

@@ -56,7 +56,6 @@ static struct pkt *retain(struct engine *e, struct flow *fl, const struct frame 
 			*bad = true;
 			return NULL;
 		}
-		flow_headers(e, fl, f);
 		d = window_put(&x->win, e->pool, POOL_TRANSIT, f->psn);
 		if (d) {
 			d->loc = loc;
@@ -281,6 +280,7 @@ void resp_arrived(struct engine *e, struct flow *fl, uint32_t id, const struct f
 	struct lane_reads *x = reads_of(e, &fl->lane);
 	bool urgent = fill(e, x, id, f->psn);
 
+	flow_headers(e, fl, f);
 	count(e, fl, id, f);
 	fetch_settle(e, x);
 	fetch_trim(e, x);
