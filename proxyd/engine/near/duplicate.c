@@ -252,6 +252,24 @@ static void note_reasked(struct engine *e, const struct flow *fl, struct lane *l
 	l->reasked_us = now_us(e);
 }
 
+/*
+ * Whether the READ or ATOMIC @f, of which there is no record, was never asked before: somebody else
+ * sent it, or another owner of the number. The true ACK is never inside of a READ, and what was
+ * accepted ends with one; and an OPENER that has no page yet has never held any.
+ */
+static bool never_asked(struct engine *e, const struct flow *fl, const struct frame *f)
+{
+	const struct lane *l = &fl->lane;
+	uint32_t span = frame_span(f, flow_mtu(fl));
+	struct mark una = psn_to_host(e, l, &l->una);
+
+	if (span > SPAN_MAX ||
+	    (l->role == ROLE_OPENER && l->reads_page == POOL_NONE && !psn_before(f->psn, l->start)))
+		return true;
+	return psn_after(psn_add(f->psn, span),
+			 psn_before(f->psn, una.psn) ? una.psn : host_epsn(e, l)->psn);
+}
+
 /* The answer to the READ or ATOMIC @f is not kept here: wait for it, or ask the responder again. */
 static void await_answer(struct engine *e, struct flow *fl, const struct frame *f,
 			 struct read_rec *r, bool moved)
@@ -284,7 +302,7 @@ static void answer_again(struct engine *e, struct flow *fl, const struct frame *
 	if (r)
 		r->heard = e->now;
 	/* what is kept is a former owner's, if that is what it is: the responder is asked */
-	if ((r && other_read(fl, r, f)) || reads_outran(e, fl, f->psn))
+	if ((r ? other_read(fl, r, f) : never_asked(e, fl, f)) || reads_outran(e, fl, f->psn))
 		incarnation_refuse(e, fl, f);
 	else if (fl->lane.suspect ||
 		 (!atomic_again(e, fl, f) && !(reads_of(e, &fl->lane) && resp_repeat(e, fl, f))))
