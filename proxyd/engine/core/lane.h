@@ -144,8 +144,9 @@ struct mark {
  * when
  *              there is none; @guard_end: end of the last such message (so far). Nothing between is
  *              acknowledged early
- * @reasked_psn, @reasked_end: READs asked again after their answer had passed, @reasked_us: when;
- * PSN_NONE
+ * @reasked_psn, @reasked_end: READs asked again after their answer had passed, PSN_NONE;
+ *              @reasked_us: when their latest round began; @reasked: rounds in which no answer
+ *              has passed
  * @honest:     POLICY_HONEST: last packet of the first message not truly acknowledged (msn:
  * messages
  *              before it); @honest.psn == epsn.psn when no message end is known beyond una
@@ -202,6 +203,7 @@ struct lane {
 	bool no_mtu : 1;
 	bool closing : 1; /* ACCEPTOR: the opener is asked to let go */
 	bool begins : 1;  /* WATCH: the first request of all is the one at @una (learn/cm.c) */
+	uint8_t reasked : 3;
 	uint16_t jump_ms; /* when the latest round of @jump_run began */
 	uint16_t window;  /* OPENER, SINGLE: of the host (near/room.c) */
 	uint32_t msg_left;

@@ -234,7 +234,7 @@ void nak_send(struct engine *e, struct flow *fl)
 
 	advance(e, fl);
 	l->nak_due = !l->start_acked || l->frontier.psn != host_epsn(e, l)->psn ||
-		     l->reasked_psn != PSN_NONE || l->suspect;
+		     reasked_waits(l) || l->suspect;
 	if (l->nak_due)
 		return;
 	if (!ack_send(e, fl, l->frontier.psn, AETH_NAK_SEQ, l->frontier.msn)) {
@@ -272,7 +272,7 @@ static void flush(struct engine *e, struct flow *fl)
 	order_accepted(e, fl);
 	advance(e, fl);
 	near_ease(e, fl);
-	if (l->reasked_psn != PSN_NONE || l->suspect)
+	if (reasked_waits(l) || l->suspect)
 		return;
 	while (atomic_make(e, fl))
 		advance(e, fl);

@@ -239,17 +239,25 @@ static bool answer_comes(const struct engine *e, const struct lane *l, const str
 	       e->now - r->asked < l->rtt.srtt_us * NSEC_PER_USEC * READ_OVERDUE_EIGHTHS / 8;
 }
 
-/* The answer to @f has passed, and was lost: no ACK goes past it until it has passed again. */
-static void note_reasked(struct engine *e, const struct flow *fl, struct lane *l,
-			 const struct frame *f)
+/*
+ * The answer to @f has passed, and was lost: no ACK goes past it until it has passed again. Where
+ * the responder does not give it in some rounds, somebody else may have asked (REASKED_MOST).
+ */
+static void note_reasked(struct engine *e, struct flow *fl, const struct frame *f)
 {
+	struct lane *l = &fl->lane;
 	uint32_t end = psn_add(f->psn, frame_span(f, flow_mtu(fl)));
 
+	if (l->reasked_psn == PSN_NONE || now_us(e) - l->reasked_us > AGAIN_US) {
+		l->reasked += l->reasked <= REASKED_MOST;
+		l->reasked_us = now_us(e);
+	}
 	if (l->reasked_psn == PSN_NONE || psn_before(f->psn, l->reasked_psn))
 		l->reasked_psn = f->psn;
 	if (l->reasked_psn == f->psn || psn_after(end, l->reasked_end))
 		l->reasked_end = end;
-	l->reasked_us = now_us(e);
+	if (!reasked_waits(l))
+		ack_list(e, fl);
 }
 
 /*
@@ -278,7 +286,7 @@ static void await_answer(struct engine *e, struct flow *fl, const struct frame *
 
 	/* without a record its answer has gone to the host, even if no true ACK has said so yet */
 	if (!r) {
-		note_reasked(e, fl, l, f);
+		note_reasked(e, fl, f);
 	} else if (answer_comes(e, l, r)) {
 		l->dup++;
 		COUNT(e, DUP_READS);

@@ -46,6 +46,15 @@ void near_let_go(struct engine *e, struct flow *fl);
 void near_ease(struct engine *e, struct flow *fl);
 void near_ease_one(struct engine *e, struct flow *fl);
 
+/* Anybody can ask for a READ again. So many rounds are believed to be the host's although no answer
+ * passes: with its retries it has more to spend. */
+#define REASKED_MOST 3
+/** reasked_waits - whether no ACK must go out before the answer to a READ has passed once more. */
+static inline bool reasked_waits(const struct lane *l)
+{
+	return l->reasked_psn != PSN_NONE && l->reasked <= REASKED_MOST;
+}
+
 /* duplicate.c: requests that are not the next one */
 void duplicate_request(struct engine *e, struct flow *fl, const struct frame *f);
 void duplicate_passes(struct flow *fl, const struct frame *f);

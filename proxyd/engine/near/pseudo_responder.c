@@ -363,7 +363,10 @@ void near_resp_repeated(struct engine *e, struct flow *fl, const struct frame *f
 {
 	struct lane *l = &fl->lane;
 
-	if (l->reasked_psn == PSN_NONE || psn_add(f->psn, 1) != l->reasked_end)
+	if (psn_add(f->psn, 1) != l->reasked_end)
+		return;
+	l->reasked = 0;
+	if (l->reasked_psn == PSN_NONE)
 		return;
 	l->reasked_psn = PSN_NONE;
 	ack_list(e, fl);

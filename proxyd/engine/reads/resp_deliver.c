@@ -271,6 +271,7 @@ bool resp_repeat(struct engine *e, struct flow *fl, const struct frame *f)
 	x->info.answered_again++;
 	if (fl->lane.reasked_psn != PSN_NONE && psn_add(f->psn, span) == fl->lane.reasked_end) {
 		fl->lane.reasked_psn = PSN_NONE;
+		fl->lane.reasked = 0;
 		ack_schedule(e, fl);
 	}
 	return true;
