@@ -347,7 +347,7 @@ static void rx_refuse(struct engine *e, struct flow *fl, const struct report *r)
 		engine_event(e, EVENT_REFUSED, fl, 0, 0);
 		lane_close(e, fl, r->reason, false);
 		flow_open_at(fl, e->now + REFUSED_RETRY_NS);
-	} else if (!fl->lane.accepted) {
+	} else if (!fl->lane.accepted && !fl->lane.reopen) {
 		fl->offered = 0; /* it had offered to agree, and there is custody */
 		stream_tx_restart(e, fl);
 	}
