@@ -140,6 +140,7 @@ static void acceptor_sweep(struct engine *e, struct flow *fl)
 			 : e->now - fl->seen >= e->cfg.idle_ns ? IDLE_ASK_NS
 							       : UINT64_MAX;
 
+	announce_go_on(e, fl);
 	if (e->now - fl->lane.clock.last >= every)
 		progress_due(e, fl, true);
 }

@@ -3,7 +3,10 @@
  * READs ahead for storage commands, packet by packet: the near host is an initiator, the far one
  * its target, whose READs the peer opens a lane for.
  */
+#include <unistd.h>
+
 #include "tests/unit/engine_rig.h"
+#include "tests/unit/no_records.h"
 
 #define VA	 0x1000u
 #define READ_LEN 256u
@@ -234,6 +237,50 @@ static void test_absorbed_again(void **state)
 	rig_destroy(s.r);
 }
 
+/* No record of a READ is left when the rest of a command is to be READ: it waits, and goes on when
+ * there is one, also where no answer is awaited that would bring it back. (A daemon that looks for
+ * a record for ever is ended by the alarm.) */
+static void test_records_used_up(void **state)
+{
+	struct storage s = begin(ANNOUNCE_MODE_NVME);
+	struct rig *r = s.r;
+	struct mq_list taken;
+	uint32_t at;
+
+	(void)state;
+	alarm(10);
+	mq_list_init(&taken);
+	for (unsigned int id = 0; id < 4; id++) {
+		tell(&s, id);
+		assert_true(give(&s, fetch(&s, VA)));
+		done(&s, id);
+	}
+	answers(&s, s.psn);
+	rig_forget(r);
+	rig_rx(r, NEAR,
+	       "04 40ffff 00000022 80%06x | 01 40 04 00 00*20 | 00 10 00*6 | 006400 | 07000000 | "
+	       "40 00*24",
+	       s.own);
+	rig_progress(r, s.own + 1, s.own + 1, s.own + 1);
+	at = asked(&s);
+	for (unsigned int i = 0; i < 64; i++, r->at++)
+		assert_int_equal(asked(&s), psn_add(at, i));
+	rig_forget(r);
+	for (unsigned int i = 0; i < 64; i++) {
+		records_rx(r, NEAR, "10 40ffff 00000022 00%06x | 1f %06x | 61*%u", psn_add(at, i),
+			   ++s.msn, READ_LEN);
+		records_take(r, &taken);
+		engine_tick(r->e, r->now);
+	}
+	assert_int_equal(asked_if(&s), PSN_NONE);
+	mq_flush(r->e->reads, &taken);
+	rig_check(r);
+	rig_pass(r, 1000 * RIG_MS);
+	assert_int_equal(asked_if(&s), psn_add(at, 64));
+	alarm(0);
+	rig_destroy(r);
+}
+
 /* ---- iSER ---- */
 
 /* A SCSI command with task tag @id: READ_LEN bytes to be written. */
@@ -329,6 +376,7 @@ int main(void)
 		cmocka_unit_test(test_answer_without_room),
 		cmocka_unit_test(test_ack_before_absorbed),
 		cmocka_unit_test(test_absorbed_again),
+		cmocka_unit_test(test_records_used_up),
 		cmocka_unit_test(test_iser),
 		cmocka_unit_test(test_iser_abort),
 		cmocka_unit_test(test_other_protocol),

@@ -228,6 +228,8 @@ void command_drop(struct engine *e, struct lane_announce *y, struct command *c);
 void announce_queue(struct engine *e, struct flow *fl, struct command *c);
 /** announce_run - send READs of ours that are due. True when the port has no room. */
 bool announce_run(struct engine *e, struct flow *fl);
+/** announce_go_on - where READs of ours wait for a record, look again whether there is one. */
+void announce_go_on(struct engine *e, struct flow *fl);
 /** announce_waits - some are not answered. */
 bool announce_waits(struct engine *e, const struct lane *l);
 /** announce_resume - sending goes on at @psn, on the wire. */

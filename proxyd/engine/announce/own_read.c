@@ -143,7 +143,7 @@ static bool ask(struct engine *e, struct flow *fl, struct lane_announce *y, stru
 	struct own_read *r = own_at(e, mq_push(e->reads, &y->own));
 
 	if (!r)
-		return true; /* the next answer brings us back */
+		return true; /* may_ask() has seen one */
 	*r = (struct own_read){
 		.before = l->nxt,
 		.va = c->va + c->asked,
@@ -186,7 +186,8 @@ static bool may_ask(struct engine *e, const struct flow *fl, const struct lane_a
 
 	return !y->inside && l->nxt.psn == (y->numbered ? y->map.asked.psn : l->high) &&
 	       !l->rnr_wait && !l->refusal && l->state == LANE_HELD &&
-	       y->map.nsegments + 2 < SEGMENTS && outstanding(e, l, y) < depth(e, fl, y);
+	       y->map.nsegments + 2 < SEGMENTS && mq_free_count(e->reads) > 0 &&
+	       outstanding(e, l, y) < depth(e, fl, y);
 }
 
 bool announce_run(struct engine *e, struct flow *fl)
@@ -218,6 +219,15 @@ bool announce_run(struct engine *e, struct flow *fl)
 			return true;
 	}
 	return false;
+}
+
+/* Records may have run out amid a command, with no answer under way that would bring us back. */
+void announce_go_on(struct engine *e, struct flow *fl)
+{
+	const struct lane_announce *y = announce_of(e, &fl->lane);
+
+	if (y && !y->nown && next_command(e, y))
+		pace_run(e, fl);
 }
 
 bool announce_waits(struct engine *e, const struct lane *l)

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * An engine whose records of READs are used up, as many lanes do that to it. They are in no list
+ * that engine_check() knows of: it is not to be called until they are given back.
+ */
+#ifndef LONGHAUL_TESTS_NO_RECORDS_H
+#define LONGHAUL_TESTS_NO_RECORDS_H
+
+#include "engine/core/core.h"
+#include "tests/unit/engine_rig.h"
+
+/** records_take - all that are left, into @l. */
+static inline void records_take(struct rig *r, struct mq_list *l)
+{
+	while (mq_push(r->e->reads, l) != MQ_NONE)
+		;
+}
+
+/** records_rx - @from sends a packet; nothing is checked. */
+static inline __attribute__((format(printf, 3, 4))) void
+records_rx(struct rig *r, enum rig_host from, const char *fmt, ...)
+{
+	uint8_t data[FRAME_MAX];
+	char text[1024];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	engine_rx(r->e, from == NEAR ? PORT_LAN : PORT_WAN, data, rig_build(r, data, from, text),
+		  r->now);
+}
+
+#endif
