@@ -141,6 +141,7 @@ static void acceptor_sweep(struct engine *e, struct flow *fl)
 							       : UINT64_MAX;
 
 	announce_go_on(e, fl);
+	stream_rx_go_on(e, fl);
 	if (e->now - fl->lane.clock.last >= every)
 		progress_due(e, fl, true);
 }

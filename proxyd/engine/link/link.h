@@ -53,6 +53,8 @@ bool stream_rx_make_room(struct engine *e, struct flow *fl, bool more);
 void stream_rx_let_go(struct engine *e, struct flow *fl);
 /** stream_rx_deliver - hand what has become contiguous to the requester's stand-in. */
 void stream_rx_deliver(struct engine *e, struct flow *fl);
+/** stream_rx_go_on - the same where a READ waited for a record, if there is one now. */
+void stream_rx_go_on(struct engine *e, struct flow *fl);
 
 /* names_tx.c: OPENER */
 /** names_begin - the lane is agreed on anew: everything is named from the true ACK on. */

@@ -212,7 +212,7 @@ void stream_rx_deliver(struct engine *e, struct flow *fl)
 			reads_begin(e, fl);
 			if (frame_parse(lane_packet(e, d), d->len, &f) != FRAME_OK ||
 			    !reads_add(e, fl, &f, d->span, &l->epsn, l->epsn.psn))
-				return; /* no record: it waits here until one is free */
+				break; /* no record: it waits here until one is free */
 		} else {
 			look(e, fl, d);
 		}
@@ -220,6 +220,19 @@ void stream_rx_deliver(struct engine *e, struct flow *fl)
 		mark_accepted(l, d->span, d->flags & PKT_EOM, !(d->flags & PKT_ANSWERED));
 	}
 	pace_run(e, fl);
+}
+
+/* The packet at epsn may have waited for a record that is free by now. */
+void stream_rx_go_on(struct engine *e, struct flow *fl)
+{
+	const struct lane *l = &fl->lane;
+	const struct pkt *d;
+
+	if (l->state == LANE_FAULT || !psn_before(l->epsn.psn, l->end))
+		return;
+	d = window_get(&l->win, e->pool, l->epsn.psn);
+	if (d && d->flags & PKT_NAMED)
+		stream_rx_deliver(e, fl);
 }
 
 /* What is missing in [@from, @end) is not needed any more: what waited behind it may go on. */
@@ -313,6 +326,8 @@ static bool wanted(struct engine *e, struct flow *fl, const struct frame *f, uin
 		l->dup++;
 		COUNT(e, DUP_STREAM);
 		progress_due(e, fl, true);
+		if (f->psn == l->epsn.psn)
+			stream_rx_go_on(e, fl);
 		return false;
 	}
 	return true;

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Records of READs, which all lanes share: what becomes of a lane that finds none.
+ */
+#include "tests/unit/engine_rig.h"
+#include "tests/unit/no_records.h"
+
+#define READ  "0c 40ffff 00000011 80%06x | 0000000000001000 00000007 00000008"
+#define SEND  "04 40ffff 00000011 80%06x 61*8"
+#define FIRST 0x100u
+
+/* The peer has opened the lane of the far host's requests, from FIRST on. */
+static struct rig *acceptor(void)
+{
+	struct rig *r = rig_held(NULL, 0, POLICY_EARLY, RIG_MTU);
+	struct report open = {.type = REPORT_OPEN,
+			      .lane = 77,
+			      .gen = 3,
+			      .lqpn = 0x22,
+			      .start_psn = FIRST,
+			      .path_mtu = RIG_MTU};
+
+	ip_addr_parse("10.2.0.1", &open.key.src);
+	ip_addr_parse("10.1.0.1", &open.key.dst);
+	open.key.dqpn = 0x11;
+	open.key.vlan = FRAME_VLAN_NONE;
+	engine_rx_report(r->e, 0, &open, r->now);
+	engine_tick(r->e, r->now);
+	assert_int_equal(rig_conn(r).lane[LANE_IN].state, LANE_HELD);
+	rig_forget(r);
+	return r;
+}
+
+/* A READ and what follows it came when there was no record; there are some again. */
+static struct rig *waiting(void)
+{
+	struct rig *r = acceptor();
+	struct mq_list taken;
+
+	mq_list_init(&taken);
+	records_take(r, &taken);
+	records_rx(r, FAR, READ, FIRST);
+	records_rx(r, FAR, SEND, FIRST + 1);
+	engine_tick(r->e, r->now);
+	rig_quiet(r);
+	mq_flush(r->e->reads, &taken);
+	rig_check(r);
+	return r;
+}
+
+/* The opener asks once more: then it goes on, although that is a duplicate. */
+static void test_asked_again(void **state)
+{
+	struct rig *r = waiting();
+
+	(void)state;
+	rig_rx(r, FAR, READ, FIRST);
+	rig_expect(r, PORT_LAN, READ, FIRST);
+	rig_expect(r, PORT_LAN, SEND, FIRST + 1);
+	rig_quiet(r);
+	rig_destroy(r);
+}
+
+/* And it goes on by itself, for the opener may know that all has arrived. */
+static void test_goes_on(void **state)
+{
+	struct rig *r = waiting();
+
+	(void)state;
+	rig_pass(r, 50 * RIG_MS);
+	rig_expect(r, PORT_LAN, READ, FIRST);
+	rig_expect(r, PORT_LAN, SEND, FIRST + 1);
+	rig_destroy(r);
+}
+
+/* What stands before such a READ does not wait. */
+static void test_before(void **state)
+{
+	struct rig *r = acceptor();
+	struct mq_list taken;
+
+	(void)state;
+	mq_list_init(&taken);
+	records_take(r, &taken);
+	records_rx(r, FAR, READ, FIRST + 1);
+	engine_tick(r->e, r->now);
+	records_rx(r, FAR, SEND, FIRST);
+	engine_tick(r->e, r->now);
+	rig_expect(r, PORT_LAN, SEND, FIRST);
+	rig_quiet(r);
+	mq_flush(r->e->reads, &taken);
+	rig_destroy(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_asked_again),
+		cmocka_unit_test(test_goes_on),
+		cmocka_unit_test(test_before),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
