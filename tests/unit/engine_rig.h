@@ -33,7 +33,7 @@
 #include "wire/psn.h"
 
 #define RIG_OUT	    16384
-#define RIG_REPORTS 256
+#define RIG_REPORTS 2048
 #define RIG_MTU	    256u
 #define RIG_MS	    1000000ull
 #define RIG_BTH	    42 /* Ethernet, IPv4, UDP */

@@ -147,15 +147,27 @@ static void barrier_grant(struct engine *e, struct order_log *g, struct flow *fl
 	ack_list(e, fl);
 }
 
-/* A barrier: the lanes that have news since the one before. */
-void order_barrier(struct engine *e, struct order_log *g)
+/* The lanes of a barrier: all but the @left that became fresh last. What of those was accepted
+ * already is cleared behind what these wait for, which is later than it need be, and as good. */
+static uint32_t take_oldest(struct engine *e, struct order_log *g, uint32_t left)
 {
-	uint32_t list = g->fresh, i;
+	uint32_t *at = &g->fresh, list;
+
+	while (left--)
+		at = &lane_at(e, *at)->next_fresh;
+	list = *at;
+	*at = FLOW_NONE;
+	return list;
+}
+
+void order_barrier(struct engine *e, struct order_log *g, uint32_t most)
+{
+	uint32_t left = g->nfresh > most ? g->nfresh - most : 0;
+	uint32_t list = take_oldest(e, g, left), i;
 	bool grants = e->now >= g->quiet;
 
 	g->alone = g->nfresh == 1 ? list : FLOW_NONE;
-	g->fresh = FLOW_NONE;
-	g->nfresh = 0;
+	g->nfresh = left;
 	for (i = list; i != FLOW_NONE; i = lane_at(e, i)->next_fresh)
 		barrier_clear(e, g, flow_ref(e, i));
 	while ((i = list) != FLOW_NONE) {

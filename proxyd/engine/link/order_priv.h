@@ -130,9 +130,9 @@ void order_log_broken(struct engine *e, struct order_log *g);
 
 /** order_barrier_at - not before this there may be another barrier. */
 uint64_t order_barrier_at(const struct order_log *g);
-/** order_barrier - a barrier, of the lanes that have news since the one before. There must be room
- * for two records of each. */
-void order_barrier(struct engine *e, struct order_log *g);
+/** order_barrier - a barrier, of the lanes that have news since the one before: at most @most of
+ * them, those that wait longest. There must be room for two records of each. */
+void order_barrier(struct engine *e, struct order_log *g, uint32_t most);
 
 /* ---- order_tx.c ---- */
 

@@ -8,6 +8,9 @@
 #define AGAIN_FIRST (50 * NSEC_PER_MSEC)
 #define AGAIN_MIN   (2 * NSEC_PER_MSEC)
 
+/* Records that are kept free for what the peers tell. */
+#define PEERS_RECORDS (ORDER_RECORDS / 4)
+
 /* ---- reports ---- */
 
 /* The record as the peer is told of it: for a lane that has ended, all delivered, nobody waits. */
@@ -143,6 +146,15 @@ void order_rx_answer(struct engine *e, unsigned int peer, const struct report *r
 
 /* ---- the tick ---- */
 
+/* Lanes that a barrier has records for. The peers' part of them is not ours to use: two appliances
+ * that have used up all would wait for each other to have room for what they tell. */
+static uint32_t barrier_room(const struct engine *e)
+{
+	uint32_t left = mq_free_count(e->order->records);
+
+	return left > PEERS_RECORDS ? (left - PEERS_RECORDS) / 2 : 0;
+}
+
 static uint64_t own_step(struct engine *e, struct order_log *g)
 {
 	uint64_t next = 0;
@@ -152,10 +164,12 @@ static uint64_t own_step(struct engine *e, struct order_log *g)
 	if (g->resuming)
 		return 0; /* order_resumed() */
 	if (g->nfresh) {
-		if (mq_free_count(e->order->records) < 2 * g->nfresh)
+		uint32_t room = barrier_room(e);
+
+		if (!room)
 			next = e->now + NSEC_PER_MSEC;
 		else if (e->now >= order_barrier_at(g))
-			order_barrier(e, g);
+			order_barrier(e, g, room);
 		if (g->nfresh && !next)
 			next = order_barrier_at(g);
 	}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Order between the queue pairs of two hosts (link/order.c), where it takes long: lanes that live
+ * on for half of all PSNs, weeks after a fault, and more records than there are.
+ */
+#include "engine/core/core.h"
+#include "engine/link/order_priv.h"
+#include "tests/unit/engine_rig.h"
+
+#define SEND "04 40ffff 00%06x 80%06x 61*8" /* far QP, PSN */
+#define ACK  "11 40ffff 00%06x 00%06x 1f%06x"
+
+/* One lane from the near host, which knows of MSNs what its peer says. */
+struct lane_test {
+	uint32_t far, near, psn, msn;
+	struct report open;
+};
+
+static struct rig *start(enum ack_policy policy)
+{
+	static const struct engine_config cfg = {
+		.pool_bytes = 128 << 20, .max_conns = 16, .seed = 1};
+	struct rule rule = rig_rule(0, policy, RIG_MTU);
+	struct rig *r;
+
+	rule.order = ORDER_HOSTS;
+	r = rig_create(&cfg, &rule);
+	engine_peer_features(r->e, 0, PEER_FEATURE_ORDER);
+	return r;
+}
+
+static void progress(struct rig *r, struct lane_test *t)
+{
+	r->open = t->open;
+	rig_progress(r, t->psn, t->psn, t->msn);
+}
+
+/* The peer has carried out the records that it was told of. */
+static void carried_out(struct rig *r)
+{
+	for (unsigned int i = 0, n = r->nrep; i < n; i++) {
+		const struct report *p = &r->rep[i];
+		struct report a = {.type = REPORT_ORDER, .lane = p->lane, .gen = p->gen};
+
+		if (p->type != REPORT_ORDER || !p->by_opener)
+			continue;
+		a.base = a.seq = p->seq + p->norder;
+		engine_rx_report(r->e, 0, &a, r->now);
+	}
+	rig_forget(r);
+}
+
+/* The pair @far, @near is learned, and its lane agreed upon; nothing is in custody. */
+static struct lane_test held(struct rig *r, uint32_t far, uint32_t near, uint32_t psn)
+{
+	struct lane_test t = {.far = far, .near = near, .psn = psn};
+
+	while (t.msn < 5) {
+		rig_rx(r, NEAR, SEND, far, t.psn);
+		rig_rx(r, FAR, ACK, near, t.psn++, ++t.msn);
+	}
+	rig_forget(r);
+	rig_rx(r, NEAR, SEND, far, t.psn++);
+	assert_int_equal(r->rep[0].type, REPORT_OPEN);
+	assert_true(r->rep[0].ordered);
+	r->open = t.open = r->rep[0];
+	rig_answer(r, REPORT_ACCEPT, REASON_NONE);
+	t.msn++;
+	progress(r, &t);
+	rig_pass(r, 200 * RIG_MS); /* what passed counts no more */
+	carried_out(r);
+	return t;
+}
+
+/* How many ACKs the near QP @near was sent. */
+static unsigned int acks(const struct rig *r, uint32_t near)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < r->nout; i++)
+		n += r->out[i].port == PORT_LAN && r->out[i].data[RIG_BTH] == 0x11 &&
+		     get_be24(r->out[i].data + RIG_BTH + 5) == near;
+	return n;
+}
+
+/* Nothing is due, and nothing checked. */
+static void send_unchecked(struct rig *r, uint32_t far, uint32_t psn)
+{
+	uint8_t data[FRAME_MAX];
+	char text[64];
+
+	snprintf(text, sizeof(text), SEND, far, psn);
+	engine_rx(r->e, PORT_LAN, data, rig_build(r, data, NEAR, text), r->now);
+}
+
+/* Barriers that nobody answers use up our part of the records, and leave the peers theirs: each of
+ * two appliances would wait for ever for the other to have room. */
+static void test_records_of_peers(void **state)
+{
+	struct rig *r = start(POLICY_EARLY);
+	struct lane_test t = held(r, 0x22, 0x11, 0);
+	struct report p = {.type = REPORT_ORDER,
+			   .by_opener = true,
+			   .lane = 5,
+			   .gen = 9,
+			   .norder = 1,
+			   .order[0] = {.lane = 1, .birth = 1, .psn = 1, .kind = ORDER_CLEAR}};
+	bool taken = false;
+
+	(void)state;
+	engine_peer_event(r->e, 0, PEER_DOWN, r->now);
+	for (unsigned int i = 0; i < ORDER_RECORDS / 2 + 10; i++) {
+		send_unchecked(r, t.far, t.psn++);
+		engine_tick(r->e, r->now += 25000);
+		rig_forget(r);
+	}
+	rig_check(r);
+	assert_true(mq_free_count(r->e->order->records) < ORDER_RECORDS / 2);
+	engine_peer_event(r->e, 0, PEER_UP, r->now);
+	engine_rx_report(r->e, 0, &p, r->now);
+	engine_tick(r->e, r->now);
+	for (unsigned int i = 0; i < r->nrep; i++)
+		taken |= r->rep[i].type == REPORT_ORDER && !r->rep[i].by_opener &&
+			 r->rep[i].lane == 5 && r->rep[i].seq == 1;
+	assert_true(taken);
+	rig_destroy(r);
+}
+
+/* Where there are records for one lane only, there is a barrier of one after the other. */
+static void test_barrier_of_some(void **state)
+{
+	struct rig *r = start(POLICY_EARLY);
+	struct lane_test a = held(r, 0x22, 0x11, 0), b = held(r, 0x44, 0x33, 0x500000);
+	struct mqueue *records = r->e->order->records;
+	struct mq_list taken;
+
+	(void)state;
+	mq_list_init(&taken);
+	while (mq_free_count(records) > ORDER_RECORDS / 4 + 3)
+		mq_push(records, &taken);
+	send_unchecked(r, a.far, a.psn);
+	send_unchecked(r, b.far, b.psn);
+	for (unsigned int i = 0; i < 10; i++)
+		engine_tick(r->e, r->now += RIG_MS);
+	assert_int_equal(acks(r, a.near) + acks(r, b.near), 1);
+	assert_int_equal(acks(r, a.near), 1); /* it was first */
+	mq_flush(records, &taken);
+	rig_check(r);
+	rig_pass(r, 5 * RIG_MS);
+	assert_int_equal(acks(r, a.near), 1);
+	assert_int_equal(acks(r, b.near), 1);
+	rig_destroy(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_records_of_peers),
+		cmocka_unit_test(test_barrier_of_some),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
