@@ -9,6 +9,7 @@
 
 #define SEND "04 40ffff 00%06x 80%06x 61*8" /* far QP, PSN */
 #define ACK  "11 40ffff 00%06x 00%06x 1f%06x"
+#define HOUR (3600 * 1000 * RIG_MS)
 
 /* One lane from the near host, which knows of MSNs what its peer says. */
 struct lane_test {
@@ -93,6 +94,28 @@ static void send_unchecked(struct rig *r, uint32_t far, uint32_t psn)
 	engine_rx(r->e, PORT_LAN, data, rig_build(r, data, NEAR, text), r->now);
 }
 
+/* A fault keeps the requests of its two hosts for a moment, and not again 25 days later. */
+static void test_weeks_after_fault(void **state)
+{
+	struct rig *r = start(POLICY_EARLY);
+	struct flow_key k = {.dqpn = 0x22, .vlan = FRAME_VLAN_NONE};
+
+	(void)state;
+	ip_addr_parse("10.1.0.1", &k.src);
+	ip_addr_parse("10.2.0.1", &k.dst);
+	pair_untold(r->e, &k, 1000);
+	rig_rx(r, NEAR, SEND, 0x22, 5);
+	rig_quiet(r);
+	for (unsigned int days = 0; days < 60; days += 5) {
+		r->now += days ? 5 * 24 * HOUR : 1001 * RIG_MS;
+		engine_tick(r->e, r->now);
+		rig_forget(r);
+		rig_rx(r, NEAR, SEND, 0x22, 5);
+		rig_expect(r, PORT_WAN, SEND, 0x22, 5);
+	}
+	rig_destroy(r);
+}
+
 /* Barriers that nobody answers use up our part of the records, and leave the peers theirs: each of
  * two appliances would wait for ever for the other to have room. */
 static void test_records_of_peers(void **state)
@@ -155,6 +178,7 @@ static void test_barrier_of_some(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_weeks_after_fault),
 		cmocka_unit_test(test_records_of_peers),
 		cmocka_unit_test(test_barrier_of_some),
 	};

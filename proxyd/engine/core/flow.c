@@ -225,11 +225,6 @@ uint32_t *pair_epoch(struct engine *e, const struct flow_key *k)
 	return &p->epoch;
 }
 
-static uint32_t now_ms(const struct engine *e)
-{
-	return (uint32_t)(e->now / NSEC_PER_MSEC);
-}
-
 /** pair_untold - something is lost that a host of @k was told to be done, and for the next @ms it
  * may not know; @k: of requests, where the rule keeps an order. pair_waits - so it is now: what it
  * asks meanwhile, it asks believing the other done. */
@@ -238,13 +233,10 @@ void pair_untold(struct engine *e, const struct flow_key *k, uint32_t ms)
 	struct host_pair *p = &e->pair[pair_of(k)];
 
 	engine_change(e, p, sizeof(*p));
-	p->untold_ms = now_ms(e) + ms;
-	p->untold_ms += !p->untold_ms;
+	p->untold = e->now + ms * NSEC_PER_MSEC;
 }
 
 bool pair_waits(const struct engine *e, const struct flow_key *k)
 {
-	uint32_t until = e->pair[pair_of(k)].untold_ms;
-
-	return until && (int32_t)(until - now_ms(e)) > 0;
+	return e->now < e->pair[pair_of(k)].untold;
 }

@@ -157,9 +157,10 @@ struct wan_link {
 };
 
 /** struct host_pair - two hosts, by their hash. @epoch: moved by what may tell that data has
- * changed; @untold_ms: see pair_untold(). */
+ * changed; @untold: until then they wait, see pair_untold(). In full: it is looked at for ever. */
 struct host_pair {
-	uint32_t epoch, untold_ms;
+	uint64_t untold;
+	uint32_t epoch;
 };
 
 /**
