@@ -7,9 +7,10 @@
 #include "engine/link/order_priv.h"
 #include "tests/unit/engine_rig.h"
 
-#define SEND "04 40ffff 00%06x 80%06x 61*8" /* far QP, PSN */
-#define ACK  "11 40ffff 00%06x 00%06x 1f%06x"
-#define HOUR (3600 * 1000 * RIG_MS)
+#define SEND   "04 40ffff 00%06x 80%06x 61*8" /* far QP, PSN */
+#define ACK    "11 40ffff 00%06x 00%06x 1f%06x"
+#define HOUR   (3600 * 1000 * RIG_MS)
+#define STRIDE 60000u /* less than a host may be ahead */
 
 /* One lane from the near host, which knows of MSNs what its peer says. */
 struct lane_test {
@@ -94,6 +95,25 @@ static void send_unchecked(struct rig *r, uint32_t far, uint32_t psn)
 	engine_rx(r->e, PORT_LAN, data, rig_build(r, data, NEAR, text), r->now);
 }
 
+/* All that the lane sends is truly acknowledged at once, for more than half of all PSNs. (The
+ * responder has had many packets past us: each report skips.) */
+static void live_long(struct rig *r, struct lane_test *t, uint32_t strange)
+{
+	for (uint32_t done = 0; done < (1u << 23) + 2 * STRIDE; done += STRIDE) {
+		if (strange) /* a request that no lane holds */
+			rig_rx(r, NEAR, SEND, strange, done);
+		t->psn = psn_add(t->psn, STRIDE);
+		t->msn++;
+		progress(r, t);
+		rig_rx(r, NEAR, SEND, t->far, t->psn++);
+		rig_pass(r, 2 * RIG_MS);
+		t->msn++;
+		progress(r, t);
+		rig_pass(r, 2 * RIG_MS);
+		carried_out(r);
+	}
+}
+
 /* A fault keeps the requests of its two hosts for a moment, and not again 25 days later. */
 static void test_weeks_after_fault(void **state)
 {
@@ -175,12 +195,80 @@ static void test_barrier_of_some(void **state)
 	rig_destroy(r);
 }
 
+/* No record ever waited for an honest lane. When it ends, nothing of another one is lost. */
+static void test_honest_ends(void **state)
+{
+	struct rig *r = start(POLICY_HONEST);
+	struct lane_test a = held(r, 0x22, 0x11, 0), b = held(r, 0x44, 0x33, 0x500000);
+	struct report close = {.type = REPORT_CLOSE,
+			       .lane = a.open.lane,
+			       .gen = a.open.gen,
+			       .reason = REASON_IDLE};
+
+	(void)state;
+	live_long(r, &a, 0);
+	rig_rx(r, NEAR, SEND, b.far, b.psn);
+	close.key = a.open.key;
+	engine_rx_report(r->e, 0, &close, r->now);
+	engine_tick(r->e, r->now);
+	rig_pass(r, 10 * RIG_MS);
+	assert_int_equal(engine_counter(r->e, EC_ORDER_FAULTS), 0);
+	b.psn++;
+	b.msn++;
+	progress(r, &b);
+	rig_pass(r, 10 * RIG_MS);
+	assert_int_equal(acks(r, b.near), 1);
+	assert_int_equal(r->events[EVENT_FAULT], 0);
+	rig_destroy(r);
+}
+
+/* While requests pass that no lane holds the hosts are told only what is true, however long that
+ * goes on. */
+static void test_quiet_for_long(void **state)
+{
+	struct rig *r = start(POLICY_EARLY);
+	struct lane_test t = held(r, 0x22, 0x11, 0);
+
+	(void)state;
+	live_long(r, &t, 0x99);
+	rig_rx(r, NEAR, SEND, 0x99, 0xffff);
+	rig_rx(r, NEAR, SEND, t.far, t.psn++);
+	rig_pass(r, 50 * RIG_MS);
+	assert_int_equal(acks(r, t.near), 0);
+	rig_pass(r, 100 * RIG_MS);
+	assert_int_equal(acks(r, t.near), 1);
+	rig_destroy(r);
+}
+
+/* What was delivered before its barrier left no record. What is not must have one. */
+static void test_waits_after_long(void **state)
+{
+	struct rig *r = start(POLICY_EARLY);
+	struct lane_test t = held(r, 0x22, 0x11, 0);
+	unsigned int waits = 0;
+
+	(void)state;
+	live_long(r, &t, 0x99);
+	rig_pass(r, 200 * RIG_MS);
+	carried_out(r);
+	rig_rx(r, NEAR, SEND, t.far, t.psn++);
+	rig_pass(r, 5 * RIG_MS);
+	assert_int_equal(acks(r, t.near), 1);
+	for (unsigned int i = 0; i < r->nrep; i++)
+		for (unsigned int k = 0; r->rep[i].type == REPORT_ORDER && k < r->rep[i].norder;
+		     k++)
+			waits += r->rep[i].order[k].kind == ORDER_WAIT &&
+				 r->rep[i].order[k].psn == t.psn;
+	assert_true(waits > 0);
+	rig_destroy(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_weeks_after_fault),
-		cmocka_unit_test(test_records_of_peers),
-		cmocka_unit_test(test_barrier_of_some),
+		cmocka_unit_test(test_weeks_after_fault), cmocka_unit_test(test_records_of_peers),
+		cmocka_unit_test(test_barrier_of_some),	  cmocka_unit_test(test_honest_ends),
+		cmocka_unit_test(test_quiet_for_long),	  cmocka_unit_test(test_waits_after_long),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

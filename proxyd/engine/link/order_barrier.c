@@ -53,11 +53,28 @@ static void fresh(struct engine *e, struct flow *fl)
 
 /* ---- what the host may be told ---- */
 
+/* Marks that nothing moves while una goes on for half of all PSNs would seem to be ahead of it: a
+ * barrier would be taken for passed, or what is delivered for lost. They trail, as those of the
+ * lane do (custody.c). */
+static void trail(struct engine *e, const struct lane *l, struct order_lane *o)
+{
+	uint32_t to = psn_sub(l->una.psn, MARK_TRAIL), host;
+
+	if (psn_before(o->waited, to))
+		o->waited = to;
+	host = psn_sub(psn_to_host(e, l, &l->una).psn, MARK_TRAIL);
+	if (psn_before(o->want.psn, host))
+		o->want = (struct mark){.psn = host};
+	if (psn_before(o->grant.psn, host))
+		o->grant = (struct mark){.psn = host};
+}
+
 void order_want(struct engine *e, struct flow *fl, const struct mark *m)
 {
 	struct order_lane *o = order_lane(e, fl);
 	const struct lane *l = &fl->lane;
 
+	trail(e, l, o);
 	if (psn_after(m->psn, o->want.psn))
 		o->want = *m;
 	if (l->state != LANE_OPENING && psn_after(o->want.psn, o->grant.psn))
