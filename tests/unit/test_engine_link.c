@@ -5,6 +5,8 @@
  */
 #include "tests/unit/engine_rig.h"
 
+#define HOUR (3600 * 1000 * RIG_MS)
+
 static const struct engine_config small = {.pool_bytes = 8 << 20, .max_conns = 16, .seed = 1};
 
 /* The last OPEN that was told becomes @r->open. */
@@ -51,10 +53,65 @@ static void test_refuses_what_it_offered(void **state)
 	rig_destroy(r);
 }
 
+/* The peer has what comes before @end, but for PSN 26. */
+static void all_but_one(struct rig *r, uint32_t end)
+{
+	struct report p = r->open;
+
+	p.type = REPORT_PROGRESS;
+	p.seq = ++r->seq;
+	p.cum = p.una = p.una_msn = 26;
+	p.hi = end;
+	p.room = 10000;
+	p.una_ackable = true;
+	p.credit = 0x1f;
+	p.nholes = 1;
+	p.hole[0] = (struct psn_range){26, 27};
+	engine_rx_report(r->e, 0, &p, r->now);
+	engine_tick(r->e, r->now);
+	rig_check(r);
+}
+
+/* A lane that was idle for so long that times of 32 bits have come half round: what is missing is
+ * sent again once, not at each report that says so. */
+static void test_idle_for_long(void **state)
+{
+	struct engine_config cfg = small;
+	struct rig *r;
+
+	(void)state;
+	cfg.idle_ns = 24 * HOUR;
+	r = rig_held(&cfg, 0, POLICY_EARLY, RIG_MTU);
+	for (uint32_t psn = 6; psn < 26; psn++) { /* the round trip is 1 ms */
+		rig_rx(r, NEAR, "04 40ffff 00000022 80%06x 61*8", psn);
+		rig_pass(r, RIG_MS);
+		rig_progress(r, psn + 1, psn + 1, psn + 1);
+	}
+	r->now += 3 * HOUR / 4;
+	engine_tick(r->e, r->now);
+	rig_forget(r);
+	for (uint32_t psn = 26; psn < 29; psn++) {
+		rig_rx(r, NEAR, "04 40ffff 00000022 80%06x 61*8", psn);
+		rig_pass(r, RIG_MS / 4);
+	}
+	rig_forget(r);
+	rig_pass(r, RIG_MS / 2);
+	all_but_one(r, 29);
+	rig_expect(r, PORT_WAN, SEND_ONLY("00001a"));
+	rig_quiet(r);
+	for (unsigned int i = 0; i < 2; i++) {
+		rig_pass(r, RIG_MS);
+		all_but_one(r, 29);
+		rig_quiet(r);
+	}
+	rig_destroy(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_refuses_what_it_offered),
+		cmocka_unit_test(test_idle_for_long),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

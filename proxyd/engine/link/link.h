@@ -26,6 +26,8 @@ void stream_tx_restart(struct engine *e, struct flow *fl);
 void stream_tx_peer_back(struct engine *e, struct flow *fl);
 
 /* loss.c: OPENER, which packets of the stream are lost; they are marked PKT_LOST */
+/** loss_trail - the lane was idle, perhaps for as long as half of what its times hold. */
+void loss_trail(struct engine *e, struct lane *l);
 /** loss_overdue_us - how long after its transmission the peer reports a packet, at most, if it is
  * not lost; us, 0 while no round trip was measured. */
 uint32_t loss_overdue_us(const struct lane *l);

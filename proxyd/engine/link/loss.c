@@ -29,6 +29,8 @@
 #define LAST_HOLES	32u
 /* A late packet keeps the window long for so many round trips; then it shrinks. */
 #define LATE_DECAY_RTTS 16u
+/* What is longer ago counts as that long ago. */
+#define TIME_TRAIL_US	(1u << 30)
 /* After so many true losses without a late packet the window is halved, and once more. */
 #define CALM_LOSSES	16u
 
@@ -139,6 +141,19 @@ static struct pkt *ending_at(struct engine *e, const struct lane *l, uint32_t fr
 		found = from == end ? d : NULL;
 	}
 	return found;
+}
+
+/* A time that nothing moves for half of what 32 bits hold would seem to lie ahead: it trails. */
+static void trail(uint32_t *us, uint32_t now)
+{
+	if (now - *us > TIME_TRAIL_US)
+		*us = now - TIME_TRAIL_US;
+}
+
+void loss_trail(struct engine *e, struct lane *l)
+{
+	trail(&l->rack_us, now_us(e));
+	trail(&l->renamed_us, now_us(e));
 }
 
 static void came(struct lane *l, const struct pkt *d)
@@ -324,6 +339,7 @@ void loss_judge(struct engine *e, struct lane *l, const struct report *r, uint32
 	/* nor does it say what it has without a name */
 	uint32_t known = r->names && psn_before(r->named, l->nxt.psn) ? r->named : l->nxt.psn;
 
+	loss_trail(e, l);
 	forget_late(e, l);
 	if (psn_after(cum, l->reached))
 		contiguous(e, l, cum);

@@ -184,8 +184,10 @@ bool stream_tx_run(struct engine *e, struct flow *fl, uint32_t quantum)
 	}
 	if (l->nxt.psn != before) {
 		send_twice(e, fl, before);
-		if (idle)
+		if (idle) {
 			l->progress = e->now;
+			loss_trail(e, l);
+		}
 		mark_high(l, l->nxt.psn);
 		/* so far only the responder's ACK was waited for, longer */
 		if (idle || (l->reached == before && !l->backoff) ||
