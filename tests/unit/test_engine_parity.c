@@ -52,11 +52,11 @@ static void done(struct storage *s, unsigned int id)
 }
 
 /* Commands tell what is READ, and the peer has been told that we know it. */
-static struct storage begin(void)
+static struct storage begin_with(enum ack_policy policy)
 {
 	static const struct engine_config cfg = {.pool_bytes = 8 << 20, .max_conns = 16, .seed = 1};
-	struct rule rule = rig_rule(0, POLICY_EARLY, RIG_MTU);
-	struct storage s = {.r = rig_held(&cfg, 0, POLICY_EARLY, RIG_MTU),
+	struct rule rule = rig_rule(0, policy, RIG_MTU);
+	struct storage s = {.r = rig_held(&cfg, 0, policy, RIG_MTU),
 			    .open = {.type = REPORT_OPEN,
 				     .lane = 77,
 				     .gen = 3,
@@ -95,6 +95,11 @@ static struct storage begin(void)
 		}
 	assert_int_not_equal(s.key[0], 0);
 	return s;
+}
+
+static struct storage begin(void)
+{
+	return begin_with(POLICY_EARLY);
 }
 
 /* What the log says of the latest event, which ends with @text. */
@@ -319,12 +324,66 @@ static void test_of_no_use(void **state)
 	rig_destroy(s.r);
 }
 
+/* How many answers to READs the target was sent. */
+static unsigned int answers(const struct rig *r)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < r->nout; i++)
+		n += r->out[i].port == PORT_LAN && r->out[i].data[RIG_BTH] == 0x10;
+	return n;
+}
+
+/* An answer acknowledges what is before it. Where the initiator's appliance may have made it that
+ * must be true already, also for an answer that finds no memory, and goes on at once or not at
+ * all. */
+static void test_answer_before_ack(void **state)
+{
+	struct storage s = begin_with(POLICY_HONEST);
+	struct rig *r = s.r;
+
+	(void)state;
+	rig_pass(r, 30000 * RIG_MS); /* answers that were kept are forgotten */
+	tell(&s, 5, RIG_MTU);
+	rig_rx(r, NEAR, "04 40ffff 00000022 80%06x | 61*8", s.own++);
+	fetch(&s, RIG_MTU);
+	while (pool_page_get_first(r->e->pool, POOL_TRANSIT) != POOL_NONE)
+		;
+	for (unsigned int i = 0; i < 2; i++) {
+		struct report p = r->open;
+		uint8_t data[FRAME_MAX];
+		char text[128];
+
+		rig_forget(r);
+		snprintf(text, sizeof(text), "10 40ffff 00000011 00%06x | 1f %06x | 61*%u", s.own,
+			 s.resp + 2, RIG_MTU);
+		engine_rx(r->e, PORT_WAN, data, rig_build(r, data, FAR, text), r->now);
+		engine_tick(r->e, r->now);
+		assert_int_equal(answers(r), i);
+		p.type = REPORT_PROGRESS; /* of the SEND */
+		p.seq = ++r->seq;
+		p.cum = p.hi = s.own + 1;
+		p.room = s.own + 100;
+		p.una = s.own;
+		p.una_msn = s.resp + 1;
+		p.una_ackable = true;
+		p.credit = 0x1f;
+		engine_rx_report(r->e, 0, &p, r->now);
+		engine_tick(r->e, r->now);
+	}
+	rig_destroy(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_told),	    cmocka_unit_test(test_why_not),
-		cmocka_unit_test(test_repaired),    cmocka_unit_test(test_not_proven),
-		cmocka_unit_test(test_two_missing), cmocka_unit_test(test_of_no_use),
+		cmocka_unit_test(test_told),
+		cmocka_unit_test(test_why_not),
+		cmocka_unit_test(test_repaired),
+		cmocka_unit_test(test_not_proven),
+		cmocka_unit_test(test_two_missing),
+		cmocka_unit_test(test_of_no_use),
+		cmocka_unit_test(test_answer_before_ack),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -176,13 +176,16 @@ bool resp_has_place(struct engine *e, struct flow *fl, uint32_t psn)
 }
 
 /* There is no memory to keep @f, but the host can have it at once if it is the very next packet
- * that the host waits for. */
+ * that the host waits for. As in resp_deliver() it may have to wait for what is before it: then
+ * it comes again. */
 static bool give_next(struct engine *e, struct flow *fl, const struct frame *f)
 {
-	struct read_rec *r = reads_head(e, &fl->lane);
+	const struct lane *l = &fl->lane;
+	struct read_rec *r = reads_head(e, l);
 	uint32_t i = r ? psn_sub(r->resp_next, r->at.psn) : 0;
 
-	if (!r || fl->lane.suspect || psn_add(r->wire, i) != f->psn ||
+	if (!r || l->suspect || psn_add(r->wire, i) != f->psn ||
+	    (l->renumbered && psn_before(l->frontier.psn, r->at.psn)) ||
 	    resp_give(e, fl, r, i, f->data, f->len)) {
 		COUNT(e, NO_ROOM);
 		resp_report_due(e, fl, true);
