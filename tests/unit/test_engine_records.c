@@ -92,12 +92,52 @@ static void test_before(void **state)
 	rig_destroy(r);
 }
 
+/* A lane has no more of them than a host can wait for, so it cannot take those of all others. What
+ * is beyond waits as for any other room, and is asked for when there is some. */
+static void test_part_of_a_lane(void **state)
+{
+	struct rig *r = rig_held(NULL, 0, POLICY_EARLY, RIG_MTU);
+	uint32_t psn = 6;
+	bool asked = false;
+
+	(void)state;
+	while (psn < 6 + 600)
+		rig_rx(r, NEAR, "0c 40ffff 00000022 80%06x | 0000000000001000 00000007 00000008",
+		       psn++);
+	assert_int_equal(rig_conn(r).lane[LANE_OUT].reads_pending, 512);
+	for (unsigned int i = 0; i < 4; i++) { /* its host tries again */
+		rig_pass(r, 10 * RIG_MS);
+		rig_rx(r, NEAR, "0c 40ffff 00000022 80%06x | 0000000000001000 00000007 00000008",
+		       6 + 512);
+	}
+	rig_forget(r);
+	for (psn = 6; psn < 6 + 100; psn++)
+		rig_rx(r, FAR, "10 40ffff 00000011 00%06x | 1f %06x | 72*8", psn, psn + 1);
+	rig_pass(r, 10 * RIG_MS);
+	for (unsigned int i = 0; i < r->nout; i++)
+		asked |= r->out[i].port == PORT_LAN && r->out[i].data[RIG_BTH] == 0x11 &&
+			 r->out[i].data[RIG_BTH + 12] == 0x60;
+	assert_false(asked); /* the frontier is not there yet, and a NAK acknowledges */
+	for (psn = 6 + 100; psn < 6 + 512; psn++)
+		rig_rx(r, FAR, "10 40ffff 00000011 00%06x | 1f %06x | 72*8", psn, psn + 1);
+	rig_pass(r, 10 * RIG_MS);
+	for (unsigned int i = 0; i < r->nout; i++)
+		asked |= r->out[i].port == PORT_LAN && r->out[i].data[RIG_BTH] == 0x11 &&
+			 r->out[i].data[RIG_BTH + 12] == 0x60 &&
+			 get_be24(r->out[i].data + RIG_BTH + 9) == 6 + 512;
+	assert_true(asked);
+	rig_rx(r, NEAR, "0c 40ffff 00000022 80%06x | 0000000000001000 00000007 00000008", 6 + 512);
+	assert_int_equal(rig_conn(r).lane[LANE_OUT].reads_pending, 1);
+	rig_destroy(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_asked_again),
 		cmocka_unit_test(test_goes_on),
 		cmocka_unit_test(test_before),
+		cmocka_unit_test(test_part_of_a_lane),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,6 +15,8 @@ void near_unknown(struct engine *e, struct flow *fl, const struct frame *f);
 
 /* room.c: backpressure */
 bool over_rule_cap(const struct engine *e, const struct flow *fl, uint32_t len);
+/** over_reads - the lane has as many records of READs as one may have. */
+bool over_reads(const struct lane *l);
 void send_cnp(struct engine *e, struct flow *fl);
 void wait_for_room(struct engine *e, struct flow *fl);
 void near_room(struct engine *e);

@@ -164,7 +164,7 @@ static bool room_for_records(struct engine *e, struct flow *fl, const struct nex
 	if (l->una.psn != l->epsn.psn &&
 	    psn_diff(psn_add(l->epsn.psn, q->span), l->una.psn) >= (int32_t)e->cfg.lane_span)
 		return false;
-	if ((q->waits || !q->sane) && mq_free_count(e->reads) < 2)
+	if ((q->waits || !q->sane) && (mq_free_count(e->reads) < 2 || over_reads(l)))
 		return false;
 	return !q->waits || l->role != ROLE_OPENER || reads_begin(e, fl);
 }

@@ -14,6 +14,9 @@
 #define LOOK_NS	     NSEC_PER_MSEC
 /* Room that must be there before a requester is asked to try again. */
 #define ROOM_AGAIN   (256u << 10)
+/* More requests that want an answer than any host has outstanding: the connection manager has 8
+ * bits for their number. (ATOMICs that are answered early wait for the responder alone.) */
+#define LANE_READS   512u
 /* The unit of lane.window: up to 256 MiB. */
 #define WINDOW_SHIFT 12
 
@@ -59,6 +62,11 @@ void wait_for_room(struct engine *e, struct flow *fl)
 		return;
 	l->room_listed = true;
 	list_last(e, fl);
+}
+
+bool over_reads(const struct lane *l)
+{
+	return l->nreads >= (l->atomic == ATOMIC_DISCARD ? READS_MAX / 8 : LANE_READS);
 }
 
 bool over_rule_cap(const struct engine *e, const struct flow *fl, uint32_t len)
@@ -111,7 +119,7 @@ static bool short_of_more(const struct engine *e, const struct flow *fl)
 	if (want < fl->path_mtu + 128u)
 		want = fl->path_mtu + 128u;
 	return over_rule_cap(e, fl, (uint32_t)want) || mq_free_count(e->reads) < 2 ||
-	       span_pressed(e, &fl->lane);
+	       over_reads(&fl->lane) || span_pressed(e, &fl->lane);
 }
 
 /* Whether pool and share have room for more than a packet or two of the lane. */
