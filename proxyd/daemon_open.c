@@ -402,8 +402,10 @@ void daemon_stop(struct daemon *d)
 	}
 	if (ran)
 		daemon_last_frames(d);
-	if (d->session)
+	if (d->session) {
 		session_bye(d->session, BYE_SHUTDOWN);
+		(void)peer_socket_flush(d->sock); /* where words wait for the end of a batch */
+	}
 	control_close(d->control);
 	if (d->port)
 		free_ = daemon_release(d);

@@ -53,8 +53,10 @@ struct endpoint {
 	socklen_t sa_len;
 };
 
+/* @to: its peer's address when it was said, for the peer may be forgotten before it leaves. */
 struct held {
-	unsigned int peer;
+	union sockaddr_any to;
+	socklen_t to_len;
 	size_t len;
 	uint8_t data[SESSION_DATAGRAM_MAX];
 };
@@ -363,15 +365,13 @@ int peer_socket_rx(struct peer_socket *ps, unsigned int budget, peer_socket_fn f
 }
 
 /* Returns false when the send buffer has no room for it; else it is sent, or never can be. */
-static bool try_send(struct peer_socket *ps, unsigned int peer, const uint8_t *data, size_t len)
+static bool try_send(struct peer_socket *ps, const union sockaddr_any *to, socklen_t to_len,
+		     const uint8_t *data, size_t len)
 {
-	const struct endpoint *e = &ps->peer[peer];
 	ssize_t n;
 
-	if (!e->used)
-		return true;
 	do {
-		n = sendto(ps->fd, data, len, MSG_DONTWAIT, &e->sa.sa, e->sa_len);
+		n = sendto(ps->fd, data, len, MSG_DONTWAIT, &to->sa, to_len);
 	} while (n < 0 && errno == EINTR);
 	if (n >= 0) {
 		ps->stats.tx++;
@@ -389,7 +389,7 @@ bool peer_socket_flush(struct peer_socket *ps)
 	while (ps->nheld) {
 		const struct held *h = &ps->held[ps->first_held];
 
-		if (!try_send(ps, h->peer, h->data, h->len))
+		if (!try_send(ps, &h->to, h->to_len, h->data, h->len))
 			return true;
 		ps->first_held = (ps->first_held + 1) % ps->max_held;
 		ps->nheld--;
@@ -409,11 +409,13 @@ int peer_socket_wait(struct peer_socket *ps)
 void peer_socket_send(void *ctx, unsigned int peer, const uint8_t *data, size_t len)
 {
 	struct peer_socket *ps = ctx;
+	const struct endpoint *e;
 	struct held *h;
 
-	if (peer >= PEER_MAX)
+	if (peer >= PEER_MAX || !ps->peer[peer].used)
 		return;
-	if (!ps->wait && !peer_socket_flush(ps) && try_send(ps, peer, data, len))
+	e = &ps->peer[peer];
+	if (!ps->wait && !peer_socket_flush(ps) && try_send(ps, &e->sa, e->sa_len, data, len))
 		return;
 	/* in a batch it is lost rather than early: every message is said again */
 	if (ps->nheld == ps->max_held || len > sizeof(h->data)) {
@@ -421,7 +423,8 @@ void peer_socket_send(void *ctx, unsigned int peer, const uint8_t *data, size_t 
 		return;
 	}
 	h = &ps->held[(ps->first_held + ps->nheld++) % ps->max_held];
-	h->peer = peer;
+	h->to = e->sa;
+	h->to_len = e->sa_len;
 	h->len = len;
 	memcpy(h->data, data, len);
 }

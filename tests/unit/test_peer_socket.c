@@ -372,6 +372,29 @@ static void batch(void **state)
 	peer_socket_close(a);
 }
 
+/* The last word to a peer that is forgotten or moved before the batch ends goes where it was then. */
+static void last_word(void **state)
+{
+	struct peer_socket *a = open_on(&lo4), *b = open_on(&lo4), *c = open_on(&lo4);
+
+	(void)state;
+	memset(&got, 0, sizeof(got));
+	assert_int_equal(peer_socket_map(a, 0, &lo4, peer_socket_port(b)), 0);
+	assert_int_equal(peer_socket_map(b, 1, &lo4, peer_socket_port(a)), 0);
+	assert_int_equal(peer_socket_wait(a), 0);
+	peer_socket_send(a, 0, (const uint8_t *)"1", 1);
+	peer_socket_unmap(a, 0);
+	peer_socket_send(a, 0, (const uint8_t *)"2", 1); /* to nobody */
+	assert_int_equal(peer_socket_map(a, 0, &lo4, peer_socket_port(c)), 0);
+	assert_int_equal(peer_socket_flush(a), false);
+	assert_int_equal(take(b, 0), 1);
+	assert_int_equal(got.data[0], '1');
+	assert_int_equal(peer_socket_rx(c, 0, on_rx, &got), 0);
+	peer_socket_close(a);
+	peer_socket_close(b);
+	peer_socket_close(c);
+}
+
 /* Two sessions over two true sockets, on a clock that the test moves. */
 struct end {
 	struct peer_socket *ps;
@@ -477,7 +500,7 @@ int main(void)
 		cmocka_unit_test(both_families), cmocka_unit_test(batches),
 		cmocka_unit_test(strangers),	 cmocka_unit_test(addresses),
 		cmocka_unit_test(sessions),	 cmocka_unit_test(full_buffer),
-		cmocka_unit_test(batch),
+		cmocka_unit_test(batch),	 cmocka_unit_test(last_word),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, NULL);
