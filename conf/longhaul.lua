@@ -5,8 +5,8 @@
 --
 --	tshark -o longhaul.keys:/etc/longhaul/edge-b.key -r file.pcap -Y longhaul
 --
--- A session's key is made of the salts in its HELLOs, so these must be in the capture, too; `systemctl restart
--- longhauld` at one end makes new ones. Seals are opened and not verified: a message that reads like nonsense was
+-- A session's key is made of the salts in its HELLOs, so these must be in the capture, too. A stop of longhauld at one
+-- end and a start make new ones, and so does another key; a restart goes on with the session that there is. Seals are opened and not verified: a message that reads like nonsense was
 -- damaged, or another key was used.
 local bit = bit or bit32
 local band, bor, bxor, bnot = bit.band, bit.bor, bit.bxor, bit.bnot
@@ -297,6 +297,8 @@ local F = {
 	last_end = ProtoField.uint24("longhaul.end", "End of the last packet named", base.HEX),
 	names = ProtoField.uint8("longhaul.names", "Names"),
 	name = ProtoField.uint32("longhaul.name", "ICRC", base.HEX),
+	answers_heard = ProtoField.uint32("longhaul.answers_heard", "Latest ANSWERS heard"),
+	announce_key = ProtoField.bytes("longhaul.announce_key", "Key of announcements"),
 	log = ProtoField.uint32("longhaul.log", "Log"),
 	birth = ProtoField.uint32("longhaul.birth", "Birth"),
 	clear = ProtoField.uint24("longhaul.clear", "Clear below PSN", base.HEX),
@@ -348,7 +350,9 @@ local bodies = {
 local flag_names = {
 	[1] = { "seek", "established" }, [2] = { "more prefixes" }, [16] = { "resume", "one READ at a time",
 		"NAMES will follow", "held to the order of its hosts", "responses are to be named", "offer" },
-	[19] = { "ACK may bear the PSN", "packets refused", "only what is named is delivered" }, [20] = { "by the opener" },
+	[19] = { "ACK may bear the PSN", "packets refused", "only what is named is delivered",
+		"storage commands are looked at", "the responder's numbers may differ" },
+	[21] = { "READs ahead for storage commands" }, [20] = { "by the opener" },
 	[24] = { "by the opener", "records are missing" },
 }
 
@@ -390,6 +394,8 @@ local function variable(kind, flags, body, at, tree)
 				if not take(F.gap_from, 3) or not take(F.gap_end, 3) then return end
 			end
 		end
+		if kind == 19 and band(flags, 8) ~= 0 then take(F.answers_heard, 4) end
+		if kind == 21 and band(flags, 1) ~= 0 then take(F.announce_key, 16) end
 	elseif kind == 22 then
 		for _ = 1, body(at - 1, 1):uint() do
 			if not take(F.name, 4) then return end
