@@ -2,7 +2,8 @@
 /*
  * Is what a former process left of any use to this one? It is when it was left in this boot of the
  * host, since times in it count from there; in this very file, since a copy brings back sequence
- * numbers that were used since; for the same ports, and with all of its peers still configured.
+ * numbers that were used since; for the same ports, and with all of its peers still configured, but
+ * for those that a reload had removed.
  * Peers have the places that they had, whatever their order in the configuration is now, and new
  * ones the free ones.
  *
@@ -37,13 +38,17 @@ static sd_id128_t host_boot(void)
 	return sd_id128_get_boot(&id) < 0 ? SD_ID128_NULL : id;
 }
 
-void kept_note_peers(struct kept *k, const struct config *cfg)
+void kept_note_peers(struct kept *k, const struct config *cfg, uint32_t leaving)
 {
 	for (unsigned int i = 0; i < PEER_MAX; i++) {
 		const char *name = i < cfg->npeers ? cfg->peers[i].name : "";
+		struct kept_peer *p = &k->peer[i];
 
-		if (strncmp(k->peer[i].name, name, RULE_NAME))
-			snprintf(k->peer[i].name, RULE_NAME, "%s", name);
+		if (strncmp(p->name, name, RULE_NAME))
+			snprintf(p->name, RULE_NAME, "%s", name);
+		p->addr = cfg->peers[i].addr;
+		p->port = cfg->peers[i].port;
+		p->leaving = leaving >> i & 1;
 	}
 }
 
@@ -53,7 +58,7 @@ void kept_note(struct kept *k, const struct config *cfg, int fd)
 
 	for (int side = 0; side < STEER_SIDES; side++)
 		memcpy(k->ifname[side], cfg->ifname[side], IF_NAMESIZE);
-	kept_note_peers(k, cfg);
+	kept_note_peers(k, cfg, 0);
 	k->host_boot = host_boot();
 	(void)fstat(fd, &st);
 	k->dev = st.st_dev;
@@ -99,13 +104,33 @@ bool kept_places(const struct kept *k, struct config *cfg)
 		p->port = 0; /* no peer has it: by their names only */
 		if (p->name[0])
 			was->npeers = i + 1;
-		had += !!p->name[0];
+		had += p->name[0] && !k->peer[i].leaving;
 	}
 	ok = !config_places(was, cfg);
 	for (unsigned int i = 0; ok && i < was->npeers; i++)
-		found += was->peers[i].name[0] && !strcmp(was->peers[i].name, cfg->peers[i].name);
+		found += was->peers[i].name[0] && !k->peer[i].leaving &&
+			 !strcmp(was->peers[i].name, cfg->peers[i].name);
 	free(was);
 	return ok && found == had;
+}
+
+uint32_t kept_leaving(const struct kept *k, struct config *cfg)
+{
+	uint32_t leaving = 0;
+
+	for (unsigned int i = 0; i < PEER_MAX; i++) {
+		const struct kept_peer *was = &k->peer[i];
+		struct config_peer *p = &cfg->peers[i];
+
+		if (!was->leaving || !was->name[0] || (i < cfg->npeers && p->name[0]))
+			continue; /* it may be configured again */
+		*p = (struct config_peer){.addr = was->addr, .port = was->port};
+		memcpy(p->name, was->name, RULE_NAME - 1);
+		leaving |= 1u << i;
+		if (i >= cfg->npeers)
+			cfg->npeers = i + 1;
+	}
+	return leaving;
 }
 
 bool kept_resized(const struct kept *k, const struct config *cfg)

@@ -15,11 +15,17 @@
 #include "config.h"
 
 /**
- * struct kept_peer - who had this number. @boot: epoch of the peer's that the engine knows, 0: none
+ * struct kept_peer - who had this number.
+ * @boot:    epoch of the peer's that the engine knows, 0: none
+ * @leaving: it is in no configuration any more, and stays until what is owed has been delivered;
+ *           @addr, @port: where it was
  */
 struct kept_peer {
 	char name[RULE_NAME];
 	uint64_t boot;
+	struct ip_addr addr;
+	uint16_t port;
+	uint8_t leaving;
 };
 
 /**
@@ -39,8 +45,9 @@ struct kept {
 /** kept_note - all of it, for a new file @fd. */
 void kept_note(struct kept *k, const struct config *cfg, int fd);
 
-/** kept_note_peers - they may be others after a reload. */
-void kept_note_peers(struct kept *k, const struct config *cfg);
+/** kept_note_peers - they may be others after a reload; @leaving: that one removed, bits by place.
+ */
+void kept_note_peers(struct kept *k, const struct config *cfg, uint32_t leaving);
 
 /** kept_read - from the file @fd, nothing of which is believed yet. */
 bool kept_read(int fd, struct kept *k);
@@ -48,9 +55,13 @@ bool kept_read(int fd, struct kept *k);
 /** kept_strange - why what is in the file @fd, with @k in it, is of no use for @cfg; NULL. */
 const char *kept_strange(const struct kept *k, const struct config *cfg, int fd);
 
-/** kept_places - the peers of @cfg get the places that they had. False: some of them are missing.
- */
+/** kept_places - the peers of @cfg get the places that they had, and none that of one that is
+ * leaving. False: some of them are missing. */
 bool kept_places(const struct kept *k, struct config *cfg);
+
+/** kept_leaving - put those that are leaving into @cfg, at their places, without keys: bits by
+ *  place. After kept_places(). */
+uint32_t kept_leaving(const struct kept *k, struct config *cfg);
 
 /** kept_resized - whether @cfg wants other sizes than were made. */
 bool kept_resized(const struct kept *k, const struct config *cfg);

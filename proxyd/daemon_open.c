@@ -176,6 +176,9 @@ static int open_port(struct daemon *d, char *err, size_t errlen)
 		return -ENOMEM;
 	}
 	steering_init(s, cfg->rules, cfg->nrules);
+	d->lingering = d->adopted && daemon_lingers(d);
+	if (d->lingering)
+		steering_add_all(s);
 	ac.near = s->near;
 	ac.nnear = s->nnear;
 	ac.far = s->far;

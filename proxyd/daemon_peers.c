@@ -52,6 +52,21 @@ static int add(struct daemon *d, unsigned int i, const struct peer_keys *k)
 	return rc;
 }
 
+/* Those that were leaving when the process before this one ended are as they were then, under the
+ * keys that it knew. Their addresses may be those of others now. */
+static void resume_leaving(struct daemon *d)
+{
+	for (unsigned int i = 0; i < d->cfg->npeers; i++) {
+		const struct config_peer *p = &d->cfg->peers[i];
+
+		if (!(d->leaving & 1u << i))
+			continue;
+		if (session_peer_resume(d->session, i, d->now))
+			(void)peer_socket_map(d->sock, i, &p->addr, p->port);
+		show(d, i);
+	}
+}
+
 int daemon_add_peers(struct daemon *d, char *err, size_t errlen)
 {
 	struct peer_keys k;
@@ -60,7 +75,7 @@ int daemon_add_peers(struct daemon *d, char *err, size_t errlen)
 	for (unsigned int i = 0; i < d->cfg->npeers && !rc; i++) {
 		const struct config_peer *p = &d->cfg->peers[i];
 
-		if (!p->name[0])
+		if (!p->name[0] || d->leaving & 1u << i)
 			continue;
 		rc = read_keys(p, &k, err, errlen);
 		if (rc)
@@ -75,6 +90,8 @@ int daemon_add_peers(struct daemon *d, char *err, size_t errlen)
 				 config_file(d->cfg, p->file), p->line, p->name, strerror(-rc));
 	}
 	explicit_bzero(&k, sizeof(k));
+	if (!rc)
+		resume_leaving(d);
 	return rc;
 }
 

@@ -94,6 +94,10 @@ bool daemon_reload(void *ctx, char *err, size_t errlen);
  *  each housekeeping. */
 void daemon_linger(struct daemon *d);
 
+/** daemon_lingers - whether the process before this one was not done with that: rules of before its
+ *  reload are on no record. */
+bool daemon_lingers(struct daemon *d);
+
 /** daemon_limits - pace and timeouts of @cfg, as the engine wants them. */
 struct engine_config daemon_limits(const struct config *cfg);
 

@@ -81,6 +81,16 @@ static int steer_both(struct daemon *d, const struct config *new)
 	return rc;
 }
 
+bool daemon_lingers(struct daemon *d)
+{
+	struct conn_info ci;
+
+	for (uint32_t id = 0; engine_conn_next(d->engine, id, d->now, &ci); id = ci.id + 1)
+		if (ci.lane[0].lingers || ci.lane[1].lingers)
+			return true;
+	return d->leaving;
+}
+
 #define LINGER_CONNS 256 /* looked at per call */
 
 void daemon_linger(struct daemon *d)

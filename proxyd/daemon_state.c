@@ -165,7 +165,7 @@ void daemon_state_site(struct daemon *d)
 	struct kept *k = kept_of(d);
 
 	if (k)
-		kept_note_peers(k, d->cfg);
+		kept_note_peers(k, d->cfg, d->leaving);
 }
 
 /* Why what is in the file, if anything is, cannot be gone on with; NULL. Peers get the places that
@@ -206,7 +206,8 @@ static bool adopt(struct daemon *d, const struct engine_config *ec, const struct
 		log_line(LOG_WARNING,
 			 "'pool' and 'max-connections' stay what they were, for this longhauld "
 			 "goes on where another one ended; systemctl restart longhauld for others");
-	kept_note_peers(engine_kept(d->engine), d->cfg);
+	d->leaving = kept_leaving(engine_kept(d->engine), d->cfg);
+	kept_note_peers(engine_kept(d->engine), d->cfg, d->leaving);
 	d->adopted = true;
 	return true;
 }
@@ -245,7 +246,8 @@ void daemon_state_peers(struct daemon *d)
 	for (unsigned int i = 0; k && d->adopted && i < d->cfg->npeers; i++) {
 		bool up = session_up(d->session, i);
 
-		if (!session_info(d->session, i, d->now, &si))
+		/* of one that is leaving, nothing may be left but what it is owed */
+		if (!session_info(d->session, i, d->now, &si) && !(d->leaving & 1u << i))
 			continue;
 		if (up)
 			engine_peer_features(d->engine, i, si.features);

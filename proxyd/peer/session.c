@@ -238,6 +238,18 @@ static bool goes_on(struct session *s, struct peer *p, const char *name, const s
 	return true;
 }
 
+bool session_peer_resume(struct session *s, unsigned int peer, uint64_t now_ns)
+{
+	struct peer *p = &s->peer[peer < PEER_MAX ? peer : 0];
+	unsigned int nkeys = p->nkeys;
+
+	if (peer >= PEER_MAX || p->state != SESSION_UNUSED ||
+	    !goes_on(s, p, p->name, &p->psk[0], now_ns))
+		return false;
+	p->nkeys = nkeys;
+	return true;
+}
+
 int session_peer_add(struct session *s, unsigned int peer, const char *name,
 		     const uint8_t key[PEER_KEY_LEN], uint64_t now_ns)
 {

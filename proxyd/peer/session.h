@@ -155,6 +155,10 @@ void session_destroy(struct session *s);
 int session_peer_add(struct session *s, unsigned int peer, const char *name,
 		     const uint8_t key[PEER_KEY_LEN], uint64_t now_ns);
 
+/** session_peer_resume - peer @peer of the process before this one goes on, under the name and the
+ *  keys that it had there. False: there was none. */
+bool session_peer_resume(struct session *s, unsigned int peer, uint64_t now_ns);
+
 /**
  * session_peer_keys - these @n keys from now on, 1 .. SESSION_KEYS, the one to begin with first
  * (roll.c). A session goes on; it is made anew under the first key if the peer knows it, and ends

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # What the other end hears when a daemon stops, or takes its peer out of its configuration, where what it says waits for
-# the end of a batch.
+# the end of a batch; and what becomes of what is owed to or by such a peer when the daemon is killed meanwhile.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/netns/lib.sh
@@ -33,5 +33,41 @@ removed()
 		await 30 log_has b 'it said goodbye (this side is not in its configuration any more)'
 }
 it "and so does one that takes its peer out of its configuration" removed
+
+owed() # by SITE, in any lane
+{
+	jq_true "$1" qp 'map(."custody-packets" + ."transit-packets") | add // 0 | . > 0'
+}
+no_rule() # at a, and another peer than edge-b
+{
+	gateway_config a -l 10.99.1.1 -w 10.99.2.1 && sed -i 's/edge-b/edge-c/; s/^address = .*/address = 10.77.9.9/' "$LAB/gw-a.conf"
+}
+still_there() # edge-b, whose session goes on or is looked for
+{
+	jq_true a peer 'any(.name == "edge-b") and any(.name == "edge-c")'
+}
+# killed_amid NAME SITE: transfers from there, and a is killed when its peer is leaving and the link does not let anything
+# pass
+killed_amid()
+{
+	local name=$1 from=$2 status=0
+
+	gateway_config a -g "wan-rate = 760M" && reload a && await 30 peers_up || return
+	next_qpns
+	transfer_begin "$name" "$from" --op write --size 64K --depth 16 --mtu 4096 --seconds 600
+	await 60 jq_true a qp 'any(.lqpn == $q and .state == "held")' --argjson q $((${qpn[a]})) && more "$name-req" 100 || status=1
+	signal wan STOP
+	await 30 owed "$from" && no_rule && reload a && still_there || status=1
+	next_daemon a KILL && still_there || status=1
+	log_has a 'cannot be gone on with' && status=1
+	signal wan CONT
+	await 60 log_has a 'peer edge-b is no peer any more' && jq_true a peer 'all(.name == "edge-c")' || status=1
+	more "$name-req" 100 || status=1
+	! jq_true a qp 'any(.state == "fault")' && [ "$(stat_of a faults)$(stat_of b faults)" = 00 ] || status=1
+	enough "$name-req"
+	transfer_end "$name" && intact "$name" && [ "$(got "$name-req" errors)" = 0 ] && [ $status = 0 ]
+}
+it "killed while a peer is leaving that is owed something: delivered by the next one" killed_amid near a
+it "and what is owed to a host here" killed_amid far b
 it "both stop" pair_stop
 exit $((tests_failed > 0))

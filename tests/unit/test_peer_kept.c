@@ -240,6 +240,35 @@ static void key_taken_away(void **state)
 	end(n);
 }
 
+/* A peer that no configuration has any more: nobody tells its keys, and its session goes on under
+ * the second of them. */
+static void resumes(void **state)
+{
+	struct net *n = kept(7);
+	struct node *me = &n->node[A];
+	struct session_config cfg = {.local = {.name = "alpha"},
+				     .memory = me->memory,
+				     .random = net_random,
+				     .random_ctx = n};
+	struct session_sink sink = {me, on_send, on_event, on_report, on_log};
+
+	(void)state;
+	start_with(n, A, key[0]);
+	two_keys(n, A, 0);
+	start_with(n, B, key[1]);
+	run(n, 3 * SEC);
+	assert_true(both_up(n));
+	me->s = session_create(&cfg, &sink, n->now + me->offset);
+	assert_non_null(me->s);
+	assert_false(session_peer_resume(me->s, PEER + 1, n->now + me->offset));
+	assert_true(session_peer_resume(me->s, PEER, n->now + me->offset));
+	assert_false(session_peer_resume(me->s, PEER, n->now + me->offset));
+	run(n, 10 * SEC);
+	assert_talk(n);
+	assert_int_equal(n->node[A].down + n->node[B].down, 0);
+	end(n);
+}
+
 /* ---- numbers ---- */
 
 struct number {
@@ -438,7 +467,8 @@ int main(void)
 		cmocka_unit_test(goes_on),	    cmocka_unit_test(comes_late),
 		cmocka_unit_test(not_undone),	    cmocka_unit_test(salt_half_drawn),
 		cmocka_unit_test(key_half_derived), cmocka_unit_test(key_taken_away),
-		cmocka_unit_test(numbers_once),	    cmocka_unit_test(seen_stays_seen),
+		cmocka_unit_test(resumes),	    cmocka_unit_test(numbers_once),
+		cmocka_unit_test(seen_stays_seen),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

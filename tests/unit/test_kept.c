@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * What a daemon notes of its peers for the next one, whose configuration is another by then.
+ */
+#include "daemon_kept.h"
+#include "tests/unit/config_text.h"
+
+static void peers(const char *names)
+{
+	char text[4096];
+	int n = snprintf(text, sizeof(text), HEAD RULE "peer = %c\n", names[0]);
+
+	for (; *names; names++)
+		n += snprintf(text + n, sizeof(text) - n,
+			      "[peer %c]\naddress = 10.0.0.%d\nkey-file = /k\n", *names, *names);
+	assert_int_equal(parse(text), 0);
+}
+
+/* One that a reload has removed, and that is owed something yet, is missed by nobody. */
+static void test_leaving(void **state)
+{
+	static struct config was;
+	static struct kept k;
+
+	(void)state;
+	peers("abc");
+	was = cfg;
+	kept_note_peers(&k, &cfg, 0);
+	peers("ac");
+	assert_false(kept_places(&k, &cfg));
+	kept_note_peers(&k, &was, 1u << 1);
+	peers("dca");
+	assert_true(kept_places(&k, &cfg));
+	assert_int_equal(cfg.npeers, 4);
+	assert_string_equal(cfg.peers[0].name, "a");
+	assert_string_equal(cfg.peers[1].name, ""); /* its place is not given away */
+	assert_string_equal(cfg.peers[2].name, "c");
+	assert_string_equal(cfg.peers[3].name, "d");
+	assert_int_equal(kept_leaving(&k, &cfg), 1u << 1);
+	assert_string_equal(cfg.peers[1].name, "b");
+	assert_int_equal(cfg.peers[1].port, was.peers[1].port);
+	assert_memory_equal(&cfg.peers[1].addr, &was.peers[1].addr, sizeof(struct ip_addr));
+	/* the others are missed as ever */
+	peers("ad");
+	assert_false(kept_places(&k, &cfg));
+	/* it is configured again */
+	peers("cba");
+	assert_true(kept_places(&k, &cfg));
+	assert_int_equal(kept_leaving(&k, &cfg), 0);
+	assert_string_equal(cfg.peers[1].name, "b");
+	/* the last one, behind all others */
+	kept_note_peers(&k, &was, 1u << 2);
+	peers("ab");
+	assert_true(kept_places(&k, &cfg));
+	assert_int_equal(kept_leaving(&k, &cfg), 1u << 2);
+	assert_int_equal(cfg.npeers, 3);
+	assert_string_equal(cfg.peers[2].name, "c");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_leaving),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
