@@ -87,12 +87,15 @@ static void forget_waiting(struct health *h)
 	h->nwaiting = kept;
 }
 
+bool health_refusal(enum lane_reason r)
+{
+	return (r >= REASON_UNKNOWN && r <= REASON_NO_ROOM) || r == REASON_UNNAMED;
+}
+
 static void scan_waiting(struct health *h, const struct conn_info *ci, uint64_t now)
 {
 	struct health_scan *s = &h->scanned;
 	enum lane_reason a = ci->lane[LANE_OUT].reason, b = ci->lane[LANE_IN].reason;
-	bool refused = (a >= REASON_UNKNOWN && a <= REASON_NO_ROOM) ||
-		       (b >= REASON_UNKNOWN && b <= REASON_NO_ROOM);
 
 	if (!ci->paired) {
 		if (waits_long(h, ci->id, WAITS_HALF, now) && !s->half++)
@@ -100,7 +103,7 @@ static void scan_waiting(struct health *h, const struct conn_info *ci, uint64_t 
 	} else if (!ci->path_mtu) {
 		if (waits_long(h, ci->id, WAITS_MTU, now) && !s->no_mtu++)
 			name_conn(ci, s->mtu_name);
-	} else if (refused) {
+	} else if (health_refusal(a) || health_refusal(b)) {
 		if (waits_long(h, ci->id, WAITS_REFUSED, now) && !s->refused++)
 			name_conn(ci, s->refused_name);
 	}

@@ -190,6 +190,9 @@ struct health_what {
 };
 bool health_alarm_of(unsigned int i, struct health_what *out);
 
+/** health_refusal - whether @r is the peer's, who was asked for a lane. */
+bool health_refusal(enum lane_reason r);
+
 const char *health_level_name(enum health_level l);
 
 /** health_peer_hint - what an operator should look at when the peer does not come up, from what was

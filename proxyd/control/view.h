@@ -122,6 +122,9 @@ enum view_step view_daemon(const struct view_source *src, struct view_cursor *cu
 const char *view_rule_name(const struct view_source *src, int rule);
 const char *view_peer_name(const struct view_source *src, int peer);
 
+/** view_reason - why a lane is where it is, as the rest of a sentence; NULL: it says nothing. */
+const char *view_reason(enum lane_reason r);
+
 /** view_put_ledger - members @prefix-messages, -packets, -bytes, -oldest-ms. */
 void view_put_ledger(json_t *o, const char *prefix, const struct ledger *l);
 

@@ -21,8 +21,7 @@ static enum lane_state conn_state(const struct conn_info *ci)
 	return weight[b] > weight[a] ? b : a;
 }
 
-/* Why a lane is where it is, as the rest of a sentence; NULL when the reason says nothing. */
-static const char *reason_text(enum lane_reason r)
+const char *view_reason(enum lane_reason r)
 {
 	switch (r) {
 	case REASON_UNKNOWN:
@@ -35,6 +34,8 @@ static const char *reason_text(enum lane_reason r)
 		return "peer refused: it has no rule for this connection";
 	case REASON_NO_ROOM:
 		return "peer refused: its tables are full";
+	case REASON_UNNAMED:
+		return "peer refused: wan-check is on there and off here, or not known";
 	case REASON_IDLE:
 		return "released: idle";
 	case REASON_DISCONNECT:
@@ -55,6 +56,12 @@ static const char *reason_text(enum lane_reason r)
 		return "released: rule changed or shutdown";
 	case REASON_PATH_MTU:
 		return "released: path MTU not known, a READ cannot be followed";
+	case REASON_POOL_FULL:
+		return "released: its share of custody was full when it was to begin";
+	case REASON_EARLIER_LOSS:
+		return "released: a packet from before the handover is lost; it begins again";
+	case REASON_LONG_READ:
+		return "released: a READ that is too long to be followed";
 	case REASON_FAULT:
 		return "the other direction lost its custody, and the connection with it";
 	case REASON_ORPHAN:
@@ -66,9 +73,11 @@ static const char *reason_text(enum lane_reason r)
 	case REASON_SOLO:
 		return "a READ was answered before the host asked, and it may have asked for "
 		       "something else";
-	default:
-		return NULL;
+	case REASON_NONE:
+	case REASONS:
+		break;
 	}
+	return NULL;
 }
 
 /* In plain words why the connection is not accelerated; false when it is. */
@@ -99,7 +108,7 @@ static bool note(const struct view_source *src, const struct conn_info *ci, enum
 			if (ci->lane[i].state == state)
 				text = state == LANE_FAULT && ci->lane[i].reason == REASON_OPERATOR
 					       ? "a stop ran out of time before all was delivered"
-					       : reason_text(ci->lane[i].reason);
+					       : view_reason(ci->lane[i].reason);
 	}
 	if (!text && state == LANE_OPENING)
 		text = "waits for the peer's consent";

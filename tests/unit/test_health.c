@@ -330,14 +330,29 @@ static void test_scan(void **state)
 	engine_destroy(src.engine);
 }
 
+/* Each reason has words, and what the peer has refused is what raises the alarm. */
+static void test_reasons(void **state)
+{
+	(void)state;
+	assert_null(view_reason(REASON_NONE));
+	for (enum lane_reason r = REASON_NONE + 1; r < REASONS; r++) {
+		if (!view_reason(r))
+			fail_msg("%s has no words", lane_reason_name(r));
+		assert_int_equal(health_refusal(r), !strncmp(view_reason(r), "peer refused: ", 14));
+	}
+	assert_true(health_refusal(REASON_UNNAMED));
+	assert_false(health_refusal(REASON_NONE));
+}
+
 #define TEST(fn) cmocka_unit_test_setup(fn, setup)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_quiet),     TEST(test_names),	     TEST(test_wan_rate), TEST(test_loss),
-		TEST(test_wan_queue), TEST(test_usual_loss), TEST(test_not_loss), TEST(test_pool),
-		TEST(test_peers),     TEST(test_simple),     TEST(test_scan),
+		TEST(test_quiet),    TEST(test_names),	   TEST(test_wan_rate),
+		TEST(test_loss),     TEST(test_wan_queue), TEST(test_usual_loss),
+		TEST(test_not_loss), TEST(test_pool),	   TEST(test_peers),
+		TEST(test_simple),   TEST(test_scan),	   TEST(test_reasons),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -372,7 +372,7 @@ static void batch(void **state)
 	peer_socket_close(a);
 }
 
-/* The last word to a peer that is forgotten or moved before the batch ends goes where it was then. */
+/* The last word to a peer that is forgotten before the batch ends goes where it was then. */
 static void last_word(void **state)
 {
 	struct peer_socket *a = open_on(&lo4), *b = open_on(&lo4), *c = open_on(&lo4);
