@@ -63,14 +63,16 @@ json_t *operate_request(const char *cmd, const json_t *qp)
 			 "lqpn", json_object_get(qp, "lqpn"), "rqpn", json_object_get(qp, "rqpn"));
 }
 
-/* The same for each of @chosen, with @on when that is not NULL; how many said yes to @key. */
+/* The same for each of @chosen, with @on when that is not NULL; how many said yes to @key. Who has
+ * gone since they were chosen, as *@gone says of how many, keeps nobody from the others. */
 static int each(const struct options *opt, const json_t *chosen, const char *cmd, const bool *on,
-		const char *key, char *err, size_t errlen)
+		const char *key, unsigned int *gone, char *err, size_t errlen)
 {
 	json_t *qp;
 	size_t i;
 	int n = 0;
 
+	*gone = 0;
 	json_array_foreach (chosen, i, qp) {
 		json_t *req = operate_request(cmd, qp), *answer;
 
@@ -80,14 +82,22 @@ static int each(const struct options *opt, const json_t *chosen, const char *cmd
 		if (!answer)
 			return -1;
 		n += json_is_true(json_object_get(answer, key));
+		*gone += json_is_true(json_object_get(answer, "gone"));
 		json_decref(answer);
 	}
 	return n;
 }
 
+static void say_gone(unsigned int gone)
+{
+	if (gone)
+		printf("%u connection%s gone meanwhile\n", gone, gone == 1 ? " was" : "s were");
+}
+
 int run_release(const struct command *cmd, const struct options *opt, int argc, char **argv)
 {
 	bool all = argc == 1 && !strcmp(argv[0], "all");
+	unsigned int gone;
 	char err[1024];
 	json_t *chosen;
 	int n;
@@ -99,13 +109,14 @@ int run_release(const struct command *cmd, const struct options *opt, int argc, 
 	chosen = operate_choose(opt, all ? 0 : argc, argv, err, sizeof(err));
 	if (!chosen)
 		return cli_error("%s", err);
-	n = each(opt, chosen, "release", NULL, "released", err, sizeof(err));
+	n = each(opt, chosen, "release", NULL, "released", &gone, err, sizeof(err));
 	json_decref(chosen);
 	if (n < 0)
 		return cli_error("%s", err);
 	printf("%d connections are delivered what they are owed, then released; they are held "
 	       "again with later requests\n",
 	       n);
+	say_gone(gone);
 	return 0;
 }
 
@@ -126,6 +137,7 @@ static int bypass_request(const struct options *opt, json_t *req, bool on, const
 int run_bypass(const struct command *cmd, const struct options *opt, int argc, char **argv)
 {
 	bool on = argc && !strcmp(argv[0], "on"), off = argc && !strcmp(argv[0], "off");
+	unsigned int gone;
 	char err[1024];
 	json_t *chosen;
 	int n;
@@ -147,12 +159,14 @@ int run_bypass(const struct command *cmd, const struct options *opt, int argc, c
 	chosen = operate_choose(opt, argc, argv, err, sizeof(err));
 	if (!chosen)
 		return cli_error("%s", err);
-	n = each(opt, chosen, "bypass", &on, "bypassed", err, sizeof(err));
+	n = each(opt, chosen, "bypass", &on, "bypassed", &gone, err, sizeof(err));
 	if (n < 0) {
 		json_decref(chosen);
 		return cli_error("%s", err);
 	}
-	printf("bypass is %s for %zu connections\n", on ? "on" : "off", json_array_size(chosen));
+	printf("bypass is %s for %zu connections\n", on ? "on" : "off",
+	       json_array_size(chosen) - gone);
+	say_gone(gone);
 	json_decref(chosen);
 	return 0;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Requests name connections by id, as `qp-show` has them, with the QPNs: an id may have passed on
- * to another connection since, and that one is left alone.
+ * to another connection since, and that one is left alone. Who is gone is no error, but an answer:
+ * who asks for many goes on with the others.
  */
 #include "control/operate.h"
 
@@ -14,31 +15,44 @@ static bool wrong(char *err, size_t errlen, const char *text)
 	return false;
 }
 
-/* The connection that @req names: true with @ci filled. */
-static bool conn_of(const struct view_source *src, const json_t *req, uint64_t now_ns,
-		    struct conn_info *ci, char *err, size_t errlen)
+enum named {
+	NAMED_WRONG, /* @err is filled */
+	NAMED_GONE,  /* the answer is */
+	NAMED_CONN,  /* @ci is */
+};
+
+/* The connection that @req names; @key is what the answer would tell of it. */
+static enum named conn_of(const struct view_source *src, const json_t *req, uint64_t now_ns,
+			  struct conn_info *ci, const char *key, json_t **out, char *err,
+			  size_t errlen)
 {
 	const json_t *id = json_object_get(req, "id"), *rqpn = json_object_get(req, "rqpn");
 	const json_t *lqpn = json_object_get(req, "lqpn");
 	json_int_t n = json_integer_value(id);
 
-	if (!json_is_integer(id) || n < 0 || n > UINT32_MAX)
-		return wrong(err, errlen, "request has no \"id\" of a connection");
+	if (!json_is_integer(id) || n < 0 || n > UINT32_MAX) {
+		wrong(err, errlen, "request has no \"id\" of a connection");
+		return NAMED_WRONG;
+	}
 	if (!engine_conn_next(src->engine, (uint32_t)n, now_ns, ci) || ci->id != n ||
 	    (json_is_integer(lqpn) && json_integer_value(lqpn) != ci->lqpn) ||
-	    (json_is_integer(rqpn) && json_integer_value(rqpn) != ci->rqpn))
-		return wrong(err, errlen, "the connection is gone; look again with qp show");
-	return true;
+	    (json_is_integer(rqpn) && json_integer_value(rqpn) != ci->rqpn)) {
+		*out = json_pack("{s:b, s:b}", key, 0, "gone", 1);
+		return NAMED_GONE;
+	}
+	return NAMED_CONN;
 }
 
 static bool run_release(const struct view_source *src, const json_t *req, uint64_t now_ns,
 			json_t **out, char *err, size_t errlen)
 {
+	enum named named;
 	struct conn_info ci;
 	bool held;
 
-	if (!conn_of(src, req, now_ns, &ci, err, errlen))
-		return false;
+	named = conn_of(src, req, now_ns, &ci, "released", out, err, errlen);
+	if (named != NAMED_CONN)
+		return named == NAMED_GONE;
 	held = engine_release(src->engine, ci.id, now_ns);
 	*out = json_pack("{s:b}", "released", held);
 	return true;
@@ -99,8 +113,10 @@ static bool run_bypass(const struct view_source *src, const json_t *req, uint64_
 		engine_bypass(src->engine, BYPASS_RULE, (uint32_t)i, on, now_ns);
 		note_rule(op, rule, on);
 	} else {
-		if (!conn_of(src, req, now_ns, &ci, err, errlen))
-			return false;
+		enum named named = conn_of(src, req, now_ns, &ci, "bypassed", out, err, errlen);
+
+		if (named != NAMED_CONN)
+			return named == NAMED_GONE;
 		engine_bypass(src->engine, BYPASS_CONN, ci.id, on, now_ns);
 	}
 	say_bypassed(op);

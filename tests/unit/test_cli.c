@@ -698,6 +698,95 @@ static void test_strange_answers(void **state)
 	json_decref(all);
 }
 
+/* A daemon with three connections, the second of which goes as soon as it has shown it. */
+static char forgetful_heard[1024];
+static void *forgetful(void *arg)
+{
+	char req[256];
+	ssize_t n;
+	int fd;
+
+	for (; (fd = accept(*(int *)arg, NULL, NULL)) >= 0; close(fd)) {
+		size_t used = strlen(forgetful_heard);
+
+		n = recv(fd, req, sizeof(req) - 1, 0);
+		if (n <= 0)
+			continue;
+		req[n] = '\0';
+		snprintf(forgetful_heard + used, sizeof(forgetful_heard) - used, "%s", req);
+		if (strstr(req, "qp-show"))
+			for (int id = 1; id <= 3; id++)
+				dprintf(fd, "{\"id\":%d,\"lqpn\":5,\"rqpn\":6}\n", id);
+		else if (strstr(req, "\"id\":2"))
+			dprintf(fd, "{\"released\":false,\"bypassed\":false,\"gone\":true}\n");
+		else
+			dprintf(fd, "{\"released\":true,\"bypassed\":true}\n");
+		dprintf(fd, "{\"end\":true}\n");
+	}
+	return NULL;
+}
+
+/* What one command prints while it talks with that daemon. */
+static void check_forgetful(const struct options *opt, int fd, command_fn run, int n, char **words,
+			    const char *expected)
+{
+	FILE *out = tmpfile();
+	int keep = dup(STDOUT_FILENO);
+	pthread_t thread;
+	char text[256];
+	size_t len;
+
+	assert_non_null(out);
+	assert_int_equal(listen(fd, 4), 0);
+	assert_int_equal(pthread_create(&thread, NULL, forgetful, &fd), 0);
+	fflush(stdout);
+	assert_true(dup2(fileno(out), STDOUT_FILENO) >= 0);
+	n = run(NULL, opt, n, words);
+	fflush(stdout);
+	assert_true(dup2(keep, STDOUT_FILENO) >= 0);
+	shutdown(fd, SHUT_RDWR);
+	pthread_join(thread, NULL);
+	rewind(out);
+	len = fread(text, 1, sizeof(text) - 1, out);
+	text[len] = '\0';
+	fclose(out);
+	close(keep);
+	assert_int_equal(n, 0);
+	assert_string_equal(text, expected);
+}
+
+/* Of many connections one is gone: what was asked for is done to all others. */
+static void test_some_gone(void **state)
+{
+	const struct {
+		command_fn run;
+		int n;
+		char **words;
+		const char *said;
+	} cases[] = {
+		{run_release, 1, WORDS("all"),
+		 "2 connections are delivered what they are owed, then released; they are held "
+		 "again with later requests\n1 connection was gone meanwhile\n"},
+		{run_bypass, 3, WORDS("on", "lqpn", "5"),
+		 "bypass is on for 2 connections\n1 connection was gone meanwhile\n"},
+	};
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	struct options opt = {.socket = addr.sun_path};
+
+	(void)state;
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/forgetful", dir);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+		assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+		forgetful_heard[0] = '\0';
+		check_forgetful(&opt, fd, cases[i].run, cases[i].n, cases[i].words, cases[i].said);
+		assert_non_null(strstr(forgetful_heard, "\"id\":3")); /* the last one, too */
+		close(fd);
+		unlink(addr.sun_path);
+	}
+}
+
 static void test_keygen(void **state)
 {
 	uint8_t key[PEER_KEY_LEN], again[PEER_KEY_LEN];
@@ -732,7 +821,7 @@ int main(void)
 		cmocka_unit_test(test_json),	      cmocka_unit_test(test_request),
 		cmocka_unit_test(test_no_daemon),     cmocka_unit_test(test_complete_values),
 		cmocka_unit_test(test_members_known), cmocka_unit_test(test_strange_answers),
-		cmocka_unit_test(test_keygen),
+		cmocka_unit_test(test_some_gone),     cmocka_unit_test(test_keygen),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
