@@ -46,6 +46,8 @@ void kept_note_peers(struct kept *k, const struct config *cfg, uint32_t leaving)
 
 		if (strncmp(p->name, name, RULE_NAME))
 			snprintf(p->name, RULE_NAME, "%s", name);
+		if (!name[0])
+			p->boot = 0; /* who comes next is no process that we knew */
 		p->addr = cfg->peers[i].addr;
 		p->port = cfg->peers[i].port;
 		p->leaving = leaving >> i & 1;
@@ -131,6 +133,14 @@ uint32_t kept_leaving(const struct kept *k, struct config *cfg)
 			cfg->npeers = i + 1;
 	}
 	return leaving;
+}
+
+enum peer_event kept_event(const struct kept *k, unsigned int peer, enum peer_event ev,
+			   uint64_t boot)
+{
+	bool other = k->peer[peer].boot && k->peer[peer].boot != boot;
+
+	return ev == PEER_UP && other ? PEER_RESTARTED : ev;
 }
 
 bool kept_resized(const struct kept *k, const struct config *cfg)

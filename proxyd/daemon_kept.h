@@ -13,6 +13,7 @@
 #include <systemd/sd-id128.h>
 
 #include "config.h"
+#include "engine/engine.h" /* enum peer_event */
 
 /**
  * struct kept_peer - who had this number.
@@ -62,6 +63,10 @@ bool kept_places(const struct kept *k, struct config *cfg);
 /** kept_leaving - put those that are leaving into @cfg, at their places, without keys: bits by
  *  place. After kept_places(). */
 uint32_t kept_leaving(const struct kept *k, struct config *cfg);
+
+/** kept_event - what @ev of peer @peer, whose epoch is @boot, is to an engine that knows another. */
+enum peer_event kept_event(const struct kept *k, unsigned int peer, enum peer_event ev,
+			   uint64_t boot);
 
 /** kept_resized - whether @cfg wants other sizes than were made. */
 bool kept_resized(const struct kept *k, const struct config *cfg);

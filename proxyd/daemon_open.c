@@ -85,6 +85,7 @@ static void session_on_event(void *ctx, unsigned int peer, enum peer_event ev, u
 {
 	struct daemon *d = ctx;
 
+	ev = daemon_state_event(d, peer, ev);
 	if (ev != PEER_DOWN)
 		know_features(d, peer);
 	engine_peer_event(d->engine, peer, ev, now_ns);

@@ -35,12 +35,13 @@ enum phase {
  * struct daemon
  * @state_fd:    file with what outlives this process, 0: none (daemon_state.c)
  * @adopted:     the engine was another process's; @hand_over: and shall be another's
- * @boots_known: what the engine was told of peers is noted there
+ * @boots_known: what the engine was told of peers is noted there; @boot_told: that, 0: nothing
  */
 struct daemon {
 	struct config *cfg;
 	int state_fd;
 	bool adopted, hand_over, boots_known;
+	uint64_t boot_told[PEER_MAX];
 	char state_path[STATE_PATH];
 	unsigned int orphans; /* connections that a former process held and that are lost */
 	struct engine *engine;
@@ -169,6 +170,10 @@ void daemon_state_peers(struct daemon *d);
 
 /** daemon_state_site - peers may be others after a reload. */
 void daemon_state_site(struct daemon *d);
+
+/** daemon_state_event - what @ev of the session with @peer is to the engine, which will be told of
+ *  it now. */
+enum peer_event daemon_state_event(struct daemon *d, unsigned int peer, enum peer_event ev);
 
 /** daemon_state_told - the engine has been told, and will not forget, which peers are there. */
 void daemon_state_told(struct daemon *d);

@@ -252,6 +252,8 @@ void daemon_state_peers(struct daemon *d)
 		if (up)
 			engine_peer_features(d->engine, i, si.features);
 		/* the engine may not have been told yet when it was cut off */
+		if (up)
+			d->boot_told[i] = si.boot;
 		if (up && k->peer[i].boot && si.boot != k->peer[i].boot)
 			engine_peer_event(d->engine, i, PEER_RESTARTED, d->now);
 		else if (up != engine_peer_is_up(d->engine, i))
@@ -260,15 +262,31 @@ void daemon_state_peers(struct daemon *d)
 	d->boots_known = false;
 }
 
+/* The session may have forgotten whom the engine knew: it had another key, or was being changed. */
+enum peer_event daemon_state_event(struct daemon *d, unsigned int peer, enum peer_event ev)
+{
+	const struct kept *k = kept_of(d);
+	struct session_info si;
+	enum peer_event is = ev;
+
+	if (ev == PEER_DOWN || !session_info(d->session, peer, d->now, &si))
+		return ev;
+	d->boot_told[peer] = si.boot;
+	if (k)
+		is = kept_event(k, peer, ev, si.boot);
+	if (is != ev)
+		log_line(LOG_NOTICE, "peer %s restarted while this side was away", si.name);
+	return is;
+}
+
 void daemon_state_told(struct daemon *d)
 {
 	struct kept *k = kept_of(d);
-	struct session_info si;
 
 	d->boots_known = true;
-	for (unsigned int i = 0; k && i < d->cfg->npeers; i++)
-		if (session_info(d->session, i, d->now, &si) && si.known)
-			k->peer[i].boot = si.boot;
+	for (unsigned int i = 0; k && i < PEER_MAX; i++)
+		if (d->boot_told[i])
+			k->peer[i].boot = d->boot_told[i];
 }
 
 /* A connection that was found held. */

@@ -222,6 +222,7 @@ static bool goes_on(struct session *s, struct peer *p, const char *name, const s
 	    sodium_memcmp(&p->psk[0], psk, sizeof(*psk)))
 		return false;
 	p->left = p->left_up = false;
+	p->known &= !p->changing; /* whose HELLO that is has perhaps been told to nobody */
 	/* who calls knows its keys; a session under one that is gone ends with the next beat */
 	p->nkeys = 1;
 	p->next_beat = now;

@@ -69,5 +69,26 @@ killed_amid()
 }
 it "killed while a peer is leaving that is owed something: delivered by the next one" killed_amid near a
 it "and what is owed to a host here" killed_amid far b
+
+# What a has in custody for b is with nobody else when b comes back without its memory. a must see that b is another
+# process, although it looks at b with a key that no process of its own had.
+forgotten()
+{
+	local s status=0
+
+	gateway_config a -g "wan-rate = 760M" && reload a && await 30 peers_up || return
+	next_qpns
+	transfer_begin forgotten a --op write --size 64K --depth 16 --mtu 4096 --seconds 600
+	await 60 held_now && more forgotten-req 100 || status=1
+	"$B/longhaul" keygen "$LAB/new" && sed -i "s|^key-file = .*|key-file = $LAB/new|" "$LAB"/gw-?.conf
+	for s in a b; do signal gw-$s KILL && reap gw-$s; done
+	rm -r "$RUN/gw-b.sock.state" "$LAB"/bpf/b/*
+	gateway_start a && going_on a && gateway_start b && ! going_on b && await 30 peers_up || status=1
+	await 30 log_has a 'peer edge-b restarted while this side was away' || status=1
+	more forgotten-req 100 || status=1
+	enough forgotten-req
+	transfer_end forgotten && intact forgotten && [ "$(got forgotten-req errors)" = 0 ] && [ $status = 0 ]
+}
+it "a peer that restarted while this side changed its key: known as another process" forgotten
 it "both stop" pair_stop
 exit $((tests_failed > 0))

@@ -57,10 +57,34 @@ static void test_leaving(void **state)
 	assert_string_equal(cfg.peers[2].name, "c");
 }
 
+/* The engine may know another process of the peer's than the session does. */
+static void test_boots(void **state)
+{
+	static struct kept k;
+
+	(void)state;
+	peers("ab");
+	kept_note_peers(&k, &cfg, 0);
+	assert_int_equal(kept_event(&k, 1, PEER_UP, 7), PEER_UP); /* it knew none */
+	k.peer[1].boot = 7;
+	assert_int_equal(kept_event(&k, 1, PEER_UP, 7), PEER_UP);
+	assert_int_equal(kept_event(&k, 1, PEER_UP, 8), PEER_RESTARTED);
+	assert_int_equal(kept_event(&k, 0, PEER_UP, 8), PEER_UP);
+	assert_int_equal(kept_event(&k, 1, PEER_RESTARTED, 8), PEER_RESTARTED);
+	assert_int_equal(kept_event(&k, 1, PEER_DOWN, 8), PEER_DOWN);
+	/* what comes to its place is another one */
+	kept_note_peers(&k, &cfg, 1u << 1);
+	assert_int_equal(k.peer[1].boot, 7);
+	peers("a");
+	kept_note_peers(&k, &cfg, 0);
+	assert_int_equal(k.peer[1].boot, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_leaving),
+		cmocka_unit_test(test_boots),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

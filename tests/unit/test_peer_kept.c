@@ -240,6 +240,34 @@ static void key_taken_away(void **state)
 	end(n);
 }
 
+/* Killed while a session with the next process of the peer's is made: whom the engine knew is not
+ * known here any more, and who comes is no longer taken for him. */
+static void restart_half_seen(void **state)
+{
+	struct net *n = kept(8);
+	struct peer *p;
+
+	(void)state;
+	start(n, A);
+	start(n, B);
+	run(n, SEC);
+	assert_true(both_up(n) && info(n, A).known);
+	p = &((struct session *)n->node[A].memory)->peer[PEER];
+	start(n, B);
+	p->hello.boot = session_boot(n->node[B].s);
+	p->changing = true;
+	next_process(n, psk, NULL);
+	assert_false(session_up(n->node[A].s, PEER));
+	assert_false(info(n, A).known);
+	run(n, 3 * SEC);
+	assert_talk(n);
+	assert_int_equal(n->node[A].restarted, 0);
+	/* otherwise it is known as ever */
+	next_process(n, psk, NULL);
+	assert_true(info(n, A).known);
+	end(n);
+}
+
 /* A peer that no configuration has any more: nobody tells its keys, and its session goes on under
  * the second of them. */
 static void resumes(void **state)
@@ -467,8 +495,8 @@ int main(void)
 		cmocka_unit_test(goes_on),	    cmocka_unit_test(comes_late),
 		cmocka_unit_test(not_undone),	    cmocka_unit_test(salt_half_drawn),
 		cmocka_unit_test(key_half_derived), cmocka_unit_test(key_taken_away),
-		cmocka_unit_test(resumes),	    cmocka_unit_test(numbers_once),
-		cmocka_unit_test(seen_stays_seen),
+		cmocka_unit_test(resumes),	    cmocka_unit_test(restart_half_seen),
+		cmocka_unit_test(numbers_once),	    cmocka_unit_test(seen_stays_seen),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
