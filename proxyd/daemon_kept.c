@@ -90,6 +90,17 @@ const char *kept_strange(const struct kept *k, const struct config *cfg, int fd)
 	return NULL;
 }
 
+bool kept_strips(const struct kept *k, const struct config *cfg, enum steer_side side)
+{
+	bool stripped = false;
+
+	/* they may have changed their parts since */
+	for (int was = 0; was < STEER_SIDES; was++)
+		stripped |= k->vlan_strip[was] &&
+			    !strncmp(k->ifname[was], cfg->ifname[side], IF_NAMESIZE);
+	return stripped && sd_id128_equal(k->host_boot, host_boot());
+}
+
 bool kept_places(const struct kept *k, struct config *cfg)
 {
 	struct config *was = calloc(1, sizeof(*was));

@@ -34,6 +34,7 @@ struct kept_peer {
  * @host_boot:             of the host: its clock begins anew with another one
  * @dev, @ino:             of the file: a copy is of another time, and so are its sessions' numbers
  * @pool_bytes, @max_conns: that its sizes were made for
+ * @vlan_strip:            what the ports are to have back at the end (afxdp_config)
  */
 struct kept {
 	_Alignas(64) char ifname[STEER_SIDES][IF_NAMESIZE];
@@ -41,6 +42,7 @@ struct kept {
 	sd_id128_t host_boot;
 	uint64_t dev, ino, pool_bytes;
 	uint32_t max_conns;
+	uint8_t vlan_strip[STEER_SIDES];
 };
 
 /** kept_note - all of it, for a new file @fd. */
@@ -56,6 +58,10 @@ bool kept_read(int fd, struct kept *k);
 /** kept_strange - why what is in the file @fd, with @k in it, is of no use for @cfg; NULL. */
 const char *kept_strange(const struct kept *k, const struct config *cfg, int fd);
 
+/** kept_strips - whether that interface of @cfg is to have its VLAN stripping back. That holds
+ *  whatever else of @k is of no use. */
+bool kept_strips(const struct kept *k, const struct config *cfg, enum steer_side side);
+
 /** kept_places - the peers of @cfg get the places that they had, and none that of one that is
  * leaving. False: some of them are missing. */
 bool kept_places(const struct kept *k, struct config *cfg);
@@ -64,7 +70,7 @@ bool kept_places(const struct kept *k, struct config *cfg);
  *  place. After kept_places(). */
 uint32_t kept_leaving(const struct kept *k, struct config *cfg);
 
-/** kept_event - what @ev of peer @peer, whose epoch is @boot, is to an engine that knows another. */
+/** kept_event - what @ev of peer @peer, of epoch @boot, is to an engine that may know another. */
 enum peer_event kept_event(const struct kept *k, unsigned int peer, enum peer_event ev,
 			   uint64_t boot);
 

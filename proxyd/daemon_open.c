@@ -170,6 +170,7 @@ static int open_port(struct daemon *d, char *err, size_t errlen)
 		.max_held = cfg->max_conns,
 		.file = daemon_frames(d),
 		.file_new = !d->adopted, /* hosts wait for one that goes on */
+		.vlan_strip = {d->vlan_strip[STEER_LAN], d->vlan_strip[STEER_WAN]},
 	};
 
 	if (!s) {
@@ -192,6 +193,7 @@ static int open_port(struct daemon *d, char *err, size_t errlen)
 	d->view.port = d->port;
 	if (!d->port)
 		return -EIO;
+	daemon_state_ports(d);
 	daemon_prefetch(d);
 	daemon_set_rules(d);
 	daemon_orphans(d);

@@ -42,6 +42,7 @@ struct daemon {
 	int state_fd;
 	bool adopted, hand_over, boots_known;
 	uint64_t boot_told[PEER_MAX];
+	bool vlan_strip[STEER_SIDES]; /* the process before this one did not come to restore it */
 	char state_path[STATE_PATH];
 	unsigned int orphans; /* connections that a former process held and that are lost */
 	struct engine *engine;
@@ -170,6 +171,9 @@ void daemon_state_peers(struct daemon *d);
 
 /** daemon_state_site - peers may be others after a reload. */
 void daemon_state_site(struct daemon *d);
+
+/** daemon_state_ports - the port has been opened. */
+void daemon_state_ports(struct daemon *d);
 
 /** daemon_state_event - what @ev of the session with @peer is to the engine, which will be told of
  *  it now. */

@@ -168,6 +168,14 @@ void daemon_state_site(struct daemon *d)
 		kept_note_peers(k, d->cfg, d->leaving);
 }
 
+void daemon_state_ports(struct daemon *d)
+{
+	struct kept *k = kept_of(d);
+
+	for (int side = 0; k && side < STEER_SIDES; side++)
+		k->vlan_strip[side] = afxdp_strips(d->port, (enum steer_side)side);
+}
+
 /* Why what is in the file, if anything is, cannot be gone on with; NULL. Peers get the places that
  * they had. */
 static const char *strange(struct daemon *d)
@@ -177,6 +185,8 @@ static const char *strange(struct daemon *d)
 
 	if (!kept_read(d->state_fd, &k))
 		return NULL; /* the engine says what it is */
+	for (int side = 0; side < STEER_SIDES; side++)
+		d->vlan_strip[side] = kept_strips(&k, d->cfg, (enum steer_side)side);
 	if (kept_crashes(d->state_fd) >= CRASHES)
 		return "processes that went on with it crashed, again and again";
 	why = kept_strange(&k, d->cfg, d->state_fd);

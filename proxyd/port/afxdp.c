@@ -184,6 +184,7 @@ struct afxdp *afxdp_open(const struct afxdp_config *cfg, char *err, size_t errle
 		r = netif_open(&x->port[side].nif, cfg->ifname[side], err, errlen);
 		if (r < 0)
 			goto fail;
+		x->port[side].nif.vlan_strip |= cfg->vlan_strip[side];
 	}
 	if (x->port[STEER_LAN].nif.index == x->port[STEER_WAN].nif.index) {
 		port_fail(err, errlen, -EINVAL,
@@ -300,9 +301,14 @@ int afxdp_check(const struct afxdp *x)
 	return lan == -ENODEV || !wan ? lan : wan;
 }
 
+bool afxdp_strips(const struct afxdp *x, enum steer_side side)
+{
+	return x->port[side].nif.vlan_strip;
+}
+
 bool afxdp_restores(const struct afxdp *x)
 {
-	return x->port[STEER_LAN].nif.vlan_strip || x->port[STEER_WAN].nif.vlan_strip;
+	return afxdp_strips(x, STEER_LAN) || afxdp_strips(x, STEER_WAN);
 }
 
 void afxdp_stats(struct afxdp *x, struct afxdp_stats *out)

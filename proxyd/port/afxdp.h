@@ -55,6 +55,7 @@ struct afxdp_prefix {
  * @pins:      directory, in a BPF file system, for what afxdp_pin() pins; what a former port pinned
  *             there is taken over. NULL: neither
  * @max_held:  connections that can be held at once (AFXDP_FRAMES when 0)
+ * @vlan_strip: a former port turned VLAN stripping off there, and did not come to restore it
  *
  * A packet is taken when one rule has its near prefix, its far prefix and its VLAN. ::/0 covers
  * IPv4 as well.
@@ -74,6 +75,7 @@ struct afxdp_config {
 	uint64_t stale_ns;
 	const char *pins;
 	uint32_t max_held;
+	bool vlan_strip[STEER_SIDES];
 };
 
 /* Longest frame that one receive chunk holds: 4 KiB less the headroom that the kernel keeps. */
@@ -210,8 +212,9 @@ const char *afxdp_pins(const struct afxdp *x);
 int afxdp_check(const struct afxdp *x);
 
 /** afxdp_restores - whether closing gives something back to an interface, which needs
- * CAP_NET_ADMIN. */
+ * CAP_NET_ADMIN; afxdp_strips: to that one its VLAN stripping. */
 bool afxdp_restores(const struct afxdp *x);
+bool afxdp_strips(const struct afxdp *x, enum steer_side side);
 
 /** afxdp_stats - all of them. Makes system calls. */
 void afxdp_stats(struct afxdp *x, struct afxdp_stats *out);

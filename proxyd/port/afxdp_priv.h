@@ -24,7 +24,7 @@
 /**
  * struct netif
  * @queues:    receive queues in use
- * @vlan_strip: the NIC stripped VLAN tags, and we turned that off
+ * @vlan_strip: the NIC stripped VLAN tags, and we, or a port before this one, turned that off
  */
 struct netif {
 	char name[IF_NAMESIZE];

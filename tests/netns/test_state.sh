@@ -57,6 +57,16 @@ nothing_done()
 	:
 }
 
+strips() # on or off: both ports strip VLAN tags
+{
+	local i
+
+	for i in lan0 wan0; do
+		[ "$(in_ns ga ethtool -k $i | sed -n 's/^rx-vlan-offload: //p')" = "$1" ] || return
+	done
+}
+
+strips on || die "the ports do not strip VLAN tags"
 gateway_start a
 it "killed, and nothing changed: the next one goes on" eval 'next nothing_done && goes_on'
 
@@ -93,6 +103,14 @@ copied()
 }
 it "a copy is not gone on with" eval 'next copied && anew "it is a copy"'
 it "what begins anew can be gone on with" eval 'next nothing_done && goes_on'
+it "a stop gives back to the ports what the first one of them all had turned off" eval 'strips off && gateway_stop a && strips on'
+found_off() # by the first of two: it was so before
+{
+	in_ns ga ethtool -K lan0 rxvlan off && in_ns ga ethtool -K wan0 rxvlan off && gateway_start a && next nothing_done &&
+	goes_on && gateway_stop a && strips off
+}
+it "and nothing that they did not have" found_off
+gateway_start a
 
 # as after a start of the host with a file that was saved; only this daemon sees another id
 rebooted()

@@ -80,11 +80,33 @@ static void test_boots(void **state)
 	assert_int_equal(k.peer[1].boot, 0);
 }
 
+/* What ports are to have back goes by their names, in this boot of the host alone. */
+static void test_ports(void **state)
+{
+	static struct kept k, later;
+
+	(void)state;
+	peers("a");
+	kept_note(&k, &cfg, -1);
+	assert_false(kept_strips(&k, &cfg, STEER_LAN));
+	k.vlan_strip[STEER_LAN] = true;
+	assert_true(kept_strips(&k, &cfg, STEER_LAN));
+	assert_false(kept_strips(&k, &cfg, STEER_WAN));
+	snprintf(cfg.ifname[STEER_LAN], IF_NAMESIZE, "w0");
+	snprintf(cfg.ifname[STEER_WAN], IF_NAMESIZE, "l0");
+	assert_false(kept_strips(&k, &cfg, STEER_LAN));
+	assert_true(kept_strips(&k, &cfg, STEER_WAN));
+	later = k;
+	later.host_boot.bytes[0] ^= 1;
+	assert_false(kept_strips(&later, &cfg, STEER_WAN));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_leaving),
 		cmocka_unit_test(test_boots),
+		cmocka_unit_test(test_ports),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
