@@ -119,6 +119,18 @@ static const char *check_retained(struct engine *e, const struct flow *fl)
 	return bad;
 }
 
+/* Responses are held for a request of the host's, for a guess, or for one that has been answered
+ * and may be asked again. */
+static const char *check_responses(struct engine *e, const struct lane *l)
+{
+	const struct lane_reads *x = reads_of(e, l);
+
+	if (x && l->role == ROLE_OPENER && x->held && !l->nreads && x->kept.head == MQ_NONE &&
+	    x->fetches.head == MQ_NONE)
+		return "responses are held that nobody waits for";
+	return NULL;
+}
+
 const char *engine_check(struct engine *e)
 {
 	uint32_t keepers = 0;
@@ -147,6 +159,8 @@ const char *engine_check(struct engine *e)
 			bad = check_front(e, l);
 		if (!bad)
 			bad = check_retained(e, fl);
+		if (!bad)
+			bad = check_responses(e, l);
 		if (bad)
 			return bad;
 	}

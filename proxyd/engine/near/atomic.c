@@ -100,7 +100,7 @@ bool atomic_make(struct engine *e, struct flow *fl)
 	r->done = r->empty = true;
 	if (x) {
 		fetch_cancel(e, fl, r->wire);
-		resp_keep(e, x, r);
+		resp_keep(e, fl, r);
 	}
 	reads_trim(e, l, NULL);
 	return true;

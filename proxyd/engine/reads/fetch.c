@@ -74,7 +74,7 @@ bool fetch_room(struct engine *e, struct flow *fl, uint32_t psn, uint32_t span)
 	uint32_t at;
 
 	while (window_next(&x->win, e->pool, psn, psn_add(psn, span), &at))
-		if (!resp_drop_kept(e, x))
+		if (!resp_drop_kept(e, fl))
 			return false;
 	return true;
 }
@@ -170,6 +170,22 @@ void fetch_drop_guesses(struct engine *e, struct flow *fl, uint32_t *why)
 	x->guessed = 0;
 	fetch_forgotten(e, fl);
 	x->pattern_lost = true;
+}
+
+/* Nobody has a record any more of the READ that was asked for anew as @wire: its response need not
+ * come. It is settled with the next report, for a packet of it may just be looked at. */
+void fetch_abandon(struct engine *e, struct flow *fl, uint32_t wire)
+{
+	struct lane_reads *x = reads_of(e, &fl->lane);
+	struct fetch *g = fetch_at(e, fetch_find(e, x, wire));
+
+	if (!g || g->psn != wire || g->state != FETCH_ASKED || g->arrived == g->span)
+		return;
+	x->gone++;
+	g->state = FETCH_GONE;
+	g->arrived = g->span;
+	window_unname(&x->win, e->pool, wire, psn_add(wire, g->span));
+	resp_report_due(e, fl, true);
 }
 
 /* The ATOMIC @wire was answered here. Its response need not come, and what came of it is dropped.

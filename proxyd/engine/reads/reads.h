@@ -275,6 +275,7 @@ uint32_t fetch_find(struct engine *e, struct lane_reads *x, uint32_t psn);
 void fetch_forget(struct engine *e, struct flow *fl, struct fetch *g);
 void fetch_forgotten(struct engine *e, struct flow *fl);
 void fetch_cancel(struct engine *e, struct flow *fl, uint32_t wire);
+void fetch_abandon(struct engine *e, struct flow *fl, uint32_t wire);
 void fetch_drop_guesses(struct engine *e, struct flow *fl, uint32_t *why);
 void fetch_settle(struct engine *e, struct lane_reads *x);
 void fetch_trim(struct engine *e, struct lane_reads *x);
@@ -303,8 +304,8 @@ int resp_give(struct engine *e, struct flow *fl, const struct read_rec *r, uint3
 void resp_through(struct engine *e, struct flow *fl, struct read_rec *r);
 struct read_rec *resp_kept(struct engine *e, const struct lane_reads *x, uint32_t psn);
 struct read_rec *resp_kept_as(struct engine *e, const struct lane_reads *x, uint32_t wire);
-void resp_keep(struct engine *e, struct lane_reads *x, const struct read_rec *r);
-bool resp_drop_kept(struct engine *e, struct lane_reads *x);
+void resp_keep(struct engine *e, struct flow *fl, const struct read_rec *r);
+bool resp_drop_kept(struct engine *e, struct flow *fl);
 void resp_idle(struct engine *e, struct flow *fl);
 void resp_expire(struct engine *e, struct flow *fl);
 

@@ -68,9 +68,10 @@ bool resp_renew(struct engine *e, struct flow *fl, const struct frame *f, bool o
 	if (!known && !offered && !ranges_allow(e, fl, x, &what) &&
 	    !from_before(e, &fl->lane, f->psn))
 		return false;
-	if (!own_request_anew(e, fl, &what, &wire))
+	if (frame_span(f, fl->path_mtu) > WINDOW_SPAN / 2 || !own_request_anew(e, fl, &what, &wire))
 		return fl->lane.msg == MSG_NONE;
 	COUNT(e, READS_RENUMBERED);
+	r = resp_kept(e, x, f->psn); /* it may have had to make room */
 	if (r) {
 		/* it is the same READ, or the end of one; what was held of it is too old or not
 		 * all */
@@ -92,7 +93,7 @@ bool resp_renew(struct engine *e, struct flow *fl, const struct frame *f, bool o
 	r->asked = r->given = e->now;
 	r->again = r->empty = false;
 	if (r == &renewed)
-		resp_keep(e, x, r);
+		resp_keep(e, fl, r);
 	return true;
 }
 

@@ -47,12 +47,15 @@ struct read_rec *resp_kept_as(struct engine *e, const struct lane_reads *x, uint
 	return NULL;
 }
 
-bool resp_drop_kept(struct engine *e, struct lane_reads *x)
+bool resp_drop_kept(struct engine *e, struct flow *fl)
 {
+	struct lane_reads *x = reads_of(e, &fl->lane);
 	const struct read_rec *r = read_at(e, x->kept.head);
 
 	if (!r)
 		return false;
+	if (r->renewed)
+		fetch_abandon(e, fl, r->wire);
 	if (!r->empty) /* its places may be those of later ones by now */
 		resp_drop(e, x, r->wire, psn_add(r->wire, r->span));
 	mq_pop(e->reads, &x->kept);
@@ -66,8 +69,9 @@ static bool long_read(const struct read_rec *r)
 	return r->span > WINDOW_SPAN / 2;
 }
 
-void resp_keep(struct engine *e, struct lane_reads *x, const struct read_rec *r)
+void resp_keep(struct engine *e, struct flow *fl, const struct read_rec *r)
 {
+	struct lane_reads *x = reads_of(e, &fl->lane);
 	uint32_t most = 2 * x->most > KEEP_MIN ? 2 * x->most : KEEP_MIN;
 	struct read_rec *k;
 
@@ -78,9 +82,11 @@ void resp_keep(struct engine *e, struct lane_reads *x, const struct read_rec *r)
 	if (mq_free_count(e->reads) < READS_MAX / 4)
 		most = KEEP_SHORT;
 	while (x->nkept >= most)
-		resp_drop_kept(e, x);
+		resp_drop_kept(e, fl);
 	k = read_at(e, mq_push(e->reads, &x->kept));
 	if (!k) {
+		if (r->renewed)
+			fetch_abandon(e, fl, r->wire);
 		resp_drop(e, x, r->wire, psn_add(r->wire, r->span));
 		return;
 	}
@@ -146,7 +152,7 @@ void resp_through(struct engine *e, struct flow *fl, struct read_rec *r)
 		ranges_note(e, fl, &(struct read_range){r->va, r->rkey, r->length});
 	while ((r = reads_head(e, l)) && r->done) {
 		if (opcode_info(r->opcode)->flags & OPF_ANSWERED)
-			resp_keep(e, x, r);
+			resp_keep(e, fl, r);
 		mq_pop(e->reads, &l->reads);
 		l->nreads--;
 	}
@@ -302,7 +308,7 @@ uint32_t resp_wire_psn(struct engine *e, struct flow *fl, const struct frame *f)
 	lost.wire = wire;
 	lost.opcode = f->opcode;
 	lost.again = lost.moved = lost.done = lost.empty = true;
-	resp_keep(e, x, &lost);
+	resp_keep(e, fl, &lost);
 	return wire;
 }
 
@@ -311,6 +317,6 @@ void resp_idle(struct engine *e, struct flow *fl)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
 
-	while (x && resp_drop_kept(e, x))
+	while (x && resp_drop_kept(e, fl))
 		;
 }

@@ -68,7 +68,7 @@ static struct pkt *retain(struct engine *e, struct flow *fl, const struct frame 
 			return d;
 		}
 		pool_unappend(e->pool, &x->log, loc, f->len);
-	} while (resp_drop_kept(e, x));
+	} while (resp_drop_kept(e, fl));
 	return NULL;
 }
 
@@ -212,8 +212,15 @@ static enum taken take(struct engine *e, struct flow *fl, const struct fetch *g,
 	bool bad;
 
 	while (resp_has_place(e, fl, f->psn)) {
-		if (retain(e, fl, f, v, &bad))
-			return TAKEN_KEPT;
+		if (retain(e, fl, f, v, &bad)) {
+			if (g->state != FETCH_GONE)
+				return TAKEN_KEPT;
+			/* the record that it was for had to make room */
+			resp_drop(e, x, f->psn, psn_add(f->psn, 1));
+			return TAKEN_NOT;
+		}
+		if (g->state == FETCH_GONE)
+			return TAKEN_NOT;
 		if (bad || !icrc_ok(f)) {
 			COUNT(e, BAD_ICRC);
 			resp_report_due(e, fl, true);
@@ -392,7 +399,12 @@ uint64_t resp_report(struct engine *e, struct flow *fl)
 	/* an acceptor that does not know the lane yet would say that it has forgotten it */
 	if (!x || fl->lane.state == LANE_FAULT || !fl->lane.accepted || fl->lane.reopen)
 		return 0;
-	if (report_now(e, &x->clock, x->holes != POOL_NONE))
+	if (report_now(e, &x->clock, x->holes != POOL_NONE)) {
+		if (x->gone) { /* fetch_abandon() */
+			fetch_settle(e, x);
+			fetch_trim(e, x);
+		}
 		report(e, fl, x);
+	}
 	return report_next(&x->clock, x->holes != POOL_NONE);
 }
