@@ -84,6 +84,8 @@ enum names_verdict names_judge(struct engine *e, struct flow *fl, const struct f
 	}
 	if (psn_diff(f->psn, l->named) >= GUESS_AHEAD) {
 		COUNT(e, UNNAMED);
+		/* an opener that has no such lane any more says so again */
+		progress_due(e, fl, false);
 		return NAMES_WRONG;
 	}
 	return NAMES_LATER;
