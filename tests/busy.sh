@@ -8,13 +8,13 @@
 #
 # beside LOAD (2) processes that do nothing but use up the processor. They have one session of their own, as a build in
 # another terminal would have: the kernel gives each session the same share of the processors, however nice
-# one of its processes is. LOAD=0: something else is the load. Three tests run at once, AT_ONCE, for they wait much of
+# one of its processes is. LOAD=0: something else is the load. Five tests run at once, AT_ONCE, for they wait much of
 # their time. Ends at the first failure; the logs of that run are kept in $B/busy. The last line:
 #
 #	busy: runs=<n> failed=<n>
 set -u
 cd "$(dirname "$0")/.." || exit 1
-export B=${B:-build} AT_ONCE=${AT_ONCE:-3}
+export B=${B:-build} AT_ONCE=${AT_ONCE:-5}
 times=20
 case ${1:-} in
 '' | *[!0-9]*) ;;
