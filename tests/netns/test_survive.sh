@@ -61,17 +61,25 @@ it "kill -9 six times at random: WRITE" amid killed-often write held_now often
 
 it "one hand-over after the other, at both sides: WRITE" amid write-both write held_now both
 
-waits() # SITE: its daemon has opened what it will go on with
+waits() # SITE: its daemon has opened what it will go on with, or has ended
 {
-	ls -l "/proc/${pid[gw-$1]}/fd" 2>/dev/null | grep -q "gw-$1.sock.state"
+	! running "gw-$1" || ls -l "/proc/${pid[gw-$1]}/fd" 2>/dev/null | grep -q "gw-$1.sock.state"
 }
 
-early() # SITE SIGNAL: the next one is there long before the one before ends
+# The next one is there before the one before ends. It waits for three seconds: on a busy machine these may be over before
+# anything else has happened, and it is started once more.
+early() # SITE SIGNAL
 {
+	local tries=20
+
 	pid[old]=${pid[gw-$1]}
 	mv "$LAB/gw-$1.err" "$LAB/old.err"
-	gateway_start "$1"
-	await 30 waits "$1" && more killed-early-req 300 || return
+	while :; do
+		gateway_start "$1"
+		await 30 waits "$1" && more killed-early-req 20 || return
+		running "gw-$1" && break
+		[ $((tries -= 1)) != 0 ] || return
+	done
 	signal old "$2"
 	reap old
 	await 30 going_on "$1"
