@@ -294,6 +294,11 @@ uint64_t resp_overdue_ns(const struct lane *l);
 void resp_arm(struct engine *e, struct flow *fl);
 
 /* resp_deliver.c: OPENER */
+/** resp_long - the response's packets take their places one after the other; it is never kept. */
+static inline bool resp_long(uint32_t span)
+{
+	return span > WINDOW_SPAN / 2;
+}
 /** resp_opcode - of packet @i of @span of the response to a READ. */
 uint8_t resp_opcode(uint32_t i, uint32_t span);
 bool resp_deliver(struct engine *e, struct flow *fl, uint32_t quantum, bool *moved);

@@ -68,7 +68,7 @@ bool resp_renew(struct engine *e, struct flow *fl, const struct frame *f, bool o
 	if (!known && !offered && !ranges_allow(e, fl, x, &what) &&
 	    !from_before(e, &fl->lane, f->psn))
 		return false;
-	if (frame_span(f, fl->path_mtu) > WINDOW_SPAN / 2 || !own_request_anew(e, fl, &what, &wire))
+	if (resp_long(frame_span(f, fl->path_mtu)) || !own_request_anew(e, fl, &what, &wire))
 		return fl->lane.msg == MSG_NONE;
 	COUNT(e, READS_RENUMBERED);
 	r = resp_kept(e, x, f->psn); /* it may have had to make room */

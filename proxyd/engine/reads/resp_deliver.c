@@ -63,19 +63,13 @@ bool resp_drop_kept(struct engine *e, struct flow *fl)
 	return true;
 }
 
-/* Its packets take their places one after the other. */
-static bool long_read(const struct read_rec *r)
-{
-	return r->span > WINDOW_SPAN / 2;
-}
-
 void resp_keep(struct engine *e, struct flow *fl, const struct read_rec *r)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
 	uint32_t most = 2 * x->most > KEEP_MIN ? 2 * x->most : KEEP_MIN;
 	struct read_rec *k;
 
-	if (long_read(r))
+	if (resp_long(r->span))
 		return;
 	if (most > KEEP_MAX)
 		most = KEEP_MAX;
@@ -199,7 +193,7 @@ bool resp_deliver(struct engine *e, struct flow *fl, uint32_t quantum, bool *mov
 		budget -= d->len < budget ? d->len : budget;
 		r->resp_next = psn_add(r->resp_next, 1);
 		*moved = true;
-		if (long_read(r))
+		if (resp_long(r->span))
 			resp_drop(e, x, psn_add(r->wire, i), psn_add(r->wire, i + 1));
 		if (i + 1 == r->span)
 			resp_through(e, fl, r);
