@@ -207,18 +207,28 @@ static inline void rig_rx_frame(struct rig *r, enum rig_host from, const uint8_t
 	rig_check(r);
 }
 
+/** rig_arrives - @from sends a packet; nothing is checked, and nothing else is done. */
+static inline __attribute__((format(printf, 3, 0))) void
+rig_arrives(struct rig *r, enum rig_host from, const char *fmt, va_list ap)
+{
+	uint8_t data[FRAME_MAX];
+	char text[1024];
+
+	vsnprintf(text, sizeof(text), fmt, ap);
+	engine_rx(r->e, from == NEAR ? PORT_LAN : PORT_WAN, data, rig_build(r, data, from, text),
+		  r->now);
+}
+
 /** rig_rx - @from sends a packet; the engine does what is due at once. */
 static inline __attribute__((format(printf, 3, 4))) void rig_rx(struct rig *r, enum rig_host from,
 								const char *fmt, ...)
 {
-	uint8_t data[FRAME_MAX];
-	char text[1024];
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
+	rig_arrives(r, from, fmt, ap);
 	va_end(ap);
-	rig_rx_frame(r, from, data, rig_build(r, data, from, text));
+	rig_check(r);
 	engine_tick(r->e, r->now);
 	rig_check(r);
 }

@@ -20,15 +20,11 @@ static inline void records_take(struct rig *r, struct mq_list *l)
 static inline __attribute__((format(printf, 3, 4))) void
 records_rx(struct rig *r, enum rig_host from, const char *fmt, ...)
 {
-	uint8_t data[FRAME_MAX];
-	char text[1024];
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
+	rig_arrives(r, from, fmt, ap);
 	va_end(ap);
-	engine_rx(r->e, from == NEAR ? PORT_LAN : PORT_WAN, data, rig_build(r, data, from, text),
-		  r->now);
 }
 
 #endif
