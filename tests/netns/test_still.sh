@@ -17,6 +17,21 @@ locked() # SITE: the memory that its daemon has custody in
 	awk '/gw-'"$1"'.sock.state/ {here = 1} here && /^Locked:/ {print $2; exit}' "/proc/${pid[gw-$1]}/smaps" | grep -qv '^0$'
 }
 
+# goes_on NAME: the transfer does; if not, what its daemons know is printed before the host is told to give up
+goes_on()
+{
+	local before s object
+
+	before=$(so_far "$1-req" messages)
+	await 40 so_far_above "$1-req" messages $((before + 100)) && return
+	for s in a b; do
+		for object in lane qp peer stats; do
+			echo "# $s: $object" && cli $s -d $object show
+		done
+	done
+	return 1
+}
+
 # still NAME OP CONDITION SITE: the daemon of that site stands still amid a transfer from a
 still()
 {
@@ -32,7 +47,7 @@ still()
 	done
 	await 60 stale "$stood"
 	signal "gw-$s" CONT
-	more "$name-req" 100 && await 60 "$condition" || status=1
+	goes_on "$name" && await 60 "$condition" || status=1
 	enough "$name-req"
 	transfer_end "$name" && intact "$name" && [ "$(got "$name-req" errors)" = 0 ] || status=1
 	[ "$(stat_of a faults)" = 0 ] && [ "$(stat_of b faults)" = 0 ] && return $status

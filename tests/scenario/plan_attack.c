@@ -127,7 +127,8 @@ void plan_still(struct plan *p)
 	p->nincidents++;
 	*i = (struct plan_incident){.what = INC_STILL,
 				    .at = between(&r, 0, 900),
-				    .for_ms = 1u << between(&r, 4, 13),
+				    /* the NICs that give up do so after 536 ms of silence */
+				    .for_ms = 1u << between(&r, 4, p->qp[0].strict ? 8 : 13),
 				    .side = prng_below(&r, 2)};
 }
 
