@@ -44,6 +44,14 @@ bool lane_asked(const struct engine *e, const struct lane *l)
 	return l->passed_us && now_us(e) - l->passed_us <= 2 * l->rtt.srtt_us + REPEAT_US;
 }
 
+/** lane_repeats - what is answered with @psn, below una, has been asked again through the lane: who
+ * else has asked with that PSN is not shown by the answer. */
+bool lane_repeats(const struct engine *e, const struct lane *l, uint32_t psn)
+{
+	return lane_asked(e, l) && l->passed_from != PSN_NONE &&
+	       psn_in(psn, l->passed_from, l->una.psn);
+}
+
 /** lane_holds_other - whether a SEND or WRITE is held under @psn, to which no response is true. */
 bool lane_holds_other(struct engine *e, const struct lane *l, uint32_t psn)
 {

@@ -190,7 +190,7 @@ bool learn_answers_other(struct engine *e, struct flow *fl, const struct frame *
 	struct lane *l = &fl->lane;
 	bool proved, inside = lane_keeps(l) && psn_in(f->psn, l->una.psn, l->epsn.psn);
 
-	if (!req || !icrc_ok(f) || (inside && psn_map_differs(e, l)))
+	if (!req || !icrc_ok(f) || (inside && psn_map_differs(e, l)) || lane_repeats(e, l, f->psn))
 		return false;
 	engine_pass(e, other_port(fl->side), f);
 	proved = match_other(e, req, back, f->psn);
