@@ -116,6 +116,7 @@ void lane_refused(struct engine *e, struct flow *fl, uint32_t psn, uint8_t syndr
 bool lane_asked(const struct engine *e, const struct lane *l);
 bool lane_repeats(const struct engine *e, const struct lane *l, uint32_t psn);
 bool lane_owes(struct engine *e, const struct lane *l);
+void lane_doubt(struct engine *e, struct flow *fl);
 void lane_passed(struct engine *e, struct flow *fl, uint32_t psn);
 void lane_unpassed(struct lane *l);
 void lane_passed_unknown(struct engine *e, struct lane *l);

@@ -107,6 +107,15 @@ static void wait_for_word(struct engine *e, struct flow *fl)
 	lane_hold_back(e, fl, UNSURE_NS);
 }
 
+/** lane_doubt - the responder may be another one from now on: nothing is sent to a silent one before
+ * it has spoken. */
+void lane_doubt(struct engine *e, struct flow *fl)
+{
+	/* nxt goes back to what is sent again */
+	if (fl->lane.una.psn != fl->lane.high && lane_stalled(e, &fl->lane))
+		wait_for_word(e, fl);
+}
+
 /** lane_passed - a request of the host, @psn from below una, passes to the responder. */
 void lane_passed(struct engine *e, struct flow *fl, uint32_t psn)
 {
@@ -116,8 +125,7 @@ void lane_passed(struct engine *e, struct flow *fl, uint32_t psn)
 		l->passed_from = psn;
 	l->passed_us = some_us(e);
 	l->suspect = lane_keeps(l);
-	if (l->una.psn != l->high && lane_stalled(e, l)) /* nxt goes back to what is sent again */
-		wait_for_word(e, fl);
+	lane_doubt(e, fl);
 }
 
 /** lane_unpassed - a request of the host from below una was dropped: it would have overtaken. */

@@ -236,6 +236,22 @@ void learn_offered(struct engine *e, const struct report *r)
 	}
 }
 
+/*
+ * The queue pair that the REQ @p names asks its former responder nothing more. Who gets the REQ may
+ * have another one at the same number when its REP comes by, which says from which PSN on: until
+ * then a responder that has fallen silent is sent nothing.
+ */
+static void doubt_former(struct engine *e, const struct cm_pending *p)
+{
+	struct flow_key to_active = {
+		.src = p->dst, .dst = p->src, .dqpn = p->lqpn, .vlan = p->vlan};
+	struct flow *back = flow_by_key(e, &to_active);
+	struct flow *former = back ? flow_partner(e, back) : NULL;
+
+	if (former && former->side == p->side && former->lane.role != ROLE_NONE)
+		lane_doubt(e, former);
+}
+
 static void rx_req(struct engine *e, enum engine_port from, const struct frame *f,
 		   const struct cm *cm)
 {
@@ -260,6 +276,7 @@ static void rx_req(struct engine *e, enum engine_port from, const struct frame *
 		.side = (uint8_t)from,
 		.when = e->now,
 	};
+	doubt_former(e, p);
 }
 
 static void rx_rep(struct engine *e, enum engine_port from, const struct frame *f,
