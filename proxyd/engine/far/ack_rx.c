@@ -363,35 +363,42 @@ static void refuse_other(struct engine *e, struct flow *fl)
 	lane_refused(e, fl, fl->lane.una.psn, AETH_NAK_OPERATION, REASON_INCARNATION);
 }
 
-/* Whether the ACK @f, of what is in custody, says as many messages as the responder that we know
- * has completed there. What answers a repeat may say more. */
+/* Whether the ACK or NAK @f, of what is in custody, says as many messages as the responder that we
+ * know has completed there. What answers a repeat may say more. */
 static bool counts_as_known(struct engine *e, const struct lane *l, const struct frame *f)
 {
 	uint32_t psn = l->una.psn, msn = l->una.msn;
+	uint32_t end = psn_add(f->psn, aeth_is_ack(frame_aeth_syndrome(f)));
 	const struct pkt *d;
 
-	for (int n = 0; n < COUNTED_MOST && !psn_after(psn, f->psn); n++) {
+	for (int n = 0; n < COUNTED_MOST && psn_before(psn, end); n++) {
 		d = window_get(&l->win, e->pool, psn);
 		if (!d)
 			return true;
 		msn = psn_add(msn, (d->flags & (PKT_EOM | PKT_ANSWERED)) != 0);
 		psn = psn_add(psn, d->span);
 	}
-	return !psn_after(psn, f->psn) || msn == frame_aeth_msn(f);
+	return psn_before(psn, end) || msn == frame_aeth_msn(f);
 }
 
 /*
  * The ACK @f bears the PSN of what is in custody, but comes after a long silence, counts another
  * number of messages, and is one for what the requester's number has asked another queue pair: so
  * the number has another owner, and it is the owner's. Should it be ours it is said again.
+ *
+ * A NAK answers no repeat, so its count alone shows whose it is; what it names may never have come
+ * here. Should it be ours, because we count wrong, the timer's next packet draws an ACK.
  */
 static bool rx_of_other(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
 
-	return lane_stalled(e, l) && aeth_is_ack(frame_aeth_syndrome(f)) && !l->opaque &&
-	       !announce_numbered(e, l) && !counts_as_known(e, l, f) &&
-	       learn_answers_other(e, fl, f);
+	if (!lane_stalled(e, l) || l->opaque || announce_numbered(e, l) || counts_as_known(e, l, f))
+		return false;
+	if (aeth_is_ack(frame_aeth_syndrome(f)))
+		return learn_answers_other(e, fl, f);
+	engine_pass(e, other_port(fl->side), f);
+	return true;
 }
 
 static void rx_ack(struct engine *e, struct flow *fl, const struct frame *f)
