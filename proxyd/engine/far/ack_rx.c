@@ -176,6 +176,20 @@ static bool sent_until(struct engine *e, struct lane *l, uint32_t us)
 	return d && (d->flags & PKT_SENT) && (int32_t)(d->xmit - us) <= 0;
 }
 
+/*
+ * The ACK @f, from beyond what was sent, comes after a long silence, counts another number of
+ * messages than can have ended there, and is one for what the requester's number has asked another
+ * queue pair.
+ */
+static bool beyond_of_other(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+	uint32_t ended = psn_sub(frame_aeth_msn(f), l->nxt.msn);
+
+	return lane_stalled(e, l) && !l->opaque && !announce_numbered(e, l) &&
+	       ended > psn_sub(f->psn, l->nxt.psn) + 1 && learn_answers_other(e, fl, f);
+}
+
 /* The responder is further than what was sent from here. Returns true when nothing is left to
  * do. */
 static bool rx_beyond(struct engine *e, struct flow *fl, const struct frame *f)
@@ -197,6 +211,8 @@ static bool rx_beyond(struct engine *e, struct flow *fl, const struct frame *f)
 	if (!l->probing || !aeth_is_ack(frame_aeth_syndrome(f)) || l->nxt.psn != l->high ||
 	    psn_diff(f->psn, l->high) >= BEYOND_MAX)
 		return false;
+	if (beyond_of_other(e, fl, f))
+		return true;
 	/* It answers a probe: the host's packets passed by while the daemons stood still, or a
 	 * former lane has brought them. All that was sent is done, up to what awaits a response. */
 	m.msn = frame_aeth_msn(f);
