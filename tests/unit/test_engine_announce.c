@@ -41,8 +41,8 @@ static void answers(struct storage *s, uint32_t cum)
 	report(s, &p);
 }
 
-/* Both lanes are in custody, and no command was told yet. */
-static struct storage begin(enum announce_mode mode)
+/* Both lanes are in custody, and no command was told yet. The initiator takes @depth READs. */
+static struct storage begin_deep(enum announce_mode mode, uint32_t depth)
 {
 	static const struct engine_config cfg = {.pool_bytes = 4 << 20, .max_conns = 16, .seed = 1};
 	struct rule rule = rig_rule(0, POLICY_EARLY, RIG_MTU);
@@ -57,7 +57,7 @@ static struct storage begin(enum announce_mode mode)
 			    .own = 6};
 
 	rule.announce = (uint8_t)mode;
-	rule.read_depth = 64;
+	rule.read_depth = depth;
 	engine_rules(s.r->e, &rule, 1, s.r->now);
 	engine_peer_features(s.r->e, 0, PEER_FEATURE_ANNOUNCE);
 	ip_addr_parse("10.2.0.1", &s.open.key.src);
@@ -68,6 +68,11 @@ static struct storage begin(enum announce_mode mode)
 	assert_int_equal(rig_conn(s.r).lane[LANE_IN].state, LANE_HELD);
 	rig_forget(s.r);
 	return s;
+}
+
+static struct storage begin(enum announce_mode mode)
+{
+	return begin_deep(mode, 64);
 }
 
 /* The PSN of the READ that was sent to the initiator; PSN_NONE when none was. */
@@ -91,15 +96,26 @@ static uint32_t asked(struct storage *s)
 	return psn;
 }
 
-/* The initiator tells its target to fetch READ_LEN bytes: command @id. */
-static void tell(struct storage *s, unsigned int id)
+/* The initiator tells its target to fetch @n times READ_LEN bytes, of its buffer @which: command
+ * @id. */
+static void tell_of(struct storage *s, unsigned int id, uint8_t which, uint8_t n)
 {
 	rig_forget(s->r);
 	rig_rx(s->r, NEAR,
-	       "04 40ffff 00000022 80%06x | 01 40 %02x 00 00*20 | 00 10 00*6 | 000100 | 07000000 | "
-	       "40 00*24",
-	       s->own++, id);
+	       "04 40ffff 00000022 80%06x | 01 40 %02x 00 00*20 | 00 10 %02x 00*5 | 00%02x00 | "
+	       "07000000 | 40 00*24",
+	       s->own++, id, which, n);
 	rig_progress(s->r, s->own, s->own, s->own);
+}
+
+static void tell(struct storage *s, unsigned int id)
+{
+	tell_of(s, id, 0, 1);
+}
+
+static uint32_t va_of(uint8_t which)
+{
+	return (uint32_t)which << 16 | VA;
 }
 
 /* The target READs. Returns the PSN that the READ has near the initiator. */
@@ -129,6 +145,17 @@ static void done(struct storage *s, unsigned int id)
 	rig_rx(s->r, NEAR, "11 40ffff 00000022 00%06x 1f %06x", s->psn++, ++s->msn);
 }
 
+/* From four commands on it is known what the target READs, and the peer agrees. */
+static void prove(struct storage *s)
+{
+	for (unsigned int id = 0; id < 4; id++) {
+		tell(s, id);
+		assert_true(give(s, fetch(s, VA)));
+		done(s, id);
+	}
+	answers(s, s->psn);
+}
+
 /* Where READs of ours have gone to the initiator, too, it may not repeat an answer for the peer. So
  * one that finds no room has not come: it is not sent on, and is asked for again. */
 static void test_answer_without_room(void **state)
@@ -137,12 +164,7 @@ static void test_answer_without_room(void **state)
 	uint32_t at = 0;
 
 	(void)state;
-	for (unsigned int id = 0; id < 4; id++) {
-		tell(&s, id);
-		assert_true(give(&s, fetch(&s, VA)));
-		done(&s, id);
-	}
-	answers(&s, s.psn);
+	prove(&s);
 	tell(&s, 4); /* and is READ ahead */
 	(void)give(&s, asked(&s));
 	while (give(&s, at = fetch(&s, 0x100000)))
@@ -160,12 +182,7 @@ static uint32_t absorb(struct storage *s)
 {
 	uint32_t sent = PSN_NONE;
 
-	for (unsigned int id = 0; id < 4; id++) {
-		tell(s, id);
-		assert_true(give(s, fetch(s, VA)));
-		done(s, id);
-	}
-	answers(s, s->psn);
+	prove(s);
 	for (unsigned int id = 4; id < 6; id++) {
 		tell(s, id);
 		(void)give(s, asked(s));
@@ -250,12 +267,7 @@ static void test_records_used_up(void **state)
 	(void)state;
 	alarm(10);
 	mq_list_init(&taken);
-	for (unsigned int id = 0; id < 4; id++) {
-		tell(&s, id);
-		assert_true(give(&s, fetch(&s, VA)));
-		done(&s, id);
-	}
-	answers(&s, s.psn);
+	prove(&s);
 	rig_forget(r);
 	rig_rx(r, NEAR,
 	       "04 40ffff 00000022 80%06x | 01 40 04 00 00*20 | 00 10 00*6 | 006400 | 07000000 | "
@@ -280,6 +292,97 @@ static void test_records_used_up(void **state)
 	alarm(0);
 	rig_destroy(r);
 }
+
+/* ---- many responses at once ---- */
+
+/* What goes to the initiator: the PSN of each response of the target, by its command. */
+struct numbers {
+	uint32_t of[256];
+	uint32_t last; /* command whose response was the latest */
+};
+
+/* A response keeps the number that it got, and no other has it. */
+static void look(struct storage *s, struct numbers *n)
+{
+	for (; s->r->at < s->r->nout; s->r->at++) {
+		const struct rig_frame *f = &s->r->out[s->r->at];
+		uint32_t psn = get_be24(f->data + RIG_BTH + 9);
+		uint8_t id = f->data[RIG_BTH + 12 + 12];
+
+		if (f->port != PORT_LAN || f->data[RIG_BTH] != 0x04)
+			continue;
+		if (id > n->last) {
+			assert_int_equal(id, n->last + 1);
+			assert_true(n->last < 4 || psn_after(psn, n->of[n->last]));
+			n->of[id] = psn;
+			n->last = id;
+		}
+		assert_int_equal(psn, n->of[id]);
+	}
+}
+
+/* The target READs buffer @id, which is command @id's, and answers: two packets. */
+static void answered(struct storage *s, uint8_t id)
+{
+	rig_rx(s->r, FAR, "0c 40ffff 00000011 80%06x | 00*4 %08x 00000007 %08x", s->psn++,
+	       va_of(id), READ_LEN);
+	rig_rx(s->r, FAR, "04 40ffff 00000011 80%06x | 00*12 %02x 00 0000", s->psn++, id);
+}
+
+/* The initiator acknowledges all responses from that to command @from on. */
+static void acknowledge(struct storage *s, const struct numbers *n, uint32_t from)
+{
+	s->msn += n->last + 1 - from;
+	rig_rx(s->r, NEAR, "11 40ffff 00000022 00%06x 1f %06x", n->of[n->last], s->msn);
+}
+
+/* Commands 4 and on, @many, are READ ahead, and all that the target does of them comes at once. */
+static void many(struct storage *s, struct numbers *n, uint32_t many)
+{
+	uint32_t end = 4 + many, first;
+
+	*n = (struct numbers){.last = 3};
+	prove(s);
+	for (uint32_t id = 4; id < end; id++) {
+		tell_of(s, id, (uint8_t)id, 1);
+		(void)give(s, asked(s));
+	}
+	rig_forget(s->r);
+	first = s->psn++; /* is late */
+	rig_rx(s->r, FAR, "04 40ffff 00000011 80%06x | 00*12 04 00 0000", s->psn++);
+	for (uint32_t id = 5; id < end; id++)
+		answered(s, (uint8_t)id);
+	assert_int_equal(s->r->nout, 0);
+	rig_rx(s->r, FAR, "0c 40ffff 00000011 80%06x | 00*4 %08x 00000007 %08x", first, va_of(4),
+	       READ_LEN);
+	look(s, n);
+}
+
+/* All numbers that differ are acknowledged at once, and nothing else is awaited of the initiator:
+ * a command that had to wait for that is READ ahead. */
+static void test_all_acknowledged(void **state)
+{
+	struct storage s = begin(ANNOUNCE_MODE_NVME);
+	struct numbers n;
+
+	(void)state;
+	many(&s, &n, 46);
+	assert_int_equal(n.last, 49);
+	tell_of(&s, 50, 50, 1);
+	assert_int_equal(asked_if(&s), PSN_NONE);
+	rig_forget(s.r);
+	acknowledge(&s, &n, 4);
+	assert_int_equal(rig_conn(s.r).lane[LANE_IN].una, s.psn);
+	answered(&s, 50);
+	rig_pass(s.r, 100 * RIG_MS);
+	(void)give(&s, asked(&s));
+	s.r->at = 0;
+	look(&s, &n);
+	assert_int_equal(n.last, 50);
+	rig_destroy(s.r);
+}
+
+/* ---- the lane ends ---- */
 
 /* ---- iSER ---- */
 
@@ -377,6 +480,7 @@ int main(void)
 		cmocka_unit_test(test_ack_before_absorbed),
 		cmocka_unit_test(test_absorbed_again),
 		cmocka_unit_test(test_records_used_up),
+		cmocka_unit_test(test_all_acknowledged),
 		cmocka_unit_test(test_iser),
 		cmocka_unit_test(test_iser_abort),
 		cmocka_unit_test(test_other_protocol),

@@ -180,13 +180,23 @@ static struct command *next_command(struct engine *e, const struct lane_announce
 	return NULL;
 }
 
-static bool may_ask(struct engine *e, const struct flow *fl, const struct lane_announce *y)
+/* Whether the map has a segment for what is sent behind a READ that goes, or does not go, to the
+ * responder now. Those of what is acknowledged are not needed any more, also where nothing else is
+ * awaited that would show it. */
+static bool segment_left(struct lane_announce *y, const struct lane *l)
+{
+	if (y->map.nsegments + 2 >= SEGMENTS)
+		psn_map_trim(&y->map, announce_number(y, l->una.psn));
+	return y->map.nsegments + 2 < SEGMENTS;
+}
+
+static bool may_ask(struct engine *e, const struct flow *fl, struct lane_announce *y)
 {
 	const struct lane *l = &fl->lane;
 
 	return !y->inside && l->nxt.psn == (y->numbered ? y->map.asked.psn : l->high) &&
 	       !l->rnr_wait && !l->refusal && l->state == LANE_HELD &&
-	       y->map.nsegments + 2 < SEGMENTS && mq_free_count(e->reads) > 0 &&
+	       segment_left(y, l) && mq_free_count(e->reads) > 0 &&
 	       outstanding(e, l, y) < depth(e, fl, y);
 }
 
