@@ -164,6 +164,8 @@ const char *engine_check(struct engine *e)
 		if (bad)
 			return bad;
 	}
+	if (e->counters[EC_NUMBERS_FULL])
+		return "3: nobody knows any more which number a request has got";
 	if (keepers != e->keepers)
 		return "lanes with something in custody are not counted";
 	for (int c = 0; c < POOL_CLASSES; c++)

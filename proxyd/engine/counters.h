@@ -80,6 +80,8 @@
 	X(SOLO_FAULTS, "solo-faults", "connections made to fail for what was asked so")            \
 	X(ANNOUNCE_MISMATCHES, "announce-mismatches",                                              \
 	  "READs of storage targets that were not of a command")                                   \
+	X(NUMBERS_FULL, "numbers-full",                                                            \
+	  "requests sent under a number that could not be kept in mind: never")                    \
 	X(PUSH_DROPPED, "push-dropped",                                                            \
 	  "packets of data READ ahead that fit no connection, or bear a wrong tag")                \
 	X(BAD_SEQUENCE, "bad-sequence", "requests with an opcode or length out of order")          \

@@ -358,6 +358,30 @@ static void many(struct storage *s, struct numbers *n, uint32_t many)
 	look(s, n);
 }
 
+/* Where many READs end here and nothing was acknowledged yet, more numbers differ than can be kept
+ * in mind. What is behind them waits: its number would be given twice. */
+static void test_many_absorbed(void **state)
+{
+	struct storage s = begin(ANNOUNCE_MODE_NVME);
+	struct numbers n;
+
+	(void)state;
+	many(&s, &n, 60);
+	for (uint32_t next = 4; next < 64;) {
+		uint32_t sent = n.last;
+
+		rig_pass(s.r, 25 * RIG_MS);
+		look(&s, &n);
+		assert_int_equal(n.last, sent);
+		assert_true(sent >= next);
+		acknowledge(&s, &n, next);
+		next = sent + 1;
+		look(&s, &n);
+	}
+	assert_int_equal(rig_conn(s.r).lane[LANE_IN].una, s.psn);
+	rig_destroy(s.r);
+}
+
 /* All numbers that differ are acknowledged at once, and nothing else is awaited of the initiator:
  * a command that had to wait for that is READ ahead. */
 static void test_all_acknowledged(void **state)
@@ -480,6 +504,7 @@ int main(void)
 		cmocka_unit_test(test_ack_before_absorbed),
 		cmocka_unit_test(test_absorbed_again),
 		cmocka_unit_test(test_records_used_up),
+		cmocka_unit_test(test_many_absorbed),
 		cmocka_unit_test(test_all_acknowledged),
 		cmocka_unit_test(test_iser),
 		cmocka_unit_test(test_iser_abort),

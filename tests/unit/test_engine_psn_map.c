@@ -15,6 +15,8 @@
 /* Both numberings around the wrap. */
 #define START 0xfffff0u
 
+static struct engine engine; /* counts what finds no place */
+
 struct rig {
 	struct psn_map map;
 	struct mark next; /* of what goes on */
@@ -29,7 +31,7 @@ static void begin(struct rig *r)
 /* A request comes in and goes on. */
 static void through(struct rig *r, uint32_t span)
 {
-	psn_map_note(&r->map, &r->next);
+	psn_map_note(&engine, &r->map, &r->next);
 	mark_step(&r->map.asked, span, true, true);
 	mark_step(&r->next, span, true, true);
 }
@@ -111,12 +113,31 @@ static void test_old_ones_are_forgotten(void **state)
 	assert_int_equal(psn_to_wire(&r.map, START), PSN_NONE);
 }
 
+/* Who adds requests must not let it come to that: it is counted, and found by engine_check(). */
+static void test_full_is_counted(void **state)
+{
+	struct rig r;
+
+	(void)state;
+	begin(&r);
+	for (uint32_t i = 0; i < SEGMENTS; i++) {
+		own(&r, 3);
+		through(&r, 1);
+	}
+	both(&r, SEGMENTS - 1, 6 + SEGMENTS, 4 * SEGMENTS - 1, 6 + 2 * SEGMENTS);
+	assert_int_equal(engine.counters[EC_NUMBERS_FULL], 0);
+	own(&r, 3);
+	through(&r, 1);
+	assert_int_equal(engine.counters[EC_NUMBERS_FULL], 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_own_ahead),
 		cmocka_unit_test(test_met_by_one_that_does_not_go_on),
 		cmocka_unit_test(test_old_ones_are_forgotten),
+		cmocka_unit_test(test_full_is_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -54,7 +54,7 @@ void announce_sent(struct engine *e, struct lane *l, const struct pkt *d, bool a
 		return;
 	}
 	if (!absorbed) {
-		psn_map_note(&y->map, &y->next);
+		psn_map_note(e, &y->map, &y->next);
 		mark_step(&y->next, d->span, eom, ackable);
 	}
 	mark_step(&y->map.asked, d->span, eom, ackable);

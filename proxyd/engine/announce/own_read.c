@@ -14,7 +14,8 @@
  *
  *	- A response waits for all commands from before it that are to be READ ahead, also those
  *	  that have not been asked yet: it may be theirs, and behind it their buffers are gone.
- *	- A READ of a command that is READ ahead waits for that, and is absorbed then.
+ *	- A READ of a command that is READ ahead waits for that, and is absorbed then; where the map
+ *	  of numbers is full, after an ACK for what was sent.
  *	- READs of the target and ours together are never more than the responder takes.
  *
  * Nothing here waits for anything but the initiator and its LAN.
@@ -365,6 +366,10 @@ static enum announce_turn turn_read(struct engine *e, struct flow *fl, struct la
 	if (c && (c->state == COMMAND_ASKED || c->state == COMMAND_QUEUED))
 		return ANNOUNCE_WAIT;
 	if (c && c->state == COMMAND_HERE) {
+		/* nobody could tell any more which number what follows has got: it would go again
+		 * under another, which the responder executes, or takes for done */
+		if (!segment_left(y, l))
+			return ANNOUNCE_WAIT;
 		answer_absorb(e, fl, c, f);
 		return ANNOUNCE_SKIP;
 	}

@@ -21,7 +21,7 @@
  *
  * A mark never translates to more than the host has asked for, nor to more than where the next
  * segment begins. Segments that lie wholly below the true ACK are forgotten; with a full table
- * nothing is guessed, so that no segment can be needed.
+ * nothing is guessed, and nothing is absorbed, so that no segment can be needed.
  */
 #include "engine/core/core.h"
 
@@ -54,7 +54,7 @@ bool psn_map_strange(struct engine *e, const struct lane *l)
 
 /* The host appends what goes on as @next: is the distance another than that of the latest
  * segment? */
-void psn_map_note(struct psn_map *map, const struct mark *next)
+void psn_map_note(struct engine *e, struct psn_map *map, const struct mark *next)
 {
 	const struct segment *s = map->nsegments ? &map->segment[map->nsegments - 1] : NULL;
 	uint32_t shift = psn_sub(next->psn, map->asked.psn),
@@ -62,8 +62,10 @@ void psn_map_note(struct psn_map *map, const struct mark *next)
 
 	if (s ? shift == shift_of(s) && msn == msn_shift_of(s) : !shift && !msn)
 		return;
-	if (map->nsegments == SEGMENTS)
-		return; /* cannot be, see prefetch_run() */
+	if (map->nsegments == SEGMENTS) {
+		COUNT(e, NUMBERS_FULL); /* who adds requests has to see to it that this cannot be */
+		return;
+	}
 	map->segment[map->nsegments++] = (struct segment){
 		.wire = next->psn,
 		.host = map->asked.psn,

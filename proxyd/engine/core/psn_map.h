@@ -49,7 +49,7 @@ static inline struct psn_map *map_of(struct engine *e, const struct lane *l)
 
 bool psn_map_differs(struct engine *e, const struct lane *l);
 bool psn_map_strange(struct engine *e, const struct lane *l);
-void psn_map_note(struct psn_map *map, const struct mark *next);
+void psn_map_note(struct engine *e, struct psn_map *map, const struct mark *next);
 struct mark psn_map_back(const struct psn_map *map, uint32_t end, const struct mark *wire);
 void psn_map_trim(struct psn_map *map, uint32_t una);
 struct mark psn_to_host(struct engine *e, const struct lane *l, const struct mark *wire);

@@ -221,7 +221,7 @@ static void count_in(struct engine *e, struct flow *fl, const struct next_reques
 	if (x) {
 		if (q->f->opcode != OP_READ_REQUEST)
 			prefetch_signal(e, fl);
-		psn_map_note(&x->map, &next);
+		psn_map_note(e, &x->map, &next);
 	}
 	if (!q->sane) {
 		COUNT(e, BAD_SEQUENCE);

@@ -197,7 +197,7 @@ static bool differs(struct engine *e, struct flow *fl, const struct frame *f)
 	solo_stop(x);
 	solo_marks(e, fl);
 	next = l->epsn;
-	psn_map_note(&x->map, &next);
+	psn_map_note(e, &x->map, &next);
 	return true;
 }
 
