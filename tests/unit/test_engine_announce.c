@@ -408,6 +408,95 @@ static void test_all_acknowledged(void **state)
 
 /* ---- the lane ends ---- */
 
+/* As many READs as the initiator takes at a time are asked for @n pieces of command 4, and command 5
+ * waits for its turn. Returns the PSN of the first of them. */
+static uint32_t queued(struct storage *s, uint8_t n)
+{
+	uint32_t own;
+
+	prove(s);
+	tell_of(s, 4, 4, n);
+	own = asked(s);
+	tell_of(s, 5, 5, 1);
+	assert_int_equal(asked_if(s), PSN_NONE);
+	rig_forget(s->r);
+	assert_int_equal(rig_conn(s->r).lane[LANE_IN].announce.commands, 1);
+	return own;
+}
+
+static void none_to_initiator(const struct storage *s)
+{
+	for (unsigned int i = 0; i < s->r->nout; i++)
+		assert_int_not_equal(s->r->out[i].port, PORT_LAN);
+}
+
+/* The opener has forgotten the lane: what came in order is still delivered. */
+static void restart(struct storage *s)
+{
+	engine_peer_event(s->r->e, 0, PEER_RESTARTED, s->r->now);
+	engine_tick(s->r->e, s->r->now);
+	rig_pass(s->r, 1 * RIG_MS);
+	assert_int_equal(rig_conn(s->r).lane[LANE_IN].state, LANE_DRAIN);
+	none_to_initiator(s);
+}
+
+/* The next that goes to the initiator has @opcode. Returns its PSN. */
+static uint32_t to_initiator(struct storage *s, uint8_t opcode)
+{
+	const struct rig_frame *f;
+
+	while (s->r->at < s->r->nout && s->r->out[s->r->at].port == PORT_WAN)
+		s->r->at++;
+	f = rig_sent(s->r, PORT_LAN);
+	assert_int_equal(f->data[RIG_BTH], opcode);
+	return get_be24(f->data + RIG_BTH + 9);
+}
+
+/* The initiator acknowledges the response @psn, the last: the lane ends. */
+static void ends(struct storage *s, uint32_t psn)
+{
+	assert_int_equal(rig_conn(s->r).lane[LANE_IN].state, LANE_DRAIN);
+	rig_rx(s->r, NEAR, "11 40ffff 00000022 00%06x 1f %06x", psn, ++s->msn);
+	assert_int_equal(rig_conn(s->r).lane[LANE_IN].state, LANE_WATCH);
+}
+
+/* A command that waits for its turn to be READ ahead is not any more: the target READs it. */
+static void test_drain_queued(void **state)
+{
+	struct storage s = begin_deep(ANNOUNCE_MODE_NVME, 1);
+	uint32_t own = queued(&s, 1), psn;
+
+	(void)state;
+	answered(&s, 5);
+	restart(&s);
+	(void)give(&s, own);
+	rig_pass(s.r, 10 * RIG_MS);
+	s.r->at = 0;
+	psn = to_initiator(&s, 0x0c);
+	assert_int_equal(to_initiator(&s, 0x04), psn_add(psn, 1));
+	rig_rx(s.r, NEAR, "10 40ffff 00000022 00%06x | 1f %06x | 61*%u", psn, ++s.msn, READ_LEN);
+	ends(&s, psn_add(psn, 1));
+	rig_destroy(s.r);
+}
+
+/* Nor is the rest of one that is half asked. A response waits for what was. */
+static void test_drain_half_asked(void **state)
+{
+	struct storage s = begin_deep(ANNOUNCE_MODE_NVME, 2);
+	uint32_t own = queued(&s, 3);
+
+	(void)state;
+	rig_rx(s.r, FAR, "04 40ffff 00000011 80%06x | 00*12 04 00 0000", s.psn++);
+	restart(&s);
+	(void)give(&s, own);
+	rig_pass(s.r, 1 * RIG_MS);
+	none_to_initiator(&s);
+	(void)give(&s, psn_add(own, 1));
+	s.r->at = 0;
+	ends(&s, to_initiator(&s, 0x04));
+	rig_destroy(s.r);
+}
+
 /* ---- iSER ---- */
 
 /* A SCSI command with task tag @id: READ_LEN bytes to be written. */
@@ -506,6 +595,8 @@ int main(void)
 		cmocka_unit_test(test_records_used_up),
 		cmocka_unit_test(test_many_absorbed),
 		cmocka_unit_test(test_all_acknowledged),
+		cmocka_unit_test(test_drain_queued),
+		cmocka_unit_test(test_drain_half_asked),
 		cmocka_unit_test(test_iser),
 		cmocka_unit_test(test_iser_abort),
 		cmocka_unit_test(test_other_protocol),

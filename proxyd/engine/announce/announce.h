@@ -80,10 +80,10 @@ enum command_state {
  * @psn:   of its capsule, on the wire; @part: which buffer of it (part_of())
  * @base, @count: numbers of its packets in @win
  * @read:  bytes of it that the target has READ; @used: B: those that pushes answered
- * @got:   packets that are here; @asked: A: bytes that were asked
+ * @got:   packets that are here; @asked: A: bytes that were asked, or are not to be
  * @seq:   A: place among those that are READ ahead
  * @over:  the response has passed; only its place in the list is left
- * @holed: A: not all that was READ could be kept
+ * @holed: A: not all of it was READ, or could be kept
  */
 struct command {
 	uint64_t va;

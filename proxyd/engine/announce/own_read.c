@@ -168,6 +168,25 @@ static bool ask(struct engine *e, struct flow *fl, struct lane_announce *y, stru
 	return send(e, fl, r);
 }
 
+static bool under_way(struct engine *e, const struct lane_announce *y, const struct command *c)
+{
+	for (uint32_t id = y->own.head; id != MQ_NONE; id = mq_next(e->reads, id))
+		if (own_at(e, id)->command == c->psn && own_at(e, id)->part == c->part)
+			return true;
+	return false;
+}
+
+/* Nothing more of @c is asked: its turn would not come, for the lane ends. What was asked is still
+ * awaited. */
+static void cut(struct engine *e, struct lane_announce *y, struct command *c)
+{
+	y->info.native += c->state == COMMAND_QUEUED;
+	c->asked = c->length;
+	c->holed = true;
+	if (!under_way(e, y, c))
+		c->state = COMMAND_LIVE;
+}
+
 /* The next command that is to be READ ahead. */
 static struct command *next_command(struct engine *e, const struct lane_announce *y)
 {
@@ -217,7 +236,13 @@ bool announce_run(struct engine *e, struct flow *fl)
 		if (r->again && !send(e, fl, r))
 			return true;
 	}
-	while ((c = next_command(e, y)) && may_ask(e, fl, y)) {
+	while ((c = next_command(e, y))) {
+		if (l->state != LANE_HELD) {
+			cut(e, y, c);
+			continue;
+		}
+		if (!may_ask(e, fl, y))
+			break;
 		if (c->state == COMMAND_QUEUED &&
 		    (!may_begin(e, fl, y, c) || !begin_numbers(e, fl, y) ||
 		     !push_numbers(e, y, c, (c->length + fl->path_mtu - 1) / fl->path_mtu))) {
@@ -323,12 +348,12 @@ void own_answer(struct engine *e, struct flow *fl, struct own_read *r, const str
 	}
 	if (r->next != psn_add(r->psn, r->span))
 		return;
-	if (c && c->asked == c->length && psn_sub(r->first, c->base) + r->span == c->count)
+	mq_pop(e->reads, &y->own);
+	y->nown--;
+	if (c && c->asked == c->length && !under_way(e, y, c))
 		c->state = c->holed ? COMMAND_LIVE : COMMAND_HERE;
 	if (c && c->state == COMMAND_HERE && !c->over)
 		parity_keep(e, fl, c);
-	mq_pop(e->reads, &y->own);
-	y->nown--;
 	pace_run(e, fl); /* what waited for it */
 }
 
