@@ -497,6 +497,31 @@ static void test_drain_half_asked(void **state)
 	rig_destroy(s.r);
 }
 
+/* The initiator has given a command up, of which the rest is to be READ: its buffer may be gone. */
+static void test_half_asked_over(void **state)
+{
+	struct storage s = begin_deep(ANNOUNCE_MODE_NVME, 1);
+	uint32_t own;
+
+	(void)state;
+	prove(&s);
+	tell_of(&s, 4, 4, 2);
+	own = asked(&s);
+	tell_of(&s, 4, 5, 1);
+	assert_int_equal(asked_if(&s), PSN_NONE);
+	(void)give(&s, own);
+	s.r->at = 0;
+	own = asked(&s);
+	assert_int_equal(get_be32(s.r->out[s.r->at].data + RIG_BTH + 16), va_of(5));
+	(void)give(&s, own);
+	assert_int_equal(asked_if(&s), PSN_NONE);
+	/* a response waits for it no more */
+	rig_forget(s.r);
+	answered(&s, 5);
+	assert_int_equal(rig_sent(s.r, PORT_LAN)->data[RIG_BTH], 0x04);
+	rig_destroy(s.r);
+}
+
 /* ---- iSER ---- */
 
 /* A SCSI command with task tag @id: READ_LEN bytes to be written. */
@@ -597,6 +622,7 @@ int main(void)
 		cmocka_unit_test(test_all_acknowledged),
 		cmocka_unit_test(test_drain_queued),
 		cmocka_unit_test(test_drain_half_asked),
+		cmocka_unit_test(test_half_asked_over),
 		cmocka_unit_test(test_iser),
 		cmocka_unit_test(test_iser_abort),
 		cmocka_unit_test(test_other_protocol),

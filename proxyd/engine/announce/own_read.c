@@ -176,8 +176,8 @@ static bool under_way(struct engine *e, const struct lane_announce *y, const str
 	return false;
 }
 
-/* Nothing more of @c is asked: its turn would not come, for the lane ends. What was asked is still
- * awaited. */
+/* Nothing more of @c is asked. Its turn would not come: the lane ends; or it is over, and its
+ * buffer may be gone. What was asked is still awaited. */
 static void cut(struct engine *e, struct lane_announce *y, struct command *c)
 {
 	y->info.native += c->state == COMMAND_QUEUED;
@@ -237,7 +237,7 @@ bool announce_run(struct engine *e, struct flow *fl)
 			return true;
 	}
 	while ((c = next_command(e, y))) {
-		if (l->state != LANE_HELD) {
+		if (c->over || l->state != LANE_HELD) {
 			cut(e, y, c);
 			continue;
 		}
