@@ -107,8 +107,8 @@ static void wait_for_word(struct engine *e, struct flow *fl)
 	lane_hold_back(e, fl, UNSURE_NS);
 }
 
-/** lane_doubt - the responder may be another one from now on: nothing is sent to a silent one before
- * it has spoken. */
+/** lane_doubt - the responder may be another one from now on: nothing is sent to a silent one
+ * before it has spoken. */
 void lane_doubt(struct engine *e, struct flow *fl)
 {
 	/* nxt goes back to what is sent again */
