@@ -24,8 +24,11 @@
  * Packets without names come from an opener, too, that has let go of the lane while its CLOSE was
  * lost: if guesses wait for longer than names need, a report goes out, which it answers. If it is
  * gone altogether, no name ever comes: a peer that was silent for PEER_GONE_NS is believed to be no
- * more, and what comes then passes, as it does where there is no appliance.
+ * more, and what comes then passes, as it does where there is no appliance. Where the responder
+ * knows other numbers (announce/) it must not pass, and an opener that lives still could not agree
+ * anew: there the peer has as long as it waits itself before it gives up custody.
  */
+#include "engine/announce/announce.h"
 #include "engine/core/holes.h"
 #include "engine/link/link.h"
 #include "wire/bytes.h"
@@ -50,9 +53,27 @@ static uint32_t icrc_bytes(const struct frame *f)
 	return get_be32(f->data + f->icrc);
 }
 
-static bool peer_gone(const struct engine *e, const struct lane *l)
+static bool peer_gone(struct engine *e, const struct lane *l)
 {
-	return !e->peer_up[l->peer] && e->now - e->peer_since[l->peer] >= PEER_GONE_NS;
+	uint64_t after = PEER_GONE_NS;
+
+	if (announce_numbered(e, l) && e->cfg.peer_timeout_ns > after)
+		after = e->cfg.peer_timeout_ns;
+	if (announce_numbered(e, l) && e->cfg.responder_timeout_ns > after)
+		after = e->cfg.responder_timeout_ns;
+	return !e->peer_up[l->peer] && e->now - e->peer_since[l->peer] >= after;
+}
+
+/* The opener is no more. What came in order is still delivered. */
+static void go_on_alone(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	bool numbered = announce_numbered(e, &fl->lane);
+
+	lane_drain(e, fl, REASON_PEER_LOST);
+	if (numbered)
+		COUNT(e, UNNAMED);
+	else
+		engine_pass(e, fl->side, f);
 }
 
 enum names_verdict names_judge(struct engine *e, struct flow *fl, const struct frame *f)
@@ -78,8 +99,7 @@ enum names_verdict names_judge(struct engine *e, struct flow *fl, const struct f
 		return NAMES_WRONG;
 	}
 	if (peer_gone(e, l)) {
-		lane_drain(e, fl, REASON_PEER_LOST);
-		engine_pass(e, fl->side, f);
+		go_on_alone(e, fl, f);
 		return NAMES_WRONG;
 	}
 	if (psn_diff(f->psn, l->named) >= GUESS_AHEAD) {

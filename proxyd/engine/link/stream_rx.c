@@ -308,6 +308,12 @@ static bool wanted(struct engine *e, struct flow *fl, const struct frame *f, uin
 {
 	struct lane *l = &fl->lane;
 
+	if (l->state == LANE_DRAIN && announce_numbered(e, l)) {
+		/* the responder would take it for another request. An opener that lives sees that
+		 * nothing is taken any more, and an end when all before it is done */
+		progress_due(e, fl, true);
+		return false;
+	}
 	if (l->state == LANE_DRAIN) {
 		engine_pass(e, fl->side,
 			    f); /* the opener is gone: the hosts repair by themselves */
@@ -454,7 +460,8 @@ void stream_rx_request(struct engine *e, struct flow *fl, const struct frame *f)
 /*
  * A packet whose opcode has no row. An opener lets it pass only when it owes nothing any more, and
  * closes the lane then; but what says so may come later than the packet, and is asked for. Where
- * something is held the packet is somebody else's, and would overtake.
+ * something is held the packet is somebody else's, and would overtake. Where the responder knows
+ * other numbers the opener lets none pass.
  */
 void stream_rx_unknown(struct engine *e, struct flow *fl, const struct frame *f)
 {
@@ -465,7 +472,8 @@ void stream_rx_unknown(struct engine *e, struct flow *fl, const struct frame *f)
 		return;
 	}
 	progress_due(e, fl, true);
-	if (l->state != LANE_DRAIN && l->una.psn != l->end && !psn_before(f->psn, l->una.psn))
+	if (announce_numbered(e, l) ||
+	    (l->state != LANE_DRAIN && l->una.psn != l->end && !psn_before(f->psn, l->una.psn)))
 		return;
 	lane_passed_unknown(e, l);
 	engine_pass(e, fl->side, f);

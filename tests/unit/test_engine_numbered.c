@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * A lane whose numbers near the responder are not those of the wire, since READs of ours have gone
+ * there: whatever becomes of its opener, nothing of it reaches the responder as it came, for there
+ * it would be another request.
+ */
+#include "tests/unit/storage_rig.h"
+
+#define RESPONSE "04 40ffff 00000011 80%06x | 00*12 %02x 00 0000"
+
+/* Four commands prove what is READ, a fifth was READ ahead: the numbers differ. */
+static struct storage numbered(bool check)
+{
+	struct storage s = begin_checked(ANNOUNCE_MODE_NVME, check);
+
+	for (unsigned int id = 0; id < 4; id++) {
+		tell(&s, id);
+		assert_true(give(&s, fetch(&s, VA)));
+		done(&s, id);
+	}
+	answers(&s, s.psn);
+	tell(&s, 4);
+	(void)give(&s, asked(&s));
+	rig_pass(s.r, 10 * RIG_MS);
+	rig_forget(s.r);
+	return s;
+}
+
+static unsigned int sent_to_lan(const struct rig *r)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < r->nout; i++)
+		n += r->out[i].port == PORT_LAN;
+	return n;
+}
+
+static enum lane_state state(struct storage *s)
+{
+	return (enum lane_state)rig_conn(s->r).lane[LANE_IN].state;
+}
+
+static unsigned int told(const struct rig *r, enum report_type type)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < r->nrep; i++)
+		n += r->rep[i].type == type;
+	return n;
+}
+
+/* The session is cut, and packets come: the opener has custody for as long as it may be silent. */
+static void test_peer_away(void **state_)
+{
+	struct storage s = numbered(true);
+
+	(void)state_;
+	engine_peer_event(s.r->e, 0, PEER_DOWN, s.r->now);
+	rig_pass(s.r, 11000 * RIG_MS);
+	rig_rx(s.r, FAR, RESPONSE, s.psn, 4);
+	assert_int_equal(sent_to_lan(s.r), 0);
+	assert_int_equal(state(&s), LANE_HELD);
+	engine_peer_event(s.r->e, 0, PEER_UP, s.r->now);
+	target(&s, RESPONSE, s.psn, 4);
+	rig_pass(s.r, RIG_MS);
+	assert_true(sent_to_lan(s.r) > 0);
+	assert_int_equal(state(&s), LANE_HELD);
+	rig_destroy(s.r);
+}
+
+/* It was silent for longer than that: it is believed to be no more, and nothing passes. */
+static void test_peer_gone(void **state_)
+{
+	struct storage s = numbered(true);
+
+	(void)state_;
+	engine_peer_event(s.r->e, 0, PEER_DOWN, s.r->now);
+	rig_pass(s.r, 61000 * RIG_MS);
+	rig_rx(s.r, FAR, RESPONSE, s.psn, 4);
+	assert_int_equal(sent_to_lan(s.r), 0);
+	assert_int_equal(state(&s), LANE_WATCH);
+	rig_destroy(s.r);
+}
+
+/* The opener has lost the lane. What had come in order is delivered, and what comes since is not;
+ * but whoever opened it hears that it has come. */
+static void test_drain(void **state_)
+{
+	struct storage s = numbered(false);
+
+	(void)state_;
+	target(&s, RESPONSE, s.psn++, 4);
+	assert_int_equal(sent_to_lan(s.r), 1);
+	engine_peer_event(s.r->e, 0, PEER_RESTARTED, s.r->now);
+	assert_int_equal(state(&s), LANE_DRAIN);
+	rig_forget(s.r);
+	target(&s, RESPONSE, s.psn, 5);
+	rig_rx(s.r, FAR, "1f 40ffff 00000011 80%06x | 00*12 05 00 0000", s.psn);
+	assert_int_equal(sent_to_lan(s.r), 0);
+	assert_true(told(s.r, REPORT_PROGRESS) > 0);
+	rig_destroy(s.r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_peer_away),
+		cmocka_unit_test(test_peer_gone),
+		cmocka_unit_test(test_drain),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
