@@ -92,7 +92,8 @@ static void session_on_event(void *ctx, unsigned int peer, enum peer_event ev, u
 	d->boots_known = false;
 	if (ev == PEER_DOWN)
 		health_peer_down(&d->health, &d->view, peer, now_ns);
-	monitor_peer(&d->view, peer, ev);
+	if (ev != PEER_AGAIN) /* it was up, for operators */
+		monitor_peer(&d->view, peer, ev);
 }
 
 static void session_on_report(void *ctx, unsigned int peer, const struct report *r, uint64_t now_ns)

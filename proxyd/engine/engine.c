@@ -593,7 +593,8 @@ void engine_peer_event(struct engine *e, unsigned int peer, enum peer_event ev, 
 	if (ev == PEER_RESTARTED || !e->peer_new_at[peer])
 		e->peer_new_at[peer] = now_ns;
 	e->peer_up[peer] = ev != PEER_DOWN;
-	meter_forget(e, peer);
+	if (ev != PEER_AGAIN)
+		meter_forget(e, peer);
 	e->peer_since[peer] = e->now;
 	if (ev == PEER_DOWN)
 		return;
@@ -614,11 +615,11 @@ void engine_peer_event(struct engine *e, unsigned int peer, enum peer_event ev, 
 			stream_tx_restart(e, fl);
 		else if (l->role == ROLE_OPENER)
 			peer_is_back(e, fl);
-		else if (l->role == ROLE_ACCEPTOR && ev == PEER_UP)
-			progress_due(e, fl, true); /* what was said meanwhile did not leave */
 		else if (l->role == ROLE_ACCEPTOR && ev == PEER_RESTARTED)
 			/* it has forgotten the lane; what arrived in order is still delivered */
 			lane_drain(e, fl, REASON_PEER_RESTARTED);
+		else if (l->role == ROLE_ACCEPTOR)
+			progress_due(e, fl, true); /* what was said meanwhile was not heard */
 	}
 }
 

@@ -224,6 +224,7 @@ enum peer_event {
 	PEER_UP,	/* reports flow */
 	PEER_DOWN,	/* no sign of life: lanes keep custody and wait */
 	PEER_RESTARTED, /* up again with a new boot epoch: it has lost its lanes */
+	PEER_AGAIN,	/* up all the time, but may not have heard what was said for a while */
 };
 /** engine_peer_features - what the peer can do (PEER_FEATURE_*); before it is said to be up. */
 void engine_peer_features(struct engine *e, unsigned int peer, uint32_t features);

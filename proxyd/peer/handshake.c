@@ -229,7 +229,7 @@ static void establish(struct session *s, struct peer *p, const struct seal_psk *
 	} else {
 		session_say(s, p, LOG_INFO, "new session: %s",
 			    rolled ? "the key is another one" : "it had lost sight of this side");
-		return;
+		ev = PEER_AGAIN; /* also then: it may have been down, and wiped the former key */
 	}
 	s->sink.event(s->sink.ctx, session_index(s, p), ev, now);
 }

@@ -11,9 +11,10 @@
  *		a new handshake, so that datagrams which the network held back cannot raise the dead
  *	CLOSED	we said BYE. Nothing is sent or taken any more
  *
- *	A change of keys between two processes that know each other is no event: the engine need
- *	not care. A change of the peer's boot epoch is PEER_RESTARTED, whether or not it was seen
- *	to be down between.
+ *	A new session with a process that was up all the time for us is PEER_AGAIN: as a rule it had
+ *	lost sight of us, and has heard nothing of what we said meanwhile, so that the engine must
+ *	say it again. A change of the peer's boot epoch is PEER_RESTARTED, whether or not it was
+ *	seen to be down between.
  *
  * Silence
  *	silent_ns is below a second, for operators and for new connections, and that is what it

@@ -120,7 +120,8 @@ struct session_config {
  * struct session_sink - where outputs go. All must be given.
  * @send:   a datagram for peer @peer; @data valid during the call only
  * @event:  PEER_UP; PEER_DOWN; PEER_RESTARTED: it is up now (said instead of PEER_UP, also while it
- *          was still counted as up), and it is not the process that we knew
+ *          was still counted as up), and it is not the process that we knew; PEER_AGAIN: it was up
+ *          all the time, and may have lost sight of us
  * @report: an authentic, well-formed report, to be given to engine_rx_report()
  * @log:    one line without newline; @prio as in <syslog.h>. Rate-limited where a stranger could
  *          provoke it

@@ -94,7 +94,7 @@ static void on_event(void *ctx, unsigned int peer, enum peer_event ev, uint64_t 
 
 	NEED(peer == 0 && now == w->now);
 	NEED(session_up(w->s, 0) == (ev != PEER_DOWN));
-	NEED(ev == PEER_DOWN ? w->up : ev == PEER_UP ? !w->up : true);
+	NEED(ev == PEER_DOWN || ev == PEER_AGAIN ? w->up : ev == PEER_UP ? !w->up : true);
 	w->up = ev != PEER_DOWN;
 	w->events++;
 }

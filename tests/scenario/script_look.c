@@ -145,6 +145,8 @@ void line_act(struct script *s, struct tokens *t)
 		engine_peer_event(r->e, 0, PEER_DOWN, r->now);
 	} else if (token_is(t, "peer-up")) {
 		engine_peer_event(r->e, 0, PEER_UP, r->now);
+	} else if (token_is(t, "peer-again")) {
+		engine_peer_event(r->e, 0, PEER_AGAIN, r->now);
 	} else if (token_is(t, "peer-restart")) {
 		engine_peer_event(r->e, 0, PEER_RESTARTED, r->now);
 	} else if (token_is(t, "drain")) {

@@ -98,7 +98,7 @@ static void sink_report(void *ctx, unsigned int peer, const struct report *r)
 		send_in_band(c->w, c->side, r);
 		return;
 	}
-	b = peer ? NULL : wan_buf(c->w->reports[c->side]);
+	b = peer || world_still_unheard(c->w, c->side) ? NULL : wan_buf(c->w->reports[c->side]);
 	if (!b)
 		return; /* there is only peer 0; others exist in forged reports */
 	memcpy(b, r, sizeof(*r));

@@ -225,7 +225,8 @@ struct world {
 	struct still {
 		uint64_t since; /* an appliance stands still since then, 0: it does not */
 		uint64_t away;	/* then the other one takes it for gone; 0: it has, or never will */
-		bool told;	/* it has */
+		bool told;	/* it has, and does not know better yet */
+		uint64_t back;	/* then the other one, or after that this one, has a new session */
 		bool full[6];	/* what of link[i] came meanwhile was not looked at yet */
 		uint32_t took[6]; /* of that, frames so far */
 	} still[2];

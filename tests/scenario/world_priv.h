@@ -28,6 +28,8 @@ static inline bool world_renumbers(const struct world *w)
  * the other appliance will take one for gone. */
 bool world_still_holds(const struct world *w, int link);
 bool world_still_drops(struct world *w, int link);
+/* Whether what appliance @side says to the other one is not heard, since they have no session. */
+bool world_still_unheard(const struct world *w, int side);
 void world_still_seen(struct world *w, int link);
 uint64_t world_still_next(const struct world *w);
 void world_still_run(struct world *w);

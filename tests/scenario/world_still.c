@@ -3,13 +3,21 @@
  * An appliance that stands still for a while: its process is stopped, or the machine does not let
  * it run. What comes meanwhile waits in its rings and sockets as far as they go, the rest is lost;
  * then it is looked at, all at one moment. The other appliance takes it for gone when it says
- * nothing for long, and hears of it again.
+ * nothing for long, and calls: the answer brings that one a new session, what confirms it this one.
+ * Until then neither is heard: who has taken the other for gone says nothing, and what the other
+ * says is under keys that are no more (peer/handshake.c).
  */
 #include "tests/scenario/world_priv.h"
 
 #define RING	2048u /* frames of a port, reports of a socket */
 #define AWAY_NS 900000000ull
 #define LINKS	6
+
+/* How long a word takes from appliance @side to the other one. */
+static uint64_t one_way(const struct world *w, int side)
+{
+	return wan_config(w->reports[side])->delay_ns + 1;
+}
 
 /* The appliance at the end of link @i, -1: a host is there. */
 static int end_of(int i)
@@ -28,20 +36,41 @@ uint64_t world_still_next(const struct world *w)
 {
 	uint64_t t = UINT64_MAX;
 
-	for (int s = 0; s < 2; s++)
+	for (int s = 0; s < 2; s++) {
 		if (w->still[s].away)
 			t = min64(t, w->still[s].away);
+		if (w->still[s].back)
+			t = min64(t, w->still[s].back);
+	}
 	return t;
 }
 
 void world_still_run(struct world *w)
 {
-	for (int s = 0; s < 2; s++)
-		if (w->still[s].away && w->now >= w->still[s].away) {
-			w->still[s].away = 0;
-			w->still[s].told = true;
+	for (int s = 0; s < 2; s++) {
+		struct still *x = &w->still[s];
+
+		if (x->away && w->now >= x->away) {
+			x->away = 0;
+			x->told = true;
 			world_peer(w, !s, PEER_DOWN);
 		}
+		if (!x->back || w->now < x->back)
+			continue;
+		if (x->told) {
+			x->told = false;
+			x->back = w->now + one_way(w, !s);
+			world_peer(w, !s, PEER_UP);
+		} else {
+			x->back = 0;
+			world_peer(w, s, PEER_AGAIN);
+		}
+	}
+}
+
+bool world_still_unheard(const struct world *w, int side)
+{
+	return w->still[side].back || w->still[!side].told;
 }
 
 bool world_still_drops(struct world *w, int link)
@@ -63,7 +92,7 @@ bool world_stand_still(struct world *w, int side)
 {
 	struct still *s = &w->still[side];
 
-	if (!w->engine[side] || s->since || w->still[!side].since || w->guest ||
+	if (!w->engine[side] || s->since || s->back || w->still[!side].since || w->guest ||
 	    w->cfg.reports_in_band)
 		return false;
 	s->since = w->now;
@@ -84,8 +113,6 @@ void world_go_on(struct world *w, int side)
 		s->took[i] = 0;
 		s->full[i] = true;
 	}
-	if (!s->told)
-		return;
-	world_peer(w, side, PEER_UP);
-	world_peer(w, !side, PEER_UP);
+	if (s->told)
+		s->back = w->now + one_way(w, side);
 }

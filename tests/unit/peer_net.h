@@ -44,11 +44,12 @@ struct node {
 	struct session *s;
 	void *memory;	 /* that the session is in, NULL: its own */
 	uint64_t offset; /* its clock minus the net's */
-	unsigned int up, down, restarted, logs;
+	unsigned int up, down, restarted, again, logs;
 	char last_log[256];
 	unsigned int reports;
 	struct report last_report;
 	bool echo_reports; /* answer each report from inside the callback, as an engine may */
+	bool says_again;   /* report when the peer hears again, as an engine does */
 	bool seen_up;	   /* what the events say */
 };
 
@@ -150,6 +151,15 @@ static inline void on_event(void *ctx, unsigned int peer, enum peer_event ev, ui
 	case PEER_RESTARTED:
 		me->seen_up = true;
 		me->restarted++;
+		break;
+	case PEER_AGAIN:
+		assert_true(me->seen_up);
+		me->again++;
+		if (me->says_again) {
+			struct report r = {.type = REPORT_ACCEPT, .lane = 7, .gen = me->again};
+
+			session_report(me->s, PEER, &r);
+		}
 		break;
 	}
 }

@@ -109,6 +109,30 @@ static void restart_both(void **state)
 	}
 }
 
+/* What one side says while the other one has lost sight of it comes to nothing, and it has not seen
+ * the other one to be away: it hears that it must say it again, and the other one hears that. */
+static void lost_sight(void **state)
+{
+	struct net *n = net_up(43);
+
+	(void)state;
+	n->node[B].says_again = true;
+	n->cut[A] = true;
+	run(n, 960 * MS);
+	assert_int_equal(n->node[A].down, 1);
+	n->cut[A] = false;
+	run(n, 600 * MS);
+	assert_int_equal(n->node[A].up, 2);
+	assert_int_equal(n->node[B].up, 1);
+	assert_int_equal(n->node[B].down, 0);
+	assert_int_equal(n->node[A].again, 0);
+	assert_int_equal(n->node[B].again, 1);
+	assert_int_equal(n->node[A].reports, 1);
+	assert_int_equal(n->node[A].last_report.lane, 7);
+	assert_talk(n);
+	net_free(n);
+}
+
 static void partition(void **state)
 {
 	struct net *n = net_up(42);
@@ -257,8 +281,7 @@ static void one_way(void **state)
 	n->cut[B] = false;
 	run(n, SEC);
 	assert_talk(n);
-	assert_int_equal(n->node[A].down,
-			 0); /* new keys, and nothing that its engine should know */
+	assert_int_equal(n->node[A].down, 0); /* new keys, and nothing that operators should know */
 	assert_int_equal(n->node[A].up, 1);
 	assert_int_equal(info(n, A).sessions, 2);
 
@@ -355,6 +378,7 @@ int main(void)
 		cmocka_unit_test(restart_prompted),
 		cmocka_unit_test(restart_needs_proof),
 		cmocka_unit_test(restart_both),
+		cmocka_unit_test(lost_sight),
 		cmocka_unit_test(partition),
 		cmocka_unit_test(cut_is_noticed),
 		cmocka_unit_test(lossy_link),
