@@ -10,6 +10,12 @@
  */
 #include "engine/core/core.h"
 
+/* @t as it would be had nobody stood still from @since until @now_ns. */
+static uint64_t moved(uint64_t t, uint64_t since, uint64_t now_ns)
+{
+	return now_ns - (since > t ? since - t : 0);
+}
+
 void engine_stood_still(struct engine *e, uint64_t since, uint64_t now_ns)
 {
 	e->stood = now_ns;
@@ -18,6 +24,10 @@ void engine_stood_still(struct engine *e, uint64_t since, uint64_t now_ns)
 		struct lane *l = &e->flows[i].lane;
 
 		if (e->flows[i].used && l->role != ROLE_NONE)
-			l->progress = now_ns - (since > l->progress ? since - l->progress : 0);
+			l->progress = moved(l->progress, since, now_ns);
 	}
+	/* what brings a peer back may wait behind the frames that are looked at first */
+	for (unsigned int i = 0; i < PEER_MAX; i++)
+		if (!e->peer_up[i])
+			e->peer_since[i] = moved(e->peer_since[i], since, now_ns);
 }
