@@ -371,6 +371,15 @@ static void send_probe(struct engine *e, struct flow *fl, struct pkt *d, uint32_
 	pace_run(e, fl);
 }
 
+/* Whether the peer was there for long, and has said nothing of the lane. Of one that was idle there
+ * was nothing to report until it sent again (@progress). */
+static bool deaf(const struct engine *e, const struct lane *l)
+{
+	return !l->reopen && l->accepted && e->peer_up[l->peer] &&
+	       e->now - e->peer_since[l->peer] > DEAF_NS && e->now - l->progress > DEAF_NS &&
+	       now_us(e) - l->reported_us > DEAF_NS / NSEC_PER_USEC;
+}
+
 void stream_tx_timeout(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
@@ -389,9 +398,7 @@ void stream_tx_timeout(struct engine *e, struct flow *fl)
 		return;
 	l->timeouts++;
 	COUNT(e, TIMEOUTS);
-	/* of a lane that was idle there was nothing to report until it sent again (@progress) */
-	if (!l->reopen && l->accepted && e->peer_up[l->peer] && e->now - l->progress > DEAF_NS &&
-	    !l->renumbered && now_us(e) - l->reported_us > DEAF_NS / NSEC_PER_USEC) {
+	if (deaf(e, l) && !l->renumbered) {
 		stream_tx_restart(e, fl);
 		return;
 	}
