@@ -101,12 +101,31 @@ static void test_drain(void **state_)
 	rig_destroy(s.r);
 }
 
+/* The opener asks what it knows of the lane, when it has heard nothing of it for long. */
+static void test_asked(void **state_)
+{
+	struct storage s = numbered(false);
+
+	(void)state_;
+	answers(&s, s.psn);
+	rig_pass(s.r, 2000 * RIG_MS);
+	rig_forget(s.r);
+	answers(&s, s.psn);
+	assert_int_equal(told(s.r, REPORT_PROGRESS), 1);
+	rig_pass(s.r, 100 * RIG_MS);
+	rig_forget(s.r);
+	answers(&s, s.psn); /* it was told just now */
+	assert_int_equal(told(s.r, REPORT_PROGRESS), 0);
+	rig_destroy(s.r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_peer_away),
 		cmocka_unit_test(test_peer_gone),
 		cmocka_unit_test(test_drain),
+		cmocka_unit_test(test_asked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -151,6 +151,30 @@ static void test_told(void **state)
 	rig_destroy(s.r);
 }
 
+/* The peer answers, and says nothing of the lane. Such a lane cannot be agreed on anew, for only the
+ * peer knows the initiator's numbers; and where it has lost the lane, what said so may be lost,
+ * too. So it is asked, by the answers that are here, and a peer without that lane says so. */
+static void test_deaf(void **state)
+{
+	struct storage s = begin();
+	struct report gone = s.r->open;
+	unsigned int asked = 0;
+
+	(void)state;
+	rig_rx(s.r, NEAR, "04 40ffff 00000022 80%06x | 00*12 09 00 0000", s.own++);
+	rig_pass(s.r, 9000 * RIG_MS);
+	rig_forget(s.r);
+	rig_pass(s.r, 6000 * RIG_MS);
+	for (unsigned int i = 0; i < s.r->nrep; i++)
+		asked += s.r->rep[i].type == REPORT_RESP;
+	assert_true(asked > 0);
+	assert_int_equal(rig_conn(s.r).lane[LANE_OUT].state, LANE_HELD);
+	gone.type = REPORT_CLOSE;
+	engine_rx_report(s.r->e, 0, &gone, s.r->now);
+	assert_int_equal(rig_conn(s.r).lane[LANE_OUT].state, LANE_FAULT);
+	rig_destroy(s.r);
+}
+
 /* And why they have not begun. */
 static void test_why_not(void **state)
 {
@@ -379,6 +403,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_told),
 		cmocka_unit_test(test_why_not),
+		cmocka_unit_test(test_deaf),
 		cmocka_unit_test(test_repaired),
 		cmocka_unit_test(test_not_proven),
 		cmocka_unit_test(test_two_missing),

@@ -9,6 +9,8 @@
 #include "engine/link/link.h"
 #include "engine/reads/reads.h"
 
+/* An opener that says what it has so long after the latest PROGRESS may not have heard that. */
+#define UNHEARD_NS (1 * NSEC_PER_SEC)
 /* An RTU is on its way for no longer. */
 #define RTU_WAY_NS (2 * NSEC_PER_SEC)
 
@@ -284,6 +286,8 @@ static void rx_resp(struct engine *e, unsigned int peer, const struct report *r)
 			e->sink.report(e->sink.ctx, peer, &gone);
 		return;
 	}
+	if (e->now - fl->lane.clock.last >= UNHEARD_NS)
+		progress_due(e, fl, true);
 	resp_tx_progress(e, fl, r);
 }
 

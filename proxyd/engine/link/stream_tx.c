@@ -402,6 +402,10 @@ void stream_tx_timeout(struct engine *e, struct flow *fl)
 		stream_tx_restart(e, fl);
 		return;
 	}
+	/* only the peer knows the responder's numbers: it is asked whether it has the lane, and
+	 * says CLOSE or PROGRESS (rx_resp()) */
+	if (deaf(e, l))
+		resp_report_due(e, fl, true);
 	if (e->now - l->progress > most && !l->reopen) {
 		lane_fault(e, fl, REASON_PEER_LOST, AETH_NAK_OPERATION);
 		return;
