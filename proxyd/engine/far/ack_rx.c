@@ -190,6 +190,21 @@ static bool beyond_of_other(struct engine *e, struct flow *fl, const struct fram
 	       ended > psn_sub(f->psn, l->nxt.psn) + 1 && learn_answers_other(e, fl, f);
 }
 
+/* An ACK to a probe, from beyond all that was sent: it is done below @m, up to what awaits a
+ * response. Returns false when that is nothing. */
+static bool sent_is_done(struct engine *e, struct flow *fl, struct mark m)
+{
+	struct lane *l = &fl->lane;
+
+	bound_by_read(e, l, &m);
+	if (!psn_after(m.psn, l->una.psn))
+		return false;
+	l->progress = e->now;
+	l->probing = false;
+	true_ack(e, fl, &m);
+	return true;
+}
+
 /* The responder is further than what was sent from here. Returns true when nothing is left to
  * do. */
 static bool rx_beyond(struct engine *e, struct flow *fl, const struct frame *f)
@@ -213,16 +228,10 @@ static bool rx_beyond(struct engine *e, struct flow *fl, const struct frame *f)
 		return false;
 	if (beyond_of_other(e, fl, f))
 		return true;
-	/* It answers a probe: the host's packets passed by while the daemons stood still, or a
-	 * former lane has brought them. All that was sent is done, up to what awaits a response. */
+	/* the host's packets passed by while the daemons stood still, or a former lane has brought
+	 * them */
 	m.msn = frame_aeth_msn(f);
-	bound_by_read(e, l, &m);
-	if (!psn_after(m.psn, l->una.psn))
-		return false;
-	l->progress = e->now;
-	l->probing = false;
-	true_ack(e, fl, &m);
-	return true;
+	return sent_is_done(e, fl, m);
 }
 
 /* What @f, which bears an AETH, says of credits. A requester that had none is told soon. */
@@ -417,6 +426,29 @@ static bool rx_of_other(struct engine *e, struct flow *fl, const struct frame *f
 	return true;
 }
 
+/*
+ * SINGLE: an ACK, to a probe, of what is in custody and has not been sent from here. The host had
+ * sent it past the lane before that began, further than is known: its mark (@overlap) goes where
+ * somebody else jumps to in its name, and is not there where nobody watched. The responder
+ * acknowledges no less to any repeat, so without this nothing would ever go on. What was not sent
+ * from here yet is not released, but sent in its turn. Returns true when that is all.
+ */
+static bool rx_unsent(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+	uint32_t sent;
+
+	if (l->role != ROLE_SINGLE || !l->probing || l->opaque ||
+	    !psn_in(f->psn, l->high, l->epsn.psn) || !aeth_is_ack(frame_aeth_syndrome(f)))
+		return false;
+	/* another owner's responder says that of a repeat, too, and has done fewer messages */
+	if (psn_sub(frame_aeth_msn(f), l->nxt.msn) > psn_sub(l->epsn.msn, l->nxt.msn) ||
+	    !counts_as_known(e, l, f))
+		return false;
+	(void)end_probe(e, l, psn_sub(l->nxt.psn, 1), &sent);
+	return sent_is_done(e, fl, l->nxt);
+}
+
 static void rx_ack(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
@@ -426,7 +458,8 @@ static void rx_ack(struct engine *e, struct flow *fl, const struct frame *f)
 	if (rx_beyond(e, fl, f))
 		return;
 	if (!psn_in(f->psn, l->una.psn, psn_after(l->overlap, l->high) ? l->overlap : l->high)) {
-		rx_stale(e, fl, f);
+		if (!rx_unsent(e, fl, f))
+			rx_stale(e, fl, f);
 		return;
 	}
 	if (lane_strange_ack(e, l, f)) {
