@@ -38,7 +38,8 @@ static void attack_reuse(struct plan *p, struct prng *r)
 	for (uint32_t i = 0; i < p->nqps; i++) {
 		struct plan_qp *q = &p->qp[i];
 
-		if (prng_hit(r, 0.3))
+		/* an initiator that connects again begins its commands anew: not modelled */
+		if (prng_hit(r, 0.3) || q->storage)
 			continue;
 		/* many who hardly begin, or few who get far */
 		q->reuse = prng_hit(r, 0.5) ? between(r, 50, 300) : between(r, 1, 10);
