@@ -577,6 +577,34 @@ static void random_storage(struct prng *r, struct plan_qp *q)
 	q->st_chatter = prng_hit(r, 0.3) ? between(r, 1, 100) : 0;
 }
 
+/* Some initiators have many small commands at a time, and go on for long: where a hole closes, as
+ * many responses are due at once. Drawn apart from the rest, so that the worlds of before are still
+ * the same but for this. */
+static void random_deep(struct plan *p)
+{
+	struct prng r;
+
+	prng_init(&r, splitmix64(p->seed ^ 0xdee9));
+	if (prng_below(&r, 6))
+		return;
+	for (uint32_t i = 0; i < p->nqps; i++) {
+		struct plan_qp *q = &p->qp[i];
+
+		q->st_depth = between(&r, STORAGE_DEPTH - 16, STORAGE_DEPTH);
+		q->storage = between(&r, 600, 1500);
+		q->st_max = between(&r, 1, 4 * q->mtu);
+		q->st_min = prng_hit(&r, 0.5) ? q->st_max : 1;
+		if (prng_hit(&r, 0.8))
+			q->st_reads = q->st_inlined = q->st_parts = q->st_chatter = 0;
+	}
+	if (prng_hit(&r, 0.8) && p->delay_ns < 2000000)
+		p->delay_ns = 2000000;
+	if (prng_hit(&r, 0.8) && p->loss1 < 0.02)
+		p->loss1 = 0.02;
+	if (prng_hit(&r, 0.5) && p->report_loss < 0.3)
+		p->report_loss = 0.3;
+}
+
 void plan_announce(struct plan *p)
 {
 	uint32_t kept = 0;
@@ -613,4 +641,5 @@ void plan_announce(struct plan *p)
 			p->incident[kept++] = p->incident[i];
 	}
 	p->nincidents = kept;
+	random_deep(p);
 }
