@@ -43,7 +43,7 @@ static uint64_t patience_ns(const struct lane *l)
 	/* a first timeout comes early, unless the peer has all and only the responder's ACK is
 	 * missing */
 	if (l->rtt.srtt_us && !l->backoff && psn_before(l->reached, l->nxt.psn))
-		return loss_overdue_us(l) * NSEC_PER_USEC;
+		return rtt_capped_us(&l->rtt, loss_overdue_us(l)) * NSEC_PER_USEC;
 	return lane_rto_ns(l);
 }
 

@@ -20,7 +20,17 @@
 
 uint64_t resp_overdue_ns(const struct lane *l)
 {
-	return 4ull * l->rtt.srtt_us * NSEC_PER_USEC + OVERDUE_MIN_NS;
+	return rtt_capped_us(&l->rtt, 4ull * l->rtt.srtt_us) * NSEC_PER_USEC + OVERDUE_MIN_NS;
+}
+
+/* A host that waits for the response has no more patience where the round trip seems to have
+ * become long, or the responder was asked in vain. */
+static uint64_t wait_ns(const struct lane *l, const struct lane_reads *x)
+{
+	uint64_t once = resp_overdue_ns(l), more = (once << x->backoff) / NSEC_PER_USEC;
+
+	more = rtt_capped_us(&l->rtt, more) * NSEC_PER_USEC;
+	return more > once ? more : once;
 }
 
 void resp_arm(struct engine *e, struct flow *fl)
@@ -32,7 +42,7 @@ void resp_arm(struct engine *e, struct flow *fl)
 	if (x->fetches.head == MQ_NONE)
 		wheel_cancel(e->wheel, id);
 	else if (!wheel_armed(e->wheel, id))
-		wheel_arm(e->wheel, id, e->now + (resp_overdue_ns(l) << x->backoff));
+		wheel_arm(e->wheel, id, e->now + wait_ns(l, x));
 }
 
 /* ---- what is held ---- */
