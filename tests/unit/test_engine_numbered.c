@@ -101,6 +101,23 @@ static void test_drain(void **state_)
 	rig_destroy(s.r);
 }
 
+/* The responder is silent while something is on its way to it. A repeat from below that does not
+ * pass, for its number means another request there, raises no doubt whose the number is: nothing
+ * waits for the responder's word. */
+static void test_repeat_while_silent(void **state_)
+{
+	struct storage s = numbered(false);
+
+	(void)state_;
+	target(&s, RESPONSE, s.psn++, 4);
+	rig_pass(s.r, 600 * RIG_MS);
+	rig_rx(s.r, FAR, RESPONSE, psn_sub(s.psn, 2), 3);
+	rig_forget(s.r);
+	target(&s, RESPONSE, s.psn++, 5);
+	assert_int_equal(sent_to_lan(s.r), 1);
+	rig_destroy(s.r);
+}
+
 /* The opener asks what it knows of the lane, when it has heard nothing of it for long. */
 static void test_asked(void **state_)
 {
@@ -125,6 +142,7 @@ int main(void)
 		cmocka_unit_test(test_peer_away),
 		cmocka_unit_test(test_peer_gone),
 		cmocka_unit_test(test_drain),
+		cmocka_unit_test(test_repeat_while_silent),
 		cmocka_unit_test(test_asked),
 	};
 

@@ -249,8 +249,9 @@ static void again(struct engine *e, struct flow *fl, const struct frame *f)
 	struct lane *l = &fl->lane;
 
 	/* what the responder says to it is for the host, who may lack that it was done. (One from
-	 * before the start may come for the first time until una goes on, but not much later.) */
-	if (psn_before(f->psn, l->una.psn) &&
+	 * before the start may come for the first time until una goes on, but not much later.)
+	 * Where numbers differ nothing of it passes, below */
+	if (psn_before(f->psn, l->una.psn) && !announce_numbered(e, l) &&
 	    (psn_after(l->una.psn, l->start) || lane_stalled(e, l)))
 		lane_passed(e, fl, f->psn);
 	if (psn_before(f->psn, l->start) && !announce_numbered(e, l)) {
