@@ -271,7 +271,8 @@ void far_timeout(struct engine *e, struct flow *fl)
 	d = window_next(&l->win, e->pool, l->una.psn, l->nxt.psn, &psn);
 	if (d && send(e, fl, d, probe_asks(e, fl, d)))
 		l->probing = true;
-	probe_ahead(e, fl, psn);
+	if (d) /* else READs of ours are all that waits */
+		probe_ahead(e, fl, psn);
 	far_arm(e, fl);
 }
 
