@@ -26,6 +26,62 @@
 /* Templates follow the sender; requests of a busy flow need not renew them each time. */
 #define TEMPLATE_EVERY 64
 
+/*
+ * Anybody can send a frame with a right ICRC, but who does not see a connection does not know where
+ * it is. Whether @psn is where the request of @l is that comes next, or the oldest without an ACK.
+ */
+static bool request_in_place(const struct lane *l, uint32_t psn)
+{
+	uint32_t una = l->una.psn;
+
+	if (l->role != ROLE_NONE)
+		return psn == l->epsn.psn;
+	if (una != PSN_NONE && !psn_in(psn, una, psn_add(una, HOST_WINDOW)))
+		return false;
+	return psn == una || (l->epsn.psn != PSN_NONE && psn == l->went_on);
+}
+
+/* Whether @psn is of what the requester of the watched @l waits for, or may. */
+static bool awaited(const struct lane *l, uint32_t psn)
+{
+	uint32_t from = l->una.psn, next = l->epsn.psn;
+
+	if (from != PSN_NONE && !psn_in(psn, from, psn_add(from, HOST_WINDOW)))
+		return false;
+	if (l->asked != PSN_NONE && psn_in(psn, l->asked, l->asked_end))
+		return true;
+	if (from == PSN_NONE)
+		from = psn_sub(next, HOST_WINDOW);
+	return next != PSN_NONE && !psn_before(psn, from) && psn_before(psn, next);
+}
+
+static bool in_place(struct engine *e, const struct flow *fl, const struct frame *f)
+{
+	const struct flow *req = flow_partner(e, fl);
+
+	if (!(f->op->flags & OPF_RESPONSE))
+		return request_in_place(&fl->lane, f->psn);
+	return req && req->lane.role == ROLE_NONE && awaited(&req->lane, f->psn);
+}
+
+/* Whether a true ACK says what place that is: two frames in a row go on from each other as well. */
+static bool place_acked(struct engine *e, const struct flow *fl, const struct frame *f)
+{
+	const struct flow *req = f->op->flags & OPF_RESPONSE ? flow_partner(e, fl) : fl;
+
+	return req && req->lane.una.psn != PSN_NONE;
+}
+
+/* Whether what is made for a lane is to bear the headers of @f. */
+static bool shows_headers(struct engine *e, const struct flow *fl, const struct frame *f)
+{
+	/* nothing is made before there is a pair, and what makes the pair comes last */
+	if (fl->partner == FLOW_NONE)
+		return true;
+	return in_place(e, fl, f) &&
+	       (f->op->flags & OPF_RESPONSE || !fl->tmpl.len || place_acked(e, fl, f));
+}
+
 /* The path MTU shows in any packet that must be full. */
 static void learn_mtu(struct engine *e, struct flow *fl, const struct frame *f)
 {
@@ -47,9 +103,8 @@ static void learn_mtu(struct engine *e, struct flow *fl, const struct frame *f)
 		other->path_mtu = fl->path_mtu;
 }
 
-/* Whether what is made for a held lane is made of the headers of @fl. Anybody can send a frame with
- * a right ICRC and, say, another destination MAC: those who know what it must say judge it first,
- * then they tell (flow_headers(), learn_held()). */
+/* Whether what is made for a held lane is made of the headers of @fl: those who know what a packet
+ * must say judge it first, then they tell (flow_headers(), learn_held()). */
 static bool judged_later(struct engine *e, const struct flow *fl)
 {
 	const struct flow *other = flow_partner(e, fl);
@@ -60,6 +115,8 @@ static bool judged_later(struct engine *e, const struct flow *fl)
 
 void learn_frame(struct engine *e, struct flow *fl, struct frame *f)
 {
+	bool due = (f->op->flags & OPF_RESPONSE) || !fl->tmpl.len;
+
 	fl->seen = e->now;
 	if (judged_later(e, fl)) {
 		if (f->op->flags & OPF_RESPONSE)
@@ -69,21 +126,23 @@ void learn_frame(struct engine *e, struct flow *fl, struct frame *f)
 			learn_mtu(e, fl, f);
 		return;
 	}
-	if ((f->op->flags & OPF_RESPONSE) || !fl->tmpl.len || ++fl->tmpl_age >= TEMPLATE_EVERY) {
-		if (!icrc_ok(f))
-			return;
-		f->icrc_right = true;
+	if (!due) {
+		fl->tmpl_age += fl->tmpl_age < TEMPLATE_EVERY;
+		due = learn_due(fl);
+	}
+	if ((!due && fl->path_mtu) || !icrc_ok(f))
+		return;
+	f->icrc_right = true;
+	if (due && shows_headers(e, fl, f)) {
 		template_learn(&fl->tmpl, f);
 		fl->tmpl_age = 0;
-		learn_mtu(e, fl, f);
-	} else if (!fl->path_mtu && icrc_ok(f)) {
-		learn_mtu(e, fl, f);
 	}
+	learn_mtu(e, fl, f);
 }
 
 bool learn_due(const struct flow *fl)
 {
-	return fl->tmpl_age >= TEMPLATE_EVERY;
+	return !fl->tmpl.len || fl->tmpl_age >= TEMPLATE_EVERY;
 }
 
 void learn_held(struct flow *fl, const struct frame *f)

@@ -363,9 +363,9 @@ bool solo_may_begin(const struct engine *e, const struct flow *fl, const struct 
 {
 	const struct flow *back = fl->partner == FLOW_NONE ? NULL : &e->flows[fl->partner];
 
-	return fl->side == PORT_WAN && solo_rule(e, fl) && back && back->tmpl.len && fl->path_mtu &&
-	       !flow_let_go(e, fl) && e->now >= fl->retry_open && f->opcode == OP_READ_REQUEST &&
-	       fl->lane.msg == MSG_NONE &&
+	return fl->side == PORT_WAN && solo_rule(e, fl) && back && back->tmpl.len && fl->tmpl.len &&
+	       fl->path_mtu && !flow_let_go(e, fl) && e->now >= fl->retry_open &&
+	       f->opcode == OP_READ_REQUEST && fl->lane.msg == MSG_NONE &&
 	       fl->lane.epsn.psn == psn_add(f->psn, frame_span(f, fl->path_mtu));
 }
 
