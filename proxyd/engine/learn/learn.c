@@ -61,7 +61,10 @@ static bool in_place(struct engine *e, const struct flow *fl, const struct frame
 
 	if (!(f->op->flags & OPF_RESPONSE))
 		return request_in_place(&fl->lane, f->psn);
-	return req && req->lane.role == ROLE_NONE && awaited(&req->lane, f->psn);
+	/* nobody's answer yet: to what an unpaired flow has asked lately? */
+	if (!req)
+		return learn_asker(e, fl, f->psn);
+	return req->lane.role == ROLE_NONE && awaited(&req->lane, f->psn);
 }
 
 /* Whether a true ACK says what place that is: two frames in a row go on from each other as well. */
@@ -98,6 +101,9 @@ static void learn_mtu(struct engine *e, struct flow *fl, const struct frame *f)
 	if (fl->lane.role != ROLE_NONE || (other && other->lane.role != ROLE_NONE))
 		if (fl->path_mtu)
 			return;
+	/* nor is another believed that the rule has told, or the connection manager, or a packet */
+	if (!in_place(e, fl, f) || (fl->path_mtu && !place_acked(e, fl, f)))
+		return;
 	fl->path_mtu = (uint16_t)f->payload_len;
 	if (other)
 		other->path_mtu = fl->path_mtu;
