@@ -29,6 +29,7 @@ static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
 
 static struct sigaction before[NFAULTS];
 static volatile uint32_t *crashes;
+static void *crashes_page;
 
 /* Null when the host does not tell. */
 static sd_id128_t host_boot(void)
@@ -183,10 +184,22 @@ uint32_t kept_crashes(int fd)
 		  (off_t)(ENGINE_CRASHES_AT - off));
 	if (at == MAP_FAILED)
 		return 0;
+	crashes_page = at;
 	crashes = (volatile uint32_t *)(at + off);
 	for (size_t i = 0; i < NFAULTS; i++)
 		sigaction(faults[i], &sa, &before[i]);
 	return *crashes;
+}
+
+void kept_crashes_end(void)
+{
+	if (!crashes)
+		return;
+	for (size_t i = 0; i < NFAULTS; i++)
+		sigaction(faults[i], &before[i], NULL);
+	crashes = NULL;
+	munmap(crashes_page, (size_t)sysconf(_SC_PAGESIZE));
+	crashes_page = NULL;
 }
 
 void kept_lives(void)

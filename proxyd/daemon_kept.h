@@ -81,6 +81,9 @@ bool kept_resized(const struct kept *k, const struct config *cfg);
  *  from here on it is noted when this one does. */
 uint32_t kept_crashes(int fd);
 
+/** kept_crashes_end - nothing is noted in that file any more, which may be cut to nothing now. */
+void kept_crashes_end(void);
+
 /** kept_lives - this process has lived for KEPT_LIVES_MS. */
 #define KEPT_LIVES_MS 10000
 void kept_lives(void);

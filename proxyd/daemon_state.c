@@ -457,6 +457,7 @@ void daemon_state_close(struct daemon *d, bool gone)
 
 	if (!d->state_fd)
 		return;
+	kept_crashes_end();
 	if (gone) {
 		(void)unlink(d->state_path);
 		frames_path(d, path);

@@ -237,6 +237,24 @@ killed_often() # kill -9 is no crash
 	done
 }
 it "kill -9 is no crash, however often" killed_often
-it "it stops in order" eval 'gateway_stop a && [ -z "$(ls "$RUN")" ]'
+
+no_space() # for the state that the next one wants
+{
+	mount -o "remount,size=$(du -sk "$RUN" | cut -f 1)k" "$RUN" && unpinned
+}
+lived_long() # the daemon at a, for longer than crashes of its are counted
+{
+	[ "$(stat_of a uptime-ms)" -gt 12000 ] || ! running gw-a
+}
+left_behind() # with a file that it could not use
+{
+	conf 's/^lan = lan0/lan = wan0/; s/^wan = wan0/wan = lan0/; s/^pool = .*/pool = 192M/'
+	next no_space && said 'cannot be gone on with: it is of other ports' && said 'nothing outlives this process: .* cannot be made' &&
+		await 60 lived_long && running gw-a && peers_shown
+}
+it "what cannot be gone on with, and no space for another: it works on without" left_behind
+mount -o remount,size=512M "$RUN"
+conf ''
+it "and stops in order" eval 'gateway_stop a && [ -z "$(ls "$RUN")" ]'
 
 exit $((tests_failed > 0))
