@@ -42,6 +42,8 @@
 /* A process that was killed holds its lock until the kernel has taken it apart. */
 #define LOCK_TRIES    3000
 #define LOCK_SLEEP_US 1000
+/* Processes that end while their lock is waited for, and take the file away. */
+#define NAME_TRIES    10
 /* Of processes that went on with a file, one after the other, before it is given up. */
 #define CRASHES	      3u
 
@@ -114,10 +116,39 @@ static bool ours(int fd)
 	       !(st.st_mode & (S_IRWXG | S_IRWXO)) && st.st_nlink == 1;
 }
 
+/* Whether the file still has its name: who had it until now may have been at its end. */
+static bool named(int fd, const char *path)
+{
+	struct stat st, at;
+
+	return !fstat(fd, &st) && !lstat(path, &at) && st.st_dev == at.st_dev &&
+	       st.st_ino == at.st_ino;
+}
+
+/* The file @path, made if need be, and locked; or a negative errno. */
+static int open_locked(const char *path)
+{
+	for (int i = 0; i < NAME_TRIES; i++) {
+		int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600), rc;
+		bool gone;
+
+		if (fd < 0)
+			return -errno;
+		rc = ours(fd) ? lock(fd) : -EPERM;
+		gone = !named(fd, path);
+		if (!rc && !gone)
+			return fd;
+		close(fd);
+		if (!gone)
+			return rc;
+	}
+	return -ESTALE;
+}
+
 int daemon_state_open(struct daemon *d, char *err, size_t errlen)
 {
 	char *path = d->state_path;
-	int rc;
+	int fd;
 
 	state_path(d->cfg, path, sizeof(d->state_path));
 	d->state_fd = 0;
@@ -128,24 +159,19 @@ int daemon_state_open(struct daemon *d, char *err, size_t errlen)
 			 path);
 		return 0;
 	}
-	d->state_fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (d->state_fd < 0 || !ours(d->state_fd)) {
-		log_line(LOG_WARNING,
-			 "nothing outlives this process: %s cannot be used: %s; remove it", path,
-			 d->state_fd < 0 ? strerror(errno) : "it is not a file of ours alone");
-		if (d->state_fd >= 0)
-			close(d->state_fd);
-		d->state_fd = 0;
-		return 0;
-	}
-	rc = lock(d->state_fd);
-	if (rc) {
+	fd = open_locked(path);
+	if (fd == -EBUSY) {
 		snprintf(err, errlen,
 			 "%s is in use by another longhauld: stop that or set 'socket'", path);
-		close(d->state_fd);
-		d->state_fd = 0; /* it is not ours to remove */
+		return fd; /* it is not ours to remove */
 	}
-	return rc;
+	if (fd < 0)
+		log_line(LOG_WARNING,
+			 "nothing outlives this process: %s cannot be used: %s; remove it", path,
+			 fd == -EPERM ? "it is not a file of ours alone" : strerror(-fd));
+	else
+		d->state_fd = fd;
+	return 0;
 }
 
 static struct kept *kept_of(const struct daemon *d)
@@ -459,9 +485,10 @@ void daemon_state_close(struct daemon *d, bool gone)
 		return;
 	kept_crashes_end();
 	if (gone) {
-		(void)unlink(d->state_path);
+		/* that of the state last: another process may have made one when it is gone */
 		frames_path(d, path);
 		(void)unlink(path);
+		(void)unlink(d->state_path);
 	}
 	close(d->state_fd);
 	d->state_fd = 0;

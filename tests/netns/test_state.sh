@@ -238,6 +238,20 @@ killed_often() # kill -9 is no crash
 }
 it "kill -9 is no crash, however often" killed_often
 
+opened() # NAME: that daemon has opened the state
+{
+	ls -l "/proc/${pid[$1]}/fd" | grep -q "$STATE"
+}
+amid_a_stop() # of the one before it the next one begins: what it opened is taken away then
+{
+	pid[old]=${pid[gw-a]}
+	mv "$LAB/gw-a.err" "$LAB/old.err"
+	spawn gw-a ga env LONGHAUL_PINS="$LAB/bpf/a" "${before_others[@]}" -10 "$B/longhauld" -c "$LAB/gw-a.conf"
+	await 30 opened gw-a && signal old TERM && reap old && await 30 said 'ready:' && ! said 'gone on with' && [ -s "$STATE" ]
+}
+it "what begins amid a stop makes a state of its own, without a word" amid_a_stop
+it "which is gone on with" eval 'next nothing_done && goes_on'
+
 no_space() # for the state that the next one wants
 {
 	mount -o "remount,size=$(du -sk "$RUN" | cut -f 1)k" "$RUN" && unpinned
