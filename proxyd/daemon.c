@@ -81,7 +81,7 @@ void daemon_on_control(void *ctx, int fd)
 static void finish(struct daemon *d, int exit_code)
 {
 	d->phase = STOPPED;
-	d->exit_code = exit_code;
+	d->exit_code |= exit_code; /* a stop in good order does not mend why it began */
 	loop_stop(d->loop);
 }
 
@@ -109,9 +109,11 @@ static void check_drain(struct daemon *d)
 		}
 		log_line(LOG_ERR,
 			 "stopping with %llu packets, %llu bytes in custody undelivered: the queue "
-			 "pairs of these transfers, %u, are made to fail; raise drain-timeout to "
-			 "wait longer",
-			 (unsigned long long)left.packets, (unsigned long long)left.bytes, failing);
+			 "pairs of these transfers, %u, are made to fail; %s",
+			 (unsigned long long)left.packets, (unsigned long long)left.bytes, failing,
+			 d->port_gone ? "set 'socket' to a place on a tmpfs for the next longhauld "
+					"to go on"
+				      : "raise drain-timeout to wait longer");
 		d->phase = FAILING;
 		d->drain_until = d->now + FAILING_NS;
 	}
@@ -148,6 +150,43 @@ static void daemon_health(struct daemon *d)
 	health_tick(&d->health, &d->view, &more, d->now);
 }
 
+/* What was promised is delivered first; nothing new is promised. */
+static void begin_stop(struct daemon *d)
+{
+	struct ledger left = engine_custody(d->engine, -1, d->now);
+
+	d->phase = DRAINING;
+	d->drain_until = d->now + d->cfg->drain_ns;
+	d->next_house = d->now; /* look at once whether anything is owed at all */
+	sd_notify(0, "STOPPING=1");
+	monitor_say(&d->view, "stopping", "what is owed is delivered first");
+	log_line(LOG_INFO, "stopping: %llu packets, %llu bytes in custody to be delivered first",
+		 (unsigned long long)left.packets, (unsigned long long)left.bytes);
+	engine_drain(d->engine, d->now);
+}
+
+/*
+ * The sockets on that port are dead, whatever becomes of it. Another process finds it again, and
+ * goes on. Where nothing outlives this one it is a stop: without the LAN port, what is owed can be
+ * delivered yet; without the WAN port hosts can be told at least that it is not.
+ */
+static void port_gone(struct daemon *d)
+{
+	d->port_gone = true;
+	log_line(LOG_ERR, "interface %s or %s was removed or renamed; ending",
+		 d->cfg->ifname[STEER_LAN], d->cfg->ifname[STEER_WAN]);
+	if (d->state_fd) {
+		d->hand_over = true;
+		finish(d, 1);
+		return;
+	}
+	d->exit_code = 1;
+	if (d->phase == RUNNING)
+		begin_stop(d);
+	if (d->phase == DRAINING && afxdp_gone(d->port, STEER_WAN))
+		d->drain_until = d->now;
+}
+
 static void every_second(struct daemon *d)
 {
 	struct engine_memory mem;
@@ -164,12 +203,9 @@ static void every_second(struct daemon *d)
 		   d->cfg->nrules, mem.conns, (unsigned long long)mem.custody_used >> 10,
 		   d->phase != RUNNING ? ", stopping" : "");
 	if (rc == -ENODEV) {
-		log_line(LOG_ERR, "interface %s or %s was removed or renamed; ending",
-			 d->cfg->ifname[STEER_LAN], d->cfg->ifname[STEER_WAN]);
-		d->hand_over = d->state_fd; /* to the one that finds it again */
-		finish(d, 1);
-	}
-	if ((rc == -ENETDOWN) != d->port_down) {
+		if (!d->port_gone)
+			port_gone(d);
+	} else if ((rc == -ENETDOWN) != d->port_down) {
 		d->port_down = !d->port_down;
 		log_line(LOG_WARNING, "interface %s or %s %s", d->cfg->ifname[STEER_LAN],
 			 d->cfg->ifname[STEER_WAN], d->port_down ? "is down" : "is up again");
@@ -282,14 +318,7 @@ void daemon_on_stop(void *ctx, int signo)
 		finish(d, left.packets || d->phase == FAILING ? 1 : 0);
 		return;
 	}
-	d->phase = DRAINING;
-	d->drain_until = d->now + d->cfg->drain_ns;
-	d->next_house = d->now; /* look at once whether anything is owed at all */
-	sd_notify(0, "STOPPING=1");
-	monitor_say(&d->view, "stopping", "what is owed is delivered first");
-	log_line(LOG_INFO, "stopping: %llu packets, %llu bytes in custody to be delivered first",
-		 (unsigned long long)left.packets, (unsigned long long)left.bytes);
-	engine_drain(d->engine, d->now);
+	begin_stop(d);
 }
 
 /*

@@ -56,7 +56,7 @@ struct daemon {
 	struct mirror mirror; /* anew with each reload */
 	enum phase phase;
 	int exit_code;
-	bool port_down;
+	bool port_down, port_gone;
 	uint8_t tx_waits;    /* rounds in a row in which something waited to leave */
 	char ahead_off[256]; /* why prefetch is off although a rule wants it */
 	struct health health;

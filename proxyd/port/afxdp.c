@@ -301,6 +301,11 @@ int afxdp_check(const struct afxdp *x)
 	return lan == -ENODEV || !wan ? lan : wan;
 }
 
+bool afxdp_gone(const struct afxdp *x, enum steer_side side)
+{
+	return netif_check(&x->port[side].nif) == -ENODEV;
+}
+
 bool afxdp_strips(const struct afxdp *x, enum steer_side side)
 {
 	return x->port[side].nif.vlan_strip;

@@ -211,6 +211,9 @@ const char *afxdp_pins(const struct afxdp *x);
  */
 int afxdp_check(const struct afxdp *x);
 
+/** afxdp_gone - whether the interface on that side was. */
+bool afxdp_gone(const struct afxdp *x, enum steer_side side);
+
 /** afxdp_restores - whether closing gives something back to an interface, which needs
  * CAP_NET_ADMIN; afxdp_strips: to that one its VLAN stripping. */
 bool afxdp_restores(const struct afxdp *x);

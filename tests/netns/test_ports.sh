@@ -80,6 +80,54 @@ none_lost()
 }
 it "the host has seen no error, and no byte is lost" none_lost
 pair_stop
+
+# Nothing outlives these daemons: what is at the place of the file is none
+no_state() # SITE
+{
+	mkdir "$RUN/gw-$1.sock.state" && gateway_start "$1" && log_has "$1" 'nothing outlives this process'
+}
+begin_without() # NAME: a transfer from a, whose daemon has something in custody, and the next one would not
+{
+	next_qpns
+	no_state a && gateway_start b && await 30 peers_up &&
+	transfer_begin "$1" a --op write --size 64K --depth 64 --mtu 4096 --seconds 600 && await 60 held_now 100
+}
+ends_alone() # SITE: with status 1, but not before it has done what can be
+{
+	reap "gw-$1"
+	[ $? = 1 ] && log_has "$1" "was removed or renamed" && rmdir "$RUN/gw-$1.sock.state"
+}
+failed() # NAME: the endpoint's queue pair
+{
+	[ "$(so_far "$1" errors)" -gt 0 ] || ended "${pid[$1]}"
+}
+wan_lost() # what is in custody cannot be delivered: the log says how much it is, and the host is told
+{
+	begin_without lost || return
+	ip -n $P-ga link set wan0 down && ip -n $P-ga link set wan0 name other0 && ends_alone a &&
+	log_has a 'stopping with [1-9][0-9]* packets, [0-9]* bytes in custody undelivered' && await 60 failed lost-req
+}
+it "the WAN port is gone, and nothing outlives the daemon: told to the log, and to the host" wan_lost
+end_hosts() # NAME
+{
+	running "$1-req" && signal "$1-req" TERM
+	reap "$1-req"
+	signal "$1-resp" TERM && reap "$1-resp"
+}
+end_hosts lost
+ip -n $P-ga link set other0 name wan0 && ip -n $P-ga link set wan0 up && await 30 carrier
+gateway_stop b
+lan_lost() # it can
+{
+	begin_without rest || return
+	ip -n $P-ga link set lan0 down && ip -n $P-ga link set lan0 name other0 && ends_alone a &&
+	log_has a 'stopped, nothing left in custody' && ! log_has a 'undelivered'
+}
+it "the LAN port is gone: what was promised is delivered first" lan_lost
+end_hosts rest
+ip -n $P-ga link set other0 name lan0 && ip -n $P-ga link set lan0 up
+gateway_stop b
+
 never() # comes the port, and nobody wants it any more
 {
 	ip -n $P-ga link set lan0 name other0 2>/dev/null || { ip -n $P-ga link set lan0 down && ip -n $P-ga link set lan0 name other0; }
