@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "engine/engine.h"
+#include "log.h"
 
 static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
 
@@ -102,15 +103,54 @@ bool kept_strips(const struct kept *k, const struct config *cfg, enum steer_side
 	return stripped && sd_id128_equal(k->host_boot, host_boot());
 }
 
+static bool has_peer(const struct config *c, const char *name)
+{
+	for (unsigned int i = 0; i < c->npeers; i++)
+		if (!strcmp(c->peers[i].name, name))
+			return true;
+	return false;
+}
+
+static void drop_rules(struct config *c, unsigned int peer)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < c->nrules; i++) {
+		if (c->rules[i].peer == (int)peer)
+			continue;
+		c->rules[n] = c->rules[i];
+		c->rule_src[n] = c->rule_src[i];
+		c->rules[n].peer -= c->rules[n].peer > (int)peer;
+		n++;
+	}
+	c->nrules = n;
+}
+
+/* The latest peer of @c that is none of @was waits, and with it what would go by it: as with a
+ * reload, a place is nobody else's while something drains. */
+static void let_wait(const struct config *was, struct config *c)
+{
+	unsigned int i = c->npeers;
+
+	while (i && has_peer(was, c->peers[i - 1].name))
+		i--;
+	if (!i)
+		return;
+	log_line(LOG_WARNING,
+		 "no place for peer %s before those that were removed have delivered what is owed: "
+		 "neither it nor rules that name it are in force until then; reload later",
+		 c->peers[i - 1].name);
+	drop_rules(c, i - 1);
+	memmove(&c->peers[i - 1], &c->peers[i], (c->npeers - i) * sizeof(c->peers[0]));
+	memset(&c->peers[--c->npeers], 0, sizeof(c->peers[0]));
+}
+
 bool kept_places(const struct kept *k, struct config *cfg)
 {
 	struct config *was = calloc(1, sizeof(*was));
-	unsigned int found = 0, had = 0;
-	bool ok;
+	bool ok = was;
 
-	if (!was)
-		return false;
-	for (unsigned int i = 0; i < PEER_MAX; i++) {
+	for (unsigned int i = 0; ok && i < PEER_MAX; i++) {
 		struct config_peer *p = &was->peers[i];
 
 		memcpy(p->name, k->peer[i].name, RULE_NAME);
@@ -118,14 +158,12 @@ bool kept_places(const struct kept *k, struct config *cfg)
 		p->port = 0; /* no peer has it: by their names only */
 		if (p->name[0])
 			was->npeers = i + 1;
-		had += p->name[0] && !k->peer[i].leaving;
+		ok = !p->name[0] || k->peer[i].leaving || has_peer(cfg, p->name);
 	}
-	ok = !config_places(was, cfg);
-	for (unsigned int i = 0; ok && i < was->npeers; i++)
-		found += was->peers[i].name[0] && !k->peer[i].leaving &&
-			 !strcmp(was->peers[i].name, cfg->peers[i].name);
+	for (unsigned int i = 0; ok && i < PEER_MAX && config_places(was, cfg); i++)
+		let_wait(was, cfg);
 	free(was);
-	return ok && found == had;
+	return ok;
 }
 
 uint32_t kept_leaving(const struct kept *k, struct config *cfg)

@@ -63,7 +63,8 @@ const char *kept_strange(const struct kept *k, const struct config *cfg, int fd)
 bool kept_strips(const struct kept *k, const struct config *cfg, enum steer_side side);
 
 /** kept_places - the peers of @cfg get the places that they had, and none that of one that is
- * leaving. False: some of them are missing. */
+ * leaving. New ones for which none is left wait: they and their rules are taken out of @cfg, with a
+ * line in the log. False: some that were there are missing, and @cfg is as it was. */
 bool kept_places(const struct kept *k, struct config *cfg);
 
 /** kept_leaving - put those that are leaving into @cfg, at their places, without keys: bits by

@@ -57,6 +57,37 @@ static void test_leaving(void **state)
 	assert_string_equal(cfg.peers[2].name, "c");
 }
 
+/* The one place that a new peer could have is that of one that is leaving: it waits, and nothing of
+ * the others is given up for it. */
+static void test_no_place(void **state)
+{
+	static struct config was;
+	static struct kept k;
+
+	(void)state;
+	peers("abcdefghijklmnop");
+	was = cfg;
+	kept_note_peers(&k, &was, 1u << 1);
+	peers("acdefghiqjklmnop");
+	assert_true(kept_places(&k, &cfg));
+	assert_string_equal(cfg.peers[0].name, "a");
+	assert_string_equal(cfg.peers[1].name, "");
+	for (unsigned int i = 2; i < PEER_MAX; i++)
+		assert_string_equal(cfg.peers[i].name, was.peers[i].name);
+	assert_int_equal(cfg.nrules, 1);
+	assert_int_equal(cfg.rules[0].peer, 0);
+	assert_int_equal(kept_leaving(&k, &cfg), 1u << 1);
+	/* and with it what would go by it */
+	peers("qponmlkjihgfedca");
+	assert_true(kept_places(&k, &cfg));
+	assert_int_equal(cfg.npeers, PEER_MAX);
+	assert_string_equal(cfg.peers[15].name, "p");
+	assert_int_equal(cfg.nrules, 0);
+	/* but one that is missed is missed */
+	peers("acdefghiqjklmno");
+	assert_false(kept_places(&k, &cfg));
+}
+
 /* The engine may know another process of the peer's than the session does. */
 static void test_boots(void **state)
 {
@@ -105,6 +136,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_leaving),
+		cmocka_unit_test(test_no_place),
 		cmocka_unit_test(test_boots),
 		cmocka_unit_test(test_ports),
 	};
