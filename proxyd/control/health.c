@@ -27,9 +27,9 @@ const char *health_peer_hint(const struct session_info *si)
 {
 	if (si->state == SESSION_UP)
 		return NULL;
-	if (si->counter[SC_BAD_AUTH])
+	if (si->other_key)
 		return "datagrams fail authentication: compare the key files of both appliances";
-	if (si->counter[SC_BAD_VERSION])
+	if (si->other_version)
 		return "it speaks another protocol version: update one of the two";
 	if (!si->heard)
 		return "nothing heard yet: is it running, is its UDP port open, is its address "

@@ -54,6 +54,7 @@ int session_peer_keys(struct session *s, unsigned int peer, const uint8_t (*keys
 	for (unsigned int i = 0; i < n; i++)
 		seal_psk_init(&p->psk[i], keys[i]);
 	p->nkeys = n;
+	peer_note_refused(p);
 	p->rolling = true;
 	p->next_roll = now_ns;
 	if (p->state != SESSION_UP)

@@ -341,6 +341,7 @@ void session_down(struct session *s, struct peer *p, int prio, const char *why, 
 	sodium_memzero(&p->link.keys, sizeof(p->link.keys));
 	peer_change(p, false);
 	outbox_drop(p);
+	peer_note_refused(p);
 	p->since = now;
 	p->next_hello = now;
 	p->downs++;
@@ -638,6 +639,8 @@ bool session_info(const struct session *s, unsigned int peer, uint64_t now_ns,
 		.since_ns = now_ns - p->since,
 		.heard = p->was_heard,
 		.beats = p->hello.features & PROTO_F_BEATS,
+		.other_key = p->counter[SC_BAD_AUTH] != p->refused_key,
+		.other_version = p->counter[SC_BAD_VERSION] != p->refused_version,
 		.key = roll_index(p),
 		.heard_ns = p->was_heard ? now_ns - p->last_heard : 0,
 		.sessions = p->sessions,

@@ -218,6 +218,8 @@ uint64_t session_boot(const struct session *s);
  * @heard:   something authentic and fresh ever came; @heard_ns: how long ago. HELLOs that prove
  *           nothing do not count; @rx_datagrams > 0 with @heard false: its HELLOs arrive here, ours
  *           do not arrive there
+ * @other_key, @other_version: datagrams were refused for that since it went down, or since its keys
+ *           were read again
  * @beats:   it beats each 50 ms (PROTO_F_BEATS), not each 250
  * @key:     which of its keys the session is under, -1 when there is none
  * @sessions: handshakes completed; @restarts: times it came back as another process; @downs: times
@@ -242,7 +244,7 @@ struct session_info {
 	unsigned int nprefix;
 	bool more;
 	uint64_t since_ns;
-	bool heard, beats;
+	bool heard, beats, other_key, other_version;
 	uint64_t heard_ns;
 	int key;
 	uint64_t sessions, restarts, downs;

@@ -92,6 +92,7 @@ enum log_about {
  * @heard_salt: the latest salt heard, zero when none: saves a seeking pair a round trip
  * @seek_until: it has just fallen silent: HELLOs come faster until then
  * @hello:      latest HELLO of a proven peer; @known: there was one
+ * @refused_key, @refused_version: of its counters, when it was last noted (peer_note_refused())
  * @out:        datagram being filled: header, then @out_len bytes of messages
  */
 struct peer {
@@ -121,6 +122,7 @@ struct peer {
 	uint64_t sessions, restarts, downs;
 	uint64_t tx_datagrams, tx_bytes, rx_datagrams, rx_bytes, tx_reports, rx_reports;
 	uint64_t counter[SC_COUNT];
+	uint64_t refused_key, refused_version;
 };
 
 struct session {
@@ -141,6 +143,13 @@ static inline void peer_change(struct peer *p, bool on)
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	*(volatile bool *)&p->changing = on;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+/** peer_note_refused - what was refused until now is not why the peer will not be there. */
+static inline void peer_note_refused(struct peer *p)
+{
+	p->refused_key = p->counter[SC_BAD_AUTH];
+	p->refused_version = p->counter[SC_BAD_VERSION];
 }
 
 /* session.c */

@@ -168,6 +168,44 @@ static void wrong_key(void **state)
 	net_free(n);
 }
 
+static bool lose_all(struct net *n, int to, const uint8_t *data, size_t len)
+{
+	(void)n, (void)to, (void)data, (void)len;
+	return false;
+}
+
+/* What was refused before a peer was there is not why it is not there any more. */
+static void key_mended(void **state)
+{
+	static const uint8_t other[PEER_KEY_LEN] = {1};
+	struct net *n = net_new(7);
+
+	(void)state;
+	start(n, A);
+	start_with(n, B, other);
+	run(n, 5 * SEC);
+	assert_true(info(n, A).other_key);
+	assert_false(info(n, A).other_version);
+	start(n, B);
+	run(n, 5 * SEC);
+	assert_true(both_up(n));
+	n->filter = lose_all;
+	run(n, 5 * SEC);
+	assert_int_equal(info(n, A).state, SESSION_DOWN);
+	assert_true(counter(n, A, SC_BAD_AUTH) > 0);
+	assert_false(info(n, A).other_key);
+	n->filter = NULL;
+	start_with(n, B, other);
+	run(n, 5 * SEC);
+	assert_true(info(n, A).other_key);
+	/* the operator has read the file again */
+	n->filter = lose_all;
+	assert_int_equal(session_peer_keys(n->node[A].s, PEER, &other, 1, n->now), 0);
+	run(n, 5 * SEC);
+	assert_false(info(n, A).other_key);
+	net_free(n);
+}
+
 static bool next_version(struct net *n, int to, const uint8_t *data, size_t len)
 {
 	struct datagram d = {.to = to, .len = len};
@@ -192,6 +230,8 @@ static void wrong_version(void **state)
 	assert_int_equal(n->node[A].logs, 1);
 	assert_non_null(strstr(n->node[A].last_log, "version 2"));
 	assert_int_equal(counter(n, A, SC_BAD_AUTH), 0);
+	assert_true(info(n, A).other_version);
+	assert_false(info(n, A).other_key);
 	net_free(n);
 
 	/* The version is authenticated: changed back, it is not what was sealed. */
@@ -207,7 +247,7 @@ int main(void)
 		cmocka_unit_test(comes_up),	 cmocka_unit_test(late_start),
 		cmocka_unit_test(lossy_start),	 cmocka_unit_test(slow_start),
 		cmocka_unit_test(lost_confirm),	 cmocka_unit_test(wrong_key),
-		cmocka_unit_test(wrong_version),
+		cmocka_unit_test(key_mended),	 cmocka_unit_test(wrong_version),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
