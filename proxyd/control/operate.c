@@ -83,6 +83,14 @@ static void note_rule(struct operate *op, const char *name, bool on)
 		snprintf(op->rules[op->nrules++], RULE_NAME, "%s", name);
 }
 
+static bool rule_noted(const struct operate *op, const char *name)
+{
+	for (unsigned int i = 0; i < op->nrules; i++)
+		if (!strcmp(op->rules[i], name))
+			return true;
+	return false;
+}
+
 static int rule_index(const struct view_source *src, const char *name)
 {
 	for (unsigned int i = 0; i < src->nrules; i++)
@@ -108,9 +116,11 @@ static bool run_bypass(const struct view_source *src, const json_t *req, uint64_
 		op->nrules = on ? op->nrules : 0;
 	} else if (rule) {
 		i = rule_index(src, rule);
-		if (i < 0)
+		/* a reload may have removed one that is bypassed, and would be again with its name */
+		if (i < 0 && (on || !rule_noted(op, rule)))
 			return wrong(err, errlen, "there is no such rule; see rule show");
-		engine_bypass(src->engine, BYPASS_RULE, (uint32_t)i, on, now_ns);
+		if (i >= 0)
+			engine_bypass(src->engine, BYPASS_RULE, (uint32_t)i, on, now_ns);
 		note_rule(op, rule, on);
 	} else {
 		enum named named = conn_of(src, req, now_ns, &ci, "bypassed", out, err, errlen);

@@ -52,6 +52,15 @@ static void test_actions(void **state)
 	check_objects(ask("{\"cmd\":\"bypass\",\"on\":true,\"rule\":\"storage\"}\n"));
 	assert_string_equal(op.text, "bypassed rules storage");
 	operate_rules(&src, now);
+	/* also when a reload has removed one, and off is off for that one alone */
+	check_objects(ask("{\"cmd\":\"bypass\",\"on\":true,\"rule\":\"idle\"}\n"));
+	src.nrules = 1;
+	operate_rules(&src, now);
+	check_error(ask("{\"cmd\":\"bypass\",\"on\":true,\"rule\":\"idle\"}\n"), "no such rule");
+	check_objects(ask("{\"cmd\":\"bypass\",\"on\":false,\"rule\":\"idle\"}\n"));
+	assert_string_equal(op.text, "bypassed rules storage");
+	check_error(ask("{\"cmd\":\"bypass\",\"on\":false,\"rule\":\"idle\"}\n"), "no such rule");
+	src.nrules = 2;
 	check_objects(ask("{\"cmd\":\"bypass\",\"on\":false,\"all\":true}\n"));
 	assert_string_equal(op.text, "");
 	/* counters count from now on, and their totals do not go back */
