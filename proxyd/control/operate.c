@@ -137,14 +137,13 @@ static bool run_bypass(const struct view_source *src, const json_t *req, uint64_
 void operate_rules(const struct view_source *src, uint64_t now_ns)
 {
 	struct operate *op = src->operate;
+	uint64_t rules = 0;
 
-	for (unsigned int i = 0; op && i < src->nrules; i++) {
-		bool on = false;
-
-		for (unsigned int k = 0; k < op->nrules; k++)
-			on |= !strcmp(op->rules[k], src->rules[i].name);
-		engine_bypass(src->engine, BYPASS_RULE, i, on, now_ns);
-	}
+	if (!op)
+		return;
+	for (unsigned int i = 0; i < src->nrules; i++)
+		rules |= (uint64_t)rule_noted(op, src->rules[i].name) << i;
+	engine_bypass_rules(src->engine, rules, now_ns);
 }
 
 static bool run_clear(const struct view_source *src, const json_t *req, uint64_t now_ns,

@@ -517,7 +517,7 @@ void engine_rules(struct engine *e, const struct rule *rules, unsigned int n, ui
 		e->ordered |= e->rules[i].order == ORDER_HOSTS;
 	for (unsigned int i = 0; i < e->nrules; i++)
 		e->prefetch |= e->rules[i].prefetch || e->rules[i].atomic == ATOMIC_PREFETCH;
-	for (uint32_t i = 0; i < e->nflows; i++) {
+	for (uint32_t i = 0; i < e->flows_end; i++) {
 		struct flow *fl = &e->flows[i];
 
 		if (!fl->used)

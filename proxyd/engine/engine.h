@@ -268,6 +268,9 @@ enum bypass {
  */
 bool engine_bypass(struct engine *e, enum bypass what, uint32_t index, bool on, uint64_t now_ns);
 
+/** engine_bypass_rules - those of @rules, bits by index, and no others; after engine_rules(). */
+void engine_bypass_rules(struct engine *e, uint64_t rules, uint64_t now_ns);
+
 /** engine_release - deliver what is held for a connection and let it go; it is held again with a
  *  later request. False when there is no such connection, or nothing is held for it. */
 bool engine_release(struct engine *e, uint32_t conn, uint64_t now_ns);

@@ -31,6 +31,23 @@ static void mark(struct engine *e, struct flow *fl, bool on)
 		other->bypassed = on;
 }
 
+/* Packets pass, or may be held, from now on: by what has changed. */
+static void bypass_again(struct engine *e, bool none)
+{
+	for (uint32_t i = 0; i < e->flows_end; i++) {
+		struct flow *fl = &e->flows[i];
+
+		if (!fl->used)
+			continue;
+		flow_change(e, fl);
+		if (none)
+			fl->bypassed = false;
+		flow_open_at(fl, 0);
+		if (flow_let_go(e, fl))
+			let_go(e, fl);
+	}
+}
+
 bool engine_bypass(struct engine *e, enum bypass what, uint32_t index, bool on, uint64_t now_ns)
 {
 	struct flow *one = what == BYPASS_CONN ? conn_flow(e, index) : NULL;
@@ -46,20 +63,19 @@ bool engine_bypass(struct engine *e, enum bypass what, uint32_t index, bool on, 
 	else
 		e->rules_bypassed = (e->rules_bypassed & ~(1ull << index)) | (uint64_t)on << index;
 	if (what == BYPASS_ALL && !on)
-		e->rules_bypassed = 0; /* and no single one either: see below */
-	for (uint32_t i = 0; i < e->nflows; i++) {
-		struct flow *fl = &e->flows[i];
-
-		if (!fl->used)
-			continue;
-		flow_change(e, fl);
-		if (what == BYPASS_ALL && !on)
-			fl->bypassed = false;
-		flow_open_at(fl, 0);
-		if (flow_let_go(e, fl))
-			let_go(e, fl);
-	}
+		e->rules_bypassed = 0;
+	bypass_again(e, what == BYPASS_ALL && !on); /* and no single one either */
 	return true;
+}
+
+void engine_bypass_rules(struct engine *e, uint64_t rules, uint64_t now_ns)
+{
+	if (!rules && !e->rules_bypassed)
+		return;
+	batch_begin(e);
+	e->now = now_ns;
+	e->rules_bypassed = rules;
+	bypass_again(e, false);
 }
 
 bool engine_release(struct engine *e, uint32_t conn, uint64_t now_ns)

@@ -106,6 +106,40 @@ static void test_all_off(void **state)
 	rig_destroy(r);
 }
 
+/* After a reload rules have other places. Those that are bypassed are told as a whole, so that none
+ * of another one is let go in between; what comes under one is. */
+static void test_rules_moved(void **state)
+{
+	struct rig *r = owing(0);
+	struct rule rules[2];
+
+	(void)state;
+	for (int i = 0; i < 2; i++)
+		rules[i] = rig_rule(0, POLICY_EARLY, RIG_MTU);
+	snprintf(rules[1].name, sizeof(rules[1].name), "other");
+	ip_addr_parse("10.9.0.0", &rules[1].near[0].addr);
+	engine_rules(r->e, rules, 2, r->now);
+	assert_true(engine_bypass(r->e, BYPASS_RULE, 1, true, r->now));
+	assert_int_equal(rig_conn(r).lane[LANE_OUT].state, LANE_HELD);
+	/* the other one is the first now */
+	rules[0].near[0].addr = rules[1].near[0].addr;
+	rules[1] = rig_rule(0, POLICY_EARLY, RIG_MTU);
+	engine_rules(r->e, rules, 2, r->now);
+	engine_bypass_rules(r->e, 1u << 0, r->now);
+	assert_int_equal(rig_conn(r).lane[LANE_OUT].state, LANE_HELD);
+	assert_false(rig_conn(r).bypassed);
+	/* and wants this connection, too */
+	rules[0].near[0] = rules[1].near[0];
+	rules[1].near[0].addr.b[13] = 9;
+	engine_rules(r->e, rules, 2, r->now);
+	engine_bypass_rules(r->e, 1u << 0, r->now);
+	assert_true(rig_conn(r).bypassed);
+	assert_int_equal(rig_conn(r).lane[LANE_OUT].state, LANE_DRAIN);
+	engine_bypass_rules(r->e, 0, r->now);
+	assert_false(rig_conn(r).bypassed);
+	rig_destroy(r);
+}
+
 static void test_release(void **state)
 {
 	static const int8_t peers[] = {0, PEER_NONE};
@@ -235,6 +269,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_bypass),	 cmocka_unit_test(test_bypass_refuses),
+		cmocka_unit_test(test_rules_moved),
 		cmocka_unit_test(test_all_off),	 cmocka_unit_test(test_release),
 		cmocka_unit_test(test_unknown),	 cmocka_unit_test(test_meters),
 		cmocka_unit_test(test_pace),	 cmocka_unit_test(test_pace_alone),
