@@ -235,6 +235,19 @@ const char *value_address(const char *text, struct ip_addr *out)
 	return NULL;
 }
 
+/* Unspecified, multicast, broadcast, or of one link only, which it does not name. */
+static bool of_no_host(const struct ip_addr *a)
+{
+	static const struct ip_addr none;
+	bool v4 = ip_addr_is_v4(a);
+	const uint8_t *b = a->b + (v4 ? 12 : 0);
+
+	if (v4)
+		return !memcmp(b, "\0\0\0", 4) || (b[0] & 0xf0) == 0xe0 ||
+		       !memcmp(b, "\xff\xff\xff\xff", 4);
+	return ip_addr_eq(a, &none) || b[0] == 0xff || (b[0] == 0xfe && (b[1] & 0xc0) == 0x80);
+}
+
 /* A name has a letter somewhere, and none of what addresses and prefixes have. */
 const char *value_host(const char *text, struct ip_addr *out, char *name, size_t size)
 {
@@ -242,7 +255,9 @@ const char *value_host(const char *text, struct ip_addr *out, char *name, size_t
 
 	name[0] = '\0';
 	if (!ip_addr_parse(text, out))
-		return NULL;
+		return of_no_host(out) ? wrong("is of no single host that can be reached; write "
+					       "one, such as 192.0.2.1 or 2001:db8::1")
+				       : NULL;
 	for (const char *p = text; *p; p++) {
 		letter |= isalpha((unsigned char)*p);
 		if (!isalnum((unsigned char)*p) && *p != '-' && *p != '.')

@@ -268,12 +268,11 @@ static void test_timeouts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_bypass),	 cmocka_unit_test(test_bypass_refuses),
-		cmocka_unit_test(test_rules_moved),
-		cmocka_unit_test(test_all_off),	 cmocka_unit_test(test_release),
-		cmocka_unit_test(test_unknown),	 cmocka_unit_test(test_meters),
-		cmocka_unit_test(test_pace),	 cmocka_unit_test(test_pace_alone),
-		cmocka_unit_test(test_timeouts),
+		cmocka_unit_test(test_bypass),	    cmocka_unit_test(test_bypass_refuses),
+		cmocka_unit_test(test_rules_moved), cmocka_unit_test(test_all_off),
+		cmocka_unit_test(test_release),	    cmocka_unit_test(test_unknown),
+		cmocka_unit_test(test_meters),	    cmocka_unit_test(test_pace),
+		cmocka_unit_test(test_pace_alone),  cmocka_unit_test(test_timeouts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -244,10 +244,10 @@ static void wrong_version(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(comes_up),	 cmocka_unit_test(late_start),
-		cmocka_unit_test(lossy_start),	 cmocka_unit_test(slow_start),
-		cmocka_unit_test(lost_confirm),	 cmocka_unit_test(wrong_key),
-		cmocka_unit_test(key_mended),	 cmocka_unit_test(wrong_version),
+		cmocka_unit_test(comes_up),	cmocka_unit_test(late_start),
+		cmocka_unit_test(lossy_start),	cmocka_unit_test(slow_start),
+		cmocka_unit_test(lost_confirm), cmocka_unit_test(wrong_key),
+		cmocka_unit_test(key_mended),	cmocka_unit_test(wrong_version),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
