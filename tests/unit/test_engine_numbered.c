@@ -139,10 +139,8 @@ static void test_asked(void **state_)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_peer_away),
-		cmocka_unit_test(test_peer_gone),
-		cmocka_unit_test(test_drain),
-		cmocka_unit_test(test_repeat_while_silent),
+		cmocka_unit_test(test_peer_away), cmocka_unit_test(test_peer_gone),
+		cmocka_unit_test(test_drain),	  cmocka_unit_test(test_repeat_while_silent),
 		cmocka_unit_test(test_asked),
 	};
 

@@ -151,8 +151,8 @@ static void test_told(void **state)
 	rig_destroy(s.r);
 }
 
-/* The peer answers, and says nothing of the lane. Such a lane cannot be agreed on anew, for only the
- * peer knows the initiator's numbers; and where it has lost the lane, what said so may be lost,
+/* The peer answers, and says nothing of the lane. Such a lane cannot be agreed on anew, for only
+ * the peer knows the initiator's numbers; and where it has lost the lane, what said so may be lost,
  * too. So it is asked, by the answers that are here, and a peer without that lane says so. */
 static void test_deaf(void **state)
 {
@@ -401,14 +401,10 @@ static void test_answer_before_ack(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_told),
-		cmocka_unit_test(test_why_not),
-		cmocka_unit_test(test_deaf),
-		cmocka_unit_test(test_repaired),
-		cmocka_unit_test(test_not_proven),
-		cmocka_unit_test(test_two_missing),
-		cmocka_unit_test(test_of_no_use),
-		cmocka_unit_test(test_answer_before_ack),
+		cmocka_unit_test(test_told),	   cmocka_unit_test(test_why_not),
+		cmocka_unit_test(test_deaf),	   cmocka_unit_test(test_repaired),
+		cmocka_unit_test(test_not_proven), cmocka_unit_test(test_two_missing),
+		cmocka_unit_test(test_of_no_use),  cmocka_unit_test(test_answer_before_ack),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
