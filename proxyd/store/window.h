@@ -54,6 +54,7 @@
  * @len:   bytes of the frame
  * @tries: OPENER: transmissions, saturating
  * @asked: ACCEPTOR, SINGLE: it asked for an ACK, which the host had not, and not only as a probe
+ * @other: ACCEPTOR, before its name is known: another packet with its PSN has come
  */
 struct pkt {
 	pool_loc loc;
@@ -67,6 +68,7 @@ struct pkt {
 	union {
 		uint16_t tries;
 		uint16_t asked;
+		uint16_t other;
 	};
 };
 

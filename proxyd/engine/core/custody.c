@@ -274,6 +274,8 @@ void lane_send_rest(struct engine *e, struct flow *fl)
 	struct pkt *d;
 
 	while (psn_before(psn, end) && (d = window_next(&l->win, e->pool, psn, end, &psn))) {
+		if (l->role == ROLE_ACCEPTOR && !(d->flags & PKT_NAMED) && d->other)
+			return; /* one of the two is forged; the host repeats the true one */
 		if (engine_tx(e, other_port(fl->side), lane_packet(e, d), d->len))
 			return; /* as on a link that is full */
 		psn = psn_add(psn, d->span);

@@ -79,7 +79,7 @@ static void go_on_alone(struct engine *e, struct flow *fl, const struct frame *f
 enum names_verdict names_judge(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
-	const struct pkt *d;
+	struct pkt *d;
 
 	if (!l->check)
 		return NAMES_RIGHT;
@@ -92,10 +92,13 @@ enum names_verdict names_judge(struct engine *e, struct flow *fl, const struct f
 	}
 	if (d && d->flags & PKT_USED) {
 		/* two for one PSN: which is the true one will be known when its name is */
-		if (d->name == icrc_bytes(f))
+		if (d->name == icrc_bytes(f)) {
 			COUNT(e, DUP_STREAM);
-		else
+		} else {
 			COUNT(e, UNNAMED);
+			engine_change(e, d, sizeof(*d));
+			d->other = true; /* lane_send_rest() */
+		}
 		return NAMES_WRONG;
 	}
 	if (peer_gone(e, l)) {
