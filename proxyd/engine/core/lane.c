@@ -291,6 +291,7 @@ void lane_reset(struct engine *e, struct flow *fl)
 		(void)hold(e, fl, false);
 	wheel_cancel(e->wheel, TIMER_ID(i, TIMER_LOSS));
 	wheel_cancel(e->wheel, TIMER_ID(i, TIMER_AUX));
+	wheel_cancel(e->wheel, TIMER_ID(i, TIMER_PACE)); /* or TIMER_RESP */
 	wheel_cancel(e->wheel, TIMER_ID(i, TIMER_REPORT));
 	lane_init(fl);
 	l->overlap = sent;

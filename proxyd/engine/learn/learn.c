@@ -217,6 +217,8 @@ void learn_request(struct engine *e, struct flow *fl, const struct frame *f)
 	uint32_t span;
 	struct mark m;
 
+	if (fl->rule < 0)
+		return; /* its lane has ended, and no rule wants another */
 	l->requests++;
 	if (l->role == ROLE_NONE)
 		l->went_on = psn_add(f->psn, frame_span(f, flow_mtu(fl)));

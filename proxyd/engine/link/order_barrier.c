@@ -209,10 +209,11 @@ bool order_waits(const struct engine *e, const struct flow *fl)
 
 bool order_may_pass(struct engine *e, struct flow *fl)
 {
-	const struct rule *r = &e->rules[fl->rule];
+	const struct rule *r = fl->rule < 0 ? NULL : &e->rules[fl->rule];
 	struct order_log *g = order_log_of(e, &fl->key);
 
-	if (!r->order)
+	/* a lane that drains because no rule wants it any more keeps its order until then */
+	if (r ? !r->order : fl->side == PORT_WAN)
 		return true;
 	if (fl->side == PORT_WAN) {
 		if (r->peer != PEER_NONE && e->now < e->peer_new_at[r->peer] + FRESH_PEER_NS &&
