@@ -97,9 +97,13 @@ void lane_send_open(struct engine *e, struct flow *fl)
 		.policy = l->policy,
 		.resume = l->reopen,
 		.one_read = l->ahead || l->atomic,
-		.names = l->check,
 	};
 
+	/* what is in custody can all be named, should the rule want it only since then: the peer
+	 * may agree to nothing else */
+	if (l->reopen && fl->rule >= 0)
+		l->check |= e->rules[fl->rule].wan_check;
+	r.names = l->check;
 	l->check_resp = l->check && (e->peer_features[l->peer] & PEER_FEATURE_NAMES_RESP);
 	r.names_resp = l->check_resp;
 	order_open(e, fl, &r);
