@@ -131,12 +131,44 @@ static void test_names_from_restart(void **state)
 	rig_destroy(r);
 }
 
+/* The peer resumes a lane here, after we have lost our memory. A frame that came before by the
+ * wrong port, in the name of its host, shows nothing: the lane is served. */
+static void test_resumed_from_wrong_side(void **state)
+{
+	struct rule rule = rig_rule(0, POLICY_EARLY, RIG_MTU);
+	struct rig *r = rig_create(&small, &rule);
+	struct report open = {
+		.type = REPORT_OPEN, .resume = true, .gen = 7, .lqpn = 0x22, .path_mtu = RIG_MTU};
+	struct flow_key *k = &open.key;
+	uint8_t buf[FRAME_MAX];
+
+	(void)state;
+	rule.far[rule.nfar++] = rule.near[0]; /* the rule wants it from either side */
+	rule.near[rule.nnear++] = rule.far[0];
+	engine_rules(r->e, &rule, 1, r->now);
+	ip_addr_parse("10.2.0.1", &k->src);
+	ip_addr_parse("10.1.0.1", &k->dst);
+	k->dqpn = 0x11;
+	k->vlan = FRAME_VLAN_NONE;
+	engine_rx(r->e, PORT_LAN, buf, rig_build(r, buf, FAR, "04 40ffff 00000011 80000005 61*8"),
+		  r->now);
+	engine_tick(r->e, r->now);
+	rig_forget(r);
+	engine_rx_report(r->e, 0, &open, r->now);
+	engine_tick(r->e, r->now);
+	assert_int_equal(r->rep[0].type, REPORT_ACCEPT);
+	rig_rx(r, FAR, "04 40ffff 00000011 80000000 61*8");
+	rig_expect(r, PORT_LAN, "04 40ffff 00000011 80000000 61*8");
+	rig_destroy(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_refuses_what_it_offered),
 		cmocka_unit_test(test_idle_for_long),
 		cmocka_unit_test(test_names_from_restart),
+		cmocka_unit_test(test_resumed_from_wrong_side),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

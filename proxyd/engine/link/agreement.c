@@ -55,6 +55,18 @@ static bool open_again(struct engine *e, unsigned int peer, const struct report 
 	return false;
 }
 
+/* For a lane that is resumed: @fl, or one with @key that is on side @side. A half-known one that is
+ * not is of frames that came from anybody, and its place is free. */
+static struct flow *resumed_flow(struct engine *e, struct flow *fl, const struct flow_key *key,
+				 enum engine_port side)
+{
+	if (fl && fl->half && fl->side != side && fl->lane.role == ROLE_NONE) {
+		flow_free(e, fl);
+		fl = NULL;
+	}
+	return fl ? fl : flow_create(e, key, side);
+}
+
 /*
  * Why the peer may not open a lane of the requests in *@fl, whose answers travel in *@back;
  * REASON_NONE if it may. A resumption creates what is missing of the two. They are paired at the
@@ -69,10 +81,8 @@ static enum lane_reason open_verdict(struct engine *e, unsigned int peer, const 
 	if (e->draining && !r->resume) /* who resumes has custody: we must help it to release it */
 		return REASON_OPERATOR;
 	if (r->resume) {
-		if (!*fl)
-			*fl = flow_create(e, &r->key, PORT_WAN);
-		if (!*back)
-			*back = flow_create(e, back_key, PORT_LAN);
+		*fl = resumed_flow(e, *fl, &r->key, PORT_WAN);
+		*back = resumed_flow(e, *back, back_key, PORT_LAN);
 		if (!*fl || !*back)
 			return REASON_NO_ROOM;
 	}
