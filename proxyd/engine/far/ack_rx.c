@@ -515,6 +515,8 @@ static bool stray_answer(struct engine *e, struct flow *fl, const struct read_re
 	if (announce_numbered(e, l) || (!r && learn_answers_other(e, fl, f)) ||
 	    (!r && !lane_may_await(e, l, f->psn)))
 		return false;
+	if (resp_tx_lacked(e, fl, f))
+		return true;
 	engine_pass(e, from, f);
 	resp_name_one(e, fl, f);
 	return true;

@@ -12,7 +12,7 @@
  *
  * A response can be asked for again; so memory is no reason to stop the responder. What finds no
  * room is passed on without being kept, and if the WAN loses it the opener asks again
- * (resp_ask.c).
+ * (resp_ask.c). What comes then is kept if there is room.
  */
 #include "engine/reads/reads.h"
 
@@ -66,6 +66,15 @@ static void pass(struct engine *e, struct flow *fl, const struct frame *f)
 	resp_name_one(e, fl, f);
 }
 
+/* Nothing is held, and @psn is the first that is kept. What the opener lacks before it stays known:
+ * it was passed on, lost, and will be asked for again. */
+static void begin(struct lane_reads *x, uint32_t psn)
+{
+	if (!psn_in(x->una, psn_sub(psn, WINDOW_SPAN / 2), psn))
+		x->una = psn;
+	x->nxt = x->end = x->lost_from = x->named = psn;
+}
+
 /* @f, the next packet of a response, is kept, and sent in its turn. False without room. */
 static bool keep(struct engine *e, struct flow *fl, struct lane_reads *x, const struct frame *f)
 {
@@ -73,8 +82,7 @@ static bool keep(struct engine *e, struct flow *fl, struct lane_reads *x, const 
 	uint32_t loc;
 
 	if (!x->held)
-		x->una = x->nxt = x->end = x->lost_from = x->named =
-			first_to_come(e, &fl->lane, f->psn);
+		begin(x, first_to_come(e, &fl->lane, f->psn));
 	loc = window_get(&x->win, e->pool, f->psn) ||
 			      psn_diff(f->psn, x->una) >= (int32_t)WINDOW_SPAN
 		      ? POOL_NONE
@@ -169,6 +177,20 @@ void resp_tx_again(struct engine *e, struct flow *fl, const struct frame *f)
 		pass(e, fl, f);
 	else
 		resp_tx_add(e, fl, f);
+}
+
+/*
+ * Each answer to a READ that is asked again may have another IP identification, and then another
+ * name, which comes behind it: an opener that has no memory can never take what is passed on. What
+ * is kept here is repeated as it was.
+ */
+bool resp_tx_lacked(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	const struct lane *l = &fl->lane;
+	struct lane_reads *x = reads_of(e, l);
+
+	return l->role == ROLE_ACCEPTOR && l->state == LANE_HELD && x &&
+	       psn_in(f->psn, x->una, l->una.psn) && keep(e, fl, x, f);
 }
 
 static bool send(struct engine *e, struct flow *fl, struct lane_reads *x, struct pkt *d,
