@@ -287,6 +287,20 @@ static void mark_lost(struct engine *e, struct lane_reads *x, uint32_t from, uin
 	}
 }
 
+/*
+ * The opener has what lies between two holes. Where memory is short that goes, too: what is missing
+ * may not be held here, and must find room when it is asked for again. Else both of us might be
+ * full of what comes behind it, for ever.
+ */
+static void release_between(struct engine *e, struct lane_reads *x, const struct report *r)
+{
+	if (pool_fill(e->pool, POOL_TRANSIT) < POOL_SHORT)
+		return;
+	/* behind the last of as many as fit there may be more */
+	for (uint8_t i = 0; i < r->nholes && i + 1 < REPORT_HOLES; i++)
+		resp_drop(e, x, r->hole[i].end, i + 1 < r->nholes ? r->hole[i + 1].from : r->hi);
+}
+
 static bool sane(const struct lane *l, const struct report *r)
 {
 	if (psn_before(r->hi, r->cum) || psn_diff(r->hi, l->epsn.psn) > (int32_t)WINDOW_SPAN ||
@@ -327,6 +341,7 @@ void resp_tx_progress(struct engine *e, struct flow *fl, const struct report *r)
 		x->backoff = 0;
 		arm(e, fl);
 	}
+	release_between(e, x, r);
 	reo = x->rtt.minrtt_us / 4 > REO_MIN_US ? x->rtt.minrtt_us / 4 : REO_MIN_US;
 	age = x->rtt.srtt_us ? x->rtt.srtt_us + reo : RTO_FIRST_US / 2;
 	lost = x->lost;
