@@ -313,6 +313,7 @@ struct read_rec *resp_kept(struct engine *e, const struct lane_reads *x, uint32_
 struct read_rec *resp_kept_as(struct engine *e, const struct lane_reads *x, uint32_t wire);
 void resp_keep(struct engine *e, struct flow *fl, const struct read_rec *r);
 bool resp_drop_kept(struct engine *e, struct flow *fl);
+bool resp_drop_given(struct engine *e, struct flow *fl);
 void resp_idle(struct engine *e, struct flow *fl);
 void resp_expire(struct engine *e, struct flow *fl);
 

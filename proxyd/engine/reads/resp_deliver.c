@@ -166,6 +166,27 @@ static struct pkt *held_as(struct engine *e, const struct lane_reads *x, uint32_
 		       : NULL;
 }
 
+/* There is no room, and the host has got a part of a READ that is not through yet: that part goes.
+ * Should the host have lost it, the responder is asked again, as for what was never kept. */
+bool resp_drop_given(struct engine *e, struct flow *fl)
+{
+	struct lane_reads *x = reads_of(e, &fl->lane);
+	const struct read_rec *r = reads_head(e, &fl->lane);
+	uint32_t held = x->held, psn, end;
+
+	if (!r || resp_long(r->span))
+		return false;
+	psn = r->wire;
+	end = psn_add(psn, psn_sub(r->resp_next, r->at.psn));
+	while (psn_before(psn, end) && window_next(&x->win, e->pool, psn, end, &psn)) {
+		/* the place of one that is gone may be that of a later one by now */
+		if (held_as(e, x, psn))
+			resp_drop(e, x, psn, psn_add(psn, 1));
+		psn = psn_add(psn, 1);
+	}
+	return x->held != held;
+}
+
 /* A turn toward the host. Returns true when there is more to give but it had to stop. */
 bool resp_deliver(struct engine *e, struct flow *fl, uint32_t quantum, bool *moved)
 {

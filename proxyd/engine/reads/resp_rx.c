@@ -78,7 +78,7 @@ static struct pkt *retain(struct engine *e, struct flow *fl, const struct frame 
 			return d;
 		}
 		pool_unappend(e->pool, &x->log, loc, f->len);
-	} while (resp_drop_kept(e, fl));
+	} while (resp_drop_kept(e, fl) || resp_drop_given(e, fl));
 	return NULL;
 }
 
