@@ -208,7 +208,8 @@ static void every_second(struct daemon *d)
 	} else if ((rc == -ENETDOWN) != d->port_down) {
 		d->port_down = !d->port_down;
 		log_line(LOG_WARNING, "interface %s or %s %s", d->cfg->ifname[STEER_LAN],
-			 d->cfg->ifname[STEER_WAN], d->port_down ? "is down" : "is up again");
+			 d->cfg->ifname[STEER_WAN],
+			 d->port_down ? "is down or has no carrier" : "is up again");
 	}
 }
 

@@ -31,7 +31,7 @@ enum health_level {
 	  "transfers of these queue pairs failed: look at the far hosts, and at the log for "      \
 	  "FAULT")                                                                                 \
 	X(PORT_DOWN, "port-down", CRITICAL, 0, 5,                                                  \
-	  "set both interfaces up: ip link set lan0 up; ip link set wan0 up")                      \
+	  "look at the cables of both ports, and set both up: ip link set dev INTERFACE up")       \
 	X(DOUBLED, "doubled-frames", CRITICAL, 0, 600,                                             \
 	  "restart longhauld, and report this with the version of the kernel")                     \
 	X(WAN_RATE, "wan-rate", WARNING, 5, 30,                                                    \

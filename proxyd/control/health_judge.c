@@ -308,7 +308,7 @@ static void judge_host(struct health *h, const struct window *w)
 {
 	const struct health_sample *s = &h->sample;
 
-	judge(h, HEALTH_PORT_DOWN, bad_if(s->port_down), "an interface is down");
+	judge(h, HEALTH_PORT_DOWN, bad_if(s->port_down), "an interface is down or has no carrier");
 	judge(h, HEALTH_DOUBLED, bad_if(s->bad_chunks),
 	      "the kernel showed %" PRIu64
 	      " packet buffers that it did not have; such frames are dropped",

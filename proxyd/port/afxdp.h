@@ -205,9 +205,9 @@ int afxdp_fenced(const struct afxdp *x, afxdp_held_fn fn, void *ctx);
 const char *afxdp_pins(const struct afxdp *x);
 
 /**
- * afxdp_check - whether both interfaces still serve: 0, -ENETDOWN while one is down, -ENODEV after
- * one was removed or renamed (the sockets are dead then: close). For a slow timer, it makes system
- * calls.
+ * afxdp_check - whether both interfaces still serve: 0, -ENETDOWN while one is down or has no
+ * carrier, -ENODEV after one was removed or renamed (the sockets are dead then: close). For a slow
+ * timer, it makes system calls.
  */
 int afxdp_check(const struct afxdp *x);
 

@@ -152,11 +152,12 @@ void netif_close(struct netif *nif)
 
 int netif_check(const struct netif *nif)
 {
+	const short serves = IFF_UP | IFF_RUNNING; /* the latter: something is at its other end */
 	struct ifreq ifr = {0};
 
 	if (if_nametoindex(nif->name) != nif->index)
 		return -ENODEV;
-	if (if_ioctl(nif->name, SIOCGIFFLAGS, &ifr) == 0 && !(ifr.ifr_flags & IFF_UP))
+	if (if_ioctl(nif->name, SIOCGIFFLAGS, &ifr) == 0 && (ifr.ifr_flags & serves) != serves)
 		return -ENETDOWN;
 	return 0;
 }

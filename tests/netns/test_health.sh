@@ -112,6 +112,8 @@ it "the peer comes back: over" peer_back
 it "a responder is silent, and speaks again" silent
 it "an interface is down: critical" eval 'ip -n $P-gb link set lan0 down && raised b port-down &&
 	ip -n $P-gb link set lan0 up && over b port-down'
+it "and so it is where what it is connected to is down" eval 'ip -n $P-hb link set eth0 down && raised b port-down &&
+	ip -n $P-hb link set eth0 up && over b port-down && neighbours b && await 30 carrier'
 it "status -w: again and again" eval '[ "$(cli a -w0.2 -n 3 status | grep -c "longhauld is running")" = 3 ]'
 it "no daemon: status 3" says 3 "cannot reach longhauld" "$B/longhaul" -s "$LAB/none.sock" status
 it "a filter that cannot match: a state" says 1 "state is one of" cli a qp state helt
