@@ -166,15 +166,16 @@ static void begin_stop(struct daemon *d)
 }
 
 /*
- * The sockets on that port are dead, whatever becomes of it. Another process finds it again, and
- * goes on. Where nothing outlives this one it is a stop: without the LAN port, what is owed can be
- * delivered yet; without the WAN port hosts can be told at least that it is not.
+ * The sockets on that port are dead, whatever becomes of it, or do not get all that comes by it.
+ * Another process finds it again, opens it as it is then, and goes on. Where nothing outlives this
+ * one it is a stop: without the LAN port, what is owed can be delivered yet; without the WAN port
+ * hosts can be told at least that it is not.
  */
-static void port_gone(struct daemon *d)
+static void port_gone(struct daemon *d, const char *what)
 {
 	d->port_gone = true;
-	log_line(LOG_ERR, "interface %s or %s was removed or renamed; ending",
-		 d->cfg->ifname[STEER_LAN], d->cfg->ifname[STEER_WAN]);
+	log_line(LOG_ERR, "interface %s or %s %s; ending", d->cfg->ifname[STEER_LAN],
+		 d->cfg->ifname[STEER_WAN], what);
 	if (d->state_fd) {
 		d->hand_over = true;
 		finish(d, 1);
@@ -202,9 +203,10 @@ static void every_second(struct daemon *d)
 		   "WATCHDOG=1\nSTATUS=%u rules, %u connections, %llu KiB of memory in custody%s",
 		   d->cfg->nrules, mem.conns, (unsigned long long)mem.custody_used >> 10,
 		   d->phase != RUNNING ? ", stopping" : "");
-	if (rc == -ENODEV) {
+	if (rc == -ENODEV || rc == -ESTALE) {
 		if (!d->port_gone)
-			port_gone(d);
+			port_gone(d, rc == -ENODEV ? "was removed or renamed"
+						   : "has another number of receive queues");
 	} else if ((rc == -ENETDOWN) != d->port_down) {
 		d->port_down = !d->port_down;
 		log_line(LOG_WARNING, "interface %s or %s %s", d->cfg->ifname[STEER_LAN],

@@ -296,9 +296,13 @@ unsigned int afxdp_queues(const struct afxdp *x, enum steer_side side)
 
 int afxdp_check(const struct afxdp *x)
 {
+	static const int worst_first[] = {-ENODEV, -ESTALE, -ENETDOWN};
 	int lan = netif_check(&x->port[STEER_LAN].nif), wan = netif_check(&x->port[STEER_WAN].nif);
 
-	return lan == -ENODEV || !wan ? lan : wan;
+	for (size_t i = 0; i < sizeof(worst_first) / sizeof(worst_first[0]); i++)
+		if (lan == worst_first[i] || wan == worst_first[i])
+			return worst_first[i];
+	return 0;
 }
 
 bool afxdp_gone(const struct afxdp *x, enum steer_side side)

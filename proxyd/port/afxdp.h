@@ -206,12 +206,13 @@ const char *afxdp_pins(const struct afxdp *x);
 
 /**
  * afxdp_check - whether both interfaces still serve: 0, -ENETDOWN while one is down or has no
- * carrier, -ENODEV after one was removed or renamed (the sockets are dead then: close). For a slow
- * timer, it makes system calls.
+ * carrier, -ENODEV after one was removed or renamed (the sockets are dead then: close), -ESTALE when
+ * one has other receive queues than it had (what comes by a new one nobody reads: open again). For
+ * a slow timer, it makes system calls.
  */
 int afxdp_check(const struct afxdp *x);
 
-/** afxdp_gone - whether the interface on that side was. */
+/** afxdp_gone - whether the interface on that side was removed or renamed. */
 bool afxdp_gone(const struct afxdp *x, enum steer_side side);
 
 /** afxdp_restores - whether closing gives something back to an interface, which needs

@@ -70,15 +70,21 @@ static unsigned int sysfs_queues(const char *name)
 	return n ? n : 1;
 }
 
-static unsigned int rx_queues(const char *name)
+/* Receive queues of a driver that has a notion of channels, 0: it has none. */
+static unsigned int rx_channels(const char *name)
 {
 	struct ethtool_channels ch = {.cmd = ETHTOOL_GCHANNELS};
-	unsigned int n;
 
 	if (if_ethtool(name, &ch) < 0)
-		return sysfs_queues(name);
-	n = ch.rx_count + ch.combined_count;
-	return n ? n : 1;
+		return 0;
+	return ch.rx_count + ch.combined_count ? ch.rx_count + ch.combined_count : 1;
+}
+
+static unsigned int rx_queues(const char *name)
+{
+	unsigned int n = rx_channels(name);
+
+	return n ? n : sysfs_queues(name);
 }
 
 /* Returns whether the device stripped tags before. */
@@ -154,9 +160,13 @@ int netif_check(const struct netif *nif)
 {
 	const short serves = IFF_UP | IFF_RUNNING; /* the latter: something is at its other end */
 	struct ifreq ifr = {0};
+	unsigned int queues;
 
 	if (if_nametoindex(nif->name) != nif->index)
 		return -ENODEV;
+	queues = rx_channels(nif->name);
+	if (queues && queues != nif->queues)
+		return -ESTALE;
 	if (if_ioctl(nif->name, SIOCGIFFLAGS, &ifr) == 0 && (ifr.ifr_flags & serves) != serves)
 		return -ENETDOWN;
 	return 0;

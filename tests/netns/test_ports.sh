@@ -68,6 +68,19 @@ it "the WAN port near the requester is renamed, and back" renamed a wan0
 it "the LAN port near the responder is renamed, and back" renamed b lan0
 it "the WAN port near the requester is deleted and made anew" wan_new a
 it "the WAN port near the responder" wan_new b
+more_queues() # SITE INTERFACE: the next daemon has sockets on all of them
+{
+	in_ns "g$1" ethtool -L "$2" rx 2 || return
+	reap "gw-$1"
+	[ $? = 1 ] && log_has "$1" "$2.* has another number of receive queues" || return
+	gateway_start "$1" && goes_on "$1" && log_has "$1" "port $2: .* 2 queues"
+}
+name="the LAN port near the requester gets another receive queue"
+if [ "$(in_ns ga ethtool -l lan0 | awk '/^RX:/ {print $2; exit}')" -gt 1 ]; then
+	it "$name" more_queues a lan0
+else
+	skip "$name" "it cannot have more"
+fi
 none_lost()
 {
 	local s
