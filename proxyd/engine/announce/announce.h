@@ -251,7 +251,10 @@ enum announce_turn announce_turn(struct engine *e, struct flow *fl, struct pkt *
 /** announce_sent - the packet @d at nxt was sent, or (@absorbed) need not be. */
 void announce_sent(struct engine *e, struct lane *l, const struct pkt *d, bool absorbed);
 /** announce_number - the PSN toward the responder of what has @psn on the wire. */
-uint32_t announce_number(struct lane_announce *y, uint32_t psn);
+static inline uint32_t announce_number(struct lane_announce *y, uint32_t psn)
+{
+	return psn_before(psn, y->map.asked.psn) ? psn_to_wire(&y->map, psn) : y->next.psn;
+}
 /** announce_last - the last packet behind @psn that went to the responder; @psn if there is
  * none. */
 uint32_t announce_last(struct engine *e, struct lane *l, uint32_t psn);

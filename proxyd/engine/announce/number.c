@@ -11,11 +11,6 @@
  */
 #include "engine/announce/announce.h"
 
-uint32_t announce_number(struct lane_announce *y, uint32_t psn)
-{
-	return psn_before(psn, y->map.asked.psn) ? psn_to_wire(&y->map, psn) : y->next.psn;
-}
-
 uint32_t announce_last(struct engine *e, struct lane *l, uint32_t psn)
 {
 	const struct lane_announce *y = announce_of(e, l);

@@ -215,9 +215,8 @@ static bool may_ask(struct engine *e, const struct flow *fl, struct lane_announc
 	const struct lane *l = &fl->lane;
 
 	return !y->inside && l->nxt.psn == (y->numbered ? y->map.asked.psn : l->high) &&
-	       !l->rnr_wait && !l->refusal && l->state == LANE_HELD &&
-	       segment_left(y, l) && mq_free_count(e->reads) > 0 &&
-	       outstanding(e, l, y) < depth(e, fl, y);
+	       !l->rnr_wait && !l->refusal && l->state == LANE_HELD && segment_left(y, l) &&
+	       mq_free_count(e->reads) > 0 && outstanding(e, l, y) < depth(e, fl, y);
 }
 
 bool announce_run(struct engine *e, struct flow *fl)
