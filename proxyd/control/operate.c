@@ -116,7 +116,8 @@ static bool run_bypass(const struct view_source *src, const json_t *req, uint64_
 		op->nrules = on ? op->nrules : 0;
 	} else if (rule) {
 		i = rule_index(src, rule);
-		/* a reload may have removed one that is bypassed, and would be again with its name */
+		/* a reload may have removed one that is bypassed, and would be again with its
+		 * name */
 		if (i < 0 && (on || !rule_noted(op, rule)))
 			return wrong(err, errlen, "there is no such rule; see rule show");
 		if (i >= 0)

@@ -206,9 +206,9 @@ const char *afxdp_pins(const struct afxdp *x);
 
 /**
  * afxdp_check - whether both interfaces still serve: 0, -ENETDOWN while one is down or has no
- * carrier, -ENODEV after one was removed or renamed (the sockets are dead then: close), -ESTALE when
- * one has other receive queues than it had (what comes by a new one nobody reads: open again). For
- * a slow timer, it makes system calls.
+ * carrier, -ENODEV after one was removed or renamed (the sockets are dead then: close), -ESTALE
+ * when one has other receive queues than it had (what comes by a new one nobody reads: open again).
+ * For a slow timer, it makes system calls.
  */
 int afxdp_check(const struct afxdp *x);
 

@@ -40,8 +40,8 @@ int netif_open(struct netif *nif, const char *name, char *err, size_t errlen);
 /** netif_close - undo what netif_open() changed. */
 void netif_close(struct netif *nif);
 
-/** netif_check - 0, -ENETDOWN when it is down or has no carrier, -ENODEV when the name means nothing
- *  or another interface now, -ESTALE when it has another number of receive queues. */
+/** netif_check - 0, -ENETDOWN when it is down or has no carrier, -ENODEV when the name means
+ *  nothing or another interface now, -ESTALE when it has another number of receive queues. */
 int netif_check(const struct netif *nif);
 
 /* afxdp_prog.c: the XDP program */

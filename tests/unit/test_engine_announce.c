@@ -271,8 +271,8 @@ static void test_all_acknowledged(void **state)
 
 /* ---- the lane ends ---- */
 
-/* As many READs as the initiator takes at a time are asked for @n pieces of command 4, and command 5
- * waits for its turn. Returns the PSN of the first of them. */
+/* As many READs as the initiator takes at a time are asked for @n pieces of command 4, and command
+ * 5 waits for its turn. Returns the PSN of the first of them. */
 static uint32_t queued(struct storage *s, uint8_t n)
 {
 	uint32_t own;

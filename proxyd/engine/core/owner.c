@@ -175,8 +175,7 @@ static bool unheard(const struct engine *e, const struct lane *l, bool anew)
 
 	if (lane_stalled(e, l))
 		return sent || anew;
-	return sent && anew && !l->rnr_run &&
-	       now_us(e) - l->waits_us > STALL_NS / NSEC_PER_USEC;
+	return sent && anew && !l->rnr_run && now_us(e) - l->waits_us > STALL_NS / NSEC_PER_USEC;
 }
 
 /* The same of an ACCEPTOR. Its opener hears it, too, but cannot tell it from a forger's word. */
@@ -200,8 +199,9 @@ static bool acceptor_replaced(struct engine *e, struct flow *fl, bool anew)
 	return false;
 }
 
-/** lane_disputed - ACCEPTOR: whether what is about to be sent, the first after a silence, must wait,
- * because the responder counts anew. Unless it speaks otherwise it is refused (far_rnr_over()). */
+/** lane_disputed - ACCEPTOR: whether what is about to be sent, the first after a silence, must
+ * wait, because the responder counts anew. Unless it speaks otherwise it is refused
+ * (far_rnr_over()). */
 bool lane_disputed(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;

@@ -406,8 +406,8 @@ void stream_rx_named(struct engine *e, struct flow *fl, struct pkt *d, uint32_t 
 /*
  * The opener has let go, and what was promised is done (near/let_go.c). What is held here is the
  * hosts' again: all of it goes on to the responder, named or not, as if it came just now, up to
- * where one of two packets must be forged. The latest true ACK ended here and may not have come to the opener in time, so the requester is told
- * it.
+ * where one of two packets must be forged. The latest true ACK ended here and may not have come to
+ * the opener in time, so the requester is told it.
  */
 void stream_rx_let_go(struct engine *e, struct flow *fl)
 {
