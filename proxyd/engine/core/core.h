@@ -139,7 +139,6 @@ bool lane_may_await(struct engine *e, const struct lane *l, uint32_t psn);
 bool lane_strange_ack(const struct engine *e, const struct lane *l, const struct frame *f);
 void lane_sure(struct engine *e, struct flow *fl);
 bool lane_replaced(struct engine *e, struct flow *fl);
-bool lane_disputed(struct engine *e, struct flow *fl);
 void lane_answered(struct engine *e, struct flow *fl, const struct frame *f);
 void lane_counts(struct engine *e, struct flow *fl, uint32_t msn);
 

@@ -12,11 +12,7 @@
  *	ACK just below una, today's MSN	it has all that we know it to have, whoever asks
  *	a true ACK beyond una		likewise
  *	an MSN that was passed long ago	it counts anew: the queue pair is another one, and
- *	or an ACK to another requester	what the former one has not taken is not sent
- *
- * The last is believed at once where nothing is owed. It may be forged, or an ACK that was late on
- * its way, and what was promised is never dropped for it: of a pair the acceptor, who hears the
- * responder, waits for another word, and then refuses what it holds; the opener only keeps quiet.
+ *	or an ACK to another requester	what the former one has not taken is lost
  *
  * Where such a request must not pass, because a barrier is open (link/order.c), the lane is in
  * @suspect as well: nobody is asked by it, but who sent it would take an ACK of what follows for
@@ -128,7 +124,7 @@ void lane_passed(struct engine *e, struct flow *fl, uint32_t psn)
 	if (!lane_asked(e, l) || l->passed_from == PSN_NONE || psn_before(psn, l->passed_from))
 		l->passed_from = psn;
 	l->passed_us = some_us(e);
-	l->suspect |= lane_keeps(l); /* an acceptor's is acceptor_replaced()'s */
+	l->suspect = lane_keeps(l);
 	lane_doubt(e, fl);
 }
 
@@ -165,89 +161,34 @@ void lane_sure(struct engine *e, struct flow *fl)
 	pace_run(e, fl);
 }
 
-/* ACCEPTOR: the responder counts anew (else other answers show another owner), after it has said
- * nothing for long: nor of what is on its way to it only since then. A single answer to a neighbour
- * may look like one to another owner, so that without such a count it must leave something of ours
- * without an answer. */
-static bool unheard(const struct engine *e, const struct lane *l, bool anew)
-{
-	bool sent = l->una.psn != l->high;
-
-	if (lane_stalled(e, l))
-		return sent || anew;
-	return sent && anew && !l->rnr_run && now_us(e) - l->waits_us > STALL_NS / NSEC_PER_USEC;
-}
-
-/* The same of an ACCEPTOR. Its opener hears it, too, but cannot tell it from a forger's word. */
-static bool acceptor_replaced(struct engine *e, struct flow *fl, bool anew)
+/** lane_replaced - the number belongs to another owner, so says the responder. A lane that owes
+ * something believes it only where the responder takes nothing more, now or later. Returns true
+ * when the lane is gone. */
+bool lane_replaced(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
 
-	if (l->state == LANE_DRAIN && lane_stalled(e, l)) {
+	if (l->role == ROLE_ACCEPTOR && l->state == LANE_DRAIN && lane_stalled(e, l)) {
 		/* no opener is left that could let go */
 		engine_event(e, EVENT_INCARNATION, fl, 0, 0);
 		lane_close(e, fl, REASON_INCARNATION, true);
 		return true;
 	}
-	if (!unheard(e, l, anew))
-		return false;
-	/* an opener that owes nothing lets go; until then, or until it is told, this one keeps
-	 * quiet, and with what is yet to come from the opener, too (lane_disputed()) */
-	l->disputed = l->suspect = true;
-	if (l->una.psn != l->high)
+	if (l->role == ROLE_ACCEPTOR && l->una.psn != l->high && lane_stalled(e, l)) {
+		/* its opener hears the same, and lets go; until then this one keeps quiet */
+		l->disputed = l->suspect = true;
 		wait_for_word(e, fl);
-	return false;
-}
-
-/** lane_disputed - ACCEPTOR: whether what is about to be sent, the first after a silence, must
- * wait, because the responder counts anew. Unless it speaks otherwise it is refused
- * (far_rnr_over()). */
-bool lane_disputed(struct engine *e, struct flow *fl)
-{
-	struct lane *l = &fl->lane;
-
-	if (l->role != ROLE_ACCEPTOR || !l->disputed || l->una.psn != l->high ||
-	    !psn_before(l->nxt.psn, l->epsn.psn))
-		return false;
-	lane_hold_back(e, fl, UNSURE_NS);
-	return true;
-}
-
-/*
- * The number belongs to another owner. Returns true when the lane is gone.
- *
- * Two frames of a forger say the same, and so does an ACK that was late on its way. A lane that
- * owes something drops none of it for that: an OPENER leaves it to its peer, which hears the
- * responder itself, and whose refusal is authentic. A lane alone has nobody to ask. It goes on
- * while the responder does, and else it fails, so that the host is told.
- */
-static bool replaced(struct engine *e, struct flow *fl, bool anew)
-{
-	struct lane *l = &fl->lane;
-	bool owes;
-
-	if (l->role == ROLE_ACCEPTOR)
-		return acceptor_replaced(e, fl, anew);
-	owes = lane_owes(e, l);
-	/* what was heard while the responder went on counts for nothing when it is silent later;
-	 * then it is asked again */
-	if (((owes || psn_map_differs(e, l)) && !lane_stalled(e, l)) ||
-	    (owes && l->role == ROLE_OPENER))
-		return false;
-	engine_event(e, EVENT_INCARNATION, fl, 0, 0);
-	if (owes) {
-		lane_refused(e, fl, l->una.psn, AETH_NAK_OPERATION, REASON_INCARNATION);
 		return false;
 	}
+	if (l->role == ROLE_ACCEPTOR)
+		return false;
+	/* an ACK that was late on its way looks the same: what was heard while the responder went
+	 * on counts for nothing when it is silent later; then it is asked again */
+	if ((lane_owes(e, l) || psn_map_differs(e, l)) && !lane_stalled(e, l))
+		return false;
+	engine_event(e, EVENT_INCARNATION, fl, 0, 0);
 	lane_close(e, fl, REASON_INCARNATION, true);
 	return true;
-}
-
-/** lane_replaced - answers to others say that the number has another owner. Returns true when the
- * lane is gone. */
-bool lane_replaced(struct engine *e, struct flow *fl)
-{
-	return replaced(e, fl, false);
 }
 
 /** lane_strange_ack - whether the ACK, NAK or answer @f, to what is in custody, comes from another
@@ -275,7 +216,7 @@ void lane_answered(struct engine *e, struct flow *fl, const struct frame *f)
 			lane_sure(e, fl);
 		}
 	} else if (behind < MSN_RECENT || msn <= psn_sub(f->psn, l->passed_from) + 1) {
-		replaced(e, fl, true);
+		lane_replaced(e, fl);
 	}
 }
 

@@ -131,7 +131,7 @@ bool far_run(struct engine *e, struct flow *fl, uint32_t quantum)
 	enum announce_turn turn = ANNOUNCE_SEND;
 	bool stopped = false, ask, asked = far_asked(l);
 
-	if (l->rnr_wait || l->refusal || l->state == LANE_FAULT || lane_disputed(e, fl))
+	if (l->rnr_wait || l->refusal || l->state == LANE_FAULT)
 		return false;
 	while (!(stopped = announce_run(e, fl)) && psn_before(l->nxt.psn, l->epsn.psn)) {
 		struct pkt *d = window_get(&l->win, e->pool, l->nxt.psn);
