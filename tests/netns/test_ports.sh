@@ -114,11 +114,19 @@ failed() # NAME: the endpoint's queue pair
 {
 	[ "$(so_far "$1" errors)" -gt 0 ] || ended "${pid[$1]}"
 }
-wan_lost() # what is in custody cannot be delivered: the log says how much it is, and the host is told
+# what is in custody cannot be delivered: the log says how much it is, and the host is told. The peer stands still,
+# or it might have said before that all of it has come.
+wan_lost()
 {
+	local status=0
+
 	begin_without lost || return
-	ip -n $P-ga link set wan0 down && ip -n $P-ga link set wan0 name other0 && ends_alone a &&
-	log_has a 'stopping with [1-9][0-9]* packets, [0-9]* bytes in custody undelivered' && await 60 failed lost-req
+	signal gw-b STOP
+	await 60 held_now 100 && ip -n $P-ga link set wan0 down && ip -n $P-ga link set wan0 name other0 && ends_alone a &&
+	log_has a 'stopping with [1-9][0-9]* packets, [0-9]* bytes in custody undelivered' && await 60 failed lost-req ||
+	status=1
+	signal gw-b CONT
+	return $status
 }
 it "the WAN port is gone, and nothing outlives the daemon: told to the log, and to the host" wan_lost
 end_hosts() # NAME
