@@ -36,9 +36,6 @@ static bool request_in_place(const struct lane *l, uint32_t psn)
 
 	if (l->role != ROLE_NONE)
 		return psn == l->epsn.psn;
-	/* of an orphan's requests nobody keeps count, and what breaks it needs the headers */
-	if (una == PSN_NONE && l->epsn.psn == PSN_NONE)
-		return true;
 	if (una != PSN_NONE && !psn_in(psn, una, psn_add(una, HOST_WINDOW)))
 		return false;
 	return psn == una || (l->epsn.psn != PSN_NONE && psn == l->went_on);
@@ -83,6 +80,10 @@ static bool shows_headers(struct engine *e, const struct flow *fl, const struct 
 {
 	/* nothing is made before there is a pair, and what makes the pair comes last */
 	if (fl->partner == FLOW_NONE)
+		return true;
+	/* of an orphan's requests nobody keeps count, and what breaks it needs the headers */
+	if (f->op->flags & OPF_REQUEST && !fl->tmpl.len && fl->lane.una.psn == PSN_NONE &&
+	    fl->lane.epsn.psn == PSN_NONE)
 		return true;
 	return in_place(e, fl, f) &&
 	       (f->op->flags & OPF_RESPONSE || !fl->tmpl.len || place_acked(e, fl, f));
