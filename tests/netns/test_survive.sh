@@ -3,19 +3,34 @@
 #
 # A daemon ends amid a transfer, by its own will or killed, and another one goes on where it ended: with lanes, numbers, custody, what was read
 # ahead and the session with its peer. The hosts' timers are those that network cards have by default (67 ms, seven
-# retries); they must not notice.
+# retries); they must not notice. On a busy machine the next one may take longer to begin than they wait: then once more.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/netns/lib.sh
 
 HOST=(--size 64K --depth 64 --mtu 4096 --timeout-exp 14 --retry 7)
 
+PATIENCE_MS=300
+
 # amid NAME OP CONDITION EVENT...: a stream from a that goes on while the event comes, and afterwards
 amid()
 {
-	local name=$1 op=$2 condition=$3 status=0
+	local tries=5
+
+	while :; do
+		longest_pause=0
+		stream "$@" && return
+		[ $((tries -= 1)) != 0 ] && [ $longest_pause -gt $PATIENCE_MS ] || return
+		echo "again: there was no daemon for $longest_pause ms"
+	done
+}
+
+stream()
+{
+	local name=$1 op=$2 condition=$3 status=0 faults
 
 	shift 3
+	faults="$(stat_of a faults) $(stat_of b faults)"
 	next_qpns
 	# without the connection manager nobody tells that a host will not ask for what was read ahead
 	transfer_begin "$name" a --op "$op" "${HOST[@]}" --region 8M --cm --seconds 600
@@ -25,7 +40,7 @@ amid()
 	enough "$name-req"
 	transfer_end "$name" && intact "$name" && [ "$(got "$name-req" errors)" = 0 ] || status=1
 	echo "longest gap: $(got "$name-req" gap-max-ms) ms"
-	[ "$(stat_of a faults)" = 0 ] && [ "$(stat_of b faults)" = 0 ] && return $status
+	[ "$(stat_of a faults) $(stat_of b faults)" = "$faults" ] && return $status
 }
 
 lab_up
