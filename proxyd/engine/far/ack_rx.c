@@ -522,6 +522,34 @@ static bool stray_answer(struct engine *e, struct flow *fl, const struct read_re
 	return true;
 }
 
+/* SINGLE: the answer @f of @r for the host. Where only the rest was asked for again
+ * (rest_of_read()) it begins anew; a host that did not ask so would fail of that. */
+static void give_answer(struct engine *e, const struct read_rec *r, const struct frame *f,
+			enum engine_port from)
+{
+	struct template t = {0};
+	struct build_spec s = {.t = &t,
+			       .opcode = f->opcode,
+			       .dqpn = f->dqpn,
+			       .psn = f->psn,
+			       .payload = f->data + f->payload,
+			       .payload_len = f->payload_len};
+	uint8_t out[FRAME_MAX];
+
+	if (r->opcode == OP_READ_REQUEST)
+		s.opcode = resp_opcode(psn_sub(f->psn, r->at.psn), r->span);
+	if (s.opcode == f->opcode) {
+		engine_tx(e, other_port(from), f->data, f->len);
+		return;
+	}
+	if (f->aeth) {
+		s.syndrome = frame_aeth_syndrome(f);
+		s.msn = frame_aeth_msn(f);
+	}
+	template_learn(&t, f);
+	engine_tx(e, other_port(from), out, build_packet(out, &s));
+}
+
 /* Returns true when it was passed on although no request that waits for it is known. */
 static bool rx_answer(struct engine *e, struct flow *fl, const struct frame *f,
 		      enum engine_port from)
@@ -546,11 +574,11 @@ static bool rx_answer(struct engine *e, struct flow *fl, const struct frame *f,
 		return stray_answer(e, fl, r, f, from);
 	case READ_AGAIN:
 		if (l->role == ROLE_SINGLE && !r->made)
-			engine_pass(e, from, f);
+			give_answer(e, r, f, from);
 		return false;
 	case READ_GAP:
 		if (l->role == ROLE_SINGLE) {
-			engine_pass(e, from, f);
+			give_answer(e, r, f, from);
 		} else if (r->asked + (l->rtt.srtt_us + ASK_AGAIN_US) * NSEC_PER_USEC < e->now) {
 			r->asked = e->now;
 			far_resume_at(e, fl, r->at.psn);
@@ -564,7 +592,7 @@ static bool rx_answer(struct engine *e, struct flow *fl, const struct frame *f,
 		} else if (r->made) {
 			COUNT(e, ATOMICS_DROPPED);
 		} else {
-			engine_tx(e, other_port(from), f->data, f->len);
+			give_answer(e, r, f, from);
 		}
 		break;
 	}

@@ -82,11 +82,44 @@ static bool probe_asks(const struct engine *e, const struct flow *fl, const stru
 	return (fl->lane.role == ROLE_SINGLE && unasked(d)) || must_ask(e, fl, d, fl->lane.nxt.psn);
 }
 
+/*
+ * SINGLE: the READ @d is sent again, and its host has the beginning of the answer: the rest is
+ * asked for, as a host does. A link that has no room for all of a long answer at once would drop
+ * the end of it for ever. Returns false when all of it is to be asked for.
+ */
+static bool rest_of_read(struct engine *e, struct flow *fl, const struct pkt *d, uint8_t *out,
+			 uint32_t *len)
+{
+	struct template t = {0};
+	struct build_spec s = {.t = &t, .opcode = OP_READ_REQUEST};
+	const struct read_rec *r;
+	struct frame f;
+
+	if (fl->lane.role != ROLE_SINGLE || !(d->flags & PKT_SENT) || !(d->flags & PKT_ANSWERED) ||
+	    frame_parse(lane_packet(e, d), d->len, &f) != FRAME_OK || f.opcode != OP_READ_REQUEST)
+		return false;
+	r = reads_find(e, &fl->lane, f.psn);
+	if (!r || r->done || r->at.psn != f.psn || r->resp_next == f.psn)
+		return false;
+	template_learn(&t, &f);
+	s.dqpn = f.dqpn;
+	s.ackreq = f.ackreq;
+	s.psn = r->resp_next;
+	s.va = r->va + (uint64_t)psn_sub(s.psn, f.psn) * flow_mtu(fl);
+	s.rkey = r->rkey;
+	s.length = r->length - psn_sub(s.psn, f.psn) * flow_mtu(fl);
+	*len = build_packet(out, &s);
+	return true;
+}
+
 static bool send(struct engine *e, struct flow *fl, struct pkt *d, bool ask)
 {
 	struct lane *l = &fl->lane;
+	uint8_t out[FRAME_MAX];
+	uint32_t len;
 
-	if (!tx(e, fl, d, ask))
+	if (rest_of_read(e, fl, d, out, &len) ? engine_tx(e, other_port(fl->side), out, len)
+					      : !tx(e, fl, d, ask))
 		return false;
 	if (l->role == ROLE_SINGLE)
 		pace_sent(e, d->len);

@@ -288,6 +288,9 @@ static void await_answer(struct engine *e, struct flow *fl, const struct frame *
 	if (!r) {
 		note_reasked(e, fl, f);
 	} else if (answer_comes(e, l, r)) {
+		/* what has passed was lost: it is to be asked for as well (far/) */
+		if (l->role == ROLE_SINGLE && !r->done && psn_before(f->psn, r->resp_next))
+			r->resp_next = f->psn;
 		l->dup++;
 		COUNT(e, DUP_READS);
 		return;
