@@ -192,6 +192,9 @@ bool learn_answers_other(struct engine *e, struct flow *fl, const struct frame *
 
 	if (!req || !icrc_ok(f) || (inside && psn_map_differs(e, l)) || lane_repeats(e, l, f->psn))
 		return false;
+	/* a host that waits for an ACK under this PSN fails of a response to a READ */
+	if (f->opcode != OP_ACK && lane_holds_other(e, l, f->psn))
+		return false;
 	engine_pass(e, other_port(fl->side), f);
 	proved = match_other(e, req, back, f->psn);
 	if (proved)
