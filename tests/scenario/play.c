@@ -344,8 +344,9 @@ static bool begin(struct play *x, const struct plan_incident *i)
 		if (w->engine[i->side])
 			world_restart(w, (int)i->side);
 		for (uint32_t n = 0; n < w->nqps; n++)
+			/* where appliances number, packets that were told are not counted */
 			if (w->qp[n].side[i->side].lost || w->qp[n].side[i->side].stranded ||
-			    x->p->announce)
+			    (w->qp[n].side[i->side].holed && world_renumbers(w)) || x->p->announce)
 				one_fails(x, n);
 		return false;
 	case INC_RNR_STORM:
@@ -631,6 +632,7 @@ void plan_run(const struct plan *p, struct plan_result *r, FILE *dump, FILE *tra
 {
 	struct play x = {.p = p};
 	struct world_config c;
+	const char *bad;
 	bool done;
 
 	world_of(p, &c);
@@ -646,7 +648,8 @@ void plan_run(const struct plan *p, struct plan_result *r, FILE *dump, FILE *tra
 	incidents(&x);
 	done = run_to_end(&x);
 	probe(&x);
-	*r = (struct plan_result){.violation = x.w->spoiled ? NULL : judge(&x, done),
+	bad = judge(&x, done);
+	*r = (struct plan_result){.violation = x.w->spoiled ? NULL : bad,
 				  .packets = x.w->packets,
 				  .forged = x.w->forged,
 				  .reused = x.w->reused,

@@ -283,6 +283,12 @@ struct world_qp *world_connect_cm(struct world *w, struct rc_qp_config *a,
  *  connection manager. What is left of their work waits. */
 void world_disconnect(struct world_qp *q, bool tell);
 
+/** world_renumbers - whether appliances may give packets other numbers than the hosts do. */
+static inline bool world_renumbers(const struct world *w)
+{
+	return w->cfg.prefetch || w->cfg.announce || w->cfg.atomic == ATOMIC_PREFETCH;
+}
+
 /** world_owed - whether an appliance has something of the owner of @q, who may be gone. */
 bool world_owed(struct world_qp *q);
 /** world_reconnect - the same QPNs again, with other data, from these PSNs on; the work goes on. */

@@ -27,11 +27,19 @@ bool world_lane(struct world_qp *q, int s, struct lane_info *out)
 
 bool world_owed(struct world_qp *q)
 {
-	struct lane_info l;
+	for (int s = 0; s < 2; s++) {
+		uint32_t lqpn = s ? q->cfg[0].rqpn : q->cfg[0].lqpn,
+			 rqpn = s ? q->cfg[0].lqpn : q->cfg[0].rqpn, from = 0;
+		struct conn_info ci;
 
-	for (int s = 0; s < 2; s++)
-		if (world_lane(q, s, &l) && l.custody.packets)
-			return true;
+		while (q->w->engine[s] && engine_conn_next(q->w->engine[s], from, q->w->now, &ci)) {
+			from = ci.id + 1;
+			/* one of its numbers may have had another partner */
+			if (ci.paired && (ci.lqpn == lqpn || ci.rqpn == rqpn) &&
+			    ci.lane[LANE_OUT].custody.packets)
+				return true;
+		}
+	}
 	return false;
 }
 
@@ -137,7 +145,9 @@ static const char *check_custody(struct world_qp *q, int s)
 		if (!q->side[s].fault_at) {
 			q->side[s].fault_at = q->w->now;
 			q->side[s].fault_una = una;
-		} else if (q->w->now > q->side[s].fault_at + MS && una != q->side[s].fault_una) {
+		} else if (q->w->now <= q->side[s].fault_at + MS) {
+			q->side[s].fault_una = una; /* what was on its way to the host */
+		} else if (una != q->side[s].fault_una) {
 			return "5: success after a fault";
 		}
 		return NULL;

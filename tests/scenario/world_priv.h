@@ -16,12 +16,6 @@ static inline uint64_t min64(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Whether appliances may give packets other numbers than the hosts do. */
-static inline bool world_renumbers(const struct world *w)
-{
-	return w->cfg.prefetch || w->cfg.announce || w->cfg.atomic == ATOMIC_PREFETCH;
-}
-
 /* world_crash.c: what happens to an engine, which may be killed by it and another one adopt it. */
 /* world_still.c: whether an appliance that stands still does not look at that link yet, and whether
  * the frame that was just taken of it had no room in the ring; all of it has been looked at; when

@@ -61,13 +61,13 @@ static void come_back(struct world_qp *q)
 		how = prng_below(&q->side[0].rng, REUSE_ANY);
 	for (int s = 0; s < 2; s++)
 		psn[s] = next_psn(q, how, r->first[s], r->left_off[s]);
-	q->debt = !(r->by_cm & REUSE_REQ) &&
-		  (world_owed(q) || may_repeat(q, 0, psn[0]) || may_repeat(q, 1, psn[1]));
 	/* far from the numbers of other queue pairs */
 	if (r->other & 1)
 		q->cfg[0].lqpn += 0x1000;
 	if (r->other & 2)
 		q->cfg[0].rqpn += 0x1000;
+	q->debt = !(r->by_cm & REUSE_REQ) &&
+		  (world_owed(q) || may_repeat(q, 0, psn[0]) || may_repeat(q, 1, psn[1]));
 	r->back_at = 0;
 	r->ended = ended(q);
 	q->w->reused++;

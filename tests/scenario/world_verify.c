@@ -7,17 +7,22 @@
 const char *world_verify_qp(struct world_qp *q, int s, bool complete)
 {
 	struct rc_qp *req = q->side[s].qp, *resp = q->side[!s].qp;
+	const char *bad = NULL;
 
 	if (!q->up)
 		return NULL;
 	if (q->w->cfg.check_range && rc_qp_stats(resp)->reads_out_of_range)
 		return "a READ went outside of the responder's region";
 	if (q->side[s].data_wrong)
-		return "a READ or atomic brought wrong data";
-	if (rc_check_prefix(req, resp))
-		return "3: what was executed is not a prefix of what was posted";
-	if (!complete)
+		bad = "a READ or atomic brought wrong data";
+	else if (rc_check_prefix(req, resp))
+		bad = "3: what was executed is not a prefix of what was posted";
+	if (bad && q->debt) {
+		world_wrong(q, bad); /* it may be the former owner's */
 		return NULL;
+	}
+	if (bad || !complete)
+		return bad;
 	if (q->side[s].failed || rc_qp_in_error(req))
 		return "a queue pair failed";
 	if (rc_check_all(req, resp))
