@@ -230,6 +230,7 @@ local reasons = {
 	"custody of the other direction is lost", "a former process numbered the packets anew",
 	"a READ was answered before its host asked", "the responder was not ready for too long",
 	"the opener does not name what it sends", "a request with an unknown opcode has passed",
+	"asked: has the number another owner?",
 }
 local byes = { "the process ends", "the peer is no longer configured" }
 local policies = { [0] = "early", "honest", "off" }

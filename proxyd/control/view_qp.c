@@ -73,6 +73,8 @@ const char *view_reason(enum lane_reason r)
 	case REASON_SOLO:
 		return "a READ was answered before the host asked, and it may have asked for "
 		       "something else";
+	case REASON_DISPUTED: /* is only asked; no lane ends by it */
+		return "the peer was asked whether the QP was reused";
 	case REASON_NONE:
 	case REASONS:
 		break;

@@ -26,6 +26,7 @@
 #define PEER_FEATURE_OFFER	0x8u  /* OPEN that is an offer */
 #define PEER_FEATURE_ANNOUNCE	0x10u /* ANSWERS that agree to announcements, PUSH */
 #define PEER_FEATURE_PARITY	0x40u /* PARITY */
+#define PEER_FEATURE_DISPUTE	0x80u /* CLOSE that asks (REASON_DISPUTED) */
 
 enum report_type {
 	REPORT_OPEN = 1, /* opener: from this PSN on I keep custody, receive it as a stream */
@@ -69,6 +70,8 @@ enum lane_reason {
 	REASON_UNNAMED,	  /* the opener does not say what it sends, and the acceptor's rule wants
 			    that (wan-check) */
 	REASON_OPCODE,	  /* a request whose opcode nobody here knows */
+	REASON_DISPUTED,  /* CLOSE by the opener: what it hears is of another owner of the number;
+			     the acceptor closes if it has heard the same (owner.c) */
 	REASONS,
 };
 

@@ -62,7 +62,8 @@ struct proto_challenge {
 #define PROTO_F_NAMES	   0x1u
 /* LANE NAMES by the acceptor, of responses, where OPEN asks for them */
 #define PROTO_F_NAMES_RESP 0x4u
-/* It beats each 50 ms while it is up. 0x02, 0x08, 0x10, 0x40: PEER_FEATURE_* of engine/report.h */
+/* It beats each 50 ms while it is up. 0x02, 0x08, 0x10, 0x40, 0x80: PEER_FEATURE_*
+ * (engine/report.h) */
 #define PROTO_F_BEATS	   0x20u
 /* What this version understands. */
 #define PROTO_FEATURES	   (PROTO_F_NAMES | PROTO_F_NAMES_RESP | PROTO_F_BEATS)

@@ -259,6 +259,8 @@ static void head_line(struct script *s, struct tokens *t)
 		s->rule.order = true;
 	} else if (token_is(t, "wan-unchecked")) {
 		s->rule.wan_check = false;
+	} else if (token_is(t, "disputes")) {
+		s->features |= PEER_FEATURE_DISPUTE;
 	} else if (token_is(t, "learn-off")) {
 		s->rule.learn = 0;
 	} else if (token_is(t, "pool")) {
@@ -360,6 +362,7 @@ static void start(struct script *s)
 	near->len = far->len = 48;
 	s->rule.peer = s->single ? PEER_NONE : 0;
 	s->r = rig_create(&s->cfg, &s->rule);
+	engine_peer_features(s->r->e, 0, s->features);
 	s->t0 = s->r->now;
 	s->started = true;
 	s->open.lane = 77;

@@ -36,6 +36,7 @@ struct script {
 
 	/* what the head of the script says */
 	bool responder, single;
+	uint32_t features; /* of the peer */
 	uint32_t mtu;
 	enum start start;
 	struct rule rule;

@@ -338,7 +338,7 @@ static struct engine *make_engine(struct world *w, int side)
 				     ? 0
 				     : PEER_FEATURE_ORDER | PEER_FEATURE_NAMES_RESP |
 					       PEER_FEATURE_OFFER | PEER_FEATURE_ANNOUNCE |
-					       PEER_FEATURE_PARITY);
+					       PEER_FEATURE_PARITY | PEER_FEATURE_DISPUTE);
 	if (!w->cfg.single)
 		engine_peer_event(e, 0, PEER_UP, w->now);
 	return e;

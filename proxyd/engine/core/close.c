@@ -19,8 +19,10 @@
 #define OPCODE_RETRY_NS	 (10 * NSEC_PER_SEC)
 /* A refusal is told again after this. */
 #define REFUSED_AGAIN_NS (100 * NSEC_PER_MSEC)
+/* So is a question, this and two round trips later. */
+#define DISPUTE_AGAIN_NS (100 * NSEC_PER_MSEC)
 
-void lane_send_close(struct engine *e, struct flow *fl)
+static void send_close(struct engine *e, struct flow *fl, enum lane_reason why)
 {
 	struct lane *l = &fl->lane;
 	struct report r = {
@@ -29,11 +31,24 @@ void lane_send_close(struct engine *e, struct flow *fl)
 		.gen = l->gen,
 		.key = fl->key,
 		.by_opener = l->role == ROLE_OPENER,
-		.reason = l->reason,
+		.reason = (uint8_t)why,
 	};
 
 	if (l->peer != PEER_NONE)
 		e->sink.report(e->sink.ctx, (unsigned int)l->peer, &r);
+}
+
+void lane_send_close(struct engine *e, struct flow *fl)
+{
+	send_close(e, fl, fl->lane.reason);
+}
+
+/* OPENER: ask the peer whether it has heard another owner of the number, too (owner.c). */
+void lane_ask_owner(struct engine *e, struct flow *fl)
+{
+	send_close(e, fl, REASON_DISPUTED);
+	wheel_arm(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_AUX),
+		  e->now + DISPUTE_AGAIN_NS + 2ull * fl->lane.rtt.srtt_us * NSEC_PER_USEC);
 }
 
 /* Do not open it again for a while. */

@@ -99,6 +99,7 @@ uint64_t lane_rto_ns(const struct lane *l);
 
 /* close.c: how a lane ends */
 void lane_send_close(struct engine *e, struct flow *fl);
+void lane_ask_owner(struct engine *e, struct flow *fl);
 void lane_close(struct engine *e, struct flow *fl, enum lane_reason why, bool tell);
 void lane_stay_watched(struct engine *e, struct flow *fl, enum lane_reason why);
 void lanes_gone(struct engine *e, struct flow *fl, struct flow *other);

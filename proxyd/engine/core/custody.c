@@ -310,7 +310,7 @@ void lane_true_ack(struct engine *e, struct flow *fl, const struct mark *m)
 		lane_skip(e, fl, m);
 		l->backoff = 0;
 		/* the responder counts as we do (owner.c) */
-		l->suspect = l->disputed = l->held_once = false;
+		l->suspect = l->disputed = l->anew = l->held_once = false;
 	}
 	if (psn_after(l->una.psn, l->start))
 		l->start_acked = true;

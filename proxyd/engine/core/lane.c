@@ -56,6 +56,7 @@ const char *lane_reason_name(enum lane_reason r)
 		[REASON_NOT_READY] = "responder-not-ready",
 		[REASON_UNNAMED] = "packets-not-named",
 		[REASON_OPCODE] = "unknown-opcode",
+		[REASON_DISPUTED] = "number-disputed",
 	};
 
 	return r < REASONS && names[r] ? names[r] : "?";

@@ -159,8 +159,11 @@ struct mark {
  * @gone:       both hosts have said that the connection is down
  * @suspect:    the requester may be another owner of its number (owner.c); @held_back: and nothing
  *              is sent before the responder has spoken (@rnr_wait, too); @held_once: not again
- *              before it speaks; @disputed: ACCEPTOR: it has, and counts anew; @proved: it has just
- *              said of what passed to it that it counts as we do
+ *              before it speaks; @disputed: it has, and counts anew: ACCEPTOR: after a silence;
+ *              OPENER: the peer is asked whether it has heard that, too; @anew: ACCEPTOR: it has
+ *              since what it said last that counts as we do; @other_pair: OPENER: and the two
+ *              flows are no pair; @proved: it has just said of what passed to it that it counts as
+ *              we do
  * @room_naks:  so often it was asked for what there had been no room for, and nothing was accepted
  * @no_mtu:     it began when no path MTU was known: the peer may not know one, so no READ is held
  * @room:       OPENER: the peer takes packets before this PSN
@@ -201,6 +204,7 @@ struct lane {
 	uint8_t backoff;
 	uint8_t msg : 2;
 	bool no_mtu : 1;
+	bool anew : 1, other_pair : 1;
 	bool closing : 1; /* ACCEPTOR: the opener is asked to let go */
 	bool begins : 1;  /* WATCH: the first request of all is the one at @una (learn/cm.c) */
 	uint8_t reasked : 3;

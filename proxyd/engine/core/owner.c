@@ -14,6 +14,12 @@
  *	an MSN that was passed long ago	it counts anew: the queue pair is another one, and
  *	or an ACK to another requester	what the former one has not taken is lost
  *
+ * The last two may be forged, on the WAN as well as on the LAN, and what was told to be done would
+ * be dropped without a word to who was told. So an opener that owes something asks its peer, which
+ * hears the responder from its own LAN, and whose word is authentic: the lane ends when that has
+ * heard the same (@anew). An appliance alone has nobody to ask: its lane fails, so that the host
+ * learns it. One whose peer is too old to be asked lets go.
+ *
  * Where such a request must not pass, because a barrier is open (link/order.c), the lane is in
  * @suspect as well: nobody is asked by it, but who sent it would take an ACK of what follows for
  * one of this, too. Then a true ACK beyond una ends the doubt, or a repeat that passes later.
@@ -147,7 +153,7 @@ void lane_sure(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
 
-	l->disputed = l->held_once = false;
+	l->disputed = l->anew = l->held_once = false;
 	if (!l->suspect)
 		return;
 	l->suspect = false;
@@ -161,6 +167,21 @@ void lane_sure(struct engine *e, struct flow *fl)
 	pace_run(e, fl);
 }
 
+/* OPENER: leave it to the peer. Returns false when that cannot be asked. */
+static bool dispute(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+
+	if (l->role != ROLE_OPENER || !(e->peer_features[l->peer] & PEER_FEATURE_DISPUTE))
+		return false;
+	/* while the two do not agree about the lane there is other evidence to come */
+	if (l->disputed || !l->accepted || l->reopen)
+		return true;
+	l->disputed = l->suspect = true;
+	lane_ask_owner(e, fl);
+	return true;
+}
+
 /** lane_replaced - the number belongs to another owner, so says the responder. A lane that owes
  * something believes it only where the responder takes nothing more, now or later. Returns true
  * when the lane is gone. */
@@ -168,6 +189,7 @@ bool lane_replaced(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
 
+	l->anew = l->role == ROLE_ACCEPTOR;
 	if (l->role == ROLE_ACCEPTOR && l->state == LANE_DRAIN && lane_stalled(e, l)) {
 		/* no opener is left that could let go */
 		engine_event(e, EVENT_INCARNATION, fl, 0, 0);
@@ -186,7 +208,13 @@ bool lane_replaced(struct engine *e, struct flow *fl)
 	 * on counts for nothing when it is silent later; then it is asked again */
 	if ((lane_owes(e, l) || psn_map_differs(e, l)) && !lane_stalled(e, l))
 		return false;
+	if (l->refusal || (lane_owes(e, l) && dispute(e, fl)))
+		return false;
 	engine_event(e, EVENT_INCARNATION, fl, 0, 0);
+	if (l->role == ROLE_SINGLE && lane_owes(e, l)) {
+		lane_refused(e, fl, l->una.psn, AETH_NAK_OPERATION, REASON_INCARNATION);
+		return false;
+	}
 	lane_close(e, fl, REASON_INCARNATION, true);
 	return true;
 }

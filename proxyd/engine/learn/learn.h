@@ -20,6 +20,8 @@ void learn_response(struct engine *e, struct flow *fl, const struct frame *f);
 /* match.c: which queue pairs bear the same PSNs */
 /** learn_passed - a repeat of the held @fl passes to the responder: who is answered? */
 void learn_passed(struct engine *e, struct flow *fl, uint32_t psn);
+/** learn_no_pair - @fl, whose lane has ended, and its partner are no pair: another one answers. */
+void learn_no_pair(struct engine *e, struct flow *fl);
 /** learn_asker - the unpaired flow that an ACK of @psn in the paired flow @ack answers, or NULL. */
 struct flow *learn_asker(struct engine *e, const struct flow *ack, uint32_t psn);
 /**

@@ -145,16 +145,24 @@ struct flow *learn_asker(struct engine *e, const struct flow *ack, uint32_t psn)
 	return ack ? match_find(e, ack, psn, PSN_NONE) : NULL;
 }
 
-/* The requester of the held @fl has another responder now. */
-static void other_responder(struct engine *e, struct flow *fl)
+void learn_no_pair(struct engine *e, struct flow *fl)
 {
 	struct flow *back = flow_partner(e, fl);
 
-	if (!lane_replaced(e, fl) || !back || back->lane.role != ROLE_NONE)
+	if (!back || back->lane.role != ROLE_NONE)
 		return;
 	match_contradicts(e, fl);
 	match_contradicts(e, back);
 	flow_unpair(e, fl);
+}
+
+/* The requester of the held @fl has another responder now. */
+static void other_responder(struct engine *e, struct flow *fl)
+{
+	if (lane_replaced(e, fl))
+		learn_no_pair(e, fl);
+	else
+		fl->lane.other_pair = fl->lane.disputed;
 }
 
 /* What was asked by @req, unpaired, with @psn is answered in the paired flow @ack. Returns true

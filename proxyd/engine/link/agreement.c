@@ -251,6 +251,43 @@ static struct flow *accepted_lane(struct engine *e, unsigned int peer, const str
 	return lane_accepted_find(e, (int8_t)peer, r->lane, r->gen);
 }
 
+/*
+ * The opener asks whether the number has another owner. Only what the responder has said here
+ * counts. The opener may not have heard that the lane was closed for it.
+ */
+static void rx_disputed(struct engine *e, unsigned int peer, const struct report *r)
+{
+	struct flow *fl = accepted_lane(e, peer, r);
+	struct report gone = {.type = REPORT_CLOSE,
+			      .lane = r->lane,
+			      .gen = r->gen,
+			      .key = r->key,
+			      .reason = REASON_INCARNATION};
+
+	if (fl && fl->lane.anew) {
+		engine_event(e, EVENT_INCARNATION, fl, 0, 0);
+		lane_close(e, fl, REASON_INCARNATION, true);
+		return;
+	}
+	if (fl)
+		return;
+	fl = flow_by_key(e, &r->key);
+	if (!fl || fl->lane.role != ROLE_NONE || fl->lane.reason != REASON_INCARNATION)
+		gone.reason = REASON_NONE;
+	e->sink.report(e->sink.ctx, peer, &gone);
+}
+
+/* What the opener has asked is so (owner.c). */
+static void other_owner(struct engine *e, struct flow *fl)
+{
+	bool other_pair = fl->lane.other_pair;
+
+	engine_event(e, EVENT_INCARNATION, fl, 0, 0);
+	lane_close(e, fl, REASON_INCARNATION, false);
+	if (other_pair)
+		learn_no_pair(e, fl);
+}
+
 static void rx_close(struct engine *e, unsigned int peer, const struct report *r)
 {
 	struct flow *fl;
@@ -259,12 +296,20 @@ static void rx_close(struct engine *e, unsigned int peer, const struct report *r
 		fl = own_lane(e, peer, r);
 		if (!fl || fl->lane.state == LANE_FAULT)
 			return;
+		if (fl->lane.disputed && r->reason == REASON_INCARNATION) {
+			other_owner(e, fl);
+			return;
+		}
 		/* the acceptor closed it: resume there if something is owed, else close here too */
 		if (fl->lane.state == LANE_OPENING ||
 		    (fl->lane.una.psn == fl->lane.epsn.psn && !psn_map_differs(e, &fl->lane)))
 			lane_close(e, fl, r->reason, false);
 		else
 			stream_tx_restart(e, fl);
+		return;
+	}
+	if (r->reason == REASON_DISPUTED) {
+		rx_disputed(e, peer, r);
 		return;
 	}
 	fl = accepted_lane(e, peer, r);
