@@ -206,7 +206,7 @@ static void in_order(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
 	struct lane_reads *x = reads_of(e, l);
-	uint32_t span = frame_span(f, fl->path_mtu), wire = l->epsn.psn;
+	uint32_t span = frame_span(f, flow_mtu(fl)), wire = l->epsn.psn;
 	bool ends = f->op->flags & (OPF_EOM | OPF_ANSWERED), hold;
 	struct read_range what;
 

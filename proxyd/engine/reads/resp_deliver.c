@@ -265,7 +265,7 @@ bool resp_repeat(struct engine *e, struct flow *fl, const struct frame *f)
 	    expired(e, x, k))
 		return false;
 	skip = psn_sub(f->psn, k->at.psn);
-	span = frame_span(f, fl->path_mtu);
+	span = frame_span(f, flow_mtu(fl));
 	if (f->opcode != k->opcode || skip + span != k->span ||
 	    (f->opcode != OP_READ_REQUEST && reads_digest(f) != k->digest) ||
 	    (f->opcode == OP_READ_REQUEST &&
@@ -319,7 +319,7 @@ uint32_t resp_wire_psn(struct engine *e, struct flow *fl, const struct frame *f)
 	/* an ATOMIC: so that the response finds its way */
 	lost.at.psn = f->psn;
 	lost.at.msn = psn_sub(x->map.asked.msn, 1);
-	lost.span = frame_span(f, fl->path_mtu);
+	lost.span = frame_span(f, flow_mtu(fl));
 	lost.wire = wire;
 	lost.opcode = f->opcode;
 	lost.again = lost.moved = lost.done = lost.empty = true;
