@@ -36,6 +36,8 @@ static void opener_timer(struct engine *e, struct flow *fl, unsigned int which)
 {
 	if (which == TIMER_AUX && fl->lane.state == LANE_FAULT)
 		fault_timer(e, fl);
+	else if (which == TIMER_AUX && fl->lane.disputed && fl->lane.accepted && !fl->lane.reopen)
+		lane_ask_owner(e, fl);
 	else if (which == TIMER_AUX)
 		handover_timer(e, fl);
 	else if (which == TIMER_RESP)

@@ -226,11 +226,8 @@ void handover_timer(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
 
-	if (l->accepted && !l->reopen) {
-		if (l->disputed)
-			lane_ask_owner(e, fl);
+	if (l->accepted && !l->reopen)
 		return;
-	}
 	if (l->state == LANE_OPENING && handover_outrun(e, l)) {
 		/* what asked the peer, or its answer, is lost. Nothing is owed: begin anew where
 		 * the host is now */
