@@ -38,7 +38,7 @@ none_dropped()
 {
 	local twice='^$'
 
-	[ "$1" != read ] || [ "$(so_far "$2" retransmits)" = 0 ] || twice=' wan-forged '
+	[ "$1" != read ] || ! so_far_above "$2" retransmits 0 || twice=' wan-forged '
 	drops >"$LAB/after" && ! grep -v -x -F -f "$LAB/before" "$LAB/after" | grep -v "$twice"
 }
 

@@ -31,6 +31,7 @@ stream()
 
 	shift 3
 	faults="$(stat_of a faults) $(stat_of b faults)"
+	[[ $faults =~ ^[0-9]+\ [0-9]+$ ]] || return
 	next_qpns
 	# without the connection manager nobody tells that a host will not ask for what was read ahead
 	transfer_begin "$name" a --op "$op" "${HOST[@]}" --region 8M --cm --seconds 600
