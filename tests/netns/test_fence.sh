@@ -167,6 +167,24 @@ stopped()
 }
 it "stopped in order: the two ends agree first, the stream goes on without it, nothing stays pinned" stopped
 
+# The WAN stands still, and the host would be patient: its queue pair is made to fail by the daemon that stops, and seen to
+# fail. So nothing is left that must be dropped meanwhile, nor for the next daemon to wait for.
+broken_by_stop()
+{
+	local status=0
+
+	sed -i 's/^\[longhaul\]$/&\ndrain-timeout = 1s/' "$LAB/gw-a.conf"
+	gateway_start a && await 30 peers_up && stream broken --cm || return
+	signal wan STOP
+	gateway_stop a && status=1
+	signal wan CONT
+	log_has a 'are made to fail' && ! log_has a 'cannot do without' || status=1
+	sed -i '/^drain-timeout/d' "$LAB/gw-a.conf"
+	await 30 detached a && [ ! -e "$(pins a)" ] || status=1
+	ended_well broken && [ "$(got broken-req first-error)" = flushed ] && [ $status = 0 ]
+}
+it "stopped while the WAN stands still: its queue pair fails, and nothing stays pinned" broken_by_stop
+
 given_up()
 {
 	gateway_start a && await 30 peers_up && stream given-up || return

@@ -106,9 +106,9 @@ static void refuse(struct rig *r, uint32_t psn, uint8_t syndrome)
 }
 
 /* An idle requester: PSN 6 is told to be done, and then refused. */
-static struct rig *idle_fault(void)
+static struct rig *idle_fault(const struct engine_config *cfg)
 {
-	struct rig *r = rig_held(NULL, 0, POLICY_EARLY, RIG_MTU);
+	struct rig *r = rig_held(cfg, 0, POLICY_EARLY, RIG_MTU);
 
 	rig_rx(r, NEAR, SEND_ONLY("000006"));
 	rig_expect(r, PORT_WAN, SEND_ONLY("000006"));
@@ -137,7 +137,7 @@ static void broken(struct rig *r, struct habit *h, uint32_t most)
 /* The byte layout of a probe. */
 static void test_probe(void **state_)
 {
-	struct rig *r = idle_fault();
+	struct rig *r = idle_fault(NULL);
 
 	(void)state_;
 	rig_pass(r, RIG_MS);
@@ -160,11 +160,11 @@ static void test_learns_psn(void **state_)
 {
 	(void)state_;
 	for (uint32_t psn = 0; psn < 1u << 24; psn += 0x1fffff) {
-		struct rig *r = idle_fault();
+		struct rig *r = idle_fault(NULL);
 
 		broken(r, &(struct habit){.expects = psn}, 4);
 		rig_destroy(r);
-		r = idle_fault();
+		r = idle_fault(NULL);
 		broken(r, &(struct habit){.expects = psn, .nak_spent = true}, 8);
 		rig_destroy(r);
 	}
@@ -173,7 +173,7 @@ static void test_learns_psn(void **state_)
 /* ACKs to duplicates that say an older PSN than is expected now, and no more NAKs. */
 static void test_stale_ack(void **state_)
 {
-	struct rig *r = idle_fault();
+	struct rig *r = idle_fault(NULL);
 
 	(void)state_;
 	broken(r,
@@ -202,7 +202,7 @@ static void test_known_psn(void **state_)
  * fails. */
 static void test_open_send(void **state_)
 {
-	struct rig *r = idle_fault();
+	struct rig *r = idle_fault(NULL);
 	struct habit h = {.expects = 0x500, .in_send = true};
 
 	(void)state_;
@@ -213,7 +213,7 @@ static void test_open_send(void **state_)
 
 static void test_dead(void **state_)
 {
-	struct rig *r = idle_fault();
+	struct rig *r = idle_fault(NULL);
 	struct habit h = {.dead = true};
 
 	(void)state_;
@@ -230,7 +230,7 @@ static void test_dead(void **state_)
  * that it sends is told to be done. */
 static void test_immortal(void **state_)
 {
-	struct rig *r = idle_fault();
+	struct rig *r = idle_fault(NULL);
 	struct habit h = {.immortal = true};
 
 	(void)state_;
@@ -273,7 +273,7 @@ static void test_tell_first(void **state_)
 /* Nothing from afar reaches the host meanwhile, and nothing of the host's answers the far one. */
 static void test_frozen(void **state_)
 {
-	struct rig *r = idle_fault();
+	struct rig *r = idle_fault(NULL);
 
 	(void)state_;
 	rig_rx(r, FAR, "04 40ffff 00000011 80000000 61*8");
@@ -289,7 +289,7 @@ static void test_frozen(void **state_)
  * the fault. */
 static void test_next_incarnation(void **state_)
 {
-	struct rig *r = idle_fault();
+	struct rig *r = idle_fault(NULL);
 	struct habit h = {.expects = 0};
 
 	(void)state_;
@@ -396,6 +396,36 @@ static void test_other_direction(void **state_)
 	rig_destroy(r);
 }
 
+/* A stop may come any time after the fault. The next engine would wait for ever for a queue pair
+ * that has failed to ask; of one that is silent, or is still being told, nobody knows. */
+static void test_fence(void **state_)
+{
+	const struct engine_config cfg = {
+		.pool_bytes = 8 << 20, .max_conns = 16, .seed = 1, .fence = true};
+	struct flow_key key = {.dqpn = 0x22, .vlan = FRAME_VLAN_NONE};
+	struct rig *r;
+
+	(void)state_;
+	ip_addr_parse("10.1.0.1", &key.src);
+	ip_addr_parse("10.2.0.1", &key.dst);
+	for (int fails = 0; fails < 2; fails++) {
+		r = idle_fault(&cfg);
+		assert_true(engine_holds(r->e, &key));
+		rig_pass(r, RIG_MS);
+		rig_forget(r);
+		if (fails)
+			answer(r, 0, AETH_NAK_INVALID);
+		assert_false(engine_may_stop(r->e));
+		assert_true(engine_holds(r->e, &key));
+		for (int ms = 0; ms < 6000 && !engine_may_stop(r->e); ms++)
+			rig_pass(r, RIG_MS);
+		assert_true(engine_may_stop(r->e));
+		assert_int_equal(state(r), LANE_FAULT);
+		assert_int_equal(engine_holds(r->e, &key), !fails);
+		rig_destroy(r);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -405,6 +435,7 @@ int main(void)
 		cmocka_unit_test(test_immortal),   cmocka_unit_test(test_tell_first),
 		cmocka_unit_test(test_frozen),	   cmocka_unit_test(test_next_incarnation),
 		cmocka_unit_test(test_disconnect), cmocka_unit_test(test_other_direction),
+		cmocka_unit_test(test_fence),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -83,6 +83,7 @@ struct flow *lane_accepted_find(struct engine *e, int8_t peer, uint32_t number, 
 bool lane_fence(struct engine *e, struct flow *fl);
 void lane_guard(struct engine *e, struct flow *fl);
 void lane_guard_again(struct engine *e, struct flow *fl);
+void lane_unfence(struct engine *e, struct flow *fl);
 /* A round trip of @us that ends now; nothing is learned of one that began before this process last
  * stood still (engine_stood_still()), for nobody knows when it ended. */
 void rtt_sample(const struct engine *e, struct rtt *t, uint32_t us);

@@ -220,6 +220,13 @@ void lane_guard_again(struct engine *e, struct flow *fl)
 		(void)hold(e, fl, true);
 }
 
+/** lane_unfence - nothing of the lane does harm any more, should we be gone. */
+void lane_unfence(struct engine *e, struct flow *fl)
+{
+	if (fl->lane.fenced)
+		(void)hold(e, fl, false);
+}
+
 /* ---- lanes that peers have opened, by their numbers ---- */
 
 static uint32_t *accepted_head(struct engine *e, int8_t peer, uint32_t number)
@@ -288,8 +295,7 @@ void lane_reset(struct engine *e, struct flow *fl)
 	if (l->role == ROLE_ACCEPTOR)
 		accepted_del(e, fl);
 	e->in_fault -= l->state == LANE_FAULT;
-	if (l->fenced)
-		(void)hold(e, fl, false);
+	lane_unfence(e, fl);
 	wheel_cancel(e->wheel, TIMER_ID(i, TIMER_LOSS));
 	wheel_cancel(e->wheel, TIMER_ID(i, TIMER_AUX));
 	wheel_cancel(e->wheel, TIMER_ID(i, TIMER_PACE)); /* or TIMER_RESP */

@@ -49,7 +49,9 @@
  * as that takes, for the first request would else pass in numbers that mean another one to the
  * responder. The far host, which may ask meanwhile, is not made to wait for that: its packets show
  * how to speak to its peer, which is broken; but silence still says nothing. A stop does not wait
- * for it: it stays fenced, and the next engine finds it again.
+ * for it: it stays fenced, and the next engine finds it again. One whose QP was seen to fail is
+ * fenced no more when it has been told: it sends nothing that could be mistaken, and the next
+ * engine would wait for ever to be asked by it.
  */
 #include "engine/fault/fault.h"
 #include "engine/learn/learn.h"
@@ -568,7 +570,8 @@ void fault_timer(struct engine *e, struct flow *fl)
 	}
 	if (l->fault.dreqs < DREQS_MAX) {
 		disconnect(e, fl);
-		l->fault.dreqs++;
+		if (++l->fault.dreqs == DREQS_MAX && l->fault.broken)
+			lane_unfence(e, fl);
 		arm(e, fl, TELL_NS);
 	} else if (others_now(l)) {
 		let_others(e, fl);
