@@ -167,8 +167,9 @@ stopped()
 }
 it "stopped in order: the two ends agree first, the stream goes on without it, nothing stays pinned" stopped
 
-# The WAN stands still, and the host would be patient: its queue pair is made to fail by the daemon that stops, and seen to
-# fail. So nothing is left that must be dropped meanwhile, nor for the next daemon to wait for.
+# The WAN stands still, and what the host has asked is in custody; it would be patient. Its queue pair is made to fail by
+# the daemon that stops, and seen to fail. So nothing is left that must be dropped meanwhile, nor for the next daemon to
+# wait for.
 broken_by_stop()
 {
 	local status=0
@@ -176,6 +177,7 @@ broken_by_stop()
 	sed -i 's/^\[longhaul\]$/&\ndrain-timeout = 1s/' "$LAB/gw-a.conf"
 	gateway_start a && await 30 peers_up && stream broken --cm || return
 	signal wan STOP
+	asks_again broken-req || status=1
 	gateway_stop a && status=1
 	signal wan CONT
 	log_has a 'are made to fail' && ! log_has a 'cannot do without' || status=1
