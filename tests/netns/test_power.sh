@@ -38,12 +38,12 @@ failed() # NAME: the endpoint's queue pair
 	[ "$(so_far "$1" errors)" -gt 0 ] || ended "${pid[$1]}"
 }
 
-near_requester() # retries do not end: 250
+near_requester() # retries do not end: 250, a minute of them
 {
 	local status=0
 
 	next_qpns
-	transfer_begin "$1" a --op "$1" "${HOST[@]}" --seconds 600
+	transfer_begin "$1" a --op "$1" "${HOST[@]}" --timeout-exp 16 --seconds 600
 	# more than can be under way: it is promised, and nobody else has it
 	await 60 jq_true a qp 'any(.lqpn == $q and .state == "held" and ."custody-bytes" > 8000000)' --argjson q $((${qpn[a]})) &&
 	power_lost a && given_up b && power_back a || status=1
