@@ -85,7 +85,7 @@ fails_over()
 	local status=0
 
 	next_qpns
-	transfer_begin old a --op write "${HOST[@]}" --seconds 600
+	transfer_begin old a --op write "${HOST[@]}" --timeout-exp 16 --seconds 600
 	# more than can be under way: it is promised, and nobody else has it
 	await 60 jq_true a qp 'any(.lqpn == $q and .state == "held" and ."custody-bytes" > 8000000)' --argjson q $((${qpn[a]})) &&
 	power_lost && takes_over && await 60 port_is w2 forwarding && passes=$(date +%s%N) || status=1
