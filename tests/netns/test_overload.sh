@@ -69,13 +69,22 @@ flood() # SITE: its daemon reads as fast as it can
 	blast "$1" 200000 && overrun "$1"
 }
 
-# Its daemon does not get to run for a moment. At a pace that a busy machine's kernel follows: what a veth has no room
-# for, because nobody empties it, never comes to the ring. Shorter than a daemon may give no sign of life.
+# Its daemon does not get to run for a moment, again and again, while the flood lasts. At a pace that a busy machine's
+# kernel follows: what a veth has no room for, because nobody empties it, never comes to the ring. The daemon is stopped
+# amid the flood, and shorter than it may give no sign of life: what begins later than that is let past it.
 flood_stalled() # SITE
 {
-	signal "gw-$1" STOP
-	blast "$1" 30000 -r 100000
-	signal "gw-$1" CONT
+	local i
+
+	spawn blast "h$1" "$B/tests/bench/frame_blast" -n 200000 -r 100000 eth0 80 "$(site_ip "$1" 9)" \
+		"$(site_ip "$(other "$1")" 9)"
+	for ((i = 0; i < 8; i++)); do
+		signal "gw-$1" STOP
+		sleep 0.3
+		signal "gw-$1" CONT
+		overrun "$1" && break
+	done
+	reap blast
 	overrun "$1" && return
 	# for who reads why this failed
 	cli "$1" -j stats show | jq -c 'map(select(.value > 0 and (.group | test("port|xdp"))) |
