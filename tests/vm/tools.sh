@@ -284,6 +284,13 @@ good()
 	esac
 }
 
+# At the very end rping closes the channel of the connection manager that a thread of its own still waits for. Where that
+# thread is let run before the process has ended, the status is 255, of a client that has done all.
+closed_late() # TEST STATUS
+{
+	[[ $1 = rping* && $2 = 255 ]] && grep -q 'rdma_get_cm_event: Bad file descriptor' <<<"$reply"
+}
+
 measure() # TEST MTU RTT-MS LOSS PHASE
 {
 	local test=$1 phase=$5 n name=$1-$2-$3-$4-$5 status r f seconds=60
@@ -299,7 +306,7 @@ measure() # TEST MTU RTT-MS LOSS PHASE
 	r=$reply
 	if [ -n "$why" ]; then
 		:
-	elif [ $status != 0 ]; then
+	elif [ $status != 0 ] && ! closed_late "$test" $status; then
 		guest_kill b "$served"
 		guest_wait b "$served"
 		why="the client ended with $status: $r / the server: $reply"
@@ -373,15 +380,9 @@ ops_of() # TEST
 declare -A direct direct_why
 cells=0 cells_failed=0
 
-# An emulated processor that is not let run may cost a tool its connection. Without loss, and without appliances, that
-# shows nothing but the machine, and the tool has another two tries.
 bare_cell() # TEST MTU RTT-MS LOSS
 {
-	local tries=3
-
-	until measure "$@" bare || [ "$4" != 0 ] || [ $((tries -= 1)) = 0 ]; do
-		echo "again: $(brief "$why")" >&2
-	done
+	measure "$@" bare
 	direct[$1,$2]=$rate direct_why[$1,$2]=$why
 	[ -z "$why" ]
 }
