@@ -54,9 +54,9 @@ exactly_once()
 	return 1
 }
 
-blast() # SITE N [-r RATE]: frames of a queue pair that nobody knows, as fast as they go, or RATE a second
+blast() # SITE N: frames of a queue pair that nobody knows, as fast as they go
 {
-	in_ns "h$1" "$B/tests/bench/frame_blast" -n "$2" "${@:3}" eth0 80 "$(site_ip "$1" 9)" "$(site_ip "$(other "$1")" 9)"
+	in_ns "h$1" "$B/tests/bench/frame_blast" -n "$2" eth0 80 "$(site_ip "$1" 9)" "$(site_ip "$(other "$1")" 9)"
 }
 
 overrun() # SITE: its ring has overrun in earnest
