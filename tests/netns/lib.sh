@@ -451,6 +451,12 @@ held_now() # [PACKETS]: the latest connection is in custody at a, with more pack
 	jq_true a qp 'any(.lqpn == $q and .state == "held" and ."custody-packets" > $n)' --argjson q $((${qpn[a]})) --argjson n "${1:-0}"
 }
 
+# and its host goes on by our word alone: what has not been answered is let go when the host asks for it anew
+promised_now() # [PACKETS]
+{
+	held_now "$@" && jq_true a qp 'any(.lqpn == $q and ."pseudo-acks" > 0)' --argjson q $((${qpn[a]}))
+}
+
 ahead_now() # its READs are asked ahead
 {
 	jq_true a lane 'any(.lqpn == $q and .direction == "out" and ."psn-shift" > 0)' --argjson q $((${qpn[a]}))

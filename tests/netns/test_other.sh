@@ -171,11 +171,6 @@ under_load() # stop in the midst of a transfer, which then goes on for a while
 }
 it "SIGTERM under load: what is owed is delivered, the rest goes over the bridge" under_load
 
-promised() # the host was told of something by us, so it goes on by our word alone
-{
-	held_now && jq_true a qp 'any(.lqpn == $q and ."pseudo-acks" > 0)' --argjson q $((${qpn[a]}))
-}
-
 # Stop while the WAN stands still, for longer than drain-timeout. The host would be patient: it is made to fail.
 undelivered()
 {
@@ -183,7 +178,7 @@ undelivered()
 
 	sed -i '/^drain-timeout/d; s/^\[longhaul\]$/&\ndrain-timeout = 1s/' "$LAB/gw-a.conf"
 	gateway_start a && await 30 peers_up && next_qpns &&
-	transfer_begin lost a --op write --seconds 600 --mtu 4096 && await 30 promised || return
+	transfer_begin lost a --op write --seconds 600 --mtu 4096 && await 30 promised_now || return
 	signal wan STOP
 	# more than what is still under way could tell the end of
 	await 30 in_custody 8000000

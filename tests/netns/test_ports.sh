@@ -103,7 +103,7 @@ begin_without() # NAME: a transfer from a, whose daemon has something in custody
 {
 	next_qpns
 	no_state a && gateway_start b && await 30 peers_up &&
-	transfer_begin "$1" a --op write --size 64K --depth 64 --mtu 4096 --seconds 600 && await 60 held_now 100
+	transfer_begin "$1" a --op write --size 64K --depth 64 --mtu 4096 --seconds 600 && await 60 promised_now 100
 }
 ends_alone() # SITE: with status 1, but not before it has done what can be
 {

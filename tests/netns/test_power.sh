@@ -28,7 +28,7 @@ near_responder()
 
 	next_qpns
 	transfer_begin "$1" a --op "$1" "${HOST[@]}" --retry 7 --seconds 600
-	await 60 held_now 100 && power_lost b && given_up a && power_back b && more "$1-req" 100 || status=1
+	await 60 promised_now 100 && power_lost b && given_up a && power_back b && more "$1-req" 100 || status=1
 	enough "$1-req"
 	transfer_end "$1" && intact "$1" && [ "$(got "$1-req" errors)" = 0 ] && [ "$(stat_of a faults)" = 0 ] && return $status
 }
