@@ -83,22 +83,31 @@ waits() # SITE: its daemon has opened what it will go on with, or has ended
 }
 
 # The next one is there before the one before ends. It waits for three seconds: on a busy machine these may be over before
-# anything else has happened, and it is started once more.
+# anything else has happened, or just before the other is killed, and it is started once more.
 early() # SITE SIGNAL
 {
 	local tries=20
 
-	pid[old]=${pid[gw-$1]}
-	mv "$LAB/gw-$1.err" "$LAB/old.err"
-	while :; do
+	while [ $((tries -= 1)) != 0 ]; do
+		if running "gw-$1"; then
+			pid[old]=${pid[gw-$1]}
+			mv "$LAB/gw-$1.err" "$LAB/old.err"
+		fi
 		gateway_start "$1"
 		await 30 waits "$1" && more killed-early-req 20 || return
-		running "gw-$1" && break
-		[ $((tries -= 1)) != 0 ] || return
+		running "gw-$1" || continue
+		signal old "$2"
+		reap old
+		await 30 took_over "$1"
+		going_on "$1" && return
+		gateway_start "$1"
+		await 30 going_on "$1" || return
 	done
-	signal old "$2"
-	reap old
-	await 30 going_on "$1"
+	return 1
+}
+took_over() # SITE: its daemon has, or has ended
+{
+	! running "gw-$1" || going_on "$1"
 }
 it "kill -9 while the next one waits already: WRITE" amid killed-early write held_now early a KILL
 
