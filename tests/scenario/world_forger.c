@@ -109,7 +109,7 @@ static bool renumbered(const struct lane_info *l)
 static void remember(struct forger *f, struct forge_target *t, const uint8_t *data, uint32_t len)
 {
 	const struct lane_info *l = forge_lane(t);
-	bool request, below;
+	bool request, below, unheld;
 	struct forge_mark *m;
 	struct frame v;
 	uint32_t icrc;
@@ -119,6 +119,8 @@ static void remember(struct forger *f, struct forge_target *t, const uint8_t *da
 	below = psn_before(v.psn, l->una);
 	memcpy(&icrc, data + len - ICRC_LEN, 4);
 	m = mark_at(f->marks, icrc, v.psn, v.dqpn);
+	/* the same frame, past the lane: it may be on its way still */
+	unheld = m && !m->held;
 	for (uint32_t i = 0; i < FORGE_PLACES && !m; i++)
 		if (!f->marks[(icrc + i) % FORGE_MARKS].dqpn)
 			m = &f->marks[(icrc + i) % FORGE_MARKS];
@@ -127,7 +129,7 @@ static void remember(struct forger *f, struct forge_target *t, const uint8_t *da
 	*m = (struct forge_mark){.icrc = icrc,
 				 .psn = v.psn,
 				 .dqpn = v.dqpn,
-				 .held = t->held &&
+				 .held = t->held && !unheld &&
 					 ((request && (world_renumbers(t->q->w) || !below)) ||
 					  (!request && !below && l->state != LANE_OPENING)),
 				 .inside = t->port == PORT_LAN && t->held && promised(l) &&
