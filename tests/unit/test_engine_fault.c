@@ -16,9 +16,13 @@ struct habit {
 	bool nak_spent; /* silent to what is ahead */
 	bool in_send;	/* in the middle of a SEND, and does not look at lengths */
 	bool dead, immortal;
+	uint32_t forged; /* so many probes are refused in its name */
 	uint32_t probes, executed;
 	bool failed;
 };
+
+/* fault.c, CONFIRM_MAX */
+#define CONFIRM 4
 
 static uint64_t count(struct rig *r, enum engine_counter c)
 {
@@ -45,6 +49,10 @@ static void request(struct rig *r, struct habit *h, const struct frame *f)
 	assert_int_equal(f->dqpn, 0x11);
 	assert_true(f->ackreq);
 	h->probes++;
+	if (h->forged) {
+		h->forged--;
+		answer(r, f->psn, AETH_NAK_INVALID);
+	}
 	if (h->dead || h->failed)
 		return;
 	if (h->immortal) {
@@ -121,11 +129,12 @@ static struct rig *idle_fault(const struct engine_config *cfg)
 	return r;
 }
 
+/* With at most @most probes, and as many that find it silent. */
 static void broken(struct rig *r, struct habit *h, uint32_t most)
 {
 	live(r, h, 3000 * RIG_MS);
 	assert_true(h->failed);
-	assert_in_range(h->probes, 1, most);
+	assert_in_range(h->probes, 1 + CONFIRM, most + CONFIRM);
 	assert_int_equal(count(r, EC_FAULT_PROBES), h->probes);
 	assert_int_equal(count(r, EC_FAULT_BROKEN), 1);
 	assert_int_equal(count(r, EC_FAULT_SILENT), 0);
@@ -148,6 +157,13 @@ static void test_probe(void **state_)
 	rig_pass(r, RIG_MS);
 	rig_expect(r, PORT_LAN, "01 40ffff 00000011 80000777");
 	answer(r, 0x777, AETH_NAK_INVALID);
+	rig_quiet(r);
+	/* whoever said that: it is in error if it answers nothing any more */
+	for (uint32_t i = 1; i <= CONFIRM; i++) {
+		rig_pass(r, 200 * RIG_MS);
+		rig_expect(r, PORT_LAN, "01 40ffff 00000011 80%06x",
+			   (0x777 + (i & 3) * 0x400000 + i / 4) & PSN_MASK);
+	}
 	rig_pass(r, 5000 * RIG_MS);
 	rig_quiet(r);
 	assert_int_equal(state(r), LANE_FAULT);
@@ -196,6 +212,21 @@ static void test_known_psn(void **state_)
 	rig_forget(r);
 	broken(r, &(struct habit){.expects = 0x123457}, 1);
 	rig_destroy(r);
+}
+
+/* Somebody else refuses the first probes, in the name of a host that lives. */
+static void test_forged_nak(void **state_)
+{
+	(void)state_;
+	for (uint32_t psn = 0; psn < 1u << 24; psn += 0x1fffff) {
+		struct rig *r = idle_fault(NULL);
+
+		broken(r, &(struct habit){.expects = psn, .forged = 3}, 8);
+		rig_destroy(r);
+		r = idle_fault(NULL);
+		broken(r, &(struct habit){.expects = psn, .forged = 3, .nak_spent = true}, 12);
+		rig_destroy(r);
+	}
 }
 
 /* In the middle of a SEND, and it takes a MIDDLE of any length: nothing is executed, and then it
@@ -334,6 +365,8 @@ static void test_disconnect(void **state_)
 	rig_quiet(r); /* not before the QP has failed: a disconnect is no error to an application */
 	answer(r, 0, AETH_NAK_INVALID);
 	rig_pass(r, 2000 * RIG_MS);
+	for (int i = 0; i < CONFIRM; i++)
+		assert_int_equal(rig_sent(r, PORT_LAN)->data[RIG_BTH], OP_SEND_MIDDLE);
 	while (r->at < r->nout) {
 		const struct rig_frame *o = rig_sent(r, PORT_LAN);
 		struct frame f;
@@ -396,6 +429,12 @@ static void test_other_direction(void **state_)
 	rig_destroy(r);
 }
 
+enum end {
+	SILENT,
+	FAILS,
+	FAILS_IT_SEEMS, /* and its next request comes */
+};
+
 /* A stop may come any time after the fault. The next engine would wait for ever for a queue pair
  * that has failed to ask; of one that is silent, or is still being told, nobody knows. */
 static void test_fence(void **state_)
@@ -408,20 +447,23 @@ static void test_fence(void **state_)
 	(void)state_;
 	ip_addr_parse("10.1.0.1", &key.src);
 	ip_addr_parse("10.2.0.1", &key.dst);
-	for (int fails = 0; fails < 2; fails++) {
+	for (int what = SILENT; what <= FAILS_IT_SEEMS; what++) {
 		r = idle_fault(&cfg);
 		assert_true(engine_holds(r->e, &key));
 		rig_pass(r, RIG_MS);
 		rig_forget(r);
-		if (fails)
+		if (what != SILENT)
 			answer(r, 0, AETH_NAK_INVALID);
 		assert_false(engine_may_stop(r->e));
-		assert_true(engine_holds(r->e, &key));
-		for (int ms = 0; ms < 6000 && !engine_may_stop(r->e); ms++)
+		for (int ms = 0; ms < 6000 && !engine_may_stop(r->e); ms++) {
+			assert_true(engine_holds(r->e, &key));
+			if (what == FAILS_IT_SEEMS && ms == 1000)
+				rig_rx(r, NEAR, SEND_ONLY("000007"));
 			rig_pass(r, RIG_MS);
+		}
 		assert_true(engine_may_stop(r->e));
 		assert_int_equal(state(r), LANE_FAULT);
-		assert_int_equal(engine_holds(r->e, &key), !fails);
+		assert_int_equal(engine_holds(r->e, &key), what != FAILS);
 		rig_destroy(r);
 	}
 }
@@ -429,12 +471,19 @@ static void test_fence(void **state_)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_probe),	   cmocka_unit_test(test_learns_psn),
-		cmocka_unit_test(test_stale_ack),  cmocka_unit_test(test_known_psn),
-		cmocka_unit_test(test_open_send),  cmocka_unit_test(test_dead),
-		cmocka_unit_test(test_immortal),   cmocka_unit_test(test_tell_first),
-		cmocka_unit_test(test_frozen),	   cmocka_unit_test(test_next_incarnation),
-		cmocka_unit_test(test_disconnect), cmocka_unit_test(test_other_direction),
+		cmocka_unit_test(test_probe),
+		cmocka_unit_test(test_learns_psn),
+		cmocka_unit_test(test_stale_ack),
+		cmocka_unit_test(test_known_psn),
+		cmocka_unit_test(test_forged_nak),
+		cmocka_unit_test(test_open_send),
+		cmocka_unit_test(test_dead),
+		cmocka_unit_test(test_immortal),
+		cmocka_unit_test(test_tell_first),
+		cmocka_unit_test(test_frozen),
+		cmocka_unit_test(test_next_incarnation),
+		cmocka_unit_test(test_disconnect),
+		cmocka_unit_test(test_other_direction),
 		cmocka_unit_test(test_fence),
 	};
 

@@ -284,6 +284,7 @@ struct lane {
 			uint8_t stage, silent, tells, dreqs;
 			uint8_t mute; /* rounds of probes that drew nothing */
 			bool write, alive, broken, strange, unsure, unheard;
+			bool refused;	/* a probe, it seems: so it must fall silent */
 			bool answered;	/* a probe of this round */
 			bool other;	/* its peer's number has answered another requester */
 			bool below;	/* it asks from before @told */

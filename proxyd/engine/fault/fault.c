@@ -30,6 +30,10 @@
  *
  * Whatever the host replies ends here: the far host has asked nothing.
  *
+ * A fatal NAK may come from anybody; that its QP is in error a host shows by silence. So it is
+ * asked on, once in each quarter of the circle: one that lives answers one of these, and the search
+ * goes on.
+ *
  * The wait between probes doubles while there is silence. Enough silence means that the QP has
  * failed or is gone. A host that goes on answering without failing gets a round of probes now and
  * then for ever. The lane leaves FAULT when its QP has failed or answers no more, and nothing was
@@ -49,9 +53,9 @@
  * as that takes, for the first request would else pass in numbers that mean another one to the
  * responder. The far host, which may ask meanwhile, is not made to wait for that: its packets show
  * how to speak to its peer, which is broken; but silence still says nothing. A stop does not wait
- * for it: it stays fenced, and the next engine finds it again. One whose QP was seen to fail is
- * fenced no more when it has been told: it sends nothing that could be mistaken, and the next
- * engine would wait for ever to be asked by it.
+ * for it: it stays fenced, and the next engine finds it again. One whose QP was seen to fail, and
+ * of which nothing was heard for BROKEN_NS since, is fenced no more: it sends nothing that could be
+ * mistaken, and the next engine would wait for ever to be asked by it.
  */
 #include "engine/fault/fault.h"
 #include "engine/learn/learn.h"
@@ -73,6 +77,8 @@
 #define PROBE_NEXT_NS	(100 * NSEC_PER_USEC)
 /* About 4 s in silence. */
 #define SILENT_MAX	12
+/* After a fatal NAK: a third of a second. */
+#define CONFIRM_MAX	4
 #define PROBES_MAX	64
 #define QUARTER		(1u << 22)
 #define MUTE_MAX	2
@@ -302,6 +308,15 @@ static bool oldest_again(const struct engine *e, struct lane *l, uint32_t psn)
 	return again;
 }
 
+/* Whether @psn is where its host stood, and what came there would mean another request to the far
+ * host: one that was only silent, while somebody refused a probe in its name, goes on there. */
+static bool asked_there(const struct lane *l, uint32_t psn)
+{
+	int32_t ahead = psn_diff(psn, l->told);
+
+	return l->fault.renumbers && ahead > -HOST_WINDOW && ahead < HOST_WINDOW;
+}
+
 /* A request to a lane whose custody is lost. The NAK must bear a PSN that the requester waits for:
  * the oldest that it does not know to be acknowledged. */
 void fault_request(struct engine *e, struct flow *fl, const struct frame *f)
@@ -319,11 +334,14 @@ void fault_request(struct engine *e, struct flow *fl, const struct frame *f)
 		mirror_headers(flow_partner(e, fl), f);
 	}
 	if (l->fault.broken && e->now - l->progress > BROKEN_NS) {
-		/* a QP in error sends nothing: this is another one of the same number */
-		let_others(e, fl);
-		learn_request(e, fl, f);
-		engine_pass(e, fl->side, f);
-		return;
+		if (first || !asked_there(l, f->psn)) {
+			/* a QP in error sends nothing: this is another one of the same number */
+			let_others(e, fl);
+			learn_request(e, fl, f);
+			engine_pass(e, fl->side, f);
+			return;
+		}
+		l->fault.broken = false;
 	}
 	again = oldest_again(e, l, f->psn);
 	if (again) {
@@ -417,6 +435,7 @@ static void over(struct engine *e, struct flow *fl)
 	else if (fl->lane.fault.mute < MUTE_RENUMBERS && back && back->tmpl.len) /* it was asked */
 		fl->lane.fault.mute++;
 	fl->lane.fault.stage = STAGE_OVER;
+	fl->lane.fault.refused = false;
 	fl->lane.fault.dreqs = 0;
 	fl->lane.progress = e->now;
 	arm(e, fl, 0);
@@ -431,6 +450,36 @@ static void unstrand(struct engine *e, struct flow *fl)
 		flow_change(e, back);
 		back->stranded = false;
 	}
+}
+
+/* Its responder is in error, and with it the QP. */
+static void broke(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+
+	COUNT(e, FAULT_BROKEN);
+	l->fault.broken = true;
+	l->fault.alive = false;
+	unstrand(e, fl);
+	over(e, fl);
+}
+
+/* Something was refused in the name of the host: whatever it was, if it was the host it is silent
+ * from now on. */
+static void confirm(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	const struct flow *back = flow_partner(e, fl);
+
+	if (l->fault.refused || l->fault.broken || !back || !back->tmpl.len)
+		return; /* known, or it cannot be asked */
+	l->fault.refused = l->fault.answered = true;
+	l->fault.silent = 0;
+	if (l->fault.stage != STAGE_BREAK) {
+		l->fault.stage = STAGE_BREAK;
+		l->fault.tries = 0;
+	}
+	arm(e, fl, PROBE_FIRST_NS);
 }
 
 /* The host expects @psn. */
@@ -458,20 +507,15 @@ void fault_response(struct engine *e, struct flow *fl, const struct frame *f)
 	l->fault.other |= others;
 	s = frame_aeth_syndrome(f);
 	if (aeth_is_nak(s) && s != AETH_NAK_SEQ) {
-		if (others)
-			return;
-		/* whatever it refused, its responder is in error now, and with it the QP */
-		if (!l->fault.broken)
-			COUNT(e, FAULT_BROKEN);
-		l->fault.broken = true;
-		unstrand(e, fl);
-		if (l->fault.stage != STAGE_OVER)
-			over(e, fl);
+		if (!others)
+			confirm(e, fl);
 		return;
 	}
-	if (l->fault.stage != STAGE_BREAK)
+	/* what was on its way when it failed says nothing */
+	if (l->fault.stage != STAGE_BREAK || (l->fault.refused && !l->fault.silent))
 		return;
 	if (!others) {
+		l->fault.refused = false;
 		l->fault.silent = 0;
 		l->fault.answered = true;
 	}
@@ -524,11 +568,48 @@ static bool dumb(struct engine *e, const struct flow *fl)
 	return fl->lane.fault.unheard && !(back && back->tmpl.len);
 }
 
+static bool silent_since_broken(const struct lane *l)
+{
+	return l->fault.broken && !l->fault.alive;
+}
+
 /* Whether the host of a lane in FAULT may not have seen it yet. */
 bool fault_pending(const struct lane *l)
 {
 	return l->state == LANE_FAULT && !l->fault.unheard &&
-	       (l->fault.stage != STAGE_OVER || l->fault.dreqs < DREQS_MAX);
+	       (l->fault.stage != STAGE_OVER || l->fault.dreqs < DREQS_MAX ||
+		(l->fenced && silent_since_broken(l)));
+}
+
+/* It was told all, or is silent. */
+static void told_timer(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+
+	if (l->fault.dreqs < DREQS_MAX) {
+		disconnect(e, fl);
+		l->fault.dreqs++;
+		arm(e, fl, TELL_NS);
+		return;
+	}
+	if (silent_since_broken(l) && e->now - l->progress >= BROKEN_NS)
+		lane_unfence(e, fl);
+	if (others_now(l)) {
+		let_others(e, fl);
+	} else if (l->fault.alive && !l->fault.broken && e->now - l->progress >= FAULT_QUIET_NS) {
+		/* it lives on: another round */
+		l->fault.alive = false;
+		l->fault.stage = STAGE_BREAK;
+		l->fault.tries = l->fault.silent = 0;
+		l->fault.answered = false;
+		l->fault.said = PSN_NONE;
+		probe(e, fl);
+	} else if ((!l->fault.unheard || l->fault.broken) && e->now - fl->seen >= FAULT_QUIET_NS &&
+		   e->now - l->progress >= FAULT_QUIET_NS) {
+		let_go(e, fl, l->reason);
+	} else {
+		arm(e, fl, FAULT_QUIET_NS / 10);
+	}
 }
 
 void fault_timer(struct engine *e, struct flow *fl)
@@ -552,7 +633,9 @@ void fault_timer(struct engine *e, struct flow *fl)
 		probe(e, fl);
 		return;
 	case STAGE_BREAK:
-		if (l->fault.silent >= SILENT_MAX) {
+		if (l->fault.refused && l->fault.silent >= CONFIRM_MAX) {
+			broke(e, fl);
+		} else if (l->fault.silent >= SILENT_MAX) {
 			COUNT(e, FAULT_SILENT);
 			l->fault.alive = false;
 			over(e, fl);
@@ -566,27 +649,6 @@ void fault_timer(struct engine *e, struct flow *fl)
 		}
 		return;
 	default:
-		break;
-	}
-	if (l->fault.dreqs < DREQS_MAX) {
-		disconnect(e, fl);
-		if (++l->fault.dreqs == DREQS_MAX && l->fault.broken)
-			lane_unfence(e, fl);
-		arm(e, fl, TELL_NS);
-	} else if (others_now(l)) {
-		let_others(e, fl);
-	} else if (l->fault.alive && !l->fault.broken && e->now - l->progress >= FAULT_QUIET_NS) {
-		/* it lives on: another round */
-		l->fault.alive = false;
-		l->fault.stage = STAGE_BREAK;
-		l->fault.tries = l->fault.silent = 0;
-		l->fault.answered = false;
-		l->fault.said = PSN_NONE;
-		probe(e, fl);
-	} else if ((!l->fault.unheard || l->fault.broken) && e->now - fl->seen >= FAULT_QUIET_NS &&
-		   e->now - l->progress >= FAULT_QUIET_NS) {
-		let_go(e, fl, l->reason);
-	} else {
-		arm(e, fl, FAULT_QUIET_NS / 10);
+		told_timer(e, fl);
 	}
 }
