@@ -43,6 +43,9 @@ enum forge_kind {
 	/* as often as a host has been cut off its LAN (INC_HOST_SILENT): NAKs in the name of its
 	 * responders, of what they have acknowledged */
 	FORGE_SILENT = FORGE_KINDS,
+	/* fatal NAKs in the name of its responder, at once, of what an appliance sends a host to
+	 * break its queue pair (proxyd/engine/fault) */
+	FORGE_PROBED,
 };
 
 /* Where it sits: @forge_at, bits. */
@@ -83,7 +86,7 @@ struct forger;
 
 int world_forger_init(struct world *w);
 void world_forger_exit(struct world *w);
-/** world_forger_saw - a frame moves on a link: it may be replayed later. */
+/** world_forger_saw - a frame moves on a link: it may be replayed later, or answered at once. */
 void world_forger_saw(struct world *w, int link, const uint8_t *data, uint32_t len);
 /** world_forger_run - forge what is due. */
 void world_forger_run(struct world *w);

@@ -262,7 +262,7 @@ static bool plan_ok(const struct plan *p)
 		    p->qp[i].st_parts > STORAGE_PARTS ||
 		    (p->qp[i].storage && (!p->announce || p->qp[i].cm || !p->qp[i].st_depth)))
 			return false;
-	return !(p->actors.forge >> (FORGE_SILENT + 1)) && !(p->actors.forge_at >> 4) &&
+	return !(p->actors.forge >> (FORGE_PROBED + 1)) && !(p->actors.forge_at >> 4) &&
 	       !p->actors.forge == !p->actors.forge_at && p->actors.overload < 16;
 }
 

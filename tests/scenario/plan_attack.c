@@ -6,6 +6,7 @@
 #include "tests/scenario/plan.h"
 
 #include "tests/scenario/scenario.h"
+#include "wire/frame.h"
 
 static uint32_t between(struct prng *r, uint32_t lo, uint32_t hi)
 {
@@ -117,6 +118,31 @@ static void attack_silent(struct plan *p)
 				    .side = prng_below(&r, 2)};
 }
 
+/* Somebody on the LAN who says that a queue pair has failed: of hosts one of which refuses, near
+ * the end, what its peer may have been told is done. */
+static void attack_probed(struct plan *p)
+{
+	struct plan_incident *i = &p->incident[p->nincidents];
+	struct prng r;
+
+	prng_init(&r, splitmix64(p->seed ^ 0x9b0bed));
+	if (p->nincidents == PLAN_INCIDENTS || prng_below(&r, 3))
+		return;
+	p->actors.forge |= 1u << FORGE_PROBED;
+	if (!p->actors.forge_at)
+		p->actors.forge_at = FORGE_LAN(0) | FORGE_LAN(1);
+	p->nincidents++;
+	*i = (struct plan_incident){.what = INC_FATAL,
+				    .at = between(&r, 900, 1000),
+				    .for_ms = between(&r, 0, 20),
+				    .qp = prng_below(&r, p->nqps),
+				    .side = prng_below(&r, 2),
+				    .arg = AETH_NAK_INVALID};
+	/* what the one that is told expects is not known then: the first probe does not break it */
+	if (!p->qp[i->qp].storage && p->qp[i->qp].work[!i->side].count)
+		p->qp[i->qp].work[i->side].count = 0;
+}
+
 void plan_still(struct plan *p)
 {
 	struct plan_incident *i = &p->incident[p->nincidents];
@@ -153,4 +179,5 @@ void plan_attack(struct plan *p)
 	if (what >= 13)
 		attack_ports(p, &r);
 	attack_silent(p);
+	attack_probed(p);
 }

@@ -270,6 +270,17 @@ static void set_reports(struct play *x, uint32_t side, bool down)
 	wan_set(x->w->reports[side], &c);
 }
 
+/* Whether the appliance of host @s takes its queue pair for failed. Where somebody may have said so
+ * in its name, it must have. */
+static bool taken_for_failed(struct world_qp *q, int s)
+{
+	struct world *w = q->w;
+	struct conn_info ci;
+
+	return w->cfg.actors.forge >> FORGE_PROBED & 1 && w->engine[s] && !q->side[s].lost &&
+	       world_conn(w, s, q, &ci) && ci.lane[LANE_OUT].state == LANE_WATCH;
+}
+
 /* Whether the requests of host @s were all told to be done although they were not, and nobody
  * knows. */
 static bool silent(struct world_qp *q, int s)
@@ -277,7 +288,7 @@ static bool silent(struct world_qp *q, int s)
 	struct rc_qp *req = q->side[s].qp, *resp = q->side[!s].qp;
 
 	return q->up && !rc_qp_in_error(req) && !rc_qp_queued(req) && rc_check_all(req, resp) &&
-	       !rc_qp_in_error(resp);
+	       (!rc_qp_in_error(resp) || taken_for_failed(q, s));
 }
 
 /* With the memory of engine @side the host loses the list of whose requests were numbered there. */

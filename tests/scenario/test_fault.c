@@ -44,6 +44,7 @@ struct plan {
 	bool busy, single;
 	bool nak_spent; /* the host has sent its one sequence NAK for a gap already */
 	uint32_t drop;	/* so many of the requests that are to break the QP are lost on the LAN */
+	bool forged;	/* each of them is refused in the host's name, before it has come */
 };
 
 /* What leaves toward the far host while the lane is in fault, and what the near host sees. */
@@ -162,6 +163,10 @@ static struct world *make(const struct plan *p, struct watch *o)
 	c.single = p->single;
 	c.appliance[1] = !p->single;
 	c.engine.responder_timeout_ns = c.engine.peer_timeout_ns = TIMEOUT_NS;
+	if (p->forged) {
+		c.actors.forge = 1u << FORGE_PROBED;
+		c.actors.forge_at = FORGE_LAN(0);
+	}
 	w = world_create(&c);
 	assert_non_null(w);
 	alarm(WATCHDOG_S);
@@ -342,13 +347,28 @@ static void test_lossy_lan(void **state)
 					   .drop = drop});
 }
 
+/* Somebody on the LAN says that the QP has failed, and it has not. */
+static void test_forged_refusal(void **state)
+{
+	(void)state;
+	for (int cause = LATE_NAK; cause < CAUSES; cause++)
+		for (int host = RC_STRICT; host <= RC_PERMISSIVE; host++)
+			for (int inbound = NOTHING; inbound <= SOME; inbound++)
+				one(&(struct plan){.cause = cause,
+						   .host = host,
+						   .op = RC_WRITE,
+						   .inbound = inbound,
+						   .nak_spent = inbound == SOME,
+						   .forged = true});
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_late_nak),  cmocka_unit_test(test_responder_gone),
 		cmocka_unit_test(test_peer_lost), cmocka_unit_test(test_peer_restarted),
 		cmocka_unit_test(test_single),	  cmocka_unit_test(test_nak_spent),
-		cmocka_unit_test(test_lossy_lan),
+		cmocka_unit_test(test_lossy_lan), cmocka_unit_test(test_forged_refusal),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

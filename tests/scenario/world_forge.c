@@ -156,7 +156,8 @@ uint32_t forge_answer(struct forger *f, const struct forge_target *t, uint8_t *o
 	return finish(f, &h, &s, out);
 }
 
-uint32_t forge_nak(struct forger *f, const struct forge_target *t, uint8_t *out, uint32_t psn)
+static uint32_t nak(struct forger *f, const struct forge_target *t, uint8_t *out, uint32_t psn,
+		    uint8_t syndrome)
 {
 	struct rc_qp *resp = t->q->side[!t->s].qp;
 	struct rc_frame_spec s = {
@@ -164,9 +165,19 @@ uint32_t forge_nak(struct forger *f, const struct forge_target *t, uint8_t *out,
 	struct rc_header h;
 
 	header_of(f, t->q, !t->s, &h);
-	s.ext[0] = AETH_NAK_SEQ;
+	s.ext[0] = syndrome;
 	put_be24(s.ext + 1, psn_sub(resp ? rc_qp_msn(resp) : 0, prng_below(&f->rng, 16)));
 	return finish(f, &h, &s, out);
+}
+
+uint32_t forge_nak(struct forger *f, const struct forge_target *t, uint8_t *out, uint32_t psn)
+{
+	return nak(f, t, out, psn, AETH_NAK_SEQ);
+}
+
+uint32_t forge_refusal(struct forger *f, const struct forge_target *t, uint8_t *out, uint32_t psn)
+{
+	return nak(f, t, out, psn, AETH_NAK_INVALID);
 }
 
 uint32_t forge_cnp(struct forger *f, const struct forge_target *t, uint8_t *out, bool to_responder)

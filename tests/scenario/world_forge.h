@@ -71,6 +71,8 @@ uint32_t forge_answer(struct forger *f, const struct forge_target *t, uint8_t *o
 		      bool data);
 /** forge_nak - a sequence NAK of @psn, with an MSN of late. */
 uint32_t forge_nak(struct forger *f, const struct forge_target *t, uint8_t *out, uint32_t psn);
+/* A fatal one. */
+uint32_t forge_refusal(struct forger *f, const struct forge_target *t, uint8_t *out, uint32_t psn);
 /** forge_cnp - to either host. */
 uint32_t forge_cnp(struct forger *f, const struct forge_target *t, uint8_t *out, bool to_responder);
 /** forge_cm - a datagram of the connection manager, from host @from. @ids: with the ids of the

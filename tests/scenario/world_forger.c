@@ -144,11 +144,35 @@ enum forged world_forged(const struct world *w, const uint8_t *data, uint32_t le
 	return !m ? FORGED_NOT : m->inside ? FORGED_INSIDE : FORGED;
 }
 
+/* It leaves before the host has seen the probe. */
+static void refuse_probe(struct world *w, int side, const struct frame *v)
+{
+	struct rc_qp *qp = rc_qp_find(w->host[side], v->dqpn);
+	struct forge_target t = {.s = !side, .at = side, .port = PORT_LAN};
+	uint8_t out[FRAME_MAX];
+	uint32_t len;
+
+	if (!qp || !w->engine[side] || !prng_hit(&w->forger->rng, 0.7))
+		return;
+	t.q = rc_qp_user(qp);
+	if (!t.q->up)
+		return;
+	len = forge_refusal(w->forger, &t, out, v->psn);
+	w->forged++;
+	if (w->cfg.trace)
+		trace_forged(w, side, true, out, len);
+	world_link_send(w, side, out, len);
+}
+
 void world_forger_saw(struct world *w, int link, const uint8_t *data, uint32_t len)
 {
 	struct forger *f = w->forger;
 	struct frame v;
 
+	if (f && w->cfg.actors.forge & 1u << FORGE_PROBED && (link == 2 || link == 3) &&
+	    frame_parse(data, len, &v) == FRAME_OK && !v.payload_len &&
+	    (v.opcode == OP_SEND_MIDDLE || v.opcode == OP_WRITE_MIDDLE))
+		refuse_probe(w, link & 1, &v);
 	if (!f || !(w->cfg.actors.forge & 1u << FORGE_REPLAY) || link == 2 || link == 3 ||
 	    !prng_hit(&f->rng, 0.05) || frame_parse(data, len, &v) != FRAME_OK ||
 	    !(v.op->flags & OPF_RC) || !icrc_ok(&v) || mark_of(w, data, len, &v))
