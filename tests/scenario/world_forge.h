@@ -71,7 +71,7 @@ uint32_t forge_answer(struct forger *f, const struct forge_target *t, uint8_t *o
 		      bool data);
 /** forge_nak - a sequence NAK of @psn, with an MSN of late. */
 uint32_t forge_nak(struct forger *f, const struct forge_target *t, uint8_t *out, uint32_t psn);
-/* A fatal one. */
+/** forge_refusal - a fatal one. */
 uint32_t forge_refusal(struct forger *f, const struct forge_target *t, uint8_t *out, uint32_t psn);
 /** forge_cnp - to either host. */
 uint32_t forge_cnp(struct forger *f, const struct forge_target *t, uint8_t *out, bool to_responder);
