@@ -338,6 +338,35 @@ static void test_told_repeats(void **state)
 	assert_true(tried >= 4);
 }
 
+/* What came over the WAN twice, a moment apart, is twice on the far LAN: before the first is
+ * acknowledged, and the responder has refused nothing. */
+static void test_wan_repeats(void **state)
+{
+	struct check_config c = all_files();
+	uint32_t lan, wan, psn;
+	struct recorded r;
+	struct scene s;
+	struct shot *x;
+
+	(void)state;
+	film_world(&for_plants, 7, &r);
+	s = scene_of(&r, 0);
+	lan = film_find(s.far, s.far_mid, DATA);
+	x = &s.far->shot[lan];
+	psn = shot_view(x).psn;
+	film_insert(s.far, lan + 1, x->t + 1000, x->data, x->len);
+	for (wan = 0; shot_view(&s.far_wan->shot[wan]).psn != psn; wan++)
+		assert_true(wan + 1 < s.far_wan->n);
+	c.pass_repeats = true;
+	assert_true(judge(&r, &c, nowhere(), CHECK_VIOLATIONS).rule[RULE_DOUBLE] > 0);
+	x = &s.far_wan->shot[wan];
+	film_insert(s.far_wan, wan + 1, x->t + 1000, x->data, x->len);
+	judge(&r, &c, stderr, CHECK_RIGHT);
+	c.pass_repeats = false;
+	assert_true(judge(&r, &c, nowhere(), CHECK_VIOLATIONS).rule[RULE_DOUBLE] > 0);
+	film_free(&r);
+}
+
 /* A host that stood still finds a request and its repeat side by side: when the one was sent and
  * when the other is not to be seen. */
 static void test_stalls(void **state)
@@ -450,10 +479,15 @@ static void test_bare(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_right_worlds),	   cmocka_unit_test(test_plants),
-		cmocka_unit_test(test_prefetch),	   cmocka_unit_test(test_told_repeats),
-		cmocka_unit_test(test_answers_count_more), cmocka_unit_test(test_stalls),
-		cmocka_unit_test(test_other_clocks),	   cmocka_unit_test(test_bare),
+		cmocka_unit_test(test_right_worlds),
+		cmocka_unit_test(test_plants),
+		cmocka_unit_test(test_prefetch),
+		cmocka_unit_test(test_told_repeats),
+		cmocka_unit_test(test_answers_count_more),
+		cmocka_unit_test(test_wan_repeats),
+		cmocka_unit_test(test_stalls),
+		cmocka_unit_test(test_other_clocks),
+		cmocka_unit_test(test_bare),
 	};
 
 	if (argc > 1)

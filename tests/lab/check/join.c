@@ -78,9 +78,10 @@ static void doubled(struct view *far, const struct line *l, uint32_t by_host)
 {
 	uint32_t came = wan_copies(far, l), again;
 
-	/* what came over the WAN again */
-	if (far->j->cfg->pass_repeats && came && came - 1 > by_host && l->late > by_host) {
-		far->wan_again += (l->late < came - 1 ? l->late : came - 1) - by_host;
+	/* what came over the WAN again, be it before the responder had acknowledged it or after */
+	if (far->j->cfg->pass_repeats && came && came - 1 > by_host) {
+		if (l->late > by_host)
+			far->wan_again += (l->late < came - 1 ? l->late : came - 1) - by_host;
 		by_host = came - 1;
 	}
 	again = l->late > by_host ? l->late - by_host : !by_host ? l->quick : 0;
