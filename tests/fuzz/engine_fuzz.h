@@ -106,7 +106,7 @@ static inline struct flow *conn_flow(unsigned int conn, unsigned int host)
 	return watched_flow(&k);
 }
 
-/* Then PSNs differ between host and responder, and packets are given others (shift.c). */
+/* Then PSNs differ between host and responder, and packets are given others (psn_map.c). */
 static inline bool reads_ahead(void)
 {
 	return z.setup[1] & SETUP_PREFETCH;

@@ -2,10 +2,10 @@
 /*
  * Custody of one lane, as the engine's code has it: safety, with a network that forgets nothing.
  *
- *	host ---> responder.c + stream_tx.c ---> stream_rx.c + requester.c ---> host
+ *	host ---> pseudo_responder.c + stream_tx.c ---> stream_rx.c + pseudo_requester.c ---> host
  *	          (A, the opener)           WAN  (B, the acceptor)
  *
- * With -DSINGLE there is no B: requester.c runs in A, over the WAN.
+ * With -DSINGLE there is no B: pseudo_requester.c runs in A, over the WAN.
  *
  * The network. What was sent once may arrive at any time, any number of times, in any order, or never, for
  * as long as it is not older than OLD packets below the oldest that anybody waits for. That stands for loss,
@@ -19,7 +19,7 @@
  * wrap goes wrong here too; the index serves the assertions. N is greater than M: PSNs are used again.
  *
  * What stands for what: WIN for WINDOW_SPAN (store/window.h), HW for the host's send queue, TRAIL for MARK_TRAIL, JUMP for
- * JUMP_PSNS (responder.c). As there, HW <= TRAIL, HW < JUMP, and HW + WIN + TRAIL does not exceed half the circle.
+ * JUMP_PSNS (pseudo_responder.c). As there, HW <= TRAIL, HW < JUMP, and HW + WIN + TRAIL does not exceed half the circle.
  * A packet is a message, either WRITE (or SEND) or READ (or any other request that is answered with data), of
  * one PSN; which ones are READs is chosen at the start.
  *
@@ -92,12 +92,12 @@
 #define raise(v, x) v = max(v, x)
 
 #ifdef SINGLE
-#define NEED_SENT(x) && within(x, a_tack, a_acc)
+#define NEED_SENT(x) && within(x, a_una, a_epsn)
 #else
 #define NEED_SENT(x)
 #endif
 #ifdef STRICT_READ
-/* the letter of again.c: answered_unseen() goes by time alone. A READ whose answer was lost may count as answered */
+/* the letter of near/unseen.c: answered_unseen() goes by time alone. A READ whose answer was lost may count as answered */
 #define UNSEEN(x) true
 #else
 #define UNSEEN(x) (has(ans_lan, x))
@@ -113,16 +113,16 @@ bool h_err;
 
 /* A: enum lane_state and the marks of struct lane */
 mtype a_state = WATCH;
-byte a_gen, a_start, a_front, a_tack, a_acc, a_told, a_overlap;
+byte a_gen, a_start, a_frontier, a_una, a_epsn, a_told, a_overlap;
 bool a_start_acked, a_accepted, a_reopen;
 byte a_slot[M];		/* by PSN: index + 1 of what is retained */
 int a_rec;		/* unanswered READs */
 byte a_skipped;		/* lane_skip() jumped to here */
-byte w_tack = NONE, w_acc = NONE; /* as watched before it opened */
+byte w_una = NONE, w_epsn = NONE; /* as watched before it opened */
 
 /* B */
 bool b_on, b_ref;
-byte b_gen, b_start, b_tack, b_acc, b_overlap, b_ref_at;
+byte b_gen, b_start, b_una, b_epsn, b_overlap, b_ref_at;
 byte b_slot[M];
 int b_rec, b_done;	/* READs waiting, answered before an earlier one */
 byte b_passed;		/* as watched */
@@ -137,7 +137,7 @@ int ans_wan, ans_lan;	/* answers B to A, A to the host */
 byte ack_wan;		/* genuine ACKs and NAKs that B let pass: of all below */
 byte ack_lan;		/* what was acknowledged to the host, by whomever: all below */
 bool fatal_lan;		/* a fatal NAK to the host */
-byte rep_gen, rep_tack, rep_ref_at; /* PROGRESS: what B can have said so far */
+byte rep_gen, rep_una, rep_ref_at; /* PROGRESS: what B can have said so far */
 bool rep_ref, ever_fault;
 byte close_gen;		/* CLOSE by the opener of this generation */
 byte events = EVENTS;
@@ -150,7 +150,7 @@ byte i, k, lo, hi, m;	/* scratch, always 0 between two events */
 
 /* The oldest that is still under way. */
 #define oldest(a, b) ((a) < (b) -> (a) : (b))
-#define waiting (a_state == WATCH || a_state == FAULT -> oldest(h_una, r_exec) : oldest(h_una, a_tack))
+#define waiting (a_state == WATCH || a_state == FAULT -> oldest(h_una, r_exec) : oldest(h_una, a_una))
 #define floor (waiting > OLD -> waiting - OLD : 0)
 
 /* first index >= from in set, N if none */
@@ -173,7 +173,7 @@ inline tell(mark)
 /* The same, said by A itself. */
 inline pseudo(mark)
 {
-	assert(!before(a_front, mark));		/* 2 */
+	assert(!before(a_frontier, mark));		/* 2 */
 	tell(mark)
 }
 
@@ -188,15 +188,15 @@ inline check()
 	od;
 	if
 	:: a_state != WATCH && a_state != FAULT ->	/* 2 */
-		assert(a_front <= a_acc);
-		k = a_tack;
+		assert(a_frontier <= a_epsn);
+		k = a_una;
 		do
-		:: k < a_front -> assert(a_slot[PSN(k)] == k + 1); k++
+		:: k < a_frontier -> assert(a_slot[PSN(k)] == k + 1); k++
 		:: else -> break
 		od;
 		k = max(h_una, a_start);
 		do
-		:: k < a_front ->
+		:: k < a_frontier ->
 			/* of what the host sent past A before the lane was agreed, the ACK settles READs, too */
 			assert(!is_read(k) || has(ans_lan, k) || k < a_overlap || k < b_overlap || k < a_skipped);
 			k++
@@ -224,20 +224,20 @@ inline a_reset() /* lane_reset(): WATCH with nothing retained */
 	a_forget();
 	a_state = WATCH;
 	close_gen = a_gen;
-	a_start = 0; a_front = 0; a_tack = 0; a_acc = 0; a_told = 0; a_overlap = 0; a_skipped = 0; a_start_acked = 0; a_accepted = 0; a_reopen = 0;
-	w_tack = NONE; w_acc = NONE
+	a_start = 0; a_frontier = 0; a_una = 0; a_epsn = 0; a_told = 0; a_overlap = 0; a_skipped = 0; a_start_acked = 0; a_accepted = 0; a_reopen = 0;
+	w_una = NONE; w_epsn = NONE
 }
 
 inline a_fault() /* lane_fault() */
 {
 	if
-	:: !a_start_acked || !before(a_tack, a_front) -> a_reset()
+	:: !a_start_acked || !before(a_una, a_frontier) -> a_reset()
 	:: else ->
 		a_state = FAULT;
 		ever_fault = 1;
 		close_gen = a_gen;
 		a_forget();
-		a_tack = a_acc
+		a_una = a_epsn
 	fi
 }
 
@@ -246,7 +246,7 @@ inline a_advance()
 {
 	if
 	:: a_state != FAULT && a_state != WATCH && a_start_acked ->
-		lo = a_acc;
+		lo = a_epsn;
 		first(a_rec, 0, k);
 #ifndef BREAK_READ_BARRIER
 		if
@@ -256,16 +256,16 @@ inline a_advance()
 #endif
 #ifndef BREAK_PEER_AGREES
 		if
-		:: a_state == OPENING && before(a_tack, lo) -> lo = a_tack
+		:: a_state == OPENING && before(a_una, lo) -> lo = a_una
 		:: else
 		fi;
 #endif
 		if
-		:: after(lo, a_front) ->
-			a_front = lo;
+		:: after(lo, a_frontier) ->
+			a_frontier = lo;
 			/* an ACK never bears the PSN of a READ */
 			if
-			:: !is_read(a_front - 1) -> a_told = a_front; pseudo(a_front)
+			:: !is_read(a_frontier - 1) -> a_told = a_frontier; pseudo(a_frontier)
 			:: else
 			fi
 		:: else
@@ -279,20 +279,20 @@ inline a_advance()
 inline a_true_ack(mark)
 {
 	if
-	:: after(mark, a_tack) ->
+	:: after(mark, a_una) ->
 		assert(mark <= r_exec);		/* 4 */
 		do
-		:: before(a_tack, mark) -> a_slot[PSN(a_tack)] = 0; a_tack++
+		:: before(a_una, mark) -> a_slot[PSN(a_una)] = 0; a_una++
 		:: else -> break
 		od;
 		if
-		:: before(a_acc, a_tack) -> a_acc = a_tack; a_skipped = a_tack
+		:: before(a_epsn, a_una) -> a_epsn = a_una; a_skipped = a_una
 		:: else
 		fi;
 		/* marks that nothing moves follow */
 		if
-		:: a_tack > TRAIL && before(a_start, a_tack - TRAIL) ->
-			a_start = a_tack - TRAIL;
+		:: a_una > TRAIL && before(a_start, a_una - TRAIL) ->
+			a_start = a_una - TRAIL;
 			if
 			:: before(a_told, a_start) -> a_told = a_start
 			:: else
@@ -306,7 +306,7 @@ inline a_true_ack(mark)
 	:: else
 	fi;
 	if
-	:: after(a_tack, a_start) -> a_start_acked = 1
+	:: after(a_una, a_start) -> a_start_acked = 1
 	:: else
 	fi;
 	a_advance();
@@ -316,7 +316,7 @@ inline a_true_ack(mark)
 inline a_check_drained()
 {
 	if
-	:: a_state == DRAIN && a_tack == a_acc ->
+	:: a_state == DRAIN && a_una == a_epsn ->
 		a_advance();
 		a_reset()
 	:: else
@@ -331,7 +331,7 @@ inline a_refused(at)
 #ifdef BREAK_REFUSED
 	:: !a_start_acked -> a_fault()
 #else
-	:: before(at, a_front) || !a_start_acked -> a_fault()
+	:: before(at, a_frontier) || !a_start_acked -> a_fault()
 #endif
 	:: else ->
 		fatal_lan = 1;
@@ -349,14 +349,14 @@ inline a_pass(x)
 inline a_open(x)
 {
 	a_gen++;
-	a_start = x; a_front = x; a_tack = x; a_acc = x; a_told = x;
+	a_start = x; a_frontier = x; a_una = x; a_epsn = x; a_told = x;
 #ifdef BREAK_START_ACKED
 	a_start_acked = 1;
 #else
-	a_start_acked = (w_tack == x);
+	a_start_acked = (w_una == x);
 #endif
-	a_overlap = (w_acc != NONE && w_acc > x -> w_acc : x);
-	w_tack = NONE; w_acc = NONE;
+	a_overlap = (w_epsn != NONE && w_epsn > x -> w_epsn : x);
+	w_una = NONE; w_epsn = NONE;
 #ifdef SINGLE
 	a_state = HELD;
 	a_accepted = 1
@@ -381,7 +381,7 @@ inline a_in_order(x)
 {
 	if
 	:: a_state == DRAIN	/* dropped: the host asks again */
-	:: a_state != DRAIN && a_tack != a_acc && (PSN(a_acc) + 1 + M - PSN(a_tack)) % M > WIN /* no room */
+	:: a_state != DRAIN && a_una != a_epsn && (PSN(a_epsn) + 1 + M - PSN(a_una)) % M > WIN /* no room */
 	:: else ->
 #ifdef BREAK_ACK_BEFORE_COPY
 		/* counted in, acknowledged, and then the copy turns out bad */
@@ -396,13 +396,13 @@ inline a_in_order(x)
 		:: is_read(x) -> a_rec = a_rec | only(x)
 		:: else
 		fi;
-		a_acc++;
+		a_epsn++;
 		a_advance();
 		a_send(x)
 	fi
 }
 
-inline a_again(x)
+inline a_duplicate(x)
 {
 	if
 	:: a_state == OPENING || (!a_start_acked && before(x, a_start)) -> a_pass(x)
@@ -410,7 +410,7 @@ inline a_again(x)
 		/* answered_unseen(): executed, and the host goes on behind it after a time */
 		first(a_rec, 0, k);
 		if
-		:: k < N && !before(x, k + 1) && !before(a_tack, k + 1) && UNSEEN(k) -> a_rec = a_rec & ~only(k)
+		:: k < N && !before(x, k + 1) && !before(a_una, k + 1) && UNSEEN(k) -> a_rec = a_rec & ~only(k)
 		:: else
 		fi;
 		k = 0;
@@ -418,12 +418,12 @@ inline a_again(x)
 #ifdef BREAK_FORWARD_DUP
 		:: !is_read(x) ->
 #else
-		:: !is_read(x) && before(x, a_told) && before(x, a_tack) ->
+		:: !is_read(x) && before(x, a_told) && before(x, a_una) ->
 #endif
 			/* past custody only what the responder is known to have */
 			assert(x < r_exec && a_slot[PSN(x)] != x + 1);
 			a_pass(x)
-		:: is_read(x) && before(x, a_tack) -> a_pass(x)
+		:: is_read(x) && before(x, a_una) -> a_pass(x)
 		:: else /* acknowledge once more, or the answer is on its way */
 		fi
 	fi
@@ -433,7 +433,7 @@ inline a_again(x)
 #ifdef BREAK_JUMP
 #define jump(x) false
 #else
-#define jump(x) ((PSN(x) + M - PSN(a_acc)) % M >= JUMP && (PSN(x) + M - PSN(a_acc)) % M < M - JUMP - WIN)
+#define jump(x) ((PSN(x) + M - PSN(a_epsn)) % M >= JUMP && (PSN(x) + M - PSN(a_epsn)) % M < M - JUMP - WIN)
 #endif
 
 inline a_rx(x)
@@ -446,19 +446,19 @@ inline a_rx(x)
 		fi
 	:: a_state == FAULT && !jump(x) -> fatal_lan = 1
 	:: a_state == WATCH ->
-		w_acc = (w_acc == NONE || w_acc < x + 1 -> x + 1 : w_acc);
+		w_epsn = (w_epsn == NONE || w_epsn < x + 1 -> x + 1 : w_epsn);
 		a_pass(x)
 	:: a_state != WATCH && a_state != FAULT && !jump(x) ->
 		if
-		:: PSN(x) == PSN(a_acc) -> a_in_order(x)
-		:: before(x, a_acc) -> a_again(x)
+		:: PSN(x) == PSN(a_epsn) -> a_in_order(x)
+		:: before(x, a_epsn) -> a_duplicate(x)
 		:: else -> /* a gap; a sequence NAK acknowledges what is before it */
 			if
 			:: a_state == OPENING -> a_pass(x)
 #ifdef BREAK_GAP_NAK
-			:: a_state != OPENING && a_state != DRAIN -> pseudo(a_acc)
+			:: a_state != OPENING && a_state != DRAIN -> pseudo(a_epsn)
 #else
-			:: a_state != OPENING && a_state != DRAIN && a_start_acked && a_front == a_acc -> pseudo(a_front)
+			:: a_state != OPENING && a_state != DRAIN && a_start_acked && a_frontier == a_epsn -> pseudo(a_frontier)
 #endif
 			:: else
 			fi
@@ -483,7 +483,7 @@ inline a_old_response(mark, is_nak)
 		a_advance()
 	:: is_nak && !a_start_acked && before(mark, a_start) ->
 		a_reset();
-		w_tack = mark
+		w_una = mark
 	:: else
 	fi
 }
@@ -513,15 +513,15 @@ inline a_rx_ack(mark, is_nak)
 	:: a_state == FAULT
 	:: a_state == WATCH ->
 		tell(mark);
-		w_tack = (w_tack == NONE || w_tack < mark -> mark : w_tack)
+		w_una = (w_una == NONE || w_una < mark -> mark : w_una)
 	:: a_state != FAULT && a_state != WATCH ->
 		lo = (is_nak -> mark : mark - 1);
 #ifdef SINGLE
 		if
 		:: before(lo, a_start) -> lo = 0; a_old_response(mark, is_nak)
-		:: !before(lo, a_start) && !within(lo, a_tack, (after(a_overlap, a_acc) -> a_overlap : a_acc)) ->
+		:: !before(lo, a_start) && !within(lo, a_una, (after(a_overlap, a_epsn) -> a_overlap : a_epsn)) ->
 			if
-			:: before(lo, a_tack) -> tell(mark)
+			:: before(lo, a_una) -> tell(mark)
 			:: else
 			fi;
 			lo = 0
@@ -536,7 +536,7 @@ inline a_rx_ack(mark, is_nak)
 #else
 		if
 		:: a_state == OPENING || before(lo, a_start) -> lo = 0; a_old_response(mark, is_nak)
-		:: a_state != OPENING && !before(lo, a_start) && before(lo, a_tack) -> lo = 0; tell(mark)
+		:: a_state != OPENING && !before(lo, a_start) && before(lo, a_una) -> lo = 0; tell(mark)
 		:: else -> lo = 0 /* the acceptor will report it */
 		fi
 #endif
@@ -603,7 +603,7 @@ inline b_forget()
 	:: else -> break
 	od;
 	k = 0;
-	b_on = 0; b_ref = 0; b_ref_at = 0; b_gen = 0; b_start = 0; b_tack = 0; b_acc = 0; b_overlap = 0;
+	b_on = 0; b_ref = 0; b_ref_at = 0; b_gen = 0; b_start = 0; b_una = 0; b_epsn = 0; b_overlap = 0;
 	b_rec = 0; b_done = 0
 }
 
@@ -612,9 +612,9 @@ inline b_report()
 {
 	if
 #ifdef BREAK_RELEASE_AT_PEER
-	:: b_on -> rep_gen = b_gen; rep_tack = b_acc; rep_ref = b_ref; rep_ref_at = b_ref_at
+	:: b_on -> rep_gen = b_gen; rep_una = b_epsn; rep_ref = b_ref; rep_ref_at = b_ref_at
 #else
-	:: b_on -> rep_gen = b_gen; rep_tack = b_tack; rep_ref = b_ref; rep_ref_at = b_ref_at
+	:: b_on -> rep_gen = b_gen; rep_una = b_una; rep_ref = b_ref; rep_ref_at = b_ref_at
 #endif
 	:: else
 	fi
@@ -622,9 +622,9 @@ inline b_report()
 
 inline b_open(gen, from)
 {
-	lo = (b_on -> b_acc : b_passed);
+	lo = (b_on -> b_epsn : b_passed);
 	b_forget();
-	b_on = 1; b_gen = gen; b_start = from; b_tack = from; b_acc = from;
+	b_on = 1; b_gen = gen; b_start = from; b_una = from; b_epsn = from;
 	if
 	:: b_overlap = from	/* it has not seen them all */
 	:: lo > from -> b_overlap = lo
@@ -637,14 +637,14 @@ inline b_open(gen, from)
 inline b_deliver()
 {
 	do
-	:: b_slot[PSN(b_acc)] ->
-		k = b_slot[PSN(b_acc)] - 1;
+	:: b_slot[PSN(b_epsn)] ->
+		k = b_slot[PSN(b_epsn)] - 1;
 		if
 		:: is_read(k) -> b_rec = b_rec | only(k)
 		:: else
 		fi;
 		lan = lan | only(k);
-		b_acc++
+		b_epsn++
 	:: else -> break
 	od;
 	k = 0
@@ -653,12 +653,12 @@ inline b_deliver()
 inline b_rx(x)
 {
 	if
-	:: b_on && before(x, b_acc) ->
+	:: b_on && before(x, b_epsn) ->
 		if
-		:: before(x, b_start) || before(x, b_tack) -> lan = lan | only(x)
+		:: before(x, b_start) || before(x, b_una) -> lan = lan | only(x)
 		:: else
 		fi
-	:: b_on && !before(x, b_acc) && !b_ref && (PSN(x) + M - PSN(b_tack)) % M < WIN + HW ->
+	:: b_on && !before(x, b_epsn) && !b_ref && (PSN(x) + M - PSN(b_una)) % M < WIN + HW ->
 		if
 #ifdef BREAK_RELEASE_AT_PEER
 		:: !b_slot[PSN(x)] -> b_slot[PSN(x)] = x + 1; b_deliver(); b_report()
@@ -674,19 +674,19 @@ inline b_rx(x)
 inline b_true_ack(mark)
 {
 	if
-	:: after(mark, b_tack) ->
+	:: after(mark, b_una) ->
 		assert(mark <= r_exec);
 		do
-		:: before(b_tack, mark) -> b_slot[PSN(b_tack)] = 0; b_tack++
+		:: before(b_una, mark) -> b_slot[PSN(b_una)] = 0; b_una++
 		:: else -> break
 		od;
 		if
-		:: before(b_acc, b_tack) -> b_acc = b_tack; b_deliver()
+		:: before(b_epsn, b_una) -> b_epsn = b_una; b_deliver()
 		:: else
 		fi;
 		if
-		:: b_tack > TRAIL && before(b_start, b_tack - TRAIL) ->
-			b_start = b_tack - TRAIL;
+		:: b_una > TRAIL && before(b_start, b_una - TRAIL) ->
+			b_start = b_una - TRAIL;
 			if
 			:: before(b_overlap, b_start) -> b_overlap = b_start
 			:: else
@@ -736,9 +736,9 @@ inline b_rx_ack(mark, is_nak)
 	lo = (is_nak -> mark : mark - 1);
 	if
 	:: before(lo, b_start) -> raise(ack_wan, mark)
-	:: !before(lo, b_start) && !within(lo, b_tack, (after(b_overlap, b_acc) -> b_overlap : b_acc)) ->
+	:: !before(lo, b_start) && !within(lo, b_una, (after(b_overlap, b_epsn) -> b_overlap : b_epsn)) ->
 		if
-		:: before(lo, b_tack) -> raise(ack_wan, mark)
+		:: before(lo, b_una) -> raise(ack_wan, mark)
 		:: else
 		fi
 	:: else ->
@@ -752,7 +752,7 @@ inline b_rx_ack(mark, is_nak)
 inline b_rx_answer(x)
 {
 	if
-	:: before(x, b_start) || !has(b_rec, x) || !within(x, b_tack, b_acc) -> ans_wan = ans_wan | only(x)
+	:: before(x, b_start) || !has(b_rec, x) || !within(x, b_una, b_epsn) -> ans_wan = ans_wan | only(x)
 	:: else ->
 		if
 		:: has(b_done, x) /* again */
@@ -761,7 +761,7 @@ inline b_rx_answer(x)
 			b_done = b_done | only(x);
 			hi = x;
 			if
-			:: after(x, b_tack) -> b_bound_by_read()
+			:: after(x, b_una) -> b_bound_by_read()
 			:: else
 			fi;
 			first(b_rec, 0, k);
@@ -839,7 +839,7 @@ inline host_rx_answer(x)
  * What nobody would take notice of need not be remembered: requests that the responder has had and B, or a B that
  * begins anew, does not wait for. And where there is no B, nothing stops between A and the responder.
  */
-#define b_waits (b_on -> b_acc : (a_state == WATCH || a_state == FAULT -> r_exec : a_tack))
+#define b_waits (b_on -> b_epsn : (a_state == WATCH || a_state == FAULT -> r_exec : a_una))
 #define prune() \
 	if \
 	:: !b_on -> /* it passes at once */ \
@@ -868,7 +868,7 @@ init {
 		fi;
 #ifndef HANDOVER
 		/* from the beginning */
-		w_tack = 0;
+		w_una = 0;
 		a_open(0);
 #ifndef SINGLE
 		a_state = HELD;
@@ -882,17 +882,17 @@ init {
 	};
 end:	do
 #ifdef REACH
-	:: h_una == N && a_tack == N -> assert(false)
+	:: h_una == N && a_una == N -> assert(false)
 #endif
 	/* the host posts; and sends again whatever is outstanding, or what it sent before arrives late */
 	:: atomic { h_max < N && h_max - h_una < HW && !h_err -> h_max++ }
 	:: atomic { floor < h_max -> pick(floor, h_max); m = i; i = 0; a_rx(m); prune(); m = 0 }
 #ifdef HANDOVER
 	/* lane_may_open(): at the oldest not truly acknowledged, or at the newest packet */
-	:: atomic { a_state == WATCH && a_gen < GENS && w_tack != NONE && w_tack >= h_una && w_tack < h_max &&
-		!is_read(w_tack) -> m = w_tack; a_open(m); a_rx(m); m = 0 }
-	:: atomic { a_state == WATCH && a_gen < GENS && w_tack != NONE && h_max > h_una && !is_read(h_max - 1) &&
-		w_acc != NONE && w_acc + 1 == h_max -> m = h_max - 1; w_acc = h_max; a_open(m); a_rx(m); m = 0 }
+	:: atomic { a_state == WATCH && a_gen < GENS && w_una != NONE && w_una >= h_una && w_una < h_max &&
+		!is_read(w_una) -> m = w_una; a_open(m); a_rx(m); m = 0 }
+	:: atomic { a_state == WATCH && a_gen < GENS && w_una != NONE && h_max > h_una && !is_read(h_max - 1) &&
+		w_epsn != NONE && w_epsn + 1 == h_max -> m = h_max - 1; w_epsn = h_max; a_open(m); a_rx(m); m = 0 }
 #endif
 #ifdef BREAK_ACK_AFTER_FAULT
 	:: atomic { a_state == FAULT && ack_lan < h_max -> tell(ack_lan + 1) }
@@ -928,28 +928,28 @@ end:	do
 		od; m = i; i = 0; b_rx(m); prune(); m = 0 }
 	/* reports at A: the newest, or an older one that is still news */
 	:: atomic { a_accepted && !a_reopen && a_state != WATCH && a_state != FAULT && rep_gen == a_gen &&
-		(rep_tack != a_tack || rep_ref) ->
+		(rep_una != a_una || rep_ref) ->
 		if
-		:: m = rep_tack
-		:: rep_tack > a_tack -> m = a_tack + 1
+		:: m = rep_una
+		:: rep_una > a_una -> m = a_una + 1
 		fi;
 		a_true_ack(m);
 		if
-		:: rep_ref && m == rep_tack && a_state != WATCH -> m = rep_ref_at; a_refused(m)
+		:: rep_ref && m == rep_una && a_state != WATCH -> m = rep_ref_at; a_refused(m)
 		:: else
 		fi;
 		check(); prune(); m = 0 }
 	/* OPEN and ACCEPT */
-	:: atomic { (a_state == OPENING || a_reopen) && (!b_on || b_gen != a_gen) -> m = (a_reopen -> a_tack : a_start);
+	:: atomic { (a_state == OPENING || a_reopen) && (!b_on || b_gen != a_gen) -> m = (a_reopen -> a_una : a_start);
 		b_open(a_gen, m); m = 0; crashed = 0 }
 	:: atomic { b_on && b_gen == a_gen && (!a_accepted || a_reopen) && a_state != WATCH && a_state != FAULT ->
 		a_accepted = 1;
 		if
 		:: a_reopen -> /* all from the last true ACK on is sent again */
 			a_reopen = 0;
-			m = a_tack;
+			m = a_una;
 			do
-			:: before(m, a_acc) -> a_send(m); m++
+			:: before(m, a_epsn) -> a_send(m); m++
 			:: else -> break
 			od;
 			m = 0
@@ -961,24 +961,24 @@ end:	do
 		fi;
 		a_advance(); check() }
 	/* CLOSE */
-	:: atomic { b_on && b_gen == close_gen -> b_passed = b_acc; b_forget(); prune() }
+	:: atomic { b_on && b_gen == close_gen -> b_passed = b_epsn; b_forget(); prune() }
 	/* B forgets everything; A learns it some time */
 	:: atomic { events && b_on && a_gen < GENS -> events--; b_forget(); crashed = 1; prune() }
 	:: atomic { crashed && (a_state == HELD || a_state == DRAIN) && !a_reopen && a_gen < GENS ->
 		a_gen++; a_reopen = 1 }
 	/* B is lost for good, or the responder is silent for too long */
 	:: atomic { events && a_state == HELD -> events--; a_fault(); check() }
-	:: atomic { events && b_on && !b_ref && before(b_tack, b_acc) -> events--;
-		b_ref = 1; b_ref_at = b_tack; b_report() }
+	:: atomic { events && b_on && !b_ref && before(b_una, b_epsn) -> events--;
+		b_ref = 1; b_ref_at = b_una; b_report() }
 	/* the responder's fatal NAK */
-	:: atomic { r_err && b_on && !b_ref && within(r_exec, b_tack, (after(b_overlap, b_acc) -> b_overlap : b_acc)) ->
+	:: atomic { r_err && b_on && !b_ref && within(r_exec, b_una, (after(b_overlap, b_epsn) -> b_overlap : b_epsn)) ->
 		m = r_exec; hi = m; b_bound_by_read(); b_true_ack(hi); hi = 0; i = 0; b_ref = 1; b_ref_at = m; b_report(); m = 0 }
 	:: atomic { r_err && !b_on && !fatal_lan -> fatal_lan = 1 }
 	/* the peer refuses */
 	:: atomic { events && a_state == OPENING -> events--; a_reset(); check() }
 #else
-	:: atomic { events && a_state == HELD && before(a_tack, a_acc) -> events--; m = a_tack; a_refused(m); check(); m = 0 }
-	:: atomic { r_err && a_state == HELD && within(r_exec, a_tack, (after(a_overlap, a_acc) -> a_overlap : a_acc)) ->
+	:: atomic { events && a_state == HELD && before(a_una, a_epsn) -> events--; m = a_una; a_refused(m); check(); m = 0 }
+	:: atomic { r_err && a_state == HELD && within(r_exec, a_una, (after(a_overlap, a_epsn) -> a_overlap : a_epsn)) ->
 		m = r_exec; hi = m; bound_by_read(); i = hi; hi = 0; a_true_ack(i); i = 0;
 		if
 		:: a_state != WATCH -> a_refused(m)
@@ -1001,7 +1001,7 @@ end:	do
 #ifdef BREAK_OWES
 		:: true -> a_reset()
 #else
-		:: a_tack == a_acc -> a_reset()
+		:: a_una == a_epsn -> a_reset()
 #endif
 		:: skip
 		fi;
@@ -1009,7 +1009,7 @@ end:	do
 	/* and on the WAN, in the responder's name: an ACK of anything, which a pair of appliances does not need */
 	:: atomic { forged < FORGER && a_state == HELD -> forged++;
 #ifdef BREAK_FORGED_ACK
-		pick(a_tack, a_acc + 1); m = i; i = 0; a_true_ack(m); m = 0;
+		pick(a_una, a_epsn + 1); m = i; i = 0; a_true_ack(m); m = 0;
 #endif
 		check(); prune() }
 #endif

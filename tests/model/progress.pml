@@ -2,7 +2,7 @@
 /*
  * Progress of a held lane under fair loss: liveness, with small queues and timers.
  *
- *	host --h2a--> A: responder.c, stream_tx.c --a2b--> B: stream_rx.c, requester.c --b2r--> responder
+ *	host --h2a--> A: pseudo_responder.c, stream_tx.c --a2b--> B: stream_rx.c, pseudo_requester.c --b2r--> responder
  *	host <--a2h-- A <--------------------------b2a---- B <-------------------------r2b---- responder
  *
  * Fair loss. Any packet and any report may be lost, but at most LOSSES between two steps forward of the host: what is
@@ -71,19 +71,19 @@ bool h_again;
 byte h_tries;
 #endif
 
-/* A; @a_reached: B is known to have all below; @a_again: lane.again_psn, since before the host's last timeout or not */
-byte a_front, a_acked, a_tack, a_reached, a_sent, a_acc, a_again = NONE;
-bool a_nak_due, a_nak_sent, a_reopen, a_again_old;
+/* A; @a_reached: B is known to have all below; @a_dup_psn: a READ that the host has asked again, since before the host's last timeout or not */
+byte a_frontier, a_acked, a_una, a_reached, a_nxt, a_epsn, a_dup_psn = NONE;
+bool a_nak_due, a_nak_sent, a_reopen, a_dup_old;
 byte a_rec;			/* READs without an answer */
 
 /* B */
 bool b_on = true;
-byte b_tack, b_sent, b_high, b_acc, b_have, b_rec;
+byte b_una, b_nxt, b_high, b_epsn, b_have, b_rec;
 bool b_probing;
 
 /* reports: PROGRESS, OPEN, ACCEPT; B has restarted and A does not know */
 bool rep, open_out, accept_out, crashed;
-byte rep_tack, rep_acc;
+byte rep_una, rep_epsn;
 byte restarts = RESTARTS;
 
 /* responder */
@@ -187,18 +187,18 @@ inline a_flush()
 {
 	/* responder_advance() */
 	do
-	:: before(a_front, a_acc) && !has(a_rec, a_front) -> a_front = next(a_front)
+	:: before(a_frontier, a_epsn) && !has(a_rec, a_frontier) -> a_frontier = next(a_frontier)
 	:: else -> break
 	od;
 	if
-	:: a_again == NONE ->
-		q = (is_read(prev(a_front)) -> a_acked : a_front);
+	:: a_dup_psn == NONE ->
+		q = (is_read(prev(a_frontier)) -> a_acked : a_frontier);
 		if
 		:: !is_read(prev(q)) && (force || after(q, a_acked)) -> put2(a2h, ACK, prev(q)); a_acked = q
 		:: else
 		fi;
 		if
-		:: a_nak_due && a_front == a_acc -> a_nak_due = 0; a_nak_sent = 1; put2(a2h, NAK, a_front)
+		:: a_nak_due && a_frontier == a_epsn -> a_nak_due = 0; a_nak_sent = 1; put2(a2h, NAK, a_frontier)
 		:: else
 		fi
 	:: else
@@ -209,12 +209,12 @@ inline a_flush()
 /* A READ is asked past custody when the responder has executed it. The answer that has passed says it sooner than the
  * true ACK. */
 #ifdef BREAK_ANSWER_SAYS
-#define gone(x) before(x, a_tack)
+#define gone(x) before(x, a_una)
 #else
-#define gone(x) (before(x, a_tack) || !has(a_rec, x))
+#define gone(x) (before(x, a_una) || !has(a_rec, x))
 #endif
 
-inline a_again_rx(x)
+inline a_duplicate(x)
 {
 	if
 	:: is_read(x) && gone(x) ->
@@ -222,16 +222,16 @@ inline a_again_rx(x)
 		skip
 #else
 		if
-		:: !has(a_rec, x) -> a_again = x; a_again_old = 0
+		:: !has(a_rec, x) -> a_dup_psn = x; a_dup_old = 0
 		:: else
 		fi;
 		put(a2b, x)
 #endif
 	:: is_read(x) && !gone(x)	/* it is on its way, or its answer is */
-	:: !is_read(x) && before(x, a_acked) && before(x, a_tack) -> put(a2b, x)
-	:: !is_read(x) && !(before(x, a_acked) && before(x, a_tack)) ->
+	:: !is_read(x) && before(x, a_acked) && before(x, a_una) -> put(a2b, x)
+	:: !is_read(x) && !(before(x, a_acked) && before(x, a_una)) ->
 		if
-		:: a_again != NONE && after(x, a_again) && a_again_old -> a_again = NONE
+		:: a_dup_psn != NONE && after(x, a_dup_psn) && a_dup_old -> a_dup_psn = NONE
 		:: else
 		fi;
 		force = 1;
@@ -242,17 +242,17 @@ inline a_again_rx(x)
 inline a_rx(x)
 {
 	if
-	:: x == a_acc && dist(a_acc, a_tack) < WIN ->
+	:: x == a_epsn && dist(a_epsn, a_una) < WIN ->
 		if
 		:: is_read(x) -> a_rec = a_rec | only(x)
 		:: else
 		fi;
-		a_acc = next(a_acc);
+		a_epsn = next(a_epsn);
 		a_nak_sent = 0; a_nak_due = 0;
 		a_flush()
-	:: x == a_acc && dist(a_acc, a_tack) >= WIN	/* no room */
-	:: before(x, a_acc) -> a_again_rx(x)
-	:: after(x, a_acc) ->
+	:: x == a_epsn && dist(a_epsn, a_una) >= WIN	/* no room */
+	:: before(x, a_epsn) -> a_duplicate(x)
+	:: after(x, a_epsn) ->
 		if
 		:: !a_nak_sent && !a_nak_due -> a_nak_due = 1; a_flush()
 		:: else
@@ -268,12 +268,12 @@ inline a_rx_back(kind, x)
 		if
 		:: has(a_rec, x) -> a_rec = a_rec & ~only(x)
 #ifndef BREAK_AGAIN
-		:: !has(a_rec, x) && a_again == x -> a_again = NONE
+		:: !has(a_rec, x) && a_dup_psn == x -> a_dup_psn = NONE
 #endif
 		:: else
 		fi;
 		a_flush()
-	:: kind != ANSWER && before(x, a_tack) -> put2(a2h, kind, x)
+	:: kind != ANSWER && before(x, a_una) -> put2(a2h, kind, x)
 	:: else /* it will be reported */
 	fi
 }
@@ -281,20 +281,20 @@ inline a_rx_back(kind, x)
 inline a_rx_report()
 {
 	if
-	:: !a_reopen && !before(rep_acc, a_tack) ->
+	:: !a_reopen && !before(rep_epsn, a_una) ->
 		if
-		:: after(rep_acc, a_reached) -> a_reached = rep_acc
+		:: after(rep_epsn, a_reached) -> a_reached = rep_epsn
 		:: else
 		fi;
 		if
-		:: after(rep_tack, a_tack) ->
-			a_tack = rep_tack;
+		:: after(rep_una, a_una) ->
+			a_una = rep_una;
 			if
-			:: before(a_sent, a_tack) -> a_sent = a_tack
+			:: before(a_nxt, a_una) -> a_nxt = a_una
 			:: else
 			fi;
 			if
-			:: before(a_acc, a_tack) -> a_acc = a_tack
+			:: before(a_epsn, a_una) -> a_epsn = a_una
 			:: else
 			fi
 		:: else
@@ -308,8 +308,8 @@ inline a_timeout()
 {
 	if
 	:: a_reopen -> raise_flag(open_out)
-	:: !a_reopen && before(a_reached, a_sent) -> a_sent = a_reached
-	:: else -> put(a2b, prev(a_sent))	/* it has all: let it report again */
+	:: !a_reopen && before(a_reached, a_nxt) -> a_nxt = a_reached
+	:: else -> put(a2b, prev(a_nxt))	/* it has all: let it report again */
 	fi
 }
 
@@ -318,7 +318,7 @@ inline a_timeout()
 inline b_report()
 {
 	if
-	:: rep = 1; rep_tack = b_tack; rep_acc = b_acc
+	:: rep = 1; rep_una = b_una; rep_epsn = b_epsn
 	:: losses < LOSSES -> losses++
 	fi
 }
@@ -327,24 +327,24 @@ inline b_rx(x)
 {
 	if
 	:: !b_on -> put(b2r, x)	/* WATCH */
-	:: b_on && before(x, b_acc) ->
+	:: b_on && before(x, b_epsn) ->
 #ifndef BREAK_REPORT_AGAIN
 		b_report();
 #endif
 		if
-		:: before(x, b_tack) -> put(b2r, x)
+		:: before(x, b_una) -> put(b2r, x)
 		:: else
 		fi
-	:: b_on && !before(x, b_acc) && dist(x, b_tack) < HALF ->
+	:: b_on && !before(x, b_epsn) && dist(x, b_una) < HALF ->
 		b_have = b_have | only(x);
 		do
-		:: has(b_have, b_acc) ->
-			b_have = b_have & ~only(b_acc);
+		:: has(b_have, b_epsn) ->
+			b_have = b_have & ~only(b_epsn);
 			if
-			:: is_read(b_acc) -> b_rec = b_rec | only(b_acc)
+			:: is_read(b_epsn) -> b_rec = b_rec | only(b_epsn)
 			:: else
 			fi;
-			b_acc = next(b_acc)
+			b_epsn = next(b_epsn)
 		:: else -> break
 		od;
 		b_report()
@@ -355,20 +355,20 @@ inline b_rx(x)
 /* all below p, but for an unanswered READ and what is behind it; q: where that ends */
 inline b_true_ack()
 {
-	q = b_tack;
+	q = b_una;
 	do
 	:: q != p && !has(b_rec, q) -> q = next(q)
 	:: else -> break
 	od;
 	if
-	:: q != b_tack ->
-		b_tack = q;
+	:: q != b_una ->
+		b_una = q;
 		if
-		:: before(b_sent, b_tack) -> b_sent = b_tack
+		:: before(b_nxt, b_una) -> b_nxt = b_una
 		:: else
 		fi;
 		if
-		:: before(b_acc, b_tack) -> b_acc = b_tack
+		:: before(b_epsn, b_una) -> b_epsn = b_una
 		:: else
 		fi;
 		b_report()
@@ -383,7 +383,7 @@ inline b_rx_back(kind, x)
 	:: b_on && kind == ANSWER ->
 		put2(b2a, ANSWER, x);
 		if
-		:: has(b_rec, x) && within(x, b_tack, b_high) ->
+		:: has(b_rec, x) && within(x, b_una, b_high) ->
 			/* it acknowledges what is before it, and itself */
 			p = x;
 			b_true_ack();
@@ -396,16 +396,16 @@ inline b_rx_back(kind, x)
 			fi
 		:: else
 		fi
-	:: b_on && kind != ANSWER && !within(x, b_tack, b_high) ->
+	:: b_on && kind != ANSWER && !within(x, b_una, b_high) ->
 		if
-		:: before(x, b_tack) -> put2(b2a, kind, x)
+		:: before(x, b_una) -> put2(b2a, kind, x)
 		:: else
 		fi
-	:: b_on && kind != ANSWER && within(x, b_tack, b_high) ->
+	:: b_on && kind != ANSWER && within(x, b_una, b_high) ->
 		p = (kind == ACK -> next(x) : x);
 		b_true_ack();
 		if
-		:: kind == NAK || q != p || b_probing -> b_sent = q
+		:: kind == NAK || q != p || b_probing -> b_nxt = q
 		:: else
 		fi;
 		b_probing = 0
@@ -415,7 +415,7 @@ inline b_rx_back(kind, x)
 
 inline b_forget()
 {
-	b_on = 0; b_tack = 0; b_sent = 0; b_high = 0; b_acc = 0; b_have = 0; b_rec = 0; b_probing = 0
+	b_on = 0; b_una = 0; b_nxt = 0; b_high = 0; b_epsn = 0; b_have = 0; b_rec = 0; b_probing = 0
 }
 
 /* ---- the responder ---- */
@@ -442,9 +442,9 @@ inline r_rx(x)
 }
 
 #define h_sends (dist(h_nxt, h_una) < HW)
-#define a_sends (!a_reopen && before(a_sent, a_acc))
+#define a_sends (!a_reopen && before(a_nxt, a_epsn))
 #define a_can (a_sends && len(a2b) < 2)
-#define b_sends (b_on && before(b_sent, b_acc))
+#define b_sends (b_on && before(b_nxt, b_epsn))
 /* LANs first, and what an appliance can send it sends; then the WAN and the host in any order; then timers */
 #define lan_a (!moved)
 #define lan_b (lan_a && len(h2a) == 0 && len(a2h) == 0)
@@ -454,12 +454,12 @@ inline r_rx(x)
 #ifdef BREAK_TIMER_A
 #define a_armed false
 #else
-#define a_armed (a_tack != a_acc || a_reopen)
+#define a_armed (a_una != a_epsn || a_reopen)
 #endif
 #ifdef BREAK_TIMER_B
 #define b_armed false
 #else
-#define b_armed (b_on && b_tack != b_sent)
+#define b_armed (b_on && b_una != b_nxt)
 #endif
 #define round_over ((!h_armed || t_h) && (!a_armed || t_a) && (!b_armed || t_b))
 
@@ -471,36 +471,36 @@ progress:	moved = 0
 	:: atomic { far && h_sends -> put(h2a, h_nxt); h_nxt = next(h_nxt) }
 	:: atomic { lan_a && len(a2h) > 0 -> a2h?w, x; h_rx(w, x); w = 0; x = 0 }
 	:: atomic { lan_a && len(a2h) == 0 && len(h2a) > 0 -> h2a?x; a_rx(x); x = 0 }
-	:: atomic { lan_b && a_can -> put(a2b, a_sent); a_sent = next(a_sent) }
+	:: atomic { lan_b && a_can -> put(a2b, a_nxt); a_nxt = next(a_nxt) }
 	:: atomic { far && len(b2a) > 0 -> b2a?w, x; a_rx_back(w, x); w = 0; x = 0 }
-	:: atomic { far && rep && len(b2a) == 0 -> rep = 0; a_rx_report(); rep_tack = 0; rep_acc = 0 }
+	:: atomic { far && rep && len(b2a) == 0 -> rep = 0; a_rx_report(); rep_una = 0; rep_epsn = 0 }
 	:: atomic { far && len(a2b) > 0 -> a2b?x; b_rx(x); x = 0 }
-	:: atomic { lan_b && !a_can && len(r2b) == 0 && len(b2r) == 0 && b_sends -> put(b2r, b_sent); b_sent = next(b_sent);
+	:: atomic { lan_b && !a_can && len(r2b) == 0 && len(b2r) == 0 && b_sends -> put(b2r, b_nxt); b_nxt = next(b_nxt);
 		if
-		:: after(b_sent, b_high) -> b_high = b_sent
+		:: after(b_nxt, b_high) -> b_high = b_nxt
 		:: else
 		fi }
 	:: atomic { lan_b && !a_can && len(r2b) > 0 -> r2b?w, x; b_rx_back(w, x); w = 0; x = 0 }
 	:: atomic { lan_b && !a_can && len(r2b) == 0 && len(b2r) > 0 -> b2r?x; r_rx(x); w = 0; x = 0 }
 	/* a restart, and how the lane is agreed anew */
-	:: atomic { far && restarts && b_on && !a_reopen -> restarts--; b_forget(); rep = 0; rep_tack = 0; rep_acc = 0;
+	:: atomic { far && restarts && b_on && !a_reopen -> restarts--; b_forget(); rep = 0; rep_una = 0; rep_epsn = 0;
 		crashed = 1 }
 	:: atomic { far && crashed -> crashed = 0; a_reopen = 1;
 #ifdef BREAK_RESUME
-		a_tack = a_reached;
+		a_una = a_reached;
 #endif
-		a_sent = a_tack; a_reached = a_tack; raise_flag(open_out) }
+		a_nxt = a_una; a_reached = a_una; raise_flag(open_out) }
 	:: atomic { far && open_out -> open_out = 0;
 		if
-		:: !b_on -> b_on = 1; b_tack = a_tack; b_sent = a_tack; b_high = a_tack; b_acc = a_tack
+		:: !b_on -> b_on = 1; b_una = a_una; b_nxt = a_una; b_high = a_una; b_epsn = a_una
 		:: else
 		fi;
 		raise_flag(accept_out) }
 	:: atomic { far && accept_out -> accept_out = 0; a_reopen = 0 }
 	/* timers */
-	:: atomic { quiet && h_armed && !t_h -> t_h = 1; h_nxt = h_una; h_again = 0; a_again_old = 1 }
+	:: atomic { quiet && h_armed && !t_h -> t_h = 1; h_nxt = h_una; h_again = 0; a_dup_old = 1 }
 	:: atomic { quiet && a_armed && !t_a -> t_a = 1; a_timeout() }
-	:: atomic { quiet && b_armed && !t_b -> t_b = 1; put(b2r, b_tack); b_probing = 1 }
+	:: atomic { quiet && b_armed && !t_b -> t_b = 1; put(b2r, b_una); b_probing = 1 }
 	:: atomic { quiet && round_over && (t_h || t_a || t_b) -> t_h = 0; t_a = 0; t_b = 0 }
 	od
 }

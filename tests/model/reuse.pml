@@ -82,7 +82,7 @@ byte exec[2];		/* messages executed */
 
 /* the lane */
 mtype state = HELD;
-byte una = OLD_START, epsn = OLD_START, front = OLD_START, told = OLD_START, nxt = OLD_START;
+byte una = OLD_START, epsn = OLD_START, frontier = OLD_START, told = OLD_START, nxt = OLD_START;
 byte una_msn = OLD_MSN;
 byte slot[M];		/* by PSN: content in custody */
 byte passed_from;
@@ -94,7 +94,7 @@ byte i, k, m, p;	/* scratch, always 0 between two events */
 byte word, count;	/* of the packet that comes */
 bool alike;
 
-#define owes (before(una, front))
+#define owes (before(una, frontier))
 #define executed(c) (which(c) < exec[whose(c)])
 
 /* All below @mark is done, the host is told. */
@@ -137,7 +137,7 @@ inline forget(how)
 #else
 		p = una;
 		do
-		:: p != front -> faulted[whose(slot[p])] = 1; inc(p)
+		:: p != frontier -> faulted[whose(slot[p])] = 1; inc(p)
 		:: else -> break
 		od
 #endif
@@ -146,14 +146,14 @@ inline forget(how)
 	p = una;
 	do
 	:: p != epsn ->
-		assert(executed(slot[p]) || faulted[whose(slot[p])] || !before(p, front));		/* 2 */
+		assert(executed(slot[p]) || faulted[whose(slot[p])] || !before(p, frontier));		/* 2 */
 		slot[p] = 0;
 		inc(p)
 	:: else -> break
 	od;
 	p = 0;
 	state = how;
-	una = 0; epsn = 0; front = 0; told = 0; nxt = 0; una_msn = 0; passed_from = 0;
+	una = 0; epsn = 0; frontier = 0; told = 0; nxt = 0; una_msn = 0; passed_from = 0;
 	asked = 0; suspect = 0; disputed = 0; held_back = 0; held_once = 0; stalled = 0
 }
 
@@ -170,12 +170,12 @@ inline fault()
 inline advance()
 {
 	if
-	:: state == HELD && !suspect && front != epsn -> front = epsn
-	:: state == HELD && suspect && after(una, front) -> front = una
+	:: state == HELD && !suspect && frontier != epsn -> frontier = epsn
+	:: state == HELD && suspect && after(una, frontier) -> frontier = una
 	:: else
 	fi;
 	if
-	:: state == HELD && !suspect && after(front, told) -> told = front; tell(front)
+	:: state == HELD && !suspect && after(frontier, told) -> told = frontier; tell(frontier)
 	:: else
 	fi
 }
@@ -247,7 +247,7 @@ inline below(x, c) /* duplicate_request() */
 	if
 	:: disputed && stalled -> forget(WATCH); pass(c)
 #ifdef BREAK_REPEAT
-	:: !(disputed && stalled) && before(x, una) -> told = front; tell(front)
+	:: !(disputed && stalled) && before(x, una) -> told = frontier; tell(frontier)
 #else
 	:: !(disputed && stalled) && before(x, told) && before(x, una) -> passed(x); pass(c)
 #endif
@@ -258,7 +258,7 @@ inline below(x, c) /* duplicate_request() */
 		alike = 1;
 #endif
 		if
-		:: alike && !suspect -> told = front; tell(front)
+		:: alike && !suspect -> told = frontier; tell(frontier)
 		:: alike && suspect
 		:: !alike ->
 			if
@@ -283,7 +283,7 @@ inline lane_rx(x, c)
 		fi
 	:: state == HELD && x != epsn && dist(x, epsn) < JUMP ->
 		if
-		:: front == epsn && !suspect -> tell(front) /* a sequence NAK acknowledges what is before it */
+		:: frontier == epsn && !suspect -> tell(frontier) /* a sequence NAK acknowledges what is before it */
 		:: another(c) /* incarnation_gone_on() */
 		fi
 	:: state == HELD && dist(x, epsn) >= JUMP && dist(x, epsn) < M - JUMP -> another(c)

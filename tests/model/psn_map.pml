@@ -2,7 +2,7 @@
 /*
  * Two numberings of one lane: safety of the rules for prefetch.
  *
- * The rules, not the code: shift.c keeps segments of equal distance instead of a record per request, and ahead.c lets
+ * The rules, not the code: psn_map.c keeps segments of equal distance instead of a record per request, and prefetch.c lets
  * the host claim guesses in another order than they were made in. Neither is in here; nor are epochs and ages,
  * answers of several packets, MSNs, restarts.
  *
@@ -67,10 +67,10 @@ bool h_err;
 byte rec_host[M] = NONE;	/* the host's index, PSEUDO, or NONE: no record */
 byte rec_op[M];
 byte answered;			/* by PSN: the answer is here */
-byte s_una, s_next;		/* responder's numbers: not truly acknowledged, next */
-byte s_claim;			/* first unclaimed pseudo READ, s_next without any */
-byte s_acc;			/* host's numbers: next request expected */
-byte s_front, s_tack;		/* acknowledged to the host, truly acknowledged */
+byte s_una, s_nxt;		/* responder's numbers: not truly acknowledged, next */
+byte s_claim;			/* first unclaimed pseudo READ, s_nxt without any */
+byte s_epsn;			/* host's numbers: next request expected */
+byte s_frontier, s_una_host;		/* acknowledged to the host, truly acknowledged */
 bool fault;
 
 /* the responder */
@@ -93,13 +93,13 @@ inline check()
 {
 	k = done;
 	do
-	:: k < s_front && !fault ->
+	:: k < s_frontier && !fault ->
 		i = s_una;
 		do
-		:: i < s_next && host_of(i) != k -> i++
+		:: i < s_nxt && host_of(i) != k -> i++
 		:: else -> break
 		od;
-		assert(i < s_next);
+		assert(i < s_nxt);
 		k++
 	:: else -> break
 	od;
@@ -110,17 +110,17 @@ inline check()
 inline advance()
 {
 	do
-	:: s_front < s_acc && !fault ->
+	:: s_frontier < s_epsn && !fault ->
 		if
-		:: op[s_front] == 0
+		:: op[s_frontier] == 0
 		:: else ->
-			find(s_front);
+			find(s_frontier);
 			if
 			:: p != NONE && ans(p)
 			:: else -> break
 			fi
 		fi;
-		s_front++
+		s_frontier++
 	:: else -> break
 	od;
 	p = 0;
@@ -130,13 +130,13 @@ inline advance()
 /* p: the record of the host's request x */
 inline find(x)
 {
-	p = (s_next > M - 1 -> s_next - M + 1 : 0);
+	p = (s_nxt > M - 1 -> s_nxt - M + 1 : 0);
 	do
-	:: p < s_next && host_of(p) != x -> p++
+	:: p < s_nxt && host_of(p) != x -> p++
 	:: else -> break
 	od;
 	if
-	:: p == s_next -> p = NONE
+	:: p == s_nxt -> p = NONE
 	:: else
 	fi
 }
@@ -144,11 +144,11 @@ inline find(x)
 /* A record goes when it is truly acknowledged and the host does not ask for it any more. */
 inline tidy()
 {
-	p = (s_next > M -> s_next - M : 0);
+	p = (s_nxt > M -> s_nxt - M : 0);
 	do
 	:: p < s_una && p < s_claim ->
 		if
-		:: host_of(p) == PSEUDO || host_of(p) + HW < s_acc ->
+		:: host_of(p) == PSEUDO || host_of(p) + HW < s_epsn ->
 			host_of(p) = NONE;
 			op_of(p) = 0;
 			answered = answered & ~only(RPSN(p))
@@ -165,26 +165,26 @@ inline tidy()
 	p = 0
 }
 
-#define place (rec_host[RPSN(s_next)] == NONE)
+#define place (rec_host[RPSN(s_nxt)] == NONE)
 
 inline issue(host, what)
 {
-	rec_host[RPSN(s_next)] = host;
-	rec_op[RPSN(s_next)] = what;
-	answered = answered & ~only(RPSN(s_next));
-	s_next++
+	rec_host[RPSN(s_nxt)] = host;
+	rec_op[RPSN(s_nxt)] = what;
+	answered = answered & ~only(RPSN(s_nxt));
+	s_nxt++
 }
 
 inline s_rx(x)	/* the host's request x, which bears HPSN(x) */
 {
 	if
 	:: fault
-	:: !fault && HPSN(x) == HPSN(s_acc) ->
+	:: !fault && HPSN(x) == HPSN(s_epsn) ->
 		if
 #ifdef BREAK_CLAIM
-		:: s_claim < s_next && op[x] ->
+		:: s_claim < s_nxt && op[x] ->
 #else
-		:: s_claim < s_next && op[x] && op_of(s_claim) == op[x] ->
+		:: s_claim < s_nxt && op[x] && op_of(s_claim) == op[x] ->
 #endif
 			rec_host[RPSN(s_claim)] = x;
 			/* it may be executed already, and then all before it is; acknowledged, too */
@@ -193,18 +193,18 @@ inline s_rx(x)	/* the host's request x, which bears HPSN(x) */
 			:: else
 			fi;
 			if
-			:: s_claim < s_una -> s_tack = x + 1
+			:: s_claim < s_una -> s_una_host = x + 1
 			:: else
 			fi;
 			s_claim++;
-			s_acc++
+			s_epsn++
 		:: else ->
-			s_claim = s_next;	/* a break of the pattern */
+			s_claim = s_nxt;	/* a break of the pattern */
 			if
-			:: place && s_next - s_una < WIN && s_next < RN ->
+			:: place && s_nxt - s_una < WIN && s_nxt < RN ->
 				issue(x, op[x]);
-				s_claim = s_next;
-				s_acc++
+				s_claim = s_nxt;
+				s_epsn++
 			:: else /* no room: it asks again */
 			fi
 		fi;
@@ -213,7 +213,7 @@ inline s_rx(x)	/* the host's request x, which bears HPSN(x) */
 	:: else /* asked again: acknowledged again, or sent again from its record */
 #ifdef BREAK_SHIFT_DUP
 		if
-		:: raw == NONE && x < s_tack -> raw = x; raw_psn = (HPSN(x) + s_claim - s_acc) % M
+		:: raw == NONE && x < s_una_host -> raw = x; raw_psn = (HPSN(x) + s_claim - s_epsn) % M
 		:: else
 		fi
 #endif
@@ -233,7 +233,7 @@ inline true_ack(mark)
 	:: s_una < k ->
 #ifndef BREAK_SHIFT_ACK
 		if
-		:: host_of(s_una) != PSEUDO -> s_tack = host_of(s_una) + 1
+		:: host_of(s_una) != PSEUDO -> s_una_host = host_of(s_una) + 1
 		:: else
 		fi;
 #endif
@@ -243,15 +243,15 @@ inline true_ack(mark)
 #ifdef BREAK_SHIFT_ACK
 	/* by the difference between the numbers as it is now, not by the record */
 	if
-	:: s_una > s_claim - s_acc && s_una - (s_claim - s_acc) > s_tack -> s_tack = s_una - (s_claim - s_acc)
+	:: s_una > s_claim - s_epsn && s_una - (s_claim - s_epsn) > s_una_host -> s_una_host = s_una - (s_claim - s_epsn)
 	:: else
 	fi;
 #endif
 	k = 0;
-	assert(s_tack <= done);
+	assert(s_una_host <= done);
 	assert(s_una <= r_exec);
 	if
-	:: s_front < s_tack && !fault -> s_front = s_tack
+	:: s_frontier < s_una_host && !fault -> s_frontier = s_una_host
 	:: else
 	fi;
 	check();
@@ -261,7 +261,7 @@ inline true_ack(mark)
 inline s_rx_ack(r)	/* bears RPSN(r) */
 {
 	if
-	:: rwithin(r, s_una, s_next) -> true_ack(r + 1)
+	:: rwithin(r, s_una, s_nxt) -> true_ack(r + 1)
 	:: else
 	fi
 }
@@ -269,7 +269,7 @@ inline s_rx_ack(r)	/* bears RPSN(r) */
 inline s_rx_answer(r)
 {
 	if
-	:: rwithin(r, s_una, s_next) && op_of(r) && !ans(r) ->
+	:: rwithin(r, s_una, s_nxt) && op_of(r) && !ans(r) ->
 		/* in order only; it acknowledges what is before it, and itself */
 		k = s_una;
 		do
@@ -291,16 +291,16 @@ inline s_rx_answer(r)
 inline s_rx_fatal(r)
 {
 	if
-	:: rwithin(r, s_una, s_next) && !fault ->
+	:: rwithin(r, s_una, s_nxt) && !fault ->
 		true_ack(r);
 #ifdef BREAK_SHIFT_NAK
-		p = r - (s_claim - s_acc);
+		p = r - (s_claim - s_epsn);
 		if
-		:: host_of(r) == PSEUDO || p < s_front -> fault = 1
+		:: host_of(r) == PSEUDO || p < s_frontier -> fault = 1
 #else
 		p = host_of(r);
 		if
-		:: p == PSEUDO || p < s_front -> fault = 1
+		:: p == PSEUDO || p < s_frontier -> fault = 1
 #endif
 		:: else ->
 			/* what the host learns to be refused is what was refused */
@@ -338,7 +338,7 @@ inline execute(host, what)
 init {
 end:	do
 #ifdef REACH
-	:: h_una == N && s_next > N + M -> assert(false)
+	:: h_una == N && s_nxt > N + M -> assert(false)
 #endif
 	:: atomic { h_max < N && h_max - h_una < HW && !h_err ->
 		if
@@ -354,10 +354,10 @@ end:	do
 	:: atomic { h_max > h_una + 1 -> x = h_una + 1; s_rx(x); x = 0 }
 	:: atomic { h_una > 0 -> x = h_una - 1; s_rx(x); x = 0 }
 #ifdef BREAK_BYPASS
-	:: atomic { raw == NONE && h_max > s_acc -> raw = s_acc; raw_psn = HPSN(s_acc) }
+	:: atomic { raw == NONE && h_max > s_epsn -> raw = s_epsn; raw_psn = HPSN(s_epsn) }
 #endif
 	/* a guess */
-	:: atomic { !fault && s_next - s_una < WIN && s_next < RN && s_next - s_claim < 2 && place ->
+	:: atomic { !fault && s_nxt - s_una < WIN && s_nxt < RN && s_nxt - s_claim < 2 && place ->
 		if
 		:: issue(PSEUDO, 1)
 #ifdef TWO
@@ -365,7 +365,7 @@ end:	do
 #endif
 		fi }
 	/* what was sent arrives: in order it is executed; a duplicate is only answered once more */
-	:: atomic { !r_err && rwithin(r_exec, s_una, s_next) && r_exec < s_next ->
+	:: atomic { !r_err && rwithin(r_exec, s_una, s_nxt) && r_exec < s_nxt ->
 		if
 		:: execute(host_of(r_exec), op_of(r_exec))
 #ifdef FATAL
@@ -374,7 +374,7 @@ end:	do
 		fi }
 	:: atomic { raw != NONE && !r_err ->
 		if
-		:: raw_psn == RPSN(r_exec) -> assert(raw == done && done < s_acc + 1); r_exec++; done++
+		:: raw_psn == RPSN(r_exec) -> assert(raw == done && done < s_epsn + 1); r_exec++; done++
 		:: else ->
 			/* acknowledged as a duplicate, by its own PSN, and the ACK goes past the records too */
 			if
@@ -392,7 +392,7 @@ end:	do
 	:: atomic { r_err && !fault && !h_err -> s_rx_fatal(r_exec) }
 #endif
 	/* the host: an ACK of some of what was acknowledged, not past an unanswered READ */
-	:: atomic { h_una < s_front && h_una < h_max && op[h_una] == 0 && !h_err -> h_done() }
+	:: atomic { h_una < s_frontier && h_una < h_max && op[h_una] == 0 && !h_err -> h_done() }
 	:: atomic { h_una < h_max && op[h_una] && !h_err ->
 		find(h_una);
 		if
