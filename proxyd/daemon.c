@@ -33,7 +33,7 @@
 #define SECOND_NS   1000000000ull
 /* More than any ring holds. */
 #define LAST_ROUNDS 64
-/* So long queue pairs take to be made to fail (engine/fault.c). */
+/* So long it takes to put queue pairs into the error state (engine/fault/fault.c). */
 #define FAILING_NS  6000000000ull
 /* Frames or reports wait for the kernel to take them: look again after this, and twice that, and so
  * on, so many times: the interface may be down. */
@@ -109,7 +109,7 @@ static void check_drain(struct daemon *d)
 		}
 		log_line(LOG_ERR,
 			 "stopping with %llu packets, %llu bytes in custody undelivered: the queue "
-			 "pairs of these transfers, %u, are made to fail; %s",
+			 "pairs of these transfers, %u, are put into the error state; %s",
 			 (unsigned long long)left.packets, (unsigned long long)left.bytes, failing,
 			 d->port_gone ? "set 'socket' to a place on a tmpfs for the next longhauld "
 					"to go on"

@@ -53,12 +53,12 @@ void daemon_prefetch(struct daemon *d)
 
 		wanted |= config_wants_pins(d->cfg, i);
 		if (r->prefetch == PREFETCH_SINGLE)
-			log_line(
-				LOG_WARNING,
-				"rule %s: prefetch = single may give a host another READ's data "
-				"for a moment before its queue pair is made to fail, and unnoticed "
-				"where a lost request was its last; see longhaul.conf(5)",
-				r->name);
+			log_line(LOG_WARNING,
+				 "rule %s: prefetch = single may give a host another READ's data "
+				 "for a moment before its queue pair is put into the error state, "
+				 "and unnoticed where a lost request was its last; see "
+				 "longhaul.conf(5)",
+				 r->name);
 	}
 	d->ahead_off[0] = '\0';
 	rc = afxdp_pin(d->port, wanted || d->state_fd, err, sizeof(err));
@@ -94,7 +94,7 @@ bool daemon_release(struct daemon *d)
 	if (afxdp_fenced(d->port, NULL, NULL) == 0)
 		return true;
 	if (engine_may_stop(d->engine)) {
-		/* The two ends agree again, but for those that are being made to fail. */
+		/* The two ends agree again, but for those that are being put into the error state. */
 		for (uint32_t id = 0; engine_conn_next(d->engine, id, d->now, &ci);
 		     id = ci.id + 1) {
 			struct flow_key out = {.src = ci.lan_ip,

@@ -25,7 +25,7 @@
 enum phase {
 	RUNNING,
 	DRAINING, /* signalled once */
-	FAILING,  /* time is over: queue pairs whose custody is lost are made to fail */
+	FAILING,  /* time is over: queue pairs whose custody is lost are put into the error state */
 	STOPPED,
 };
 

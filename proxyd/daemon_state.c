@@ -16,7 +16,8 @@
  * packets are dropped, and hosts repeat them, until somebody goes on.
  *
  * A file that cannot be adopted (another version wrote it, it is damaged) is made anew. Then the
- * table of held connections tells whose custody is lost, and their queue pairs are made to fail.
+ * table of held connections tells whose custody is lost, and their queue pairs are put into the
+ * error state.
  * Where no such file can be had the daemon works as ever and says so.
  */
 #include <errno.h>
@@ -234,7 +235,7 @@ static bool adopt(struct daemon *d, const struct engine_config *ec, const struct
 	if (!d->engine) {
 		log_line(LOG_ERR,
 			 "%s cannot be gone on with: %s; what a former longhauld had in custody is "
-			 "lost, and queue pairs that it held are made to fail",
+			 "lost, and queue pairs that it held are put into the error state",
 			 d->state_path, why);
 		return false;
 	}
@@ -347,12 +348,13 @@ void daemon_orphans(struct daemon *d)
 		log_line(LOG_ERR, "what a former longhauld held cannot be read: %s; it stays held",
 			 strerror(-n));
 	else if (d->orphans)
-		log_line(LOG_WARNING,
-			 "a former longhauld ended with %u connection%s in custody or with "
-			 "prefetch: %s made to fail, for nobody knows any more what was promised, "
-			 "or which answer belongs to which READ",
-			 d->orphans, d->orphans == 1 ? "" : "s",
-			 d->orphans == 1 ? "it is" : "they are");
+		log_line(
+			LOG_WARNING,
+			"a former longhauld ended with %u connection%s in custody or with "
+			"prefetch: %s put into the error state, for nobody knows any more what was "
+			"promised, or which answer belongs to which READ",
+			d->orphans, d->orphans == 1 ? "" : "s",
+			d->orphans == 1 ? "its queue pair is" : "their queue pairs are");
 	if (d->adopted)
 		engine_go_on(d->engine, d->now);
 }

@@ -77,7 +77,8 @@
 	X(SOLO_MET, "solo-met", "READs of hosts that had been asked so")                           \
 	X(SOLO_REPEATED, "solo-repeated",                                                          \
 	  "those of them that hosts asked again: lost, or too early")                              \
-	X(SOLO_FAULTS, "solo-faults", "connections made to fail for what was asked so")            \
+	X(SOLO_FAULTS, "solo-faults",                                                              \
+	  "queue pairs put into the error state for what was asked so")                            \
 	X(ANNOUNCE_MISMATCHES, "announce-mismatches",                                              \
 	  "READs of storage targets that were not of a command")                                   \
 	X(NUMBERS_FULL, "numbers-full",                                                            \

@@ -247,9 +247,9 @@ void engine_drain(struct engine *e, uint64_t now_ns);
 
 /**
  * engine_give_up - time for a drain is over: what is in custody is not delivered any more, and the
- * queue pairs that were told that it is are made to fail. That takes some seconds;
- * engine_may_stop() tells when it is done. Returns how many are being made to fail, for that or for
- * another reason.
+ * queue pairs that were told that it is are put into the error state. That takes some seconds;
+ * engine_may_stop() tells when it is done. Returns how many queue pairs that is done to, for that
+ * or for another reason.
  */
 uint32_t engine_give_up(struct engine *e, uint64_t now_ns);
 
@@ -279,8 +279,9 @@ bool engine_release(struct engine *e, uint32_t conn, uint64_t now_ns);
 bool engine_may_stop(struct engine *e);
 
 /** engine_fail_orphan - a former engine held this connection (struct engine_sink, @hold) and is
- * gone. None of its packets passes any more; the queue pair near this appliance is made to fail.
- * Call after engine_rules(). False when nothing was promised here: it need not be held. */
+ * gone. None of its packets passes any more; the queue pair near this appliance is put into the
+ * error state. Call after engine_rules(). False when nothing was promised here: it need not be
+ * held. */
 bool engine_fail_orphan(struct engine *e, const struct flow_key *requests, uint32_t lqpn,
 			uint64_t now_ns);
 

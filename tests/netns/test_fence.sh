@@ -109,7 +109,7 @@ it "another connection passes through the bridge meanwhile" passes_other
 
 again()
 {
-	gateway_start a && await 30 peers_up && [ "$(grep -c 'made to fail' "$LAB/gw-a.err")" = 1 ]
+	gateway_start a && await 30 peers_up && [ "$(grep -c 'put into the error state' "$LAB/gw-a.err")" = 1 ]
 }
 it "a new daemon takes over, and says how many connections there were" again
 
@@ -153,7 +153,7 @@ stopped()
 		gateway_stop a && ! grep -q 'cannot do without' "$LAB/gw-a.err" && break
 		tail -n 3 "$LAB/gw-a.err"
 		[ $((tries -= 1)) != 0 ] || return
-		enough stopped-req # is made to fail by the next one, if not yet
+		enough stopped-req # fails by the next daemon, if not yet
 		gateway_start a && await 30 peers_up && ended_well stopped || return
 		gateway_stop a
 		rm -rf "$(pins a)"
@@ -166,8 +166,8 @@ stopped()
 }
 it "stopped in order: the two ends agree first, the stream goes on without it, nothing stays pinned" stopped
 
-# The WAN stands still, and what the host has asked is in custody; it would be patient. Its queue pair is made to fail by
-# the daemon that stops, and seen to fail. So nothing is left that must be dropped meanwhile, nor for the next daemon to
+# The WAN stands still, and what the host has asked is in custody; it would be patient. The daemon that
+# stops puts its queue pair into the error state, which is seen. So nothing is left that must be dropped meanwhile, nor for the next daemon to
 # wait for.
 broken_by_stop()
 {
@@ -179,7 +179,7 @@ broken_by_stop()
 	asks_again broken-req || status=1
 	gateway_stop a && status=1
 	signal wan CONT
-	log_has a 'are made to fail' && ! log_has a 'cannot do without' || status=1
+	log_has a 'are put into the error state' && ! log_has a 'cannot do without' || status=1
 	sed -i '/^drain-timeout/d' "$LAB/gw-a.conf"
 	await 30 detached a && [ ! -e "$(pins a)" ] || status=1
 	ended_well broken && [ "$(got broken-req first-error)" = flushed ] && [ $status = 0 ]

@@ -171,7 +171,7 @@ under_load() # stop in the midst of a transfer, which then goes on for a while
 }
 it "SIGTERM under load: what is owed is delivered, the rest goes over the bridge" under_load
 
-# Stop while the WAN stands still, for longer than drain-timeout. The host would be patient: it is made to fail.
+# Stop while the WAN stands still, for longer than drain-timeout. The host would be patient: its queue pair must fail.
 undelivered()
 {
 	local status

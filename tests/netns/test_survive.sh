@@ -162,7 +162,7 @@ foreign() # another version has written it: nothing is guessed, the queue pair f
 	! "$B/longhauld" -c "$LAB/gw-a.conf" --hand-over 1 2>/dev/null || status=1
 	gateway_start a
 	grep -q 'another version of longhauld wrote it' "$LAB/gw-a.err" &&
-	grep -q 'in custody or with prefetch: .* made to fail' "$LAB/gw-a.err" || status=1
+	grep -q 'in custody or with prefetch: .* put into the error state' "$LAB/gw-a.err" || status=1
 	reap foreign-req
 	[[ $(got foreign-req first-error) == @(remote-operation|flushed|retry-exceeded) ]] || status=1
 	signal foreign-resp TERM && reap foreign-resp

@@ -140,7 +140,7 @@ static const char *check_custody(struct world_qp *q, int s)
 	}
 	if (!world_lane(q, s, &l) ||
 	    (l.state != LANE_HELD && l.state != LANE_DRAIN && l.state != LANE_FAULT))
-		return "1: acknowledged, not executed, and in nobody's custody";
+		return "1: acknowledged, not executed, and in no custody";
 	if (l.state == LANE_FAULT) {
 		if (!q->side[s].fault_at) {
 			q->side[s].fault_at = q->w->now;

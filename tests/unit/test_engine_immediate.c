@@ -103,7 +103,7 @@ static void test_ntt4_off(void **state)
 	rig_destroy(r);
 }
 
-/* NTT-4: what cannot be a QPN, or is one in the wrong byte order, or is nobody's, teaches nothing.
+/* NTT-4: what cannot be a QPN, or is one in the wrong byte order, or belongs to no pair, teaches nothing.
  * */
 static void test_ntt4_no_qpn(void **state)
 {

@@ -40,7 +40,7 @@ static void check_bypass(int8_t peer, enum bypass what)
 	settle(r, peer);
 	assert_int_equal(rig_conn(r).lane[LANE_OUT].state, LANE_WATCH);
 	assert_int_equal(rig_conn(r).lane[LANE_OUT].reason, REASON_OPERATOR);
-	/* from now on packets pass, and are nobody's to acknowledge, however long it takes */
+	/* from now on packets pass, and no appliance acknowledges them, however long it takes */
 	rig_pass(r, 3000 * RIG_MS);
 	rig_forget(r);
 	for (uint32_t psn = 8; psn < 14; psn++) {

@@ -314,7 +314,7 @@ void lane_reset(struct engine *e, struct flow *fl)
 	l->rnr = keep.rnr;
 	if (keep.role == ROLE_ACCEPTOR && keep.reason == REASON_PEER_RESTARTED &&
 	    keep.policy != POLICY_OFF) {
-		/* what its opener had promised beyond is nobody's now (fault/abandoned.c) */
+		/* nobody keeps what its opener had promised beyond (fault/abandoned.c) */
 		l->acked = keep.una;
 		l->waits_us = some_us(e);
 	}

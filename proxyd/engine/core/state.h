@@ -41,9 +41,9 @@ struct flow {
 	uint64_t seen;
 	uint8_t learned;
 	bool used : 1, half : 1, again : 1, left : 1, pledged : 1;
-	bool bypassed : 1; /* by the operator */
-	bool stranded : 1; /* its two ends count differently, and nobody translates any more */
-	bool cut : 1;	   /* stranded, and its near host has been, or is being, made to fail */
+	bool bypassed : 1;	/* by the operator */
+	bool stranded : 1;	/* its two ends count differently, and nobody translates any more */
+	bool cut : 1;		/* stranded, and the QP of its near host has failed, or will */
 	bool answered_last : 1; /* in its latest turn responses went after requests (turns.c) */
 	uint8_t tmpl_age;
 	uint8_t read_depth;

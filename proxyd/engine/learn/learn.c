@@ -61,7 +61,7 @@ static bool in_place(struct engine *e, const struct flow *fl, const struct frame
 
 	if (!(f->op->flags & OPF_RESPONSE))
 		return request_in_place(&fl->lane, f->psn);
-	/* nobody's answer yet: to what an unpaired flow has asked lately? */
+	/* no pair has asked for it: has an unpaired flow, lately? */
 	if (!req)
 		return learn_asker(e, fl, f->psn);
 	return req->lane.role == ROLE_NONE && awaited(&req->lane, f->psn);
