@@ -94,7 +94,7 @@ bool daemon_release(struct daemon *d)
 	if (afxdp_fenced(d->port, NULL, NULL) == 0)
 		return true;
 	if (engine_may_stop(d->engine)) {
-		/* The two ends agree again, but for those that are being put into the error state. */
+		/* The two ends agree again, but for those whose queue pair is to fail. */
 		for (uint32_t id = 0; engine_conn_next(d->engine, id, d->now, &ci);
 		     id = ci.id + 1) {
 			struct flow_key out = {.src = ci.lan_ip,

@@ -103,8 +103,8 @@ static void test_ntt4_off(void **state)
 	rig_destroy(r);
 }
 
-/* NTT-4: what cannot be a QPN, or is one in the wrong byte order, or belongs to no pair, teaches nothing.
- * */
+/* NTT-4: what cannot be a QPN, or is one in the wrong byte order, or belongs to no pair, teaches
+ * nothing. */
 static void test_ntt4_no_qpn(void **state)
 {
 	static const uint32_t imm[] = {0, 1, 0x01000011, 0x11000000, 0xffffffff, 0x77};

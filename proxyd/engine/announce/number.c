@@ -143,7 +143,7 @@ enum announce_answer announce_answer(struct engine *e, struct flow *fl, const st
 	if (ack)
 		step_back(e, l, &at);
 	if (f->opcode != OP_ACK) {
-		/* a READ of ours is answered twice now and then: the second answer completes nothing */
+		/* a READ of ours is answered twice now and then: that completes nothing */
 		const struct read_rec *rec = reads_find(e, l, at.psn);
 
 		if (!rec || rec->absorbed || announce_number(y, at.psn) != f->psn) {
