@@ -30,7 +30,7 @@ released() # the hosts have disconnected
 
 lab_up
 wan_start --delay-ms 5 --rate-mbps 1200
-pair_start
+pair_start -g "wan-rate = 400M"
 it "learned by CM, WRITE" by_cm write write 1500 --mtu 4096
 it "released when the hosts disconnect" await 30 released
 it "learned by CM, SEND, path MTU 1024" by_cm send send 1000 --mtu 1024
@@ -40,7 +40,7 @@ wan_start --delay-ms 5 --rate-mbps 1200 --loss 0.01
 it "learned by CM with 1 % loss" by_cm loss write 1000 --mtu 4096
 pair_stop
 
-pair_start -r "learn = cm"
+pair_start -g "wan-rate = 400M" -r "learn = cm"
 not_by_psn()
 {
 	next_qpns

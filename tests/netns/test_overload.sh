@@ -8,8 +8,8 @@ set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/netns/lib.sh
 
-HOSTS=(-l 10.77.1.0/24 -w 10.77.2.0/24)
-HOSTS_B=(-l 10.77.2.0/24 -w 10.77.1.0/24)
+HOSTS=(-g "wan-rate = 400M" -l 10.77.1.0/24 -w 10.77.2.0/24)
+HOSTS_B=(-g "wan-rate = 400M" -l 10.77.2.0/24 -w 10.77.1.0/24)
 
 count() # SITE GROUP NAME
 {
