@@ -9,6 +9,8 @@ cd "$(dirname "$0")/../.." || exit 1
 . tests/netns/lib.sh
 
 HOST=(--size 64K --depth 16 --mtu 4096 --timeout-exp 14 --retry 7 --region 8M)
+# A busy machine may take longer over what is owed than the 10 s that are usual.
+GLOBAL=(-g "wan-rate = 760M" -g "drain-timeout = 50s")
 # Counters of what was dropped. Not rx-dropped: a daemon that a busy machine lets wait misses frames, and these are repaired
 # like those that a link loses. Nor wan-unnamed: of two copies of a request that come before a name does, one is dropped,
 # and a host that missed a frame for that reason sends copies, just when the peer ends and names no more.
@@ -38,12 +40,36 @@ none_dropped()
 {
 	local twice='^$'
 
+	drops >"$LAB/after" || return
 	[ "$1" != read ] || ! so_far_above "$2" retransmits 0 || twice=' wan-forged '
-	drops >"$LAB/after" && ! grep -v -x -F -f "$LAB/before" "$LAB/after" | grep -v "$twice"
+	! grep -v -x -F -f "$LAB/before" "$LAB/after" | grep -v "$twice"
 }
 
-# amid NAME OP EVENT...: a stream from a that goes on while the event comes, and afterwards
+SITES=(a b) # where there are appliances
+
+restore() # what the event has ended
+{
+	local s
+
+	for s in "${SITES[@]}"; do
+		running "gw-$s" || gateway_start "$s"
+		[ ${#SITES[@]} = 1 ] || rule_back "$s" || return
+	done
+	[ ${#SITES[@]} = 1 ] || await 30 peers_up
+}
+
+# amid NAME OP EVENT...: a stream from a that goes on while the event comes, and afterwards; once more where the retries of
+# the host ran out, since nobody answers a READ for a far host that a busy machine does not let run
 amid()
+{
+	local tries=3
+
+	until stream "$@"; do
+		[ $((tries -= 1)) != 0 ] && ran_out "$1" && restore || return
+	done
+}
+
+stream()
 {
 	local name=$1 op=$2 status=0
 
@@ -79,19 +105,19 @@ bypassed()
 
 rule_gone() # SITE TRANSFER: there is no rule for it any more
 {
-	gateway_config "$1" -g "wan-rate = 760M" -l 10.99.1.1 -w 10.99.2.1
+	gateway_config "$1" "${GLOBAL[@]}" -l 10.99.1.1 -w 10.99.2.1
 	in_ns "g$1" "$B/longhauld" --reload -c "$LAB/gw-$1.conf" && await 30 state_is "$1" watch && more "$2" 100
 }
 
 rule_back() # SITE
 {
-	gateway_config "$1" -g "wan-rate = 760M"
+	gateway_config "$1" "${GLOBAL[@]}"
 	in_ns "g$1" "$B/longhauld" --reload -c "$LAB/gw-$1.conf"
 }
 
 lab_up
 wan_start --delay-ms 10 --rate-mbps 800
-pair_start -g "wan-rate = 760M"
+pair_start "${GLOBAL[@]}"
 for op in write send read; do
 	it "SIGTERM near the requester: $op" amid stop-a-$op $op stop a
 	gateway_start a && await 30 peers_up
@@ -107,6 +133,7 @@ for op in write read; do
 	it "and with it again" rule_back b
 done
 it "everything stops in order" pair_stop
+SITES=(a)
 gateway_config a -s
 gateway_start a
 it "SIGTERM of an appliance alone: write" amid stop-single write stop a

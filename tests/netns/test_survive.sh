@@ -20,8 +20,12 @@ amid()
 	while :; do
 		longest_pause=0
 		stream "$@" && return
-		[ $((tries -= 1)) != 0 ] && [ $longest_pause -gt $PATIENCE_MS ] || return
-		echo "again: there was no daemon for $longest_pause ms"
+		[ $((tries -= 1)) != 0 ] || return
+		if [ $longest_pause -gt $PATIENCE_MS ]; then
+			echo "again: there was no daemon for $longest_pause ms"
+		else
+			ran_out "$1" || return
+		fi
 	done
 }
 
@@ -41,7 +45,8 @@ stream()
 	enough "$name-req"
 	transfer_end "$name" && intact "$name" && [ "$(got "$name-req" errors)" = 0 ] || status=1
 	echo "longest gap: $(got "$name-req" gap-max-ms) ms"
-	[ "$(stat_of a faults) $(stat_of b faults)" = "$faults" ] && return $status
+	[ "$(stat_of a faults) $(stat_of b faults)" = "$faults" ] || { tries=1; return 1; }
+	return $status
 }
 
 lab_up
