@@ -51,7 +51,7 @@ judged() # the captures are whole, and right
 		args+=("--$p" "$LAB/$p.pcap" --drops "$LAB/cap-$p.out")
 	done
 	# An acceptor passes what its opener resends although it had arrived, as it passes a host's own repeats.
-	"$LAB_BIN/pcapcheck" "${args[@]}" --pass-repeats
+	"$LAB_BIN/pcapcheck" "${args[@]}" --pass-repeats --lan-ms 600
 }
 
 watched() # NAME ENDPOINT-ARGUMENT...: a transfer under capture

@@ -19,7 +19,11 @@ pair_start -g "wan-rate = 760M"
 
 stopped()
 {
-	gateway_stop b && await 30 log_has a 'it said goodbye (shutdown)' && ! log_has a 'down: nothing heard'
+	local before
+
+	before=$(grep -c 'down: nothing heard' "$LAB/gw-a.err")
+	gateway_stop b && await 30 log_has a 'it said goodbye (shutdown)' &&
+	[ "$(grep -c 'down: nothing heard' "$LAB/gw-a.err")" = "$before" ]
 }
 it "a daemon that stops says goodbye" stopped
 gateway_start b && await 30 peers_up

@@ -35,7 +35,7 @@ amid()
 	shift
 	next_qpns
 	transfer_begin "$name" a --op write --mtu 4096 --seconds 600
-	await 30 is_held || bad=1
+	await 90 is_held || bad=1
 	"$@" || bad=1
 	running "$name-req" && enough "$name-req"
 	transfer_end "$name" && intact "$name" && [ $bad = 0 ]
@@ -46,25 +46,25 @@ released()
 	local n
 
 	n=$(grep -c 'released: operator' "$LAB/gw-a.err")
-	cli a release lqpn "$(q)" | grep -q '^1 connections' && await 30 let_go "$n" && await 30 is_held
+	cli a release lqpn "$(q)" | grep -q '^1 connections' && await 90 let_go "$n" && await 90 is_held
 }
 
 bypassed() # WHAT...
 {
-	cli a bypass on "$@" | grep -q 'bypass is on' && await 30 is_bypassed &&
+	cli a bypass on "$@" | grep -q 'bypass is on' && await 90 is_bypassed &&
 	await 30 jq_true a status 'any(.name == "bypass" and .state == "raised")' &&
-	cli a bypass off "$@" | grep -q 'bypass is off' && await 30 is_held
+	cli a bypass off "$@" | grep -q 'bypass is off' && await 90 is_held
 }
 
 bypassed_over_reload() # a rule keeps it by its name
 {
-	cli a bypass on rule hosts && await 30 is_bypassed &&
+	cli a bypass on rule hosts && await 90 is_bypassed &&
 	printf '[rule before]\nlan = 10.99.0.0/16\nwan = 10.98.0.0/16\npolicy = early\n' >"$LAB/rules" &&
 	cp "$LAB/gw-a.conf" "$LAB/old.conf" &&
 	awk -v f="$LAB/rules" '/^\[rule hosts\]/ { while ((getline l < f) > 0) print l } { print }' \
 		"$LAB/old.conf" >"$LAB/gw-a.conf"
 	signal gw-a HUP && await 30 jq_true a rule 'length == 2 and .[0].name == "before"' &&
-	is_bypassed && cli a bypass off all && await 30 is_held
+	is_bypassed && cli a bypass off all && await 90 is_held
 }
 
 captured() # what came and what left, at both ports, with comments that tshark shows
@@ -87,7 +87,7 @@ captured() # what came and what left, at both ports, with comments that tshark s
 
 as_passed() # of a connection that is bypassed every frame leaves as it came
 {
-	cli a bypass on lqpn "$(q)" && await 30 is_bypassed &&
+	cli a bypass on lqpn "$(q)" && await 90 is_bypassed &&
 	cli a -n 100 capture "$LAB/pass.pcapng" lqpn "$(q)" 2>/dev/null &&
 	tshark -r "$LAB/pass.pcapng" -T fields -e frame.comment 2>/dev/null >"$LAB/pass.txt" &&
 	grep -q 'in at lan: passed on as it came' "$LAB/pass.txt" && grep -q 'out at wan: as it came' "$LAB/pass.txt" &&

@@ -81,7 +81,7 @@ two_ways()
 	both_ways both 400 --op write --mtu 4096 && complete both 400 &&
 	[ "$(got both-resp messages)" = 400 ] && held a out && held a in && held b out && held b in
 }
-it "one connection, WRITEs both ways at once: four lanes" two_ways
+it "one connection, WRITEs both ways at once: four lanes" undisturbed two_ways
 
 two_qps()
 {
@@ -157,7 +157,7 @@ it "1 % loss, WRITE" carried loss-write a write --count 1000 --mtu 4096
 it "1 % loss, SEND" carried loss-send b send --count 1000 --mtu 4096
 it "the appliances repaired it: no host saw most of it" eval '[ $(stat_of a retx-wan) -gt 50 ]'
 it "1 % loss, a mix of all" mixed
-it "1 % loss, both ways" two_ways
+it "1 % loss, both ways" undisturbed two_ways
 wan_stop
 wan_start "${LINK[@]}" --dup 0.01 --reorder 0.01 --corrupt 0.005 --loss 0.005
 it "duplicates, disorder, damage and loss, WRITE" carried mess-write b write --count 800 --mtu 4096

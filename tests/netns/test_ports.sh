@@ -16,7 +16,7 @@ down_for_a_while() # SITE INTERFACE
 
 other_mtu() # SITE INTERFACE
 {
-	ip -n "$P-g$1" link set "$2" mtu 4250 && more load-req 100 && ip -n "$P-g$1" link set "$2" mtu $LAB_MTU && more load-req 100 && held_now
+	ip -n "$P-g$1" link set "$2" mtu 4250 && more load-req 100 && ip -n "$P-g$1" link set "$2" mtu $LAB_MTU && more load-req 100 && await 30 held_now
 }
 
 # The daemon ends by itself, as the port is gone; as the unit does, the next one is started at once, and waits
@@ -55,7 +55,8 @@ lab_up
 lab_keep
 wan_start --delay-ms 10 --rate-mbps 400
 pair_start -g "wan-rate = 380M"
-transfer_begin load a --op write --seconds 600 --size 64K --depth 64 --mtu 4096
+# retries do not end: 250, a minute of them
+transfer_begin load a --op write --seconds 600 --size 64K --depth 64 --mtu 4096 --timeout-exp 16
 await 60 held_now
 it "the LAN port near the requester is down for a while" down_for_a_while a lan0
 it "the WAN port near the requester" down_for_a_while a wan0

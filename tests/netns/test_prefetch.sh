@@ -66,7 +66,7 @@ rate_above() # NAME NAME FACTOR: the first one's rate is that many times the sec
 # reach is not when they are not let run, so they may try again.
 faster()
 {
-	local tries=3
+	local tries=6
 
 	until rate_above "$1" "$1-direct" "$2"; do
 		[ $((tries -= 1)) != 0 ] && read_until '."ahead-hits" > 3000' "$1" a || return

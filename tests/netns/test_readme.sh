@@ -59,6 +59,12 @@ as_written() # SITE COMMAND...: at that edge, its own programs and files in plac
 	in_ns "g$s" env PATH="$LAB/bin-$s:$PATH" bash -c "${*//\/etc\/longhaul\//$LAB/etc/}"
 }
 
+healthy() # SITE COMMAND: a machine that is busy with something else may make a daemon late, which is true
+{
+	as_written "$@" ||
+		{ [ $? = 1 ] && jq_true "$1" status 'all(.state == "ok" or .name == "daemon-late" or .name == "peer-late")'; }
+}
+
 edges() # programs by their names, as installed there
 {
 	local s
@@ -139,7 +145,7 @@ try() # SECTION COMMAND
 	'longhaul keygen '*) as_written a "$command" ;;
 	'longhauld --check-config') as_written a "$command" && as_written b "$command" ;;
 	'systemctl enable --now longhauld') start && grep -qF "$command" tests/deb/check.sh ;;
-	'longhaul status') await 30 as_written a "$command" && as_written b "$command" ;;
+	'longhaul status') await 60 healthy a "$command" && await 60 healthy b "$command" ;;
 	'longhaul peer show') as_written a "$command" | grep -q ' up ' ;;
 	'longhaul qp show') as_written a "$command" ;;
 	'man -l '*) ! command -v man || MANPAGER=cat $command | grep -q . ;;
