@@ -412,7 +412,8 @@ given_up()
 # a network card. It may be the far host or the WAN that was not let run.
 ran_out()
 {
-	intact "$1" && [ "$(got "$1-req" first-error)" = retry-exceeded ] && echo "again: retries of $1 ran out"
+	jq -es 'all(.[]; .intact) and .[0]."first-error" == "retry-exceeded"' "$LAB/$1-req.out" "$LAB/$1-resp.out" >/dev/null &&
+		echo "again: the retries of $1 ran out"
 }
 
 # Both appliances, as pair, with the given options of gateway_config
