@@ -499,9 +499,9 @@ host_start()
 		--peer-psn ${psn[$o]} --retry 250 "$@"
 }
 
-says_more() # NAME LINES: the endpoint has said something beyond these
+says_more() # NAME LINES: the endpoint has said something beyond these, or has ended
 {
-	[ "$(wc -l <"$LAB/$1.err")" -gt "$2" ]
+	! running "$1" || [ "$(wc -l <"$LAB/$1.err")" -gt "$2" ]
 }
 
 # so_far NAME FIELD: of what would be the endpoint's result if it ended now
@@ -518,9 +518,17 @@ so_far_above() # NAME FIELD NUMBER
 	[ "$(so_far "$1" "$2")" -gt "$3" ]
 }
 
+above_or_ended() # NAME FIELD NUMBER
+{
+	! running "$1" || so_far_above "$@"
+}
+
 more() # NAME MESSAGES: so many more than until now
 {
-	await 60 so_far_above "$1" messages $(($(so_far "$1" messages) + $2))
+	local had
+
+	had=$(so_far "$1" messages)
+	[ -n "$had" ] && await 60 above_or_ended "$1" messages $((had + $2)) && running "$1"
 }
 
 asks_again() # NAME: until the host has sent more packets again than until now

@@ -53,6 +53,7 @@ restore() # what the event has ended
 
 	for s in "${SITES[@]}"; do
 		running "gw-$s" || gateway_start "$s"
+		cli "$s" bypass off all >/dev/null
 		[ ${#SITES[@]} = 1 ] || rule_back "$s" || return
 	done
 	[ ${#SITES[@]} = 1 ] || await 30 peers_up
