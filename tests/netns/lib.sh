@@ -409,9 +409,10 @@ given_up()
 }
 
 # ran_out NAME: nothing was wrong with that transfer but that its host was not answered in half a second, seven retries of
-# a network card. It may be the far host or the WAN that was not let run.
+# a network card. It may be the far host or the WAN that was not let run. Where custody was lost something else is wrong.
 ran_out()
 {
+	! grep -q ' FAULT' "$LAB"/gw-[ab].err &&
 	jq -es 'all(.[]; .intact) and .[0]."first-error" == "retry-exceeded"' "$LAB/$1-req.out" "$LAB/$1-resp.out" >/dev/null &&
 		echo "again: the retries of $1 ran out"
 }
