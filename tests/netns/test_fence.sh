@@ -178,15 +178,15 @@ broken_by_stop()
 
 	sed -i 's/^\[longhaul\]$/&\ndrain-timeout = 1s/' "$LAB/gw-a.conf"
 	while :; do
-		gateway_start a && await 30 peers_up && stream broken --cm || return
+		gateway_start a && await 30 peers_up && stream broken --cm || { status=1; break; }
 		signal wan STOP
 		asks_again broken-req || status=1
 		gateway_stop a && status=1
 		signal wan CONT
 		log_has a 'are put into the error state' && ended_well broken || status=1
 		log_has a 'cannot do without' || break
-		[ "$(got broken-req first-error)" = remote-operation ] && [ $((tries -= 1)) != 0 ] || return
-		rm -r "$(pins a)" && await 30 detached a || return
+		[ "$(got broken-req first-error)" = remote-operation ] && [ $((tries -= 1)) != 0 ] || { status=1; break; }
+		rm -r "$(pins a)" && await 30 detached a || { status=1; break; }
 	done
 	sed -i '/^drain-timeout/d' "$LAB/gw-a.conf"
 	await 30 detached a && [ ! -e "$(pins a)" ] &&
