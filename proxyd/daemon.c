@@ -33,7 +33,7 @@
 #define SECOND_NS   1000000000ull
 /* More than any ring holds. */
 #define LAST_ROUNDS 64
-/* So long it takes to put queue pairs into the error state (engine/fault/fault.c). */
+/* So long it takes to put queue pairs into the error state (engine/fault). */
 #define FAILING_NS  6000000000ull
 /* Frames or reports wait for the kernel to take them: look again after this, and twice that, and so
  * on, so many times: the interface may be down. */

@@ -96,7 +96,7 @@ static void rx_response(struct engine *e, struct flow *fl, const struct frame *f
 	role_of(e, &req->lane)->response(e, req, f, fl->side);
 }
 
-/* A connection in fault: what comes from its near host is for fault.c to judge, and nothing reaches
+/* A connection in fault: what comes from its near host is for fault/ to judge, and nothing reaches
  * that host from afar any more. Requests of the lane itself go their usual way. */
 static bool rx_in_fault(struct engine *e, struct flow *fl, const struct frame *f)
 {

@@ -281,7 +281,7 @@ static inline void rig_quiet_at(struct rig *r, int line)
 			 get_be24(r->out[r->at].data + RIG_BTH + 9));
 }
 
-/** rig_only_probes - nothing was sent but requests that are to break the near host's QP (fault.c).
+/** rig_only_probes - nothing was sent but requests that are to break the near host's QP (broken.c).
  * */
 static inline void rig_only_probes(struct rig *r)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * CONV-8: how the QP of a requester is broken whose data was lost (fault.c), against hosts of
+ * CONV-8: how the QP of a requester is broken whose data was lost (fault/), against hosts of
  * several habits: one that tells what it expects, one that has said so already, one whose ACKs are
  * of an older date, one that takes anything, one that is dead, one that will not fail.
  */
@@ -21,7 +21,7 @@ struct habit {
 	bool failed;
 };
 
-/* fault.c, CONFIRM_MAX */
+/* fault/broken.c, CONFIRM_MAX */
 #define CONFIRM 4
 
 static uint64_t count(struct rig *r, enum engine_counter c)

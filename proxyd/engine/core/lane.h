@@ -273,7 +273,7 @@ struct lane {
 			uint32_t guesses;  /* packets held without a name */
 			uint32_t guess_us; /* since then they wait, and no name has come */
 		};
-		/* FAULT: fault.c */
+		/* FAULT: fault/ */
 		struct {
 			uint32_t epsn;	 /* what the host is thought to expect */
 			uint32_t probe;	 /* PSN of the latest probe */

@@ -8,7 +8,7 @@
  * again from beyond.
  *
  * Then the promise is broken, and both ends must see it: the requester gets a fatal NAK to its
- * oldest request, the responder's queue pair is broken by force (fault.c). The true
+ * oldest request, the responder's queue pair is broken by force (broken.c). The true
  * responder's own NAK would say nothing to a host that has done with that PSN, and one that
  * retries for ever would hang.
  *

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The second remedy. An idle requester ignores NAKs. But its host is a responder too, and a
+ * responder that gets an impossible request puts the QP into the error state (InfiniBand vol. 1,
+ * 9.9.3, class C). So it gets one in the name of its peer: a SEND MIDDLE while no message is open.
+ *
+ * The impossible request must never be executed as data, whatever the host is in the middle of, and
+ * must bear the PSN that the host expects: with another PSN it is a duplicate or a gap and has no
+ * effect. Therefore:
+ *
+ *	- Requests from the far host are no longer let through, so what the host expects stands
+ *	  still, and a message that it has begun to receive cannot end.
+ *	- The probe carries no payload. A MIDDLE must carry exactly the path MTU, so where a SEND is
+ *	  open it is refused for its length; where a WRITE or nothing is open, for its opcode. A
+ *	  host that checks neither executes no bytes and says so with an ACK; then the next probe is
+ *	  a WRITE MIDDLE, which does not continue a SEND.
+ *	- Where the PSN is not known from what has passed, or turns out wrong, it is learned: one
+ *	  ahead draws a sequence NAK with the PSN expected, one behind an ACK with the newest one
+ *	  executed. Four probes a quarter of the circle apart are both, wherever the host stands. A
+ *	  host that has sent its one NAK for a gap already, and whose ACKs to duplicates are of an
+ *	  older date, is found by trying the next few.
+ *
+ * A fatal NAK may come from anybody; that its QP is in error a host shows by silence. So it is
+ * asked on, once in each quarter of the circle: one that lives answers one of these, and the search
+ * goes on.
+ *
+ * The wait between probes doubles while there is silence. Enough silence means that the QP has
+ * failed or is gone.
+ */
+#include "engine/fault/fault_priv.h"
+#include "engine/learn/learn.h"
+
+#define PROBE_FIRST_NS	(20 * NSEC_PER_MSEC)
+#define PROBE_SHIFT_MAX 5
+/* After an answer that says where to try. */
+#define PROBE_NEXT_NS	(100 * NSEC_PER_USEC)
+/* About 4 s in silence. */
+#define SILENT_MAX	12
+/* After a fatal NAK: a third of a second. */
+#define CONFIRM_MAX	4
+#define PROBES_MAX	64
+#define QUARTER		(1u << 22)
+
+static void probe(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	const struct flow *back = flow_partner(e, fl);
+	/* round the circle in quarters, and one further each time */
+	uint32_t ahead =
+		(l->fault.step & 3) * QUARTER + ((l->fault.step & 3) ? 0 : l->fault.step / 4);
+	struct build_spec s = {
+		.opcode = l->fault.write ? OP_WRITE_MIDDLE : OP_SEND_MIDDLE,
+		.psn = psn_add(l->fault.epsn, ahead),
+		.ackreq = true,
+	};
+	uint8_t buf[FRAME_MAX];
+	uint64_t wait = PROBE_FIRST_NS
+			<< (l->fault.silent < PROBE_SHIFT_MAX ? l->fault.silent : PROBE_SHIFT_MAX);
+
+	if (back && back->tmpl.len) {
+		s.t = &back->tmpl;
+		s.dqpn = back->key.dqpn;
+		engine_tx(e, fl->side, buf, build_packet(buf, &s));
+		COUNT(e, FAULT_PROBES);
+	}
+	l->fault.probe = s.psn;
+	l->fault.step++;
+	l->fault.tries++;
+	l->fault.silent++;
+	fault_arm(e, fl, wait);
+}
+
+/* Nothing that the far host asks under other numbers can be done here any more. */
+static void unstrand(struct engine *e, struct flow *fl)
+{
+	struct flow *back = flow_partner(e, fl);
+
+	if (back) {
+		flow_change(e, back);
+		back->stranded = false;
+	}
+}
+
+/* Its responder is in error, and with it the QP. */
+static void broke(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+
+	COUNT(e, FAULT_BROKEN);
+	l->fault.broken = true;
+	l->fault.alive = false;
+	unstrand(e, fl);
+	over_begin(e, fl);
+}
+
+/* Something was refused in the name of the host: whatever it was, if it was the host it is silent
+ * from now on. */
+static void confirm(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	const struct flow *back = flow_partner(e, fl);
+
+	if (l->fault.refused || l->fault.broken || !back || !back->tmpl.len)
+		return; /* known, or it cannot be asked */
+	l->fault.refused = l->fault.answered = true;
+	l->fault.silent = 0;
+	if (l->fault.stage != STAGE_BREAK) {
+		l->fault.stage = STAGE_BREAK;
+		l->fault.tries = 0;
+	}
+	fault_arm(e, fl, PROBE_FIRST_NS);
+}
+
+/* The host expects @psn. */
+static void try_at(struct engine *e, struct flow *fl, uint32_t psn)
+{
+	struct lane *l = &fl->lane;
+
+	l->fault.epsn = psn;
+	l->fault.step = 0;
+	fault_arm(e, fl, PROBE_NEXT_NS);
+}
+
+void fault_response(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct lane *l = &fl->lane;
+	uint32_t next = psn_add(f->psn, 1);
+	bool others;
+	uint8_t s;
+
+	COUNT(e, FAULT_DROPPED);
+	if (f->opcode != OP_ACK || !icrc_ok(f))
+		return;
+	/* it may be to what its peer has asked another queue pair */
+	others = f->psn != l->fault.probe && learn_asker(e, fl, f->psn);
+	l->fault.other |= others;
+	s = frame_aeth_syndrome(f);
+	if (aeth_is_nak(s) && s != AETH_NAK_SEQ) {
+		if (!others)
+			confirm(e, fl);
+		return;
+	}
+	/* what was on its way when it failed says nothing */
+	if (l->fault.stage != STAGE_BREAK || (l->fault.refused && !l->fault.silent))
+		return;
+	if (!others) {
+		l->fault.refused = false;
+		l->fault.silent = 0;
+		l->fault.answered = true;
+	}
+	if (aeth_is_rnr(s) || s == AETH_NAK_SEQ) {
+		try_at(e, fl, f->psn);
+	} else if (aeth_is_ack(s) && next != l->fault.said) {
+		/* an ACK to a duplicate may be of an older date: one that says the same again says
+		 * nothing */
+		l->fault.said = next;
+		if (f->psn == l->fault.probe)
+			l->fault.write = !l->fault.write; /* it took it */
+		try_at(e, fl, next);
+	}
+}
+
+void break_begin(struct engine *e, struct flow *fl)
+{
+	fl->lane.fault.stage = STAGE_BREAK;
+	probe(e, fl);
+}
+
+void break_again(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+
+	l->fault.alive = false;
+	l->fault.tries = l->fault.silent = 0;
+	l->fault.answered = false;
+	l->fault.said = PSN_NONE;
+	break_begin(e, fl);
+}
+
+void break_timer(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+
+	if (l->fault.refused && l->fault.silent >= CONFIRM_MAX) {
+		broke(e, fl);
+	} else if (l->fault.silent >= SILENT_MAX) {
+		COUNT(e, FAULT_SILENT);
+		l->fault.alive = false;
+		over_begin(e, fl);
+	} else if (l->fault.tries >= PROBES_MAX) {
+		COUNT(e, FAULT_UNBROKEN);
+		l->fault.alive = true;
+		over_begin(e, fl);
+	} else {
+		fault_untold(e, fl);
+		probe(e, fl);
+	}
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The third remedy, and the end. If the connection manager made the connection, the host gets a
+ * DREQ. Then the lane stays for as long as something is heard from its host.
+ *
+ * A host that goes on answering without failing gets a round of probes now and then for ever. The
+ * lane leaves FAULT when its QP has failed or answers no more, and nothing was heard from it for
+ * FAULT_QUIET_NS.
+ *
+ * Its peer's number may have another partner meanwhile, of which nobody has told: requests come
+ * under that number as before, for they name their destination only, and refusals and probes go to
+ * a queue pair that is no more. But who asks can be asked: a queue pair that sends requests and
+ * answers no probe in MUTE_MAX rounds is not the one that was told. Nor is it where the number gets
+ * answers to what it has asked another queue pair, and none to a probe: there a round will do.
+ * Then the lane ends. Where the numbers of the two ends differ what passed would mean another
+ * request to the responder, so it ends only when more rounds were refused than any requester
+ * repeats itself: whoever asks on is deaf to its refusals because they are not its own.
+ *
+ * One whose QP was seen to fail, and of which nothing was heard for BROKEN_NS since, is fenced no
+ * more: it sends nothing that could be mistaken, and the next engine would wait for ever to be
+ * asked by it.
+ */
+#include "engine/fault/fault_priv.h"
+#include "wire/cm.h"
+
+#define FAULT_QUIET_NS (10 * NSEC_PER_SEC)
+#define MUTE_MAX       2
+/* A requester repeats itself seven times at most (InfiniBand vol. 1, 9.7.5.2.5) when it hears
+ * nothing, and each round takes ten seconds and more. */
+#define MUTE_RENUMBERS 16
+#define DREQS_MAX      2
+
+/* The lane ends: no application is left that could be told. */
+static void let_go(struct engine *e, struct flow *fl, enum lane_reason why)
+{
+	struct flow *back = flow_partner(e, fl);
+
+	lane_close(e, fl, why, false);
+	/* its opener may be gone, or it does not know yet */
+	if (back && back->lane.role == ROLE_ACCEPTOR && back->lane.refusal)
+		lane_close(e, back, REASON_FAULT, true);
+}
+
+void over_others(struct engine *e, struct flow *fl)
+{
+	engine_event(e, EVENT_INCARNATION, fl, 0, 0);
+	let_go(e, fl, REASON_INCARNATION);
+	flow_unpair(e, fl);
+}
+
+void over_begin(struct engine *e, struct flow *fl)
+{
+	const struct flow *back = flow_partner(e, fl);
+
+	if (fl->lane.fault.answered)
+		fl->lane.fault.mute = 0;
+	else if (fl->lane.fault.mute < MUTE_RENUMBERS && back && back->tmpl.len) /* it was asked */
+		fl->lane.fault.mute++;
+	fl->lane.fault.stage = STAGE_OVER;
+	fl->lane.fault.refused = false;
+	fl->lane.fault.dreqs = 0;
+	fl->lane.progress = e->now;
+	fault_arm(e, fl, 0);
+}
+
+static void disconnect(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	const struct flow *back = flow_partner(e, fl);
+	uint8_t buf[FRAME_MAX];
+
+	if (!back || !back->tmpl.len || !back->comm_id || !fl->comm_id)
+		return;
+	/* the transaction is ours; what the host answers, its peer has not asked for and ignores */
+	engine_tx(e, fl->side, buf,
+		  cm_build_dreq(buf, &back->tmpl, l->fault.dreqs,
+				(uint64_t)l->gen << 32 | back->comm_id, back->comm_id, fl->comm_id,
+				back->key.dqpn));
+	COUNT(e, FAULT_DREQS);
+}
+
+/* Whether who asks under the number of the far queue pair, or is answered by it, is another than
+ * who was told. */
+static bool others_now(const struct lane *l)
+{
+	if (l->fault.unheard || !l->fault.mute)
+		return false;
+	if (l->fault.renumbers)
+		return l->fault.alive && l->fault.mute >= MUTE_RENUMBERS;
+	return l->fault.other || (l->fault.alive && l->fault.mute >= MUTE_MAX);
+}
+
+static bool silent_since_broken(const struct lane *l)
+{
+	return l->fault.broken && !l->fault.alive;
+}
+
+/* Whether the host of a lane in FAULT may not have seen it yet. */
+bool fault_pending(const struct lane *l)
+{
+	return l->state == LANE_FAULT && !l->fault.unheard &&
+	       (l->fault.stage != STAGE_OVER || l->fault.dreqs < DREQS_MAX ||
+		(l->fenced && silent_since_broken(l)));
+}
+
+bool over_timer(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+
+	if (l->fault.dreqs < DREQS_MAX) {
+		disconnect(e, fl);
+		l->fault.dreqs++;
+		fault_arm(e, fl, TELL_NS);
+		return false;
+	}
+	if (silent_since_broken(l) && e->now - l->progress >= BROKEN_NS)
+		lane_unfence(e, fl);
+	if (others_now(l)) {
+		over_others(e, fl);
+	} else if (l->fault.alive && !l->fault.broken && e->now - l->progress >= FAULT_QUIET_NS) {
+		return true;
+	} else if ((!l->fault.unheard || l->fault.broken) && e->now - fl->seen >= FAULT_QUIET_NS &&
+		   e->now - l->progress >= FAULT_QUIET_NS) {
+		let_go(e, fl, l->reason);
+	} else {
+		fault_arm(e, fl, FAULT_QUIET_NS / 10);
+	}
+	return false;
+}
