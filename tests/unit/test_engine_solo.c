@@ -261,6 +261,37 @@ static void test_stranded_idle(void **state)
 	rig_destroy(r);
 }
 
+/* Somebody refused a probe in its name, while it was out of reach. When it goes on it lives, and
+ * while nobody is there nothing of it may pass, as before. */
+static void test_stranded_lives(void **state)
+{
+	struct engine_config cfg = {.pool_bytes = 8 << 20, .max_conns = 16};
+	struct rule rule = rig_rule(PEER_NONE, POLICY_EARLY, RIG_MTU);
+	struct flow_key requests = {.dqpn = 0x11, .vlan = FRAME_VLAN_NONE};
+	struct rig *r;
+
+	(void)state;
+	rule.prefetch = PREFETCH_SINGLE;
+	r = rig_create(&cfg, &rule);
+	ip_addr_parse("10.2.0.1", &requests.src);
+	ip_addr_parse("10.1.0.1", &requests.dst);
+	engine_fail_orphan(r->e, &requests, 0x22, r->now);
+	rig_rx(r, FAR, READ, 77, (unsigned long long)VA, LEN);
+	while (!engine_counter(r->e, EC_FAULT_PROBES))
+		rig_pass(r, 100 * RIG_MS);
+	rig_rx(r, FAR, "11 40ffff 00000011 00000000 61000000");
+	for (unsigned int ms = 0; ms < 3000; ms += 10)
+		rig_pass(r, 10 * RIG_MS);
+	assert_int_equal(engine_counter(r->e, EC_FAULT_BROKEN), 1);
+	assert_false(engine_holds(r->e, &requests));
+	rig_forget(r);
+	rig_rx(r, FAR, READ, 77, (unsigned long long)VA, LEN);
+	rig_expect(r, PORT_WAN, "11 40ffff 00000022 00%06x 63%06x", 77, 0);
+	rig_quiet(r);
+	assert_true(engine_holds(r->e, &requests));
+	rig_destroy(r);
+}
+
 static int refuse(void *ctx, const struct flow_key *requests, uint32_t lqpn, bool on)
 {
 	(void)ctx;
@@ -301,10 +332,15 @@ static void test_no_hold(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_off),	     cmocka_unit_test(test_depth),
-		cmocka_unit_test(test_never_beyond), cmocka_unit_test(test_by_clock),
-		cmocka_unit_test(test_taken_back),   cmocka_unit_test(test_max_age),
-		cmocka_unit_test(test_stranded),     cmocka_unit_test(test_stranded_idle),
+		cmocka_unit_test(test_off),
+		cmocka_unit_test(test_depth),
+		cmocka_unit_test(test_never_beyond),
+		cmocka_unit_test(test_by_clock),
+		cmocka_unit_test(test_taken_back),
+		cmocka_unit_test(test_max_age),
+		cmocka_unit_test(test_stranded),
+		cmocka_unit_test(test_stranded_idle),
+		cmocka_unit_test(test_stranded_lives),
 		cmocka_unit_test(test_no_hold),
 	};
 

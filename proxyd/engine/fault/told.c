@@ -83,6 +83,7 @@ void fault_request(struct engine *e, struct flow *fl, const struct frame *f)
 			return;
 		}
 		l->fault.broken = false;
+		(void)lane_fence(e, fl); /* it was, until the QP seemed to have failed */
 	}
 	again = oldest_again(e, l, f->psn);
 	if (again) {
