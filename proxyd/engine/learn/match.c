@@ -198,7 +198,12 @@ bool learn_answers_other(struct engine *e, struct flow *fl, const struct frame *
 	struct lane *l = &fl->lane;
 	bool proved, inside = lane_keeps(l) && psn_in(f->psn, l->una.psn, l->epsn.psn);
 
-	if (!req || !icrc_ok(f) || (inside && psn_map_differs(e, l)) || lane_repeats(e, l, f->psn))
+	if (!req || !icrc_ok(f) || lane_repeats(e, l, f->psn))
+		return false;
+	/* in numbers that the host does not know it would acknowledge what nobody has executed, if
+	 * the lane's own responder says so, or has just said so and a port doubles it */
+	if (psn_map_differs(e, l) &&
+	    (inside || (lane_asked_below(f->psn, l->una.psn) && !lane_stalled(e, l))))
 		return false;
 	/* a host that waits for an ACK under this PSN fails of a response to a READ */
 	if (f->opcode != OP_ACK && lane_holds_other(e, l, f->psn))
