@@ -261,35 +261,68 @@ static void test_stranded_idle(void **state)
 	rig_destroy(r);
 }
 
-/* Somebody refused a probe in its name, while it was out of reach. When it goes on it lives, and
- * while nobody is there nothing of it may pass, as before. */
-static void test_stranded_lives(void **state)
+/* The connection @requests of a former engine, whose host has asked once and is being probed. */
+static struct rig *probed(struct flow_key *requests)
 {
 	struct engine_config cfg = {.pool_bytes = 8 << 20, .max_conns = 16};
 	struct rule rule = rig_rule(PEER_NONE, POLICY_EARLY, RIG_MTU);
-	struct flow_key requests = {.dqpn = 0x11, .vlan = FRAME_VLAN_NONE};
 	struct rig *r;
 
-	(void)state;
 	rule.prefetch = PREFETCH_SINGLE;
 	r = rig_create(&cfg, &rule);
-	ip_addr_parse("10.2.0.1", &requests.src);
-	ip_addr_parse("10.1.0.1", &requests.dst);
-	engine_fail_orphan(r->e, &requests, 0x22, r->now);
+	*requests = (struct flow_key){.dqpn = 0x11, .vlan = FRAME_VLAN_NONE};
+	ip_addr_parse("10.2.0.1", &requests->src);
+	ip_addr_parse("10.1.0.1", &requests->dst);
+	engine_fail_orphan(r->e, requests, 0x22, r->now);
 	rig_rx(r, FAR, READ, 77, (unsigned long long)VA, LEN);
 	while (!engine_counter(r->e, EC_FAULT_PROBES))
 		rig_pass(r, 100 * RIG_MS);
-	rig_rx(r, FAR, "11 40ffff 00000011 00000000 61000000");
-	for (unsigned int ms = 0; ms < 3000; ms += 10)
+	return r;
+}
+
+static void silence(struct rig *r, unsigned int ms)
+{
+	for (; ms; ms -= 10)
 		rig_pass(r, 10 * RIG_MS);
-	assert_int_equal(engine_counter(r->e, EC_FAULT_BROKEN), 1);
-	assert_false(engine_holds(r->e, &requests));
+}
+
+/* It goes on where it stood: refused, and not to pass while nobody is there either. */
+static void goes_on(struct rig *r, const struct flow_key *requests)
+{
 	rig_forget(r);
 	rig_rx(r, FAR, READ, 77, (unsigned long long)VA, LEN);
 	rig_expect(r, PORT_WAN, "11 40ffff 00000022 00%06x 63%06x", 77, 0);
 	rig_quiet(r);
-	assert_true(engine_holds(r->e, &requests));
+	assert_true(engine_holds(r->e, requests));
 	rig_destroy(r);
+}
+
+/* Somebody refused a probe in its name, while it was out of reach. */
+static void test_stranded_lives(void **state)
+{
+	struct flow_key requests;
+	struct rig *r = probed(&requests);
+
+	(void)state;
+	rig_rx(r, FAR, "11 40ffff 00000011 00000000 61000000");
+	silence(r, 3000);
+	assert_int_equal(engine_counter(r->e, EC_FAULT_BROKEN), 1);
+	assert_false(engine_holds(r->e, &requests));
+	goes_on(r, &requests);
+}
+
+/* It is out of reach for two minutes. A stop does not wait for it. */
+static void test_stranded_silent(void **state)
+{
+	struct flow_key requests;
+	struct rig *r = probed(&requests);
+
+	(void)state;
+	silence(r, 120 * 1000);
+	assert_int_equal(engine_counter(r->e, EC_FAULT_SILENT), 1);
+	assert_true(engine_holds(r->e, &requests));
+	assert_true(engine_may_stop(r->e));
+	goes_on(r, &requests);
 }
 
 static int refuse(void *ctx, const struct flow_key *requests, uint32_t lqpn, bool on)
@@ -341,6 +374,7 @@ int main(void)
 		cmocka_unit_test(test_stranded),
 		cmocka_unit_test(test_stranded_idle),
 		cmocka_unit_test(test_stranded_lives),
+		cmocka_unit_test(test_stranded_silent),
 		cmocka_unit_test(test_no_hold),
 	};
 

@@ -5,7 +5,10 @@
  *
  * A host that goes on answering without failing gets a round of probes now and then for ever. The
  * lane leaves FAULT when its QP has failed or answers no more, and nothing was heard from it for
- * FAULT_QUIET_NS.
+ * FAULT_QUIET_NS. But a host that answers no more may be out of reach, and its QP live on: where
+ * the numbers of the two ends differ what it asks next would mean another request to the responder.
+ * So there it takes UNREACHABLE_NS. (For ever would be too long: most QPs that say nothing have
+ * failed, of the NAK or by themselves, and their numbers get new owners.)
  *
  * Its peer's number may have another partner meanwhile, of which nobody has told: requests come
  * under that number as before, for they name their destination only, and refusals and probes go to
@@ -24,6 +27,9 @@
 #include "wire/cm.h"
 
 #define FAULT_QUIET_NS (10 * NSEC_PER_SEC)
+/* What asks on has given up by then (InfiniBand vol. 1, 9.7.6.1.3): eight times up to four times a
+ * local ACK timeout of 4.3 s, which is among the longest in use. */
+#define UNREACHABLE_NS (150 * NSEC_PER_SEC)
 #define MUTE_MAX       2
 /* A requester repeats itself seven times at most (InfiniBand vol. 1, 9.7.5.2.5) when it hears
  * nothing, and each round takes ten seconds and more. */
@@ -103,6 +109,12 @@ bool fault_pending(const struct lane *l)
 		(l->fenced && silent_since_broken(l)));
 }
 
+/* How long nothing must have been heard of the host. */
+static uint64_t quiet_ns(const struct lane *l)
+{
+	return l->fault.renumbers && !l->fault.broken ? UNREACHABLE_NS : FAULT_QUIET_NS;
+}
+
 bool over_timer(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
@@ -119,7 +131,7 @@ bool over_timer(struct engine *e, struct flow *fl)
 		over_others(e, fl);
 	} else if (l->fault.alive && !l->fault.broken && e->now - l->progress >= FAULT_QUIET_NS) {
 		return true;
-	} else if ((!l->fault.unheard || l->fault.broken) && e->now - fl->seen >= FAULT_QUIET_NS &&
+	} else if ((!l->fault.unheard || l->fault.broken) && e->now - fl->seen >= quiet_ns(l) &&
 		   e->now - l->progress >= FAULT_QUIET_NS) {
 		let_go(e, fl, l->reason);
 	} else {
