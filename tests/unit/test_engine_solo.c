@@ -325,6 +325,19 @@ static void test_stranded_silent(void **state)
 	goes_on(r, &requests);
 }
 
+/* But not for ever: it may have failed, and its number has another owner by and by. */
+static void test_stranded_gone(void **state)
+{
+	struct flow_key requests;
+	struct rig *r = probed(&requests);
+
+	(void)state;
+	silence(r, 180 * 1000);
+	assert_int_equal(engine_counter(r->e, EC_FAULT_SILENT), 1);
+	assert_false(engine_holds(r->e, &requests));
+	rig_destroy(r);
+}
+
 static int refuse(void *ctx, const struct flow_key *requests, uint32_t lqpn, bool on)
 {
 	(void)ctx;
@@ -375,6 +388,7 @@ int main(void)
 		cmocka_unit_test(test_stranded_idle),
 		cmocka_unit_test(test_stranded_lives),
 		cmocka_unit_test(test_stranded_silent),
+		cmocka_unit_test(test_stranded_gone),
 		cmocka_unit_test(test_no_hold),
 	};
 
