@@ -20,7 +20,8 @@
 	X(TX_IMPOSSIBLE, "tx-impossible", "frames that a port can never send, dropped")            \
 	X(BAD_FRAME, "bad-frame", "frames that are no well-formed RoCEv2, passed through")         \
 	X(BAD_ICRC, "bad-icrc", "requests and responses of held lanes with a wrong ICRC, dropped") \
-	X(BAD_OPCODE, "bad-opcode", "unknown opcodes, passed through in their turn")               \
+	X(BAD_OPCODE, "bad-opcode",                                                                \
+	  "unknown opcodes, passed in their turn, and reserved AETH syndromes")                    \
 	X(NOT_RC, "not-rc", "UD, UC and other services, passed through")                           \
 	X(CNP, "cnp", "congestion notifications passed")                                           \
 	X(CNP_HEEDED, "cnp-heeded",                                                                \

@@ -219,6 +219,12 @@ static void rx_push(struct engine *e, enum engine_port port, const struct frame 
 /* How near to the requests of a watched lane a packet is one of them. */
 #define UNKNOWN_NEAR 1024
 
+static bool near_watched(const struct lane *l, const struct frame *f)
+{
+	return l->epsn.psn != PSN_NONE && abs(psn_diff(f->psn, l->epsn.psn)) < UNKNOWN_NEAR &&
+	       icrc_ok(f);
+}
+
 /* A frame that the parser did not accept: the hosts' NICs judge it, a bridge would not have looked.
  * A packet whose opcode has no row passes in WATCH, and the lane stays there for a while. */
 static void rx_unknown(struct engine *e, enum engine_port port, const struct frame *f,
@@ -242,11 +248,65 @@ static void rx_unknown(struct engine *e, enum engine_port port, const struct fra
 	} else if (role_of(e, l)->unknown) {
 		role_of(e, l)->unknown(e, fl, f);
 	} else {
-		if (l->role == ROLE_NONE && l->epsn.psn != PSN_NONE &&
-		    abs(psn_diff(f->psn, l->epsn.psn)) < UNKNOWN_NEAR && icrc_ok(f))
+		if (l->role == ROLE_NONE && near_watched(l, f))
 			lane_stay_watched(e, fl, REASON_OPCODE);
 		engine_pass(e, port, f);
 	}
+}
+
+/* Whether the response @psn answers what the lane @l has in custody, or bears a number that the
+ * requester does not know. */
+static bool answers_lane(struct engine *e, const struct lane *l, uint32_t psn)
+{
+	const struct psn_map *map = map_of(e, l);
+
+	if (l->role == ROLE_SOLO)
+		return map && map->nsegments;
+	return l->state != LANE_OPENING && (psn_map_differs(e, l) || announce_numbered(e, l) ||
+					    psn_in(psn, l->una.psn, l->epsn.psn));
+}
+
+/*
+ * A response whose syndrome is reserved. It says neither that something is done nor that it is
+ * refused, so nothing is released and nothing is learned by it. What answers the requester itself
+ * passes, for its NIC to judge. What answers a lane ends here: the responder is asked again, as
+ * after any answer that was lost. No lane is drained by it, since anybody can send such a response;
+ * but none begins where the responder speaks so.
+ */
+static void rx_unknown_answer(struct engine *e, enum engine_port port, const struct frame *f)
+{
+	struct flow *fl = flow_find(e, f), *req = fl ? flow_partner(e, fl) : NULL;
+
+	COUNT(e, BAD_OPCODE);
+	if (!req || fl->side != (uint8_t)port) {
+		engine_pass(e, port, f);
+		return;
+	}
+	rx_by_link(e, fl, f);
+	if (req->lane.state == LANE_FAULT || fl->lane.state == LANE_FAULT) {
+		COUNT(e, FAULT_DROPPED);
+	} else if (req->lane.role == ROLE_NONE) {
+		if (near_watched(&req->lane, f))
+			lane_stay_watched(e, req, REASON_OPCODE);
+		engine_pass(e, port, f);
+	} else if (!answers_lane(e, &req->lane, f->psn)) {
+		engine_pass(e, port, f);
+	}
+}
+
+/* The flow of @f, which is @fl, or a new one where that is NULL; NULL when there is no place. */
+static struct flow *met(struct engine *e, enum engine_port port, const struct frame *f,
+			struct flow *fl)
+{
+	struct flow_key key;
+
+	if (!fl) {
+		flow_key_of(&key, f);
+		return half_meet(e, &key, port);
+	}
+	if (fl->half && (fl->side == (uint8_t)port || half_moves(e, fl, port)))
+		half_seen(e, fl);
+	return fl;
 }
 
 void engine_rx(struct engine *e, enum engine_port port, const uint8_t *data, uint32_t len,
@@ -275,6 +335,10 @@ void engine_rx(struct engine *e, enum engine_port port, const uint8_t *data, uin
 		rx_other(e, port, &f);
 		return;
 	}
+	if (!frame_understood(&f)) {
+		rx_unknown_answer(e, port, &f);
+		return;
+	}
 	fl = flow_find(e, &f);
 	f.icrc_right = watched(e, fl, &f) && icrc_ok(&f);
 	if (!f.icrc_right && watched(e, fl, &f)) {
@@ -283,14 +347,7 @@ void engine_rx(struct engine *e, enum engine_port port, const uint8_t *data, uin
 		engine_pass(e, port, &f);
 		return;
 	}
-	if (!fl) {
-		struct flow_key key;
-
-		flow_key_of(&key, &f);
-		fl = half_meet(e, &key, port);
-	} else if (fl->half && (fl->side == (uint8_t)port || half_moves(e, fl, port))) {
-		half_seen(e, fl);
-	}
+	fl = met(e, port, &f, fl);
 	count_flow(fl, len);
 	if (fl && fl->side != (uint8_t)port && e->in_fault)
 		fault_moved(e, fl, port);

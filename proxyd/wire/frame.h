@@ -145,6 +145,19 @@ static inline bool aeth_is_nak(uint8_t s)
 	return (s & 0xe0) == 0x60;
 }
 
+/** aeth_known - whether a response with @opcode may bear the syndrome @s. All others are reserved,
+ * or a vendor's own. Only an acknowledgement without data refuses anything. */
+static inline bool aeth_known(uint8_t opcode, uint8_t s)
+{
+	return aeth_is_ack(s) || (opcode == OP_ACK && (aeth_is_rnr(s) || aeth_is_nak(s)));
+}
+
+/** frame_understood - whether @f says nothing reserved in its AETH, or has none. */
+static inline bool frame_understood(const struct frame *f)
+{
+	return !f->aeth || aeth_known(f->opcode, frame_aeth_syndrome(f));
+}
+
 /** aeth_rnr_ns - the delay that RNR timer code @code (5 bits) asks for, in ns. */
 uint64_t aeth_rnr_ns(uint8_t code);
 

@@ -142,6 +142,9 @@ void packet_parse(struct script *s, struct tokens *t, struct packet *p, bool exp
 		}
 		if (token_is(t, "credit") || token_is(t, "timer")) {
 			p->credit = (uint32_t)token_number(s, t, "credit") & 0x1f;
+		} else if (token_is(t, "syndrome")) {
+			p->syndrome = (uint8_t)token_number(s, t, "syndrome");
+			p->given |= SET_SYNDROME;
 		} else if (token_is(t, "imm")) {
 			p->imm = (uint32_t)token_number(s, t, "imm");
 		} else if (token_is(t, "value")) {
@@ -331,6 +334,8 @@ uint32_t packet_build(struct script *s, const struct packet *p, uint32_t i, enum
 	};
 
 	headers(w, p, from, &t);
+	if (p->given & SET_SYNDROME)
+		b.syndrome = p->syndrome;
 	for (uint32_t k = 0; k < p->len; k++)
 		payload[k] = (uint8_t)(31 * of + 97 * p->data + k);
 	if (kinds[p->kind].cm != NO_CM) {
@@ -365,7 +370,7 @@ int packet_kind(const uint8_t *data, uint32_t len)
 
 		if (kinds[i].opcode != f.opcode)
 			continue;
-		if (f.opcode == OP_ACK &&
+		if (f.opcode == OP_ACK && aeth_known(OP_ACK, frame_aeth_syndrome(&f)) &&
 		    s != (aeth_is_nak(frame_aeth_syndrome(&f)) ? frame_aeth_syndrome(&f)
 							       : frame_aeth_syndrome(&f) & 0xe0))
 			continue;
@@ -395,7 +400,9 @@ void packet_describe(struct script *s, const uint8_t *data, uint32_t len, char *
 	if (f.aeth && n < size)
 		n += (size_t)snprintf(out + n, size - n, " msn %d",
 				      psn_diff(frame_aeth_msn(&f), w->msn_base));
-	if (f.opcode == OP_ACK && !aeth_is_nak(frame_aeth_syndrome(&f)) && n < size)
+	if (f.aeth && !aeth_known(f.opcode, frame_aeth_syndrome(&f)) && n < size)
+		n += (size_t)snprintf(out + n, size - n, " syndrome 0x%x", frame_aeth_syndrome(&f));
+	else if (f.opcode == OP_ACK && !aeth_is_nak(frame_aeth_syndrome(&f)) && n < size)
 		n += (size_t)snprintf(out + n, size - n,
 				      aeth_is_rnr(frame_aeth_syndrome(&f)) ? " timer %u"
 									   : " credit %u",

@@ -45,7 +45,7 @@ struct packet {
 	uint8_t takes;		     /* CM_REQ, CM_REP: READs and ATOMICs at a time */
 	bool no_credits;	     /* CM_REQ, CM_REP: the sender's queue pair gives none */
 	uint16_t sport;		     /* 0: the host's own */
-	uint8_t ttl;
+	uint8_t ttl, syndrome;	     /* SET_SYNDROME */
 	bool ackreq, bad_icrc, batch, congested, unnamed;
 };
 
@@ -57,6 +57,7 @@ struct packet {
 #define SET_OTHER    0x020u
 #define SET_OF	     0x040u
 #define SET_VALUE    0x080u
+#define SET_SYNDROME 0x100u
 #define DEFAULT_VA   0x100000u
 #define DEFAULT_RKEY 7u
 

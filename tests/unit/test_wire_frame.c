@@ -493,6 +493,9 @@ static void syndromes(void **state)
 		assert_int_equal(aeth_is_ack((uint8_t)s), s < 0x20);
 		assert_int_equal(aeth_is_rnr((uint8_t)s), s >= 0x20 && s < 0x40);
 		assert_int_equal(aeth_is_nak((uint8_t)s), s >= 0x60 && s < 0x80);
+		assert_int_equal(aeth_known(OP_ACK, (uint8_t)s),
+				 s < 0x40 || (s >= 0x60 && s < 0x80));
+		assert_int_equal(aeth_known(OP_READ_RESPONSE_LAST, (uint8_t)s), s < 0x20);
 	}
 	assert_int_equal(aeth_rnr_ns(0), 655360000);
 	assert_int_equal(aeth_rnr_ns(1), 10000);
