@@ -120,8 +120,7 @@ int config_load(const char *path, struct config *c, struct config_errors *errs);
 /** config_parse - likewise from an open @f that messages call @name (tests, fuzzing). */
 int config_parse(FILE *f, const char *name, struct config *c, struct config_errors *errs);
 
-/** config_wants_pins - whether rule @i says that it wants what only works with the XDP program's
- * pins. What is on by default and could not be is no reason for an error. */
+/** config_wants_pins - true if rule @i wants what only works with the XDP program's pins. */
 bool config_wants_pins(const struct config *c, unsigned int i);
 
 /** config_file - name of the file that bears this index in peers and rules. */

@@ -77,17 +77,13 @@ static void resolve_peer(struct config *c, unsigned int rule, struct config_erro
 		     hint[0] ? hint : "; add a section [peer NAME] for it, or leave 'peer' out");
 }
 
-/* What goes with announce, and what does not. Where the rule says nothing it is on if it can be. */
+/* What announce does not go with. */
 static void check_announce(struct config *c, unsigned int i, struct config_errors *errs)
 {
 	const struct config_rule_src *src = &c->rule_src[i];
 	const char *file = config_file(c, src->file), *other_key = NULL;
-	struct rule *r = &c->rules[i];
+	const struct rule *r = &c->rules[i];
 
-	if (!src->announce_line)
-		r->announce = *src->peer && !r->prefetch && !r->atomic && !r->order
-				      ? ANNOUNCE_MODE_AUTO
-				      : ANNOUNCE_MODE_OFF;
 	if (!r->announce)
 		return;
 	if (!*src->peer) {
@@ -172,8 +168,7 @@ bool config_wants_pins(const struct config *c, unsigned int i)
 {
 	const struct rule *r = &c->rules[i];
 
-	return r->prefetch || r->atomic == ATOMIC_PREFETCH ||
-	       (r->announce && c->rule_src[i].announce_line);
+	return r->prefetch || r->atomic == ATOMIC_PREFETCH || r->announce;
 }
 
 void config_check(struct config *c, struct config_errors *errs)

@@ -64,8 +64,6 @@ void daemon_prefetch(struct daemon *d)
 	rc = afxdp_pin(d->port, wanted || d->state_fd, err, sizeof(err));
 	if (!rc)
 		return;
-	for (unsigned int i = 0; i < d->cfg->nrules; i++)
-		d->cfg->rules[i].announce = ANNOUNCE_MODE_OFF;
 	if (!wanted) {
 		log_line(
 			LOG_WARNING,
@@ -75,12 +73,13 @@ void daemon_prefetch(struct daemon *d)
 		return;
 	}
 	log_line(LOG_ERR,
-		 "prefetch is off: what it needs to outlive longhauld cannot be pinned: %s; then "
-		 "reload",
+		 "prefetch and announce are off: what they need to outlive longhauld cannot be "
+		 "pinned: %s; then reload",
 		 err);
 	snprintf(d->ahead_off, sizeof(d->ahead_off), "%s", err);
 	for (unsigned int i = 0; i < d->cfg->nrules; i++) {
 		d->cfg->rules[i].prefetch = PREFETCH_OFF;
+		d->cfg->rules[i].announce = ANNOUNCE_MODE_OFF;
 		if (d->cfg->rules[i].atomic == ATOMIC_PREFETCH)
 			d->cfg->rules[i].atomic = ATOMIC_ORDERED;
 	}

@@ -311,9 +311,9 @@ static void check_pins(const struct config *c, struct config_errors *warn)
 		if (!config_wants_pins(c, i) || is_bpffs(parent))
 			continue;
 		config_error(warn, config_file(c, c->rule_src[i].file), c->rule_src[i].line,
-			     "rule '%s' wants prefetch, and there is no BPF file system at %s to "
-			     "pin what must outlive longhauld: prefetch would be off; mount -t bpf "
-			     "bpf %s",
+			     "rule '%s' wants prefetch or announce, and there is no BPF file "
+			     "system at %s to pin what must outlive longhauld: both would be off; "
+			     "mount -t bpf bpf %s",
 			     c->rules[i].name, parent, parent);
 		return;
 	}

@@ -323,7 +323,8 @@ static void judge_host(struct health *h, const struct window *w)
 	judge(h, HEALTH_RX_DROPPED, bad_if(w->d.rx_dropped),
 	      "the kernel dropped %" PRIu64 " frames in %.0f s before the daemon could read them",
 	      w->d.rx_dropped, w->seconds);
-	judge(h, HEALTH_READ_AHEAD, bad_if(s->ahead_off), "a rule wants prefetch, which is off: %s",
+	judge(h, HEALTH_READ_AHEAD, bad_if(s->ahead_off),
+	      "a rule wants prefetch or announce, which is off: %s",
 	      s->ahead_off ? s->ahead_off : "");
 	judge(h, HEALTH_BYPASS, bad_if(s->bypass || s->scan.bypassed),
 	      "%s%s%u connections pass unaccelerated because an operator said so",

@@ -206,7 +206,7 @@ no_bpffs()
 {
 	gateway_config a -r "prefetch = on" && mkdir -p "$LAB/plain" &&
 	in_ns ga env LONGHAUL_PINS="$LAB/plain/a" "$B/longhauld" --check-config -c "$LAB/gw-a.conf" 2>"$LAB/check.err" &&
-	grep -q "wants prefetch, and there is no BPF file system at .*plain" "$LAB/check.err"
+	grep -q "wants prefetch or announce, and there is no BPF file system at .*plain" "$LAB/check.err"
 }
 it "prefetch without a BPF file system" no_bpffs
 

@@ -223,7 +223,7 @@ nowhere() # no place to pin: it says so, and works without
 {
 	gateway_stop a
 	gateway_start a /proc/longhaul && await 30 peers_up &&
-	[ "$(grep -c 'prefetch is off' "$LAB/gw-a.err")" = 1 ] && jq_true a rule 'all(."prefetch" != "on")' &&
+	[ "$(grep -c 'prefetch and announce are off' "$LAB/gw-a.err")" = 1 ] && jq_true a rule 'all(."prefetch" != "on")' &&
 	next_qpns && transfer nowhere a "${STREAM[@]}" --count 100 && complete nowhere 100
 }
 it "no BPF file system: one clear line, no prefetch, all else as ever" nowhere
