@@ -72,6 +72,18 @@ static void print_alarms(const struct object *o, const json_t *alarms, int level
 	}
 }
 
+/* What is no fault, and could be better. */
+static void print_hints(const json_t *daemon)
+{
+	const char *gain = text_of(daemon, "announce-would-gain");
+
+	if (*gain)
+		printf("  hint: writes of storage connections (%s) take two round trips, and one "
+		       "with announce = auto\n      in their rule; safe only if every path between "
+		       "the hosts crosses both appliances, see longhaul.conf(5)\n",
+		       gain);
+}
+
 /* As data: every alarm that the filter lets through. */
 static int print_data(const struct command *cmd, const struct options *opt,
 		      const struct filter *filter, json_t *alarms)
@@ -112,6 +124,7 @@ static int status_once(const struct command *cmd, const struct options *opt, int
 		print_headline(worst, json_array_get(daemon, 0));
 		print_alarms(cmd->object, alarms, 2);
 		print_alarms(cmd->object, alarms, 1);
+		print_hints(json_array_get(daemon, 0));
 	} else {
 		rc = print_data(cmd, opt, &filter, alarms);
 	}

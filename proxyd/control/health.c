@@ -109,13 +109,22 @@ static void scan_waiting(struct health *h, const struct conn_info *ci, uint64_t 
 	}
 }
 
-static void scan_conn(struct health *h, const struct conn_info *ci, uint64_t now)
+/* Whether the rule @r could say announce = auto, and does not. */
+static bool may_announce(const struct rule *r)
+{
+	return r->peer != PEER_NONE && !r->announce && !r->prefetch && !r->atomic && !r->order;
+}
+
+static void scan_conn(struct health *h, const struct rule *rules, const struct conn_info *ci,
+		      uint64_t now)
 {
 	struct health_scan *s = &h->scanned;
 	bool held = false;
 
 	s->conns += ci->paired;
 	s->bypassed += ci->paired && ci->bypassed;
+	if (ci->storage && ci->rule >= 0 && may_announce(&rules[ci->rule]))
+		s->storage[ci->storage]++;
 	for (int i = 0; i < 2; i++) {
 		const struct lane_info *l = &ci->lane[i];
 		uint64_t wait = l->transit.oldest_ns > l->custody.oldest_ns ? l->transit.oldest_ns
@@ -148,7 +157,7 @@ static void scan(struct health *h, const struct view_source *src, uint64_t now)
 			return;
 		}
 		h->scan_conn = ci.id + 1;
-		scan_conn(h, &ci, now);
+		scan_conn(h, src->rules, &ci, now);
 	}
 }
 

@@ -90,9 +90,11 @@ struct health_numbers {
  * @half:    requests pass, but the partner is not known; @no_mtu: paired, path MTU not known;
  *           @refused: the peer refuses the lane. All: for more than ten seconds, and in use
  * @names:   one of each, for the reason
+ * @storage: by protocol, connections that would gain by announce, and whose rule may have it
  */
 struct health_scan {
 	uint32_t conns, held, fault, silent, half, no_mtu, refused, bypassed;
+	uint32_t storage[STORAGE_PROTOCOLS];
 	uint64_t silent_ns;
 	char silent_name[HEALTH_NAME], half_name[HEALTH_NAME], mtu_name[HEALTH_NAME],
 		refused_name[HEALTH_NAME];

@@ -2,6 +2,10 @@
 /* One object per alarm, raised or not; and what the daemon is at the moment, for the headline. */
 #include "control/health.h"
 
+#include <stdio.h>
+
+#include "wire/storage.h"
+
 static json_t *alarm_object(const struct view_source *src, const struct health_what *w,
 			    const struct health_alarm *a, uint64_t now_ns)
 {
@@ -37,11 +41,24 @@ enum view_step view_health(const struct view_source *src, struct view_cursor *cu
 	return VIEW_END;
 }
 
+/* "nvme 3, nfs 1": connections that would gain by announce = auto; NULL without any. */
+static const char *would_gain(const struct health_scan *s, char *buf, size_t size)
+{
+	size_t n = 0;
+
+	for (int p = STORAGE_UNKNOWN + 1; p < STORAGE_PROTOCOLS; p++)
+		if (s->storage[p])
+			n += (size_t)snprintf(buf + n, size - n, "%s%s %u", n ? ", " : "",
+					      storage_name(p), s->storage[p]);
+	return n ? buf : NULL;
+}
+
 enum view_step view_daemon(const struct view_source *src, struct view_cursor *cur, uint64_t now_ns,
 			   json_t **out)
 {
 	const struct health *h = src->health;
 	unsigned int up = 0, peers = 0;
+	char gain[64];
 	json_t *o;
 
 	(void)now_ns;
@@ -59,6 +76,7 @@ enum view_step view_daemon(const struct view_source *src, struct view_cursor *cu
 	view_put_int(o, "peers-up", up);
 	view_put_int(o, "rules", src->nrules);
 	view_put_int(o, "wan-rate", h ? h->sample.wan_rate * 8 : 0);
+	view_put_str(o, "announce-would-gain", h ? would_gain(&h->scan, gain, sizeof(gain)) : NULL);
 	*out = o;
 	return VIEW_OBJECT;
 }

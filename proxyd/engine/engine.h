@@ -14,6 +14,7 @@
 #include "engine/counters.h"
 #include "engine/report.h"
 #include "engine/rule.h"
+#include "wire/storage.h"
 
 enum engine_port {
 	PORT_LAN,
@@ -375,6 +376,7 @@ struct lane_info {
  * @rule, @peer: indices, -1 for none
  * @from_lan, @from_wan: frames and their bytes that came of it, whatever became of them
  * @bypassed: the operator wants it to pass (engine_bypass())
+ * @storage:  what it speaks, where the connection manager told that; not once it was taken down
  * @candidates: unpaired: how many matches speak for the best candidate; @contradictions: against it
  */
 struct conn_info {
@@ -392,6 +394,7 @@ struct conn_info {
 	} from_lan, from_wan;
 	bool bypassed;
 	uint64_t idle_ns;
+	enum storage_protocol storage;
 	struct lane_info lane[2];
 };
 

@@ -188,6 +188,7 @@ bool engine_conn_next(struct engine *e, uint32_t from, uint64_t now_ns, struct c
 			.candidates = fl->matches,
 			.contradictions = fl->contradictions,
 			.idle_ns = now_ns - fl->seen,
+			.storage = fl->left ? STORAGE_UNKNOWN : fl->storage,
 		};
 		fill_meter(e, fl, out);
 		fill_lane(e, fl, now_ns, &out->lane[lan ? LANE_OUT : LANE_IN]);

@@ -17,6 +17,39 @@
 #define GSI_QPN		     1
 #define GSI_QKEY	     0x80010000u
 
+/* rdma_cm: service ids of RDMA_PS_TCP, which end in the port; its header before private data */
+#define SERVICE_TCP   0x0000000001060000ull
+#define SERVICE_PORT  0xffffull
+#define PRIVATE_AT    164
+#define RDMA_CM_BYTES 36
+
+#define NVME_PORT     4420
+#define ISER_PORT     3260
+#define NFS_PORT      20049
+#define RPCRDMA_MAGIC 0xf6ab0e18u
+
+/* The protocol whose service the REQ @m asks for. A service at another port is not recognised,
+ * unless it is RPC over RDMA, which has a magic number. */
+static enum storage_protocol storage_service(const uint8_t *m)
+{
+	uint64_t service = get_be64(m + 32);
+
+	if ((service & ~SERVICE_PORT) != SERVICE_TCP)
+		return STORAGE_UNKNOWN;
+	if (get_be32(m + PRIVATE_AT + RDMA_CM_BYTES) == RPCRDMA_MAGIC)
+		return STORAGE_NFS;
+	switch (service & SERVICE_PORT) {
+	case NVME_PORT:
+		return STORAGE_NVME;
+	case ISER_PORT:
+		return STORAGE_ISER;
+	case NFS_PORT:
+		return STORAGE_NFS;
+	default:
+		return STORAGE_UNKNOWN;
+	}
+}
+
 enum cm_type cm_parse(const struct frame *f, struct cm *out)
 {
 	const uint8_t *m = f->data + f->payload;
@@ -52,6 +85,7 @@ enum cm_type cm_parse(const struct frame *f, struct cm *out)
 			out->path_mtu = 128u << (m[74] >> 4);
 		out->rnr_retry = m[74] & 7;
 		out->ack_timeout = m[119] >> 3;
+		out->storage = storage_service(m);
 		break;
 	case CM_REP:
 		out->lqpn = get_be24(m + 36);

@@ -11,6 +11,7 @@
 
 #include "wire/build.h"
 #include "wire/frame.h"
+#include "wire/storage.h"
 
 enum cm_type {
 	CM_NONE = 0, /* not a CM datagram, or one too short to be true */
@@ -31,6 +32,7 @@ enum cm_type {
  * @path_mtu:     REQ: bytes (256 .. 4096), 0 when the code is invalid
  * @rc:           REQ: the service type is RC
  * @flow_control: REQ, REP: the sender's queue pair gives credits in its ACKs
+ * @storage:      REQ: what the service that is asked for speaks, by its port and private data
  */
 struct cm {
 	enum cm_type type;
@@ -42,6 +44,7 @@ struct cm {
 	uint8_t responder_resources, initiator_depth;
 	uint8_t retry_count, rnr_retry, ack_timeout;
 	bool rc, flow_control;
+	enum storage_protocol storage;
 };
 
 /** cm_parse - decode @f; returns @out->type (CM_NONE for anything else). */

@@ -49,7 +49,7 @@ static struct options {
 	const char *ifname;
 	struct ip_addr ip, peer_ip;
 	uint8_t peer_mac[6];
-	bool listen, bidir, cm, verify, no_verify, credits, visible, help;
+	bool listen, bidir, cm, nvme, verify, no_verify, credits, visible, help;
 	enum rc_personality personality;
 	uint32_t qpn, peer_qpn, psn, peer_psn, qps, mtu, size, depth, max_rd, vlan;
 	enum op op;
@@ -541,6 +541,7 @@ static const char help[] =
 	"  --credits --ack-coalesce N --rate-mbps N --seed N --no-verify\n"
 	"  --visible             captures on the interface see what is sent, too; slower\n"
 	"  --cm                        make the connections through the connection manager\n"
+	"  --nvme                      ... and say that they speak NVMe over RDMA\n"
 	"Give both sides the same --op, --size, --depth, --region, --mtu, --qps and --seed.\n";
 
 enum kind { FLAG, TEXT, U32, U64, DECIMAL, CHOICE, IP, MAC };
@@ -589,6 +590,7 @@ static const struct row {
 	{"listen", FLAG, &opt.listen, NULL},
 	{"bidir", FLAG, &opt.bidir, NULL},
 	{"cm", FLAG, &opt.cm, NULL},
+	{"nvme", FLAG, &opt.nvme, NULL},
 	{"credits", FLAG, &opt.credits, NULL},
 	{"verify", FLAG, &opt.verify, NULL},
 	{"no-verify", FLAG, &opt.no_verify, NULL},
@@ -728,6 +730,7 @@ int main(int argc, char **argv)
 			rc_cm_listen(&f->cm, &f->cfg, opt.qpn * 1000 + i + 1, CM_INTERVAL);
 		else
 			rc_cm_connect(&f->cm, &f->cfg, opt.qpn * 2000 + i + 1, CM_INTERVAL);
+		f->cm.out.storage = opt.nvme ? STORAGE_NVME : STORAGE_UNKNOWN;
 	}
 	run();
 	report(stdout);

@@ -23,6 +23,18 @@ known() # the latest connection, by CM, and its requests are answered here
 		--argjson l $((${qpn[a]})) --argjson r $((${qpn[b]}))
 }
 
+hinted() # SITE: status names storage connections that would gain by announce, and that is no alarm
+{
+	cli "$1" status | grep -q '^  hint: writes of storage connections (nvme 1) ' &&
+	jq_true "$1" status 'all(.[]; .name | test("hint|announce") | not)'
+}
+
+would_gain()
+{
+	next_qpns
+	transfer_until "known && hinted a && hinted b" nvme a --cm --nvme --op send --mtu 4096 && intact nvme
+}
+
 released() # the hosts have disconnected
 {
 	jq_true a qp 'all(.[] | select(.lqpn == $q); .state == "watch")' --argjson q $((${qpn[a]}))
@@ -35,6 +47,8 @@ it "learned by CM, WRITE" by_cm write write 1500 --mtu 4096
 it "released when the hosts disconnect" await 30 released
 it "learned by CM, SEND, path MTU 1024" by_cm send send 1000 --mtu 1024
 it "two queue pairs by CM" by_cm two write 1500 --qps 2 --mtu 4096
+it "NVMe without announce: a hint" would_gain
+it "no hint once it is taken down" await 60 eval '! cli a status | grep -q hint:'
 wan_stop
 wan_start --delay-ms 5 --rate-mbps 1200 --loss 0.01
 it "learned by CM with 1 % loss" by_cm loss write 1000 --mtu 4096

@@ -14,6 +14,8 @@
 
 #include "control/health.h"
 #include "tests/unit/control_data.h"
+#include "wire/bytes.h"
+#include "wire/icrc.h"
 
 #define SECOND	   1000000000ull
 #define PEER(kind) (HEALTH_KINDS + HEALTH_##kind)
@@ -330,6 +332,67 @@ static void test_scan(void **state)
 	engine_destroy(src.engine);
 }
 
+/* A connection to port 4420, of NVMe over RDMA. */
+static void nvme_connects(struct engine *e, uint64_t now)
+{
+	struct pcap_data d = pcap_data_load("cm-rping");
+	struct frame f;
+
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(frame_parse(d.pkt[i], d.len[i], &f), FRAME_OK);
+		if (!i)
+			put_be64(d.pkt[i] + f.payload + 32, 0x0000000001061144);
+		icrc_fill(d.pkt[i], &f);
+		engine_rx(e, i == 1 ? PORT_WAN : PORT_LAN, d.pkt[i], d.len[i], now);
+		engine_tick(e, now);
+	}
+	pcap_data_free(&d);
+}
+
+static const char *would_gain(const struct view_source *src)
+{
+	static char text[64];
+	struct view_cursor cur = {0};
+	const char *s;
+	json_t *o;
+
+	assert_int_equal(view_daemon(src, &cur, TEST_NOW, &o), VIEW_OBJECT);
+	s = json_string_value(json_object_get(o, "announce-would-gain"));
+	snprintf(text, sizeof(text), "%s", s ? s : "");
+	json_decref(o);
+	return text;
+}
+
+/* Storage connections that announce would serve are told of, where their rule may have it; that is
+ * no alarm. */
+static void test_would_gain(void **state)
+{
+	struct health_source more = {0};
+	struct view_source src;
+	struct rule rules[2];
+	uint64_t now = TEST_NOW;
+
+	(void)state;
+	memset(&h, 0, sizeof(h));
+	control_data_open(&src, rules);
+	src.health = &h;
+	health_tick(&h, &src, &more, now);
+	assert_string_equal(would_gain(&src), "");
+	nvme_connects(src.engine, now);
+	for (int i = 0; i < 6; i++) {
+		rules[0].peer = i ? 0 : PEER_NONE;
+		rules[0].announce = i == 2 ? ANNOUNCE_MODE_NVME : ANNOUNCE_MODE_OFF;
+		rules[0].prefetch = i == 3 ? PREFETCH_ON : PREFETCH_OFF;
+		rules[0].atomic = i == 4 ? ATOMIC_DISCARD : ATOMIC_ORDERED;
+		rules[0].order = i == 5 ? ORDER_HOSTS : ORDER_QUEUE_PAIR;
+		for (int k = 0; k < 10; k++)
+			health_tick(&h, &src, &more, now += SECOND / 10);
+		assert_string_equal(would_gain(&src), i == 1 ? "nvme 1" : "");
+		only(HEALTH_COUNT);
+	}
+	engine_destroy(src.engine);
+}
+
 /* Each reason has words, and what the peer has refused is what raises the alarm. */
 static void test_reasons(void **state)
 {
@@ -349,10 +412,11 @@ static void test_reasons(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_quiet),    TEST(test_names),	   TEST(test_wan_rate),
-		TEST(test_loss),     TEST(test_wan_queue), TEST(test_usual_loss),
-		TEST(test_not_loss), TEST(test_pool),	   TEST(test_peers),
-		TEST(test_simple),   TEST(test_scan),	   TEST(test_reasons),
+		TEST(test_quiet),      TEST(test_names),     TEST(test_wan_rate),
+		TEST(test_loss),       TEST(test_wan_queue), TEST(test_usual_loss),
+		TEST(test_not_loss),   TEST(test_pool),	     TEST(test_peers),
+		TEST(test_simple),     TEST(test_scan),	     TEST(test_reasons),
+		TEST(test_would_gain),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

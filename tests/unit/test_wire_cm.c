@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "tests/unit/pcap_data.h"
+#include "wire/bytes.h"
 #include "wire/build.h"
 #include "wire/cm.h"
 #include "wire/icrc.h"
@@ -58,6 +59,43 @@ static void request(void **state)
 	assert_int_equal(cm.path_mtu, 4096);
 	assert_int_equal(cm.ack_timeout, 0x13);
 	assert_true(cm.rc);
+}
+
+/* Which storage protocol a REQ asks for shows in its service id, or in NFS's private data. */
+static void storage_service(void **state)
+{
+	static const struct {
+		uint64_t service;
+		uint32_t magic;
+		enum storage_protocol storage;
+	} want[] = {
+		{0x0000000001061144, 0, STORAGE_NVME},
+		{0x0000000001060cbc, 0, STORAGE_ISER},
+		{0x0000000001064e51, 0, STORAGE_NFS},
+		{0x0000000001061144, 0xf6ab0e18, STORAGE_NFS},
+		{0x0000000001060801, 0xf6ab0e18, STORAGE_NFS},
+		{0x0000000001060801, 0, STORAGE_UNKNOWN},
+		{0x0000000001061145, 0, STORAGE_UNKNOWN},
+		/* another port space, and no service of rdma_cm's at all */
+		{0x0000000001111144, 0, STORAGE_UNKNOWN},
+		{0x1000000001061144, 0xf6ab0e18, STORAGE_UNKNOWN},
+	};
+	struct frame f;
+	struct cm cm;
+
+	(void)state;
+	assert_int_equal(parse_at(REQ_AT).storage, STORAGE_UNKNOWN);
+	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+		uint8_t pkt[FRAME_MAX];
+
+		memcpy(pkt, d.pkt[REQ_AT], d.len[REQ_AT]);
+		assert_int_equal(frame_parse(pkt, d.len[REQ_AT], &f), FRAME_OK);
+		put_be64(pkt + f.payload + 32, want[i].service);
+		put_be32(pkt + f.payload + 200, want[i].magic);
+		assert_int_equal(cm_parse(&f, &cm), CM_REQ);
+		assert_int_equal(cm.storage, want[i].storage);
+	}
+	assert_int_equal(parse_at(REP_AT).storage, STORAGE_UNKNOWN);
 }
 
 static void reply(void **state)
@@ -239,6 +277,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(request),
+		cmocka_unit_test(storage_service),
 		cmocka_unit_test(reply),
 		cmocka_unit_test(ready_and_disconnect),
 		cmocka_unit_test(starting_psn_belongs_to_the_receiver),

@@ -196,6 +196,7 @@ void flow_unpair(struct engine *e, struct flow *fl)
 		x->matches = 0;
 		x->learned = LEARNED_NOT;
 		x->left = x->pledged = false;
+		x->storage = STORAGE_UNKNOWN;
 		x->offered = 0;
 		x->lane.calibrated = false;
 		half_add(e, x);

@@ -45,6 +45,7 @@ struct flow {
 	bool stranded : 1;	/* its two ends count differently, and nobody translates any more */
 	bool cut : 1;		/* stranded, and the QP of its near host has failed, or will */
 	bool answered_last : 1; /* in its latest turn responses went after requests (turns.c) */
+	uint8_t storage : 2;	/* enum storage_protocol, by the connection manager; 0: not known */
 	uint8_t tmpl_age;
 	uint8_t read_depth;
 	uint16_t matches;
@@ -95,6 +96,7 @@ struct psn_match {
  * @read_depth:  READs that its sender takes as a responder; @rep_depth: the other
  * @made:        flows were made for the two
  * @req_credits, @rep_credits: its sender's, and the other's, queue pair gives credits
+ * @storage:     enum storage_protocol of the service that it asks for
  * @offer:       an offer came before the REP, for the requests to @offer_rqpn
  * @when:        0: unused
  */
@@ -108,6 +110,7 @@ struct cm_pending {
 	uint8_t read_depth, rep_depth;
 	bool answered, certain, leaving, made;
 	bool req_credits, rep_credits;
+	uint8_t storage;
 	uint64_t when;
 };
 

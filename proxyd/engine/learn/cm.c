@@ -206,6 +206,7 @@ static void established(struct engine *e, struct cm_pending *p, bool certain)
 	 * business */
 	a->read_depth = p->rep_depth;
 	b->read_depth = p->read_depth;
+	a->storage = b->storage = p->storage & 3;
 	if (!(e->rules[a->rule].learn & LEARN_CM))
 		return;
 	if (p->offer_rqpn == p->rqpn)
@@ -272,6 +273,7 @@ static void rx_req(struct engine *e, enum engine_port from, const struct frame *
 		.path_mtu = cm->path_mtu,
 		.read_depth = cm->responder_resources,
 		.req_credits = cm->flow_control,
+		.storage = (uint8_t)cm->storage,
 		.vlan = f->vlan,
 		.side = (uint8_t)from,
 		.when = e->now,

@@ -22,7 +22,8 @@ static uint8_t mtu_code(uint32_t mtu)
 static void put_req(uint8_t *b, const struct ip_addr *src, const struct ip_addr *dst,
 		    const struct cm *c)
 {
-	put_be64(b + 52, 0x0000000001061c06ull); /* rdma_cm, TCP port space, port 7174 */
+	/* rdma_cm, TCP port space, the port of NVMe over RDMA or any other */
+	put_be64(b + 52, 0x0000000001060000ull | (c->storage == STORAGE_NVME ? 4420 : 7174));
 	put_be64(b + 60, 0x505400fffe000000ull | src->b[15]);
 	put_be24(b + 76, c->lqpn);
 	b[79] = c->responder_resources;
