@@ -125,9 +125,8 @@ void plan_run(const struct plan *p, struct plan_result *r, FILE *dump, FILE *tra
 void plan_print(const struct plan *p, FILE *out);
 uint32_t plan_read(struct plan *p, FILE *in);
 
-/** plan_shrink - make @p smaller as long as it ends with @violation. Tries for at most @seconds.
- * Returns how
- *  many worlds were tried. */
+/** plan_shrink - make @p smaller as long as it ends with @violation, for at most @seconds by the
+ * clock. Returns how many worlds were tried. */
 uint32_t plan_shrink(struct plan *p, const char *violation, double seconds);
 
 #endif

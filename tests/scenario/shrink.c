@@ -3,40 +3,46 @@
  * Making a failing plan smaller: take something away, live it again, and keep that if it still ends
  * in the same violation. Big steps first: incidents, queue pairs, sides, impairments; then numbers
  * are halved. Again from the start until nothing more can go.
+ *
+ * One world may take minutes, and nothing in it asks for the time. So another process does all
+ * this, and a timer ends it; what it has found so far is in memory that both see.
  */
 #include <stddef.h>
 #include <string.h>
-#include <time.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "tests/scenario/plan.h"
+
+/* @best: where nothing is written is the plan of now, since the timer does not wait for a copy. */
+struct found {
+	volatile uint32_t kept, tried;
+	struct plan best[2];
+};
 
 struct shrink {
 	struct plan *p;
 	const char *violation;
-	double until;
-	uint32_t tried;
+	struct found *found;
 };
-
-static double now_s(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 /* Whether @try is as bad; then it is the new plan. */
 static bool keep(struct shrink *s, const struct plan *try)
 {
 	struct plan_result r;
 
-	if (!memcmp(try, s->p, sizeof(*try)) || now_s() > s->until)
+	if (!memcmp(try, s->p, sizeof(*try)))
 		return false;
-	s->tried++;
+	s->found->tried++;
 	plan_run(try, &r, NULL, NULL);
 	if (!r.violation || strcmp(r.violation, s->violation))
 		return false;
 	*s->p = *try;
+	s->found->best[(s->found->kept + 1) % 2] = *try;
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	s->found->kept++;
 	return true;
 }
 
@@ -212,15 +218,49 @@ static bool smaller(struct shrink *s)
 	return any;
 }
 
-uint32_t plan_shrink(struct plan *p, const char *violation, double seconds)
+static void shrink(struct plan *p, const char *violation, struct found *found)
 {
-	struct shrink s = {.p = p, .violation = violation, .until = now_s() + seconds};
+	struct shrink s = {.p = p, .violation = violation, .found = found};
 	bool any;
 
 	do {
 		any = fewer(&s);
 		any |= calmer(&s);
 		any |= smaller(&s);
-	} while (any && now_s() < s.until);
-	return s.tried;
+	} while (any);
+}
+
+/* A timer of this process, which ends it. */
+static void end_after(double seconds)
+{
+	struct itimerval t = {.it_value = {.tv_sec = (time_t)seconds}};
+
+	t.it_value.tv_usec = (suseconds_t)((seconds - (double)t.it_value.tv_sec) * 1e6);
+	setitimer(ITIMER_REAL, &t, NULL);
+}
+
+uint32_t plan_shrink(struct plan *p, const char *violation, double seconds)
+{
+	struct found *f;
+	uint32_t tried;
+	pid_t pid;
+
+	if (seconds < 0.001)
+		return 0;
+	f = mmap(NULL, sizeof(*f), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (f == MAP_FAILED)
+		return 0;
+	f->best[0] = *p;
+	pid = fork();
+	if (!pid) {
+		end_after(seconds);
+		shrink(p, violation, f);
+		_exit(0);
+	}
+	if (pid > 0)
+		waitpid(pid, NULL, 0);
+	*p = f->best[f->kept % 2];
+	tried = f->tried;
+	munmap(f, sizeof(*f));
+	return tried;
 }

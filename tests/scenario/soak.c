@@ -10,7 +10,9 @@
  * its script, to the last packet. The jobs are processes that take the worlds in turns, so what
  * each does is the same however fast the other is. Packets are those that hosts sent; each is seen
  * several times on its way. Seconds are those of a processor that is each job's own: on a busy
- * machine they take longer, and as much is tried.
+ * machine they take longer, and as much is tried. But no world begins when one and a half times as
+ * many have passed by the clock, and after twice as many all is over, whatever was found: nothing
+ * is made smaller any more, and a world that has not ended is named, and counted as unfinished.
  *
  * --announce: of storage initiators and targets, with announce = auto.
  * --attack: with those who mean it ill, and network cards of all kinds (actors.h). Without it three
@@ -23,6 +25,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -34,6 +37,11 @@
 
 #define JOBS_MAX       64
 #define SHRINK_SECONDS 60
+/* Of the seconds of a run, by the clock: when no world begins any more, when it is over. */
+#define LATE	       1.5
+#define OVER	       2.0
+/* How much sooner than a job what it has begun is over, so that it can be shown. */
+#define SHOW_SECONDS   2
 
 struct options {
 	double seconds, packets;
@@ -41,11 +49,12 @@ struct options {
 	uint32_t jobs;
 	bool prefetch, announce, attack, calm, smaller, verbose, shrink, first, trace;
 	const char *script;
+	double start;
 };
 
 struct sum {
 	uint64_t runs, packets, acked, forged, reused, violations, spoiled, kills, adopted, faulted,
-		watched, deaths;
+		watched, deaths, unfinished;
 };
 
 static double now_s(clockid_t clock)
@@ -86,44 +95,57 @@ static bool bare_fails(const struct plan *p, const char *violation)
 	       (!strcmp(r.violation, violation) || (loud(r.violation) && loud(violation)));
 }
 
-/* One text at once, so that the jobs' findings do not mix. */
+/* How long a violation may be made smaller. */
+static double shrink_seconds(const struct options *o)
+{
+	double left = o->start + OVER * o->seconds - SHOW_SECONDS - now_s(CLOCK_MONOTONIC);
+
+	return o->seconds && left < SHRINK_SECONDS ? left : SHRINK_SECONDS;
+}
+
+/* The seed first, then one text at once, so that the jobs' findings do not mix. */
 static void show(const struct plan *p, const struct options *o, const struct plan_result *r)
 {
 	struct plan_result again;
 	struct plan small = *p;
 	char *text = NULL;
 	size_t len = 0;
-	FILE *f = open_memstream(&text, &len);
+	FILE *f;
 
+	fprintf(stderr, "soak: seed=%" PRIu64 ": %s\n", p->seed,
+		r->violation ? r->violation : "right");
+	f = open_memstream(&text, &len);
 	if (!f)
 		return;
-	fprintf(f, "soak: seed=%" PRIu64 ": %s\n", p->seed, r->violation ? r->violation : "right");
+	fprintf(f, "# seed=%" PRIu64 "\n", p->seed);
 	if (o->verbose)
 		fprintf(f, "# %" PRIu64 " packets, %" PRIu64 " frames, %.3f s\n", r->packets,
 			r->frames, (double)r->now / 1e9);
-	if (r->violation && o->shrink) {
-		uint32_t tried = plan_shrink(&small, r->violation, SHRINK_SECONDS);
-
+	if (r->violation && o->shrink)
 		fprintf(f,
 			"# the same after %" PRIu32
 			" steps; save it and run: soak --verbose --script FILE\n",
-			tried);
-	}
-	if (r->violation && bare_fails(p, r->violation))
-		fprintf(f, "# and it goes wrong without appliances, too\n");
+			plan_shrink(&small, r->violation, shrink_seconds(o)));
 	plan_print(&small, f);
 	if (o->verbose)
 		plan_run(&small, &again, f, NULL);
 	fclose(f);
 	fwrite(text, 1, len, stderr);
-	fflush(stderr);
 	free(text);
+	if (r->violation && bare_fails(p, r->violation))
+		fprintf(stderr, "# seed=%" PRIu64 ": it goes wrong without appliances, too\n",
+			p->seed);
 }
 
-/* What all jobs share: whether something was found, and the seed of the world that each is in. */
+/* What all jobs share: whether something was found; the seed of the world that each is in, and what
+ * it has counted. */
 struct shared {
 	volatile int found;
-	volatile uint64_t seed[JOBS_MAX];
+	struct job {
+		volatile uint64_t seed;
+		volatile bool busy;
+		struct sum sum;
+	} job[JOBS_MAX];
 };
 
 /* Whether the world of @seed has those who mean it ill. */
@@ -142,31 +164,46 @@ static bool on_a_link(const struct options *o, uint64_t seed)
 	       splitmix64(seed ^ 0x11a4) % 3 != 0;
 }
 
-static void job(const struct options *o, uint32_t n, struct sum *s, struct shared *all)
+/* Whether a job begins one more world, its @i-th; it has used @cpu seconds of a processor. */
+static bool goes_on(const struct options *o, const struct sum *s, uint64_t i, double cpu)
+{
+	if (o->seconds &&
+	    (cpu >= o->seconds || now_s(CLOCK_MONOTONIC) - o->start >= LATE * o->seconds))
+		return false;
+	return (!o->packets || (double)s->packets < o->packets / o->jobs) &&
+	       (!o->runs || i < o->runs);
+}
+
+/* The @i-th world. Neighbouring start seeds share none. */
+static void plan_of(const struct options *o, uint64_t i, struct plan *p)
+{
+	plan_random(p, i ? splitmix64(o->seed ^ i << 40) : o->seed, o->prefetch);
+	if (o->announce)
+		plan_announce(p);
+	if (attacked(o, p->seed))
+		plan_attack(p);
+	/* so that what a link is found to carry is taken back with a batch, too */
+	p->wan_auto = world_crash_calls && p->seed % 2;
+	if (on_a_link(o, p->seed))
+		plan_link(p);
+	if (!o->calm)
+		plan_still(p);
+}
+
+static void job(const struct options *o, uint32_t n, struct shared *all)
 {
 	double start = now_s(CLOCK_PROCESS_CPUTIME_ID);
+	struct job *j = &all->job[n];
 
-	for (uint64_t i = n;
-	     (!o->seconds || now_s(CLOCK_PROCESS_CPUTIME_ID) - start < o->seconds) &&
-	     (!o->packets || (double)s->packets < o->packets / o->jobs) &&
-	     (!o->runs || i < o->runs) && !(o->first && all->found);
+	for (uint64_t i = n; goes_on(o, &j->sum, i, now_s(CLOCK_PROCESS_CPUTIME_ID) - start) &&
+			     !(o->first && all->found);
 	     i += o->jobs) {
 		struct plan_result r;
 		struct plan p;
 
-		/* neighbouring start seeds share no world */
-		plan_random(&p, i ? splitmix64(o->seed ^ i << 40) : o->seed, o->prefetch);
-		if (o->announce)
-			plan_announce(&p);
-		if (attacked(o, p.seed))
-			plan_attack(&p);
-		/* so that what a link is found to carry is taken back with a batch, too */
-		p.wan_auto = world_crash_calls && p.seed % 2;
-		if (on_a_link(o, p.seed))
-			plan_link(&p);
-		if (!o->calm)
-			plan_still(&p);
-		all->seed[n] = p.seed;
+		plan_of(o, i, &p);
+		j->seed = p.seed;
+		j->busy = true;
 		plan_run(&p, &r, NULL, NULL);
 		/* a forger who fools hosts past the lanes fools them without appliances, too; ports
 		 * that lose a burst for good stop them as well */
@@ -175,63 +212,69 @@ static void job(const struct options *o, uint32_t n, struct sum *s, struct share
 			r.violation = NULL;
 			r.spoiled = true;
 		}
-		count(s, &r);
+		count(&j->sum, &r);
+		j->sum.kills = world_kills;
+		j->sum.adopted = world_adopted;
+		j->sum.faulted = world_faulted;
+		j->sum.watched = world_watched;
+		j->busy = false;
 		if (r.violation)
 			all->found = 1;
 		if (r.violation || o->verbose)
 			show(&p, o, &r);
 	}
-	s->kills = world_kills;
-	s->adopted = world_adopted;
-	s->faulted = world_faulted;
-	s->watched = world_watched;
 }
 
-/* Each job tells its sum through a pipe; one that dies is a violation. */
+static void add(struct sum *all, const struct sum *s)
+{
+	all->runs += s->runs;
+	all->packets += s->packets;
+	all->acked += s->acked;
+	all->forged += s->forged;
+	all->reused += s->reused;
+	all->violations += s->violations;
+	all->spoiled += s->spoiled;
+	all->kills += s->kills;
+	all->adopted += s->adopted;
+	all->faulted += s->faulted;
+	all->watched += s->watched;
+	all->deaths += s->deaths;
+	all->unfinished += s->unfinished;
+}
+
+/* Jobs are processes; one that dies is a violation, but not if its timer ended it. */
 static struct sum fork_jobs(const struct options *o, struct shared *shared)
 {
 	struct sum all = {0};
-	int fd[JOBS_MAX];
 	pid_t pid[JOBS_MAX];
 
 	for (uint32_t n = 0; n < o->jobs; n++) {
-		int p[2];
-
-		if (pipe(p) || (pid[n] = fork()) < 0) {
+		if ((pid[n] = fork()) < 0) {
 			perror("soak");
 			exit(2);
 		}
 		if (!pid[n]) {
-			struct sum s = {0};
-
-			job(o, n, &s, shared);
-			_exit(write(p[1], &s, sizeof(s)) != sizeof(s));
+			if (o->seconds)
+				alarm((unsigned int)(OVER * o->seconds) + 1);
+			job(o, n, shared);
+			_exit(0);
 		}
-		close(p[1]);
-		fd[n] = p[0];
 	}
 	for (uint32_t n = 0; n < o->jobs; n++) {
-		struct sum s = {0};
+		struct job *j = &shared->job[n];
 		int status;
+		bool late;
 
-		if (read(fd[n], &s, sizeof(s)) != sizeof(s)) {
-			fprintf(stderr, "soak: seed=%" PRIu64 ": died\n", shared->seed[n]);
-			s.violations = 1;
-		}
 		waitpid(pid[n], &status, 0);
-		close(fd[n]);
-		all.runs += s.runs;
-		all.packets += s.packets;
-		all.acked += s.acked;
-		all.forged += s.forged;
-		all.reused += s.reused;
-		all.violations += s.violations;
-		all.spoiled += s.spoiled;
-		all.kills += s.kills;
-		all.adopted += s.adopted;
-		all.faulted += s.faulted;
-		all.watched += s.watched;
-		all.deaths += s.deaths;
+		late = WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM;
+		if (late && j->busy) {
+			fprintf(stderr, "soak: not over in time: seed=%" PRIu64 "\n", j->seed);
+			j->sum.unfinished++;
+		} else if (status && !late) {
+			fprintf(stderr, "soak: seed=%" PRIu64 ": died\n", j->seed);
+			j->sum.violations++;
+		}
+		add(&all, &j->sum);
 	}
 	return all;
 }
@@ -284,8 +327,7 @@ int main(int argc, char **argv)
 					     {"announce", 0, NULL, 'N'},
 					     {"calm", 0, NULL, 'C'},
 					     {0}};
-	struct options o = {.seed = 1, .shrink = true};
-	double start = now_s(CLOCK_MONOTONIC);
+	struct options o = {.seed = 1, .shrink = true, .start = now_s(CLOCK_MONOTONIC)};
 	struct sum s = {0};
 	struct shared *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
 				     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -358,20 +400,24 @@ int main(int argc, char **argv)
 		o.jobs = JOBS_MAX;
 	if (o.script)
 		s = run_script(&o);
-	else if (o.jobs > 1)
+	else if (o.jobs > 1 || o.seconds)
 		s = fork_jobs(&o, shared);
-	else
-		job(&o, 0, &s, shared);
+	else {
+		job(&o, 0, shared);
+		s = shared->job[0].sum;
+	}
 	if (o.verbose)
 		fprintf(stderr, "soak: %.3g packets/s\n",
-			(double)s.packets / (now_s(CLOCK_MONOTONIC) - start));
+			(double)s.packets / (now_s(CLOCK_MONOTONIC) - o.start));
 	if (s.spoiled)
 		printf("soak: of %" PRIu64 " runs %" PRIu64
 		       " went wrong where nobody can know better\n",
 		       s.runs, s.spoiled);
 	printf("soak: runs=%" PRIu64 " packets=%" PRIu64 " acked-messages=%" PRIu64
-	       " forged=%" PRIu64 " reused=%" PRIu64 " violations=%" PRIu64 " deaths=%" PRIu64 "\n",
-	       s.runs, s.packets, s.acked, s.forged, s.reused, s.violations, s.deaths);
+	       " forged=%" PRIu64 " reused=%" PRIu64 " violations=%" PRIu64 " deaths=%" PRIu64
+	       " unfinished=%" PRIu64 "\n",
+	       s.runs, s.packets, s.acked, s.forged, s.reused, s.violations, s.deaths,
+	       s.unfinished);
 	if (world_crash_calls)
 		printf("soak-crash: kills=%" PRIu64 " compared=%" PRIu64 " adopted-lanes=%" PRIu64
 		       " faulted-lanes=%" PRIu64 " violations=%" PRIu64 "\n",
