@@ -77,11 +77,14 @@ all: $(B)/longhauld $(B)/longhaul $(B)/longhaul-metrics $(PROBE) lab
 $(B)/%.o: %.c
 	$(call say,CC,$<)mkdir -p $(@D) && $(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
-# Which memory an engine can take over from one before it (proxyd/engine/create.c): that of the same text.
-LAYOUT_SRC := $(sort $(wildcard $(addsuffix /*.[ch],$(CORE_DIRS) proxyd/peer)) proxyd/daemon_kept.h)
-$(B)/layout.h: $(LAYOUT_SRC)
-	$(call say,LAYOUT,$@)mkdir -p $(@D) && printf '#define LONGHAUL_LAYOUT 0x%sull\n' \
-		"$$(cat $(LAYOUT_SRC) | sha256sum | cut -c1-16)" > $@.tmp && mv $@.tmp $@
+# Which memory an engine can take over from one before it (proxyd/engine/kept.h): that of the same layout, which
+# layout.txt tells, and layout.h in short.
+LAYOUT_SRC := $(sort $(wildcard $(addsuffix /*.h,$(CORE_DIRS) proxyd/peer) proxyd/store/*.c) proxyd/daemon_kept.h)
+LAYOUT_CC = $(CC) $(filter-out -MMD -MP,$(CPPFLAGS)) -std=gnu11
+layout = mkdir -p $(@D) && proxyd/layout.pl $(@D) '$(1)' $(LAYOUT_SRC) >$(@D)/layout.txt && \
+	printf '\043define LONGHAUL_LAYOUT 0x%sull\n' "$$(sha256sum <$(@D)/layout.txt | cut -c1-16)" >$@.tmp && mv $@.tmp $@
+$(B)/layout.h: proxyd/layout.pl $(LAYOUT_SRC) $(wildcard proxyd/*.h)
+	$(call say,LAYOUT,$@)$(call layout,$(LAYOUT_CC))
 
 $(B)/proxyd/engine/create.o: | $(B)/layout.h
 

@@ -7,9 +7,8 @@
  * struct order, and are written anew by whoever maps the arena: attach() takes them from offsets,
  * which never change, so an adoption that is itself cut off does no harm to the next one.
  *
- * The root stands at the arena's beginning. It names the layout: a digest of the text of this
- * engine and of what it stands on, made by the build. Another text means another layout, even if
- * every struct looks the same, for what a field means is part of it; nothing is guessed.
+ * The root stands at the arena's beginning. It names the layout (kept.h): a digest of all types in
+ * here and of a number for what they mean, made by the build. Nothing else is adopted.
  *
  * An adopted engine goes on where the other one stopped, with its clock, which must not have gone
  * back. What passed meanwhile is as if the link had lost it. Its sizes stay what they were; what
@@ -21,6 +20,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "engine/kept.h"
 #include "engine/link/order.h"
 #include "engine/roles.h"
 
@@ -34,19 +34,6 @@
 
 /* Bytes of flows that are worth huge pages. */
 #define FLOWS_MANY (4u << 20)
-
-/**
- * struct engine_root - the first thing in the arena.
- * @layout: LONGHAUL_LAYOUT of who made it
- * @undo:   offset of the log, 0: none
- * @engine: offset of struct engine; @kept: of what the caller keeps, @kept_bytes: its size
- * @ready:  READY once all is made
- * @crashes: the caller's
- */
-struct engine_root {
-	uint64_t layout, undo, engine, kept, kept_bytes, ready;
-	uint32_t crashes;
-};
 
 _Static_assert(ENGINE_LAYOUT_AT == ARENA_FIRST + offsetof(struct engine_root, layout) &&
 		       ENGINE_CRASHES_AT == ARENA_FIRST + offsetof(struct engine_root, crashes),
