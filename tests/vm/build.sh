@@ -3,7 +3,7 @@
 #
 # Kernel and initramfs of the guests, from Debian's packages: $B/vm/kernel/vmlinuz and $B/vm/initrd; with the argument
 # "storage" $B/vm/initrd-storage, which has NVMe over RDMA, iSER and NFS over RDMA, both ends of each, a disk in memory,
-# and fio besides.
+# and fio besides; and rsockets' rstream and, where it is installed, UCX with its io_demo.
 #
 # The kernel is taken out of its package (this system's own need not have RDMA, and is not touched).
 # Programs and their libraries are copied from this system, where `make deps` has installed them.
@@ -28,7 +28,7 @@ if [ "${1:-}" = storage ]; then
 	# what nvme-core and iscsi_target_mod ask for by name comes first, too
 	MODULES="crc64_rocksoft_generic crc32c_generic $MODULES configfs brd nvme_rdma nvmet_rdma sd_mod ib_iser ib_isert target_core_iblock
 		nfsd nfsv4 rpcrdma"
-	PROGRAMS="ip rdma ethtool fio"
+	PROGRAMS+=" fio rstream"
 	initrd=$out/initrd-storage
 fi
 
@@ -137,13 +137,30 @@ module_order() # NAME: it and what it needs, in the order of loading
 # Programs with the shared libraries that they are linked with
 copy_programs() # ROOT PATH...
 {
+	local root=$1
+
+	shift
+	cp -L "$@" "$root/bin/" && copy_libraries "$root" "$@"
+}
+
+copy_libraries() # ROOT PATH...: those that these are linked with
+{
 	local root=$1 lib
 
 	shift
-	cp -L "$@" "$root/bin/" || return
 	ldd "$@" | sed -n 's/^[^/]*\(\/[^ :]*\) (.*/\1/p' | sort -u | while read -r lib; do
 		mkdir -p "$root$(dirname "$lib")" && cp -Lu "$lib" "$root$lib" || exit 1
 	done
+}
+
+# UCX finds its transports by their names, in a folder beside its libraries. It is not needed.
+copy_ucx() # ROOT
+{
+	local demo modules
+
+	demo=$(find_program io_demo) && modules=$(echo /usr/lib/*/ucx/libuct_ib.so.0) && [ -e "$modules" ] || return 0
+	copy_programs "$1" "$demo" && mkdir -p "$1${modules%/*}" && cp -P "${modules%/*}"/libuct_{ib,rdmacm}.so* "$1${modules%/*}" &&
+		copy_libraries "$1" "${modules%/*}"/libuct_{ib,rdmacm}.so.0
 }
 
 initramfs()
@@ -161,6 +178,7 @@ initramfs()
 		copy_programs "$root" "$out"/iscsi/iscsi{d,adm} && mkdir -p "$root/lib/x86_64-linux-gnu" &&
 			cp -L "$out"/iscsi/lib/* "$root/lib/x86_64-linux-gnu/" || return
 	fi
+	[ "${initrd##*-}" != storage ] || copy_ucx "$root" || return
 	# libibverbs loads the driver's user part by name, glibc loads libgcc_s for pthread_exit
 	provider=$(echo /usr/lib/*/libibverbs/librxe-rdmav*.so)
 	[ -e "$provider" ] || unable "no user-space driver of rxe here (package ibverbs-providers)"
