@@ -294,7 +294,7 @@ static uint64_t one_round(struct daemon *d)
 static uint64_t work(void *ctx)
 {
 	struct daemon *d = ctx;
-	uint64_t deadline = 0;
+	uint64_t deadline = 0, silent;
 
 	d->turns++;
 	for (int i = 0; i < ROUNDS && d->phase != STOPPED; i++) {
@@ -302,7 +302,12 @@ static uint64_t work(void *ctx)
 		if (deadline > d->now)
 			break;
 	}
-	return deadline;
+	if (d->phase != HUSHED)
+		return deadline;
+	silent = daemon_hushed(d);
+	if (!silent)
+		finish(d, 0);
+	return deadline < silent ? deadline : silent;
 }
 
 void daemon_on_stop(void *ctx, int signo)

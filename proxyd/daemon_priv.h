@@ -26,6 +26,7 @@ enum phase {
 	RUNNING,
 	DRAINING, /* signalled once */
 	FAILING,  /* time is over: queue pairs whose custody is lost are put into the error state */
+	HUSHED,	  /* another process goes on as soon as hosts are silent */
 	STOPPED,
 };
 
@@ -55,6 +56,7 @@ struct daemon {
 	struct event_log events;
 	struct mirror mirror; /* anew with each reload */
 	enum phase phase;
+	uint64_t hush_until; /* HUSHED */
 	int exit_code;
 	bool port_down, port_gone;
 	uint8_t tx_waits;    /* rounds in a row in which something waited to leave */
@@ -187,6 +189,8 @@ void daemon_state_told(struct daemon *d);
 void daemon_orphans(struct daemon *d);
 
 void daemon_on_hand_over(void *ctx, int signo);
+/** daemon_hushed - returns when to look again whether hosts are silent, 0: now they are. */
+uint64_t daemon_hushed(const struct daemon *d);
 
 /** daemon_last_words - before it is left to another process the engine is whole, and what it has
  * said leaves. */

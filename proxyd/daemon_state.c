@@ -3,10 +3,16 @@
  * What outlives the process: the engine's memory and the peers' sessions, in a file beside the
  * control socket, which must be in memory (tmpfs). Whoever finds it goes on with it:
  *
- *	hand-over	SIGUSR2: the process ends at once, between two turns of its loop, and
- *			leaves everything as it is. A new one must follow.
+ *	hand-over	SIGUSR2: the process ends between two turns of its loop, and leaves
+ *			everything as it is. A new one must follow.
  *	stop		SIGTERM: what is owed is delivered first; then nothing is to be left, and
  *			the file goes.
+ *
+ * What hosts send while there is no process is lost, and they go back for it. A few milliseconds
+ * before a hand-over they get nothing any more, neither ACKs nor requests nor answers that are kept
+ * here, and what they still send is taken: a host that waits for answers to what it has asked for,
+ * as storage does, has then nothing left to send, and loses nothing. Linux' soft-RoCE needs that:
+ * it cannot go back past a memory registration in its send queue, and sends nothing more after it.
  *
  * Beside it is the memory of the port's packet buffers. Nothing in that is gone on with; it only
  * saves the time to find other pages (port/afxdp_area.c).
@@ -45,6 +51,10 @@
 #define LOCK_SLEEP_US 1000
 /* Processes that end while their lock is waited for, and take the file away. */
 #define NAME_TRIES    10
+/* Hosts that sent nothing for so long are silent; longer than the second no hand-over waits for it:
+ * the timers of hosts run. */
+#define SILENT_NS     10000000u
+#define HUSH_MOST_NS  30000000u
 /* Of processes that went on with a file, one after the other, before it is given up. */
 #define CRASHES	      3u
 
@@ -370,8 +380,20 @@ void daemon_on_hand_over(void *ctx, int signo)
 	}
 	log_line(LOG_INFO, "handing over to the next longhauld");
 	d->hand_over = true;
-	d->phase = STOPPED;
-	loop_stop(d->loop);
+	d->now = loop_now();
+	d->hush_until = d->now + HUSH_MOST_NS;
+	if (d->phase == HUSHED)
+		d->hush_until = d->now; /* asked again: at once */
+	d->phase = HUSHED;
+	engine_hush(d->engine, d->now);
+}
+
+uint64_t daemon_hushed(const struct daemon *d)
+{
+	uint64_t silent = engine_taken_at(d->engine) + SILENT_NS;
+	uint64_t when = silent < d->hush_until ? silent : d->hush_until;
+
+	return d->now < when ? when : 0;
 }
 
 /* Whether @cfg can go on with what is in the file @fd. */

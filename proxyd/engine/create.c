@@ -237,7 +237,7 @@ static void configure(struct engine *e, const struct engine_config *cfg)
 	defaults(&c);
 	e->cfg = c;
 	engine_limits(e, cfg, e->now);
-	e->draining = e->all_bypassed = false;
+	e->draining = e->all_bypassed = e->hushed = false;
 	e->rules_bypassed = 0;
 	/* most are not, and memory that is written to costs more than what is looked at */
 	for (uint32_t i = 0; i < e->nflows; i++)

@@ -611,6 +611,18 @@ static void peer_is_back(struct engine *e, struct flow *fl)
 		resp_report_due(e, fl, true);
 }
 
+void engine_hush(struct engine *e, uint64_t now_ns)
+{
+	batch_begin(e);
+	e->now = e->taken_at = now_ns;
+	e->hushed = true;
+}
+
+uint64_t engine_taken_at(const struct engine *e)
+{
+	return e->taken_at;
+}
+
 void engine_go_on(struct engine *e, uint64_t now_ns)
 {
 	batch_begin(e);

@@ -185,6 +185,14 @@ uint64_t engine_kept_at(int fd);
 bool engine_holds(struct engine *e, const struct flow_key *requests);
 
 /**
+ * engine_hush - another process is to go on: from now on near hosts get no ACK, and nothing that is
+ * kept here. A host that waits for those falls silent, so that nothing of it is lost while there is
+ * no process. engine_taken_at - when the latest request of a host was accepted.
+ */
+void engine_hush(struct engine *e, uint64_t now_ns);
+uint64_t engine_taken_at(const struct engine *e);
+
+/**
  * engine_go_on - after an adoption: say once more what must be held, and tell hosts and peers where
  * every lane stands. What they sent meanwhile is lost, and so may be what they were told last; by
  * themselves they would notice when their timers run out, which have backed off by then.

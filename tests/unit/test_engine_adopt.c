@@ -114,6 +114,22 @@ static void pause_between(void **state)
 	end(e);
 }
 
+/* The next process gives hosts again what the former one kept back at its end. */
+static void hushed(void **state)
+{
+	struct engine *e = make();
+
+	(void)state;
+	engine_hush(e, NOW);
+	engine_tick(e, NOW);
+	assert_true(e->hushed);
+	engine_destroy(e);
+	e = next_at(NOW, &(const char *){NULL});
+	assert_non_null(e);
+	assert_false(e->hushed);
+	end(e);
+}
+
 static void clocks(void **state)
 {
 	struct engine *e = make();
@@ -206,6 +222,7 @@ int main(void)
 		cmocka_unit_test(batches),	 cmocka_unit_test(log_full),
 		cmocka_unit_test(pause_between), cmocka_unit_test(clocks),
 		cmocka_unit_test(sizes),	 cmocka_unit_test(damaged),
+		cmocka_unit_test(hushed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -307,6 +307,23 @@ static void test_stream_in_order(void **state)
 	rig_destroy(r);
 }
 
+/* Before a hand-over a host gets no more requests: its answer to them would be lost. */
+static void test_hush(void **state)
+{
+	struct rig *r = acceptor();
+
+	(void)state;
+	rig_rx(r, FAR, REQUEST, 5, 5);
+	rig_expect(r, PORT_LAN, REQUEST, 5, 5);
+	engine_hush(r->e, r->now);
+	rig_rx(r, FAR, REQUEST, 6, 6);
+	rig_pass(r, 4 * RIG_MS);
+	rig_quiet(r);
+	assert_int_equal(last_report(r)->cum, 7);
+	assert_int_equal(rig_conn(r).lane[LANE_IN].transit.packets, 2);
+	rig_destroy(r);
+}
+
 /* NTT-1: the true answers - ACK, sequence NAK, RNR NAK - end at the appliance near the responder.
  * What they say is done here, and told to the peer. */
 static void test_true_answers_consumed(void **state)
@@ -534,6 +551,7 @@ int main(void)
 		cmocka_unit_test(test_loss_timer),
 		cmocka_unit_test(test_timer_budget),
 		cmocka_unit_test(test_stream_in_order),
+		cmocka_unit_test(test_hush),
 		cmocka_unit_test(test_true_answers_consumed),
 		cmocka_unit_test(test_refusal_reported),
 		cmocka_unit_test(test_stream_bad_icrc),

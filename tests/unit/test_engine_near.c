@@ -73,6 +73,35 @@ static void test_go_on(void **state)
 	rig_destroy(r);
 }
 
+/* Before a hand-over: what a host sends is taken and sent on, but it is told nothing, so that it
+ * falls silent. When it last sent something is known. */
+static void test_hush(void **state)
+{
+	struct rig *r = HELD(POLICY_EARLY);
+	uint64_t at, told = engine_counter(r->e, EC_TX_LAN) + 1;
+
+	(void)state;
+	accepted(r, SEND_ONLY("000006"), 6, 7);
+	engine_hush(r->e, at = r->now);
+	engine_tick(r->e, r->now);
+	assert_int_equal(engine_taken_at(r->e), at);
+	r->now += RIG_MS;
+	unanswered(r, SEND_ONLY("000007"));
+	assert_int_equal(engine_taken_at(r->e), at + RIG_MS);
+	/* nor of what is missing */
+	rig_rx(r, NEAR, SEND_ONLY("000009"));
+	rig_pass(r, 4 * RIG_MS);
+	assert_int_equal(engine_counter(r->e, EC_TX_LAN), told);
+	assert_int_equal(engine_taken_at(r->e), at + RIG_MS);
+	assert_int_equal(rig_conn(r).lane[LANE_OUT].custody.packets, 2);
+	/* what is not kept passes */
+	rig_forget(r);
+	rig_rx(r, FAR, "64 40ffff 00000001 00000000 | 80010000 00000001 | 61*8");
+	rig_expect(r, PORT_LAN, "64 40ffff 00000001 00000000 | 80010000 00000001 | 61*8");
+	rig_quiet(r);
+	rig_destroy(r);
+}
+
 /* NTT-1: every kind of SEND and WRITE is answered at its end; an answer of the far host that
  * reaches this side all the same is not heard a second time. */
 static void test_pseudo_ack_kinds(void **state)
@@ -680,6 +709,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_pseudo_ack_bytes),
 		cmocka_unit_test(test_go_on),
+		cmocka_unit_test(test_hush),
 		cmocka_unit_test(test_pseudo_ack_kinds),
 		cmocka_unit_test(test_both_identities),
 		cmocka_unit_test(test_honest),

@@ -11,6 +11,7 @@
 
 /* out.c: what leaves the engine */
 int engine_tx(struct engine *e, enum engine_port port, const uint8_t *data, uint32_t len);
+int engine_tx_kept(struct engine *e, enum engine_port port, const uint8_t *data, uint32_t len);
 uint64_t engine_port_again(const struct engine *e, enum engine_port port);
 void engine_pass(struct engine *e, enum engine_port from, const struct frame *f);
 void engine_wake_at(struct engine *e, uint64_t when);

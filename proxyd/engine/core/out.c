@@ -11,6 +11,18 @@
 #define RETRY_NS	(50 * NSEC_PER_USEC)
 #define RETRY_DOUBLINGS 5u
 
+/* The port takes nothing now: it is tried again at engine_port_again(). */
+static void full(struct engine *e, enum engine_port port)
+{
+	struct port_wait *w = &e->wait[port];
+
+	w->full = true;
+	if (e->now < w->again)
+		return;
+	w->again = e->now + (RETRY_NS << w->tries);
+	w->tries += w->tries < RETRY_DOUBLINGS;
+}
+
 /*
  * Returns 0, or -EAGAIN when the port has no room. Who has something that must leave keeps it then
  * and tries again at engine_port_again(). What the port can never take is counted and as good as
@@ -26,11 +38,7 @@ int engine_tx(struct engine *e, enum engine_port port, const uint8_t *data, uint
 		return 0;
 	}
 	if (err) {
-		w->full = true;
-		if (e->now >= w->again) {
-			w->again = e->now + (RETRY_NS << w->tries);
-			w->tries += w->tries < RETRY_DOUBLINGS;
-		}
+		full(e, port);
 		COUNT(e, TX_FULL);
 		return -EAGAIN;
 	}
@@ -39,6 +47,15 @@ int engine_tx(struct engine *e, enum engine_port port, const uint8_t *data, uint
 	if (port == PORT_WAN)
 		link_at(e, e->via)->sent += len;
 	return 0;
+}
+
+/* The same for what is kept until it has left. It stays here while hosts are to fall silent. */
+int engine_tx_kept(struct engine *e, enum engine_port port, const uint8_t *data, uint32_t len)
+{
+	if (!e->hushed || port != PORT_LAN)
+		return engine_tx(e, port, data, len);
+	full(e, port);
+	return -EAGAIN;
 }
 
 /* When to try again what @port had no room for. */
@@ -88,5 +105,5 @@ bool ack_send(struct engine *e, struct flow *fl, uint32_t psn, uint8_t syndrome,
 	if (!back || !back->tmpl.len)
 		return true;
 	len = build_ack(buf, &back->tmpl, back->key.dqpn, psn, syndrome, msn);
-	return !engine_tx(e, fl->side, buf, len);
+	return !engine_tx_kept(e, fl->side, buf, len);
 }

@@ -58,7 +58,7 @@ static bool tx(struct engine *e, struct flow *fl, const struct pkt *d, bool ask)
 	}
 	if (ask && frame_parse(data, d->len, &f) == FRAME_OK)
 		data = with_ackreq(out, &f);
-	return !engine_tx(e, other_port(fl->side), data, d->len);
+	return !engine_tx_kept(e, other_port(fl->side), data, d->len);
 }
 
 /* Whether the host has asked for no answer to @d. */

@@ -87,6 +87,7 @@ static void request_accepted(struct engine *e, struct flow *fl, const struct fra
 {
 	struct lane *l = &fl->lane;
 
+	e->taken_at = e->now;
 	l->nak_sent = l->nak_due = false;
 	l->room_wait = false;
 	l->room_naks = 0;

@@ -124,12 +124,12 @@ int resp_give(struct engine *e, struct flow *fl, const struct read_rec *r, uint3
 		if (fl->lane.credit != 0xff)
 			s.syndrome = fl->lane.credit;
 		template_learn(&t, &f);
-		return engine_tx(e, fl->side, out, build_packet(out, &s));
+		return engine_tx_kept(e, fl->side, out, build_packet(out, &s));
 	}
 	h = atomic_blank(&fl->lane, &f, &g, blank);
 	if (r->wire == r->at.psn && (!f.aeth || !r->moved))
-		return engine_tx(e, fl->side, h->data, len);
-	return engine_tx(e, fl->side, out, psn_map_frame(out, h, psn, msn));
+		return engine_tx_kept(e, fl->side, h->data, len);
+	return engine_tx_kept(e, fl->side, out, psn_map_frame(out, h, psn, msn));
 }
 
 void resp_through(struct engine *e, struct flow *fl, struct read_rec *r)
