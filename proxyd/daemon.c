@@ -317,6 +317,10 @@ void daemon_on_stop(void *ctx, int signo)
 
 	(void)signo;
 	d->now = loop_now();
+	if (d->phase == HUSHED) {
+		finish(d, 0); /* another one goes on, all the same */
+		return;
+	}
 	left = engine_custody(d->engine, -1, d->now);
 	if (d->phase != RUNNING) {
 		log_line(left.packets ? LOG_ERR : LOG_INFO,
