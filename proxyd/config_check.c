@@ -106,6 +106,21 @@ static void check_announce(struct config *c, unsigned int i, struct config_error
 			     announce_mode_name(r->announce), r->name, other_key);
 }
 
+/* A host on both sides would be looked for at the wrong port, or at both. */
+static void check_sides(struct config *c, unsigned int i, struct config_errors *errs)
+{
+	const struct config_rule_src *src = &c->rule_src[i];
+	const struct prefix *p = rule_both_sides(&c->rules[i]);
+	char text[PREFIX_STRLEN];
+
+	if (!p)
+		return;
+	config_error(errs, config_file(c, src->file), src->line,
+		     "wan of rule '%s' has hosts that its lan has, too (%s): a host is on one "
+		     "side of the link; name other prefixes, or 'any' for all other hosts",
+		     c->rules[i].name, prefix_str(p, text));
+}
+
 static void check_rule(struct config *c, unsigned int i, struct config_errors *errs)
 {
 	const struct config_rule_src *src = &c->rule_src[i];
@@ -123,6 +138,7 @@ static void check_rule(struct config *c, unsigned int i, struct config_errors *e
 			     "path-mtu of rule '%s' is above max-path-mtu of [longhaul]; lower it "
 			     "or raise that",
 			     r->name);
+	check_sides(c, i, errs);
 	/* a name that is no peer's has been told of */
 	if (r->prefetch == PREFETCH_ON && !*src->peer)
 		config_error(errs, file, src->ahead_line,

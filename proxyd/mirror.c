@@ -12,11 +12,6 @@
 
 #include "log.h"
 
-static bool overlap(const struct prefix *a, const struct prefix *b)
-{
-	return a->len <= b->len ? prefix_has(a, &b->addr) : prefix_has(b, &a->addr);
-}
-
 const struct prefix *mirror_missing(const struct rule *r, const struct session_info *peer)
 {
 	/* what it does not name may be among those it has more of */
@@ -26,7 +21,7 @@ const struct prefix *mirror_missing(const struct rule *r, const struct session_i
 		bool there = false;
 
 		for (unsigned int k = 0; k < peer->nprefix && !there; k++)
-			there = overlap(&r->far[i], &peer->prefix[k]);
+			there = prefixes_overlap(&r->far[i], &peer->prefix[k]);
 		if (!there)
 			return &r->far[i];
 	}
@@ -35,13 +30,12 @@ const struct prefix *mirror_missing(const struct rule *r, const struct session_i
 
 static void say(const struct rule *r, const struct session_info *peer, const struct prefix *p)
 {
-	bool v4 = p->len >= 96 && p->addr.b[10] == 0xff && p->addr.b[11] == 0xff;
-	char text[IP_ADDR_STRLEN];
+	char text[PREFIX_STRLEN];
 
 	log_line(LOG_WARNING,
-		 "rule %s: peer %s serves nothing of %s/%u, so it will refuse these connections; "
+		 "rule %s: peer %s serves nothing of %s, so it will refuse these connections; "
 		 "give it the same rule with lan and wan exchanged",
-		 r->name, peer->name, ip_addr_str(&p->addr, text), v4 ? p->len - 96u : p->len);
+		 r->name, peer->name, prefix_str(p, text));
 }
 
 void mirror_check(struct mirror *m, const struct rule *rules, unsigned int n,

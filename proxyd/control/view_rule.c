@@ -14,16 +14,13 @@
 /* "10.1.0.0/16, 2001:db8::/32" */
 static json_t *prefixes_text(const struct prefix *p, unsigned int n)
 {
-	char buf[RULE_PREFIXES * (IP_ADDR_STRLEN + 8)], ip[IP_ADDR_STRLEN];
+	char buf[RULE_PREFIXES * (PREFIX_STRLEN + 2)], one[PREFIX_STRLEN];
 	size_t used = 0;
 
 	buf[0] = '\0';
-	for (unsigned int i = 0; i < n && i < RULE_PREFIXES; i++) {
-		bool v4 = ip_addr_is_v4(&p[i].addr) && p[i].len >= 96;
-
-		used += snprintf(buf + used, sizeof(buf) - used, "%s%s/%u", i ? ", " : "",
-				 ip_addr_str(&p[i].addr, ip), v4 ? p[i].len - 96u : p[i].len);
-	}
+	for (unsigned int i = 0; i < n && i < RULE_PREFIXES; i++)
+		used += snprintf(buf + used, sizeof(buf) - used, "%s%s", i ? ", " : "",
+				 prefix_str(&p[i], one));
 	return json_string(buf);
 }
 

@@ -141,8 +141,15 @@ const char *prefetch_name(enum prefetch r);
 const char *announce_mode_name(enum announce_mode m);
 const char *atomic_mode_name(enum atomic_mode m);
 
+/** prefix_str - such as "10.1.0.0/16"; returns @buf. */
+#define PREFIX_STRLEN (IP_ADDR_STRLEN + 4)
+const char *prefix_str(const struct prefix *p, char buf[PREFIX_STRLEN]);
+
 /** prefix_has - whether @a lies inside @p. */
 bool prefix_has(const struct prefix *p, const struct ip_addr *a);
+
+/** prefixes_overlap - whether some host is in both. */
+bool prefixes_overlap(const struct prefix *a, const struct prefix *b);
 
 /** rule_match - index of the first of @n rules that takes packets between @near and @far on @vlan,
  * -1 when
@@ -152,5 +159,9 @@ int rule_match(const struct rule *rules, unsigned int n, const struct ip_addr *n
 
 /** rules_overlap - whether some packet could match both (the configuration refuses such pairs). */
 bool rules_overlap(const struct rule *a, const struct rule *b);
+
+/** rule_both_sides - a prefix of @r's far side that shares hosts with its near side, NULL when none
+ *  does. A side that is all hosts means all others, so only two such sides share any. */
+const struct prefix *rule_both_sides(const struct rule *r);
 
 #endif

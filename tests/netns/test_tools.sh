@@ -118,7 +118,7 @@ it "--check-config: unknown key, with file and line" one_line 1 "t.conf:4: unkno
 it "--check-config: missing interface" one_line 1 "t.conf:2: .*lan9" \
 	check "$(config '' | tee "$LAB/name" >/dev/null; sed -i s/lan0/lan9/ "$LAB/t.conf"; cat "$LAB/name")"
 it "--check-config: overlapping rules" one_line 1 "t.conf:.*overlap" \
-	check "$(config '' $'[rule s]\nlan = 10.1.2.0/24\nwan = any\npolicy = honest')"
+	check "$(config '' $'[rule s]\nlan = 10.1.2.0/24\nwan = 10.2.0.0/15\npolicy = honest')"
 it "--check-config: no such file" one_line 1 "$LAB/none.conf" check "$LAB/none.conf"
 it "start with a missing interface: one line" one_line 1 "t.conf:3: .*wan9" \
 	in_ns ga "$B/longhauld" -c "$(config '' | tee "$LAB/name" >/dev/null; sed -i s/wan0/wan9/ "$LAB/t.conf"; cat "$LAB/name")"

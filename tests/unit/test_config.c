@@ -170,7 +170,7 @@ static void test_any(void **state)
 	(void)state;
 	assert_int_equal(ip_addr_parse("10.9.9.9", &v4), 0);
 	assert_int_equal(ip_addr_parse("2001:db8::9", &v6), 0);
-	assert_int_equal(parse(HEAD "[rule r]\nlan = any\nwan = 0.0.0.0/0\npolicy = off\n"), 0);
+	assert_int_equal(parse(HEAD "[rule r]\nlan = any\nwan = 10.0.0.0/8\npolicy = off\n"), 0);
 	assert_int_equal(rule_match(cfg.rules, 1, &v4, &v4, 5), 0);
 	assert_int_equal(rule_match(cfg.rules, 1, &v6, &v4, 5), 0);
 	assert_int_equal(rule_match(cfg.rules, 1, &v4, &v6, 5), -1);
@@ -183,14 +183,14 @@ static void test_disjoint_rules(void **state)
 	assert_int_equal(
 		parse(HEAD RULE "[rule s]\nlan = 10.3.0.0/16\nwan = 10.2.0.0/16\npolicy = off\n"),
 		0);
-	assert_int_equal(
-		parse(HEAD RULE
-		      "vlan = 5\n[rule s]\nlan = any\nwan = any\nvlan = 6\npolicy = early\n"),
-		0);
-	assert_int_equal(
-		parse(HEAD RULE
-		      "vlan = none\n[rule s]\nlan = any\nwan = any\nvlan = 6\npolicy = early\n"),
-		0);
+	assert_int_equal(parse(HEAD RULE
+			       "vlan = 5\n[rule s]\nlan = any\nwan = 10.0.0.0/8\nvlan = 6\n"
+			       "policy = early\n"),
+			 0);
+	assert_int_equal(parse(HEAD RULE
+			       "vlan = none\n[rule s]\nlan = 10.0.0.0/8\nwan = any\nvlan = 6\n"
+			       "policy = early\n"),
+			 0);
 }
 
 /* Rules say apart from each other whether, how far and where READs may be guessed. */
@@ -279,7 +279,7 @@ static void test_byte_order_mark_and_dos_lines(void **state)
 	(void)state;
 	assert_int_equal(
 		parse("\xef\xbb\xbf[longhaul]\r\nlan = l0\r\nwan = w0\r\n[rule r]\r\nlan = any\r\n"
-		      "wan = any\r\npolicy = off\r\n"),
+		      "wan = ::1\r\npolicy = off\r\n"),
 		0);
 	assert_string_equal(cfg.ifname[STEER_WAN], "w0");
 }

@@ -62,6 +62,18 @@ static bool same_bits(const struct ip_addr *a, const struct ip_addr *b, unsigned
 	return !rest || !((a->b[whole] ^ b->b[whole]) >> (8 - rest));
 }
 
+const char *prefix_str(const struct prefix *p, char buf[PREFIX_STRLEN])
+{
+	unsigned int len = ip_addr_is_v4(&p->addr) && p->len >= 96 ? p->len - 96u : p->len;
+	char *at = buf + strlen(ip_addr_str(&p->addr, buf));
+
+	*at++ = '/';
+	for (unsigned int unit = len > 99 ? 100 : len > 9 ? 10 : 1; unit; unit /= 10)
+		*at++ = (char)('0' + len / unit % 10);
+	*at = '\0';
+	return buf;
+}
+
 bool prefix_has(const struct prefix *p, const struct ip_addr *a)
 {
 	return same_bits(&p->addr, a, p->len);
@@ -91,21 +103,41 @@ int rule_match(const struct rule *rules, unsigned int n, const struct ip_addr *n
 	return -1;
 }
 
-static bool prefixes_overlap(const struct prefix *a, unsigned int na, const struct prefix *b,
-			     unsigned int nb)
+bool prefixes_overlap(const struct prefix *a, const struct prefix *b)
+{
+	return same_bits(&a->addr, &b->addr, a->len < b->len ? a->len : b->len);
+}
+
+static bool any_overlap(const struct prefix *a, unsigned int na, const struct prefix *b,
+			unsigned int nb)
 {
 	for (unsigned int i = 0; i < na; i++)
 		for (unsigned int j = 0; j < nb; j++)
-			if (same_bits(&a[i].addr, &b[j].addr,
-				      a[i].len < b[j].len ? a[i].len : b[j].len))
+			if (prefixes_overlap(&a[i], &b[j]))
 				return true;
 	return false;
+}
+
+/* "any", and all hosts of IPv4. */
+static bool all_hosts(const struct prefix *p)
+{
+	return !p->len || (p->len == 96 && ip_addr_is_v4(&p->addr));
+}
+
+const struct prefix *rule_both_sides(const struct rule *r)
+{
+	for (unsigned int i = 0; i < r->nfar; i++)
+		for (unsigned int j = 0; j < r->nnear; j++)
+			if (prefixes_overlap(&r->far[i], &r->near[j]) &&
+			    all_hosts(&r->far[i]) == all_hosts(&r->near[j]))
+				return &r->far[i];
+	return NULL;
 }
 
 bool rules_overlap(const struct rule *a, const struct rule *b)
 {
 	if (a->vlan != b->vlan && a->vlan != RULE_ANY_VLAN && b->vlan != RULE_ANY_VLAN)
 		return false;
-	return prefixes_overlap(a->near, a->nnear, b->near, b->nnear) &&
-	       prefixes_overlap(a->far, a->nfar, b->far, b->nfar);
+	return any_overlap(a->near, a->nnear, b->near, b->nnear) &&
+	       any_overlap(a->far, a->nfar, b->far, b->nfar);
 }
