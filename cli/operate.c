@@ -88,6 +88,17 @@ static int each(const struct options *opt, const json_t *chosen, const char *cmd
 	return n;
 }
 
+/* What was asked for, as it was written. */
+static const char *scope(int argc, char **argv, char *buf, size_t len)
+{
+	size_t used = 0;
+
+	buf[0] = '\0';
+	for (int i = 0; i < argc && used < len; i++)
+		used += (size_t)snprintf(buf + used, len - used, "%s%s", i ? " " : "", argv[i]);
+	return buf;
+}
+
 static void say_gone(unsigned int gone)
 {
 	if (gone)
@@ -98,7 +109,7 @@ int run_release(const struct command *cmd, const struct options *opt, int argc, 
 {
 	bool all = argc == 1 && !strcmp(argv[0], "all");
 	unsigned int gone;
-	char err[1024];
+	char err[1024], asked[256];
 	json_t *chosen;
 	int n;
 
@@ -113,9 +124,9 @@ int run_release(const struct command *cmd, const struct options *opt, int argc, 
 	json_decref(chosen);
 	if (n < 0)
 		return cli_error("%s", err);
-	printf("%d connections are delivered what they are owed, then released; they are held "
-	       "again with later requests\n",
-	       n);
+	printf("released %d connection%s (%s): what is in custody is delivered first, and later "
+	       "requests are held again\n",
+	       n, n == 1 ? "" : "s", scope(argc, argv, asked, sizeof(asked)));
 	say_gone(gone);
 	return 0;
 }
@@ -138,7 +149,7 @@ int run_bypass(const struct command *cmd, const struct options *opt, int argc, c
 {
 	bool on = argc && !strcmp(argv[0], "on"), off = argc && !strcmp(argv[0], "off");
 	unsigned int gone;
-	char err[1024];
+	char err[1024], asked[256];
 	json_t *chosen;
 	int n;
 
@@ -155,7 +166,7 @@ int run_bypass(const struct command *cmd, const struct options *opt, int argc, c
 	if (argc == 2 && !strcmp(argv[0], "rule"))
 		return bypass_request(opt,
 				      json_pack("{s:s, s:s}", "cmd", "bypass", "rule", argv[1]), on,
-				      argv[1]);
+				      scope(argc, argv, asked, sizeof(asked)));
 	chosen = operate_choose(opt, argc, argv, err, sizeof(err));
 	if (!chosen)
 		return cli_error("%s", err);
@@ -164,8 +175,9 @@ int run_bypass(const struct command *cmd, const struct options *opt, int argc, c
 		json_decref(chosen);
 		return cli_error("%s", err);
 	}
-	printf("bypass is %s for %zu connections\n", on ? "on" : "off",
-	       json_array_size(chosen) - gone);
+	n = (int)json_array_size(chosen) - (int)gone;
+	printf("bypass is %s for %d connection%s (%s)\n", on ? "on" : "off", n, n == 1 ? "" : "s",
+	       scope(argc, argv, asked, sizeof(asked)));
 	say_gone(gone);
 	json_decref(chosen);
 	return 0;

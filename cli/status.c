@@ -49,11 +49,14 @@ static void print_headline(int worst, const json_t *daemon)
 {
 	static const char *const words[] = {"OK", "WARNING", "CRITICAL"};
 
-	printf("%s: longhauld is %s, %lld connections, %lld held, %lld of %lld peers up, %lld "
-	       "rules\n",
-	       words[worst], text_of(daemon, "state"), number_of(daemon, "connections"),
-	       number_of(daemon, "held"), number_of(daemon, "peers-up"), number_of(daemon, "peers"),
-	       number_of(daemon, "rules"));
+	long long conns = number_of(daemon, "connections"), rules = number_of(daemon, "rules");
+	long long peers = number_of(daemon, "peers");
+
+	printf("%s: longhauld is %s, %lld connection%s, %lld held, %lld of %lld peer%s up, %lld "
+	       "rule%s\n",
+	       words[worst], text_of(daemon, "state"), conns, conns == 1 ? "" : "s",
+	       number_of(daemon, "held"), number_of(daemon, "peers-up"), peers,
+	       peers == 1 ? "" : "s", rules, rules == 1 ? "" : "s");
 }
 
 static void print_alarms(const struct object *o, const json_t *alarms, int level)

@@ -70,12 +70,22 @@ static void on_datagram(void *ctx, unsigned int peer, const uint8_t *data, size_
 	session_rx(d->session, peer, data, len, d->now);
 }
 
+/* What an operator lets pass, besides single connections. */
+static const char *bypassed(const struct daemon *d)
+{
+	return d->operate.text[0] ? d->operate.text : NULL;
+}
+
 void daemon_on_control(void *ctx, int fd)
 {
 	struct daemon *d = ctx;
 
 	(void)fd;
 	control_service(d->control, loop_now());
+	/* whoever looks next must see it */
+	if (d->operate.changed)
+		health_bypass(&d->health, &d->view, bypassed(d), loop_now());
+	d->operate.changed = false;
 }
 
 static void finish(struct daemon *d, int exit_code)
@@ -131,7 +141,7 @@ void daemon_on_alarm(void *ctx, unsigned int i, bool raised)
 	monitor_alarm(&d->view, i, raised);
 	if (raised)
 		log_line(w.level == HEALTH_CRITICAL ? LOG_ERR : LOG_WARNING, "alarm %s: %s; %s",
-			 w.name, a->text, w.mend);
+			 w.name, a->text, health_mend(&d->health, i));
 	else
 		log_line(LOG_INFO, "alarm %s is over: %s", w.name, a->text);
 }
@@ -143,7 +153,7 @@ static void daemon_health(struct daemon *d)
 		.wan_auto = d->cfg->wan_rate & PACE_AUTO,
 		.port_down = d->port_down,
 		.ahead_off = d->ahead_off[0] ? d->ahead_off : NULL,
-		.bypass = d->operate.text[0] ? d->operate.text : NULL,
+		.bypass = bypassed(d),
 	};
 
 	d->stopping = d->phase != RUNNING;

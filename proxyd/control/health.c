@@ -121,7 +121,6 @@ static void scan_conn(struct health *h, const struct rule *rules, const struct c
 	struct health_scan *s = &h->scanned;
 	bool held = false;
 
-	s->conns += ci->paired;
 	s->bypassed += ci->paired && ci->bypassed;
 	if (ci->storage && ci->rule >= 0 && may_announce(&rules[ci->rule]))
 		s->storage[ci->storage]++;
@@ -139,7 +138,6 @@ static void scan_conn(struct health *h, const struct rule *rules, const struct c
 		if (!s->silent++)
 			name_conn(ci, s->silent_name);
 	}
-	s->held += held;
 	if (!held && ci->rule >= 0 && ci->idle_ns < ACTIVE_NS && !ci->bypassed)
 		scan_waiting(h, ci, now);
 }
@@ -185,6 +183,18 @@ void health_peer_down(struct health *h, const struct view_source *src, unsigned 
 	if (si.heard_ns > h->peer_late[peer])
 		h->peer_late[peer] = si.heard_ns;
 	h->next_sample = now_ns;
+}
+
+void health_bypass(struct health *h, const struct view_source *src, const char *bypass,
+		   uint64_t now_ns)
+{
+	/* the look that is under way has seen some of it only */
+	h->scanned = (struct health_scan){0};
+	h->scan_conn = 0;
+	h->scan.bypassed = h->sample.scan.bypassed = engine_bypassed(src->engine);
+	h->sample.bypass = bypass;
+	h->sample.now = now_ns;
+	health_judge_bypass(h);
 }
 
 static void sample_peers(struct health *h, const struct view_source *src, uint64_t now)

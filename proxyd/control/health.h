@@ -93,7 +93,7 @@ struct health_numbers {
  * @storage: by protocol, connections that would gain by announce, and whose rule may have it
  */
 struct health_scan {
-	uint32_t conns, held, fault, silent, half, no_mtu, refused, bypassed;
+	uint32_t fault, silent, half, no_mtu, refused, bypassed;
 	uint32_t storage[STORAGE_PROTOCOLS];
 	uint64_t silent_ns;
 	char silent_name[HEALTH_NAME], half_name[HEALTH_NAME], mtu_name[HEALTH_NAME],
@@ -113,7 +113,7 @@ struct health_peer {
  * @late_ns:  longest time that the daemon did not look at its ports since the previous sample
  * @wan_rate: bytes per second, 0: not paced; @wan_auto: found, never above @wan_rate
  * @ahead_off: why the daemon has turned prefetch off, NULL when it has not
- * @bypass:   what is bypassed, NULL for nothing
+ * @bypass:   what is bypassed, but for single connections; NULL for nothing
  */
 struct health_sample {
 	uint64_t now, late_ns, wan_rate, bad_chunks;
@@ -129,12 +129,12 @@ struct health_sample {
 /**
  * struct health_alarm
  * @since: when it was raised, or was over; @count: times raised
- * @text:  the reason, as it was when it was last bad
+ * @text:  the reason, as it was when it was last bad; @mend: what to do in this case, "": as ever
  */
 struct health_alarm {
 	bool raised, bad, good;
 	uint64_t since, bad_since, good_since, count;
-	char text[HEALTH_TEXT];
+	char text[HEALTH_TEXT], mend[HEALTH_TEXT];
 };
 
 /** health_fn - alarm @i was raised (@raised) or is over. */
@@ -176,12 +176,21 @@ struct health_source {
 void health_tick(struct health *h, const struct view_source *src, const struct health_source *more,
 		 uint64_t now_ns);
 
+/** health_bypass - an operator has let something pass, or lets it no longer: judged at once.
+ *  @bypass: see struct health_sample */
+void health_bypass(struct health *h, const struct view_source *src, const char *bypass,
+		   uint64_t now_ns);
+
 /** health_peer_down - @peer has gone down: the next tick judges how long it was silent before. */
 void health_peer_down(struct health *h, const struct view_source *src, unsigned int peer,
 		      uint64_t now_ns);
 
-/** health_judge - judge h->sample, raise and clear alarms. */
+/** health_judge - judge h->sample, raise and clear alarms; health_judge_bypass(): that one. */
 void health_judge(struct health *h);
+void health_judge_bypass(struct health *h);
+
+/** health_mend - what to do about alarm @i. */
+const char *health_mend(const struct health *h, unsigned int i);
 
 /** health_alarm_of - its name, mend, level, and the peer that it is about (PEER_NONE); false when
  * there is no such alarm. */

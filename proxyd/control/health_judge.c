@@ -64,6 +64,11 @@ bool health_alarm_of(unsigned int i, struct health_what *out)
 	return true;
 }
 
+const char *health_mend(const struct health *h, unsigned int i)
+{
+	return h->alarm[i].mend[0] ? h->alarm[i].mend : kind_of(i)->mend;
+}
+
 const char *health_level_name(enum health_level l)
 {
 	return l == HEALTH_CRITICAL ? "critical" : "warning";
@@ -107,6 +112,23 @@ judge(struct health *h, unsigned int i, enum verdict v, const char *fmt, ...)
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	settle(h, i, v, text);
+}
+
+/* What to do about alarm @i this time; before it is judged. */
+static void __attribute__((format(printf, 3, 4)))
+advise(struct health *h, unsigned int i, const char *fmt, ...)
+{
+	struct health_alarm *a = &h->alarm[i];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(a->mend, sizeof(a->mend), fmt, ap);
+	va_end(ap);
+}
+
+static const char *plural(uint64_t n)
+{
+	return n == 1 ? "" : "s";
 }
 
 static enum verdict bad_if(bool bad)
@@ -245,8 +267,8 @@ static void judge_pool(struct health *h, const struct window *w)
 	      : most < POOL_LOW		       ? GOOD
 					       : BETWEEN,
 	      "custody fills %.0f %% of its share of the pool, transit %.0f %%; %" PRIu64
-	      " packets found no room in %.0f s",
-	      custody * 100, transit * 100, w->d.no_room, w->seconds);
+	      " packet%s found no room in %.0f s",
+	      custody * 100, transit * 100, w->d.no_room, plural(w->d.no_room), w->seconds);
 }
 
 static void judge_conns(struct health *h, const struct window *w)
@@ -255,24 +277,24 @@ static void judge_conns(struct health *h, const struct window *w)
 	const struct health_sample *s = &h->sample;
 
 	judge(h, HEALTH_FAULT, bad_if(c->fault || w->d.faults),
-	      "%" PRIu64 " transfers could not be delivered, %" PRIu64
-	      " packets lost; %u connections are in fault",
-	      s->n.faults, s->n.lost_packets, c->fault);
+	      "%" PRIu64 " transfer%s could not be delivered, %" PRIu64
+	      " packet%s lost; %u connection%s in fault now",
+	      s->n.faults, plural(s->n.faults), s->n.lost_packets, plural(s->n.lost_packets),
+	      c->fault, plural(c->fault));
 	judge(h, HEALTH_SILENT, bad_if(c->silent),
 	      "the far hosts of %u connection%s have not answered for up to %.0f s, such as %s",
-	      c->silent, c->silent == 1 ? "" : "s", (double)c->silent_ns / SECOND_NS,
-	      c->silent_name);
+	      c->silent, plural(c->silent), (double)c->silent_ns / SECOND_NS, c->silent_name);
 	judge(h, HEALTH_HALF_KNOWN, bad_if(c->half),
 	      "%u queue pair%s in use whose partner is not known, such as %s", c->half,
-	      c->half == 1 ? "" : "s", c->half_name);
+	      plural(c->half), c->half_name);
 	judge(h, HEALTH_PATH_MTU, bad_if(c->no_mtu),
 	      "the path MTU of %u connection%s is not known, such as %s", c->no_mtu,
-	      c->no_mtu == 1 ? "" : "s", c->mtu_name);
+	      plural(c->no_mtu), c->mtu_name);
 	judge(h, HEALTH_REFUSED, bad_if(c->refused), "the peer refuses %u connection%s, such as %s",
-	      c->refused, c->refused == 1 ? "" : "s", c->refused_name);
+	      c->refused, plural(c->refused), c->refused_name);
 	judge(h, HEALTH_TABLE_FULL, bad_if(w->d.table_full),
-	      "%" PRIu64 " new flows found the table of %u full in %.0f s", w->d.table_full,
-	      s->mem.flows_max, w->seconds);
+	      "%" PRIu64 " new flow%s found the table of %u full in %.0f s", w->d.table_full,
+	      plural(w->d.table_full), s->mem.flows_max, w->seconds);
 }
 
 /* One that went down for its silence was late, too. */
@@ -311,24 +333,39 @@ static void judge_host(struct health *h, const struct window *w)
 	judge(h, HEALTH_PORT_DOWN, bad_if(s->port_down), "an interface is down or has no carrier");
 	judge(h, HEALTH_DOUBLED, bad_if(s->bad_chunks),
 	      "the kernel showed %" PRIu64
-	      " packet buffers that it did not have; such frames are dropped",
-	      s->bad_chunks);
+	      " packet buffer%s that it did not have; such frames are dropped",
+	      s->bad_chunks, plural(s->bad_chunks));
 	judge(h, HEALTH_DAEMON_LATE,
 	      s->late_ns >= SELF_LATE_NS || w->d.stale ? BAD
 	      : s->late_ns < SELF_ON_TIME_NS	       ? GOOD
 						       : BETWEEN,
 	      "the daemon did not look at its ports for %.0f ms; %" PRIu64
-	      " frames passed by it meanwhile",
-	      (double)s->late_ns / MS_NS, w->d.stale);
+	      " frame%s passed by it meanwhile",
+	      (double)s->late_ns / MS_NS, w->d.stale, plural(w->d.stale));
 	judge(h, HEALTH_RX_DROPPED, bad_if(w->d.rx_dropped),
-	      "the kernel dropped %" PRIu64 " frames in %.0f s before the daemon could read them",
-	      w->d.rx_dropped, w->seconds);
+	      "the kernel dropped %" PRIu64 " frame%s in %.0f s before the daemon could read them",
+	      w->d.rx_dropped, plural(w->d.rx_dropped), w->seconds);
 	judge(h, HEALTH_READ_AHEAD, bad_if(s->ahead_off),
 	      "a rule wants prefetch or announce, which is off: %s",
 	      s->ahead_off ? s->ahead_off : "");
-	judge(h, HEALTH_BYPASS, bad_if(s->bypass || s->scan.bypassed),
-	      "%s%s%u connections pass unaccelerated because an operator said so",
-	      s->bypass ? s->bypass : "", s->bypass ? ": " : "", s->scan.bypassed);
+}
+
+void health_judge_bypass(struct health *h)
+{
+	const struct health_sample *s = &h->sample;
+	bool rule = s->bypass && !strncmp(s->bypass, "rule ", 5);
+	uint32_t n = s->scan.bypassed;
+
+	advise(h, HEALTH_BYPASS, "longhaul bypass off %s, when it is no longer needed",
+	       rule ? s->bypass : "all");
+	if (s->bypass)
+		judge(h, HEALTH_BYPASS, BAD,
+		      "an operator has bypassed %s: %u connection%s pass%s unaccelerated",
+		      s->bypass, n, plural(n), n == 1 ? "es" : "");
+	else
+		judge(h, HEALTH_BYPASS, bad_if(n),
+		      "an operator has bypassed %u connection%s, so %s unaccelerated", n, plural(n),
+		      n == 1 ? "it passes" : "they pass");
 }
 
 void health_judge(struct health *h)
@@ -336,6 +373,7 @@ void health_judge(struct health *h)
 	struct window w = window_of(h);
 
 	judge_host(h, &w);
+	health_judge_bypass(h);
 	judge_peers(h);
 	judge_loss(h, &w);
 	judge_pool(h, &w);

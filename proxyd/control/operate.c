@@ -58,15 +58,17 @@ static bool run_release(const struct view_source *src, const json_t *req, uint64
 	return true;
 }
 
-/* "all", or names of rules; what health tells of. */
+/* "everything", or names of rules; what health tells of. */
 static void say_bypassed(struct operate *op)
 {
+	const char *first = op->nrules == 1 ? "rule " : "rules ";
 	size_t used = 0;
 
-	snprintf(op->text, sizeof(op->text), "%s", op->all ? "everything is bypassed" : "");
+	op->changed = true;
+	snprintf(op->text, sizeof(op->text), "%s", op->all ? "everything" : "");
 	for (unsigned int i = 0; !op->all && i < op->nrules && used < sizeof(op->text); i++)
 		used += (size_t)snprintf(op->text + used, sizeof(op->text) - used, "%s%s",
-					 i ? ", " : "bypassed rules ", op->rules[i]);
+					 i ? ", " : first, op->rules[i]);
 }
 
 static void note_rule(struct operate *op, const char *name, bool on)

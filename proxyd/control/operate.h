@@ -16,11 +16,11 @@
 
 /**
  * struct operate - zero to begin with.
- * @all, @rules: what is bypassed; @text: the same for people
+ * @all, @rules: what is bypassed; @text: the same for people; @changed: since health was told
  * @base: values of counters when they were cleared, in the order of stats-show
  */
 struct operate {
-	bool all;
+	bool all, changed;
 	char rules[RULE_MAX][RULE_NAME];
 	unsigned int nrules;
 	char text[256];

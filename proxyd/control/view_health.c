@@ -6,9 +6,12 @@
 
 #include "wire/storage.h"
 
+#define COUNT_PER_CALL 32
+
 static json_t *alarm_object(const struct view_source *src, const struct health_what *w,
-			    const struct health_alarm *a, uint64_t now_ns)
+			    unsigned int i, uint64_t now_ns)
 {
+	const struct health_alarm *a = &src->health->alarm[i];
 	json_t *o = json_object();
 
 	view_put_str(o, "name", w->name);
@@ -20,7 +23,7 @@ static json_t *alarm_object(const struct view_source *src, const struct health_w
 				     : json_null());
 	view_put_int(o, "raised-count", a->count);
 	view_put_str(o, "reason", a->raised ? a->text : NULL);
-	view_put_str(o, "mend", a->raised ? w->mend : NULL);
+	view_put_str(o, "mend", a->raised ? health_mend(src->health, i) : NULL);
 	return o;
 }
 
@@ -35,7 +38,7 @@ enum view_step view_health(const struct view_source *src, struct view_cursor *cu
 
 		if (w.peer != PEER_NONE && !view_peer_name(src, w.peer))
 			continue;
-		*out = alarm_object(src, &w, &h->alarm[i], now_ns);
+		*out = alarm_object(src, &w, i, now_ns);
 		return VIEW_OBJECT;
 	}
 	return VIEW_END;
@@ -53,6 +56,23 @@ static const char *would_gain(const struct health_scan *s, char *buf, size_t siz
 	return n ? buf : NULL;
 }
 
+/* Count some connections, all and held, as they are now: what was done a moment ago must show. True
+ * when all have been seen. */
+static bool count(const struct view_source *src, struct view_cursor *cur, uint64_t now_ns)
+{
+	struct conn_info ci;
+
+	for (unsigned int i = 0; i < COUNT_PER_CALL; i++) {
+		if (!engine_conn_next(src->engine, cur->conn, now_ns, &ci))
+			return true;
+		cur->conn = ci.id + 1;
+		cur->rule[0].conns += ci.paired;
+		cur->rule[1].conns +=
+			ci.lane[LANE_OUT].state == LANE_HELD || ci.lane[LANE_IN].state == LANE_HELD;
+	}
+	return false;
+}
+
 enum view_step view_daemon(const struct view_source *src, struct view_cursor *cur, uint64_t now_ns,
 			   json_t **out)
 {
@@ -61,13 +81,15 @@ enum view_step view_daemon(const struct view_source *src, struct view_cursor *cu
 	char gain[64];
 	json_t *o;
 
-	(void)now_ns;
-	if (cur->index++)
+	if (cur->index)
 		return VIEW_END;
+	if (!count(src, cur, now_ns))
+		return VIEW_AGAIN;
+	cur->index++;
 	o = json_object();
 	view_put_str(o, "state", src->stopping && *src->stopping ? "stopping" : "running");
-	view_put_int(o, "connections", h ? h->scan.conns : 0);
-	view_put_int(o, "held", h ? h->scan.held : 0);
+	view_put_int(o, "connections", cur->rule[0].conns);
+	view_put_int(o, "held", cur->rule[1].conns);
 	for (unsigned int i = 0; h && i < h->sample.npeers; i++)
 		up += h->sample.peer[i].up;
 	for (int i = 0; i < PEER_MAX; i++)

@@ -53,7 +53,7 @@ const char *view_reason(enum lane_reason r)
 	case REASON_PEER_RESTARTED:
 		return "the peer restarted and lost what it held";
 	case REASON_OPERATOR:
-		return "released: rule changed or shutdown";
+		return "released: by a command, another rule or a stop, here or at the peer";
 	case REASON_PATH_MTU:
 		return "released: path MTU not known, a READ cannot be followed";
 	case REASON_POOL_FULL:

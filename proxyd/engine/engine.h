@@ -277,6 +277,9 @@ enum bypass {
  */
 bool engine_bypass(struct engine *e, enum bypass what, uint32_t index, bool on, uint64_t now_ns);
 
+/** engine_bypassed - connections that pass because an operator said so. Looks at all of them. */
+uint32_t engine_bypassed(const struct engine *e);
+
 /** engine_bypass_rules - those of @rules, bits by index, and no others; after engine_rules(). */
 void engine_bypass_rules(struct engine *e, uint64_t rules, uint64_t now_ns);
 

@@ -68,6 +68,19 @@ bool engine_bypass(struct engine *e, enum bypass what, uint32_t index, bool on, 
 	return true;
 }
 
+uint32_t engine_bypassed(const struct engine *e)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < e->flows_end; i++) {
+		const struct flow *fl = &e->flows[i];
+
+		n += fl->used && fl->side == PORT_LAN && fl->partner != FLOW_NONE &&
+		     flow_let_go(e, fl) && !e->draining;
+	}
+	return n;
+}
+
 void engine_bypass_rules(struct engine *e, uint64_t rules, uint64_t now_ns)
 {
 	if (!rules && !e->rules_bypassed)

@@ -46,14 +46,19 @@ released()
 	local n
 
 	n=$(grep -c 'released: operator' "$LAB/gw-a.err")
-	cli a release lqpn "$(q)" | grep -q '^1 connections' && await 90 let_go "$n" && await 90 is_held
+	cli a release lqpn "$(q)" | grep -q "^released 1 connection (lqpn $(q)): " && await 90 let_go "$n" && await 90 is_held
 }
 
-bypassed() # WHAT...
+bypassed() # ANSWER WHAT...
 {
-	cli a bypass on "$@" | grep -q 'bypass is on' && await 90 is_bypassed &&
-	await 30 jq_true a status 'any(.name == "bypass" and .state == "raised")' &&
-	cli a bypass off "$@" | grep -q 'bypass is off' && await 90 is_held
+	local answer=$1
+
+	shift
+	# answered by what was asked for, and the next look at the status has it
+	cli a bypass on "$@" | grep -q "^bypass is on for $answer\$" &&
+	jq_true a status 'any(.name == "bypass" and .state == "raised")' && await 90 is_bypassed &&
+	cli a bypass off "$@" | grep -q 'bypass is off' && jq_true a status 'all(.name != "bypass" or .state == "ok")' &&
+	await 90 is_held
 }
 
 bypassed_over_reload() # a rule keeps it by its name
@@ -172,9 +177,9 @@ lab_up
 wan_start --delay-ms 5 --rate-mbps 300
 pair_start -g "wan-rate = 280M"
 it "release: delivered, let go, held again; content right" amid release released
-it "bypass of one connection, and off again" amid bypass-one eval 'bypassed lqpn "$(q)"'
-it "bypass of a rule" amid bypass-rule bypassed rule hosts
-it "bypass of all" amid bypass-all bypassed all
+it "bypass of one connection, and off again" amid bypass-one eval 'bypassed "1 connection (lqpn $(q))" lqpn "$(q)"'
+it "bypass of a rule" amid bypass-rule bypassed 'rule hosts' rule hosts
+it "bypass of all" amid bypass-all bypassed everything all
 it "bypass of a rule outlives a reload, by name" amid bypass-reload bypassed_over_reload
 if command -v tshark >/dev/null; then
 	it "capture: both ports, both directions, comments; tshark reads it" amid capture captured

@@ -300,10 +300,11 @@ static void test_some_gone(void **state)
 		const char *said;
 	} cases[] = {
 		{run_release, 1, WORDS("all"),
-		 "2 connections are delivered what they are owed, then released; they are held "
-		 "again with later requests\n1 connection was gone meanwhile\n"},
+		 "released 2 connections (all): what is in custody is delivered first, and later "
+		 "requests are held again\n1 connection was gone meanwhile\n"},
 		{run_bypass, 3, WORDS("on", "lqpn", "5"),
-		 "bypass is on for 2 connections\n1 connection was gone meanwhile\n"},
+		 "bypass is on for 2 connections (lqpn 5)\n1 connection was gone meanwhile\n"},
+		{run_bypass, 3, WORDS("off", "id", "3"), "bypass is off for 1 connection (id 3)\n"},
 	};
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 	struct options opt = {.socket = addr.sun_path};

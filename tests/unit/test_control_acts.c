@@ -50,7 +50,7 @@ static void test_actions(void **state)
 	json_decref(all);
 	/* rules keep it by their names, whatever place they have */
 	check_objects(ask("{\"cmd\":\"bypass\",\"on\":true,\"rule\":\"storage\"}\n"));
-	assert_string_equal(op.text, "bypassed rules storage");
+	assert_string_equal(op.text, "rule storage");
 	operate_rules(&src, now);
 	/* also when a reload has removed one, and off is off for that one alone */
 	check_objects(ask("{\"cmd\":\"bypass\",\"on\":true,\"rule\":\"idle\"}\n"));
@@ -58,7 +58,7 @@ static void test_actions(void **state)
 	operate_rules(&src, now);
 	check_error(ask("{\"cmd\":\"bypass\",\"on\":true,\"rule\":\"idle\"}\n"), "no such rule");
 	check_objects(ask("{\"cmd\":\"bypass\",\"on\":false,\"rule\":\"idle\"}\n"));
-	assert_string_equal(op.text, "bypassed rules storage");
+	assert_string_equal(op.text, "rule storage");
 	check_error(ask("{\"cmd\":\"bypass\",\"on\":false,\"rule\":\"idle\"}\n"), "no such rule");
 	src.nrules = 2;
 	check_objects(ask("{\"cmd\":\"bypass\",\"on\":false,\"all\":true}\n"));

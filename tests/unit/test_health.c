@@ -320,7 +320,6 @@ static void test_scan(void **state)
 		control_data_halves_at(src.engine, 3, now);
 		health_tick(&h, &src, &more, now);
 	}
-	assert_int_equal(h.scan.conns, 2);
 	assert_int_equal(h.scan.half, 3);
 	assert_true(is(HEALTH_HALF_KNOWN));
 	assert_non_null(strstr(h.alarm[HEALTH_HALF_KNOWN].text, "qpn 0x100"));
@@ -393,6 +392,34 @@ static void test_would_gain(void **state)
 	engine_destroy(src.engine);
 }
 
+/* What an operator lets pass shows at once, by the words that were asked with; so does its end. */
+static void test_bypass(void **state)
+{
+	struct view_source src;
+	struct rule rules[2];
+
+	(void)state;
+	control_data_open(&src, rules);
+	assert_int_equal(engine_bypassed(src.engine), 0);
+	engine_bypass(src.engine, BYPASS_RULE, 0, true, TEST_NOW);
+	health_bypass(&h, &src, "rule storage", TEST_NOW);
+	only(HEALTH_BYPASS);
+	assert_string_equal(h.alarm[HEALTH_BYPASS].text,
+			    "an operator has bypassed rule storage: 2 connections pass "
+			    "unaccelerated");
+	assert_string_equal(health_mend(&h, HEALTH_BYPASS),
+			    "longhaul bypass off rule storage, when it is no longer needed");
+	engine_bypass(src.engine, BYPASS_RULE, 0, false, TEST_NOW);
+	health_bypass(&h, &src, NULL, TEST_NOW);
+	only(HEALTH_COUNT);
+	engine_bypass(src.engine, BYPASS_CONN, 0, true, TEST_NOW);
+	health_bypass(&h, &src, NULL, TEST_NOW);
+	only(HEALTH_BYPASS);
+	assert_string_equal(h.alarm[HEALTH_BYPASS].text,
+			    "an operator has bypassed 1 connection, so it passes unaccelerated");
+	engine_destroy(src.engine);
+}
+
 /* Each reason has words, and what the peer has refused is what raises the alarm. */
 static void test_reasons(void **state)
 {
@@ -416,7 +443,7 @@ int main(void)
 		TEST(test_loss),       TEST(test_wan_queue), TEST(test_usual_loss),
 		TEST(test_not_loss),   TEST(test_pool),	     TEST(test_peers),
 		TEST(test_simple),     TEST(test_scan),	     TEST(test_reasons),
-		TEST(test_would_gain),
+		TEST(test_would_gain), TEST(test_bypass),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
