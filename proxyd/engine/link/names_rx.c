@@ -32,6 +32,7 @@
 #include "engine/core/holes.h"
 #include "engine/link/link.h"
 #include "wire/bytes.h"
+#include "wire/icrc.h"
 
 /* So far beyond the newest name packets are held without one: what a fast link carries while a
  * report with names takes a slow path. */
@@ -40,6 +41,8 @@
 #define GUESS_LATE_US 2000u
 #define GUESS_US      2000000u
 #define PEER_GONE_NS  (10 * NSEC_PER_SEC)
+/* A packet is on its way for less than this. */
+#define BEGINS_NS     NSEC_PER_SEC
 
 void names_begin_rx(struct lane *l, uint32_t start)
 {
@@ -51,6 +54,26 @@ void names_begin_rx(struct lane *l, uint32_t start)
 static uint32_t icrc_bytes(const struct frame *f)
 {
 	return get_be32(f->data + f->icrc);
+}
+
+/* Whether the lane has begun so lately that packets may still be on their way that its host sent
+ * past the opener before. The host has sent them again, with another IP identification, and only
+ * those have a name. */
+static bool begins(const struct engine *e, const struct lane *l)
+{
+	return e->now - l->opened < BEGINS_NS;
+}
+
+/* @f is not the packet that is, or will be, named: count it as @what where it shows a forger. */
+static bool strange(struct engine *e, const struct lane *l, const struct frame *f,
+		    enum engine_counter what)
+{
+	if (!icrc_ok(f)) {
+		COUNT(e, BAD_ICRC);
+		return false;
+	}
+	e->counters[begins(e, l) ? EC_DUP_STREAM : what]++;
+	return true;
 }
 
 static bool peer_gone(struct engine *e, const struct lane *l)
@@ -87,15 +110,14 @@ enum names_verdict names_judge(struct engine *e, struct flow *fl, const struct f
 	if (d && d->flags & PKT_NAMED) {
 		if (d->name == icrc_bytes(f))
 			return NAMES_RIGHT;
-		COUNT(e, FORGED);
+		strange(e, l, f, EC_FORGED);
 		return NAMES_WRONG;
 	}
 	if (d && d->flags & PKT_USED) {
 		/* two for one PSN: which is the true one will be known when its name is */
 		if (d->name == icrc_bytes(f)) {
 			COUNT(e, DUP_STREAM);
-		} else {
-			COUNT(e, UNNAMED);
+		} else if (strange(e, l, f, EC_UNNAMED)) {
 			engine_change(e, d, sizeof(*d));
 			d->other = true; /* lane_send_rest() */
 		}
@@ -163,7 +185,7 @@ static bool take(struct engine *e, struct flow *fl, uint32_t psn, uint32_t name)
 		stream_rx_named(e, fl, d, psn);
 		return true;
 	}
-	COUNT(e, FORGED);
+	e->counters[begins(e, l) ? EC_DUP_STREAM : EC_FORGED]++;
 	lane_forget(e, fl, d, psn);
 	stream_rx_refuse(e, fl, psn);
 	return remember(e, fl, psn, name);

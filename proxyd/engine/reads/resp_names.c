@@ -11,6 +11,10 @@
  * that is not of the name is dropped, and its place is free for the true one. A forger can take
  * only places of responses that are awaited, until the next name comes.
  *
+ * A response without the right name is no sign of a forger: a responder that is asked twice answers
+ * twice, each time with another IP identification and perhaps another MSN, and the names of both
+ * come in any order, or not at all. So what is dropped here counts as a duplicate.
+ *
  * There is no report of names that are missing. A response without a name is missing itself: it is
  * sent again, and named again.
  *
@@ -153,11 +157,8 @@ enum resp_verdict resp_names_judge(struct engine *e, struct flow *fl, const stru
 	d = window_slot(&x->win, e->pool, f->psn);
 	if (d && guess(d)) {
 		if (resp_names_sure(e, l)) {
-			/* two for one place: which is the true one will be known by its name */
-			if (d->name == name)
-				COUNT(e, DUP_STREAM);
-			else
-				COUNT(e, UNNAMED);
+			/* two for one place: which of them stays will be known by its name */
+			COUNT(e, DUP_STREAM);
 			return RESP_WRONG;
 		}
 		resp_drop(e, x, f->psn, psn_add(f->psn, 1));
@@ -225,7 +226,7 @@ static void take(struct engine *e, struct flow *fl, uint32_t psn, uint32_t name)
 		return;
 	}
 	if (d && guess(d)) {
-		COUNT(e, FORGED);
+		COUNT(e, DUP_STREAM);
 		resp_drop(e, x, psn, psn_add(psn, 1));
 		d = window_slot(&x->win, e->pool, psn);
 	}
