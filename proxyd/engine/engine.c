@@ -386,8 +386,12 @@ static void timer_fired(void *ctx, uint32_t id)
 	struct engine *e = ctx;
 	struct flow *fl = flow_ref(e, id / TIMERS);
 
-	if (!fl->used || fl->lane.role == ROLE_NONE)
+	if (!fl->used)
 		return;
+	if (fl->lane.role == ROLE_NONE) {
+		flow_leave(e, fl);
+		return;
+	}
 	e->via = (uint8_t)flow_link(e, fl);
 	if (id % TIMERS == TIMER_REPORT)
 		report_list(e, fl);
@@ -419,6 +423,29 @@ static void cut_stranded(struct engine *e, struct flow *fl)
 	fault_broken_promise(e, back, fl->lane.acked.psn & PSN_MASK);
 }
 
+static void sweep_flow(struct engine *e, struct flow *fl)
+{
+	const struct flow *other;
+
+	if (role_of(e, &fl->lane)->sweep) {
+		flow_change(e, fl);
+		role_of(e, &fl->lane)->sweep(e, fl);
+	}
+	if (fl->used)
+		cut_stranded(e, fl);
+	if (!fl->used || !flow_idle(e, fl) || doomed(e, fl))
+		return;
+	flow_change(e, fl);
+	other = flow_partner(e, fl);
+	if (fl->lane.role != ROLE_NONE) {
+		if (fl->lane.state != LANE_FAULT && role_of(e, &fl->lane)->owes(e, fl))
+			return;
+		lane_close(e, fl, REASON_IDLE, true);
+	}
+	if ((!other || other->lane.role == ROLE_NONE) && !doomed(e, fl))
+		flow_forget(e, fl);
+}
+
 /* Forget flows that nobody uses, a few at a time. */
 static void sweep(struct engine *e)
 {
@@ -430,26 +457,8 @@ static void sweep(struct engine *e)
 		struct flow *fl = &e->flows[e->sweep];
 
 		e->sweep = (e->sweep + 1) % e->nflows;
-		if (fl->used && role_of(e, &fl->lane)->sweep) {
-			flow_change(e, fl);
-			role_of(e, &fl->lane)->sweep(e, fl);
-		}
 		if (fl->used)
-			cut_stranded(e, fl);
-		if (!fl->used || e->now - fl->seen < e->cfg.idle_ns || doomed(e, fl))
-			continue;
-		flow_change(e, fl);
-		if (fl->partner != FLOW_NONE &&
-		    (e->now - e->flows[fl->partner].seen < e->cfg.idle_ns ||
-		     (fl->lane.role == ROLE_NONE && e->flows[fl->partner].lane.role != ROLE_NONE)))
-			continue;
-		if (fl->lane.role != ROLE_NONE) {
-			if (fl->lane.state != LANE_FAULT && role_of(e, &fl->lane)->owes(e, fl))
-				continue;
-			lane_close(e, fl, REASON_IDLE, true);
-		} else {
-			flow_free(e, fl);
-		}
+			sweep_flow(e, fl);
 	}
 }
 

@@ -136,9 +136,13 @@ static void acceptor_timer(struct engine *e, struct flow *fl, unsigned int which
  * is asked this often. */
 #define IDLE_ASK_NS (10 * NSEC_PER_SEC)
 
+/* While others find no place here, that of an idle one is asked for this often. */
+#define PLACE_ASK_NS NSEC_PER_SEC
+
 static void acceptor_sweep(struct engine *e, struct flow *fl)
 {
 	uint64_t every = fl->lane.closing		       ? CLOSING_NS
+			 : flow_unwanted(e, fl)		       ? PLACE_ASK_NS
 			 : e->now - fl->seen >= e->cfg.idle_ns ? IDLE_ASK_NS
 							       : UINT64_MAX;
 

@@ -21,6 +21,8 @@
 #define REFUSED_AGAIN_NS (100 * NSEC_PER_MSEC)
 /* So is a question, this and two round trips later. */
 #define DISPUTE_AGAIN_NS (100 * NSEC_PER_MSEC)
+/* A connection that its hosts took down keeps its place for this, for late packets. */
+#define LEFT_NS		 (100 * NSEC_PER_MSEC)
 
 static void send_close(struct engine *e, struct flow *fl, enum lane_reason why)
 {
@@ -57,6 +59,11 @@ void lane_stay_watched(struct engine *e, struct flow *fl, enum lane_reason why)
 	flow_open_at(fl, e->now + (why == REASON_OPCODE ? OPCODE_RETRY_NS : CLOSED_RETRY_NS));
 }
 
+static void leave_later(struct engine *e, struct flow *fl)
+{
+	wheel_arm(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_REPORT), e->now + LEFT_NS);
+}
+
 /*
  * End it now. What was promised and not truly acknowledged is lost thereby; callers do this when
  * there is nobody left to be told (the QP was taken down or reused), and it is counted and logged
@@ -85,6 +92,8 @@ void lane_close(struct engine *e, struct flow *fl, enum lane_reason why, bool te
 	fl->cut = false;
 	lane_reset(e, fl);
 	fl->left |= gone;
+	if (fl->left)
+		leave_later(e, fl);
 	flow_match_rule(e, fl); /* the rules may have changed while it was held */
 	lane_stay_watched(e, fl, why);
 }
@@ -129,8 +138,21 @@ void lanes_gone(struct engine *e, struct flow *fl, struct flow *other)
 	fl->comm_id = other->comm_id = 0;
 	fl->left = !fl->lane.gone;
 	other->left = !other->lane.gone;
+	if (fl->left)
+		leave_later(e, fl);
+	if (other->left)
+		leave_later(e, other);
 	lane_drain(e, fl, REASON_DISCONNECT);
 	lane_drain(e, other, REASON_DISCONNECT);
+}
+
+void flow_leave(struct engine *e, struct flow *fl)
+{
+	const struct flow *other = flow_partner(e, fl);
+
+	/* a lane of the other direction asks again when it ends */
+	if (fl->left && (!other || other->lane.role == ROLE_NONE))
+		flow_forget(e, fl);
 }
 
 /* Send nothing for @ns: as after an RNR NAK. */

@@ -25,6 +25,14 @@ struct flow *flow_by_key(struct engine *e, const struct flow_key *k);
 struct flow *flow_find(struct engine *e, const struct frame *f);
 struct flow *flow_create(struct engine *e, const struct flow_key *key, enum engine_port side);
 void flow_free(struct engine *e, struct flow *fl);
+/** flow_forget - free @fl and its partner. */
+void flow_forget(struct engine *e, struct flow *fl);
+/** flow_unwanted - other connections find no place, and that of @fl has been idle for seconds. What
+ * it owes is another question. */
+bool flow_unwanted(const struct engine *e, const struct flow *fl);
+/** flow_idle - the connection of @fl has been idle for so long that it is forgotten if it owes
+ * nothing. */
+bool flow_idle(const struct engine *e, const struct flow *fl);
 void flow_match_rule(struct engine *e, struct flow *fl);
 uint32_t flow_read_depth(const struct engine *e, const struct flow *fl);
 void flow_open_at(struct flow *fl, uint64_t when);
@@ -105,6 +113,8 @@ void lane_ask_owner(struct engine *e, struct flow *fl);
 void lane_close(struct engine *e, struct flow *fl, enum lane_reason why, bool tell);
 void lane_stay_watched(struct engine *e, struct flow *fl, enum lane_reason why);
 void lanes_gone(struct engine *e, struct flow *fl, struct flow *other);
+/** flow_leave - a while after the hosts of @fl have taken the connection down: free its place. */
+void flow_leave(struct engine *e, struct flow *fl);
 void lane_hold_back(struct engine *e, struct flow *fl, uint64_t ns);
 void lane_drain(struct engine *e, struct flow *fl, enum lane_reason why);
 bool lane_drained(const struct lane *l);

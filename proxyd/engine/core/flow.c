@@ -5,6 +5,9 @@
  */
 #include "engine/core/core.h"
 
+/* Where connections find no place, one without packets for so long gives its place up. */
+#define WANTED_NS (10 * NSEC_PER_SEC)
+
 void flow_key_of(struct flow_key *k, const struct frame *f)
 {
 	k->src = f->src;
@@ -71,6 +74,7 @@ struct flow *flow_create(struct engine *e, const struct flow_key *key, enum engi
 
 	if (!fl || flow_table_insert(e->table, key, flow_index(e, fl))) {
 		COUNT(e, TABLE_FULL);
+		e->wanted_at = e->now;
 		return NULL;
 	}
 	e->free_flow = fl->next_free;
@@ -106,6 +110,39 @@ void flow_free(struct engine *e, struct flow *fl)
 	fl->next_free = e->free_flow;
 	e->free_flow = i;
 	e->used_flows--;
+}
+
+void flow_forget(struct engine *e, struct flow *fl)
+{
+	struct flow *other = flow_partner(e, fl);
+
+	flow_free(e, fl);
+	if (other)
+		flow_free(e, other);
+}
+
+/* A lane in FAULT, and one whose peer has lost what it promised, has a host to tell. */
+static bool must_tell(const struct lane *l)
+{
+	return l->state == LANE_FAULT || (l->role == ROLE_NONE && l->waits_us);
+}
+
+bool flow_unwanted(const struct engine *e, const struct flow *fl)
+{
+	const struct flow *other = fl->partner == FLOW_NONE ? NULL : &e->flows[fl->partner];
+
+	return e->wanted_at && e->now - e->wanted_at < WANTED_NS && other &&
+	       e->now - fl->seen >= WANTED_NS && e->now - other->seen >= WANTED_NS &&
+	       !must_tell(&fl->lane) && !must_tell(&other->lane);
+}
+
+bool flow_idle(const struct engine *e, const struct flow *fl)
+{
+	uint64_t ns = e->cfg.idle_ns;
+
+	return flow_unwanted(e, fl) ||
+	       (e->now - fl->seen >= ns &&
+		(fl->partner == FLOW_NONE || e->now - e->flows[fl->partner].seen >= ns));
 }
 
 /* Whether @a and @b can be two directions of one connection. */
@@ -160,6 +197,7 @@ bool flow_pair(struct engine *e, struct flow *a, struct flow *b, enum learn_sour
 		return false;
 	if (e->conns == e->cfg.max_conns) {
 		COUNT(e, TABLE_FULL);
+		e->wanted_at = e->now;
 		return false;
 	}
 	half_del(e, a);
@@ -202,6 +240,9 @@ void flow_unpair(struct engine *e, struct flow *fl)
 		half_add(e, x);
 	}
 	e->conns--;
+	/* once enough places are free, those that are idle keep theirs again */
+	if (e->conns + e->cfg.max_conns / 16 < e->cfg.max_conns)
+		e->wanted_at = 0;
 }
 
 static uint32_t pair_of(const struct flow_key *k)

@@ -229,6 +229,7 @@ struct engine {
 	struct half_list half[2]; /* seen once, seen again; see half.c */
 	uint32_t half_max;
 	uint64_t crowded_at; /* when that they are too many was told last, 0: never */
+	uint64_t wanted_at;  /* when a connection last found no place, 0: there are some */
 	uint32_t *accepted; /* lanes of role ACCEPTOR, by their openers' numbers: heads of chains */
 	uint32_t accepted_mask;
 	struct pool *pool;
@@ -236,7 +237,6 @@ struct engine {
 	struct mqueue *reads; /* struct read_rec and struct fetch */
 	struct psn_match *match;
 	struct cm_pending *cm;
-	uint32_t cm_hand;
 
 	struct soon soon;
 	unsigned int nrules;

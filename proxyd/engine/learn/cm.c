@@ -43,12 +43,40 @@ static struct cm_pending *find(struct engine *e, const struct ip_addr *src,
 	return NULL;
 }
 
-static struct cm_pending *slot(struct engine *e)
+/* The lower, the sooner another one takes its place: a handshake that is under way, and that both
+ * hosts have a part in, stays longest. */
+static unsigned int worth(const struct engine *e, const struct cm_pending *p)
 {
-	struct cm_pending *p = &e->cm[e->cm_hand++ % CM_SLOTS];
+	if (!p->when || e->now - p->when >= CM_PENDING_NS)
+		return 0;
+	return p->certain ? 1 : 2u + p->answered;
+}
 
-	engine_change(e, p, sizeof(*p));
-	return p;
+/*
+ * A place for what @src has sent. Anybody can send a REQ, or a thousand: no host has more of the
+ * places than its part for what was not answered, and a further one takes that of its oldest.
+ */
+static struct cm_pending *slot(struct engine *e, const struct ip_addr *src)
+{
+	struct cm_pending *best = &e->cm[0], *own = NULL;
+	uint32_t mine = 0;
+
+	for (uint32_t i = 0; i < CM_SLOTS; i++) {
+		struct cm_pending *p = &e->cm[i];
+		unsigned int w = worth(e, p), least = worth(e, best);
+
+		if (w < least || (w == least && p->when < best->when))
+			best = p;
+		if (w != 2 || !ip_addr_eq(&p->src, src))
+			continue;
+		mine++;
+		if (!own || p->when < own->when)
+			own = p;
+	}
+	if (mine >= CM_SLOTS / 2)
+		best = own;
+	engine_change(e, best, sizeof(*best));
+	return best;
 }
 
 /*
@@ -261,7 +289,7 @@ static void rx_req(struct engine *e, enum engine_port from, const struct frame *
 	if (!cm->rc)
 		return;
 	if (!p)
-		p = slot(e);
+		p = slot(e, &f->src);
 	else if (p->lqpn == cm->lqpn && p->starting_psn == cm->starting_psn)
 		return; /* said again */
 	*p = (struct cm_pending){
@@ -321,7 +349,7 @@ static void rx_dreq(struct engine *e, enum engine_port from, const struct frame 
 		return;
 	p = find(e, &f->src, &f->dst, f->vlan, cm->local_id, true);
 	if (!p)
-		p = slot(e);
+		p = slot(e, &f->src);
 	*p = (struct cm_pending){
 		.src = f->src,
 		.dst = f->dst,

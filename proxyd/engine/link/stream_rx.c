@@ -156,7 +156,9 @@ static void report(struct engine *e, struct flow *fl)
 		.credit = l->credit,
 		.refusal = l->refusal,
 		.refusal_psn = l->refusal_psn,
-		.reason = l->refusal || l->closing ? l->reason : REASON_NONE,
+		.reason = l->refusal || l->closing ? l->reason
+			  : flow_unwanted(e, fl)   ? REASON_IDLE
+						   : REASON_NONE,
 	};
 
 	tell_missing(e, l, hs, &r);

@@ -20,6 +20,7 @@
  * sent again.
  */
 #include "engine/announce/announce.h"
+#include "engine/core/roles.h"
 #include "engine/fault/fault.h"
 #include "engine/link/link.h"
 #include "engine/reads/reads.h"
@@ -32,6 +33,8 @@
 #define TAIL_PSNS   32u
 /* What costs little to be sent twice. */
 #define TWICE_BYTES 256u
+/* One that its host used less long ago keeps its place at the peer. */
+#define PLACE_NS    (5 * NSEC_PER_SEC)
 
 static uint64_t max64(uint64_t a, uint64_t b)
 {
@@ -257,6 +260,15 @@ static bool believed(struct engine *e, struct flow *fl, const struct report *r)
 	return true;
 }
 
+/* The peer has no place left for others. Without the lane it can give up this one. */
+static bool gives_place(struct engine *e, struct flow *fl)
+{
+	if (e->now - fl->seen < PLACE_NS || role_of(e, &fl->lane)->owes(e, fl))
+		return false;
+	lane_close(e, fl, REASON_IDLE, true);
+	return true;
+}
+
 /* What the report @r says of the lane's end, and of the responder's refusal. Returns whether the
  * lane goes on. */
 static bool goes_on(struct engine *e, struct flow *fl, const struct report *r)
@@ -267,6 +279,8 @@ static bool goes_on(struct engine *e, struct flow *fl, const struct report *r)
 		if (fl->lane.role != ROLE_OPENER)
 			return false;
 	}
+	if (!r->refusal && r->reason == REASON_IDLE && gives_place(e, fl))
+		return false;
 	if (r->refusal) {
 		lane_refused(e, fl, r->refusal_psn, r->refusal, r->reason ? r->reason : REASON_NAK);
 		return false;

@@ -43,6 +43,7 @@ static void sink_report(void *ctx, unsigned int peer, const struct report *r)
 
 	(void)peer;
 	c->reports++;
+	c->asks_place += r->type == REPORT_PROGRESS && r->reason == REASON_IDLE;
 	if (r->type == REPORT_OPEN && i < c->n) {
 		c->lane[i].id = r->lane;
 		c->lane[i].gen = r->gen;
@@ -58,7 +59,13 @@ static void sink_event(void *ctx, const struct engine_event *ev)
 
 bool crowd_start(struct crowd *c, uint32_t n, uint64_t pool, enum engine_port from, int peer)
 {
-	struct engine_config cfg = {.pool_bytes = pool, .max_conns = n < 16 ? 16 : n, .seed = 1};
+	return crowd_start_places(c, n, n < 16 ? 16 : n, pool, from, peer);
+}
+
+bool crowd_start_places(struct crowd *c, uint32_t n, uint32_t places, uint64_t pool,
+			enum engine_port from, int peer)
+{
+	struct engine_config cfg = {.pool_bytes = pool, .max_conns = places, .seed = 1};
 	struct engine_sink sink = {
 		.ctx = c, .tx = sink_tx, .report = sink_report, .event = sink_event};
 	struct rule r = {.nnear = 1,
@@ -224,11 +231,12 @@ void crowd_hold(struct crowd *c, uint32_t i)
 }
 
 static void progress(struct crowd *c, uint32_t i, uint32_t missing_from, uint32_t missing_end,
-		     uint32_t room)
+		     uint32_t room, uint8_t reason)
 {
 	struct crowd_lane *l = &c->lane[i];
 	struct report r = about(c, i, REPORT_PROGRESS);
 
+	r.reason = reason;
 	r.seq = ++l->seq;
 	r.cum = psn_of(c, i, missing_from);
 	r.hi = missing_end == missing_from ? r.cum : l->psn;
@@ -247,7 +255,12 @@ static void progress(struct crowd *c, uint32_t i, uint32_t missing_from, uint32_
 
 void crowd_progress(struct crowd *c, uint32_t i)
 {
-	progress(c, i, c->lane[i].msn, c->lane[i].msn, FAR_ROOM);
+	progress(c, i, c->lane[i].msn, c->lane[i].msn, FAR_ROOM, REASON_NONE);
+}
+
+void crowd_place(struct crowd *c, uint32_t i)
+{
+	progress(c, i, c->lane[i].msn, c->lane[i].msn, FAR_ROOM, REASON_IDLE);
 }
 
 bool crowd_hold_all(struct crowd *c)
@@ -264,12 +277,12 @@ bool crowd_hold_all(struct crowd *c)
 
 void crowd_room(struct crowd *c, uint32_t i, uint32_t arrived, uint32_t packets)
 {
-	progress(c, i, arrived, arrived, packets);
+	progress(c, i, arrived, arrived, packets, REASON_NONE);
 }
 
 void crowd_report_hole(struct crowd *c, uint32_t i, uint32_t have)
 {
-	progress(c, i, CROWD_LEARN + 1, c->lane[i].msn - have, FAR_ROOM);
+	progress(c, i, CROWD_LEARN + 1, c->lane[i].msn - have, FAR_ROOM, REASON_NONE);
 }
 
 void crowd_close(struct crowd *c, uint32_t i)

@@ -32,7 +32,8 @@ struct crowd_lane {
 /**
  * struct crowd - @refuse: ports that have no room now, by a bit each; @impossible: ports that say
  * that they can never send this; @refused: frames that met either
- * @tx, @events, @reports: how much came out; @last: what went to the LAN last
+ * @tx, @events, @reports: how much came out; @last: what went to the LAN last; @asks_place: reports
+ * that say that the peer is to give an idle lane up
  * @sent: sees what lane @i's requests are sent on; may be NULL
  * @vlans: how many the lanes are spread over; to be set after crowd_start()
  */
@@ -44,7 +45,7 @@ struct crowd {
 	enum engine_port from;
 	uint32_t payload;
 	unsigned int refuse, impossible;
-	uint64_t tx[PORTS], refused, events[8], reports;
+	uint64_t tx[PORTS], refused, events[8], reports, asks_place;
 	struct template to_far, to_near;
 	unsigned int vlans;
 	void (*sent)(struct crowd *c, uint32_t i);
@@ -58,6 +59,9 @@ struct crowd {
 /** crowd_start - an engine and @n lanes that nobody has seen yet. @from: where their requests come
  *  from; @peer: 0, or PEER_NONE for an appliance alone. False when memory is short. */
 bool crowd_start(struct crowd *c, uint32_t n, uint64_t pool, enum engine_port from, int peer);
+/** crowd_start_places - in an engine with room for @places connections. */
+bool crowd_start_places(struct crowd *c, uint32_t n, uint32_t places, uint64_t pool,
+			enum engine_port from, int peer);
 void crowd_end(struct crowd *c);
 
 /** crowd_learn - requests and true ACKs of lane @i, until its halves are one connection. */
@@ -84,6 +88,8 @@ void crowd_report_hole(struct crowd *c, uint32_t i, uint32_t have);
 /** crowd_room - the peer has the first @arrived of what lane @i ever sent, knows of no more, and
  *  can take @packets beyond what was sent. */
 void crowd_room(struct crowd *c, uint32_t i, uint32_t arrived, uint32_t packets);
+/** crowd_place - the peer has all that lane @i has sent, and wants its place for another one. */
+void crowd_place(struct crowd *c, uint32_t i);
 /** crowd_close - the peer, who opened lane @i, closes it. */
 void crowd_close(struct crowd *c, uint32_t i);
 
