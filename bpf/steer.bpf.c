@@ -26,6 +26,10 @@
  *
  * A reply that comes from the wrong side (a loop, a moved host) is thus not taken.
  *
+ * A VLAN tag is part of a connection's name, so there may be one only. Frames with two, or with a
+ * service tag (802.1ad), are not taken: behind one outer tag two customers may use the same
+ * addresses and queue pair numbers.
+ *
  * IP fragments, IPv4 options and IPv6 extension headers are not taken: a RoCEv2 sender makes none
  * of them, and the daemon's parser would refuse them.
  *
@@ -48,13 +52,12 @@
 
 #define VLAN_HLEN	   4
 #define VLAN_VID_MASK	   0x0fff
-#define VLAN_TAGS	   2
 #define IP4_HLEN	   20
 #define IP6_HLEN	   40
 #define UDP_HLEN	   8
 #define ROCE_MIN	   (12 + 4) /* BTH and ICRC */
 #define IP4_MORE_OR_OFFSET 0x3fff   /* all of frag_off but DF and the reserved bit */
-#define HEADERS_MAX	   (ETH_HLEN + VLAN_TAGS * VLAN_HLEN + IP6_HLEN + UDP_HLEN + ROCE_MIN)
+#define HEADERS_MAX	   (ETH_HLEN + VLAN_HLEN + IP6_HLEN + UDP_HLEN + ROCE_MIN)
 
 #define NEXTHDR_HOP	 0
 #define NEXTHDR_ROUTING	 43
@@ -141,16 +144,6 @@ static __always_inline int is_tag(__u16 ethertype)
 	return ethertype == ETH_P_8021Q || ethertype == ETH_P_8021AD;
 }
 
-/* Step over a second tag. */
-static __always_inline int skip_tag(const __u8 **p, const __u8 *end, __u16 *type)
-{
-	if (*p + VLAN_HLEN > end)
-		return 0;
-	*type = load16(*p + 2);
-	*p += VLAN_HLEN;
-	return 1;
-}
-
 /*
  * Fill @f from the headers at @p. Returns STEER_TAKEN when this is RoCEv2 (whether a rule wants it
  * is the caller's question), else the counter that says why not.
@@ -164,22 +157,19 @@ static __always_inline enum steer_counter parse(const __u8 *p, const __u8 *end, 
 		return STEER_RUNT;
 	type = load16(p + 12);
 	p += ETH_HLEN;
-	if (is_tag(type)) {
+	if (type == ETH_P_8021Q) {
 		if (p + VLAN_HLEN > end)
 			return STEER_RUNT;
-		/* the outer tag decides, as it does in the bridge */
 		f->vid = load16(p) & VLAN_VID_MASK;
 		if (f->vid == STEER_UNTAGGED)
 			return STEER_OTHER; /* a reserved id, and our index for "no tag" */
+		if (!f->vid)
+			f->vid = STEER_UNTAGGED; /* a priority tag: as frame_parse() has it */
 		type = load16(p + 2);
 		p += VLAN_HLEN;
-		if (is_tag(type)) {
-			if (!skip_tag(&p, end, &type))
-				return STEER_RUNT;
-		} else if (!f->vid) {
-			f->vid = STEER_UNTAGGED; /* a priority tag: as frame_parse() has it */
-		}
 	}
+	if (is_tag(type))
+		return STEER_TAGS;
 
 	if (type == ETH_P_IP) {
 		if (p + IP4_HLEN > end)

@@ -52,7 +52,7 @@ struct steer_prefix {
  * can translate. While it is away they are dropped, on either port.
  * @src, @dst: IPv4 as v4-mapped IPv6
  * @dqpn: host order
- * @vid: VLAN id of the outermost tag, STEER_UNTAGGED without one or with a priority tag only
+ * @vid: VLAN id, STEER_UNTAGGED without a tag or with a priority tag
  */
 struct steer_held {
 	__u8 src[16], dst[16];
@@ -105,6 +105,7 @@ enum steer_counter {
 	STEER_NO_SOCKET, /* no socket on this queue: passed up */
 	STEER_TOO_LONG,	 /* above max_frame: passed up */
 	STEER_RUNT,	 /* too short to look at: passed up */
+	STEER_TAGS,	 /* two VLAN tags, or a service tag: passed up */
 	STEER_FENCED,	 /* dropped: would be passed up, but only the daemon can translate it */
 	STEER_COUNTERS,
 };

@@ -104,6 +104,7 @@ static const struct {
 	[STEER_NO_SOCKET] = {"no-socket", "frames of a queue without a socket, to the kernel"},
 	[STEER_TOO_LONG] = {"too-long", "frames longer than can be handed over, to the kernel"},
 	[STEER_RUNT] = {"runt", "frames too short to look at, to the kernel"},
+	[STEER_TAGS] = {"tags", "frames with two VLAN tags or a service tag, to the kernel"},
 	[STEER_FENCED] =
 		{"held",
 		 "frames dropped because only the daemon can translate them, and did not get them"},

@@ -44,7 +44,7 @@ struct afxdp_prefix {
  * @single_buffer: do without multi-buffer even where the kernel has it
  * @near, @far: prefixes on the LAN side and beyond the WAN; copied
  * @vlan_rules: [vlan id] -> rules that take this VLAN, [STEER_UNTAGGED] for untagged frames; 4096
- *             words. The outermost tag counts. Priority-tagged frames count as untagged.
+ *             words. Priority-tagged frames count as untagged.
  * @frames:    chunks of 4 KiB in the UMEM (AFXDP_FRAMES when 0)
  * @file:      descriptor of a file in memory that the UMEM is to be in, so that the next process
  *             need not wait for other pages, 0: none. Nobody else may use it at the same time

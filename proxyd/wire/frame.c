@@ -15,6 +15,10 @@
  * the ICRC masks. A frame that its receiver will drop for it, however often it is resent, must
  * never be taken into custody.
  *
+ * One VLAN tag (0x8100) is understood, and is part of a connection's key. Frames with two, or with
+ * a service tag (0x88a8), are somebody else's business: the networks of two customers may have the
+ * same addresses and queue pair numbers behind the same outer tag.
+ *
  * This runs once a packet: one pass, offsets added up from the opcode's row, no loop.
  */
 #include "wire/frame.h"
@@ -28,17 +32,11 @@
 #define ETHERTYPE_IP4  0x0800
 #define ETHERTYPE_IP6  0x86dd
 #define ETHERTYPE_CTAG 0x8100
-#define ETHERTYPE_STAG 0x88a8
 #define VLAN_HLEN_     4
 #define IP4_HLEN       20
 #define IP6_HLEN       40
 #define UDP_HLEN       8
 #define IPPROTO_UDP_   17
-
-static inline bool is_tag(uint16_t type)
-{
-	return type == ETHERTYPE_CTAG || type == ETHERTYPE_STAG;
-}
 
 /* From the UDP header on, the same for both IP versions. @end: where the IP packet ends. */
 static inline enum frame_verdict parse_udp(const uint8_t *data, uint32_t l4, uint32_t end,
@@ -170,20 +168,14 @@ enum frame_verdict frame_parse(const uint8_t *data, uint32_t len, struct frame *
 	if (len < ETH_HLEN_)
 		return FRAME_TRUNCATED;
 	type = get_be16(data + 12);
-	if (__builtin_expect(is_tag(type), 0)) {
+	if (__builtin_expect(type == ETHERTYPE_CTAG, 0)) {
 		if (len < ETH_HLEN_ + VLAN_HLEN_)
 			return FRAME_TRUNCATED;
 		vlan = get_be16(data + 14) & 0xfff;
 		type = get_be16(data + 16);
 		l3 += VLAN_HLEN_;
-		if (is_tag(type)) {
-			if (len < ETH_HLEN_ + 2 * VLAN_HLEN_)
-				return FRAME_TRUNCATED;
-			type = get_be16(data + 20);
-			l3 += VLAN_HLEN_;
-		} else if (!vlan) {
+		if (!vlan)
 			vlan = FRAME_VLAN_NONE; /* a priority tag */
-		}
 	}
 	f->vlan = vlan;
 	f->l3 = (uint16_t)l3;

@@ -21,7 +21,8 @@
 #define FRAME_VLAN_NONE 0xffffu
 #define PAYLOAD_MAX	4096 /* the largest path MTU */
 /*
- * Longest headers: Ethernet, two VLAN tags, IPv6, UDP, BTH, AtomicETH. No accepted frame exceeds
+ * Longest headers: Ethernet, two VLAN tags (one is taken, frames with two are bridged on the same
+ * ports), IPv6, UDP, BTH, AtomicETH. No accepted frame exceeds
  * FRAME_MAX.
  */
 #define FRAME_HDR_MAX	(14 + 8 + 40 + 8 + 12 + 28)
@@ -34,7 +35,8 @@ struct ip_addr {
 
 enum frame_verdict {
 	FRAME_OK = 0,
-	FRAME_NOT_ROCE,	      /* not IP/UDP to port 4791, a fragment, or IP options: passes by */
+	FRAME_NOT_ROCE,	      /* not IP/UDP to port 4791, a fragment, IP options, a second tag or a
+			       * service tag: passes by */
 	FRAME_TRUNCATED,      /* shorter than its own headers or IP length say */
 	FRAME_BAD_LENGTH,     /* UDP and IP length disagree, or payload beyond what is allowed */
 	FRAME_BAD_PAD,	      /* pad count beyond the payload, or payload not a multiple of 4 */
@@ -55,8 +57,8 @@ enum frame_verdict {
  * @payload_len: bytes of payload without the pad
  * @icrc:        offset of the ICRC (len - 4)
  * @ip6:         IPv6
- * @vlan:        VLAN id of the outermost tag, FRAME_VLAN_NONE without one, or where the only one is
- *               a priority tag (VLAN id 0): NICs may set that in one direction only
+ * @vlan:        VLAN id, FRAME_VLAN_NONE without a tag, or with a priority tag (VLAN id 0): NICs
+ *               may set that in one direction only
  * @src, @dst:   addresses, v4-mapped for IPv4
  * @sport:       UDP source port
  * @icrc_right:  set by whoever has checked the ICRC, so that nobody checks it again

@@ -155,6 +155,7 @@ const char *const counter_name[STEER_COUNTERS] = {
 	[STEER_TAKEN] = "taken",       [STEER_OTHER] = "other", [STEER_NO_RULE] = "no rule",
 	[STEER_FRAGMENT] = "fragment", [STEER_STALE] = "stale", [STEER_NO_SOCKET] = "no socket",
 	[STEER_TOO_LONG] = "too long", [STEER_RUNT] = "runt",	[STEER_FENCED] = "held",
+	[STEER_TAGS] = "tags",
 };
 
 enum steer_counter judge(const char *name, enum steer_side side, const uint8_t *frame, uint32_t len,

@@ -40,10 +40,10 @@ static inline uint8_t *wire_dup(const uint8_t *p, uint32_t n)
 enum wire_shape {
 	SHAPE_V4,
 	SHAPE_V4_TAG,
-	SHAPE_V4_QINQ,
+	SHAPE_V4_PRIO,
 	SHAPE_V6,
 	SHAPE_V6_TAG,
-	SHAPE_V6_QINQ,
+	SHAPE_V6_PRIO,
 	SHAPES
 };
 
@@ -55,13 +55,8 @@ static inline void wire_template(struct template *t, enum wire_shape shape)
 	ip_addr_parse(shape >= SHAPE_V6 ? "2001:db8::1" : "192.0.2.1", &src);
 	ip_addr_parse(shape >= SHAPE_V6 ? "2001:db8::2" : "192.0.2.2", &dst);
 	template_make(t, smac, dmac, shape % 3 ? 0x6123 : FRAME_VLAN_NONE, &src, &dst, 0xc123);
-	if (shape % 3 == 2) {
-		/* A service tag outside. */
-		memmove(t->hdr + 16, t->hdr + 12, t->len - 12);
-		memcpy(t->hdr + 12, "\x88\xa8\x00\x64", 4);
-		t->len += 4;
-		t->l3 += 4;
-	}
+	if (shape % 3 == 2)
+		put_be16(t->hdr + 14, 0x6000); /* a priority, and no VLAN */
 }
 
 /* Take a parsed packet apart into a specification. */
