@@ -14,6 +14,7 @@
 # make pictures   the README's, drawn from doc/pictures/bench-wan.txt; pictures-new: make bench-wan into that file first
 # make bench-scale  what many connections cost each other
 # make bench-wan, bench-link: goodput over distance and loss; links that are shared, lanes that begin (QUICK=1)
+# make bench-real  throughput of real daemons on real clocks, against bare hosts and plain forwarders (root, 6 minutes)
 # make bench-storage  storage commands over distance: an initiator's writes, a target's READs (QUICK=1)
 # make fuzz       each fuzzer for SECONDS=60
 # make model      models of the rules, every run of them within bounds, by spin

@@ -38,6 +38,9 @@
 /* Fifteen tries: a peer may have to wait for a processor. */
 #define CM_INTERVAL SECOND
 #define DREQ_WAIT   (10 * SECOND)
+/* The histogram of latencies: so many steps for each doubling, from 1 ns on. */
+#define LAT_STEPS   32u
+#define LAT_BINS    (64u * LAT_STEPS)
 
 static const char *const ops_words[] = {"send", "write", "read", "atomic", "mix", NULL};
 static const char *const personality_words[] = {"strict", "permissive", NULL};
@@ -93,6 +96,7 @@ static struct endpoint {
 	struct prng prng;
 	uint64_t now, started, first_at, last_at, rx_at, stop_posting_at;
 	uint64_t completed, errors, bytes, messages, rx_messages, rx_bytes, lat_sum, lat_max;
+	uint32_t lat_bin[LAT_BINS];
 	uint64_t gap_max; /* longest time from one completion to the next */
 	uint64_t gap;	  /* the same since what was told last */
 	enum rc_status first_error;
@@ -185,6 +189,27 @@ static void post_more(struct flow *f)
 	}
 }
 
+static unsigned int lat_bin(uint64_t ns)
+{
+	unsigned int log = 63 - (unsigned int)__builtin_clzll(ns | LAT_STEPS);
+
+	return log * LAT_STEPS + (unsigned int)((ns | LAT_STEPS) >> (log - 5)) % LAT_STEPS;
+}
+
+/* The latency in us that @share of the completed requests did not exceed, to within a 32nd. */
+static double lat_quantile(double share)
+{
+	uint64_t want = (uint64_t)(share * (double)ep.completed), seen = 0;
+
+	for (unsigned int i = 0; i < LAT_BINS; i++) {
+		seen += ep.lat_bin[i];
+		if (seen > want)
+			return (double)((LAT_STEPS + 1ull + i % LAT_STEPS) << (i / LAT_STEPS - 5)) /
+			       1e3;
+	}
+	return (double)ep.lat_max / 1e3;
+}
+
 static void on_complete(void *ctx, struct rc_qp *qp, const struct rc_completion *c)
 {
 	uint64_t lat = c->completed_at - c->posted_at;
@@ -200,6 +225,7 @@ static void on_complete(void *ctx, struct rc_qp *qp, const struct rc_completion 
 		ep.last_at = ep.now;
 		ep.lat_sum += lat;
 		ep.lat_max = lat > ep.lat_max ? lat : ep.lat_max;
+		ep.lat_bin[lat_bin(lat)]++;
 	} else {
 		if (!ep.errors++)
 			ep.first_error = c->status;
@@ -454,13 +480,15 @@ static void report(FILE *out)
 		"{\"role\":\"%s\",\"op\":\"%s\",\"messages\":%" PRIu64 ",\"bytes\":%" PRIu64
 		",\"rx-messages\":%" PRIu64 ",\"rx-bytes\":%" PRIu64 ",\"first-ns\":%" PRIu64
 		",\"last-ns\":%" PRIu64
-		",\"seconds\":%.6f,\"MBps\":%.3f,\"latency-us\":%.1f,\"latency-max-us\":%.1f,"
-		"\"gap-max-ms\":%.1f,\"gap-ms\":%.1f,",
+		",\"seconds\":%.6f,\"MBps\":%.3f,\"latency-us\":%.1f,\"latency-p50-us\":%.1f,"
+		"\"latency-p99-us\":%.1f,\"latency-max-us\":%.1f,\"gap-max-ms\":%.1f,\"gap-ms\":%."
+		"1f,",
 		opt.listen ? "listen" : "client", ops_words[opt.op], ep.completed, ep.bytes,
 		ep.rx_messages, ep.rx_bytes, ep.first_at, ep.last_at, sec,
 		sec > 0 ? (double)bytes / sec / 1e6 : 0,
 		ep.completed ? (double)ep.lat_sum / (double)ep.completed / 1e3 : 0,
-		(double)ep.lat_max / 1e3, (double)ep.gap_max / 1e6, (double)ep.gap / 1e6);
+		lat_quantile(0.5), lat_quantile(0.99), (double)ep.lat_max / 1e3,
+		(double)ep.gap_max / 1e6, (double)ep.gap / 1e6);
 	ep.gap = 0;
 	fprintf(out,
 		"\"retransmits\":%" PRIu64 ",\"timeouts\":%" PRIu64 ",\"hw-resends\":%" PRIu64
