@@ -30,6 +30,7 @@
 #define ROUNDS	    8	/* per turn */
 #define HOUSE_NS    50000000ull
 #define STOOD_NS    (4 * HOUSE_NS) /* no round for so long: this process was not let run */
+#define OVERRUN_NS  1000000ull	   /* how often the kernel is asked what the rings have lost */
 #define SECOND_NS   1000000000ull
 /* More than any ring holds. */
 #define LAST_ROUNDS 64
@@ -63,10 +64,25 @@ static void on_soon(void *ctx, const uint8_t *data, uint32_t len)
 	engine_rx_soon(d->engine, data, len);
 }
 
-static void on_datagram(void *ctx, unsigned int peer, const uint8_t *data, size_t len)
+void daemon_clock(struct daemon *d)
+{
+	uint64_t before = d->now;
+
+	d->now = loop_now();
+	if (d->now - before > STOOD_NS)
+		engine_stood_still(d->engine, before, d->now);
+}
+
+static void on_datagram(void *ctx, unsigned int peer, const uint8_t *data, size_t len,
+			uint64_t waited_ns)
 {
 	struct daemon *d = ctx;
 
+	/* This clock is read after the one that @waited_ns was taken from: in the other order a
+	 * datagram could seem to have arrived too early, and its delay would be the least. */
+	daemon_clock(d);
+	d->box.waited_ns = waited_ns;
+	engine_box(d->engine, &d->box);
 	session_rx(d->session, peer, data, len, d->now);
 }
 
@@ -254,13 +270,23 @@ static void tick(struct daemon *d)
 		capture_after(&d->capture, &d->view, d->now);
 }
 
-void daemon_clock(struct daemon *d)
+/* The engine answers a METER with what it had got when the METER arrived, so it has to know which
+ * frames may be on the other side of that moment. */
+static bool read_datagrams(struct daemon *d)
 {
-	uint64_t before = d->now;
+	uint64_t read = afxdp_wan_read(d->port);
+	int n;
 
-	d->now = loop_now();
-	if (d->now - before > STOOD_NS)
-		engine_stood_still(d->engine, before, d->now);
+	if (d->now >= d->overrun_at) {
+		d->overrun_at = d->now + OVERRUN_NS;
+		d->box.overrun = afxdp_overrun(d->port, STEER_WAN);
+	}
+	d->box.unread = afxdp_unread(d->port, STEER_WAN);
+	d->box.early = read - d->wan_read;
+	n = peer_socket_rx(d->sock, PEER_BUDGET, on_datagram, d);
+	if (n < PEER_BUDGET)
+		d->wan_read = read;
+	return n > 0;
 }
 
 /* Everything that is there now, in and out; returns when there will be more to do. */
@@ -276,7 +302,7 @@ static uint64_t one_round(struct daemon *d)
 	afxdp_soon(d->port, on_soon, d);
 	more |= afxdp_rx(d->port, RX_BUDGET, on_frame, d) > 0;
 	if (d->session)
-		more |= peer_socket_rx(d->sock, PEER_BUDGET, on_datagram, d) > 0;
+		more |= read_datagrams(d);
 	/* what it tells the engine belongs to this batch */
 	if (d->session && d->now >= session_deadline(d->session))
 		session_tick(d->session, d->now);
@@ -284,13 +310,14 @@ static uint64_t one_round(struct daemon *d)
 	if (d->session && !d->boots_known)
 		daemon_state_told(d);
 	deadline = d->next_house;
+	/* frames first: a METER must not overtake the frames that it counts */
+	waiting = afxdp_flush(d->port);
 	if (d->session) {
 		session_flush(d->session);
-		waiting = peer_socket_flush(d->sock);
+		waiting |= peer_socket_flush(d->sock);
 		t = session_deadline(d->session);
 		deadline = t < deadline ? t : deadline;
 	}
-	waiting |= afxdp_flush(d->port);
 	t = engine_deadline(d->engine);
 	if (!waiting)
 		d->tx_waits = 0;

@@ -47,6 +47,8 @@ struct daemon {
 	char state_path[STATE_PATH];
 	unsigned int orphans; /* connections that a former process held and that are lost */
 	struct engine *engine;
+	struct engine_box box;
+	uint64_t wan_read, overrun_at;
 	struct afxdp *port;
 	struct peer_socket *sock;
 	struct session *session;

@@ -368,6 +368,11 @@ void engine_rx(struct engine *e, enum engine_port port, const uint8_t *data, uin
 		rx_response(e, fl, &f);
 }
 
+void engine_box(struct engine *e, const struct engine_box *b)
+{
+	e->box = *b;
+}
+
 void engine_rx_report(struct engine *e, unsigned int peer, const struct report *r, uint64_t now_ns)
 {
 	batch_begin(e);

@@ -226,6 +226,21 @@ void engine_rx(struct engine *e, enum engine_port port, const uint8_t *data, uin
 #define ENGINE_SOON 12u
 void engine_rx_soon(struct engine *e, const uint8_t *data, uint32_t len);
 
+/**
+ * struct engine_box - how late this process reads what has arrived.
+ * @unread:    bytes, at most, in the receive rings of the WAN port
+ * @early:     bytes of that port that the engine was given since all datagrams of peers were last
+ *             read: a report that is read now may have arrived before them
+ * @overrun:   frames that those rings have lost so far
+ * @waited_ns: how long the report waited in the socket
+ */
+struct engine_box {
+	uint64_t unread, early, overrun, waited_ns;
+};
+
+/** engine_box - call it before engine_rx_report(); what it says holds until the next call. */
+void engine_box(struct engine *e, const struct engine_box *b);
+
 /** engine_rx_report - an authenticated report from peer @peer. */
 void engine_rx_report(struct engine *e, unsigned int peer, const struct report *r, uint64_t now_ns);
 

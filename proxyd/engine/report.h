@@ -103,12 +103,21 @@ struct order_rec {
  * @got_at, @got, @packets, @marked: when that came, ns by the sender's clock; bytes and packets
  *             that it had got by then, and packets of those with a congestion mark
  * @held_us:   how long ago that was
+ * @by_box:    the four below are known (an older version does not send them):
+ * @waited_us: how long that METER had waited in the socket before it was read
+ * @unread:    bytes that were in the receive rings when it was read: they may have arrived before
+ *             it, and @got does not have them
+ * @early:     bytes of @got, at most, that may have arrived after it
+ * @overrun:   packets from any peer that the receive rings had lost by then
  */
 struct meter {
 	uint64_t sent_at, sent;
 	uint64_t echo_at, echo_sent;
 	uint64_t got_at, got, packets, marked;
 	uint32_t held_us;
+	bool by_box;
+	uint32_t waited_us, unread, early;
+	uint64_t overrun;
 };
 
 /**

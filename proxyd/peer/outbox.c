@@ -100,6 +100,11 @@ int outbox_report(struct session *s, struct peer *p, const struct report *r)
 		plain = without_names(r);
 		r = &plain;
 	}
+	if (r->type == REPORT_METER && !(p->hello.features & PROTO_F_METER_BOX)) {
+		plain = *r;
+		plain.meter.by_box = false;
+		r = &plain;
+	}
 	/* Whole and valid before an older one is given up for it. */
 	n = proto_put_report(message, sizeof(message), r);
 	if (n < 0)

@@ -65,8 +65,10 @@ struct proto_challenge {
 /* It beats each 50 ms while it is up. 0x02, 0x08, 0x10, 0x40, 0x80: PEER_FEATURE_*
  * (engine/report.h) */
 #define PROTO_F_BEATS	   0x20u
+/* METER with what the receiving box did to it (struct meter, by_box) */
+#define PROTO_F_METER_BOX  0x100u
 /* What this version understands. */
-#define PROTO_FEATURES	   (PROTO_F_NAMES | PROTO_F_NAMES_RESP | PROTO_F_BEATS)
+#define PROTO_FEATURES	   (PROTO_F_NAMES | PROTO_F_NAMES_RESP | PROTO_F_BEATS | PROTO_F_METER_BOX)
 
 /**
  * struct proto_hello - who a node is and what it serves.

@@ -147,7 +147,7 @@ static void get_progress(struct in *i, struct report *r)
 	r->nholes = take_ranges(i, r->hole, REPORT_HOLES);
 }
 
-static bool get_meter(struct in *i, struct meter *m)
+static bool get_meter(struct in *i, uint8_t flags, struct meter *m)
 {
 	m->sent_at = take64(i);
 	m->sent = take64(i);
@@ -158,6 +158,13 @@ static bool get_meter(struct in *i, struct meter *m)
 	m->packets = take64(i);
 	m->marked = take64(i);
 	m->held_us = take32(i);
+	m->by_box = flags & F_METER_BOX;
+	if (m->by_box) {
+		m->waited_us = take32(i);
+		m->unread = take32(i);
+		m->early = take32(i);
+		m->overrun = take64(i);
+	}
 	return !i->bad;
 }
 
@@ -217,7 +224,7 @@ static bool get_report(struct in *i, enum report_type type, uint8_t flags, struc
 	memset(r, 0, sizeof(*r));
 	r->type = (uint8_t)type;
 	if (type == REPORT_METER)
-		return get_meter(i, &r->meter); /* it is about no lane */
+		return get_meter(i, flags, &r->meter); /* it is about no lane */
 	r->lane = take32(i);
 	r->gen = take32(i);
 	switch (type) {
@@ -284,6 +291,7 @@ static int flags_known(uint8_t type)
 	case PROTO_LANE_ANSWERS:
 		return F_ANSWERS_ANNOUNCE;
 	case PROTO_METER:
+		return F_METER_BOX;
 	case PROTO_LANE_NAMES:
 	case PROTO_HEARTBEAT:
 	case PROTO_BYE:

@@ -218,6 +218,8 @@ static uint8_t report_flags(const struct report *r)
 				 (r->differs ? F_PROGRESS_DIFFERS : 0));
 	case REPORT_RESP:
 		return r->announce ? F_ANSWERS_ANNOUNCE : 0;
+	case REPORT_METER:
+		return r->meter.by_box ? F_METER_BOX : 0;
 	case REPORT_CLOSE:
 		return r->by_opener ? F_CLOSE_BY_OPENER : 0;
 	case REPORT_ORDER:
@@ -239,6 +241,12 @@ static void give_meter(struct out *o, const struct meter *m)
 	give64(o, m->packets);
 	give64(o, m->marked);
 	give32(o, m->held_us);
+	if (!m->by_box)
+		return;
+	give32(o, m->waited_us);
+	give32(o, m->unread);
+	give32(o, m->early);
+	give64(o, m->overrun);
 }
 
 static void give_order(struct out *o, const struct report *r)

@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "engine/rule.h" /* PEER_MAX */
@@ -38,6 +39,9 @@
  * one that says something of every connection may have to say. */
 #define HELD	   128u
 #define HELD_BATCH 4096u
+
+/* The kernel's count of dropped datagrams, and the time of arrival. */
+#define CONTROL (CMSG_SPACE(sizeof(uint32_t)) + CMSG_SPACE(sizeof(struct timespec)))
 
 union sockaddr_any {
 	struct sockaddr sa;
@@ -72,10 +76,12 @@ struct peer_socket {
 	struct mmsghdr msg[BATCH];
 	struct iovec iov[BATCH];
 	union sockaddr_any from[BATCH];
-	_Alignas(struct cmsghdr) char control[BATCH][CMSG_SPACE(sizeof(uint32_t))];
+	_Alignas(struct cmsghdr) char control[BATCH][CONTROL];
 	uint8_t data[BATCH][SLOT];
 	struct held *held; /* a ring of @max_held: @nheld from @first_held on */
 	unsigned int first_held, nheld, max_held;
+	/* ns: when the latest batch was read, by both clocks; when the socket was last empty */
+	int64_t read_wall, read_at, empty_at;
 	bool wait; /* nothing leaves before peer_socket_flush() */
 };
 
@@ -141,6 +147,7 @@ static void prepare(struct peer_socket *ps)
 	if (getsockopt(ps->fd, SOL_SOCKET, SO_RCVBUF, &want, &len) == 0)
 		ps->stats.rcvbuf = (uint32_t)want;
 	setsockopt(ps->fd, SOL_SOCKET, SO_RXQ_OVFL, &on, sizeof(on));
+	setsockopt(ps->fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof(on));
 
 	for (unsigned int i = 0; i < BATCH; i++) {
 		ps->iov[i] = (struct iovec){.iov_base = ps->data[i], .iov_len = SLOT};
@@ -295,27 +302,54 @@ void peer_socket_unmap(struct peer_socket *ps, unsigned int peer)
 		memset(&ps->peer[peer], 0, sizeof(ps->peer[peer]));
 }
 
-static void count_drops(struct peer_socket *ps, struct msghdr *h)
+static int64_t ts_ns(const struct timespec *t)
 {
+	return (int64_t)t->tv_sec * 1000000000 + t->tv_nsec;
+}
+
+static int64_t clock_ns(clockid_t id)
+{
+	struct timespec t;
+
+	clock_gettime(id, &t);
+	return ts_ns(&t);
+}
+
+/* Reads what the kernel says about a datagram. Returns how long it waited in the socket, ns. The
+ * kernel's time stamp is of the wall clock, which may have been set since; but no datagram waited
+ * longer than since the socket was last empty. */
+static uint64_t read_control(struct peer_socket *ps, struct msghdr *h)
+{
+	int64_t waited = 0;
+
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(h); c; c = CMSG_NXTHDR(h, c)) {
+		struct timespec came;
 		uint32_t drops;
 
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SO_RXQ_OVFL)
+		if (c->cmsg_level != SOL_SOCKET)
 			continue;
-		memcpy(&drops, CMSG_DATA(c), sizeof(drops));
-		ps->stats.overrun += (uint32_t)(drops - ps->drops);
-		ps->drops = drops;
+		if (c->cmsg_type == SO_RXQ_OVFL) {
+			memcpy(&drops, CMSG_DATA(c), sizeof(drops));
+			ps->stats.overrun += (uint32_t)(drops - ps->drops);
+			ps->drops = drops;
+		} else if (c->cmsg_type == SO_TIMESTAMPNS) {
+			memcpy(&came, CMSG_DATA(c), sizeof(came));
+			waited = ps->read_wall - ts_ns(&came);
+		}
 	}
+	if (waited > ps->read_at - ps->empty_at)
+		waited = ps->read_at - ps->empty_at;
+	return waited > 0 ? (uint64_t)waited : 0;
 }
 
 static void deliver(struct peer_socket *ps, unsigned int i, peer_socket_fn fn, void *ctx)
 {
+	uint64_t waited = read_control(ps, &ps->msg[i].msg_hdr);
 	struct peer_socket_stats *st = &ps->stats;
 	struct ip_addr addr;
 	uint16_t port;
 	int peer;
 
-	count_drops(ps, &ps->msg[i].msg_hdr);
 	from_sockaddr(&ps->from[i], &addr, &port);
 	peer = find(ps, &addr, port);
 	if (peer < 0) {
@@ -326,7 +360,7 @@ static void deliver(struct peer_socket *ps, unsigned int i, peer_socket_fn fn, v
 		st->oversize++;
 	} else {
 		st->rx++;
-		fn(ctx, (unsigned int)peer, ps->data[i], ps->msg[i].msg_len);
+		fn(ctx, (unsigned int)peer, ps->data[i], ps->msg[i].msg_len, waited);
 	}
 }
 
@@ -335,6 +369,7 @@ int peer_socket_rx(struct peer_socket *ps, unsigned int budget, peer_socket_fn f
 	unsigned int total = 0;
 
 	while (!budget || total < budget) {
+		int64_t before = clock_ns(CLOCK_MONOTONIC);
 		unsigned int want = budget && budget - total < BATCH ? budget - total : BATCH;
 		int n;
 
@@ -347,19 +382,25 @@ int peer_socket_rx(struct peer_socket *ps, unsigned int budget, peer_socket_fn f
 		n = recvmmsg(ps->fd, ps->msg, want, MSG_DONTWAIT, NULL);
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+		if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+			ps->empty_at = before;
 			break;
+		}
 		if (n < 0) {
 			int e = errno;
 
 			ps->stats.rx_errors++;
 			return total ? (int)total : -e;
 		}
+		ps->read_wall = clock_ns(CLOCK_REALTIME);
+		ps->read_at = clock_ns(CLOCK_MONOTONIC);
 		for (int i = 0; i < n; i++)
 			deliver(ps, (unsigned int)i, fn, ctx);
 		total += (unsigned int)n;
-		if ((unsigned int)n < want)
+		if ((unsigned int)n < want) {
+			ps->empty_at = before;
 			break;
+		}
 	}
 	return (int)total;
 }

@@ -43,8 +43,10 @@ bool peer_socket_reaches(const struct peer_socket *ps, const struct ip_addr *add
 /** peer_socket_unmap - forget @peer's address. */
 void peer_socket_unmap(struct peer_socket *ps, unsigned int peer);
 
-/** peer_socket_fn - a datagram from @peer; @data valid during the call only. */
-typedef void (*peer_socket_fn)(void *ctx, unsigned int peer, const uint8_t *data, size_t len);
+/** peer_socket_fn - a datagram from @peer; @data valid during the call only. @waited_ns: how long
+ *  it had waited in the socket, 0 when not known. */
+typedef void (*peer_socket_fn)(void *ctx, unsigned int peer, const uint8_t *data, size_t len,
+			       uint64_t waited_ns);
 
 /**
  * peer_socket_rx - hand what is waiting to @fn, at most @budget datagrams (0: all), from known

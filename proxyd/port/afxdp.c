@@ -320,6 +320,27 @@ bool afxdp_restores(const struct afxdp *x)
 	return afxdp_strips(x, STEER_LAN) || afxdp_strips(x, STEER_WAN);
 }
 
+static bool kernel_stats(const struct afxdp *x, enum steer_side side, unsigned int queue,
+			 struct xdp_statistics *k)
+{
+	socklen_t len = sizeof(*k);
+
+	memset(k, 0, sizeof(*k));
+	return !getsockopt(xsk_socket__fd(x->port[side].q[queue].xsk), SOL_XDP, XDP_STATISTICS, k,
+			   &len);
+}
+
+uint64_t afxdp_overrun(const struct afxdp *x, enum steer_side side)
+{
+	struct xdp_statistics k;
+	uint64_t n = 0;
+
+	for (unsigned int i = 0; i < x->port[side].nq; i++)
+		if (kernel_stats(x, side, i, &k))
+			n += k.rx_dropped + k.rx_ring_full;
+	return n;
+}
+
 void afxdp_stats(struct afxdp *x, struct afxdp_stats *out)
 {
 	unsigned int i;
@@ -329,11 +350,9 @@ void afxdp_stats(struct afxdp *x, struct afxdp_stats *out)
 	steer_prog_counters(&x->prog, out->steer);
 	for (side = 0; side < STEER_SIDES; side++) {
 		for (i = 0; i < x->port[side].nq; i++) {
-			struct xdp_statistics k = {0};
-			socklen_t len = sizeof(k);
+			struct xdp_statistics k;
 
-			if (getsockopt(xsk_socket__fd(x->port[side].q[i].xsk), SOL_XDP,
-				       XDP_STATISTICS, &k, &len))
+			if (!kernel_stats(x, side, i, &k))
 				continue;
 			out->rx_dropped[side] += k.rx_dropped + k.rx_ring_full;
 			out->rx_bad_chunk[side] += k.rx_invalid_descs;

@@ -140,6 +140,16 @@ void afxdp_soon(struct afxdp *x, port_soon_fn fn, void *ctx);
 /** afxdp_rx - hand over up to @budget frames per socket; returns how many. Never blocks. */
 unsigned int afxdp_rx(struct afxdp *x, unsigned int budget, port_rx_fn fn, void *ctx);
 
+/** afxdp_unread - bytes at most that wait in the receive rings of that side. */
+uint64_t afxdp_unread(const struct afxdp *x, enum steer_side side);
+
+/** afxdp_wan_read - bytes that afxdp_rx() has handed over of the WAN side, so far. */
+uint64_t afxdp_wan_read(const struct afxdp *x);
+
+/** afxdp_overrun - frames that the kernel has dropped because the receive rings of that side were
+ *  full, so far. Makes system calls. */
+uint64_t afxdp_overrun(const struct afxdp *x, enum steer_side side);
+
 /**
  * afxdp_tx - queue one frame (copied). 0; -EAGAIN when there is no room: try after afxdp_flush();
  * -EMSGSIZE, -EINVAL when it can never be sent (longer than the kernel takes, shorter than its

@@ -161,6 +161,23 @@ static unsigned int rx_queue(struct afxdp *x, struct rxq *q, unsigned int budget
 	return frames;
 }
 
+uint64_t afxdp_unread(const struct afxdp *x, enum steer_side side)
+{
+	uint64_t n = 0;
+
+	for (unsigned int i = 0; i < x->port[side].nq; i++) {
+		const struct xsk_ring_cons *r = &x->port[side].q[i].rx;
+
+		n += __atomic_load_n(r->producer, __ATOMIC_ACQUIRE) - *r->consumer;
+	}
+	return n * AFXDP_CHUNK;
+}
+
+uint64_t afxdp_wan_read(const struct afxdp *x)
+{
+	return x->stats.rx_bytes[STEER_WAN];
+}
+
 unsigned int afxdp_rx(struct afxdp *x, unsigned int budget, port_rx_fn fn, void *ctx)
 {
 	unsigned int i, n = 0;

@@ -24,7 +24,7 @@
  * proto_get.c, proto_put.c, these tests, doc/peer-protocol.md. A reason is sent as its number: new
  * ones go to the end, and into that text.
  */
-_Static_assert(sizeof(struct report) == 1312, "struct report has changed: see above");
+_Static_assert(sizeof(struct report) == 1336, "struct report has changed: see above");
 _Static_assert(REASON_PATH_MTU == 14, "the order of reasons has changed: see above");
 
 static inline struct ip_addr v4(uint8_t last)
@@ -168,6 +168,18 @@ static inline struct report sample_meter(void)
 			  .held_us = 0xfffffffe},
 	};
 
+	return r;
+}
+
+static inline struct report sample_meter_by_box(void)
+{
+	struct report r = sample_meter();
+
+	r.meter.by_box = true;
+	r.meter.waited_us = 0xfedcba98;
+	r.meter.unread = 0x87654321;
+	r.meter.early = 5;
+	r.meter.overrun = 0x1020304050607080;
 	return r;
 }
 

@@ -76,6 +76,9 @@ static int sample(unsigned int i, uint8_t *buf, size_t room)
 	case 15:
 		r = sample_answers();
 		break;
+	case 16:
+		r = sample_meter_by_box();
+		break;
 	default:
 		return 0;
 	}
@@ -327,6 +330,8 @@ static void round_trip_reports(void **state)
 	round_trip_open();
 	round_trip_progress();
 	r = sample_meter();
+	round_trip_report(&r, PROTO_METER);
+	r = sample_meter_by_box();
 	round_trip_report(&r, PROTO_METER);
 
 	r = sample_order();

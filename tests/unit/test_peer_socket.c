@@ -38,12 +38,14 @@ static struct {
 	size_t len;
 	uint8_t data[SESSION_DATAGRAM_MAX];
 	uint32_t sum;
+	uint64_t waited_ns;
 } got;
 
-static void on_rx(void *ctx, unsigned int peer, const uint8_t *data, size_t len)
+static void on_rx(void *ctx, unsigned int peer, const uint8_t *data, size_t len, uint64_t waited_ns)
 {
 	assert_ptr_equal(ctx, &got);
 	got.n++;
+	got.waited_ns = waited_ns;
 	got.peer = peer;
 	got.len = len;
 	assert_true(len <= sizeof(got.data));
@@ -124,6 +126,36 @@ static void exchange(const struct ip_addr *listen_a, const struct ip_addr *liste
 	assert_int_equal(st.rx, 1);
 	assert_int_equal(st.unknown_source + st.oversize + st.tx_full + st.tx_errors + st.rx_errors,
 			 0);
+	peer_socket_close(a);
+	peer_socket_close(b);
+}
+
+static uint64_t clock_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* It is told how long a datagram waited: since it arrived, which was after the socket was empty. */
+static void waited(void **state)
+{
+	struct peer_socket *a = open_on(&lo4), *b = open_on(&lo4);
+	uint64_t empty = clock_now(), arrived;
+
+	(void)state;
+	assert_int_equal(peer_socket_map(a, 2, &lo4, peer_socket_port(b)), 0);
+	assert_int_equal(peer_socket_map(b, 15, &lo4, peer_socket_port(a)), 0);
+	assert_int_equal(peer_socket_rx(b, 0, on_rx, &got), 0);
+	peer_socket_send(a, 2, (const uint8_t *)"1", 1);
+	wait_until_waiting(b, 1);
+	arrived = clock_now();
+	while (clock_now() - arrived < 5000000)
+		sched_yield();
+	assert_int_equal(take(b, 0), 1);
+	assert_true(got.waited_ns >= 5000000);
+	assert_true(got.waited_ns <= clock_now() - empty);
 	peer_socket_close(a);
 	peer_socket_close(b);
 }
@@ -297,10 +329,12 @@ ssize_t sendto(int fd, const void *buf, size_t n, int flags, const struct sockad
 	return syscall(SYS_sendto, fd, buf, n, flags, to, to_len);
 }
 
-static void in_order(void *ctx, unsigned int peer, const uint8_t *data, size_t len)
+static void in_order(void *ctx, unsigned int peer, const uint8_t *data, size_t len,
+		     uint64_t waited_ns)
 {
 	unsigned int *next = ctx;
 
+	(void)waited_ns;
 	assert_int_equal(peer, 0);
 	assert_int_equal(len, 1);
 	assert_int_equal(data[0], (*next)++);
@@ -403,10 +437,12 @@ struct end {
 	unsigned int up;
 };
 
-static void end_rx(void *ctx, unsigned int peer, const uint8_t *data, size_t len)
+static void end_rx(void *ctx, unsigned int peer, const uint8_t *data, size_t len,
+		   uint64_t waited_ns)
 {
 	struct end *e = ctx;
 
+	(void)waited_ns;
 	session_rx(e->s, peer, data, len, e->now);
 }
 
@@ -500,7 +536,8 @@ int main(void)
 		cmocka_unit_test(both_families), cmocka_unit_test(batches),
 		cmocka_unit_test(strangers),	 cmocka_unit_test(addresses),
 		cmocka_unit_test(sessions),	 cmocka_unit_test(full_buffer),
-		cmocka_unit_test(batch),	 cmocka_unit_test(last_word),
+		cmocka_unit_test(batch),	 cmocka_unit_test(waited),
+		cmocka_unit_test(last_word),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, NULL);

@@ -21,6 +21,7 @@
 #define LAN	3.125e9 /* bytes per second */
 #define LINK	1.25e9
 #define SENDERS 2
+#define ROUND_S 1e-4
 
 /* A METER that left and whose echo is not back yet. */
 struct meter_sent {
@@ -28,9 +29,21 @@ struct meter_sent {
 	double back;
 };
 
+/**
+ * struct box - a receiver that is slower than the link: its process runs @runs s of each @every,
+ * and reads @rate bytes per second then, in rounds of ROUND_S: frames, then METERs.
+ * @ring:   bytes that wait for it at most; 0: there is no such receiver
+ * @unread: bytes that wait; @next: s, of its next round; @overrun: packets lost
+ */
+struct box {
+	double ring, runs, every, rate;
+	double unread, next;
+	uint64_t overrun;
+};
+
 struct sender {
 	struct rate rate;
-	double tokens, next, delivered;
+	double tokens, next, delivered, sent_warm;
 	uint64_t sent, got, packets, marked;
 	struct meter_sent meter[METERS];
 	uint32_t head, tail;
@@ -48,11 +61,15 @@ struct sender {
  * @passed: bytes per second that pass by unpaced, besides, on the first sender's side, for
  *          @passed_for s from each half second of the first three on
  * @begins: until then it has little to send
+ * @box:    the first sender's receiver, instead of a link
+ * @offered: bytes per second that hosts have to send at most, 0: any number
  * @busy:   share of the time in which hosts have something to send, in turns of 0.2 s
  */
 struct model {
 	double link, rtt, queue, noise, marks, others, changes, later, busy, second;
 	double still, still_for, still_every, passed, passed_for, begins;
+	struct box box;
+	double offered;
 	unsigned int senders;
 	enum rate_share share[SENDERS];
 	double seconds, warm;
@@ -84,6 +101,44 @@ static bool enters(struct model *m)
 	return true;
 }
 
+static void box_rx(struct box *b)
+{
+	if (b->unread + PACKET > b->ring)
+		b->overrun++;
+	else
+		b->unread += PACKET;
+}
+
+/* Its clock is half a round trip behind the sender's, so that what is sent is there at once. */
+static void box_round(struct model *m, struct sender *s, double t)
+{
+	struct box *b = &m->box;
+	double n = floor(fmin(b->unread, b->rate * ROUND_S) / PACKET);
+	uint32_t i;
+
+	if (t < b->next || fmod(t, b->every) > b->runs)
+		return;
+	b->next = t + ROUND_S;
+	b->unread -= n * PACKET;
+	s->got += (uint64_t)(n * PACKET);
+	s->packets += (uint64_t)n;
+	s->delivered += t > m->warm ? n * PACKET : 0;
+	for (i = s->tail; i != s->head; i++) {
+		struct meter_sent *x = &s->meter[i % METERS];
+
+		if (x->back < INFINITY)
+			continue;
+		x->s.got_at = (uint64_t)((t + m->rtt / 2) * 1e9) + 12345678;
+		x->s.got = s->got;
+		x->s.packets = s->packets;
+		x->s.waited = (uint64_t)(t * 1e9) + 1 - x->s.sent_at;
+		x->s.unread = (uint64_t)b->unread;
+		x->s.early = (uint64_t)(n * PACKET);
+		x->s.overrun = b->overrun;
+		x->back = t + m->rtt;
+	}
+}
+
 static void send(struct model *m, struct sender *s, double t)
 {
 	double pace = (double)rate_pace(&s->rate);
@@ -93,11 +148,18 @@ static void send(struct model *m, struct sender *s, double t)
 		pace = LAN;
 	if (t < m->begins)
 		pace = fmin(pace, LINK / 10);
+	if (m->offered > 0)
+		pace = fmin(pace, m->offered);
 	s->tokens = idle ? 0 : fmin(s->tokens + pace * STEP_S, 65536);
 	if (s == &m->s[0] && t < 3 && fmod(t, 0.5) < m->passed_for)
 		s->tokens += m->passed * STEP_S;
 	for (; s->tokens >= PACKET; s->tokens -= PACKET) {
 		s->sent += (uint64_t)PACKET;
+		s->sent_warm += t > m->warm ? PACKET : 0;
+		if (m->box.ring > 0) {
+			box_rx(&m->box);
+			continue;
+		}
 		if (!enters(m) || prng_hit(&m->rng, m->noise))
 			continue;
 		s->got += (uint64_t)PACKET;
@@ -116,7 +178,7 @@ static void meter(struct model *m, struct sender *s, double t)
 		const struct meter_sent *x = &s->meter[s->tail++ % METERS];
 		uint64_t now = (uint64_t)(t * 1e9) + 1;
 
-		rate_heard(&s->rate, &x->s, now - x->s.sent_at, now);
+		rate_heard(&s->rate, &x->s, now - x->s.sent_at - x->s.waited, now);
 	}
 	if (t < s->next)
 		return;
@@ -128,7 +190,7 @@ static void meter(struct model *m, struct sender *s, double t)
 		      .got = s->got,
 		      .packets = s->packets,
 		      .marked = s->marked},
-		.back = t + way + m->rtt / 2 + jitter,
+		.back = m->box.ring > 0 ? INFINITY : t + way + m->rtt / 2 + jitter,
 	};
 	s->head -= stands_still(m, t) > 0 && m->queue - m->queued < PACKET; /* lost */
 }
@@ -151,6 +213,8 @@ static void run(struct model *m)
 		for (unsigned int i = 0; i < m->senders; i++) {
 			unsigned int n = prng_hit(&m->rng, 0.5) ? i : m->senders - 1 - i;
 
+			if (!n && m->box.ring > 0)
+				box_round(m, &m->s[0], t);
 			if (!n || t >= m->second)
 				send(m, &m->s[n], t);
 			if (!i || t >= m->second)
@@ -182,6 +246,60 @@ static struct model *model(struct model m)
 }
 
 /* ---- tests ---- */
+
+/* A link that is faster than the receiver, whose process runs a part of the time. */
+static struct model *boxed(double rtt, double runs, double every, double offered)
+{
+	struct model *m = model((struct model){
+		.rtt = rtt,
+		.box = {.ring = 8e6, .runs = runs, .every = every, .rate = LINK},
+		.link = offered > 0 ? offered : LINK * runs / every,
+		.offered = offered,
+		.seconds = 4,
+		.warm = 2,
+	});
+
+	run(m);
+	print_message(
+		"%.1f ms, %.0f of %.0f ms: %.3f of what it reads, %.2f sent for each, %u cuts\n",
+		rtt * 1e3, runs * 1e3, every * 1e3, share(m), m->s[0].sent_warm / m->s[0].delivered,
+		(unsigned int)m->s[0].rate.cuts);
+	return m;
+}
+
+static const double box_rtt[] = {0.0002, 0.002, 0.02, 0.1};
+
+/* The pace is what the process reads, and its ring does not lose much more than that. */
+static void slow_box(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < 4; i++) {
+		struct model *m = boxed(box_rtt[i], 0.001, 0.005, 0);
+
+		assert_int_equal(m->s[0].rate.cause, RATE_BOX);
+		assert_true(share(m) > 0.9);
+		assert_true(m->s[0].sent_warm < 1.25 * m->s[0].delivered);
+		free(m);
+	}
+}
+
+/* Frames that wait for the process are neither lost nor a queue of the link: while it can read all
+ * that hosts send, there is no limit. */
+static void late_box(void **state)
+{
+	static const double every[] = {0.002, 0.006, 0.018};
+
+	(void)state;
+	for (size_t i = 0; i < 4; i++)
+		for (size_t j = 0; j < 3; j++) {
+			struct model *m = boxed(box_rtt[i], every[j] / 2, every[j], LINK / 3);
+
+			assert_int_equal(m->s[0].rate.phase, RATE_OPEN);
+			assert_int_equal(m->s[0].rate.cuts, 0);
+			assert_true(share(m) > 0.99);
+			free(m);
+		}
+}
 
 static void alone(void **state)
 {
@@ -647,6 +765,8 @@ int main(void)
 		cmocka_unit_test(little_to_send),
 		cmocka_unit_test(nothing_arrived),
 		cmocka_unit_test(strange_samples),
+		cmocka_unit_test(slow_box),
+		cmocka_unit_test(late_box),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

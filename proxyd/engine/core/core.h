@@ -184,6 +184,8 @@ unsigned int flow_link(const struct engine *e, const struct flow *fl);
 void meter_got(struct engine *e, const struct frame *f);
 void meter_tick(struct engine *e);
 void meter_rx(struct engine *e, unsigned int peer, const struct report *r);
+/** peer_late_us - how late the peer of @l may read what has arrived there (rate_late_ns()). */
+uint32_t peer_late_us(const struct engine *e, const struct lane *l);
 /** meter_limits - e->cfg has another wan_rate or wan_auto; @was_auto: the one before. */
 void meter_limits(struct engine *e, bool was_auto);
 /** meter_forget - the peer has begun to count anew. */

@@ -21,7 +21,7 @@
 #define PER_ROUND_TRIP 8u
 /* A METER with all its headers is less than this: a hundredth of the pace is ... A longer interval
  * would cost more than it saves: a pace that is too low is found out by METERs only. */
-#define METER_BYTES    180u
+#define METER_BYTES    200u
 #define METER_SHARE    100u
 /* METERs are answered for so long after the peer's latest one. */
 #define LISTENS_NS     (5 * NSEC_PER_SEC)
@@ -52,6 +52,13 @@ unsigned int flow_link(const struct engine *e, const struct flow *fl)
 	int peer = fl->rule >= 0 ? e->rules[fl->rule].peer : fl->lane.peer;
 
 	return peer < 0 || peer >= PEER_MAX ? LINK_ALONE : (unsigned int)peer;
+}
+
+uint32_t peer_late_us(const struct engine *e, const struct lane *l)
+{
+	if (l->peer == PEER_NONE)
+		return 0;
+	return (uint32_t)(rate_late_ns(&e->link[l->peer].rate) / NSEC_PER_USEC);
 }
 
 void meter_got(struct engine *e, const struct frame *f)
@@ -116,6 +123,20 @@ void meter_forget(struct engine *e, unsigned int peer)
 	rate_forget(link_rate(e, peer));
 }
 
+static uint32_t clamp32(uint64_t n)
+{
+	return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
+}
+
+static void heard_by_box(const struct engine *e, struct meter *m)
+{
+	m->by_box = true;
+	m->waited_us = clamp32(e->box.waited_ns / NSEC_PER_USEC);
+	m->unread = clamp32(e->box.unread);
+	m->early = clamp32(e->box.early);
+	m->overrun = e->box.overrun;
+}
+
 void meter_rx(struct engine *e, unsigned int peer, const struct report *r)
 {
 	const struct meter *m = &r->meter;
@@ -128,6 +149,10 @@ void meter_rx(struct engine *e, unsigned int peer, const struct report *r)
 		.got = m->got,
 		.packets = m->packets,
 		.marked = m->marked,
+		.waited = (uint64_t)m->waited_us * NSEC_PER_USEC,
+		.unread = m->unread,
+		.early = m->early,
+		.overrun = m->overrun,
 	};
 
 	if (m->echo_at > e->now || m->echo_sent > k->sent) {
@@ -145,6 +170,8 @@ void meter_rx(struct engine *e, unsigned int peer, const struct report *r)
 		.marked = k->marked,
 	};
 	k->heard_at = e->now;
+	heard_by_box(e, &k->heard);
+	held += (uint64_t)m->waited_us * NSEC_PER_USEC + e->box.waited_ns;
 	if (e->cfg.wan_auto && m->echo_at && e->now - m->echo_at >= held)
 		rate_heard(link_rate(e, peer), &s, e->now - m->echo_at - held, e->now);
 }

@@ -31,6 +31,14 @@
  * each round until the link is full again. What then arrives either is more, or says the same
  * and is believed.
  *
+ * The peer's process reads frames from a ring and METERs from a socket, and may be late with
+ * either. So when it reads a METER, frames that came before it may be unread, and frames that came
+ * after it may be counted. The peer says how many bytes that can be (@unread, @early), and they are
+ * never taken for lost: a window shows the loss that remains if all of them arrived, and is
+ * extended until they are a small part of it. The delay ends when the METER arrived, not when it
+ * was read. The peer counts the packets that its rings lost (@overrun). Then the receiver is the
+ * bottleneck, and the pace goes down to what it reads, as for a full link.
+ *
  * Somebody else shares the link when it is full although we did not go faster, or carries another
  * share of it than last time. Then each sign of a full link costs a part of the pace and what is
  * added in a round is a constant, so that two such controllers, or this one and TCP, come to
@@ -50,68 +58,75 @@
 #include "engine/core/lane.h" /* NSEC_PER_* */
 
 /* More than hosts have under way on most links, little beside what a long and fast one holds. */
-#define FIRST_BYTES   268435456.0
-#define WINDOW_NS     (4 * NSEC_PER_MSEC)
-#define WINDOW_BYTES  (256u << 10)
+#define FIRST_BYTES    268435456.0
+#define WINDOW_NS      (4 * NSEC_PER_MSEC)
+#define WINDOW_BYTES   (256u << 10)
 /* Where that would take long: enough to tell loss from chance, if so many packets are lost. */
-#define WINDOW_LEAST  (64u << 10)
-#define LOST_LEAST    4.0
+#define WINDOW_LEAST   (64u << 10)
+#define LOST_LEAST     4.0
+/* A window is extended while more than this part of it may have arrived without being counted. */
+#define UNCOUNTED_MOST 0.002
 /* The clocks drift, and routes change: the least delay is of the latest 10 to 20 s. */
-#define LEAST_NS      (10 * NSEC_PER_SEC)
+#define LEAST_NS       (10 * NSEC_PER_SEC)
 /* Samples further apart are not of one time. */
-#define GAP_NS	      (2 * NSEC_PER_SEC)
+#define GAP_NS	       (2 * NSEC_PER_SEC)
 /* Loss beyond noise that is a sign, and as many standard deviations of chance besides. */
-#define LOSS_BEYOND   0.004
+#define LOSS_BEYOND    0.004
 /* Without a queue there is no buffer that overflows: it takes more to be a sign. */
-#define LOSS_NO_QUEUE 0.05
-#define QUEUE_SOME_NS (300 * NSEC_PER_USEC)
+#define LOSS_NO_QUEUE  0.05
+#define QUEUE_SOME_NS  (300 * NSEC_PER_USEC)
 /* What is taken for noise without a test. */
-#define NOISE_MOST    0.02
-#define CHANCES	      4.5
-#define PACKET_BYTES  4096.0
-#define MARKS_MANY    0.1
+#define NOISE_MOST     0.02
+#define CHANCES	       4.5
+#define PACKET_BYTES   4096.0
+#define MARKS_MANY     0.1
+/* Share of the packets that the peer's rings lose. */
+#define OVERRUN_MANY   0.01
+/* How late the peer's process was at most fades by this part with each sample. */
+#define LATE_FADES     128u
+#define LATE_MOST      (100 * NSEC_PER_MSEC)
 /* A queue of a tenth of the round trip is a sign. */
-#define QUEUE_MIN_NS  NSEC_PER_MSEC
-#define CRUISE_MIN    8u
-#define CRUISE_MAX    64u
-#define STEP_MIN      0.01
-#define STEP_MAX      1.0
-#define TRIM_MAX      0.03
+#define QUEUE_MIN_NS   NSEC_PER_MSEC
+#define CRUISE_MIN     8u
+#define CRUISE_MAX     64u
+#define STEP_MIN       0.01
+#define STEP_MAX       1.0
+#define TRIM_MAX       0.03
 /* Below what arrived, so that a queue becomes shorter; how deep at most, and at once. */
-#define BELOW	      0.97
-#define BELOW_MOST    0.7
+#define BELOW	       0.97
+#define BELOW_MOST     0.7
 /* Loss of more, and less than that part of what has arrived before, is doubted; two windows of a
  * full link that agree so far are not. */
-#define DOUBT_LOSS    0.5
-#define DOUBT_PART    0.5
-#define AGREE	      0.25
-#define CUT_MOST      8
+#define DOUBT_LOSS     0.5
+#define DOUBT_PART     0.5
+#define AGREE	       0.25
+#define CUT_MOST       8
 /* Rounds of DOWN in which a queue of ours must have gone. */
-#define DRAIN_ROUNDS  6u
+#define DRAIN_ROUNDS   6u
 /* What others are left, after loss and after a queue. */
-#define YIELD_LOSS    0.85
-#define YIELD_QUEUE   0.93
-#define YIELD_BACK    0.5
-#define RIVAL_ROUNDS  100u
-#define RIVAL_REST    3u
-#define RIVAL_SHIFT   0.02
+#define YIELD_LOSS     0.85
+#define YIELD_QUEUE    0.93
+#define YIELD_BACK     0.5
+#define RIVAL_ROUNDS   100u
+#define RIVAL_REST     3u
+#define RIVAL_SHIFT    0.02
 /* So much more than the pace is sent only when packets pass by unpaced. */
-#define BEYOND_PACE   1.1
+#define BEYOND_PACE    1.1
 /* What begins at once becomes held in a few round trips, or is told to go back, or waits for its
  * timer (537 ms at soft-RoCE's default). What fills the link FLOOD_LASTS after it did so first does
  * not end by itself. It has ended when it did not for FLOOD_ENDS. */
-#define FLOOD_LASTS   (300 * NSEC_PER_MSEC)
-#define FLOOD_ENDS    (1500 * NSEC_PER_MSEC)
-#define START_GROWTH  1.5
+#define FLOOD_LASTS    (300 * NSEC_PER_MSEC)
+#define FLOOD_ENDS     (1500 * NSEC_PER_MSEC)
+#define START_GROWTH   1.5
 /* So much more than what was had when the link was last full: it has become faster. */
-#define BEYOND	      1.05
-#define RIVAL_STEP    262144.0 /* bytes per round trip more in each round */
-#define PACE_MIN      125000.0 /* bytes per second */
-#define PACE_MAX      1e12
+#define BEYOND	       1.05
+#define RIVAL_STEP     262144.0 /* bytes per round trip more in each round */
+#define PACE_MIN       125000.0 /* bytes per second */
+#define PACE_MAX       1e12
 
 /* What the samples since the latest change tell. Rates in bytes per second, shares of 1. */
 struct sight {
-	double sent, delivered, loss, marks;
+	double sent, delivered, loss, marks, overrun;
 	double bytes;
 	int64_t queue, longest; /* ns, at its shortest and longest */
 };
@@ -131,7 +146,8 @@ const char *rate_cause_name(enum rate_cause c)
 	static const char *const names[RATE_CAUSES] = {[RATE_NOTHING] = "none",
 						       [RATE_LOSS] = "loss",
 						       [RATE_QUEUE] = "queue",
-						       [RATE_MARKS] = "marks"};
+						       [RATE_MARKS] = "marks",
+						       [RATE_BOX] = "receiver"};
 
 	return c < RATE_CAUSES ? names[c] : "?";
 }
@@ -168,6 +184,12 @@ uint64_t rate_pace(const struct rate *r)
 	return r->limit && (!pace || pace > r->limit) ? r->limit : pace;
 }
 
+/* What is sent at a new pace is seen after this time at the earliest. */
+static uint64_t turn_ns(const struct rate *r)
+{
+	return r->rtt > WINDOW_NS ? r->rtt : WINDOW_NS;
+}
+
 uint64_t rate_queue_ns(const struct rate *r)
 {
 	return r->delay > r->least ? (uint64_t)(r->delay - r->least) : 0;
@@ -183,7 +205,12 @@ static void set_pace(struct rate *r, double pace, uint64_t now)
 
 static int64_t delay_of(const struct rate_sample *s)
 {
-	return (int64_t)(s->got_at - s->sent_at);
+	return (int64_t)(s->got_at - s->waited - s->sent_at);
+}
+
+static const struct rate_sample *sample_at(const struct rate *r, uint32_t back)
+{
+	return &r->sample[(r->head + RATE_SAMPLES - back) % RATE_SAMPLES];
 }
 
 static void sample_delay(struct rate *r, int64_t delay, uint64_t now)
@@ -200,17 +227,31 @@ static void sample_delay(struct rate *r, int64_t delay, uint64_t now)
 
 /* ---- what is seen ---- */
 
-static const struct rate_sample *sample_at(const struct rate *r, uint32_t back)
-{
-	return &r->sample[(r->head + RATE_SAMPLES - back) % RATE_SAMPLES];
-}
-
 /* As many as take a few round trips at this pace. */
 static uint64_t window_bytes(const struct rate *r)
 {
 	double some = r->pace * 4 * (double)r->rtt / 1e9;
 
 	return r->pace > 0 ? (uint64_t)fmin(fmax(some, WINDOW_LEAST), WINDOW_BYTES) : WINDOW_BYTES;
+}
+
+/* Bytes sent between @first and @last that the peer may have without having counted them between
+ * the two: unread at @last, or counted before @first. */
+static uint64_t uncounted(const struct rate_sample *first, const struct rate_sample *last)
+{
+	return last->unread + first->early;
+}
+
+/* The share of the packets that reached the peer and found no room in its rings. A process that
+ * took over from another one counts from 0. */
+static double overrun(const struct rate_sample *first, const struct rate_sample *last)
+{
+	double lost;
+
+	if (last->overrun <= first->overrun)
+		return 0;
+	lost = (double)(last->overrun - first->overrun);
+	return lost / (lost + (double)(last->packets - first->packets));
 }
 
 /* False when there is too little to see yet. */
@@ -221,7 +262,10 @@ static bool look(const struct rate *r, struct sight *w)
 	int64_t least = delay_of(last), most = least;
 
 	for (uint32_t i = 1; i < r->count; i++) {
-		if (last->got_at - first->got_at >= want && last->sent - first->sent >= bytes)
+		double sent = (double)(last->sent - first->sent);
+
+		if (last->got_at - first->got_at >= want && sent >= (double)bytes &&
+		    (double)uncounted(first, last) < UNCOUNTED_MOST * sent)
 			break;
 		if (sample_at(r, i)->sent_at < r->changed_at)
 			break;
@@ -234,7 +278,9 @@ static bool look(const struct rate *r, struct sight *w)
 	w->bytes = (double)(last->sent - first->sent);
 	w->sent = w->bytes * 1e9 / (double)(last->sent_at - first->sent_at);
 	w->delivered = (double)(last->got - first->got);
-	w->loss = fmax(0, 1 - w->delivered / w->bytes);
+	w->overrun = overrun(first, last);
+	w->loss = 1 - (w->delivered + (double)uncounted(first, last)) / w->bytes;
+	w->loss = fmax(0, w->loss - w->overrun);
 	w->delivered *= 1e9 / (double)(last->got_at - first->got_at);
 	w->marks = last->packets == first->packets
 			   ? 0
@@ -267,6 +313,8 @@ static enum rate_cause full(const struct rate *r, const struct sight *w)
 {
 	if (w->loss > loss_limit(r, w))
 		return RATE_LOSS;
+	if (w->overrun > OVERRUN_MANY)
+		return RATE_BOX;
 	if (w->marks > MARKS_MANY)
 		return RATE_MARKS;
 	if (!r->standing && w->queue > long_queue(r))
@@ -339,7 +387,7 @@ static bool shared(const struct rate *r, const struct sight *w)
 
 static void slow_down(struct rate *r, const struct sight *w, enum rate_cause why, uint64_t now)
 {
-	double queue = (double)w->queue / (double)(r->rtt + 1);
+	double queue = (double)w->queue / (double)turn_ns(r);
 	double pace = w->delivered * fmin(BELOW, fmax(BELOW_MOST, 1 - queue - STEP_MIN));
 
 	r->doubt = doubted(r, w);
@@ -413,7 +461,7 @@ static void speed_up(struct rate *r, uint64_t now)
 		r->base *= 2;
 	else if (r->rivals)
 		r->base += fmin(r->base / 2,
-				RIVAL_STEP * r->step / STEP_MIN * 1e9 / (double)(r->rtt + 1));
+				RIVAL_STEP * r->step / STEP_MIN * 1e9 / (double)turn_ns(r));
 	else
 		r->base *= 1 + r->step;
 	if (r->rivals || r->delivered > BEYOND * r->best)
@@ -427,6 +475,11 @@ static void lowered(struct rate *r, const struct sight *w, uint64_t now)
 {
 	bool back = r->share == SHARE_BACKGROUND;
 
+	if (w->overrun > OVERRUN_MANY) {
+		seen_full(r, w, now);
+		set_pace(r, w->delivered * BELOW, now);
+		return;
+	}
 	if (w->loss > r->noise + 2 * LOSS_BEYOND) {
 		still_lost(r, w, now);
 		return;
@@ -448,7 +501,7 @@ static void lowered(struct rate *r, const struct sight *w, uint64_t now)
 /* Keep the queue short without leaving the link idle. */
 static double trim(const struct rate *r, const struct sight *w)
 {
-	double over = (double)(w->queue - long_queue(r) / 8) / (double)(r->rtt + 1) / 2;
+	double over = (double)(w->queue - long_queue(r) / 8) / (double)turn_ns(r) / 2;
 
 	return 1 - fmin(TRIM_MAX, fmax(0, over));
 }
@@ -484,6 +537,19 @@ static void round_over(struct rate *r, const struct sight *w, uint64_t now)
 		speed_up(r, now);
 }
 
+/* How long after its arrival a frame may be read by the peer's process, which waits for a processor
+ * or still has to read what came before. */
+static void sample_late(struct rate *r, const struct rate_sample *s)
+{
+	uint64_t late = s->waited;
+
+	if (r->delivered > 0)
+		late += (uint64_t)((double)s->unread * 1e9 / r->delivered);
+	r->late -= r->late / LATE_FADES;
+	r->late = late > r->late ? late : r->late;
+	r->late = r->late < LATE_MOST ? r->late : LATE_MOST;
+}
+
 /* Returns false for a sample that is not news. */
 static bool take_in(struct rate *r, const struct rate_sample *s, uint64_t rtt, uint64_t now)
 {
@@ -501,10 +567,11 @@ static bool take_in(struct rate *r, const struct rate_sample *s, uint64_t rtt, u
 		r->rtt = rtt;
 	else
 		r->rtt += (rtt - r->rtt) / 64;
-	sample_delay(r, delay_of(s), now);
 	r->head = (r->head + 1) % RATE_SAMPLES;
 	r->sample[r->head] = *s;
 	r->count += r->count < RATE_SAMPLES;
+	sample_delay(r, delay_of(s), now);
+	sample_late(r, s);
 	return true;
 }
 
@@ -520,13 +587,18 @@ void rate_heard(struct rate *r, const struct rate_sample *s, uint64_t rtt_ns, ui
 	why = full(r, &w);
 	if (r->phase != RATE_DOWN && why)
 		slow_down(r, &w, why, now);
-	else if (r->phase != RATE_OPEN && now - r->round_at >= r->rtt)
+	else if (r->phase != RATE_OPEN && now - r->round_at >= turn_ns(r))
 		round_over(r, &w, now);
 }
 
 bool rate_flooded(const struct rate *r, uint64_t now)
 {
 	return r->flood_at && now - r->flood_at <= FLOOD_ENDS && now - r->flood_from >= FLOOD_LASTS;
+}
+
+uint64_t rate_late_ns(const struct rate *r)
+{
+	return r->count ? r->late : 0;
 }
 
 uint64_t rate_carried(const struct rate *r)

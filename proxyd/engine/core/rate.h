@@ -11,7 +11,7 @@
 
 #include "engine/rule.h"
 
-#define RATE_SAMPLES 32u
+#define RATE_SAMPLES 64u
 
 /** enum rate_phase - what the controller is doing. */
 enum rate_phase {
@@ -28,6 +28,7 @@ enum rate_cause {
 	RATE_LOSS,  /* more than noise explains */
 	RATE_QUEUE, /* one-way delay above its least */
 	RATE_MARKS, /* ECN */
+	RATE_BOX,   /* the peer's receive rings overflow: its process reads less than arrives */
 	RATE_CAUSES,
 };
 
@@ -39,11 +40,16 @@ const char *rate_cause_name(enum rate_cause c);
  * @sent_at, @sent:  when it left, ns by our clock, and the bytes that we had sent by then
  * @got_at, @got:    when the peer got it, ns by the peer's clock, and the bytes that it had got
  * @packets, @marked: that the peer had got by then, and those of them with a congestion mark
+ * @waited: how long it waited in the peer's socket before it was read, ns (@got_at is after that)
+ * @unread: bytes, at most, that arrived before it and are not in @got yet
+ * @early:  bytes of @got, at most, that arrived after it
+ * @overrun: packets that the peer's receive rings had lost by then
  */
 struct rate_sample {
 	uint64_t sent_at, sent;
 	uint64_t got_at, got;
 	uint64_t packets, marked;
+	uint64_t waited, unread, early, overrun;
 };
 
 /**
@@ -68,6 +74,7 @@ struct rate_sample {
  * @standing:  their queue stays however slow we are: it says nothing
  * @starting:  nothing but a queue has been a sign so far
  * @delivered, @lost: of the latest window: bytes per second, share
+ * @late:      how late the peer's process read what had arrived, ns: the longest, which fades
  * @begun:     bytes that were sent by the first of these samples
  */
 struct rate {
@@ -84,7 +91,7 @@ struct rate {
 	bool yield, forced, standing, starting, doubt;
 	uint64_t cuts;
 	double delivered, lost;
-	uint64_t begun;
+	uint64_t begun, late;
 	struct rate_sample sample[RATE_SAMPLES];
 	uint32_t head, count;
 };
@@ -106,6 +113,10 @@ uint64_t rate_carried(const struct rate *r);
 
 /** rate_pace - bytes per second, 0: no limit. */
 uint64_t rate_pace(const struct rate *r);
+
+/** rate_late_ns - how late the peer's process may read what has arrived there; 0 where that is not
+ *  known. A packet is not overdue before a round trip and this time have passed. */
+uint64_t rate_late_ns(const struct rate *r);
 
 /** rate_queue_ns - how much longer than at best the latest sample was under way. */
 uint64_t rate_queue_ns(const struct rate *r);

@@ -276,6 +276,7 @@ struct engine {
 	uint32_t peer_features[PEER_MAX];
 	uint64_t peer_new_at[PEER_MAX]; /* first heard of, or heard of as another process */
 	bool prefetch;			/* some rule wants it, or ATOMICs ahead */
+	struct engine_box box;
 	uint64_t counters[EC_COUNT];
 
 	/* noted where it changes */
