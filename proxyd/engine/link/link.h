@@ -30,7 +30,7 @@ void stream_tx_peer_back(struct engine *e, struct flow *fl);
 void loss_trail(struct engine *e, struct lane *l);
 /** loss_overdue_us - how long after its transmission the peer reports a packet, at most, if it is
  * not lost; us, 0 while no round trip was measured. */
-uint32_t loss_overdue_us(const struct lane *l);
+uint32_t loss_overdue_us(const struct engine *e, const struct lane *l);
 /** loss_judge - by the report @r, which shows all before @cum as received (@cum is not beyond what
  * the lane has taken from the host). To be called before @l->reached moves there. */
 void loss_judge(struct engine *e, struct lane *l, const struct report *r, uint32_t cum);

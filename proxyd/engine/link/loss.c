@@ -51,11 +51,11 @@ static uint32_t reo_window(const struct lane *l)
 	return max32(max32(base, REO_MIN_US), l->late_us);
 }
 
-uint32_t loss_overdue_us(const struct lane *l)
+uint32_t loss_overdue_us(const struct engine *e, const struct lane *l)
 {
-	if (!l->rtt.srtt_us)
-		return 0;
-	return l->rtt.srtt_us + max32(max32(reo_window(l), 4 * l->rtt.rttvar_us), TAIL_MIN_US);
+	uint32_t slack = max32(max32(reo_window(l), 4 * l->rtt.rttvar_us), TAIL_MIN_US);
+
+	return l->rtt.srtt_us ? l->rtt.srtt_us + slack + peer_late_us(e, l) : 0;
 }
 
 /* ---- what a report tells ---- */
@@ -264,7 +264,8 @@ static void judge(struct engine *e, struct lane *l, const struct report *r,
 		  const struct psn_range *hole, uint32_t reo)
 {
 	uint32_t late = now_us(e) - l->rtt.srtt_us - reo;
-	struct deadline t = {.before = l->rack_us - reo, .again = now_us(e) - loss_overdue_us(l)};
+	struct deadline t = {.before = l->rack_us - reo,
+			     .again = now_us(e) - loss_overdue_us(e, l)};
 	uint32_t from = hole->from;
 
 	if ((int32_t)(late - l->rack_us) > 0)
@@ -359,5 +360,5 @@ void loss_judge(struct engine *e, struct lane *l, const struct report *r, uint32
 	 * this is not done: if the round trip has become longer, everything would be sent again,
 	 * no round trip would be measured, and so it would go on.) */
 	if (l->backoff && l->rtt.srtt_us && psn_before(hi, known))
-		loss_give_up(e, l, hi, known, loss_overdue_us(l));
+		loss_give_up(e, l, hi, known, loss_overdue_us(e, l));
 }

@@ -150,9 +150,9 @@ uint64_t names_report(struct engine *e, struct flow *fl)
 }
 
 /* How long after packets were sent the peer knows their names, at most, if none are lost; us. */
-static uint32_t overdue_us(const struct lane *l)
+static uint32_t overdue_us(const struct engine *e, const struct lane *l)
 {
-	uint32_t us = loss_overdue_us(l);
+	uint32_t us = loss_overdue_us(e, l);
 
 	return us ? us : (uint32_t)(lane_rto_ns(l) / NSEC_PER_USEC);
 }
@@ -203,7 +203,7 @@ static void gap_heard(struct engine *e, struct flow *fl, struct psn_range gap)
 	struct lane *l = &fl->lane;
 	bool below;
 
-	if (l->renamed == l->renamed_from || now_us(e) - l->renamed_us > overdue_us(l)) {
+	if (l->renamed == l->renamed_from || now_us(e) - l->renamed_us > overdue_us(e, l)) {
 		l->renamed_from = l->renamed = gap.from;
 		l->renamed_us = now_us(e);
 	}
@@ -230,7 +230,7 @@ void names_heard(struct engine *e, struct flow *fl, const struct report *r)
 		gap_heard(e, fl, r->unnamed[i]);
 	/* the newest are lost, of which no gap tells; and nothing was named since */
 	if (psn_before(l->named_heard, l->named) &&
-	    e->now - l->clock.last > overdue_us(l) * NSEC_PER_USEC) {
+	    e->now - l->clock.last > overdue_us(e, l) * NSEC_PER_USEC) {
 		names_overdue(e, fl);
 		report_told(e, &l->clock);
 	}

@@ -41,12 +41,12 @@ static uint64_t max64(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-static uint64_t patience_ns(const struct lane *l)
+static uint64_t patience_ns(const struct engine *e, const struct lane *l)
 {
 	/* a first timeout comes early, unless the peer has all and only the responder's ACK is
 	 * missing */
 	if (l->rtt.srtt_us && !l->backoff && psn_before(l->reached, l->nxt.psn))
-		return rtt_capped_us(&l->rtt, loss_overdue_us(l)) * NSEC_PER_USEC;
+		return rtt_capped_us(&l->rtt, loss_overdue_us(e, l)) * NSEC_PER_USEC;
 	return lane_rto_ns(l);
 }
 
@@ -67,7 +67,7 @@ static struct pkt *oldest(struct engine *e, const struct lane *l, uint32_t *from
  * again since, or the round trip may have become longer. */
 static uint64_t wait_ns(struct engine *e, const struct lane *l)
 {
-	uint64_t patience = patience_ns(l), waited;
+	uint64_t patience = patience_ns(e, l), waited;
 	uint32_t from, since;
 	struct pkt *d = l->reopen || l->backoff ? NULL : oldest(e, l, &from);
 
@@ -349,7 +349,7 @@ static void probe_room(struct engine *e, struct flow *fl)
  * been sent after that. The timer is armed anew then. */
 static bool too_early(struct engine *e, struct flow *fl, const struct pkt *d)
 {
-	uint64_t patience = patience_ns(&fl->lane);
+	uint64_t patience = patience_ns(e, &fl->lane);
 	uint64_t waits = (now_us(e) - d->xmit) * NSEC_PER_USEC;
 
 	if (waits + NSEC_PER_USEC >= patience)

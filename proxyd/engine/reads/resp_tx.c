@@ -34,7 +34,7 @@ static void arm(struct engine *e, struct flow *fl)
 	}
 	if (us < RTO_MIN_US)
 		us = RTO_MIN_US;
-	us = rtt_capped_us(&x->rtt, us << x->backoff);
+	us = rtt_capped_us(&x->rtt, (us + peer_late_us(e, &fl->lane)) << x->backoff);
 	wheel_arm(e->wheel, id, e->now + us * NSEC_PER_USEC);
 }
 
