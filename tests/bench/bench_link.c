@@ -63,7 +63,7 @@ static void field(const char *name, double value, int digits)
 int main(int argc, char **argv)
 {
 	struct options o = {0};
-	struct last l = {0,   NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN,
+	struct last l = {0,   NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN,
 			 NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
 
 	if (!parse(&o, argc, argv))
@@ -84,6 +84,7 @@ int main(int argc, char **argv)
 	field("cubic-jain", l.cubic_jain, 2);
 	field("pairs-jain", l.pairs_jain, 2);
 	field("step-rtts", l.step_rtts, 0);
+	field("slices", l.slices, 1);
 	field("cm-16MiB-50ms", l.cm_ms, 1);
 	field("psn-16MiB-50ms", l.psn_ms, 1);
 	field("64B-100ms", l.small, 1);

@@ -31,7 +31,7 @@ struct options {
 /** struct last - the last line; NAN: not measured. */
 struct last {
 	int deaths;
-	double unset, unset_short, twice, bytes, cross5, cubic_jain, pairs_jain, step_rtts;
+	double unset, unset_short, twice, bytes, cross5, cubic_jain, pairs_jain, step_rtts, slices;
 	double cm_ms, psn_ms, small, lan25, lan100, tail3, tail2, ping_ms, policy;
 };
 

@@ -15,6 +15,8 @@
  *	cubic	one TCP connection with CUBIC (RFC 9438), which has the link to itself before we
  *		start
  *	pairs	two pairs of appliances share the link, the second begins a second later
+ *	slices	the receiver's process runs 1 ms in 5 and reads 10 Gb/s then, so 2 Gb/s;
+ *		METERs, which come by a socket, are read sooner than the frames before them
  *	step	the link carries a quarter, and a second later as much as before: round trips until
  *		three in a row bring 90 % of what it carries, of both changes the slower one
  */
@@ -39,11 +41,24 @@
 #define CUBIC_C	   0.4
 #define FLIGHT_MAX 65536u
 #define ROUNDS_MAX 100u
+/* What waits for a receiver's process: a daemon's ring by default. */
+#define RING	   2048u
+#define RUNS_NS	   (1 * MS)
+#define EVERY_NS   (5 * MS)
 
 static const struct options *opt;
 
-/* What else is on the link. */
+struct waiting {
+	uint32_t len;
+	uint8_t data[4400];
+};
+
+/* What else is on the link; and the ring of a receiver that runs in slices, NULL: none. */
 struct others {
+	struct waiting *ring;
+	uint32_t head, tail;
+	int64_t may_read;
+	struct engine_box box;
 	uint64_t constant_bps; /* traffic that never slows down */
 	uint64_t next;	       /* when its next packet leaves */
 	bool cubic;
@@ -64,7 +79,7 @@ struct cell {
 	double queue_bdp, loss;
 	uint64_t limit_bps;
 	uint64_t cross_bps;
-	bool cubic, step, pairs;
+	bool cubic, step, pairs, slices;
 };
 
 enum way { AUTO, BARE, UNPACED };
@@ -75,10 +90,48 @@ struct result {
 	uint32_t rounds; /* step */
 };
 
+/* A frame comes to the receiver, whose process reads it in its next slice. */
+static void ring_rx(struct world *w, struct others *o, const uint8_t *data, uint32_t len)
+{
+	struct waiting *x = &o->ring[o->head % RING];
+
+	if (o->head - o->tail == RING || len > sizeof(x->data)) {
+		o->box.overrun++;
+	} else {
+		memcpy(x->data, data, len);
+		x->len = len;
+		o->head++;
+		o->box.unread += len;
+	}
+	engine_box(w->engine[1], &o->box);
+}
+
+/* What it reads until @until: nothing while it does not run. */
+static void ring_read(struct world *w, struct others *o, uint64_t until)
+{
+	if (w->now % EVERY_NS >= RUNS_NS)
+		return;
+	o->may_read += (int64_t)(LINK_BPS / 8 * (until - w->now) / (1000 * MS));
+	for (o->box.early = 0; o->tail != o->head && o->may_read > 0; o->tail++) {
+		const struct waiting *x = &o->ring[o->tail % RING];
+
+		o->may_read -= x->len;
+		o->box.unread -= x->len;
+		o->box.early += x->len;
+		world_rx(w, 1, PORT_WAN, x->data, x->len);
+	}
+	o->may_read = o->may_read < 0 ? o->may_read : 0;
+	engine_box(w->engine[1], &o->box);
+}
+
 static bool counted(struct world *w, int link, const uint8_t *data, uint32_t len)
 {
 	struct others *o = w->user;
 
+	if (link == WORLD_WAN(0) && o->ring) {
+		ring_rx(w, o, data, len);
+		return false;
+	}
 	if (link != WORLD_WAN(0) || get_be16(data + 12) != WORLD_TYPE_OTHER)
 		return true;
 	o->got += len;
@@ -225,6 +278,8 @@ static void run_to(struct world *w, struct others *o, uint64_t until)
 			show(w, o);
 		}
 		others_run(w, o);
+		if (o->ring)
+			ring_read(w, o, next);
 		if (o->constant_bps)
 			next = min64(next, o->next);
 		world_run(w, min64(next, until));
@@ -276,10 +331,11 @@ static void measure(struct world *w, struct others *o, struct world_qp *const *q
 			     ((double)all * (PAYLOAD + HEADERS) / PAYLOAD);
 }
 
-static struct others *others_new(const struct cell *c, uint64_t now)
+static struct others *others_new(const struct cell *c, enum way way, uint64_t now)
 {
 	struct others *o = calloc(1, sizeof(*o));
 
+	o->ring = c->slices && way != BARE ? calloc(RING, sizeof(*o->ring)) : NULL;
 	o->constant_bps = c->cross_bps;
 	o->next = now;
 	o->cubic = c->cubic;
@@ -300,7 +356,7 @@ static struct result run(const struct cell *c, enum way way)
 
 	if (!w)
 		return (struct result){.bad = "no memory"};
-	o = others_new(c, w->now);
+	o = others_new(c, way, w->now);
 	w->user = o;
 	w->filter = counted;
 	if (c->pairs) {
@@ -330,6 +386,7 @@ static struct result run(const struct cell *c, enum way way)
 	if (guest)
 		world_destroy(guest);
 	world_destroy(w);
+	free(o->ring);
 	free(o);
 	return res;
 }
@@ -349,6 +406,10 @@ static void sum_up(const struct cell *c, const struct result *r, struct last *ou
 {
 	double part = 100 * r->goodput * 1e9 / ceiling((double)LINK_BPS);
 
+	if (c->slices) {
+		out->slices = part * EVERY_NS / RUNS_NS;
+		return;
+	}
 	if (!strcmp(c->name, "unset-1bdp"))
 		out->unset = part;
 	else if (!strcmp(c->name, "unset-0.1bdp"))
@@ -371,6 +432,9 @@ static void sum_up(const struct cell *c, const struct result *r, struct last *ou
 static double limit(const struct cell *c)
 {
 	double bps = c->cubic || c->pairs ? LINK_BPS / 2.0 : (double)(LINK_BPS - c->cross_bps);
+
+	if (c->slices)
+		bps *= (double)RUNS_NS / EVERY_NS;
 
 	return ceiling(bps) * (1 - c->loss) / 1e9;
 }
@@ -417,6 +481,7 @@ void link_share(const struct options *o, struct last *out)
 		{.name = "pairs-1bdp", .queue_bdp = 1, .pairs = true},
 		{.name = "pairs-0.1bdp", .queue_bdp = 0.1, .pairs = true},
 		{.name = "step-1bdp", .queue_bdp = 1, .step = true},
+		{.name = "slices-1bdp", .queue_bdp = 1, .slices = true},
 	};
 	bool any = false;
 
