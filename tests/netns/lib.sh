@@ -372,7 +372,9 @@ next_daemon()
 	mv "$LAB/gw-$1.err" "$LAB/old.err"
 	signal old "$2"
 	gateway_start "$1"
-	reap old || [ "$2" = KILL ] && going_on "$1"
+	reap old || [ "$2" = KILL ] || return
+	await 30 attached "$1" # it may have been the old one that answered
+	going_on "$1"
 }
 
 restart_daemon() # SITE: the same by the command with which the unit restarts
