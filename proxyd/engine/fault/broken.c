@@ -21,8 +21,9 @@
  *	  older date, is found by trying the next few.
  *
  * A fatal NAK may come from anybody; that its QP is in error a host shows by silence. So it is
- * asked on, once in each quarter of the circle: one that lives answers one of these, and the search
- * goes on.
+ * asked on, three times round the circle from the latest place that is known: a QP that lives is
+ * broken there, or answers another of these probes, and the search goes on. (Once round is not
+ * enough: a port that loses one answer makes it look silent.)
  *
  * The wait between probes doubles while there is silence. Enough silence means that the QP has
  * failed or is gone.
@@ -36,26 +37,33 @@
 #define PROBE_NEXT_NS	(100 * NSEC_PER_USEC)
 /* About 4 s in silence. */
 #define SILENT_MAX	12
-/* After a fatal NAK: a third of a second. */
-#define CONFIRM_MAX	4
+/* After a fatal NAK: three times round the circle, a quarter of a second. */
+#define CONFIRM_MAX	12
 #define PROBES_MAX	64
 #define QUARTER		(1u << 22)
+
+/* The next place to ask: round the circle in quarters, and one further each time; after a fatal NAK
+ * not further, the same four places again. */
+static uint32_t next_place(struct lane *l)
+{
+	uint32_t step = l->fault.step;
+
+	l->fault.step = (uint16_t)(l->fault.refused && (step & 3) == 3 ? step - 3 : step + 1);
+	return psn_add(l->fault.epsn, (step & 3) ? (step & 3) * QUARTER : step / 4);
+}
 
 static void probe(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
 	const struct flow *back = flow_partner(e, fl);
-	/* round the circle in quarters, and one further each time */
-	uint32_t ahead =
-		(l->fault.step & 3) * QUARTER + ((l->fault.step & 3) ? 0 : l->fault.step / 4);
 	struct build_spec s = {
 		.opcode = l->fault.write ? OP_WRITE_MIDDLE : OP_SEND_MIDDLE,
-		.psn = psn_add(l->fault.epsn, ahead),
+		.psn = next_place(l),
 		.ackreq = true,
 	};
 	uint8_t buf[FRAME_MAX];
-	uint64_t wait = PROBE_FIRST_NS
-			<< (l->fault.silent < PROBE_SHIFT_MAX ? l->fault.silent : PROBE_SHIFT_MAX);
+	uint32_t most = l->fault.refused ? 0 : PROBE_SHIFT_MAX;
+	uint64_t wait = PROBE_FIRST_NS << (l->fault.silent < most ? l->fault.silent : most);
 
 	if (back && back->tmpl.len) {
 		s.t = &back->tmpl;
@@ -64,7 +72,6 @@ static void probe(struct engine *e, struct flow *fl)
 		COUNT(e, FAULT_PROBES);
 	}
 	l->fault.probe = s.psn;
-	l->fault.step++;
 	l->fault.tries++;
 	l->fault.silent++;
 	fault_arm(e, fl, wait);
@@ -140,9 +147,17 @@ void fault_response(struct engine *e, struct flow *fl, const struct frame *f)
 			confirm(e, fl);
 		return;
 	}
-	/* what was on its way when it failed says nothing */
-	if (l->fault.stage != STAGE_BREAK || (l->fault.refused && !l->fault.silent))
+	if (l->fault.stage != STAGE_BREAK)
 		return;
+	/* what was on its way when it failed says nothing, but a living one says so once only where
+	 * it expects the next request */
+	if (l->fault.refused && !l->fault.silent) {
+		if (s == AETH_NAK_SEQ) {
+			l->fault.epsn = f->psn;
+			l->fault.step = 0;
+		}
+		return;
+	}
 	if (!others) {
 		l->fault.refused = false;
 		l->fault.silent = 0;
