@@ -91,12 +91,12 @@ struct plan {
 	struct plan_incident incident[PLAN_INCIDENTS];
 };
 
-/** struct plan_result - @violation: NULL when all was right; @spoiled: or nobody can know better
+/** struct plan_result - @violation: NULL when all was right, or @excuse says why it is not judged
  */
 struct plan_result {
 	const char *violation;
 	uint64_t packets, frames, acked, forged, reused;
-	bool spoiled;
+	enum excuse excuse;
 	uint64_t now;
 };
 

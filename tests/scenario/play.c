@@ -486,7 +486,7 @@ static void incidents(struct play *x)
 		}
 		if (drained(x))
 			until = min64(until, w->now + MS);
-		if (w->violation || w->spoiled || (!next && until == UINT64_MAX))
+		if (w->violation || w->excuse || (!next && until == UINT64_MAX))
 			return;
 		w->pause_at = 0;
 		due = next ? next->at * x->total / 1000 : 0;
@@ -609,9 +609,8 @@ static const char *judge(struct play *x, bool done)
 		}
 	if (!bad && !done && !asks_in_vain(w) && !waits_for_failed(x))
 		bad = "something waits for ever";
-	/* one direction of such a world is bare, and bare hosts do turn in circles */
 	if (bad && x->p->single && w->frames - w->frames_at > w->cfg.frames_max)
-		bad = NULL;
+		w->excuse = EXCUSE_CIRCLES;
 	return bad;
 }
 
@@ -635,7 +634,7 @@ static bool run_to_end(struct play *x)
 	do {
 		before = w->finished + w->reused;
 		done = world_run_done(w, w->now + STANDS_NS);
-	} while (!done && !w->violation && !w->spoiled && w->finished + w->reused != before);
+	} while (!done && !w->violation && !w->excuse && w->finished + w->reused != before);
 	return done;
 }
 
@@ -660,11 +659,11 @@ void plan_run(const struct plan *p, struct plan_result *r, FILE *dump, FILE *tra
 	done = run_to_end(&x);
 	probe(&x);
 	bad = judge(&x, done);
-	*r = (struct plan_result){.violation = x.w->spoiled ? NULL : bad,
+	*r = (struct plan_result){.violation = x.w->excuse ? NULL : bad,
 				  .packets = x.w->packets,
 				  .forged = x.w->forged,
 				  .reused = x.w->reused,
-				  .spoiled = x.w->spoiled,
+				  .excuse = x.w->excuse,
 				  .frames = x.w->frames,
 				  .now = x.w->now};
 	for (uint32_t i = 0; i < x.w->nqps; i++)

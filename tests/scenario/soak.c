@@ -53,8 +53,8 @@ struct options {
 };
 
 struct sum {
-	uint64_t runs, packets, acked, forged, reused, violations, spoiled, kills, adopted, faulted,
-		watched, deaths, unfinished;
+	uint64_t runs, packets, acked, forged, reused, violations, kills, adopted, faulted, watched,
+		deaths, unfinished, excused[EXCUSES];
 };
 
 static double now_s(clockid_t clock)
@@ -73,7 +73,7 @@ static void count(struct sum *s, const struct plan_result *r)
 	s->forged += r->forged;
 	s->reused += r->reused;
 	s->violations += r->violation != NULL;
-	s->spoiled += r->spoiled;
+	s->excused[r->excuse] += r->excuse != EXCUSE_NONE;
 	s->deaths += r->violation && strstr(r->violation, "queue pair failed");
 }
 
@@ -205,12 +205,10 @@ static void job(const struct options *o, uint32_t n, struct shared *all)
 		j->seed = p.seed;
 		j->busy = true;
 		plan_run(&p, &r, NULL, NULL);
-		/* a forger who fools hosts past the lanes fools them without appliances, too; ports
-		 * that lose a burst for good stop them as well */
-		if (r.violation && (p.actors.forge || p.actors.overload || p.in_band) &&
-		    bare_fails(&p, r.violation)) {
+		/* a forger who fools hosts past the lanes fools them without appliances, too */
+		if (r.violation && p.actors.forge && bare_fails(&p, r.violation)) {
 			r.violation = NULL;
-			r.spoiled = true;
+			r.excuse = EXCUSE_BARE;
 		}
 		count(&j->sum, &r);
 		j->sum.kills = world_kills;
@@ -233,7 +231,8 @@ static void add(struct sum *all, const struct sum *s)
 	all->forged += s->forged;
 	all->reused += s->reused;
 	all->violations += s->violations;
-	all->spoiled += s->spoiled;
+	for (int i = 0; i < EXCUSES; i++)
+		all->excused[i] += s->excused[i];
 	all->kills += s->kills;
 	all->adopted += s->adopted;
 	all->faulted += s->faulted;
@@ -409,15 +408,13 @@ int main(int argc, char **argv)
 	if (o.verbose)
 		fprintf(stderr, "soak: %.3g packets/s\n",
 			(double)s.packets / (now_s(CLOCK_MONOTONIC) - o.start));
-	if (s.spoiled)
-		printf("soak: of %" PRIu64 " runs %" PRIu64
-		       " went wrong where nobody can know better\n",
-		       s.runs, s.spoiled);
 	printf("soak: runs=%" PRIu64 " packets=%" PRIu64 " acked-messages=%" PRIu64
 	       " forged=%" PRIu64 " reused=%" PRIu64 " violations=%" PRIu64 " deaths=%" PRIu64
-	       " unfinished=%" PRIu64 "\n",
-	       s.runs, s.packets, s.acked, s.forged, s.reused, s.violations, s.deaths,
-	       s.unfinished);
+	       " unfinished=%" PRIu64 " excused-luck=%" PRIu64 " excused-bare=%" PRIu64
+	       " excused-reuse=%" PRIu64 " excused-circles=%" PRIu64 "\n",
+	       s.runs, s.packets, s.acked, s.forged, s.reused, s.violations, s.deaths, s.unfinished,
+	       s.excused[EXCUSE_LUCK], s.excused[EXCUSE_BARE], s.excused[EXCUSE_REUSE],
+	       s.excused[EXCUSE_CIRCLES]);
 	if (world_crash_calls)
 		printf("soak-crash: kills=%" PRIu64 " compared=%" PRIu64 " adopted-lanes=%" PRIu64
 		       " faulted-lanes=%" PRIu64 " violations=%" PRIu64 "\n",

@@ -233,9 +233,7 @@ struct world {
 	uint64_t forged, reused; /* frames, queue pairs */
 	uint64_t told[2];	 /* messages, by world_order.c */
 	uint64_t lag[2];	 /* frames of hosts with two source MACs */
-	/* the forger was so lucky that a bare host would have been taken in, or a number was used
-	 * again in silence: nothing is judged any more */
-	bool spoiled;
+	enum excuse excuse;	 /* nothing is judged any more */
 	struct world_ctx ctx[2];
 	struct rule rule;    /* of both engines */
 	struct crash *crash; /* they are killed now and then */

@@ -46,7 +46,7 @@ bool world_owed(struct world_qp *q)
 void world_wrong(struct world_qp *q, const char *what)
 {
 	if (q->debt)
-		q->w->spoiled = true;
+		q->w->excuse = EXCUSE_REUSE;
 	else if (!q->w->violation)
 		q->w->violation = what;
 }

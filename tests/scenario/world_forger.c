@@ -305,7 +305,8 @@ bool world_forger_arrives(struct world *w, int side, const uint8_t *data, uint32
 		if (m->held && !w->violation && held_now(rc_qp_user(qp), side))
 			w->violation = "a forged answer was passed to a host that believes it";
 	}
-	w->spoiled |= ++m->hits >= HITS_MAX;
+	if (++m->hits >= HITS_MAX)
+		w->excuse = EXCUSE_LUCK;
 	return true;
 }
 

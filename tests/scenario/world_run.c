@@ -227,7 +227,7 @@ static void step(struct world *w)
 
 void world_run(struct world *w, uint64_t until)
 {
-	while (!w->violation && !w->spoiled) {
+	while (!w->violation && !w->excuse) {
 		uint64_t t = next_event(w);
 
 		if (t > until) {
@@ -268,7 +268,7 @@ static bool done(struct world *w)
 
 bool world_run_done(struct world *w, uint64_t until)
 {
-	while (!w->violation && !w->spoiled && w->now < until) {
+	while (!w->violation && !w->excuse && w->now < until) {
 		if (done(w))
 			return true;
 		for (int i = 0; i < 1000 && !w->violation; i++) {
