@@ -27,6 +27,8 @@
 #include "engine/reads/reads.h"
 #include "wire/bytes.h"
 
+/* A true ACK is repeated for so long at most. */
+#define LATE_NS	       (500 * NSEC_PER_MSEC)
 /* So many tell what the next ones will be like. */
 #define ENOUGH_PACKETS 256u
 
@@ -409,7 +411,8 @@ void stream_rx_named(struct engine *e, struct flow *fl, struct pkt *d, uint32_t 
  * The opener has let go, and what was promised is done (near/let_go.c). What is held here is the
  * hosts' again: all of it goes on to the responder, named or not, as if it came just now, up to
  * where one of two packets must be forged. The latest true ACK ended here and may not have come to
- * the opener in time, so the requester is told it.
+ * the opener in time, so the requester is told it; but not after LATE_NS, when it has asked again
+ * if it waits, and its number may have a new owner, which must not take that ACK for its own.
  */
 void stream_rx_let_go(struct engine *e, struct flow *fl)
 {
@@ -418,7 +421,8 @@ void stream_rx_let_go(struct engine *e, struct flow *fl)
 	if (!l->refusal)
 		lane_send_rest(e, fl);
 	(void)resp_tx_run(e, fl, UINT32_MAX);
-	if (l->una.ackable && l->credit != 0xff && psn_after(l->una.psn, l->start))
+	if (l->una.ackable && l->credit != 0xff && psn_after(l->una.psn, l->start) &&
+	    e->now - l->progress < LATE_NS)
 		(void)ack_send(e, fl, psn_sub(l->una.psn, 1), l->credit, l->una.msn);
 	lane_close(e, fl, REASON_OPERATOR, false);
 }
