@@ -130,7 +130,7 @@ static void remember(struct forger *f, struct forge_target *t, const uint8_t *da
 				 .psn = v.psn,
 				 .dqpn = v.dqpn,
 				 .held = t->held && !unheld &&
-					 ((request && (world_renumbers(t->q->w) || !below)) ||
+					 ((request && (renumbered(l) || !below)) ||
 					  (!request && !below && l->state != LANE_OPENING)),
 				 .inside = t->port == PORT_LAN && t->held && promised(l) &&
 					   psn_in(v.psn, l->una, l->epsn)};
