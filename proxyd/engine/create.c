@@ -99,7 +99,7 @@ static bool tables_create(struct engine *e, uint64_t now_ns)
 
 	e->flows = arena_alloc(&e->arena, sizeof(struct flow) * e->nflows, 64);
 	e->match = arena_alloc(&e->arena, sizeof(struct psn_match) * MATCH_SLOTS, 64);
-	e->cm = arena_alloc(&e->arena, sizeof(struct cm_pending) * CM_SLOTS, 64);
+	e->cm = cm_table_create(&e->arena, e->cfg.max_conns);
 	e->accepted = arena_alloc(&e->arena, sizeof(*e->accepted) * slots, 64);
 	e->table = flow_table_create(&e->arena, e->nflows, e->cfg.seed);
 	e->wheel = wheel_create(&e->arena, e->nflows * TIMERS, now_ns);
@@ -155,7 +155,7 @@ static uint64_t arena_bytes(const struct engine_config *c, uint32_t nflows)
 	return pool_arena_size(c->pool_bytes) + flow_table_arena_size(nflows) +
 	       wheel_arena_size(nflows * TIMERS) + mqueue_arena_size(READS_MAX, read_bytes()) +
 	       sizeof(struct flow) * nflows + sizeof(struct psn_match) * MATCH_SLOTS +
-	       sizeof(struct cm_pending) * CM_SLOTS + sizeof(uint32_t) * accepted_slots(c) +
+	       cm_table_bytes(c->max_conns) + sizeof(uint32_t) * accepted_slots(c) +
 	       order_arena_size(nflows) + sizeof(struct engine) + c->kept_bytes +
 	       undo_bytes(c, nflows) + (1u << 20);
 }

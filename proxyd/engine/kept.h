@@ -31,7 +31,6 @@ enum kept_number {
 	KEPT_TIMERS = TIMERS,
 	KEPT_READS = READS_MAX,
 	KEPT_MATCHES = MATCH_SLOTS,
-	KEPT_CM = CM_SLOTS,
 };
 
 /**

@@ -95,6 +95,9 @@ enum cm_type cm_parse(const struct frame *f, struct cm *out)
 		out->flow_control = m[50] & 1;
 		out->rnr_retry = m[51] >> 5;
 		break;
+	case CM_MRA:
+		out->service_time = m[33] >> 3;
+		break;
 	case CM_DREQ:
 		out->rqpn = get_be24(m + 32);
 		break;

@@ -30,6 +30,7 @@ enum cm_type {
  * @lqpn:         REQ, REP: the sender's QPN; @rqpn: DREQ: the receiver's QPN
  * @starting_psn: REQ, REP: the PSN at which the *receiver* of this datagram will send
  * @path_mtu:     REQ: bytes (256 .. 4096), 0 when the code is invalid
+ * @service_time: MRA: how long the answer may take, log2 of 4.096 us
  * @rc:           REQ: the service type is RC
  * @flow_control: REQ, REP: the sender's queue pair gives credits in its ACKs
  * @storage:      REQ: what the service that is asked for speaks, by its port and private data
@@ -43,6 +44,7 @@ struct cm {
 	uint32_t path_mtu;
 	uint8_t responder_resources, initiator_depth;
 	uint8_t retry_count, rnr_retry, ack_timeout;
+	uint8_t service_time;
 	bool rc, flow_control;
 	enum storage_protocol storage;
 };

@@ -75,14 +75,15 @@ agree() # COMPILER COMPILER
 find proxyd -name '*.[ch]' | cpio -pd --quiet "$out" 2>/dev/null || cp -r proxyd "$out"
 CC=${CC:-gcc}
 core=proxyd/engine/core
+learn=proxyd/engine/learn
 report "gcc and clang agree, with other options, too" agree "gcc -O0" "clang -O2 -fsanitize=address"
 report "a comment and another order of declarations: the same" \
-	same $core/state.h 's,^struct cm_pending {,/* new */ struct longhaul_new; /* words */\n&,'
+	same $learn/cm_table.h 's,^struct cm_pending {,/* new */ struct longhaul_new; /* words */\n&,'
 report "a source's comment and code: the same" same proxyd/store/wheel.c 's,^struct wheel {,static int new_one;\n/* new */\n&,'
-report "a member more, in a gap" other "struct cm_pending" $core/state.h 's/^\tbool answered, certain,/\tuint8_t more;\n&/'
-report "a member of another size" other "struct cm_pending" $core/state.h 's/^\tuint8_t read_depth, rep_depth;/\tuint16_t read_depth;/'
-report "a member of another type of that size" other "struct cm_pending" $core/state.h 's/^\tuint8_t read_depth,/\tint8_t read_depth,/'
-report "two members in the other order" other "struct cm_pending" $core/state.h 's/^\tuint32_t local_id, lqpn,/\tuint32_t lqpn, local_id,/'
+report "a member more, in a gap" other "struct cm_pending" $learn/cm_table.h 's/^\tbool certain,/\tuint8_t more;\n&/'
+report "a member of another size" other "struct cm_pending" $learn/cm_table.h 's/^\tuint8_t side, read_depth;/\tuint16_t side, read_depth;/'
+report "a member of another type of that size" other "struct cm_pending" $learn/cm_table.h 's/^\tuint8_t side, read_depth;/\tint8_t side, read_depth;/'
+report "two members in the other order" other "struct cm_pending" $learn/cm_table.h 's/^\tuint32_t lqpn, starting_psn,/\tuint32_t starting_psn, lqpn,/'
 report "a bit field of another width" other "struct order_rec" proxyd/engine/report.h 's/^\tuint32_t psn : 24;/\tuint32_t psn : 23;/'
 report "an enumeration's value" other "enum lane_state" proxyd/engine/engine.h 's/^\tLANE_DRAIN,/\tLANE_DRAIN = 4,/'
 report "two enumerators in the other order" other "enum lane_state" proxyd/engine/engine.h \

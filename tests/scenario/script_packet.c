@@ -18,6 +18,7 @@
 enum cm_kind {
 	NO_CM,
 	CM_IS_REQ = 0x10,
+	CM_IS_MRA = 0x11,
 	CM_IS_REP = 0x13,
 	CM_IS_RTU = 0x14,
 	CM_IS_DREQ = 0x15,
@@ -66,6 +67,7 @@ static const struct {
 	{"NAK_ACCESS", OP_ACK, AETH_NAK_ACCESS, 0},
 	{"NAK_OPERATION", OP_ACK, AETH_NAK_OPERATION, 0},
 	{"CM_REQ", OP_UD_SEND_ONLY, 0, CM_IS_REQ},
+	{"CM_MRA", OP_UD_SEND_ONLY, 0, CM_IS_MRA},
 	{"CM_REP", OP_UD_SEND_ONLY, 0, CM_IS_REP},
 	{"CM_RTU", OP_UD_SEND_ONLY, 0, CM_IS_RTU},
 	{"CM_DREQ", OP_UD_SEND_ONLY, 0, CM_IS_DREQ},
@@ -162,6 +164,10 @@ void packet_parse(struct script *s, struct tokens *t, struct packet *p, bool exp
 			p->far = (uint32_t)token_number(s, t, "far");
 		} else if (token_is(t, "id")) {
 			p->id = (uint32_t)token_number(s, t, "id");
+		} else if (token_is(t, "passive-id")) {
+			p->passive_id = (uint32_t)token_number(s, t, "passive-id");
+		} else if (token_is(t, "service-time")) {
+			p->service_time = (uint8_t)token_number(s, t, "service-time");
 		} else if (token_is(t, "starting-psn")) {
 			p->start_psn = (uint32_t)token_number(s, t, "starting-psn");
 		} else if (token_is(t, "takes")) {
@@ -272,11 +278,13 @@ static void headers(const struct script_world *w, const struct packet *p, enum e
 }
 
 /* A MAD of the connection manager, InfiniBand vol. 1, 12.6; @b: its first byte, which is
- * byte 20 of the BTH. The active side's comm id is 0xa00 + id, the passive one's 0xb00 + id;
+ * byte 20 of the BTH. The active side's comm id is 0xa00 + id, the
+ * passive one's 0xb00 + passive-id;
  * @active: the sender is the active one (REQ, REP, RTU: that is clear). */
 static void management(const struct script_world *w, const struct packet *p, bool active,
 		       uint8_t *b)
 {
+	uint32_t ours = 0xa00 + p->id, theirs = 0xb00 + (p->passive_id ? p->passive_id : p->id);
 	uint8_t attr = kinds[p->kind].cm;
 
 	memset(b, 0, 256);
@@ -287,9 +295,9 @@ static void management(const struct script_world *w, const struct packet *p, boo
 	b[23] = 3;
 	put_be16(b + 36, attr);
 	active = attr == CM_IS_REQ || attr == CM_IS_RTU || (attr != CM_IS_REP && active);
-	put_be32(b + 44, (active ? 0xa00 : 0xb00) + p->id);
+	put_be32(b + 44, active ? ours : theirs);
 	if (attr != CM_IS_REQ)
-		put_be32(b + 48, (active ? 0xb00 : 0xa00) + p->id);
+		put_be32(b + 48, active ? theirs : ours);
 	if (attr == CM_IS_REQ) {
 		put_be24(b + 76, p->qpn);
 		put_be24(b + 88, (w->psn_base + p->start_psn) & PSN_MASK);
@@ -301,6 +309,8 @@ static void management(const struct script_world *w, const struct packet *p, boo
 		put_be24(b + 64, (w->psn_base + p->start_psn) & PSN_MASK);
 		b[68] = p->takes;
 		b[70] = !p->no_credits;
+	} else if (attr == CM_IS_MRA) {
+		b[53] = (uint8_t)(p->service_time << 3);
 	} else if (attr == CM_IS_DREQ) {
 		put_be24(b + 52, p->qpn);
 	}

@@ -42,6 +42,8 @@ struct packet {
 	uint32_t rkey;
 	int32_t of;		     /* SET_OF: whose payload */
 	uint32_t id, start_psn, mtu; /* connection manager */
+	uint32_t passive_id;	     /* 0: as id */
+	uint8_t service_time;	     /* CM_MRA */
 	uint8_t takes;		     /* CM_REQ, CM_REP: READs and ATOMICs at a time */
 	bool no_credits;	     /* CM_REQ, CM_REP: the sender's queue pair gives none */
 	uint16_t sport;		     /* 0: the host's own */

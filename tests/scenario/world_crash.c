@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "engine/core/state.h"
+#include "engine/learn/learn.h"
 #include "store/pool_priv.h"
 #include "tests/scenario/world_priv.h"
 
@@ -293,7 +294,7 @@ static const char *place(const struct engine *e, size_t at)
 		{"engine", e, sizeof(*e), sizeof(*e)},
 		{"flow", e->flows, n * sizeof(struct flow), sizeof(struct flow)},
 		{"match", e->match, MATCH_SLOTS * sizeof(*e->match), sizeof(*e->match)},
-		{"cm", e->cm, CM_SLOTS * sizeof(*e->cm), sizeof(*e->cm)},
+		{"cm", e->cm, cm_table_bytes(e->cfg.max_conns), 1},
 		{"pool", e->pool, e->pool->data, sizeof(struct block)},
 		{"block", block_ptr(e->pool, 0), (size_t)e->pool->blocks * POOL_BLOCK, POOL_BLOCK},
 	};

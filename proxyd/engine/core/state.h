@@ -90,30 +90,6 @@ struct psn_match {
 	uint32_t shared_ms; /* until then another one counts, too: no evidence */
 };
 
-/**
- * struct cm_pending - a REQ, or a DREQ, that is not answered yet, or has been lately (learn/cm.c).
- * @starting_psn: of the requests to @lqpn; @rep_psn: of those to @rqpn
- * @read_depth:  READs that its sender takes as a responder; @rep_depth: the other
- * @made:        flows were made for the two
- * @req_credits, @rep_credits: its sender's, and the other's, queue pair gives credits
- * @storage:     enum storage_protocol of the service that it asks for
- * @offer:       an offer came before the REP, for the requests to @offer_rqpn
- * @when:        0: unused
- */
-struct cm_pending {
-	struct ip_addr src, dst;
-	uint32_t local_id, lqpn, starting_psn, path_mtu;
-	uint32_t remote_id, rqpn, rep_psn;
-	uint32_t offer, offer_rqpn;
-	uint16_t vlan;
-	uint8_t side;
-	uint8_t read_depth, rep_depth;
-	bool answered, certain, leaving, made;
-	bool req_credits, rep_credits;
-	uint8_t storage;
-	uint64_t when;
-};
-
 /* Lanes that have something to send, by flow index, in the order of their turns. */
 struct run_list {
 	uint32_t head, tail;
@@ -195,13 +171,13 @@ struct soon {
 
 #define HALF_HOSTS  4096u
 #define MATCH_SLOTS 65536u
-#define CM_SLOTS    1024u
 #define READS_MAX   131072u
 #define PAIR_SLOTS  4096u
 /* Refused packets that one batch of frames can name; more are found missing a little later. */
 #define REFUSED_MAX 32u
 
 struct order;
+struct cm_table;
 
 struct engine {
 	struct engine_sink sink;
@@ -236,7 +212,7 @@ struct engine {
 	struct wheel *wheel;
 	struct mqueue *reads; /* struct read_rec and struct fetch */
 	struct psn_match *match;
-	struct cm_pending *cm;
+	struct cm_table *cm; /* learn/cm_table.c */
 
 	struct soon soon;
 	unsigned int nrules;

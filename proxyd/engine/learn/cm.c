@@ -12,6 +12,10 @@
  * now on is not acknowledged before the true responder has spoken. So it is where requests go on
  * after the REQ: those of the former queue pair are late, or the datagrams are not what they seem.
  *
+ * Two REPs that differ: who answers has lost the first one's queue pair, and the hosts have one of
+ * the two. Only the RTU tells which. A pair that was taken by the first is taken back where nothing
+ * is owed, and acknowledges nothing until then where something is.
+ *
  * RTU: the new queue pair exists at both ends. What the old one has not taken by now it will never
  * take: that is lost, counted and told as a fault.
  *
@@ -20,64 +24,12 @@
  * does not take soon is a fault (lanes_gone()). A DREQ alone, or of a connection whose handshake
  * was not seen, ends nothing.
  */
+#include "engine/learn/cm_table.h"
 #include "engine/learn/learn.h"
 #include "wire/cm.h"
 
-#define CM_PENDING_NS (60 * NSEC_PER_SEC)
 /* An RTU follows its REP within this. */
-#define RTU_NS	      (2 * NSEC_PER_SEC)
-
-static struct cm_pending *find(struct engine *e, const struct ip_addr *src,
-			       const struct ip_addr *dst, uint16_t vlan, uint32_t id, bool leaving)
-{
-	for (uint32_t i = 0; i < CM_SLOTS; i++) {
-		struct cm_pending *p = &e->cm[i];
-
-		if (p->when && e->now - p->when < CM_PENDING_NS && p->local_id == id &&
-		    p->leaving == leaving && p->vlan == vlan && ip_addr_eq(&p->src, src) &&
-		    ip_addr_eq(&p->dst, dst)) {
-			engine_change(e, p, sizeof(*p));
-			return p;
-		}
-	}
-	return NULL;
-}
-
-/* The lower, the sooner another one takes its place: a handshake that is under way, and that both
- * hosts have a part in, stays longest. */
-static unsigned int worth(const struct engine *e, const struct cm_pending *p)
-{
-	if (!p->when || e->now - p->when >= CM_PENDING_NS)
-		return 0;
-	return p->certain ? 1 : 2u + p->answered;
-}
-
-/*
- * A place for what @src has sent. Anybody can send a REQ, or a thousand: no host has more of the
- * places than its part for what was not answered, and a further one takes that of its oldest.
- */
-static struct cm_pending *slot(struct engine *e, const struct ip_addr *src)
-{
-	struct cm_pending *best = &e->cm[0], *own = NULL;
-	uint32_t mine = 0;
-
-	for (uint32_t i = 0; i < CM_SLOTS; i++) {
-		struct cm_pending *p = &e->cm[i];
-		unsigned int w = worth(e, p), least = worth(e, best);
-
-		if (w < least || (w == least && p->when < best->when))
-			best = p;
-		if (w != 2 || !ip_addr_eq(&p->src, src))
-			continue;
-		mine++;
-		if (!own || p->when < own->when)
-			own = p;
-	}
-	if (mine >= CM_SLOTS / 2)
-		best = own;
-	engine_change(e, best, sizeof(*best));
-	return best;
-}
+#define RTU_NS (2 * NSEC_PER_SEC)
 
 /*
  * Whether a lane by this number owes its host something. Where the peer keeps, or may as soon as it
@@ -111,19 +63,35 @@ static void end_lane(struct engine *e, struct flow *fl)
 		lane_close(e, fl, REASON_INCARNATION, lane_keeps(&fl->lane));
 }
 
+static void end_flow(struct engine *e, struct flow *fl)
+{
+	if (!fl)
+		return;
+	end_lane(e, fl);
+	end_lane(e, flow_partner(e, fl));
+	flow_unpair(e, fl);
+	flow_free(e, fl);
+}
+
 /* A flow for a QP that the connection manager has just named: whatever went before under this key
  * was another incarnation of the QP. */
 static struct flow *fresh_flow(struct engine *e, const struct flow_key *k, enum engine_port side)
 {
-	struct flow *fl = flow_by_key(e, k);
-
-	if (fl) {
-		end_lane(e, fl);
-		end_lane(e, flow_partner(e, fl));
-		flow_unpair(e, fl);
-		flow_free(e, fl);
-	}
+	end_flow(e, flow_by_key(e, k));
 	return flow_create(e, k, side);
+}
+
+/* What leads to the end of the connection @p that the REP names, and what leads to the other. */
+static struct flow_key to_passive(const struct cm_pending *p)
+{
+	return (struct flow_key){
+		.src = p->key.src, .dst = p->key.dst, .dqpn = p->rep.qpn, .vlan = p->key.vlan};
+}
+
+static struct flow_key to_active(const struct cm_pending *p)
+{
+	return (struct flow_key){
+		.src = p->key.dst, .dst = p->key.src, .dqpn = p->lqpn, .vlan = p->key.vlan};
 }
 
 /*
@@ -200,47 +168,44 @@ static void end_former(struct engine *e, struct flow *fl, const struct cm_pendin
  */
 static void established(struct engine *e, struct cm_pending *p, bool certain)
 {
-	struct flow_key to_passive = {
-		.src = p->src, .dst = p->dst, .dqpn = p->rqpn, .vlan = p->vlan};
-	struct flow_key to_active = {
-		.src = p->dst, .dst = p->src, .dqpn = p->lqpn, .vlan = p->vlan};
-	struct flow *a = flow_by_key(e, &to_passive), *b = flow_by_key(e, &to_active);
+	struct flow_key there = to_passive(p), back = to_active(p);
+	struct flow *a = flow_by_key(e, &there), *b = flow_by_key(e, &back);
 	bool same = a && b && a->partner == flow_index(e, b);
 
 	/* a REP said again changes nothing, however the pair was found: there may be custody
 	 * already */
 	if (!p->made && certain && same && (opened_since(a, p) || opened_since(b, p))) {
 		p->made = true;
-		end_former(e, a, p, p->rep_psn, p->rep_credits);
+		end_former(e, a, p, p->rep.psn, p->rep.credits);
 		end_former(e, b, p, p->starting_psn, p->req_credits);
 	}
 	if (p->made || (same && (opened_since(a, p) || opened_since(b, p))))
 		return;
 	if (!certain && (either_owes(e, a) || either_owes(e, b) || asks_still(e, b, p))) {
-		hold_former(e, a, b, p->rep_psn);
+		hold_former(e, a, b, p->rep.psn);
 		hold_former(e, b, a, p->starting_psn);
 		return;
 	}
 	p->made = true;
-	a = fresh_flow(e, &to_passive, p->side);
-	b = fresh_flow(e, &to_active, other_port(p->side));
+	a = fresh_flow(e, &there, p->side);
+	b = fresh_flow(e, &back, other_port(p->side));
 	if (!a || !b || a->rule < 0)
 		return;
 	if (p->path_mtu)
 		a->path_mtu = b->path_mtu = (uint16_t)p->path_mtu;
-	a->comm_id = p->local_id;
-	b->comm_id = p->remote_id;
+	a->comm_id = p->key.id;
+	b->comm_id = p->rep.id;
 	/* each side tells how many it takes as a responder; what its requester wants is its own
 	 * business */
-	a->read_depth = p->rep_depth;
+	a->read_depth = p->rep.depth;
 	b->read_depth = p->read_depth;
 	a->storage = b->storage = p->storage & 3;
 	if (!(e->rules[a->rule].learn & LEARN_CM))
 		return;
-	if (p->offer_rqpn == p->rqpn)
+	if (p->offer_rqpn == p->rep.qpn)
 		a->offered = p->offer;
-	if (!p->rep_credits)
-		begins_at(a, p->rep_psn);
+	if (!p->rep.credits)
+		begins_at(a, p->rep.psn);
 	if (!p->req_credits)
 		begins_at(b, p->starting_psn);
 	flow_pair(e, a, b, LEARNED_CM);
@@ -249,16 +214,14 @@ static void established(struct engine *e, struct cm_pending *p, bool certain)
 /* It comes from the other side than the REP that it tells of, and may be here before that. */
 void learn_offered(struct engine *e, const struct report *r)
 {
+	struct cm_key k = {r->key.src, r->key.dst, r->key.vlan, r->lqpn};
 	struct flow *fl = flow_by_key(e, &r->key);
+	struct cm_pending *p;
 
 	if (fl && fl->side == PORT_LAN)
 		fl->offered = offer_of(r->lqpn, r->path_mtu);
-	for (uint32_t i = 0; i < CM_SLOTS; i++) {
-		struct cm_pending *p = &e->cm[i];
-
-		if (p->when && !p->answered && !p->leaving && p->lqpn == r->lqpn &&
-		    p->vlan == r->key.vlan && p->side == PORT_LAN &&
-		    ip_addr_eq(&p->src, &r->key.src) && ip_addr_eq(&p->dst, &r->key.dst)) {
+	for (p = cm_find(e, &k, CM_BY_QPN); p; p = cm_next(e, p)) {
+		if (p->side == PORT_LAN) {
 			p->offer_rqpn = r->key.dqpn;
 			p->offer = offer_of(r->lqpn, r->path_mtu);
 		}
@@ -272,68 +235,145 @@ void learn_offered(struct engine *e, const struct report *r)
  */
 static void doubt_former(struct engine *e, const struct cm_pending *p)
 {
-	struct flow_key to_active = {
-		.src = p->dst, .dst = p->src, .dqpn = p->lqpn, .vlan = p->vlan};
-	struct flow *back = flow_by_key(e, &to_active);
+	struct flow_key k = to_active(p);
+	struct flow *back = flow_by_key(e, &k);
 	struct flow *former = back ? flow_partner(e, back) : NULL;
 
 	if (former && former->side == p->side && former->lane.role != ROLE_NONE)
 		lane_doubt(e, former);
 }
 
+/* @id: of the connection, as the sender of @f names it, or as the other one does (@answer). */
+static struct cm_key key_of(const struct frame *f, bool answer, uint32_t id)
+{
+	return (struct cm_key){answer ? f->dst : f->src, answer ? f->src : f->dst, f->vlan, id};
+}
+
 static void rx_req(struct engine *e, enum engine_port from, const struct frame *f,
 		   const struct cm *cm)
 {
-	struct cm_pending *p = find(e, &f->src, &f->dst, f->vlan, cm->local_id, false);
-
-	if (!cm->rc)
-		return;
-	if (!p)
-		p = slot(e, &f->src);
-	else if (p->lqpn == cm->lqpn && p->starting_psn == cm->starting_psn)
-		return; /* said again */
-	*p = (struct cm_pending){
-		.src = f->src,
-		.dst = f->dst,
-		.local_id = cm->local_id,
+	struct cm_pending what = {
+		.key = key_of(f, false, cm->local_id),
 		.lqpn = cm->lqpn,
 		.starting_psn = cm->starting_psn,
 		.path_mtu = cm->path_mtu,
 		.read_depth = cm->responder_resources,
 		.req_credits = cm->flow_control,
 		.storage = (uint8_t)cm->storage,
-		.vlan = f->vlan,
 		.side = (uint8_t)from,
-		.when = e->now,
 	};
-	doubt_former(e, p);
+	struct cm_pending *p = cm_find(e, &what.key, CM_BY_ID);
+
+	if (!cm->rc)
+		return;
+	if (p && p->lqpn == cm->lqpn && p->starting_psn == cm->starting_psn) {
+		if (!p->certain)
+			cm_heard(e, p, 0); /* said again */
+		return;
+	}
+	if (p)
+		cm_forget(e, p);
+	p = cm_begin(e, &what);
+	if (p)
+		doubt_former(e, p);
+}
+
+/* The handshake of the datagram @f from the side @from, which answers one of the other side. */
+static struct cm_pending *answered_by(struct engine *e, enum engine_port from,
+				      const struct frame *f, const struct cm *cm)
+{
+	struct cm_key k = key_of(f, true, cm->remote_id);
+	struct cm_pending *p = cm_find(e, &k, CM_BY_ID);
+
+	return p && p->side != (uint8_t)from && !p->certain ? p : NULL;
+}
+
+/* The lane of @fl, by a REP that another one has followed, is the hosts' or is not: it acknowledges
+ * nothing, and none begins. */
+static void await_rtu(struct engine *e, struct flow *fl)
+{
+	if (!fl)
+		return;
+	flow_open_at(fl, UINT64_MAX);
+	hold_back(e, fl, fl->lane.una.psn);
+}
+
+/* The pair that was made by the REP of @p so far may be none. */
+static void unmake(struct engine *e, struct cm_pending *p)
+{
+	struct flow_key there = to_passive(p), back = to_active(p);
+	struct flow *a = flow_by_key(e, &there), *b = flow_by_key(e, &back);
+
+	p->made = false;
+	if (!a || !b || a->partner != flow_index(e, b) || a->comm_id != p->key.id ||
+	    b->comm_id != p->rep.id)
+		return;
+	if (either_owes(e, a) || either_owes(e, b)) {
+		await_rtu(e, a);
+		await_rtu(e, b);
+	} else {
+		end_flow(e, b);
+		end_flow(e, a);
+	}
+}
+
+static bool same_rep(const struct cm_rep *a, const struct cm_rep *b)
+{
+	return a->id == b->id && a->qpn == b->qpn && a->psn == b->psn;
 }
 
 static void rx_rep(struct engine *e, enum engine_port from, const struct frame *f,
 		   const struct cm *cm)
 {
-	struct cm_pending *p = find(e, &f->dst, &f->src, f->vlan, cm->remote_id, false);
+	struct cm_pending *p = answered_by(e, from, f, cm);
+	struct cm_rep rep = {
+		.id = cm->local_id,
+		.qpn = cm->lqpn,
+		.psn = cm->starting_psn,
+		.depth = cm->responder_resources,
+		.credits = cm->flow_control,
+	};
 
-	if (!p || p->side == (uint8_t)from || p->certain)
+	if (!p || !rep.qpn)
 		return;
-	p->answered = true;
-	p->remote_id = cm->local_id;
-	p->rqpn = cm->lqpn;
-	p->rep_psn = cm->starting_psn;
-	p->rep_depth = cm->responder_resources;
-	p->rep_credits = cm->flow_control;
-	established(e, p, false);
+	if (p->rep.qpn && !same_rep(&p->rep, &rep)) {
+		if (p->made)
+			unmake(e, p);
+		p->other = p->rep;
+	}
+	p->rep = rep;
+	cm_heard(e, p, 0);
+	if (!p->other.qpn)
+		established(e, p, false);
+}
+
+/* Who gets the REQ, or the REP, asks for patience. */
+static void rx_mra(struct engine *e, enum engine_port from, const struct frame *f,
+		   const struct cm *cm)
+{
+	struct cm_pending *p = answered_by(e, from, f, cm);
+	struct cm_key k = key_of(f, false, cm->local_id);
+
+	if (!p)
+		p = cm_find(e, &k, CM_BY_ID);
+	if (p && !p->certain && (p->side != (uint8_t)from || p->rep.id == cm->remote_id))
+		cm_heard(e, p, 4096ull << cm->service_time);
 }
 
 static void rx_rtu(struct engine *e, enum engine_port from, const struct frame *f,
 		   const struct cm *cm)
 {
-	struct cm_pending *p = find(e, &f->src, &f->dst, f->vlan, cm->local_id, false);
+	struct cm_key k = key_of(f, false, cm->local_id);
+	struct cm_pending *p = cm_find(e, &k, CM_BY_ID);
 
-	if (!p || p->side != (uint8_t)from || !p->answered || p->certain ||
-	    p->remote_id != cm->remote_id)
+	if (!p || p->side != (uint8_t)from || !p->rep.qpn || p->certain)
+		return;
+	if (p->rep.id != cm->remote_id && p->other.qpn && p->other.id == cm->remote_id)
+		p->rep = p->other;
+	if (p->rep.id != cm->remote_id)
 		return;
 	p->certain = true;
+	cm_over(e, p);
 	established(e, p, true);
 }
 
@@ -342,42 +382,38 @@ static void rx_dreq(struct engine *e, enum engine_port from, const struct frame 
 {
 	struct flow_key k = {.src = f->src, .dst = f->dst, .dqpn = cm->rqpn, .vlan = f->vlan};
 	struct flow *fl = flow_by_key(e, &k), *other = fl ? flow_partner(e, fl) : NULL;
-	struct cm_pending *p;
+	struct cm_pending *p, what = {
+				      .key = key_of(f, false, cm->local_id),
+				      .rep = {.id = cm->remote_id, .qpn = cm->rqpn},
+				      .side = (uint8_t)from,
+				      .leaving = true,
+			      };
 
 	if (!other || fl->side != (uint8_t)from || !fl->comm_id || fl->comm_id != cm->local_id ||
 	    other->comm_id != cm->remote_id)
 		return;
-	p = find(e, &f->src, &f->dst, f->vlan, cm->local_id, true);
-	if (!p)
-		p = slot(e, &f->src);
-	*p = (struct cm_pending){
-		.src = f->src,
-		.dst = f->dst,
-		.local_id = cm->local_id,
-		.remote_id = cm->remote_id,
-		.rqpn = cm->rqpn,
-		.vlan = f->vlan,
-		.side = (uint8_t)from,
-		.leaving = true,
-		.when = e->now,
-	};
+	p = cm_find(e, &what.key, CM_BY_LEAVING_ID);
+	if (p)
+		cm_forget(e, p);
+	cm_begin(e, &what);
 }
 
 static void rx_drep(struct engine *e, enum engine_port from, const struct frame *f,
 		    const struct cm *cm)
 {
-	struct cm_pending *p = find(e, &f->dst, &f->src, f->vlan, cm->remote_id, true);
-	struct flow_key k = {.src = f->dst, .dst = f->src, .vlan = f->vlan};
+	struct cm_key k = key_of(f, true, cm->remote_id);
+	struct cm_pending *p = cm_find(e, &k, CM_BY_LEAVING_ID);
+	struct flow_key to;
 	struct flow *fl, *other;
 
-	if (!p || p->side == (uint8_t)from || p->remote_id != cm->local_id)
+	if (!p || p->side == (uint8_t)from || p->rep.id != cm->local_id)
 		return;
-	k.dqpn = p->rqpn;
-	p->when = 0;
-	fl = flow_by_key(e, &k);
+	to = to_passive(p);
+	cm_forget(e, p);
+	fl = flow_by_key(e, &to);
 	other = fl ? flow_partner(e, fl) : NULL;
 	/* the number may have another owner by now */
-	if (other && fl->comm_id == p->local_id && other->comm_id == p->remote_id)
+	if (other && fl->comm_id == p->key.id && other->comm_id == p->rep.id)
 		lanes_gone(e, fl, other);
 }
 
@@ -390,6 +426,8 @@ void learn_cm(struct engine *e, enum engine_port from, const struct frame *f)
 	COUNT(e, CM);
 	if (cm.type == CM_REQ)
 		rx_req(e, from, f, &cm);
+	else if (cm.type == CM_MRA)
+		rx_mra(e, from, f, &cm);
 	else if (cm.type == CM_REP)
 		rx_rep(e, from, f, &cm);
 	else if (cm.type == CM_RTU)

@@ -13,6 +13,9 @@ void learn_held(struct flow *fl, const struct frame *f);
 /** learn_offered - the peer knows of the connection @r; here it may be in the middle of its
  * handshake. */
 void learn_offered(struct engine *e, const struct report *r);
+/** cm_table_create, cm_table_bytes - places for the handshakes of @conns connections. */
+struct cm_table *cm_table_create(struct arena *a, uint32_t conns);
+uint64_t cm_table_bytes(uint32_t conns);
 void learn_cm(struct engine *e, enum engine_port from, const struct frame *f);
 void learn_request(struct engine *e, struct flow *fl, const struct frame *f);
 void learn_response(struct engine *e, struct flow *fl, const struct frame *f);
