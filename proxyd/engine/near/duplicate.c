@@ -111,17 +111,14 @@ static void ask_past(struct engine *e, struct flow *fl, const struct frame *f, b
 }
 
 /* Whether @f, whose PSN is within those of @r, asks for something else than @r did. A READ may ask
- * for the end of it. */
+ * for some of it. */
 bool other_read(const struct flow *fl, const struct read_rec *r, const struct frame *f)
 {
-	uint32_t skip = psn_sub(f->psn, r->at.psn) * flow_mtu(fl);
-
 	if (r->opcode != f->opcode)
 		return true;
-	if (r->opcode != OP_READ_REQUEST)
-		return skip || reads_digest(f) != r->digest;
-	return (frame_reth_rkey(f) != r->rkey || frame_reth_va(f) != r->va + skip ||
-		frame_reth_length(f) != r->length - skip);
+	if (r->opcode == OP_READ_REQUEST)
+		return !reads_part(fl, r, f);
+	return f->psn != r->at.psn || reads_digest(f) != r->digest;
 }
 
 /*

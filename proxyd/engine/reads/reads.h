@@ -230,6 +230,7 @@ bool reads_add(struct engine *e, struct flow *fl, const struct frame *f, uint32_
 	       const struct mark *at, uint32_t wire);
 enum read_verdict reads_response(struct engine *e, struct lane *l, const struct frame *f,
 				 struct read_rec **rec);
+bool reads_part(const struct flow *fl, const struct read_rec *r, const struct frame *f);
 struct read_rec *reads_find(struct engine *e, struct lane *l, uint32_t psn);
 bool reads_outran(struct engine *e, const struct flow *fl, uint32_t psn);
 uint32_t reads_digest(const struct frame *f);

@@ -153,6 +153,18 @@ bool reads_add(struct engine *e, struct flow *fl, const struct frame *f, uint32_
 	return true;
 }
 
+/** reads_part - whether the READ @f, whose PSN is within those of @r, asks for some of what that
+ * did, or all: a host that lacks packets of its answer may ask for just those. */
+bool reads_part(const struct flow *fl, const struct read_rec *r, const struct frame *f)
+{
+	uint64_t skip = (uint64_t)psn_sub(f->psn, r->at.psn) * flow_mtu(fl);
+	uint32_t length = frame_reth_length(f);
+
+	return r->opcode == OP_READ_REQUEST && f->opcode == r->opcode &&
+	       frame_reth_rkey(f) == r->rkey && frame_reth_va(f) == r->va + skip &&
+	       skip + length <= r->length && (length || !r->length);
+}
+
 struct read_rec *reads_find(struct engine *e, struct lane *l, uint32_t psn)
 {
 	for (uint32_t id = l->reads.head; id != MQ_NONE; id = mq_next(e->reads, id)) {

@@ -24,15 +24,6 @@
 #define BEFORE_PSNS   256u
 #define BEFORE_NS     (60 * NSEC_PER_SEC)
 
-/* Whether @f asks for what @r did, or for the end of it. */
-static bool asks_for(const struct flow *fl, const struct read_rec *r, const struct frame *f)
-{
-	uint32_t skip = psn_sub(f->psn, r->at.psn) * fl->path_mtu;
-
-	return r->opcode == f->opcode && r->rkey == frame_reth_rkey(f) &&
-	       frame_reth_va(f) == r->va + skip && frame_reth_length(f) == r->length - skip;
-}
-
 /* Whether the host had @psn under way when the lane began, and may wait for it still. */
 static bool from_before(const struct engine *e, const struct lane *l, uint32_t psn)
 {
@@ -63,7 +54,7 @@ bool resp_renew(struct engine *e, struct flow *fl, const struct frame *f, bool o
 	 * responder's word is missing whether it is for this host (core/owner.c) */
 	if (reads_find(e, &fl->lane, f->psn))
 		return !fl->lane.suspect;
-	if (r && ((known && !asks_for(fl, r, f)) || fetch_find(e, x, r->wire) != MQ_NONE))
+	if (r && ((known && !reads_part(fl, r, f)) || fetch_find(e, x, r->wire) != MQ_NONE))
 		return true;
 	if (!known && !offered && !ranges_allow(e, fl, x, &what) &&
 	    !from_before(e, &fl->lane, f->psn))
@@ -75,7 +66,7 @@ bool resp_renew(struct engine *e, struct flow *fl, const struct frame *f, bool o
 	COUNT(e, READS_RENUMBERED);
 	r = resp_kept(e, x, f->psn); /* it may have had to make room */
 	if (r) {
-		/* it is the same READ, or the end of one; what was held of it is too old or not
+		/* it is the same READ, or a part of one; what was held of it is too old or not
 		 * all */
 		if (!r->empty)
 			resp_drop(e, x, r->wire, psn_add(r->wire, r->span));

@@ -251,27 +251,47 @@ void resp_expire(struct engine *e, struct flow *fl)
 	}
 }
 
+/* The READ or ATOMIC that was answered, up to the end of @f at least, and of which @f, @span
+ * packets, asks for all or a part; NULL when there is none. The rest of its response may still be
+ * on its way. */
+static struct read_rec *given(struct engine *e, struct flow *fl, const struct frame *f,
+			      uint32_t span)
+{
+	struct lane_reads *x = reads_of(e, &fl->lane);
+	struct read_rec *k = reads_find(e, &fl->lane, f->psn);
+
+	if (k) {
+		if (psn_after(psn_add(f->psn, span), k->resp_next))
+			return NULL;
+		return reads_part(fl, k, f) ? k : NULL;
+	}
+	k = resp_kept(e, x, f->psn);
+	if (!k || k->empty || expired(e, x, k))
+		return NULL;
+	if (f->opcode == OP_READ_REQUEST)
+		return reads_part(fl, k, f) ? k : NULL;
+	if (!x->guessed_ever || f->opcode != k->opcode || f->psn != k->at.psn ||
+	    reads_digest(f) != k->digest)
+		return NULL;
+	return k;
+}
+
 /*
- * The host asks again for what it had been given. @f may ask for the end of a READ only. Returns
- * true when it was answered from what is held.
+ * The host asks again for what it had been given. @f may ask for a part of a READ, which is
+ * answered from here if it is of whole packets. Returns true when it was answered from what is
+ * held.
  */
 bool resp_repeat(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
-	struct read_rec *k = resp_kept(e, x, f->psn), r;
-	uint32_t skip, span;
+	uint32_t skip, span = frame_span(f, flow_mtu(fl));
+	struct read_rec *k = given(e, fl, f, span), r;
 
-	if (!k || k->empty || (f->opcode != OP_READ_REQUEST && !x->guessed_ever) ||
-	    expired(e, x, k))
+	if (!k)
 		return false;
 	skip = psn_sub(f->psn, k->at.psn);
-	span = frame_span(f, flow_mtu(fl));
-	if (f->opcode != k->opcode || skip + span != k->span ||
-	    (f->opcode != OP_READ_REQUEST && reads_digest(f) != k->digest) ||
-	    (f->opcode == OP_READ_REQUEST &&
-	     (frame_reth_rkey(f) != k->rkey ||
-	      frame_reth_va(f) != k->va + (uint64_t)skip * fl->path_mtu ||
-	      frame_reth_length(f) != k->length - skip * fl->path_mtu)))
+	if (f->opcode == OP_READ_REQUEST && skip + span != k->span &&
+	    frame_reth_length(f) % flow_mtu(fl))
 		return false;
 	for (uint32_t i = 0; i < span; i++)
 		if (!held_as(e, x, psn_add(k->wire, skip + i)))
@@ -286,7 +306,7 @@ bool resp_repeat(struct engine *e, struct flow *fl, const struct frame *f)
 		if (resp_give(e, fl, &r, i, pool_ptr(e->pool, d->loc), d->len))
 			break; /* no room in the port: it asks once more */
 	}
-	if (x->guessed_ever)
+	if (x->guessed_ever && k->done)
 		k->asked = e->now; /* the responder may have forgotten it; else that one is asked in
 				      the end */
 	x->info.answered_again++;
