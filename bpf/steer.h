@@ -8,7 +8,7 @@
 #include <linux/types.h>
 
 #define STEER_RULES	64   /* rules are bits of one word */
-#define STEER_PREFIXES	4096 /* per side */
+#define STEER_PREFIXES	5120 /* per side */
 #define STEER_QUEUES	64
 #define STEER_VLANS	4096
 #define STEER_UNTAGGED	4095u /* index into the VLAN map for untagged frames (4095 is reserved) */
@@ -36,7 +36,8 @@ enum steer_side {
  * @set:  0 or 1; always matched in full
  *
  * The value is a 64-bit mask of rules. A trie gives the longest match only, so the mask of a prefix
- * must hold the rules of every shorter prefix that covers it as well.
+ * must hold the rules of every shorter prefix that covers it as well. An address of the appliance
+ * itself has the mask 0, so that nothing to or from it is taken.
  */
 struct steer_prefix {
 	__u32 plen;

@@ -78,13 +78,18 @@ static void print_alarms(const struct object *o, const json_t *alarms, int level
 /* What is no fault, and could be better. */
 static void print_hints(const json_t *daemon)
 {
-	const char *gain = text_of(daemon, "announce-would-gain");
+	const char *gain = text_of(daemon, "announce-would-gain"),
+		   *own = text_of(daemon, "own-in-rules");
 
 	if (*gain)
 		printf("  hint: writes of storage connections (%s) take two round trips, and one "
 		       "with announce = auto\n      in their rule; safe only if every path between "
 		       "the hosts crosses both appliances, see longhaul.conf(5)\n",
 		       gain);
+	if (*own)
+		printf("  hint: RDMA to and from addresses of this host is never taken, though a "
+		       "rule covers them: %s\n",
+		       own);
 }
 
 /* As data: every alarm that the filter lets through. */

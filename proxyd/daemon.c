@@ -220,6 +220,7 @@ static void every_second(struct daemon *d)
 	int rc = afxdp_check(d->port);
 
 	daemon_names(d);
+	daemon_own(d);
 	if (d->uptime_ms >= KEPT_LIVES_MS)
 		kept_lives();
 	if (d->session)

@@ -182,6 +182,8 @@ static int open_port(struct daemon *d, char *err, size_t errlen)
 	d->lingering = d->adopted && daemon_lingers(d);
 	if (d->lingering)
 		steering_add_all(s);
+	daemon_own_open(d);
+	steering_own(s, d->own.addr, d->own.n);
 	ac.near = s->near;
 	ac.nnear = s->nnear;
 	ac.far = s->far;
@@ -422,6 +424,8 @@ void daemon_stop(struct daemon *d)
 	peer_socket_close(d->sock);
 	loop_destroy(d->loop);
 	resolver_stop(d->resolver);
+	if (d->own_fd)
+		close(d->own_fd);
 	engine_destroy(d->engine);
 	daemon_state_close(d, free_);
 	capture_exit(&d->capture);

@@ -18,6 +18,7 @@
 #include "event_log.h"
 #include "loop.h"
 #include "mirror.h"
+#include "port/own.h"
 #include "peer/session.h"
 #include "peer/socket.h"
 #include "resolver.h"
@@ -67,6 +68,8 @@ struct daemon {
 	struct feed monitor;
 	struct capture capture;
 	struct operate operate;
+	struct own own;
+	int own_fd; /* 0: not open */
 	bool stopping;
 	bool fence_failed; /* the latest connection that was to be held could not */
 	bool lingering;	   /* the port still takes what rules of before a reload wanted */
@@ -131,6 +134,15 @@ void daemon_peers_take(struct daemon *d, struct config *new, const struct peer_k
 
 /** daemon_peers_left - nothing drains any more: peers that were removed are forgotten. */
 void daemon_peers_left(struct daemon *d);
+
+/** daemon_steer - the port shall take what the rules want, own addresses being what they are. */
+int daemon_steer(struct daemon *d);
+
+/* daemon_own.c */
+
+/** daemon_own_open - look at own addresses for the first time; daemon_own - each second. */
+void daemon_own_open(struct daemon *d);
+void daemon_own(struct daemon *d);
 
 /* daemon_names.c */
 

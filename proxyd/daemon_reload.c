@@ -57,9 +57,25 @@ void daemon_served(const struct config *cfg, struct session_local *local, struct
 	}
 }
 
-static int set_steering(struct daemon *d, const struct steering *s)
+static int set_steering(struct daemon *d, struct steering *s)
 {
+	steering_own(s, d->own.addr, d->own.n);
 	return afxdp_rules(d->port, s->near, s->nnear, s->far, s->nfar, s->vlan);
+}
+
+int daemon_steer(struct daemon *d)
+{
+	struct steering *s = malloc(sizeof(*s));
+	int rc;
+
+	if (!s)
+		return -ENOMEM;
+	steering_init(s, d->cfg->rules, d->cfg->nrules);
+	if (d->lingering)
+		steering_add_all(s);
+	rc = set_steering(d, s);
+	free(s);
+	return rc;
 }
 
 /* The port shall take what @new wants, and for now what was wanted before. */
@@ -95,19 +111,14 @@ bool daemon_lingers(struct daemon *d)
 
 void daemon_linger(struct daemon *d)
 {
-	struct steering *s;
 	struct conn_info ci;
 
 	for (int i = 0; i < LINGER_CONNS; i++) {
 		if (!engine_conn_next(d->engine, d->linger_conn, d->now, &ci)) {
-			s = malloc(sizeof(*s));
-			if (!s)
-				return;
-			steering_init(s, d->cfg->rules, d->cfg->nrules);
-			d->lingering = set_steering(d, s) != 0;
+			d->lingering = false;
+			d->lingering = daemon_steer(d) != 0;
 			d->linger_conn = 0;
 			daemon_peers_left(d);
-			free(s);
 			return;
 		}
 		for (int lane = 0; lane < 2; lane++) {

@@ -3,8 +3,10 @@
 
 #include <string.h>
 
+#include "port/own.h"
+
 _Static_assert(RULE_MAX <= STEER_RULES, "a rule is a bit of one word");
-_Static_assert(RULE_MAX *RULE_PREFIXES <= STEER_PREFIXES, "all prefixes fit");
+_Static_assert(2 * RULE_MAX * RULE_PREFIXES + OWN_MAX <= STEER_PREFIXES, "all prefixes fit");
 
 static void add_prefixes(struct afxdp_prefix *to, size_t *count, const struct prefix *from,
 			 unsigned int n, uint64_t bit)
@@ -49,6 +51,17 @@ void steering_add(struct steering *s, const struct rule *rules, unsigned int n)
 {
 	for (unsigned int i = 0; i < n && i < RULE_MAX; i++)
 		add_rule(s, &rules[i], 1ull << (STEER_RULES - 1));
+}
+
+void steering_own(struct steering *s, const struct ip_addr *own, unsigned int n)
+{
+	struct prefix p = {.len = 128};
+
+	for (unsigned int i = 0; i < n && i < OWN_MAX; i++) {
+		p.addr = own[i];
+		add_prefixes(s->near, &s->nnear, &p, 1, 0);
+		add_prefixes(s->far, &s->nfar, &p, 1, 0);
+	}
 }
 
 void steering_add_all(struct steering *s)

@@ -25,6 +25,9 @@ void steering_init(struct steering *s, const struct rule *rules, unsigned int n)
  */
 void steering_add(struct steering *s, const struct rule *rules, unsigned int n);
 
+/** steering_own - but nothing to or from these @n addresses. Once per struct steering, the last. */
+void steering_own(struct steering *s, const struct ip_addr *own, unsigned int n);
+
 /** steering_add_all - take all RoCEv2. */
 void steering_add_all(struct steering *s);
 

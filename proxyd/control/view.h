@@ -47,6 +47,7 @@ struct view_counter {
  * @health:     NULL when nobody looks after it; @stopping: whether the daemon is, NULL likewise
  * @monitor, @capture, @operate: what clients may follow and do, NULL when they may not
  * @reload:     read the configuration again: false with one line in @err; NULL when nobody can
+ * @own:        addresses of this host; NULL when they are not known
  * @daemon:     further counters of the daemon's own: @ndaemon of them
  */
 struct view_source {
@@ -65,6 +66,7 @@ struct view_source {
 	const bool *stopping;
 	bool (*reload)(void *ctx, char *err, size_t errlen);
 	void *reload_ctx;
+	const struct own *own;
 	const struct view_counter *daemon;
 	unsigned int ndaemon;
 };

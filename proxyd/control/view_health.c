@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "port/own.h"
 #include "wire/storage.h"
 
 #define COUNT_PER_CALL 32
@@ -78,7 +79,7 @@ enum view_step view_daemon(const struct view_source *src, struct view_cursor *cu
 {
 	const struct health *h = src->health;
 	unsigned int up = 0, peers = 0;
-	char gain[64];
+	char gain[64], own[256];
 	json_t *o;
 
 	if (cur->index)
@@ -99,6 +100,10 @@ enum view_step view_daemon(const struct view_source *src, struct view_cursor *cu
 	view_put_int(o, "rules", src->nrules);
 	view_put_int(o, "wan-rate", h ? h->sample.wan_rate * 8 : 0);
 	view_put_str(o, "announce-would-gain", h ? would_gain(&h->scan, gain, sizeof(gain)) : NULL);
+	view_put_str(o, "own-in-rules",
+		     src->own && own_ruled(src->own, src->rules, src->nrules, own, sizeof(own))
+			     ? own
+			     : NULL);
 	*out = o;
 	return VIEW_OBJECT;
 }

@@ -98,7 +98,8 @@ static const struct {
 } steer_names[STEER_COUNTERS] = {
 	[STEER_TAKEN] = {"taken", "frames given to the daemon"},
 	[STEER_OTHER] = {"other", "frames that are not RoCEv2, to the kernel"},
-	[STEER_NO_RULE] = {"no-rule", "RoCEv2 that no rule wants, to the kernel"},
+	[STEER_NO_RULE] = {"no-rule",
+			   "RoCEv2 that no rule wants, or of an own address, to the kernel"},
 	[STEER_FRAGMENT] = {"fragment", "IP fragments, options, extension headers, to the kernel"},
 	[STEER_STALE] = {"stale", "frames passed by because the daemon gave no sign of life"},
 	[STEER_NO_SOCKET] = {"no-socket", "frames of a queue without a socket, to the kernel"},

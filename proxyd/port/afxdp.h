@@ -28,7 +28,7 @@ enum afxdp_mode {
 /**
  * struct afxdp_prefix - one prefix that rules want.
  * @addr: v4-mapped for IPv4; @plen: 0 .. 128 (IPv4 prefix length + 96)
- * @rules: bit i set when rule i has this prefix
+ * @rules: bit i set when rule i has this prefix; 0: no rule has what it covers (@plen 128)
  */
 struct afxdp_prefix {
 	uint8_t addr[16];

@@ -129,7 +129,7 @@ void steer_prog_counters(const struct steer_prog *p, uint64_t out[STEER_SIDES][S
 
 /**
  * steer_expand - prefixes as the tries need them: host bits cleared, duplicates merged, each with
- * the rules of all prefixes that cover it.
+ * the rules of all prefixes that cover it, or with none if it has none itself.
  * @out: room for @n. Returns how many, or -EINVAL for a prefix length above 128.
  */
 long steer_expand(const struct afxdp_prefix *in, size_t n, struct afxdp_prefix *out);

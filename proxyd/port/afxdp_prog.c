@@ -280,13 +280,16 @@ long steer_expand(const struct afxdp_prefix *in, size_t n, struct afxdp_prefix *
 	qsort(out, n, sizeof(*out), cmp_prefix);
 	for (i = 0; i < n; i++) {
 		if (kept && cmp_prefix(&out[kept - 1], &out[i]) == 0) {
-			out[kept - 1].rules |= out[i].rules;
+			/* excluded stays excluded, whatever rules have the same address */
+			out[kept - 1].rules = out[kept - 1].rules && out[i].rules
+						      ? out[kept - 1].rules | out[i].rules
+						      : 0;
 			continue;
 		}
 		while (depth && !covers(&out[open[depth - 1]], &out[i]))
 			depth--;
 		out[kept] = out[i];
-		if (depth)
+		if (depth && out[i].rules)
 			out[kept].rules |= out[open[depth - 1]].rules;
 		open[depth++] = kept++;
 	}

@@ -5,6 +5,10 @@
 
 #include "tests/bpf/steer_rig.h"
 
+/* the sources of LAN4 and LAN6 */
+#define OWN4 "10.1.2.3"
+#define OWN6 "fd00:1::5"
+
 /* Each change of rules takes effect, leaves nothing behind, or, when refused, changes nothing. */
 static void rules(void **state)
 {
@@ -31,11 +35,58 @@ static void rules(void **state)
 	expect("no rules", STEER_LAN, &hit, STEER_NO_RULE);
 }
 
+/* Own addresses are excluded, on either side and in either direction, also where a rule names just
+ * them, and as long as they are there. */
+static void own(void **state)
+{
+	static const struct {
+		const char *name;
+		enum steer_side side;
+		struct steer_frame f;
+		enum steer_counter want;
+	} table[] = {
+		{"to a near one", STEER_WAN, {WAN4}, STEER_NO_RULE},
+		{"from a near one", STEER_LAN, {LAN4}, STEER_NO_RULE},
+		{"its neighbour", STEER_LAN, {.src = "10.1.2.4", .dst = "10.2.200.1"}, STEER_TAKEN},
+		{"to a far one", STEER_LAN, {.src = "10.1.9.9", .dst = "10.2.7.7"}, STEER_NO_RULE},
+		{"from a far one",
+		 STEER_WAN,
+		 {.src = "10.2.7.7", .dst = "10.1.9.9"},
+		 STEER_NO_RULE},
+		{"one that is a rule's",
+		 STEER_LAN,
+		 {.src = "10.1.77.1", .dst = "10.2.0.1"},
+		 STEER_NO_RULE},
+		{"IPv6", STEER_LAN, {LAN6}, STEER_NO_RULE},
+		{"IPv6, its neighbour",
+		 STEER_LAN,
+		 {.src = "fd00:1::6", .dst = "fd00:2:9::7"},
+		 STEER_TAKEN},
+	};
+	struct afxdp_prefix n[8] = {prefix("10.1.0.0", 16, 1),	prefix("10.1.77.1", 32, 2),
+				    prefix("fd00:1::", 32, 4),	prefix(OWN4, 32, 0),
+				    prefix("10.1.77.1", 32, 0), prefix(OWN6, 128, 0),
+				    prefix("10.2.7.7", 32, 0)},
+			    f[8] = {prefix("10.2.0.0", 16, 3), prefix("fd00:2::", 32, 4),
+				    prefix("10.2.7.7", 32, 0), prefix(OWN4, 32, 0)};
+
+	(void)state;
+	vlans[STEER_UNTAGGED] |= 2;
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(steer_prog_rules(&prog, n, 7, f, 4, vlans), 0);
+		for (size_t k = 0; k < sizeof(table) / sizeof(table[0]); k++)
+			expect(table[k].name, table[k].side, &table[k].f, table[k].want);
+		assert_int_equal(steer_prog_rules(&prog, n, 3, f, 2, vlans), 0);
+		for (size_t k = 0; k < sizeof(table) / sizeof(table[0]); k++)
+			expect(table[k].name, table[k].side, &table[k].f, STEER_TAKEN);
+	}
+}
+
 static void most_prefixes(void **state)
 {
 	struct afxdp_prefix *p = calloc(STEER_PREFIXES + 1, sizeof(*p));
-	const struct steer_frame last = {.src = "10.0.15.255", .dst = "10.0.0.0"},
-				 beyond = {.src = "10.0.16.0", .dst = "10.0.0.0"};
+	const struct steer_frame last = {.src = "10.0.19.255", .dst = "10.0.0.0"},
+				 beyond = {.src = "10.0.20.0", .dst = "10.0.0.0"};
 	int i;
 
 	(void)state;
@@ -107,6 +158,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(rules, reset),
+		cmocka_unit_test_setup(own, reset),
 		cmocka_unit_test_setup(most_prefixes, reset),
 		cmocka_unit_test(expansion),
 	};
