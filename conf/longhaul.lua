@@ -219,7 +219,7 @@ end
 local longhaul = Proto("longhaul", "longhaul, reports between appliances")
 local kinds = { [1] = "HELLO", [2] = "DATA" }
 local types = {
-	[1] = "CHALLENGE", [2] = "HELLO", [3] = "HEARTBEAT", [4] = "BYE", [16] = "LANE OPEN", [17] = "LANE ACCEPT",
+	[1] = "CHALLENGE", [2] = "HELLO", [3] = "HEARTBEAT", [4] = "BYE", [5] = "SITE", [16] = "LANE OPEN", [17] = "LANE ACCEPT",
 	[18] = "LANE REFUSE", [19] = "LANE PROGRESS", [20] = "LANE CLOSE", [21] = "LANE ANSWERS",
 	[22] = "LANE NAMES", [24] = "ORDER", [26] = "METER",
 }

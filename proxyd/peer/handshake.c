@@ -210,7 +210,7 @@ static void establish(struct session *s, struct peer *p, const struct seal_psk *
 		p->since = now;
 	}
 	p->next_beat = now + s->cfg.heartbeat_ns;
-	p->next_tell = now + TELL_NS;
+	p->next_tell = now + CONFIRM_NS; /* when both have the keys */
 	peer_change(p, false);
 
 	if (!c->established)
@@ -273,6 +273,7 @@ static void take(struct session *s, struct peer *p, const struct seal_psk *psk,
 	}
 
 	p->counter[SC_UNPROVEN]++;
+	p->called = now;
 	memcpy(p->heard_salt, c->salt, PROTO_SALT);
 	seek = !up || (c->established && !p->link.confirmed);
 	if ((seek || c->seek) && may_answer(p, &p->unproven, now))

@@ -131,6 +131,13 @@ void outbox_hello(struct session *s, struct peer *p)
 	append(s, p, message, proto_put_hello(message, sizeof(message), &s->self));
 }
 
+void outbox_site(struct session *s, struct peer *p)
+{
+	uint8_t message[PROTO_SITE_MAX];
+
+	append(s, p, message, proto_put_site(message, sizeof(message), &p->own_site));
+}
+
 void outbox_heartbeat(struct session *s, struct peer *p, uint64_t now)
 {
 	struct proto_heartbeat h = {.sent = now ? now : 1};

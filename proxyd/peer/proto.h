@@ -27,6 +27,7 @@
 #define PROTO_SALT	32
 /* Longest message of each kind that this version writes, header included. */
 #define PROTO_HELLO_MAX (PROTO_HDR + 19 + (PROTO_NAME - 1) + PROTO_PREFIXES * 17)
+#define PROTO_SITE_MAX	(PROTO_HDR + 8 + PROTO_PREFIXES * 17)
 #define PROTO_REPORT_MAX                                                                           \
 	(PROTO_HDR + 63 + REPORT_HOLES * 6 + 1 + REPORT_AGAIN * 3 + 4 + REPORT_UNNAMED * 6)
 
@@ -35,6 +36,7 @@ enum proto_type {
 	PROTO_HELLO = 2,
 	PROTO_HEARTBEAT = 3,
 	PROTO_BYE = 4,
+	PROTO_SITE = 5,
 	PROTO_LANE_OPEN = 16,
 	PROTO_LANE_ACCEPT = 17,
 	PROTO_LANE_REFUSE = 18,
@@ -100,6 +102,20 @@ struct proto_heartbeat {
 	uint32_t held_us;
 };
 
+/**
+ * struct proto_site - what the receiver cannot see and its operator must know. Ports: LAN, WAN.
+ * @mtu:     of the ports, 0: not known
+ * @down:    the port is down or has no carrier
+ * @longest: packet that left by the WAN port lately, bytes from the IP header on
+ * @wanted:  hosts that the sender's rules look for beyond the receiver; @more: and others
+ */
+struct proto_site {
+	uint16_t mtu[2], longest;
+	bool down[2], more;
+	uint8_t nwanted;
+	struct prefix wanted[PROTO_PREFIXES];
+};
+
 enum proto_bye_reason {
 	BYE_SHUTDOWN = 1, /* the process ends */
 	BYE_REMOVED,	  /* the peer is no longer configured */
@@ -114,6 +130,7 @@ struct proto_message {
 		struct proto_hello hello;
 		struct proto_heartbeat heartbeat;
 		enum proto_bye_reason bye;
+		struct proto_site site;
 		struct report report;
 	};
 };
@@ -145,6 +162,7 @@ int proto_put_challenge(uint8_t *buf, size_t room, const struct proto_challenge 
 int proto_put_hello(uint8_t *buf, size_t room, const struct proto_hello *h);
 int proto_put_heartbeat(uint8_t *buf, size_t room, const struct proto_heartbeat *h);
 int proto_put_bye(uint8_t *buf, size_t room, enum proto_bye_reason reason);
+int proto_put_site(uint8_t *buf, size_t room, const struct proto_site *t);
 int proto_put_report(uint8_t *buf, size_t room, const struct report *r);
 
 /** proto_name_ok - whether @name may be a node's name. */

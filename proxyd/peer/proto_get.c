@@ -74,6 +74,14 @@ static uint8_t take_ranges(struct in *i, struct psn_range *r, unsigned int max)
 	return count;
 }
 
+static void take_prefixes(struct in *i, struct prefix *p, unsigned int n)
+{
+	for (unsigned int k = 0; k < n; k++) {
+		memcpy(p[k].addr.b, take(i, 16), 16);
+		p[k].len = take8(i);
+	}
+}
+
 static bool get_hello(struct in *i, uint8_t flags, struct proto_hello *h)
 {
 	size_t name_len;
@@ -92,11 +100,25 @@ static bool get_hello(struct in *i, uint8_t flags, struct proto_hello *h)
 	/* A zero byte inside would let two different names look alike. */
 	if (strlen(h->name) != name_len)
 		return false;
-	for (unsigned int n = 0; n < h->nprefix; n++) {
-		memcpy(h->prefix[n].addr.b, take(i, 16), 16);
-		h->prefix[n].len = take8(i);
-	}
+	take_prefixes(i, h->prefix, h->nprefix);
 	return !i->bad && proto_hello_ok(h);
+}
+
+static bool get_site(struct in *i, uint8_t flags, struct proto_site *t)
+{
+	uint8_t down;
+
+	memset(t, 0, sizeof(*t));
+	t->mtu[0] = take16(i);
+	t->mtu[1] = take16(i);
+	t->longest = take16(i);
+	down = take8(i);
+	t->down[0] = down & SITE_LAN_DOWN;
+	t->down[1] = down & SITE_WAN_DOWN;
+	t->more = flags & F_SITE_MORE;
+	t->nwanted = take_count(i, PROTO_PREFIXES);
+	take_prefixes(i, t->wanted, t->nwanted);
+	return !i->bad && !(down & ~(SITE_LAN_DOWN | SITE_WAN_DOWN)) && proto_site_ok(t);
 }
 
 static void get_key(struct in *i, struct flow_key *k)
@@ -278,6 +300,8 @@ static int flags_known(uint8_t type)
 		return F_CHALLENGE_SEEK | F_CHALLENGE_ESTABLISHED;
 	case PROTO_HELLO:
 		return F_HELLO_MORE;
+	case PROTO_SITE:
+		return F_SITE_MORE;
 	case PROTO_LANE_OPEN:
 		return F_OPEN_RESUME | F_OPEN_ONE_READ | F_OPEN_NAMES | F_OPEN_ORDERED |
 		       F_OPEN_NAMES_RESP | F_OPEN_OFFER;
@@ -329,6 +353,8 @@ static bool get_body(struct in *i, uint8_t type, uint8_t flags, struct proto_mes
 			return false;
 		m->bye = reason;
 		return true;
+	case PROTO_SITE:
+		return get_site(i, flags, &m->site);
 	case PROTO_LANE_OPEN:
 		return get_report(i, REPORT_OPEN, flags, &m->report);
 	case PROTO_LANE_ACCEPT:

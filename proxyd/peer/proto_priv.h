@@ -13,6 +13,7 @@
 #define F_CHALLENGE_SEEK	0x01u
 #define F_CHALLENGE_ESTABLISHED 0x02u
 #define F_HELLO_MORE		0x01u
+#define F_SITE_MORE		0x01u
 #define F_OPEN_RESUME		0x01u
 #define F_OPEN_ONE_READ		0x02u
 #define F_OPEN_NAMES		0x04u
@@ -30,12 +31,17 @@
 #define F_ORDER_BY_OPENER	0x01u
 #define F_ORDER_MISSING		0x02u
 
+/* Ports that are down, in SITE */
+#define SITE_LAN_DOWN 0x01u
+#define SITE_WAN_DOWN 0x02u
+
 /* A hole lies within the span in which PSNs can be compared at all. */
 #define SPAN_MAX (1u << 23)
 
-/** proto_hello_ok, proto_report_ok - whether a message with this content may be sent or
- *  believed. */
+/** proto_hello_ok, proto_site_ok, proto_report_ok - whether a message with this content may be
+ *  sent or believed. */
 bool proto_hello_ok(const struct proto_hello *h);
+bool proto_site_ok(const struct proto_site *t);
 bool proto_report_ok(const struct report *r);
 
 #endif

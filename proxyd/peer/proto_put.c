@@ -56,6 +56,14 @@ static void give_bytes(struct out *o, const void *data, size_t n)
 	memcpy(give(o, n), data, n);
 }
 
+static void give_prefixes(struct out *o, const struct prefix *p, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++) {
+		give_bytes(o, p[i].addr.b, 16);
+		give8(o, p[i].len);
+	}
+}
+
 static struct out begin(uint8_t *buf, size_t room, enum proto_type type, uint8_t flags)
 {
 	struct out o = {.p = buf, .room = room};
@@ -104,10 +112,23 @@ int proto_put_hello(uint8_t *buf, size_t room, const struct proto_hello *h)
 	give8(&o, (uint8_t)name_len);
 	give8(&o, h->nprefix);
 	give_bytes(&o, h->name, name_len);
-	for (unsigned int i = 0; i < h->nprefix; i++) {
-		give_bytes(&o, h->prefix[i].addr.b, 16);
-		give8(&o, h->prefix[i].len);
-	}
+	give_prefixes(&o, h->prefix, h->nprefix);
+	return finish(&o);
+}
+
+int proto_put_site(uint8_t *buf, size_t room, const struct proto_site *t)
+{
+	struct out o;
+
+	if (!proto_site_ok(t))
+		return -EINVAL;
+	o = begin(buf, room, PROTO_SITE, t->more ? F_SITE_MORE : 0);
+	give16(&o, t->mtu[0]);
+	give16(&o, t->mtu[1]);
+	give16(&o, t->longest);
+	give8(&o, (uint8_t)((t->down[0] ? SITE_LAN_DOWN : 0) | (t->down[1] ? SITE_WAN_DOWN : 0)));
+	give8(&o, t->nwanted);
+	give_prefixes(&o, t->wanted, t->nwanted);
 	return finish(&o);
 }
 

@@ -56,6 +56,16 @@ bool proto_hello_ok(const struct proto_hello *h)
 	return true;
 }
 
+bool proto_site_ok(const struct proto_site *t)
+{
+	if (t->nwanted > PROTO_PREFIXES)
+		return false;
+	for (unsigned int i = 0; i < t->nwanted; i++)
+		if (!prefix_ok(&t->wanted[i]))
+			return false;
+	return true;
+}
+
 static bool key_ok(const struct flow_key *k)
 {
 	return k->dqpn <= PSN_MASK && (k->vlan <= 0xfff || k->vlan == FRAME_VLAN_NONE) &&

@@ -60,7 +60,7 @@ int session_peer_keys(struct session *s, unsigned int peer, const uint8_t (*keys
 	if (p->state != SESSION_UP)
 		p->next_hello = now_ns;
 	else if (roll_index(p) < 0)
-		session_down(s, p, LOG_NOTICE, ROLL_TAKEN, now_ns);
+		session_down(s, p, LOG_NOTICE, SESSION_END_KEY, ROLL_TAKEN, now_ns);
 	return 0;
 }
 

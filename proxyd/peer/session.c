@@ -99,6 +99,18 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 
 /* ---- making and unmaking ---- */
 
+/* What lies beyond the length means nothing here, but a receiver wants it clean. */
+static void clean_prefix(const struct prefix *from, struct prefix *to)
+{
+	unsigned int len = from->len;
+
+	memset(to, 0, sizeof(*to));
+	to->len = (uint8_t)len;
+	memcpy(to->addr.b, from->addr.b, (len + 7) / 8);
+	if (len % 8)
+		to->addr.b[len / 8] &= (uint8_t)(0xff00 >> (len % 8));
+}
+
 static int set_local(struct session *s, const struct session_local *l)
 {
 	struct proto_hello h = s->self;
@@ -112,15 +124,9 @@ static int set_local(struct session *s, const struct session_local *l)
 	h.nprefix = (uint8_t)(h.more ? PROTO_PREFIXES : l->nprefix);
 	memset(h.prefix, 0, sizeof(h.prefix));
 	for (unsigned int i = 0; i < h.nprefix; i++) {
-		unsigned int len = l->prefix[i].len;
-
-		if (len > 128)
+		if (l->prefix[i].len > 128)
 			return -EINVAL;
-		/* What lies beyond the length means nothing here, but a receiver wants it clean. */
-		h.prefix[i].len = (uint8_t)len;
-		memcpy(h.prefix[i].addr.b, l->prefix[i].addr.b, (len + 7) / 8);
-		if (len % 8)
-			h.prefix[i].addr.b[len / 8] &= (uint8_t)(0xff00 >> (len % 8));
+		clean_prefix(&l->prefix[i], &h.prefix[i]);
 	}
 	s->self = h;
 	return 0;
@@ -313,6 +319,23 @@ int session_local(struct session *s, const struct session_local *local, uint64_t
 	return 0;
 }
 
+void session_site(struct session *s, unsigned int peer, const struct proto_site *site)
+{
+	struct proto_site clean = *site;
+	struct peer *p;
+
+	if (peer >= PEER_MAX || s->peer[peer].state == SESSION_UNUSED)
+		return;
+	p = &s->peer[peer];
+	for (unsigned int i = 0; i < clean.nwanted && i < PROTO_PREFIXES; i++)
+		clean_prefix(&site->wanted[i], &clean.wanted[i]);
+	if (!memcmp(&clean, &p->own_site, sizeof(clean)))
+		return;
+	p->own_site = clean;
+	if (p->state == SESSION_UP)
+		outbox_site(s, p);
+}
+
 void session_bye(struct session *s, enum proto_bye_reason reason)
 {
 	for (unsigned int i = 0; i < PEER_MAX; i++) {
@@ -332,9 +355,11 @@ void session_bye(struct session *s, enum proto_bye_reason reason)
 
 /* ---- receiving ---- */
 
-void session_down(struct session *s, struct peer *p, int prio, const char *why, uint64_t now)
+void session_down(struct session *s, struct peer *p, int prio, enum session_end end,
+		  const char *why, uint64_t now)
 {
 	session_say(s, p, prio, "down: %s", why);
+	p->end = end;
 	sodium_memzero(&p->old, sizeof(p->old));
 	p->state = SESSION_DOWN;
 	peer_change(p, true);
@@ -385,8 +410,15 @@ static bool message(struct session *s, struct peer *p, const struct proto_messag
 			p->hello = m->hello;
 		}
 		return true;
+	case PROTO_SITE:
+		if (seq > p->link.site_seq) {
+			p->link.site_seq = seq;
+			p->site = m->site;
+		}
+		return true;
 	case PROTO_BYE:
 		session_down(s, p, LOG_NOTICE,
+			     m->bye == BYE_REMOVED ? SESSION_END_REMOVED : SESSION_END_STOPPED,
 			     m->bye == BYE_REMOVED ? "it said goodbye (this side is not in its "
 						     "configuration any more)"
 						   : "it said goodbye (shutdown)",
@@ -550,7 +582,7 @@ static void tick_up(struct session *s, struct peer *p, uint64_t now)
 	if (now - p->link.heard >= patience(s, p)) {
 		snprintf(why, sizeof(why), "nothing heard from it for %llu ms",
 			 (unsigned long long)((now - p->link.heard) / MS));
-		session_down(s, p, LOG_WARNING, why, now);
+		session_down(s, p, LOG_WARNING, SESSION_END_SILENT, why, now);
 		p->seek_until = now + SEEK_FOR_NS;
 		return;
 	}
@@ -558,7 +590,7 @@ static void tick_up(struct session *s, struct peer *p, uint64_t now)
 		return;
 	p->next_beat = now + s->cfg.heartbeat_ns;
 	if (roll_index(p) < 0) {
-		session_down(s, p, LOG_NOTICE, ROLL_TAKEN, now);
+		session_down(s, p, LOG_NOTICE, SESSION_END_KEY, ROLL_TAKEN, now);
 		return;
 	}
 	if (roll_due(p, now))
@@ -570,6 +602,7 @@ static void tick_up(struct session *s, struct peer *p, uint64_t now)
 	if (now >= p->next_tell) {
 		p->next_tell = now + TELL_NS;
 		outbox_hello(s, p);
+		outbox_site(s, p);
 	}
 	outbox_heartbeat(s, p, now);
 }
@@ -636,11 +669,17 @@ bool session_info(const struct session *s, unsigned int peer, uint64_t now_ns,
 		.window = p->hello.window,
 		.nprefix = p->hello.nprefix,
 		.more = p->hello.more,
+		.site_known = p->state == SESSION_UP && p->link.site_seq,
+		.site = p->site,
 		.since_ns = now_ns - p->since,
 		.heard = p->was_heard,
 		.beats = p->hello.features & PROTO_F_BEATS,
-		.other_key = p->counter[SC_BAD_AUTH] != p->refused_key,
-		.other_version = p->counter[SC_BAD_VERSION] != p->refused_version,
+		.other_key = p->counter[SC_BAD_AUTH] != p->noted[SC_BAD_AUTH],
+		.other_version = p->counter[SC_BAD_VERSION] != p->noted[SC_BAD_VERSION],
+		.reflected = p->counter[SC_REFLECTED] != p->noted[SC_REFLECTED],
+		.calls = p->state == SESSION_DOWN && now_ns - p->called < CALLED_NS &&
+			 p->counter[SC_UNPROVEN] - p->noted[SC_UNPROVEN] >= CALLS,
+		.end = p->end,
 		.key = roll_index(p),
 		.heard_ns = p->was_heard ? now_ns - p->last_heard : 0,
 		.sessions = p->sessions,

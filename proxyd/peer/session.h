@@ -77,6 +77,15 @@ enum session_state {
 };
 const char *session_state_name(enum session_state s);
 
+/** enum session_end - how the latest session with a peer ended. */
+enum session_end {
+	SESSION_END_NONE,    /* it never did */
+	SESSION_END_SILENT,  /* nothing came any more */
+	SESSION_END_STOPPED, /* the peer said that it stops */
+	SESSION_END_REMOVED, /* the peer said that this side is no peer of it any more */
+	SESSION_END_KEY,     /* its key was taken out of our configuration */
+};
+
 /**
  * struct session_local - what we tell about ourselves.
  * @name:     1 to 63 of [A-Za-z0-9._-]
@@ -178,6 +187,10 @@ void session_peer_remove(struct session *s, unsigned int peer);
  *  -EINVAL. */
 int session_local(struct session *s, const struct session_local *local, uint64_t now_ns);
 
+/** session_site - what @peer is to know of our ports and rules; it is told when that has changed.
+ *  What @site->wanted has beyond the length of a prefix means nothing. */
+void session_site(struct session *s, unsigned int peer, const struct proto_site *site);
+
 /** session_rx - a datagram from the address of peer @peer. */
 void session_rx(struct session *s, unsigned int peer, const uint8_t *data, size_t len,
 		uint64_t now_ns);
@@ -214,12 +227,15 @@ uint64_t session_boot(const struct session *s);
  * @state, @name:  as configured
  * @known:   false: it was never up, and @node .. @more mean nothing
  * @node, @version, @boot, @features, @window, @prefix, @nprefix, @more: from its latest HELLO
+ * @site:    what it has told of its ports and rules in this session, if @site_known
  * @since_ns: how long it has been in @state
  * @heard:   something authentic and fresh ever came; @heard_ns: how long ago. HELLOs that prove
  *           nothing do not count; @rx_datagrams > 0 with @heard false: its HELLOs arrive here, ours
  *           do not arrive there
- * @other_key, @other_version: datagrams were refused for that since it went down, or since its keys
- *           were read again
+ * @other_key, @other_version, @reflected: datagrams were refused for that since it went down, or
+ *           since its keys were read again
+ * @calls:   HELLOs of it arrive that prove nothing: it does not hear ours
+ * @end:     how its latest session ended
  * @beats:   it beats each 50 ms (PROTO_F_BEATS), not each 250
  * @key:     which of its keys the session is under, -1 when there is none
  * @sessions: handshakes completed; @restarts: times it came back as another process; @downs: times
@@ -242,9 +258,11 @@ struct session_info {
 	uint32_t features, window;
 	struct prefix prefix[PROTO_PREFIXES];
 	unsigned int nprefix;
-	bool more;
+	bool more, site_known;
+	struct proto_site site;
 	uint64_t since_ns;
-	bool heard, beats, other_key, other_version;
+	bool heard, beats, other_key, other_version, reflected, calls;
+	enum session_end end;
 	uint64_t heard_ns;
 	int key;
 	uint64_t sessions, restarts, downs;

@@ -15,6 +15,8 @@
 
 #define SALT_LIFE_NS (10 * SEC) /* how long one salt is offered to whoever seeks */
 #define HELLO_GAP_NS (100 * MS) /* HELLOs that a stranger can provoke are at least so far apart */
+#define CALLED_NS    (2 * SEC)	/* so long a HELLO that proves nothing counts as a call */
+#define CALLS	     3u		/* and so many of them are no handshake under way */
 #define SEEK_FOR_NS  (5 * SEC)	/* so long they are no farther apart, to one that fell silent */
 #define CONFIRM_NS   (250 * MS) /* CONFIRM, until it is known to have arrived */
 #define TELL_NS	     (5 * SEC)	/* HELLO message in DATA: repeated, because one can be lost */
@@ -52,7 +54,7 @@ struct queued {
  * @own, @other: the two salts that its keys are made of, and @psk, the key
  * @confirmed:   a datagram under these keys has arrived, so the other side has them too
  * @heard:       when the latest authentic datagram came
- * @hello_seq:   sequence number of the newest datagram whose HELLO message was taken
+ * @hello_seq, @site_seq: sequence number of the newest datagram whose HELLO, SITE was taken
  * @beat_seq, @beat_sent, @beat_at: newest heartbeat: datagram's number, sender's clock, our clock
  */
 struct link {
@@ -62,7 +64,7 @@ struct link {
 	struct replay replay;
 	bool confirmed;
 	uint64_t started, heard, next_confirm;
-	uint64_t hello_seq;
+	uint64_t hello_seq, site_seq;
 	uint64_t beat_seq, beat_sent, beat_at;
 	struct delay delay;
 };
@@ -92,7 +94,9 @@ enum log_about {
  * @heard_salt: the latest salt heard, zero when none: saves a seeking pair a round trip
  * @seek_until: it has just fallen silent: HELLOs come faster until then
  * @hello:      latest HELLO of a proven peer; @known: there was one
- * @refused_key, @refused_version: of its counters, when it was last noted (peer_note_refused())
+ * @noted:      its counters when it went down, or got other keys (peer_note_refused())
+ * @own_site:   what we tell it of ours; @site: what it has told of its own
+ * @called:     when its latest HELLO came that proved nothing; @end: how its latest session ended
  * @out:        datagram being filled: header, then @out_len bytes of messages
  */
 struct peer {
@@ -122,7 +126,10 @@ struct peer {
 	uint64_t sessions, restarts, downs;
 	uint64_t tx_datagrams, tx_bytes, rx_datagrams, rx_bytes, tx_reports, rx_reports;
 	uint64_t counter[SC_COUNT];
-	uint64_t refused_key, refused_version;
+	uint64_t noted[SC_COUNT];
+	struct proto_site own_site, site;
+	uint64_t called;
+	enum session_end end;
 };
 
 struct session {
@@ -148,8 +155,7 @@ static inline void peer_change(struct peer *p, bool on)
 /** peer_note_refused - what was refused until now is not why the peer will not be there. */
 static inline void peer_note_refused(struct peer *p)
 {
-	p->refused_key = p->counter[SC_BAD_AUTH];
-	p->refused_version = p->counter[SC_BAD_VERSION];
+	memcpy(p->noted, p->counter, sizeof(p->noted));
 }
 
 /* session.c */
@@ -160,7 +166,8 @@ void session_random(struct session *s, void *buf, size_t len);
 unsigned int session_index(const struct session *s, const struct peer *p);
 
 /** session_down - a peer that was up is not any more; @why for the log. */
-void session_down(struct session *s, struct peer *p, int prio, const char *why, uint64_t now);
+void session_down(struct session *s, struct peer *p, int prio, enum session_end end,
+		  const char *why, uint64_t now);
 
 /* roll.c */
 #define ROLL_TAKEN "the key of its session was taken away"
@@ -201,6 +208,7 @@ void outbox_flush(struct session *s, struct peer *p);
 void outbox_drop(struct peer *p);
 int outbox_report(struct session *s, struct peer *p, const struct report *r);
 void outbox_hello(struct session *s, struct peer *p);
+void outbox_site(struct session *s, struct peer *p);
 void outbox_heartbeat(struct session *s, struct peer *p, uint64_t now);
 void outbox_bye(struct session *s, struct peer *p, enum proto_bye_reason reason);
 

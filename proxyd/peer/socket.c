@@ -9,6 +9,9 @@
  * another process may go on with this one's memory, all of a batch waits until the batch has
  * happened (peer_socket_wait()): what is told of one that is undone would not be true.
  *
+ * What the network or this host answers to a datagram that cannot arrive (ICMP errors, no route, a
+ * firewall) is noted for its peer, for people who ask why that does not come up.
+ *
  * On an IPv6 socket an IPv4 address is its v4-mapped form, which is how struct ip_addr holds it
  * anyway. An IPv4 socket is made when the address to bind is IPv4, or when the kernel has no IPv6.
  */
@@ -16,6 +19,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/errqueue.h>
 #include <netinet/in.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -33,6 +37,8 @@
 /* Reports come in bursts while the data path is busy; the receive buffer must hold what arrives
  * meanwhile. */
 #define RCVBUF	   (4 << 20)
+/* Answers of the network that are read at a time. */
+#define TROUBLES   64
 /* One byte more than is ever taken, to tell a longer datagram from the longest. */
 #define SLOT	   (SESSION_DATAGRAM_MAX + 1)
 /* Datagrams that wait for room in the send buffer; and where all of a batch waits for its end, what
@@ -55,6 +61,7 @@ struct endpoint {
 	uint16_t port;
 	union sockaddr_any sa;
 	socklen_t sa_len;
+	int trouble; /* errno of what could not be sent, or did not arrive; 0: nothing is known */
 };
 
 /* @to: its peer's address when it was said, for the peer may be forgotten before it leaves. */
@@ -148,6 +155,10 @@ static void prepare(struct peer_socket *ps)
 		ps->stats.rcvbuf = (uint32_t)want;
 	setsockopt(ps->fd, SOL_SOCKET, SO_RXQ_OVFL, &on, sizeof(on));
 	setsockopt(ps->fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof(on));
+	/* on an IPv6 socket the former is for IPv4 peers */
+	setsockopt(ps->fd, IPPROTO_IP, IP_RECVERR, &on, sizeof(on));
+	if (ps->family == AF_INET6)
+		setsockopt(ps->fd, IPPROTO_IPV6, IPV6_RECVERR, &on, sizeof(on));
 
 	for (unsigned int i = 0; i < BATCH; i++) {
 		ps->iov[i] = (struct iovec){.iov_base = ps->data[i], .iov_len = SLOT};
@@ -302,6 +313,58 @@ void peer_socket_unmap(struct peer_socket *ps, unsigned int peer)
 		memset(&ps->peer[peer], 0, sizeof(ps->peer[peer]));
 }
 
+static void note_trouble(struct peer_socket *ps, const union sockaddr_any *to, int err)
+{
+	struct ip_addr addr;
+	uint16_t port;
+	int peer;
+
+	from_sockaddr(to, &addr, &port);
+	peer = find(ps, &addr, port);
+	if (peer >= 0)
+		ps->peer[peer].trouble = err;
+}
+
+/* Read what came back instead of datagrams. The kernel wakes us as long as something is there. */
+static void read_troubles(struct peer_socket *ps)
+{
+	_Alignas(struct cmsghdr) char control[256];
+	union sockaddr_any to;
+	char data[64];
+
+	for (int i = 0; i < TROUBLES; i++) {
+		struct iovec iov = {.iov_base = data, .iov_len = sizeof(data)};
+		struct msghdr h = {.msg_name = &to,
+				   .msg_namelen = sizeof(to),
+				   .msg_iov = &iov,
+				   .msg_iovlen = 1,
+				   .msg_control = control,
+				   .msg_controllen = sizeof(control)};
+
+		if (recvmsg(ps->fd, &h, MSG_ERRQUEUE | MSG_DONTWAIT) < 0)
+			return;
+		for (struct cmsghdr *c = CMSG_FIRSTHDR(&h); c; c = CMSG_NXTHDR(&h, c)) {
+			struct sock_extended_err e;
+
+			if (!(c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_RECVERR) &&
+			    !(c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_RECVERR))
+				continue;
+			memcpy(&e, CMSG_DATA(c), sizeof(e));
+			if (h.msg_namelen)
+				note_trouble(ps, &to, (int)e.ee_errno);
+		}
+	}
+}
+
+int peer_socket_trouble(struct peer_socket *ps, unsigned int peer)
+{
+	int err = peer < PEER_MAX ? ps->peer[peer].trouble : 0;
+
+	if (err)
+		ps->peer[peer].trouble = 0;
+	return err;
+}
+
 static int64_t ts_ns(const struct timespec *t)
 {
 	return (int64_t)t->tv_sec * 1000000000 + t->tv_nsec;
@@ -360,8 +423,21 @@ static void deliver(struct peer_socket *ps, unsigned int i, peer_socket_fn fn, v
 		st->oversize++;
 	} else {
 		st->rx++;
+		ps->peer[peer].trouble = 0;
 		fn(ctx, (unsigned int)peer, ps->data[i], ps->msg[i].msg_len, waited);
 	}
+}
+
+/* Whether @err is not about this call, but about a datagram of before, to whichever peer. The
+ * kernel says it once, so the same call may be made again. */
+static bool came_back(struct peer_socket *ps, int err)
+{
+	if (err != ECONNREFUSED && err != EHOSTUNREACH && err != ENETUNREACH && err != EHOSTDOWN &&
+	    err != ENOPROTOOPT && err != EOPNOTSUPP && err != EMSGSIZE && err != EPROTO &&
+	    err != EACCES && err != ENONET)
+		return false;
+	read_troubles(ps);
+	return true;
 }
 
 int peer_socket_rx(struct peer_socket *ps, unsigned int budget, peer_socket_fn fn, void *ctx)
@@ -386,6 +462,8 @@ int peer_socket_rx(struct peer_socket *ps, unsigned int budget, peer_socket_fn f
 			ps->empty_at = before;
 			break;
 		}
+		if (n < 0 && came_back(ps, errno))
+			break; /* the kernel wakes us again for what waits */
 		if (n < 0) {
 			int e = errno;
 
@@ -409,18 +487,22 @@ int peer_socket_rx(struct peer_socket *ps, unsigned int budget, peer_socket_fn f
 static bool try_send(struct peer_socket *ps, const union sockaddr_any *to, socklen_t to_len,
 		     const uint8_t *data, size_t len)
 {
+	int err, tries = 2;
 	ssize_t n;
 
 	do {
 		n = sendto(ps->fd, data, len, MSG_DONTWAIT, &to->sa, to_len);
-	} while (n < 0 && errno == EINTR);
+		err = errno;
+	} while (n < 0 && (err == EINTR || (tries-- && came_back(ps, err))));
 	if (n >= 0) {
 		ps->stats.tx++;
-	} else if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS) {
+	} else if (err == EAGAIN || err == EWOULDBLOCK) {
 		return false;
 	} else {
+		/* ENOBUFS: the queue of the interface was full, or it is down */
 		ps->stats.tx_errors++;
-		ps->stats.tx_errno = errno;
+		ps->stats.tx_errno = err;
+		note_trouble(ps, to, err);
 	}
 	return true;
 }

@@ -54,6 +54,11 @@ typedef void (*peer_socket_fn)(void *ctx, unsigned int peer, const uint8_t *data
  */
 int peer_socket_rx(struct peer_socket *ps, unsigned int budget, peer_socket_fn fn, void *ctx);
 
+/** peer_socket_trouble - why datagrams to @peer did not leave or did not arrive, as this host or
+ *  the network said since the latest call and the latest datagram of that peer: an errno, 0 when
+ *  nothing was said. */
+int peer_socket_trouble(struct peer_socket *ps, unsigned int peer);
+
 /** peer_socket_wait - from here on datagrams leave with peer_socket_flush() only; what finds no
  *  room to wait is lost. Before the first one. 0 or -ENOMEM. */
 int peer_socket_wait(struct peer_socket *ps);

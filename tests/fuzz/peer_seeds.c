@@ -55,6 +55,13 @@ static int message(unsigned int i, uint8_t *buf, size_t room)
 		break;
 	case 8:
 		return proto_put_bye(buf, room, BYE_SHUTDOWN);
+	case 9:
+		return proto_put_site(buf, room,
+				      &(struct proto_site){.mtu = {4300, 1500},
+							   .longest = 4178,
+							   .down = {false, true},
+							   .nwanted = 1,
+							   .wanted = {{.addr = a, .len = 128}}});
 	default:
 		return 0;
 	}

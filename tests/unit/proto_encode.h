@@ -16,6 +16,8 @@ static inline int proto_encode(uint8_t *buf, size_t room, const struct proto_mes
 		return proto_put_heartbeat(buf, room, &m->heartbeat);
 	case PROTO_BYE:
 		return proto_put_bye(buf, room, m->bye);
+	case PROTO_SITE:
+		return proto_put_site(buf, room, &m->site);
 	default:
 		return proto_put_report(buf, room, &m->report);
 	}

@@ -79,6 +79,16 @@ static int sample(unsigned int i, uint8_t *buf, size_t room)
 	case 16:
 		r = sample_meter_by_box();
 		break;
+	case 17:
+		return proto_put_site(
+			buf, room,
+			&(struct proto_site){.mtu = {4300, 1500},
+					     .longest = 4156,
+					     .down = {true, false},
+					     .more = true,
+					     .nwanted = 2,
+					     .wanted = {{.addr = v4(0), .len = 96 + 24},
+							{.addr = v6(0), .len = 64}}});
 	default:
 		return 0;
 	}
@@ -440,14 +450,14 @@ static void sequence(void **state)
 		memcpy(buf + len, "\x04\x00\x00\x01\xee", 5);
 		len += 5;
 	}
-	assert_int_equal(walk(buf, len), 16);
+	assert_int_equal(walk(buf, len), 17);
 	while ((v = proto_next(buf, len, &pos, &m)) != PROTO_END) {
 		static const enum proto_verdict want[] = {PROTO_OK, PROTO_UNKNOWN, PROTO_UNKNOWN,
 							  PROTO_MALFORMED};
 
 		assert_int_equal(v, want[seen++ % 4]);
 	}
-	assert_int_equal(seen, 64);
+	assert_int_equal(seen, 68);
 	assert_int_equal(pos, len);
 }
 

@@ -371,6 +371,35 @@ static void told_anew(void **state)
 	net_free(n);
 }
 
+/* What one tells of its ports and rules is known at the other soon, and again after a loss. */
+static void told_of_site(void **state)
+{
+	struct net *n = net_up(47);
+	struct proto_site site = {.mtu = {4300, 1500},
+				  .longest = 4156,
+				  .nwanted = 1,
+				  .wanted = {{.addr = {{0xfd, 1, [15] = 3}}, .len = 9}}};
+
+	(void)state;
+	run(n, SEC);
+	session_site(n->node[A].s, PEER, &site);
+	flush(n, A);
+	run(n, 50 * MS);
+	assert_true(info(n, B).site_known);
+	assert_int_equal(info(n, B).site.mtu[1], 1500);
+	assert_int_equal(info(n, B).site.longest, 4156);
+	assert_int_equal(info(n, B).site.wanted[0].addr.b[1], 0);
+	n->cut[B] = true;
+	site.down[0] = true;
+	session_site(n->node[A].s, PEER, &site);
+	flush(n, A);
+	n->cut[B] = false;
+	run(n, 6 * SEC);
+	assert_true(info(n, B).site.down[0]);
+	assert_int_equal(info(n, B).counter[SC_MALFORMED], 0);
+	net_free(n);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -387,6 +416,7 @@ int main(void)
 		cmocka_unit_test(one_way),
 		cmocka_unit_test(goodbye),
 		cmocka_unit_test(told_anew),
+		cmocka_unit_test(told_of_site),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
