@@ -86,6 +86,9 @@ static enum lane_reason open_verdict(struct engine *e, unsigned int peer, const 
 		if (!*fl || !*back)
 			return REASON_NO_ROOM;
 	}
+	/* packets that no rule wants are not seen here, whatever way they take */
+	if (rule_match(e->rules, e->nrules, &r->key.dst, &r->key.src, r->key.vlan) < 0)
+		return REASON_NO_RULE;
 	if (!*fl || !*back)
 		return *fl || *back ? REASON_ONE_WAY : REASON_UNKNOWN;
 	if ((*fl)->side != PORT_WAN || (*back)->side != PORT_LAN)
