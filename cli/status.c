@@ -45,18 +45,26 @@ static int verdict(const json_t *alarms)
 	return worst;
 }
 
-static void print_headline(int worst, const json_t *daemon)
+/* A peer is missing, and has not been for long enough for an alarm. */
+static bool incomplete(const json_t *daemon)
+{
+	return number_of(daemon, "peers-up") < number_of(daemon, "peers");
+}
+
+/* @calm: no alarm is raised */
+static void print_headline(int worst, bool calm, const json_t *daemon)
 {
 	static const char *const words[] = {"OK", "WARNING", "CRITICAL"};
+	bool starts = worst == 1 && calm && !strcmp(text_of(daemon, "state"), "starting");
 
 	long long conns = number_of(daemon, "connections"), rules = number_of(daemon, "rules");
 	long long peers = number_of(daemon, "peers");
 
 	printf("%s: longhauld is %s, %lld connection%s, %lld held, %lld of %lld peer%s up, %lld "
 	       "rule%s\n",
-	       words[worst], text_of(daemon, "state"), conns, conns == 1 ? "" : "s",
-	       number_of(daemon, "held"), number_of(daemon, "peers-up"), peers,
-	       peers == 1 ? "" : "s", rules, rules == 1 ? "" : "s");
+	       starts ? "STARTING" : words[worst], text_of(daemon, "state"), conns,
+	       conns == 1 ? "" : "s", number_of(daemon, "held"), number_of(daemon, "peers-up"),
+	       peers, peers == 1 ? "" : "s", rules, rules == 1 ? "" : "s");
 }
 
 static void print_alarms(const struct object *o, const json_t *alarms, int level)
@@ -114,6 +122,7 @@ static int status_once(const struct command *cmd, const struct options *opt, int
 	struct filter filter;
 	char err[1024];
 	int worst, rc = 0;
+	bool calm;
 
 	if (filter_parse(cmd->object, argc, argv, &filter, err, sizeof(err))) {
 		cli_error("%s", err);
@@ -128,8 +137,11 @@ static int status_once(const struct command *cmd, const struct options *opt, int
 		return STATUS_UNKNOWN;
 	}
 	worst = verdict(alarms);
+	calm = !worst;
+	if (calm && incomplete(json_array_get(daemon, 0)))
+		worst = 1;
 	if (opt->mode == RENDER_TABLE && !argc) {
-		print_headline(worst, json_array_get(daemon, 0));
+		print_headline(worst, calm, json_array_get(daemon, 0));
 		print_alarms(cmd->object, alarms, 2);
 		print_alarms(cmd->object, alarms, 1);
 		print_hints(json_array_get(daemon, 0));

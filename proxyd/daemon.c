@@ -18,6 +18,7 @@
 #include <errno.h>
 #include <systemd/sd-daemon.h>
 
+#include "control/mirror.h"
 #include "control/monitor.h"
 #include "config_value.h"
 #include "daemon_kept.h"
@@ -167,7 +168,7 @@ static void daemon_health(struct daemon *d)
 	const struct health_source more = {
 		.wan_rate = d->cfg->wan_rate & ~PACE_AUTO,
 		.wan_auto = d->cfg->wan_rate & PACE_AUTO,
-		.port_down = d->port_down,
+		.ifname = {d->cfg->ifname[STEER_LAN], d->cfg->ifname[STEER_WAN]},
 		.ahead_off = d->ahead_off[0] ? d->ahead_off : NULL,
 		.bypass = bypassed(d),
 	};
@@ -214,6 +215,19 @@ static void port_gone(struct daemon *d, const char *what)
 		d->drain_until = d->now;
 }
 
+/* What operators at the other ends must know of this one. */
+static void tell_sites(struct daemon *d)
+{
+	struct proto_site site;
+
+	for (unsigned int i = 0; d->session && i < d->view.npeers; i++) {
+		site = (struct proto_site){0};
+		health_site(&d->health, &site);
+		mirror_wanted(d->cfg->rules, d->cfg->nrules, i, &site);
+		session_site(d->session, i, &site);
+	}
+}
+
 static void every_second(struct daemon *d)
 {
 	struct engine_memory mem;
@@ -223,8 +237,7 @@ static void every_second(struct daemon *d)
 	daemon_own(d);
 	if (d->uptime_ms >= KEPT_LIVES_MS)
 		kept_lives();
-	if (d->session)
-		mirror_check(&d->mirror, d->cfg->rules, d->cfg->nrules, d->session, d->now);
+	tell_sites(d);
 	engine_memory(d->engine, &mem);
 	sd_notifyf(0,
 		   "WATCHDOG=1\nSTATUS=%u rules, %u connections, %llu KiB of memory in custody%s",
@@ -234,11 +247,6 @@ static void every_second(struct daemon *d)
 		if (!d->port_gone)
 			port_gone(d, rc == -ENODEV ? "was removed or renamed"
 						   : "has another number of receive queues");
-	} else if ((rc == -ENETDOWN) != d->port_down) {
-		d->port_down = !d->port_down;
-		log_line(LOG_WARNING, "interface %s or %s %s", d->cfg->ifname[STEER_LAN],
-			 d->cfg->ifname[STEER_WAN],
-			 d->port_down ? "is down or has no carrier" : "is up again");
 	}
 }
 

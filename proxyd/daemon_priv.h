@@ -57,11 +57,10 @@ struct daemon {
 	struct loop *loop;
 	struct view_source view;
 	struct event_log events;
-	struct mirror mirror; /* anew with each reload */
 	enum phase phase;
 	uint64_t hush_until; /* HUSHED */
 	int exit_code;
-	bool port_down, port_gone;
+	bool port_gone;
 	uint8_t tx_waits;    /* rounds in a row in which something waited to leave */
 	char ahead_off[256]; /* why prefetch is off although a rule wants it */
 	struct health health;

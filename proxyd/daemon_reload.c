@@ -151,7 +151,6 @@ static int take(struct daemon *d, struct config *new, const struct peer_keys *ke
 		daemon_prefetch(d);
 		daemon_set_rules(d);
 		daemon_state_site(d);
-		memset(&d->mirror, 0, sizeof(d->mirror));
 		daemon_served(d->cfg, &local, buf);
 		if (d->session)
 			session_local(d->session, &local, d->now);

@@ -58,8 +58,7 @@ bool host_bridge(const char *ifname, char name[IF_NAMESIZE])
 
 unsigned int host_need_mtu(unsigned int path_mtu)
 {
-	/* all of the longest frame but Ethernet's header and two tags */
-	return FRAME_HDR_MAX - 14 - 8 + path_mtu + ICRC_LEN;
+	return FRAME_MTU(path_mtu);
 }
 
 unsigned int host_path_mtu(const struct config *c, unsigned int port_mtu, const char **file,

@@ -9,12 +9,15 @@
 #include <string.h>
 
 #include "peer/session.h"
+#include "peer/socket.h"
 #include "port/afxdp.h"
 
 #define SECOND_NS  1000000000ull
 #define SCAN_CONNS 64
 #define SILENT_NS  (5 * SECOND_NS)
 #define WAIT_NS	   (10 * SECOND_NS) /* so long something may be learned or agreed upon */
+#define MINUTE_NS  (60 * SECOND_NS)
+#define SIGN_NS	   (5 * SECOND_NS) /* so long a sign from the network is believed */
 #define ACTIVE_NS  (5 * SECOND_NS)
 
 enum waiting {
@@ -22,20 +25,6 @@ enum waiting {
 	WAITS_MTU,
 	WAITS_REFUSED,
 };
-
-const char *health_peer_hint(const struct session_info *si)
-{
-	if (si->state == SESSION_UP)
-		return NULL;
-	if (si->other_key)
-		return "datagrams fail authentication: compare the key files of both appliances";
-	if (si->other_version)
-		return "it speaks another protocol version: update one of the two";
-	if (!si->heard)
-		return "nothing heard yet: is it running, is its UDP port open, is its address "
-		       "right?";
-	return NULL;
-}
 
 static void name_conn(const struct conn_info *ci, char *buf)
 {
@@ -104,8 +93,10 @@ static void scan_waiting(struct health *h, const struct conn_info *ci, uint64_t 
 		if (waits_long(h, ci->id, WAITS_MTU, now) && !s->no_mtu++)
 			name_conn(ci, s->mtu_name);
 	} else if (health_refusal(a) || health_refusal(b)) {
-		if (waits_long(h, ci->id, WAITS_REFUSED, now) && !s->refused++)
+		if (waits_long(h, ci->id, WAITS_REFUSED, now) && !s->refused++) {
 			name_conn(ci, s->refused_name);
+			s->refusal = health_refusal(a) ? a : b;
+		}
 	}
 }
 
@@ -113,6 +104,18 @@ static void scan_waiting(struct health *h, const struct conn_info *ci, uint64_t 
 static bool may_announce(const struct rule *r)
 {
 	return r->peer != PEER_NONE && !r->announce && !r->prefetch && !r->atomic && !r->order;
+}
+
+/* How long the far host of a lane has not answered. While the link to its peer is down, or has just
+ * come back, that has another cause. */
+static uint64_t not_answered(const struct health *h, const struct conn_info *ci,
+			     const struct lane_info *l, uint64_t now)
+{
+	bool cut = ci->peer != PEER_NONE &&
+		   (!(h->links >> ci->peer & 1) || now - h->changed_at < SILENT_NS);
+	uint64_t custody = cut ? 0 : l->custody.oldest_ns;
+
+	return l->transit.oldest_ns > custody ? l->transit.oldest_ns : custody;
 }
 
 static void scan_conn(struct health *h, const struct rule *rules, const struct conn_info *ci,
@@ -126,8 +129,7 @@ static void scan_conn(struct health *h, const struct rule *rules, const struct c
 		s->storage[ci->storage]++;
 	for (int i = 0; i < 2; i++) {
 		const struct lane_info *l = &ci->lane[i];
-		uint64_t wait = l->transit.oldest_ns > l->custody.oldest_ns ? l->transit.oldest_ns
-									    : l->custody.oldest_ns;
+		uint64_t wait = not_answered(h, ci, l, now);
 
 		held |= l->state == LANE_HELD;
 		s->fault += l->state == LANE_FAULT;
@@ -197,11 +199,42 @@ void health_bypass(struct health *h, const struct view_source *src, const char *
 	health_judge_bypass(h);
 }
 
+/* What the network has said of datagrams to and from peers since the previous sample. */
+static void sample_signs(struct health *h, const struct view_source *src, uint64_t now)
+{
+	struct peer_socket_stats st;
+	bool stranger;
+
+	if (!src->sock)
+		return;
+	peer_socket_stats(src->sock, &st);
+	if (st.unknown_source != h->strangers)
+		h->stranger_at = now;
+	h->strangers = st.unknown_source;
+	stranger = h->stranger_at && now - h->stranger_at < SIGN_NS;
+	for (unsigned int i = 0; i < PEER_MAX; i++) {
+		int err = peer_socket_trouble(src->sock, i);
+		bool old = now - h->trouble_at[i] >= SIGN_NS;
+
+		if (err)
+			h->trouble_at[i] = now;
+		h->signs[i] = (struct peer_signs){.trouble = err   ? err
+							     : old ? 0
+								   : h->signs[i].trouble,
+						  .stranger = stranger,
+						  .addr = st.unknown_addr,
+						  .port = st.unknown_port};
+	}
+}
+
 static void sample_peers(struct health *h, const struct view_source *src, uint64_t now)
 {
 	struct health_sample *s = &h->sample;
 	struct session_info si;
+	uint32_t links = (uint32_t)s->port[STEER_LAN].down << PEER_MAX |
+			 (uint32_t)s->port[STEER_WAN].down << (PEER_MAX + 1);
 
+	sample_signs(h, src, now);
 	s->npeers = src->session ? src->npeers : 0;
 	for (unsigned int i = 0; i < s->npeers; i++) {
 		struct health_peer *p = &s->peer[i];
@@ -210,19 +243,47 @@ static void sample_peers(struct health *h, const struct view_source *src, uint64
 		if (!session_info(src->session, i, now, &si))
 			continue;
 		p->up = si.state == SESSION_UP;
+		p->met = si.heard;
 		p->beats = si.beats;
-		p->hint = health_peer_hint(&si);
-		p->late_ns = h->peer_late[i];
+		(void)peer_cause(&src->peers[i], &si, &h->signs[i], &p->cause);
+		(void)mirror_fault(src->rules, src->nrules, i, &si, &p->mirror);
+		if (si.site_known) {
+			memcpy(p->mtu, si.site.mtu, sizeof(p->mtu));
+			p->longest = si.site.longest;
+			p->lan_down = si.site.down[STEER_LAN];
+		}
+		links |= (uint32_t)p->up << i;
 		if (si.rtt_samples) {
 			p->owd_above_ns = si.owd_above_ns;
 			p->rtt_min_ns = si.rtt_min_ns;
 		}
-		h->peer_late[i] = 0;
+		/* a short break is told when it is over, a longer one has an alarm of its own */
+		p->late_ns = p->up ? h->peer_late[i] : 0;
+		if (p->up ||
+		    h->alarm[HEALTH_KINDS + i * HEALTH_PEER_KINDS + HEALTH_PEER_DOWN].raised)
+			h->peer_late[i] = 0;
 	}
+	if (links != h->links)
+		h->changed_at = now;
+	h->links = links;
+	s->calm_ns = now - h->changed_at;
 }
 
-static void sample_port(struct health_sample *s, struct afxdp *port)
+/* The longest frame of the last minute: one that is sent no more is no fault any more. */
+static uint32_t longest(struct health *h, struct afxdp *port, int side, uint64_t now)
 {
+	uint32_t len = afxdp_longest(port, side);
+
+	if (len >= h->longest[side] || now - h->longest_at[side] >= MINUTE_NS) {
+		h->longest[side] = len;
+		h->longest_at[side] = now;
+	}
+	return h->longest[side];
+}
+
+static void sample_port(struct health *h, struct afxdp *port, uint64_t now)
+{
+	struct health_sample *s = &h->sample;
 	struct afxdp_stats st;
 
 	if (!port)
@@ -233,7 +294,27 @@ static void sample_port(struct health_sample *s, struct afxdp *port)
 	for (int side = 0; side < STEER_SIDES; side++) {
 		s->n.rx_dropped += st.rx_dropped[side];
 		s->n.stale += st.steer[side][STEER_STALE];
+		s->n.tx[side] = st.tx[side];
+		s->n.tx_dropped[side] = st.tx_dropped[side] + st.tx_too_long[side];
+		s->n.tx_too_long += st.tx_too_long[side];
+		s->n.tx_full += st.tx_full[side];
+		s->port[side].down = afxdp_down(port, side);
+		s->port[side].mtu = afxdp_mtu(port, side);
+		s->port[side].longest = longest(h, port, side, now);
 	}
+}
+
+void health_site(const struct health *h, struct proto_site *out)
+{
+	uint32_t len = h->sample.port[STEER_WAN].longest;
+
+	for (int side = 0; side < STEER_SIDES; side++) {
+		const struct health_port *p = &h->sample.port[side];
+
+		out->mtu[side] = p->mtu > UINT16_MAX ? UINT16_MAX : (uint16_t)p->mtu;
+		out->down[side] = p->down;
+	}
+	out->longest = len > ETH_HLEN_ ? (uint16_t)(len - ETH_HLEN_) : 0;
 }
 
 static void sample(struct health *h, const struct view_source *src,
@@ -246,7 +327,7 @@ static void sample(struct health *h, const struct view_source *src,
 		.late_ns = h->late_ns,
 		.wan_rate = more->wan_rate,
 		.wan_auto = more->wan_auto,
-		.port_down = more->port_down,
+		.port = {{.name = more->ifname[STEER_LAN]}, {.name = more->ifname[STEER_WAN]}},
 		.ahead_off = more->ahead_off,
 		.bypass = more->bypass,
 		.scan = h->scan,
@@ -259,7 +340,7 @@ static void sample(struct health *h, const struct view_source *src,
 		      .table_full = engine_counter(e, EC_TABLE_FULL)},
 	};
 	engine_memory(e, &h->sample.mem);
-	sample_port(&h->sample, src->port);
+	sample_port(h, src->port, now);
 	sample_peers(h, src, now);
 	h->late_ns = 0;
 }

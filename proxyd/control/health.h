@@ -13,7 +13,10 @@
 #ifndef LONGHAUL_CONTROL_HEALTH_H
 #define LONGHAUL_CONTROL_HEALTH_H
 
+#include "control/mirror.h"
+#include "control/peer_cause.h"
 #include "control/view.h"
+#include "port/port.h"
 
 #define HEALTH_TEXT 256
 #define HEALTH_PAST 10	/* seconds over which rates are judged */
@@ -45,6 +48,8 @@ enum health_level {
 	  "give longhauld a processor of its own: CPUAffinity=, Nice= in its unit")                \
 	X(RX_DROPPED, "rx-dropped", WARNING, 2, 30,                                                \
 	  "the daemon cannot keep up: a faster processor, or less traffic through it")             \
+	X(PORT_MTU, "port-mtu", WARNING, 0, 5, "raise the MTU of all ports and of the link")       \
+	X(TX_DROPPED, "tx-dropped", WARNING, 0, 30, "look at ip -s link of that interface")        \
 	X(READ_AHEAD, "read-ahead-off", WARNING, 0, 0,                                             \
 	  "mount the BPF file system at /sys/fs/bpf, then systemctl reload longhauld")             \
 	X(HALF_KNOWN, "half-known", WARNING, 0, 10,                                                \
@@ -57,8 +62,9 @@ enum health_level {
 
 /* Those of each peer. */
 #define HEALTH_PEER_ALARMS(X)                                                                      \
-	X(PEER_DOWN, "peer-down", CRITICAL, 5, 2,                                                  \
-	  "is longhauld running there, do both have the same key, is its UDP port open?")          \
+	X(PEER_DOWN, "peer-down", CRITICAL, 1, 2, "longhaul peer show says why")                   \
+	X(PEER_UNREACHED, "peer-unreached", WARNING, 5, 0, "longhaul peer show says why")          \
+	X(RULE_MISSING, "rule-missing", WARNING, 0, 2, "compare the rules of both appliances")     \
 	X(PEER_LATE, "peer-late", WARNING, 0, 30,                                                  \
 	  "look at the load of that machine, and at loss on the link")
 
@@ -82,6 +88,7 @@ enum health_peer_kind {
 struct health_numbers {
 	uint64_t tx_wan, tx_wan_bytes, retx_wan, retx_spurious;
 	uint64_t no_room, faults, lost_packets, table_full, stale, rx_dropped;
+	uint64_t tx[STEER_SIDES], tx_dropped[STEER_SIDES], tx_full, tx_too_long;
 };
 
 /**
@@ -89,36 +96,60 @@ struct health_numbers {
  * @silent:  connections whose responder does not answer; @silent_ns: for how long, the oldest
  * @half:    requests pass, but the partner is not known; @no_mtu: paired, path MTU not known;
  *           @refused: the peer refuses the lane. All: for more than ten seconds, and in use
- * @names:   one of each, for the reason
+ * @names:   one of each, for the reason; @refusal: why the peer refuses that one
  * @storage: by protocol, connections that would gain by announce, and whose rule may have it
  */
 struct health_scan {
 	uint32_t fault, silent, half, no_mtu, refused, bypassed;
 	uint32_t storage[STORAGE_PROTOCOLS];
 	uint64_t silent_ns;
+	enum lane_reason refusal;
 	char silent_name[HEALTH_NAME], half_name[HEALTH_NAME], mtu_name[HEALTH_NAME],
 		refused_name[HEALTH_NAME];
 };
 
-/** struct health_peer - @late_ns: longest silence since the previous sample; @beats: it speaks each
- * 50 ms, not each 250; @hint: why it may be down, NULL */
+/**
+ * struct health_peer
+ * @up, @met: there is a session, there ever was one
+ * @beats:    it speaks each 50 ms, not each 250
+ * @late_ns:  longest silence since the previous sample
+ * @cause:    why it is not up
+ * @mirror:   what its rules lack, or ours, "" for nothing
+ * @mtu, @longest, @lan_down: of its ports, see struct proto_site; 0: not known
+ */
 struct health_peer {
-	const char *name, *hint;
-	bool up, beats;
+	const char *name;
+	bool up, met, beats;
 	uint64_t late_ns, owd_above_ns, rtt_min_ns;
+	struct peer_cause cause;
+	struct mirror_fault mirror;
+	uint16_t mtu[2], longest;
+	bool lan_down;
+};
+
+/**
+ * struct health_port - one of our ports.
+ * @longest: frame that left by it in the last minute, bytes; @mtu: 0 when not known
+ */
+struct health_port {
+	const char *name;
+	bool down;
+	uint32_t mtu, longest;
 };
 
 /**
  * struct health_sample - all that alarms are judged by.
  * @late_ns:  longest time that the daemon did not look at its ports since the previous sample
+ * @calm_ns:  so long no port and no peer has gone or come
  * @wan_rate: bytes per second, 0: not paced; @wan_auto: found, never above @wan_rate
  * @ahead_off: why the daemon has turned prefetch off, NULL when it has not
  * @bypass:   what is bypassed, but for single connections; NULL for nothing
  */
 struct health_sample {
-	uint64_t now, late_ns, wan_rate, bad_chunks;
-	bool port_down, wan_auto;
+	uint64_t now, late_ns, calm_ns, wan_rate, bad_chunks;
+	bool wan_auto;
 	const char *ahead_off, *bypass;
+	struct health_port port[STEER_SIDES];
 	struct health_numbers n;
 	struct engine_memory mem;
 	struct health_scan scan;
@@ -163,13 +194,19 @@ struct health {
 	struct health_waiting waiting[HEALTH_WAIT];
 	unsigned int nwaiting, next_peer;
 	uint64_t late_ns, last_tick, next_sample, peer_late[PEER_MAX];
+	/* what happened to the link, and when */
+	struct peer_signs signs[PEER_MAX];
+	uint64_t trouble_at[PEER_MAX], stranger_at, strangers, changed_at;
+	uint32_t longest[STEER_SIDES];
+	uint64_t longest_at[STEER_SIDES];
+	uint32_t links; /* bits: peers that are up, and ports that are down */
 };
 
 /** struct health_source - what the daemon knows besides @src. */
 struct health_source {
 	uint64_t wan_rate;
-	bool wan_auto, port_down;
-	const char *ahead_off, *bypass;
+	bool wan_auto;
+	const char *ifname[STEER_SIDES], *ahead_off, *bypass;
 };
 
 /** health_tick - look around; with each housekeeping, some times per second. */
@@ -184,6 +221,9 @@ void health_bypass(struct health *h, const struct view_source *src, const char *
 /** health_peer_down - @peer has gone down: the next tick judges how long it was silent before. */
 void health_peer_down(struct health *h, const struct view_source *src, unsigned int peer,
 		      uint64_t now_ns);
+
+/** health_site - what is known of our ports, for peers. */
+void health_site(const struct health *h, struct proto_site *out);
 
 /** health_judge - judge h->sample, raise and clear alarms; health_judge_bypass(): that one. */
 void health_judge(struct health *h);
@@ -205,10 +245,5 @@ bool health_alarm_of(unsigned int i, struct health_what *out);
 bool health_refusal(enum lane_reason r);
 
 const char *health_level_name(enum health_level l);
-
-/** health_peer_hint - what an operator should look at when the peer does not come up, from what was
- * refused; NULL. */
-struct session_info;
-const char *health_peer_hint(const struct session_info *si);
 
 #endif

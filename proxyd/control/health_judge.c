@@ -22,6 +22,9 @@
 /* Pool: shares of what custody or transit may hold. */
 #define POOL_HIGH	0.70
 #define POOL_LOW	0.55
+/* Frames that a port refused: so many in HEALTH_PAST seconds, and such a share. */
+#define DROPPED_MANY	10u
+#define DROPPED_SHARE	0.001
 /* Silence: heartbeats are 50 ms apart, those of older versions 250 ms. */
 #define PEER_LATE_NS	(600 * MS_NS)
 #define PEER_ON_TIME_NS (400 * MS_NS)
@@ -34,6 +37,7 @@ enum verdict {
 	GOOD,
 	BETWEEN,
 	BAD,
+	FOLLOWS, /* it may be bad, by what has an alarm of its own */
 };
 
 #define X(id, name, level, raise, clear, mend)                                                     \
@@ -92,7 +96,7 @@ static void settle(struct health *h, unsigned int i, enum verdict v, const char 
 	if (!a->raised && a->bad && now - a->bad_since >= k->raise_ns) {
 		a->raised = true;
 		a->count++;
-	} else if (a->raised && a->good && now - a->good_since >= k->clear_ns) {
+	} else if (a->raised && (v == FOLLOWS || (a->good && now - a->good_since >= k->clear_ns))) {
 		a->raised = false;
 	} else {
 		return;
@@ -158,8 +162,10 @@ static struct window window_of(const struct health *h)
 	w.seconds = (double)(s->now - h->past_at[h->oldest]) / SECOND_NS;
 #define D(m) .m = s->n.m - p->m
 	w.d = (struct health_numbers){
-		D(tx_wan), D(tx_wan_bytes), D(retx_wan),   D(retx_spurious), D(no_room),
-		D(faults), D(lost_packets), D(table_full), D(stale),	     D(rx_dropped)};
+		D(tx_wan),	  D(tx_wan_bytes),  D(retx_wan),     D(retx_spurious),
+		D(no_room),	  D(faults),	    D(lost_packets), D(table_full),
+		D(stale),	  D(rx_dropped),    D(tx[0]),	     D(tx[1]),
+		D(tx_dropped[0]), D(tx_dropped[1]), D(tx_full),	     D(tx_too_long)};
 #undef D
 	return w;
 }
@@ -213,6 +219,22 @@ static struct losses losses_of(const struct health *h, const struct window *w)
 	return l;
 }
 
+static bool ports_down(const struct health_sample *s)
+{
+	return s->port[STEER_LAN].down || s->port[STEER_WAN].down;
+}
+
+/* Whether what was lost in the seconds that are looked at says nothing of a link that is there: a
+ * port or a peer has gone or come meanwhile, or no peer is there. */
+static bool link_cut(const struct health_sample *s)
+{
+	bool up = !s->npeers;
+
+	for (unsigned int i = 0; i < s->npeers; i++)
+		up |= s->peer[i].up;
+	return !up || ports_down(s) || s->calm_ns < HEALTH_PAST * SECOND_NS;
+}
+
 /*
  * Loss has two causes with different mends: the link cannot carry what is sent, or it damages what
  * it could carry. The first is likely when much is lost while we send at the rate that was set, or
@@ -226,6 +248,7 @@ static void judge_loss(struct health *h, const struct window *w)
 	struct losses l = losses_of(h, w);
 	bool waits = l.much && s->wan_rate && !s->wan_auto && queue_grows(s) &&
 		     l.rate < 0.9 * (double)s->wan_rate;
+	bool cut = link_cut(s);
 	char set[48] = "no wan-rate is set", why[64];
 
 	if (s->wan_rate)
@@ -236,18 +259,20 @@ static void judge_loss(struct health *h, const struct window *w)
 	else
 		snprintf(why, sizeof(why), "packets wait before the link");
 	judge(h, HEALTH_WAN_RATE,
-	      (l.loss >= LOSS_MUCH && l.much && l.fast) || waits ? BAD
-	      : !l.much || s->wan_auto || l.loss < LOSS_MUCH / 2 ? GOOD
-								 : BETWEEN,
+	      cut						   ? FOLLOWS
+	      : (l.loss >= LOSS_MUCH && l.much && l.fast) || waits ? BAD
+	      : !l.much || s->wan_auto || l.loss < LOSS_MUCH / 2   ? GOOD
+								   : BETWEEN,
 	      "%s at %.0f Mbit/s, and %s", why, l.rate * 8 / 1e6, set);
 	judge(h, HEALTH_LOSS,
-	      !l.much || (l.fast && l.loss >= LOSS_MUCH / 2)		    ? GOOD
+	      cut							    ? FOLLOWS
+	      : !l.much || (l.fast && l.loss >= LOSS_MUCH / 2)		    ? GOOD
 	      : l.loss > l.usual + LOSS_ABOVE && l.loss > 3 * l.usual	    ? BAD
 	      : l.loss < l.usual + LOSS_ABOVE / 2 || l.loss < 1.5 * l.usual ? GOOD
 									    : BETWEEN,
 	      "%.2f %% of packets had to be sent again, %.2f %% is usual", l.loss * 100,
 	      l.usual * 100);
-	if (!l.much)
+	if (!l.much || cut)
 		return;
 	/* the first look is believed only where it is small: a link may be bad from the start */
 	if (h->usual_loss < 0)
@@ -271,66 +296,208 @@ static void judge_pool(struct health *h, const struct window *w)
 	      custody * 100, transit * 100, w->d.no_room, plural(w->d.no_room), w->seconds);
 }
 
+static bool rule_missing(const struct health *h)
+{
+	for (unsigned int i = 0; i < h->sample.npeers; i++)
+		if (h->sample.peer[i].mirror.text[0])
+			return true;
+	return false;
+}
+
 static void judge_conns(struct health *h, const struct window *w)
 {
+	const char *why =
+		health_refusal(h->sample.scan.refusal) ? view_reason(h->sample.scan.refusal) : NULL;
 	const struct health_scan *c = &h->sample.scan;
 	const struct health_sample *s = &h->sample;
+	/* no wonder that answers are not seen */
+	bool blocked = link_cut(s) || h->alarm[HEALTH_PORT_MTU].raised || rule_missing(h);
 
 	judge(h, HEALTH_FAULT, bad_if(c->fault || w->d.faults),
 	      "%" PRIu64 " transfer%s could not be delivered, %" PRIu64
 	      " packet%s lost; %u connection%s in fault now",
 	      s->n.faults, plural(s->n.faults), s->n.lost_packets, plural(s->n.lost_packets),
 	      c->fault, plural(c->fault));
-	judge(h, HEALTH_SILENT, bad_if(c->silent),
+	judge(h, HEALTH_SILENT, ports_down(s) ? FOLLOWS : bad_if(c->silent),
 	      "the far hosts of %u connection%s have not answered for up to %.0f s, such as %s",
 	      c->silent, plural(c->silent), (double)c->silent_ns / SECOND_NS, c->silent_name);
-	judge(h, HEALTH_HALF_KNOWN, bad_if(c->half),
+	judge(h, HEALTH_HALF_KNOWN, blocked ? FOLLOWS : bad_if(c->half),
 	      "%u queue pair%s in use whose partner is not known, such as %s", c->half,
 	      plural(c->half), c->half_name);
 	judge(h, HEALTH_PATH_MTU, bad_if(c->no_mtu),
 	      "the path MTU of %u connection%s is not known, such as %s", c->no_mtu,
 	      plural(c->no_mtu), c->mtu_name);
-	judge(h, HEALTH_REFUSED, bad_if(c->refused), "the peer refuses %u connection%s, such as %s",
-	      c->refused, plural(c->refused), c->refused_name);
+	judge(h, HEALTH_REFUSED,
+	      c->refusal == REASON_NO_RULE && rule_missing(h) ? FOLLOWS : bad_if(c->refused),
+	      "the peer refuses %u connection%s, such as %s: %s", c->refused, plural(c->refused),
+	      c->refused_name, why ? why + sizeof("peer refused: ") - 1 : "");
 	judge(h, HEALTH_TABLE_FULL, bad_if(w->d.table_full),
 	      "%" PRIu64 " new flow%s found the table of %u full in %.0f s", w->d.table_full,
 	      plural(w->d.table_full), s->mem.flows_max, w->seconds);
 }
 
-/* One that went down for its silence was late, too. */
 static enum verdict lateness(const struct health_peer *p)
 {
+	if (!p->up)
+		return p->name ? BETWEEN : GOOD;
 	if (p->late_ns >= (p->beats ? PEER_LATE_NS : SLOW_LATE_NS))
 		return BAD;
-	if (!p->up || p->late_ns < (p->beats ? PEER_ON_TIME_NS : SLOW_ON_TIME_NS))
+	if (p->late_ns < (p->beats ? PEER_ON_TIME_NS : SLOW_ON_TIME_NS))
 		return GOOD;
 	return BETWEEN;
 }
 
 /* A reload may have taken a peer away: then there is nothing wrong with it any more. */
+static void judge_peer(struct health *h, unsigned int base, const struct health_peer *p)
+{
+	const struct health_sample *s = &h->sample;
+	const char *name = p->name ? p->name : "";
+	bool down = p->name && !p->up, cut = down && s->port[STEER_WAN].down;
+	struct health_alarm *gone = &h->alarm[base + HEALTH_PEER_DOWN];
+
+	if (down) {
+		advise(h, base + HEALTH_PEER_DOWN, "%s", p->cause.mend);
+		advise(h, base + HEALTH_PEER_UNREACHED, "%s", p->cause.mend);
+	}
+	judge(h, base + HEALTH_PEER_DOWN, cut ? FOLLOWS : bad_if(down && p->met),
+	      "peer %s is down: %s", name, p->cause.text);
+	judge(h, base + HEALTH_PEER_UNREACHED, cut ? FOLLOWS : bad_if(down && !p->met),
+	      "peer %s was never reached: %s", name, p->cause.text);
+	if (p->mirror.text[0])
+		advise(h, base + HEALTH_RULE_MISSING, "%s", p->mirror.mend);
+	judge(h, base + HEALTH_RULE_MISSING, bad_if(p->mirror.text[0]), "%s", p->mirror.text);
+	judge(h, base + HEALTH_PEER_LATE, cut || gone->raised ? FOLLOWS : lateness(p),
+	      "nothing came from peer %s for %.1f s, although it speaks each %s s", name,
+	      (double)p->late_ns / SECOND_NS, p->beats ? "0.05" : "0.25");
+}
+
 static void judge_peers(struct health *h)
 {
 	static const struct health_peer none;
 	const struct health_sample *s = &h->sample;
 
-	for (unsigned int i = 0; i < PEER_MAX; i++) {
-		const struct health_peer *p = i < s->npeers ? &s->peer[i] : &none;
-		const char *name = p->name ? p->name : "";
-		unsigned int base = HEALTH_KINDS + i * HEALTH_PEER_KINDS;
+	for (unsigned int i = 0; i < PEER_MAX; i++)
+		judge_peer(h, HEALTH_KINDS + i * HEALTH_PEER_KINDS,
+			   i < s->npeers ? &s->peer[i] : &none);
+}
 
-		judge(h, base + HEALTH_PEER_DOWN, bad_if(p->name && !p->up), "peer %s is down%s%s",
-		      name, p->hint ? ": " : "", p->hint ? p->hint : "");
-		judge(h, base + HEALTH_PEER_LATE, lateness(p),
-		      "nothing came from peer %s for %.1f s, although it speaks each %s s", name,
-		      (double)p->late_ns / SECOND_NS, p->beats ? "0.05" : "0.25");
+static void judge_ports(struct health *h)
+{
+	const struct health_port *lan = &h->sample.port[STEER_LAN], *wan = lan + 1;
+	const struct health_port *one = wan->down ? wan : lan;
+
+	if (lan->down && wan->down) {
+		advise(h, HEALTH_PORT_DOWN,
+		       "look at the cables, and set both up: ip link set dev INTERFACE up");
+		judge(h, HEALTH_PORT_DOWN, BAD, "%s and %s are down or have no carrier", lan->name,
+		      wan->name);
+		return;
 	}
+	if (one->down)
+		advise(h, HEALTH_PORT_DOWN,
+		       "look at the cable, and set it up: ip link set dev %s up", one->name);
+	judge(h, HEALTH_PORT_DOWN, bad_if(one->down), "%s is down or has no carrier",
+	      one->name ? one->name : "");
+}
+
+/* The path MTU that makes packets of @len bytes. */
+static unsigned int path_mtu_of(unsigned int len)
+{
+	unsigned int p = PAYLOAD_MAX;
+
+	while (p > 256 && p >= len)
+		p /= 2;
+	return p;
+}
+
+/*
+ * A port that hosts' packets do not fit through: on the way, ours, or one of a peer. Each end knows
+ * the MTU of the other's ports and how long its hosts' packets are. Tags may count in them, or not.
+ */
+static bool narrow(const struct health_sample *s, char *where, size_t len, unsigned int *longest,
+		   unsigned int *mtu)
+{
+	for (int side = STEER_WAN; side >= STEER_LAN; side--) {
+		const struct health_port *p = &s->port[side];
+
+		*longest = p->longest > ETH_HLEN_ ? p->longest - ETH_HLEN_ : 0;
+		for (unsigned int i = 0; i < s->npeers; i++)
+			if (s->peer[i].up && s->peer[i].longest > *longest)
+				*longest = s->peer[i].longest;
+		*mtu = p->mtu;
+		snprintf(where, len, "%s", p->name ? p->name : "");
+		if (p->mtu && *longest > p->mtu + FRAME_TAGS)
+			return true;
+	}
+	*longest = s->port[STEER_WAN].longest;
+	*longest -= *longest > ETH_HLEN_ ? ETH_HLEN_ : *longest;
+	for (unsigned int i = 0; i < s->npeers; i++) {
+		const struct health_peer *p = &s->peer[i];
+
+		for (int side = STEER_WAN; side >= STEER_LAN; side--) {
+			*mtu = p->mtu[side];
+			snprintf(where, len, "the %s port of peer %s",
+				 side == STEER_WAN ? "WAN" : "LAN", p->name);
+			if (p->up && *mtu && *longest > *mtu + FRAME_TAGS)
+				return true;
+		}
+	}
+	return false;
+}
+
+static void judge_mtu(struct health *h)
+{
+	unsigned int longest, mtu, p;
+	char where[64];
+	bool bad = narrow(&h->sample, where, sizeof(where), &longest, &mtu);
+
+	p = path_mtu_of(longest);
+	if (bad)
+		advise(h, HEALTH_PORT_MTU,
+		       "raise the MTU of %s to %u, and that of all ports and of the link, or lower "
+		       "the path MTU of the hosts",
+		       where, FRAME_MTU(p));
+	judge(h, HEALTH_PORT_MTU, bad_if(bad),
+	      "hosts send packets of %u bytes (path MTU %u), and %s has MTU %u: it drops them",
+	      longest, p, where, mtu);
+}
+
+/* Frames that a port did not take from us. A few of very many are no fault. */
+static void judge_dropped(struct health *h, const struct window *w)
+{
+	const struct health_sample *s = &h->sample;
+	int side = w->d.tx_dropped[STEER_WAN] >= w->d.tx_dropped[STEER_LAN] ? STEER_WAN : STEER_LAN;
+	const char *name = s->port[side].name ? s->port[side].name : "";
+	uint64_t n = w->d.tx_dropped[side];
+	bool much = n >= DROPPED_MANY && share(n, w->d.tx[side]) >= DROPPED_SHARE;
+
+	if (w->d.tx_too_long)
+		advise(h, HEALTH_TX_DROPPED,
+		       "set max-path-mtu to what the kernel can, and the path MTU of the hosts");
+	else
+		advise(h, HEALTH_TX_DROPPED,
+		       "look at ip -s link show dev %s and at what is behind it; a longer transmit "
+		       "queue, or a lower wan-rate",
+		       name);
+	judge(h, HEALTH_TX_DROPPED,
+	      ports_down(s) || h->alarm[HEALTH_PORT_MTU].raised ? FOLLOWS
+	      : much						? BAD
+	      : !n						? GOOD
+								: BETWEEN,
+	      "%s did not take %" PRIu64 " of %" PRIu64 " frames in %.0f s: %s", name, n,
+	      w->d.tx[side], w->seconds,
+	      w->d.tx_too_long ? "they are longer than the kernel takes"
+	      : w->d.tx_full   ? "its ring is full"
+			       : "the interface or what is behind it dropped them");
 }
 
 static void judge_host(struct health *h, const struct window *w)
 {
 	const struct health_sample *s = &h->sample;
 
-	judge(h, HEALTH_PORT_DOWN, bad_if(s->port_down), "an interface is down or has no carrier");
+	judge_ports(h);
+	judge_mtu(h);
+	judge_dropped(h, w);
 	judge(h, HEALTH_DOUBLED, bad_if(s->bad_chunks),
 	      "the kernel showed %" PRIu64
 	      " packet buffer%s that it did not have; such frames are dropped",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* One object per alarm, raised or not; and what the daemon is at the moment, for the headline. */
 #include "control/health.h"
+#include "peer/session.h"
 
 #include <stdio.h>
 
@@ -74,6 +75,24 @@ static bool count(const struct view_source *src, struct view_cursor *cur, uint64
 	return false;
 }
 
+/* Whether a peer may yet come up for the first time, and how many are up. */
+static bool starts(const struct view_source *src, uint64_t now_ns, unsigned int *up)
+{
+	struct session_info si;
+	bool yes = false;
+
+	for (unsigned int i = 0; src->session && i < src->npeers; i++) {
+		unsigned int alarm = HEALTH_KINDS + i * HEALTH_PEER_KINDS + HEALTH_PEER_UNREACHED;
+
+		if (!session_info(src->session, i, now_ns, &si))
+			continue;
+		*up += si.state == SESSION_UP;
+		yes |= si.state == SESSION_DOWN && !si.heard && src->health &&
+		       !src->health->alarm[alarm].raised;
+	}
+	return yes;
+}
+
 enum view_step view_daemon(const struct view_source *src, struct view_cursor *cur, uint64_t now_ns,
 			   json_t **out)
 {
@@ -88,11 +107,12 @@ enum view_step view_daemon(const struct view_source *src, struct view_cursor *cu
 		return VIEW_AGAIN;
 	cur->index++;
 	o = json_object();
-	view_put_str(o, "state", src->stopping && *src->stopping ? "stopping" : "running");
+	view_put_str(o, "state",
+		     src->stopping && *src->stopping ? "stopping"
+		     : starts(src, now_ns, &up)	     ? "starting"
+						     : "running");
 	view_put_int(o, "connections", cur->rule[0].conns);
 	view_put_int(o, "held", cur->rule[1].conns);
-	for (unsigned int i = 0; h && i < h->sample.npeers; i++)
-		up += h->sample.peer[i].up;
 	for (int i = 0; i < PEER_MAX; i++)
 		peers += view_peer_name(src, i) != NULL;
 	view_put_int(o, "peers", peers);

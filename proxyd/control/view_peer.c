@@ -58,7 +58,7 @@ static json_t *peer_object(const struct view_source *src, unsigned int i,
 			   const struct session_info *si)
 {
 	static const struct ip_addr unknown;
-	const char *h = health_peer_hint(si);
+	struct peer_cause cause;
 	json_t *o = json_object();
 
 	view_put_str(o, "name", si->name);
@@ -87,8 +87,8 @@ static json_t *peer_object(const struct view_source *src, unsigned int i,
 	view_put_int(o, "rx-reports", si->rx_reports);
 	for (int c = 0; c < SC_COUNT; c++)
 		view_put_int(o, session_counter_name(c), si->counter[c]);
-	if (h)
-		view_put_str(o, "note", h);
+	if (peer_cause(&src->peers[i], si, src->health ? &src->health->signs[i] : NULL, &cause))
+		view_put_str(o, "note", cause.text);
 	return o;
 }
 

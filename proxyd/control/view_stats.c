@@ -82,6 +82,7 @@ static const struct field port_fields[] = {
 	PORT("tx", tx, "frames sent"),
 	PORT("tx-bytes", tx_bytes, "their bytes"),
 	PORT("tx-full", tx_full, "frames refused because no room was left"),
+	PORT("tx-too-long", tx_too_long, "frames longer than the kernel takes, refused"),
 	PORT("tx-dropped", tx_dropped, "frames that the device or the kernel refused"),
 	PORT("tx-errors", tx_errors, "calls to send that were refused as a whole: interface down"),
 	PORT("rx-too-long", rx_too_long, "frames of too many chunks, dropped"),

@@ -310,6 +310,24 @@ bool afxdp_gone(const struct afxdp *x, enum steer_side side)
 	return netif_check(&x->port[side].nif) == -ENODEV;
 }
 
+bool afxdp_down(const struct afxdp *x, enum steer_side side)
+{
+	return netif_check(&x->port[side].nif) == -ENETDOWN;
+}
+
+uint32_t afxdp_mtu(const struct afxdp *x, enum steer_side side)
+{
+	return netif_mtu(&x->port[side].nif);
+}
+
+uint32_t afxdp_longest(struct afxdp *x, enum steer_side side)
+{
+	uint32_t longest = x->port[side].longest;
+
+	x->port[side].longest = 0;
+	return longest;
+}
+
 bool afxdp_strips(const struct afxdp *x, enum steer_side side)
 {
 	return x->port[side].nif.vlan_strip;

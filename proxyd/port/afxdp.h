@@ -87,6 +87,7 @@ struct afxdp;
 struct afxdp_stats {
 	uint64_t rx[STEER_SIDES], tx[STEER_SIDES], rx_bytes[STEER_SIDES], tx_bytes[STEER_SIDES];
 	uint64_t tx_full[STEER_SIDES];	   /* frames refused because no room was left */
+	uint64_t tx_too_long[STEER_SIDES]; /* frames longer than the kernel takes, refused */
 	uint64_t tx_dropped[STEER_SIDES];  /* taken, then refused by the device or the kernel */
 	uint64_t tx_errors[STEER_SIDES];   /* calls to send refused as a whole, nothing lost */
 	uint64_t rx_too_long[STEER_SIDES]; /* frames of more chunks than FRAME_MAX needs */
@@ -221,6 +222,15 @@ const char *afxdp_pins(const struct afxdp *x);
  * For a slow timer, it makes system calls.
  */
 int afxdp_check(const struct afxdp *x);
+
+/** afxdp_down - whether the interface on that side is down or has no carrier. A system call. */
+bool afxdp_down(const struct afxdp *x, enum steer_side side);
+
+/** afxdp_mtu - of the interface on that side as it is now, 0: not known. A system call. */
+uint32_t afxdp_mtu(const struct afxdp *x, enum steer_side side);
+
+/** afxdp_longest - bytes of the longest frame that left on that side since the latest call. */
+uint32_t afxdp_longest(struct afxdp *x, enum steer_side side);
 
 /** afxdp_gone - whether the interface on that side was removed or renamed. */
 bool afxdp_gone(const struct afxdp *x, enum steer_side side);

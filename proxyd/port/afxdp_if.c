@@ -156,6 +156,13 @@ void netif_close(struct netif *nif)
 	nif->vlan_strip = false;
 }
 
+unsigned int netif_mtu(const struct netif *nif)
+{
+	struct ifreq ifr = {0};
+
+	return if_ioctl(nif->name, SIOCGIFMTU, &ifr) ? 0 : (unsigned int)ifr.ifr_mtu;
+}
+
 int netif_check(const struct netif *nif)
 {
 	const short serves = IFF_UP | IFF_RUNNING; /* the latter: something is at its other end */

@@ -40,6 +40,9 @@ int netif_open(struct netif *nif, const char *name, char *err, size_t errlen);
 /** netif_close - undo what netif_open() changed. */
 void netif_close(struct netif *nif);
 
+/** netif_mtu - as it is now, 0: not known. */
+unsigned int netif_mtu(const struct netif *nif);
+
 /** netif_check - 0, -ENETDOWN when it is down or has no carrier, -ENODEV when the name means
  *  nothing or another interface now, -ESTALE when it has another number of receive queues. */
 int netif_check(const struct netif *nif);
@@ -240,6 +243,7 @@ struct rxq {
  * @free:    stack of transmit chunks at hand, as indices from @base
  * @busy:    [chunk] -> the kernel has it
  * @queued:  descriptors written and not shown to the kernel yet
+ * @longest: frame since it was asked for (afxdp_longest())
  * @waiting: the kernel may not have sent all that it was shown
  */
 struct port {
@@ -251,7 +255,7 @@ struct port {
 	uint32_t *free;
 	uint8_t *busy;
 	uint32_t nfree, nchunks;
-	uint32_t queued;
+	uint32_t queued, longest;
 	bool waiting;
 };
 

@@ -63,8 +63,10 @@ int afxdp_tx(struct afxdp *x, enum steer_side side, const uint8_t *data, uint32_
 
 	if (len < ETH_HLEN)
 		return -EINVAL;
-	if (len > x->max_tx)
+	if (len > x->max_tx) {
+		x->stats.tx_too_long[side]++;
 		return -EMSGSIZE;
+	}
 	if (p->nfree < need)
 		reap(x, side);
 	if (p->nfree < need || xsk_ring_prod__reserve(&p->tx, need, &idx) != need) {
@@ -84,6 +86,8 @@ int afxdp_tx(struct afxdp *x, enum steer_side side, const uint8_t *data, uint32_
 		memcpy(x->area + d->addr, data + off, n);
 	}
 	p->queued += need;
+	if (len > p->longest)
+		p->longest = len;
 	x->stats.tx[side]++;
 	x->stats.tx_bytes[side] += len;
 	return 0;

@@ -28,6 +28,11 @@
 #define FRAME_HDR_MAX	(14 + 8 + 40 + 8 + 12 + 28)
 #define FRAME_MAX	(FRAME_HDR_MAX + PAYLOAD_MAX + ICRC_LEN)
 
+/* MTU that a port needs for hosts of path MTU @p: all of their longest frame but Ethernet's header
+ * and two tags. */
+#define FRAME_MTU(p) (FRAME_HDR_MAX - ETH_HLEN_ - FRAME_TAGS + (p) + ICRC_LEN)
+#define FRAME_TAGS   8
+
 /** struct ip_addr - an IPv6 address, or an IPv4 one in its v4-mapped form ::ffff:a.b.c.d. */
 struct ip_addr {
 	uint8_t b[16];

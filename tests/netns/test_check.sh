@@ -213,13 +213,14 @@ it "prefetch without a BPF file system" no_bpffs
 no_mirror() # what only the peer can tell: as soon as it is up
 {
 	gateway_config a && gateway_config b -l 10.99.0.0/16 && gateway_start b && gateway_start a && await 30 peers_up &&
-	await 30 grep -q "rule hosts: peer edge-b serves nothing of $(addr b 1)/32.*lan and wan exchanged" "$LAB/gw-a.err"
+	await 30 grep -q "alarm rule-missing: rule hosts .* peer edge-b.* lan and wan exchanged" "$LAB/gw-a.err" &&
+	await 30 grep -q "alarm rule-missing: .*peer edge-a" "$LAB/gw-b.err"
 }
 it "a rule missing at the peer" no_mirror
 mirror()
 {
 	gateway_stop b && gateway_config b && gateway_start b &&
-	await 30 grep -q "rule hosts: peer edge-b serves its hosts now" "$LAB/gw-a.err"
+	await 30 grep -q "alarm rule-missing is over" "$LAB/gw-a.err"
 }
 it "the rule is there now" mirror
 exit $((tests_failed > 0))

@@ -31,7 +31,7 @@ cut() # OP: from a
 	wan_stop
 	for s in a b; do
 		given_up $s && [ "$(losses $s)" -gt "${before[$s]}" ] &&
-			await 30 log_has $s 'alarm peer-late' || status=1
+			await 30 log_has $s 'alarm peer-down: .*the link is cut' || status=1
 	done
 	# what was promised is in custody; beyond what that may hold hosts are kept waiting, without an error
 	held_now || status=1

@@ -35,7 +35,7 @@ over() # SITE NAME
 well() # a machine that is busy with something else may be late, which is true
 {
 	jq_true "$1" status 'length > 15 and all(.state == "ok" or .name == "daemon-late" or .name == "peer-late")' &&
-	[ "$(status "$1")" -le 1 ] && grep -qE '^(OK|WARNING): longhauld is running, .* 1 of 1 peers up, 1 rules' "$LAB/status.out"
+	[ "$(status "$1")" -le 1 ] && grep -qE '^(OK|WARNING): longhauld is running, .* 1 of 1 peer up, 1 rule$' "$LAB/status.out"
 }
 
 says() # STATUS PATTERN COMMAND...
@@ -107,7 +107,7 @@ pair_start -g "wan-rate = 280M"
 it "status: all is well" await 60 well a
 it "status -j: each alarm, with level and state" jq_true a status '
 	map(.name) as $n | all("peer-down", "loss", "wan-rate", "pool", "responder-silent", "doubled-frames",
-		"read-ahead-off", "half-known", "peer-late", "fault"; . as $x | $n | any(. == $x))'
+		"read-ahead-off", "half-known", "peer-late", "peer-unreached", "rule-missing", "port-mtu", "tx-dropped", "fault"; . as $x | $n | any(. == $x))'
 it "-w: looks again and again, with rates of each queue pair" watched
 it "the peer goes: critical" peer_gone
 it "the peer comes back: over" peer_back

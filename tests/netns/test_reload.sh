@@ -138,7 +138,7 @@ third_edge() # another peer, which nobody is, and a rule for it, in a file of th
 	printf 'peer = edge-c\npolicy = honest\n' >>"$LAB/conf.d/edge-c.conf"
 	reload a && jq_true a peer 'length == 2 and any(.name == "edge-c" and .state == "down")' &&
 	jq_true a rule 'any(.name == "third" and .peer == "edge-c")' && flows 20 &&
-	await 30 jq_true a status 'any(.name == "peer-down" and .peer == "edge-c" and .state == "raised")'
+	await 30 jq_true a status 'any(.name == "peer-unreached" and .peer == "edge-c" and .state == "raised")'
 }
 it "another peer is added, by a file in conf.d" third_edge
 

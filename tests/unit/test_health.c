@@ -3,6 +3,7 @@
  * Alarms: each is raised by the numbers that it is there for, not by numbers beside them, and does
  * not come and go while a figure is near its limit. Samples are made by hand, a second apart.
  */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,6 +14,7 @@
 #include <cmocka.h>
 
 #include "control/health.h"
+#include "peer/session.h"
 #include "tests/unit/control_data.h"
 #include "wire/bytes.h"
 #include "wire/icrc.h"
@@ -40,6 +42,7 @@ static int setup(void **state)
 	h.sample.now = 5 * SECOND;
 	h.sample.npeers = 1;
 	h.sample.peer[0] = (struct health_peer){.name = "edge-b", .up = true};
+	h.sample.calm_ns = 60 * SECOND;
 	h.sample.mem = (struct engine_memory){.custody_cap = 1000, .transit_cap = 1000};
 	health_judge(&h);
 	return 0;
@@ -204,13 +207,18 @@ static void test_pool(void **state)
 static void test_peers(void **state)
 {
 	(void)state;
+	/* one that is not there yet has five seconds, one that was there one */
 	h.sample.peer[0].up = false;
-	h.sample.peer[0].hint = "nothing heard yet";
 	go_on(3, 0, 0);
 	only(HEALTH_COUNT);
 	go_on(5, 0, 0);
+	only(PEER(PEER_UNREACHED));
+	h.sample.peer[0].up = h.sample.peer[0].met = true;
+	go_on(1, 0, 0);
+	only(HEALTH_COUNT);
+	h.sample.peer[0].up = false;
+	go_on(2, 0, 0);
 	only(PEER(PEER_DOWN));
-	assert_non_null(strstr(h.alarm[PEER(PEER_DOWN)].text, "edge-b is down: nothing heard"));
 	h.sample.peer[0].up = true;
 	go_on(4, 0, 0);
 	only(HEALTH_COUNT);
@@ -226,28 +234,133 @@ static void test_peers(void **state)
 	h.sample.peer[0].late_ns = 250000000;
 	go_on(32, 0, 0);
 	only(HEALTH_COUNT);
-	/* one that beats more often is late sooner, also when that was why it went down */
+	/* one that beats more often is late sooner */
 	h.sample.peer[0].beats = true;
 	h.sample.peer[0].late_ns = 500000000;
 	go_on(40, 0, 0);
 	only(HEALTH_COUNT);
-	h.sample.peer[0].up = false;
 	h.sample.peer[0].late_ns = 900000000;
 	go_on(1, 0, 0);
 	only(PEER(PEER_LATE));
+	/* but one that is down is not late as well */
 	h.sample.peer[0].late_ns = 0;
+	h.sample.peer[0].up = false;
+	go_on(3, 0, 0);
+	only(PEER(PEER_DOWN));
 	h.sample.peer[0].up = true;
-	go_on(32, 0, 0);
+	go_on(3, 0, 0);
 	only(HEALTH_COUNT);
 	/* the second peer's are others */
 	h.sample.npeers = 2;
 	h.sample.peer[1] = (struct health_peer){.name = "edge-c"};
 	go_on(8, 0, 0);
-	only(PEER(PEER_DOWN) + HEALTH_PEER_KINDS);
+	only(PEER(PEER_UNREACHED) + HEALTH_PEER_KINDS);
 	/* and over when a reload takes it away */
 	h.sample.npeers = 1;
 	go_on(8, 0, 0);
 	only(HEALTH_COUNT);
+}
+
+/* A peer that is not up: what is known of it, and what is said. */
+static void test_peer_causes(void **state)
+{
+	const struct {
+		const char *what, *text, *mend;
+		struct session_info si;
+		struct peer_signs signs;
+		bool named;
+	} cases[] = {
+		{"no answer", "nothing has ever come from 192.0.2.2 port 4797",
+		 "UDP port 4797 open", .si = {0}},
+		{"wrong key", "another key", "copy the key file", .si = {.other_key = true}},
+		{"wrong key, and its port was closed before", "another key", "copy the key file",
+		 .si = {.other_key = true}, .signs = {.trouble = ECONNREFUSED}},
+		{"another version", "another version", "same release",
+		 .si = {.other_version = true, .other_key = true}},
+		{"own address", "own datagrams come back", "not to an own one",
+		 .si = {.reflected = true}},
+		{"port closed by a firewall there", "ours do not arrive there",
+		 "in the firewall there", .si = {.calls = true}},
+		{"no longhauld there", "nothing listens on its UDP port 4797",
+		 "start longhauld there", .signs = {.trouble = ECONNREFUSED}},
+		{"no such machine", "no machine answers at 192.0.2.2", "compare 'address'",
+		 .signs = {.trouble = EHOSTUNREACH}},
+		{"bridge down", "this host has no way to 192.0.2.2", "ip route get 192.0.2.2",
+		 .signs = {.trouble = ENETUNREACH}},
+		{"port closed by a firewall here", "a firewall does not let datagrams to 192.0.2.2",
+		 "firewall of this host", .signs = {.trouble = EPERM}},
+		{"wrong address", "datagrams come from 192.0.2.9 port 4797, which is no peer's",
+		 "set 'address'", .signs = {.stranger = true, .port = 4797}},
+		{"stopped", "longhauld was stopped there", "systemctl start longhauld",
+		 .si = {.heard = true, .end = SESSION_END_STOPPED},
+		 .signs = {.trouble = ECONNREFUSED}},
+		{"removed", "it has removed this appliance", "add this appliance there",
+		 .si = {.heard = true, .end = SESSION_END_REMOVED}},
+		{"WAN cut", "for 3 s, after 1 session: the link is cut", "look at the link first",
+		 .si = {.heard = true,
+			.heard_ns = 3 * SECOND,
+			.sessions = 1,
+			.end = SESSION_END_SILENT}},
+		{"WAN cut, and the neighbour is forgotten", "any more: the link is cut",
+		 "look at the link", .si = {.heard = true, .end = SESSION_END_SILENT},
+		 .signs = {.trouble = EHOSTUNREACH}},
+		{"WAN cut, amid strangers", "the link is cut", "look at the link first",
+		 .si = {.heard = true, .sessions = 2, .end = SESSION_END_SILENT},
+		 .signs = {.stranger = true}},
+		{"no name", "its name edge-b.example has no address", "getent hosts edge-b.example",
+		 .named = true},
+	};
+	struct view_peer peer = {.name = "edge-b", .port = 4797}, named = peer;
+	struct peer_cause cause;
+
+	(void)state;
+	ip_addr_parse("192.0.2.2", &peer.addr);
+	named.host = "edge-b.example";
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct session_info si = cases[i].si;
+		struct peer_signs signs = cases[i].signs;
+
+		si.state = SESSION_DOWN;
+		ip_addr_parse("192.0.2.9", &signs.addr);
+		assert_true(peer_cause(cases[i].named ? &named : &peer, &si, &signs, &cause));
+		if (!strstr(cause.text, cases[i].text) || !strstr(cause.mend, cases[i].mend))
+			fail_msg("%s: \"%s\", mend: \"%s\"", cases[i].what, cause.text, cause.mend);
+		si.state = SESSION_UP;
+		assert_false(peer_cause(&peer, &si, &signs, &cause));
+	}
+}
+
+/* What follows from a link that is cut is not told beside it, nor for a while after it is back. */
+static void test_cut(void **state)
+{
+	(void)state;
+	h.sample.wan_rate = 100000ull * 1000;
+	h.sample.peer[0].met = true;
+	h.sample.calm_ns = 60 * SECOND;
+	go_on(20, 10000, 5);
+	go_on(20, 10000, 700);
+	only(HEALTH_LOSS);
+	h.sample.peer[0].up = false;
+	h.sample.peer[0].late_ns = 900000000;
+	h.sample.calm_ns = 0;
+	go_on(2, 10000, 6600);
+	only(PEER(PEER_DOWN));
+	h.sample.peer[0].up = true;
+	h.sample.peer[0].late_ns = 0;
+	h.sample.calm_ns = 2 * SECOND;
+	go_on(9, 10000, 6600);
+	only(HEALTH_COUNT);
+	h.sample.calm_ns = 11 * SECOND;
+	go_on(6, 10000, 700);
+	only(HEALTH_LOSS);
+	/* of a port that is down all the rest follows */
+	h.sample.port[STEER_WAN] = (struct health_port){.name = "wan0", .down = true};
+	h.sample.peer[0].up = false;
+	h.sample.scan.silent = 1;
+	go_on(20, 10000, 6600);
+	only(HEALTH_PORT_DOWN);
+	assert_string_equal(h.alarm[HEALTH_PORT_DOWN].text, "wan0 is down or has no carrier");
+	assert_non_null(strstr(health_mend(&h, HEALTH_PORT_DOWN), "ip link set dev wan0 up"));
 }
 
 /* Those that are bad when one number is not 0. */
@@ -258,7 +371,6 @@ static void test_simple(void **state)
 		void *at;
 		size_t size;
 	} simple[] = {
-		{HEALTH_PORT_DOWN, 7, &h.sample.port_down, sizeof(bool)},
 		{HEALTH_DOUBLED, 602, &h.sample.bad_chunks, sizeof(uint64_t)},
 		{HEALTH_SILENT, 12, &h.sample.scan.silent, sizeof(uint32_t)},
 		{HEALTH_HALF_KNOWN, 12, &h.sample.scan.half, sizeof(uint32_t)},
@@ -289,6 +401,12 @@ static void test_simple(void **state)
 		go_on(simple[i].clear, 0, 0);
 		only(HEALTH_COUNT);
 	}
+	h.sample.port[STEER_LAN] = (struct health_port){.name = "lan0", .down = true};
+	go_on(15, 0, 0);
+	only(HEALTH_PORT_DOWN);
+	h.sample.port[STEER_LAN].down = false;
+	go_on(7, 0, 0);
+	only(HEALTH_COUNT);
 	h.sample.ahead_off = "no BPF file system";
 	go_on(1, 0, 0);
 	only(HEALTH_READ_AHEAD);
@@ -301,6 +419,73 @@ static void test_simple(void **state)
 	h.sample.late_ns = 700000000;
 	go_on(1, 0, 0);
 	only(HEALTH_DAEMON_LATE);
+}
+
+/* A port on the way is too narrow, at either end: told by the numbers, not as dropped frames. */
+static void test_mtu(void **state)
+{
+	struct health_peer *p = &h.sample.peer[0];
+
+	(void)state;
+	h.sample.port[STEER_WAN] = (struct health_port){.name = "wan0", .mtu = 1500};
+	h.sample.port[STEER_LAN] = (struct health_port){.name = "lan0", .mtu = 4300};
+	h.sample.port[STEER_WAN].longest = 14 + 4 + 1500;
+	go_on(1, 0, 0);
+	only(HEALTH_COUNT);
+	h.sample.port[STEER_WAN].longest = 14 + 4156;
+	h.sample.n.tx_dropped[STEER_WAN] = 100;
+	go_on(1, 0, 0);
+	only(HEALTH_PORT_MTU);
+	assert_string_equal(h.alarm[HEALTH_PORT_MTU].text,
+			    "hosts send packets of 4156 bytes (path MTU 4096), and wan0 has MTU "
+			    "1500: it drops them");
+	assert_non_null(strstr(health_mend(&h, HEALTH_PORT_MTU), "MTU of wan0 to 4188"));
+	/* the port of the peer, as that has told */
+	h.sample.port[STEER_WAN].mtu = 4300;
+	p->mtu[STEER_LAN] = 1500;
+	p->mtu[STEER_WAN] = 4300;
+	go_on(1, 0, 0);
+	only(HEALTH_PORT_MTU);
+	assert_non_null(strstr(h.alarm[HEALTH_PORT_MTU].text,
+			       "and the LAN port of peer edge-b has MTU 1500"));
+	/* at the peer's end: its hosts' packets do not get here */
+	h.sample.port[STEER_WAN].longest = 0;
+	h.sample.port[STEER_LAN].mtu = 1500;
+	p->mtu[STEER_LAN] = 4300;
+	p->longest = 2100;
+	go_on(1, 0, 0);
+	only(HEALTH_PORT_MTU);
+	assert_string_equal(h.alarm[HEALTH_PORT_MTU].text,
+			    "hosts send packets of 2100 bytes (path MTU 2048), and lan0 has MTU "
+			    "1500: it drops them");
+	p->longest = 0;
+	go_on(30, 0, 0);
+	only(HEALTH_COUNT);
+}
+
+static void test_dropped(void **state)
+{
+	(void)state;
+	h.sample.port[STEER_WAN].name = "wan0";
+	for (int i = 0; i < 20; i++) {
+		h.sample.n.tx[STEER_WAN] += 100000;
+		h.sample.n.tx_dropped[STEER_WAN] += 5; /* 0.005 % */
+		go_on(1, 0, 0);
+	}
+	only(HEALTH_COUNT);
+	h.sample.n.tx_dropped[STEER_WAN] += 10000;
+	go_on(1, 0, 0);
+	only(HEALTH_TX_DROPPED);
+	assert_non_null(strstr(h.alarm[HEALTH_TX_DROPPED].text,
+			       "the interface or what is behind it dropped them"));
+	h.sample.n.tx_full++;
+	go_on(1, 0, 0);
+	assert_non_null(strstr(h.alarm[HEALTH_TX_DROPPED].text, "its ring is full"));
+	h.sample.n.tx_too_long++;
+	go_on(1, 0, 0);
+	assert_non_null(strstr(h.alarm[HEALTH_TX_DROPPED].text, "longer than the kernel takes"));
+	go_on(45, 0, 0);
+	only(HEALTH_COUNT);
 }
 
 /* From an engine's connections: half of them known for long, and in use. */
@@ -443,7 +628,8 @@ int main(void)
 		TEST(test_loss),       TEST(test_wan_queue), TEST(test_usual_loss),
 		TEST(test_not_loss),   TEST(test_pool),	     TEST(test_peers),
 		TEST(test_simple),     TEST(test_scan),	     TEST(test_reasons),
-		TEST(test_would_gain), TEST(test_bypass),
+		TEST(test_would_gain), TEST(test_bypass),    TEST(test_peer_causes),
+		TEST(test_cut),	       TEST(test_mtu),	     TEST(test_dropped),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

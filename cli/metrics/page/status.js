@@ -70,11 +70,13 @@ function rate(data, of) {
 
 function showVerdict(data) {
 	const raised = data.alarms.filter((a) => a.state === "raised");
-	const level = raised.some((a) => a.level === "critical") ? "critical" : raised.length ? "warning" : "ok";
-	const d = data.daemon;
+	const d = data.daemon, missing = d["peers-up"] < d.peers;
+	const level = raised.some((a) => a.level === "critical") ? "critical" : raised.length || missing ? "warning" : "ok";
+	const word = raised.length || d.state !== "starting" ? level : "starting";
 
 	byId("verdict").className = level;
-	put("verdict", `${level.toUpperCase()}: longhauld is ${d.state}, ${d["peers-up"]} of ${d.peers} peers up, ` +
+	put("verdict", `${word.toUpperCase()}: longhauld is ${d.state}, ${d["peers-up"]} of ${d.peers} ` +
+		`peer${d.peers === 1 ? "" : "s"} up, ` +
 		`${d.rules} rule${d.rules === 1 ? "" : "s"}`);
 	byId("alarms").replaceChildren(...raised.map((a) => {
 		const li = document.createElement("li"), mend = document.createElement("small");

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Why a peer is not up, and what to do: of all that is known at this end the most specific.
+ */
+#ifndef LONGHAUL_CONTROL_PEER_CAUSE_H
+#define LONGHAUL_CONTROL_PEER_CAUSE_H
+
+#include "control/view.h"
+#include "peer/session.h"
+
+#define PEER_CAUSE_TEXT 192
+
+/**
+ * struct peer_signs - what is known besides the session.
+ * @trouble:  errno of datagrams that did not leave or arrive, 0: none was told of lately
+ * @stranger: datagrams of no peer came lately, from @addr and @port
+ */
+struct peer_signs {
+	int trouble;
+	bool stranger;
+	struct ip_addr addr;
+	uint16_t port;
+};
+
+/** struct peer_cause - @text: the cause, as what follows a colon; @mend: what to do */
+struct peer_cause {
+	char text[PEER_CAUSE_TEXT], mend[PEER_CAUSE_TEXT];
+};
+
+/** peer_cause - false when the peer is up. @signs: NULL when nothing is known. */
+bool peer_cause(const struct view_peer *peer, const struct session_info *si,
+		const struct peer_signs *signs, struct peer_cause *out);
+
+#endif
