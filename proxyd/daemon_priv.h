@@ -17,7 +17,6 @@
 #include "engine/engine.h"
 #include "event_log.h"
 #include "loop.h"
-#include "mirror.h"
 #include "port/own.h"
 #include "peer/session.h"
 #include "peer/socket.h"

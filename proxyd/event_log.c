@@ -11,7 +11,7 @@
 static const int prios[] = {
 	[EVENT_PAIRED] = LOG_INFO,   [EVENT_HELD] = LOG_INFO,	     [EVENT_REFUSED] = LOG_WARNING,
 	[EVENT_CLOSED] = LOG_INFO,   [EVENT_INCARNATION] = LOG_INFO, [EVENT_FAULT] = LOG_ERR,
-	[EVENT_ANNOUNCE] = LOG_INFO, [EVENT_CROWDED] = LOG_WARNING,
+	[EVENT_ANNOUNCE] = LOG_INFO, [EVENT_CROWDED] = LOG_WARNING,  [EVENT_ABANDONED] = LOG_INFO,
 };
 
 static const char *qpn_text(uint32_t qpn, char *buf, size_t len)
@@ -77,6 +77,12 @@ static void write_event(const struct view_source *src, const struct engine_event
 		break;
 	case EVENT_INCARNATION:
 		log_line(prio, "%s lane %s: QP reused or PSNs jumped, learning anew", conn, dir);
+		break;
+	case EVENT_ABANDONED:
+		log_line(prio,
+			 "%s lane %s: both hosts have given it up with %u packets, %llu bytes in "
+			 "custody; nothing is left that could take them or miss them",
+			 conn, dir, ev->packets, (unsigned long long)ev->bytes);
 		break;
 	case EVENT_FAULT:
 		log_line(prio,

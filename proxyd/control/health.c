@@ -132,7 +132,8 @@ static void scan_conn(struct health *h, const struct rule *rules, const struct c
 		uint64_t wait = not_answered(h, ci, l, now);
 
 		held |= l->state == LANE_HELD;
-		s->fault += l->state == LANE_FAULT;
+		/* one that both hosts may have given up is no fault yet (engine/fault/fault.c) */
+		s->fault += l->state == LANE_FAULT && l->reason != REASON_DISCONNECT;
 		if (l->state == LANE_FAULT || wait < SILENT_NS)
 			continue;
 		if (wait > s->silent_ns)

@@ -21,10 +21,11 @@ static json_t *begin(const char *event)
 void monitor_event(const struct view_source *src, const struct engine_event *ev, uint64_t now_ns)
 {
 	static const char *const names[] = {
-		[EVENT_PAIRED] = "learned",    [EVENT_HELD] = "held",
-		[EVENT_REFUSED] = "refused",   [EVENT_CLOSED] = "released",
-		[EVENT_FAULT] = "fault",       [EVENT_INCARNATION] = "incarnation",
-		[EVENT_ANNOUNCE] = "announce", [EVENT_CROWDED] = "crowded",
+		[EVENT_PAIRED] = "learned",	 [EVENT_HELD] = "held",
+		[EVENT_REFUSED] = "refused",	 [EVENT_CLOSED] = "released",
+		[EVENT_FAULT] = "fault",	 [EVENT_INCARNATION] = "incarnation",
+		[EVENT_ANNOUNCE] = "announce",	 [EVENT_CROWDED] = "crowded",
+		[EVENT_ABANDONED] = "abandoned",
 	};
 	struct conn_info ci = {.id = UINT32_MAX};
 	json_t *o;
@@ -50,7 +51,7 @@ void monitor_event(const struct view_source *src, const struct engine_event *ev,
 		view_put_str(o, "announce", a->phase);
 		view_put_str(o, "announce-reason", a->why);
 	}
-	if (ev->type == EVENT_FAULT) {
+	if (ev->type == EVENT_FAULT || ev->type == EVENT_ABANDONED) {
 		view_put_int(o, "lost-packets", ev->packets);
 		view_put_int(o, "lost-bytes", ev->bytes);
 	}

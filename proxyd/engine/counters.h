@@ -105,6 +105,11 @@
 	X(FAULT_UNBROKEN, "fault-unbroken", "QPs in fault that answer and would not fail")         \
 	X(FAULT_DROPPED, "fault-dropped", "packets of connections in fault, dropped")              \
 	X(FAULT_DREQS, "fault-dreqs", "disconnect requests sent for connections in fault")         \
+	X(HOSTS_ASKED, "hosts-asked",                                                              \
+	  "questions to hosts whose queue pair answers nothing: is the host there?")               \
+	X(ABANDONED, "abandoned", "lanes that both hosts gave up with something in custody")       \
+	X(ABANDONED_PACKETS, "abandoned-packets", "packets in custody then")                       \
+	X(ABANDONED_BYTES, "abandoned-bytes", "their bytes")                                       \
 	X(CM, "cm", "connection manager datagrams understood")                                     \
 	X(LEARN_CONTRADICTIONS, "learn-contradictions", "PSN matches that spoke against a pair")
 

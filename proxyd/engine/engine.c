@@ -183,6 +183,8 @@ static void rx_other(struct engine *e, enum engine_port port, const struct frame
 	else
 		COUNT(e, NOT_RC);
 	if (f->opcode == OP_UD_SEND_ONLY && f->dqpn == 1) {
+		if (host_answered(e, port, f))
+			return;
 		if (icrc_ok(f))
 			learn_cm(e, port, f);
 		else

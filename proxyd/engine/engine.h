@@ -54,6 +54,7 @@ enum engine_event_type {
 	EVENT_INCARNATION, /* a QPN was reused */
 	EVENT_ANNOUNCE,	   /* storage commands announce their READs from now on, or no more */
 	EVENT_CROWDED, /* too many flows of which one direction only is known; @packets: how many */
+	EVENT_ABANDONED, /* both hosts gave it up with something in custody */
 	EVENT_TYPES,
 };
 
@@ -62,7 +63,7 @@ struct engine_event {
 	uint32_t conn;		/* for engine_conn_info() */
 	bool requests_from_lan; /* which lane */
 	enum lane_reason reason;
-	uint32_t packets; /* FAULT: custody lost */
+	uint32_t packets; /* FAULT, ABANDONED: in custody then */
 	uint64_t bytes;
 };
 

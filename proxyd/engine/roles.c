@@ -106,6 +106,7 @@ static void keeper_end(struct engine *e, struct flow *fl)
 static void acceptor_response(struct engine *e, struct flow *fl, const struct frame *f,
 			      enum engine_port from)
 {
+	fl->lane.present = 0; /* it is not silent */
 	if (psn_before(f->psn, fl->lane.start) && !announce_numbered(e, &fl->lane)) {
 		/* from before the handover, or before we were asked to resume */
 		engine_pass(e, from, f);
@@ -213,6 +214,7 @@ static void acceptor_end(struct engine *e, struct flow *fl)
 static void single_response(struct engine *e, struct flow *fl, const struct frame *f,
 			    enum engine_port from)
 {
+	fl->lane.present = 0; /* it is not silent */
 	if (lane_asked_below(f->psn, fl->lane.start))
 		near_old_response(e, fl, f);
 	else if (far_response(e, fl, f, from))

@@ -10,8 +10,13 @@
 #include "tests/scenario/script_run.h"
 
 const char *const port_names[PORTS] = {"host", "wan"};
-const char *const event_names[EVENTS] = {"paired", "held",	  "refused", "closed",
-					 "fault",  "incarnation", "crowded"};
+const char *const event_names[EVENTS] = {
+	[EVENT_PAIRED] = "paired",	 [EVENT_HELD] = "held",
+	[EVENT_REFUSED] = "refused",	 [EVENT_CLOSED] = "closed",
+	[EVENT_FAULT] = "fault",	 [EVENT_INCARNATION] = "incarnation",
+	[EVENT_ANNOUNCE] = "announce",	 [EVENT_CROWDED] = "crowded",
+	[EVENT_ABANDONED] = "abandoned",
+};
 
 const struct script_world *script_world(const struct script *s)
 {
@@ -259,6 +264,8 @@ static void head_line(struct script *s, struct tokens *t)
 		s->rule.order = true;
 	} else if (token_is(t, "wan-unchecked")) {
 		s->rule.wan_check = false;
+	} else if (token_is(t, "answers")) {
+		s->answers[token_choice(s, t, port_names, PORTS, "port")] = true;
 	} else if (token_is(t, "disputes")) {
 		s->features |= PEER_FEATURE_DISPUTE;
 	} else if (token_is(t, "offers")) {

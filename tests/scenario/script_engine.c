@@ -9,6 +9,7 @@
  * sent unseen.
  */
 #include "tests/scenario/script_run.h"
+#include "wire/cm.h"
 
 bool script_allows(const struct script *s, const char *port, const char *name)
 {
@@ -32,6 +33,40 @@ static bool frame_allowed(const struct script *s, const struct rig_frame *f)
 	return false;
 }
 
+/* Whether @f is the question to a host whose queue pair is silent: a DREQ for QPN 0. */
+static bool asks_host(const struct rig_frame *f)
+{
+	struct frame g;
+	struct cm cm;
+
+	return frame_parse(f->data, f->len, &g) == FRAME_OK && cm_parse(&g, &cm) == CM_DREQ &&
+	       !cm.rqpn;
+}
+
+/* The host that got the question @f at @port answers. */
+static void host_answers(struct script *s, enum engine_port port, const struct rig_frame *f)
+{
+	struct template t = {0};
+	uint8_t out[FRAME_MAX], mad[256];
+	struct frame g;
+	struct build_spec b = {.t = &t,
+			       .opcode = OP_UD_SEND_ONLY,
+			       .dqpn = 1,
+			       .sqpn = 1,
+			       .qkey = 0x80010000u,
+			       .payload = mad,
+			       .payload_len = sizeof(mad)};
+
+	frame_parse(f->data, f->len, &g);
+	memcpy(mad, f->data + g.payload, sizeof(mad));
+	mad[17] = CM_DREP;
+	memcpy(mad + 24, f->data + g.payload + 28, 4);
+	memcpy(mad + 28, f->data + g.payload + 24, 4);
+	template_learn(&t, &g);
+	template_mirror(&t);
+	engine_rx(s->r->e, port, out, build_packet(out, &b), s->r->now);
+}
+
 /* After each call into the engine: when was it, and does everything hold? */
 void script_after(struct script *s)
 {
@@ -40,8 +75,12 @@ void script_after(struct script *s)
 	unsigned int keep = 0;
 
 	while (s->stamped < r->nout) {
-		s->taken[s->stamped] = false;
-		s->when[s->stamped++] = r->now;
+		unsigned int i = s->stamped++;
+
+		s->taken[i] = asks_host(&r->out[i]);
+		s->when[i] = r->now;
+		if (s->taken[i] && s->answers[r->out[i].port])
+			host_answers(s, r->out[i].port, &r->out[i]);
 	}
 	while (s->rep_stamped < r->nrep) {
 		if (r->rep[s->rep_stamped].type == REPORT_OPEN)

@@ -45,6 +45,7 @@ struct script {
 		char port[8], name[32];
 	} allow[ALLOWED];
 	unsigned int nallow;
+	bool answers[PORTS]; /* the host there, when it is asked whether it is there */
 
 	struct rig *r;
 	uint64_t t0;

@@ -64,15 +64,26 @@ static void leave_later(struct engine *e, struct flow *fl)
 	wheel_arm(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_REPORT), e->now + LEFT_NS);
 }
 
+/* What was promised of the lane and is not truly acknowledged will not be delivered. @abandoned: no
+ * application is left to be told, for both hosts have given the connection up. */
+void lane_lost(struct engine *e, struct flow *fl, uint32_t packets, uint64_t bytes, bool abandoned)
+{
+	e->counters[abandoned ? EC_ABANDONED : EC_FAULTS]++;
+	e->counters[abandoned ? EC_ABANDONED_PACKETS : EC_LOST_PACKETS] += packets;
+	e->counters[abandoned ? EC_ABANDONED_BYTES : EC_LOST_BYTES] += bytes;
+	engine_event(e, abandoned ? EVENT_ABANDONED : EVENT_FAULT, fl, packets, bytes);
+}
+
 /*
  * End it now. What was promised and not truly acknowledged is lost thereby; callers do this when
- * there is nobody left to be told (the QP was taken down or reused), and it is counted and logged
- * as a fault.
+ * no application is left to be told (the queue pair was taken down or reused). It is counted and
+ * logged as a fault, unless the responder's host has asked for that, and its peer has agreed.
  */
 void lane_close(struct engine *e, struct flow *fl, enum lane_reason why, bool tell)
 {
 	struct lane *l = &fl->lane;
-	bool gone;
+	bool gone, undecided = l->state == LANE_FAULT && l->reason == REASON_DISCONNECT &&
+			       !l->fault.gone;
 
 	if (l->role == ROLE_NONE)
 		return;
@@ -80,12 +91,10 @@ void lane_close(struct engine *e, struct flow *fl, enum lane_reason why, bool te
 	if (tell)
 		lane_send_close(e, fl);
 	if (lane_keeps(l) && l->state != LANE_FAULT &&
-	    psn_before(psn_to_host(e, l, &l->una).psn, l->frontier.psn)) {
-		COUNT(e, FAULTS);
-		e->counters[EC_LOST_PACKETS] += l->packets;
-		e->counters[EC_LOST_BYTES] += l->bytes;
-		engine_event(e, EVENT_FAULT, fl, l->packets, l->bytes);
-	}
+	    psn_before(psn_to_host(e, l, &l->una).psn, l->frontier.psn))
+		lane_lost(e, fl, l->packets, l->bytes, l->gone && l->far_left);
+	if (undecided)
+		lane_lost(e, fl, l->fault.packets, l->fault.bytes, false);
 	engine_event(e, EVENT_CLOSED, fl, 0, 0);
 	gone = l->gone;
 	fl->stranded = !gone && role_of(e, l)->strands && role_of(e, l)->strands(e, fl);
@@ -129,10 +138,15 @@ bool lane_carries_on(const struct lane *l)
 
 /*
  * Both hosts have said that the connection is down. What is owed is offered to the far queue pair
- * for a little longer (far_timeout()); then nobody is left to be told, but the operator.
+ * for a little longer (far_timeout()). Then no application is left to be told. What a responder
+ * does not take is abandoned if its own host has asked for the end. But a requester may ask for the
+ * end because it was told that all is done, and its request may have overtaken what the WAN lost:
+ * what is lost then is a fault. @asked: from these sides (bits) the end was asked for.
  */
-void lanes_gone(struct engine *e, struct flow *fl, struct flow *other)
+void lanes_gone(struct engine *e, struct flow *fl, struct flow *other, unsigned int asked)
 {
+	fl->lane.far_left = asked >> other->side & 1;
+	other->lane.far_left = asked >> fl->side & 1;
 	fl->lane.gone = fl->lane.role != ROLE_NONE;
 	other->lane.gone = other->lane.role != ROLE_NONE;
 	fl->comm_id = other->comm_id = 0;

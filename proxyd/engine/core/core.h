@@ -110,9 +110,10 @@ uint64_t lane_rto_ns(const struct lane *l);
 /* close.c: how a lane ends */
 void lane_send_close(struct engine *e, struct flow *fl);
 void lane_ask_owner(struct engine *e, struct flow *fl);
+void lane_lost(struct engine *e, struct flow *fl, uint32_t packets, uint64_t bytes, bool abandoned);
 void lane_close(struct engine *e, struct flow *fl, enum lane_reason why, bool tell);
 void lane_stay_watched(struct engine *e, struct flow *fl, enum lane_reason why);
-void lanes_gone(struct engine *e, struct flow *fl, struct flow *other);
+void lanes_gone(struct engine *e, struct flow *fl, struct flow *other, unsigned int asked);
 /** flow_leave - a while after the hosts of @fl have taken the connection down: free its place. */
 void flow_leave(struct engine *e, struct flow *fl);
 void lane_hold_back(struct engine *e, struct flow *fl, uint64_t ns);
@@ -124,6 +125,13 @@ void lane_check_drained(struct engine *e, struct flow *fl);
 void lane_settled(struct engine *e, struct flow *fl);
 void lane_refused(struct engine *e, struct flow *fl, uint32_t psn, uint8_t syndrome,
 		  enum lane_reason why);
+
+/* host.c: is the host there whose queue pair answers nothing? */
+/** host_ask - ask the host of the requester in FAULT, else that of the responder. An answer counts
+ * in lane.present. */
+void host_ask(struct engine *e, struct flow *fl);
+/** host_answered - whether @f is an answer to that; it is for nobody else. */
+bool host_answered(struct engine *e, enum engine_port from, const struct frame *f);
 
 /* owner.c: whose number is it */
 bool lane_asked(const struct engine *e, const struct lane *l);

@@ -108,6 +108,9 @@ struct __attribute__((packed, aligned(4))) report_clock {
 /* One packet, in units of struct lane's @cwnd. */
 #define CWND_ONE 256u
 
+/* lane.present counts up to this. */
+#define PRESENT_MAX 2
+
 /** struct lane_pace - SINGLE: how the window fills and grows (far/flight.c). @paid_ns: what was
  * sent is paid for at this time; @thresh: slow start ends there, in units of @cwnd. */
 struct __attribute__((packed, aligned(4))) lane_pace {
@@ -156,7 +159,8 @@ struct mark {
  * @fenced:     somebody else keeps its packets from passing should we be gone (lane_fence())
  * @renumbered: OPENER: what the peer sends to the responder may bear other numbers (announce/)
  * @masked:     masked ATOMICs were asked for, which are never answered here
- * @gone:       both hosts have said that the connection is down
+ * @gone:       both hosts have said that the connection is down; @far_left: and the responder's
+ *              host asked for that: it wants nothing more
  * @suspect:    the requester may be another owner of its number (owner.c); @held_back: and nothing
  *              is sent before the responder has spoken (@rnr_wait, too); @held_once: not again
  *              before it speaks; @disputed: it has, and counts anew: ACCEPTOR: after a silence;
@@ -178,6 +182,7 @@ struct mark {
  * @holes:      ACCEPTOR: pool page with missing ranges, POOL_NONE without any
  * @rtt:        of the WAN; ACCEPTOR: of the LAN
  * @progress:   time of the latest progress: budget of the loss timer
+ * @present:    while the queue pair asked is silent: so often its host has answered (host.c)
  */
 struct lane {
 	uint8_t state : 3, role : 3, policy : 2;
@@ -205,9 +210,11 @@ struct lane {
 	uint8_t msg : 2;
 	bool no_mtu : 1;
 	bool anew : 1, other_pair : 1;
+	bool far_left : 1;
 	bool closing : 1; /* ACCEPTOR: the opener is asked to let go */
 	bool begins : 1;  /* WATCH: the first request of all is the one at @una (learn/cm.c) */
 	uint8_t reasked : 3;
+	uint8_t present : 2;
 	uint16_t jump_ms; /* when the latest round of @jump_run began */
 	uint16_t window;  /* OPENER, SINGLE: of the host (near/room.c) */
 	uint32_t msg_left;
@@ -283,12 +290,15 @@ struct lane {
 			uint16_t step, tries;
 			uint8_t stage, silent, tells, dreqs;
 			uint8_t mute; /* rounds of probes that drew nothing */
-			bool write, alive, broken, strange, unsure, unheard;
-			bool refused;	/* a probe, it seems: so it must fall silent */
-			bool answered;	/* a probe of this round */
-			bool other;	/* its peer's number has answered another requester */
-			bool below;	/* it asks from before @told */
-			bool renumbers; /* only we know what its numbers mean to the far host */
+			bool write : 1, alive : 1, broken : 1, strange : 1, unsure : 1, unheard : 1;
+			bool refused : 1;   /* a probe, it seems: so it must fall silent */
+			bool answered : 1;  /* a probe of this round */
+			bool other : 1;	    /* its peer's number has answered another requester */
+			bool below : 1;	    /* it asks from before @told */
+			bool renumbers : 1; /* only we know what its numbers mean to the far host */
+			bool gone : 1;	    /* it is silent, and its host is there (fault.c) */
+			uint32_t packets;   /* what was in custody when it began */
+			uint64_t bytes;
 		} fault;
 	};
 	struct rtt rtt;

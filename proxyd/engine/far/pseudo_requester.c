@@ -29,6 +29,11 @@
  * responder that comes back later with the same number may well have another owner. */
 #define GONE_NS	     (500 * NSEC_PER_MSEC)
 #define GONE_BACKOFF 2
+/* One that is silent for so long has its host asked for; and is gone when it has been silent for so
+ * long, and to so many repeats, while its host has answered. */
+#define ASK_HOST_NS  (1 * NSEC_PER_SEC)
+#define GONE_SURE_NS (4 * NSEC_PER_SEC)
+#define GONE_TRIES   4
 
 /* The frame @f with AckReq, in @out. */
 static const uint8_t *with_ackreq(uint8_t *out, struct frame *f)
@@ -272,6 +277,25 @@ static bool for_nobody(const struct lane *l)
 	return l->gone || (l->state == LANE_DRAIN && l->reason == REASON_NONE);
 }
 
+/*
+ * The responder has been silent for some time. Its host is asked whether it is there: if it is, the
+ * queue pair was destroyed, or is in the error state, and will never answer. It is not waited for
+ * as long as a host that is out of reach.
+ */
+static bool responder_gone(struct engine *e, struct flow *fl)
+{
+	const struct flow *back = flow_partner(e, fl);
+	const struct lane *l = &fl->lane;
+	uint64_t heard = back && back->seen > l->progress ? back->seen : l->progress;
+
+	if (e->now - heard < ASK_HOST_NS)
+		return false;
+	if (l->present == PRESENT_MAX && e->now - heard >= GONE_SURE_NS && l->backoff >= GONE_TRIES)
+		return true;
+	host_ask(e, fl);
+	return false;
+}
+
 void far_timeout(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
@@ -295,6 +319,10 @@ void far_timeout(struct engine *e, struct flow *fl)
 	COUNT(e, TIMEOUTS);
 	if (e->now - l->progress > (for_nobody(l) ? GONE_NS : e->cfg.responder_timeout_ns)) {
 		lane_refused(e, fl, l->una.psn, AETH_NAK_OPERATION, REASON_TIMEOUT);
+		return;
+	}
+	if (responder_gone(e, fl)) {
+		lane_refused(e, fl, l->una.psn, AETH_NAK_OPERATION, REASON_DISCONNECT);
 		return;
 	}
 	if (l->backoff < (for_nobody(l) ? GONE_BACKOFF : 12))

@@ -26,7 +26,7 @@
  * enough: a port that loses one answer makes it look silent.)
  *
  * The wait between probes doubles while there is silence. Enough silence means that the QP has
- * failed or is gone.
+ * failed or is gone. It certainly has if its host answers meanwhile (core/host.c).
  */
 #include "engine/fault/fault_priv.h"
 #include "engine/learn/learn.h"
@@ -39,6 +39,10 @@
 #define SILENT_MAX	12
 /* After a fatal NAK: three times round the circle, a quarter of a second. */
 #define CONFIRM_MAX	12
+/* From this many on its host is asked whether it is there; it has to answer twice before so many.
+ * About two seconds and a half. */
+#define ASK_HOST_FROM	4
+#define GONE_MAX	8
 #define PROBES_MAX	64
 #define QUARTER		(1u << 22)
 
@@ -100,6 +104,20 @@ static void broke(struct engine *e, struct flow *fl)
 	over_begin(e, fl);
 }
 
+/* Its host answers, and it does not: it has failed before, or was destroyed. */
+static void gone(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+
+	COUNT(e, FAULT_SILENT);
+	if (l->reason == REASON_DISCONNECT && !l->fault.gone)
+		lane_lost(e, fl, l->fault.packets, l->fault.bytes, true);
+	l->fault.gone = true;
+	l->fault.alive = false;
+	unstrand(e, fl);
+	over_begin(e, fl);
+}
+
 /* Something was refused in the name of the host: whatever it was, if it was the host it is silent
  * from now on. */
 static void confirm(struct engine *e, struct flow *fl)
@@ -111,6 +129,7 @@ static void confirm(struct engine *e, struct flow *fl)
 		return; /* known, or it cannot be asked */
 	l->fault.refused = l->fault.answered = true;
 	l->fault.silent = 0;
+	fault_lives(e, fl);
 	if (l->fault.stage != STAGE_BREAK) {
 		l->fault.stage = STAGE_BREAK;
 		l->fault.tries = 0;
@@ -162,6 +181,7 @@ void fault_response(struct engine *e, struct flow *fl, const struct frame *f)
 		l->fault.refused = false;
 		l->fault.silent = 0;
 		l->fault.answered = true;
+		fault_lives(e, fl);
 	}
 	if (aeth_is_rnr(s) || s == AETH_NAK_SEQ) {
 		try_at(e, fl, f->psn);
@@ -186,7 +206,7 @@ void break_again(struct engine *e, struct flow *fl)
 	struct lane *l = &fl->lane;
 
 	l->fault.alive = false;
-	l->fault.tries = l->fault.silent = 0;
+	l->fault.tries = l->fault.silent = l->present = 0;
 	l->fault.answered = false;
 	l->fault.said = PSN_NONE;
 	break_begin(e, fl);
@@ -198,8 +218,11 @@ void break_timer(struct engine *e, struct flow *fl)
 
 	if (l->fault.refused && l->fault.silent >= CONFIRM_MAX) {
 		broke(e, fl);
+	} else if (l->fault.silent >= GONE_MAX && l->present == PRESENT_MAX) {
+		gone(e, fl);
 	} else if (l->fault.silent >= SILENT_MAX) {
 		COUNT(e, FAULT_SILENT);
+		fault_lost(e, fl);
 		l->fault.alive = false;
 		over_begin(e, fl);
 	} else if (l->fault.tries >= PROBES_MAX) {
@@ -209,5 +232,7 @@ void break_timer(struct engine *e, struct flow *fl)
 	} else {
 		fault_untold(e, fl);
 		probe(e, fl);
+		if (l->fault.silent > ASK_HOST_FROM)
+			host_ask(e, fl);
 	}
 }

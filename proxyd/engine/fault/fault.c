@@ -9,6 +9,13 @@
  *		puts its QP into the error state (broken.c).
  *	OVER	The connection manager's disconnect, and the end of the lane (over.c).
  *
+ * A connection that both hosts have given up has no application left that could be told. The far
+ * queue pair is gone, for its host answers and it does not (far/pseudo_requester.c): the lane comes
+ * here with REASON_DISCONNECT, and is *undecided*. Where its own queue pair says nothing while its
+ * host answers, that is *gone*, too, and what was in custody is abandoned: counted, logged, and no
+ * alarm. Where neither answers it is a fault, and any sign of the queue pair makes it one for as
+ * long as the lane is here.
+ *
  * Here is how a lane gets into FAULT, and who is asked when its timer fires. Nothing is let through
  * in either direction, and whatever the host replies ends here: the far host has asked nothing.
  *
@@ -60,22 +67,24 @@ void lane_fault(struct engine *e, struct flow *fl, enum lane_reason why, uint8_t
 	lane_send_close(e, fl);
 	lane_set_state(l, LANE_FAULT);
 	e->in_fault++;
-	COUNT(e, FAULTS);
-	e->counters[EC_LOST_PACKETS] += packets;
-	e->counters[EC_LOST_BYTES] += bytes;
 	lane_drop_all(e, fl);
 	marks_drop(l);
 	wheel_cancel(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_LOSS));
-	engine_event(e, EVENT_FAULT, fl, packets, bytes);
 	fault_untold(e, fl);
 
 	memset(&l->fault, 0, sizeof(l->fault));
+	l->present = 0;
+	l->fault.packets = packets;
+	l->fault.bytes = bytes;
+	if (why != REASON_DISCONNECT)
+		lane_lost(e, fl, packets, bytes, false);
 	l->fault.epsn = expected_psn(e, fl);
 	l->fault.said = l->fault.begins = PSN_NONE;
 	l->fault.renumbers = renumbers || l->numbered;
 	/* the far host's requests find no responder any more: their custody is lost as well */
 	if (back && back->lane.role == ROLE_ACCEPTOR)
-		lane_refused(e, back, back->lane.una.psn, AETH_NAK_OPERATION, REASON_FAULT);
+		lane_refused(e, back, back->lane.una.psn, AETH_NAK_OPERATION,
+			     why == REASON_DISCONNECT ? why : REASON_FAULT);
 	if (psn_before(l->told, l->epsn.psn)) {
 		l->fault.stage = STAGE_TELL;
 		ack_schedule(e, fl); /* something waits for an answer: answer it with the fault */

@@ -46,6 +46,10 @@ void over_begin(struct engine *e, struct flow *fl);
 /** over_timer - it was told all, or is silent. Returns true when it lives on, for another round of
  * the second remedy. */
 bool over_timer(struct engine *e, struct flow *fl);
+/** fault_lost - the host cannot be asked whether it has given the lane up. */
+void fault_lost(struct engine *e, struct flow *fl);
+/** fault_lives - the queue pair has said something. */
+void fault_lives(struct engine *e, struct flow *fl);
 /** over_others - the numbers have other owners. */
 void over_others(struct engine *e, struct flow *fl);
 

@@ -7,8 +7,9 @@
  * lane leaves FAULT when its QP has failed or answers no more, and nothing was heard from it for
  * FAULT_QUIET_NS. But a host that answers no more may be out of reach, and its QP live on: where
  * the numbers of the two ends differ what it asks next would mean another request to the responder.
- * So there it takes UNREACHABLE_NS. (For ever would be too long: most QPs that say nothing have
- * failed, of the NAK or by themselves, and their numbers get new owners.)
+ * So there it takes UNREACHABLE_NS, unless its host answers (core/host.c). (For ever would be too
+ * long: most QPs that say nothing have failed, of the NAK or by themselves, and their numbers get
+ * new owners.)
  *
  * Its peer's number may have another partner meanwhile, of which nobody has told: requests come
  * under that number as before, for they name their destination only, and refusals and probes go to
@@ -19,9 +20,9 @@
  * request to the responder, so it ends only when more rounds were refused than any requester
  * repeats itself: whoever asks on is deaf to its refusals because they are not its own.
  *
- * One whose QP was seen to fail, and of which nothing was heard for BROKEN_NS since, is fenced no
- * more: it sends nothing that could be mistaken, and the next engine would wait for ever to be
- * asked by it.
+ * One whose QP was seen to fail, or to be gone, and of which nothing was heard for BROKEN_NS since,
+ * is fenced no more: it sends nothing that could be mistaken, and the next engine would wait for
+ * ever to be asked by it.
  */
 #include "engine/fault/fault_priv.h"
 #include "wire/cm.h"
@@ -35,6 +36,32 @@
  * nothing, and each round takes ten seconds and more. */
 #define MUTE_RENUMBERS 16
 #define DREQS_MAX      2
+
+/* What was in custody of a lane that may have been abandoned (fault.c) is lost after all. */
+void fault_lost(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+
+	if (l->reason != REASON_DISCONNECT)
+		return;
+	l->reason = REASON_TIMEOUT;
+	lane_lost(e, fl, l->fault.packets, l->fault.bytes, false);
+}
+
+void fault_lives(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+
+	l->present = 0;
+	fault_lost(e, fl);
+	if (!l->fault.gone)
+		return;
+	l->fault.gone = false;
+	if (l->numbered) /* it was, until the QP seemed to be gone */
+		(void)lane_fence(e, fl);
+	else
+		lane_guard(e, fl);
+}
 
 /* The lane ends: no application is left that could be told. */
 static void let_go(struct engine *e, struct flow *fl, enum lane_reason why)
@@ -96,9 +123,15 @@ static bool others_now(const struct lane *l)
 	return l->fault.other || (l->fault.alive && l->fault.mute >= MUTE_MAX);
 }
 
+/* It was seen to fail, or its host answers and it does not. */
+static bool failed(const struct lane *l)
+{
+	return l->fault.broken || l->fault.gone;
+}
+
 static bool silent_since_broken(const struct lane *l)
 {
-	return l->fault.broken && !l->fault.alive;
+	return failed(l) && !l->fault.alive;
 }
 
 /* Whether the host of a lane in FAULT may not have seen it yet. */
@@ -112,7 +145,7 @@ bool fault_pending(const struct lane *l)
 /* How long nothing must have been heard of the host. */
 static uint64_t quiet_ns(const struct lane *l)
 {
-	return l->fault.renumbers && !l->fault.broken ? UNREACHABLE_NS : FAULT_QUIET_NS;
+	return l->fault.renumbers && !failed(l) ? UNREACHABLE_NS : FAULT_QUIET_NS;
 }
 
 bool over_timer(struct engine *e, struct flow *fl)
@@ -131,7 +164,7 @@ bool over_timer(struct engine *e, struct flow *fl)
 		over_others(e, fl);
 	} else if (l->fault.alive && !l->fault.broken && e->now - l->progress >= FAULT_QUIET_NS) {
 		return true;
-	} else if ((!l->fault.unheard || l->fault.broken) && e->now - fl->seen >= quiet_ns(l) &&
+	} else if ((!l->fault.unheard || failed(l)) && e->now - fl->seen >= quiet_ns(l) &&
 		   e->now - l->progress >= FAULT_QUIET_NS) {
 		let_go(e, fl, l->reason);
 	} else {

@@ -92,6 +92,7 @@ void fault_request(struct engine *e, struct flow *fl, const struct frame *f)
 	}
 	l->fault.below = !again && (l->fault.below || psn_before(f->psn, l->told));
 	l->fault.alive = true;
+	fault_lives(e, fl);
 	/* a NAK acknowledges what is before it, and that may have been lost with a former engine,
 	 * or be another owner's */
 	if (!l->fault.unsure && !l->fault.below)

@@ -21,7 +21,7 @@
  *
  * DREQ, DREP: both ends go. The DREQ must bear the ids of the handshake that was seen, for a host
  * answers any DREQ, also one that it knows nothing of. The lanes drain, and what the far queue pair
- * does not take soon is a fault (lanes_gone()). A DREQ alone, or of a connection whose handshake
+ * does not take soon is lost (lanes_gone()). A DREQ alone, or of a connection whose handshake
  * was not seen, ends nothing.
  */
 #include "engine/learn/cm_table.h"
@@ -401,20 +401,26 @@ static void rx_dreq(struct engine *e, enum engine_port from, const struct frame 
 static void rx_drep(struct engine *e, enum engine_port from, const struct frame *f,
 		    const struct cm *cm)
 {
-	struct cm_key k = key_of(f, true, cm->remote_id);
+	struct cm_key k = key_of(f, true, cm->remote_id), own = key_of(f, false, cm->local_id);
 	struct cm_pending *p = cm_find(e, &k, CM_BY_LEAVING_ID);
 	struct flow_key to;
 	struct flow *fl, *other;
+	const struct cm_pending *back;
+	unsigned int asked;
 
 	if (!p || p->side == (uint8_t)from || p->rep.id != cm->local_id)
 		return;
+	asked = 1u << p->side;
+	back = cm_find(e, &own, CM_BY_LEAVING_ID);
+	if (back && back->side == (uint8_t)from && back->rep.id == cm->remote_id)
+		asked |= 1u << back->side; /* their requests have crossed */
 	to = to_passive(p);
 	cm_forget(e, p);
 	fl = flow_by_key(e, &to);
 	other = fl ? flow_partner(e, fl) : NULL;
 	/* the number may have another owner by now */
 	if (other && fl->comm_id == p->key.id && other->comm_id == p->rep.id)
-		lanes_gone(e, fl, other);
+		lanes_gone(e, fl, other, asked);
 }
 
 void learn_cm(struct engine *e, enum engine_port from, const struct frame *f)
