@@ -22,11 +22,14 @@ const char *daemon_pins(void)
 	return dir && *dir ? dir : AFXDP_PINS;
 }
 
-int daemon_fence(void *ctx, const struct flow_key *requests, uint32_t lqpn, bool on)
+int daemon_fence(void *ctx, const struct flow_key *requests, uint32_t lqpn,
+		 const struct template *headers, bool on)
 {
 	struct daemon *d = ctx;
 	int rc = d->port ? afxdp_fence(d->port, requests, lqpn, on) : -ENOTCONN;
 
+	if (rc >= 0)
+		afxdp_headers_keep(d->port, requests, on ? headers : NULL);
 	if (rc < 0 && on && !d->fence_failed)
 		log_line(LOG_ERR,
 			 "no prefetch for the queue pair %#x, nor for others until one succeeds: "

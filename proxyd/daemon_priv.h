@@ -157,7 +157,8 @@ void daemon_on_name(void *ctx, int fd);
 const char *daemon_pins(void);
 
 /** daemon_fence - the engine's sink, see there. */
-int daemon_fence(void *ctx, const struct flow_key *requests, uint32_t lqpn, bool on);
+int daemon_fence(void *ctx, const struct flow_key *requests, uint32_t lqpn,
+		 const struct template *headers, bool on);
 
 /** daemon_prefetch - prepare for it when a rule of @d->cfg wants it; turn it off there when that
  * is impossible, which is logged. */

@@ -340,9 +340,11 @@ void daemon_state_told(struct daemon *d)
 static void found(void *ctx, const struct flow_key *requests, uint32_t lqpn)
 {
 	struct daemon *d = ctx;
+	struct template t;
+	bool known = afxdp_headers(d->port, requests, &t);
 
 	if (d->adopted ? engine_holds(d->engine, requests)
-		       : engine_fail_orphan(d->engine, requests, lqpn, d->now))
+		       : engine_fail_orphan(d->engine, requests, lqpn, known ? &t : NULL, d->now))
 		d->orphans += !d->adopted;
 	else
 		(void)afxdp_fence(d->port, requests, lqpn, false);

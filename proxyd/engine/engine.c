@@ -552,7 +552,7 @@ static bool orphan_side(const struct engine *e, const struct flow_key *k, enum e
 }
 
 bool engine_fail_orphan(struct engine *e, const struct flow_key *requests, uint32_t lqpn,
-			uint64_t now_ns)
+			const struct template *headers, uint64_t now_ns)
 {
 	struct flow_key back = {
 		.src = requests->dst, .dst = requests->src, .dqpn = lqpn, .vlan = requests->vlan};
@@ -565,8 +565,11 @@ bool engine_fail_orphan(struct engine *e, const struct flow_key *requests, uint3
 	e->now = now_ns;
 	fl = flow_create(e, requests, side);
 	other = flow_create(e, &back, other_port(side));
-	if (fl && other && flow_pair(e, fl, other, LEARNED_PEER))
-		fault_orphan(e, fl);
+	if (!fl || !other || !flow_pair(e, fl, other, LEARNED_PEER))
+		return true;
+	if (headers && !other->tmpl.len)
+		other->tmpl = *headers;
+	fault_orphan(e, fl);
 	return true;
 }
 

@@ -14,6 +14,7 @@
 #include "engine/counters.h"
 #include "engine/report.h"
 #include "engine/rule.h"
+#include "wire/build.h"
 #include "wire/storage.h"
 
 enum engine_port {
@@ -78,15 +79,17 @@ struct engine_event {
  * and whose
  *          requester has the QPN @lqpn, must not pass but through the engine, not even when it is
  *          gone: they bear other numbers on the WAN than the host gave them, or (engine_config,
- *          @fence) are in custody. The next engine has them, or is told by engine_fail_orphan(). 0,
- *          or -errno when that cannot be had: then they keep their numbers. May be NULL: it can
+ *          @fence) are in custody. The next engine has them, or is told by engine_fail_orphan(),
+ *          with the @headers of packets to that requester. 0, or -errno when that cannot be had:
+ *          then they keep their numbers. May be NULL: it can
  */
 struct engine_sink {
 	void *ctx;
 	int (*tx)(void *ctx, enum engine_port port, const uint8_t *data, uint32_t len);
 	void (*report)(void *ctx, unsigned int peer, const struct report *r);
 	void (*event)(void *ctx, const struct engine_event *ev);
-	int (*hold)(void *ctx, const struct flow_key *requests, uint32_t lqpn, bool on);
+	int (*hold)(void *ctx, const struct flow_key *requests, uint32_t lqpn,
+		    const struct template *headers, bool on);
 };
 
 /**
@@ -308,10 +311,10 @@ bool engine_may_stop(struct engine *e);
 
 /** engine_fail_orphan - a former engine held this connection (struct engine_sink, @hold) and is
  * gone. None of its packets passes any more; the queue pair near this appliance is put into the
- * error state. Call after engine_rules(). False when nothing was promised here: it need not be
- * held. */
+ * error state: at once where the @headers of packets to it are known (not NULL), else when it is
+ * used. Call after engine_rules(). False when nothing was promised here: it need not be held. */
 bool engine_fail_orphan(struct engine *e, const struct flow_key *requests, uint32_t lqpn,
-			uint64_t now_ns);
+			const struct template *headers, uint64_t now_ns);
 
 /** struct ledger - what the appliance owes. @oldest_ns: age of the oldest packet in custody. */
 struct ledger {

@@ -199,6 +199,7 @@ struct afxdp *afxdp_open(const struct afxdp_config *cfg, char *err, size_t errle
 			    err, errlen);
 	if (r < 0)
 		goto fail;
+	steer_headers_open(&x->pins, cfg->max_held);
 	r = begin(x, cfg, err, errlen);
 	/* last, so that no frame is taken which nobody would read */
 	for (side = 0; side < STEER_SIDES && r >= 0; side++)
@@ -238,6 +239,7 @@ void afxdp_close(struct afxdp *x)
 		let_go(x);
 	}
 	steer_pins_close(&x->pins);
+	steer_headers_close(&x->pins);
 	if (x->umem)
 		afxdp_flush(x);
 	sockets_close(x);

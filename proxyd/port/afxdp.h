@@ -11,6 +11,7 @@
 
 #include "port/port.h"
 #include "store/flow_table.h"
+#include "wire/build.h"
 
 /* Where pins go unless the caller names another place (afxdp_config.pins). */
 #define AFXDP_PINS "/sys/fs/bpf/longhaul"
@@ -211,6 +212,11 @@ int afxdp_fence(struct afxdp *x, const struct flow_key *requests, uint32_t lqpn,
  * are, too. How many there are, or negative errno. @fn may let go of them. */
 typedef void (*afxdp_held_fn)(void *ctx, const struct flow_key *requests, uint32_t lqpn);
 int afxdp_fenced(const struct afxdp *x, afxdp_held_fn fn, void *ctx);
+
+/** afxdp_headers_keep - @t are the headers of packets to the requester of a held connection; NULL:
+ * forget them. afxdp_headers - those that are known, perhaps from a former port. */
+void afxdp_headers_keep(struct afxdp *x, const struct flow_key *requests, const struct template *t);
+bool afxdp_headers(const struct afxdp *x, const struct flow_key *requests, struct template *t);
 
 /** afxdp_pins - the directory of this port's pins, "" when it has none. */
 const char *afxdp_pins(const struct afxdp *x);

@@ -53,6 +53,11 @@ static struct pair pair_of(const struct flow_key *requests, uint32_t lqpn)
 	return p;
 }
 
+struct steer_held steer_requests_key(const struct flow_key *requests)
+{
+	return pair_of(requests, 0).requests;
+}
+
 static bool entry_get(const struct steer_prog *p, const struct steer_held *key,
 		      struct steer_hold *h)
 {

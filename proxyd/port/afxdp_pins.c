@@ -6,6 +6,7 @@
  *	/sys/fs/bpf/longhaul/LAN-WAN/held
  *	/sys/fs/bpf/longhaul/LAN-WAN/lan	link of the LAN interface
  *	/sys/fs/bpf/longhaul/LAN-WAN/wan
+ *	/sys/fs/bpf/longhaul/LAN-WAN/headers	see afxdp_headers.c
  *
  * Pins that belong to interfaces of another network namespace with the same names are recognized by
  * their program, which is not the one on our interface.
@@ -99,7 +100,7 @@ static int find_fail(const struct steer_pins *pins, int code, const char *what, 
 
 void steer_pins_init(struct steer_pins *pins)
 {
-	*pins = (struct steer_pins){.map = -1, .link = {-1, -1}};
+	*pins = (struct steer_pins){.map = -1, .link = {-1, -1}, .headers = -1};
 }
 
 int steer_pins_find(struct steer_pins *pins, const char *root, const struct netif *lan,
@@ -227,6 +228,7 @@ int steer_pins_set(struct steer_pins *pins, const struct steer_prog *p, char *er
 	int r;
 
 	if (pins->pinned == PINNED_ALL) {
+		steer_headers_pin(pins);
 		steer_reuse_pin(pins, p);
 		return 0;
 	}
@@ -239,8 +241,10 @@ int steer_pins_set(struct steer_pins *pins, const struct steer_prog *p, char *er
 			errlen);
 	for (int side = 0; side < STEER_SIDES && r == 0; side++)
 		r = pin(pins, 1u << side, p->link[side], link_names[side], err, errlen);
-	if (r == 0)
+	if (r == 0) {
+		steer_headers_pin(pins);
 		steer_reuse_pin(pins, p);
+	}
 	return r;
 }
 
@@ -253,6 +257,8 @@ int steer_pins_remove(struct steer_pins *pins)
 	if (!pins->there)
 		return 0;
 	r = steer_reuse_unpin(pins);
+	if (steer_headers_unpin(pins) < 0)
+		r = -EBUSY;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		pin_path(pins, names[i], path, sizeof(path));
 		if (unlink(path) && errno != ENOENT)

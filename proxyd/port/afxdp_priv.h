@@ -152,9 +152,9 @@ long steer_expand(const struct afxdp_prefix *in, size_t n, struct afxdp_prefix *
  */
 struct steer_pins {
 	char root[PIN_PATH - 64], dir[PIN_PATH - 16];
-	int map, link[STEER_SIDES];
+	int map, link[STEER_SIDES], headers;
 	unsigned int pinned;
-	bool there, wanted;
+	bool there, wanted, headers_pinned;
 };
 
 void steer_pins_init(struct steer_pins *pins);
@@ -194,6 +194,18 @@ int steer_reuse_attach(struct steer_prog *p, enum steer_side side, int link);
 /** steer_reuse_pin - pin what the next daemon needs for it, as far as that is possible. */
 void steer_reuse_pin(const struct steer_pins *pins, const struct steer_prog *p);
 int steer_reuse_unpin(const struct steer_pins *pins);
+
+/* afxdp_headers.c */
+
+/** steer_headers_open - the map that is pinned, or a new one for @max connections (0: as many as
+ * can be held). After steer_pins_find(). Without one nothing is kept. */
+void steer_headers_open(struct steer_pins *pins, uint32_t max);
+void steer_headers_pin(struct steer_pins *pins);
+int steer_headers_unpin(struct steer_pins *pins);
+void steer_headers_close(struct steer_pins *pins);
+
+/** steer_requests_key - the entry of its requests. */
+struct steer_held steer_requests_key(const struct flow_key *requests);
 
 /** steer_prog_hold, steer_prog_release - both directions of a connection, see afxdp_fence(). 0 or
  * negative errno. */

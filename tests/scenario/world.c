@@ -131,13 +131,15 @@ static void sink_event(void *ctx, const struct engine_event *ev)
 	}
 }
 
-static int sink_hold(void *ctx, const struct flow_key *requests, uint32_t lqpn, bool on)
+static int sink_hold(void *ctx, const struct flow_key *requests, uint32_t lqpn,
+		     const struct template *headers, bool on)
 {
 	struct world_ctx *c = ctx;
 	struct world *w = c->w;
 
 	int side = w->cfg.prefetch_single ? !c->side : c->side; /* of the requester */
 
+	(void)headers;
 	for (uint32_t i = 0; i < w->nqps; i++) {
 		if (w->qp[i].cfg[side].lqpn == lqpn)
 			w->qp[i].side[side].numbered = on ? *requests : (struct flow_key){0};
@@ -466,11 +468,11 @@ void world_restart(struct world *w, int side)
 		if (q->side[from].numbered.dqpn) {
 			q->side[from].stranded = true;
 			engine_fail_orphan(w->engine[side], &q->side[from].numbered,
-					   q->cfg[from].lqpn, w->now);
+					   q->cfg[from].lqpn, NULL, w->now);
 		}
 		if (q->side[!side].numbered_far.dqpn)
 			engine_fail_orphan(w->engine[side], &q->side[!side].numbered_far,
-					   q->cfg[!side].lqpn, w->now);
+					   q->cfg[!side].lqpn, NULL, w->now);
 	}
 	world_peer(w, !side, PEER_RESTARTED);
 }

@@ -221,7 +221,7 @@ static void test_stranded(void **state)
 		r = rig_create(&cfg, &rule);
 		ip_addr_parse("10.2.0.1", &requests.src);
 		ip_addr_parse("10.1.0.1", &requests.dst);
-		engine_fail_orphan(r->e, &requests, 0x22, r->now);
+		engine_fail_orphan(r->e, &requests, 0x22, NULL, r->now);
 		/* nothing of either passes; the requester is told when it repeats the oldest */
 		rig_rx(r, FAR, READ, 77, (unsigned long long)VA, LEN);
 		rig_quiet(r);
@@ -248,7 +248,7 @@ static void test_stranded_idle(void **state)
 	r = rig_create(&cfg, &rule);
 	ip_addr_parse("10.2.0.1", &requests.src);
 	ip_addr_parse("10.1.0.1", &requests.dst);
-	engine_fail_orphan(r->e, &requests, 0x22, r->now);
+	engine_fail_orphan(r->e, &requests, 0x22, NULL, r->now);
 	for (unsigned int s = 0; s < 3600; s++)
 		rig_pass(r, 1000 * RIG_MS);
 	assert_true(engine_may_stop(r->e));
@@ -273,7 +273,7 @@ static struct rig *probed(struct flow_key *requests)
 	*requests = (struct flow_key){.dqpn = 0x11, .vlan = FRAME_VLAN_NONE};
 	ip_addr_parse("10.2.0.1", &requests->src);
 	ip_addr_parse("10.1.0.1", &requests->dst);
-	engine_fail_orphan(r->e, requests, 0x22, r->now);
+	engine_fail_orphan(r->e, requests, 0x22, NULL, r->now);
 	rig_rx(r, FAR, READ, 77, (unsigned long long)VA, LEN);
 	while (!engine_counter(r->e, EC_FAULT_PROBES))
 		rig_pass(r, 100 * RIG_MS);
@@ -338,9 +338,62 @@ static void test_stranded_gone(void **state)
 	rig_destroy(r);
 }
 
-static int refuse(void *ctx, const struct flow_key *requests, uint32_t lqpn, bool on)
+/* The connection of a former engine, whose host says nothing, and how to speak to it is known. */
+static struct rig *known(struct flow_key *requests)
+{
+	struct engine_config cfg = {.pool_bytes = 8 << 20, .max_conns = 16};
+	struct rule rule = rig_rule(PEER_NONE, POLICY_EARLY, RIG_MTU);
+	static const uint8_t mac[2][6] = {{2, 0, 0, 0, 0, 1}, {2, 0, 0, 0, 0, 2}};
+	struct template t;
+	struct rig *r;
+
+	rule.prefetch = PREFETCH_SINGLE;
+	r = rig_create(&cfg, &rule);
+	*requests = (struct flow_key){.dqpn = 0x11, .vlan = FRAME_VLAN_NONE};
+	ip_addr_parse("10.2.0.1", &requests->src);
+	ip_addr_parse("10.1.0.1", &requests->dst);
+	template_make(&t, mac[0], mac[1], FRAME_VLAN_NONE, &requests->dst, &requests->src, 0xc000);
+	engine_fail_orphan(r->e, requests, 0x22, &t, r->now);
+	return r;
+}
+
+/* An idle one is broken without being asked by it; the first probe that it refuses does so. */
+static void test_stranded_known_idle(void **state)
+{
+	struct flow_key requests;
+	struct rig *r = known(&requests);
+
+	(void)state;
+	while (!engine_counter(r->e, EC_FAULT_PROBES) && r->now < 60000 * RIG_MS)
+		rig_pass(r, 100 * RIG_MS);
+	rig_rx(r, FAR, "11 40ffff 00000011 00000000 61000000");
+	silence(r, 3000);
+	assert_int_equal(engine_counter(r->e, EC_FAULT_BROKEN), 1);
+	silence(r, 12000);
+	assert_false(engine_holds(r->e, &requests));
+	assert_true(engine_may_stop(r->e));
+	rig_destroy(r);
+}
+
+/* One that is gone ends as any other that is out of reach. */
+static void test_stranded_known_gone(void **state)
+{
+	struct flow_key requests;
+	struct rig *r = known(&requests);
+
+	(void)state;
+	silence(r, 120 * 1000);
+	assert_true(engine_holds(r->e, &requests));
+	silence(r, 60 * 1000);
+	assert_false(engine_holds(r->e, &requests));
+	rig_destroy(r);
+}
+
+static int refuse(void *ctx, const struct flow_key *requests, uint32_t lqpn,
+		  const struct template *headers, bool on)
 {
 	(void)ctx;
+	(void)headers;
 	(void)requests;
 	(void)lqpn;
 	return on ? -1 : 0;
@@ -388,6 +441,8 @@ int main(void)
 		cmocka_unit_test(test_stranded_idle),
 		cmocka_unit_test(test_stranded_lives),
 		cmocka_unit_test(test_stranded_silent),
+		cmocka_unit_test(test_stranded_known_idle),
+		cmocka_unit_test(test_stranded_known_gone),
 		cmocka_unit_test(test_stranded_gone),
 		cmocka_unit_test(test_no_hold),
 	};

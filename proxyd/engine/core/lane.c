@@ -178,11 +178,16 @@ void lane_set_state(struct lane *l, enum lane_state s)
 static bool hold(struct engine *e, struct flow *fl, bool on)
 {
 	const struct flow *back = flow_partner(e, fl);
+	struct template t = fl->tmpl;
 
 	if (on && !back)
 		return false;
+	if (back && back->tmpl.len)
+		t = back->tmpl;
+	else if (t.len)
+		template_mirror(&t);
 	if (e->sink.hold &&
-	    e->sink.hold(e->sink.ctx, &fl->key, back ? back->key.dqpn : PSN_NONE, on) && on)
+	    e->sink.hold(e->sink.ctx, &fl->key, back ? back->key.dqpn : PSN_NONE, &t, on) && on)
 		return false;
 	fl->lane.fenced = on;
 	return true;

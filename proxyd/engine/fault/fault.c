@@ -19,12 +19,13 @@
  * Here is how a lane gets into FAULT, and who is asked when its timer fires. Nothing is let through
  * in either direction, and whatever the host replies ends here: the far host has asked nothing.
  *
- * A connection that a former engine held may be idle for hours: until its requester asks nobody
- * knows how to speak to it (*unheard*), and its silence says nothing. It stays in FAULT for as long
- * as that takes, for the first request would else pass in numbers that mean another one to the
- * responder. The far host, which may ask meanwhile, is not made to wait for that: its packets show
- * how to speak to its peer, which is broken; but silence still says nothing. A stop does not wait
- * for it: it stays fenced, and the next engine finds it again.
+ * A connection that a former engine held may be idle for hours. Unless the headers of packets to
+ * its requester were kept, nobody knows how to speak to it until it asks (*unheard*), and its
+ * silence says nothing. It stays in FAULT for as long as that takes, for the first request would
+ * else pass in numbers that mean another one to the responder. The far host, which may ask
+ * meanwhile, is not made to wait for that: its packets show how to speak to its peer, which is
+ * broken; but silence still says nothing. A stop does not wait for it: it stays fenced, and the
+ * next engine finds it again.
  */
 #include "engine/fault/fault_priv.h"
 
