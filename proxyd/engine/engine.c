@@ -616,7 +616,10 @@ void engine_rules(struct engine *e, const struct rule *rules, unsigned int n, ui
 			if (e->rules[fl->rule].order && !fl->lane.ordered &&
 			    fl->lane.policy == POLICY_EARLY)
 				fl->lane.policy = POLICY_HONEST; /* until it begins anew */
-			fl->lane.honest = fl->lane.una;
+			if (fl->lane.policy == POLICY_EARLY)
+				fl->lane.within = (uint32_t)(fl->lane.bytes / WITHIN);
+			else
+				fl->lane.honest = fl->lane.una;
 			fl->lane.honest_found = false;
 		}
 	}

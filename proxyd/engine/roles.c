@@ -42,6 +42,8 @@ static void opener_timer(struct engine *e, struct flow *fl, unsigned int which)
 		handover_timer(e, fl);
 	else if (which == TIMER_RESP)
 		resp_overdue(e, fl);
+	else if (which == TIMER_EASE)
+		near_ease_timer(e, fl);
 	else
 		stream_tx_timeout(e, fl);
 }
@@ -231,6 +233,8 @@ static void single_timer(struct engine *e, struct flow *fl, unsigned int which)
 		far_timeout(e, fl);
 	else if (which == TIMER_PACE)
 		pace_run(e, fl);
+	else if (which == TIMER_EASE)
+		near_ease_timer(e, fl);
 }
 
 /* ---- solo ---- */

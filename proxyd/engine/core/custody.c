@@ -36,16 +36,27 @@ static void renumber(uint8_t *data, const struct frame *f, uint32_t psn)
 	icrc_patch(data, &g, f->bth + 9u, sizeof(b), b);
 }
 
+static bool tells_early(const struct lane *l)
+{
+	return lane_keeps(l) && l->policy == POLICY_EARLY;
+}
+
 /* Whether @l would hold more than its share of the memory, so that others have to do with less.
  * What is its own already, the rest of its superblock, takes nothing from anybody. What is missing
- * of a stream is not refused for that: all behind it waits for it. */
-static bool over_share(struct engine *e, const struct lane *l, uint32_t psn, uint32_t len)
+ * of a stream is not refused for that: all behind it waits for it. Nor is what takes the place of
+ * packets that were released, when the share has become less because others came: the requester
+ * sends that because of an ACK, and a refusal may use up its retries. It is told so little then
+ * (near/ease.c) that the lane shrinks. */
+static bool over_share(struct engine *e, struct lane *l, uint32_t psn, uint32_t len)
 {
 	if (l->role == ROLE_ACCEPTOR && psn_before(psn, l->end))
 		return false;
-	if (!l->packets || (l->log.block != POOL_NONE && l->log.used + len <= POOL_BLOCK))
-		return false;
-	return l->bytes + len > pool_share(e->pool, lane_class(l));
+	if (l->packets && l->bytes + len > pool_share(e->pool, lane_class(l)))
+		return (l->log.block == POOL_NONE || l->log.used + len > POOL_BLOCK) &&
+		       (!tells_early(l) || (l->bytes + len) / WITHIN > l->within);
+	if (tells_early(l))
+		l->within = (uint32_t)((l->bytes + len) / WITHIN);
+	return false;
 }
 
 /* Room for the bytes of @f. A lane that holds little shares superblocks with others. So do

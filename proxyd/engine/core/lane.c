@@ -305,6 +305,7 @@ void lane_reset(struct engine *e, struct flow *fl)
 	wheel_cancel(e->wheel, TIMER_ID(i, TIMER_AUX));
 	wheel_cancel(e->wheel, TIMER_ID(i, TIMER_PACE)); /* or TIMER_RESP */
 	wheel_cancel(e->wheel, TIMER_ID(i, TIMER_REPORT));
+	wheel_cancel(e->wheel, TIMER_ID(i, TIMER_EASE));
 	lane_init(fl);
 	l->overlap = sent;
 	l->reason = keep.reason;

@@ -105,6 +105,9 @@ struct __attribute__((packed, aligned(4))) report_clock {
 	bool due, urgent;
 };
 
+/* The unit of struct lane's @within. */
+#define WITHIN 16u
+
 /* One packet, in units of struct lane's @cwnd. */
 #define CWND_ONE 256u
 
@@ -267,8 +270,8 @@ struct lane {
 			struct mark guard;
 			uint32_t guard_end;
 			uint32_t reasked_psn, reasked_end, reasked_us;
-			uint32_t trickle_us; /* latest step of a frontier that waits for the WAN */
-			uint32_t cnp_us;     /* latest CNP to the requester */
+			uint32_t told_us; /* when the host was last told of something new */
+			uint32_t cnp_us;  /* latest CNP to the requester */
 			/* OPENER: names are known to the peer below, but for gaps; in this
 			 * round named again from @renamed_from up to there (names_tx.c) */
 			uint32_t named_heard, renamed;
@@ -347,8 +350,12 @@ struct lane {
 		uint32_t hole_cursor;  /* ACCEPTOR: where the next report goes on */
 		uint32_t renamed_from; /* OPENER: see @renamed */
 	};
-	struct mark honest;
-	uint32_t eased; /* DRAIN: of true ACKs below the host had its share (near/let_go.c) */
+	union {
+		struct mark honest; /* POLICY_HONEST */
+		/* POLICY_EARLY: @bytes when its share was last enough, in units of WITHIN */
+		uint32_t within;
+	};
+	uint32_t eased; /* of true ACKs below the host had its share (near/ease.c) */
 	uint32_t refusal_psn;
 
 	struct {

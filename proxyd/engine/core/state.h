@@ -270,7 +270,8 @@ struct engine {
 #define TIMER_RESP	      2u /* answers on their way over the WAN */
 #define TIMER_PACE	      2u /* SINGLE: the next packet may go */
 #define TIMER_REPORT	      3u /* a report to the peer that waits for more to tell */
-#define TIMERS		      4u
+#define TIMER_EASE	      4u /* OPENER, SINGLE: a host that is held back */
+#define TIMERS		      5u
 #define TIMER_ID(flow, which) ((flow)*TIMERS + (which))
 
 #define COUNT(e, c) ((e)->counters[EC_##c]++)

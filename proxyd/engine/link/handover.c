@@ -193,7 +193,7 @@ void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
 	l->start_acked = all_acked;
 	l->overlap = overlap;
 	l->lost_from = f->psn;
-	l->rack_us = l->trickle_us = l->cnp_us = now_us(e);
+	l->rack_us = l->told_us = l->cnp_us = now_us(e);
 	if (l->role == ROLE_SINGLE)
 		single_begin(e, l);
 	else

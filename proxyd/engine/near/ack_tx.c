@@ -15,8 +15,8 @@
  *	  room for what the requester, and others like it, would send next (room.c): the requester
  *	  then goes at the pace of the WAN;
  *	- itself, or the true ACK, while next to nothing is left of that share: what the host was
- *	  not told of is what it can be told, step by step, while the WAN stands still. One that was
- *	  told of all, and whose next request is refused, gives up when its retries are used up;
+ *	  not told of is what it can be told, step by step (ease.c). One that was told of all, and
+ *	  whose next request is refused, gives up when its retries are used up;
  *	- what the latest barrier allows, with `order = hosts` (link/order_barrier.c);
  *	- itself, or the true ACK, while most of the lane's span of PSNs is in custody: at
  *	  the end of the span a request would be refused that its host has to repeat in vain,
@@ -37,11 +37,6 @@
 #include "engine/near/near.h"
 #include "engine/prefetch/prefetch.h"
 
-/* Above this part, in percent, of the lane's share of memory the frontier waits for the WAN. */
-#define HIGH_WATER   70u
-/* Above this part of that share, and of the span, ACKs are withheld. */
-#define FULL_WATER   85u
-#define HIGH_SPAN    75u
 /* What a packet takes besides its data. */
 #define HEADERS_MOST 128u
 
@@ -93,23 +88,6 @@ static void honest_limit(struct engine *e, struct lane *l, struct mark *m)
 		limit_wire(e, l, m, h);
 }
 
-static bool share_filled(const struct engine *e, const struct lane *l, uint32_t percent)
-{
-	return l->bytes * 100 > pool_share_most(e->pool, POOL_CUSTODY, l->bytes) * percent;
-}
-
-bool pool_pressed(const struct engine *e, const struct lane *l)
-{
-	return share_filled(e, l, HIGH_WATER);
-}
-
-bool span_pressed(const struct engine *e, const struct lane *l)
-{
-	uint64_t used = psn_sub(l->epsn.psn, l->una.psn);
-
-	return used * 100 > (uint64_t)e->cfg.lane_span * HIGH_SPAN;
-}
-
 /* A request out of sequence waits for a plain ACK: it is done when the true ACK passes it. */
 void frontier_trim(struct engine *e, struct lane *l)
 {
@@ -134,7 +112,7 @@ static void limits(struct engine *e, struct lane *l, struct mark *m)
 }
 
 /* Cut @m down to what safety demands; limit_by_room() adds what a filling pool demands. */
-void frontier_limits(struct engine *e, struct lane *l, struct mark *m)
+static void frontier_limits(struct engine *e, struct lane *l, struct mark *m)
 {
 	const struct read_rec *r = reads_waiting(e, l);
 
@@ -169,7 +147,7 @@ static void limit_by_room(struct engine *e, struct lane *l, struct mark *m)
 		limit_wire(e, l, m, psn_after(l->una.psn, l->guard.psn) ? &l->una : &l->guard);
 	if (!psn_after(m->psn, l->frontier.psn))
 		return;
-	if (span_pressed(e, l) || share_filled(e, l, FULL_WATER)) {
+	if (span_pressed(e, l) || pool_full(e, l)) {
 		COUNT(e, HELD_BACK);
 		una = psn_to_host(e, l, &l->una);
 		limit(m, psn_after(una.psn, l->frontier.psn) ? &una : &l->frontier);
@@ -255,6 +233,8 @@ static bool ack_front(struct engine *e, struct flow *fl, const struct mark *m)
 	if (!ack_send(e, fl, psn_sub(m->psn, 1), l->credit == 0xff ? AETH_ACK_UNLIMITED : l->credit,
 		      m->msn))
 		return false;
+	if (psn_after(m->psn, l->acked.psn))
+		l->told_us = now_us(e);
 	l->acked = *m;
 	if (psn_after(m->psn, l->told))
 		l->told = m->psn;

@@ -22,53 +22,11 @@
 #include "engine/near/near_priv.h"
 #include "engine/prefetch/prefetch.h"
 
-#define TRICKLE_US	     2000u
 /* A responder that was asked answers within this time and two round trips, if it is there. */
 #define UNANSWERED_NS	     (500 * NSEC_PER_MSEC)
 /* A duplicate READ is sent on again when its answer is so much overdue, in eighths of the round
  * trip. */
 #define READ_OVERDUE_EIGHTHS 10u
-
-/*
- * A requester whose frontier waits for the WAN asks again by its timer. Let the frontier take one
- * small step, so that its retry counter starts anew: a withheld ACK must never become an error.
- * What the step covers is retained like everything else.
- */
-static void trickle(struct engine *e, struct flow *fl)
-{
-	struct lane *l = &fl->lane;
-	struct mark m = *host_epsn(e, l);
-	struct lane_reads *x = reads_of(e, l);
-	struct pkt *d;
-
-	if (now_us(e) - l->trickle_us < TRICKLE_US)
-		return;
-	if (lane_carries_on(l)) {
-		near_ease_one(e, fl);
-		l->trickle_us = now_us(e);
-		return;
-	}
-	if (!pool_pressed(e, l) && window_fits(e, l) && !span_pressed(e, l) &&
-	    l->guard.psn == PSN_NONE)
-		return;
-	frontier_limits(e, l, &m);
-	if (!psn_after(m.psn, l->frontier.psn))
-		return;
-	d = window_get(&l->win, e->pool,
-		       x ? psn_to_wire(&x->map, l->frontier.psn) : l->frontier.psn);
-	if (!d || (d->flags & PKT_ANSWERED))
-		return;
-	m = l->frontier;
-	mark_step(&m, 1, d->flags & PKT_EOM, true);
-	if (l->ordered) {
-		order_want(e, fl, &m); /* then the next step is allowed */
-		order_limit(e, l, &m);
-		if (!psn_after(m.psn, l->frontier.psn))
-			return;
-	}
-	mark_frontier(l, &m);
-	l->trickle_us = now_us(e);
-}
 
 /* Behind the end of its storage command the memory that @f asks for may not be offered any more. */
 static bool may_ask_anew(struct engine *e, const struct flow *fl, const struct frame *f)
@@ -221,7 +179,7 @@ static void ack_again(struct engine *e, struct flow *fl, const struct frame *f, 
 	if (moved && psn_before(f->psn, l->told) && repeats_for_ever(e, fl, f, REASON_INCARNATION))
 		return;
 	rounds_forget(e, l);
-	trickle(e, fl);
+	near_ease_one(e, fl);
 	has_answers(e, l, f->psn);
 	l->ack_repeat = true;
 	ack_list(e, fl);

@@ -11,10 +11,8 @@
  * host's own to repair.
  *
  * Until then it may take long: there may be much in custody that was told and is not even sent
- * yet. A host that hears nothing meanwhile asks again by its timer, and at last gives up. So
- * while that is so it is told a little more, one packet for each EASE that the responder
- * acknowledges, and one whenever its timer has made it ask again: what is promised grows less
- * all the same.
+ * yet. Meanwhile the host is told a little more (ease.c): what is promised grows less all the
+ * same.
  *
  * Not so where the host's numbers are not those of the responder (prefetch): a host that goes
  * on alone would be misunderstood. That holds for the lane as a whole (psn_map_differs()), and
@@ -29,8 +27,6 @@
 #include "engine/link/order.h"
 #include "engine/near/near.h"
 
-#define EASE 4
-
 /* Whether a READ or the like that the host waits for has another number at the responder. */
 static bool waits_renumbered(struct engine *e, const struct lane *l)
 {
@@ -38,55 +34,6 @@ static bool waits_renumbered(struct engine *e, const struct lane *l)
 		if (read_at(e, id)->wire != read_at(e, id)->at.psn)
 			return true;
 	return false;
-}
-
-static bool promised(struct engine *e, const struct lane *l)
-{
-	return psn_before(psn_to_host(e, l, &l->una).psn, l->frontier.psn);
-}
-
-/* The host may be told one packet more, which is retained like all that it is told of: nothing
- * waits for an answer before it, and no message ends with it that must be true first. */
-static bool step(struct engine *e, struct flow *fl)
-{
-	struct lane *l = &fl->lane;
-	struct lane_reads *x = reads_of(e, l);
-	const struct read_rec *r = reads_waiting(e, l);
-	struct mark m = l->frontier;
-	const struct pkt *d;
-
-	if (!l->start_acked || l->suspect || (r && r->at.psn == m.psn))
-		return false;
-	d = window_get(&l->win, e->pool, x ? psn_to_wire(&x->map, m.psn) : m.psn);
-	if (!d || (d->flags & PKT_ANSWERED) || ((d->flags & PKT_EOM) && l->policy == POLICY_HONEST))
-		return false;
-	mark_step(&m, 1, d->flags & PKT_EOM, true);
-	if (l->ordered) {
-		order_want(e, fl, &m); /* then the next step is allowed */
-		order_limit(e, l, &m);
-		if (!psn_after(m.psn, l->frontier.psn))
-			return false;
-	}
-	mark_frontier(l, &m);
-	return true;
-}
-
-void near_ease(struct engine *e, struct flow *fl)
-{
-	struct lane *l = &fl->lane;
-	int32_t acked = psn_diff(l->una.psn, l->eased) / EASE;
-
-	if (!lane_carries_on(l) || acked <= 0 || l->ordered)
-		return;
-	l->eased = psn_add(l->eased, (uint32_t)acked * EASE);
-	while (acked-- && psn_after(l->frontier.psn, psn_to_host(e, l, &l->nxt).psn) && step(e, fl))
-		;
-}
-
-void near_ease_one(struct engine *e, struct flow *fl)
-{
-	if (promised(e, &fl->lane))
-		(void)step(e, fl);
 }
 
 /** near_let_go - end the lane, if all that its host was told is true by now. */
@@ -98,7 +45,7 @@ void near_let_go(struct engine *e, struct flow *fl)
 	(void)resp_deliver(e, fl, UINT32_MAX, &moved);
 	if (moved)
 		return; /* what that allows to be told is told first */
-	if (promised(e, l) || psn_map_differs(e, l) || waits_renumbered(e, l) || l->nak_due ||
+	if (near_promised(e, l) || psn_map_differs(e, l) || waits_renumbered(e, l) || l->nak_due ||
 	    (l->ordered && order_waits(e, fl)))
 		return;
 	lane_send_rest(e, fl);

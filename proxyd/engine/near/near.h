@@ -24,6 +24,17 @@ void near_room(struct engine *e);
  * than it was known to do. */
 void window_seen(struct lane *l, uint32_t end);
 bool window_grows(const struct lane *l, uint32_t end);
+
+/* pressed.c: whether memory or PSNs are short */
+/* The unit of lane.window: up to 256 MiB. */
+#define WINDOW_SHIFT 12
+/** pool_pressed - little of the lane's share of the pool is left; pool_full - next to nothing. */
+bool pool_pressed(const struct engine *e, const struct lane *l);
+bool pool_full(const struct engine *e, const struct lane *l);
+bool span_pressed(const struct engine *e, const struct lane *l);
+/** share_left, span_left - sixteenths of its share of the pool, and of its span, that are left. */
+uint32_t share_left(const struct engine *e, const struct lane *l);
+uint32_t span_left(const struct engine *e, const struct lane *l);
 /** window_fits - whether the pool has room for another window of the lane's host, and for as much
  * from each that has something in custody. */
 bool window_fits(const struct engine *e, const struct lane *l);
@@ -32,9 +43,6 @@ bool window_fits(const struct engine *e, const struct lane *l);
 void near_old_response(struct engine *e, struct flow *fl, const struct frame *f);
 
 /* ack_tx.c: what the near requester is told */
-bool pool_pressed(const struct engine *e, const struct lane *l);
-bool span_pressed(const struct engine *e, const struct lane *l);
-void frontier_limits(struct engine *e, struct lane *l, struct mark *m);
 bool frontier_may_pass(struct engine *e, struct lane *l, const struct read_rec *r);
 void frontier_trim(struct engine *e, struct lane *l);
 void nak_send(struct engine *e, struct flow *fl);
@@ -43,10 +51,15 @@ void near_tell_again(struct engine *e, struct flow *fl);
 
 /* let_go.c: the lane ends as soon as its host was told nothing but what is true */
 void near_let_go(struct engine *e, struct flow *fl);
-/** near_ease - the host is told a little more than is true while it drains; near_ease_one - for it
- * has asked again. */
+
+/* ease.c: the host is told a little at a time while it is held back */
+/** near_ease - the responder may have acknowledged more; near_ease_one - the host has repeated a
+ * request; near_ease_timer - TIMER_EASE has fired. */
 void near_ease(struct engine *e, struct flow *fl);
 void near_ease_one(struct engine *e, struct flow *fl);
+void near_ease_timer(struct engine *e, struct flow *fl);
+/** near_promised - the host was told more than the responder has acknowledged. */
+bool near_promised(struct engine *e, const struct lane *l);
 
 /* Anybody can ask for a READ again. So many rounds are believed to be the host's although no answer
  * passes: with its retries it has more to spend. */

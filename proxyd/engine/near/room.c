@@ -8,17 +8,15 @@
 #include "engine/near/near.h"
 
 /* A requester is asked to slow down at most once in this time (what NICs themselves keep to). */
-#define CNP_US	     50u
+#define CNP_US	   50u
 /* Lanes that wait for room are looked at in turn: so many in a tick, and again after this. */
-#define LOOKS	     16u
-#define LOOK_NS	     NSEC_PER_MSEC
+#define LOOKS	   16u
+#define LOOK_NS	   NSEC_PER_MSEC
 /* Room that must be there before a requester is asked to try again. */
-#define ROOM_AGAIN   (256u << 10)
+#define ROOM_AGAIN (256u << 10)
 /* More requests that want an answer than any host has outstanding: the connection manager has 8
  * bits for their number. (ATOMICs that are answered early wait for the responder alone.) */
-#define LANE_READS   512u
-/* The unit of lane.window: up to 256 MiB. */
-#define WINDOW_SHIFT 12
+#define LANE_READS 512u
 
 /* The first step of backpressure: hosts that know congestion notifications slow down before
  * anything is withheld from them. */
@@ -99,12 +97,6 @@ void window_seen(struct lane *l, uint32_t end)
 		return;
 	pages = (sent * l->bytes / held) >> WINDOW_SHIFT;
 	l->window = pages < UINT16_MAX ? (uint16_t)pages : UINT16_MAX;
-}
-
-bool window_fits(const struct engine *e, const struct lane *l)
-{
-	return pool_room(e->pool, POOL_CUSTODY) >=
-	       ((uint64_t)l->window << WINDOW_SHIFT) * e->keepers;
 }
 
 /*

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * A requester that is held back is told a little at a time.
+ *
+ * A requester is held back while memory or its span of PSNs is short (ack_tx.c), and while its
+ * lane drains (let_go.c). Much that it was told of may then still wait for the WAN: a queue of up
+ * to the lane's share of the pool, which may take longer than the requester's timer. The timer
+ * starts afresh only with an ACK of something new, and a requester with the retry count 0 gives up
+ * when it fires for the first time. What its timer and its retry count are is not known here. So:
+ *
+ *	- for each EASE packets that the responder acknowledges the requester is told of one more.
+ *	  What is promised, and what is retained, grows less all the same;
+ *	- where the responder acknowledges nothing, or too slowly for that, a requester that is
+ *	  short of room is told of one packet after TELL_US without an ACK of something new, as long
+ *	  as there is memory for what it sends in return. This is shorter than the timer of any host
+ *	  whose packets go through a WAN;
+ *	- of the memory that is then left each packet goes to a requester whose timer has fired. It
+ *	  lasts longer so, for those that have retries.
+ *
+ * What a step covers is retained like everything else.
+ */
+#include "engine/link/order.h"
+#include "engine/near/near.h"
+
+#define EASE	4
+#define TELL_US 2000u
+
+/* How long a requester waits for a step, by the sixteenths of its share that its lane has left: at
+ * last, until its timer fires. */
+static const uint32_t wait_us[] = {UINT32_MAX, 8 * TELL_US, 2 * TELL_US, 2 * TELL_US, TELL_US};
+#define PLENTY_LEFT 4u
+
+static uint32_t min32(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+bool near_promised(struct engine *e, const struct lane *l)
+{
+	return psn_before(psn_to_host(e, l, &l->una).psn, l->frontier.psn);
+}
+
+/* Whether the requester waits for memory or for PSNs. */
+static bool short_of_room(struct engine *e, const struct lane *l)
+{
+	return psn_before(l->frontier.psn, host_epsn(e, l)->psn) &&
+	       (pool_pressed(e, l) || span_pressed(e, l) || l->guard.psn != PSN_NONE ||
+		!window_fits(e, l));
+}
+
+/* The requester may be told of one packet more: nothing waits for an answer before it, and no
+ * message ends with it that must be true first. */
+static bool step(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	struct lane_reads *x = reads_of(e, l);
+	const struct read_rec *r = reads_waiting(e, l);
+	struct mark m = l->frontier;
+	const struct pkt *d;
+
+	if (!l->start_acked || l->suspect || l->state == LANE_OPENING || l->policy == POLICY_OFF ||
+	    (r && r->at.psn == m.psn))
+		return false;
+	d = window_get(&l->win, e->pool, x ? psn_to_wire(&x->map, m.psn) : m.psn);
+	if (!d || (d->flags & PKT_ANSWERED) || ((d->flags & PKT_EOM) && l->policy == POLICY_HONEST))
+		return false;
+	mark_step(&m, 1, d->flags & PKT_EOM, true);
+	if (l->ordered) {
+		order_want(e, fl, &m); /* then the next step is allowed */
+		order_limit(e, l, &m);
+		if (!psn_after(m.psn, l->frontier.psn))
+			return false;
+	}
+	mark_frontier(l, &m);
+	return true;
+}
+
+/* Whether the requester, who was told of more than is true, hears of the next true ACKs so. */
+static bool may_ease(struct engine *e, const struct lane *l)
+{
+	if (!lane_carries_on(l))
+		return near_promised(e, l) && short_of_room(e, l);
+	return !l->ordered && psn_after(l->frontier.psn, psn_to_host(e, l, &l->nxt).psn);
+}
+
+void near_ease(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	uint32_t timer = TIMER_ID(flow_index(e, fl), TIMER_EASE);
+	int32_t acked = psn_diff(l->una.psn, l->eased) / EASE;
+
+	if (!may_ease(e, l))
+		l->eased = l->una.psn;
+	else if (acked > 0)
+		l->eased = psn_add(l->eased, (uint32_t)acked * EASE);
+	while (acked-- > 0 && may_ease(e, l) && step(e, fl))
+		;
+	if (!lane_carries_on(l) && short_of_room(e, l) && !wheel_armed(e->wheel, timer))
+		wheel_arm(e->wheel, timer, e->now + TELL_US * NSEC_PER_USEC);
+}
+
+void near_ease_one(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+
+	if (now_us(e) - l->told_us >= TELL_US &&
+	    (lane_carries_on(l) ? near_promised(e, l) : short_of_room(e, l)) && step(e, fl))
+		l->told_us = now_us(e);
+}
+
+void near_ease_timer(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	uint32_t left = min32(share_left(e, l), span_left(e, l)), told = now_us(e) - l->told_us;
+	uint32_t wait = wait_us[min32(left, PLENTY_LEFT)];
+
+	if (l->state == LANE_FAULT || lane_carries_on(l) || !short_of_room(e, l) ||
+	    wait == UINT32_MAX)
+		return; /* near_ease() begins again */
+	if (told >= wait && step(e, fl)) {
+		l->ack_due = true;
+		ack_list(e, fl);
+	}
+	wheel_arm(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_EASE),
+		  e->now + (told < wait ? wait - told : wait) * NSEC_PER_USEC);
+}
