@@ -218,7 +218,7 @@ void break_timer(struct engine *e, struct flow *fl)
 
 	if (l->fault.refused && l->fault.silent >= CONFIRM_MAX) {
 		broke(e, fl);
-	} else if (l->fault.silent >= GONE_MAX && l->present == PRESENT_MAX) {
+	} else if (!l->fault.refused && l->fault.silent >= GONE_MAX && l->present == PRESENT_MAX) {
 		gone(e, fl);
 	} else if (l->fault.silent >= SILENT_MAX) {
 		COUNT(e, FAULT_SILENT);
