@@ -162,7 +162,7 @@ static void errors(void **state)
 	c = cfg;
 	c.near = many;
 	c.nnear = STEER_PREFIXES + 1;
-	expect_error(c, "more than 4096 prefixes");
+	expect_error(c, "more than 5120 prefixes");
 
 	c = cfg;
 	c.ifname[STEER_LAN] = "wan0";
