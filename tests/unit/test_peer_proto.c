@@ -450,14 +450,14 @@ static void sequence(void **state)
 		memcpy(buf + len, "\x04\x00\x00\x01\xee", 5);
 		len += 5;
 	}
-	assert_int_equal(walk(buf, len), 17);
+	assert_int_equal(walk(buf, len), 18);
 	while ((v = proto_next(buf, len, &pos, &m)) != PROTO_END) {
 		static const enum proto_verdict want[] = {PROTO_OK, PROTO_UNKNOWN, PROTO_UNKNOWN,
 							  PROTO_MALFORMED};
 
 		assert_int_equal(v, want[seen++ % 4]);
 	}
-	assert_int_equal(seen, 68);
+	assert_int_equal(seen, 72);
 	assert_int_equal(pos, len);
 }
 

@@ -232,7 +232,7 @@ void break_timer(struct engine *e, struct flow *fl)
 	} else {
 		fault_untold(e, fl);
 		probe(e, fl);
-		if (l->fault.silent > ASK_HOST_FROM)
+		if (!l->fault.refused && l->fault.silent > ASK_HOST_FROM)
 			host_ask(e, fl);
 	}
 }
