@@ -99,7 +99,7 @@ void daemon_on_control(void *ctx, int fd)
 
 	(void)fd;
 	control_service(d->control, loop_now());
-	/* whoever looks next must see it */
+	/* the next command must show it */
 	if (d->operate.changed)
 		health_bypass(&d->health, &d->view, bypassed(d), loop_now());
 	d->operate.changed = false;

@@ -213,7 +213,7 @@ struct health_source {
 void health_tick(struct health *h, const struct view_source *src, const struct health_source *more,
 		 uint64_t now_ns);
 
-/** health_bypass - an operator has let something pass, or lets it no longer: judged at once.
+/** health_bypass - an operator has begun or ended a bypass: judged at once.
  *  @bypass: see struct health_sample */
 void health_bypass(struct health *h, const struct view_source *src, const char *bypass,
 		   uint64_t now_ns);

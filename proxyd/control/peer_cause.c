@@ -92,7 +92,7 @@ static bool answered(const struct view_peer *peer, bool heard, int err, const ch
 	}
 }
 
-/* Nobody is at the address that was configured, and somebody is at another one. */
+/* The configured address is silent, and datagrams come from another one. */
 static bool elsewhere(const struct view_peer *peer, const struct session_info *si,
 		      const struct peer_signs *signs, const char *addr, struct peer_cause *out)
 {
