@@ -166,8 +166,7 @@ summary()
 					forward = ratio("rate", "auto", "forwarder", name[c])
 					dear = ratio("cpu", "auto", "forwarder", name[c])
 				}
-			} else if (part[3] == "write" || part[1] == 0) {
-				# READs of a host alone cannot fill it at a distance
+			} else {
 				r = median(rates["auto " name[c]]) * 8 / limit
 				if (limited < 0 || r < limited)
 					limited = r
