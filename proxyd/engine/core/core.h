@@ -27,11 +27,11 @@ struct flow *flow_create(struct engine *e, const struct flow_key *key, enum engi
 void flow_free(struct engine *e, struct flow *fl);
 /** flow_forget - free @fl and its partner. */
 void flow_forget(struct engine *e, struct flow *fl);
-/** flow_unwanted - other connections find no place, and that of @fl has been idle for seconds. What
- * it owes is another question. */
+/** flow_unwanted - other connections find no place, and that of @fl has been idle for seconds. It
+ * may still have packets in custody. */
 bool flow_unwanted(const struct engine *e, const struct flow *fl);
-/** flow_idle - the connection of @fl has been idle for so long that it is forgotten if it owes
- * nothing. */
+/** flow_idle - the connection of @fl has been idle for long enough to be forgotten, unless it has
+ * packets in custody. */
 bool flow_idle(const struct engine *e, const struct flow *fl);
 void flow_match_rule(struct engine *e, struct flow *fl);
 uint32_t flow_read_depth(const struct engine *e, const struct flow *fl);
@@ -130,7 +130,7 @@ void lane_refused(struct engine *e, struct flow *fl, uint32_t psn, uint8_t syndr
 /** host_ask - ask the host of the requester in FAULT, else that of the responder. An answer counts
  * in lane.present. */
 void host_ask(struct engine *e, struct flow *fl);
-/** host_answered - whether @f is an answer to that; it is for nobody else. */
+/** host_answered - whether @f answers host_ask(). Such a frame is not passed on. */
 bool host_answered(struct engine *e, enum engine_port from, const struct frame *f);
 
 /* owner.c: whose number is it */

@@ -216,7 +216,7 @@ struct engine {
 
 	struct soon soon;
 	unsigned int nrules;
-	uint64_t stood;	   /* engine_stood_still(): nobody looked at anything just before */
+	uint64_t stood;	   /* engine_stood_still(): when the process last stood still */
 	uint64_t left_at;  /* what the latest process before this one had in @now at its end */
 	uint64_t taken_at; /* when the latest request of a near host was accepted */
 	bool hushed;	   /* engine_hush() */
