@@ -205,6 +205,7 @@ bool flow_pair(struct engine *e, struct flow *a, struct flow *b, enum learn_sour
 	a->partner = ib;
 	b->partner = ia;
 	a->candidate = b->candidate = FLOW_NONE;
+	a->matches = b->matches = 0;
 	a->learned = b->learned = (uint8_t)how;
 	if (!a->path_mtu)
 		a->path_mtu = b->path_mtu;

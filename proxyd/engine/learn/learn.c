@@ -238,7 +238,7 @@ void learn_request(struct engine *e, struct flow *fl, const struct frame *f)
 	if (known && psn_before(f->psn, l->epsn.psn) &&
 	    psn_diff(l->epsn.psn, f->psn) < (int32_t)WINDOW_SPAN) {
 		l->overlap = lane_sent_before(l);
-		if (!goes_on && fl->partner == FLOW_NONE && e->rules[fl->rule].learn & LEARN_PSN)
+		if (!goes_on && match_unanswered(e, fl) && e->rules[fl->rule].learn & LEARN_PSN)
 			match_went_back(e, fl, f);
 		if (!anew)
 			return; /* said before */
@@ -320,11 +320,11 @@ static void read_response(struct engine *e, struct flow *fl, struct flow *req,
 	struct lane *l;
 	bool again;
 
-	if (!req) {
-		if (begins && (e->rules[fl->rule].learn & LEARN_PSN))
-			match_ack(e, fl, f->psn, PSN_NONE);
+	if (begins && (e->rules[fl->rule].learn & LEARN_PSN) && match_foreign(e, fl, f->psn) &&
+	    match_ack(e, fl, f->psn, PSN_NONE))
 		return;
-	}
+	if (!req)
+		return;
 	l = &req->lane;
 	if (!f->aeth)
 		return;
@@ -352,6 +352,20 @@ static void read_response(struct engine *e, struct flow *fl, struct flow *req,
 	}
 }
 
+/* The ACK or NAK @f in @fl answers no partner's request. Returns true if it is known whose. */
+static bool foreign_ack(struct engine *e, struct flow *fl, const struct frame *f, uint8_t syndrome)
+{
+	uint8_t learn = e->rules[fl->rule].learn;
+
+	if (syndrome == AETH_NAK_SEQ && (learn & LEARN_PSN))
+		match_note_nak(e, fl, f->psn, frame_aeth_msn(f));
+	if (!aeth_is_ack(syndrome))
+		return false;
+	match_other_requester(e, fl, f->psn);
+	return (learn & (LEARN_PSN | LEARN_IMMEDIATE)) &&
+	       match_ack(e, fl, f->psn, frame_aeth_msn(f));
+}
+
 void learn_response(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct flow *req = flow_partner(e, fl);
@@ -367,15 +381,10 @@ void learn_response(struct engine *e, struct flow *fl, const struct frame *f)
 	if (f->opcode != OP_ACK)
 		return;
 	s = frame_aeth_syndrome(f);
-	if (!req) {
-		if (aeth_is_ack(s))
-			match_other_requester(e, fl, f->psn);
-		if (aeth_is_ack(s) && (e->rules[fl->rule].learn & (LEARN_PSN | LEARN_IMMEDIATE)))
-			match_ack(e, fl, f->psn, frame_aeth_msn(f));
-		if (s == AETH_NAK_SEQ && (e->rules[fl->rule].learn & LEARN_PSN))
-			match_note_nak(e, fl, f->psn, frame_aeth_msn(f));
+	if (match_foreign(e, fl, f->psn) && foreign_ack(e, fl, f, s))
 		return;
-	}
+	if (!req)
+		return;
 	l = &req->lane;
 	again = may_count_later(l, f->psn);
 	/* sequence and RNR NAKs acknowledge what is before them */

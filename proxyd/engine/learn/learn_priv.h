@@ -10,7 +10,11 @@ void match_note(struct engine *e, struct flow *fl, uint32_t psn, uint32_t lqpn);
 void match_count(struct engine *e, struct flow *fl, uint32_t psn);
 bool match_unanswered(struct engine *e, const struct flow *fl);
 void match_other_requester(struct engine *e, const struct flow *ack, uint32_t psn);
-void match_ack(struct engine *e, struct flow *ack, uint32_t psn, uint32_t msn);
+/* match_foreign - the response @psn in @ack is not to what the partner of @ack has asked. */
+bool match_foreign(struct engine *e, struct flow *ack, uint32_t psn);
+/* match_ack - an ACK in @ack, unpaired or foreign, with @msn. Returns true if it is known whose
+ * request it answers. */
+bool match_ack(struct engine *e, struct flow *ack, uint32_t psn, uint32_t msn);
 void match_note_nak(struct engine *e, const struct flow *ack, uint32_t psn, uint32_t msn);
 void match_went_back(struct engine *e, struct flow *fl, const struct frame *f);
 void match_immediate(struct engine *e, struct flow *fl, const struct frame *f);

@@ -13,6 +13,13 @@
  * pair: where a link loses much hardly anything else comes back. Who begins elsewhere and comes
  * past that packet says nothing.
  *
+ * A number may be given again while the pair that it was in is only watched. So the requests of
+ * such a pair are noted as well while no ACK has calibrated it, and an answer in one of its flows
+ * that its own requester cannot have asked for is looked up like that of an unpaired flow. Where
+ * MATCHES_NEEDED of them speak for the same two flows, and nothing that a pair of either flow was
+ * itself asked for is answered in between, those pairs are taken apart, and the count begins again.
+ * A pair with a lane in custody is never taken apart here.
+ *
  * Immediate data (NTT-4), where the rule says that applications put the number of their own QP
  * there, in network byte order: a SEND or WRITE with immediate is noted under that number as well,
  * so QPs of one host pair that run in step do not spoil each other's notes. The immediate alone is
@@ -74,7 +81,7 @@ static void match_write(const struct engine *e, struct psn_match *m, uint32_t ta
 	m->count = PSN_NONE;
 }
 
-/* A packet of an unpaired flow that will be acknowledged. */
+/* A packet that will be acknowledged, of a flow that nothing is known to answer. */
 void match_note(struct engine *e, struct flow *fl, uint32_t psn, uint32_t lqpn)
 {
 	uint32_t tag;
@@ -104,17 +111,27 @@ static void match_contradicts(struct engine *e, struct flow *fl)
 	fl->matches = 0;
 }
 
+/* Nothing is kept for the requester of @fl, and it has nothing to be told. */
+static bool only_watched(const struct flow *fl)
+{
+	return fl->lane.role == ROLE_NONE && !fl->lane.waits_us && !fl->stranded;
+}
+
+/* Whether other evidence may take @fl and its partner apart; true if it has none. */
+static bool match_loose(struct engine *e, const struct flow *fl)
+{
+	const struct flow *other = flow_partner(e, fl);
+
+	return !other || (only_watched(fl) && only_watched(other));
+}
+
 /*
- * Nobody answers what @fl asks: it has no partner, or one that a connection manager named and that
- * never spoke. Two forged datagrams pair any two numbers; what truly answers shows itself.
+ * No answer has shown that the partner of @fl, if it has one, is what answers it. Two forged
+ * datagrams pair any two numbers, and a number may be given again: what truly answers shows itself.
  */
 bool match_unanswered(struct engine *e, const struct flow *fl)
 {
-	const struct flow *back = flow_partner(e, fl);
-
-	return fl->partner == FLOW_NONE ||
-	       (fl->learned == LEARNED_CM && fl->lane.role == ROLE_NONE && back &&
-		back->lane.role == ROLE_NONE && !back->tmpl.len);
+	return fl->partner == FLOW_NONE || (!fl->lane.calibrated && match_loose(e, fl));
 }
 
 /* Whose packet does the ACK @psn in @ack answer? */
@@ -130,7 +147,7 @@ static struct flow *match_find(struct engine *e, const struct flow *ack, uint32_
 		return NULL;
 	req = flow_ref(e, m->flow);
 	return req->used && m->when >= req->born && match_unanswered(e, req) &&
-			       flow_reversed(req, ack)
+			       req->partner != flow_index(e, ack) && flow_reversed(req, ack)
 		       ? req
 		       : NULL;
 }
@@ -250,8 +267,22 @@ static void match_calibrates(struct engine *e, struct flow *req, uint32_t psn, u
 	probes_clear(l);
 }
 
-/* @ack answers what @req asked with @psn, both unpaired; @weight: what that is worth. Returns true
- * when they are a pair now. */
+/* The number of @fl or that of its partner has another owner: they are no pair any more. */
+static void match_part(struct engine *e, struct flow *fl)
+{
+	struct flow *other = flow_partner(e, fl);
+
+	if (!other)
+		return;
+	engine_event(e, EVENT_INCARNATION, fl, 0, 0);
+	/* what the former partner has acknowledged the next one may not have */
+	una_heard(&fl->lane, PSN_NONE, 0, false);
+	una_heard(&other->lane, PSN_NONE, 0, false);
+	flow_unpair(e, fl);
+}
+
+/* @ack answers what @req asked with @psn, both unpaired or loose; @weight: what that is worth.
+ * Returns true when they are a pair now. */
 static bool match_pair(struct engine *e, struct flow *req, struct flow *ack, uint32_t psn,
 		       uint16_t weight)
 {
@@ -280,12 +311,47 @@ static bool match_pair(struct engine *e, struct flow *req, struct flow *ack, uin
 	ack->matches = req->matches;
 	if (req->matches < MATCHES_NEEDED)
 		return false;
+	if (req->partner != FLOW_NONE || ack->partner != FLOW_NONE) {
+		match_part(e, req);
+		match_part(e, ack);
+		match_contradicts(e, req);
+		match_contradicts(e, ack);
+		return false;
+	}
 	flow_pair(e, req, ack, weight > 1 ? LEARNED_IMMEDIATE : LEARNED_PSN);
 	return true;
 }
 
-/* An ACK in unpaired flow @ack, with @msn. */
-void match_ack(struct engine *e, struct flow *ack, uint32_t psn, uint32_t msn)
+/* What speaks for @fl and another flow than its partner is contradicted. */
+static void match_forget(struct engine *e, struct flow *fl)
+{
+	struct flow *other = flow_at(e, fl->candidate);
+
+	if (!other)
+		return;
+	match_contradicts(e, other);
+	match_contradicts(e, fl);
+}
+
+bool match_foreign(struct engine *e, struct flow *ack, uint32_t psn)
+{
+	struct flow *req = flow_partner(e, ack);
+	uint32_t next = req ? req->lane.epsn.psn : PSN_NONE;
+
+	if (!req)
+		return true;
+	if (!match_loose(e, ack))
+		return false;
+	/* an ACK may be of any packet, and late: in doubt it is the partner's that asks */
+	if (e->now - req->seen > MATCH_NS ||
+	    (next != PSN_NONE && !psn_in(psn, psn_sub(next, HOST_WINDOW), next)))
+		return true;
+	match_forget(e, req);
+	match_forget(e, ack);
+	return false;
+}
+
+bool match_ack(struct engine *e, struct flow *ack, uint32_t psn, uint32_t msn)
 {
 	uint8_t learn = e->rules[ack->rule].learn;
 	struct flow *req = NULL;
@@ -297,13 +363,14 @@ void match_ack(struct engine *e, struct flow *ack, uint32_t psn, uint32_t msn)
 		req = match_find(e, ack, psn, PSN_NONE);
 		weight = 1;
 	}
-	if (!req || req->partner != FLOW_NONE)
-		return;
+	if (!req)
+		return false;
 	if (match_pair(e, req, ack, psn, weight) && msn != PSN_NONE)
 		match_calibrates(e, req, psn, msn);
+	return true;
 }
 
-/* A sequence NAK of @psn in the unpaired flow @ack, with @msn. */
+/* A sequence NAK of @psn in the flow @ack, unpaired or loose, with @msn. */
 void match_note_nak(struct engine *e, const struct flow *ack, uint32_t psn, uint32_t msn)
 {
 	uint32_t tag;
@@ -314,7 +381,7 @@ void match_note_nak(struct engine *e, const struct flow *ack, uint32_t psn, uint
 	m->count = msn;
 }
 
-/* The unpaired @fl goes back, to @f. */
+/* @fl, unpaired or unanswered, goes back, to @f. */
 void match_went_back(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	uint32_t tag;
@@ -325,8 +392,8 @@ void match_went_back(struct engine *e, struct flow *fl, const struct frame *f)
 	if (!match_tells(e, m, tag) || e->now - m->when > NAK_NS)
 		return;
 	ack = flow_ref(e, m->flow);
-	if (!ack->used || m->when < ack->born || ack->partner != FLOW_NONE ||
-	    !flow_reversed(fl, ack) || !icrc_ok(f))
+	if (!ack->used || m->when < ack->born || !match_loose(e, ack) ||
+	    fl->partner == flow_index(e, ack) || !flow_reversed(fl, ack) || !icrc_ok(f))
 		return;
 	if (match_pair(e, fl, ack, f->psn, 1))
 		una_heard(&fl->lane, f->psn, m->count, true);
