@@ -45,6 +45,10 @@
  * lanes of the log that have something undelivered are lost with it, and their hosts are told by a
  * fault of each. Then the log begins anew.
  *
+ * Not so when both hosts have taken the connection of that lane down, the responder's host has
+ * asked for that, and the records wait for nothing but SENDs: the log goes on without those WAITs
+ * (order_abandon()).
+ *
  * Requests that no lane holds (queue pairs not learned yet, lanes that are opening) could overtake
  * custody, too. While a WAIT is open they are dropped, and their host repeats them; and while there
  * are such requests the host is told only what is true, so that this ends.
@@ -233,6 +237,30 @@ void order_leave(struct engine *e, struct flow *fl)
 		g->broken = true; /* what a record waits for will never be delivered */
 	else if ((int32_t)(o->wait_seq - g->base) >= 0)
 		order_log_resume(e, g); /* the peer must not wait for what it knows no more */
+}
+
+/*
+ * Records wait for what the lane was told of, and its hosts have taken the connection down. An
+ * undelivered SEND shows at the responder only by a completion of that queue pair, which its own
+ * host has given up. A WRITE or an ATOMIC changes memory that other queue pairs may speak of.
+ */
+void order_abandon(struct engine *e, struct flow *fl)
+{
+	const struct lane *l = &fl->lane;
+	struct order_lane *o = order_lane(e, fl);
+	const struct pkt *d;
+	struct frame f;
+
+	if (!l->ordered)
+		return;
+	for (uint32_t psn = l->una.psn; psn_before(psn, o->waited); psn = psn_add(psn, d->span)) {
+		d = window_get(&l->win, e->pool, psn);
+		if (!d || frame_parse(lane_packet(e, d), d->len, &f) != FRAME_OK ||
+		    !(f.op->flags & OPF_SEND))
+			return;
+	}
+	if (psn_after(o->waited, l->una.psn))
+		o->waited = l->una.psn;
 }
 
 void order_resume(struct engine *e, struct flow *fl)

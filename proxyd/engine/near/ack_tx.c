@@ -278,6 +278,8 @@ static void refused(struct engine *e, struct flow *fl)
 	uint8_t syndrome = l->refusal;
 
 	if (l->gone) { /* nobody is left to be told */
+		if (l->far_left)
+			order_abandon(e, fl);
 		lane_close(e, fl, REASON_DISCONNECT, true);
 		return;
 	}
