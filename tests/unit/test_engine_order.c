@@ -222,6 +222,53 @@ static void test_honest_ends(void **state)
 	rig_destroy(r);
 }
 
+/* The far host takes a connection down by its own DREQ and does not take a SEND. The peer is told
+ * of the records once more, and none waits for that SEND. */
+static void test_abandoned_waits_not(void **state)
+{
+	struct rig *r = start(POLICY_EARLY);
+	/* the SEND of one stands across the end of the PSNs */
+	struct lane_test a = held(r, 0x22, 0x11, 0xfffff9), b = held(r, 0x44, 0x33, 0x500000);
+	struct report refusal = a.open;
+	struct flow *fl = flow_ref(r->e, a.open.lane);
+	struct flow *other = flow_partner(r->e, fl);
+	unsigned int waits = 0;
+
+	(void)state;
+	assert_int_equal(a.psn, PSN_MASK);
+	rig_rx(r, NEAR, SEND, a.far, a.psn);
+	rig_pass(r, 5 * RIG_MS);
+	rig_rx(r, NEAR, SEND, b.far, b.psn);
+	rig_pass(r, 5 * RIG_MS);
+	lanes_gone(r->e, fl, other, 1u << other->side);
+	rig_forget(r);
+	refusal.type = REPORT_PROGRESS;
+	refusal.seq = r->seq + 1;
+	refusal.cum = refusal.hi = psn_add(a.psn, 1);
+	refusal.room = psn_add(refusal.cum, 10000);
+	refusal.credit = 0x1f;
+	refusal.una = refusal.refusal_psn = a.psn;
+	refusal.una_msn = a.msn;
+	refusal.refusal = AETH_NAK_OPERATION;
+	refusal.reason = REASON_TIMEOUT;
+	engine_rx_report(r->e, 0, &refusal, r->now);
+	engine_tick(r->e, r->now);
+	rig_pass(r, 5 * RIG_MS);
+	assert_int_equal(r->events[EVENT_ABANDONED], 1);
+	for (unsigned int i = 0; i < r->nrep; i++) {
+		for (unsigned int k = 0; k < r->rep[i].norder; k++) {
+			if (r->rep[i].order[k].kind != ORDER_WAIT)
+				continue;
+			assert_int_equal(r->rep[i].order[k].lane, b.open.lane);
+			waits++;
+		}
+	}
+	assert_true(waits > 0);
+	assert_int_equal(engine_counter(r->e, EC_ORDER_FAULTS), 0);
+	assert_int_equal(r->events[EVENT_FAULT], 0);
+	rig_destroy(r);
+}
+
 /* While requests pass that no lane holds the hosts are told only what is true, however long that
  * goes on. */
 static void test_quiet_for_long(void **state)
@@ -266,9 +313,10 @@ static void test_waits_after_long(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_weeks_after_fault), cmocka_unit_test(test_records_of_peers),
-		cmocka_unit_test(test_barrier_of_some),	  cmocka_unit_test(test_honest_ends),
-		cmocka_unit_test(test_quiet_for_long),	  cmocka_unit_test(test_waits_after_long),
+		cmocka_unit_test(test_weeks_after_fault),   cmocka_unit_test(test_records_of_peers),
+		cmocka_unit_test(test_barrier_of_some),	    cmocka_unit_test(test_honest_ends),
+		cmocka_unit_test(test_quiet_for_long),	    cmocka_unit_test(test_waits_after_long),
+		cmocka_unit_test(test_abandoned_waits_not),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
