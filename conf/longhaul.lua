@@ -221,7 +221,7 @@ local kinds = { [1] = "HELLO", [2] = "DATA" }
 local types = {
 	[1] = "CHALLENGE", [2] = "HELLO", [3] = "HEARTBEAT", [4] = "BYE", [5] = "SITE", [16] = "LANE OPEN", [17] = "LANE ACCEPT",
 	[18] = "LANE REFUSE", [19] = "LANE PROGRESS", [20] = "LANE CLOSE", [21] = "LANE ANSWERS",
-	[22] = "LANE NAMES", [24] = "ORDER", [26] = "METER",
+	[24] = "ORDER", [26] = "METER",
 }
 local reasons = {
 	[0] = "none", "connection not seen", "seen one way only", "other queue pairs", "no rule", "no room in tables", "idle",
@@ -290,16 +290,9 @@ local F = {
 	again = ProtoField.uint24("longhaul.again", "To be sent again, PSN", base.HEX),
 	latest = ProtoField.uint24("longhaul.latest", "Latest answer", base.HEX),
 	depth = ProtoField.uint16("longhaul.depth", "READs at a time"),
-	named = ProtoField.uint24("longhaul.named", "Names known below", base.HEX),
-	gaps = ProtoField.uint8("longhaul.gaps", "Gaps between names"),
-	gap_from = ProtoField.uint24("longhaul.gap.from", "Gap from", base.HEX),
-	gap_end = ProtoField.uint24("longhaul.gap.end", "Gap end", base.HEX),
-	first = ProtoField.uint24("longhaul.first", "First PSN named", base.HEX),
-	last_end = ProtoField.uint24("longhaul.end", "End of the last packet named", base.HEX),
-	names = ProtoField.uint8("longhaul.names", "Names"),
-	name = ProtoField.uint32("longhaul.name", "ICRC", base.HEX),
 	answers_heard = ProtoField.uint32("longhaul.answers_heard", "Latest ANSWERS heard"),
 	announce_key = ProtoField.bytes("longhaul.announce_key", "Key of announcements"),
+	seal_key = ProtoField.bytes("longhaul.seal_key", "Key of the seal"),
 	log = ProtoField.uint32("longhaul.log", "Log"),
 	birth = ProtoField.uint32("longhaul.birth", "Birth"),
 	clear = ProtoField.uint24("longhaul.clear", "Clear below PSN", base.HEX),
@@ -342,7 +335,6 @@ local bodies = {
 		"refusal_psn", 3, "reason", 1, "holes", 1 }),
 	[20] = all(LANE, KEY, { "reason", 1 }),
 	[21] = all(LANE, KEY, { "sequence", 4, "cum", 3, "hi", 3, "latest", 3, "depth", 2, "holes", 1 }),
-	[22] = all(LANE, KEY, { "first", 3, "last_end", 3, "names", 1 }),
 	[24] = { "log", 4, "generation", 4, "sequence", 4, "base", 4, "step", 4, "records", 1 },
 	[26] = { "sent", 8, "sent_bytes", 8, "echoed", 8, "echoed_bytes", 8, "got_at", 8, "got_bytes", 8, "got_packets", 8,
 		"marked", 8, "held", 4 },
@@ -350,14 +342,14 @@ local bodies = {
 -- The names of the flag bits, from bit 0 on
 local flag_names = {
 	[1] = { "seek", "established" }, [2] = { "more prefixes" }, [16] = { "resume", "one READ at a time",
-		"NAMES will follow", "held to the order of its hosts", "responses are to be named", "offer" },
-	[19] = { "ACK may bear the PSN", "packets refused", "only what is named is delivered",
-		"storage commands are looked at", "the responder's numbers may differ" },
+		"of an old version", "held to the order of its hosts", "of an old version", "offer", "sealed" },
+	[19] = { "ACK may bear the PSN", "packets refused", "of an old version",
+		"storage commands are looked at", "the responder's numbers may differ", "requests come past the opener" },
 	[21] = { "READs ahead for storage commands" }, [20] = { "by the opener" },
 	[24] = { "by the opener", "records are missing" },
 }
 
--- What follows the fixed part @at: names, prefixes, holes, gaps
+-- What follows the fixed part @at: prefixes, holes
 local function variable(kind, flags, body, at, tree)
 	local function take(f, n)
 		if at + n > body:len() then return nil end
@@ -373,10 +365,13 @@ local function variable(kind, flags, body, at, tree)
 		for _ = 1, count do
 			if not take(F.prefix, 16) or not take(F.prefix_length, 1) then return end
 		end
-	elseif kind == 16 and band(flags, 8) ~= 0 then
-		take(F.log, 4)
-		take(F.birth, 4)
-		take(F.clear, 3)
+	elseif kind == 16 then
+		if band(flags, 8) ~= 0 then
+			take(F.log, 4)
+			take(F.birth, 4)
+			take(F.clear, 3)
+		end
+		if band(flags, 0x60) == 0x40 then take(F.seal_key, 16) end
 	elseif kind == 19 or kind == 21 then
 		for _ = 1, body(at - 1, 1):uint() do
 			if not take(F.hole_from, 3) or not take(F.hole_end, 3) then return end
@@ -388,19 +383,8 @@ local function variable(kind, flags, body, at, tree)
 				if not take(F.again, 3) then return end
 			end
 		end
-		if kind == 19 and band(flags, 4) ~= 0 then
-			local n = take(F.named, 3) and take(F.gaps, 1)
-
-			for _ = 1, n and n:uint() or 0 do
-				if not take(F.gap_from, 3) or not take(F.gap_end, 3) then return end
-			end
-		end
 		if kind == 19 and band(flags, 8) ~= 0 then take(F.answers_heard, 4) end
 		if kind == 21 and band(flags, 1) ~= 0 then take(F.announce_key, 16) end
-	elseif kind == 22 then
-		for _ = 1, body(at - 1, 1):uint() do
-			if not take(F.name, 4) then return end
-		end
 	elseif kind == 24 then
 		for _ = 1, body(at - 1, 1):uint() do
 			if not (take(F.record_lane, 4) and take(F.birth, 4) and take(F.record_psn, 3) and take(F.record_kind, 1)) then

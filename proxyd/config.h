@@ -53,7 +53,8 @@ struct config_peer {
  */
 struct config_rule_src {
 	uint8_t file;
-	unsigned int line, peer_line, pool_line, mtu_line, ahead_line, atomic_line, announce_line;
+	unsigned int line, peer_line, pool_line, mtu_line, ahead_line, atomic_line, announce_line,
+		seal_line;
 	char peer[RULE_NAME];
 };
 

@@ -121,6 +121,35 @@ static void check_sides(struct config *c, unsigned int i, struct config_errors *
 		     c->rules[i].name, prefix_str(p, text));
 }
 
+bool config_wants_pins(const struct config *c, unsigned int i)
+{
+	const struct rule *r = &c->rules[i];
+
+	return r->prefetch || r->atomic == ATOMIC_PREFETCH || r->announce;
+}
+
+/* Where an appliance gives packets other numbers, one that takes another way must not be executed.
+ * */
+static void check_seal(struct config *c, unsigned int i, struct config_errors *errs)
+{
+	const struct config_rule_src *src = &c->rule_src[i];
+	const struct rule *r = &c->rules[i];
+	const char *what = r->announce	 ? "announce"
+			   : r->prefetch ? "prefetch"
+					 : "atomic = prefetch";
+
+	if (r->seal || !*src->peer || !config_wants_pins(c, i))
+		return;
+	config_error(
+		errs, config_file(c, src->file), src->seal_line,
+		"seal = off in rule '%s', which has %s; packets that take another way would be "
+		"executed under wrong numbers; set seal = on, or %s",
+		r->name, what,
+		r->announce   ? "announce = off"
+		: r->prefetch ? "prefetch = off"
+			      : "atomic = ordered");
+}
+
 static void check_rule(struct config *c, unsigned int i, struct config_errors *errs)
 {
 	const struct config_rule_src *src = &c->rule_src[i];
@@ -170,6 +199,7 @@ static void check_rule(struct config *c, unsigned int i, struct config_errors *e
 			     "alone cannot "
 			     "keep answers near the host; add peer = NAME, or set atomic = ordered",
 			     r->name);
+	check_seal(c, i, errs);
 	for (unsigned int j = 0; j < i; j++)
 		if (rules_overlap(r, &c->rules[j]))
 			config_error(
@@ -178,13 +208,6 @@ static void check_rule(struct config *c, unsigned int i, struct config_errors *e
 				"match both; make their prefixes or VLANs disjoint",
 				r->name, c->rules[j].name, other(c, src->file, c->rule_src[j].file),
 				src->file == c->rule_src[j].file ? "" : ", ", c->rule_src[j].line);
-}
-
-bool config_wants_pins(const struct config *c, unsigned int i)
-{
-	const struct rule *r = &c->rules[i];
-
-	return r->prefetch || r->atomic == ATOMIC_PREFETCH || r->announce;
 }
 
 void config_check(struct config *c, struct config_errors *errs)

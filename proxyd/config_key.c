@@ -79,7 +79,8 @@ const struct key rule_keys[] = {
 	{"prefetch-max-age", V_DURATION, false, R(prefetch_max_age_ns), 0, 3600 * SEC, NULL},
 	{"prefetch-range", V_RANGES, false, 0, 0, 0, 0, NULL},
 	{"read-depth", V_DEPTH, false, R(read_depth), 1, 255, NULL},
-	{"wan-check", V_BOOL, false, R(wan_check), 0, 0, NULL},
+	{"seal", V_BOOL, false, R(seal), 0, 0, NULL},
+	{"wan-check", V_BOOL, false, R(seal), 0, 0, NULL}, /* its name before version 1.1 */
 	{NULL, 0, false, 0, 0, 0, 0, NULL},
 };
 
@@ -145,6 +146,8 @@ void key_note_line(const struct key *k, struct config *c, unsigned int line)
 		src->atomic_line = line;
 	else if (k->names == announce_names)
 		src->announce_line = line;
+	else if (!strcmp(k->name, "seal") || !strcmp(k->name, "wan-check"))
+		src->seal_line = line;
 }
 
 /* The number that @text is as a value of @k; NULL or what is wrong with it. */

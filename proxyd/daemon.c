@@ -42,7 +42,7 @@
 #define TX_WAIT_NS  50000ull
 #define TX_WAITS    3u
 
-static void on_frame(void *ctx, enum steer_side side, const uint8_t *data, uint32_t len)
+static void on_frame(void *ctx, enum steer_side side, uint8_t *data, uint32_t len)
 {
 	struct daemon *d = ctx;
 
@@ -51,7 +51,7 @@ static void on_frame(void *ctx, enum steer_side side, const uint8_t *data, uint3
 		return;
 	}
 	capture_before(&d->capture, &d->view, d->now);
-	capture_frame(&d->capture, side, true, data, len);
+	capture_frame(&d->capture, side, true, data, len, 0);
 	engine_rx(d->engine, (enum engine_port)side, data, len, d->now);
 	capture_after(&d->capture, &d->view, d->now);
 }
@@ -309,9 +309,10 @@ static uint64_t one_round(struct daemon *d)
 	if (d->now >= d->next_house)
 		housekeeping(d);
 	afxdp_soon(d->port, on_soon, d);
-	more |= afxdp_rx(d->port, RX_BUDGET, on_frame, d) > 0;
+	/* datagrams first: an OPEN must not be read after the frames that it explains */
 	if (d->session)
 		more |= read_datagrams(d);
+	more |= afxdp_rx(d->port, RX_BUDGET, on_frame, d) > 0;
 	/* what it tells the engine belongs to this batch */
 	if (d->session && d->now >= session_deadline(d->session))
 		session_tick(d->session, d->now);
@@ -319,7 +320,11 @@ static uint64_t one_round(struct daemon *d)
 	if (d->session && !d->boots_known)
 		daemon_state_told(d);
 	deadline = d->next_house;
-	/* frames first: a METER must not overtake the frames that it counts */
+	/* an OPEN goes before the frames that it explains, whose seals the peer cannot open without
+	 * it; a METER goes behind the frames that it counts */
+	if (d->opened && !d->metered)
+		session_flush(d->session);
+	d->opened = d->metered = false;
 	waiting = afxdp_flush(d->port);
 	if (d->session) {
 		session_flush(d->session);

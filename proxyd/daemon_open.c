@@ -29,13 +29,14 @@ _Static_assert((int)PORT_LAN == (int)STEER_LAN && (int)PORT_WAN == (int)STEER_WA
 
 /* ---- the engine's and the session's outputs ---- */
 
-static int sink_tx(void *ctx, enum engine_port port, const uint8_t *data, uint32_t len)
+static int sink_tx(void *ctx, enum engine_port port, const uint8_t *data, uint32_t len,
+		   uint32_t seal)
 {
 	struct daemon *d = ctx;
-	int rc = d->port ? afxdp_tx(d->port, (enum steer_side)port, data, len) : -EAGAIN;
+	int rc = d->port ? afxdp_tx(d->port, (enum steer_side)port, data, len, seal) : -EAGAIN;
 
 	if (!rc && capture_on(&d->capture))
-		capture_frame(&d->capture, port, false, data, len);
+		capture_frame(&d->capture, port, false, data, len, seal);
 	return rc;
 }
 
@@ -45,8 +46,11 @@ static void sink_report(void *ctx, unsigned int peer, const struct report *r)
 
 	/* One to a peer that is not there is counted; what matters is said when it is back
 	 * (engine_peer_event()). What finds no room in the socket waits there. */
-	if (d->session)
-		session_report(d->session, peer, r);
+	if (!d->session)
+		return;
+	session_report(d->session, peer, r);
+	d->opened |= r->type == REPORT_OPEN;
+	d->metered |= r->type == REPORT_METER;
 }
 
 static void sink_event(void *ctx, const struct engine_event *ev)
@@ -72,13 +76,23 @@ static void know_features(struct daemon *d, unsigned int peer)
 	if (!session_info(d->session, peer, d->now, &si))
 		return;
 	engine_peer_features(d->engine, peer, si.features);
-	for (unsigned int i = 0; i < d->cfg->nrules; i++)
+	for (unsigned int i = 0; i < d->cfg->nrules; i++) {
+		if (d->cfg->rules[i].peer == (int8_t)peer && d->cfg->rules[i].seal &&
+		    !(si.features & PEER_FEATURE_SEAL))
+			log_line(LOG_WARNING,
+				 "peer %s is of a version that does not seal: what rule %s has for "
+				 "it "
+				 "passes unaccelerated; update longhaul there, or set seal = off "
+				 "at both "
+				 "ends",
+				 si.name, d->cfg->rules[i].name);
 		if (d->cfg->rules[i].peer == (int8_t)peer && d->cfg->rules[i].order &&
 		    !(si.features & PEER_FEATURE_ORDER))
 			log_line(LOG_WARNING,
 				 "peer %s knows no order between queue pairs: what rule %s has for "
 				 "it is served as with policy = honest; update longhaul there",
 				 si.name, d->cfg->rules[i].name);
+	}
 }
 
 static void session_on_event(void *ctx, unsigned int peer, enum peer_event ev, uint64_t now_ns)

@@ -37,11 +37,13 @@ enum phase {
  * @state_fd:    file with what outlives this process, 0: none (daemon_state.c)
  * @adopted:     the engine was another process's; @hand_over: and shall be another's
  * @boots_known: what the engine was told of peers is noted there; @boot_told: that, 0: nothing
+ * @opened, @metered: an OPEN, a METER was said in this round
  */
 struct daemon {
 	struct config *cfg;
 	int state_fd;
 	bool adopted, hand_over, boots_known;
+	bool opened, metered;
 	uint64_t boot_told[PEER_MAX];
 	bool vlan_strip[STEER_SIDES]; /* the process before this one did not come to restore it */
 	char state_path[STATE_PATH];

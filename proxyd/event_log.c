@@ -9,9 +9,10 @@
 #define LINES_PER_SECOND 20
 
 static const int prios[] = {
-	[EVENT_PAIRED] = LOG_INFO,   [EVENT_HELD] = LOG_INFO,	     [EVENT_REFUSED] = LOG_WARNING,
-	[EVENT_CLOSED] = LOG_INFO,   [EVENT_INCARNATION] = LOG_INFO, [EVENT_FAULT] = LOG_ERR,
-	[EVENT_ANNOUNCE] = LOG_INFO, [EVENT_CROWDED] = LOG_WARNING,  [EVENT_ABANDONED] = LOG_INFO,
+	[EVENT_PAIRED] = LOG_INFO,    [EVENT_HELD] = LOG_INFO,	      [EVENT_REFUSED] = LOG_WARNING,
+	[EVENT_CLOSED] = LOG_INFO,    [EVENT_INCARNATION] = LOG_INFO, [EVENT_FAULT] = LOG_ERR,
+	[EVENT_ANNOUNCE] = LOG_INFO,  [EVENT_CROWDED] = LOG_WARNING,  [EVENT_ABANDONED] = LOG_INFO,
+	[EVENT_BYPASS] = LOG_WARNING,
 };
 
 static const char *qpn_text(uint32_t qpn, char *buf, size_t len)
@@ -77,6 +78,9 @@ static void write_event(const struct view_source *src, const struct engine_event
 		break;
 	case EVENT_INCARNATION:
 		log_line(prio, "%s lane %s: QP reused or PSNs jumped, learning anew", conn, dir);
+		break;
+	case EVENT_BYPASS:
+		log_line(prio, "%s lane %s: its packets miss one of the two appliances", conn, dir);
 		break;
 	case EVENT_ABANDONED:
 		log_line(prio,

@@ -36,11 +36,13 @@ struct replay {
 	struct host_pair *pairs;
 	uint64_t now, frames, roce, cut;
 	bool no_memory;
+	uint8_t frame[FRAME_MAX + 64]; /* with Ethernet's padding */
 };
 
-static int drop_frame(void *ctx, enum engine_port port, const uint8_t *data, uint32_t len)
+static int drop_frame(void *ctx, enum engine_port port, const uint8_t *data, uint32_t len,
+		      uint32_t seal)
 {
-	(void)ctx, (void)port, (void)data, (void)len;
+	(void)ctx, (void)port, (void)data, (void)len, (void)seal;
 	return 0;
 }
 
@@ -127,7 +129,10 @@ static void on_frame(void *ctx, uint64_t ts_ns, const uint8_t *data, uint32_t ca
 	if (v != FRAME_OK && v != FRAME_UNKNOWN_OPCODE)
 		return;
 	r->roce++;
-	engine_rx(r->engine, port_of(r, &f), data, caplen, r->now);
+	if (caplen > sizeof(r->frame))
+		return;
+	memcpy(r->frame, data, caplen);
+	engine_rx(r->engine, port_of(r, &f), r->frame, caplen, r->now);
 	engine_tick(r->engine, r->now);
 }
 

@@ -100,7 +100,8 @@ static bool ours(const struct capture *c, const uint8_t *data, uint32_t len)
 	       f.dqpn == c->rqpn;
 }
 
-void capture_frame(struct capture *c, unsigned int port, bool in, const uint8_t *data, uint32_t len)
+void capture_frame(struct capture *c, unsigned int port, bool in, const uint8_t *data, uint32_t len,
+		   uint32_t seal)
 {
 	uint32_t kept = len < FRAME_MAX ? len : FRAME_MAX;
 
@@ -111,6 +112,11 @@ void capture_frame(struct capture *c, unsigned int port, bool in, const uint8_t 
 		return;
 	}
 	memcpy(c->bytes + c->used, data, kept);
+	if (kept == len) {
+		uint8_t *icrc = c->bytes + c->used + len - ICRC_LEN;
+
+		put_le32(icrc, get_le32(icrc) ^ seal);
+	}
 	c->frame[c->nframe++] = (struct capture_frame){
 		.at = c->used, .len = len, .kept = kept, .port = (uint8_t)port, .in = in};
 	c->used += kept;
@@ -168,10 +174,11 @@ static void lanes_text(const struct conn_info *ci, char *buf, size_t len)
 	}
 }
 
+/* But for the ICRC, which may be sealed on the WAN. */
 static bool same_bytes(const struct capture *c, const struct capture_frame *a,
 		       const struct capture_frame *b)
 {
-	return a->len == b->len && !memcmp(c->bytes + a->at, c->bytes + b->at, a->kept);
+	return a->len == b->len && !memcmp(c->bytes + a->at, c->bytes + b->at, a->kept - ICRC_LEN);
 }
 
 /* What became of frame @i, in words. */

@@ -56,9 +56,9 @@ static inline bool capture_on(const struct capture *c)
 /** capture_before - a call of the engine begins. */
 void capture_before(struct capture *c, const struct view_source *src, uint64_t now_ns);
 
-/** capture_frame - the frame came in at @port (@in), or leaves there. */
-void capture_frame(struct capture *c, unsigned int port, bool in, const uint8_t *data,
-		   uint32_t len);
+/** capture_frame - the frame came in at @port (@in), or leaves there with @seal (engine_sink). */
+void capture_frame(struct capture *c, unsigned int port, bool in, const uint8_t *data, uint32_t len,
+		   uint32_t seal);
 
 /** capture_after - the call is over: what it did is told. */
 void capture_after(struct capture *c, const struct view_source *src, uint64_t now_ns);

@@ -78,7 +78,7 @@ static void forget_waiting(struct health *h)
 
 bool health_refusal(enum lane_reason r)
 {
-	return (r >= REASON_UNKNOWN && r <= REASON_NO_ROOM) || r == REASON_UNNAMED;
+	return (r >= REASON_UNKNOWN && r <= REASON_NO_ROOM) || r == REASON_UNSEALED;
 }
 
 static void scan_waiting(struct health *h, const struct conn_info *ci, uint64_t now)
@@ -118,20 +118,47 @@ static uint64_t not_answered(const struct health *h, const struct conn_info *ci,
 	return l->transit.oldest_ns > custody ? l->transit.oldest_ns : custody;
 }
 
-static void scan_conn(struct health *h, const struct rule *rules, const struct conn_info *ci,
+/* Packets of the lane @l take another way, or did when it was let go of. */
+static void scan_missed(struct health_scan *s, const struct view_source *src,
+			const struct conn_info *ci, const struct lane_info *l)
+{
+	char lan[IP_ADDR_STRLEN], wan[IP_ADDR_STRLEN];
+	bool from = l->bypassed == MISS_FROM, us = l->bypassed == MISS_US;
+	const char *peer = view_peer_name(src, ci->peer);
+
+	if (!l->bypassed && (l->state == LANE_HELD || l->reason != REASON_BYPASS))
+		return;
+	if (s->missed++)
+		return;
+	ip_addr_str(&ci->lan_ip, lan);
+	ip_addr_str(&ci->wan_ip, wan);
+	if (l->bypassed)
+		snprintf(s->missed_name, sizeof(s->missed_name), "packets from %s to %s miss %s%s",
+			 from ? wan : lan, from ? lan : wan,
+			 us ? "this appliance" : "the appliance of peer ",
+			 us	? ""
+			 : peer ? peer
+				: "?");
+	else
+		snprintf(s->missed_name, sizeof(s->missed_name),
+			 "packets between %s and %s missed one of the two appliances", lan, wan);
+}
+
+static void scan_conn(struct health *h, const struct view_source *src, const struct conn_info *ci,
 		      uint64_t now)
 {
 	struct health_scan *s = &h->scanned;
 	bool held = false;
 
 	s->bypassed += ci->paired && ci->bypassed;
-	if (ci->storage && ci->rule >= 0 && may_announce(&rules[ci->rule]))
+	if (ci->storage && ci->rule >= 0 && may_announce(&src->rules[ci->rule]))
 		s->storage[ci->storage]++;
 	for (int i = 0; i < 2; i++) {
 		const struct lane_info *l = &ci->lane[i];
 		uint64_t wait = not_answered(h, ci, l, now);
 
 		held |= l->state == LANE_HELD;
+		scan_missed(s, src, ci, l);
 		/* one that both hosts may have given up is no fault yet (engine/fault/fault.c) */
 		s->fault += l->state == LANE_FAULT && l->reason != REASON_DISCONNECT;
 		if (l->state == LANE_FAULT || wait < SILENT_NS)
@@ -158,7 +185,7 @@ static void scan(struct health *h, const struct view_source *src, uint64_t now)
 			return;
 		}
 		h->scan_conn = ci.id + 1;
-		scan_conn(h, src->rules, &ci, now);
+		scan_conn(h, src, &ci, now);
 	}
 }
 

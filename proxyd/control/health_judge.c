@@ -331,6 +331,8 @@ static void judge_conns(struct health *h, const struct window *w)
 	      c->refusal == REASON_NO_RULE && rule_missing(h) ? FOLLOWS : bad_if(c->refused),
 	      "the peer refuses %u connection%s, such as %s: %s", c->refused, plural(c->refused),
 	      c->refused_name, why ? why + sizeof("peer refused: ") - 1 : "");
+	judge(h, HEALTH_MISSED, bad_if(c->missed), "%s (%u connection%s)", c->missed_name,
+	      c->missed, plural(c->missed));
 	judge(h, HEALTH_TABLE_FULL, bad_if(w->d.table_full),
 	      "%" PRIu64 " new flow%s found the table of %u full in %.0f s", w->d.table_full,
 	      plural(w->d.table_full), s->mem.flows_max, w->seconds);

@@ -25,7 +25,7 @@ void monitor_event(const struct view_source *src, const struct engine_event *ev,
 		[EVENT_REFUSED] = "refused",	 [EVENT_CLOSED] = "released",
 		[EVENT_FAULT] = "fault",	 [EVENT_INCARNATION] = "incarnation",
 		[EVENT_ANNOUNCE] = "announce",	 [EVENT_CROWDED] = "crowded",
-		[EVENT_ABANDONED] = "abandoned",
+		[EVENT_ABANDONED] = "abandoned", [EVENT_BYPASS] = "path-bypass",
 	};
 	struct conn_info ci = {.id = UINT32_MAX};
 	json_t *o;

@@ -71,11 +71,16 @@ static json_t *lane_object(const struct view_source *src, const struct conn_info
 	view_put_int(o, "msn", l->msn);
 	view_put_ledger(o, "custody", &l->custody);
 	view_put_ledger(o, "transit", &l->transit);
-	view_put_str(o, "wan-check",
+	/* null: nothing of it is held */
+	view_put_str(o, "seal",
 		     l->state == LANE_WATCH || ci->peer == PEER_NONE ? NULL
-		     : l->checked				     ? "on"
-								     : "off");
-	view_put_int(o, "unnamed-packets", l->unnamed);
+		     : !l->sealed				     ? "off"
+								     : "on");
+	view_put_str(o, "path-bypass",
+		     l->bypassed == MISS_US	? "past-this-appliance"
+		     : l->bypassed == MISS_FROM ? "comes-past-the-peer"
+		     : l->bypassed == MISS_TO	? "does-not-reach-the-peer"
+						: NULL);
 	view_put_int(o, "reads-pending", l->reads_pending);
 	view_put_reads(o, &l->reads);
 	view_put_announce(o, &l->announce);

@@ -34,8 +34,11 @@ const char *view_reason(enum lane_reason r)
 		return "peer refused: it has no rule for this connection";
 	case REASON_NO_ROOM:
 		return "peer refused: its tables are full";
-	case REASON_UNNAMED:
-		return "peer refused: wan-check is on there and off here, or not known";
+	case REASON_UNSEALED:
+		return "peer refused: one side has seal = on and the other does not seal "
+		       "(seal = off, or an older version)";
+	case REASON_BYPASS:
+		return "released: its packets miss one of the two appliances";
 	case REASON_IDLE:
 		return "released: idle";
 	case REASON_DISCONNECT:

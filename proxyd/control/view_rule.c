@@ -88,8 +88,8 @@ static json_t *rule_object(const struct view_source *src, unsigned int i,
 	/* null: as seen or told */
 	json_object_set_new(o, "read-depth",
 			    r->read_depth ? json_integer(r->read_depth) : json_null());
-	/* null: nobody is there to be checked */
-	view_put_str(o, "wan-check", r->peer == PEER_NONE ? NULL : r->wan_check ? "on" : "off");
+	/* null: no appliance is there to seal for */
+	view_put_str(o, "seal", r->peer == PEER_NONE ? NULL : r->seal ? "on" : "off");
 	view_put_int(o, "connections", cur->rule[i].conns);
 	view_put_ledger(o, "custody", &cur->rule[i].custody);
 	return o;

@@ -39,7 +39,7 @@ static const char *check_front(struct engine *e, const struct lane *l)
 
 /* The books of a lane, added up again. */
 struct books {
-	uint32_t packets, messages, lost, guesses;
+	uint32_t packets, messages, lost;
 	uint64_t bytes;
 };
 
@@ -57,28 +57,6 @@ static const char *check_packet(struct engine *e, const struct flow *fl, const s
 	b->messages += !!(d->flags & PKT_EOM);
 	b->lost += !!(d->flags & PKT_LOST);
 	return NULL;
-}
-
-/* What an acceptor holds without knowing whether the opener has sent it. */
-static const char *check_guesses(struct engine *e, const struct flow *fl, struct books *b)
-{
-	const struct lane *l = &fl->lane;
-	uint32_t psn = l->epsn.psn, end = psn_add(l->una.psn, WINDOW_SPAN);
-	const char *bad = NULL;
-	struct pkt *d;
-
-	/* if there are more, the ledger does not add up */
-	while (!bad && b->guesses < l->guesses && psn_before(psn, end) &&
-	       (d = window_next(&l->win, e->pool, psn, end, &psn))) {
-		if (!(d->flags & PKT_NAMED)) {
-			b->guesses++;
-			bad = check_packet(e, fl, d, psn, b);
-		}
-		psn = psn_add(psn, 1);
-	}
-	if (!bad && (psn_before(l->named, l->epsn.psn) && l->check))
-		bad = "more was accepted than was named";
-	return !bad && b->guesses != l->guesses ? "packets without names are miscounted" : bad;
 }
 
 /* Everything between the true ACK and the end is there, but for the holes of an acceptor. */
@@ -102,17 +80,11 @@ static const char *check_retained(struct engine *e, const struct flow *fl)
 			if (!d)
 				return "the end of a stream is missing";
 		}
-		if (l->role == ROLE_ACCEPTOR && !(d->flags & PKT_NAMED)) {
-			psn = psn_add(at, 1); /* it is no part of the stream */
-			continue;
-		}
 		if (holes_has(hs, at))
 			return "a packet is held and missing";
 		bad = check_packet(e, fl, d, at, &b);
 		psn = psn_add(at, d->span);
 	}
-	if (!bad && l->role == ROLE_ACCEPTOR)
-		bad = check_guesses(e, fl, &b);
 	if (!bad && (b.packets != l->packets || b.bytes != l->bytes || b.messages != l->messages ||
 		     b.lost != l->lost))
 		bad = "the ledger does not add up";

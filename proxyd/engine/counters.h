@@ -55,11 +55,10 @@
 	X(HELD_BACK, "held-back", "acknowledgements withheld because the pool fills")              \
 	X(OUT_OF_WINDOW, "out-of-window", "stream packets beyond the receive window, dropped")     \
 	X(HOLES, "holes", "stream packets refused: one hole too many")                             \
-	X(FORGED, "wan-forged",                                                                    \
-	  "stream packets that are not what the peer has sent, dropped (wan-check)")               \
-	X(UNNAMED, "wan-unnamed",                                                                  \
-	  "stream packets dropped because the peer has not named them (wan-check)")                \
-	X(NAMED_AGAIN, "named-again", "packets whose names were told to the peer again")           \
+	X(UNSEALED, "unsealed",                                                                    \
+	  "packets of held connections from the WAN that the peer did not send, dropped (seal)")   \
+	X(SEAL_WRONG, "seal-wrong",                                                                \
+	  "packets of held connections from the WAN with a wrong seal: damaged or forged (seal)")  \
 	X(RETX_WAN, "retx-wan", "stream packets sent again over the WAN")                          \
 	X(SENT_TWICE, "sent-twice",                                                                \
 	  "storage commands and the like sent twice at once, while packets get lost")              \

@@ -309,6 +309,7 @@ struct engine *engine_adopt(int fd, const struct engine_config *cfg, const struc
 		return NULL;
 	}
 	attach(e, &a);
+	memset(e->tags, 0, sizeof(e->tags)); /* one may be half written */
 	e->sink = *sink;
 	e->undo = (struct undo *)(a.base + root->undo);
 	configure(e, cfg);

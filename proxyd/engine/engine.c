@@ -17,6 +17,8 @@
 #include "engine/link/order.h"
 #include "engine/roles.h"
 
+/* So much is looked at twice for next to nothing. */
+#define SMALL_BYTES 256u
 #define SWEEP_NS    (10 * NSEC_PER_MSEC)
 #define SWEEP_FLOWS 256u
 
@@ -63,6 +65,8 @@ static void rx_request(struct engine *e, struct flow *fl, const struct frame *f)
 		bool may = !passing_gap(e, fl, f);
 
 		learn_request(e, fl, f);
+		if (!seal_possible(e, &e->rules[fl->rule]))
+			l->reason = REASON_UNSEALED;
 		if (may && lane_may_open(e, fl, f))
 			lane_open(e, fl, f);
 		else if (may && solo_may_begin(e, fl, f))
@@ -74,7 +78,7 @@ static void rx_request(struct engine *e, struct flow *fl, const struct frame *f)
 	if (role_of(e, l)->request)
 		role_of(e, l)->request(e, fl, f);
 	else if (passing_may(e, fl, f))
-		engine_pass(e, fl->side, f);
+		engine_pass(e, fl, fl->side, f);
 }
 
 /* A response that travels in flow @fl: it answers requests of the partner's lane. */
@@ -90,7 +94,7 @@ static void rx_response(struct engine *e, struct flow *fl, const struct frame *f
 			fault_abandoned_ack(req, f);
 		if (fl->rule >= 0)
 			learn_response(e, fl, f);
-		engine_pass(e, fl->side, f);
+		engine_pass(e, NULL, fl->side, f);
 		return;
 	}
 	role_of(e, &req->lane)->response(e, req, f, fl->side);
@@ -126,9 +130,15 @@ static bool held(struct engine *e, const struct flow *fl)
 	return fl->lane.role != ROLE_NONE || (other && other->lane.role != ROLE_NONE);
 }
 
-/* Whether the frame's lane is not held, so that nobody else checks the frame. */
-static bool watched(struct engine *e, const struct flow *fl, const struct frame *f)
+/* Whether the ICRC of @f is looked at before anything else. Of a large packet of a held lane it is
+ * computed while the packet is copied. */
+static bool check_now(struct engine *e, enum engine_port port, const struct flow *fl,
+		      const struct frame *f)
 {
+	if (f->icrc_right || f->seal)
+		return false;
+	if (port == PORT_LAN && f->payload_len <= SMALL_BYTES)
+		return true;
 	if (fl && (f->op->flags & OPF_RESPONSE))
 		fl = flow_partner(e, fl);
 	return !fl || fl->lane.role == ROLE_NONE;
@@ -190,7 +200,7 @@ static void rx_other(struct engine *e, enum engine_port port, const struct frame
 		else
 			COUNT(e, BAD_ICRC); /* whoever made it: nothing is learned */
 	}
-	engine_pass(e, port, f);
+	engine_pass(e, NULL, port, f);
 }
 
 static void count_flow(struct flow *fl, uint32_t len)
@@ -239,7 +249,7 @@ static void rx_unknown(struct engine *e, enum engine_port port, const struct fra
 	if (v == FRAME_UNKNOWN_OPCODE && opcode_is_rc(f->opcode))
 		fl = flow_find(e, f);
 	if (!fl || fl->side != (uint8_t)port) {
-		engine_pass(e, port, f);
+		engine_pass(e, NULL, port, f);
 		return;
 	}
 	rx_by_link(e, fl, f);
@@ -252,7 +262,7 @@ static void rx_unknown(struct engine *e, enum engine_port port, const struct fra
 	} else {
 		if (l->role == ROLE_NONE && near_watched(l, f))
 			lane_stay_watched(e, fl, REASON_OPCODE);
-		engine_pass(e, port, f);
+		engine_pass(e, NULL, port, f);
 	}
 }
 
@@ -281,7 +291,7 @@ static void rx_unknown_answer(struct engine *e, enum engine_port port, const str
 
 	COUNT(e, BAD_OPCODE);
 	if (!req || fl->side != (uint8_t)port) {
-		engine_pass(e, port, f);
+		engine_pass(e, NULL, port, f);
 		return;
 	}
 	rx_by_link(e, fl, f);
@@ -290,9 +300,9 @@ static void rx_unknown_answer(struct engine *e, enum engine_port port, const str
 	} else if (req->lane.role == ROLE_NONE) {
 		if (near_watched(&req->lane, f))
 			lane_stay_watched(e, req, REASON_OPCODE);
-		engine_pass(e, port, f);
+		engine_pass(e, NULL, port, f);
 	} else if (!answers_lane(e, &req->lane, f->psn)) {
-		engine_pass(e, port, f);
+		engine_pass(e, NULL, port, f);
 	}
 }
 
@@ -311,7 +321,7 @@ static struct flow *met(struct engine *e, enum engine_port port, const struct fr
 	return fl;
 }
 
-void engine_rx(struct engine *e, enum engine_port port, const uint8_t *data, uint32_t len,
+void engine_rx(struct engine *e, enum engine_port port, uint8_t *data, uint32_t len,
 	       uint64_t now_ns)
 {
 	struct frame f;
@@ -342,12 +352,16 @@ void engine_rx(struct engine *e, enum engine_port port, const uint8_t *data, uin
 		return;
 	}
 	fl = flow_find(e, &f);
-	f.icrc_right = watched(e, fl, &f) && icrc_ok(&f);
-	if (!f.icrc_right && watched(e, fl, &f)) {
-		/* nothing may be learned from a damaged packet; the host will drop it */
-		COUNT(e, BAD_ICRC);
-		engine_pass(e, port, &f);
+	if (port == PORT_WAN && fl && !seal_open(e, fl, &f, data))
 		return;
+	if (check_now(e, port, fl, &f)) {
+		f.icrc_right = icrc_ok(&f);
+		if (!f.icrc_right) {
+			/* nothing may be learned from a damaged packet; the host will drop it */
+			COUNT(e, BAD_ICRC);
+			engine_pass(e, NULL, port, &f);
+			return;
+		}
 	}
 	fl = met(e, port, &f, fl);
 	count_flow(fl, len);
@@ -357,7 +371,7 @@ void engine_rx(struct engine *e, enum engine_port port, const uint8_t *data, uin
 	if (!fl || (fl->rule < 0 && !held(e, fl)) || fl->side != (uint8_t)port) {
 		if (fl && fl->rule < 0)
 			COUNT(e, NO_RULE);
-		engine_pass(e, port, &f);
+		engine_pass(e, NULL, port, &f);
 		return;
 	}
 	rx_by_link(e, fl, &f);

@@ -56,6 +56,7 @@ enum engine_event_type {
 	EVENT_ANNOUNCE,	   /* storage commands announce their READs from now on, or no more */
 	EVENT_CROWDED, /* too many flows of which one direction only is known; @packets: how many */
 	EVENT_ABANDONED, /* both hosts gave it up with something in custody */
+	EVENT_BYPASS,	 /* packets of a lane miss one of the two appliances */
 	EVENT_TYPES,
 };
 
@@ -70,9 +71,10 @@ struct engine_event {
 
 /**
  * struct engine_sink - where outputs go; all called from inside engine_*() calls.
- * @tx:     send a frame. @data is valid during the call only. 0; -EAGAIN when the port has no room:
- *          what is retained and what the engine has to say itself it tries again, what only passes
- *          is dropped; -EMSGSIZE or -EINVAL when the port can never send this: dropped, counted
+ * @tx:     send a frame. @data is valid during the call only. Its last four bytes, which are the
+ *          ICRC, leave XORed with @seal, as put_le32() would store that. 0; -EAGAIN when the port
+ * has no room: what is retained and what the engine has to say itself it tries again, what only
+ * passes is dropped; -EMSGSIZE or -EINVAL when the port can never send this: dropped, counted
  * @report: send a report to peer @peer
  * @event:  something for the log
  * @hold:   from now on (@on) the packets of the connection whose requests have the key @requests,
@@ -85,7 +87,8 @@ struct engine_event {
  */
 struct engine_sink {
 	void *ctx;
-	int (*tx)(void *ctx, enum engine_port port, const uint8_t *data, uint32_t len);
+	int (*tx)(void *ctx, enum engine_port port, const uint8_t *data, uint32_t len,
+		  uint32_t seal);
 	void (*report)(void *ctx, unsigned int peer, const struct report *r);
 	void (*event)(void *ctx, const struct engine_event *ev);
 	int (*hold)(void *ctx, const struct flow_key *requests, uint32_t lqpn,
@@ -218,8 +221,8 @@ void engine_rules(struct engine *e, const struct rule *rules, unsigned int n, ui
  */
 void engine_limits(struct engine *e, const struct engine_config *cfg, uint64_t now_ns);
 
-/** engine_rx - a frame from a port. */
-void engine_rx(struct engine *e, enum engine_port port, const uint8_t *data, uint32_t len,
+/** engine_rx - a frame from a port. Its seal (core/seal.c) is taken off at @data. */
+void engine_rx(struct engine *e, enum engine_port port, uint8_t *data, uint32_t len,
 	       uint64_t now_ns);
 
 /**
@@ -366,6 +369,14 @@ struct announce_info {
 	uint64_t commands, bytes, unused, late, absorbed, served, native, parity, repaired;
 };
 
+/** enum path_miss - which appliance packets of a lane miss, while the peer is there. */
+enum path_miss {
+	MISS_NONE,
+	MISS_US,   /* from the LAN they come to the peer past us */
+	MISS_FROM, /* from the WAN they come here past the peer */
+	MISS_TO,   /* what we send does not come to the peer */
+};
+
 /**
  * struct lane_info - one requester direction, for people.
  * @epsn:     next PSN expected from the near requester (custody side) or from the stream
@@ -376,9 +387,8 @@ struct announce_info {
  * @lingers:  it ends, and until then its packets must go on coming here, whatever the rules say
  * @custody:  retained for the near requester; @transit: held on the way to the near responder
  * @reads_pending: READ and ATOMIC requests not answered yet
- * @resp_checked: so are responses now
- * @checked:  only what the opener names is delivered (wan-check); @unnamed: packets held that it
- *            has not named yet
+ * @sealed:   nothing is taken from the WAN without a seal
+ * @bypassed: packets of it take another way
  */
 struct lane_info {
 	enum lane_state state;
@@ -388,8 +398,8 @@ struct lane_info {
 	uint32_t epsn, frontier, una, nxt, msn;
 	struct ledger custody, transit;
 	uint32_t reads_pending;
-	bool checked, resp_checked;
-	uint32_t unnamed;
+	bool sealed;
+	enum path_miss bypassed;
 	uint64_t requests, pseudo_acks, true_acks, dropped_duplicates, retransmits, naks_sent,
 		timeouts, rnr;
 	uint64_t srtt_ns;

@@ -16,28 +16,24 @@
 #define REPORT_HOLES	  64
 #define REPORT_AGAIN	  8
 #define REPORT_ORDER_RECS 32
-/* Names in one message, and ranges without names in one report. */
-#define REPORT_NAMED	  128
-#define REPORT_UNNAMED	  16
 
 /* What an appliance can do beyond version 1 of the protocol (features in HELLO). */
-#define PEER_FEATURE_ORDER	0x2u  /* ORDER, and OPEN with a place in a log */
-#define PEER_FEATURE_NAMES_RESP 0x4u  /* NAMES of responses */
-#define PEER_FEATURE_OFFER	0x8u  /* OPEN that is an offer */
-#define PEER_FEATURE_ANNOUNCE	0x10u /* ANSWERS that agree to announcements, PUSH */
-#define PEER_FEATURE_PARITY	0x40u /* PARITY */
-#define PEER_FEATURE_DISPUTE	0x80u /* CLOSE that asks (REASON_DISPUTED) */
+#define PEER_FEATURE_ORDER    0x2u   /* ORDER, and OPEN with a place in a log */
+#define PEER_FEATURE_OFFER    0x8u   /* OPEN that is an offer */
+#define PEER_FEATURE_ANNOUNCE 0x10u  /* ANSWERS that agree to announcements, PUSH */
+#define PEER_FEATURE_PARITY   0x40u  /* PARITY */
+#define PEER_FEATURE_DISPUTE  0x80u  /* CLOSE that asks (REASON_DISPUTED) */
+#define PEER_FEATURE_SEAL     0x200u /* OPEN with the key of a seal */
 
 enum report_type {
-	REPORT_OPEN = 1, /* opener: from this PSN on I keep custody, receive it as a stream */
-	REPORT_ACCEPT,	 /* acceptor: agreed */
-	REPORT_REFUSE,	 /* acceptor: not agreed, and why */
-	REPORT_PROGRESS, /* acceptor: what arrived, what the responder truly acknowledged */
-	REPORT_CLOSE,	 /* either: the lane is no longer held */
-	REPORT_RESP,	 /* opener: which answers arrived */
-	REPORT_METER,	 /* either, about the link and no lane: what was sent, what was got */
-	REPORT_NAMES,	 /* opener: what it has sent */
-	REPORT_ORDER,	 /* opener: barriers between lanes; acceptor: which are carried out */
+	REPORT_OPEN = 1,  /* opener: from this PSN on I keep custody, receive it as a stream */
+	REPORT_ACCEPT,	  /* acceptor: agreed */
+	REPORT_REFUSE,	  /* acceptor: not agreed, and why */
+	REPORT_PROGRESS,  /* acceptor: what arrived, what the responder truly acknowledged */
+	REPORT_CLOSE,	  /* either: the lane is no longer held */
+	REPORT_RESP,	  /* opener: which answers arrived */
+	REPORT_METER,	  /* either, about the link and no lane: what was sent, what was got */
+	REPORT_ORDER = 9, /* opener: barriers between lanes; acceptor: which are carried out */
 };
 
 /** enum lane_reason - why a lane was refused, closed or faulted. */
@@ -67,11 +63,12 @@ enum lane_reason {
 	REASON_SOLO,	  /* a READ was answered before the host asked, and it asked for something
 			    else, or may have */
 	REASON_NOT_READY, /* the responder said RNR for longer than rnr-timeout */
-	REASON_UNNAMED,	  /* the opener does not say what it sends, and the acceptor's rule wants
-			    that (wan-check) */
+	REASON_UNSEALED,  /* the opener does not seal what it sends, and the acceptor's rule wants
+			    that */
 	REASON_OPCODE,	  /* a request whose opcode nobody here knows */
 	REASON_DISPUTED,  /* CLOSE by the opener: what it hears is of another owner of the number;
 			     the acceptor closes if it has heard the same (owner.c) */
+	REASON_BYPASS,	  /* its packets miss one of the two appliances */
 	REASONS,
 };
 
@@ -136,13 +133,10 @@ struct meter {
  * @resume:    the acceptor lost its state; it need not have seen packets of the connection
  * @one_read:  answers are to be kept, and the responder is to be given one READ at a time until
  * ANSWERS says otherwise
- * @names:     OPEN: the opener will name what it sends; PROGRESS: only what is named is
- *             delivered, and
- *             @named and @unnamed hold
- * @names_resp: the acceptor is to name the responses that it sends
+ * @sealed:    what either side sends of the lane is sealed with @seal_key (core/seal.c)
  * @offer:     it is the acceptor that speaks, of no lane yet: it knows both directions of the
- *             connection, and will agree when the receiver opens a lane of these requests. @names:
- *             it wants that what is sent be named
+ *             connection, and will agree when the receiver opens a lane of these requests. @sealed:
+ *             if it is sealed
  * @ordered:   @log, @birth: the log that it belongs to, and its name in the log's records; @clear:
  * packets before this wait for no record
  *
@@ -166,8 +160,8 @@ struct meter {
  * @again:     @nagain packets that arrived since the latest report and were refused (wrong ICRC, no
  * room, one
  *             hole too many): to be sent again without waiting for what would show them to be lost
- * @named:     names are known below, but for @nunnamed ranges @unnamed (the first of them).
- *             Packets in these count as missing, and may have arrived
+ * @bypassed:  for a while all requests of the lane came without a seal: their host's packets do
+ *             not pass the opener
  * @seq:       grows with every PROGRESS of a lane generation: an older one is ignored
  *
  * ANSWERS: also bears @key, @seq, @cum, @hi, @hole: of the answers to the lane's READs and ATOMICs,
@@ -186,10 +180,6 @@ struct meter {
  *             goes to the responder; its pushes bear tags made with @announce_key
  * @announced: of PROGRESS: @differs: numbers at the responder may differ from those on the wire,
  *             as of when the ANSWERS @resp_seq was the latest
- *
- * NAMES: also bears @key. By the opener: it has sent the requests of [@cum, @hi), @nnames of them;
- * each but the last takes one PSN. By the acceptor: the responses, by wire PSN
- * @name:      of each its ICRC, as the four bytes stand on the wire
  */
 struct report {
 	uint8_t type;
@@ -197,7 +187,8 @@ struct report {
 	struct flow_key key;
 	uint32_t lqpn, start_psn, start_msn, path_mtu;
 	uint8_t policy;
-	bool resume, one_read, names, names_resp, ordered, offer, again_all;
+	bool resume, one_read, sealed, ordered, offer, again_all, bypassed;
+	uint64_t seal_key[2];
 	uint32_t log, birth, clear;
 	uint32_t base, step_us;
 	bool by_opener;
@@ -213,15 +204,10 @@ struct report {
 	bool announce, announced, differs;
 	uint64_t announce_key[2];
 	uint8_t nholes;
-	union {
-		struct psn_range hole[REPORT_HOLES];
-		uint32_t name[REPORT_NAMED];
-	};
-	uint8_t nagain, nnames, nunnamed;
+	struct psn_range hole[REPORT_HOLES];
+	uint8_t nagain;
 	uint32_t again[REPORT_AGAIN];
 	struct meter meter;
-	uint32_t named;
-	struct psn_range unnamed[REPORT_UNNAMED];
 	uint8_t norder;
 	struct order_rec order[REPORT_ORDER_RECS];
 };

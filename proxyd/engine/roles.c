@@ -69,13 +69,6 @@ static void opener_sweep(struct engine *e, struct flow *fl)
 	}
 }
 
-static uint64_t opener_report(struct engine *e, struct flow *fl)
-{
-	uint64_t answers = resp_report(e, fl), names = names_report(e, fl);
-
-	return names && (!answers || names < answers) ? names : answers;
-}
-
 static bool keeper_drain(struct engine *e, struct flow *fl, enum lane_reason why)
 {
 	struct lane *l = &fl->lane;
@@ -111,11 +104,10 @@ static void acceptor_response(struct engine *e, struct flow *fl, const struct fr
 	fl->lane.present = 0; /* it is not silent */
 	if (psn_before(f->psn, fl->lane.start) && !announce_numbered(e, &fl->lane)) {
 		/* from before the handover, or before we were asked to resume */
-		engine_pass(e, from, f);
+		engine_pass(e, fl, from, f);
 		/* what was under way then is answered for the first time until una goes on */
-		if (f->opcode != OP_ACK)
-			resp_name_one(e, fl, f);
-		else if (psn_after(fl->lane.una.psn, fl->lane.start) && icrc_ok(f))
+		if (f->opcode == OP_ACK && psn_after(fl->lane.una.psn, fl->lane.start) &&
+		    icrc_ok(f))
 			lane_answered(e, fl, f);
 	} else {
 		far_response(e, fl, f, from);
@@ -195,19 +187,11 @@ static bool acceptor_send_resp(struct engine *e, struct flow *fl, uint32_t quant
 	return push_run(e, fl, quantum) || more;
 }
 
-static uint64_t acceptor_report(struct engine *e, struct flow *fl)
-{
-	uint64_t progress = stream_rx_report(e, fl), names = resp_names_report(e, fl);
-
-	return names && (!progress || names < progress) ? names : progress;
-}
-
 static void acceptor_end(struct engine *e, struct flow *fl)
 {
 	announce_end(e, fl);
 	reads_end(e, fl);
 	holes_drop(e->pool, &fl->lane.holes);
-	names_end(e, &fl->lane);
 	order_end(e, fl);
 }
 
@@ -271,7 +255,7 @@ const struct role_ops engine_roles[ROLES] = {
 			.timer = opener_timer,
 			.send = stream_tx_run,
 			.send_resp = opener_send_resp,
-			.report = opener_report,
+			.report = resp_report,
 			.tell = near_tell,
 			.sweep = opener_sweep,
 			.drain = keeper_drain,
@@ -287,7 +271,7 @@ const struct role_ops engine_roles[ROLES] = {
 			.timer = acceptor_timer,
 			.send = far_run,
 			.send_resp = acceptor_send_resp,
-			.report = acceptor_report,
+			.report = stream_rx_report,
 			.sweep = acceptor_sweep,
 			.drain = acceptor_drain,
 			.owes = acceptor_owes,

@@ -105,7 +105,7 @@ struct prefix {
  * @read_depth: READs that a responder takes at a time, 0: as many as its requester was seen to have
  * @prefetch_max_age_ns: answers that were asked for longer ago are not given, 0: no limit but the
  * signals
- * @wan_check:  what comes over the WAN is delivered only if the peer has named it
+ * @seal:       what crosses the WAN between two appliances is sealed (core/seal.c)
  * @read_range: addresses that may be read ahead although the host has not read them yet
  */
 struct rule {
@@ -125,7 +125,7 @@ struct rule {
 	uint8_t prefetch;
 	uint32_t read_depth;
 	uint64_t prefetch_max_age_ns;
-	bool wan_check;
+	bool seal;
 	unsigned int nread_ranges;
 	struct {
 		uint64_t from, end;

@@ -75,18 +75,6 @@ static void supersede(struct peer *p, const struct report *r)
 	}
 }
 
-/* @r in the words of a peer that knows no names. */
-static struct report without_names(const struct report *r)
-{
-	struct report plain = *r;
-
-	plain.names = false;
-	plain.nunnamed = 0;
-	if (r->type == REPORT_REFUSE && r->reason == REASON_UNNAMED)
-		plain.reason = REASON_NO_RULE;
-	return plain;
-}
-
 int outbox_report(struct session *s, struct peer *p, const struct report *r)
 {
 	bool progress = r->type == REPORT_PROGRESS || r->type == REPORT_RESP;
@@ -94,12 +82,6 @@ int outbox_report(struct session *s, struct peer *p, const struct report *r)
 	struct report plain;
 	int n;
 
-	if (!(p->hello.features & PROTO_F_NAMES)) {
-		if (r->type == REPORT_NAMES)
-			return 0;
-		plain = without_names(r);
-		r = &plain;
-	}
 	if (r->type == REPORT_METER && !(p->hello.features & PROTO_F_METER_BOX)) {
 		plain = *r;
 		plain.meter.by_box = false;

@@ -20,16 +20,15 @@
 #include "engine/report.h"
 #include "engine/rule.h"
 
-#define PROTO_VERSION	1
-#define PROTO_HDR	4  /* type, flags, length */
-#define PROTO_NAME	64 /* node name with its final zero byte */
-#define PROTO_PREFIXES	32 /* prefixes that a HELLO can name */
-#define PROTO_SALT	32
+#define PROTO_VERSION	 1
+#define PROTO_HDR	 4  /* type, flags, length */
+#define PROTO_NAME	 64 /* node name with its final zero byte */
+#define PROTO_PREFIXES	 32 /* prefixes that a HELLO can name */
+#define PROTO_SALT	 32
 /* Longest message of each kind that this version writes, header included. */
-#define PROTO_HELLO_MAX (PROTO_HDR + 19 + (PROTO_NAME - 1) + PROTO_PREFIXES * 17)
-#define PROTO_SITE_MAX	(PROTO_HDR + 8 + PROTO_PREFIXES * 17)
-#define PROTO_REPORT_MAX                                                                           \
-	(PROTO_HDR + 63 + REPORT_HOLES * 6 + 1 + REPORT_AGAIN * 3 + 4 + REPORT_UNNAMED * 6)
+#define PROTO_HELLO_MAX	 (PROTO_HDR + 19 + (PROTO_NAME - 1) + PROTO_PREFIXES * 17)
+#define PROTO_SITE_MAX	 (PROTO_HDR + 8 + PROTO_PREFIXES * 17)
+#define PROTO_REPORT_MAX (PROTO_HDR + 63 + REPORT_HOLES * 6 + 1 + REPORT_AGAIN * 3)
 
 enum proto_type {
 	PROTO_CHALLENGE = 1, /* salts of the handshake */
@@ -43,7 +42,6 @@ enum proto_type {
 	PROTO_LANE_PROGRESS = 19,
 	PROTO_LANE_CLOSE = 20,
 	PROTO_LANE_ANSWERS = 21,
-	PROTO_LANE_NAMES = 22,
 	PROTO_LANE_ORDER = 24,
 	PROTO_METER = 26,
 };
@@ -60,17 +58,13 @@ struct proto_challenge {
 	bool seek, established;
 };
 
-/* LANE NAMES, and what OPEN and PROGRESS say of names */
-#define PROTO_F_NAMES	   0x1u
-/* LANE NAMES by the acceptor, of responses, where OPEN asks for them */
-#define PROTO_F_NAMES_RESP 0x4u
-/* It beats each 50 ms while it is up. 0x02, 0x08, 0x10, 0x40, 0x80: PEER_FEATURE_*
- * (engine/report.h) */
-#define PROTO_F_BEATS	   0x20u
+/* It beats each 50 ms while it is up. 0x02, 0x08, 0x10, 0x40, 0x80, 0x200: PEER_FEATURE_*
+ * (engine/report.h); 0x01, 0x04: version 1 before there were seals */
+#define PROTO_F_BEATS	  0x20u
 /* METER with what the receiving box did to it (struct meter, by_box) */
-#define PROTO_F_METER_BOX  0x100u
+#define PROTO_F_METER_BOX 0x100u
 /* What this version understands. */
-#define PROTO_FEATURES	   (PROTO_F_NAMES | PROTO_F_NAMES_RESP | PROTO_F_BEATS | PROTO_F_METER_BOX)
+#define PROTO_FEATURES	  (PROTO_F_BEATS | PROTO_F_METER_BOX)
 
 /**
  * struct proto_hello - who a node is and what it serves.

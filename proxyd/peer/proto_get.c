@@ -137,23 +137,6 @@ static void get_again(struct in *i, struct report *r)
 		r->again[n] = take24(i);
 }
 
-static void get_unnamed(struct in *i, struct report *r)
-{
-	r->names = true;
-	r->named = take24(i);
-	r->nunnamed = take_ranges(i, r->unnamed, REPORT_UNNAMED);
-}
-
-static void get_names(struct in *i, struct report *r)
-{
-	get_key(i, &r->key);
-	r->cum = take24(i);
-	r->hi = take24(i);
-	r->nnames = take_count(i, REPORT_NAMED);
-	for (unsigned int n = 0; n < r->nnames; n++)
-		r->name[n] = take32(i);
-}
-
 static void get_progress(struct in *i, struct report *r)
 {
 	r->seq = take32(i);
@@ -214,14 +197,17 @@ static void get_open(struct in *i, uint8_t flags, struct report *r)
 	r->policy = take8(i);
 	r->resume = flags & F_OPEN_RESUME;
 	r->one_read = flags & F_OPEN_ONE_READ;
-	r->names = flags & F_OPEN_NAMES;
+	r->sealed = flags & F_OPEN_SEALED;
 	r->ordered = flags & F_OPEN_ORDERED;
-	r->names_resp = flags & F_OPEN_NAMES_RESP;
 	r->offer = flags & F_OPEN_OFFER;
 	if (r->ordered) {
 		r->log = take32(i);
 		r->birth = take32(i);
 		r->clear = take24(i);
+	}
+	if (r->sealed && !r->offer) {
+		r->seal_key[0] = take64(i);
+		r->seal_key[1] = take64(i);
 	}
 }
 
@@ -278,15 +264,11 @@ static bool get_report(struct in *i, enum report_type type, uint8_t flags, struc
 		r->una_ackable = flags & F_PROGRESS_ACKABLE;
 		if (flags & F_PROGRESS_AGAIN)
 			get_again(i, r);
-		if (flags & F_PROGRESS_NAMES)
-			get_unnamed(i, r);
+		r->bypassed = flags & F_PROGRESS_BYPASSED;
 		r->differs = flags & F_PROGRESS_DIFFERS;
 		r->announced = flags & F_PROGRESS_ANNOUNCED;
 		if (r->announced)
 			r->resp_seq = take32(i);
-		break;
-	case REPORT_NAMES:
-		get_names(i, r);
 		break;
 	}
 	return !i->bad && proto_report_ok(r);
@@ -303,12 +285,12 @@ static int flags_known(uint8_t type)
 	case PROTO_SITE:
 		return F_SITE_MORE;
 	case PROTO_LANE_OPEN:
-		return F_OPEN_RESUME | F_OPEN_ONE_READ | F_OPEN_NAMES | F_OPEN_ORDERED |
-		       F_OPEN_NAMES_RESP | F_OPEN_OFFER;
+		return F_OPEN_RESUME | F_OPEN_ONE_READ | F_OPEN_OLD | F_OPEN_ORDERED |
+		       F_OPEN_OFFER | F_OPEN_SEALED;
 	case PROTO_LANE_ORDER:
 		return F_ORDER_BY_OPENER | F_ORDER_MISSING;
 	case PROTO_LANE_PROGRESS:
-		return F_PROGRESS_ACKABLE | F_PROGRESS_AGAIN | F_PROGRESS_NAMES |
+		return F_PROGRESS_ACKABLE | F_PROGRESS_AGAIN | F_PROGRESS_BYPASSED |
 		       F_PROGRESS_ANNOUNCED | F_PROGRESS_DIFFERS;
 	case PROTO_LANE_CLOSE:
 		return F_CLOSE_BY_OPENER;
@@ -316,7 +298,6 @@ static int flags_known(uint8_t type)
 		return F_ANSWERS_ANNOUNCE;
 	case PROTO_METER:
 		return F_METER_BOX;
-	case PROTO_LANE_NAMES:
 	case PROTO_HEARTBEAT:
 	case PROTO_BYE:
 	case PROTO_LANE_ACCEPT:
@@ -369,8 +350,6 @@ static bool get_body(struct in *i, uint8_t type, uint8_t flags, struct proto_mes
 		return get_report(i, REPORT_RESP, flags, &m->report);
 	case PROTO_METER:
 		return get_report(i, REPORT_METER, flags, &m->report);
-	case PROTO_LANE_NAMES:
-		return get_report(i, REPORT_NAMES, flags, &m->report);
 	case PROTO_LANE_ORDER:
 		return get_report(i, REPORT_ORDER, flags, &m->report);
 	default:

@@ -16,17 +16,18 @@
 #define F_SITE_MORE		0x01u
 #define F_OPEN_RESUME		0x01u
 #define F_OPEN_ONE_READ		0x02u
-#define F_OPEN_NAMES		0x04u
 #define F_PROGRESS_ACKABLE	0x01u
 #define F_PROGRESS_AGAIN	0x02u
-#define F_PROGRESS_NAMES	0x04u
 #define F_PROGRESS_ANNOUNCED	0x08u
 #define F_PROGRESS_DIFFERS	0x10u
+#define F_PROGRESS_BYPASSED	0x20u
 #define F_ANSWERS_ANNOUNCE	0x01u
 #define F_METER_BOX		0x01u
 #define F_OPEN_ORDERED		0x08u
-#define F_OPEN_NAMES_RESP	0x10u
 #define F_OPEN_OFFER		0x20u
+#define F_OPEN_SEALED		0x40u
+/* A version from before there were seals says these; they mean nothing now. */
+#define F_OPEN_OLD		0x14u
 #define F_CLOSE_BY_OPENER	0x01u
 #define F_ORDER_BY_OPENER	0x01u
 #define F_ORDER_MISSING		0x02u

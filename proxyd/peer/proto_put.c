@@ -189,10 +189,6 @@ static void give_progress(struct out *o, const struct report *r)
 		for (unsigned int i = 0; i < r->nagain; i++)
 			give24(o, r->again[i]);
 	}
-	if (r->names) {
-		give24(o, r->named);
-		give_ranges(o, r->unnamed, r->nunnamed);
-	}
 	if (r->announced)
 		give32(o, r->resp_seq);
 }
@@ -212,29 +208,18 @@ static void give_answers(struct out *o, const struct report *r)
 	}
 }
 
-static void give_names(struct out *o, const struct report *r)
-{
-	give_key(o, &r->key);
-	give24(o, r->cum);
-	give24(o, r->hi);
-	give8(o, r->nnames);
-	for (unsigned int i = 0; i < r->nnames; i++)
-		give32(o, r->name[i]);
-}
-
 static uint8_t report_flags(const struct report *r)
 {
 	switch (r->type) {
 	case REPORT_OPEN:
 		return (uint8_t)((r->resume ? F_OPEN_RESUME : 0) |
 				 (r->one_read ? F_OPEN_ONE_READ : 0) |
-				 (r->names ? F_OPEN_NAMES : 0) |
-				 (r->names_resp ? F_OPEN_NAMES_RESP : 0) |
+				 (r->sealed ? F_OPEN_SEALED : 0) |
 				 (r->ordered ? F_OPEN_ORDERED : 0) | (r->offer ? F_OPEN_OFFER : 0));
 	case REPORT_PROGRESS:
 		return (uint8_t)((r->una_ackable ? F_PROGRESS_ACKABLE : 0) |
 				 (r->nagain ? F_PROGRESS_AGAIN : 0) |
-				 (r->names ? F_PROGRESS_NAMES : 0) |
+				 (r->bypassed ? F_PROGRESS_BYPASSED : 0) |
 				 (r->announced ? F_PROGRESS_ANNOUNCED : 0) |
 				 (r->differs ? F_PROGRESS_DIFFERS : 0));
 	case REPORT_RESP:
@@ -297,6 +282,10 @@ static void give_open(struct out *o, const struct report *r)
 		give32(o, r->birth);
 		give24(o, r->clear);
 	}
+	if (r->sealed && !r->offer) {
+		give64(o, r->seal_key[0]);
+		give64(o, r->seal_key[1]);
+	}
 }
 
 int proto_put_report(uint8_t *buf, size_t room, const struct report *r)
@@ -309,7 +298,6 @@ int proto_put_report(uint8_t *buf, size_t room, const struct report *r)
 		[REPORT_PROGRESS] = PROTO_LANE_PROGRESS,
 		[REPORT_RESP] = PROTO_LANE_ANSWERS,
 		[REPORT_METER] = PROTO_METER,
-		[REPORT_NAMES] = PROTO_LANE_NAMES,
 		[REPORT_ORDER] = PROTO_LANE_ORDER,
 	};
 	struct out o;
@@ -346,9 +334,6 @@ int proto_put_report(uint8_t *buf, size_t room, const struct report *r)
 		break;
 	case REPORT_RESP:
 		give_answers(&o, r);
-		break;
-	case REPORT_NAMES:
-		give_names(&o, r);
 		break;
 	}
 	return finish(&o);

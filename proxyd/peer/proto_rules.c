@@ -102,27 +102,10 @@ static bool holes_ok(const struct report *r)
 	return r->nholes <= REPORT_HOLES && ranges_ok(r->hole, r->nholes, r->cum, r->hi);
 }
 
-/* Names are missing between cum and the newest one. */
-static bool unnamed_ok(const struct report *r)
-{
-	if (!r->names)
-		return !r->nunnamed;
-	return r->nunnamed <= REPORT_UNNAMED &&
-	       ranges_ok(r->unnamed, r->nunnamed, r->cum, r->named);
-}
-
-/* Each packet takes one PSN, but for the last. */
-static bool names_ok(const struct report *r)
-{
-	return key_ok(&r->key) && r->cum <= PSN_MASK && r->hi <= PSN_MASK && r->nnames > 0 &&
-	       r->nnames <= REPORT_NAMED && ((r->hi - r->cum) & PSN_MASK) < SPAN_MAX &&
-	       ((r->hi - r->cum) & PSN_MASK) >= r->nnames;
-}
-
 static bool progress_ok(const struct report *r)
 {
 	if (r->room > PSN_MASK || r->una > PSN_MASK || r->una_msn > PSN_MASK ||
-	    r->refusal_psn > PSN_MASK || !holes_ok(r) || !unnamed_ok(r))
+	    r->refusal_psn > PSN_MASK || !holes_ok(r))
 		return false;
 	if (r->credit > AETH_ACK_UNLIMITED && r->credit != 0xff)
 		return false;
@@ -173,8 +156,6 @@ bool proto_report_ok(const struct report *r)
 		return answers_ok(r);
 	case REPORT_METER:
 		return true;
-	case REPORT_NAMES:
-		return names_ok(r);
 	default:
 		return false;
 	}

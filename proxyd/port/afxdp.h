@@ -153,11 +153,13 @@ uint64_t afxdp_wan_read(const struct afxdp *x);
 uint64_t afxdp_overrun(const struct afxdp *x, enum steer_side side);
 
 /**
- * afxdp_tx - queue one frame (copied). 0; -EAGAIN when there is no room: try after afxdp_flush();
+ * afxdp_tx - queue one frame (copied), its last four bytes XORed with those of @seal, the least
+ * significant first. 0; -EAGAIN when there is no room: try after afxdp_flush();
  * -EMSGSIZE, -EINVAL when it can never be sent (longer than the kernel takes, shorter than its
  * header).
  */
-int afxdp_tx(struct afxdp *x, enum steer_side side, const uint8_t *data, uint32_t len);
+int afxdp_tx(struct afxdp *x, enum steer_side side, const uint8_t *data, uint32_t len,
+	     uint32_t seal);
 
 /**
  * afxdp_room - how many frames of up to 4 KiB afxdp_tx() has room for now; longer ones count twice.

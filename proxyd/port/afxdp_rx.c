@@ -135,7 +135,7 @@ static unsigned int rx_queue(struct afxdp *x, struct rxq *q, unsigned int budget
 		tell_soon(x, q, idx, i, n);
 	for (i = 0; i < n; i++) {
 		const struct xdp_desc *d = xsk_ring_cons__rx_desc(&q->rx, idx + i);
-		const uint8_t *data = x->area + d->addr;
+		uint8_t *data = x->area + d->addr;
 		uint32_t len = d->len;
 		bool bad = !take(q, d);
 

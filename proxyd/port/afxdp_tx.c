@@ -56,7 +56,17 @@ uint32_t afxdp_room(struct afxdp *x, enum steer_side side)
 	return slots < p->nfree ? slots : p->nfree;
 }
 
-int afxdp_tx(struct afxdp *x, enum steer_side side, const uint8_t *data, uint32_t len)
+/* @n bytes of a frame of @len have been copied to @at, from @off on: XOR what of its ICRC is among
+ * them. */
+static void put_seal(uint8_t *at, uint32_t off, uint32_t n, uint32_t len, uint32_t seal)
+{
+	for (uint32_t i = 0; i < 4; i++, seal >>= 8)
+		if (len - 4 + i >= off && len - 4 + i < off + n)
+			at[len - 4 + i - off] ^= (uint8_t)seal;
+}
+
+int afxdp_tx(struct afxdp *x, enum steer_side side, const uint8_t *data, uint32_t len,
+	     uint32_t seal)
 {
 	struct port *p = &x->port[side];
 	uint32_t need = (len + AFXDP_CHUNK - 1) / AFXDP_CHUNK, idx, off = 0;
@@ -84,6 +94,8 @@ int afxdp_tx(struct afxdp *x, enum steer_side side, const uint8_t *data, uint32_
 		d->len = n;
 		d->options = off + n < len ? XDP_PKT_CONTD : 0;
 		memcpy(x->area + d->addr, data + off, n);
+		if (seal)
+			put_seal(x->area + d->addr, off, n, len, seal);
 	}
 	p->queued += need;
 	if (len > p->longest)

@@ -13,9 +13,10 @@
 
 /**
  * port_rx_fn - one received frame.
- * @data: @len contiguous bytes from the Ethernet header on, readable until the function returns
+ * @data: @len contiguous bytes from the Ethernet header on, until the function returns; it may
+ *        change them
  */
-typedef void (*port_rx_fn)(void *ctx, enum steer_side side, const uint8_t *data, uint32_t len);
+typedef void (*port_rx_fn)(void *ctx, enum steer_side side, uint8_t *data, uint32_t len);
 
 /** port_soon_fn - the frame will most likely come after @PORT_SOON others, or sooner when there are
  * fewer; NULL: none will come then. Nothing is to be done but to make ready. */

@@ -8,7 +8,7 @@
  * while the page is absent, else
  *
  *	bits 31..8  page id + 1
- *	bits  7..0  packets and names in it - 1 (a page without any is given back at once)
+ *	bits  7..0  packets in it - 1 (a page without any is given back at once)
  *
  * Both kinds of page are all zero when the last packet leaves them, since window_del() clears what
  * it deletes; the pool is told, and need not zero them for the next user. That matters to a lane
@@ -102,7 +102,7 @@ static struct pkt *big_claim(struct window *w, struct pool *p, enum pool_class c
 		if (pkt->flags & PKT_USED)
 			return NULL;
 		note(p, entry, sizeof(*entry));
-		*entry += !pkt->flags;
+		(*entry)++;
 	} else {
 		pkt = page_add(w, p, c, psn);
 		if (!pkt)
@@ -142,9 +142,9 @@ static void big_clear(struct window *w, struct pool *p, struct pkt *pkt, uint32_
 }
 
 /* The first packet in [@first, @first + @n), which lies within one directory that is there; not
- * reduced modulo 2^24. @any: of PKT_USED and PKT_NAMED, one of which must be set. */
+ * reduced modulo 2^24. */
 static struct pkt *next_in(const struct window *w, struct pool *p, uint32_t first, uint32_t n,
-			   uint32_t any, uint32_t *found)
+			   uint32_t *found)
 {
 	const uint32_t *dir = pool_page_ptr(p, w->dir[dir_of(first)]);
 	uint32_t last = first + n - 1;
@@ -162,7 +162,7 @@ static struct pkt *next_in(const struct window *w, struct pool *p, uint32_t firs
 		if (stop > last)
 			stop = last;
 		for (; at <= stop; at++) {
-			if (page[at % WINDOW_PAGE_PSNS].flags & any) {
+			if (page[at % WINDOW_PAGE_PSNS].flags & PKT_USED) {
 				*found = at & PSN_MASK;
 				return &page[at % WINDOW_PAGE_PSNS];
 			}
@@ -172,7 +172,7 @@ static struct pkt *next_in(const struct window *w, struct pool *p, uint32_t firs
 }
 
 static struct pkt *big_next(const struct window *w, struct pool *p, uint32_t psn, uint32_t left,
-			    uint32_t any, uint32_t *found)
+			    uint32_t *found)
 {
 	for (uint32_t n; left; left -= n, psn = psn_add(psn, n)) {
 		struct pkt *d;
@@ -181,7 +181,7 @@ static struct pkt *big_next(const struct window *w, struct pool *p, uint32_t psn
 		n = n < left ? n : left;
 		if (w->dir[dir_of(psn)] == POOL_NONE)
 			continue;
-		d = next_in(w, p, psn & PSN_MASK, n, any, found);
+		d = next_in(w, p, psn & PSN_MASK, n, found);
 		if (d)
 			return d;
 	}
@@ -238,7 +238,7 @@ static struct pkt *small_claim(struct window *w, struct pool *p, enum pool_class
 	pkt = leaf_ptr(p, w, i) + psn % WINDOW_LEAF_PSNS;
 	if (pkt->flags & PKT_USED)
 		return NULL;
-	w->held[i] += !pkt->flags;
+	w->held[i]++;
 	return pkt;
 }
 
@@ -261,7 +261,7 @@ static void small_clear(struct window *w, struct pool *p, struct pkt *pkt, uint3
 
 /* The first packet of leaf @i that is less than @left PSNs from @psn on; @off: how many. */
 static struct pkt *next_of_leaf(const struct window *w, struct pool *p, uint32_t i, uint32_t psn,
-				uint32_t left, uint32_t any, uint32_t *off)
+				uint32_t left, uint32_t *off)
 {
 	struct pkt *leaf = leaf_ptr(p, w, i);
 	uint32_t first = psn_sub(w->base[i] * WINDOW_LEAF_PSNS, psn);
@@ -271,7 +271,7 @@ static struct pkt *next_of_leaf(const struct window *w, struct pool *p, uint32_t
 	for (uint32_t k = 0; k < WINDOW_LEAF_PSNS; k++) {
 		uint32_t away = psn_sub(w->base[i] * WINDOW_LEAF_PSNS + k, psn);
 
-		if (away < left && (leaf[k].flags & any)) {
+		if (away < left && (leaf[k].flags & PKT_USED)) {
 			*off = away;
 			return &leaf[k];
 		}
@@ -280,13 +280,13 @@ static struct pkt *next_of_leaf(const struct window *w, struct pool *p, uint32_t
 }
 
 static struct pkt *small_next(const struct window *w, struct pool *p, uint32_t psn, uint32_t left,
-			      uint32_t any, uint32_t *found)
+			      uint32_t *found)
 {
 	struct pkt *best = NULL;
 
 	for (uint32_t i = 0; i < w->leaves; i++) {
 		uint32_t off;
-		struct pkt *pkt = next_of_leaf(w, p, i, psn, left, any, &off);
+		struct pkt *pkt = next_of_leaf(w, p, i, psn, left, &off);
 
 		if (!pkt)
 			continue;
@@ -371,25 +371,14 @@ struct pkt *window_put(struct window *w, struct pool *p, enum pool_class c, uint
 	return pkt;
 }
 
-bool window_name(struct window *w, struct pool *p, enum pool_class c, uint32_t psn, uint32_t name)
-{
-	struct pkt *pkt = claim(w, p, c, psn);
-
-	if (pkt) {
-		note(p, pkt, sizeof(*pkt));
-		*pkt = (struct pkt){.flags = PKT_NAMED, .name = name};
-	}
-	return pkt;
-}
-
-struct pkt *window_slot(const struct window *w, struct pool *p, uint32_t psn)
+static struct pkt *slot(const struct window *w, struct pool *p, uint32_t psn)
 {
 	return w->pages ? big_slot(w, p, psn) : small_slot(w, p, psn);
 }
 
 struct pkt *window_get(const struct window *w, struct pool *p, uint32_t psn)
 {
-	struct pkt *pkt = window_slot(w, p, psn);
+	struct pkt *pkt = slot(w, p, psn);
 
 	return pkt && pkt->flags & PKT_USED ? pkt : NULL;
 }
@@ -402,42 +391,14 @@ void window_del(struct window *w, struct pool *p, uint32_t psn)
 		clear(w, p, pkt, psn);
 }
 
-void window_del_named(struct window *w, struct pool *p, uint32_t psn)
-{
-	struct pkt *pkt = window_get(w, p, psn);
-
-	if (pkt) {
-		note(p, pkt, sizeof(*pkt));
-		*pkt = (struct pkt){.flags = PKT_NAMED, .name = pkt->name};
-	}
-}
-
-static struct pkt *next(const struct window *w, struct pool *p, uint32_t psn, uint32_t end,
-			uint32_t any, uint32_t *found)
+struct pkt *window_next(const struct window *w, struct pool *p, uint32_t psn, uint32_t end,
+			uint32_t *found)
 {
 	uint32_t left = (end - psn) & PSN_MASK;
 
 	if (left > WINDOW_SPAN)
 		left = WINDOW_SPAN;
-	return w->pages ? big_next(w, p, psn, left, any, found)
-			: small_next(w, p, psn, left, any, found);
-}
-
-struct pkt *window_next(const struct window *w, struct pool *p, uint32_t psn, uint32_t end,
-			uint32_t *found)
-{
-	return next(w, p, psn, end, PKT_USED, found);
-}
-
-void window_unname(struct window *w, struct pool *p, uint32_t psn, uint32_t end)
-{
-	struct pkt *pkt;
-
-	while (psn != end && (pkt = next(w, p, psn, end, PKT_NAMED, &psn))) {
-		if (!(pkt->flags & PKT_USED))
-			clear(w, p, pkt, psn);
-		psn = psn_add(psn, 1);
-	}
+	return w->pages ? big_next(w, p, psn, left, found) : small_next(w, p, psn, left, found);
 }
 
 uint32_t *window_stamp(const struct window *w, struct pool *p, uint32_t psn)

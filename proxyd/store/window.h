@@ -40,35 +40,26 @@
 #define PKT_LOST     0x20u /* judged lost, to be sent again */
 #define PKT_RETX     0x40u /* sent more than once */
 #define PKT_ACKREQ   0x80u
-/* The name is known under which the packet was sent: @name is that. Without PKT_USED the packet
- * itself is not here (yet), and the descriptor keeps its name only. */
-#define PKT_NAMED    0x100u
 
 /**
  * struct pkt - descriptor of a retained packet, 16 bytes.
  * @loc:   where its bytes are; the frame starts at the Ethernet header
  * @xmit:  time of the latest transmission, us modulo 2^32
- * @name:  before the first transmission, where names matter: what tells the packet from others
  * @span:  PSNs that it consumes (1 but for READ)
  * @flags: PKT_*; PKT_USED must stay set until window_del()
  * @len:   bytes of the frame
  * @tries: OPENER: transmissions, saturating
  * @asked: ACCEPTOR, SINGLE: it asked for an ACK, which the host had not, and not only as a probe
- * @other: ACCEPTOR, before its name is known: another packet with its PSN has come
  */
 struct pkt {
 	pool_loc loc;
-	union {
-		uint32_t xmit;
-		uint32_t name;
-	};
+	uint32_t xmit;
 	uint32_t span : 23;
 	uint32_t flags : 9;
 	uint16_t len;
 	union {
 		uint16_t tries;
 		uint16_t asked;
-		uint16_t other;
 	};
 };
 
@@ -116,20 +107,6 @@ static inline struct pkt *window_follow(const struct window *w, struct pool *p, 
 		return window_get(w, p, psn);
 	return d[1].flags & PKT_USED ? d + 1 : NULL;
 }
-
-/** window_slot - the descriptor at @psn, whether a packet stands there (PKT_USED), only its name is
- * known (PKT_NAMED) or neither; NULL where nothing is near. */
-struct pkt *window_slot(const struct window *w, struct pool *p, uint32_t psn);
-
-/** window_name - the packet that is to come at @psn has the name @name. False when the pool is at
- *  its cap or a packet stands there already. window_put() at this PSN takes the name away. */
-bool window_name(struct window *w, struct pool *p, enum pool_class c, uint32_t psn, uint32_t name);
-
-/** window_del_named - as window_del() of a packet with PKT_NAMED, but its name stays. */
-void window_del_named(struct window *w, struct pool *p, uint32_t psn);
-
-/** window_unname - forget the names of packets that are not here, in [@psn, @end). */
-void window_unname(struct window *w, struct pool *p, uint32_t psn, uint32_t end);
 
 /** window_del - forget the packet at @psn, if there is one (its bytes are the caller's to release).
  *  A descriptor page goes back when its last packet goes, a directory with its last page. */

@@ -29,14 +29,12 @@
 
 #include "wire/icrc.h"
 
-#define ETHERTYPE_IP4  0x0800
-#define ETHERTYPE_IP6  0x86dd
-#define ETHERTYPE_CTAG 0x8100
-#define VLAN_HLEN_     4
-#define IP4_HLEN       20
-#define IP6_HLEN       40
-#define UDP_HLEN       8
-#define IPPROTO_UDP_   17
+#define ETHERTYPE_IP4 0x0800
+#define ETHERTYPE_IP6 0x86dd
+#define IP4_HLEN      20
+#define IP6_HLEN      40
+#define UDP_HLEN      8
+#define IPPROTO_UDP_  17
 
 /* From the UDP header on, the same for both IP versions. @end: where the IP packet ends. */
 static inline enum frame_verdict parse_udp(const uint8_t *data, uint32_t l4, uint32_t end,
@@ -77,7 +75,7 @@ static inline enum frame_verdict parse_udp(const uint8_t *data, uint32_t l4, uin
 	f->dqpn = get_be32(b + 4) & 0xffffff;
 	f->ackreq = b[8] & 0x80;
 	f->psn = get_be32(b + 8) & 0xffffff;
-	f->icrc_right = false;
+	f->seal = f->icrc_right = 0;
 	if (!op->name)
 		return FRAME_UNKNOWN_OPCODE;
 

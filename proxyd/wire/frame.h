@@ -18,6 +18,8 @@
 #define ETH_HLEN_	14
 #define BTH_LEN		12
 #define ICRC_LEN	4
+#define ETHERTYPE_CTAG	0x8100 /* a VLAN tag of VLAN_HLEN_ bytes */
+#define VLAN_HLEN_	4
 #define FRAME_VLAN_NONE 0xffffu
 #define PAYLOAD_MAX	4096 /* the largest path MTU */
 /*
@@ -67,6 +69,7 @@ enum frame_verdict {
  * @src, @dst:   addresses, v4-mapped for IPv4
  * @sport:       UDP source port
  * @icrc_right:  set by whoever has checked the ICRC, so that nobody checks it again
+ * @seal:        what was XORed off the ICRC where the frame came in, 0: nothing
  */
 struct frame {
 	const uint8_t *data;
@@ -77,7 +80,7 @@ struct frame {
 	uint32_t payload_len;
 	const struct opcode_info *op;
 	struct ip_addr src, dst;
-	uint32_t dqpn, psn;
+	uint32_t dqpn, psn, seal;
 	uint16_t vlan, sport, pkey;
 	uint8_t opcode, pad;
 	bool ip6, ackreq, fecn, becn, solicited, migreq, icrc_right;

@@ -21,9 +21,8 @@ bool icrc_ok(const struct frame *f);
 
 /**
  * icrc_copy_ok - copy the whole frame (@f->len bytes) to @dst and tell whether its ICRC is right,
- * reading the payload once. What was checked is what was copied: the verdict holds for the bytes at
- * @dst even if the source is changed meanwhile. @dst: any alignment, 16 is fastest; @f->len bytes
- * of room.
+ * reading the payload once; it is not looked at again where somebody has noted that it is. @dst:
+ * any alignment, 16 is fastest; @f->len bytes of room.
  */
 bool icrc_copy_ok(uint8_t *dst, const struct frame *f);
 

@@ -79,6 +79,15 @@ blind_answers() # ACKs and NAKs of every kind, evenly over the circle
 	done
 }
 
+guess() # a million requests amid the window, whose seals are guessed: no host takes one
+{
+	local at
+
+	at=$(psn_near nxt 100) &&
+	forge wan b a roce --opcode $WRITE_MIDDLE --qpn "${qpn[b]}" --psn "$at" --step 1 --count 1000000 --rate 60000 \
+		--guess-icrc --payload 64
+}
+
 lab_up
 wan_start --delay-ms 25 --rate-mbps 150
 bare "512 blind packets of junk" amid_stream bare-blind 800 blind
@@ -88,6 +97,7 @@ pair_start -g "wan-rate = 140M"
 attack "512 blind packets of junk" amid_stream blind 1500 blind
 attack "2,000 blind packets of junk" amid_stream many 1500 blind_many
 attack "blind ACKs and NAKs" amid_stream answers 1200 blind_answers
+attack "1,000,000 requests with guessed seals" amid_stream guess 5200 guess
 attack "eight packets of junk 5,000 ahead" amid_stream near 1500 ahead 5000
 attack "eight packets of junk 120,000 ahead" amid_stream far 3000 ahead 120000
 attack "eight packets of junk 260,000 ahead" amid_stream farthest 5200 ahead 260000

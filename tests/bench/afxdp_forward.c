@@ -37,10 +37,10 @@ static uint64_t now(void)
 	return (uint64_t)ts.tv_sec * SECOND + (uint64_t)ts.tv_nsec;
 }
 
-static void forward(void *ctx, enum steer_side side, const uint8_t *data, uint32_t len)
+static void forward(void *ctx, enum steer_side side, uint8_t *data, uint32_t len)
 {
 	/* no room: lost and counted (tx_full), as a plain forwarder does */
-	afxdp_tx(ctx, side == STEER_LAN ? STEER_WAN : STEER_LAN, data, len);
+	afxdp_tx(ctx, side == STEER_LAN ? STEER_WAN : STEER_LAN, data, len, 0);
 }
 
 static void report(FILE *out, const struct afxdp_stats *s, const struct afxdp_stats *last,

@@ -28,11 +28,13 @@ static struct template to_far, to_near;
 static uint64_t tx[PORTS], reports;
 static struct report last_report;
 
-static int sink_tx(void *ctx, enum engine_port port, const uint8_t *data, uint32_t len)
+static int sink_tx(void *ctx, enum engine_port port, const uint8_t *data, uint32_t len,
+		   uint32_t seal)
 {
 	(void)ctx;
 	(void)data;
 	(void)len;
+	(void)seal;
 	tx[port]++;
 	return 0;
 }
@@ -93,9 +95,10 @@ static struct engine *start(uint32_t mtu, uint64_t pool, bool undo)
 			 .peer = 0,
 			 .path_mtu = mtu,
 			 .policy = POLICY_EARLY,
-			 .wan_check = true};
+			 .seal = true};
 
 	engine_rules(e, &r, 1, 1000);
+	engine_peer_features(e, 0, PEER_FEATURE_SEAL);
 	engine_peer_event(e, 0, PEER_UP, 1000);
 	return e;
 }
@@ -138,8 +141,6 @@ static void far_report(struct engine *e, uint32_t psn, uint32_t msn, uint32_t se
 		.una_ackable = true,
 		.credit = 0x1f,
 		.room = psn_add(psn, 100000),
-		.names = true,
-		.named = psn,
 	};
 
 	engine_rx_report(e, 0, &r, now);

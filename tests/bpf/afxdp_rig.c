@@ -146,7 +146,7 @@ uint32_t host_recv(enum steer_side side, uint8_t *out)
 	return (uint32_t)n;
 }
 
-void keep(void *ctx, enum steer_side side, const uint8_t *data, uint32_t len)
+void keep(void *ctx, enum steer_side side, uint8_t *data, uint32_t len)
 {
 	struct seen *s = ctx;
 

@@ -59,7 +59,7 @@ struct seen {
 };
 
 /* Receives into a struct seen. */
-void keep(void *ctx, enum steer_side side, const uint8_t *data, uint32_t len);
+void keep(void *ctx, enum steer_side side, uint8_t *data, uint32_t len);
 
 /* Read until @n frames came. */
 uint32_t rx_wait(struct afxdp *x, struct seen *s, uint32_t n);

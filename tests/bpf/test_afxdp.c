@@ -48,7 +48,7 @@ static void lengths(const struct afxdp_config *cfg, bool native, uint32_t longes
 			assert_int_equal(s.len, len[i]);
 			assert_memory_equal(s.data, frame, len[i]);
 
-			assert_int_equal(afxdp_tx(x, other, s.data, s.len), 0);
+			assert_int_equal(afxdp_tx(x, other, s.data, s.len, 0), 0);
 			flush(x);
 			assert_int_equal(host_recv(other, back), len[i]);
 			assert_memory_equal(back, frame, len[i]);
@@ -64,8 +64,8 @@ static void lengths(const struct afxdp_config *cfg, bool native, uint32_t longes
 		assert_int_equal(st.steer[side][STEER_TAKEN], i - passed / 2);
 		assert_int_equal(st.rx_dropped[side] + st.tx_dropped[side] + st.tx_full[side], 0);
 	}
-	assert_int_equal(afxdp_tx(x, STEER_LAN, frame, 13), -EINVAL);
-	assert_int_equal(afxdp_tx(x, STEER_LAN, frame, FRAME_MAX + 1), -EMSGSIZE);
+	assert_int_equal(afxdp_tx(x, STEER_LAN, frame, 13, 0), -EINVAL);
+	assert_int_equal(afxdp_tx(x, STEER_LAN, frame, FRAME_MAX + 1, 0), -EMSGSIZE);
 	afxdp_close(x);
 }
 
@@ -146,12 +146,12 @@ struct bounce {
 	uint32_t n;
 };
 
-static void bounce(void *ctx, enum steer_side side, const uint8_t *data, uint32_t len)
+static void bounce(void *ctx, enum steer_side side, uint8_t *data, uint32_t len)
 {
 	struct bounce *b = ctx;
 
 	b->n++;
-	while (afxdp_tx(b->x, side, data, len) == -EAGAIN)
+	while (afxdp_tx(b->x, side, data, len, 0) == -EAGAIN)
 		afxdp_flush(b->x);
 }
 
@@ -207,10 +207,10 @@ static void full(void **state)
 
 	(void)state;
 	for (round = 1; round <= 3; round++) {
-		for (n = 0; afxdp_tx(x, STEER_WAN, frame, len) == 0; n++)
+		for (n = 0; afxdp_tx(x, STEER_WAN, frame, len, 0) == 0; n++)
 			assert_true(n < 100000);
 		assert_int_equal(n, 512); /* a quarter of the chunks */
-		assert_int_equal(afxdp_tx(x, STEER_LAN, frame, len),
+		assert_int_equal(afxdp_tx(x, STEER_LAN, frame, len, 0),
 				 0); /* the other port has room */
 		flush(x);
 		for (i = 0; i < n; i++)
@@ -263,7 +263,7 @@ static void refused(void **state)
 	(void)state;
 	sh("ip link set host2 down");
 	for (i = 0; i < 100; i++)
-		assert_int_equal(afxdp_tx(x, STEER_WAN, frame, len), 0);
+		assert_int_equal(afxdp_tx(x, STEER_WAN, frame, len, 0), 0);
 	flush(x);
 	afxdp_stats(x, &st);
 	assert_int_equal(st.tx_dropped[STEER_WAN], 100);
@@ -273,7 +273,7 @@ static void refused(void **state)
 
 	sh("ip link set wan0 down");
 	assert_int_equal(afxdp_check(x), -ENETDOWN);
-	assert_int_equal(afxdp_tx(x, STEER_WAN, frame, len), 0);
+	assert_int_equal(afxdp_tx(x, STEER_WAN, frame, len, 0), 0);
 	assert_true(afxdp_flush(x));
 	sh("ip link set wan0 up");
 	assert_int_equal(check(x, 0), 0);
@@ -282,7 +282,7 @@ static void refused(void **state)
 
 	sh("ip link del wan0 && ip link add wan0 type veth peer name host2 && ip link set wan0 up");
 	assert_int_equal(afxdp_check(x), -ENODEV); /* same name, another interface */
-	assert_int_equal(afxdp_tx(x, STEER_WAN, frame, len), 0);
+	assert_int_equal(afxdp_tx(x, STEER_WAN, frame, len, 0), 0);
 	afxdp_flush(x);
 	afxdp_rx(x, 64, keep, &(struct seen){0});
 	afxdp_stats(x, &st);

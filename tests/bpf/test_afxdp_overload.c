@@ -38,7 +38,7 @@ struct order {
 	bool forward;
 };
 
-static void in_order(void *ctx, enum steer_side side, const uint8_t *data, uint32_t len)
+static void in_order(void *ctx, enum steer_side side, uint8_t *data, uint32_t len)
 {
 	struct order *o = ctx;
 	uint8_t frame[BUF];
@@ -52,7 +52,7 @@ static void in_order(void *ctx, enum steer_side side, const uint8_t *data, uint3
 	assert_memory_equal(data, frame, len);
 	o->next = seq + 1;
 	o->n++;
-	while (o->forward && afxdp_tx(o->x, STEER_WAN, data, len) == -EAGAIN)
+	while (o->forward && afxdp_tx(o->x, STEER_WAN, data, len, 0) == -EAGAIN)
 		afxdp_flush(o->x);
 }
 

@@ -281,7 +281,8 @@ void traffic_open(unsigned int conn, bool fresh, bool resume, int8_t off)
 			   .start_msn = z.msn[conn][1],
 			   .path_mtu = mtu_of(conn, 1),
 			   .resume = resume,
-			   .names = z.setup[1] & SETUP_CHECKED};
+			   .sealed = z.setup[1] & SETUP_CHECKED,
+			   .seal_key = {1, conn}};
 
 	z.peer_gen[conn] += fresh;
 	r.gen = z.peer_gen[conn];
@@ -302,7 +303,7 @@ void rec_report(struct input *in, unsigned int conn)
 	const struct flow *fl = conn_flow(conn, 0);
 	uint32_t msn, una_msn, i, room;
 	struct report r = {.type = (uint8_t)(1 + type % 8), .credit = 0x1f};
-	unsigned int host = r.type == REPORT_RESP || r.type == REPORT_NAMES;
+	unsigned int host = r.type == REPORT_RESP;
 	uint8_t x;
 
 	r.cum = mark_of(conn, host, next8(in), &msn);
@@ -336,18 +337,7 @@ void rec_report(struct input *in, unsigned int conn)
 		r.latest = r.una;
 		r.depth = x;
 	}
-	if (r.type == REPORT_NAMES) {
-		/* of packets that nobody has sent; what comes is named by watch_feed() */
-		r.nnames = (uint8_t)(1 + room % REPORT_NAMED);
-		if (psn_diff(r.hi, r.cum) < r.nnames)
-			r.hi = psn_add(r.cum, r.nnames);
-		for (i = 0; i < r.nnames; i++)
-			r.name[i] = x + i;
-		watch_report(&r);
-		return;
-	}
-	r.names = z.setup[1] & SETUP_CHECKED && !(bits & 0x20);
-	r.named = r.names ? r.hi : 0;
+	r.bypassed = x == 7;
 	if (psn_before(r.cum, r.una) && (bits & 2))
 		r.una = r.cum;
 	if (psn_before(r.hi, r.cum))
@@ -365,10 +355,6 @@ void rec_report(struct input *in, unsigned int conn)
 		     i < room && r.nholes < REPORT_HOLES && i * 2 < psn_diff(r.hi, r.cum) + 0u; i++)
 			r.hole[r.nholes++] = (struct psn_range){psn_add(r.cum, i * 2),
 								psn_add(r.cum, i * 2 + 1)};
-	if (r.names && r.nholes) {
-		r.named = r.hi;
-		r.unnamed[r.nunnamed++] = r.hole[0];
-	}
 	watch_report(&r);
 }
 

@@ -4,6 +4,7 @@
 #include <xxhash.h>
 
 #include "peer/proto.h"
+#include "tests/lab/model/sealed.h"
 #include "tests/fuzz/engine_fuzz.h"
 #include "wire/icrc.h"
 
@@ -95,12 +96,12 @@ static void say_done(uint32_t i, uint32_t psn, bool ack)
 	z.has_top[i] = true;
 }
 
-static int on_tx(void *ctx, enum engine_port port, const uint8_t *data, uint32_t len)
+static int on_tx(void *ctx, enum engine_port port, const uint8_t *data, uint32_t len, uint32_t seal)
 {
 	struct frame f;
 	struct kept *k;
 
-	(void)ctx;
+	(void)ctx, (void)seal;
 	NEED(port < PORTS && len);
 	if (z.full[port])
 		return -11;
@@ -274,26 +275,13 @@ static void note_request(const uint8_t *data, uint32_t len)
 		remember(hash_psn(flow_index(z.e, fl), f.psn));
 }
 
-/* What the opener has sent it names: most of what comes from its side. */
-static void name_it(enum engine_port port, const uint8_t *data, uint32_t len)
+/* What comes over the WAN the peer has sealed: most of it. */
+static void seal_it(enum engine_port port, uint8_t *data, uint32_t len)
 {
-	struct report r = {.type = REPORT_NAMES, .nnames = 1};
-	struct flow *fl;
 	struct frame f;
 
-	if (port != PORT_WAN || frame_parse(data, len, &f) != FRAME_OK ||
-	    !(f.op->flags & OPF_REQUEST) || data[f.icrc] % 4 == 0)
-		return;
-	r.key = (struct flow_key){.src = f.src, .dst = f.dst, .dqpn = f.dqpn, .vlan = f.vlan};
-	fl = watched_flow(&r.key);
-	if (!fl || fl->lane.role != ROLE_ACCEPTOR || !fl->lane.check)
-		return;
-	r.lane = fl->lane.peer_lane;
-	r.gen = fl->lane.gen;
-	r.cum = f.psn;
-	r.hi = psn_add(f.psn, frame_span(&f, fl->path_mtu ? fl->path_mtu : 4096));
-	r.name[0] = get_be32(data + f.icrc);
-	watch_report(&r);
+	if (port == PORT_WAN && frame_parse(data, len, &f) == FRAME_OK && data[f.icrc] % 4)
+		sealed_by_peer(z.e, data, len);
 }
 
 void watch_feed(enum engine_port port, const uint8_t *data, uint32_t len)
@@ -302,7 +290,6 @@ void watch_feed(enum engine_port port, const uint8_t *data, uint32_t len)
 
 	if (z.inputs++ >= INPUTS_MAX || !len || len > FRAME_MAX + 64)
 		return;
-	name_it(port, data, len);
 	d = block_of(data, len);
 	if (data < z.in[0].data || data >= (uint8_t *)(z.in + KEPT)) {
 		struct kept *k = &z.in[z.nin++ % KEPT];
@@ -313,6 +300,7 @@ void watch_feed(enum engine_port port, const uint8_t *data, uint32_t len)
 	}
 	watch_before();
 	note_frame(d, len);
+	seal_it(port, d, len);
 	z.cur = d;
 	z.cur_len = len;
 	z.cur_port = port;

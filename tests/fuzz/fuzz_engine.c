@@ -56,7 +56,7 @@ static void set_rules(uint8_t which)
 	r[0].policy = (z.setup[0] >> 1 & 3) % POLICIES;
 	r[0].path_mtu = mtu[z.setup[0] >> 3 & 3];
 	r[0].prefetch = reads_ahead();
-	r[0].wan_check = z.setup[1] & SETUP_CHECKED;
+	r[0].seal = z.setup[1] & SETUP_CHECKED;
 	r[0].learn = LEARN_CM | LEARN_PSN;
 	if (z.setup[1] & SETUP_NO_CM)
 		r[0].learn = LEARN_PSN;

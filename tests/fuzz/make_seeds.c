@@ -248,9 +248,9 @@ static struct {
 	size_t last; /* the latest record of a call at this time, 0: none */
 } tape;
 
-void __real_engine_rx(struct engine *e, enum engine_port port, const uint8_t *data, uint32_t len,
+void __real_engine_rx(struct engine *e, enum engine_port port, uint8_t *data, uint32_t len,
 		      uint64_t now_ns);
-void __wrap_engine_rx(struct engine *e, enum engine_port port, const uint8_t *data, uint32_t len,
+void __wrap_engine_rx(struct engine *e, enum engine_port port, uint8_t *data, uint32_t len,
 		      uint64_t now_ns);
 void __real_engine_rx_report(struct engine *e, unsigned int peer, const struct report *r,
 			     uint64_t now_ns);
@@ -272,7 +272,7 @@ static void at(uint64_t now)
 	tape.last = seed_len;
 }
 
-void __wrap_engine_rx(struct engine *e, enum engine_port port, const uint8_t *data, uint32_t len,
+void __wrap_engine_rx(struct engine *e, enum engine_port port, uint8_t *data, uint32_t len,
 		      uint64_t now_ns)
 {
 	if (taped(e)) {
@@ -298,8 +298,7 @@ void __wrap_engine_rx_report(struct engine *e, unsigned int peer, const struct r
 	int n = proto_put_report(buf, sizeof(buf), r);
 
 	if (taped(e) && n > 0) {
-		bool opens = r->type == REPORT_OPEN || r->type == REPORT_NAMES ||
-			     (r->type == REPORT_CLOSE && r->by_opener);
+		bool opens = r->type == REPORT_OPEN || (r->type == REPORT_CLOSE && r->by_opener);
 
 		at(now_ns);
 		add8(REC_REPORT_RAW | (opens ? REC_FAR : 0) | REC_QUIET);

@@ -39,7 +39,7 @@ static struct {
 	struct ip_addr from, to;
 	uint8_t from_mac[6], to_mac[6];
 	uint64_t count, rate, seed, qpns, hosts;
-	bool bad_icrc, random_psn, ackreq;
+	bool bad_icrc, guess_icrc, random_psn, ackreq;
 	/* roce */
 	uint32_t opcode, qpn, psn, step, payload, fill, syndrome, msn, va, rkey, length;
 	/* cm */
@@ -74,6 +74,7 @@ static const char help[] =
 	"and --to\n"
 	"roce and cm:\n"
 	"  --bad-icrc                  the ICRC is wrong by one bit\n"
+	"  --guess-icrc                it is combined with 32 random bits: a seal, guessed\n"
 	"roce:\n"
 	"  --opcode N (4: SEND ONLY)   17: ACK, 129: CNP; any other of 256, with or without a row\n"
 	"  --qpn N (0)                 destination   --qpns N (1): drawn among N of them, each "
@@ -107,6 +108,7 @@ enum option_id {
 	O_SEED,
 	O_HOSTS,
 	O_BAD_ICRC,
+	O_GUESS_ICRC,
 	O_OPCODE,
 	O_QPN,
 	O_QPNS,
@@ -144,6 +146,7 @@ static const struct option longs[] = {
 	{"seed", 1, NULL, O_SEED},
 	{"hosts", 1, NULL, O_HOSTS},
 	{"bad-icrc", 0, NULL, O_BAD_ICRC},
+	{"guess-icrc", 0, NULL, O_GUESS_ICRC},
 	{"opcode", 1, NULL, O_OPCODE},
 	{"qpn", 1, NULL, O_QPN},
 	{"qpns", 1, NULL, O_QPNS},
@@ -269,6 +272,9 @@ static uint32_t next_frame(uint8_t *out, uint64_t number)
 		len = roce_frame(out, number);
 	if (opt.bad_icrc)
 		out[len - 1] ^= 1;
+	if (opt.guess_icrc)
+		put_le32(out + len - ICRC_LEN,
+			 get_le32(out + len - ICRC_LEN) ^ (uint32_t)prng_next(&prng));
 	return len;
 }
 
@@ -460,6 +466,7 @@ static void take(enum option_id id, const char *name, const char *arg)
 	uint32_t *where = plain(id, &max);
 
 	opt.bad_icrc |= id == O_BAD_ICRC;
+	opt.guess_icrc |= id == O_GUESS_ICRC;
 	opt.random_psn |= id == O_RANDOM_PSN;
 	opt.ackreq |= id == O_ACKREQ;
 	if (where) {

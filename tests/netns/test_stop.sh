@@ -12,10 +12,9 @@ HOST=(--size 64K --depth 16 --mtu 4096 --timeout-exp 14 --retry 7 --region 8M)
 # A busy machine may take longer over what is owed than the 10 s that are usual.
 GLOBAL=(-g "wan-rate = 760M" -g "drain-timeout = 50s")
 # Counters of what was dropped. Not rx-dropped: a daemon that a busy machine lets wait misses frames, and these are repaired
-# like those that a link loses. Nor wan-unnamed: of two copies of a request that come before a name does, one is dropped,
-# and a host that missed a frame for that reason sends copies, just when the peer ends and names no more.
-DROPS='["no-room", "foreign-requests", "order-dropped", "fault-dropped", "bad-icrc", "out-of-window", "wan-forged",
-	"tx-full", "tx-dropped", "faults", "lost-packets"]'
+# like those that a link loses.
+DROPS='["no-room", "foreign-requests", "order-dropped", "fault-dropped", "bad-icrc", "out-of-window", "unsealed",
+	"seal-wrong", "tx-full", "tx-dropped", "faults", "lost-packets"]'
 
 state_is() # SITE STATE: of the latest connection
 {

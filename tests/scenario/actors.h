@@ -14,12 +14,14 @@ struct world;
 struct world_qp;
 
 /* Why a world that went wrong is not judged. Each takes a forger, or a number that was used again
- * without the connection manager; but for hosts that are bare in one direction. */
+ * without the connection manager; but for hosts that are bare in one direction, or whose packets
+ * meet no appliance. */
 enum excuse {
 	EXCUSE_NONE,
 	EXCUSE_LUCK,	/* the forger was so lucky that a bare host would have been taken in */
 	EXCUSE_BARE,	/* with the same forger the same hosts do no better without appliances */
 	EXCUSE_REUSE,	/* a number was used again in silence while its former owner's was kept */
+	EXCUSE_PATH,	/* packets missed both appliances, which number them */
 	EXCUSE_CIRCLES, /* packets turn in circles where one direction is bare (single mode) */
 	EXCUSES,
 };

@@ -104,7 +104,7 @@ void film_world(const struct film_kind *k, uint64_t seed, struct recorded *r)
 	c.wan.corrupt = k->corrupt;
 	c.lan.loss = k->lan_loss;
 	c.policy = k->policy;
-	c.wan_unchecked = k->unchecked;
+	c.unsealed = k->unchecked;
 	c.single = k->single;
 	c.appliance[0] = !k->bare;
 	c.appliance[1] = !k->bare && !k->single;

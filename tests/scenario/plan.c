@@ -157,7 +157,7 @@ static const char *const incident_names[INCIDENTS] = {
 	[INC_RESTART] = "restart",     [INC_RNR_STORM] = "rnr-storm",
 	[INC_FATAL] = "fatal",	       [INC_CLOCK] = "clock",
 	[INC_REUSE] = "reuse",	       [INC_HOST_SILENT] = "host-silent",
-	[INC_STILL] = "still",
+	[INC_STILL] = "still",	       [INC_PATH] = "path",
 };
 
 static void print_fields(const struct field *f, const void *of, FILE *out)

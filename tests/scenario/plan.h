@@ -37,6 +37,7 @@ enum incident {
 	INC_REUSE,	  /* the same QPNs again: another incarnation */
 	INC_HOST_SILENT,  /* a host's LAN is cut for a while */
 	INC_STILL,	  /* an appliance stands still; drawn by plan_still() */
+	INC_PATH,	  /* packets miss an appliance, or both; drawn by plan_paths() */
 	INCIDENTS,
 };
 
@@ -70,7 +71,9 @@ struct plan_qp {
  * @at:       when so many thousandths of all work are done
  * @for_ms:   how long, where that has a meaning
  * @side, @qp: whom it concerns
- * @arg:      rate in Mbit/s, loss in millionths, syndrome and so on; of a restart: 1: nobody knows
+ * @arg:      rate in Mbit/s, loss in millionths, syndrome and so on; of a path: what packets from
+ *            @side miss, the first appliance on their way (1), the second (2), and those from the
+ *            other side (4, 8); of a restart: 1: nobody knows
  *            any more whose requests the engine numbered
  */
 struct plan_incident {
@@ -95,7 +98,7 @@ struct plan {
  */
 struct plan_result {
 	const char *violation;
-	uint64_t packets, frames, acked, forged, reused;
+	uint64_t packets, frames, acked, forged, reused, paths;
 	enum excuse excuse;
 	uint64_t now;
 };
@@ -109,6 +112,9 @@ void plan_attack(struct plan *p);
 
 /** plan_still - in some worlds an appliance stands still. Drawn apart from the rest. */
 void plan_still(struct plan *p);
+
+/** plan_paths - the same world, in which packets take another way for a while, some times. */
+void plan_paths(struct plan *p);
 
 /** plan_link - the same world with a link that is shared, or whose rate is told wrong. */
 void plan_link(struct plan *p);

@@ -181,3 +181,27 @@ void plan_attack(struct plan *p)
 	attack_silent(p);
 	attack_probed(p);
 }
+
+void plan_paths(struct plan *p)
+{
+	struct prng r;
+
+	prng_init(&r, splitmix64(p->seed ^ 0x9a7451));
+	if (p->single)
+		return; /* worlds-open/path-single.world */
+	for (uint32_t n = between(&r, 1, 4); n && p->nincidents < PLAN_INCIDENTS; n--) {
+		struct plan_incident *i = &p->incident[p->nincidents++];
+
+		*i = (struct plan_incident){
+			.what = INC_PATH,
+			.at = prng_hit(&r, 0.3) ? between(&r, 0, 20) : between(&r, 20, 950),
+			/* the NICs that give up do so after 536 ms of silence */
+			.for_ms = between(&r, 1, 1u << between(&r, 1, p->qp[0].strict ? 8 : 11)),
+			.side = prng_below(&r, 2),
+			.arg = between(&r, 1, 15)};
+		/* where appliances number, what misses both is hardly judged */
+		if ((p->announce || p->prefetch || p->atomic == ATOMIC_PREFETCH) &&
+		    prng_hit(&r, 0.9))
+			i->arg &= (i->arg & 3) == 3 ? 13 : 15, i->arg &= i->arg >> 2 == 3 ? 7 : 15;
+	}
+}

@@ -143,11 +143,6 @@ static void damage_near(struct scene *s)
 	s->near->shot[film_find(s->near, s->near_mid, DATA)].data[80] ^= 1;
 }
 
-static void damage_wan(struct scene *s)
-{
-	s->far_wan->shot[film_find(s->far_wan, s->far_wan->n / 2, DATA)].data[80] ^= 1;
-}
-
 static void damage_far(struct scene *s)
 {
 	s->far->shot[film_find(s->far, s->far_mid, ACK)].data[50] ^= 1;
@@ -256,7 +251,6 @@ const struct plant plants[] = {
 	{"a request again after its ACK", a_request_after_its_ack, RULE_DOUBLE, false, true},
 	{"a READ again after its answer", a_read_after_its_answer, RULE_DOUBLE, false, true},
 	{"a damaged request on the near LAN", damage_near, RULE_ICRC, true, true},
-	{"a damaged request on the WAN", damage_wan, RULE_ICRC, false, true},
 	{"a damaged ACK on the far LAN", damage_far, RULE_ICRC, false, true},
 	{"a missing READ response", an_answer_is_missing, RULE_READ, true, true},
 	{"a READ response out of place", an_answer_is_short, RULE_READ, true, true},

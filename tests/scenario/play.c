@@ -54,7 +54,8 @@ static void world_of(const struct plan *p, struct world_config *c)
 	c->single = p->single;
 	c->policy = p->policy;
 	c->atomic = (enum atomic_mode)p->atomic;
-	c->wan_unchecked = p->unchecked;
+	/* where appliances number, nothing is taken without a seal */
+	c->unsealed = p->unchecked && !p->prefetch && !p->announce && p->atomic != ATOMIC_PREFETCH;
 	c->prefetch = p->prefetch;
 	c->announce = c->storage = p->announce;
 	c->prefetch_max_age_ns = p->read_age_ms * MS;
@@ -307,6 +308,22 @@ static void one_fails(struct play *x, uint32_t qp)
 		x->may_fail[n] |= n == qp || x->p->actors.order;
 }
 
+/* Packets take another way. Where both appliances are missed and one of them numbers, hosts may
+ * hear what was meant for others, and their queue pairs may fail: but not in silence. */
+static void take_path(struct play *x, const struct plan_incident *i)
+{
+	struct world *w = x->w;
+
+	w->miss[i->side] = i->arg & 3;
+	w->miss[!i->side] = i->arg >> 2 & 3;
+	w->path_used = false;
+	if (!x->p->announce && !world_renumbers(w))
+		return;
+	if (w->miss[0] == (MISS_FIRST | MISS_SECOND) || w->miss[1] == (MISS_FIRST | MISS_SECOND))
+		for (uint32_t n = 0; n < w->nqps; n++)
+			one_fails(x, n);
+}
+
 /* Returns whether it lasts. */
 static bool begin(struct play *x, const struct plan_incident *i)
 {
@@ -375,6 +392,9 @@ static bool begin(struct play *x, const struct plan_incident *i)
 		return true;
 	case INC_STILL:
 		return world_stand_still(w, (int)i->side);
+	case INC_PATH:
+		take_path(x, i);
+		return true;
 	case INC_REUSE:
 		x->left_off[0] = rc_qp_una(q->side[0].qp);
 		x->left_off[1] = rc_qp_una(q->side[1].qp);
@@ -438,6 +458,9 @@ static void end(struct play *x, const struct plan_incident *i)
 		break;
 	case INC_STILL:
 		world_go_on(w, (int)i->side);
+		break;
+	case INC_PATH:
+		w->miss[0] = w->miss[1] = 0;
 		break;
 	case INC_HOST_SILENT:
 		world_forger_silent(x->w, (int)i->side);
@@ -611,6 +634,8 @@ static const char *judge(struct play *x, bool done)
 		bad = "something waits for ever";
 	if (bad && x->p->single && w->frames - w->frames_at > w->cfg.frames_max)
 		w->excuse = EXCUSE_CIRCLES;
+	if (bad && w->missed_both && (x->p->announce || world_renumbers(w)))
+		w->excuse = EXCUSE_PATH;
 	return bad;
 }
 
@@ -663,6 +688,7 @@ void plan_run(const struct plan *p, struct plan_result *r, FILE *dump, FILE *tra
 				  .packets = x.w->packets,
 				  .forged = x.w->forged,
 				  .reused = x.w->reused,
+				  .paths = x.w->paths,
 				  .excuse = x.w->excuse,
 				  .frames = x.w->frames,
 				  .now = x.w->now};

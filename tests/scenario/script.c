@@ -15,7 +15,7 @@ const char *const event_names[EVENTS] = {
 	[EVENT_REFUSED] = "refused",	 [EVENT_CLOSED] = "closed",
 	[EVENT_FAULT] = "fault",	 [EVENT_INCARNATION] = "incarnation",
 	[EVENT_ANNOUNCE] = "announce",	 [EVENT_CROWDED] = "crowded",
-	[EVENT_ABANDONED] = "abandoned",
+	[EVENT_ABANDONED] = "abandoned", [EVENT_BYPASS] = "path-bypass",
 };
 
 const struct script_world *script_world(const struct script *s)
@@ -262,8 +262,8 @@ static void head_line(struct script *s, struct tokens *t)
 		s->rule.learn |= LEARN_IMMEDIATE;
 	} else if (token_is(t, "order")) {
 		s->rule.order = true;
-	} else if (token_is(t, "wan-unchecked")) {
-		s->rule.wan_check = false;
+	} else if (token_is(t, "unsealed")) {
+		s->rule.seal = false;
 	} else if (token_is(t, "answers")) {
 		s->answers[token_choice(s, t, port_names, PORTS, "port")] = true;
 	} else if (token_is(t, "disputes")) {
@@ -513,7 +513,8 @@ bool script_run(const char *name, const char *text, const struct script_world *w
 	s->mtu = 1024;
 	s->start = START_HELD;
 	s->rule = rig_rule(0, POLICY_EARLY, s->mtu);
-	s->rule.wan_check = true;
+	s->rule.seal = true;
+	s->features = PEER_FEATURE_SEAL;
 	s->cfg = small;
 	if (!setjmp(s->env)) {
 		run_text(s, text);

@@ -8,12 +8,13 @@
  * is allowed. So the order of lines within one moment matters per port only, and nothing can be
  * sent unseen.
  */
+#include "tests/lab/model/sealed.h"
 #include "tests/scenario/script_run.h"
 #include "wire/cm.h"
 
 bool script_allows(const struct script *s, const char *port, const char *name)
 {
-	if (!strcmp(name, "PROGRESS") || !strcmp(name, "ANSWERS") || !strcmp(name, "NAMES"))
+	if (!strcmp(name, "PROGRESS") || !strcmp(name, "ANSWERS"))
 		return true; /* each tells the whole truth once more */
 	for (unsigned int i = 0; i < s->nallow; i++)
 		if (!strcmp(s->allow[i].port, port) && !strcmp(s->allow[i].name, name))
@@ -90,9 +91,8 @@ void script_after(struct script *s)
 	}
 	/* of the reports that nobody must expect, the newest are enough */
 	for (unsigned int i = 0; r->nrep > RIG_REPORTS / 2 && i < r->nrep; i++) {
-		if (i < RIG_REPORTS / 4 &&
-		    (s->rep_taken[i] || r->rep[i].type == REPORT_PROGRESS ||
-		     r->rep[i].type == REPORT_RESP || r->rep[i].type == REPORT_NAMES))
+		if (i < RIG_REPORTS / 4 && (s->rep_taken[i] || r->rep[i].type == REPORT_PROGRESS ||
+					    r->rep[i].type == REPORT_RESP))
 			continue;
 		r->rep[keep] = r->rep[i];
 		s->rep_when[keep] = s->rep_when[i];
@@ -177,40 +177,6 @@ static const struct packet *find_sent(const struct script *s, enum engine_port f
 	return NULL;
 }
 
-/* The true opener names what it sends: the frame @data, when it comes from the WAN. */
-static void name_it(struct script *s, const uint8_t *data, uint32_t len)
-{
-	struct report r = {.type = REPORT_NAMES,
-			   .lane = s->open.lane,
-			   .gen = s->open.gen,
-			   .key = s->open.key,
-			   .nnames = 1};
-	struct frame f;
-
-	if (frame_parse(data, len, &f) != FRAME_OK ||
-	    (f.op->flags & (OPF_RC | OPF_REQUEST)) != (OPF_RC | OPF_REQUEST))
-		return;
-	r.cum = f.psn;
-	r.hi = psn_add(f.psn, frame_span(&f, s->mtu));
-	r.name[0] = get_be32(data + len - ICRC_LEN);
-	engine_rx_report(s->r->e, 0, &r, s->r->now);
-}
-
-/* "NAMES SEND_ONLY psn 3..5": the opener names these packets, whether they were sent or not. */
-static void line_names(struct script *s, struct tokens *t)
-{
-	struct packet p;
-
-	packet_parse(s, t, &p, false);
-	for (uint32_t i = 0; i <= (uint32_t)(p.psn.to - p.psn.from); i++) {
-		uint8_t frame[FRAME_MAX];
-
-		name_it(s, frame, packet_build(s, &p, i, PORT_WAN, frame));
-	}
-	script_after(s);
-	script_tick(s);
-}
-
 void line_inject(struct script *s, enum engine_port from, struct tokens *t)
 {
 	struct packet p;
@@ -222,8 +188,8 @@ void line_inject(struct script *s, enum engine_port from, struct tokens *t)
 		uint8_t frame[FRAME_MAX];
 		uint32_t len = packet_build(s, &p, i, from, frame);
 
-		if (from == PORT_WAN && s->responder && !p.unnamed && !s->single)
-			name_it(s, frame, len);
+		if (from == PORT_WAN && !p.native)
+			sealed_by_peer(s->r->e, frame, len);
 		engine_rx(s->r->e, from, frame, len, s->r->now);
 		script_after(s);
 		if (!p.batch)
@@ -327,10 +293,6 @@ void line_report(struct script *s, struct tokens *t)
 	struct report r = progress ? s->progress : (struct report){0};
 	uint32_t set;
 
-	if (type == REPORT_NAMES) {
-		line_names(s, t);
-		return;
-	}
 	r.type = (uint8_t)type;
 	r.lane = s->open.lane;
 	r.gen = s->open.gen;
@@ -341,16 +303,13 @@ void line_report(struct script *s, struct tokens *t)
 	}
 	r.by_opener = s->responder;
 	r.hi = r.room = PSN_NONE;
-	r.nholes = r.nagain = r.nunnamed = 0;
-	r.named = PSN_NONE;
-	r.names = s->rule.wan_check && type != REPORT_RESP;
+	r.nholes = r.nagain = 0;
+	r.sealed = s->rule.seal && type == REPORT_OPEN;
 	r.refusal = r.reason = 0;
 	r.una_ackable = true;
 	set = report_parse(s, t, &r);
 	if (r.hi == PSN_NONE)
 		r.hi = r.cum;
-	if (r.named == PSN_NONE)
-		r.named = r.hi;
 	if (r.room == PSN_NONE)
 		r.room = psn_add(r.cum, 10000);
 	r.seq = s->progress.seq + 1;

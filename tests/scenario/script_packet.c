@@ -188,8 +188,8 @@ void packet_parse(struct script *s, struct tokens *t, struct packet *p, bool exp
 			p->no_credits = true;
 		} else if (token_is(t, "batch")) {
 			p->batch = true;
-		} else if (token_is(t, "unnamed")) {
-			p->unnamed = true;
+		} else if (token_is(t, "native")) {
+			p->native = true;
 			continue;
 		} else {
 			script_fail(s, "a packet has no \"%s\"", t->word[t->at]);

@@ -8,7 +8,7 @@
 #include "tests/scenario/script_priv.h"
 
 const char *const report_names[REPORT_KINDS] = {"?",	 "OPEN",    "ACCEPT", "REFUSE", "PROGRESS",
-						"CLOSE", "ANSWERS", "METER",  "NAMES"};
+						"CLOSE", "ANSWERS", "METER",  "?"};
 
 const char *report_name(uint8_t type)
 {
@@ -35,8 +35,7 @@ enum {
 	IS_AGAIN,
 	IS_LATEST,
 	IS_DEPTH,
-	IS_NAMED,
-	IS_UNNAMED,
+	IS_BYPASSED,
 };
 
 int lane_reason_by_name(struct script *s, const char *name)
@@ -128,14 +127,9 @@ uint32_t report_parse(struct script *s, struct tokens *t, struct report *r)
 		} else if (token_is(t, "missing")) {
 			r->nholes = ranges(s, t, "missing", r->hole, REPORT_HOLES);
 			set |= 1u << IS_MISSING;
-		} else if (token_is(t, "named")) {
-			r->named = psn_of(s, t, "named");
-			set |= 1u << IS_NAMED;
-		} else if (token_is(t, "unnamed")) {
-			r->nunnamed = ranges(s, t, "unnamed", r->unnamed, REPORT_UNNAMED);
-			set |= 1u << IS_UNNAMED;
-		} else if (token_is(t, "nameless")) {
-			r->names = false;
+		} else if (token_is(t, "bypassed")) {
+			r->bypassed = true;
+			set |= 1u << IS_BYPASSED;
 		} else if (token_is(t, "again")) {
 			again(s, t, r);
 			set |= 1u << IS_AGAIN;
@@ -201,11 +195,9 @@ bool report_matches(const struct report *g, const struct report *w, uint32_t set
 		 DIFFERS(IS_MTU, path_mtu) || DIFFERS(IS_POLICY, policy) ||
 		 DIFFERS(IS_ACKABLE, una_ackable) || DIFFERS(IS_RESUME, resume) ||
 		 DIFFERS(IS_QP, lqpn) || DIFFERS(IS_LATEST, latest) || DIFFERS(IS_DEPTH, depth) ||
-		 ((set & (1u << IS_MSN)) && gmsn != wmsn) || DIFFERS(IS_NAMED, named) ||
+		 ((set & (1u << IS_MSN)) && gmsn != wmsn) || DIFFERS(IS_BYPASSED, bypassed) ||
 		 ((set & (1u << IS_MISSING)) &&
 		  !same_ranges(g->hole, g->nholes, w->hole, w->nholes)) ||
-		 ((set & (1u << IS_UNNAMED)) &&
-		  !same_ranges(g->unnamed, g->nunnamed, w->unnamed, w->nunnamed)) ||
 		 ((set & (1u << IS_AGAIN)) && !same_again(g, w)));
 #undef DIFFERS
 }
@@ -233,15 +225,10 @@ void report_describe(struct script *s, const struct report *r, char *out, size_t
 		MORE(" cum %d hi %d room %d una %d msn %d credit 0x%x%s", REL(r->cum), REL(r->hi),
 		     REL(r->room), REL(r->una), psn_diff(r->una_msn, w->msn_base), r->credit,
 		     r->una_ackable ? "" : " after-read");
-	if (r->type == REPORT_NAMES)
-		MORE(" cum %d hi %d (%u)", REL(r->cum), REL(r->hi), r->nnames);
 	if (r->type != REPORT_PROGRESS && r->type != REPORT_RESP)
 		return;
-	if (r->names)
-		MORE(" named %d", REL(r->named));
-	for (int i = 0; i < r->nunnamed; i++)
-		MORE("%s%d..%d", i ? "," : " unnamed ", REL(r->unnamed[i].from),
-		     REL(r->unnamed[i].end) - 1);
+	if (r->bypassed)
+		MORE(" bypassed");
 	for (int i = 0; i < r->nholes; i++)
 		MORE("%s%d..%d", i ? "," : " missing ", REL(r->hole[i].from),
 		     REL(r->hole[i].end) - 1);

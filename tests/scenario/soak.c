@@ -3,7 +3,7 @@
  * Random worlds, one seed each, until the time is up or the packets are done: `make soak`.
  *
  *	soak [--seconds N] [--packets N] [--seed N] [--runs N] [--jobs N] [--prefetch] [--announce]
- *	     [--attack | --calm] [--verbose] [--no-shrink] [--first]
+ *	     [--attack | --calm] [--paths] [--verbose] [--no-shrink] [--first]
  *	soak --script FILE [--verbose] [--trace] [--smaller]
  *
  * Which worlds there are follows from --seed alone; each follows from its own seed (plan.c) or from
@@ -15,6 +15,7 @@
  * is made smaller any more, and a world that has not ended is named, and counted as unfinished.
  *
  * --announce: of storage initiators and targets, with announce = auto.
+ * --paths: in which packets take another way past one appliance or both (INC_PATH).
  * --attack: with those who mean it ill, and network cards of all kinds (actors.h). Without it three
  * worlds in four have them, but for those of --prefetch, --announce, --crash and --calm.
  * --crash N: engines are killed at one of N calls or so, at any instruction (world_crash.c).
@@ -47,14 +48,14 @@ struct options {
 	double seconds, packets;
 	uint64_t seed, runs;
 	uint32_t jobs;
-	bool prefetch, announce, attack, calm, smaller, verbose, shrink, first, trace;
+	bool prefetch, announce, attack, calm, paths, smaller, verbose, shrink, first, trace;
 	const char *script;
 	double start;
 };
 
 struct sum {
 	uint64_t runs, packets, acked, forged, reused, violations, kills, adopted, faulted, watched,
-		deaths, unfinished, excused[EXCUSES];
+		deaths, unfinished, paths, excused[EXCUSES];
 };
 
 static double now_s(clockid_t clock)
@@ -72,6 +73,7 @@ static void count(struct sum *s, const struct plan_result *r)
 	s->acked += r->acked;
 	s->forged += r->forged;
 	s->reused += r->reused;
+	s->paths += r->paths;
 	s->violations += r->violation != NULL;
 	s->excused[r->excuse] += r->excuse != EXCUSE_NONE;
 	s->deaths += r->violation && strstr(r->violation, "queue pair failed");
@@ -153,7 +155,7 @@ static bool attacked(const struct options *o, uint64_t seed)
 {
 	if (o->attack)
 		return true;
-	return !o->calm && !o->prefetch && !o->announce && !world_crash_calls &&
+	return !o->calm && !o->paths && !o->prefetch && !o->announce && !world_crash_calls &&
 	       splitmix64(seed ^ 0x1a77ac4) % 4 != 0;
 }
 
@@ -188,6 +190,8 @@ static void plan_of(const struct options *o, uint64_t i, struct plan *p)
 		plan_link(p);
 	if (!o->calm)
 		plan_still(p);
+	if (o->paths)
+		plan_paths(p);
 }
 
 static void job(const struct options *o, uint32_t n, struct shared *all)
@@ -230,6 +234,7 @@ static void add(struct sum *all, const struct sum *s)
 	all->acked += s->acked;
 	all->forged += s->forged;
 	all->reused += s->reused;
+	all->paths += s->paths;
 	all->violations += s->violations;
 	for (int i = 0; i < EXCUSES; i++)
 		all->excused[i] += s->excused[i];
@@ -309,23 +314,13 @@ static struct sum run_script(const struct options *o)
 
 int main(int argc, char **argv)
 {
-	static const struct option opts[] = {{"seconds", 1, NULL, 's'},
-					     {"packets", 1, NULL, 'p'},
-					     {"seed", 1, NULL, 'S'},
-					     {"runs", 1, NULL, 'r'},
-					     {"jobs", 1, NULL, 'j'},
-					     {"prefetch", 0, NULL, 'R'},
-					     {"verbose", 0, NULL, 'v'},
-					     {"no-shrink", 0, NULL, 'n'},
-					     {"script", 1, NULL, 'f'},
-					     {"first", 0, NULL, '1'},
-					     {"trace", 0, NULL, 't'},
-					     {"attack", 0, NULL, 'A'},
-					     {"smaller", 0, NULL, 'm'},
-					     {"crash", 1, NULL, 'c'},
-					     {"announce", 0, NULL, 'N'},
-					     {"calm", 0, NULL, 'C'},
-					     {0}};
+	static const struct option opts[] = {
+		{"seconds", 1, NULL, 's'}, {"packets", 1, NULL, 'p'},	{"seed", 1, NULL, 'S'},
+		{"runs", 1, NULL, 'r'},	   {"jobs", 1, NULL, 'j'},	{"prefetch", 0, NULL, 'R'},
+		{"verbose", 0, NULL, 'v'}, {"no-shrink", 0, NULL, 'n'}, {"script", 1, NULL, 'f'},
+		{"first", 0, NULL, '1'},   {"trace", 0, NULL, 't'},	{"attack", 0, NULL, 'A'},
+		{"smaller", 0, NULL, 'm'}, {"crash", 1, NULL, 'c'},	{"announce", 0, NULL, 'N'},
+		{"calm", 0, NULL, 'C'},	   {"paths", 0, NULL, 'P'},	{0}};
 	struct options o = {.seed = 1, .shrink = true, .start = now_s(CLOCK_MONOTONIC)};
 	struct sum s = {0};
 	struct shared *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
@@ -372,6 +367,9 @@ int main(int argc, char **argv)
 		case 'C':
 			o.calm = true;
 			break;
+		case 'P':
+			o.paths = true;
+			break;
 		case 'v':
 			o.verbose = true;
 			break;
@@ -409,12 +407,13 @@ int main(int argc, char **argv)
 		fprintf(stderr, "soak: %.3g packets/s\n",
 			(double)s.packets / (now_s(CLOCK_MONOTONIC) - o.start));
 	printf("soak: runs=%" PRIu64 " packets=%" PRIu64 " acked-messages=%" PRIu64
-	       " forged=%" PRIu64 " reused=%" PRIu64 " violations=%" PRIu64 " deaths=%" PRIu64
-	       " unfinished=%" PRIu64 " excused-luck=%" PRIu64 " excused-bare=%" PRIu64
-	       " excused-reuse=%" PRIu64 " excused-circles=%" PRIu64 "\n",
-	       s.runs, s.packets, s.acked, s.forged, s.reused, s.violations, s.deaths, s.unfinished,
-	       s.excused[EXCUSE_LUCK], s.excused[EXCUSE_BARE], s.excused[EXCUSE_REUSE],
-	       s.excused[EXCUSE_CIRCLES]);
+	       " forged=%" PRIu64 " reused=%" PRIu64 " paths=%" PRIu64 " violations=%" PRIu64
+	       " deaths=%" PRIu64 " unfinished=%" PRIu64 " excused-luck=%" PRIu64
+	       " excused-bare=%" PRIu64 " excused-reuse=%" PRIu64 " excused-path=%" PRIu64
+	       " excused-circles=%" PRIu64 "\n",
+	       s.runs, s.packets, s.acked, s.forged, s.reused, s.paths, s.violations, s.deaths,
+	       s.unfinished, s.excused[EXCUSE_LUCK], s.excused[EXCUSE_BARE],
+	       s.excused[EXCUSE_REUSE], s.excused[EXCUSE_PATH], s.excused[EXCUSE_CIRCLES]);
 	if (world_crash_calls)
 		printf("soak-crash: kills=%" PRIu64 " compared=%" PRIu64 " adopted-lanes=%" PRIu64
 		       " faulted-lanes=%" PRIu64 " violations=%" PRIu64 "\n",

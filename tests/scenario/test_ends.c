@@ -24,7 +24,7 @@ static void test_atomics_over_restart(void **state)
 	world_defaults(&c);
 	c.check_every = 1;
 	c.wan.delay_ns = 1 * MS;
-	c.wan_unchecked = true; /* else no answer arrives without a report that names it */
+	c.unsealed = true; /* else no answer arrives without a report that names it */
 	w = make(&c);
 	scenario_qp(&qc, 1, 1024, RC_STRICT);
 	q = world_connect(w, &qc, RC_STRICT);

@@ -338,13 +338,15 @@ static uint32_t qp_index;
 static bool reuse_in_batch(struct world *w, int link, const uint8_t *data, uint32_t len)
 {
 	struct world_qp *q = &w->qp[qp_index];
+	uint8_t copy[FRAME_MAX];
 	struct frame f;
 
 	if (w->user || link != WORLD_LAN_IN(0) || frame_parse(data, len, &f) != FRAME_OK ||
 	    f.dqpn != rc_qp_config(q->side[0].qp)->rqpn || !(f.op->flags & OPF_REQUEST))
 		return true;
 	w->user = w;
-	engine_rx(w->engine[0], PORT_LAN, data, len, w->now);
+	memcpy(copy, data, len);
+	engine_rx(w->engine[0], PORT_LAN, copy, len, w->now);
 	cm_exchange(w, q, 7);
 	return false;
 }

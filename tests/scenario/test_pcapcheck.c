@@ -170,10 +170,7 @@ static void test_right_worlds(void **state)
 
 /* ---- plants ---- */
 
-/* Packets reach the far host one by one: in batches, as names let them pass, what is planted
- * could have come in another order. */
-static const struct film_kind for_plants = {.ops = 1u << RC_WRITE | 1u << RC_READ | 1u << RC_SEND,
-					    .unchecked = true};
+static const struct film_kind for_plants = {.ops = 1u << RC_WRITE | 1u << RC_READ | 1u << RC_SEND};
 
 static void plant(const struct plant *p, int side, bool prefetch, bool near_only)
 {

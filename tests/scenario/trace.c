@@ -69,13 +69,12 @@ void trace_report(const struct world *w, int from, const struct report *r)
 		[REPORT_OPEN] = "open",	    [REPORT_ACCEPT] = "accept",
 		[REPORT_REFUSE] = "refuse", [REPORT_PROGRESS] = "progress",
 		[REPORT_CLOSE] = "close",   [REPORT_RESP] = "answers",
-		[REPORT_NAMES] = "names",
 	};
 	FILE *out = w->cfg.trace;
 
 	fprintf(out, "%10" PRIu64 ".%03u app%d  -> app%d  report %s lane %u gen %u", w->now / 1000,
 		(unsigned int)(w->now % 1000), from, !from,
-		r->type <= REPORT_NAMES && names[r->type] ? names[r->type] : "?", r->lane, r->gen);
+		r->type <= REPORT_ORDER && names[r->type] ? names[r->type] : "?", r->lane, r->gen);
 	switch (r->type) {
 	case REPORT_OPEN:
 		fprintf(out, " start %06x msn %06x%s", r->start_psn, r->start_msn,
@@ -85,16 +84,12 @@ void trace_report(const struct world *w, int from, const struct report *r)
 		fprintf(out, " cum %06x hi %06x una %06x msn %06x room %06x refusal %02x", r->cum,
 			r->hi, r->una, r->una_msn, r->room, r->refusal);
 		ranges(out, r->hole, r->nholes);
-		if (r->names)
-			fprintf(out, " named %06x", r->named);
-		ranges(out, r->unnamed, r->nunnamed);
+		if (r->bypassed)
+			fprintf(out, " bypassed");
 		break;
 	case REPORT_RESP:
 		fprintf(out, " cum %06x hi %06x depth %u", r->cum, r->hi, r->depth);
 		ranges(out, r->hole, r->nholes);
-		break;
-	case REPORT_NAMES:
-		fprintf(out, " %06x-%06x (%u)", r->cum, r->hi, r->nnames);
 		break;
 	default:
 		fprintf(out, " %s", lane_reason_name(r->reason));

@@ -13,7 +13,6 @@
 
 /* Ethernet, IPv4, UDP; header and tag of the datagram; header and fixed part of the message */
 #define PROGRESS_BYTES (14 + 20 + 8 + 20 + 16 + 4 + 34)
-#define NAMES_BYTES    (14 + 20 + 8 + 20 + 16 + 4 + 52)
 
 void world_defaults(struct world_config *c)
 {
@@ -47,19 +46,26 @@ void world_link_send(struct world *w, int link, const uint8_t *data, uint32_t le
 	wan_send(w->link[link], w->now, len);
 }
 
-static int sink_tx(void *ctx, enum engine_port port, const uint8_t *data, uint32_t len)
+static int sink_tx(void *ctx, enum engine_port port, const uint8_t *data, uint32_t len,
+		   uint32_t seal)
 {
 	struct world_ctx *c = ctx;
+	uint8_t sealed[WAN_FRAME_MAX];
 
 	if (c->w->overload && c->w->now < c->w->overload->full_until[c->side][port])
 		return -EAGAIN;
 	if (port == PORT_LAN && c->w->cfg.lan_ring &&
 	    wan_waiting(c->w->link[WORLD_LAN_OUT(c->side)], c->w->now) >= c->w->cfg.lan_ring)
 		return -EAGAIN;
-	if (world_crash_tx(c->w, c->side, port, data, len))
+	if (world_crash_tx(c->w, c->side, port, data, len, seal))
 		return 0;
 	if (port == PORT_WAN && c->w->cfg.check_custody)
 		world_check_forwarded(c->w, c->side, data, len);
+	if (seal) {
+		memcpy(sealed, data, len);
+		put_le32(sealed + len - ICRC_LEN, get_le32(sealed + len - ICRC_LEN) ^ seal);
+		data = sealed;
+	}
 	world_link_send(c->w, port == PORT_LAN ? WORLD_LAN_OUT(c->side) : WORLD_WAN(c->side), data,
 			len);
 	return 0;
@@ -67,8 +73,7 @@ static int sink_tx(void *ctx, enum engine_port port, const uint8_t *data, uint32
 
 static uint32_t report_bytes(const struct report *r)
 {
-	return r->type == REPORT_NAMES ? NAMES_BYTES + 4u * r->nnames
-				       : PROGRESS_BYTES + 6u * r->nholes;
+	return PROGRESS_BYTES + 6u * r->nholes;
 }
 
 /* The frame bears the number of the report, and is as long as the datagram would be. */
@@ -260,7 +265,8 @@ void world_said(struct world *w, int side, int kind, uint32_t port, const void *
 	struct engine_event ev;
 
 	if (kind == 0) {
-		(void)sink_tx(&w->ctx[side], (enum engine_port)port, data, len);
+		(void)sink_tx(&w->ctx[side], (enum engine_port)port, data, len - 4,
+			      get_le32((const uint8_t *)data + len - 4));
 	} else if (kind == 1) {
 		memcpy(&r, data, sizeof(r));
 		sink_report(&w->ctx[side], port, &r);
@@ -332,15 +338,15 @@ static struct engine *make_engine(struct world *w, int side)
 		r.read_range[0].end = w->cfg.read_end;
 	}
 	r.path_mtu = w->cfg.path_mtu;
-	r.wan_check = !w->cfg.wan_unchecked;
+	r.seal = !w->cfg.unsealed;
 	w->rule = r;
 	engine_rules(e, &r, 1, w->now);
 	engine_peer_features(e, 0,
 			     w->cfg.actors.order == 3
 				     ? 0
-				     : PEER_FEATURE_ORDER | PEER_FEATURE_NAMES_RESP |
-					       PEER_FEATURE_OFFER | PEER_FEATURE_ANNOUNCE |
-					       PEER_FEATURE_PARITY | PEER_FEATURE_DISPUTE);
+				     : PEER_FEATURE_ORDER | PEER_FEATURE_SEAL | PEER_FEATURE_OFFER |
+					       PEER_FEATURE_ANNOUNCE | PEER_FEATURE_PARITY |
+					       PEER_FEATURE_DISPUTE);
 	if (!w->cfg.single)
 		engine_peer_event(e, 0, PEER_UP, w->now);
 	return e;

@@ -50,7 +50,7 @@
  * @announce:    the rules say announce = auto
  * @storage:     queue pairs may be an initiator's and a target's (world_storage.h)
  * @atomic:      of the rules
- * @wan_unchecked: they have wan-check = off
+ * @unsealed: they have seal = off
  * @prefetch:  the rules allow it
  * @prefetch_single: they say so to an appliance alone, near the responder
  * @read_depth:  READs that responders take at a time, by the rules
@@ -80,7 +80,7 @@ struct world_config {
 	uint64_t frames_max; /* a world that moves more until a request ends turns in circles: a
 				violation; 0: no limit */
 	bool check_custody, check_range, storage, announce;
-	bool prefetch, prefetch_single, wan_unchecked;
+	bool prefetch, prefetch_single, unsealed;
 	uint32_t read_depth;
 	uint64_t prefetch_max_age_ns;
 	uint64_t read_from, read_end;
@@ -231,9 +231,16 @@ struct world {
 		uint32_t took[6]; /* of that, frames so far */
 	} still[2];
 	uint64_t forged, reused; /* frames, queue pairs */
-	uint64_t told[2];	 /* messages, by world_order.c */
-	uint64_t lag[2];	 /* frames of hosts with two source MACs */
-	enum excuse excuse;	 /* nothing is judged any more */
+	/* INC_PATH: what packets from side i miss, the first appliance on their way, the second; of
+	 * the times that they did: how many took effect, and whether this one has */
+#define MISS_FIRST  1u
+#define MISS_SECOND 2u
+	uint32_t miss[2];
+	uint64_t paths;
+	bool path_used, missed_both;
+	uint64_t told[2];   /* messages, by world_order.c */
+	uint64_t lag[2];    /* frames of hosts with two source MACs */
+	enum excuse excuse; /* nothing is judged any more */
 	struct world_ctx ctx[2];
 	struct rule rule;    /* of both engines */
 	struct crash *crash; /* they are killed now and then */

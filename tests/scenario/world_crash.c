@@ -70,10 +70,16 @@ static void say(struct crash_side *c, enum said kind, uint32_t port, const void 
 	busy = 0;
 }
 
-bool world_crash_tx(struct world *w, int side, uint32_t port, const uint8_t *data, uint32_t len)
+bool world_crash_tx(struct world *w, int side, uint32_t port, const uint8_t *data, uint32_t len,
+		    uint32_t seal)
 {
-	if (w->crash)
-		say(&w->crash->side[side], SAID_TX, port, data, len);
+	uint8_t frame[WAN_FRAME_MAX + 4];
+
+	if (w->crash) {
+		memcpy(frame, data, len);
+		put_le32(frame + len, seal);
+		say(&w->crash->side[side], SAID_TX, port, frame, len + 4);
+	}
 	return w->crash;
 }
 
@@ -215,9 +221,12 @@ struct arrival {
 
 static void arrive(struct world *w, int side, const struct arrival *a)
 {
-	if (a->data)
-		engine_rx(w->engine[side], a->port, a->data, a->len, w->now);
-	else if (a->report)
+	uint8_t frame[WAN_FRAME_MAX];
+
+	if (a->data) {
+		memcpy(frame, a->data, a->len); /* should it be killed, it comes once more */
+		engine_rx(w->engine[side], a->port, frame, a->len, w->now);
+	} else if (a->report)
 		engine_rx_report(w->engine[side], a->peer, a->report, w->now);
 	else
 		engine_tick(w->engine[side], w->now);

@@ -32,7 +32,8 @@ void world_rx(struct world *w, int side, enum engine_port port, const uint8_t *d
 void world_rx_report(struct world *w, int side, unsigned int peer, const struct report *r);
 void world_tick(struct world *w, int side);
 /* What an engine says while its batch may still be undone; false when it cannot be. */
-bool world_crash_tx(struct world *w, int side, uint32_t port, const uint8_t *data, uint32_t len);
+bool world_crash_tx(struct world *w, int side, uint32_t port, const uint8_t *data, uint32_t len,
+		    uint32_t seal);
 bool world_crash_report(struct world *w, int side, unsigned int peer, const struct report *r);
 bool world_crash_event(struct world *w, int side, const struct engine_event *ev);
 /* And what becomes of it at last. @kind: 0 frame, 1 report, 2 event */

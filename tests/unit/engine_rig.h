@@ -27,6 +27,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "tests/lab/model/sealed.h"
 #include "engine/engine.h"
 #include "wire/bytes.h"
 #include "wire/icrc.h"
@@ -48,6 +49,7 @@ struct rig_frame {
 	enum engine_port port;
 	uint32_t len;
 	uint8_t data[FRAME_MAX];
+	uint32_t seal;
 };
 
 struct rig {
@@ -62,9 +64,11 @@ struct rig {
 	unsigned int events[EVENT_TYPES];
 	struct engine_event last;
 	uint8_t host[2]; /* last byte of the hosts' addresses */
+	bool native;	 /* what comes from afar has no seal */
 };
 
-static int rig_sink_tx(void *ctx, enum engine_port port, const uint8_t *data, uint32_t len)
+static int rig_sink_tx(void *ctx, enum engine_port port, const uint8_t *data, uint32_t len,
+		       uint32_t seal)
 {
 	struct rig *r = ctx;
 	struct rig_frame *f = &r->out[r->nout];
@@ -73,7 +77,10 @@ static int rig_sink_tx(void *ctx, enum engine_port port, const uint8_t *data, ui
 	assert_true(len <= sizeof(f->data));
 	f->port = port;
 	f->len = len;
+	f->seal = seal;
 	memcpy(f->data, data, len);
+	if (port == PORT_LAN && seal) /* it passes as it came */
+		put_le32(f->data + len - ICRC_LEN, get_le32(f->data + len - ICRC_LEN) ^ seal);
 	r->nout++;
 	return 0;
 }
@@ -111,6 +118,7 @@ static inline struct rig *rig_create(const struct engine_config *cfg, const stru
 	r->e = engine_create(cfg, &sink, r->now);
 	assert_non_null(r->e);
 	engine_rules(r->e, rule, 1, r->now);
+	engine_peer_features(r->e, 0, PEER_FEATURE_SEAL);
 	engine_peer_event(r->e, 0, PEER_UP, r->now);
 	return r;
 }
@@ -200,10 +208,21 @@ static inline void rig_check(struct rig *r)
 		fail_msg("invariant: %s", bad);
 }
 
+/* What comes from afar of a lane that is sealed the peer has sealed. */
+static inline void rig_rx_raw(struct rig *r, enum rig_host from, const uint8_t *data, uint32_t len)
+{
+	uint8_t frame[FRAME_MAX + 64];
+
+	memcpy(frame, data, len);
+	if (from == FAR && !r->native)
+		sealed_by_peer(r->e, frame, len);
+	engine_rx(r->e, from == NEAR ? PORT_LAN : PORT_WAN, frame, len, r->now);
+}
+
 static inline void rig_rx_frame(struct rig *r, enum rig_host from, const uint8_t *data,
 				uint32_t len)
 {
-	engine_rx(r->e, from == NEAR ? PORT_LAN : PORT_WAN, data, len, r->now);
+	rig_rx_raw(r, from, data, len);
 	rig_check(r);
 }
 
@@ -215,8 +234,7 @@ rig_arrives(struct rig *r, enum rig_host from, const char *fmt, va_list ap)
 	char text[1024];
 
 	vsnprintf(text, sizeof(text), fmt, ap);
-	engine_rx(r->e, from == NEAR ? PORT_LAN : PORT_WAN, data, rig_build(r, data, from, text),
-		  r->now);
+	rig_rx_raw(r, from, data, rig_build(r, data, from, text));
 }
 
 /** rig_rx - @from sends a packet; the engine does what is due at once. */

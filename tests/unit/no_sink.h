@@ -5,9 +5,10 @@
 
 #include "engine/engine.h"
 
-static inline int no_tx(void *ctx, enum engine_port port, const uint8_t *data, uint32_t len)
+static inline int no_tx(void *ctx, enum engine_port port, const uint8_t *data, uint32_t len,
+			uint32_t seal)
 {
-	(void)ctx, (void)port, (void)data, (void)len;
+	(void)ctx, (void)port, (void)data, (void)len, (void)seal;
 	return 0;
 }
 

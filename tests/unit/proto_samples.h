@@ -24,7 +24,7 @@
  * proto_get.c, proto_put.c, these tests, doc/peer-protocol.md. A reason is sent as its number: new
  * ones go to the end, and into that text.
  */
-_Static_assert(sizeof(struct report) == 1336, "struct report has changed: see above");
+_Static_assert(sizeof(struct report) == 1224, "struct report has changed: see above");
 _Static_assert(REASON_PATH_MTU == 14, "the order of reasons has changed: see above");
 
 static inline struct ip_addr v4(uint8_t last)
@@ -100,23 +100,6 @@ static inline struct report sample_progress(unsigned int nholes)
 		r.hole[i].from = psn_add(r.cum, i * 3);
 		r.hole[i].end = psn_add(r.cum, i * 3 + 2);
 	}
-	return r;
-}
-
-static inline struct report sample_names(unsigned int n)
-{
-	struct report r = {
-		.type = REPORT_NAMES,
-		.lane = 5,
-		.gen = 6,
-		.key = {.src = v4(1), .dst = v4(2), .dqpn = 3, .vlan = 0},
-		.cum = 0xfffff0, /* across the wrap */
-		.hi = psn_add(0xfffff0, n + 4),
-		.nnames = (uint8_t)n,
-	};
-
-	for (unsigned int i = 0; i < n; i++)
-		r.name[i] = 0x80000001 + i * 0x01010101;
 	return r;
 }
 

@@ -42,7 +42,7 @@ static inline void answers(struct storage *s, uint32_t cum)
 }
 
 /* Both lanes are in custody, and no command was told yet. The initiator takes @depth READs. @check:
- * the rule has wan-check. */
+ * the rule has seal = on. */
 static inline struct storage begin_with(enum announce_mode mode, uint32_t depth, bool check)
 {
 	static const struct engine_config cfg = {.pool_bytes = 4 << 20, .max_conns = 16, .seed = 1};
@@ -54,15 +54,16 @@ static inline struct storage begin_with(enum announce_mode mode, uint32_t depth,
 				     .lqpn = 0x22,
 				     .start_psn = 0x100,
 				     .path_mtu = RIG_MTU,
-				     .names = check},
+				     .sealed = check,
+				     .seal_key = {1, 2}},
 			    .psn = 0x100,
 			    .own = 6};
 
 	rule.announce = (uint8_t)mode;
 	rule.read_depth = depth;
-	rule.wan_check = check;
+	rule.seal = check;
 	engine_rules(s.r->e, &rule, 1, s.r->now);
-	engine_peer_features(s.r->e, 0, PEER_FEATURE_ANNOUNCE);
+	engine_peer_features(s.r->e, 0, PEER_FEATURE_SEAL | PEER_FEATURE_ANNOUNCE);
 	ip_addr_parse("10.2.0.1", &s.open.key.src);
 	ip_addr_parse("10.1.0.1", &s.open.key.dst);
 	s.open.key.dqpn = 0x11;
@@ -88,26 +89,15 @@ static inline struct storage begin(enum announce_mode mode)
 	return begin_deep(mode, 64);
 }
 
-/* The target sends a packet, and its appliance tells the name of it where that is wanted. */
+/* The target sends a packet. */
 static inline __attribute__((format(printf, 2, 3))) void target(struct storage *s, const char *fmt,
 								...)
 {
-	struct report p = {.type = REPORT_NAMES, .nnames = 1};
-	uint8_t data[FRAME_MAX];
-	char text[1024];
-	uint32_t len;
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
+	rig_arrives(s->r, FAR, fmt, ap);
 	va_end(ap);
-	len = rig_build(s->r, data, FAR, text);
-	p.cum = get_be24(data + RIG_BTH + 9);
-	p.hi = psn_add(p.cum, 1);
-	p.name[0] = get_be32(data + len - ICRC_LEN);
-	if (s->open.names)
-		report(s, &p);
-	rig_rx_frame(s->r, FAR, data, len);
 	engine_tick(s->r->e, s->r->now);
 	rig_check(s->r);
 }

@@ -42,7 +42,7 @@ static void test_defaults(void **state)
 	assert_int_equal(cfg.rules[0].announce, ANNOUNCE_MODE_OFF);
 	assert_int_equal(cfg.rules[0].prefetch_max_age_ns, SEC);
 	assert_int_equal(cfg.rules[0].read_depth, 0);
-	assert_true(cfg.rules[0].wan_check);
+	assert_true(cfg.rules[0].seal);
 	assert_int_equal(cfg.rules[0].nread_ranges, 0);
 }
 
@@ -242,15 +242,15 @@ static void test_prefetch(void **state)
 		      "prefetch-max-age = 0s\n"
 		      "prefetch-range = 0x7f0000000000-0x7f0040000000, 4096-8192\t0X10-0x1f\n"
 		      "read-depth = 255\n"
-		      "wan-check = off\n"
+		      "seal = on\n"
 		      "[rule s]\nlan = 10.3.0.0/16\nwan = any\npeer = p\npolicy = early\n"
 		      "prefetch-max-age = 250ms\n"),
 		0);
 	assert_int_equal(cfg.rules[0].prefetch, PREFETCH_ON);
 	assert_int_equal(cfg.rules[0].prefetch_max_age_ns, 0);
 	assert_int_equal(cfg.rules[0].read_depth, 255);
-	assert_false(cfg.rules[0].wan_check);
-	assert_true(cfg.rules[1].wan_check);
+	assert_true(cfg.rules[0].seal);
+	assert_true(cfg.rules[1].seal);
 	assert_int_equal(cfg.rules[0].nread_ranges, 3);
 	assert_true(cfg.rules[0].read_range[0].from == 0x7f0000000000);
 	assert_true(cfg.rules[0].read_range[0].end == 0x7f0040000000);

@@ -165,7 +165,16 @@ static const struct {
 	{HEAD PEER PAIR "read-depth = 256\n", "t.conf:12: read-depth '256' is no number of READs"},
 	{HEAD PEER PAIR "read-depth = many\n",
 	 "t.conf:12: read-depth 'many' is no number of READs"},
+	{HEAD PEER PAIR "seal = yes\n", "t.conf:12: seal 'yes' is neither on nor off"},
 	{HEAD PEER PAIR "wan-check = yes\n", "t.conf:12: wan-check 'yes' is neither on nor off"},
+	{HEAD PEER PAIR "announce = auto\nseal = off\n",
+	 "t.conf:13: seal = off in rule 'r', which has announce; packets that take another way "
+	 "would "
+	 "be executed under wrong numbers; set seal = on, or announce = off"},
+	{HEAD PEER PAIR "seal = off\nprefetch = on\n",
+	 "t.conf:12: seal = off in rule 'r', which has prefetch; packets that take another way "
+	 "would "
+	 "be executed under wrong numbers; set seal = on, or prefetch = off"},
 	{HEAD PEER PAIR "prefetch-range = 0x1000\n",
 	 "t.conf:12: prefetch-range '0x1000' holds '0x1000', which is no range; write FROM-END"},
 	{HEAD PEER PAIR "prefetch-range = 0x1000 - 0x2000\n", "holds '0x1000', which is no range"},

@@ -183,7 +183,7 @@ static void test_rule_read_ahead(void **state)
 	rules[0].prefetch_max_age_ns = 1500000000;
 	rules[0].atomic = ATOMIC_DISCARD;
 	rules[0].read_depth = 16;
-	rules[0].wan_check = true;
+	rules[0].seal = true;
 	rules[0].nread_ranges = 2;
 	rules[0].read_range[0].from = 0x7f0000000000;
 	rules[0].read_range[0].end = 0x7f0040000000;
@@ -197,13 +197,13 @@ static void test_rule_read_ahead(void **state)
 	assert_string_equal(string(o, "prefetch-range"),
 			    "0x7f0000000000-0x7f0040000000, 0x0-0xffffffffffffffff");
 	assert_int_equal(number(o, "read-depth"), 16);
-	assert_true(json_is_null(json_object_get(o, "wan-check"))); /* no peer */
+	assert_true(json_is_null(json_object_get(o, "seal"))); /* no peer */
 	o = json_array_get(all, 1);
 	assert_string_equal(string(o, "atomic"), "ordered");
 	assert_string_equal(string(o, "prefetch"), "off");
 	assert_true(json_is_null(json_object_get(o, "prefetch-range")));
 	assert_true(json_is_null(json_object_get(o, "read-depth")));
-	assert_true(json_is_null(json_object_get(o, "wan-check")));
+	assert_true(json_is_null(json_object_get(o, "seal")));
 	json_decref(all);
 }
 

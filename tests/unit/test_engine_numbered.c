@@ -57,7 +57,9 @@ static void test_peer_away(void **state_)
 	(void)state_;
 	engine_peer_event(s.r->e, 0, PEER_DOWN, s.r->now);
 	rig_pass(s.r, 11000 * RIG_MS);
+	s.r->native = true;
 	rig_rx(s.r, FAR, RESPONSE, s.psn, 4);
+	s.r->native = false;
 	assert_int_equal(sent_to_lan(s.r), 0);
 	assert_int_equal(state(&s), LANE_HELD);
 	engine_peer_event(s.r->e, 0, PEER_UP, s.r->now);
@@ -76,6 +78,7 @@ static void test_peer_gone(void **state_)
 	(void)state_;
 	engine_peer_event(s.r->e, 0, PEER_DOWN, s.r->now);
 	rig_pass(s.r, 61000 * RIG_MS);
+	s.r->native = true;
 	rig_rx(s.r, FAR, RESPONSE, s.psn, 4);
 	assert_int_equal(sent_to_lan(s.r), 0);
 	assert_int_equal(state(&s), LANE_WATCH);

@@ -27,7 +27,7 @@ static struct rig *start(enum ack_policy policy)
 
 	rule.order = ORDER_HOSTS;
 	r = rig_create(&cfg, &rule);
-	engine_peer_features(r->e, 0, PEER_FEATURE_ORDER);
+	engine_peer_features(r->e, 0, PEER_FEATURE_SEAL | PEER_FEATURE_ORDER);
 	return r;
 }
 

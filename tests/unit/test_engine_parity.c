@@ -69,7 +69,8 @@ static struct storage begin_with(enum ack_policy policy)
 
 	rule.announce = ANNOUNCE_MODE_NVME;
 	engine_rules(s.r->e, &rule, 1, s.r->now);
-	engine_peer_features(s.r->e, 0, PEER_FEATURE_ANNOUNCE | PEER_FEATURE_PARITY);
+	engine_peer_features(s.r->e, 0,
+			     PEER_FEATURE_SEAL | PEER_FEATURE_ANNOUNCE | PEER_FEATURE_PARITY);
 	ip_addr_parse("10.2.0.1", &s.open.key.src);
 	ip_addr_parse("10.1.0.1", &s.open.key.dst);
 	s.open.key.dqpn = 0x11;
@@ -187,7 +188,7 @@ static void test_why_not(void **state)
 	rule.announce = ANNOUNCE_MODE_AUTO;
 	engine_rules(r->e, &rule, 1, r->now);
 	assert_string_equal(rig_conn(r).lane[LANE_OUT].announce.why, "the peer does not know it");
-	engine_peer_features(r->e, 0, PEER_FEATURE_ANNOUNCE);
+	engine_peer_features(r->e, 0, PEER_FEATURE_SEAL | PEER_FEATURE_ANNOUNCE);
 	assert_string_equal(rig_conn(r).lane[LANE_OUT].announce.why, "no command seen");
 	logged(r, "; announce not yet: no command seen");
 	rig_destroy(r);
@@ -208,7 +209,7 @@ static uint64_t tag(const struct storage *s, uint64_t hdr, uint8_t byte, const u
 	m[1] = (uint64_t)s->gen << 32 | crc32_update(CRC32_INIT, data, sizeof(data));
 	if (proof)
 		m[2] = *proof;
-	return push_hash(s->key, m, proof ? 3 : 2);
+	return keyed_hash(s->key, m, proof ? 3 : 2);
 }
 
 static uint64_t header(const struct storage *s, uint32_t i)

@@ -134,74 +134,12 @@ static void test_minimum_of_another(void **state)
 	rig_destroy(r);
 }
 
-/* A lane whose responses are named by the peer before the host gets them. */
-static struct rig *checked(void)
-{
-	struct rule rule = rig_rule(0, POLICY_EARLY, 1024);
-	struct rig *r;
-
-	rule.wan_check = true;
-	r = rig_create(&little, &rule);
-	engine_peer_features(r->e, 0, PEER_FEATURE_NAMES_RESP);
-	rig_learn(r, 0);
-	rig_rx(r, NEAR, SEND_ONLY("000005"));
-	assert_int_equal(r->rep[0].type, REPORT_OPEN);
-	r->open = r->rep[0];
-	assert_true(r->open.names_resp);
-	rig_answer(r, REPORT_ACCEPT, REASON_NONE);
-	rig_progress(r, 6, 6, 6);
-	assert_true(rig_conn(r).lane[LANE_OUT].resp_checked);
-	rig_forget(r);
-	return r;
-}
-
-/* The peer tells the name of the response that is @n packets behind the first. */
-static void name(struct rig *r, uint32_t n, uint32_t icrc)
-{
-	struct report names = r->open;
-
-	names.type = REPORT_NAMES;
-	names.cum = 6 + n;
-	names.hi = 7 + n;
-	names.nnames = 1;
-	names.name[0] = icrc;
-	engine_rx_report(r->e, 0, &names, r->now);
-}
-
-/* POOL-4: memory is full of responses behind a missing one, and of names. That one needs none, and
- * neither does its name: the host gets it, or nothing would move any more. */
-static void test_next_response_where_memory_is_full(void **state)
-{
-	const char *first = "0d 40ffff 00000011 00000006 | 1f000007 | 72*1024";
-	struct rig *r = checked();
-	uint8_t data[FRAME_MAX];
-	uint32_t len;
-
-	(void)state;
-	rig_rx(r, NEAR, "0c 40ffff 00000022 80000006 | 0000000000001000 00000007 08000000");
-	rig_forget(r);
-	for (uint32_t n = 1024; !engine_counter(r->e, EC_NO_ROOM); n++) {
-		assert_true(n < 8000);
-		rig_rx(r, FAR, "0e 40ffff 00000011 00%06x | 72*1024", 6 + n);
-	}
-	for (uint32_t n = 2048; n < 131072; n += WINDOW_PAGE_PSNS)
-		name(r, n, 0);
-	rig_forget(r);
-	len = rig_build(r, data, FAR, first);
-	name(r, 0, get_be32(data + len - ICRC_LEN));
-	rig_rx_frame(r, FAR, data, len);
-	engine_tick(r->e, r->now);
-	rig_expect(r, PORT_LAN, "%s", first);
-	rig_destroy(r);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_read_where_write_has_no_room),
 		cmocka_unit_test(test_first_read_where_write_has_no_room),
 		cmocka_unit_test(test_minimum_of_another),
-		cmocka_unit_test(test_next_response_where_memory_is_full),
 	};
 
 	return cmocka_run_group_tests_name("engine, room", tests, NULL, NULL);

@@ -615,7 +615,7 @@ static void test_reasons(void **state)
 			fail_msg("%s has no words", lane_reason_name(r));
 		assert_int_equal(health_refusal(r), !strncmp(view_reason(r), "peer refused: ", 14));
 	}
-	assert_true(health_refusal(REASON_UNNAMED));
+	assert_true(health_refusal(REASON_UNSEALED));
 	assert_false(health_refusal(REASON_NONE));
 }
 

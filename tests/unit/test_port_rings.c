@@ -140,7 +140,7 @@ static void kernel_release(void)
 }
 
 /* The frames as they were written, each once, in order. */
-static void check(void *ctx, enum steer_side side, const uint8_t *data, uint32_t len)
+static void check(void *ctx, enum steer_side side, uint8_t *data, uint32_t len)
 {
 	uint32_t n;
 
@@ -355,7 +355,7 @@ static void test_tx_refused(void **state)
 	(void)state;
 	k.q.xsk = (void *)&k; /* there is a socket, which needs no call */
 	assert_int_equal(afxdp_room(&k.x, STEER_LAN), CHUNKS);
-	for (n = 0; afxdp_tx(&k.x, STEER_LAN, frame, LEN) == 0; n++)
+	for (n = 0; afxdp_tx(&k.x, STEER_LAN, frame, LEN, 0) == 0; n++)
 		assert_true(n < CHUNKS);
 	assert_int_equal(n, CHUNKS);
 	assert_int_equal(k.x.stats.tx_full[STEER_LAN], 1);
@@ -363,12 +363,12 @@ static void test_tx_refused(void **state)
 	assert_true(afxdp_flush(&k.x));
 	kernel_tx();
 	assert_int_equal(afxdp_room(&k.x, STEER_LAN), 0);
-	assert_int_equal(afxdp_tx(&k.x, STEER_LAN, frame, LEN), -EAGAIN);
+	assert_int_equal(afxdp_tx(&k.x, STEER_LAN, frame, LEN, 0), -EAGAIN);
 	assert_int_equal(k.x.stats.tx_full[STEER_LAN], 2);
 	assert_int_equal(lan->nfree, CHUNKS);
 	kernel_tx_release();
 	assert_int_equal(afxdp_room(&k.x, STEER_LAN), CHUNKS);
-	assert_int_equal(afxdp_tx(&k.x, STEER_LAN, frame, LEN), 0);
+	assert_int_equal(afxdp_tx(&k.x, STEER_LAN, frame, LEN, 0), 0);
 	assert_int_equal(k.x.stats.tx[STEER_LAN], CHUNKS + 1);
 }
 
@@ -381,7 +381,7 @@ static void test_tx_twice(void **state)
 	(void)state;
 	k.q.xsk = (void *)&k;
 	for (uint32_t i = 0; i < CHUNKS - 2; i++)
-		assert_int_equal(afxdp_tx(&k.x, STEER_LAN, frame, LEN), 0);
+		assert_int_equal(afxdp_tx(&k.x, STEER_LAN, frame, LEN, 0), 0);
 	afxdp_flush(&k.x);
 	kernel_tx();
 	k.comp_ring[k.comp_prod++ % CHUNKS] = k.tx_ring[0].addr;

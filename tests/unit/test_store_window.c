@@ -71,57 +71,6 @@ static void test_basic(void **state)
 	done(p, &w);
 }
 
-/* ENG-19. Names of packets that are not there: no packets, but they keep the page, until the
- * packet comes or they are forgotten. */
-static void test_names(void **state)
-{
-	struct pool *p = make(4 * MIB);
-	struct window w;
-	uint32_t found;
-	struct pkt *k;
-
-	(void)state;
-	window_init(&w);
-	assert_null(window_slot(&w, p, 5));
-	assert_true(window_name(&w, p, POOL_TRANSIT, 5, 0xabcd));
-	assert_true(window_name(&w, p, POOL_TRANSIT, 5, 0xabce)); /* told again */
-	assert_true(window_name(&w, p, POOL_TRANSIT, 700, 7));
-	assert_int_equal(w.leaves, 2);
-	assert_null(window_get(&w, p, 5));
-	assert_null(window_next(&w, p, 0, 0x1000, &found));
-	assert_int_equal(window_slot(&w, p, 5)->flags, PKT_NAMED);
-	assert_int_equal(window_slot(&w, p, 5)->name, 0xabce);
-	assert_int_equal(window_slot(&w, p, 6)->flags, 0);
-	window_del(&w, p, 5); /* no packet */
-	assert_int_equal(w.leaves, 2);
-	/* the packet comes, goes, and leaves its name */
-	k = window_put(&w, p, POOL_TRANSIT, 5);
-	assert_int_equal(k->flags, PKT_USED);
-	assert_false(window_name(&w, p, POOL_TRANSIT, 5, 1));
-	k->flags |= PKT_NAMED | PKT_EOM;
-	k->name = 9;
-	assert_ptr_equal(window_next(&w, p, 0, 0x1000, &found), k);
-	window_unname(&w, p, 0, 0x1000);
-	assert_int_equal(w.leaves, 1); /* not the name of a packet that is there */
-	window_del_named(&w, p, 5);
-	assert_null(window_get(&w, p, 5));
-	assert_int_equal(window_slot(&w, p, 5)->flags, PKT_NAMED);
-	assert_int_equal(window_slot(&w, p, 5)->name, 9);
-	window_unname(&w, p, 0, 5);
-	assert_int_equal(w.leaves, 1);
-	window_unname(&w, p, 0xffffff, 6);
-	/* names move to pages, too, and are forgotten there */
-	for (uint32_t i = 0; i <= WINDOW_LEAVES; i++)
-		assert_true(window_name(&w, p, POOL_TRANSIT, i * 1000, i + 1));
-	assert_int_equal(w.pages, WINDOW_LEAVES + 1);
-	for (uint32_t i = 0; i <= WINDOW_LEAVES; i++) {
-		assert_int_equal(window_slot(&w, p, i * 1000)->flags, PKT_NAMED);
-		assert_int_equal(window_slot(&w, p, i * 1000)->name, i + 1);
-	}
-	window_unname(&w, p, 0, 0x10000);
-	done(p, &w);
-}
-
 /* Across 2^24, from 0xfffff0 on: found by exact PSN, walked in order, deleted in order. */
 static void test_wrap(void **state)
 {
@@ -449,7 +398,7 @@ int main(void)
 		cmocka_unit_test(test_basic),	  cmocka_unit_test(test_wrap),
 		cmocka_unit_test(test_full_span), cmocka_unit_test(test_cap),
 		cmocka_unit_test(test_grow),	  cmocka_unit_test(test_ping_pong),
-		cmocka_unit_test(test_random),	  cmocka_unit_test(test_names),
+		cmocka_unit_test(test_random),
 	};
 
 	return cmocka_run_group_tests_name("store/window", tests, NULL, NULL);

@@ -150,7 +150,6 @@ struct lane_announce {
 	uint64_t issued;
 	bool numbered, inside;
 	uint64_t agreed; /* B: since then the numbers agree again, ns; 0: they do not */
-	uint32_t twice;	 /* names were told twice below, of the lane that is opened here */
 	uint32_t nxt, looked, barrier_psn, barrier, seq, split, most;
 	struct announce_info info;
 };
@@ -204,8 +203,6 @@ bool announce_on(struct engine *e, const struct flow *fl);
 const char *announce_why(struct engine *e, const struct flow *fl);
 /** announce_lossy - it does, and packets that we send over the WAN get lost. */
 bool announce_lossy(struct engine *e, const struct flow *fl);
-/** announce_twice - in a lossy one: of the opener's lane here names were told twice below. */
-uint32_t *announce_twice(struct engine *e, const struct flow *fl);
 /** announce_lost - some that were sent of @fl were lost. */
 void announce_lost(struct engine *e, const struct flow *fl);
 /** announce_stop - nothing is READ ahead any more. */
@@ -270,11 +267,6 @@ enum announce_answer announce_answer(struct engine *e, struct flow *fl, const st
 				     struct frame *g, uint8_t *buf, struct mark *m);
 
 /* push.c */
-/** push_hash - SipHash-2-4 of at most PUSH_HASHED words, which count as 8 bytes each, the least
- * significant first: who does not know the key cannot tell the hash of words that he has not seen.
- */
-#define PUSH_HASHED 3u
-uint64_t push_hash(const uint64_t key[2], const uint64_t *words, uint32_t n);
 
 /** push_keep - A: the packet @i of the command @c, to be pushed. False without room. */
 bool push_keep(struct engine *e, struct flow *fl, struct command *c, uint32_t i,

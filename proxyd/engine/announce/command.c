@@ -231,9 +231,9 @@ static void agree(struct engine *e, struct flow *fl)
 		turn_off(e, fl, y, WHY_PASSES);
 		return;
 	}
-	x->announce_key[0] = push_hash(what, what, 3);
+	x->announce_key[0] = keyed_hash(what, what, 3);
 	what[2]++;
-	x->announce_key[1] = push_hash(what, what, 3);
+	x->announce_key[1] = keyed_hash(what, what, 3);
 	x->announce = true;
 	y->agreed = 0;
 	x->announce_seq = x->seq + 1;
@@ -270,12 +270,6 @@ bool announce_lossy(struct engine *e, const struct flow *fl)
 	fl = announced(e, fl);
 	x = fl ? reads_of(e, &fl->lane) : NULL;
 	return x && x->announce && x->lossy && e->now - x->lossy < LOSSY_NS;
-}
-
-uint32_t *announce_twice(struct engine *e, const struct flow *fl)
-{
-	fl = announced(e, fl);
-	return fl ? &announce_of(e, &fl->lane)->twice : NULL;
 }
 
 void announce_lost(struct engine *e, const struct flow *fl)
@@ -556,7 +550,6 @@ void announce_end(struct engine *e, struct flow *fl)
 	if (!y)
 		return;
 	end_all(e, fl, y);
-	window_unname(&y->win, e->pool, 0, WINDOW_SPAN);
 	mq_flush(e->reads, &y->commands);
 	mq_flush(e->reads, &y->own);
 	mq_flush(e->reads, &y->absorbed);

@@ -125,7 +125,7 @@ static bool send(struct engine *e, struct flow *fl, struct own_read *r)
 	};
 	uint8_t out[FRAME_MAX];
 
-	if (engine_tx(e, other_port(fl->side), out, build_packet(out, &s)))
+	if (engine_tx(e, fl, other_port(fl->side), out, build_packet(out, &s)))
 		return false;
 	if (r->asked_again)
 		COUNT(e, RETX_LAN);

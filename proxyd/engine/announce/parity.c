@@ -41,7 +41,7 @@ static uint64_t tag_of(const struct lane *l, const struct lane_reads *x, const u
 			 (uint64_t)l->gen << 32 | crc32_update(CRC32_INIT, data, len),
 			 get_be64(hdr + 16)};
 
-	return push_hash(x->announce_key, m, 3);
+	return keyed_hash(x->announce_key, m, 3);
 }
 
 /* @to ^= @from */

@@ -13,15 +13,12 @@
  * come in any order, before their command or after it, and what is lost the target's READ brings.
  *
  * The tag is a keyed hash of those fields, the lane's generation and the data's CRC; the key is in
- * the opener's consent, which only its peer can read. That is what a name is to other packets
- * (link/names_tx.c): a CRC that the peer vouches for. It does without a message of its own, which
- * would be late or lost.
+ * the opener's consent, which only its peer can read. That is what a seal is to other packets
+ * (core/seal.c). A push has a header of its own to bear it, and no PSN of the lane.
  *
  * Both ends keep packets by numbers of their own: A to push them and to answer the target's READ, B
  * to make answers of them.
  */
-#include <sodium.h>
-
 #include "engine/announce/announce.h"
 #include "wire/crc32.h"
 
@@ -32,25 +29,13 @@
 /* In percent: B must have room for true responses, too. */
 #define BUSY_B	   40u
 
-uint64_t push_hash(const uint64_t key[2], const uint64_t *words, uint32_t n)
-{
-	uint8_t k[crypto_shorthash_KEYBYTES], in[PUSH_HASHED * 8], out[crypto_shorthash_BYTES];
-
-	put_le64(k, key[0]);
-	put_le64(k + 8, key[1]);
-	for (uint32_t i = 0; i < n; i++)
-		put_le64(in + 8 * i, words[i]);
-	crypto_shorthash(out, in, n * 8, k);
-	return get_le64(out);
-}
-
 uint64_t push_tag(const struct lane *l, const struct lane_reads *x, const uint8_t *hdr,
 		  const uint8_t *data, uint32_t len)
 {
 	uint64_t m[2] = {get_be64(hdr),
 			 (uint64_t)l->gen << 32 | crc32_update(CRC32_INIT, data, len)};
 
-	return push_hash(x->announce_key, m, 2);
+	return keyed_hash(x->announce_key, m, 2);
 }
 
 bool push_numbers(struct engine *e, struct lane_announce *y, struct command *c, uint32_t count)
@@ -142,7 +127,7 @@ bool push_run(struct engine *e, struct flow *fl, uint32_t quantum)
 			continue;
 		}
 		if (!budget || !pace_may_send(e) ||
-		    engine_tx(e, fl->side, pool_ptr(e->pool, d->loc), d->len))
+		    engine_tx(e, NULL, fl->side, pool_ptr(e->pool, d->loc), d->len))
 			return true;
 		pace_sent(e, d->len);
 		engine_change(e, d, sizeof(*d));

@@ -4,19 +4,19 @@
  *
  * Closing is abrupt where nothing was promised (OPENING), else through DRAIN, until the responder
  * has acknowledged all that was promised. Where an operator wants it (a stop, a rule that is gone,
- * a release, the peer's wish for such reasons) no request is dropped meanwhile: they are carried as
- * before, but acknowledged by the true responder only, and as soon as that has made all promises
- * true the lane is let go (near/let_go.c). Else new requests are dropped, which hosts repair by
- * themselves: they are another owner's, or such that no lane can hold. What a role has to say about
- * it stands in its table (roles.h).
+ * a release, the peer's wish for such reasons), or packets take another way, no request is dropped
+ * meanwhile: they are carried as before, but acknowledged by the true responder only, and as soon
+ * as that has made all promises true the lane is let go (near/let_go.c). Else new requests are
+ * dropped, which hosts repair by themselves: they are another owner's, or such that no lane can
+ * hold. What a role has to say about it stands in its table (roles.h).
  */
 #include "engine/core/roles.h"
 #include "engine/core/core.h"
 
 #define CLOSED_RETRY_NS	 (100 * NSEC_PER_MSEC)
 /* Requests that nobody here knows come in numbers: each costs the host a timeout if the lane is
- * held and owes something. */
-#define OPCODE_RETRY_NS	 (10 * NSEC_PER_SEC)
+ * held and owes something. So do packets that take another way. */
+#define LONG_RETRY_NS	 (10 * NSEC_PER_SEC)
 /* A refusal is told again after this. */
 #define REFUSED_AGAIN_NS (100 * NSEC_PER_MSEC)
 /* So is a question, this and two round trips later. */
@@ -56,7 +56,9 @@ void lane_ask_owner(struct engine *e, struct flow *fl)
 /* Do not open it again for a while. */
 void lane_stay_watched(struct engine *e, struct flow *fl, enum lane_reason why)
 {
-	flow_open_at(fl, e->now + (why == REASON_OPCODE ? OPCODE_RETRY_NS : CLOSED_RETRY_NS));
+	bool long_while = why == REASON_OPCODE || why == REASON_BYPASS;
+
+	flow_open_at(fl, e->now + (long_while ? LONG_RETRY_NS : CLOSED_RETRY_NS));
 }
 
 static void leave_later(struct engine *e, struct flow *fl)
@@ -133,7 +135,8 @@ void lane_drain(struct engine *e, struct flow *fl, enum lane_reason why)
 
 bool lane_carries_on(const struct lane *l)
 {
-	return l->state == LANE_DRAIN && lane_keeps(l) && l->reason == REASON_OPERATOR && !l->gone;
+	return l->state == LANE_DRAIN && lane_keeps(l) && !l->gone &&
+	       (l->reason == REASON_OPERATOR || l->reason == REASON_BYPASS);
 }
 
 /*

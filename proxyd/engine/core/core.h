@@ -10,14 +10,50 @@
 #include "engine/core/state.h"
 
 /* out.c: what leaves the engine */
-int engine_tx(struct engine *e, enum engine_port port, const uint8_t *data, uint32_t len);
-int engine_tx_kept(struct engine *e, enum engine_port port, const uint8_t *data, uint32_t len);
+int engine_tx(struct engine *e, const struct flow *fl, enum engine_port port, const uint8_t *data,
+	      uint32_t len);
+int engine_tx_kept(struct engine *e, const struct flow *fl, enum engine_port port,
+		   const uint8_t *data, uint32_t len);
 uint64_t engine_port_again(const struct engine *e, enum engine_port port);
-void engine_pass(struct engine *e, enum engine_port from, const struct frame *f);
+void engine_pass(struct engine *e, const struct flow *fl, enum engine_port from,
+		 const struct frame *f);
+/** engine_pass_as_came - pass on @f with the seal that it came with. */
+void engine_pass_as_came(struct engine *e, enum engine_port from, const struct frame *f);
 void engine_wake_at(struct engine *e, uint64_t when);
 void engine_event(struct engine *e, enum engine_event_type type, const struct flow *fl,
 		  uint32_t packets, uint64_t bytes);
 bool ack_send(struct engine *e, struct flow *fl, uint32_t psn, uint8_t syndrome, uint32_t msn);
+
+/* seal.c: what crosses the WAN of a held lane is sealed */
+#define HASH_WORDS 3u
+/** keyed_hash - SipHash-2-4 of at most HASH_WORDS words, which count as 8 bytes each, the least
+ * significant first; so does the key. */
+uint64_t keyed_hash(const uint64_t key[2], const uint64_t *words, uint32_t n);
+/** seal_possible - the rule does without seals, or its peer knows them. */
+bool seal_possible(const struct engine *e, const struct rule *r);
+/** seal_begin - OPENER: the lane's marks have begun, in a new generation: draw a key. */
+void seal_begin(struct engine *e, struct flow *fl);
+/** seal_tell - OPENER: what the OPEN @r says of that; seal_agree - ACCEPTOR: take it from there. */
+void seal_tell(const struct lane *l, struct report *r);
+void seal_agree(struct lane *l, const struct report *r);
+/** seal_same - ACCEPTOR: the OPEN @r bears the key of the lane. */
+bool seal_same(const struct lane *l, const struct report *r);
+/** seal_tag - that of the packet @psn; 0: it has none. */
+uint32_t seal_tag(struct engine *e, const struct lane *l, bool response, uint32_t psn);
+/** seal_of - what the ICRC of the frame @data, which goes over the WAN, is XORed with, as the
+ * number of its little-endian bytes; 0: nothing. */
+uint32_t seal_of(struct engine *e, const struct lane *l, const uint8_t *data);
+/** seal_right, seal_failed - the ICRC of the frame @f, whose seal was taken off, turns out to be
+ * right, or wrong: then it is dealt with here. */
+void seal_right(struct lane *l);
+void seal_failed(struct engine *e, struct flow *fl, const struct frame *f);
+/** seal_came_native - the ICRC of @f was right before the seal was taken off. */
+bool seal_came_native(const struct frame *f);
+/** seal_bypass - packets of the lane of @fl miss one of the two appliances, and have for a while;
+ * @let_go: so that the lane is to end as soon as it owes nothing. */
+void seal_bypass(struct engine *e, struct flow *fl, enum path_miss how, bool let_go);
+/** seal_sure - OPENER: the peer knows the lane, and seals what it sends of it. */
+bool seal_sure(const struct lane *l);
 
 /* flow.c */
 struct flow *flow_at(struct engine *e, uint32_t index);
@@ -66,8 +102,6 @@ void half_expire(struct engine *e);
 struct pkt *lane_retain(struct engine *e, struct flow *fl, const struct frame *f, uint32_t span,
 			uint32_t psn, bool *bad);
 void lane_forget(struct engine *e, struct flow *fl, struct pkt *d, uint32_t psn);
-/** lane_forget_packet - as lane_forget(), but the name of a packet that has one is kept. */
-void lane_forget_packet(struct engine *e, struct flow *fl, struct pkt *d, uint32_t psn);
 void lane_release(struct engine *e, struct flow *fl, uint32_t next);
 void lane_skip(struct engine *e, struct flow *fl, const struct mark *m);
 void lane_true_ack(struct engine *e, struct flow *fl, const struct mark *m);
@@ -172,11 +206,7 @@ void report_list(struct engine *e, struct flow *fl);
 void report_schedule(struct engine *e, struct flow *fl, struct report_clock *c, bool urgent);
 
 /* A request that comes again sooner than this is no repetition by a timer. */
-#define ROUND_MS   4u
-/* Names go out after this, or with the packets that fill a report. */
-#define NAMES_NS   (200 * NSEC_PER_USEC)
-/* Reports with names that one tick, report of the peer or timeout draws at most. */
-#define NAMES_ONCE 16u
+#define ROUND_MS 4u
 
 bool report_now(const struct engine *e, struct report_clock *c, bool missing);
 void report_told(const struct engine *e, struct report_clock *c);

@@ -103,7 +103,7 @@ struct pkt *lane_retain(struct engine *e, struct flow *fl, const struct frame *f
 		return NULL;
 	*bad = !icrc_copy_ok(pool_ptr(e->pool, loc), f);
 	if (*bad)
-		COUNT(e, BAD_ICRC);
+		e->counters[EC_BAD_ICRC] += !f->seal;
 	else
 		d = window_put(&l->win, e->pool, lane_class(l), psn);
 	if (!d) {
@@ -144,8 +144,6 @@ static void unbook(struct engine *e, struct flow *fl, struct pkt *d)
 		l->lost--;
 	if (d->flags & PKT_EOM)
 		l->messages--;
-	if (l->role == ROLE_ACCEPTOR && !(d->flags & PKT_NAMED))
-		l->guesses--;
 	free_bytes(e, l, d);
 }
 
@@ -153,15 +151,6 @@ void lane_forget(struct engine *e, struct flow *fl, struct pkt *d, uint32_t psn)
 {
 	unbook(e, fl, d);
 	window_del(&fl->lane.win, e->pool, psn);
-}
-
-void lane_forget_packet(struct engine *e, struct flow *fl, struct pkt *d, uint32_t psn)
-{
-	unbook(e, fl, d);
-	if (fl->lane.check && d->flags & PKT_NAMED)
-		window_del_named(&fl->lane.win, e->pool, psn);
-	else
-		window_del(&fl->lane.win, e->pool, psn);
 }
 
 static void follow(uint32_t *mark, uint32_t trail)
@@ -191,7 +180,6 @@ static void trail(struct engine *e, struct lane *l)
 		host = psn_sub(m.psn, MARK_TRAIL);
 	}
 	follow(&l->overlap, to);
-	follow(&l->named, to);
 	if (l->role != ROLE_OPENER)
 		follow(&l->ackreq_end, to);
 	if (l->role == ROLE_ACCEPTOR)
@@ -201,9 +189,6 @@ static void trail(struct engine *e, struct lane *l)
 		follow(&l->lost_from, to);
 		follow(&l->reached, to);
 		follow(&l->reached_hi, to);
-		follow(&l->named_heard, to);
-		follow(&l->renamed, to);
-		follow(&l->renamed_from, to);
 	}
 	if (psn_before(l->acked.psn, host))
 		l->acked = (struct mark){.psn = host};
@@ -219,8 +204,7 @@ void lane_release(struct engine *e, struct flow *fl, uint32_t next)
 	struct pkt *d;
 
 	while (psn_before(psn, next) && (d = window_next(&l->win, e->pool, psn, next, &psn))) {
-		/* inside the range of a READ that has no name yet there may be another guess */
-		uint32_t span = l->role == ROLE_ACCEPTOR && !(d->flags & PKT_NAMED) ? 1 : d->span;
+		uint32_t span = d->span;
 
 		lane_forget(e, fl, d, psn);
 		psn = psn_add(psn, span);
@@ -280,14 +264,15 @@ void lane_skip(struct engine *e, struct flow *fl, const struct mark *m)
 void lane_send_rest(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
-	/* an acceptor may hold packets without a name beyond its end */
-	uint32_t psn = l->nxt.psn, end = psn_add(l->una.psn, WINDOW_SPAN);
+	uint32_t psn = l->nxt.psn;
 	struct pkt *d;
 
-	while (psn_before(psn, end) && (d = window_next(&l->win, e->pool, psn, end, &psn))) {
-		if (l->role == ROLE_ACCEPTOR && !(d->flags & PKT_NAMED) && d->other)
-			return; /* one of the two is forged; the host repeats the true one */
-		if (engine_tx(e, other_port(fl->side), lane_packet(e, d), d->len))
+	if (l->state == LANE_OPENING && l->sealed) {
+		l->sealed = false; /* the peer does not agree: only the host's own is understood */
+		psn = l->una.psn;
+	}
+	while (psn_before(psn, l->end) && (d = window_next(&l->win, e->pool, psn, l->end, &psn))) {
+		if (engine_tx(e, fl, other_port(fl->side), lane_packet(e, d), d->len))
 			return; /* as on a link that is full */
 		psn = psn_add(psn, d->span);
 	}
@@ -296,7 +281,6 @@ void lane_send_rest(struct engine *e, struct flow *fl)
 void lane_drop_all(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
-	/* an acceptor may hold packets without a name beyond its end, and within a READ's range */
 	uint32_t psn = l->una.psn, end = psn_add(psn, WINDOW_SPAN);
 	struct pkt *d;
 

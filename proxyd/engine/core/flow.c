@@ -168,9 +168,10 @@ static void offer(struct engine *e, struct flow *fl, const struct flow *back)
 	};
 
 	if (fl->side != PORT_WAN || !r || r->peer == PEER_NONE || !e->peer_up[r->peer] ||
-	    !(e->peer_features[r->peer] & PEER_FEATURE_OFFER) || flow_let_go(e, fl))
+	    !(e->peer_features[r->peer] & PEER_FEATURE_OFFER) || !seal_possible(e, r) ||
+	    flow_let_go(e, fl))
 		return;
-	out.names = r->wan_check;
+	out.sealed = r->seal;
 	fl->pledged = true;
 	e->sink.report(e->sink.ctx, (unsigned int)r->peer, &out);
 }

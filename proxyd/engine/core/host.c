@@ -45,7 +45,7 @@ void host_ask(struct engine *e, struct flow *fl)
 		return;
 	len = cm_build_dreq(buf, t, (uint32_t)tid & PSN_MASK, tid, flow_index(e, fl),
 			    (uint32_t)(tid >> 32), 0);
-	engine_tx(e, asks_requester(fl) ? fl->side : other_port(fl->side), buf, len);
+	engine_tx(e, NULL, asks_requester(fl) ? fl->side : other_port(fl->side), buf, len);
 	COUNT(e, HOSTS_ASKED);
 }
 

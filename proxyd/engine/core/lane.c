@@ -54,9 +54,10 @@ const char *lane_reason_name(enum lane_reason r)
 		[REASON_ORPHAN] = "numbering-lost",
 		[REASON_SOLO] = "other-than-foreseen",
 		[REASON_NOT_READY] = "responder-not-ready",
-		[REASON_UNNAMED] = "packets-not-named",
+		[REASON_UNSEALED] = "not-sealed",
 		[REASON_OPCODE] = "unknown-opcode",
 		[REASON_DISPUTED] = "number-disputed",
+		[REASON_BYPASS] = "path-bypass",
 	};
 
 	return r < REASONS && names[r] ? names[r] : "?";

@@ -131,6 +131,18 @@ struct mark {
 };
 
 /**
+ * struct seal - how what crosses the WAN of a lane is sealed (seal.c).
+ * @key:       drawn by the opener for each generation, told in OPEN
+ * @from:      the first PSN that is sealed; @turns: how often una has come round to 0 since
+ * @native_us: since then only unsealed frames have come, where sealed ones should; 0: not so
+ */
+struct seal {
+	uint64_t key[2];
+	uint32_t from, turns;
+	uint32_t native_us;
+};
+
+/**
  * struct lane - one requester direction. Times are ns; PSN marks as in the theory above.
  *
  * @gen:        generation, new whenever the lane leaves WATCH; the opener's is the one both sides
@@ -174,10 +186,8 @@ struct mark {
  * @room_naks:  so often it was asked for what there had been no room for, and nothing was accepted
  * @no_mtu:     it began when no path MTU was known: the peer may not know one, so no READ is held
  * @room:       OPENER: the peer takes packets before this PSN
- * @check:      the rule wants that only what is named is delivered (wan-check); @naming: OPENER:
- *              and the peer wants names, too; ACCEPTOR: the peer wants names of responses
- * @check_resp: OPENER: responses are delivered only if they are named (resp_names.c)
- * @named:      OPENER: packets were named below; ACCEPTOR: names are known below, but for @unnamed
+ * @sealed:     what crosses the WAN is sealed with @seal; @bypassed: packets of it miss one of the
+ *              two appliances
  * @reads:      requests that wait for an answer with data, struct read_rec
  * @acked:      frontier as told in the latest ACK that went out, for repeating it
  * @told:       next PSN that the requester cannot know to be acknowledged: the latest ACK, or an
@@ -197,9 +207,9 @@ struct lane {
 		ack_listed : 1, report_heard : 1, report_listed : 1, run_listed : 1, rnr_wait : 1,
 		accepted : 1, reopen : 1, ack_repeat : 1, honest_found : 1, room_listed : 1,
 		probing : 1, doubt : 1, ahead : 1, nak_due : 1, opaque : 1, numbered : 1,
-		atomics : 1, una_sure : 1, ordered : 1, check : 1, naming : 1, masked : 1, gone : 1,
-		suspect : 1, check_resp : 1, fenced : 1, held_back : 1, disputed : 1, held_once : 1,
-		renumbered : 1, proved : 1;
+		atomics : 1, una_sure : 1, ordered : 1, sealed : 1, masked : 1, gone : 1,
+		suspect : 1, fenced : 1, held_back : 1, disputed : 1, held_once : 1, renumbered : 1,
+		proved : 1;
 	uint8_t atomic : 2; /* enum atomic_mode */
 	uint8_t room_naks : 2;
 	union {
@@ -218,8 +228,9 @@ struct lane {
 	bool begins : 1;  /* WATCH: the first request of all is the one at @una (learn/cm.c) */
 	uint8_t reasked : 3;
 	uint8_t present : 2;
-	uint16_t jump_ms; /* when the latest round of @jump_run began */
-	uint16_t window;  /* OPENER, SINGLE: of the host (near/room.c) */
+	uint8_t bypassed : 2; /* enum path_miss */
+	uint16_t jump_ms;     /* when the latest round of @jump_run began */
+	uint16_t window;      /* OPENER, SINGLE: of the host (near/room.c) */
 	uint32_t msg_left;
 
 	/* up to @cold: what packets need, first what those of all roles do (soon.c) */
@@ -239,6 +250,8 @@ struct lane {
 	uint32_t told;
 	uint32_t reads_page; /* struct lane_reads (reads.h), POOL_NONE before the first READ */
 
+	struct seal seal;
+
 	struct window win;
 	struct pool_log log;
 	uint32_t next_ack;
@@ -249,7 +262,6 @@ struct lane {
 	uint64_t progress;
 	uint32_t next_run, next_report;
 	uint32_t waits_us; /* since when the oldest in custody waits for the true ACK */
-	uint32_t named;
 	struct mq_list reads;
 	uint32_t nreads;
 	uint32_t lost; /* packets marked PKT_LOST */
@@ -272,16 +284,10 @@ struct lane {
 			uint32_t reasked_psn, reasked_end, reasked_us;
 			uint32_t told_us; /* when the host was last told of something new */
 			uint32_t cnp_us;  /* latest CNP to the requester */
-			/* OPENER: names are known to the peer below, but for gaps; in this
-			 * round named again from @renamed_from up to there (names_tx.c) */
-			uint32_t named_heard, renamed;
 		};
-		/* ACCEPTOR: stream_rx.c, names_rx.c */
+		/* ACCEPTOR: stream_rx.c */
 		struct {
 			uint32_t peer_lane, next_accepted, holes;
-			uint32_t unnamed;  /* page with gaps between names, POOL_NONE without any */
-			uint32_t guesses;  /* packets held without a name */
-			uint32_t guess_us; /* since then they wait, and no name has come */
 		};
 		/* FAULT: fault/ */
 		struct {
@@ -307,11 +313,7 @@ struct lane {
 	struct rtt rtt;
 	uint32_t reached; /* OPENER: the peer has all below; WATCH: fault/abandoned.c */
 	union {
-		/* OPENER */
-		struct {
-			uint32_t reached_hi; /* the highest that the peer has */
-			uint32_t renamed_us; /* names_tx.c: when the round of @renamed began */
-		};
+		uint32_t reached_hi; /* OPENER: the highest that the peer has */
 		/* ACCEPTOR, SINGLE: the first of @rnr_run RNR NAKs for the same packet */
 		struct {
 			uint32_t rnr_us, rnr_run;
@@ -346,10 +348,7 @@ struct lane {
 				     (atomic.c), or MQ_NONE */
 	};
 	uint32_t report_seq;
-	union {
-		uint32_t hole_cursor;  /* ACCEPTOR: where the next report goes on */
-		uint32_t renamed_from; /* OPENER: see @renamed */
-	};
+	uint32_t hole_cursor; /* ACCEPTOR: where the next report goes on */
 	union {
 		struct mark honest; /* POLICY_HONEST */
 		/* POLICY_EARLY: @bytes when its share was last enough, in units of WITHIN */

@@ -22,7 +22,8 @@ static inline void mark_step(struct mark *m, uint32_t span, bool eom, bool ackab
 static inline void marks_begin(struct lane *l, const struct mark *m)
 {
 	l->epsn = l->frontier = l->una = l->nxt = l->honest = l->acked = *m;
-	l->start = l->end = l->high = m->psn;
+	l->start = l->end = l->high = l->seal.from = m->psn;
+	l->seal.turns = l->seal.native_us = 0;
 }
 
 /** marks_lost - nothing of the numbers of @l is known. */
@@ -85,16 +86,19 @@ static inline void mark_high(struct lane *l, uint32_t psn)
 		l->high = psn;
 }
 
+/** mark_una_psn - released below @psn; what the ACK said comes with mark_una(). Turns of the circle
+ * of PSNs are counted here: a seal bears them. */
+static inline void mark_una_psn(struct lane *l, uint32_t psn)
+{
+	l->seal.turns += psn < l->una.psn && psn_after(psn, l->una.psn);
+	l->una.psn = psn;
+}
+
 /** mark_una - everything below @m is truly acknowledged. */
 static inline void mark_una(struct lane *l, const struct mark *m)
 {
+	mark_una_psn(l, m->psn);
 	l->una = *m;
-}
-
-/** mark_una_psn - released below @psn; what the ACK said comes with mark_una(). */
-static inline void mark_una_psn(struct lane *l, uint32_t psn)
-{
-	l->una.psn = psn;
 }
 
 /** mark_recount - @by messages fewer were done, and asked for, than was counted. */

@@ -23,14 +23,10 @@ static void full(struct engine *e, enum engine_port port)
 	w->tries += w->tries < RETRY_DOUBLINGS;
 }
 
-/*
- * Returns 0, or -EAGAIN when the port has no room. Who has something that must leave keeps it then
- * and tries again at engine_port_again(). What the port can never take is counted and as good as
- * lost on the way: whoever waits for it will find that out, and it is not tried for ever.
- */
-int engine_tx(struct engine *e, enum engine_port port, const uint8_t *data, uint32_t len)
+static int tx(struct engine *e, enum engine_port port, const uint8_t *data, uint32_t len,
+	      uint32_t seal)
 {
-	int err = e->sink.tx(e->sink.ctx, port, data, len);
+	int err = e->sink.tx(e->sink.ctx, port, data, len, seal);
 	struct port_wait *w = &e->wait[port];
 
 	if (err == -EMSGSIZE || err == -EINVAL) {
@@ -49,11 +45,28 @@ int engine_tx(struct engine *e, enum engine_port port, const uint8_t *data, uint
 	return 0;
 }
 
+/*
+ * Send a frame of the lane of @fl (its requests, or what answers them), sealed where that is due
+ * (seal.c); @fl NULL: as it is.
+ *
+ * Returns 0, or -EAGAIN when the port has no room. Who has something that must leave keeps it then
+ * and tries again at engine_port_again(). What the port can never take is counted and as good as
+ * lost on the way: whoever waits for it will find that out, and it is not tried for ever.
+ */
+int engine_tx(struct engine *e, const struct flow *fl, enum engine_port port, const uint8_t *data,
+	      uint32_t len)
+{
+	bool sealed = port == PORT_WAN && fl && fl->lane.sealed;
+
+	return tx(e, port, data, len, sealed ? seal_of(e, &fl->lane, data) : 0);
+}
+
 /* The same for what is kept until it has left. It stays here while hosts are to fall silent. */
-int engine_tx_kept(struct engine *e, enum engine_port port, const uint8_t *data, uint32_t len)
+int engine_tx_kept(struct engine *e, const struct flow *fl, enum engine_port port,
+		   const uint8_t *data, uint32_t len)
 {
 	if (!e->hushed || port != PORT_LAN)
-		return engine_tx(e, port, data, len);
+		return engine_tx(e, fl, port, data, len);
 	full(e, port);
 	return -EAGAIN;
 }
@@ -64,10 +77,17 @@ uint64_t engine_port_again(const struct engine *e, enum engine_port port)
 	return e->wait[port].again > e->now ? e->wait[port].again : e->now;
 }
 
-void engine_pass(struct engine *e, enum engine_port from, const struct frame *f)
+void engine_pass(struct engine *e, const struct flow *fl, enum engine_port from,
+		 const struct frame *f)
 {
 	COUNT(e, PASSED);
-	engine_tx(e, other_port(from), f->data, f->len);
+	engine_tx(e, fl, other_port(from), f->data, f->len);
+}
+
+void engine_pass_as_came(struct engine *e, enum engine_port from, const struct frame *f)
+{
+	COUNT(e, PASSED);
+	tx(e, other_port(from), f->data, f->len, f->seal);
 }
 
 void engine_wake_at(struct engine *e, uint64_t when)
@@ -105,5 +125,5 @@ bool ack_send(struct engine *e, struct flow *fl, uint32_t psn, uint8_t syndrome,
 	if (!back || !back->tmpl.len)
 		return true;
 	len = build_ack(buf, &back->tmpl, back->key.dqpn, psn, syndrome, msn);
-	return !engine_tx_kept(e, fl->side, buf, len);
+	return !engine_tx_kept(e, fl, fl->side, buf, len);
 }

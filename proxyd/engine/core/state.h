@@ -72,7 +72,7 @@ struct flow {
 	uint64_t born;
 };
 
-_Static_assert(sizeof(struct flow) <= 600, "state per lane");
+_Static_assert(sizeof(struct flow) <= 640, "state per lane");
 _Static_assert(RULE_MAX <= 64, "a bit for each in rules_bypassed");
 
 /** offer_of - what struct flow keeps of an offer: it is for the requester @lqpn, with @mtu. */
@@ -176,6 +176,13 @@ struct soon {
 /* Refused packets that one batch of frames can name; more are found missing a little later. */
 #define REFUSED_MAX 32u
 
+/** struct seal_tags - the tags that were made last, of two packets each (seal.c). Of this process
+ * alone: create.c empties them. */
+#define SEAL_TAGS 64u
+struct seal_tags {
+	uint64_t key, two, hash;
+};
+
 struct order;
 struct cm_table;
 
@@ -258,8 +265,9 @@ struct engine {
 	/* noted where it changes */
 	struct {
 	} cold;
-	struct wan_link link[LINKS];	/* link_at(), link_rate() */
-	uint16_t half_host[HALF_HOSTS]; /* half-known flows by the hash of their source */
+	struct seal_tags tags[SEAL_TAGS]; /* not noted: each is right by itself */
+	struct wan_link link[LINKS];	  /* link_at(), link_rate() */
+	uint16_t half_host[HALF_HOSTS];	  /* half-known flows by the hash of their source */
 	struct host_pair pair[PAIR_SLOTS];
 	struct rule rules[RULE_MAX];
 };

@@ -220,7 +220,7 @@ static bool rx_beyond(struct engine *e, struct flow *fl, const struct frame *f)
 		 * can have sent by then is anybody's: it passes, and shows nothing. */
 		if (psn_diff(f->psn, l->high) < BEYOND_MAX)
 			lane_close(e, fl, l->reason, true);
-		engine_pass(e, other_port(fl->side), f);
+		engine_pass(e, fl, other_port(fl->side), f);
 		return true;
 	}
 	if (!l->probing || !aeth_is_ack(frame_aeth_syndrome(f)) || l->nxt.psn != l->high ||
@@ -266,7 +266,7 @@ static void rx_stale(struct engine *e, struct flow *fl, const struct frame *f)
 	if (!lane_asked_below(f->psn, l->una.psn) ||
 	    (!lane_asked(e, l) && (!aeth_is_nak(s) || s == AETH_NAK_SEQ)))
 		return;
-	engine_pass(e, other_port(fl->side), f);
+	engine_pass(e, fl, other_port(fl->side), f);
 	lane_answered(e, fl, f);
 }
 
@@ -422,7 +422,7 @@ static bool rx_of_other(struct engine *e, struct flow *fl, const struct frame *f
 		return false;
 	if (aeth_is_ack(frame_aeth_syndrome(f)))
 		return learn_answers_other(e, fl, f);
-	engine_pass(e, other_port(fl->side), f);
+	engine_pass(e, fl, other_port(fl->side), f);
 	return true;
 }
 
@@ -517,8 +517,7 @@ static bool stray_answer(struct engine *e, struct flow *fl, const struct read_re
 		return false;
 	if (resp_tx_lacked(e, fl, f))
 		return true;
-	engine_pass(e, from, f);
-	resp_name_one(e, fl, f);
+	engine_pass(e, fl, from, f);
 	return true;
 }
 
@@ -539,7 +538,7 @@ static void give_answer(struct engine *e, const struct read_rec *r, const struct
 	if (r->opcode == OP_READ_REQUEST)
 		s.opcode = resp_opcode(psn_sub(f->psn, r->at.psn), r->span);
 	if (s.opcode == f->opcode) {
-		engine_tx(e, other_port(from), f->data, f->len);
+		engine_tx(e, NULL, other_port(from), f->data, f->len);
 		return;
 	}
 	if (f->aeth) {
@@ -547,7 +546,7 @@ static void give_answer(struct engine *e, const struct read_rec *r, const struct
 		s.msn = frame_aeth_msn(f);
 	}
 	template_learn(&t, f);
-	engine_tx(e, other_port(from), out, build_packet(out, &s));
+	engine_tx(e, NULL, other_port(from), out, build_packet(out, &s));
 }
 
 /* Returns true when it was passed on although no request that waits for it is known. */

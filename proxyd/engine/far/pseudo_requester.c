@@ -63,7 +63,7 @@ static bool tx(struct engine *e, struct flow *fl, const struct pkt *d, bool ask)
 	}
 	if (ask && frame_parse(data, d->len, &f) == FRAME_OK)
 		data = with_ackreq(out, &f);
-	return !engine_tx_kept(e, other_port(fl->side), data, d->len);
+	return !engine_tx_kept(e, fl, other_port(fl->side), data, d->len);
 }
 
 /* Whether the host has asked for no answer to @d. */
@@ -123,7 +123,7 @@ static bool send(struct engine *e, struct flow *fl, struct pkt *d, bool ask)
 	uint8_t out[FRAME_MAX];
 	uint32_t len;
 
-	if (rest_of_read(e, fl, d, out, &len) ? engine_tx(e, other_port(fl->side), out, len)
+	if (rest_of_read(e, fl, d, out, &len) ? engine_tx(e, fl, other_port(fl->side), out, len)
 					      : !tx(e, fl, d, ask))
 		return false;
 	if (l->role == ROLE_SINGLE)

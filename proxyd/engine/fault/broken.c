@@ -72,7 +72,7 @@ static void probe(struct engine *e, struct flow *fl)
 	if (back && back->tmpl.len) {
 		s.t = &back->tmpl;
 		s.dqpn = back->key.dqpn;
-		engine_tx(e, fl->side, buf, build_packet(buf, &s));
+		engine_tx(e, fl, fl->side, buf, build_packet(buf, &s));
 		COUNT(e, FAULT_PROBES);
 	}
 	l->fault.probe = s.psn;

@@ -105,7 +105,7 @@ static void disconnect(struct engine *e, struct flow *fl)
 	if (!back || !back->tmpl.len || !back->comm_id || !fl->comm_id)
 		return;
 	/* the transaction is ours; what the host answers, its peer has not asked for and ignores */
-	engine_tx(e, fl->side, buf,
+	engine_tx(e, fl, fl->side, buf,
 		  cm_build_dreq(buf, &back->tmpl, l->fault.dreqs,
 				(uint64_t)l->gen << 32 | back->comm_id, back->comm_id, fl->comm_id,
 				back->key.dqpn));

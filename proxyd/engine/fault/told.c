@@ -79,7 +79,7 @@ void fault_request(struct engine *e, struct flow *fl, const struct frame *f)
 			/* a QP in error sends nothing: this is another one of the same number */
 			over_others(e, fl);
 			learn_request(e, fl, f);
-			engine_pass(e, fl->side, f);
+			engine_pass(e, fl, fl->side, f);
 			return;
 		}
 		l->fault.broken = false;
@@ -109,7 +109,7 @@ void fault_answer(struct engine *e, struct flow *fl)
 		uint32_t len = build_ack(buf, &back->tmpl, back->key.dqpn, l->told, l->refusal,
 					 l->acked.msn);
 
-		if (engine_tx(e, fl->side, buf, len)) {
+		if (engine_tx(e, fl, fl->side, buf, len)) {
 			ack_again_later(e, fl);
 			return;
 		}

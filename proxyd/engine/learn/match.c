@@ -225,7 +225,7 @@ bool learn_answers_other(struct engine *e, struct flow *fl, const struct frame *
 	/* a host that waits for an ACK under this PSN fails of a response to a READ */
 	if (f->opcode != OP_ACK && lane_holds_other(e, l, f->psn))
 		return false;
-	engine_pass(e, other_port(fl->side), f);
+	engine_pass(e, fl, other_port(fl->side), f);
 	proved = match_other(e, req, back, f->psn);
 	if (proved)
 		own_lane_replaced(e, back);

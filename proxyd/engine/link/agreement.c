@@ -43,7 +43,7 @@ static bool open_again(struct engine *e, unsigned int peer, const struct report 
 {
 	if (!accepted_from(fl, peer))
 		return false;
-	if (fl->lane.gen == r->gen && fl->lane.peer_lane == r->lane) {
+	if (fl->lane.gen == r->gen && fl->lane.peer_lane == r->lane && seal_same(&fl->lane, r)) {
 		accept_lane(e, peer, r); /* our answer was lost */
 		return true;
 	}
@@ -97,8 +97,8 @@ static enum lane_reason open_verdict(struct engine *e, unsigned int peer, const 
 		return REASON_FAULT;
 	if ((*fl)->rule < 0 || e->rules[(*fl)->rule].peer != (int8_t)peer)
 		return REASON_NO_RULE;
-	if (e->rules[(*fl)->rule].wan_check && !r->names)
-		return REASON_UNNAMED;
+	if (e->rules[(*fl)->rule].seal && !r->sealed)
+		return REASON_UNSEALED;
 	if (!flow_pair(e, *fl, *back, LEARNED_PEER))
 		return REASON_MISMATCH;
 	return REASON_NONE;
@@ -154,9 +154,7 @@ static enum lane_reason accept_begin(struct engine *e, unsigned int peer, const 
 	l->policy = r->policy;
 	order_accept(e, fl, r);
 	marks_begin(l, &m);
-	l->check = e->rules[fl->rule].wan_check;
-	l->naming = r->names_resp;
-	names_begin_rx(l, r->start_psn);
+	seal_agree(l, r);
 	l->ackreq_end = r->start_psn;
 	l->overlap = passed;
 	l->cwnd = UINT32_MAX >> 1; /* no loss was seen */
@@ -183,8 +181,7 @@ static void rx_offer(struct engine *e, unsigned int peer, const struct report *r
 {
 	int rule = rule_match(e->rules, e->nrules, &r->key.src, &r->key.dst, r->key.vlan);
 
-	if (rule >= 0 && e->rules[rule].peer == (int8_t)peer &&
-	    (e->rules[rule].wan_check || !r->names))
+	if (rule >= 0 && e->rules[rule].peer == (int8_t)peer && (e->rules[rule].seal || !r->sealed))
 		learn_offered(e, r);
 }
 
@@ -324,7 +321,7 @@ static void rx_close(struct engine *e, unsigned int peer, const struct report *r
 	if ((r->reason == REASON_NONE || r->reason == REASON_PEER_RESTARTED) &&
 	    fl->lane.una.psn != fl->lane.epsn.psn && !fl->lane.refusal)
 		lane_drain(e, fl, r->reason);
-	else if (r->reason == REASON_OPERATOR)
+	else if (r->reason == REASON_OPERATOR || r->reason == REASON_BYPASS)
 		stream_rx_let_go(e, fl);
 	else
 		lane_close(e, fl, r->reason, false);
@@ -347,20 +344,6 @@ static void rx_resp(struct engine *e, unsigned int peer, const struct report *r)
 	if (e->now - fl->lane.clock.last >= UNHEARD_NS)
 		progress_due(e, fl, true);
 	resp_tx_progress(e, fl, r);
-}
-
-/* The opener says what requests it has sent, or the acceptor what responses. */
-static void rx_names(struct engine *e, unsigned int peer, const struct report *r)
-{
-	struct flow *fl = flow_by_key(e, &r->key);
-
-	if (fl && fl == own_lane(e, peer, r)) {
-		resp_names_rx(e, fl, r);
-		return;
-	}
-	/* it begins to say so before it knows whether we agree */
-	if (accepted_from(fl, peer) && fl->lane.gen == r->gen && fl->lane.peer_lane == r->lane)
-		names_rx(e, fl, r);
 }
 
 /* The peer agrees to a lane of ours. */
@@ -393,7 +376,6 @@ static void rx_accept(struct engine *e, struct flow *fl)
 		stream_tx_restart(e, fl); /* the peer came late: agree where the responder is */
 		return;
 	}
-	names_begin(e, fl);
 	ack_list(e, fl);
 	pace_run(e, fl);
 	if (reads_of(e, l))
@@ -407,6 +389,7 @@ static void rx_refuse(struct engine *e, struct flow *fl, const struct report *r)
 	fl->lane.reason = r->reason;
 	if (fl->lane.state == LANE_OPENING) {
 		engine_event(e, EVENT_REFUSED, fl, 0, 0);
+		lane_send_rest(e, fl);
 		lane_close(e, fl, r->reason, false);
 		flow_open_at(fl, e->now + REFUSED_RETRY_NS);
 	} else if (!fl->lane.accepted && !fl->lane.reopen) {
@@ -435,9 +418,6 @@ void agreement_rx(struct engine *e, unsigned int peer, const struct report *r)
 		return;
 	case REPORT_RESP:
 		rx_resp(e, peer, r);
-		return;
-	case REPORT_NAMES:
-		rx_names(e, peer, r);
 		return;
 	case REPORT_ORDER:
 		order_rx(e, peer, r);

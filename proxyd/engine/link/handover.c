@@ -61,7 +61,7 @@ bool lane_may_open(struct engine *e, const struct flow *fl, const struct frame *
 		return false;
 	if (e->now < fl->retry_open || (!fl->path_mtu && !mtu_spared(r, f)))
 		return false;
-	if (r->peer != PEER_NONE && !e->peer_up[r->peer])
+	if (r->peer != PEER_NONE && (!e->peer_up[r->peer] || !seal_possible(e, r)))
 		return false;
 	/* of the requests that are answered with data only a READ begins a lane, and only in pair
 	 * mode: a single appliance gains nothing by it */
@@ -99,13 +99,7 @@ void lane_send_open(struct engine *e, struct flow *fl)
 		.one_read = l->ahead || l->atomic,
 	};
 
-	/* what is in custody can all be named, should the rule want it only since then: the peer
-	 * may agree to nothing else */
-	if (l->reopen && fl->rule >= 0)
-		l->check |= e->rules[fl->rule].wan_check;
-	r.names = l->check;
-	l->check_resp = l->check && (e->peer_features[l->peer] & PEER_FEATURE_NAMES_RESP);
-	r.names_resp = l->check_resp;
+	seal_tell(l, &r);
 	order_open(e, fl, &r);
 	e->sink.report(e->sink.ctx, (unsigned int)l->peer, &r);
 	wheel_arm(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_AUX),
@@ -177,11 +171,12 @@ void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
 		template_mirror(&flow_ref(e, fl->partner)->tmpl);
 	}
 	l->policy = r->policy;
-	l->check = r->wan_check && l->role == ROLE_OPENER;
 	l->no_mtu = !fl->path_mtu;
 	l->atomic = r->atomic == ATOMIC_DISCARD && r->policy != POLICY_EARLY ? ATOMIC_ORDERED
 									     : r->atomic;
 	marks_begin(l, &m);
+	if (l->role == ROLE_OPENER && r->seal)
+		seal_begin(e, fl);
 	l->honest_found = false;
 	if (f->op->flags & (OPF_FIRST | OPF_ONLY | OPF_READ)) {
 		l->msg = MSG_NONE;
@@ -205,7 +200,6 @@ void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
 	l->opened = l->progress = e->now;
 	COUNT(e, OPENS);
 	if (l->role == ROLE_OPENER) {
-		names_begin(e, fl);
 		lane_send_open(e, fl);
 	}
 	if (l->state == LANE_HELD) {
@@ -242,6 +236,7 @@ void handover_timer(struct engine *e, struct flow *fl)
 	}
 	if (l->state == LANE_OPENING && e->now - l->opened > REFUSED_RETRY_NS) {
 		/* the peer's session is up but it does not answer: close, the hosts go on alone */
+		lane_send_rest(e, fl);
 		lane_close(e, fl, REASON_PEER_LOST, true);
 		flow_open_at(fl, e->now + REFUSED_RETRY_NS);
 		return;

@@ -20,8 +20,7 @@
 #define REO_MIN_US	500u
 #define REO_LEAST_US	200u /* where no packet is ever late */
 #define LATE_MAX_US	0xffffffu
-/* How long the names of packets and the peer's reports wait at most for more to tell, see
- * names_tx.c and core/due.c. */
+/* How long the peer's reports wait at most for more to tell, see core/due.c. */
 #define REPORT_WAIT_US	500u
 /* A packet is overdue so much later than a round trip at least (the peer's reports wait 200 us). */
 #define TAIL_MIN_US	2000u
@@ -102,13 +101,6 @@ static bool spurious(struct engine *e, const struct lane *l, const struct pkt *d
 	return (d->flags & PKT_RETX) && now_us(e) - d->xmit < least_rtt_us(l);
 }
 
-/* Whether it can have been its name, which was lost and told again, that came just now, and not
- * the packet @d at @psn. */
-static bool name_was_late(const struct lane *l, const struct pkt *d, uint32_t psn)
-{
-	return l->naming && ((int32_t)(l->renamed_us - d->xmit) > 0 || names_renamed(l, psn));
-}
-
 /* The first packet that was missing has just arrived. */
 static void gap_closed(struct engine *e, struct lane *l, const struct pkt *d)
 {
@@ -123,7 +115,7 @@ static void gap_closed(struct engine *e, struct lane *l, const struct pkt *d)
 		seen_late(e, l, reo_window(l) + l->rtt.minrtt_us / 8);
 	} else if (d->flags & PKT_RETX) {
 		l->true_losses += l->true_losses < UINT8_MAX;
-	} else if (late > 0 && !name_was_late(l, d, l->reached)) {
+	} else if (late > 0) {
 		seen_late(e, l, (uint32_t)late + (uint32_t)late / 4);
 	}
 }
@@ -153,7 +145,6 @@ static void trail(uint32_t *us, uint32_t now)
 void loss_trail(struct engine *e, struct lane *l)
 {
 	trail(&l->rack_us, now_us(e));
-	trail(&l->renamed_us, now_us(e));
 }
 
 static void came(struct lane *l, const struct pkt *d)
@@ -170,8 +161,7 @@ static void arrived(struct engine *e, struct lane *l, uint32_t from, uint32_t en
 
 	if (!d || !(d->flags & PKT_SENT) || spurious(e, l, d))
 		return;
-	if (!(d->flags & PKT_RETX) && just && psn_after(end, l->overlap) &&
-	    !name_was_late(l, d, psn_sub(end, 1)))
+	if (!(d->flags & PKT_RETX) && just && psn_after(end, l->overlap))
 		rtt_sample(e, &l->rtt, now_us(e) - d->xmit);
 	came(l, d);
 }
@@ -257,16 +247,14 @@ static void condemn_range(struct engine *e, struct lane *l, uint32_t from, uint3
 
 /* The packets in @hole of the report @r are missing. A packet is lost if it was sent by more than
  * the reordering window @reo before one that has arrived, or so long ago that it would have
- * arrived; but the peer may have those of which it says that it does not know their names. Of the
- * last holes of a burst those that were sent again have nothing behind them that could arrive: they
- * are lost when they are overdue, so that they are tried in each round trip. */
+ * arrived. Of the last holes of a burst those that were sent again have nothing behind them that
+ * could arrive: they are lost when they are overdue, so that they are tried in each round trip. */
 static void judge(struct engine *e, struct lane *l, const struct report *r,
 		  const struct psn_range *hole, uint32_t reo)
 {
 	uint32_t late = now_us(e) - l->rtt.srtt_us - reo;
 	struct deadline t = {.before = l->rack_us - reo,
 			     .again = now_us(e) - loss_overdue_us(e, l)};
-	uint32_t from = hole->from;
 
 	if ((int32_t)(late - l->rack_us) > 0)
 		late = l->rack_us + 1;
@@ -274,15 +262,7 @@ static void judge(struct engine *e, struct lane *l, const struct report *r,
 		t.before = late;
 	if (!l->rtt.srtt_us || psn_before(l->nxt.psn, l->epsn.psn) || r->nholes > LAST_HOLES)
 		t.again = t.before;
-	for (uint8_t i = 0; i < r->nunnamed; i++) {
-		const struct psn_range *u = &r->unnamed[i];
-
-		if (!psn_after(u->end, from) || !psn_before(u->from, hole->end))
-			continue;
-		condemn_range(e, l, from, u->from, &t);
-		from = u->end;
-	}
-	condemn_range(e, l, from, hole->end, &t);
+	condemn_range(e, l, hole->from, hole->end, &t);
 }
 
 void loss_give_up(struct engine *e, struct lane *l, uint32_t from, uint32_t end, uint32_t older)
@@ -337,8 +317,6 @@ void loss_judge(struct engine *e, struct lane *l, const struct report *r, uint32
 {
 	/* what it has beyond that is no packet of the stream */
 	uint32_t hi = psn_after(r->hi, l->epsn.psn) ? l->epsn.psn : r->hi;
-	/* nor does it say what it has without a name */
-	uint32_t known = r->names && psn_before(r->named, l->nxt.psn) ? r->named : l->nxt.psn;
 
 	loss_trail(e, l);
 	forget_late(e, l);
@@ -359,6 +337,6 @@ void loss_judge(struct engine *e, struct lane *l, const struct report *r, uint32
 	/* Silence is over: what was sent long before this report would be in it. (Without silence
 	 * this is not done: if the round trip has become longer, everything would be sent again,
 	 * no round trip would be measured, and so it would go on.) */
-	if (l->backoff && l->rtt.srtt_us && psn_before(hi, known))
-		loss_give_up(e, l, hi, known, loss_overdue_us(e, l));
+	if (l->backoff && l->rtt.srtt_us && psn_before(hi, l->nxt.psn))
+		loss_give_up(e, l, hi, l->nxt.psn, loss_overdue_us(e, l));
 }

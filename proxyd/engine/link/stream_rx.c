@@ -3,12 +3,11 @@
  * The receiving end of a stream: requests from the far appliance on their way to the near responder
  * (role ACCEPTOR).
  *
- * Every packet is verified and retained on arrival, in any order. It belongs to the stream as soon
- * as it is known that the opener has sent it (names_rx.c; without wan-check, at once). What is
- * contiguous is handed to pseudo_requester.c, and stays until the responder truly acknowledges it:
- * this appliance alone repairs loss on this side's LAN. What is missing between the contiguous part
- * and the highest packet is kept as holes (holes.c). A packet that would make one hole too many is
- * refused.
+ * Every packet is verified and retained on arrival, in any order: its seal shows that the opener
+ * has sent it (core/seal.c). What is contiguous is handed to pseudo_requester.c, and stays until
+ * the responder truly acknowledges it: this appliance alone repairs loss on this side's LAN. What
+ * is missing between the contiguous part and the highest packet is kept as holes (holes.c). A
+ * packet that would make one hole too many is refused.
  *
  * The opener is told (PROGRESS) soon after anything changed: at once when a hole appears or closes
  * or when a duplicate arrives (the opener does not know then that the packet had arrived),
@@ -25,7 +24,6 @@
 #include "engine/learn/learn.h"
 #include "engine/link/link.h"
 #include "engine/reads/reads.h"
-#include "wire/bytes.h"
 
 /* A true ACK is repeated for so long at most. */
 #define LATE_NS	       (500 * NSEC_PER_MSEC)
@@ -35,7 +33,7 @@
 /* Holes are split, too, by what closes a part of one. */
 #define HOLES_SPARE 64u
 
-/* Let go of what is held in [@from, @end), as if it had not come; names are kept. */
+/* Let go of what is held in [@from, @end), as if it had not come. */
 static void give_up(struct engine *e, struct flow *fl, uint32_t from, uint32_t end)
 {
 	struct lane *l = &fl->lane;
@@ -45,7 +43,7 @@ static void give_up(struct engine *e, struct flow *fl, uint32_t from, uint32_t e
 	while (psn_before(psn, end) && (d = window_next(&l->win, e->pool, psn, end, &psn))) {
 		uint32_t span = d->span;
 
-		lane_forget_packet(e, fl, d, psn);
+		lane_forget(e, fl, d, psn);
 		psn = psn_add(psn, span);
 	}
 }
@@ -78,8 +76,6 @@ static uint32_t room(struct engine *e, const struct flow *fl)
 	/* beyond the end everything might make a hole; what is missing comes first */
 	if (holes_left(hs) <= HOLES_SPARE)
 		return l->end;
-	/* what is held without a name lies beyond the end, or goes */
-	packets += l->guesses;
 	if (held >= most || packets <= due)
 		return l->end;
 	packets -= due;
@@ -116,28 +112,13 @@ static uint8_t refused(struct engine *e, uint32_t flow, uint32_t *out)
 	return n;
 }
 
-/*
- * What is missing, packets and names. Where there are more holes or gaps than fit, the report is
- * about the PSNs from @hole_cursor up to where one of the lists is full, and the next one goes on
- * from there: a packet whose name is missing is not taken for lost, so a hole is told only as far
- * as the gaps in it are.
- */
-static void tell_missing(struct engine *e, struct lane *l, const struct holes *hs, struct report *r)
+/* What is missing. Where there are more holes than fit, the next report goes on behind them. */
+static void tell_missing(struct lane *l, const struct holes *hs, struct report *r)
 {
-	uint32_t from = l->hole_cursor, end = psn_after(l->named, r->hi) ? l->named : r->hi, to;
+	uint32_t from = psn_in(l->hole_cursor, r->cum, r->hi) ? l->hole_cursor : r->cum;
 
-	if (!psn_in(from, r->cum, end))
-		from = r->cum;
-	to = end;
 	r->nholes = holes_show(hs, from, REPORT_HOLES, r->hole);
-	if (r->nholes == REPORT_HOLES)
-		to = r->hole[r->nholes - 1].end;
-	to = names_tell(e, l, r, from, to);
-	while (r->nholes && !psn_before(r->hole[r->nholes - 1].from, to))
-		r->nholes--;
-	if (r->nholes && psn_after(r->hole[r->nholes - 1].end, to))
-		r->hole[r->nholes - 1].end = to;
-	l->hole_cursor = to == end ? r->cum : to;
+	l->hole_cursor = r->nholes == REPORT_HOLES ? r->hole[r->nholes - 1].end : r->cum;
 }
 
 static void report(struct engine *e, struct flow *fl)
@@ -163,7 +144,8 @@ static void report(struct engine *e, struct flow *fl)
 						   : REASON_NONE,
 	};
 
-	tell_missing(e, l, hs, &r);
+	tell_missing(l, hs, &r);
+	r.bypassed = l->bypassed;
 	r.nagain = refused(e, flow_index(e, fl), r.again);
 	announce_tell(e, fl, &r);
 	report_told(e, &l->clock);
@@ -174,13 +156,11 @@ static void report(struct engine *e, struct flow *fl)
 uint64_t stream_rx_report(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
-	uint64_t wait = names_wait(e, fl), next;
-	bool missing = l->holes != POOL_NONE || names_missing(e, l);
+	bool missing = l->holes != POOL_NONE;
 
 	if (report_now(e, &l->clock, missing))
 		report(e, fl);
-	next = report_next(&l->clock, missing);
-	return next && (!wait || next < wait) ? next : wait;
+	return report_next(&l->clock, missing);
 }
 
 /* The packet @d at epsn may be a storage command (announce/). */
@@ -207,8 +187,7 @@ void stream_rx_deliver(struct engine *e, struct flow *fl)
 	struct lane *l = &fl->lane;
 	struct pkt *d;
 
-	while (psn_before(l->epsn.psn, l->end) && (d = window_get(&l->win, e->pool, l->epsn.psn)) &&
-	       d->flags & PKT_NAMED) {
+	while (psn_before(l->epsn.psn, l->end) && (d = window_get(&l->win, e->pool, l->epsn.psn))) {
 		if (d->flags & PKT_ANSWERED) {
 			struct frame f;
 
@@ -230,12 +209,9 @@ void stream_rx_deliver(struct engine *e, struct flow *fl)
 void stream_rx_go_on(struct engine *e, struct flow *fl)
 {
 	const struct lane *l = &fl->lane;
-	const struct pkt *d;
 
-	if (l->state == LANE_FAULT || !psn_before(l->epsn.psn, l->end))
-		return;
-	d = window_get(&l->win, e->pool, l->epsn.psn);
-	if (d && d->flags & PKT_NAMED)
+	if (l->state != LANE_FAULT && psn_before(l->epsn.psn, l->end) &&
+	    window_get(&l->win, e->pool, l->epsn.psn))
 		stream_rx_deliver(e, fl);
 }
 
@@ -243,7 +219,6 @@ void stream_rx_go_on(struct engine *e, struct flow *fl)
 void stream_rx_skipped(struct engine *e, struct flow *fl, uint32_t from, uint32_t end)
 {
 	holes_fill(e->pool, &fl->lane.holes, from, end);
-	names_skipped(e, &fl->lane, from, end);
 	stream_rx_deliver(e, fl);
 }
 
@@ -261,7 +236,7 @@ static void again(struct engine *e, struct flow *fl, const struct frame *f)
 	if (psn_before(f->psn, l->start) && !announce_numbered(e, l)) {
 		if (l->state == LANE_DRAIN)
 			learn_passed(e, fl, f->psn);
-		engine_pass(e, fl->side, f);
+		engine_pass(e, fl, fl->side, f);
 		return;
 	}
 	l->dup++;
@@ -278,29 +253,25 @@ static void again(struct engine *e, struct flow *fl, const struct frame *f)
 		/* answered already, so a host asks again (or the opener's timer, which does no
 		 * harm): the responder must repeat the answer */
 		COUNT(e, DUP_READS_PASSED);
-		engine_tx(e, PORT_LAN, f->data, f->len);
+		engine_tx(e, fl, PORT_LAN, f->data, f->len);
 		return;
 	}
 	COUNT(e, DUP_STREAM);
 	if (psn_before(f->psn, l->una.psn))
 		/* perhaps a new incarnation, see near/incarnation.c */
-		engine_tx(e, PORT_LAN, f->data, f->len);
+		engine_tx(e, fl, PORT_LAN, f->data, f->len);
 }
 
 /*
- * Memory is short. What has no name may be anybody's. If the next packet in order finds no room
- * because what is out of order has taken it all, give that up: the opener has it still, and sees in
- * the next report that the end has gone back.
+ * Memory is short. If the next packet in order finds no room because what is out of order has taken
+ * it all, give that up: the opener has it still, and sees in the next report that the end has gone
+ * back. False when there was nothing to give up.
  */
-bool stream_rx_make_room(struct engine *e, struct flow *fl, bool more)
+static bool make_room(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
 
-	if (l->guesses) {
-		names_drop_guesses(e, fl, l->epsn.psn, psn_add(l->una.psn, WINDOW_SPAN));
-		return true;
-	}
-	if (!more || l->epsn.psn == l->end)
+	if (l->epsn.psn == l->end)
 		return false;
 	give_up(e, fl, l->epsn.psn, l->end);
 	mark_held(l, l->epsn.psn);
@@ -320,7 +291,7 @@ static bool wanted(struct engine *e, struct flow *fl, const struct frame *f, uin
 		return false;
 	}
 	if (l->state == LANE_DRAIN) {
-		engine_pass(e, fl->side,
+		engine_pass(e, fl, fl->side,
 			    f); /* the opener is gone: the hosts repair by themselves */
 		return false;
 	}
@@ -344,18 +315,21 @@ static bool wanted(struct engine *e, struct flow *fl, const struct frame *f, uin
 	return true;
 }
 
-/* Keep the packet; @named: the opener has sent it. NULL when there is no room or it is damaged. */
-static struct pkt *keep(struct engine *e, struct flow *fl, const struct frame *f, uint32_t span,
-			bool named)
+/* Keep the packet. NULL when there is no room or it is damaged. */
+static struct pkt *keep(struct engine *e, struct flow *fl, const struct frame *f, uint32_t span)
 {
 	struct pkt *d;
 	bool bad;
 
 	do {
 		d = lane_retain(e, fl, f, span, f->psn, &bad);
-	} while (!d && !bad && named && stream_rx_make_room(e, fl, f->psn == fl->lane.epsn.psn));
+	} while (!d && !bad && f->psn == fl->lane.epsn.psn && make_room(e, fl));
+	if (d && f->seal)
+		seal_right(&fl->lane);
 	if (d)
 		return d;
+	if (bad && f->seal)
+		seal_failed(e, fl, f);
 	if (!bad)
 		COUNT(e, NO_ROOM);
 	stream_rx_refuse(e, fl, f->psn);
@@ -372,10 +346,6 @@ static void note(struct engine *e, struct flow *fl, uint32_t psn, uint32_t end)
 	 * inside the READ's range; the READ itself takes its place. */
 	if (psn_diff(end, psn) > 1 && psn_before(psn, old_end))
 		give_up(e, fl, psn_add(psn, 1), psn_before(end, old_end) ? end : old_end);
-	if (psn_diff(end, psn) > 1 && l->check) {
-		names_drop_guesses(e, fl, psn_add(psn, 1), end);
-		window_unname(&l->win, e->pool, psn_add(psn, 1), end);
-	}
 	if (psn_after(end, old_end))
 		mark_held(l, end);
 	if (psn == old_end) {
@@ -389,30 +359,12 @@ static void note(struct engine *e, struct flow *fl, uint32_t psn, uint32_t end)
 	progress_due(e, fl, true);
 }
 
-void stream_rx_named(struct engine *e, struct flow *fl, struct pkt *d, uint32_t psn)
-{
-	struct lane *l = &fl->lane;
-	uint32_t end = psn_add(psn, d->span);
-	bool guess = !(d->flags & PKT_NAMED);
-
-	engine_change(e, d, sizeof(*d));
-	d->flags |= PKT_NAMED;
-	l->guesses -= guess;
-	if (holes_room(e->pool, &l->holes, l->end, psn, end)) {
-		note(e, fl, psn, end);
-		return;
-	}
-	COUNT(e, HOLES);
-	lane_forget_packet(e, fl, d, psn);
-	stream_rx_refuse(e, fl, psn);
-}
-
 /*
  * The opener has let go, and what was promised is done (near/let_go.c). What is held here is the
- * hosts' again: all of it goes on to the responder, named or not, as if it came just now, up to
- * where one of two packets must be forged. The latest true ACK ended here and may not have come to
- * the opener in time, so the requester is told it; but not after LATE_NS, when it has asked again
- * if it waits, and its number may have a new owner, which must not take that ACK for its own.
+ * hosts' again: all of it goes on to the responder, as if it came just now. The latest true ACK
+ * ended here and may not have come to the opener in time, so the requester is told it; but not
+ * after LATE_NS, when it has asked again if it waits, and its number may have a new owner, which
+ * must not take that ACK for its own.
  */
 void stream_rx_let_go(struct engine *e, struct flow *fl)
 {
@@ -431,7 +383,6 @@ void stream_rx_request(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
 	uint32_t span = frame_span(f, fl->path_mtu ? fl->path_mtu : 4096), end;
-	enum names_verdict verdict;
 	struct pkt *d;
 
 	l->requests++;
@@ -446,21 +397,16 @@ void stream_rx_request(struct engine *e, struct flow *fl, const struct frame *f)
 	end = psn_add(f->psn, span);
 	if (!wanted(e, fl, f, end))
 		return;
-	verdict = names_judge(e, fl, f);
-	if (verdict == NAMES_WRONG)
-		return;
-	d = keep(e, fl, f, span, verdict == NAMES_RIGHT);
+	d = keep(e, fl, f, span);
 	if (!d)
 		return;
-	engine_change(e, d, sizeof(*d));
-	d->name = get_be32(lane_packet(e, d) + d->len - ICRC_LEN);
-	if (verdict == NAMES_LATER) {
-		names_guess(e, l);
-		report_watch(e, fl);
+	if (!holes_room(e->pool, &l->holes, l->end, f->psn, end)) {
+		COUNT(e, HOLES);
+		lane_forget(e, fl, d, f->psn);
+		stream_rx_refuse(e, fl, f->psn);
 		return;
 	}
-	d->flags |= PKT_NAMED;
-	stream_rx_named(e, fl, d, f->psn);
+	note(e, fl, f->psn, end);
 	stream_rx_deliver(e, fl);
 }
 
@@ -483,5 +429,5 @@ void stream_rx_unknown(struct engine *e, struct flow *fl, const struct frame *f)
 	    (l->state != LANE_DRAIN && l->una.psn != l->end && !psn_before(f->psn, l->una.psn)))
 		return;
 	lane_passed_unknown(e, l);
-	engine_pass(e, fl->side, f);
+	engine_pass(e, fl, fl->side, f);
 }

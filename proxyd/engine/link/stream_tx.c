@@ -27,14 +27,18 @@
 
 /* A peer that answers, but for so long does not report on a lane that waits for it, has lost that
  * lane. */
-#define DEAF_NS	    (10 * NSEC_PER_SEC)
+#define DEAF_NS		(10 * NSEC_PER_SEC)
 /* A tail of so many PSNs is sent again as a whole: with more, losing all of them and all reports is
  * an outage. */
-#define TAIL_PSNS   32u
+#define TAIL_PSNS	32u
 /* What costs little to be sent twice. */
-#define TWICE_BYTES 256u
+#define TWICE_BYTES	256u
+/* What the peer says nothing of for so long, after so many timeouts, does not reach it. */
+#define SILENT_TIMEOUTS 2u
+#define SILENT_US	1000000u
+#define UNHEARD_US	200000u
 /* One that its host used less long ago keeps its place at the peer. */
-#define PLACE_NS    (5 * NSEC_PER_SEC)
+#define PLACE_NS	(5 * NSEC_PER_SEC)
 
 static uint64_t max64(uint64_t a, uint64_t b)
 {
@@ -63,20 +67,16 @@ static struct pkt *oldest(struct engine *e, const struct lane *l, uint32_t *from
 }
 
 /* How long to wait from now on for news of the oldest packet under way: reports of others, which
- * came after it was sent, are no news of it. But the peer may only miss its name, which was told
- * again since, or the round trip may have become longer. */
+ * came after it was sent, are no news of it. But the round trip may have become longer. */
 static uint64_t wait_ns(struct engine *e, const struct lane *l)
 {
 	uint64_t patience = patience_ns(e, l), waited;
-	uint32_t from, since;
+	uint32_t from;
 	struct pkt *d = l->reopen || l->backoff ? NULL : oldest(e, l, &from);
 
 	if (!d || !(d->flags & PKT_SENT) || (d->flags & PKT_LOST))
 		return patience;
-	since = d->xmit;
-	if (l->naming && (int32_t)(l->renamed_us - since) > 0)
-		since = l->renamed_us;
-	waited = (uint64_t)(now_us(e) - since) * NSEC_PER_USEC;
+	waited = (uint64_t)(now_us(e) - d->xmit) * NSEC_PER_USEC;
 	return max64(waited < patience ? patience - waited : 0, patience / 8);
 }
 
@@ -95,7 +95,7 @@ static void arm(struct engine *e, struct flow *fl)
 /* Send the packet at @psn. False when the port has no room. */
 static bool send(struct engine *e, struct flow *fl, struct pkt *d)
 {
-	if (engine_tx(e, other_port(fl->side), lane_packet(e, d), d->len))
+	if (engine_tx(e, fl, other_port(fl->side), lane_packet(e, d), d->len))
 		return false;
 	pace_sent(e, d->len);
 	engine_change(e, d, sizeof(*d));
@@ -157,7 +157,7 @@ static void send_twice(struct engine *e, struct flow *fl, uint32_t psn)
 		psn = psn_add(psn, d->span);
 		if (d->len > TWICE_BYTES)
 			continue;
-		if (engine_tx(e, other_port(fl->side), lane_packet(e, d), d->len))
+		if (engine_tx(e, fl, other_port(fl->side), lane_packet(e, d), d->len))
 			return;
 		pace_sent(e, d->len);
 		COUNT(e, SENT_TWICE);
@@ -196,7 +196,6 @@ bool stream_tx_run(struct engine *e, struct flow *fl, uint32_t quantum)
 		if (idle || (l->reached == before && !l->backoff) ||
 		    !wheel_armed(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_LOSS)))
 			arm(e, fl);
-		names_due(e, fl);
 		ack_list(e, fl); /* the frontier may have waited for this transmission */
 		order_accepted(e, fl);
 	} else if (idle && !stopped && psn_before(l->nxt.psn, l->epsn.psn) &&
@@ -304,7 +303,6 @@ void stream_tx_progress(struct engine *e, struct flow *fl, const struct report *
 	loss_judge(e, l, r, cum);
 	if (l->lost > lost)
 		announce_lost(e, fl);
-	names_heard(e, fl, r);
 	if (psn_after(cum, l->reached)) {
 		/* receipt is progress for the stream, though only a true ACK is for custody */
 		l->reached = cum;
@@ -327,6 +325,10 @@ void stream_tx_progress(struct engine *e, struct flow *fl, const struct report *
 	if (progress)
 		arm(e, fl);
 	announce_heard(e, fl, r);
+	if (r->bypassed)
+		seal_bypass(e, fl, MISS_US, true);
+	else if (l->bypassed == MISS_US || (l->bypassed == MISS_TO && progress))
+		l->bypassed = MISS_NONE;
 	if (l->role == ROLE_OPENER && goes_on(e, fl, r))
 		pace_run(e, fl);
 }
@@ -366,7 +368,6 @@ static void send_probe(struct engine *e, struct flow *fl, struct pkt *d, uint32_
 	int32_t tail = psn_diff(l->nxt.psn, l->reached_hi);
 	uint32_t psn;
 
-	names_overdue(e, fl);
 	if (d && !l->backoff && tail > 0 && from == l->reached_hi) {
 		/* nothing is missing before the tail; it is lost, or only the reports of it */
 		if (tail <= (int32_t)TAIL_PSNS && l->rtt.srtt_us)
@@ -383,6 +384,18 @@ static void send_probe(struct engine *e, struct flow *fl, struct pkt *d, uint32_
 	if (d)
 		send(e, fl, d);
 	pace_run(e, fl);
+}
+
+/* How long the peer, which is there, has said nothing of the lane although packets of it were sent
+ * again and again, but for a few round trips. */
+static uint32_t silent_us(const struct engine *e, const struct lane *l)
+{
+	uint32_t us = now_us(e) - l->reported_us, usual = 4 * l->rtt.srtt_us;
+
+	if (!seal_sure(l) || !e->peer_up[l->peer] || l->backoff < SILENT_TIMEOUTS || us < usual)
+		return 0;
+	us -= usual;
+	return e->now - e->peer_since[l->peer] > us * NSEC_PER_USEC ? us : 0;
 }
 
 /* Whether the peer was there for long, and has said nothing of the lane. Of one that was idle there
@@ -416,6 +429,13 @@ void stream_tx_timeout(struct engine *e, struct flow *fl)
 		stream_tx_restart(e, fl);
 		return;
 	}
+	/* what is promised to nobody the host can repair by itself */
+	if (d && silent_us(e, l) > SILENT_US)
+		seal_bypass(e, fl, MISS_TO, false);
+	if (d && silent_us(e, l) > UNHEARD_US && l->policy != POLICY_EARLY)
+		seal_bypass(e, fl, MISS_TO, true);
+	if (l->role != ROLE_OPENER)
+		return;
 	/* only the peer knows the responder's numbers: it is asked whether it has the lane, and
 	 * says CLOSE or PROGRESS (rx_resp()) */
 	if (deaf(e, l))
@@ -434,10 +454,6 @@ void stream_tx_timeout(struct engine *e, struct flow *fl)
 /* Reports reach the peer again; those that were due meanwhile did not. */
 void stream_tx_peer_back(struct engine *e, struct flow *fl)
 {
-	struct lane *l = &fl->lane;
-
-	l->named = psn_after(l->named_heard, l->una.psn) ? l->named_heard : l->una.psn;
-	names_due(e, fl);
 	pace_run(e, fl);
 }
 
@@ -466,6 +482,9 @@ void stream_tx_restart(struct engine *e, struct flow *fl)
 	order_resume(e, fl);
 	l->report_heard = false;
 	una = l->una;
+	if (l->sealed || (fl->rule >= 0 && e->rules[fl->rule].seal))
+		seal_begin(e, fl); /* should the rule want it only now, the peer may agree to
+				    * nothing else */
 	mark_resend(l, &una);
 	l->reached = l->reached_hi = l->una.psn;
 	l->backoff = 0;

@@ -52,7 +52,7 @@ static bool answer(struct engine *e, struct flow *fl, uint32_t psn, uint32_t msn
 		return true;
 	s.t = &back->tmpl;
 	s.dqpn = back->key.dqpn;
-	if (engine_tx(e, fl->side, out, build_packet(out, &s)))
+	if (engine_tx(e, fl, fl->side, out, build_packet(out, &s)))
 		return false;
 	l->pseudo_acks++;
 	COUNT(e, ATOMICS_MADE);

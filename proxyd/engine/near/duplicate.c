@@ -63,9 +63,9 @@ static void ask_past(struct engine *e, struct flow *fl, const struct frame *f, b
 	}
 	COUNT(e, DUP_READS_PASSED);
 	if (wire == f->psn)
-		engine_tx(e, other_port(fl->side), f->data, f->len);
+		engine_tx(e, fl, other_port(fl->side), f->data, f->len);
 	else
-		engine_tx(e, other_port(fl->side), out, psn_map_frame(out, f, wire, PSN_NONE));
+		engine_tx(e, fl, other_port(fl->side), out, psn_map_frame(out, f, wire, PSN_NONE));
 }
 
 /* Whether @f, whose PSN is within those of @r, asks for something else than @r did. A READ may ask
@@ -154,7 +154,7 @@ static void pass_done(struct engine *e, struct flow *fl, const struct frame *f)
 	lane_passed(e, fl, f->psn);
 	learn_passed(e, fl, f->psn);
 	COUNT(e, DUP_PASSED);
-	engine_tx(e, other_port(fl->side), f->data, f->len);
+	engine_tx(e, fl, other_port(fl->side), f->data, f->len);
 }
 
 /* The requester resends the SEND or WRITE @psn, and has not asked for the READs before it again in
@@ -290,7 +290,7 @@ static void while_opening(struct engine *e, struct flow *fl, const struct frame 
 	if (!psn_in(f->psn, l->una.psn, l->epsn.psn)) {
 		if (l->start_acked && psn_before(f->psn, l->una.psn))
 			lane_passed(e, fl, f->psn); /* it was truly acknowledged */
-		engine_pass(e, fl->side, f);
+		engine_pass(e, fl, fl->side, f);
 		return;
 	}
 	d = window_get(&l->win, e->pool, f->psn);
@@ -300,9 +300,9 @@ static void while_opening(struct engine *e, struct flow *fl, const struct frame 
 		if (!lane_owes(e, l) && icrc_ok(f))
 			incarnation_gone(e, fl); /* and asks again */
 	} else if (d) {
-		engine_tx(e, other_port(fl->side), lane_packet(e, d), d->len);
+		engine_tx(e, fl, other_port(fl->side), lane_packet(e, d), d->len);
 	} else if (r) {
-		engine_pass(e, fl->side, f); /* the rest of a READ */
+		engine_pass(e, fl, fl->side, f); /* the rest of a READ */
 	} else {
 		COUNT(e, FOREIGN);
 	}

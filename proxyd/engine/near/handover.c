@@ -20,7 +20,7 @@ void near_old_response(struct engine *e, struct flow *fl, const struct frame *f)
 
 	if (psn_map_strange(e, l))
 		return; /* it bears numbers that the host does not know */
-	engine_pass(e, other_port(fl->side), f);
+	engine_pass(e, fl, other_port(fl->side), f);
 	if (lane_keeps(l) && f->opcode != OP_ACK)
 		near_resp_repeated(e, fl, f);
 	if (!lane_keeps(l) || f->opcode != OP_ACK || !icrc_ok(f))

@@ -43,7 +43,7 @@ void incarnation_next(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	incarnation_gone(e, fl);
 	learn_request(e, fl, f);
-	engine_pass(e, fl->side, f);
+	engine_pass(e, fl, fl->side, f);
 }
 
 /* Whether another owner of the number asks @f: asked for again and again, while nothing is owed.

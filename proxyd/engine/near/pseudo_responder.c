@@ -188,6 +188,8 @@ static struct pkt *retain(struct engine *e, struct flow *fl, const struct next_r
 			reserve(e, &fl->lane, q->f, flow_mtu(fl));
 		d = lane_retain(e, fl, q->f, q->span, q->wire, &bad);
 	}
+	if (bad) /* damaged, or sealed by other appliances: hosts drop it, those open it */
+		engine_pass(e, NULL, fl->side, q->f);
 	if (!d && !bad)
 		wait_for_room(e, fl);
 	return d;
@@ -280,7 +282,7 @@ static void let_read_pass(struct engine *e, struct flow *fl, const struct frame 
 	}
 	lane_drain(e, fl, why);
 	if (l->role == ROLE_NONE)
-		engine_pass(e, fl->side, f);
+		engine_pass(e, fl, fl->side, f);
 }
 
 static void request_in_order(struct engine *e, struct flow *fl, const struct frame *f)
@@ -304,8 +306,9 @@ static void request_in_order(struct engine *e, struct flow *fl, const struct fra
 		let_read_pass(e, fl, f, REASON_PATH_MTU);
 	} else if (l->state == LANE_OPENING && (pool_pressed(e, l) || span_pressed(e, l))) {
 		/* nothing is promised yet: this is no time to begin */
+		lane_send_rest(e, fl);
 		lane_close(e, fl, REASON_POOL_FULL, true);
-		engine_pass(e, fl->side, f);
+		engine_pass(e, fl, fl->side, f);
 	} else {
 		accept_request(e, fl, &q);
 	}
@@ -342,6 +345,9 @@ void near_request(struct engine *e, struct flow *fl, const struct frame *f)
 		request_in_order(e, fl, f);
 	} else if (ahead < 0) {
 		duplicate_request(e, fl, f);
+	} else if (!icrc_ok(f)) {
+		COUNT(e, BAD_ICRC);
+		engine_pass(e, NULL, fl->side, f);
 	} else {
 		COUNT(e, GAPS);
 		if (l->state == LANE_OPENING) {
@@ -350,7 +356,7 @@ void near_request(struct engine *e, struct flow *fl, const struct frame *f)
 			 * is lost before it sends it again. */
 			return;
 		} else if (incarnation_gone_on(e, fl, f))
-			engine_pass(e, fl->side, f);
+			engine_pass(e, fl, fl->side, f);
 		else if (!l->nak_sent && !l->nak_due && !l->room_wait &&
 			 (l->state == LANE_HELD || lane_carries_on(l)) && icrc_ok(f))
 			nak_send(e, fl);
@@ -385,7 +391,7 @@ static void native_ack(struct engine *e, struct flow *fl, const struct frame *f)
 		return;
 	}
 	if (lane_asked_below(f->psn, l->una.psn) && !psn_map_differs(e, l) && icrc_ok(f)) {
-		engine_pass(e, other_port(fl->side), f); /* to a duplicate that was passed on */
+		engine_pass(e, fl, other_port(fl->side), f); /* to a duplicate that was passed on */
 		lane_answered(e, fl, f);
 		return;
 	}
@@ -410,7 +416,7 @@ void near_response(struct engine *e, struct flow *fl, const struct frame *f)
 	}
 	if (lane_asked_below(f->psn, l->start)) {
 		if (!psn_map_strange(e, l))
-			engine_pass(e, other_port(fl->side), f);
+			engine_pass(e, fl, other_port(fl->side), f);
 		return;
 	}
 	if (l->reads_page != POOL_NONE) {
@@ -442,7 +448,7 @@ void near_response(struct engine *e, struct flow *fl, const struct frame *f)
 		break;
 	}
 	/* the data first, then whatever it allows to be acknowledged */
-	engine_tx(e, fl->side, f->data, f->len);
+	engine_tx(e, fl, fl->side, f->data, f->len);
 	if (!r)
 		near_resp_repeated(e, fl, f);
 	ack_list(e, fl);

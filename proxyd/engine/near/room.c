@@ -27,7 +27,7 @@ void send_cnp(struct engine *e, struct flow *fl)
 
 	if (now_us(e) - fl->lane.cnp_us < CNP_US || !back || !back->tmpl.len)
 		return;
-	if (engine_tx(e, fl->side, buf, build_cnp(buf, &back->tmpl, back->key.dqpn)))
+	if (engine_tx(e, fl, fl->side, buf, build_cnp(buf, &back->tmpl, back->key.dqpn)))
 		return; /* the next request brings another */
 	fl->lane.cnp_us = now_us(e);
 	COUNT(e, CNP_SENT);

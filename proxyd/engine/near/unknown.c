@@ -33,7 +33,7 @@ static void in_turn(struct engine *e, struct flow *fl, const struct frame *f)
 	if (lane_drained(l))
 		near_tell(e, fl); /* the ACKs that are due come before its answer */
 	if (l->role == ROLE_NONE)
-		engine_pass(e, fl->side, f);
+		engine_pass(e, fl, fl->side, f);
 }
 
 void near_unknown(struct engine *e, struct flow *fl, const struct frame *f)
@@ -61,10 +61,10 @@ void near_unknown(struct engine *e, struct flow *fl, const struct frame *f)
 	    ahead >= UNKNOWN_NEAR || ahead < -UNKNOWN_NEAR || psn_before(f->psn, l->start) ||
 	    (psn_before(f->psn, l->una.psn) && !psn_map_differs(e, l))) {
 		lane_passed_unknown(e, l);
-		engine_pass(e, fl->side, f);
+		engine_pass(e, fl, fl->side, f);
 	} else if (l->state == LANE_OPENING) {
 		duplicate_passes(fl, f);
-		engine_pass(e, fl->side, f);
+		engine_pass(e, fl, fl->side, f);
 	} else {
 		/* it would overtake; ahead of its turn it shows that something was lost before it,
 		 * and in custody it is not what the host has sent under this PSN */

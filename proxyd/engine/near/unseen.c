@@ -6,18 +6,22 @@
 #include "engine/near/near_priv.h"
 #include "engine/prefetch/prefetch.h"
 
+/* An answer that has not passed here for so long may have taken another way. */
+#define PAST_US_NS NSEC_PER_SEC
+
 /*
  * Of a READ, say, no answer has passed here since the lane opened, and the responder has executed
  * it: its host sent it before, and may have had its answer before, or in a part that it had asked
- * for again. Such a host asks for nothing from before its end any more, but repeats what follows
+ * for again, or past us. Such a host asks for nothing from before its end any more, but repeats what follows
  * it, as the next owner of the number may do, too. The host it is if it asks for what follows in
  * the very words of the one that we know, or if the responder says so of a repeat that was passed
  * to it.
  */
 static bool may_be_unseen(const struct engine *e, const struct lane *l, const struct read_rec *r)
 {
-	return psn_before(r->wire, l->overlap) &&
-	       !psn_before(l->una.psn, psn_add(r->wire, r->span)) &&
+	bool past_us = psn_before(r->wire, l->overlap) || e->now - r->asked >= PAST_US_NS;
+
+	return past_us && !psn_before(l->una.psn, psn_add(r->wire, r->span)) &&
 	       e->now - r->asked >= (2 * l->rtt.srtt_us + AGAIN_US) * NSEC_PER_USEC &&
 	       e->now - r->heard >=
 		       AGAIN_US * NSEC_PER_USEC; /* else it has asked for it in the same round */

@@ -302,7 +302,7 @@ static bool jumped(struct engine *e, struct flow *fl, const struct frame *f)
 	engine_event(e, EVENT_INCARNATION, fl, 0, 0);
 	flow_unpair(e, fl); /* closes the lane */
 	learn_request(e, fl, f);
-	engine_pass(e, fl->side, f);
+	engine_pass(e, fl, fl->side, f);
 	return true;
 }
 

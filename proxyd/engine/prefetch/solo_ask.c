@@ -117,7 +117,7 @@ void solo_ask(struct engine *e, struct flow *fl, struct solo_read *r)
 	r->asked = e->now;
 	if (r->state == READ_HELD)
 		r->state = READ_ASKED;
-	engine_tx(e, other_port(fl->side), out, build_packet(out, &s));
+	engine_tx(e, fl, other_port(fl->side), out, build_packet(out, &s));
 }
 
 /* The next READ of the lane, in both numberings. */

@@ -97,9 +97,9 @@ void solo_pass(struct engine *e, enum engine_port from, const struct frame *f, u
 	uint8_t out[FRAME_MAX];
 
 	if (psn == f->psn && (!f->aeth || msn == frame_aeth_msn(f)))
-		engine_pass(e, from, f);
+		engine_pass(e, NULL, from, f);
 	else
-		engine_tx(e, other_port(from), out,
+		engine_tx(e, NULL, other_port(from), out,
 			  psn_map_frame(out, f, psn, f->aeth ? msn : PSN_NONE));
 }
 

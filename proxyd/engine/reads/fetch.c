@@ -138,7 +138,6 @@ void fetch_forget(struct engine *e, struct flow *fl, struct fetch *g)
 	x->guessed -= g->what.length;
 	x->guesses--;
 	resp_drop(e, x, g->psn, psn_add(g->psn, g->span));
-	window_unname(&x->win, e->pool, g->psn, psn_add(g->psn, g->span));
 }
 
 /* After fetch_forget(): the acceptor need not send it. */
@@ -184,7 +183,6 @@ void fetch_abandon(struct engine *e, struct flow *fl, uint32_t wire)
 	x->gone++;
 	g->state = FETCH_GONE;
 	g->arrived = g->span;
-	window_unname(&x->win, e->pool, wire, psn_add(wire, g->span));
 	resp_report_due(e, fl, true);
 }
 
@@ -196,7 +194,6 @@ void fetch_cancel(struct engine *e, struct flow *fl, uint32_t wire)
 	struct fetch *g = fetch_at(e, fetch_find(e, x, wire));
 
 	resp_drop(e, x, wire, psn_add(wire, g ? g->span : 1));
-	window_unname(&x->win, e->pool, wire, psn_add(wire, g ? g->span : 1));
 	if (!g || g->psn != wire || g->state != FETCH_ASKED)
 		return;
 	x->unique -= g->arrived != g->span && g->opcode != OP_READ_REQUEST;

@@ -100,8 +100,6 @@ struct good_range {
  * @una:       all below are known to have arrived, or to be of no use; released
  * @nxt:       next wire PSN never sent
  * @end:       end of the highest packet held
- * @named:     responses were named below; what was sent again in this turn lies between
- *             @again_from and @again_end
  * @probe:     PSN of the latest request sent out of its turn, to learn how far the responder is
  *
  * OPENER:
@@ -123,9 +121,6 @@ struct good_range {
  */
 #define SOLO_RING 128u
 
-/* Names of the next responses for which there is no memory. */
-#define SPARE_NAMES 8u
-
 struct lane_reads {
 	struct psn_map map; /* first: core/psn_map.h finds it there */
 	struct window win;
@@ -145,16 +140,12 @@ struct lane_reads {
 
 	/* ACCEPTOR */
 	uint32_t lost, lost_from, probe;
-	uint32_t named, again_from, again_end;
 	struct rtt rtt;
 
 	/* OPENER */
 	struct mq_list fetches, kept;
 	uint32_t nkept, hint, most, gone, unique, past_us;
 	uint64_t arrival; /* ns */
-	struct {
-		uint32_t psn, name;
-	} spare[SPARE_NAMES]; /* at psn % SPARE_NAMES; PSN_NONE: none */
 
 	struct predictor predictor;
 	struct good_range good[GOOD_RANGES];
@@ -255,20 +246,6 @@ bool resp_tx_lacked(struct engine *e, struct flow *fl, const struct frame *f);
 /** resp_tx_again - the response @f was asked for again, and made here. */
 void resp_tx_again(struct engine *e, struct flow *fl, const struct frame *f);
 bool resp_depth_full(struct engine *e, const struct flow *fl);
-
-/* resp_names.c */
-enum resp_verdict {
-	RESP_RIGHT, /* to be delivered */
-	RESP_WRONG, /* dropped */
-	RESP_LATER, /* held until its name comes */
-};
-void resp_name_one(struct engine *e, struct flow *fl, const struct frame *f);
-void resp_name_again(struct engine *e, struct flow *fl);
-void resp_names_due(struct engine *e, struct flow *fl);
-uint64_t resp_names_report(struct engine *e, struct flow *fl);
-bool resp_names_sure(const struct engine *e, const struct lane *l);
-enum resp_verdict resp_names_judge(struct engine *e, struct flow *fl, const struct frame *f);
-void resp_names_rx(struct engine *e, struct flow *fl, const struct report *r);
 
 /* fetch.c: OPENER */
 bool fetch_room(struct engine *e, struct flow *fl, uint32_t psn, uint32_t span);

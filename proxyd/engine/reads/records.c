@@ -33,10 +33,8 @@ struct lane_reads *reads_begin(struct engine *e, struct flow *fl)
 	x->hint = MQ_NONE;
 	x->holes = x->announce_page = POOL_NONE;
 	x->map.asked = l->epsn;
-	x->una = x->nxt = x->end = x->lost_from = x->latest = x->named = l->epsn.psn;
+	x->una = x->nxt = x->end = x->lost_from = x->latest = l->epsn.psn;
 	x->map.proof = l->una.psn;
-	for (uint32_t i = 0; i < SPARE_NAMES; i++)
-		x->spare[i].psn = PSN_NONE;
 	x->rate_at = x->arrival = e->now;
 	return x;
 }
@@ -64,12 +62,8 @@ void resp_drop(struct engine *e, struct lane_reads *x, uint32_t from, uint32_t e
 /* All that is held lies within one window, wherever that is. */
 static void drop_all(struct engine *e, struct lane_reads *x)
 {
-	for (uint32_t from = 0; from <= PSN_MASK; from += WINDOW_SPAN) {
-		uint32_t end = psn_add(from, WINDOW_SPAN);
-
-		resp_drop(e, x, from, end);
-		window_unname(&x->win, e->pool, from, end);
-	}
+	for (uint32_t from = 0; from <= PSN_MASK; from += WINDOW_SPAN)
+		resp_drop(e, x, from, psn_add(from, WINDOW_SPAN));
 }
 
 void reads_end(struct engine *e, struct flow *fl)

@@ -131,7 +131,7 @@ static void ask_again(struct engine *e, struct flow *fl, const struct fetch *g, 
 	uint8_t out[FRAME_MAX];
 
 	COUNT(e, READS_ASKED_AGAIN);
-	engine_tx(e, other_port(fl->side), out, build_packet(out, &s));
+	engine_tx(e, fl, other_port(fl->side), out, build_packet(out, &s));
 }
 
 static uint32_t first_missing(struct engine *e, const struct lane_reads *x, const struct fetch *g)

@@ -124,12 +124,12 @@ int resp_give(struct engine *e, struct flow *fl, const struct read_rec *r, uint3
 		if (fl->lane.credit != 0xff)
 			s.syndrome = fl->lane.credit;
 		template_learn(&t, &f);
-		return engine_tx_kept(e, fl->side, out, build_packet(out, &s));
+		return engine_tx_kept(e, fl, fl->side, out, build_packet(out, &s));
 	}
 	h = atomic_blank(&fl->lane, &f, &g, blank);
 	if (r->wire == r->at.psn && (!f.aeth || !r->moved))
-		return engine_tx_kept(e, fl->side, h->data, len);
-	return engine_tx_kept(e, fl->side, out, psn_map_frame(out, h, psn, msn));
+		return engine_tx_kept(e, fl, fl->side, h->data, len);
+	return engine_tx_kept(e, fl, fl->side, out, psn_map_frame(out, h, psn, msn));
 }
 
 void resp_through(struct engine *e, struct flow *fl, struct read_rec *r)
@@ -152,16 +152,13 @@ void resp_through(struct engine *e, struct flow *fl, struct read_rec *r)
 	}
 }
 
-/* The packet held that bears @psn and is known to be the true one: another a whole window away has
- * the same place. */
+/* The packet held that bears @psn: another a whole window away has the same place. */
 static struct pkt *held_as(struct engine *e, const struct lane_reads *x, uint32_t psn)
 {
 	struct pkt *d = window_get(&x->win, e->pool, psn);
 	struct frame f;
 
-	return d && (d->flags & PKT_NAMED) &&
-			       frame_parse(pool_ptr(e->pool, d->loc), d->len, &f) == FRAME_OK &&
-			       f.psn == psn
+	return d && frame_parse(pool_ptr(e->pool, d->loc), d->len, &f) == FRAME_OK && f.psn == psn
 		       ? d
 		       : NULL;
 }

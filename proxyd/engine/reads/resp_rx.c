@@ -47,10 +47,8 @@ void resp_arm(struct engine *e, struct flow *fl)
 
 /* ---- what is held ---- */
 
-/* Retain the response packet @f, whose name is known or to come (@v); NULL when there is no room
- * for it (or it is damaged: @bad). */
-static struct pkt *retain(struct engine *e, struct flow *fl, const struct frame *f,
-			  enum resp_verdict v, bool *bad)
+/* Retain the response packet @f; NULL when there is no room for it (or it is damaged: @bad). */
+static struct pkt *retain(struct engine *e, struct flow *fl, const struct frame *f, bool *bad)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
 	uint32_t loc;
@@ -71,8 +69,6 @@ static struct pkt *retain(struct engine *e, struct flow *fl, const struct frame 
 			d->loc = loc;
 			d->len = (uint16_t)f->len;
 			d->span = 1;
-			d->flags = v == RESP_RIGHT ? PKT_USED | PKT_NAMED : PKT_USED;
-			d->name = get_be32(f->data + f->icrc);
 			x->held++;
 			x->held_bytes += f->len;
 			return d;
@@ -91,11 +87,6 @@ static struct pkt *retain(struct engine *e, struct flow *fl, const struct frame 
 static bool past_lately(const struct engine *e, const struct lane *l, const struct lane_reads *x)
 {
 	return x->past_us && now_us(e) - x->past_us <= 2 * l->rtt.srtt_us + REPEAT_US;
-}
-
-static bool asked_past(const struct engine *e, const struct lane *l, const struct lane_reads *x)
-{
-	return !l->check_resp || !resp_names_sure(e, l) || past_lately(e, l, x);
 }
 
 /* Whether no response of the lane can be on its way: the host has got all that it asked for, and
@@ -132,17 +123,17 @@ static bool stray(struct engine *e, struct flow *fl, const struct frame *f, bool
 	if (r && r->again) {
 		psn = psn_add(r->at.psn, psn_sub(f->psn, r->wire));
 		if (psn == f->psn && !r->moved)
-			engine_tx(e, fl->side, f->data, f->len);
+			engine_tx(e, fl, fl->side, f->data, f->len);
 		else
-			engine_tx(e, fl->side, out,
+			engine_tx(e, fl, fl->side, out,
 				  psn_map_frame(out, f, psn, psn_add(r->at.msn, 1)));
 	} else if (r && r->made) {
 		COUNT(e, ATOMICS_DROPPED);
 		return false;
-	} else if (!r && unknown && asked_past(e, l, x) && !x->guessed_ever &&
+	} else if (!r && unknown && !x->guessed_ever &&
 		   lane_asked_below(f->psn, x->map.asked.psn) && !lane_holds_other(e, l, f->psn) &&
 		   !atomic_dropped(e, l, f)) {
-		engine_tx(e, fl->side, f->data, f->len);
+		engine_tx(e, fl, fl->side, f->data, f->len);
 	} else {
 		return false;
 	}
@@ -201,7 +192,6 @@ static bool give_next(struct engine *e, struct flow *fl, const struct frame *f)
 		resp_report_due(e, fl, true);
 		return false;
 	}
-	window_unname(&reads_of(e, &fl->lane)->win, e->pool, f->psn, psn_add(f->psn, 1));
 	r->resp_next = psn_add(r->resp_next, 1);
 	if (i + 1 == r->span)
 		resp_through(e, fl, r);
@@ -216,13 +206,15 @@ enum taken {
 
 /* Keep @f, a packet of @g that has not come before. */
 static enum taken take(struct engine *e, struct flow *fl, const struct fetch *g,
-		       const struct frame *f, enum resp_verdict v)
+		       const struct frame *f)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
 	bool bad;
 
 	while (resp_has_place(e, fl, f->psn)) {
-		if (retain(e, fl, f, v, &bad)) {
+		if (retain(e, fl, f, &bad)) {
+			if (f->seal)
+				seal_right(&fl->lane);
 			if (g->state != FETCH_GONE)
 				return TAKEN_KEPT;
 			/* the record that it was for had to make room */
@@ -232,12 +224,11 @@ static enum taken take(struct engine *e, struct flow *fl, const struct fetch *g,
 		if (g->state == FETCH_GONE)
 			return TAKEN_NOT;
 		if (bad || !icrc_ok(f)) {
-			COUNT(e, BAD_ICRC);
+			if (f->seal)
+				seal_failed(e, fl, f);
+			else
+				COUNT(e, BAD_ICRC);
 			resp_report_due(e, fl, true);
-			return TAKEN_NOT;
-		}
-		if (v == RESP_LATER) {
-			COUNT(e, NO_ROOM);
 			return TAKEN_NOT;
 		}
 		if (!x->guesses || g->state == FETCH_GUESS)
@@ -316,7 +307,6 @@ bool resp_rx(struct engine *e, struct flow *fl, const struct frame *f)
 	struct lane_reads *x = reads_of(e, &fl->lane);
 	uint32_t id = fetch_find(e, x, f->psn);
 	const struct fetch *g = fetch_at(e, id);
-	enum resp_verdict v;
 	enum taken taken;
 
 	if (!g || !reads_fit(g->opcode, psn_sub(f->psn, g->psn), g->span, g->what.length, f,
@@ -331,11 +321,8 @@ bool resp_rx(struct engine *e, struct flow *fl, const struct frame *f)
 		resp_report_due(e, fl, true);
 		return stray(e, fl, f, false);
 	}
-	v = resp_names_judge(e, fl, f);
-	if (v == RESP_WRONG)
-		return false;
-	taken = take(e, fl, g, f, v);
-	if (taken == TAKEN_NOT || v == RESP_LATER)
+	taken = take(e, fl, g, f);
+	if (taken == TAKEN_NOT)
 		return false;
 	resp_arrived(e, fl, id, f);
 	if (taken == TAKEN_GIVEN)
@@ -356,9 +343,7 @@ bool resp_serve(struct engine *e, struct flow *fl, const uint8_t *data, uint32_t
 	if (id == MQ_NONE || fetch_at(e, id)->state != FETCH_ASKED || !resp_awaited(e, x, f.psn) ||
 	    !resp_has_place(e, fl, f.psn))
 		return false;
-	/* one that came and waits for its name: this one is known to be true */
-	resp_drop(e, x, f.psn, psn_add(f.psn, 1));
-	if (!retain(e, fl, &f, RESP_RIGHT, &bad))
+	if (!retain(e, fl, &f, &bad))
 		return false;
 	resp_arrived(e, fl, id, &f);
 	x->map.proof = proof; /* it says nothing of the responder */

@@ -62,8 +62,7 @@ static uint32_t first_to_come(struct engine *e, const struct lane *l, uint32_t p
 /* @f goes over the WAN without being kept. */
 static void pass(struct engine *e, struct flow *fl, const struct frame *f)
 {
-	engine_tx(e, fl->side, f->data, f->len);
-	resp_name_one(e, fl, f);
+	engine_tx(e, fl, fl->side, f->data, f->len);
 }
 
 /* Nothing is held, and @psn is the first that is kept. What the opener lacks before it stays known:
@@ -72,7 +71,7 @@ static void begin(struct lane_reads *x, uint32_t psn)
 {
 	if (!psn_in(x->una, psn_sub(psn, WINDOW_SPAN / 2), psn))
 		x->una = psn;
-	x->nxt = x->end = x->lost_from = x->named = psn;
+	x->nxt = x->end = x->lost_from = psn;
 }
 
 /* @f, the next packet of a response, is kept, and sent in its turn. False without room. */
@@ -131,14 +130,6 @@ void resp_tx_add(struct engine *e, struct flow *fl, const struct frame *f)
 		pass(e, fl, f);
 }
 
-/* The response @psn, the next one, has been sent as something else, and bears no name. */
-static void pass_over(struct lane_reads *x, uint32_t psn)
-{
-	if (x->named == x->nxt)
-		x->named = psn_add(psn, 1);
-	x->nxt = psn_add(psn, 1);
-}
-
 /*
  * The response @f was made here, and its bytes are on their way to the opener, or have come there
  * (announce/): it is kept as if it had been sent at @xmit. Should the opener miss it, it is sent.
@@ -163,7 +154,7 @@ void resp_tx_given(struct engine *e, struct flow *fl, const struct frame *f, uin
 	d->xmit = xmit;
 	if (x->nxt != f->psn)
 		return; /* others are to be sent before it, and then it is passed over */
-	pass_over(x, f->psn);
+	x->nxt = psn_add(f->psn, 1);
 	if (!wheel_armed(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_RESP)))
 		arm(e, fl);
 }
@@ -193,10 +184,9 @@ bool resp_tx_lacked(struct engine *e, struct flow *fl, const struct frame *f)
 	       psn_in(f->psn, x->una, l->una.psn) && keep(e, fl, x, f);
 }
 
-static bool send(struct engine *e, struct flow *fl, struct lane_reads *x, struct pkt *d,
-		 uint32_t psn)
+static bool send(struct engine *e, struct flow *fl, struct lane_reads *x, struct pkt *d)
 {
-	if (engine_tx(e, fl->side, pool_ptr(e->pool, d->loc), d->len))
+	if (engine_tx(e, fl, fl->side, pool_ptr(e->pool, d->loc), d->len))
 		return false;
 	pace_sent(e, d->len);
 	engine_change(e, d, sizeof(*d));
@@ -205,11 +195,6 @@ static bool send(struct engine *e, struct flow *fl, struct lane_reads *x, struct
 		d->flags |= PKT_RETX;
 		fl->lane.retx++;
 		COUNT(e, RETX_WAN);
-	}
-	if (psn_before(psn, x->named)) {
-		if (x->again_from == x->again_end)
-			x->again_from = psn;
-		x->again_end = psn_add(psn, 1);
 	}
 	if (d->flags & PKT_LOST)
 		x->lost--;
@@ -226,7 +211,7 @@ static bool send_lost(struct engine *e, struct flow *fl, struct lane_reads *x, u
 	       (d = window_next(&x->win, e->pool, psn, x->nxt, &psn))) {
 		if (d->flags & PKT_LOST) {
 			x->lost_from = psn;
-			if (!*budget || !pace_may_send(e) || !send(e, fl, x, d, psn))
+			if (!*budget || !pace_may_send(e) || !send(e, fl, x, d))
 				return false;
 			*budget -= d->len < *budget ? d->len : *budget;
 		}
@@ -251,33 +236,33 @@ bool resp_tx_run(struct engine *e, struct flow *fl, uint32_t quantum)
 	while (!stopped && psn_before(x->nxt, x->end) &&
 	       (d = window_next(&x->win, e->pool, x->nxt, x->end, &psn))) {
 		if (d->flags & PKT_SENT) { /* resp_tx_given() */
-			pass_over(x, psn);
+			x->nxt = psn_add(psn, 1);
 			continue;
 		}
-		if (!budget || !pace_may_send(e) || !send(e, fl, x, d, psn)) {
+		if (!budget || !pace_may_send(e) || !send(e, fl, x, d)) {
 			stopped = true;
 			break;
 		}
 		budget -= d->len < budget ? d->len : budget;
 		x->nxt = psn_add(psn, 1);
 	}
-	resp_name_again(e, fl);
-	if (budget != quantum)
-		resp_names_due(e, fl);
 	if (idle || !wheel_armed(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_RESP)))
 		arm(e, fl);
 	return stopped;
 }
 
-/* What is missing and was sent @age us ago or earlier is lost. */
+/* What is missing and was sent @age us ago or earlier is lost, if something that was sent after it,
+ * at @latest, has come. Where nothing has, the round trip may have become longer: it has half as
+ * much time again. */
 static void mark_lost(struct engine *e, struct lane_reads *x, uint32_t from, uint32_t end,
-		      uint32_t age)
+		      uint32_t age, uint32_t latest)
 {
 	uint32_t psn = from;
 	struct pkt *d;
 
 	while (psn_before(psn, end) && (d = window_next(&x->win, e->pool, psn, end, &psn))) {
-		if ((d->flags & (PKT_SENT | PKT_LOST)) == PKT_SENT && now_us(e) - d->xmit >= age) {
+		if ((d->flags & (PKT_SENT | PKT_LOST)) == PKT_SENT && now_us(e) - d->xmit >= age &&
+		    ((int32_t)(latest - d->xmit) >= 0 || now_us(e) - d->xmit >= age + age / 2)) {
 			engine_change(e, d, sizeof(*d));
 			d->flags |= PKT_LOST;
 			if (!x->lost++ || psn_before(psn, x->lost_from))
@@ -317,7 +302,7 @@ void resp_tx_progress(struct engine *e, struct flow *fl, const struct report *r)
 {
 	struct lane *l = &fl->lane;
 	struct lane_reads *x = reads_of(e, l);
-	uint32_t reo, age, lost;
+	uint32_t reo, age, lost, latest = now_us(e);
 	struct pkt *d;
 
 	if (!x || (x->seq && (int32_t)(r->seq - x->seq) <= 0))
@@ -330,8 +315,10 @@ void resp_tx_progress(struct engine *e, struct flow *fl, const struct report *r)
 	x->depth = r->depth;
 	x->announce = r->announce;
 	memcpy(x->announce_key, r->announce_key, sizeof(x->announce_key));
-	if (psn_in(r->latest, x->una, x->nxt) && (d = window_get(&x->win, e->pool, r->latest)) &&
-	    (d->flags & (PKT_SENT | PKT_RETX)) == PKT_SENT) {
+	d = psn_in(r->latest, x->una, x->nxt) ? window_get(&x->win, e->pool, r->latest) : NULL;
+	if (d && d->flags & PKT_SENT)
+		latest = d->xmit;
+	if (d && (d->flags & (PKT_SENT | PKT_RETX)) == PKT_SENT) {
 		rtt_sample(e, &x->rtt, now_us(e) - d->xmit);
 		engine_change(e, d, sizeof(*d));
 		d->flags |= PKT_RETX; /* a sample is taken once */
@@ -352,7 +339,7 @@ void resp_tx_progress(struct engine *e, struct flow *fl, const struct report *r)
 			from = x->una;
 		if (psn_after(end, x->nxt))
 			end = x->nxt;
-		mark_lost(e, x, from, end, age);
+		mark_lost(e, x, from, end, age, latest);
 	}
 	if (x->lost > lost)
 		x->lossy = e->now;
@@ -373,10 +360,10 @@ void resp_tx_timeout(struct engine *e, struct flow *fl)
 		x->backoff++;
 	/* the oldest, and the newest, whose arrival makes the opener say what is missing */
 	if (window_next(&x->win, e->pool, x->una, x->nxt, &psn))
-		mark_lost(e, x, psn, psn_add(psn, 1), 0);
+		mark_lost(e, x, psn, psn_add(psn, 1), 0, now_us(e));
 	last = psn_sub(x->nxt, 1);
 	if (window_get(&x->win, e->pool, last))
-		mark_lost(e, x, last, x->nxt, 0);
+		mark_lost(e, x, last, x->nxt, 0, now_us(e));
 	pace_run(e, flow_partner(e, fl));
 	arm(e, fl);
 }

@@ -197,6 +197,7 @@ static bool load(struct judge *j)
 	for (int p = 0; p < PLACES && !c->nbare; p++)
 		if (c->file[p] && !trace_load(j, c->file[p], p))
 			return false;
+	trace_wrong(j);
 	if (j->ntraces)
 		return true;
 	fprintf(j->out, "pcapcheck: no capture given\n");

@@ -123,6 +123,81 @@ static void take_rc(struct judge *j, struct trace *t, const struct frame *f, con
 	}
 }
 
+static void *more(void *of, uint32_t n, uint32_t *cap, size_t size)
+{
+	if (n < *cap)
+		return of;
+	*cap = *cap ? 2 * *cap : 1024;
+	of = realloc(of, *cap * size);
+	if (!of)
+		abort();
+	return of;
+}
+
+/* What a frame says, but for its ICRC. */
+static uint64_t body(const struct frame *f)
+{
+	return XXH3_64bits(f->data + f->bth, f->icrc - f->bth);
+}
+
+/* Between two appliances the ICRC of a held lane's frames is sealed, with a key that no capture
+ * tells. */
+static bool between(const struct judge *j, const struct trace *t)
+{
+	return j->cfg->single < 0 && (t->place == PLACE_WAN_A || t->place == PLACE_WAN_B);
+}
+
+static void note_wan(struct judge *j, const struct frame *f)
+{
+	j->sealed = more(j->sealed, j->nsealed, &j->sealed_cap, sizeof(*j->sealed));
+	j->sealed[j->nsealed++] = body(f);
+}
+
+/*
+ * A host got @f with a wrong ICRC: its card drops it. An appliance passes such frames, where it
+ * does not know the lane yet, or what came was damaged, or not sealed. But none may be on a LAN
+ * only (trace_wrong()).
+ */
+static void note_wrong(struct judge *j, const struct trace *t, const struct frame *f,
+		       const struct event *at)
+{
+	j->wrong = more(j->wrong, j->nwrong, &j->wrong_cap, sizeof(*j->wrong));
+	j->wrong[j->nwrong++] =
+		(struct wrong){.hash = body(f),
+			       .trace = (unsigned int)(t - j->trace),
+			       .no = at->no,
+			       .psn = f->psn,
+			       .t = at->t,
+			       .flow = (int)flow_number(j, &f->src, &f->dst, f->vlan, f->dqpn),
+			       .opcode = f->opcode};
+}
+
+static int by_hash(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+void trace_wrong(struct judge *j)
+{
+	if (j->nsealed)
+		qsort(j->sealed, j->nsealed, sizeof(*j->sealed), by_hash);
+	for (uint32_t i = 0; i < j->nwrong; i++) {
+		const struct wrong *w = &j->wrong[i];
+		const struct opcode_info *op = opcode_info(w->opcode);
+		struct event at = {.t = w->t, .no = w->no};
+
+		if (!j->nsealed ||
+		    !bsearch(&w->hash, j->sealed, j->nsealed, sizeof(*j->sealed), by_hash))
+			judge_violation(j, RULE_ICRC, &j->trace[w->trace], &at, w->flow,
+					"wrong ICRC in %s, PSN %06x",
+					op && op->name ? op->name : "?", w->psn);
+	}
+	free(j->sealed);
+	free(j->wrong);
+}
+
 static void take(struct judge *j, struct trace *t, const struct pcap_pkthdr *h, const uint8_t *data)
 {
 	struct event at = {.t = (uint64_t)h->ts.tv_sec * 1000000000u + (uint64_t)h->ts.tv_usec,
@@ -146,12 +221,13 @@ static void take(struct judge *j, struct trace *t, const struct pcap_pkthdr *h, 
 			judge_violation(j, RULE_FRAME, t, &at, -1, "%s", frame_verdict_name(v));
 		return;
 	}
-	if (!icrc_ok(&f)) {
+	if (between(j, t)) {
+		note_wan(j, &f);
+		if (j->cfg->damage && !icrc_ok(&f))
+			return;
+	} else if (!icrc_ok(&f)) {
 		if (!j->cfg->damage)
-			judge_violation(j, RULE_ICRC, t, &at,
-					(int)flow_number(j, &f.src, &f.dst, f.vlan, f.dqpn),
-					"wrong ICRC in %s, PSN %06x", f.op->name ? f.op->name : "?",
-					f.psn);
+			note_wrong(j, t, &f, &at);
 		return;
 	}
 	if (f.opcode == OP_UD_SEND_ONLY && f.dqpn == 1)

@@ -76,10 +76,26 @@ struct judge {
 	} req[64]; /* latest CM REQs */
 	unsigned int nreqs;
 	uint64_t told; /* of check_config.repeats, not accounted for yet */
+	/* of frames between two appliances: hashes from the BTH to the ICRC */
+	uint64_t *sealed;
+	uint32_t nsealed, sealed_cap;
+	/* those with a wrong ICRC that a host got */
+	struct wrong {
+		uint64_t hash;
+		unsigned int trace;
+		uint32_t no, psn;
+		uint64_t t;
+		int flow;
+		uint8_t opcode;
+	} * wrong;
+	uint32_t nwrong, wrong_cap;
 };
 
 /** trace_load - read @path; false after printing why it cannot. */
 bool trace_load(struct judge *j, const char *path, int place);
+
+/** trace_wrong - judge the frames with a wrong ICRC that hosts got, when all is loaded. */
+void trace_wrong(struct judge *j);
 
 /** pair_flows - find partners, sites and path MTUs; false after printing why that cannot be done.
  * */

@@ -13,11 +13,13 @@
 #define LEARN_NS   1000u
 #define AGREE_NS   100000u
 
-static int sink_tx(void *ctx, enum engine_port port, const uint8_t *data, uint32_t len)
+static int sink_tx(void *ctx, enum engine_port port, const uint8_t *data, uint32_t len,
+		   uint32_t seal)
 {
 	struct crowd *c = ctx;
 	struct frame f;
 
+	(void)seal;
 	if ((c->refuse | c->impossible) & 1u << port) {
 		c->refused++;
 		return c->refuse & 1u << port ? -EAGAIN : -EMSGSIZE;

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * What comes over the WAN for a lane that is sealed (core/seal.c), before any room looks at it.
+ *
+ *	right	the peer has sent it: the host's ICRC is put back, and it goes its way
+ *	native	its ICRC is right without a seal: it comes from its host, and has missed the peer,
+ *		or somebody forged it. It is not delivered
+ *	wrong	neither: it is damaged, or forged, or of another pair of appliances in whose WAN we
+ *		stand. Hosts drop what has such an ICRC, so it does no harm to pass it on, and the
+ *		other pair needs it
+ *
+ * A native frame is taken all the same where nobody can have sealed it: the peer has not agreed to
+ * the lane yet, or has let go of it, or is gone. (A peer that is silent for PEER_GONE_NS is
+ * believed to be no more. Where the responder knows other numbers, announce/, an opener that lives
+ * could not agree anew: there it has as long as it waits itself before it gives up custody.)
+ */
+#include "engine/announce/announce.h"
+#include "engine/link/link.h"
+#include "engine/reads/reads.h"
+
+#define PEER_GONE_NS (10 * NSEC_PER_SEC)
+/* Of what bears more the ICRC is computed while it is copied (stream_rx.c, resp_rx.c). */
+#define SMALL_BYTES  256u
+
+static bool peer_gone(struct engine *e, const struct lane *l)
+{
+	uint64_t after = PEER_GONE_NS;
+
+	if (announce_numbered(e, l) && e->cfg.peer_timeout_ns > after)
+		after = e->cfg.peer_timeout_ns;
+	if (announce_numbered(e, l) && e->cfg.responder_timeout_ns > after)
+		after = e->cfg.responder_timeout_ns;
+	return !e->peer_up[l->peer] && e->now - e->peer_since[l->peer] >= after;
+}
+
+/* Whether nobody can have sealed a frame of the lane. */
+static bool alone(struct engine *e, struct flow *fl)
+{
+	const struct lane *l = &fl->lane;
+	bool numbered;
+
+	if (l->role == ROLE_OPENER)
+		return !seal_sure(l);
+	if (l->state != LANE_HELD)
+		return true;
+	if (e->peer_up[l->peer] || !peer_gone(e, l))
+		return false;
+	/* the opener is no more: what came in order is still delivered */
+	numbered = announce_numbered(e, l);
+	lane_drain(e, fl, REASON_PEER_LOST);
+	return !numbered;
+}
+
+static void put_back(struct frame *f, uint8_t *data)
+{
+	put_le32(data + f->icrc, get_le32(data + f->icrc) ^ f->seal);
+}
+
+bool seal_open(struct engine *e, struct flow *fl, struct frame *f, uint8_t *data)
+{
+	bool response = f->op->flags & OPF_RESPONSE;
+	struct lane *l;
+
+	if (response)
+		fl = flow_partner(e, fl);
+	l = fl ? &fl->lane : NULL;
+	if (!l || !l->sealed || l->state == LANE_FAULT ||
+	    fl->side != (response ? PORT_LAN : PORT_WAN))
+		return true;
+	f->seal = seal_tag(e, l, response, f->psn);
+	if (!f->seal)
+		return true; /* from before the handover */
+	put_back(f, data);   /* as its host sent it, if the peer has sealed it */
+	if (f->payload_len > SMALL_BYTES && !alone(e, fl))
+		return true;
+	f->icrc_right = icrc_ok(f);
+	if (f->icrc_right) {
+		seal_right(l);
+		return true;
+	}
+	if (!seal_came_native(f) || !alone(e, fl)) {
+		seal_failed(e, fl, f);
+		/* whatever it is, the true one may have been damaged to it */
+		if (l->role == ROLE_ACCEPTOR)
+			stream_rx_refuse(e, fl, f->psn);
+		else if (l->role == ROLE_OPENER && reads_of(e, l))
+			resp_report_due(e, fl, true);
+		return false;
+	}
+	put_back(f, data);
+	f->seal = 0;
+	f->icrc_right = true;
+	return true;
+}

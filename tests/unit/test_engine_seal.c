@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The seal (engine/core/seal.c): tags, what a recorded or guessed one is worth, and what becomes of
+ * a frame without one.
+ */
+#include "tests/unit/engine_rig.h"
+
+#include "engine/core/core.h"
+#include "tests/lab/model/prng.h"
+
+#define GUESSES 1000000u
+
+static const struct engine_config small = {.pool_bytes = 4 << 20, .max_conns = 16, .seed = 1};
+
+/* An appliance near the responder, with a sealed lane from PSN 5 on. */
+static struct rig *accepting(void)
+{
+	struct rule rule = rig_rule(0, POLICY_EARLY, 1024);
+	struct report open = {.type = REPORT_OPEN,
+			      .lane = 77,
+			      .gen = 3,
+			      .lqpn = 0x22,
+			      .start_psn = 5,
+			      .start_msn = 5,
+			      .path_mtu = 1024,
+			      .sealed = true,
+			      .seal_key = {0x0123456789abcdef, 0xfedcba9876543210}};
+	struct rig *r;
+
+	rule.seal = true;
+	r = rig_create(&small, &rule);
+	rig_learn(r, 0);
+	ip_addr_parse("10.2.0.1", &open.key.src);
+	ip_addr_parse("10.1.0.1", &open.key.dst);
+	open.key.dqpn = 0x11;
+	open.key.vlan = FRAME_VLAN_NONE;
+	engine_rx_report(r->e, 0, &open, r->now);
+	engine_tick(r->e, r->now);
+	assert_true(rig_conn(r).lane[LANE_IN].sealed);
+	rig_pass(r, 2000 * RIG_MS); /* packets from before it are no excuse any more */
+	rig_forget(r);
+	return r;
+}
+
+/* ENG-19: a million frames with guessed tags: what passes the hosts drop, and nothing is taken. */
+static void test_guesses(void **state)
+{
+	struct rig *r = accepting();
+	uint8_t frame[FRAME_MAX], guess[FRAME_MAX];
+	uint32_t len = rig_build(r, frame, FAR, "04 40ffff 00000011 80000005 61*8");
+	uint32_t icrc = get_le32(frame + len - ICRC_LEN);
+	struct prng p = {{0}};
+
+	(void)state;
+	prng_init(&p, 19);
+	for (uint32_t i = 0; i < GUESSES; i++) {
+		memcpy(guess, frame, len);
+		put_le32(guess + len - ICRC_LEN, icrc ^ (uint32_t)prng_next(&p));
+		engine_rx(r->e, PORT_WAN, guess, len, r->now);
+		for (; r->at < r->nout; r->at++)
+			assert_int_not_equal(get_le32(r->out[r->at].data + len - ICRC_LEN), icrc);
+		rig_forget(r);
+	}
+	assert_int_equal(engine_counter(r->e, EC_SEAL_WRONG), GUESSES);
+	assert_int_equal(rig_conn(r).lane[LANE_IN].transit.packets, 0);
+	assert_int_equal(rig_conn(r).lane[LANE_IN].epsn, 5);
+	rig_rx(r, FAR, "04 40ffff 00000011 80000005 61*8");
+	rig_expect(r, PORT_LAN, "04 40ffff 00000011 80000005 61*8");
+	rig_destroy(r);
+}
+
+/* A large frame is opened while it is copied; the same holds for it. */
+static void test_large(void **state)
+{
+	struct rig *r = accepting();
+	const char *text = "04 40ffff 00000011 80000005 61*1024";
+
+	(void)state;
+	r->native = true;
+	rig_rx(r, FAR, "%s", text);
+	assert_int_equal(engine_counter(r->e, EC_UNSEALED), 1);
+	assert_int_equal(rig_conn(r).lane[LANE_IN].transit.packets, 0);
+	r->native = false;
+	rig_rx(r, FAR, "%s", text);
+	rig_expect(r, PORT_LAN, "%s", text);
+	assert_int_equal(engine_counter(r->e, EC_SEAL_WRONG), 0);
+	rig_destroy(r);
+}
+
+static struct lane lane_of(uint64_t key, uint32_t from, uint32_t una, uint32_t turns)
+{
+	struct lane l = {.sealed = true};
+
+	l.una.psn = una;
+	l.seal = (struct seal){.key = {key, key}, .from = from, .turns = turns};
+	return l;
+}
+
+/* A tag is of one packet: of its direction, its PSN in its turn of the circle, its generation. */
+static void test_tags(void **state)
+{
+	struct engine *e = calloc(1, sizeof(*e));
+	struct lane now = lane_of(7, 3, 100, 0), ahead = lane_of(7, 3, 0xfffff0, 0),
+		    behind = lane_of(7, 3, 2, 1), other = lane_of(8, 3, 100, 0);
+	uint32_t tag;
+
+	(void)state;
+	assert_non_null(e);
+	tag = seal_tag(e, &now, false, 5);
+	assert_int_not_equal(tag, 0);
+	assert_int_not_equal(tag, seal_tag(e, &now, true, 5));
+	assert_int_not_equal(tag, seal_tag(e, &now, false, 4));
+	assert_int_not_equal(tag, seal_tag(e, &other, false, 5));
+	assert_int_equal(seal_tag(e, &now, false, 2), 0); /* before the handover */
+	/* one circle later, before and after the true ACK has come round */
+	assert_int_equal(seal_tag(e, &ahead, false, 5), seal_tag(e, &behind, false, 5));
+	assert_int_not_equal(seal_tag(e, &behind, false, 5), tag);
+	assert_int_equal(seal_tag(e, &behind, false, 0xfffff5),
+			 seal_tag(e, &ahead, false, 0xfffff5));
+	free(e);
+}
+
+/* The true ACK comes round to 0: what was recorded a circle ago is not taken. */
+static void test_turns(void **state)
+{
+	struct lane l = lane_of(7, 0xfffffe, 0xfffffe, 0);
+	struct mark m = {.psn = 3};
+
+	(void)state;
+	mark_una(&l, &m);
+	assert_int_equal(l.seal.turns, 1);
+	mark_una_psn(&l, 4);
+	assert_int_equal(l.seal.turns, 1);
+	m.psn = 0x700000;
+	mark_una(&l, &m);
+	m.psn = 0xd00000;
+	mark_una(&l, &m);
+	m.psn = 1;
+	mark_una(&l, &m);
+	assert_int_equal(l.seal.turns, 2);
+}
+
+/* An opener draws a key for each generation, and seals from the first packet on. */
+static void test_opener(void **state)
+{
+	struct rule rule = rig_rule(0, POLICY_EARLY, 1024);
+	struct report first;
+	struct rig *r;
+
+	(void)state;
+	rule.seal = true;
+	r = rig_create(&small, &rule);
+	rig_learn(r, 0);
+	rig_rx(r, NEAR, SEND_ONLY("000005"));
+	assert_int_equal(r->rep[0].type, REPORT_OPEN);
+	first = r->open = r->rep[0];
+	assert_true(first.sealed && first.seal_key[0] && first.seal_key[0] != first.seal_key[1]);
+	assert_int_not_equal(r->out[r->nout - 1].seal, 0);
+	rig_answer(r, REPORT_ACCEPT, REASON_NONE);
+	rig_forget(r);
+	engine_peer_event(r->e, 0, PEER_RESTARTED, r->now);
+	assert_int_equal(r->rep[0].type, REPORT_OPEN);
+	assert_true(r->rep[0].sealed && r->rep[0].seal_key[0] != first.seal_key[0]);
+	rig_destroy(r);
+}
+
+/* ENG-19: a peer that does not know seals is asked for nothing where the rule wants them. */
+static void test_old_peer(void **state)
+{
+	struct rule rule = rig_rule(0, POLICY_EARLY, 1024);
+	struct rig *r;
+
+	(void)state;
+	rule.seal = true;
+	r = rig_create(&small, &rule);
+	engine_peer_features(r->e, 0, 0);
+	rig_learn(r, 0);
+	rig_rx(r, NEAR, SEND_ONLY("000005"));
+	assert_int_equal(r->nrep, 0);
+	rig_expect(r, PORT_WAN, SEND_ONLY("000005"));
+	assert_int_equal(rig_conn(r).lane[LANE_OUT].state, LANE_WATCH);
+	assert_int_equal(rig_conn(r).lane[LANE_OUT].reason, REASON_UNSEALED);
+	rig_destroy(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_guesses), cmocka_unit_test(test_large),
+		cmocka_unit_test(test_tags),	cmocka_unit_test(test_turns),
+		cmocka_unit_test(test_opener),	cmocka_unit_test(test_old_peer),
+	};
+
+	return cmocka_run_group_tests_name("engine, seal", tests, NULL, NULL);
+}
