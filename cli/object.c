@@ -78,6 +78,7 @@ static const struct column lane_columns[] = {
 	{"transit-packets", NULL, COL_NUMBER, COL_DETAIL},
 	{"transit-oldest-ms", NULL, COL_MS, COL_DETAIL},
 	{"seal", NULL, COL_TEXT, COL_DETAIL},
+	{"seal-reason", NULL, COL_TEXT, COL_DETAIL},
 	{"path-bypass", NULL, COL_TEXT, COL_DETAIL},
 	{"reads-pending", NULL, COL_NUMBER, COL_DETAIL},
 	{"ahead-hits", NULL, COL_NUMBER, COL_DETAIL},

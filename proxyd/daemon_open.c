@@ -59,6 +59,8 @@ static void sink_event(void *ctx, const struct engine_event *ev)
 
 	event_log_write(&d->events, &d->view, ev, d->now);
 	monitor_event(&d->view, ev, d->now);
+	if (ev->type == EVENT_BYPASS)
+		health_missed(&d->health, &d->view, ev->conn, d->now);
 }
 
 static void session_send(void *ctx, unsigned int peer, const uint8_t *data, size_t len)
@@ -77,21 +79,21 @@ static void know_features(struct daemon *d, unsigned int peer)
 		return;
 	engine_peer_features(d->engine, peer, si.features);
 	for (unsigned int i = 0; i < d->cfg->nrules; i++) {
-		if (d->cfg->rules[i].peer == (int8_t)peer && d->cfg->rules[i].seal &&
-		    !(si.features & PEER_FEATURE_SEAL))
+		const struct rule *r = &d->cfg->rules[i];
+
+		if (r->peer != (int8_t)peer)
+			continue;
+		if (r->seal && !(si.features & PEER_FEATURE_SEAL))
 			log_line(LOG_WARNING,
-				 "peer %s is of a version that does not seal: what rule %s has for "
-				 "it "
-				 "passes unaccelerated; update longhaul there, or set seal = off "
-				 "at both "
-				 "ends",
-				 si.name, d->cfg->rules[i].name);
-		if (d->cfg->rules[i].peer == (int8_t)peer && d->cfg->rules[i].order &&
-		    !(si.features & PEER_FEATURE_ORDER))
+				 "peer %s is of an older version that does not seal: its "
+				 "connections in rule %s pass unaccelerated; update longhaul "
+				 "there, or set seal = off at both ends (wan-check = off there)",
+				 si.name, r->name);
+		if (r->order && !(si.features & PEER_FEATURE_ORDER))
 			log_line(LOG_WARNING,
 				 "peer %s knows no order between queue pairs: what rule %s has for "
 				 "it is served as with policy = honest; update longhaul there",
-				 si.name, d->cfg->rules[i].name);
+				 si.name, r->name);
 	}
 }
 

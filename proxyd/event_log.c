@@ -42,6 +42,7 @@ static void write_event(const struct view_source *src, const struct engine_event
 	const char *dir = ev->requests_from_lan ? "out" : "in",
 		   *peer = view_peer_name(src, ci->peer);
 	const char *reason = lane_reason_name(ev->reason), *why = lane->announce.why;
+	char missed[VIEW_MISSED] = "its packets miss one of the two appliances";
 	int prio = prios[ev->type];
 
 	switch (ev->type) {
@@ -80,7 +81,8 @@ static void write_event(const struct view_source *src, const struct engine_event
 		log_line(prio, "%s lane %s: QP reused or PSNs jumped, learning anew", conn, dir);
 		break;
 	case EVENT_BYPASS:
-		log_line(prio, "%s lane %s: its packets miss one of the two appliances", conn, dir);
+		(void)view_missed(src, ci, lane, missed);
+		log_line(prio, "%s lane %s: %s", conn, dir, missed);
 		break;
 	case EVENT_ABANDONED:
 		log_line(prio,

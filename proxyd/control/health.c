@@ -106,50 +106,50 @@ static bool may_announce(const struct rule *r)
 	return r->peer != PEER_NONE && !r->announce && !r->prefetch && !r->atomic && !r->order;
 }
 
-/* How long the far host of a lane has not answered. While the link to its peer is down, or has just
- * come back, that has another cause. */
+/* The link to the peer of @ci is down, or has just come back: that is why packets do not arrive. */
+static bool conn_cut(const struct health *h, const struct conn_info *ci, uint64_t now)
+{
+	return ci->peer != PEER_NONE &&
+	       (!(h->links >> ci->peer & 1) || now - h->changed_at < SILENT_NS);
+}
+
+/* How long the far host of a lane has not answered. */
 static uint64_t not_answered(const struct health *h, const struct conn_info *ci,
 			     const struct lane_info *l, uint64_t now)
 {
-	bool cut = ci->peer != PEER_NONE &&
-		   (!(h->links >> ci->peer & 1) || now - h->changed_at < SILENT_NS);
-	uint64_t custody = cut ? 0 : l->custody.oldest_ns;
+	uint64_t custody = conn_cut(h, ci, now) ? 0 : l->custody.oldest_ns;
 
 	return l->transit.oldest_ns > custody ? l->transit.oldest_ns : custody;
 }
 
-/* Packets of the lane @l take another way, or did when it was let go of. */
-static void scan_missed(struct health_scan *s, const struct view_source *src,
-			const struct conn_info *ci, const struct lane_info *l)
+/* Packets that take another way. A lane that was let go for that shows nothing new while it is
+ * idle. */
+static void scan_missed(struct health *h, const struct view_source *src, const struct conn_info *ci,
+			uint64_t now)
 {
-	char lan[IP_ADDR_STRLEN], wan[IP_ADDR_STRLEN];
-	bool from = l->bypassed == MISS_FROM, us = l->bypassed == MISS_US;
-	const char *peer = view_peer_name(src, ci->peer);
+	struct health_scan *s = &h->scanned;
+	char words[VIEW_MISSED];
 
-	if (!l->bypassed && (l->state == LANE_HELD || l->reason != REASON_BYPASS))
+	if (conn_cut(h, ci, now))
 		return;
-	if (s->missed++)
+	for (int i = 0; i < 2; i++) {
+		if (!ci->lane[i].bypassed && ci->idle_ns >= ACTIVE_NS)
+			continue;
+		if (!view_missed(src, ci, &ci->lane[i], words))
+			continue;
+		if (!s->missed++)
+			memcpy(s->missed_name, words, sizeof(words));
 		return;
-	ip_addr_str(&ci->lan_ip, lan);
-	ip_addr_str(&ci->wan_ip, wan);
-	if (l->bypassed)
-		snprintf(s->missed_name, sizeof(s->missed_name), "packets from %s to %s miss %s%s",
-			 from ? wan : lan, from ? lan : wan,
-			 us ? "this appliance" : "the appliance of peer ",
-			 us	? ""
-			 : peer ? peer
-				: "?");
-	else
-		snprintf(s->missed_name, sizeof(s->missed_name),
-			 "packets between %s and %s missed one of the two appliances", lan, wan);
+	}
 }
 
 static void scan_conn(struct health *h, const struct view_source *src, const struct conn_info *ci,
 		      uint64_t now)
 {
 	struct health_scan *s = &h->scanned;
-	bool held = false;
+	bool held = false, active = ci->idle_ns < ACTIVE_NS;
 
+	scan_missed(h, src, ci, now);
 	s->bypassed += ci->paired && ci->bypassed;
 	if (ci->storage && ci->rule >= 0 && may_announce(&src->rules[ci->rule]))
 		s->storage[ci->storage]++;
@@ -158,17 +158,16 @@ static void scan_conn(struct health *h, const struct view_source *src, const str
 		uint64_t wait = not_answered(h, ci, l, now);
 
 		held |= l->state == LANE_HELD;
-		scan_missed(s, src, ci, l);
 		/* one that both hosts may have given up is no fault yet (engine/fault/fault.c) */
 		s->fault += l->state == LANE_FAULT && l->reason != REASON_DISCONNECT;
-		if (l->state == LANE_FAULT || wait < SILENT_NS)
+		if (l->state == LANE_FAULT || l->bypassed || wait < SILENT_NS)
 			continue;
 		if (wait > s->silent_ns)
 			s->silent_ns = wait;
 		if (!s->silent++)
 			name_conn(ci, s->silent_name);
 	}
-	if (!held && ci->rule >= 0 && ci->idle_ns < ACTIVE_NS && !ci->bypassed)
+	if (!held && ci->rule >= 0 && active && !ci->bypassed)
 		scan_waiting(h, ci, now);
 }
 
@@ -227,6 +226,18 @@ void health_bypass(struct health *h, const struct view_source *src, const char *
 	health_judge_bypass(h);
 }
 
+void health_missed(struct health *h, const struct view_source *src, uint32_t conn, uint64_t now_ns)
+{
+	struct conn_info ci;
+
+	if (!engine_conn_next(src->engine, conn, now_ns, &ci) || ci.id != conn ||
+	    conn_cut(h, &ci, now_ns))
+		return;
+	for (int i = 0; i < 2; i++)
+		if (ci.lane[i].bypassed && view_missed(src, &ci, &ci.lane[i], h->missed))
+			h->missed_at = now_ns;
+}
+
 /* What the network has said of datagrams to and from peers since the previous sample. */
 static void sample_signs(struct health *h, const struct view_source *src, uint64_t now)
 {
@@ -274,6 +285,8 @@ static void sample_peers(struct health *h, const struct view_source *src, uint64
 		p->met = si.heard;
 		p->beats = si.beats;
 		(void)peer_cause(&src->peers[i], &si, &h->signs[i], &p->cause);
+		for (unsigned int k = 0; k < src->nrules; k++)
+			p->unsealed |= view_not_sealing(src, &src->rules[k], (int)i, now);
 		(void)mirror_fault(src->rules, src->nrules, i, &si, &p->mirror);
 		if (si.site_known) {
 			memcpy(p->mtu, si.site.mtu, sizeof(p->mtu));
@@ -358,6 +371,7 @@ static void sample(struct health *h, const struct view_source *src,
 		.port = {{.name = more->ifname[STEER_LAN]}, {.name = more->ifname[STEER_WAN]}},
 		.ahead_off = more->ahead_off,
 		.bypass = more->bypass,
+		.missed = h->missed_at && now - h->missed_at < SIGN_NS ? h->missed : "",
 		.scan = h->scan,
 		.n = {.tx_wan = engine_counter(e, EC_TX_WAN),
 		      .retx_wan = engine_counter(e, EC_RETX_WAN),
@@ -365,7 +379,8 @@ static void sample(struct health *h, const struct view_source *src,
 		      .no_room = engine_counter(e, EC_NO_ROOM),
 		      .faults = engine_counter(e, EC_FAULTS),
 		      .lost_packets = engine_counter(e, EC_LOST_PACKETS),
-		      .table_full = engine_counter(e, EC_TABLE_FULL)},
+		      .table_full = engine_counter(e, EC_TABLE_FULL),
+		      .unsealed = engine_counter(e, EC_UNSEALED)},
 	};
 	engine_memory(e, &h->sample.mem);
 	sample_port(h, src->port, now);

@@ -68,6 +68,8 @@ enum health_level {
 	X(PEER_DOWN, "peer-down", CRITICAL, 1, 2, "longhaul peer show says why")                   \
 	X(PEER_UNREACHED, "peer-unreached", WARNING, 5, 0, "longhaul peer show says why")          \
 	X(RULE_MISSING, "rule-missing", WARNING, 0, 2, "compare the rules of both appliances")     \
+	X(PEER_UNSEALED, "peer-version", WARNING, 0, 2,                                            \
+	  "update longhaul there, or set seal = off at both ends (wan-check = off there)")         \
 	X(PEER_LATE, "peer-late", WARNING, 0, 30,                                                  \
 	  "look at the load of that machine, and at loss on the link")
 
@@ -92,6 +94,7 @@ struct health_numbers {
 	uint64_t tx_wan, tx_wan_bytes, retx_wan, retx_spurious;
 	uint64_t no_room, faults, lost_packets, table_full, stale, rx_dropped;
 	uint64_t tx[STEER_SIDES], tx_dropped[STEER_SIDES], tx_full, tx_too_long;
+	uint64_t unsealed;
 };
 
 /**
@@ -99,7 +102,7 @@ struct health_numbers {
  * @silent:  connections whose responder does not answer; @silent_ns: for how long, the oldest
  * @half:    requests pass, but the partner is not known; @no_mtu: paired, path MTU not known;
  *           @refused: the peer refuses the lane. All: for more than ten seconds, and in use
- * @missed:  packets of them miss an appliance, or did so lately
+ * @missed:  packets of them miss an appliance, or did when the lane was let go for that
  * @names:   one of each, for the reason; @refusal: why the peer refuses that one
  * @storage: by protocol, connections that would gain by announce, and whose rule may have it
  */
@@ -109,7 +112,7 @@ struct health_scan {
 	uint64_t silent_ns;
 	enum lane_reason refusal;
 	char silent_name[HEALTH_NAME], half_name[HEALTH_NAME], mtu_name[HEALTH_NAME],
-		refused_name[HEALTH_NAME], missed_name[HEALTH_TEXT - 32];
+		refused_name[HEALTH_NAME], missed_name[VIEW_MISSED];
 };
 
 /**
@@ -117,13 +120,13 @@ struct health_scan {
  * @up, @met: there is a session, there ever was one
  * @beats:    it speaks each 50 ms, not each 250
  * @late_ns:  longest silence since the previous sample
- * @cause:    why it is not up
+ * @cause:    why it is not up; @unsealed: it is, and cannot seal what a rule wants sealed
  * @mirror:   what its rules lack, or ours, "" for nothing
  * @mtu, @longest, @lan_down: of its ports, see struct proto_site; 0: not known
  */
 struct health_peer {
 	const char *name;
-	bool up, met, beats;
+	bool up, met, beats, unsealed;
 	uint64_t late_ns, owd_above_ns, rtt_min_ns;
 	struct peer_cause cause;
 	struct mirror_fault mirror;
@@ -145,6 +148,7 @@ struct health_port {
  * struct health_sample - all that alarms are judged by.
  * @late_ns:  longest time that the daemon did not look at its ports since the previous sample
  * @calm_ns:  so long no port and no peer has gone or come
+ * @missed:   the latest event of packets that miss an appliance, in words; "" when it is long ago
  * @wan_rate: bytes per second, 0: not paced; @wan_auto: found, never above @wan_rate
  * @ahead_off: why the daemon has turned prefetch off, NULL when it has not
  * @bypass:   what is bypassed, but for single connections; NULL for nothing
@@ -152,7 +156,7 @@ struct health_port {
 struct health_sample {
 	uint64_t now, late_ns, calm_ns, wan_rate, bad_chunks;
 	bool wan_auto;
-	const char *ahead_off, *bypass;
+	const char *ahead_off, *bypass, *missed;
 	struct health_port port[STEER_SIDES];
 	struct health_numbers n;
 	struct engine_memory mem;
@@ -203,6 +207,9 @@ struct health {
 	uint64_t trouble_at[PEER_MAX], stranger_at, strangers, changed_at;
 	uint32_t longest[STEER_SIDES];
 	uint64_t longest_at[STEER_SIDES];
+	/* the latest event of packets that miss an appliance */
+	char missed[VIEW_MISSED];
+	uint64_t missed_at;
 	uint32_t links; /* bits: peers that are up, and ports that are down */
 };
 
@@ -221,6 +228,10 @@ void health_tick(struct health *h, const struct view_source *src, const struct h
  *  @bypass: see struct health_sample */
 void health_bypass(struct health *h, const struct view_source *src, const char *bypass,
 		   uint64_t now_ns);
+
+/** health_missed - packets of connection @conn have begun to miss an appliance. A look at all
+ *  connections may take longer than that lasts. */
+void health_missed(struct health *h, const struct view_source *src, uint32_t conn, uint64_t now_ns);
 
 /** health_peer_down - @peer has gone down: the next tick judges how long it was silent before. */
 void health_peer_down(struct health *h, const struct view_source *src, unsigned int peer,

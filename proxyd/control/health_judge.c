@@ -25,6 +25,8 @@
 /* Frames that a port refused: so many in HEALTH_PAST seconds, and such a share. */
 #define DROPPED_MANY	10u
 #define DROPPED_SHARE	0.001
+/* Packets without a seal in HEALTH_PAST seconds: a few may have been under way as a lane ended. */
+#define UNSEALED_MANY	10u
 /* Silence: heartbeats are 50 ms apart, those of older versions 250 ms. */
 #define PEER_LATE_NS	(600 * MS_NS)
 #define PEER_ON_TIME_NS (400 * MS_NS)
@@ -162,10 +164,10 @@ static struct window window_of(const struct health *h)
 	w.seconds = (double)(s->now - h->past_at[h->oldest]) / SECOND_NS;
 #define D(m) .m = s->n.m - p->m
 	w.d = (struct health_numbers){
-		D(tx_wan),	  D(tx_wan_bytes),  D(retx_wan),     D(retx_spurious),
-		D(no_room),	  D(faults),	    D(lost_packets), D(table_full),
-		D(stale),	  D(rx_dropped),    D(tx[0]),	     D(tx[1]),
-		D(tx_dropped[0]), D(tx_dropped[1]), D(tx_full),	     D(tx_too_long)};
+		D(tx_wan),	D(tx_wan_bytes), D(retx_wan),	   D(retx_spurious), D(no_room),
+		D(faults),	D(lost_packets), D(table_full),	   D(stale),	     D(rx_dropped),
+		D(tx[0]),	D(tx[1]),	 D(tx_dropped[0]), D(tx_dropped[1]), D(tx_full),
+		D(tx_too_long), D(unsealed)};
 #undef D
 	return w;
 }
@@ -304,6 +306,38 @@ static bool rule_missing(const struct health *h)
 	return false;
 }
 
+/* Whether a peer cannot seal, and has its own alarm for that. */
+static bool peer_unsealed(const struct health *h)
+{
+	for (unsigned int i = 0; i < h->sample.npeers; i++)
+		if (h->sample.peer[i].unsealed)
+			return true;
+	return false;
+}
+
+/* Packets that miss an appliance: as lanes show it, as an event has told, or as a counter. */
+static void judge_missed(struct health *h, const struct window *w)
+{
+	const struct health_sample *s = &h->sample;
+	const struct health_scan *c = &s->scan;
+	uint64_t n = w->d.unsealed;
+
+	if (c->missed)
+		judge(h, HEALTH_MISSED, BAD, "%s (%u connection%s)", c->missed_name, c->missed,
+		      plural(c->missed));
+	else if (s->missed && *s->missed)
+		judge(h, HEALTH_MISSED, BAD, "%s", s->missed);
+	else
+		judge(h, HEALTH_MISSED,
+		      link_cut(s)	   ? FOLLOWS
+		      : n >= UNSEALED_MANY ? BAD
+		      : n		   ? BETWEEN
+					   : GOOD,
+		      "%" PRIu64 " packets of held connections came without a seal in %.0f s: they "
+		      "missed the appliance of the peer, or are forged",
+		      n, w->seconds);
+}
+
 static void judge_conns(struct health *h, const struct window *w)
 {
 	const char *why =
@@ -328,11 +362,13 @@ static void judge_conns(struct health *h, const struct window *w)
 	      "the path MTU of %u connection%s is not known, such as %s", c->no_mtu,
 	      plural(c->no_mtu), c->mtu_name);
 	judge(h, HEALTH_REFUSED,
-	      c->refusal == REASON_NO_RULE && rule_missing(h) ? FOLLOWS : bad_if(c->refused),
+	      (c->refusal == REASON_NO_RULE && rule_missing(h)) ||
+			      (c->refusal == REASON_UNSEALED && peer_unsealed(h))
+		      ? FOLLOWS
+		      : bad_if(c->refused),
 	      "the peer refuses %u connection%s, such as %s: %s", c->refused, plural(c->refused),
 	      c->refused_name, why ? why + sizeof("peer refused: ") - 1 : "");
-	judge(h, HEALTH_MISSED, bad_if(c->missed), "%s (%u connection%s)", c->missed_name,
-	      c->missed, plural(c->missed));
+	judge_missed(h, w);
 	judge(h, HEALTH_TABLE_FULL, bad_if(w->d.table_full),
 	      "%" PRIu64 " new flow%s found the table of %u full in %.0f s", w->d.table_full,
 	      plural(w->d.table_full), s->mem.flows_max, w->seconds);
@@ -368,6 +404,10 @@ static void judge_peer(struct health *h, unsigned int base, const struct health_
 	if (p->mirror.text[0])
 		advise(h, base + HEALTH_RULE_MISSING, "%s", p->mirror.mend);
 	judge(h, base + HEALTH_RULE_MISSING, bad_if(p->mirror.text[0]), "%s", p->mirror.text);
+	judge(h, base + HEALTH_PEER_UNSEALED, bad_if(p->up && p->unsealed),
+	      "peer %s is of an older version that does not seal: its connections pass "
+	      "unaccelerated",
+	      name);
 	judge(h, base + HEALTH_PEER_LATE, cut || gone->raised ? FOLLOWS : lateness(p),
 	      "nothing came from peer %s for %.1f s, although it speaks each %s s", name,
 	      (double)p->late_ns / SECOND_NS, p->beats ? "0.05" : "0.25");

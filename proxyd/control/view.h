@@ -127,6 +127,16 @@ const char *view_peer_name(const struct view_source *src, int peer);
 /** view_reason - why a lane is where it is, as the rest of a sentence; NULL: it says nothing. */
 const char *view_reason(enum lane_reason r);
 
+/** view_missed - the way that packets of the lane @l of @ci take past an appliance, into @buf: from
+ *  which host to which, and which appliance they miss. False when all take their way. */
+#define VIEW_MISSED 192
+bool view_missed(const struct view_source *src, const struct conn_info *ci,
+		 const struct lane_info *l, char buf[VIEW_MISSED]);
+
+/** view_not_sealing - peer @peer is up, and its version cannot seal what rule @r wants sealed. */
+bool view_not_sealing(const struct view_source *src, const struct rule *r, int peer,
+		      uint64_t now_ns);
+
 /** view_put_ledger - members @prefix-messages, -packets, -bytes, -oldest-ms. */
 void view_put_ledger(json_t *o, const char *prefix, const struct ledger *l);
 

@@ -49,6 +49,34 @@ void view_put_announce(json_t *o, const struct announce_info *a)
 	view_put_int(o, "announce-mismatches", a->mismatches);
 }
 
+/* Why the lane @l between two appliances is not sealed; NULL where it is. */
+static const char *unsealed_because(const struct view_source *src, const struct conn_info *ci,
+				    const struct lane_info *l)
+{
+	if (l->sealed)
+		return NULL;
+	if (ci->rule >= 0 && !src->rules[ci->rule].seal)
+		return "the rule has seal = off";
+	if (l->opener)
+		return "the peer has not agreed yet";
+	return "it began when the rule had seal = off";
+}
+
+static void put_seal(json_t *o, const struct view_source *src, const struct conn_info *ci,
+		     const struct lane_info *l)
+{
+	bool pair = l->state != LANE_WATCH && ci->peer != PEER_NONE;
+
+	/* null: nothing of it is held */
+	view_put_str(o, "seal", !pair ? NULL : l->sealed ? "on" : "off");
+	view_put_str(o, "seal-reason", pair ? unsealed_because(src, ci, l) : NULL);
+	view_put_str(o, "path-bypass",
+		     l->bypassed == MISS_US	? "past-this-appliance"
+		     : l->bypassed == MISS_FROM ? "comes-past-the-peer"
+		     : l->bypassed == MISS_TO	? "does-not-reach-the-peer"
+						: NULL);
+}
+
 static json_t *lane_object(const struct view_source *src, const struct conn_info *ci,
 			   unsigned int dir)
 {
@@ -71,16 +99,7 @@ static json_t *lane_object(const struct view_source *src, const struct conn_info
 	view_put_int(o, "msn", l->msn);
 	view_put_ledger(o, "custody", &l->custody);
 	view_put_ledger(o, "transit", &l->transit);
-	/* null: nothing of it is held */
-	view_put_str(o, "seal",
-		     l->state == LANE_WATCH || ci->peer == PEER_NONE ? NULL
-		     : !l->sealed				     ? "off"
-								     : "on");
-	view_put_str(o, "path-bypass",
-		     l->bypassed == MISS_US	? "past-this-appliance"
-		     : l->bypassed == MISS_FROM ? "comes-past-the-peer"
-		     : l->bypassed == MISS_TO	? "does-not-reach-the-peer"
-						: NULL);
+	put_seal(o, src, ci, l);
 	view_put_int(o, "reads-pending", l->reads_pending);
 	view_put_reads(o, &l->reads);
 	view_put_announce(o, &l->announce);

@@ -35,8 +35,8 @@ const char *view_reason(enum lane_reason r)
 	case REASON_NO_ROOM:
 		return "peer refused: its tables are full";
 	case REASON_UNSEALED:
-		return "peer refused: one side has seal = on and the other does not seal "
-		       "(seal = off, or an older version)";
+		return "peer refused: one of the two ends seals what crosses the link, the other "
+		       "does not";
 	case REASON_BYPASS:
 		return "released: its packets miss one of the two appliances";
 	case REASON_IDLE:
@@ -85,9 +85,50 @@ const char *view_reason(enum lane_reason r)
 	return NULL;
 }
 
+bool view_missed(const struct view_source *src, const struct conn_info *ci,
+		 const struct lane_info *l, char buf[VIEW_MISSED])
+{
+	char lan[IP_ADDR_STRLEN], wan[IP_ADDR_STRLEN];
+	const char *peer = view_peer_name(src, ci->peer), *name = peer ? peer : "?";
+
+	ip_addr_str(&ci->lan_ip, lan);
+	ip_addr_str(&ci->wan_ip, wan);
+	switch (l->bypassed) {
+	case MISS_US:
+		snprintf(buf, VIEW_MISSED, "packets from %s to %s miss this appliance", lan, wan);
+		break;
+	case MISS_FROM:
+		snprintf(buf, VIEW_MISSED, "packets from %s to %s miss the appliance of peer %s",
+			 wan, lan, name);
+		break;
+	case MISS_TO:
+		snprintf(buf, VIEW_MISSED, "packets from %s to %s miss the appliance of peer %s",
+			 lan, wan, name);
+		break;
+	case MISS_NONE:
+		/* it was let go for that, and nothing is measured any more */
+		if (l->reason != REASON_BYPASS || l->state == LANE_HELD)
+			return false;
+		snprintf(buf, VIEW_MISSED,
+			 "packets between %s and %s missed one of the two appliances", lan, wan);
+		break;
+	}
+	return true;
+}
+
+bool view_not_sealing(const struct view_source *src, const struct rule *r, int peer,
+		      uint64_t now_ns)
+{
+	struct session_info si;
+
+	return r->seal && r->peer != PEER_NONE && r->peer == peer && src->session &&
+	       session_info(src->session, (unsigned int)peer, now_ns, &si) &&
+	       si.state == SESSION_UP && !(si.features & PEER_FEATURE_SEAL);
+}
+
 /* In plain words why the connection is not accelerated; false when it is. */
 static bool note(const struct view_source *src, const struct conn_info *ci, enum lane_state state,
-		 char *buf, size_t len)
+		 uint64_t now_ns, char *buf, size_t len)
 {
 	const char *text = NULL;
 
@@ -108,6 +149,14 @@ static bool note(const struct view_source *src, const struct conn_info *ci, enum
 		   !session_up(src->session, ci->peer)) {
 		snprintf(buf, len, "peer %s is down", view_peer_name(src, ci->peer));
 		return true;
+	} else if (state == LANE_WATCH &&
+		   view_not_sealing(src, &src->rules[ci->rule], ci->peer, now_ns)) {
+		snprintf(
+			buf, len,
+			"peer %s is of an older version that does not seal: update longhaul there, "
+			"or set seal = off at both ends",
+			view_peer_name(src, ci->peer));
+		return true;
 	} else {
 		for (int i = 0; i < 2 && !text; i++)
 			if (ci->lane[i].state == state)
@@ -125,13 +174,13 @@ static bool note(const struct view_source *src, const struct conn_info *ci, enum
 	return buf[0];
 }
 
-static json_t *qp_object(const struct view_source *src, const struct conn_info *ci)
+static json_t *qp_object(const struct view_source *src, const struct conn_info *ci, uint64_t now_ns)
 {
 	const struct lane_info *a = &ci->lane[LANE_OUT], *b = &ci->lane[LANE_IN];
 	struct ledger custody = a->custody, transit = a->transit;
 	enum lane_state state = conn_state(ci);
 	json_t *o = json_object();
-	char text[128];
+	char text[192];
 
 	view_add_ledger(&custody, &b->custody);
 	view_add_ledger(&transit, &b->transit);
@@ -160,7 +209,7 @@ static json_t *qp_object(const struct view_source *src, const struct conn_info *
 			    a->opener && a->srtt_ns ? json_integer((json_int_t)(a->srtt_ns / 1000))
 						    : json_null());
 	view_put_int(o, "idle-ms", ci->idle_ns / 1000000);
-	if (note(src, ci, state, text, sizeof(text)))
+	if (note(src, ci, state, now_ns, text, sizeof(text)))
 		view_put_str(o, "note", text);
 	return o;
 }
@@ -173,6 +222,6 @@ enum view_step view_qp(const struct view_source *src, struct view_cursor *cur, u
 	if (!engine_conn_next(src->engine, cur->conn, now_ns, &ci))
 		return VIEW_END;
 	cur->conn = ci.id + 1;
-	*out = qp_object(src, &ci);
+	*out = qp_object(src, &ci, now_ns);
 	return VIEW_OBJECT;
 }

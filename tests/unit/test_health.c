@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "control/health.h"
+#include "engine/core/state.h"
 #include "peer/session.h"
 #include "tests/unit/control_data.h"
 #include "wire/bytes.h"
@@ -376,6 +377,7 @@ static void test_simple(void **state)
 		{HEALTH_HALF_KNOWN, 12, &h.sample.scan.half, sizeof(uint32_t)},
 		{HEALTH_PATH_MTU, 12, &h.sample.scan.no_mtu, sizeof(uint32_t)},
 		{HEALTH_REFUSED, 12, &h.sample.scan.refused, sizeof(uint32_t)},
+		{HEALTH_MISSED, 32, &h.sample.scan.missed, sizeof(uint32_t)},
 		{HEALTH_BYPASS, 2, &h.sample.scan.bypassed, sizeof(uint32_t)},
 		{HEALTH_FAULT, 615, &h.sample.scan.fault, sizeof(uint32_t)},
 		/* these judge growth, which is seen for ten seconds */
@@ -516,6 +518,148 @@ static void test_scan(void **state)
 	engine_destroy(src.engine);
 }
 
+/* Which hosts' packets miss which appliance, at either end of the lane. */
+static void test_missed_words(void **state)
+{
+	const struct {
+		enum path_miss how;
+		enum lane_reason reason;
+		enum lane_state state;
+		const char *words;
+	} cases[] = {
+		{MISS_US, REASON_NONE, LANE_HELD,
+		 "packets from 10.1.0.5 to 10.2.0.7 miss this "
+		 "appliance"},
+		{MISS_FROM, REASON_NONE, LANE_HELD,
+		 "packets from 10.2.0.7 to 10.1.0.5 miss the "
+		 "appliance of peer edge-b"},
+		{MISS_TO, REASON_NONE, LANE_HELD,
+		 "packets from 10.1.0.5 to 10.2.0.7 miss the "
+		 "appliance of peer edge-b"},
+		{MISS_NONE, REASON_BYPASS, LANE_WATCH,
+		 "packets between 10.1.0.5 and 10.2.0.7 "
+		 "missed one of the two appliances"},
+		{MISS_NONE, REASON_BYPASS, LANE_HELD, NULL},
+		{MISS_NONE, REASON_IDLE, LANE_WATCH, NULL},
+	};
+	struct view_source src = {.peers = {{.name = "edge-b"}}, .npeers = 1};
+	struct conn_info ci = {.peer = 0};
+	char words[VIEW_MISSED];
+
+	(void)state;
+	ip_addr_parse("10.1.0.5", &ci.lan_ip);
+	ip_addr_parse("10.2.0.7", &ci.wan_ip);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct lane_info l = {.bypassed = cases[i].how,
+				      .reason = cases[i].reason,
+				      .state = cases[i].state};
+
+		assert_int_equal(view_missed(&src, &ci, &l, words), cases[i].words != NULL);
+		if (cases[i].words)
+			assert_string_equal(words, cases[i].words);
+	}
+}
+
+/* By lanes, by an event that no look at all connections was in time for, and by a counter. */
+static void test_missed(void **state)
+{
+	const struct health_alarm *a = &h.alarm[HEALTH_MISSED];
+
+	(void)state;
+	h.sample.scan.missed = 3;
+	snprintf(h.sample.scan.missed_name, VIEW_MISSED, "packets from a to b miss this appliance");
+	go_on(1, 0, 0);
+	only(HEALTH_MISSED);
+	assert_string_equal(a->text, "packets from a to b miss this appliance (3 connections)");
+	assert_non_null(strstr(health_mend(&h, HEALTH_MISSED), "must cross both appliances"));
+	h.sample.scan.missed = 0;
+	go_on(29, 0, 0);
+	only(HEALTH_MISSED);
+	go_on(3, 0, 0);
+	only(HEALTH_COUNT);
+	h.sample.missed = "packets from c to d miss this appliance";
+	go_on(1, 0, 0);
+	only(HEALTH_MISSED);
+	assert_string_equal(a->text, "packets from c to d miss this appliance");
+	h.sample.missed = "";
+	go_on(32, 0, 0);
+	only(HEALTH_COUNT);
+	/* a few are left over when a lane ends */
+	h.sample.n.unsealed += 9;
+	go_on(20, 0, 0);
+	only(HEALTH_COUNT);
+	h.sample.n.unsealed += 10;
+	go_on(1, 0, 0);
+	only(HEALTH_MISSED);
+	assert_non_null(strstr(a->text, "10 packets of held connections came without a seal"));
+	go_on(45, 0, 0);
+	only(HEALTH_COUNT);
+	/* where the peer is down nobody can seal */
+	h.sample.n.unsealed += 10;
+	h.sample.peer[0].up = false;
+	h.sample.peer[0].met = true;
+	go_on(3, 0, 0);
+	only(PEER(PEER_DOWN));
+}
+
+/* A peer that does not seal has an alarm, and what it refuses for that has no other. */
+static void test_unsealed_peer(void **state)
+{
+	(void)state;
+	h.sample.peer[0].unsealed = true;
+	h.sample.scan.refused = 2;
+	h.sample.scan.refusal = REASON_UNSEALED;
+	go_on(2, 0, 0);
+	only(PEER(PEER_UNSEALED));
+	assert_non_null(strstr(h.alarm[PEER(PEER_UNSEALED)].text,
+			       "peer edge-b is of an older version that does not seal"));
+	assert_non_null(strstr(health_mend(&h, PEER(PEER_UNSEALED)), "seal = off at both ends"));
+	/* it is updated, and the rule there says off */
+	h.sample.peer[0].unsealed = false;
+	go_on(4, 0, 0);
+	only(HEALTH_REFUSED);
+	assert_non_null(strstr(h.alarm[HEALTH_REFUSED].text, "one of the two ends seals"));
+	h.sample.scan.refused = 0;
+	h.sample.peer[0].unsealed = true;
+	h.sample.peer[0].up = false;
+	go_on(20, 0, 0);
+	assert_false(is(PEER(PEER_UNSEALED)));
+}
+
+/* The same from an engine: a lane shows it in the next look, an event at once. */
+static void test_missed_scan(void **state)
+{
+	struct health_source more = {0};
+	struct view_source src;
+	struct rule rules[2];
+	struct conn_info ci;
+	struct lane *l;
+
+	(void)state;
+	memset(&h, 0, sizeof(h));
+	control_data_open(&src, rules);
+	assert_true(engine_conn_next(src.engine, 0, TEST_NOW, &ci));
+	health_missed(&h, &src, ci.id, TEST_NOW);
+	assert_string_equal(h.missed, "");
+	l = &src.engine->flows[ci.id].lane;
+	l->bypassed = MISS_US;
+	health_missed(&h, &src, ci.id, TEST_NOW);
+	assert_non_null(strstr(h.missed, "miss this appliance"));
+	l->bypassed = MISS_NONE;
+	for (int i = 0; i <= 12; i++)
+		health_tick(&h, &src, &more, TEST_NOW + (uint64_t)i * SECOND / 10);
+	assert_int_equal(h.scan.missed, 0);
+	only(HEALTH_MISSED);
+	memset(&h, 0, sizeof(h));
+	l->bypassed = MISS_US;
+	for (int i = 0; i <= 12; i++)
+		health_tick(&h, &src, &more, TEST_NOW + (uint64_t)i * SECOND / 10);
+	assert_int_equal(h.scan.missed, 1);
+	only(HEALTH_MISSED);
+	assert_non_null(strstr(h.alarm[HEALTH_MISSED].text, "(1 connection)"));
+	engine_destroy(src.engine);
+}
+
 /* A connection to port 4420, of NVMe over RDMA. */
 static void nvme_connects(struct engine *e, uint64_t now)
 {
@@ -624,12 +768,14 @@ static void test_reasons(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_quiet),      TEST(test_names),     TEST(test_wan_rate),
-		TEST(test_loss),       TEST(test_wan_queue), TEST(test_usual_loss),
-		TEST(test_not_loss),   TEST(test_pool),	     TEST(test_peers),
-		TEST(test_simple),     TEST(test_scan),	     TEST(test_reasons),
-		TEST(test_would_gain), TEST(test_bypass),    TEST(test_peer_causes),
-		TEST(test_cut),	       TEST(test_mtu),	     TEST(test_dropped),
+		TEST(test_quiet),	  TEST(test_names),	   TEST(test_wan_rate),
+		TEST(test_loss),	  TEST(test_wan_queue),	   TEST(test_usual_loss),
+		TEST(test_not_loss),	  TEST(test_pool),	   TEST(test_peers),
+		TEST(test_simple),	  TEST(test_scan),	   TEST(test_reasons),
+		TEST(test_would_gain),	  TEST(test_bypass),	   TEST(test_peer_causes),
+		TEST(test_cut),		  TEST(test_mtu),	   TEST(test_dropped),
+		TEST(test_missed),	  TEST(test_missed_words), TEST(test_missed_scan),
+		TEST(test_unsealed_peer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
