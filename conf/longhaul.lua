@@ -229,8 +229,8 @@ local reasons = {
 	"operator", "path MTU unknown", "pool full", "a packet from before the handover is lost", "a READ too long to hold",
 	"custody of the other direction is lost", "a former process numbered the packets anew",
 	"a READ was answered before its host asked", "the responder was not ready for too long",
-	"the opener does not name what it sends", "a request with an unknown opcode has passed",
-	"asked: has the number another owner?",
+	"the opener does not seal what it sends", "a request with an unknown opcode has passed",
+	"asked: has the number another owner?", "packets miss one of the two appliances",
 }
 local byes = { "the process ends", "the peer is no longer configured" }
 local policies = { [0] = "early", "honest", "off" }

@@ -17,7 +17,7 @@ bool atomic_discards(const struct lane *l)
 }
 
 /* The true response as the host may see it: without the earlier content. That is taken away where
- * it is given to the host and not before, for it is named (resp_names.c) as the responder said it.
+ * it is given to the host and not before, for it is sealed as the responder said it (core/seal.c).
  * But masked ATOMICs want theirs, and an answer does not say what it answers. @out: FRAME_MAX
  * bytes. */
 const struct frame *atomic_blank(const struct lane *l, const struct frame *f, struct frame *g,
