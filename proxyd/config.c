@@ -302,6 +302,12 @@ static void unknown_key(struct parser *p, const char *name)
 		 hint[0] ? hint : "; longhaul.conf(5) lists the keys");
 }
 
+/* Keys that mean the same, an old name behind the new one, share one bit of what was seen. */
+static unsigned int seen_bit(const struct key *keys, unsigned int i)
+{
+	return i && keys[i].size && keys[i].off == keys[i - 1].off ? i - 1 : i;
+}
+
 /* libinih: one key. Always 1: complaints are kept here, and a 0 would hide the line of a syntax
  * error. */
 static int handle_key(void *user, const char *section, const char *name, const char *value)
@@ -319,12 +325,12 @@ static int handle_key(void *user, const char *section, const char *name, const c
 	for (unsigned int i = 0; p->keys[i].name; i++) {
 		if (strcmp(p->keys[i].name, name))
 			continue;
-		if (p->seen & 1ull << i) {
-			complain(p, p->line, "second '%s' in [%s]; keep one of them", name,
-				 p->head);
+		if (p->seen & 1ull << seen_bit(p->keys, i)) {
+			complain(p, p->line, "second '%s' in [%s]; keep one of them",
+				 p->keys[seen_bit(p->keys, i)].name, p->head);
 			return 1;
 		}
-		p->seen |= 1ull << i;
+		p->seen |= 1ull << seen_bit(p->keys, i);
 		if (p->kind == S_LONGHAUL && i < STEER_SIDES)
 			p->c->if_line[i] = p->line;
 		if (p->kind == S_LONGHAUL && !strcmp(name, "include"))

@@ -167,6 +167,10 @@ static const struct {
 	 "t.conf:12: read-depth 'many' is no number of READs"},
 	{HEAD PEER PAIR "seal = yes\n", "t.conf:12: seal 'yes' is neither on nor off"},
 	{HEAD PEER PAIR "wan-check = yes\n", "t.conf:12: wan-check 'yes' is neither on nor off"},
+	{HEAD PEER PAIR "seal = on\nwan-check = off\n", "t.conf:13: second 'seal' in [rule r]"},
+	{HEAD PEER PAIR "wan-check = off\nseal = on\n", "t.conf:13: second 'seal' in [rule r]"},
+	{HEAD PEER PAIR "wan-check = off\natomic = prefetch\n",
+	 "t.conf:12: seal = off in rule 'r', which has atomic = prefetch; "},
 	{HEAD PEER PAIR "announce = auto\nseal = off\n",
 	 "t.conf:13: seal = off in rule 'r', which has announce; packets that take another way "
 	 "would "
