@@ -144,6 +144,10 @@ void view_put_ledger(json_t *o, const char *prefix, const struct ledger *l);
 void view_put_reads(json_t *o, const struct prefetch_info *r);
 void view_put_announce(json_t *o, const struct announce_info *a);
 
+/** view_put_seal - whether the lane @l of @ci is sealed, why not, and the way of its packets. */
+void view_put_seal(json_t *o, const struct view_source *src, const struct conn_info *ci,
+		   const struct lane_info *l);
+
 /** view_put_ip - member @key with the text of @a. */
 void view_put_ip(json_t *o, const char *key, const struct ip_addr *a);
 

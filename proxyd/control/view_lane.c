@@ -57,13 +57,15 @@ static const char *unsealed_because(const struct view_source *src, const struct 
 		return NULL;
 	if (ci->rule >= 0 && !src->rules[ci->rule].seal)
 		return "the rule has seal = off";
-	if (l->opener)
+	if (l->state == LANE_OPENING)
 		return "the peer has not agreed yet";
-	return "it began when the rule had seal = off";
+	if (l->opener)
+		return "it began with seal = off, or its peer must agree to it again";
+	return "it began with seal = off";
 }
 
-static void put_seal(json_t *o, const struct view_source *src, const struct conn_info *ci,
-		     const struct lane_info *l)
+void view_put_seal(json_t *o, const struct view_source *src, const struct conn_info *ci,
+		   const struct lane_info *l)
 {
 	bool pair = l->state != LANE_WATCH && ci->peer != PEER_NONE;
 
@@ -99,7 +101,7 @@ static json_t *lane_object(const struct view_source *src, const struct conn_info
 	view_put_int(o, "msn", l->msn);
 	view_put_ledger(o, "custody", &l->custody);
 	view_put_ledger(o, "transit", &l->transit);
-	put_seal(o, src, ci, l);
+	view_put_seal(o, src, ci, l);
 	view_put_int(o, "reads-pending", l->reads_pending);
 	view_put_reads(o, &l->reads);
 	view_put_announce(o, &l->announce);

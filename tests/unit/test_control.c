@@ -117,6 +117,74 @@ static void test_announced(void **state)
 	json_decref(o);
 }
 
+/* ENG-19: whether a lane is sealed, why not, and which appliance its packets miss. */
+static void test_sealed(void **state)
+{
+	const struct {
+		struct lane_info lane;
+		int peer;
+		bool rule;
+		const char *seal, *reason, *bypass;
+	} cases[] = {
+		{{.state = LANE_WATCH}, 0, true, NULL, NULL, NULL},
+		{{.state = LANE_HELD}, PEER_NONE, true, NULL, NULL, NULL},
+		{{.state = LANE_HELD, .sealed = true}, 0, true, "on", NULL, NULL},
+		{{.state = LANE_HELD, .sealed = true}, 0, false, "on", NULL, NULL},
+		{{.state = LANE_HELD}, 0, false, "off", "the rule has seal = off", NULL},
+		{{.state = LANE_OPENING, .opener = true},
+		 0,
+		 true,
+		 "off",
+		 "the peer has not agreed yet",
+		 NULL},
+		{{.state = LANE_HELD}, 0, true, "off", "it began with seal = off", NULL},
+		{{.state = LANE_HELD, .opener = true},
+		 0,
+		 true,
+		 "off",
+		 "it began with seal = off, or its peer must agree to it again",
+		 NULL},
+		{{.state = LANE_HELD, .sealed = true, .bypassed = MISS_US},
+		 0,
+		 true,
+		 "on",
+		 NULL,
+		 "past-this-appliance"},
+		{{.state = LANE_HELD, .sealed = true, .bypassed = MISS_FROM},
+		 0,
+		 true,
+		 "on",
+		 NULL,
+		 "comes-past-the-peer"},
+		{{.state = LANE_HELD, .sealed = true, .bypassed = MISS_TO},
+		 0,
+		 true,
+		 "on",
+		 NULL,
+		 "does-not-reach-the-peer"},
+	};
+	static const char *const keys[] = {"seal", "seal-reason", "path-bypass"};
+	struct rule rule = {.peer = 0};
+	const struct view_source of = {.rules = &rule, .nrules = 1};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const char *words[] = {cases[i].seal, cases[i].reason, cases[i].bypass};
+		struct conn_info ci = {.peer = cases[i].peer};
+		json_t *o = json_object();
+
+		rule.seal = cases[i].rule;
+		view_put_seal(o, &of, &ci, &cases[i].lane);
+		for (int k = 0; k < 3; k++) {
+			const char *is = json_string_value(json_object_get(o, keys[k]));
+
+			assert_string_equal(is ? is : "-", words[k] ? words[k] : "-");
+			assert_non_null(column_find(object_find("lane"), keys[k]));
+		}
+		json_decref(o);
+	}
+}
+
 /* NTT-9: each number of prefetch under its own name, in every lane, and known to the tool. */
 static void test_reads(void **state)
 {
@@ -306,6 +374,7 @@ int main(void)
 		TEST(test_rule),
 		TEST(test_reads),
 		TEST(test_announced),
+		TEST(test_sealed),
 		TEST(test_rule_read_ahead),
 		TEST(test_stats),
 		TEST(test_no_peers),
