@@ -232,6 +232,21 @@ static void test_announce(void **state)
 	assert_false(config_wants_pins(&cfg, 0));
 }
 
+/* ENG-19: on where nothing is said; its name of before is read as well. */
+static void test_seal(void **state)
+{
+	(void)state;
+	assert_int_equal(parse(HEAD PEER PAIR), 0);
+	assert_true(cfg.rules[0].seal);
+	assert_int_equal(parse(HEAD PEER PAIR "seal = off\n"), 0);
+	assert_false(cfg.rules[0].seal);
+	assert_int_equal(parse(HEAD PEER PAIR "wan-check = off\n"), 0);
+	assert_false(cfg.rules[0].seal);
+	/* what makes two numberings is not there to be refused */
+	assert_int_equal(parse(HEAD PEER PAIR "seal = off\natomic = discard-result\n"), 0);
+	assert_false(cfg.rules[0].seal);
+}
+
 /* NTT-5, NTT-6: what a rule may say of prefetch. */
 static void test_prefetch(void **state)
 {
@@ -296,6 +311,7 @@ int main(void)
 		cmocka_unit_test(test_atomic),
 		cmocka_unit_test(test_announce),
 		cmocka_unit_test(test_prefetch),
+		cmocka_unit_test(test_seal),
 		cmocka_unit_test(test_byte_order_mark_and_dos_lines),
 	};
 
