@@ -83,7 +83,7 @@ static void know_features(struct daemon *d, unsigned int peer)
 
 		if (r->peer != (int8_t)peer)
 			continue;
-		if (r->seal && !(si.features & PEER_FEATURE_SEAL))
+		if (mirror_unsealed(r, peer, &si))
 			log_line(LOG_WARNING,
 				 "peer %s is of an older version that does not seal: its "
 				 "connections in rule %s pass unaccelerated; update longhaul "

@@ -286,7 +286,7 @@ static void sample_peers(struct health *h, const struct view_source *src, uint64
 		p->beats = si.beats;
 		(void)peer_cause(&src->peers[i], &si, &h->signs[i], &p->cause);
 		for (unsigned int k = 0; k < src->nrules; k++)
-			p->unsealed |= view_not_sealing(src, &src->rules[k], (int)i, now);
+			p->unsealed |= mirror_unsealed(&src->rules[k], i, &si);
 		(void)mirror_fault(src->rules, src->nrules, i, &si, &p->mirror);
 		if (si.site_known) {
 			memcpy(p->mtu, si.site.mtu, sizeof(p->mtu));

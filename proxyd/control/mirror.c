@@ -120,6 +120,12 @@ bool mirror_fault(const struct rule *rules, unsigned int n, unsigned int index,
 	return missing_here(rules, n, index, peer, out);
 }
 
+bool mirror_unsealed(const struct rule *r, unsigned int index, const struct session_info *peer)
+{
+	return r->peer == (int8_t)index && r->seal && peer->state == SESSION_UP &&
+	       !(peer->features & PEER_FEATURE_SEAL);
+}
+
 void mirror_wanted(const struct rule *rules, unsigned int n, unsigned int index,
 		   struct proto_site *out)
 {

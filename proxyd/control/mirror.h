@@ -27,6 +27,10 @@ struct mirror_fault {
 bool mirror_fault(const struct rule *rules, unsigned int n, unsigned int index,
 		  const struct session_info *peer, struct mirror_fault *out);
 
+/** mirror_unsealed - rule @r wants connections with peer @index sealed, and that peer, which is up,
+ *  is of a version that cannot: they pass. */
+bool mirror_unsealed(const struct rule *r, unsigned int index, const struct session_info *peer);
+
 /** mirror_wanted - the hosts that rules look for beyond peer @index. */
 void mirror_wanted(const struct rule *rules, unsigned int n, unsigned int index,
 		   struct proto_site *out);

@@ -133,10 +133,6 @@ const char *view_reason(enum lane_reason r);
 bool view_missed(const struct view_source *src, const struct conn_info *ci,
 		 const struct lane_info *l, char buf[VIEW_MISSED]);
 
-/** view_not_sealing - peer @peer is up, and its version cannot seal what rule @r wants sealed. */
-bool view_not_sealing(const struct view_source *src, const struct rule *r, int peer,
-		      uint64_t now_ns);
-
 /** view_put_ledger - members @prefix-messages, -packets, -bytes, -oldest-ms. */
 void view_put_ledger(json_t *o, const char *prefix, const struct ledger *l);
 

@@ -3,6 +3,7 @@
  * One object per connection, or per half of one that has not found its partner. Figures of its two
  * lanes are added up; `lane-show` has them apart.
  */
+#include "control/mirror.h"
 #include "control/view.h"
 
 #include <stdio.h>
@@ -116,14 +117,14 @@ bool view_missed(const struct view_source *src, const struct conn_info *ci,
 	return true;
 }
 
-bool view_not_sealing(const struct view_source *src, const struct rule *r, int peer,
-		      uint64_t now_ns)
+/* Whether its rule wants it sealed, and its peer cannot. */
+static bool not_sealing(const struct view_source *src, const struct conn_info *ci, uint64_t now_ns)
 {
 	struct session_info si;
 
-	return r->seal && r->peer != PEER_NONE && r->peer == peer && src->session &&
-	       session_info(src->session, (unsigned int)peer, now_ns, &si) &&
-	       si.state == SESSION_UP && !(si.features & PEER_FEATURE_SEAL);
+	return ci->peer != PEER_NONE && src->session &&
+	       session_info(src->session, (unsigned int)ci->peer, now_ns, &si) &&
+	       mirror_unsealed(&src->rules[ci->rule], (unsigned int)ci->peer, &si);
 }
 
 /* In plain words why the connection is not accelerated; false when it is. */
@@ -149,8 +150,7 @@ static bool note(const struct view_source *src, const struct conn_info *ci, enum
 		   !session_up(src->session, ci->peer)) {
 		snprintf(buf, len, "peer %s is down", view_peer_name(src, ci->peer));
 		return true;
-	} else if (state == LANE_WATCH &&
-		   view_not_sealing(src, &src->rules[ci->rule], ci->peer, now_ns)) {
+	} else if (state == LANE_WATCH && not_sealing(src, ci, now_ns)) {
 		snprintf(
 			buf, len,
 			"peer %s is of an older version that does not seal: update longhaul there, "

@@ -148,12 +148,34 @@ static void test_older(void **state)
 	assert_false(mirror_fault(&r, 1, 0, &peer, &f));
 }
 
+/* A peer whose version does not seal, where a rule of its wants that. */
+static void test_unsealed(void **state)
+{
+	struct session_info peer = {.state = SESSION_UP, .features = ~PEER_FEATURE_SEAL};
+	struct rule r = {.peer = 1, .seal = true};
+
+	(void)state;
+	assert_true(mirror_unsealed(&r, 1, &peer));
+	assert_false(mirror_unsealed(&r, 0, &peer));
+	peer.state = SESSION_DOWN; /* it may have been updated meanwhile */
+	assert_false(mirror_unsealed(&r, 1, &peer));
+	peer.state = SESSION_UP;
+	peer.features = PEER_FEATURE_SEAL;
+	assert_false(mirror_unsealed(&r, 1, &peer));
+	peer.features = 0;
+	r.seal = false;
+	assert_false(mirror_unsealed(&r, 1, &peer));
+	r.seal = true;
+	r.peer = PEER_NONE;
+	assert_false(mirror_unsealed(&r, 1, &peer));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_missing), cmocka_unit_test(test_wider_and_narrower),
 		cmocka_unit_test(test_several), cmocka_unit_test(test_both_ends),
-		cmocka_unit_test(test_older),
+		cmocka_unit_test(test_older),	cmocka_unit_test(test_unsealed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
