@@ -122,25 +122,31 @@ static uint64_t not_answered(const struct health *h, const struct conn_info *ci,
 	return l->transit.oldest_ns > custody ? l->transit.oldest_ns : custody;
 }
 
-/* Packets that take another way. A lane that was let go for that shows nothing new while it is
- * idle. */
+/* Packets that take another way. An idle connection that owes nothing shows nothing new: its path
+ * may have been mended. */
 static void scan_missed(struct health *h, const struct view_source *src, const struct conn_info *ci,
 			uint64_t now)
 {
 	struct health_scan *s = &h->scanned;
-	char words[VIEW_MISSED];
+	bool any = false;
 
 	if (conn_cut(h, ci, now))
 		return;
 	for (int i = 0; i < 2; i++) {
-		if (!ci->lane[i].bypassed && ci->idle_ns >= ACTIVE_NS)
+		const struct lane_info *l = &ci->lane[i];
+		char words[VIEW_MISSED];
+
+		if (ci->idle_ns >= ACTIVE_NS && !l->custody.packets && !l->transit.packets)
 			continue;
-		if (!view_missed(src, ci, &ci->lane[i], words))
+		if (!view_missed(src, ci, l, words))
 			continue;
-		if (!s->missed++)
+		any = true;
+		/* of one that was let go it is not known any more which appliance they missed */
+		if (!s->missed_name[0] || (l->bypassed && !s->missed_now))
 			memcpy(s->missed_name, words, sizeof(words));
-		return;
+		s->missed_now |= l->bypassed != MISS_NONE;
 	}
+	s->missed += any;
 }
 
 static void scan_conn(struct health *h, const struct view_source *src, const struct conn_info *ci,
@@ -230,12 +236,28 @@ void health_missed(struct health *h, const struct view_source *src, uint32_t con
 {
 	struct conn_info ci;
 
-	if (!engine_conn_next(src->engine, conn, now_ns, &ci) || ci.id != conn ||
-	    conn_cut(h, &ci, now_ns))
+	if (!engine_conn_next(src->engine, conn, now_ns, &ci) || ci.id != conn)
 		return;
-	for (int i = 0; i < 2; i++)
-		if (ci.lane[i].bypassed && view_missed(src, &ci, &ci.lane[i], h->missed))
-			h->missed_at = now_ns;
+	for (int i = 0; i < 2; i++) {
+		if (!ci.lane[i].bypassed)
+			continue;
+		(void)view_missed(src, &ci, &ci.lane[i], h->missed);
+		h->missed_at = now_ns;
+		h->missed_peer = ci.peer;
+	}
+}
+
+/* The words of the latest event: for a while, and for as long as lanes that were let go for that
+ * are all there is. Where the link to that peer has gone or come since, it had that cause. */
+static const char *missed_lately(const struct health *h, uint64_t now)
+{
+	bool up = h->missed_peer == PEER_NONE || (h->links >> h->missed_peer & 1);
+
+	if (!h->missed_at || !up || h->changed_at > h->missed_at)
+		return "";
+	if (now - h->missed_at < SIGN_NS || (h->scan.missed && !h->scan.missed_now))
+		return h->missed;
+	return "";
 }
 
 /* What the network has said of datagrams to and from peers since the previous sample. */
@@ -371,7 +393,6 @@ static void sample(struct health *h, const struct view_source *src,
 		.port = {{.name = more->ifname[STEER_LAN]}, {.name = more->ifname[STEER_WAN]}},
 		.ahead_off = more->ahead_off,
 		.bypass = more->bypass,
-		.missed = h->missed_at && now - h->missed_at < SIGN_NS ? h->missed : "",
 		.scan = h->scan,
 		.n = {.tx_wan = engine_counter(e, EC_TX_WAN),
 		      .retx_wan = engine_counter(e, EC_RETX_WAN),
@@ -385,6 +406,7 @@ static void sample(struct health *h, const struct view_source *src,
 	engine_memory(e, &h->sample.mem);
 	sample_port(h, src->port, now);
 	sample_peers(h, src, now);
+	h->sample.missed = missed_lately(h, now);
 	h->late_ns = 0;
 }
 

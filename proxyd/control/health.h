@@ -57,7 +57,7 @@ enum health_level {
 	X(PATH_MTU, "path-mtu", WARNING, 0, 10, "set path-mtu in the rule")                        \
 	X(REFUSED, "refused", WARNING, 0, 10,                                                      \
 	  "compare rules and routes of both appliances; longhaul qp state watch says why")         \
-	X(MISSED, "path-bypass", WARNING, 0, 30,                                                   \
+	X(MISSED, "path-bypass", WARNING, 2, 30,                                                   \
 	  "every path between the two hosts must cross both appliances: look at ECMP, LAG and "    \
 	  "routes")                                                                                \
 	X(TABLE_FULL, "table-full", WARNING, 0, 60, "raise max-connections, restart longhauld")    \
@@ -102,7 +102,8 @@ struct health_numbers {
  * @silent:  connections whose responder does not answer; @silent_ns: for how long, the oldest
  * @half:    requests pass, but the partner is not known; @no_mtu: paired, path MTU not known;
  *           @refused: the peer refuses the lane. All: for more than ten seconds, and in use
- * @missed:  packets of them miss an appliance, or did when the lane was let go for that
+ * @missed:  packets of them miss an appliance, or did when the lane was let go for that;
+ *           @missed_now: of one at least they do
  * @names:   one of each, for the reason; @refusal: why the peer refuses that one
  * @storage: by protocol, connections that would gain by announce, and whose rule may have it
  */
@@ -111,6 +112,7 @@ struct health_scan {
 	uint32_t storage[STORAGE_PROTOCOLS];
 	uint64_t silent_ns;
 	enum lane_reason refusal;
+	bool missed_now;
 	char silent_name[HEALTH_NAME], half_name[HEALTH_NAME], mtu_name[HEALTH_NAME],
 		refused_name[HEALTH_NAME], missed_name[VIEW_MISSED];
 };
@@ -210,6 +212,7 @@ struct health {
 	/* the latest event of packets that miss an appliance */
 	char missed[VIEW_MISSED];
 	uint64_t missed_at;
+	int missed_peer;
 	uint32_t links; /* bits: peers that are up, and ports that are down */
 };
 

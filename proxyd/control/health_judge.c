@@ -322,11 +322,12 @@ static void judge_missed(struct health *h, const struct window *w)
 	const struct health_scan *c = &s->scan;
 	uint64_t n = w->d.unsealed;
 
-	if (c->missed)
-		judge(h, HEALTH_MISSED, BAD, "%s (%u connection%s)", c->missed_name, c->missed,
-		      plural(c->missed));
-	else if (s->missed && *s->missed)
-		judge(h, HEALTH_MISSED, BAD, "%s", s->missed);
+	bool event = s->missed && *s->missed;
+
+	if (c->missed || event)
+		judge(h, HEALTH_MISSED, BAD, "%s (%u connection%s)",
+		      event && !c->missed_now ? s->missed : c->missed_name,
+		      c->missed ? c->missed : 1, plural(c->missed ? c->missed : 1));
 	else
 		judge(h, HEALTH_MISSED,
 		      link_cut(s)	   ? FOLLOWS

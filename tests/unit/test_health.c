@@ -567,29 +567,33 @@ static void test_missed(void **state)
 
 	(void)state;
 	h.sample.scan.missed = 3;
+	h.sample.scan.missed_now = true;
 	snprintf(h.sample.scan.missed_name, VIEW_MISSED, "packets from a to b miss this appliance");
+	go_on(2, 0, 0);
+	only(HEALTH_COUNT); /* the peer may be going down */
 	go_on(1, 0, 0);
 	only(HEALTH_MISSED);
 	assert_string_equal(a->text, "packets from a to b miss this appliance (3 connections)");
 	assert_non_null(strstr(health_mend(&h, HEALTH_MISSED), "must cross both appliances"));
+	/* they are let go: the event knows more than they do */
+	h.sample.scan.missed_now = false;
+	h.sample.missed = "packets from c to d miss this appliance";
+	go_on(1, 0, 0);
+	assert_string_equal(a->text, "packets from c to d miss this appliance (3 connections)");
 	h.sample.scan.missed = 0;
+	go_on(1, 0, 0);
+	assert_string_equal(a->text, "packets from c to d miss this appliance (1 connection)");
+	h.sample.missed = "";
 	go_on(29, 0, 0);
 	only(HEALTH_MISSED);
 	go_on(3, 0, 0);
-	only(HEALTH_COUNT);
-	h.sample.missed = "packets from c to d miss this appliance";
-	go_on(1, 0, 0);
-	only(HEALTH_MISSED);
-	assert_string_equal(a->text, "packets from c to d miss this appliance");
-	h.sample.missed = "";
-	go_on(32, 0, 0);
 	only(HEALTH_COUNT);
 	/* a few are left over when a lane ends */
 	h.sample.n.unsealed += 9;
 	go_on(20, 0, 0);
 	only(HEALTH_COUNT);
 	h.sample.n.unsealed += 10;
-	go_on(1, 0, 0);
+	go_on(3, 0, 0);
 	only(HEALTH_MISSED);
 	assert_non_null(strstr(a->text, "10 packets of held connections came without a seal"));
 	go_on(45, 0, 0);
@@ -626,37 +630,61 @@ static void test_unsealed_peer(void **state)
 	assert_false(is(PEER(PEER_UNSEALED)));
 }
 
-/* The same from an engine: a lane shows it in the next look, an event at once. */
-static void test_missed_scan(void **state)
+/* Ticks for @ms, with what an engine shows. */
+static uint64_t look(const struct view_source *src, uint64_t now, unsigned int ms)
 {
 	struct health_source more = {0};
+
+	for (unsigned int i = 0; i < ms / 100; i++, now += SECOND / 10)
+		health_tick(&h, src, &more, now);
+	return now;
+}
+
+/* The same from an engine: a lane shows it in the next look, an event without one. */
+static void test_missed_scan(void **state)
+{
+	const char *text = h.alarm[HEALTH_MISSED].text;
 	struct view_source src;
 	struct rule rules[2];
 	struct conn_info ci;
+	uint64_t now = TEST_NOW;
 	struct lane *l;
 
 	(void)state;
 	memset(&h, 0, sizeof(h));
 	control_data_open(&src, rules);
-	assert_true(engine_conn_next(src.engine, 0, TEST_NOW, &ci));
-	health_missed(&h, &src, ci.id, TEST_NOW);
-	assert_string_equal(h.missed, "");
+	now = look(&src, now, 1200);
+	assert_true(engine_conn_next(src.engine, 0, now, &ci));
 	l = &src.engine->flows[ci.id].lane;
+	health_missed(&h, &src, ci.id, now);
+	assert_string_equal(h.missed, "");
 	l->bypassed = MISS_US;
-	health_missed(&h, &src, ci.id, TEST_NOW);
-	assert_non_null(strstr(h.missed, "miss this appliance"));
+	health_missed(&h, &src, ci.id, now);
 	l->bypassed = MISS_NONE;
-	for (int i = 0; i <= 12; i++)
-		health_tick(&h, &src, &more, TEST_NOW + (uint64_t)i * SECOND / 10);
+	now = look(&src, now, 3200);
 	assert_int_equal(h.scan.missed, 0);
 	only(HEALTH_MISSED);
-	memset(&h, 0, sizeof(h));
-	l->bypassed = MISS_US;
-	for (int i = 0; i <= 12; i++)
-		health_tick(&h, &src, &more, TEST_NOW + (uint64_t)i * SECOND / 10);
+	assert_non_null(strstr(text, "miss this appliance (1 connection)"));
+	now = look(&src, now, 36000);
+	only(HEALTH_COUNT);
+	/* idle, and owing nothing: its path may have been mended */
+	l->bypassed = MISS_TO;
+	now = look(&src, now, 4000);
+	only(HEALTH_COUNT);
+	src.engine->flows[ci.id].seen = now;
+	now = look(&src, now, 4000);
 	assert_int_equal(h.scan.missed, 1);
 	only(HEALTH_MISSED);
-	assert_non_null(strstr(h.alarm[HEALTH_MISSED].text, "(1 connection)"));
+	assert_non_null(strstr(text, "(1 connection)"));
+	/* it is let go, and which way its packets took is not known any more */
+	l->bypassed = MISS_NONE;
+	l->reason = REASON_BYPASS;
+	l->state = LANE_DRAIN;
+	src.engine->flows[ci.id].seen = now;
+	h.missed_at = 0;
+	now = look(&src, now, 2000);
+	assert_int_equal(h.scan.missed, 1);
+	assert_non_null(strstr(text, "missed one of the two appliances"));
 	engine_destroy(src.engine);
 }
 
