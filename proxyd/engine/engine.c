@@ -65,7 +65,8 @@ static void rx_request(struct engine *e, struct flow *fl, const struct frame *f)
 		bool may = !passing_gap(e, fl, f);
 
 		learn_request(e, fl, f);
-		if (!seal_possible(e, &e->rules[fl->rule]))
+		/* of one that is not up it is not known whether it can */
+		if (!seal_possible(e, &e->rules[fl->rule]) && e->peer_up[e->rules[fl->rule].peer])
 			l->reason = REASON_UNSEALED;
 		if (may && lane_may_open(e, fl, f))
 			lane_open(e, fl, f);
