@@ -174,7 +174,13 @@ static void test_old_peer(void **state)
 	rule.seal = true;
 	r = rig_create(&small, &rule);
 	engine_peer_features(r->e, 0, 0);
+	/* before its HELLO it is not known what it can */
+	engine_peer_event(r->e, 0, PEER_DOWN, r->now);
 	rig_learn(r, 0);
+	rig_rx(r, NEAR, SEND_ONLY("000005"));
+	rig_expect(r, PORT_WAN, SEND_ONLY("000005"));
+	assert_int_equal(rig_conn(r).lane[LANE_OUT].reason, REASON_NONE);
+	engine_peer_event(r->e, 0, PEER_UP, r->now);
 	rig_rx(r, NEAR, SEND_ONLY("000005"));
 	assert_int_equal(r->nrep, 0);
 	rig_expect(r, PORT_WAN, SEND_ONLY("000005"));
