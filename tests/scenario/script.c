@@ -270,6 +270,8 @@ static void head_line(struct script *s, struct tokens *t)
 		s->features |= PEER_FEATURE_DISPUTE;
 	} else if (token_is(t, "offers")) {
 		s->features |= PEER_FEATURE_OFFER;
+	} else if (token_is(t, "no-seals")) {
+		s->features &= ~PEER_FEATURE_SEAL;
 	} else if (token_is(t, "learn-off")) {
 		s->rule.learn = 0;
 	} else if (token_is(t, "pool")) {

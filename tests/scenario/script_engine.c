@@ -189,7 +189,7 @@ void line_inject(struct script *s, enum engine_port from, struct tokens *t)
 		uint32_t len = packet_build(s, &p, i, from, frame);
 
 		if (from == PORT_WAN && !p.native)
-			sealed_by_peer(s->r->e, frame, len);
+			sealed_by_peer(s->r->e, frame, len, p.sealed);
 		engine_rx(s->r->e, from, frame, len, s->r->now);
 		script_after(s);
 		if (!p.batch)
@@ -252,6 +252,9 @@ static void expect_one(struct script *s, enum engine_port to, const struct packe
 			continue;
 		}
 		if (f->len == len && !memcmp(f->data, want, len)) {
+			if (f->seal ? one.native : one.sealed)
+				script_fail(s, "%s< %s %s", port_names[to], wanted,
+					    f->seal ? "is sealed" : "has no seal");
 			script_check_time(s, w, s->when[k]);
 			s->taken[k] = true;
 			return;
@@ -300,6 +303,8 @@ void line_report(struct script *s, struct tokens *t)
 	if (type == REPORT_OPEN) {
 		r.lqpn = FAR_QPN;
 		r.path_mtu = s->mtu;
+		r.seal_key[0] = r.gen;
+		r.seal_key[1] = ~r.seal_key[0];
 	}
 	r.by_opener = s->responder;
 	r.hi = r.room = PSN_NONE;

@@ -191,6 +191,9 @@ void packet_parse(struct script *s, struct tokens *t, struct packet *p, bool exp
 		} else if (token_is(t, "native")) {
 			p->native = true;
 			continue;
+		} else if (token_is(t, "sealed")) {
+			p->sealed = true;
+			continue;
 		} else {
 			script_fail(s, "a packet has no \"%s\"", t->word[t->at]);
 		}
@@ -225,6 +228,8 @@ void packet_inherit(struct packet *p, const struct packet *sent)
 	p->psn = said.psn;
 	p->of = said.of;
 	p->given = said.given;
+	p->native = said.native;
+	p->sealed = said.sealed;
 	p->ackreq |= said.ackreq;
 	if (said.given & SET_MSN)
 		p->msn = said.msn;

@@ -48,7 +48,8 @@ struct packet {
 	bool no_credits;	     /* CM_REQ, CM_REP: the sender's queue pair gives none */
 	uint16_t sport;		     /* 0: the host's own */
 	uint8_t ttl, syndrome;	     /* SET_SYNDROME */
-	bool ackreq, bad_icrc, batch, congested, native;
+	bool ackreq, bad_icrc, batch, congested;
+	bool native, sealed;	     /* injected, expected: without a seal, with one */
 };
 
 #define SET_PSN	     0x001u

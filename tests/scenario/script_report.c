@@ -130,6 +130,8 @@ uint32_t report_parse(struct script *s, struct tokens *t, struct report *r)
 		} else if (token_is(t, "bypassed")) {
 			r->bypassed = true;
 			set |= 1u << IS_BYPASSED;
+		} else if (token_is(t, "native")) {
+			r->sealed = false;
 		} else if (token_is(t, "again")) {
 			again(s, t, r);
 			set |= 1u << IS_AGAIN;

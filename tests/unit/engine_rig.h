@@ -215,7 +215,7 @@ static inline void rig_rx_raw(struct rig *r, enum rig_host from, const uint8_t *
 
 	memcpy(frame, data, len);
 	if (from == FAR && !r->native)
-		sealed_by_peer(r->e, frame, len);
+		sealed_by_peer(r->e, frame, len, false);
 	engine_rx(r->e, from == NEAR ? PORT_LAN : PORT_WAN, frame, len, r->now);
 }
 

@@ -3,7 +3,7 @@
 
 #include "engine/core/core.h"
 
-void sealed_by_peer(struct engine *e, uint8_t *data, uint32_t len)
+void sealed_by_peer(struct engine *e, uint8_t *data, uint32_t len, bool left)
 {
 	const struct flow *fl;
 	struct frame f;
@@ -15,7 +15,7 @@ void sealed_by_peer(struct engine *e, uint8_t *data, uint32_t len)
 	fl = flow_find(e, &f);
 	if (fl && response)
 		fl = fl->partner == FLOW_NONE ? NULL : &e->flows[fl->partner];
-	if (fl && fl->lane.sealed)
+	if (fl && (fl->lane.sealed || left))
 		put_le32(data + f.icrc,
 			 get_le32(data + f.icrc) ^ seal_tag(e, &fl->lane, response, f.psn));
 }
