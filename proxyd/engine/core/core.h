@@ -38,6 +38,9 @@ void seal_tell(const struct lane *l, struct report *r);
 void seal_agree(struct lane *l, const struct report *r);
 /** seal_same - ACCEPTOR: the OPEN @r bears the key of the lane. */
 bool seal_same(const struct lane *l, const struct report *r);
+/** seal_leave - the lane @was was let go, and both hosts have the same numbers: @l, which begins to
+ * watch, opens what the peer had sent before. */
+void seal_leave(struct lane *l, const struct lane *was);
 /** seal_tag - that of the packet @psn; 0: it has none. */
 uint32_t seal_tag(struct engine *e, const struct lane *l, bool response, uint32_t psn);
 /** seal_of - what the ICRC of the frame @data, which goes over the WAN, is XORed with, as the

@@ -135,11 +135,13 @@ struct mark {
  * @key:       drawn by the opener for each generation, told in OPEN
  * @from:      the first PSN that is sealed; @turns: how often una has come round to 0 since
  * @native_us: since then only unsealed frames have come, where sealed ones should; 0: not so
+ * @una:       WATCH: that of the lane which was let go (seal_leave())
  */
 struct seal {
 	uint64_t key[2];
 	uint32_t from, turns;
 	uint32_t native_us;
+	uint32_t una;
 };
 
 /**

@@ -90,7 +90,7 @@ static inline void mark_high(struct lane *l, uint32_t psn)
  * of PSNs are counted here: a seal bears them. */
 static inline void mark_una_psn(struct lane *l, uint32_t psn)
 {
-	l->seal.turns += psn < l->una.psn && psn_after(psn, l->una.psn);
+	l->seal.turns += l->sealed && psn < l->una.psn && psn_after(psn, l->una.psn);
 	l->una.psn = psn;
 }
 

@@ -34,6 +34,9 @@
  *
  * The opener seals from the first packet on, before the peer has agreed. Should the peer refuse,
  * it sends all of that once more as the host did (lane_send_rest()).
+ *
+ * When a lane is let go (near/let_go.c), either end has sealed packets under way to the other. They
+ * are opened as before, until the connection has another lane: the hosts have the same numbers.
  */
 #include <sodium.h>
 
@@ -88,9 +91,18 @@ bool seal_same(const struct lane *l, const struct report *r)
 	       (!r->sealed || !memcmp(l->seal.key, r->seal_key, sizeof(r->seal_key)));
 }
 
+void seal_leave(struct lane *l, const struct lane *was)
+{
+	if (!was->sealed)
+		return;
+	l->seal = was->seal;
+	l->seal.una = was->una.psn;
+}
+
 uint32_t seal_tag(struct engine *e, const struct lane *l, bool response, uint32_t psn)
 {
-	int64_t at = ((int64_t)l->seal.turns << 24 | l->una.psn) + psn_diff(psn, l->una.psn);
+	uint32_t una = l->sealed ? l->una.psn : l->seal.una;
+	int64_t at = ((int64_t)l->seal.turns << 24 | una) + psn_diff(psn, una);
 	uint64_t two = (uint64_t)at >> 1 | (uint64_t)response << 63;
 	struct seal_tags *t = &e->tags[(two ^ l->seal.key[0]) % SEAL_TAGS];
 

@@ -56,6 +56,19 @@ static void put_back(struct frame *f, uint8_t *data)
 	put_le32(data + f->icrc, get_le32(data + f->icrc) ^ f->seal);
 }
 
+/* A frame of a connection whose lane was let go: it may have been on its way since before. */
+static void open_left(struct frame *f, uint8_t *data)
+{
+	f->icrc_right = icrc_ok(f);
+	if (!f->icrc_right) {
+		put_back(f, data);
+		f->icrc_right = icrc_ok(f);
+	}
+	if (!f->icrc_right)
+		put_back(f, data);
+	f->seal = 0;
+}
+
 bool seal_open(struct engine *e, struct flow *fl, struct frame *f, uint8_t *data)
 {
 	bool response = f->op->flags & OPF_RESPONSE;
@@ -64,13 +77,18 @@ bool seal_open(struct engine *e, struct flow *fl, struct frame *f, uint8_t *data
 	if (response)
 		fl = flow_partner(e, fl);
 	l = fl ? &fl->lane : NULL;
-	if (!l || !l->sealed || l->state == LANE_FAULT ||
+	if (!l || l->state == LANE_FAULT ||
+	    !(l->sealed || (l->role == ROLE_NONE && l->seal.key[0])) ||
 	    fl->side != (response ? PORT_LAN : PORT_WAN))
 		return true;
 	f->seal = seal_tag(e, l, response, f->psn);
 	if (!f->seal)
 		return true; /* from before the handover */
-	put_back(f, data);   /* as its host sent it, if the peer has sealed it */
+	if (!l->sealed) {
+		open_left(f, data);
+		return true;
+	}
+	put_back(f, data); /* as its host sent it, if the peer has sealed it */
 	if (f->payload_len > SMALL_BYTES && !alone(e, fl))
 		return true;
 	f->icrc_right = icrc_ok(f);

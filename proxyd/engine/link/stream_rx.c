@@ -368,7 +368,7 @@ static void note(struct engine *e, struct flow *fl, uint32_t psn, uint32_t end)
  */
 void stream_rx_let_go(struct engine *e, struct flow *fl)
 {
-	struct lane *l = &fl->lane;
+	struct lane *l = &fl->lane, was;
 
 	if (!l->refusal)
 		lane_send_rest(e, fl);
@@ -376,7 +376,10 @@ void stream_rx_let_go(struct engine *e, struct flow *fl)
 	if (l->una.ackable && l->credit != 0xff && psn_after(l->una.psn, l->start) &&
 	    e->now - l->progress < LATE_NS)
 		(void)ack_send(e, fl, psn_sub(l->una.psn, 1), l->credit, l->una.msn);
+	was = *l;
+	was.sealed &= !announce_numbered(e, l);
 	lane_close(e, fl, REASON_OPERATOR, false);
+	seal_leave(l, &was);
 }
 
 void stream_rx_request(struct engine *e, struct flow *fl, const struct frame *f)

@@ -39,7 +39,7 @@ static bool waits_renumbered(struct engine *e, const struct lane *l)
 /** near_let_go - end the lane, if all that its host was told is true by now. */
 void near_let_go(struct engine *e, struct flow *fl)
 {
-	struct lane *l = &fl->lane;
+	struct lane *l = &fl->lane, was;
 	bool moved = false;
 
 	(void)resp_deliver(e, fl, UINT32_MAX, &moved);
@@ -49,5 +49,7 @@ void near_let_go(struct engine *e, struct flow *fl)
 	    (l->ordered && order_waits(e, fl)))
 		return;
 	lane_send_rest(e, fl);
+	was = *l;
 	lane_close(e, fl, l->reason, true);
+	seal_leave(l, &was);
 }
