@@ -19,7 +19,8 @@
 #include "engine/reads/reads.h"
 
 #define PEER_GONE_NS (10 * NSEC_PER_SEC)
-/* Of what bears more the ICRC is computed while it is copied (stream_rx.c, resp_rx.c). */
+/* Of what bears more, and is to be kept, the ICRC is computed while it is copied (stream_rx.c,
+ * resp_rx.c). */
 #define SMALL_BYTES  256u
 
 static bool peer_gone(struct engine *e, const struct lane *l)
@@ -56,6 +57,19 @@ static void put_back(struct frame *f, uint8_t *data)
 	put_le32(data + f->icrc, get_le32(data + f->icrc) ^ f->seal);
 }
 
+/* Whether the frame @f of the lane @l is copied before anything is made of it. What has come before
+ * is not. */
+static bool copied(struct engine *e, const struct lane *l, const struct frame *f)
+{
+	struct lane_reads *x = reads_of(e, l);
+
+	if (f->payload_len <= SMALL_BYTES)
+		return false;
+	if (l->role == ROLE_ACCEPTOR)
+		return !psn_before(f->psn, l->epsn.psn);
+	return x && resp_awaited(e, x, f->psn);
+}
+
 /* A frame of a connection whose lane was let go: it may have been on its way since before. */
 static void open_left(struct frame *f, uint8_t *data)
 {
@@ -89,7 +103,7 @@ bool seal_open(struct engine *e, struct flow *fl, struct frame *f, uint8_t *data
 		return true;
 	}
 	put_back(f, data); /* as its host sent it, if the peer has sealed it */
-	if (f->payload_len > SMALL_BYTES && !alone(e, fl))
+	if (copied(e, l, f) && !alone(e, fl))
 		return true;
 	f->icrc_right = icrc_ok(f);
 	if (f->icrc_right) {
