@@ -148,6 +148,30 @@ static void damage_far(struct scene *s)
 	s->far->shot[film_find(s->far, s->far_mid, ACK)].data[50] ^= 1;
 }
 
+static void an_icrc_is_wrong(struct scene *s)
+{
+	struct shot *x = &s->far->shot[film_find(s->far, s->far_mid, DATA)];
+
+	x->data[x->len - 1] ^= 1;
+}
+
+static void unseal(struct shot *x)
+{
+	struct frame f = shot_view(x);
+
+	icrc_fill(x->data, &f);
+}
+
+static void a_request_without_seal(struct scene *s)
+{
+	unseal(&s->near_wan->shot[film_find(s->near_wan, s->near_wan->n * 6 / 10, DATA)]);
+}
+
+static void an_answer_without_seal(struct scene *s)
+{
+	unseal(&s->near_wan->shot[film_find(s->near_wan, s->near_wan->n * 6 / 10, ANSWER)]);
+}
+
 static void an_answer_is_missing(struct scene *s)
 {
 	film_cut(s->near, film_find(s->near, s->near_mid, ANSWER));
@@ -252,6 +276,9 @@ const struct plant plants[] = {
 	{"a READ again after its answer", a_read_after_its_answer, RULE_DOUBLE, false, true},
 	{"a damaged request on the near LAN", damage_near, RULE_ICRC, true, true},
 	{"a damaged ACK on the far LAN", damage_far, RULE_ICRC, false, true},
+	{"a wrong ICRC on the far LAN", an_icrc_is_wrong, RULE_ICRC, false, true},
+	{"a request without a seal on the WAN", a_request_without_seal, RULE_ICRC, false, false},
+	{"an answer without a seal on the WAN", an_answer_without_seal, RULE_ICRC, false, false},
 	{"a missing READ response", an_answer_is_missing, RULE_READ, true, true},
 	{"a READ response out of place", an_answer_is_short, RULE_READ, true, true},
 	{"a request altered on its way", a_request_altered, RULE_BYTES, false, true},

@@ -147,6 +147,8 @@ static void judge_held(struct judge *j, uint32_t lane)
 		else if (j->cfg->pass_repeats && ft)
 			view_repairs(&near, ft);
 		view_run(&near);
+		if (!single && wan_of(j, site))
+			view_seals(&near, wan_of(j, site));
 		say(j, &near, "near");
 		j->res->made += near.made;
 		for (uint32_t k = 0; k < near.nbooks; k++)

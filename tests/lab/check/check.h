@@ -20,7 +20,9 @@
  * Rules:
  *
  *	frame	 headers and lengths are sound
- *	icrc	 the invariant CRC is right (but between two appliances, where it is sealed)
+ *	icrc	 the invariant CRC is right on a LAN, or the frame came so over the WAN; between two
+ *	appliances
+ *		 what was asked in custody, and what answers it, is sealed
  *	sequence requests follow each other as FIRST, MIDDLE, LAST or ONLY with the lengths that
  *	they announce
  *	psn	 requests are contiguous but for repeats, and what is missing is filled in the end;

@@ -184,8 +184,46 @@ static bool passed(struct view *v, const struct event *e)
 static void begin(struct book *b, uint32_t from)
 {
 	b->held = grow(b->held, b->nheld, &b->held_cap, sizeof(*b->held));
-	b->held[b->nheld++] = (struct span){.from = from, .end = UINT32_MAX};
+	b->held[b->nheld++] = (struct span){.from = from, .end = UINT32_MAX, .later = b->n};
 	b->in_custody = true;
+}
+
+/* The line of a book that was asked in custody. */
+static bool asked_in_custody(const struct view *v, uint32_t psn)
+{
+	for (uint32_t k = 0; k < v->nbooks; k++) {
+		const struct book *b = &v->book[k];
+		int64_t x = book_at(b, psn);
+
+		for (uint32_t i = 0; i < b->nheld && x < (int64_t)b->n; i++)
+			if (x >= (int64_t)b->held[i].later && x < (int64_t)b->held[i].end)
+				return true;
+	}
+	return false;
+}
+
+/*
+ * What the requester sent when its appliance had answered for a request already, and what answers
+ * that, is sealed on the WAN. Not so where numbers differ there, or where the host may repeat,
+ * after the end of custody, what it does not know to be acknowledged.
+ */
+void view_seals(struct view *v, const struct trace *from)
+{
+	int partner = v->j->flow[v->flow].partner;
+
+	if (v->j->cfg->prefetch || v->j->cfg->lan_loss)
+		return;
+	for (uint32_t i = 0; i < from->n; i++) {
+		const struct event *e = &from->ev[i];
+		bool request = e->kind == EVENT_REQUEST && e->flow == v->flow;
+		bool answer = e->kind == EVENT_ANSWER && (int)e->flow == partner &&
+			      e->opcode != OP_ACK;
+
+		if (e->native && (request || answer) && asked_in_custody(v, e->psn))
+			judge_violation(v->j, RULE_ICRC, from, e, (int)v->flow,
+					"%s of PSN %06x, in custody, has no seal",
+					opcode_info(e->opcode)->name, e->psn);
+	}
 }
 
 static void end_custody(struct book *b)

@@ -123,21 +123,10 @@ static void take_rc(struct judge *j, struct trace *t, const struct frame *f, con
 	}
 }
 
-static void *more(void *of, uint32_t n, uint32_t *cap, size_t size)
-{
-	if (n < *cap)
-		return of;
-	*cap = *cap ? 2 * *cap : 1024;
-	of = realloc(of, *cap * size);
-	if (!of)
-		abort();
-	return of;
-}
-
-/* What a frame says, but for its ICRC. */
+/* All of a frame that its ICRC covers and no router changes, and the ICRC. */
 static uint64_t body(const struct frame *f)
 {
-	return XXH3_64bits(f->data + f->bth, f->icrc - f->bth);
+	return XXH3_64bits(f->data + f->bth, f->icrc + ICRC_LEN - f->bth);
 }
 
 /* Between two appliances the ICRC of a held lane's frames is sealed, with a key that no capture
@@ -149,19 +138,19 @@ static bool between(const struct judge *j, const struct trace *t)
 
 static void note_wan(struct judge *j, const struct frame *f)
 {
-	j->sealed = more(j->sealed, j->nsealed, &j->sealed_cap, sizeof(*j->sealed));
+	j->sealed = grow(j->sealed, j->nsealed, &j->sealed_cap, sizeof(*j->sealed));
 	j->sealed[j->nsealed++] = body(f);
 }
 
 /*
- * A host got @f with a wrong ICRC: its card drops it. An appliance passes such frames, where it
- * does not know the lane yet, or what came was damaged, or not sealed. But none may be on a LAN
- * only (trace_wrong()).
+ * A host got @f with a wrong ICRC: its card drops it. An appliance passes such frames as they came
+ * over the WAN, where it does not know the lane yet, or they are damaged, or not sealed for it. But
+ * none may be on a LAN only (trace_wrong()).
  */
 static void note_wrong(struct judge *j, const struct trace *t, const struct frame *f,
 		       const struct event *at)
 {
-	j->wrong = more(j->wrong, j->nwrong, &j->wrong_cap, sizeof(*j->wrong));
+	j->wrong = grow(j->wrong, j->nwrong, &j->wrong_cap, sizeof(*j->wrong));
 	j->wrong[j->nwrong++] =
 		(struct wrong){.hash = body(f),
 			       .trace = (unsigned int)(t - j->trace),
@@ -223,7 +212,8 @@ static void take(struct judge *j, struct trace *t, const struct pcap_pkthdr *h, 
 	}
 	if (between(j, t)) {
 		note_wan(j, &f);
-		if (j->cfg->damage && !icrc_ok(&f))
+		at.native = icrc_ok(&f);
+		if (j->cfg->damage && !at.native)
 			return;
 	} else if (!icrc_ok(&f)) {
 		if (!j->cfg->damage)

@@ -25,13 +25,14 @@ enum event_kind {
  * payload; answer:
  *          payload and atomic value
  * @va, @rkey, @length: of RETH or AtomicETH
+ * @native: between two appliances: it has no seal
  */
 struct event {
 	uint64_t t, since, digest, va;
 	uint32_t no, flow, psn, rkey, length, msn;
 	uint16_t payload_len;
 	uint8_t kind, opcode, syndrome;
-	bool ackreq;
+	bool ackreq, native;
 };
 
 /**
@@ -76,7 +77,7 @@ struct judge {
 	} req[64]; /* latest CM REQs */
 	unsigned int nreqs;
 	uint64_t told; /* of check_config.repeats, not accounted for yet */
-	/* of frames between two appliances: hashes from the BTH to the ICRC */
+	/* of frames between two appliances: hashes from the BTH on */
 	uint64_t *sealed;
 	uint32_t nsealed, sealed_cap;
 	/* those with a wrong ICRC that a host got */
@@ -87,7 +88,7 @@ struct judge {
 		uint64_t t;
 		int flow;
 		uint8_t opcode;
-	} * wrong;
+	} *wrong;
 	uint32_t nwrong, wrong_cap;
 };
 

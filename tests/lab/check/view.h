@@ -46,9 +46,10 @@ struct msn_note {
 				      right, or high */
 };
 
-/* Lines in custody: from the first that an appliance's own ACK covered. */
+/* Lines in custody: from the first that an appliance's own ACK covered. The requester had sent those
+ * below @later by then. */
 struct span {
-	uint32_t from, end;
+	uint32_t from, end, later;
 };
 
 struct book {
@@ -133,6 +134,9 @@ void view_repairs(struct view *v, const struct trace *from);
 
 /** view_wan - note how often each request came over the WAN, in @from. */
 void view_wan(struct view *v, const struct trace *from);
+
+/** view_seals - near: in @from, the WAN, nothing of what was asked in custody has no seal. */
+void view_seals(struct view *v, const struct trace *from);
 
 /** custody_answer - near: an ACK or NAK to the requester; @end: the line after those that it
  * covers. Returns
