@@ -49,7 +49,7 @@ struct packet {
 	uint16_t sport;		     /* 0: the host's own */
 	uint8_t ttl, syndrome;	     /* SET_SYNDROME */
 	bool ackreq, bad_icrc, batch, congested;
-	bool native, sealed;	     /* injected, expected: without a seal, with one */
+	bool native, sealed; /* injected, expected: without a seal, with one */
 };
 
 #define SET_PSN	     0x001u

@@ -12,8 +12,8 @@
 #include "wire/build.h"
 
 #define GUESSES 300000u
-#define SEND    "04 40ffff 00000011 80%06x 61*8"
-#define LARGE   "04 40ffff 00000011 80%06x 61*1024"
+#define SEND	"04 40ffff 00000011 80%06x 61*8"
+#define LARGE	"04 40ffff 00000011 80%06x 61*1024"
 
 static struct engine_config cfg = {.pool_bytes = 4 << 20, .max_conns = 16, .seed = 1};
 static char path[64];
@@ -172,8 +172,8 @@ static void test_guesses_of_all_kinds(void **state)
 	struct rig *r = accepting(5);
 
 	(void)state;
-	guesses(r, "04 40ffff 00000011 80000005 61*1024");		/* opened while it is copied */
-	guesses(r, "04 40ffff 00000011 80000009 61*8");			/* ahead of its turn */
+	guesses(r, "04 40ffff 00000011 80000005 61*1024"); /* opened while it is copied */
+	guesses(r, "04 40ffff 00000011 80000009 61*8");	   /* ahead of its turn */
 	guesses(r, "0c 40ffff 00000011 80000005 00*8 00000007 00000800"); /* a READ */
 	rig_rx(r, FAR, SEND, 5u);
 	rig_expect(r, PORT_LAN, SEND, 5u);
@@ -288,8 +288,9 @@ static void test_adopted_opener(void **state)
 /* The PSN of a frame is found behind every kind of headers that there is. */
 static void test_headers(void **state)
 {
-	static const char *const from[] = {"10.1.0.1", "2001:db8:1::1"},
-				 *const to[] = {"10.2.0.1", "2001:db8:2::1"};
+	static const char *const from[] = {"10.1.0.1", "2001:db8:1::1"}, *const to[] = {
+										 "10.2.0.1",
+										 "2001:db8:2::1"};
 	static const uint8_t mac[6] = {2};
 	static struct engine e;
 	struct lane l = {.sealed = true, .role = ROLE_OPENER, .seal = {.key = {1, 2}, .from = 3}};

@@ -10,12 +10,12 @@
 #define PAST_US_NS NSEC_PER_SEC
 
 /*
- * Of a READ, say, no answer has passed here since the lane opened, and the responder has executed
- * it: its host sent it before, and may have had its answer before, or in a part that it had asked
- * for again, or past us. Such a host asks for nothing from before its end any more, but repeats what follows
- * it, as the next owner of the number may do, too. The host it is if it asks for what follows in
- * the very words of the one that we know, or if the responder says so of a repeat that was passed
- * to it.
+ * No answer to a READ, say, has passed here since the lane opened, and the responder has executed
+ * it. Its host sent it before that, and may have had the answer before, or in a part that it had
+ * asked for again; or the answer took a way past us. Such a host asks for nothing from before the
+ * READ's end any more, but repeats what follows it. The next owner of the number may do that, too.
+ * It is the same host if it asks for what follows in the very words that we know, or if the
+ * responder says so of a repeat that was passed to it.
  */
 static bool may_be_unseen(const struct engine *e, const struct lane *l, const struct read_rec *r)
 {

@@ -216,8 +216,8 @@ void view_seals(struct view *v, const struct trace *from)
 	for (uint32_t i = 0; i < from->n; i++) {
 		const struct event *e = &from->ev[i];
 		bool request = e->kind == EVENT_REQUEST && e->flow == v->flow;
-		bool answer = e->kind == EVENT_ANSWER && (int)e->flow == partner &&
-			      e->opcode != OP_ACK;
+		bool answer =
+			e->kind == EVENT_ANSWER && (int)e->flow == partner && e->opcode != OP_ACK;
 
 		if (e->native && (request || answer) && asked_in_custody(v, e->psn))
 			judge_violation(v->j, RULE_ICRC, from, e, (int)v->flow,

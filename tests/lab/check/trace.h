@@ -88,7 +88,7 @@ struct judge {
 		uint64_t t;
 		int flow;
 		uint8_t opcode;
-	} *wrong;
+	} * wrong;
 	uint32_t nwrong, wrong_cap;
 };
 

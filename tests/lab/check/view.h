@@ -46,8 +46,8 @@ struct msn_note {
 				      right, or high */
 };
 
-/* Lines in custody: from the first that an appliance's own ACK covered. The requester had sent those
- * below @later by then. */
+/* Lines in custody: from the first that an appliance's own ACK covered. The requester had sent
+ * those below @later by then. */
 struct span {
 	uint32_t from, end, later;
 };
