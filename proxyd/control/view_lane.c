@@ -76,6 +76,7 @@ void view_put_seal(json_t *o, const struct view_source *src, const struct conn_i
 		     l->bypassed == MISS_US	? "past-this-appliance"
 		     : l->bypassed == MISS_FROM ? "comes-past-the-peer"
 		     : l->bypassed == MISS_TO	? "does-not-reach-the-peer"
+		     : l->bypassed == MISS_PAST ? "comes-past-this-appliance"
 						: NULL);
 }
 

@@ -98,6 +98,9 @@ bool view_missed(const struct view_source *src, const struct conn_info *ci,
 	case MISS_US:
 		snprintf(buf, VIEW_MISSED, "packets from %s to %s miss this appliance", lan, wan);
 		break;
+	case MISS_PAST:
+		snprintf(buf, VIEW_MISSED, "packets from %s to %s miss this appliance", wan, lan);
+		break;
 	case MISS_FROM:
 		snprintf(buf, VIEW_MISSED, "packets from %s to %s miss the appliance of peer %s",
 			 wan, lan, name);

@@ -375,6 +375,7 @@ enum path_miss {
 	MISS_US,   /* from the LAN they come to the peer past us */
 	MISS_FROM, /* from the WAN they come here past the peer */
 	MISS_TO,   /* what we send does not come to the peer */
+	MISS_PAST, /* what the peer sends goes past us to its host */
 };
 
 /**

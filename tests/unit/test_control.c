@@ -162,6 +162,12 @@ static void test_sealed(void **state)
 		 "on",
 		 NULL,
 		 "does-not-reach-the-peer"},
+		{{.state = LANE_HELD, .sealed = true, .bypassed = MISS_PAST},
+		 0,
+		 true,
+		 "on",
+		 NULL,
+		 "comes-past-this-appliance"},
 	};
 	static const char *const keys[] = {"seal", "seal-reason", "path-bypass"};
 	struct rule rule = {.peer = 0};

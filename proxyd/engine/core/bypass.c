@@ -65,5 +65,6 @@ void seal_failed(struct engine *e, struct flow *fl, const struct frame *f)
 void seal_right(struct lane *l)
 {
 	l->seal.native_us = 0;
-	l->bypassed = MISS_NONE;
+	if (l->bypassed == MISS_FROM || l->bypassed == MISS_PAST)
+		l->bypassed = MISS_NONE;
 }

@@ -230,7 +230,7 @@ struct lane {
 	bool begins : 1;  /* WATCH: the first request of all is the one at @una (learn/cm.c) */
 	uint8_t reasked : 3;
 	uint8_t present : 2;
-	uint8_t bypassed : 2; /* enum path_miss */
+	uint8_t bypassed : 3; /* enum path_miss */
 	uint16_t jump_ms;     /* when the latest round of @jump_run began */
 	uint16_t window;      /* OPENER, SINGLE: of the host (near/room.c) */
 	uint32_t msg_left;

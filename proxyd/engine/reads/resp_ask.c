@@ -22,6 +22,8 @@
 /* How much a host has under way when its lane begins, but for a single long READ, and how long it
  * asks for that. */
 #define BEFORE_PSNS   256u
+/* Of the pool, in percent: with more than that a response may have found no room. */
+#define POOL_SHORT    40u
 #define BEFORE_NS     (60 * NSEC_PER_SEC)
 
 /* Whether the host had @psn under way when the lane began, and may wait for it still. */
@@ -170,18 +172,37 @@ static bool renumber(struct engine *e, struct flow *fl, struct lane_reads *x, ui
 	return true;
 }
 
-/* Whether the host has asked lately for what @g brings. */
-static bool host_waits(struct engine *e, const struct lane *l, const struct fetch *g)
+/* The request of the host that waits for what @g brings; NULL if it was asked for ahead. */
+static const struct read_rec *waits_for(struct engine *e, const struct lane *l,
+					const struct fetch *g)
 {
-	uint64_t heard = g->issued;
-
 	for (uint32_t id = l->reads.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
 		const struct read_rec *r = read_at(e, id);
 
 		if (r->wire == g->psn && !r->done)
-			heard = r->heard;
+			return r;
 	}
-	return e->now - heard < WAITS_FOR * resp_overdue_ns(l);
+	return NULL;
+}
+
+/* Whether the host has asked lately for what @g brings. */
+static bool host_waits(struct engine *e, const struct lane *l, const struct fetch *g)
+{
+	const struct read_rec *r = waits_for(e, l, g);
+
+	return e->now - (r ? r->heard : g->issued) < WAITS_FOR * resp_overdue_ns(l);
+}
+
+/* Whether responses take a way past us: the peer has sent that of @g, the host and we have asked
+ * for it again since, and nothing comes although there is room for it. */
+static bool past_us(struct engine *e, const struct lane *l, const struct lane_reads *x,
+		    const struct fetch *g)
+{
+	const struct read_rec *r = waits_for(e, l, g);
+
+	return g->tries && r && r->heard > g->issued && seal_sure(l) && e->peer_up[l->peer] &&
+	       e->now - x->arrival > 2 * resp_overdue_ns(l) &&
+	       pool_fill(e->pool, POOL_TRANSIT) < POOL_SHORT;
 }
 
 void resp_overdue(struct engine *e, struct flow *fl)
@@ -212,9 +233,13 @@ void resp_overdue(struct engine *e, struct flow *fl)
 			fetch_forget(e, fl, g);
 			continue;
 		}
-		if (!host_waits(e, l, g))
+		if (!host_waits(e, l, g)) {
+			g->tries = 0;
 			continue;
+		}
 		n++;
+		if (past_us(e, l, x, g))
+			seal_bypass(e, fl, MISS_PAST, true);
 		if (x->guessed_ever && g->tries >= ASKED_IN_VAIN && renumber(e, fl, x, id))
 			continue;
 		/* also where it cannot be asked for anew: it may be that both were lost */
