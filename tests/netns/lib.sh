@@ -20,6 +20,7 @@
 #	LAB_BIN  where the lab's endpoint and emulator are, $B/lab
 #	SANITIZED  when not empty, the daemons run without their sandbox: a sanitizer's run-time makes system
 #	         calls of its own
+#	SWITCH   when not empty, P-wan also has a switch around each appliance: packets can be made to miss it (miss)
 #	KEEP     when not empty, the directory with logs and results is kept and named at the end
 
 B=${B:-build}
@@ -182,13 +183,60 @@ link_up() # NAMESPACE INTERFACE
 	ip -n "$P-$1" link set dev "$2" addrgenmode none mtu $LAB_MTU gso_max_segs 1 up
 }
 
+# The switch of a site has four ports, which P-wan holds: toward the host, the appliance's lan0, its wan0, and the emulator.
+#
+#	P-ha: eth0 -- ha P-wan la -- lan0 P-ga: br0 wan0 -- wa P-wan ea -- a
+switch_up() # SITE
+{
+	local s=$1 p
+
+	ip -n $P-h$s link add eth0 address "$(mac "$s" 1)" type veth peer name h$s netns $P-wan &&
+	ip -n $P-g$s link add lan0 type veth peer name l$s netns $P-wan &&
+	ip -n $P-g$s link add wan0 type veth peer name w$s netns $P-wan &&
+	ip -n $P-wan link add name "$s" type veth peer name e$s || return
+	for p in h l w e; do
+		link_up wan $p$s && tc -n $P-wan qdisc add dev $p$s clsact || return
+	done
+	for p in "h l" "l h" "w e" "e w"; do
+		tc -n $P-wan filter add dev "${p% *}$s" ingress pref 2 protocol all u32 match u32 0 0 \
+			action mirred egress redirect dev "${p#* }$s" || return
+	done
+}
+
+# miss SITE FROM: from now on the switch at SITE moves what the host at FROM sends the other one around the appliance
+miss()
+{
+	local way
+
+	way=$(missed_way "$@")
+	tc -n $P-wan filter add dev "${way% *}" ingress pref 1 protocol ip u32 match ip dst "$(addr "$(other "$2")" 1 4)/32" \
+		action mirred egress redirect dev "${way#* }"
+}
+
+cross() # SITE FROM: these packets cross the appliance again
+{
+	local way
+
+	way=$(missed_way "$@")
+	tc -n $P-wan filter del dev "${way% *}" ingress pref 1
+}
+
+missed_way() # SITE FROM: from which port to which
+{
+	[ "$1" = "$2" ] && echo h$1 e$1 || echo e$1 h$1
+}
+
 site_up()
 {
 	local s=$1 g=$P-g$1 h=$P-h$1
 
 	ip netns add "$h" && ip netns add "$g" || return
-	ip -n "$h" link add eth0 address "$(mac "$s" 1)" type veth peer name lan0 netns "$g" &&
-	ip -n "$g" link add wan0 type veth peer name "$s" netns $P-wan &&
+	if [ -n "${SWITCH:-}" ]; then
+		switch_up "$s"
+	else
+		ip -n "$h" link add eth0 address "$(mac "$s" 1)" type veth peer name lan0 netns "$g" &&
+		ip -n "$g" link add wan0 type veth peer name "$s" netns $P-wan
+	fi &&
 	ip -n "$g" link add br0 address "$(mac "$s" 2)" type bridge stp_state 0 mcast_snooping 0 &&
 	ip -n "$g" link set lan0 master br0 && ip -n "$g" link set wan0 master br0 || return
 	ip -n "$h" link set lo up && ip -n "$g" link set lo up && link_up "h$s" eth0 &&
