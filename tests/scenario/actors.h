@@ -21,7 +21,8 @@ enum excuse {
 	EXCUSE_LUCK,	/* the forger was so lucky that a bare host would have been taken in */
 	EXCUSE_BARE,	/* with the same forger the same hosts do no better without appliances */
 	EXCUSE_REUSE,	/* a number was used again in silence while its former owner's was kept */
-	EXCUSE_PATH,	/* packets missed both appliances, which number them */
+	EXCUSE_PATH,	/* packets missed both appliances, which number them, and both hosts know */
+	EXCUSE_SILENT,	/* the same, and a host does not know */
 	EXCUSE_CIRCLES, /* packets turn in circles where one direction is bare (single mode) */
 	EXCUSES,
 };
@@ -164,6 +165,31 @@ void world_cross_run(struct world *w);
 uint64_t world_cross_next(const struct world *w);
 /** world_reuser_busy - whether the queue pair will have another owner. */
 bool world_reuser_busy(const struct world_qp *q);
+
+/* ---- paths ---- */
+
+/* What packets of one direction miss: the first appliance on their way, the second. */
+#define MISS_FIRST   1u
+#define MISS_SECOND  2u
+#define PATH_STRAYED 4096u
+
+/**
+ * struct path - packets take another way @times times, from @since on, each time for @on ns.
+ * @miss:  what packets from host i miss then, MISS_*
+ * @every: ns from the beginning of one time to that of the next
+ */
+struct path {
+	uint32_t miss[2], times;
+	uint64_t since, on, every;
+};
+
+/** world_path - from now on packets take @p, and no other one. */
+void world_path(struct world *w, const struct path *p);
+/** world_path_takes - the frame that leaves @link misses the appliance there; it has been sent
+ * past it. */
+bool world_path_takes(struct world *w, int link, const uint8_t *data, uint32_t len);
+/** world_path_told - both hosts of @q see that their connection has failed. */
+bool world_path_told(const struct world_qp *q);
 
 /* ---- overload ---- */
 

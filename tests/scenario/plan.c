@@ -146,6 +146,8 @@ static const struct field incident_fields[] = {
 	F(plan_incident, side, "side", U32),
 	F(plan_incident, qp, "qp", U32),
 	F(plan_incident, arg, "arg", U32),
+	F(plan_incident, times, "times", U32),
+	F(plan_incident, every_ms, "every-ms", U32),
 	{0},
 };
 
@@ -254,7 +256,9 @@ static bool plan_ok(const struct plan *p)
 	if (!p->nqps)
 		return false;
 	for (uint32_t i = 0; i < p->nincidents; i++)
-		if (p->incident[i].side > 1 || p->incident[i].qp >= p->nqps)
+		if (p->incident[i].side > 1 || p->incident[i].qp >= p->nqps ||
+		    (p->incident[i].what == INC_PATH &&
+		     (!p->incident[i].arg || p->incident[i].arg > 15)))
 			return false;
 	for (uint32_t i = 0; i < p->nqps; i++)
 		if (p->qp[i].reuse_psn >= REUSE_PSNS || p->qp[i].reuse_other > 3 ||

@@ -70,6 +70,7 @@ struct plan_qp {
  * @what:     enum incident
  * @at:       when so many thousandths of all work are done
  * @for_ms:   how long, where that has a meaning
+ * @times:    of a path: so many times (0: once), from one to the next @every_ms
  * @side, @qp: whom it concerns
  * @arg:      rate in Mbit/s, loss in millionths, syndrome and so on; of a path: what packets from
  *            @side miss, the first appliance on their way (1), the second (2), and those from the
@@ -77,7 +78,7 @@ struct plan_qp {
  *            any more whose requests the engine numbered
  */
 struct plan_incident {
-	uint32_t what, at, for_ms, side, qp, arg;
+	uint32_t what, at, for_ms, side, qp, arg, times, every_ms;
 };
 
 struct plan {
@@ -99,6 +100,7 @@ struct plan {
 struct plan_result {
 	const char *violation;
 	uint64_t packets, frames, acked, forged, reused, paths;
+	uint32_t died; /* queue pairs, but for what packets that missed both appliances did */
 	enum excuse excuse;
 	uint64_t now;
 };

@@ -182,6 +182,26 @@ void plan_attack(struct plan *p)
 	attack_probed(p);
 }
 
+/* One incident, which takes effect once or many times. */
+static void random_path(const struct plan *p, struct prng *r, struct plan_incident *i)
+{
+	bool strict = p->qp[0].strict;
+
+	*i = (struct plan_incident){
+		.what = INC_PATH,
+		.at = prng_hit(r, 0.3) ? between(r, 0, 20) : between(r, 20, 950),
+		/* the NICs that give up do so after 536 ms of silence */
+		.for_ms = between(r, 1, strict ? 1u << between(r, 1, 8) : 1u << between(r, 1, 12)),
+		.side = prng_below(r, 2),
+		.arg = between(r, 1, 15)};
+	if (i->for_ms > 3000)
+		i->for_ms = 3000;
+	if (prng_hit(r, 0.6))
+		return;
+	i->times = between(r, 2, 20);
+	i->every_ms = i->for_ms + (strict ? 1000 : between(r, 1, 1u << between(r, 1, 10)));
+}
+
 void plan_paths(struct plan *p)
 {
 	struct prng r;
@@ -189,19 +209,12 @@ void plan_paths(struct plan *p)
 	prng_init(&r, splitmix64(p->seed ^ 0x9a7451));
 	if (p->single)
 		return; /* worlds-open/path-single.world */
-	for (uint32_t n = between(&r, 1, 4); n && p->nincidents < PLAN_INCIDENTS; n--) {
-		struct plan_incident *i = &p->incident[p->nincidents++];
-
-		*i = (struct plan_incident){
-			.what = INC_PATH,
-			.at = prng_hit(&r, 0.3) ? between(&r, 0, 20) : between(&r, 20, 950),
-			/* the NICs that give up do so after 536 ms of silence */
-			.for_ms = between(&r, 1, 1u << between(&r, 1, p->qp[0].strict ? 8 : 11)),
-			.side = prng_below(&r, 2),
-			.arg = between(&r, 1, 15)};
-		/* where appliances number, what misses both is hardly judged */
-		if ((p->announce || p->prefetch || p->atomic == ATOMIC_PREFETCH) &&
-		    prng_hit(&r, 0.9))
-			i->arg &= (i->arg & 3) == 3 ? 13 : 15, i->arg &= i->arg >> 2 == 3 ? 7 : 15;
+	/* half of these worlds are calm, so that hosts alone would not fail in them */
+	if (prng_hit(&r, 0.5)) {
+		p->nincidents = 0;
+		p->loss0 = p->loss1 = p->dup = p->reorder = p->corrupt = p->burst = 0;
+		p->lan_loss = p->lan_dup = p->lan_reorder = p->lan_corrupt = 0;
 	}
+	for (uint32_t n = between(&r, 1, 4); n && p->nincidents < PLAN_INCIDENTS; n--)
+		random_path(p, &r, &p->incident[p->nincidents++]);
 }

@@ -308,20 +308,25 @@ static void one_fails(struct play *x, uint32_t qp)
 		x->may_fail[n] |= n == qp || x->p->actors.order;
 }
 
-/* Packets take another way. Where both appliances are missed and one of them numbers, hosts may
- * hear what was meant for others, and their queue pairs may fail: but not in silence. */
+/* Packets take another way, once or many times. */
 static void take_path(struct play *x, const struct plan_incident *i)
 {
-	struct world *w = x->w;
+	struct path p = {.times = i->times ? i->times : 1, .on = i->for_ms * MS};
 
-	w->miss[i->side] = i->arg & 3;
-	w->miss[!i->side] = i->arg >> 2 & 3;
-	w->path_used = false;
-	if (!x->p->announce && !world_renumbers(w))
-		return;
-	if (w->miss[0] == (MISS_FIRST | MISS_SECOND) || w->miss[1] == (MISS_FIRST | MISS_SECOND))
-		for (uint32_t n = 0; n < w->nqps; n++)
-			one_fails(x, n);
+	p.miss[i->side] = i->arg & 3;
+	p.miss[!i->side] = i->arg >> 2 & 3;
+	p.every = i->every_ms > i->for_ms ? i->every_ms * MS : p.on;
+	world_path(x->w, &p);
+}
+
+/* How long @i lasts, when it has begun. */
+static uint64_t lasts(const struct plan_incident *i)
+{
+	uint64_t every = i->every_ms > i->for_ms ? i->every_ms : i->for_ms;
+
+	if (i->what == INC_PATH)
+		return (i->times ? i->times : 1) * every * MS;
+	return i->for_ms * MS + (i->what == INC_REUSE ? TIME_WAIT_NS : 0);
 }
 
 /* Returns whether it lasts. */
@@ -459,9 +464,6 @@ static void end(struct play *x, const struct plan_incident *i)
 	case INC_STILL:
 		world_go_on(w, (int)i->side);
 		break;
-	case INC_PATH:
-		w->miss[0] = w->miss[1] = 0;
-		break;
 	case INC_HOST_SILENT:
 		world_forger_silent(x->w, (int)i->side);
 		set_lan(x, i->side, false);
@@ -530,8 +532,7 @@ static void incidents(struct play *x)
 			continue;
 		begun[n] = true;
 		if (begin(x, next))
-			x->end_at[n] = w->now + next->for_ms * MS + 1 +
-				       (next->what == INC_REUSE ? TIME_WAIT_NS : 0);
+			x->end_at[n] = w->now + lasts(next) + 1;
 	}
 }
 
@@ -605,7 +606,7 @@ static bool waits_for_failed(const struct play *x)
 
 		if (storage_done(q) && q->storage)
 			continue;
-		if (!q->storage || !x->may_fail[i] ||
+		if (!q->storage || (!x->may_fail[i] && !world_astray(q)) ||
 		    !(rc_qp_in_error(q->side[0].qp) || rc_qp_in_error(q->side[1].qp)))
 			return false;
 		any = true;
@@ -618,23 +619,55 @@ static bool owes(struct world *w, int side)
 	return w->engine[side] && engine_custody(w->engine[side], -1, w->now).packets;
 }
 
+/* What went wrong with @q since its packets missed both appliances, unless both hosts know that it
+ * has failed. */
+static const char *judge_astray(const struct play *x, const struct world_qp *q)
+{
+	if (!world_astray(q) || world_path_told(q))
+		return NULL;
+	if (q->wrong || x->may_fail[q->id])
+		return q->wrong;
+	if (q->up && (rc_qp_in_error(q->side[0].qp) || rc_qp_in_error(q->side[1].qp)))
+		return "a queue pair failed at one end, and the other one was not told";
+	return NULL;
+}
+
+static const char *judge_qp(struct play *x, uint32_t n, int s, bool done)
+{
+	static const char lost[] = "1: acknowledged messages were lost in silence";
+	struct world_qp *q = &x->w->qp[n];
+
+	if (silent(q, s) && (done || !owes(x->w, s))) {
+		if (!world_astray(q))
+			return lost;
+		q->wrong = q->wrong ? q->wrong : lost;
+	} else if (done && !x->may_fail[n] && !world_astray(q)) {
+		return world_verify_qp(q, s, true);
+	}
+	return NULL;
+}
+
 static const char *judge(struct play *x, bool done)
 {
 	struct world *w = x->w;
 	const char *bad = world_verify(w, false);
+	bool astray = w->path_overtaken;
 
-	for (uint32_t i = 0; i < w->nqps && !bad; i++)
-		for (int s = 0; s < 2 && !bad; s++) {
-			if (silent(&w->qp[i], s) && (done || !owes(w, s)))
-				bad = "1: acknowledged messages were lost in silence";
-			else if (done && !x->may_fail[i])
-				bad = world_verify_qp(&w->qp[i], s, true);
+	for (uint32_t i = 0; i < w->nqps && !bad; i++) {
+		bad = judge_qp(x, i, 0, done);
+		if (!bad)
+			bad = judge_qp(x, i, 1, done);
+		if (!bad && judge_astray(x, &w->qp[i])) {
+			bad = judge_astray(x, &w->qp[i]);
+			w->excuse = EXCUSE_SILENT;
 		}
+		astray |= world_astray(&w->qp[i]) && world_path_told(&w->qp[i]);
+	}
 	if (!bad && !done && !asks_in_vain(w) && !waits_for_failed(x))
 		bad = "something waits for ever";
 	if (bad && x->p->single && w->frames - w->frames_at > w->cfg.frames_max)
 		w->excuse = EXCUSE_CIRCLES;
-	if (bad && w->missed_both && (x->p->announce || world_renumbers(w)))
+	if (!bad && astray)
 		w->excuse = EXCUSE_PATH;
 	return bad;
 }
@@ -663,7 +696,14 @@ static bool run_to_end(struct play *x)
 	return done;
 }
 
-void plan_run(const struct plan *p, struct plan_result *r, FILE *dump, FILE *trace)
+/* Whether the hosts of @q gave up, other than since its packets missed both appliances. */
+static bool died(const struct world_qp *q)
+{
+	return q->up && !world_astray(q) &&
+	       (rc_qp_in_error(q->side[0].qp) || rc_qp_in_error(q->side[1].qp));
+}
+
+static void live(const struct plan *p, struct plan_result *r, FILE *dump, FILE *trace)
 {
 	struct play x = {.p = p};
 	struct world_config c;
@@ -692,9 +732,39 @@ void plan_run(const struct plan *p, struct plan_result *r, FILE *dump, FILE *tra
 				  .excuse = x.w->excuse,
 				  .frames = x.w->frames,
 				  .now = x.w->now};
-	for (uint32_t i = 0; i < x.w->nqps; i++)
+	for (uint32_t i = 0; i < x.w->nqps; i++) {
 		r->acked += x.w->qp[i].side[0].ok + x.w->qp[i].side[1].ok;
+		r->died += died(&x.w->qp[i]);
+	}
 	if (dump)
 		world_dump(x.w, dump);
 	world_destroy(x.w);
+}
+
+/* Whether nothing happens in @p but that packets take another way, so that its hosts alone fare
+ * the same each time. */
+static bool only_paths(const struct plan *p)
+{
+	for (uint32_t i = 0; i < p->nincidents; i++)
+		if (p->incident[i].what != INC_PATH)
+			return false;
+	return !(p->loss0 > 0 || p->loss1 > 0 || p->dup > 0 || p->reorder > 0 || p->corrupt > 0 ||
+		 p->burst > 0 || p->lan_loss > 0 || p->lan_dup > 0 || p->lan_reorder > 0 ||
+		 p->lan_corrupt > 0 || p->actors.forge || p->actors.overload ||
+		 p->actors.cross_bps || any_reuse(p));
+}
+
+void plan_run(const struct plan *p, struct plan_result *r, FILE *dump, FILE *trace)
+{
+	struct plan bare = *p;
+	struct plan_result alone;
+
+	live(p, r, dump, trace);
+	/* hosts with few retries may fail; but not where they live without appliances */
+	if (r->violation || !r->paths || !r->died || !only_paths(p))
+		return;
+	bare.appliance0 = bare.appliance1 = 0;
+	live(&bare, &alone, NULL, NULL);
+	if (!alone.died && !alone.violation)
+		r->violation = "a queue pair failed that lives without appliances";
 }

@@ -214,6 +214,14 @@ static bool smaller(struct shrink *s)
 	for (uint32_t i = 0; i < s->p->nincidents; i++) {
 		HALF(s, any, incident[i].for_ms, 1);
 		HALF(s, any, incident[i].at, 0);
+		WITHOUT(s, any, incident[i].times);
+		HALF(s, any, incident[i].times, 1);
+		HALF(s, any, incident[i].every_ms, 1);
+		if (s->p->incident[i].what == INC_PATH)
+			fewer_bits(s, &any,
+				   offsetof(struct plan, incident) +
+					   i * sizeof(struct plan_incident) +
+					   offsetof(struct plan_incident, arg));
 	}
 	return any;
 }

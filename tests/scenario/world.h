@@ -147,6 +147,8 @@ struct world_seen {
  * before world_work()
  * @reuse: the owners that its QPNs will have
  * @storage: of an initiator and a target, or NULL
+ * @missed_both: a packet of it has missed both appliances (world_path.c); @wrong: what was found
+ * wrong since then, where they may number: both ends must be told of it
  * @fault_una: una when the lane was first seen in FAULT, at @fault_at (0: not)
  */
 struct world_qp {
@@ -154,7 +156,8 @@ struct world_qp {
 	uint32_t id, incarnation;
 	struct rc_qp_config cfg[2];
 	struct rc_cm cm[2];
-	bool up, shaking, reused, debt;
+	bool up, shaking, reused, debt, missed_both;
+	const char *wrong;
 	struct work pending[2];
 	uint64_t change_ns[2];
 	struct reuse reuse;
@@ -231,16 +234,14 @@ struct world {
 		uint32_t took[6]; /* of that, frames so far */
 	} still[2];
 	uint64_t forged, reused; /* frames, queue pairs */
-	/* INC_PATH: what packets from side i miss, the first appliance on their way, the second; of
-	 * the times that they did: how many took effect, and whether this one has */
-#define MISS_FIRST  1u
-#define MISS_SECOND 2u
-	uint32_t miss[2];
-	uint64_t paths;
-	bool path_used, missed_both;
-	uint64_t told[2];   /* messages, by world_order.c */
-	uint64_t lag[2];    /* frames of hosts with two source MACs */
-	enum excuse excuse; /* nothing is judged any more */
+	struct path path;	 /* world_path.c */
+	uint64_t paths;		 /* of these, how many a packet has taken */
+	bool path_overtaken;	 /* a message that missed both appliances missed their order, too */
+	bool path_used;		 /* the present one is counted */
+	uint32_t strayed[2][PATH_STRAYED]; /* ICRCs of what missed the first appliance */
+	uint64_t told[2];		   /* messages, by world_order.c */
+	uint64_t lag[2];		   /* frames of hosts with two source MACs */
+	enum excuse excuse;		   /* nothing is judged any more */
 	struct world_ctx ctx[2];
 	struct rule rule;    /* of both engines */
 	struct crash *crash; /* they are killed now and then */
@@ -292,6 +293,12 @@ void world_disconnect(struct world_qp *q, bool tell);
 static inline bool world_renumbers(const struct world *w)
 {
 	return w->cfg.prefetch || w->cfg.announce || w->cfg.atomic == ATOMIC_PREFETCH;
+}
+
+/** world_astray - whether packets of @q have missed both appliances, which may number. */
+static inline bool world_astray(const struct world_qp *q)
+{
+	return q->missed_both && world_renumbers(q->w);
 }
 
 /** world_owed - whether an appliance has something of the owner of @q, who may be gone. */

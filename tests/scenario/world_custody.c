@@ -47,6 +47,8 @@ void world_wrong(struct world_qp *q, const char *what)
 {
 	if (q->debt)
 		q->w->excuse = EXCUSE_REUSE;
+	else if (world_astray(q))
+		q->wrong = q->wrong ? q->wrong : what;
 	else if (!q->w->violation)
 		q->w->violation = what;
 }

@@ -71,6 +71,15 @@ static bool owed_since(struct world_qp *q, int side, uint64_t clock)
 	       o->told_at[done % ORDER_RING] <= clock;
 }
 
+static void overtaken(const struct world_qp *by, struct world_qp *q)
+{
+	if (by->missed_both)
+		q->w->path_overtaken = true;
+	else
+		world_wrong(q, "a message overtook one of another queue pair that "
+			       "was told to be done before it was posted");
+}
+
 void world_order_received(struct world_qp *q, int side, uint64_t number)
 {
 	struct order *o = order_of(q, !side);
@@ -79,8 +88,7 @@ void world_order_received(struct world_qp *q, int side, uint64_t number)
 	for (uint32_t i = 0; o && i < w->nqps && !w->violation; i++)
 		if (&w->qp[i] != q &&
 		    owed_since(&w->qp[i], !side, o->posted_at[number % ORDER_RING]))
-			world_wrong(&w->qp[i], "a message overtook one of another queue pair that "
-					       "was told to be done before it was posted");
+			overtaken(q, &w->qp[i]);
 }
 
 /* A lane goes on in the superblock that it has, whatever the others took since; and within a step

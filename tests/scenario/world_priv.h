@@ -49,7 +49,8 @@ void world_link_send(struct world *w, int link, const uint8_t *data, uint32_t le
 /* The lane of the requests of host @s, as its own appliance shows it. */
 /** world_wrong - something is wrong with @q. Nobody can know better where its numbers got another
  *  owner without a word while an appliance had messages of the former one to deliver: then it is
- *  the end of the world, but no violation (doc/guarantees.md). */
+ *  the end of the world, but no violation (doc/guarantees.md). Where @q is astray it is noted, and
+ *  judged at the end. */
 void world_wrong(struct world_qp *q, const char *what);
 bool world_lane(struct world_qp *q, int s, struct lane_info *out);
 

@@ -156,6 +156,11 @@ void world_disconnect(struct world_qp *q, bool tell)
 		bad = world_verify_qp(q, s, false);
 	if (bad)
 		world_wrong(q, bad);
+	/* it goes, so its hosts will never be told */
+	if (q->wrong && !world_path_told(q) && !w->violation)
+		w->violation = q->wrong;
+	q->missed_both = false;
+	q->wrong = NULL;
 	readers_exit(q);
 	world_order_exit(q);
 	for (int s = 0; s < 2; s++) {

@@ -33,23 +33,6 @@ static struct world *owner_of(struct world *w, const uint8_t *data)
 	return get_be16(data + 12) == 0x0800 && data[33] == WORLD_GUEST_HOST ? w->guest : w;
 }
 
-/* Whether the frame takes a way that misses the appliance behind link @i (INC_PATH). */
-static bool missed(struct world *w, int i, const uint8_t *data, uint32_t len)
-{
-	int side = i & 1;
-
-	if (i < 2 && w->miss[side] & MISS_FIRST)
-		world_link_send(w, WORLD_WAN(side), data, len);
-	else if (i >= 4 && w->miss[side] & MISS_SECOND)
-		world_link_send(w, WORLD_LAN_OUT(!side), data, len);
-	else
-		return false;
-	w->missed_both |= w->miss[side] == (MISS_FIRST | MISS_SECOND);
-	w->paths += !w->path_used;
-	w->path_used = true;
-	return true;
-}
-
 static void deliver_link(struct world *of, int i)
 {
 	struct world *w = of;
@@ -80,7 +63,7 @@ static void deliver_link(struct world *of, int i)
 			continue;
 		if (!seen(w, i, data, len))
 			continue;
-		if (missed(w, i, data, len))
+		if (world_path_takes(w, i, data, len))
 			continue;
 		if (i >= 4) { /* from side's WAN port to the other appliance */
 			if (w->engine[!side])

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tests/lab/model/pattern.h"
+#include "tests/scenario/world_priv.h"
 #include "wire/bytes.h"
 
 #define INLINE_MOST 8192u
@@ -58,12 +59,6 @@ void storage_qp(struct rc_qp_config *c, const struct storage_config *s)
 static uint64_t key_of(const struct world_qp *q, uint64_t number)
 {
 	return pattern_key(q->w->cfg.seed ^ 0x5708a6e, number);
-}
-
-static void wrong(struct world_qp *q, const char *what)
-{
-	if (!q->w->violation)
-		q->w->violation = what;
 }
 
 /* ---- initiator ---- */
@@ -169,7 +164,7 @@ static void response(struct world_qp *q, const struct rc_message *m)
 		return;
 	c = &s->mine[id % STORAGE_DEPTH];
 	if (id % STORAGE_DEPTH >= s->cfg.depth || !c->live || c->io.id != id) {
-		wrong(q, "a response to a command that was not asked");
+		world_wrong(q, "a response to a command that was not asked");
 		return;
 	}
 	for (uint32_t i = 0; i < c->io.parts; at += c->io.part[i++].length) {
@@ -178,7 +173,7 @@ static void response(struct world_qp *q, const struct rc_message *m)
 
 		if (!c->io.write &&
 		    pattern_check(there, key_of(q, c->io.number), at, length) != length)
-			wrong(q, "a read command is done, and its data is not there");
+			world_wrong(q, "a read command is done, and its data is not there");
 		/* whoever looks now sees something else */
 		memset(there, 0xee, length);
 	}
@@ -219,10 +214,10 @@ bool storage_offered(struct world_qp *q, int side, uint32_t rkey, uint64_t va, u
 		if (!c->live || !within(&c->io, rkey, va, len))
 			continue;
 		if (!c->io.write)
-			wrong(q, "a READ of a read command's buffer");
+			world_wrong(q, "a READ of a read command's buffer");
 		return true;
 	}
-	wrong(q, "a READ of a buffer that is not offered");
+	world_wrong(q, "a READ of a buffer that is not offered");
 	return false;
 }
 
@@ -231,7 +226,7 @@ bool storage_offered(struct world_qp *q, int side, uint32_t rkey, uint64_t va, u
 static void post(struct world_qp *q, const struct rc_wr *wr)
 {
 	if (rc_post(q->side[1].qp, q->w->now, wr) && !rc_qp_in_error(q->side[1].qp))
-		wrong(q, "the model's target has no room");
+		world_wrong(q, "the model's target has no room");
 }
 
 static void respond(struct world_qp *q, struct command *c)
@@ -292,12 +287,12 @@ static void capsule(struct world_qp *q, const uint8_t *b, uint32_t length)
 	uint32_t data;
 
 	if (!form_read_command(s->cfg.form, b, length, &io, &data)) {
-		wrong(q, "a capsule that was not sent");
+		world_wrong(q, "a capsule that was not sent");
 		return;
 	}
 	c = &s->its[io.id % STORAGE_DEPTH];
 	if (io.id % STORAGE_DEPTH >= s->cfg.depth || c->live) {
-		wrong(q, "a capsule that was not sent");
+		world_wrong(q, "a capsule that was not sent");
 		return;
 	}
 	c->io = io;
@@ -306,7 +301,7 @@ static void capsule(struct world_qp *q, const uint8_t *b, uint32_t length)
 	c->refused = io.write && prng_below(&s->rng, 1000) < s->cfg.refused;
 	if (io.inlined &&
 	    pattern_check(b + data, key_of(q, io.number), 0, io.inlined) != io.inlined)
-		wrong(q, "data in a capsule is not what was sent");
+		world_wrong(q, "data in a capsule is not what was sent");
 	if (!io.write)
 		pattern_fill(c->data, key_of(q, io.number), 0, io.length);
 	if (!c->refused)
@@ -327,7 +322,7 @@ bool storage_read(struct world_qp *q, int side, const struct rc_read_data *d)
 		at += io->part[i].length;
 	if (pattern_check(d->data, key_of(q, io->number), at, d->len) == d->len)
 		return true;
-	wrong(q, "a target READ other bytes than its command's");
+	world_wrong(q, "a target READ other bytes than its command's");
 	return false;
 }
 
@@ -354,7 +349,7 @@ void storage_completed(struct world_qp *q, int side, const struct rc_completion 
 	if (!side || c->op != RC_READ || c->status != RC_OK || !k->live)
 		return;
 	if (!c->checked || !c->intact)
-		wrong(q, "a READ is done without its data");
+		world_wrong(q, "a READ is done without its data");
 	if (!--k->left)
 		respond(q, k);
 }

@@ -17,8 +17,8 @@ const char *world_verify_qp(struct world_qp *q, int s, bool complete)
 		bad = "a READ or atomic brought wrong data";
 	else if (rc_check_prefix(req, resp))
 		bad = "3: what was executed is not a prefix of what was posted";
-	if (bad && q->debt) {
-		world_wrong(q, bad); /* it may be the former owner's */
+	if (bad && (q->debt || world_astray(q))) {
+		world_wrong(q, bad); /* it may be the former owner's, or be told yet */
 		return NULL;
 	}
 	if (bad || !complete)
