@@ -413,8 +413,8 @@ int main(int argc, char **argv)
 	       " excused-path-silent=%" PRIu64 " excused-circles=%" PRIu64 "\n",
 	       s.runs, s.packets, s.acked, s.forged, s.reused, s.paths, s.violations, s.deaths,
 	       s.unfinished, s.excused[EXCUSE_LUCK], s.excused[EXCUSE_BARE],
-	       s.excused[EXCUSE_REUSE], s.excused[EXCUSE_PATH],
-	       s.excused[EXCUSE_SILENT], s.excused[EXCUSE_CIRCLES]);
+	       s.excused[EXCUSE_REUSE], s.excused[EXCUSE_PATH], s.excused[EXCUSE_SILENT],
+	       s.excused[EXCUSE_CIRCLES]);
 	if (world_crash_calls)
 		printf("soak-crash: kills=%" PRIu64 " compared=%" PRIu64 " adopted-lanes=%" PRIu64
 		       " faulted-lanes=%" PRIu64 " violations=%" PRIu64 "\n",
