@@ -614,6 +614,33 @@ static bool waits_for_failed(const struct play *x)
 	return any;
 }
 
+static bool waits(const struct world_qp *q)
+{
+	for (int s = 0; s < 2; s++)
+		if (q->side[s].work.left || rc_qp_queued(q->side[s].qp))
+			return true;
+	return !storage_done(q);
+}
+
+/* Notes of queue pairs whose packets missed both appliances that they wait for ever: a request that
+ * passed for a duplicate is never answered. Whether no other one waits. */
+static bool waits_astray(struct play *x)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < x->w->nqps; i++) {
+		struct world_qp *q = &x->w->qp[i];
+
+		if (!q->up || !waits(q))
+			continue;
+		if (!world_astray(q))
+			return false;
+		q->wrong = q->wrong ? q->wrong : "something waits for ever";
+		any = true;
+	}
+	return any;
+}
+
 static bool owes(struct world *w, int side)
 {
 	return w->engine[side] && engine_custody(w->engine[side], -1, w->now).packets;
@@ -652,6 +679,10 @@ static const char *judge(struct play *x, bool done)
 	struct world *w = x->w;
 	const char *bad = world_verify(w, false);
 	bool astray = w->path_overtaken;
+	bool waited = !done && !asks_in_vain(w) && !waits_for_failed(x);
+
+	if (waited && waits_astray(x))
+		waited = false;
 
 	for (uint32_t i = 0; i < w->nqps && !bad; i++) {
 		bad = judge_qp(x, i, 0, done);
@@ -663,7 +694,7 @@ static const char *judge(struct play *x, bool done)
 		}
 		astray |= world_astray(&w->qp[i]) && world_path_told(&w->qp[i]);
 	}
-	if (!bad && !done && !asks_in_vain(w) && !waits_for_failed(x))
+	if (!bad && waited)
 		bad = "something waits for ever";
 	if (bad && x->p->single && w->frames - w->frames_at > w->cfg.frames_max)
 		w->excuse = EXCUSE_CIRCLES;

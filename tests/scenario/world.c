@@ -173,6 +173,17 @@ static void host_tx(void *ctx, uint8_t *buf, uint32_t len)
 	wan_send(c->w->link[WORLD_LAN_IN(c->side)], c->w->now, len);
 }
 
+/* A requester of @q was told a number of its counter that is not above the last one. */
+static void number_twice(struct world_qp *q)
+{
+	static const char bad[] = "a counter gave a number twice, or went back";
+
+	if (world_astray(q))
+		world_wrong(q, bad);
+	else
+		q->w->violation = bad;
+}
+
 static void host_complete(void *ctx, struct rc_qp *qp, const struct rc_completion *comp)
 {
 	struct world_ctx *c = ctx;
@@ -199,7 +210,7 @@ static void host_complete(void *ctx, struct rc_qp *qp, const struct rc_completio
 			q->side[c->side].data_wrong = true;
 		if (atomic && q->side[c->side].work.counter && comp->wr_id) {
 			if (comp->value + 1 <= q->side[c->side].drawn)
-				c->w->violation = "a counter gave a number twice, or went back";
+				number_twice(q);
 			q->side[c->side].drawn = comp->value + 1;
 		}
 	} else {

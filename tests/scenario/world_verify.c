@@ -12,8 +12,8 @@ const char *world_verify_qp(struct world_qp *q, int s, bool complete)
 	if (!q->up)
 		return NULL;
 	if (q->w->cfg.check_range && rc_qp_stats(resp)->reads_out_of_range)
-		return "a READ went outside of the responder's region";
-	if (q->side[s].data_wrong)
+		bad = "a READ went outside of the responder's region";
+	else if (q->side[s].data_wrong)
 		bad = "a READ or atomic brought wrong data";
 	else if (rc_check_prefix(req, resp))
 		bad = "3: what was executed is not a prefix of what was posted";
