@@ -23,7 +23,7 @@
  * A packet is a message, either WRITE (or SEND) or READ (or any other request that is answered with data), of
  * one PSN; which ones are READs is chosen at the start.
  *
- * Checked, by the numbers of the list in doc/architecture.md:
+ * Checked, by the numbers of the list in tests/README.md:
  *	1	what was acknowledged to the host is executed, or retained by A, or the lane is in FAULT (check())
  *	2	the frontier is at most what is accepted and retained, and not beyond an unanswered READ (check()); A itself
  *		acknowledges no more than the frontier (pseudo())
