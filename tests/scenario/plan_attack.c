@@ -182,6 +182,9 @@ void plan_attack(struct plan *p)
 	attack_probed(p);
 }
 
+/* Packets take another way for no more than this. */
+#define PATH_MOST_MS 10000u
+
 /* One incident, which takes effect once or many times. */
 static void random_path(const struct plan *p, struct prng *r, struct plan_incident *i)
 {
@@ -199,6 +202,9 @@ static void random_path(const struct plan *p, struct prng *r, struct plan_incide
 	if (prng_hit(r, 0.6))
 		return;
 	i->times = between(r, 2, 20);
+	/* a path that is missed for 30 s is as good as a link that is cut: FAULT */
+	if (i->times * i->for_ms > PATH_MOST_MS)
+		i->times = PATH_MOST_MS / i->for_ms;
 	i->every_ms = i->for_ms + (strict ? 1000 : between(r, 1, 1u << between(r, 1, 10)));
 }
 
