@@ -57,7 +57,7 @@ CORE_LIBS := -lisal -lxxhash -lsodium -lm
 DAEMON_SRC := $(wildcard proxyd/peer/*.c proxyd/port/*.c proxyd/control/*.c)
 # All but main() goes into libraries, so that tests can link it. The replay shows its table with the tool's
 # renderer, and a reload is asked for by its client; the tool makes keys with the daemon's code.
-MAIN_SRC := $(filter-out proxyd/main.c,$(wildcard proxyd/*.c)) cli/object.c cli/render.c cli/client.c
+MAIN_SRC := $(wildcard proxyd/config/*.c proxyd/host/*.c proxyd/daemon/*.c) cli/object.c cli/render.c cli/client.c
 DAEMON_LIBS := $(CORE_LIBS) -lxdp -lbpf -lelf -lz -lev -linih -ljansson -lpcap -lcap-ng -lseccomp -lsystemd
 CLI_SRC := $(filter-out cli/main.c,$(wildcard cli/*.c)) proxyd/peer/key.c
 CLI_LIBS := -ljansson -lsodium -lncurses -ltinfo -lm
@@ -80,11 +80,11 @@ $(B)/%.o: %.c
 
 # Which memory an engine can take over from one before it (proxyd/engine/kept.h): that of the same layout, which
 # layout.txt tells, and layout.h in short.
-LAYOUT_SRC := $(sort $(wildcard $(addsuffix /*.h,$(CORE_DIRS) proxyd/peer) proxyd/store/*.c) proxyd/daemon_kept.h)
+LAYOUT_SRC := $(sort $(wildcard $(addsuffix /*.h,$(CORE_DIRS) proxyd/peer) proxyd/store/*.c) proxyd/daemon/daemon_kept.h)
 LAYOUT_CC = $(CC) $(filter-out -MMD -MP,$(CPPFLAGS)) -std=gnu11
 layout = mkdir -p $(@D) && proxyd/layout.pl $(@D) '$(1)' $(LAYOUT_SRC) >$(@D)/layout.txt && \
 	printf '\043define LONGHAUL_LAYOUT 0x%sull\n' "$$(sha256sum <$(@D)/layout.txt | cut -c1-16)" >$@.tmp && mv $@.tmp $@
-$(B)/layout.h: proxyd/layout.pl $(LAYOUT_SRC) $(wildcard proxyd/*.h)
+$(B)/layout.h: proxyd/layout.pl $(LAYOUT_SRC) $(wildcard proxyd/config/*.h proxyd/port/*.h)
 	$(call say,LAYOUT,$@)$(call layout,$(LAYOUT_CC))
 
 $(B)/proxyd/engine/create.o: | $(B)/layout.h

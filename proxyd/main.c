@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "cli/client.h"
-#include "config.h"
-#include "daemon.h"
-#include "host.h"
-#include "log.h"
-#include "replay.h"
+#include "config/config.h"
+#include "daemon/daemon.h"
+#include "daemon/replay.h"
+#include "host/host.h"
+#include "host/log.h"
 #include "version.h"
 
 #define ERR_LEN 1024

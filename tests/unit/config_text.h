@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "config.h"
+#include "config/config.h"
 
 #define SEC 1000000000ull
 

@@ -2,7 +2,7 @@
 /*
  * The configuration file: what a right one means.
  */
-#include "config_value.h"
+#include "config/config_value.h"
 #include "tests/unit/config_text.h"
 
 static void test_defaults(void **state)

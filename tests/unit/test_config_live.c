@@ -2,7 +2,7 @@
 /*
  * A configuration that is read anew: what of it a running daemon can take, and where its peers are.
  */
-#include "config_value.h"
+#include "config/config_value.h"
 #include "tests/unit/config_text.h"
 
 static void test_restart_needed(void **state)

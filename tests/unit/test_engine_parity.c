@@ -7,9 +7,9 @@
 
 #include <unistd.h>
 
+#include "daemon/event_log.h"
 #include "engine/announce/announce.h"
-#include "event_log.h"
-#include "log.h"
+#include "host/log.h"
 #include "wire/crc32.h"
 
 #define VA	0x1000u

@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "host.h"
+#include "host/host.h"
 #include "peer/key.h"
 #include "tests/unit/temp_dir.h"
 

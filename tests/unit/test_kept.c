@@ -2,7 +2,7 @@
 /*
  * What a daemon notes of its peers for the next one, whose configuration is another by then.
  */
-#include "daemon_kept.h"
+#include "daemon/daemon_kept.h"
 #include "tests/unit/config_text.h"
 
 static void peers(const char *names)

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "loop.h"
+#include "daemon/loop.h"
 
 struct ctx {
 	struct loop *loop;

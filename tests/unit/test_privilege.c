@@ -28,7 +28,7 @@
 
 #include <cmocka.h>
 
-#include "privilege.h"
+#include "host/privilege.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1

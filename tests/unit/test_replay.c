@@ -13,7 +13,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "replay.h"
+#include "daemon/replay.h"
 
 static const char *data_path(const char *name)
 {

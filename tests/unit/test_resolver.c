@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "resolver.h"
+#include "config/resolver.h"
 
 #define PATIENCE_MS 30000
 

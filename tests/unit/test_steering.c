@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "steering.h"
+#include "daemon/steering.h"
 
 static struct rule rules[RULE_MAX];
 static struct steering st;

@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * One thread, one loop. Descriptors only wake it; the work is done in turns (work()): frames from
+ * the ports and datagrams from the peers go into the engine, the engine's tick says what there is
+ * to say, all of it leaves in one batch. While there is more to do a turn repeats, a bounded number
+ * of times, so that signals and the control socket are looked at every few hundred microseconds
+ * however high the load.
+ *
+ * Housekeeping is every HOUSE_NS: the heartbeat by which the XDP program knows that somebody reads,
+ * impatient control clients, the log's ration, and each second the service manager's watchdog and
+ * status.
+ *
+ * A stop is a drain: nothing more is promised, what was is still done, for drain-timeout at most;
+ * whatever is left then is said in the log. A second signal ends it at once.
+ */
+#include "daemon/daemon.h"
+
+#include <errno.h>
+#include <systemd/sd-daemon.h>
+
+#include "config/config_value.h"
+#include "control/mirror.h"
+#include "control/monitor.h"
+#include "daemon/daemon_kept.h"
+#include "daemon/daemon_priv.h"
+#include "host/log.h"
+#include "port/afxdp.h"
+
+#define RX_BUDGET   128 /* frames per socket and round */
+#define PEER_BUDGET 64	/* datagrams per round */
+#define ROUNDS	    8	/* per turn */
+#define HOUSE_NS    50000000ull
+#define STOOD_NS    (4 * HOUSE_NS) /* no round for so long: this process was not let run */
+#define OVERRUN_NS  1000000ull	   /* how often the kernel is asked what the rings have lost */
+#define SECOND_NS   1000000000ull
+/* More than any ring holds. */
+#define LAST_ROUNDS 64
+/* So long it takes to put queue pairs into the error state (engine/fault). */
+#define FAILING_NS  6000000000ull
+/* Frames or reports wait for the kernel to take them: look again after this, and twice that, and so
+ * on, so many times: the interface may be down. */
+#define TX_WAIT_NS  50000ull
+#define TX_WAITS    3u
+
+static void on_frame(void *ctx, enum steer_side side, uint8_t *data, uint32_t len)
+{
+	struct daemon *d = ctx;
+
+	if (!capture_on(&d->capture)) {
+		engine_rx(d->engine, (enum engine_port)side, data, len, d->now);
+		return;
+	}
+	capture_before(&d->capture, &d->view, d->now);
+	capture_frame(&d->capture, side, true, data, len, 0);
+	engine_rx(d->engine, (enum engine_port)side, data, len, d->now);
+	capture_after(&d->capture, &d->view, d->now);
+}
+
+_Static_assert(PORT_SOON == ENGINE_SOON, "both reckon with frames that are as far ahead");
+
+static void on_soon(void *ctx, const uint8_t *data, uint32_t len)
+{
+	struct daemon *d = ctx;
+
+	engine_rx_soon(d->engine, data, len);
+}
+
+void daemon_clock(struct daemon *d)
+{
+	uint64_t before = d->now;
+
+	d->now = loop_now();
+	if (d->now - before > STOOD_NS)
+		engine_stood_still(d->engine, before, d->now);
+}
+
+static void on_datagram(void *ctx, unsigned int peer, const uint8_t *data, size_t len,
+			uint64_t waited_ns)
+{
+	struct daemon *d = ctx;
+
+	/* This clock is read after the one that @waited_ns was taken from: in the other order a
+	 * datagram could seem to have arrived too early, and its delay would be the least. */
+	daemon_clock(d);
+	d->box.waited_ns = waited_ns;
+	engine_box(d->engine, &d->box);
+	session_rx(d->session, peer, data, len, d->now);
+}
+
+/* What an operator lets pass, besides single connections. */
+static const char *bypassed(const struct daemon *d)
+{
+	return d->operate.text[0] ? d->operate.text : NULL;
+}
+
+void daemon_on_control(void *ctx, int fd)
+{
+	struct daemon *d = ctx;
+
+	(void)fd;
+	control_service(d->control, loop_now());
+	/* the next command must show it */
+	if (d->operate.changed)
+		health_bypass(&d->health, &d->view, bypassed(d), loop_now());
+	d->operate.changed = false;
+}
+
+static void finish(struct daemon *d, int exit_code)
+{
+	d->phase = STOPPED;
+	d->exit_code |= exit_code; /* a stop in good order does not mend why it began */
+	loop_stop(d->loop);
+}
+
+/* While draining: is it done, or is time up? */
+static void check_drain(struct daemon *d)
+{
+	struct ledger left = engine_custody(d->engine, -1, d->now);
+	uint32_t failing;
+
+	if (d->phase == FAILING) {
+		if (engine_may_stop(d->engine) || d->now >= d->drain_until)
+			finish(d, 1);
+		return;
+	}
+	/* what is left then is in the log, too: daemon_release() */
+	if (engine_may_stop(d->engine)) {
+		log_line(LOG_INFO, "stopped, nothing left in custody");
+		finish(d, 0);
+	} else if (d->now >= d->drain_until) {
+		failing = engine_give_up(d->engine, d->now);
+		if (!failing) {
+			log_line(LOG_INFO, "stopped, nothing left in custody");
+			finish(d, 0);
+			return;
+		}
+		log_line(LOG_ERR,
+			 "stopping with %llu packets, %llu bytes in custody undelivered: the queue "
+			 "pairs of these transfers, %u, are put into the error state; %s",
+			 (unsigned long long)left.packets, (unsigned long long)left.bytes, failing,
+			 d->port_gone ? "set 'socket' to a place on a tmpfs for the next longhauld "
+					"to go on"
+				      : "raise drain-timeout to wait longer");
+		d->phase = FAILING;
+		d->drain_until = d->now + FAILING_NS;
+	}
+}
+
+/* An alarm came or went: the log has it, with what to do about it. */
+void daemon_on_alarm(void *ctx, unsigned int i, bool raised)
+{
+	struct daemon *d = ctx;
+	const struct health_alarm *a = &d->health.alarm[i];
+	struct health_what w;
+
+	if (!health_alarm_of(i, &w))
+		return;
+	monitor_alarm(&d->view, i, raised);
+	if (raised)
+		log_line(w.level == HEALTH_CRITICAL ? LOG_ERR : LOG_WARNING, "alarm %s: %s; %s",
+			 w.name, a->text, health_mend(&d->health, i));
+	else
+		log_line(LOG_INFO, "alarm %s is over: %s", w.name, a->text);
+}
+
+static void daemon_health(struct daemon *d)
+{
+	const struct health_source more = {
+		.wan_rate = d->cfg->wan_rate & ~PACE_AUTO,
+		.wan_auto = d->cfg->wan_rate & PACE_AUTO,
+		.ifname = {d->cfg->ifname[STEER_LAN], d->cfg->ifname[STEER_WAN]},
+		.ahead_off = d->ahead_off[0] ? d->ahead_off : NULL,
+		.bypass = bypassed(d),
+	};
+
+	d->stopping = d->phase != RUNNING;
+	health_tick(&d->health, &d->view, &more, d->now);
+}
+
+/* What was promised is delivered first; nothing new is promised. */
+static void begin_stop(struct daemon *d)
+{
+	struct ledger left = engine_custody(d->engine, -1, d->now);
+
+	d->phase = DRAINING;
+	d->drain_until = d->now + d->cfg->drain_ns;
+	d->next_house = d->now; /* look at once whether anything is owed at all */
+	sd_notify(0, "STOPPING=1");
+	monitor_say(&d->view, "stopping", "what is owed is delivered first");
+	log_line(LOG_INFO, "stopping: %llu packets, %llu bytes in custody to be delivered first",
+		 (unsigned long long)left.packets, (unsigned long long)left.bytes);
+	engine_drain(d->engine, d->now);
+}
+
+/*
+ * The sockets on that port are dead, whatever becomes of it, or do not get all that comes by it.
+ * Another process finds it again, opens it as it is then, and goes on. Where nothing outlives this
+ * one it is a stop: without the LAN port, what is owed can be delivered yet; without the WAN port
+ * hosts can be told at least that it is not.
+ */
+static void port_gone(struct daemon *d, const char *what)
+{
+	d->port_gone = true;
+	log_line(LOG_ERR, "interface %s or %s %s; ending", d->cfg->ifname[STEER_LAN],
+		 d->cfg->ifname[STEER_WAN], what);
+	if (d->state_fd) {
+		d->hand_over = true;
+		finish(d, 1);
+		return;
+	}
+	d->exit_code = 1;
+	if (d->phase == RUNNING)
+		begin_stop(d);
+	if (d->phase == DRAINING && afxdp_gone(d->port, STEER_WAN))
+		d->drain_until = d->now;
+}
+
+/* What operators at the other ends must know of this one. */
+static void tell_sites(struct daemon *d)
+{
+	struct proto_site site;
+
+	for (unsigned int i = 0; d->session && i < d->view.npeers; i++) {
+		site = (struct proto_site){0};
+		health_site(&d->health, &site);
+		mirror_wanted(d->cfg->rules, d->cfg->nrules, i, &site);
+		session_site(d->session, i, &site);
+	}
+}
+
+static void every_second(struct daemon *d)
+{
+	struct engine_memory mem;
+	int rc = afxdp_check(d->port);
+
+	daemon_names(d);
+	daemon_own(d);
+	if (d->uptime_ms >= KEPT_LIVES_MS)
+		kept_lives();
+	tell_sites(d);
+	engine_memory(d->engine, &mem);
+	sd_notifyf(0,
+		   "WATCHDOG=1\nSTATUS=%u rules, %u connections, %llu KiB of memory in custody%s",
+		   d->cfg->nrules, mem.conns, (unsigned long long)mem.custody_used >> 10,
+		   d->phase != RUNNING ? ", stopping" : "");
+	if (rc == -ENODEV || rc == -ESTALE) {
+		if (!d->port_gone)
+			port_gone(d, rc == -ENODEV ? "was removed or renamed"
+						   : "has another number of receive queues");
+	}
+}
+
+static void housekeeping(struct daemon *d)
+{
+	d->next_house = d->now + HOUSE_NS;
+	d->uptime_ms = (d->now - d->started) / 1000000;
+	afxdp_heartbeat(d->port, d->now);
+	control_tick(d->control, d->now);
+	daemon_health(d);
+	event_log_tick(&d->events, d->now);
+	if (d->lingering)
+		daemon_linger(d);
+	if (d->now >= d->next_second) {
+		d->next_second = d->now + SECOND_NS;
+		every_second(d);
+	}
+	if (d->phase == DRAINING || d->phase == FAILING)
+		check_drain(d);
+}
+
+static void tick(struct daemon *d)
+{
+	bool told = capture_on(&d->capture);
+
+	if (told)
+		capture_before(&d->capture, &d->view, d->now);
+	engine_tick(d->engine, d->now);
+	if (told)
+		capture_after(&d->capture, &d->view, d->now);
+}
+
+/* The engine answers a METER with what it had got when the METER arrived, so it has to know which
+ * frames may be on the other side of that moment. */
+static bool read_datagrams(struct daemon *d)
+{
+	uint64_t read = afxdp_wan_read(d->port);
+	int n;
+
+	if (d->now >= d->overrun_at) {
+		d->overrun_at = d->now + OVERRUN_NS;
+		d->box.overrun = afxdp_overrun(d->port, STEER_WAN);
+	}
+	d->box.unread = afxdp_unread(d->port, STEER_WAN);
+	d->box.early = read - d->wan_read;
+	n = peer_socket_rx(d->sock, PEER_BUDGET, on_datagram, d);
+	if (n < PEER_BUDGET)
+		d->wan_read = read;
+	return n > 0;
+}
+
+/* Everything that is there now, in and out; returns when there will be more to do. */
+static uint64_t one_round(struct daemon *d)
+{
+	uint64_t deadline, t;
+	bool waiting = false;
+	int more = 0;
+
+	daemon_clock(d);
+	if (d->now >= d->next_house)
+		housekeeping(d);
+	afxdp_soon(d->port, on_soon, d);
+	/* datagrams first: an OPEN must not be read after the frames that it explains */
+	if (d->session)
+		more |= read_datagrams(d);
+	more |= afxdp_rx(d->port, RX_BUDGET, on_frame, d) > 0;
+	/* what it tells the engine belongs to this batch */
+	if (d->session && d->now >= session_deadline(d->session))
+		session_tick(d->session, d->now);
+	tick(d);
+	if (d->session && !d->boots_known)
+		daemon_state_told(d);
+	deadline = d->next_house;
+	/* an OPEN goes before the frames that it explains, whose seals the peer cannot open without
+	 * it; a METER goes behind the frames that it counts */
+	if (d->opened && !d->metered)
+		session_flush(d->session);
+	d->opened = d->metered = false;
+	waiting = afxdp_flush(d->port);
+	if (d->session) {
+		session_flush(d->session);
+		waiting |= peer_socket_flush(d->sock);
+		t = session_deadline(d->session);
+		deadline = t < deadline ? t : deadline;
+	}
+	t = engine_deadline(d->engine);
+	if (!waiting)
+		d->tx_waits = 0;
+	else if (d->now + (TX_WAIT_NS << d->tx_waits) < t)
+		t = d->now + (TX_WAIT_NS << d->tx_waits);
+	if (waiting && !more)
+		d->tx_waits += d->tx_waits < TX_WAITS;
+	return more ? 0 : t < deadline ? t : deadline;
+}
+
+static uint64_t work(void *ctx)
+{
+	struct daemon *d = ctx;
+	uint64_t deadline = 0, silent;
+
+	d->turns++;
+	for (int i = 0; i < ROUNDS && d->phase != STOPPED; i++) {
+		deadline = one_round(d);
+		if (deadline > d->now)
+			break;
+	}
+	if (d->phase != HUSHED)
+		return deadline;
+	silent = daemon_hushed(d);
+	if (!silent)
+		finish(d, 0);
+	return deadline < silent ? deadline : silent;
+}
+
+void daemon_on_stop(void *ctx, int signo)
+{
+	struct daemon *d = ctx;
+	struct ledger left;
+
+	(void)signo;
+	d->now = loop_now();
+	if (d->phase == HUSHED) {
+		finish(d, 0); /* another one goes on, all the same */
+		return;
+	}
+	left = engine_custody(d->engine, -1, d->now);
+	if (d->phase != RUNNING) {
+		log_line(left.packets ? LOG_ERR : LOG_INFO,
+			 "stopped at once by a second signal, %llu packets, %llu bytes in custody "
+			 "undelivered",
+			 (unsigned long long)left.packets, (unsigned long long)left.bytes);
+		finish(d, left.packets || d->phase == FAILING ? 1 : 0);
+		return;
+	}
+	begin_stop(d);
+}
+
+/*
+ * From here on the bridge has the packets. What had come before is in the sockets' rings: it is
+ * passed on like what came last, so that a stop drops nothing.
+ */
+void daemon_last_frames(struct daemon *d)
+{
+	unsigned int n;
+
+	if (!d->port)
+		return;
+	afxdp_heartbeat(d->port, 0);
+	for (int i = 0; i < LAST_ROUNDS; i++) {
+		d->now = loop_now();
+		n = afxdp_rx(d->port, RX_BUDGET, on_frame, d);
+		engine_tick(d->engine, d->now);
+		(void)afxdp_flush(d->port);
+		if (!n)
+			return;
+	}
+}
+
+int daemon_run(struct daemon *d)
+{
+	sd_notify(0, "READY=1");
+	loop_run(d->loop, work, d);
+	return d->exit_code;
+}

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Is what a former process left of any use to this one? It is when it was left in this boot of the
+ * host, since times in it count from there; in this very file, since a copy brings back sequence
+ * numbers that were used since; for the same ports, and with all of its peers still configured, but
+ * for those that a reload had removed.
+ * Peers have the places that they had, whatever their order in the configuration is now, and new
+ * ones the free ones.
+ *
+ * A state that its processes crash over again and again must end, or hosts would wait for ever. So
+ * a signal that a fault of the program (or the watchdog) sends is counted in the file before it
+ * takes its course. kill -9 is no such signal, and who has lived for KEPT_LIVES_MS begins anew.
+ */
+#include "daemon/daemon_kept.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "engine/engine.h"
+#include "host/log.h"
+
+static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
+
+#define NFAULTS (sizeof(faults) / sizeof(faults[0]))
+
+static struct sigaction before[NFAULTS];
+static volatile uint32_t *crashes;
+static void *crashes_page;
+
+/* Null when the host does not tell. */
+static sd_id128_t host_boot(void)
+{
+	sd_id128_t id;
+
+	return sd_id128_get_boot(&id) < 0 ? SD_ID128_NULL : id;
+}
+
+void kept_note_peers(struct kept *k, const struct config *cfg, uint32_t leaving)
+{
+	for (unsigned int i = 0; i < PEER_MAX; i++) {
+		const char *name = i < cfg->npeers ? cfg->peers[i].name : "";
+		struct kept_peer *p = &k->peer[i];
+
+		if (strncmp(p->name, name, RULE_NAME))
+			snprintf(p->name, RULE_NAME, "%s", name);
+		if (!name[0])
+			p->boot = 0; /* who comes next is no process that we knew */
+		p->addr = cfg->peers[i].addr;
+		p->port = cfg->peers[i].port;
+		p->leaving = leaving >> i & 1;
+	}
+}
+
+void kept_note(struct kept *k, const struct config *cfg, int fd)
+{
+	struct stat st = {0};
+
+	for (int side = 0; side < STEER_SIDES; side++)
+		memcpy(k->ifname[side], cfg->ifname[side], IF_NAMESIZE);
+	kept_note_peers(k, cfg, 0);
+	k->host_boot = host_boot();
+	(void)fstat(fd, &st);
+	k->dev = st.st_dev;
+	k->ino = st.st_ino;
+	k->pool_bytes = cfg->pool_bytes;
+	k->max_conns = cfg->max_conns;
+}
+
+bool kept_read(int fd, struct kept *k)
+{
+	uint64_t at = engine_kept_at(fd);
+
+	return at && pread(fd, k, sizeof(*k), (off_t)at) == sizeof(*k);
+}
+
+const char *kept_strange(const struct kept *k, const struct config *cfg, int fd)
+{
+	struct stat st;
+
+	if (!sd_id128_equal(k->host_boot, host_boot()))
+		return "the host was started anew since";
+	if (fstat(fd, &st) || st.st_dev != k->dev || st.st_ino != k->ino)
+		return "it is a copy";
+	for (int side = 0; side < STEER_SIDES; side++)
+		if (strncmp(k->ifname[side], cfg->ifname[side], IF_NAMESIZE))
+			return "it is of other ports";
+	return NULL;
+}
+
+bool kept_strips(const struct kept *k, const struct config *cfg, enum steer_side side)
+{
+	bool stripped = false;
+
+	/* they may have changed their parts since */
+	for (int was = 0; was < STEER_SIDES; was++)
+		stripped |= k->vlan_strip[was] &&
+			    !strncmp(k->ifname[was], cfg->ifname[side], IF_NAMESIZE);
+	return stripped && sd_id128_equal(k->host_boot, host_boot());
+}
+
+static bool has_peer(const struct config *c, const char *name)
+{
+	for (unsigned int i = 0; i < c->npeers; i++)
+		if (!strcmp(c->peers[i].name, name))
+			return true;
+	return false;
+}
+
+static void drop_rules(struct config *c, unsigned int peer)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < c->nrules; i++) {
+		if (c->rules[i].peer == (int)peer)
+			continue;
+		c->rules[n] = c->rules[i];
+		c->rule_src[n] = c->rule_src[i];
+		c->rules[n].peer -= c->rules[n].peer > (int)peer;
+		n++;
+	}
+	c->nrules = n;
+}
+
+/* The latest peer of @c that is none of @was waits, and with it what would go by it: as with a
+ * reload, a place is nobody else's while something drains. */
+static void let_wait(const struct config *was, struct config *c)
+{
+	unsigned int i = c->npeers;
+
+	while (i && has_peer(was, c->peers[i - 1].name))
+		i--;
+	if (!i)
+		return;
+	log_line(LOG_WARNING,
+		 "no place for peer %s before those that were removed have delivered what is owed: "
+		 "neither it nor rules that name it are in force until then; reload later",
+		 c->peers[i - 1].name);
+	drop_rules(c, i - 1);
+	memmove(&c->peers[i - 1], &c->peers[i], (c->npeers - i) * sizeof(c->peers[0]));
+	memset(&c->peers[--c->npeers], 0, sizeof(c->peers[0]));
+}
+
+bool kept_places(const struct kept *k, struct config *cfg)
+{
+	struct config *was = calloc(1, sizeof(*was));
+	bool ok = was;
+
+	for (unsigned int i = 0; ok && i < PEER_MAX; i++) {
+		struct config_peer *p = &was->peers[i];
+
+		memcpy(p->name, k->peer[i].name, RULE_NAME);
+		p->name[RULE_NAME - 1] = '\0';
+		p->port = 0; /* no peer has it: by their names only */
+		if (p->name[0])
+			was->npeers = i + 1;
+		ok = !p->name[0] || k->peer[i].leaving || has_peer(cfg, p->name);
+	}
+	for (unsigned int i = 0; ok && i < PEER_MAX && config_places(was, cfg); i++)
+		let_wait(was, cfg);
+	free(was);
+	return ok;
+}
+
+uint32_t kept_leaving(const struct kept *k, struct config *cfg)
+{
+	uint32_t leaving = 0;
+
+	for (unsigned int i = 0; i < PEER_MAX; i++) {
+		const struct kept_peer *was = &k->peer[i];
+		struct config_peer *p = &cfg->peers[i];
+
+		if (!was->leaving || !was->name[0] || (i < cfg->npeers && p->name[0]))
+			continue; /* it may be configured again */
+		*p = (struct config_peer){.addr = was->addr, .port = was->port};
+		memcpy(p->name, was->name, RULE_NAME - 1);
+		leaving |= 1u << i;
+		if (i >= cfg->npeers)
+			cfg->npeers = i + 1;
+	}
+	return leaving;
+}
+
+enum peer_event kept_event(const struct kept *k, unsigned int peer, enum peer_event ev,
+			   uint64_t boot)
+{
+	bool other = k->peer[peer].boot && k->peer[peer].boot != boot;
+
+	return ev == PEER_UP && other ? PEER_RESTARTED : ev;
+}
+
+bool kept_resized(const struct kept *k, const struct config *cfg)
+{
+	return k->pool_bytes != cfg->pool_bytes || k->max_conns != cfg->max_conns;
+}
+
+static void on_fault(int signo)
+{
+	++*crashes;
+	for (size_t i = 0; i < NFAULTS; i++)
+		if (faults[i] == signo)
+			sigaction(signo, &before[i], NULL);
+	raise(signo);
+}
+
+uint32_t kept_crashes(int fd)
+{
+	const struct sigaction sa = {.sa_handler = on_fault};
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), off = ENGINE_CRASHES_AT % page;
+	struct stat st;
+	uint8_t *at;
+
+	if (crashes)
+		return *crashes;
+	if (fstat(fd, &st) || (uint64_t)st.st_size < ENGINE_CRASHES_AT - off + page)
+		return 0;
+	at = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+		  (off_t)(ENGINE_CRASHES_AT - off));
+	if (at == MAP_FAILED)
+		return 0;
+	crashes_page = at;
+	crashes = (volatile uint32_t *)(at + off);
+	for (size_t i = 0; i < NFAULTS; i++)
+		sigaction(faults[i], &sa, &before[i]);
+	return *crashes;
+}
+
+void kept_crashes_end(void)
+{
+	if (!crashes)
+		return;
+	for (size_t i = 0; i < NFAULTS; i++)
+		sigaction(faults[i], &before[i], NULL);
+	crashes = NULL;
+	munmap(crashes_page, (size_t)sysconf(_SC_PAGESIZE));
+	crashes_page = NULL;
+}
+
+void kept_lives(void)
+{
+	if (crashes)
+		*crashes = 0;
+}

@@ -1,0 +1,451 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Opening and closing: each part is created, given its way out into the next one, and at last
+ * privileges are dropped. Ports come late, so that no frame is taken before there is somebody to
+ * read it.
+ */
+#include "daemon/daemon.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "control/monitor.h"
+#include "daemon/daemon_priv.h"
+#include "daemon/steering.h"
+#include "host/host.h"
+#include "host/log.h"
+#include "host/privilege.h"
+#include "port/afxdp.h"
+
+#define MONITOR_RING (512u << 10)
+
+#define FDS_MAX (2 * STEER_QUEUES)
+
+_Static_assert((int)PORT_LAN == (int)STEER_LAN && (int)PORT_WAN == (int)STEER_WAN, "same numbers");
+
+/* ---- the engine's and the session's outputs ---- */
+
+static int sink_tx(void *ctx, enum engine_port port, const uint8_t *data, uint32_t len,
+		   uint32_t seal)
+{
+	struct daemon *d = ctx;
+	int rc = d->port ? afxdp_tx(d->port, (enum steer_side)port, data, len, seal) : -EAGAIN;
+
+	if (!rc && capture_on(&d->capture))
+		capture_frame(&d->capture, port, false, data, len, seal);
+	return rc;
+}
+
+static void sink_report(void *ctx, unsigned int peer, const struct report *r)
+{
+	struct daemon *d = ctx;
+
+	/* One to a peer that is not there is counted; what matters is said when it is back
+	 * (engine_peer_event()). What finds no room in the socket waits there. */
+	if (!d->session)
+		return;
+	session_report(d->session, peer, r);
+	d->opened |= r->type == REPORT_OPEN;
+	d->metered |= r->type == REPORT_METER;
+}
+
+static void sink_event(void *ctx, const struct engine_event *ev)
+{
+	struct daemon *d = ctx;
+
+	event_log_write(&d->events, &d->view, ev, d->now);
+	monitor_event(&d->view, ev, d->now);
+	if (ev->type == EVENT_BYPASS)
+		health_missed(&d->health, &d->view, ev->conn, d->now);
+}
+
+static void session_send(void *ctx, unsigned int peer, const uint8_t *data, size_t len)
+{
+	struct daemon *d = ctx;
+
+	peer_socket_send(d->sock, peer, data, len);
+}
+
+/* What the peer that has come up can do, and what our rules ask for and it cannot. */
+static void know_features(struct daemon *d, unsigned int peer)
+{
+	struct session_info si;
+
+	if (!session_info(d->session, peer, d->now, &si))
+		return;
+	engine_peer_features(d->engine, peer, si.features);
+	for (unsigned int i = 0; i < d->cfg->nrules; i++) {
+		const struct rule *r = &d->cfg->rules[i];
+
+		if (r->peer != (int8_t)peer)
+			continue;
+		if (mirror_unsealed(r, peer, &si))
+			log_line(LOG_WARNING,
+				 "peer %s is of an older version that does not seal: its "
+				 "connections in rule %s pass unaccelerated; update longhaul "
+				 "there, or set seal = off at both ends (wan-check = off there)",
+				 si.name, r->name);
+		if (r->order && !(si.features & PEER_FEATURE_ORDER))
+			log_line(LOG_WARNING,
+				 "peer %s knows no order between queue pairs: what rule %s has for "
+				 "it is served as with policy = honest; update longhaul there",
+				 si.name, r->name);
+	}
+}
+
+static void session_on_event(void *ctx, unsigned int peer, enum peer_event ev, uint64_t now_ns)
+{
+	struct daemon *d = ctx;
+
+	ev = daemon_state_event(d, peer, ev);
+	if (ev != PEER_DOWN)
+		know_features(d, peer);
+	engine_peer_event(d->engine, peer, ev, now_ns);
+	d->boots_known = false;
+	if (ev == PEER_DOWN)
+		health_peer_down(&d->health, &d->view, peer, now_ns);
+	if (ev != PEER_AGAIN) /* it was up, for operators */
+		monitor_peer(&d->view, peer, ev);
+}
+
+static void session_on_report(void *ctx, unsigned int peer, const struct report *r, uint64_t now_ns)
+{
+	struct daemon *d = ctx;
+
+	bool told = capture_on(&d->capture);
+
+	if (told)
+		capture_before(&d->capture, &d->view, d->now);
+	engine_rx_report(d->engine, peer, r, now_ns);
+	if (told)
+		capture_after(&d->capture, &d->view, now_ns);
+}
+
+static void session_log(void *ctx, unsigned int peer, int prio, const char *line)
+{
+	(void)ctx, (void)peer;
+	log_line(prio, "%s", line);
+}
+
+/* ---- one part after the other ---- */
+
+static int open_engine(struct daemon *d, char *err, size_t errlen)
+{
+	const struct config *cfg = d->cfg;
+	struct engine_config ec = daemon_limits(cfg);
+	struct engine_sink sink = {
+		.ctx = d,
+		.tx = sink_tx,
+		.report = sink_report,
+		.event = sink_event,
+		.hold = daemon_fence,
+	};
+	const struct rlimit unlimited = {RLIM_INFINITY, RLIM_INFINITY};
+	int rc;
+
+	(void)setrlimit(RLIMIT_MEMLOCK, &unlimited);
+	ec.pool_bytes = cfg->pool_bytes;
+	ec.max_conns = cfg->max_conns;
+	if (getrandom(&ec.seed, sizeof(ec.seed), 0) != sizeof(ec.seed)) {
+		snprintf(err, errlen, "no random numbers: %s", strerror(errno));
+		return -EIO;
+	}
+	daemon_engine(d, &ec, &sink);
+	if (!d->engine) {
+		snprintf(err, errlen,
+			 "not enough memory for a pool of %llu MiB and %u connections; lower "
+			 "'pool' or "
+			 "'max-connections'",
+			 (unsigned long long)cfg->pool_bytes >> 20, cfg->max_conns);
+		return -ENOMEM;
+	}
+	rc = engine_lock(d->engine);
+	if (rc)
+		log_line(
+			LOG_WARNING,
+			"packets in custody may be swapped out, and hosts wait then: their memory "
+			"cannot be locked (%s); raise LimitMEMLOCK, lower 'pool', or turn swap off",
+			strerror(-rc));
+	d->view.engine = d->engine;
+	daemon_set_rules(d);
+	return 0;
+}
+
+static int open_port(struct daemon *d, char *err, size_t errlen)
+{
+	const struct config *cfg = d->cfg;
+	struct steering *s = malloc(sizeof(*s));
+	struct afxdp_config ac = {
+		.ifname = {cfg->ifname[STEER_LAN], cfg->ifname[STEER_WAN]},
+		.mode = cfg->mode,
+		.max_frame = cfg->max_path_mtu ? FRAME_HDR_MAX + cfg->max_path_mtu + ICRC_LEN : 0,
+		.pins = host_pins(),
+		.max_held = cfg->max_conns,
+		.file = daemon_frames(d),
+		.file_new = !d->adopted, /* hosts wait for one that goes on */
+		.vlan_strip = {d->vlan_strip[STEER_LAN], d->vlan_strip[STEER_WAN]},
+	};
+
+	if (!s) {
+		snprintf(err, errlen, "out of memory");
+		return -ENOMEM;
+	}
+	steering_init(s, cfg->rules, cfg->nrules);
+	d->lingering = d->adopted && daemon_lingers(d);
+	if (d->lingering)
+		steering_add_all(s);
+	daemon_own_open(d);
+	steering_own(s, d->own.addr, d->own.n);
+	ac.near = s->near;
+	ac.nnear = s->nnear;
+	ac.far = s->far;
+	ac.nfar = s->nfar;
+	ac.vlan_rules = s->vlan;
+	d->port = afxdp_open(&ac, err, errlen);
+	free(s);
+	if (ac.file)
+		close(ac.file);
+	d->view.port = d->port;
+	if (!d->port)
+		return -EIO;
+	daemon_state_ports(d);
+	daemon_prefetch(d);
+	daemon_set_rules(d);
+	daemon_orphans(d);
+	return 0;
+}
+
+static int open_peers(struct daemon *d, char *err, size_t errlen)
+{
+	const struct config *cfg = d->cfg;
+	struct session_sink sink = {
+		.ctx = d,
+		.send = session_send,
+		.event = session_on_event,
+		.report = session_on_report,
+		.log = session_log,
+	};
+	struct session_config sc = {.memory = daemon_session_memory(d)};
+	struct prefix *buf;
+	int rc;
+
+	if (!cfg->npeers)
+		return 0;
+	d->sock = peer_socket_open(&cfg->listen, cfg->port, err, errlen);
+	if (!d->sock)
+		return -EIO;
+	/* a batch that may yet be undone must not be told of */
+	if (d->state_fd && peer_socket_wait(d->sock)) {
+		snprintf(err, errlen, "no memory for datagrams that wait");
+		return -ENOMEM;
+	}
+	buf = calloc(RULE_MAX * RULE_PREFIXES, sizeof(*buf));
+	if (buf) {
+		daemon_served(cfg, &sc.local, buf);
+		d->session = session_create(&sc, &sink, d->now);
+		free(buf);
+	}
+	if (!d->session) {
+		snprintf(err, errlen, "peer sessions cannot start: %s", strerror(errno));
+		return -EIO;
+	}
+	d->view.session = d->session;
+	d->view.sock = d->sock;
+	rc = daemon_add_peers(d, err, errlen);
+	if (!rc)
+		daemon_state_peers(d);
+	return rc;
+}
+
+static void name_counters(struct daemon *d)
+{
+	const struct control_stats *cs = control_stats(d->control);
+	const struct view_counter list[] = {
+		{"uptime-ms", "since the daemon started", &d->uptime_ms},
+		{"turns", "turns of its loop", &d->turns},
+		{"reloads", "configurations taken over by SIGHUP", &d->reloads},
+		{"reloads-refused", "configurations that were not", &d->reloads_refused},
+		{"control-requests", "requests answered", &cs->requests},
+		{"control-errors", "requests answered with an error", &cs->errors},
+		{"control-refused", "control clients refused, too many at once", &cs->refused},
+		{"control-dropped", "control clients that went away or kept the daemon waiting",
+		 &cs->dropped},
+	};
+
+	_Static_assert(sizeof(list) == sizeof(d->counters), "room for all");
+	memcpy(d->counters, list, sizeof(list));
+	d->view.daemon = d->counters;
+	d->view.ndaemon = sizeof(list) / sizeof(list[0]);
+}
+
+static int open_loop(struct daemon *d, char *err, size_t errlen)
+{
+	int fds[FDS_MAX], n = afxdp_fds(d->port, fds, FDS_MAX), rc = 0;
+
+	signal(SIGPIPE, SIG_IGN); /* whoever read our log may go away; custody stays */
+	d->loop = loop_create();
+	if (!d->loop) {
+		snprintf(err, errlen, "no event loop: %s", strerror(errno));
+		return -EIO;
+	}
+	for (int i = 0; i < n && !rc; i++)
+		rc = loop_add_fd(d->loop, fds[i], NULL, NULL);
+	if (!rc && d->sock)
+		rc = loop_add_fd(d->loop, peer_socket_fd(d->sock), NULL, NULL);
+	if (!rc)
+		rc = d->resolver ? loop_add_fd(d->loop, resolver_fd(d->resolver), daemon_on_name, d)
+				 : 0;
+	if (!rc)
+		rc = loop_add_fd(d->loop, control_fd(d->control), daemon_on_control, d);
+	if (!rc)
+		rc = loop_on_signal(d->loop, SIGTERM, daemon_on_stop, d);
+	if (!rc)
+		rc = loop_on_signal(d->loop, SIGINT, daemon_on_stop, d);
+	if (!rc)
+		rc = loop_on_signal(d->loop, SIGHUP, daemon_on_reload, d);
+	if (!rc)
+		rc = loop_on_signal(d->loop, SIGUSR2, daemon_on_hand_over, d);
+	if (rc)
+		snprintf(err, errlen, "no event loop: %s", strerror(-rc));
+	return rc;
+}
+
+static int open_control(struct daemon *d, char *err, size_t errlen)
+{
+	d->control = control_open(d->cfg->socket, &d->view, err, errlen);
+	if (!d->control)
+		return -EIO;
+	name_counters(d);
+	return 0;
+}
+
+static int give_up_privileges(const struct daemon *d, char *err, size_t errlen)
+{
+	unsigned int flags = 0;
+
+	if (d->cfg->sandbox)
+		flags |= PRIVILEGE_SANDBOX;
+	if (afxdp_restores(d->port))
+		flags |= PRIVILEGE_NET_ADMIN;
+	return privilege_drop(flags, err, errlen);
+}
+
+static void say_hello(const struct daemon *d)
+{
+	const struct config *cfg = d->cfg;
+
+	for (int side = 0; side < STEER_SIDES; side++) {
+		int e = afxdp_native_error(d->port, side);
+
+		log_line(LOG_INFO, "%s port %s: %s XDP, %u queue%s, frames up to %u bytes%s%s",
+			 side == STEER_LAN ? "LAN" : "WAN", cfg->ifname[side],
+			 afxdp_native(d->port, side) ? "native" : "generic",
+			 afxdp_queues(d->port, side), afxdp_queues(d->port, side) == 1 ? "" : "s",
+			 afxdp_max_frame(d->port), e ? "; native XDP failed: " : "",
+			 e ? strerror(e) : "");
+	}
+	if (afxdp_max_frame(d->port) < FRAME_MAX && !cfg->max_path_mtu)
+		log_line(LOG_WARNING,
+			 "this kernel has no multi-buffer AF_XDP: packets of path MTU 4096 pass by "
+			 "unaccelerated; use Linux 6.6 or later, or path MTU 2048 on the hosts");
+	if (d->adopted) {
+		struct ledger l = engine_custody(d->engine, -1, d->now);
+
+		log_line(
+			LOG_NOTICE,
+			"going on where a former longhauld ended, with %llu packets, %llu bytes in "
+			"custody, after a pause of %llu ms",
+			(unsigned long long)l.packets, (unsigned long long)l.bytes,
+			(unsigned long long)(loop_now() - engine_left_at(d->engine)) / 1000000);
+	}
+	log_line(LOG_INFO, "ready: %u rules, %u peers, node %s", cfg->nrules, cfg->npeers,
+		 cfg->node);
+}
+
+struct daemon *daemon_start(struct config *cfg, char *err, size_t errlen)
+{
+	struct daemon *d = calloc(1, sizeof(*d));
+
+	if (!d) {
+		snprintf(err, errlen, "out of memory");
+		free(cfg);
+		return NULL;
+	}
+	d->cfg = cfg;
+	d->health.say = daemon_on_alarm;
+	d->health.ctx = d;
+	d->view.health = &d->health;
+	d->view.stopping = &d->stopping;
+	d->monitor.size = MONITOR_RING;
+	d->capture.feed.size = CAPTURE_RING;
+	d->view.monitor = &d->monitor;
+	d->view.capture = &d->capture;
+	d->view.operate = &d->operate;
+	d->view.reload = daemon_reload;
+	d->view.reload_ctx = d;
+	d->now = d->started = loop_now();
+	if (daemon_names_wanted(cfg)) {
+		d->resolver = resolver_start();
+		if (!d->resolver)
+			log_line(LOG_ERR, "names of peers cannot be looked up: %s",
+				 strerror(errno));
+	}
+	event_log_tick(&d->events, d->now);
+	if (daemon_state_open(d, err, errlen)) {
+		daemon_stop(d);
+		return NULL;
+	}
+	/* the one before, whose end was waited for, has worked until now */
+	d->now = d->started = loop_now();
+	if (open_engine(d, err, errlen) || open_peers(d, err, errlen) ||
+	    open_control(d, err, errlen) || open_port(d, err, errlen) ||
+	    open_loop(d, err, errlen) || give_up_privileges(d, err, errlen)) {
+		daemon_stop(d);
+		return NULL;
+	}
+	say_hello(d);
+	return d;
+}
+
+void daemon_stop(struct daemon *d)
+{
+	bool ran, free_ = true; /* of whom nobody can go on without us */
+
+	if (!d)
+		return;
+	/* All closes by itself, and nothing is told or undone: somebody goes on with it. That is
+	 * so as well when this process could not even begin. */
+	ran = d->loop && d->phase == STOPPED;
+	if (d->hand_over || (d->adopted && !ran)) {
+		daemon_last_words(d);
+		control_close(d->control);
+		return;
+	}
+	if (ran)
+		daemon_last_frames(d);
+	if (d->session) {
+		session_bye(d->session, BYE_SHUTDOWN);
+		(void)peer_socket_flush(d->sock); /* where words wait for the end of a batch */
+	}
+	control_close(d->control);
+	if (d->port)
+		free_ = daemon_release(d);
+	afxdp_close(d->port);
+	d->port = NULL; /* the engine may still let go of something */
+	session_destroy(d->session);
+	peer_socket_close(d->sock);
+	loop_destroy(d->loop);
+	resolver_stop(d->resolver);
+	if (d->own_fd)
+		close(d->own_fd);
+	engine_destroy(d->engine);
+	daemon_state_close(d, free_);
+	capture_exit(&d->capture);
+	free(d->cfg);
+	free(d);
+}

@@ -1,0 +1,521 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * What outlives the process: the engine's memory and the peers' sessions, in a file beside the
+ * control socket, which must be in memory (tmpfs). Whoever finds it goes on with it:
+ *
+ *	hand-over	SIGUSR2: the process ends between two turns of its loop, and leaves
+ *			everything as it is. A new one must follow.
+ *	stop		SIGTERM: what is owed is delivered first; then nothing is to be left, and
+ *			the file goes.
+ *
+ * What hosts send while there is no process is lost, and they go back for it. A few milliseconds
+ * before a hand-over they get nothing any more, neither ACKs nor requests nor answers that are kept
+ * here, and what they still send is taken: a host that waits for answers to what it has asked for,
+ * as storage does, has then nothing left to send, and loses nothing. Linux' soft-RoCE needs that:
+ * it cannot go back past a memory registration in its send queue, and sends nothing more after it.
+ *
+ * Beside it is the memory of the port's packet buffers. Nothing in that is gone on with; it only
+ * saves the time to find other pages (port/afxdp_area.c).
+ *
+ * The file is locked as long as its process lives. Before a process with the file ends in any other
+ * way than the second, connections with custody are held by the XDP program (afxdp_fence.c): their
+ * packets are dropped, and hosts repeat them, until somebody goes on.
+ *
+ * A file that cannot be adopted (another version wrote it, it is damaged) is made anew. Then the
+ * table of held connections tells whose custody is lost, and their queue pairs are put into the
+ * error state.
+ * Where no such file can be had the daemon works as ever and says so.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "daemon/daemon.h"
+#include "daemon/daemon_kept.h"
+#include "daemon/daemon_priv.h"
+#include "host/log.h"
+#include "port/afxdp.h"
+
+#define STATE_SUFFIX  ".state"
+#define FRAMES_SUFFIX ".frames"
+/* A process that was killed holds its lock until the kernel has taken it apart. */
+#define LOCK_TRIES    3000
+#define LOCK_SLEEP_US 1000
+/* Processes that end while their lock is waited for, and take the file away. */
+#define NAME_TRIES    10
+/* Hosts that sent nothing for so long are silent; longer than the second no hand-over waits for it:
+ * the timers of hosts run. */
+#define SILENT_NS     10000000u
+#define HUSH_MOST_NS  30000000u
+/* Of processes that went on with a file, one after the other, before it is given up. */
+#define CRASHES	      3u
+
+static void state_path(const struct config *cfg, char *path, size_t len)
+{
+	snprintf(path, len, "%s" STATE_SUFFIX, cfg->socket);
+}
+
+uint32_t daemon_kept_bytes(void)
+{
+	return (uint32_t)(sizeof(struct kept) + session_size());
+}
+
+bool daemon_state_left(const struct config *cfg)
+{
+	char path[STATE_PATH];
+	struct stat st;
+
+	state_path(cfg, path, sizeof(path));
+	return !lstat(path, &st) && S_ISREG(st.st_mode) && st.st_size;
+}
+
+static bool in_memory(int fd)
+{
+	struct statfs s;
+
+	return !fstatfs(fd, &s) &&
+	       ((uint64_t)s.f_type == TMPFS_MAGIC || (uint64_t)s.f_type == HUGETLBFS_MAGIC ||
+		(uint64_t)s.f_type == RAMFS_MAGIC);
+}
+
+static int lock(int fd)
+{
+	for (int i = 0; i < LOCK_TRIES; i++) {
+		if (!flock(fd, LOCK_EX | LOCK_NB))
+			return 0;
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return -errno;
+		usleep(LOCK_SLEEP_US);
+	}
+	return -EBUSY;
+}
+
+/* Before it is known whether the folder is in memory nothing is made there. */
+static bool folder_in_memory(const char *path)
+{
+	char dir[STATE_PATH];
+	char *slash;
+	int fd;
+	bool yes;
+
+	snprintf(dir, sizeof(dir), "%s", path);
+	slash = strrchr(dir, '/');
+	if (!slash)
+		return false;
+	slash[slash == dir] = '\0';
+	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	yes = fd >= 0 && in_memory(fd);
+	if (fd >= 0)
+		close(fd);
+	return yes;
+}
+
+/* Nobody else may have looked into it, or have put it there. */
+static bool ours(int fd)
+{
+	struct stat st;
+
+	return !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+	       !(st.st_mode & (S_IRWXG | S_IRWXO)) && st.st_nlink == 1;
+}
+
+/* Whether the file still has its name: who had it until now may have been at its end. */
+static bool named(int fd, const char *path)
+{
+	struct stat st, at;
+
+	return !fstat(fd, &st) && !lstat(path, &at) && st.st_dev == at.st_dev &&
+	       st.st_ino == at.st_ino;
+}
+
+/* The file @path, made if need be, and locked; or a negative errno. */
+static int open_locked(const char *path)
+{
+	for (int i = 0; i < NAME_TRIES; i++) {
+		int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600), rc;
+		bool gone;
+
+		if (fd < 0)
+			return -errno;
+		rc = ours(fd) ? lock(fd) : -EPERM;
+		gone = !named(fd, path);
+		if (!rc && !gone)
+			return fd;
+		close(fd);
+		if (!gone)
+			return rc;
+	}
+	return -ESTALE;
+}
+
+int daemon_state_open(struct daemon *d, char *err, size_t errlen)
+{
+	char *path = d->state_path;
+	int fd;
+
+	state_path(d->cfg, path, sizeof(d->state_path));
+	d->state_fd = 0;
+	if (!folder_in_memory(path)) {
+		log_line(LOG_INFO,
+			 "nothing outlives this process, for %s would not be in memory: set "
+			 "'socket' to a place on a tmpfs, such as " CONFIG_SOCKET,
+			 path);
+		return 0;
+	}
+	fd = open_locked(path);
+	if (fd == -EBUSY) {
+		snprintf(err, errlen,
+			 "%s is in use by another longhauld: stop that or set 'socket'", path);
+		return fd; /* it is not ours to remove */
+	}
+	if (fd < 0)
+		log_line(LOG_WARNING,
+			 "nothing outlives this process: %s cannot be used: %s; remove it", path,
+			 fd == -EPERM ? "it is not a file of ours alone" : strerror(-fd));
+	else
+		d->state_fd = fd;
+	return 0;
+}
+
+static struct kept *kept_of(const struct daemon *d)
+{
+	return d->state_fd ? engine_kept(d->engine) : NULL;
+}
+
+void *daemon_session_memory(const struct daemon *d)
+{
+	struct kept *k = kept_of(d);
+
+	return k ? k + 1 : NULL;
+}
+
+void daemon_state_site(struct daemon *d)
+{
+	struct kept *k = kept_of(d);
+
+	if (k)
+		kept_note_peers(k, d->cfg, d->leaving);
+}
+
+void daemon_state_ports(struct daemon *d)
+{
+	struct kept *k = kept_of(d);
+
+	for (int side = 0; k && side < STEER_SIDES; side++)
+		k->vlan_strip[side] = afxdp_strips(d->port, (enum steer_side)side);
+}
+
+/* Why what is in the file, if anything is, cannot be gone on with; NULL. Peers get the places that
+ * they had. */
+static const char *strange(struct daemon *d)
+{
+	const char *why = NULL;
+	struct kept k;
+
+	if (!kept_read(d->state_fd, &k))
+		return NULL; /* the engine says what it is */
+	for (int side = 0; side < STEER_SIDES; side++)
+		d->vlan_strip[side] = kept_strips(&k, d->cfg, (enum steer_side)side);
+	if (kept_crashes(d->state_fd) >= CRASHES)
+		return "processes that went on with it crashed, again and again";
+	why = kept_strange(&k, d->cfg, d->state_fd);
+	if (!why && !kept_places(&k, d->cfg))
+		why = "a peer that it knows is not in the configuration";
+	return why;
+}
+
+static bool adopt(struct daemon *d, const struct engine_config *ec, const struct engine_sink *sink)
+{
+	struct stat st;
+	const char *why;
+
+	if (fstat(d->state_fd, &st) || !st.st_size)
+		return false;
+	why = strange(d);
+	if (!why)
+		d->engine = engine_adopt(d->state_fd, ec, sink, d->now, &why);
+	if (!d->engine) {
+		log_line(LOG_ERR,
+			 "%s cannot be gone on with: %s; what a former longhauld had in custody is "
+			 "lost, and queue pairs that it held are put into the error state",
+			 d->state_path, why);
+		return false;
+	}
+	if (kept_resized(engine_kept(d->engine), d->cfg))
+		log_line(LOG_WARNING,
+			 "'pool' and 'max-connections' stay what they were, for this longhauld "
+			 "goes on where another one ended; systemctl restart longhauld for others");
+	d->leaving = kept_leaving(engine_kept(d->engine), d->cfg);
+	kept_note_peers(engine_kept(d->engine), d->cfg, d->leaving);
+	d->adopted = true;
+	return true;
+}
+
+void daemon_engine(struct daemon *d, struct engine_config *ec, const struct engine_sink *sink)
+{
+	if (d->state_fd) {
+		ec->kept_bytes = daemon_kept_bytes();
+		ec->fence = true;
+		ec->file = d->state_fd;
+		if (adopt(d, ec, sink))
+			return;
+		d->engine = engine_create(ec, sink, d->now);
+		if (d->engine) {
+			kept_note(engine_kept(d->engine), d->cfg, d->state_fd);
+			(void)kept_crashes(d->state_fd);
+			return;
+		}
+		log_line(LOG_WARNING,
+			 "nothing outlives this process: %s cannot be made: %s; lower 'pool', or "
+			 "let its file system be larger",
+			 d->state_path, strerror(errno));
+		daemon_state_close(d, true);
+		ec->file = 0;
+		ec->fence = false;
+		ec->kept_bytes = 0;
+	}
+	d->engine = engine_create(ec, sink, d->now);
+}
+
+void daemon_state_peers(struct daemon *d)
+{
+	struct kept *k = kept_of(d);
+	struct session_info si;
+
+	for (unsigned int i = 0; k && d->adopted && i < d->cfg->npeers; i++) {
+		bool up = session_up(d->session, i);
+
+		/* of one that is leaving, nothing may be left but what it is owed */
+		if (!session_info(d->session, i, d->now, &si) && !(d->leaving & 1u << i))
+			continue;
+		if (up)
+			engine_peer_features(d->engine, i, si.features);
+		/* the engine may not have been told yet when it was cut off */
+		if (up)
+			d->boot_told[i] = si.boot;
+		if (up && k->peer[i].boot && si.boot != k->peer[i].boot)
+			engine_peer_event(d->engine, i, PEER_RESTARTED, d->now);
+		else if (up != engine_peer_is_up(d->engine, i))
+			engine_peer_event(d->engine, i, up ? PEER_UP : PEER_DOWN, d->now);
+	}
+	d->boots_known = false;
+}
+
+/* The session may have forgotten whom the engine knew: it had another key, or was being changed. */
+enum peer_event daemon_state_event(struct daemon *d, unsigned int peer, enum peer_event ev)
+{
+	const struct kept *k = kept_of(d);
+	struct session_info si;
+	enum peer_event is = ev;
+
+	if (ev == PEER_DOWN || !session_info(d->session, peer, d->now, &si))
+		return ev;
+	d->boot_told[peer] = si.boot;
+	if (k)
+		is = kept_event(k, peer, ev, si.boot);
+	if (is != ev)
+		log_line(LOG_NOTICE, "peer %s restarted while this side was away", si.name);
+	return is;
+}
+
+void daemon_state_told(struct daemon *d)
+{
+	struct kept *k = kept_of(d);
+
+	d->boots_known = true;
+	for (unsigned int i = 0; k && i < PEER_MAX; i++)
+		if (d->boot_told[i])
+			k->peer[i].boot = d->boot_told[i];
+}
+
+/* A connection that was found held. */
+static void found(void *ctx, const struct flow_key *requests, uint32_t lqpn)
+{
+	struct daemon *d = ctx;
+	struct template t;
+	bool known = afxdp_headers(d->port, requests, &t);
+
+	if (d->adopted ? engine_holds(d->engine, requests)
+		       : engine_fail_orphan(d->engine, requests, lqpn, known ? &t : NULL, d->now))
+		d->orphans += !d->adopted;
+	else
+		(void)afxdp_fence(d->port, requests, lqpn, false);
+}
+
+void daemon_orphans(struct daemon *d)
+{
+	int n;
+
+	d->orphans = 0;
+	n = afxdp_fenced(d->port, found, d);
+	if (n < 0)
+		log_line(LOG_ERR, "what a former longhauld held cannot be read: %s; it stays held",
+			 strerror(-n));
+	else if (d->orphans)
+		log_line(
+			LOG_WARNING,
+			"a former longhauld ended with %u connection%s in custody or with "
+			"prefetch: %s put into the error state, for nobody knows any more what was "
+			"promised, or which answer belongs to which READ",
+			d->orphans, d->orphans == 1 ? "" : "s",
+			d->orphans == 1 ? "its queue pair is" : "their queue pairs are");
+	if (d->adopted)
+		engine_go_on(d->engine, d->now);
+}
+
+void daemon_on_hand_over(void *ctx, int signo)
+{
+	struct daemon *d = ctx;
+
+	(void)signo;
+	if (!d->state_fd) {
+		log_line(LOG_ERR, "no hand-over: nothing outlives this process (see its start)");
+		return;
+	}
+	log_line(LOG_INFO, "handing over to the next longhauld");
+	d->hand_over = true;
+	d->now = loop_now();
+	d->hush_until = d->now + HUSH_MOST_NS;
+	if (d->phase == HUSHED)
+		d->hush_until = d->now; /* asked again: at once */
+	d->phase = HUSHED;
+	engine_hush(d->engine, d->now);
+}
+
+uint64_t daemon_hushed(const struct daemon *d)
+{
+	uint64_t silent = engine_taken_at(d->engine) + SILENT_NS;
+	uint64_t when = silent < d->hush_until ? silent : d->hush_until;
+
+	return d->now < when ? when : 0;
+}
+
+/* Whether @cfg can go on with what is in the file @fd. */
+static int look(int fd, struct config *cfg, const char *path, char *err, size_t errlen)
+{
+	enum engine_left left = fd < 0 ? ENGINE_LEFT_NONE : engine_left(fd);
+	const char *why;
+	struct kept k;
+
+	if (left == ENGINE_LEFT_NONE) {
+		snprintf(err, errlen, "%s: %s; nothing can be handed over", path,
+			 fd < 0 ? strerror(errno) : "it is empty, or cut short");
+		return -ENOENT;
+	}
+	if (left == ENGINE_LEFT_OTHER) {
+		snprintf(err, errlen,
+			 "another version runs, whose connections this one cannot go on with");
+		return -EXDEV;
+	}
+	why = kept_read(fd, &k) ? kept_strange(&k, cfg, fd) : "it was never finished";
+	if (!why && !kept_places(&k, cfg))
+		why = "a peer of the one that runs is not in the configuration";
+	if (!why && kept_resized(&k, cfg))
+		why = "'pool' or 'max-connections' is another one";
+	if (why)
+		snprintf(err, errlen, "%s: %s; nothing can be handed over", path, why);
+	return why ? -EXDEV : 0;
+}
+
+bool daemon_restart(struct config *cfg, char *what, size_t len)
+{
+	char path[STATE_PATH], why[256];
+	int fd, rc;
+
+	state_path(cfg, path, sizeof(path));
+	fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0) {
+		snprintf(what, len, "what it does to connections only root can read");
+		return errno == EACCES;
+	}
+	rc = look(fd, cfg, path, why, sizeof(why));
+	close(fd);
+	if (rc)
+		snprintf(what, len, "connections are let go first: %s", why);
+	else
+		snprintf(what, len, "connections are handed over");
+	return true;
+}
+
+int daemon_hand_over(struct config *cfg, long pid, char *err, size_t errlen)
+{
+	char path[STATE_PATH];
+	int fd, rc;
+
+	state_path(cfg, path, sizeof(path));
+	fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	rc = look(fd, cfg, path, err, errlen);
+	if (fd >= 0)
+		close(fd);
+	if (rc)
+		return rc;
+	if (pid <= 1 || kill((pid_t)pid, SIGUSR2)) {
+		snprintf(err, errlen, "process %ld cannot be told to hand over: %s", pid,
+			 pid <= 1 ? "no such longhauld" : strerror(errno));
+		return -ESRCH;
+	}
+	for (int i = 0; i < LOCK_TRIES && !kill((pid_t)pid, 0); i++)
+		usleep(LOCK_SLEEP_US);
+	return 0;
+}
+
+void daemon_last_words(struct daemon *d)
+{
+	/* a signal or a client may have changed something since the latest turn */
+	if (d->engine) {
+		daemon_clock(d);
+		engine_tick(d->engine, d->now);
+	}
+	if (d->session) {
+		session_flush(d->session);
+		(void)peer_socket_flush(d->sock);
+	}
+	if (d->port)
+		(void)afxdp_flush(d->port);
+}
+
+static void frames_path(const struct daemon *d, char path[STATE_PATH])
+{
+	snprintf(path, STATE_PATH, "%s" FRAMES_SUFFIX, d->cfg->socket);
+}
+
+int daemon_frames(const struct daemon *d)
+{
+	char path[STATE_PATH];
+	int fd;
+
+	if (!d->state_fd)
+		return 0;
+	frames_path(d, path);
+	fd = open(path, O_RDWR | (d->adopted ? 0 : O_CREAT) | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd >= 0 && ours(fd))
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return 0;
+}
+
+void daemon_state_close(struct daemon *d, bool gone)
+{
+	char path[STATE_PATH];
+
+	if (!d->state_fd)
+		return;
+	kept_crashes_end();
+	if (gone) {
+		/* that of the state last: another process may have made one when it is gone */
+		frames_path(d, path);
+		(void)unlink(path);
+		(void)unlink(d->state_path);
+	}
+	close(d->state_fd);
+	d->state_fd = 0;
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Whether there is the memory that a configuration asks for. longhauld takes it when it starts, all
+ * that custody will ever need; where a control group allows less the kernel would end it without a
+ * word.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/engine.h"
+#include "host/host.h"
+#include "port/afxdp.h"
+
+/* The program itself, and what grows a little. */
+#define BESIDES	 (32ull << 20)
+/* No limit, as the first version of control groups says it: a little less than 2^63. */
+#define LIMIT_NO (1ull << 60)
+
+/* A figure of /proc/meminfo in bytes, 0 when it is not there. */
+static uint64_t meminfo(const char *what)
+{
+	FILE *f = fopen("/proc/meminfo", "re");
+	unsigned long long kib;
+	char line[128];
+	uint64_t v = 0;
+
+	while (f && !v && fgets(line, sizeof(line), f))
+		if (!strncmp(line, what, strlen(what)) &&
+		    sscanf(line + strlen(what), ": %llu kB", &kib) == 1)
+			v = kib << 10;
+	if (f)
+		fclose(f);
+	return v;
+}
+
+/* The number in @path, 0 when there is none ("max", or no such file). */
+static uint64_t number_in(const char *path)
+{
+	FILE *f = fopen(path, "re");
+	uint64_t v = 0;
+
+	if (f && fscanf(f, "%" SCNu64, &v) != 1)
+		v = 0;
+	if (f)
+		fclose(f);
+	return v < LIMIT_NO ? v : 0;
+}
+
+/* The least limit of @group and those that it is in, below @root, where each says it in @file. */
+static uint64_t least_of(const char *root, char *group, const char *file)
+{
+	uint64_t least = 0;
+	char path[512];
+
+	for (;;) {
+		uint64_t v;
+		char *last;
+
+		snprintf(path, sizeof(path), "%s%s/%s", root, group, file);
+		v = number_in(path);
+		if (v && (!least || v < least))
+			least = v;
+		last = strrchr(group, '/');
+		if (!last)
+			return least;
+		*last = '\0';
+	}
+}
+
+uint64_t host_memory_limit(FILE *groups)
+{
+	char line[512], *group;
+	uint64_t v, least = 0;
+
+	while (fgets(line, sizeof(line), groups)) {
+		bool unified = !strncmp(line, "0::", 3);
+
+		line[strcspn(line, "\n")] = '\0';
+		group = strchr(line, ':');
+		group = group ? strchr(group + 1, ':') : NULL;
+		if (!group || (!unified && !strstr(line, ":memory:")))
+			continue;
+		v = unified ? least_of("/sys/fs/cgroup", group + 1, "memory.max")
+			    : least_of("/sys/fs/cgroup/memory", group + 1, "memory.limit_in_bytes");
+		if (v && (!least || v < least))
+			least = v;
+	}
+	return least;
+}
+
+static void check_limit(const struct config *c, struct config_errors *errs,
+			struct config_errors *warn)
+{
+	const struct engine_config ec = {
+		.pool_bytes = c->pool_bytes, .max_conns = c->max_conns, .undo = true};
+	FILE *groups = fopen("/proc/self/cgroup", "re");
+	uint64_t limit = groups ? host_memory_limit(groups) : 0;
+	uint64_t need = engine_bytes(&ec) + AFXDP_FRAMES * AFXDP_CHUNK;
+	bool bad = limit < need;
+
+	if (groups)
+		fclose(groups);
+	if (!limit || limit >= need + BESIDES)
+		return;
+	config_error(bad ? errs : warn, c->file, c->line,
+		     "a pool of %" PRIu64 " MiB takes %" PRIu64
+		     " MiB with tables and ports, and the "
+		     "control group of this process allows %" PRIu64 " in all: longhauld %s be "
+		     "killed; lower 'pool', or raise MemoryMax of the unit",
+		     c->pool_bytes >> 20, need >> 20, limit >> 20, bad ? "would" : "may");
+}
+
+void host_check_memory(const struct config *c, struct config_errors *errs,
+		       struct config_errors *warn)
+{
+	uint64_t total = meminfo("MemTotal"), free_ = meminfo("MemAvailable");
+
+	if (total && c->pool_bytes >= total)
+		config_error(errs, c->file, c->line,
+			     "a pool of %" PRIu64 " MiB on a host with %" PRIu64
+			     " MiB of memory; lower 'pool'",
+			     c->pool_bytes >> 20, total >> 20);
+	else if (free_ && c->pool_bytes > free_)
+		config_error(warn, c->file, c->line,
+			     "a pool of %" PRIu64 " MiB and only %" PRIu64
+			     " MiB of memory are free: longhauld may be killed when custody grows; "
+			     "lower 'pool', or end something else",
+			     c->pool_bytes >> 20, free_ >> 20);
+	else
+		check_limit(c, errs, warn);
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Waiting for a port (--wait): interfaces come late at boot, are made anew, or are down for a
+ * while. A service that fails for that and is started again at once would do so many times a
+ * second.
+ */
+#include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <systemd/sd-daemon.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "host/host.h"
+#include "host/log.h"
+
+#define LOOK_NS 20000000l
+#define LOOKS	(60u * (1000000000u / LOOK_NS)) /* a minute, below what systemd gives a start */
+
+/* What @ifname lacks, or NULL. */
+static const char *lacks(const char *ifname)
+{
+	struct ifreq ifr = {0};
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	bool known;
+
+	for (int i = 0; i < IF_NAMESIZE - 1 && ifname[i]; i++)
+		ifr.ifr_name[i] = ifname[i];
+	known = fd >= 0 && !ioctl(fd, SIOCGIFFLAGS, &ifr);
+	if (fd >= 0)
+		close(fd);
+	return !if_nametoindex(ifname)		    ? "it does not exist"
+	       : known && !(ifr.ifr_flags & IFF_UP) ? "it is down"
+						    : NULL;
+}
+
+void host_wait(const struct config *c)
+{
+	const struct timespec look = {.tv_nsec = LOOK_NS};
+	const char *what = NULL, *now;
+	int side = 0;
+
+	for (unsigned int i = 0; i < LOOKS; i++) {
+		now = lacks(c->ifname[STEER_LAN]);
+		side = now ? STEER_LAN : STEER_WAN;
+		if (!now)
+			now = lacks(c->ifname[STEER_WAN]);
+		if (!now)
+			break;
+		if (now != what) {
+			log_line(LOG_WARNING, "waiting for interface %s: %s", c->ifname[side], now);
+			sd_notifyf(0, "STATUS=waiting for interface %s: %s", c->ifname[side], now);
+		}
+		what = now;
+		nanosleep(&look, NULL);
+	}
+}
