@@ -2,15 +2,13 @@
 /*
  * The roles that a lane can have in this appliance, and which rooms are at work in each.
  *
- *	role		requests come from	toward the requester	link		toward the
- *	responder
- *	OPENER		LAN			near/			link/		(the peer's)
- *	ACCEPTOR	WAN			(the peer's)		link/		far/, over
- *	the LAN
- *	SINGLE		LAN			near/			call		far/, over
- *	the WAN
- *	SOLO		WAN			pass			none		pass,
- *	prefetch/solo.c
+ *	role		requests	toward the	link	toward the
+ *			come from	requester		responder
+ *	--------	---------	------------	-----	-------------------
+ *	OPENER		LAN		near/		link/	(the peer's)
+ *	ACCEPTOR	WAN		(the peer's)	link/	far/, over the LAN
+ *	SINGLE		LAN		near/		call	far/, over the WAN
+ *	SOLO		WAN		pass		none	pass, prefetch/solo.c
  */
 #include "engine/roles.h"
 

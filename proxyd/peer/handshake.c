@@ -22,8 +22,7 @@
  *	    CONFIRM  both salts of our current session: "this is our session"
  *
  *	SEEK bears the seek flag, which says that the sender is down (or wants another key,
- *	roll.c), CONFIRM the established
- *	flag, ANSWER neither.
+ *	roll.c), CONFIRM the established flag, ANSWER neither.
  *
  * A salt
  *	is 32 random bytes. It becomes part of one session at most: the moment a session is made
@@ -56,12 +55,12 @@
  *	then have proof, of different pairs of salts. They see it from each other's CONFIRM.
  *
  * Examples (a, b: salts)
- *	both down	A: SEEK a,0	B: SEEK b,a	A has proof: session ab
- *			A: CONFIRM a,b	B has proof: session ab
- *	B restarted	B: SEEK b',0	A (up): ANSWER a',b'	B has proof: session a'b'
- *			B: CONFIRM b',a'	A has proof, and leaves session ab for a'b'
- *	CONFIRM lost	said again each CONFIRM_NS until DATA under the new keys arrives
- *	replay to A	X: SEEK b_old,0	A (up): ANSWER a',b_old	B (up): not its salt, dropped
+ *	both down     A: SEEK a,0       B: SEEK b,a              A has proof: session ab
+ *	              A: CONFIRM a,b                             B has proof: session ab
+ *	B restarted   B: SEEK b',0      A (up): ANSWER a',b'     B has proof: session a'b'
+ *	              B: CONFIRM b',a'                           A has proof, leaves ab for a'b'
+ *	CONFIRM lost  said again each CONFIRM_NS until DATA under the new keys arrives
+ *	replay to A   X: SEEK b_old,0   A (up): ANSWER a',b_old  B (up): not its salt, dropped
  */
 #include <inttypes.h>
 #include <sodium.h>

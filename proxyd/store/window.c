@@ -2,7 +2,7 @@
 /*
  * While there are no pages, leaves are looked through one by one. The first packet that fits none
  * of four makes the window grow: all that it has moves to pages, and it has pages until it is
- *empty.
+ * empty.
  *
  * Then two steps lead to a descriptor: directory page, descriptor page. A directory entry is 0
  * while the page is absent, else

@@ -7,26 +7,18 @@
  * responses to them travel in the partner flow. So a packet finds its flow by its key, and its lane
  * is the flow's own (request) or the partner's (response).
  *
- * The role of a lane tells which parts are at work in this appliance:
- *
- *	role		requests come
- *	from	pseudo_responder.c	link		pseudo_requester.c toward
- *	OPENER		LAN			yes		stream_tx.c	(the peer's)
- *	ACCEPTOR	WAN (stream_rx.c)	(the peer's)	stream_rx.c	LAN
- *	SINGLE		LAN			yes		call		WAN
- *
- * SOLO is a role of requests that come from the WAN and pass; see solo.c.
+ * The role of a lane tells which parts are at work in this appliance: the table is in roles.c.
  *
  * PSN marks of a lane, in order (all modulo 2^24, half-open: the mark itself is the first not
  * included):
  *
- *	una	released below: truly acknowledged by the responder. Everything in [una, end) is
- *	retained
- *		(ACCEPTOR: but for holes).
- *	frontier acknowledged to the requester below (OPENER, SINGLE): F is frontier - 1
- *	nxt	sent on at least once below
- *	epsn	accepted in order below: pseudo_responder.c's or stream_rx.c's next expected PSN
- *	end	end of the highest packet held; equals epsn but in an ACCEPTOR with holes
+ *	una		released below: truly acknowledged by the responder. Everything in
+ *			[una, end) is retained (ACCEPTOR: but for holes)
+ *	frontier	acknowledged to the requester below (OPENER, SINGLE): F is frontier - 1
+ *	nxt		sent on at least once below
+ *	epsn		accepted in order below: the next PSN that pseudo_responder.c or
+ *			stream_rx.c expects
+ *	end		end of the highest packet held; equals epsn but in an ACCEPTOR with holes
  *
  * una <= nxt <= epsn <= end always; una <= frontier does not hold (true ACKs may run ahead of one
  * that waits behind an unanswered READ), frontier <= epsn does. What is pseudo-acknowledged, [una,

@@ -13,11 +13,13 @@
  * it (resp_tx.c). The opener keeps them until the host has asked for them and got them, and a
  * little longer in case the host lost them (resp_rx.c, resp_deliver.c). Both find them by wire PSN.
  *
- *	host --READ h--> opener: is it what a fetch brings already, or will? then no request crosses
- *	the WAN
- *	                 else it becomes a request of the lane at the next wire PSN, and a fetch
- *	opener <--responses, wire PSNs-- acceptor <-- responder
- *	host <--responses, host PSNs-- opener, in the order in which the host asked
+ *	host      opener                            acceptor   responder
+ *	 | READ h ->|                                   |           |
+ *	 |          | a fetch has it, or will have it?  |           |
+ *	 |          | then no request crosses the WAN   |           |
+ *	 |          |- else: READ at the next wire PSN->|---------->|
+ *	 |          |<-- responses with wire PSNs ------|<----------|
+ *	 |<---------| responses with host PSNs, in the order in which the host asked
  */
 #ifndef LONGHAUL_ENGINE_READS_READS_H
 #define LONGHAUL_ENGINE_READS_READS_H
