@@ -9,6 +9,8 @@
  *	ACCEPTOR	WAN		(the peer's)	link/	far/, over the LAN
  *	SINGLE		LAN		near/		call	far/, over the WAN
  *	SOLO		WAN		pass		none	pass, prefetch/solo.c
+ *
+ * row: NTT-2, NTT-10
  */
 #include "engine/roles.h"
 

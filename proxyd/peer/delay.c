@@ -8,7 +8,7 @@ void delay_rtt(struct delay *d, uint64_t rtt_ns)
 		d->srtt = d->rtt_min = rtt_ns;
 		return;
 	}
-	/* Smoothing by 1/8, as TCP does (RFC 6298). */
+	/* Smoothing by 1/8, as TCP does (spec: RFC 6298). */
 	if (rtt_ns > d->srtt)
 		d->srtt += (rtt_ns - d->srtt) / 8;
 	else
@@ -33,7 +33,7 @@ void delay_oneway(struct delay *d, uint64_t sent, uint64_t now)
 	uint64_t change = transit > d->transit ? (uint64_t)transit - (uint64_t)d->transit
 					       : (uint64_t)d->transit - (uint64_t)transit;
 
-	/* Smoothing by 1/16, as RTP does (RFC 3550, 6.4.1). */
+	/* Smoothing by 1/16, as RTP does (spec: RFC 3550 6.4.1). */
 	if (change > d->jitter)
 		d->jitter += (change - d->jitter) / 16;
 	else

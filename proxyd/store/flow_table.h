@@ -3,6 +3,8 @@
  * From the key that a packet carries to the number of its flow: open addressing, linear probing,
  * backward shift on removal, fixed capacity. Hash: XXH3 with a random seed, so that nobody outside
  * can aim at one bucket. Keys live with the flows; the table holds (hash, index) pairs.
+ *
+ * row: ENG-15
  */
 #ifndef LONGHAUL_STORE_FLOW_TABLE_H
 #define LONGHAUL_STORE_FLOW_TABLE_H

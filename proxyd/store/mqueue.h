@@ -3,6 +3,8 @@
  * Many FIFO lists in one pool of fixed-size elements: index links, one free list. Serves the
  * records of outstanding READs and ATOMICs, where each lane has a short list and all lanes share
  * the elements.
+ *
+ * row: ENG-9
  */
 #ifndef LONGHAUL_STORE_MQUEUE_H
 #define LONGHAUL_STORE_MQUEUE_H

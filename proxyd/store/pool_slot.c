@@ -8,6 +8,8 @@
  *
  * The reserve is for who holds nothing yet. What is free in a superblock from the reserve is
  * therefore refused to others, too.
+ *
+ * row: POOL-1, CONV-6
  */
 #include <assert.h>
 

@@ -4,6 +4,8 @@
  * number (index links inside the arena, no pointers). Resolution 2^14 ns (16.4 us), four levels of
  * 256 slots: range over 19 hours; a timer farther away takes a detour and still fires on time. A
  * timer never fires early; it may fire one tick late.
+ *
+ * row: ENG-7, ENG-15
  */
 #ifndef LONGHAUL_STORE_WHEEL_H
 #define LONGHAUL_STORE_WHEEL_H

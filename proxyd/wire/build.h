@@ -44,8 +44,8 @@ void template_mirror(struct template *t);
 uint32_t build_ack(uint8_t *out, const struct template *t, uint32_t dqpn, uint32_t psn,
 		   uint8_t syndrome, uint32_t msn);
 
-/** build_cnp - a congestion notification to @dqpn (annex A17.9.4) as hardware NICs send it: DSCP 48
- *  with ECT(0), UDP source port 0, MigReq 0. Returns the frame's length. */
+/** build_cnp - a congestion notification to @dqpn (spec: IBTA A17.9.4) as hardware NICs send it:
+ *  DSCP 48 with ECT(0), UDP source port 0, MigReq 0. Returns the frame's length. */
 uint32_t build_cnp(uint8_t *out, const struct template *t, uint32_t dqpn);
 
 /**

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Connection manager datagrams (InfiniBand vol. 1, 12.6): UD SEND ONLY to QPN 1 with the CM class.
+ * Connection manager datagrams (spec: IBTA 12.6): UD SEND ONLY to QPN 1 with the CM class.
  * Decoding only; the appliance sends none but DREQ.
  */
 #ifndef LONGHAUL_WIRE_CM_H

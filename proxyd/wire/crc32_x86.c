@@ -45,6 +45,8 @@
  * what they fill: they win where the pool has outgrown the last cache, lose as much where it has
  * not, and need copies whose ends are aligned to cache lines. Prefetching the destination gained
  * nothing. So stores are ordinary.
+ *
+ * row: FAST-2
  */
 #include "wire/crc32_priv.h"
 

@@ -20,6 +20,8 @@
  * same addresses and queue pair numbers behind the same outer tag.
  *
  * This runs once a packet: one pass, offsets added up from the opcode's row, no loop.
+ *
+ * row: ENG-1
  */
 #include "wire/frame.h"
 

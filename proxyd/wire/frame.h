@@ -132,7 +132,7 @@ static inline uint32_t frame_immdt(const struct frame *f)
  *  @pmtu in bytes, not 0 when the frame is a READ longer than 0. */
 uint32_t frame_span(const struct frame *f, uint32_t pmtu);
 
-/* AETH syndromes (InfiniBand vol. 1, 9.7.5.1). */
+/* AETH syndromes (spec: IBTA 9.7.5.1). */
 #define AETH_ACK_UNLIMITED 0x1fu
 #define AETH_RNR_NAK	   0x20u
 #define AETH_NAK_SEQ	   0x60u
@@ -176,7 +176,8 @@ struct ip_addr ip_addr_v4(const uint8_t *be4);
 bool ip_addr_is_v4(const struct ip_addr *a);
 bool ip_addr_eq(const struct ip_addr *a, const struct ip_addr *b);
 #define IP_ADDR_STRLEN 46
-/** ip_addr_str - dotted quad or RFC 5952 text into @buf (IP_ADDR_STRLEN bytes); returns @buf. */
+/** ip_addr_str - dotted quad or text as in spec: RFC 5952 into @buf (IP_ADDR_STRLEN bytes); returns
+ * @buf. */
 const char *ip_addr_str(const struct ip_addr *a, char *buf);
 /** ip_addr_parse - the other way round; 0 or -EINVAL. */
 int ip_addr_parse(const char *text, struct ip_addr *a);

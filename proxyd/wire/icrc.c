@@ -131,7 +131,8 @@ void icrc_fill(uint8_t *data, const struct frame *f)
 	put_le32(data + f->icrc, icrc_of(data, f->l3, f->icrc));
 }
 
-/* Follow a change of one byte at an even or odd distance from the first covered one (RFC 1624). */
+/* Follow a change of one byte at an even or odd distance from the first covered one (spec: RFC
+ * 1624). */
 static uint32_t csum_follow(uint32_t sum, uint32_t odd, uint8_t was, uint8_t is)
 {
 	uint32_t shift = odd ? 0 : 8;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The invariant CRC of RoCEv2 (InfiniBand annex A17.3.3): CRC-32, reflected, over 8 bytes of ones,
+ * The invariant CRC of RoCEv2 (spec: IBTA A17.3.3): CRC-32, reflected, over 8 bytes of ones,
  * then the IP header to the end of the padded payload with the fields that routers change set to
  * ones. Stored little-endian.
+ *
+ * row: FAST-2
  */
 #ifndef LONGHAUL_WIRE_ICRC_H
 #define LONGHAUL_WIRE_ICRC_H

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * iSCSI over RDMA, as far as it tells which memory the target is to READ (iSER, RFC 7145; iSCSI,
- * RFC 7143). Each iSCSI PDU is a SEND of the iSER header, the basic header segment, additional
- * ones, and data; there are no digests. All big-endian:
+ * iSCSI over RDMA, as far as it tells which memory the target is to READ (iSER, spec: RFC 7145;
+ * iSCSI, spec: RFC 7143). Each iSCSI PDU is a SEND of the iSER header, the basic header segment,
+ * additional ones, and data; there are no digests. All big-endian:
  *
  *	0	opcode in the high four bits: 1, an iSCSI PDU; 0x08: the write STag is valid,
  *		0x04: the read STag is

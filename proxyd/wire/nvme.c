@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * NVMe over RDMA, as far as it tells which memory the target is to READ (NVM Express base
- * specification 2.0, 3.3.1 and 4.1.2; RDMA transport specification 1.0). A capsule is a submission
+ * specification, spec: NVMe 2.0 3.3.1 and spec: NVMe 2.0 4.1.2; RDMA transport, spec: NVMe-RDMA
+ * 1.0). A capsule is a submission
  * queue entry of 64 bytes, little-endian, and data or more descriptors behind it:
  *
  *	0	opcode; its low two bits tell which way data goes. 0x7f: Fabrics command

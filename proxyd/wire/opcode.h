@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The opcode table: what each BTH opcode means and which extended headers follow it
- * (InfiniBand vol. 1, table 38 and 9.2). Only the RC opcodes, UD SEND ONLY and the CNP are known in
+ * (spec: IBTA 9.2, table 38). Only the RC opcodes, UD SEND ONLY and the CNP are known in
  * detail; UC, RD, XRC are known by transport so that they pass by untouched.
+ *
+ * row: ENG-1, ENG-17
  */
 #ifndef LONGHAUL_WIRE_OPCODE_H
 #define LONGHAUL_WIRE_OPCODE_H

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Packet and message sequence numbers: 24 bits, compared modulo 2^24 with a window of 2^23
- * (InfiniBand vol. 1, 9.7.2). Every function takes and returns values already reduced to 24 bits.
+ * (spec: IBTA 9.7.2). Every function takes and returns values already reduced to 24 bits.
+ *
+ * row: ENG-2
  */
 #ifndef LONGHAUL_WIRE_PSN_H
 #define LONGHAUL_WIRE_PSN_H

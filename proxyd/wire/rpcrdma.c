@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * RPC over RDMA version 1, which carries NFS, as far as it tells which memory the server is to READ
- * (RFC 8166; RPC, RFC 5531; calls of the server, RFC 8167). All in words of four bytes, big-endian:
+ * (spec: RFC 8166; RPC, spec: RFC 5531; calls of the server, spec: RFC 8167). All in words of four
+ * bytes, big-endian:
  *
  *	xid, version (1), credits, procedure (0 MSG, 1 NOMSG, 4 ERROR)
  *	read list: 1, position, handle, length, offset (8) for each segment; 0

@@ -12,8 +12,8 @@
  *	twice	a limit of 20 Gb/s is set, twice what the link carries
  *	noise	1 % of the packets are lost at random
  *	cross5	5 Gb/s of traffic that never slows down; 5 Gb/s are left
- *	cubic	one TCP connection with CUBIC (RFC 9438), which has the link to itself before we
- *		start
+ *	cubic	one TCP connection with CUBIC (spec: RFC 9438), which has the link to itself before
+ *		we start
  *	pairs	two pairs of appliances share the link, the second begins a second later
  *	slices	the receiver's process runs 1 ms in 5 and reads 10 Gb/s then, so 2 Gb/s;
  *		METERs, which come by a socket, are read sooner than the frames before them

@@ -45,7 +45,7 @@ static void check(const struct frame *f)
 	NEED(get_be32(f->data + f->deth) == 0x80010000u);
 	NEED(m[0] == 1 && m[1] == 7 && m[3] == 3 && bits(m, 128, 16) == (uint32_t)type);
 	NEED(type >= CM_REQ && type <= CM_DREP);
-	/* 24 bytes of MAD header, then InfiniBand vol. 1, tables 99 to 108, in bits */
+	/* 24 bytes of MAD header, then fields as in spec: IBTA 12.6, in bits */
 	want.type = type;
 	want.transaction_id = (uint64_t)bits(m, 64, 32) << 32 | bits(m, 96, 32);
 	want.local_id = bits(m, 192, 32);

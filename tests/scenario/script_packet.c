@@ -282,7 +282,7 @@ static void headers(const struct script_world *w, const struct packet *p, enum e
 	}
 }
 
-/* A MAD of the connection manager, InfiniBand vol. 1, 12.6; @b: its first byte, which is
+/* A MAD of the connection manager, spec: IBTA 12.6; @b: its first byte, which is
  * byte 20 of the BTH. The active side's comm id is 0xa00 + id, the
  * passive one's 0xb00 + passive-id;
  * @active: the sender is the active one (REQ, REP, RTU: that is clear). */

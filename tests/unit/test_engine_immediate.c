@@ -214,7 +214,7 @@ static const struct flow *flow_to(struct rig *r, uint32_t dqpn)
 	return NULL;
 }
 
-/* NTT-6: InfiniBand vol. 1, 12.6: each flow knows what the responder of its requests takes at a
+/* NTT-6, spec: IBTA 12.6: each flow knows what the responder of its requests takes at a
  * time. */
 static void test_cm_read_depth(void **state)
 {

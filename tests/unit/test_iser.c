@@ -19,8 +19,8 @@ static enum storage_verdict look(const uint8_t *p, uint32_t len, bool whole)
 	return iser_command(&(struct storage_send){.p = p, .len = len, .whole = whole}, &c);
 }
 
-/* RFC 7145, 9.1, with the header of RFC 7143, 11.3: WRITE (10) of 16 blocks of 4 KiB, nothing of it
- * with the command. */
+/* spec: RFC 7145 9.1, with the header of spec: RFC 7143 11.3: WRITE (10) of 16 blocks of 4 KiB,
+ * nothing of it with the command. */
 static const uint8_t write64k[PDU] = {
 	0x18, 0,    0,	  0,				/* control type, write STag valid */
 	0xa1, 0xb2, 0xc3, 0xd4,				/* write STag */
@@ -38,7 +38,7 @@ static const uint8_t write64k[PDU] = {
 	0x10, 0x00, 0,	  0,	0,    0,    0,	  0,
 };
 
-/* RFC 7143, 11.4. */
+/* spec: RFC 7143 11.4. */
 static const uint8_t response[PDU] = {
 	0x10,	     0,		  0,	       0, /* control type */
 	[28] = 0x21, [29] = 0x80,		  /* SCSI Response, F */

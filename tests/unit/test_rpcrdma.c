@@ -46,7 +46,7 @@ static enum storage_verdict look(void)
 	return rpcrdma_command(&s, &c);
 }
 
-/* RFC 8166, 4: a WRITE of 64 KiB, as Linux sends it. */
+/* spec: RFC 8166 4: a WRITE of 64 KiB, as Linux sends it. */
 static void test_write(void **state)
 {
 	struct storage_send s;

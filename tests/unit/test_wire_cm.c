@@ -138,7 +138,7 @@ static void ready_and_disconnect(void **state)
 	assert_int_equal(cm.rqpn, 0);
 }
 
-/* InfiniBand vol. 1, 12.6: the PSN in a datagram is the one at which its receiver will send. */
+/* spec: IBTA 12.6: the PSN in a datagram is the one at which its receiver will send. */
 static void starting_psn_belongs_to_the_receiver(void **state)
 {
 	struct cm req = parse_at(REQ_AT), rep = parse_at(REP_AT);

@@ -15,6 +15,8 @@
  * the target is amid a message. So A remembers what it answered (struct absorbed), and makes the
  * same packets once more as long as the command is under way: of the same command, for the same
  * bytes, with the same numbers, whatever the request that comes now may say.
+ *
+ * row: CONV-5
  */
 #include "engine/announce/announce.h"
 

@@ -9,6 +9,8 @@
  * of one numbering is let go as soon as it owes nothing, so that the connection goes on as without
  * us. Whoever forges such frames costs a connection its speed thereby, a few times a minute, and
  * no byte.
+ *
+ * row: ENG-19
  */
 #include "engine/core/core.h"
 

@@ -3,6 +3,8 @@
  * What a lane holds: packets come in through lane_retain(), and leave through lane_release(), which
  * only a true ACK calls, or all at once when the lane ends. The ledger (packets, messages, bytes of
  * the lane and of its rule) is kept here and nowhere else.
+ *
+ * row: ENG-3
  */
 #include "engine/core/core.h"
 #include "engine/core/roles.h"

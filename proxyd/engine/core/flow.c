@@ -2,6 +2,8 @@
 /*
  * Flows: the table of them, which rule wants one, which two are one connection. How a pair is found
  * out is learn/learn.c's business.
+ *
+ * row: CONV-2
  */
 #include "engine/core/core.h"
 

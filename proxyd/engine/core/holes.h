@@ -2,7 +2,7 @@
 /*
  * What is missing of a stream: sorted ranges of PSNs in a short chain of pool pages, which exists
  * only while something is missing. So the state that disorder costs is bounded by holes, not by
- * packets (FAST-4).
+ * packets (row: FAST-4).
  *
  * The owner keeps the number of the first page, POOL_NONE when nothing is missing. Pages are of
  * class POOL_TRANSIT.

@@ -133,7 +133,8 @@ static uint64_t rtt_margin_us(const struct lane *l)
 	return us;
 }
 
-/* RFC 6298 with the floor that the port suggests, doubled with each timeout without progress. */
+/* spec: RFC 6298, with the floor that the port suggests, doubled with each timeout without
+ * progress. */
 uint64_t lane_rto_ns(const struct lane *l)
 {
 	uint64_t us = RTO_FIRST_US,

@@ -83,8 +83,8 @@ enum msg_kind {
 /* Probes that calibrate the MSN while a lane is watched: ends of messages whose ACK is awaited. */
 #define LANE_PROBES 4
 
-/** struct rtt - round trip, us, smoothed (RFC 6298), its mean deviation, and the least; 0 before
- * the first sample. */
+/** struct rtt - round trip, us, smoothed (spec: RFC 6298), its mean deviation, and the least; 0
+ * before the first sample. */
 struct rtt {
 	uint32_t srtt_us, rttvar_us, minrtt_us;
 };
@@ -152,10 +152,9 @@ struct seal {
  * @nxt:        see above, with the MSN there; goes back when something must be resent
  * @high:       highest nxt ever
  * @start:      handover PSN; @start_acked: everything below it was truly acknowledged
- * @guard:      first PSN of a message that did not fit the pool when it began (POOL-3), PSN_NONE
- * when
- *              there is none; @guard_end: end of the last such message (so far). Nothing between is
- *              acknowledged early
+ * @guard:      first PSN of a message that did not fit the pool when it began (row: POOL-3),
+ *              PSN_NONE when there is none; @guard_end: end of the last such message (so far).
+ *              Nothing between is acknowledged early
  * @reasked_psn, @reasked_end: READs asked again after their answer had passed, PSN_NONE;
  *              @reasked_us: when their latest round began; @reasked: rounds in which no answer
  *              has passed

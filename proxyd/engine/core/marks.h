@@ -3,6 +3,8 @@
  * The marks of a lane and how they move. Rooms say what has happened; only the functions here write
  * a mark, so that the order una <= nxt <= high <= epsn <= end has one place to be looked at
  * (tests/lint/engine.sh holds that). They are inline: each packet moves three.
+ *
+ * row: ENG-14
  */
 #ifndef LONGHAUL_ENGINE_CORE_MARKS_H
 #define LONGHAUL_ENGINE_CORE_MARKS_H

@@ -2,6 +2,8 @@
 /*
  * The two numberings of one lane: PSNs and MSNs as its host counts them, and as they are toward the
  * responder (*wire*). They agree until the appliance adds requests of its own; see psn_map.c.
+ *
+ * row: CONV-1
  */
 #ifndef LONGHAUL_ENGINE_CORE_PSN_MAP_H
 #define LONGHAUL_ENGINE_CORE_PSN_MAP_H

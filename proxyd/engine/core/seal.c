@@ -37,6 +37,8 @@
  *
  * When a lane is let go (near/let_go.c), either end has sealed packets under way to the other. They
  * are opened as before, until the connection has another lane: the hosts have the same numbers.
+ *
+ * row: ENG-19
  */
 #include <sodium.h>
 

@@ -237,7 +237,7 @@ struct engine {
 	/* lists of lanes with something to do, by flow index */
 	uint32_t ack_head, report_head;
 	struct run_list room; /* requesters to be asked for what was dropped */
-	/* ACCEPTOR: what was refused since the latest report (FAST-1) */
+	/* ACCEPTOR: what was refused since the latest report (row: FAST-1) */
 	struct {
 		uint32_t flow, psn;
 	} refused[REFUSED_MAX];

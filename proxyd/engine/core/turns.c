@@ -9,10 +9,11 @@
  *
  * A lane that had nothing to send until now stands in a list of its own and goes first, so that a
  * small message does not wait behind as many turns as there are bulk lanes (the idea of fq_codel,
- * RFC 8290). After a turn in which it sent something it stands at the back of the others, even with
- * nothing more to send, and what it gets to send meanwhile waits for that place. So who goes first
- * has sent nothing for a whole round, and lanes that are fresh cannot keep the others from their
- * turns. A turn without anything to send (a report gave it) leaves a lane as fresh as it was.
+ * spec: RFC 8290). After a turn in which it sent something it stands at the back of the others,
+ * even with nothing more to send, and what it gets to send meanwhile waits for that place. So who
+ * goes first has sent nothing for a whole round, and lanes that are fresh cannot keep the others
+ * from their turns. A turn without anything to send (a report gave it) leaves a lane as fresh as it
+ * was.
  *
  * Rules have a class: control goes before data, and data before bulk. Who waits behind higher
  * classes gets one turn after PASSED_MOST of theirs, so nothing stands still.
@@ -22,6 +23,8 @@
  * bucket is empty and the engine asks to be woken when QUANTUM bytes are there again: small bursts,
  * few wake-ups. The LAN is not paced: its link and the port's ring hold it back. A port without
  * room (-EAGAIN) ends the turns there; the lanes stay in the list until engine_port_again().
+ *
+ * row: FAST-6, CONV-7, CONV-9
  */
 #include "engine/core/roles.h"
 

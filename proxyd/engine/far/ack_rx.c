@@ -13,6 +13,8 @@
  * what is ahead of a missing response packet and asks the whole READ again; what it has passed on
  * already is not passed on twice. In single mode every response passes that the host can have asked
  * for: it sees the gap and asks again by itself.
+ *
+ * row: NTT-1, ENG-3, ENG-6
  */
 #include "engine/announce/announce.h"
 #include "engine/far/far_priv.h"

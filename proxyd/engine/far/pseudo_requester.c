@@ -3,10 +3,10 @@
  * Standing in for the requester, toward the responder: from the acceptor over its LAN, or in single
  * mode over the WAN.
  *
- * What RC gives a requester is used as InfiniBand vol. 1, 9.7.5 and 9.7.7 lay it down: packets are
- * sent in PSN order; a cumulative ACK releases exactly what it covers; an ACK below una or at or
- * above nxt changes nothing; a sequence NAK at p releases below p and resends from p; RNR waits by
- * its own timer and resumes at p; a fatal NAK ends it. An ACK past an unanswered READ means that
+ * What RC gives a requester is used as spec: IBTA 9.7.5 and spec: IBTA 9.7.7 lay it down: packets
+ * are sent in PSN order; a cumulative ACK releases exactly what it covers; an ACK below una or at
+ * or above nxt changes nothing; a sequence NAK at p releases below p and resends from p; RNR waits
+ * by its own timer and resumes at p; a fatal NAK ends it. An ACK past an unanswered READ means that
  * the response was lost: release below the READ, ask it again.
  *
  * The loss timer resends the oldest packet only, as a probe: the ACK that follows tells how far the
@@ -18,6 +18,8 @@
  * so RNR waits and long outages of a busy responder do not add up. RNR has a budget of its own: a
  * responder that says so of the same packet again and again, for all of rnr_timeout, holds memory
  * and will not be waited for any longer.
+ *
+ * row: NTT-2, ENG-3, ENG-4, ENG-5, ENG-7, ENG-8, ENG-16
  */
 #include "engine/announce/announce.h"
 #include "engine/far/far_priv.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * The second remedy. An idle requester ignores NAKs. But its host is a responder too, and a
- * responder that gets an impossible request puts the QP into the error state (InfiniBand vol. 1,
+ * responder that gets an impossible request puts the QP into the error state (spec: IBTA
  * 9.9.3, class C). So it gets one in the name of its peer: a SEND MIDDLE while no message is open.
  *
  * The impossible request must never be executed as data, whatever the host is in the middle of, and

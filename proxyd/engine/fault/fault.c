@@ -26,6 +26,8 @@
  * meanwhile, is not made to wait for that: its packets show how to speak to its peer, which is
  * broken; but silence still says nothing. A stop does not wait for it: it stays fenced, and the
  * next engine finds it again.
+ *
+ * row: ENG-6, CONV-8
  */
 #include "engine/fault/fault_priv.h"
 

@@ -28,11 +28,11 @@
 #include "wire/cm.h"
 
 #define FAULT_QUIET_NS (10 * NSEC_PER_SEC)
-/* What asks on has given up by then (InfiniBand vol. 1, 9.7.6.1.3): eight times up to four times a
+/* What asks on has given up by then (spec: IBTA 9.7.6.1.3): eight times up to four times a
  * local ACK timeout of 4.3 s, which is among the longest in use. */
 #define UNREACHABLE_NS (150 * NSEC_PER_SEC)
 #define MUTE_MAX       2
-/* A requester repeats itself seven times at most (InfiniBand vol. 1, 9.7.5.2.5) when it hears
+/* A requester repeats itself seven times at most (spec: IBTA 9.7.5.2.5) when it hears
  * nothing, and each round takes ten seconds and more. */
 #define MUTE_RENUMBERS 16
 #define DREQS_MAX      2

@@ -5,6 +5,8 @@
  *
  * A NAK acknowledges what is before it. So it may name only the oldest request that its host does
  * not know to be done, and which one that is shows by where the host goes back to.
+ *
+ * row: CONV-8
  */
 #include "engine/fault/fault_priv.h"
 #include "engine/learn/learn.h"

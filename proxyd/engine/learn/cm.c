@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What the connection manager's datagrams tell of queue pairs (InfiniBand vol. 1, 12.9): which two
+ * What the connection manager's datagrams tell of queue pairs (spec: IBTA 12.9): which two
  * are one connection, that one comes in the place of another, that one goes.
  *
  * Their ICRC is no signature, so one datagram alone proves nothing. Each must be answered by the

@@ -6,8 +6,8 @@
  *
  * Connection manager datagrams name both QPNs in plain words: see cm.c.
  *
- * PSN matching (NTT-3), and immediate data (NTT-4), where the rule says that applications put the
- * number of their own QP there: see match.c.
+ * PSN matching (row: NTT-3), and immediate data (row: NTT-4), where the rule says that applications
+ * put the number of their own QP there: see match.c.
  *
  * Calibration: a pseudo-ACK needs the exact MSN. While a paired lane is watched, ends of messages
  * are counted, and up to LANE_PROBES packets remembered with the count there until a genuine ACK
@@ -18,6 +18,8 @@
  * requests starts calibration again. A queue pair that
  * the CM has just made starts at MSN 0 and needs none of that (cm.c). The ACK that makes a pair
  * calibrates it as well, if the packet that it answers was counted since the latest gap.
+ *
+ * row: CONV-2
  */
 #include "engine/learn/learn_priv.h"
 

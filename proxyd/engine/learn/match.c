@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * PSN matching (NTT-3): a packet that asks for an ACK, as the last of a message does, and its ACK
- * bear the same PSN. Between two hosts with many QPs that is a hint, not a proof: frameworks start
- * them all at PSN 0. So every such packet of an unpaired flow is noted under (hosts, VLAN, PSN);
- * two flows that note the same PSN within MATCH_NS spoil the note for both, until only one of them
- * has noted it for so long (the other is gone, and this one repeats). An ACK that finds an unspoilt
- * note speaks for the pair (requesting flow, answering flow). A pair is taken only after
+ * PSN matching (row: NTT-3): a packet that asks for an ACK, as the last of a message does, and its
+ * ACK bear the same PSN. Between two hosts with many QPs that is a hint, not a proof: frameworks
+ * start them all at PSN 0. So every such packet of an unpaired flow is noted under (hosts, VLAN,
+ * PSN); two flows that note the same PSN within MATCH_NS spoil the note for both, until only one of
+ * them has noted it for so long (the other is gone, and this one repeats). An ACK that finds an
+ * unspoilt note speaks for the pair (requesting flow, answering flow). A pair is taken only after
  * MATCHES_NEEDED such ACKs with different PSNs, all for the same partner on both sides, with no ACK
  * in between that spoke for another; one contradiction starts the count again. Wrong pairing is
  * silent data loss, so in doubt the flows stay unpaired, which costs speed only. A sequence NAK is
@@ -20,7 +20,7 @@
  * itself asked for is answered in between, those pairs are taken apart, and the count begins again.
  * A pair with a lane in custody is never taken apart here.
  *
- * Immediate data (NTT-4), where the rule says that applications put the number of their own QP
+ * Immediate data (row: NTT-4), where the rule says that applications put the number of their own QP
  * there, in network byte order: a SEND or WRITE with immediate is noted under that number as well,
  * so QPs of one host pair that run in step do not spoil each other's notes. The immediate alone is
  * an assertion by an application, and may mean something else; it counts only together with the ACK

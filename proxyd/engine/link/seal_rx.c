@@ -13,6 +13,8 @@
  * the lane yet, or has let go of it, or is gone. (A peer that is silent for PEER_GONE_NS is
  * believed to be no more. Where the responder knows other numbers, announce/, an opener that lives
  * could not agree anew: there it has as long as it waits itself before it gives up custody.)
+ *
+ * row: ENG-19
  */
 #include "engine/announce/announce.h"
 #include "engine/link/link.h"

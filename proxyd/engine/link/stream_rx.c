@@ -85,8 +85,8 @@ static uint32_t room(struct engine *e, const struct flow *fl)
 }
 
 /* A packet that came and could not be kept: the next report, which is due at once, asks the opener
- * for it again (FAST-1). If the list is full, the opener takes the packet for lost in its time. A
- * damaged packet may name a wrong PSN; then something is sent in vain. */
+ * for it again (row: FAST-1). If the list is full, the opener takes the packet for lost in its
+ * time. A damaged packet may name a wrong PSN; then something is sent in vain. */
 void stream_rx_refuse(struct engine *e, struct flow *fl, uint32_t psn)
 {
 	if (e->nrefused < REFUSED_MAX) {

@@ -6,7 +6,7 @@
  * Packets go out in PSN order as pacing and the peer's room allow; retransmissions go before new
  * ones. The peer reports what is missing (report.h), and goes on to report while something is;
  * loss.c judges which of the missing packets are lost. What the peer says it has refused needs no
- * such judgement: it is sent again at once (FAST-1).
+ * such judgement: it is sent again at once (row: FAST-1).
  *
  * A lost packet is noticed when a later one arrives. Nothing comes after the tail of a burst, so a
  * timer repairs it, a little more than a round trip after the latest progress: a few packets are
@@ -18,6 +18,8 @@
  * What the peer has is not released: only a true ACK of the responder releases custody, since the
  * peer may lose its memory at any time. After a restart everything from the last true ACK on is
  * sent again.
+ *
+ * row: ENG-4, FAST-1
  */
 #include "engine/announce/announce.h"
 #include "engine/core/roles.h"

@@ -9,7 +9,7 @@
  *	  atomic.c);
  *	- the handover PSN, until everything before it was truly acknowledged;
  *	- the true ACK, where the policy is `off`, where the peer has not agreed yet, while the lane
- *	  drains, and inside messages that do not fit the pool (POOL-3);
+ *	  drains, and inside messages that do not fit the pool (row: POOL-3);
  *	- the last packet of the first message not truly acknowledged, where the policy is `honest`;
  *	- what was sent on, while the lane's share of the pool is nearly full, or the pool has no
  *	  room for what the requester, and others like it, would send next (room.c): the requester

@@ -14,6 +14,8 @@
  *
  * incarnation.c has what another owner of the queue pair number asks, unseen.c what a repeat tells
  * of others.
+ *
+ * row: ENG-10
  */
 #include "engine/announce/announce.h"
 #include "engine/fault/fault.h"

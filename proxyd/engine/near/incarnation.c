@@ -5,6 +5,8 @@
  * and anybody can send a request with any content. What shows another owner is that it begins again
  * at the same place, round after round, while nothing is owed to the former one; core/owner.c has
  * what else there is to know.
+ *
+ * row: POOL-9
  */
 #include "engine/fault/fault.h"
 #include "engine/learn/learn.h"

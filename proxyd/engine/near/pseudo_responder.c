@@ -11,6 +11,8 @@
  * A request with a right ICRC whose opcode or length is out of sequence is for the responder to
  * judge: it goes there in its turn, unacknowledged, and so does everything after it until the
  * responder has spoken.
+ *
+ * row: NTT-1, ENG-10, ENG-12, FAST-2, POOL-6
  */
 #include "engine/announce/announce.h"
 #include "engine/fault/fault.h"
@@ -33,7 +35,7 @@ struct next_request {
 	bool sane;	     /* opcode and length fit the message that is open */
 };
 
-/* Opcode and length against the message that is open (ENG-10, ENG-12). */
+/* Opcode and length against the message that is open (row: ENG-10, ENG-12). */
 static bool in_sequence(const struct lane *l, const struct frame *f, uint32_t mtu)
 {
 	uint16_t fl = f->op->flags;
@@ -64,8 +66,8 @@ static bool in_sequence(const struct lane *l, const struct frame *f, uint32_t mt
 }
 
 /*
- * POOL-3: a message that does not fit is not acknowledged early. A WRITE tells its length in its
- * first packet.
+ * A message that does not fit is not acknowledged early (row: POOL-3). A WRITE tells its length in
+ * its first packet.
  */
 static void reserve(struct engine *e, struct lane *l, const struct frame *f, uint32_t mtu)
 {

@@ -4,6 +4,8 @@
  * host that knows congestion notifications; then ACKs are withheld (ack_tx.c); then packets that
  * find no room are dropped, and the requester is asked for them by a sequence NAK when there is
  * room again.
+ *
+ * row: FAST-7
  */
 #include "engine/near/near.h"
 

@@ -13,6 +13,8 @@
  * Only the very next PSN drains: what stands anywhere else is not the host's next request, and
  * anybody on the segment can send it. Where the responder knows other PSNs than the host (requests
  * were asked ahead) the lane cannot be let go in time, and the queue pair fails.
+ *
+ * row: ENG-13
  */
 #include "engine/fault/fault.h"
 #include "engine/near/near.h"

@@ -35,6 +35,8 @@
  * recent round trip: so it grows to what the WAN carries, and what is lost, and lost again, holds
  * nothing up. The responder is not asked for more at a time than it is known to stand: the acceptor
  * holds the others back (@depth).
+ *
+ * row: NTT-5, NTT-6
  */
 #include "engine/prefetch/prefetch.h"
 

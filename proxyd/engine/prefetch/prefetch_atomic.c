@@ -27,6 +27,8 @@
  *	  lane: its place in the order would be another one.
  *	- READs are never guessed beside them: the first READ drops these, and each of the host's
  *	  own FetchAdds drops guessed READs.
+ *
+ * row: NTT-9
  */
 #include "engine/prefetch/prefetch.h"
 

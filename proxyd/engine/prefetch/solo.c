@@ -52,6 +52,8 @@
  * Old data. Any request but a READ between the two hosts (prefetch.c, epoch) may tell that data has
  * changed: what was asked for before and has not left is thrown away, and asked for again when the
  * host does (VOID). What has left travels ahead of that request and finds the host not asking.
+ *
+ * row: NTT-7
  */
 #include "engine/fault/fault.h"
 #include "engine/learn/learn.h"

@@ -9,6 +9,8 @@
  *
  * Toward the responder only responses in PSN order make progress; each must have the opcode that
  * its place in the range demands, and full length but for the last.
+ *
+ * row: ENG-8, POOL-7, POOL-8, CONV-3, CONV-4
  */
 #include "engine/reads/reads.h"
 #include "wire/crc32.h"
@@ -21,7 +23,7 @@ struct lane_reads *reads_begin(struct engine *e, struct flow *fl)
 
 	if (x || l->role == ROLE_SINGLE)
 		return x;
-	/* READs are not to be blocked by WRITEs that have taken all room (POOL-4) */
+	/* READs are not to be blocked by WRITEs that have taken all room (row: POOL-4) */
 	l->reads_page = pool_page_get_first(e->pool, lane_class(l));
 	x = reads_of(e, l);
 	if (!x)

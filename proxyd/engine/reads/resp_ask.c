@@ -4,7 +4,7 @@
  *
  * Should the acceptor have lost a response (it had no room, or it was restarted), the timer asks
  * the responder again, with a READ for the rest of the range under the PSNs of the first, which is
- * what a host would do (InfiniBand vol. 1, 9.7.5.1.1). Its response begins with a FIRST of its own
+ * what a host would do (spec: IBTA 9.7.5.1.1). Its response begins with a FIRST of its own
  * in the middle of the range: the opcode that the host must see is made anew then. A responder
  * keeps only few responses to repeat, though, and guesses run ahead by many: what it does not
  * answer is asked for anew, under new PSNs (own_request_anew()).

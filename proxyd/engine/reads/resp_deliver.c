@@ -7,6 +7,8 @@
  * through, the record moves to @kept, with its packets, as many records as a host may have READs
  * outstanding: a host that lost the response on its LAN gets it from there. Older ones it cannot
  * lack.
+ *
+ * row: ENG-11, FAST-5
  */
 #include "engine/reads/reads.h"
 

@@ -12,6 +12,8 @@
  * closes, else after some packets or a short while, and again as long as something is missing.
  *
  * resp_deliver.c gives the host what it asked for; resp_ask.c asks again for what does not come.
+ *
+ * row: FAST-5
  */
 #include "engine/learn/learn.h"
 #include "engine/reads/reads.h"

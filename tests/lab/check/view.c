@@ -45,7 +45,7 @@ static uint32_t span_of(const struct view *v, const struct event *e)
 	return (e->length - 1) / v->mtu + 1;
 }
 
-/* InfiniBand vol. 1, 9.7.7: a message has 2^31 bytes at most. Here much less is sane, and a book
+/* spec: IBTA 9.7.7: a message has 2^31 bytes at most. Here much less is sane, and a book
  * has a line for each PSN. */
 #define SPAN_MAX (1u << 21)
 

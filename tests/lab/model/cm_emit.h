@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Connection manager datagrams as a host sends them: built from the tables of InfiniBand vol. 1,
- * 12.6, and laid out as in tests/data/cm-rping.pcap; and the handshake of one connection as a small
- * state machine, so that learning from it can be tested.
+ * Connection manager datagrams as a host sends them: built from the tables of
+ * spec: IBTA 12.6, and laid out as in tests/data/cm-rping.pcap; and the handshake of one connection
+ * as a small state machine, so that learning from it can be tested.
  */
 #ifndef LAB_CM_EMIT_H
 #define LAB_CM_EMIT_H

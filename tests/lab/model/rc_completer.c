@@ -15,7 +15,7 @@
 
 #include "tests/lab/model/rc_internal.h"
 
-/* Credit codes, InfiniBand vol. 1, table 46. */
+/* Credit codes, spec: IBTA table 46. */
 static const uint16_t credit_table[31] = {0,	1,    2,    3,	   4,	  6,	 8,    12,
 					  16,	24,   32,   48,	   64,	  96,	 128,  192,
 					  256,	384,  512,  768,   1024,  1536,	 2048, 3072,

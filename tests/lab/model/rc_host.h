@@ -37,8 +37,8 @@
 struct rc_host;
 struct rc_qp;
 
-/* Ways to be a host within what InfiniBand vol. 1, 9.7 and 9.9 leave open: that of hardware, and of
- * soft-RoCE. */
+/* Ways to be a host within what spec: IBTA 9.7 and spec: IBTA 9.9 leave open: that of
+ * hardware, and of soft-RoCE. */
 enum rc_personality {
 	RC_STRICT,
 	RC_PERMISSIVE,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The responder (InfiniBand vol. 1, 9.7.5 and 9.9.3): takes requests in PSN order, executes each
+ * The responder (spec: IBTA 9.7.5, spec: IBTA 9.9.3): takes requests in PSN order, executes each
  * once, and owes at any time at most one acknowledgement or NAK, and the answers of the READs and
  * atomics in the queue.
  *
