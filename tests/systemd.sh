@@ -69,9 +69,7 @@ killed()
 
 killed_often() # more than a start limit would allow
 {
-	local i
-
-	for i in 1 2 3 4 5 6 7 8 9 10 11 12; do
+	for _ in 1 2 3 4 5 6 7 8 9 10 11 12; do
 		killed >/dev/null || return
 	done
 	! inside systemctl is-failed longhauld

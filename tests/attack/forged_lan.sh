@@ -24,13 +24,13 @@ jump() # COUNT frames of one far PSN, nowhere near what the host uses
 
 other_opcode() # one SEND ONLY where the host's WRITEs are, in custody
 {
-	local at try
+	local at
 
 	if ! running gw-a; then
 		forge ha eth0 a roce --qpn "${qpn[b]}" --psn "$(from_first 200)"
 		return
 	fi
-	for try in 1 2 3 4 5; do
+	for _ in 1 2 3 4 5; do
 		at=$(psn_near epsn -200) && forge ha eth0 a roce --qpn "${qpn[b]}" --psn "$at" || return
 		# a stream goes on meanwhile: was it in time? If not, it was a duplicate like any other
 		psn_before "$at" una || return 0

@@ -27,9 +27,9 @@ amid_stream() # NAME MESSAGES ATTACK...
 # Some packets of junk that far ahead of what is on the link: the stream comes there later
 ahead() # PACKETS
 {
-	local at try
+	local at
 
-	for try in 1 2 3 4 5; do
+	for _ in 1 2 3 4 5; do
 		at=$(psn_near nxt "$1") &&
 		forge wan b a roce --opcode $WRITE_MIDDLE --qpn "${qpn[b]}" --psn "$at" --step 300 --count 8 \
 			--payload 1024 || return

@@ -157,10 +157,10 @@ this_settled()
 # round trip here (4.096 us << 17), as whoever runs a bare link over that distance would set them.
 stream()
 {
-	local name=$1 try
+	local name=$1
 
 	shift
-	for try in 1 2 3; do
+	for _ in 1 2 3; do
 		next_qpns
 		transfer_begin "$name" a --op write --depth 128 --size 64K --mtu 1024 \
 			--timeout-exp 17 "$@"

@@ -53,8 +53,7 @@ received()
 # wait until command $1 is true, 5 s at most
 await()
 {
-	local i
-	for i in $(seq 100); do
+	for _ in $(seq 100); do
 		eval "$1" && return 0
 		sleep 0.05
 	done

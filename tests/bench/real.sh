@@ -26,7 +26,7 @@ ROUNDS=${ROUNDS:-3}
 SECONDS_EACH=${SECONDS_EACH:-2}
 LIMIT=500
 links=("$@")
-[ ${#links[@]} != 0 ] || links=(0:0 2:0 10:0 0:$LIMIT 2:$LIMIT 10:$LIMIT)
+[ ${#links[@]} != 0 ] || links=(0:0 2:0 10:0 "0:$LIMIT" "2:$LIMIT" "10:$LIMIT")
 ticks=$(getconf CLK_TCK)
 rows=$LAB/rows
 

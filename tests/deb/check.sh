@@ -147,6 +147,7 @@ running()
 	it "restart" inside eval 'systemctl restart longhauld && systemctl is-active longhauld && longhaul rule'
 }
 
+# shellcheck disable=SC2034 # the texts that are given to eval read the variables
 suite_check()
 {
 	local pid sum id
@@ -211,7 +212,8 @@ guest() # what it says is in guest.tap; where there can be none that is said, an
 [ "$(id -u)" = 0 ] || die "needs root: debootstrap and namespaces"
 command -v debootstrap >/dev/null || die "needs debootstrap; apt-get install debootstrap"
 version=$(dpkg-parsechangelog -S Version)
-for suite in ${*:-bookworm trixie}; do
+[ $# != 0 ] || set -- bookworm trixie
+for suite in "$@"; do
 	suite_check
 done
 if [ -e "$deb/new-bookworm" ]; then

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # shellcheck shell=bash
+# shellcheck disable=SC2034,SC2154 # shares variables with those who source it
 #
 # A Debian with a real systemd, in namespaces of its own (process ids, mounts, network), so that nothing of this machine is
 # touched: for check.sh and tests/systemd.sh. Who sources this has set $deb, a folder for roots that debootstrap makes and

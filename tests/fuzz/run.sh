@@ -17,6 +17,7 @@ bin=$B/fuzz/tests/fuzz
 found=$B/fuzz/found
 targets=0 findings=0
 
+# shellcheck disable=SC2046 # one word for each name
 [ $# != 0 ] || set -- $(cd tests/fuzz && ls fuzz_*.c | sed 's/^fuzz_//; s/\.c$//')
 mkdir -p "$found" || exit 1
 for t in "$@"; do

@@ -74,7 +74,6 @@ agree() # COMPILER COMPILER
 
 find proxyd -name '*.[ch]' | cpio -pd --quiet "$out" 2>/dev/null || cp -r proxyd "$out"
 CC=${CC:-gcc}
-core=proxyd/engine/core
 learn=proxyd/engine/learn
 report "gcc and clang agree, with other options, too" agree "gcc -O0" "clang -O2 -fsanitize=address"
 report "a comment and another order of declarations: the same" \

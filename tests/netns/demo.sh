@@ -111,7 +111,7 @@ for rtt in "${rtts[@]}"; do
 	[ -z "${SHORT:-}" ] || ops=(write)
 	[ $rtt = 0 ] || ops+=(read)
 	for loss in "${losses[@]}"; do
-		link=(--delay-ms $((rtt / 2)) --rate-mbps $LINK_MBIT --loss $loss)
+		link=(--delay-ms $((rtt / 2)) --rate-mbps "$LINK_MBIT" --loss "$loss")
 		declare -A direct=() intact=()
 		wan_start "${link[@]}"
 		for op in "${ops[@]}"; do

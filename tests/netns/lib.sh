@@ -744,6 +744,7 @@ explain()
 {
 	local s f
 
+	# shellcheck disable=SC2010 # by age, and no name has blanks
 	for f in "$LAB"/it.err $(ls -t "$LAB"/*.out "$LAB"/*.err | grep -v '/it\.err$' | head -6); do
 		[ -s "$f" ] && tail -n 3 "$f" | sed "s|^|# ${f##*/}: |"
 	done

@@ -70,7 +70,6 @@ gateway_config a
 in_ns ga ethtool -K wan0 tx off >/dev/null
 
 it "nothing wrong: nothing said" quiet
-bare=$(cat "$LAB/gw-a.conf")
 
 offload()
 {

@@ -118,9 +118,9 @@ several_looks()
 # a second, on a machine that is busy
 same_rate()
 {
-	local cli page try
+	local cli page
 
-	for try in {1..6}; do
+	for _ in {1..6}; do
 		spawn watch ga "$B/longhaul" -s "$LAB/gw-a.sock" -j -w qp lqpn "$((${qpn[a]}))"
 		page --dump-dom >"$LAB/dom.html" || return
 		await 30 several_looks

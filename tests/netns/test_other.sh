@@ -9,10 +9,13 @@ cd "$(dirname "$0")/../.." || exit 1
 
 # Hosts of the captures, as a rule's: their frames go through the daemons. The rate is given: what is found of a link whose
 # ends are not let run may be little.
+# shellcheck disable=SC2054 # the commas are the configuration's
 CAPTURE=(-g "wan-rate = 400M" -l 10.98.0.0/31,10.77.1.1,fd77::1:1 -w 10.98.0.2/31,10.77.2.1,fd77::2:1)
+# shellcheck disable=SC2054
 CAPTURE_B=(-g "wan-rate = 400M" -l 10.98.0.2/31,10.77.2.1,fd77::2:1 -w 10.98.0.0/31,10.77.1.1,fd77::1:1)
 
 # A datagram to a port where nobody listens: refused means that it and the ICMP answer came through
+# shellcheck disable=SC2120 # the address comes through it
 icmp() # [ADDRESS]
 {
 	in_ns ha bash -c "exec 3<>/dev/udp/${1:-10.77.2.1}/9 && echo >&3

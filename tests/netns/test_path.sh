@@ -8,8 +8,10 @@ cd "$(dirname "$0")/../.." || exit 1
 SWITCH=1
 . tests/netns/lib.sh
 
+# shellcheck disable=SC2034 # handed over by name
 WRITES=(--op write --size 64K --depth 16 --mtu 4096 --timeout-exp 14)
 AHEAD=(--cm --op read --size 64K --depth 4 --mtu 4096 --timeout-exp 14)
+# shellcheck disable=SC2034
 READS=("${AHEAD[@]:1}")
 
 # Who is missed by whose packets, of requests from a and their answers

@@ -240,7 +240,7 @@ it "kill -9 is no crash, however often" killed_often
 
 opened() # NAME: that daemon has opened the state
 {
-	ls -l "/proc/${pid[$1]}/fd" | grep -q "$STATE"
+	readlink "/proc/${pid[$1]}"/fd/* | grep -q "$STATE"
 }
 waited() # gw-a, which waits for another one to end, has ended, or is ready
 {

@@ -84,7 +84,7 @@ it "one hand-over after the other, at both sides: WRITE" amid write-both write h
 
 waits() # SITE: its daemon has opened what it will go on with, or has ended
 {
-	! running "gw-$1" || ls -l "/proc/${pid[gw-$1]}/fd" 2>/dev/null | grep -q "gw-$1.sock.state"
+	! running "gw-$1" || readlink "/proc/${pid[gw-$1]}"/fd/* | grep -q "gw-$1.sock.state"
 }
 
 # The next one is there before the one before ends. It waits for three seconds: on a busy machine these may be over before

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # shellcheck shell=bash
+# shellcheck disable=SC2154 # lib.sh and tools.sh set $reply and $job
 #
 # What happens to an appliance amid a transfer between the guests; after lib.sh and tools.sh, with daemons that leave
 # what they know to the next one (lab_keep).
@@ -238,6 +239,7 @@ keep_failure()
 
 amid() # as amid_cell: sets $adopted, $faulted, $retries, and $why when it is not good
 {
+	# shellcheck disable=SC2034 # tools.sh reads $phase
 	local test=$1 phase=longhaul server client port lingers stop plenty served asking hit
 	local exceeded retries_then exceeded_then faults_then
 

@@ -91,7 +91,7 @@ kernel_unpack()
 	# newer packages compress modules
 	find "$tree" -name '*.ko.xz' -exec unxz {} +
 	mkdir "$tree/modules" && find "$tree" -path "$tree/modules" -prune -o -name '*.ko' -exec mv -t "$tree/modules" {} + &&
-	mv "$tree"/boot/vmlinuz-* "$tree/vmlinuz" && rm -rf "$tree/boot" "$tree/lib" "$tree/usr" &&
+	mv "$tree"/boot/vmlinuz-* "$tree/vmlinuz" && rm -rf "${tree:?}"/{boot,lib,usr} &&
 	mv "$tree" "$out/kernel"
 }
 

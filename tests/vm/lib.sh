@@ -64,6 +64,7 @@ guest_boot() # SITE
 	o=$(other "$s")
 	rm -f "$LAB"/{serial,monitor}-"$s".{in,out}
 	mkfifo "$LAB"/{serial,monitor}-"$s".{in,out} || die "no fifos"
+	# shellcheck disable=SC1083,SC2093 # file descriptors into elements of arrays, which it does not know
 	exec {guest_in[$s]}<>"$LAB/serial-$s.in" {guest_out[$s]}<>"$LAB/serial-$s.out"
 	# an emulated processor on a busy machine may be late for what the kernel wants to see of its clocks
 	append="console=ttyS0 quiet panic=-1 no_timer_check nowatchdog lh.mtu=$GUEST_MTU"

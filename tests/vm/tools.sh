@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # shellcheck shell=bash
+# shellcheck disable=SC2154 # lib.sh and the netns tests' set $reply, $job and $before_others
 #
 # The tools that run in the guests, each as a *test* with a name: perftest, rdmacm-utils, ibverbs-utils, and
 # vcheck, which looks at content. A test has a server in guest b and a client in guest a.
