@@ -392,7 +392,7 @@ const char *value_read_ranges(const char *text, struct rule *r)
 {
 	char *copy = strdup(text), *save = NULL;
 	const char *w = NULL;
-	uint64_t from, to;
+	uint64_t from = 0, to = 0;
 
 	r->nread_ranges = 0;
 	if (!copy)
@@ -418,7 +418,7 @@ const char *value_read_ranges(const char *text, struct rule *r)
 
 const char *value_vlan(const char *text, uint16_t *out)
 {
-	uint64_t id;
+	uint64_t id = 0;
 
 	if (!strcmp(text, "any")) {
 		*out = RULE_ANY_VLAN;
@@ -464,7 +464,7 @@ const char *value_flags(const char *text, const char *const *names, unsigned int
 {
 	char *copy = strdup(text), *save = NULL;
 	const char *w = NULL;
-	unsigned int i;
+	unsigned int i = 0;
 
 	*out = 0;
 	if (!copy)

@@ -84,6 +84,7 @@ static int open_probe(const struct config_peer *peer, const char *bridge, bool v
 	int fd = socket(v6 ? AF_INET6 : AF_INET, SOCK_RAW | SOCK_CLOEXEC,
 			v6 ? (int)IPPROTO_ICMPV6 : (int)IPPROTO_ICMP);
 	/* do not fragment, whatever is believed of the way */
+	/* both constants have one value: NOLINTNEXTLINE(misc-redundant-expression) */
 	int whole = v6 ? (int)IPV6_PMTUDISC_PROBE : (int)IP_PMTUDISC_PROBE;
 
 	memcpy(&in.sin_addr, peer->addr.b + 12, 4);

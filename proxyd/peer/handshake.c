@@ -113,7 +113,7 @@ static void send_hello(struct session *s, struct peer *p, const struct seal_psk 
 	if (m < 0)
 		return;
 	session_random(s, nonce, sizeof(nonce));
-	outbox_send(s, p, buf, seal_hello(psk, buf, (size_t)(n + m), nonce));
+	outbox_send(s, p, buf, seal_hello(psk, buf, (size_t)n + (size_t)m, nonce));
 }
 
 static void offer(struct session *s, struct peer *p, const struct seal_psk *psk,

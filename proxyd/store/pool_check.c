@@ -119,7 +119,7 @@ bool pool_check(const struct pool *p)
 	}
 	if (n != free)
 		return false;
-	for (uint8_t c = 0; c < POOL_CLASSES; c++) {
+	for (uint32_t c = 0; c < POOL_CLASSES; c++) {
 		if (held[c] != p->held[c] || held[c] > p->cap[c])
 			return false;
 		for (uint32_t k = 0; k < PARTIALS; k++) {

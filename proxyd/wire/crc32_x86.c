@@ -63,7 +63,8 @@ INLINE NARROW uint32_t barrett(__m128i w)
 {
 	const __m128i mu = _mm_cvtsi64_si128((long long)crc32_consts.mu);
 	/* P without x^32, times x^31: q P then lines up with x^32 W. */
-	const __m128i p = _mm_cvtsi64_si128((long long)((uint64_t)CRC32_POLY << 1));
+	const uint64_t twice = (uint64_t)CRC32_POLY << 1;
+	const __m128i p = _mm_cvtsi64_si128((long long)twice);
 	__m128i q = _mm_clmulepi64_si128(w, mu, 0x00);
 
 	w = _mm_xor_si128(w, _mm_clmulepi64_si128(q, p, 0x00));

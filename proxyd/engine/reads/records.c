@@ -104,8 +104,8 @@ struct read_rec *reads_tail(struct engine *e, const struct lane *l)
  * responder's response. */
 struct read_rec *reads_waiting(struct engine *e, const struct lane *l)
 {
-	uint32_t id = l->reads.head;
 	struct read_rec *r;
+	uint32_t id;
 
 	if (l->role != ROLE_SINGLE || l->made == MQ_NONE)
 		return reads_head(e, l);
