@@ -10,7 +10,7 @@
 #	row: ENG-10, ENG-12		rows of doc/features.md; of product files only, in the head of the file where all of
 #					it is there for the row. Tests name a row by its id alone (features.pl)
 #
-#	cite.pl		lists them: each section and row, who cites it; then rows without code
+#	cite.pl		lists them: each section and row with the files that cite it; then what has no code, what no test
 #	cite.pl check	lines "form WHERE", "free WHERE", "row WHERE", "code ROW", "spec N", "rows N"
 use strict;
 use warnings;
@@ -82,5 +82,6 @@ printf "%-22s %s\n", "spec: $_", join ' ', @{$spec{$_}} for sort keys %spec;
 print "\n";
 printf "%-14s %-8s %s; tests: %d\n", "row: $_", $state{$_}, join(' ', @{$row{$_}}), scalar keys %{$tested{$_} // {}}
 	for sort by_id keys %row;
-print "\n";
-printf "%-14s %-8s no code; tests: %d\n", $_, $state{$_}, scalar keys %{$tested{$_} // {}} for @without;
+print "\n", 'rows without code: ', join(' ', @without), "\n",
+	'rows that no test names: ', join(' ', grep { !$tested{$_} } sort by_id keys %state), "\n",
+	'sections that no test cites: ', join(', ', grep { !grep { m{^tests/} } @{$spec{$_}} } sort keys %spec), "\n";
