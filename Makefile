@@ -10,6 +10,7 @@
 # make demo       two data centres in network namespaces, bare and through longhaul (root)
 # make check-ui   metrics by promtool and prometheus, the status page in Chromium (root)
 # make lint       layers, style, doc/features.md against the tests, how the engine's files hang together
+# make coverage   which share of proxyd's lines unit tests and packet scripts run, by folder
 # make bench      cost per packet, memory
 # make pictures   the README's, drawn from doc/pictures/bench-wan.txt; pictures-new: make bench-wan into that file first
 # make bench-scale  what many connections cost each other
