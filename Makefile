@@ -9,7 +9,8 @@
 # make check-busy netns and vm tests, 20 times (RUNS=) beside two busy processes: whether they hang on the clock
 # make demo       two data centres in network namespaces, bare and through longhaul (root)
 # make check-ui   metrics by promtool and prometheus, the status page in Chromium (root)
-# make lint       layers, style, doc/features.md against the tests, how the engine's files hang together
+# make lint       layers, style, doc/features.md against the tests, how the engine's files hang together, analysis of what changed
+# make analyze    clang-tidy, gcc -fanalyzer, shellcheck over everything
 # make coverage   which share of proxyd's lines unit tests and packet scripts run, by folder
 # make bench      cost per packet, memory
 # make pictures   the README's, drawn from doc/pictures/bench-wan.txt; pictures-new: make bench-wan into that file first
@@ -158,6 +159,13 @@ VM_DEPS := qemu-system-x86 busybox-static perftest rdmacm-utils ibverbs-utils ib
 vm-deps: deps
 	$(Q)$(MAKE) DEPS='$(VM_DEPS)' deps || echo "make: without these packages the tests in guests are skipped" >&2
 
+# What finds faults in text, for lint and analyze; where one is not to be had its check is skipped, and says so.
+LINT_DEPS := clang-format clang-tidy shellcheck
+
+.PHONY: lint-deps
+lint-deps: deps
+	$(Q)$(MAKE) DEPS='$(LINT_DEPS)' deps || echo "make: without these packages some checks of lint are skipped" >&2
+
 # What `make model` needs besides.
 MODEL_DEPS := gcc libc6-dev spin
 
@@ -177,6 +185,7 @@ JOBS = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
 
 .PHONY: check demo bench
 check: deps vm-deps
+	$(Q)$(MAKE) lint-deps
 	$(Q)$(MAKE) $(JOBS) all tests fuzzers vm-programs
 	$(Q)B=$(B) tests/run.sh
 

@@ -127,7 +127,7 @@ lint()
 	local t
 
 	for t in tests/lint/*.sh; do
-		job "lint/$(basename "$t" .sh)" 60 "$t"
+		job "lint/$(basename "$t" .sh)" 180 "$t"
 	done
 }
 
