@@ -6,8 +6,8 @@
  */
 #include "store/mqueue.h"
 #include "store/undo.h"
+#include "wire/must.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -133,7 +133,7 @@ void mq_pop(struct mqueue *q, struct mq_list *l)
 
 	if (id == MQ_NONE)
 		return;
-	assert(id < q->count);
+	must(id < q->count);
 	change(q);
 	change_one(q, id);
 	l->head = q->link[id].next;
@@ -155,7 +155,7 @@ void mq_flush(struct mqueue *q, struct mq_list *l)
 {
 	if (l->head == MQ_NONE)
 		return;
-	assert(l->head < q->count && l->tail < q->count);
+	must(l->head < q->count && l->tail < q->count);
 	change(q);
 	change_one(q, l->tail);
 	q->free_count += mq_len(q, l);
@@ -166,13 +166,13 @@ void mq_flush(struct mqueue *q, struct mq_list *l)
 
 uint32_t mq_next(const struct mqueue *q, uint32_t id)
 {
-	assert(id < q->count);
+	must(id < q->count);
 	return q->link[id].next;
 }
 
 void *mq_ptr(struct mqueue *q, uint32_t id)
 {
-	assert(id < q->count);
+	must(id < q->count);
 	change_one(q, id);
 	return (uint8_t *)q + q->data + (uint64_t)id * q->stride;
 }

@@ -37,8 +37,8 @@
  * and an open superblock that it empties is not rewound. Until then there is a little less room.
  */
 #include "store/pool_priv.h"
+#include "wire/must.h"
 
-#include <assert.h>
 #include <string.h>
 
 #define RESERVE_DIV 16
@@ -189,7 +189,7 @@ uint32_t block_take(struct pool *p, enum pool_class c, uint32_t limit, enum bloc
 		return POOL_NONE;
 	}
 	b = &p->block[i];
-	assert(b->use == BLOCK_FREE);
+	must(b->use == BLOCK_FREE);
 	block_change(p, i);
 	b->use = use;
 	b->class = c;
@@ -276,7 +276,7 @@ static bool log_grow(struct pool *p, enum pool_class c, struct pool_log *log)
 		return false;
 	if (!first) {
 		/* An empty one is rewound and has room for any packet. */
-		assert(p->block[log->block].live);
+		must(p->block[log->block].live);
 		block_change(p, log->block);
 		p->block[log->block].use = BLOCK_LOG;
 	}
@@ -327,21 +327,21 @@ void pool_release(struct pool *p, struct pool_log *log, pool_loc loc, uint32_t l
 	uint32_t i = loc >> BLOCK_SHIFT, units = units_of(len);
 	struct block *b = &p->block[i];
 
-	assert(i < p->blocks && (b->use == BLOCK_LOG || b->use == BLOCK_OPEN));
-	assert(b->live && b->units >= units);
+	must(i < p->blocks && (b->use == BLOCK_LOG || b->use == BLOCK_OPEN));
+	must(b->live && b->units >= units);
 	block_change(p, i);
 	b->live--;
 	b->units -= units;
 	if (b->live)
 		return;
-	assert(!b->units);
+	must(!b->units);
 	if (i == log->block) {
 		if (p->undo)
 			b->next = pool_undo(p)->batch; /* rewind_log() */
 		else
 			log->used = 0;
 	} else {
-		assert(b->use == BLOCK_LOG);
+		must(b->use == BLOCK_LOG);
 		block_free(p, i);
 	}
 }
@@ -359,14 +359,14 @@ void pool_log_close(struct pool *p, struct pool_log *log)
 {
 	if (log->block == POOL_NONE || p->block[log->block].live)
 		return;
-	assert(p->block[log->block].use == BLOCK_OPEN);
+	must(p->block[log->block].use == BLOCK_OPEN);
 	block_free(p, log->block);
 	pool_log_init(log);
 }
 
 void *pool_ptr(struct pool *p, pool_loc loc)
 {
-	assert(loc >> BLOCK_SHIFT < p->blocks);
+	must(loc >> BLOCK_SHIFT < p->blocks);
 	return block_ptr(p, 0) + ((uint64_t)loc << UNIT_SHIFT);
 }
 
@@ -414,7 +414,7 @@ void pool_page_put(struct pool *p, uint32_t page)
 	uint32_t i = page / PAGES, bit = 1u << page % PAGES;
 	struct block *b = &p->block[i];
 
-	assert(i < p->blocks && b->use == BLOCK_PAGES && (b->pages & bit));
+	must(i < p->blocks && b->use == BLOCK_PAGES && (b->pages & bit));
 	block_change(p, i);
 	b->pages &= (uint16_t)~bit;
 	if (b->live-- == PAGES)
@@ -443,7 +443,7 @@ uint32_t *pool_page_stamp(struct pool *p, uint32_t page)
 
 void *pool_page_ptr(struct pool *p, uint32_t page)
 {
-	assert(page / PAGES < p->blocks);
+	must(page / PAGES < p->blocks);
 	return block_ptr(p, 0) + (uint64_t)page * POOL_PAGE;
 }
 

@@ -11,9 +11,8 @@
  *
  * row: POOL-1, CONV-6
  */
-#include <assert.h>
-
 #include "store/pool_priv.h"
+#include "wire/must.h"
 
 /* What a frame with 64 bytes takes, READ requests, a leaf of a window (window.c), and frames of
  * each path MTU, over IPv6 and in a VLAN. */
@@ -92,12 +91,12 @@ void slot_free(struct pool *p, pool_loc slot)
 	struct block *b = &p->block[i];
 	uint64_t *word;
 
-	assert(i < p->blocks && b->use == BLOCK_SLOTS);
+	must(i < p->blocks && b->use == BLOCK_SLOTS);
 	k = b->size;
 	n = at / sizes[k];
-	assert(n < pool_slots_of(k) && n * sizes[k] == at);
+	must(n < pool_slots_of(k) && n * sizes[k] == at);
 	word = slot_map(p, i) + n / 64;
-	assert(*word & 1ull << n % 64);
+	must(*word & 1ull << n % 64);
 	block_change(p, i);
 	undo_note(pool_undo(p), word, sizeof(*word));
 	*word &= ~(1ull << n % 64);

@@ -22,8 +22,8 @@
  */
 #include "store/wheel.h"
 #include "store/undo.h"
+#include "wire/must.h"
 
-#include <assert.h>
 #include <string.h>
 
 #define LEVELS	  4
@@ -189,7 +189,7 @@ void wheel_arm(struct wheel *w, uint32_t id, uint64_t when_ns)
 	struct node *n = &w->node[id];
 	uint64_t tick;
 
-	assert(id < w->timers);
+	must(id < w->timers);
 	if (when_ns == WHEEL_NEVER) {
 		wheel_cancel(w, id);
 		return;
@@ -213,7 +213,7 @@ void wheel_arm(struct wheel *w, uint32_t id, uint64_t when_ns)
 
 void wheel_cancel(struct wheel *w, uint32_t id)
 {
-	assert(id < w->timers);
+	must(id < w->timers);
 	if (w->node[id].next == NIL)
 		return;
 	list_del(w, id);
@@ -227,7 +227,7 @@ void wheel_soon(const struct wheel *w, uint32_t id)
 
 bool wheel_armed(const struct wheel *w, uint32_t id)
 {
-	assert(id < w->timers);
+	must(id < w->timers);
 	return w->node[id].next != NIL;
 }
 

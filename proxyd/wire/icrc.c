@@ -17,11 +17,11 @@
  */
 #include "wire/icrc.h"
 
-#include <assert.h>
 #include <string.h>
 
 #include "wire/bytes.h"
 #include "wire/crc32.h"
+#include "wire/must.h"
 
 #define CRC32_GOOD 0xdebb20e3u
 #define PATCH_MAX  24
@@ -152,7 +152,7 @@ void icrc_patch(uint8_t *data, const struct frame *f, uint32_t off, uint32_t n,
 	uint8_t diff[PATCH_MAX];
 	uint32_t is;
 
-	assert(n <= PATCH_MAX && off >= f->l3 && off + n <= f->icrc);
+	must(n <= PATCH_MAX && off >= f->l3 && off + n <= f->icrc);
 	for (uint32_t i = 0; i < n; i++) {
 		diff[i] = data[off + i] ^ bytes[i];
 		if (off + i >= udp_from)
