@@ -297,9 +297,10 @@ static bool wanted(struct engine *e, struct flow *fl, const struct frame *f, uin
 	}
 	if (l->refusal)
 		return false; /* the responder's QP is in error */
-	/* within the window; a READ longer than the window goes alone */
-	if (psn_diff(f->psn, l->una.psn) >= (int32_t)WINDOW_SPAN ||
-	    (f->psn != l->una.psn && psn_diff(end, l->una.psn) > (int32_t)WINDOW_SPAN)) {
+	/* within the window; a READ longer than the window goes alone. No PSN before epsn comes
+	 * here, but one may be ahead of una by more than half the circle */
+	if (psn_sub(f->psn, l->una.psn) >= WINDOW_SPAN ||
+	    (f->psn != l->una.psn && psn_sub(end, l->una.psn) > WINDOW_SPAN)) {
 		COUNT(e, OUT_OF_WINDOW);
 		progress_due(e, fl, true);
 		return false;
