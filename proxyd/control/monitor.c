@@ -26,6 +26,7 @@ void monitor_event(const struct view_source *src, const struct engine_event *ev,
 		[EVENT_FAULT] = "fault",	 [EVENT_INCARNATION] = "incarnation",
 		[EVENT_ANNOUNCE] = "announce",	 [EVENT_CROWDED] = "crowded",
 		[EVENT_ABANDONED] = "abandoned", [EVENT_BYPASS] = "path-bypass",
+		[EVENT_INVARIANT] = "invariant",
 	};
 	struct conn_info ci = {.id = UINT32_MAX};
 	json_t *o;
@@ -54,6 +55,13 @@ void monitor_event(const struct view_source *src, const struct engine_event *ev,
 	if (ev->type == EVENT_FAULT || ev->type == EVENT_ABANDONED) {
 		view_put_int(o, "lost-packets", ev->packets);
 		view_put_int(o, "lost-bytes", ev->bytes);
+	}
+	if (ev->type == EVENT_INVARIANT) {
+		view_put_str(o, "file", ev->must.file);
+		view_put_int(o, "line", ev->must.line);
+		view_put_str(o, "condition", ev->must.what);
+		view_put_int(o, "x", ev->must.x);
+		view_put_int(o, "y", ev->must.y);
 	}
 	feed_put(src->monitor, o);
 }

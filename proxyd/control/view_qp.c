@@ -36,8 +36,7 @@ const char *view_reason(enum lane_reason r)
 	case REASON_NO_ROOM:
 		return "peer refused: its tables are full";
 	case REASON_UNSEALED:
-		return "peer refused: one of the two ends seals what crosses the link, the other "
-		       "does not";
+		return "peer refused: only one of the two ends seals what crosses the link";
 	case REASON_BYPASS:
 		return "released: its packets miss one of the two appliances";
 	case REASON_IDLE:
@@ -70,13 +69,14 @@ const char *view_reason(enum lane_reason r)
 		return "the other direction lost its custody, and the connection with it";
 	case REASON_ORPHAN:
 		return "a former daemon ended without letting go of it, and what it knew is lost; "
-		       "it is "
-		       "being broken";
+		       "it is being broken";
 	case REASON_OPCODE:
 		return "released: a request has an opcode that is not known here";
 	case REASON_SOLO:
 		return "a READ was answered before the host asked, and it may have asked for "
 		       "something else";
+	case REASON_INVARIANT:
+		return "an error in longhaul broke it: see the log";
 	case REASON_DISPUTED: /* is only asked; no lane ends by it */
 		return "the peer was asked whether the QP was reused";
 	case REASON_NONE:

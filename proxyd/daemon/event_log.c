@@ -12,7 +12,7 @@ static const int prios[] = {
 	[EVENT_PAIRED] = LOG_INFO,    [EVENT_HELD] = LOG_INFO,	      [EVENT_REFUSED] = LOG_WARNING,
 	[EVENT_CLOSED] = LOG_INFO,    [EVENT_INCARNATION] = LOG_INFO, [EVENT_FAULT] = LOG_ERR,
 	[EVENT_ANNOUNCE] = LOG_INFO,  [EVENT_CROWDED] = LOG_WARNING,  [EVENT_ABANDONED] = LOG_INFO,
-	[EVENT_BYPASS] = LOG_WARNING,
+	[EVENT_BYPASS] = LOG_WARNING, [EVENT_INVARIANT] = LOG_ERR,
 };
 
 static const char *qpn_text(uint32_t qpn, char *buf, size_t len)
@@ -35,6 +35,17 @@ static void conn_text(const struct view_source *src, const struct conn_info *ci,
 		 ip_addr_str(&ci->wan_ip, wan), qpn_text(ci->rqpn, rqpn, sizeof(rqpn)));
 }
 
+static void write_must(const struct engine_event *ev, const char *conn)
+{
+	const struct engine_must *m = &ev->must;
+
+	log_line(prios[ev->type],
+		 "%s lane %s: INVARIANT broken at %s:%u: %s (0x%llx, 0x%llx); this is an error in "
+		 "longhaul, please report it",
+		 conn, ev->requests_from_lan ? "out" : "in", m->file, m->line, m->what,
+		 (unsigned long long)m->x, (unsigned long long)m->y);
+}
+
 static void write_event(const struct view_source *src, const struct engine_event *ev,
 			const char *conn, const struct conn_info *ci)
 {
@@ -46,16 +57,16 @@ static void write_event(const struct view_source *src, const struct engine_event
 	int prio = prios[ev->type];
 
 	switch (ev->type) {
+	case EVENT_INVARIANT: /* write_must() */
 	case EVENT_TYPES:
 		break;
 	case EVENT_CROWDED:
-		log_line(
-			prio,
-			"%u queue pairs are known by packets to them only, no answer: new ones "
-			"pass "
-			"unaccelerated until some are forgotten; does somebody make them up? (last "
-			"%s)",
-			ev->packets, conn);
+		log_line(prio,
+			 "%u queue pairs are known by packets to them only, no answer: new ones "
+			 "pass unaccelerated until some are forgotten; does somebody make them up? "
+			 "(last "
+			 "%s)",
+			 ev->packets, conn);
 		break;
 	case EVENT_PAIRED:
 		log_line(prio, "%s learned by %s", conn, learn_source_name(ci->learned_by));
@@ -106,7 +117,7 @@ void event_log_write(struct event_log *l, const struct view_source *src,
 	struct conn_info ci;
 	char conn[192];
 
-	if (ev->type != EVENT_FAULT) {
+	if (ev->type != EVENT_FAULT && ev->type != EVENT_INVARIANT) {
 		if (!l->tokens) {
 			l->left_out++;
 			return;
@@ -120,7 +131,10 @@ void event_log_write(struct event_log *l, const struct view_source *src,
 	} else {
 		conn_text(src, &ci, conn, sizeof(conn));
 	}
-	write_event(src, ev, conn, &ci);
+	if (ev->type == EVENT_INVARIANT)
+		write_must(ev, conn);
+	else
+		write_event(src, ev, conn, &ci);
 }
 
 void event_log_tick(struct event_log *l, uint64_t now_ns)

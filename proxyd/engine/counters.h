@@ -89,6 +89,8 @@
 	X(BAD_REPORT, "bad-report", "peer reports that do not fit, ignored")                       \
 	X(OPENS, "opens", "lanes taken into custody")                                              \
 	X(REFUSALS, "refusals", "lanes that the peer refused")                                     \
+	X(INVARIANTS, "invariants-broken",                                                         \
+	  "lanes of which something does not hold that must: an error in longhaul")                \
 	X(FAULTS, "faults", "lanes whose custody could not be honoured")                           \
 	X(LOST_PACKETS, "lost-packets", "packets in custody when their lane faulted")              \
 	X(LOST_BYTES, "lost-bytes", "their bytes")                                                 \

@@ -322,7 +322,7 @@ static struct flow *met(struct engine *e, enum engine_port port, const struct fr
 	return fl;
 }
 
-void engine_rx(struct engine *e, enum engine_port port, uint8_t *data, uint32_t len,
+static void rx(struct engine *e, enum engine_port port, uint8_t *data, uint32_t len,
 	       uint64_t now_ns)
 {
 	struct frame f;
@@ -385,6 +385,20 @@ void engine_rx(struct engine *e, enum engine_port port, uint8_t *data, uint32_t 
 		rx_response(e, fl, &f);
 }
 
+/* What was found broken meanwhile. */
+static void settle(struct engine *e)
+{
+	if (__builtin_expect(e->broken, 0))
+		fault_broken(e);
+}
+
+void engine_rx(struct engine *e, enum engine_port port, uint8_t *data, uint32_t len,
+	       uint64_t now_ns)
+{
+	rx(e, port, data, len, now_ns);
+	settle(e);
+}
+
 void engine_box(struct engine *e, const struct engine_box *b)
 {
 	e->box = *b;
@@ -401,6 +415,7 @@ void engine_rx_report(struct engine *e, unsigned int peer, const struct report *
 		meter_rx(e, peer, r);
 	else
 		agreement_rx(e, peer, r);
+	settle(e);
 }
 
 static void timer_fired(void *ctx, uint32_t id)
@@ -419,6 +434,7 @@ static void timer_fired(void *ctx, uint32_t id)
 		report_list(e, fl);
 	else
 		role_of(e, &fl->lane)->timer(e, fl, id % TIMERS);
+	settle(e);
 }
 
 /* Whether the connection of @fl must fail as soon as it is used: not to be forgotten before. */
@@ -490,14 +506,19 @@ void engine_tick(struct engine *e, uint64_t now_ns)
 	e->now = now_ns;
 	wheel_expire(e->wheel, now_ns, timer_fired, e);
 	e->wake = UINT64_MAX;
+	settle(e);
 	pace_tick(e);
 	near_room(e);
+	settle(e);
 	due_acks(e);
 	order_tick(e);
+	settle(e);
 	due_acks(e); /* what a barrier allows to be told */
+	settle(e);
 	due_reports(e);
 	meter_tick(e);
 	sweep(e);
+	settle(e);
 	if (e->undo) {
 		pool_batch_end(e->pool);
 		undo_commit(e->undo);

@@ -57,7 +57,16 @@ enum engine_event_type {
 	EVENT_CROWDED, /* too many flows of which one direction only is known; @packets: how many */
 	EVENT_ABANDONED, /* both hosts gave it up with something in custody */
 	EVENT_BYPASS,	 /* packets of a lane miss one of the two appliances */
+	EVENT_INVARIANT, /* what must hold of a lane does not: @must */
 	EVENT_TYPES,
+};
+
+/** struct engine_must - the invariant @what, which is checked in line @line of @file, does not
+ * hold; @x, @y: what shows why. */
+struct engine_must {
+	const char *file, *what;
+	uint32_t line;
+	uint64_t x, y;
 };
 
 struct engine_event {
@@ -67,6 +76,7 @@ struct engine_event {
 	enum lane_reason reason;
 	uint32_t packets; /* FAULT, ABANDONED: in custody then */
 	uint64_t bytes;
+	struct engine_must must; /* INVARIANT */
 };
 
 /**

@@ -69,6 +69,7 @@ enum lane_reason {
 	REASON_DISPUTED,  /* CLOSE by the opener: what it hears is of another owner of the number;
 			     the acceptor closes if it has heard the same (owner.c) */
 	REASON_BYPASS,	  /* its packets miss one of the two appliances */
+	REASON_INVARIANT, /* what must hold of it does not (core/must.h) */
 	REASONS,
 };
 

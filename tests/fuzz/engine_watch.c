@@ -147,6 +147,7 @@ static void on_event(void *ctx, const struct engine_event *ev)
 {
 	(void)ctx;
 	NEED(ev->conn < z.e->nflows && ev->reason < REASONS);
+	NEED(ev->type != EVENT_INVARIANT);
 	if (ev->requests_from_lan && ev->type == EVENT_FAULT)
 		z.fault[ev->conn] = z.faults = true;
 	if (ev->requests_from_lan && ev->type == EVENT_CLOSED)

@@ -95,11 +95,12 @@ struct plan {
 	struct plan_incident incident[PLAN_INCIDENTS];
 };
 
-/** struct plan_result - @violation: NULL when all was right, or @excuse says why it is not judged
+/** struct plan_result - @violation: NULL when all was right, or @excuse says why it is not judged.
+ * @broken: invariants, as engines say
  */
 struct plan_result {
 	const char *violation;
-	uint64_t packets, frames, acked, forged, reused, paths;
+	uint64_t packets, frames, acked, forged, reused, paths, broken;
 	uint32_t died; /* queue pairs, but for what packets that missed both appliances did */
 	enum excuse excuse;
 	uint64_t now;

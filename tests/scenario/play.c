@@ -753,13 +753,17 @@ static void live(const struct plan *p, struct plan_result *r, FILE *dump, FILE *
 	connect(&x);
 	incidents(&x);
 	done = run_to_end(&x);
+	for (uint32_t i = 0; i < x.w->nqps; i++)
+		if (x.w->qp[i].broken)
+			one_fails(&x, i);
 	probe(&x);
 	bad = judge(&x, done);
-	*r = (struct plan_result){.violation = x.w->excuse ? NULL : bad,
+	*r = (struct plan_result){.violation = x.w->excuse && !x.w->broken ? NULL : bad,
 				  .packets = x.w->packets,
 				  .forged = x.w->forged,
 				  .reused = x.w->reused,
 				  .paths = x.w->paths,
+				  .broken = x.w->broken,
 				  .excuse = x.w->excuse,
 				  .frames = x.w->frames,
 				  .now = x.w->now};

@@ -16,6 +16,7 @@ const char *const event_names[EVENTS] = {
 	[EVENT_FAULT] = "fault",	 [EVENT_INCARNATION] = "incarnation",
 	[EVENT_ANNOUNCE] = "announce",	 [EVENT_CROWDED] = "crowded",
 	[EVENT_ABANDONED] = "abandoned", [EVENT_BYPASS] = "path-bypass",
+	[EVENT_INVARIANT] = "invariant",
 };
 
 const struct script_world *script_world(const struct script *s)

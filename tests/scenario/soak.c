@@ -55,7 +55,7 @@ struct options {
 
 struct sum {
 	uint64_t runs, packets, acked, forged, reused, violations, kills, adopted, faulted, watched,
-		deaths, unfinished, paths, excused[EXCUSES];
+		deaths, unfinished, paths, broken, excused[EXCUSES];
 };
 
 static double now_s(clockid_t clock)
@@ -74,6 +74,7 @@ static void count(struct sum *s, const struct plan_result *r)
 	s->forged += r->forged;
 	s->reused += r->reused;
 	s->paths += r->paths;
+	s->broken += r->broken;
 	s->violations += r->violation != NULL;
 	s->excused[r->excuse] += r->excuse != EXCUSE_NONE;
 	s->deaths += r->violation && strstr(r->violation, "queue pair failed");
@@ -235,6 +236,7 @@ static void add(struct sum *all, const struct sum *s)
 	all->forged += s->forged;
 	all->reused += s->reused;
 	all->paths += s->paths;
+	all->broken += s->broken;
 	all->violations += s->violations;
 	for (int i = 0; i < EXCUSES; i++)
 		all->excused[i] += s->excused[i];
@@ -408,11 +410,12 @@ int main(int argc, char **argv)
 			(double)s.packets / (now_s(CLOCK_MONOTONIC) - o.start));
 	printf("soak: runs=%" PRIu64 " packets=%" PRIu64 " acked-messages=%" PRIu64
 	       " forged=%" PRIu64 " reused=%" PRIu64 " paths=%" PRIu64 " violations=%" PRIu64
-	       " deaths=%" PRIu64 " unfinished=%" PRIu64 " excused-luck=%" PRIu64
-	       " excused-bare=%" PRIu64 " excused-reuse=%" PRIu64 " excused-path=%" PRIu64
-	       " excused-path-silent=%" PRIu64 " excused-circles=%" PRIu64 "\n",
-	       s.runs, s.packets, s.acked, s.forged, s.reused, s.paths, s.violations, s.deaths,
-	       s.unfinished, s.excused[EXCUSE_LUCK], s.excused[EXCUSE_BARE],
+	       " invariants=%" PRIu64 " deaths=%" PRIu64 " unfinished=%" PRIu64
+	       " excused-luck=%" PRIu64 " excused-bare=%" PRIu64 " excused-reuse=%" PRIu64
+	       " excused-path=%" PRIu64 " excused-path-silent=%" PRIu64 " excused-circles=%" PRIu64
+	       "\n",
+	       s.runs, s.packets, s.acked, s.forged, s.reused, s.paths, s.violations, s.broken,
+	       s.deaths, s.unfinished, s.excused[EXCUSE_LUCK], s.excused[EXCUSE_BARE],
 	       s.excused[EXCUSE_REUSE], s.excused[EXCUSE_PATH], s.excused[EXCUSE_SILENT],
 	       s.excused[EXCUSE_CIRCLES]);
 	if (world_crash_calls)

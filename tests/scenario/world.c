@@ -131,6 +131,9 @@ static void sink_event(void *ctx, const struct engine_event *ev)
 	case EVENT_CLOSED:
 		c->w->closed[c->side]++;
 		break;
+	case EVENT_INVARIANT:
+		world_broken(c->w, c->side, ev);
+		break;
 	default:
 		break;
 	}

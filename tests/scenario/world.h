@@ -156,7 +156,7 @@ struct world_qp {
 	uint32_t id, incarnation;
 	struct rc_qp_config cfg[2];
 	struct rc_cm cm[2];
-	bool up, shaking, reused, debt, missed_both;
+	bool up, shaking, reused, debt, missed_both, broken;
 	const char *wrong;
 	struct work pending[2];
 	uint64_t change_ns[2];
@@ -222,6 +222,7 @@ struct world {
 	struct world_qp qp[WORLD_QPS];
 	uint32_t nqps, shaking;
 	uint64_t opened[2], refused[2], faults[2], closed[2];
+	uint64_t broken; /* invariants, as engines say */
 	const char *violation;
 	struct forger *forger;
 	struct overload *overload;
@@ -352,6 +353,10 @@ void world_go_on(struct world *w, int side);
 void world_peer(struct world *w, int side, enum peer_event ev);
 
 void world_dump(struct world *w, FILE *out);
+
+/** world_injects - invariants are broken on purpose (test_must.c), and the queue pair concerned may
+ * fail; else that is a violation. */
+extern bool world_injects;
 
 /* trace.c */
 void trace_frame(const struct world *w, int link, const uint8_t *data, uint32_t len);

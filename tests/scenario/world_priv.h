@@ -35,6 +35,8 @@ void world_tick(struct world *w, int side);
 bool world_crash_tx(struct world *w, int side, uint32_t port, const uint8_t *data, uint32_t len,
 		    uint32_t seal);
 bool world_crash_report(struct world *w, int side, unsigned int peer, const struct report *r);
+/* An engine says that an invariant is broken. */
+void world_broken(struct world *w, int side, const struct engine_event *ev);
 bool world_crash_event(struct world *w, int side, const struct engine_event *ev);
 /* And what becomes of it at last. @kind: 0 frame, 1 report, 2 event */
 void world_said(struct world *w, int side, int kind, uint32_t port, const void *data, uint32_t len);

@@ -4,6 +4,34 @@
 
 #include <inttypes.h>
 
+bool world_injects;
+
+/* The queue pair that the engine knows as connection @conn. */
+static struct world_qp *qp_of(struct world *w, int side, uint32_t conn)
+{
+	struct conn_info ci;
+
+	for (uint32_t i = 0; i < w->nqps; i++)
+		if (world_conn(w, side, &w->qp[i], &ci) && ci.id == conn)
+			return &w->qp[i];
+	return NULL;
+}
+
+void world_broken(struct world *w, int side, const struct engine_event *ev)
+{
+	static char what[256];
+	struct world_qp *q = world_injects ? qp_of(w, side, ev->conn) : NULL;
+
+	w->broken++;
+	if (q) {
+		q->broken = true;
+	} else if (!w->violation) {
+		snprintf(what, sizeof(what), "an invariant is broken at %s:%u: %s", ev->must.file,
+			 ev->must.line, ev->must.what);
+		w->violation = what;
+	}
+}
+
 const char *world_verify_qp(struct world_qp *q, int s, bool complete)
 {
 	struct rc_qp *req = q->side[s].qp, *resp = q->side[!s].qp;

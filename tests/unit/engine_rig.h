@@ -65,6 +65,8 @@ struct rig {
 	struct engine_event last;
 	uint8_t host[2]; /* last byte of the hosts' addresses */
 	bool native;	 /* what comes from afar has no seal */
+	bool breaks;	 /* the test breaks an invariant: the latest */
+	struct engine_must must;
 };
 
 static int rig_sink_tx(void *ctx, enum engine_port port, const uint8_t *data, uint32_t len,
@@ -98,6 +100,10 @@ static void rig_sink_event(void *ctx, const struct engine_event *ev)
 {
 	struct rig *r = ctx;
 
+	if (ev->type == EVENT_INVARIANT && !r->breaks)
+		fail_msg("%s:%u: %s", ev->must.file, ev->must.line, ev->must.what);
+	if (ev->type == EVENT_INVARIANT)
+		r->must = ev->must;
 	r->events[ev->type]++;
 	r->last = *ev;
 }

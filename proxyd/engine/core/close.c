@@ -33,7 +33,7 @@ static void send_close(struct engine *e, struct flow *fl, enum lane_reason why)
 		.gen = l->gen,
 		.key = fl->key,
 		.by_opener = l->role == ROLE_OPENER,
-		.reason = (uint8_t)why,
+		.reason = (uint8_t)lane_reason_told(why),
 	};
 
 	if (l->peer != PEER_NONE)

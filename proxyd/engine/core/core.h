@@ -6,6 +6,7 @@
 #define LONGHAUL_ENGINE_CORE_CORE_H
 
 #include "engine/core/marks.h"
+#include "engine/core/must.h"
 #include "engine/core/psn_map.h"
 #include "engine/core/state.h"
 
@@ -22,6 +23,7 @@ void engine_pass_as_came(struct engine *e, enum engine_port from, const struct f
 void engine_wake_at(struct engine *e, uint64_t when);
 void engine_event(struct engine *e, enum engine_event_type type, const struct flow *fl,
 		  uint32_t packets, uint64_t bytes);
+void engine_event_must(struct engine *e, const struct flow *fl, const struct engine_must *m);
 bool ack_send(struct engine *e, struct flow *fl, uint32_t psn, uint8_t syndrome, uint32_t msn);
 
 /* seal.c: what crosses the WAN of a held lane is sealed */
@@ -105,7 +107,7 @@ void half_expire(struct engine *e);
 struct pkt *lane_retain(struct engine *e, struct flow *fl, const struct frame *f, uint32_t span,
 			uint32_t psn, bool *bad);
 void lane_forget(struct engine *e, struct flow *fl, struct pkt *d, uint32_t psn);
-void lane_release(struct engine *e, struct flow *fl, uint32_t next);
+bool lane_release(struct engine *e, struct flow *fl, uint32_t next);
 void lane_skip(struct engine *e, struct flow *fl, const struct mark *m);
 void lane_true_ack(struct engine *e, struct flow *fl, const struct mark *m);
 void lane_drop_all(struct engine *e, struct flow *fl);

@@ -96,11 +96,16 @@ struct pkt *lane_retain(struct engine *e, struct flow *fl, const struct frame *f
 			uint32_t psn, bool *bad)
 {
 	struct lane *l = &fl->lane;
-	bool slot;
-	pool_loc loc = take_room(e, l, f, psn, &slot);
 	struct pkt *d = NULL;
+	pool_loc loc;
+	bool slot;
 
 	*bad = false;
+	if (!lane_must(e, l,
+		       lane_keeps(l) ? psn == l->epsn.psn : psn_sub(psn, l->epsn.psn) < WINDOW_SPAN,
+		       psn, l->epsn.psn))
+		return NULL;
+	loc = take_room(e, l, f, psn, &slot);
 	if (loc == POOL_NONE)
 		return NULL;
 	*bad = !icrc_copy_ok(pool_ptr(e->pool, loc), f);
@@ -137,6 +142,7 @@ static void unbook(struct engine *e, struct flow *fl, struct pkt *d)
 {
 	struct lane *l = &fl->lane;
 
+	(void)lane_must(e, l, l->packets && l->bytes >= d->len, l->packets, l->bytes);
 	if (lane_keeps(l) && fl->rule >= 0)
 		e->rule_bytes[fl->rule] -= d->len;
 	l->packets--;
@@ -198,24 +204,37 @@ static void trail(struct engine *e, struct lane *l)
 		l->reasked_psn = PSN_NONE;
 }
 
-/* Everything before @next is truly acknowledged. The only way in which custody ends well. */
-void lane_release(struct engine *e, struct flow *fl, uint32_t next)
+/* Everything before @next is truly acknowledged. The only way in which custody ends well. False
+ * when something is wrong, and it does not end for all of that. */
+bool lane_release(struct engine *e, struct flow *fl, uint32_t next)
 {
 	struct lane *l = &fl->lane;
-	uint32_t psn = l->una.psn;
+	uint32_t psn = l->una.psn, at;
+	bool right = true;
 	struct pkt *d;
 
-	while (psn_before(psn, next) && (d = window_next(&l->win, e->pool, psn, next, &psn))) {
+	while (psn_before(psn, next) && (d = window_next(&l->win, e->pool, psn, next, &at))) {
 		uint32_t span = d->span;
 
-		lane_forget(e, fl, d, psn);
-		psn = psn_add(psn, span);
+		/* nothing that was promised is missing, and what goes is acknowledged as a whole */
+		right = lane_must(e, l, (at == psn || !lane_keeps(l)) && span <= psn_sub(next, at),
+				  at, next);
+		if (!right) {
+			next = psn;
+			break;
+		}
+		lane_forget(e, fl, d, at);
+		psn = psn_add(at, span);
 	}
+	(void)lane_must(e, l,
+			l->packets ? psn_before(next, l->end) : !(l->bytes | l->messages | l->lost),
+			l->packets, l->bytes);
 	mark_una_psn(l, next);
 	lane_waits(e, l);
 	trail(e, l);
 	if (!l->packets)
 		pool_log_close(e->pool, &l->log);
+	return right;
 }
 
 /*
@@ -231,7 +250,12 @@ void lane_skip(struct engine *e, struct flow *fl, const struct mark *m)
 	struct mark una;
 	uint32_t over;
 
-	lane_release(e, fl, m->psn);
+	if (!lane_release(e, fl, m->psn)) {
+		una = l->una;
+		if (psn_before(l->nxt.psn, una.psn))
+			mark_resend(l, &una);
+		return;
+	}
 	una = *m;
 	/* where every packet was here our own count is exact, while an ACK to a duplicate bears an
 	 * older PSN with today's MSN */
@@ -280,12 +304,34 @@ void lane_send_rest(struct engine *e, struct flow *fl)
 	}
 }
 
+/* The books of the lane are wrong. They are made from what is there, so that all of it goes. */
+static void count_again(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	uint32_t psn = l->una.psn, end = psn_add(psn, WINDOW_SPAN), had = l->packets;
+	const struct pkt *d;
+
+	l->packets = l->messages = l->lost = 0;
+	l->bytes = 0;
+	while (psn_before(psn, end) && (d = window_next(&l->win, e->pool, psn, end, &psn))) {
+		l->packets++;
+		l->bytes += d->len;
+		l->messages += !!(d->flags & PKT_EOM);
+		l->lost += !!(d->flags & PKT_LOST);
+		psn = psn_add(psn, 1);
+	}
+	if (lane_keeps(l))
+		e->keepers += !!l->packets - !!had;
+}
+
 void lane_drop_all(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
 	uint32_t psn = l->una.psn, end = psn_add(psn, WINDOW_SPAN);
 	struct pkt *d;
 
+	if (l->broken)
+		count_again(e, fl);
 	while (l->packets && (d = window_next(&l->win, e->pool, psn, end, &psn)))
 		lane_forget(e, fl, d, psn);
 	pool_log_close(e->pool, &l->log);
@@ -305,6 +351,7 @@ void lane_true_ack(struct engine *e, struct flow *fl, const struct mark *m)
 
 	if (psn_after(m->psn, l->una.psn)) {
 		lane_skip(e, fl, m);
+		(void)lane_marks_must(e, l);
 		l->backoff = 0;
 		/* the responder counts as we do (owner.c) */
 		l->suspect = l->disputed = l->anew = l->held_once = false;

@@ -7,6 +7,7 @@
  * tick nothing.
  */
 #include "engine/core/roles.h"
+#include "wire/must.h"
 
 /* The acceptor's and the opener's reports go out at once when urgent or when much has happened,
  * else after a short while. */
@@ -16,6 +17,13 @@
  * times. */
 #define REPEAT_NS	 (500 * NSEC_PER_USEC)
 #define REPEAT_DOUBLINGS 7u
+
+/* Flow @i, which is in a list. */
+static struct flow *listed(struct engine *e, uint32_t i)
+{
+	must(i < e->nflows);
+	return flow_ref(e, i);
+}
 
 void ack_list(struct engine *e, struct flow *fl)
 {
@@ -57,8 +65,9 @@ static void refused_acks(struct engine *e, struct port_wait *w)
 	uint32_t i;
 
 	while (e->now >= w->again && (i = w->acks) != FLOW_NONE) {
-		struct flow *fl = flow_ref(e, i);
+		struct flow *fl = listed(e, i);
 
+		must(fl->lane.ack_listed);
 		w->acks = fl->lane.next_ack;
 		fl->lane.ack_listed = false;
 		ack_list(e, fl);
@@ -70,9 +79,10 @@ void due_acks(struct engine *e)
 	for (int p = 0; p < PORTS; p++)
 		refused_acks(e, &e->wait[p]);
 	while (e->ack_head != FLOW_NONE) {
-		struct flow *fl = flow_ref(e, e->ack_head);
+		struct flow *fl = listed(e, e->ack_head);
 		const struct role_ops *role = role_of(e, &fl->lane);
 
+		must(fl->lane.ack_listed);
 		e->ack_head = fl->lane.next_ack;
 		fl->lane.ack_listed = false;
 		e->via = (uint8_t)flow_link(e, fl);
@@ -149,10 +159,11 @@ uint64_t report_next(const struct report_clock *c, bool missing)
 void due_reports(struct engine *e)
 {
 	while (e->report_head != FLOW_NONE) {
-		struct flow *fl = flow_ref(e, e->report_head);
+		struct flow *fl = listed(e, e->report_head);
 		const struct role_ops *role = role_of(e, &fl->lane);
 		uint64_t at;
 
+		must(fl->lane.report_listed);
 		e->report_head = fl->lane.next_report;
 		fl->lane.report_listed = false;
 		at = role->report ? role->report(e, fl) : 0;

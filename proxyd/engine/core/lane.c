@@ -58,6 +58,7 @@ const char *lane_reason_name(enum lane_reason r)
 		[REASON_OPCODE] = "unknown-opcode",
 		[REASON_DISPUTED] = "number-disputed",
 		[REASON_BYPASS] = "path-bypass",
+		[REASON_INVARIANT] = "invariant",
 	};
 
 	return r < REASONS && names[r] ? names[r] : "?";

@@ -166,6 +166,7 @@ struct seal {
  * @numbered:   OPENER: it may have been given numbers that the host does not know (lane_fence())
  * @fenced:     somebody else keeps its packets from passing should we be gone (lane_fence())
  * @renumbered: OPENER: what the peer sends to the responder may bear other numbers (announce/)
+ * @broken:     an invariant of it does not hold (must.h)
  * @masked:     masked ATOMICs were asked for, which are never answered here
  * @gone:       both hosts have said that the connection is down; @far_left: and the responder's
  *              host asked for that: it wants nothing more
@@ -205,6 +206,7 @@ struct lane {
 		proved : 1;
 	uint8_t atomic : 2; /* enum atomic_mode */
 	uint8_t room_naks : 2;
+	bool broken : 1;
 	union {
 		uint8_t passing; /* WATCH: core/passing.c */
 		uint8_t most;	 /* SINGLE: READs and ATOMICs that the host was seen to wait for at

@@ -96,23 +96,30 @@ void engine_wake_at(struct engine *e, uint64_t when)
 		e->wake = when;
 }
 
+/* Say @ev of the lane of @fl. */
+static void tell(struct engine *e, const struct flow *fl, struct engine_event *ev)
+{
+	/* connections go by their LAN side's flow */
+	ev->conn =
+		fl->side != PORT_LAN && fl->partner != FLOW_NONE ? fl->partner : flow_index(e, fl);
+	ev->requests_from_lan = fl->side == PORT_LAN;
+	if (e->sink.event)
+		e->sink.event(e->sink.ctx, ev);
+}
+
 void engine_event(struct engine *e, enum engine_event_type type, const struct flow *fl,
 		  uint32_t packets, uint64_t bytes)
 {
-	struct engine_event ev = {
-		.type = type,
-		.conn = flow_index(e, fl),
-		.requests_from_lan = fl->side == PORT_LAN,
-		.reason = fl->lane.reason,
-		.packets = packets,
-		.bytes = bytes,
-	};
+	tell(e, fl,
+	     &(struct engine_event){
+		     .type = type, .reason = fl->lane.reason, .packets = packets, .bytes = bytes});
+}
 
-	/* connections go by their LAN side's flow */
-	if (fl->side != PORT_LAN && fl->partner != FLOW_NONE)
-		ev.conn = fl->partner;
-	if (e->sink.event)
-		e->sink.event(e->sink.ctx, &ev);
+void engine_event_must(struct engine *e, const struct flow *fl, const struct engine_must *m)
+{
+	tell(e, fl,
+	     &(struct engine_event){
+		     .type = EVENT_INVARIANT, .reason = REASON_INVARIANT, .must = *m});
 }
 
 /* Returns false when the port has no room for it. */

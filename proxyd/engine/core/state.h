@@ -233,6 +233,7 @@ struct engine {
 	bool all_bypassed;	 /* by the operator */
 	uint64_t rules_bypassed; /* bit per rule */
 	uint32_t in_fault;	 /* lanes in FAULT */
+	bool broken;		 /* lane.broken of some, and nothing was done about it yet */
 
 	/* lists of lanes with something to do, by flow index */
 	uint32_t ack_head, report_head;

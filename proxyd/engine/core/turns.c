@@ -27,6 +27,7 @@
  * row: FAST-6, CONV-7, CONV-9
  */
 #include "engine/core/roles.h"
+#include "wire/must.h"
 
 #define QUANTUM	       16384
 #define TURNS_PER_TICK 4096u
@@ -177,8 +178,11 @@ void pace_run(struct engine *e, struct flow *fl)
 
 static struct flow *take_first(struct engine *e, struct run_list *list)
 {
-	struct flow *fl = flow_ref(e, list->head);
+	struct flow *fl;
 
+	must(list->head < e->nflows);
+	fl = flow_ref(e, list->head);
+	must(fl->lane.run_listed);
 	list->head = fl->lane.next_run;
 	if (list->head == FLOW_NONE)
 		list->tail = FLOW_NONE;

@@ -65,6 +65,7 @@ static void true_ack(struct engine *e, struct flow *fl, const struct mark *m)
 		uint32_t from = l->epsn.psn;
 
 		lane_skip(e, fl, m);
+		(void)lane_marks_must(e, l);
 		if (psn_before(from, m->psn))
 			stream_rx_skipped(e, fl, from, m->psn);
 		progress_due(e, fl, urgent || l->una.psn == l->epsn.psn);

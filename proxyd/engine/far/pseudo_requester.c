@@ -176,6 +176,9 @@ bool far_run(struct engine *e, struct flow *fl, uint32_t quantum)
 	while (!(stopped = announce_run(e, fl)) && psn_before(l->nxt.psn, l->epsn.psn)) {
 		struct pkt *d = window_get(&l->win, e->pool, l->nxt.psn);
 
+		if (!lane_must(e, l, !psn_before(l->nxt.psn, l->una.psn) && (!d || d->span),
+			       l->nxt.psn, l->una.psn))
+			break;
 		if (d)
 			turn = announce_turn(e, fl, d);
 		if (d && turn == ANNOUNCE_SKIP) {
@@ -209,6 +212,7 @@ bool far_run(struct engine *e, struct flow *fl, uint32_t quantum)
 		if (l->una.psn == before)
 			l->progress = e->now; /* the oldest begins to wait now */
 		mark_high(l, l->nxt.psn);
+		(void)lane_marks_must(e, l);
 		if (l->role == ROLE_SINGLE)
 			ack_list(e, fl); /* a frontier that waits for the WAN */
 	}

@@ -45,6 +45,15 @@ static uint32_t expected_psn(struct engine *e, const struct flow *fl)
 	return in->una.psn != PSN_NONE ? in->una.psn : 0;
 }
 
+/* Whether the host of @l may have been told of more than is done. Where the marks are not to be
+ * trusted it may; but not before all below the start is done, and a NAK would say that it is. */
+static bool promised(struct engine *e, const struct lane *l)
+{
+	if (!l->start_acked || l->broken)
+		return l->start_acked && l->state != LANE_OPENING;
+	return psn_before(psn_to_host(e, l, &l->una).psn, l->frontier.psn);
+}
+
 void lane_fault(struct engine *e, struct flow *fl, enum lane_reason why, uint8_t syndrome)
 {
 	struct lane *l = &fl->lane;
@@ -52,14 +61,12 @@ void lane_fault(struct engine *e, struct flow *fl, enum lane_reason why, uint8_t
 	uint32_t packets = l->packets;
 	uint64_t bytes = l->bytes;
 	bool renumbers;
-	struct mark una;
 
 	if (l->state == LANE_FAULT || !lane_keeps(l))
 		return;
-	una = psn_to_host(e, l, &l->una);
 	renumbers = psn_map_differs(e, l);
 	/* where the numbers differ the two ends cannot go on without us */
-	if (l->gone || ((!l->start_acked || !psn_before(una.psn, l->frontier.psn)) && !renumbers)) {
+	if (l->gone || (!promised(e, l) && !renumbers)) {
 		/* nobody is left to be told; or nothing was promised that is not true already, and
 		 * the hosts find out by themselves */
 		lane_close(e, fl, why, true);
@@ -151,6 +158,35 @@ void fault_solo(struct engine *e, struct flow *fl, const struct frame *f)
 	fault_request(e, fl, f);
 	l->fault.unsure = false;
 	ack_schedule(e, fl);
+}
+
+/* Of an acceptor's lane the opener makes the FAULT: it has the promises. */
+static void broken(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+
+	if (l->role == ROLE_ACCEPTOR) {
+		lane_refused(e, fl, l->una.psn, AETH_NAK_OPERATION, REASON_INVARIANT);
+	} else if (l->role == ROLE_SOLO && l->state != LANE_FAULT) {
+		lane_drop_all(e, fl);
+		marks_drop(l);
+		strand(e, fl, REASON_INVARIANT);
+		l->fault.epsn = expected_psn(e, fl);
+	} else if (l->role == ROLE_NONE) {
+		l->broken = false;
+	} else {
+		lane_fault(e, fl, REASON_INVARIANT, AETH_NAK_OPERATION);
+	}
+}
+
+void fault_broken(struct engine *e)
+{
+	while (e->broken) {
+		e->broken = false;
+		for (uint32_t i = 0; i < e->flows_end; i++)
+			if (e->flows[i].used && e->flows[i].lane.broken)
+				broken(e, flow_ref(e, i));
+	}
 }
 
 void fault_broken_promise(struct engine *e, struct flow *fl, uint32_t psn)

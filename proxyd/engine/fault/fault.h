@@ -6,6 +6,9 @@
 #include "engine/core/core.h"
 
 void lane_fault(struct engine *e, struct flow *fl, enum lane_reason why, uint8_t syndrome);
+/** fault_broken - put the lanes of which an invariant does not hold (core/must.h) into FAULT. Only
+ * to be called between two events, or between the steps of a tick. */
+void fault_broken(struct engine *e);
 void fault_orphan(struct engine *e, struct flow *fl);
 void fault_moved(struct engine *e, struct flow *fl, enum engine_port port);
 void fault_solo(struct engine *e, struct flow *fl, const struct frame *f);

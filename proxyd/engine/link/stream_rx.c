@@ -125,6 +125,7 @@ static void report(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
 	struct holes *hs = holes_at(e->pool, l->holes);
+	enum lane_reason why = lane_reason_told(l->reason);
 	struct report r = {
 		.type = REPORT_PROGRESS,
 		.lane = l->peer_lane,
@@ -139,16 +140,18 @@ static void report(struct engine *e, struct flow *fl)
 		.credit = l->credit,
 		.refusal = l->refusal,
 		.refusal_psn = l->refusal_psn,
-		.reason = l->refusal || l->closing ? l->reason
+		.reason = l->refusal || l->closing ? why
 			  : flow_unwanted(e, fl)   ? REASON_IDLE
 						   : REASON_NONE,
 	};
 
+	report_told(e, &l->clock);
+	if (!l->refusal && !lane_marks_must(e, l))
+		return;
 	tell_missing(l, hs, &r);
 	r.bypassed = l->bypassed;
 	r.nagain = refused(e, flow_index(e, fl), r.again);
 	announce_tell(e, fl, &r);
-	report_told(e, &l->clock);
 	e->sink.report(e->sink.ctx, (unsigned int)l->peer, &r);
 }
 
@@ -200,6 +203,9 @@ void stream_rx_deliver(struct engine *e, struct flow *fl)
 			look(e, fl, d);
 		}
 		take_headers(e, fl, d);
+		if (!lane_must(e, l, d->span && !psn_after(psn_add(l->epsn.psn, d->span), l->end),
+			       l->epsn.psn, l->end))
+			break;
 		mark_accepted(l, d->span, d->flags & PKT_EOM, !(d->flags & PKT_ANSWERED));
 	}
 	pace_run(e, fl);

@@ -178,6 +178,9 @@ bool stream_tx_run(struct engine *e, struct flow *fl, uint32_t quantum)
 	while (!stopped && psn_before(l->nxt.psn, l->epsn.psn) && psn_before(l->nxt.psn, l->room)) {
 		struct pkt *d = window_get(&l->win, e->pool, l->nxt.psn);
 
+		if (!lane_must(e, l, !psn_before(l->nxt.psn, l->una.psn) && (!d || d->span),
+			       l->nxt.psn, l->una.psn))
+			break;
 		if (!d)
 			break; /* acknowledged, and released, before its first transmission */
 		if (!budget || !pace_may_send(e) || !send(e, fl, d)) {
@@ -194,6 +197,7 @@ bool stream_tx_run(struct engine *e, struct flow *fl, uint32_t quantum)
 			loss_trail(e, l);
 		}
 		mark_high(l, l->nxt.psn);
+		(void)lane_marks_must(e, l);
 		/* so far only the responder's ACK was waited for, longer */
 		if (idle || (l->reached == before && !l->backoff) ||
 		    !wheel_armed(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_LOSS)))

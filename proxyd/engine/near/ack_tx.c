@@ -206,6 +206,18 @@ static void advance(struct engine *e, struct flow *fl)
 
 /* ---- what the requester is told ---- */
 
+/* Whether the host may be told that all before @psn is done. */
+static bool may_tell(struct engine *e, struct lane *l, uint32_t psn)
+{
+	const struct read_rec *r = reads_waiting(e, l);
+	uint32_t end = host_epsn(e, l)->psn, waits = r ? r->at.psn : end;
+
+	return lane_must(e, l, l->state != LANE_FAULT && (l->start_acked || psn == l->start), psn,
+			 l->start) &&
+	       lane_must(e, l, !psn_after(psn, end), psn, end) &&
+	       lane_must(e, l, !psn_after(psn, waits), psn, waits);
+}
+
 void nak_send(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
@@ -215,7 +227,8 @@ void nak_send(struct engine *e, struct flow *fl)
 		     reasked_waits(l) || l->suspect;
 	if (l->nak_due)
 		return;
-	if (!ack_send(e, fl, l->frontier.psn, AETH_NAK_SEQ, l->frontier.msn)) {
+	if (!may_tell(e, l, l->frontier.psn) ||
+	    !ack_send(e, fl, l->frontier.psn, AETH_NAK_SEQ, l->frontier.msn)) {
 		l->nak_due = true;
 		ack_again_later(e, fl);
 		return;
@@ -230,7 +243,8 @@ static bool ack_front(struct engine *e, struct flow *fl, const struct mark *m)
 {
 	struct lane *l = &fl->lane;
 
-	if (!ack_send(e, fl, psn_sub(m->psn, 1), l->credit == 0xff ? AETH_ACK_UNLIMITED : l->credit,
+	if (!may_tell(e, l, m->psn) ||
+	    !ack_send(e, fl, psn_sub(m->psn, 1), l->credit == 0xff ? AETH_ACK_UNLIMITED : l->credit,
 		      m->msn))
 		return false;
 	if (psn_after(m->psn, l->acked.psn))

@@ -112,7 +112,8 @@ static void record_request(struct engine *e, struct flow *fl, const struct next_
 	if (f->reth)
 		what = (struct read_range){frame_reth_va(f), frame_reth_rkey(f),
 					   frame_reth_length(f)};
-	reads_add(e, fl, f, q->span, host_epsn(e, l), q->wire);
+	if (!reads_add(e, fl, f, q->span, host_epsn(e, l), q->wire))
+		return;
 	if (x)
 		reads_tail(e, l)->moved = x->map.asked.msn != l->epsn.msn;
 	if (x && q->waits)
@@ -127,7 +128,8 @@ static void claim_prefetched(struct engine *e, struct flow *fl, const struct nex
 	struct lane *l = &fl->lane;
 	struct lane_reads *x = reads_of(e, l);
 
-	reads_add(e, fl, q->f, q->span, &x->map.asked, q->wire);
+	if (!reads_add(e, fl, q->f, q->span, &x->map.asked, q->wire))
+		return;
 	reads_tail(e, l)->moved = true;
 	mark_step(&x->map.asked, q->span, true, false);
 	request_accepted(e, fl, q->f, true);
@@ -242,6 +244,8 @@ static void count_in(struct engine *e, struct flow *fl, const struct next_reques
 	if (x)
 		mark_step(&x->map.asked, q->span, eom, ackable);
 	mark_held(l, l->epsn.psn);
+	(void)lane_must(e, l, psn_sub(l->end, l->una.psn) <= SPAN_MAX || l->packets == 1,
+			l->una.psn, l->end);
 	learn_held(fl, q->f);
 	if (x && q->waits && q->f->opcode == OP_READ_REQUEST)
 		prefetch_asked(e, fl, q->f, false);

@@ -125,8 +125,13 @@ bool reads_add(struct engine *e, struct flow *fl, const struct frame *f, uint32_
 	       const struct mark *at, uint32_t wire)
 {
 	struct lane *l = &fl->lane;
-	struct read_rec *r = read_at(e, mq_push(e->reads, &l->reads));
+	const struct read_rec *last = reads_tail(e, l);
+	uint32_t end = last ? psn_add(last->at.psn, last->span) : at->psn;
+	struct read_rec *r;
 
+	if (!lane_must(e, l, !psn_before(at->psn, end), at->psn, end))
+		return false;
+	r = read_at(e, mq_push(e->reads, &l->reads));
 	if (!r)
 		return false;
 	r->at = *at;
@@ -203,6 +208,7 @@ bool reads_outran(struct engine *e, const struct flow *fl, uint32_t psn)
 
 static void pop(struct engine *e, struct lane *l)
 {
+	(void)lane_must(e, l, l->nreads == mq_len(e->reads, &l->reads), l->nreads, l->reads.head);
 	if (l->role == ROLE_SINGLE && l->made == l->reads.head)
 		l->made = MQ_NONE;
 	mq_pop(e->reads, &l->reads);

@@ -206,6 +206,9 @@ bool resp_deliver(struct engine *e, struct flow *fl, uint32_t quantum, bool *mov
 		 * when it makes it (announce/) */
 		if (!d || (l->renumbered && psn_before(l->frontier.psn, r->at.psn)))
 			break;
+		if (!lane_must(e, l, i < r->span && psn_before(r->at.psn, x->map.asked.psn),
+			       r->resp_next, r->at.psn))
+			break;
 		if (!budget || resp_give(e, fl, r, i, pool_ptr(e->pool, d->loc), d->len)) {
 			stopped = true;
 			break;
