@@ -346,7 +346,10 @@ static const char *compare(struct engine *e, const uint8_t *was, uint8_t *is)
 	const struct pool *p = (const struct pool *)(was + pool);
 	size_t from = (size_t)((uint8_t *)e->undo - base) + sizeof(struct undo) + e->undo->size;
 	size_t slots = pool + offsetof(struct pool, slot), notes = pool + e->pool->notes;
+	size_t tags = (size_t)((const uint8_t *)e->tags - base);
 
+	/* the next process makes these anew (create.c) */
+	memcpy(is + tags, was + tags, sizeof(e->tags));
 	/* these say nothing but that something was noted */
 	memcpy(is + slots, was + slots, sizeof(p->slot));
 	memcpy(is + notes, was + notes, data - notes);
