@@ -190,7 +190,7 @@ bool far_run(struct engine *e, struct flow *fl, uint32_t quantum)
 		    (l->ordered && order_held(e, fl, l->nxt.psn)))
 			break;
 		if ((d->flags & PKT_ANSWERED) &&
-		    (resp_depth_full(e, fl) || atomic_depth_full(e, fl)))
+		    (resp_depth_left(e, fl, l->nxt.psn) <= 0 || atomic_depth_full(e, fl)))
 			break; /* its turn comes with the end of a response */
 		if (far_paced(e, fl))
 			break;
@@ -225,6 +225,24 @@ bool far_run(struct engine *e, struct flow *fl, uint32_t quantum)
 }
 
 /*
+ * The request at @at, or the one before it: the responder must not execute just one request more
+ * than it keeps answers of. It would forget the answer to the oldest, which has not come here. What
+ * is behind that one draws a NAK, as long as the responder remembers the oldest.
+ */
+static uint32_t keeps_oldest(struct engine *e, struct flow *fl, uint32_t at)
+{
+	struct lane *l = &fl->lane;
+	const struct pkt *d = window_get(&l->win, e->pool, at);
+	const struct read_rec *r;
+
+	if (!d || !(d->flags & PKT_ANSWERED) || resp_depth_left(e, fl, at))
+		return at;
+	at = psn_sub(at, 1);
+	r = reads_find(e, l, at);
+	return r ? r->at.psn : at;
+}
+
+/*
  * The READ at @psn, the oldest, was asked again. Should it remain without a response, then
  * something from beyond it tells how far the responder is, whether it is executed in its turn or
  * draws a NAK: the newest request, and where responders say no more about a gap that they have
@@ -255,6 +273,7 @@ static void probe_ahead(struct engine *e, struct flow *fl, uint32_t psn)
 	}
 	if (announce_numbered(e, l))
 		at = announce_last(e, l, psn); /* what was not sent has no number yet */
+	at = keeps_oldest(e, fl, at);
 	d = window_get(&l->win, e->pool, at);
 	if (!d || at == psn || (l->ordered && order_held(e, fl, at)))
 		return;

@@ -247,7 +247,7 @@ void resp_tx_given(struct engine *e, struct flow *fl, const struct frame *f, uin
 bool resp_tx_lacked(struct engine *e, struct flow *fl, const struct frame *f);
 /** resp_tx_again - the response @f was asked for again, and made here. */
 void resp_tx_again(struct engine *e, struct flow *fl, const struct frame *f);
-bool resp_depth_full(struct engine *e, const struct flow *fl);
+int32_t resp_depth_left(struct engine *e, const struct flow *fl, uint32_t psn);
 
 /* fetch.c: OPENER */
 bool fetch_room(struct engine *e, struct flow *fl, uint32_t psn, uint32_t span);

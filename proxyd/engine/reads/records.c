@@ -35,7 +35,7 @@ struct lane_reads *reads_begin(struct engine *e, struct flow *fl)
 	x->hint = MQ_NONE;
 	x->holes = x->announce_page = POOL_NONE;
 	x->map.asked = l->epsn;
-	x->una = x->nxt = x->end = x->lost_from = x->latest = l->epsn.psn;
+	x->una = x->nxt = x->end = x->lost_from = x->latest = x->probe = l->epsn.psn;
 	x->map.proof = l->una.psn;
 	x->rate_at = x->arrival = e->now;
 	return x;

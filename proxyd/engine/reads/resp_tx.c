@@ -368,26 +368,25 @@ void resp_tx_timeout(struct engine *e, struct flow *fl)
 	arm(e, fl);
 }
 
-/* Whether the responder has as many READs as it may have at a time. */
-bool resp_depth_full(struct engine *e, const struct flow *fl)
+/* How many READs more the responder may have at a time before it is given the request at @psn; less
+ * than none if another that it may not have comes before that. */
+int32_t resp_depth_left(struct engine *e, const struct flow *fl, uint32_t psn)
 {
 	const struct lane *l = &fl->lane;
 	const struct lane_reads *x = reads_of(e, l);
-	uint32_t n = 0;
+	int32_t left;
 
 	if (!x || !x->depth)
-		return false;
-	for (uint32_t id = l->reads.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
+		return INT32_MAX;
+	left = (int32_t)x->depth;
+	for (uint32_t id = l->reads.head; left >= 0 && id != MQ_NONE; id = mq_next(e->reads, id)) {
 		const struct read_rec *r = mq_ptr(e->reads, id);
 
-		if (!psn_before(r->at.psn, l->nxt.psn))
+		if (!psn_before(r->at.psn, psn))
 			break;
-		if (r->absorbed)
-			continue;
 		/* also those behind an unanswered one that are answered: the responder keeps no
 		 * more to repeat */
-		if (++n >= x->depth)
-			return true;
+		left -= !r->absorbed;
 	}
-	return false;
+	return left;
 }
