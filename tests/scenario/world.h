@@ -147,8 +147,9 @@ struct world_seen {
  * before world_work()
  * @reuse: the owners that its QPNs will have
  * @storage: of an initiator and a target, or NULL
- * @missed_both: a packet of it has missed both appliances (world_path.c); @wrong: what was found
- * wrong since then, where they may number: both ends must be told of it
+ * @missed_first, @missed_both: a packet of it has missed the first appliance on its way, or both
+ * (world_path.c); @wrong: what was found wrong since then, where they may number: both ends must be
+ * told of it
  * @fault_una: una when the lane was first seen in FAULT, at @fault_at (0: not)
  */
 struct world_qp {
@@ -156,7 +157,7 @@ struct world_qp {
 	uint32_t id, incarnation;
 	struct rc_qp_config cfg[2];
 	struct rc_cm cm[2];
-	bool up, shaking, reused, debt, missed_both, broken;
+	bool up, shaking, reused, debt, missed_first, missed_both, broken;
 	const char *wrong;
 	struct work pending[2];
 	uint64_t change_ns[2];

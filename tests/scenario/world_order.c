@@ -9,6 +9,9 @@
  * told of before it was posted, has overtaken its cause. (A bare pair of hosts cannot get this
  * wrong: what is told is executed.)
  *
+ * A packet that missed the appliance near its host is held back by the far one as soon as that has
+ * heard of the barrier. Until then it may overtake (@missed_first), and that is no violation.
+ *
  * Share: of the memory for custody no lane takes more than an equal part among those that have some
  * in use. One that had more when others came need not give it back at once, but it must not grow.
  */
@@ -21,7 +24,13 @@
 /* By the number of the message. */
 struct order {
 	uint64_t told_at[ORDER_RING], posted_at[ORDER_RING];
+	uint64_t told_ns[ORDER_RING];
 };
+
+/* A report of a barrier is on its way for so long beyond the WAN's delay, and if reports get lost,
+ * for some more tries. */
+#define REPORT_NS 10000000ull
+#define AGAIN_NS  1000000000ull
 
 static struct order *order_of(struct world_qp *q, int side)
 {
@@ -52,8 +61,10 @@ void world_order_told(struct world_qp *q, int side, const struct rc_completion *
 {
 	struct order *o = order_of(q, side);
 
-	if (o && c->op < RC_READ)
-		o->told_at[c->number % ORDER_RING] = ++q->w->told[side];
+	if (!o || c->op >= RC_READ)
+		return;
+	o->told_at[c->number % ORDER_RING] = ++q->w->told[side];
+	o->told_ns[c->number % ORDER_RING] = q->w->now;
 }
 
 /* Whether host @side was told of something on @q by @clock that the other has not executed. */
@@ -71,9 +82,20 @@ static bool owed_since(struct world_qp *q, int side, uint64_t clock)
 	       o->told_at[done % ORDER_RING] <= clock;
 }
 
-static void overtaken(const struct world_qp *by, struct world_qp *q)
+/* Whether the far appliance may not know yet that host @side was told what @q owes. */
+static bool not_heard(struct world_qp *q, int side)
 {
-	if (by->missed_both)
+	const struct wan_config *c = wan_config(q->w->reports[side]);
+	uint64_t done = rc_messages(q->side[!side].qp), within = c->delay_ns + REPORT_NS;
+
+	if (c->loss > 0)
+		within += AGAIN_NS;
+	return q->w->now - order_of(q, side)->told_ns[done % ORDER_RING] < within;
+}
+
+static void overtaken(const struct world_qp *by, struct world_qp *q, int side)
+{
+	if (by->missed_both || (by->missed_first && not_heard(q, side)))
 		q->w->path_overtaken = true;
 	else
 		world_wrong(q, "a message overtook one of another queue pair that "
@@ -88,7 +110,7 @@ void world_order_received(struct world_qp *q, int side, uint64_t number)
 	for (uint32_t i = 0; o && i < w->nqps && !w->violation; i++)
 		if (&w->qp[i] != q &&
 		    owed_since(&w->qp[i], !side, o->posted_at[number % ORDER_RING]))
-			overtaken(q, &w->qp[i]);
+			overtaken(q, &w->qp[i], !side);
 }
 
 /* A lane goes on in the superblock that it has, whatever the others took since; and within a step

@@ -48,17 +48,21 @@ static uint32_t *place_of(struct world *w, int side, uint32_t icrc)
 	return &w->strayed[side][icrc % PATH_STRAYED];
 }
 
-/* A frame from host @side, which missed the first appliance, misses the second, too. */
-static void missed_both(struct world *w, int side, const uint8_t *data, uint32_t len)
+/* A frame from host @side misses the first appliance, or after that the second, too. */
+static void missed(struct world *w, int side, const uint8_t *data, uint32_t len, bool both)
 {
+	struct world_qp *q;
 	struct rc_qp *qp;
 	struct frame f;
 
 	if (frame_parse(data, len, &f) != FRAME_OK)
 		return;
 	qp = rc_qp_find(w->host[!side], f.dqpn);
-	if (qp)
-		((struct world_qp *)rc_qp_user(qp))->missed_both = true;
+	if (!qp)
+		return;
+	q = rc_qp_user(qp);
+	q->missed_first = true;
+	q->missed_both |= both;
 }
 
 bool world_path_takes(struct world *w, int link, const uint8_t *data, uint32_t len)
@@ -68,10 +72,11 @@ bool world_path_takes(struct world *w, int link, const uint8_t *data, uint32_t l
 
 	if (link < 2 && miss & MISS_FIRST && w->engine[side]) {
 		*place_of(w, side, icrc) = icrc;
+		missed(w, side, data, len, false);
 		world_link_send(w, WORLD_WAN(side), data, len);
 	} else if (link >= 4 && miss & MISS_SECOND && w->engine[!side]) {
 		if (*place_of(w, side, icrc) == icrc)
-			missed_both(w, side, data, len);
+			missed(w, side, data, len, true);
 		world_link_send(w, WORLD_LAN_OUT(!side), data, len);
 	} else {
 		return false;

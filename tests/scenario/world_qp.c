@@ -159,7 +159,7 @@ void world_disconnect(struct world_qp *q, bool tell)
 	/* it goes, so its hosts will never be told */
 	if (q->wrong && !world_path_told(q) && !w->violation)
 		w->violation = q->wrong;
-	q->missed_both = false;
+	q->missed_first = q->missed_both = false;
 	q->wrong = NULL;
 	readers_exit(q);
 	world_order_exit(q);

@@ -207,6 +207,19 @@ bool order_waits(const struct engine *e, const struct flow *fl)
 	return order_log_of(e, &fl->key)->waits;
 }
 
+/*
+ * Whether a request that no lane holds, and that came over the WAN, may overtake. The peer passes
+ * none while a barrier is open, and tells of the next one later: so one that comes while a barrier
+ * is open here has missed the peer. Or the peer has forgotten what held it back.
+ */
+static bool escaped(struct engine *e, const struct flow *fl, int8_t peer)
+{
+	if (peer == PEER_NONE)
+		return false;
+	return order_peer_waits(e, fl, (unsigned int)peer) ||
+	       (fl->lane.role == ROLE_NONE && e->now < e->peer_new_at[peer] + FRESH_PEER_NS);
+}
+
 bool order_may_pass(struct engine *e, struct flow *fl)
 {
 	const struct rule *r = fl->rule < 0 ? NULL : &e->rules[fl->rule];
@@ -216,12 +229,10 @@ bool order_may_pass(struct engine *e, struct flow *fl)
 	if (r ? !r->order : fl->side == PORT_WAN)
 		return true;
 	if (fl->side == PORT_WAN) {
-		if (r->peer != PEER_NONE && e->now < e->peer_new_at[r->peer] + FRESH_PEER_NS &&
-		    fl->lane.role == ROLE_NONE) {
-			COUNT(e, ORDER_DROPPED);
-			return false;
-		}
-		return true;
+		if (!escaped(e, fl, r->peer))
+			return true;
+		COUNT(e, ORDER_DROPPED);
+		return false;
 	}
 	if (!g->nmembers && !g->waits)
 		return true;

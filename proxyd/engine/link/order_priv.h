@@ -141,6 +141,9 @@ void order_rx_answer(struct engine *e, unsigned int peer, const struct report *r
 
 /* ---- order_rx.c ---- */
 
+/** order_peer_waits - whether a barrier of the hosts of @fl, which the peer @peer has told of,
+ * waits for a delivery on a lane here. A peer that is down cannot end it, and is not obeyed. */
+bool order_peer_waits(struct engine *e, const struct flow *fl, unsigned int peer);
 /** order_run - carry out what can be. */
 void order_run(struct engine *e, struct order_log *g);
 /** order_answer - tell the source; returns when to ask again. */

@@ -76,6 +76,23 @@ void order_end(struct engine *e, struct flow *fl)
 		*at = o->next;
 }
 
+bool order_peer_waits(struct engine *e, const struct flow *fl, unsigned int peer)
+{
+	uint32_t number = (uint32_t)(order_log_of(e, &fl->key) - e->order->logs), id;
+	struct order_log *g = peer_log(e, peer, number);
+
+	if (!g->known || !e->peer_up[peer])
+		return false;
+	for (id = g->records.head; id != MQ_NONE; id = mq_next(e->order->records, id)) {
+		const struct order_rec *r = log_record(e, id);
+		const struct flow *at = r->kind == ORDER_WAIT ? lane_of(e, g, r) : NULL;
+
+		if (at && psn_before(at->lane.una.psn, r->psn))
+			return true;
+	}
+	return false;
+}
+
 bool order_held(const struct engine *e, const struct flow *fl, uint32_t psn)
 {
 	return !psn_before(psn, order_lane(e, fl)->clear);
