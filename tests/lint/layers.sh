@@ -42,7 +42,7 @@ for ((i = ${#LAYERS[@]} - 1; i >= 0; i--)); do
 	above+="|$layer/"
 done
 # The rooms of the engine, lowest first; roles.h and the files beside the rooms tie them together.
-ROOMS=(core learn fault reads prefetch announce link far near)
+ROOMS=(core owner learn fault reads prefetch announce link far near)
 above='roles'
 for ((i = ${#ROOMS[@]} - 1; i >= 0; i--)); do
 	report "proxyd/engine/${ROOMS[i]} includes no room above it" \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A queue pair number that gets another owner while a lane has custody of the former one's messages, without a
- * word of the connection manager, its PSNs beginning anywhere: safety of the rules of core/owner.c,
+ * word of the connection manager, its PSNs beginning anywhere: safety of the rules of owner/owner.c,
  * near/duplicate.c and far/ack_rx.c that tell the two owners apart.
  *
  *	host, owner 0, later 1 ---> appliance with one lane ---> responder, owner 0, then gone, later 1

@@ -145,6 +145,19 @@ uint64_t rtt_capped_us(const struct rtt *t, uint64_t us);
  */
 bool lane_credit(struct lane *l, uint8_t syndrome, bool answer);
 uint64_t lane_rto_ns(const struct lane *l);
+/** lane_waits - the oldest in custody begins to wait for the true ACK now. */
+static inline void lane_waits(const struct engine *e, struct lane *l)
+{
+	l->progress = e->now;
+	l->waits_us = now_us(e);
+}
+/** lane_asked_below - whether an answer @psn can be to what a host asked below @mark. It has less
+ * outstanding than SPAN_MAX; what is half the circle away is before a mark for us, and may be
+ * ahead of what the host has for the host. */
+static inline bool lane_asked_below(uint32_t psn, uint32_t mark)
+{
+	return psn_in(psn, psn_sub(mark, SPAN_MAX), mark);
+}
 
 /* close.c: how a lane ends */
 void lane_send_close(struct engine *e, struct flow *fl);
@@ -171,36 +184,6 @@ void lane_refused(struct engine *e, struct flow *fl, uint32_t psn, uint8_t syndr
 void host_ask(struct engine *e, struct flow *fl);
 /** host_answered - whether @f answers host_ask(). Such a frame is not passed on. */
 bool host_answered(struct engine *e, enum engine_port from, const struct frame *f);
-
-/* owner.c: whose number is it */
-bool lane_asked(const struct engine *e, const struct lane *l);
-bool lane_repeats(const struct engine *e, const struct lane *l, uint32_t psn);
-bool lane_owes(struct engine *e, const struct lane *l);
-void lane_doubt(struct engine *e, struct flow *fl);
-void lane_passed(struct engine *e, struct flow *fl, uint32_t psn);
-void lane_unpassed(struct lane *l);
-void lane_passed_unknown(struct engine *e, struct lane *l);
-/** lane_waits - the oldest in custody begins to wait for the true ACK now. */
-static inline void lane_waits(const struct engine *e, struct lane *l)
-{
-	l->progress = e->now;
-	l->waits_us = now_us(e);
-}
-bool lane_stalled(const struct engine *e, const struct lane *l);
-bool lane_holds_other(struct engine *e, const struct lane *l, uint32_t psn);
-/** lane_asked_below - whether an answer @psn can be to what a host asked below @mark. It has less
- * outstanding than SPAN_MAX; what is half the circle away is before a mark for us, and may be
- * ahead of what the host has for the host. */
-static inline bool lane_asked_below(uint32_t psn, uint32_t mark)
-{
-	return psn_in(psn, psn_sub(mark, SPAN_MAX), mark);
-}
-bool lane_may_await(struct engine *e, const struct lane *l, uint32_t psn);
-bool lane_strange_ack(const struct engine *e, const struct lane *l, const struct frame *f);
-void lane_sure(struct engine *e, struct flow *fl);
-bool lane_replaced(struct engine *e, struct flow *fl);
-void lane_answered(struct engine *e, struct flow *fl, const struct frame *f);
-void lane_counts(struct engine *e, struct flow *fl, uint32_t msn);
 
 /* due.c: lists of what the tick has to do */
 void ack_list(struct engine *e, struct flow *fl);

@@ -18,7 +18,7 @@
  */
 #include "engine/announce/announce.h"
 #include "engine/far/far_priv.h"
-#include "engine/learn/learn.h"
+#include "engine/owner/owner.h"
 #include "engine/link/link.h"
 #include "engine/reads/reads.h"
 

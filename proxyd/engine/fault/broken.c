@@ -29,7 +29,7 @@
  * failed or is gone. It certainly has if its host answers meanwhile (core/host.c).
  */
 #include "engine/fault/fault_priv.h"
-#include "engine/learn/learn.h"
+#include "engine/owner/owner.h"
 
 #define PROBE_FIRST_NS	(20 * NSEC_PER_MSEC)
 #define PROBE_SHIFT_MAX 5

@@ -4,12 +4,9 @@
 #define LONGHAUL_ENGINE_LEARN_LEARN_PRIV_H
 
 #include "engine/learn/learn.h"
+#include "engine/owner/notes.h"
 
 /* match.c */
-void match_note(struct engine *e, struct flow *fl, uint32_t psn, uint32_t lqpn);
-void match_count(struct engine *e, struct flow *fl, uint32_t psn);
-bool match_unanswered(struct engine *e, const struct flow *fl);
-void match_other_requester(struct engine *e, const struct flow *ack, uint32_t psn);
 /* match_foreign - the response @psn in @ack is not to what the partner of @ack has asked. */
 bool match_foreign(struct engine *e, struct flow *ack, uint32_t psn);
 /* match_ack - an ACK in @ack, unpaired or foreign, with @msn. Returns true if it is known whose

@@ -19,7 +19,7 @@
  */
 #include "engine/announce/announce.h"
 #include "engine/fault/fault.h"
-#include "engine/learn/learn.h"
+#include "engine/owner/owner.h"
 #include "engine/link/order.h"
 #include "engine/near/near_priv.h"
 #include "engine/prefetch/prefetch.h"

@@ -3,7 +3,7 @@
  * Responses to requests from before the handover: they are the host's own.
  */
 #include "engine/fault/fault.h"
-#include "engine/learn/learn.h"
+#include "engine/owner/owner.h"
 #include "engine/near/near.h"
 #include "engine/prefetch/prefetch.h"
 

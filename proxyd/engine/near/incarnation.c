@@ -3,7 +3,7 @@
  * Whether another owner of a queue pair number asks (roles OPENER and SINGLE). Its PSNs begin
  * anywhere: far from those of the former one (jumps), or among them, where only the content tells,
  * and anybody can send a request with any content. What shows another owner is that it begins again
- * at the same place, round after round, while nothing is owed to the former one; core/owner.c has
+ * at the same place, round after round, while nothing is owed to the former one; owner/owner.c has
  * what else there is to know.
  *
  * row: POOL-9

@@ -18,6 +18,7 @@
  */
 #include "engine/fault/fault.h"
 #include "engine/near/near.h"
+#include "engine/owner/owner.h"
 
 /* Near the next PSN: what is further away is none of the host's next requests. */
 #define UNKNOWN_NEAR 65536

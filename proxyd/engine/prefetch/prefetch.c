@@ -164,7 +164,7 @@ void prefetch_depth(struct engine *e, struct flow *fl, struct lane_reads *x)
 
 /** prefetch_saw - the host of the lane @l has asked for one more: what it waits for now. Answers
  * that have come are not counted. It may have had them past us, while it is not sure that they are
- * for it (core/owner.c). */
+ * for it (owner/owner.c). */
 void prefetch_saw(struct engine *e, const struct lane *l, struct lane_reads *x)
 {
 	uint32_t n = 0;

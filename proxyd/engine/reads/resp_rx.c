@@ -15,7 +15,7 @@
  *
  * row: FAST-5
  */
-#include "engine/learn/learn.h"
+#include "engine/owner/owner.h"
 #include "engine/reads/reads.h"
 
 #define OVERDUE_MIN_NS (200 * NSEC_PER_MSEC)

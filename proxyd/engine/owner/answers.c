@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Answers that nothing on a lane waits for: another queue pair may have asked for them.
+ */
+#include "engine/owner/notes.h"
+
+void match_contradicts(struct engine *e, struct flow *fl)
+{
+	COUNT(e, LEARN_CONTRADICTIONS);
+	if (fl->contradictions < UINT16_MAX)
+		fl->contradictions++;
+	fl->candidate = FLOW_NONE;
+	fl->matches = 0;
+}
+
+void learn_no_pair(struct engine *e, struct flow *fl)
+{
+	struct flow *back = flow_partner(e, fl);
+
+	if (!back || back->lane.role != ROLE_NONE)
+		return;
+	match_contradicts(e, fl);
+	match_contradicts(e, back);
+	flow_unpair(e, fl);
+}
+
+/* The requester of the held @fl has another responder now. */
+static void other_responder(struct engine *e, struct flow *fl)
+{
+	if (lane_replaced(e, fl))
+		learn_no_pair(e, fl);
+	else
+		fl->lane.other_pair = fl->lane.disputed;
+}
+
+/* What was asked by @req, unpaired, with @psn is answered in the paired flow @ack. Returns true
+ * when so much of it was that the two would be taken for a pair. */
+static bool match_other(struct engine *e, struct flow *req, const struct flow *ack, uint32_t psn)
+{
+	uint32_t i = flow_index(e, ack);
+
+	if (req->candidate != FLOW_NONE && req->candidate != i) {
+		match_contradicts(e, req);
+		return false;
+	}
+	req->candidate = i;
+	if (req->last_match_psn != psn && req->matches < MATCHES_NEEDED)
+		req->matches++;
+	req->last_match_psn = psn;
+	return req->matches >= MATCHES_NEEDED;
+}
+
+/*
+ * What the requester's own lane @back brings to it was meant for the queue pair that had its number
+ * before: so says what the number is answered now. The opener lets go; an acceptor waits for that.
+ */
+static void own_lane_replaced(struct engine *e, struct flow *back)
+{
+	if (back->lane.state == LANE_HELD || back->lane.state == LANE_DRAIN)
+		lane_replaced(e, back);
+}
+
+bool learn_answers_other(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	struct flow *back = flow_partner(e, fl), *req = learn_asker(e, back, f->psn);
+	struct lane *l = &fl->lane;
+	bool proved, inside = lane_keeps(l) && psn_in(f->psn, l->una.psn, l->epsn.psn);
+
+	if (!req || !icrc_ok(f) || lane_repeats(e, l, f->psn))
+		return false;
+	/* in numbers that the host does not know it would acknowledge what nobody has executed, if
+	 * the lane's own responder says so, or has just said so and a port doubles it */
+	if (psn_map_differs(e, l) &&
+	    (inside || (lane_asked_below(f->psn, l->una.psn) && !lane_stalled(e, l))))
+		return false;
+	/* a host that waits for an ACK under this PSN fails of a response to a READ */
+	if (f->opcode != OP_ACK && lane_holds_other(e, l, f->psn))
+		return false;
+	engine_pass(e, fl, other_port(fl->side), f);
+	proved = match_other(e, req, back, f->psn);
+	if (proved)
+		own_lane_replaced(e, back);
+	/* what is in custody here may be answered with this PSN as well */
+	if (proved || !inside)
+		other_responder(e, fl);
+	return true;
+}
+
+/* An ACK in the unpaired flow @ack answers what a held lane has passed on: the responder's number
+ * has another requester. */
+void match_other_requester(struct engine *e, const struct flow *ack, uint32_t psn)
+{
+	uint32_t tag;
+	struct psn_match *m =
+		match_slot(e, &ack->key.dst, &ack->key.src, ack->key.vlan, psn, PSN_NONE, &tag);
+	struct flow *fl = match_tells(e, m, tag) ? flow_ref(e, m->flow) : NULL;
+
+	if (fl && fl->used && m->when >= fl->born && fl->partner != FLOW_NONE &&
+	    flow_reversed(fl, ack) && (fl->lane.suspect || fl->lane.state == LANE_DRAIN))
+		other_responder(e, fl);
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * What a lane itself knows that bears on whose number it is: what the host can have asked for, what
+ * it was promised, whether the responder is silent.
+ */
+#include "engine/owner/owner.h"
+
+#define STALL_NS  (500 * NSEC_PER_MSEC)
+/* A busy responder answers a repeat within this time and two round trips. */
+#define REPEAT_US 200000u
+
+/** lane_asked - whether a request of the host from below una has passed lately. */
+bool lane_asked(const struct engine *e, const struct lane *l)
+{
+	return l->passed_us && now_us(e) - l->passed_us <= 2 * l->rtt.srtt_us + REPEAT_US;
+}
+
+/** lane_repeats - what is answered with @psn, below una, has been asked again through the lane: who
+ * else has asked with that PSN is not shown by the answer. */
+bool lane_repeats(const struct engine *e, const struct lane *l, uint32_t psn)
+{
+	return lane_asked(e, l) && l->passed_from != PSN_NONE &&
+	       psn_in(psn, l->passed_from, l->una.psn);
+}
+
+/** lane_holds_other - whether a SEND or WRITE is held under @psn, to which no response is true. */
+bool lane_holds_other(struct engine *e, const struct lane *l, uint32_t psn)
+{
+	const struct pkt *d =
+		psn_in(psn, l->una.psn, l->epsn.psn) ? window_get(&l->win, e->pool, psn) : NULL;
+
+	return d && !(d->flags & PKT_ANSWERED);
+}
+
+/** lane_may_await - whether the host can have asked for the response @psn, which no record waits
+ * for: past the lane, before it opened or since. */
+bool lane_may_await(struct engine *e, const struct lane *l, uint32_t psn)
+{
+	if (lane_holds_other(e, l, psn))
+		return false;
+	if (l->role == ROLE_ACCEPTOR || l->state == LANE_OPENING)
+		return true;
+	/* what it sent before and has gone back behind it asks for again, through the lane.
+	 * @overlap is what anybody on the segment has sent in its name */
+	if (lane_asked_below(psn, l->overlap) && psn_before(psn, l->epsn.psn))
+		return true;
+	return lane_asked_below(psn, l->una.psn) &&
+	       (lane_asked(e, l) ||
+		(l->reasked_psn != PSN_NONE && psn_in(psn, l->reasked_psn, l->reasked_end)));
+}
+
+/** lane_owes - whether the requester was told of something that the responder has not done yet.
+ * As long as that is so no request can end the lane, whatever it asks and however often: its ICRC
+ * is no signature, anybody on the segment can send it. A queue pair that has really been replaced
+ * is accepted when the old debt is delivered or has become a fault. */
+bool lane_owes(struct engine *e, const struct lane *l)
+{
+	return lane_keeps(l) && l->state != LANE_FAULT &&
+	       psn_before(psn_to_host(e, l, &l->una).psn, l->frontier.psn);
+}
+
+/** lane_stalled - the responder is silent although something is on its way to it, or was never
+ * asked. An opener goes by the oldest in custody: its peer speaks for itself, too. */
+bool lane_stalled(const struct engine *e, const struct lane *l)
+{
+	if (l->role == ROLE_OPENER)
+		return now_us(e) - l->waits_us > STALL_NS / NSEC_PER_USEC + 2 * l->rtt.srtt_us;
+	return e->now - l->progress > STALL_NS;
+}
