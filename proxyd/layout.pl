@@ -17,7 +17,8 @@ my %passing = map { $_ => 1 } qw(frame build_spec cm cm_type crc32_fold crc32_co
 	frame_verdict storage_send storage_buffer storage_command storage_verdict storage_answer engine_event engine_event_type
 	engine_left lane_info conn_info engine_memory link_info role_ops report pool_need names_verdict read_verdict
 	resp_verdict announce_turn announce_answer proto_challenge proto_message proto_verdict session_info
-	session_local seal_verdict replay_verdict peer_socket_stats);
+	session_local seal_verdict replay_verdict peer_socket_stats
+	owner_evidence owner_verdict owner_rule);
 
 my ($dir, $compile, @files) = @ARGV;
 my (%die, @todo, %told);

@@ -103,6 +103,32 @@ static const char *check_responses(struct engine *e, const struct lane *l)
 	return NULL;
 }
 
+/* owner/owner.c: who judges requests, who asks its peer, and who is asked. */
+static const char *check_owner(const struct lane *l)
+{
+	bool fits = false;
+
+	switch ((enum owner_state)l->owner) {
+	case OWNER_KNOWN:
+		return NULL;
+	case OWNER_PROVED:
+	case OWNER_SUSPECT:
+		fits = lane_keeps(l);
+		break;
+	case OWNER_ASKED:
+	case OWNER_ASKED_PAIR:
+		fits = l->role == ROLE_OPENER;
+		break;
+	case OWNER_WAITS:
+	case OWNER_HEARD:
+		fits = l->role == ROLE_ACCEPTOR;
+		break;
+	case OWNER_STATES:
+		break;
+	}
+	return fits ? NULL : "what is known of the number's owner does not fit the role";
+}
+
 const char *engine_check(struct engine *e)
 {
 	uint32_t keepers = 0;
@@ -133,6 +159,8 @@ const char *engine_check(struct engine *e)
 			bad = check_retained(e, fl);
 		if (!bad)
 			bad = check_responses(e, l);
+		if (!bad)
+			bad = check_owner(l);
 		if (bad)
 			return bad;
 	}

@@ -36,7 +36,8 @@ static void opener_timer(struct engine *e, struct flow *fl, unsigned int which)
 {
 	if (which == TIMER_AUX && fl->lane.state == LANE_FAULT)
 		fault_timer(e, fl);
-	else if (which == TIMER_AUX && fl->lane.disputed && fl->lane.accepted && !fl->lane.reopen)
+	else if (which == TIMER_AUX && owner_asked(&fl->lane) && fl->lane.accepted &&
+		 !fl->lane.reopen)
 		lane_ask_owner(e, fl);
 	else if (which == TIMER_AUX)
 		handover_timer(e, fl);
@@ -108,7 +109,7 @@ static void acceptor_response(struct engine *e, struct flow *fl, const struct fr
 		/* what was under way then is answered for the first time until una goes on */
 		if (f->opcode == OP_ACK && psn_after(fl->lane.una.psn, fl->lane.start) &&
 		    icrc_ok(f))
-			lane_answered(e, fl, f);
+			owner_answered(e, fl, f);
 	} else {
 		far_response(e, fl, f, from);
 	}

@@ -216,7 +216,7 @@ inline pass(c)
 	fi
 }
 
-/* lane_passed() */
+/* owner_passed() */
 inline passed(x)
 {
 	if
@@ -306,7 +306,7 @@ inline true_ack(mark, count)
 	advance()
 }
 
-/* lane_replaced() */
+/* owner_judge() */
 inline replaced()
 {
 	if

@@ -353,8 +353,10 @@ void lane_true_ack(struct engine *e, struct flow *fl, const struct mark *m)
 		lane_skip(e, fl, m);
 		(void)lane_marks_must(e, l);
 		l->backoff = 0;
-		/* the responder counts as we do (owner.c) */
-		l->suspect = l->disputed = l->anew = l->held_once = false;
+		/* the responder counts as we do: EVIDENCE_COUNTS (owner/owner.c) */
+		if (l->owner != OWNER_PROVED)
+			l->owner = OWNER_KNOWN;
+		l->held_once = false;
 	}
 	if (psn_after(l->una.psn, l->start))
 		l->start_acked = true;

@@ -69,6 +69,18 @@ enum lane_role {
 	ROLES,
 };
 
+/* Whether the queue pair number has another owner: owner/owner.c has how this changes. */
+enum owner_state {
+	OWNER_KNOWN,   /* no: it is the queue pair that the lane began with */
+	OWNER_PROVED,  /* no, and the responder has just said so of what passed to it */
+	OWNER_SUSPECT, /* OPENER, SINGLE: maybe; the responder has not spoken yet */
+	OWNER_ASKED,   /* OPENER: the responder says so; the peer is asked whether it heard that */
+	OWNER_ASKED_PAIR, /* OPENER: likewise, and the two flows are no pair any more */
+	OWNER_WAITS,	  /* ACCEPTOR: the responder has said so after a silence */
+	OWNER_HEARD,	  /* ACCEPTOR: it has said so since its MSN last was the expected one */
+	OWNER_STATES,
+};
+
 /* Which message is open, for the opcode sequence check. */
 enum msg_kind {
 	MSG_NONE,
@@ -170,13 +182,8 @@ struct seal {
  * @masked:     masked ATOMICs were asked for, which are never answered here
  * @gone:       both hosts have said that the connection is down; @far_left: and the responder's
  *              host asked for that: it wants nothing more
- * @suspect:    the requester may be another owner of its number (owner.c); @held_back: and nothing
- *              is sent before the responder has spoken (@rnr_wait, too); @held_once: not again
- *              before it speaks; @disputed: it has, and counts anew: ACCEPTOR: after a silence;
- *              OPENER: the peer is asked whether it has heard that, too; @anew: ACCEPTOR: it has
- *              since what it said last that counts as we do; @other_pair: OPENER: and the two
- *              flows are no pair; @proved: it has just said of what passed to it that it counts as
- *              we do
+ * @held_back:  nothing is sent before the responder has spoken (@rnr_wait, too; owner/);
+ *              @held_once: not again before it speaks
  * @room_naks:  so often it was asked for what there had been no room for, and nothing was accepted
  * @no_mtu:     it began when no path MTU was known: the peer may not know one, so no READ is held
  * @room:       OPENER: the peer takes packets before this PSN
@@ -202,11 +209,11 @@ struct lane {
 		accepted : 1, reopen : 1, ack_repeat : 1, honest_found : 1, room_listed : 1,
 		probing : 1, doubt : 1, ahead : 1, nak_due : 1, opaque : 1, numbered : 1,
 		atomics : 1, una_sure : 1, ordered : 1, sealed : 1, masked : 1, gone : 1,
-		suspect : 1, fenced : 1, held_back : 1, disputed : 1, held_once : 1, renumbered : 1,
-		proved : 1;
+		fenced : 1, held_back : 1, held_once : 1, renumbered : 1;
 	uint8_t atomic : 2; /* enum atomic_mode */
 	uint8_t room_naks : 2;
 	bool broken : 1;
+	uint8_t owner : 3; /* enum owner_state */
 	union {
 		uint8_t passing; /* WATCH: core/passing.c */
 		uint8_t most;	 /* SINGLE: READs and ATOMICs that the host was seen to wait for at
@@ -217,7 +224,6 @@ struct lane {
 	uint8_t backoff;
 	uint8_t msg : 2;
 	bool no_mtu : 1;
-	bool anew : 1, other_pair : 1;
 	bool far_left : 1;
 	bool closing : 1; /* ACCEPTOR: the opener is asked to let go */
 	bool begins : 1;  /* WATCH: the first request of all is the one at @una (learn/cm.c) */

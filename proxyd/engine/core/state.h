@@ -392,4 +392,11 @@ static inline bool lane_keeps(const struct lane *l)
 	return l->role == ROLE_OPENER || l->role == ROLE_SINGLE;
 }
 
+/** owner_unsure - the number may have another owner: the requester is told only what the responder
+ * says (owner/owner.c). */
+static inline bool owner_unsure(const struct lane *l)
+{
+	return l->owner >= OWNER_SUSPECT && l->owner <= OWNER_WAITS;
+}
+
 #endif

@@ -190,7 +190,7 @@ static bool beyond_of_other(struct engine *e, struct flow *fl, const struct fram
 	uint32_t ended = psn_sub(frame_aeth_msn(f), l->nxt.msn);
 
 	return lane_stalled(e, l) && !l->opaque && !announce_numbered(e, l) &&
-	       ended > psn_sub(f->psn, l->nxt.psn) + 1 && learn_answers_other(e, fl, f);
+	       ended > psn_sub(f->psn, l->nxt.psn) + 1 && owner_of_answer(e, fl, f) != VERDICT_SAME;
 }
 
 /* An ACK to a probe, from beyond all that was sent: it is done below @m, up to what awaits a
@@ -260,7 +260,7 @@ static void rx_stale(struct engine *e, struct flow *fl, const struct frame *f)
 	uint8_t s = frame_aeth_syndrome(f);
 
 	COUNT(e, STALE_ACK);
-	if (!announce_numbered(e, l) && learn_answers_other(e, fl, f))
+	if (!announce_numbered(e, l) && owner_of_answer(e, fl, f) != VERDICT_SAME)
 		return;
 	if (psn_add(f->psn, 1) == l->una.psn && aeth_is_ack(s))
 		credits(e, fl, f);
@@ -270,7 +270,7 @@ static void rx_stale(struct engine *e, struct flow *fl, const struct frame *f)
 	    (!lane_asked(e, l) && (!aeth_is_nak(s) || s == AETH_NAK_SEQ)))
 		return;
 	engine_pass(e, fl, other_port(fl->side), f);
-	lane_answered(e, fl, f);
+	owner_answered(e, fl, f);
 }
 
 /* The loss timer's probe ends with whatever comes after it. Returns true when @psn is its answer;
@@ -385,12 +385,6 @@ static void rx_nak(struct engine *e, struct flow *fl, const struct frame *f)
 		rx_nak_fatal(e, fl, f->psn, s);
 }
 
-/* The responder is another one: what is in custody is not for it. */
-static void refuse_other(struct engine *e, struct flow *fl)
-{
-	lane_refused(e, fl, fl->lane.una.psn, AETH_NAK_OPERATION, REASON_INCARNATION);
-}
-
 /* Whether the ACK or NAK @f, of what is in custody, says as many messages as the responder that we
  * know has completed there. What answers a repeat may say more. */
 static bool counts_as_known(struct engine *e, const struct lane *l, const struct frame *f)
@@ -424,7 +418,7 @@ static bool rx_of_other(struct engine *e, struct flow *fl, const struct frame *f
 	if (!lane_stalled(e, l) || l->opaque || announce_numbered(e, l) || counts_as_known(e, l, f))
 		return false;
 	if (aeth_is_ack(frame_aeth_syndrome(f)))
-		return learn_answers_other(e, fl, f);
+		return owner_of_answer(e, fl, f) != VERDICT_SAME;
 	engine_pass(e, fl, other_port(fl->side), f);
 	return true;
 }
@@ -465,17 +459,15 @@ static void rx_ack(struct engine *e, struct flow *fl, const struct frame *f)
 			rx_stale(e, fl, f);
 		return;
 	}
-	if (lane_strange_ack(e, l, f)) {
-		refuse_other(e, fl);
+	if (owner_strange(e, fl, f) != VERDICT_SAME)
 		return;
-	}
 	if (rx_of_other(e, fl, f))
 		return;
 	l->progress = e->now; /* whatever it says, the responder is there */
 	flow_headers(e, fl, f);
 	l->held_once = false;
 	if (l->opaque || psn_sub(frame_aeth_msn(f), l->una.msn) <= psn_sub(l->epsn.msn, l->una.msn))
-		lane_sure(e, fl); /* it has more than was asked for again */
+		owner_judge(e, fl, EVIDENCE_COUNTS); /* it has more than was asked for again */
 	answered = end_probe(e, l, f->psn, &sent);
 	if (aeth_is_ack(frame_aeth_syndrome(f)))
 		rx_true_ack(e, fl, f, answered, sent);
@@ -515,7 +507,7 @@ static bool stray_answer(struct engine *e, struct flow *fl, const struct read_re
 	if (atomic_dropped(e, l, f))
 		return false;
 	COUNT(e, STRAY_RESPONSE);
-	if (announce_numbered(e, l) || (!r && learn_answers_other(e, fl, f)) ||
+	if (announce_numbered(e, l) || (!r && owner_of_answer(e, fl, f) != VERDICT_SAME) ||
 	    (!r && !lane_may_await(e, l, f->psn)))
 		return false;
 	if (resp_tx_lacked(e, fl, f))
@@ -565,10 +557,8 @@ static bool rx_answer(struct engine *e, struct flow *fl, const struct frame *f,
 
 	f = atomic_blank(l, f, &g, blank);
 	if (r && psn_in(r->at.psn, l->una.psn, l->high)) {
-		if (f->aeth && lane_strange_ack(e, l, f)) {
-			refuse_other(e, fl);
+		if (f->aeth && owner_strange(e, fl, f) != VERDICT_SAME)
 			return false;
-		}
 		v = reads_response(e, l, f, &r);
 	}
 	switch (v) {

@@ -24,6 +24,7 @@
 #include "engine/announce/announce.h"
 #include "engine/far/far_priv.h"
 #include "engine/link/order.h"
+#include "engine/owner/owner.h"
 #include "engine/reads/reads.h"
 
 /* A queue pair that both hosts have said to be down is offered the rest so long without progress,
@@ -373,10 +374,7 @@ void far_rnr_over(struct engine *e, struct flow *fl)
 		return;
 	}
 	l->rnr_wait = l->held_back = false;
-	if (l->disputed && l->role == ROLE_ACCEPTOR) {
-		/* and the opener has not let go */
-		lane_refused(e, fl, l->una.psn, AETH_NAK_OPERATION, REASON_INCARNATION);
+	if (owner_judge(e, fl, EVIDENCE_SILENCE) == VERDICT_OTHER)
 		return;
-	}
 	pace_run(e, fl);
 }

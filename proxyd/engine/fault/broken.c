@@ -158,7 +158,7 @@ void fault_response(struct engine *e, struct flow *fl, const struct frame *f)
 	if (f->opcode != OP_ACK || !icrc_ok(f))
 		return;
 	/* it may be to what its peer has asked another queue pair */
-	others = f->psn != l->fault.probe && learn_asker(e, fl, f->psn);
+	others = f->psn != l->fault.probe && owner_asker(e, fl, f->psn);
 	l->fault.other |= others;
 	s = frame_aeth_syndrome(f);
 	if (aeth_is_nak(s) && s != AETH_NAK_SEQ) {

@@ -117,7 +117,7 @@ static void hold_back(struct engine *e, struct flow *fl, uint32_t psn)
 		fl->lane.una_sure = false;
 		return;
 	}
-	fl->lane.suspect = lane_keeps(&fl->lane);
+	owner_judge(e, fl, EVIDENCE_REQUEST);
 	if (psn_in(psn, fl->lane.una.psn, fl->lane.end))
 		lane_hold_back(e, fl, RTU_NS);
 }
@@ -240,7 +240,7 @@ static void doubt_former(struct engine *e, const struct cm_pending *p)
 	struct flow *former = back ? flow_partner(e, back) : NULL;
 
 	if (former && former->side == p->side && former->lane.role != ROLE_NONE)
-		lane_doubt(e, former);
+		owner_doubt(e, former);
 }
 
 /* @id: of the connection, as the sender of @f names it, or as the other one does (@answer). */

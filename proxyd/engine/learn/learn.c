@@ -65,7 +65,7 @@ static bool in_place(struct engine *e, const struct flow *fl, const struct frame
 		return request_in_place(&fl->lane, f->psn);
 	/* no pair has asked for it: has an unpaired flow, lately? */
 	if (!req)
-		return learn_asker(e, fl, f->psn);
+		return owner_asker(e, fl, f->psn);
 	return req->lane.role == ROLE_NONE && awaited(&req->lane, f->psn);
 }
 

@@ -264,28 +264,14 @@ static void rx_disputed(struct engine *e, unsigned int peer, const struct report
 			      .key = r->key,
 			      .reason = REASON_INCARNATION};
 
-	if (fl && fl->lane.anew) {
-		engine_event(e, EVENT_INCARNATION, fl, 0, 0);
-		lane_close(e, fl, REASON_INCARNATION, true);
+	if (fl) {
+		owner_judge(e, fl, EVIDENCE_PEER_ASKS);
 		return;
 	}
-	if (fl)
-		return;
 	fl = flow_by_key(e, &r->key);
 	if (!fl || fl->lane.role != ROLE_NONE || fl->lane.reason != REASON_INCARNATION)
 		gone.reason = REASON_NONE;
 	e->sink.report(e->sink.ctx, peer, &gone);
-}
-
-/* What the opener has asked is so (owner.c). */
-static void other_owner(struct engine *e, struct flow *fl)
-{
-	bool other_pair = fl->lane.other_pair;
-
-	engine_event(e, EVENT_INCARNATION, fl, 0, 0);
-	lane_close(e, fl, REASON_INCARNATION, false);
-	if (other_pair)
-		learn_no_pair(e, fl);
 }
 
 static void rx_close(struct engine *e, unsigned int peer, const struct report *r)
@@ -296,10 +282,9 @@ static void rx_close(struct engine *e, unsigned int peer, const struct report *r
 		fl = own_lane(e, peer, r);
 		if (!fl || fl->lane.state == LANE_FAULT)
 			return;
-		if (fl->lane.disputed && r->reason == REASON_INCARNATION) {
-			other_owner(e, fl);
+		if (r->reason == REASON_INCARNATION &&
+		    owner_judge(e, fl, EVIDENCE_PEER_HEARD) == VERDICT_OTHER)
 			return;
-		}
 		/* the acceptor closed it: resume there if something is owed, else close here too */
 		if (fl->lane.state == LANE_OPENING ||
 		    (fl->lane.una.psn == fl->lane.epsn.psn && !psn_map_differs(e, &fl->lane)))

@@ -238,10 +238,10 @@ static void again(struct engine *e, struct flow *fl, const struct frame *f)
 	 * Where numbers differ nothing of it passes, below */
 	if (psn_before(f->psn, l->una.psn) && !announce_numbered(e, l) &&
 	    (psn_after(l->una.psn, l->start) || lane_stalled(e, l)))
-		lane_passed(e, fl, f->psn);
+		owner_passed(e, fl, f->psn);
 	if (psn_before(f->psn, l->start) && !announce_numbered(e, l)) {
 		if (l->state == LANE_DRAIN)
-			learn_passed(e, fl, f->psn);
+			owner_note(e, fl, f->psn);
 		engine_pass(e, fl, fl->side, f);
 		return;
 	}
@@ -438,6 +438,6 @@ void stream_rx_unknown(struct engine *e, struct flow *fl, const struct frame *f)
 	if (announce_numbered(e, l) ||
 	    (l->state != LANE_DRAIN && l->una.psn != l->end && !psn_before(f->psn, l->una.psn)))
 		return;
-	lane_passed_unknown(e, l);
+	owner_passed_unknown(e, l);
 	engine_pass(e, fl, fl->side, f);
 }

@@ -32,9 +32,9 @@
  * What the port has no room for stays due: nothing is noted as said before it has left.
  */
 #include "engine/fault/fault.h"
-#include "engine/learn/learn.h"
 #include "engine/link/order.h"
 #include "engine/near/near.h"
+#include "engine/owner/owner.h"
 #include "engine/prefetch/prefetch.h"
 
 /* What a packet takes besides its data. */
@@ -105,7 +105,8 @@ static void limits(struct engine *e, struct lane *l, struct mark *m)
 {
 	if (!l->start_acked)
 		limit(m, &l->frontier);
-	if (l->state == LANE_OPENING || l->policy == POLICY_OFF || l->suspect || lane_carries_on(l))
+	if (l->state == LANE_OPENING || l->policy == POLICY_OFF || owner_unsure(l) ||
+	    lane_carries_on(l))
 		limit_wire(e, l, m, &l->una);
 	if (l->policy == POLICY_HONEST)
 		honest_limit(e, l, m);
@@ -224,7 +225,7 @@ void nak_send(struct engine *e, struct flow *fl)
 
 	advance(e, fl);
 	l->nak_due = !l->start_acked || l->frontier.psn != host_epsn(e, l)->psn ||
-		     reasked_waits(l) || l->suspect;
+		     reasked_waits(l) || owner_unsure(l);
 	if (l->nak_due)
 		return;
 	if (!may_tell(e, l, l->frontier.psn) ||
@@ -266,7 +267,7 @@ static void flush(struct engine *e, struct flow *fl)
 	order_accepted(e, fl);
 	advance(e, fl);
 	near_ease(e, fl);
-	if (reasked_waits(l) || l->suspect)
+	if (reasked_waits(l) || owner_unsure(l))
 		return;
 	while (atomic_make(e, fl))
 		advance(e, fl);
@@ -301,7 +302,7 @@ static void refused(struct engine *e, struct flow *fl)
 	m = psn_to_host(e, l, &m);
 	/* a guess was refused, the numbers differ, or it would acknowledge what another owner of
 	 * the number has sent: only a fault can say so */
-	if (psn_before(m.psn, l->frontier.psn) || !l->start_acked || l->suspect ||
+	if (psn_before(m.psn, l->frontier.psn) || !l->start_acked || owner_unsure(l) ||
 	    psn_map_differs(e, l)) {
 		lane_fault(e, fl, why, syndrome);
 		return;
@@ -347,9 +348,10 @@ void near_tell(struct engine *e, struct flow *fl)
 		return;
 	}
 	frontier_trim(e, l);
-	if (l->proved)
+	if (l->owner == OWNER_PROVED) {
 		unseen_proved(e, fl);
-	l->proved = false;
+		owner_judge(e, fl, EVIDENCE_TOLD);
+	}
 	flush(e, fl);
 	if (lane_drained(l) && !l->ack_listed)
 		lane_close(e, fl, l->reason, true);

@@ -137,8 +137,8 @@ static enum verdict classify(struct engine *e, const struct flow *fl, const stru
 	 * from another owner of the number */
 	bool untold = una.psn == l->epsn.psn && !l->nreads;
 
-	if (psn_before(f->psn, una.psn) && (psn_before(f->psn, l->told) || l->suspect || untold) &&
-	    !answered && !moved)
+	if (psn_before(f->psn, una.psn) &&
+	    (psn_before(f->psn, l->told) || owner_unsure(l) || untold) && !answered && !moved)
 		return REPEATS_DONE;
 	if ((!r || r->made) && other_request(e, fl, reads_of(e, l), f))
 		return OTHER_REQUEST;
@@ -150,11 +150,11 @@ static void pass_done(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	fl->lane.dup++;
 	if (fl->lane.ordered && !order_may_pass(e, fl)) {
-		lane_unpassed(&fl->lane); /* another owner's must not overtake either */
+		owner_judge(e, fl, EVIDENCE_REQUEST); /* another owner's must not overtake either */
 		return;
 	}
-	lane_passed(e, fl, f->psn);
-	learn_passed(e, fl, f->psn);
+	owner_passed(e, fl, f->psn);
+	owner_note(e, fl, f->psn);
 	COUNT(e, DUP_PASSED);
 	engine_tx(e, fl, other_port(fl->side), f->data, f->len);
 }
@@ -272,7 +272,7 @@ static void answer_again(struct engine *e, struct flow *fl, const struct frame *
 	/* what is kept is a former owner's, if that is what it is: the responder is asked */
 	if ((r ? other_read(fl, r, f) : never_asked(e, fl, f)) || reads_outran(e, fl, f->psn))
 		incarnation_refuse(e, fl, f);
-	else if (fl->lane.suspect ||
+	else if (owner_unsure(&fl->lane) ||
 		 (!atomic_again(e, fl, f) && !(reads_of(e, &fl->lane) && resp_repeat(e, fl, f))))
 		await_answer(e, fl, f, r, moved);
 }
@@ -291,7 +291,7 @@ static void while_opening(struct engine *e, struct flow *fl, const struct frame 
 
 	if (!psn_in(f->psn, l->una.psn, l->epsn.psn)) {
 		if (l->start_acked && psn_before(f->psn, l->una.psn))
-			lane_passed(e, fl, f->psn); /* it was truly acknowledged */
+			owner_passed(e, fl, f->psn); /* it was truly acknowledged */
 		engine_pass(e, fl, fl->side, f);
 		return;
 	}

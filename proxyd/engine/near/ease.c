@@ -58,8 +58,8 @@ static bool step(struct engine *e, struct flow *fl)
 	struct mark m = l->frontier;
 	const struct pkt *d;
 
-	if (!l->start_acked || l->suspect || l->state == LANE_OPENING || l->policy == POLICY_OFF ||
-	    (r && r->at.psn == m.psn))
+	if (!l->start_acked || owner_unsure(l) || l->state == LANE_OPENING ||
+	    l->policy == POLICY_OFF || (r && r->at.psn == m.psn))
 		return false;
 	d = window_get(&l->win, e->pool, x ? psn_to_wire(&x->map, m.psn) : m.psn);
 	if (!d || (d->flags & PKT_ANSWERED) || ((d->flags & PKT_EOM) && l->policy == POLICY_HONEST))

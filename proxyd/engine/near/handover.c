@@ -44,6 +44,6 @@ void near_old_response(struct engine *e, struct flow *fl, const struct frame *f)
 		l->una_sure = true;
 		l->credit = credit;
 	} else if (l->start_acked && psn_before(f->psn, l->una.psn)) {
-		lane_answered(e, fl, f);
+		owner_answered(e, fl, f);
 	}
 }

@@ -79,8 +79,8 @@ void incarnation_refuse(struct engine *e, struct flow *fl, const struct frame *f
 		return;
 	}
 	/* should it be another owner, it must not take our word for its responder's */
-	if (lane_keeps(l) && lane_stalled(e, l))
-		l->suspect = true;
+	if (lane_stalled(e, l))
+		owner_judge(e, fl, EVIDENCE_REQUEST);
 	if (may_be_another(e, fl, f))
 		incarnation_next(e, fl, f);
 }

@@ -398,10 +398,10 @@ static void native_ack(struct engine *e, struct flow *fl, const struct frame *f)
 	}
 	if (lane_asked_below(f->psn, l->una.psn) && !psn_map_differs(e, l) && icrc_ok(f)) {
 		engine_pass(e, fl, other_port(fl->side), f); /* to a duplicate that was passed on */
-		lane_answered(e, fl, f);
+		owner_answered(e, fl, f);
 		return;
 	}
-	if (learn_answers_other(e, fl, f))
+	if (owner_of_answer(e, fl, f) != VERDICT_SAME)
 		return;
 	/* sent before the acceptor took over; it will hear the same again and report it */
 	COUNT(e, STALE_ACK);
@@ -442,7 +442,8 @@ void near_response(struct engine *e, struct flow *fl, const struct frame *f)
 		if (atomic_dropped(e, l, f))
 			return;
 		COUNT(e, STRAY_RESPONSE);
-		if (!r && (learn_answers_other(e, fl, f) || !lane_may_await(e, l, f->psn)))
+		if (!r &&
+		    (owner_of_answer(e, fl, f) != VERDICT_SAME || !lane_may_await(e, l, f->psn)))
 			return;
 		break;
 	case READ_COMPLETE:

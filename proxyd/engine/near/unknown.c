@@ -63,7 +63,7 @@ void near_unknown(struct engine *e, struct flow *fl, const struct frame *f)
 	if ((back && back->lane.role == ROLE_NONE && back->lane.reason == REASON_OPCODE) ||
 	    ahead >= UNKNOWN_NEAR || ahead < -UNKNOWN_NEAR || psn_before(f->psn, l->start) ||
 	    (psn_before(f->psn, l->una.psn) && !psn_map_differs(e, l))) {
-		lane_passed_unknown(e, l);
+		owner_passed_unknown(e, l);
 		engine_pass(e, fl, fl->side, f);
 	} else if (l->state == LANE_OPENING) {
 		duplicate_passes(fl, f);

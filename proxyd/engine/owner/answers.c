@@ -4,33 +4,13 @@
  */
 #include "engine/owner/notes.h"
 
-void match_contradicts(struct engine *e, struct flow *fl)
-{
-	COUNT(e, LEARN_CONTRADICTIONS);
-	if (fl->contradictions < UINT16_MAX)
-		fl->contradictions++;
-	fl->candidate = FLOW_NONE;
-	fl->matches = 0;
-}
-
-void learn_no_pair(struct engine *e, struct flow *fl)
-{
-	struct flow *back = flow_partner(e, fl);
-
-	if (!back || back->lane.role != ROLE_NONE)
-		return;
-	match_contradicts(e, fl);
-	match_contradicts(e, back);
-	flow_unpair(e, fl);
-}
-
 /* The requester of the held @fl has another responder now. */
 static void other_responder(struct engine *e, struct flow *fl)
 {
-	if (lane_replaced(e, fl))
-		learn_no_pair(e, fl);
+	if (owner_judge(e, fl, EVIDENCE_REPLACED) == VERDICT_OTHER && fl->lane.role == ROLE_NONE)
+		owner_no_pair(e, fl);
 	else
-		fl->lane.other_pair = fl->lane.disputed;
+		owner_judge(e, fl, EVIDENCE_REPLACED_PAIR);
 }
 
 /* What was asked by @req, unpaired, with @psn is answered in the paired flow @ack. Returns true
@@ -57,25 +37,25 @@ static bool match_other(struct engine *e, struct flow *req, const struct flow *a
 static void own_lane_replaced(struct engine *e, struct flow *back)
 {
 	if (back->lane.state == LANE_HELD || back->lane.state == LANE_DRAIN)
-		lane_replaced(e, back);
+		owner_judge(e, back, EVIDENCE_REPLACED);
 }
 
-bool learn_answers_other(struct engine *e, struct flow *fl, const struct frame *f)
+enum owner_verdict owner_of_answer(struct engine *e, struct flow *fl, const struct frame *f)
 {
-	struct flow *back = flow_partner(e, fl), *req = learn_asker(e, back, f->psn);
+	struct flow *back = flow_partner(e, fl), *req = owner_asker(e, back, f->psn);
 	struct lane *l = &fl->lane;
 	bool proved, inside = lane_keeps(l) && psn_in(f->psn, l->una.psn, l->epsn.psn);
 
 	if (!req || !icrc_ok(f) || lane_repeats(e, l, f->psn))
-		return false;
+		return VERDICT_SAME;
 	/* in numbers that the host does not know it would acknowledge what nobody has executed, if
 	 * the lane's own responder says so, or has just said so and a port doubles it */
 	if (psn_map_differs(e, l) &&
 	    (inside || (lane_asked_below(f->psn, l->una.psn) && !lane_stalled(e, l))))
-		return false;
+		return VERDICT_SAME;
 	/* a host that waits for an ACK under this PSN fails of a response to a READ */
 	if (f->opcode != OP_ACK && lane_holds_other(e, l, f->psn))
-		return false;
+		return VERDICT_SAME;
 	engine_pass(e, fl, other_port(fl->side), f);
 	proved = match_other(e, req, back, f->psn);
 	if (proved)
@@ -83,7 +63,7 @@ bool learn_answers_other(struct engine *e, struct flow *fl, const struct frame *
 	/* what is in custody here may be answered with this PSN as well */
 	if (proved || !inside)
 		other_responder(e, fl);
-	return true;
+	return VERDICT_OTHER;
 }
 
 /* An ACK in the unpaired flow @ack answers what a held lane has passed on: the responder's number
@@ -96,6 +76,6 @@ void match_other_requester(struct engine *e, const struct flow *ack, uint32_t ps
 	struct flow *fl = match_tells(e, m, tag) ? flow_ref(e, m->flow) : NULL;
 
 	if (fl && fl->used && m->when >= fl->born && fl->partner != FLOW_NONE &&
-	    flow_reversed(fl, ack) && (fl->lane.suspect || fl->lane.state == LANE_DRAIN))
+	    flow_reversed(fl, ack) && (owner_unsure(&fl->lane) || fl->lane.state == LANE_DRAIN))
 		other_responder(e, fl);
 }

@@ -111,12 +111,32 @@ struct flow *match_find(struct engine *e, const struct flow *ack, uint32_t psn, 
 		       : NULL;
 }
 
-void learn_passed(struct engine *e, struct flow *fl, uint32_t psn)
+void owner_note(struct engine *e, struct flow *fl, uint32_t psn)
 {
 	match_note(e, fl, psn, PSN_NONE);
 }
 
-struct flow *learn_asker(struct engine *e, const struct flow *ack, uint32_t psn)
+struct flow *owner_asker(struct engine *e, const struct flow *ack, uint32_t psn)
 {
 	return ack ? match_find(e, ack, psn, PSN_NONE) : NULL;
+}
+
+void match_contradicts(struct engine *e, struct flow *fl)
+{
+	COUNT(e, LEARN_CONTRADICTIONS);
+	if (fl->contradictions < UINT16_MAX)
+		fl->contradictions++;
+	fl->candidate = FLOW_NONE;
+	fl->matches = 0;
+}
+
+void owner_no_pair(struct engine *e, struct flow *fl)
+{
+	struct flow *back = flow_partner(e, fl);
+
+	if (!back || back->lane.role != ROLE_NONE)
+		return;
+	match_contradicts(e, fl);
+	match_contradicts(e, back);
+	flow_unpair(e, fl);
 }

@@ -196,7 +196,7 @@ bool resp_deliver(struct engine *e, struct flow *fl, uint32_t quantum, bool *mov
 	struct read_rec *r;
 
 	/* an answer tells that all before it is done: who may be another owner is told nothing */
-	if (!x || l->state == LANE_FAULT || l->suspect)
+	if (!x || l->state == LANE_FAULT || owner_unsure(l))
 		return false;
 	while ((r = reads_head(e, l)) && (opcode_info(r->opcode)->flags & OPF_ANSWERED)) {
 		uint32_t i = psn_sub(r->resp_next, r->at.psn);

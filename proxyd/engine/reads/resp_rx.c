@@ -117,10 +117,10 @@ static bool stray(struct engine *e, struct flow *fl, const struct frame *f, bool
 
 	COUNT(e, STRAY_RESPONSE);
 	if (f->aeth && past_lately(e, l, x) && icrc_ok(f))
-		lane_counts(e, fl, frame_aeth_msn(f));
+		owner_counts(e, fl, frame_aeth_msn(f));
 	f = atomic_blank(l, f, &g, blank);
 	if (!icrc_ok(f) || (!r && unknown && (!x->guessed_ever || quiet(e, l, x)) &&
-			    learn_answers_other(e, fl, f)))
+			    owner_of_answer(e, fl, f) != VERDICT_SAME))
 		return false;
 	if (r && r->again) {
 		psn = psn_add(r->at.psn, psn_sub(f->psn, r->wire));
@@ -187,7 +187,7 @@ static bool give_next(struct engine *e, struct flow *fl, const struct frame *f)
 	struct read_rec *r = reads_head(e, l);
 	uint32_t i = r ? psn_sub(r->resp_next, r->at.psn) : 0;
 
-	if (!r || l->suspect || psn_add(r->wire, i) != f->psn ||
+	if (!r || owner_unsure(l) || psn_add(r->wire, i) != f->psn ||
 	    (l->renumbered && psn_before(l->frontier.psn, r->at.psn)) ||
 	    resp_give(e, fl, r, i, f->data, f->len)) {
 		COUNT(e, NO_ROOM);
