@@ -232,7 +232,8 @@ enum chunk_owner {
  * @first:   number of its first receive chunk in the UMEM; @nchunks: how many it owns
  * @owner:   [chunk] -> enum chunk_owner, counted from @first, as in @back
  * @back:    chunks of ours to be given to the kernel, all that are CHUNK_OURS once a batch is read
- * @joined:  bytes of an unfinished frame in @join
+ * @at:      where a frame of several descriptors begins: in its first chunk, or in @join
+ * @joined:  bytes of it so far
  * @skip:    the unfinished frame is not to be handed over
  */
 struct rxq {
@@ -243,6 +244,7 @@ struct rxq {
 	uint8_t *owner;
 	uint32_t *back;
 	uint32_t first, nchunks, nback;
+	uint8_t *at;
 	uint32_t joined;
 	bool joining, skip;
 	uint8_t join[FRAME_MAX];

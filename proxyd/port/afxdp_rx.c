@@ -22,7 +22,12 @@
  * given only what is ours, and a descriptor of a chunk that it did not have is counted and its
  * frame dropped; its chunk is left to whom the record says.
  *
- * Frames of several descriptors are joined in a buffer of the socket; a batch may end within one.
+ * A frame of several descriptors is made one run of bytes. The kernel fills a chunk to its end
+ * before it goes on in the next one of the fill ring, and there it leaves headroom. Chunks go round
+ * in their order, so the next one mostly lies behind the first, and then only the short rest of the
+ * frame is moved, over the headroom. Otherwise, as when frames were dropped and the order is not
+ * that of the addresses any more, the frame is copied to a buffer of the socket. So is the
+ * beginning of a frame when the batch ends within it.
  *
  * No allocation, no lock: one thread owns a port.
  */
@@ -69,9 +74,34 @@ static bool take(struct rxq *q, const struct xdp_desc *d)
 	return d->len <= AFXDP_CHUNK - d->addr % AFXDP_CHUNK;
 }
 
+/* Move what there is of a frame to the buffer: its chunks are given back, or hold it no further. */
+static void to_buffer(struct rxq *q)
+{
+	if (q->at == q->join)
+		return;
+	memcpy(q->join, q->at, q->joined);
+	q->at = q->join;
+}
+
+/* Add the bytes of @d to the frame. */
+static void append(struct afxdp *x, struct rxq *q, const struct xdp_desc *d)
+{
+	uint8_t *data = x->area + d->addr, *chunk = data - d->addr % AFXDP_CHUNK;
+
+	if (!q->joined) {
+		q->at = data;
+	} else if (q->at != q->join && q->at + q->joined == chunk) {
+		memmove(chunk, data, d->len);
+	} else {
+		to_buffer(q);
+		memcpy(q->join + q->joined, data, d->len);
+	}
+	q->joined += d->len;
+}
+
 /*
  * One descriptor of a frame in several, or one that is @bad. Returns true when the frame is
- * complete in q->join.
+ * complete, @q->joined bytes at @q->at.
  */
 static bool join(struct afxdp *x, struct rxq *q, const struct xdp_desc *d, bool bad)
 {
@@ -79,6 +109,7 @@ static bool join(struct afxdp *x, struct rxq *q, const struct xdp_desc *d, bool 
 		q->joining = true;
 		q->skip = false;
 		q->joined = 0;
+		q->at = q->join;
 	}
 	if (!q->skip && bad) {
 		q->skip = true;
@@ -86,10 +117,8 @@ static bool join(struct afxdp *x, struct rxq *q, const struct xdp_desc *d, bool 
 		q->skip = true;
 		x->stats.rx_too_long[q->side]++;
 	}
-	if (!q->skip) {
-		memcpy(q->join + q->joined, x->area + d->addr, d->len);
-		q->joined += d->len;
-	}
+	if (!q->skip)
+		append(x, q, d);
 	q->joining = d->options & XDP_PKT_CONTD;
 	return !q->joining && !q->skip;
 }
@@ -148,7 +177,7 @@ static unsigned int rx_queue(struct afxdp *x, struct rxq *q, unsigned int budget
 		if (bad || q->joining || d->options & XDP_PKT_CONTD) {
 			if (!join(x, q, d, bad))
 				continue;
-			data = q->join;
+			data = q->at;
 			len = q->joined;
 		}
 		frames++;
@@ -156,6 +185,8 @@ static unsigned int rx_queue(struct afxdp *x, struct rxq *q, unsigned int budget
 		fn(ctx, q->side, data, len);
 	}
 	x->stats.rx[q->side] += frames;
+	if (q->joining)
+		to_buffer(q);
 	xsk_ring_cons__release(&q->rx, n);
 	rxq_give_back(q);
 	return frames;

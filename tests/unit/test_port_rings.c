@@ -333,6 +333,91 @@ static void test_bad_part(void **state)
 	all_there();
 }
 
+/* Byte @i of the long frame @n. */
+static uint8_t byte_of(uint32_t n, uint32_t i)
+{
+	return (uint8_t)(n * 37 + i * 7 + i / 251);
+}
+
+/*
+ * A frame of @len bytes as the kernel writes a long one: each chunk filled to its end before the
+ * next one of the fill ring. @swap: it had got the first two chunks in the other order.
+ */
+static void kernel_rx_long(uint32_t len, bool swap)
+{
+	uint64_t addr[3], other;
+	uint32_t parts = 0, off = 0, n;
+
+	for (; parts * (AFXDP_CHUNK - 256) < len; parts++)
+		assert_true(kernel_take(&addr[parts]));
+	if (swap) {
+		other = addr[0];
+		addr[0] = addr[1];
+		addr[1] = other;
+	}
+	for (uint32_t p = 0; p < parts; p++, off += n) {
+		n = len - off < AFXDP_CHUNK - 256 ? len - off : AFXDP_CHUNK - 256;
+		k.has[addr[p] / AFXDP_CHUNK] = 0;
+		for (uint32_t i = 0; i < n; i++)
+			k.area[addr[p] + 256 + i] = byte_of(k.next, off + i);
+		show(addr[p] + 256, n, p + 1 < parts ? XDP_PKT_CONTD : 0);
+	}
+	k.next++;
+}
+
+/* The kernel writes to what it has at any time: nothing of it may be a part of a frame. */
+static void kernel_scribbles(void)
+{
+	for (uint32_t i = 0; i < AREA; i++)
+		if (k.has[i])
+			memset(k.area + i * AFXDP_CHUNK, 0xee, AFXDP_CHUNK);
+	for (uint32_t i = k.taken; i != k.fill_prod; i++)
+		memset(k.area + k.fill_ring[i % (2 * CHUNKS)], 0xee, AFXDP_CHUNK);
+}
+
+/* @ctx: [2], frames that lay where they came, and frames in the buffer */
+static void check_long(void *ctx, enum steer_side side, uint8_t *data, uint32_t len)
+{
+	uint32_t *where = ctx;
+
+	assert_int_equal(side, STEER_LAN);
+	for (uint32_t i = 0; i < len; i++)
+		if (data[i] != byte_of(k.seen, i))
+			fail_msg("frame %u of %u bytes: byte %u is wrong", k.seen, len, i);
+	where[data == k.q.join]++;
+	k.seen++;
+}
+
+/*
+ * Frames of several chunks are whole: where the next chunk lies behind, where it does not, and
+ * where a batch ends within the frame, whose first chunk the kernel has again then.
+ */
+static void test_joined(void **state)
+{
+	uint32_t where[2] = {0}, len;
+
+	(void)state;
+	for (uint32_t i = 0; i < 6 * CHUNKS; i++) {
+		uint32_t budget = i / CHUNKS % 2 ? 1 : CHUNKS;
+
+		len = i % 5 == 4 ? FRAME_MAX : 3841 + i * 11 % (FRAME_MAX - 3841);
+		kernel_rx_long(len, i % 7 == 6);
+		kernel_scribbles();
+		for (uint32_t n = k.seen; k.seen == n;) {
+			kernel_release();
+			afxdp_rx(&k.x, budget, check_long, where);
+			kernel_scribbles();
+		}
+		assert_int_equal(k.seen, k.next);
+	}
+	assert_true(where[0] >= CHUNKS);
+	assert_true(where[1] >= 3 * CHUNKS);
+	assert_int_equal(k.x.stats.rx[STEER_LAN], 6 * CHUNKS);
+	assert_int_equal(k.x.stats.rx_bad_chunk[STEER_LAN], 0);
+	k.next = k.seen = 0;
+	all_there();
+}
+
 /* The kernel has sent what it was shown, and gives the chunks back before the slots. */
 static void kernel_tx(void)
 {
@@ -401,6 +486,7 @@ int main(void)
 		cmocka_unit_test_setup(test_foreign, begin),
 		cmocka_unit_test_setup(test_twice, begin),
 		cmocka_unit_test_setup(test_bad_part, begin),
+		cmocka_unit_test_setup(test_joined, begin),
 		cmocka_unit_test_setup(test_tx_refused, begin),
 		cmocka_unit_test_setup(test_tx_twice, begin),
 	};
