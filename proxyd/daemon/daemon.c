@@ -280,7 +280,7 @@ static void tick(struct daemon *d)
 }
 
 /* The engine answers a METER with what it had got when the METER arrived, so it has to know which
- * frames may be on the other side of that moment. */
+ * frames may be on the other side of that moment. True when datagrams may be left. */
 static bool read_datagrams(struct daemon *d)
 {
 	uint64_t read = afxdp_wan_read(d->port);
@@ -295,15 +295,20 @@ static bool read_datagrams(struct daemon *d)
 	n = peer_socket_rx(d->sock, PEER_BUDGET, on_datagram, d);
 	if (n < PEER_BUDGET)
 		d->wan_read = read;
-	return n > 0;
+	return n == PEER_BUDGET;
+}
+
+/* Whether frames wait to be read. What comes later wakes the loop. */
+static bool unread(const struct daemon *d)
+{
+	return afxdp_unread(d->port, STEER_LAN) || afxdp_unread(d->port, STEER_WAN);
 }
 
 /* Everything that is there now, in and out; returns when there will be more to do. */
 static uint64_t one_round(struct daemon *d)
 {
 	uint64_t deadline, t;
-	bool waiting = false;
-	int more = 0;
+	bool waiting = false, more = false, moved;
 
 	daemon_clock(d);
 	if (d->now >= d->next_house)
@@ -311,8 +316,8 @@ static uint64_t one_round(struct daemon *d)
 	afxdp_soon(d->port, on_soon, d);
 	/* datagrams first: an OPEN must not be read after the frames that it explains */
 	if (d->session)
-		more |= read_datagrams(d);
-	more |= afxdp_rx(d->port, RX_BUDGET, on_frame, d) > 0;
+		more = read_datagrams(d);
+	moved = afxdp_rx(d->port, RX_BUDGET, on_frame, d) > 0;
 	/* what it tells the engine belongs to this batch */
 	if (d->session && d->now >= session_deadline(d->session))
 		session_tick(d->session, d->now);
@@ -332,12 +337,13 @@ static uint64_t one_round(struct daemon *d)
 		t = session_deadline(d->session);
 		deadline = t < deadline ? t : deadline;
 	}
+	more |= moved && unread(d);
 	t = engine_deadline(d->engine);
 	if (!waiting)
 		d->tx_waits = 0;
 	else if (d->now + (TX_WAIT_NS << d->tx_waits) < t)
 		t = d->now + (TX_WAIT_NS << d->tx_waits);
-	if (waiting && !more)
+	if (waiting && !moved)
 		d->tx_waits += d->tx_waits < TX_WAITS;
 	return more ? 0 : t < deadline ? t : deadline;
 }
