@@ -171,6 +171,8 @@ static int open_engine(struct daemon *d, char *err, size_t errlen)
 			"packets in custody may be swapped out, and hosts wait then: their memory "
 			"cannot be locked (%s); raise LimitMEMLOCK, lower 'pool', or turn swap off",
 			strerror(-rc));
+	if (!d->adopted) /* hosts wait for one that goes on */
+		engine_huge(d->engine);
 	d->view.engine = d->engine;
 	daemon_set_rules(d);
 	return 0;

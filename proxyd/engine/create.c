@@ -34,6 +34,8 @@
 
 /* Bytes of flows that are worth huge pages. */
 #define FLOWS_MANY (4u << 20)
+/* A start does not take the time for more huge pages: it is less than a second. */
+#define HUGE_MOST  ((size_t)1 << 30)
 
 _Static_assert(ENGINE_LAYOUT_AT == ARENA_FIRST + offsetof(struct engine_root, layout) &&
 		       ENGINE_CRASHES_AT == ARENA_FIRST + offsetof(struct engine_root, crashes),
@@ -363,6 +365,15 @@ uint64_t engine_kept_at(int fd)
 int engine_lock(const struct engine *e)
 {
 	return arena_lock(&e->arena);
+}
+
+void engine_huge(const struct engine *e)
+{
+	const uint8_t *pool = (const uint8_t *)e->pool;
+	size_t len = e->arena.size - (size_t)(pool - e->arena.base);
+
+	/* what is used first, and more than most ever use, lies at the beginning */
+	arena_huge(&e->arena, pool, len < HUGE_MOST ? len : HUGE_MOST);
 }
 
 void engine_destroy(struct engine *e)

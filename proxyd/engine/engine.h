@@ -152,6 +152,11 @@ struct engine *engine_create(const struct engine_config *cfg, const struct engin
 /** engine_lock - reserve its memory, and keep it from being swapped out. 0 or negative errno. */
 int engine_lock(const struct engine *e);
 
+/** engine_huge - have the pool in huge pages if the kernel can, which takes some time. A packet is
+ *  written to pages that no TLB has, and read from them later; and they need not be mapped one by
+ *  one when hosts send at last. After engine_lock(): a page that was never taken cannot join. */
+void engine_huge(const struct engine *e);
+
 /** engine_destroy - lanes are not asked; what lies in a file stays there. */
 void engine_destroy(struct engine *e);
 
