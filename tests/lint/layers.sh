@@ -42,12 +42,15 @@ for ((i = ${#LAYERS[@]} - 1; i >= 0; i--)); do
 	above+="|$layer/"
 done
 # The rooms of the engine, lowest first; roles.h and the files beside the rooms tie them together.
-ROOMS=(core owner learn fault reads prefetch announce link far near)
+# number is core's other half: it translates the marks that core keeps.
+ROOMS=(core/number owner learn fault reads prefetch announce link far near)
 above='roles'
 for ((i = ${#ROOMS[@]} - 1; i >= 0; i--)); do
-	report "proxyd/engine/${ROOMS[i]} includes no room above it" \
-		"$(includes "proxyd/engine/${ROOMS[i]}" "engine/($above)[./][^\">]*")"
-	above+="|${ROOMS[i]}"
+	for room in ${ROOMS[i]//\// }; do
+		report "proxyd/engine/$room includes no room above it" \
+			"$(includes "proxyd/engine/$room" "engine/($above)[./][^\">]*")"
+	done
+	above+="|${ROOMS[i]//\//|}"
 done
 for layer in wire store engine; do
 	report "proxyd/$layer is pure" "$(includes "proxyd/$layer" "$PURE")"

@@ -26,7 +26,7 @@
  *
  * Numbers. Near its requester (B) nothing is renumbered. Near the responder (A) the initiator
  * gets READs that nobody else knows of, and does not get those that are absorbed: what goes to it
- * has another PSN and MSN than on the wire (number.c, core/psn_map.c).
+ * has another PSN and MSN than on the wire (number.c, number/far_map.c).
  *
  * What it rests on:
  *
@@ -48,6 +48,7 @@
 #ifndef LONGHAUL_ENGINE_ANNOUNCE_ANNOUNCE_H
 #define LONGHAUL_ENGINE_ANNOUNCE_ANNOUNCE_H
 
+#include "engine/number/far_map.h"
 #include "engine/reads/reads.h"
 #include "wire/storage.h"
 
@@ -122,9 +123,8 @@ _Static_assert(sizeof(struct own_read) <= sizeof(struct read_rec), "they share a
  * @win, @log: packets, by their numbers; @held, @held_bytes; @end: of the numbers in use
  *
  * A:
- * @map, @next: what goes to the responder bears @next; map.asked: on the wire it is that
+ * @far:       the numbers of what goes to the responder
  * @issued:    READs that went to the responder, the target's too
- * @numbered:  they may differ
  * @inside:    a message has begun and not ended
  * @own:       struct own_read; @nown
  * @absorbed:  struct absorbed (answer.c), in the order of PSNs; @nabsorbed
@@ -145,10 +145,9 @@ struct lane_announce {
 	struct pool_log log;
 	uint32_t held, end;
 	uint64_t held_bytes;
-	struct psn_map map;
-	struct mark next;
+	struct far_map far;
 	uint64_t issued;
-	bool numbered, inside;
+	bool inside;
 	uint64_t agreed; /* B: since then the numbers agree again, ns; 0: they do not */
 	uint32_t nxt, looked, barrier_psn, barrier, seq, split, most;
 	struct announce_info info;
@@ -250,7 +249,7 @@ void announce_sent(struct engine *e, struct lane *l, const struct pkt *d, bool a
 /** announce_number - the PSN toward the responder of what has @psn on the wire. */
 static inline uint32_t announce_number(struct lane_announce *y, uint32_t psn)
 {
-	return psn_before(psn, y->map.asked.psn) ? psn_to_wire(&y->map, psn) : y->next.psn;
+	return far_map_number(&y->far, psn);
 }
 /** announce_last - the last packet behind @psn that went to the responder; @psn if there is
  * none. */

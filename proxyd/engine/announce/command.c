@@ -87,7 +87,7 @@ static struct lane_announce *begin(struct engine *e, struct flow *fl)
 	window_init(&y->win);
 	pool_log_init(&y->log);
 	y->inside = true; /* until a message is seen to end */
-	y->map.asked.psn = fl->lane.high;
+	y->far.map.asked.psn = fl->lane.high;
 	y->looked = PSN_NONE;
 	return y;
 }
@@ -465,7 +465,7 @@ void announce_capsule(struct engine *e, struct flow *fl, const struct frame *f, 
 		end_by_id(e, req, y, s.id);
 	/* where numbers differ it matters still what is under way */
 	if (v == STORAGE_NONE || v == STORAGE_QUIET ||
-	    (y && y->phase == ANNOUNCE_OFF && !y->numbered && !req->lane.renumbered))
+	    (y && y->phase == ANNOUNCE_OFF && !y->far.numbered && !req->lane.renumbered))
 		return;
 	y = begin(e, req);
 	if (!y)
@@ -485,15 +485,14 @@ bool announce_differs(struct engine *e, const struct lane *l)
 {
 	const struct lane_announce *y = announce_of(e, l);
 
-	return y && y->numbered &&
-	       (y->nown || y->next.psn != y->map.asked.psn || y->next.msn != y->map.asked.msn);
+	return y && y->far.numbered && (y->nown || far_map_differs(&y->far));
 }
 
 bool announce_numbered(struct engine *e, const struct lane *l)
 {
 	const struct lane_announce *y = announce_of(e, l);
 
-	return y && y->numbered;
+	return y && y->far.numbered;
 }
 
 void announce_tell(struct engine *e, struct flow *fl, struct report *r)

@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The door between the numbers of the wire and those of the responder (role ACCEPTOR). Everything
- * behind it - the stream, custody, the peer - knows wire numbers only; what goes out to the
- * responder and comes from it is translated here, with the ICRC patched by the difference.
- *
- * A packet gets its number when it is sent for the first time, and keeps it. Numbers are given in
- * order: to packets of the lane and to READs of ours, as they are sent first. So the map needs a
- * new segment only where one of ours went between two of the lane's, or one of the lane's was
- * absorbed.
+ * What goes to the responder and comes from it passes the door between the two numberings
+ * (number/far_map.h) here, with the ICRC patched by the difference. READs of ours have numbers
+ * that only the responder knows, absorbed ones have numbers that only the wire knows.
  */
 #include "engine/announce/announce.h"
 
@@ -17,13 +12,13 @@ uint32_t announce_last(struct engine *e, struct lane *l, uint32_t psn)
 	uint32_t last = psn, at = psn;
 	struct pkt *d;
 
-	while ((d = window_next(&l->win, e->pool, at, y->map.asked.psn, &at))) {
+	while ((d = window_next(&l->win, e->pool, at, y->far.map.asked.psn, &at))) {
 		const struct read_rec *r = d->flags & PKT_ANSWERED ? reads_find(e, l, at) : NULL;
 
 		if (!r || !r->absorbed)
 			last = at;
 		at = psn_add(at, d->span);
-		if (!psn_before(at, y->map.asked.psn))
+		if (!psn_before(at, y->far.map.asked.psn))
 			break;
 	}
 	return last;
@@ -35,7 +30,7 @@ void announce_sent(struct engine *e, struct lane *l, const struct pkt *d, bool a
 	bool eom = d->flags & PKT_EOM, ackable = !(d->flags & PKT_ANSWERED);
 	struct read_rec *r;
 
-	if (!y || psn_before(l->nxt.psn, y->map.asked.psn))
+	if (!y || psn_before(l->nxt.psn, y->far.map.asked.psn))
 		return;
 	/* its place among all READs is where it goes, not where it had its turn: ours may go before
 	 * it while the port has no room */
@@ -43,16 +38,7 @@ void announce_sent(struct engine *e, struct lane *l, const struct pkt *d, bool a
 	if (r && !r->given)
 		r->given = ++y->issued;
 	y->inside = !eom;
-	if (!y->numbered) {
-		y->map.asked = l->nxt;
-		mark_step(&y->map.asked, d->span, eom, ackable);
-		return;
-	}
-	if (!absorbed) {
-		psn_map_note(e, &y->map, &y->next);
-		mark_step(&y->next, d->span, eom, ackable);
-	}
-	mark_step(&y->map.asked, d->span, eom, ackable);
+	far_map_sent(e, &y->far, &l->nxt, d->span, eom, ackable, absorbed);
 }
 
 /* What came for a READ of ours. */
@@ -118,7 +104,7 @@ enum announce_answer announce_answer(struct engine *e, struct flow *fl, const st
 	bool ack = f->opcode == OP_ACK && aeth_is_ack(frame_aeth_syndrome(f));
 	struct own_read *r;
 
-	if (!y || !y->numbered) {
+	if (!y || !y->far.numbered) {
 		*g = *f;
 		return ANSWER_PASS;
 	}
@@ -131,15 +117,15 @@ enum announce_answer announce_answer(struct engine *e, struct flow *fl, const st
 		*m = r->before;
 		return ours(e, fl, r, f);
 	}
-	psn_map_trim(&y->map, announce_number(y, l->una.psn));
+	psn_map_trim(&y->far.map, announce_number(y, l->una.psn));
 	/* what is older has no number any more, and nobody waits for it */
 	if (psn_before(f->psn, psn_sub(announce_number(y, l->una.psn), 1)) ||
-	    psn_after(f->psn, y->next.psn)) {
+	    psn_after(f->psn, y->far.next.psn)) {
 		COUNT(e, STALE_ACK);
 		return ANSWER_DROP;
 	}
 	at.psn = psn_add(at.psn, ack);
-	at = psn_map_back(&y->map, y->next.psn, &at);
+	at = far_map_to_wire(&y->far, &at);
 	if (ack)
 		step_back(e, l, &at);
 	if (f->opcode != OP_ACK) {

@@ -101,12 +101,11 @@ static bool begin_numbers(struct engine *e, struct flow *fl, struct lane_announc
 {
 	struct lane *l = &fl->lane;
 
-	if (y->numbered)
+	if (y->far.numbered)
 		return true;
 	if (!lane_fence(e, fl))
 		return false;
-	y->next = y->map.asked = l->nxt;
-	y->numbered = true;
+	far_map_begin(&y->far, &l->nxt);
 	return true;
 }
 
@@ -148,8 +147,8 @@ static bool ask(struct engine *e, struct flow *fl, struct lane_announce *y, stru
 	*r = (struct own_read){
 		.before = l->nxt,
 		.va = c->va + c->asked,
-		.psn = y->next.psn,
-		.next = y->next.psn,
+		.psn = y->far.next.psn,
+		.next = y->far.next.psn,
 		.span = (length + fl->path_mtu - 1) / fl->path_mtu,
 		.length = length,
 		.rkey = c->rkey,
@@ -159,7 +158,7 @@ static bool ask(struct engine *e, struct flow *fl, struct lane_announce *y, stru
 		.place = ++y->issued,
 		.again = true,
 	};
-	mark_step(&y->next, r->span, true, false);
+	mark_step(&y->far.next, r->span, true, false);
 	if (!y->nown++ && l->una.psn == l->nxt.psn)
 		l->progress = e->now;
 	c->asked += length;
@@ -205,16 +204,16 @@ static struct command *next_command(struct engine *e, const struct lane_announce
  * awaited that would show it. */
 static bool segment_left(struct lane_announce *y, const struct lane *l)
 {
-	if (y->map.nsegments + 2 >= SEGMENTS)
-		psn_map_trim(&y->map, announce_number(y, l->una.psn));
-	return y->map.nsegments + 2 < SEGMENTS;
+	if (y->far.map.nsegments + 2 >= SEGMENTS)
+		psn_map_trim(&y->far.map, announce_number(y, l->una.psn));
+	return y->far.map.nsegments + 2 < SEGMENTS;
 }
 
 static bool may_ask(struct engine *e, const struct flow *fl, struct lane_announce *y)
 {
 	const struct lane *l = &fl->lane;
 
-	return !y->inside && l->nxt.psn == (y->numbered ? y->map.asked.psn : l->high) &&
+	return !y->inside && l->nxt.psn == (y->far.numbered ? y->far.map.asked.psn : l->high) &&
 	       !l->rnr_wait && !l->refusal && l->state == LANE_HELD && segment_left(y, l) &&
 	       mq_free_count(e->reads) > 0 && outstanding(e, l, y) < depth(e, fl, y);
 }
@@ -401,9 +400,9 @@ static enum announce_turn turn_read(struct engine *e, struct flow *fl, struct la
 	if (!r || r->given)
 		return ANNOUNCE_SEND; /* it has its place (announce_sent()) */
 	/* the target may go on here before the responder has answered: it is for us to count */
-	if (y->numbered && others >= depth(e, fl, y))
+	if (y->far.numbered && others >= depth(e, fl, y))
 		return ANNOUNCE_WAIT;
-	if (!y->numbered && others < MANY && others + 1 > y->most)
+	if (!y->far.numbered && others < MANY && others + 1 > y->most)
 		y->most = others + 1;
 	return ANNOUNCE_SEND;
 }
@@ -417,7 +416,7 @@ enum announce_turn announce_turn(struct engine *e, struct flow *fl, struct pkt *
 
 	if (!y)
 		return ANNOUNCE_SEND;
-	if (psn_before(l->nxt.psn, y->map.asked.psn)) {
+	if (psn_before(l->nxt.psn, y->far.map.asked.psn)) {
 		r = d->flags & PKT_ANSWERED ? reads_find(e, l, l->nxt.psn) : NULL;
 		return r && r->absorbed ? ANNOUNCE_SKIP : ANNOUNCE_SEND;
 	}

@@ -7,7 +7,7 @@
 
 #include "engine/core/marks.h"
 #include "engine/core/must.h"
-#include "engine/core/psn_map.h"
+#include "engine/number/psn_map.h"
 #include "engine/core/state.h"
 
 /* out.c: what leaves the engine */

@@ -59,7 +59,7 @@ static bool tx(struct engine *e, struct flow *fl, const struct pkt *d, bool ask)
 	uint8_t out[FRAME_MAX];
 	struct frame f;
 
-	if (y && y->numbered && frame_parse(data, d->len, &f) == FRAME_OK &&
+	if (y && y->far.numbered && frame_parse(data, d->len, &f) == FRAME_OK &&
 	    announce_number(y, f.psn) != f.psn) {
 		psn_map_frame(out, &f, announce_number(y, f.psn), PSN_NONE);
 		data = out;

@@ -2,7 +2,7 @@
 /*
  * Requests that the appliance adds at the end of a lane (role OPENER): READs and FetchAdds that the
  * host has not asked for, and READs under a new PSN for what is lost for good. They are in custody
- * like the host's own, and make the two numberings differ (core/psn_map.c).
+ * like the host's own, and make the two numberings differ (number/psn_map.c).
  */
 #include "engine/reads/reads.h"
 

@@ -124,7 +124,7 @@ struct good_range {
 #define SOLO_RING 128u
 
 struct lane_reads {
-	struct psn_map map; /* first: core/psn_map.h finds it there */
+	struct psn_map map; /* first: number/psn_map.h finds it there */
 	struct window win;
 	struct pool_log log;
 	uint32_t held;

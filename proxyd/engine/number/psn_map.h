@@ -5,8 +5,8 @@
  *
  * row: CONV-1
  */
-#ifndef LONGHAUL_ENGINE_CORE_PSN_MAP_H
-#define LONGHAUL_ENGINE_CORE_PSN_MAP_H
+#ifndef LONGHAUL_ENGINE_NUMBER_PSN_MAP_H
+#define LONGHAUL_ENGINE_NUMBER_PSN_MAP_H
 
 #include "engine/core/state.h"
 

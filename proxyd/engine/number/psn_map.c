@@ -5,8 +5,8 @@
  * Who adds requests of its own sends more on than came in, and numbers what it sends on anew. That
  * is the opener, which asks ahead of its host (what came in: *host* numbers; what goes on: *wire*),
  * or the acceptor, which asks ahead of what comes over the WAN (announce/). The names below are the
- * opener's; the acceptor has a map of its own, in which what comes in are wire numbers, and what
- * goes on are the responder's.
+ * opener's; the acceptor has a map of its own (far_map.h), in which what comes in are wire numbers,
+ * and what goes on are the responder's.
  *
  * What the host appended to the lane bears host PSN + s on the wire, where s is constant over a
  * *segment* and grows from segment to segment by the guesses between them that the host did not ask
