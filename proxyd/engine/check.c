@@ -24,13 +24,12 @@ static const char *check_marks(const struct lane *l)
 static const char *check_front(struct engine *e, const struct lane *l)
 {
 	const struct read_rec *r = reads_waiting(e, l);
-	const struct lane_reads *x = reads_of(e, l);
 
-	if (psn_after(l->frontier.psn, x ? x->map.asked.psn : l->epsn.psn))
+	if (psn_after(l->frontier.psn, host_epsn(e, l).psn))
 		return "2: frontier beyond what is received and retained";
 	if (r && psn_after(l->frontier.psn, r->at.psn))
 		return "2: frontier beyond an unanswered READ";
-	if (!l->start_acked && l->frontier.psn != l->start)
+	if (!l->start_acked && !psn_is(l->frontier.psn, psn_same_host(l->start)))
 		return "2: frontier moved before all below the handover was acknowledged";
 	if (psn_after(l->acked.psn, l->frontier.psn))
 		return "1: acknowledged beyond the frontier";
@@ -44,11 +43,11 @@ struct books {
 };
 
 static const char *check_packet(struct engine *e, const struct flow *fl, const struct pkt *d,
-				uint32_t psn, struct books *b)
+				struct wire_psn psn, struct books *b)
 {
 	struct frame f;
 
-	if (frame_parse(lane_packet(e, d), d->len, &f) != FRAME_OK || f.psn != psn)
+	if (frame_parse(lane_packet(e, d), d->len, &f) != FRAME_OK || !psn_is(wire_psn_of(&f), psn))
 		return "1: a retained packet is not what was received";
 	if (f.dqpn != fl->key.dqpn)
 		return "1: a retained packet belongs to another lane";
@@ -64,15 +63,15 @@ static const char *check_retained(struct engine *e, const struct flow *fl)
 {
 	const struct lane *l = &fl->lane;
 	const struct holes *hs = l->role == ROLE_ACCEPTOR ? holes_at(e->pool, l->holes) : NULL;
-	uint32_t psn = l->una.psn;
+	struct wire_psn psn = l->una.psn;
 	struct books b = {0};
 	const char *bad = NULL;
 
 	while (!bad && psn_before(psn, l->end)) {
-		uint32_t at;
-		struct pkt *d = window_next(&l->win, e->pool, psn, l->end, &at);
+		struct wire_psn at;
+		struct pkt *d = lane_pkt_next(e, l, psn, l->end, &at);
 
-		if (!d || at != psn) {
+		if (!d || !psn_is(at, psn)) {
 			if (lane_keeps(l))
 				return "1: a packet in custody is missing";
 			if (psn_before(psn, l->epsn.psn))

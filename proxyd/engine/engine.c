@@ -37,8 +37,9 @@ static void next_owner(struct engine *e, struct flow *fl)
  * responder: on its way to the lane it was lost, or dropped here. In FAULT nothing passes. */
 static bool unheld(const struct lane *l, const struct frame *f)
 {
-	return l->role == ROLE_NONE || (l->state == LANE_OPENING && f->psn != l->epsn.psn) ||
-	       (l->state != LANE_FAULT && !l->start_acked && psn_before(f->psn, l->start));
+	return l->role == ROLE_NONE ||
+	       (l->state == LANE_OPENING && !psn_is(wire_psn_of(f), l->epsn.psn)) ||
+	       (l->state != LANE_FAULT && !l->start_acked && psn_before(wire_psn_of(f), l->start));
 }
 
 /* A request of flow @fl, arrived at its own side. */
@@ -234,8 +235,8 @@ static void rx_push(struct engine *e, enum engine_port port, const struct frame 
 
 static bool near_watched(const struct lane *l, const struct frame *f)
 {
-	return l->epsn.psn != PSN_NONE && abs(psn_diff(f->psn, l->epsn.psn)) < UNKNOWN_NEAR &&
-	       icrc_ok(f);
+	return psn_known(l->epsn.psn) &&
+	       abs(psn_diff(wire_psn_of(f), l->epsn.psn)) < UNKNOWN_NEAR && icrc_ok(f);
 }
 
 /* A frame that the parser did not accept: the hosts' NICs judge it, a bridge would not have looked.
@@ -269,12 +270,12 @@ static void rx_unknown(struct engine *e, enum engine_port port, const struct fra
 
 /* Whether the response @psn answers what the lane @l has in custody, or bears a number that the
  * requester does not know. */
-static bool answers_lane(struct engine *e, const struct lane *l, uint32_t psn)
+static bool answers_lane(struct engine *e, const struct lane *l, struct wire_psn psn)
 {
 	const struct psn_map *map = map_of(e, l);
 
 	if (l->role == ROLE_SOLO)
-		return map && map->nsegments;
+		return map && map->seg.n;
 	return l->state != LANE_OPENING && (psn_map_differs(e, l) || announce_numbered(e, l) ||
 					    psn_in(psn, l->una.psn, l->epsn.psn));
 }
@@ -302,7 +303,7 @@ static void rx_unknown_answer(struct engine *e, enum engine_port port, const str
 		if (near_watched(&req->lane, f))
 			lane_stay_watched(e, req, REASON_OPCODE);
 		engine_pass(e, NULL, port, f);
-	} else if (!answers_lane(e, &req->lane, f->psn)) {
+	} else if (!answers_lane(e, &req->lane, wire_psn_of(f))) {
 		engine_pass(e, NULL, port, f);
 	}
 }
@@ -458,7 +459,7 @@ static void cut_stranded(struct engine *e, struct flow *fl)
 	flow_change(e, fl);
 	flow_change(e, back);
 	fl->cut = true;
-	fault_broken_promise(e, back, fl->lane.acked.psn & PSN_MASK);
+	fault_broken_promise(e, back, (struct far_psn){fl->lane.acked.psn.v & PSN_MASK});
 }
 
 static void sweep_flow(struct engine *e, struct flow *fl)

@@ -34,13 +34,13 @@ const char *engine_counter_help(enum engine_counter c)
  */
 static uint64_t oldest(struct engine *e, const struct lane *l, uint64_t now)
 {
-	uint32_t psn;
+	struct wire_psn psn;
 	struct pkt *d;
 	uint64_t age = 0;
 
 	if (!l->packets)
 		return 0;
-	d = window_next(&l->win, e->pool, l->una.psn, l->end, &psn);
+	d = lane_pkt_next(e, l, l->una.psn, l->end, &psn);
 	if (d && (d->flags & PKT_SENT))
 		age = (uint64_t)(uint32_t)((uint32_t)(now / NSEC_PER_USEC) - d->xmit) *
 		      NSEC_PER_USEC;
@@ -72,8 +72,8 @@ static void fill_reads(struct engine *e, const struct lane *l, struct lane_info 
 	out->reads.depth = x->depth;
 	if (!lane_keeps(l) && l->role != ROLE_SOLO)
 		return;
-	out->epsn = x->map.asked.psn;
-	out->reads.shift = psn_sub(l->epsn.psn, x->map.asked.psn);
+	out->epsn = x->map.asked.psn.v;
+	out->reads.shift = psn_sub(l->epsn.psn.v, x->map.asked.psn.v);
 	out->reads.shift_msn = psn_sub(l->epsn.msn, x->map.asked.msn);
 }
 
@@ -120,10 +120,10 @@ static void fill_lane(struct engine *e, const struct flow *fl, uint64_t now, str
 		.reason = l->reason,
 		.opener = lane_keeps(l),
 		.lingers = lingers(e, fl),
-		.epsn = l->epsn.psn,
-		.frontier = held ? l->frontier.psn : PSN_NONE,
-		.una = l->una.psn,
-		.nxt = held ? l->nxt.psn : PSN_NONE,
+		.epsn = l->epsn.psn.v,
+		.frontier = held ? l->frontier.psn.v : PSN_NONE,
+		.una = l->una.psn.v,
+		.nxt = held ? l->nxt.psn.v : PSN_NONE,
 		.msn = held ? l->frontier.msn : l->epsn.msn,
 		.reads_pending = l->nreads,
 		.sealed = l->role == ROLE_OPENER ? seal_sure(l) : l->sealed,

@@ -103,7 +103,7 @@ static void acceptor_response(struct engine *e, struct flow *fl, const struct fr
 			      enum engine_port from)
 {
 	fl->lane.present = 0; /* it is not silent */
-	if (psn_before(f->psn, fl->lane.start) && !announce_numbered(e, &fl->lane)) {
+	if (psn_before(wire_psn_of(f), fl->lane.start) && !announce_numbered(e, &fl->lane)) {
 		/* from before the handover, or before we were asked to resume */
 		engine_pass(e, fl, from, f);
 		/* what was under way then is answered for the first time until una goes on */
@@ -202,7 +202,7 @@ static void single_response(struct engine *e, struct flow *fl, const struct fram
 			    enum engine_port from)
 {
 	fl->lane.present = 0; /* it is not silent */
-	if (lane_asked_below(f->psn, fl->lane.start))
+	if (lane_asked_below(wire_psn_of(f), fl->lane.start))
 		near_old_response(e, fl, f);
 	else if (far_response(e, fl, f, from))
 		near_resp_repeated(e, fl, f);

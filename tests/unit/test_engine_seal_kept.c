@@ -90,7 +90,7 @@ static uint32_t recorded(struct rig *r, uint8_t *frame, const char *fmt, uint32_
 static bool taken(struct rig *r, const uint8_t *frame, uint32_t len)
 {
 	uint8_t copy[FRAME_MAX];
-	uint32_t epsn = lane_in(r)->epsn.psn;
+	uint32_t epsn = lane_in(r)->epsn.psn.v;
 
 	memcpy(copy, frame, len);
 	engine_rx(r->e, PORT_WAN, copy, len, r->now);
@@ -100,10 +100,10 @@ static bool taken(struct rig *r, const uint8_t *frame, uint32_t len)
 		struct frame f;
 
 		assert_int_equal(frame_parse(r->out[r->at].data, len, &f), FRAME_OK);
-		assert_int_equal(icrc_ok(&f), lane_in(r)->epsn.psn != epsn);
+		assert_int_equal(icrc_ok(&f), lane_in(r)->epsn.psn.v != epsn);
 	}
 	rig_forget(r);
-	return lane_in(r)->epsn.psn != epsn;
+	return lane_in(r)->epsn.psn.v != epsn;
 }
 
 /* ENG-19: what was recorded is not taken one turn of the circle later; what is sealed then is. */
@@ -293,7 +293,7 @@ static void test_headers(void **state)
 										 "2001:db8:2::1"};
 	static const uint8_t mac[6] = {2};
 	static struct engine e;
-	struct lane l = {.sealed = true, .role = ROLE_OPENER, .seal = {.key = {1, 2}, .from = 3}};
+	struct lane l = {.sealed = true, .role = ROLE_OPENER, .seal = {.key = {1, 2}, .from = {3}}};
 	uint8_t data[FRAME_MAX];
 	struct template t;
 	struct build_spec b = {.t = &t, .opcode = OP_SEND_ONLY, .dqpn = 0x22};
@@ -307,9 +307,11 @@ static void test_headers(void **state)
 		for (b.psn = 2; b.psn < 10; b.psn++) {
 			build_packet(data, &b);
 			l.role = ROLE_OPENER;
-			assert_int_equal(seal_of(&e, &l, data), seal_tag(&e, &l, false, b.psn));
+			assert_int_equal(seal_of(&e, &l, data),
+					 seal_tag(&e, &l, false, (struct wire_psn){b.psn}));
 			l.role = ROLE_ACCEPTOR;
-			assert_int_equal(seal_of(&e, &l, data), seal_tag(&e, &l, true, b.psn));
+			assert_int_equal(seal_of(&e, &l, data),
+					 seal_tag(&e, &l, true, (struct wire_psn){b.psn}));
 			assert_int_equal(!!seal_of(&e, &l, data), b.psn >= 3);
 		}
 	}

@@ -122,7 +122,7 @@ static void test_packet_missing(void **state)
 	struct flow *fl = (struct flow *)((uint8_t *)lane_of(r) - offsetof(struct flow, lane));
 
 	(void)state;
-	lane_forget(r->e, fl, window_get(&fl->lane.win, r->e->pool, 7), 7);
+	lane_forget(r->e, fl, window_get(&fl->lane.win, r->e->pool, 7), (struct wire_psn){7});
 	ack(r, 8);
 	in_fault(r, "engine/core/custody.c");
 	assert_int_equal(r->must.x, 8); /* what was found, and what was acknowledged */
@@ -137,7 +137,7 @@ static void test_ack_beyond(void **state)
 	struct lane *l = lane_of(r);
 
 	(void)state;
-	l->frontier.psn = 20;
+	l->frontier.psn.v = 20;
 	l->frontier.ackable = true;
 	l->ack_due = true;
 	ack_list(r->e, (struct flow *)((uint8_t *)l - offsetof(struct flow, lane)));
@@ -161,7 +161,7 @@ static void test_marks(void **state)
 	struct rig *r = three();
 
 	(void)state;
-	lane_of(r)->high = 20;
+	lane_of(r)->high.v = 20;
 	ack(r, 6);
 	in_fault(r, "engine/core/custody.c");
 	rig_destroy(r);

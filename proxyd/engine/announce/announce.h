@@ -88,7 +88,8 @@ enum command_state {
  */
 struct command {
 	uint64_t va;
-	uint32_t psn, length, rkey;
+	struct wire_psn psn;
+	uint32_t length, rkey;
 	uint32_t base, count, read, used, got, asked, seq;
 	uint32_t id;
 	uint8_t state, part;
@@ -104,9 +105,11 @@ struct command {
  * @again:  to be sent (again)
  */
 struct own_read {
-	struct mark before;
+	struct wire_mark before;
 	uint64_t va, sent, place;
-	uint32_t psn, span, next, length, rkey, first, command;
+	struct far_psn psn, next;
+	uint32_t span, length, rkey, first;
+	struct wire_psn command;
 	uint8_t part;
 	bool again, asked_again;
 };
@@ -149,7 +152,8 @@ struct lane_announce {
 	uint64_t issued;
 	bool inside;
 	uint64_t agreed; /* B: since then the numbers agree again, ns; 0: they do not */
-	uint32_t nxt, looked, barrier_psn, barrier, seq, split, most;
+	struct wire_psn looked, barrier_psn;
+	uint32_t nxt, barrier, seq, split, most;
 	struct announce_info info;
 };
 
@@ -187,7 +191,8 @@ static inline struct own_read *own_at(struct engine *e, uint32_t id)
 
 /* command.c: both ends. @fl: the flow of the target's requests, but for announce_capsule() */
 /** announce_capsule - the SEND @f was accepted in the lane of commands @fl, as @psn. */
-void announce_capsule(struct engine *e, struct flow *fl, const struct frame *f, uint32_t psn);
+void announce_capsule(struct engine *e, struct flow *fl, const struct frame *f,
+		      struct wire_psn psn);
 /** announce_response - the target's SEND @f passes. */
 void announce_response(struct engine *e, struct flow *fl, const struct frame *f);
 /** announce_read - the target READs @r: of which command; NULL if that is not known. */
@@ -229,7 +234,7 @@ void announce_go_on(struct engine *e, struct flow *fl);
 /** announce_waits - some are not answered. */
 bool announce_waits(struct engine *e, const struct lane *l);
 /** announce_resume - sending goes on at @psn, on the wire. */
-void announce_resume(struct engine *e, struct lane *l, uint32_t psn);
+void announce_resume(struct engine *e, struct lane *l, struct wire_psn psn);
 /** announce_overdue - the responder has been silent for long. */
 void announce_overdue(struct engine *e, struct flow *fl);
 /** own_answer - the packet @f answers @r, the oldest. */
@@ -246,14 +251,9 @@ enum announce_turn announce_turn(struct engine *e, struct flow *fl, struct pkt *
 /* number.c: A */
 /** announce_sent - the packet @d at nxt was sent, or (@absorbed) need not be. */
 void announce_sent(struct engine *e, struct lane *l, const struct pkt *d, bool absorbed);
-/** announce_number - the PSN toward the responder of what has @psn on the wire. */
-static inline uint32_t announce_number(struct lane_announce *y, uint32_t psn)
-{
-	return far_map_number(&y->far, psn);
-}
 /** announce_last - the last packet behind @psn that went to the responder; @psn if there is
  * none. */
-uint32_t announce_last(struct engine *e, struct lane *l, uint32_t psn);
+struct wire_psn announce_last(struct engine *e, struct lane *l, struct wire_psn psn);
 enum announce_answer {
 	ANSWER_PASS,	/* not for us: *g, in the numbers of the wire */
 	ANSWER_DROP,	/* of no use */
@@ -263,7 +263,7 @@ enum announce_answer {
 };
 /** announce_answer - what @f, which comes from the responder, is. @buf: FRAME_MAX bytes. */
 enum announce_answer announce_answer(struct engine *e, struct flow *fl, const struct frame *f,
-				     struct frame *g, uint8_t *buf, struct mark *m);
+				     struct frame *g, uint8_t *buf, struct wire_mark *m);
 
 /* push.c */
 
@@ -318,10 +318,10 @@ void answer_absorb(struct engine *e, struct flow *fl, struct command *c, const s
 void answer_anew(struct engine *e, struct flow *fl, const struct frame *f);
 /** answer_read - B: the host's READ at @wire is answered from what was pushed of @c, as far as that
  *  is here. */
-void answer_read(struct engine *e, struct flow *fl, struct command *c, uint32_t wire);
+void answer_read(struct engine *e, struct flow *fl, struct command *c, struct wire_psn wire);
 /** answer_push - B: the bytes [@from, @end) of @c have come. */
 void answer_push(struct engine *e, struct flow *fl, struct command *c, uint32_t from, uint32_t end);
 /** announce_asked - B: the request @f was accepted from the host, as @wire. */
-void announce_asked(struct engine *e, struct flow *fl, const struct frame *f, uint32_t wire);
+void announce_asked(struct engine *e, struct flow *fl, const struct frame *f, struct wire_psn wire);
 
 #endif

@@ -37,14 +37,14 @@
  */
 struct absorbed {
 	struct read_range what;
-	struct mark at;
+	struct wire_mark at;
 	uint32_t seq, us;
 };
 
 /* The response packet @i of the READ of @what, @wire, into @out. Its length; 0 when not all its
  * bytes are here. @xmit: when the last of these were sent. */
 static uint32_t make(struct engine *e, struct flow *fl, const struct command *c,
-		     const struct read_range *what, const struct mark *wire, uint32_t i,
+		     const struct read_range *what, const struct wire_mark *wire, uint32_t i,
 		     uint8_t *out, uint32_t *xmit)
 {
 	const struct flow *back = flow_partner(e, fl);
@@ -55,7 +55,7 @@ static uint32_t make(struct engine *e, struct flow *fl, const struct command *c,
 		.t = &back->tmpl,
 		.opcode = resp_opcode(i, span),
 		.dqpn = back->key.dqpn,
-		.psn = psn_add(wire->psn, i),
+		.psn = psn_add(wire->psn, i).v,
 		.syndrome = fl->lane.credit == 0xff ? AETH_ACK_UNLIMITED : fl->lane.credit,
 		.msn = psn_add(wire->msn, 1),
 		.payload = data,
@@ -107,7 +107,7 @@ void answer_absorb(struct engine *e, struct flow *fl, struct command *c, const s
 	struct read_range what = {frame_reth_va(f), frame_reth_rkey(f), frame_reth_length(f)};
 	struct lane *l = &fl->lane;
 	struct lane_announce *y = announce_of(e, l);
-	struct read_rec *r = reads_find(e, l, f->psn);
+	struct read_rec *r = reads_find_wire(e, l, wire_psn_of(f));
 	uint8_t out[FRAME_MAX];
 	struct frame g;
 	uint32_t xmit = 0;
@@ -131,7 +131,7 @@ void answer_absorb(struct engine *e, struct flow *fl, struct command *c, const s
 	if (!r)
 		return;
 	r->absorbed = r->done = true;
-	r->resp_next = psn_add(r->at.psn, r->span);
+	r->got = r->span;
 }
 
 void answer_anew(struct engine *e, struct flow *fl, const struct frame *f)
@@ -146,7 +146,7 @@ void answer_anew(struct engine *e, struct flow *fl, const struct frame *f)
 	for (uint32_t id = y->absorbed.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
 		const struct absorbed *k = absorbed_at(e, id);
 
-		skip = psn_sub(f->psn, k->at.psn);
+		skip = psn_past(wire_psn_of(f), k->at.psn);
 		if (skip < (k->what.length + mtu - 1) / mtu) {
 			a = k;
 			break;
@@ -168,7 +168,7 @@ void answer_anew(struct engine *e, struct flow *fl, const struct frame *f)
 }
 
 /* Make the responses to @g that need bytes of [@from, @end) of @c. */
-static void serve(struct engine *e, struct flow *fl, struct command *c, uint32_t wire,
+static void serve(struct engine *e, struct flow *fl, struct command *c, struct wire_psn wire,
 		  const struct read_range *what, uint32_t from, uint32_t end)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
@@ -176,12 +176,12 @@ static void serve(struct engine *e, struct flow *fl, struct command *c, uint32_t
 	uint32_t mtu = fl->path_mtu, begin = (uint32_t)(what->va - c->va);
 	uint32_t i = from > begin ? (from - begin) / mtu : 0;
 	uint8_t out[FRAME_MAX];
-	struct mark at = {.psn = wire};
+	struct wire_mark at = {.psn = wire};
 
 	const struct read_rec *r = NULL;
 
 	for (uint32_t id = fl->lane.reads.head; id != MQ_NONE && !r; id = mq_next(e->reads, id))
-		if (read_at(e, id)->wire == wire)
+		if (psn_is(read_at(e, id)->wire, wire))
 			r = read_at(e, id);
 	if (!r)
 		return;
@@ -200,7 +200,7 @@ static void serve(struct engine *e, struct flow *fl, struct command *c, uint32_t
 	}
 }
 
-void answer_read(struct engine *e, struct flow *fl, struct command *c, uint32_t wire)
+void answer_read(struct engine *e, struct flow *fl, struct command *c, struct wire_psn wire)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
 	const struct fetch *g = fetch_at(e, fetch_find(e, x, wire));
@@ -215,7 +215,8 @@ void answer_read(struct engine *e, struct flow *fl, struct command *c, uint32_t 
 void answer_push(struct engine *e, struct flow *fl, struct command *c, uint32_t from, uint32_t end)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
-	uint32_t wire[AT_ONCE], n = 0;
+	struct wire_psn wire[AT_ONCE];
+	uint32_t n = 0;
 
 	for (uint32_t id = x->fetches.head; id != MQ_NONE && n < AT_ONCE;
 	     id = mq_next(e->reads, id)) {
@@ -242,7 +243,7 @@ void answer_push(struct engine *e, struct flow *fl, struct command *c, uint32_t 
 	}
 }
 
-void announce_asked(struct engine *e, struct flow *fl, const struct frame *f, uint32_t wire)
+void announce_asked(struct engine *e, struct flow *fl, const struct frame *f, struct wire_psn wire)
 {
 	struct lane_announce *y = announce_of(e, &fl->lane);
 	struct command *c;

@@ -87,8 +87,8 @@ static struct lane_announce *begin(struct engine *e, struct flow *fl)
 	window_init(&y->win);
 	pool_log_init(&y->log);
 	y->inside = true; /* until a message is seen to end */
-	y->far.map.asked.psn = fl->lane.high;
-	y->looked = PSN_NONE;
+	y->far.asked.psn = fl->lane.high;
+	y->looked = WIRE_NONE;
 	return y;
 }
 
@@ -187,13 +187,14 @@ static void doubt_all(struct engine *e, const struct flow *fl, struct lane_annou
 	}
 }
 
-static struct command *pending(struct engine *e, const struct lane_announce *y, uint32_t psn,
+static struct command *pending(struct engine *e, const struct lane_announce *y, struct wire_psn psn,
 			       uint8_t part)
 {
 	for (uint32_t i = y->commands.head; i != MQ_NONE; i = mq_next(e->reads, i)) {
 		struct command *c = command_at(e, i);
 
-		if (c->state == COMMAND_PENDING && !c->over && c->psn == psn && c->part == part)
+		if (c->state == COMMAND_PENDING && !c->over && psn_is(c->psn, psn) &&
+		    c->part == part)
 			return c;
 	}
 	return NULL;
@@ -418,7 +419,7 @@ static enum storage_protocol protocol_of(const struct engine *e, const struct fl
 
 /* The buffer @i of the command @s, whose capsule is @psn, of the target @fl. False without room. */
 static bool note(struct engine *e, struct flow *fl, const struct storage_command *s, uint32_t i,
-		 enum storage_verdict v, uint32_t psn)
+		 enum storage_verdict v, struct wire_psn psn)
 {
 	struct lane_announce *y = announce_of(e, &fl->lane);
 	uint8_t part = part_of(y->protocol, i);
@@ -445,7 +446,7 @@ static bool note(struct engine *e, struct flow *fl, const struct storage_command
 	return true;
 }
 
-void announce_capsule(struct engine *e, struct flow *fl, const struct frame *f, uint32_t psn)
+void announce_capsule(struct engine *e, struct flow *fl, const struct frame *f, struct wire_psn psn)
 {
 	struct flow *req = flow_partner(e, fl);
 	struct storage_send send = send_of(f);

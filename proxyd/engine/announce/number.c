@@ -6,19 +6,20 @@
  */
 #include "engine/announce/announce.h"
 
-uint32_t announce_last(struct engine *e, struct lane *l, uint32_t psn)
+struct wire_psn announce_last(struct engine *e, struct lane *l, struct wire_psn psn)
 {
 	const struct lane_announce *y = announce_of(e, l);
-	uint32_t last = psn, at = psn;
+	struct wire_psn last = psn, at = psn;
 	struct pkt *d;
 
-	while ((d = window_next(&l->win, e->pool, at, y->far.map.asked.psn, &at))) {
-		const struct read_rec *r = d->flags & PKT_ANSWERED ? reads_find(e, l, at) : NULL;
+	while ((d = lane_pkt_next(e, l, at, y->far.asked.psn, &at))) {
+		const struct read_rec *r =
+			d->flags & PKT_ANSWERED ? reads_find_wire(e, l, at) : NULL;
 
 		if (!r || !r->absorbed)
 			last = at;
 		at = psn_add(at, d->span);
-		if (!psn_before(at, y->far.map.asked.psn))
+		if (!psn_before(at, y->far.asked.psn))
 			break;
 	}
 	return last;
@@ -30,11 +31,11 @@ void announce_sent(struct engine *e, struct lane *l, const struct pkt *d, bool a
 	bool eom = d->flags & PKT_EOM, ackable = !(d->flags & PKT_ANSWERED);
 	struct read_rec *r;
 
-	if (!y || psn_before(l->nxt.psn, y->far.map.asked.psn))
+	if (!y || psn_before(l->nxt.psn, y->far.asked.psn))
 		return;
 	/* its place among all READs is where it goes, not where it had its turn: ours may go before
 	 * it while the port has no room */
-	r = d->flags & PKT_ANSWERED && !absorbed ? reads_find(e, l, l->nxt.psn) : NULL;
+	r = d->flags & PKT_ANSWERED && !absorbed ? reads_find_wire(e, l, l->nxt.psn) : NULL;
 	if (r && !r->given)
 		r->given = ++y->issued;
 	y->inside = !eom;
@@ -65,7 +66,8 @@ static enum announce_answer ours(struct engine *e, struct flow *fl, struct own_r
 	return ANSWER_MISSING;
 }
 
-static struct own_read *own_find(struct engine *e, const struct lane_announce *y, uint32_t psn)
+static struct own_read *own_find(struct engine *e, const struct lane_announce *y,
+				 struct far_psn psn)
 {
 	for (uint32_t id = y->own.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
 		struct own_read *r = own_at(e, id);
@@ -79,7 +81,7 @@ static struct own_read *own_find(struct engine *e, const struct lane_announce *y
 /* An ACK of what stands before @m, on the wire. READs that were absorbed have no number near the
  * responder, so it seems to acknowledge those, too, that end there. But an ACK must not bear the
  * PSN of a READ: a requester that lacks the response would take the READ for done. */
-static void step_back(struct engine *e, const struct lane *l, struct mark *m)
+static void step_back(struct engine *e, const struct lane *l, struct wire_mark *m)
 {
 	const struct read_rec *r;
 	uint32_t id;
@@ -87,21 +89,22 @@ static void step_back(struct engine *e, const struct lane *l, struct mark *m)
 	do {
 		for (id = l->reads.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
 			r = read_at(e, id);
-			if (r->absorbed && psn_add(r->at.psn, r->span) == m->psn)
+			if (r->absorbed && psn_is(psn_add(r->wire, r->span), m->psn))
 				break;
 		}
 		if (id != MQ_NONE)
-			*m = r->at;
+			*m = read_mark(r);
 	} while (id != MQ_NONE);
 }
 
 enum announce_answer announce_answer(struct engine *e, struct flow *fl, const struct frame *f,
-				     struct frame *g, uint8_t *buf, struct mark *m)
+				     struct frame *g, uint8_t *buf, struct wire_mark *m)
 {
 	struct lane *l = &fl->lane;
 	struct lane_announce *y = announce_of(e, l);
-	struct mark at = {.psn = f->psn, .msn = f->aeth ? frame_aeth_msn(f) : 0};
+	struct far_mark told = {.psn = far_psn_of(f), .msn = f->aeth ? frame_aeth_msn(f) : 0};
 	bool ack = f->opcode == OP_ACK && aeth_is_ack(frame_aeth_syndrome(f));
+	struct wire_mark at;
 	struct own_read *r;
 
 	if (!y || !y->far.numbered) {
@@ -112,32 +115,32 @@ enum announce_answer announce_answer(struct engine *e, struct flow *fl, const st
 		COUNT(e, BAD_ICRC);
 		return ANSWER_DROP;
 	}
-	r = own_find(e, y, f->psn);
+	r = own_find(e, y, far_psn_of(f));
 	if (r) {
 		*m = r->before;
 		return ours(e, fl, r, f);
 	}
-	psn_map_trim(&y->far.map, announce_number(y, l->una.psn));
+	far_map_trim(&y->far, l->una.psn);
 	/* what is older has no number any more, and nobody waits for it */
-	if (psn_before(f->psn, psn_sub(announce_number(y, l->una.psn), 1)) ||
-	    psn_after(f->psn, y->far.next.psn)) {
+	if (psn_before(far_psn_of(f), psn_sub(psn_to_far(&y->far, l->una.psn), 1)) ||
+	    psn_after(far_psn_of(f), y->far.next.psn)) {
 		COUNT(e, STALE_ACK);
 		return ANSWER_DROP;
 	}
-	at.psn = psn_add(at.psn, ack);
-	at = far_map_to_wire(&y->far, &at);
+	told.psn = psn_add(told.psn, ack);
+	at = far_to_wire(&y->far, &told);
 	if (ack)
 		step_back(e, l, &at);
 	if (f->opcode != OP_ACK) {
 		/* a READ of ours is answered twice now and then: that completes nothing */
-		const struct read_rec *rec = reads_find(e, l, at.psn);
+		const struct read_rec *rec = reads_find_wire(e, l, at.psn);
 
-		if (!rec || rec->absorbed || announce_number(y, at.psn) != f->psn) {
+		if (!rec || rec->absorbed || !psn_is(psn_to_far(&y->far, at.psn), far_psn_of(f))) {
 			COUNT(e, STRAY_RESPONSE);
 			return ANSWER_DROP;
 		}
 	}
-	frame_parse(buf, psn_map_frame(buf, f, psn_sub(at.psn, ack), at.msn), g);
+	frame_parse(buf, psn_map_frame(buf, f, psn_sub(at.psn, ack).v, at.msn), g);
 	g->icrc_right = true;
 	return ANSWER_PASS;
 }

@@ -75,7 +75,7 @@ static uint32_t outstanding(struct engine *e, const struct lane *l, const struct
 		/* those that have a place have gone, or are just about to */
 		if (r->absorbed || r->done)
 			continue;
-		if (!psn_before(r->at.psn, l->nxt.psn))
+		if (!psn_before(r->wire, l->nxt.psn))
 			break;
 		if (!r->given)
 			return MANY; /* from before we counted */
@@ -111,12 +111,12 @@ static bool begin_numbers(struct engine *e, struct flow *fl, struct lane_announc
 
 static bool send(struct engine *e, struct flow *fl, struct own_read *r)
 {
-	uint32_t skip = psn_sub(r->next, r->psn);
+	uint32_t skip = psn_past(r->next, r->psn);
 	struct build_spec s = {
 		.t = &fl->tmpl,
 		.opcode = OP_READ_REQUEST,
 		.dqpn = fl->key.dqpn,
-		.psn = r->next,
+		.psn = r->next.v,
 		.ackreq = true,
 		.va = r->va + (uint64_t)skip * fl->path_mtu,
 		.rkey = r->rkey,
@@ -159,7 +159,7 @@ static bool ask(struct engine *e, struct flow *fl, struct lane_announce *y, stru
 		.again = true,
 	};
 	mark_step(&y->far.next, r->span, true, false);
-	if (!y->nown++ && l->una.psn == l->nxt.psn)
+	if (!y->nown++ && psn_is(l->una.psn, l->nxt.psn))
 		l->progress = e->now;
 	c->asked += length;
 	c->state = COMMAND_ASKED;
@@ -170,7 +170,7 @@ static bool ask(struct engine *e, struct flow *fl, struct lane_announce *y, stru
 static bool under_way(struct engine *e, const struct lane_announce *y, const struct command *c)
 {
 	for (uint32_t id = y->own.head; id != MQ_NONE; id = mq_next(e->reads, id))
-		if (own_at(e, id)->command == c->psn && own_at(e, id)->part == c->part)
+		if (psn_is(own_at(e, id)->command, c->psn) && own_at(e, id)->part == c->part)
 			return true;
 	return false;
 }
@@ -204,16 +204,16 @@ static struct command *next_command(struct engine *e, const struct lane_announce
  * awaited that would show it. */
 static bool segment_left(struct lane_announce *y, const struct lane *l)
 {
-	if (y->far.map.nsegments + 2 >= SEGMENTS)
-		psn_map_trim(&y->far.map, announce_number(y, l->una.psn));
-	return y->far.map.nsegments + 2 < SEGMENTS;
+	if (segments_full(&y->far.seg, 2))
+		far_map_trim(&y->far, l->una.psn);
+	return !segments_full(&y->far.seg, 2);
 }
 
 static bool may_ask(struct engine *e, const struct flow *fl, struct lane_announce *y)
 {
 	const struct lane *l = &fl->lane;
 
-	return !y->inside && l->nxt.psn == (y->far.numbered ? y->far.map.asked.psn : l->high) &&
+	return !y->inside && psn_is(l->nxt.psn, y->far.numbered ? y->far.asked.psn : l->high) &&
 	       !l->rnr_wait && !l->refusal && l->state == LANE_HELD && segment_left(y, l) &&
 	       mq_free_count(e->reads) > 0 && outstanding(e, l, y) < depth(e, fl, y);
 }
@@ -271,7 +271,7 @@ bool announce_waits(struct engine *e, const struct lane *l)
 	return y && y->nown;
 }
 
-void announce_resume(struct engine *e, struct lane *l, uint32_t psn)
+void announce_resume(struct engine *e, struct lane *l, struct wire_psn psn)
 {
 	struct lane_announce *y = announce_of(e, l);
 
@@ -313,7 +313,7 @@ static struct command *command_of(struct engine *e, const struct lane_announce *
 	for (uint32_t i = y->commands.head; i != MQ_NONE; i = mq_next(e->reads, i)) {
 		struct command *c = command_at(e, i);
 
-		if (c->state == COMMAND_ASKED && c->psn == r->command && c->part == r->part)
+		if (c->state == COMMAND_ASKED && psn_is(c->psn, r->command) && c->part == r->part)
 			return c;
 	}
 	return NULL;
@@ -322,20 +322,20 @@ static struct command *command_of(struct engine *e, const struct lane_announce *
 void own_answer(struct engine *e, struct flow *fl, struct own_read *r, const struct frame *f)
 {
 	struct lane_announce *y = announce_of(e, &fl->lane);
-	uint32_t i = psn_sub(f->psn, r->psn);
+	uint32_t i = psn_past(far_psn_of(f), r->psn);
 	struct command *c = command_of(e, y, r);
 
 	if (!reads_fit(OP_READ_REQUEST, i, r->span, r->length, f, fl->path_mtu)) {
 		COUNT(e, STRAY_RESPONSE);
 		return;
 	}
-	if (r != own_at(e, y->own.head) || psn_after(f->psn, r->next)) {
+	if (r != own_at(e, y->own.head) || psn_after(far_psn_of(f), r->next)) {
 		/* something of the oldest is lost, and what comes now has to come again, too */
 		if (late(e, fl, own_at(e, y->own.head)))
 			ask_all_again(e, fl, y);
 		return;
 	}
-	if (f->psn != r->next)
+	if (!psn_is(far_psn_of(f), r->next))
 		return; /* it came before */
 	r->next = psn_add(r->next, 1);
 	r->sent = e->now;
@@ -344,7 +344,7 @@ void own_answer(struct engine *e, struct flow *fl, struct own_read *r, const str
 		c->holed = !push_keep(e, fl, c, i, f);
 		c->got += !c->holed;
 	}
-	if (r->next != psn_add(r->psn, r->span))
+	if (!psn_is(r->next, psn_add(r->psn, r->span)))
 		return;
 	mq_pop(e->reads, &y->own);
 	y->nown--;
@@ -360,7 +360,7 @@ void own_answer(struct engine *e, struct flow *fl, struct own_read *r, const str
 /* The response at nxt: whether READs ahead for commands from before it are still under way. */
 static bool barred(struct engine *e, const struct lane *l, struct lane_announce *y)
 {
-	if (y->barrier_psn != l->nxt.psn) {
+	if (!psn_is(y->barrier_psn, l->nxt.psn)) {
 		y->barrier_psn = l->nxt.psn;
 		y->barrier = y->seq;
 	}
@@ -384,8 +384,9 @@ static enum announce_turn turn_read(struct engine *e, struct flow *fl, struct la
 	struct read_rec *r;
 	struct command *c;
 
-	c = y->looked == f->psn ? announce_match(e, y, &what) : announce_read(e, fl, &what);
-	y->looked = f->psn;
+	c = psn_is(y->looked, wire_psn_of(f)) ? announce_match(e, y, &what)
+					      : announce_read(e, fl, &what);
+	y->looked = wire_psn_of(f);
 	if (c && (c->state == COMMAND_ASKED || c->state == COMMAND_QUEUED))
 		return ANNOUNCE_WAIT;
 	if (c && c->state == COMMAND_HERE) {
@@ -396,7 +397,7 @@ static enum announce_turn turn_read(struct engine *e, struct flow *fl, struct la
 		answer_absorb(e, fl, c, f);
 		return ANNOUNCE_SKIP;
 	}
-	r = reads_find(e, l, f->psn);
+	r = reads_find_wire(e, l, wire_psn_of(f));
 	if (!r || r->given)
 		return ANNOUNCE_SEND; /* it has its place (announce_sent()) */
 	/* the target may go on here before the responder has answered: it is for us to count */
@@ -416,8 +417,8 @@ enum announce_turn announce_turn(struct engine *e, struct flow *fl, struct pkt *
 
 	if (!y)
 		return ANNOUNCE_SEND;
-	if (psn_before(l->nxt.psn, y->far.map.asked.psn)) {
-		r = d->flags & PKT_ANSWERED ? reads_find(e, l, l->nxt.psn) : NULL;
+	if (psn_before(l->nxt.psn, y->far.asked.psn)) {
+		r = d->flags & PKT_ANSWERED ? reads_find_wire(e, l, l->nxt.psn) : NULL;
 		return r && r->absorbed ? ANNOUNCE_SKIP : ANNOUNCE_SEND;
 	}
 	if (frame_parse(lane_packet(e, d), d->len, &f) != FRAME_OK)

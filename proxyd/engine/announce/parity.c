@@ -99,7 +99,7 @@ void parity_keep(struct engine *e, struct flow *fl, const struct command *c)
 
 		if (sum(e, y, c, g, data, &tags, &lacking))
 			return;
-		put_be24(hdr, c->psn);
+		put_be24(hdr, c->psn.v);
 		hdr[3] = c->part;
 		put_be16(hdr + 4, (uint16_t)g);
 		put_be16(hdr + 6, (uint16_t)c->count);
@@ -136,7 +136,7 @@ static void made(struct engine *e, struct flow *fl, struct command *c, uint32_t 
 	if (last &&
 	    (c->state != COMMAND_LIVE || c->length <= i * fl->path_mtu || len > fl->path_mtu))
 		return; /* how long it is only the command tells */
-	put_be24(hdr, c->psn);
+	put_be24(hdr, c->psn.v);
 	hdr[3] = c->part;
 	put_be16(hdr + 4, (uint16_t)i);
 	put_be16(hdr + 6, (uint16_t)c->count);

@@ -101,7 +101,7 @@ bool push_keep(struct engine *e, struct flow *fl, struct command *c, uint32_t i,
 			       .payload_len = f->payload_len};
 	uint32_t n = psn_add(c->base, i);
 
-	put_be24(hdr, c->psn);
+	put_be24(hdr, c->psn.v);
 	hdr[3] = c->part;
 	put_be16(hdr + 4, (uint16_t)i);
 	put_be16(hdr + 6, (uint16_t)c->count);
@@ -181,13 +181,13 @@ bool push_spare(struct engine *e, const struct flow *fl, struct lane_announce *y
 struct command *push_known(struct engine *e, struct lane_announce *y, const uint8_t *hdr)
 {
 	struct command *c = command_at(e, y->hint);
-	uint32_t psn = get_be24(hdr);
+	struct wire_psn psn = {get_be24(hdr)};
 
-	if (c && !c->over && c->psn == psn && c->part == hdr[3])
+	if (c && !c->over && psn_is(c->psn, psn) && c->part == hdr[3])
 		return c;
 	for (uint32_t i = y->commands.head; i != MQ_NONE; i = mq_next(e->reads, i)) {
 		c = command_at(e, i);
-		if (c->over || c->psn != psn || c->part != hdr[3])
+		if (c->over || !psn_is(c->psn, psn) || c->part != hdr[3])
 			continue;
 		y->hint = i;
 		return c;
@@ -199,7 +199,8 @@ struct command *push_known(struct engine *e, struct lane_announce *y, const uint
 static struct command *to_come(struct engine *e, struct flow *fl, struct lane_announce *y,
 			       const uint8_t *hdr)
 {
-	uint32_t next = flow_partner(e, fl)->lane.epsn.psn, psn = get_be24(hdr), i;
+	struct wire_psn next = flow_partner(e, fl)->lane.epsn.psn, psn = {get_be24(hdr)};
+	uint32_t i;
 	struct command *c;
 
 	if (!psn_in(psn, next, psn_add(next, AHEAD_PSNS)) || y->ncommands >= 1024)

@@ -197,7 +197,7 @@ void lane_settled(struct engine *e, struct flow *fl)
 
 bool lane_drained(const struct lane *l)
 {
-	return l->state == LANE_DRAIN && l->una.psn == l->epsn.psn &&
+	return l->state == LANE_DRAIN && psn_is(l->una.psn, l->epsn.psn) &&
 	       !(lane_keeps(l) && l->packets);
 }
 
@@ -219,7 +219,7 @@ void lane_check_drained(struct engine *e, struct flow *fl)
  * The responder refuses the request @psn, or is gone. An acceptor tells its opener. Where custody
  * is kept the tick judges what that means to the requester (near/ack_tx.c).
  */
-void lane_refused(struct engine *e, struct flow *fl, uint32_t psn, uint8_t syndrome,
+void lane_refused(struct engine *e, struct flow *fl, struct wire_psn psn, uint8_t syndrome,
 		  enum lane_reason why)
 {
 	struct lane *l = &fl->lane;

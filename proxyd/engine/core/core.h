@@ -24,7 +24,8 @@ void engine_wake_at(struct engine *e, uint64_t when);
 void engine_event(struct engine *e, enum engine_event_type type, const struct flow *fl,
 		  uint32_t packets, uint64_t bytes);
 void engine_event_must(struct engine *e, const struct flow *fl, const struct engine_must *m);
-bool ack_send(struct engine *e, struct flow *fl, uint32_t psn, uint8_t syndrome, uint32_t msn);
+bool ack_send(struct engine *e, struct flow *fl, struct host_psn psn, uint8_t syndrome,
+	      uint32_t msn);
 
 /* seal.c: what crosses the WAN of a held lane is sealed */
 #define HASH_WORDS 3u
@@ -44,7 +45,7 @@ bool seal_same(const struct lane *l, const struct report *r);
  * watch, opens what the peer had sent before. */
 void seal_leave(struct lane *l, const struct lane *was);
 /** seal_tag - that of the packet @psn; 0: it has none. */
-uint32_t seal_tag(struct engine *e, const struct lane *l, bool response, uint32_t psn);
+uint32_t seal_tag(struct engine *e, const struct lane *l, bool response, struct wire_psn psn);
 /** seal_of - what the ICRC of the frame @data, which goes over the WAN, is XORed with, as the
  * number of its little-endian bytes; 0: nothing. */
 uint32_t seal_of(struct engine *e, const struct lane *l, const uint8_t *data);
@@ -105,23 +106,36 @@ void half_expire(struct engine *e);
 
 /* custody.c: what lanes hold */
 struct pkt *lane_retain(struct engine *e, struct flow *fl, const struct frame *f, uint32_t span,
-			uint32_t psn, bool *bad);
-void lane_forget(struct engine *e, struct flow *fl, struct pkt *d, uint32_t psn);
-bool lane_release(struct engine *e, struct flow *fl, uint32_t next);
-void lane_skip(struct engine *e, struct flow *fl, const struct mark *m);
-void lane_true_ack(struct engine *e, struct flow *fl, const struct mark *m);
+			struct wire_psn psn, bool *bad);
+void lane_forget(struct engine *e, struct flow *fl, struct pkt *d, struct wire_psn psn);
+bool lane_release(struct engine *e, struct flow *fl, struct wire_psn next);
+void lane_skip(struct engine *e, struct flow *fl, const struct wire_mark *m);
+void lane_true_ack(struct engine *e, struct flow *fl, const struct wire_mark *m);
 void lane_drop_all(struct engine *e, struct flow *fl);
 /** lane_send_rest - what is held and was not sent leaves as it would without us: the hosts see to
  * it from here on. */
 void lane_send_rest(struct engine *e, struct flow *fl);
 uint8_t *lane_packet(struct engine *e, const struct pkt *d);
+/** lane_pkt - the packet held that begins at @psn, or NULL; lane_pkt_next - the first that begins
+ * in [@from, @end), and where it does. */
+static inline struct pkt *lane_pkt(struct engine *e, const struct lane *l, struct wire_psn psn)
+{
+	return window_get(&l->win, e->pool, psn.v);
+}
+
+static inline struct pkt *lane_pkt_next(struct engine *e, const struct lane *l,
+					struct wire_psn from, struct wire_psn end,
+					struct wire_psn *at)
+{
+	return window_next(&l->win, e->pool, from.v, end.v, &at->v);
+}
 
 /* lane.c: states, clocks */
 void lane_set_state(struct lane *l, enum lane_state s);
 void lane_init(struct flow *fl);
 void lane_reset(struct engine *e, struct flow *fl);
-uint32_t lane_sent_before(const struct lane *l);
-bool lane_may_repeat(const struct lane *l, uint32_t psn);
+struct wire_psn lane_sent_before(const struct lane *l);
+bool lane_may_repeat(const struct lane *l, struct wire_psn psn);
 /** lane_accepted_add - @fl has become an ACCEPTOR; it is found by its opener's number until it is
  * reset. */
 void lane_accepted_add(struct engine *e, struct flow *fl);
@@ -154,7 +168,7 @@ static inline void lane_waits(const struct engine *e, struct lane *l)
 /** lane_asked_below - whether an answer @psn can be to what a host asked below @mark. It has less
  * outstanding than SPAN_MAX; what is half the circle away is before a mark for us, and may be
  * ahead of what the host has for the host. */
-static inline bool lane_asked_below(uint32_t psn, uint32_t mark)
+static inline bool lane_asked_below(struct wire_psn psn, struct wire_psn mark)
 {
 	return psn_in(psn, psn_sub(mark, SPAN_MAX), mark);
 }
@@ -175,7 +189,7 @@ bool lane_drained(const struct lane *l);
 bool lane_carries_on(const struct lane *l);
 void lane_check_drained(struct engine *e, struct flow *fl);
 void lane_settled(struct engine *e, struct flow *fl);
-void lane_refused(struct engine *e, struct flow *fl, uint32_t psn, uint8_t syndrome,
+void lane_refused(struct engine *e, struct flow *fl, struct wire_psn psn, uint8_t syndrome,
 		  enum lane_reason why);
 
 /* host.c: is the host there whose queue pair answers nothing? */

@@ -28,13 +28,13 @@ static void free_bytes(struct engine *e, struct lane *l, const struct pkt *d)
 }
 
 /* The copy at @data goes on under another PSN; whatever damage it may yet take stays detectable. */
-static void renumber(uint8_t *data, const struct frame *f, uint32_t psn)
+static void renumber(uint8_t *data, const struct frame *f, struct wire_psn psn)
 {
 	struct frame g = *f;
 	uint8_t b[3];
 
 	g.data = data;
-	put_be24(b, psn);
+	put_be24(b, psn.v);
 	icrc_patch(data, &g, f->bth + 9u, sizeof(b), b);
 }
 
@@ -49,7 +49,7 @@ static bool tells_early(const struct lane *l)
  * packets that were released, when the share has become less because others came: the requester
  * sends that because of an ACK, and a refusal may use up its retries. It is told so little then
  * (near/ease.c) that the lane shrinks. */
-static bool over_share(struct engine *e, struct lane *l, uint32_t psn, uint32_t len)
+static bool over_share(struct engine *e, struct lane *l, struct wire_psn psn, uint32_t len)
 {
 	if (l->role == ROLE_ACCEPTOR && psn_before(psn, l->end))
 		return false;
@@ -63,8 +63,8 @@ static bool over_share(struct engine *e, struct lane *l, uint32_t psn, uint32_t 
 
 /* Room for the bytes of @f. A lane that holds little shares superblocks with others. So do
  * header-only requests: they may wait long for their answer, and must not pin a superblock. */
-static pool_loc take_room(struct engine *e, struct lane *l, const struct frame *f, uint32_t psn,
-			  bool *slot)
+static pool_loc take_room(struct engine *e, struct lane *l, const struct frame *f,
+			  struct wire_psn psn, bool *slot)
 {
 	enum pool_class c = lane_class(l);
 	enum pool_need need = l->packets ? POOL_MORE : POOL_FIRST;
@@ -93,7 +93,7 @@ static void give_back(struct engine *e, struct lane *l, pool_loc loc, uint32_t l
  * publishes them; an acknowledgement can only follow from a mark.
  */
 struct pkt *lane_retain(struct engine *e, struct flow *fl, const struct frame *f, uint32_t span,
-			uint32_t psn, bool *bad)
+			struct wire_psn psn, bool *bad)
 {
 	struct lane *l = &fl->lane;
 	struct pkt *d = NULL;
@@ -102,8 +102,9 @@ struct pkt *lane_retain(struct engine *e, struct flow *fl, const struct frame *f
 
 	*bad = false;
 	if (!lane_must(e, l,
-		       lane_keeps(l) ? psn == l->epsn.psn : psn_sub(psn, l->epsn.psn) < WINDOW_SPAN,
-		       psn, l->epsn.psn))
+		       lane_keeps(l) ? psn_is(psn, l->epsn.psn)
+				     : psn_past(psn, l->epsn.psn) < WINDOW_SPAN,
+		       psn.v, l->epsn.psn.v))
 		return NULL;
 	loc = take_room(e, l, f, psn, &slot);
 	if (loc == POOL_NONE)
@@ -112,12 +113,12 @@ struct pkt *lane_retain(struct engine *e, struct flow *fl, const struct frame *f
 	if (*bad)
 		e->counters[EC_BAD_ICRC] += !f->seal;
 	else
-		d = window_put(&l->win, e->pool, lane_class(l), psn);
+		d = window_put(&l->win, e->pool, lane_class(l), psn.v);
 	if (!d) {
 		give_back(e, l, loc, f->len, slot);
 		return NULL;
 	}
-	if (psn != f->psn)
+	if (psn.v != f->psn)
 		renumber(pool_ptr(e->pool, loc), f, psn);
 	d->loc = loc;
 	d->len = (uint16_t)f->len;
@@ -155,13 +156,13 @@ static void unbook(struct engine *e, struct flow *fl, struct pkt *d)
 	free_bytes(e, l, d);
 }
 
-void lane_forget(struct engine *e, struct flow *fl, struct pkt *d, uint32_t psn)
+void lane_forget(struct engine *e, struct flow *fl, struct pkt *d, struct wire_psn psn)
 {
 	unbook(e, fl, d);
-	window_del(&fl->lane.win, e->pool, psn);
+	window_del(&fl->lane.win, e->pool, psn.v);
 }
 
-static void follow(uint32_t *mark, uint32_t trail)
+static void follow(struct wire_psn *mark, struct wire_psn trail)
 {
 	if (psn_before(*mark, trail))
 		*mark = trail;
@@ -170,7 +171,8 @@ static void follow(uint32_t *mark, uint32_t trail)
 static void trail(struct engine *e, struct lane *l)
 {
 	struct psn_map *map = lane_keeps(l) ? map_of(e, l) : NULL;
-	uint32_t to = psn_sub(l->una.psn, MARK_TRAIL), host;
+	struct wire_psn to = psn_sub(l->una.psn, MARK_TRAIL);
+	struct host_psn host;
 
 	if (map) {
 		psn_map_trim(map, l->una.psn);
@@ -180,45 +182,44 @@ static void trail(struct engine *e, struct lane *l)
 	if (!psn_before(l->start, to))
 		return;
 	mark_start(l, to);
-	host = to;
-	if (map) {
+	if (map)
 		map->trailed = true;
-		struct mark m = psn_to_host(e, l, &l->una);
-
-		host = psn_sub(m.psn, MARK_TRAIL);
-	}
 	follow(&l->overlap, to);
 	if (l->role != ROLE_OPENER)
 		follow(&l->ackreq_end, to);
 	if (l->role == ROLE_ACCEPTOR)
 		return;
-	follow(&l->told, host);
+	host = map ? psn_to_host(e, l, &l->una).psn : psn_same_host(l->una.psn);
+	host = psn_sub(host, MARK_TRAIL);
+	if (psn_before(l->told, host))
+		l->told = host;
 	if (l->role == ROLE_OPENER) {
 		follow(&l->lost_from, to);
 		follow(&l->reached, to);
 		follow(&l->reached_hi, to);
 	}
 	if (psn_before(l->acked.psn, host))
-		l->acked = (struct mark){.psn = host};
-	if (l->reasked_psn != PSN_NONE && psn_before(l->reasked_end, host))
-		l->reasked_psn = PSN_NONE;
+		l->acked = (struct host_mark){.psn = host};
+	if (psn_known(l->reasked_psn) && psn_before(l->reasked_end, host))
+		l->reasked_psn = HOST_NONE;
 }
 
 /* Everything before @next is truly acknowledged. The only way in which custody ends well. False
  * when something is wrong, and it does not end for all of that. */
-bool lane_release(struct engine *e, struct flow *fl, uint32_t next)
+bool lane_release(struct engine *e, struct flow *fl, struct wire_psn next)
 {
 	struct lane *l = &fl->lane;
-	uint32_t psn = l->una.psn, at;
+	struct wire_psn psn = l->una.psn, at;
 	bool right = true;
 	struct pkt *d;
 
-	while (psn_before(psn, next) && (d = window_next(&l->win, e->pool, psn, next, &at))) {
+	while (psn_before(psn, next) && (d = lane_pkt_next(e, l, psn, next, &at))) {
 		uint32_t span = d->span;
 
 		/* nothing that was promised is missing, and what goes is acknowledged as a whole */
-		right = lane_must(e, l, (at == psn || !lane_keeps(l)) && span <= psn_sub(next, at),
-				  at, next);
+		right = lane_must(e, l,
+				  (psn_is(at, psn) || !lane_keeps(l)) && span <= psn_past(next, at),
+				  at.v, next.v);
 		if (!right) {
 			next = psn;
 			break;
@@ -242,12 +243,13 @@ bool lane_release(struct engine *e, struct flow *fl, uint32_t next)
  * packets that we missed reached it past us. The requester knows, or will hear it from the ACK that
  * this makes possible.
  */
-void lane_skip(struct engine *e, struct flow *fl, const struct mark *m)
+void lane_skip(struct engine *e, struct flow *fl, const struct wire_mark *m)
 {
 	struct lane *l = &fl->lane;
-	uint32_t from = l->epsn.psn, msn = l->una.msn, messages = l->messages;
+	struct wire_psn from = l->epsn.psn;
+	uint32_t msn = l->una.msn, messages = l->messages;
 	struct psn_map *map = lane_keeps(l) ? map_of(e, l) : NULL;
-	struct mark una;
+	struct wire_mark una;
 	uint32_t over;
 
 	if (!lane_release(e, fl, m->psn)) {
@@ -266,7 +268,7 @@ void lane_skip(struct engine *e, struct flow *fl, const struct mark *m)
 	over = psn_sub(una.msn, m->msn);
 	if (!lane_keeps(l) && over && over <= RECOUNT_MAX)
 		mark_recount(l, over);
-	if (l->opaque && m->psn == from) {
+	if (l->opaque && psn_is(m->psn, from)) {
 		if (map)
 			map->asked.msn = psn_add(map->asked.msn, psn_sub(m->msn, l->epsn.msn));
 		mark_epsn_msn(l, m->msn);
@@ -279,7 +281,8 @@ void lane_skip(struct engine *e, struct flow *fl, const struct mark *m)
 		return;
 	mark_epsn(l, m);
 	if (map)
-		map->asked = *m; /* while opening, or else it is refused before it comes here */
+		map->asked = mark_same_host(*m); /* while opening, or else it is refused before
+						    it comes here */
 	l->msg = MSG_UNKNOWN;
 	l->msg_left = MSG_LEFT_UNKNOWN;
 	l->nak_sent = false;
@@ -290,14 +293,14 @@ void lane_skip(struct engine *e, struct flow *fl, const struct mark *m)
 void lane_send_rest(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
-	uint32_t psn = l->nxt.psn;
+	struct wire_psn psn = l->nxt.psn;
 	struct pkt *d;
 
 	if (l->state == LANE_OPENING && l->sealed) {
 		l->sealed = false; /* the peer does not agree: only the host's own is understood */
 		psn = l->una.psn;
 	}
-	while (psn_before(psn, l->end) && (d = window_next(&l->win, e->pool, psn, l->end, &psn))) {
+	while (psn_before(psn, l->end) && (d = lane_pkt_next(e, l, psn, l->end, &psn))) {
 		if (engine_tx(e, fl, other_port(fl->side), lane_packet(e, d), d->len))
 			return; /* as on a link that is full */
 		psn = psn_add(psn, d->span);
@@ -308,12 +311,14 @@ void lane_send_rest(struct engine *e, struct flow *fl)
 static void count_again(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
-	uint32_t psn = l->una.psn, end = psn_add(psn, WINDOW_SPAN), had = l->packets;
+	struct wire_psn psn = l->una.psn;
+	struct wire_psn end = psn_add(psn, WINDOW_SPAN);
+	uint32_t had = l->packets;
 	const struct pkt *d;
 
 	l->packets = l->messages = l->lost = 0;
 	l->bytes = 0;
-	while (psn_before(psn, end) && (d = window_next(&l->win, e->pool, psn, end, &psn))) {
+	while (psn_before(psn, end) && (d = lane_pkt_next(e, l, psn, end, &psn))) {
 		l->packets++;
 		l->bytes += d->len;
 		l->messages += !!(d->flags & PKT_EOM);
@@ -327,12 +332,12 @@ static void count_again(struct engine *e, struct flow *fl)
 void lane_drop_all(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
-	uint32_t psn = l->una.psn, end = psn_add(psn, WINDOW_SPAN);
+	struct wire_psn psn = l->una.psn, end = psn_add(psn, WINDOW_SPAN);
 	struct pkt *d;
 
 	if (l->broken)
 		count_again(e, fl);
-	while (l->packets && (d = window_next(&l->win, e->pool, psn, end, &psn)))
+	while (l->packets && (d = lane_pkt_next(e, l, psn, end, &psn)))
 		lane_forget(e, fl, d, psn);
 	pool_log_close(e->pool, &l->log);
 	mq_flush(e->reads, &l->reads);
@@ -345,7 +350,7 @@ void lane_drop_all(struct engine *e, struct flow *fl)
 
 /* The responder has truly acknowledged everything below @m (roles that keep custody). What that
  * allows to be told is told by the tick. */
-void lane_true_ack(struct engine *e, struct flow *fl, const struct mark *m)
+void lane_true_ack(struct engine *e, struct flow *fl, const struct wire_mark *m)
 {
 	struct lane *l = &fl->lane;
 

@@ -102,25 +102,26 @@ static void prune(struct pool *p, uint32_t *first)
 	}
 }
 
-bool holes_room(struct pool *p, uint32_t *page, uint32_t stream_end, uint32_t from, uint32_t end)
+bool holes_room(struct pool *p, uint32_t *page, struct wire_psn stream_end, struct wire_psn from,
+		struct wire_psn end)
 {
 	struct holes *hs, *at, *more;
 	uint32_t i, pages = 1;
 
-	if (from == stream_end)
+	if (psn_is(from, stream_end))
 		return true;
 	hs = *page == POOL_NONE ? take_page(p, page, NULL) : holes_at(p, *page);
 	if (!hs)
 		return false;
-	at = page_of(hs, from);
+	at = page_of(hs, from.v);
 	if (psn_after(from, stream_end))
 		while ((more = following(at)))
 			at = more;
 	if (at->n < HOLES_PAGE)
 		return true;
-	i = find(at, from);
+	i = find(at, from.v);
 	if (!psn_after(from, stream_end) && i < at->n &&
-	    (at->h[i].from == from || at->h[i].end == end))
+	    (at->h[i].from == from.v || at->h[i].end == end.v))
 		return true;
 	for (more = hs; (more = following(more));)
 		pages++;
@@ -136,17 +137,17 @@ bool holes_room(struct pool *p, uint32_t *page, uint32_t stream_end, uint32_t fr
 	return true;
 }
 
-void holes_open(struct pool *p, uint32_t page, uint32_t from, uint32_t end)
+void holes_open(struct pool *p, uint32_t page, struct wire_psn from, struct wire_psn end)
 {
 	struct holes *hs = holes_at(p, page), *next;
 
 	while ((next = following(hs)))
 		hs = next;
 	change(p, hs);
-	hs->h[hs->n++] = (struct psn_range){from, end};
+	hs->h[hs->n++] = (struct psn_range){from.v, end.v};
 }
 
-void holes_fill(struct pool *p, uint32_t *page, uint32_t from, uint32_t end)
+static void fill(struct pool *p, uint32_t *page, uint32_t from, uint32_t end)
 {
 	struct holes *first = holes_at(p, *page), *hs;
 	bool emptied = false;
@@ -186,6 +187,11 @@ void holes_fill(struct pool *p, uint32_t *page, uint32_t from, uint32_t end)
 		holes_drop(p, page);
 }
 
+void holes_fill(struct pool *p, uint32_t *page, struct wire_psn from, struct wire_psn end)
+{
+	fill(p, page, from.v, end.v);
+}
+
 uint32_t holes_left(const struct holes *hs)
 {
 	uint32_t pages = HOLES_PAGES;
@@ -205,26 +211,27 @@ uint32_t holes_packets(const struct holes *hs)
 	return sum;
 }
 
-bool holes_has(const struct holes *hs, uint32_t psn)
+bool holes_has(const struct holes *hs, struct wire_psn psn)
 {
 	uint32_t i;
 
 	if (!hs)
 		return false;
-	hs = page_of((struct holes *)(uintptr_t)hs, psn);
-	i = find(hs, psn);
-	return i < hs->n && !psn_before(psn, hs->h[i].from);
+	hs = page_of((struct holes *)(uintptr_t)hs, psn.v);
+	i = find(hs, psn.v);
+	return i < hs->n && !psn_before(psn.v, hs->h[i].from);
 }
 
-uint8_t holes_show(const struct holes *hs, uint32_t from, uint32_t most, struct psn_range *out)
+uint8_t holes_show(const struct holes *hs, struct wire_psn from, uint32_t most,
+		   struct psn_range *out)
 {
 	uint32_t n = 0, i;
 
 	if (!hs)
 		return 0;
-	hs = page_of((struct holes *)(uintptr_t)hs, from);
-	i = find(hs, from);
-	if (i < hs->n && psn_before(hs->h[i].from, from))
+	hs = page_of((struct holes *)(uintptr_t)hs, from.v);
+	i = find(hs, from.v);
+	if (i < hs->n && psn_before(hs->h[i].from, from.v))
 		i++;
 	for (; hs && n < most; hs = following(hs), i = 0)
 		while (i < hs->n && n < most)

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "engine/number/psn.h"
 #include "engine/report.h"
 #include "store/pool.h"
 
@@ -41,13 +42,14 @@ struct holes *holes_at(struct pool *p, uint32_t page);
  * @stream_end: beyond that it makes a hole, inside of a hole it makes two of it, at the edge of one
  * it costs nothing. Takes and splits pages so that there is room for it.
  */
-bool holes_room(struct pool *p, uint32_t *page, uint32_t stream_end, uint32_t from, uint32_t end);
+bool holes_room(struct pool *p, uint32_t *page, struct wire_psn stream_end, struct wire_psn from,
+		struct wire_psn end);
 
 /** holes_open - one more at the end of the stream; the caller has asked holes_room(). */
-void holes_open(struct pool *p, uint32_t page, uint32_t from, uint32_t end);
+void holes_open(struct pool *p, uint32_t page, struct wire_psn from, struct wire_psn end);
 
 /** holes_fill - [@from, @end) is missing no longer. The caller has made room for a split. */
-void holes_fill(struct pool *p, uint32_t *page, uint32_t from, uint32_t end);
+void holes_fill(struct pool *p, uint32_t *page, struct wire_psn from, struct wire_psn end);
 
 /** holes_left - how many more can be opened at the end of the stream, but for want of memory. */
 uint32_t holes_left(const struct holes *hs);
@@ -56,11 +58,12 @@ uint32_t holes_left(const struct holes *hs);
 uint32_t holes_packets(const struct holes *hs);
 
 /** holes_has - whether @psn is missing. */
-bool holes_has(const struct holes *hs, uint32_t psn);
+bool holes_has(const struct holes *hs, struct wire_psn psn);
 
 /** holes_show - @most of those that begin at or after @from at most (up to 255), in order, into
  * @out; their number. */
-uint8_t holes_show(const struct holes *hs, uint32_t from, uint32_t most, struct psn_range *out);
+uint8_t holes_show(const struct holes *hs, struct wire_psn from, uint32_t most,
+		   struct psn_range *out);
 
 /** holes_drop - forget them all. */
 void holes_drop(struct pool *p, uint32_t *page);

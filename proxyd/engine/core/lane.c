@@ -83,10 +83,10 @@ void lane_init(struct flow *fl)
 	l->peer = PEER_NONE;
 	l->credit = 0xff;
 	marks_lost(l);
-	l->overlap = l->asked = PSN_NONE;
+	l->overlap = l->asked = WIRE_NONE;
 	l->reads_page = POOL_NONE;
 	for (int i = 0; i < LANE_PROBES; i++)
-		l->probe[i].psn = PSN_NONE;
+		l->probe[i].psn = WIRE_NONE;
 	window_init(&l->win);
 	pool_log_init(&l->log);
 	mq_list_init(&l->reads);
@@ -277,16 +277,16 @@ struct flow *lane_accepted_find(struct engine *e, int8_t peer, uint32_t number, 
 
 /** lane_may_repeat - whether the host may have sent @psn before, when we did not count: to a lane
  * that is gone. */
-bool lane_may_repeat(const struct lane *l, uint32_t psn)
+bool lane_may_repeat(const struct lane *l, struct wire_psn psn)
 {
-	return l->overlap != PSN_NONE && psn_before(psn, l->overlap) &&
+	return psn_known(l->overlap) && psn_before(psn, l->overlap) &&
 	       psn_diff(l->overlap, psn) <= (int32_t)WINDOW_SPAN;
 }
 
 /** lane_sent_before - below this the host is known to have sent, PSN_NONE if that is not known. */
-uint32_t lane_sent_before(const struct lane *l)
+struct wire_psn lane_sent_before(const struct lane *l)
 {
-	return l->overlap == PSN_NONE || psn_after(l->epsn.psn, l->overlap) ? l->epsn.psn
+	return !psn_known(l->overlap) || psn_after(l->epsn.psn, l->overlap) ? l->epsn.psn
 									    : l->overlap;
 }
 
@@ -294,12 +294,13 @@ uint32_t lane_sent_before(const struct lane *l)
 void lane_reset(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
-	uint32_t i = flow_index(e, fl), sent;
+	uint32_t i = flow_index(e, fl);
+	struct wire_psn sent;
 	struct lane keep = *l;
 
 	if (l->role != ROLE_NONE)
 		lane_drop_all(e, fl);
-	sent = lane_sent_before(l); /* in the numbers of the host */
+	sent = lane_sent_before(l); /* host and wire number alike again: reads_end() */
 	if (l->role == ROLE_ACCEPTOR)
 		accepted_del(e, fl);
 	e->in_fault -= l->state == LANE_FAULT;
@@ -324,7 +325,7 @@ void lane_reset(struct engine *e, struct flow *fl)
 	if (keep.role == ROLE_ACCEPTOR && keep.reason == REASON_PEER_RESTARTED &&
 	    keep.policy != POLICY_OFF) {
 		/* nobody keeps what its opener had promised beyond (fault/abandoned.c) */
-		l->acked = keep.una;
+		l->acked = mark_same_host(keep.una);
 		l->waits_us = some_us(e);
 	}
 }

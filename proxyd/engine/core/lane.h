@@ -9,21 +9,31 @@
  *
  * The role of a lane tells which parts are at work in this appliance: the table is in roles.c.
  *
- * PSN marks of a lane, in order (all modulo 2^24, half-open: the mark itself is the first not
- * included):
+ * PSN marks of a lane (all modulo 2^24, half-open: the mark itself is the first not included). What
+ * is held is counted in wire numbers, what the host is told in host numbers (number/psn.h):
  *
- *	una		released below: truly acknowledged by the responder. Everything in
- *			[una, end) is retained (ACCEPTOR: but for holes)
- *	frontier	acknowledged to the requester below (OPENER, SINGLE): F is frontier - 1
- *	nxt		sent on at least once below
- *	epsn		accepted in order below: the next PSN that pseudo_responder.c or
- *			stream_rx.c expects
- *	end		end of the highest packet held; equals epsn but in an ACCEPTOR with holes
+ *	wire	una	  released below: truly acknowledged by the responder. Everything in
+ *			  [una, end) is retained (ACCEPTOR: but for holes)
+ *		nxt	  sent on at least once below
+ *		high	  highest nxt ever
+ *		epsn	  accepted in order below: the next PSN expected by pseudo_responder.c or
+ *			  stream_rx.c
+ *		end	  end of the highest packet held; equals epsn but in an ACCEPTOR with holes
+ *	host	acked	  acknowledged to the requester below by the latest ACK (OPENER, SINGLE)
+ *		frontier  may be acknowledged to the requester below (OPENER, SINGLE)
+ *		asked	  accepted from the requester below: host_epsn(), which is epsn in host
+ *			  numbers
  *
- * una <= nxt <= epsn <= end always; una <= frontier does not hold (true ACKs may run ahead of one
- * that waits behind an unanswered READ), frontier <= epsn does. What is pseudo-acknowledged, [una,
- * frontier), is retained by construction: nothing but lane_release() removes packets, and only
- * below a true ACK, unless the lane faults.
+ * These hold always (check.c):
+ *
+ *	una <= nxt <= high <= epsn <= end
+ *	acked <= frontier <= asked
+ *
+ * So no ACK goes out of what is not accepted, and as accepted packets leave custody only in
+ * lane_release(), below a true ACK, all that was acknowledged early is retained unless the lane
+ * faults: psn_to_host(una) .. frontier. That range may be empty: a true ACK may run ahead of a
+ * frontier that waits behind an unanswered READ, so una <= frontier does not hold in either
+ * numbering.
  */
 #ifndef LONGHAUL_ENGINE_CORE_LANE_H
 #define LONGHAUL_ENGINE_CORE_LANE_H
@@ -31,6 +41,7 @@
 #include <string.h>
 
 #include "engine/engine.h"
+#include "engine/number/psn.h"
 #include "store/arena.h"
 #include "store/flow_table.h"
 #include "store/mqueue.h"
@@ -40,7 +51,6 @@
 #include "wire/build.h"
 #include "wire/frame.h"
 #include "wire/icrc.h"
-#include "wire/psn.h"
 
 #define NSEC_PER_USEC 1000ull
 #define NSEC_PER_MSEC 1000000ull
@@ -126,14 +136,6 @@ struct __attribute__((packed, aligned(4))) lane_pace {
 };
 #define THRESH_NONE UINT32_MAX
 
-/** struct mark - a PSN together with what an ACK just below it would say. */
-struct mark {
-	uint32_t psn;
-	uint32_t msn : 24; /* messages completed below it */
-	uint32_t
-		ackable : 8; /* the packet just below is a SEND or WRITE: an ACK may bear its PSN */
-};
-
 /**
  * struct seal - how what crosses the WAN of a lane is sealed (seal.c).
  * @key:       drawn by the opener for each generation, told in OPEN
@@ -143,9 +145,10 @@ struct mark {
  */
 struct seal {
 	uint64_t key[2];
-	uint32_t from, turns;
+	struct wire_psn from;
+	uint32_t turns;
 	uint32_t native_us;
-	uint32_t una;
+	struct wire_psn una;
 };
 
 /**
@@ -158,12 +161,13 @@ struct seal {
  * @msg:        enum msg_kind of the message that @epsn is inside of; @msg_left: WRITE bytes still
  * due
  * @epsn:       see above, with the MSN of what was accepted so far
- * @frontier:   see above
+ * @frontier:   see above; until @start_acked it is @start
  * @una:        see above, with the responder's MSN there; WATCH: if @una_sure, else it may count
  *              later ones as well
  * @nxt:        see above, with the MSN there; goes back when something must be resent
  * @high:       highest nxt ever
- * @start:      handover PSN; @start_acked: everything below it was truly acknowledged
+ * @start:      handover PSN, below which both numberings agree; follows una at MARK_TRAIL;
+ *              @start_acked: everything below it was truly acknowledged
  * @guard:      first PSN of a message that did not fit the pool when it began (row: POOL-3),
  *              PSN_NONE when there is none; @guard_end: end of the last such message (so far).
  *              Nothing between is acknowledged early
@@ -235,20 +239,20 @@ struct lane {
 	uint32_t msg_left;
 
 	/* up to @cold: what packets need, first what those of all roles do (soon.c) */
-	struct mark epsn;     /* mark: core/marks.h */
-	struct mark frontier; /* mark: core/marks.h */
-	struct mark una;      /* mark: core/marks.h */
-	struct mark nxt;      /* mark: core/marks.h */
-	uint32_t end;	      /* mark: core/marks.h: */
-	uint32_t high;	      /* mark: core/marks.h: */
-	uint32_t start;	      /* mark: core/marks.h: */
+	struct wire_mark epsn;	   /* mark: core/marks.h */
+	struct host_mark frontier; /* mark: core/marks.h */
+	struct wire_mark una;	   /* mark: core/marks.h */
+	struct wire_mark nxt;	   /* mark: core/marks.h */
+	struct wire_psn end;	   /* mark: core/marks.h: */
+	struct wire_psn high;	   /* mark: core/marks.h: */
+	struct wire_psn start;	   /* mark: core/marks.h: */
 	union {
-		uint32_t room;	     /* mark: core/marks.h: OPENER */
-		uint32_t ackreq_end; /* ACCEPTOR, SINGLE: end of the last packet sent that asks for
-				      * an ACK */
+		struct wire_psn room;	    /* mark: core/marks.h: OPENER */
+		struct wire_psn ackreq_end; /* ACCEPTOR, SINGLE: end of the last packet sent that
+					     * asks for an ACK */
 	};
-	struct mark acked;
-	uint32_t told;
+	struct host_mark acked;
+	struct host_psn told;
 	uint32_t reads_page; /* struct lane_reads (reads.h), POOL_NONE before the first READ */
 
 	struct seal seal;
@@ -272,7 +276,8 @@ struct lane {
 		/* WATCH */
 		struct {
 			struct {
-				uint32_t psn, count;
+				struct wire_psn psn;
+				uint32_t count;
 			} probe[LANE_PROBES];
 			uint32_t offset,
 				offset_run; /* the least of MSNs in answers to READs from our
@@ -280,9 +285,10 @@ struct lane {
 		};
 		/* OPENER, SINGLE; lane_open() sets them up */
 		struct {
-			struct mark guard;
-			uint32_t guard_end;
-			uint32_t reasked_psn, reasked_end, reasked_us;
+			struct wire_mark guard;
+			struct wire_psn guard_end;
+			struct host_psn reasked_psn, reasked_end;
+			uint32_t reasked_us;
 			uint32_t told_us; /* when the host was last told of something new */
 			uint32_t cnp_us;  /* latest CNP to the requester */
 		};
@@ -292,10 +298,11 @@ struct lane {
 		};
 		/* FAULT: fault/ */
 		struct {
-			uint32_t epsn;	 /* what the host is thought to expect */
-			uint32_t probe;	 /* PSN of the latest probe */
-			uint32_t said;	 /* what its latest ACK said that it expects */
-			uint32_t begins; /* the lowest of the last but one round of resending; of
+			struct far_psn epsn;  /* what the host is thought to expect */
+			struct far_psn probe; /* PSN of the latest probe */
+			struct far_psn said;  /* what its latest ACK said that it expects */
+			struct host_psn
+				begins; /* the lowest of the last but one round of resending; of
 					  * the last: @jump_psn */
 			uint16_t step, tries;
 			uint8_t stage, silent, tells, dreqs;
@@ -312,9 +319,9 @@ struct lane {
 		} fault;
 	};
 	struct rtt rtt;
-	uint32_t reached; /* OPENER: the peer has all below; WATCH: fault/abandoned.c */
+	struct wire_psn reached; /* OPENER: the peer has all below; WATCH: fault/abandoned.c */
 	union {
-		uint32_t reached_hi; /* OPENER: the highest that the peer has */
+		struct wire_psn reached_hi; /* OPENER: the highest that the peer has */
 		/* ACCEPTOR, SINGLE: the first of @rnr_run RNR NAKs for the same packet */
 		struct {
 			uint32_t rnr_us, rnr_run;
@@ -343,40 +350,42 @@ struct lane {
 		};
 	};
 	union {
-		uint32_t asked_end; /* WATCH: see @asked */
-		uint32_t rack_us;   /* OPENER: latest transmission time known to have arrived, us */
-		uint32_t made;	    /* SINGLE: of @reads, the last ATOMIC that was answered here
+		struct wire_psn asked_end; /* WATCH: see @asked */
+		uint32_t rack_us; /* OPENER: latest transmission time known to have arrived, us */
+		uint32_t made;	  /* SINGLE: of @reads, the last ATOMIC that was answered here
 				     (atomic.c), or MQ_NONE */
 	};
 	uint32_t report_seq;
-	uint32_t hole_cursor; /* ACCEPTOR: where the next report goes on */
+	struct wire_psn hole_cursor; /* ACCEPTOR: where the next report goes on */
 	union {
-		struct mark honest; /* POLICY_HONEST */
+		struct wire_mark honest; /* POLICY_HONEST */
 		/* POLICY_EARLY: @bytes when its share was last enough, in units of WITHIN */
 		uint32_t within;
 	};
-	uint32_t eased; /* of true ACKs below the host had its share (near/ease.c) */
-	uint32_t refusal_psn;
+	struct wire_psn eased; /* of true ACKs below the host had its share (near/ease.c) */
+	struct wire_psn refusal_psn;
 
 	struct {
 	} cold;
 	union {
 		/* WATCH: first of the READs and ATOMICs that have passed and may not be answered,
 		 * or PSN_NONE; @asked_end: of the last one */
-		uint32_t asked;
-		uint32_t lost_from; /* OPENER: no packet below is marked lost */
+		struct wire_psn asked;
+		struct wire_psn lost_from; /* OPENER: no packet below is marked lost */
 	};
-	uint32_t jump_psn;
-	uint32_t overlap; /* below this the host had sent it past us before, or may have (OPENER;
+	struct host_psn jump_psn;
+	struct wire_psn
+		overlap; /* below this the host had sent it past us before, or may have (OPENER;
 			     WATCH: to a lane that is gone, or PSN_NONE) */
 	uint32_t next_room;
-	uint32_t passed_from; /* the lowest of those that @passed_us is about, or PSN_NONE: their
+	struct wire_psn
+		passed_from; /* the lowest of those that @passed_us is about, or PSN_NONE: their
 				   opcodes are not known */
-	uint32_t passed_us;   /* when a repeat of what was truly acknowledged was last passed on; 0:
+	uint32_t passed_us;  /* when a repeat of what was truly acknowledged was last passed on; 0:
 			       never */
 	union {
-		uint32_t reported_us; /* OPENER: when the peer last said something of the lane */
-		uint32_t went_on;     /* WATCH: PSN that follows the latest request */
+		uint32_t reported_us;	 /* OPENER: when the peer last said something of the lane */
+		struct wire_psn went_on; /* WATCH: PSN that follows the latest request */
 	};
 	uint64_t opened;
 

@@ -11,19 +11,12 @@
 
 #include "engine/core/lane.h"
 
-/** mark_step - @m behind a packet of @span PSNs; @eom: a message ends with it; @ackable: an ACK may
- * bear its PSN. */
-static inline void mark_step(struct mark *m, uint32_t span, bool eom, bool ackable)
+/** marks_begin - custody (or transit) of @l begins at @m: nothing is held yet, and nothing was
+ * added, so host and wire number alike. */
+static inline void marks_begin(struct lane *l, const struct wire_mark *m)
 {
-	m->psn = psn_add(m->psn, span);
-	m->msn += eom;
-	m->ackable = ackable;
-}
-
-/** marks_begin - custody (or transit) of @l begins at @m: nothing is held yet. */
-static inline void marks_begin(struct lane *l, const struct mark *m)
-{
-	l->epsn = l->frontier = l->una = l->nxt = l->honest = l->acked = *m;
+	l->epsn = l->una = l->nxt = l->honest = *m;
+	l->frontier = l->acked = mark_same_host(*m);
 	l->start = l->end = l->high = l->seal.from = m->psn;
 	l->seal.turns = l->seal.native_us = 0;
 }
@@ -31,7 +24,7 @@ static inline void marks_begin(struct lane *l, const struct mark *m)
 /** marks_lost - nothing of the numbers of @l is known. */
 static inline void marks_lost(struct lane *l)
 {
-	l->epsn.psn = l->una.psn = PSN_NONE;
+	l->epsn.psn = l->una.psn = WIRE_NONE;
 }
 
 /** marks_drop - custody is gone: what was accepted counts as the end of everything. */
@@ -47,13 +40,13 @@ static inline void mark_accepted(struct lane *l, uint32_t span, bool eom, bool a
 }
 
 /** mark_epsn - the next PSN expected is another than was thought (learning, a skip). */
-static inline void mark_epsn(struct lane *l, const struct mark *m)
+static inline void mark_epsn(struct lane *l, const struct wire_mark *m)
 {
 	l->epsn = *m;
 }
 
 /** mark_epsn_psn, mark_epsn_msn - only one half of it is another. */
-static inline void mark_epsn_psn(struct lane *l, uint32_t psn)
+static inline void mark_epsn_psn(struct lane *l, struct wire_psn psn)
 {
 	l->epsn.psn = psn;
 }
@@ -64,7 +57,7 @@ static inline void mark_epsn_msn(struct lane *l, uint32_t msn)
 }
 
 /** mark_held - the highest packet held ends at @end. */
-static inline void mark_held(struct lane *l, uint32_t end)
+static inline void mark_held(struct lane *l, struct wire_psn end)
 {
 	l->end = end;
 }
@@ -76,13 +69,13 @@ static inline void mark_sent(struct lane *l, uint32_t span, bool eom, bool ackab
 }
 
 /** mark_resend - sending goes on at @m: back, or past what need not be sent. */
-static inline void mark_resend(struct lane *l, const struct mark *m)
+static inline void mark_resend(struct lane *l, const struct wire_mark *m)
 {
 	l->nxt = *m;
 }
 
 /** mark_high - everything below @psn was sent once. Never goes back. */
-static inline void mark_high(struct lane *l, uint32_t psn)
+static inline void mark_high(struct lane *l, struct wire_psn psn)
 {
 	if (psn_after(psn, l->high))
 		l->high = psn;
@@ -90,14 +83,14 @@ static inline void mark_high(struct lane *l, uint32_t psn)
 
 /** mark_una_psn - released below @psn; what the ACK said comes with mark_una(). Turns of the circle
  * of PSNs are counted here: a seal bears them. */
-static inline void mark_una_psn(struct lane *l, uint32_t psn)
+static inline void mark_una_psn(struct lane *l, struct wire_psn psn)
 {
-	l->seal.turns += l->sealed && psn < l->una.psn && psn_after(psn, l->una.psn);
+	l->seal.turns += l->sealed && psn.v < l->una.psn.v && psn_after(psn, l->una.psn);
 	l->una.psn = psn;
 }
 
 /** mark_una - everything below @m is truly acknowledged. */
-static inline void mark_una(struct lane *l, const struct mark *m)
+static inline void mark_una(struct lane *l, const struct wire_mark *m)
 {
 	mark_una_psn(l, m->psn);
 	l->una = *m;
@@ -112,19 +105,19 @@ static inline void mark_recount(struct lane *l, uint32_t by)
 }
 
 /** mark_frontier - everything below @m may be acknowledged to the requester. */
-static inline void mark_frontier(struct lane *l, const struct mark *m)
+static inline void mark_frontier(struct lane *l, const struct host_mark *m)
 {
 	l->frontier = *m;
 }
 
 /** mark_start - the handover PSN, or what trails una. */
-static inline void mark_start(struct lane *l, uint32_t psn)
+static inline void mark_start(struct lane *l, struct wire_psn psn)
 {
 	l->start = psn;
 }
 
 /** mark_room - the peer takes packets before @psn. */
-static inline void mark_room(struct lane *l, uint32_t psn)
+static inline void mark_room(struct lane *l, struct wire_psn psn)
 {
 	l->room = psn;
 }

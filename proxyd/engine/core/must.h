@@ -44,7 +44,7 @@ static inline bool marks_in_order(const struct lane *l)
 
 /** lane_marks_must - una <= nxt <= high <= epsn <= end of @l. */
 #define lane_marks_must(e, l)                                                                      \
-	lane_must(e, l, marks_in_order(l), (uint64_t)(l)->una.psn << 32 | (l)->nxt.psn,            \
-		  (uint64_t)(l)->epsn.psn << 32 | (l)->end)
+	lane_must(e, l, marks_in_order(l), (uint64_t)(l)->una.psn.v << 32 | (l)->nxt.psn.v,        \
+		  (uint64_t)(l)->epsn.psn.v << 32 | (l)->end.v)
 
 #endif

@@ -123,7 +123,8 @@ void engine_event_must(struct engine *e, const struct flow *fl, const struct eng
 }
 
 /* Returns false when the port has no room for it. */
-bool ack_send(struct engine *e, struct flow *fl, uint32_t psn, uint8_t syndrome, uint32_t msn)
+bool ack_send(struct engine *e, struct flow *fl, struct host_psn psn, uint8_t syndrome,
+	      uint32_t msn)
 {
 	struct flow *back = flow_partner(e, fl);
 	uint8_t buf[BUILD_MAX];
@@ -131,6 +132,6 @@ bool ack_send(struct engine *e, struct flow *fl, uint32_t psn, uint8_t syndrome,
 
 	if (!back || !back->tmpl.len)
 		return true;
-	len = build_ack(buf, &back->tmpl, back->key.dqpn, psn, syndrome, msn);
+	len = build_ack(buf, &back->tmpl, back->key.dqpn, psn.v, syndrome, msn);
 	return !engine_tx_kept(e, fl, fl->side, buf, len);
 }

@@ -32,8 +32,8 @@ enum {
 /* Whether the host begins with @f, or goes back to it. */
 static bool goes_back(const struct lane *l, const struct frame *f)
 {
-	return l->epsn.psn == PSN_NONE || psn_before(f->psn, l->went_on) ||
-	       (l->una_sure && l->una.psn == f->psn);
+	return !psn_known(l->epsn.psn) || psn_before(wire_psn_of(f), l->went_on) ||
+	       (l->una_sure && psn_is(l->una.psn, wire_psn_of(f)));
 }
 
 bool passing_gap(struct engine *e, struct flow *fl, const struct frame *f)

@@ -101,14 +101,14 @@ void seal_leave(struct lane *l, const struct lane *was)
 	l->seal.una = was->una.psn;
 }
 
-uint32_t seal_tag(struct engine *e, const struct lane *l, bool response, uint32_t psn)
+uint32_t seal_tag(struct engine *e, const struct lane *l, bool response, struct wire_psn psn)
 {
-	uint32_t una = l->sealed ? l->una.psn : l->seal.una;
-	int64_t at = ((int64_t)l->seal.turns << 24 | una) + psn_diff(psn, una);
+	struct wire_psn una = l->sealed ? l->una.psn : l->seal.una;
+	int64_t at = ((int64_t)l->seal.turns << 24 | una.v) + psn_diff(psn, una);
 	uint64_t two = (uint64_t)at >> 1 | (uint64_t)response << 63;
 	struct seal_tags *t = &e->tags[(two ^ l->seal.key[0]) % SEAL_TAGS];
 
-	if (at < (int64_t)l->seal.from)
+	if (at < (int64_t)l->seal.from.v)
 		return 0;
 	if (t->key != l->seal.key[0] || t->two != two)
 		*t = (struct seal_tags){l->seal.key[0], two, keyed_hash(l->seal.key, &two, 1)};
@@ -120,7 +120,8 @@ uint32_t seal_of(struct engine *e, const struct lane *l, const uint8_t *data)
 	uint32_t l3 = ETH_HLEN_ + (get_be16(data + 12) == ETHERTYPE_CTAG ? VLAN_HLEN_ : 0);
 	uint32_t bth = l3 + (data[l3] >> 4 == 4 ? 20 : 40) + 8;
 
-	return seal_tag(e, l, l->role == ROLE_ACCEPTOR, get_be24(data + bth + 9));
+	return seal_tag(e, l, l->role == ROLE_ACCEPTOR,
+			(struct wire_psn){get_be24(data + bth + 9)});
 }
 
 bool seal_sure(const struct lane *l)

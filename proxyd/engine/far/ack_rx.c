@@ -40,7 +40,7 @@ static bool host_waits(const struct lane *l, const struct pkt *d)
 }
 
 /* The responder has truly acknowledged everything below @m. */
-static void true_ack(struct engine *e, struct flow *fl, const struct mark *m)
+static void true_ack(struct engine *e, struct flow *fl, const struct wire_mark *m)
 {
 	struct lane *l = &fl->lane;
 	bool urgent;
@@ -48,7 +48,7 @@ static void true_ack(struct engine *e, struct flow *fl, const struct mark *m)
 
 	if (!psn_after(m->psn, l->una.psn))
 		return;
-	d = window_get(&l->win, e->pool, psn_sub(m->psn, 1));
+	d = lane_pkt(e, l, psn_sub(m->psn, 1));
 	urgent = host_waits(l, d);
 	if (d && (d->flags & PKT_SENT) && !(d->flags & PKT_RETX)) {
 		rtt_sample(e, &l->rtt, now_us(e) - d->xmit);
@@ -56,19 +56,19 @@ static void true_ack(struct engine *e, struct flow *fl, const struct mark *m)
 	} else if (l->backoff > 1) {
 		l->backoff = 1; /* it moves, but how fast it answers is not known yet */
 	}
-	far_widen(l, (m->psn - l->una.psn) & PSN_MASK);
+	far_widen(l, psn_past(m->psn, l->una.psn));
 	l->rnr_run = 0;
 	if (l->role == ROLE_SINGLE) {
 		lane_true_ack(e, fl, m);
 		pace_run(e, fl);
 	} else {
-		uint32_t from = l->epsn.psn;
+		struct wire_psn from = l->epsn.psn;
 
 		lane_skip(e, fl, m);
 		(void)lane_marks_must(e, l);
 		if (psn_before(from, m->psn))
 			stream_rx_skipped(e, fl, from, m->psn);
-		progress_due(e, fl, urgent || l->una.psn == l->epsn.psn);
+		progress_due(e, fl, urgent || psn_is(l->una.psn, l->epsn.psn));
 		lane_check_drained(e, fl);
 		if (l->role == ROLE_NONE)
 			return;
@@ -83,10 +83,10 @@ static void true_ack(struct engine *e, struct flow *fl, const struct mark *m)
 void far_settle_absorbed(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
-	struct mark m = l->una;
+	struct wire_mark m = l->una;
 	const struct read_rec *r = reads_head(e, l);
 
-	if (!r || !r->absorbed || !r->done || r->at.psn != l->una.psn ||
+	if (!r || !r->absorbed || !r->done || !psn_is(r->wire, l->una.psn) ||
 	    !psn_before(l->una.psn, l->nxt.psn))
 		return;
 	reads_trim(e, l, &m);
@@ -100,7 +100,7 @@ void far_settle_absorbed(struct engine *e, struct flow *fl)
  * answer although it is known to have executed it cannot be had any more under its PSN. Either the
  * response has reached the opener already, or it asks anew.
  */
-static void give_up_reads(struct engine *e, struct lane *l, const struct mark *m)
+static void give_up_reads(struct engine *e, struct lane *l, const struct wire_mark *m)
 {
 	struct read_rec *r = reads_head(e, l);
 
@@ -109,7 +109,7 @@ static void give_up_reads(struct engine *e, struct lane *l, const struct mark *m
 	for (uint32_t id = l->reads.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
 		r = read_at(e, id);
 		if (!(opcode_info(r->opcode)->flags & OPF_ANSWERED) ||
-		    psn_after(psn_add(r->at.psn, r->span), m->psn))
+		    psn_after(psn_add(r->wire, r->span), m->psn))
 			break;
 		if (!r->done)
 			COUNT(e, READS_GIVEN_UP);
@@ -121,34 +121,33 @@ static void give_up_reads(struct engine *e, struct lane *l, const struct mark *m
 }
 
 /* Cut @m down to the first unanswered READ. Returns true when it was beyond one. */
-static bool bound_by_read(struct engine *e, struct lane *l, struct mark *m)
+static bool bound_by_read(struct engine *e, struct lane *l, struct wire_mark *m)
 {
 	struct read_rec *r;
 
-	while ((r = reads_head(e, l)) && psn_before(r->at.psn, l->overlap) &&
-	       !psn_after(psn_add(r->at.psn, r->span), m->psn) &&
+	while ((r = reads_head(e, l)) && psn_before(r->wire, l->overlap) &&
+	       !psn_after(psn_add(r->wire, r->span), m->psn) &&
 	       (opcode_info(r->opcode)->flags & OPF_ANSWERED)) {
 		r->done = true;
 		reads_trim_to(e, l, m->psn);
 	}
 	/* an ATOMIC that was answered here: its response is not needed, it is enough that it is
 	 * done */
-	while ((r = reads_head(e, l)) && r->made &&
-	       !psn_after(psn_add(r->at.psn, r->span), m->psn)) {
+	while ((r = reads_head(e, l)) && r->made && !psn_after(psn_add(r->wire, r->span), m->psn)) {
 		r->done = true;
 		reads_trim_to(e, l, m->psn);
 	}
 	give_up_reads(e, l, m);
 	reads_trim_to(e, l, m->psn);
 	r = reads_head(e, l);
-	if (r && r->done && r->at.psn == m->psn) {
+	if (r && r->done && psn_is(r->wire, m->psn)) {
 		/* its response had come before that of one ahead of it */
 		reads_trim(e, l, m);
 		return false;
 	}
-	if (!r || !psn_before(r->at.psn, m->psn) || !(opcode_info(r->opcode)->flags & OPF_ANSWERED))
+	if (!r || !psn_before(r->wire, m->psn) || !(opcode_info(r->opcode)->flags & OPF_ANSWERED))
 		return false;
-	*m = r->at;
+	*m = read_mark(r);
 	return true;
 }
 
@@ -158,14 +157,14 @@ static bool bound_by_read(struct engine *e, struct lane *l, struct mark *m)
  * had stood still, and more ACKs will follow. If none follow, the second ACK of just the probe is
  * believed.
  */
-static bool answers_probe(struct engine *e, struct lane *l, uint32_t psn)
+static bool answers_probe(struct engine *e, struct lane *l, struct wire_psn psn)
 {
 	struct pkt *d;
 
 	if (l->role != ROLE_ACCEPTOR)
 		return true;
-	d = window_get(&l->win, e->pool, psn);
-	return (psn == l->una.psn && l->doubt) ||
+	d = lane_pkt(e, l, psn);
+	return (psn_is(psn, l->una.psn) && l->doubt) ||
 	       (d && !d->asked && !(d->flags & (PKT_ACKREQ | PKT_EOM)));
 }
 
@@ -175,7 +174,7 @@ static bool sent_until(struct engine *e, struct lane *l, uint32_t us)
 	struct pkt *d = NULL;
 
 	if (psn_before(l->una.psn, l->nxt.psn))
-		d = window_get(&l->win, e->pool, l->una.psn);
+		d = lane_pkt(e, l, l->una.psn);
 	return d && (d->flags & PKT_SENT) && (int32_t)(d->xmit - us) <= 0;
 }
 
@@ -190,12 +189,13 @@ static bool beyond_of_other(struct engine *e, struct flow *fl, const struct fram
 	uint32_t ended = psn_sub(frame_aeth_msn(f), l->nxt.msn);
 
 	return lane_stalled(e, l) && !l->opaque && !announce_numbered(e, l) &&
-	       ended > psn_sub(f->psn, l->nxt.psn) + 1 && owner_of_answer(e, fl, f) != VERDICT_SAME;
+	       ended > psn_past(wire_psn_of(f), l->nxt.psn) + 1 &&
+	       owner_of_answer(e, fl, f) != VERDICT_SAME;
 }
 
 /* An ACK to a probe, from beyond all that was sent: it is done below @m, up to what awaits a
  * response. Returns false when that is nothing. */
-static bool sent_is_done(struct engine *e, struct flow *fl, struct mark m)
+static bool sent_is_done(struct engine *e, struct flow *fl, struct wire_mark m)
 {
 	struct lane *l = &fl->lane;
 
@@ -213,21 +213,22 @@ static bool sent_is_done(struct engine *e, struct flow *fl, struct mark m)
 static bool rx_beyond(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
-	struct mark m = l->nxt;
+	struct wire_mark m = l->nxt;
 
-	if (l->role != ROLE_ACCEPTOR || psn_before(f->psn, l->high) || announce_differs(e, l))
+	if (l->role != ROLE_ACCEPTOR || psn_before(wire_psn_of(f), l->high) ||
+	    announce_differs(e, l))
 		return false;
 	if (l->state == LANE_DRAIN) {
 		/* The opener is gone and the host's requests pass by. The responder has executed
 		 * one that is beyond all that is held here, so all of that is done. What no host
 		 * can have sent by then is anybody's: it passes, and shows nothing. */
-		if (psn_diff(f->psn, l->high) < BEYOND_MAX)
+		if (psn_diff(wire_psn_of(f), l->high) < BEYOND_MAX)
 			lane_close(e, fl, l->reason, true);
 		engine_pass(e, fl, other_port(fl->side), f);
 		return true;
 	}
-	if (!l->probing || !aeth_is_ack(frame_aeth_syndrome(f)) || l->nxt.psn != l->high ||
-	    psn_diff(f->psn, l->high) >= BEYOND_MAX)
+	if (!l->probing || !aeth_is_ack(frame_aeth_syndrome(f)) || !psn_is(l->nxt.psn, l->high) ||
+	    psn_diff(wire_psn_of(f), l->high) >= BEYOND_MAX)
 		return false;
 	if (beyond_of_other(e, fl, f))
 		return true;
@@ -262,11 +263,11 @@ static void rx_stale(struct engine *e, struct flow *fl, const struct frame *f)
 	COUNT(e, STALE_ACK);
 	if (!announce_numbered(e, l) && owner_of_answer(e, fl, f) != VERDICT_SAME)
 		return;
-	if (psn_add(f->psn, 1) == l->una.psn && aeth_is_ack(s))
+	if (psn_is(psn_add(wire_psn_of(f), 1), l->una.psn) && aeth_is_ack(s))
 		credits(e, fl, f);
 	if (announce_numbered(e, l))
 		return; /* nobody has asked past us */
-	if (!lane_asked_below(f->psn, l->una.psn) ||
+	if (!lane_asked_below(wire_psn_of(f), l->una.psn) ||
 	    (!lane_asked(e, l) && (!aeth_is_nak(s) || s == AETH_NAK_SEQ)))
 		return;
 	engine_pass(e, fl, other_port(fl->side), f);
@@ -275,20 +276,20 @@ static void rx_stale(struct engine *e, struct flow *fl, const struct frame *f)
 
 /* The loss timer's probe ends with whatever comes after it. Returns true when @psn is its answer;
  * @sent: when the probe was sent, us. */
-static bool end_probe(struct engine *e, struct lane *l, uint32_t psn, uint32_t *sent)
+static bool end_probe(struct engine *e, struct lane *l, struct wire_psn psn, uint32_t *sent)
 {
-	struct pkt *d = l->probing ? window_get(&l->win, e->pool, l->una.psn) : NULL;
+	struct pkt *d = l->probing ? lane_pkt(e, l, l->una.psn) : NULL;
 	bool answered = d && answers_probe(e, l, psn);
 
 	if (answered) {
 		*sent = d->xmit;
-		d = window_get(&l->win, e->pool, psn);
+		d = lane_pkt(e, l, psn);
 		if (d) {
 			engine_change(e, d, sizeof(*d));
 			d->flags |= PKT_RETX; /* its time tells nothing of the round trip */
 		}
 	}
-	l->doubt = d && !answered && psn == l->una.psn;
+	l->doubt = d && !answered && psn_is(psn, l->una.psn);
 	l->probing = false;
 	return answered;
 }
@@ -298,7 +299,8 @@ static void rx_true_ack(struct engine *e, struct flow *fl, const struct frame *f
 			uint32_t sent)
 {
 	struct lane *l = &fl->lane;
-	struct mark m = {.psn = psn_add(f->psn, 1), .msn = frame_aeth_msn(f), .ackable = 1};
+	struct wire_mark m = {
+		.psn = psn_add(wire_psn_of(f), 1), .msn = frame_aeth_msn(f), .ackable = 1};
 	bool past;
 
 	credits(e, fl, f);
@@ -321,7 +323,7 @@ static void rx_true_ack(struct engine *e, struct flow *fl, const struct frame *f
 }
 
 /* The responder is not ready for the packet at @m. */
-static void rx_rnr(struct engine *e, struct flow *fl, const struct mark *m, uint8_t syndrome)
+static void rx_rnr(struct engine *e, struct flow *fl, const struct wire_mark *m, uint8_t syndrome)
 {
 	struct lane *l = &fl->lane;
 
@@ -343,19 +345,20 @@ static void rx_rnr(struct engine *e, struct flow *fl, const struct mark *m, uint
 
 /* The responder lacks the packet @psn; @m: where to resume, @psn or an unanswered READ before
  * it. */
-static void rx_nak_sequence(struct engine *e, struct flow *fl, const struct mark *m, uint32_t psn)
+static void rx_nak_sequence(struct engine *e, struct flow *fl, const struct wire_mark *m,
+			    struct wire_psn psn)
 {
 	struct lane *l = &fl->lane;
 	struct read_rec *r = reads_head(e, l);
 
 	far_lost_one(e, l);
-	if (r && r->at.psn == psn)
+	if (r && psn_is(r->wire, psn))
 		r->tries = 0; /* the READ has not reached the responder */
 	far_resume_at(e, fl, m->psn);
 }
 
 /* The responder refuses the packet @psn, and its queue pair is in error. */
-static void rx_nak_fatal(struct engine *e, struct flow *fl, uint32_t psn, uint8_t syndrome)
+static void rx_nak_fatal(struct engine *e, struct flow *fl, struct wire_psn psn, uint8_t syndrome)
 {
 	lane_refused(e, fl, psn, syndrome, REASON_NAK);
 }
@@ -365,9 +368,9 @@ static void rx_nak(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
 	uint8_t s = frame_aeth_syndrome(f);
-	struct pkt *d = window_get(&l->win, e->pool, psn_sub(f->psn, 1));
-	struct mark m = {
-		.psn = f->psn,
+	struct pkt *d = lane_pkt(e, l, psn_sub(wire_psn_of(f), 1));
+	struct wire_mark m = {
+		.psn = wire_psn_of(f),
 		.msn = frame_aeth_msn(f),
 		.ackable = d && !(d->flags & PKT_ANSWERED),
 	};
@@ -380,21 +383,22 @@ static void rx_nak(struct engine *e, struct flow *fl, const struct frame *f)
 	if (aeth_is_rnr(s))
 		rx_rnr(e, fl, &m, s);
 	else if (s == AETH_NAK_SEQ)
-		rx_nak_sequence(e, fl, &m, f->psn);
+		rx_nak_sequence(e, fl, &m, wire_psn_of(f));
 	else if (aeth_is_nak(s))
-		rx_nak_fatal(e, fl, f->psn, s);
+		rx_nak_fatal(e, fl, wire_psn_of(f), s);
 }
 
 /* Whether the ACK or NAK @f, of what is in custody, says as many messages as the responder that we
  * know has completed there. What answers a repeat may say more. */
 static bool counts_as_known(struct engine *e, const struct lane *l, const struct frame *f)
 {
-	uint32_t psn = l->una.psn, msn = l->una.msn;
-	uint32_t end = psn_add(f->psn, aeth_is_ack(frame_aeth_syndrome(f)));
+	struct wire_psn psn = l->una.psn;
+	uint32_t msn = l->una.msn;
+	struct wire_psn end = psn_add(wire_psn_of(f), aeth_is_ack(frame_aeth_syndrome(f)));
 	const struct pkt *d;
 
 	for (int n = 0; n < COUNTED_MOST && psn_before(psn, end); n++) {
-		d = window_get(&l->win, e->pool, psn);
+		d = lane_pkt(e, l, psn);
 		if (!d)
 			return true;
 		msn = psn_add(msn, (d->flags & (PKT_EOM | PKT_ANSWERED)) != 0);
@@ -436,7 +440,7 @@ static bool rx_unsent(struct engine *e, struct flow *fl, const struct frame *f)
 	uint32_t sent;
 
 	if (l->role != ROLE_SINGLE || !l->probing || l->opaque ||
-	    !psn_in(f->psn, l->high, l->epsn.psn) || !aeth_is_ack(frame_aeth_syndrome(f)))
+	    !psn_in(wire_psn_of(f), l->high, l->epsn.psn) || !aeth_is_ack(frame_aeth_syndrome(f)))
 		return false;
 	/* another owner's responder says that of a repeat, too, and has done fewer messages */
 	if (psn_sub(frame_aeth_msn(f), l->nxt.msn) > psn_sub(l->epsn.msn, l->nxt.msn) ||
@@ -454,7 +458,8 @@ static void rx_ack(struct engine *e, struct flow *fl, const struct frame *f)
 
 	if (rx_beyond(e, fl, f))
 		return;
-	if (!psn_in(f->psn, l->una.psn, psn_after(l->overlap, l->high) ? l->overlap : l->high)) {
+	if (!psn_in(wire_psn_of(f), l->una.psn,
+		    psn_after(l->overlap, l->high) ? l->overlap : l->high)) {
 		if (!rx_unsent(e, fl, f))
 			rx_stale(e, fl, f);
 		return;
@@ -468,7 +473,7 @@ static void rx_ack(struct engine *e, struct flow *fl, const struct frame *f)
 	l->held_once = false;
 	if (l->opaque || psn_sub(frame_aeth_msn(f), l->una.msn) <= psn_sub(l->epsn.msn, l->una.msn))
 		owner_judge(e, fl, EVIDENCE_COUNTS); /* it has more than was asked for again */
-	answered = end_probe(e, l, f->psn, &sent);
+	answered = end_probe(e, l, wire_psn_of(f), &sent);
 	if (aeth_is_ack(frame_aeth_syndrome(f)))
 		rx_true_ack(e, fl, f, answered, sent);
 	else
@@ -491,7 +496,7 @@ static bool keep_answer(struct engine *e, struct flow *fl, struct read_rec *r,
 		return true;
 	}
 	COUNT(e, NO_ROOM);
-	r->resp_next = f->psn;
+	r->got = psn_past(wire_psn_of(f), r->wire);
 	r->done = false;
 	r->tries = 0; /* the responder remembers it */
 	fl->lane.progress = e->now;
@@ -508,7 +513,7 @@ static bool stray_answer(struct engine *e, struct flow *fl, const struct read_re
 		return false;
 	COUNT(e, STRAY_RESPONSE);
 	if (announce_numbered(e, l) || (!r && owner_of_answer(e, fl, f) != VERDICT_SAME) ||
-	    (!r && !lane_may_await(e, l, f->psn)))
+	    (!r && !lane_may_await(e, l, wire_psn_of(f))))
 		return false;
 	if (resp_tx_lacked(e, fl, f))
 		return true;
@@ -531,7 +536,7 @@ static void give_answer(struct engine *e, const struct read_rec *r, const struct
 	uint8_t out[FRAME_MAX];
 
 	if (r->opcode == OP_READ_REQUEST)
-		s.opcode = resp_opcode(psn_sub(f->psn, r->at.psn), r->span);
+		s.opcode = resp_opcode(psn_past(wire_psn_of(f), r->wire), r->span);
 	if (s.opcode == f->opcode) {
 		engine_tx(e, NULL, other_port(from), f->data, f->len);
 		return;
@@ -549,14 +554,14 @@ static bool rx_answer(struct engine *e, struct flow *fl, const struct frame *f,
 		      enum engine_port from)
 {
 	struct lane *l = &fl->lane;
-	struct read_rec *r = reads_find(e, l, f->psn);
+	struct read_rec *r = reads_find_wire(e, l, wire_psn_of(f));
 	enum read_verdict v = READ_STRAY; /* no request waits for it until its READ was sent */
 	uint8_t blank[FRAME_MAX];
 	struct frame g;
-	struct mark m;
+	struct wire_mark m;
 
 	f = atomic_blank(l, f, &g, blank);
-	if (r && psn_in(r->at.psn, l->una.psn, l->high)) {
+	if (r && psn_in(r->wire, l->una.psn, l->high)) {
 		if (f->aeth && owner_strange(e, fl, f) != VERDICT_SAME)
 			return false;
 		v = reads_response(e, l, f, &r);
@@ -573,7 +578,7 @@ static bool rx_answer(struct engine *e, struct flow *fl, const struct frame *f,
 			give_answer(e, r, f, from);
 		} else if (r->asked + (l->rtt.srtt_us + ASK_AGAIN_US) * NSEC_PER_USEC < e->now) {
 			r->asked = e->now;
-			far_resume_at(e, fl, r->at.psn);
+			far_resume_at(e, fl, r->wire);
 		}
 		return false;
 	case READ_IN_ORDER:
@@ -592,7 +597,7 @@ static bool rx_answer(struct engine *e, struct flow *fl, const struct frame *f,
 	if (f->aeth)
 		credits(e, fl, f);
 	/* a response acknowledges all that was asked before it */
-	m = r->at;
+	m = read_mark(r);
 	r->done = false; /* what is settled before it goes, and that stays until it is counted */
 	if (psn_after(m.psn, l->una.psn))
 		bound_by_read(e, l, &m);
@@ -609,10 +614,10 @@ static bool rx_answer(struct engine *e, struct flow *fl, const struct frame *f,
 
 /* @f was about a READ of ours, and says something of all before @m. */
 static void own_answered(struct engine *e, struct flow *fl, const struct frame *f,
-			 const struct mark *before, enum announce_answer what)
+			 const struct wire_mark *before, enum announce_answer what)
 {
 	struct lane *l = &fl->lane;
-	struct mark m = *before;
+	struct wire_mark m = *before;
 
 	l->progress = e->now;
 	l->backoff = 0;
@@ -639,7 +644,7 @@ bool far_response(struct engine *e, struct flow *fl, const struct frame *f, enum
 	enum announce_answer what;
 	uint8_t buf[FRAME_MAX];
 	struct frame g;
-	struct mark m;
+	struct wire_mark m;
 
 	if (l->state == LANE_FAULT)
 		return false;

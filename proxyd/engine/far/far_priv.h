@@ -31,7 +31,7 @@ void far_arm(struct engine *e, struct flow *fl);
 bool far_flight_full(const struct flow *fl);
 /** far_unasked - the packet that ends at @next must ask for an ACK, or the window may be full of
  * such as nobody answers. */
-bool far_unasked(const struct flow *fl, uint32_t next);
+bool far_unasked(const struct flow *fl, struct wire_psn next);
 /** far_paced - the next packet has to wait (SINGLE), and its lane gets a turn then. */
 bool far_paced(struct engine *e, struct flow *fl);
 /** far_pay - a packet was sent: what comes next may have to wait. */
@@ -41,7 +41,7 @@ void far_lost_one(struct engine *e, struct lane *l);
 /** far_widen - the responder has acknowledged @n packets. */
 void far_widen(struct lane *l, uint32_t n);
 /** far_resume_at - go back: what is sent next is the packet at @psn. */
-void far_resume_at(struct engine *e, struct flow *fl, uint32_t psn);
+void far_resume_at(struct engine *e, struct flow *fl, struct wire_psn psn);
 
 /* ---- ack_rx.c ---- */
 

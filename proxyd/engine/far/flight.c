@@ -60,7 +60,7 @@
 
 void far_arm(struct engine *e, struct flow *fl)
 {
-	if ((fl->lane.una.psn == fl->lane.nxt.psn && !announce_waits(e, &fl->lane)) ||
+	if ((psn_is(fl->lane.una.psn, fl->lane.nxt.psn) && !announce_waits(e, &fl->lane)) ||
 	    fl->lane.rnr_wait)
 		wheel_cancel(e->wheel, far_timer(e, fl, TIMER_LOSS));
 	else
@@ -79,19 +79,19 @@ bool far_flight_full(const struct flow *fl)
 	uint32_t full = l->cwnd / CWND_ONE;
 
 	/* a READ of many PSNs goes alone, if need be */
-	if (l->nxt.psn == l->una.psn)
+	if (psn_is(l->nxt.psn, l->una.psn))
 		return false;
 	if (l->role == ROLE_SINGLE)
-		return ((l->nxt.psn - l->una.psn) & PSN_MASK) >= full;
+		return psn_past(l->nxt.psn, l->una.psn) >= full;
 	if (full > enough(fl))
 		full = enough(fl);
-	return ((l->nxt.psn - l->una.psn) & PSN_MASK) >= full && far_asked(l);
+	return psn_past(l->nxt.psn, l->una.psn) >= full && far_asked(l);
 }
 
-bool far_unasked(const struct flow *fl, uint32_t next)
+bool far_unasked(const struct flow *fl, struct wire_psn next)
 {
 	const struct lane *l = &fl->lane;
-	uint32_t from = far_asked(l) ? l->ackreq_end : l->una.psn;
+	struct wire_psn from = far_asked(l) ? l->ackreq_end : l->una.psn;
 
 	/* before anything was lost a near responder is given more than any window of its hosts */
 	if (l->role == ROLE_ACCEPTOR && l->cwnd / CWND_ONE >= enough(fl))
@@ -113,7 +113,7 @@ static void lower_thresh(struct lane *l, uint32_t half)
 
 void far_lost_one(struct engine *e, struct lane *l)
 {
-	uint32_t flight = ((l->nxt.psn - l->una.psn) & PSN_MASK) * CWND_ONE;
+	uint32_t flight = psn_past(l->nxt.psn, l->una.psn) * CWND_ONE;
 
 	if (now_us(e) - l->cut_us < l->rtt.srtt_us)
 		return;
@@ -128,7 +128,7 @@ void far_lost_one(struct engine *e, struct lane *l)
 void far_congested(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
-	uint32_t flight = ((l->nxt.psn - l->una.psn) & PSN_MASK) * CWND_ONE,
+	uint32_t flight = psn_past(l->nxt.psn, l->una.psn) * CWND_ONE,
 		 least = (l->role == ROLE_SINGLE ? CNP_MIN_WAN : CNP_MIN_LAN) * CWND_ONE,
 		 rtt = l->rtt.srtt_us > CNP_US ? l->rtt.srtt_us : CNP_US;
 
@@ -195,15 +195,15 @@ void far_pay(struct engine *e, struct lane *l)
 }
 
 /* Go back: what is sent next is the packet at @psn. */
-void far_resume_at(struct engine *e, struct flow *fl, uint32_t psn)
+void far_resume_at(struct engine *e, struct flow *fl, struct wire_psn psn)
 {
 	struct lane *l = &fl->lane;
-	uint32_t at = l->una.psn;
-	struct mark m = l->una;
+	struct wire_psn at = l->una.psn;
+	struct wire_mark m = l->una;
 	struct pkt *d;
 
 	/* the marks between are counted again, from the last true ACK on */
-	while (psn_before(at, psn) && (d = window_get(&l->win, e->pool, at))) {
+	while (psn_before(at, psn) && (d = lane_pkt(e, l, at))) {
 		at = psn_add(at, d->span);
 		m.msn += !!(d->flags & PKT_EOM);
 		m.ackable = !(d->flags & PKT_ANSWERED);

@@ -59,10 +59,13 @@ static bool tx(struct engine *e, struct flow *fl, const struct pkt *d, bool ask)
 	uint8_t out[FRAME_MAX];
 	struct frame f;
 
-	if (y && y->far.numbered && frame_parse(data, d->len, &f) == FRAME_OK &&
-	    announce_number(y, f.psn) != f.psn) {
-		psn_map_frame(out, &f, announce_number(y, f.psn), PSN_NONE);
-		data = out;
+	if (y && y->far.numbered && frame_parse(data, d->len, &f) == FRAME_OK) {
+		uint32_t psn = psn_to_far(&y->far, wire_psn_of(&f)).v;
+
+		if (psn != f.psn) {
+			psn_map_frame(out, &f, psn, PSN_NONE);
+			data = out;
+		}
 	}
 	if (ask && frame_parse(data, d->len, &f) == FRAME_OK)
 		data = with_ackreq(out, &f);
@@ -78,7 +81,7 @@ static bool unasked(const struct pkt *d)
 /* Whether the packet @d must ask for an ACK, for what comes after it at @next may wait for that:
  * a barrier stands there, or the window ends with too little in it that asks. */
 static bool must_ask(const struct engine *e, const struct flow *fl, const struct pkt *d,
-		     uint32_t next)
+		     struct wire_psn next)
 {
 	return unasked(d) &&
 	       ((fl->lane.ordered && order_held(e, fl, next)) || far_unasked(fl, next));
@@ -106,16 +109,16 @@ static bool rest_of_read(struct engine *e, struct flow *fl, const struct pkt *d,
 	if (fl->lane.role != ROLE_SINGLE || !(d->flags & PKT_SENT) || !(d->flags & PKT_ANSWERED) ||
 	    frame_parse(lane_packet(e, d), d->len, &f) != FRAME_OK || f.opcode != OP_READ_REQUEST)
 		return false;
-	r = reads_find(e, &fl->lane, f.psn);
-	if (!r || r->done || r->at.psn != f.psn || r->resp_next == f.psn)
+	r = reads_find_wire(e, &fl->lane, wire_psn_of(&f));
+	if (!r || r->done || r->wire.v != f.psn || !r->got)
 		return false;
 	template_learn(&t, &f);
 	s.dqpn = f.dqpn;
 	s.ackreq = f.ackreq;
-	s.psn = r->resp_next;
-	s.va = r->va + (uint64_t)psn_sub(s.psn, f.psn) * flow_mtu(fl);
+	s.psn = psn_add(r->wire, r->got).v;
+	s.va = r->va + (uint64_t)r->got * flow_mtu(fl);
 	s.rkey = r->rkey;
-	s.length = r->length - psn_sub(s.psn, f.psn) * flow_mtu(fl);
+	s.length = r->length - r->got * flow_mtu(fl);
 	*len = build_packet(out, &s);
 	return true;
 }
@@ -156,7 +159,7 @@ static bool atomic_depth_full(struct engine *e, const struct flow *fl)
 	if (!depth)
 		depth = l->most ? l->most : 1;
 	for (uint32_t id = l->reads.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
-		if (!psn_before(read_at(e, id)->at.psn, l->nxt.psn))
+		if (!psn_before(read_at(e, id)->wire, l->nxt.psn))
 			break;
 		if (++n >= depth)
 			return true;
@@ -168,17 +171,18 @@ static bool atomic_depth_full(struct engine *e, const struct flow *fl)
 bool far_run(struct engine *e, struct flow *fl, uint32_t quantum)
 {
 	struct lane *l = &fl->lane;
-	uint32_t budget = quantum, before = l->nxt.psn;
+	struct wire_psn before = l->nxt.psn;
+	uint32_t budget = quantum;
 	enum announce_turn turn = ANNOUNCE_SEND;
 	bool stopped = false, ask, asked = far_asked(l);
 
 	if (l->rnr_wait || l->refusal || l->state == LANE_FAULT)
 		return false;
 	while (!(stopped = announce_run(e, fl)) && psn_before(l->nxt.psn, l->epsn.psn)) {
-		struct pkt *d = window_get(&l->win, e->pool, l->nxt.psn);
+		struct pkt *d = lane_pkt(e, l, l->nxt.psn);
 
 		if (!lane_must(e, l, !psn_before(l->nxt.psn, l->una.psn) && (!d || d->span),
-			       l->nxt.psn, l->una.psn))
+			       l->nxt.psn.v, l->una.psn.v))
 			break;
 		if (d)
 			turn = announce_turn(e, fl, d);
@@ -209,8 +213,8 @@ bool far_run(struct engine *e, struct flow *fl, uint32_t quantum)
 		if (ask || d->flags & (PKT_ACKREQ | PKT_ANSWERED))
 			l->ackreq_end = l->nxt.psn;
 	}
-	if (l->nxt.psn != before) {
-		if (l->una.psn == before)
+	if (!psn_is(l->nxt.psn, before)) {
+		if (psn_is(l->una.psn, before))
 			l->progress = e->now; /* the oldest begins to wait now */
 		mark_high(l, l->nxt.psn);
 		(void)lane_marks_must(e, l);
@@ -230,17 +234,17 @@ bool far_run(struct engine *e, struct flow *fl, uint32_t quantum)
  * than it keeps answers of. It would forget the answer to the oldest, which has not come here. What
  * is behind that one draws a NAK, as long as the responder remembers the oldest.
  */
-static uint32_t keeps_oldest(struct engine *e, struct flow *fl, uint32_t at)
+static struct wire_psn keeps_oldest(struct engine *e, struct flow *fl, struct wire_psn at)
 {
 	struct lane *l = &fl->lane;
-	const struct pkt *d = window_get(&l->win, e->pool, at);
+	const struct pkt *d = lane_pkt(e, l, at);
 	const struct read_rec *r;
 
 	if (!d || !(d->flags & PKT_ANSWERED) || resp_depth_left(e, fl, at))
 		return at;
 	at = psn_sub(at, 1);
-	r = reads_find(e, l, at);
-	return r ? r->at.psn : at;
+	r = reads_find_wire(e, l, at);
+	return r ? r->wire : at;
 }
 
 /*
@@ -249,15 +253,15 @@ static uint32_t keeps_oldest(struct engine *e, struct flow *fl, uint32_t at)
  * draws a NAK: the newest request, and where responders say no more about a gap that they have
  * spoken of before, one after the other.
  */
-static void probe_ahead(struct engine *e, struct flow *fl, uint32_t psn)
+static void probe_ahead(struct engine *e, struct flow *fl, struct wire_psn psn)
 {
 	struct lane *l = &fl->lane;
 	struct lane_reads *x = reads_of(e, l);
 	struct read_rec *r = reads_head(e, l), *last = reads_tail(e, l);
-	uint32_t at = psn_sub(l->epsn.psn, 1);
+	struct wire_psn at = psn_sub(l->epsn.psn, 1);
 	struct pkt *d;
 
-	if (l->role != ROLE_ACCEPTOR || !r || r->at.psn != psn || r->absorbed)
+	if (l->role != ROLE_ACCEPTOR || !r || !psn_is(r->wire, psn) || r->absorbed)
 		return;
 	far_in_vain(r);
 	if (r->tries < ASKED_IN_VAIN)
@@ -266,17 +270,17 @@ static void probe_ahead(struct engine *e, struct flow *fl, uint32_t psn)
 		at = psn_in(x->probe, psn, l->epsn.psn) ? psn_add(x->probe, 1)
 							: psn_add(psn, r->span);
 		l->backoff = 0;
-		if (!window_next(&l->win, e->pool, at, l->epsn.psn, &at))
+		if (!lane_pkt_next(e, l, at, l->epsn.psn, &at))
 			at = psn;
 		x->probe = at;
-	} else if (psn_in(at, last->at.psn, psn_add(last->at.psn, last->span))) {
-		at = last->at.psn;
+	} else if (psn_in(at, last->wire, psn_add(last->wire, last->span))) {
+		at = last->wire;
 	}
 	if (announce_numbered(e, l))
 		at = announce_last(e, l, psn); /* what was not sent has no number yet */
 	at = keeps_oldest(e, fl, at);
-	d = window_get(&l->win, e->pool, at);
-	if (!d || at == psn || (l->ordered && order_held(e, fl, at)))
+	d = lane_pkt(e, l, at);
+	if (!d || psn_is(at, psn) || (l->ordered && order_held(e, fl, at)))
 		return;
 	if (!announce_numbered(e, l))
 		mark_high(l, l->epsn.psn);
@@ -326,11 +330,11 @@ void far_timeout(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
 	uint64_t until = answers_until(e, l);
-	uint32_t psn;
+	struct wire_psn psn;
 	struct pkt *d;
 
-	if ((l->una.psn == l->nxt.psn && !announce_waits(e, l)) || l->rnr_wait || l->refusal ||
-	    l->state == LANE_FAULT)
+	if ((psn_is(l->una.psn, l->nxt.psn) && !announce_waits(e, l)) || l->rnr_wait ||
+	    l->refusal || l->state == LANE_FAULT)
 		return;
 	if (until > e->now) {
 		wheel_arm(e->wheel, far_timer(e, fl, TIMER_LOSS), until);
@@ -355,7 +359,7 @@ void far_timeout(struct engine *e, struct flow *fl)
 		l->backoff++;
 	if (l->role == ROLE_SINGLE)
 		far_lost_one(e, l); /* a near responder may just be slow: its answer tells */
-	d = window_next(&l->win, e->pool, l->una.psn, l->nxt.psn, &psn);
+	d = lane_pkt_next(e, l, l->una.psn, l->nxt.psn, &psn);
 	if (d && send(e, fl, d, probe_asks(e, fl, d)))
 		l->probing = true;
 	if (d) /* else READs of ours are all that waits */

@@ -25,16 +25,16 @@
 
 /* Whether @psn is the first of a round: the host goes back to it. One from below shows that where
  * the round seemed to begin was not its oldest: what came before was lost, or was overtaken. */
-static bool round_begins(const struct engine *e, struct lane *l, uint32_t psn)
+static bool round_begins(const struct engine *e, struct lane *l, struct host_psn psn)
 {
 	uint16_t now = (uint16_t)(e->now / NSEC_PER_MSEC);
-	bool goes_on = l->jump_run && psn_after(psn, l->reached),
+	bool goes_on = l->jump_run && psn_after(psn_same_wire(psn), l->reached),
 	     below = l->jump_run && psn_before(psn, l->jump_psn);
 
-	l->reached = psn;
+	l->reached = psn_same_wire(psn);
 	if (!below && (goes_on || (l->jump_run && (uint16_t)(now - l->jump_ms) < ROUND_MS)))
 		return false;
-	l->jump_run = psn == l->jump_psn ? l->jump_run + 1 : 1;
+	l->jump_run = psn_is(psn, l->jump_psn) ? l->jump_run + 1 : 1;
 	l->jump_psn = psn;
 	l->jump_ms = now;
 	return true;
@@ -51,7 +51,7 @@ bool fault_abandoned(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
 	struct flow *back = flow_partner(e, fl);
-	int32_t beyond = psn_diff(f->psn, l->acked.psn);
+	int32_t beyond = psn_diff(host_psn_of(f), l->acked.psn);
 
 	if (beyond > HOST_WINDOW || now_us(e) - l->waits_us > ABANDONED_US || !back ||
 	    back->lane.role == ROLE_SOLO) {
@@ -62,10 +62,10 @@ bool fault_abandoned(struct engine *e, struct flow *fl, const struct frame *f)
 		l->jump_run = 0;
 		return false;
 	}
-	if (!round_begins(e, l, f->psn) || l->jump_run < ROUNDS)
+	if (!round_begins(e, l, host_psn_of(f)) || l->jump_run < ROUNDS)
 		return false;
 	l->refusal = AETH_NAK_OPERATION;
-	fault_broken_promise(e, back, l->acked.psn);
+	fault_broken_promise(e, back, psn_same_far(psn_same_wire(l->acked.psn)));
 	refuse(e, fl);
 	return true;
 }
@@ -74,7 +74,7 @@ void fault_abandoned_again(struct engine *e, struct flow *fl, const struct frame
 {
 	const struct lane *l = &fl->lane;
 
-	if (l->role == ROLE_NONE && l->refusal && f->psn == l->jump_psn && icrc_ok(f))
+	if (l->role == ROLE_NONE && l->refusal && psn_is(host_psn_of(f), l->jump_psn) && icrc_ok(f))
 		refuse(e, fl);
 }
 
@@ -82,7 +82,8 @@ void fault_abandoned_ack(struct flow *req, const struct frame *f)
 {
 	struct lane *l = &req->lane;
 	uint8_t syndrome = f->aeth ? frame_aeth_syndrome(f) : AETH_ACK_UNLIMITED;
-	uint32_t has = aeth_is_ack(syndrome) ? psn_add(f->psn, 1) : f->psn;
+	/* of a lane that is watched, whose numbers agree */
+	struct host_psn has = psn_add(host_psn_of(f), aeth_is_ack(syndrome));
 
 	if (l->refusal || !psn_after(has, l->acked.psn))
 		return;

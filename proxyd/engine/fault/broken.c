@@ -48,7 +48,7 @@
 
 /* The next place to ask: round the circle in quarters, and one further each time; after a fatal NAK
  * not further, the same four places again. */
-static uint32_t next_place(struct lane *l)
+static struct far_psn next_place(struct lane *l)
 {
 	uint32_t step = l->fault.step;
 
@@ -60,9 +60,10 @@ static void probe(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
 	const struct flow *back = flow_partner(e, fl);
+	const struct far_psn place = next_place(l);
 	struct build_spec s = {
 		.opcode = l->fault.write ? OP_WRITE_MIDDLE : OP_SEND_MIDDLE,
-		.psn = next_place(l),
+		.psn = place.v,
 		.ackreq = true,
 	};
 	uint8_t buf[FRAME_MAX];
@@ -75,7 +76,7 @@ static void probe(struct engine *e, struct flow *fl)
 		engine_tx(e, fl, fl->side, buf, build_packet(buf, &s));
 		COUNT(e, FAULT_PROBES);
 	}
-	l->fault.probe = s.psn;
+	l->fault.probe = place;
 	l->fault.tries++;
 	l->fault.silent++;
 	fault_arm(e, fl, wait);
@@ -138,7 +139,7 @@ static void confirm(struct engine *e, struct flow *fl)
 }
 
 /* The host expects @psn. */
-static void try_at(struct engine *e, struct flow *fl, uint32_t psn)
+static void try_at(struct engine *e, struct flow *fl, struct far_psn psn)
 {
 	struct lane *l = &fl->lane;
 
@@ -150,7 +151,7 @@ static void try_at(struct engine *e, struct flow *fl, uint32_t psn)
 void fault_response(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
-	uint32_t next = psn_add(f->psn, 1);
+	struct far_psn next = psn_add(far_psn_of(f), 1);
 	bool others;
 	uint8_t s;
 
@@ -158,7 +159,7 @@ void fault_response(struct engine *e, struct flow *fl, const struct frame *f)
 	if (f->opcode != OP_ACK || !icrc_ok(f))
 		return;
 	/* it may be to what its peer has asked another queue pair */
-	others = f->psn != l->fault.probe && owner_asker(e, fl, f->psn);
+	others = !psn_is(far_psn_of(f), l->fault.probe) && owner_asker(e, fl, f->psn);
 	l->fault.other |= others;
 	s = frame_aeth_syndrome(f);
 	if (aeth_is_nak(s) && s != AETH_NAK_SEQ) {
@@ -172,7 +173,7 @@ void fault_response(struct engine *e, struct flow *fl, const struct frame *f)
 	 * it expects the next request */
 	if (l->fault.refused && !l->fault.silent) {
 		if (s == AETH_NAK_SEQ) {
-			l->fault.epsn = f->psn;
+			l->fault.epsn = far_psn_of(f);
 			l->fault.step = 0;
 		}
 		return;
@@ -184,12 +185,12 @@ void fault_response(struct engine *e, struct flow *fl, const struct frame *f)
 		fault_lives(e, fl);
 	}
 	if (aeth_is_rnr(s) || s == AETH_NAK_SEQ) {
-		try_at(e, fl, f->psn);
-	} else if (aeth_is_ack(s) && next != l->fault.said) {
+		try_at(e, fl, far_psn_of(f));
+	} else if (aeth_is_ack(s) && !psn_is(next, l->fault.said)) {
 		/* an ACK to a duplicate may be of an older date: one that says the same again says
 		 * nothing */
 		l->fault.said = next;
-		if (f->psn == l->fault.probe)
+		if (psn_is(far_psn_of(f), l->fault.probe))
 			l->fault.write = !l->fault.write; /* it took it */
 		try_at(e, fl, next);
 	}
@@ -208,7 +209,7 @@ void break_again(struct engine *e, struct flow *fl)
 	l->fault.alive = false;
 	l->fault.tries = l->fault.silent = l->present = 0;
 	l->fault.answered = false;
-	l->fault.said = PSN_NONE;
+	l->fault.said = FAR_NONE;
 	break_begin(e, fl);
 }
 

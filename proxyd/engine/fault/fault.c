@@ -32,17 +32,17 @@
 #include "engine/fault/fault_priv.h"
 
 /* What the far host's requests have reached, as far as it is known here. */
-static uint32_t expected_psn(struct engine *e, const struct flow *fl)
+static struct far_psn expected_psn(struct engine *e, const struct flow *fl)
 {
 	const struct lane *in = fl->partner == FLOW_NONE ? NULL : &e->flows[fl->partner].lane;
 
 	if (!in)
-		return 0;
+		return (struct far_psn){0};
 	if (in->role == ROLE_ACCEPTOR)
-		return in->high;
-	if (in->epsn.psn != PSN_NONE)
-		return in->epsn.psn;
-	return in->una.psn != PSN_NONE ? in->una.psn : 0;
+		return psn_same_far(in->high); /* or near it, if READs of ours have gone there */
+	if (psn_known(in->epsn.psn))
+		return psn_same_far(in->epsn.psn);
+	return psn_known(in->una.psn) ? psn_same_far(in->una.psn) : (struct far_psn){0};
 }
 
 /* Whether the host of @l may have been told of more than is done. Where the marks are not to be
@@ -89,13 +89,15 @@ void lane_fault(struct engine *e, struct flow *fl, enum lane_reason why, uint8_t
 	if (why != REASON_DISCONNECT)
 		lane_lost(e, fl, packets, bytes, false);
 	l->fault.epsn = expected_psn(e, fl);
-	l->fault.said = l->fault.begins = PSN_NONE;
+	l->fault.said = FAR_NONE;
+	l->fault.begins = HOST_NONE;
 	l->fault.renumbers = renumbers || l->numbered;
 	/* the far host's requests find no responder any more: their custody is lost as well */
 	if (back && back->lane.role == ROLE_ACCEPTOR)
 		lane_refused(e, back, back->lane.una.psn, AETH_NAK_OPERATION,
 			     why == REASON_DISCONNECT ? why : REASON_FAULT);
-	if (psn_before(l->told, l->epsn.psn)) {
+	/* the page with the other numbers is gone: epsn counts as the host does now */
+	if (psn_before(l->told, psn_same_host(l->epsn.psn))) {
 		l->fault.stage = STAGE_TELL;
 		ack_schedule(e, fl); /* something waits for an answer: answer it with the fault */
 		fault_arm(e, fl, TELL_NS);
@@ -123,10 +125,10 @@ static void strand(struct engine *e, struct flow *fl, enum lane_reason why)
 	COUNT(e, FAULTS);
 	engine_event(e, EVENT_FAULT, fl, 0, 0);
 	memset(&l->fault, 0, sizeof(l->fault));
-	l->fault.said = PSN_NONE;
+	l->fault.said = FAR_NONE;
 	l->fault.strange = l->fault.renumbers = true;
-	l->told = l->jump_psn = l->fault.begins = PSN_NONE;
-	mark_epsn_psn(l, PSN_NONE);
+	l->told = l->jump_psn = l->fault.begins = HOST_NONE;
+	mark_epsn_psn(l, WIRE_NONE);
 	l->progress = fl->seen = e->now;
 	l->fault.stage = STAGE_TELL;
 	fault_arm(e, fl, ASK_TWICE_NS);
@@ -189,7 +191,7 @@ void fault_broken(struct engine *e)
 	}
 }
 
-void fault_broken_promise(struct engine *e, struct flow *fl, uint32_t psn)
+void fault_broken_promise(struct engine *e, struct flow *fl, struct far_psn psn)
 {
 	lane_fault(e, fl, REASON_PEER_RESTARTED, AETH_NAK_OPERATION);
 	if (fl->lane.state == LANE_FAULT)
@@ -214,7 +216,7 @@ void fault_far_request(struct flow *fl, const struct frame *f)
 	if (!l->fault.unheard || l->fault.broken || !icrc_ok(f))
 		return;
 	if (l->fault.stage == STAGE_TELL)
-		l->fault.epsn = f->psn;
+		l->fault.epsn = far_psn_of(f);
 	else if (l->fault.stage == STAGE_OVER)
 		l->fault.alive = true;
 }

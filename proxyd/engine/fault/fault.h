@@ -18,7 +18,7 @@ void fault_response(struct engine *e, struct flow *fl, const struct frame *f);
 void fault_timer(struct engine *e, struct flow *fl);
 /** fault_broken_promise - what was promised of the requests to the near host of @fl is lost with
  * somebody else's memory; it lacks @psn. Its queue pair is broken. */
-void fault_broken_promise(struct engine *e, struct flow *fl, uint32_t psn);
+void fault_broken_promise(struct engine *e, struct flow *fl, struct far_psn psn);
 
 /* abandoned.c: promises of a peer that has lost its memory */
 

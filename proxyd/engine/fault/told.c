@@ -37,11 +37,11 @@ static void mirror_headers(struct flow *back, const struct frame *f)
  * a round whose first request was lost, must not move it on, for the number may have a new owner,
  * of whose requests nothing was executed.
  */
-static bool oldest_again(const struct engine *e, struct lane *l, uint32_t psn)
+static bool oldest_again(const struct engine *e, struct lane *l, struct host_psn psn)
 {
 	uint16_t now = (uint16_t)(e->now / NSEC_PER_MSEC);
 	bool begins = (uint16_t)(now - l->jump_ms) >= ROUND_MS,
-	     again = begins && psn == l->jump_psn && psn == l->fault.begins;
+	     again = begins && psn_is(psn, l->jump_psn) && psn_is(psn, l->fault.begins);
 
 	l->jump_ms = now;
 	if (begins)
@@ -53,7 +53,7 @@ static bool oldest_again(const struct engine *e, struct lane *l, uint32_t psn)
 
 /* Whether @psn is where its host stood, and what came there would mean another request to the far
  * host: one that was only silent, while somebody refused a probe in its name, goes on there. */
-static bool asked_there(const struct lane *l, uint32_t psn)
+static bool asked_there(const struct lane *l, struct host_psn psn)
 {
 	int32_t ahead = psn_diff(psn, l->told);
 
@@ -72,12 +72,12 @@ void fault_request(struct engine *e, struct flow *fl, const struct frame *f)
 	if (first) {
 		l->fault.strange = l->fault.unheard = false;
 		l->fault.unsure = l->reason == REASON_ORPHAN || l->reason == REASON_SOLO;
-		l->told = l->jump_psn = l->fault.begins = f->psn;
-		mark_epsn_psn(l, f->psn);
+		l->told = l->jump_psn = l->fault.begins = host_psn_of(f);
+		mark_epsn_psn(l, psn_same_wire(host_psn_of(f)));
 		mirror_headers(flow_partner(e, fl), f);
 	}
 	if (l->fault.broken && e->now - l->progress > BROKEN_NS) {
-		if (first || !asked_there(l, f->psn)) {
+		if (first || !asked_there(l, host_psn_of(f))) {
 			/* a QP in error sends nothing: this is another one of the same number */
 			over_others(e, fl);
 			learn_request(e, fl, f);
@@ -87,12 +87,12 @@ void fault_request(struct engine *e, struct flow *fl, const struct frame *f)
 		l->fault.broken = false;
 		(void)lane_fence(e, fl); /* it was, until the QP seemed to have failed */
 	}
-	again = oldest_again(e, l, f->psn);
+	again = oldest_again(e, l, host_psn_of(f));
 	if (again) {
-		l->told = f->psn;
+		l->told = host_psn_of(f);
 		l->fault.unsure &= first;
 	}
-	l->fault.below = !again && (l->fault.below || psn_before(f->psn, l->told));
+	l->fault.below = !again && (l->fault.below || psn_before(host_psn_of(f), l->told));
 	l->fault.alive = true;
 	fault_lives(e, fl);
 	/* a NAK acknowledges what is before it, and that may have been lost with a former engine,
@@ -108,7 +108,7 @@ void fault_answer(struct engine *e, struct flow *fl)
 	uint8_t buf[BUILD_MAX];
 
 	if (l->ack_due && back && back->tmpl.len) {
-		uint32_t len = build_ack(buf, &back->tmpl, back->key.dqpn, l->told, l->refusal,
+		uint32_t len = build_ack(buf, &back->tmpl, back->key.dqpn, l->told.v, l->refusal,
 					 l->acked.msn);
 
 		if (engine_tx(e, fl, fl->side, buf, len)) {

@@ -102,7 +102,7 @@ static void begins_at(struct flow *fl, uint32_t psn)
 {
 	struct lane *l = &fl->lane;
 
-	mark_una(l, &(struct mark){.psn = psn});
+	mark_una(l, &(struct wire_mark){.psn = {psn}});
 	l->una_sure = l->begins = true;
 	l->credit = AETH_ACK_UNLIMITED;
 }
@@ -113,12 +113,12 @@ static void begins_at(struct flow *fl, uint32_t psn)
 static void hold_back(struct engine *e, struct flow *fl, uint32_t psn)
 {
 	if (fl->lane.role == ROLE_NONE) {
-		mark_una(&fl->lane, &(struct mark){.psn = PSN_NONE});
+		mark_una(&fl->lane, &(struct wire_mark){.psn = WIRE_NONE});
 		fl->lane.una_sure = false;
 		return;
 	}
 	owner_judge(e, fl, EVIDENCE_REQUEST);
-	if (psn_in(psn, fl->lane.una.psn, fl->lane.end))
+	if (psn_in((struct wire_psn){psn}, fl->lane.una.psn, fl->lane.end))
 		lane_hold_back(e, fl, RTU_NS);
 }
 
@@ -295,7 +295,7 @@ static void await_rtu(struct engine *e, struct flow *fl)
 	if (!fl)
 		return;
 	flow_open_at(fl, UINT64_MAX);
-	hold_back(e, fl, fl->lane.una.psn);
+	hold_back(e, fl, fl->lane.una.psn.v);
 }
 
 /* The pair that was made by the REP of @p so far may be none. */

@@ -32,29 +32,29 @@
  * Anybody can send a frame with a right ICRC, but who does not see a connection does not know where
  * it is. Whether @psn is where the request of @l is that comes next, or the oldest without an ACK.
  */
-static bool request_in_place(const struct lane *l, uint32_t psn)
+static bool request_in_place(const struct lane *l, struct wire_psn psn)
 {
-	uint32_t una = l->una.psn;
+	struct wire_psn una = l->una.psn;
 
 	if (l->role != ROLE_NONE)
-		return psn == l->epsn.psn;
-	if (una != PSN_NONE && !psn_in(psn, una, psn_add(una, HOST_WINDOW)))
+		return psn_is(psn, l->epsn.psn);
+	if (psn_known(una) && !psn_in(psn, una, psn_add(una, HOST_WINDOW)))
 		return false;
-	return psn == una || (l->epsn.psn != PSN_NONE && psn == l->went_on);
+	return psn_is(psn, una) || (psn_known(l->epsn.psn) && psn_is(psn, l->went_on));
 }
 
 /* Whether @psn is of what the requester of the watched @l waits for, or may. */
-static bool awaited(const struct lane *l, uint32_t psn)
+static bool awaited(const struct lane *l, struct wire_psn psn)
 {
-	uint32_t from = l->una.psn, next = l->epsn.psn;
+	struct wire_psn from = l->una.psn, next = l->epsn.psn;
 
-	if (from != PSN_NONE && !psn_in(psn, from, psn_add(from, HOST_WINDOW)))
+	if (psn_known(from) && !psn_in(psn, from, psn_add(from, HOST_WINDOW)))
 		return false;
-	if (l->asked != PSN_NONE && psn_in(psn, l->asked, l->asked_end))
+	if (psn_known(l->asked) && psn_in(psn, l->asked, l->asked_end))
 		return true;
-	if (from == PSN_NONE)
+	if (!psn_known(from))
 		from = psn_sub(next, HOST_WINDOW);
-	return next != PSN_NONE && !psn_before(psn, from) && psn_before(psn, next);
+	return psn_known(next) && !psn_before(psn, from) && psn_before(psn, next);
 }
 
 static bool in_place(struct engine *e, const struct flow *fl, const struct frame *f)
@@ -62,11 +62,11 @@ static bool in_place(struct engine *e, const struct flow *fl, const struct frame
 	const struct flow *req = flow_partner(e, fl);
 
 	if (!(f->op->flags & OPF_RESPONSE))
-		return request_in_place(&fl->lane, f->psn);
+		return request_in_place(&fl->lane, wire_psn_of(f));
 	/* no pair has asked for it: has an unpaired flow, lately? */
 	if (!req)
 		return owner_asker(e, fl, f->psn);
-	return req->lane.role == ROLE_NONE && awaited(&req->lane, f->psn);
+	return req->lane.role == ROLE_NONE && awaited(&req->lane, wire_psn_of(f));
 }
 
 /* Whether a true ACK says what place that is: two frames in a row go on from each other as well. */
@@ -74,7 +74,7 @@ static bool place_acked(struct engine *e, const struct flow *fl, const struct fr
 {
 	const struct flow *req = f->op->flags & OPF_RESPONSE ? flow_partner(e, fl) : fl;
 
-	return req && req->lane.una.psn != PSN_NONE;
+	return req && psn_known(req->lane.una.psn);
 }
 
 /* Whether what is made for a lane is to bear the headers of @f. */
@@ -84,8 +84,8 @@ static bool shows_headers(struct engine *e, const struct flow *fl, const struct 
 	if (fl->partner == FLOW_NONE)
 		return true;
 	/* of an orphan's requests nobody keeps count, and what breaks it needs the headers */
-	if (f->op->flags & OPF_REQUEST && !fl->tmpl.len && fl->lane.una.psn == PSN_NONE &&
-	    fl->lane.epsn.psn == PSN_NONE)
+	if (f->op->flags & OPF_REQUEST && !fl->tmpl.len && !psn_known(fl->lane.una.psn) &&
+	    !psn_known(fl->lane.epsn.psn))
 		return true;
 	return in_place(e, fl, f) &&
 	       (f->op->flags & OPF_RESPONSE || !fl->tmpl.len || place_acked(e, fl, f));
@@ -165,12 +165,12 @@ void learn_held(struct flow *fl, const struct frame *f)
 	fl->tmpl_age = 0;
 }
 
-static void probe_set(struct lane *l, uint32_t psn, uint32_t count)
+static void probe_set(struct lane *l, struct wire_psn psn, uint32_t count)
 {
 	int slot = 0;
 
 	for (int i = 0; i < LANE_PROBES; i++) {
-		if (l->probe[i].psn == PSN_NONE) {
+		if (!psn_known(l->probe[i].psn)) {
 			slot = i;
 			break;
 		}
@@ -192,11 +192,11 @@ static bool answered_alike(const struct frame *f)
 /* A READ or ATOMIC passes, and is to be answered. */
 static void note_asked(struct lane *l, const struct flow *fl, const struct frame *f)
 {
-	uint32_t end = psn_add(f->psn, frame_span(f, flow_mtu(fl)));
+	struct wire_psn end = psn_add(wire_psn_of(f), frame_span(f, flow_mtu(fl)));
 
-	if (l->asked == PSN_NONE || (l->una.psn != PSN_NONE && psn_before(l->asked, l->una.psn)) ||
-	    psn_before(f->psn, l->asked)) {
-		l->asked = f->psn;
+	if (!psn_known(l->asked) || (psn_known(l->una.psn) && psn_before(l->asked, l->una.psn)) ||
+	    psn_before(wire_psn_of(f), l->asked)) {
+		l->asked = wire_psn_of(f);
 		l->asked_end = end;
 	} else if (psn_after(end, l->asked_end)) {
 		l->asked_end = end;
@@ -219,26 +219,26 @@ static void note_request(struct engine *e, struct flow *fl, const struct frame *
 void learn_request(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
-	bool known = l->epsn.psn != PSN_NONE, anew, goes_on = l->went_on == f->psn;
+	bool known = psn_known(l->epsn.psn), anew, goes_on = psn_is(l->went_on, wire_psn_of(f));
 	uint32_t span;
-	struct mark m;
+	struct wire_mark m;
 
 	if (fl->rule < 0)
 		return; /* its lane has ended, and no rule wants another */
 	l->requests++;
 	if (l->role == ROLE_NONE)
-		l->went_on = psn_add(f->psn, frame_span(f, flow_mtu(fl)));
+		l->went_on = psn_add(wire_psn_of(f), frame_span(f, flow_mtu(fl)));
 	l->atomics |= (f->op->flags & OPF_ATOMIC) != 0;
 	if (f->op->flags & OPF_ANSWERED)
 		note_asked(l, fl, f);
 	note_request(e, fl, f);
 	/* acknowledged before, wherever others may have jumped since: who knows what the responder
 	 * has of it, if the number has another owner? Its next ACK tells */
-	anew = l->una.psn != PSN_NONE && psn_before(f->psn, l->una.psn);
+	anew = psn_known(l->una.psn) && psn_before(wire_psn_of(f), l->una.psn);
 	if (anew)
-		una_heard(l, PSN_NONE, 0, false);
-	if (known && psn_before(f->psn, l->epsn.psn) &&
-	    psn_diff(l->epsn.psn, f->psn) < (int32_t)WINDOW_SPAN) {
+		una_heard(l, WIRE_NONE, 0, false);
+	if (known && psn_before(wire_psn_of(f), l->epsn.psn) &&
+	    psn_diff(l->epsn.psn, wire_psn_of(f)) < (int32_t)WINDOW_SPAN) {
 		l->overlap = lane_sent_before(l);
 		if (!goes_on && match_unanswered(e, fl) && e->rules[fl->rule].learn & LEARN_PSN)
 			match_went_back(e, fl, f);
@@ -246,7 +246,7 @@ void learn_request(struct engine *e, struct flow *fl, const struct frame *f)
 			return; /* said before */
 		known = false;
 	}
-	if (!known || f->psn != l->epsn.psn) {
+	if (!known || !psn_is(wire_psn_of(f), l->epsn.psn)) {
 		/* first packet, gap or jump: what was counted so far is worth nothing */
 		probes_clear(l);
 		l->calibrated = false;
@@ -255,12 +255,12 @@ void learn_request(struct engine *e, struct flow *fl, const struct frame *f)
 		l->msg = MSG_SEND; /* unknown: until a message begins */
 	}
 	if ((f->op->flags & OPF_READ) && !fl->path_mtu && frame_reth_length(f) > 256) {
-		mark_epsn_psn(l, PSN_NONE); /* how many PSNs it takes is not known */
+		mark_epsn_psn(l, WIRE_NONE); /* how many PSNs it takes is not known */
 		return;
 	}
 	m = l->epsn;
 	span = (f->op->flags & OPF_READ) ? frame_span(f, fl->path_mtu ? fl->path_mtu : 4096) : 1;
-	m.psn = psn_add(f->psn, span);
+	m.psn = psn_add(wire_psn_of(f), span);
 	m.ackable = !(f->op->flags & OPF_ANSWERED);
 	if (f->op->flags & OPF_EOM || f->op->flags & OPF_ANSWERED) {
 		l->msg = MSG_NONE;
@@ -275,7 +275,7 @@ void learn_request(struct engine *e, struct flow *fl, const struct frame *f)
 		return;
 	if (answered_alike(f) ||
 	    (((f->op->flags & OPF_EOM) || f->ackreq) && !(f->op->flags & OPF_ANSWERED)))
-		probe_set(l, f->psn, l->epsn.msn);
+		probe_set(l, wire_psn_of(f), l->epsn.msn);
 }
 
 /*
@@ -301,11 +301,11 @@ static bool calibrates(struct lane *l, uint32_t count, uint32_t msn, bool exact)
 }
 
 /* Whether an answer with @psn may be to a repeat, and something later may have been sent. */
-static bool may_count_later(const struct lane *l, uint32_t psn)
+static bool may_count_later(const struct lane *l, struct wire_psn psn)
 {
-	uint32_t next = psn_add(psn, 1);
+	struct wire_psn next = psn_add(psn, 1);
 
-	return lane_may_repeat(l, psn) && (l->epsn.psn != next || lane_may_repeat(l, next));
+	return lane_may_repeat(l, psn) && (!psn_is(l->epsn.psn, next) || lane_may_repeat(l, next));
 }
 
 /*
@@ -318,7 +318,7 @@ static void read_response(struct engine *e, struct flow *fl, struct flow *req,
 {
 	bool begins = f->op->flags & (OPF_FIRST | OPF_ONLY),
 	     ends = f->op->flags & (OPF_LAST | OPF_ONLY);
-	uint32_t next = psn_add(f->psn, ends);
+	struct wire_psn next = psn_add(wire_psn_of(f), ends);
 	struct lane *l;
 	bool again;
 
@@ -331,21 +331,22 @@ static void read_response(struct engine *e, struct flow *fl, struct flow *req,
 	if (!f->aeth)
 		return;
 	lane_credit(l, frame_aeth_syndrome(f), true);
-	again = may_count_later(l, f->psn);
-	if (ends && (l->una.psn == PSN_NONE || psn_after(next, l->una.psn) ||
+	again = may_count_later(l, wire_psn_of(f));
+	if (ends && (!psn_known(l->una.psn) || psn_after(next, l->una.psn) ||
 		     psn_diff(l->una.psn, next) > (int32_t)WINDOW_SPAN))
-		una_heard(l, next, frame_aeth_msn(f), !again && l->epsn.psn == next);
-	if (!begins || l->calibrated || l->epsn.psn == PSN_NONE)
+		una_heard(l, next, frame_aeth_msn(f), !again && psn_is(l->epsn.psn, next));
+	if (!begins || l->calibrated || !psn_known(l->epsn.psn))
 		return;
 	for (int i = 0; i < LANE_PROBES; i++) {
-		if (l->probe[i].psn != f->psn) {
+		if (!psn_is(l->probe[i].psn, wire_psn_of(f))) {
 			/* answers come in order: this one's has passed when nobody knew whose it
 			 * was */
-			if (l->probe[i].psn != PSN_NONE && psn_before(l->probe[i].psn, f->psn))
-				l->probe[i].psn = PSN_NONE;
+			if (psn_known(l->probe[i].psn) &&
+			    psn_before(l->probe[i].psn, wire_psn_of(f)))
+				l->probe[i].psn = WIRE_NONE;
 			continue;
 		}
-		l->probe[i].psn = PSN_NONE;
+		l->probe[i].psn = WIRE_NONE;
 		l->calibrated = calibrates(l, l->probe[i].count, frame_aeth_msn(f),
 					   !again && l->probe[i].count == l->epsn.msn);
 		if (l->calibrated)
@@ -373,7 +374,7 @@ void learn_response(struct engine *e, struct flow *fl, const struct frame *f)
 	struct flow *req = flow_partner(e, fl);
 	struct lane *l;
 	uint8_t s;
-	uint32_t next;
+	struct wire_psn next;
 	bool again;
 
 	if (f->op->flags & (OPF_READ | OPF_ATOMIC)) {
@@ -388,25 +389,25 @@ void learn_response(struct engine *e, struct flow *fl, const struct frame *f)
 	if (!req)
 		return;
 	l = &req->lane;
-	again = may_count_later(l, f->psn);
+	again = may_count_later(l, wire_psn_of(f));
 	/* sequence and RNR NAKs acknowledge what is before them */
 	if (!aeth_is_ack(s) && !aeth_is_rnr(s) && s != AETH_NAK_SEQ)
 		return;
-	next = aeth_is_ack(s) ? psn_add(f->psn, 1) : f->psn;
-	if (l->una.psn == PSN_NONE || psn_after(next, l->una.psn) ||
+	next = psn_add(wire_psn_of(f), aeth_is_ack(s));
+	if (!psn_known(l->una.psn) || psn_after(next, l->una.psn) ||
 	    psn_diff(l->una.psn, next) > (int32_t)WINDOW_SPAN)
 		una_heard(l, next, frame_aeth_msn(f), !aeth_is_ack(s) || !again);
 	if (!aeth_is_ack(s))
 		return;
 	l->credit = s;
 	for (int i = 0; i < LANE_PROBES && !l->calibrated; i++) {
-		if (l->probe[i].psn == PSN_NONE || l->epsn.psn == PSN_NONE)
+		if (!psn_known(l->probe[i].psn) || !psn_known(l->epsn.psn))
 			continue;
-		if (l->probe[i].psn == f->psn) {
-			l->probe[i].psn = PSN_NONE;
+		if (psn_is(l->probe[i].psn, wire_psn_of(f))) {
+			l->probe[i].psn = WIRE_NONE;
 			l->calibrated = calibrates(l, l->probe[i].count, frame_aeth_msn(f), !again);
-		} else if (psn_after(f->psn, l->probe[i].psn)) {
-			l->probe[i].psn = PSN_NONE; /* passed over by a cumulative ACK */
+		} else if (psn_after(wire_psn_of(f), l->probe[i].psn)) {
+			l->probe[i].psn = WIRE_NONE; /* passed over by a cumulative ACK */
 		}
 	}
 	if (l->calibrated)

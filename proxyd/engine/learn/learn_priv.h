@@ -20,13 +20,13 @@ void match_immediate(struct engine *e, struct flow *fl, const struct frame *f);
 static inline void probes_clear(struct lane *l)
 {
 	for (int i = 0; i < LANE_PROBES; i++)
-		l->probe[i].psn = PSN_NONE;
+		l->probe[i].psn = WIRE_NONE;
 }
 
 /* Everything below @psn is truly acknowledged; @sure: @msn is the count of messages just there. */
-static inline void una_heard(struct lane *l, uint32_t psn, uint32_t msn, bool sure)
+static inline void una_heard(struct lane *l, struct wire_psn psn, uint32_t msn, bool sure)
 {
-	mark_una(l, &(struct mark){.psn = psn, .msn = msn});
+	mark_una(l, &(struct wire_mark){.psn = psn, .msn = msn});
 	l->begins = false;
 	l->una_sure = sure;
 }

@@ -45,7 +45,7 @@ static void match_calibrates(struct engine *e, struct flow *req, uint32_t psn, u
 	struct lane *l = &req->lane;
 
 	/* @opened: of a watched lane, when its requests were last found to have a gap */
-	if (req->partner == FLOW_NONE || l->role != ROLE_NONE || l->epsn.psn == PSN_NONE ||
+	if (req->partner == FLOW_NONE || l->role != ROLE_NONE || !psn_known(l->epsn.psn) ||
 	    !match_tells(e, m, tag) || m->flow != flow_index(e, req) || m->count == PSN_NONE ||
 	    m->when <= l->opened)
 		return;
@@ -63,8 +63,8 @@ static void match_part(struct engine *e, struct flow *fl)
 		return;
 	engine_event(e, EVENT_INCARNATION, fl, 0, 0);
 	/* what the former partner has acknowledged the next one may not have */
-	una_heard(&fl->lane, PSN_NONE, 0, false);
-	una_heard(&other->lane, PSN_NONE, 0, false);
+	una_heard(&fl->lane, WIRE_NONE, 0, false);
+	una_heard(&other->lane, WIRE_NONE, 0, false);
 	flow_unpair(e, fl);
 }
 
@@ -123,7 +123,7 @@ static void match_forget(struct engine *e, struct flow *fl)
 bool match_foreign(struct engine *e, struct flow *ack, uint32_t psn)
 {
 	struct flow *req = flow_partner(e, ack);
-	uint32_t next = req ? req->lane.epsn.psn : PSN_NONE;
+	struct wire_psn next = req ? req->lane.epsn.psn : WIRE_NONE, at = {psn};
 
 	if (!req)
 		return true;
@@ -131,7 +131,7 @@ bool match_foreign(struct engine *e, struct flow *ack, uint32_t psn)
 		return false;
 	/* an ACK may be of any packet, and late: in doubt it is the partner's that asks */
 	if (e->now - req->seen > MATCH_NS ||
-	    (next != PSN_NONE && !psn_in(psn, psn_sub(next, HOST_WINDOW), next)))
+	    (psn_known(next) && !psn_in(at, psn_sub(next, HOST_WINDOW), next)))
 		return true;
 	match_forget(e, req);
 	match_forget(e, ack);
@@ -183,7 +183,7 @@ void match_went_back(struct engine *e, struct flow *fl, const struct frame *f)
 	    fl->partner == flow_index(e, ack) || !flow_reversed(fl, ack) || !icrc_ok(f))
 		return;
 	if (match_pair(e, fl, ack, f->psn, 1))
-		una_heard(&fl->lane, f->psn, m->count, true);
+		una_heard(&fl->lane, wire_psn_of(f), m->count, true);
 }
 
 /* A request with immediate data, which the rule says is the sender's QPN. */

@@ -110,16 +110,16 @@ static enum lane_reason open_verdict(struct engine *e, unsigned int peer, const 
  * opener would not believe an ACK of that (stream_tx.c). Of a lane that is resumed the opener may
  * have more in custody.
  */
-static uint32_t passed_before(const struct lane *l, const struct report *r)
+static struct wire_psn passed_before(const struct lane *l, const struct report *r)
 {
 	int32_t most = l->role == ROLE_NONE && !r->resume ? HOST_WINDOW : (int32_t)WINDOW_SPAN;
-	uint32_t passed = l->high, start = r->start_psn;
+	struct wire_psn passed = l->high, start = {r->start_psn};
 
 	if (l->role == ROLE_NONE)
 		passed = lane_sent_before(l);
 	else if (psn_after(l->overlap, passed))
 		passed = l->overlap;
-	if (passed == PSN_NONE || psn_before(passed, start) || psn_diff(passed, start) > most)
+	if (!psn_known(passed) || psn_before(passed, start) || psn_diff(passed, start) > most)
 		return start;
 	return passed;
 }
@@ -129,8 +129,8 @@ static enum lane_reason accept_begin(struct engine *e, unsigned int peer, const 
 				     struct flow *fl, struct flow *back)
 {
 	struct lane *l = &fl->lane;
-	struct mark m = {.psn = r->start_psn, .msn = r->start_msn};
-	uint32_t passed = passed_before(l, r);
+	struct wire_mark m = {.psn = {r->start_psn}, .msn = r->start_msn};
+	struct wire_psn passed = passed_before(l, r);
 
 	if (l->role != ROLE_NONE) {
 		/* an older generation of the same lane: the opener has given it up */
@@ -155,7 +155,7 @@ static enum lane_reason accept_begin(struct engine *e, unsigned int peer, const 
 	order_accept(e, fl, r);
 	marks_begin(l, &m);
 	seal_agree(l, r);
-	l->ackreq_end = r->start_psn;
+	l->ackreq_end = m.psn;
 	l->overlap = passed;
 	l->cwnd = UINT32_MAX >> 1; /* no loss was seen */
 	l->cut_us = now_us(e);
@@ -287,7 +287,7 @@ static void rx_close(struct engine *e, unsigned int peer, const struct report *r
 			return;
 		/* the acceptor closed it: resume there if something is owed, else close here too */
 		if (fl->lane.state == LANE_OPENING ||
-		    (fl->lane.una.psn == fl->lane.epsn.psn && !psn_map_differs(e, &fl->lane)))
+		    (psn_is(fl->lane.una.psn, fl->lane.epsn.psn) && !psn_map_differs(e, &fl->lane)))
 			lane_close(e, fl, r->reason, false);
 		else
 			stream_tx_restart(e, fl);
@@ -304,7 +304,7 @@ static void rx_close(struct engine *e, unsigned int peer, const struct report *r
 	 * has come in order is still delivered, but not where the responder has refused it
 	 * (lane_refused()) */
 	if ((r->reason == REASON_NONE || r->reason == REASON_PEER_RESTARTED) &&
-	    fl->lane.una.psn != fl->lane.epsn.psn && !fl->lane.refusal)
+	    !psn_is(fl->lane.una.psn, fl->lane.epsn.psn) && !fl->lane.refusal)
 		lane_drain(e, fl, r->reason);
 	else if (r->reason == REASON_OPERATOR || r->reason == REASON_BYPASS)
 		stream_rx_let_go(e, fl);

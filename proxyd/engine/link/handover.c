@@ -69,17 +69,17 @@ bool lane_may_open(struct engine *e, const struct flow *fl, const struct frame *
 	    (f->opcode != OP_READ_REQUEST || r->peer == PEER_NONE) && !atomic_allowed(r, f))
 		return false;
 	/* where it asked for an answer its ACK would be taken for that: it is of somebody else */
-	if (!(f->op->flags & OPF_ANSWERED) && l->asked != PSN_NONE &&
-	    psn_in(f->psn, l->asked, l->asked_end))
+	if (!(f->op->flags & OPF_ANSWERED) && psn_known(l->asked) &&
+	    psn_in(wire_psn_of(f), l->asked, l->asked_end))
 		return false;
 	/* the oldest that is not truly acknowledged: the requester was idle, or goes back to it.
 	 * The first of all is in no message's middle: what is was not sent by that requester */
-	if (l->una.psn == f->psn && l->una_sure && l->credit != 0xff &&
+	if (psn_is(l->una.psn, wire_psn_of(f)) && l->una_sure && l->credit != 0xff &&
 	    (!l->begins || f->op->flags & (OPF_FIRST | OPF_ONLY | OPF_ANSWERED)))
 		return true;
 	/* the newest packet, as learn_request() has just counted it */
 	return (f->op->flags & (OPF_FIRST | OPF_ONLY | OPF_READ)) && l->calibrated &&
-	       l->epsn.psn == psn_add(f->psn, frame_span(f, flow_mtu(fl)));
+	       psn_is(l->epsn.psn, psn_add(wire_psn_of(f), frame_span(f, flow_mtu(fl))));
 }
 
 void lane_send_open(struct engine *e, struct flow *fl)
@@ -91,7 +91,7 @@ void lane_send_open(struct engine *e, struct flow *fl)
 		.gen = l->gen,
 		.key = fl->key,
 		.lqpn = e->flows[fl->partner].key.dqpn,
-		.start_psn = l->reopen ? l->una.psn : l->start,
+		.start_psn = l->reopen ? l->una.psn.v : l->start.v,
 		.start_msn = l->una.msn,
 		.path_mtu = fl->path_mtu,
 		.policy = l->policy,
@@ -129,11 +129,11 @@ static void single_begin(struct engine *e, struct lane *l)
 
 /* Below this the host may have sent before the lane begins at @psn. What is further ahead than any
  * host is was sent by somebody else. */
-static uint32_t sent_before(const struct lane *l, uint32_t psn)
+static struct wire_psn sent_before(const struct lane *l, struct wire_psn psn)
 {
-	uint32_t end = lane_may_repeat(l, l->epsn.psn) ? l->overlap : l->epsn.psn;
+	struct wire_psn end = lane_may_repeat(l, l->epsn.psn) ? l->overlap : l->epsn.psn;
 
-	return end != PSN_NONE && psn_in(end, psn, psn_add(psn, HOST_WINDOW)) ? end : psn;
+	return psn_known(end) && psn_in(end, psn, psn_add(psn, HOST_WINDOW)) ? end : psn;
 }
 
 /* And what only one that has a peer. */
@@ -152,9 +152,10 @@ void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
 	/* the packet itself comes again through near_request() */
 	uint32_t msn =
 		(f->op->flags & (OPF_EOM | OPF_ANSWERED)) ? psn_sub(l->epsn.msn, 1) : l->epsn.msn;
-	struct mark m = {.psn = f->psn, .msn = msn, .ackable = 0};
-	bool all_acked = l->una.psn == f->psn; /* all before it, as the genuine ACKs told */
-	uint32_t overlap = sent_before(l, f->psn);
+	struct wire_mark m = {.psn = wire_psn_of(f), .msn = msn, .ackable = 0};
+	bool all_acked =
+		psn_is(l->una.psn, wire_psn_of(f)); /* all before it, as the genuine ACKs told */
+	struct wire_psn overlap = sent_before(l, m.psn);
 
 	if (all_acked && l->una_sure)
 		m.msn = l->una.msn; /* from the genuine ACK just below */
@@ -184,10 +185,10 @@ void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
 		l->msg = (f->op->flags & OPF_WRITE) ? MSG_WRITE : MSG_SEND;
 		l->msg_left = MSG_LEFT_UNKNOWN;
 	}
-	l->told = f->psn;
+	l->told = host_psn_of(f);
 	l->start_acked = all_acked;
 	l->overlap = overlap;
-	l->lost_from = f->psn;
+	l->lost_from = m.psn;
 	l->rack_us = l->told_us = l->cnp_us = now_us(e);
 	if (l->role == ROLE_SINGLE)
 		single_begin(e, l);
@@ -196,12 +197,12 @@ void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
 	order_join(e, fl);
 	if (l->role == ROLE_OPENER && !l->ordered && flow_offered(e, fl))
 		lane_set_state(l, LANE_HELD);
-	l->guard.psn = l->reasked_psn = PSN_NONE;
+	l->guard.psn = WIRE_NONE;
+	l->reasked_psn = HOST_NONE;
 	l->opened = l->progress = e->now;
 	COUNT(e, OPENS);
-	if (l->role == ROLE_OPENER) {
+	if (l->role == ROLE_OPENER)
 		lane_send_open(e, fl);
-	}
 	if (l->state == LANE_HELD) {
 		lane_guard(e, fl);
 		engine_event(e, EVENT_HELD, fl, 0, 0);

@@ -33,18 +33,20 @@ void loss_trail(struct engine *e, struct lane *l);
 uint32_t loss_overdue_us(const struct engine *e, const struct lane *l);
 /** loss_judge - by the report @r, which shows all before @cum as received (@cum is not beyond what
  * the lane has taken from the host). To be called before @l->reached moves there. */
-void loss_judge(struct engine *e, struct lane *l, const struct report *r, uint32_t cum);
+void loss_judge(struct engine *e, struct lane *l, const struct report *r, struct wire_psn cum);
 /** loss_give_up - of the packets in [@from, @end), those are lost that were sent @older us ago or
  * before. */
-void loss_give_up(struct engine *e, struct lane *l, uint32_t from, uint32_t end, uint32_t older);
+void loss_give_up(struct engine *e, struct lane *l, struct wire_psn from, struct wire_psn end,
+		  uint32_t older);
 
 /* stream_rx.c: ACCEPTOR */
 void stream_rx_request(struct engine *e, struct flow *fl, const struct frame *f);
 void stream_rx_unknown(struct engine *e, struct flow *fl, const struct frame *f);
-void stream_rx_skipped(struct engine *e, struct flow *fl, uint32_t from, uint32_t end);
+void stream_rx_skipped(struct engine *e, struct flow *fl, struct wire_psn from,
+		       struct wire_psn end);
 uint64_t stream_rx_report(struct engine *e, struct flow *fl);
 /** stream_rx_refuse - what came as @psn cannot be kept: the opener is asked for it again. */
-void stream_rx_refuse(struct engine *e, struct flow *fl, uint32_t psn);
+void stream_rx_refuse(struct engine *e, struct flow *fl, struct wire_psn psn);
 /** stream_rx_let_go - the opener has let go of what it had not promised: the lane ends. */
 void stream_rx_let_go(struct engine *e, struct flow *fl);
 /** stream_rx_deliver - hand what has become contiguous to the requester's stand-in. */

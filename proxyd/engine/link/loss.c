@@ -122,15 +122,16 @@ static void gap_closed(struct engine *e, struct lane *l, const struct pkt *d)
 
 /* The packet that ends at @end and begins at or after @from. The window has a READ at the PSN where
  * its range begins. */
-static struct pkt *ending_at(struct engine *e, const struct lane *l, uint32_t from, uint32_t end)
+static struct pkt *ending_at(struct engine *e, const struct lane *l, struct wire_psn from,
+			     struct wire_psn end)
 {
-	struct pkt *d = window_get(&l->win, e->pool, psn_sub(end, 1)), *found = NULL;
+	struct pkt *d = lane_pkt(e, l, psn_sub(end, 1)), *found = NULL;
 
 	if (d)
 		return d;
-	while (psn_before(from, end) && (d = window_next(&l->win, e->pool, from, end, &from))) {
+	while (psn_before(from, end) && (d = lane_pkt_next(e, l, from, end, &from))) {
 		from = psn_add(from, d->span);
-		found = from == end ? d : NULL;
+		found = psn_is(from, end) ? d : NULL;
 	}
 	return found;
 }
@@ -155,7 +156,8 @@ static void came(struct lane *l, const struct pkt *d)
 
 /* A packet that ends at @end and begins at or after @from is known to have arrived; @just: just
  * now, so that its age is a round trip. */
-static void arrived(struct engine *e, struct lane *l, uint32_t from, uint32_t end, bool just)
+static void arrived(struct engine *e, struct lane *l, struct wire_psn from, struct wire_psn end,
+		    bool just)
 {
 	struct pkt *d = ending_at(e, l, from, end);
 
@@ -167,7 +169,7 @@ static void arrived(struct engine *e, struct lane *l, uint32_t from, uint32_t en
 }
 
 /* Mark @d, at @psn, as lost. */
-static void condemn(struct engine *e, struct lane *l, struct pkt *d, uint32_t psn)
+static void condemn(struct engine *e, struct lane *l, struct pkt *d, struct wire_psn psn)
 {
 	if (d->flags & PKT_LOST)
 		return;
@@ -178,9 +180,9 @@ static void condemn(struct engine *e, struct lane *l, struct pkt *d, uint32_t ps
 }
 
 /* The first PSN after @psn that is on another page of the window. */
-static uint32_t next_page(uint32_t psn)
+static struct wire_psn next_page(struct wire_psn psn)
 {
-	return psn_add(psn, WINDOW_PAGE_PSNS - psn % WINDOW_PAGE_PSNS);
+	return psn_add(psn, WINDOW_PAGE_PSNS - psn.v % WINDOW_PAGE_PSNS);
 }
 
 /* What is missing and was sent before @before is lost; of what was sent again already, also what
@@ -197,13 +199,14 @@ static bool too_old(const struct pkt *d, const struct deadline *t)
 
 /* Packets in [@from, @end) that are too old are lost. Returns the time when the oldest of the
  * others was sent, @none when there are none. */
-static uint32_t condemn_older(struct engine *e, struct lane *l, uint32_t from, uint32_t end,
-			      const struct deadline *t, uint32_t none)
+static uint32_t condemn_older(struct engine *e, struct lane *l, struct wire_psn from,
+			      struct wire_psn end, const struct deadline *t, uint32_t none)
 {
-	uint32_t psn = from, oldest = none;
+	struct wire_psn psn = from;
+	uint32_t oldest = none;
 	struct pkt *d;
 
-	while (psn_before(psn, end) && (d = window_next(&l->win, e->pool, psn, end, &psn))) {
+	while (psn_before(psn, end) && (d = lane_pkt_next(e, l, psn, end, &psn))) {
 		if ((d->flags & PKT_SENT) && !(d->flags & PKT_LOST)) {
 			if (too_old(d, t))
 				condemn(e, l, d, psn);
@@ -221,16 +224,18 @@ static uint32_t condemn_older(struct engine *e, struct lane *l, uint32_t from, u
  * What is sent in the meantime is younger. So a report costs what it finds to be lost, and a
  * moment for each 256 packets.
  */
-static void condemn_range(struct engine *e, struct lane *l, uint32_t from, uint32_t end,
-			  const struct deadline *t)
+static void condemn_range(struct engine *e, struct lane *l, struct wire_psn from,
+			  struct wire_psn end, const struct deadline *t)
 {
-	uint32_t psn = from, now = now_us(e);
+	struct wire_psn psn = from;
+	uint32_t now = now_us(e);
 	uint32_t latest = (int32_t)(t->again - t->before) > 0 ? t->again : t->before;
 
 	while (psn_before(psn, end)) {
-		uint32_t next = next_page(psn), oldest;
-		bool whole = psn % WINDOW_PAGE_PSNS == 0 && !psn_after(next, end);
-		uint32_t *stamp = whole ? window_stamp(&l->win, e->pool, psn) : NULL;
+		struct wire_psn next = next_page(psn);
+		uint32_t oldest;
+		bool whole = psn.v % WINDOW_PAGE_PSNS == 0 && !psn_after(next, end);
+		uint32_t *stamp = whole ? window_stamp(&l->win, e->pool, psn.v) : NULL;
 
 		if (!stamp || !*stamp || (int32_t)(*stamp - latest) < 0) {
 			if (psn_after(next, end))
@@ -262,10 +267,11 @@ static void judge(struct engine *e, struct lane *l, const struct report *r,
 		t.before = late;
 	if (!l->rtt.srtt_us || psn_before(l->nxt.psn, l->epsn.psn) || r->nholes > LAST_HOLES)
 		t.again = t.before;
-	condemn_range(e, l, hole->from, hole->end, &t);
+	condemn_range(e, l, (struct wire_psn){hole->from}, (struct wire_psn){hole->end}, &t);
 }
 
-void loss_give_up(struct engine *e, struct lane *l, uint32_t from, uint32_t end, uint32_t older)
+void loss_give_up(struct engine *e, struct lane *l, struct wire_psn from, struct wire_psn end,
+		  uint32_t older)
 {
 	struct deadline t = {.before = now_us(e) - older + 1};
 
@@ -276,13 +282,13 @@ void loss_give_up(struct engine *e, struct lane *l, uint32_t from, uint32_t end,
 /* The packet at @psn arrived, and the peer could not keep it. That says nothing of the latest
  * transmission when it is too young: then the peer has refused an earlier one. Kept or not, it
  * came, so what was sent long before it and is missing still is lost. */
-static void refused(struct engine *e, struct lane *l, uint32_t psn)
+static void refused(struct engine *e, struct lane *l, struct wire_psn psn)
 {
 	struct pkt *d;
 
 	if (psn_before(psn, l->una.psn) || !psn_before(psn, l->nxt.psn))
 		return;
-	d = window_get(&l->win, e->pool, psn);
+	d = lane_pkt(e, l, psn);
 	if (!d || !(d->flags & PKT_SENT) || now_us(e) - d->xmit < least_rtt_us(l))
 		return;
 	came(l, d);
@@ -290,9 +296,9 @@ static void refused(struct engine *e, struct lane *l, uint32_t psn)
 }
 
 /* The contiguous part of what the peer has grows up to @cum. */
-static void contiguous(struct engine *e, struct lane *l, uint32_t cum)
+static void contiguous(struct engine *e, struct lane *l, struct wire_psn cum)
 {
-	struct pkt *first = window_get(&l->win, e->pool, l->reached);
+	struct pkt *first = lane_pkt(e, l, l->reached);
 
 	if (first)
 		gap_closed(e, l, first);
@@ -302,22 +308,24 @@ static void contiguous(struct engine *e, struct lane *l, uint32_t cum)
 
 /* What stands before a hole has come, perhaps just now: what is repaired in the midst of others
  * changes neither end of what the peer has. */
-static void before_hole(struct engine *e, struct lane *l, uint32_t from)
+static void before_hole(struct engine *e, struct lane *l, struct wire_psn from)
 {
 	const struct pkt *d;
 
 	if (!psn_after(from, l->reached) || !psn_before(from, l->nxt.psn))
 		return;
-	d = window_get(&l->win, e->pool, psn_sub(from, 1));
+	d = lane_pkt(e, l, psn_sub(from, 1));
 	if (d && (d->flags & PKT_SENT) && !spurious(e, l, d))
 		came(l, d);
 }
 
-void loss_judge(struct engine *e, struct lane *l, const struct report *r, uint32_t cum)
+void loss_judge(struct engine *e, struct lane *l, const struct report *r, struct wire_psn cum)
 {
 	/* what it has beyond that is no packet of the stream */
-	uint32_t hi = psn_after(r->hi, l->epsn.psn) ? l->epsn.psn : r->hi;
+	struct wire_psn hi = {r->hi};
 
+	if (psn_after(hi, l->epsn.psn))
+		hi = l->epsn.psn;
 	loss_trail(e, l);
 	forget_late(e, l);
 	if (psn_after(cum, l->reached))
@@ -329,11 +337,11 @@ void loss_judge(struct engine *e, struct lane *l, const struct report *r, uint32
 		loss_give_up(e, l, hi, l->reached_hi, 0); /* the peer had it, and let it go */
 	l->reached_hi = hi;
 	for (uint8_t i = 0; i < r->nholes; i++)
-		before_hole(e, l, r->hole[i].from);
+		before_hole(e, l, (struct wire_psn){r->hole[i].from});
 	for (uint8_t i = 0; i < r->nholes; i++)
 		judge(e, l, r, &r->hole[i], reo_window(l));
 	for (uint8_t i = 0; i < r->nagain; i++)
-		refused(e, l, r->again[i]);
+		refused(e, l, (struct wire_psn){r->again[i]});
 	/* Silence is over: what was sent long before this report would be in it. (Without silence
 	 * this is not done: if the round trip has become longer, everything would be sent again,
 	 * no round trip would be measured, and so it would go on.) */

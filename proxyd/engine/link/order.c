@@ -253,8 +253,9 @@ void order_abandon(struct engine *e, struct flow *fl)
 
 	if (!l->ordered)
 		return;
-	for (uint32_t psn = l->una.psn; psn_before(psn, o->waited); psn = psn_add(psn, d->span)) {
-		d = window_get(&l->win, e->pool, psn);
+	for (struct wire_psn psn = l->una.psn; psn_before(psn, o->waited);
+	     psn = psn_add(psn, d->span)) {
+		d = lane_pkt(e, l, psn);
 		if (!d || frame_parse(lane_packet(e, d), d->len, &f) != FRAME_OK ||
 		    !(f.op->flags & OPF_SEND))
 			return;
@@ -294,7 +295,8 @@ void order_open(const struct engine *e, const struct flow *fl, struct report *r)
 		return;
 	r->log = o->log;
 	r->birth = o->birth;
-	r->clear = psn_before(o->cleared, r->start_psn) ? r->start_psn : o->cleared;
+	r->clear = psn_before(o->cleared, (struct wire_psn){r->start_psn}) ? r->start_psn
+									   : o->cleared.v;
 }
 
 /* ---- custody is lost ---- */
@@ -313,7 +315,7 @@ void order_log_broken(struct engine *e, struct order_log *g)
 		next = o->next;
 		o->logged = o->waited = o->cleared = o->clear = fl->lane.una.psn;
 		o->wait_seq = g->base - 1;
-		if (fl->lane.una.psn == fl->lane.epsn.psn)
+		if (psn_is(fl->lane.una.psn, fl->lane.epsn.psn))
 			continue;
 		COUNT(e, ORDER_FAULTS);
 		lane_fault(e, fl, REASON_FAULT, AETH_NAK_OPERATION);

@@ -35,9 +35,9 @@ void order_open(const struct engine *e, const struct flow *fl, struct report *r)
 /* ---- order_barrier.c: barriers (OPENER, SINGLE) ---- */
 
 /** order_want - its host may be told of all before @m (numbers of the host) but for the barrier. */
-void order_want(struct engine *e, struct flow *fl, const struct mark *m);
+void order_want(struct engine *e, struct flow *fl, const struct host_mark *m);
 /** order_limit - cut @m down to what a barrier lets the host be told. */
-void order_limit(struct engine *e, const struct lane *l, struct mark *m);
+void order_limit(struct engine *e, const struct lane *l, struct host_mark *m);
 /** order_accepted - something of the lane may have been accepted. */
 void order_accepted(struct engine *e, struct flow *fl);
 /** order_may_pass - whether a request that no lane holds may pass to the other host. */
@@ -57,7 +57,7 @@ void order_accept(struct engine *e, struct flow *fl, const struct report *r);
 /** order_end - an ACCEPTOR lane ends. */
 void order_end(struct engine *e, struct flow *fl);
 /** order_held - whether the packet at @psn of the lane stands behind a barrier. */
-bool order_held(const struct engine *e, const struct flow *fl, uint32_t psn);
+bool order_held(const struct engine *e, const struct flow *fl, struct wire_psn psn);
 /** order_moved - the responder has acknowledged something of the lane. */
 void order_moved(struct engine *e, struct flow *fl);
 /** order_rx - ORDER from the peer, of its barriers or about ours. */

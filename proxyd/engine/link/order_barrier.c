@@ -58,18 +58,19 @@ static void fresh(struct engine *e, struct flow *fl)
  * lane do (custody.c). */
 static void trail(struct engine *e, const struct lane *l, struct order_lane *o)
 {
-	uint32_t to = psn_sub(l->una.psn, MARK_TRAIL), host;
+	struct wire_psn to = psn_sub(l->una.psn, MARK_TRAIL);
+	struct host_psn host;
 
 	if (psn_before(o->waited, to))
 		o->waited = to;
 	host = psn_sub(psn_to_host(e, l, &l->una).psn, MARK_TRAIL);
 	if (psn_before(o->want.psn, host))
-		o->want = (struct mark){.psn = host};
+		o->want = (struct host_mark){.psn = host};
 	if (psn_before(o->grant.psn, host))
-		o->grant = (struct mark){.psn = host};
+		o->grant = (struct host_mark){.psn = host};
 }
 
-void order_want(struct engine *e, struct flow *fl, const struct mark *m)
+void order_want(struct engine *e, struct flow *fl, const struct host_mark *m)
 {
 	struct order_lane *o = order_lane(e, fl);
 	const struct lane *l = &fl->lane;
@@ -81,11 +82,11 @@ void order_want(struct engine *e, struct flow *fl, const struct mark *m)
 		fresh(e, fl);
 }
 
-void order_limit(struct engine *e, const struct lane *l, struct mark *m)
+void order_limit(struct engine *e, const struct lane *l, struct host_mark *m)
 {
 	const struct flow *fl =
 		(const struct flow *)((const char *)l - offsetof(struct flow, lane));
-	struct mark una = psn_to_host(e, l, &l->una), grant = order_lane(e, fl)->grant;
+	struct host_mark una = psn_to_host(e, l, &l->una), grant = order_lane(e, fl)->grant;
 
 	if (psn_after(una.psn, grant.psn))
 		grant = una; /* what is true may always be told */
@@ -103,14 +104,14 @@ void order_accepted(struct engine *e, struct flow *fl)
 }
 
 static void log_add(struct engine *e, struct order_log *g, struct flow *fl, enum order_kind kind,
-		    uint32_t psn)
+		    struct wire_psn psn)
 {
 	uint32_t id = mq_push(e->order->records, &g->records);
 	struct order_rec *r = log_record(e, id);
 
 	r->lane = flow_index(e, fl);
 	r->birth = order_lane(e, fl)->birth;
-	r->psn = psn;
+	r->psn = psn.v;
 	r->kind = kind;
 	g->n++;
 	g->waits += kind == ORDER_WAIT;
@@ -121,13 +122,14 @@ static void log_add(struct engine *e, struct order_log *g, struct flow *fl, enum
 }
 
 /* The wire PSN before which the host is told, with @o->want. */
-static uint32_t told_before(struct engine *e, const struct lane *l, const struct order_lane *o)
+static struct wire_psn told_before(struct engine *e, const struct lane *l,
+				   const struct order_lane *o)
 {
-	uint32_t psn = o->want.psn;
+	struct wire_psn psn = psn_same_wire(o->want.psn);
 
 	if (psn_map_differs(e, l)) {
-		psn = psn_to_wire(map_of(e, l), psn_sub(psn, 1));
-		if (psn == PSN_NONE)
+		psn = psn_to_wire(map_of(e, l), psn_sub(o->want.psn, 1));
+		if (!psn_known(psn))
 			return l->epsn.psn;
 		psn = psn_add(psn, 1);
 	}
@@ -150,7 +152,7 @@ static void barrier_grant(struct engine *e, struct order_log *g, struct flow *fl
 {
 	struct order_lane *o = order_lane(e, fl);
 	struct lane *l = &fl->lane;
-	uint32_t psn;
+	struct wire_psn psn;
 
 	if (!psn_after(o->want.psn, o->grant.psn))
 		return;

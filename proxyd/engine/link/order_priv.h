@@ -25,9 +25,10 @@
  * @next_fresh: lanes that the next barrier must look at
  */
 struct order_lane {
-	struct mark want, grant;
+	struct host_mark want, grant;
 	uint32_t log, birth;
-	uint32_t logged, waited, wait_seq, cleared, clear;
+	struct wire_psn logged, waited, cleared, clear;
+	uint32_t wait_seq;
 	uint32_t next, prev, next_fresh;
 	bool fresh, resuming;
 	uint32_t noted; /* number of the batch that it was noted in (lane_at()) */

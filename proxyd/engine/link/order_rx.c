@@ -55,7 +55,7 @@ void order_accept(struct engine *e, struct flow *fl, const struct report *r)
 	memset(o, 0, sizeof(*o));
 	o->log = ORDER_LOGS * ((unsigned int)l->peer + 1) + r->log;
 	o->birth = r->birth;
-	o->clear = r->clear;
+	o->clear = (struct wire_psn){r->clear};
 	o->next = *head;
 	*head = flow_index(e, fl) + 1;
 }
@@ -87,13 +87,13 @@ bool order_peer_waits(struct engine *e, const struct flow *fl, unsigned int peer
 		const struct order_rec *r = log_record(e, id);
 		const struct flow *at = r->kind == ORDER_WAIT ? lane_of(e, g, r) : NULL;
 
-		if (at && psn_before(at->lane.una.psn, r->psn))
+		if (at && psn_before(at->lane.una.psn, (struct wire_psn){r->psn}))
 			return true;
 	}
 	return false;
 }
 
-bool order_held(const struct engine *e, const struct flow *fl, uint32_t psn)
+bool order_held(const struct engine *e, const struct flow *fl, struct wire_psn psn)
 {
 	return !psn_before(psn, order_lane(e, fl)->clear);
 }
@@ -111,7 +111,7 @@ static bool waits(const struct engine *e, struct order_log *g, const struct flow
 		g->step_us = fl->lane.rtt.srtt_us;
 	else
 		g->step_us -= (g->step_us - fl->lane.rtt.srtt_us) / 8;
-	return psn_before(fl->lane.una.psn, r->psn);
+	return psn_before(fl->lane.una.psn, (struct wire_psn){r->psn});
 }
 
 void order_run(struct engine *e, struct order_log *g)
@@ -128,8 +128,8 @@ void order_run(struct engine *e, struct order_log *g)
 		if (r->kind == ORDER_WAIT) {
 			COUNT(e, ORDER_BARRIERS);
 			g->waits -= log_is_own(e, g);
-		} else if (fl && psn_after(r->psn, o->clear)) {
-			o->clear = r->psn;
+		} else if (fl && psn_after((struct wire_psn){r->psn}, o->clear)) {
+			o->clear = (struct wire_psn){r->psn};
 			pace_run(e, fl);
 		}
 		mq_pop(e->order->records, &g->records);

@@ -80,7 +80,8 @@ static bool answer_lost(const struct engine *e, const struct order_log *g)
 	if (!g->n || g->have != g->send || g->send != g->base + g->n)
 		return false;
 	r = told_as(e, log_record(e, g->records.head));
-	return r.kind == ORDER_CLEAR || !psn_before(e->flows[r.lane].lane.una.psn, r.psn);
+	return r.kind == ORDER_CLEAR ||
+	       !psn_before(e->flows[r.lane].lane.una.psn, (struct wire_psn){r.psn});
 }
 
 /* The newest record once more: the peer answers with what it has carried out. */
@@ -131,7 +132,7 @@ void order_rx_answer(struct engine *e, unsigned int peer, const struct report *r
 
 		if (x->kind == ORDER_CLEAR && e->flows[x->lane].lane.ordered &&
 		    o->birth == x->birth)
-			o->cleared = x->psn;
+			o->cleared = (struct wire_psn){x->psn};
 		g->waits -= x->kind == ORDER_WAIT;
 		mq_pop(e->order->records, &g->records);
 		g->base++;

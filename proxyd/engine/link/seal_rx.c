@@ -68,8 +68,8 @@ static bool copied(struct engine *e, const struct lane *l, const struct frame *f
 	if (f->payload_len <= SMALL_BYTES)
 		return false;
 	if (l->role == ROLE_ACCEPTOR)
-		return !psn_before(f->psn, l->epsn.psn);
-	return x && resp_awaited(e, x, f->psn);
+		return !psn_before(wire_psn_of(f), l->epsn.psn);
+	return x && resp_awaited(e, x, wire_psn_of(f));
 }
 
 /* A frame of a connection whose lane was let go: it may have been on its way since before. */
@@ -97,7 +97,7 @@ bool seal_open(struct engine *e, struct flow *fl, struct frame *f, uint8_t *data
 	    !(l->sealed || (l->role == ROLE_NONE && l->seal.key[0])) ||
 	    fl->side != (response ? PORT_LAN : PORT_WAN))
 		return true;
-	f->seal = seal_tag(e, l, response, f->psn);
+	f->seal = seal_tag(e, l, response, wire_psn_of(f));
 	if (!f->seal)
 		return true; /* from before the handover */
 	if (!l->sealed) {
@@ -116,7 +116,7 @@ bool seal_open(struct engine *e, struct flow *fl, struct frame *f, uint8_t *data
 		seal_failed(e, fl, f);
 		/* whatever it is, the true one may have been damaged to it */
 		if (l->role == ROLE_ACCEPTOR)
-			stream_rx_refuse(e, fl, f->psn);
+			stream_rx_refuse(e, fl, wire_psn_of(f));
 		else if (l->role == ROLE_OPENER && reads_of(e, l))
 			resp_report_due(e, fl, true);
 		return false;

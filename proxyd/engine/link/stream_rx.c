@@ -34,13 +34,13 @@
 #define HOLES_SPARE 64u
 
 /* Let go of what is held in [@from, @end), as if it had not come. */
-static void give_up(struct engine *e, struct flow *fl, uint32_t from, uint32_t end)
+static void give_up(struct engine *e, struct flow *fl, struct wire_psn from, struct wire_psn end)
 {
 	struct lane *l = &fl->lane;
-	uint32_t psn = from;
+	struct wire_psn psn = from;
 	struct pkt *d;
 
-	while (psn_before(psn, end) && (d = window_next(&l->win, e->pool, psn, end, &psn))) {
+	while (psn_before(psn, end) && (d = lane_pkt_next(e, l, psn, end, &psn))) {
 		uint32_t span = d->span;
 
 		lane_forget(e, fl, d, psn);
@@ -64,13 +64,13 @@ static uint32_t packet_bytes(const struct flow *fl)
 }
 
 /* PSN before which packets can be taken: what the pool is likely to hold. */
-static uint32_t room(struct engine *e, const struct flow *fl)
+static struct wire_psn room(struct engine *e, const struct flow *fl)
 {
 	const struct lane *l = &fl->lane;
 	const struct holes *hs = holes_at(e->pool, l->holes);
 	uint64_t packets =
 		pool_log_room(e->pool, POOL_TRANSIT, &l->log, l->bytes) / packet_bytes(fl);
-	uint32_t held = (l->end - l->una.psn) & PSN_MASK, most = WINDOW_SPAN;
+	uint32_t held = psn_past(l->end, l->una.psn), most = WINDOW_SPAN;
 	uint32_t due = holes_packets(hs); /* what is missing needs room too */
 
 	/* beyond the end everything might make a hole; what is missing comes first */
@@ -87,11 +87,11 @@ static uint32_t room(struct engine *e, const struct flow *fl)
 /* A packet that came and could not be kept: the next report, which is due at once, asks the opener
  * for it again (row: FAST-1). If the list is full, the opener takes the packet for lost in its
  * time. A damaged packet may name a wrong PSN; then something is sent in vain. */
-void stream_rx_refuse(struct engine *e, struct flow *fl, uint32_t psn)
+void stream_rx_refuse(struct engine *e, struct flow *fl, struct wire_psn psn)
 {
 	if (e->nrefused < REFUSED_MAX) {
 		e->refused[e->nrefused].flow = flow_index(e, fl);
-		e->refused[e->nrefused++].psn = psn;
+		e->refused[e->nrefused++].psn = psn.v;
 	}
 	progress_due(e, fl, true);
 }
@@ -115,10 +115,11 @@ static uint8_t refused(struct engine *e, uint32_t flow, uint32_t *out)
 /* What is missing. Where there are more holes than fit, the next report goes on behind them. */
 static void tell_missing(struct lane *l, const struct holes *hs, struct report *r)
 {
-	uint32_t from = psn_in(l->hole_cursor, r->cum, r->hi) ? l->hole_cursor : r->cum;
+	struct wire_psn cum = {r->cum}, hi = {r->hi};
+	struct wire_psn from = psn_in(l->hole_cursor, cum, hi) ? l->hole_cursor : cum;
 
 	r->nholes = holes_show(hs, from, REPORT_HOLES, r->hole);
-	l->hole_cursor = r->nholes == REPORT_HOLES ? r->hole[r->nholes - 1].end : r->cum;
+	l->hole_cursor.v = r->nholes == REPORT_HOLES ? r->hole[r->nholes - 1].end : r->cum;
 }
 
 static void report(struct engine *e, struct flow *fl)
@@ -131,15 +132,15 @@ static void report(struct engine *e, struct flow *fl)
 		.lane = l->peer_lane,
 		.gen = l->gen,
 		.seq = ++l->report_seq,
-		.cum = l->epsn.psn,
-		.hi = l->end,
-		.room = room(e, fl),
-		.una = l->una.psn,
+		.cum = l->epsn.psn.v,
+		.hi = l->end.v,
+		.room = room(e, fl).v,
+		.una = l->una.psn.v,
 		.una_msn = l->una.msn,
 		.una_ackable = l->una.ackable,
 		.credit = l->credit,
 		.refusal = l->refusal,
-		.refusal_psn = l->refusal_psn,
+		.refusal_psn = l->refusal_psn.v,
 		.reason = l->refusal || l->closing ? why
 			  : flow_unwanted(e, fl)   ? REASON_IDLE
 						   : REASON_NONE,
@@ -173,7 +174,7 @@ static void look(struct engine *e, struct flow *fl, const struct pkt *d)
 
 	if (fl->rule >= 0 && e->rules[fl->rule].announce &&
 	    frame_parse(lane_packet(e, d), d->len, &f) == FRAME_OK && f.op->flags & OPF_SEND)
-		announce_capsule(e, fl, &f, f.psn);
+		announce_capsule(e, fl, &f, wire_psn_of(&f));
 }
 
 /* The packet @d is the far host's, and shows what its headers are. */
@@ -190,21 +191,23 @@ void stream_rx_deliver(struct engine *e, struct flow *fl)
 	struct lane *l = &fl->lane;
 	struct pkt *d;
 
-	while (psn_before(l->epsn.psn, l->end) && (d = window_get(&l->win, e->pool, l->epsn.psn))) {
+	while (psn_before(l->epsn.psn, l->end) && (d = lane_pkt(e, l, l->epsn.psn))) {
 		if (d->flags & PKT_ANSWERED) {
+			/* what comes in over the WAN are wire numbers: the record has no others */
+			const struct host_mark at = mark_same_host(l->epsn);
 			struct frame f;
 
 			/* if there is no page for it, the answer passes and is not kept */
 			reads_begin(e, fl);
 			if (frame_parse(lane_packet(e, d), d->len, &f) != FRAME_OK ||
-			    !reads_add(e, fl, &f, d->span, &l->epsn, l->epsn.psn))
+			    !reads_add(e, fl, &f, d->span, &at, l->epsn.psn))
 				break; /* no record: it waits here until one is free */
 		} else {
 			look(e, fl, d);
 		}
 		take_headers(e, fl, d);
 		if (!lane_must(e, l, d->span && !psn_after(psn_add(l->epsn.psn, d->span), l->end),
-			       l->epsn.psn, l->end))
+			       l->epsn.psn.v, l->end.v))
 			break;
 		mark_accepted(l, d->span, d->flags & PKT_EOM, !(d->flags & PKT_ANSWERED));
 	}
@@ -217,12 +220,12 @@ void stream_rx_go_on(struct engine *e, struct flow *fl)
 	const struct lane *l = &fl->lane;
 
 	if (l->state != LANE_FAULT && psn_before(l->epsn.psn, l->end) &&
-	    window_get(&l->win, e->pool, l->epsn.psn))
+	    lane_pkt(e, l, l->epsn.psn))
 		stream_rx_deliver(e, fl);
 }
 
 /* What is missing in [@from, @end) is not needed any more: what waited behind it may go on. */
-void stream_rx_skipped(struct engine *e, struct flow *fl, uint32_t from, uint32_t end)
+void stream_rx_skipped(struct engine *e, struct flow *fl, struct wire_psn from, struct wire_psn end)
 {
 	holes_fill(e->pool, &fl->lane.holes, from, end);
 	stream_rx_deliver(e, fl);
@@ -236,10 +239,10 @@ static void again(struct engine *e, struct flow *fl, const struct frame *f)
 	/* what the responder says to it is for the host, who may lack that it was done. (One from
 	 * before the start may come for the first time until una goes on, but not much later.)
 	 * Where numbers differ nothing of it passes, below */
-	if (psn_before(f->psn, l->una.psn) && !announce_numbered(e, l) &&
+	if (psn_before(wire_psn_of(f), l->una.psn) && !announce_numbered(e, l) &&
 	    (psn_after(l->una.psn, l->start) || lane_stalled(e, l)))
-		owner_passed(e, fl, f->psn);
-	if (psn_before(f->psn, l->start) && !announce_numbered(e, l)) {
+		owner_passed(e, fl, wire_psn_of(f));
+	if (psn_before(wire_psn_of(f), l->start) && !announce_numbered(e, l)) {
 		if (l->state == LANE_DRAIN)
 			owner_note(e, fl, f->psn);
 		engine_pass(e, fl, fl->side, f);
@@ -251,11 +254,11 @@ static void again(struct engine *e, struct flow *fl, const struct frame *f)
 		/* the responder knows it by another number, if at all: it is answered here, or the
 		 * opener asks anew */
 		COUNT(e, DUP_STREAM);
-		if (f->opcode == OP_READ_REQUEST && psn_before(f->psn, l->una.psn))
+		if (f->opcode == OP_READ_REQUEST && psn_before(wire_psn_of(f), l->una.psn))
 			answer_anew(e, fl, f);
 		return;
 	}
-	if ((f->op->flags & OPF_ANSWERED) && psn_before(f->psn, l->una.psn)) {
+	if ((f->op->flags & OPF_ANSWERED) && psn_before(wire_psn_of(f), l->una.psn)) {
 		/* answered already, so a host asks again (or the opener's timer, which does no
 		 * harm): the responder must repeat the answer */
 		COUNT(e, DUP_READS_PASSED);
@@ -263,7 +266,7 @@ static void again(struct engine *e, struct flow *fl, const struct frame *f)
 		return;
 	}
 	COUNT(e, DUP_STREAM);
-	if (psn_before(f->psn, l->una.psn))
+	if (psn_before(wire_psn_of(f), l->una.psn))
 		/* perhaps a new incarnation, see near/incarnation.c */
 		engine_tx(e, fl, PORT_LAN, f->data, f->len);
 }
@@ -277,7 +280,7 @@ static bool make_room(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
 
-	if (l->epsn.psn == l->end)
+	if (psn_is(l->epsn.psn, l->end))
 		return false;
 	give_up(e, fl, l->epsn.psn, l->end);
 	mark_held(l, l->epsn.psn);
@@ -286,7 +289,7 @@ static bool make_room(struct engine *e, struct flow *fl)
 }
 
 /* Whether the request that takes [@f->psn, @end) can be of use. Otherwise it is dealt with. */
-static bool wanted(struct engine *e, struct flow *fl, const struct frame *f, uint32_t end)
+static bool wanted(struct engine *e, struct flow *fl, const struct frame *f, struct wire_psn end)
 {
 	struct lane *l = &fl->lane;
 
@@ -305,17 +308,18 @@ static bool wanted(struct engine *e, struct flow *fl, const struct frame *f, uin
 		return false; /* the responder's QP is in error */
 	/* within the window; a READ longer than the window goes alone. No PSN before epsn comes
 	 * here, but one may be ahead of una by more than half the circle */
-	if (psn_sub(f->psn, l->una.psn) >= WINDOW_SPAN ||
-	    (f->psn != l->una.psn && psn_sub(end, l->una.psn) > WINDOW_SPAN)) {
+	if (psn_past(wire_psn_of(f), l->una.psn) >= WINDOW_SPAN ||
+	    (!psn_is(wire_psn_of(f), l->una.psn) && psn_past(end, l->una.psn) > WINDOW_SPAN)) {
 		COUNT(e, OUT_OF_WINDOW);
 		progress_due(e, fl, true);
 		return false;
 	}
-	if (psn_before(f->psn, l->end) && !holes_has(holes_at(e->pool, l->holes), f->psn)) {
+	if (psn_before(wire_psn_of(f), l->end) &&
+	    !holes_has(holes_at(e->pool, l->holes), wire_psn_of(f))) {
 		l->dup++;
 		COUNT(e, DUP_STREAM);
 		progress_due(e, fl, true);
-		if (f->psn == l->epsn.psn)
+		if (psn_is(wire_psn_of(f), l->epsn.psn))
 			stream_rx_go_on(e, fl);
 		return false;
 	}
@@ -329,8 +333,8 @@ static struct pkt *keep(struct engine *e, struct flow *fl, const struct frame *f
 	bool bad;
 
 	do {
-		d = lane_retain(e, fl, f, span, f->psn, &bad);
-	} while (!d && !bad && f->psn == fl->lane.epsn.psn && make_room(e, fl));
+		d = lane_retain(e, fl, f, span, wire_psn_of(f), &bad);
+	} while (!d && !bad && psn_is(wire_psn_of(f), fl->lane.epsn.psn) && make_room(e, fl));
 	if (d && f->seal)
 		seal_right(&fl->lane);
 	if (d)
@@ -339,15 +343,15 @@ static struct pkt *keep(struct engine *e, struct flow *fl, const struct frame *f
 		seal_failed(e, fl, f);
 	if (!bad)
 		COUNT(e, NO_ROOM);
-	stream_rx_refuse(e, fl, f->psn);
+	stream_rx_refuse(e, fl, wire_psn_of(f));
 	return NULL;
 }
 
 /* The packet of [@psn, @end) is kept: it ends the stream for now, opens a hole or fills one. */
-static void note(struct engine *e, struct flow *fl, uint32_t psn, uint32_t end)
+static void note(struct engine *e, struct flow *fl, struct wire_psn psn, struct wire_psn end)
 {
 	struct lane *l = &fl->lane;
-	uint32_t old_end = l->end;
+	struct wire_psn old_end = l->end;
 
 	/* A host that asks for the rest of a READ again, while the lane opens, sends a PSN from
 	 * inside the READ's range; the READ itself takes its place. */
@@ -355,7 +359,7 @@ static void note(struct engine *e, struct flow *fl, uint32_t psn, uint32_t end)
 		give_up(e, fl, psn_add(psn, 1), psn_before(end, old_end) ? end : old_end);
 	if (psn_after(end, old_end))
 		mark_held(l, end);
-	if (psn == old_end) {
+	if (psn_is(psn, old_end)) {
 		progress_due(e, fl, false);
 		return;
 	}
@@ -382,7 +386,7 @@ void stream_rx_let_go(struct engine *e, struct flow *fl)
 	(void)resp_tx_run(e, fl, UINT32_MAX);
 	if (l->una.ackable && l->credit != 0xff && psn_after(l->una.psn, l->start) &&
 	    e->now - l->progress < LATE_NS)
-		(void)ack_send(e, fl, psn_sub(l->una.psn, 1), l->credit, l->una.msn);
+		(void)ack_send(e, fl, psn_same_host(psn_sub(l->una.psn, 1)), l->credit, l->una.msn);
 	was = *l;
 	was.sealed &= !announce_numbered(e, l);
 	lane_close(e, fl, REASON_OPERATOR, false);
@@ -392,11 +396,12 @@ void stream_rx_let_go(struct engine *e, struct flow *fl)
 void stream_rx_request(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
-	uint32_t span = frame_span(f, fl->path_mtu ? fl->path_mtu : 4096), end;
+	uint32_t span = frame_span(f, fl->path_mtu ? fl->path_mtu : 4096);
+	struct wire_psn end;
 	struct pkt *d;
 
 	l->requests++;
-	if (psn_before(f->psn, l->epsn.psn)) {
+	if (psn_before(wire_psn_of(f), l->epsn.psn)) {
 		again(e, fl, f);
 		return;
 	}
@@ -404,19 +409,19 @@ void stream_rx_request(struct engine *e, struct flow *fl, const struct frame *f)
 		COUNT(e, OUT_OF_WINDOW);
 		return;
 	}
-	end = psn_add(f->psn, span);
+	end = psn_add(wire_psn_of(f), span);
 	if (!wanted(e, fl, f, end))
 		return;
 	d = keep(e, fl, f, span);
 	if (!d)
 		return;
-	if (!holes_room(e->pool, &l->holes, l->end, f->psn, end)) {
+	if (!holes_room(e->pool, &l->holes, l->end, wire_psn_of(f), end)) {
 		COUNT(e, HOLES);
-		lane_forget(e, fl, d, f->psn);
-		stream_rx_refuse(e, fl, f->psn);
+		lane_forget(e, fl, d, wire_psn_of(f));
+		stream_rx_refuse(e, fl, wire_psn_of(f));
 		return;
 	}
-	note(e, fl, f->psn, end);
+	note(e, fl, wire_psn_of(f), end);
 	stream_rx_deliver(e, fl);
 }
 
@@ -435,8 +440,8 @@ void stream_rx_unknown(struct engine *e, struct flow *fl, const struct frame *f)
 		return;
 	}
 	progress_due(e, fl, true);
-	if (announce_numbered(e, l) ||
-	    (l->state != LANE_DRAIN && l->una.psn != l->end && !psn_before(f->psn, l->una.psn)))
+	if (announce_numbered(e, l) || (l->state != LANE_DRAIN && !psn_is(l->una.psn, l->end) &&
+					!psn_before(wire_psn_of(f), l->una.psn)))
 		return;
 	owner_passed_unknown(e, l);
 	engine_pass(e, fl, fl->side, f);

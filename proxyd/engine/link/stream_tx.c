@@ -58,14 +58,12 @@ static uint64_t patience_ns(const struct engine *e, const struct lane *l)
 
 /* The oldest packet under way that the peer has not reported, at or after *@from, which is set to
  * where it is looked for. */
-static struct pkt *oldest(struct engine *e, const struct lane *l, uint32_t *from)
+static struct pkt *oldest(struct engine *e, const struct lane *l, struct wire_psn *from)
 {
-	uint32_t psn;
+	struct wire_psn psn;
 
 	*from = psn_after(l->reached, l->una.psn) ? l->reached : l->una.psn;
-	return psn_before(*from, l->nxt.psn)
-		       ? window_next(&l->win, e->pool, *from, l->nxt.psn, &psn)
-		       : NULL;
+	return psn_before(*from, l->nxt.psn) ? lane_pkt_next(e, l, *from, l->nxt.psn, &psn) : NULL;
 }
 
 /* How long to wait from now on for news of the oldest packet under way: reports of others, which
@@ -73,7 +71,7 @@ static struct pkt *oldest(struct engine *e, const struct lane *l, uint32_t *from
 static uint64_t wait_ns(struct engine *e, const struct lane *l)
 {
 	uint64_t patience = patience_ns(e, l), waited;
-	uint32_t from;
+	struct wire_psn from;
 	struct pkt *d = l->reopen || l->backoff ? NULL : oldest(e, l, &from);
 
 	if (!d || !(d->flags & PKT_SENT) || (d->flags & PKT_LOST))
@@ -88,7 +86,8 @@ static void arm(struct engine *e, struct flow *fl)
 
 	/* also when nothing is under way for want of room at the peer: its report of new room may
 	 * get lost */
-	if (fl->lane.una.psn == fl->lane.nxt.psn && fl->lane.nxt.psn == fl->lane.epsn.psn)
+	if (psn_is(fl->lane.una.psn, fl->lane.nxt.psn) &&
+	    psn_is(fl->lane.nxt.psn, fl->lane.epsn.psn))
 		wheel_cancel(e->wheel, id);
 	else
 		wheel_arm(e->wheel, id, e->now + wait_ns(e, &fl->lane));
@@ -120,7 +119,7 @@ static bool send(struct engine *e, struct flow *fl, struct pkt *d)
 static bool send_lost(struct engine *e, struct flow *fl, uint32_t *budget)
 {
 	struct lane *l = &fl->lane;
-	uint32_t psn = l->lost_from, end;
+	struct wire_psn psn = l->lost_from, end;
 	struct pkt *d;
 
 	if (!l->lost)
@@ -128,8 +127,7 @@ static bool send_lost(struct engine *e, struct flow *fl, uint32_t *budget)
 	if (psn_before(psn, l->una.psn))
 		psn = l->una.psn;
 	end = psn_before(l->room, l->nxt.psn) ? l->room : l->nxt.psn;
-	while (l->lost && psn_before(psn, end) &&
-	       (d = window_next(&l->win, e->pool, psn, end, &psn))) {
+	while (l->lost && psn_before(psn, end) && (d = lane_pkt_next(e, l, psn, end, &psn))) {
 		if (d->flags & PKT_LOST) {
 			l->lost_from = psn;
 			if (!*budget || !pace_may_send(e) || !send(e, fl, d))
@@ -147,15 +145,14 @@ static bool send_lost(struct engine *e, struct flow *fl, uint32_t *budget)
  * all behind it for a round trip. While packets get lost, those that were sent in this turn, from
  * @psn on, go a second time at once: whoever has the first drops it.
  */
-static void send_twice(struct engine *e, struct flow *fl, uint32_t psn)
+static void send_twice(struct engine *e, struct flow *fl, struct wire_psn psn)
 {
 	struct lane *l = &fl->lane;
 	struct pkt *d;
 
 	if (!announce_lossy(e, fl))
 		return;
-	while (psn_before(psn, l->nxt.psn) &&
-	       (d = window_next(&l->win, e->pool, psn, l->nxt.psn, &psn))) {
+	while (psn_before(psn, l->nxt.psn) && (d = lane_pkt_next(e, l, psn, l->nxt.psn, &psn))) {
 		psn = psn_add(psn, d->span);
 		if (d->len > TWICE_BYTES)
 			continue;
@@ -169,17 +166,18 @@ static void send_twice(struct engine *e, struct flow *fl, uint32_t psn)
 bool stream_tx_run(struct engine *e, struct flow *fl, uint32_t quantum)
 {
 	struct lane *l = &fl->lane;
-	uint32_t budget = quantum, before = l->nxt.psn;
-	bool idle = l->nxt.psn == l->una.psn, stopped;
+	struct wire_psn before = l->nxt.psn;
+	uint32_t budget = quantum;
+	bool idle = psn_is(l->nxt.psn, l->una.psn), stopped;
 
 	if (l->state == LANE_FAULT || l->reopen || (l->ordered && l->state == LANE_OPENING))
 		return false; /* until the peer holds it back, it would overtake others */
 	stopped = !send_lost(e, fl, &budget);
 	while (!stopped && psn_before(l->nxt.psn, l->epsn.psn) && psn_before(l->nxt.psn, l->room)) {
-		struct pkt *d = window_get(&l->win, e->pool, l->nxt.psn);
+		struct pkt *d = lane_pkt(e, l, l->nxt.psn);
 
 		if (!lane_must(e, l, !psn_before(l->nxt.psn, l->una.psn) && (!d || d->span),
-			       l->nxt.psn, l->una.psn))
+			       l->nxt.psn.v, l->una.psn.v))
 			break;
 		if (!d)
 			break; /* acknowledged, and released, before its first transmission */
@@ -190,7 +188,7 @@ bool stream_tx_run(struct engine *e, struct flow *fl, uint32_t quantum)
 		budget -= d->len < budget ? d->len : budget;
 		mark_sent(l, d->span, d->flags & PKT_EOM, !(d->flags & PKT_ANSWERED));
 	}
-	if (l->nxt.psn != before) {
+	if (!psn_is(l->nxt.psn, before)) {
 		send_twice(e, fl, before);
 		if (idle) {
 			l->progress = e->now;
@@ -199,7 +197,7 @@ bool stream_tx_run(struct engine *e, struct flow *fl, uint32_t quantum)
 		mark_high(l, l->nxt.psn);
 		(void)lane_marks_must(e, l);
 		/* so far only the responder's ACK was waited for, longer */
-		if (idle || (l->reached == before && !l->backoff) ||
+		if (idle || (psn_is(l->reached, before) && !l->backoff) ||
 		    !wheel_armed(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_LOSS)))
 			arm(e, fl);
 		ack_list(e, fl); /* the frontier may have waited for this transmission */
@@ -223,7 +221,7 @@ bool stream_tx_run(struct engine *e, struct flow *fl, uint32_t quantum)
 static bool sane(const struct lane *l, const struct report *r)
 {
 	if (psn_after(r->una, r->cum) || psn_before(r->hi, r->cum) ||
-	    psn_diff(r->cum, l->epsn.psn) > HOST_WINDOW)
+	    psn_diff((struct wire_psn){r->cum}, l->epsn.psn) > HOST_WINDOW)
 		return false;
 	if (psn_diff(r->room, r->cum) < 0 || psn_diff(r->room, r->cum) > (int32_t)WINDOW_SPAN)
 		return false;
@@ -238,8 +236,9 @@ static bool sane(const struct lane *l, const struct report *r)
  * PSNs, and is answered as a whole. */
 static bool una_begins_packet(struct engine *e, const struct lane *l, const struct report *r)
 {
-	return !psn_after(r->una, l->una.psn) || !psn_before(r->una, l->end) ||
-	       window_get(&l->win, e->pool, r->una);
+	const struct wire_psn una = {r->una};
+
+	return !psn_after(una, l->una.psn) || !psn_before(una, l->end) || lane_pkt(e, l, una);
 }
 
 /* Whether the report @r is news of the lane, and can be true. */
@@ -253,12 +252,13 @@ static bool believed(struct engine *e, struct flow *fl, const struct report *r)
 		return false;
 	/* Who waits for what is released has lost its memory of the lane, and would not know its
 	 * generation. One that says nothing better is as good as silent (stream_tx_timeout()). */
-	if (psn_before(r->cum, l->una.psn) || !sane(l, r) || !una_begins_packet(e, l, r)) {
+	if (psn_before((struct wire_psn){r->cum}, l->una.psn) || !sane(l, r) ||
+	    !una_begins_packet(e, l, r)) {
 		COUNT(e, BAD_REPORT);
 		return false;
 	}
 	l->reported_us = now_us(e);
-	if (psn_diff(r->hi, l->epsn.psn) > HOST_WINDOW)
+	if (psn_diff((struct wire_psn){r->hi}, l->epsn.psn) > HOST_WINDOW)
 		COUNT(e, BAD_REPORT); /* the rest of it may be true */
 	l->report_seq = r->seq;
 	l->report_heard = true;
@@ -287,7 +287,8 @@ static bool goes_on(struct engine *e, struct flow *fl, const struct report *r)
 	if (!r->refusal && r->reason == REASON_IDLE && gives_place(e, fl))
 		return false;
 	if (r->refusal) {
-		lane_refused(e, fl, r->refusal_psn, r->refusal, r->reason ? r->reason : REASON_NAK);
+		lane_refused(e, fl, (struct wire_psn){r->refusal_psn}, r->refusal,
+			     r->reason ? r->reason : REASON_NAK);
 		return false;
 	}
 	return true;
@@ -296,8 +297,9 @@ static bool goes_on(struct engine *e, struct flow *fl, const struct report *r)
 void stream_tx_progress(struct engine *e, struct flow *fl, const struct report *r)
 {
 	struct lane *l = &fl->lane;
-	struct mark una = {.psn = r->una, .msn = r->una_msn, .ackable = r->una_ackable};
-	uint32_t cum = r->cum, lost;
+	struct wire_mark una = {.psn = {r->una}, .msn = r->una_msn, .ackable = r->una_ackable};
+	struct wire_psn cum = {r->cum};
+	uint32_t lost;
 	bool progress;
 
 	if (!believed(e, fl, r))
@@ -315,7 +317,7 @@ void stream_tx_progress(struct engine *e, struct flow *fl, const struct report *
 		l->backoff = 0;
 		progress = true;
 	}
-	mark_room(l, r->room);
+	mark_room(l, (struct wire_psn){r->room});
 	if (r->credit != 0xff && lane_credit(l, r->credit, false)) {
 		l->ack_repeat = true;
 		ack_list(e, fl);
@@ -368,25 +370,25 @@ static bool too_early(struct engine *e, struct flow *fl, const struct pkt *d)
 
 /* Send again what makes the peer report. @d, at @from or after it, is the oldest packet that the
  * peer has not reported; NULL if it has reported all. */
-static void send_probe(struct engine *e, struct flow *fl, struct pkt *d, uint32_t from)
+static void send_probe(struct engine *e, struct flow *fl, struct pkt *d, struct wire_psn from)
 {
 	struct lane *l = &fl->lane;
 	int32_t tail = psn_diff(l->nxt.psn, l->reached_hi);
-	uint32_t psn;
+	struct wire_psn psn;
 
-	if (d && !l->backoff && tail > 0 && from == l->reached_hi) {
+	if (d && !l->backoff && tail > 0 && psn_is(from, l->reached_hi)) {
 		/* nothing is missing before the tail; it is lost, or only the reports of it */
 		if (tail <= (int32_t)TAIL_PSNS && l->rtt.srtt_us)
 			loss_give_up(e, l, l->reached_hi, l->nxt.psn, l->rtt.srtt_us);
-		d = window_get(&l->win, e->pool, psn_sub(l->nxt.psn, 1));
+		d = lane_pkt(e, l, psn_sub(l->nxt.psn, 1));
 		if (d && (d->flags & PKT_LOST))
 			d = NULL;
 	}
 	/* the peer has all: the latest, whose arrival makes it report again */
 	if (!d && !l->lost)
-		d = window_get(&l->win, e->pool, psn_sub(l->nxt.psn, 1));
+		d = lane_pkt(e, l, psn_sub(l->nxt.psn, 1));
 	if (!d && !l->lost)
-		d = window_next(&l->win, e->pool, l->una.psn, l->nxt.psn, &psn);
+		d = lane_pkt_next(e, l, l->una.psn, l->nxt.psn, &psn);
 	if (d)
 		send(e, fl, d);
 	pace_run(e, fl);
@@ -417,12 +419,12 @@ void stream_tx_timeout(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
 	uint64_t most = max64(e->cfg.peer_timeout_ns, e->cfg.responder_timeout_ns);
-	uint32_t from = l->reached;
+	struct wire_psn from = l->reached;
 	struct pkt *d;
 
-	if (l->state == LANE_FAULT || l->una.psn == l->epsn.psn)
+	if (l->state == LANE_FAULT || psn_is(l->una.psn, l->epsn.psn))
 		return;
-	if (l->una.psn == l->nxt.psn && !l->reopen) {
+	if (psn_is(l->una.psn, l->nxt.psn) && !l->reopen) {
 		probe_room(e, fl);
 		return;
 	}
@@ -467,7 +469,7 @@ void stream_tx_peer_back(struct engine *e, struct flow *fl)
 void stream_tx_restart(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
-	struct mark una;
+	struct wire_mark una;
 
 	if (l->state == LANE_FAULT)
 		return;

@@ -40,17 +40,17 @@
 /* What a packet takes besides its data. */
 #define HEADERS_MOST 128u
 
-static void limit(struct mark *m, const struct mark *by)
+static void limit(struct host_mark *m, const struct host_mark *by)
 {
 	if (psn_before(by->psn, m->psn))
 		*m = *by;
 }
 
 /* The same by a mark in the numbers of the responder. */
-static void limit_wire(struct engine *e, const struct lane *l, struct mark *m,
-		       const struct mark *wire)
+static void limit_wire(struct engine *e, const struct lane *l, struct host_mark *m,
+		       const struct wire_mark *wire)
 {
-	struct mark by = psn_to_host(e, l, wire);
+	struct host_mark by = psn_to_host(e, l, wire);
 
 	limit(m, &by);
 }
@@ -59,9 +59,9 @@ static void limit_wire(struct engine *e, const struct lane *l, struct mark *m,
  * POLICY_HONEST: find the last packet of the first message that is not truly acknowledged. The
  * search goes on where it stopped, and begins anew only when the true ACK has passed what it found.
  */
-static void honest_limit(struct engine *e, struct lane *l, struct mark *m)
+static void honest_limit(struct engine *e, struct lane *l, struct host_mark *m)
 {
-	struct mark *h = &l->honest;
+	struct wire_mark *h = &l->honest;
 	struct pkt *d;
 
 	if (psn_before(h->psn, l->una.psn)) {
@@ -69,9 +69,9 @@ static void honest_limit(struct engine *e, struct lane *l, struct mark *m)
 		l->honest_found = false;
 	}
 	while (!l->honest_found && psn_before(h->psn, l->epsn.psn)) {
-		uint32_t psn;
+		struct wire_psn psn;
 
-		d = window_next(&l->win, e->pool, h->psn, l->epsn.psn, &psn);
+		d = lane_pkt_next(e, l, h->psn, l->epsn.psn, &psn);
 		if (!d)
 			return;
 		h->psn = psn;
@@ -101,7 +101,7 @@ void frontier_trim(struct engine *e, struct lane *l)
 	}
 }
 
-static void limits(struct engine *e, struct lane *l, struct mark *m)
+static void limits(struct engine *e, struct lane *l, struct host_mark *m)
 {
 	if (!l->start_acked)
 		limit(m, &l->frontier);
@@ -113,7 +113,7 @@ static void limits(struct engine *e, struct lane *l, struct mark *m)
 }
 
 /* Cut @m down to what safety demands; limit_by_room() adds what a filling pool demands. */
-static void frontier_limits(struct engine *e, struct lane *l, struct mark *m)
+static void frontier_limits(struct engine *e, struct lane *l, struct host_mark *m)
 {
 	const struct read_rec *r = reads_waiting(e, l);
 
@@ -131,20 +131,20 @@ static bool fits_now(const struct engine *e, const struct lane *l)
 		return true;
 	if (l->msg != MSG_WRITE || l->msg_left == MSG_LEFT_UNKNOWN)
 		return false;
-	packets = psn_sub(l->guard_end, l->epsn.psn);
+	packets = psn_past(l->guard_end, l->epsn.psn);
 	return l->msg_left + packets * HEADERS_MOST <=
 	       pool_log_room(e->pool, POOL_CUSTODY, &l->log, l->bytes);
 }
 
 /* While pool or span are nearly full the requester goes at the pace of the WAN, and inside messages
  * that did not fit at that of the true ACK. */
-static void limit_by_room(struct engine *e, struct lane *l, struct mark *m)
+static void limit_by_room(struct engine *e, struct lane *l, struct host_mark *m)
 {
-	struct mark una, sent;
+	struct host_mark una, sent;
 
-	if (l->guard.psn != PSN_NONE && fits_now(e, l))
-		l->guard.psn = PSN_NONE;
-	if (l->guard.psn != PSN_NONE)
+	if (psn_known(l->guard.psn) && fits_now(e, l))
+		l->guard.psn = WIRE_NONE;
+	if (psn_known(l->guard.psn))
 		limit_wire(e, l, m, psn_after(l->una.psn, l->guard.psn) ? &l->una : &l->guard);
 	if (!psn_after(m->psn, l->frontier.psn))
 		return;
@@ -168,9 +168,9 @@ static void limit_by_room(struct engine *e, struct lane *l, struct mark *m)
 /* Whether nothing but @r itself, at the frontier, keeps the frontier from going on. */
 bool frontier_may_pass(struct engine *e, struct lane *l, const struct read_rec *r)
 {
-	struct mark m = *host_epsn(e, l);
+	struct host_mark m = host_epsn(e, l);
 
-	if (l->state == LANE_FAULT || !l->start_acked || l->frontier.psn != r->at.psn)
+	if (l->state == LANE_FAULT || !l->start_acked || !psn_is(l->frontier.psn, r->at.psn))
 		return false;
 	limits(e, l, &m);
 	limit_by_room(e, l, &m);
@@ -180,7 +180,7 @@ bool frontier_may_pass(struct engine *e, struct lane *l, const struct read_rec *
 static void advance(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
-	struct mark m = *host_epsn(e, l), una;
+	struct host_mark m = host_epsn(e, l), una;
 
 	if (l->state == LANE_FAULT || !l->start_acked)
 		return;
@@ -196,7 +196,7 @@ static void advance(struct engine *e, struct flow *fl)
 	/* the true ACK knows better what stands just below it when we have not understood that.
 	 * Else our own count is the better one: an ACK to a duplicate bears an older PSN with
 	 * today's MSN. */
-	if (m.psn == una.psn && !m.ackable && una.ackable)
+	if (psn_is(m.psn, una.psn) && !m.ackable && una.ackable)
 		m = una;
 	mark_frontier(l, &m);
 	if (l->renumbered && reads_head(e, l))
@@ -208,15 +208,17 @@ static void advance(struct engine *e, struct flow *fl)
 /* ---- what the requester is told ---- */
 
 /* Whether the host may be told that all before @psn is done. */
-static bool may_tell(struct engine *e, struct lane *l, uint32_t psn)
+static bool may_tell(struct engine *e, struct lane *l, struct host_psn psn)
 {
 	const struct read_rec *r = reads_waiting(e, l);
-	uint32_t end = host_epsn(e, l)->psn, waits = r ? r->at.psn : end;
+	struct host_psn end = host_epsn(e, l).psn;
+	struct host_psn waits = r ? r->at.psn : end;
+	struct host_psn start = psn_same_host(l->start); /* until all before it is acknowledged */
 
-	return lane_must(e, l, l->state != LANE_FAULT && (l->start_acked || psn == l->start), psn,
-			 l->start) &&
-	       lane_must(e, l, !psn_after(psn, end), psn, end) &&
-	       lane_must(e, l, !psn_after(psn, waits), psn, waits);
+	return lane_must(e, l, l->state != LANE_FAULT && (l->start_acked || psn_is(psn, start)),
+			 psn.v, start.v) &&
+	       lane_must(e, l, !psn_after(psn, end), psn.v, end.v) &&
+	       lane_must(e, l, !psn_after(psn, waits), psn.v, waits.v);
 }
 
 void nak_send(struct engine *e, struct flow *fl)
@@ -224,7 +226,7 @@ void nak_send(struct engine *e, struct flow *fl)
 	struct lane *l = &fl->lane;
 
 	advance(e, fl);
-	l->nak_due = !l->start_acked || l->frontier.psn != host_epsn(e, l)->psn ||
+	l->nak_due = !l->start_acked || !psn_is(l->frontier.psn, host_epsn(e, l).psn) ||
 		     reasked_waits(l) || owner_unsure(l);
 	if (l->nak_due)
 		return;
@@ -240,7 +242,7 @@ void nak_send(struct engine *e, struct flow *fl)
 }
 
 /* The ACK of @m. Returns false when the port has no room for it. */
-static bool ack_front(struct engine *e, struct flow *fl, const struct mark *m)
+static bool ack_front(struct engine *e, struct flow *fl, const struct host_mark *m)
 {
 	struct lane *l = &fl->lane;
 
@@ -262,7 +264,7 @@ static bool ack_front(struct engine *e, struct flow *fl, const struct mark *m)
 static void flush(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
-	struct mark m;
+	struct host_mark m;
 
 	order_accepted(e, fl);
 	advance(e, fl);
@@ -278,7 +280,7 @@ static void flush(struct engine *e, struct flow *fl)
 		return;
 	}
 	l->ack_repeat = false;
-	if (l->frontier.psn == host_epsn(e, l)->psn)
+	if (psn_is(l->frontier.psn, host_epsn(e, l).psn))
 		l->ack_due = false;
 	if (l->nak_due)
 		nak_send(e, fl);
@@ -288,7 +290,8 @@ static void flush(struct engine *e, struct flow *fl)
 static void refused(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
-	struct mark m = {.psn = l->refusal_psn};
+	const struct wire_mark at = {.psn = l->refusal_psn};
+	struct host_mark m;
 	enum lane_reason why = l->reason;
 	uint8_t syndrome = l->refusal;
 
@@ -299,7 +302,7 @@ static void refused(struct engine *e, struct flow *fl)
 		return;
 	}
 	advance(e, fl);
-	m = psn_to_host(e, l, &m);
+	m = psn_to_host(e, l, &at);
 	/* a guess was refused, the numbers differ, or it would acknowledge what another owner of
 	 * the number has sent: only a fault can say so */
 	if (psn_before(m.psn, l->frontier.psn) || !l->start_acked || owner_unsure(l) ||
@@ -308,7 +311,7 @@ static void refused(struct engine *e, struct flow *fl)
 		return;
 	}
 	/* nothing acknowledged is refused: the requester gets the NAK as it is */
-	if (!ack_send(e, fl, l->refusal_psn, syndrome, l->una.msn)) {
+	if (!ack_send(e, fl, psn_same_host(l->refusal_psn), syndrome, l->una.msn)) {
 		ack_again_later(e, fl);
 		return;
 	}

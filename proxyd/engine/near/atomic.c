@@ -38,14 +38,14 @@
 #define KEPT_ALONE_NS (10 * NSEC_PER_SEC)
 
 /* Returns false when the port has no room for it. */
-static bool answer(struct engine *e, struct flow *fl, uint32_t psn, uint32_t msn)
+static bool answer(struct engine *e, struct flow *fl, struct host_psn psn, uint32_t msn)
 {
 	struct lane *l = &fl->lane;
 	const struct flow *back = flow_partner(e, fl);
 	uint8_t out[FRAME_MAX];
 	struct build_spec s = {
 		.opcode = OP_ATOMIC_ACK,
-		.psn = psn,
+		.psn = psn.v,
 		.syndrome = l->credit == 0xff ? AETH_ACK_UNLIMITED : l->credit,
 		.msn = msn,
 	};
@@ -67,7 +67,7 @@ struct read_rec *atomic_due(struct engine *e, struct lane *l)
 	struct read_rec *r;
 
 	/* what is not understood counts messages that we do not */
-	if (!atomic_discards(l) || l->opaque || l->reasked_psn != PSN_NONE)
+	if (!atomic_discards(l) || l->opaque || psn_known(l->reasked_psn))
 		return NULL;
 	r = reads_waiting(e, l);
 	return r && atomic_is(r->opcode) && !r->done && frontier_may_pass(e, l, r) ? r : NULL;
@@ -88,8 +88,8 @@ bool atomic_make(struct engine *e, struct flow *fl)
 	}
 	if (r->at.ackable && psn_after(r->at.psn, l->acked.psn))
 		l->acked = r->at; /* what may be said again */
-	mark_frontier(l,
-		      &(struct mark){.psn = psn_add(r->at.psn, 1), .msn = psn_add(r->at.msn, 1)});
+	mark_frontier(
+		l, &(struct host_mark){.psn = psn_add(r->at.psn, 1), .msn = psn_add(r->at.msn, 1)});
 	if (psn_after(l->frontier.psn, l->told))
 		l->told = l->frontier.psn;
 	r->made = true;
@@ -136,19 +136,19 @@ void atomic_asked(struct engine *e, struct flow *fl)
 static bool was_made(struct engine *e, struct lane *l, const struct frame *f)
 {
 	struct lane_reads *x = reads_of(e, l);
-	uint32_t wire = x ? psn_to_wire(&x->map, f->psn) : f->psn;
-	const struct read_rec *r = reads_find(e, l, f->psn);
+	struct wire_psn wire = psn_to_wire(x ? &x->map : NULL, host_psn_of(f));
+	const struct read_rec *r = reads_find(e, l, host_psn_of(f));
 	const struct pkt *d;
 
 	if (r)
 		return r->made;
-	if (!psn_before(f->psn, l->told))
+	if (!psn_before(host_psn_of(f), l->told))
 		return false;
-	if (wire != PSN_NONE && psn_in(wire, l->una.psn, l->epsn.psn)) {
-		d = window_get(&l->win, e->pool, wire);
+	if (psn_known(wire) && psn_in(wire, l->una.psn, l->epsn.psn)) {
+		d = lane_pkt(e, l, wire);
 		return d && (d->flags & PKT_ANSWERED);
 	}
-	r = x ? resp_kept(e, x, f->psn) : NULL;
+	r = x ? resp_kept(e, x, host_psn_of(f)) : NULL;
 	return r && r->made && r->opcode == f->opcode && r->digest == reads_digest(f) &&
 	       e->now - r->asked <= (x->guessed_ever ? KEPT_ALONE_NS : KEPT_NS);
 }
@@ -168,7 +168,8 @@ bool atomic_again(struct engine *e, struct flow *fl, const struct frame *f)
 	COUNT(e, DUP_READS);
 	/* a READ before it is asked again: its answer comes first, and the host will ask for this
 	 * once more */
-	if (l->reasked_psn == PSN_NONE || psn_before(f->psn, l->reasked_psn))
-		answer(e, fl, f->psn, l->frontier.msn); /* if it does not leave, it asks again */
+	if (!psn_known(l->reasked_psn) || psn_before(host_psn_of(f), l->reasked_psn))
+		answer(e, fl, host_psn_of(f),
+		       l->frontier.msn); /* if it does not leave, it asks again */
 	return true;
 }

@@ -44,7 +44,7 @@ static void ask_past(struct engine *e, struct flow *fl, const struct frame *f, b
 	struct lane_reads *x = reads_of(e, &fl->lane);
 	bool read = f->opcode == OP_READ_REQUEST, offered = read && may_ask_anew(e, fl, f);
 	uint8_t out[FRAME_MAX];
-	uint32_t wire;
+	struct wire_psn wire;
 
 	if (fl->lane.renumbered && read && !offered) {
 		COUNT(e, DUP_READS);
@@ -58,16 +58,17 @@ static void ask_past(struct engine *e, struct flow *fl, const struct frame *f, b
 	 * for anew */
 	if (x && x->guessed_ever && !read && repeats_for_ever(e, fl, f, REASON_TIMEOUT))
 		return;
-	wire = x ? resp_wire_psn(e, fl, f) : f->psn;
-	if (wire == PSN_NONE || (moved && !icrc_ok(f))) {
+	wire = x ? resp_wire_psn(e, fl, f) : psn_same_wire(host_psn_of(f));
+	if (!psn_known(wire) || (moved && !icrc_ok(f))) {
 		COUNT(e, DUP_READS);
 		return;
 	}
 	COUNT(e, DUP_READS_PASSED);
-	if (wire == f->psn)
+	if (wire.v == f->psn)
 		engine_tx(e, fl, other_port(fl->side), f->data, f->len);
 	else
-		engine_tx(e, fl, other_port(fl->side), out, psn_map_frame(out, f, wire, PSN_NONE));
+		engine_tx(e, fl, other_port(fl->side), out,
+			  psn_map_frame(out, f, wire.v, PSN_NONE));
 }
 
 /* Whether @f, whose PSN is within those of @r, asks for something else than @r did. A READ may ask
@@ -78,7 +79,7 @@ bool other_read(const struct flow *fl, const struct read_rec *r, const struct fr
 		return true;
 	if (r->opcode == OP_READ_REQUEST)
 		return !reads_part(fl, r, f);
-	return f->psn != r->at.psn || reads_digest(f) != r->digest;
+	return !psn_is(host_psn_of(f), r->at.psn) || reads_digest(f) != r->digest;
 }
 
 /*
@@ -92,13 +93,13 @@ static bool other_request(struct engine *e, const struct flow *fl, const struct 
 			  const struct frame *f)
 {
 	const struct lane *l = &fl->lane;
-	uint32_t wire = x ? psn_to_wire(&x->map, f->psn) : f->psn;
+	struct wire_psn wire = psn_to_wire(x ? &x->map : NULL, host_psn_of(f));
 	const struct pkt *d;
 	struct frame g;
 
-	if (wire == PSN_NONE || !psn_in(wire, l->una.psn, l->epsn.psn))
+	if (!psn_known(wire) || !psn_in(wire, l->una.psn, l->epsn.psn))
 		return false;
-	d = window_get(&l->win, e->pool, wire);
+	d = lane_pkt(e, l, wire);
 	if (!d || frame_parse(lane_packet(e, d), d->len, &g) != FRAME_OK)
 		return false;
 	if ((g.op->flags ^ f->op->flags) & OPF_ANSWERED ||
@@ -109,7 +110,7 @@ static bool other_request(struct engine *e, const struct flow *fl, const struct 
 	return g.opcode != f->opcode || g.payload_len != f->payload_len ||
 	       g.payload - g.ext != f->payload - f->ext ||
 	       memcmp(g.data + g.ext, f->data + f->ext, g.payload - g.ext) ||
-	       ((psn_before(f->psn, l->told) || l->state == LANE_OPENING) &&
+	       ((psn_before(host_psn_of(f), l->told) || l->state == LANE_OPENING) &&
 		memcmp(g.data + g.payload, f->data + f->payload, g.payload_len));
 }
 
@@ -132,13 +133,14 @@ static enum verdict classify(struct engine *e, const struct flow *fl, const stru
 {
 	const struct lane *l = &fl->lane;
 	bool answered = f->op->flags & OPF_ANSWERED;
-	struct mark una = psn_to_host(e, l, &l->una);
+	struct host_mark una = psn_to_host(e, l, &l->una);
 	/* the requester has not been told, and of what it asked nothing is kept that would tell it
 	 * from another owner of the number */
-	bool untold = una.psn == l->epsn.psn && !l->nreads;
+	bool untold = psn_is(una.psn, psn_same_host(l->epsn.psn)) && !l->nreads;
 
-	if (psn_before(f->psn, una.psn) &&
-	    (psn_before(f->psn, l->told) || owner_unsure(l) || untold) && !answered && !moved)
+	if (psn_before(host_psn_of(f), una.psn) &&
+	    (psn_before(host_psn_of(f), l->told) || owner_unsure(l) || untold) && !answered &&
+	    !moved)
 		return REPEATS_DONE;
 	if ((!r || r->made) && other_request(e, fl, reads_of(e, l), f))
 		return OTHER_REQUEST;
@@ -153,7 +155,8 @@ static void pass_done(struct engine *e, struct flow *fl, const struct frame *f)
 		owner_judge(e, fl, EVIDENCE_REQUEST); /* another owner's must not overtake either */
 		return;
 	}
-	owner_passed(e, fl, f->psn);
+	owner_passed(e, fl,
+		     psn_same_wire(host_psn_of(f))); /* nothing passes where numbers differ */
 	owner_note(e, fl, f->psn);
 	COUNT(e, DUP_PASSED);
 	engine_tx(e, fl, other_port(fl->side), f->data, f->len);
@@ -161,14 +164,14 @@ static void pass_done(struct engine *e, struct flow *fl, const struct frame *f)
 
 /* The requester resends the SEND or WRITE @psn, and has not asked for the READs before it again in
  * the same round: it has their answers. */
-static void has_answers(const struct engine *e, struct lane *l, uint32_t psn)
+static void has_answers(const struct engine *e, struct lane *l, struct host_psn psn)
 {
-	if (l->reasked_psn == PSN_NONE || psn_before(psn, l->reasked_psn) ||
+	if (!psn_known(l->reasked_psn) || psn_before(psn, l->reasked_psn) ||
 	    now_us(e) - l->reasked_us <= 2 * l->rtt.srtt_us + AGAIN_US)
 		return;
 	l->reasked_psn = psn_add(psn, 1);
 	if (!psn_before(l->reasked_psn, l->reasked_end))
-		l->reasked_psn = PSN_NONE;
+		l->reasked_psn = HOST_NONE;
 }
 
 /* The requester repeats a SEND or WRITE because it lacks an ACK: it gets that of the frontier. */
@@ -178,11 +181,12 @@ static void ack_again(struct engine *e, struct flow *fl, const struct frame *f, 
 
 	l->dup++;
 	COUNT(e, DUP_REQUESTS);
-	if (moved && psn_before(f->psn, l->told) && repeats_for_ever(e, fl, f, REASON_INCARNATION))
+	if (moved && psn_before(host_psn_of(f), l->told) &&
+	    repeats_for_ever(e, fl, f, REASON_INCARNATION))
 		return;
 	rounds_forget(e, l);
 	near_ease_one(e, fl);
-	has_answers(e, l, f->psn);
+	has_answers(e, l, host_psn_of(f));
 	l->ack_repeat = true;
 	ack_list(e, fl);
 }
@@ -203,15 +207,15 @@ static bool answer_comes(const struct engine *e, const struct lane *l, const str
 static void note_reasked(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
-	uint32_t end = psn_add(f->psn, frame_span(f, flow_mtu(fl)));
+	struct host_psn end = psn_add(host_psn_of(f), frame_span(f, flow_mtu(fl)));
 
-	if (l->reasked_psn == PSN_NONE || now_us(e) - l->reasked_us > AGAIN_US) {
+	if (!psn_known(l->reasked_psn) || now_us(e) - l->reasked_us > AGAIN_US) {
 		l->reasked += l->reasked <= REASKED_MOST;
 		l->reasked_us = now_us(e);
 	}
-	if (l->reasked_psn == PSN_NONE || psn_before(f->psn, l->reasked_psn))
-		l->reasked_psn = f->psn;
-	if (l->reasked_psn == f->psn || psn_after(end, l->reasked_end))
+	if (!psn_known(l->reasked_psn) || psn_before(host_psn_of(f), l->reasked_psn))
+		l->reasked_psn = host_psn_of(f);
+	if (psn_is(l->reasked_psn, host_psn_of(f)) || psn_after(end, l->reasked_end))
 		l->reasked_end = end;
 	if (!reasked_waits(l))
 		ack_list(e, fl);
@@ -226,13 +230,13 @@ static bool never_asked(struct engine *e, const struct flow *fl, const struct fr
 {
 	const struct lane *l = &fl->lane;
 	uint32_t span = frame_span(f, flow_mtu(fl));
-	struct mark una = psn_to_host(e, l, &l->una);
+	struct host_mark una = psn_to_host(e, l, &l->una);
 
-	if (span > SPAN_MAX ||
-	    (l->role == ROLE_OPENER && l->reads_page == POOL_NONE && !psn_before(f->psn, l->start)))
+	if (span > SPAN_MAX || (l->role == ROLE_OPENER && l->reads_page == POOL_NONE &&
+				!psn_before(psn_same_wire(host_psn_of(f)), l->start)))
 		return true;
-	return psn_after(psn_add(f->psn, span),
-			 psn_before(f->psn, una.psn) ? una.psn : host_epsn(e, l)->psn);
+	return psn_after(psn_add(host_psn_of(f), span),
+			 psn_before(host_psn_of(f), una.psn) ? una.psn : host_epsn(e, l).psn);
 }
 
 /* The answer to the READ or ATOMIC @f is not kept here: wait for it, or ask the responder again. */
@@ -246,8 +250,9 @@ static void await_answer(struct engine *e, struct flow *fl, const struct frame *
 		note_reasked(e, fl, f);
 	} else if (answer_comes(e, l, r)) {
 		/* what has passed was lost: it is to be asked for as well (far/) */
-		if (l->role == ROLE_SINGLE && !r->done && psn_before(f->psn, r->resp_next))
-			r->resp_next = f->psn;
+		if (l->role == ROLE_SINGLE && !r->done &&
+		    psn_past(host_psn_of(f), r->at.psn) < r->got)
+			r->got = psn_past(host_psn_of(f), r->at.psn);
 		l->dup++;
 		COUNT(e, DUP_READS);
 		return;
@@ -270,7 +275,8 @@ static void answer_again(struct engine *e, struct flow *fl, const struct frame *
 	if (r)
 		r->heard = e->now;
 	/* what is kept is a former owner's, if that is what it is: the responder is asked */
-	if ((r ? other_read(fl, r, f) : never_asked(e, fl, f)) || reads_outran(e, fl, f->psn))
+	if ((r ? other_read(fl, r, f) : never_asked(e, fl, f)) ||
+	    reads_outran(e, fl, host_psn_of(f)))
 		incarnation_refuse(e, fl, f);
 	else if (owner_unsure(&fl->lane) ||
 		 (!atomic_again(e, fl, f) && !(reads_of(e, &fl->lane) && resp_repeat(e, fl, f))))
@@ -289,14 +295,16 @@ static void while_opening(struct engine *e, struct flow *fl, const struct frame 
 	const struct read_rec *r;
 	const struct pkt *d;
 
-	if (!psn_in(f->psn, l->una.psn, l->epsn.psn)) {
-		if (l->start_acked && psn_before(f->psn, l->una.psn))
-			owner_passed(e, fl, f->psn); /* it was truly acknowledged */
+	const struct wire_psn at = psn_same_wire(host_psn_of(f)); /* nothing was added yet */
+
+	if (!psn_in(at, l->una.psn, l->epsn.psn)) {
+		if (l->start_acked && psn_before(at, l->una.psn))
+			owner_passed(e, fl, at); /* it was truly acknowledged */
 		engine_pass(e, fl, fl->side, f);
 		return;
 	}
-	d = window_get(&l->win, e->pool, f->psn);
-	r = reads_find(e, l, f->psn);
+	d = lane_pkt(e, l, at);
+	r = reads_find(e, l, host_psn_of(f));
 	if ((r && other_read(fl, r, f)) || (d && other_request(e, fl, reads_of(e, l), f))) {
 		COUNT(e, FOREIGN);
 		if (!lane_owes(e, l) && icrc_ok(f))
@@ -326,11 +334,11 @@ void duplicate_request(struct engine *e, struct flow *fl, const struct frame *f)
 	struct lane *l = &fl->lane;
 	const struct lane_reads *x = reads_of(e, l);
 	/* where the responder knows other numbers, nothing passes by */
-	bool moved = l->renumbered ||
-		     (x && (x->map.nsegments || x->map.trimmed || x->map.asked.psn != l->epsn.psn));
+	bool moved = l->renumbered || (x && psn_map_moved(&x->map, l));
 	struct read_rec *r;
 
-	if (l->state == LANE_OPENING || (!l->start_acked && psn_before(f->psn, l->start))) {
+	if (l->state == LANE_OPENING ||
+	    (!l->start_acked && psn_before(psn_same_wire(host_psn_of(f)), l->start))) {
 		if (l->state == LANE_HELD && long_unanswered(e, l) && icrc_ok(f))
 			incarnation_next(e, fl, f);
 		else
@@ -341,7 +349,7 @@ void duplicate_request(struct engine *e, struct flow *fl, const struct frame *f)
 		pass_done(e, fl, f);
 		return;
 	}
-	r = (f->op->flags & OPF_ANSWERED) ? reads_find(e, l, f->psn) : NULL;
+	r = (f->op->flags & OPF_ANSWERED) ? reads_find(e, l, host_psn_of(f)) : NULL;
 	switch (classify(e, fl, f, r, moved)) {
 	case REPEATS_DONE:
 		pass_done(e, fl, f);
@@ -361,7 +369,8 @@ void duplicate_request(struct engine *e, struct flow *fl, const struct frame *f)
 /* @f goes to the responder without being counted: the responder will have used its PSNs. */
 void duplicate_passes(struct flow *fl, const struct frame *f)
 {
-	uint32_t end = psn_add(f->psn, frame_span(f, flow_mtu(fl)));
+	struct host_psn passed = psn_add(host_psn_of(f), frame_span(f, flow_mtu(fl)));
+	struct wire_psn end = psn_same_wire(passed); /* while the lane opens */
 
 	if (psn_after(end, fl->lane.overlap))
 		fl->lane.overlap = end;

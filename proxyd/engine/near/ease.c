@@ -43,8 +43,8 @@ bool near_promised(struct engine *e, const struct lane *l)
 /* Whether the requester waits for memory or for PSNs. */
 static bool short_of_room(struct engine *e, const struct lane *l)
 {
-	return psn_before(l->frontier.psn, host_epsn(e, l)->psn) &&
-	       (pool_pressed(e, l) || span_pressed(e, l) || l->guard.psn != PSN_NONE ||
+	return psn_before(l->frontier.psn, host_epsn(e, l).psn) &&
+	       (pool_pressed(e, l) || span_pressed(e, l) || psn_known(l->guard.psn) ||
 		!window_fits(e, l));
 }
 
@@ -55,13 +55,15 @@ static bool step(struct engine *e, struct flow *fl)
 	struct lane *l = &fl->lane;
 	struct lane_reads *x = reads_of(e, l);
 	const struct read_rec *r = reads_waiting(e, l);
-	struct mark m = l->frontier;
+	struct host_mark m = l->frontier;
+	struct wire_psn wire;
 	const struct pkt *d;
 
 	if (!l->start_acked || owner_unsure(l) || l->state == LANE_OPENING ||
-	    l->policy == POLICY_OFF || (r && r->at.psn == m.psn))
+	    l->policy == POLICY_OFF || (r && psn_is(r->at.psn, m.psn)))
 		return false;
-	d = window_get(&l->win, e->pool, x ? psn_to_wire(&x->map, m.psn) : m.psn);
+	wire = psn_to_wire(x ? &x->map : NULL, m.psn);
+	d = psn_known(wire) ? lane_pkt(e, l, wire) : NULL;
 	if (!d || (d->flags & PKT_ANSWERED) || ((d->flags & PKT_EOM) && l->policy == POLICY_HONEST))
 		return false;
 	mark_step(&m, 1, d->flags & PKT_EOM, true);

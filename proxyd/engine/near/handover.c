@@ -15,8 +15,9 @@ void near_old_response(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
 	uint8_t s = f->aeth ? frame_aeth_syndrome(f) : 0;
-	uint32_t next = psn_add(f->psn, 1);
-	struct mark m = {.psn = f->psn, .msn = f->aeth ? frame_aeth_msn(f) : 0};
+	/* host and wire number alike there, as checked first */
+	struct wire_psn next = psn_add(wire_psn_of(f), 1);
+	struct wire_mark m = {.psn = wire_psn_of(f), .msn = f->aeth ? frame_aeth_msn(f) : 0};
 
 	if (psn_map_strange(e, l))
 		return; /* it bears numbers that the host does not know */
@@ -29,13 +30,13 @@ void near_old_response(struct engine *e, struct flow *fl, const struct frame *f)
 		/* what the host cannot have sent nobody has acknowledged */
 		if (psn_after(next, lane_sent_before(l)))
 			return;
-		if (psn_after(next, l->told))
-			l->told = next;
+		if (psn_after(psn_same_host(next), l->told))
+			l->told = psn_same_host(next);
 		l->start_acked = true;
 		flow_headers(e, fl, f);
 		ack_list(e, fl);
-	} else if (s == AETH_NAK_SEQ && !l->start_acked && psn_before(f->psn, l->start) &&
-		   psn_diff(l->start, f->psn) < HOST_WINDOW) {
+	} else if (s == AETH_NAK_SEQ && !l->start_acked && psn_before(wire_psn_of(f), l->start) &&
+		   psn_diff(l->start, wire_psn_of(f)) < HOST_WINDOW) {
 		uint8_t credit = l->credit;
 
 		lane_close(e, fl, REASON_EARLIER_LOSS, true);
@@ -43,7 +44,7 @@ void near_old_response(struct engine *e, struct flow *fl, const struct frame *f)
 		mark_una(l, &m);
 		l->una_sure = true;
 		l->credit = credit;
-	} else if (l->start_acked && psn_before(f->psn, l->una.psn)) {
+	} else if (l->start_acked && psn_before(wire_psn_of(f), l->una.psn)) {
 		owner_answered(e, fl, f);
 	}
 }

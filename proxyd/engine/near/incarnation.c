@@ -27,7 +27,7 @@
 bool repeats_for_ever(struct engine *e, struct flow *fl, const struct frame *f,
 		      enum lane_reason why)
 {
-	if (!icrc_ok(f) || !rounds_stuck(e, &fl->lane, f->psn))
+	if (!icrc_ok(f) || !rounds_stuck(e, &fl->lane, host_psn_of(f)))
 		return false;
 	lane_fault(e, fl, why, AETH_NAK_OPERATION);
 	return true;
@@ -65,8 +65,8 @@ static bool may_be_another(struct engine *e, struct flow *fl, const struct frame
 		(void)repeats_for_ever(e, fl, f, REASON_INCARNATION);
 		return false;
 	}
-	rounds_begin(e, l, f->psn);
-	return f->psn == l->jump_psn && l->jump_run >= JUMP_RUN;
+	rounds_begin(e, l, host_psn_of(f));
+	return psn_is(host_psn_of(f), l->jump_psn) && l->jump_run >= JUMP_RUN;
 }
 
 /* A requester repeats what it asked: another request with the same PSN comes from another QP. */
@@ -120,8 +120,8 @@ bool incarnation_gone_on(struct engine *e, struct flow *fl, const struct frame *
 
 	if (!icrc_ok(f) || l->state != LANE_HELD || l->room_wait)
 		return false;
-	rounds_begin(e, l, f->psn);
-	if (l->jump_run <= GONE_ON_ROUNDS || l->una.psn != l->epsn.psn)
+	rounds_begin(e, l, host_psn_of(f));
+	if (l->jump_run <= GONE_ON_ROUNDS || !psn_is(l->una.psn, l->epsn.psn))
 		return false;
 	if (psn_map_differs(e, l)) {
 		(void)repeats_for_ever(e, fl, f, REASON_INCARNATION);

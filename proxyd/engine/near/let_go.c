@@ -31,7 +31,7 @@
 static bool waits_renumbered(struct engine *e, const struct lane *l)
 {
 	for (uint32_t id = l->reads.head; id != MQ_NONE; id = mq_next(e->reads, id))
-		if (read_at(e, id)->wire != read_at(e, id)->at.psn)
+		if (read_at(e, id)->wire.v != read_at(e, id)->at.psn.v)
 			return true;
 	return false;
 }

@@ -22,8 +22,8 @@ void wait_for_room(struct engine *e, struct flow *fl);
 void near_room(struct engine *e);
 /** window_seen - the host has sent up to @end without being told of it; window_grows - that is more
  * than it was known to do. */
-void window_seen(struct lane *l, uint32_t end);
-bool window_grows(const struct lane *l, uint32_t end);
+void window_seen(struct lane *l, struct host_psn end);
+bool window_grows(const struct lane *l, struct host_psn end);
 
 /* pressed.c: whether memory or PSNs are short */
 /* The unit of lane.window: up to 256 MiB. */
@@ -67,7 +67,7 @@ bool near_promised(struct engine *e, const struct lane *l);
 /** reasked_waits - whether no ACK must go out before the answer to a READ has passed once more. */
 static inline bool reasked_waits(const struct lane *l)
 {
-	return l->reasked_psn != PSN_NONE && l->reasked <= REASKED_MOST;
+	return psn_known(l->reasked_psn) && l->reasked <= REASKED_MOST;
 }
 
 /* duplicate.c: requests that are not the next one */

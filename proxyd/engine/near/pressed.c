@@ -35,14 +35,14 @@ uint32_t share_left(const struct engine *e, const struct lane *l)
 
 uint32_t span_left(const struct engine *e, const struct lane *l)
 {
-	uint64_t most = e->cfg.lane_span, used = psn_sub(l->epsn.psn, l->una.psn);
+	uint64_t most = e->cfg.lane_span, used = psn_past(l->epsn.psn, l->una.psn);
 
 	return used < most ? (uint32_t)((most - used) * 16 / most) : 0;
 }
 
 bool span_pressed(const struct engine *e, const struct lane *l)
 {
-	uint64_t used = psn_sub(l->epsn.psn, l->una.psn);
+	uint64_t used = psn_past(l->epsn.psn, l->una.psn);
 
 	return used * 100 > (uint64_t)e->cfg.lane_span * HIGH_SPAN;
 }

@@ -30,9 +30,10 @@
 /* The next request, and what is to be known of it before it is accepted. */
 struct next_request {
 	const struct frame *f;
-	uint32_t span, wire; /* its PSNs, and its first PSN as the responder will see it */
-	bool waits;	     /* for an answer with data */
-	bool sane;	     /* opcode and length fit the message that is open */
+	uint32_t span;	      /* its PSNs */
+	struct wire_psn wire; /* its first PSN as the responder will see it */
+	bool waits;	      /* for an answer with data */
+	bool sane;	      /* opcode and length fit the message that is open */
 };
 
 /* Opcode and length against the message that is open (row: ENG-10, ENG-12). */
@@ -79,7 +80,7 @@ static void reserve(struct engine *e, struct lane *l, const struct frame *f, uin
 	need = length + (length / mtu + 1) * (f->len - f->payload_len + 16);
 	if (need <= pool_log_room(e->pool, POOL_CUSTODY, &l->log, l->bytes))
 		return;
-	if (l->guard.psn == PSN_NONE)
+	if (!psn_known(l->guard.psn))
 		l->guard = l->epsn;
 	l->guard_end = psn_add(l->epsn.psn, (uint32_t)((length + mtu - 1) / mtu));
 }
@@ -107,12 +108,13 @@ static void record_request(struct engine *e, struct flow *fl, const struct next_
 	const struct frame *f = q->f;
 	struct lane *l = &fl->lane;
 	struct lane_reads *x = reads_of(e, l);
+	const struct host_mark at = host_epsn(e, l);
 	struct read_range what = {0};
 
 	if (f->reth)
 		what = (struct read_range){frame_reth_va(f), frame_reth_rkey(f),
 					   frame_reth_length(f)};
-	if (!reads_add(e, fl, f, q->span, host_epsn(e, l), q->wire))
+	if (!reads_add(e, fl, f, q->span, &at, q->wire))
 		return;
 	if (x)
 		reads_tail(e, l)->moved = x->map.asked.msn != l->epsn.msn;
@@ -166,7 +168,7 @@ static bool room_for_records(struct engine *e, struct flow *fl, const struct nex
 	const struct lane *l = &fl->lane;
 
 	/* a READ longer than the window goes alone */
-	if (l->una.psn != l->epsn.psn &&
+	if (!psn_is(l->una.psn, l->epsn.psn) &&
 	    psn_diff(psn_add(l->epsn.psn, q->span), l->una.psn) >= (int32_t)e->cfg.lane_span)
 		return false;
 	if ((q->waits || !q->sane) && (mq_free_count(e->reads) < 2 || over_reads(l)))
@@ -223,7 +225,7 @@ static void count_in(struct engine *e, struct flow *fl, const struct next_reques
 	struct lane *l = &fl->lane;
 	struct lane_reads *x = reads_of(e, l);
 	bool ackable = !q->waits && q->sane;
-	const struct mark next = l->epsn;
+	const struct wire_mark next = l->epsn;
 
 	if (x) {
 		if (q->f->opcode != OP_READ_REQUEST)
@@ -237,15 +239,15 @@ static void count_in(struct engine *e, struct flow *fl, const struct next_reques
 	l->masked |= q->f->opcode == OP_MASKED_CMP_SWAP || q->f->opcode == OP_MASKED_FETCH_ADD;
 	if (q->waits || !q->sane)
 		record_request(e, fl, q);
-	if (l->una.psn == l->epsn.psn)
+	if (psn_is(l->una.psn, l->epsn.psn))
 		lane_waits(e, l);
 	follow_message(l, q, eom);
 	mark_accepted(l, q->span, eom, ackable);
 	if (x)
 		mark_step(&x->map.asked, q->span, eom, ackable);
 	mark_held(l, l->epsn.psn);
-	(void)lane_must(e, l, psn_sub(l->end, l->una.psn) <= SPAN_MAX || l->packets == 1,
-			l->una.psn, l->end);
+	(void)lane_must(e, l, psn_past(l->end, l->una.psn) <= SPAN_MAX || l->packets == 1,
+			l->una.psn.v, l->end.v);
 	learn_held(fl, q->f);
 	if (x && q->waits && q->f->opcode == OP_READ_REQUEST)
 		prefetch_asked(e, fl, q->f, false);
@@ -254,7 +256,7 @@ static void count_in(struct engine *e, struct flow *fl, const struct next_reques
 		if (q->f->op->flags & OPF_SEND)
 			announce_capsule(e, fl, q->f, q->wire);
 	}
-	window_seen(l, host_epsn(e, l)->psn);
+	window_seen(l, host_epsn(e, l).psn);
 	pace_run(e, fl);
 	request_accepted(e, fl, q->f, eom);
 }
@@ -331,16 +333,16 @@ void near_request(struct engine *e, struct flow *fl, const struct frame *f)
 	int32_t ahead;
 
 	l->requests++;
-	if (l->epsn.psn == PSN_NONE) {
+	if (!psn_known(l->epsn.psn)) {
 		fault_request(e, fl, f); /* of a lane that a former engine held */
 		return;
 	}
 	if (l->gone && l->state != LANE_FAULT)
 		return; /* another owner of the number: it asks again when this is over */
-	ahead = psn_diff(f->psn, host_epsn(e, l)->psn);
+	ahead = psn_diff(host_psn_of(f), host_epsn(e, l).psn);
 	if (far(ahead) && !(l->state == LANE_FAULT && l->fault.renumbers)) {
 		COUNT(e, GAPS);
-		incarnation_jumped(e, fl, f, !far(psn_diff(l->jump_psn, host_epsn(e, l)->psn)));
+		incarnation_jumped(e, fl, f, !far(psn_diff(l->jump_psn, host_epsn(e, l).psn)));
 		return;
 	}
 	if (ahead == 0)
@@ -366,8 +368,8 @@ void near_request(struct engine *e, struct flow *fl, const struct frame *f)
 		else if (!l->nak_sent && !l->nak_due && !l->room_wait &&
 			 (l->state == LANE_HELD || lane_carries_on(l)) && icrc_ok(f))
 			nak_send(e, fl);
-		else if (l->room_wait && window_grows(l, f->psn) && icrc_ok(f))
-			window_seen(l, f->psn);
+		else if (l->room_wait && window_grows(l, host_psn_of(f)) && icrc_ok(f))
+			window_seen(l, host_psn_of(f));
 	}
 }
 
@@ -376,12 +378,12 @@ void near_resp_repeated(struct engine *e, struct flow *fl, const struct frame *f
 {
 	struct lane *l = &fl->lane;
 
-	if (psn_add(f->psn, 1) != l->reasked_end)
+	if (!psn_is(psn_same_host(psn_add(wire_psn_of(f), 1)), l->reasked_end))
 		return;
 	l->reasked = 0;
-	if (l->reasked_psn == PSN_NONE)
+	if (!psn_known(l->reasked_psn))
 		return;
-	l->reasked_psn = PSN_NONE;
+	l->reasked_psn = HOST_NONE;
 	ack_list(e, fl);
 }
 
@@ -392,11 +394,11 @@ static void native_ack(struct engine *e, struct flow *fl, const struct frame *f)
 	struct lane *l = &fl->lane;
 
 	/* the lane is not agreed yet, or the PSN is below the handover PSN: pass it as it is */
-	if (l->state == LANE_OPENING || lane_asked_below(f->psn, l->start)) {
+	if (l->state == LANE_OPENING || lane_asked_below(wire_psn_of(f), l->start)) {
 		near_old_response(e, fl, f);
 		return;
 	}
-	if (lane_asked_below(f->psn, l->una.psn) && !psn_map_differs(e, l) && icrc_ok(f)) {
+	if (lane_asked_below(wire_psn_of(f), l->una.psn) && !psn_map_differs(e, l) && icrc_ok(f)) {
 		engine_pass(e, fl, other_port(fl->side), f); /* to a duplicate that was passed on */
 		owner_answered(e, fl, f);
 		return;
@@ -420,7 +422,7 @@ void near_response(struct engine *e, struct flow *fl, const struct frame *f)
 		native_ack(e, fl, f);
 		return;
 	}
-	if (lane_asked_below(f->psn, l->start)) {
+	if (lane_asked_below(wire_psn_of(f), l->start)) {
 		if (!psn_map_strange(e, l))
 			engine_pass(e, fl, other_port(fl->side), f);
 		return;
@@ -442,8 +444,8 @@ void near_response(struct engine *e, struct flow *fl, const struct frame *f)
 		if (atomic_dropped(e, l, f))
 			return;
 		COUNT(e, STRAY_RESPONSE);
-		if (!r &&
-		    (owner_of_answer(e, fl, f) != VERDICT_SAME || !lane_may_await(e, l, f->psn)))
+		if (!r && (owner_of_answer(e, fl, f) != VERDICT_SAME ||
+			   !lane_may_await(e, l, wire_psn_of(f))))
 			return;
 		break;
 	case READ_COMPLETE:

@@ -83,17 +83,17 @@ bool over_rule_cap(const struct engine *e, const struct flow *fl, uint32_t len)
  * WINDOW_SHIFT bits, by the mean size of what is in custody.
  */
 
-bool window_grows(const struct lane *l, uint32_t end)
+bool window_grows(const struct lane *l, struct host_psn end)
 {
-	uint64_t held = psn_sub(l->epsn.psn, l->una.psn), sent = psn_sub(end, l->told);
+	uint64_t held = psn_past(l->epsn.psn, l->una.psn), sent = psn_past(end, l->told);
 
 	return l->window < UINT16_MAX && psn_after(end, l->told) &&
 	       sent * l->bytes >= ((uint64_t)(l->window + 1) << WINDOW_SHIFT) * held && held;
 }
 
-void window_seen(struct lane *l, uint32_t end)
+void window_seen(struct lane *l, struct host_psn end)
 {
-	uint64_t held = psn_sub(l->epsn.psn, l->una.psn), sent = psn_sub(end, l->told), pages;
+	uint64_t held = psn_past(l->epsn.psn, l->una.psn), sent = psn_past(end, l->told), pages;
 
 	if (!window_grows(l, end))
 		return;

@@ -53,7 +53,7 @@ void near_unknown(struct engine *e, struct flow *fl, const struct frame *f)
 		COUNT(e, BAD_ICRC);
 		return;
 	}
-	ahead = psn_diff(f->psn, host_epsn(e, l)->psn);
+	ahead = psn_diff(host_psn_of(f), host_epsn(e, l).psn);
 	if (ahead == 0) {
 		in_turn(e, fl, f);
 		return;
@@ -61,8 +61,9 @@ void near_unknown(struct engine *e, struct flow *fl, const struct frame *f)
 	/* the answer to one that passed in the other direction; or too far away to be of this lane;
 	 * or repeats what passed before the lane opened */
 	if ((back && back->lane.role == ROLE_NONE && back->lane.reason == REASON_OPCODE) ||
-	    ahead >= UNKNOWN_NEAR || ahead < -UNKNOWN_NEAR || psn_before(f->psn, l->start) ||
-	    (psn_before(f->psn, l->una.psn) && !psn_map_differs(e, l))) {
+	    ahead >= UNKNOWN_NEAR || ahead < -UNKNOWN_NEAR ||
+	    psn_before(psn_same_wire(host_psn_of(f)), l->start) ||
+	    (psn_before(psn_same_wire(host_psn_of(f)), l->una.psn) && !psn_map_differs(e, l))) {
 		owner_passed_unknown(e, l);
 		engine_pass(e, fl, fl->side, f);
 	} else if (l->state == LANE_OPENING) {

@@ -31,7 +31,7 @@ static bool may_be_unseen(const struct engine *e, const struct lane *l, const st
 static void answered_unseen(struct engine *e, struct flow *fl, struct read_rec *r)
 {
 	struct lane *l = &fl->lane;
-	uint32_t end = psn_add(r->at.psn, r->span);
+	struct host_psn end = psn_add(r->at.psn, r->span);
 
 	r->done = true;
 	if (reads_of(e, l))
@@ -46,7 +46,7 @@ static void answered_unseen(struct engine *e, struct flow *fl, struct read_rec *
 static bool in_its_words(struct engine *e, struct flow *fl, const struct read_rec *r,
 			 const struct frame *f)
 {
-	const struct read_rec *same = reads_find(e, &fl->lane, f->psn);
+	const struct read_rec *same = reads_find(e, &fl->lane, host_psn_of(f));
 
 	return (!r->other || e->now - r->other > STUCK_NS) && (f->op->flags & OPF_ANSWERED) &&
 	       same && !other_read(fl, same, f);
@@ -60,8 +60,8 @@ bool unseen_told(struct engine *e, struct flow *fl, const struct frame *f, bool 
 
 	if (!r)
 		return false;
-	within = psn_in(f->psn, r->at.psn, psn_add(r->at.psn, r->span));
-	if (within || psn_before(f->psn, r->at.psn)) {
+	within = psn_in(host_psn_of(f), r->at.psn, psn_add(r->at.psn, r->span));
+	if (within || psn_before(host_psn_of(f), r->at.psn)) {
 		if ((!within || other_read(fl, r, f)) &&
 		    e->now - r->asked > AGAIN_US * NSEC_PER_USEC && icrc_ok(f))
 			r->other = e->now;
@@ -70,7 +70,7 @@ bool unseen_told(struct engine *e, struct flow *fl, const struct frame *f, bool 
 	if (!may_be_unseen(e, l, r) || !icrc_ok(f))
 		return false;
 	if (moved ? r->other : !in_its_words(e, fl, r, f))
-		return !moved && !answered && psn_before(f->psn, l->una.psn);
+		return !moved && !answered && psn_before(psn_same_wire(host_psn_of(f)), l->una.psn);
 	answered_unseen(e, fl, r);
 	return false;
 }
@@ -82,7 +82,7 @@ void unseen_proved(struct engine *e, struct flow *fl)
 	struct lane *l = &fl->lane;
 	struct read_rec *r = reads_head(e, l);
 
-	if (!r || psn_before(l->passed_from, psn_add(r->at.psn, r->span)) ||
+	if (!r || psn_before(psn_same_host(l->passed_from), psn_add(r->at.psn, r->span)) ||
 	    !may_be_unseen(e, l, r))
 		return;
 	answered_unseen(e, fl, r);

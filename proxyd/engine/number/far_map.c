@@ -11,30 +11,58 @@
 #include "engine/core/core.h"
 #include "engine/number/far_map.h"
 
-void far_map_begin(struct far_map *m, const struct mark *nxt)
+static struct plain_mark plain_wire(struct wire_mark m)
 {
-	m->next = m->map.asked = *nxt;
+	return (struct plain_mark){m.psn.v, m.msn, m.ackable};
+}
+
+static struct plain_mark plain_far(struct far_mark m)
+{
+	return (struct plain_mark){m.psn.v, m.msn, m.ackable};
+}
+
+void far_map_begin(struct far_map *m, const struct wire_mark *nxt)
+{
+	m->asked = *nxt;
+	m->next = (struct far_mark){{nxt->psn.v}, nxt->msn, nxt->ackable};
 	m->numbered = true;
 }
 
-void far_map_sent(struct engine *e, struct far_map *m, const struct mark *nxt, uint32_t span,
+void far_map_sent(struct engine *e, struct far_map *m, const struct wire_mark *nxt, uint32_t span,
 		  bool eom, bool ackable, bool absorbed)
 {
 	if (!m->numbered) {
-		m->map.asked = *nxt;
+		m->asked = *nxt;
 	} else if (!absorbed) {
-		psn_map_note(e, &m->map, &m->next);
+		if (!segments_note(&m->seg, plain_wire(m->asked), plain_far(m->next)))
+			COUNT(e, NUMBERS_FULL);
 		mark_step(&m->next, span, eom, ackable);
 	}
-	mark_step(&m->map.asked, span, eom, ackable);
+	mark_step(&m->asked, span, eom, ackable);
 }
 
 bool far_map_differs(const struct far_map *m)
 {
-	return m->next.psn != m->map.asked.psn || m->next.msn != m->map.asked.msn;
+	return m->next.psn.v != m->asked.psn.v || m->next.msn != m->asked.msn;
 }
 
-struct mark far_map_to_wire(const struct far_map *m, const struct mark *at)
+struct wire_mark far_to_wire(const struct far_map *m, const struct far_mark *at)
 {
-	return psn_map_back(&m->map, m->next.psn, at);
+	struct plain_mark w = plain_far(*at);
+
+	if (m->seg.n || m->asked.psn.v != m->next.psn.v)
+		w = segments_back(&m->seg, plain_wire(m->asked), w);
+	return (struct wire_mark){{w.psn}, w.msn, w.ackable};
+}
+
+struct far_psn psn_to_far(const struct far_map *m, struct wire_psn psn)
+{
+	if (!psn_before(psn, m->asked.psn))
+		return m->next.psn;
+	return (struct far_psn){segments_on(&m->seg, psn.v)};
+}
+
+void far_map_trim(struct far_map *m, struct wire_psn una)
+{
+	segments_trim(&m->seg, psn_to_far(m, una).v);
 }

@@ -6,35 +6,35 @@
 #ifndef LONGHAUL_ENGINE_NUMBER_FAR_MAP_H
 #define LONGHAUL_ENGINE_NUMBER_FAR_MAP_H
 
-#include "engine/number/psn_map.h"
+#include "engine/core/state.h"
+#include "engine/number/segments.h"
 
 /**
- * struct far_map - what comes in bears wire numbers, what goes on the responder's.
- * @map:      @map.asked: next wire number to be sent to the responder for the first time
- * @next:     the number that it will have there
+ * struct far_map
+ * @asked:    next on the wire to be sent to the responder for the first time
+ * @next:     what it will be there
  * @numbered: the two may differ
  */
 struct far_map {
-	struct psn_map map;
-	struct mark next;
+	struct wire_mark asked;
+	struct far_mark next;
+	struct segments seg;
 	bool numbered;
 };
 
-/** far_map_begin - from the wire mark @nxt on the responder's numbers may differ. */
-void far_map_begin(struct far_map *m, const struct mark *nxt);
-/** far_map_sent - the packet at the wire mark @nxt, of @span PSNs, was sent for the first time;
- * @absorbed: it need not be sent. */
-void far_map_sent(struct engine *e, struct far_map *m, const struct mark *nxt, uint32_t span,
+/** far_map_begin - from @nxt on the responder's numbers may differ. */
+void far_map_begin(struct far_map *m, const struct wire_mark *nxt);
+/** far_map_sent - the packet at @nxt, of @span PSNs, was sent for the first time; @absorbed: it
+ * need not be sent. */
+void far_map_sent(struct engine *e, struct far_map *m, const struct wire_mark *nxt, uint32_t span,
 		  bool eom, bool ackable, bool absorbed);
 /** far_map_differs - the next packet will have another PSN or MSN there. */
 bool far_map_differs(const struct far_map *m);
-/** far_map_to_wire - the mark @at of the responder, on the wire. */
-struct mark far_map_to_wire(const struct far_map *m, const struct mark *at);
-
-/** far_map_number - the PSN toward the responder of what has @psn on the wire. */
-static inline uint32_t far_map_number(const struct far_map *m, uint32_t psn)
-{
-	return psn_before(psn, m->map.asked.psn) ? psn_to_wire(&m->map, psn) : m->next.psn;
-}
+/** far_to_wire - the mark @at of the responder, on the wire. */
+struct wire_mark far_to_wire(const struct far_map *m, const struct far_mark *at);
+/** psn_to_far - the PSN toward the responder of what has @psn on the wire. */
+struct far_psn psn_to_far(const struct far_map *m, struct wire_psn psn);
+/** far_map_trim - nothing below @una is asked about any more. */
+void far_map_trim(struct far_map *m, struct wire_psn una);
 
 #endif

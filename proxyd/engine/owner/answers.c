@@ -44,17 +44,17 @@ enum owner_verdict owner_of_answer(struct engine *e, struct flow *fl, const stru
 {
 	struct flow *back = flow_partner(e, fl), *req = owner_asker(e, back, f->psn);
 	struct lane *l = &fl->lane;
-	bool proved, inside = lane_keeps(l) && psn_in(f->psn, l->una.psn, l->epsn.psn);
+	bool proved, inside = lane_keeps(l) && psn_in(wire_psn_of(f), l->una.psn, l->epsn.psn);
 
-	if (!req || !icrc_ok(f) || lane_repeats(e, l, f->psn))
+	if (!req || !icrc_ok(f) || lane_repeats(e, l, wire_psn_of(f)))
 		return VERDICT_SAME;
 	/* in numbers that the host does not know it would acknowledge what nobody has executed, if
 	 * the lane's own responder says so, or has just said so and a port doubles it */
 	if (psn_map_differs(e, l) &&
-	    (inside || (lane_asked_below(f->psn, l->una.psn) && !lane_stalled(e, l))))
+	    (inside || (lane_asked_below(wire_psn_of(f), l->una.psn) && !lane_stalled(e, l))))
 		return VERDICT_SAME;
 	/* a host that waits for an ACK under this PSN fails of a response to a READ */
-	if (f->opcode != OP_ACK && lane_holds_other(e, l, f->psn))
+	if (f->opcode != OP_ACK && lane_holds_other(e, l, wire_psn_of(f)))
 		return VERDICT_SAME;
 	engine_pass(e, fl, other_port(fl->side), f);
 	proved = match_other(e, req, back, f->psn);

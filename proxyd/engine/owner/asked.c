@@ -17,24 +17,23 @@ bool lane_asked(const struct engine *e, const struct lane *l)
 
 /** lane_repeats - what is answered with @psn, below una, has been asked again through the lane: who
  * else has asked with that PSN is not shown by the answer. */
-bool lane_repeats(const struct engine *e, const struct lane *l, uint32_t psn)
+bool lane_repeats(const struct engine *e, const struct lane *l, struct wire_psn psn)
 {
-	return lane_asked(e, l) && l->passed_from != PSN_NONE &&
+	return lane_asked(e, l) && psn_known(l->passed_from) &&
 	       psn_in(psn, l->passed_from, l->una.psn);
 }
 
 /** lane_holds_other - whether a SEND or WRITE is held under @psn, to which no response is true. */
-bool lane_holds_other(struct engine *e, const struct lane *l, uint32_t psn)
+bool lane_holds_other(struct engine *e, const struct lane *l, struct wire_psn psn)
 {
-	const struct pkt *d =
-		psn_in(psn, l->una.psn, l->epsn.psn) ? window_get(&l->win, e->pool, psn) : NULL;
+	const struct pkt *d = psn_in(psn, l->una.psn, l->epsn.psn) ? lane_pkt(e, l, psn) : NULL;
 
 	return d && !(d->flags & PKT_ANSWERED);
 }
 
 /** lane_may_await - whether the host can have asked for the response @psn, which no record waits
  * for: past the lane, before it opened or since. */
-bool lane_may_await(struct engine *e, const struct lane *l, uint32_t psn)
+bool lane_may_await(struct engine *e, const struct lane *l, struct wire_psn psn)
 {
 	if (lane_holds_other(e, l, psn))
 		return false;
@@ -45,8 +44,8 @@ bool lane_may_await(struct engine *e, const struct lane *l, uint32_t psn)
 	if (lane_asked_below(psn, l->overlap) && psn_before(psn, l->epsn.psn))
 		return true;
 	return lane_asked_below(psn, l->una.psn) &&
-	       (lane_asked(e, l) ||
-		(l->reasked_psn != PSN_NONE && psn_in(psn, l->reasked_psn, l->reasked_end)));
+	       (lane_asked(e, l) || (psn_known(l->reasked_psn) &&
+				     psn_in(psn_same_host(psn), l->reasked_psn, l->reasked_end)));
 }
 
 /** lane_owes - whether the requester was told of something that the responder has not done yet.

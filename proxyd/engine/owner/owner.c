@@ -201,8 +201,8 @@ static enum owner_evidence replaced_as(struct engine *e, const struct lane *l)
 	if (l->role == ROLE_ACCEPTOR) {
 		if (stalled && l->state == LANE_DRAIN)
 			return EVIDENCE_REPLACED_FREE;
-		return stalled && l->una.psn != l->high ? EVIDENCE_REPLACED_SILENT
-							: EVIDENCE_REPLACED_HEARD;
+		return stalled && !psn_is(l->una.psn, l->high) ? EVIDENCE_REPLACED_SILENT
+							       : EVIDENCE_REPLACED_HEARD;
 	}
 	if (l->refusal || ((owes || psn_map_differs(e, l)) && !stalled))
 		return EVIDENCE_REPLACED_LATE;
@@ -238,16 +238,16 @@ enum owner_verdict owner_judge(struct engine *e, struct flow *fl, enum owner_evi
 void owner_doubt(struct engine *e, struct flow *fl)
 {
 	/* nxt goes back to what is sent again */
-	if (fl->lane.una.psn != fl->lane.high && lane_stalled(e, &fl->lane))
+	if (!psn_is(fl->lane.una.psn, fl->lane.high) && lane_stalled(e, &fl->lane))
 		wait_for_word(e, fl);
 }
 
 /** owner_passed - a request of the host, @psn from below una, passes to the responder. */
-void owner_passed(struct engine *e, struct flow *fl, uint32_t psn)
+void owner_passed(struct engine *e, struct flow *fl, struct wire_psn psn)
 {
 	struct lane *l = &fl->lane;
 
-	if (!lane_asked(e, l) || l->passed_from == PSN_NONE || psn_before(psn, l->passed_from))
+	if (!lane_asked(e, l) || !psn_known(l->passed_from) || psn_before(psn, l->passed_from))
 		l->passed_from = psn;
 	l->passed_us = some_us(e);
 	owner_judge(e, fl, EVIDENCE_REQUEST);
@@ -258,7 +258,7 @@ void owner_passed(struct engine *e, struct flow *fl, uint32_t psn)
 void owner_passed_unknown(struct engine *e, struct lane *l)
 {
 	if (!lane_asked(e, l))
-		l->passed_from = PSN_NONE;
+		l->passed_from = WIRE_NONE;
 	l->passed_us = some_us(e);
 }
 
@@ -281,13 +281,14 @@ void owner_answered(struct engine *e, struct flow *fl, const struct frame *f)
 	const struct lane *l = &fl->lane;
 	uint32_t msn = frame_aeth_msn(f), behind = psn_sub(l->una.msn, msn);
 
-	if (l->opaque || psn_map_differs(e, l) || !lane_asked(e, l) || l->passed_from == PSN_NONE ||
-	    psn_before(f->psn, l->passed_from))
+	if (l->opaque || psn_map_differs(e, l) || !lane_asked(e, l) || !psn_known(l->passed_from) ||
+	    psn_before(wire_psn_of(f), l->passed_from))
 		return;
 	if (psn_sub(msn, l->una.msn) <= psn_sub(l->epsn.msn, l->una.msn)) {
-		if (psn_add(f->psn, 1) == l->una.psn && aeth_is_ack(frame_aeth_syndrome(f)))
+		if (psn_is(psn_add(wire_psn_of(f), 1), l->una.psn) &&
+		    aeth_is_ack(frame_aeth_syndrome(f)))
 			owner_judge(e, fl, EVIDENCE_DONE);
-	} else if (behind < MSN_RECENT || msn <= psn_sub(f->psn, l->passed_from) + 1) {
+	} else if (behind < MSN_RECENT || msn <= psn_past(wire_psn_of(f), l->passed_from) + 1) {
 		owner_judge(e, fl, EVIDENCE_REPLACED);
 	}
 }

@@ -40,7 +40,7 @@ enum owner_verdict {
 /* owner.c */
 enum owner_verdict owner_judge(struct engine *e, struct flow *fl, enum owner_evidence what);
 void owner_doubt(struct engine *e, struct flow *fl);
-void owner_passed(struct engine *e, struct flow *fl, uint32_t psn);
+void owner_passed(struct engine *e, struct flow *fl, struct wire_psn psn);
 void owner_passed_unknown(struct engine *e, struct lane *l);
 enum owner_verdict owner_strange(struct engine *e, struct flow *fl, const struct frame *f);
 void owner_answered(struct engine *e, struct flow *fl, const struct frame *f);
@@ -53,11 +53,11 @@ static inline bool owner_asked(const struct lane *l)
 
 /* asked.c */
 bool lane_asked(const struct engine *e, const struct lane *l);
-bool lane_repeats(const struct engine *e, const struct lane *l, uint32_t psn);
+bool lane_repeats(const struct engine *e, const struct lane *l, struct wire_psn psn);
 bool lane_owes(struct engine *e, const struct lane *l);
 bool lane_stalled(const struct engine *e, const struct lane *l);
-bool lane_holds_other(struct engine *e, const struct lane *l, uint32_t psn);
-bool lane_may_await(struct engine *e, const struct lane *l, uint32_t psn);
+bool lane_holds_other(struct engine *e, const struct lane *l, struct wire_psn psn);
+bool lane_may_await(struct engine *e, const struct lane *l, struct wire_psn psn);
 
 /* notes.c: which queue pairs bear the same PSNs */
 /** owner_note - a repeat of the held @fl passes to the responder: who is answered? */

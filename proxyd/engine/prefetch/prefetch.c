@@ -92,7 +92,7 @@ static void grow(struct engine *e, const struct lane *l, struct lane_reads *x)
  * The host asks for a READ: is it guessed? Then its response comes, or will come, at @wire. The
  * caller has checked the ICRC. Guesses that turn out to be wrong or too old are dropped.
  */
-bool prefetch_claim(struct engine *e, struct flow *fl, const struct frame *f, uint32_t *wire)
+bool prefetch_claim(struct engine *e, struct flow *fl, const struct frame *f, struct wire_psn *wire)
 {
 	struct lane *l = &fl->lane;
 	struct lane_reads *x = reads_of(e, l);
@@ -244,7 +244,7 @@ static bool can_guess(struct engine *e, const struct flow *fl, const struct lane
 	const struct lane *l = &fl->lane;
 
 	return !x->stop && l->state == LANE_HELD && l->start_acked && l->accepted && !l->reopen &&
-	       !l->opaque && !l->refusal && l->msg == MSG_NONE && x->map.nsegments + 1 < SEGMENTS &&
+	       !l->opaque && !l->refusal && l->msg == MSG_NONE && !segments_full(&x->map.seg, 1) &&
 	       pool_fill(e->pool, POOL_TRANSIT) < POOL_BUSY &&
 	       pool_fill(e->pool, POOL_CUSTODY) < POOL_BUSY && mq_free_count(e->reads) > BATCH * 4;
 }

@@ -6,7 +6,8 @@
 #include "engine/reads/reads.h"
 
 /* prefetch.c: OPENER */
-bool prefetch_claim(struct engine *e, struct flow *fl, const struct frame *f, uint32_t *wire);
+bool prefetch_claim(struct engine *e, struct flow *fl, const struct frame *f,
+		    struct wire_psn *wire);
 void prefetch_saw(struct engine *e, const struct lane *l, struct lane_reads *x);
 void prefetch_asked(struct engine *e, struct flow *fl, const struct frame *f, bool claimed);
 void prefetch_depth(struct engine *e, struct flow *fl, struct lane_reads *x);
@@ -20,7 +21,7 @@ void prefetch_run(struct engine *e, struct flow *fl);
 
 /* prefetch_atomic.c: FetchAdds that the host has not asked yet */
 bool prefetch_atomic_claim(struct engine *e, struct flow *fl, const struct frame *f,
-			   uint32_t *wire);
+			   struct wire_psn *wire);
 void prefetch_atomic_seen(struct engine *e, struct flow *fl, const struct frame *f);
 void prefetch_atomic_run(struct engine *e, struct flow *fl);
 

@@ -62,7 +62,8 @@ static struct fetch *oldest_guess(struct engine *e, const struct lane_reads *x)
 
 /* The host's FetchAdd @f, whose ICRC is right: was it asked ahead? Then its response comes, or will
  * come, at @wire. */
-bool prefetch_atomic_claim(struct engine *e, struct flow *fl, const struct frame *f, uint32_t *wire)
+bool prefetch_atomic_claim(struct engine *e, struct flow *fl, const struct frame *f,
+			   struct wire_psn *wire)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
 	const struct rule *r = fl->rule < 0 ? NULL : &e->rules[fl->rule];

@@ -71,7 +71,7 @@
 
 /* ---- what the host asks ---- */
 
-static struct solo_read *find_host(struct engine *e, struct lane_reads *x, uint32_t psn)
+static struct solo_read *find_host(struct engine *e, struct lane_reads *x, struct host_psn psn)
 {
 	for (uint32_t id = x->fetches.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
 		struct solo_read *r = solo_at(e, id);
@@ -86,15 +86,16 @@ static struct solo_read *find_host(struct engine *e, struct lane_reads *x, uint3
  * for that. */
 static bool same(const struct solo_read *r, const struct frame *f, uint32_t mtu)
 {
-	uint32_t had = psn_sub(f->psn, r->host) * mtu;
+	uint32_t had = psn_past(host_psn_of(f), r->host) * mtu;
 
 	return f->opcode == OP_READ_REQUEST && r->what.va + had == frame_reth_va(f) &&
 	       r->what.rkey == frame_reth_rkey(f) && r->what.length - had == frame_reth_length(f);
 }
 
-static void pass_request(struct engine *e, struct flow *fl, const struct frame *f, uint32_t wire)
+static void pass_request(struct engine *e, struct flow *fl, const struct frame *f,
+			 struct wire_psn wire)
 {
-	solo_pass(e, fl->side, f, wire, PSN_NONE);
+	solo_pass(e, fl->side, f, wire.v, PSN_NONE);
 }
 
 /* Something from before it is missing: go back. */
@@ -129,9 +130,9 @@ static void meet(struct engine *e, struct flow *fl, struct solo_read *r, const s
 	struct lane *l = &fl->lane;
 	struct lane_reads *x = reads_of(e, l);
 	bool late = e->now - r->asked > solo_round_trip(l);
-	bool gone = r->stale || r->state == READ_VOID || f->psn != r->host;
+	bool gone = r->stale || r->state == READ_VOID || !psn_is(host_psn_of(f), r->host);
 
-	if (r->state == READ_VOID && r->host != x->map.asked.psn) {
+	if (r->state == READ_VOID && !psn_is(r->host, x->map.asked.psn)) {
 		/* no response must pass before what is missing was seen, for it would acknowledge
 		 * that */
 		go_back(e, fl);
@@ -147,7 +148,7 @@ static void meet(struct engine *e, struct flow *fl, struct solo_read *r, const s
 	if (late || gone) {
 		/* the response was gone before the host had asked */
 		x->info.late++;
-		r->next = psn_add(r->wire, psn_sub(f->psn, r->host));
+		r->next = psn_add(r->wire, psn_past(host_psn_of(f), r->host));
 		r->again = true;
 		x->un.left[r->seq % SOLO_RING] = 0;
 		pass_request(e, fl, f, r->next);
@@ -173,13 +174,13 @@ static bool differs(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
 	struct lane_reads *x = reads_of(e, l);
-	struct mark next;
+	struct wire_mark next;
 
 	if (x->un.skipped || (x->un.left_early && e->now <= x->un.left_early + solo_limit_ns(l))) {
-		solo_fail(e, fl, f->psn == x->map.asked.psn ? f : NULL);
+		solo_fail(e, fl, psn_is(host_psn_of(f), x->map.asked.psn) ? f : NULL);
 		return false;
 	}
-	if (f->psn != x->map.asked.psn) {
+	if (!psn_is(host_psn_of(f), x->map.asked.psn)) {
 		go_back(e, fl);
 		return false;
 	}
@@ -208,7 +209,8 @@ static void in_order(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
 	struct lane_reads *x = reads_of(e, l);
-	uint32_t span = frame_span(f, flow_mtu(fl)), wire = l->epsn.psn;
+	struct wire_psn wire = l->epsn.psn;
+	uint32_t span = frame_span(f, flow_mtu(fl));
 	bool ends = f->op->flags & (OPF_EOM | OPF_ANSWERED), hold;
 	struct read_range what;
 
@@ -247,6 +249,7 @@ static void in_order(struct engine *e, struct flow *fl, const struct frame *f)
 static void repeated(struct engine *e, struct flow *fl, struct solo_read *r, const struct frame *f)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
+	struct wire_psn wire;
 
 	if (x->un.phase == PHASE_STALL) {
 		solo_forget(e, x); /* it was held back for too long */
@@ -268,14 +271,15 @@ static void repeated(struct engine *e, struct flow *fl, struct solo_read *r, con
 	solo_stale(e, x);
 	if (r && f->opcode == OP_READ_REQUEST) {
 		/* the rest of it, or all */
-		r->next = psn_add(r->wire, psn_sub(f->psn, r->host));
+		r->next = psn_add(r->wire, psn_past(host_psn_of(f), r->host));
 		r->again = true;
 		x->un.left[r->seq % SOLO_RING] = 0;
 		pass_request(e, fl, f, r->next);
 		return;
 	}
-	if (psn_to_wire(&x->map, f->psn) != PSN_NONE)
-		pass_request(e, fl, f, psn_to_wire(&x->map, f->psn));
+	wire = psn_to_wire(&x->map, host_psn_of(f));
+	if (psn_known(wire))
+		pass_request(e, fl, f, wire);
 }
 
 /* So far from what is expected, again and again: another queue pair of that number, or somebody
@@ -285,7 +289,7 @@ static bool jumped(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
 	struct lane_reads *x = reads_of(e, l);
-	int32_t off = psn_diff(f->psn, x->un.end.psn);
+	int32_t off = psn_diff(host_psn_of(f), x->un.end.psn);
 
 	if (off > -(int32_t)(SPAN_MAX + SEGMENTS_TRAIL) && off < JUMP_AHEAD) {
 		l->jump_run = 0;
@@ -294,12 +298,12 @@ static bool jumped(struct engine *e, struct flow *fl, const struct frame *f)
 	}
 	COUNT(e, GAPS);
 	if (solo_differ(x, l)) {
-		if (rounds_stuck(e, l, f->psn))
+		if (rounds_stuck(e, l, host_psn_of(f)))
 			solo_fail(e, fl, NULL);
 		return true;
 	}
-	rounds_begin(e, l, f->psn);
-	if (f->psn != l->jump_psn || l->jump_run < JUMP_RUN)
+	rounds_begin(e, l, host_psn_of(f));
+	if (!psn_is(host_psn_of(f), l->jump_psn) || l->jump_run < JUMP_RUN)
 		return true;
 	engine_event(e, EVENT_INCARNATION, fl, 0, 0);
 	flow_unpair(e, fl); /* closes the lane */
@@ -322,7 +326,7 @@ void solo_request(struct engine *e, struct flow *fl, const struct frame *f)
 	}
 	if (jumped(e, fl, f))
 		return;
-	r = find_host(e, x, f->psn);
+	r = find_host(e, x, host_psn_of(f));
 	if (r && solo_unmet(r)) {
 		if (same(r, f, fl->path_mtu)) {
 			meet(e, fl, r, f);
@@ -332,16 +336,17 @@ void solo_request(struct engine *e, struct flow *fl, const struct frame *f)
 			goto out;
 		r = NULL;
 	}
-	if (r || psn_before(f->psn, x->un.end.psn)) {
+	if (r || psn_before(host_psn_of(f), x->un.end.psn)) {
 		l->dup++;
 		repeated(e, fl, r, f);
-	} else if (f->psn != x->un.end.psn) {
+	} else if (!psn_is(host_psn_of(f), x->un.end.psn)) {
 		/* the responder says so itself, in its own numbers */
 		COUNT(e, GAPS);
 		if (x->un.phase == PHASE_STALL)
 			solo_forget(e, x);
 		solo_release(e, fl);
-		pass_request(e, fl, f, psn_add(l->epsn.psn, psn_sub(f->psn, x->un.end.psn)));
+		pass_request(e, fl, f,
+			     psn_add(l->epsn.psn, psn_past(host_psn_of(f), x->un.end.psn)));
 	} else if (x->guesses && (f->opcode != OP_READ_REQUEST ||
 				  find_host(e, x, x->map.asked.psn)->state == READ_VOID)) {
 		go_back(e, fl);
@@ -368,19 +373,19 @@ bool solo_may_begin(const struct engine *e, const struct flow *fl, const struct 
 	return fl->side == PORT_WAN && solo_rule(e, fl) && back && back->tmpl.len && fl->tmpl.len &&
 	       fl->path_mtu && !flow_let_go(e, fl) && e->now >= fl->retry_open &&
 	       f->opcode == OP_READ_REQUEST && fl->lane.msg == MSG_NONE &&
-	       fl->lane.epsn.psn == psn_add(f->psn, frame_span(f, fl->path_mtu));
+	       psn_is(fl->lane.epsn.psn, psn_add(wire_psn_of(f), frame_span(f, fl->path_mtu)));
 }
 
 void solo_begin(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
-	struct mark m = {.psn = f->psn,
-			 .msn = l->calibrated ? psn_sub(l->epsn.msn, 1) : l->una.msn};
+	struct wire_mark m = {.psn = wire_psn_of(f),
+			      .msn = l->calibrated ? psn_sub(l->epsn.msn, 1) : l->una.msn};
 	struct lane_reads *x;
 
 	l->role = ROLE_SOLO;
 	marks_begin(l, &m);
-	l->told = f->psn;
+	l->told = host_psn_of(f);
 	x = reads_begin(e, fl);
 	if (!x) {
 		lane_reset(e, fl);
@@ -394,7 +399,7 @@ void solo_begin(struct engine *e, struct flow *fl, const struct frame *f)
 	l->start_acked = true;
 	l->opened = l->progress = e->now;
 	lane_set_state(l, LANE_HELD);
-	x->map.asked = x->un.end = m;
+	x->map.asked = x->un.end = mark_same_host(m);
 	x->epoch = *pair_epoch(e, &fl->key);
 	x->un.last = e->now - GAP_MAX_NS - 1;
 }

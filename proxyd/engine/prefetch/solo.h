@@ -41,7 +41,9 @@ enum solo_state {
 struct solo_read {
 	struct read_range what;
 	uint64_t asked;
-	uint32_t wire, host, span, next, seq, epoch;
+	struct wire_psn wire, next;
+	struct host_psn host;
+	uint32_t span, seq, epoch;
 	uint8_t state;
 	bool guessed, told, stale, again;
 };
@@ -57,7 +59,7 @@ static inline bool solo_unmet(const struct solo_read *r)
 	return r->state == READ_EARLY || r->state == READ_VOID;
 }
 
-static inline uint32_t solo_end(const struct solo_read *r)
+static inline struct host_psn solo_end(const struct solo_read *r)
 {
 	return psn_add(r->host, r->span);
 }
@@ -83,11 +85,10 @@ static inline void solo_arm(struct engine *e, struct flow *fl, uint64_t when)
 const struct rule *solo_rule(const struct engine *e, const struct flow *fl);
 void solo_marks(struct engine *e, struct flow *fl);
 bool solo_differ(const struct lane_reads *x, const struct lane *l);
-bool solo_to_host(const struct lane_reads *x, uint32_t wire, uint32_t *psn, uint32_t *msn_shift);
 void solo_pass(struct engine *e, enum engine_port from, const struct frame *f, uint32_t psn,
 	       uint32_t msn);
 void solo_fail(struct engine *e, struct flow *fl, const struct frame *f);
-struct solo_read *solo_by_wire(struct engine *e, struct lane_reads *x, uint32_t psn);
+struct solo_read *solo_by_wire(struct engine *e, struct lane_reads *x, struct wire_psn psn);
 
 /* solo_ask.c */
 void solo_stop(struct lane_reads *x);

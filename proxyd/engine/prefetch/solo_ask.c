@@ -106,7 +106,7 @@ void solo_ask(struct engine *e, struct flow *fl, struct solo_read *r)
 		.t = &fl->tmpl,
 		.opcode = OP_READ_REQUEST,
 		.dqpn = fl->key.dqpn,
-		.psn = r->wire,
+		.psn = r->wire.v,
 		.ackreq = true,
 		.va = r->what.va,
 		.rkey = r->what.rkey,
@@ -178,7 +178,7 @@ static bool may_ask(struct engine *e, struct flow *fl)
 
 	return solo_rule(e, fl) && !flow_let_go(e, fl) && x->un.phase == PHASE_GO &&
 	       x->un.samples >= SAMPLES_MIN && !x->stop && !x->un.broken && l->msg == MSG_NONE &&
-	       !x->un.skipped && !x->un.wait && x->map.nsegments + 1 < SEGMENTS &&
+	       !x->un.skipped && !x->un.wait && !segments_full(&x->map.seg, 1) &&
 	       e->now - x->un.measured < MEASURE_OLD_NS && mq_free_count(e->reads) > SOLO_RING;
 }
 
@@ -347,7 +347,7 @@ bool solo_stall(struct engine *e, struct flow *fl)
 	for (uint32_t id = x->fetches.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
 		const struct solo_read *r = solo_at(e, id);
 
-		if (r->state == READ_ASKED && r->next != psn_add(r->wire, r->span))
+		if (r->state == READ_ASKED && !psn_is(r->next, psn_add(r->wire, r->span)))
 			return false; /* what is outstanding already would not be counted */
 	}
 	x->un.phase = PHASE_STALL;

@@ -17,7 +17,7 @@ const struct rule *solo_rule(const struct engine *e, const struct flow *fl)
 void solo_marks(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
-	struct mark done;
+	struct wire_mark done;
 	struct lane_reads *x = reads_of(e, l);
 	bool skipped = false;
 
@@ -30,14 +30,14 @@ void solo_marks(struct engine *e, struct flow *fl)
 
 		if (solo_unmet(r)) {
 			if (!x->guesses++) {
-				x->map.asked = (struct mark){
+				x->map.asked = (struct host_mark){
 					.psn = r->host,
 					.msn = psn_sub(x->un.end.msn, x->un.seq - r->seq)};
 			}
 			x->guessed += r->what.length;
 		} else if (r->state != READ_GONE) {
 			skipped |= x->guesses != 0;
-			l->nreads += r->next != psn_add(r->wire, r->span);
+			l->nreads += !psn_is(r->next, psn_add(r->wire, r->span));
 		}
 	}
 	if (!x->guesses) {
@@ -67,28 +67,7 @@ void solo_marks(struct engine *e, struct flow *fl)
 
 bool solo_differ(const struct lane_reads *x, const struct lane *l)
 {
-	return x->map.nsegments || x->map.trimmed || x->map.asked.psn != l->epsn.psn;
-}
-
-/* What was meant for a host or from it under wire PSN @wire: false when no host knows that. */
-bool solo_to_host(const struct lane_reads *x, uint32_t wire, uint32_t *psn, uint32_t *msn_shift)
-{
-	uint32_t i = x->map.nsegments;
-
-	while (i > 0 && psn_after(x->map.segment[i - 1].wire, wire))
-		i--;
-	*psn = wire;
-	*msn_shift = 0;
-	if (i) {
-		const struct segment *s = &x->map.segment[i - 1];
-
-		*psn = psn_sub(wire, psn_sub(s->wire, s->host));
-		*msn_shift = psn_sub(s->wire_msn, s->host_msn);
-	} else if (x->map.trimmed) {
-		return false;
-	}
-	/* between two segments lies what the host never asked for */
-	return i == x->map.nsegments || psn_before(*psn, x->map.segment[i].host);
+	return psn_map_moved(&x->map, l);
 }
 
 void solo_pass(struct engine *e, enum engine_port from, const struct frame *f, uint32_t psn,
@@ -109,7 +88,7 @@ void solo_fail(struct engine *e, struct flow *fl, const struct frame *f)
 	fault_solo(e, fl, f);
 }
 
-struct solo_read *solo_by_wire(struct engine *e, struct lane_reads *x, uint32_t psn)
+struct solo_read *solo_by_wire(struct engine *e, struct lane_reads *x, struct wire_psn psn)
 {
 	for (uint32_t id = x->fetches.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
 		struct solo_read *r = solo_at(e, id);
@@ -122,7 +101,7 @@ struct solo_read *solo_by_wire(struct engine *e, struct lane_reads *x, uint32_t 
 
 /* ---- what the responder answers ---- */
 
-static void resend(struct engine *e, struct flow *fl, uint32_t wire)
+static void resend(struct engine *e, struct flow *fl, struct wire_psn wire)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
 
@@ -143,8 +122,9 @@ static void rx_ack(struct engine *e, struct flow *fl, const struct frame *f, enu
 	struct lane *l = &fl->lane;
 	struct lane_reads *x = reads_of(e, l);
 	uint8_t s = frame_aeth_syndrome(f);
-	uint32_t psn, shift, msn, up = aeth_is_ack(s);
-	struct solo_read *r = solo_by_wire(e, x, f->psn);
+	uint32_t shift, msn, up = aeth_is_ack(s);
+	struct host_psn psn;
+	struct solo_read *r = solo_by_wire(e, x, wire_psn_of(f));
 
 	if (!aeth_is_ack(s) && r && (r->guessed || r->state == READ_GONE)) {
 		if (s == AETH_NAK_SEQ) {
@@ -156,15 +136,15 @@ static void rx_ack(struct engine *e, struct flow *fl, const struct frame *f, enu
 			return;
 		}
 	}
-	if (!solo_to_host(x, f->psn, &psn, &shift))
-		psn = x->map.nsegments ? x->map.asked.psn : f->psn;
+	if (!psn_map_asked(&x->map, wire_psn_of(f), &psn, &shift))
+		psn = x->map.seg.n ? x->map.asked.psn : psn_same_host(wire_psn_of(f));
 	msn = psn_sub(frame_aeth_msn(f), shift);
 	/* of what the host has not asked for it must not hear */
 	if (psn_after(psn_add(psn, up), x->map.asked.psn)) {
 		psn = psn_sub(x->map.asked.psn, up);
 		msn = psn_sub(msn, psn_sub(x->un.end.msn, x->map.asked.msn));
 	}
-	solo_pass(e, from, f, psn, msn);
+	solo_pass(e, from, f, psn.v, msn);
 }
 
 /** solo_response - a response to the host, from @from. */
@@ -173,7 +153,8 @@ void solo_response(struct engine *e, struct flow *fl, const struct frame *f, enu
 	struct lane *l = &fl->lane;
 	struct lane_reads *x = reads_of(e, l);
 	const struct rule *rule = solo_rule(e, fl);
-	uint32_t psn, shift;
+	struct host_psn psn;
+	uint32_t shift;
 	struct solo_read *r;
 
 	if (!icrc_ok(f)) {
@@ -185,7 +166,7 @@ void solo_response(struct engine *e, struct flow *fl, const struct frame *f, enu
 		return;
 	}
 	flow_headers(e, fl, f);
-	r = solo_by_wire(e, x, f->psn);
+	r = solo_by_wire(e, x, wire_psn_of(f));
 	if (r && r->state == READ_EARLY) {
 		if (r->epoch != *pair_epoch(e, &fl->key)) {
 			x->info.flushed_signal++;
@@ -194,24 +175,24 @@ void solo_response(struct engine *e, struct flow *fl, const struct frame *f, enu
 			   e->now - r->asked > rule->prefetch_max_age_ns) {
 			x->info.flushed_age++;
 			solo_void(e, x);
-		} else if (f->psn != r->next ||
-			   !reads_fit(OP_READ_REQUEST, psn_sub(f->psn, r->wire), r->span,
+		} else if (!psn_is(wire_psn_of(f), r->next) ||
+			   !reads_fit(OP_READ_REQUEST, psn_past(wire_psn_of(f), r->wire), r->span,
 				      r->what.length, f, fl->path_mtu)) {
 			solo_void(e, x); /* the host asks for the whole again, and judges */
 		}
 	}
 	if ((r && (r->state == READ_VOID || r->state == READ_GONE || r->stale)) ||
-	    !solo_to_host(x, f->psn, &psn, &shift)) {
+	    !psn_map_asked(&x->map, wire_psn_of(f), &psn, &shift)) {
 		COUNT(e, STRAY_RESPONSE);
 		return;
 	}
 	if (r && r->state == READ_EARLY)
 		x->un.left_early = e->now;
-	solo_pass(e, from, f, psn, f->aeth ? psn_sub(frame_aeth_msn(f), shift) : PSN_NONE);
-	if (!r || f->psn != r->next)
+	solo_pass(e, from, f, psn.v, f->aeth ? psn_sub(frame_aeth_msn(f), shift) : PSN_NONE);
+	if (!r || !psn_is(wire_psn_of(f), r->next))
 		return;
 	r->next = psn_add(r->next, 1);
-	if (r->next != psn_add(r->wire, r->span))
+	if (!psn_is(r->next, psn_add(r->wire, r->span)))
 		return;
 	x->un.left[r->seq % SOLO_RING] = e->now;
 	ranges_note(e, fl, &r->what);

@@ -10,14 +10,14 @@
  */
 #include "engine/reads/reads.h"
 
-static bool in_fetch(const struct fetch *g, uint32_t psn)
+static bool in_fetch(const struct fetch *g, struct wire_psn psn)
 {
 	return psn_in(psn, g->psn, psn_add(g->psn, g->span));
 }
 
 /* The fetch that the response packet @psn belongs to. Most packets belong to that of the latest
  * one, or the next. */
-uint32_t fetch_find(struct engine *e, struct lane_reads *x, uint32_t psn)
+uint32_t fetch_find(struct engine *e, struct lane_reads *x, struct wire_psn psn)
 {
 	uint32_t id = x->hint;
 
@@ -31,7 +31,7 @@ uint32_t fetch_find(struct engine *e, struct lane_reads *x, uint32_t psn)
 }
 
 bool fetch_add(struct engine *e, struct flow *fl, const struct read_range *what, uint8_t opcode,
-	       uint32_t psn, uint32_t span, enum fetch_state state)
+	       struct wire_psn psn, uint32_t span, enum fetch_state state)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
 	const struct fetch *last = fetch_at(e, x->fetches.tail);
@@ -68,12 +68,12 @@ bool fetch_add(struct engine *e, struct flow *fl, const struct read_range *what,
  * places of its response are free: what is kept is dropped, and what the host has not got yet must
  * leave first.
  */
-bool fetch_room(struct engine *e, struct flow *fl, uint32_t psn, uint32_t span)
+bool fetch_room(struct engine *e, struct flow *fl, struct wire_psn psn, uint32_t span)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
-	uint32_t at;
+	struct wire_psn at;
 
-	while (window_next(&x->win, e->pool, psn, psn_add(psn, span), &at))
+	while (resp_pkt_next(e, x, psn, psn_add(psn, span), &at))
 		if (!resp_drop_kept(e, fl))
 			return false;
 	return true;
@@ -103,14 +103,14 @@ void fetch_settle(struct engine *e, struct lane_reads *x)
 
 	for (uint32_t id = x->fetches.head; n && id != MQ_NONE; id = mq_next(e->reads, id)) {
 		const struct fetch *g = fetch_at(e, id), *next = fetch_at(e, mq_next(e->reads, id));
-		uint32_t end = next ? next->psn : psn_add(g->psn, g->span);
+		struct wire_psn end = next ? next->psn : psn_add(g->psn, g->span);
 
 		if (g->state != FETCH_GONE)
 			continue;
 		n--;
 		if (in_fetch(g, x->end)) {
 			/* some of it came, and not all of that */
-			if (x->holes != POOL_NONE && g->psn != x->end)
+			if (x->holes != POOL_NONE && !psn_is(g->psn, x->end))
 				holes_fill(e->pool, &x->holes, g->psn, x->end);
 			x->end = end;
 		} else if (x->holes != POOL_NONE &&
@@ -173,12 +173,12 @@ void fetch_drop_guesses(struct engine *e, struct flow *fl, uint32_t *why)
 
 /* Nobody has a record any more of the READ that was asked for anew as @wire: its response need not
  * come. It is settled with the next report, for a packet of it may just be looked at. */
-void fetch_abandon(struct engine *e, struct flow *fl, uint32_t wire)
+void fetch_abandon(struct engine *e, struct flow *fl, struct wire_psn wire)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
 	struct fetch *g = fetch_at(e, fetch_find(e, x, wire));
 
-	if (!g || g->psn != wire || g->state != FETCH_ASKED || g->arrived == g->span)
+	if (!g || !psn_is(g->psn, wire) || g->state != FETCH_ASKED || g->arrived == g->span)
 		return;
 	x->gone++;
 	g->state = FETCH_GONE;
@@ -188,13 +188,13 @@ void fetch_abandon(struct engine *e, struct flow *fl, uint32_t wire)
 
 /* The ATOMIC @wire was answered here. Its response need not come, and what came of it is dropped.
  */
-void fetch_cancel(struct engine *e, struct flow *fl, uint32_t wire)
+void fetch_cancel(struct engine *e, struct flow *fl, struct wire_psn wire)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
 	struct fetch *g = fetch_at(e, fetch_find(e, x, wire));
 
 	resp_drop(e, x, wire, psn_add(wire, g ? g->span : 1));
-	if (!g || g->psn != wire || g->state != FETCH_ASKED)
+	if (!g || !psn_is(g->psn, wire) || g->state != FETCH_ASKED)
 		return;
 	x->unique -= g->arrived != g->span && g->opcode != OP_READ_REQUEST;
 	x->gone++;

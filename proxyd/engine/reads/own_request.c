@@ -16,7 +16,7 @@ bool own_request_add(struct engine *e, struct flow *fl, struct lane_reads *x,
 		.t = &fl->tmpl,
 		.opcode = opcode,
 		.dqpn = fl->key.dqpn,
-		.psn = l->epsn.psn,
+		.psn = l->epsn.psn.v,
 		.ackreq = true,
 		.va = r->va,
 		.rkey = r->rkey,
@@ -49,10 +49,10 @@ bool own_request_add(struct engine *e, struct flow *fl, struct lane_reads *x,
 	    !lane_retain(e, fl, &f, span, l->epsn.psn, &bad))
 		return false;
 	if (!fetch_add(e, fl, r, opcode, l->epsn.psn, span, state)) {
-		lane_forget(e, fl, window_get(&l->win, e->pool, l->epsn.psn), l->epsn.psn);
+		lane_forget(e, fl, lane_pkt(e, l, l->epsn.psn), l->epsn.psn);
 		return false;
 	}
-	if (l->una.psn == l->epsn.psn)
+	if (psn_is(l->una.psn, l->epsn.psn))
 		lane_waits(e, l);
 	mark_accepted(l, span, true, false);
 	mark_held(l, l->epsn.psn);
@@ -70,7 +70,8 @@ bool own_request_add(struct engine *e, struct flow *fl, struct lane_reads *x,
  * for the same under a new PSN, @wire. What it brings is younger than what was lost, which is what
  * a READ that is repeated may bring anyway (spec: IBTA 9.7.5.1.1).
  */
-bool own_request_anew(struct engine *e, struct flow *fl, const struct read_range *r, uint32_t *wire)
+bool own_request_anew(struct engine *e, struct flow *fl, const struct read_range *r,
+		      struct wire_psn *wire)
 {
 	struct lane *l = &fl->lane;
 	struct lane_reads *x = reads_of(e, l);
@@ -78,7 +79,7 @@ bool own_request_anew(struct engine *e, struct flow *fl, const struct read_range
 	*wire = l->epsn.psn;
 	if ((l->state != LANE_HELD && l->state != LANE_DRAIN) || !l->start_acked || !l->accepted ||
 	    l->reopen || l->opaque || l->refusal || l->msg != MSG_NONE ||
-	    x->map.nsegments + 1 >= SEGMENTS || mq_free_count(e->reads) < 2)
+	    segments_full(&x->map.seg, 1) || mq_free_count(e->reads) < 2)
 		return false;
 	if (!own_request_add(e, fl, x, r, OP_READ_REQUEST, 0, FETCH_ASKED)) {
 		fetch_drop_guesses(e, fl, &x->info.flushed_pattern); /* guesses are in the way */

@@ -29,21 +29,22 @@
 #include "engine/reads/predict.h"
 
 /*
- * A request that waits for data from the responder: READ, ATOMIC, FLUSH, ATOMIC WRITE. @at,
- * @resp_next: as its requester numbers them; @wire: the PSN that it has toward the responder
+ * A request that waits for data from the responder: READ, ATOMIC, FLUSH, ATOMIC WRITE. @at: as
+ *  @wire: the PSN that it has toward the responder
  * (reads.h).
  */
 struct read_rec {
-	struct mark at;	    /* its first PSN, and what an ACK below it would say */
-	uint32_t span;	    /* PSNs */
-	uint32_t resp_next; /* next response PSN */
-	uint64_t asked;	    /* when it was last sent on, or given, ns */
-	uint64_t heard;	    /* when its host asked for it, ns */
+	struct host_mark at; /* its first PSN, and what an ACK below it would say */
+	uint32_t span;	     /* PSNs */
+	uint32_t got;	     /* response packets that have come, or were given, without a gap */
+	uint64_t asked;	     /* when it was last sent on, or given, ns */
+	uint64_t heard;	     /* when its host asked for it, ns */
 	uint64_t given; /* when its response was given for the first time, ns; ACCEPTOR: its place
 			   among the READs that went to the responder, 0: not known */
 	uint64_t other; /* when something else was asked for, from before its end, ns; 0: never */
 	uint64_t va;
-	uint32_t length, rkey, wire;
+	uint32_t length, rkey;
+	struct wire_psn wire;
 	uint32_t digest; /* of what it asks for, but of a READ */
 	uint8_t opcode;
 	uint8_t tries; /* ACCEPTOR: times that it was asked again in vain */
@@ -77,7 +78,8 @@ enum fetch_state {
 struct fetch {
 	struct read_range what;
 	uint64_t issued, touched;
-	uint32_t psn, span, arrived, epoch;
+	struct wire_psn psn;
+	uint32_t span, arrived, epoch;
 	uint8_t opcode, state, tries;
 };
 
@@ -130,8 +132,8 @@ struct lane_reads {
 	uint32_t held;
 	uint64_t held_bytes;
 	uint32_t seq, depth;
-	uint32_t una, nxt, end;
-	uint32_t holes, hole_cursor, latest;
+	struct wire_psn una, nxt, end, hole_cursor, latest;
+	uint32_t holes;
 	bool stop, guessed_ever, pattern_lost;
 	bool announce;
 	uint32_t announce_page, announce_seq;
@@ -141,7 +143,8 @@ struct lane_reads {
 	uint8_t backoff;
 
 	/* ACCEPTOR */
-	uint32_t lost, lost_from, probe;
+	uint32_t lost;
+	struct wire_psn lost_from, probe;
 	struct rtt rtt;
 
 	/* OPENER */
@@ -181,7 +184,7 @@ struct lane_reads {
 		uint8_t phase, slow, failures, late, samples, wait, struck, bad;
 		bool broken, beyond;
 		uint32_t run, calm, seq, first, behind;
-		struct mark end;
+		struct host_mark end;
 		uint64_t longest[2][2];
 		uint64_t last, again_at, measured, repeat, left_early, skipped;
 		uint64_t left[SOLO_RING];
@@ -196,6 +199,20 @@ static inline struct lane_reads *reads_of(struct engine *e, const struct lane *l
 	return (struct lane_reads *)map_of(e, l);
 }
 
+/** resp_pkt, resp_pkt_next - the same as lane_pkt() of the responses held. */
+static inline struct pkt *resp_pkt(struct engine *e, const struct lane_reads *x,
+				   struct wire_psn psn)
+{
+	return window_get(&x->win, e->pool, psn.v);
+}
+
+static inline struct pkt *resp_pkt_next(struct engine *e, const struct lane_reads *x,
+					struct wire_psn from, struct wire_psn end,
+					struct wire_psn *at)
+{
+	return window_next(&x->win, e->pool, from.v, end.v, &at->v);
+}
+
 static inline struct fetch *fetch_at(struct engine *e, uint32_t id)
 {
 	return id == MQ_NONE ? NULL : mq_ptr(e->reads, id);
@@ -204,6 +221,13 @@ static inline struct fetch *fetch_at(struct engine *e, uint32_t id)
 static inline struct read_rec *read_at(struct engine *e, uint32_t id)
 {
 	return id == MQ_NONE ? NULL : mq_ptr(e->reads, id);
+}
+
+/** read_mark - what stands at @r on the wire, and what an ACK below it would say. ACCEPTOR, SINGLE:
+ * nothing is added before them, so it is what the requester counts. */
+static inline struct wire_mark read_mark(const struct read_rec *r)
+{
+	return (struct wire_mark){.psn = r->wire, .msn = r->at.msn, .ackable = r->at.ackable};
 }
 
 /* records.c: requests that wait for data */
@@ -216,19 +240,20 @@ enum read_verdict {
 };
 struct lane_reads *reads_begin(struct engine *e, struct flow *fl);
 void reads_end(struct engine *e, struct flow *fl);
-void resp_drop(struct engine *e, struct lane_reads *x, uint32_t from, uint32_t end);
+void resp_drop(struct engine *e, struct lane_reads *x, struct wire_psn from, struct wire_psn end);
 bool reads_fit(uint8_t opcode, uint32_t at, uint32_t span, uint32_t length, const struct frame *f,
 	       uint32_t mtu);
 bool reads_add(struct engine *e, struct flow *fl, const struct frame *f, uint32_t span,
-	       const struct mark *at, uint32_t wire);
+	       const struct host_mark *at, struct wire_psn wire);
 enum read_verdict reads_response(struct engine *e, struct lane *l, const struct frame *f,
 				 struct read_rec **rec);
 bool reads_part(const struct flow *fl, const struct read_rec *r, const struct frame *f);
-struct read_rec *reads_find(struct engine *e, struct lane *l, uint32_t psn);
-bool reads_outran(struct engine *e, const struct flow *fl, uint32_t psn);
+struct read_rec *reads_find(struct engine *e, struct lane *l, struct host_psn psn);
+struct read_rec *reads_find_wire(struct engine *e, struct lane *l, struct wire_psn psn);
+bool reads_outran(struct engine *e, const struct flow *fl, struct host_psn psn);
 uint32_t reads_digest(const struct frame *f);
-void reads_trim(struct engine *e, struct lane *l, struct mark *end);
-void reads_trim_to(struct engine *e, struct lane *l, uint32_t psn);
+void reads_trim(struct engine *e, struct lane *l, struct wire_mark *end);
+void reads_trim_to(struct engine *e, struct lane *l, struct wire_psn psn);
 struct read_rec *reads_head(struct engine *e, const struct lane *l);
 struct read_rec *reads_tail(struct engine *e, const struct lane *l);
 struct read_rec *reads_waiting(struct engine *e, const struct lane *l);
@@ -247,17 +272,17 @@ void resp_tx_given(struct engine *e, struct flow *fl, const struct frame *f, uin
 bool resp_tx_lacked(struct engine *e, struct flow *fl, const struct frame *f);
 /** resp_tx_again - the response @f was asked for again, and made here. */
 void resp_tx_again(struct engine *e, struct flow *fl, const struct frame *f);
-int32_t resp_depth_left(struct engine *e, const struct flow *fl, uint32_t psn);
+int32_t resp_depth_left(struct engine *e, const struct flow *fl, struct wire_psn psn);
 
 /* fetch.c: OPENER */
-bool fetch_room(struct engine *e, struct flow *fl, uint32_t psn, uint32_t span);
+bool fetch_room(struct engine *e, struct flow *fl, struct wire_psn psn, uint32_t span);
 bool fetch_add(struct engine *e, struct flow *fl, const struct read_range *what, uint8_t opcode,
-	       uint32_t psn, uint32_t span, enum fetch_state state);
-uint32_t fetch_find(struct engine *e, struct lane_reads *x, uint32_t psn);
+	       struct wire_psn psn, uint32_t span, enum fetch_state state);
+uint32_t fetch_find(struct engine *e, struct lane_reads *x, struct wire_psn psn);
 void fetch_forget(struct engine *e, struct flow *fl, struct fetch *g);
 void fetch_forgotten(struct engine *e, struct flow *fl);
-void fetch_cancel(struct engine *e, struct flow *fl, uint32_t wire);
-void fetch_abandon(struct engine *e, struct flow *fl, uint32_t wire);
+void fetch_cancel(struct engine *e, struct flow *fl, struct wire_psn wire);
+void fetch_abandon(struct engine *e, struct flow *fl, struct wire_psn wire);
 void fetch_drop_guesses(struct engine *e, struct flow *fl, uint32_t *why);
 void fetch_settle(struct engine *e, struct lane_reads *x);
 void fetch_trim(struct engine *e, struct lane_reads *x);
@@ -266,9 +291,9 @@ void fetch_trim(struct engine *e, struct lane_reads *x);
 bool resp_rx(struct engine *e, struct flow *fl, const struct frame *f);
 /** resp_serve - the response @data, made here, is as good as come. False without room. */
 bool resp_serve(struct engine *e, struct flow *fl, const uint8_t *data, uint32_t len);
-uint32_t resp_missing_from(struct engine *e, const struct lane_reads *x);
-bool resp_awaited(struct engine *e, const struct lane_reads *x, uint32_t psn);
-bool resp_has_place(struct engine *e, struct flow *fl, uint32_t psn);
+struct wire_psn resp_missing_from(struct engine *e, const struct lane_reads *x);
+bool resp_awaited(struct engine *e, const struct lane_reads *x, struct wire_psn psn);
+bool resp_has_place(struct engine *e, struct flow *fl, struct wire_psn psn);
 void resp_arrived(struct engine *e, struct flow *fl, uint32_t id, const struct frame *f);
 uint64_t resp_report(struct engine *e, struct flow *fl);
 void resp_report_due(struct engine *e, struct flow *fl, bool urgent);
@@ -285,12 +310,12 @@ static inline bool resp_long(uint32_t span)
 uint8_t resp_opcode(uint32_t i, uint32_t span);
 bool resp_deliver(struct engine *e, struct flow *fl, uint32_t quantum, bool *moved);
 bool resp_repeat(struct engine *e, struct flow *fl, const struct frame *f);
-uint32_t resp_wire_psn(struct engine *e, struct flow *fl, const struct frame *f);
+struct wire_psn resp_wire_psn(struct engine *e, struct flow *fl, const struct frame *f);
 int resp_give(struct engine *e, struct flow *fl, const struct read_rec *r, uint32_t i,
 	      const uint8_t *data, uint32_t len);
 void resp_through(struct engine *e, struct flow *fl, struct read_rec *r);
-struct read_rec *resp_kept(struct engine *e, const struct lane_reads *x, uint32_t psn);
-struct read_rec *resp_kept_as(struct engine *e, const struct lane_reads *x, uint32_t wire);
+struct read_rec *resp_kept(struct engine *e, const struct lane_reads *x, struct host_psn psn);
+struct read_rec *resp_kept_as(struct engine *e, const struct lane_reads *x, struct wire_psn wire);
 void resp_keep(struct engine *e, struct flow *fl, const struct read_rec *r);
 bool resp_drop_kept(struct engine *e, struct flow *fl);
 bool resp_drop_given(struct engine *e, struct flow *fl);
@@ -307,7 +332,7 @@ bool own_request_add(struct engine *e, struct flow *fl, struct lane_reads *x,
 		     const struct read_range *r, uint8_t opcode, uint64_t add,
 		     enum fetch_state state);
 bool own_request_anew(struct engine *e, struct flow *fl, const struct read_range *r,
-		      uint32_t *wire);
+		      struct wire_psn *wire);
 
 /* ranges.c */
 bool ranges_allow(const struct engine *e, const struct flow *fl, const struct lane_reads *x,
@@ -319,10 +344,10 @@ void ranges_note(struct engine *e, struct flow *fl, const struct read_range *r);
 
 /* rounds.c */
 /** rounds_begin - @psn is asked for: count rounds that begin there in lane.jump_run. */
-void rounds_begin(struct engine *e, struct lane *l, uint32_t psn);
+void rounds_begin(struct engine *e, struct lane *l, struct host_psn psn);
 void rounds_forget(struct engine *e, struct lane *l);
 /** rounds_stuck - whether @psn is asked for again and again for STUCK_NS. False without a page. */
-bool rounds_stuck(struct engine *e, struct lane *l, uint32_t psn);
+bool rounds_stuck(struct engine *e, struct lane *l, struct host_psn psn);
 
 /* atomic_resp.c */
 bool atomic_is(uint8_t opcode);

@@ -34,7 +34,7 @@ struct lane_reads *reads_begin(struct engine *e, struct flow *fl)
 	mq_list_init(&x->kept);
 	x->hint = MQ_NONE;
 	x->holes = x->announce_page = POOL_NONE;
-	x->map.asked = l->epsn;
+	x->map.asked = mark_same_host(l->epsn); /* nothing was added before */
 	x->una = x->nxt = x->end = x->lost_from = x->latest = x->probe = l->epsn.psn;
 	x->map.proof = l->una.psn;
 	x->rate_at = x->arrival = e->now;
@@ -42,19 +42,18 @@ struct lane_reads *reads_begin(struct engine *e, struct flow *fl)
 }
 
 /* Let go of the responses held in [@from, @end). */
-void resp_drop(struct engine *e, struct lane_reads *x, uint32_t from, uint32_t end)
+void resp_drop(struct engine *e, struct lane_reads *x, struct wire_psn from, struct wire_psn end)
 {
-	uint32_t psn = from;
+	struct wire_psn psn = from;
 	struct pkt *d;
 
-	while (x->held && psn_before(psn, end) &&
-	       (d = window_next(&x->win, e->pool, psn, end, &psn))) {
+	while (x->held && psn_before(psn, end) && (d = resp_pkt_next(e, x, psn, end, &psn))) {
 		x->held--;
 		x->held_bytes -= d->len;
 		if (d->flags & PKT_LOST)
 			x->lost--;
 		pool_release(e->pool, &x->log, d->loc, d->len);
-		window_del(&x->win, e->pool, psn);
+		window_del(&x->win, e->pool, psn.v);
 		psn = psn_add(psn, 1);
 	}
 	if (!x->held)
@@ -65,7 +64,8 @@ void resp_drop(struct engine *e, struct lane_reads *x, uint32_t from, uint32_t e
 static void drop_all(struct engine *e, struct lane_reads *x)
 {
 	for (uint32_t from = 0; from <= PSN_MASK; from += WINDOW_SPAN)
-		resp_drop(e, x, from, psn_add(from, WINDOW_SPAN));
+		resp_drop(e, x, (struct wire_psn){from},
+			  (struct wire_psn){psn_add(from, WINDOW_SPAN)});
 }
 
 void reads_end(struct engine *e, struct flow *fl)
@@ -79,8 +79,11 @@ void reads_end(struct engine *e, struct flow *fl)
 	     id = mq_next(e->reads, id))
 		e->counters[EC_ATOMICS_UNASKED] += fetch_at(e, id)->state == FETCH_GUESS &&
 						   fetch_at(e, id)->opcode != OP_READ_REQUEST;
-	if (lane_keeps(l))
-		mark_epsn(l, &x->map.asked); /* from here on only the host's numbers count */
+	if (lane_keeps(l)) {
+		struct wire_mark epsn = mark_same_wire(x->map.asked);
+
+		mark_epsn(l, &epsn); /* from here on only the host's numbers count */
+	}
 	drop_all(e, x);
 	mq_flush(e->reads, &x->fetches);
 	mq_flush(e->reads, &x->kept);
@@ -122,21 +125,20 @@ uint32_t reads_digest(const struct frame *f)
 }
 
 bool reads_add(struct engine *e, struct flow *fl, const struct frame *f, uint32_t span,
-	       const struct mark *at, uint32_t wire)
+	       const struct host_mark *at, struct wire_psn wire)
 {
 	struct lane *l = &fl->lane;
 	const struct read_rec *last = reads_tail(e, l);
-	uint32_t end = last ? psn_add(last->at.psn, last->span) : at->psn;
+	struct host_psn end = last ? psn_add(last->at.psn, last->span) : at->psn;
 	struct read_rec *r;
 
-	if (!lane_must(e, l, !psn_before(at->psn, end), at->psn, end))
+	if (!lane_must(e, l, !psn_before(at->psn, end), at->psn.v, end.v))
 		return false;
 	r = read_at(e, mq_push(e->reads, &l->reads));
 	if (!r)
 		return false;
 	r->at = *at;
 	r->span = span;
-	r->resp_next = at->psn;
 	r->asked = r->heard = e->now;
 	r->opcode = f->opcode;
 	r->wire = wire;
@@ -158,7 +160,7 @@ bool reads_add(struct engine *e, struct flow *fl, const struct frame *f, uint32_
  * did, or all: a host that lacks packets of its answer may ask for just those. */
 bool reads_part(const struct flow *fl, const struct read_rec *r, const struct frame *f)
 {
-	uint64_t skip = (uint64_t)psn_sub(f->psn, r->at.psn) * flow_mtu(fl);
+	uint64_t skip = (uint64_t)psn_past(host_psn_of(f), r->at.psn) * flow_mtu(fl);
 	uint32_t length = frame_reth_length(f);
 
 	return r->opcode == OP_READ_REQUEST && f->opcode == r->opcode &&
@@ -166,7 +168,7 @@ bool reads_part(const struct flow *fl, const struct read_rec *r, const struct fr
 	       skip + length <= r->length && (length || !r->length);
 }
 
-struct read_rec *reads_find(struct engine *e, struct lane *l, uint32_t psn)
+struct read_rec *reads_find(struct engine *e, struct lane *l, struct host_psn psn)
 {
 	for (uint32_t id = l->reads.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
 		struct read_rec *r = read_at(e, id);
@@ -177,8 +179,20 @@ struct read_rec *reads_find(struct engine *e, struct lane *l, uint32_t psn)
 	return NULL;
 }
 
+/* The same by its wire PSN. */
+struct read_rec *reads_find_wire(struct engine *e, struct lane *l, struct wire_psn psn)
+{
+	for (uint32_t id = l->reads.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
+		struct read_rec *r = read_at(e, id);
+
+		if (psn_in(psn, r->wire, psn_add(r->wire, r->span)))
+			return r;
+	}
+	return NULL;
+}
+
 /* Those behind @psn; what is not understood has a record, too, and is none of them. */
-static uint32_t count_after(struct engine *e, uint32_t id, uint32_t psn)
+static uint32_t count_after(struct engine *e, uint32_t id, struct host_psn psn)
 {
 	uint32_t n = 0;
 
@@ -195,7 +209,7 @@ static uint32_t count_after(struct engine *e, uint32_t id, uint32_t psn)
  * it has no more of them outstanding than the two hosts have agreed upon, if the connection manager
  * has said so. What the rule says may be less.
  */
-bool reads_outran(struct engine *e, const struct flow *fl, uint32_t psn)
+bool reads_outran(struct engine *e, const struct flow *fl, struct host_psn psn)
 {
 	const struct lane_reads *x = reads_of(e, &fl->lane);
 	uint32_t n;
@@ -222,18 +236,18 @@ static struct flow *flow_of(struct lane *l)
 
 /* Forget the answered ones at the head; @end, when not NULL, moves behind each. What is behind them
  * may have its response here already, which waited for its turn. */
-void reads_trim(struct engine *e, struct lane *l, struct mark *end)
+void reads_trim(struct engine *e, struct lane *l, struct wire_mark *end)
 {
 	uint32_t before = l->nreads;
 	struct read_rec *r;
 
 	while ((r = reads_head(e, l)) && r->done) {
 		/* one that was answered here says nothing of what is before it */
-		if (end && r->absorbed && r->at.psn != end->psn)
+		if (end && r->absorbed && !psn_is(r->wire, end->psn))
 			break;
 		if (end)
-			*end = (struct mark){.psn = psn_add(r->at.psn, r->span),
-					     .msn = r->at.msn + 1};
+			*end = (struct wire_mark){.psn = psn_add(r->wire, r->span),
+						  .msn = r->at.msn + 1};
 		pop(e, l);
 	}
 	if (l->nreads && l->nreads != before && l->role == ROLE_OPENER && reads_of(e, l))
@@ -241,11 +255,11 @@ void reads_trim(struct engine *e, struct lane *l, struct mark *end)
 }
 
 /* Those of them that end at @psn or before. */
-void reads_trim_to(struct engine *e, struct lane *l, uint32_t psn)
+void reads_trim_to(struct engine *e, struct lane *l, struct wire_psn psn)
 {
 	struct read_rec *r;
 
-	while ((r = reads_head(e, l)) && r->done && !psn_after(psn_add(r->at.psn, r->span), psn))
+	while ((r = reads_head(e, l)) && r->done && !psn_after(psn_add(r->wire, r->span), psn))
 		pop(e, l);
 }
 
@@ -283,25 +297,24 @@ bool reads_fit(uint8_t opcode, uint32_t i, uint32_t span, uint32_t length, const
 enum read_verdict reads_response(struct engine *e, struct lane *l, const struct frame *f,
 				 struct read_rec **rec)
 {
-	struct read_rec *r = reads_find(e, l, f->psn);
+	struct read_rec *r = reads_find_wire(e, l, wire_psn_of(f));
 	const struct flow *fl = flow_of(l);
+	uint32_t i = r ? psn_past(wire_psn_of(f), r->wire) : 0;
 
 	/* the record of what is not understood waits for an ACK */
 	if (r && !(opcode_info(r->opcode)->flags & OPF_ANSWERED))
 		r = NULL;
 	*rec = r;
-	if (!r ||
-	    !reads_fit(r->opcode, psn_sub(f->psn, r->at.psn), r->span, r->length, f, fl->path_mtu))
+	if (!r || !reads_fit(r->opcode, i, r->span, r->length, f, fl->path_mtu))
 		return READ_STRAY;
-	if (psn_before(f->psn, r->resp_next))
+	if (i < r->got)
 		return READ_AGAIN;
-	if (f->psn != r->resp_next) {
+	if (i != r->got) {
 		r->gap = true;
 		return READ_GAP;
 	}
 	r->gap = false;
-	r->resp_next = psn_add(r->resp_next, 1);
-	if (r->resp_next != psn_add(r->at.psn, r->span))
+	if (++r->got != r->span)
 		return READ_IN_ORDER;
 	r->done = true;
 	return READ_COMPLETE;

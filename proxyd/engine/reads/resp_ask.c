@@ -27,9 +27,10 @@
 #define BEFORE_NS     (60 * NSEC_PER_SEC)
 
 /* Whether the host had @psn under way when the lane began, and may wait for it still. */
-static bool from_before(const struct engine *e, const struct lane *l, uint32_t psn)
+static bool from_before(const struct engine *e, const struct lane *l, struct host_psn psn)
 {
-	return psn_in(psn, psn_sub(l->start, BEFORE_PSNS), l->overlap) &&
+	/* the numbers agree there */
+	return psn_in(psn_same_wire(psn), psn_sub(l->start, BEFORE_PSNS), l->overlap) &&
 	       e->now - l->opened < BEFORE_NS;
 }
 
@@ -48,33 +49,33 @@ bool resp_renew(struct engine *e, struct flow *fl, const struct frame *f, bool o
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
 	struct read_range what = {frame_reth_va(f), frame_reth_rkey(f), frame_reth_length(f)};
-	struct read_rec *r = resp_kept(e, x, f->psn), renewed = {0};
+	struct read_rec *r = resp_kept(e, x, host_psn_of(f)), renewed = {0};
 	bool known = r && r->length; /* else it has only passed by, see resp_wire_psn() */
-	uint32_t wire;
+	struct wire_psn wire;
 
 	/* its response is on its way, and repaired where need be; or it is here, and the
 	 * responder's word is missing whether it is for this host (owner/owner.c) */
-	if (reads_find(e, &fl->lane, f->psn))
+	if (reads_find(e, &fl->lane, host_psn_of(f)))
 		return !owner_unsure(&fl->lane);
 	if (r && ((known && !reads_part(fl, r, f)) || fetch_find(e, x, r->wire) != MQ_NONE))
 		return true;
 	if (!known && !offered && !ranges_allow(e, fl, x, &what) &&
-	    !from_before(e, &fl->lane, f->psn))
+	    !from_before(e, &fl->lane, host_psn_of(f)))
 		return false;
 	if (!fl->path_mtu)
 		return false; /* nobody knows how many PSNs it takes */
 	if (resp_long(frame_span(f, fl->path_mtu)) || !own_request_anew(e, fl, &what, &wire))
 		return fl->lane.msg == MSG_NONE;
 	COUNT(e, READS_RENUMBERED);
-	r = resp_kept(e, x, f->psn); /* it may have had to make room */
+	r = resp_kept(e, x, host_psn_of(f)); /* it may have had to make room */
 	if (r) {
 		/* it is the same READ, or a part of one; what was held of it is too old or not
 		 * all */
 		if (!r->empty)
 			resp_drop(e, x, r->wire, psn_add(r->wire, r->span));
-		r->at.psn = f->psn;
+		r->at.psn = host_psn_of(f);
 	} else {
-		renewed.at.psn = f->psn;
+		renewed.at.psn = host_psn_of(f);
 		renewed.at.msn = psn_sub(x->map.asked.msn, 1);
 		r = &renewed;
 	}
@@ -101,7 +102,7 @@ void resp_prove(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
 	struct lane_reads *x = reads_of(e, l);
-	struct mark m = {.msn = l->una.msn};
+	struct wire_mark m = {.msn = l->una.msn};
 
 	/* PSNs come round again in seconds */
 	if (!x || l->opaque || e->now - x->arrival > 2 * NSEC_PER_SEC)
@@ -124,7 +125,7 @@ static void ask_again(struct engine *e, struct flow *fl, const struct fetch *g, 
 		.t = &fl->tmpl,
 		.opcode = OP_READ_REQUEST,
 		.dqpn = fl->key.dqpn,
-		.psn = psn_add(g->psn, skip),
+		.psn = psn_add(g->psn, skip).v,
 		.ackreq = true,
 		.va = g->what.va + (uint64_t)skip * fl->path_mtu,
 		.rkey = g->what.rkey,
@@ -152,11 +153,11 @@ static bool renumber(struct engine *e, struct flow *fl, struct lane_reads *x, ui
 {
 	struct fetch *g = fetch_at(e, id);
 	struct read_rec *r;
-	uint32_t wire;
+	struct wire_psn wire;
 
 	for (uint32_t i = fl->lane.reads.head; i != MQ_NONE; i = mq_next(e->reads, i)) {
 		r = read_at(e, i);
-		if (r->done || r->wire != g->psn || r->opcode != OP_READ_REQUEST)
+		if (r->done || !psn_is(r->wire, g->psn) || r->opcode != OP_READ_REQUEST)
 			continue;
 		if (!own_request_anew(e, fl, &g->what, &wire))
 			return false;
@@ -179,7 +180,7 @@ static const struct read_rec *waits_for(struct engine *e, const struct lane *l,
 	for (uint32_t id = l->reads.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
 		const struct read_rec *r = read_at(e, id);
 
-		if (r->wire == g->psn && !r->done)
+		if (psn_is(r->wire, g->psn) && !r->done)
 			return r;
 	}
 	return NULL;

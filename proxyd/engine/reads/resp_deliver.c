@@ -26,7 +26,7 @@
 #define POOL_SHORT 60u
 
 /* The record of what the host asked as @psn and was given. */
-struct read_rec *resp_kept(struct engine *e, const struct lane_reads *x, uint32_t psn)
+struct read_rec *resp_kept(struct engine *e, const struct lane_reads *x, struct host_psn psn)
 {
 	for (uint32_t id = x->kept.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
 		struct read_rec *r = read_at(e, id);
@@ -38,7 +38,7 @@ struct read_rec *resp_kept(struct engine *e, const struct lane_reads *x, uint32_
 }
 
 /* The same by its wire PSN. */
-struct read_rec *resp_kept_as(struct engine *e, const struct lane_reads *x, uint32_t wire)
+struct read_rec *resp_kept_as(struct engine *e, const struct lane_reads *x, struct wire_psn wire)
 {
 	for (uint32_t id = x->kept.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
 		struct read_rec *r = read_at(e, id);
@@ -104,7 +104,8 @@ uint8_t resp_opcode(uint32_t i, uint32_t span)
 int resp_give(struct engine *e, struct flow *fl, const struct read_rec *r, uint32_t i,
 	      const uint8_t *data, uint32_t len)
 {
-	uint32_t psn = psn_add(r->at.psn, i), msn = psn_add(r->at.msn, 1);
+	struct host_psn psn = psn_add(r->at.psn, i);
+	uint32_t msn = psn_add(r->at.msn, 1);
 	uint8_t want = r->opcode == OP_READ_REQUEST ? resp_opcode(i, r->span) : 0;
 	uint8_t out[FRAME_MAX], blank[FRAME_MAX];
 	struct template t = {0};
@@ -117,7 +118,7 @@ int resp_give(struct engine *e, struct flow *fl, const struct read_rec *r, uint3
 		struct build_spec s = {.t = &t,
 				       .opcode = want,
 				       .dqpn = f.dqpn,
-				       .psn = psn,
+				       .psn = psn.v,
 				       .syndrome = AETH_ACK_UNLIMITED,
 				       .msn = msn,
 				       .payload = data + f.payload,
@@ -129,16 +130,16 @@ int resp_give(struct engine *e, struct flow *fl, const struct read_rec *r, uint3
 		return engine_tx_kept(e, fl, fl->side, out, build_packet(out, &s));
 	}
 	h = atomic_blank(&fl->lane, &f, &g, blank);
-	if (r->wire == r->at.psn && (!f.aeth || !r->moved))
+	if (r->wire.v == r->at.psn.v && (!f.aeth || !r->moved))
 		return engine_tx_kept(e, fl, fl->side, h->data, len);
-	return engine_tx_kept(e, fl, fl->side, out, psn_map_frame(out, h, psn, msn));
+	return engine_tx_kept(e, fl, fl->side, out, psn_map_frame(out, h, psn.v, msn));
 }
 
 void resp_through(struct engine *e, struct flow *fl, struct read_rec *r)
 {
 	struct lane *l = &fl->lane;
 	struct lane_reads *x = reads_of(e, l);
-	uint32_t end = psn_add(r->at.psn, r->span);
+	struct host_psn end = psn_add(r->at.psn, r->span);
 
 	r->done = true;
 	x->stuck = 0;
@@ -155,12 +156,12 @@ void resp_through(struct engine *e, struct flow *fl, struct read_rec *r)
 }
 
 /* The packet held that bears @psn: another a whole window away has the same place. */
-static struct pkt *held_as(struct engine *e, const struct lane_reads *x, uint32_t psn)
+static struct pkt *held_as(struct engine *e, const struct lane_reads *x, struct wire_psn psn)
 {
-	struct pkt *d = window_get(&x->win, e->pool, psn);
+	struct pkt *d = resp_pkt(e, x, psn);
 	struct frame f;
 
-	return d && frame_parse(pool_ptr(e->pool, d->loc), d->len, &f) == FRAME_OK && f.psn == psn
+	return d && frame_parse(pool_ptr(e->pool, d->loc), d->len, &f) == FRAME_OK && f.psn == psn.v
 		       ? d
 		       : NULL;
 }
@@ -171,13 +172,14 @@ bool resp_drop_given(struct engine *e, struct flow *fl)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
 	const struct read_rec *r = reads_head(e, &fl->lane);
-	uint32_t held = x->held, psn, end;
+	struct wire_psn psn, end;
+	uint32_t held = x->held;
 
 	if (!r || resp_long(r->span))
 		return false;
 	psn = r->wire;
-	end = psn_add(psn, psn_sub(r->resp_next, r->at.psn));
-	while (psn_before(psn, end) && window_next(&x->win, e->pool, psn, end, &psn)) {
+	end = psn_add(psn, r->got);
+	while (psn_before(psn, end) && resp_pkt_next(e, x, psn, end, &psn)) {
 		/* the place of one that is gone may be that of a later one by now */
 		if (held_as(e, x, psn))
 			resp_drop(e, x, psn, psn_add(psn, 1));
@@ -199,22 +201,22 @@ bool resp_deliver(struct engine *e, struct flow *fl, uint32_t quantum, bool *mov
 	if (!x || l->state == LANE_FAULT || owner_unsure(l))
 		return false;
 	while ((r = reads_head(e, l)) && (opcode_info(r->opcode)->flags & OPF_ANSWERED)) {
-		uint32_t i = psn_sub(r->resp_next, r->at.psn);
+		uint32_t i = r->got;
 		struct pkt *d = held_as(e, x, psn_add(r->wire, i));
 
 		/* it would acknowledge what is before it, of which the acceptor may know nothing
 		 * when it makes it (announce/) */
 		if (!d || (l->renumbered && psn_before(l->frontier.psn, r->at.psn)))
 			break;
-		if (!lane_must(e, l, i < r->span && psn_before(r->at.psn, x->map.asked.psn),
-			       r->resp_next, r->at.psn))
+		if (!lane_must(e, l, i < r->span && psn_before(r->at.psn, x->map.asked.psn), r->got,
+			       r->at.psn.v))
 			break;
 		if (!budget || resp_give(e, fl, r, i, pool_ptr(e->pool, d->loc), d->len)) {
 			stopped = true;
 			break;
 		}
 		budget -= d->len < budget ? d->len : budget;
-		r->resp_next = psn_add(r->resp_next, 1);
+		r->got++;
 		*moved = true;
 		if (resp_long(r->span))
 			resp_drop(e, x, psn_add(r->wire, i), psn_add(r->wire, i + 1));
@@ -260,19 +262,19 @@ static struct read_rec *given(struct engine *e, struct flow *fl, const struct fr
 			      uint32_t span)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
-	struct read_rec *k = reads_find(e, &fl->lane, f->psn);
+	struct read_rec *k = reads_find(e, &fl->lane, host_psn_of(f));
 
 	if (k) {
-		if (psn_after(psn_add(f->psn, span), k->resp_next))
+		if (psn_past(host_psn_of(f), k->at.psn) + span > k->got)
 			return NULL;
 		return reads_part(fl, k, f) ? k : NULL;
 	}
-	k = resp_kept(e, x, f->psn);
+	k = resp_kept(e, x, host_psn_of(f));
 	if (!k || k->empty || expired(e, x, k))
 		return NULL;
 	if (f->opcode == OP_READ_REQUEST)
 		return reads_part(fl, k, f) ? k : NULL;
-	if (!x->guessed_ever || f->opcode != k->opcode || f->psn != k->at.psn ||
+	if (!x->guessed_ever || f->opcode != k->opcode || !psn_is(host_psn_of(f), k->at.psn) ||
 	    reads_digest(f) != k->digest)
 		return NULL;
 	return k;
@@ -291,7 +293,7 @@ bool resp_repeat(struct engine *e, struct flow *fl, const struct frame *f)
 
 	if (!k)
 		return false;
-	skip = psn_sub(f->psn, k->at.psn);
+	skip = psn_past(host_psn_of(f), k->at.psn);
 	if (f->opcode == OP_READ_REQUEST && skip + span != k->span &&
 	    frame_reth_length(f) % flow_mtu(fl))
 		return false;
@@ -299,11 +301,11 @@ bool resp_repeat(struct engine *e, struct flow *fl, const struct frame *f)
 		if (!held_as(e, x, psn_add(k->wire, skip + i)))
 			return false;
 	r = *k;
-	r.at.psn = f->psn;
+	r.at.psn = host_psn_of(f);
 	r.wire = psn_add(k->wire, skip);
 	r.span = span;
 	for (uint32_t i = 0; i < span; i++) {
-		struct pkt *d = window_get(&x->win, e->pool, psn_add(r.wire, i));
+		struct pkt *d = resp_pkt(e, x, psn_add(r.wire, i));
 
 		if (resp_give(e, fl, &r, i, pool_ptr(e->pool, d->loc), d->len))
 			break; /* no room in the port: it asks once more */
@@ -312,8 +314,9 @@ bool resp_repeat(struct engine *e, struct flow *fl, const struct frame *f)
 		k->asked = e->now; /* the responder may have forgotten it; else that one is asked in
 				      the end */
 	x->info.answered_again++;
-	if (fl->lane.reasked_psn != PSN_NONE && psn_add(f->psn, span) == fl->lane.reasked_end) {
-		fl->lane.reasked_psn = PSN_NONE;
+	if (psn_known(fl->lane.reasked_psn) &&
+	    psn_is(psn_add(host_psn_of(f), span), fl->lane.reasked_end)) {
+		fl->lane.reasked_psn = HOST_NONE;
 		fl->lane.reasked = 0;
 		ack_schedule(e, fl);
 	}
@@ -322,24 +325,24 @@ bool resp_repeat(struct engine *e, struct flow *fl, const struct frame *f)
 
 /* The wire PSN of the READ or the like @f that the host asks again, where that request passes the
  * lane by; PSN_NONE when it is not known. */
-uint32_t resp_wire_psn(struct engine *e, struct flow *fl, const struct frame *f)
+struct wire_psn resp_wire_psn(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
-	struct read_rec *r = reads_find(e, &fl->lane, f->psn), lost = {0};
-	uint32_t wire;
+	struct read_rec *r = reads_find(e, &fl->lane, host_psn_of(f)), lost = {0};
+	struct wire_psn wire;
 
 	x->past_us = some_us(e);
 	if (!r)
-		r = resp_kept(e, x, f->psn);
+		r = resp_kept(e, x, host_psn_of(f));
 	if (r) {
 		r->again = true;
-		return psn_add(r->wire, psn_sub(f->psn, r->at.psn));
+		return psn_add(r->wire, psn_past(host_psn_of(f), r->at.psn));
 	}
-	wire = psn_to_wire(&x->map, f->psn);
-	if (wire == PSN_NONE || !x->guessed_ever)
+	wire = psn_to_wire(&x->map, host_psn_of(f));
+	if (!psn_known(wire) || !x->guessed_ever)
 		return wire;
 	/* an ATOMIC: so that the response finds its way */
-	lost.at.psn = f->psn;
+	lost.at.psn = host_psn_of(f);
 	lost.at.msn = psn_sub(x->map.asked.msn, 1);
 	lost.span = frame_span(f, flow_mtu(fl));
 	lost.wire = wire;

@@ -95,7 +95,7 @@ static bool past_lately(const struct engine *e, const struct lane *l, const stru
  * the responder has done all, and both for long. */
 static bool quiet(const struct engine *e, const struct lane *l, const struct lane_reads *x)
 {
-	return !l->nreads && l->una.psn == l->high && lane_stalled(e, l) &&
+	return !l->nreads && psn_is(l->una.psn, l->high) && lane_stalled(e, l) &&
 	       e->now - x->arrival > resp_overdue_ns(l) && !past_lately(e, l, x);
 }
 
@@ -110,9 +110,9 @@ static bool stray(struct engine *e, struct flow *fl, const struct frame *f, bool
 {
 	struct lane *l = &fl->lane;
 	struct lane_reads *x = reads_of(e, l);
-	const struct read_rec *r = resp_kept_as(e, x, f->psn);
+	const struct read_rec *r = resp_kept_as(e, x, wire_psn_of(f));
 	uint8_t out[FRAME_MAX], blank[FRAME_MAX];
-	uint32_t psn = f->psn; /* the host's */
+	struct host_psn psn;
 	struct frame g;
 
 	COUNT(e, STRAY_RESPONSE);
@@ -123,18 +123,19 @@ static bool stray(struct engine *e, struct flow *fl, const struct frame *f, bool
 			    owner_of_answer(e, fl, f) != VERDICT_SAME))
 		return false;
 	if (r && r->again) {
-		psn = psn_add(r->at.psn, psn_sub(f->psn, r->wire));
-		if (psn == f->psn && !r->moved)
+		psn = psn_add(r->at.psn, psn_past(wire_psn_of(f), r->wire));
+		if (psn.v == f->psn && !r->moved)
 			engine_tx(e, fl, fl->side, f->data, f->len);
 		else
 			engine_tx(e, fl, fl->side, out,
-				  psn_map_frame(out, f, psn, psn_add(r->at.msn, 1)));
+				  psn_map_frame(out, f, psn.v, psn_add(r->at.msn, 1)));
 	} else if (r && r->made) {
 		COUNT(e, ATOMICS_DROPPED);
 		return false;
 	} else if (!r && unknown && !x->guessed_ever &&
-		   lane_asked_below(f->psn, x->map.asked.psn) && !lane_holds_other(e, l, f->psn) &&
-		   !atomic_dropped(e, l, f)) {
+		   lane_asked_below(wire_psn_of(f), psn_same_wire(x->map.asked.psn)) &&
+		   !lane_holds_other(e, l, wire_psn_of(f)) && !atomic_dropped(e, l, f)) {
+		psn = psn_same_host(wire_psn_of(f));
 		engine_tx(e, fl, fl->side, f->data, f->len);
 	} else {
 		return false;
@@ -146,21 +147,21 @@ static bool stray(struct engine *e, struct flow *fl, const struct frame *f, bool
 }
 
 /** resp_missing_from - all responses before this wire PSN have come. */
-uint32_t resp_missing_from(struct engine *e, const struct lane_reads *x)
+struct wire_psn resp_missing_from(struct engine *e, const struct lane_reads *x)
 {
 	const struct holes *hs = holes_at(e->pool, x->holes);
 
-	return hs && hs->n ? hs->h[0].from : x->end;
+	return hs && hs->n ? (struct wire_psn){hs->h[0].from} : x->end;
 }
 
 /** resp_awaited - the response packet @psn, which a fetch waits for, has not come yet. */
-bool resp_awaited(struct engine *e, const struct lane_reads *x, uint32_t psn)
+bool resp_awaited(struct engine *e, const struct lane_reads *x, struct wire_psn psn)
 {
 	return !psn_before(psn, x->end) || holes_has(holes_at(e->pool, x->holes), psn);
 }
 
 /** resp_has_place - the window and the list of holes have a place for the response packet @psn. */
-bool resp_has_place(struct engine *e, struct flow *fl, uint32_t psn)
+bool resp_has_place(struct engine *e, struct flow *fl, struct wire_psn psn)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
 
@@ -185,16 +186,16 @@ static bool give_next(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	const struct lane *l = &fl->lane;
 	struct read_rec *r = reads_head(e, l);
-	uint32_t i = r ? psn_sub(r->resp_next, r->at.psn) : 0;
+	uint32_t i = r ? r->got : 0;
 
-	if (!r || owner_unsure(l) || psn_add(r->wire, i) != f->psn ||
+	if (!r || owner_unsure(l) || !psn_is(psn_add(r->wire, i), wire_psn_of(f)) ||
 	    (l->renumbered && psn_before(l->frontier.psn, r->at.psn)) ||
 	    resp_give(e, fl, r, i, f->data, f->len)) {
 		COUNT(e, NO_ROOM);
 		resp_report_due(e, fl, true);
 		return false;
 	}
-	r->resp_next = psn_add(r->resp_next, 1);
+	r->got++;
 	if (i + 1 == r->span)
 		resp_through(e, fl, r);
 	return true;
@@ -213,14 +214,14 @@ static enum taken take(struct engine *e, struct flow *fl, const struct fetch *g,
 	struct lane_reads *x = reads_of(e, &fl->lane);
 	bool bad;
 
-	while (resp_has_place(e, fl, f->psn)) {
+	while (resp_has_place(e, fl, wire_psn_of(f))) {
 		if (retain(e, fl, f, &bad)) {
 			if (f->seal)
 				seal_right(&fl->lane);
 			if (g->state != FETCH_GONE)
 				return TAKEN_KEPT;
 			/* the record that it was for had to make room */
-			resp_drop(e, x, f->psn, psn_add(f->psn, 1));
+			resp_drop(e, x, wire_psn_of(f), psn_add(wire_psn_of(f), 1));
 			return TAKEN_NOT;
 		}
 		if (g->state == FETCH_GONE)
@@ -244,18 +245,18 @@ static enum taken take(struct engine *e, struct flow *fl, const struct fetch *g,
 
 /* Move @end or fill the hole: the packet @psn of the fetch @id has come. Returns true when that
  * opened or filled a hole, which the acceptor is to hear at once. */
-static bool fill(struct engine *e, struct lane_reads *x, uint32_t id, uint32_t psn)
+static bool fill(struct engine *e, struct lane_reads *x, uint32_t id, struct wire_psn psn)
 {
 	const struct fetch *g = fetch_at(e, id), *next = fetch_at(e, mq_next(e->reads, id));
-	uint32_t fill_end = psn_add(psn, 1);
+	struct wire_psn fill_end = psn_add(psn, 1);
 
-	if (fill_end == psn_add(g->psn, g->span) && next)
+	if (psn_is(fill_end, psn_add(g->psn, g->span)) && next)
 		fill_end = next->psn;
 	if (psn_before(psn, x->end)) {
 		holes_fill(e->pool, &x->holes, psn, fill_end);
 		return true;
 	}
-	if (psn == x->end) {
+	if (psn_is(psn, x->end)) {
 		x->end = fill_end;
 		return false;
 	}
@@ -269,10 +270,10 @@ static void count(struct engine *e, struct flow *fl, uint32_t id, const struct f
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
 	struct fetch *g = fetch_at(e, id);
-	uint32_t proof;
+	struct wire_psn proof;
 
 	x->hint = id;
-	x->latest = f->psn;
+	x->latest = wire_psn_of(f);
 	x->arrival = e->now;
 	x->backoff = 0;
 	x->arrived_bytes += f->payload_len;
@@ -291,7 +292,7 @@ static void count(struct engine *e, struct flow *fl, uint32_t id, const struct f
 void resp_arrived(struct engine *e, struct flow *fl, uint32_t id, const struct frame *f)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
-	bool urgent = fill(e, x, id, f->psn);
+	bool urgent = fill(e, x, id, wire_psn_of(f));
 
 	flow_headers(e, fl, f);
 	count(e, fl, id, f);
@@ -307,19 +308,19 @@ void resp_arrived(struct engine *e, struct flow *fl, uint32_t id, const struct f
 bool resp_rx(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
-	uint32_t id = fetch_find(e, x, f->psn);
+	uint32_t id = fetch_find(e, x, wire_psn_of(f));
 	const struct fetch *g = fetch_at(e, id);
 	enum taken taken;
 
-	if (!g || !reads_fit(g->opcode, psn_sub(f->psn, g->psn), g->span, g->what.length, f,
-			     fl->path_mtu)) {
-		if (psn_before(f->psn, x->end))
+	if (!g || !reads_fit(g->opcode, psn_past(wire_psn_of(f), g->psn), g->span, g->what.length,
+			     f, fl->path_mtu)) {
+		if (psn_before(wire_psn_of(f), x->end))
 			resp_report_due(e, fl, true); /* the report that it came was lost */
 		return stray(e, fl, f, !g);
 	}
 	if (g->state == FETCH_GONE)
 		return stray(e, fl, f, false);
-	if (!resp_awaited(e, x, f->psn)) {
+	if (!resp_awaited(e, x, wire_psn_of(f))) {
 		resp_report_due(e, fl, true);
 		return stray(e, fl, f, false);
 	}
@@ -335,15 +336,16 @@ bool resp_rx(struct engine *e, struct flow *fl, const struct frame *f)
 bool resp_serve(struct engine *e, struct flow *fl, const uint8_t *data, uint32_t len)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
-	uint32_t id, proof = x->map.proof;
+	struct wire_psn proof = x->map.proof;
+	uint32_t id;
 	struct frame f;
 	bool bad;
 
 	if (frame_parse(data, len, &f) != FRAME_OK)
 		return false;
-	id = fetch_find(e, x, f.psn);
-	if (id == MQ_NONE || fetch_at(e, id)->state != FETCH_ASKED || !resp_awaited(e, x, f.psn) ||
-	    !resp_has_place(e, fl, f.psn))
+	id = fetch_find(e, x, wire_psn_of(&f));
+	if (id == MQ_NONE || fetch_at(e, id)->state != FETCH_ASKED ||
+	    !resp_awaited(e, x, wire_psn_of(&f)) || !resp_has_place(e, fl, wire_psn_of(&f)))
 		return false;
 	if (!retain(e, fl, &f, &bad))
 		return false;
@@ -370,20 +372,20 @@ static void report(struct engine *e, struct flow *fl, struct lane_reads *x)
 		.gen = l->gen,
 		.key = fl->key,
 		.seq = ++x->seq,
-		.cum = hs && hs->n ? hs->h[0].from : x->end,
-		.hi = x->end,
-		.latest = x->latest,
+		.cum = hs && hs->n ? hs->h[0].from : x->end.v,
+		.hi = x->end.v,
+		.latest = x->latest.v,
 		.depth = x->depth,
 		.announce = x->announce,
 	};
 
 	if (x->announce)
 		memcpy(r.announce_key, x->announce_key, sizeof(r.announce_key));
-	if (!psn_in(x->hole_cursor, r.cum, r.hi))
-		x->hole_cursor = r.cum;
+	if (!psn_in(x->hole_cursor.v, r.cum, r.hi))
+		x->hole_cursor.v = r.cum;
 	r.nholes = holes_show(hs, x->hole_cursor, REPORT_HOLES, r.hole);
 	/* more than fit are told in turn */
-	x->hole_cursor = r.nholes == REPORT_HOLES ? r.hole[r.nholes - 1].end : r.cum;
+	x->hole_cursor.v = r.nholes == REPORT_HOLES ? r.hole[r.nholes - 1].end : r.cum;
 	report_told(e, &x->clock);
 	e->sink.report(e->sink.ctx, (unsigned int)l->peer, &r);
 }

@@ -28,7 +28,7 @@ static void arm(struct engine *e, struct flow *fl)
 	uint32_t id = TIMER_ID(flow_index(e, fl), TIMER_RESP);
 	uint64_t us = x->rtt.srtt_us ? x->rtt.srtt_us + 4ull * x->rtt.rttvar_us : RTO_FIRST_US;
 
-	if (!x->held || x->una == x->nxt) {
+	if (!x->held || psn_is(x->una, x->nxt)) {
 		wheel_cancel(e->wheel, id);
 		return;
 	}
@@ -38,7 +38,7 @@ static void arm(struct engine *e, struct flow *fl)
 	wheel_arm(e->wheel, id, e->now + us * NSEC_PER_USEC);
 }
 
-static void release(struct engine *e, struct lane_reads *x, uint32_t to)
+static void release(struct engine *e, struct lane_reads *x, struct wire_psn to)
 {
 	resp_drop(e, x, x->una, to);
 	x->una = to;
@@ -52,11 +52,11 @@ static void release(struct engine *e, struct lane_reads *x, uint32_t to)
 
 /* The first response packet that may still come, should nothing be held: an earlier response may
  * have been lost, and is asked for again while later ones come. */
-static uint32_t first_to_come(struct engine *e, const struct lane *l, uint32_t psn)
+static struct wire_psn first_to_come(struct engine *e, const struct lane *l, struct wire_psn psn)
 {
 	const struct read_rec *r = reads_head(e, l);
 
-	return r && psn_before(r->resp_next, psn) ? r->resp_next : psn;
+	return r && psn_before(psn_add(r->wire, r->got), psn) ? psn_add(r->wire, r->got) : psn;
 }
 
 /* @f goes over the WAN without being kept. */
@@ -67,7 +67,7 @@ static void pass(struct engine *e, struct flow *fl, const struct frame *f)
 
 /* Nothing is held, and @psn is the first that is kept. What the opener lacks before it stays known:
  * it was passed on, lost, and will be asked for again. */
-static void begin(struct lane_reads *x, uint32_t psn)
+static void begin(struct lane_reads *x, struct wire_psn psn)
 {
 	if (!psn_in(x->una, psn_sub(psn, WINDOW_SPAN / 2), psn))
 		x->una = psn;
@@ -81,9 +81,9 @@ static bool keep(struct engine *e, struct flow *fl, struct lane_reads *x, const 
 	uint32_t loc;
 
 	if (!x->held)
-		begin(x, first_to_come(e, &fl->lane, f->psn));
-	loc = window_get(&x->win, e->pool, f->psn) ||
-			      psn_diff(f->psn, x->una) >= (int32_t)WINDOW_SPAN
+		begin(x, first_to_come(e, &fl->lane, wire_psn_of(f)));
+	loc = resp_pkt(e, x, wire_psn_of(f)) ||
+			      psn_diff(wire_psn_of(f), x->una) >= (int32_t)WINDOW_SPAN
 		      ? POOL_NONE
 		      : pool_append(e->pool, POOL_TRANSIT, &x->log, f->len);
 	if (loc == POOL_NONE)
@@ -100,13 +100,13 @@ static bool keep(struct engine *e, struct flow *fl, struct lane_reads *x, const 
 	d->flags = PKT_USED;
 	x->held++;
 	x->held_bytes += f->len;
-	if (!psn_before(f->psn, x->end)) {
-		x->end = psn_add(f->psn, 1);
-	} else if (psn_before(f->psn, x->nxt)) {
+	if (!psn_before(wire_psn_of(f), x->end)) {
+		x->end = psn_add(wire_psn_of(f), 1);
+	} else if (psn_before(wire_psn_of(f), x->nxt)) {
 		/* its turn has passed already */
 		d->flags |= PKT_LOST;
-		if (!x->lost++ || psn_before(f->psn, x->lost_from))
-			x->lost_from = f->psn;
+		if (!x->lost++ || psn_before(wire_psn_of(f), x->lost_from))
+			x->lost_from = wire_psn_of(f);
 	}
 	pace_run(e, flow_partner(e, fl));
 	return true;
@@ -118,8 +118,8 @@ bool resp_tx_keep(struct engine *e, struct flow *fl, const struct frame *f)
 
 	if (!x)
 		return false;
-	if (x->held && psn_before(f->psn, x->una) &&
-	    psn_diff(x->una, f->psn) <= (int32_t)WINDOW_SPAN)
+	if (x->held && psn_before(wire_psn_of(f), x->una) &&
+	    psn_diff(x->una, wire_psn_of(f)) <= (int32_t)WINDOW_SPAN)
 		return true; /* of no use any more */
 	return keep(e, fl, x, f);
 }
@@ -139,22 +139,22 @@ void resp_tx_given(struct engine *e, struct flow *fl, const struct frame *f, uin
 	struct lane_reads *x = reads_of(e, &fl->lane);
 	struct pkt *d;
 
-	if (!x || psn_in(f->psn, psn_sub(x->una, WINDOW_SPAN), x->una))
+	if (!x || psn_in(wire_psn_of(f), psn_sub(x->una, WINDOW_SPAN), x->una))
 		return; /* it has said so already */
 	resp_tx_add(e, fl, f);
-	d = x->held ? window_get(&x->win, e->pool, f->psn) : NULL;
-	if (!d || psn_before(f->psn, x->nxt))
+	d = x->held ? resp_pkt(e, x, wire_psn_of(f)) : NULL;
+	if (!d || psn_before(wire_psn_of(f), x->nxt))
 		return; /* there is no room for it, or its turn has passed */
 	/* where memory is short the opener may have had no room for a push either, and would have
 	 * to ask */
-	if (x->nxt != f->psn && pool_fill(e->pool, POOL_TRANSIT) >= POOL_SHORT)
+	if (!psn_is(x->nxt, wire_psn_of(f)) && pool_fill(e->pool, POOL_TRANSIT) >= POOL_SHORT)
 		return;
 	engine_change(e, d, sizeof(*d));
 	d->flags |= PKT_SENT | PKT_RETX; /* its time tells nothing of the round trip */
 	d->xmit = xmit;
-	if (x->nxt != f->psn)
+	if (!psn_is(x->nxt, wire_psn_of(f)))
 		return; /* others are to be sent before it, and then it is passed over */
-	x->nxt = psn_add(f->psn, 1);
+	x->nxt = psn_add(wire_psn_of(f), 1);
 	if (!wheel_armed(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_RESP)))
 		arm(e, fl);
 }
@@ -164,7 +164,7 @@ void resp_tx_again(struct engine *e, struct flow *fl, const struct frame *f)
 	const struct lane_reads *x = reads_of(e, &fl->lane);
 
 	/* what was not kept may be missing still although later ones are held */
-	if (x && x->held && psn_before(f->psn, x->una))
+	if (x && x->held && psn_before(wire_psn_of(f), x->una))
 		pass(e, fl, f);
 	else
 		resp_tx_add(e, fl, f);
@@ -181,7 +181,7 @@ bool resp_tx_lacked(struct engine *e, struct flow *fl, const struct frame *f)
 	struct lane_reads *x = reads_of(e, l);
 
 	return l->role == ROLE_ACCEPTOR && l->state == LANE_HELD && x &&
-	       psn_in(f->psn, x->una, l->una.psn) && keep(e, fl, x, f);
+	       psn_in(wire_psn_of(f), x->una, l->una.psn) && keep(e, fl, x, f);
 }
 
 static bool send(struct engine *e, struct flow *fl, struct lane_reads *x, struct pkt *d)
@@ -204,11 +204,10 @@ static bool send(struct engine *e, struct flow *fl, struct lane_reads *x, struct
 
 static bool send_lost(struct engine *e, struct flow *fl, struct lane_reads *x, uint32_t *budget)
 {
-	uint32_t psn = psn_before(x->lost_from, x->una) ? x->una : x->lost_from;
+	struct wire_psn psn = psn_before(x->lost_from, x->una) ? x->una : x->lost_from;
 	struct pkt *d;
 
-	while (x->lost && psn_before(psn, x->nxt) &&
-	       (d = window_next(&x->win, e->pool, psn, x->nxt, &psn))) {
+	while (x->lost && psn_before(psn, x->nxt) && (d = resp_pkt_next(e, x, psn, x->nxt, &psn))) {
 		if (d->flags & PKT_LOST) {
 			x->lost_from = psn;
 			if (!*budget || !pace_may_send(e) || !send(e, fl, x, d))
@@ -225,16 +224,17 @@ static bool send_lost(struct engine *e, struct flow *fl, struct lane_reads *x, u
 bool resp_tx_run(struct engine *e, struct flow *fl, uint32_t quantum)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
-	uint32_t budget = quantum, psn = 0;
+	struct wire_psn psn = {0};
+	uint32_t budget = quantum;
 	bool idle, stopped;
 	struct pkt *d;
 
 	if (!x || !x->held)
 		return false;
-	idle = x->nxt == x->una;
+	idle = psn_is(x->nxt, x->una);
 	stopped = x->lost && !send_lost(e, fl, x, &budget);
 	while (!stopped && psn_before(x->nxt, x->end) &&
-	       (d = window_next(&x->win, e->pool, x->nxt, x->end, &psn))) {
+	       (d = resp_pkt_next(e, x, x->nxt, x->end, &psn))) {
 		if (d->flags & PKT_SENT) { /* resp_tx_given() */
 			x->nxt = psn_add(psn, 1);
 			continue;
@@ -254,13 +254,13 @@ bool resp_tx_run(struct engine *e, struct flow *fl, uint32_t quantum)
 /* What is missing and was sent @age us ago or earlier is lost, if something that was sent after it,
  * at @latest, has come. Where nothing has, the round trip may have become longer: it has half as
  * much time again. */
-static void mark_lost(struct engine *e, struct lane_reads *x, uint32_t from, uint32_t end,
-		      uint32_t age, uint32_t latest)
+static void mark_lost(struct engine *e, struct lane_reads *x, struct wire_psn from,
+		      struct wire_psn end, uint32_t age, uint32_t latest)
 {
-	uint32_t psn = from;
+	struct wire_psn psn = from;
 	struct pkt *d;
 
-	while (psn_before(psn, end) && (d = window_next(&x->win, e->pool, psn, end, &psn))) {
+	while (psn_before(psn, end) && (d = resp_pkt_next(e, x, psn, end, &psn))) {
 		if ((d->flags & (PKT_SENT | PKT_LOST)) == PKT_SENT && now_us(e) - d->xmit >= age &&
 		    ((int32_t)(latest - d->xmit) >= 0 || now_us(e) - d->xmit >= age + age / 2)) {
 			engine_change(e, d, sizeof(*d));
@@ -283,12 +283,14 @@ static void release_between(struct engine *e, struct lane_reads *x, const struct
 		return;
 	/* behind the last of as many as fit there may be more */
 	for (uint8_t i = 0; i < r->nholes && i + 1 < REPORT_HOLES; i++)
-		resp_drop(e, x, r->hole[i].end, i + 1 < r->nholes ? r->hole[i + 1].from : r->hi);
+		resp_drop(e, x, (struct wire_psn){r->hole[i].end},
+			  (struct wire_psn){i + 1 < r->nholes ? r->hole[i + 1].from : r->hi});
 }
 
 static bool sane(const struct lane *l, const struct report *r)
 {
-	if (psn_before(r->hi, r->cum) || psn_diff(r->hi, l->epsn.psn) > (int32_t)WINDOW_SPAN ||
+	if (psn_before(r->hi, r->cum) ||
+	    psn_diff((struct wire_psn){r->hi}, l->epsn.psn) > (int32_t)WINDOW_SPAN ||
 	    psn_diff(r->hi, r->cum) > (int32_t)WINDOW_SPAN)
 		return false;
 	for (uint8_t i = 0; i < r->nholes; i++)
@@ -302,6 +304,7 @@ void resp_tx_progress(struct engine *e, struct flow *fl, const struct report *r)
 {
 	struct lane *l = &fl->lane;
 	struct lane_reads *x = reads_of(e, l);
+	struct wire_psn cum = {r->cum}, newest = {r->latest};
 	uint32_t reo, age, lost, latest = now_us(e);
 	struct pkt *d;
 
@@ -315,7 +318,7 @@ void resp_tx_progress(struct engine *e, struct flow *fl, const struct report *r)
 	x->depth = r->depth;
 	x->announce = r->announce;
 	memcpy(x->announce_key, r->announce_key, sizeof(x->announce_key));
-	d = psn_in(r->latest, x->una, x->nxt) ? window_get(&x->win, e->pool, r->latest) : NULL;
+	d = psn_in(newest, x->una, x->nxt) ? resp_pkt(e, x, newest) : NULL;
 	if (d && d->flags & PKT_SENT)
 		latest = d->xmit;
 	if (d && (d->flags & (PKT_SENT | PKT_RETX)) == PKT_SENT) {
@@ -323,8 +326,8 @@ void resp_tx_progress(struct engine *e, struct flow *fl, const struct report *r)
 		engine_change(e, d, sizeof(*d));
 		d->flags |= PKT_RETX; /* a sample is taken once */
 	}
-	if (psn_after(r->cum, x->una)) {
-		release(e, x, r->cum);
+	if (psn_after(cum, x->una)) {
+		release(e, x, cum);
 		x->backoff = 0;
 		arm(e, fl);
 	}
@@ -333,7 +336,7 @@ void resp_tx_progress(struct engine *e, struct flow *fl, const struct report *r)
 	age = x->rtt.srtt_us ? x->rtt.srtt_us + reo : RTO_FIRST_US / 2;
 	lost = x->lost;
 	for (uint8_t i = 0; i < r->nholes; i++) {
-		uint32_t from = r->hole[i].from, end = r->hole[i].end;
+		struct wire_psn from = {r->hole[i].from}, end = {r->hole[i].end};
 
 		if (psn_before(from, x->una))
 			from = x->una;
@@ -351,18 +354,18 @@ void resp_tx_progress(struct engine *e, struct flow *fl, const struct report *r)
 void resp_tx_timeout(struct engine *e, struct flow *fl)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
-	uint32_t psn, last = PSN_NONE;
+	struct wire_psn psn, last;
 
-	if (!x || !x->held || x->una == x->nxt)
+	if (!x || !x->held || psn_is(x->una, x->nxt))
 		return;
 	COUNT(e, TIMEOUTS);
 	if (x->backoff < 8)
 		x->backoff++;
 	/* the oldest, and the newest, whose arrival makes the opener say what is missing */
-	if (window_next(&x->win, e->pool, x->una, x->nxt, &psn))
+	if (resp_pkt_next(e, x, x->una, x->nxt, &psn))
 		mark_lost(e, x, psn, psn_add(psn, 1), 0, now_us(e));
 	last = psn_sub(x->nxt, 1);
-	if (window_get(&x->win, e->pool, last))
+	if (resp_pkt(e, x, last))
 		mark_lost(e, x, last, x->nxt, 0, now_us(e));
 	pace_run(e, flow_partner(e, fl));
 	arm(e, fl);
@@ -370,7 +373,7 @@ void resp_tx_timeout(struct engine *e, struct flow *fl)
 
 /* How many READs more the responder may have at a time before it is given the request at @psn; less
  * than none if another that it may not have comes before that. */
-int32_t resp_depth_left(struct engine *e, const struct flow *fl, uint32_t psn)
+int32_t resp_depth_left(struct engine *e, const struct flow *fl, struct wire_psn psn)
 {
 	const struct lane *l = &fl->lane;
 	const struct lane_reads *x = reads_of(e, l);
@@ -382,7 +385,7 @@ int32_t resp_depth_left(struct engine *e, const struct flow *fl, uint32_t psn)
 	for (uint32_t id = l->reads.head; left >= 0 && id != MQ_NONE; id = mq_next(e->reads, id)) {
 		const struct read_rec *r = mq_ptr(e->reads, id);
 
-		if (!psn_before(r->at.psn, psn))
+		if (!psn_before(r->wire, psn))
 			break;
 		/* also those behind an unanswered one that are answered: the responder keeps no
 		 * more to repeat */

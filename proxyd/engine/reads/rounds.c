@@ -15,7 +15,7 @@
  * Who only knows the addresses does not know where that is, and what it sends at once, however
  * many, is one round.
  */
-void rounds_begin(struct engine *e, struct lane *l, uint32_t psn)
+void rounds_begin(struct engine *e, struct lane *l, struct host_psn psn)
 {
 	uint16_t now = (uint16_t)(e->now / NSEC_PER_MSEC), ms = now - l->jump_ms;
 	struct lane_reads *x = reads_of(e, l);
@@ -26,7 +26,7 @@ void rounds_begin(struct engine *e, struct lane *l, uint32_t psn)
 		l->jump_run = 1;
 		if (x)
 			x->stuck = 0;
-	} else if (psn != l->jump_psn || since < ROUND_MS) {
+	} else if (!psn_is(psn, l->jump_psn) || since < ROUND_MS) {
 		return;
 	} else if (l->jump_run < UINT8_MAX) {
 		l->jump_run++;
@@ -45,7 +45,7 @@ void rounds_forget(struct engine *e, struct lane *l)
 		l->jump_run = 0;
 }
 
-bool rounds_stuck(struct engine *e, struct lane *l, uint32_t psn)
+bool rounds_stuck(struct engine *e, struct lane *l, struct host_psn psn)
 {
 	struct lane_reads *x = reads_of(e, l);
 
@@ -54,5 +54,5 @@ bool rounds_stuck(struct engine *e, struct lane *l, uint32_t psn)
 	rounds_begin(e, l, psn);
 	if (!x->stuck)
 		x->stuck = e->now;
-	return psn == l->jump_psn && e->now - x->stuck >= STUCK_NS;
+	return psn_is(psn, l->jump_psn) && e->now - x->stuck >= STUCK_NS;
 }

@@ -16,6 +16,6 @@ void sealed_by_peer(struct engine *e, uint8_t *data, uint32_t len, bool left)
 	if (fl && response)
 		fl = fl->partner == FLOW_NONE ? NULL : &e->flows[fl->partner];
 	if (fl && (fl->lane.sealed || left))
-		put_le32(data + f.icrc,
-			 get_le32(data + f.icrc) ^ seal_tag(e, &fl->lane, response, f.psn));
+		put_le32(data + f.icrc, get_le32(data + f.icrc) ^
+						seal_tag(e, &fl->lane, response, wire_psn_of(&f)));
 }
