@@ -23,7 +23,7 @@ void near_old_response(struct engine *e, struct flow *fl, const struct frame *f)
 		return; /* it bears numbers that the host does not know */
 	engine_pass(e, fl, other_port(fl->side), f);
 	if (lane_keeps(l) && f->opcode != OP_ACK)
-		near_resp_repeated(e, fl, f);
+		near_resp_repeated(e, fl, psn_same_host(wire_psn_of(f)));
 	if (!lane_keeps(l) || f->opcode != OP_ACK || !icrc_ok(f))
 		return;
 	if (aeth_is_ack(s) && !psn_before(next, l->start)) {

@@ -8,7 +8,8 @@
 /* pseudo_responder.c */
 void near_request(struct engine *e, struct flow *fl, const struct frame *f);
 void near_response(struct engine *e, struct flow *fl, const struct frame *f);
-void near_resp_repeated(struct engine *e, struct flow *fl, const struct frame *f);
+/** near_resp_repeated - an answer to no pending request has passed to the host under its @psn. */
+void near_resp_repeated(struct engine *e, struct flow *fl, struct host_psn psn);
 
 /* unknown.c: packets whose opcode has no row */
 void near_unknown(struct engine *e, struct flow *fl, const struct frame *f);

@@ -373,12 +373,12 @@ void near_request(struct engine *e, struct flow *fl, const struct frame *f)
 	}
 }
 
-/* @f is an answer to no pending request. Where it ends what was asked again, ACKs may go on. */
-void near_resp_repeated(struct engine *e, struct flow *fl, const struct frame *f)
+/* Where it ends what was asked again, ACKs may go on. */
+void near_resp_repeated(struct engine *e, struct flow *fl, struct host_psn psn)
 {
 	struct lane *l = &fl->lane;
 
-	if (!psn_is(psn_same_host(psn_add(wire_psn_of(f), 1)), l->reasked_end))
+	if (!psn_is(psn_add(psn, 1), l->reasked_end))
 		return;
 	l->reasked = 0;
 	if (!psn_known(l->reasked_psn))
@@ -413,6 +413,7 @@ void near_response(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
 	uint8_t blank[FRAME_MAX];
+	struct host_psn passed;
 	struct read_rec *r;
 	struct frame g;
 
@@ -428,8 +429,9 @@ void near_response(struct engine *e, struct flow *fl, const struct frame *f)
 		return;
 	}
 	if (l->reads_page != POOL_NONE) {
-		if (resp_rx(e, fl, f))
-			near_resp_repeated(e, fl, f);
+		passed = resp_rx(e, fl, f);
+		if (psn_known(passed))
+			near_resp_repeated(e, fl, passed);
 		return;
 	}
 	f = atomic_blank(l, f, &g, blank);
@@ -459,6 +461,6 @@ void near_response(struct engine *e, struct flow *fl, const struct frame *f)
 	/* the data first, then whatever it allows to be acknowledged */
 	engine_tx(e, fl, fl->side, f->data, f->len);
 	if (!r)
-		near_resp_repeated(e, fl, f);
+		near_resp_repeated(e, fl, psn_same_host(wire_psn_of(f))); /* nothing was added */
 	ack_list(e, fl);
 }

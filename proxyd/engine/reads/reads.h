@@ -288,7 +288,7 @@ void fetch_settle(struct engine *e, struct lane_reads *x);
 void fetch_trim(struct engine *e, struct lane_reads *x);
 
 /* resp_rx.c: OPENER */
-bool resp_rx(struct engine *e, struct flow *fl, const struct frame *f);
+struct host_psn resp_rx(struct engine *e, struct flow *fl, const struct frame *f);
 /** resp_serve - the response @data, made here, is as good as come. False without room. */
 bool resp_serve(struct engine *e, struct flow *fl, const uint8_t *data, uint32_t len);
 struct wire_psn resp_missing_from(struct engine *e, const struct lane_reads *x);

@@ -104,9 +104,9 @@ static bool quiet(const struct engine *e, const struct lane *l, const struct lan
  * passed the lane by. Where guesses were made, a response that no known request waits for may
  * belong to a guess, and the host must not see it. But when none can be on its way any more, and
  * another queue pair was asked for just that, the number has another owner, who waits for it.
- * Returns true when @f was passed on to the host.
+ * Returns the PSN under which @f was passed on to the host; HOST_NONE: it was not.
  */
-static bool stray(struct engine *e, struct flow *fl, const struct frame *f, bool unknown)
+static struct host_psn stray(struct engine *e, struct flow *fl, const struct frame *f, bool unknown)
 {
 	struct lane *l = &fl->lane;
 	struct lane_reads *x = reads_of(e, l);
@@ -121,7 +121,7 @@ static bool stray(struct engine *e, struct flow *fl, const struct frame *f, bool
 	f = atomic_blank(l, f, &g, blank);
 	if (!icrc_ok(f) || (!r && unknown && (!x->guessed_ever || quiet(e, l, x)) &&
 			    owner_of_answer(e, fl, f) != VERDICT_SAME))
-		return false;
+		return HOST_NONE;
 	if (r && r->again) {
 		psn = psn_add(r->at.psn, psn_past(wire_psn_of(f), r->wire));
 		if (psn.v == f->psn && !r->moved)
@@ -131,19 +131,19 @@ static bool stray(struct engine *e, struct flow *fl, const struct frame *f, bool
 				  psn_map_frame(out, f, psn.v, psn_add(r->at.msn, 1)));
 	} else if (r && r->made) {
 		COUNT(e, ATOMICS_DROPPED);
-		return false;
+		return HOST_NONE;
 	} else if (!r && unknown && !x->guessed_ever &&
 		   lane_asked_below(wire_psn_of(f), psn_same_wire(x->map.asked.psn)) &&
 		   !lane_holds_other(e, l, wire_psn_of(f)) && !atomic_dropped(e, l, f)) {
 		psn = psn_same_host(wire_psn_of(f));
 		engine_tx(e, fl, fl->side, f->data, f->len);
 	} else {
-		return false;
+		return HOST_NONE;
 	}
 	/* an answer to what is repeated, not to what is behind that and was not forgotten */
 	if (!psn_after(psn, l->jump_psn))
 		x->stuck = 0;
-	return true;
+	return psn;
 }
 
 /** resp_missing_from - all responses before this wire PSN have come. */
@@ -303,9 +303,9 @@ void resp_arrived(struct engine *e, struct flow *fl, uint32_t id, const struct f
 	pace_run(e, flow_partner(e, fl));
 }
 
-/** resp_rx - the response packet @f has come over the WAN. Returns true when it was passed on
- * although no request that waits for it is known. */
-bool resp_rx(struct engine *e, struct flow *fl, const struct frame *f)
+/** resp_rx - the response packet @f has come over the WAN. Returns the host's PSN of it when it was
+ * passed on although no request that waits for it is known, else HOST_NONE. */
+struct host_psn resp_rx(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
 	uint32_t id = fetch_find(e, x, wire_psn_of(f));
@@ -326,11 +326,11 @@ bool resp_rx(struct engine *e, struct flow *fl, const struct frame *f)
 	}
 	taken = take(e, fl, g, f);
 	if (taken == TAKEN_NOT)
-		return false;
+		return HOST_NONE;
 	resp_arrived(e, fl, id, f);
 	if (taken == TAKEN_GIVEN)
 		ack_list(e, fl);
-	return false;
+	return HOST_NONE;
 }
 
 bool resp_serve(struct engine *e, struct flow *fl, const uint8_t *data, uint32_t len)
