@@ -10,37 +10,41 @@ static uint32_t mark_of(unsigned int conn, unsigned int host, uint8_t which, uin
 {
 	const struct flow *fl = conn_flow(conn, host);
 	const struct lane *l = fl ? &fl->lane : NULL;
-	struct mark m = {.psn = z.next[conn][host], .msn = z.msn[conn][host] & PSN_MASK};
+	uint32_t psn = z.next[conn][host];
 
+	*msn = z.msn[conn][host] & PSN_MASK;
 	if (l && l->role != ROLE_NONE)
 		switch (which % 9) {
 		case 1:
-			m = l->epsn;
+			psn = l->epsn.psn.v;
+			*msn = l->epsn.msn;
 			break;
 		case 2:
-			m = l->una;
+			psn = l->una.psn.v;
+			*msn = l->una.msn;
 			break;
 		case 3:
-			m = l->nxt;
+			psn = l->nxt.psn.v;
+			*msn = l->nxt.msn;
 			break;
 		case 4:
-			m = l->frontier;
+			psn = l->frontier.psn.v;
+			*msn = l->frontier.msn;
 			break;
 		case 5:
-			m.psn = l->end;
+			psn = l->end.v;
 			break;
 		case 6:
-			m.psn = l->high;
+			psn = l->high.v;
 			break;
 		case 7:
-			m.psn = l->start;
+			psn = l->start.v;
 			break;
 		case 8:
-			m.psn = l->told;
+			psn = l->told.v;
 			break;
 		}
-	*msn = m.msn;
-	return m.psn & PSN_MASK;
+	return psn & PSN_MASK;
 }
 
 /* ---- frames ---- */
