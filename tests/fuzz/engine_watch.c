@@ -73,13 +73,13 @@ static void check_success_ack(const struct frame *f, enum engine_port port)
 	NEED(fl && fl->side == (uint8_t)port);
 	l = &fl->lane;
 	NEED(lane_keeps(l) && l->state != LANE_FAULT);
-	NEED(!psn_before(l->frontier.psn, psn_add(f->psn, 1)));
+	NEED(!psn_before(l->frontier.psn.v, psn_add(f->psn, 1)));
 	i = flow_index(z.e, fl);
 	if (reads_ahead())
 		return; /* other numbers */
 	NEED(known(hash_psn(i, f->psn)));
 	/* it speaks for all before the handover as well */
-	NEED(z.has_top[i] && !psn_before(z.top[i], l->start));
+	NEED(z.has_top[i] && !psn_before(z.top[i], l->start.v));
 }
 
 /* Somebody has just said that all requests of flow @i before @psn are done. */
@@ -169,11 +169,11 @@ void watch_before(void)
 
 		b->held = fl->used && lane_keeps(&fl->lane) && fl->lane.state != LANE_FAULT;
 		b->opened = fl->lane.opened;
-		b->una = fl->lane.una.psn;
-		b->frontier = fl->lane.frontier.psn;
+		b->una = fl->lane.una.psn.v;
+		b->frontier = fl->lane.frontier.psn.v;
 		/* answers of before are evidence too: they are used when the peer begins anew */
 		b->proven = b->held && reads_of(z.e, &fl->lane);
-		b->proof = b->proven ? reads_of(z.e, &fl->lane)->map.proof : 0;
+		b->proof = b->proven ? reads_of(z.e, &fl->lane)->map.proof.v : 0;
 		z.has_top[i] &= fl->used;
 	}
 }
@@ -184,7 +184,7 @@ static bool answered_before(uint32_t i)
 {
 	const struct lane *l = &z.e->flows[i].lane;
 
-	return l->role == ROLE_SINGLE && z.has_top[i] && !psn_before(z.top[i], l->una.psn);
+	return l->role == ROLE_SINGLE && z.has_top[i] && !psn_before(z.top[i], l->una.psn.v);
 }
 
 static void after_lane(uint32_t i)
@@ -202,10 +202,11 @@ static void after_lane(uint32_t i)
 			NEED(z.fault[i]);
 			return;
 		}
-		NEED(!psn_before(l->una.psn, b->una) && !psn_before(l->frontier.psn, b->frontier));
-		if (l->una.psn != b->una)
-			NEED((evidence && !psn_before(said, l->una.psn)) ||
-			     (b->proven && !psn_before(b->proof, l->una.psn)) ||
+		NEED(!psn_before(l->una.psn.v, b->una) &&
+		     !psn_before(l->frontier.psn.v, b->frontier));
+		if (l->una.psn.v != b->una)
+			NEED((evidence && !psn_before(said, l->una.psn.v)) ||
+			     (b->proven && !psn_before(b->proof, l->una.psn.v)) ||
 			     answered_before(i));
 		return;
 	}
