@@ -54,6 +54,10 @@ short() # NAME CONDITION OP WAY...: a transfer during which packets take those w
 	before=$(unsealed)
 	transfer_begin "$name" a "${arguments[@]}" --seconds 600
 	await 60 eval "$condition" && flaps "$name" "$@" || status=1
+	# a moment may be one in which nothing was sent
+	for _ in {1..20}; do
+		! at_first "$1" || [ "$(unsealed)" -gt "$before" ] || flaps "$name" "$@" || status=1
+	done
 	enough "$name-req"
 	transfer_end "$name" && intact "$name" || status=1
 	echo "without a seal: $(($(unsealed) - before))"
