@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Living a plan: the world is made, its incidents happen when so much of the work is done as they
- * say, and at the end what was executed is compared with what was posted and what was told.
- *
- * A queue pair may fail where its plan gives it reason: a refusal, a requester without enough
- * retries for such a WAN, an appliance that lost its memory. Then what was executed must still be
- * an exact prefix, and whoever was told that something is done although it was not must have seen
- * its queue pair fail.
+ * say, and at the end it is judged (judge.c).
  */
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/scenario/judge.h"
 #include "tests/scenario/plan.h"
 #include "tests/scenario/scenario.h"
 #include "tests/scenario/world_storage.h"
@@ -269,27 +265,6 @@ static void set_reports(struct play *x, uint32_t side, bool down)
 
 	c.down = down;
 	wan_set(x->w->reports[side], &c);
-}
-
-/* Whether the appliance of host @s takes its queue pair for failed. Where somebody may have said so
- * in its name, it must have. */
-static bool taken_for_failed(struct world_qp *q, int s)
-{
-	struct world *w = q->w;
-	struct conn_info ci;
-
-	return w->cfg.actors.forge >> FORGE_PROBED & 1 && w->engine[s] && !q->side[s].lost &&
-	       world_conn(w, s, q, &ci) && ci.lane[LANE_OUT].state == LANE_WATCH;
-}
-
-/* Whether the requests of host @s were all told to be done although they were not, and nobody
- * knows. */
-static bool silent(struct world_qp *q, int s)
-{
-	struct rc_qp *req = q->side[s].qp, *resp = q->side[!s].qp;
-
-	return q->up && !rc_qp_in_error(req) && !rc_qp_queued(req) && rc_check_all(req, resp) &&
-	       (!rc_qp_in_error(resp) || taken_for_failed(q, s));
 }
 
 /* With the memory of engine @side the host loses the list of whose requests were numbered there. */
@@ -560,7 +535,7 @@ static void probe(struct play *x)
 		world_run(w, w->now + FAULT_NS);
 	for (uint32_t i = 0; i < w->nqps; i++)
 		for (int s = 0; s < 2; s++)
-			if ((silent(&w->qp[i], s) && w->qp[i].side[s].lost) ||
+			if ((judge_silent(&w->qp[i], s) && w->qp[i].side[s].lost) ||
 			    stands_stranded(&w->qp[i], s)) {
 				struct work k = {
 					.ops = 1u << RC_SEND, .min = 100, .max = 100, .left = 1};
@@ -572,145 +547,6 @@ static void probe(struct play *x)
 		world_run_done(w, w->now + PROBE_NS);
 }
 
-/*
- * Whether a requester whose requests were lost with an appliance's memory asks on and on. Nothing
- * tells it that it is in vain: a responder speaks of a gap once, and that may be lost, and these
- * requesters' retries never end. It has not succeeded, that is all that can be asked.
- */
-static bool asks_in_vain(struct world *w)
-{
-	for (uint32_t i = 0; i < w->nqps; i++)
-		for (int s = 0; s < 2; s++) {
-			struct rc_qp *qp = w->qp[i].side[s].qp;
-
-			if (w->qp[i].up &&
-			    (w->qp[i].side[s].lost || w->qp[i].side[s].holed || w->qp[i].debt) &&
-			    !rc_qp_in_error(qp) && rc_qp_queued(qp))
-				return true;
-		}
-	return false;
-}
-
-/*
- * Whether all that is not done are commands over queue pairs that may fail, and have: a target
- * whose response was lost with an appliance's memory was told, and says nothing more. Its initiator
- * has nothing outstanding that could fail; without appliances it would wait as long for a target
- * whose queue pair is in error (real ones ask from time to time whether it is alive).
- */
-static bool waits_for_failed(const struct play *x)
-{
-	bool any = false;
-
-	for (uint32_t i = 0; i < x->w->nqps; i++) {
-		const struct world_qp *q = &x->w->qp[i];
-
-		if (storage_done(q) && q->storage)
-			continue;
-		if (!q->storage || (!x->may_fail[i] && !world_astray(q)) ||
-		    !(rc_qp_in_error(q->side[0].qp) || rc_qp_in_error(q->side[1].qp)))
-			return false;
-		any = true;
-	}
-	return any;
-}
-
-static bool waits(const struct world_qp *q)
-{
-	for (int s = 0; s < 2; s++)
-		if (q->side[s].work.left || rc_qp_queued(q->side[s].qp))
-			return true;
-	return !storage_done(q);
-}
-
-/* Notes of queue pairs whose packets missed both appliances that they wait for ever: a request that
- * passed for a duplicate is never answered. Whether no other one waits. */
-static bool waits_astray(struct play *x)
-{
-	bool any = false;
-
-	for (uint32_t i = 0; i < x->w->nqps; i++) {
-		struct world_qp *q = &x->w->qp[i];
-
-		if (!q->up || !waits(q))
-			continue;
-		if (!world_astray(q))
-			return false;
-		q->wrong = q->wrong ? q->wrong : "something waits for ever";
-		any = true;
-	}
-	return any;
-}
-
-static bool owes(struct world *w, int side)
-{
-	return w->engine[side] && engine_custody(w->engine[side], -1, w->now).packets;
-}
-
-/* What went wrong with @q since its packets missed both appliances, unless both hosts know that it
- * has failed. */
-static const char *judge_astray(const struct play *x, const struct world_qp *q)
-{
-	if (!world_astray(q) || world_path_told(q))
-		return NULL;
-	if (q->wrong || x->may_fail[q->id])
-		return q->wrong;
-	if (q->up && (rc_qp_in_error(q->side[0].qp) || rc_qp_in_error(q->side[1].qp)))
-		return "a queue pair failed at one end, and the other one was not told";
-	return NULL;
-}
-
-static const char *judge_qp(struct play *x, uint32_t n, int s, bool done)
-{
-	static const char lost[] = "1: acknowledged messages were lost in silence";
-	struct world_qp *q = &x->w->qp[n];
-
-	if (silent(q, s) && (done || !owes(x->w, s))) {
-		if (!world_astray(q))
-			return lost;
-		q->wrong = q->wrong ? q->wrong : lost;
-	} else if (done && !x->may_fail[n] && !world_astray(q)) {
-		return world_verify_qp(q, s, true);
-	}
-	return NULL;
-}
-
-static const char *judge(struct play *x, bool done)
-{
-	struct world *w = x->w;
-	const char *bad = world_verify(w, false);
-	bool astray = w->path_overtaken;
-	bool waited = !done && !asks_in_vain(w) && !waits_for_failed(x);
-
-	if (waited && waits_astray(x))
-		waited = false;
-
-	for (uint32_t i = 0; i < w->nqps && !bad; i++) {
-		bad = judge_qp(x, i, 0, done);
-		if (!bad)
-			bad = judge_qp(x, i, 1, done);
-		if (!bad && judge_astray(x, &w->qp[i])) {
-			bad = judge_astray(x, &w->qp[i]);
-			w->excuse = EXCUSE_SILENT;
-		}
-		astray |= world_astray(&w->qp[i]) && world_path_told(&w->qp[i]);
-	}
-	if (!bad && waited)
-		bad = "something waits for ever";
-	if (bad && x->p->single && w->frames - w->frames_at > w->cfg.frames_max)
-		w->excuse = EXCUSE_CIRCLES;
-	if (!bad && astray)
-		w->excuse = EXCUSE_PATH;
-	return bad;
-}
-
-static bool reused(const struct plan *p)
-{
-	for (uint32_t i = 0; i < p->nqps; i++)
-		if (p->qp[i].reuse)
-			return true;
-	return false;
-}
-
 /* Reusers and forgers make for long lives, so what stands still is found by that. */
 static bool run_to_end(struct play *x)
 {
@@ -718,20 +554,13 @@ static bool run_to_end(struct play *x)
 	uint64_t before;
 	bool done;
 
-	if (!w->cfg.actors.forge && !reused(x->p))
+	if (!w->cfg.actors.forge && !any_reuse(x->p))
 		return world_run_done(w, w->now + LIMIT_NS);
 	do {
 		before = w->finished + w->reused;
 		done = world_run_done(w, w->now + STANDS_NS);
 	} while (!done && !w->violation && !w->excuse && w->finished + w->reused != before);
 	return done;
-}
-
-/* Whether the hosts of @q gave up, other than since its packets missed both appliances. */
-static bool died(const struct world_qp *q)
-{
-	return q->up && !world_astray(q) &&
-	       (rc_qp_in_error(q->side[0].qp) || rc_qp_in_error(q->side[1].qp));
 }
 
 static void live(const struct plan *p, struct plan_result *r, FILE *dump, FILE *trace)
@@ -757,7 +586,7 @@ static void live(const struct plan *p, struct plan_result *r, FILE *dump, FILE *
 		if (x.w->qp[i].broken)
 			one_fails(&x, i);
 	probe(&x);
-	bad = judge(&x, done);
+	bad = judge(x.w, x.may_fail, p->single, done);
 	*r = (struct plan_result){.violation = x.w->excuse && !x.w->broken ? NULL : bad,
 				  .packets = x.w->packets,
 				  .forged = x.w->forged,
@@ -769,7 +598,7 @@ static void live(const struct plan *p, struct plan_result *r, FILE *dump, FILE *
 				  .now = x.w->now};
 	for (uint32_t i = 0; i < x.w->nqps; i++) {
 		r->acked += x.w->qp[i].side[0].ok + x.w->qp[i].side[1].ok;
-		r->died += died(&x.w->qp[i]);
+		r->died += judge_died(&x.w->qp[i]);
 	}
 	if (dump)
 		world_dump(x.w, dump);

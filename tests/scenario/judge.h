@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the end of a world is judged by. */
+#ifndef LONGHAUL_TESTS_SCENARIO_JUDGE_H
+#define LONGHAUL_TESTS_SCENARIO_JUDGE_H
+
+#include "tests/scenario/world.h"
+
+/**
+ * judge - what is wrong with @w, or NULL; an excuse is noted in @w.
+ * @may_fail: by queue pair: its plan gives it reason
+ * @single:   the appliances have no peer
+ * @done:     all work has ended
+ */
+const char *judge(struct world *w, const bool *may_fail, bool single, bool done);
+
+/** judge_silent - the requests of host @s of @q were all told to be done although they were not, and
+ * neither host can know. */
+bool judge_silent(struct world_qp *q, int s);
+
+/** judge_died - a host of @q gave up, other than since its packets missed both appliances. */
+bool judge_died(const struct world_qp *q);
+
+#endif
