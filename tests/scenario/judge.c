@@ -75,6 +75,8 @@ static bool waits_for_failed(const struct world *w, const bool *may_fail)
 
 static bool waits(const struct world_qp *q)
 {
+	if (!q->up || rc_qp_in_error(q->side[0].qp) || rc_qp_in_error(q->side[1].qp))
+		return false;
 	for (int s = 0; s < 2; s++)
 		if (q->side[s].work.left || rc_qp_queued(q->side[s].qp))
 			return true;
@@ -90,7 +92,7 @@ static bool waits_astray(struct world *w)
 	for (uint32_t i = 0; i < w->nqps; i++) {
 		struct world_qp *q = &w->qp[i];
 
-		if (!q->up || !waits(q))
+		if (!waits(q))
 			continue;
 		if (!world_astray(q))
 			return false;
@@ -135,30 +137,31 @@ static const char *judge_qp(struct world *w, const bool *may_fail, uint32_t n, i
 
 const char *judge(struct world *w, const bool *may_fail, bool single, bool done)
 {
-	const char *bad = world_verify(w, false);
+	const char *bad = world_verify(w, false), *unseen = NULL;
 	bool astray = w->path_overtaken;
-	bool waited = !done && !asks_in_vain(w) && !waits_for_failed(w, may_fail);
-
-	if (waited && waits_astray(w))
-		waited = false;
+	bool waited =
+		!done && !asks_in_vain(w) && !waits_for_failed(w, may_fail) && !waits_astray(w);
 
 	for (uint32_t i = 0; i < w->nqps && !bad; i++) {
 		bad = judge_qp(w, may_fail, i, 0, done);
 		if (!bad)
 			bad = judge_qp(w, may_fail, i, 1, done);
-		if (!bad && judge_astray(may_fail, &w->qp[i])) {
-			bad = judge_astray(may_fail, &w->qp[i]);
-			w->excuse = EXCUSE_SILENT;
-		}
+		if (!unseen)
+			unseen = judge_astray(may_fail, &w->qp[i]);
 		astray |= world_astray(&w->qp[i]) && world_path_told(&w->qp[i]);
 	}
 	if (!bad && waited)
 		bad = "something waits for ever";
 	if (bad && single && w->frames - w->frames_at > w->cfg.frames_max)
 		w->excuse = EXCUSE_CIRCLES;
-	if (!bad && astray)
+	/* an excuse for one queue pair is none for another */
+	if (bad)
+		return bad;
+	if (unseen)
+		w->excuse = EXCUSE_SILENT;
+	else if (astray)
 		w->excuse = EXCUSE_PATH;
-	return bad;
+	return unseen;
 }
 
 bool judge_died(const struct world_qp *q)
