@@ -222,9 +222,15 @@ bool reads_outran(struct engine *e, const struct flow *fl, struct host_psn psn)
 
 static void pop(struct engine *e, struct lane *l)
 {
+	const struct read_rec *r = reads_head(e, l);
+	struct lane_reads *x = reads_of(e, l);
+
 	(void)lane_must(e, l, l->nreads == mq_len(e->reads, &l->reads), l->nreads, l->reads.head);
 	if (l->role == ROLE_SINGLE && l->made == l->reads.head)
 		l->made = MQ_NONE;
+	/* its host goes on without what is held of the answer: that has gone past the appliance */
+	if (l->role == ROLE_OPENER && x)
+		resp_drop(e, x, r->wire, psn_add(r->wire, r->span));
 	mq_pop(e->reads, &l->reads);
 	l->nreads--;
 }
