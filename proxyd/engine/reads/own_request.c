@@ -68,7 +68,7 @@ bool own_request_add(struct engine *e, struct flow *fl, struct lane_reads *x,
 /*
  * The host waits for @r, the responder has executed it, and the response is lost for good: a READ
  * for the same under a new PSN, @wire. What it brings is younger than what was lost, which is what
- * a READ that is repeated may bring anyway (spec: IBTA 9.7.5.1.1).
+ * a READ that is repeated may bring anyway (spec: IBTA 9.7.5.1.1). None while the lane drains.
  */
 bool own_request_anew(struct engine *e, struct flow *fl, const struct read_range *r,
 		      struct wire_psn *wire)
@@ -77,9 +77,9 @@ bool own_request_anew(struct engine *e, struct flow *fl, const struct read_range
 	struct lane_reads *x = reads_of(e, l);
 
 	*wire = l->epsn.psn;
-	if ((l->state != LANE_HELD && l->state != LANE_DRAIN) || !l->start_acked || !l->accepted ||
-	    l->reopen || l->opaque || l->refusal || l->msg != MSG_NONE ||
-	    segments_full(&x->map.seg, 1) || mq_free_count(e->reads) < 2)
+	if (l->state != LANE_HELD || !l->start_acked || !l->accepted || l->reopen || l->opaque ||
+	    l->refusal || l->msg != MSG_NONE || segments_full(&x->map.seg, 1) ||
+	    mq_free_count(e->reads) < 2)
 		return false;
 	if (!own_request_add(e, fl, x, r, OP_READ_REQUEST, 0, FETCH_ASKED)) {
 		fetch_drop_guesses(e, fl, &x->info.flushed_pattern); /* guesses are in the way */

@@ -62,8 +62,8 @@ bool resp_renew(struct engine *e, struct flow *fl, const struct frame *f, bool o
 	if (!known && !offered && !ranges_allow(e, fl, x, &what) &&
 	    !from_before(e, &fl->lane, host_psn_of(f)))
 		return false;
-	if (!fl->path_mtu)
-		return false; /* nobody knows how many PSNs it takes */
+	if (!fl->path_mtu || fl->lane.state != LANE_HELD)
+		return false; /* its PSNs cannot be counted, or none may be added */
 	if (resp_long(frame_span(f, fl->path_mtu)) || !own_request_anew(e, fl, &what, &wire))
 		return fl->lane.msg == MSG_NONE;
 	COUNT(e, READS_RENUMBERED);
