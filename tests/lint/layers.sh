@@ -3,24 +3,10 @@
 #
 # What the compiler does not check: a layer includes nothing of a higher one, the pure layers nothing that
 # does I/O or reads a clock, and every file names its licence.
-set -u
-cd "$(dirname "$0")/../.." || exit 1
+. "$(dirname "$0")/report.inc"
 
 LAYERS=(wire store engine peer port control config host daemon)
 PURE='sys/socket\.h|netinet/|poll\.h|time\.h|sys/time\.h|sys/epoll\.h|ev\.h|pthread\.h|stdio\.h'
-number=0 failed=0
-
-report() # NAME FINDINGS
-{
-	number=$((number + 1))
-	if [ -z "$2" ]; then
-		echo "ok $number - $1"
-	else
-		echo "not ok $number - $1"
-		sed 's/^/# /' <<<"$2"
-		failed=1
-	fi
-}
 
 # Files of directory $1 that include a header whose name matches $2
 includes()
@@ -70,4 +56,4 @@ report "every source names its licence in its first lines" "$(
 	while read -r f; do
 		[ ! -e "$f" ] || head -n 3 "$f" | grep -q 'SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause' || echo "$f"
 	done)"
-exit $failed
+summary

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # The style of C sources: columns, clang-format, licence lines, length of functions.
-set -u
-cd "$(dirname "$0")/../.." || exit 1
+. "$(dirname "$0")/report.inc"
 
 # So many functions of proxyd, bpf and cli may have more than FUNCTION lines. It only ever goes down.
 FUNCTIONS_MAX=0
@@ -11,20 +10,6 @@ FUNCTION=60
 COLUMNS_WIDE=100
 # Versions of clang-format differ in details; .clang-format is written for this one (Debian 12).
 CLANG_FORMAT_MAJOR=14
-
-number=0 failed=0
-
-report() # NAME FINDINGS
-{
-	number=$((number + 1))
-	if [ -z "$2" ]; then
-		echo "ok $number - $1"
-	else
-		echo "not ok $number - $1"
-		sed 's/^/# /' <<<"$2"
-		failed=1
-	fi
-}
 
 mapfile -t all < <(find proxyd bpf cli tests -name '*.[ch]' | sort)
 mapfile -t product < <(find proxyd bpf cli -name '*.[ch]' | sort)
@@ -64,5 +49,4 @@ else
 	number=$((number + 1))
 	echo "ok $number - clang-format changes nothing # SKIP needs clang-format $CLANG_FORMAT_MAJOR, here is ${major:-none}"
 fi
-echo "1..$number"
-exit $failed
+summary
