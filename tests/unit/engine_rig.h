@@ -382,6 +382,25 @@ static inline unsigned int rig_pairs(struct rig *r)
 	return n;
 }
 
+/** rig_open - what the peer says when it opens the lane of the far host's requests, from PSN @psn
+ * and MSN @msn on. */
+static inline struct report rig_open(uint32_t psn, uint32_t msn, uint32_t mtu)
+{
+	struct report open = {.type = REPORT_OPEN,
+			      .lane = 77,
+			      .gen = 3,
+			      .lqpn = 0x22,
+			      .start_psn = psn,
+			      .start_msn = msn,
+			      .path_mtu = mtu};
+
+	ip_addr_parse("10.2.0.1", &open.key.src);
+	ip_addr_parse("10.1.0.1", &open.key.dst);
+	open.key.dqpn = 0x11;
+	open.key.vlan = FRAME_VLAN_NONE;
+	return open;
+}
+
 /** rig_progress - the peer: all below @cum has arrived, all below @una is truly acknowledged, with
  * @msn. */
 static inline void rig_progress(struct rig *r, uint32_t cum, uint32_t una, uint32_t msn)

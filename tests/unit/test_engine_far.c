@@ -234,23 +234,13 @@ static struct rig *acceptor(void)
 	struct engine_config cfg = {.pool_bytes = 8 << 20, .max_conns = 16, .seed = 1};
 	struct rule rule = rig_rule(0, POLICY_EARLY, RIG_MTU);
 	struct rig *r = rig_create(&cfg, &rule);
-	struct report open = {.type = REPORT_OPEN,
-			      .lane = 77,
-			      .gen = 3,
-			      .lqpn = 0x22,
-			      .start_psn = 5,
-			      .start_msn = 5,
-			      .path_mtu = RIG_MTU};
+	struct report open = rig_open(5, 5, RIG_MTU);
 
 	for (uint32_t psn = 0; psn < 5; psn++) {
 		rig_rx(r, FAR, REQUEST, psn, psn);
 		rig_rx(r, NEAR, NEAR_SAYS, psn, 0x1f, psn + 1);
 	}
 	rig_forget(r);
-	ip_addr_parse("10.2.0.1", &open.key.src);
-	ip_addr_parse("10.1.0.1", &open.key.dst);
-	open.key.dqpn = 0x11;
-	open.key.vlan = FRAME_VLAN_NONE;
 	engine_rx_report(r->e, 0, &open, r->now);
 	assert_int_equal(r->rep[0].type, REPORT_ACCEPT);
 	assert_int_equal(r->rep[0].lane, 77);

@@ -389,19 +389,10 @@ static void test_disconnect(void **state_)
 static void test_other_direction(void **state_)
 {
 	struct rig *r = rig_held(NULL, 0, POLICY_EARLY, RIG_MTU);
-	struct report open = {.type = REPORT_OPEN,
-			      .lane = 77,
-			      .gen = 5,
-			      .lqpn = 0x22,
-			      .start_psn = 0x100,
-			      .path_mtu = RIG_MTU};
+	struct report open = rig_open(0x100, 0, RIG_MTU);
 	bool told = false;
 
 	(void)state_;
-	ip_addr_parse("10.2.0.1", &open.key.src);
-	ip_addr_parse("10.1.0.1", &open.key.dst);
-	open.key.dqpn = 0x11;
-	open.key.vlan = FRAME_VLAN_NONE;
 	rig_rx(r, FAR, "04 40ffff 00000011 800000ff 61*8");
 	engine_rx_report(r->e, 0, &open, r->now);
 	assert_int_equal(rig_conn(r).lane[LANE_IN].state, LANE_HELD);

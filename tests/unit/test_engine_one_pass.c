@@ -140,22 +140,12 @@ static struct rig *accepting(void)
 	struct engine_config cfg = {.pool_bytes = 8 << 20, .max_conns = 16, .seed = 1};
 	struct rule rule = rig_rule(0, POLICY_EARLY, PAYLOAD);
 	struct rig *r = rig_create(&cfg, &rule);
-	struct report open = {.type = REPORT_OPEN,
-			      .lane = 77,
-			      .gen = 3,
-			      .lqpn = 0x22,
-			      .start_psn = 5,
-			      .start_msn = 5,
-			      .path_mtu = PAYLOAD};
+	struct report open = rig_open(5, 5, PAYLOAD);
 
 	for (uint32_t psn = 0; psn < 5; psn++) {
 		rig_rx(r, FAR, FAR_ASKS, psn);
 		rig_rx(r, NEAR, "11 40ffff 00000022 00%06x 1f%06x", psn, psn + 1);
 	}
-	ip_addr_parse("10.2.0.1", &open.key.src);
-	ip_addr_parse("10.1.0.1", &open.key.dst);
-	open.key.dqpn = 0x11;
-	open.key.vlan = FRAME_VLAN_NONE;
 	engine_rx_report(r->e, 0, &open, r->now);
 	assert_int_equal(rig_conn(r).lane[LANE_IN].state, LANE_HELD);
 	return r;

@@ -13,17 +13,8 @@
 static struct rig *acceptor(void)
 {
 	struct rig *r = rig_held(NULL, 0, POLICY_EARLY, RIG_MTU);
-	struct report open = {.type = REPORT_OPEN,
-			      .lane = 77,
-			      .gen = 3,
-			      .lqpn = 0x22,
-			      .start_psn = FIRST,
-			      .path_mtu = RIG_MTU};
+	struct report open = rig_open(FIRST, 0, RIG_MTU);
 
-	ip_addr_parse("10.2.0.1", &open.key.src);
-	ip_addr_parse("10.1.0.1", &open.key.dst);
-	open.key.dqpn = 0x11;
-	open.key.vlan = FRAME_VLAN_NONE;
 	engine_rx_report(r->e, 0, &open, r->now);
 	engine_tick(r->e, r->now);
 	assert_int_equal(rig_conn(r).lane[LANE_IN].state, LANE_HELD);

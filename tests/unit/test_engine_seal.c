@@ -3,10 +3,8 @@
  * The seal (engine/core/seal.c): tags, what a recorded or guessed one is worth, and what becomes of
  * a frame without one.
  */
-#include "tests/unit/engine_rig.h"
-
 #include "engine/core/core.h"
-#include "tests/lab/model/prng.h"
+#include "tests/unit/seal_guess.h"
 
 #define GUESSES 1000000u
 
@@ -16,24 +14,15 @@ static const struct engine_config small = {.pool_bytes = 4 << 20, .max_conns = 1
 static struct rig *accepting(void)
 {
 	struct rule rule = rig_rule(0, POLICY_EARLY, 1024);
-	struct report open = {.type = REPORT_OPEN,
-			      .lane = 77,
-			      .gen = 3,
-			      .lqpn = 0x22,
-			      .start_psn = 5,
-			      .start_msn = 5,
-			      .path_mtu = 1024,
-			      .sealed = true,
-			      .seal_key = {0x0123456789abcdef, 0xfedcba9876543210}};
+	struct report open = rig_open(5, 5, 1024);
 	struct rig *r;
 
 	rule.seal = true;
 	r = rig_create(&small, &rule);
 	rig_learn(r, 0);
-	ip_addr_parse("10.2.0.1", &open.key.src);
-	ip_addr_parse("10.1.0.1", &open.key.dst);
-	open.key.dqpn = 0x11;
-	open.key.vlan = FRAME_VLAN_NONE;
+	open.sealed = true;
+	open.seal_key[0] = 0x0123456789abcdef;
+	open.seal_key[1] = 0xfedcba9876543210;
 	engine_rx_report(r->e, 0, &open, r->now);
 	engine_tick(r->e, r->now);
 	assert_true(rig_conn(r).lane[LANE_IN].sealed);
@@ -46,22 +35,9 @@ static struct rig *accepting(void)
 static void test_guesses(void **state)
 {
 	struct rig *r = accepting();
-	uint8_t frame[FRAME_MAX], guess[FRAME_MAX];
-	uint32_t len = rig_build(r, frame, FAR, "04 40ffff 00000011 80000005 61*8");
-	uint32_t icrc = get_le32(frame + len - ICRC_LEN);
-	struct prng p = {{0}};
 
 	(void)state;
-	prng_init(&p, 19);
-	for (uint32_t i = 0; i < GUESSES; i++) {
-		memcpy(guess, frame, len);
-		put_le32(guess + len - ICRC_LEN, icrc ^ (uint32_t)prng_next(&p));
-		engine_rx(r->e, PORT_WAN, guess, len, r->now);
-		for (; r->at < r->nout; r->at++)
-			assert_int_not_equal(get_le32(r->out[r->at].data + len - ICRC_LEN), icrc);
-		rig_forget(r);
-	}
-	assert_int_equal(engine_counter(r->e, EC_SEAL_WRONG), GUESSES);
+	seal_guess(r, "04 40ffff 00000011 80000005 61*8", GUESSES, 19);
 	assert_int_equal(rig_conn(r).lane[LANE_IN].transit.packets, 0);
 	assert_int_equal(rig_conn(r).lane[LANE_IN].epsn, 5);
 	rig_rx(r, FAR, "04 40ffff 00000011 80000005 61*8");
