@@ -170,7 +170,7 @@ static bool note(const struct view_source *src, const struct conn_info *ci, enum
 	if (!text && state == LANE_OPENING)
 		text = "waits for the peer's consent";
 	if (!text && state == LANE_DRAIN)
-		text = "delivers what it owes, takes nothing new";
+		text = "delivers what was promised, promises nothing new";
 	if (!text && state == LANE_WATCH)
 		text = "waits for a first acknowledged message";
 	snprintf(buf, len, "%s", text ? text : "");

@@ -137,8 +137,8 @@ static void let_wait(const struct config *was, struct config *c)
 	if (!i)
 		return;
 	log_line(LOG_WARNING,
-		 "no place for peer %s before those that were removed have delivered what is owed: "
-		 "neither it nor rules that name it are in force until then; reload later",
+		 "no room for peer %s until the lanes of removed peers have ended: until then "
+		 "neither it nor rules that name it are in force; reload later",
 		 c->peers[i - 1].name);
 	drop_rules(c, i - 1);
 	memmove(&c->peers[i - 1], &c->peers[i], (c->npeers - i) * sizeof(c->peers[0]));

@@ -101,9 +101,10 @@ bool daemon_peers_plan(struct daemon *d, struct config *new, struct peer_keys *k
 	char err[CONFIG_ERROR_LEN];
 
 	if (config_places(d->cfg, new)) {
-		config_error(errs, new->file, 0,
-			     "no place for another peer before those that were removed have "
-			     "delivered what is owed; try again later");
+		config_error(
+			errs, new->file, 0,
+			"no room for another peer until the lanes of removed peers have ended; "
+			"try again later");
 		return false;
 	}
 	if (new->npeers && !d->session) {
