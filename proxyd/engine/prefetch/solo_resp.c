@@ -137,7 +137,7 @@ static void rx_ack(struct engine *e, struct flow *fl, const struct frame *f, enu
 		}
 	}
 	if (!psn_map_asked(&x->map, wire_psn_of(f), &psn, &shift))
-		psn = x->map.seg.n ? x->map.asked.psn : psn_same_host(wire_psn_of(f));
+		psn = x->map.asked.psn;
 	msn = psn_sub(frame_aeth_msn(f), shift);
 	/* of what the host has not asked for it must not hear */
 	if (psn_after(psn_add(psn, up), x->map.asked.psn)) {
