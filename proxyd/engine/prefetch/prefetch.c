@@ -129,6 +129,7 @@ bool prefetch_claim(struct engine *e, struct flow *fl, const struct frame *f, st
 		return false;
 	}
 	g->state = FETCH_ASKED;
+	g->issued = e->now;
 	x->guesses--;
 	x->guessed -= g->what.length;
 	x->info.hits++;

@@ -70,7 +70,7 @@ enum fetch_state {
  * struct fetch - one request that is answered with data, in the order of wire PSNs (OPENER).
  * @psn, @span: wire PSNs
  * @arrived:    response packets that came, each counted once
- * @issued:     ns; nothing that a guess brings is older than this
+ * @issued:     ns; when it was sent, or when the host asked for what a guess brings
  * @epoch:      of the host pair (engine.h) when it was issued
  * @tries:      times that it was asked again past the stream
  * @touched:    ns; when something of it last came, or was asked again
