@@ -52,10 +52,11 @@ static void opener_timer(struct engine *e, struct flow *fl, unsigned int which)
 /* So long after the latest packet nobody asks for a lost answer any more. */
 #define KEPT_NS (10 * NSEC_PER_SEC)
 
-/* A lane that drains may be let go when something else is over: a barrier of its hosts. */
+/* A lane that drains may be let go when something else is over: a barrier of its hosts, or the
+ * patience of one that its peer has left. */
 static void keeper_sweep(struct engine *e, struct flow *fl)
 {
-	if (lane_carries_on(&fl->lane))
+	if (lane_carries_on(&fl->lane) || lane_drained(&fl->lane))
 		ack_list(e, fl);
 }
 

@@ -13,7 +13,7 @@
  */
 const char *judge(struct world *w, const bool *may_fail, bool single, bool done);
 
-/** judge_silent - the requests of host @s of @q were all told to be done although they were not, and
+/** judge_silent - host @s of @q was told that all its requests are done although they are not, and
  * neither host can know. */
 bool judge_silent(struct world_qp *q, int s);
 

@@ -161,6 +161,8 @@ void lanes_gone(struct engine *e, struct flow *fl, struct flow *other, unsigned 
 		leave_later(e, other);
 	lane_drain(e, fl, REASON_DISCONNECT);
 	lane_drain(e, other, REASON_DISCONNECT);
+	lane_check_drained(e, fl);
+	lane_check_drained(e, other);
 }
 
 void flow_leave(struct engine *e, struct flow *fl)
@@ -202,14 +204,16 @@ bool lane_drained(const struct lane *l)
 }
 
 /* Close what is owed nothing more. Of a lane that keeps custody the requester is told first what it
- * may know: the tick does both (near/ack_tx.c). */
+ * may know, and its numbers must be those of the responder: the tick sees to both (near/ack_tx.c).
+ */
 void lane_check_drained(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
 
 	if (!lane_drained(l))
 		return;
-	if (lane_keeps(l) && (l->ack_due || l->nak_due || l->ack_listed))
+	if (lane_keeps(l) &&
+	    (l->ack_due || l->nak_due || l->ack_listed || l->nreads || psn_map_differs(e, l)))
 		ack_list(e, fl);
 	else
 		lane_close(e, fl, l->reason, true);

@@ -356,8 +356,10 @@ void near_tell(struct engine *e, struct flow *fl)
 		owner_judge(e, fl, EVIDENCE_TOLD);
 	}
 	flush(e, fl);
-	if (lane_drained(l) && !l->ack_listed)
+	if (l->ack_listed)
+		return;
+	if (lane_drained(l) && near_may_part(e, fl))
 		lane_close(e, fl, l->reason, true);
-	else if (lane_carries_on(l) && !l->ack_listed)
+	else if (lane_carries_on(l))
 		near_let_go(e, fl);
 }

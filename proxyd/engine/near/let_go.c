@@ -36,6 +36,17 @@ static bool waits_renumbered(struct engine *e, const struct lane *l)
 	return false;
 }
 
+/* How long a host repeats what is dropped. */
+#define PATIENCE_NS (10 * NSEC_PER_SEC)
+
+bool near_may_part(struct engine *e, const struct flow *fl)
+{
+	const struct lane *l = &fl->lane;
+
+	return l->gone || e->now - fl->seen > PATIENCE_NS ||
+	       !(psn_map_differs(e, l) || waits_renumbered(e, l));
+}
+
 /** near_let_go - end the lane, if all that its host was told is true by now. */
 void near_let_go(struct engine *e, struct flow *fl)
 {

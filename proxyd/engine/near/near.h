@@ -52,6 +52,8 @@ void near_tell_again(struct engine *e, struct flow *fl);
 
 /* let_go.c: the lane ends as soon as its host was told nothing but what is true */
 void near_let_go(struct engine *e, struct flow *fl);
+/** near_may_part - a drained lane may end: its host would be understood alone, or sends no more. */
+bool near_may_part(struct engine *e, const struct flow *fl);
 
 /* ease.c: the host is told a little at a time while it is held back */
 /** near_ease - the responder may have acknowledged more; near_ease_one - the host has repeated a
