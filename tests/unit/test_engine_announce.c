@@ -117,6 +117,48 @@ static void test_absorbed_again(void **state)
 	rig_destroy(s.r);
 }
 
+/* What the latest PROGRESS of the target's lane said: whether the numbers differ. */
+static bool told_to_differ(struct storage *s)
+{
+	const struct report *latest = NULL;
+
+	rig_pass(s->r, 20 * RIG_MS);
+	for (unsigned int i = 0; i < s->r->nrep; i++)
+		if (s->r->rep[i].type == REPORT_PROGRESS && s->r->rep[i].lane == s->open.lane)
+			latest = &s->r->rep[i];
+	assert_non_null(latest);
+	assert_true(latest->announced);
+	return latest->differs;
+}
+
+/* A READ of ours, a completion, and a READ that ends here: the next packet has the same number on
+ * the wire and near the initiator. But the completion has not, and must not be sent by anybody who
+ * does not know: the numbers differ until the initiator has acknowledged it. */
+static void test_numbers_meet(void **state)
+{
+	struct storage s = begin(ANNOUNCE_MODE_NVME);
+	uint32_t sent = PSN_NONE;
+
+	(void)state;
+	prove(&s);
+	tell(&s, 4);
+	(void)give(&s, asked(&s));
+	rig_forget(s.r);
+	target(&s, "04 40ffff 00000011 80%06x | 00*12 09 00 0000", s.psn);
+	for (unsigned int i = 0; i < s.r->nout; i++)
+		if (s.r->out[i].port == PORT_LAN && s.r->out[i].data[RIG_BTH] == 0x04)
+			sent = get_be24(s.r->out[i].data + RIG_BTH + 9);
+	assert_int_equal(sent, s.psn++ + 1);
+	target(&s, "0c 40ffff 00000011 80%06x | 00*4 %08x 00000007 %08x", s.psn++, VA, READ_LEN);
+	assert_int_equal(rig_conn(s.r).lane[LANE_IN].announce.absorbed, 1);
+	rig_forget(s.r);
+	answers(&s, s.psn);
+	assert_true(told_to_differ(&s));
+	rig_rx(s.r, NEAR, "11 40ffff 00000022 00%06x 1f %06x", sent, ++s.msn);
+	assert_false(told_to_differ(&s));
+	rig_destroy(s.r);
+}
+
 /* No record of a READ is left when the rest of a command is to be READ: it waits, and goes on when
  * there is one, also where no answer is awaited that would bring it back. (A daemon that looks for
  * a record for ever is ended by the alarm.) */
@@ -480,6 +522,7 @@ int main(void)
 		cmocka_unit_test(test_answer_without_room),
 		cmocka_unit_test(test_ack_before_absorbed),
 		cmocka_unit_test(test_absorbed_again),
+		cmocka_unit_test(test_numbers_meet),
 		cmocka_unit_test(test_records_used_up),
 		cmocka_unit_test(test_many_absorbed),
 		cmocka_unit_test(test_all_acknowledged),

@@ -486,7 +486,7 @@ bool announce_differs(struct engine *e, const struct lane *l)
 {
 	const struct lane_announce *y = announce_of(e, l);
 
-	return y && y->far.numbered && (y->nown || far_map_differs(&y->far));
+	return y && y->far.numbered && (y->nown || far_map_differs(&y->far, l->una.psn));
 }
 
 bool announce_numbered(struct engine *e, const struct lane *l)

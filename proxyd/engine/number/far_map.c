@@ -41,9 +41,10 @@ void far_map_sent(struct engine *e, struct far_map *m, const struct wire_mark *n
 	mark_step(&m->asked, span, eom, ackable);
 }
 
-bool far_map_differs(const struct far_map *m)
+bool far_map_differs(const struct far_map *m, struct wire_psn una)
 {
-	return m->next.psn.v != m->asked.psn.v || m->next.msn != m->asked.msn;
+	return m->next.psn.v != m->asked.psn.v || m->next.msn != m->asked.msn ||
+	       (psn_before(una, m->asked.psn) && segments_differ(&m->seg, una.v));
 }
 
 struct wire_mark far_to_wire(const struct far_map *m, const struct far_mark *at)

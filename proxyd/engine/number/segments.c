@@ -100,6 +100,19 @@ uint32_t segments_on(const struct segments *t, uint32_t in)
 	return psn_add(in, shift_of(&t->segment[i - 1]));
 }
 
+bool segments_differ(const struct segments *t, uint32_t in)
+{
+	for (uint32_t i = t->n; i > 0; i--) {
+		const struct segment *s = &t->segment[i - 1];
+
+		if (shift_of(s) || msn_shift_of(s))
+			return true;
+		if (!psn_after(s->in, in))
+			break;
+	}
+	return false;
+}
+
 bool segments_asked(const struct segments *t, uint32_t out, uint32_t *in, uint32_t *msn_shift)
 {
 	uint32_t i = t->n;

@@ -41,6 +41,8 @@ struct plain_mark segments_back(const struct segments *s, struct plain_mark most
 /** segments_on - the out PSN of what came in as @in; PSN_NONE when that is too long ago to be
  * known. */
 uint32_t segments_on(const struct segments *s, uint32_t in);
+/** segments_differ - something that came in as @in or later went on under another PSN or MSN. */
+bool segments_differ(const struct segments *s, uint32_t in);
 /** segments_asked - the in PSN of @out, and in @msn_shift how much less the MSN is. False where
  * what has the number @out never came in. */
 bool segments_asked(const struct segments *s, uint32_t out, uint32_t *in, uint32_t *msn_shift);
