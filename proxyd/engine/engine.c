@@ -454,7 +454,7 @@ static void cut_stranded(struct engine *e, struct flow *fl)
 	struct flow *back = flow_partner(e, fl);
 
 	if (!fl->stranded || fl->cut || fl->lane.role != ROLE_NONE || !back ||
-	    fl->lane.reason != REASON_PEER_RESTARTED || back->lane.state == LANE_FAULT)
+	    !opener_gone(fl->lane.reason) || back->lane.state == LANE_FAULT)
 		return;
 	flow_change(e, fl);
 	flow_change(e, back);

@@ -153,7 +153,7 @@ static void acceptor_sweep(struct engine *e, struct flow *fl)
  * responder acknowledged just before it disconnected nobody else knows. */
 static bool acceptor_drain(struct engine *e, struct flow *fl, enum lane_reason why)
 {
-	if ((why == REASON_PEER_RESTARTED || why == REASON_NONE) && fl->lane.ordered &&
+	if ((opener_gone(why) || why == REASON_NONE) && fl->lane.ordered &&
 	    order_held(e, fl, psn_sub(fl->lane.epsn.psn, 1))) {
 		/* nobody is left to say what must be delivered before it */
 		lane_close(e, fl, why, true);

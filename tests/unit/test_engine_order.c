@@ -310,13 +310,38 @@ static void test_waits_after_long(void **state)
 	rig_destroy(r);
 }
 
+/* What arrived waits for what its opener has not told yet. The opener stays away, and the far host's
+ * packets come without it: what waits is given up, for nobody says any more what it waits for. */
+static void test_opener_gone(void **state)
+{
+	struct rig *r = start(POLICY_EARLY);
+	struct report open = rig_open(0x100, 0, RIG_MTU);
+
+	(void)state;
+	(void)held(r, 0x22, 0x11, 0);
+	open.sealed = open.ordered = true;
+	open.seal_key[0] = 1;
+	engine_rx_report(r->e, 0, &open, r->now);
+	rig_rx(r, FAR, SEND, 0x11, 0x100);
+	assert_int_equal(rig_conn(r).lane[LANE_IN].state, LANE_HELD);
+	rig_quiet(r);
+	engine_peer_event(r->e, 0, PEER_DOWN, r->now);
+	rig_pass(r, 11000 * RIG_MS);
+	rig_forget(r);
+	r->native = true;
+	rig_rx(r, FAR, SEND, 0x11, 0x100);
+	rig_expect(r, PORT_LAN, SEND, 0x11, 0x100);
+	assert_int_equal(rig_conn(r).lane[LANE_IN].state, LANE_WATCH);
+	rig_destroy(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_weeks_after_fault),   cmocka_unit_test(test_records_of_peers),
 		cmocka_unit_test(test_barrier_of_some),	    cmocka_unit_test(test_honest_ends),
 		cmocka_unit_test(test_quiet_for_long),	    cmocka_unit_test(test_waits_after_long),
-		cmocka_unit_test(test_abandoned_waits_not),
+		cmocka_unit_test(test_abandoned_waits_not), cmocka_unit_test(test_opener_gone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -322,8 +322,7 @@ void lane_reset(struct engine *e, struct flow *fl)
 	l->naks = keep.naks;
 	l->timeouts = keep.timeouts;
 	l->rnr = keep.rnr;
-	if (keep.role == ROLE_ACCEPTOR && keep.reason == REASON_PEER_RESTARTED &&
-	    keep.policy != POLICY_OFF) {
+	if (keep.role == ROLE_ACCEPTOR && opener_gone(keep.reason) && keep.policy != POLICY_OFF) {
 		/* nobody keeps what its opener had promised beyond (fault/abandoned.c) */
 		l->acked = mark_same_host(keep.una);
 		l->waits_us = some_us(e);

@@ -392,6 +392,13 @@ static inline bool lane_keeps(const struct lane *l)
 	return l->role == ROLE_OPENER || l->role == ROLE_SINGLE;
 }
 
+/** opener_gone - a lane of an ACCEPTOR that ended for @why: its opener is no more, and what that had
+ * promised is lost. */
+static inline bool opener_gone(enum lane_reason why)
+{
+	return why == REASON_PEER_LOST || why == REASON_PEER_RESTARTED;
+}
+
 /** owner_unsure - the number may have another owner: the requester is told only what the responder
  * says (owner/owner.c). */
 static inline bool owner_unsure(const struct lane *l)
