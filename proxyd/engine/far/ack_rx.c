@@ -294,6 +294,24 @@ static bool end_probe(struct engine *e, struct lane *l, struct wire_psn psn, uin
 	return answered;
 }
 
+/* The responder has answered what comes after the oldest READ, whose own answer is lost: that one,
+ * at @psn, is asked again. Once per round trip is enough: the answers to all that was in flight say
+ * the same. Returns false when it was asked just now. */
+static bool ask_oldest_again(struct engine *e, struct flow *fl, struct wire_psn psn)
+{
+	struct lane *l = &fl->lane;
+	struct read_rec *r = reads_head(e, l);
+	const struct pkt *d = lane_pkt(e, l, r->wire);
+
+	if (r->asked + (l->rtt.srtt_us + ASK_AGAIN_US) * NSEC_PER_USEC >= e->now ||
+	    (d && now_us(e) - d->xmit <= l->rtt.srtt_us + ASK_AGAIN_US))
+		return false;
+	r->asked = e->now;
+	far_in_vain(r);
+	far_resume_at(e, fl, psn);
+	return true;
+}
+
 /* An ACK. @answered: it answers the probe that was sent at @sent. */
 static void rx_true_ack(struct engine *e, struct flow *fl, const struct frame *f, bool answered,
 			uint32_t sent)
@@ -308,13 +326,9 @@ static void rx_true_ack(struct engine *e, struct flow *fl, const struct frame *f
 	COUNT(e, TRUE_ACKS);
 	past = bound_by_read(e, l, &m);
 	true_ack(e, fl, &m);
-	/* once per round trip is enough: the ACKs of all that was in flight say the same */
-	if (past && l->role != ROLE_NONE &&
-	    reads_head(e, l)->asked + (l->rtt.srtt_us + ASK_AGAIN_US) * NSEC_PER_USEC < e->now) {
-		reads_head(e, l)->asked = e->now;
-		far_in_vain(reads_head(e, l));
-		far_resume_at(e, fl, m.psn);
-	} else if (answered && l->role != ROLE_NONE && sent_until(e, l, sent)) {
+	if (past && l->role != ROLE_NONE && ask_oldest_again(e, fl, m.psn))
+		return;
+	if (answered && l->role != ROLE_NONE && sent_until(e, l, sent)) {
 		/* what was sent before the probe has arrived or is lost: the responder lacks the
 		 * rest */
 		far_lost_one(e, l);
@@ -554,7 +568,7 @@ static bool rx_answer(struct engine *e, struct flow *fl, const struct frame *f,
 		      enum engine_port from)
 {
 	struct lane *l = &fl->lane;
-	struct read_rec *r = reads_find_wire(e, l, wire_psn_of(f));
+	struct read_rec *r = reads_find_wire(e, l, wire_psn_of(f)), *oldest;
 	enum read_verdict v = READ_STRAY; /* no request waits for it until its READ was sent */
 	uint8_t blank[FRAME_MAX];
 	struct frame g;
@@ -609,6 +623,10 @@ static bool rx_answer(struct engine *e, struct flow *fl, const struct frame *f,
 	}
 	l->progress = e->now;
 	true_ack(e, fl, &m);
+	oldest = l->role == ROLE_ACCEPTOR ? reads_head(e, l) : NULL;
+	if (oldest && !oldest->absorbed && psn_before(oldest->wire, l->nxt.psn) &&
+	    psn_after(wire_psn_of(f), psn_add(oldest->wire, oldest->span - 1)))
+		ask_oldest_again(e, fl, oldest->wire);
 	return false;
 }
 
