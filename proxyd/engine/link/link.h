@@ -24,6 +24,9 @@ void stream_tx_progress(struct engine *e, struct flow *fl, const struct report *
 void stream_tx_timeout(struct engine *e, struct flow *fl);
 void stream_tx_restart(struct engine *e, struct flow *fl);
 void stream_tx_peer_back(struct engine *e, struct flow *fl);
+/** stream_tx_repeated - the host repeats what it still waits for: the peer is asked soon, however
+ * often it was asked in vain. */
+void stream_tx_repeated(struct engine *e, struct flow *fl);
 
 /* loss.c: OPENER, which packets of the stream are lost; they are marked PKT_LOST */
 /** loss_trail - the lane was idle, perhaps for as long as half of what its times hold. */

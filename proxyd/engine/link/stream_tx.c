@@ -459,6 +459,16 @@ void stream_tx_timeout(struct engine *e, struct flow *fl)
 	arm(e, fl);
 }
 
+void stream_tx_repeated(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+
+	if (l->role != ROLE_OPENER || l->backoff <= SILENT_TIMEOUTS)
+		return;
+	l->backoff = SILENT_TIMEOUTS;
+	arm(e, fl);
+}
+
 /* Reports reach the peer again; those that were due meanwhile did not. */
 void stream_tx_peer_back(struct engine *e, struct flow *fl)
 {

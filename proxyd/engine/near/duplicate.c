@@ -20,6 +20,7 @@
 #include "engine/announce/announce.h"
 #include "engine/fault/fault.h"
 #include "engine/owner/owner.h"
+#include "engine/link/link.h"
 #include "engine/link/order.h"
 #include "engine/near/near_priv.h"
 #include "engine/prefetch/prefetch.h"
@@ -355,9 +356,11 @@ void duplicate_request(struct engine *e, struct flow *fl, const struct frame *f)
 		pass_done(e, fl, f);
 		break;
 	case REPEATS_HELD:
+		stream_tx_repeated(e, fl);
 		ack_again(e, fl, f, moved);
 		break;
 	case REPEATS_ANSWERED:
+		stream_tx_repeated(e, fl);
 		answer_again(e, fl, f, r, moved);
 		break;
 	case OTHER_REQUEST:
