@@ -310,8 +310,8 @@ static void test_waits_after_long(void **state)
 	rig_destroy(r);
 }
 
-/* What arrived waits for what its opener has not told yet. The opener stays away, and the far host's
- * packets come without it: what waits is given up, for nobody says any more what it waits for. */
+/* What arrived waits for what its opener has not told yet. The opener stays away, and packets of
+ * the far host come without it: what waits is given up. */
 static void test_opener_gone(void **state)
 {
 	struct rig *r = start(POLICY_EARLY);

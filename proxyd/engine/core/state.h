@@ -392,7 +392,7 @@ static inline bool lane_keeps(const struct lane *l)
 	return l->role == ROLE_OPENER || l->role == ROLE_SINGLE;
 }
 
-/** opener_gone - a lane of an ACCEPTOR that ended for @why: its opener is no more, and what that had
+/** opener_gone - a lane of an ACCEPTOR that ended for @why: its opener is no more, and what it had
  * promised is lost. */
 static inline bool opener_gone(enum lane_reason why)
 {

@@ -563,12 +563,23 @@ static void give_answer(struct engine *e, const struct read_rec *r, const struct
 	engine_tx(e, NULL, other_port(from), out, build_packet(out, &s));
 }
 
+/* ACCEPTOR: a READ was answered at @psn. Responses come in the order of requests. */
+static void answered_past(struct engine *e, struct flow *fl, struct wire_psn psn)
+{
+	const struct lane *l = &fl->lane;
+	const struct read_rec *r = l->role == ROLE_ACCEPTOR ? reads_head(e, l) : NULL;
+
+	if (r && !r->absorbed && psn_before(r->wire, l->nxt.psn) &&
+	    !psn_before(psn, psn_add(r->wire, r->span)))
+		ask_oldest_again(e, fl, r->wire);
+}
+
 /* Returns true when it was passed on although no request that waits for it is known. */
 static bool rx_answer(struct engine *e, struct flow *fl, const struct frame *f,
 		      enum engine_port from)
 {
 	struct lane *l = &fl->lane;
-	struct read_rec *r = reads_find_wire(e, l, wire_psn_of(f)), *oldest;
+	struct read_rec *r = reads_find_wire(e, l, wire_psn_of(f));
 	enum read_verdict v = READ_STRAY; /* no request waits for it until its READ was sent */
 	uint8_t blank[FRAME_MAX];
 	struct frame g;
@@ -623,10 +634,7 @@ static bool rx_answer(struct engine *e, struct flow *fl, const struct frame *f,
 	}
 	l->progress = e->now;
 	true_ack(e, fl, &m);
-	oldest = l->role == ROLE_ACCEPTOR ? reads_head(e, l) : NULL;
-	if (oldest && !oldest->absorbed && psn_before(oldest->wire, l->nxt.psn) &&
-	    psn_after(wire_psn_of(f), psn_add(oldest->wire, oldest->span - 1)))
-		ask_oldest_again(e, fl, oldest->wire);
+	answered_past(e, fl, wire_psn_of(f));
 	return false;
 }
 
