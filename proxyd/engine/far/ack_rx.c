@@ -23,15 +23,17 @@
 #include "engine/reads/reads.h"
 
 /* So far ahead of what was sent from here an ACK is taken for one of the same QP. */
-#define BEYOND_MAX   65536
+#define BEYOND_MAX	   65536
 /* At least so long after a READ was asked it is not asked again. */
-#define ASK_AGAIN_US 1000u
+#define ASK_AGAIN_US	   1000u
 /* So long after its READ came a response that finds no room is refused. */
-#define NO_ROOM_NS   (500 * NSEC_PER_MSEC)
+#define NO_ROOM_NS	   (500 * NSEC_PER_MSEC)
+/* An ACK that comes later than this, after a probe, may answer it: earlier ones were lost. */
+#define ROUND_TRIP_MOST_US 500000u
 /* Packets whose messages are counted to see whether an ACK fits. */
-#define COUNTED_MOST 256
+#define COUNTED_MOST	   256
 /* An RNR budget is not used up by fewer NAKs than this: hosts' own is up to seven. */
-#define RNR_LEAST    8u
+#define RNR_LEAST	   8u
 
 /* ACCEPTOR: the opener's host waits for the true ACK of the message that ends with @d. */
 static bool host_waits(const struct lane *l, const struct pkt *d)
@@ -279,15 +281,14 @@ static void rx_stale(struct engine *e, struct flow *fl, const struct frame *f)
 static bool end_probe(struct engine *e, struct lane *l, struct wire_psn psn, uint32_t *sent)
 {
 	struct pkt *d = l->probing ? lane_pkt(e, l, l->una.psn) : NULL;
+	struct pkt *acked = d ? lane_pkt(e, l, psn) : NULL;
 	bool answered = d && answers_probe(e, l, psn);
 
-	if (answered) {
+	if (answered)
 		*sent = d->xmit;
-		d = lane_pkt(e, l, psn);
-		if (d) {
-			engine_change(e, d, sizeof(*d));
-			d->flags |= PKT_RETX; /* its time tells nothing of the round trip */
-		}
+	if (acked && (answered || now_us(e) - acked->xmit > ROUND_TRIP_MOST_US)) {
+		engine_change(e, acked, sizeof(*acked));
+		acked->flags |= PKT_RETX; /* its time tells nothing of the round trip */
 	}
 	l->doubt = d && !answered && psn_is(psn, l->una.psn);
 	l->probing = false;
