@@ -35,6 +35,15 @@ static unsigned int sent_to_lan(const struct rig *r)
 	return n;
 }
 
+static unsigned int sent_to_wan(const struct rig *r, uint8_t opcode)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < r->nout; i++)
+		n += r->out[i].port == PORT_WAN && r->out[i].data[RIG_BTH] == opcode;
+	return n;
+}
+
 static enum lane_state state(struct storage *s)
 {
 	return (enum lane_state)rig_conn(s->r).lane[LANE_IN].state;
@@ -81,6 +90,26 @@ static void test_peer_gone(void **state_)
 	s.r->native = true;
 	rig_rx(s.r, FAR, RESPONSE, s.psn, 4);
 	assert_int_equal(sent_to_lan(s.r), 0);
+	assert_int_equal(state(&s), LANE_WATCH);
+	rig_destroy(s.r);
+}
+
+/* Its opener comes back without memory: nobody knows any more what its host's numbers mean to the
+ * responder. The host goes on, and is told when it has asked three times from the same place. */
+static void test_requester_is_told(void **state_)
+{
+	struct storage s = numbered(true);
+
+	(void)state_;
+	engine_peer_event(s.r->e, 0, PEER_RESTARTED, s.r->now);
+	rig_pass(s.r, 2000 * RIG_MS);
+	rig_forget(s.r);
+	s.r->native = true;
+	for (int i = 0; i < 3; i++) {
+		rig_pass(s.r, 100 * RIG_MS);
+		rig_rx(s.r, FAR, "04 40ffff 00000011 80%06x | 00*12 04 00 0000", s.psn);
+	}
+	assert_int_equal(sent_to_wan(s.r, 0x11), 1);
 	assert_int_equal(state(&s), LANE_WATCH);
 	rig_destroy(s.r);
 }
@@ -144,7 +173,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_peer_away), cmocka_unit_test(test_peer_gone),
 		cmocka_unit_test(test_drain),	  cmocka_unit_test(test_repeat_while_silent),
-		cmocka_unit_test(test_asked),
+		cmocka_unit_test(test_asked),	  cmocka_unit_test(test_requester_is_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

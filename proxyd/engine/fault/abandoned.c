@@ -72,9 +72,15 @@ bool fault_abandoned(struct engine *e, struct flow *fl, const struct frame *f)
 
 void fault_abandoned_again(struct engine *e, struct flow *fl, const struct frame *f)
 {
-	const struct lane *l = &fl->lane;
+	struct lane *l = &fl->lane;
 
-	if (l->role == ROLE_NONE && l->refusal && psn_is(host_psn_of(f), l->jump_psn) && icrc_ok(f))
+	if (l->role != ROLE_NONE || !icrc_ok(f))
+		return;
+	/* what a host asks whose numbers are lost tells nothing but that it goes on */
+	if (fl->stranded && !l->refusal && round_begins(e, l, host_psn_of(f)) &&
+	    l->jump_run >= ROUNDS)
+		l->refusal = AETH_NAK_OPERATION;
+	if (l->refusal && psn_is(host_psn_of(f), l->jump_psn))
 		refuse(e, fl);
 }
 
