@@ -22,6 +22,8 @@ void daemon_set_rules(struct daemon *d)
 {
 	d->view.rules = d->cfg->rules;
 	d->view.nrules = d->cfg->nrules;
+	/* hosts may have begun before a rule named them, or before this process looked */
+	engine_stood_still(d->engine, d->now, d->now);
 	engine_rules(d->engine, d->cfg->rules, d->cfg->nrules, d->now);
 	operate_rules(&d->view, d->now);
 }

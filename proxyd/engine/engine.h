@@ -192,8 +192,9 @@ enum engine_left engine_left(int fd);
 /**
  * engine_stood_still - from @since to @now_ns this process looked at nothing: it was not let run,
  * or another one ended and this one goes on. The silence of others in that time is not theirs, and
- * what was on its way tells no round trip. To be called before anything that came meanwhile is
- * looked at; engine_adopt() does it.
+ * what was on its way tells no round trip, and for two seconds PSNs tell no pair. To be called
+ * before anything that came meanwhile is looked at, and after engine_create() where hosts may have
+ * begun; engine_adopt() does it.
  */
 void engine_stood_still(struct engine *e, uint64_t since, uint64_t now_ns);
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/owner/notes.h"
 #include "tests/scenario/readers.h"
 #include "tests/scenario/world_storage.h"
 #include "wire/bytes.h"
@@ -461,6 +462,23 @@ void world_peer(struct world *w, int side, enum peer_event ev)
 		engine_peer_event(w->engine[side], 0, ev, w->now);
 }
 
+/* The new engine of @side has not seen what is under way, but learns sooner than others do: its
+ * answers are here within a few round trips. */
+static void begins_blind(struct world *w, int side)
+{
+	uint64_t ns = 100 * MS;
+
+	for (int i = 0; i < 2; i++) {
+		const struct wan_config *c = wan_config(w->link[WORLD_WAN(i)]);
+
+		ns += 4 * (c->delay_ns + c->reorder_ns);
+		if (c->rate_bps)
+			ns += 4 * (c->queue_bytes * 8 * 1000 * MS / c->rate_bps);
+	}
+	engine_stood_still(w->engine[side], w->now,
+			   w->now - (ns < MATCH_NS ? MATCH_NS - ns : 0));
+}
+
 void world_restart(struct world *w, int side)
 {
 	for (uint32_t i = 0; i < w->nqps; i++) {
@@ -481,6 +499,7 @@ void world_restart(struct world *w, int side)
 	}
 	engine_destroy(w->engine[side]);
 	w->engine[side] = make_engine(w, side);
+	begins_blind(w, side);
 	for (uint32_t i = 0; i < w->nqps; i++) {
 		struct world_qp *q = &w->qp[i];
 		int from = w->cfg.prefetch_single ? !side : side;

@@ -205,6 +205,7 @@ static void adopt(struct world *w, int side)
 		w->violation = why;
 		return;
 	}
+	e->stood = 0; /* nothing has passed meanwhile, so PSNs tell pairs as before */
 	world_adopted += lanes(e->flows, e->nflows, LANE_STATES);
 	/* by the adoption itself; what the worlds' own events break was broken before */
 	world_faulted += lanes(e->flows, e->nflows, LANE_FAULT) - faulted;

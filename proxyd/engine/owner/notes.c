@@ -3,6 +3,8 @@
  * Notes of which flow asked last under a PSN. A packet that asks for an ACK is noted under (hosts,
  * VLAN, PSN), and its ACK, which bears the same PSN, finds the note. Two flows that note the same
  * PSN within MATCH_NS spoil the note for both, until only one of them has noted it for so long.
+ * What was asked while this process looked at nothing (engine_stood_still()) has no note, and its
+ * answer may still come: for MATCH_NS after that no note tells anything.
  *
  * learn/match.c makes pairs by that, answers.c finds the queue pair that an answer is for.
  */
@@ -33,6 +35,8 @@ static uint32_t match_ms(uint64_t ns)
 /* Whether the note @m is fresh, of @tag, and of one flow only. */
 bool match_tells(const struct engine *e, const struct psn_match *m, uint32_t tag)
 {
+	if (e->stood && e->now - e->stood < MATCH_NS)
+		return false;
 	return m->tag == tag && m->when && e->now - m->when <= MATCH_NS &&
 	       (int32_t)(m->shared_ms - match_ms(e->now)) <= 0;
 }
