@@ -608,6 +608,16 @@ socket_open() # NAME SITE NUMBER: that many packet sockets, or it has ended
 	sockets_at_least "h$2" "$3" || ! running "$1"
 }
 
+learns() # for two seconds from its start on, PSNs tell an appliance no pair
+{
+	local s
+
+	for s in a b c; do
+		running gw-$s || continue
+		[ "$(stat_of $s uptime-ms)" -gt 2000 ] || return
+	done
+}
+
 # transfer NAME FROM-SITE ARGUMENT...: an endpoint there as requester, one at the other site as
 # responder, until the requester ends, the appliances owe nothing and the responder has had it all.
 # Results are $LAB/NAME-req.out and $LAB/NAME-resp.out; the status is that of both.
@@ -623,6 +633,7 @@ transfer_begin()
 	shift 2
 	to=$(other "$from")
 	n=$(packet_sockets "h$to")
+	await 5 learns
 	host_start "$name-resp" "$to" --listen "$@"
 	await 30 socket_open "$name-resp" "$to" $((n + 1))
 	host_start "$name-req" "$from" "$@"
