@@ -144,7 +144,8 @@ enum forged world_forged(const struct world *w, const uint8_t *data, uint32_t le
 	return !m ? FORGED_NOT : m->inside ? FORGED_INSIDE : FORGED;
 }
 
-/* It leaves before the host has seen the probe. */
+/* It leaves before the host has seen the probe. No lane holds what it answers: where it passes to
+ * another queue pair, a bare host would have been taken in as well. */
 static void refuse_probe(struct world *w, int side, const struct frame *v)
 {
 	struct rc_qp *qp = rc_qp_find(w->host[side], v->dqpn);
@@ -158,6 +159,7 @@ static void refuse_probe(struct world *w, int side, const struct frame *v)
 	if (!t.q->up)
 		return;
 	len = forge_refusal(w->forger, &t, out, v->psn);
+	remember(w->forger, &t, out, len);
 	w->forged++;
 	if (w->cfg.trace)
 		trace_forged(w, side, true, out, len);
