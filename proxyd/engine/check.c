@@ -111,6 +111,7 @@ static const char *check_owner(const struct lane *l)
 	case OWNER_KNOWN:
 		return NULL;
 	case OWNER_PROVED:
+	case OWNER_NAMED:
 	case OWNER_SUSPECT:
 		fits = lane_keeps(l);
 		break;

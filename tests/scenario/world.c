@@ -475,8 +475,7 @@ static void begins_blind(struct world *w, int side)
 		if (c->rate_bps)
 			ns += 4 * (c->queue_bytes * 8 * 1000 * MS / c->rate_bps);
 	}
-	engine_stood_still(w->engine[side], w->now,
-			   w->now - (ns < MATCH_NS ? MATCH_NS - ns : 0));
+	engine_stood_still(w->engine[side], w->now, w->now - (ns < MATCH_NS ? MATCH_NS - ns : 0));
 }
 
 void world_restart(struct world *w, int side)

@@ -83,6 +83,8 @@ enum lane_role {
 enum owner_state {
 	OWNER_KNOWN,   /* no: it is the queue pair that the lane began with */
 	OWNER_PROVED,  /* no, and the responder has just said so of what passed to it */
+	OWNER_NAMED,   /* OPENER, SINGLE: maybe; the connection manager names another one, which
+			* would ask elsewhere, and its RTU is missing */
 	OWNER_SUSPECT, /* OPENER, SINGLE: maybe; the responder has not spoken yet */
 	OWNER_ASKED,   /* OPENER: the responder says so; the peer is asked whether it heard that */
 	OWNER_ASKED_PAIR, /* OPENER: likewise, and the two flows are no pair any more */

@@ -107,6 +107,14 @@ static void begins_at(struct flow *fl, uint32_t psn)
 	l->credit = AETH_ACK_UNLIMITED;
 }
 
+/* Whether an owner that begins at @psn may soon ask under the PSNs of what is asked on @l. */
+static bool begins_near(struct engine *e, const struct lane *l, uint32_t psn)
+{
+	struct host_mark una = psn_to_host(e, l, &l->una);
+
+	return psn_in((struct host_psn){psn}, psn_sub(una.psn, HOST_WINDOW), host_epsn(e, l).psn);
+}
+
 /* The lane by the number of the new queue pair, which begins at @psn, or that of the other
  * direction, owes something: it shall not send what the new one would execute, nor tell it that
  * anything is done. Without a lane, what the former responder has said is no start for one. */
@@ -117,7 +125,7 @@ static void hold_back(struct engine *e, struct flow *fl, uint32_t psn)
 		fl->lane.una_sure = false;
 		return;
 	}
-	owner_judge(e, fl, EVIDENCE_REQUEST);
+	owner_judge(e, fl, begins_near(e, &fl->lane, psn) ? EVIDENCE_REQUEST : EVIDENCE_NAMED);
 	if (psn_in((struct wire_psn){psn}, fl->lane.una.psn, fl->lane.end))
 		lane_hold_back(e, fl, RTU_NS);
 }

@@ -268,6 +268,8 @@ static void await_answer(struct engine *e, struct flow *fl, const struct frame *
 static void answer_again(struct engine *e, struct flow *fl, const struct frame *f,
 			 struct read_rec *r, bool moved)
 {
+	bool unsure;
+
 	/* of a damaged one it is not known what is asked, nor up to where (note_reasked()) */
 	if (!icrc_ok(f)) {
 		COUNT(e, BAD_ICRC);
@@ -277,10 +279,18 @@ static void answer_again(struct engine *e, struct flow *fl, const struct frame *
 		r->heard = e->now;
 	/* what is kept is a former owner's, if that is what it is: the responder is asked */
 	if ((r ? other_read(fl, r, f) : never_asked(e, fl, f)) ||
-	    reads_outran(e, fl, host_psn_of(f)))
+	    reads_outran(e, fl, host_psn_of(f))) {
 		incarnation_refuse(e, fl, f);
-	else if (owner_unsure(&fl->lane) ||
-		 (!atomic_again(e, fl, f) && !(reads_of(e, &fl->lane) && resp_repeat(e, fl, f))))
+		return;
+	}
+	unsure = owner_unsure(&fl->lane);
+	if (r && unsure && owner_judge(e, fl, EVIDENCE_ALIKE) == VERDICT_SAME) {
+		fl->lane.dup++;
+		COUNT(e, DUP_READS);
+		return; /* what is held of its answer is given in its turn */
+	}
+	if (unsure ||
+	    (!atomic_again(e, fl, f) && !(reads_of(e, &fl->lane) && resp_repeat(e, fl, f))))
 		await_answer(e, fl, f, r, moved);
 }
 

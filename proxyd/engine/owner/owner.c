@@ -33,6 +33,11 @@
  * acknowledged data in custody. A request whose opcode is not known here passes without a place
  * among the others: its PSN does not tell what answers it.
  *
+ * REQ and REP that name the number, without an RTU, may be forged. Then nothing more may be on its
+ * way to the responder, so that no word of it ends the doubt. Where the new owner would ask from
+ * far away on (NAMED), the host ends it: who asks once more for just what a READ or ATOMIC under
+ * way has asked is the one that asked it.
+ *
  * A responder that has been silent for STALL_NS, with something on its way to it, may be gone. Then
  * a request from below the true ACK may be the first of a new owner, and nothing of the old custody
  * must be sent before it is answered: the new owner would execute it.
@@ -60,7 +65,9 @@ enum action {
 enum {
 	KNOWN = 1u << OWNER_KNOWN,
 	PROVED = 1u << OWNER_PROVED,
+	NAMED = 1u << OWNER_NAMED,
 	SUSPECT = 1u << OWNER_SUSPECT,
+	DOUBTED = NAMED | SUSPECT,
 	ASKED = 1u << OWNER_ASKED,
 	ASKED_PAIR = 1u << OWNER_ASKED_PAIR,
 	WAITS = 1u << OWNER_WAITS,
@@ -93,15 +100,17 @@ static const struct owner_rule rules[] = {
 	/*  evidence		in the states			verdict	next		action */
 	ROW(COUNTS,		PROVED,				SAME,	STAY,		SURE),
 	ROW(COUNTS,		ANY,				SAME,	KNOWN,		SURE),
-	ROW(REQUEST,		KNOWN | PROVED,			UNSURE,	SUSPECT,	NOTHING),
-	ROW(DONE,		PROVED | SUSPECT | ASKED | ASKED_PAIR, SAME, PROVED,	SURE),
+	ROW(REQUEST,		KNOWN | PROVED | NAMED,		UNSURE,	SUSPECT,	NOTHING),
+	ROW(NAMED,		KNOWN | PROVED,			UNSURE,	NAMED,		NOTHING),
+	ROW(ALIKE,		NAMED,				SAME,	KNOWN,		SURE),
+	ROW(DONE,		PROVED | DOUBTED | ASKED | ASKED_PAIR, SAME, PROVED,	SURE),
 	ROW(DONE,		ANY,				SAME,	KNOWN,		SURE),
 	ROW(TOLD,		PROVED,				SAME,	KNOWN,		NOTHING),
 	ROW(FEWER,		ANY,				OTHER,	STAY,		REFUSE),
 	ROW(REPLACED_LATE,	ANY,				UNSURE,	STAY,		NOTHING),
 	ROW(REPLACED_FREE,	ANY,				OTHER,	STAY,		CLOSE),
 	ROW(REPLACED_SINGLE,	ANY,				OTHER,	STAY,		FAIL),
-	ROW(REPLACED_OPENER,	KNOWN | PROVED | SUSPECT,	UNSURE,	ASKED,		ASK),
+	ROW(REPLACED_OPENER,	KNOWN | PROVED | DOUBTED,	UNSURE,	ASKED,		ASK),
 	ROW(REPLACED_PAIR,	ASKED,				UNSURE,	ASKED_PAIR,	NOTHING),
 	ROW(PEER_HEARD,		ASKED | ASKED_PAIR,		OTHER,	STAY,		END),
 	ROW(REPLACED_HEARD,	KNOWN | HEARD,			UNSURE,	HEARD,		NOTHING),
@@ -222,7 +231,7 @@ enum owner_verdict owner_judge(struct engine *e, struct flow *fl, enum owner_evi
 	const struct owner_rule *r;
 
 	/* an acceptor does not judge requests: its opener does */
-	if (what == EVIDENCE_REQUEST && !lane_keeps(l))
+	if ((what == EVIDENCE_REQUEST || what == EVIDENCE_NAMED) && !lane_keeps(l))
 		return VERDICT_SAME;
 	r = rule_for(what == EVIDENCE_REPLACED ? replaced_as(e, l) : what, l);
 	if (!r)

@@ -9,6 +9,9 @@
 enum owner_evidence {
 	EVIDENCE_REQUEST,  /* another owner may have sent a request: from below una, with other
 			   * content than before, or when the connection manager named one */
+	EVIDENCE_NAMED,	   /* the connection manager has named another owner, which begins at PSNs
+			    * that are not in use here */
+	EVIDENCE_ALIKE,	   /* a READ or ATOMIC that is under way was asked again, unchanged */
 	EVIDENCE_DONE,	   /* the responder says of what passed to it that it has all below una */
 	EVIDENCE_TOLD,	   /* what OWNER_PROVED allows is done */
 	EVIDENCE_COUNTS,   /* the responder's MSN is the one that we expect */
