@@ -268,8 +268,6 @@ static void await_answer(struct engine *e, struct flow *fl, const struct frame *
 static void answer_again(struct engine *e, struct flow *fl, const struct frame *f,
 			 struct read_rec *r, bool moved)
 {
-	bool unsure;
-
 	/* of a damaged one it is not known what is asked, nor up to where (note_reasked()) */
 	if (!icrc_ok(f)) {
 		COUNT(e, BAD_ICRC);
@@ -283,13 +281,12 @@ static void answer_again(struct engine *e, struct flow *fl, const struct frame *
 		incarnation_refuse(e, fl, f);
 		return;
 	}
-	unsure = owner_unsure(&fl->lane);
-	if (r && unsure && owner_judge(e, fl, EVIDENCE_ALIKE) == VERDICT_SAME) {
+	if (r && owner_unsure(&fl->lane) && owner_judge(e, fl, EVIDENCE_ALIKE) == VERDICT_SAME) {
 		fl->lane.dup++;
 		COUNT(e, DUP_READS);
 		return; /* what is held of its answer is given in its turn */
 	}
-	if (unsure ||
+	if (owner_unsure(&fl->lane) ||
 	    (!atomic_again(e, fl, f) && !(reads_of(e, &fl->lane) && resp_repeat(e, fl, f))))
 		await_answer(e, fl, f, r, moved);
 }
