@@ -367,11 +367,20 @@ static void zone(const struct forge_target *t, uint32_t *from, uint32_t *end)
 	*end = psn_add(*end, more);
 }
 
+/*
+ * The host's next request, or the next that the appliance is to see: the host's own may be on its
+ * way to it. A lane that is not held may begin with the oldest without an ACK, or with the newest:
+ * where the host's own is lost on its way, a bare responder would execute the forged one as well.
+ */
 static bool lucky(const struct forge_target *t, uint32_t psn)
 {
+	const struct lane_info *l = forge_lane((struct forge_target *)t);
+
 	if (psn == rc_qp_sent_end(t->q->side[t->s].qp))
 		return true;
-	return t->port == PORT_LAN && t->held && psn == forge_lane((struct forge_target *)t)->epsn;
+	if (t->port != PORT_LAN || !t->known)
+		return false;
+	return psn == l->epsn || (!t->held && (psn == l->una || psn_add(psn, 1) == l->epsn));
 }
 
 static uint32_t blind(struct forger *f)
