@@ -8,6 +8,7 @@
  *
  * row: POOL-9
  */
+#include "engine/announce/announce.h"
 #include "engine/fault/fault.h"
 #include "engine/learn/learn.h"
 #include "engine/near/near_priv.h"
@@ -33,12 +34,17 @@ bool repeats_for_ever(struct engine *e, struct flow *fl, const struct frame *f,
 	return true;
 }
 
-/* The QPN was given to another QP: nobody will ask for what is held for the former one. */
+/* The QPN was given to another QP: nobody will ask for what is held for the former one. Where only
+ * we know the numbers of the other direction (announce/), its own lane finds out: an end of that
+ * one is a FAULT, and anybody can send what shows another owner here. */
 void incarnation_gone(struct engine *e, struct flow *fl)
 {
+	const struct flow *back = flow_partner(e, fl);
+
 	engine_event(e, EVENT_INCARNATION, fl, 0, 0);
 	lane_close(e, fl, REASON_INCARNATION, true);
-	flow_unpair(e, fl);
+	if (!back || !announce_numbered(e, &back->lane))
+		flow_unpair(e, fl);
 }
 
 void incarnation_next(struct engine *e, struct flow *fl, const struct frame *f)
