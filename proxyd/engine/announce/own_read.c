@@ -417,7 +417,8 @@ enum announce_turn announce_turn(struct engine *e, struct flow *fl, struct pkt *
 
 	if (!y)
 		return ANNOUNCE_SEND;
-	if (psn_before(l->nxt.psn, y->far.asked.psn)) {
+	/* sent before: a command that has come since does not hold it up */
+	if (psn_before(l->nxt.psn, y->far.numbered ? y->far.asked.psn : l->high)) {
 		r = d->flags & PKT_ANSWERED ? reads_find_wire(e, l, l->nxt.psn) : NULL;
 		return r && r->absorbed ? ANNOUNCE_SKIP : ANNOUNCE_SEND;
 	}
