@@ -167,11 +167,14 @@ static void signal(struct world_qp *q, int owner)
 	static const enum rc_op ops[] = {RC_SEND,      RC_SEND_IMM, RC_WRITE,
 					 RC_WRITE_IMM, RC_CMP_SWAP, RC_FETCH_ADD};
 	const struct rc_qp_config *c = rc_qp_config(q->side[owner].qp);
+	const struct work *k = &q->side[owner].work;
 	struct prng *r = &q->side[owner].rng;
 	struct rc_wr wr = {
 		.op = ops[prng_below(r, 6)], .length = prng_below(r, 256), .va = c->rmr_va};
 
-	if (!rc_qp_room(q->side[owner].qp))
+	/* who tells more often than the WAN carries it would leave its work no turn */
+	if (!rc_qp_room(q->side[owner].qp) ||
+	    (k->left && k->outstanding && rc_qp_queued(q->side[owner].qp) >= k->outstanding))
 		return;
 	readers_posting(q, owner, &wr);
 	rc_post(q->side[owner].qp, q->w->now, &wr);
