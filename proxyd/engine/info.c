@@ -28,10 +28,8 @@ const char *engine_counter_help(enum engine_counter c)
 	return c < EC_COUNT ? counter_helps[c] : "?";
 }
 
-/*
- * Age of the oldest packet held. Its transmission time is exact unless it was sent again; then the
- * time since the last release bounds it from below.
- */
+/* Age of the oldest packet held. Its transmission time is exact unless it was sent again; then the
+ * time since the last release bounds it from below. */
 static uint64_t oldest(struct engine *e, const struct lane *l, uint64_t now)
 {
 	struct wire_psn psn;

@@ -170,11 +170,9 @@ static void end_all(struct engine *e, const struct flow *fl, struct lane_announc
 	trim(e, y);
 }
 
-/*
- * Any command may have been ended, and nobody says which: nothing of them is answered any more, and
+/* Any command may have been ended, and nobody says which: nothing of them is answered any more, and
  * whatever the target READs of them is right. Those that are being READ ahead have come since what
- * ended the others was on its way (own_read.c, barred()).
- */
+ * ended the others was on its way (own_read.c, barred()). */
 static void doubt_all(struct engine *e, const struct flow *fl, struct lane_announce *y)
 {
 	for (uint32_t i = y->commands.head; i != MQ_NONE; i = mq_next(e->reads, i)) {
@@ -523,10 +521,8 @@ void announce_heard(struct engine *e, struct flow *fl, const struct report *r)
 		y->agreed = e->now;
 }
 
-/*
- * What was absorbed the initiator cannot be asked for again, should the target have lost its answer
- * on the LAN. The target asks again within SETTLE_NS, and we have it.
- */
+/* What was absorbed the initiator cannot be asked for again, should the target have lost its answer
+ * on the LAN. The target asks again within SETTLE_NS, and we have it. */
 void announce_settle(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;

@@ -76,11 +76,9 @@ void lane_lost(struct engine *e, struct flow *fl, uint32_t packets, uint64_t byt
 	engine_event(e, abandoned ? EVENT_ABANDONED : EVENT_FAULT, fl, packets, bytes);
 }
 
-/*
- * End it now. What was promised and not truly acknowledged is lost thereby; callers do this when
+/* End it now. What was promised and not truly acknowledged is lost thereby; callers do this when
  * no application is left to be told (the queue pair was taken down or reused). It is counted and
- * logged as a fault, unless the responder's host has asked for that, and its peer has agreed.
- */
+ * logged as a fault, unless the responder's host has asked for that, and its peer has agreed. */
 void lane_close(struct engine *e, struct flow *fl, enum lane_reason why, bool tell)
 {
 	struct lane *l = &fl->lane;
@@ -219,10 +217,8 @@ void lane_check_drained(struct engine *e, struct flow *fl)
 		lane_close(e, fl, l->reason, true);
 }
 
-/*
- * The responder refuses the request @psn, or is gone. An acceptor tells its opener. Where custody
- * is kept the tick judges what that means to the requester (near/ack_tx.c).
- */
+/* The responder refuses the request @psn, or is gone. An acceptor tells its opener. Where custody
+ * is kept the tick judges what that means to the requester (near/ack_tx.c). */
 void lane_refused(struct engine *e, struct flow *fl, struct wire_psn psn, uint8_t syndrome,
 		  enum lane_reason why)
 {

@@ -88,10 +88,8 @@ static void give_back(struct engine *e, struct lane *l, pool_loc loc, uint32_t l
 		pool_unappend(e->pool, &l->log, loc, len);
 }
 
-/*
- * Order of writes: the bytes, then the descriptor, then - in the caller - the mark that
- * publishes them; an acknowledgement can only follow from a mark.
- */
+/* Order of writes: the bytes, then the descriptor, then - in the caller - the mark that
+ * publishes them; an acknowledgement can only follow from a mark. */
 struct pkt *lane_retain(struct engine *e, struct flow *fl, const struct frame *f, uint32_t span,
 			struct wire_psn psn, bool *bad)
 {
@@ -238,11 +236,9 @@ bool lane_release(struct engine *e, struct flow *fl, struct wire_psn next)
 	return right;
 }
 
-/*
- * The responder has truly acknowledged more than was accepted here: while the lane was opening,
+/* The responder has truly acknowledged more than was accepted here: while the lane was opening,
  * packets that we missed reached it past us. The requester knows, or will hear it from the ACK that
- * this makes possible.
- */
+ * this makes possible. */
 void lane_skip(struct engine *e, struct flow *fl, const struct wire_mark *m)
 {
 	struct lane *l = &fl->lane;

@@ -154,10 +154,8 @@ bool flow_reversed(const struct flow *a, const struct flow *b)
 	       a->key.vlan == b->key.vlan && a->side != b->side;
 }
 
-/*
- * Both directions of a connection are known: tell the peer that we shall agree when it opens a lane
- * of the requests that come from there. It may have custody then before it has asked.
- */
+/* Both directions of a connection are known: tell the peer that we shall agree when it opens a lane
+ * of the requests that come from there. It may have custody then before it has asked. */
 static void offer(struct engine *e, struct flow *fl, const struct flow *back)
 {
 	const struct rule *r = fl->rule >= 0 ? &e->rules[fl->rule] : NULL;

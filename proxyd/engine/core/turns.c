@@ -220,11 +220,9 @@ static unsigned int next_class(struct run_queue *q)
 	return best;
 }
 
-/*
- * What travels in the direction of @fl: its own requests, and the responses to those of its
+/* What travels in the direction of @fl: its own requests, and the responses to those of its
  * partner. By turns one of them goes first, or it would take all tokens that there are. Returns
- * true when there is more.
- */
+ * true when there is more. */
 static bool turn(struct engine *e, struct flow *fl)
 {
 	struct flow *back = flow_partner(e, fl);

@@ -180,11 +180,9 @@ static bool sent_until(struct engine *e, struct lane *l, uint32_t us)
 	return d && (d->flags & PKT_SENT) && (int32_t)(d->xmit - us) <= 0;
 }
 
-/*
- * The ACK @f, from beyond what was sent, comes after a long silence, counts another number of
+/* The ACK @f, from beyond what was sent, comes after a long silence, counts another number of
  * messages than can have ended there, and is one for what the requester's number has asked another
- * queue pair.
- */
+ * queue pair. */
 static bool beyond_of_other(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;

@@ -93,11 +93,9 @@ static bool probe_asks(const struct engine *e, const struct flow *fl, const stru
 	return (fl->lane.role == ROLE_SINGLE && unasked(d)) || must_ask(e, fl, d, fl->lane.nxt.psn);
 }
 
-/*
- * SINGLE: the READ @d is sent again, and its host has the beginning of the answer: the rest is
+/* SINGLE: the READ @d is sent again, and its host has the beginning of the answer: the rest is
  * asked for, as a host does. A link that has no room for all of a long answer at once would drop
- * the end of it for ever. Returns false when all of it is to be asked for.
- */
+ * the end of it for ever. Returns false when all of it is to be asked for. */
 static bool rest_of_read(struct engine *e, struct flow *fl, const struct pkt *d, uint8_t *out,
 			 uint32_t *len)
 {
@@ -229,11 +227,9 @@ bool far_run(struct engine *e, struct flow *fl, uint32_t quantum)
 	return stopped;
 }
 
-/*
- * The request at @at, or the one before it: the responder must not execute just one request more
+/* The request at @at, or the one before it: the responder must not execute just one request more
  * than it keeps answers of. It would forget the answer to the oldest, which has not come here. What
- * is behind that one draws a NAK, as long as the responder remembers the oldest.
- */
+ * is behind that one draws a NAK, as long as the responder remembers the oldest. */
 static struct wire_psn keeps_oldest(struct engine *e, struct flow *fl, struct wire_psn at)
 {
 	struct lane *l = &fl->lane;
@@ -307,11 +303,9 @@ static bool for_nobody(const struct lane *l)
 	return l->gone || (l->state == LANE_DRAIN && l->reason == REASON_NONE);
 }
 
-/*
- * The responder has been silent for some time. Its host is asked whether it is there: if it is, the
+/* The responder has been silent for some time. Its host is asked whether it is there: if it is, the
  * queue pair was destroyed, or is in the error state, and will never answer. It is not waited for
- * as long as a host that is out of reach.
- */
+ * as long as a host that is out of reach. */
 static bool responder_gone(struct engine *e, struct flow *fl)
 {
 	const struct flow *back = flow_partner(e, fl);

@@ -107,11 +107,9 @@ void lane_fault(struct engine *e, struct flow *fl, enum lane_reason why, uint8_t
 	}
 }
 
-/*
- * A former engine gave the packets of this lane numbers of its own, and is gone: neither end
+/* A former engine gave the packets of this lane numbers of its own, and is gone: neither end
  * understands the other any more. What its host expects and waits for is not known; it tells by
- * asking.
- */
+ * asking. */
 static void strand(struct engine *e, struct flow *fl, enum lane_reason why)
 {
 	struct lane *l = &fl->lane;
@@ -142,10 +140,8 @@ void fault_orphan(struct engine *e, struct flow *fl)
 	fl->lane.fault.unheard = !back || !back->tmpl.len;
 }
 
-/*
- * The host may have got, or may get, an answer to another request than it asked. @f: what it asks
- * now, when all before was seen, or NULL: it will tell by asking.
- */
+/* The host may have got, or may get, an answer to another request than it asked. @f: what it asks
+ * now, when all before was seen, or NULL: it will tell by asking. */
 void fault_solo(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;

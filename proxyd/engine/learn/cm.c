@@ -31,10 +31,8 @@
 /* An RTU follows its REP within this. */
 #define RTU_NS (2 * NSEC_PER_SEC)
 
-/*
- * Whether a lane by this number owes its host something. Where the peer keeps, or may as soon as it
- * likes, since we have agreed beforehand, we cannot know: it lets go, or the hosts do.
- */
+/* Whether a lane by this number owes its host something. Where the peer keeps, or may as soon as it
+ * likes, since we have agreed beforehand, we cannot know: it lets go, or the hosts do. */
 static bool owes(struct engine *e, const struct flow *fl)
 {
 	const struct lane *l = &fl->lane;
@@ -94,10 +92,8 @@ static struct flow_key to_active(const struct cm_pending *p)
 		.src = p->key.dst, .dst = p->key.src, .dqpn = p->lqpn, .vlan = p->key.vlan};
 }
 
-/*
- * The queue pair that @fl leads to is new: it expects @psn, has completed no message, and needs no
- * ACK to show that. It gives no credits. (Of one that does nobody knows how many it has.)
- */
+/* The queue pair that @fl leads to is new: it expects @psn, has completed no message, and needs no
+ * ACK to show that. It gives no credits. (Of one that does nobody knows how many it has.) */
 static void begins_at(struct flow *fl, uint32_t psn)
 {
 	struct lane *l = &fl->lane;
@@ -169,11 +165,9 @@ static void end_former(struct engine *e, struct flow *fl, const struct cm_pendin
 		begins_at(fl, psn);
 }
 
-/*
- * Both ends of the connection @p are named. @certain: it exists at both ends. Where something is
+/* Both ends of the connection @p are named. @certain: it exists at both ends. Where something is
  * owed under one of the numbers, or the former queue pair still asks, and it is not certain,
- * nothing changes yet.
- */
+ * nothing changes yet. */
 static void established(struct engine *e, struct cm_pending *p, bool certain)
 {
 	struct flow_key there = to_passive(p), back = to_active(p);
@@ -236,11 +230,9 @@ void learn_offered(struct engine *e, const struct report *r)
 	}
 }
 
-/*
- * The queue pair that the REQ @p names asks its former responder nothing more. Who gets the REQ may
+/* The queue pair that the REQ @p names asks its former responder nothing more. Who gets the REQ may
  * have another one at the same number when its REP comes by, which says from which PSN on: until
- * then a responder that has fallen silent is sent nothing.
- */
+ * then a responder that has fallen silent is sent nothing. */
 static void doubt_former(struct engine *e, const struct cm_pending *p)
 {
 	struct flow_key k = to_active(p);

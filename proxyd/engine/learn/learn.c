@@ -278,11 +278,9 @@ void learn_request(struct engine *e, struct flow *fl, const struct frame *f)
 		probe_set(l, wire_psn_of(f), l->epsn.msn);
 }
 
-/*
- * What answers the request that was message @count says @msn. Unless that is @exact it may count
+/* What answers the request that was message @count says @msn. Unless that is @exact it may count
  * later ones: the least that answers say must be said by several. Always so for the answer to a
- * repeat, even a plain ACK: it bears the PSN of then and the MSN of today.
- */
+ * repeat, even a plain ACK: it bears the PSN of then and the MSN of today. */
 static bool calibrates(struct lane *l, uint32_t count, uint32_t msn, bool exact)
 {
 	uint32_t offset = psn_sub(msn, count);
@@ -308,11 +306,9 @@ static bool may_count_later(const struct lane *l, struct wire_psn psn)
 	return lane_may_repeat(l, psn) && (!psn_is(l->epsn.psn, next) || lane_may_repeat(l, next));
 }
 
-/*
- * The answer to a READ or ATOMIC says what an ACK says: who sent the request of this PSN, what is
+/* The answer to a READ or ATOMIC says what an ACK says: who sent the request of this PSN, what is
  * acknowledged, how many messages there have been. But its MSN may count requests that came after
- * the READ.
- */
+ * the READ. */
 static void read_response(struct engine *e, struct flow *fl, struct flow *req,
 			  const struct frame *f)
 {

@@ -67,11 +67,9 @@ static struct flow *resumed_flow(struct engine *e, struct flow *fl, const struct
 	return fl ? fl : flow_create(e, key, side);
 }
 
-/*
- * Why the peer may not open a lane of the requests in *@fl, whose answers travel in *@back;
+/* Why the peer may not open a lane of the requests in *@fl, whose answers travel in *@back;
  * REASON_NONE if it may. A resumption creates what is missing of the two. They are paired at the
- * end.
- */
+ * end. */
 static enum lane_reason open_verdict(struct engine *e, unsigned int peer, const struct report *r,
 				     const struct flow_key *back_key, struct flow **fl,
 				     struct flow **back)
@@ -185,11 +183,9 @@ static void rx_offer(struct engine *e, unsigned int peer, const struct report *r
 		learn_offered(e, r);
 }
 
-/*
- * Whether the peer resumes a lane of the queue pair that had the number of @fl before: the RTU of
+/* Whether the peer resumes a lane of the queue pair that had the number of @fl before: the RTU of
  * the next one has passed here, and ended the lane, and is on its way to the peer. What the lane
- * holds must not come to the next one. Should it be another lane, then the peer asks again.
- */
+ * holds must not come to the next one. Should it be another lane, then the peer asks again. */
 static bool of_the_former(const struct engine *e, const struct report *r, const struct flow *fl)
 {
 	return r->resume && fl && fl->lane.role == ROLE_NONE && fl->learned == LEARNED_CM &&
@@ -251,10 +247,8 @@ static struct flow *accepted_lane(struct engine *e, unsigned int peer, const str
 	return lane_accepted_find(e, (int8_t)peer, r->lane, r->gen);
 }
 
-/*
- * The opener asks whether the number has another owner. Only what the responder has said here
- * counts. The opener may not have heard that the lane was closed for it.
- */
+/* The opener asks whether the number has another owner. Only what the responder has said here
+ * counts. The opener may not have heard that the lane was closed for it. */
 static void rx_disputed(struct engine *e, unsigned int peer, const struct report *r)
 {
 	struct flow *fl = accepted_lane(e, peer, r);

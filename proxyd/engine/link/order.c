@@ -239,11 +239,9 @@ void order_leave(struct engine *e, struct flow *fl)
 		order_log_resume(e, g); /* the peer must not wait for what it knows no more */
 }
 
-/*
- * Records wait for what the lane was told of, and its hosts have taken the connection down. An
+/* Records wait for what the lane was told of, and its hosts have taken the connection down. An
  * undelivered SEND shows at the responder only by a completion of that queue pair, which its own
- * host has given up. A WRITE or an ATOMIC changes memory that other queue pairs may speak of.
- */
+ * host has given up. A WRITE or an ATOMIC changes memory that other queue pairs may speak of. */
 void order_abandon(struct engine *e, struct flow *fl)
 {
 	const struct lane *l = &fl->lane;

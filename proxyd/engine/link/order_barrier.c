@@ -209,11 +209,9 @@ bool order_waits(const struct engine *e, const struct flow *fl)
 	return order_log_of(e, &fl->key)->waits;
 }
 
-/*
- * Whether a request that no lane holds, and that came over the WAN, may overtake. The peer passes
+/* Whether a request that no lane holds, and that came over the WAN, may overtake. The peer passes
  * none while a barrier is open, and tells of the next one later: so one that comes while a barrier
- * is open here has missed the peer. Or the peer has forgotten what held it back.
- */
+ * is open here has missed the peer. Or the peer has forgotten what held it back. */
 static bool escaped(struct engine *e, const struct flow *fl, int8_t peer)
 {
 	if (peer == PEER_NONE)

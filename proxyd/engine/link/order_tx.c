@@ -68,11 +68,9 @@ static void send_again(struct order_log *g)
 	g->probe_at = 0;
 }
 
-/*
- * Whether the oldest record, which the peer has, is carried out as far as we know. The peer says so
+/* Whether the oldest record, which the peer has, is carried out as far as we know. The peer says so
  * once, and that may be lost. Where nothing follows it would stay open for ever, and requests that
- * no lane holds would be dropped as long.
- */
+ * no lane holds would be dropped as long. */
 static bool answer_lost(const struct engine *e, const struct order_log *g)
 {
 	struct order_rec r;

@@ -271,11 +271,9 @@ static void again(struct engine *e, struct flow *fl, const struct frame *f)
 		engine_tx(e, fl, PORT_LAN, f->data, f->len);
 }
 
-/*
- * Memory is short. If the next packet in order finds no room because what is out of order has taken
+/* Memory is short. If the next packet in order finds no room because what is out of order has taken
  * it all, give that up: the opener has it still, and sees in the next report that the end has gone
- * back. False when there was nothing to give up.
- */
+ * back. False when there was nothing to give up. */
 static bool make_room(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;

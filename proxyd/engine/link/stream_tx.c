@@ -140,11 +140,9 @@ static bool send_lost(struct engine *e, struct flow *fl, uint32_t *budget)
 	return true;
 }
 
-/*
- * Storage commands, the target's READs and its responses are small, and each that is lost holds up
+/* Storage commands, the target's READs and its responses are small, and each that is lost holds up
  * all behind it for a round trip. While packets get lost, those that were sent in this turn, from
- * @psn on, go a second time at once: whoever has the first drops it.
- */
+ * @psn on, go a second time at once: whoever has the first drops it. */
 static void send_twice(struct engine *e, struct flow *fl, struct wire_psn psn)
 {
 	struct lane *l = &fl->lane;

@@ -319,11 +319,9 @@ static void refused(struct engine *e, struct flow *fl)
 	lane_close(e, fl, why, true);
 }
 
-/*
- * Nobody has read for a while what the requester sent, nor need it have what it was told last. Amid
+/* Nobody has read for a while what the requester sent, nor need it have what it was told last. Amid
  * a message it has more to send, so it is asked to go back without waiting for its timer. At the
- * end of one that is not known, and a NAK of what it never sent might disturb it.
- */
+ * end of one that is not known, and a NAK of what it never sent might disturb it. */
 void near_tell_again(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;

@@ -125,10 +125,8 @@ enum verdict {
 	OTHER_REQUEST,	  /* not what was sent with this PSN before */
 };
 
-/*
- * What @f is. @r: the record of the READ or ATOMIC that it repeats, or NULL; @moved: the responder
- * knows other PSNs.
- */
+/* What @f is. @r: the record of the READ or ATOMIC that it repeats, or NULL; @moved: the responder
+ * knows other PSNs. */
 static enum verdict classify(struct engine *e, const struct flow *fl, const struct frame *f,
 			     const struct read_rec *r, bool moved)
 {
@@ -201,10 +199,8 @@ static bool answer_comes(const struct engine *e, const struct lane *l, const str
 	       e->now - r->asked < l->rtt.srtt_us * NSEC_PER_USEC * READ_OVERDUE_EIGHTHS / 8;
 }
 
-/*
- * The answer to @f has passed, and was lost: no ACK goes past it until it has passed again. Where
- * the responder does not give it in some rounds, somebody else may have asked (REASKED_MOST).
- */
+/* The answer to @f has passed, and was lost: no ACK goes past it until it has passed again. Where
+ * the responder does not give it in some rounds, somebody else may have asked (REASKED_MOST). */
 static void note_reasked(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
@@ -222,11 +218,9 @@ static void note_reasked(struct engine *e, struct flow *fl, const struct frame *
 		ack_list(e, fl);
 }
 
-/*
- * Whether the READ or ATOMIC @f, of which there is no record, was never asked before: somebody else
+/* Whether the READ or ATOMIC @f, of which there is no record, was never asked before: somebody else
  * sent it, or another owner of the number. The true ACK is never inside of a READ, and what was
- * accepted ends with one; and an OPENER that has no page yet has never held any.
- */
+ * accepted ends with one; and an OPENER that has no page yet has never held any. */
 static bool never_asked(struct engine *e, const struct flow *fl, const struct frame *f)
 {
 	const struct lane *l = &fl->lane;
@@ -326,11 +320,9 @@ static void while_opening(struct engine *e, struct flow *fl, const struct frame 
 	}
 }
 
-/*
- * Nobody has said for long that all before the lane was done, so its requester was told nothing.
+/* Nobody has said for long that all before the lane was done, so its requester was told nothing.
  * When requests from before it come that late, its responder may be gone and the number another
- * owner's, in whose name what is held would be executed. Nothing is owed: let go of it.
- */
+ * owner's, in whose name what is held would be executed. Nothing is owed: let go of it. */
 static bool long_unanswered(struct engine *e, const struct lane *l)
 {
 	return !psn_map_differs(e, l) &&

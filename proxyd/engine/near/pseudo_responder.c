@@ -66,10 +66,8 @@ static bool in_sequence(const struct lane *l, const struct frame *f, uint32_t mt
 	return (fl & OPF_EOM) ? f->payload_len == want : f->payload_len < want;
 }
 
-/*
- * A message that does not fit is not acknowledged early (row: POOL-3). A WRITE tells its length in
- * its first packet.
- */
+/* A message that does not fit is not acknowledged early (row: POOL-3). A WRITE tells its length in
+ * its first packet. */
 static void reserve(struct engine *e, struct lane *l, const struct frame *f, uint32_t mtu)
 {
 	uint64_t length, need;

@@ -101,10 +101,8 @@ void window_seen(struct lane *l, struct host_psn end)
 	l->window = pages < UINT16_MAX ? (uint16_t)pages : UINT16_MAX;
 }
 
-/*
- * Whether the rule's own cap, the span of the lane, or the records of READs, still keep the lane
- * from accepting a packet.
- */
+/* Whether the rule's own cap, the span of the lane, or the records of READs, still keep the lane
+ * from accepting a packet. */
 static bool short_of_more(const struct engine *e, const struct flow *fl)
 {
 	uint64_t want = fl->rule < 0 ? 0 : e->rules[fl->rule].cap / 8;
@@ -142,11 +140,9 @@ static void ask_again(struct engine *e, struct flow *fl)
 	nak_send(e, fl);
 }
 
-/*
- * Ask for what was dropped for want of room, when there is some. A requester that is asked too
+/* Ask for what was dropped for want of room, when there is some. A requester that is asked too
  * early goes back in vain, and a few of those use up its retries. Lanes are looked at in turn, a
- * few in each tick.
- */
+ * few in each tick. */
 void near_room(struct engine *e)
 {
 	for (uint32_t n = 0; n < LOOKS && e->room.head != FLOW_NONE; n++) {

@@ -90,11 +90,9 @@ struct owner_rule {
 		EVIDENCE_##what, in, VERDICT_##verdict, OWNER_##next, action                       \
 	}
 
-/*
- * The first row of the evidence that has the lane's state is taken. Where there is none, nothing
+/* The first row of the evidence that has the lane's state is taken. Where there is none, nothing
  * changes: the verdict is UNSURE if the state is (owner_unsure()), else SAME. The packet scripts of
- * tests/scenario/scripts that show a row name its evidence: "# owner: REQUEST".
- */
+ * tests/scenario/scripts that show a row name its evidence: "# owner: REQUEST". */
 /* clang-format off */
 static const struct owner_rule rules[] = {
 	/*  evidence		in the states			verdict	next		action */

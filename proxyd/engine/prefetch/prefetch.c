@@ -88,10 +88,8 @@ static void grow(struct engine *e, const struct lane *l, struct lane_reads *x)
 		x->window = most;
 }
 
-/*
- * The host asks for a READ: is it guessed? Then its response comes, or will come, at @wire. The
- * caller has checked the ICRC. Guesses that turn out to be wrong or too old are dropped.
- */
+/* The host asks for a READ: is it guessed? Then its response comes, or will come, at @wire. The
+ * caller has checked the ICRC. Guesses that turn out to be wrong or too old are dropped. */
 bool prefetch_claim(struct engine *e, struct flow *fl, const struct frame *f, struct wire_psn *wire)
 {
 	struct lane *l = &fl->lane;

@@ -76,11 +76,9 @@ void solo_stale(struct engine *e, struct lane_reads *x)
 		solo_at(e, id)->stale = solo_at(e, id)->state == READ_EARLY;
 }
 
-/*
- * How long after the response that a host waits for the one leaves that it will ask for then: what
+/* How long after the response that a host waits for the one leaves that it will ask for then: what
  * the host needs to think varies, and so does the WAN. What is doubled is the share that is not
- * known; what the response takes at wan-rate is.
- */
+ * known; what the response takes at wan-rate is. */
 static uint64_t follow_ns(const struct engine *e, const struct lane *l, const struct lane_reads *x,
 			  uint32_t length)
 {

@@ -63,11 +63,9 @@ bool fetch_add(struct engine *e, struct flow *fl, const struct read_range *what,
 	return true;
 }
 
-/*
- * Two packets whose PSNs are a whole window apart have one place. So nothing is asked for until the
+/* Two packets whose PSNs are a whole window apart have one place. So nothing is asked for until the
  * places of its response are free: what is kept is dropped, and what the host has not got yet must
- * leave first.
- */
+ * leave first. */
 bool fetch_room(struct engine *e, struct flow *fl, struct wire_psn psn, uint32_t span)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);

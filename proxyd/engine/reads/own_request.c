@@ -65,11 +65,9 @@ bool own_request_add(struct engine *e, struct flow *fl, struct lane_reads *x,
 	return true;
 }
 
-/*
- * The host waits for @r, the responder has executed it, and the response is lost for good: a READ
+/* The host waits for @r, the responder has executed it, and the response is lost for good: a READ
  * for the same under a new PSN, @wire. What it brings is younger than what was lost, which is what
- * a READ that is repeated may bring anyway (spec: IBTA 9.7.5.1.1). None while the lane drains.
- */
+ * a READ that is repeated may bring anyway (spec: IBTA 9.7.5.1.1). None while the lane drains. */
 bool own_request_anew(struct engine *e, struct flow *fl, const struct read_range *r,
 		      struct wire_psn *wire)
 {

@@ -204,11 +204,9 @@ static uint32_t count_after(struct engine *e, uint32_t id, struct host_psn psn)
 	return n;
 }
 
-/*
- * Whether the host has asked so many after the one at @psn that it cannot wait for that any more:
+/* Whether the host has asked so many after the one at @psn that it cannot wait for that any more:
  * it has no more of them outstanding than the two hosts have agreed upon, if the connection manager
- * has said so. What the rule says may be less.
- */
+ * has said so. What the rule says may be less. */
 bool reads_outran(struct engine *e, const struct flow *fl, struct host_psn psn)
 {
 	const struct lane_reads *x = reads_of(e, &fl->lane);

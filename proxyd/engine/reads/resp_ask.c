@@ -93,11 +93,9 @@ bool resp_renew(struct engine *e, struct flow *fl, const struct frame *f, bool o
 	return true;
 }
 
-/*
- * The acceptor is to begin anew where the true ACK is. That of which the responses are here need
+/* The acceptor is to begin anew where the true ACK is. That of which the responses are here need
  * not be asked again, and must not be where it is an ATOMIC of long ago, that no responder
- * remembers.
- */
+ * remembers. */
 void resp_prove(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;

@@ -280,11 +280,9 @@ static struct read_rec *given(struct engine *e, struct flow *fl, const struct fr
 	return k;
 }
 
-/*
- * The host asks again for what it had been given. @f may ask for a part of a READ, which is
+/* The host asks again for what it had been given. @f may ask for a part of a READ, which is
  * answered from here if it is of whole packets. Returns true when it was answered from what is
- * held.
- */
+ * held. */
 bool resp_repeat(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);

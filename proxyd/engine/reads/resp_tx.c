@@ -170,11 +170,9 @@ void resp_tx_again(struct engine *e, struct flow *fl, const struct frame *f)
 		resp_tx_add(e, fl, f);
 }
 
-/*
- * Each answer to a READ that is asked again may have another IP identification, and then another
+/* Each answer to a READ that is asked again may have another IP identification, and then another
  * name, which comes behind it: an opener that has no memory can never take what is passed on. What
- * is kept here is repeated as it was.
- */
+ * is kept here is repeated as it was. */
 bool resp_tx_lacked(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	const struct lane *l = &fl->lane;
@@ -272,11 +270,9 @@ static void mark_lost(struct engine *e, struct lane_reads *x, struct wire_psn fr
 	}
 }
 
-/*
- * The opener has what lies between two holes. Where memory is short that goes, too: what is missing
+/* The opener has what lies between two holes. Where memory is short that goes, too: what is missing
  * may not be held here, and must find room when it is asked for again. Else both of us might be
- * full of what comes behind it, for ever.
- */
+ * full of what comes behind it, for ever. */
 static void release_between(struct engine *e, struct lane_reads *x, const struct report *r)
 {
 	if (pool_fill(e->pool, POOL_TRANSIT) < POOL_SHORT)
