@@ -211,7 +211,7 @@ void lane_check_drained(struct engine *e, struct flow *fl)
 	if (!lane_drained(l))
 		return;
 	if (lane_keeps(l) &&
-	    (l->ack_due || l->nak_due || l->ack_listed || l->nreads || psn_map_differs(e, l)))
+	    (l->ack_due || l->nak_due || l->listed.ack || l->nreads || psn_map_differs(e, l)))
 		ack_list(e, fl);
 	else
 		lane_close(e, fl, l->reason, true);

@@ -29,11 +29,11 @@ void ack_list(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
 
-	if (l->ack_listed)
+	if (l->listed.ack)
 		return;
 	flow_change(e, fl);
-	l->ack_listed = true;
-	l->next_ack = e->ack_head;
+	l->listed.ack = true;
+	l->listed.next_ack = e->ack_head;
 	e->ack_head = flow_index(e, fl);
 	engine_wake_at(e, e->now);
 }
@@ -51,11 +51,11 @@ void ack_again_later(struct engine *e, struct flow *fl)
 	struct lane *l = &fl->lane;
 	struct port_wait *w = &e->wait[fl->side];
 
-	if (l->ack_listed)
+	if (l->listed.ack)
 		return;
 	flow_change(e, fl);
-	l->ack_listed = true;
-	l->next_ack = w->acks;
+	l->listed.ack = true;
+	l->listed.next_ack = w->acks;
 	w->acks = flow_index(e, fl);
 }
 
@@ -67,9 +67,9 @@ static void refused_acks(struct engine *e, struct port_wait *w)
 	while (e->now >= w->again && (i = w->acks) != FLOW_NONE) {
 		struct flow *fl = listed(e, i);
 
-		must(fl->lane.ack_listed);
-		w->acks = fl->lane.next_ack;
-		fl->lane.ack_listed = false;
+		must(fl->lane.listed.ack);
+		w->acks = fl->lane.listed.next_ack;
+		fl->lane.listed.ack = false;
 		ack_list(e, fl);
 	}
 }
@@ -82,9 +82,9 @@ void due_acks(struct engine *e)
 		struct flow *fl = listed(e, e->ack_head);
 		const struct role_ops *role = role_of(e, &fl->lane);
 
-		must(fl->lane.ack_listed);
-		e->ack_head = fl->lane.next_ack;
-		fl->lane.ack_listed = false;
+		must(fl->lane.listed.ack);
+		e->ack_head = fl->lane.listed.next_ack;
+		fl->lane.listed.ack = false;
 		e->via = (uint8_t)flow_link(e, fl);
 		if (role->tell)
 			role->tell(e, fl);
@@ -98,11 +98,11 @@ void report_list(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
 
-	if (l->report_listed)
+	if (l->listed.report)
 		return;
 	flow_change(e, fl);
-	l->report_listed = true;
-	l->next_report = e->report_head;
+	l->listed.report = true;
+	l->listed.next_report = e->report_head;
 	e->report_head = flow_index(e, fl);
 }
 
@@ -163,9 +163,9 @@ void due_reports(struct engine *e)
 		const struct role_ops *role = role_of(e, &fl->lane);
 		uint64_t at;
 
-		must(fl->lane.report_listed);
-		e->report_head = fl->lane.next_report;
-		fl->lane.report_listed = false;
+		must(fl->lane.listed.report);
+		e->report_head = fl->lane.listed.next_report;
+		fl->lane.listed.report = false;
 		at = role->report ? role->report(e, fl) : 0;
 		if (at)
 			wheel_arm(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_REPORT), at);

@@ -68,17 +68,11 @@ const char *lane_reason_name(enum lane_reason r)
  * it out looks at what it is then. */
 void lane_init(struct flow *fl)
 {
-	struct lane *l = &fl->lane, was = *l;
+	struct lane *l = &fl->lane;
+	struct lane_listed listed = l->listed;
 
 	memset(l, 0, sizeof(*l));
-	l->ack_listed = was.ack_listed;
-	l->next_ack = was.next_ack;
-	l->report_listed = was.report_listed;
-	l->next_report = was.next_report;
-	l->run_listed = was.run_listed;
-	l->next_run = was.next_run;
-	l->room_listed = was.room_listed;
-	l->next_room = was.next_room;
+	l->listed = listed;
 	l->state = LANE_WATCH;
 	l->peer = PEER_NONE;
 	l->credit = 0xff;
@@ -314,14 +308,7 @@ void lane_reset(struct engine *e, struct flow *fl)
 	l->overlap = sent;
 	l->reason = keep.reason;
 	l->credit = keep.credit;
-	l->requests = keep.requests;
-	l->pseudo_acks = keep.pseudo_acks;
-	l->true_acks = keep.true_acks;
-	l->dup = keep.dup;
-	l->retx = keep.retx;
-	l->naks = keep.naks;
-	l->timeouts = keep.timeouts;
-	l->rnr = keep.rnr;
+	l->count = keep.count;
 	if (keep.role == ROLE_ACCEPTOR && opener_gone(keep.reason) && keep.policy != POLICY_OFF) {
 		/* nobody keeps what its opener had promised beyond (fault/abandoned.c) */
 		l->acked = mark_same_host(keep.una);

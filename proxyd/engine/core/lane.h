@@ -153,6 +153,20 @@ struct seal {
 	struct wire_psn una;
 };
 
+/** struct lane_listed - which lists of the engine the lane is in (due.c, turns.c, near/room.c), and
+ * what follows it there, by flow index. */
+struct lane_listed {
+	uint32_t next_ack, next_report, next_run, next_room;
+	bool ack : 1, report : 1, run : 1, room : 1;
+};
+
+/** struct lane_counters - what is shown of the lane, in all its generations (info.c). The first two
+ * count packets; the others lie beyond what each packet needs (soon.c). */
+struct lane_counters {
+	uint32_t requests, pseudo_acks;
+	uint32_t true_acks, dup, retx, naks, timeouts, rnr;
+};
+
 /**
  * struct lane - one requester direction. Times are ns; PSN marks as in the theory above.
  *
@@ -211,11 +225,10 @@ struct lane {
 	uint8_t credit;	 /* syndrome of the responder's ACKs, 0xff: none seen; lane_credit() */
 	uint8_t refusal; /* fatal syndrome, 0: none */
 	bool calibrated : 1, start_acked : 1, nak_sent : 1, room_wait : 1, ack_due : 1,
-		ack_listed : 1, report_heard : 1, report_listed : 1, run_listed : 1, rnr_wait : 1,
-		accepted : 1, reopen : 1, ack_repeat : 1, honest_found : 1, room_listed : 1,
-		probing : 1, doubt : 1, ahead : 1, nak_due : 1, opaque : 1, numbered : 1,
-		atomics : 1, una_sure : 1, ordered : 1, sealed : 1, masked : 1, gone : 1,
-		fenced : 1, held_back : 1, held_once : 1, renumbered : 1;
+		report_heard : 1, rnr_wait : 1, accepted : 1, reopen : 1, ack_repeat : 1,
+		honest_found : 1, probing : 1, doubt : 1, ahead : 1, nak_due : 1, opaque : 1,
+		numbered : 1, atomics : 1, una_sure : 1, ordered : 1, sealed : 1, masked : 1,
+		gone : 1, fenced : 1, held_back : 1, held_once : 1, renumbered : 1;
 	uint8_t atomic : 2; /* enum atomic_mode */
 	uint8_t room_naks : 2;
 	bool broken : 1;
@@ -240,7 +253,7 @@ struct lane {
 	uint16_t window;      /* OPENER, SINGLE: of the host (near/room.c) */
 	uint32_t msg_left;
 
-	/* up to @cold: what packets need, first what those of all roles do (soon.c) */
+	/* up to @count.true_acks: what packets need, first what those of all roles do (soon.c) */
 	struct wire_mark epsn;	   /* mark: core/marks.h */
 	struct host_mark frontier; /* mark: core/marks.h */
 	struct wire_mark una;	   /* mark: core/marks.h */
@@ -261,18 +274,16 @@ struct lane {
 
 	struct window win;
 	struct pool_log log;
-	uint32_t next_ack;
 
 	uint64_t bytes;
 	uint32_t packets;  /* retained */
 	uint32_t messages; /* message ends retained */
 	uint64_t progress;
-	uint32_t next_run, next_report;
 	uint32_t waits_us; /* since when the oldest in custody waits for the true ACK */
 	struct mq_list reads;
 	uint32_t nreads;
 	uint32_t lost; /* packets marked PKT_LOST */
-	uint32_t requests, pseudo_acks;
+	struct lane_listed listed;
 
 	union {
 		/* WATCH */
@@ -367,8 +378,7 @@ struct lane {
 	struct wire_psn eased; /* of true ACKs below the host had its share (near/ease.c) */
 	struct wire_psn refusal_psn;
 
-	struct {
-	} cold;
+	struct lane_counters count;
 	union {
 		/* WATCH: first of the READs and ATOMICs that have passed and may not be answered,
 		 * or PSN_NONE; @asked_end: of the last one */
@@ -379,7 +389,6 @@ struct lane {
 	struct wire_psn
 		overlap; /* below this the host had sent it past us before, or may have (OPENER;
 			     WATCH: to a lane that is gone, or PSN_NONE) */
-	uint32_t next_room;
 	struct wire_psn
 		passed_from; /* the lowest of those that @passed_us is about, or PSN_NONE: their
 				   opcodes are not known */
@@ -390,8 +399,6 @@ struct lane {
 		struct wire_psn went_on; /* WATCH: PSN that follows the latest request */
 	};
 	uint64_t opened;
-
-	uint32_t true_acks, dup, retx, naks, timeouts, rnr;
 };
 
 _Static_assert(LANE_STATES <= 8 && ROLES <= 8 && POLICIES <= 4 && MSG_UNKNOWN < 4,

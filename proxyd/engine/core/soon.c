@@ -38,7 +38,7 @@ static void fetch_flow(struct engine *e, uint32_t hash)
 
 	if (i == FLOW_NONE)
 		return;
-	fetch(&e->flows[i], 0, most(e, offsetof(struct flow, lane.cold)));
+	fetch(&e->flows[i], 0, most(e, offsetof(struct flow, lane.count.true_acks)));
 }
 
 static void fetch_around(struct engine *e, uint32_t hash)

@@ -160,18 +160,18 @@ static void enqueue(struct engine *e, struct run_list *list, struct flow *fl)
 	uint32_t i = flow_index(e, fl);
 
 	flow_change(e, fl);
-	fl->lane.run_listed = true;
-	fl->lane.next_run = FLOW_NONE;
+	fl->lane.listed.run = true;
+	fl->lane.listed.next_run = FLOW_NONE;
 	if (list->tail == FLOW_NONE)
 		list->head = i;
 	else
-		flow_ref(e, list->tail)->lane.next_run = i;
+		flow_ref(e, list->tail)->lane.listed.next_run = i;
 	list->tail = i;
 }
 
 void pace_run(struct engine *e, struct flow *fl)
 {
-	if (!fl->lane.run_listed)
+	if (!fl->lane.listed.run)
 		enqueue(e, &queue_of(e, fl)->of[class_of(e, fl)].fresh, fl);
 	engine_wake_at(e, e->now);
 }
@@ -182,11 +182,11 @@ static struct flow *take_first(struct engine *e, struct run_list *list)
 
 	must(list->head < e->nflows);
 	fl = flow_ref(e, list->head);
-	must(fl->lane.run_listed);
-	list->head = fl->lane.next_run;
+	must(fl->lane.listed.run);
+	list->head = fl->lane.listed.next_run;
 	if (list->head == FLOW_NONE)
 		list->tail = FLOW_NONE;
-	fl->lane.run_listed = false;
+	fl->lane.listed.run = false;
 	return fl;
 }
 
@@ -256,8 +256,8 @@ static uint64_t may_turn(const struct engine *e, const struct wan_link *k)
 /* The first of @list again: it had its turn, but the port had no room. */
 static void put_back(struct run_list *list, struct engine *e, struct flow *fl)
 {
-	fl->lane.run_listed = true;
-	fl->lane.next_run = list->head;
+	fl->lane.listed.run = true;
+	fl->lane.listed.next_run = list->head;
 	list->head = flow_index(e, fl);
 	if (list->tail == FLOW_NONE)
 		list->tail = list->head;
@@ -281,7 +281,7 @@ static void one_turn(struct engine *e, struct run_queue *q, enum engine_port por
 	}
 	e->via = (uint8_t)flow_link(e, fl);
 	more = turn(e, fl);
-	if (fl->lane.run_listed)
+	if (fl->lane.listed.run)
 		return;
 	if (more && is_fresh && e->wait[port].full && *sent == before)
 		put_back(fresh, e, fl);

@@ -321,7 +321,7 @@ static void rx_true_ack(struct engine *e, struct flow *fl, const struct frame *f
 	bool past;
 
 	credits(e, fl, f);
-	l->true_acks++;
+	l->count.true_acks++;
 	COUNT(e, TRUE_ACKS);
 	past = bound_by_read(e, l, &m);
 	true_ack(e, fl, &m);
@@ -340,7 +340,7 @@ static void rx_rnr(struct engine *e, struct flow *fl, const struct wire_mark *m,
 {
 	struct lane *l = &fl->lane;
 
-	l->rnr++;
+	l->count.rnr++;
 	COUNT(e, RNR);
 	if (l->rnr_wait)
 		return;

@@ -136,7 +136,7 @@ static bool send(struct engine *e, struct flow *fl, struct pkt *d, bool ask)
 	d->xmit = now_us(e);
 	if (d->flags & PKT_SENT) {
 		d->flags |= PKT_RETX;
-		l->retx++;
+		l->count.retx++;
 		if (l->role == ROLE_SINGLE)
 			COUNT(e, RETX_WAN);
 		else
@@ -287,7 +287,7 @@ static void probe_ahead(struct engine *e, struct flow *fl, struct wire_psn psn)
  * others, or at a port without room, that may take longer than any timer. */
 static bool waits_for_turn(const struct lane *l)
 {
-	return l->run_listed && !l->probing && !far_asked(l);
+	return l->listed.run && !l->probing && !far_asked(l);
 }
 
 /* When the timer of a lane is due that waits for answers to READs: a timeout after the latest of
@@ -339,7 +339,7 @@ void far_timeout(struct engine *e, struct flow *fl)
 		return;
 	}
 	announce_overdue(e, fl);
-	l->timeouts++;
+	l->count.timeouts++;
 	COUNT(e, TIMEOUTS);
 	if (e->now - l->progress > (for_nobody(l) ? GONE_NS : e->cfg.responder_timeout_ns)) {
 		lane_refused(e, fl, l->una.psn, AETH_NAK_OPERATION, REASON_TIMEOUT);

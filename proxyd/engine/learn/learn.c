@@ -225,7 +225,7 @@ void learn_request(struct engine *e, struct flow *fl, const struct frame *f)
 
 	if (fl->rule < 0)
 		return; /* its lane has ended, and no rule wants another */
-	l->requests++;
+	l->count.requests++;
 	if (l->role == ROLE_NONE)
 		l->went_on = psn_add(wire_psn_of(f), frame_span(f, flow_mtu(fl)));
 	l->atomics |= (f->op->flags & OPF_ATOMIC) != 0;

@@ -160,7 +160,7 @@ void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
 	if (all_acked && l->una_sure)
 		m.msn = l->una.msn; /* from the genuine ACK just below */
 
-	l->requests--;
+	l->count.requests--;
 	l->gen = ++e->gen;
 	l->peer = r->peer;
 	l->role = r->peer == PEER_NONE ? ROLE_SINGLE : ROLE_OPENER;

@@ -248,7 +248,7 @@ static void again(struct engine *e, struct flow *fl, const struct frame *f)
 		engine_pass(e, fl, fl->side, f);
 		return;
 	}
-	l->dup++;
+	l->count.dup++;
 	progress_due(e, fl, true);
 	if (announce_numbered(e, l)) {
 		/* the responder knows it by another number, if at all: it is answered here, or the
@@ -314,7 +314,7 @@ static bool wanted(struct engine *e, struct flow *fl, const struct frame *f, str
 	}
 	if (psn_before(wire_psn_of(f), l->end) &&
 	    !holes_has(holes_at(e->pool, l->holes), wire_psn_of(f))) {
-		l->dup++;
+		l->count.dup++;
 		COUNT(e, DUP_STREAM);
 		progress_due(e, fl, true);
 		if (psn_is(wire_psn_of(f), l->epsn.psn))
@@ -398,7 +398,7 @@ void stream_rx_request(struct engine *e, struct flow *fl, const struct frame *f)
 	struct wire_psn end;
 	struct pkt *d;
 
-	l->requests++;
+	l->count.requests++;
 	if (psn_before(wire_psn_of(f), l->epsn.psn)) {
 		again(e, fl, f);
 		return;

@@ -103,7 +103,7 @@ static bool send(struct engine *e, struct flow *fl, struct pkt *d)
 	d->xmit = now_us(e);
 	if (d->tries++) {
 		d->flags |= PKT_RETX;
-		fl->lane.retx++;
+		fl->lane.count.retx++;
 		COUNT(e, RETX_WAN);
 	}
 	if (d->tries == 0)
@@ -321,7 +321,7 @@ void stream_tx_progress(struct engine *e, struct flow *fl, const struct report *
 		ack_list(e, fl);
 	}
 	if (psn_after(una.psn, l->una.psn)) {
-		l->true_acks++;
+		l->count.true_acks++;
 		COUNT(e, TRUE_ACKS);
 		lane_true_ack(e, fl, &una);
 	}
@@ -429,7 +429,7 @@ void stream_tx_timeout(struct engine *e, struct flow *fl)
 	d = l->reopen ? NULL : oldest(e, l, &from);
 	if (d && (d->flags & PKT_SENT) && too_early(e, fl, d))
 		return;
-	l->timeouts++;
+	l->count.timeouts++;
 	COUNT(e, TIMEOUTS);
 	if (deaf(e, l) && !l->renumbered) {
 		stream_tx_restart(e, fl);

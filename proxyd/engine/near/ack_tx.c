@@ -237,7 +237,7 @@ void nak_send(struct engine *e, struct flow *fl)
 		return;
 	}
 	l->nak_sent = true;
-	l->naks++;
+	l->count.naks++;
 	COUNT(e, NAKS_SENT);
 }
 
@@ -255,7 +255,7 @@ static bool ack_front(struct engine *e, struct flow *fl, const struct host_mark 
 	l->acked = *m;
 	if (psn_after(m->psn, l->told))
 		l->told = m->psn;
-	l->pseudo_acks++;
+	l->count.pseudo_acks++;
 	l->unacked = 0;
 	COUNT(e, PSEUDO_ACKS);
 	return true;
@@ -354,7 +354,7 @@ void near_tell(struct engine *e, struct flow *fl)
 		owner_judge(e, fl, EVIDENCE_TOLD);
 	}
 	flush(e, fl);
-	if (l->ack_listed)
+	if (l->listed.ack)
 		return;
 	if (lane_drained(l) && near_may_part(e, fl))
 		lane_close(e, fl, l->reason, true);

@@ -56,7 +56,7 @@ static bool answer(struct engine *e, struct flow *fl, struct host_psn psn, uint3
 	s.dqpn = back->key.dqpn;
 	if (engine_tx(e, fl, fl->side, out, build_packet(out, &s)))
 		return false;
-	l->pseudo_acks++;
+	l->count.pseudo_acks++;
 	COUNT(e, ATOMICS_MADE);
 	return true;
 }
@@ -164,7 +164,7 @@ bool atomic_again(struct engine *e, struct flow *fl, const struct frame *f)
 		COUNT(e, BAD_ICRC);
 		return true;
 	}
-	l->dup++;
+	l->count.dup++;
 	COUNT(e, DUP_READS);
 	/* a READ before it is asked again: its answer comes first, and the host will ask for this
 	 * once more */

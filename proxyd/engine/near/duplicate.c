@@ -149,7 +149,7 @@ static enum verdict classify(struct engine *e, const struct flow *fl, const stru
 /* The ACK was lost, or this is another incarnation of the QP: the true responder knows. */
 static void pass_done(struct engine *e, struct flow *fl, const struct frame *f)
 {
-	fl->lane.dup++;
+	fl->lane.count.dup++;
 	if (fl->lane.ordered && !order_may_pass(e, fl)) {
 		owner_judge(e, fl, EVIDENCE_REQUEST); /* another owner's must not overtake either */
 		return;
@@ -178,7 +178,7 @@ static void ack_again(struct engine *e, struct flow *fl, const struct frame *f, 
 {
 	struct lane *l = &fl->lane;
 
-	l->dup++;
+	l->count.dup++;
 	COUNT(e, DUP_REQUESTS);
 	if (moved && psn_before(host_psn_of(f), l->told) &&
 	    repeats_for_ever(e, fl, f, REASON_INCARNATION))
@@ -248,7 +248,7 @@ static void await_answer(struct engine *e, struct flow *fl, const struct frame *
 		if (l->role == ROLE_SINGLE && !r->done &&
 		    psn_past(host_psn_of(f), r->at.psn) < r->got)
 			r->got = psn_past(host_psn_of(f), r->at.psn);
-		l->dup++;
+		l->count.dup++;
 		COUNT(e, DUP_READS);
 		return;
 	} else {
@@ -276,7 +276,7 @@ static void answer_again(struct engine *e, struct flow *fl, const struct frame *
 		return;
 	}
 	if (r && owner_unsure(&fl->lane) && owner_judge(e, fl, EVIDENCE_ALIKE) == VERDICT_SAME) {
-		fl->lane.dup++;
+		fl->lane.count.dup++;
 		COUNT(e, DUP_READS);
 		return; /* what is held of its answer is given in its turn */
 	}

@@ -330,7 +330,7 @@ void near_request(struct engine *e, struct flow *fl, const struct frame *f)
 	struct lane *l = &fl->lane;
 	int32_t ahead;
 
-	l->requests++;
+	l->count.requests++;
 	if (!psn_known(l->epsn.psn)) {
 		fault_request(e, fl, f); /* of a lane that a former engine held */
 		return;

@@ -40,11 +40,11 @@ static void list_last(struct engine *e, struct flow *fl)
 	uint32_t i = flow_index(e, fl);
 
 	flow_change(e, fl);
-	fl->lane.next_room = FLOW_NONE;
+	fl->lane.listed.next_room = FLOW_NONE;
 	if (e->room.tail == FLOW_NONE)
 		e->room.head = i;
 	else
-		flow_ref(e, e->room.tail)->lane.next_room = i;
+		flow_ref(e, e->room.tail)->lane.listed.next_room = i;
 	e->room.tail = i;
 }
 
@@ -58,9 +58,9 @@ void wait_for_room(struct engine *e, struct flow *fl)
 		return;
 	flow_change(e, fl);
 	l->room_wait = true;
-	if (l->room_listed)
+	if (l->listed.room)
 		return;
-	l->room_listed = true;
+	l->listed.room = true;
 	list_last(e, fl);
 }
 
@@ -150,14 +150,14 @@ void near_room(struct engine *e)
 		struct lane *l = &fl->lane;
 		bool waits = fl->used && lane_keeps(l) && l->room_wait && l->state != LANE_FAULT;
 
-		e->room.head = l->next_room;
+		e->room.head = l->listed.next_room;
 		if (e->room.head == FLOW_NONE)
 			e->room.tail = FLOW_NONE;
 		if (waits && (!room_again(e, l) || short_of_more(e, fl))) {
 			list_last(e, fl);
 			continue;
 		}
-		l->room_listed = false;
+		l->listed.room = false;
 		if (!waits)
 			continue;
 		ask_again(e, fl);

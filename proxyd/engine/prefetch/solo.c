@@ -319,7 +319,7 @@ void solo_request(struct engine *e, struct flow *fl, const struct frame *f)
 	struct lane_reads *x = reads_of(e, l);
 	struct solo_read *r;
 
-	l->requests++;
+	l->count.requests++;
 	if (!icrc_ok(f)) {
 		COUNT(e, BAD_ICRC);
 		return;
@@ -337,7 +337,7 @@ void solo_request(struct engine *e, struct flow *fl, const struct frame *f)
 		r = NULL;
 	}
 	if (r || psn_before(host_psn_of(f), x->un.end.psn)) {
-		l->dup++;
+		l->count.dup++;
 		repeated(e, fl, r, f);
 	} else if (!psn_is(host_psn_of(f), x->un.end.psn)) {
 		/* the responder says so itself, in its own numbers */
@@ -391,7 +391,7 @@ void solo_begin(struct engine *e, struct flow *fl, const struct frame *f)
 		lane_reset(e, fl);
 		return;
 	}
-	l->requests--; /* it comes again through solo_request() */
+	l->count.requests--; /* it comes again through solo_request() */
 	l->gen = ++e->gen;
 	l->peer = PEER_NONE;
 	l->policy = POLICY_OFF;

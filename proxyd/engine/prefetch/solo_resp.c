@@ -109,7 +109,7 @@ static void resend(struct engine *e, struct flow *fl, struct wire_psn wire)
 		struct solo_read *r = solo_at(e, id);
 
 		if (!psn_before(r->wire, wire) && r->state != READ_GONE) {
-			fl->lane.retx++;
+			fl->lane.count.retx++;
 			COUNT(e, RETX_LAN);
 			r->next = r->wire;
 			solo_ask(e, fl, r);

@@ -191,7 +191,7 @@ static bool send(struct engine *e, struct flow *fl, struct lane_reads *x, struct
 	d->xmit = now_us(e);
 	if (d->flags & PKT_SENT) {
 		d->flags |= PKT_RETX;
-		fl->lane.retx++;
+		fl->lane.count.retx++;
 		COUNT(e, RETX_WAN);
 	}
 	if (d->flags & PKT_LOST)
