@@ -62,7 +62,8 @@ static const char *check_packet(struct engine *e, const struct flow *fl, const s
 static const char *check_retained(struct engine *e, const struct flow *fl)
 {
 	const struct lane *l = &fl->lane;
-	const struct holes *hs = l->role == ROLE_ACCEPTOR ? holes_at(e->pool, l->holes) : NULL;
+	const struct holes *hs =
+		l->role == ROLE_ACCEPTOR ? holes_at(e->pool, l->acceptor.holes) : NULL;
 	struct wire_psn psn = l->una.psn;
 	struct books b = {0};
 	const char *bad = NULL;

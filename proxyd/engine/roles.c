@@ -145,7 +145,7 @@ static void acceptor_sweep(struct engine *e, struct flow *fl)
 
 	announce_go_on(e, fl);
 	stream_rx_go_on(e, fl);
-	if (e->now - fl->lane.clock.last >= every)
+	if (e->now - fl->lane.acceptor.clock.last >= every)
 		progress_due(e, fl, true);
 }
 
@@ -193,7 +193,7 @@ static void acceptor_end(struct engine *e, struct flow *fl)
 {
 	announce_end(e, fl);
 	reads_end(e, fl);
-	holes_drop(e->pool, &fl->lane.holes);
+	holes_drop(e->pool, &fl->lane.acceptor.holes);
 	order_end(e, fl);
 }
 

@@ -198,8 +198,8 @@ static void trail(struct engine *e, struct lane *l)
 	}
 	if (psn_before(l->acked.psn, host))
 		l->acked = (struct host_mark){.psn = host};
-	if (psn_known(l->reasked_psn) && psn_before(l->reasked_end, host))
-		l->reasked_psn = HOST_NONE;
+	if (psn_known(l->keeper.reasked_psn) && psn_before(l->keeper.reasked_end, host))
+		l->keeper.reasked_psn = HOST_NONE;
 }
 
 /* Everything before @next is truly acknowledged. The only way in which custody ends well. False

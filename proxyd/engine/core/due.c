@@ -124,7 +124,7 @@ void report_watch(struct engine *e, struct flow *fl)
 
 void progress_due(struct engine *e, struct flow *fl, bool urgent)
 {
-	report_schedule(e, fl, &fl->lane.clock, urgent);
+	report_schedule(e, fl, &fl->lane.acceptor.clock, urgent);
 }
 
 static uint64_t repeat_at(const struct report_clock *c)

@@ -80,7 +80,7 @@ void lane_init(struct flow *fl)
 	l->overlap = l->asked = WIRE_NONE;
 	l->reads_page = POOL_NONE;
 	for (int i = 0; i < LANE_PROBES; i++)
-		l->probe[i].psn = WIRE_NONE;
+		l->learn.probe[i].psn = WIRE_NONE;
 	window_init(&l->win);
 	pool_log_init(&l->log);
 	mq_list_init(&l->reads);
@@ -241,29 +241,29 @@ static uint32_t *accepted_head(struct engine *e, int8_t peer, uint32_t number)
 
 void lane_accepted_add(struct engine *e, struct flow *fl)
 {
-	uint32_t *head = accepted_head(e, fl->lane.peer, fl->lane.peer_lane);
+	uint32_t *head = accepted_head(e, fl->lane.peer, fl->lane.acceptor.peer_lane);
 
-	fl->lane.next_accepted = *head;
+	fl->lane.acceptor.next_accepted = *head;
 	*head = flow_index(e, fl);
 }
 
 static void accepted_del(struct engine *e, const struct flow *fl)
 {
-	uint32_t *at = accepted_head(e, fl->lane.peer, fl->lane.peer_lane);
+	uint32_t *at = accepted_head(e, fl->lane.peer, fl->lane.acceptor.peer_lane);
 
 	while (*at != flow_index(e, fl))
-		at = &flow_ref(e, *at)->lane.next_accepted;
-	*at = fl->lane.next_accepted;
+		at = &flow_ref(e, *at)->lane.acceptor.next_accepted;
+	*at = fl->lane.acceptor.next_accepted;
 }
 
 struct flow *lane_accepted_find(struct engine *e, int8_t peer, uint32_t number, uint32_t gen)
 {
 	uint32_t i = *accepted_head(e, peer, number);
 
-	for (; i != FLOW_NONE; i = e->flows[i].lane.next_accepted) {
+	for (; i != FLOW_NONE; i = e->flows[i].lane.acceptor.next_accepted) {
 		const struct lane *l = &e->flows[i].lane;
 
-		if (l->peer == peer && l->peer_lane == number && l->gen == gen)
+		if (l->peer == peer && l->acceptor.peer_lane == number && l->gen == gen)
 			return flow_ref(e, i);
 	}
 	return NULL;

@@ -14,7 +14,7 @@
  *
  *	wire	una	  released below: truly acknowledged by the responder. Everything in
  *			  [una, end) is retained (ACCEPTOR: but for holes)
- *		nxt	  sent on at least once below
+ *		nxt	  sent on at least once below; goes back when something must be resent
  *		high	  highest nxt ever
  *		epsn	  accepted in order below: the next PSN expected by pseudo_responder.c or
  *			  stream_rx.c
@@ -167,29 +167,76 @@ struct lane_counters {
 	uint32_t true_acks, dup, retx, naks, timeouts, rnr;
 };
 
+/** struct lane_learn - WATCH: what calibrates the MSN (learn.c). @probe: ends of messages that wait
+ * for an ACK, and our count there; @offset: the least of MSNs in answers to READs from our count;
+ * @offset_run: how many said so. */
+struct lane_learn {
+	struct {
+		struct wire_psn psn;
+		uint32_t count;
+	} probe[LANE_PROBES];
+	uint32_t offset, offset_run;
+};
+
 /**
- * struct lane - one requester direction. Times are ns; PSN marks as in the theory above.
- *
- * @gen:        generation, new whenever the lane leaves WATCH; the opener's is the one both sides
- * use
- * @peer_lane:  ACCEPTOR: the opener's number of this lane; @next_accepted: of the lanes whose
- *              numbers have the same hash
- * @msg:        enum msg_kind of the message that @epsn is inside of; @msg_left: WRITE bytes still
- * due
- * @epsn:       see above, with the MSN of what was accepted so far
- * @frontier:   see above; until @start_acked it is @start
- * @una:        see above, with the responder's MSN there; WATCH: if @una_sure, else it may count
- *              later ones as well
- * @nxt:        see above, with the MSN there; goes back when something must be resent
- * @high:       highest nxt ever
- * @start:      handover PSN, below which both numberings agree; follows una at MARK_TRAIL;
- *              @start_acked: everything below it was truly acknowledged
+ * struct lane_keeper - OPENER, SINGLE: what keeps the host from being told of all that is held.
  * @guard:      first PSN of a message that did not fit the pool when it began (row: POOL-3),
  *              PSN_NONE when there is none; @guard_end: end of the last such message (so far).
  *              Nothing between is acknowledged early
  * @reasked_psn, @reasked_end: READs asked again after their answer had passed, PSN_NONE;
  *              @reasked_us: when their latest round began; @reasked: rounds in which no answer
  *              has passed
+ * @told_us:    when the host was last told of something new; @cnp_us: of the latest CNP to it
+ */
+struct lane_keeper {
+	struct wire_mark guard;
+	struct wire_psn guard_end;
+	struct host_psn reasked_psn, reasked_end;
+	uint32_t reasked_us, told_us, cnp_us;
+	uint8_t reasked;
+};
+
+/** struct lane_acceptor - ACCEPTOR (stream_rx.c). @peer_lane: the opener's number of this lane;
+ * @next_accepted: of the lanes whose numbers have the same hash; @holes: pool page with missing
+ * ranges, POOL_NONE without any; @hole_cursor: where the next report, timed by @clock, goes on. */
+struct lane_acceptor {
+	uint32_t peer_lane, next_accepted, holes;
+	struct wire_psn hole_cursor;
+	struct report_clock clock;
+};
+
+/**
+ * struct lane_fault - OPENER, SINGLE in FAULT (fault/)
+ * @epsn:       what the host is thought to expect; @said: and by its latest ACK
+ * @probe:      PSN of the latest probe; @mute: rounds of probes that drew nothing
+ * @answered:   a probe of this round; @refused: a probe, it seems: so it must fall silent
+ * @begins:     the lowest of the last but one round of resending; of the last: @jump_psn
+ * @below:      it asks from before @told; @other: its peer's number has answered another requester
+ * @renumbers:  only we know what its numbers mean to the far host
+ * @gone:       it is silent, and its host is there (fault.c)
+ * @packets, @bytes: what was in custody when it began
+ */
+struct lane_fault {
+	struct far_psn epsn, probe, said;
+	struct host_psn begins;
+	uint16_t step, tries;
+	uint8_t stage, silent, tells, dreqs, mute;
+	bool write : 1, alive : 1, broken : 1, strange : 1, unsure : 1, unheard : 1, refused : 1,
+		answered : 1, other : 1, below : 1, renumbers : 1, gone : 1;
+	uint32_t packets;
+	uint64_t bytes;
+};
+
+/**
+ * struct lane - one requester direction. Times are ns; PSN marks as in the theory above.
+ *
+ * @gen:        generation, new whenever the lane leaves WATCH; both sides use the opener's
+ * @msg:        enum msg_kind of the message that @epsn is inside of; @msg_left: WRITE bytes to come
+ * @frontier:   see above; until @start_acked it is @start
+ * @una:        see above, with the responder's MSN there; WATCH: if @una_sure, else it may count
+ *              later ones as well
+ * @start:      handover PSN, below which both numberings agree; follows una at MARK_TRAIL;
+ *              @start_acked: everything below it was truly acknowledged
  * @honest:     POLICY_HONEST: last packet of the first message not truly acknowledged (msn:
  * messages
  *              before it); @honest.psn == epsn.psn when no message end is known beyond una
@@ -213,7 +260,6 @@ struct lane_counters {
  * @acked:      frontier as told in the latest ACK that went out, for repeating it
  * @told:       next PSN that the requester cannot know to be acknowledged: the latest ACK, or an
  * answered READ
- * @holes:      ACCEPTOR: pool page with missing ranges, POOL_NONE without any
  * @rtt:        of the WAN; ACCEPTOR: of the LAN
  * @progress:   time of the latest progress: budget of the loss timer
  * @present:    while the queue pair asked is silent: so often its host has answered (host.c)
@@ -246,7 +292,6 @@ struct lane {
 	bool far_left : 1;
 	bool closing : 1; /* ACCEPTOR: the opener is asked to let go */
 	bool begins : 1;  /* WATCH: the first request of all is the one at @una (learn/cm.c) */
-	uint8_t reasked : 3;
 	uint8_t present : 2;
 	uint8_t bypassed : 3; /* enum path_miss */
 	uint16_t jump_ms;     /* when the latest round of @jump_run began */
@@ -286,50 +331,10 @@ struct lane {
 	struct lane_listed listed;
 
 	union {
-		/* WATCH */
-		struct {
-			struct {
-				struct wire_psn psn;
-				uint32_t count;
-			} probe[LANE_PROBES];
-			uint32_t offset,
-				offset_run; /* the least of MSNs in answers to READs from our
-					     * count, how many said so */
-		};
-		/* OPENER, SINGLE; lane_open() sets them up */
-		struct {
-			struct wire_mark guard;
-			struct wire_psn guard_end;
-			struct host_psn reasked_psn, reasked_end;
-			uint32_t reasked_us;
-			uint32_t told_us; /* when the host was last told of something new */
-			uint32_t cnp_us;  /* latest CNP to the requester */
-		};
-		/* ACCEPTOR: stream_rx.c */
-		struct {
-			uint32_t peer_lane, next_accepted, holes;
-		};
-		/* FAULT: fault/ */
-		struct {
-			struct far_psn epsn;  /* what the host is thought to expect */
-			struct far_psn probe; /* PSN of the latest probe */
-			struct far_psn said;  /* what its latest ACK said that it expects */
-			struct host_psn
-				begins; /* the lowest of the last but one round of resending; of
-					  * the last: @jump_psn */
-			uint16_t step, tries;
-			uint8_t stage, silent, tells, dreqs;
-			uint8_t mute; /* rounds of probes that drew nothing */
-			bool write : 1, alive : 1, broken : 1, strange : 1, unsure : 1, unheard : 1;
-			bool refused : 1;   /* a probe, it seems: so it must fall silent */
-			bool answered : 1;  /* a probe of this round */
-			bool other : 1;	    /* its peer's number has answered another requester */
-			bool below : 1;	    /* it asks from before @told */
-			bool renumbers : 1; /* only we know what its numbers mean to the far host */
-			bool gone : 1;	    /* it is silent, and its host is there (fault.c) */
-			uint32_t packets;   /* what was in custody when it began */
-			uint64_t bytes;
-		} fault;
+		struct lane_learn learn;       /* WATCH */
+		struct lane_keeper keeper;     /* OPENER, SINGLE */
+		struct lane_acceptor acceptor; /* ACCEPTOR */
+		struct lane_fault fault;       /* OPENER, SINGLE in FAULT */
 	};
 	struct rtt rtt;
 	struct wire_psn reached; /* OPENER: the peer has all below; WATCH: fault/abandoned.c */
@@ -343,10 +348,7 @@ struct lane {
 	uint32_t gen;
 
 	/* of some roles or policies */
-	union {
-		struct report_clock clock; /* ACCEPTOR, OPENER: of its reports */
-		struct lane_pace pace;	   /* SINGLE */
-	};
+	struct lane_pace pace; /* SINGLE */
 	union {
 		struct {
 			/* SINGLE: packets that may be on the WAN; ACCEPTOR: on their way to the
@@ -369,7 +371,6 @@ struct lane {
 				     (atomic.c), or MQ_NONE */
 	};
 	uint32_t report_seq;
-	struct wire_psn hole_cursor; /* ACCEPTOR: where the next report goes on */
 	union {
 		struct wire_mark honest; /* POLICY_HONEST */
 		/* POLICY_EARLY: @bytes when its share was last enough, in units of WITHIN */

@@ -170,17 +170,17 @@ static void probe_set(struct lane *l, struct wire_psn psn, uint32_t count)
 	int slot = 0;
 
 	for (int i = 0; i < LANE_PROBES; i++) {
-		if (!psn_known(l->probe[i].psn)) {
+		if (!psn_known(l->learn.probe[i].psn)) {
 			slot = i;
 			break;
 		}
 		/* no free one: replace the second newest, keep old ones that may be answered soon
 		 * */
-		if (psn_after(l->probe[i].psn, l->probe[slot].psn))
+		if (psn_after(l->learn.probe[i].psn, l->learn.probe[slot].psn))
 			slot = i;
 	}
-	l->probe[slot].psn = psn;
-	l->probe[slot].count = count;
+	l->learn.probe[slot].psn = psn;
+	l->learn.probe[slot].count = count;
 }
 
 /* Answered by a packet that bears its PSN and says what an ACK says. */
@@ -250,7 +250,7 @@ void learn_request(struct engine *e, struct flow *fl, const struct frame *f)
 		/* first packet, gap or jump: what was counted so far is worth nothing */
 		probes_clear(l);
 		l->calibrated = false;
-		l->offset_run = 0;
+		l->learn.offset_run = 0;
 		l->opened = e->now;
 		l->msg = MSG_SEND; /* unknown: until a message begins */
 	}
@@ -286,12 +286,12 @@ static bool calibrates(struct lane *l, uint32_t count, uint32_t msn, bool exact)
 	uint32_t offset = psn_sub(msn, count);
 
 	if (!exact) {
-		if (!l->offset_run || psn_before(offset, l->offset)) {
-			l->offset = offset;
-			l->offset_run = 0;
+		if (!l->learn.offset_run || psn_before(offset, l->learn.offset)) {
+			l->learn.offset = offset;
+			l->learn.offset_run = 0;
 		}
-		l->offset_run += offset == l->offset;
-		if (l->offset_run < OFFSETS_AGREE)
+		l->learn.offset_run += offset == l->learn.offset;
+		if (l->learn.offset_run < OFFSETS_AGREE)
 			return false;
 	}
 	mark_epsn_msn(l, psn_add(l->epsn.msn, offset));
@@ -334,17 +334,17 @@ static void read_response(struct engine *e, struct flow *fl, struct flow *req,
 	if (!begins || l->calibrated || !psn_known(l->epsn.psn))
 		return;
 	for (int i = 0; i < LANE_PROBES; i++) {
-		if (!psn_is(l->probe[i].psn, wire_psn_of(f))) {
+		if (!psn_is(l->learn.probe[i].psn, wire_psn_of(f))) {
 			/* answers come in order: this one's has passed when nobody knew whose it
 			 * was */
-			if (psn_known(l->probe[i].psn) &&
-			    psn_before(l->probe[i].psn, wire_psn_of(f)))
-				l->probe[i].psn = WIRE_NONE;
+			if (psn_known(l->learn.probe[i].psn) &&
+			    psn_before(l->learn.probe[i].psn, wire_psn_of(f)))
+				l->learn.probe[i].psn = WIRE_NONE;
 			continue;
 		}
-		l->probe[i].psn = WIRE_NONE;
-		l->calibrated = calibrates(l, l->probe[i].count, frame_aeth_msn(f),
-					   !again && l->probe[i].count == l->epsn.msn);
+		l->learn.probe[i].psn = WIRE_NONE;
+		l->calibrated = calibrates(l, l->learn.probe[i].count, frame_aeth_msn(f),
+					   !again && l->learn.probe[i].count == l->epsn.msn);
 		if (l->calibrated)
 			probes_clear(l);
 		return;
@@ -397,13 +397,14 @@ void learn_response(struct engine *e, struct flow *fl, const struct frame *f)
 		return;
 	l->credit = s;
 	for (int i = 0; i < LANE_PROBES && !l->calibrated; i++) {
-		if (!psn_known(l->probe[i].psn) || !psn_known(l->epsn.psn))
+		if (!psn_known(l->learn.probe[i].psn) || !psn_known(l->epsn.psn))
 			continue;
-		if (psn_is(l->probe[i].psn, wire_psn_of(f))) {
-			l->probe[i].psn = WIRE_NONE;
-			l->calibrated = calibrates(l, l->probe[i].count, frame_aeth_msn(f), !again);
-		} else if (psn_after(wire_psn_of(f), l->probe[i].psn)) {
-			l->probe[i].psn = WIRE_NONE; /* passed over by a cumulative ACK */
+		if (psn_is(l->learn.probe[i].psn, wire_psn_of(f))) {
+			l->learn.probe[i].psn = WIRE_NONE;
+			l->calibrated =
+				calibrates(l, l->learn.probe[i].count, frame_aeth_msn(f), !again);
+		} else if (psn_after(wire_psn_of(f), l->learn.probe[i].psn)) {
+			l->learn.probe[i].psn = WIRE_NONE; /* passed over by a cumulative ACK */
 		}
 	}
 	if (l->calibrated)

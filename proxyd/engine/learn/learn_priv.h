@@ -20,7 +20,7 @@ void match_immediate(struct engine *e, struct flow *fl, const struct frame *f);
 static inline void probes_clear(struct lane *l)
 {
 	for (int i = 0; i < LANE_PROBES; i++)
-		l->probe[i].psn = WIRE_NONE;
+		l->learn.probe[i].psn = WIRE_NONE;
 }
 
 /* Everything below @psn is truly acknowledged; @sure: @msn is the count of messages just there. */

@@ -43,7 +43,8 @@ static bool open_again(struct engine *e, unsigned int peer, const struct report 
 {
 	if (!accepted_from(fl, peer))
 		return false;
-	if (fl->lane.gen == r->gen && fl->lane.peer_lane == r->lane && seal_same(&fl->lane, r)) {
+	if (fl->lane.gen == r->gen && fl->lane.acceptor.peer_lane == r->lane &&
+	    seal_same(&fl->lane, r)) {
 		accept_lane(e, peer, r); /* our answer was lost */
 		return true;
 	}
@@ -145,8 +146,7 @@ static enum lane_reason accept_begin(struct engine *e, unsigned int peer, const 
 	l->role = ROLE_ACCEPTOR;
 	lane_set_state(l, LANE_HELD);
 	l->peer = (int8_t)peer;
-	l->peer_lane = r->lane;
-	l->holes = POOL_NONE;
+	l->acceptor = (struct lane_acceptor){.peer_lane = r->lane, .holes = POOL_NONE};
 	l->gen = r->gen;
 	lane_accepted_add(e, fl);
 	l->policy = r->policy;
@@ -160,7 +160,7 @@ static enum lane_reason accept_begin(struct engine *e, unsigned int peer, const 
 	l->start_acked = true;
 	l->opened = l->progress = e->now;
 	fl->seen = back->seen = e->now; /* who agrees to a lane does not find it idle next */
-	l->clock.last = e->now;
+	l->acceptor.clock.last = e->now;
 	if (r->one_read) {
 		struct lane_reads *x = reads_begin(e, fl);
 
@@ -313,14 +313,14 @@ static void rx_resp(struct engine *e, unsigned int peer, const struct report *r)
 	struct report gone = {.type = REPORT_CLOSE, .lane = r->lane, .gen = r->gen, .key = r->key};
 
 	if (!fl || fl->lane.role != ROLE_ACCEPTOR || fl->lane.gen != r->gen ||
-	    fl->lane.peer != (int8_t)peer || fl->lane.peer_lane != r->lane) {
+	    fl->lane.peer != (int8_t)peer || fl->lane.acceptor.peer_lane != r->lane) {
 		COUNT(e, BAD_REPORT);
 		/* an opener that waits for answers here must begin anew */
 		if (!accepted_lane(e, peer, r))
 			e->sink.report(e->sink.ctx, peer, &gone);
 		return;
 	}
-	if (e->now - fl->lane.clock.last >= UNHEARD_NS)
+	if (e->now - fl->lane.acceptor.clock.last >= UNHEARD_NS)
 		progress_due(e, fl, true);
 	resp_tx_progress(e, fl, r);
 }

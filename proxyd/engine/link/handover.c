@@ -189,7 +189,8 @@ void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
 	l->start_acked = all_acked;
 	l->overlap = overlap;
 	l->lost_from = m.psn;
-	l->rack_us = l->told_us = l->cnp_us = now_us(e);
+	l->keeper = (struct lane_keeper){.guard.psn = WIRE_NONE, .reasked_psn = HOST_NONE};
+	l->rack_us = l->keeper.told_us = l->keeper.cnp_us = now_us(e);
 	if (l->role == ROLE_SINGLE)
 		single_begin(e, l);
 	else
@@ -197,8 +198,6 @@ void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
 	order_join(e, fl);
 	if (l->role == ROLE_OPENER && !l->ordered && flow_offered(e, fl))
 		lane_set_state(l, LANE_HELD);
-	l->guard.psn = WIRE_NONE;
-	l->reasked_psn = HOST_NONE;
 	l->opened = l->progress = e->now;
 	COUNT(e, OPENS);
 	if (l->role == ROLE_OPENER)

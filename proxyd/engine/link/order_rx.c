@@ -36,7 +36,7 @@ static struct flow *lane_of(struct engine *e, const struct order_log *g, const s
 	/* numbers in chains begin at 1 */
 	for (uint32_t i = *chain_of(e, peer, r->lane); i; i = lane_at(e, i - 1)->next) {
 		fl = flow_ref(e, i - 1);
-		if (fl->lane.peer == g->peer && fl->lane.peer_lane == r->lane &&
+		if (fl->lane.peer == g->peer && fl->lane.acceptor.peer_lane == r->lane &&
 		    order_lane(e, fl)->birth == r->birth)
 			return fl;
 	}
@@ -47,7 +47,7 @@ void order_accept(struct engine *e, struct flow *fl, const struct report *r)
 {
 	struct lane *l = &fl->lane;
 	struct order_lane *o = order_lane(e, fl);
-	uint32_t *head = chain_of(e, (unsigned int)l->peer, l->peer_lane);
+	uint32_t *head = chain_of(e, (unsigned int)l->peer, l->acceptor.peer_lane);
 
 	l->ordered = r->ordered && r->log < ORDER_LOGS;
 	if (!l->ordered)
@@ -69,7 +69,7 @@ void order_end(struct engine *e, struct flow *fl)
 	if (!l->ordered)
 		return;
 	l->ordered = false;
-	at = chain_of(e, (unsigned int)l->peer, l->peer_lane);
+	at = chain_of(e, (unsigned int)l->peer, l->acceptor.peer_lane);
 	while (*at && *at != flow_index(e, fl) + 1)
 		at = &lane_at(e, *at - 1)->next;
 	if (*at)

@@ -67,7 +67,7 @@ static uint32_t packet_bytes(const struct flow *fl)
 static struct wire_psn room(struct engine *e, const struct flow *fl)
 {
 	const struct lane *l = &fl->lane;
-	const struct holes *hs = holes_at(e->pool, l->holes);
+	const struct holes *hs = holes_at(e->pool, l->acceptor.holes);
 	uint64_t packets =
 		pool_log_room(e->pool, POOL_TRANSIT, &l->log, l->bytes) / packet_bytes(fl);
 	uint32_t held = psn_past(l->end, l->una.psn), most = WINDOW_SPAN;
@@ -116,20 +116,21 @@ static uint8_t refused(struct engine *e, uint32_t flow, uint32_t *out)
 static void tell_missing(struct lane *l, const struct holes *hs, struct report *r)
 {
 	struct wire_psn cum = {r->cum}, hi = {r->hi};
-	struct wire_psn from = psn_in(l->hole_cursor, cum, hi) ? l->hole_cursor : cum;
+	struct wire_psn from =
+		psn_in(l->acceptor.hole_cursor, cum, hi) ? l->acceptor.hole_cursor : cum;
 
 	r->nholes = holes_show(hs, from, REPORT_HOLES, r->hole);
-	l->hole_cursor.v = r->nholes == REPORT_HOLES ? r->hole[r->nholes - 1].end : r->cum;
+	l->acceptor.hole_cursor.v = r->nholes == REPORT_HOLES ? r->hole[r->nholes - 1].end : r->cum;
 }
 
 static void report(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
-	struct holes *hs = holes_at(e->pool, l->holes);
+	struct holes *hs = holes_at(e->pool, l->acceptor.holes);
 	enum lane_reason why = lane_reason_told(l->reason);
 	struct report r = {
 		.type = REPORT_PROGRESS,
-		.lane = l->peer_lane,
+		.lane = l->acceptor.peer_lane,
 		.gen = l->gen,
 		.seq = ++l->report_seq,
 		.cum = l->epsn.psn.v,
@@ -146,7 +147,7 @@ static void report(struct engine *e, struct flow *fl)
 						   : REASON_NONE,
 	};
 
-	report_told(e, &l->clock);
+	report_told(e, &l->acceptor.clock);
 	if (!l->refusal && !lane_marks_must(e, l))
 		return;
 	tell_missing(l, hs, &r);
@@ -160,11 +161,11 @@ static void report(struct engine *e, struct flow *fl)
 uint64_t stream_rx_report(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
-	bool missing = l->holes != POOL_NONE;
+	bool missing = l->acceptor.holes != POOL_NONE;
 
-	if (report_now(e, &l->clock, missing))
+	if (report_now(e, &l->acceptor.clock, missing))
 		report(e, fl);
-	return report_next(&l->clock, missing);
+	return report_next(&l->acceptor.clock, missing);
 }
 
 /* The packet @d at epsn may be a storage command (announce/). */
@@ -227,7 +228,7 @@ void stream_rx_go_on(struct engine *e, struct flow *fl)
 /* What is missing in [@from, @end) is not needed any more: what waited behind it may go on. */
 void stream_rx_skipped(struct engine *e, struct flow *fl, struct wire_psn from, struct wire_psn end)
 {
-	holes_fill(e->pool, &fl->lane.holes, from, end);
+	holes_fill(e->pool, &fl->lane.acceptor.holes, from, end);
 	stream_rx_deliver(e, fl);
 }
 
@@ -282,7 +283,7 @@ static bool make_room(struct engine *e, struct flow *fl)
 		return false;
 	give_up(e, fl, l->epsn.psn, l->end);
 	mark_held(l, l->epsn.psn);
-	holes_drop(e->pool, &l->holes);
+	holes_drop(e->pool, &l->acceptor.holes);
 	return true;
 }
 
@@ -313,7 +314,7 @@ static bool wanted(struct engine *e, struct flow *fl, const struct frame *f, str
 		return false;
 	}
 	if (psn_before(wire_psn_of(f), l->end) &&
-	    !holes_has(holes_at(e->pool, l->holes), wire_psn_of(f))) {
+	    !holes_has(holes_at(e->pool, l->acceptor.holes), wire_psn_of(f))) {
 		l->count.dup++;
 		COUNT(e, DUP_STREAM);
 		progress_due(e, fl, true);
@@ -362,9 +363,9 @@ static void note(struct engine *e, struct flow *fl, struct wire_psn psn, struct 
 		return;
 	}
 	if (psn_after(psn, old_end))
-		holes_open(e->pool, l->holes, old_end, psn);
+		holes_open(e->pool, l->acceptor.holes, old_end, psn);
 	else
-		holes_fill(e->pool, &l->holes, psn, end);
+		holes_fill(e->pool, &l->acceptor.holes, psn, end);
 	progress_due(e, fl, true);
 }
 
@@ -413,7 +414,7 @@ void stream_rx_request(struct engine *e, struct flow *fl, const struct frame *f)
 	d = keep(e, fl, f, span);
 	if (!d)
 		return;
-	if (!holes_room(e->pool, &l->holes, l->end, wire_psn_of(f), end)) {
+	if (!holes_room(e->pool, &l->acceptor.holes, l->end, wire_psn_of(f), end)) {
 		COUNT(e, HOLES);
 		lane_forget(e, fl, d, wire_psn_of(f));
 		stream_rx_refuse(e, fl, wire_psn_of(f));

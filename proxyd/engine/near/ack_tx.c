@@ -127,11 +127,11 @@ static bool fits_now(const struct engine *e, const struct lane *l)
 {
 	uint64_t packets;
 
-	if (!psn_before(l->epsn.psn, l->guard_end))
+	if (!psn_before(l->epsn.psn, l->keeper.guard_end))
 		return true;
 	if (l->msg != MSG_WRITE || l->msg_left == MSG_LEFT_UNKNOWN)
 		return false;
-	packets = psn_past(l->guard_end, l->epsn.psn);
+	packets = psn_past(l->keeper.guard_end, l->epsn.psn);
 	return l->msg_left + packets * HEADERS_MOST <=
 	       pool_log_room(e->pool, POOL_CUSTODY, &l->log, l->bytes);
 }
@@ -142,10 +142,11 @@ static void limit_by_room(struct engine *e, struct lane *l, struct host_mark *m)
 {
 	struct host_mark una, sent;
 
-	if (psn_known(l->guard.psn) && fits_now(e, l))
-		l->guard.psn = WIRE_NONE;
-	if (psn_known(l->guard.psn))
-		limit_wire(e, l, m, psn_after(l->una.psn, l->guard.psn) ? &l->una : &l->guard);
+	if (psn_known(l->keeper.guard.psn) && fits_now(e, l))
+		l->keeper.guard.psn = WIRE_NONE;
+	if (psn_known(l->keeper.guard.psn))
+		limit_wire(e, l, m,
+			   psn_after(l->una.psn, l->keeper.guard.psn) ? &l->una : &l->keeper.guard);
 	if (!psn_after(m->psn, l->frontier.psn))
 		return;
 	if (span_pressed(e, l) || pool_full(e, l)) {
@@ -251,7 +252,7 @@ static bool ack_front(struct engine *e, struct flow *fl, const struct host_mark 
 		      m->msn))
 		return false;
 	if (psn_after(m->psn, l->acked.psn))
-		l->told_us = now_us(e);
+		l->keeper.told_us = now_us(e);
 	l->acked = *m;
 	if (psn_after(m->psn, l->told))
 		l->told = m->psn;

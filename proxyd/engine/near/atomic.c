@@ -67,7 +67,7 @@ struct read_rec *atomic_due(struct engine *e, struct lane *l)
 	struct read_rec *r;
 
 	/* what is not understood counts messages that we do not */
-	if (!atomic_discards(l) || l->opaque || psn_known(l->reasked_psn))
+	if (!atomic_discards(l) || l->opaque || psn_known(l->keeper.reasked_psn))
 		return NULL;
 	r = reads_waiting(e, l);
 	return r && atomic_is(r->opcode) && !r->done && frontier_may_pass(e, l, r) ? r : NULL;
@@ -168,7 +168,7 @@ bool atomic_again(struct engine *e, struct flow *fl, const struct frame *f)
 	COUNT(e, DUP_READS);
 	/* a READ before it is asked again: its answer comes first, and the host will ask for this
 	 * once more */
-	if (!psn_known(l->reasked_psn) || psn_before(host_psn_of(f), l->reasked_psn))
+	if (!psn_known(l->keeper.reasked_psn) || psn_before(host_psn_of(f), l->keeper.reasked_psn))
 		answer(e, fl, host_psn_of(f),
 		       l->frontier.msn); /* if it does not leave, it asks again */
 	return true;

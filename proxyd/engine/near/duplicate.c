@@ -165,12 +165,12 @@ static void pass_done(struct engine *e, struct flow *fl, const struct frame *f)
  * the same round: it has their answers. */
 static void has_answers(const struct engine *e, struct lane *l, struct host_psn psn)
 {
-	if (!psn_known(l->reasked_psn) || psn_before(psn, l->reasked_psn) ||
-	    now_us(e) - l->reasked_us <= 2 * l->rtt.srtt_us + AGAIN_US)
+	if (!psn_known(l->keeper.reasked_psn) || psn_before(psn, l->keeper.reasked_psn) ||
+	    now_us(e) - l->keeper.reasked_us <= 2 * l->rtt.srtt_us + AGAIN_US)
 		return;
-	l->reasked_psn = psn_add(psn, 1);
-	if (!psn_before(l->reasked_psn, l->reasked_end))
-		l->reasked_psn = HOST_NONE;
+	l->keeper.reasked_psn = psn_add(psn, 1);
+	if (!psn_before(l->keeper.reasked_psn, l->keeper.reasked_end))
+		l->keeper.reasked_psn = HOST_NONE;
 }
 
 /* The requester repeats a SEND or WRITE because it lacks an ACK: it gets that of the frontier. */
@@ -206,14 +206,14 @@ static void note_reasked(struct engine *e, struct flow *fl, const struct frame *
 	struct lane *l = &fl->lane;
 	struct host_psn end = psn_add(host_psn_of(f), frame_span(f, flow_mtu(fl)));
 
-	if (!psn_known(l->reasked_psn) || now_us(e) - l->reasked_us > AGAIN_US) {
-		l->reasked += l->reasked <= REASKED_MOST;
-		l->reasked_us = now_us(e);
+	if (!psn_known(l->keeper.reasked_psn) || now_us(e) - l->keeper.reasked_us > AGAIN_US) {
+		l->keeper.reasked += l->keeper.reasked <= REASKED_MOST;
+		l->keeper.reasked_us = now_us(e);
 	}
-	if (!psn_known(l->reasked_psn) || psn_before(host_psn_of(f), l->reasked_psn))
-		l->reasked_psn = host_psn_of(f);
-	if (psn_is(l->reasked_psn, host_psn_of(f)) || psn_after(end, l->reasked_end))
-		l->reasked_end = end;
+	if (!psn_known(l->keeper.reasked_psn) || psn_before(host_psn_of(f), l->keeper.reasked_psn))
+		l->keeper.reasked_psn = host_psn_of(f);
+	if (psn_is(l->keeper.reasked_psn, host_psn_of(f)) || psn_after(end, l->keeper.reasked_end))
+		l->keeper.reasked_end = end;
 	if (!reasked_waits(l))
 		ack_list(e, fl);
 }

@@ -44,7 +44,7 @@ bool near_promised(struct engine *e, const struct lane *l)
 static bool short_of_room(struct engine *e, const struct lane *l)
 {
 	return psn_before(l->frontier.psn, host_epsn(e, l).psn) &&
-	       (pool_pressed(e, l) || span_pressed(e, l) || psn_known(l->guard.psn) ||
+	       (pool_pressed(e, l) || span_pressed(e, l) || psn_known(l->keeper.guard.psn) ||
 		!window_fits(e, l));
 }
 
@@ -105,15 +105,16 @@ void near_ease_one(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
 
-	if (now_us(e) - l->told_us >= TELL_US &&
+	if (now_us(e) - l->keeper.told_us >= TELL_US &&
 	    (lane_carries_on(l) ? near_promised(e, l) : short_of_room(e, l)) && step(e, fl))
-		l->told_us = now_us(e);
+		l->keeper.told_us = now_us(e);
 }
 
 void near_ease_timer(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
-	uint32_t left = min32(share_left(e, l), span_left(e, l)), told = now_us(e) - l->told_us;
+	uint32_t left = min32(share_left(e, l), span_left(e, l)),
+		 told = now_us(e) - l->keeper.told_us;
 	uint32_t wait = wait_us[min32(left, PLENTY_LEFT)];
 
 	if (l->state == LANE_FAULT || lane_carries_on(l) || !short_of_room(e, l) ||

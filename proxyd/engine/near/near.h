@@ -70,7 +70,7 @@ bool near_promised(struct engine *e, const struct lane *l);
 /** reasked_waits - whether no ACK must go out before the answer to a READ has passed once more. */
 static inline bool reasked_waits(const struct lane *l)
 {
-	return psn_known(l->reasked_psn) && l->reasked <= REASKED_MOST;
+	return psn_known(l->keeper.reasked_psn) && l->keeper.reasked <= REASKED_MOST;
 }
 
 /* duplicate.c: requests that are not the next one */

@@ -78,9 +78,9 @@ static void reserve(struct engine *e, struct lane *l, const struct frame *f, uin
 	need = length + (length / mtu + 1) * (f->len - f->payload_len + 16);
 	if (need <= pool_log_room(e->pool, POOL_CUSTODY, &l->log, l->bytes))
 		return;
-	if (!psn_known(l->guard.psn))
-		l->guard = l->epsn;
-	l->guard_end = psn_add(l->epsn.psn, (uint32_t)((length + mtu - 1) / mtu));
+	if (!psn_known(l->keeper.guard.psn))
+		l->keeper.guard = l->epsn;
+	l->keeper.guard_end = psn_add(l->epsn.psn, (uint32_t)((length + mtu - 1) / mtu));
 }
 
 /* @f was accepted: what waited for it is over, and an ACK may be due. */
@@ -376,12 +376,12 @@ void near_resp_repeated(struct engine *e, struct flow *fl, struct host_psn psn)
 {
 	struct lane *l = &fl->lane;
 
-	if (!psn_is(psn_add(psn, 1), l->reasked_end))
+	if (!psn_is(psn_add(psn, 1), l->keeper.reasked_end))
 		return;
-	l->reasked = 0;
-	if (!psn_known(l->reasked_psn))
+	l->keeper.reasked = 0;
+	if (!psn_known(l->keeper.reasked_psn))
 		return;
-	l->reasked_psn = HOST_NONE;
+	l->keeper.reasked_psn = HOST_NONE;
 	ack_list(e, fl);
 }
 

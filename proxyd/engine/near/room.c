@@ -27,11 +27,11 @@ void send_cnp(struct engine *e, struct flow *fl)
 	const struct flow *back = flow_partner(e, fl);
 	uint8_t buf[BUILD_MAX];
 
-	if (now_us(e) - fl->lane.cnp_us < CNP_US || !back || !back->tmpl.len)
+	if (now_us(e) - fl->lane.keeper.cnp_us < CNP_US || !back || !back->tmpl.len)
 		return;
 	if (engine_tx(e, fl, fl->side, buf, build_cnp(buf, &back->tmpl, back->key.dqpn)))
 		return; /* the next request brings another */
-	fl->lane.cnp_us = now_us(e);
+	fl->lane.keeper.cnp_us = now_us(e);
 	COUNT(e, CNP_SENT);
 }
 

@@ -44,8 +44,9 @@ bool lane_may_await(struct engine *e, const struct lane *l, struct wire_psn psn)
 	if (lane_asked_below(psn, l->overlap) && psn_before(psn, l->epsn.psn))
 		return true;
 	return lane_asked_below(psn, l->una.psn) &&
-	       (lane_asked(e, l) || (psn_known(l->reasked_psn) &&
-				     psn_in(psn_same_host(psn), l->reasked_psn, l->reasked_end)));
+	       (lane_asked(e, l) ||
+		(psn_known(l->keeper.reasked_psn) &&
+		 psn_in(psn_same_host(psn), l->keeper.reasked_psn, l->keeper.reasked_end)));
 }
 
 /** lane_owes - whether the requester was told of something that the responder has not done yet.

@@ -40,8 +40,8 @@ bool atomic_dropped(struct engine *e, const struct lane *l, const struct frame *
 {
 	if (f->opcode != OP_ATOMIC_ACK || !atomic_discards(l))
 		return false;
-	if (psn_known(l->reasked_psn) &&
-	    psn_in(psn_same_host(wire_psn_of(f)), l->reasked_psn, l->reasked_end))
+	if (psn_known(l->keeper.reasked_psn) &&
+	    psn_in(psn_same_host(wire_psn_of(f)), l->keeper.reasked_psn, l->keeper.reasked_end))
 		return false;
 	COUNT(e, ATOMICS_DROPPED);
 	return true;

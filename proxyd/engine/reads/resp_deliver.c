@@ -312,10 +312,10 @@ bool resp_repeat(struct engine *e, struct flow *fl, const struct frame *f)
 		k->asked = e->now; /* the responder may have forgotten it; else that one is asked in
 				      the end */
 	x->info.answered_again++;
-	if (psn_known(fl->lane.reasked_psn) &&
-	    psn_is(psn_add(host_psn_of(f), span), fl->lane.reasked_end)) {
-		fl->lane.reasked_psn = HOST_NONE;
-		fl->lane.reasked = 0;
+	if (psn_known(fl->lane.keeper.reasked_psn) &&
+	    psn_is(psn_add(host_psn_of(f), span), fl->lane.keeper.reasked_end)) {
+		fl->lane.keeper.reasked_psn = HOST_NONE;
+		fl->lane.keeper.reasked = 0;
 		ack_schedule(e, fl);
 	}
 	return true;
