@@ -16,7 +16,7 @@ static const char *check_marks(const struct lane *l)
 		return "more was sent than accepted";
 	if (psn_after(l->epsn.psn, l->end))
 		return "more was accepted than is held";
-	if (psn_diff(l->end, l->una.psn) > 1 << 22 && l->packets > 1)
+	if (psn_diff(l->end, l->una.psn) > 1 << 22 && l->held.packets > 1)
 		return "6: unacknowledged span above 2^22";
 	return NULL;
 }
@@ -36,14 +36,8 @@ static const char *check_front(struct engine *e, const struct lane *l)
 	return NULL;
 }
 
-/* The books of a lane, added up again. */
-struct books {
-	uint32_t packets, messages, lost;
-	uint64_t bytes;
-};
-
 static const char *check_packet(struct engine *e, const struct flow *fl, const struct pkt *d,
-				struct wire_psn psn, struct books *b)
+				struct wire_psn psn, struct lane_held *b)
 {
 	struct frame f;
 
@@ -65,7 +59,7 @@ static const char *check_retained(struct engine *e, const struct flow *fl)
 	const struct holes *hs =
 		l->role == ROLE_ACCEPTOR ? holes_at(e->pool, l->acceptor.holes) : NULL;
 	struct wire_psn psn = l->una.psn;
-	struct books b = {0};
+	struct lane_held b = {0}; /* the books, added up again */
 	const char *bad = NULL;
 
 	while (!bad && psn_before(psn, l->end)) {
@@ -85,8 +79,8 @@ static const char *check_retained(struct engine *e, const struct flow *fl)
 		bad = check_packet(e, fl, d, at, &b);
 		psn = psn_add(at, d->span);
 	}
-	if (!bad && (b.packets != l->packets || b.bytes != l->bytes || b.messages != l->messages ||
-		     b.lost != l->lost))
+	if (!bad && (b.packets != l->held.packets || b.bytes != l->held.bytes ||
+		     b.messages != l->held.messages || b.lost != l->held.lost))
 		bad = "the ledger does not add up";
 	return bad;
 }
@@ -147,9 +141,9 @@ const char *engine_check(struct engine *e)
 		if (fl->partner != FLOW_NONE && e->flows[fl->partner].partner != i)
 			return "a pair is not mutual";
 		held |= l->role != ROLE_NONE;
-		keepers += lane_keeps(l) && l->packets;
+		keepers += lane_keeps(l) && l->held.packets;
 		if (l->role == ROLE_NONE || l->state == LANE_FAULT) {
-			if (l->packets || (l->role == ROLE_NONE && l->reads_page != POOL_NONE))
+			if (l->held.packets || (l->role == ROLE_NONE && l->reads_page != POOL_NONE))
 				return "a lane that holds nothing retains packets";
 			continue;
 		}

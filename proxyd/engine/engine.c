@@ -544,7 +544,7 @@ bool engine_may_stop(struct engine *e)
 		const struct lane *l = &fl->lane;
 
 		if (fl->used && lane_keeps(l) &&
-		    (l->packets || fault_pending(l) || (l->numbered && psn_map_differs(e, l))))
+		    (l->held.packets || fault_pending(l) || (l->numbered && psn_map_differs(e, l))))
 			return false;
 		if (fl->used && solo_owes(e, l))
 			return false;
@@ -567,7 +567,7 @@ uint32_t engine_give_up(struct engine *e, uint64_t now_ns)
 		struct flow *fl = &e->flows[i];
 
 		flow_change(e, fl);
-		if (fl->used && lane_keeps(&fl->lane) && fl->lane.packets)
+		if (fl->used && lane_keeps(&fl->lane) && fl->lane.held.packets)
 			lane_fault(e, fl, REASON_OPERATOR, AETH_NAK_OPERATION);
 		failing += fl->used && fault_pending(&fl->lane);
 	}
@@ -613,7 +613,7 @@ bool engine_fail_orphan(struct engine *e, const struct flow_key *requests, uint3
 static void account(struct engine *e, const struct flow *fl)
 {
 	if (lane_keeps(&fl->lane) && fl->rule >= 0)
-		e->rule_bytes[fl->rule] += fl->lane.bytes;
+		e->rule_bytes[fl->rule] += fl->lane.held.bytes;
 }
 
 void engine_rules(struct engine *e, const struct rule *rules, unsigned int n, uint64_t now_ns)
@@ -654,7 +654,7 @@ void engine_rules(struct engine *e, const struct rule *rules, unsigned int n, ui
 			    fl->lane.policy == POLICY_EARLY)
 				fl->lane.policy = POLICY_HONEST; /* until it begins anew */
 			if (fl->lane.policy == POLICY_EARLY)
-				fl->lane.within = (uint32_t)(fl->lane.bytes / WITHIN);
+				fl->lane.within = (uint32_t)(fl->lane.held.bytes / WITHIN);
 			else
 				fl->lane.honest = fl->lane.una;
 			fl->lane.honest_found = false;

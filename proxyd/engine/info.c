@@ -36,7 +36,7 @@ static uint64_t oldest(struct engine *e, const struct lane *l, uint64_t now)
 	struct pkt *d;
 	uint64_t age = 0;
 
-	if (!l->packets)
+	if (!l->held.packets)
 		return 0;
 	d = lane_pkt_next(e, l, l->una.psn, l->end, &psn);
 	if (d && (d->flags & PKT_SENT))
@@ -50,9 +50,9 @@ static uint64_t oldest(struct engine *e, const struct lane *l, uint64_t now)
 static struct ledger ledger_of(struct engine *e, const struct lane *l, uint64_t now)
 {
 	return (struct ledger){
-		.messages = l->messages,
-		.packets = l->packets,
-		.bytes = l->bytes,
+		.messages = l->held.messages,
+		.packets = l->held.packets,
+		.bytes = l->held.bytes,
 		.oldest_ns = oldest(e, l, now),
 	};
 }

@@ -88,7 +88,7 @@ static bool keeper_drain(struct engine *e, struct flow *fl, enum lane_reason why
 
 static bool keeper_owes(struct engine *e, const struct flow *fl)
 {
-	return fl->lane.packets || psn_map_differs(e, &fl->lane);
+	return fl->lane.held.packets || psn_map_differs(e, &fl->lane);
 }
 
 static void keeper_end(struct engine *e, struct flow *fl)
@@ -173,7 +173,7 @@ static bool acceptor_owes(struct engine *e, const struct flow *fl)
 
 	/* whether numbers differ only its opener knows, or not even that one: it is for it to let
 	 * go, as long as it is there */
-	return l->packets || announce_numbered(e, l) ||
+	return l->held.packets || announce_numbered(e, l) ||
 	       (l->peer != PEER_NONE && e->peer_up[l->peer]);
 }
 

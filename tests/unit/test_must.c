@@ -103,7 +103,7 @@ static void test_books_wrong(void **state)
 	for (unsigned int i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		struct rig *r = three();
 
-		lane_of(r)->packets += (uint32_t)wrong[i];
+		lane_of(r)->held.packets += (uint32_t)wrong[i];
 		ack(r, 7);
 		ack(r, 8);
 		in_fault(r, "engine/core/custody.c");
@@ -122,7 +122,7 @@ static void test_packet_missing(void **state)
 	struct flow *fl = (struct flow *)((uint8_t *)lane_of(r) - offsetof(struct flow, lane));
 
 	(void)state;
-	lane_forget(r->e, fl, window_get(&fl->lane.win, r->e->pool, 7), (struct wire_psn){7});
+	lane_forget(r->e, fl, window_get(&fl->lane.held.win, r->e->pool, 7), (struct wire_psn){7});
 	ack(r, 8);
 	in_fault(r, "engine/core/custody.c");
 	assert_int_equal(r->must.x, 8); /* what was found, and what was acknowledged */

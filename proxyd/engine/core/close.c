@@ -92,7 +92,7 @@ void lane_close(struct engine *e, struct flow *fl, enum lane_reason why, bool te
 		lane_send_close(e, fl);
 	if (lane_keeps(l) && l->state != LANE_FAULT &&
 	    psn_before(psn_to_host(e, l, &l->una).psn, l->frontier.psn))
-		lane_lost(e, fl, l->packets, l->bytes, l->gone && l->far_left);
+		lane_lost(e, fl, l->held.packets, l->held.bytes, l->gone && l->far_left);
 	if (undecided)
 		lane_lost(e, fl, l->fault.packets, l->fault.bytes, false);
 	engine_event(e, EVENT_CLOSED, fl, 0, 0);
@@ -198,7 +198,7 @@ void lane_settled(struct engine *e, struct flow *fl)
 bool lane_drained(const struct lane *l)
 {
 	return l->state == LANE_DRAIN && psn_is(l->una.psn, l->epsn.psn) &&
-	       !(lane_keeps(l) && l->packets);
+	       !(lane_keeps(l) && l->held.packets);
 }
 
 /* Close what is owed nothing more. Of a lane that keeps custody the requester is told first what it

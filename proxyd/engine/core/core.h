@@ -120,14 +120,14 @@ uint8_t *lane_packet(struct engine *e, const struct pkt *d);
  * in [@from, @end), and where it does. */
 static inline struct pkt *lane_pkt(struct engine *e, const struct lane *l, struct wire_psn psn)
 {
-	return window_get(&l->win, e->pool, psn.v);
+	return window_get(&l->held.win, e->pool, psn.v);
 }
 
 static inline struct pkt *lane_pkt_next(struct engine *e, const struct lane *l,
 					struct wire_psn from, struct wire_psn end,
 					struct wire_psn *at)
 {
-	return window_next(&l->win, e->pool, from.v, end.v, &at->v);
+	return window_next(&l->held.win, e->pool, from.v, end.v, &at->v);
 }
 
 /* lane.c: states, clocks */

@@ -24,7 +24,7 @@ static void free_bytes(struct engine *e, struct lane *l, const struct pkt *d)
 	if (d->flags & PKT_SLOT)
 		pool_slot_put(e->pool, d->loc);
 	else
-		pool_release(e->pool, &l->log, d->loc, d->len);
+		pool_release(e->pool, &l->held.log, d->loc, d->len);
 }
 
 /* The copy at @data goes on under another PSN; whatever damage it may yet take stays detectable. */
@@ -53,11 +53,11 @@ static bool over_share(struct engine *e, struct lane *l, struct wire_psn psn, ui
 {
 	if (l->role == ROLE_ACCEPTOR && psn_before(psn, l->end))
 		return false;
-	if (l->packets && l->bytes + len > pool_share(e->pool, lane_class(l)))
-		return (l->log.block == POOL_NONE || l->log.used + len > POOL_BLOCK) &&
-		       (!tells_early(l) || (l->bytes + len) / WITHIN > l->within);
+	if (l->held.packets && l->held.bytes + len > pool_share(e->pool, lane_class(l)))
+		return (l->held.log.block == POOL_NONE || l->held.log.used + len > POOL_BLOCK) &&
+		       (!tells_early(l) || (l->held.bytes + len) / WITHIN > l->within);
 	if (tells_early(l))
-		l->within = (uint32_t)((l->bytes + len) / WITHIN);
+		l->within = (uint32_t)((l->held.bytes + len) / WITHIN);
 	return false;
 }
 
@@ -67,17 +67,18 @@ static pool_loc take_room(struct engine *e, struct lane *l, const struct frame *
 			  struct wire_psn psn, bool *slot)
 {
 	enum pool_class c = lane_class(l);
-	enum pool_need need = l->packets ? POOL_MORE : POOL_FIRST;
+	enum pool_need need = l->held.packets ? POOL_MORE : POOL_FIRST;
 
 	*slot = true;
 	if ((f->op->flags & OPF_ANSWERED) && f->len <= POOL_SLOT)
-		return pool_slot_get(e->pool, c, f->len, l->packets ? POOL_REQUEST : POOL_FIRST);
+		return pool_slot_get(e->pool, c, f->len,
+				     l->held.packets ? POOL_REQUEST : POOL_FIRST);
 	if (over_share(e, l, psn, f->len))
 		return POOL_NONE;
-	if (l->log.block == POOL_NONE && l->bytes + f->len <= SMALL_BYTES)
+	if (l->held.log.block == POOL_NONE && l->held.bytes + f->len <= SMALL_BYTES)
 		return pool_slot_get(e->pool, c, f->len, need);
 	*slot = false;
-	return pool_append(e->pool, c, &l->log, f->len);
+	return pool_append(e->pool, c, &l->held.log, f->len);
 }
 
 static void give_back(struct engine *e, struct lane *l, pool_loc loc, uint32_t len, bool slot)
@@ -85,7 +86,7 @@ static void give_back(struct engine *e, struct lane *l, pool_loc loc, uint32_t l
 	if (slot)
 		pool_slot_put(e->pool, loc);
 	else
-		pool_unappend(e->pool, &l->log, loc, len);
+		pool_unappend(e->pool, &l->held.log, loc, len);
 }
 
 /* Order of writes: the bytes, then the descriptor, then - in the caller - the mark that
@@ -111,7 +112,7 @@ struct pkt *lane_retain(struct engine *e, struct flow *fl, const struct frame *f
 	if (*bad)
 		e->counters[EC_BAD_ICRC] += !f->seal;
 	else
-		d = window_put(&l->win, e->pool, lane_class(l), psn.v);
+		d = window_put(&l->held.win, e->pool, lane_class(l), psn.v);
 	if (!d) {
 		give_back(e, l, loc, f->len, slot);
 		return NULL;
@@ -127,10 +128,10 @@ struct pkt *lane_retain(struct engine *e, struct flow *fl, const struct frame *f
 	else if (f->op->flags & OPF_EOM)
 		d->flags |= PKT_EOM;
 	if (d->flags & PKT_EOM)
-		l->messages++;
-	e->keepers += lane_keeps(l) && !l->packets;
-	l->packets++;
-	l->bytes += f->len;
+		l->held.messages++;
+	e->keepers += lane_keeps(l) && !l->held.packets;
+	l->held.packets++;
+	l->held.bytes += f->len;
 	if (lane_keeps(l) && fl->rule >= 0)
 		e->rule_bytes[fl->rule] += f->len;
 	return d;
@@ -141,23 +142,24 @@ static void unbook(struct engine *e, struct flow *fl, struct pkt *d)
 {
 	struct lane *l = &fl->lane;
 
-	(void)lane_must(e, l, l->packets && l->bytes >= d->len, l->packets, l->bytes);
+	(void)lane_must(e, l, l->held.packets && l->held.bytes >= d->len, l->held.packets,
+			l->held.bytes);
 	if (lane_keeps(l) && fl->rule >= 0)
 		e->rule_bytes[fl->rule] -= d->len;
-	l->packets--;
-	e->keepers -= lane_keeps(l) && !l->packets;
-	l->bytes -= d->len;
+	l->held.packets--;
+	e->keepers -= lane_keeps(l) && !l->held.packets;
+	l->held.bytes -= d->len;
 	if (d->flags & PKT_LOST)
-		l->lost--;
+		l->held.lost--;
 	if (d->flags & PKT_EOM)
-		l->messages--;
+		l->held.messages--;
 	free_bytes(e, l, d);
 }
 
 void lane_forget(struct engine *e, struct flow *fl, struct pkt *d, struct wire_psn psn)
 {
 	unbook(e, fl, d);
-	window_del(&fl->lane.win, e->pool, psn.v);
+	window_del(&fl->lane.held.win, e->pool, psn.v);
 }
 
 static void follow(struct wire_psn *mark, struct wire_psn trail)
@@ -226,13 +228,14 @@ bool lane_release(struct engine *e, struct flow *fl, struct wire_psn next)
 		psn = psn_add(at, span);
 	}
 	(void)lane_must(e, l,
-			l->packets ? psn_before(next, l->end) : !(l->bytes | l->messages | l->lost),
-			l->packets, l->bytes);
+			l->held.packets ? psn_before(next, l->end)
+					: !(l->held.bytes | l->held.messages | l->held.lost),
+			l->held.packets, l->held.bytes);
 	mark_una_psn(l, next);
 	lane_waits(e, l);
 	trail(e, l);
-	if (!l->packets)
-		pool_log_close(e->pool, &l->log);
+	if (!l->held.packets)
+		pool_log_close(e->pool, &l->held.log);
 	return right;
 }
 
@@ -243,7 +246,7 @@ void lane_skip(struct engine *e, struct flow *fl, const struct wire_mark *m)
 {
 	struct lane *l = &fl->lane;
 	struct wire_psn from = l->epsn.psn;
-	uint32_t msn = l->una.msn, messages = l->messages;
+	uint32_t msn = l->una.msn, messages = l->held.messages;
 	struct psn_map *map = lane_keeps(l) ? map_of(e, l) : NULL;
 	struct wire_mark una;
 	uint32_t over;
@@ -258,7 +261,7 @@ void lane_skip(struct engine *e, struct flow *fl, const struct wire_mark *m)
 	/* where every packet was here our own count is exact, while an ACK to a duplicate bears an
 	 * older PSN with today's MSN */
 	if (!l->opaque && !psn_after(m->psn, from))
-		una.msn = msn + (messages - l->messages);
+		una.msn = msn + (messages - l->held.messages);
 	mark_una(l, &una);
 	/* it began with such an ACK: never does one bear less than was done below it */
 	over = psn_sub(una.msn, m->msn);
@@ -309,20 +312,20 @@ static void count_again(struct engine *e, struct flow *fl)
 	struct lane *l = &fl->lane;
 	struct wire_psn psn = l->una.psn;
 	struct wire_psn end = psn_add(psn, WINDOW_SPAN);
-	uint32_t had = l->packets;
+	uint32_t had = l->held.packets;
 	const struct pkt *d;
 
-	l->packets = l->messages = l->lost = 0;
-	l->bytes = 0;
+	l->held.packets = l->held.messages = l->held.lost = 0;
+	l->held.bytes = 0;
 	while (psn_before(psn, end) && (d = lane_pkt_next(e, l, psn, end, &psn))) {
-		l->packets++;
-		l->bytes += d->len;
-		l->messages += !!(d->flags & PKT_EOM);
-		l->lost += !!(d->flags & PKT_LOST);
+		l->held.packets++;
+		l->held.bytes += d->len;
+		l->held.messages += !!(d->flags & PKT_EOM);
+		l->held.lost += !!(d->flags & PKT_LOST);
 		psn = psn_add(psn, 1);
 	}
 	if (lane_keeps(l))
-		e->keepers += !!l->packets - !!had;
+		e->keepers += !!l->held.packets - !!had;
 }
 
 void lane_drop_all(struct engine *e, struct flow *fl)
@@ -333,9 +336,9 @@ void lane_drop_all(struct engine *e, struct flow *fl)
 
 	if (l->broken)
 		count_again(e, fl);
-	while (l->packets && (d = lane_pkt_next(e, l, psn, end, &psn)))
+	while (l->held.packets && (d = lane_pkt_next(e, l, psn, end, &psn)))
 		lane_forget(e, fl, d, psn);
-	pool_log_close(e->pool, &l->log);
+	pool_log_close(e->pool, &l->held.log);
 	mq_flush(e->reads, &l->reads);
 	l->nreads = 0;
 	if (l->role == ROLE_SINGLE)

@@ -160,6 +160,17 @@ struct lane_listed {
 	bool ack : 1, report : 1, run : 1, room : 1;
 };
 
+/** struct lane_held - the packets that a lane holds, and its books of them (custody.c). @win finds
+ * them by wire PSN; @log has most of their bytes; @messages: ends of messages among them; @lost:
+ * how many are marked PKT_LOST. */
+struct lane_held {
+	struct window win;
+	struct pool_log log;
+	uint32_t packets;
+	uint64_t bytes;
+	uint32_t messages, lost;
+};
+
 /** struct lane_counters - what is shown of the lane, in all its generations (info.c). The first two
  * count packets; the others lie beyond what each packet needs (soon.c). */
 struct lane_counters {
@@ -317,17 +328,11 @@ struct lane {
 
 	struct seal seal;
 
-	struct window win;
-	struct pool_log log;
-
-	uint64_t bytes;
-	uint32_t packets;  /* retained */
-	uint32_t messages; /* message ends retained */
+	struct lane_held held;
 	uint64_t progress;
 	uint32_t waits_us; /* since when the oldest in custody waits for the true ACK */
 	struct mq_list reads;
 	uint32_t nreads;
-	uint32_t lost; /* packets marked PKT_LOST */
 	struct lane_listed listed;
 
 	union {

@@ -58,8 +58,8 @@ void lane_fault(struct engine *e, struct flow *fl, enum lane_reason why, uint8_t
 {
 	struct lane *l = &fl->lane;
 	struct flow *back = flow_partner(e, fl);
-	uint32_t packets = l->packets;
-	uint64_t bytes = l->bytes;
+	uint32_t packets = l->held.packets;
+	uint64_t bytes = l->held.bytes;
 	bool renumbers;
 
 	if (l->state == LANE_FAULT || !lane_keeps(l))

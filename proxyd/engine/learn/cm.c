@@ -39,7 +39,7 @@ static bool owes(struct engine *e, const struct flow *fl)
 
 	if (lane_keeps(l))
 		return lane_owes(e, l);
-	if (l->role == ROLE_ACCEPTOR && l->packets)
+	if (l->role == ROLE_ACCEPTOR && l->held.packets)
 		return true;
 	return !l->gone && !fl->left && (l->role == ROLE_ACCEPTOR || fl->pledged);
 }

@@ -175,7 +175,7 @@ static void condemn(struct engine *e, struct lane *l, struct pkt *d, struct wire
 		return;
 	engine_change(e, d, sizeof(*d));
 	d->flags |= PKT_LOST;
-	if (!l->lost++ || psn_before(psn, l->lost_from))
+	if (!l->held.lost++ || psn_before(psn, l->lost_from))
 		l->lost_from = psn;
 }
 
@@ -235,7 +235,7 @@ static void condemn_range(struct engine *e, struct lane *l, struct wire_psn from
 		struct wire_psn next = next_page(psn);
 		uint32_t oldest;
 		bool whole = psn.v % WINDOW_PAGE_PSNS == 0 && !psn_after(next, end);
-		uint32_t *stamp = whole ? window_stamp(&l->win, e->pool, psn.v) : NULL;
+		uint32_t *stamp = whole ? window_stamp(&l->held.win, e->pool, psn.v) : NULL;
 
 		if (!stamp || !*stamp || (int32_t)(*stamp - latest) < 0) {
 			if (psn_after(next, end))

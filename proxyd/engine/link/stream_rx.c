@@ -68,8 +68,8 @@ static struct wire_psn room(struct engine *e, const struct flow *fl)
 {
 	const struct lane *l = &fl->lane;
 	const struct holes *hs = holes_at(e->pool, l->acceptor.holes);
-	uint64_t packets =
-		pool_log_room(e->pool, POOL_TRANSIT, &l->log, l->bytes) / packet_bytes(fl);
+	uint64_t packets = pool_log_room(e->pool, POOL_TRANSIT, &l->held.log, l->held.bytes) /
+			   packet_bytes(fl);
 	uint32_t held = psn_past(l->end, l->una.psn), most = WINDOW_SPAN;
 	uint32_t due = holes_packets(hs); /* what is missing needs room too */
 

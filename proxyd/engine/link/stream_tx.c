@@ -109,7 +109,7 @@ static bool send(struct engine *e, struct flow *fl, struct pkt *d)
 	if (d->tries == 0)
 		d->tries = UINT16_MAX;
 	if (d->flags & PKT_LOST)
-		fl->lane.lost--;
+		fl->lane.held.lost--;
 	d->flags = (d->flags | PKT_SENT) & ~PKT_LOST;
 	return true;
 }
@@ -122,12 +122,12 @@ static bool send_lost(struct engine *e, struct flow *fl, uint32_t *budget)
 	struct wire_psn psn = l->lost_from, end;
 	struct pkt *d;
 
-	if (!l->lost)
+	if (!l->held.lost)
 		return true;
 	if (psn_before(psn, l->una.psn))
 		psn = l->una.psn;
 	end = psn_before(l->room, l->nxt.psn) ? l->room : l->nxt.psn;
-	while (l->lost && psn_before(psn, end) && (d = lane_pkt_next(e, l, psn, end, &psn))) {
+	while (l->held.lost && psn_before(psn, end) && (d = lane_pkt_next(e, l, psn, end, &psn))) {
 		if (d->flags & PKT_LOST) {
 			l->lost_from = psn;
 			if (!*budget || !pace_may_send(e) || !send(e, fl, d))
@@ -305,9 +305,9 @@ void stream_tx_progress(struct engine *e, struct flow *fl, const struct report *
 	if (psn_after(cum, l->epsn.psn))
 		cum = l->epsn.psn;
 	progress = psn_after(una.psn, l->una.psn);
-	lost = l->lost;
+	lost = l->held.lost;
 	loss_judge(e, l, r, cum);
-	if (l->lost > lost)
+	if (l->held.lost > lost)
 		announce_lost(e, fl);
 	if (psn_after(cum, l->reached)) {
 		/* receipt is progress for the stream, though only a true ACK is for custody */
@@ -383,9 +383,9 @@ static void send_probe(struct engine *e, struct flow *fl, struct pkt *d, struct 
 			d = NULL;
 	}
 	/* the peer has all: the latest, whose arrival makes it report again */
-	if (!d && !l->lost)
+	if (!d && !l->held.lost)
 		d = lane_pkt(e, l, psn_sub(l->nxt.psn, 1));
-	if (!d && !l->lost)
+	if (!d && !l->held.lost)
 		d = lane_pkt_next(e, l, l->una.psn, l->nxt.psn, &psn);
 	if (d)
 		send(e, fl, d);

@@ -133,7 +133,7 @@ static bool fits_now(const struct engine *e, const struct lane *l)
 		return false;
 	packets = psn_past(l->keeper.guard_end, l->epsn.psn);
 	return l->msg_left + packets * HEADERS_MOST <=
-	       pool_log_room(e->pool, POOL_CUSTODY, &l->log, l->bytes);
+	       pool_log_room(e->pool, POOL_CUSTODY, &l->held.log, l->held.bytes);
 }
 
 /* While pool or span are nearly full the requester goes at the pace of the WAN, and inside messages

@@ -13,7 +13,8 @@
 
 static bool share_filled(const struct engine *e, const struct lane *l, uint32_t percent)
 {
-	return l->bytes * 100 > pool_share_most(e->pool, POOL_CUSTODY, l->bytes) * percent;
+	return l->held.bytes * 100 >
+	       pool_share_most(e->pool, POOL_CUSTODY, l->held.bytes) * percent;
 }
 
 bool pool_full(const struct engine *e, const struct lane *l)
@@ -28,9 +29,9 @@ bool pool_pressed(const struct engine *e, const struct lane *l)
 
 uint32_t share_left(const struct engine *e, const struct lane *l)
 {
-	uint64_t most = pool_share_most(e->pool, POOL_CUSTODY, l->bytes);
+	uint64_t most = pool_share_most(e->pool, POOL_CUSTODY, l->held.bytes);
 
-	return l->bytes < most ? (uint32_t)((most - l->bytes) * 16 / most) : 0;
+	return l->held.bytes < most ? (uint32_t)((most - l->held.bytes) * 16 / most) : 0;
 }
 
 uint32_t span_left(const struct engine *e, const struct lane *l)

@@ -76,7 +76,7 @@ static void reserve(struct engine *e, struct lane *l, const struct frame *f, uin
 		return;
 	length = frame_reth_length(f);
 	need = length + (length / mtu + 1) * (f->len - f->payload_len + 16);
-	if (need <= pool_log_room(e->pool, POOL_CUSTODY, &l->log, l->bytes))
+	if (need <= pool_log_room(e->pool, POOL_CUSTODY, &l->held.log, l->held.bytes))
 		return;
 	if (!psn_known(l->keeper.guard.psn))
 		l->keeper.guard = l->epsn;
@@ -244,7 +244,7 @@ static void count_in(struct engine *e, struct flow *fl, const struct next_reques
 	if (x)
 		mark_step(&x->map.asked, q->span, eom, ackable);
 	mark_held(l, l->epsn.psn);
-	(void)lane_must(e, l, psn_past(l->end, l->una.psn) <= SPAN_MAX || l->packets == 1,
+	(void)lane_must(e, l, psn_past(l->end, l->una.psn) <= SPAN_MAX || l->held.packets == 1,
 			l->una.psn.v, l->end.v);
 	learn_held(fl, q->f);
 	if (x && q->waits && q->f->opcode == OP_READ_REQUEST)

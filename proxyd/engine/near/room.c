@@ -88,7 +88,7 @@ bool window_grows(const struct lane *l, struct host_psn end)
 	uint64_t held = psn_past(l->epsn.psn, l->una.psn), sent = psn_past(end, l->told);
 
 	return l->window < UINT16_MAX && psn_after(end, l->told) &&
-	       sent * l->bytes >= ((uint64_t)(l->window + 1) << WINDOW_SHIFT) * held && held;
+	       sent * l->held.bytes >= ((uint64_t)(l->window + 1) << WINDOW_SHIFT) * held && held;
 }
 
 void window_seen(struct lane *l, struct host_psn end)
@@ -97,7 +97,7 @@ void window_seen(struct lane *l, struct host_psn end)
 
 	if (!window_grows(l, end))
 		return;
-	pages = (sent * l->bytes / held) >> WINDOW_SHIFT;
+	pages = (sent * l->held.bytes / held) >> WINDOW_SHIFT;
 	l->window = pages < UINT16_MAX ? (uint16_t)pages : UINT16_MAX;
 }
 
@@ -120,7 +120,7 @@ static bool room_again(const struct engine *e, const struct lane *l)
 	uint64_t want = pool_cap(e->pool, POOL_CUSTODY) / 8;
 
 	want = want < ROOM_AGAIN ? want : ROOM_AGAIN;
-	return pool_log_room(e->pool, POOL_CUSTODY, &l->log, l->bytes) >= want;
+	return pool_log_room(e->pool, POOL_CUSTODY, &l->held.log, l->held.bytes) >= want;
 }
 
 /* So often a requester is asked in vain; then it asks by itself, by its timer. */
