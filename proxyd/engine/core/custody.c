@@ -186,7 +186,7 @@ static void trail(struct engine *e, struct lane *l)
 		map->trailed = true;
 	follow(&l->overlap, to);
 	if (l->role != ROLE_OPENER)
-		follow(&l->ackreq_end, to);
+		follow(&l->far.ackreq_end, to);
 	if (l->role == ROLE_ACCEPTOR)
 		return;
 	host = map ? psn_to_host(e, l, &l->una).psn : psn_same_host(l->una.psn);
@@ -194,9 +194,9 @@ static void trail(struct engine *e, struct lane *l)
 	if (psn_before(l->told, host))
 		l->told = host;
 	if (l->role == ROLE_OPENER) {
-		follow(&l->lost_from, to);
+		follow(&l->opener.lost_from, to);
 		follow(&l->reached, to);
-		follow(&l->reached_hi, to);
+		follow(&l->opener.reached_hi, to);
 	}
 	if (psn_before(l->acked.psn, host))
 		l->acked = (struct host_mark){.psn = host};
@@ -342,7 +342,7 @@ void lane_drop_all(struct engine *e, struct flow *fl)
 	mq_flush(e->reads, &l->reads);
 	l->nreads = 0;
 	if (l->role == ROLE_SINGLE)
-		l->made = MQ_NONE;
+		l->single.made = MQ_NONE;
 	if (role_of(e, l)->end)
 		role_of(e, l)->end(e, fl);
 }

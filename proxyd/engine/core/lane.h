@@ -130,11 +130,54 @@ struct __attribute__((packed, aligned(4))) report_clock {
 /* lane.present counts up to this. */
 #define PRESENT_MAX 2
 
-/** struct lane_pace - SINGLE: how the window fills and grows (far/flight.c). @paid_ns: what was
- * sent is paid for at this time; @thresh: slow start ends there, in units of @cwnd. */
-struct __attribute__((packed, aligned(4))) lane_pace {
+/** struct lane_watch - WATCH: what has passed. @asked, @asked_end: from the first of the READs and
+ * ATOMICs that may not be answered, or PSN_NONE, to the end of the last; @went_on: PSN that follows
+ * the latest request; @passing: core/passing.c. */
+struct lane_watch {
+	struct wire_psn asked, asked_end, went_on;
+	uint8_t passing;
+};
+
+/**
+ * struct lane_opener - OPENER: what is known of the stream at the peer (stream_tx.c, loss.c)
+ * @lost_from:  no packet below is marked lost
+ * @rack_us:    latest transmission time known to have arrived
+ * @reported_us: when the peer last said something of the lane
+ * @room:       the peer takes packets before this PSN
+ * @reached_hi: the highest that the peer has
+ * @late_us:    so late packets were without being lost; @late_at: when; @true_losses: since then
+ */
+struct lane_opener {
+	struct wire_psn lost_from;
+	uint32_t rack_us, reported_us;
+	struct wire_psn room; /* mark: core/marks.h */
+	struct wire_psn reached_hi;
+	uint32_t late_us : 24, true_losses : 8, late_at;
+};
+
+/**
+ * struct lane_far - ACCEPTOR, SINGLE: what is on its way to the responder (far/)
+ * @ackreq_end: end of the last packet sent that asks for an ACK
+ * @cwnd:       so many packets may be on their way, in units of CWND_ONE (flight.c); @cut_us: when
+ *              it was halved
+ * @rnr_run:    RNR NAKs for the same packet, the first of them at @rnr_us
+ */
+struct lane_far {
+	struct wire_psn ackreq_end;
+	uint32_t cwnd, cut_us, rnr_us, rnr_run;
+};
+
+/**
+ * struct lane_single - SINGLE: the window over the WAN (flight.c), and ATOMICs (near/atomic.c)
+ * @paid_ns:    what was sent is paid for at this time
+ * @thresh:     slow start ends there, in units of @cwnd
+ * @made:       of @reads, the last ATOMIC that was answered here, or MQ_NONE
+ * @most:       READs and ATOMICs that the host was seen to wait for at one time
+ */
+struct __attribute__((packed, aligned(4))) lane_single {
 	uint64_t paid_ns;
-	uint32_t thresh;
+	uint32_t thresh, made;
+	uint8_t most;
 };
 #define THRESH_NONE UINT32_MAX
 
@@ -264,7 +307,6 @@ struct lane_fault {
  *              @held_once: not again before it speaks
  * @room_naks:  so often it was asked for what there had been no room for, and nothing was accepted
  * @no_mtu:     it began when no path MTU was known: the peer may not know one, so no READ is held
- * @room:       OPENER: the peer takes packets before this PSN
  * @sealed:     what crosses the WAN is sealed with @seal; @bypassed: packets of it miss one of the
  *              two appliances
  * @reads:      requests that wait for an answer with data, struct read_rec
@@ -290,11 +332,6 @@ struct lane {
 	uint8_t room_naks : 2;
 	bool broken : 1;
 	uint8_t owner : 3; /* enum owner_state */
-	union {
-		uint8_t passing; /* WATCH: core/passing.c */
-		uint8_t most;	 /* SINGLE: READs and ATOMICs that the host was seen to wait for at
-				    one time */
-	};
 	uint8_t jump_run;
 	uint8_t unacked;
 	uint8_t backoff;
@@ -317,11 +354,6 @@ struct lane {
 	struct wire_psn end;	   /* mark: core/marks.h: */
 	struct wire_psn high;	   /* mark: core/marks.h: */
 	struct wire_psn start;	   /* mark: core/marks.h: */
-	union {
-		struct wire_psn room;	    /* mark: core/marks.h: OPENER */
-		struct wire_psn ackreq_end; /* ACCEPTOR, SINGLE: end of the last packet sent that
-					     * asks for an ACK */
-	};
 	struct host_mark acked;
 	struct host_psn told;
 	uint32_t reads_page; /* struct lane_reads (reads.h), POOL_NONE before the first READ */
@@ -343,37 +375,15 @@ struct lane {
 	};
 	struct rtt rtt;
 	struct wire_psn reached; /* OPENER: the peer has all below; WATCH: fault/abandoned.c */
-	union {
-		struct wire_psn reached_hi; /* OPENER: the highest that the peer has */
-		/* ACCEPTOR, SINGLE: the first of @rnr_run RNR NAKs for the same packet */
-		struct {
-			uint32_t rnr_us, rnr_run;
-		};
-	};
 	uint32_t gen;
 
-	/* of some roles or policies */
-	struct lane_pace pace; /* SINGLE */
 	union {
+		struct lane_watch watch;   /* WATCH */
+		struct lane_opener opener; /* OPENER */
 		struct {
-			/* SINGLE: packets that may be on the WAN; ACCEPTOR: on their way to the
-			 * responder; in units of CWND_ONE (far/flight.c). @cut_us: when it
-			 * was halved */
-			uint32_t cwnd;
-			uint32_t cut_us;
+			struct lane_far far;	   /* ACCEPTOR, SINGLE */
+			struct lane_single single; /* SINGLE */
 		};
-		struct {
-			/* OPENER: so late packets were without being lost; @late_at: when */
-			uint32_t late_us : 24;
-			uint32_t true_losses : 8; /* since one was only late */
-			uint32_t late_at;
-		};
-	};
-	union {
-		struct wire_psn asked_end; /* WATCH: see @asked */
-		uint32_t rack_us; /* OPENER: latest transmission time known to have arrived, us */
-		uint32_t made;	  /* SINGLE: of @reads, the last ATOMIC that was answered here
-				     (atomic.c), or MQ_NONE */
 	};
 	uint32_t report_seq;
 	union {
@@ -385,12 +395,6 @@ struct lane {
 	struct wire_psn refusal_psn;
 
 	struct lane_counters count;
-	union {
-		/* WATCH: first of the READs and ATOMICs that have passed and may not be answered,
-		 * or PSN_NONE; @asked_end: of the last one */
-		struct wire_psn asked;
-		struct wire_psn lost_from; /* OPENER: no packet below is marked lost */
-	};
 	struct host_psn jump_psn;
 	struct wire_psn
 		overlap; /* below this the host had sent it past us before, or may have (OPENER;
@@ -400,10 +404,6 @@ struct lane {
 				   opcodes are not known */
 	uint32_t passed_us;  /* when a repeat of what was truly acknowledged was last passed on; 0:
 			       never */
-	union {
-		uint32_t reported_us;	 /* OPENER: when the peer last said something of the lane */
-		struct wire_psn went_on; /* WATCH: PSN that follows the latest request */
-	};
 	uint64_t opened;
 };
 

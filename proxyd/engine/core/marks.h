@@ -119,7 +119,7 @@ static inline void mark_start(struct lane *l, struct wire_psn psn)
 /** mark_room - the peer takes packets before @psn. */
 static inline void mark_room(struct lane *l, struct wire_psn psn)
 {
-	l->room = psn;
+	l->opener.room = psn;
 }
 
 #endif

@@ -32,7 +32,7 @@ enum {
 /* Whether the host begins with @f, or goes back to it. */
 static bool goes_back(const struct lane *l, const struct frame *f)
 {
-	return !psn_known(l->epsn.psn) || psn_before(wire_psn_of(f), l->went_on) ||
+	return !psn_known(l->epsn.psn) || psn_before(wire_psn_of(f), l->watch.went_on) ||
 	       (l->una_sure && psn_is(l->una.psn, wire_psn_of(f)));
 }
 
@@ -42,20 +42,20 @@ bool passing_gap(struct engine *e, struct flow *fl, const struct frame *f)
 
 	if (fl->side != PORT_LAN || !e->cfg.wan_auto || flow_let_go(e, fl) ||
 	    !rate_flooded(&link_at(e, e->via)->rate, e->now)) {
-		l->passing = 0;
+		l->watch.passing = 0;
 		return false;
 	}
 	if (goes_back(l, f)) {
-		if (l->passing & PASSING_GAP)
-			l->passing = PASSING_BACK | (l->passing & PASSING_VAIN);
-		else if (!l->passing)
-			l->passing = PASSING_WHOLE;
+		if (l->watch.passing & PASSING_GAP)
+			l->watch.passing = PASSING_BACK | (l->watch.passing & PASSING_VAIN);
+		else if (!l->watch.passing)
+			l->watch.passing = PASSING_WHOLE;
 		return false;
 	}
-	if (!l->passing)
-		l->passing =
+	if (!l->watch.passing)
+		l->watch.passing =
 			passing_tokens(e, link_at(e, e->via)) > 0 ? PASSING_WHOLE : PASSING_GAP;
-	return l->passing & PASSING_GAP;
+	return l->watch.passing & PASSING_GAP;
 }
 
 /* Whether @f, of a lane in a flood, passes. */
@@ -64,24 +64,25 @@ static bool passes(struct engine *e, struct flow *fl, const struct frame *f)
 	struct wan_link *k = link_at(e, e->via);
 	struct lane *l = &fl->lane;
 
-	if (l->passing & PASSING_GAP) {
-		if ((l->passing & PASSING_CALLED) || !(f->ackreq || f->op->flags & OPF_EOM))
+	if (l->watch.passing & PASSING_GAP) {
+		if ((l->watch.passing & PASSING_CALLED) || !(f->ackreq || f->op->flags & OPF_EOM))
 			return false;
-		l->passing |= PASSING_CALLED;
+		l->watch.passing |= PASSING_CALLED;
 		return true;
 	}
-	if (passing_tokens(e, k) <= 0 && !(l->passing & PASSING_VAIN)) {
-		l->passing = PASSING_GAP | (l->passing & PASSING_BACK ? PASSING_VAIN : 0);
+	if (passing_tokens(e, k) <= 0 && !(l->watch.passing & PASSING_VAIN)) {
+		l->watch.passing =
+			PASSING_GAP | (l->watch.passing & PASSING_BACK ? PASSING_VAIN : 0);
 		return false;
 	}
 	k->passing -= f->len;
-	l->passing = PASSING_WHOLE;
+	l->watch.passing = PASSING_WHOLE;
 	return true;
 }
 
 bool passing_may(struct engine *e, struct flow *fl, const struct frame *f)
 {
-	if (!fl->lane.passing || !f->payload_len)
+	if (!fl->lane.watch.passing || !f->payload_len)
 		return true;
 	if (!passes(e, fl, f)) {
 		COUNT(e, FLOOD_DROPPED);

@@ -59,7 +59,7 @@ static void true_ack(struct engine *e, struct flow *fl, const struct wire_mark *
 		l->backoff = 1; /* it moves, but how fast it answers is not known yet */
 	}
 	far_widen(l, psn_past(m->psn, l->una.psn));
-	l->rnr_run = 0;
+	l->far.rnr_run = 0;
 	if (l->role == ROLE_SINGLE) {
 		lane_true_ack(e, fl, m);
 		pace_run(e, fl);
@@ -344,10 +344,10 @@ static void rx_rnr(struct engine *e, struct flow *fl, const struct wire_mark *m,
 	COUNT(e, RNR);
 	if (l->rnr_wait)
 		return;
-	if (!l->rnr_run++)
-		l->rnr_us = now_us(e);
-	if (l->rnr_run >= RNR_LEAST &&
-	    now_us(e) - l->rnr_us >= e->cfg.rnr_timeout_ns / NSEC_PER_USEC) {
+	if (!l->far.rnr_run++)
+		l->far.rnr_us = now_us(e);
+	if (l->far.rnr_run >= RNR_LEAST &&
+	    now_us(e) - l->far.rnr_us >= e->cfg.rnr_timeout_ns / NSEC_PER_USEC) {
 		lane_refused(e, fl, m->psn, AETH_NAK_OPERATION, REASON_NOT_READY);
 		return;
 	}

@@ -20,7 +20,7 @@ static inline void far_in_vain(struct read_rec *r)
 /** far_asked - something on its way asks for an answer. */
 static inline bool far_asked(const struct lane *l)
 {
-	return psn_after(l->ackreq_end, l->una.psn);
+	return psn_after(l->far.ackreq_end, l->una.psn);
 }
 
 /* ---- flight.c ---- */

@@ -76,7 +76,7 @@ static uint32_t enough(const struct flow *fl)
 bool far_flight_full(const struct flow *fl)
 {
 	const struct lane *l = &fl->lane;
-	uint32_t full = l->cwnd / CWND_ONE;
+	uint32_t full = l->far.cwnd / CWND_ONE;
 
 	/* a READ of many PSNs goes alone, if need be */
 	if (psn_is(l->nxt.psn, l->una.psn))
@@ -91,38 +91,38 @@ bool far_flight_full(const struct flow *fl)
 bool far_unasked(const struct flow *fl, struct wire_psn next)
 {
 	const struct lane *l = &fl->lane;
-	struct wire_psn from = far_asked(l) ? l->ackreq_end : l->una.psn;
+	struct wire_psn from = far_asked(l) ? l->far.ackreq_end : l->una.psn;
 
 	/* before anything was lost a near responder is given more than any window of its hosts */
-	if (l->role == ROLE_ACCEPTOR && l->cwnd / CWND_ONE >= enough(fl))
+	if (l->role == ROLE_ACCEPTOR && l->far.cwnd / CWND_ONE >= enough(fl))
 		return false;
-	return psn_diff(next, from) >= (int32_t)(l->cwnd / CWND_ONE / CWND_ASKS);
+	return psn_diff(next, from) >= (int32_t)(l->far.cwnd / CWND_ONE / CWND_ASKS);
 }
 
 /* SINGLE: slow start ends at @half of what was lost at. */
 static void lower_thresh(struct lane *l, uint32_t half)
 {
-	uint32_t t = l->pace.thresh;
+	uint32_t t = l->single.thresh;
 
 	if (t != THRESH_NONE && half < t / 4 * 3)
 		t = half > t - t / DOUBT ? half : t - t / DOUBT;
 	else
 		t = half;
-	l->pace.thresh = t > THRESH_MIN * CWND_ONE ? t : THRESH_MIN * CWND_ONE;
+	l->single.thresh = t > THRESH_MIN * CWND_ONE ? t : THRESH_MIN * CWND_ONE;
 }
 
 void far_lost_one(struct engine *e, struct lane *l)
 {
 	uint32_t flight = psn_past(l->nxt.psn, l->una.psn) * CWND_ONE;
 
-	if (now_us(e) - l->cut_us < l->rtt.srtt_us)
+	if (now_us(e) - l->far.cut_us < l->rtt.srtt_us)
 		return;
-	l->cut_us = now_us(e);
-	if (l->cwnd > flight)
-		l->cwnd = flight;
+	l->far.cut_us = now_us(e);
+	if (l->far.cwnd > flight)
+		l->far.cwnd = flight;
 	if (l->role == ROLE_SINGLE)
-		lower_thresh(l, l->cwnd / 2);
-	l->cwnd = l->cwnd / 2 > CWND_MIN * CWND_ONE ? l->cwnd / 2 : CWND_MIN * CWND_ONE;
+		lower_thresh(l, l->far.cwnd / 2);
+	l->far.cwnd = l->far.cwnd / 2 > CWND_MIN * CWND_ONE ? l->far.cwnd / 2 : CWND_MIN * CWND_ONE;
 }
 
 void far_congested(struct engine *e, struct flow *fl)
@@ -132,30 +132,30 @@ void far_congested(struct engine *e, struct flow *fl)
 		 least = (l->role == ROLE_SINGLE ? CNP_MIN_WAN : CNP_MIN_LAN) * CWND_ONE,
 		 rtt = l->rtt.srtt_us > CNP_US ? l->rtt.srtt_us : CNP_US;
 
-	if (l->state == LANE_FAULT || !flight || now_us(e) - l->cut_us < rtt + rtt / 2)
+	if (l->state == LANE_FAULT || !flight || now_us(e) - l->far.cut_us < rtt + rtt / 2)
 		return;
-	l->cut_us = now_us(e);
-	if (l->cwnd > flight)
-		l->cwnd = flight;
-	l->cwnd -= l->cwnd / 4;
-	if (l->cwnd < least)
-		l->cwnd = least;
+	l->far.cut_us = now_us(e);
+	if (l->far.cwnd > flight)
+		l->far.cwnd = flight;
+	l->far.cwnd -= l->far.cwnd / 4;
+	if (l->far.cwnd < least)
+		l->far.cwnd = least;
 	if (l->role == ROLE_SINGLE)
-		l->pace.thresh = l->cwnd;
+		l->single.thresh = l->far.cwnd;
 	COUNT(e, CNP_HEEDED);
 }
 
 /* What is added to the window in a round trip. */
 static uint32_t added(const struct lane *l)
 {
-	uint32_t thresh = l->pace.thresh, add = thresh / ADD_ROUNDS;
+	uint32_t thresh = l->single.thresh, add = thresh / ADD_ROUNDS;
 
 	if (l->role != ROLE_SINGLE)
 		return CWND_ONE;
-	if (l->cwnd < thresh)
-		return l->cwnd;
-	if (l->cwnd / 2 > thresh)
-		add += l->cwnd - 2 * thresh;
+	if (l->far.cwnd < thresh)
+		return l->far.cwnd;
+	if (l->far.cwnd / 2 > thresh)
+		add += l->far.cwnd - 2 * thresh;
 	return add > CWND_ONE ? add : CWND_ONE;
 }
 
@@ -164,15 +164,15 @@ void far_widen(struct lane *l, uint32_t n)
 	uint64_t most = (uint64_t)CWND_MAX * CWND_ONE, to;
 
 	/* what was sent before the window became so little counts as one of today's */
-	if (n > l->cwnd / CWND_ONE)
-		n = l->cwnd / CWND_ONE;
-	to = l->cwnd + (uint64_t)n * CWND_ONE * added(l) / l->cwnd + 1;
-	l->cwnd = (uint32_t)(to < most ? to : most);
+	if (n > l->far.cwnd / CWND_ONE)
+		n = l->far.cwnd / CWND_ONE;
+	to = l->far.cwnd + (uint64_t)n * CWND_ONE * added(l) / l->far.cwnd + 1;
+	l->far.cwnd = (uint32_t)(to < most ? to : most);
 }
 
 bool far_paced(struct engine *e, struct flow *fl)
 {
-	uint64_t least = e->now + PACE_NS, at = fl->lane.pace.paid_ns;
+	uint64_t least = e->now + PACE_NS, at = fl->lane.single.paid_ns;
 
 	if (fl->lane.role != ROLE_SINGLE || at <= e->now)
 		return false;
@@ -184,14 +184,14 @@ void far_pay(struct engine *e, struct lane *l)
 {
 	uint64_t gap, idle;
 
-	if (l->role != ROLE_SINGLE || l->pace.thresh == THRESH_NONE)
+	if (l->role != ROLE_SINGLE || l->single.thresh == THRESH_NONE)
 		return;
-	gap = (uint64_t)l->rtt.srtt_us * NSEC_PER_USEC * CWND_ONE / l->cwnd;
-	gap = l->cwnd < l->pace.thresh ? gap / 2 : gap * 9 / 10;
+	gap = (uint64_t)l->rtt.srtt_us * NSEC_PER_USEC * CWND_ONE / l->far.cwnd;
+	gap = l->far.cwnd < l->single.thresh ? gap / 2 : gap * 9 / 10;
 	idle = BURST * gap > BURST_NS ? BURST * gap : BURST_NS;
-	if (l->pace.paid_ns + idle < e->now)
-		l->pace.paid_ns = e->now - idle;
-	l->pace.paid_ns += gap;
+	if (l->single.paid_ns + idle < e->now)
+		l->single.paid_ns = e->now - idle;
+	l->single.paid_ns += gap;
 }
 
 /* Go back: what is sent next is the packet at @psn. */
@@ -210,8 +210,8 @@ void far_resume_at(struct engine *e, struct flow *fl, struct wire_psn psn)
 		m.psn = at;
 	}
 	mark_resend(l, &m);
-	if (psn_after(l->ackreq_end, m.psn))
-		l->ackreq_end = m.psn; /* what asked for an ACK is to be sent again */
+	if (psn_after(l->far.ackreq_end, m.psn))
+		l->far.ackreq_end = m.psn; /* what asked for an ACK is to be sent again */
 	announce_resume(e, l, m.psn);
 	wheel_cancel(e->wheel, far_timer(e, fl, TIMER_LOSS));
 	pace_run(e, fl);

@@ -155,7 +155,7 @@ static bool atomic_depth_full(struct engine *e, const struct flow *fl)
 	if (l->role != ROLE_SINGLE || !l->atomic)
 		return false;
 	if (!depth)
-		depth = l->most ? l->most : 1;
+		depth = l->single.most ? l->single.most : 1;
 	for (uint32_t id = l->reads.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
 		if (!psn_before(read_at(e, id)->wire, l->nxt.psn))
 			break;
@@ -209,7 +209,7 @@ bool far_run(struct engine *e, struct flow *fl, uint32_t quantum)
 		announce_sent(e, l, d, false);
 		mark_sent(l, d->span, d->flags & PKT_EOM, !(d->flags & PKT_ANSWERED));
 		if (ask || d->flags & (PKT_ACKREQ | PKT_ANSWERED))
-			l->ackreq_end = l->nxt.psn;
+			l->far.ackreq_end = l->nxt.psn;
 	}
 	if (!psn_is(l->nxt.psn, before)) {
 		if (psn_is(l->una.psn, before))

@@ -40,7 +40,7 @@ static bool request_in_place(const struct lane *l, struct wire_psn psn)
 		return psn_is(psn, l->epsn.psn);
 	if (psn_known(una) && !psn_in(psn, una, psn_add(una, HOST_WINDOW)))
 		return false;
-	return psn_is(psn, una) || (psn_known(l->epsn.psn) && psn_is(psn, l->went_on));
+	return psn_is(psn, una) || (psn_known(l->epsn.psn) && psn_is(psn, l->watch.went_on));
 }
 
 /* Whether @psn is of what the requester of the watched @l waits for, or may. */
@@ -50,7 +50,7 @@ static bool awaited(const struct lane *l, struct wire_psn psn)
 
 	if (psn_known(from) && !psn_in(psn, from, psn_add(from, HOST_WINDOW)))
 		return false;
-	if (psn_known(l->asked) && psn_in(psn, l->asked, l->asked_end))
+	if (psn_known(l->watch.asked) && psn_in(psn, l->watch.asked, l->watch.asked_end))
 		return true;
 	if (!psn_known(from))
 		from = psn_sub(next, HOST_WINDOW);
@@ -194,12 +194,13 @@ static void note_asked(struct lane *l, const struct flow *fl, const struct frame
 {
 	struct wire_psn end = psn_add(wire_psn_of(f), frame_span(f, flow_mtu(fl)));
 
-	if (!psn_known(l->asked) || (psn_known(l->una.psn) && psn_before(l->asked, l->una.psn)) ||
-	    psn_before(wire_psn_of(f), l->asked)) {
-		l->asked = wire_psn_of(f);
-		l->asked_end = end;
-	} else if (psn_after(end, l->asked_end)) {
-		l->asked_end = end;
+	if (!psn_known(l->watch.asked) ||
+	    (psn_known(l->una.psn) && psn_before(l->watch.asked, l->una.psn)) ||
+	    psn_before(wire_psn_of(f), l->watch.asked)) {
+		l->watch.asked = wire_psn_of(f);
+		l->watch.asked_end = end;
+	} else if (psn_after(end, l->watch.asked_end)) {
+		l->watch.asked_end = end;
 	}
 }
 
@@ -219,7 +220,8 @@ static void note_request(struct engine *e, struct flow *fl, const struct frame *
 void learn_request(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
-	bool known = psn_known(l->epsn.psn), anew, goes_on = psn_is(l->went_on, wire_psn_of(f));
+	bool known = psn_known(l->epsn.psn), anew,
+	     goes_on = psn_is(l->watch.went_on, wire_psn_of(f));
 	uint32_t span;
 	struct wire_mark m;
 
@@ -227,7 +229,7 @@ void learn_request(struct engine *e, struct flow *fl, const struct frame *f)
 		return; /* its lane has ended, and no rule wants another */
 	l->count.requests++;
 	if (l->role == ROLE_NONE)
-		l->went_on = psn_add(wire_psn_of(f), frame_span(f, flow_mtu(fl)));
+		l->watch.went_on = psn_add(wire_psn_of(f), frame_span(f, flow_mtu(fl)));
 	l->atomics |= (f->op->flags & OPF_ATOMIC) != 0;
 	if (f->op->flags & OPF_ANSWERED)
 		note_asked(l, fl, f);

@@ -153,10 +153,9 @@ static enum lane_reason accept_begin(struct engine *e, unsigned int peer, const 
 	order_accept(e, fl, r);
 	marks_begin(l, &m);
 	seal_agree(l, r);
-	l->ackreq_end = m.psn;
 	l->overlap = passed;
-	l->cwnd = UINT32_MAX >> 1; /* no loss was seen */
-	l->cut_us = now_us(e);
+	l->far = (struct lane_far){.ackreq_end = m.psn, .cut_us = now_us(e)};
+	l->far.cwnd = UINT32_MAX >> 1; /* no loss was seen */
 	l->start_acked = true;
 	l->opened = l->progress = e->now;
 	fl->seen = back->seen = e->now; /* who agrees to a lane does not find it idle next */
@@ -337,7 +336,7 @@ static void rx_accept(struct engine *e, struct flow *fl)
 	l->accepted = true;
 	l->reopen = false;
 	order_resumed(e, fl);
-	l->reported_us = now_us(e);
+	l->opener.reported_us = now_us(e);
 	if (l->state == LANE_HELD && !l->report_heard && e->now - l->opened < OPEN_RETRY_NS)
 		rtt_sample(e, &l->rtt, (uint32_t)((e->now - l->opened) / NSEC_PER_USEC));
 	if (l->state == LANE_OPENING) {

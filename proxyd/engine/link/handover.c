@@ -69,8 +69,8 @@ bool lane_may_open(struct engine *e, const struct flow *fl, const struct frame *
 	    (f->opcode != OP_READ_REQUEST || r->peer == PEER_NONE) && !atomic_allowed(r, f))
 		return false;
 	/* where it asked for an answer its ACK would be taken for that: it is of somebody else */
-	if (!(f->op->flags & OPF_ANSWERED) && psn_known(l->asked) &&
-	    psn_in(wire_psn_of(f), l->asked, l->asked_end))
+	if (!(f->op->flags & OPF_ANSWERED) && psn_known(l->watch.asked) &&
+	    psn_in(wire_psn_of(f), l->watch.asked, l->watch.asked_end))
 		return false;
 	/* the oldest that is not truly acknowledged: the requester was idle, or goes back to it.
 	 * The first of all is in no message's middle: what is was not sent by that requester */
@@ -119,12 +119,9 @@ static uint32_t first_room(const struct engine *e, const struct flow *fl)
 /* What only an appliance has that sends on over the WAN by itself. */
 static void single_begin(struct engine *e, struct lane *l)
 {
-	l->cwnd = CWND_FIRST;
-	l->cut_us = now_us(e);
-	l->pace = (struct lane_pace){.thresh = THRESH_NONE};
-	l->ackreq_end = l->una.psn;
-	l->made = MQ_NONE;
-	l->most = 0;
+	l->far = (struct lane_far){
+		.ackreq_end = l->una.psn, .cwnd = CWND_FIRST, .cut_us = now_us(e)};
+	l->single = (struct lane_single){.thresh = THRESH_NONE, .made = MQ_NONE};
 }
 
 /* Below this the host may have sent before the lane begins at @psn. What is further ahead than any
@@ -141,8 +138,9 @@ static void opener_begin(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
 
+	l->opener.lost_from = l->reached = l->opener.reached_hi = l->una.psn;
+	l->opener.rack_us = now_us(e);
 	mark_room(l, psn_add(l->una.psn, first_room(e, fl)));
-	l->reached = l->reached_hi = l->una.psn;
 }
 
 void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
@@ -188,9 +186,8 @@ void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
 	l->told = host_psn_of(f);
 	l->start_acked = all_acked;
 	l->overlap = overlap;
-	l->lost_from = m.psn;
 	l->keeper = (struct lane_keeper){.guard.psn = WIRE_NONE, .reasked_psn = HOST_NONE};
-	l->rack_us = l->keeper.told_us = l->keeper.cnp_us = now_us(e);
+	l->keeper.told_us = l->keeper.cnp_us = now_us(e);
 	if (l->role == ROLE_SINGLE)
 		single_begin(e, l);
 	else

@@ -41,13 +41,13 @@ static uint32_t max32(uint32_t a, uint32_t b)
 /* How much later than younger packets a packet may come, us. */
 static uint32_t reo_window(const struct lane *l)
 {
-	uint32_t base = l->rtt.minrtt_us / (l->true_losses < CALM_LOSSES       ? 4
-					    : l->true_losses < 2 * CALM_LOSSES ? 8
-									       : 16);
+	uint32_t base = l->rtt.minrtt_us / (l->opener.true_losses < CALM_LOSSES	      ? 4
+					    : l->opener.true_losses < 2 * CALM_LOSSES ? 8
+										      : 16);
 
-	if (!l->late_us)
+	if (!l->opener.late_us)
 		return max32(l->rtt.minrtt_us / 64, REO_LEAST_US);
-	return max32(max32(base, REO_MIN_US), l->late_us);
+	return max32(max32(base, REO_MIN_US), l->opener.late_us);
 }
 
 uint32_t loss_overdue_us(const struct engine *e, const struct lane *l)
@@ -64,25 +64,25 @@ static void seen_late(struct engine *e, struct lane *l, uint32_t us)
 {
 	uint32_t now;
 
-	l->true_losses = 0;
+	l->opener.true_losses = 0;
 	if (us > l->rtt.minrtt_us)
 		us = l->rtt.minrtt_us; /* what is later still is sent again in vain */
 	if (us > LATE_MAX_US)
 		us = LATE_MAX_US;
-	now = l->late_us;
+	now = l->opener.late_us;
 	if (us > now)
-		l->late_us = now = us;
+		l->opener.late_us = now = us;
 	if (us >= now - now / 4)
-		l->late_at = now_us(e);
+		l->opener.late_at = now_us(e);
 }
 
 /* Lateness that was not seen again for a while fades. */
 static void forget_late(struct engine *e, struct lane *l)
 {
-	if (!l->late_us || now_us(e) - l->late_at < LATE_DECAY_RTTS * l->rtt.srtt_us)
+	if (!l->opener.late_us || now_us(e) - l->opener.late_at < LATE_DECAY_RTTS * l->rtt.srtt_us)
 		return;
-	l->late_us -= l->late_us / 4 + 1;
-	l->late_at = now_us(e);
+	l->opener.late_us -= l->opener.late_us / 4 + 1;
+	l->opener.late_at = now_us(e);
 }
 
 /* No round trip is shorter. Samples include the time that a report waited for more to tell; an
@@ -104,7 +104,7 @@ static bool spurious(struct engine *e, const struct lane *l, const struct pkt *d
 /* The first packet that was missing has just arrived. */
 static void gap_closed(struct engine *e, struct lane *l, const struct pkt *d)
 {
-	int32_t late = (int32_t)(l->rack_us - d->xmit);
+	int32_t late = (int32_t)(l->opener.rack_us - d->xmit);
 
 	if (!(d->flags & PKT_SENT))
 		return;
@@ -114,7 +114,7 @@ static void gap_closed(struct engine *e, struct lane *l, const struct pkt *d)
 		COUNT(e, RETX_SPURIOUS);
 		seen_late(e, l, reo_window(l) + l->rtt.minrtt_us / 8);
 	} else if (d->flags & PKT_RETX) {
-		l->true_losses += l->true_losses < UINT8_MAX;
+		l->opener.true_losses += l->opener.true_losses < UINT8_MAX;
 	} else if (late > 0) {
 		seen_late(e, l, (uint32_t)late + (uint32_t)late / 4);
 	}
@@ -145,13 +145,13 @@ static void trail(uint32_t *us, uint32_t now)
 
 void loss_trail(struct engine *e, struct lane *l)
 {
-	trail(&l->rack_us, now_us(e));
+	trail(&l->opener.rack_us, now_us(e));
 }
 
 static void came(struct lane *l, const struct pkt *d)
 {
-	if ((int32_t)(d->xmit - l->rack_us) > 0)
-		l->rack_us = d->xmit;
+	if ((int32_t)(d->xmit - l->opener.rack_us) > 0)
+		l->opener.rack_us = d->xmit;
 }
 
 /* A packet that ends at @end and begins at or after @from is known to have arrived; @just: just
@@ -175,8 +175,8 @@ static void condemn(struct engine *e, struct lane *l, struct pkt *d, struct wire
 		return;
 	engine_change(e, d, sizeof(*d));
 	d->flags |= PKT_LOST;
-	if (!l->held.lost++ || psn_before(psn, l->lost_from))
-		l->lost_from = psn;
+	if (!l->held.lost++ || psn_before(psn, l->opener.lost_from))
+		l->opener.lost_from = psn;
 }
 
 /* The first PSN after @psn that is on another page of the window. */
@@ -258,11 +258,11 @@ static void judge(struct engine *e, struct lane *l, const struct report *r,
 		  const struct psn_range *hole, uint32_t reo)
 {
 	uint32_t late = now_us(e) - l->rtt.srtt_us - reo;
-	struct deadline t = {.before = l->rack_us - reo,
+	struct deadline t = {.before = l->opener.rack_us - reo,
 			     .again = now_us(e) - loss_overdue_us(e, l)};
 
-	if ((int32_t)(late - l->rack_us) > 0)
-		late = l->rack_us + 1;
+	if ((int32_t)(late - l->opener.rack_us) > 0)
+		late = l->opener.rack_us + 1;
 	if ((int32_t)(late - t.before) > 0)
 		t.before = late;
 	if (!l->rtt.srtt_us || psn_before(l->nxt.psn, l->epsn.psn) || r->nholes > LAST_HOLES)
@@ -330,12 +330,15 @@ void loss_judge(struct engine *e, struct lane *l, const struct report *r, struct
 	forget_late(e, l);
 	if (psn_after(cum, l->reached))
 		contiguous(e, l, cum);
-	if (psn_after(hi, l->reached_hi))
-		arrived(e, l, psn_before(l->reached_hi, l->una.psn) ? l->una.psn : l->reached_hi,
+	if (psn_after(hi, l->opener.reached_hi))
+		arrived(e, l,
+			psn_before(l->opener.reached_hi, l->una.psn) ? l->una.psn
+								     : l->opener.reached_hi,
 			hi, true);
-	else if (psn_before(hi, l->reached_hi))
-		loss_give_up(e, l, hi, l->reached_hi, 0); /* the peer had it, and let it go */
-	l->reached_hi = hi;
+	else if (psn_before(hi, l->opener.reached_hi))
+		loss_give_up(e, l, hi, l->opener.reached_hi,
+			     0); /* the peer had it, and let it go */
+	l->opener.reached_hi = hi;
 	for (uint8_t i = 0; i < r->nholes; i++)
 		before_hole(e, l, (struct wire_psn){r->hole[i].from});
 	for (uint8_t i = 0; i < r->nholes; i++)

@@ -119,24 +119,24 @@ static bool send(struct engine *e, struct flow *fl, struct pkt *d)
 static bool send_lost(struct engine *e, struct flow *fl, uint32_t *budget)
 {
 	struct lane *l = &fl->lane;
-	struct wire_psn psn = l->lost_from, end;
+	struct wire_psn psn = l->opener.lost_from, end;
 	struct pkt *d;
 
 	if (!l->held.lost)
 		return true;
 	if (psn_before(psn, l->una.psn))
 		psn = l->una.psn;
-	end = psn_before(l->room, l->nxt.psn) ? l->room : l->nxt.psn;
+	end = psn_before(l->opener.room, l->nxt.psn) ? l->opener.room : l->nxt.psn;
 	while (l->held.lost && psn_before(psn, end) && (d = lane_pkt_next(e, l, psn, end, &psn))) {
 		if (d->flags & PKT_LOST) {
-			l->lost_from = psn;
+			l->opener.lost_from = psn;
 			if (!*budget || !pace_may_send(e) || !send(e, fl, d))
 				return false;
 			*budget -= d->len < *budget ? d->len : *budget;
 		}
 		psn = psn_add(psn, d->span);
 	}
-	l->lost_from = psn;
+	l->opener.lost_from = psn;
 	return true;
 }
 
@@ -171,7 +171,8 @@ bool stream_tx_run(struct engine *e, struct flow *fl, uint32_t quantum)
 	if (l->state == LANE_FAULT || l->reopen || (l->ordered && l->state == LANE_OPENING))
 		return false; /* until the peer holds it back, it would overtake others */
 	stopped = !send_lost(e, fl, &budget);
-	while (!stopped && psn_before(l->nxt.psn, l->epsn.psn) && psn_before(l->nxt.psn, l->room)) {
+	while (!stopped && psn_before(l->nxt.psn, l->epsn.psn) &&
+	       psn_before(l->nxt.psn, l->opener.room)) {
 		struct pkt *d = lane_pkt(e, l, l->nxt.psn);
 
 		if (!lane_must(e, l, !psn_before(l->nxt.psn, l->una.psn) && (!d || d->span),
@@ -255,7 +256,7 @@ static bool believed(struct engine *e, struct flow *fl, const struct report *r)
 		COUNT(e, BAD_REPORT);
 		return false;
 	}
-	l->reported_us = now_us(e);
+	l->opener.reported_us = now_us(e);
 	if (psn_diff((struct wire_psn){r->hi}, l->epsn.psn) > HOST_WINDOW)
 		COUNT(e, BAD_REPORT); /* the rest of it may be true */
 	l->report_seq = r->seq;
@@ -346,7 +347,7 @@ static void probe_room(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
 
-	if (psn_before(l->room, psn_add(l->nxt.psn, 1)))
+	if (psn_before(l->opener.room, psn_add(l->nxt.psn, 1)))
 		mark_room(l, psn_add(l->nxt.psn, 1));
 	l->progress = e->now;
 	pace_run(e, fl);
@@ -371,13 +372,13 @@ static bool too_early(struct engine *e, struct flow *fl, const struct pkt *d)
 static void send_probe(struct engine *e, struct flow *fl, struct pkt *d, struct wire_psn from)
 {
 	struct lane *l = &fl->lane;
-	int32_t tail = psn_diff(l->nxt.psn, l->reached_hi);
+	int32_t tail = psn_diff(l->nxt.psn, l->opener.reached_hi);
 	struct wire_psn psn;
 
-	if (d && !l->backoff && tail > 0 && psn_is(from, l->reached_hi)) {
+	if (d && !l->backoff && tail > 0 && psn_is(from, l->opener.reached_hi)) {
 		/* nothing is missing before the tail; it is lost, or only the reports of it */
 		if (tail <= (int32_t)TAIL_PSNS && l->rtt.srtt_us)
-			loss_give_up(e, l, l->reached_hi, l->nxt.psn, l->rtt.srtt_us);
+			loss_give_up(e, l, l->opener.reached_hi, l->nxt.psn, l->rtt.srtt_us);
 		d = lane_pkt(e, l, psn_sub(l->nxt.psn, 1));
 		if (d && (d->flags & PKT_LOST))
 			d = NULL;
@@ -396,7 +397,7 @@ static void send_probe(struct engine *e, struct flow *fl, struct pkt *d, struct 
  * again and again, but for a few round trips. */
 static uint32_t silent_us(const struct engine *e, const struct lane *l)
 {
-	uint32_t us = now_us(e) - l->reported_us, usual = 4 * l->rtt.srtt_us;
+	uint32_t us = now_us(e) - l->opener.reported_us, usual = 4 * l->rtt.srtt_us;
 
 	if (!seal_sure(l) || !e->peer_up[l->peer] || l->backoff < SILENT_TIMEOUTS || us < usual)
 		return 0;
@@ -410,7 +411,7 @@ static bool deaf(const struct engine *e, const struct lane *l)
 {
 	return !l->reopen && l->accepted && e->peer_up[l->peer] &&
 	       e->now - e->peer_since[l->peer] > DEAF_NS && e->now - l->progress > DEAF_NS &&
-	       now_us(e) - l->reported_us > DEAF_NS / NSEC_PER_USEC;
+	       now_us(e) - l->opener.reported_us > DEAF_NS / NSEC_PER_USEC;
 }
 
 void stream_tx_timeout(struct engine *e, struct flow *fl)
@@ -502,7 +503,7 @@ void stream_tx_restart(struct engine *e, struct flow *fl)
 		seal_begin(e, fl); /* should the rule want it only now, the peer may agree to
 				    * nothing else */
 	mark_resend(l, &una);
-	l->reached = l->reached_hi = l->una.psn;
+	l->reached = l->opener.reached_hi = l->una.psn;
 	l->backoff = 0;
 	mark_room(l, psn_add(l->una.psn, 256));
 	lane_send_open(e, fl);

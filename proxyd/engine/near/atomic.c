@@ -94,9 +94,10 @@ bool atomic_make(struct engine *e, struct flow *fl)
 		l->told = l->frontier.psn;
 	r->made = true;
 	if (l->role == ROLE_SINGLE) {
-		l->made = l->made == MQ_NONE ? l->reads.head : mq_next(e->reads, l->made);
-		while (read_at(e, l->made) != r)
-			l->made = mq_next(e->reads, l->made);
+		l->single.made = l->single.made == MQ_NONE ? l->reads.head
+							   : mq_next(e->reads, l->single.made);
+		while (read_at(e, l->single.made) != r)
+			l->single.made = mq_next(e->reads, l->single.made);
 		return true;
 	}
 	r->done = r->empty = true;
@@ -125,11 +126,12 @@ void atomic_asked(struct engine *e, struct flow *fl)
 		prefetch_depth(e, fl, x);
 		return;
 	}
-	for (uint32_t id = l->made == MQ_NONE ? l->reads.head : mq_next(e->reads, l->made);
+	for (uint32_t id = l->single.made == MQ_NONE ? l->reads.head
+						     : mq_next(e->reads, l->single.made);
 	     id != MQ_NONE && n < UINT8_MAX; id = mq_next(e->reads, id))
 		n++;
-	if (n > l->most)
-		l->most = (uint8_t)n;
+	if (n > l->single.most)
+		l->single.most = (uint8_t)n;
 }
 
 /* Whether the ATOMIC that @f repeats was answered here, and is known to be in custody or done. */

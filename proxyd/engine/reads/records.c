@@ -110,9 +110,9 @@ struct read_rec *reads_waiting(struct engine *e, const struct lane *l)
 	struct read_rec *r;
 	uint32_t id;
 
-	if (l->role != ROLE_SINGLE || l->made == MQ_NONE)
+	if (l->role != ROLE_SINGLE || l->single.made == MQ_NONE)
 		return reads_head(e, l);
-	id = mq_next(e->reads, l->made);
+	id = mq_next(e->reads, l->single.made);
 	while ((r = read_at(e, id)) && r->done)
 		id = mq_next(e->reads, id);
 	return r;
@@ -224,8 +224,8 @@ static void pop(struct engine *e, struct lane *l)
 	struct lane_reads *x = reads_of(e, l);
 
 	(void)lane_must(e, l, l->nreads == mq_len(e->reads, &l->reads), l->nreads, l->reads.head);
-	if (l->role == ROLE_SINGLE && l->made == l->reads.head)
-		l->made = MQ_NONE;
+	if (l->role == ROLE_SINGLE && l->single.made == l->reads.head)
+		l->single.made = MQ_NONE;
 	/* its host goes on without what is held of the answer: that has gone past the appliance */
 	if (l->role == ROLE_OPENER && x)
 		resp_drop(e, x, r->wire, psn_add(r->wire, r->span));
