@@ -102,7 +102,7 @@ static const char *check_owner(const struct lane *l)
 {
 	bool fits = false;
 
-	switch ((enum owner_state)l->owner) {
+	switch ((enum owner_state)l->owner.state) {
 	case OWNER_KNOWN:
 		return NULL;
 	case OWNER_PROVED:

@@ -180,7 +180,7 @@ void lane_hold_back(struct engine *e, struct flow *fl, uint64_t ns)
 	if (fl->lane.state == LANE_FAULT || fl->lane.refusal ||
 	    (fl->lane.role != ROLE_ACCEPTOR && fl->lane.role != ROLE_SINGLE))
 		return;
-	fl->lane.rnr_wait = fl->lane.held_back = true;
+	fl->lane.rnr_wait = fl->lane.owner.held_back = true;
 	wheel_cancel(e->wheel, TIMER_ID(i, TIMER_LOSS));
 	wheel_arm(e->wheel, TIMER_ID(i, TIMER_AUX), e->now + ns);
 }

@@ -358,9 +358,9 @@ void lane_true_ack(struct engine *e, struct flow *fl, const struct wire_mark *m)
 		(void)lane_marks_must(e, l);
 		l->backoff = 0;
 		/* the responder counts as we do: EVIDENCE_COUNTS (owner/owner.c) */
-		if (l->owner != OWNER_PROVED)
-			l->owner = OWNER_KNOWN;
-		l->held_once = false;
+		if (l->owner.state != OWNER_PROVED)
+			l->owner.state = OWNER_KNOWN;
+		l->owner.held_once = false;
 	}
 	if (psn_after(l->una.psn, l->start))
 		l->start_acked = true;

@@ -221,6 +221,29 @@ struct lane_counters {
 	uint32_t true_acks, dup, retx, naks, timeouts, rnr;
 };
 
+/** struct lane_rounds - rounds in which @psn was asked for in vain (reads/rounds.c): @run of
+ * them, the latest began at @ms. */
+struct lane_rounds {
+	struct host_psn psn;
+	uint16_t ms;
+	uint8_t run;
+};
+
+/**
+ * struct lane_owner - what tells whether the queue pair number has another owner (owner/)
+ * @passed_us:  when a repeat of what was truly acknowledged was last passed on, 0: never
+ * @passed_from: the lowest of those, or PSN_NONE: their opcodes are not known
+ * @state:      enum owner_state
+ * @held_back:  nothing is sent before the responder has spoken (lane.rnr_wait, too); @held_once:
+ *              not again before it speaks
+ */
+struct lane_owner {
+	struct wire_psn passed_from;
+	uint32_t passed_us;
+	uint8_t state : 3;
+	bool held_back : 1, held_once : 1;
+};
+
 /** struct lane_learn - WATCH: what calibrates the MSN (learn.c). @probe: ends of messages that wait
  * for an ACK, and our count there; @offset: the least of MSNs in answers to READs from our count;
  * @offset_run: how many said so. */
@@ -264,7 +287,7 @@ struct lane_acceptor {
  * @epsn:       what the host is thought to expect; @said: and by its latest ACK
  * @probe:      PSN of the latest probe; @mute: rounds of probes that drew nothing
  * @answered:   a probe of this round; @refused: a probe, it seems: so it must fall silent
- * @begins:     the lowest of the last but one round of resending; of the last: @jump_psn
+ * @begins:     the lowest of the last but one round of resending; of the last: lane.rounds
  * @below:      it asks from before @told; @other: its peer's number has answered another requester
  * @renumbers:  only we know what its numbers mean to the far host
  * @gone:       it is silent, and its host is there (fault.c)
@@ -303,8 +326,6 @@ struct lane_fault {
  * @masked:     masked ATOMICs were asked for, which are never answered here
  * @gone:       both hosts have said that the connection is down; @far_left: and the responder's
  *              host asked for that: it wants nothing more
- * @held_back:  nothing is sent before the responder has spoken (@rnr_wait, too; owner/);
- *              @held_once: not again before it speaks
  * @room_naks:  so often it was asked for what there had been no room for, and nothing was accepted
  * @no_mtu:     it began when no path MTU was known: the peer may not know one, so no READ is held
  * @sealed:     what crosses the WAN is sealed with @seal; @bypassed: packets of it miss one of the
@@ -327,12 +348,10 @@ struct lane {
 		report_heard : 1, rnr_wait : 1, accepted : 1, reopen : 1, ack_repeat : 1,
 		honest_found : 1, probing : 1, doubt : 1, ahead : 1, nak_due : 1, opaque : 1,
 		numbered : 1, atomics : 1, una_sure : 1, ordered : 1, sealed : 1, masked : 1,
-		gone : 1, fenced : 1, held_back : 1, held_once : 1, renumbered : 1;
+		gone : 1, fenced : 1, renumbered : 1;
 	uint8_t atomic : 2; /* enum atomic_mode */
 	uint8_t room_naks : 2;
 	bool broken : 1;
-	uint8_t owner : 3; /* enum owner_state */
-	uint8_t jump_run;
 	uint8_t unacked;
 	uint8_t backoff;
 	uint8_t msg : 2;
@@ -342,7 +361,6 @@ struct lane {
 	bool begins : 1;  /* WATCH: the first request of all is the one at @una (learn/cm.c) */
 	uint8_t present : 2;
 	uint8_t bypassed : 3; /* enum path_miss */
-	uint16_t jump_ms;     /* when the latest round of @jump_run began */
 	uint16_t window;      /* OPENER, SINGLE: of the host (near/room.c) */
 	uint32_t msg_left;
 
@@ -366,6 +384,8 @@ struct lane {
 	struct mq_list reads;
 	uint32_t nreads;
 	struct lane_listed listed;
+	struct lane_owner owner;
+	struct lane_rounds rounds;
 
 	union {
 		struct lane_learn learn;       /* WATCH */
@@ -395,15 +415,9 @@ struct lane {
 	struct wire_psn refusal_psn;
 
 	struct lane_counters count;
-	struct host_psn jump_psn;
 	struct wire_psn
 		overlap; /* below this the host had sent it past us before, or may have (OPENER;
 			     WATCH: to a lane that is gone, or PSN_NONE) */
-	struct wire_psn
-		passed_from; /* the lowest of those that @passed_us is about, or PSN_NONE: their
-				   opcodes are not known */
-	uint32_t passed_us;  /* when a repeat of what was truly acknowledged was last passed on; 0:
-			       never */
 	uint64_t opened;
 };
 

@@ -403,7 +403,7 @@ static inline bool opener_gone(enum lane_reason why)
  * says (owner/owner.c). */
 static inline bool owner_unsure(const struct lane *l)
 {
-	return l->owner >= OWNER_NAMED && l->owner <= OWNER_WAITS;
+	return l->owner.state >= OWNER_NAMED && l->owner.state <= OWNER_WAITS;
 }
 
 #endif

@@ -483,7 +483,7 @@ static void rx_ack(struct engine *e, struct flow *fl, const struct frame *f)
 		return;
 	l->progress = e->now; /* whatever it says, the responder is there */
 	flow_headers(e, fl, f);
-	l->held_once = false;
+	l->owner.held_once = false;
 	if (l->opaque || psn_sub(frame_aeth_msn(f), l->una.msn) <= psn_sub(l->epsn.msn, l->una.msn))
 		owner_judge(e, fl, EVIDENCE_COUNTS); /* it has more than was asked for again */
 	answered = end_probe(e, l, wire_psn_of(f), &sent);

@@ -371,7 +371,7 @@ void far_rnr_over(struct engine *e, struct flow *fl)
 		wheel_arm(e->wheel, far_timer(e, fl, TIMER_AUX), e->now + 100 * NSEC_PER_MSEC);
 		return;
 	}
-	l->rnr_wait = l->held_back = false;
+	l->rnr_wait = l->owner.held_back = false;
 	if (owner_judge(e, fl, EVIDENCE_SILENCE) == VERDICT_OTHER)
 		return;
 	pace_run(e, fl);

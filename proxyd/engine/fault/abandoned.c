@@ -28,22 +28,22 @@
 static bool round_begins(const struct engine *e, struct lane *l, struct host_psn psn)
 {
 	uint16_t now = (uint16_t)(e->now / NSEC_PER_MSEC);
-	bool goes_on = l->jump_run && psn_after(psn_same_wire(psn), l->reached),
-	     below = l->jump_run && psn_before(psn, l->jump_psn);
+	bool goes_on = l->rounds.run && psn_after(psn_same_wire(psn), l->reached),
+	     below = l->rounds.run && psn_before(psn, l->rounds.psn);
 
 	l->reached = psn_same_wire(psn);
-	if (!below && (goes_on || (l->jump_run && (uint16_t)(now - l->jump_ms) < ROUND_MS)))
+	if (!below && (goes_on || (l->rounds.run && (uint16_t)(now - l->rounds.ms) < ROUND_MS)))
 		return false;
-	l->jump_run = psn_is(psn, l->jump_psn) ? l->jump_run + 1 : 1;
-	l->jump_psn = psn;
-	l->jump_ms = now;
+	l->rounds.run = psn_is(psn, l->rounds.psn) ? l->rounds.run + 1 : 1;
+	l->rounds.psn = psn;
+	l->rounds.ms = now;
 	return true;
 }
 
 /* The far requester's oldest request: it was told that what came before is done. */
 static void refuse(struct engine *e, struct flow *fl)
 {
-	if (ack_send(e, fl, fl->lane.jump_psn, AETH_NAK_OPERATION, fl->lane.acked.msn))
+	if (ack_send(e, fl, fl->lane.rounds.psn, AETH_NAK_OPERATION, fl->lane.acked.msn))
 		COUNT(e, FATAL_NAKS);
 }
 
@@ -59,10 +59,10 @@ bool fault_abandoned(struct engine *e, struct flow *fl, const struct frame *f)
 		return false;
 	}
 	if (beyond <= 0) { /* it goes back, or the former appliance's repair was on its way */
-		l->jump_run = 0;
+		l->rounds.run = 0;
 		return false;
 	}
-	if (!round_begins(e, l, host_psn_of(f)) || l->jump_run < ROUNDS)
+	if (!round_begins(e, l, host_psn_of(f)) || l->rounds.run < ROUNDS)
 		return false;
 	l->refusal = AETH_NAK_OPERATION;
 	fault_broken_promise(e, back, psn_same_far(psn_same_wire(l->acked.psn)));
@@ -78,9 +78,9 @@ void fault_abandoned_again(struct engine *e, struct flow *fl, const struct frame
 		return;
 	/* what a host asks whose numbers are lost tells nothing but that it goes on */
 	if (fl->stranded && !l->refusal && round_begins(e, l, host_psn_of(f)) &&
-	    l->jump_run >= ROUNDS)
+	    l->rounds.run >= ROUNDS)
 		l->refusal = AETH_NAK_OPERATION;
-	if (l->refusal && psn_is(host_psn_of(f), l->jump_psn))
+	if (l->refusal && psn_is(host_psn_of(f), l->rounds.psn))
 		refuse(e, fl);
 }
 

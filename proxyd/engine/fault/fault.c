@@ -125,7 +125,7 @@ static void strand(struct engine *e, struct flow *fl, enum lane_reason why)
 	memset(&l->fault, 0, sizeof(l->fault));
 	l->fault.said = FAR_NONE;
 	l->fault.strange = l->fault.renumbers = true;
-	l->told = l->jump_psn = l->fault.begins = HOST_NONE;
+	l->told = l->rounds.psn = l->fault.begins = HOST_NONE;
 	mark_epsn_psn(l, WIRE_NONE);
 	l->progress = fl->seen = e->now;
 	l->fault.stage = STAGE_TELL;

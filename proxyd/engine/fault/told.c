@@ -40,14 +40,14 @@ static void mirror_headers(struct flow *back, const struct frame *f)
 static bool oldest_again(const struct engine *e, struct lane *l, struct host_psn psn)
 {
 	uint16_t now = (uint16_t)(e->now / NSEC_PER_MSEC);
-	bool begins = (uint16_t)(now - l->jump_ms) >= ROUND_MS,
-	     again = begins && psn_is(psn, l->jump_psn) && psn_is(psn, l->fault.begins);
+	bool begins = (uint16_t)(now - l->rounds.ms) >= ROUND_MS,
+	     again = begins && psn_is(psn, l->rounds.psn) && psn_is(psn, l->fault.begins);
 
-	l->jump_ms = now;
+	l->rounds.ms = now;
 	if (begins)
-		l->fault.begins = l->jump_psn;
-	if (begins || psn_before(psn, l->jump_psn))
-		l->jump_psn = psn;
+		l->fault.begins = l->rounds.psn;
+	if (begins || psn_before(psn, l->rounds.psn))
+		l->rounds.psn = psn;
 	return again;
 }
 
@@ -72,7 +72,7 @@ void fault_request(struct engine *e, struct flow *fl, const struct frame *f)
 	if (first) {
 		l->fault.strange = l->fault.unheard = false;
 		l->fault.unsure = l->reason == REASON_ORPHAN || l->reason == REASON_SOLO;
-		l->told = l->jump_psn = l->fault.begins = host_psn_of(f);
+		l->told = l->rounds.psn = l->fault.begins = host_psn_of(f);
 		mark_epsn_psn(l, psn_same_wire(host_psn_of(f)));
 		mirror_headers(flow_partner(e, fl), f);
 	}

@@ -350,7 +350,7 @@ void near_tell(struct engine *e, struct flow *fl)
 		return;
 	}
 	frontier_trim(e, l);
-	if (l->owner == OWNER_PROVED) {
+	if (l->owner.state == OWNER_PROVED) {
 		unseen_proved(e, fl);
 		owner_judge(e, fl, EVIDENCE_TOLD);
 	}

@@ -72,7 +72,7 @@ static bool may_be_another(struct engine *e, struct flow *fl, const struct frame
 		return false;
 	}
 	rounds_begin(e, l, host_psn_of(f));
-	return psn_is(host_psn_of(f), l->jump_psn) && l->jump_run >= JUMP_RUN;
+	return psn_is(host_psn_of(f), l->rounds.psn) && l->rounds.run >= JUMP_RUN;
 }
 
 /* A requester repeats what it asked: another request with the same PSN comes from another QP. */
@@ -127,7 +127,7 @@ bool incarnation_gone_on(struct engine *e, struct flow *fl, const struct frame *
 	if (!icrc_ok(f) || l->state != LANE_HELD || l->room_wait)
 		return false;
 	rounds_begin(e, l, host_psn_of(f));
-	if (l->jump_run <= GONE_ON_ROUNDS || !psn_is(l->una.psn, l->epsn.psn))
+	if (l->rounds.run <= GONE_ON_ROUNDS || !psn_is(l->una.psn, l->epsn.psn))
 		return false;
 	if (psn_map_differs(e, l)) {
 		(void)repeats_for_ever(e, fl, f, REASON_INCARNATION);

@@ -340,11 +340,11 @@ void near_request(struct engine *e, struct flow *fl, const struct frame *f)
 	ahead = psn_diff(host_psn_of(f), host_epsn(e, l).psn);
 	if (far(ahead) && !(l->state == LANE_FAULT && l->fault.renumbers)) {
 		COUNT(e, GAPS);
-		incarnation_jumped(e, fl, f, !far(psn_diff(l->jump_psn, host_epsn(e, l).psn)));
+		incarnation_jumped(e, fl, f, !far(psn_diff(l->rounds.psn, host_epsn(e, l).psn)));
 		return;
 	}
 	if (ahead == 0)
-		l->jump_run = 0; /* it goes back to what is missing */
+		l->rounds.run = 0; /* it goes back to what is missing */
 	if (l->state == LANE_FAULT) {
 		fault_request(e, fl, f);
 	} else if (ahead == 0) {

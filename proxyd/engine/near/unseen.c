@@ -82,7 +82,7 @@ void unseen_proved(struct engine *e, struct flow *fl)
 	struct lane *l = &fl->lane;
 	struct read_rec *r = reads_head(e, l);
 
-	if (!r || psn_before(psn_same_host(l->passed_from), psn_add(r->at.psn, r->span)) ||
+	if (!r || psn_before(psn_same_host(l->owner.passed_from), psn_add(r->at.psn, r->span)) ||
 	    !may_be_unseen(e, l, r))
 		return;
 	answered_unseen(e, fl, r);

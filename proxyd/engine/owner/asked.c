@@ -12,15 +12,16 @@
 /** lane_asked - whether a request of the host from below una has passed lately. */
 bool lane_asked(const struct engine *e, const struct lane *l)
 {
-	return l->passed_us && now_us(e) - l->passed_us <= 2 * l->rtt.srtt_us + REPEAT_US;
+	return l->owner.passed_us &&
+	       now_us(e) - l->owner.passed_us <= 2 * l->rtt.srtt_us + REPEAT_US;
 }
 
 /** lane_repeats - what is answered with @psn, below una, has been asked again through the lane: who
  * else has asked with that PSN is not shown by the answer. */
 bool lane_repeats(const struct engine *e, const struct lane *l, struct wire_psn psn)
 {
-	return lane_asked(e, l) && psn_known(l->passed_from) &&
-	       psn_in(psn, l->passed_from, l->una.psn);
+	return lane_asked(e, l) && psn_known(l->owner.passed_from) &&
+	       psn_in(psn, l->owner.passed_from, l->una.psn);
 }
 
 /** lane_holds_other - whether a SEND or WRITE is held under @psn, to which no response is true. */

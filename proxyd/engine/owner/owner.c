@@ -121,7 +121,7 @@ static const struct owner_rule rules[] = {
 static const struct owner_rule *rule_for(enum owner_evidence what, const struct lane *l)
 {
 	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
-		if (rules[i].evidence == what && rules[i].in & 1u << l->owner)
+		if (rules[i].evidence == what && rules[i].in & 1u << l->owner.state)
 			return &rules[i];
 	}
 	return NULL;
@@ -131,9 +131,9 @@ static const struct owner_rule *rule_for(enum owner_evidence what, const struct 
  * who repeats often enough would keep all in custody for ever. */
 static void wait_for_word(struct engine *e, struct flow *fl)
 {
-	if (fl->lane.held_once)
+	if (fl->lane.owner.held_once)
 		return;
-	fl->lane.held_once = true;
+	fl->lane.owner.held_once = true;
 	lane_hold_back(e, fl, UNSURE_NS);
 }
 
@@ -142,15 +142,15 @@ static void sure(struct engine *e, struct flow *fl, bool was_unsure)
 {
 	struct lane *l = &fl->lane;
 
-	l->held_once = false;
+	l->owner.held_once = false;
 	if (!was_unsure)
 		return;
 	ack_list(e, fl);
 	if (l->reads_page != POOL_NONE)
 		pace_run(e, flow_partner(e, fl)); /* answers that waited for this */
-	if (!l->held_back)
+	if (!l->owner.held_back)
 		return;
-	l->rnr_wait = l->held_back = false;
+	l->rnr_wait = l->owner.held_back = false;
 	wheel_cancel(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_AUX));
 	pace_run(e, fl);
 }
@@ -224,7 +224,7 @@ static enum owner_evidence replaced_as(struct engine *e, const struct lane *l)
 enum owner_verdict owner_judge(struct engine *e, struct flow *fl, enum owner_evidence what)
 {
 	struct lane *l = &fl->lane;
-	enum owner_state was = l->owner;
+	enum owner_state was = l->owner.state;
 	bool was_unsure = owner_unsure(l);
 	const struct owner_rule *r;
 
@@ -235,7 +235,7 @@ enum owner_verdict owner_judge(struct engine *e, struct flow *fl, enum owner_evi
 	if (!r)
 		return was_unsure ? VERDICT_UNSURE : VERDICT_SAME;
 	if (r->next != OWNER_STAY)
-		l->owner = r->next;
+		l->owner.state = r->next;
 	act(e, fl, r, was, was_unsure);
 	return r->verdict;
 }
@@ -254,9 +254,10 @@ void owner_passed(struct engine *e, struct flow *fl, struct wire_psn psn)
 {
 	struct lane *l = &fl->lane;
 
-	if (!lane_asked(e, l) || !psn_known(l->passed_from) || psn_before(psn, l->passed_from))
-		l->passed_from = psn;
-	l->passed_us = some_us(e);
+	if (!lane_asked(e, l) || !psn_known(l->owner.passed_from) ||
+	    psn_before(psn, l->owner.passed_from))
+		l->owner.passed_from = psn;
+	l->owner.passed_us = some_us(e);
 	owner_judge(e, fl, EVIDENCE_REQUEST);
 	owner_doubt(e, fl);
 }
@@ -265,8 +266,8 @@ void owner_passed(struct engine *e, struct flow *fl, struct wire_psn psn)
 void owner_passed_unknown(struct engine *e, struct lane *l)
 {
 	if (!lane_asked(e, l))
-		l->passed_from = WIRE_NONE;
-	l->passed_us = some_us(e);
+		l->owner.passed_from = WIRE_NONE;
+	l->owner.passed_us = some_us(e);
 }
 
 /** owner_strange - whether the ACK, NAK or answer @f, to what is in custody, comes from another
@@ -288,14 +289,15 @@ void owner_answered(struct engine *e, struct flow *fl, const struct frame *f)
 	const struct lane *l = &fl->lane;
 	uint32_t msn = frame_aeth_msn(f), behind = psn_sub(l->una.msn, msn);
 
-	if (l->opaque || psn_map_differs(e, l) || !lane_asked(e, l) || !psn_known(l->passed_from) ||
-	    psn_before(wire_psn_of(f), l->passed_from))
+	if (l->opaque || psn_map_differs(e, l) || !lane_asked(e, l) ||
+	    !psn_known(l->owner.passed_from) || psn_before(wire_psn_of(f), l->owner.passed_from))
 		return;
 	if (psn_sub(msn, l->una.msn) <= psn_sub(l->epsn.msn, l->una.msn)) {
 		if (psn_is(psn_add(wire_psn_of(f), 1), l->una.psn) &&
 		    aeth_is_ack(frame_aeth_syndrome(f)))
 			owner_judge(e, fl, EVIDENCE_DONE);
-	} else if (behind < MSN_RECENT || msn <= psn_past(wire_psn_of(f), l->passed_from) + 1) {
+	} else if (behind < MSN_RECENT ||
+		   msn <= psn_past(wire_psn_of(f), l->owner.passed_from) + 1) {
 		owner_judge(e, fl, EVIDENCE_REPLACED);
 	}
 }

@@ -51,7 +51,7 @@ void owner_counts(struct engine *e, struct flow *fl, uint32_t msn);
 /** owner_asked - OPENER: the peer is asked whether it has heard another owner, too. */
 static inline bool owner_asked(const struct lane *l)
 {
-	return l->owner == OWNER_ASKED || l->owner == OWNER_ASKED_PAIR;
+	return l->owner.state == OWNER_ASKED || l->owner.state == OWNER_ASKED_PAIR;
 }
 
 /* asked.c */

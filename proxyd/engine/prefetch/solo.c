@@ -292,7 +292,7 @@ static bool jumped(struct engine *e, struct flow *fl, const struct frame *f)
 	int32_t off = psn_diff(host_psn_of(f), x->un.end.psn);
 
 	if (off > -(int32_t)(SPAN_MAX + SEGMENTS_TRAIL) && off < JUMP_AHEAD) {
-		l->jump_run = 0;
+		l->rounds.run = 0;
 		x->stuck = 0;
 		return false;
 	}
@@ -303,7 +303,7 @@ static bool jumped(struct engine *e, struct flow *fl, const struct frame *f)
 		return true;
 	}
 	rounds_begin(e, l, host_psn_of(f));
-	if (!psn_is(host_psn_of(f), l->jump_psn) || l->jump_run < JUMP_RUN)
+	if (!psn_is(host_psn_of(f), l->rounds.psn) || l->rounds.run < JUMP_RUN)
 		return true;
 	engine_event(e, EVENT_INCARNATION, fl, 0, 0);
 	flow_unpair(e, fl); /* closes the lane */

@@ -166,7 +166,8 @@ struct lane_reads {
 	} fetch_add;
 	uint64_t
 		stuck; /* since when the host repeats what it was told to be done; 0: it does not */
-	uint64_t round; /* when the latest round of repeating began: lane.jump_ms wraps too soon */
+	uint64_t
+		round; /* when the latest round of repeating began: lane.rounds.ms wraps too soon */
 
 	/*
 	 * SOLO (solo.c). @end: of what the host or the appliance asked, in the host's numbers;
@@ -343,7 +344,7 @@ void ranges_note(struct engine *e, struct flow *fl, const struct read_range *r);
 #define STUCK_NS (10 * NSEC_PER_SEC)
 
 /* rounds.c */
-/** rounds_begin - @psn is asked for: count rounds that begin there in lane.jump_run. */
+/** rounds_begin - @psn is asked for: count rounds that begin there in lane.rounds. */
 void rounds_begin(struct engine *e, struct lane *l, struct host_psn psn);
 void rounds_forget(struct engine *e, struct lane *l);
 /** rounds_stuck - whether @psn is asked for again and again for STUCK_NS. False without a page. */

@@ -141,7 +141,7 @@ static struct host_psn stray(struct engine *e, struct flow *fl, const struct fra
 		return HOST_NONE;
 	}
 	/* an answer to what is repeated, not to what is behind that and was not forgotten */
-	if (!psn_after(psn, l->jump_psn))
+	if (!psn_after(psn, l->rounds.psn))
 		x->stuck = 0;
 	return psn;
 }

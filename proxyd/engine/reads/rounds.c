@@ -17,22 +17,22 @@
  */
 void rounds_begin(struct engine *e, struct lane *l, struct host_psn psn)
 {
-	uint16_t now = (uint16_t)(e->now / NSEC_PER_MSEC), ms = now - l->jump_ms;
+	uint16_t now = (uint16_t)(e->now / NSEC_PER_MSEC), ms = now - l->rounds.ms;
 	struct lane_reads *x = reads_of(e, l);
 	uint64_t since = x ? (e->now - x->round) / NSEC_PER_MSEC : ms;
 
-	if (!l->jump_run || since > (x && x->stuck ? STUCK_PLACE_MS : PLACE_MS) ||
-	    (psn_before(psn, l->jump_psn) && l->jump_run == 1)) {
-		l->jump_run = 1;
+	if (!l->rounds.run || since > (x && x->stuck ? STUCK_PLACE_MS : PLACE_MS) ||
+	    (psn_before(psn, l->rounds.psn) && l->rounds.run == 1)) {
+		l->rounds.run = 1;
 		if (x)
 			x->stuck = 0;
-	} else if (!psn_is(psn, l->jump_psn) || since < ROUND_MS) {
+	} else if (!psn_is(psn, l->rounds.psn) || since < ROUND_MS) {
 		return;
-	} else if (l->jump_run < UINT8_MAX) {
-		l->jump_run++;
+	} else if (l->rounds.run < UINT8_MAX) {
+		l->rounds.run++;
 	}
-	l->jump_psn = psn;
-	l->jump_ms = now;
+	l->rounds.psn = psn;
+	l->rounds.ms = now;
 	if (x)
 		x->round = e->now;
 }
@@ -42,7 +42,7 @@ void rounds_begin(struct engine *e, struct lane *l, struct host_psn psn)
 void rounds_forget(struct engine *e, struct lane *l)
 {
 	if (!reads_of(e, l) || !reads_of(e, l)->stuck)
-		l->jump_run = 0;
+		l->rounds.run = 0;
 }
 
 bool rounds_stuck(struct engine *e, struct lane *l, struct host_psn psn)
@@ -54,5 +54,5 @@ bool rounds_stuck(struct engine *e, struct lane *l, struct host_psn psn)
 	rounds_begin(e, l, psn);
 	if (!x->stuck)
 		x->stuck = e->now;
-	return psn_is(psn, l->jump_psn) && e->now - x->stuck >= STUCK_NS;
+	return psn_is(psn, l->rounds.psn) && e->now - x->stuck >= STUCK_NS;
 }
