@@ -25,13 +25,13 @@ static const char *check_front(struct engine *e, const struct lane *l)
 {
 	const struct read_rec *r = reads_waiting(e, l);
 
-	if (psn_after(l->frontier.psn, host_epsn(e, l).psn))
+	if (psn_after(l->near.frontier.psn, host_epsn(e, l).psn))
 		return "2: frontier beyond what is received and retained";
-	if (r && psn_after(l->frontier.psn, r->at.psn))
+	if (r && psn_after(l->near.frontier.psn, r->at.psn))
 		return "2: frontier beyond an unanswered READ";
-	if (!l->start_acked && !psn_is(l->frontier.psn, psn_same_host(l->start)))
+	if (!l->start_acked && !psn_is(l->near.frontier.psn, psn_same_host(l->start)))
 		return "2: frontier moved before all below the handover was acknowledged";
-	if (psn_after(l->acked.psn, l->frontier.psn))
+	if (psn_after(l->near.acked.psn, l->near.frontier.psn))
 		return "1: acknowledged beyond the frontier";
 	return NULL;
 }

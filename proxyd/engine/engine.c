@@ -459,7 +459,7 @@ static void cut_stranded(struct engine *e, struct flow *fl)
 	flow_change(e, fl);
 	flow_change(e, back);
 	fl->cut = true;
-	fault_broken_promise(e, back, (struct far_psn){fl->lane.acked.psn.v & PSN_MASK});
+	fault_broken_promise(e, back, (struct far_psn){fl->lane.near.acked.psn.v & PSN_MASK});
 }
 
 static void sweep_flow(struct engine *e, struct flow *fl)
@@ -654,10 +654,10 @@ void engine_rules(struct engine *e, const struct rule *rules, unsigned int n, ui
 			    fl->lane.policy == POLICY_EARLY)
 				fl->lane.policy = POLICY_HONEST; /* until it begins anew */
 			if (fl->lane.policy == POLICY_EARLY)
-				fl->lane.within = (uint32_t)(fl->lane.held.bytes / WITHIN);
+				fl->lane.near.within = (uint32_t)(fl->lane.held.bytes / WITHIN);
 			else
-				fl->lane.honest = fl->lane.una;
-			fl->lane.honest_found = false;
+				fl->lane.near.honest = fl->lane.una;
+			fl->lane.near.honest_found = false;
 		}
 	}
 }

@@ -28,8 +28,8 @@ static uint32_t mark_of(unsigned int conn, unsigned int host, uint8_t which, uin
 			*msn = l->nxt.msn;
 			break;
 		case 4:
-			psn = l->frontier.psn.v;
-			*msn = l->frontier.msn;
+			psn = l->near.frontier.psn.v;
+			*msn = l->near.frontier.msn;
 			break;
 		case 5:
 			psn = l->end.v;
@@ -41,7 +41,7 @@ static uint32_t mark_of(unsigned int conn, unsigned int host, uint8_t which, uin
 			psn = l->start.v;
 			break;
 		case 8:
-			psn = l->told.v;
+			psn = l->near.told.v;
 			break;
 		}
 	return psn & PSN_MASK;

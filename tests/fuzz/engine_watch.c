@@ -73,7 +73,7 @@ static void check_success_ack(const struct frame *f, enum engine_port port)
 	NEED(fl && fl->side == (uint8_t)port);
 	l = &fl->lane;
 	NEED(lane_keeps(l) && l->state != LANE_FAULT);
-	NEED(!psn_before(l->frontier.psn.v, psn_add(f->psn, 1)));
+	NEED(!psn_before(l->near.frontier.psn.v, psn_add(f->psn, 1)));
 	i = flow_index(z.e, fl);
 	if (reads_ahead())
 		return; /* other numbers */
@@ -170,7 +170,7 @@ void watch_before(void)
 		b->held = fl->used && lane_keeps(&fl->lane) && fl->lane.state != LANE_FAULT;
 		b->opened = fl->lane.opened;
 		b->una = fl->lane.una.psn.v;
-		b->frontier = fl->lane.frontier.psn.v;
+		b->frontier = fl->lane.near.frontier.psn.v;
 		/* answers of before are evidence too: they are used when the peer begins anew */
 		b->proven = b->held && reads_of(z.e, &fl->lane);
 		b->proof = b->proven ? reads_of(z.e, &fl->lane)->map.proof.v : 0;
@@ -203,7 +203,7 @@ static void after_lane(uint32_t i)
 			return;
 		}
 		NEED(!psn_before(l->una.psn.v, b->una) &&
-		     !psn_before(l->frontier.psn.v, b->frontier));
+		     !psn_before(l->near.frontier.psn.v, b->frontier));
 		if (l->una.psn.v != b->una)
 			NEED((evidence && !psn_before(said, l->una.psn.v)) ||
 			     (b->proven && !psn_before(b->proof, l->una.psn.v)) ||

@@ -137,9 +137,9 @@ static void test_ack_beyond(void **state)
 	struct lane *l = lane_of(r);
 
 	(void)state;
-	l->frontier.psn.v = 20;
-	l->frontier.ackable = true;
-	l->ack_due = true;
+	l->near.frontier.psn.v = 20;
+	l->near.frontier.ackable = true;
+	l->near.ack_due = true;
 	ack_list(r->e, (struct flow *)((uint8_t *)l - offsetof(struct flow, lane)));
 	engine_tick(r->e, r->now);
 	in_fault(r, "engine/near/ack_tx.c");

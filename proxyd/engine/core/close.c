@@ -91,7 +91,7 @@ void lane_close(struct engine *e, struct flow *fl, enum lane_reason why, bool te
 	if (tell)
 		lane_send_close(e, fl);
 	if (lane_keeps(l) && l->state != LANE_FAULT &&
-	    psn_before(psn_to_host(e, l, &l->una).psn, l->frontier.psn))
+	    psn_before(psn_to_host(e, l, &l->una).psn, l->near.frontier.psn))
 		lane_lost(e, fl, l->held.packets, l->held.bytes, l->gone && l->far_left);
 	if (undecided)
 		lane_lost(e, fl, l->fault.packets, l->fault.bytes, false);
@@ -125,7 +125,7 @@ void lane_drain(struct engine *e, struct flow *fl, enum lane_reason why)
 	}
 	lane_set_state(l, LANE_DRAIN);
 	if (lane_keeps(l))
-		l->eased = l->una.psn;
+		l->near.eased = l->una.psn;
 	lane_check_drained(e, fl);
 	if (lane_carries_on(l))
 		ack_list(e, fl); /* there may be nothing but true ACKs behind it as it is */
@@ -210,8 +210,8 @@ void lane_check_drained(struct engine *e, struct flow *fl)
 
 	if (!lane_drained(l))
 		return;
-	if (lane_keeps(l) &&
-	    (l->ack_due || l->nak_due || l->listed.ack || l->nreads || psn_map_differs(e, l)))
+	if (lane_keeps(l) && (l->near.ack_due || l->near.nak_due || l->listed.ack || l->nreads ||
+			      psn_map_differs(e, l)))
 		ack_list(e, fl);
 	else
 		lane_close(e, fl, l->reason, true);

@@ -55,9 +55,9 @@ static bool over_share(struct engine *e, struct lane *l, struct wire_psn psn, ui
 		return false;
 	if (l->held.packets && l->held.bytes + len > pool_share(e->pool, lane_class(l)))
 		return (l->held.log.block == POOL_NONE || l->held.log.used + len > POOL_BLOCK) &&
-		       (!tells_early(l) || (l->held.bytes + len) / WITHIN > l->within);
+		       (!tells_early(l) || (l->held.bytes + len) / WITHIN > l->near.within);
 	if (tells_early(l))
-		l->within = (uint32_t)((l->held.bytes + len) / WITHIN);
+		l->near.within = (uint32_t)((l->held.bytes + len) / WITHIN);
 	return false;
 }
 
@@ -191,15 +191,15 @@ static void trail(struct engine *e, struct lane *l)
 		return;
 	host = map ? psn_to_host(e, l, &l->una).psn : psn_same_host(l->una.psn);
 	host = psn_sub(host, MARK_TRAIL);
-	if (psn_before(l->told, host))
-		l->told = host;
+	if (psn_before(l->near.told, host))
+		l->near.told = host;
 	if (l->role == ROLE_OPENER) {
 		follow(&l->opener.lost_from, to);
 		follow(&l->reached, to);
 		follow(&l->opener.reached_hi, to);
 	}
-	if (psn_before(l->acked.psn, host))
-		l->acked = (struct host_mark){.psn = host};
+	if (psn_before(l->near.acked.psn, host))
+		l->near.acked = (struct host_mark){.psn = host};
 	if (psn_known(l->keeper.reasked_psn) && psn_before(l->keeper.reasked_end, host))
 		l->keeper.reasked_psn = HOST_NONE;
 }
@@ -282,9 +282,9 @@ void lane_skip(struct engine *e, struct flow *fl, const struct wire_mark *m)
 	if (map)
 		map->asked = mark_same_host(*m); /* while opening, or else it is refused before
 						    it comes here */
-	l->msg = MSG_UNKNOWN;
-	l->msg_left = MSG_LEFT_UNKNOWN;
-	l->nak_sent = false;
+	l->near.msg = MSG_UNKNOWN;
+	l->near.msg_left = MSG_LEFT_UNKNOWN;
+	l->near.nak_sent = false;
 	if (psn_before(l->end, m->psn))
 		mark_held(l, m->psn);
 }

@@ -41,7 +41,7 @@ void ack_list(struct engine *e, struct flow *fl)
 void ack_schedule(struct engine *e, struct flow *fl)
 {
 	flow_change(e, fl);
-	fl->lane.ack_due = true;
+	fl->lane.near.ack_due = true;
 	ack_list(e, fl);
 }
 

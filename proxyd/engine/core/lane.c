@@ -311,7 +311,7 @@ void lane_reset(struct engine *e, struct flow *fl)
 	l->count = keep.count;
 	if (keep.role == ROLE_ACCEPTOR && opener_gone(keep.reason) && keep.policy != POLICY_OFF) {
 		/* nobody keeps what its opener had promised beyond (fault/abandoned.c) */
-		l->acked = mark_same_host(keep.una);
+		l->near.acked = mark_same_host(keep.una);
 		l->waits_us = some_us(e);
 	}
 }

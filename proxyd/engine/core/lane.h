@@ -203,6 +203,39 @@ struct lane_listed {
 	bool ack : 1, report : 1, run : 1, room : 1;
 };
 
+/**
+ * struct lane_near - what the requester sends and is told (near/). OPENER, SINGLE; in part SOLO and
+ * WATCH after an opener was lost (fault/abandoned.c)
+ * @frontier:   see above; until @start_acked it is @start
+ * @acked:      frontier as told in the latest ACK that went out, for repeating it
+ * @honest:     POLICY_HONEST: last packet of the first message not truly acknowledged (msn: of
+ *              messages before it); it is epsn when no message end is known beyond una
+ * @within:     POLICY_EARLY: @held.bytes when its share was last enough, in units of WITHIN
+ * @told:       next PSN that the requester cannot know to be acknowledged: the latest ACK, or an
+ *              answered READ
+ * @eased:      of true ACKs below the host had its share (ease.c)
+ * @msg:        enum msg_kind of the message that @epsn is inside of; @msg_left: WRITE bytes to come
+ * @window:     of the host (room.c)
+ * @room_naks:  so often it was asked for what there had been no room for, and nothing was accepted
+ * @masked:     masked ATOMICs were asked for, which are never answered here
+ */
+struct lane_near {
+	struct host_mark frontier; /* mark: core/marks.h */
+	struct host_mark acked;
+	union {
+		struct wire_mark honest;
+		uint32_t within;
+	};
+	struct host_psn told;
+	struct wire_psn eased;
+	uint32_t msg_left;
+	uint16_t window;
+	uint8_t unacked;
+	uint8_t msg : 2, room_naks : 2;
+	bool nak_sent : 1, nak_due : 1, room_wait : 1, ack_due : 1, ack_repeat : 1,
+		honest_found : 1, masked : 1;
+};
+
 /** struct lane_held - the packets that a lane holds, and its books of them (custody.c). @win finds
  * them by wire PSN; @log has most of their bytes; @messages: ends of messages among them; @lost:
  * how many are marked PKT_LOST. */
@@ -308,32 +341,22 @@ struct lane_fault {
  * struct lane - one requester direction. Times are ns; PSN marks as in the theory above.
  *
  * @gen:        generation, new whenever the lane leaves WATCH; both sides use the opener's
- * @msg:        enum msg_kind of the message that @epsn is inside of; @msg_left: WRITE bytes to come
- * @frontier:   see above; until @start_acked it is @start
  * @una:        see above, with the responder's MSN there; WATCH: if @una_sure, else it may count
  *              later ones as well
  * @start:      handover PSN, below which both numberings agree; follows una at MARK_TRAIL;
  *              @start_acked: everything below it was truly acknowledged
- * @honest:     POLICY_HONEST: last packet of the first message not truly acknowledged (msn:
- * messages
- *              before it); @honest.psn == epsn.psn when no message end is known beyond una
  * @opaque:     something not understood is in custody: the responder counts its messages, not we
  * @ordered:    a log of its two hosts holds it to their order (link/order.c)
  * @numbered:   OPENER: it may have been given numbers that the host does not know (lane_fence())
  * @fenced:     somebody else keeps its packets from passing should we be gone (lane_fence())
  * @renumbered: OPENER: what the peer sends to the responder may bear other numbers (announce/)
  * @broken:     an invariant of it does not hold (must.h)
- * @masked:     masked ATOMICs were asked for, which are never answered here
  * @gone:       both hosts have said that the connection is down; @far_left: and the responder's
  *              host asked for that: it wants nothing more
- * @room_naks:  so often it was asked for what there had been no room for, and nothing was accepted
  * @no_mtu:     it began when no path MTU was known: the peer may not know one, so no READ is held
  * @sealed:     what crosses the WAN is sealed with @seal; @bypassed: packets of it miss one of the
  *              two appliances
  * @reads:      requests that wait for an answer with data, struct read_rec
- * @acked:      frontier as told in the latest ACK that went out, for repeating it
- * @told:       next PSN that the requester cannot know to be acknowledged: the latest ACK, or an
- * answered READ
  * @rtt:        of the WAN; ACCEPTOR: of the LAN
  * @progress:   time of the latest progress: budget of the loss timer
  * @present:    while the queue pair asked is silent: so often its host has answered (host.c)
@@ -344,36 +367,27 @@ struct lane {
 	int8_t peer;
 	uint8_t credit;	 /* syndrome of the responder's ACKs, 0xff: none seen; lane_credit() */
 	uint8_t refusal; /* fatal syndrome, 0: none */
-	bool calibrated : 1, start_acked : 1, nak_sent : 1, room_wait : 1, ack_due : 1,
-		report_heard : 1, rnr_wait : 1, accepted : 1, reopen : 1, ack_repeat : 1,
-		honest_found : 1, probing : 1, doubt : 1, ahead : 1, nak_due : 1, opaque : 1,
-		numbered : 1, atomics : 1, una_sure : 1, ordered : 1, sealed : 1, masked : 1,
-		gone : 1, fenced : 1, renumbered : 1;
+	bool calibrated : 1, start_acked : 1, report_heard : 1, rnr_wait : 1, accepted : 1,
+		reopen : 1, probing : 1, doubt : 1, ahead : 1, opaque : 1, numbered : 1,
+		atomics : 1, una_sure : 1, ordered : 1, sealed : 1, gone : 1, fenced : 1,
+		renumbered : 1;
 	uint8_t atomic : 2; /* enum atomic_mode */
-	uint8_t room_naks : 2;
 	bool broken : 1;
-	uint8_t unacked;
 	uint8_t backoff;
-	uint8_t msg : 2;
 	bool no_mtu : 1;
 	bool far_left : 1;
 	bool closing : 1; /* ACCEPTOR: the opener is asked to let go */
 	bool begins : 1;  /* WATCH: the first request of all is the one at @una (learn/cm.c) */
 	uint8_t present : 2;
 	uint8_t bypassed : 3; /* enum path_miss */
-	uint16_t window;      /* OPENER, SINGLE: of the host (near/room.c) */
-	uint32_t msg_left;
-
 	/* up to @count.true_acks: what packets need, first what those of all roles do (soon.c) */
-	struct wire_mark epsn;	   /* mark: core/marks.h */
-	struct host_mark frontier; /* mark: core/marks.h */
-	struct wire_mark una;	   /* mark: core/marks.h */
-	struct wire_mark nxt;	   /* mark: core/marks.h */
-	struct wire_psn end;	   /* mark: core/marks.h: */
-	struct wire_psn high;	   /* mark: core/marks.h: */
-	struct wire_psn start;	   /* mark: core/marks.h: */
-	struct host_mark acked;
-	struct host_psn told;
+	struct wire_mark epsn; /* mark: core/marks.h */
+	struct wire_mark una;  /* mark: core/marks.h */
+	struct wire_mark nxt;  /* mark: core/marks.h */
+	struct wire_psn end;   /* mark: core/marks.h: */
+	struct wire_psn high;  /* mark: core/marks.h: */
+	struct wire_psn start; /* mark: core/marks.h: */
+	struct lane_near near;
 	uint32_t reads_page; /* struct lane_reads (reads.h), POOL_NONE before the first READ */
 
 	struct seal seal;
@@ -406,12 +420,6 @@ struct lane {
 		};
 	};
 	uint32_t report_seq;
-	union {
-		struct wire_mark honest; /* POLICY_HONEST */
-		/* POLICY_EARLY: @bytes when its share was last enough, in units of WITHIN */
-		uint32_t within;
-	};
-	struct wire_psn eased; /* of true ACKs below the host had its share (near/ease.c) */
 	struct wire_psn refusal_psn;
 
 	struct lane_counters count;

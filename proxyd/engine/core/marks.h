@@ -15,8 +15,8 @@
  * added, so host and wire number alike. */
 static inline void marks_begin(struct lane *l, const struct wire_mark *m)
 {
-	l->epsn = l->una = l->nxt = l->honest = *m;
-	l->frontier = l->acked = mark_same_host(*m);
+	l->epsn = l->una = l->nxt = l->near.honest = *m;
+	l->near.frontier = l->near.acked = mark_same_host(*m);
 	l->start = l->end = l->high = l->seal.from = m->psn;
 	l->seal.turns = l->seal.native_us = 0;
 }
@@ -107,7 +107,7 @@ static inline void mark_recount(struct lane *l, uint32_t by)
 /** mark_frontier - everything below @m may be acknowledged to the requester. */
 static inline void mark_frontier(struct lane *l, const struct host_mark *m)
 {
-	l->frontier = *m;
+	l->near.frontier = *m;
 }
 
 /** mark_start - the handover PSN, or what trails una. */

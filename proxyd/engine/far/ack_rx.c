@@ -248,7 +248,7 @@ static void credits(struct engine *e, struct flow *fl, const struct frame *f)
 	if (l->role == ROLE_ACCEPTOR) {
 		progress_due(e, fl, true);
 	} else {
-		l->ack_repeat = true;
+		l->near.ack_repeat = true;
 		ack_list(e, fl);
 	}
 }

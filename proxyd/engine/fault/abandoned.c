@@ -43,7 +43,7 @@ static bool round_begins(const struct engine *e, struct lane *l, struct host_psn
 /* The far requester's oldest request: it was told that what came before is done. */
 static void refuse(struct engine *e, struct flow *fl)
 {
-	if (ack_send(e, fl, fl->lane.rounds.psn, AETH_NAK_OPERATION, fl->lane.acked.msn))
+	if (ack_send(e, fl, fl->lane.rounds.psn, AETH_NAK_OPERATION, fl->lane.near.acked.msn))
 		COUNT(e, FATAL_NAKS);
 }
 
@@ -51,7 +51,7 @@ bool fault_abandoned(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
 	struct flow *back = flow_partner(e, fl);
-	int32_t beyond = psn_diff(host_psn_of(f), l->acked.psn);
+	int32_t beyond = psn_diff(host_psn_of(f), l->near.acked.psn);
 
 	if (beyond > HOST_WINDOW || now_us(e) - l->waits_us > ABANDONED_US || !back ||
 	    back->lane.role == ROLE_SOLO) {
@@ -65,7 +65,7 @@ bool fault_abandoned(struct engine *e, struct flow *fl, const struct frame *f)
 	if (!round_begins(e, l, host_psn_of(f)) || l->rounds.run < ROUNDS)
 		return false;
 	l->refusal = AETH_NAK_OPERATION;
-	fault_broken_promise(e, back, psn_same_far(psn_same_wire(l->acked.psn)));
+	fault_broken_promise(e, back, psn_same_far(psn_same_wire(l->near.acked.psn)));
 	refuse(e, fl);
 	return true;
 }
@@ -91,9 +91,9 @@ void fault_abandoned_ack(struct flow *req, const struct frame *f)
 	/* of a lane that is watched, whose numbers agree */
 	struct host_psn has = psn_add(host_psn_of(f), aeth_is_ack(syndrome));
 
-	if (l->refusal || !psn_after(has, l->acked.psn))
+	if (l->refusal || !psn_after(has, l->near.acked.psn))
 		return;
-	l->acked.psn = has;
+	l->near.acked.psn = has;
 	if (f->aeth)
-		l->acked.msn = frame_aeth_msn(f);
+		l->near.acked.msn = frame_aeth_msn(f);
 }

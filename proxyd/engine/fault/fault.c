@@ -51,7 +51,7 @@ static bool promised(struct engine *e, const struct lane *l)
 {
 	if (!l->start_acked || l->broken)
 		return l->start_acked && l->state != LANE_OPENING;
-	return psn_before(psn_to_host(e, l, &l->una).psn, l->frontier.psn);
+	return psn_before(psn_to_host(e, l, &l->una).psn, l->near.frontier.psn);
 }
 
 void lane_fault(struct engine *e, struct flow *fl, enum lane_reason why, uint8_t syndrome)
@@ -97,7 +97,7 @@ void lane_fault(struct engine *e, struct flow *fl, enum lane_reason why, uint8_t
 		lane_refused(e, back, back->lane.una.psn, AETH_NAK_OPERATION,
 			     why == REASON_DISCONNECT ? why : REASON_FAULT);
 	/* the page with the other numbers is gone: epsn counts as the host does now */
-	if (psn_before(l->told, psn_same_host(l->epsn.psn))) {
+	if (psn_before(l->near.told, psn_same_host(l->epsn.psn))) {
 		l->fault.stage = STAGE_TELL;
 		ack_schedule(e, fl); /* something waits for an answer: answer it with the fault */
 		fault_arm(e, fl, TELL_NS);
@@ -125,7 +125,7 @@ static void strand(struct engine *e, struct flow *fl, enum lane_reason why)
 	memset(&l->fault, 0, sizeof(l->fault));
 	l->fault.said = FAR_NONE;
 	l->fault.strange = l->fault.renumbers = true;
-	l->told = l->rounds.psn = l->fault.begins = HOST_NONE;
+	l->near.told = l->rounds.psn = l->fault.begins = HOST_NONE;
 	mark_epsn_psn(l, WIRE_NONE);
 	l->progress = fl->seen = e->now;
 	l->fault.stage = STAGE_TELL;

@@ -55,7 +55,7 @@ static bool oldest_again(const struct engine *e, struct lane *l, struct host_psn
  * host: one that was only silent, while somebody refused a probe in its name, goes on there. */
 static bool asked_there(const struct lane *l, struct host_psn psn)
 {
-	int32_t ahead = psn_diff(psn, l->told);
+	int32_t ahead = psn_diff(psn, l->near.told);
 
 	return l->fault.renumbers && ahead > -HOST_WINDOW && ahead < HOST_WINDOW;
 }
@@ -72,7 +72,7 @@ void fault_request(struct engine *e, struct flow *fl, const struct frame *f)
 	if (first) {
 		l->fault.strange = l->fault.unheard = false;
 		l->fault.unsure = l->reason == REASON_ORPHAN || l->reason == REASON_SOLO;
-		l->told = l->rounds.psn = l->fault.begins = host_psn_of(f);
+		l->near.told = l->rounds.psn = l->fault.begins = host_psn_of(f);
 		mark_epsn_psn(l, psn_same_wire(host_psn_of(f)));
 		mirror_headers(flow_partner(e, fl), f);
 	}
@@ -89,10 +89,10 @@ void fault_request(struct engine *e, struct flow *fl, const struct frame *f)
 	}
 	again = oldest_again(e, l, host_psn_of(f));
 	if (again) {
-		l->told = host_psn_of(f);
+		l->near.told = host_psn_of(f);
 		l->fault.unsure &= first;
 	}
-	l->fault.below = !again && (l->fault.below || psn_before(host_psn_of(f), l->told));
+	l->fault.below = !again && (l->fault.below || psn_before(host_psn_of(f), l->near.told));
 	l->fault.alive = true;
 	fault_lives(e, fl);
 	/* a NAK acknowledges what is before it, and that may have been lost with a former engine,
@@ -107,9 +107,9 @@ void fault_answer(struct engine *e, struct flow *fl)
 	const struct flow *back = flow_partner(e, fl);
 	uint8_t buf[BUILD_MAX];
 
-	if (l->ack_due && back && back->tmpl.len) {
-		uint32_t len = build_ack(buf, &back->tmpl, back->key.dqpn, l->told.v, l->refusal,
-					 l->acked.msn);
+	if (l->near.ack_due && back && back->tmpl.len) {
+		uint32_t len = build_ack(buf, &back->tmpl, back->key.dqpn, l->near.told.v,
+					 l->refusal, l->near.acked.msn);
 
 		if (engine_tx(e, fl, fl->side, buf, len)) {
 			ack_again_later(e, fl);
@@ -117,7 +117,7 @@ void fault_answer(struct engine *e, struct flow *fl)
 		}
 		COUNT(e, FATAL_NAKS);
 	}
-	l->ack_due = false;
+	l->near.ack_due = false;
 }
 
 /* Whether nobody knows how to speak to the host: neither it nor its peer was heard. */

@@ -254,7 +254,7 @@ void learn_request(struct engine *e, struct flow *fl, const struct frame *f)
 		l->calibrated = false;
 		l->learn.offset_run = 0;
 		l->opened = e->now;
-		l->msg = MSG_SEND; /* unknown: until a message begins */
+		l->near.msg = MSG_SEND; /* unknown: until a message begins */
 	}
 	if ((f->op->flags & OPF_READ) && !fl->path_mtu && frame_reth_length(f) > 256) {
 		mark_epsn_psn(l, WIRE_NONE); /* how many PSNs it takes is not known */
@@ -265,10 +265,10 @@ void learn_request(struct engine *e, struct flow *fl, const struct frame *f)
 	m.psn = psn_add(wire_psn_of(f), span);
 	m.ackable = !(f->op->flags & OPF_ANSWERED);
 	if (f->op->flags & OPF_EOM || f->op->flags & OPF_ANSWERED) {
-		l->msg = MSG_NONE;
+		l->near.msg = MSG_NONE;
 		m.msn = psn_add(m.msn, 1);
 	} else {
-		l->msg = MSG_SEND;
+		l->near.msg = MSG_SEND;
 	}
 	mark_epsn(l, &m);
 	if (fl->partner == FLOW_NONE && !(f->op->flags & OPF_ANSWERED))

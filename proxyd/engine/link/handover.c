@@ -176,14 +176,14 @@ void lane_open(struct engine *e, struct flow *fl, const struct frame *f)
 	marks_begin(l, &m);
 	if (l->role == ROLE_OPENER && r->seal)
 		seal_begin(e, fl);
-	l->honest_found = false;
+	l->near.honest_found = false;
 	if (f->op->flags & (OPF_FIRST | OPF_ONLY | OPF_READ)) {
-		l->msg = MSG_NONE;
+		l->near.msg = MSG_NONE;
 	} else {
-		l->msg = (f->op->flags & OPF_WRITE) ? MSG_WRITE : MSG_SEND;
-		l->msg_left = MSG_LEFT_UNKNOWN;
+		l->near.msg = (f->op->flags & OPF_WRITE) ? MSG_WRITE : MSG_SEND;
+		l->near.msg_left = MSG_LEFT_UNKNOWN;
 	}
-	l->told = host_psn_of(f);
+	l->near.told = host_psn_of(f);
 	l->start_acked = all_acked;
 	l->overlap = overlap;
 	l->keeper = (struct lane_keeper){.guard.psn = WIRE_NONE, .reasked_psn = HOST_NONE};

@@ -173,7 +173,7 @@ void order_join(struct engine *e, struct flow *fl)
 	if (l->atomic == ATOMIC_DISCARD)
 		l->atomic = ATOMIC_ORDERED;
 	memset(o, 0, sizeof(*o));
-	o->want = o->grant = l->frontier;
+	o->want = o->grant = l->near.frontier;
 	o->log = (uint32_t)(g - e->order->logs);
 	o->birth = l->gen;
 	o->logged = o->waited = o->cleared = o->clear = l->start;

@@ -318,7 +318,7 @@ void stream_tx_progress(struct engine *e, struct flow *fl, const struct report *
 	}
 	mark_room(l, (struct wire_psn){r->room});
 	if (r->credit != 0xff && lane_credit(l, r->credit, false)) {
-		l->ack_repeat = true;
+		l->near.ack_repeat = true;
 		ack_list(e, fl);
 	}
 	if (psn_after(una.psn, l->una.psn)) {

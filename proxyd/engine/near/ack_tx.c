@@ -61,14 +61,14 @@ static void limit_wire(struct engine *e, const struct lane *l, struct host_mark 
  */
 static void honest_limit(struct engine *e, struct lane *l, struct host_mark *m)
 {
-	struct wire_mark *h = &l->honest;
+	struct wire_mark *h = &l->near.honest;
 	struct pkt *d;
 
 	if (psn_before(h->psn, l->una.psn)) {
 		*h = l->una;
-		l->honest_found = false;
+		l->near.honest_found = false;
 	}
-	while (!l->honest_found && psn_before(h->psn, l->epsn.psn)) {
+	while (!l->near.honest_found && psn_before(h->psn, l->epsn.psn)) {
 		struct wire_psn psn;
 
 		d = lane_pkt_next(e, l, h->psn, l->epsn.psn, &psn);
@@ -76,7 +76,7 @@ static void honest_limit(struct engine *e, struct lane *l, struct host_mark *m)
 			return;
 		h->psn = psn;
 		if ((d->flags & PKT_EOM) && !(d->flags & PKT_ANSWERED)) {
-			l->honest_found = true;
+			l->near.honest_found = true;
 			break;
 		}
 		h->psn = psn_add(psn, d->span);
@@ -84,7 +84,7 @@ static void honest_limit(struct engine *e, struct lane *l, struct host_mark *m)
 		if (d->flags & PKT_EOM)
 			h->msn++;
 	}
-	if (l->honest_found)
+	if (l->near.honest_found)
 		limit_wire(e, l, m, h);
 }
 
@@ -104,7 +104,7 @@ void frontier_trim(struct engine *e, struct lane *l)
 static void limits(struct engine *e, struct lane *l, struct host_mark *m)
 {
 	if (!l->start_acked)
-		limit(m, &l->frontier);
+		limit(m, &l->near.frontier);
 	if (l->state == LANE_OPENING || l->policy == POLICY_OFF || owner_unsure(l) ||
 	    lane_carries_on(l))
 		limit_wire(e, l, m, &l->una);
@@ -129,10 +129,10 @@ static bool fits_now(const struct engine *e, const struct lane *l)
 
 	if (!psn_before(l->epsn.psn, l->keeper.guard_end))
 		return true;
-	if (l->msg != MSG_WRITE || l->msg_left == MSG_LEFT_UNKNOWN)
+	if (l->near.msg != MSG_WRITE || l->near.msg_left == MSG_LEFT_UNKNOWN)
 		return false;
 	packets = psn_past(l->keeper.guard_end, l->epsn.psn);
-	return l->msg_left + packets * HEADERS_MOST <=
+	return l->near.msg_left + packets * HEADERS_MOST <=
 	       pool_log_room(e->pool, POOL_CUSTODY, &l->held.log, l->held.bytes);
 }
 
@@ -147,12 +147,12 @@ static void limit_by_room(struct engine *e, struct lane *l, struct host_mark *m)
 	if (psn_known(l->keeper.guard.psn))
 		limit_wire(e, l, m,
 			   psn_after(l->una.psn, l->keeper.guard.psn) ? &l->una : &l->keeper.guard);
-	if (!psn_after(m->psn, l->frontier.psn))
+	if (!psn_after(m->psn, l->near.frontier.psn))
 		return;
 	if (span_pressed(e, l) || pool_full(e, l)) {
 		COUNT(e, HELD_BACK);
 		una = psn_to_host(e, l, &l->una);
-		limit(m, psn_after(una.psn, l->frontier.psn) ? &una : &l->frontier);
+		limit(m, psn_after(una.psn, l->near.frontier.psn) ? &una : &l->near.frontier);
 		return;
 	}
 	if (!pool_pressed(e, l) && window_fits(e, l))
@@ -171,7 +171,7 @@ bool frontier_may_pass(struct engine *e, struct lane *l, const struct read_rec *
 {
 	struct host_mark m = host_epsn(e, l);
 
-	if (l->state == LANE_FAULT || !l->start_acked || !psn_is(l->frontier.psn, r->at.psn))
+	if (l->state == LANE_FAULT || !l->start_acked || !psn_is(l->near.frontier.psn, r->at.psn))
 		return false;
 	limits(e, l, &m);
 	limit_by_room(e, l, &m);
@@ -192,7 +192,7 @@ static void advance(struct engine *e, struct flow *fl)
 		order_limit(e, l, &m);
 	}
 	una = psn_to_host(e, l, &l->una);
-	if (!psn_after(m.psn, l->frontier.psn))
+	if (!psn_after(m.psn, l->near.frontier.psn))
 		return;
 	/* the true ACK knows better what stands just below it when we have not understood that.
 	 * Else our own count is the better one: an ACK to a duplicate bears an older PSN with
@@ -202,7 +202,7 @@ static void advance(struct engine *e, struct flow *fl)
 	mark_frontier(l, &m);
 	if (l->renumbered && reads_head(e, l))
 		pace_run(e, flow_partner(e, fl)); /* its response waited for that */
-	if (l->ack_due || l->nak_due)
+	if (l->near.ack_due || l->near.nak_due)
 		ack_list(e, fl);
 }
 
@@ -227,17 +227,17 @@ void nak_send(struct engine *e, struct flow *fl)
 	struct lane *l = &fl->lane;
 
 	advance(e, fl);
-	l->nak_due = !l->start_acked || !psn_is(l->frontier.psn, host_epsn(e, l).psn) ||
-		     reasked_waits(l) || owner_unsure(l);
-	if (l->nak_due)
+	l->near.nak_due = !l->start_acked || !psn_is(l->near.frontier.psn, host_epsn(e, l).psn) ||
+			  reasked_waits(l) || owner_unsure(l);
+	if (l->near.nak_due)
 		return;
-	if (!may_tell(e, l, l->frontier.psn) ||
-	    !ack_send(e, fl, l->frontier.psn, AETH_NAK_SEQ, l->frontier.msn)) {
-		l->nak_due = true;
+	if (!may_tell(e, l, l->near.frontier.psn) ||
+	    !ack_send(e, fl, l->near.frontier.psn, AETH_NAK_SEQ, l->near.frontier.msn)) {
+		l->near.nak_due = true;
 		ack_again_later(e, fl);
 		return;
 	}
-	l->nak_sent = true;
+	l->near.nak_sent = true;
 	l->count.naks++;
 	COUNT(e, NAKS_SENT);
 }
@@ -251,13 +251,13 @@ static bool ack_front(struct engine *e, struct flow *fl, const struct host_mark 
 	    !ack_send(e, fl, psn_sub(m->psn, 1), l->credit == 0xff ? AETH_ACK_UNLIMITED : l->credit,
 		      m->msn))
 		return false;
-	if (psn_after(m->psn, l->acked.psn))
+	if (psn_after(m->psn, l->near.acked.psn))
 		l->keeper.told_us = now_us(e);
-	l->acked = *m;
-	if (psn_after(m->psn, l->told))
-		l->told = m->psn;
+	l->near.acked = *m;
+	if (psn_after(m->psn, l->near.told))
+		l->near.told = m->psn;
 	l->count.pseudo_acks++;
-	l->unacked = 0;
+	l->near.unacked = 0;
 	COUNT(e, PSEUDO_ACKS);
 	return true;
 }
@@ -274,16 +274,17 @@ static void flush(struct engine *e, struct flow *fl)
 		return;
 	while (atomic_make(e, fl))
 		advance(e, fl);
-	m = l->frontier.ackable ? l->frontier : l->acked;
-	if (m.ackable && (l->ack_repeat || (l->ack_due && psn_after(m.psn, l->acked.psn))) &&
+	m = l->near.frontier.ackable ? l->near.frontier : l->near.acked;
+	if (m.ackable &&
+	    (l->near.ack_repeat || (l->near.ack_due && psn_after(m.psn, l->near.acked.psn))) &&
 	    !ack_front(e, fl, &m)) {
 		ack_again_later(e, fl);
 		return;
 	}
-	l->ack_repeat = false;
-	if (psn_is(l->frontier.psn, host_epsn(e, l).psn))
-		l->ack_due = false;
-	if (l->nak_due)
+	l->near.ack_repeat = false;
+	if (psn_is(l->near.frontier.psn, host_epsn(e, l).psn))
+		l->near.ack_due = false;
+	if (l->near.nak_due)
 		nak_send(e, fl);
 }
 
@@ -306,7 +307,7 @@ static void refused(struct engine *e, struct flow *fl)
 	m = psn_to_host(e, l, &at);
 	/* a guess was refused, the numbers differ, or it would acknowledge what another owner of
 	 * the number has sent: only a fault can say so */
-	if (psn_before(m.psn, l->frontier.psn) || !l->start_acked || owner_unsure(l) ||
+	if (psn_before(m.psn, l->near.frontier.psn) || !l->start_acked || owner_unsure(l) ||
 	    psn_map_differs(e, l)) {
 		lane_fault(e, fl, why, syndrome);
 		return;
@@ -329,11 +330,11 @@ void near_tell_again(struct engine *e, struct flow *fl)
 
 	if ((l->state != LANE_HELD && !lane_carries_on(l)) || l->refusal)
 		return;
-	l->nak_sent = false;
-	if (l->msg == MSG_SEND || l->msg == MSG_WRITE)
-		l->nak_due = true;
+	l->near.nak_sent = false;
+	if (l->near.msg == MSG_SEND || l->near.msg == MSG_WRITE)
+		l->near.nak_due = true;
 	else
-		l->ack_repeat = l->acked.ackable;
+		l->near.ack_repeat = l->near.acked.ackable;
 	ack_list(e, fl);
 }
 

@@ -86,12 +86,12 @@ bool atomic_make(struct engine *e, struct flow *fl)
 		ack_again_later(e, fl);
 		return false;
 	}
-	if (r->at.ackable && psn_after(r->at.psn, l->acked.psn))
-		l->acked = r->at; /* what may be said again */
+	if (r->at.ackable && psn_after(r->at.psn, l->near.acked.psn))
+		l->near.acked = r->at; /* what may be said again */
 	mark_frontier(
 		l, &(struct host_mark){.psn = psn_add(r->at.psn, 1), .msn = psn_add(r->at.msn, 1)});
-	if (psn_after(l->frontier.psn, l->told))
-		l->told = l->frontier.psn;
+	if (psn_after(l->near.frontier.psn, l->near.told))
+		l->near.told = l->near.frontier.psn;
 	r->made = true;
 	if (l->role == ROLE_SINGLE) {
 		l->single.made = l->single.made == MQ_NONE ? l->reads.head
@@ -144,7 +144,7 @@ static bool was_made(struct engine *e, struct lane *l, const struct frame *f)
 
 	if (r)
 		return r->made;
-	if (!psn_before(host_psn_of(f), l->told))
+	if (!psn_before(host_psn_of(f), l->near.told))
 		return false;
 	if (psn_known(wire) && psn_in(wire, l->una.psn, l->epsn.psn)) {
 		d = lane_pkt(e, l, wire);
@@ -172,6 +172,6 @@ bool atomic_again(struct engine *e, struct flow *fl, const struct frame *f)
 	 * once more */
 	if (!psn_known(l->keeper.reasked_psn) || psn_before(host_psn_of(f), l->keeper.reasked_psn))
 		answer(e, fl, host_psn_of(f),
-		       l->frontier.msn); /* if it does not leave, it asks again */
+		       l->near.frontier.msn); /* if it does not leave, it asks again */
 	return true;
 }

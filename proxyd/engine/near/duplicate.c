@@ -111,7 +111,7 @@ static bool other_request(struct engine *e, const struct flow *fl, const struct 
 	return g.opcode != f->opcode || g.payload_len != f->payload_len ||
 	       g.payload - g.ext != f->payload - f->ext ||
 	       memcmp(g.data + g.ext, f->data + f->ext, g.payload - g.ext) ||
-	       ((psn_before(host_psn_of(f), l->told) || l->state == LANE_OPENING) &&
+	       ((psn_before(host_psn_of(f), l->near.told) || l->state == LANE_OPENING) &&
 		memcmp(g.data + g.payload, f->data + f->payload, g.payload_len));
 }
 
@@ -138,7 +138,7 @@ static enum verdict classify(struct engine *e, const struct flow *fl, const stru
 	bool untold = psn_is(una.psn, psn_same_host(l->epsn.psn)) && !l->nreads;
 
 	if (psn_before(host_psn_of(f), una.psn) &&
-	    (psn_before(host_psn_of(f), l->told) || owner_unsure(l) || untold) && !answered &&
+	    (psn_before(host_psn_of(f), l->near.told) || owner_unsure(l) || untold) && !answered &&
 	    !moved)
 		return REPEATS_DONE;
 	if ((!r || r->made) && other_request(e, fl, reads_of(e, l), f))
@@ -180,13 +180,13 @@ static void ack_again(struct engine *e, struct flow *fl, const struct frame *f, 
 
 	l->count.dup++;
 	COUNT(e, DUP_REQUESTS);
-	if (moved && psn_before(host_psn_of(f), l->told) &&
+	if (moved && psn_before(host_psn_of(f), l->near.told) &&
 	    repeats_for_ever(e, fl, f, REASON_INCARNATION))
 		return;
 	rounds_forget(e, l);
 	near_ease_one(e, fl);
 	has_answers(e, l, host_psn_of(f));
-	l->ack_repeat = true;
+	l->near.ack_repeat = true;
 	ack_list(e, fl);
 }
 

@@ -37,13 +37,13 @@ static uint32_t min32(uint32_t a, uint32_t b)
 
 bool near_promised(struct engine *e, const struct lane *l)
 {
-	return psn_before(psn_to_host(e, l, &l->una).psn, l->frontier.psn);
+	return psn_before(psn_to_host(e, l, &l->una).psn, l->near.frontier.psn);
 }
 
 /* Whether the requester waits for memory or for PSNs. */
 static bool short_of_room(struct engine *e, const struct lane *l)
 {
-	return psn_before(l->frontier.psn, host_epsn(e, l).psn) &&
+	return psn_before(l->near.frontier.psn, host_epsn(e, l).psn) &&
 	       (pool_pressed(e, l) || span_pressed(e, l) || psn_known(l->keeper.guard.psn) ||
 		!window_fits(e, l));
 }
@@ -55,7 +55,7 @@ static bool step(struct engine *e, struct flow *fl)
 	struct lane *l = &fl->lane;
 	struct lane_reads *x = reads_of(e, l);
 	const struct read_rec *r = reads_waiting(e, l);
-	struct host_mark m = l->frontier;
+	struct host_mark m = l->near.frontier;
 	struct wire_psn wire;
 	const struct pkt *d;
 
@@ -70,7 +70,7 @@ static bool step(struct engine *e, struct flow *fl)
 	if (l->ordered) {
 		order_want(e, fl, &m); /* then the next step is allowed */
 		order_limit(e, l, &m);
-		if (!psn_after(m.psn, l->frontier.psn))
+		if (!psn_after(m.psn, l->near.frontier.psn))
 			return false;
 	}
 	mark_frontier(l, &m);
@@ -82,19 +82,19 @@ static bool may_ease(struct engine *e, const struct lane *l)
 {
 	if (!lane_carries_on(l))
 		return near_promised(e, l) && short_of_room(e, l);
-	return !l->ordered && psn_after(l->frontier.psn, psn_to_host(e, l, &l->nxt).psn);
+	return !l->ordered && psn_after(l->near.frontier.psn, psn_to_host(e, l, &l->nxt).psn);
 }
 
 void near_ease(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
 	uint32_t timer = TIMER_ID(flow_index(e, fl), TIMER_EASE);
-	int32_t acked = psn_diff(l->una.psn, l->eased) / EASE;
+	int32_t acked = psn_diff(l->una.psn, l->near.eased) / EASE;
 
 	if (!may_ease(e, l))
-		l->eased = l->una.psn;
+		l->near.eased = l->una.psn;
 	else if (acked > 0)
-		l->eased = psn_add(l->eased, (uint32_t)acked * EASE);
+		l->near.eased = psn_add(l->near.eased, (uint32_t)acked * EASE);
 	while (acked-- > 0 && may_ease(e, l) && step(e, fl))
 		;
 	if (!lane_carries_on(l) && short_of_room(e, l) && !wheel_armed(e->wheel, timer))
@@ -121,7 +121,7 @@ void near_ease_timer(struct engine *e, struct flow *fl)
 	    wait == UINT32_MAX)
 		return; /* near_ease() begins again */
 	if (told >= wait && step(e, fl)) {
-		l->ack_due = true;
+		l->near.ack_due = true;
 		ack_list(e, fl);
 	}
 	wheel_arm(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_EASE),

@@ -124,7 +124,7 @@ bool incarnation_gone_on(struct engine *e, struct flow *fl, const struct frame *
 {
 	struct lane *l = &fl->lane;
 
-	if (!icrc_ok(f) || l->state != LANE_HELD || l->room_wait)
+	if (!icrc_ok(f) || l->state != LANE_HELD || l->near.room_wait)
 		return false;
 	rounds_begin(e, l, host_psn_of(f));
 	if (l->rounds.run <= GONE_ON_ROUNDS || !psn_is(l->una.psn, l->epsn.psn))

@@ -56,8 +56,8 @@ void near_let_go(struct engine *e, struct flow *fl)
 	(void)resp_deliver(e, fl, UINT32_MAX, &moved);
 	if (moved)
 		return; /* what that allows to be told is told first */
-	if (near_promised(e, l) || psn_map_differs(e, l) || waits_renumbered(e, l) || l->nak_due ||
-	    (l->ordered && order_waits(e, fl)))
+	if (near_promised(e, l) || psn_map_differs(e, l) || waits_renumbered(e, l) ||
+	    l->near.nak_due || (l->ordered && order_waits(e, fl)))
 		return;
 	lane_send_rest(e, fl);
 	was = *l;

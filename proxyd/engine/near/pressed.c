@@ -51,5 +51,5 @@ bool span_pressed(const struct engine *e, const struct lane *l)
 bool window_fits(const struct engine *e, const struct lane *l)
 {
 	return pool_room(e->pool, POOL_CUSTODY) >=
-	       WINDOWS_KEPT * ((uint64_t)l->window << WINDOW_SHIFT) * e->keepers;
+	       WINDOWS_KEPT * ((uint64_t)l->near.window << WINDOW_SHIFT) * e->keepers;
 }

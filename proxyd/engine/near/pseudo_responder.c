@@ -42,14 +42,14 @@ static bool in_sequence(const struct lane *l, const struct frame *f, uint32_t mt
 	uint16_t fl = f->op->flags;
 	uint32_t want;
 
-	if (l->msg == MSG_UNKNOWN)
+	if (l->near.msg == MSG_UNKNOWN)
 		return f->payload_len <= mtu;
 	if (fl & OPF_ANSWERED)
-		return l->msg == MSG_NONE;
+		return l->near.msg == MSG_NONE;
 	if (fl & (OPF_FIRST | OPF_ONLY)) {
-		if (l->msg != MSG_NONE)
+		if (l->near.msg != MSG_NONE)
 			return false;
-	} else if (l->msg != ((fl & OPF_WRITE) ? MSG_WRITE : MSG_SEND)) {
+	} else if (l->near.msg != ((fl & OPF_WRITE) ? MSG_WRITE : MSG_SEND)) {
 		return false;
 	}
 	if (fl & (OPF_FIRST | OPF_MIDDLE)) {
@@ -60,7 +60,7 @@ static bool in_sequence(const struct lane *l, const struct frame *f, uint32_t mt
 	}
 	if (!(fl & OPF_WRITE))
 		return true;
-	want = (fl & (OPF_FIRST | OPF_ONLY)) ? frame_reth_length(f) : l->msg_left;
+	want = (fl & (OPF_FIRST | OPF_ONLY)) ? frame_reth_length(f) : l->near.msg_left;
 	if (want == MSG_LEFT_UNKNOWN && !(fl & (OPF_FIRST | OPF_ONLY)))
 		return true;
 	return (fl & OPF_EOM) ? f->payload_len == want : f->payload_len < want;
@@ -89,14 +89,14 @@ static void request_accepted(struct engine *e, struct flow *fl, const struct fra
 	struct lane *l = &fl->lane;
 
 	e->taken_at = e->now;
-	l->nak_sent = l->nak_due = false;
-	l->room_wait = false;
-	l->room_naks = 0;
+	l->near.nak_sent = l->near.nak_due = false;
+	l->near.room_wait = false;
+	l->near.room_naks = 0;
 	if (reads_of(e, l))
 		reads_of(e, l)->stuck = 0;
 	if (l->atomic == ATOMIC_PREFETCH && reads_of(e, l))
 		prefetch_atomic_seen(e, fl, f);
-	if (f->ackreq || eom || ++l->unacked >= ACK_EVERY)
+	if (f->ackreq || eom || ++l->near.unacked >= ACK_EVERY)
 		ack_schedule(e, fl);
 }
 
@@ -207,14 +207,14 @@ static void follow_message(struct lane *l, const struct next_request *q, bool eo
 
 	if (flags & OPF_WRITE && q->sane) {
 		if (flags & (OPF_FIRST | OPF_ONLY))
-			l->msg_left = frame_reth_length(f);
-		if (l->msg_left != MSG_LEFT_UNKNOWN)
-			l->msg_left -= f->payload_len;
+			l->near.msg_left = frame_reth_length(f);
+		if (l->near.msg_left != MSG_LEFT_UNKNOWN)
+			l->near.msg_left -= f->payload_len;
 	}
 	if (eom)
-		l->msg = MSG_NONE;
+		l->near.msg = MSG_NONE;
 	else
-		l->msg = (flags & OPF_WRITE) ? MSG_WRITE : MSG_SEND;
+		l->near.msg = (flags & OPF_WRITE) ? MSG_WRITE : MSG_SEND;
 }
 
 /* Record @q, which was retained, and move the marks past it; @eom: it ends its message. */
@@ -234,7 +234,7 @@ static void count_in(struct engine *e, struct flow *fl, const struct next_reques
 		COUNT(e, BAD_SEQUENCE);
 		l->opaque = true;
 	}
-	l->masked |= q->f->opcode == OP_MASKED_CMP_SWAP || q->f->opcode == OP_MASKED_FETCH_ADD;
+	l->near.masked |= q->f->opcode == OP_MASKED_CMP_SWAP || q->f->opcode == OP_MASKED_FETCH_ADD;
 	if (q->waits || !q->sane)
 		record_request(e, fl, q);
 	if (psn_is(l->una.psn, l->epsn.psn))
@@ -363,10 +363,10 @@ void near_request(struct engine *e, struct flow *fl, const struct frame *f)
 			return;
 		} else if (incarnation_gone_on(e, fl, f))
 			engine_pass(e, fl, fl->side, f);
-		else if (!l->nak_sent && !l->nak_due && !l->room_wait &&
+		else if (!l->near.nak_sent && !l->near.nak_due && !l->near.room_wait &&
 			 (l->state == LANE_HELD || lane_carries_on(l)) && icrc_ok(f))
 			nak_send(e, fl);
-		else if (l->room_wait && window_grows(l, host_psn_of(f)) && icrc_ok(f))
+		else if (l->near.room_wait && window_grows(l, host_psn_of(f)) && icrc_ok(f))
 			window_seen(l, host_psn_of(f));
 	}
 }
@@ -449,8 +449,8 @@ void near_response(struct engine *e, struct flow *fl, const struct frame *f)
 			return;
 		break;
 	case READ_COMPLETE:
-		if (psn_after(psn_add(r->at.psn, r->span), l->told))
-			l->told = psn_add(r->at.psn, r->span);
+		if (psn_after(psn_add(r->at.psn, r->span), l->near.told))
+			l->near.told = psn_add(r->at.psn, r->span);
 		frontier_trim(e, l);
 		break;
 	default:

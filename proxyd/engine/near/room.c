@@ -54,10 +54,10 @@ void wait_for_room(struct engine *e, struct flow *fl)
 	struct lane *l = &fl->lane;
 
 	COUNT(e, NO_ROOM);
-	if (l->room_wait)
+	if (l->near.room_wait)
 		return;
 	flow_change(e, fl);
-	l->room_wait = true;
+	l->near.room_wait = true;
 	if (l->listed.room)
 		return;
 	l->listed.room = true;
@@ -85,20 +85,22 @@ bool over_rule_cap(const struct engine *e, const struct flow *fl, uint32_t len)
 
 bool window_grows(const struct lane *l, struct host_psn end)
 {
-	uint64_t held = psn_past(l->epsn.psn, l->una.psn), sent = psn_past(end, l->told);
+	uint64_t held = psn_past(l->epsn.psn, l->una.psn), sent = psn_past(end, l->near.told);
 
-	return l->window < UINT16_MAX && psn_after(end, l->told) &&
-	       sent * l->held.bytes >= ((uint64_t)(l->window + 1) << WINDOW_SHIFT) * held && held;
+	return l->near.window < UINT16_MAX && psn_after(end, l->near.told) &&
+	       sent * l->held.bytes >= ((uint64_t)(l->near.window + 1) << WINDOW_SHIFT) * held &&
+	       held;
 }
 
 void window_seen(struct lane *l, struct host_psn end)
 {
-	uint64_t held = psn_past(l->epsn.psn, l->una.psn), sent = psn_past(end, l->told), pages;
+	uint64_t held = psn_past(l->epsn.psn, l->una.psn), sent = psn_past(end, l->near.told),
+		 pages;
 
 	if (!window_grows(l, end))
 		return;
 	pages = (sent * l->held.bytes / held) >> WINDOW_SHIFT;
-	l->window = pages < UINT16_MAX ? (uint16_t)pages : UINT16_MAX;
+	l->near.window = pages < UINT16_MAX ? (uint16_t)pages : UINT16_MAX;
 }
 
 /* Whether the rule's own cap, the span of the lane, or the records of READs, still keep the lane
@@ -131,12 +133,12 @@ static void ask_again(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
 
-	l->room_wait = false;
-	if (l->room_naks >= ROOM_NAKS_MOST) {
-		l->nak_sent = true; /* nor is it asked for what it sends from beyond */
+	l->near.room_wait = false;
+	if (l->near.room_naks >= ROOM_NAKS_MOST) {
+		l->near.nak_sent = true; /* nor is it asked for what it sends from beyond */
 		return;
 	}
-	l->room_naks++;
+	l->near.room_naks++;
 	nak_send(e, fl);
 }
 
@@ -148,7 +150,8 @@ void near_room(struct engine *e)
 	for (uint32_t n = 0; n < LOOKS && e->room.head != FLOW_NONE; n++) {
 		struct flow *fl = flow_ref(e, e->room.head);
 		struct lane *l = &fl->lane;
-		bool waits = fl->used && lane_keeps(l) && l->room_wait && l->state != LANE_FAULT;
+		bool waits =
+			fl->used && lane_keeps(l) && l->near.room_wait && l->state != LANE_FAULT;
 
 		e->room.head = l->listed.next_room;
 		if (e->room.head == FLOW_NONE)

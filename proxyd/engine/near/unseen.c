@@ -36,8 +36,8 @@ static void answered_unseen(struct engine *e, struct flow *fl, struct read_rec *
 	r->done = true;
 	if (reads_of(e, l))
 		fetch_cancel(e, fl, r->wire);
-	if (psn_after(end, l->told))
-		l->told = end;
+	if (psn_after(end, l->near.told))
+		l->near.told = end;
 	frontier_trim(e, l);
 }
 
@@ -86,6 +86,6 @@ void unseen_proved(struct engine *e, struct flow *fl)
 	    !may_be_unseen(e, l, r))
 		return;
 	answered_unseen(e, fl, r);
-	l->ack_repeat = true;
+	l->near.ack_repeat = true;
 	ack_list(e, fl);
 }

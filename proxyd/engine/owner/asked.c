@@ -57,7 +57,7 @@ bool lane_may_await(struct engine *e, const struct lane *l, struct wire_psn psn)
 bool lane_owes(struct engine *e, const struct lane *l)
 {
 	return lane_keeps(l) && l->state != LANE_FAULT &&
-	       psn_before(psn_to_host(e, l, &l->una).psn, l->frontier.psn);
+	       psn_before(psn_to_host(e, l, &l->una).psn, l->near.frontier.psn);
 }
 
 /** lane_stalled - the responder is silent although something is on its way to it, or was never

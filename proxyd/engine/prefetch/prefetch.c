@@ -243,8 +243,8 @@ static bool can_guess(struct engine *e, const struct flow *fl, const struct lane
 	const struct lane *l = &fl->lane;
 
 	return !x->stop && l->state == LANE_HELD && l->start_acked && l->accepted && !l->reopen &&
-	       !l->opaque && !l->refusal && l->msg == MSG_NONE && !segments_full(&x->map.seg, 1) &&
-	       pool_fill(e->pool, POOL_TRANSIT) < POOL_BUSY &&
+	       !l->opaque && !l->refusal && l->near.msg == MSG_NONE &&
+	       !segments_full(&x->map.seg, 1) && pool_fill(e->pool, POOL_TRANSIT) < POOL_BUSY &&
 	       pool_fill(e->pool, POOL_CUSTODY) < POOL_BUSY && mq_free_count(e->reads) > BATCH * 4;
 }
 

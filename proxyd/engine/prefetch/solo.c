@@ -238,7 +238,7 @@ static void in_order(struct engine *e, struct flow *fl, const struct frame *f)
 		solo_forget(e, x);
 	solo_release(e, fl);
 	solo_stop(x);
-	l->msg = ends ? MSG_NONE : MSG_UNKNOWN;
+	l->near.msg = ends ? MSG_NONE : MSG_UNKNOWN;
 	mark_accepted(l, span, ends, l->epsn.ackable);
 	x->un.end.psn = psn_add(x->un.end.psn, span);
 	x->un.end.msn = psn_add(x->un.end.msn, ends);
@@ -372,7 +372,7 @@ bool solo_may_begin(const struct engine *e, const struct flow *fl, const struct 
 
 	return fl->side == PORT_WAN && solo_rule(e, fl) && back && back->tmpl.len && fl->tmpl.len &&
 	       fl->path_mtu && !flow_let_go(e, fl) && e->now >= fl->retry_open &&
-	       f->opcode == OP_READ_REQUEST && fl->lane.msg == MSG_NONE &&
+	       f->opcode == OP_READ_REQUEST && fl->lane.near.msg == MSG_NONE &&
 	       psn_is(fl->lane.epsn.psn, psn_add(wire_psn_of(f), frame_span(f, fl->path_mtu)));
 }
 
@@ -385,7 +385,7 @@ void solo_begin(struct engine *e, struct flow *fl, const struct frame *f)
 
 	l->role = ROLE_SOLO;
 	marks_begin(l, &m);
-	l->told = host_psn_of(f);
+	l->near.told = host_psn_of(f);
 	x = reads_begin(e, fl);
 	if (!x) {
 		lane_reset(e, fl);
@@ -395,7 +395,7 @@ void solo_begin(struct engine *e, struct flow *fl, const struct frame *f)
 	l->gen = ++e->gen;
 	l->peer = PEER_NONE;
 	l->policy = POLICY_OFF;
-	l->msg = MSG_NONE;
+	l->near.msg = MSG_NONE;
 	l->start_acked = true;
 	l->opened = l->progress = e->now;
 	lane_set_state(l, LANE_HELD);

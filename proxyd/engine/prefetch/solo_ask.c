@@ -175,9 +175,10 @@ static bool may_ask(struct engine *e, struct flow *fl)
 	struct lane_reads *x = reads_of(e, l);
 
 	return solo_rule(e, fl) && !flow_let_go(e, fl) && x->un.phase == PHASE_GO &&
-	       x->un.samples >= SAMPLES_MIN && !x->stop && !x->un.broken && l->msg == MSG_NONE &&
-	       !x->un.skipped && !x->un.wait && !segments_full(&x->map.seg, 1) &&
-	       e->now - x->un.measured < MEASURE_OLD_NS && mq_free_count(e->reads) > SOLO_RING;
+	       x->un.samples >= SAMPLES_MIN && !x->stop && !x->un.broken &&
+	       l->near.msg == MSG_NONE && !x->un.skipped && !x->un.wait &&
+	       !segments_full(&x->map.seg, 1) && e->now - x->un.measured < MEASURE_OLD_NS &&
+	       mq_free_count(e->reads) > SOLO_RING;
 }
 
 /* Ask for what the host will ask for next, as far as that may be now. */

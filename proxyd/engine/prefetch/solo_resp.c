@@ -52,7 +52,7 @@ void solo_marks(struct engine *e, struct flow *fl)
 	mark_una(l, &done);
 	mark_resend(l, &done);
 	mark_frontier(l, &x->map.asked);
-	l->acked = x->map.asked;
+	l->near.acked = x->map.asked;
 	mark_held(l, l->epsn.psn);
 	mark_high(l, l->epsn.psn);
 	while (mq_len(e->reads, &x->fetches) > KEPT) {

@@ -25,7 +25,7 @@ const struct frame *atomic_blank(const struct lane *l, const struct frame *f, st
 {
 	static const uint8_t zero[8];
 
-	if (f->opcode != OP_ATOMIC_ACK || !atomic_discards(l) || l->masked)
+	if (f->opcode != OP_ATOMIC_ACK || !atomic_discards(l) || l->near.masked)
 		return f;
 	*g = *f;
 	memcpy(out, f->data, f->len);

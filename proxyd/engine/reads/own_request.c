@@ -76,7 +76,7 @@ bool own_request_anew(struct engine *e, struct flow *fl, const struct read_range
 
 	*wire = l->epsn.psn;
 	if (l->state != LANE_HELD || !l->start_acked || !l->accepted || l->reopen || l->opaque ||
-	    l->refusal || l->msg != MSG_NONE || segments_full(&x->map.seg, 1) ||
+	    l->refusal || l->near.msg != MSG_NONE || segments_full(&x->map.seg, 1) ||
 	    mq_free_count(e->reads) < 2)
 		return false;
 	if (!own_request_add(e, fl, x, r, OP_READ_REQUEST, 0, FETCH_ASKED)) {

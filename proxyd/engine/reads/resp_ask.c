@@ -65,7 +65,7 @@ bool resp_renew(struct engine *e, struct flow *fl, const struct frame *f, bool o
 	if (!fl->path_mtu || fl->lane.state != LANE_HELD)
 		return false; /* its PSNs cannot be counted, or none may be added */
 	if (resp_long(frame_span(f, fl->path_mtu)) || !own_request_anew(e, fl, &what, &wire))
-		return fl->lane.msg == MSG_NONE;
+		return fl->lane.near.msg == MSG_NONE;
 	COUNT(e, READS_RENUMBERED);
 	r = resp_kept(e, x, host_psn_of(f)); /* it may have had to make room */
 	if (r) {

@@ -143,8 +143,8 @@ void resp_through(struct engine *e, struct flow *fl, struct read_rec *r)
 
 	r->done = true;
 	x->stuck = 0;
-	if (psn_after(end, l->told))
-		l->told = end;
+	if (psn_after(end, l->near.told))
+		l->near.told = end;
 	if (r->opcode == OP_READ_REQUEST)
 		ranges_note(e, fl, &(struct read_range){r->va, r->rkey, r->length});
 	while ((r = reads_head(e, l)) && r->done) {
@@ -206,7 +206,7 @@ bool resp_deliver(struct engine *e, struct flow *fl, uint32_t quantum, bool *mov
 
 		/* it would acknowledge what is before it, of which the acceptor may know nothing
 		 * when it makes it (announce/) */
-		if (!d || (l->renumbered && psn_before(l->frontier.psn, r->at.psn)))
+		if (!d || (l->renumbered && psn_before(l->near.frontier.psn, r->at.psn)))
 			break;
 		if (!lane_must(e, l, i < r->span && psn_before(r->at.psn, x->map.asked.psn), r->got,
 			       r->at.psn.v))

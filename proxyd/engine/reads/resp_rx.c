@@ -189,7 +189,7 @@ static bool give_next(struct engine *e, struct flow *fl, const struct frame *f)
 	uint32_t i = r ? r->got : 0;
 
 	if (!r || owner_unsure(l) || !psn_is(psn_add(r->wire, i), wire_psn_of(f)) ||
-	    (l->renumbered && psn_before(l->frontier.psn, r->at.psn)) ||
+	    (l->renumbered && psn_before(l->near.frontier.psn, r->at.psn)) ||
 	    resp_give(e, fl, r, i, f->data, f->len)) {
 		COUNT(e, NO_ROOM);
 		resp_report_due(e, fl, true);
