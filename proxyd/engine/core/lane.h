@@ -10,7 +10,7 @@
  * The role of a lane tells which parts are at work in this appliance: the table is in roles.c.
  *
  * PSN marks of a lane (all modulo 2^24, half-open: the mark itself is the first not included). What
- * is held is counted in wire numbers, what the host is told in host numbers (number/psn.h):
+ * is held counts in wire numbers, what the host is told (in @near) in host numbers (number/psn.h):
  *
  *	wire	una	  released below: truly acknowledged by the responder. Everything in
  *			  [una, end) is retained (ACCEPTOR: but for holes)
@@ -101,7 +101,7 @@ enum msg_kind {
 	MSG_UNKNOWN, /* packets were skipped: whatever comes next */
 };
 
-/* @msg_left of a WRITE that was under way when the lane opened */
+/* lane.near.msg_left of a WRITE that was under way when the lane opened */
 #define MSG_LEFT_UNKNOWN UINT32_MAX
 
 /* Probes that calibrate the MSN while a lane is watched: ends of messages whose ACK is awaited. */
@@ -121,87 +121,12 @@ struct __attribute__((packed, aligned(4))) report_clock {
 	bool due, urgent;
 };
 
-/* The unit of struct lane's @within. */
-#define WITHIN 16u
+#define WITHIN	    16u	       /* the unit of lane.near.within */
+#define CWND_ONE    256u       /* one packet, in units of lane.far.cwnd */
+#define THRESH_NONE UINT32_MAX /* lane.single.thresh before the first loss */
+#define PRESENT_MAX 2	       /* lane.present counts up to this */
 
-/* One packet, in units of struct lane's @cwnd. */
-#define CWND_ONE 256u
-
-/* lane.present counts up to this. */
-#define PRESENT_MAX 2
-
-/** struct lane_watch - WATCH: what has passed. @asked, @asked_end: from the first of the READs and
- * ATOMICs that may not be answered, or PSN_NONE, to the end of the last; @went_on: PSN that follows
- * the latest request; @passing: core/passing.c. */
-struct lane_watch {
-	struct wire_psn asked, asked_end, went_on;
-	uint8_t passing;
-};
-
-/**
- * struct lane_opener - OPENER: what is known of the stream at the peer (stream_tx.c, loss.c)
- * @lost_from:  no packet below is marked lost
- * @rack_us:    latest transmission time known to have arrived
- * @reported_us: when the peer last said something of the lane
- * @room:       the peer takes packets before this PSN
- * @reached_hi: the highest that the peer has
- * @late_us:    so late packets were without being lost; @late_at: when; @true_losses: since then
- */
-struct lane_opener {
-	struct wire_psn lost_from;
-	uint32_t rack_us, reported_us;
-	struct wire_psn room; /* mark: core/marks.h */
-	struct wire_psn reached_hi;
-	uint32_t late_us : 24, true_losses : 8, late_at;
-};
-
-/**
- * struct lane_far - ACCEPTOR, SINGLE: what is on its way to the responder (far/)
- * @ackreq_end: end of the last packet sent that asks for an ACK
- * @cwnd:       so many packets may be on their way, in units of CWND_ONE (flight.c); @cut_us: when
- *              it was halved
- * @rnr_run:    RNR NAKs for the same packet, the first of them at @rnr_us
- */
-struct lane_far {
-	struct wire_psn ackreq_end;
-	uint32_t cwnd, cut_us, rnr_us, rnr_run;
-};
-
-/**
- * struct lane_single - SINGLE: the window over the WAN (flight.c), and ATOMICs (near/atomic.c)
- * @paid_ns:    what was sent is paid for at this time
- * @thresh:     slow start ends there, in units of @cwnd
- * @made:       of @reads, the last ATOMIC that was answered here, or MQ_NONE
- * @most:       READs and ATOMICs that the host was seen to wait for at one time
- */
-struct __attribute__((packed, aligned(4))) lane_single {
-	uint64_t paid_ns;
-	uint32_t thresh, made;
-	uint8_t most;
-};
-#define THRESH_NONE UINT32_MAX
-
-/**
- * struct seal - how what crosses the WAN of a lane is sealed (seal.c).
- * @key:       drawn by the opener for each generation, told in OPEN
- * @from:      the first PSN that is sealed; @turns: how often una has come round to 0 since
- * @native_us: since then only unsealed frames have come, where sealed ones should; 0: not so
- * @una:       WATCH: that of the lane which was let go (seal_leave())
- */
-struct seal {
-	uint64_t key[2];
-	struct wire_psn from;
-	uint32_t turns;
-	uint32_t native_us;
-	struct wire_psn una;
-};
-
-/** struct lane_listed - which lists of the engine the lane is in (due.c, turns.c, near/room.c), and
- * what follows it there, by flow index. */
-struct lane_listed {
-	uint32_t next_ack, next_report, next_run, next_room;
-	bool ack : 1, report : 1, run : 1, room : 1;
-};
+/* ---- parts of a lane in any role ---- */
 
 /**
  * struct lane_near - what the requester sends and is told (near/). OPENER, SINGLE; in part SOLO and
@@ -247,19 +172,19 @@ struct lane_held {
 	uint32_t messages, lost;
 };
 
-/** struct lane_counters - what is shown of the lane, in all its generations (info.c). The first two
- * count packets; the others lie beyond what each packet needs (soon.c). */
-struct lane_counters {
-	uint32_t requests, pseudo_acks;
-	uint32_t true_acks, dup, retx, naks, timeouts, rnr;
-};
-
-/** struct lane_rounds - rounds in which @psn was asked for in vain (reads/rounds.c): @run of
- * them, the latest began at @ms. */
-struct lane_rounds {
-	struct host_psn psn;
-	uint16_t ms;
-	uint8_t run;
+/**
+ * struct seal - how what crosses the WAN of a lane is sealed (seal.c).
+ * @key:       drawn by the opener for each generation, told in OPEN
+ * @from:      the first PSN that is sealed; @turns: how often una has come round to 0 since
+ * @native_us: since then only unsealed frames have come, where sealed ones should; 0: not so
+ * @una:       WATCH: that of the lane which was let go (seal_leave())
+ */
+struct seal {
+	uint64_t key[2];
+	struct wire_psn from;
+	uint32_t turns;
+	uint32_t native_us;
+	struct wire_psn una;
 };
 
 /**
@@ -277,6 +202,30 @@ struct lane_owner {
 	bool held_back : 1, held_once : 1;
 };
 
+/** struct lane_rounds - rounds in which @psn was asked for in vain (reads/rounds.c): @run of
+ * them, the latest began at @ms. */
+struct lane_rounds {
+	struct host_psn psn;
+	uint16_t ms;
+	uint8_t run;
+};
+
+/** struct lane_listed - which lists of the engine the lane is in (due.c, turns.c, near/room.c), and
+ * what follows it there, by flow index. */
+struct lane_listed {
+	uint32_t next_ack, next_report, next_run, next_room;
+	bool ack : 1, report : 1, run : 1, room : 1;
+};
+
+/** struct lane_counters - what is shown of the lane, in all its generations (info.c). The first two
+ * count packets; the others lie beyond what each packet needs (soon.c). */
+struct lane_counters {
+	uint32_t requests, pseudo_acks;
+	uint32_t true_acks, dup, retx, naks, timeouts, rnr;
+};
+
+/* ---- parts for one role, or two ---- */
+
 /** struct lane_learn - WATCH: what calibrates the MSN (learn.c). @probe: ends of messages that wait
  * for an ACK, and our count there; @offset: the least of MSNs in answers to READs from our count;
  * @offset_run: how many said so. */
@@ -286,6 +235,14 @@ struct lane_learn {
 		uint32_t count;
 	} probe[LANE_PROBES];
 	uint32_t offset, offset_run;
+};
+
+/** struct lane_watch - WATCH: what has passed. @asked, @asked_end: from the first of the READs and
+ * ATOMICs that may not be answered, or PSN_NONE, to the end of the last; @went_on: PSN that follows
+ * the latest request; @passing: core/passing.c. */
+struct lane_watch {
+	struct wire_psn asked, asked_end, went_on;
+	uint8_t passing;
 };
 
 /**
@@ -304,6 +261,48 @@ struct lane_keeper {
 	struct host_psn reasked_psn, reasked_end;
 	uint32_t reasked_us, told_us, cnp_us;
 	uint8_t reasked;
+};
+
+/**
+ * struct lane_opener - OPENER: what is known of the stream at the peer (stream_tx.c, loss.c)
+ * @lost_from:  no packet below is marked lost
+ * @rack_us:    latest transmission time known to have arrived
+ * @reported_us: when the peer last said something of the lane
+ * @room:       the peer takes packets before this PSN
+ * @reached_hi: the highest that the peer has
+ * @late_us:    so late packets were without being lost; @late_at: when; @true_losses: since then
+ */
+struct lane_opener {
+	struct wire_psn lost_from;
+	uint32_t rack_us, reported_us;
+	struct wire_psn room; /* mark: core/marks.h */
+	struct wire_psn reached_hi;
+	uint32_t late_us : 24, true_losses : 8, late_at;
+};
+
+/**
+ * struct lane_far - ACCEPTOR, SINGLE: what is on its way to the responder (far/)
+ * @ackreq_end: end of the last packet sent that asks for an ACK
+ * @cwnd:       so many packets may be on their way, in units of CWND_ONE (flight.c); @cut_us: when
+ *              it was halved
+ * @rnr_run:    RNR NAKs for the same packet, the first of them at @rnr_us
+ */
+struct lane_far {
+	struct wire_psn ackreq_end;
+	uint32_t cwnd, cut_us, rnr_us, rnr_run;
+};
+
+/**
+ * struct lane_single - SINGLE: the window over the WAN (flight.c), and ATOMICs (near/atomic.c)
+ * @paid_ns:    what was sent is paid for at this time
+ * @thresh:     slow start ends there, in units of @cwnd
+ * @made:       of @reads, the last ATOMIC that was answered here, or MQ_NONE
+ * @most:       READs and ATOMICs that the host was seen to wait for at one time
+ */
+struct __attribute__((packed, aligned(4))) lane_single {
+	uint64_t paid_ns;
+	uint32_t thresh, made;
+	uint8_t most;
 };
 
 /** struct lane_acceptor - ACCEPTOR (stream_rx.c). @peer_lane: the opener's number of this lane;
@@ -337,49 +336,51 @@ struct lane_fault {
 	uint64_t bytes;
 };
 
+/* ---- the lane ---- */
+
 /**
  * struct lane - one requester direction. Times are ns; PSN marks as in the theory above.
  *
- * @gen:        generation, new whenever the lane leaves WATCH; both sides use the opener's
- * @una:        see above, with the responder's MSN there; WATCH: if @una_sure, else it may count
- *              later ones as well
+ * @credit:     syndrome of the responder's ACKs, 0xff: none seen; lane_credit()
+ * @refusal:    fatal syndrome, 0: none; @refusal_psn: what it is for
+ * @una_sure:   WATCH: una bears the responder's MSN, else it may count later messages as well;
+ *              @begins: and the first request of all is the one there (learn/cm.c)
  * @start:      handover PSN, below which both numberings agree; follows una at MARK_TRAIL;
  *              @start_acked: everything below it was truly acknowledged
  * @opaque:     something not understood is in custody: the responder counts its messages, not we
- * @ordered:    a log of its two hosts holds it to their order (link/order.c)
- * @numbered:   OPENER: it may have been given numbers that the host does not know (lane_fence())
+ * @numbered:   OPENER: it may have been given numbers that the host does not know (lane_fence());
+ *              @renumbered: what the peer sends to the responder may bear others (announce/)
  * @fenced:     somebody else keeps its packets from passing should we be gone (lane_fence())
- * @renumbered: OPENER: what the peer sends to the responder may bear other numbers (announce/)
- * @broken:     an invariant of it does not hold (must.h)
+ * @ordered:    a log of its two hosts holds it to their order (link/order.c)
+ * @sealed:     what crosses the WAN is sealed with @seal; @bypassed: enum path_miss, packets of it
+ *              miss one of the two appliances
  * @gone:       both hosts have said that the connection is down; @far_left: and the responder's
  *              host asked for that: it wants nothing more
+ * @closing:    ACCEPTOR: the opener is asked to let go
  * @no_mtu:     it began when no path MTU was known: the peer may not know one, so no READ is held
- * @sealed:     what crosses the WAN is sealed with @seal; @bypassed: packets of it miss one of the
- *              two appliances
- * @reads:      requests that wait for an answer with data, struct read_rec
- * @rtt:        of the WAN; ACCEPTOR: of the LAN
- * @progress:   time of the latest progress: budget of the loss timer
+ * @broken:     an invariant of it does not hold (must.h)
+ * @atomic:     enum atomic_mode
  * @present:    while the queue pair asked is silent: so often its host has answered (host.c)
+ * @reads_page: struct lane_reads (reads.h), POOL_NONE before the first READ
+ * @reads:      requests that wait for an answer with data, struct read_rec
+ * @progress:   time of the latest progress: budget of the loss timer; @waits_us: since when the
+ *              oldest in custody waits for the true ACK
+ * @rtt:        of the WAN; ACCEPTOR: of the LAN
+ * @reached:    OPENER: the peer has all below; WATCH: fault/abandoned.c
+ * @gen:        generation, new whenever the lane leaves WATCH; both sides use the opener's
+ * @overlap:    below this the host had sent it past us before, or may have (OPENER; WATCH: to a
+ *              lane that is gone, or PSN_NONE)
  */
 struct lane {
 	uint8_t state : 3, role : 3, policy : 2;
-	uint8_t reason;
+	uint8_t reason, credit, refusal, backoff;
 	int8_t peer;
-	uint8_t credit;	 /* syndrome of the responder's ACKs, 0xff: none seen; lane_credit() */
-	uint8_t refusal; /* fatal syndrome, 0: none */
-	bool calibrated : 1, start_acked : 1, report_heard : 1, rnr_wait : 1, accepted : 1,
-		reopen : 1, probing : 1, doubt : 1, ahead : 1, opaque : 1, numbered : 1,
-		atomics : 1, una_sure : 1, ordered : 1, sealed : 1, gone : 1, fenced : 1,
-		renumbered : 1;
-	uint8_t atomic : 2; /* enum atomic_mode */
-	bool broken : 1;
-	uint8_t backoff;
-	bool no_mtu : 1;
-	bool far_left : 1;
-	bool closing : 1; /* ACCEPTOR: the opener is asked to let go */
-	bool begins : 1;  /* WATCH: the first request of all is the one at @una (learn/cm.c) */
-	uint8_t present : 2;
-	uint8_t bypassed : 3; /* enum path_miss */
+	bool calibrated : 1, una_sure : 1, begins : 1, start_acked : 1, accepted : 1, reopen : 1,
+		report_heard : 1, rnr_wait : 1, probing : 1, doubt : 1, ahead : 1, opaque : 1,
+		numbered : 1, renumbered : 1, fenced : 1, atomics : 1, ordered : 1, sealed : 1,
+		gone : 1, far_left : 1, closing : 1, no_mtu : 1, broken : 1;
+	uint8_t atomic : 2, present : 2, bypassed : 3;
+
 	/* up to @count.true_acks: what packets need, first what those of all roles do (soon.c) */
 	struct wire_mark epsn; /* mark: core/marks.h */
 	struct wire_mark una;  /* mark: core/marks.h */
@@ -388,13 +389,11 @@ struct lane {
 	struct wire_psn high;  /* mark: core/marks.h: */
 	struct wire_psn start; /* mark: core/marks.h: */
 	struct lane_near near;
-	uint32_t reads_page; /* struct lane_reads (reads.h), POOL_NONE before the first READ */
-
+	uint32_t reads_page;
 	struct seal seal;
-
 	struct lane_held held;
 	uint64_t progress;
-	uint32_t waits_us; /* since when the oldest in custody waits for the true ACK */
+	uint32_t waits_us;
 	struct mq_list reads;
 	uint32_t nreads;
 	struct lane_listed listed;
@@ -403,12 +402,12 @@ struct lane {
 
 	union {
 		struct lane_learn learn;       /* WATCH */
-		struct lane_keeper keeper;     /* OPENER, SINGLE */
+		struct lane_keeper keeper;     /* OPENER, SINGLE, but in FAULT */
 		struct lane_acceptor acceptor; /* ACCEPTOR */
 		struct lane_fault fault;       /* OPENER, SINGLE in FAULT */
 	};
 	struct rtt rtt;
-	struct wire_psn reached; /* OPENER: the peer has all below; WATCH: fault/abandoned.c */
+	struct wire_psn reached;
 	uint32_t gen;
 
 	union {
@@ -423,9 +422,7 @@ struct lane {
 	struct wire_psn refusal_psn;
 
 	struct lane_counters count;
-	struct wire_psn
-		overlap; /* below this the host had sent it past us before, or may have (OPENER;
-			     WATCH: to a lane that is gone, or PSN_NONE) */
+	struct wire_psn overlap;
 	uint64_t opened;
 };
 

@@ -20,7 +20,7 @@
  */
 #include "engine/core/roles.h"
 
-/* lane.passing; 0: nothing is known, because there was no flood. */
+/* lane.watch.passing; 0: nothing is known, because there was no flood. */
 enum {
 	PASSING_GAP = 1 << 0,	 /* something did not pass, and the host does not know it yet */
 	PASSING_CALLED = 1 << 1, /* but will be asked to go back */

@@ -12,7 +12,7 @@
  * responder's own NAK would say nothing to a host that has done with that PSN, and one that
  * retries for ever would hang.
  *
- * In WATCH: lane.acked is what the responder has, while lane.waits_us is not 0; lane.reached
+ * In WATCH: lane.near.acked is what the responder has, while lane.waits_us is not 0; lane.reached
  * is the latest request that came past.
  */
 #include "engine/fault/fault.h"

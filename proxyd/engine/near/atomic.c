@@ -23,7 +23,7 @@
  *
  * In pair mode the record of an ATOMIC goes when it is answered: custody is released by what the
  * acceptor reports. In single mode it stays for pseudo_requester.c, which must know what the
- * responder has not answered; lane.made tells where those begin that the host waits for.
+ * responder has not answered; lane.single.made tells where those begin that the host waits for.
  *
  * row: NTT-8
  */

@@ -27,7 +27,7 @@ void window_seen(struct lane *l, struct host_psn end);
 bool window_grows(const struct lane *l, struct host_psn end);
 
 /* pressed.c: whether memory or PSNs are short */
-/* The unit of lane.window: up to 256 MiB. */
+/* The unit of lane.near.window: up to 256 MiB. */
 #define WINDOW_SHIFT 12
 /** pool_pressed - little of the lane's share of the pool is left; pool_full - next to nothing. */
 bool pool_pressed(const struct engine *e, const struct lane *l);

@@ -79,7 +79,7 @@ bool over_rule_cap(const struct engine *e, const struct flow *fl, uint32_t len)
 /*
  * The window of a host: what it sends beyond what it was told. How much that is shows only while it
  * is told nothing more. Told of all that was accepted it sends as much again at once, and if there
- * is no room for that, it sends it in vain, again and again. In lane.window it stands in pages of
+ * is no room for that, it sends it in vain, again and again. lane.near.window counts it in pages of
  * WINDOW_SHIFT bits, by the mean size of what is in custody.
  */
 
