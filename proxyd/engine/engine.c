@@ -25,9 +25,7 @@
 /* The connection of @fl was taken down, and here is a packet all the same. */
 static void next_owner(struct engine *e, struct flow *fl)
 {
-	const struct flow *other = flow_partner(e, fl);
-
-	if (fl->lane.role == ROLE_NONE && (!other || other->lane.role == ROLE_NONE)) {
+	if (!conn_held(e, fl)) {
 		fl->left = false;
 		flow_unpair(e, fl);
 	}
@@ -121,15 +119,6 @@ static bool rx_in_fault(struct engine *e, struct flow *fl, const struct frame *f
 		return true;
 	}
 	return false;
-}
-
-/* Whether a lane of this connection is held; then its packets matter even if no rule wants them any
- * more. */
-static bool held(struct engine *e, const struct flow *fl)
-{
-	const struct flow *other = flow_partner(e, fl);
-
-	return fl->lane.role != ROLE_NONE || (other && other->lane.role != ROLE_NONE);
 }
 
 /* Whether the ICRC of @f is looked at before anything else. Of a large packet of a held lane it is
@@ -370,7 +359,7 @@ static void rx(struct engine *e, enum engine_port port, uint8_t *data, uint32_t 
 	if (fl && fl->side != (uint8_t)port && e->in_fault)
 		fault_moved(e, fl, port);
 	/* A flow that turns up on the wrong port is a loop or a moved host: hands off. */
-	if (!fl || (fl->rule < 0 && !held(e, fl)) || fl->side != (uint8_t)port) {
+	if (!fl || (fl->rule < 0 && !conn_held(e, fl)) || fl->side != (uint8_t)port) {
 		if (fl && fl->rule < 0)
 			COUNT(e, NO_RULE);
 		engine_pass(e, NULL, port, &f);
@@ -662,14 +651,6 @@ void engine_rules(struct engine *e, const struct rule *rules, unsigned int n, ui
 	}
 }
 
-/* The lane of an opener whose peer could not be told anything, and is there again. */
-static void peer_is_back(struct engine *e, struct flow *fl)
-{
-	stream_tx_peer_back(e, fl);
-	if (reads_of(e, &fl->lane))
-		resp_report_due(e, fl, true);
-}
-
 void engine_hush(struct engine *e, uint64_t now_ns)
 {
 	batch_begin(e);
@@ -696,12 +677,8 @@ void engine_go_on(struct engine *e, uint64_t now_ns)
 		lane_guard_again(e, fl);
 		if (lane_keeps(l))
 			near_tell_again(e, fl);
-		if (l->peer == PEER_NONE || !e->peer_up[l->peer])
-			continue;
-		if (l->role == ROLE_OPENER)
-			peer_is_back(e, fl);
-		else if (l->role == ROLE_ACCEPTOR)
-			progress_due(e, fl, true);
+		if (l->peer != PEER_NONE && e->peer_up[l->peer] && role_of(e, l)->peer)
+			role_of(e, l)->peer(e, fl, false);
 	}
 }
 
@@ -739,15 +716,8 @@ void engine_peer_event(struct engine *e, unsigned int peer, enum peer_event ev, 
 			continue;
 		flow_change(e, fl);
 		flow_open_at(fl, 0);
-		if (l->role == ROLE_OPENER && ev == PEER_RESTARTED)
-			stream_tx_restart(e, fl);
-		else if (l->role == ROLE_OPENER)
-			peer_is_back(e, fl);
-		else if (l->role == ROLE_ACCEPTOR && ev == PEER_RESTARTED)
-			/* it has forgotten the lane; what arrived in order is still delivered */
-			lane_drain(e, fl, REASON_PEER_RESTARTED);
-		else if (l->role == ROLE_ACCEPTOR)
-			progress_due(e, fl, true); /* what was said meanwhile was not heard */
+		if (role_of(e, l)->peer)
+			role_of(e, l)->peer(e, fl, ev == PEER_RESTARTED);
 	}
 }
 

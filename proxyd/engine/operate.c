@@ -94,12 +94,10 @@ void engine_bypass_rules(struct engine *e, uint64_t rules, uint64_t now_ns)
 bool engine_release(struct engine *e, uint32_t conn, uint64_t now_ns)
 {
 	struct flow *fl = conn_flow(e, conn), *other = fl ? flow_partner(e, fl) : NULL;
-	bool held = fl && fl->lane.role != ROLE_NONE;
 
-	held |= other && other->lane.role != ROLE_NONE;
 	batch_begin(e);
 	e->now = now_ns;
-	if (!held)
+	if (!fl || !conn_held(e, fl))
 		return false;
 	let_go(e, fl);
 	if (other)

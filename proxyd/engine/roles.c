@@ -52,6 +52,18 @@ static void opener_timer(struct engine *e, struct flow *fl, unsigned int which)
 /* So long after the latest packet nobody asks for a lost answer any more. */
 #define KEPT_NS (10 * NSEC_PER_SEC)
 
+/* The peer could not be told anything meanwhile. */
+static void opener_peer(struct engine *e, struct flow *fl, bool restarted)
+{
+	if (restarted) {
+		stream_tx_restart(e, fl);
+		return;
+	}
+	stream_tx_peer_back(e, fl);
+	if (reads_of(e, &fl->lane))
+		resp_report_due(e, fl, true);
+}
+
 /* A lane that drains may be let go when something else is over: a barrier of its hosts, or the
  * patience of one that its peer has left. */
 static void keeper_sweep(struct engine *e, struct flow *fl)
@@ -146,6 +158,16 @@ static void acceptor_sweep(struct engine *e, struct flow *fl)
 	announce_go_on(e, fl);
 	stream_rx_go_on(e, fl);
 	if (e->now - fl->lane.acceptor.clock.last >= every)
+		progress_due(e, fl, true);
+}
+
+/* The peer has not heard what was said meanwhile. Where it has forgotten the lane, what arrived in
+ * order is still delivered. */
+static void acceptor_peer(struct engine *e, struct flow *fl, bool restarted)
+{
+	if (restarted)
+		lane_drain(e, fl, REASON_PEER_RESTARTED);
+	else
 		progress_due(e, fl, true);
 }
 
@@ -260,6 +282,7 @@ const struct role_ops engine_roles[ROLES] = {
 			.report = resp_report,
 			.tell = near_tell,
 			.sweep = opener_sweep,
+			.peer = opener_peer,
 			.drain = keeper_drain,
 			.owes = keeper_owes,
 			.end = keeper_end,
@@ -275,6 +298,7 @@ const struct role_ops engine_roles[ROLES] = {
 			.send_resp = acceptor_send_resp,
 			.report = stream_rx_report,
 			.sweep = acceptor_sweep,
+			.peer = acceptor_peer,
 			.drain = acceptor_drain,
 			.owes = acceptor_owes,
 			.strands = acceptor_strands,

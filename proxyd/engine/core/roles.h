@@ -20,6 +20,7 @@
  * @report:    tell the peer what is due, now or later; returns when to ask again, ns, 0 for never
  * @tell:      tell the near requester what is due
  * @sweep:     a look at it every second or so
+ * @peer:      its peer is there again, or our process is; @restarted: the peer has lost its memory
  * @drain:     finish what is owed; true when the role has seen to that by itself
  * @owes:      hosts cannot go on without this appliance
  * @strands:   without it the two ends would count differently
@@ -37,6 +38,7 @@ struct role_ops {
 	uint64_t (*report)(struct engine *e, struct flow *fl);
 	void (*tell)(struct engine *e, struct flow *fl);
 	void (*sweep)(struct engine *e, struct flow *fl);
+	void (*peer)(struct engine *e, struct flow *fl, bool restarted);
 	bool (*drain)(struct engine *e, struct flow *fl, enum lane_reason why);
 	bool (*owes)(struct engine *e, const struct flow *fl);
 	bool (*strands)(struct engine *e, const struct flow *fl);

@@ -355,6 +355,14 @@ static inline struct flow *flow_partner(struct engine *e, const struct flow *fl)
 	return fl->partner == FLOW_NONE ? NULL : flow_ref(e, fl->partner);
 }
 
+/** conn_held - a lane of the connection of @fl is held: its packets matter even without a rule. */
+static inline bool conn_held(struct engine *e, const struct flow *fl)
+{
+	const struct flow *other = flow_partner(e, fl);
+
+	return fl->lane.role != ROLE_NONE || (other && other->lane.role != ROLE_NONE);
+}
+
 static inline enum engine_port other_port(enum engine_port p)
 {
 	return p == PORT_LAN ? PORT_WAN : PORT_LAN;

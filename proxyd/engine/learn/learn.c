@@ -104,9 +104,8 @@ static void learn_mtu(struct engine *e, struct flow *fl, const struct frame *f)
 		return;
 	other = flow_partner(e, fl);
 	/* a held lane has promised by the MTU that it knew */
-	if (fl->lane.role != ROLE_NONE || (other && other->lane.role != ROLE_NONE))
-		if (fl->path_mtu)
-			return;
+	if (fl->path_mtu && conn_held(e, fl))
+		return;
 	/* nor is another believed that the rule has told, or the connection manager, or a packet */
 	if (!in_place(e, fl, f) || (fl->path_mtu && !place_acked(e, fl, f)))
 		return;
@@ -119,10 +118,7 @@ static void learn_mtu(struct engine *e, struct flow *fl, const struct frame *f)
  * must say judge it first, then they tell (flow_headers(), learn_held()). */
 static bool judged_later(struct engine *e, const struct flow *fl)
 {
-	const struct flow *other = flow_partner(e, fl);
-
-	return fl->tmpl.len &&
-	       (fl->lane.role != ROLE_NONE || (other && other->lane.role != ROLE_NONE));
+	return fl->tmpl.len && conn_held(e, fl);
 }
 
 void learn_frame(struct engine *e, struct flow *fl, struct frame *f)
