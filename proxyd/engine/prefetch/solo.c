@@ -105,7 +105,7 @@ static void go_back(struct engine *e, struct flow *fl)
 
 	COUNT(e, GAPS);
 	COUNT(e, NAKS_SENT);
-	x->un.beyond |= x->un.left_early != 0;
+	x->solo.beyond |= x->solo.left_early != 0;
 	solo_marks(e, fl);
 	ack_send(e, fl, x->map.asked.psn, AETH_NAK_SEQ, x->map.asked.msn);
 }
@@ -119,7 +119,7 @@ static void tell(struct engine *e, struct lane_reads *x)
 		if (solo_unmet(r))
 			break;
 		if (!r->told && r->state != READ_GONE)
-			predict_asked(&x->predictor, &r->what, r->guessed && !x->un.broken);
+			predict_asked(&x->predictor, &r->what, r->guessed && !x->solo.broken);
 		r->told = true;
 	}
 }
@@ -140,7 +140,7 @@ static void meet(struct engine *e, struct flow *fl, struct solo_read *r, const s
 	}
 	r->state = READ_ASKED;
 	r->stale = false;
-	x->un.wait -= x->un.wait > 0;
+	x->solo.wait -= x->solo.wait > 0;
 	x->info.hits++;
 	COUNT(e, SOLO_MET);
 	solo_gap(e, x);
@@ -150,18 +150,18 @@ static void meet(struct engine *e, struct flow *fl, struct solo_read *r, const s
 		x->info.late++;
 		r->next = psn_add(r->wire, psn_past(host_psn_of(f), r->host));
 		r->again = true;
-		x->un.left[r->seq % SOLO_RING] = 0;
+		x->solo.left[r->seq % SOLO_RING] = 0;
 		pass_request(e, fl, f, r->next);
-		if (!gone && ++x->un.late >= LATE_MAX) {
+		if (!gone && ++x->solo.late >= LATE_MAX) {
 			solo_forget(e, x);
-			x->un.late = 0;
+			x->solo.late = 0;
 		} else if (!gone) {
 			/* it had paused: the pattern has to show itself again */
-			x->un.wait = PREDICT_MATCHES;
+			x->solo.wait = PREDICT_MATCHES;
 			solo_stale(e, x);
 		}
 	} else {
-		x->un.late = 0;
+		x->solo.late = 0;
 	}
 	tell(e, x);
 	solo_marks(e, fl);
@@ -176,7 +176,8 @@ static bool differs(struct engine *e, struct flow *fl, const struct frame *f)
 	struct lane_reads *x = reads_of(e, l);
 	struct wire_mark next;
 
-	if (x->un.skipped || (x->un.left_early && e->now <= x->un.left_early + solo_limit_ns(l))) {
+	if (x->solo.skipped ||
+	    (x->solo.left_early && e->now <= x->solo.left_early + solo_limit_ns(l))) {
 		solo_fail(e, fl, psn_is(host_psn_of(f), x->map.asked.psn) ? f : NULL);
 		return false;
 	}
@@ -193,8 +194,8 @@ static bool differs(struct engine *e, struct flow *fl, const struct frame *f)
 		}
 	}
 	x->info.flushed_pattern++;
-	x->un.seq -= x->guesses;
-	x->un.end = x->map.asked;
+	x->solo.seq -= x->guesses;
+	x->solo.end = x->map.asked;
 	/* only READs that the host asked are counted, for it waits for the responses to no
 	 * others */
 	solo_stop(x);
@@ -218,9 +219,9 @@ static void in_order(struct engine *e, struct flow *fl, const struct frame *f)
 		what = (struct read_range){frame_reth_va(f), frame_reth_rkey(f),
 					   frame_reth_length(f)};
 		solo_gap(e, x);
-		x->un.wait -= x->un.wait > 0;
+		x->solo.wait -= x->solo.wait > 0;
 		hold = solo_stall(e, fl);
-		solo_measure(e, fl, x->un.seq);
+		solo_measure(e, fl, x->solo.seq);
 		if (solo_append(e, fl, &what, span, hold ? READ_HELD : READ_ASKED)) {
 			x->info.misses++;
 			solo_pattern(e, fl);
@@ -234,14 +235,14 @@ static void in_order(struct engine *e, struct flow *fl, const struct frame *f)
 			return;
 		}
 	}
-	if (x->un.phase == PHASE_STALL)
+	if (x->solo.phase == PHASE_STALL)
 		solo_forget(e, x);
 	solo_release(e, fl);
 	solo_stop(x);
 	l->near.msg = ends ? MSG_NONE : MSG_UNKNOWN;
 	mark_accepted(l, span, ends, l->epsn.ackable);
-	x->un.end.psn = psn_add(x->un.end.psn, span);
-	x->un.end.msn = psn_add(x->un.end.msn, ends);
+	x->solo.end.psn = psn_add(x->solo.end.psn, span);
+	x->solo.end.msn = psn_add(x->solo.end.msn, ends);
 	solo_marks(e, fl);
 	pass_request(e, fl, f, wire);
 }
@@ -251,7 +252,7 @@ static void repeated(struct engine *e, struct flow *fl, struct solo_read *r, con
 	struct lane_reads *x = reads_of(e, &fl->lane);
 	struct wire_psn wire;
 
-	if (x->un.phase == PHASE_STALL) {
+	if (x->solo.phase == PHASE_STALL) {
 		solo_forget(e, x); /* it was held back for too long */
 		solo_release(e, fl);
 		return;
@@ -259,21 +260,21 @@ static void repeated(struct engine *e, struct flow *fl, struct solo_read *r, con
 	if (r && r->guessed) {
 		COUNT(e, SOLO_REPEATED);
 		/* lost, or too early; what is too early is so again and again */
-		if (e->now - x->un.repeat > 2 * solo_limit_ns(&fl->lane)) {
-			if (x->un.calm < READS_FEW) {
-				x->un.slow += x->un.slow < SLOW_MAX;
-				x->un.struck += x->un.struck < STRUCK_MAX;
+		if (e->now - x->solo.repeat > 2 * solo_limit_ns(&fl->lane)) {
+			if (x->solo.calm < READS_FEW) {
+				x->solo.slow += x->solo.slow < SLOW_MAX;
+				x->solo.struck += x->solo.struck < STRUCK_MAX;
 			}
-			x->un.calm = 0;
+			x->solo.calm = 0;
 		}
-		x->un.repeat = e->now;
+		x->solo.repeat = e->now;
 	}
 	solo_stale(e, x);
 	if (r && f->opcode == OP_READ_REQUEST) {
 		/* the rest of it, or all */
 		r->next = psn_add(r->wire, psn_past(host_psn_of(f), r->host));
 		r->again = true;
-		x->un.left[r->seq % SOLO_RING] = 0;
+		x->solo.left[r->seq % SOLO_RING] = 0;
 		pass_request(e, fl, f, r->next);
 		return;
 	}
@@ -289,7 +290,7 @@ static bool jumped(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
 	struct lane_reads *x = reads_of(e, l);
-	int32_t off = psn_diff(host_psn_of(f), x->un.end.psn);
+	int32_t off = psn_diff(host_psn_of(f), x->solo.end.psn);
 
 	if (off > -(int32_t)(SPAN_MAX + SEGMENTS_TRAIL) && off < JUMP_AHEAD) {
 		l->rounds.run = 0;
@@ -336,17 +337,17 @@ void solo_request(struct engine *e, struct flow *fl, const struct frame *f)
 			goto out;
 		r = NULL;
 	}
-	if (r || psn_before(host_psn_of(f), x->un.end.psn)) {
+	if (r || psn_before(host_psn_of(f), x->solo.end.psn)) {
 		l->count.dup++;
 		repeated(e, fl, r, f);
-	} else if (!psn_is(host_psn_of(f), x->un.end.psn)) {
+	} else if (!psn_is(host_psn_of(f), x->solo.end.psn)) {
 		/* the responder says so itself, in its own numbers */
 		COUNT(e, GAPS);
-		if (x->un.phase == PHASE_STALL)
+		if (x->solo.phase == PHASE_STALL)
 			solo_forget(e, x);
 		solo_release(e, fl);
 		pass_request(e, fl, f,
-			     psn_add(l->epsn.psn, psn_past(host_psn_of(f), x->un.end.psn)));
+			     psn_add(l->epsn.psn, psn_past(host_psn_of(f), x->solo.end.psn)));
 	} else if (x->guesses && (f->opcode != OP_READ_REQUEST ||
 				  find_host(e, x, x->map.asked.psn)->state == READ_VOID)) {
 		go_back(e, fl);
@@ -356,8 +357,8 @@ void solo_request(struct engine *e, struct flow *fl, const struct frame *f)
 out:
 	if (l->role != ROLE_SOLO)
 		return;
-	if (x->un.skipped)
-		solo_arm(e, fl, x->un.skipped + solo_limit_ns(l));
+	if (x->solo.skipped)
+		solo_arm(e, fl, x->solo.skipped + solo_limit_ns(l));
 	solo_settled(e, fl);
 }
 
@@ -399,9 +400,9 @@ void solo_begin(struct engine *e, struct flow *fl, const struct frame *f)
 	l->start_acked = true;
 	l->opened = l->progress = e->now;
 	lane_set_state(l, LANE_HELD);
-	x->map.asked = x->un.end = mark_same_host(m);
+	x->map.asked = x->solo.end = mark_same_host(m);
 	x->epoch = *pair_epoch(e, &fl->key);
-	x->un.last = e->now - GAP_MAX_NS - 1;
+	x->solo.last = e->now - GAP_MAX_NS - 1;
 }
 
 /** solo_drain - ask nothing any more; let go as soon as both ends number alike. */

@@ -30,18 +30,18 @@
 void solo_stop(struct lane_reads *x)
 {
 	predict_stop(&x->predictor);
-	x->un.broken = x->guesses;
+	x->solo.broken = x->guesses;
 }
 
 /* What was measured does not hold, or was not to be had: not again for a while. */
 void solo_forget(struct engine *e, struct lane_reads *x)
 {
-	x->un.phase = PHASE_PASS;
-	x->un.run = 0;
-	memset(x->un.longest, 0, sizeof(x->un.longest));
-	x->un.again_at = e->now + (AGAIN_NS << x->un.failures);
-	if (x->un.failures < AGAIN_MAX)
-		x->un.failures++;
+	x->solo.phase = PHASE_PASS;
+	x->solo.run = 0;
+	memset(x->solo.longest, 0, sizeof(x->solo.longest));
+	x->solo.again_at = e->now + (AGAIN_NS << x->solo.failures);
+	if (x->solo.failures < AGAIN_MAX)
+		x->solo.failures++;
 	solo_stop(x);
 }
 
@@ -90,7 +90,7 @@ static uint64_t follow_ns(const struct engine *e, const struct lane *l, const st
 		ns = solo_round_trip(l) / 32;
 	if (ns < FOLLOW_MIN_NS)
 		ns = FOLLOW_MIN_NS;
-	ns <<= x->un.slow;
+	ns <<= x->solo.slow;
 	if (ns > solo_round_trip(l) / 2)
 		ns = solo_round_trip(l) / 2;
 	return ns + (e->cfg.wan_rate ? length * NSEC_PER_SEC / e->cfg.wan_rate : 0);
@@ -133,17 +133,17 @@ struct solo_read *solo_append(struct engine *e, struct flow *fl, const struct re
 		.asked = e->now,
 		.wire = l->epsn.psn,
 		.next = l->epsn.psn,
-		.host = x->un.end.psn,
+		.host = x->solo.end.psn,
 		.span = span,
-		.seq = x->un.seq++,
+		.seq = x->solo.seq++,
 		.epoch = x->epoch,
 		.state = (uint8_t)state,
 		.guessed = state == READ_EARLY,
 	};
-	x->un.left[r->seq % SOLO_RING] = 0;
+	x->solo.left[r->seq % SOLO_RING] = 0;
 	mark_accepted(l, span, true, l->epsn.ackable);
-	x->un.end.psn = psn_add(x->un.end.psn, span);
-	x->un.end.msn = psn_add(x->un.end.msn, 1);
+	x->solo.end.psn = psn_add(x->solo.end.psn, span);
+	x->solo.end.msn = psn_add(x->solo.end.msn, 1);
 	return r;
 }
 
@@ -155,7 +155,7 @@ static uint32_t depth_of(const struct engine *e, const struct flow *fl)
 /* How many READs may be asked that the host has not asked for. */
 static uint32_t most(const struct engine *e, const struct flow *fl, const struct lane_reads *x)
 {
-	uint32_t depth = depth_of(e, fl), m = x->un.behind;
+	uint32_t depth = depth_of(e, fl), m = x->solo.behind;
 	uint32_t n = !depth ? m : depth > m ? depth - m : 0;
 
 	return n + m < KEPT ? n : KEPT - m;
@@ -174,10 +174,10 @@ static bool may_ask(struct engine *e, struct flow *fl)
 	struct lane *l = &fl->lane;
 	struct lane_reads *x = reads_of(e, l);
 
-	return solo_rule(e, fl) && !flow_let_go(e, fl) && x->un.phase == PHASE_GO &&
-	       x->un.samples >= SAMPLES_MIN && !x->stop && !x->un.broken &&
-	       l->near.msg == MSG_NONE && !x->un.skipped && !x->un.wait &&
-	       !segments_full(&x->map.seg, 1) && e->now - x->un.measured < MEASURE_OLD_NS &&
+	return solo_rule(e, fl) && !flow_let_go(e, fl) && x->solo.phase == PHASE_GO &&
+	       x->solo.samples >= SAMPLES_MIN && !x->stop && !x->solo.broken &&
+	       l->near.msg == MSG_NONE && !x->solo.skipped && !x->solo.wait &&
+	       !segments_full(&x->map.seg, 1) && e->now - x->solo.measured < MEASURE_OLD_NS &&
 	       mq_free_count(e->reads) > SOLO_RING;
 }
 
@@ -190,8 +190,8 @@ void solo_run(struct engine *e, struct flow *fl)
 
 	while (solo_pattern(e, fl) && may_ask(e, fl) && predict_peek(&x->predictor, &what)) {
 		struct solo_read *r = first_stale(e, x);
-		uint32_t seq = r ? r->seq : x->un.seq, span;
-		uint64_t left = x->un.left[(seq - x->un.behind) % SOLO_RING];
+		uint32_t seq = r ? r->seq : x->solo.seq, span;
+		uint64_t left = x->solo.left[(seq - x->solo.behind) % SOLO_RING];
 
 		if (!r && x->guesses >= most(e, fl, x))
 			break;
@@ -202,7 +202,7 @@ void solo_run(struct engine *e, struct flow *fl)
 			solo_arm(e, fl, left);
 			break;
 		}
-		if (e->now - x->un.last > 4 * solo_limit_ns(l)) {
+		if (e->now - x->solo.last > 4 * solo_limit_ns(l)) {
 			solo_stop(x); /* the host has stopped */
 			break;
 		}
@@ -210,7 +210,7 @@ void solo_run(struct engine *e, struct flow *fl)
 			r->stale = false;
 			r->again = true;
 			r->next = r->wire;
-			x->un.left[seq % SOLO_RING] = 0;
+			x->solo.left[seq % SOLO_RING] = 0;
 			COUNT(e, SOLO_READS);
 			solo_ask(e, fl, r);
 			continue;
@@ -238,7 +238,7 @@ void solo_run(struct engine *e, struct flow *fl)
 /* The second longest: somebody may have stood still. */
 static uint64_t longest(const struct lane_reads *x)
 {
-	const uint64_t *a = x->un.longest[0], *b = x->un.longest[1];
+	const uint64_t *a = x->solo.longest[0], *b = x->solo.longest[1];
 
 	if (a[0] >= b[0])
 		return a[1] > b[0] ? a[1] : b[0];
@@ -253,52 +253,52 @@ void solo_measure(struct engine *e, struct flow *fl, uint32_t seq)
 	uint64_t left, ns;
 	bool sooner, again = false;
 
-	if (x->un.phase != PHASE_MEASURE && x->un.phase != PHASE_GO)
+	if (x->solo.phase != PHASE_MEASURE && x->solo.phase != PHASE_GO)
 		return;
-	if (x->un.phase == PHASE_MEASURE && seq - x->un.first != x->un.behind)
+	if (x->solo.phase == PHASE_MEASURE && seq - x->solo.first != x->solo.behind)
 		return;
 	for (uint32_t id = x->fetches.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
 		const struct solo_read *r = solo_at(e, id);
 
-		if (r->seq == seq - x->un.behind && r->state != READ_GONE)
+		if (r->seq == seq - x->solo.behind && r->state != READ_GONE)
 			again = r->again;
 	}
-	if (x->un.phase == PHASE_MEASURE && again)
+	if (x->solo.phase == PHASE_MEASURE && again)
 		solo_forget(e, x); /* the next will be another one */
 	if (again)
 		return;
-	left = x->un.left[(seq - x->un.behind) % SOLO_RING];
+	left = x->solo.left[(seq - x->solo.behind) % SOLO_RING];
 	ns = e->now - left;
-	sooner = x->un.phase == PHASE_GO && ns < l->rtt.minrtt_us * US / 4 * 3;
-	if (!left || (sooner && x->un.samples >= SAMPLES_MIN)) {
+	sooner = x->solo.phase == PHASE_GO && ns < l->rtt.minrtt_us * US / 4 * 3;
+	if (!left || (sooner && x->solo.samples >= SAMPLES_MIN)) {
 		/* it cannot have waited for that */
 		solo_forget(e, x);
 		return;
 	}
-	if (x->un.phase == PHASE_GO && x->un.samples < SAMPLES_MIN &&
+	if (x->solo.phase == PHASE_GO && x->solo.samples < SAMPLES_MIN &&
 	    (sooner || ns / 4 * 3 > l->rtt.minrtt_us * US)) {
-		if (++x->un.bad > SAMPLES_BAD)
+		if (++x->solo.bad > SAMPLES_BAD)
 			solo_forget(e, x);
 		if (!sooner)
 			return;
 		memset(&l->rtt, 0, sizeof(l->rtt));
-		x->un.samples = 0;
+		x->solo.samples = 0;
 	}
-	if (x->un.phase == PHASE_MEASURE) {
+	if (x->solo.phase == PHASE_MEASURE) {
 		if (ns > 4 * longest(x) + STALL_SLACK_NS) {
 			solo_forget(e, x);
 			return;
 		}
 		memset(&l->rtt, 0, sizeof(l->rtt));
-		x->un.phase = PHASE_GO;
-		x->un.samples = x->un.bad = 0;
+		x->solo.phase = PHASE_GO;
+		x->solo.samples = x->solo.bad = 0;
 	} else if (l->rtt.srtt_us && ns > 4 * solo_round_trip(l) + STALL_SLACK_NS) {
 		return; /* the host has paused */
 	}
 	rtt_sample(e, &l->rtt, (uint32_t)(ns / US));
-	x->un.measured = e->now;
-	if (x->un.samples < SAMPLES_MIN && ++x->un.samples == SAMPLES_MIN)
-		x->un.failures = 0;
+	x->solo.measured = e->now;
+	if (x->solo.samples < SAMPLES_MIN && ++x->solo.samples == SAMPLES_MIN)
+		x->solo.failures = 0;
 }
 
 void solo_release(struct engine *e, struct flow *fl)
@@ -315,9 +315,9 @@ static void stalled(struct engine *e, struct flow *fl)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
 
-	x->un.behind = x->un.seq - x->un.first;
-	x->un.phase = PHASE_MEASURE;
-	if (x->un.behind > BEHIND_MAX)
+	x->solo.behind = x->solo.seq - x->solo.first;
+	x->solo.phase = PHASE_MEASURE;
+	if (x->solo.behind > BEHIND_MAX)
 		solo_forget(e, x);
 	solo_release(e, fl);
 }
@@ -334,12 +334,12 @@ bool solo_stall(struct engine *e, struct flow *fl)
 	uint32_t depth = depth_of(e, fl), seen = depth && depth < BEHIND_MAX ? depth : BEHIND_MAX;
 	struct read_range what;
 
-	if (x->un.phase == PHASE_STALL)
+	if (x->solo.phase == PHASE_STALL)
 		return true;
-	if ((x->un.phase != PHASE_PASS &&
-	     (x->un.phase != PHASE_GO || e->now - x->un.measured < MEASURE_OLD_NS)) ||
-	    x->un.run < 2 * seen + RUN_MORE || solo_stall_ns(x) > STALL_MAX_NS ||
-	    e->now < x->un.again_at || x->guesses || x->stop || e->draining ||
+	if ((x->solo.phase != PHASE_PASS &&
+	     (x->solo.phase != PHASE_GO || e->now - x->solo.measured < MEASURE_OLD_NS)) ||
+	    x->solo.run < 2 * seen + RUN_MORE || solo_stall_ns(x) > STALL_MAX_NS ||
+	    e->now < x->solo.again_at || x->guesses || x->stop || e->draining ||
 	    !solo_pattern(e, fl) || !predict_peek(&x->predictor, &what) ||
 	    !ranges_allow(e, fl, x, &what) || depth == 1)
 		return false;
@@ -349,35 +349,35 @@ bool solo_stall(struct engine *e, struct flow *fl)
 		if (r->state == READ_ASKED && !psn_is(r->next, psn_add(r->wire, r->span)))
 			return false; /* what is outstanding already would not be counted */
 	}
-	x->un.phase = PHASE_STALL;
-	x->un.first = x->un.seq;
+	x->solo.phase = PHASE_STALL;
+	x->solo.first = x->solo.seq;
 	return true;
 }
 
 /* Time between two READs of the host. */
 void solo_gap(struct engine *e, struct lane_reads *x)
 {
-	uint64_t gap = e->now - x->un.last;
+	uint64_t gap = e->now - x->solo.last;
 
-	x->un.last = e->now;
-	if (++x->un.calm >= READS_CALM << 2 * x->un.struck) {
-		x->un.slow -= x->un.slow > 0;
-		x->un.calm = 0;
+	x->solo.last = e->now;
+	if (++x->solo.calm >= READS_CALM << 2 * x->solo.struck) {
+		x->solo.slow -= x->solo.slow > 0;
+		x->solo.calm = 0;
 	}
 	if (gap > GAP_MAX_NS) {
-		x->un.run = 0;
-		memset(x->un.longest, 0, sizeof(x->un.longest));
+		x->solo.run = 0;
+		memset(x->solo.longest, 0, sizeof(x->solo.longest));
 		return;
 	}
-	if (x->un.run++ % (2 * BEHIND_MAX) == 0) {
-		memcpy(x->un.longest[1], x->un.longest[0], sizeof(x->un.longest[1]));
-		memset(x->un.longest[0], 0, sizeof(x->un.longest[0]));
+	if (x->solo.run++ % (2 * BEHIND_MAX) == 0) {
+		memcpy(x->solo.longest[1], x->solo.longest[0], sizeof(x->solo.longest[1]));
+		memset(x->solo.longest[0], 0, sizeof(x->solo.longest[0]));
 	}
-	if (gap > x->un.longest[0][0]) {
-		x->un.longest[0][1] = x->un.longest[0][0];
-		x->un.longest[0][0] = gap;
-	} else if (gap > x->un.longest[0][1]) {
-		x->un.longest[0][1] = gap;
+	if (gap > x->solo.longest[0][0]) {
+		x->solo.longest[0][1] = x->solo.longest[0][0];
+		x->solo.longest[0][0] = gap;
+	} else if (gap > x->solo.longest[0][1]) {
+		x->solo.longest[0][1] = gap;
 	}
 }
 
@@ -386,17 +386,17 @@ void solo_timer(struct engine *e, struct flow *fl)
 	struct lane *l = &fl->lane;
 	struct lane_reads *x = reads_of(e, l);
 
-	if (x->un.skipped && e->now >= x->un.skipped + solo_limit_ns(l)) {
+	if (x->solo.skipped && e->now >= x->solo.skipped + solo_limit_ns(l)) {
 		solo_fail(e, fl, NULL);
 		return;
 	}
-	if (x->un.phase == PHASE_STALL) {
-		if (e->now < x->un.last + solo_stall_ns(x))
-			solo_arm(e, fl, x->un.last + solo_stall_ns(x));
+	if (x->solo.phase == PHASE_STALL) {
+		if (e->now < x->solo.last + solo_stall_ns(x))
+			solo_arm(e, fl, x->solo.last + solo_stall_ns(x));
 		else
 			stalled(e, fl);
 	}
 	solo_run(e, fl);
-	if (x->un.skipped)
-		solo_arm(e, fl, x->un.skipped + solo_limit_ns(l));
+	if (x->solo.skipped)
+		solo_arm(e, fl, x->solo.skipped + solo_limit_ns(l));
 }

@@ -21,7 +21,7 @@ void solo_marks(struct engine *e, struct flow *fl)
 	struct lane_reads *x = reads_of(e, l);
 	bool skipped = false;
 
-	x->map.asked = x->un.end;
+	x->map.asked = x->solo.end;
 	x->guesses = 0;
 	x->guessed = 0;
 	l->nreads = 0;
@@ -32,7 +32,7 @@ void solo_marks(struct engine *e, struct flow *fl)
 			if (!x->guesses++) {
 				x->map.asked = (struct host_mark){
 					.psn = r->host,
-					.msn = psn_sub(x->un.end.msn, x->un.seq - r->seq)};
+					.msn = psn_sub(x->solo.end.msn, x->solo.seq - r->seq)};
 			}
 			x->guessed += r->what.length;
 		} else if (r->state != READ_GONE) {
@@ -41,13 +41,13 @@ void solo_marks(struct engine *e, struct flow *fl)
 		}
 	}
 	if (!x->guesses) {
-		x->un.left_early = 0;
-		x->un.broken = x->un.beyond = false;
+		x->solo.left_early = 0;
+		x->solo.broken = x->solo.beyond = false;
 	}
-	if (!skipped && !x->un.beyond)
-		x->un.skipped = 0;
-	else if (!x->un.skipped)
-		x->un.skipped = e->now;
+	if (!skipped && !x->solo.beyond)
+		x->solo.skipped = 0;
+	else if (!x->solo.skipped)
+		x->solo.skipped = e->now;
 	done = l->epsn;
 	mark_una(l, &done);
 	mark_resend(l, &done);
@@ -58,7 +58,8 @@ void solo_marks(struct engine *e, struct flow *fl)
 	while (mq_len(e->reads, &x->fetches) > KEPT) {
 		const struct solo_read *r = solo_at(e, x->fetches.head);
 
-		if (r->state != READ_GONE && (r->state != READ_ASKED || x->un.seq - r->seq < KEPT))
+		if (r->state != READ_GONE &&
+		    (r->state != READ_ASKED || x->solo.seq - r->seq < KEPT))
 			break;
 		mq_pop(e->reads, &x->fetches);
 	}
@@ -142,7 +143,7 @@ static void rx_ack(struct engine *e, struct flow *fl, const struct frame *f, enu
 	/* of what the host has not asked for it must not hear */
 	if (psn_after(psn_add(psn, up), x->map.asked.psn)) {
 		psn = psn_sub(x->map.asked.psn, up);
-		msn = psn_sub(msn, psn_sub(x->un.end.msn, x->map.asked.msn));
+		msn = psn_sub(msn, psn_sub(x->solo.end.msn, x->map.asked.msn));
 	}
 	solo_pass(e, from, f, psn.v, msn);
 }
@@ -187,14 +188,14 @@ void solo_response(struct engine *e, struct flow *fl, const struct frame *f, enu
 		return;
 	}
 	if (r && r->state == READ_EARLY)
-		x->un.left_early = e->now;
+		x->solo.left_early = e->now;
 	solo_pass(e, from, f, psn.v, f->aeth ? psn_sub(frame_aeth_msn(f), shift) : PSN_NONE);
 	if (!r || !psn_is(wire_psn_of(f), r->next))
 		return;
 	r->next = psn_add(r->next, 1);
 	if (!psn_is(r->next, psn_add(r->wire, r->span)))
 		return;
-	x->un.left[r->seq % SOLO_RING] = e->now;
+	x->solo.left[r->seq % SOLO_RING] = e->now;
 	ranges_note(e, fl, &r->what);
 	solo_run(e, fl);
 }

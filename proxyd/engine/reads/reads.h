@@ -90,6 +90,32 @@ struct good_range {
 };
 #define GOOD_RANGES 16u
 
+#define SOLO_RING 128u
+
+/**
+ * struct lane_solo - SOLO (prefetch/solo.c)
+ * @seq:       READs so far; @behind: READs that the host has outstanding; @first: @seq when the
+ *             stall began
+ * @end:       of what the host or the appliance asked, in the host's numbers
+ * @left:      when the response to READ k had left, 0: it has not; @left_early: latest packet of a
+ *             response that the host has not asked for
+ * @skipped:   since when one is missing that the host must have asked for; @beyond: it is a request
+ *             that is no READ which tells so
+ * @broken:    what was asked ahead is no part of the pattern any more
+ * @slow:      the distance is doubled so often, @struck: and was
+ * @wait:      READs to come as foreseen before more are asked ahead
+ * @longest:   the two longest times between two READs, now and in the turn before
+ */
+struct lane_solo {
+	uint8_t phase, slow, failures, late, samples, wait, struck, bad;
+	bool broken, beyond;
+	uint32_t run, calm, seq, first, behind;
+	struct host_mark end;
+	uint64_t longest[2][2];
+	uint64_t last, again_at, measured, repeat, left_early, skipped;
+	uint64_t left[SOLO_RING];
+};
+
 /**
  * struct lane_reads
  * @win, @log: responses held, by wire PSN; @held, @held_bytes: how many
@@ -116,15 +142,14 @@ struct good_range {
  * @past_us:   when the host last asked for something again past the lane; 0: never
  * @unique:    those that have not come and cannot be asked for anew: ATOMICs
  * @fetches:   struct fetch, by wire PSN; @hint: where the latest response belonged
- * @kept:      struct read_rec that were answered, so that a host that lost the response can have it
- * again
+ * @kept:      struct read_rec that were answered: a host that lost a response can have it again
  * @asked:     what was accepted from the host, in its own numbers (lane.epsn counts wire numbers)
  * @most:      READs that the host has been seen to wait for at one time
  * @since:     READs and ATOMICs of the host since the lane was agreed upon
+ * @stuck:     since when the host repeats what it was told to be done, 0: it does not
+ * @round:     when the latest round of repeating began: lane.rounds.ms wraps too soon
  * @window:    bytes that may be guessed ahead; @guessed: bytes that are; @guesses: how many
  */
-#define SOLO_RING 128u
-
 struct lane_reads {
 	struct psn_map map; /* first: number/psn_map.h finds it there */
 	struct window win;
@@ -158,38 +183,15 @@ struct lane_reads {
 	uint64_t window, guessed, grown, arrived_bytes, rate_bytes;
 	uint32_t guesses, epoch, since;
 	uint64_t rate_at;
+	/* the FetchAdd that the host asked last, so often in a row; @epoch: of the latest that was
+	 * claimed or made */
 	struct {
-		/* the FetchAdd that the host asked last, so often in a row; @epoch: of the latest
-		 * that was claimed or made */
 		uint64_t va, add;
 		uint32_t rkey, run, epoch;
 	} fetch_add;
-	uint64_t
-		stuck; /* since when the host repeats what it was told to be done; 0: it does not */
-	uint64_t
-		round; /* when the latest round of repeating began: lane.rounds.ms wraps too soon */
+	uint64_t stuck, round;
 
-	/*
-	 * SOLO (solo.c). @end: of what the host or the appliance asked, in the host's numbers;
-	 * @asked above: of what the host asked, without a gap. @seq: READs so far; @behind: READs
-	 * that the host has outstanding; @first: @seq when the stall began; @left: when the
-	 * response to READ k had left, 0: it has not. @left_early: latest packet of one that the
-	 * host has not asked for; @skipped: since when one is missing that the host must have asked
-	 * for;
-	 * @beyond: it is a request that is no READ which tells so; @broken: what was asked ahead is
-	 * no part of the pattern any more; @slow: the distance is doubled so often, @struck: and
-	 * was; @wait: READs to come as foreseen before more are asked ahead; @longest: the two
-	 * longest times between two READs, now and in the turn before
-	 */
-	struct {
-		uint8_t phase, slow, failures, late, samples, wait, struck, bad;
-		bool broken, beyond;
-		uint32_t run, calm, seq, first, behind;
-		struct host_mark end;
-		uint64_t longest[2][2];
-		uint64_t last, again_at, measured, repeat, left_early, skipped;
-		uint64_t left[SOLO_RING];
-	} un;
+	struct lane_solo solo; /* SOLO */
 	struct prefetch_info info;
 };
 
