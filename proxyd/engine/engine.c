@@ -135,8 +135,7 @@ static bool check_now(struct engine *e, enum engine_port port, const struct flow
 	return !fl || fl->lane.role == ROLE_NONE;
 }
 
-/* What may tell a host that the other one's memory has changed: everything but READs and what
- * answers. */
+/* What may tell a host of changed memory at the other one: all requests but READs. */
 static void signalled(struct engine *e, const struct frame *f)
 {
 	struct flow_key k = {.src = f->src, .dst = f->dst};
@@ -537,8 +536,7 @@ bool engine_may_stop(struct engine *e)
 			return false;
 		if (fl->used && solo_owes(e, l))
 			return false;
-		/* its opener has been asked to let go, and would keep what nobody delivers any more
-		 * */
+		/* its opener was asked to let go, and would keep what nobody delivers any more */
 		if (fl->used && l->role == ROLE_ACCEPTOR && l->closing &&
 		    (e->peer_up[l->peer] || announce_differs(e, l)))
 			return false;

@@ -25,8 +25,7 @@ enum ack_policy {
 	POLICIES,
 };
 
-/** enum atomic_mode - what is done for CmpSwap and FetchAdd besides passing them in order
- * (atomic.c). */
+/** enum atomic_mode - what is done for ATOMICs besides passing them in order (atomic.c). */
 enum atomic_mode {
 	ATOMIC_ORDERED,	 /* nothing: they wait for the responder's own answer */
 	ATOMIC_DISCARD,	 /* answered here; the responder's answer is thrown away */

@@ -177,8 +177,7 @@ static inline struct command *command_at(struct engine *e, uint32_t id)
 	return id == MQ_NONE ? NULL : mq_ptr(e->reads, id);
 }
 
-/* What pushes say of the buffer @i of a command, beside its PSN: both ends must have decoded it in
- * the same way. */
+/* What pushes say of the buffer @i of a command, beside its PSN: both ends must decode it alike. */
 static inline uint8_t part_of(enum storage_protocol p, uint32_t i)
 {
 	return (uint8_t)((p - STORAGE_NVME) << 4 | i);
@@ -251,8 +250,7 @@ enum announce_turn announce_turn(struct engine *e, struct flow *fl, struct pkt *
 /* number.c: A */
 /** announce_sent - the packet @d at nxt was sent, or (@absorbed) need not be. */
 void announce_sent(struct engine *e, struct lane *l, const struct pkt *d, bool absorbed);
-/** announce_last - the last packet behind @psn that went to the responder; @psn if there is
- * none. */
+/** announce_last - the last packet behind @psn that went to the responder, or @psn. */
 struct wire_psn announce_last(struct engine *e, struct lane *l, struct wire_psn psn);
 enum announce_answer {
 	ANSWER_PASS,	/* not for us: *g, in the numbers of the wire */
@@ -295,8 +293,7 @@ bool push_welcome(const struct lane *l, const struct lane_announce *y);
 /** push_tag - the tag of a push with the header @hdr and @len bytes of data. */
 uint64_t push_tag(const struct lane *l, const struct lane_reads *x, const uint8_t *hdr,
 		  const uint8_t *data, uint32_t len);
-/* Of pushes, behind the BTH; and of parity. In percent of the pool: A may have what it has begun to
- * READ. */
+/* Of pushes, behind the BTH; of parity. In percent of the pool: what A may have begun to READ. */
 #define PUSH_HDR    16u
 #define PARITY_HDR  24u
 #define PUSH_BUSY_A 80u

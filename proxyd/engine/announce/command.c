@@ -397,8 +397,7 @@ bool announce_live(struct engine *e, const struct flow *fl, const struct read_ra
 	return y && announce_match(e, y, r);
 }
 
-/* The protocol in which @s is to be read: what the rule says, or what shows as long as nothing is
- * proven. */
+/* The protocol of @s: what the rule says, or what shows as long as nothing is proven. */
 static enum storage_protocol protocol_of(const struct engine *e, const struct flow *fl,
 					 const struct lane_announce *y,
 					 const struct storage_send *s)

@@ -185,8 +185,7 @@ void lane_hold_back(struct engine *e, struct flow *fl, uint64_t ns)
 	wheel_arm(e->wheel, TIMER_ID(i, TIMER_AUX), e->now + ns);
 }
 
-/* The host has asked for all that was guessed, so that both numberings are the same again: it may
- * drain. */
+/* The host has asked for all that was guessed: both numberings are the same, and it may drain. */
 void lane_settled(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;

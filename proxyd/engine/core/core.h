@@ -97,8 +97,7 @@ void half_add(struct engine *e, struct flow *fl);
 void half_del(struct engine *e, struct flow *fl);
 /** half_seen - one more packet of the half-known @fl. */
 void half_seen(struct engine *e, struct flow *fl);
-/** half_meet - flow_create() for a packet that nothing else tells of; NULL when there are too many
- * such. */
+/** half_meet - flow_create() for a packet that nothing else tells of; NULL: too many such. */
 struct flow *half_meet(struct engine *e, const struct flow_key *key, enum engine_port side);
 /** half_moves - whether @fl turns out to come from the port @port. */
 bool half_moves(struct engine *e, struct flow *fl, enum engine_port port);
@@ -136,8 +135,7 @@ void lane_init(struct flow *fl);
 void lane_reset(struct engine *e, struct flow *fl);
 struct wire_psn lane_sent_before(const struct lane *l);
 bool lane_may_repeat(const struct lane *l, struct wire_psn psn);
-/** lane_accepted_add - @fl has become an ACCEPTOR; it is found by its opener's number until it is
- * reset. */
+/** lane_accepted_add - the ACCEPTOR @fl is found by its opener's number until it is reset. */
 void lane_accepted_add(struct engine *e, struct flow *fl);
 /** lane_accepted_find - the lane that peer @peer has opened as its number @number, in its
  * generation @gen; NULL when there is none. */

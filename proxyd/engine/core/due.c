@@ -13,8 +13,7 @@
  * else after a short while. */
 #define REPORT_NS	 (200 * NSEC_PER_USEC)
 #define REPORT_PACKETS	 32u
-/* While something is missing they are repeated after this, and twice that, and so on, so many
- * times. */
+/* While something is missing they are repeated after this, doubled each time, so many times. */
 #define REPEAT_NS	 (500 * NSEC_PER_USEC)
 #define REPEAT_DOUBLINGS 7u
 

@@ -128,8 +128,7 @@ static uint64_t rtt_margin_us(const struct lane *l)
 	return us;
 }
 
-/* spec: RFC 6298, with the floor that the port suggests, doubled with each timeout without
- * progress. */
+/* spec: RFC 6298, with the port's floor, doubled with each timeout without progress. */
 uint64_t lane_rto_ns(const struct lane *l)
 {
 	uint64_t us = RTO_FIRST_US,
@@ -269,8 +268,7 @@ struct flow *lane_accepted_find(struct engine *e, int8_t peer, uint32_t number, 
 	return NULL;
 }
 
-/** lane_may_repeat - whether the host may have sent @psn before, when we did not count: to a lane
- * that is gone. */
+/** lane_may_repeat - whether the host may have sent @psn to a lane that is gone. */
 bool lane_may_repeat(const struct lane *l, struct wire_psn psn)
 {
 	return psn_known(l->overlap) && psn_before(psn, l->overlap) &&

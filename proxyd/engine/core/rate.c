@@ -375,8 +375,7 @@ static bool was_noise(const struct rate *r)
 	return r->cause == RATE_LOSS && r->tried_loss < 2 * r->noise;
 }
 
-/* Whether the sign @w that the link is full tells of others: they fill it, or what they leave us
- * has changed. */
+/* Whether the sign @w of a full link tells of others: they fill it, or leave us another share. */
 static bool shared(const struct rate *r, const struct sight *w)
 {
 	if (r->forced || beyond_pace(r, w))

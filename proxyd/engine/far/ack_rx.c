@@ -133,8 +133,7 @@ static bool bound_by_read(struct engine *e, struct lane *l, struct wire_mark *m)
 		r->done = true;
 		reads_trim_to(e, l, m->psn);
 	}
-	/* an ATOMIC that was answered here: its response is not needed, it is enough that it is
-	 * done */
+	/* an ATOMIC that was answered here: it is done, and its response is not needed */
 	while ((r = reads_head(e, l)) && r->made && !psn_after(psn_add(r->wire, r->span), m->psn)) {
 		r->done = true;
 		reads_trim_to(e, l, m->psn);
@@ -208,8 +207,7 @@ static bool sent_is_done(struct engine *e, struct flow *fl, struct wire_mark m)
 	return true;
 }
 
-/* The responder is further than what was sent from here. Returns true when nothing is left to
- * do. */
+/* The responder is further than what was sent from here. Returns true when nothing is left. */
 static bool rx_beyond(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
@@ -232,8 +230,7 @@ static bool rx_beyond(struct engine *e, struct flow *fl, const struct frame *f)
 		return false;
 	if (beyond_of_other(e, fl, f))
 		return true;
-	/* the host's packets passed by while the daemons stood still, or a former lane has brought
-	 * them */
+	/* the host's packets passed by while the daemons stood still, or in a former lane */
 	m.msn = frame_aeth_msn(f);
 	return sent_is_done(e, fl, m);
 }
@@ -328,8 +325,7 @@ static void rx_true_ack(struct engine *e, struct flow *fl, const struct frame *f
 	if (past && l->role != ROLE_NONE && ask_oldest_again(e, fl, m.psn))
 		return;
 	if (answered && l->role != ROLE_NONE && sent_until(e, l, sent)) {
-		/* what was sent before the probe has arrived or is lost: the responder lacks the
-		 * rest */
+		/* all before the probe has come or is lost: the responder lacks the rest */
 		far_lost_one(e, l);
 		far_resume_at(e, fl, l->una.psn);
 	}
@@ -356,8 +352,7 @@ static void rx_rnr(struct engine *e, struct flow *fl, const struct wire_mark *m,
 	wheel_arm(e->wheel, far_timer(e, fl, TIMER_AUX), e->now + aeth_rnr_ns(syndrome & 0x1f));
 }
 
-/* The responder lacks the packet @psn; @m: where to resume, @psn or an unanswered READ before
- * it. */
+/* The responder lacks the packet @psn; @m: resume there, or at an unanswered READ before. */
 static void rx_nak_sequence(struct engine *e, struct flow *fl, const struct wire_mark *m,
 			    struct wire_psn psn)
 {
@@ -627,8 +622,7 @@ static bool rx_answer(struct engine *e, struct flow *fl, const struct frame *f,
 		bound_by_read(e, l, &m);
 	r->done = v == READ_COMPLETE;
 	if (v == READ_COMPLETE && reads_head(e, l) == r) {
-		/* the responses of later ones may have been complete already: then their turn is
-		 * now */
+		/* responses to later ones may be complete already: it is their turn now */
 		reads_trim(e, l, &m);
 	}
 	l->progress = e->now;

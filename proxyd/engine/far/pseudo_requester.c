@@ -50,8 +50,7 @@ static const uint8_t *with_ackreq(uint8_t *out, struct frame *f)
 	return out;
 }
 
-/* To the responder @d may bear another number than on the wire (announce/). @ask: it asks for an
- * ACK. */
+/* @d may bear another number to the responder than on the wire (announce/). @ask: for an ACK. */
 static bool tx(struct engine *e, struct flow *fl, const struct pkt *d, bool ask)
 {
 	struct lane_announce *y = announce_of(e, &fl->lane);

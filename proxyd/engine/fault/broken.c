@@ -187,8 +187,7 @@ void fault_response(struct engine *e, struct flow *fl, const struct frame *f)
 	if (aeth_is_rnr(s) || s == AETH_NAK_SEQ) {
 		try_at(e, fl, far_psn_of(f));
 	} else if (aeth_is_ack(s) && !psn_is(next, l->fault.said)) {
-		/* an ACK to a duplicate may be of an older date: one that says the same again says
-		 * nothing */
+		/* an ACK to a duplicate may be old: the same number again says nothing */
 		l->fault.said = next;
 		if (psn_is(far_psn_of(f), l->fault.probe))
 			l->fault.write = !l->fault.write; /* it took it */

@@ -112,8 +112,7 @@ static void disconnect(struct engine *e, struct flow *fl)
 	COUNT(e, FAULT_DREQS);
 }
 
-/* Whether who asks under the number of the far queue pair, or is answered by it, is another than
- * who was told. */
+/* Whether the queue pair that asks or answers under the far number is another than was told. */
 static bool others_now(const struct lane *l)
 {
 	if (l->fault.unheard || !l->fault.mute)

@@ -60,8 +60,7 @@ static bool asked_there(const struct lane *l, struct host_psn psn)
 	return l->fault.renumbers && ahead > -HOST_WINDOW && ahead < HOST_WINDOW;
 }
 
-/* A request to a lane whose custody is lost. The NAK must bear a PSN that the requester waits
- * for. */
+/* A request to a lane whose custody is lost. The NAK bears a PSN that the requester waits for. */
 void fault_request(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;

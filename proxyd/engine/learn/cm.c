@@ -138,8 +138,7 @@ static void hold_former(struct engine *e, struct flow *to, struct flow *back, ui
 		hold_back(e, former, psn);
 }
 
-/* Whether the queue pair that @back leads to, whoever its partner was, has asked since the REQ that
- * names it anew. */
+/* Whether the queue pair that @back leads to has asked since the REQ that names it anew. */
 static bool asks_still(struct engine *e, const struct flow *back, const struct cm_pending *p)
 {
 	const struct flow *former = back ? flow_partner(e, back) : NULL;
@@ -174,8 +173,7 @@ static void established(struct engine *e, struct cm_pending *p, bool certain)
 	struct flow *a = flow_by_key(e, &there), *b = flow_by_key(e, &back);
 	bool same = a && b && a->partner == flow_index(e, b);
 
-	/* a REP said again changes nothing, however the pair was found: there may be custody
-	 * already */
+	/* a repeated REP changes nothing, however the pair was found: there may be custody */
 	if (!p->made && certain && same && (opened_since(a, p) || opened_since(b, p))) {
 		p->made = true;
 		end_former(e, a, p, p->rep.psn, p->rep.credits);
@@ -197,8 +195,7 @@ static void established(struct engine *e, struct cm_pending *p, bool certain)
 		a->path_mtu = b->path_mtu = (uint16_t)p->path_mtu;
 	a->comm_id = p->key.id;
 	b->comm_id = p->rep.id;
-	/* each side tells how many it takes as a responder; what its requester wants is its own
-	 * business */
+	/* each side tells how many it takes as a responder */
 	a->read_depth = p->rep.depth;
 	b->read_depth = p->read_depth;
 	a->storage = b->storage = p->storage & 3;

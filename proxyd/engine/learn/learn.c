@@ -170,8 +170,7 @@ static void probe_set(struct lane *l, struct wire_psn psn, uint32_t count)
 			slot = i;
 			break;
 		}
-		/* no free one: replace the second newest, keep old ones that may be answered soon
-		 * */
+		/* replace the second newest: old ones may be answered soon */
 		if (psn_after(l->learn.probe[i].psn, l->learn.probe[slot].psn))
 			slot = i;
 	}
@@ -333,8 +332,7 @@ static void read_response(struct engine *e, struct flow *fl, struct flow *req,
 		return;
 	for (int i = 0; i < LANE_PROBES; i++) {
 		if (!psn_is(l->learn.probe[i].psn, wire_psn_of(f))) {
-			/* answers come in order: this one's has passed when nobody knew whose it
-			 * was */
+			/* answers come in order: this one's has passed unrecognized */
 			if (psn_known(l->learn.probe[i].psn) &&
 			    psn_before(l->learn.probe[i].psn, wire_psn_of(f)))
 				l->learn.probe[i].psn = WIRE_NONE;

@@ -10,8 +10,7 @@ void learn_frame(struct engine *e, struct flow *fl, struct frame *f);
  * now and then; learn_due - it is time for that. */
 bool learn_due(const struct flow *fl);
 void learn_held(struct flow *fl, const struct frame *f);
-/** learn_offered - the peer knows of the connection @r; here it may be in the middle of its
- * handshake. */
+/** learn_offered - the peer knows of the connection @r; here its handshake may not be over. */
 void learn_offered(struct engine *e, const struct report *r);
 /** cm_table_create, cm_table_bytes - places for the handshakes of @conns connections. */
 struct cm_table *cm_table_create(struct arena *a, uint32_t conns);

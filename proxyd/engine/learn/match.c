@@ -193,8 +193,7 @@ void match_immediate(struct engine *e, struct flow *fl, const struct frame *f)
 	struct flow *back = flow_partner(e, fl), *candidate = flow_at(e, fl->candidate);
 
 	if (back) {
-		/* it was believed, and was meant otherwise; what is held already keeps its promises
-		 * */
+		/* it was believed, and was meant otherwise; what is held keeps its promises */
 		if (fl->learned == LEARNED_IMMEDIATE && back->key.dqpn != lqpn &&
 		    fl->lane.role == ROLE_NONE && back->lane.role == ROLE_NONE) {
 			flow_unpair(e, fl);

@@ -342,8 +342,7 @@ static void rx_accept(struct engine *e, struct flow *fl)
 	if (l->state == LANE_OPENING) {
 		lane_set_state(l, LANE_HELD);
 		lane_guard(e, fl);
-		/* until now what the host sent again passed by: when it arrives says nothing about
-		 * the round trip */
+		/* what the host repeated passed by until now: its arrival tells no round trip */
 		if (psn_after(l->epsn.psn, l->overlap))
 			l->overlap = l->epsn.psn;
 		if (e->now - l->opened < OPEN_RETRY_NS) /* to the only OPEN */
@@ -374,8 +373,7 @@ static void rx_refuse(struct engine *e, struct flow *fl, const struct report *r)
 		fl->offered = 0; /* it had offered to agree, and there is custody */
 		stream_tx_restart(e, fl);
 	}
-	/* else it refuses to resume: the timer asks again until peer_timeout, because the lane has
-	 * custody */
+	/* else it refuses to resume a lane with custody: the timer asks until peer_timeout */
 }
 
 void agreement_rx(struct engine *e, unsigned int peer, const struct report *r)

@@ -37,8 +37,7 @@ uint32_t loss_overdue_us(const struct engine *e, const struct lane *l);
 /** loss_judge - by the report @r, which shows all before @cum as received (@cum is not beyond what
  * the lane has taken from the host). To be called before @l->reached moves there. */
 void loss_judge(struct engine *e, struct lane *l, const struct report *r, struct wire_psn cum);
-/** loss_give_up - of the packets in [@from, @end), those are lost that were sent @older us ago or
- * before. */
+/** loss_give_up - packets in [@from, @end) that were sent @older us ago, or before, are lost. */
 void loss_give_up(struct engine *e, struct lane *l, struct wire_psn from, struct wire_psn end,
 		  uint32_t older);
 

@@ -21,8 +21,7 @@ void order_undo_by(struct order *o, struct undo *u);
 /** order_join - the lane begins: it is held to the order of its two hosts where its rule says so.
  * Where that cannot be, its policy becomes `honest`. */
 void order_join(struct engine *e, struct flow *fl);
-/** order_abandon - it ends, and its hosts have both given up what it holds: others do not wait for
- * undelivered SENDs. */
+/** order_abandon - both hosts have given up what it holds: others do not wait for its SENDs. */
 void order_abandon(struct engine *e, struct flow *fl);
 /** order_leave - it ends. */
 void order_leave(struct engine *e, struct flow *fl);

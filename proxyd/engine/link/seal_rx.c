@@ -59,8 +59,7 @@ static void put_back(struct frame *f, uint8_t *data)
 	put_le32(data + f->icrc, get_le32(data + f->icrc) ^ f->seal);
 }
 
-/* Whether the frame @f of the lane @l is copied before anything is made of it. What has come before
- * is not. */
+/* Whether the frame @f of the lane @l is copied before its use. What has come before is not. */
 static bool copied(struct engine *e, const struct lane *l, const struct frame *f)
 {
 	struct lane_reads *x = reads_of(e, l);

@@ -252,8 +252,7 @@ static void again(struct engine *e, struct flow *fl, const struct frame *f)
 	l->count.dup++;
 	progress_due(e, fl, true);
 	if (announce_numbered(e, l)) {
-		/* the responder knows it by another number, if at all: it is answered here, or the
-		 * opener asks anew */
+		/* not known to the responder as such: answered here, or the opener asks anew */
 		COUNT(e, DUP_STREAM);
 		if (f->opcode == OP_READ_REQUEST && psn_before(wire_psn_of(f), l->una.psn))
 			answer_anew(e, fl, f);

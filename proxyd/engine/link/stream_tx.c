@@ -27,8 +27,7 @@
 #include "engine/link/link.h"
 #include "engine/reads/reads.h"
 
-/* A peer that answers, but for so long does not report on a lane that waits for it, has lost that
- * lane. */
+/* A peer that answers, but for so long does not report on a lane that waits, has lost that lane. */
 #define DEAF_NS		(10 * NSEC_PER_SEC)
 /* A tail of so many PSNs is sent again as a whole: with more, losing all of them and all reports is
  * an outage. */
@@ -49,8 +48,7 @@ static uint64_t max64(uint64_t a, uint64_t b)
 
 static uint64_t patience_ns(const struct engine *e, const struct lane *l)
 {
-	/* a first timeout comes early, unless the peer has all and only the responder's ACK is
-	 * missing */
+	/* a first timeout comes early, unless only the responder's ACK is missing */
 	if (l->rtt.srtt_us && !l->backoff && psn_before(l->reached, l->nxt.psn))
 		return rtt_capped_us(&l->rtt, loss_overdue_us(e, l)) * NSEC_PER_USEC;
 	return lane_rto_ns(l);
@@ -84,8 +82,7 @@ static void arm(struct engine *e, struct flow *fl)
 {
 	uint32_t id = TIMER_ID(flow_index(e, fl), TIMER_LOSS);
 
-	/* also when nothing is under way for want of room at the peer: its report of new room may
-	 * get lost */
+	/* also when the peer has no room, and nothing is under way: its next report may get lost */
 	if (psn_is(fl->lane.una.psn, fl->lane.nxt.psn) &&
 	    psn_is(fl->lane.nxt.psn, fl->lane.epsn.psn))
 		wheel_cancel(e->wheel, id);
@@ -114,8 +111,7 @@ static bool send(struct engine *e, struct flow *fl, struct pkt *d)
 	return true;
 }
 
-/* Packets judged lost, oldest first, as far as the peer has room. Returns false when sending must
- * stop. */
+/* Packets judged lost, oldest first, as far as the peer has room. False: sending must stop. */
 static bool send_lost(struct engine *e, struct flow *fl, uint32_t *budget)
 {
 	struct lane *l = &fl->lane;
@@ -273,8 +269,7 @@ static bool gives_place(struct engine *e, struct flow *fl)
 	return true;
 }
 
-/* What the report @r says of the lane's end, and of the responder's refusal. Returns whether the
- * lane goes on. */
+/* What the report @r says of the lane's end, and of a refusal. Returns whether the lane goes on. */
 static bool goes_on(struct engine *e, struct flow *fl, const struct report *r)
 {
 	if (!r->refusal && (r->reason == REASON_OPERATOR || r->reason == REASON_DISCONNECT)) {

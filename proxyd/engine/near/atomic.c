@@ -32,8 +32,7 @@
 #include "engine/near/near.h"
 #include "engine/prefetch/prefetch.h"
 
-/* A host that lost an answer asks again within this; where guesses were made the responder may have
- * forgotten it. */
+/* A host that lost an answer asks again within this; the responder may forget it after guesses. */
 #define KEPT_NS	      (1 * NSEC_PER_SEC)
 #define KEPT_ALONE_NS (10 * NSEC_PER_SEC)
 
@@ -168,8 +167,7 @@ bool atomic_again(struct engine *e, struct flow *fl, const struct frame *f)
 	}
 	l->count.dup++;
 	COUNT(e, DUP_READS);
-	/* a READ before it is asked again: its answer comes first, and the host will ask for this
-	 * once more */
+	/* a READ before it is asked again: its answer comes first, then the host asks again */
 	if (!psn_known(l->keeper.reasked_psn) || psn_before(host_psn_of(f), l->keeper.reasked_psn))
 		answer(e, fl, host_psn_of(f),
 		       l->near.frontier.msn); /* if it does not leave, it asks again */

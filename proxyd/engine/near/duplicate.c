@@ -27,8 +27,7 @@
 
 /* A responder that was asked answers within this time and two round trips, if it is there. */
 #define UNANSWERED_NS	     (500 * NSEC_PER_MSEC)
-/* A duplicate READ is sent on again when its answer is so much overdue, in eighths of the round
- * trip. */
+/* A duplicate READ is sent on when its answer is so much overdue, in eighths of a round trip. */
 #define READ_OVERDUE_EIGHTHS 10u
 
 /* Behind the end of its storage command the memory that @f asks for may not be offered any more. */
@@ -55,8 +54,7 @@ static void ask_past(struct engine *e, struct flow *fl, const struct frame *f, b
 		COUNT(e, DUP_READS);
 		return;
 	}
-	/* where guesses were made the responder may have forgotten an ATOMIC, which cannot be asked
-	 * for anew */
+	/* after guesses the responder may have forgotten an ATOMIC, which is never asked anew */
 	if (x && x->guessed_ever && !read && repeats_for_ever(e, fl, f, REASON_TIMEOUT))
 		return;
 	wire = x ? resp_wire_psn(e, fl, f) : psn_same_wire(host_psn_of(f));

@@ -7,8 +7,7 @@
 #include "engine/near/near.h"
 #include "engine/prefetch/prefetch.h"
 
-/* A response to a request from before the handover, for the requester itself: pass it on and learn
- * from it. */
+/* A response to a request from before the handover passes to the requester; learn from it. */
 void near_old_response(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;

@@ -275,8 +275,7 @@ static void accept_request(struct engine *e, struct flow *fl, struct next_reques
 	}
 }
 
-/* A READ that no lane can hold, or not this one, passes by, where the responder knows
- * the same PSNs. */
+/* A READ that this lane cannot hold passes by, where the responder knows the same PSNs. */
 static void let_read_pass(struct engine *e, struct flow *fl, const struct frame *f,
 			  enum lane_reason why)
 {

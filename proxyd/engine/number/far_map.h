@@ -28,8 +28,7 @@ void far_map_begin(struct far_map *m, const struct wire_mark *nxt);
  * need not be sent. */
 void far_map_sent(struct engine *e, struct far_map *m, const struct wire_mark *nxt, uint32_t span,
 		  bool eom, bool ackable, bool absorbed);
-/** far_map_differs - the next packet will have another PSN or MSN there, or one from @una on may
- * have. */
+/** far_map_differs - a packet from @una on has, or will have, another PSN or MSN there. */
 bool far_map_differs(const struct far_map *m, struct wire_psn una);
 /** far_to_wire - the mark @at of the responder, on the wire. */
 struct wire_mark far_to_wire(const struct far_map *m, const struct far_mark *at);

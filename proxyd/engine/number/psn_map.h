@@ -42,8 +42,7 @@ static inline struct psn_map *map_of(struct engine *e, const struct lane *l)
 
 /** psn_map_moved - the host's numbers and those of the wire may differ somewhere. */
 bool psn_map_moved(const struct psn_map *map, const struct lane *l);
-/** psn_map_differs - the next request of the host would bear another PSN or MSN at the
- * responder. */
+/** psn_map_differs - the host's next request has another PSN or MSN at the responder. */
 bool psn_map_differs(struct engine *e, const struct lane *l);
 /** psn_map_strange - what is below lane.start may bear numbers that the host does not know. Below
  * the handover both are the same. */

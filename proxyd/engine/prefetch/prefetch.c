@@ -227,8 +227,7 @@ void prefetch_idle(struct engine *e, struct flow *fl)
 	fetch_drop_guesses(e, fl, &x->info.flushed_age);
 }
 
-/** prefetch_signal - something was accepted from the host that may tell the other side that data
- * has changed. */
+/** prefetch_signal - the host sent something that may tell the other side of changed data. */
 void prefetch_signal(struct engine *e, struct flow *fl)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
@@ -267,8 +266,7 @@ static bool may_guess(struct engine *e, const struct flow *fl, const struct lane
 	       can_guess(e, fl, x);
 }
 
-/** prefetch_fetch_add - a FetchAdd that the host has not asked; prefetch_atomic.c judges
- * whether. */
+/** prefetch_fetch_add - ask a FetchAdd ahead of the host; prefetch_atomic.c judges whether. */
 bool prefetch_fetch_add(struct engine *e, struct flow *fl, const struct read_range *r, uint64_t add)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);

@@ -82,8 +82,7 @@ static struct solo_read *find_host(struct engine *e, struct lane_reads *x, struc
 	return NULL;
 }
 
-/* Whether @f asks for @r, or for the rest of it: a host that lacks the end of a response may ask
- * for that. */
+/* Whether @f asks for @r, or for the rest of it, as a host may that lacks the response's end. */
 static bool same(const struct solo_read *r, const struct frame *f, uint32_t mtu)
 {
 	uint32_t had = psn_past(host_psn_of(f), r->host) * mtu;
@@ -196,8 +195,7 @@ static bool differs(struct engine *e, struct flow *fl, const struct frame *f)
 	x->info.flushed_pattern++;
 	x->solo.seq -= x->guesses;
 	x->solo.end = x->map.asked;
-	/* only READs that the host asked are counted, for it waits for the responses to no
-	 * others */
+	/* only READs that the host asked count: it waits for no other responses */
 	solo_stop(x);
 	solo_marks(e, fl);
 	next = l->epsn;

@@ -69,8 +69,7 @@ static inline uint64_t solo_round_trip(const struct lane *l)
 	return l->rtt.srtt_us * US;
 }
 
-/* No request that was on its way when something left is later than that, unless the WAN has become
- * longer by half. */
+/* How late a request that was on its way may be, unless the WAN has become longer by half. */
 static inline uint64_t solo_limit_ns(const struct lane *l)
 {
 	return (l->rtt.srtt_us + l->rtt.srtt_us / 2 + 4ull * l->rtt.rttvar_us) * US + MARGIN_NS;

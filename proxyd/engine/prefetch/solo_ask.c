@@ -9,8 +9,7 @@
 #define RUN_MORE       4u
 #define STALL_SLACK_NS (5 * NSEC_PER_MSEC)
 #define STALL_MAX_NS   (500 * NSEC_PER_MSEC)
-/* The measure is taken again after so long without one, and after a contradiction not before so
- * long. */
+/* So long after a measure, or after a contradiction, the next one is taken. */
 #define MEASURE_OLD_NS (60 * NSEC_PER_SEC)
 #define AGAIN_NS       (1 * NSEC_PER_SEC)
 #define AGAIN_MAX      6u
@@ -25,8 +24,7 @@
 
 /* ---- the pattern ---- */
 
-/* The pattern is broken, or must show itself again; what was asked ahead is no part of the next
- * one. */
+/* The pattern is broken, or must show again; what was asked ahead is no part of the next one. */
 void solo_stop(struct lane_reads *x)
 {
 	predict_stop(&x->predictor);

@@ -93,8 +93,7 @@ void fetch_trim(struct engine *e, struct lane_reads *x)
 	}
 }
 
-/* Nothing of the fetches in state FETCH_GONE is missing: move @end past them, and fill their
- * holes. */
+/* Nothing of fetches in state FETCH_GONE is missing: move @end past them, and fill their holes. */
 void fetch_settle(struct engine *e, struct lane_reads *x)
 {
 	uint32_t n = x->gone;

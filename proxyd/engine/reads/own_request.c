@@ -39,8 +39,7 @@ bool own_request_add(struct engine *e, struct flow *fl, struct lane_reads *x,
 	if (frame_parse(out, build_packet(out, &s), &f) != FRAME_OK)
 		return false;
 	span = frame_span(&f, fl->path_mtu);
-	/* both the requests and the responses must fit their windows; guesses leave room for what
-	 * is waited for */
+	/* requests and responses must fit their windows; guesses leave room for what is awaited */
 	most = state == FETCH_GUESS ? WINDOW_SPAN / 2 : WINDOW_SPAN - WINDOW_SPAN / 8;
 	if (psn_diff(psn_add(l->epsn.psn, span), l->una.psn) > most ||
 	    (oldest && psn_diff(psn_add(l->epsn.psn, span), oldest->psn) > most))

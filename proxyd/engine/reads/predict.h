@@ -49,8 +49,7 @@ struct predictor {
  *  series goes on; else guessing begins anew when a pattern is seen. */
 void predict_asked(struct predictor *p, const struct read_range *r, bool as_guessed);
 
-/** predict_peek - the READ to come after all that were asked or taken; false when there is no
- * telling. */
+/** predict_peek - the READ to come after all that were asked or taken; false: unknown. */
 bool predict_peek(const struct predictor *p, struct read_range *out);
 
 /** predict_take - count what predict_peek() told as guessed. */

@@ -69,8 +69,7 @@ bool resp_renew(struct engine *e, struct flow *fl, const struct frame *f, bool o
 	COUNT(e, READS_RENUMBERED);
 	r = resp_kept(e, x, host_psn_of(f)); /* it may have had to make room */
 	if (r) {
-		/* it is the same READ, or a part of one; what was held of it is too old or not
-		 * all */
+		/* the same READ, or a part of one; what was held of it is too old, or not all */
 		if (!r->empty)
 			resp_drop(e, x, r->wire, psn_add(r->wire, r->span));
 		r->at.psn = host_psn_of(f);
@@ -222,8 +221,7 @@ void resp_overdue(struct engine *e, struct flow *fl)
 		/* not executed yet, or not even there: the stream sees to it */
 		if (!psn_before(g->psn, l->una.psn) || g->opcode != OP_READ_REQUEST)
 			break;
-		/* what is missing before something that has come, or the next to come: it may just
-		 * be slow */
+		/* missing before what has come, or the next to come: it may just be slow */
 		skip = first_missing(e, x, g);
 		if (e->now - (psn_before(psn_add(g->psn, skip), x->end) ? g->touched : x->arrival) <
 		    resp_overdue_ns(l))

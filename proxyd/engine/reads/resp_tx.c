@@ -145,8 +145,7 @@ void resp_tx_given(struct engine *e, struct flow *fl, const struct frame *f, uin
 	d = x->held ? resp_pkt(e, x, wire_psn_of(f)) : NULL;
 	if (!d || psn_before(wire_psn_of(f), x->nxt))
 		return; /* there is no room for it, or its turn has passed */
-	/* where memory is short the opener may have had no room for a push either, and would have
-	 * to ask */
+	/* where memory is short the opener may have no room for a push either, and must ask */
 	if (!psn_is(x->nxt, wire_psn_of(f)) && pool_fill(e->pool, POOL_TRANSIT) >= POOL_SHORT)
 		return;
 	engine_change(e, d, sizeof(*d));
@@ -383,8 +382,7 @@ int32_t resp_depth_left(struct engine *e, const struct flow *fl, struct wire_psn
 
 		if (!psn_before(r->wire, psn))
 			break;
-		/* also those behind an unanswered one that are answered: the responder keeps no
-		 * more to repeat */
+		/* also answered ones behind an unanswered one: the responder keeps no more */
 		left -= !r->absorbed;
 	}
 	return left;
