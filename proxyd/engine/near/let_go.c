@@ -36,14 +36,15 @@ static bool waits_renumbered(struct engine *e, const struct lane *l)
 	return false;
 }
 
-/* How long a host repeats what is dropped. */
+/* So long a host repeats what its responder, which has disconnected, does not answer. */
 #define PATIENCE_NS (10 * NSEC_PER_SEC)
 
 bool near_may_part(struct engine *e, const struct flow *fl)
 {
 	const struct lane *l = &fl->lane;
 
-	return l->gone || e->now - fl->seen > PATIENCE_NS ||
+	return l->gone ||
+	       (l->reason == REASON_DISCONNECT && e->now - fl->seen > PATIENCE_NS) ||
 	       !(psn_map_differs(e, l) || waits_renumbered(e, l));
 }
 
