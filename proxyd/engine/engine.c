@@ -536,7 +536,7 @@ bool engine_may_stop(struct engine *e)
 			return false;
 		if (fl->used && solo_owes(e, l))
 			return false;
-		/* its opener was asked to let go, and would keep what nobody delivers any more */
+		/* its opener has not ended it yet, and takes packets that only we can deliver */
 		if (fl->used && l->role == ROLE_ACCEPTOR && l->closing &&
 		    (e->peer_up[l->peer] || announce_differs(e, l)))
 			return false;

@@ -288,7 +288,7 @@ void engine_tick(struct engine *e, uint64_t now_ns);
 /** engine_deadline - when engine_tick() wants to be called next, UINT64_MAX for never. */
 uint64_t engine_deadline(const struct engine *e);
 
-/** engine_drain - begin to let go of all lanes; engine_custody().packets tells what is left. */
+/** engine_drain - begin to end all lanes; engine_custody().packets tells what is left. */
 void engine_drain(struct engine *e, uint64_t now_ns);
 
 /**

@@ -170,9 +170,9 @@ static void end_all(struct engine *e, const struct flow *fl, struct lane_announc
 	trim(e, y);
 }
 
-/* Any command may have been ended, and nobody says which: nothing of them is answered any more, and
- * whatever the target READs of them is right. Those that are being READ ahead have come since what
- * ended the others was on its way (own_read.c, barred()). */
+/* The target has ended commands without saying which. So pushes answer no READ of any command under
+ * way, and any such READ counts as right. Commands that are being READ ahead are not among them:
+ * they came after the target had sent this (own_read.c, barred()). */
 static void doubt_all(struct engine *e, const struct flow *fl, struct lane_announce *y)
 {
 	for (uint32_t i = y->commands.head; i != MQ_NONE; i = mq_next(e->reads, i)) {

@@ -161,9 +161,8 @@ void half_expire(struct engine *e)
 	}
 }
 
-/* A frame of a half-known flow has come by the other port. Whoever sent the first one may have had
- * no right to: nothing is settled by it. Where rules want the flow on one side only, it is there;
- * where on both, it is where the LAN's frames say, or, after a while without any, the others. */
+/* A frame of a half-known flow has come by the other port. The first frame may have been forged, so
+ * it does not settle the side: rules do, or else frames from the LAN, or after MOVED_NS the WAN. */
 bool half_moves(struct engine *e, struct flow *fl, enum engine_port port)
 {
 	struct flow there = {.key = fl->key, .side = (uint8_t)port};

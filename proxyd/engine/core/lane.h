@@ -356,7 +356,7 @@ struct lane_fault {
  *              miss one of the two appliances
  * @gone:       both hosts have said that the connection is down; @far_left: and the responder's
  *              host asked for that: it wants nothing more
- * @closing:    ACCEPTOR: the opener is asked to let go
+ * @closing:    ACCEPTOR: the opener is asked to end the lane
  * @no_mtu:     it began when no path MTU was known: the peer may not know one, so no READ is held
  * @broken:     an invariant of it does not hold (must.h)
  * @atomic:     enum atomic_mode

@@ -2,7 +2,7 @@
 /*
  * The appliance near the requester has lost its memory (power, kernel), and with it what it
  * had told its host to be done and had not delivered. What had come here was delivered, then
- * the lane ended (acceptor, opener_gone()). Nobody here knows what the host was told.
+ * the lane ended (acceptor, opener_gone()). What the host was told is not known here.
  * But it shows: a host that was not told goes back to what the responder lacks, at the latest
  * when its timer runs out; one that was told has nothing to go back to. It asks again and
  * again from beyond.

@@ -31,8 +31,8 @@
 /* An RTU follows its REP within this. */
 #define RTU_NS (2 * NSEC_PER_SEC)
 
-/* Whether a lane by this number owes its host something. Where the peer keeps, or may as soon as it
- * likes, since we have agreed beforehand, we cannot know: it lets go, or the hosts do. */
+/* Whether a lane of this number owes its host something. If the peer has custody, or was allowed to
+ * begin, that is not known here: assume so until the peer ends the lane or the hosts disconnect. */
 static bool owes(struct engine *e, const struct flow *fl)
 {
 	const struct lane *l = &fl->lane;

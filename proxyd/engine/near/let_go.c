@@ -43,8 +43,7 @@ bool near_may_part(struct engine *e, const struct flow *fl)
 {
 	const struct lane *l = &fl->lane;
 
-	return l->gone ||
-	       (l->reason == REASON_DISCONNECT && e->now - fl->seen > PATIENCE_NS) ||
+	return l->gone || (l->reason == REASON_DISCONNECT && e->now - fl->seen > PATIENCE_NS) ||
 	       !(psn_map_differs(e, l) || waits_renumbered(e, l));
 }
 

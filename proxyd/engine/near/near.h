@@ -52,8 +52,7 @@ void near_tell_again(struct engine *e, struct flow *fl);
 
 /* let_go.c: the lane ends as soon as its host was told nothing but what is true */
 void near_let_go(struct engine *e, struct flow *fl);
-/** near_may_part - a drained lane may end: the responder would understand its host alone, or has
- * disconnected. */
+/** near_may_part - a drained lane may end: the host's numbers hold, or its responder is gone. */
 bool near_may_part(struct engine *e, const struct flow *fl);
 
 /* ease.c: the host is told a little at a time while it is held back */
