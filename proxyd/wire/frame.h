@@ -22,6 +22,7 @@
 #define VLAN_HLEN_	4
 #define FRAME_VLAN_NONE 0xffffu
 #define PAYLOAD_MAX	4096 /* the largest path MTU */
+#define PATH_MTU_MIN	256  /* the smallest */
 /*
  * Longest headers: Ethernet, two VLAN tags (one is taken, frames with two are bridged on the same
  * ports), IPv6, UDP, BTH, AtomicETH. No accepted frame exceeds

@@ -358,6 +358,7 @@ struct lane_fault {
  *              host asked for that: it wants nothing more
  * @closing:    ACCEPTOR: the opener is asked to end the lane
  * @no_mtu:     it began when no path MTU was known: the peer may not know one, so no READ is held
+ *              whose span depends on it
  * @broken:     an invariant of it does not hold (must.h)
  * @atomic:     enum atomic_mode
  * @present:    while the queue pair asked is silent: so often its host has answered (host.c)

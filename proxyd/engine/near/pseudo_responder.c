@@ -307,7 +307,7 @@ static void request_in_order(struct engine *e, struct flow *fl, const struct fra
 		return; /* the requester asks again, and WATCH will pass it */
 	if (q.span > SPAN_MAX) {
 		let_read_pass(e, fl, f, REASON_LONG_READ);
-	} else if (l->no_mtu && f->opcode == OP_READ_REQUEST) {
+	} else if (l->no_mtu && frame_span(f, PATH_MTU_MIN) > 1) {
 		let_read_pass(e, fl, f, REASON_PATH_MTU);
 	} else if (l->state == LANE_OPENING && (pool_pressed(e, l) || span_pressed(e, l))) {
 		/* nothing is promised yet: this is no time to begin */
