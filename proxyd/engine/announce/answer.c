@@ -48,7 +48,7 @@ static uint32_t make(struct engine *e, struct flow *fl, const struct command *c,
 		     uint8_t *out, uint32_t *xmit)
 {
 	const struct flow *back = flow_partner(e, fl);
-	uint32_t mtu = fl->path_mtu, span = (what->length + mtu - 1) / mtu;
+	uint32_t mtu = flow_mtu(fl), span = (what->length + mtu - 1) / mtu;
 	uint32_t len = i + 1 < span ? mtu : what->length - i * mtu;
 	uint8_t data[PAYLOAD_MAX];
 	struct build_spec s = {
@@ -114,9 +114,9 @@ void answer_absorb(struct engine *e, struct flow *fl, struct command *c, const s
 	/* the opener asks for it under another PSN: it has lost what it had */
 	bool anew = c->read > c->length;
 
-	for (uint32_t i = 0; i < frame_span(f, fl->path_mtu); i++) {
+	for (uint32_t i = 0; i < frame_span(f, flow_mtu(fl)); i++) {
 		uint32_t len = make(e, fl, c, &what, &l->nxt, i, out, &xmit);
-		uint32_t at = (uint32_t)(what.va - c->va) + i * fl->path_mtu;
+		uint32_t at = (uint32_t)(what.va - c->va) + i * flow_mtu(fl);
 
 		if (!len || frame_parse(out, len, &g) != FRAME_OK)
 			continue;
@@ -137,7 +137,7 @@ void answer_absorb(struct engine *e, struct flow *fl, struct command *c, const s
 void answer_anew(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	const struct lane_announce *y = announce_of(e, &fl->lane);
-	uint32_t mtu = fl->path_mtu, skip = 0, xmit;
+	uint32_t mtu = flow_mtu(fl), skip = 0, xmit;
 	const struct absorbed *a = NULL;
 	const struct command *c;
 	uint8_t out[FRAME_MAX];
@@ -173,7 +173,7 @@ static void serve(struct engine *e, struct flow *fl, struct command *c, struct w
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
 	struct lane_announce *y = announce_of(e, &fl->lane);
-	uint32_t mtu = fl->path_mtu, begin = (uint32_t)(what->va - c->va);
+	uint32_t mtu = flow_mtu(fl), begin = (uint32_t)(what->va - c->va);
 	uint32_t i = from > begin ? (from - begin) / mtu : 0;
 	uint8_t out[FRAME_MAX];
 	struct wire_mark at = {.psn = wire};

@@ -224,7 +224,8 @@ static void agree(struct engine *e, struct flow *fl)
 	uint64_t what[3] = {e->cfg.seed, (uint64_t)flow_index(e, fl) << 32 | l->gen, e->now};
 
 	if (l->role != ROLE_OPENER || x->announce || x->stop || y->phase != ANNOUNCE_PROVEN ||
-	    !wanted(e, fl) || !l->start_acked || !l->accepted || l->reopen || l->closing)
+	    !wanted(e, fl) || !l->start_acked || !l->accepted || l->reopen || l->closing ||
+	    l->no_mtu)
 		return;
 	if (!l->numbered && !lane_fence(e, fl)) {
 		turn_off(e, fl, y, WHY_PASSES);

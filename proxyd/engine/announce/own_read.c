@@ -118,9 +118,9 @@ static bool send(struct engine *e, struct flow *fl, struct own_read *r)
 		.dqpn = fl->key.dqpn,
 		.psn = r->next.v,
 		.ackreq = true,
-		.va = r->va + (uint64_t)skip * fl->path_mtu,
+		.va = r->va + (uint64_t)skip * flow_mtu(fl),
 		.rkey = r->rkey,
-		.length = r->length - skip * fl->path_mtu,
+		.length = r->length - skip * flow_mtu(fl),
 	};
 	uint8_t out[FRAME_MAX];
 
@@ -138,7 +138,7 @@ static bool send(struct engine *e, struct flow *fl, struct own_read *r)
 static bool ask(struct engine *e, struct flow *fl, struct lane_announce *y, struct command *c)
 {
 	struct lane *l = &fl->lane;
-	uint32_t left = c->length - c->asked, piece = y->split - y->split % fl->path_mtu;
+	uint32_t left = c->length - c->asked, piece = y->split - y->split % flow_mtu(fl);
 	uint32_t length = piece && piece < left ? piece : left;
 	struct own_read *r = own_at(e, mq_push(e->reads, &y->own));
 
@@ -149,10 +149,10 @@ static bool ask(struct engine *e, struct flow *fl, struct lane_announce *y, stru
 		.va = c->va + c->asked,
 		.psn = y->far.next.psn,
 		.next = y->far.next.psn,
-		.span = (length + fl->path_mtu - 1) / fl->path_mtu,
+		.span = (length + flow_mtu(fl) - 1) / flow_mtu(fl),
 		.length = length,
 		.rkey = c->rkey,
-		.first = psn_add(c->base, c->asked / fl->path_mtu),
+		.first = psn_add(c->base, c->asked / flow_mtu(fl)),
 		.command = c->psn,
 		.part = c->part,
 		.place = ++y->issued,
@@ -243,7 +243,7 @@ bool announce_run(struct engine *e, struct flow *fl)
 			break;
 		if (c->state == COMMAND_QUEUED &&
 		    (!may_begin(e, fl, y, c) || !begin_numbers(e, fl, y) ||
-		     !push_numbers(e, y, c, (c->length + fl->path_mtu - 1) / fl->path_mtu))) {
+		     !push_numbers(e, y, c, (c->length + flow_mtu(fl) - 1) / flow_mtu(fl)))) {
 			c->state = COMMAND_LIVE;
 			y->info.native++;
 			continue;

@@ -94,7 +94,7 @@ void parity_keep(struct engine *e, struct flow *fl, const struct command *c)
 				       .psn = g,
 				       .push = hdr,
 				       .payload = data,
-				       .payload_len = fl->path_mtu};
+				       .payload_len = flow_mtu(fl)};
 		uint64_t tags = 0;
 
 		if (sum(e, y, c, g, data, &tags, &lacking))
@@ -104,7 +104,7 @@ void parity_keep(struct engine *e, struct flow *fl, const struct command *c)
 		put_be16(hdr + 4, (uint16_t)g);
 		put_be16(hdr + 6, (uint16_t)c->count);
 		put_be64(hdr + 16, tags);
-		put_be64(hdr + 8, tag_of(l, reads_of(e, l), hdr, data, fl->path_mtu));
+		put_be64(hdr + 8, tag_of(l, reads_of(e, l), hdr, data, flow_mtu(fl)));
 		if (!push_store(e, y, psn_add(c->base, c->count + g), out, build_packet(out, &s),
 				PUSH_BUSY_A))
 			return;
@@ -121,7 +121,7 @@ static void made(struct engine *e, struct flow *fl, struct command *c, uint32_t 
 {
 	struct lane_announce *y = announce_of(e, &fl->lane);
 	bool last = i + 1 == c->count;
-	uint32_t len = last ? c->length - i * fl->path_mtu : fl->path_mtu;
+	uint32_t len = last ? c->length - i * flow_mtu(fl) : flow_mtu(fl);
 	uint8_t hdr[PUSH_HDR] = {0}, out[FRAME_MAX];
 	struct template t = {0};
 	struct build_spec s = {.t = &t,
@@ -134,7 +134,7 @@ static void made(struct engine *e, struct flow *fl, struct command *c, uint32_t 
 	struct frame g;
 
 	if (last &&
-	    (c->state != COMMAND_LIVE || c->length <= i * fl->path_mtu || len > fl->path_mtu))
+	    (c->state != COMMAND_LIVE || c->length <= i * flow_mtu(fl) || len > flow_mtu(fl)))
 		return; /* how long it is only the command tells */
 	put_be24(hdr, c->psn.v);
 	hdr[3] = c->part;
@@ -162,7 +162,7 @@ void parity_rx(struct engine *e, struct flow *fl, const struct frame *f)
 	uint8_t data[PAYLOAD_MAX];
 	struct command *c;
 
-	if (!push_welcome(l, y) || g >= parity_groups(count) || f->payload_len != fl->path_mtu ||
+	if (!push_welcome(l, y) || g >= parity_groups(count) || f->payload_len != flow_mtu(fl) ||
 	    !icrc_ok(f) ||
 	    get_be64(hdr + 8) !=
 		    tag_of(l, reads_of(e, l), hdr, f->data + f->payload, f->payload_len)) {

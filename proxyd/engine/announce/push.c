@@ -143,7 +143,7 @@ bool push_bytes(struct engine *e, const struct flow *fl, const struct lane_annou
 		const struct command *c, uint32_t at, uint32_t len, uint8_t *out, uint32_t *xmit)
 {
 	while (len) {
-		uint32_t i = at / fl->path_mtu, skip = at % fl->path_mtu, n;
+		uint32_t i = at / flow_mtu(fl), skip = at % flow_mtu(fl), n;
 		struct pkt *d =
 			i < c->count ? window_get(&y->win, e->pool, psn_add(c->base, i)) : NULL;
 		struct frame f;
@@ -164,8 +164,8 @@ bool push_bytes(struct engine *e, const struct flow *fl, const struct lane_annou
 bool push_spare(struct engine *e, const struct flow *fl, struct lane_announce *y,
 		const struct command *c, uint32_t at, uint32_t len)
 {
-	uint32_t i = at / fl->path_mtu;
-	bool whole = at % fl->path_mtu == 0 && (len == fl->path_mtu || at + len == c->length);
+	uint32_t i = at / flow_mtu(fl);
+	bool whole = at % flow_mtu(fl) == 0 && (len == flow_mtu(fl) || at + len == c->length);
 	struct pkt *d = whole ? window_get(&y->win, e->pool, psn_add(c->base, i)) : NULL;
 
 	if (!d || (d->flags & PKT_SENT))
@@ -238,7 +238,7 @@ static struct command *command_of(struct engine *e, struct flow *fl, struct lane
 static bool sane(const struct flow *fl, const struct frame *f, uint32_t i, uint32_t count)
 {
 	return count && i < count && f->payload_len &&
-	       (i + 1 == count ? f->payload_len <= fl->path_mtu : f->payload_len == fl->path_mtu);
+	       (i + 1 == count ? f->payload_len <= flow_mtu(fl) : f->payload_len == flow_mtu(fl));
 }
 
 bool push_welcome(const struct lane *l, const struct lane_announce *y)
@@ -250,7 +250,7 @@ void push_came(struct engine *e, struct flow *fl, struct command *c, uint32_t i,
 	       const struct frame *f)
 {
 	struct lane_announce *y = announce_of(e, &fl->lane);
-	uint32_t at = i * fl->path_mtu;
+	uint32_t at = i * flow_mtu(fl);
 
 	if (window_get(&y->win, e->pool, psn_add(c->base, i)))
 		return; /* it came before */

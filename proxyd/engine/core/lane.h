@@ -357,8 +357,8 @@ struct lane_fault {
  * @gone:       both hosts have said that the connection is down; @far_left: and the responder's
  *              host asked for that: it wants nothing more
  * @closing:    ACCEPTOR: the opener is asked to end the lane
- * @no_mtu:     it began when no path MTU was known: the peer may not know one, so no READ is held
- *              whose span depends on it
+ * @no_mtu:     it began when no path MTU was known, so the peer may not know one: a READ whose span
+ *              depends on it must pass, and the host's numbers stay the responder's
  * @broken:     an invariant of it does not hold (must.h)
  * @atomic:     enum atomic_mode
  * @present:    while the queue pair asked is silent: so often its host has answered (host.c)

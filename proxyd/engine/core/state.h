@@ -343,11 +343,11 @@ static inline uint32_t flow_index(const struct engine *e, const struct flow *fl)
 	return (uint32_t)(fl - e->flows);
 }
 
-/** flow_mtu - the path MTU of @fl, or what it is at most. Where it is not known no READ is held
- * whose PSNs it would tell. */
+/** flow_mtu - the path MTU of @fl, bytes; the largest one where it is not known. Then a lane holds
+ * only READs that take one PSN at any path MTU. */
 static inline uint32_t flow_mtu(const struct flow *fl)
 {
-	return fl->path_mtu ? fl->path_mtu : 4096;
+	return fl->path_mtu ? fl->path_mtu : PAYLOAD_MAX;
 }
 
 static inline struct flow *flow_partner(struct engine *e, const struct flow *fl)

@@ -70,7 +70,7 @@ void far_arm(struct engine *e, struct flow *fl)
 /* ACCEPTOR: as many packets as are enough for any LAN. */
 static uint32_t enough(const struct flow *fl)
 {
-	return FLIGHT_BYTES / (fl->path_mtu ? fl->path_mtu : 4096u);
+	return FLIGHT_BYTES / flow_mtu(fl);
 }
 
 bool far_flight_full(const struct flow *fl)

@@ -251,12 +251,12 @@ void learn_request(struct engine *e, struct flow *fl, const struct frame *f)
 		l->opened = e->now;
 		l->near.msg = MSG_SEND; /* unknown: until a message begins */
 	}
-	if ((f->op->flags & OPF_READ) && !fl->path_mtu && frame_reth_length(f) > 256) {
+	if (!fl->path_mtu && frame_span(f, PATH_MTU_MIN) > 1) {
 		mark_epsn_psn(l, WIRE_NONE); /* how many PSNs it takes is not known */
 		return;
 	}
 	m = l->epsn;
-	span = (f->op->flags & OPF_READ) ? frame_span(f, fl->path_mtu ? fl->path_mtu : 4096) : 1;
+	span = (f->op->flags & OPF_READ) ? frame_span(f, flow_mtu(fl)) : 1;
 	m.psn = psn_add(wire_psn_of(f), span);
 	m.ackable = !(f->op->flags & OPF_ANSWERED);
 	if (f->op->flags & OPF_EOM || f->op->flags & OPF_ANSWERED) {

@@ -394,7 +394,7 @@ void stream_rx_let_go(struct engine *e, struct flow *fl)
 void stream_rx_request(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
-	uint32_t span = frame_span(f, fl->path_mtu ? fl->path_mtu : 4096);
+	uint32_t span = frame_span(f, flow_mtu(fl));
 	struct wire_psn end;
 	struct pkt *d;
 

@@ -213,7 +213,7 @@ void solo_run(struct engine *e, struct flow *fl)
 			solo_ask(e, fl, r);
 			continue;
 		}
-		span = what.length ? (what.length - 1) / fl->path_mtu + 1 : 1;
+		span = what.length ? (what.length - 1) / flow_mtu(fl) + 1 : 1;
 		if (!what.length || span > SPAN_MAX || !ranges_allow(e, fl, x, &what))
 			break;
 		if (!l->numbered && !lane_fence(e, fl)) {

@@ -32,13 +32,15 @@ bool own_request_add(struct engine *e, struct flow *fl, struct lane_reads *x,
 
 	if (psn_before(l->epsn.psn, l->overlap))
 		return false; /* the host has sent packets of these numbers past us */
+	if (l->no_mtu)
+		return false; /* a READ of the host may have to pass under its own number */
 	if (!l->numbered && !lane_fence(e, fl)) {
 		x->stop = true;
 		return false;
 	}
 	if (frame_parse(out, build_packet(out, &s), &f) != FRAME_OK)
 		return false;
-	span = frame_span(&f, fl->path_mtu);
+	span = frame_span(&f, flow_mtu(fl));
 	/* requests and responses must fit their windows; guesses leave room for what is awaited */
 	most = state == FETCH_GUESS ? WINDOW_SPAN / 2 : WINDOW_SPAN - WINDOW_SPAN / 8;
 	if (psn_diff(psn_add(l->epsn.psn, span), l->una.psn) > most ||

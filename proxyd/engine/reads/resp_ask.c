@@ -62,9 +62,9 @@ bool resp_renew(struct engine *e, struct flow *fl, const struct frame *f, bool o
 	if (!known && !offered && !ranges_allow(e, fl, x, &what) &&
 	    !from_before(e, &fl->lane, host_psn_of(f)))
 		return false;
-	if (!fl->path_mtu || fl->lane.state != LANE_HELD)
-		return false; /* its PSNs cannot be counted, or none may be added */
-	if (resp_long(frame_span(f, fl->path_mtu)) || !own_request_anew(e, fl, &what, &wire))
+	if (fl->lane.state != LANE_HELD || fl->lane.no_mtu)
+		return false; /* no PSNs may be added */
+	if (resp_long(frame_span(f, flow_mtu(fl))) || !own_request_anew(e, fl, &what, &wire))
 		return fl->lane.near.msg == MSG_NONE;
 	COUNT(e, READS_RENUMBERED);
 	r = resp_kept(e, x, host_psn_of(f)); /* it may have had to make room */
@@ -78,7 +78,7 @@ bool resp_renew(struct engine *e, struct flow *fl, const struct frame *f, bool o
 		renewed.at.msn = psn_sub(x->map.asked.msn, 1);
 		r = &renewed;
 	}
-	r->span = frame_span(f, fl->path_mtu);
+	r->span = frame_span(f, flow_mtu(fl));
 	r->opcode = f->opcode;
 	r->va = what.va;
 	r->rkey = what.rkey;
@@ -124,9 +124,9 @@ static void ask_again(struct engine *e, struct flow *fl, const struct fetch *g, 
 		.dqpn = fl->key.dqpn,
 		.psn = psn_add(g->psn, skip).v,
 		.ackreq = true,
-		.va = g->what.va + (uint64_t)skip * fl->path_mtu,
+		.va = g->what.va + (uint64_t)skip * flow_mtu(fl),
 		.rkey = g->what.rkey,
-		.length = g->what.length - skip * fl->path_mtu,
+		.length = g->what.length - skip * flow_mtu(fl),
 	};
 	uint8_t out[FRAME_MAX];
 
