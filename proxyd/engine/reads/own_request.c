@@ -30,10 +30,9 @@ bool own_request_add(struct engine *e, struct flow *fl, struct lane_reads *x,
 	int32_t most;
 	bool bad;
 
-	if (psn_before(l->epsn.psn, l->overlap))
-		return false; /* the host has sent packets of these numbers past us */
-	if (l->no_mtu)
-		return false; /* a READ of the host may have to pass under its own number */
+	/* the host has sent packets of these numbers past us; or may have to, when it READs */
+	if (psn_before(l->epsn.psn, l->overlap) || l->no_mtu)
+		return false;
 	if (!l->numbered && !lane_fence(e, fl)) {
 		x->stop = true;
 		return false;

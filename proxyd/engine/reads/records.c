@@ -293,11 +293,9 @@ bool reads_fit(uint8_t opcode, uint32_t i, uint32_t span, uint32_t length, const
 		if (!again || (f->opcode == OP_READ_RESPONSE_ONLY) != (i + 1 == span))
 			return false;
 	}
-	if (span == 1)
-		return f->payload_len == length;
-	if (i + 1 < span)
-		return !mtu || f->payload_len == mtu;
-	return !mtu || f->payload_len == length - (span - 1) * mtu;
+	if (span > 1 && !mtu)
+		return true;
+	return f->payload_len == (i + 1 < span ? mtu : length - (span - 1) * mtu);
 }
 
 enum read_verdict reads_response(struct engine *e, struct lane *l, const struct frame *f,
