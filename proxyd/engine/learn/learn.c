@@ -217,7 +217,6 @@ void learn_request(struct engine *e, struct flow *fl, const struct frame *f)
 	struct lane *l = &fl->lane;
 	bool known = psn_known(l->epsn.psn), anew,
 	     goes_on = psn_is(l->watch.went_on, wire_psn_of(f));
-	uint32_t span;
 	struct wire_mark m;
 
 	if (fl->rule < 0)
@@ -256,8 +255,7 @@ void learn_request(struct engine *e, struct flow *fl, const struct frame *f)
 		return;
 	}
 	m = l->epsn;
-	span = (f->op->flags & OPF_READ) ? frame_span(f, flow_mtu(fl)) : 1;
-	m.psn = psn_add(wire_psn_of(f), span);
+	m.psn = psn_add(wire_psn_of(f), frame_span(f, flow_mtu(fl)));
 	m.ackable = !(f->op->flags & OPF_ANSWERED);
 	if (f->op->flags & OPF_EOM || f->op->flags & OPF_ANSWERED) {
 		l->near.msg = MSG_NONE;
