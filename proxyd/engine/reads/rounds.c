@@ -5,10 +5,9 @@
  */
 #include "engine/reads/reads.h"
 
-/* A place where nothing was repeated for so long is no place to wait at; a requester that is about
- * to be told of a fault for it may have a longer timer. */
-#define PLACE_MS       1000u
-#define STUCK_PLACE_MS 5000u
+/* A requester whose timer is longer is not recognized. A round may miss us. */
+#define PLACE_MS 5000u
+
 /*
  * Count the rounds of repeating that begin at @psn, the lowest one of them. A requester that gets
  * no answer begins each round there, when its timer fires.
@@ -21,7 +20,7 @@ void rounds_begin(struct engine *e, struct lane *l, struct host_psn psn)
 	struct lane_reads *x = reads_of(e, l);
 	uint64_t since = x ? (e->now - x->round) / NSEC_PER_MSEC : ms;
 
-	if (!l->rounds.run || since > (x && x->stuck ? STUCK_PLACE_MS : PLACE_MS) ||
+	if (!l->rounds.run || since > PLACE_MS ||
 	    (psn_before(psn, l->rounds.psn) && l->rounds.run == 1)) {
 		l->rounds.run = 1;
 		if (x)
