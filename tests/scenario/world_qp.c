@@ -157,8 +157,11 @@ void world_disconnect(struct world_qp *q, bool tell)
 	if (bad)
 		world_wrong(q, bad);
 	/* it goes, so its hosts will never be told */
-	if (q->wrong && !world_path_told(q) && !w->violation)
+	if (q->wrong && !world_path_told(q) && !w->violation) {
 		w->violation = q->wrong;
+		if (world_astray(q))
+			w->excuse = EXCUSE_SILENT;
+	}
 	q->missed_first = q->missed_both = false;
 	q->wrong = NULL;
 	readers_exit(q);
