@@ -267,6 +267,7 @@ static void head_line(struct script *s, struct tokens *t)
 		s->rule.seal = false;
 	} else if (token_is(t, "answers")) {
 		s->answers[token_choice(s, t, port_names, PORTS, "port")] = true;
+		s->astray |= token_is(t, "astray");
 	} else if (token_is(t, "disputes")) {
 		s->features |= PEER_FEATURE_DISPUTE;
 	} else if (token_is(t, "offers")) {

@@ -81,7 +81,7 @@ void script_after(struct script *s)
 		s->taken[i] = asks_host(&r->out[i]);
 		s->when[i] = r->now;
 		if (s->taken[i] && s->answers[r->out[i].port])
-			host_answers(s, r->out[i].port, &r->out[i]);
+			host_answers(s, s->astray ? !r->out[i].port : r->out[i].port, &r->out[i]);
 	}
 	while (s->rep_stamped < r->nrep) {
 		if (r->rep[s->rep_stamped].type == REPORT_OPEN)

@@ -46,6 +46,7 @@ struct script {
 	} allow[ALLOWED];
 	unsigned int nallow;
 	bool answers[PORTS]; /* the host there, when it is asked whether it is there */
+	bool astray;	     /* the answers arrive at the other port */
 
 	struct rig *r;
 	uint64_t t0;
