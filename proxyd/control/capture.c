@@ -87,7 +87,7 @@ void capture_before(struct capture *c, const struct view_source *src, uint64_t n
 		c->before[i] = engine_counter(src->engine, i);
 }
 
-/* Whether it is of the queue pair: by destination, since no packet says who sent it. */
+/* Whether the frame belongs to the queue pair. Packets name only the destination QP. */
 static bool ours(const struct capture *c, const uint8_t *data, uint32_t len)
 {
 	struct frame f;
@@ -122,7 +122,7 @@ void capture_frame(struct capture *c, unsigned int port, bool in, const uint8_t 
 	c->used += kept;
 }
 
-/* Counters that count frames as such say nothing of a decision. */
+/* Counters of all frames do not tell what was decided. */
 static bool is_decision(int counter)
 {
 	return counter != EC_RX_LAN && counter != EC_RX_WAN && counter != EC_TX_LAN &&
@@ -154,7 +154,7 @@ static void psn_text(uint32_t psn, char *buf, size_t len)
 		snprintf(buf, len, "0x%06x", psn);
 }
 
-/* Where the lanes are after the call. */
+/* The lanes' marks after the call. */
 static void lanes_text(const struct conn_info *ci, char *buf, size_t len)
 {
 	size_t used = 0;
@@ -174,7 +174,7 @@ static void lanes_text(const struct conn_info *ci, char *buf, size_t len)
 	}
 }
 
-/* But for the ICRC, which may be sealed on the WAN. */
+/* Compares all but the ICRC, which may be sealed on the WAN. */
 static bool same_bytes(const struct capture *c, const struct capture_frame *a,
 		       const struct capture_frame *b)
 {

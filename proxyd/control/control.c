@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Everything hangs on an epoll instance of this file's own, whose descriptor is itself readable
- * when one of its members is ready: the daemon's loop watches that one and needs to know nothing
- * else.
+ * All descriptors of this file are in one epoll instance of its own. The daemon's loop watches only
+ * that one: it is readable when one of its members is ready.
  *
  * A client is READING until its request line is complete, then ANSWERING: its output buffer is
  * refilled from the view whenever it has been sent, at most CONTROL_STEPS steps of all views a
@@ -12,8 +11,8 @@
  * A client that follows a feed has nothing to be sent most of the time. It is then only watched for
  * its end; control_tick() looks whether the feed has gone on.
  *
- * When all places are taken whoever has done nothing for longest makes room: first one that has not
- * asked yet, then one that does not read its answer.
+ * When all places are taken, a new client replaces the one that has been idle for longest: first
+ * one that has not sent a request, then one that does not read its answer.
  */
 #include "control/control.h"
 
@@ -41,7 +40,7 @@ enum client_state {
 	CLIENT_FREE,
 	CLIENT_READING,
 	CLIENT_ANSWERING, /* the view has more */
-	CLIENT_LAST,	  /* what is in @out is all; close when it is sent */
+	CLIENT_LAST,	  /* @out has the rest; close when it is sent */
 	CLIENT_FOLLOWING, /* a feed, for ever */
 };
 
@@ -99,7 +98,7 @@ static void put_line(struct client *cl, json_t *o)
 	cl->out[cl->out_len++] = '\n';
 }
 
-/* From now on the client is to be written to. */
+/* From now on wait until the client can be written to. */
 static void answer(struct control *c, struct client *cl, enum client_state state)
 {
 	struct epoll_event ev = {.events = EPOLLOUT, .data.ptr = cl};
@@ -113,7 +112,7 @@ static void answer_error(struct control *c, struct client *cl, const char *text)
 	char ascii[OPERATE_ERROR];
 	size_t i;
 
-	/* It may quote the request, cut in the middle of a character; JSON must be whole UTF-8. */
+	/* @text may quote the request, cut within a character; JSON must be valid UTF-8. */
 	for (i = 0; i < sizeof(ascii) - 1 && text[i]; i++)
 		ascii[i] = text[i] >= 0x20 && text[i] < 0x7f ? text[i] : '?';
 	ascii[i] = '\0';
@@ -122,7 +121,7 @@ static void answer_error(struct control *c, struct client *cl, const char *text)
 	answer(c, cl, CLIENT_LAST);
 }
 
-/* From now on the client is sent what happens; @hello first. */
+/* From now on the client gets the lines of @f; first @hello. */
 static void follow(struct control *c, struct client *cl, struct feed *f, json_t *hello)
 {
 	int following = 0;
@@ -289,7 +288,7 @@ static void client_write(struct control *c, struct client *cl, uint64_t now_ns)
 		client_close(cl);
 }
 
-/* Whether @cl may be dropped for somebody who has something to say. */
+/* Whether @cl may be dropped for a new client. */
 static bool is_idle(const struct client *cl, uint64_t now_ns)
 {
 	return cl->state == CLIENT_READING ||
@@ -367,7 +366,7 @@ void control_service(struct control *c, uint64_t now_ns)
 		else if (cl->state == CLIENT_READING)
 			client_read(c, cl, now_ns);
 		else if (cl->state == CLIENT_FOLLOWING && !(ev[i].events & EPOLLOUT))
-			client_close(cl); /* it went away, or speaks, which is as good */
+			client_close(cl); /* it closed, or sent more, which it must not */
 		else if (cl->state != CLIENT_FREE)
 			client_write(c, cl, now_ns);
 	}

@@ -7,7 +7,7 @@
  *
  * It runs in the thread that moves packets, so every call does a bounded amount of work and nothing
  * waits: a request has CONTROL_REQUEST_MAX bytes, an answer is made bit by bit as the client reads
- * it, and a client that neither asks nor reads for CONTROL_PATIENCE_NS is dropped.
+ * it, and a client that neither sends nor reads for CONTROL_PATIENCE_NS is dropped.
  */
 #ifndef LONGHAUL_CONTROL_CONTROL_H
 #define LONGHAUL_CONTROL_CONTROL_H
@@ -19,7 +19,7 @@
 
 #define CONTROL_CLIENTS	    16
 #define CONTROL_REQUEST_MAX 4096
-#define CONTROL_FOLLOWERS   8 /* of them, at most, for ever */
+#define CONTROL_FOLLOWERS   8 /* of the clients, at most so many follow a feed */
 #define CONTROL_IDLE_NS	    1000000000ull
 #define CONTROL_PATIENCE_NS 10000000000ull
 
@@ -48,7 +48,7 @@ void control_close(struct control *c);
 /** control_fd - readable whenever control_service() has something to do. */
 int control_fd(const struct control *c);
 
-/** control_service - serve whoever is ready, a bounded amount; never waits. */
+/** control_service - serve clients that are ready, a bounded amount; never waits. */
 void control_service(struct control *c, uint64_t now_ns);
 
 /** control_tick - drop clients that ran out of patience; a few times per second. */

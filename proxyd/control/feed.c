@@ -25,7 +25,7 @@ void feed_put(struct feed *f, json_t *o)
 	}
 	n = json_dumpb(o, f->line, FEED_LINE_MAX - 1, JSON_COMPACT);
 	json_decref(o);
-	f->lines++; /* whoever does not get it lacks one */
+	f->lines++; /* counted even if it is dropped: readers then see that a line is missing */
 	if (!n || n >= FEED_LINE_MAX - 1)
 		return;
 	f->line[n++] = '\n';

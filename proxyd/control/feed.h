@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A feed: lines of JSON that clients of the control socket follow while they are made. Who writes
- * never waits: lines go into a ring, each reader has a place of its own in it, and one that is too
- * slow loses the lines that were overwritten and is told how many. Without readers nothing is kept
- * and nothing costs.
+ * A feed: lines of JSON that clients of the control socket read as they are written. The writer
+ * never waits: lines go into a ring in which each reader has its own position. A reader that is too
+ * slow loses the lines that were overwritten and is told how many. Without readers no line is made.
  */
 #ifndef LONGHAUL_CONTROL_FEED_H
 #define LONGHAUL_CONTROL_FEED_H
@@ -28,7 +27,7 @@ struct feed_reader {
 	uint64_t pos, lines;
 };
 
-/** feed_wanted - whether anybody reads: else there is no need to make a line. */
+/** feed_wanted - whether there are readers: else no line need be made. */
 static inline bool feed_wanted(const struct feed *f)
 {
 	return f && f->readers;

@@ -15,9 +15,9 @@
 #define SECOND_NS  1000000000ull
 #define SCAN_CONNS 64
 #define SILENT_NS  (5 * SECOND_NS)
-#define WAIT_NS	   (10 * SECOND_NS) /* so long something may be learned or agreed upon */
+#define WAIT_NS	   (10 * SECOND_NS) /* to learn the connection and agree with the peer */
 #define MINUTE_NS  (60 * SECOND_NS)
-#define SIGN_NS	   (5 * SECOND_NS) /* so long a sign from the network is believed */
+#define SIGN_NS	   (5 * SECOND_NS) /* a sign from the network counts for so long */
 #define ACTIVE_NS  (5 * SECOND_NS)
 
 enum waiting {
@@ -42,7 +42,7 @@ static void name_conn(const struct conn_info *ci, char *buf)
 			 ip_addr_str(&ci->lan_ip, lan), ci->lqpn, ip_addr_str(&ci->wan_ip, wan));
 }
 
-/* Whether @ci has waited for @kind longer than it should; it is remembered from now on. */
+/* Whether @ci has waited for @kind longer than WAIT_NS. The first call notes since when. */
 static bool waits_long(struct health *h, uint32_t id, enum waiting kind, uint64_t now)
 {
 	for (unsigned int i = 0; i < h->nwaiting; i++) {
@@ -122,8 +122,8 @@ static uint64_t not_answered(const struct health *h, const struct conn_info *ci,
 	return l->transit.oldest_ns > custody ? l->transit.oldest_ns : custody;
 }
 
-/* Packets that take another way. An idle connection that owes nothing shows nothing new: its path
- * may have been mended. */
+/* Packets that miss an appliance. An idle connection without custody is skipped: what it shows is
+ * old, and its path may have been corrected. */
 static void scan_missed(struct health *h, const struct view_source *src, const struct conn_info *ci,
 			uint64_t now)
 {
@@ -141,7 +141,7 @@ static void scan_missed(struct health *h, const struct view_source *src, const s
 		if (!view_missed(src, ci, l, words))
 			continue;
 		any = true;
-		/* of one that was let go it is not known any more which appliance they missed */
+		/* a released lane does not tell any more which appliance they missed */
 		if (!s->missed_name[0] || (l->bypassed && !s->missed_now))
 			memcpy(s->missed_name, words, sizeof(words));
 		s->missed_now |= l->bypassed != MISS_NONE;
@@ -164,7 +164,7 @@ static void scan_conn(struct health *h, const struct view_source *src, const str
 		uint64_t wait = not_answered(h, ci, l, now);
 
 		held |= l->state == LANE_HELD;
-		/* one that both hosts may have given up is no fault yet (engine/fault/fault.c) */
+		/* both hosts may have disconnected: no fault yet (engine/fault/fault.c) */
 		s->fault += l->state == LANE_FAULT && l->reason != REASON_DISCONNECT;
 		if (l->state == LANE_FAULT || l->bypassed || wait < SILENT_NS)
 			continue;
@@ -194,7 +194,7 @@ static void scan(struct health *h, const struct view_source *src, uint64_t now)
 	}
 }
 
-/* How long the peer's latest sign of life is ago, at its longest. */
+/* The longest silence of each peer since the previous sample; one peer a call. */
 static void hear(struct health *h, const struct view_source *src, uint64_t now)
 {
 	struct session_info si;
@@ -223,7 +223,7 @@ void health_peer_down(struct health *h, const struct view_source *src, unsigned 
 void health_bypass(struct health *h, const struct view_source *src, const char *bypass,
 		   uint64_t now_ns)
 {
-	/* the look that is under way has seen some of it only */
+	/* the scan under way has counted only some of the connections */
 	h->scanned = (struct health_scan){0};
 	h->scan_conn = 0;
 	h->scan.bypassed = h->sample.scan.bypassed = engine_bypassed(src->engine);
@@ -247,8 +247,8 @@ void health_missed(struct health *h, const struct view_source *src, uint32_t con
 	}
 }
 
-/* The words of the latest event: for a while, and for as long as lanes that were let go for that
- * are all there is. Where the link to that peer has gone or come since, it had that cause. */
+/* Text of the latest event: for SIGN_NS, or as long as all that shows it is lanes released for it.
+ * "" if the link to the peer changed since the event, and so may have caused it. */
 static const char *missed_lately(const struct health *h, uint64_t now)
 {
 	bool up = h->missed_peer == PEER_NONE || (h->links >> h->missed_peer & 1);
@@ -260,7 +260,8 @@ static const char *missed_lately(const struct health *h, uint64_t now)
 	return "";
 }
 
-/* What the network has said of datagrams to and from peers since the previous sample. */
+/* Errors that the network returned for peers' datagrams, and datagrams from unknown senders, since
+ * the previous sample. */
 static void sample_signs(struct health *h, const struct view_source *src, uint64_t now)
 {
 	struct peer_socket_stats st;
@@ -320,7 +321,7 @@ static void sample_peers(struct health *h, const struct view_source *src, uint64
 			p->owd_above_ns = si.owd_above_ns;
 			p->rtt_min_ns = si.rtt_min_ns;
 		}
-		/* a short break is told when it is over, a longer one has an alarm of its own */
+		/* peer-late reports a short break when it is over; a longer one raises peer-down */
 		p->late_ns = p->up ? h->peer_late[i] : 0;
 		if (p->up ||
 		    h->alarm[HEALTH_KINDS + i * HEALTH_PEER_KINDS + HEALTH_PEER_DOWN].raised)
@@ -332,7 +333,7 @@ static void sample_peers(struct health *h, const struct view_source *src, uint64
 	s->calm_ns = now - h->changed_at;
 }
 
-/* The longest frame of the last minute: one that is sent no more is no fault any more. */
+/* The longest frame of the last minute: older ones must not keep the alarm raised. */
 static uint32_t longest(struct health *h, struct afxdp *port, int side, uint64_t now)
 {
 	uint32_t len = afxdp_longest(port, side);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Health: what an operator should act on, as alarms with a reason and a mend.
+ * Health: alarms for what an operator should act on, with the reason and what to do.
  *
- * Once a second numbers are taken from all parts (health_tick(), struct health_sample) and judged
- * (health_judge()), which looks at nothing but its sample. Connections are looked at some per tick,
- * since this runs in the thread that moves packets.
+ * Once a second health_tick() takes a sample of all parts (struct health_sample), and
+ * health_judge() judges it; it reads nothing but the sample. Each tick looks at some of the
+ * connections only, since this runs in the thread that moves packets.
  *
  * Each alarm is judged good, bad, or between. It is raised when it was bad for its raise time
- * without a break, and is over when it was good for its clear time; between counts as neither.
- * So a figure near its limit does not make an alarm come and go.
+ * without a break, and cleared when it was good for its clear time; between counts as neither, so a
+ * figure near its limit does not raise and clear an alarm again and again.
  */
 #ifndef LONGHAUL_CONTROL_HEALTH_H
 #define LONGHAUL_CONTROL_HEALTH_H
@@ -20,7 +20,7 @@
 
 #define HEALTH_TEXT 256
 #define HEALTH_PAST 10	/* seconds over which rates are judged */
-#define HEALTH_WAIT 64	/* connections that are remembered as not accelerated */
+#define HEALTH_WAIT 64	/* connections noted as not accelerated */
 #define HEALTH_NAME 128 /* of a connection */
 
 enum health_level {
@@ -63,7 +63,7 @@ enum health_level {
 	X(TABLE_FULL, "table-full", WARNING, 0, 60, "raise max-connections, restart longhauld")    \
 	X(BYPASS, "bypass", WARNING, 0, 0, "longhaul bypass off all, when it is no longer needed")
 
-/* Those of each peer. */
+/* The alarms of each peer. */
 #define HEALTH_PEER_ALARMS(X)                                                                      \
 	X(PEER_DOWN, "peer-down", CRITICAL, 1, 2, "longhaul peer show says why")                   \
 	X(PEER_UNREACHED, "peer-unreached", WARNING, 5, 0, "longhaul peer show says why")          \
@@ -89,7 +89,7 @@ enum health_peer_kind {
 
 #define HEALTH_COUNT (HEALTH_KINDS + HEALTH_PEER_KINDS * PEER_MAX)
 
-/** struct health_numbers - what only grows; judged by its growth over HEALTH_PAST seconds. */
+/** struct health_numbers - counters, judged by their growth over HEALTH_PAST seconds. */
 struct health_numbers {
 	uint64_t tx_wan, tx_wan_bytes, retx_wan, retx_spurious;
 	uint64_t no_room, faults, lost_packets, table_full, stale, rx_dropped;
@@ -98,14 +98,16 @@ struct health_numbers {
 };
 
 /**
- * struct health_scan - what one look at all connections found.
- * @silent:  connections whose responder does not answer; @silent_ns: for how long, the oldest
+ * struct health_scan - what one scan of all connections found.
+ * @silent:  connections with a responder that does not answer; @silent_ns: the longest time of
+ *           these
  * @half:    requests pass, but the partner is not known; @no_mtu: paired, path MTU not known;
  *           @refused: the peer refuses the lane. All: for more than ten seconds, and in use
- * @missed:  packets of them miss an appliance, or did when the lane was let go for that;
- *           @missed_now: of one at least they do
- * @names:   one of each, for the reason; @refusal: why the peer refuses that one
- * @storage: by protocol, connections that would gain by announce, and whose rule may have it
+ * @missed:  connections with packets that miss an appliance, or with a lane released for that;
+ *           @missed_now: at least one of the former
+ * @names:   one connection of each kind, for the alarm's text; @refusal: why the peer refuses that
+ *           one
+ * @storage: by protocol, connections that would gain by announce, if their rule can have it
  */
 struct health_scan {
 	uint32_t fault, silent, half, no_mtu, refused, missed, bypassed;
@@ -120,10 +122,10 @@ struct health_scan {
 /**
  * struct health_peer
  * @up, @met: there is a session, there ever was one
- * @beats:    it speaks each 50 ms, not each 250
+ * @beats:    it sends heartbeats each 50 ms, not each 250
  * @late_ns:  longest silence since the previous sample
- * @cause:    why it is not up; @unsealed: it is, and cannot seal what a rule wants sealed
- * @mirror:   what its rules lack, or ours, "" for nothing
+ * @cause:    why it is not up; @unsealed: it is up, but cannot seal, and a rule wants that
+ * @mirror:   what its rules lack, or ours; "" if nothing
  * @mtu, @longest, @lan_down: of its ports, see struct proto_site; 0: not known
  */
 struct health_peer {
@@ -148,12 +150,12 @@ struct health_port {
 
 /**
  * struct health_sample - all that alarms are judged by.
- * @late_ns:  longest time that the daemon did not look at its ports since the previous sample
- * @calm_ns:  so long no port and no peer has gone or come
- * @missed:   the latest event of packets that miss an appliance, in words; "" when it is long ago
- * @wan_rate: bytes per second, 0: not paced; @wan_auto: found, never above @wan_rate
+ * @late_ns:  longest time between two looks at the ports since the previous sample
+ * @calm_ns:  time since a port or peer last went up or down
+ * @missed:   text of the latest event of packets that miss an appliance; "" when it is long ago
+ * @wan_rate: bytes per second, 0: not paced; @wan_auto: the rate is found, at most @wan_rate
  * @ahead_off: why the daemon has turned prefetch off, NULL when it has not
- * @bypass:   what is bypassed, but for single connections; NULL for nothing
+ * @bypass:   what is bypassed besides single connections; NULL for nothing
  */
 struct health_sample {
 	uint64_t now, late_ns, calm_ns, wan_rate, bad_chunks;
@@ -169,8 +171,9 @@ struct health_sample {
 
 /**
  * struct health_alarm
- * @since: when it was raised, or was over; @count: times raised
- * @text:  the reason, as it was when it was last bad; @mend: what to do in this case, "": as ever
+ * @since: when it was raised or cleared; @count: times raised
+ * @text:  the reason when it was last bad; @mend: what to do in this case, "": the alarm's usual
+ *         mend
  */
 struct health_alarm {
 	bool raised, bad, good;
@@ -178,7 +181,7 @@ struct health_alarm {
 	char text[HEALTH_TEXT], mend[HEALTH_TEXT];
 };
 
-/** health_fn - alarm @i was raised (@raised) or is over. */
+/** health_fn - alarm @i was raised (@raised) or cleared. */
 typedef void (*health_fn)(void *ctx, unsigned int i, bool raised);
 
 struct health_waiting {
@@ -188,7 +191,7 @@ struct health_waiting {
 	uint64_t since;
 };
 
-/** struct health - zero, but for @say, to begin with. */
+/** struct health - all zero but @say at first. */
 struct health {
 	health_fn say;
 	void *ctx;
@@ -223,7 +226,7 @@ struct health_source {
 	const char *ifname[STEER_SIDES], *ahead_off, *bypass;
 };
 
-/** health_tick - look around; with each housekeeping, some times per second. */
+/** health_tick - scan, take samples, judge; called some times per second. */
 void health_tick(struct health *h, const struct view_source *src, const struct health_source *more,
 		 uint64_t now_ns);
 
@@ -232,26 +235,27 @@ void health_tick(struct health *h, const struct view_source *src, const struct h
 void health_bypass(struct health *h, const struct view_source *src, const char *bypass,
 		   uint64_t now_ns);
 
-/** health_missed - packets of connection @conn have begun to miss an appliance. A look at all
- *  connections may take longer than that lasts. */
+/** health_missed - packets of connection @conn have begun to miss an appliance. This may be over
+ * before the scan of all connections comes to it. */
 void health_missed(struct health *h, const struct view_source *src, uint32_t conn, uint64_t now_ns);
 
 /** health_peer_down - @peer has gone down: the next tick judges how long it was silent before. */
 void health_peer_down(struct health *h, const struct view_source *src, unsigned int peer,
 		      uint64_t now_ns);
 
-/** health_site - what is known of our ports, for peers. */
+/** health_site - what peers are told of our ports. */
 void health_site(const struct health *h, struct proto_site *out);
 
-/** health_judge - judge h->sample, raise and clear alarms; health_judge_bypass(): that one. */
+/** health_judge - judge h->sample, raise and clear alarms; health_judge_bypass(): only the bypass
+ * alarm. */
 void health_judge(struct health *h);
 void health_judge_bypass(struct health *h);
 
 /** health_mend - what to do about alarm @i. */
 const char *health_mend(const struct health *h, unsigned int i);
 
-/** health_alarm_of - its name, mend, level, and the peer that it is about (PEER_NONE); false when
- * there is no such alarm. */
+/** health_alarm_of - name, mend, level and peer (or PEER_NONE) of alarm @i; false when there is no
+ * such alarm. */
 struct health_what {
 	const char *name, *mend;
 	enum health_level level;
@@ -259,7 +263,7 @@ struct health_what {
 };
 bool health_alarm_of(unsigned int i, struct health_what *out);
 
-/** health_refusal - whether @r is the peer's, who was asked for a lane. */
+/** health_refusal - whether @r is a reason of the peer to refuse a lane. */
 bool health_refusal(enum lane_reason r);
 
 const char *health_level_name(enum health_level l);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What is good and what is bad, by the numbers of one sample and of those HEALTH_PAST seconds
- * before. Nothing here asks anybody: tests make samples by hand.
+ * Judges one sample against those of the last HEALTH_PAST seconds. Uses nothing but samples, so
+ * tests make them by hand.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@
 
 /* Loss: share of packets sent again over the WAN, of at least so many sent. */
 #define LOSS_PACKETS	1000u
-#define LOSS_MUCH	0.05   /* more than loss: the link is overrun, if that fits the rate */
+#define LOSS_MUCH	0.05   /* more than a bad link loses: it is overrun, if the rate was high */
 #define LOSS_ABOVE	0.005  /* above the usual, and three times as much */
 #define USUAL_STEP	0.0017 /* per second: ten minutes */
 #define DELAY_ABOVE_NS	(5 * MS_NS)
@@ -39,7 +39,7 @@ enum verdict {
 	GOOD,
 	BETWEEN,
 	BAD,
-	FOLLOWS, /* it may be bad, by what has an alarm of its own */
+	FOLLOWS, /* if bad, then because of something that has its own alarm */
 };
 
 #define X(id, name, level, raise, clear, mend)                                                     \
@@ -80,7 +80,7 @@ const char *health_level_name(enum health_level l)
 	return l == HEALTH_CRITICAL ? "critical" : "warning";
 }
 
-/* The alarm's state follows; @text is why it is bad. */
+/* Update the alarm's state by verdict @v; @text is why it is bad. */
 static void settle(struct health *h, unsigned int i, enum verdict v, const char *text)
 {
 	const struct kind *k = kind_of(i);
@@ -120,7 +120,7 @@ judge(struct health *h, unsigned int i, enum verdict v, const char *fmt, ...)
 	settle(h, i, v, text);
 }
 
-/* What to do about alarm @i this time; before it is judged. */
+/* Set the mend of alarm @i for this case; to be called before it is judged. */
 static void __attribute__((format(printf, 3, 4)))
 advise(struct health *h, unsigned int i, const char *fmt, ...)
 {
@@ -147,7 +147,7 @@ static double share(uint64_t part, uint64_t whole)
 	return whole ? (double)part / (double)whole : 0;
 }
 
-/* Growth since the oldest sample that is remembered. */
+/* Growth since the oldest sample that is kept. */
 struct window {
 	struct health_numbers d;
 	double seconds;
@@ -226,8 +226,8 @@ static bool ports_down(const struct health_sample *s)
 	return s->port[STEER_LAN].down || s->port[STEER_WAN].down;
 }
 
-/* Whether what was lost in the seconds that are looked at says nothing of a link that is there: a
- * port or a peer has gone or come meanwhile, or no peer is there. */
+/* Whether losses of the last HEALTH_PAST seconds do not tell the link's quality: a port or a peer
+ * went up or down meanwhile, or no peer is up. */
 static bool link_cut(const struct health_sample *s)
 {
 	bool up = !s->npeers;
@@ -240,9 +240,9 @@ static bool link_cut(const struct health_sample *s)
 /*
  * Loss has two causes with different mends: the link cannot carry what is sent, or it damages what
  * it could carry. The first is likely when much is lost while we send at the rate that was set, or
- * while delay grows. A link with a deep queue loses nothing and delays all: where we send less than
- * was set and packets wait all the same, what was set is too much. A rate that is found is never
- * too much for long.
+ * while delay grows. A link with a deep queue delays packets instead of losing them: if they wait
+ * although we send less than the rate that was set, that rate is too high. A rate that the
+ * appliance finds is never too high for long.
  */
 static void judge_loss(struct health *h, const struct window *w)
 {
@@ -276,7 +276,7 @@ static void judge_loss(struct health *h, const struct window *w)
 	      l.usual * 100);
 	if (!l.much || cut)
 		return;
-	/* the first look is believed only where it is small: a link may be bad from the start */
+	/* a first value counts only if it is small: the link may be bad from the start */
 	if (h->usual_loss < 0)
 		h->usual_loss = l.loss < LOSS_ABOVE ? l.loss : 0;
 	h->usual_loss += (l.loss - h->usual_loss) * USUAL_STEP;
@@ -315,7 +315,7 @@ static bool peer_unsealed(const struct health *h)
 	return false;
 }
 
-/* Packets that miss an appliance: as lanes show it, as an event has told, or as a counter. */
+/* Packets that miss an appliance: as lanes, an event or a counter show it. */
 static void judge_missed(struct health *h, const struct window *w)
 {
 	const struct health_sample *s = &h->sample;
@@ -345,7 +345,7 @@ static void judge_conns(struct health *h, const struct window *w)
 		health_refusal(h->sample.scan.refusal) ? view_reason(h->sample.scan.refusal) : NULL;
 	const struct health_scan *c = &h->sample.scan;
 	const struct health_sample *s = &h->sample;
-	/* no wonder that answers are not seen */
+	/* answers are missing for a reason with its own alarm */
 	bool blocked = link_cut(s) || h->alarm[HEALTH_PORT_MTU].raised || rule_missing(h);
 
 	judge(h, HEALTH_FAULT, bad_if(c->fault || w->d.faults),
@@ -386,7 +386,7 @@ static enum verdict lateness(const struct health_peer *p)
 	return BETWEEN;
 }
 
-/* A reload may have taken a peer away: then there is nothing wrong with it any more. */
+/* Without a name the peer was removed by a reload: its alarms clear. */
 static void judge_peer(struct health *h, unsigned int base, const struct health_peer *p)
 {
 	const struct health_sample *s = &h->sample;
@@ -454,8 +454,9 @@ static unsigned int path_mtu_of(unsigned int len)
 }
 
 /*
- * A port that hosts' packets do not fit through: on the way, ours, or one of a peer. Each end knows
- * the MTU of the other's ports and how long its hosts' packets are. Tags may count in them, or not.
+ * A port, ours or a peer's, with an MTU below the length of hosts' packets. Each end tells the
+ * other the MTU of its ports and the length of its hosts' packets. VLAN tags may count in it or
+ * not.
  */
 static bool narrow(const struct health_sample *s, char *where, size_t len, unsigned int *longest,
 		   unsigned int *mtu)
@@ -505,7 +506,7 @@ static void judge_mtu(struct health *h)
 	      longest, p, where, mtu);
 }
 
-/* Frames that a port did not take from us. A few of very many are no fault. */
+/* Frames that a port did not take from us. A few among very many are no fault. */
 static void judge_dropped(struct health *h, const struct window *w)
 {
 	const struct health_sample *s = &h->sample;

@@ -20,7 +20,7 @@ static bool among(const struct prefix *p, const struct prefix *list, unsigned in
 
 const struct prefix *mirror_missing(const struct rule *r, const struct session_info *peer)
 {
-	/* what it does not name may be among those it has more of */
+	/* a prefix that it does not name may be among those it left out */
 	if (peer->more)
 		return NULL;
 	for (unsigned int i = 0; i < r->nfar; i++)

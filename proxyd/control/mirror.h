@@ -13,8 +13,8 @@
 
 #define MIRROR_TEXT 256
 
-/** mirror_missing - the first of the prefixes of @r's far side that has nothing in common with what
- *  the peer serves; NULL when each has, or when the peer has not told all. */
+/** mirror_missing - the first prefix of @r's far side that overlaps nothing the peer serves; NULL
+ * when there is none, or when the peer has not told all. */
 const struct prefix *mirror_missing(const struct rule *r, const struct session_info *peer);
 
 /** struct mirror_fault - @text: which rule is missing, and where; @mend: what to do */
@@ -22,13 +22,13 @@ struct mirror_fault {
 	char text[MIRROR_TEXT], mend[MIRROR_TEXT];
 };
 
-/** mirror_fault - the first fault between those of the @n rules that name peer @index, and what
- *  that peer tells of itself in @peer; false when there is none. */
+/** mirror_fault - the first conflict between those of the @n rules that name peer @index and what
+ * that peer tells of itself in @peer; false when there is none. */
 bool mirror_fault(const struct rule *rules, unsigned int n, unsigned int index,
 		  const struct session_info *peer, struct mirror_fault *out);
 
-/** mirror_unsealed - rule @r wants connections with peer @index sealed, and that peer, which is up,
- *  is of a version that cannot: they pass. */
+/** mirror_unsealed - rule @r wants connections with peer @index sealed, but that peer, which is up,
+ * cannot seal: they pass unaccelerated. */
 bool mirror_unsealed(const struct rule *r, unsigned int index, const struct session_info *peer);
 
 /** mirror_wanted - the hosts that rules look for beyond peer @index. */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Requests name connections by id, as `qp-show` has them, with the QPNs: an id may have passed on
- * to another connection since, and that one is left alone. Who is gone is no error, but an answer:
- * who asks for many goes on with the others.
+ * Requests name connections by the id that `qp-show` gave, and by QPNs: the id may belong to
+ * another connection by now, which must be left alone. A connection that is gone is no error: a
+ * client that names many goes on with the others.
  */
 #include "control/operate.h"
 
@@ -17,11 +17,11 @@ static bool wrong(char *err, size_t errlen, const char *text)
 
 enum named {
 	NAMED_WRONG, /* @err is filled */
-	NAMED_GONE,  /* the answer is */
-	NAMED_CONN,  /* @ci is */
+	NAMED_GONE,  /* @out is filled */
+	NAMED_CONN,  /* @ci is filled */
 };
 
-/* The connection that @req names; @key is what the answer would tell of it. */
+/* Find the connection that @req names; @key is the member of the answer that says what was done. */
 static enum named conn_of(const struct view_source *src, const json_t *req, uint64_t now_ns,
 			  struct conn_info *ci, const char *key, json_t **out, char *err,
 			  size_t errlen)
@@ -58,7 +58,7 @@ static bool run_release(const struct view_source *src, const json_t *req, uint64
 	return true;
 }
 
-/* "everything", or names of rules; what health tells of. */
+/* Set @text: "everything", or names of rules; health is told of the change. */
 static void say_bypassed(struct operate *op)
 {
 	const char *first = op->nrules == 1 ? "rule " : "rules ";
@@ -118,8 +118,8 @@ static bool run_bypass(const struct view_source *src, const json_t *req, uint64_
 		op->nrules = on ? op->nrules : 0;
 	} else if (rule) {
 		i = rule_index(src, rule);
-		/* a reload may have removed one that is bypassed, and would be again with its
-		 * name */
+		/* a reload may have removed a bypassed rule; a rule of that name would be bypassed
+		 * again */
 		if (i < 0 && (on || !rule_noted(op, rule)))
 			return wrong(err, errlen, "there is no such rule; see rule show");
 		if (i >= 0)
@@ -164,7 +164,7 @@ static bool run_clear(const struct view_source *src, const json_t *req, uint64_t
 		step = view_stats(src, &cur, now_ns, &o);
 		if (step != VIEW_OBJECT)
 			continue;
-		/* what is no counter says so by having no total */
+		/* only counters have a total */
 		if (at < OPERATE_COUNTERS && json_object_get(o, "total")) {
 			src->operate->base[at] =
 				(uint64_t)json_integer_value(json_object_get(o, "total"));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Commands of an operator that change something: release, bypass, clear counters, reload. Each is
- * one request with members, answered by one object. What was bypassed is remembered by the names of
- * rules, so that a reload does not move it to other rules.
+ * one request with members, answered by one object. Bypassed rules are noted by name, so that a
+ * reload does not move the bypass to other rules.
  */
 #ifndef LONGHAUL_CONTROL_OPERATE_H
 #define LONGHAUL_CONTROL_OPERATE_H
@@ -11,12 +11,12 @@
 
 #include "control/view.h"
 
-#define OPERATE_COUNTERS 320 /* of stats-show */
-#define OPERATE_ERROR	 512 /* bytes of what is answered when something cannot be done */
+#define OPERATE_COUNTERS 320 /* of stats-show, at most */
+#define OPERATE_ERROR	 512 /* bytes of an error answer */
 
 /**
- * struct operate - zero to begin with.
- * @all, @rules: what is bypassed; @text: the same for people; @changed: since health was told
+ * struct operate - all zero at first.
+ * @all, @rules: what is bypassed; @text: the same in words; @changed: health has not been told yet
  * @base: values of counters when they were cleared, in the order of stats-show
  */
 struct operate {
@@ -37,7 +37,7 @@ struct action {
 /** action_find - the action that request @cmd asks for, NULL. */
 const struct action *action_find(const char *cmd);
 
-/** operate_rules - the rules have changed: bypass those of the same names again. */
+/** operate_rules - the rules have changed: bypass those with the noted names again. */
 void operate_rules(const struct view_source *src, uint64_t now_ns);
 
 #endif

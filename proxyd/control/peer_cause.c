@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The order is that of certainty: what the peer has said, or what only one mistake explains, comes
- * before what the network says, and that before silence.
+ * The surest cause comes first: what the peer said, or what only one mistake explains; then what
+ * the network said; silence last.
  */
 #include "control/peer_cause.h"
 
@@ -19,7 +19,7 @@ static void __attribute__((format(printf, 2, 3))) put(char *buf, const char *fmt
 	va_end(ap);
 }
 
-/* What the peer has said, or what of it was refused. */
+/* What the peer has said, or why its datagrams were refused. */
 static bool said(const struct session_info *si, struct peer_cause *out)
 {
 	const struct {

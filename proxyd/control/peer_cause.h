@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Why a peer is not up, and what to do: of all that is known at this end the most specific.
+ * Why a peer is not up, and what to do: the most specific cause that is known at this end.
  */
 #ifndef LONGHAUL_CONTROL_PEER_CAUSE_H
 #define LONGHAUL_CONTROL_PEER_CAUSE_H
@@ -12,8 +12,8 @@
 
 /**
  * struct peer_signs - what is known besides the session.
- * @trouble:  errno of datagrams that did not leave or arrive, 0: none was told of lately
- * @stranger: datagrams of no peer came lately, from @addr and @port
+ * @trouble:  errno of datagrams that did not leave or arrive lately, 0: none
+ * @stranger: datagrams came lately from @addr and @port, which is no peer's
  */
 struct peer_signs {
 	int trouble;
@@ -22,7 +22,7 @@ struct peer_signs {
 	uint16_t port;
 };
 
-/** struct peer_cause - @text: the cause, as what follows a colon; @mend: what to do */
+/** struct peer_cause - @text: the cause, to follow a colon; @mend: what to do */
 struct peer_cause {
 	char text[PEER_CAUSE_TEXT], mend[PEER_CAUSE_TEXT];
 };

@@ -24,8 +24,9 @@ struct operate;
 struct session;
 struct peer_socket;
 
-/** struct view_peer - a peer as configured; without @name: none has this index now. @host: the name
- *  that @addr was looked up by, NULL where it stands in the file; @addr is all zero until then. */
+/** struct view_peer - a peer as configured; without @name: no peer has this index now. @host: the
+ * name that was looked up for @addr, NULL if the file has an address; @addr is all zero until it is
+ * found. */
 struct view_peer {
 	const char *name;
 	struct ip_addr addr;
@@ -34,7 +35,7 @@ struct view_peer {
 	const char *key_file[2];
 };
 
-/** struct view_counter - a number that lives elsewhere. */
+/** struct view_counter - a counter that another part owns. */
 struct view_counter {
 	const char *name, *help;
 	const uint64_t *value;
@@ -44,11 +45,13 @@ struct view_counter {
  * struct view_source - what views read; nothing is owned.
  * @port:       NULL when there is none (replay); @session, @sock: NULL without peers
  * @peers:      by peer index
- * @health:     NULL when nobody looks after it; @stopping: whether the daemon is, NULL likewise
- * @monitor, @capture, @operate: what clients may follow and do, NULL when they may not
- * @reload:     read the configuration again: false with one line in @err; NULL when nobody can
+ * @health:     NULL when there is none; @stopping: whether the daemon stops, NULL when it never
+ *              does
+ * @monitor, @capture, @operate: what clients may follow and operate, NULL when they may not
+ * @reload:     read the configuration again: false with one line in @err; NULL when that is
+ *              impossible
  * @own:        addresses of this host; NULL when they are not known
- * @daemon:     further counters of the daemon's own: @ndaemon of them
+ * @daemon:     the daemon's own counters: @ndaemon of them
  */
 struct view_source {
 	struct engine *engine;
@@ -71,7 +74,7 @@ struct view_source {
 	unsigned int ndaemon;
 };
 
-/** struct view_cursor - how far a view has come; zero to begin with. */
+/** struct view_cursor - how far a view has come; all zero at first. */
 struct view_cursor {
 	uint32_t conn;
 	uint32_t index;
@@ -118,17 +121,17 @@ enum view_step view_health(const struct view_source *src, struct view_cursor *cu
 enum view_step view_daemon(const struct view_source *src, struct view_cursor *cur, uint64_t now_ns,
 			   json_t **out);
 
-/* For the views' use. */
+/* For the views themselves. */
 
 /** view_rule_name, view_peer_name - name of an index as the engine reports it, NULL for none. */
 const char *view_rule_name(const struct view_source *src, int rule);
 const char *view_peer_name(const struct view_source *src, int peer);
 
-/** view_reason - why a lane is where it is, as the rest of a sentence; NULL: it says nothing. */
+/** view_reason - why a lane is in its state, as the rest of a sentence; NULL: no text. */
 const char *view_reason(enum lane_reason r);
 
-/** view_missed - the way that packets of the lane @l of @ci take past an appliance, into @buf: from
- *  which host to which, and which appliance they miss. False when all take their way. */
+/** view_missed - text on packets of lane @l of @ci that miss an appliance, into @buf: from which
+ * host to which, and which appliance. False when none do. */
 #define VIEW_MISSED 192
 bool view_missed(const struct view_source *src, const struct conn_info *ci,
 		 const struct lane_info *l, char buf[VIEW_MISSED]);
@@ -140,7 +143,8 @@ void view_put_ledger(json_t *o, const char *prefix, const struct ledger *l);
 void view_put_reads(json_t *o, const struct prefetch_info *r);
 void view_put_announce(json_t *o, const struct announce_info *a);
 
-/** view_put_seal - whether the lane @l of @ci is sealed, why not, and the way of its packets. */
+/** view_put_seal - whether lane @l of @ci is sealed, why not, and whether its packets miss an
+ * appliance. */
 void view_put_seal(json_t *o, const struct view_source *src, const struct conn_info *ci,
 		   const struct lane_info *l);
 

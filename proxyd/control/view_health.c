@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* One object per alarm, raised or not; and what the daemon is at the moment, for the headline. */
+/* One object per alarm, raised or not; and the daemon's state, for the headline. */
 #include "control/health.h"
 #include "peer/session.h"
 
@@ -58,8 +58,8 @@ static const char *would_gain(const struct health_scan *s, char *buf, size_t siz
 	return n ? buf : NULL;
 }
 
-/* Count some connections, all and held, as they are now: what was done a moment ago must show. True
- * when all have been seen. */
+/* Count some connections, all and held, as they are now: the effect of a command just given must
+ * show. True when all have been seen. */
 static bool count(const struct view_source *src, struct view_cursor *cur, uint64_t now_ns)
 {
 	struct conn_info ci;
@@ -75,7 +75,7 @@ static bool count(const struct view_source *src, struct view_cursor *cur, uint64
 	return false;
 }
 
-/* Whether a peer may yet come up for the first time, and how many are up. */
+/* Whether some peer was never up, but may still come, and how many are up. */
 static bool starts(const struct view_source *src, uint64_t now_ns, unsigned int *up)
 {
 	struct session_info si;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* One object per lane of the connections that are known whole. */
+/* One object per lane of the connections of which both queue pairs are known. */
 #include "control/view.h"
 
 /* What this appliance is to the lane; NULL when it only watches. */
@@ -69,7 +69,7 @@ void view_put_seal(json_t *o, const struct view_source *src, const struct conn_i
 {
 	bool pair = l->state != LANE_WATCH && ci->peer != PEER_NONE;
 
-	/* null: nothing of it is held */
+	/* null: there is no pair of appliances that seals */
 	view_put_str(o, "seal", !pair ? NULL : l->sealed ? "on" : "off");
 	view_put_str(o, "seal-reason", pair ? unsealed_because(src, ci, l) : NULL);
 	view_put_str(o, "path-bypass",

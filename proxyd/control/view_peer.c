@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* One object per configured peer: is it there, since when, how far away, and what was refused from
+/* One object per configured peer: its state, since when, its round trip, and what was refused from
  * it. */
 #include "control/view.h"
 

@@ -10,7 +10,7 @@
 
 #include "peer/session.h"
 
-/* The lane state that an operator must hear of first stands for the connection. */
+/* The connection's state: of its two lanes' states, the one that matters more to an operator. */
 static enum lane_state conn_state(const struct conn_info *ci)
 {
 	static const int weight[LANE_STATES] = {
@@ -77,7 +77,7 @@ const char *view_reason(enum lane_reason r)
 		       "something else";
 	case REASON_INVARIANT:
 		return "an error in longhaul broke it: see the log";
-	case REASON_DISPUTED: /* is only asked; no lane ends by it */
+	case REASON_DISPUTED: /* only a question to the peer; no lane ends with it */
 		return "the peer was asked whether the QP was reused";
 	case REASON_NONE:
 	case REASONS:
@@ -110,7 +110,7 @@ bool view_missed(const struct view_source *src, const struct conn_info *ci,
 			 lan, wan, name);
 		break;
 	case MISS_NONE:
-		/* it was let go for that, and nothing is measured any more */
+		/* the lane was released for that, and measures nothing any more */
 		if (l->reason != REASON_BYPASS || l->state == LANE_HELD)
 			return false;
 		snprintf(buf, VIEW_MISSED,
@@ -120,7 +120,7 @@ bool view_missed(const struct view_source *src, const struct conn_info *ci,
 	return true;
 }
 
-/* Whether its rule wants it sealed, and its peer cannot. */
+/* Whether its rule wants seals and its peer cannot seal. */
 static bool not_sealing(const struct view_source *src, const struct conn_info *ci, uint64_t now_ns)
 {
 	struct session_info si;
@@ -207,7 +207,7 @@ static json_t *qp_object(const struct view_source *src, const struct conn_info *
 	view_put_int(o, "in-bytes", ci->from_wan.bytes);
 	view_put_24(o, "out-msn", ci->paired ? a->msn : UINT32_MAX);
 	view_put_24(o, "in-msn", ci->paired ? b->msn : UINT32_MAX);
-	/* of the link; at the other lane it would be that of the LAN */
+	/* of the link: the other lane measures the LAN */
 	json_object_set_new(o, "rtt-us",
 			    a->opener && a->srtt_ns ? json_integer((json_int_t)(a->srtt_ns / 1000))
 						    : json_null());

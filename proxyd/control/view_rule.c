@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * One object per rule, with its share of the ledger. The connections of each rule are added up
- * first, some per call: that keeps packets waiting less than one look at all of them.
+ * first, some per call, since packets wait meanwhile.
  */
 #include "control/view.h"
 
@@ -85,10 +85,10 @@ static json_t *rule_object(const struct view_source *src, unsigned int i,
 	view_put_str(o, "prefetch", prefetch_name(r->prefetch));
 	view_put_int(o, "prefetch-max-age-ms", r->prefetch_max_age_ns / 1000000);
 	json_object_set_new(o, "prefetch-range", ranges_text(r));
-	/* null: as seen or told */
+	/* null: as seen in packets or told by CM */
 	json_object_set_new(o, "read-depth",
 			    r->read_depth ? json_integer(r->read_depth) : json_null());
-	/* null: no appliance is there to seal for */
+	/* null: without a peer nothing is sealed */
 	view_put_str(o, "seal", r->peer == PEER_NONE ? NULL : r->seal ? "on" : "off");
 	view_put_int(o, "connections", cur->rule[i].conns);
 	view_put_ledger(o, "custody", &cur->rule[i].custody);

@@ -179,8 +179,8 @@ static json_t *daemon_entry(const struct view_source *src, size_t i)
 	return entry("daemon", src->daemon[i].name, *src->daemon[i].value, src->daemon[i].help);
 }
 
-/* Counters count from when they were cleared; @at: which of all. What they have counted in all is
- * beside it, for whoever draws them. */
+/* Counters are shown since they were cleared; @at: index among all. The total stands beside it, for
+ * programs that plot it. */
 static void count_from(const struct view_source *src, json_t *o, uint32_t at, bool counter)
 {
 	json_int_t total = json_integer_value(json_object_get(o, "value"));
