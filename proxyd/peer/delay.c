@@ -19,8 +19,8 @@ void delay_rtt(struct delay *d, uint64_t rtt_ns)
 
 void delay_oneway(struct delay *d, uint64_t sent, uint64_t now)
 {
-	/* The sender's clock is its own word: any value must do no more than look odd, so all
-	 * arithmetic is unsigned, where nothing overflows. */
+	/* The peer chooses @sent: a wrong value may give an odd delay, but no undefined behaviour,
+	 * so all arithmetic is unsigned. */
 	int64_t transit = (int64_t)(now - sent);
 
 	if (!d->have_transit) {

@@ -3,21 +3,21 @@
  * How two appliances that share a key find each other.
  *
  * Goals
- *	Nothing is believed before it is authenticated, and nothing authenticated is believed to
- *	be fresh before it answers a challenge of ours. A HELLO recorded at any time and replayed
- *	at any other must neither start a session, nor end or change a running one, nor keep a
- *	dead one alive. Our own HELLOs, sent back to us, must not be taken for the peer's. A peer
- *	that restarted is recognised within a round trip and a half, and until it has proved
- *	itself the session with the one before goes on.
+ *	Nothing counts before it is authenticated, and nothing authenticated counts as fresh
+ *	before it answers a challenge of ours. A HELLO that was recorded and is replayed at any
+ *	time must neither start a session, nor end or change a running one, nor keep a dead one
+ *	alive. Our own HELLOs, sent back to us, must not pass for the peer's. A peer that restarted
+ *	is recognised within a round trip and a half; until it has proved itself, the session with
+ *	its former process goes on.
  *	No roles: both sides run the same code and may start at the same instant.
- *	No forward secrecy: who learns the pre-shared key can read recorded reports. They bear no
+ *	No forward secrecy: with the pre-shared key, recorded reports can be read. They bear no
  *	user data.
  *
  * Messages
  *	A HELLO datagram carries CHALLENGE (our salt, echo of theirs, two flags) and HELLO (who
  *	we are).
  *
- *	    SEEK     our next salt, and whatever was heard last: "no session, talk to me"
+ *	    SEEK     our next salt, and the salt heard last: "no session, talk to me"
  *	    ANSWER   our next salt, and theirs: "if that was you, echo my salt"
  *	    CONFIRM  both salts of our current session: "this is our session"
  *
@@ -25,41 +25,41 @@
  *	roll.c), CONFIRM the established flag, ANSWER neither.
  *
  * A salt
- *	is 32 random bytes. It becomes part of one session at most: the moment a session is made
- *	of it, it is forgotten and the next one is drawn. So whoever echoes our *next* salt has
- *	heard from us since the last session began, and holds the key: that is the proof, and it
- *	cannot be replayed later, because by then the salt is spent. It is also why the same DATA
- *	key is never derived twice. A salt offered for SALT_LIFE_NS is replaced even if nobody
- *	took it, and is good for as long again for those who are just answering it, so that an
- *	answer held back in the network for long is worthless.
+ *	is 32 random bytes. It becomes part of one session at most: as soon as a session is made
+ *	of it, it is forgotten and the next one is drawn. So a peer that echoes our *next* salt has
+ *	heard from us since the last session began, and holds the key. That is the proof; it cannot
+ *	be replayed later, because by then the salt is used up. For the same reason no DATA key is
+ *	derived twice. A salt offered for SALT_LIFE_NS is replaced even if it was not used, and is
+ *	valid for as long again, for answers that are under way. So an answer that the network
+ *	holds back for longer is worthless.
  *
- * What is done with an authentic HELLO (salt S, echo E), in this order
- *	S is a salt of ours, or it bears our boot epoch: reflected, dropped
- *	S is the peer's salt of our session, and it does not say that it is established in another
- *		one: it is in this session, or will be when it knows. CONFIRM, unless it says
- *		established already
- *	E is our next salt: proof. New session of (our next salt, S).
+ * What is done with an authentic HELLO (salt S, echo E): the first rule that fits
+ *	1 S is a salt of ours, or it bears our boot epoch: reflected, dropped
+ *	2 S is the peer's salt of our session, and the HELLO does not claim to be established in
+ *		another one: the peer is in this session, or will be when it knows. CONFIRM, unless
+ *		it says established already
+ *	3 E is our next salt: proof. New session of (our next salt, S).
  *		CONFIRM, unless it says established already
- *	else, when we are down: SEEK, with S echoed
- *	else, when it is established in another session, and ours is not confirmed: SEEK
- *	else, when it seeks: ANSWER
- *	else: dropped, an ANSWER to something that we did not ask
+ *	4 we are down: SEEK, with S echoed
+ *	5 it is established in another session, and ours is not confirmed: SEEK
+ *	6 it seeks: ANSWER
+ *	7 else dropped: an ANSWER that we did not ask for
  *
- *	The last rule keeps a replayed SEEK from making two healthy sides change keys: the replay
- *	draws an ANSWER, and the ANSWER finds nobody who sought. No rule but the proof changes
- *	any state that matters, and a HELLO is never a sign of life. Every answer is of the size
- *	of its question, goes to the address that the operator configured and comes out of a
- *	bucket; proven and unproven askers have separate ones, so that a flood of replays cannot
- *	starve a handshake of its CONFIRM.
- *	The fifth is for words that overtook each other while a salt was replaced: both sides can
- *	then have proof, of different pairs of salts. They see it from each other's CONFIRM.
+ *	Rule 7 keeps a replayed SEEK from making two healthy sides change keys: the replay causes
+ *	an ANSWER, and its receiver did not seek. Only the proof changes state that matters, and a
+ *	HELLO is never a sign of life. Every answer is as long as its question, goes to the address
+ *	that the operator configured and takes a token from a bucket. HELLOs with proof have another
+ *	bucket than those without, so that a flood of replays cannot keep a handshake from its
+ *	CONFIRM.
+ *	Rule 5 is for HELLOs that overtook each other while a salt was replaced: both sides can
+ *	then have proof, of different pairs of salts. Each sees that from the other's CONFIRM.
  *
  * Examples (a, b: salts)
  *	both down     A: SEEK a,0       B: SEEK b,a              A has proof: session ab
  *	              A: CONFIRM a,b                             B has proof: session ab
  *	B restarted   B: SEEK b',0      A (up): ANSWER a',b'     B has proof: session a'b'
  *	              B: CONFIRM b',a'                           A has proof, leaves ab for a'b'
- *	CONFIRM lost  said again each CONFIRM_NS until DATA under the new keys arrives
+ *	CONFIRM lost  repeated each CONFIRM_NS until DATA under the new keys arrives
  *	replay to A   X: SEEK b_old,0   A (up): ANSWER a',b_old  B (up): not its salt, dropped
  */
 #include <inttypes.h>
@@ -149,7 +149,7 @@ static bool same(const uint8_t *a, const uint8_t *b)
 	return sodium_memcmp(a, b, PROTO_SALT) == 0;
 }
 
-/* The salt of ours that @echo proves to have been heard, NULL when there is none such. */
+/* The salt of ours that @echo repeats, which proves that the peer received it; NULL when none. */
 static const struct salt *proven(const struct peer *p, const uint8_t *echo, uint64_t now)
 {
 	for (unsigned int i = 0; i < 2; i++) {
@@ -180,9 +180,9 @@ static void establish(struct session *s, struct peer *p, const struct seal_psk *
 	bool rolled;
 
 	if (seal_session_init(&keys, psk, own->b, c->salt) < 0)
-		return; /* equal salts: refused as reflected before it comes to this */
+		return; /* equal salts: handshake_rx() has refused them as reflected */
 
-	/* What was queued for the process before this one means nothing to it. */
+	/* What was queued for the peer's former process means nothing to the new one. */
 	if (!was_up || restarted)
 		outbox_drop(p);
 
@@ -196,7 +196,7 @@ static void establish(struct session *s, struct peer *p, const struct seal_psk *
 	memcpy(l->other, c->salt, PROTO_SALT);
 	l->keys = keys;
 	sodium_memzero(&keys, sizeof(keys));
-	handshake_new_salts(s, p); /* *own is gone */
+	handshake_new_salts(s, p); /* *own is no longer valid */
 
 	l->started = l->heard = p->last_heard = now;
 	l->next_confirm = now + CONFIRM_NS;
@@ -209,7 +209,7 @@ static void establish(struct session *s, struct peer *p, const struct seal_psk *
 		p->since = now;
 	}
 	p->next_beat = now + s->cfg.heartbeat_ns;
-	p->next_tell = now + CONFIRM_NS; /* when both have the keys */
+	p->next_tell = now + CONFIRM_NS; /* by then both have the keys */
 	peer_change(p, false);
 
 	if (!c->established)
@@ -228,7 +228,7 @@ static void establish(struct session *s, struct peer *p, const struct seal_psk *
 	} else {
 		session_say(s, p, LOG_INFO, "new session: %s",
 			    rolled ? "the key is another one" : "it had lost sight of this side");
-		ev = PEER_AGAIN; /* also then: it may have been down, and wiped the former key */
+		ev = PEER_AGAIN; /* also if rolled: it may have been down meanwhile */
 	}
 	s->sink.event(s->sink.ctx, session_index(s, p), ev, now);
 }
@@ -304,7 +304,7 @@ void handshake_rx(struct session *s, struct peer *p, const uint8_t *data, size_t
 		if (v == PROTO_UNKNOWN) {
 			p->counter[SC_UNKNOWN_TYPE]++;
 		} else if (v != PROTO_OK) {
-			/* Half a HELLO is none. */
+			/* Both messages or none. */
 			p->counter[SC_MALFORMED]++;
 			return;
 		} else if (m.type == PROTO_CHALLENGE && !have_challenge) {

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A key file is one line; anything much longer is another file, named by mistake. */
+/* A key file is one line; a much longer file was named by mistake. */
 #define FILE_MAX 1024
 
 _Static_assert(sodium_base64_ENCODED_LEN(PEER_KEY_LEN, sodium_base64_VARIANT_ORIGINAL) + 1 ==
@@ -97,7 +97,7 @@ uid_t key_owner(void)
 	return pw ? pw->pw_uid : 0;
 }
 
-/* root looks at the daemon's files, too, to check a configuration. */
+/* root may read the daemon's files, too, to check a configuration. */
 static bool may_own(uid_t uid)
 {
 	return uid == 0 || uid == geteuid() || (geteuid() == 0 && uid == key_owner());
@@ -151,7 +151,7 @@ int key_read(const char *path, uint8_t key[PEER_KEY_LEN], char *err, size_t err_
 	int fd, ret;
 
 	sodium_memzero(key, PEER_KEY_LEN);
-	/* Not to hang on a FIFO that somebody named. */
+	/* O_NONBLOCK: do not hang if @path is a FIFO. */
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0)
 		return fail(

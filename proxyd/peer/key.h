@@ -12,7 +12,7 @@
 
 #define PEER_KEY_LEN  32
 #define PEER_KEY_TEXT 46	 /* 44 characters of base64, newline, final zero byte */
-#define PEER_KEY_USER "longhaul" /* whom systemd/longhauld.service starts the daemon as */
+#define PEER_KEY_USER "longhaul" /* the user that systemd/longhauld.service runs the daemon as */
 
 /**
  * key_read - read the key in file @path.
@@ -21,12 +21,12 @@
  */
 int key_read(const char *path, uint8_t key[PEER_KEY_LEN], char *err, size_t err_len);
 
-/** key_owner - whom key files should belong to: user PEER_KEY_USER, root where there is none. */
+/** key_owner - the user that should own key files: PEER_KEY_USER, root if there is no such user. */
 uid_t key_owner(void);
 
 /**
- * key_parse - the key in @len characters at @text: base64 with white space before and after. Not
- * text that ends early. 0, or -EINVAL with one line in @err, which names @what.
+ * key_parse - the key in @len characters at @text: base64 with white space before and after; a part
+ * of a key is refused. 0, or -EINVAL with one line in @err, which names @what.
  */
 int key_parse(const char *what, const char *text, size_t len, uint8_t key[PEER_KEY_LEN], char *err,
 	      size_t err_len);

@@ -87,7 +87,7 @@ int outbox_report(struct session *s, struct peer *p, const struct report *r)
 		plain.meter.by_box = false;
 		r = &plain;
 	}
-	/* Whole and valid before an older one is given up for it. */
+	/* Encode it first: an invalid report must not replace an older one. */
 	n = proto_put_report(message, sizeof(message), r);
 	if (n < 0)
 		return n;
@@ -132,7 +132,7 @@ void outbox_heartbeat(struct session *s, struct peer *p, uint64_t now)
 		h.held_us = held < UINT32_MAX ? (uint32_t)held : UINT32_MAX;
 	}
 	append(s, p, message, proto_put_heartbeat(message, sizeof(message), &h));
-	/* Its time stamp is true only now. */
+	/* At once: its time stamp is right only now. */
 	outbox_flush(s, p);
 }
 

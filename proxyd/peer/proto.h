@@ -4,11 +4,10 @@
  *
  *	type (1) flags (1) length of the body (2) body
  *
- * all big-endian. Pure encoding and decoding; who may say what to whom, and when, is session.c's
- * business. A message is taken as a whole or not at all: one field out of range refuses it, and the
- * next message is looked at as if nothing had happened. A type that this version does not know is
- * skipped by its length. A length that runs past the datagram ends it. doc/peer-protocol.md is the
- * specification.
+ * all big-endian. This is encoding and decoding only; session.c decides which messages are allowed
+ * when. A message is taken as a whole or not at all: one field out of range refuses it, and
+ * decoding goes on with the next message. A type that this version does not know is skipped by its
+ * length. A length that runs past the datagram ends it. doc/peer-protocol.md is the specification.
  */
 #ifndef LONGHAUL_PEER_PROTO_H
 #define LONGHAUL_PEER_PROTO_H
@@ -58,10 +57,10 @@ struct proto_challenge {
 	bool seek, established;
 };
 
-/* It beats each 50 ms while it is up. 0x02, 0x08, 0x10, 0x40, 0x80, 0x200: PEER_FEATURE_*
- * (engine/report.h); 0x01, 0x04: version 1 before there were seals */
+/* It sends a heartbeat each 50 ms while it is up. 0x02, 0x08, 0x10, 0x40, 0x80, 0x200:
+ * PEER_FEATURE_* (engine/report.h); 0x01, 0x04: from versions of protocol 1 without seals */
 #define PROTO_F_BEATS	  0x20u
-/* METER with what the receiving box did to it (struct meter, by_box) */
+/* METER has the fields that struct meter.by_box marks as known */
 #define PROTO_F_METER_BOX 0x100u
 /* What this version understands. */
 #define PROTO_FEATURES	  (PROTO_F_BEATS | PROTO_F_METER_BOX)
@@ -71,8 +70,8 @@ struct proto_challenge {
  * @version:  highest protocol version that it speaks
  * @boot:     boot epoch: random, drawn once per process; never 0
  * @features: PROTO_F_*: things beyond version 1 that it understands; unknown bits are ignored
- * @window:   stream packets of one lane that it can hold out of order, 0: not said
- * @prefix:   the hosts near it; @more: it serves others too that found no place here
+ * @window:   stream packets of one lane that it can hold out of order, 0: unknown
+ * @prefix:   the hosts near it; @more: and others that found no place here
  * @name:     1 to 63 of [A-Za-z0-9._-]
  */
 struct proto_hello {
@@ -87,7 +86,7 @@ struct proto_hello {
 
 /**
  * struct proto_heartbeat
- * @sent: the sender's clock, ns; means nothing to others, they only send it back
+ * @sent: the sender's clock, ns; the receiver only sends it back
  * @echo: @sent of the newest heartbeat heard from the other side, 0 when none
  * @held_us: how long ago that arrived, us; 0xffffffff: longer than fits
  */
@@ -97,10 +96,10 @@ struct proto_heartbeat {
 };
 
 /**
- * struct proto_site - what the receiver cannot see and its operator must know. Ports: LAN, WAN.
+ * struct proto_site - what the receiver cannot see but its operator must know. Ports: LAN, WAN.
  * @mtu:     of the ports, 0: not known
  * @down:    the port is down or has no carrier
- * @longest: packet that left by the WAN port lately, bytes from the IP header on
+ * @longest: longest packet that left by the WAN port lately, bytes from the IP header on
  * @wanted:  hosts that the sender's rules look for beyond the receiver; @more: and others
  */
 struct proto_site {
@@ -116,7 +115,7 @@ enum proto_bye_reason {
 	BYE_REASONS,
 };
 
-/** struct proto_message - one decoded message; @type says which member holds. */
+/** struct proto_message - one decoded message; @type tells which member is valid. */
 struct proto_message {
 	enum proto_type type;
 	union {
@@ -148,9 +147,8 @@ enum proto_verdict proto_next(const uint8_t *data, size_t len, size_t *pos,
 			      struct proto_message *m);
 
 /*
- * Encoders. Each writes one whole message to @buf and returns its length, or
- *  -EINVAL  a field is out of range: what a receiver would refuse is not sent
- *  -ENOSPC  it does not fit into @room bytes
+ * Encoders. Each writes one whole message to @buf and returns its length, or -EINVAL a field is out
+ *  of range: a receiver would refuse it -ENOSPC it does not fit into @room bytes
  */
 int proto_put_challenge(uint8_t *buf, size_t room, const struct proto_challenge *c);
 int proto_put_hello(uint8_t *buf, size_t room, const struct proto_hello *h);

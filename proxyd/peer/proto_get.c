@@ -11,7 +11,7 @@
 struct in {
 	const uint8_t *p;
 	size_t left;
-	bool bad; /* something was asked for that is not there */
+	bool bad; /* a read went past the end */
 };
 
 static const uint8_t *take(struct in *i, size_t n)
@@ -19,7 +19,7 @@ static const uint8_t *take(struct in *i, size_t n)
 	static const uint8_t nothing[PROTO_SALT];
 	const uint8_t *p = i->p;
 
-	/* Callers take at most sizeof(nothing) at once, but for what they check against left. */
+	/* Callers take at most sizeof(nothing) at once, or compare with @left first. */
 	if (i->bad || i->left < n) {
 		i->bad = true;
 		return nothing;
@@ -54,7 +54,7 @@ static uint64_t take64(struct in *i)
 	return get_be64(take(i, 8));
 }
 
-/* How many of something follow; more than @max make all of it bad. */
+/* A count of elements that follow; more than @max makes the message bad. */
 static uint8_t take_count(struct in *i, unsigned int max)
 {
 	uint8_t n = take8(i);
@@ -132,7 +132,7 @@ static void get_key(struct in *i, struct flow_key *k)
 static void get_again(struct in *i, struct report *r)
 {
 	r->nagain = take_count(i, REPORT_AGAIN);
-	i->bad |= !r->nagain; /* what the flag is for */
+	i->bad |= !r->nagain; /* the flag without any such READ */
 	for (unsigned int n = 0; n < r->nagain; n++)
 		r->again[n] = take24(i);
 }
@@ -232,7 +232,7 @@ static bool get_report(struct in *i, enum report_type type, uint8_t flags, struc
 	memset(r, 0, sizeof(*r));
 	r->type = (uint8_t)type;
 	if (type == REPORT_METER)
-		return get_meter(i, flags, &r->meter); /* it is about no lane */
+		return get_meter(i, flags, &r->meter); /* it has no lane */
 	r->lane = take32(i);
 	r->gen = take32(i);
 	switch (type) {
@@ -319,7 +319,7 @@ static bool get_body(struct in *i, uint8_t type, uint8_t flags, struct proto_mes
 		memcpy(m->challenge.echo, take(i, PROTO_SALT), PROTO_SALT);
 		m->challenge.seek = flags & F_CHALLENGE_SEEK;
 		m->challenge.established = flags & F_CHALLENGE_ESTABLISHED;
-		/* Who has a session does not look for one. */
+		/* A peer with a session does not seek one. */
 		return !(m->challenge.seek && m->challenge.established);
 	case PROTO_HELLO:
 		return get_hello(i, flags, &m->hello);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What decoding (proto_get.c) and encoding (proto_put.c) share: flag bits, and the rules of what
- * may be said (proto_rules.c). Both directions run the same checks on the decoded form, so that
- * nothing is sent that a receiver of the same version refuses.
+ * What decoding (proto_get.c) and encoding (proto_put.c) share: flag bits, and the rules for the
+ * content of messages (proto_rules.c). Both directions run the same checks on the decoded form, so
+ * that nothing is sent that a receiver of the same version refuses.
  */
 #ifndef LONGHAUL_PEER_PROTO_PRIV_H
 #define LONGHAUL_PEER_PROTO_PRIV_H
@@ -26,7 +26,7 @@
 #define F_OPEN_ORDERED		0x08u
 #define F_OPEN_OFFER		0x20u
 #define F_OPEN_SEALED		0x40u
-/* A version from before there were seals says these; they mean nothing now. */
+/* Versions without seals set these; they mean nothing now. */
 #define F_OPEN_OLD		0x14u
 #define F_CLOSE_BY_OPENER	0x01u
 #define F_ORDER_BY_OPENER	0x01u

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Encoding: messages into a buffer that may be too short, which is told at the end. */
+/* Encoding: messages into a buffer that may be too short, which is reported at the end. */
 #include <errno.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@ struct out {
 	size_t room, len;
 	bool full;
 	uint8_t scrap
-		[PROTO_NAME]; /* takes what does not fit; as long as the longest single piece */
+		[PROTO_NAME]; /* receives what does not fit; as long as the longest single piece */
 };
 
 static uint8_t *give(struct out *o, size_t n)
@@ -161,7 +161,7 @@ static void give_key(struct out *o, const struct flow_key *k)
 	give16(o, k->vlan);
 }
 
-/* How many, then each. */
+/* The count, then each. */
 static void give_ranges(struct out *o, const struct psn_range *r, uint8_t n)
 {
 	give8(o, n);
@@ -313,7 +313,7 @@ int proto_put_report(uint8_t *buf, size_t room, const struct report *r)
 	give32(&o, r->gen);
 	switch ((enum report_type)r->type) {
 	case REPORT_METER:
-		break; /* above: it is about no lane */
+		break; /* done above: it has no lane */
 	case REPORT_OPEN:
 		give_open(&o, r);
 		break;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What may be said between two appliances, whoever says it. */
+/* The rules for messages between two appliances, for both directions. */
 #include <string.h>
 
 #include "peer/proto_priv.h"
@@ -15,7 +15,7 @@ bool proto_name_ok(const char *name)
 	for (size_t i = 0; i < n; i++) {
 		char c = name[i];
 
-		/* It ends up in logs and on terminals: no byte that could mean something there. Not
+		/* The name goes to logs and terminals: no control character may be in it. Not
 		 * isalnum(), which depends on the locale. */
 		if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
 		      c == '.' || c == '_' || c == '-'))
@@ -109,7 +109,7 @@ static bool progress_ok(const struct report *r)
 		return false;
 	if (r->credit > AETH_ACK_UNLIMITED && r->credit != 0xff)
 		return false;
-	/* Any NAK but the one that asks for more: responders may give codes that are reserved. */
+	/* Any NAK but the one that asks to go back: responders may send reserved codes. */
 	if (r->refusal && (!aeth_is_nak(r->refusal) || r->refusal == AETH_NAK_SEQ))
 		return false;
 	if (r->nagain > REPORT_AGAIN || (r->differs && !r->announced))

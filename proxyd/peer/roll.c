@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Two keys at a time, so that one takes the place of the other without a gap.
+ * Two keys at a time, so that one can replace the other without a gap.
  *
- * A peer has one key or two. What it says opens with either, and is answered under the same. We
- * begin under the first one; while nobody is there, under each in turn, for the peer may know the
- * other alone. So a key is rolled in three steps, each at both appliances in any order: the new one
- * as second, the new one as first, the new one alone.
+ * A peer has one key or two. Either opens its HELLOs, and the answer uses the same key. While the
+ * peer is down we seek under each key in turn, since the peer may know only one of them. So a key
+ * is rolled in three steps, each at both appliances in any order: the new key as second, the new
+ * key as first, the new key alone.
  *
- * When the first key becomes another one while a session is up, the session is made anew under it:
- * by a SEEK under that key, which a peer that knows it answers as one that had lost sight of us
- * (handshake.c). One that does not know it yet goes on in the session there is, and is asked again
- * from time to time. Nobody is down meanwhile, and what is still under way in the session before is
- * taken for a while.
+ * When the first key changes while a session is up, we send a SEEK under the new first key. A peer
+ * that knows the key answers as if it had lost sight of us (handshake.c), and a new session begins.
+ * A peer that does not know it yet stays in the present session, and gets another SEEK from time to
+ * time. Neither side goes down meanwhile, and datagrams of the former session are accepted for a
+ * while.
  *
  * A session whose key was taken away ends at once: that key may have been stolen.
  *
- * Both sides can have proof under the two keys at the same moment, of the same pair of salts. Both
- * know both keys then, and the session is the one of the key that derives the lower HELLO key: who
- * is in the other one changes over when it hears the peer's CONFIRM. No key of a session is derived
- * twice by that, for it only ever goes down.
+ * Both sides can have proof of the same pair of salts at the same moment, each under another of the
+ * two keys. Then both know both keys, and the session of the key with the lower HELLO key wins: the
+ * other side changes over when it receives the peer's CONFIRM. No session key is derived twice by
+ * that, since a change goes only to the lower key.
  */
 #include <errno.h>
 #include <sodium.h>
@@ -82,7 +82,7 @@ const struct seal_psk *roll_next(struct peer *p)
 
 bool roll_due(struct peer *p, uint64_t now)
 {
-	/* once it is under the first, whatever key the peer begins with is as good */
+	/* done as soon as the session is under the first key, whichever side began it */
 	p->rolling &= roll_index(p) != 0;
 	if (!p->rolling || now < p->next_roll)
 		return false;
@@ -98,7 +98,7 @@ bool roll_adopt(struct peer *p, const struct seal_psk *psk)
 	if (l->confirmed || memcmp(psk->hello, l->psk.hello, sizeof(psk->hello)) >= 0 ||
 	    seal_session_init(&keys, psk, l->own, l->other) < 0)
 		return false;
-	/* cut off in here, another process could derive the same keys and count from 1 again */
+	/* if killed in here, the next process could derive the same keys and count from 1 again */
 	peer_change(p, true);
 	l->keys = keys;
 	l->psk = *psk;

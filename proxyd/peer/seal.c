@@ -54,7 +54,7 @@ int seal_session_init(struct seal_session *s, const struct seal_psk *k,
 	crypto_generichash_update(&h, low ? other : own, PROTO_SALT);
 	crypto_generichash_final(&h, master, sizeof(master));
 
-	/* 1 is what the side with the lower salt sends with, 2 the other. */
+	/* The side with the lower salt sends with key 1, the other with key 2. */
 	crypto_kdf_derive_from_key(low ? s->tx_key : s->rx_key, SEAL_KEY, 1, ctx, master);
 	crypto_kdf_derive_from_key(low ? s->rx_key : s->tx_key, SEAL_KEY, 2, ctx, master);
 	crypto_kdf_derive_from_key(ids, sizeof(ids), 3, ctx, master);
@@ -140,7 +140,7 @@ size_t seal_data(struct seal_session *s, uint8_t *buf, size_t len)
 {
 	uint8_t nonce[NONCE];
 
-	/* 2^64 datagrams outlast any machine: it need not be asked whether the number wraps. */
+	/* No wrap: 2^64 datagrams outlast any machine. */
 	s->tx_seq++;
 	header(buf, SEAL_DATA);
 	memcpy(buf + OFF_ID, s->tx_id, SEAL_ID);
@@ -179,8 +179,8 @@ void replay_mark(struct replay *r, uint64_t seq)
 	uint64_t was = r->high;
 
 	if (seq > was) {
-		/* First: who goes on with what was cut off in here may take numbers for seen that
-		 * were not, but none for fresh that was. */
+		/* First: if killed in here, the next process may take unseen numbers for seen, but
+		 * never a seen one for fresh. */
 		*(volatile uint64_t *)&r->high = seq;
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		if (seq - was >= REPLAY_WINDOW)

@@ -45,12 +45,12 @@ enum seal_kind {
 	SEAL_DATA = 2,
 };
 
-/** enum seal_verdict - what a header in clear says. */
+/** enum seal_verdict - what the header in clear tells. */
 enum seal_verdict {
 	SEAL_IS_HELLO,
 	SEAL_IS_DATA,
-	SEAL_FOREIGN,	  /* not of this protocol, or too short for its kind */
-	SEAL_BAD_VERSION, /* of this protocol, but another version */
+	SEAL_FOREIGN,	  /* not this protocol, or too short for its kind */
+	SEAL_BAD_VERSION, /* this protocol, another version */
 };
 
 /** struct seal_psk - what is kept of a pre-shared key. */
@@ -98,7 +98,7 @@ size_t seal_data(struct seal_session *s, uint8_t *buf, size_t len);
 
 /**
  * seal_open_hello, seal_open_data - verify and decrypt a datagram of that kind into @out, which has
- * room for @len bytes. Length of the messages, or -EBADMSG. Replays are not looked at here.
+ * room for @len bytes. Length of the messages, or -EBADMSG. Does not look for replays.
  */
 int seal_open_hello(const struct seal_psk *k, const uint8_t *data, size_t len, uint8_t *out);
 int seal_open_data(const struct seal_session *s, const uint8_t *data, size_t len, uint8_t *out);

@@ -7,43 +7,42 @@
  *	DOWN	HELLO each hello_ns. Reports are refused. -> UP when the handshake proves that the
  *		peer is there now (handshake.c)
  *	UP	heartbeat each heartbeat_ns; reports both ways. -> DOWN when nothing authentic came
- *		for silent_ns (below), or on its BYE. Its keys are wiped then: back up only through
- *		a new handshake, so that datagrams which the network held back cannot raise the dead
- *	CLOSED	we said BYE. Nothing is sent or taken any more
+ *		for silent_ns (below), or on its BYE. Its keys are wiped then: only a new handshake
+ *		brings it up again, so datagrams that the network held back cannot
+ *	CLOSED	we sent BYE. Nothing is sent or accepted any more
  *
- *	A new session with a process that was up all the time for us is PEER_AGAIN: as a rule it had
- *	lost sight of us, and has heard nothing of what we said meanwhile, so that the engine must
- *	say it again. A change of the peer's boot epoch is PEER_RESTARTED, whether or not it was
- *	seen to be down between.
+ *	A new session with a process that was up all the time for us is PEER_AGAIN: usually it had
+ *	lost sight of us and got none of our reports meanwhile, so the engine must repeat them.
+ *	A change of the peer's boot epoch is PEER_RESTARTED, whether or not we saw it down between.
  *
  * Silence
- *	silent_ns is below a second, for operators and for new connections, and that is what it
- *	decides: custody waits for the peer-timeout of the engine, whatever happens here. A peer
- *	that says so (PROTO_F_BEATS) beats each 50 ms, so 17 beats are due in 900 ms: a link that
- *	loses 30 % of all datagrams loses so many in a row once in 640 days, one that loses 10 %
- *	never. Beats travel one way; how long the round trip is matters for the first one only,
- *	which dead_ns is for, as for peers of older versions: they beat each 250 ms.
- *	Only time in which this process listened counts. One that stood still reads first what
- *	came meanwhile, and one that goes on with the memory of another has not listened yet.
- *	Who has just fallen silent is called each HELLO_GAP_NS: most breaks are short.
+ *	silent_ns is below a second. It decides only what operators see and whether new connections
+ *	are accelerated: custody waits for the peer-timeout of the engine, whatever happens here. A
+ *	peer that announces it (PROTO_F_BEATS) sends a heartbeat each 50 ms, so 17 are expected in
+ *	900 ms: a link that loses 30 % of all datagrams loses so many in a row once in 640 days, one
+ *	that loses 10 % never. Heartbeats travel one way; the length of the round trip matters for
+ *	the first one only. dead_ns is for that one, and for peers of older versions, which send
+ *	one each 250 ms.
+ *	Only time in which this process listened counts. A process that stood still first reads what
+ *	came meanwhile; one that adopts the memory of another has not listened yet.
+ *	A peer that has just fallen silent gets a HELLO each HELLO_GAP_NS: most breaks are short.
  *
  * Datagrams under session keys
  *	Session id, replay window, authentication, messages: in this order, the cheap ones first.
- *	What fails any of them has no effect but on a counter. Reordering is fine: reports carry
+ *	A datagram that fails one of them only moves a counter. Reordering is fine: reports carry
  *	their own sequence numbers, and HELLO and HEARTBEAT messages are taken from newer
  *	datagrams only.
  *
  * Another process
  *	The memory of the sessions may outlive the process (session_config.memory). The next one
- *	goes on with the keys and the sequence numbers that are there, so that the peer need not
- *	even know. A number is counted up before its datagram is sealed, so that none is used
- *	twice. Where a change of keys was cut off in the middle the peer begins DOWN, under the
- *	same boot epoch and with new salts, for those that are there may be half drawn: the
- *	handshake does the rest.
+ *	goes on with its keys and sequence numbers, and the peer does not notice. The sequence
+ *	number is increased before its datagram is sealed, so none is used twice. If the process
+ *	died while it changed keys, the peer begins DOWN, under the same boot epoch and with new
+ *	salts, for the old ones may be half written: a handshake follows.
  *
  * What can be lost
- *	Anything. HELLOs, CONFIRMs and heartbeats repeat by themselves, reports are repeated by
- *	the engine, a lost BYE costs silent_ns.
+ *	Anything. HELLOs, CONFIRMs and heartbeats repeat, the engine repeats reports, a lost BYE
+ *	costs silent_ns.
  */
 #include "peer/session.h"
 
@@ -99,7 +98,7 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 
 /* ---- making and unmaking ---- */
 
-/* What lies beyond the length means nothing here, but a receiver wants it clean. */
+/* Receivers refuse a prefix with bits set beyond its length; callers need not clear them. */
 static void clean_prefix(const struct prefix *from, struct prefix *to)
 {
 	unsigned int len = from->len;
@@ -137,7 +136,7 @@ size_t session_size(void)
 	return sizeof(struct session);
 }
 
-/* What is in @s was left by another process: who is there is seen when he is added. */
+/* @s was left by another process: each of its peers is UNUSED until it is added again. */
 static void take_over(struct session *s)
 {
 	for (unsigned int i = 0; i < PEER_MAX; i++) {
@@ -219,7 +218,7 @@ void session_destroy(struct session *s)
 		free(s);
 }
 
-/* The process before this one knew @p, under this name and key. */
+/* Whether the former process had @p under this name and key; if so, go on with its session. */
 static bool goes_on(struct session *s, struct peer *p, const char *name, const struct seal_psk *psk,
 		    uint64_t now)
 {
@@ -229,8 +228,8 @@ static bool goes_on(struct session *s, struct peer *p, const char *name, const s
 	    sodium_memcmp(&p->psk[0], psk, sizeof(*psk)))
 		return false;
 	p->left = p->left_up = false;
-	p->known &= !p->changing; /* whose HELLO that is has perhaps been told to nobody */
-	/* who calls knows its keys; a session under one that is gone ends with the next beat */
+	p->known &= !p->changing; /* the sink may not have heard of that HELLO */
+	/* the caller adds the others; a session under a removed key ends with the next heartbeat */
 	p->nkeys = 1;
 	p->next_beat = now;
 	if (!up) {
@@ -378,7 +377,7 @@ static void heartbeat(struct peer *p, const struct proto_heartbeat *h, uint64_t 
 	struct link *l = &p->link;
 	uint64_t held = (uint64_t)h->held_us * 1000;
 
-	/* An overtaken one would give the time that the overtaking one saved as delay. */
+	/* A heartbeat that was overtaken would show too long a delay. */
 	if (seq <= l->beat_seq)
 		return;
 	l->beat_seq = seq;
@@ -386,7 +385,7 @@ static void heartbeat(struct peer *p, const struct proto_heartbeat *h, uint64_t 
 	l->beat_at = now;
 	delay_oneway(&l->delay, h->sent, now);
 
-	/* The echo must be a time at which this session existed, or it is not ours. */
+	/* An echo from outside the time of this session is not of our heartbeats. */
 	if (h->echo == 0 || h->held_us == UINT32_MAX || h->echo < l->started || h->echo > now ||
 	    held > now - h->echo)
 		return;
@@ -423,7 +422,7 @@ static bool message(struct session *s, struct peer *p, const struct proto_messag
 						     "configuration any more)"
 						   : "it said goodbye (shutdown)",
 			     now);
-		/* No use in calling after somebody who is just leaving. */
+		/* Do not seek at once: it has just gone. */
 		p->next_hello = now + s->cfg.hello_ns;
 		return false;
 	case PROTO_CHALLENGE:
@@ -473,13 +472,12 @@ static void rx_data(struct session *s, struct peer *p, const uint8_t *data, size
 	if (p->state != SESSION_UP || memcmp(seal_data_id(data), l->keys.rx_id, SEAL_ID) != 0) {
 		n = p->state == SESSION_UP ? roll_rx_old(s, p, data, len, now) : -1;
 		if (n >= 0) {
-			/* numbered otherwise: what must be newer than something is not */
+			/* its numbers are of another session: 0 is newer than nothing */
 			messages(s, p, (size_t)n, 0, now);
 			return;
 		}
 		p->counter[SC_NO_SESSION]++;
-		/* Perhaps it has not noticed that we restarted: do not wait for the next HELLO's
-		 * turn. */
+		/* It may not know that we restarted: send the next HELLO earlier. */
 		if (p->state == SESSION_DOWN)
 			p->next_hello = earlier(p->next_hello, p->last_hello + HELLO_GAP_NS);
 		return;
@@ -567,7 +565,7 @@ void session_flush(struct session *s)
 		outbox_flush(s, &s->peer[i]);
 }
 
-/* For how long a peer that is up may say nothing. */
+/* How long a peer that is up may be silent. */
 static uint64_t patience(const struct session *s, const struct peer *p)
 {
 	bool beats = p->link.confirmed && p->hello.features & PROTO_F_BEATS;
@@ -614,7 +612,7 @@ void session_tick(struct session *s, uint64_t now_ns)
 
 		if (p->state == SESSION_UP)
 			tick_up(s, p, now_ns);
-		/* At once, when it has just gone down. */
+		/* Not else: at once if it has just gone down. */
 		if (p->state == SESSION_DOWN && now_ns >= p->next_hello) {
 			p->next_hello =
 				now_ns + (now_ns < p->seek_until ? HELLO_GAP_NS : s->cfg.hello_ns);

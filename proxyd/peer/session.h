@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The sessions of one appliance with its peers: who is there, is it really them, are they still
- * there, and reports to and from them. Pure: no socket and no clock. Datagrams come in through
- * session_rx() and leave through the sink; time is CLOCK_MONOTONIC in ns, handed in, never going
- * back. Randomness is libsodium's unless the configuration brings its own.
+ * The sessions of one appliance with its peers: authentication, liveness, and reports to and from
+ * them. Pure: no socket and no clock. Datagrams come in through session_rx() and leave through the
+ * sink; the caller passes the time, CLOCK_MONOTONIC in ns, which never goes back. Randomness is
+ * libsodium's unless the configuration has a function of its own.
  *
  * The caller knows which address belongs to which peer (peer/socket.h) and hands in the peer's
- * index, the one that rules name. An owner thread; the sink's functions are called from inside
- * session_*() calls and may call session_report() and session_up(), nothing else of this file.
+ * index, the one that rules name. One thread calls all of this. The sink's functions are called
+ * from inside session_*() calls and may call session_report() and session_up(), nothing else of
+ * this file.
  *
  * The order of calls in an event loop:
  *
@@ -30,12 +31,11 @@
 #include "peer/key.h"
 #include "peer/proto.h"
 
-#define SESSION_DATAGRAM_MAX 1472 /* bytes of UDP payload that are ever sent or taken */
-#define SESSION_KEYS	     2	  /* that a peer may have at a time */
+#define SESSION_DATAGRAM_MAX 1472 /* bytes of UDP payload, sent or received */
+#define SESSION_KEYS	     2	  /* keys that a peer may have at a time */
 #define SESSION_DATAGRAM_MIN 1000 /* lowest limit that can be configured: the largest HELLO fits */
 
-/* Everything that is refused, dropped or suppressed, by name; `longhaul peer show -d` lists
- * them. */
+/* Counters of what is refused, dropped or suppressed; `longhaul peer show -d` lists them. */
 #define SESSION_COUNTERS(X)                                                                        \
 	X(FOREIGN, "foreign", "datagrams that are not of this protocol, or of no possible length") \
 	X(BAD_VERSION, "bad-version", "datagrams of another protocol version")                     \
@@ -69,7 +69,7 @@ const char *session_counter_help(enum session_counter c);
 
 /** enum session_state - of one peer. */
 enum session_state {
-	SESSION_UNUSED, /* no such peer; what comes for it is ignored */
+	SESSION_UNUSED, /* no such peer; its datagrams are ignored */
 	SESSION_DOWN,	/* seeking: a HELLO every hello_ns; no report goes either way */
 	SESSION_UP,	/* proven alive under fresh keys; heartbeats, reports */
 	SESSION_CLOSED, /* we said BYE: silent until the process ends */
@@ -79,7 +79,7 @@ const char *session_state_name(enum session_state s);
 
 /** enum session_end - how the latest session with a peer ended. */
 enum session_end {
-	SESSION_END_NONE,    /* it never did */
+	SESSION_END_NONE,    /* there was none */
 	SESSION_END_SILENT,  /* nothing came any more */
 	SESSION_END_STOPPED, /* the peer said that it stops */
 	SESSION_END_REMOVED, /* the peer said that this side is no peer of it any more */
@@ -87,10 +87,10 @@ enum session_end {
 };
 
 /**
- * struct session_local - what we tell about ourselves.
+ * struct session_local - what peers are told of us.
  * @name:     1 to 63 of [A-Za-z0-9._-]
- * @features, @window, @prefix: see struct proto_hello; PROTO_FEATURES are always said
- * @nprefix:  may exceed PROTO_PREFIXES: the first ones are told, with a mark that there are more
+ * @features, @window, @prefix: see struct proto_hello; PROTO_FEATURES are always added
+ * @nprefix:  may exceed PROTO_PREFIXES: the first ones are sent, with a mark that there are more
  */
 struct session_local {
 	const char *name;
@@ -104,15 +104,15 @@ struct session_local {
  * @local:        copied; the name must be given
  * @hello_ns:     between HELLOs while a peer is down, default 500 ms
  * @heartbeat_ns: between heartbeats while it is up, default 50 ms
- * @silent_ns:    without any authentic datagram for so long a peer is down, default 900 ms
- * @dead_ns:      the same for one that does not beat as often, of an older version, and before the
- *                first beat under new keys; default 3 s
+ * @silent_ns:    a peer is down after so long without an authentic datagram, default 900 ms
+ * @dead_ns:      the same for a peer of an older version, with rarer heartbeats, and before the
+ *                first heartbeat under new keys; default 3 s
  * @datagram_max: bytes of UDP payload, SESSION_DATAGRAM_MIN .. SESSION_DATAGRAM_MAX, default 1,400
- * @boot:         boot epoch, default: a random one. Give one only to have a restarted process pass
- *                for the one before it
- * @memory:       session_size() bytes, zeroed, or what a process before this one left there: then
- *                its sessions go on with the peers that are added with the same names and keys, and
- *                its boot epoch is ours. NULL: memory of its own
+ * @boot:         boot epoch, default: a random one. Set it only if a restarted process shall pass
+ *                for its predecessor
+ * @memory:       session_size() bytes, zeroed, or as a former process left them: then we take its
+ *                boot epoch, and its sessions go on with peers that are added with the same names
+ *                and keys. NULL: allocated here
  * @random:       fills @buf; default randombytes_buf(). For tests
  */
 struct session_config {
@@ -128,12 +128,12 @@ struct session_config {
 /**
  * struct session_sink - where outputs go. All must be given.
  * @send:   a datagram for peer @peer; @data valid during the call only
- * @event:  PEER_UP; PEER_DOWN; PEER_RESTARTED: it is up now (said instead of PEER_UP, also while it
- *          was still counted as up), and it is not the process that we knew; PEER_AGAIN: it was up
- *          all the time, and may have lost sight of us
- * @report: an authentic, well-formed report, to be given to engine_rx_report()
- * @log:    one line without newline; @prio as in <syslog.h>. Rate-limited where a stranger could
- *          provoke it
+ * @event:  PEER_UP; PEER_DOWN; PEER_RESTARTED: another process of the peer is up now (instead of
+ *          PEER_UP; possible also while the peer is up); PEER_AGAIN: the same process, up all the
+ *          time, may have lost sight of us
+ * @report: an authentic, well-formed report, for engine_rx_report()
+ * @log:    one line without newline; @prio as in <syslog.h>. Rate-limited where strangers could
+ *          cause it
  */
 struct session_sink {
 	void *ctx;
@@ -153,42 +153,41 @@ size_t session_size(void);
 struct session *session_create(const struct session_config *cfg, const struct session_sink *sink,
 			       uint64_t now_ns);
 
-/** session_destroy - says nothing to anybody (session_bye() does); wipes all keys. NULL is fine. */
+/** session_destroy - sends nothing (session_bye() does); wipes all keys. NULL is fine. */
 void session_destroy(struct session *s);
 
 /**
  * session_peer_add - peer @peer (0 .. PEER_MAX - 1) exists from now on, DOWN; the next
- * session_tick() says HELLO.
+ * session_tick() sends a HELLO.
  * @name: for log lines, copied
  * 0, -EINVAL (index, no name), -EEXIST
  */
 int session_peer_add(struct session *s, unsigned int peer, const char *name,
 		     const uint8_t key[PEER_KEY_LEN], uint64_t now_ns);
 
-/** session_peer_resume - peer @peer of the process before this one goes on, under the name and the
- *  keys that it had there. False: there was none. */
+/** session_peer_resume - go on with peer @peer of the former process, under the name and keys that
+ * it had there. False: there was none. */
 bool session_peer_resume(struct session *s, unsigned int peer, uint64_t now_ns);
 
 /**
- * session_peer_keys - these @n keys from now on, 1 .. SESSION_KEYS, the one to begin with first
- * (roll.c). A session goes on; it is made anew under the first key if the peer knows it, and ends
- * if its own key is none of them (PEER_DOWN). 0, -EINVAL, -ENOENT
+ * session_peer_keys - set the peer's @n keys, 1 .. SESSION_KEYS, the preferred one first (roll.c).
+ * A session goes on: it is replaced by one under the first key if the peer knows that, and ends
+ * (PEER_DOWN) if its own key is none of these. 0, -EINVAL, -ENOENT
  */
 int session_peer_keys(struct session *s, unsigned int peer, const uint8_t (*keys)[PEER_KEY_LEN],
 		      unsigned int n, uint64_t now_ns);
 
-/** session_peer_rename - it is called @name from now on, in log lines and session_info(). */
+/** session_peer_rename - set the name in log lines and session_info(). */
 void session_peer_rename(struct session *s, unsigned int peer, const char *name);
 
-/** session_peer_remove - forget it; says BYE when it is up. No event is raised. */
+/** session_peer_remove - forget it; sends BYE if it is up. Raises no event. */
 void session_peer_remove(struct session *s, unsigned int peer);
 
-/** session_local - other prefixes, say, after a reload: peers that are up are told. 0 or
- *  -EINVAL. */
+/** session_local - set what peers are told of us; tells those that are up. 0 or -EINVAL. */
 int session_local(struct session *s, const struct session_local *local, uint64_t now_ns);
 
-/** session_site - what @peer is to know of our ports and rules; it is told when that has changed.
- *  What @site->wanted has beyond the length of a prefix means nothing. */
+/** session_site - set what @peer is told of our ports and rules; tells it if that has changed. Bits
+ * of @site->wanted beyond the length of a prefix mean nothing. */
 void session_site(struct session *s, unsigned int peer, const struct proto_site *site);
 
 /** session_rx - a datagram from the address of peer @peer. */
@@ -198,15 +197,15 @@ void session_rx(struct session *s, unsigned int peer, const uint8_t *data, size_
 /**
  * session_report - queue @r for @peer. It leaves with session_flush(), or at once when the datagram
  * is full. A PROGRESS that is still queued is replaced by a newer one of the same lane and
- * generation. 0, -ENOTCONN (not up), -EINVAL (a field that cannot be sent); both counted.
+ * generation. 0, -ENOTCONN (not up), -EINVAL (a field out of range); both counted.
  */
 int session_report(struct session *s, unsigned int peer, const struct report *r);
 
 /** session_flush - send what is queued for all peers; at the end of a batch. */
 void session_flush(struct session *s);
 
-/** session_tick - HELLOs, heartbeats, peers that fell silent. When session_deadline() has come;
- *  more often does no harm. */
+/** session_tick - HELLOs, heartbeats, peers that fell silent. Call it at session_deadline(); more
+ * often does no harm. */
 void session_tick(struct session *s, uint64_t now_ns);
 
 /** session_deadline - when session_tick() wants to be called next, UINT64_MAX for never. */
@@ -229,17 +228,17 @@ uint64_t session_boot(const struct session *s);
  * @node, @version, @boot, @features, @window, @prefix, @nprefix, @more: from its latest HELLO
  * @site:    what it has told of its ports and rules in this session, if @site_known
  * @since_ns: how long it has been in @state
- * @heard:   something authentic and fresh ever came; @heard_ns: how long ago. HELLOs that prove
- *           nothing do not count; @rx_datagrams > 0 with @heard false: its HELLOs arrive here, ours
- *           do not arrive there
+ * @heard:   an authentic, fresh datagram ever came; @heard_ns: how long ago. HELLOs without proof
+ *           do not count; @rx_datagrams > 0 with @heard false: its HELLOs arrive here, ours do not
+ *           arrive there
  * @other_key, @other_version, @reflected: datagrams were refused for that since it went down, or
  *           since its keys were read again
- * @calls:   HELLOs of it arrive that prove nothing: it does not hear ours
+ * @calls:   its HELLOs arrive, but without proof: ours do not arrive there
  * @end:     how its latest session ended
- * @beats:   it beats each 50 ms (PROTO_F_BEATS), not each 250
+ * @beats:   it sends heartbeats each 50 ms (PROTO_F_BEATS), not each 250
  * @key:     which of its keys the session is under, -1 when there is none
  * @sessions: handshakes completed; @restarts: times it came back as another process; @downs: times
- *            lost
+ *            it went down
  * @rtt_samples: 0: the delays below mean nothing. They belong to the current session
  * @rtt_ns, @srtt_ns, @rtt_min_ns: latest, smoothed, smallest round trip
  * @jitter_ns: smoothed difference of one-way delay between consecutive heartbeats that we got

@@ -13,29 +13,29 @@
 #define MS  1000000ull
 #define SEC 1000000000ull
 
-#define SALT_LIFE_NS (10 * SEC) /* how long one salt is offered to whoever seeks */
-#define HELLO_GAP_NS (100 * MS) /* HELLOs that a stranger can provoke are at least so far apart */
-#define CALLED_NS    (2 * SEC)	/* so long a HELLO that proves nothing counts as a call */
-#define CALLS	     3u		/* and so many of them are no handshake under way */
-#define SEEK_FOR_NS  (5 * SEC)	/* so long they are no farther apart, to one that fell silent */
-#define CONFIRM_NS   (250 * MS) /* CONFIRM, until it is known to have arrived */
-#define TELL_NS	     (5 * SEC)	/* HELLO message in DATA: repeated, because one can be lost */
-#define LOG_GAP_NS   (60 * SEC) /* between log lines that a stranger can provoke */
-#define ROLL_NS	     (5 * SEC)	/* a peer that does not know our first key is asked again */
-#define ANSWERS_MAX  8u		/* answers to HELLOs: a bucket of so many */
-#define ANSWER_NS    (50 * MS)	/* and one more each so often */
+#define SALT_LIFE_NS (10 * SEC) /* how long one salt is offered */
+#define HELLO_GAP_NS (100 * MS) /* at least, between HELLOs that strangers can cause */
+#define CALLED_NS    (2 * SEC)	/* a HELLO without proof counts as a call for so long */
+#define CALLS	     3u		/* so many calls are no handshake under way */
+#define SEEK_FOR_NS  (5 * SEC)	/* time of HELLOs at HELLO_GAP_NS to a peer that fell silent */
+#define CONFIRM_NS   (250 * MS) /* between CONFIRMs, until one has arrived */
+#define TELL_NS	     (5 * SEC)	/* between HELLO messages in DATA, which can be lost */
+#define LOG_GAP_NS   (60 * SEC) /* between log lines that strangers can cause */
+#define ROLL_NS	     (5 * SEC)	/* between SEEKs under a first key that the peer does not know */
+#define ANSWERS_MAX  8u		/* answers to HELLOs: size of the bucket */
+#define ANSWER_NS    (50 * MS)	/* interval at which it gains one */
 
 /* PROGRESS messages that fit into one datagram, at most. */
 #define QUEUED_MAX (SESSION_DATAGRAM_MAX / (PROTO_HDR + 34) + 1)
 
-/** struct bucket - how many answers are left. */
+/** struct bucket - answers that may be sent now. */
 struct bucket {
 	uint32_t tokens;
 	uint64_t refilled;
 };
 
-/** struct salt - @shown: it has been sent; @since: when first. One that was never sent proves
- *  nothing. */
+/** struct salt - @shown: it has been sent; @since: when first. A salt that was never sent proves
+ * nothing. */
 struct salt {
 	uint8_t b[PROTO_SALT];
 	bool shown;
@@ -52,7 +52,7 @@ struct queued {
 /**
  * struct link - the current session with a peer; meaningless unless it is UP.
  * @own, @other: the two salts that its keys are made of, and @psk, the key
- * @confirmed:   a datagram under these keys has arrived, so the other side has them too
+ * @confirmed:   a datagram under these keys has arrived, so the peer has them, too
  * @heard:       when the latest authentic datagram came
  * @hello_seq, @site_seq: sequence number of the newest datagram whose HELLO, SITE was taken
  * @beat_seq, @beat_sent, @beat_at: newest heartbeat: datagram's number, sender's clock, our clock
@@ -85,18 +85,18 @@ enum log_about {
 
 /**
  * struct peer
- * @psk, @nkeys: its keys, the one to begin with first
+ * @psk, @nkeys: its keys, the preferred one first
  * @turn:       which of them is the next to seek under, modulo @nkeys
- * @rolling, @next_roll: a session under another than the first is to be made anew; when to try
- * @changing:   keys and states are being replaced: whoever finds it so cannot go on with them
- * @left_up, @left: the process before this one knew it; it was up, and so it is when it is added
- * @salt:       ours for the next session, and the one that was offered before it
+ * @rolling, @next_roll: the session's key is not the first: replace the session; when to try
+ * @changing:   keys and states are being replaced: a process that finds it set cannot use them
+ * @left_up, @left: the former process had it, and had it up: it is up when it is added
+ * @salt:       ours for the next session, and the one offered before
  * @heard_salt: the latest salt heard, zero when none: saves a seeking pair a round trip
  * @seek_until: it has just fallen silent: HELLOs come faster until then
  * @hello:      latest HELLO of a proven peer; @known: there was one
- * @noted:      its counters when it went down, or got other keys (peer_note_refused())
- * @own_site:   what we tell it of ours; @site: what it has told of its own
- * @called:     when its latest HELLO came that proved nothing; @end: how its latest session ended
+ * @noted:      its counters when it went down or got other keys (peer_note_refused())
+ * @own_site:   what it is told of our ports and rules; @site: what it told of its own
+ * @called:     when its latest HELLO without proof came; @end: how its latest session ended
  * @out:        datagram being filled: header, then @out_len bytes of messages
  */
 struct peer {
@@ -133,18 +133,18 @@ struct peer {
 };
 
 struct session {
-	uint64_t kept; /* SESSION_KEPT once it is made */
+	uint64_t kept; /* SESSION_KEPT once it is initialized */
 	struct session_config cfg;
 	struct session_sink sink;
 	struct proto_hello self;
 	struct peer peer[PEER_MAX];
-	uint8_t plain[SESSION_DATAGRAM_MAX]; /* the datagram being taken apart */
+	uint8_t plain[SESSION_DATAGRAM_MAX]; /* the datagram being decoded */
 };
 
-/* Memory that a session is in. */
+/* Marks memory that holds sessions. */
 #define SESSION_KEPT 0x6e6f697373657331ull
 
-/** peer_change - @on: from here on what is known of @p is not to be believed by anybody else. */
+/** peer_change - @on: from here on another process must not go on with what is in @p. */
 static inline void peer_change(struct peer *p, bool on)
 {
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -152,7 +152,8 @@ static inline void peer_change(struct peer *p, bool on)
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
-/** peer_note_refused - what was refused until now is not why the peer will not be there. */
+/** peer_note_refused - counts of refusals until now must not explain why the peer goes down later.
+ */
 static inline void peer_note_refused(struct peer *p)
 {
 	memcpy(p->noted, p->counter, sizeof(p->noted));
@@ -165,7 +166,7 @@ bool session_may_say(struct peer *p, enum log_about about, uint64_t now);
 void session_random(struct session *s, void *buf, size_t len);
 unsigned int session_index(const struct session *s, const struct peer *p);
 
-/** session_down - a peer that was up is not any more; @why for the log. */
+/** session_down - take a peer down that was up; @why for the log. */
 void session_down(struct session *s, struct peer *p, int prio, enum session_end end,
 		  const char *why, uint64_t now);
 
@@ -174,35 +175,36 @@ void session_down(struct session *s, struct peer *p, int prio, enum session_end 
 
 /** roll_index - which of its keys the session is under, -1: none, or there is no session. */
 int roll_index(const struct peer *p);
-/** roll_open - the key that opens a HELLO, NULL; its messages are @plain, of @n bytes. */
+/** roll_open - the key that opens a HELLO, or NULL; @plain gets its messages, @n bytes. */
 const struct seal_psk *roll_open(const struct peer *p, const uint8_t *data, size_t len,
 				 uint8_t *plain, int *n);
 /** roll_next - the key to seek under now. */
 const struct seal_psk *roll_next(struct peer *p);
-/** roll_due - whether a session is to be made anew under the first key. */
+/** roll_due - whether to try to replace the session by one under the first key. */
 bool roll_due(struct peer *p, uint64_t now);
-/** roll_adopt - the peer has made our session of the same salts, but under @psk: change over, or
- *  false, when it will. */
+/** roll_adopt - the peer made a session of our salts, but under @psk: change over to it; false if
+ * the peer will change over instead. */
 bool roll_adopt(struct peer *p, const struct seal_psk *psk);
 /** roll_keep - a session under @next follows the present one. */
 void roll_keep(struct peer *p, const struct seal_psk *next, uint64_t now);
-/** roll_rx_old - length of a datagram of the session before, in s->plain; -1: it is not. */
+/** roll_rx_old - decrypt a datagram of the former session into s->plain: its length, -1 if it is
+ * none. */
 int roll_rx_old(struct session *s, struct peer *p, const uint8_t *data, size_t len, uint64_t now);
 
 /* handshake.c */
 /** handshake_rx - a datagram that looks like a HELLO. */
 void handshake_rx(struct session *s, struct peer *p, const uint8_t *data, size_t len, uint64_t now);
-/** handshake_seek - say HELLO under @psk to a peer that is down, or is to change keys. */
+/** handshake_seek - send a SEEK under @psk to a peer that is down, or shall change keys. */
 void handshake_seek(struct session *s, struct peer *p, const struct seal_psk *psk, uint64_t now);
-/** handshake_confirm - show a peer that we have the current session. */
+/** handshake_confirm - send CONFIRM: we have the current session. */
 void handshake_confirm(struct session *s, struct peer *p);
-/** handshake_new_salts - one of the old ones has been used, or there are none yet. */
+/** handshake_new_salts - draw new salts: one of the old ones was used, or there are none yet. */
 void handshake_new_salts(struct session *s, struct peer *p);
 
 /* outbox.c */
 /** outbox_send - hand a finished datagram to the sink. */
 void outbox_send(struct session *s, struct peer *p, const uint8_t *data, size_t len);
-/** outbox_flush - seal and send what is queued; nothing happens when nothing is. */
+/** outbox_flush - seal and send what is queued, if anything. */
 void outbox_flush(struct session *s, struct peer *p);
 /** outbox_drop - forget what is queued. */
 void outbox_drop(struct peer *p);

@@ -2,15 +2,15 @@
 /*
  * One unconnected UDP socket for all peers: every appliance sends from and listens on its one
  * configured port, which is also what keeps a firewall's state entry alive. Peers are told apart by
- * source address and port; what comes from elsewhere is counted and never looked at.
+ * source address and port; datagrams from elsewhere are counted and dropped unread.
  *
- * What finds the send buffer full waits here, in its order, until there is room: a report that has
- * left the engine is not lost on this machine. Where even that is full, the newest is lost. Where
- * another process may go on with this one's memory, all of a batch waits until the batch has
- * happened (peer_socket_wait()): what is told of one that is undone would not be true.
+ * If the send buffer is full, datagrams wait here, in order, so that reports of the engine are not
+ * lost on this machine. If this queue is full, too, the newest is lost. Where another process may
+ * adopt this one's memory, all datagrams of a batch wait for its commit (peer_socket_wait()):
+ * reports of a batch that is undone would be false.
  *
- * What the network or this host answers to a datagram that cannot arrive (ICMP errors, no route, a
- * firewall) is noted for its peer, for people who ask why that does not come up.
+ * Errors of the network or this host for a datagram (ICMP errors, no route, a firewall) are noted
+ * for its peer, to explain why the peer does not come up.
  *
  * On an IPv6 socket an IPv4 address is its v4-mapped form, which is how struct ip_addr holds it
  * anyway. An IPv4 socket is made when the address to bind is IPv4, or when the kernel has no IPv6.
@@ -34,15 +34,14 @@
 #include "peer/session.h"
 
 #define BATCH	   32
-/* Reports come in bursts while the data path is busy; the receive buffer must hold what arrives
- * meanwhile. */
+/* Reports come in bursts; the receive buffer must hold them while the data path is busy. */
 #define RCVBUF	   (4 << 20)
-/* Answers of the network that are read at a time. */
+/* Entries of the error queue that are read at a time. */
 #define TROUBLES   64
-/* One byte more than is ever taken, to tell a longer datagram from the longest. */
+/* One byte more than the longest datagram, to recognise longer ones. */
 #define SLOT	   (SESSION_DATAGRAM_MAX + 1)
-/* Datagrams that wait for room in the send buffer; and where all of a batch waits for its end, what
- * one that says something of every connection may have to say. */
+/* Datagrams that can wait for room in the send buffer; and for the end of a batch, which may report
+ * on every connection. */
 #define HELD	   128u
 #define HELD_BATCH 4096u
 
@@ -61,10 +60,10 @@ struct endpoint {
 	uint16_t port;
 	union sockaddr_any sa;
 	socklen_t sa_len;
-	int trouble; /* errno of what could not be sent, or did not arrive; 0: nothing is known */
+	int trouble; /* errno of a datagram that was not sent or did not arrive; 0: none */
 };
 
-/* @to: its peer's address when it was said, for the peer may be forgotten before it leaves. */
+/* @to: the peer's address when it was queued: the peer may be removed before it leaves. */
 struct held {
 	union sockaddr_any to;
 	socklen_t to_len;
@@ -79,7 +78,7 @@ struct peer_socket {
 	uint16_t port;
 	struct endpoint peer[PEER_MAX];
 	struct peer_socket_stats stats;
-	uint32_t drops; /* the kernel's counter of dropped datagrams, as last told */
+	uint32_t drops; /* the kernel's counter of dropped datagrams, latest value */
 	struct mmsghdr msg[BATCH];
 	struct iovec iov[BATCH];
 	union sockaddr_any from[BATCH];
@@ -121,7 +120,7 @@ static socklen_t to_sockaddr(int family, const struct ip_addr *a, uint16_t port,
 	if (family == AF_INET) {
 		sa->in.sin_family = AF_INET;
 		sa->in.sin_port = htons(port);
-		/* All zero stays all zero: any. */
+		/* any address: stays all zero */
 		memcpy(&sa->in.sin_addr, a->b + 12, 4);
 		return sizeof(sa->in);
 	}
@@ -148,14 +147,14 @@ static void prepare(struct peer_socket *ps)
 	int want = RCVBUF, on = 1;
 	socklen_t len = sizeof(want);
 
-	/* Root may pass the system's limit; others get as much as it allows. */
+	/* Root may exceed the system's limit; others get as much as it allows. */
 	if (setsockopt(ps->fd, SOL_SOCKET, SO_RCVBUFFORCE, &want, sizeof(want)) < 0)
 		setsockopt(ps->fd, SOL_SOCKET, SO_RCVBUF, &want, sizeof(want));
 	if (getsockopt(ps->fd, SOL_SOCKET, SO_RCVBUF, &want, &len) == 0)
 		ps->stats.rcvbuf = (uint32_t)want;
 	setsockopt(ps->fd, SOL_SOCKET, SO_RXQ_OVFL, &on, sizeof(on));
 	setsockopt(ps->fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof(on));
-	/* on an IPv6 socket the former is for IPv4 peers */
+	/* on an IPv6 socket, IP_RECVERR is for IPv4 peers */
 	setsockopt(ps->fd, IPPROTO_IP, IP_RECVERR, &on, sizeof(on));
 	if (ps->family == AF_INET6)
 		setsockopt(ps->fd, IPPROTO_IPV6, IPV6_RECVERR, &on, sizeof(on));
@@ -213,7 +212,7 @@ static const char *mend(int e)
 	}
 }
 
-/* While nothing waits. */
+/* To be called only while no datagram waits. */
 static int hold_at_most(struct peer_socket *ps, unsigned int n)
 {
 	struct held *held = realloc(ps->held, n * sizeof(*held));
@@ -269,7 +268,7 @@ uint16_t peer_socket_port(const struct peer_socket *ps)
 	return ps->port;
 }
 
-/* -1: of nobody. At most 16 of them: a scan over what is hot in the cache anyway. */
+/* The peer at this address, -1: none. At most 16 entries, all in the cache: a scan will do. */
 static int find(const struct peer_socket *ps, const struct ip_addr *addr, uint16_t port)
 {
 	for (unsigned int i = 0; i < PEER_MAX; i++) {
@@ -325,7 +324,7 @@ static void note_trouble(struct peer_socket *ps, const union sockaddr_any *to, i
 		ps->peer[peer].trouble = err;
 }
 
-/* Read what came back instead of datagrams. The kernel wakes us as long as something is there. */
+/* Read the error queue. The kernel wakes us as long as it has entries. */
 static void read_troubles(struct peer_socket *ps)
 {
 	_Alignas(struct cmsghdr) char control[256];
@@ -378,7 +377,7 @@ static int64_t clock_ns(clockid_t id)
 	return ts_ns(&t);
 }
 
-/* Reads what the kernel says about a datagram. Returns how long it waited in the socket, ns. The
+/* Reads the control messages of a datagram. Returns how long it waited in the socket, ns. The
  * kernel's time stamp is of the wall clock, which may have been set since; but no datagram waited
  * longer than since the socket was last empty. */
 static uint64_t read_control(struct peer_socket *ps, struct msghdr *h)
@@ -428,8 +427,8 @@ static void deliver(struct peer_socket *ps, unsigned int i, peer_socket_fn fn, v
 	}
 }
 
-/* Whether @err is not about this call, but about a datagram of before, to whichever peer. The
- * kernel says it once, so the same call may be made again. */
+/* Whether @err belongs not to this call but to an earlier datagram, to any peer. The kernel reports
+ * that once, so the same call may be repeated. */
 static bool came_back(struct peer_socket *ps, int err)
 {
 	if (err != ECONNREFUSED && err != EHOSTUNREACH && err != ENETUNREACH && err != EHOSTDOWN &&
@@ -463,7 +462,7 @@ int peer_socket_rx(struct peer_socket *ps, unsigned int budget, peer_socket_fn f
 			break;
 		}
 		if (n < 0 && came_back(ps, errno))
-			break; /* the kernel wakes us again for what waits */
+			break; /* the kernel wakes us again for waiting datagrams */
 		if (n < 0) {
 			int e = errno;
 
@@ -483,7 +482,7 @@ int peer_socket_rx(struct peer_socket *ps, unsigned int budget, peer_socket_fn f
 	return (int)total;
 }
 
-/* Returns false when the send buffer has no room for it; else it is sent, or never can be. */
+/* False when the send buffer has no room; true when it was sent, or cannot ever be sent. */
 static bool try_send(struct peer_socket *ps, const union sockaddr_any *to, socklen_t to_len,
 		     const uint8_t *data, size_t len)
 {
@@ -517,7 +516,7 @@ bool peer_socket_flush(struct peer_socket *ps)
 		ps->first_held = (ps->first_held + 1) % ps->max_held;
 		ps->nheld--;
 	}
-	ps->first_held = 0; /* what was used last is still in the cache */
+	ps->first_held = 0; /* reuse the entries that are in the cache */
 	return false;
 }
 
@@ -540,7 +539,7 @@ void peer_socket_send(void *ctx, unsigned int peer, const uint8_t *data, size_t 
 	e = &ps->peer[peer];
 	if (!ps->wait && !peer_socket_flush(ps) && try_send(ps, &e->sa, e->sa_len, data, len))
 		return;
-	/* in a batch it is lost rather than early: every message is said again */
+	/* in a batch it is lost rather than sent early: every message is repeated */
 	if (ps->nheld == ps->max_held || len > sizeof(h->data)) {
 		ps->stats.tx_full++;
 		return;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The UDP socket between appliances, and which address belongs to which peer. Never blocks. The
- * only file of this folder that does I/O besides key.c.
+ * The UDP socket between appliances, and which address belongs to which peer. Never blocks. Only
+ * this file and key.c do I/O in this folder.
  */
 #ifndef LONGHAUL_PEER_SOCKET_H
 #define LONGHAUL_PEER_SOCKET_H
@@ -31,9 +31,9 @@ int peer_socket_fd(const struct peer_socket *ps);
 /** peer_socket_port - the port that is bound (tests bind 0). */
 uint16_t peer_socket_port(const struct peer_socket *ps);
 
-/** peer_socket_map - datagrams from @addr and @port are from peer @peer, and go there. 0, -EINVAL
- *  (index, address family that the socket cannot reach, port 0), -EEXIST (address and port of
- *  another peer). */
+/** peer_socket_map - peer @peer is at @addr and @port: datagrams from there are its, and those for
+ *  it go there. 0, -EINVAL (index, address family that the socket cannot reach, port 0), -EEXIST
+ *  (address and port of another peer). */
 int peer_socket_map(struct peer_socket *ps, unsigned int peer, const struct ip_addr *addr,
 		    uint16_t port);
 
@@ -54,27 +54,27 @@ typedef void (*peer_socket_fn)(void *ctx, unsigned int peer, const uint8_t *data
  */
 int peer_socket_rx(struct peer_socket *ps, unsigned int budget, peer_socket_fn fn, void *ctx);
 
-/** peer_socket_trouble - why datagrams to @peer did not leave or did not arrive, as this host or
- *  the network said since the latest call and the latest datagram of that peer: an errno, 0 when
- *  nothing was said. */
+/** peer_socket_trouble - errno with which this host or the network refused a datagram to @peer
+ * since the latest call and the latest datagram of that peer; 0: none. */
 int peer_socket_trouble(struct peer_socket *ps, unsigned int peer);
 
-/** peer_socket_wait - from here on datagrams leave with peer_socket_flush() only; what finds no
- *  room to wait is lost. Before the first one. 0 or -ENOMEM. */
+/** peer_socket_wait - from here on datagrams leave with peer_socket_flush() only; they are lost if
+ * there is no room to wait. To be called before the first one. 0 or -ENOMEM. */
 int peer_socket_wait(struct peer_socket *ps);
 
 /** peer_socket_send - fits struct session_sink's send with @ctx the socket. A datagram that finds
- *  no room waits for peer_socket_flush(). One that cannot be sent, or finds too many waiting, is
- *  counted and lost: every message is said again by those who need it. */
+ *  no room waits for peer_socket_flush(). A datagram that cannot be sent, or finds too many
+ *  waiting, is counted and lost: the senders repeat every message that matters. */
 void peer_socket_send(void *ctx, unsigned int peer, const uint8_t *data, size_t len);
 
-/** peer_socket_flush - send what found no room. Returns true while some waits: call again soon. */
+/** peer_socket_flush - send what waits. True while some still waits: call again soon. */
 bool peer_socket_flush(struct peer_socket *ps);
 
 /**
  * struct peer_socket_stats
- * @unknown_source: datagrams from addresses of no peer, dropped unread
- * @unknown_addr, @unknown_port: the latest of them, for people who look for a wrong address
+ * @unknown_source: datagrams from other than peers' addresses, dropped unread
+ * @unknown_addr, @unknown_port: source of the latest of them, to find a wrong address in a
+ *                               configuration
  * @oversize:       longer than any datagram of the protocol, dropped
  * @overrun:        datagrams that the kernel dropped because the receive buffer was full
  * @tx_full:        not sent: no room in the send buffer for long, or too many of one batch
