@@ -69,7 +69,8 @@ static int fail(const char *text)
 	return 1;
 }
 
-/* How long peers have to answer a probe of the link: a start must not wait for one that is off. */
+/* How long peers have to answer a probe of the link. A start must not wait for a peer that is off.
+ */
 #define PATIENCE_CHECK_MS 1500
 #define PATIENCE_START_MS 400
 
@@ -82,14 +83,15 @@ static int print_errors(const struct config_errors *errs)
 	return 1;
 }
 
-/* Whether to look at this host. Hosts wait for who goes on with what a former process left. */
+/* Whether to check this host. A start that adopts the state of a former process skips the check,
+ * because hosts wait meanwhile. */
 static bool looks(const struct config *cfg, unsigned int patience_ms)
 {
 	return patience_ms && (patience_ms != PATIENCE_START_MS || !daemon_state_left(cfg));
 }
 
-/* Read and check @path; NULL when something is wrong, which has been said. @patience_ms: 0: not
- * this host. @warn: what is not as it should be, the file's or this host's. */
+/* Read and check @path; NULL on an error, which has been reported. @patience_ms: as above, 0: this
+ * host is not checked. @warn: warnings about the file and this host. */
 static struct config *load(const char *path, unsigned int patience_ms, struct config_errors *warn)
 {
 	struct config_errors *errs = malloc(sizeof(*errs));
@@ -134,7 +136,7 @@ static void ignore(void *ctx, json_t *object)
 	(void)ctx, (void)object;
 }
 
-/* A file with errors is not even shown to the daemon. */
+/* The daemon is told to reload only if the file has no errors. */
 static int reload(const char *path)
 {
 	struct config_errors *warn = calloc(1, sizeof(*warn));
@@ -172,7 +174,7 @@ static int hand_over(const char *path, const char *pid)
 	return rc ? fail(err) : 0;
 }
 
-/* A file with errors is for load() to complain of. */
+/* Errors in the file are ignored here: load() reports them. */
 static void wait_for_ports(const char *path)
 {
 	struct config_errors *errs = calloc(1, sizeof(*errs));

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * One thread, one loop. Descriptors only wake it; the work is done in turns (work()): frames from
- * the ports and datagrams from the peers go into the engine, the engine's tick says what there is
- * to say, all of it leaves in one batch. While there is more to do a turn repeats, a bounded number
- * of times, so that signals and the control socket are looked at every few hundred microseconds
- * however high the load.
+ * the ports and datagrams from the peers go into the engine, the engine's tick produces frames and
+ * reports, and all of it leaves in one batch. While there is more to do a turn repeats, a bounded
+ * number of times, so that signals and the control socket are served every few hundred microseconds
+ * at any load.
  *
- * Housekeeping is every HOUSE_NS: the heartbeat by which the XDP program knows that somebody reads,
- * impatient control clients, the log's ration, and each second the service manager's watchdog and
- * status.
+ * Housekeeping is every HOUSE_NS: the heartbeat for the XDP program, which passes frames up to the
+ * bridge without it; control clients that ran out of time; the log's rate limit; and each second
+ * the service manager's watchdog and status.
  *
- * A stop is a drain: nothing more is promised, what was is still done, for drain-timeout at most;
- * whatever is left then is said in the log. A second signal ends it at once.
+ * A stop is a drain: nothing more is acknowledged for hosts, and what was is delivered, for
+ * drain-timeout at most; the log tells what is left then. A second signal ends it at once.
  */
 #include "daemon/daemon.h"
 
@@ -30,15 +30,15 @@
 #define PEER_BUDGET 64	/* datagrams per round */
 #define ROUNDS	    8	/* per turn */
 #define HOUSE_NS    50000000ull
-#define STOOD_NS    (4 * HOUSE_NS) /* no round for so long: this process was not let run */
-#define OVERRUN_NS  1000000ull	   /* how often the kernel is asked what the rings have lost */
+#define STOOD_NS    (4 * HOUSE_NS) /* no round for so long: this process did not run */
+#define OVERRUN_NS  1000000ull	   /* between queries of what the rings have lost */
 #define SECOND_NS   1000000000ull
 /* More than any ring holds. */
 #define LAST_ROUNDS 64
-/* So long it takes to put queue pairs into the error state (engine/fault). */
+/* Time to put queue pairs into the error state (engine/fault). */
 #define FAILING_NS  6000000000ull
-/* Frames or reports wait for the kernel to take them: look again after this, and twice that, and so
- * on, so many times: the interface may be down. */
+/* If frames or reports wait for the kernel to take them: try again after this, doubled at most so
+ * many times, since the interface may be down. */
 #define TX_WAIT_NS  50000ull
 #define TX_WAITS    3u
 
@@ -79,15 +79,15 @@ static void on_datagram(void *ctx, unsigned int peer, const uint8_t *data, size_
 {
 	struct daemon *d = ctx;
 
-	/* This clock is read after the one that @waited_ns was taken from: in the other order a
-	 * datagram could seem to have arrived too early, and its delay would be the least. */
+	/* This clock is read after the one for @waited_ns. In the other order a datagram could seem
+	 * to have arrived too early, and its delay would stay the smallest. */
 	daemon_clock(d);
 	d->box.waited_ns = waited_ns;
 	engine_box(d->engine, &d->box);
 	session_rx(d->session, peer, data, len, d->now);
 }
 
-/* What an operator lets pass, besides single connections. */
+/* What an operator has bypassed, besides single connections. */
 static const char *bypassed(const struct daemon *d)
 {
 	return d->operate.text[0] ? d->operate.text : NULL;
@@ -108,11 +108,11 @@ void daemon_on_control(void *ctx, int fd)
 static void finish(struct daemon *d, int exit_code)
 {
 	d->phase = STOPPED;
-	d->exit_code |= exit_code; /* a stop in good order does not mend why it began */
+	d->exit_code |= exit_code; /* a clean drain does not undo the error that began it */
 	loop_stop(d->loop);
 }
 
-/* While draining: is it done, or is time up? */
+/* While draining: end it when it is done or its time is over. */
 static void check_drain(struct daemon *d)
 {
 	struct ledger left = engine_custody(d->engine, -1, d->now);
@@ -123,7 +123,7 @@ static void check_drain(struct daemon *d)
 			finish(d, 1);
 		return;
 	}
-	/* what is left then is in the log, too: daemon_release() */
+	/* daemon_release() logs what is left */
 	if (engine_may_stop(d->engine)) {
 		log_line(LOG_INFO, "stopped, nothing left in custody");
 		finish(d, 0);
@@ -146,7 +146,7 @@ static void check_drain(struct daemon *d)
 	}
 }
 
-/* An alarm came or went: the log has it, with what to do about it. */
+/* Log an alarm that was raised or cleared, with what to do about it. */
 void daemon_on_alarm(void *ctx, unsigned int i, bool raised)
 {
 	struct daemon *d = ctx;
@@ -177,14 +177,14 @@ static void daemon_health(struct daemon *d)
 	health_tick(&d->health, &d->view, &more, d->now);
 }
 
-/* What was promised is delivered first; nothing new is promised. */
+/* Custody is delivered first; nothing new is taken into it. */
 static void begin_stop(struct daemon *d)
 {
 	struct ledger left = engine_custody(d->engine, -1, d->now);
 
 	d->phase = DRAINING;
 	d->drain_until = d->now + d->cfg->drain_ns;
-	d->next_house = d->now; /* look at once whether anything is owed at all */
+	d->next_house = d->now; /* check at once whether anything is in custody */
 	sd_notify(0, "STOPPING=1");
 	monitor_say(&d->view, "stopping", "what is owed is delivered first");
 	log_line(LOG_INFO, "stopping: %llu packets, %llu bytes in custody to be delivered first",
@@ -193,10 +193,9 @@ static void begin_stop(struct daemon *d)
 }
 
 /*
- * The sockets on that port are dead, whatever becomes of it, or do not get all that comes by it.
- * Another process finds it again, opens it as it is then, and goes on. Where nothing outlives this
- * one it is a stop: without the LAN port, what is owed can be delivered yet; without the WAN port
- * hosts can be told at least that it is not.
+ * The port's sockets are dead, or miss a part of its frames. Another process can open the port as
+ * it is then and go on. If nothing outlives this process, stop: without the LAN port custody can
+ * still be delivered; without the WAN port hosts can at least be told that it is lost.
  */
 static void port_gone(struct daemon *d, const char *what)
 {
@@ -215,7 +214,7 @@ static void port_gone(struct daemon *d, const char *what)
 		d->drain_until = d->now;
 }
 
-/* What operators at the other ends must know of this one. */
+/* Tell peers what their operators must know of this appliance. */
 static void tell_sites(struct daemon *d)
 {
 	struct proto_site site;
@@ -279,8 +278,8 @@ static void tick(struct daemon *d)
 		capture_after(&d->capture, &d->view, d->now);
 }
 
-/* The engine answers a METER with what it had got when the METER arrived, so it has to know which
- * frames may be on the other side of that moment. True when datagrams may be left. */
+/* The engine answers a METER with what it had received when the METER arrived, so it must know
+ * which frames it may have read before or after that moment. True when datagrams may be left. */
 static bool read_datagrams(struct daemon *d)
 {
 	uint64_t read = afxdp_wan_read(d->port);
@@ -298,13 +297,13 @@ static bool read_datagrams(struct daemon *d)
 	return n == PEER_BUDGET;
 }
 
-/* Whether frames wait to be read. What comes later wakes the loop. */
+/* Whether frames wait to be read. Later ones wake the loop. */
 static bool unread(const struct daemon *d)
 {
 	return afxdp_unread(d->port, STEER_LAN) || afxdp_unread(d->port, STEER_WAN);
 }
 
-/* Everything that is there now, in and out; returns when there will be more to do. */
+/* Process all that is there, in and out; returns when there will be more to do. */
 static uint64_t one_round(struct daemon *d)
 {
 	uint64_t deadline, t;
@@ -318,7 +317,7 @@ static uint64_t one_round(struct daemon *d)
 	if (d->session)
 		more = read_datagrams(d);
 	moved = afxdp_rx(d->port, RX_BUDGET, on_frame, d) > 0;
-	/* what it tells the engine belongs to this batch */
+	/* its events for the engine belong to this batch */
 	if (d->session && d->now >= session_deadline(d->session))
 		session_tick(d->session, d->now);
 	tick(d);
@@ -375,7 +374,7 @@ void daemon_on_stop(void *ctx, int signo)
 	(void)signo;
 	d->now = loop_now();
 	if (d->phase == HUSHED) {
-		finish(d, 0); /* another one goes on, all the same */
+		finish(d, 0); /* another process goes on, as planned */
 		return;
 	}
 	left = engine_custody(d->engine, -1, d->now);
@@ -391,8 +390,8 @@ void daemon_on_stop(void *ctx, int signo)
 }
 
 /*
- * From here on the bridge has the packets. What had come before is in the sockets' rings: it is
- * passed on like what came last, so that a stop drops nothing.
+ * From here on frames go to the bridge. Frames that are still in the sockets' rings are processed
+ * as ever, so that a stop drops nothing.
  */
 void daemon_last_frames(struct daemon *d)
 {

@@ -19,17 +19,17 @@ struct daemon;
  */
 struct daemon *daemon_start(struct config *cfg, char *err, size_t errlen);
 
-/** daemon_state_left - whether a process before this one left something to go on with. */
+/** daemon_state_left - whether a former process left a state file. */
 bool daemon_state_left(const struct config *cfg);
 
-/** daemon_restart - what a restart into this program with @cfg does to the connections of the one
- * that runs, a line into @what; false: none runs. */
+/** daemon_restart - one line into @what: what a restart into this program with @cfg does to the
+ * connections of the longhauld that runs; false: none runs. */
 bool daemon_restart(struct config *cfg, char *what, size_t len);
 
 /**
- * daemon_hand_over - tell the longhauld that is process @pid to end for another one to go on, if
- * this program could with @cfg, and wait for its end. 0, or a negative errno and a line in @err:
- * nothing was told to it.
+ * daemon_hand_over - if this program with @cfg could go on with its state, tell longhauld process
+ * @pid to hand over, and wait for its end. 0, or a negative errno and a line in @err: it was not
+ * told.
  */
 int daemon_hand_over(struct config *cfg, long pid, char *err, size_t errlen);
 
@@ -37,7 +37,7 @@ int daemon_hand_over(struct config *cfg, long pid, char *err, size_t errlen);
  * or an interface went away. */
 int daemon_run(struct daemon *d);
 
-/** daemon_stop - say goodbye to peers, close everything: from then on the kernel bridges. NULL is
+/** daemon_stop - send BYE to peers, close everything: from then on the kernel bridges. NULL is
  * fine. */
 void daemon_stop(struct daemon *d);
 

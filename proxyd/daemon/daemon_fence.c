@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Prefetch makes connections depend on the daemon: their packets bear other numbers on the WAN
- * than the hosts gave them, and must not pass while it is away. The port sees to that
- * (port/afxdp_fence.c); here it is told what to hold, and the engine what a daemon before this one
+ * Prefetch makes connections depend on the daemon: their packets have other numbers on the WAN than
+ * on the LAN, and must not pass while it is away. The port drops them then (port/afxdp_fence.c).
+ * This file tells the port which connections to hold, and the engine which ones a former daemon
  * held.
  */
 #include <errno.h>
@@ -87,7 +87,8 @@ bool daemon_release(struct daemon *d)
 	if (afxdp_fenced(d->port, NULL, NULL) == 0)
 		return true;
 	if (engine_may_stop(d->engine)) {
-		/* The two ends agree again, but for those whose queue pair is to fail. */
+		/* The two hosts' numbers agree again, except where a queue pair is about to fail.
+		 */
 		for (uint32_t id = 0; engine_conn_next(d->engine, id, d->now, &ci);
 		     id = ci.id + 1) {
 			struct flow_key out = {.src = ci.lan_ip,

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Is what a former process left of any use to this one? It is when it was left in this boot of the
- * host, since times in it count from there; in this very file, since a copy brings back sequence
- * numbers that were used since; for the same ports, and with all of its peers still configured, but
- * for those that a reload had removed.
- * Peers have the places that they had, whatever their order in the configuration is now, and new
- * ones the free ones.
+ * Whether this process can use what a former one left. Conditions: the same boot of the host, since
+ * its times count from there; this very file, since a copy would bring back used sequence numbers;
+ * the same ports; and all of its peers still configured, except those that a reload had removed.
+ * Peers keep their places, whatever their order in the configuration is now; new ones get free
+ * places.
  *
- * A state that its processes crash over again and again must end, or hosts would wait for ever. So
- * a signal that a fault of the program (or the watchdog) sends is counted in the file before it
- * takes its course. kill -9 is no such signal, and who has lived for KEPT_LIVES_MS begins anew.
+ * A state that makes one process after the other crash must be given up, or hosts would wait for
+ * ever. So signals of program errors and of the watchdog are counted in the file before they end
+ * the process. kill -9 is none of these, and a process that lives for KEPT_LIVES_MS resets the
+ * count.
  */
 #include "daemon/daemon_kept.h"
 
@@ -49,7 +49,7 @@ void kept_note_peers(struct kept *k, const struct config *cfg, uint32_t leaving)
 		if (strncmp(p->name, name, RULE_NAME))
 			snprintf(p->name, RULE_NAME, "%s", name);
 		if (!name[0])
-			p->boot = 0; /* who comes next is no process that we knew */
+			p->boot = 0; /* the next peer here is no process that we knew */
 		p->addr = cfg->peers[i].addr;
 		p->port = cfg->peers[i].port;
 		p->leaving = leaving >> i & 1;
@@ -96,7 +96,7 @@ bool kept_strips(const struct kept *k, const struct config *cfg, enum steer_side
 {
 	bool stripped = false;
 
-	/* they may have changed their parts since */
+	/* LAN and WAN may have been exchanged since */
 	for (int was = 0; was < STEER_SIDES; was++)
 		stripped |= k->vlan_strip[was] &&
 			    !strncmp(k->ifname[was], cfg->ifname[side], IF_NAMESIZE);
@@ -126,8 +126,8 @@ static void drop_rules(struct config *c, unsigned int peer)
 	c->nrules = n;
 }
 
-/* The latest peer of @c that is none of @was waits, and with it what would go by it: as with a
- * reload, a place is nobody else's while something drains. */
+/* Take the last new peer of @c, one that is not in @was, and its rules out of @c for now: as with a
+ * reload, a peer that still drains keeps its place. */
 static void let_wait(const struct config *was, struct config *c)
 {
 	unsigned int i = c->npeers;
@@ -155,7 +155,7 @@ bool kept_places(const struct kept *k, struct config *cfg)
 
 		memcpy(p->name, k->peer[i].name, RULE_NAME);
 		p->name[RULE_NAME - 1] = '\0';
-		p->port = 0; /* no peer has it: by their names only */
+		p->port = 0; /* no peer has port 0: compare names only */
 		if (p->name[0])
 			was->npeers = i + 1;
 		ok = !p->name[0] || k->peer[i].leaving || has_peer(cfg, p->name);

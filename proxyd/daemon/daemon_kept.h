@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a daemon leaves beside its engine for the next one, which looks at it before it believes
- * anything else.
+ * What a daemon leaves beside its engine for the next one, which checks it before it uses anything
+ * else.
  */
 #ifndef LONGHAUL_DAEMON_KEPT_H
 #define LONGHAUL_DAEMON_KEPT_H
@@ -16,10 +16,10 @@
 #include "engine/engine.h" /* enum peer_event */
 
 /**
- * struct kept_peer - who had this number.
- * @boot:    epoch of the peer's that the engine knows, 0: none
- * @leaving: it is in no configuration any more, and stays until what is owed has been delivered;
- *           @addr, @port: where it was
+ * struct kept_peer - the peer at this place.
+ * @boot:    the peer's boot epoch that the engine knows, 0: none
+ * @leaving: it was removed from the configuration, and stays until its custody is delivered; @addr,
+ *           @port: where it was
  */
 struct kept_peer {
 	char name[RULE_NAME];
@@ -31,10 +31,10 @@ struct kept_peer {
 
 /**
  * struct kept - beside the engine; the sessions follow.
- * @host_boot:             of the host: its clock begins anew with another one
- * @dev, @ino:             of the file: a copy is of another time, and so are its sessions' numbers
- * @pool_bytes, @max_conns: that its sizes were made for
- * @vlan_strip:            what the ports are to have back at the end (afxdp_config)
+ * @host_boot:             id of the host's boot, with which its clock begins
+ * @dev, @ino:             of the file: a copy has old sequence numbers
+ * @pool_bytes, @max_conns: that it was made for
+ * @vlan_strip:            VLAN stripping that the ports get back at the end (afxdp_config)
  */
 struct kept {
 	_Alignas(64) char ifname[STEER_SIDES][IF_NAMESIZE];
@@ -45,47 +45,48 @@ struct kept {
 	uint8_t vlan_strip[STEER_SIDES];
 };
 
-/** kept_note - all of it, for a new file @fd. */
+/** kept_note - fill in all of it, for a new file @fd. */
 void kept_note(struct kept *k, const struct config *cfg, int fd);
 
-/** kept_note_peers - they may be others after a reload; @leaving: that one removed, bits by place.
+/** kept_note_peers - update the peers, after a reload, too; @leaving: removed ones, bits by place.
  */
 void kept_note_peers(struct kept *k, const struct config *cfg, uint32_t leaving);
 
-/** kept_read - from the file @fd, nothing of which is believed yet. */
+/** kept_read - read it from the file @fd, unchecked. */
 bool kept_read(int fd, struct kept *k);
 
-/** kept_strange - why what is in the file @fd, with @k in it, is of no use for @cfg; NULL. */
+/** kept_strange - why the content @k of the file @fd cannot be used with @cfg; NULL if it can. */
 const char *kept_strange(const struct kept *k, const struct config *cfg, int fd);
 
-/** kept_strips - whether that interface of @cfg is to have its VLAN stripping back. That holds
- *  whatever else of @k is of no use. */
+/** kept_strips - whether that interface of @cfg gets its VLAN stripping back, even if nothing else
+ * of @k can be used. */
 bool kept_strips(const struct kept *k, const struct config *cfg, enum steer_side side);
 
-/** kept_places - the peers of @cfg get the places that they had, and none that of one that is
- * leaving. New ones for which none is left wait: they and their rules are taken out of @cfg, with a
- * line in the log. False: some that were there are missing, and @cfg is as it was. */
+/** kept_places - give the peers of @cfg their former places, and none the place of a leaving one.
+ * New peers without a free place, and their rules, are taken out of @cfg, with a line in the log.
+ * False: former peers are missing, and @cfg is unchanged. */
 bool kept_places(const struct kept *k, struct config *cfg);
 
-/** kept_leaving - put those that are leaving into @cfg, at their places, without keys: bits by
- *  place. After kept_places(). */
+/** kept_leaving - put leaving peers into @cfg, at their places, without keys: bits by place. After
+ * kept_places(). */
 uint32_t kept_leaving(const struct kept *k, struct config *cfg);
 
-/** kept_event - what @ev of peer @peer, of epoch @boot, is to an engine that may know another. */
+/** kept_event - event for the engine from @ev of peer @peer with epoch @boot: the engine may know
+ * another epoch. */
 enum peer_event kept_event(const struct kept *k, unsigned int peer, enum peer_event ev,
 			   uint64_t boot);
 
-/** kept_resized - whether @cfg wants other sizes than were made. */
+/** kept_resized - whether @cfg has other sizes than it was made for. */
 bool kept_resized(const struct kept *k, const struct config *cfg);
 
-/** kept_crashes - how often processes crashed over the file @fd since one of them lived for long;
- *  from here on it is noted when this one does. */
+/** kept_crashes - how many processes crashed with the file @fd since one of them lived for long;
+ * from here on a crash of this one is counted. */
 uint32_t kept_crashes(int fd);
 
-/** kept_crashes_end - nothing is noted in that file any more, which may be cut to nothing now. */
+/** kept_crashes_end - count no crash any more: the file may be truncated now. */
 void kept_crashes_end(void);
 
-/** kept_lives - this process has lived for KEPT_LIVES_MS. */
+/** kept_lives - this process has lived for KEPT_LIVES_MS: reset the count. */
 #define KEPT_LIVES_MS 10000
 void kept_lives(void);
 

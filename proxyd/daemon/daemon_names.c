@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Peers that are named by their host's name. It is looked up by a process of its own (resolver.h)
- * at the start, and again as long as the peer is not up: it may have moved. One that is up is where
- * it is.
+ * Peers with a host name as address. Another process (resolver.h) looks it up at the start, and
+ * again while the peer is not up, since it may have moved.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,7 +13,7 @@
 
 #define ASK_NS 5000000000ull /* between two looks for one peer */
 
-/* Families of addresses that the own socket can reach. */
+/* Address family that our socket can reach. */
 static int family(const struct config *cfg)
 {
 	static const uint8_t v4_head[12] = {[10] = 0xff, [11] = 0xff};

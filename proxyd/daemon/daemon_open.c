@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Opening and closing: each part is created, given its way out into the next one, and at last
- * privileges are dropped. Ports come late, so that no frame is taken before there is somebody to
- * read it.
+ * Opening and closing: each part is created and connected to the next one; at last privileges are
+ * dropped. Ports come late, so that no frame is taken before the engine can process it.
  */
 #include "daemon/daemon.h"
 
@@ -45,8 +44,8 @@ static void sink_report(void *ctx, unsigned int peer, const struct report *r)
 {
 	struct daemon *d = ctx;
 
-	/* One to a peer that is not there is counted; what matters is said when it is back
-	 * (engine_peer_event()). What finds no room in the socket waits there. */
+	/* A report to a peer that is down is counted and lost; what matters is repeated when it is
+	 * back (engine_peer_event()). Reports wait in the socket if it has no room. */
 	if (!d->session)
 		return;
 	session_report(d->session, peer, r);
@@ -71,7 +70,7 @@ static void session_send(void *ctx, unsigned int peer, const uint8_t *data, size
 	peer_socket_send(d->sock, peer, data, len);
 }
 
-/* What the peer that has come up can do, and what our rules ask for and it cannot. */
+/* Tell the engine what the peer that has come up can do; log what our rules want and it cannot. */
 static void know_features(struct daemon *d, unsigned int peer)
 {
 	struct session_info si;
@@ -109,7 +108,7 @@ static void session_on_event(void *ctx, unsigned int peer, enum peer_event ev, u
 	d->boots_known = false;
 	if (ev == PEER_DOWN)
 		health_peer_down(&d->health, &d->view, peer, now_ns);
-	if (ev != PEER_AGAIN) /* it was up, for operators */
+	if (ev != PEER_AGAIN) /* for operators it was up all the time */
 		monitor_peer(&d->view, peer, ev);
 }
 
@@ -171,7 +170,7 @@ static int open_engine(struct daemon *d, char *err, size_t errlen)
 			"packets in custody may be swapped out, and hosts wait then: their memory "
 			"cannot be locked (%s); raise LimitMEMLOCK, lower 'pool', or turn swap off",
 			strerror(-rc));
-	if (!d->adopted) /* hosts wait for one that goes on */
+	if (!d->adopted) /* when adopting, hosts wait */
 		engine_huge(d->engine);
 	d->view.engine = d->engine;
 	daemon_set_rules(d);
@@ -189,7 +188,7 @@ static int open_port(struct daemon *d, char *err, size_t errlen)
 		.pins = host_pins(),
 		.max_held = cfg->max_conns,
 		.file = daemon_frames(d),
-		.file_new = !d->adopted, /* hosts wait for one that goes on */
+		.file_new = !d->adopted, /* when adopting, hosts wait */
 		.vlan_strip = {d->vlan_strip[STEER_LAN], d->vlan_strip[STEER_WAN]},
 	};
 
@@ -241,7 +240,7 @@ static int open_peers(struct daemon *d, char *err, size_t errlen)
 	d->sock = peer_socket_open(&cfg->listen, cfg->port, err, errlen);
 	if (!d->sock)
 		return -EIO;
-	/* a batch that may yet be undone must not be told of */
+	/* reports of a batch must not leave before it is committed */
 	if (d->state_fd && peer_socket_wait(d->sock)) {
 		snprintf(err, errlen, "no memory for datagrams that wait");
 		return -ENOMEM;
@@ -289,7 +288,7 @@ static int open_loop(struct daemon *d, char *err, size_t errlen)
 {
 	int fds[FDS_MAX], n = afxdp_fds(d->port, fds, FDS_MAX), rc = 0;
 
-	signal(SIGPIPE, SIG_IGN); /* whoever read our log may go away; custody stays */
+	signal(SIGPIPE, SIG_IGN); /* the reader of our log may go away; custody must not */
 	d->loop = loop_create();
 	if (!d->loop) {
 		snprintf(err, errlen, "no event loop: %s", strerror(errno));
@@ -402,7 +401,7 @@ struct daemon *daemon_start(struct config *cfg, char *err, size_t errlen)
 		daemon_stop(d);
 		return NULL;
 	}
-	/* the one before, whose end was waited for, has worked until now */
+	/* the former process may have worked until now */
 	d->now = d->started = loop_now();
 	if (open_engine(d, err, errlen) || open_peers(d, err, errlen) ||
 	    open_control(d, err, errlen) || open_port(d, err, errlen) ||
@@ -416,12 +415,12 @@ struct daemon *daemon_start(struct config *cfg, char *err, size_t errlen)
 
 void daemon_stop(struct daemon *d)
 {
-	bool ran, free_ = true; /* of whom nobody can go on without us */
+	bool ran, free_ = true; /* no connection depends on a longhauld */
 
 	if (!d)
 		return;
-	/* All closes by itself, and nothing is told or undone: somebody goes on with it. That is
-	 * so as well when this process could not even begin. */
+	/* Another process will go on: tell peers nothing, undo nothing, leave closing to the
+	 * kernel. The same if this process adopted a state and could not start. */
 	ran = d->loop && d->phase == STOPPED;
 	if (d->hand_over || (d->adopted && !ran)) {
 		daemon_last_words(d);
@@ -432,13 +431,13 @@ void daemon_stop(struct daemon *d)
 		daemon_last_frames(d);
 	if (d->session) {
 		session_bye(d->session, BYE_SHUTDOWN);
-		(void)peer_socket_flush(d->sock); /* where words wait for the end of a batch */
+		(void)peer_socket_flush(d->sock); /* datagrams that wait for a commit */
 	}
 	control_close(d->control);
 	if (d->port)
 		free_ = daemon_release(d);
 	afxdp_close(d->port);
-	d->port = NULL; /* the engine may still let go of something */
+	d->port = NULL; /* the engine may still release flows */
 	session_destroy(d->session);
 	peer_socket_close(d->sock);
 	loop_destroy(d->loop);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Own addresses (own.h), looked at each second: one may come or go at any time. */
+/* Own addresses (own.h), checked each second, since they may change at any time. */
 #include <errno.h>
 #include <string.h>
 
@@ -36,7 +36,7 @@ void daemon_own(struct daemon *d)
 	d->own = now;
 	rc = d->port ? daemon_steer(d) : 0;
 	if (rc) {
-		d->own.n = 0; /* again, next time */
+		d->own.n = 0; /* try again next time */
 		log_line(LOG_ERR, "the XDP program does not take this host's addresses: %s",
 			 strerror(-rc));
 		return;

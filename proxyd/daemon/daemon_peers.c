@@ -2,12 +2,13 @@
 /*
  * The peers of the daemon, at the start and when a reload changes them.
  *
- * The engine knows a peer by its place in the configuration, so a peer keeps its place for as long
- * as it is there (config_places()). Address, port and keys of one change while its session goes on.
+ * The engine knows a peer by its place in the configuration, so a peer keeps its place as long as
+ * it is configured (config_places()). Its address, port and keys can change while its session goes
+ * on.
  *
- * A peer that is removed may still have to deliver what is in custody here, or we there: it is
- * leaving until no lane drains any more, in the same way as what old rules wanted
- * (daemon_reload.c), and its place is not given to another one before that.
+ * A removed peer is leaving until no lane drains any more, because it may have custody of ours to
+ * deliver, or we of its. Its place stays taken until then. Connections of old rules drain in the
+ * same way (daemon_reload.c).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -52,8 +53,8 @@ static int add(struct daemon *d, unsigned int i, const struct peer_keys *k)
 	return rc;
 }
 
-/* Those that were leaving when the process before this one ended are as they were then, under the
- * keys that it knew. Their addresses may be those of others now. */
+/* Go on with peers that were leaving when the former process ended, under the keys that it knew.
+ * Other peers may have their addresses now. */
 static void resume_leaving(struct daemon *d)
 {
 	for (unsigned int i = 0; i < d->cfg->npeers; i++) {
@@ -136,8 +137,8 @@ bool daemon_peers_plan(struct daemon *d, struct config *new, struct peer_keys *k
 	return !errs->n;
 }
 
-/* Addresses first, all of them: two peers may have exchanged theirs, and one that is leaving has
- * lost its own to another one. */
+/* Unmap all changed addresses first: two peers may have exchanged theirs, or a peer may have taken
+ * that of a leaving one. */
 static void move(struct daemon *d, struct config *new)
 {
 	for (unsigned int i = 0; i < PEER_MAX; i++) {
@@ -152,7 +153,7 @@ static void move(struct daemon *d, struct config *new)
 			d->next_ask[i] = 0;
 		}
 		if (p->host[0])
-			p->addr = was->addr; /* until its name is found to be another one */
+			p->addr = was->addr; /* until a lookup of its name gives another one */
 	}
 	for (unsigned int i = 0; i < PEER_MAX; i++)
 		if (new->peers[i].name[0])

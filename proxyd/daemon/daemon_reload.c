@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Rules and limits of the running daemon, and their replacement, on SIGHUP or when the control
- * socket asks for it: all of the new file or nothing of it. Who asks by the socket is told.
+ * Rules and limits of the running daemon, and their replacement by a new file, on SIGHUP or by a
+ * command: all of it or nothing. A command gets the result as its answer.
  *
- * Connections that no rule wants any more still have packets in custody. Those are released by the
- * responder's acknowledgements, which must go on reaching the daemon; so the port takes what the
- * old rules wanted, too, until no lane drains any more.
+ * Connections that no rule wants any more may have packets in custody. Those need the responder's
+ * acknowledgements, so the port goes on taking what the old rules wanted until no lane drains any
+ * more.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ void daemon_set_rules(struct daemon *d)
 {
 	d->view.rules = d->cfg->rules;
 	d->view.nrules = d->cfg->nrules;
-	/* hosts may have begun before a rule named them, or before this process looked */
+	/* hosts may have begun before a rule named them, or before this process ran */
 	engine_stood_still(d->engine, d->now, d->now);
 	engine_rules(d->engine, d->cfg->rules, d->cfg->nrules, d->now);
 	operate_rules(&d->view, d->now);
@@ -80,7 +80,7 @@ int daemon_steer(struct daemon *d)
 	return rc;
 }
 
-/* The port shall take what @new wants, and for now what was wanted before. */
+/* Have the port take what @new wants and, for now, what the old rules wanted. */
 static int steer_both(struct daemon *d, const struct config *new)
 {
 	struct steering *s = malloc(sizeof(*s));
@@ -89,7 +89,7 @@ static int steer_both(struct daemon *d, const struct config *new)
 	if (!s)
 		return -ENOMEM;
 	steering_init(s, new->rules, new->nrules);
-	/* rules of before the last reload are not on record any more */
+	/* the rules before the last reload are not recorded */
 	if (d->lingering)
 		steering_add_all(s);
 	else
@@ -133,8 +133,8 @@ void daemon_linger(struct daemon *d)
 	}
 }
 
-/* Take over what can change of @new; a negative errno when the port does not take the rules,
- * nothing changed then. */
+/* Take over what can change of @new; a negative errno when the port refuses the rules, and nothing
+ * changed. */
 static int take(struct daemon *d, struct config *new, const struct peer_keys *keys)
 {
 	struct prefix *buf = calloc(RULE_MAX * RULE_PREFIXES, sizeof(*buf));
@@ -186,7 +186,7 @@ static bool reload(struct daemon *d, struct config *new, struct config_errors *e
 	return !rc;
 }
 
-/* All that is wrong goes to the log; who asked is told of the first. */
+/* All errors go to the log, the first one to the command's answer. */
 static void refused(struct daemon *d, const struct config_errors *errs, char *err, size_t errlen)
 {
 	int used = snprintf(err, errlen, "refused, the old configuration stays in force: %.300s",

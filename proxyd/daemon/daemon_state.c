@@ -1,30 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * What outlives the process: the engine's memory and the peers' sessions, in a file beside the
- * control socket, which must be in memory (tmpfs). Whoever finds it goes on with it:
+ * control socket, which must be in memory (tmpfs). The next process goes on with it:
  *
- *	hand-over	SIGUSR2: the process ends between two turns of its loop, and leaves
- *			everything as it is. A new one must follow.
- *	stop		SIGTERM: what is owed is delivered first; then nothing is to be left, and
- *			the file goes.
+ *	hand-over	SIGUSR2: the process ends between two turns of its loop and leaves
+ *			everything as it is. A new process must follow.
+ *	stop		SIGTERM: custody is delivered first; then nothing is left to go on with,
+ *			and the file is removed.
  *
- * What hosts send while there is no process is lost, and they go back for it. A few milliseconds
- * before a hand-over they get nothing any more, neither ACKs nor requests nor answers that are kept
- * here, and what they still send is taken: a host that waits for answers to what it has asked for,
- * as storage does, has then nothing left to send, and loses nothing. Linux' soft-RoCE needs that:
- * it cannot go back past a memory registration in its send queue, and sends nothing more after it.
+ * What hosts send while there is no process is lost, and they retransmit it. For a few milliseconds
+ * before a hand-over we send them nothing, no ACKs, requests or kept responses, but still take what
+ * they send: a host that waits for responses, as storage does, then has nothing left to send, and
+ * loses nothing. Linux' soft-RoCE needs that: it cannot go back past a memory registration in its
+ * send queue, and sends nothing more.
  *
- * Beside it is the memory of the port's packet buffers. Nothing in that is gone on with; it only
- * saves the time to find other pages (port/afxdp_area.c).
+ * A second file has the memory of the port's packet buffers. Its content is not used; it only saves
+ * the time to allocate pages (port/afxdp_area.c).
  *
- * The file is locked as long as its process lives. Before a process with the file ends in any other
- * way than the second, connections with custody are held by the XDP program (afxdp_fence.c): their
- * packets are dropped, and hosts repeat them, until somebody goes on.
+ * The file is locked as long as its process lives. If a process with the file ends in any other way
+ * than by SIGTERM, the XDP program holds connections with custody (afxdp_fence.c): it drops their
+ * packets, and hosts retransmit, until another process goes on.
  *
- * A file that cannot be adopted (another version wrote it, it is damaged) is made anew. Then the
- * table of held connections tells whose custody is lost, and their queue pairs are put into the
- * error state.
- * Where no such file can be had the daemon works as ever and says so.
+ * A file that cannot be adopted (of another version, or damaged) is replaced. Then the custody of
+ * all connections in the table of held ones is lost, and their queue pairs are put into the error
+ * state. If there can be no such file, the daemon works without and logs that.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -46,16 +45,16 @@
 
 #define STATE_SUFFIX  ".state"
 #define FRAMES_SUFFIX ".frames"
-/* A process that was killed holds its lock until the kernel has taken it apart. */
+/* A killed process holds its lock until the kernel has freed it. */
 #define LOCK_TRIES    3000
 #define LOCK_SLEEP_US 1000
-/* Processes that end while their lock is waited for, and take the file away. */
+/* Retries, since a process that ends may remove the file while we wait for its lock. */
 #define NAME_TRIES    10
-/* Hosts that sent nothing for so long are silent; longer than the second no hand-over waits for it:
- * the timers of hosts run. */
+/* Hosts that sent nothing for the first time are silent; a hand-over waits at most the second for
+ * that, since hosts' timers run. */
 #define SILENT_NS     10000000u
 #define HUSH_MOST_NS  30000000u
-/* Of processes that went on with a file, one after the other, before it is given up. */
+/* So many processes in a row may crash with a file before it is given up. */
 #define CRASHES	      3u
 
 static void state_path(const struct config *cfg, char *path, size_t len)
@@ -98,7 +97,7 @@ static int lock(int fd)
 	return -EBUSY;
 }
 
-/* Before it is known whether the folder is in memory nothing is made there. */
+/* To be asked before a file is created there. */
 static bool folder_in_memory(const char *path)
 {
 	char dir[STATE_PATH];
@@ -118,7 +117,7 @@ static bool folder_in_memory(const char *path)
 	return yes;
 }
 
-/* Nobody else may have looked into it, or have put it there. */
+/* Whether only this user can read the file and have created it. */
 static bool ours(int fd)
 {
 	struct stat st;
@@ -127,7 +126,7 @@ static bool ours(int fd)
 	       !(st.st_mode & (S_IRWXG | S_IRWXO)) && st.st_nlink == 1;
 }
 
-/* Whether the file still has its name: who had it until now may have been at its end. */
+/* Whether the file still has its name: its former owner may have removed it. */
 static bool named(int fd, const char *path)
 {
 	struct stat st, at;
@@ -136,7 +135,7 @@ static bool named(int fd, const char *path)
 	       st.st_ino == at.st_ino;
 }
 
-/* The file @path, made if need be, and locked; or a negative errno. */
+/* Open the file @path, created if absent, and lock it; or a negative errno. */
 static int open_locked(const char *path)
 {
 	for (int i = 0; i < NAME_TRIES; i++) {
@@ -174,7 +173,7 @@ int daemon_state_open(struct daemon *d, char *err, size_t errlen)
 	if (fd == -EBUSY) {
 		snprintf(err, errlen,
 			 "%s is in use by another longhauld: stop that or set 'socket'", path);
-		return fd; /* it is not ours to remove */
+		return fd; /* it is another process's */
 	}
 	if (fd < 0)
 		log_line(LOG_WARNING,
@@ -213,15 +212,14 @@ void daemon_state_ports(struct daemon *d)
 		k->vlan_strip[side] = afxdp_strips(d->port, (enum steer_side)side);
 }
 
-/* Why what is in the file, if anything is, cannot be gone on with; NULL. Peers get the places that
- * they had. */
+/* Why the content of the file cannot be used; NULL if it can. Gives peers their former places. */
 static const char *strange(struct daemon *d)
 {
 	const char *why = NULL;
 	struct kept k;
 
 	if (!kept_read(d->state_fd, &k))
-		return NULL; /* the engine says what it is */
+		return NULL; /* engine_adopt() tells why */
 	for (int side = 0; side < STEER_SIDES; side++)
 		d->vlan_strip[side] = kept_strips(&k, d->cfg, (enum steer_side)side);
 	if (kept_crashes(d->state_fd) >= CRASHES)
@@ -293,12 +291,12 @@ void daemon_state_peers(struct daemon *d)
 	for (unsigned int i = 0; k && d->adopted && i < d->cfg->npeers; i++) {
 		bool up = session_up(d->session, i);
 
-		/* of one that is leaving, nothing may be left but what it is owed */
+		/* a leaving peer may have undelivered data but no session */
 		if (!session_info(d->session, i, d->now, &si) && !(d->leaving & 1u << i))
 			continue;
 		if (up)
 			engine_peer_features(d->engine, i, si.features);
-		/* the engine may not have been told yet when it was cut off */
+		/* the former process may have died before it told the engine */
 		if (up)
 			d->boot_told[i] = si.boot;
 		if (up && k->peer[i].boot && si.boot != k->peer[i].boot)
@@ -309,7 +307,8 @@ void daemon_state_peers(struct daemon *d)
 	d->boots_known = false;
 }
 
-/* The session may have forgotten whom the engine knew: it had another key, or was being changed. */
+/* The session may have forgotten the peer's epoch that the engine knows: the key is another one, or
+ * the former process died while it changed the session. */
 enum peer_event daemon_state_event(struct daemon *d, unsigned int peer, enum peer_event ev)
 {
 	const struct kept *k = kept_of(d);
@@ -336,7 +335,7 @@ void daemon_state_told(struct daemon *d)
 			k->peer[i].boot = d->boot_told[i];
 }
 
-/* A connection that was found held. */
+/* A connection that is held in the port's table. */
 static void found(void *ctx, const struct flow_key *requests, uint32_t lqpn)
 {
 	struct daemon *d = ctx;
@@ -385,7 +384,7 @@ void daemon_on_hand_over(void *ctx, int signo)
 	d->now = loop_now();
 	d->hush_until = d->now + HUSH_MOST_NS;
 	if (d->phase == HUSHED)
-		d->hush_until = d->now; /* asked again: at once */
+		d->hush_until = d->now; /* a second request: at once */
 	d->phase = HUSHED;
 	engine_hush(d->engine, d->now);
 }
@@ -398,7 +397,7 @@ uint64_t daemon_hushed(const struct daemon *d)
 	return d->now < when ? when : 0;
 }
 
-/* Whether @cfg can go on with what is in the file @fd. */
+/* Whether this program with @cfg can adopt the file @fd. */
 static int look(int fd, struct config *cfg, const char *path, char *err, size_t errlen)
 {
 	enum engine_left left = fd < 0 ? ENGINE_LEFT_NONE : engine_left(fd);
@@ -469,7 +468,7 @@ int daemon_hand_over(struct config *cfg, long pid, char *err, size_t errlen)
 
 void daemon_last_words(struct daemon *d)
 {
-	/* a signal or a client may have changed something since the latest turn */
+	/* signals or clients may have changed the engine since the latest turn */
 	if (d->engine) {
 		daemon_clock(d);
 		engine_tick(d->engine, d->now);
@@ -511,7 +510,7 @@ void daemon_state_close(struct daemon *d, bool gone)
 		return;
 	kept_crashes_end();
 	if (gone) {
-		/* that of the state last: another process may have made one when it is gone */
+		/* the state file last: as soon as it is gone, another process may create one */
 		frames_path(d, path);
 		(void)unlink(path);
 		(void)unlink(d->state_path);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Turns of libev. The library's own timers are not used: they end in epoll's milliseconds, and
- * pacing wants microseconds. One timerfd, set to the absolute time that the work function asks for,
- * wakes the loop instead; an idle watcher keeps it from sleeping while there is work left.
+ * Turns of libev. The library's own timers are not used: they have the resolution of epoll,
+ * milliseconds, and pacing needs microseconds. One timerfd, set to the absolute time that the work
+ * function asks for, wakes the loop instead; an idle watcher keeps it from sleeping while there is
+ * work left.
  */
 #include "daemon/loop.h"
 
@@ -31,7 +32,7 @@ struct signal_watch {
 
 struct loop {
 	struct ev_loop *ev;
-	ev_prepare prepare; /* runs before every sleep: a turn ends here */
+	ev_prepare prepare; /* runs before each sleep, at the end of a turn */
 	ev_idle idle;
 	ev_io timer;
 	uint64_t armed; /* what the timerfd is set to, LOOP_NEVER when it is not */

@@ -28,8 +28,8 @@ typedef uint64_t (*loop_work_fn)(void *ctx);
 struct loop *loop_create(void);
 void loop_destroy(struct loop *l);
 
-/** loop_add_fd - call @fn whenever @fd is readable; @fn may be NULL when a turn of the loop is all
- * that is wanted. 0 or negative errno. */
+/** loop_add_fd - call @fn whenever @fd is readable; @fn may be NULL if a turn of the loop is
+ * enough. 0 or negative errno. */
 int loop_add_fd(struct loop *l, int fd, loop_fd_fn fn, void *ctx);
 void loop_del_fd(struct loop *l, int fd);
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The engine as it is, fed from a file: all frames are wanted, none goes out, and the one peer that
- * the rule names never comes up, so that lanes are watched and never held. The capture's timestamps
- * are the clock.
+ * The engine, fed from a file: a rule wants all frames, none goes out, and the rule's peer never
+ * comes up, so that lanes are watched and never held. The capture's timestamps are the clock.
  *
- * A capture does not tell which port a frame arrived at. Of each pair of hosts, the one that is
- * seen sending first is taken for the near one.
+ * A capture does not tell which port a frame arrived at: of each pair of hosts, the first one that
+ * sends counts as the near one.
  */
 #include "daemon/replay.h"
 
@@ -56,7 +55,7 @@ static void drop_event(void *ctx, const struct engine_event *ev)
 	(void)ctx, (void)ev;
 }
 
-/* The engine begins at the time of the first frame: it never sees the clock jump from nowhere. */
+/* The engine starts at the time of the first frame, so that its clock does not jump. */
 static bool start_engine(struct replay *r)
 {
 	const struct engine_config cfg = {.pool_bytes = REPLAY_POOL,
@@ -163,7 +162,7 @@ static const struct column columns[] = {
 };
 static const struct object replay_object = {"qp", "", columns, false, NULL};
 
-/* The view's words are about a running appliance: in a capture nothing waits for anything. */
+/* Remove members that have a meaning only in a running appliance. */
 static void strip(json_t *o)
 {
 	bool paired = json_is_integer(json_object_get(o, "lqpn")) &&

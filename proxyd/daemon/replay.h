@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * longhauld --replay: what the appliance would have learned from a capture file.
+ * longhauld --replay: show what the appliance would have learned from a capture file.
  */
 #ifndef LONGHAUL_REPLAY_H
 #define LONGHAUL_REPLAY_H

@@ -46,7 +46,7 @@ void steering_init(struct steering *s, const struct rule *rules, unsigned int n)
 		add_rule(s, &rules[i], 1ull << i);
 }
 
-/* All of them share the last bit with whatever else has it. */
+/* They all share the last bit with the rule that has it. */
 void steering_add(struct steering *s, const struct rule *rules, unsigned int n)
 {
 	for (unsigned int i = 0; i < n && i < RULE_MAX; i++)

@@ -20,12 +20,13 @@ struct steering {
 void steering_init(struct steering *s, const struct rule *rules, unsigned int n);
 
 /**
- * steering_add - take what @n further @rules want as well, and perhaps more, which does no harm:
- * the engine passes on what no rule wants. Once per struct steering.
+ * steering_add - add @n further @rules, and perhaps more traffic, which does no harm: the engine
+ * passes on what no rule wants. Once per struct steering.
  */
 void steering_add(struct steering *s, const struct rule *rules, unsigned int n);
 
-/** steering_own - but nothing to or from these @n addresses. Once per struct steering, the last. */
+/** steering_own - take nothing to or from these @n addresses. Once per struct steering, the last.
+ */
 void steering_own(struct steering *s, const struct ip_addr *own, unsigned int n);
 
 /** steering_add_all - take all RoCEv2. */
