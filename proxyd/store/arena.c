@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The region carries its own size and fill in its first page, since the process that maps it next
- * knows nothing but the descriptor. The memfd is sealed against a change of size: whoever else gets
- * hold of the descriptor cannot turn our loads into SIGBUS by truncating it. A file cannot be
- * sealed: its mode and its lock, which are the caller's business, stand for that, and its memory is
- * taken at once, since a file system that is full would otherwise show as SIGBUS, too.
+ * The first page has the region's size and fill, since the next process that maps it has only the
+ * descriptor. The memfd is sealed against a change of size: another process with the descriptor
+ * cannot cause SIGBUS here by truncating it. A file cannot be sealed: the caller protects it by its
+ * mode and a lock. Its memory is allocated at once, since a full file system would cause SIGBUS
+ * later.
  */
 #include "store/arena.h"
 
@@ -29,7 +29,7 @@ struct arena_head {
 	uint64_t used;
 };
 
-/* Where the file's huge pages can be mapped as such: at a multiple of their size. */
+/* Map @fd at a multiple of the size of huge pages, so that it can have them. */
 static int arena_map(struct arena *a, int fd, size_t size)
 {
 	size_t whole = (size + 4095) & ~(size_t)4095;
@@ -58,7 +58,7 @@ static int arena_map(struct arena *a, int fd, size_t size)
 	return 0;
 }
 
-/* Make the region in @fd, which is closed when that fails. */
+/* Initialize the region in @fd; closes @fd on failure. */
 static int arena_make(struct arena *a, int fd, size_t size)
 {
 	struct arena_head *head;
@@ -105,7 +105,7 @@ int arena_init_file(struct arena *a, int fd, size_t size)
 	if (size > SIZE_MAX / 2)
 		return -ENOMEM;
 	size = with_head(size);
-	/* what was there is not to be seen again, not even as zeroes that are none */
+	/* the former content must not be read again as if it were zeroes */
 	if (ftruncate(fd, 0) || ftruncate(fd, (off_t)size) || fallocate(fd, 0, 0, (off_t)size)) {
 		int ret = -errno;
 
@@ -126,7 +126,7 @@ int arena_adopt(struct arena *a, int fd)
 	if (fstat(fd, &st))
 		return -errno;
 	seals = fcntl(fd, F_GET_SEALS);
-	/* a file has a name */
+	/* a descriptor without a name must be a sealed memfd */
 	if (!st.st_nlink && (seals < 0 || (seals & ARENA_SEALS) != ARENA_SEALS))
 		return -EINVAL;
 	if (!S_ISREG(st.st_mode) || st.st_size < (off_t)ARENA_FIRST)
@@ -150,11 +150,11 @@ int arena_lock(const struct arena *a)
 {
 	struct stat st;
 
-	/* that of a file is there already: looking at all of it would take long, too */
+	/* a file's memory is allocated already, and fallocate() on all of it would take long */
 	if (!fstat(a->fd, &st) && (uint64_t)st.st_blocks * 512 < a->size &&
 	    fallocate(a->fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)a->size))
 		return -errno;
-	/* All of it at once would take long, and who goes on with it makes hosts wait. */
+	/* ONFAULT: locking all of it at once would take long, and hosts wait during a hand-over. */
 	return mlock2(a->base, a->size, MLOCK_ONFAULT) ? -errno : 0;
 }
 

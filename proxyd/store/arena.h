@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * One relocatable region of memory for everything that must outlive the process: a mapping of a
- * memfd or of a file in memory, filled once at start by bump allocation. What is stored inside
- * refers to other things inside by index or offset, never by pointer, so that a restarted daemon
- * can map it elsewhere.
+ * memfd or of a file in memory, filled once at start by bump allocation. References inside are
+ * indices or offsets, never pointers, so that a restarted daemon can map it elsewhere.
  */
 #ifndef LONGHAUL_STORE_ARENA_H
 #define LONGHAUL_STORE_ARENA_H
@@ -15,7 +14,7 @@
 #define ARENA_FIRST 4096u
 
 /**
- * struct arena - one mapping of the region; the region itself knows how much of it is taken.
+ * struct arena - one mapping of the region; @used is also kept in the region itself.
  * @base: where it is mapped now
  * @size: bytes mapped, header included
  * @used: bytes taken, header included
@@ -31,24 +30,24 @@ struct arena {
  *  lazily. 0 or negative errno. */
 int arena_init(struct arena *a, size_t size);
 
-/** arena_init_file - likewise in the file @fd, whatever is in it, for processes to come: its memory
- *  is taken at once. @fd stays the caller's. 0 or negative errno; the file is empty then. */
+/** arena_init_file - likewise in the file @fd, for later processes; replaces its content and
+ * allocates its memory at once. @fd stays the caller's. 0 or negative errno; the file is empty
+ * then. */
 int arena_init_file(struct arena *a, int fd, size_t size);
 
-/** arena_adopt - map the region that another process (or this one) made, at whatever address is
- *  free, and go on where it stopped; the first allocation is at @base + ARENA_FIRST. Takes over @fd
- *  on success. 0, -EINVAL when @fd is no arena, or another negative errno. */
+/** arena_adopt - map the region that another process (or this one) made, at any free address, and
+ *  go on with its allocations; the first allocation is at @base + ARENA_FIRST. Takes over @fd on
+ *  success. 0, -EINVAL when @fd is no arena, or another negative errno. */
 int arena_adopt(struct arena *a, int fd);
 
-/** arena_lock - reserve all of its memory, and keep in memory what is used of it. 0 or negative
- *  errno. */
+/** arena_lock - reserve all of its memory, and lock the pages in use. 0 or negative errno. */
 int arena_lock(const struct arena *a);
 
-/** arena_huge - keep [@p, @p + @size) in huge pages if the kernel can: what is looked at in random
- *  order costs fewer misses of the TLB. Memory of the whole huge pages is taken at once. */
+/** arena_huge - keep [@p, @p + @size) in huge pages if the kernel can: random access has fewer TLB
+ * misses. The memory of whole huge pages is allocated at once. */
 void arena_huge(const struct arena *a, const void *p, size_t size);
 
-/** arena_exit - unmap and close; the region is gone when nobody else holds its fd. */
+/** arena_exit - unmap and close; the region is gone unless another process has its fd open. */
 void arena_exit(struct arena *a);
 
 /** arena_alloc - @size zeroed bytes aligned to @align (a power of two, at most 4096); NULL when

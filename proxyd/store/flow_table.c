@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * At most half of the buckets are taken, so that a probe sequence stays within one or two cache
- * lines. A bucket carries 32 bits of the hash: keys are compared only where those agree, and the
- * backward shift finds an entry's home without its key.
+ * lines. A bucket has 32 bits of the hash: keys are compared only if those agree, and the backward
+ * shift finds an entry's home without its key.
  */
 #include "store/flow_table.h"
 #include "store/undo.h"
@@ -141,7 +141,7 @@ void flow_table_remove(struct flow_table *t, const struct flow_key *key, uint32_
 			return;
 		hole = (hole + 1) & t->mask;
 	}
-	/* Whatever stands after the hole and could stand in it moves there, up to the next gap. */
+	/* Move the next entry that may be there into the hole, and so on up to the next gap. */
 	for (uint32_t i = (hole + 1) & t->mask; t->bucket[i].index != FLOW_NONE;
 	     i = (i + 1) & t->mask) {
 		uint32_t home = t->bucket[i].hash & t->mask;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * From the key that a packet carries to the number of its flow: open addressing, linear probing,
- * backward shift on removal, fixed capacity. Hash: XXH3 with a random seed, so that nobody outside
- * can aim at one bucket. Keys live with the flows; the table holds (hash, index) pairs.
+ * backward shift on removal, fixed capacity. Hash: XXH3 with a random seed, so that an attacker
+ * cannot aim at one bucket. Keys live with the flows; the table holds (hash, index) pairs.
  *
  * row: ENG-15
  */
@@ -37,7 +37,7 @@ struct flow_table;
 struct flow_table *flow_table_create(struct arena *a, uint32_t capacity, uint64_t seed);
 uint64_t flow_table_arena_size(uint32_t capacity);
 
-/** flow_table_undo_by - what changes is noted in @u from here on (undo.h). */
+/** flow_table_undo_by - note changes in @u from here on (undo.h). */
 struct undo;
 void flow_table_undo_by(struct flow_table *t, struct undo *u);
 
@@ -47,18 +47,18 @@ void flow_table_undo_by(struct flow_table *t, struct undo *u);
 uint32_t flow_table_find(const struct flow_table *t, const struct flow_key *key, const void *keys,
 			 uint32_t stride);
 
-/** flow_table_soon - the key's hash; what flow_table_likely() needs to know is brought near. */
+/** flow_table_soon - the key's hash; prefetches what flow_table_likely() reads. */
 uint32_t flow_table_soon(const struct flow_table *t, const struct flow_key *key);
 
-/** flow_table_likely - index of a flow whose key has this hash, most likely the only one; FLOW_NONE
- *  when there is none where it is looked for first. */
+/** flow_table_likely - index of a flow with this hash, most likely the right one; FLOW_NONE if the
+ * first bucket has none. */
 uint32_t flow_table_likely(const struct flow_table *t, uint32_t hash);
 
 /** flow_table_insert - add flow @index (not FLOW_NONE), whose key is not in the table yet. 0, or
  *  -ENOSPC. */
 int flow_table_insert(struct flow_table *t, const struct flow_key *key, uint32_t index);
 
-/** flow_table_remove - forget flow @index with @key; nothing happens when it is not there. */
+/** flow_table_remove - remove flow @index with @key, if it is there. */
 void flow_table_remove(struct flow_table *t, const struct flow_key *key, uint32_t index);
 
 uint32_t flow_table_count(const struct flow_table *t);

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* @noted: number of the batch that it and its element were noted in (undo.h) */
+/* @noted: number of the batch in which it and its element were noted (undo.h) */
 struct link {
 	uint32_t next;
 	uint32_t seq;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Many FIFO lists in one pool of fixed-size elements: index links, one free list. Serves the
- * records of outstanding READs and ATOMICs, where each lane has a short list and all lanes share
- * the elements.
+ * Many FIFO lists in one pool of fixed-size elements: index links, one free list. It has the
+ * records of outstanding READs and ATOMICs: each lane has a short list, and all lanes share the
+ * elements.
  *
  * row: ENG-9
  */
@@ -26,8 +26,8 @@ struct mqueue;
 /** mqueue_create - @count elements of @size bytes each; NULL when the arena is too small. */
 struct mqueue *mqueue_create(struct arena *a, uint32_t count, uint32_t size);
 
-/** mqueue_undo_by - what changes is noted in @u from here on (undo.h); elements when mq_ptr() gives
- *  them out. */
+/** mqueue_undo_by - note changes in @u from here on (undo.h); elements are noted when mq_ptr()
+ * returns them. */
 struct undo;
 void mqueue_undo_by(struct mqueue *q, struct undo *u);
 uint64_t mqueue_arena_size(uint32_t count, uint32_t size);
@@ -37,7 +37,7 @@ void mq_list_init(struct mq_list *l);
 /** mq_push - append a zeroed element to @l; MQ_NONE when the pool is empty. */
 uint32_t mq_push(struct mqueue *q, struct mq_list *l);
 
-/** mq_pop - free the first element of @l; nothing happens when it is empty. */
+/** mq_pop - free the first element of @l, if any. */
 void mq_pop(struct mqueue *q, struct mq_list *l);
 
 /** mq_flush - free all of @l in O(1). */

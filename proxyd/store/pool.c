@@ -15,26 +15,28 @@
  * that the kernel need not populate them before they are needed.
  *
  * Logs keep no list of their superblocks. A packet's location names its superblock, whose counts
- * say when the last packet has gone; so release needs no order and no search. Besides the packets,
- * the 16-byte units that they occupy are counted: a packet released twice makes the two counts
- * disagree when the superblock empties, unless all its packets have one length.
+ * say when the last packet has gone; so packets can be released in any order and without a search.
+ * Besides the packets, the 16-byte units that they occupy are counted: a packet released twice
+ * makes the two counts disagree when the superblock empties, unless all its packets have one
+ * length.
  *
- * Pages are zeroed when taken. Descriptor pages come back all zero by themselves (window.c), and a
- * lane with few packets takes and returns them all the time, so each superblock remembers which of
- * its pages are @dirty; this survives a stay on the free list, but not a life as log or slots.
+ * Pages are zeroed when taken. Descriptor pages are all zero when they are returned (window.c), and
+ * a lane with few packets takes and returns them all the time. So each superblock notes which of
+ * its pages are @dirty. The note stays valid on the free list, but not after use as log or slots.
  *
- * A slot superblock has slots of one size, and ends in the map of those in use (pool_slot.c).
+ * A slot superblock has slots of one size; the map of those in use is at its end (pool_slot.c).
  *
- * Each page has a stamp of its user's own beside the table: 0 when the page is taken.
+ * Each page has a stamp beside the table, for its user: 0 when the page is taken.
  *
- * Caps of the two classes may add up to more than there is. What one does not use the other may
- * have, and @least is what the cap of the other leaves in any case. Of what is free each class
- * leaves to the other what that one still lacks of its least, or its reserve if it has more; so a
- * reserve is there whoever has the rest.
+ * The caps of the two classes may add up to more than the pool: one class may use what the other
+ * does not. @least is what the other's cap leaves in any case. Of the free superblocks, each class
+ * leaves to the other what that still lacks of its @least, but not less than its reserve. So there
+ * is always a reserve.
  *
  * Batches (undo.h). The table, maps of slots and what pages hold are noted before they change; the
  * bytes of packets are not. So a superblock or slot that a batch frees is in limbo until its end,
- * and an open superblock that it empties is not rewound. Until then there is a little less room.
+ * and an open superblock that it empties is not rewound. Until then the pool has a little less
+ * room.
  */
 #include "store/pool_priv.h"
 #include "wire/must.h"
@@ -42,12 +44,12 @@
 #include <string.h>
 
 #define RESERVE_DIV 16
-/* A lane may hold so many times what is free. */
+/* A lane may hold so many times the free room. */
 #define SHARE_FREE  8u
-/* What two caps that add up to more than all may be at most, percent. */
+/* The most, in percent, that each cap may be if both add up to more than 100. */
 #define CAP_LENDS   75u
-/* What a superblock surely holds of frames of 512 bytes and more, a share of a page superblock
- * taken off. The worst case is a frame just too long for sixteen to fit. */
+/* Bytes of frames of 512 bytes and more that a superblock holds at least, less its share of a page
+ * superblock. The worst case are frames just too long for sixteen to fit. */
 #define BLOCK_SURE  (59 * 1024u)
 
 static uint32_t blocks_of(uint64_t bytes)
@@ -142,7 +144,7 @@ void pool_batch_end(struct pool *p)
 
 /* Superblocks */
 
-/* Free superblocks that nobody but class @c may take. */
+/* Free superblocks that only class @c may take. */
 static uint32_t owed(const struct pool *p, enum pool_class c)
 {
 	uint32_t reserve = p->cap[c] - p->held[c], lacks = 0;
@@ -171,7 +173,7 @@ uint32_t block_limit(const struct pool *p, enum pool_class c, enum pool_need nee
 	}
 }
 
-/* One more superblock for class @c, which must not hold more than @limit with it. */
+/* Take one more superblock for class @c, which then holds at most @limit. */
 uint32_t block_take(struct pool *p, enum pool_class c, uint32_t limit, enum block_use use)
 {
 	struct block *b;
@@ -260,14 +262,14 @@ void pool_log_init(struct pool_log *log)
 	log->used = 0;
 }
 
-/* A fresh superblock at the log's end. The old one stays open when there is none to be had: it may
- * be rewound later. */
+/* Add a superblock at the log's end. If there is none, the old one stays open: it may be rewound
+ * later. */
 static bool log_grow(struct pool *p, enum pool_class c, struct pool_log *log)
 {
 	bool first;
 	uint32_t i;
 
-	/* all in it was released, but in this batch */
+	/* its packets were all released in this batch, so it cannot be rewound yet */
 	if (log->block != POOL_NONE && !p->block[log->block].live)
 		pool_log_close(p, log);
 	first = log->block == POOL_NONE;
@@ -275,7 +277,7 @@ static bool log_grow(struct pool *p, enum pool_class c, struct pool_log *log)
 	if (i == POOL_NONE)
 		return false;
 	if (!first) {
-		/* An empty one is rewound and has room for any packet. */
+		/* Else it was rewound, and has room for any packet. */
 		must(p->block[log->block].live);
 		block_change(p, log->block);
 		p->block[log->block].use = BLOCK_LOG;
@@ -285,8 +287,8 @@ static bool log_grow(struct pool *p, enum pool_class c, struct pool_log *log)
 	return true;
 }
 
-/* An open superblock that has been empty since an earlier batch begins anew. What this batch has
- * released stands until it is over. */
+/* Rewind an open superblock that has been empty since an earlier batch. Bytes released in this
+ * batch must stay until it is committed. */
 static void rewind_log(struct pool *p, struct pool_log *log)
 {
 	struct undo *u = pool_undo(p);
@@ -453,7 +455,7 @@ uint64_t pool_room(const struct pool *p, enum pool_class c)
 {
 	uint32_t limit = block_limit(p, c, POOL_MORE);
 
-	/* One may be needed for descriptor pages at once. */
+	/* One superblock may be needed for descriptor pages at once. */
 	if (p->held[c] + 1 >= limit)
 		return 0;
 	return (uint64_t)(limit - p->held[c] - 1) * BLOCK_SURE;
@@ -476,17 +478,17 @@ uint64_t pool_log_room(const struct pool *p, enum pool_class c, const struct poo
 {
 	uint64_t room = pool_room(p, c), own = 0, share = pool_share_most(p, c, holds);
 
-	/* what it takes makes its share smaller */
+	/* pool_share_most() includes what the lane holds */
 	share = share > holds ? share - holds : 0;
 	room = room < share ? room : share;
 
-	/* Not the sum: what is left of the open one may be too short for the next frame. */
+	/* Not the sum: the rest of the open superblock may be too short for the next frame. */
 	if (log->block != POOL_NONE && !p->block[log->block].live)
 		own = POOL_BLOCK;
 	else if (log->block != POOL_NONE)
 		own = POOL_BLOCK - log->used;
 	else if (!holds && p->held[c] + 2 <= block_limit(p, c, POOL_FIRST))
-		own = BLOCK_SURE; /* the other one for descriptors, perhaps */
+		own = BLOCK_SURE; /* a second one may be needed for descriptors */
 	return room > own ? room : own;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The retention pool: bytes of packets that somebody still may need.
+ * The retention pool: bytes of packets that may still be needed.
  *
  * One pool of 64 KiB superblocks. A superblock serves one of three purposes while it is taken:
  *   - log:  packets of one lane, appended one after the other at 16-byte alignment;
@@ -13,23 +13,22 @@
  *
  * Two classes of use have caps of their own, so that packets in transit can never take all the room
  * that custody needs, nor the other way round: two appliances that wait for each other always make
- * progress. Caps may add up to more than the pool; then what one class does not use the other can
- * have, and the rest that its cap leaves is sure.
+ * progress. If the caps add up to more than the pool, a class can use what the other does not, and
+ * always has what the other's cap leaves.
  *
  * The reserve. 1/16 of each class's cap (at least one superblock) is set aside for lanes that hold
  * nothing yet: only the first slots of a lane, the first superblock of a log and the first pages of
- * a window may come from all of it, slots of READ requests from half of it, everything else must
- * leave it alone. So a lane whose packets are acknowledged goes on, however slowly, whatever the
- * others do.
+ * a window may come from all of it, slots of READ requests from half of it, nothing else may use
+ * it. So a lane that gets acknowledgements makes progress, however slowly, whatever the others do.
  *
- * Shares. A lane may hold eight times as much as is free, the reserve not counted. One alone comes
- * to eight ninths, two to 8/17 each, n to 8 / (8 n + 1): who comes finds room whatever the others
- * hold, what he takes is taken off from what they may have, and nobody has to be counted.
- * The caller asks (pool_share()).
+ * Shares. A lane may hold eight times as much as is free, the reserve not counted. One lane alone
+ * gets eight ninths, two get 8/17 each, n get 8 / (8 n + 1): a new lane always finds room, what it
+ * takes reduces what the others may hold, and lanes need not be counted. The caller checks
+ * (pool_share()).
  *
- * Bounds. A lane full of frames of f bytes (16-byte aligned: a) takes POOL_BLOCK / floor(POOL_BLOCK
- * / a) bytes for each, and 16 for its descriptor: 1.052 f at path MTU 4096, 1.027 f at 1024. To
- * that comes, per lane, at most one part-filled superblock and three pages.
+ * Bounds. A frame of f bytes (16-byte aligned: a) takes POOL_BLOCK / floor(POOL_BLOCK / a) bytes,
+ * and 16 for its descriptor: 1.052 f at path MTU 4096, 1.027 f at 1024. Besides, each lane has at
+ * most one part-filled superblock and three pages.
  *
  * Locations are in units of 16 bytes from the pool's start: 32 bits reach 64 GiB.
  *
@@ -58,7 +57,7 @@ enum pool_class {
 enum pool_need {
 	POOL_MORE,    /* none */
 	POOL_REQUEST, /* half of it: a request without data */
-	POOL_FIRST,   /* all: for a lane that holds nothing */
+	POOL_FIRST,   /* all of it: for a lane that holds nothing */
 };
 
 typedef uint32_t pool_loc;
@@ -67,7 +66,7 @@ struct pool;
 
 /**
  * struct pool_log - a lane's end of the pool; zero is not valid, pool_log_init() is.
- * @block: superblock that is appended to, POOL_NONE when none
+ * @block: superblock to append to, POOL_NONE when none
  * @used:  bytes used in it
  */
 struct pool_log {
@@ -78,9 +77,9 @@ struct pool_log {
 /**
  * pool_create - a pool of @bytes inside @a, rounded down to superblocks: at least 64 of them, at
  * most 64 GiB less one.
- * @share[class]: percent of the superblocks that the class may hold; where they add up to more than
- * 100, none is above 75. Pages and slots are counted to the class that asks for them.
- * NULL when the arena is too small or the shares are too much.
+ * @share[class]: percent of the superblocks that the class may hold; if they add up to more than
+ * 100, none is above 75. Pages and slots count for the class that takes them. NULL when the arena
+ * is too small or the shares are too much.
  */
 struct pool *pool_create(struct arena *a, uint64_t bytes, const unsigned int share[POOL_CLASSES]);
 
@@ -94,17 +93,17 @@ void pool_log_init(struct pool_log *log);
 pool_loc pool_append(struct pool *p, enum pool_class c, struct pool_log *log, uint32_t len);
 
 /** pool_unappend - take back the latest pool_append() of this log (a packet that failed its check).
- *  An open message is dropped by taking back its packets from the last to the first; those that
- *  stand in a superblock before the open one are released. */
+ *  To drop an open message, take back its packets from the last to the first; those in a superblock
+ *  before the open one are released. */
 void pool_unappend(struct pool *p, struct pool_log *log, pool_loc loc, uint32_t len);
 
-/** pool_release - one packet of @log is needed no longer. To release a packet twice, or with
- *  another log or length than it was appended with, would free bytes that are still owed: where it
- *  shows, it aborts. */
+/** pool_release - one packet of @log is not needed any more. A second release, or one with another
+ * log or length than in pool_append(), would free bytes that are still needed: it aborts where it
+ * notices. */
 void pool_release(struct pool *p, struct pool_log *log, pool_loc loc, uint32_t len);
 
 /** pool_log_close - give the open superblock back when it holds nothing (idle lane). A lane that
- *  goes away releases its packets first. */
+ * ends releases its packets first. */
 void pool_log_close(struct pool *p, struct pool_log *log);
 
 void *pool_ptr(struct pool *p, pool_loc loc);
@@ -112,55 +111,55 @@ void *pool_ptr(struct pool *p, pool_loc loc);
 /* Pages: zeroed 4 KiB. Page ids are not locations; pool_page_ptr() maps them. They are below
  * 2^24 - 1. */
 uint32_t pool_page_get(struct pool *p, enum pool_class c);
-/** pool_page_get_first - as pool_page_get(), for who has next to none: may use the reserve. */
+/** pool_page_get_first - as pool_page_get(), for a lane with few or no pages: may use the reserve.
+ */
 uint32_t pool_page_get_first(struct pool *p, enum pool_class c);
 void pool_page_put(struct pool *p, uint32_t page);
-/** pool_page_put_zero - as pool_page_put(), of a page that is all zeroes again: the next
- *  pool_page_get() need not clear it. */
+/** pool_page_put_zero - as pool_page_put(), for a page that is all zeroes: the next pool_page_get()
+ * need not clear it. */
 void pool_page_put_zero(struct pool *p, uint32_t page);
 void *pool_page_ptr(struct pool *p, uint32_t page);
-/** pool_page_stamp - a number of the user's own with each page, 0 when the page is taken. */
+/** pool_page_stamp - a number for the page's user, 0 when the page is taken. */
 uint32_t *pool_page_stamp(struct pool *p, uint32_t page);
 
-/** pool_slot_get - room for @len bytes that is no lane's own, not zeroed; POOL_NONE when there is
- *  none, or no slots are so large. */
+/** pool_slot_get - room for @len bytes outside of logs, not zeroed; POOL_NONE when there is none,
+ * or no slot is so large. */
 pool_loc pool_slot_get(struct pool *p, enum pool_class c, uint32_t len, enum pool_need need);
 void pool_slot_put(struct pool *p, pool_loc slot);
 
-/** pool_room - bytes of packets that the class can surely still take without its reserve, for
- *  frames of 512 bytes and more: what alignment, the ends of superblocks and descriptor pages cost
- *  is taken off. */
+/** pool_room - bytes of packets that the class can take for sure without its reserve, for frames of
+ * 512 bytes and more. Alignment, ends of superblocks and descriptor pages are subtracted. */
 uint64_t pool_room(const struct pool *p, enum pool_class c);
 
 /** pool_share - bytes that one lane may hold now; one that holds more must not grow. */
 uint64_t pool_share(const struct pool *p, enum pool_class c);
 
-/** pool_share_most - bytes that one lane which holds @holds can come to while the others hold what
- *  they do: its share gets smaller as it grows. */
+/** pool_share_most - bytes that a lane which holds @holds can reach if the others keep what they
+ * hold: its share gets smaller as it grows. */
 uint64_t pool_share_most(const struct pool *p, enum pool_class c, uint64_t holds);
 
-/** pool_log_room - bytes for one lane that holds @holds: what its share leaves it of pool_room(),
- *  and never less than what is its own: the rest of its open superblock (count frames rounded up to
- *  16 bytes), or one from the reserve when it holds nothing. What a lane may announce or accept. */
+/** pool_log_room - bytes for one lane that holds @holds: what it may announce or accept. It is
+ * pool_room() within its share, but at least what is its own: the rest of its open superblock
+ * (frames rounded up to 16 bytes), or one from the reserve if it holds nothing. */
 uint64_t pool_log_room(const struct pool *p, enum pool_class c, const struct pool_log *log,
 		       uint64_t holds);
 
-/** pool_cap - bytes that the class may hold in all, its reserve included, when the other has
- *  little. */
+/** pool_cap - bytes that the class may hold in all, its reserve included, if the other class holds
+ * little. */
 uint64_t pool_cap(const struct pool *p, enum pool_class c);
 
-/** pool_cap_now - the same while the other class has what it has. */
+/** pool_cap_now - the same with what the other class holds now. */
 uint64_t pool_cap_now(const struct pool *p, enum pool_class c);
 
 /** pool_used - bytes of superblocks that the class holds now, packet bytes or not. */
 uint64_t pool_used(const struct pool *p, enum pool_class c);
 
 /** pool_fill - how full the class is, in percent of what it may hold without its reserve; above 100
- *  when lanes live on the reserve. A lane that has a superblock gets no other from 100 on. */
+ * when lanes use the reserve. From 100 on, a lane with a superblock gets no other. */
 unsigned int pool_fill(const struct pool *p, enum pool_class c);
 
-/** pool_undo_by - what changes is noted in @u from here on (undo.h); pool_batch_end() comes before
- *  each undo_commit(). */
+/** pool_undo_by - note changes in @u from here on (undo.h); call pool_batch_end() before each
+ * undo_commit(). */
 struct undo;
 void pool_undo_by(struct pool *p, struct undo *u);
 void pool_batch_end(struct pool *p);
@@ -168,7 +167,7 @@ void pool_batch_end(struct pool *p);
 /** pool_note - @len bytes at @at, of a page or a descriptor in a slot, are about to change. */
 void pool_note(struct pool *p, const void *at, uint32_t len);
 
-/** pool_check - walk everything; true when every superblock, page and slot is accounted for once.
+/** pool_check - walk all of it; true when every superblock, page and slot is accounted for once.
  *  For tests and the scenario runner. */
 bool pool_check(const struct pool *p);
 

@@ -50,7 +50,7 @@ static bool block_check(const struct pool *p, uint32_t i)
 		return true;
 	case BLOCK_OPEN:
 	case BLOCK_LOG:
-		/* A packet has at least one unit, and nobody keeps an empty log but its lane. */
+		/* A packet has at least one unit, and only an open log may be empty. */
 		return b->live <= b->units && b->units <= UNITS && !b->live == !b->units &&
 		       (b->live || b->use == BLOCK_OPEN);
 	case BLOCK_PAGES:

@@ -10,7 +10,7 @@
 
 #define UNIT_SHIFT  4
 #define UNITS	    (POOL_BLOCK >> UNIT_SHIFT)
-#define BLOCK_SHIFT 12 /* of a location: units in a superblock */
+#define BLOCK_SHIFT 12 /* bits of a location for the unit in a superblock */
 #define BLOCKS_MIN  64u
 #define BLOCKS_MAX  ((1u << 20) - 1) /* one less than 64 GiB: POOL_NONE stays invalid */
 
@@ -19,7 +19,7 @@
 #define SLOT_SIZES  8
 #define SLOT_WORDS  8 /* of the map of slots, which ends its superblock */
 #define SLOT_BYTES  (POOL_BLOCK - SLOT_WORDS * 8u)
-/* Slots that a batch may free; one that frees more cannot be undone. */
+/* Slots that a batch may free; a batch that frees more cannot be undone. */
 #define LIMBO_SLOTS 16384u
 
 enum block_use { BLOCK_FREE, BLOCK_OPEN, BLOCK_LOG, BLOCK_PAGES, BLOCK_SLOTS };
@@ -29,12 +29,12 @@ enum partial { PARTIAL_PAGES, PARTIAL_SLOTS, PARTIALS = PARTIAL_SLOTS + SLOT_SIZ
 /**
  * struct block - what is known about a superblock.
  * @use:   enum block_use
- * @class: enum pool_class it is counted to, while not free
+ * @class: enum pool_class it counts for, while not free
  * @live:  packets, pages or slots in use
  * @units: log: 16-byte units that live packets occupy
  * @pages: pages: map of those in use
  * @size:  slots: which size
- * @dirty: map of pages that may not be zero
+ * @dirty: map of pages that may have bytes other than zero
  * @next, @prev: free list (next only), partial list
  */
 struct block {
@@ -51,14 +51,14 @@ struct block {
 };
 
 /**
- * struct pool - everything is relative to its own address.
- * @undo:    offset of the log, 0: none; @noted: number of the batch in which all up to @block was
- *           noted
+ * struct pool - all offsets are relative to its address.
+ * @undo:    offset of the log, 0: none; @noted: number of the batch in which the bytes before @slot
+ *           were noted
  * @data:    offset of the first superblock; @stamps: of the stamps of pages; @notes: of the numbers
  *           of batches in which superblocks were noted
- * @limbo:   superblocks that this batch has freed; @nslots: slots that it has, in @slot
+ * @limbo:   superblocks that this batch has freed; @nslots: slots that it freed, in @slot
  * @blocks:  how many
- * @fresh:   first one that was never used
+ * @fresh:   first superblock that was never used
  * @free:    top of the stack of free ones
  * @cap, @least, @reserve, @held: superblocks, per class; @least: what the other's cap leaves it
  * @partial: heads of the lists of page and slot superblocks with room
@@ -75,7 +75,7 @@ struct pool {
 	uint32_t reserve[POOL_CLASSES];
 	uint32_t held[POOL_CLASSES];
 	uint32_t partial[PARTIALS][POOL_CLASSES];
-	/* from here on not noted as a whole */
+	/* from here on noted piece by piece */
 	pool_loc slot[LIMBO_SLOTS];
 	struct block block[];
 };
@@ -93,13 +93,13 @@ static inline struct undo *pool_undo(const struct pool *p)
 	return p->undo ? (struct undo *)((uint8_t *)p + p->undo) : NULL;
 }
 
-/** pool_change - the numbers and lists of the pool are about to change. */
+/** pool_change - note them: the pool's numbers and lists are about to change. */
 static inline void pool_change(struct pool *p)
 {
 	undo_once(pool_undo(p), &p->noted, p, offsetof(struct pool, slot));
 }
 
-/** block_change - superblock @i is about to change, not the bytes in it. */
+/** block_change - note it: the entry of superblock @i is about to change. */
 static inline void block_change(struct pool *p, uint32_t i)
 {
 	uint32_t *noted = (uint32_t *)((uint8_t *)p + p->notes) + i;
@@ -115,14 +115,14 @@ static inline uint64_t *slot_map(const struct pool *p, uint32_t i)
 /* Slots of size @k in a superblock. */
 uint32_t pool_slots_of(uint32_t k);
 
-/** slot_free - nobody needs the slot any more, not even who would undo this batch. */
+/** slot_free - free the slot: not even an undo of this batch needs it. */
 void slot_free(struct pool *p, pool_loc slot);
 
-/** block_limit - superblocks that class @c may hold for this @need while the other has what it
- *  has. */
+/** block_limit - superblocks that class @c may hold for this @need with what the other class holds
+ * now. */
 uint32_t block_limit(const struct pool *p, enum pool_class c, enum pool_need need);
 
-/* pool.c: superblocks, and those that have room */
+/* pool.c: superblocks, and the lists of those with room */
 uint32_t block_take(struct pool *p, enum pool_class c, uint32_t limit, enum block_use use);
 void block_free(struct pool *p, uint32_t i);
 void partial_add(struct pool *p, uint32_t k, uint32_t i);

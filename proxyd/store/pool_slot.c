@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Slots: packets of lanes that hold little, and other small things, of all lanes together.
+ * Slots: packets of lanes that hold little, and other small things. All lanes share superblocks.
  *
- * A superblock has slots of one size, and ends in the map of those in use; bits of the map that
- * have no slot are never free. Slots are taken from superblocks that have some in use before
- * another superblock is: what is in use keeps together, and was used lately.
+ * A superblock has slots of one size; the map of those in use is at its end, and bits without a
+ * slot are never free. A superblock with slots in use is filled before another one is taken: so
+ * slots in use are close together, and in the cache.
  *
- * The reserve is for who holds nothing yet. What is free in a superblock from the reserve is
- * therefore refused to others, too.
+ * The reserve is for lanes that hold nothing yet. So free slots of a superblock from the reserve
+ * are refused to others, too.
  *
  * row: POOL-1, CONV-6
  */
 #include "store/pool_priv.h"
 #include "wire/must.h"
 
-/* What a frame with 64 bytes takes, READ requests, a leaf of a window (window.c), and frames of
- * each path MTU, over IPv6 and in a VLAN. */
+/* For a frame with 64 bytes, READ requests, a leaf of a window (window.c), and frames of each path
+ * MTU, over IPv6 and with a VLAN tag. */
 #define SIZES(X) X(128) X(POOL_SLOT) X(256) X(384) X(640) X(1152) X(2176) X(4352)
 
 static const uint16_t sizes[SLOT_SIZES] = {

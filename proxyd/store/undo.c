@@ -21,7 +21,7 @@ void undo_commit(struct undo *u)
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	*(volatile uint64_t *)&u->used = 0;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	/* one that was lost has happened with this */
+	/* a batch whose log was lost is committed by this, too */
 	*(volatile uint32_t *)&u->batch = u->batch + 1 + !(u->batch + 1);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	if (__builtin_expect(!!undo_watch, 0))
@@ -30,7 +30,7 @@ void undo_commit(struct undo *u)
 
 bool undo_apply(struct undo *u)
 {
-	/* what is lost is not what was noted first: some of it would be put back, some not */
+	/* the log has only some of the old bytes: to put back only these would be wrong */
 	if (u->lost == u->batch)
 		return false;
 	if (u->used > u->size || u->used % 8)

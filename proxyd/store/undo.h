@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * All of a batch or nothing of it: before something in the arena changes, what stood there is
- * noted.
+ * All of a batch or nothing of it: before bytes in the arena change, the old ones are noted.
  *
  * Theory of operation
  *
  * A process can be killed between any two instructions, but the memory that it shares with a file
- * stays, and in it every store up to that point and none after it. So whoever maps it next finds
- * either an empty log, and all is as the last batch left it; or a log with what stood at each place
- * before this batch first changed it, and undo_apply() puts that back, from the last entry to the
- * first. Putting back twice, or after having been cut off amid putting back, comes to the same.
+ * stays, with every store up to that point and none after it. So the next process that maps it
+ * finds one of two things. If the log is empty, all is as the last batch left it. Else the log has
+ * the bytes of each place before this batch first changed them, and undo_apply() puts them back,
+ * from the last entry to the first. Doing that twice, or again after being killed in the middle,
+ * gives the same result.
  *
- * The order is: the old bytes and where they stood, then @used, which makes them count, then the
- * change itself. Only the compiler could turn that round; undo_note() does not let it. Other
- * processors do not look.
+ * The order is: the old bytes and their place, then @used, which makes the entry valid, then the
+ * change itself. Only the compiler could reorder that; undo_note() prevents it. No other processor
+ * reads it.
  *
- * What is noted twice is put back twice, the oldest last: that costs room and is not wrong. For
- * what changes often there is @batch, another number for each batch: a thing that bears it is noted
- * already. No batch after an adoption has a number that one before it had.
+ * Bytes noted twice are put back twice, the oldest last: that costs room, but is right. For what
+ * changes often there is @batch, a new number for each batch: a structure with this number has been
+ * noted. No batch after an adoption has a number of one before it.
  *
- * Bytes that nobody refers to need not be noted. Therefore what a batch frees must not be used
- * again before the batch is over, if its bytes are not noted (pool.h).
+ * Bytes without a reference need not be noted. Therefore memory that a batch frees must not be used
+ * again before its end, unless its bytes are noted (pool.h).
  *
- * A log that is full is @lost: the batch can then not be undone any more, and whoever finds it so
- * must not believe anything. undo_commit() ends a batch: from there on it has happened. What the
- * batch has to say may leave only then.
+ * A log that is full is @lost: the batch cannot be undone any more, and a process that finds it so
+ * must not use the memory. undo_commit() ends a batch. Only then may frames and reports of the
+ * batch leave.
  */
 #ifndef LONGHAUL_STORE_UNDO_H
 #define LONGHAUL_STORE_UNDO_H
@@ -38,7 +38,8 @@
 /**
  * struct undo
  * @size: bytes of @log, @used: with entries: old bytes, padded to 8, then offset << 16 | length
- * @batch: number of this batch, never 0; @lost: of the latest in which an entry found no room
+ * @batch: number of this batch, never 0; @lost: number of the latest batch with an entry that found
+ *         no room
  */
 struct undo {
 	uint64_t size, used;
@@ -46,8 +47,8 @@ struct undo {
 	uint8_t log[];
 };
 
-/** undo_create - a log of @size bytes; NULL when the arena is too small. What is noted must lie
- *  behind it in the arena. */
+/** undo_create - a log of @size bytes; NULL when the arena is too small. Only memory behind it in
+ * the arena can be noted. */
 struct undo *undo_create(struct arena *a, uint64_t size);
 
 /** undo_lose - this batch cannot be undone. */
@@ -57,7 +58,7 @@ static inline void undo_lose(struct undo *u)
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
-/** undo_note - @len bytes at @p (fewer than 64 Ki) are about to change. @u NULL: nobody cares. */
+/** undo_note - @len bytes at @p (fewer than 64 Ki) are about to change. @u NULL: does nothing. */
 static inline void undo_note(struct undo *u, const void *p, uint32_t len)
 {
 	uint64_t used, need = ((len + 7) & ~7u) + 8;
@@ -88,10 +89,10 @@ static inline void undo_once(struct undo *u, uint32_t *noted, const void *p, uin
 	*noted = u->batch;
 }
 
-/** undo_commit - the batch has happened. */
+/** undo_commit - end the batch: it cannot be undone any more. */
 void undo_commit(struct undo *u);
 
-/** undo_apply - the batch has not happened. False when that cannot be had. */
+/** undo_apply - undo the batch. False when that is impossible. */
 bool undo_apply(struct undo *u);
 
 /** undo_watch - for tests: called by undo_commit() before the log is emptied and after it. */

@@ -4,21 +4,19 @@
  *
  * Time is counted in ticks; an expiry is rounded up to a tick. A timer that is d ticks away lives
  * at level l where 256^l <= d < 256^(l+1), in slot (tick / 256^l) % 256. When the wheel comes to a
- * tick that is a multiple of 256^l, the timers of the level's current slot are placed anew, in a
- * lower level (a cascade); those of level 0 are due. Hence, seen from any moment on, a slot's turn
- * comes 1 to 256 steps of its level later, and it is a fixed tick, however the time in between
- * passes: the wheel may jump from one occupied slot's turn to the next, found by the occupancy
- * bitmaps, and hours without a timer cost nothing.
+ * tick that is a multiple of 256^l, the timers of the level's current slot move to a lower level (a
+ * cascade); those of level 0 are due. Hence a slot's turn comes 1 to 256 steps of its level from
+ * now, at a fixed tick. So the wheel may jump from one occupied slot's turn to the next, found by
+ * the occupancy bitmaps, and hours without a timer cost nothing.
  *
- * A timer beyond the range is placed as far away as possible, and again when its slot's turn comes.
+ * A timer beyond the range goes to the farthest slot, and is placed again when its turn comes.
  *
  * wheel_expire() first moves the wheel to now and gathers what is due on a list of its own, then
- * calls back; so a callback sees a wheel at rest, may cancel what is about to fire, and what it
- * arms for the past goes to the other list, @due, whose turn is the next call.
+ * calls back; so a callback sees a consistent wheel and may cancel timers that are about to fire.
+ * Timers that it arms for the past go to another list, @due, and fire at the next call.
  *
- * Lists are circular through sentinels that follow the timers in the same array, so that unlinking
- * needs to know nothing about the list; when the neighbours on both sides are the same sentinel,
- * the slot is empty now.
+ * Lists are circular, with sentinels behind the timers in the same array, so that a timer can be
+ * unlinked without its list. If both neighbours are then the same sentinel, the slot is empty.
  */
 #include "store/wheel.h"
 #include "store/undo.h"
@@ -46,7 +44,7 @@ struct node {
 };
 
 /**
- * struct wheel - @now: the tick that has been expired last.
+ * struct wheel - @now: the tick that expired last.
  * @busy: slots with timers, one bit each
  * @node: timers, then LISTS sentinels
  */
@@ -65,7 +63,7 @@ static inline struct undo *undo_of(const struct wheel *w)
 	return w->undo ? (struct undo *)((uint8_t *)w + w->undo) : NULL;
 }
 
-/* All but the nodes is about to change. */
+/* Note it: all but the nodes is about to change. */
 static inline void change(struct wheel *w)
 {
 	undo_once(undo_of(w), &w->noted, w, sizeof(*w));
@@ -146,7 +144,7 @@ static void list_del(struct wheel *w, uint32_t id)
 		w->busy[list / SLOTS][list % SLOTS / 64] &= ~(1ull << list % 64);
 }
 
-/* Append all of @from to @to, which is no slot. */
+/* Append all of @from to @to, which must not be a slot. */
 static void list_move(struct wheel *w, uint32_t from, uint32_t to)
 {
 	uint32_t s = w->timers + from, t = w->timers + to;
@@ -169,8 +167,7 @@ static void list_move(struct wheel *w, uint32_t from, uint32_t to)
 		w->busy[from / SLOTS][from % SLOTS / 64] &= ~(1ull << from % 64);
 }
 
-/* Put a timer that is due at or after now where it belongs. One that is due right now lands in the
- * level 0 slot whose turn is now. */
+/* Place a timer that is due now or later. If due now, it goes to the current slot of level 0. */
 static void place(struct wheel *w, uint32_t id)
 {
 	uint64_t tick = w->node[id].tick, away = tick - w->now;
@@ -237,7 +234,7 @@ static uint32_t steps_to_busy(const uint64_t *busy, uint32_t cur)
 	uint32_t start = (cur + 1) % SLOTS, word = start / 64;
 	uint64_t bits = busy[word] & ~0ull << start % 64;
 
-	/* The word of the start comes twice: what is left of it, and at last all of it. */
+	/* The first word comes twice: first the rest of it, at last all of it. */
 	for (uint32_t n = 0; n <= WORDS; n++) {
 		if (bits) {
 			uint32_t slot = word * 64 + (uint32_t)__builtin_ctzll(bits);
@@ -275,7 +272,7 @@ static void take_turn(struct wheel *w)
 
 		if (w->now & ((1ull << shift) - 1))
 			continue;
-		/* None of them can come back to this very slot: each is nearer than one turn. */
+		/* None of them can come back to this slot: each is nearer than one turn. */
 		while ((id = w->node[w->timers + list].next) < w->timers) {
 			list_del(w, id);
 			place(w, id);

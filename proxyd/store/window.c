@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * While there are no pages, leaves are looked through one by one. The first packet that fits none
- * of four makes the window grow: all that it has moves to pages, and it has pages until it is
+ * Without pages, the leaves are searched one by one. The first packet that fits into none of four
+ * leaves makes the window grow: all descriptors move to pages, and it keeps pages until it is
  * empty.
  *
  * Then two steps lead to a descriptor: directory page, descriptor page. A directory entry is 0
  * while the page is absent, else
  *
- *	bits 31..8  page id + 1
- *	bits  7..0  packets in it - 1 (a page without any is given back at once)
+ *	bits 31..8 page id + 1 bits 7..0 packets in it - 1 (an empty page is returned at once)
  *
  * Both kinds of page are all zero when the last packet leaves them, since window_del() clears what
- * it deletes; the pool is told, and need not zero them for the next user. That matters to a lane
- * whose packets are spread widely.
+ * it deletes; so the pool need not zero them for the next user. That matters for a lane with widely
+ * spread packets.
  */
 #include "store/window.h"
 #include "store/pool_priv.h"
@@ -27,7 +26,7 @@ _Static_assert((PSN_MASK + 1) % WINDOW_SPAN == 0, "the PSN wraps at a multiple o
 
 #define LEAF_BYTES (WINDOW_LEAF_PSNS * (uint32_t)sizeof(struct pkt))
 
-/* Pages that a lane may take from the reserve: those two that a few packets may straddle. */
+/* Pages that a lane may take from the reserve: a few packets may need two. */
 #define FIRST_PAGES 2
 
 /* @len bytes at @at are about to change (undo.h). */
@@ -41,7 +40,7 @@ static inline uint32_t dir_of(uint32_t psn)
 	return psn / WINDOW_DIR_PSNS % WINDOW_DIRS;
 }
 
-/* The caller knows that the directory is there. */
+/* The directory must be there. */
 static inline uint32_t *entry_of(const struct window *w, struct pool *p, uint32_t psn)
 {
 	uint32_t *dir = pool_page_ptr(p, w->dir[dir_of(psn)]);
@@ -91,7 +90,7 @@ static struct pkt *page_add(struct window *w, struct pool *p, enum pool_class c,
 	return pool_page_ptr(p, page);
 }
 
-/* The descriptor at @psn, counted, unless a packet stands there. */
+/* Claim the descriptor at @psn and count it; NULL if it holds a packet. */
 static struct pkt *big_claim(struct window *w, struct pool *p, enum pool_class c, uint32_t psn)
 {
 	uint32_t *entry = w->dir[dir_of(psn)] == POOL_NONE ? NULL : entry_of(w, p, psn);
@@ -122,7 +121,7 @@ static struct pkt *big_slot(const struct window *w, struct pool *p, uint32_t psn
 	return entry ? page_of(p, entry) + psn % WINDOW_PAGE_PSNS : NULL;
 }
 
-/* Nothing stands at @pkt, which is @psn, any more. */
+/* Clear @pkt, the descriptor of @psn. */
 static void big_clear(struct window *w, struct pool *p, struct pkt *pkt, uint32_t psn)
 {
 	uint32_t *entry = entry_of(w, p, psn);
@@ -290,7 +289,7 @@ static struct pkt *small_next(const struct window *w, struct pool *p, uint32_t p
 
 		if (!pkt)
 			continue;
-		/* only a nearer one than that is of interest now */
+		/* now search only for a nearer one */
 		best = pkt;
 		left = off;
 		*found = psn_add(psn, off);
@@ -300,7 +299,7 @@ static struct pkt *small_next(const struct window *w, struct pool *p, uint32_t p
 
 /* ---- leaves or pages ---- */
 
-/* Whether @w has leaves: what they hold moves to pages. False when there is no room for these. */
+/* Move what the leaves hold to pages. False if there is no room for these. */
 static bool grow(struct window *w, struct pool *p, enum pool_class c)
 {
 	struct window big;
@@ -338,7 +337,7 @@ static bool grow(struct window *w, struct pool *p, enum pool_class c)
 	return true;
 }
 
-/* The descriptor at @psn, counted, unless a packet stands there. */
+/* Claim the descriptor at @psn and count it; NULL if it holds a packet. */
 static struct pkt *claim(struct window *w, struct pool *p, enum pool_class c, uint32_t psn)
 {
 	if (!w->pages) {

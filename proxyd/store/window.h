@@ -2,18 +2,18 @@
 /*
  * The packets of one lane, found by PSN: a sparse array of 16-byte descriptors over a sliding range
  * of PSNs. A window that holds little has up to four leaves, small slots of the pool for the
- * descriptors of 16 PSNs each. When that is too little it grows: a directory page points to
- * descriptor pages of 256 PSNs each, for 2^18 PSNs in all; there are up to eight directories. All
- * come from the pool when first needed and go back when empty, so an idle lane costs nothing but
- * its struct window, and only a lane that holds much takes much.
+ * descriptors of 16 PSNs each. If that is too little, it grows: a directory page points to
+ * descriptor pages of 256 PSNs each, for 2^18 PSNs in all; there are up to eight directories. Pages
+ * and leaves come from the pool when first needed and go back when empty, so an idle lane costs
+ * only its struct window, and only a lane that holds much takes much.
  *
- * A packet stands at its first PSN. A READ request consumes several PSNs but has one descriptor;
+ * A packet is stored at its first PSN. A READ request consumes several PSNs but has one descriptor;
  * the rest of its range is empty.
  *
- * The caller keeps all PSNs held within one WINDOW_SPAN, and asks only for PSNs of that span: a PSN
- * is found by its low 21 bits, so one that is 2^21 off finds its namesake. What a stranger's packet
- * carries has to be compared with the lane's own limits (psn_in()) before it comes here. As 2^21
- * divides 2^24, the wrap of the PSN is nothing special.
+ * The caller keeps all PSNs held within one WINDOW_SPAN, and asks only for PSNs of that span: only
+ * the low 21 bits of a PSN are used, so PSNs 2^21 apart are the same here. A PSN from a packet,
+ * which may be forged, must be compared with the lane's limits (psn_in()) first. As 2^21 divides
+ * 2^24, the wrap of the PSN needs no special case.
  */
 #ifndef LONGHAUL_STORE_WINDOW_H
 #define LONGHAUL_STORE_WINDOW_H
@@ -34,10 +34,10 @@
 /* struct pkt flags */
 #define PKT_USED     0x01u /* the descriptor holds a packet */
 #define PKT_EOM	     0x02u /* LAST or ONLY: a message ends here */
-#define PKT_ANSWERED 0x04u /* READ, ATOMIC, ...: a hole in the acknowledgeable range */
+#define PKT_ANSWERED 0x04u /* READ, ATOMIC, ...: a gap in the range that may be acknowledged */
 #define PKT_SENT     0x08u /* sent at least once */
 #define PKT_SLOT     0x10u /* its bytes are in a slot of the pool, not in the lane's log */
-#define PKT_LOST     0x20u /* judged lost, to be sent again */
+#define PKT_LOST     0x20u /* taken for lost, to be sent again */
 #define PKT_RETX     0x40u /* sent more than once */
 #define PKT_ACKREQ   0x80u
 
@@ -49,7 +49,7 @@
  * @flags: PKT_*; PKT_USED must stay set until window_del()
  * @len:   bytes of the frame
  * @tries: OPENER: transmissions, saturating
- * @asked: ACCEPTOR, SINGLE: it asked for an ACK, which the host had not, and not only as a probe
+ * @asked: ACCEPTOR, SINGLE: AckReq was set by us and not by the host, and not just for a probe
  */
 struct pkt {
 	pool_loc loc;
@@ -67,11 +67,11 @@ _Static_assert(sizeof(struct pkt) == 16, "a page holds the descriptors of 256 PS
 
 /**
  * struct window - zero is not valid, window_init() is.
- * @dir:    directory pages, by bits 18..20 of the PSN; POOL_NONE where nothing is held
+ * @dir:    directory pages, by bits 18..20 of the PSN; POOL_NONE if nothing is held
  * @in:     descriptor pages of each directory
  * @leaf:   slots of the first @leaves, in no order; @base: their PSNs / WINDOW_LEAF_PSNS; @held:
  *          packets in each
- * @pages:  descriptor pages in all; 0: there are leaves, or nothing
+ * @pages:  descriptor pages in all; 0: leaves only, or nothing
  */
 struct window {
 	union {
@@ -91,15 +91,15 @@ struct window {
 void window_init(struct window *w);
 
 /** window_put - the descriptor at @psn, zeroed but for PKT_USED, taking leaves or pages as needed;
- *  NULL when the pool is at its cap or a packet stands there already (the one that is there is
- * owed; it stays as it is). Descriptors that were found before may have moved. */
+ *  NULL when the pool is at its cap or a packet is there already, which stays, since it must be
+ *  delivered. Invalidates descriptors that were found before. */
 struct pkt *window_put(struct window *w, struct pool *p, enum pool_class c, uint32_t psn);
 
-/** window_get - the packet that stands at exactly @psn; NULL when there is none. */
+/** window_get - the packet at exactly @psn; NULL when there is none. */
 struct pkt *window_get(const struct window *w, struct pool *p, uint32_t psn);
 
-/** window_follow - as window_get(@psn), where @d is the packet just before, at @psn - 1. Mostly
- * it is the next descriptor. */
+/** window_follow - as window_get(@psn), given @d, the packet at @psn - 1. Mostly it is the next
+ * descriptor. */
 static inline struct pkt *window_follow(const struct window *w, struct pool *p, struct pkt *d,
 					uint32_t psn)
 {
@@ -108,8 +108,8 @@ static inline struct pkt *window_follow(const struct window *w, struct pool *p, 
 	return d[1].flags & PKT_USED ? d + 1 : NULL;
 }
 
-/** window_del - forget the packet at @psn, if there is one (its bytes are the caller's to release).
- *  A descriptor page goes back when its last packet goes, a directory with its last page. */
+/** window_del - forget the packet at @psn, if there is one (the caller releases its bytes). A
+ *  descriptor page goes back when its last packet goes, a directory with its last page. */
 void window_del(struct window *w, struct pool *p, uint32_t psn);
 
 /** window_next - first packet at or after @psn and before @end; NULL when there is none. @found:
