@@ -29,7 +29,7 @@ void template_learn(struct template *t, const struct frame *f)
 	t->len = (uint8_t)f->ext;
 	memcpy(t->hdr, f->data, f->ext);
 	/*
-	 * Congestion Experienced was said of that packet. What is made from the template has seen
+	 * Congestion Experienced is about that packet only. A packet made from the template has met
 	 * no congestion yet: it starts as ECT(0), as RoCEv2 senders do.
 	 */
 	if (is_ip6(ip)) {
@@ -55,7 +55,7 @@ void template_mirror(struct template *t)
 	uint8_t *ip = t->hdr + t->l3;
 
 	swap(t->hdr, t->hdr + 6, 6);
-	/* an IPv4 header checksum is a sum: the order does not matter to it */
+	/* the IPv4 header checksum stays right: it does not depend on the order */
 	if (is_ip6(ip))
 		swap(ip + 8, ip + 24, 16);
 	else
@@ -71,14 +71,15 @@ static uint8_t *start(uint8_t *out, const struct template *t, uint8_t opcode, ui
 	memcpy(out, t->hdr, t->len);
 	bth[0] = opcode;
 	bth[1] &= BTH_MIGREQ;
-	/* The byte before the QPN is FECN, BECN and reserved bits, that before the PSN is AckReq.
+	/* The byte before the QPN has FECN, BECN and reserved bits; the byte before the PSN has
+	 * AckReq.
 	 */
 	put_be32(bth + 4, dqpn & PSN_MASK);
 	put_be32(bth + 8, psn & PSN_MASK);
 	return bth + BTH_LEN;
 }
 
-/* @end: where the ICRC goes. Returns the frame's length. */
+/* @end: place of the ICRC. Returns the frame's length. */
 static uint32_t finish(uint8_t *out, const struct template *t, uint8_t *end)
 {
 	uint32_t len = (uint32_t)(end - out) + ICRC_LEN;

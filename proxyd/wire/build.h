@@ -17,7 +17,7 @@
 #define BUILD_MAX    (TEMPLATE_MAX + 28 + ICRC_LEN)
 
 /**
- * struct template - headers of the latest packet in one direction, Ethernet to BTH.
+ * struct template - headers of the latest packet in one direction, from Ethernet to BTH.
  * @len: bytes used, 0 when nothing was seen; @l3: offset of the IP header
  */
 struct template
@@ -27,19 +27,18 @@ struct template
 	uint8_t hdr[TEMPLATE_MAX];
 };
 
-/** template_learn - take the headers of @f; of ECN, Congestion Experienced becomes ECT(0). */
+/** template_learn - take the headers of @f; ECN Congestion Experienced becomes ECT(0). */
 void template_learn(struct template *t, const struct frame *f);
 
-/** template_mirror - the headers of an answer to what @t was learned from: addresses change places.
- * */
+/** template_mirror - turn @t into the headers of an answer: exchange the addresses. */
 void template_mirror(struct template *t);
 
 /**
  * build_ack - an ACK, NAK or RNR NAK (opcode 0x11) to @dqpn from the template's sender.
- * @out: BUILD_MAX bytes. @psn, @msn: 24 bits. @syndrome: the AETH byte, credits included.
- * Returns the frame's length. IPv4 identification is the template's, lengths, header checksum and
- * ICRC are made anew, the UDP checksum is 0 (for IPv6 too: RoCEv2 relies on the ICRC). FECN, BECN,
- * SE, pad and AckReq are cleared.
+ * @out: BUILD_MAX bytes. @psn, @msn: 24 bits. @syndrome: the AETH byte, credits included. Returns
+ * the frame's length. IPv4 identification is the template's; lengths, header checksum and ICRC are
+ * computed; the UDP checksum is 0 (for IPv6 too: RoCEv2 relies on the ICRC). FECN, BECN, SE, pad
+ * and AckReq are cleared.
  */
 uint32_t build_ack(uint8_t *out, const struct template *t, uint32_t dqpn, uint32_t psn,
 		   uint8_t syndrome, uint32_t msn);
@@ -54,7 +53,7 @@ uint32_t build_cnp(uint8_t *out, const struct template *t, uint32_t dqpn);
  * @va, @rkey, @length: RETH, or AtomicETH (va, rkey) where the opcode has one
  * @swap_add, @compare: AtomicETH; @atomic_value: AtomicAckETH
  * @syndrome, @msn: AETH; @immdt: ImmDt, IETH or FETH; @qkey, @sqpn: DETH
- * @push:    PUSH: its 16 bytes; PARITY: its 24
+ * @push:    the 16 bytes of PUSH, or the 24 of PARITY
  * @payload: @payload_len bytes, padded by the builder; may be NULL when 0
  */
 struct build_spec {

@@ -17,7 +17,8 @@
 #define GSI_QPN		     1
 #define GSI_QKEY	     0x80010000u
 
-/* rdma_cm: service ids of RDMA_PS_TCP, which end in the port; its header before private data */
+/* rdma_cm: service ids of RDMA_PS_TCP, with the port in the last two bytes; its header before
+ * private data */
 #define SERVICE_TCP   0x0000000001060000ull
 #define SERVICE_PORT  0xffffull
 #define PRIVATE_AT    164
@@ -117,7 +118,7 @@ uint32_t cm_build_dreq(uint8_t *out, const struct template *t, uint32_t psn, uin
 		.opcode = OP_UD_SEND_ONLY,
 		.dqpn = GSI_QPN,
 		.psn = psn,
-		.ackreq = true, /* as the kernel's own: its GSI sends are signalled */
+		.ackreq = true, /* as the kernel does: its GSI sends are signalled */
 		.qkey = GSI_QKEY,
 		.sqpn = GSI_QPN,
 		.payload = m,

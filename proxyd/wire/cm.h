@@ -14,7 +14,7 @@
 #include "wire/storage.h"
 
 enum cm_type {
-	CM_NONE = 0, /* not a CM datagram, or one too short to be true */
+	CM_NONE = 0, /* not a CM datagram, or too short */
 	CM_REQ = 0x10,
 	CM_MRA = 0x11,
 	CM_REJ = 0x12,
@@ -25,15 +25,15 @@ enum cm_type {
 };
 
 /**
- * struct cm - what a CM datagram says; fields that the type lacks are 0.
+ * struct cm - the content of a CM datagram; fields that its type lacks are 0.
  * @local_id, @remote_id: comm ids, the sender's view
  * @lqpn:         REQ, REP: the sender's QPN; @rqpn: DREQ: the receiver's QPN
  * @starting_psn: REQ, REP: the PSN at which the *receiver* of this datagram will send
  * @path_mtu:     REQ: bytes (256 .. 4096), 0 when the code is invalid
  * @service_time: MRA: how long the answer may take, log2 of 4.096 us
  * @rc:           REQ: the service type is RC
- * @flow_control: REQ, REP: the sender's queue pair gives credits in its ACKs
- * @storage:      REQ: what the service that is asked for speaks, by its port and private data
+ * @flow_control: REQ, REP: the sender's queue pair sends credits in its ACKs
+ * @storage:      REQ: protocol of the requested service, by its port and private data
  */
 struct cm {
 	enum cm_type type;
@@ -53,7 +53,7 @@ struct cm {
 enum cm_type cm_parse(const struct frame *f, struct cm *out);
 
 /**
- * cm_build_dreq - a DREQ from the template's sender, as the frame that leaves.
+ * cm_build_dreq - a DREQ from the template's sender, as a whole frame.
  * @out: FRAME_MAX bytes. @psn: PSN of the UD packet, any. @tid: transaction id, echoed by the DREP.
  * @local_id, @remote_id, @rqpn: the connection, as the sender sees it.
  * Returns the frame's length.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * CRC-32: the choice of a kernel, its constants, and what is needed where there is none.
+ * CRC-32: choice of a kernel, its constants, and portable code.
  *
  * Polynomials modulo P of up to 32 bits are kept as the register is: bit 31 is x^0. All constants
- * follow from powers of x; they are computed before main() starts (some 50 us), so that none is in
- * the source to be mistyped. The kernel is chosen by what the processor has.
+ * follow from powers of x. They are computed before main() starts (some 50 us), so that none can be
+ * mistyped in the source. The processor's features decide on the kernel.
  */
 #include "wire/crc32.h"
 
@@ -59,7 +59,7 @@ static struct crc32_fold fold_by(int bits)
 /* floor(x^95 / P) by long division; bit 0 is the quotient's x^63. */
 static uint64_t divide_x95(void)
 {
-	uint32_t rest = CRC32_POLY; /* of x^32, with quotient 1 */
+	uint32_t rest = CRC32_POLY; /* rest of x^32, with quotient 1 */
 	uint64_t q = 1;
 
 	for (int i = 1; i < 64; i++) {
@@ -93,12 +93,13 @@ static void init_consts(void)
 		c->shift[0][i] = mul_portable(c->shift[0][i - 1], x8);
 		c->shift[1][i] = mul_portable(c->shift[1][i - 1], x2048);
 	}
-	/* One byte enters at the register's first 8 powers and leaves as a multiple of x^8. */
+	/* A byte in the register's first 8 powers, times x^8. */
 	for (uint32_t i = 0; i < 256; i++)
 		c->byte[i] = mul_portable(i, x8);
 }
 
-/* No kernel of ours: copy a piece that stays in the nearest cache, then let isa-l read the copy. */
+/* Without a kernel of ours: copy a piece that fits into the first-level cache, then isa-l reads the
+ * copy. */
 static uint32_t library(const uint8_t *lead, uint32_t reg, uint8_t *dst, const uint8_t *src,
 			size_t len)
 {
@@ -109,7 +110,7 @@ static uint32_t library(const uint8_t *lead, uint32_t reg, uint8_t *dst, const u
 	for (size_t n; len; len -= n) {
 		n = len < 4096 ? len : 4096;
 		memcpy(dst, src, n);
-		/* What is checked is the copy: the compiler must not read the source again. */
+		/* The CRC must be that of the copy: the compiler must not read the source again. */
 		__asm__ volatile("" ::: "memory");
 		reg = ~crc32_gzip_refl(~reg, dst, n);
 		src += n;
@@ -197,7 +198,7 @@ uint32_t crc32_shift(uint32_t reg, size_t len)
 	if (len & 0xff)
 		reg = mul(crc32_consts.shift[1][len & 0xff], reg);
 	len >>= 8;
-	/* Longer than any packet. */
+	/* The shift is longer than any packet. */
 	if (!len)
 		return reg;
 	for (sq = xpow(8 * 65536); len; len >>= 1) {

@@ -16,15 +16,15 @@
 uint32_t crc32_update(uint32_t reg, const void *p, size_t len);
 
 /**
- * crc32_copy - as crc32_update(), and copies the same bytes to @dst in the same pass: the result is
- * that of the bytes at @dst, even if the source changes meanwhile. The two may not overlap.
+ * crc32_copy - as crc32_update(), and copies the bytes to @dst in the same pass: the result is
+ * right for the bytes at @dst, even if the source changes meanwhile. The two may not overlap.
  */
 uint32_t crc32_copy(uint32_t reg, void *dst, const void *src, size_t len);
 
 /**
  * crc32_lead - the register, 0 at first, after the 64 bytes at @lead and @len bytes at @src, which
- * are copied to @dst as well unless that is NULL. Cheaper than two calls: short leads are entered
- * right-aligned, with zeros before them and the initial register added to their first four bytes.
+ * are copied to @dst as well unless that is NULL. Cheaper than two calls. A shorter lead must be
+ * right-aligned, with zeros before it and the initial register added to its first four bytes.
  * @len: a multiple of 4.
  */
 uint32_t crc32_lead(const uint8_t lead[64], void *dst, const void *src, size_t len);

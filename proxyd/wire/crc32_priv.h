@@ -19,7 +19,7 @@ struct crc32_fold {
 };
 
 /**
- * struct crc32_consts - all numbers that the kernels multiply by, computed once at start-up.
+ * struct crc32_consts - all factors of the kernels, computed once at start-up.
  * @step512, @step128: over all accumulators of the wide and of the narrow kernel
  * @block512: by 64 B times (CRC32_WIDE - 1 - index) modulo CRC32_WIDE
  * @lane: lane i of four to the place of lane 3

@@ -3,17 +3,17 @@
  * CRC-32 with carry-less multiplication, fused with a copy. Theory of operation:
  *
  * A 16-byte block V, as loaded, is a polynomial whose highest power is bit 0. Its halves L (bits
- * 0..63) and H (bits 64..127), each read the same way, make V = L x^64 + H. CLMUL of two such
+ * 0..63) and H (bits 64..127), each read the same way, give V = L x^64 + H. CLMUL of two such
  * halves A and B yields A B x, because bit 127 of the product stands for x^0 and its sum of indices
  * ends at 126. So, modulo P,
  *
  *	V x^T = L x^(T+64) + H x^T = clmul(L, x^(T+63) mod P) + clmul(H, x^(T-1) mod P)
  *
- * moves V ahead by T bits, onto a block that follows in the message, where it is added (xor). A
- * constant of 32 bits occupies the upper half of its 64-bit operand (the lower powers). T = 0 is
- * legal: x has an inverse modulo P. "Folding" repeats that over the message with several
- * accumulators, whose chains of multiplications run side by side; in the end each is moved to the
- * last block's place and all are added.
+ * moves V ahead by T bits, to a later block of the message, where it is added (xor). A constant of
+ * 32 bits occupies the upper half of its 64-bit operand (the lower powers). T = 0 is legal: x has
+ * an inverse modulo P. "Folding" repeats that over the message with several accumulators, whose
+ * chains of multiplications run side by side; in the end each is moved to the last block's place
+ * and all are added.
  *
  * What is left is V, 128 bits, and the CRC is V x^32 mod P. With W = L x^96 + H x^32, reduced in
  * its first term by x^95 mod P to 96 bits, one Barrett step is exact (polynomials have no carries):
@@ -27,24 +27,23 @@
  * right-aligned.
  *
  * The value that is folded is the value that is stored: it is loaded once, and an empty asm keeps
- * the compiler from loading it again. So the verdict is on the bytes of the copy, whoever writes to
- * the source meanwhile.
+ * the compiler from loading it again. So the CRC is that of the copy, even if the source changes
+ * meanwhile.
  *
  * Why not memcpy() and the library's crc32_gzip_refl(): the library folds as wide as this does, but
- * the bytes pass twice through the core, and short ones take slow paths. Measured (ns, EPYC with
- * AVX-512, see tests/bench/bench_wire.c), copy and CRC, source in cache; last column: the copies
- * walk through 64 MiB.
+ * reads the bytes twice, and short packets take slow paths. Measured (ns, EPYC with AVX-512, see
+ * tests/bench/bench_wire.c), copy and CRC, source in cache; last column: the copies walk through 64
+ * MiB.
  *
  *	bytes                            64   256  1028  4160   4160
  *	memcpy(), then isa-l              9    26    45   128    255
  *	this, AVX-512                     7    10    26    78    145
  *	this, PCLMUL (isa-l's CRC: 284)   7    19    74   284    290
  *
- * 78 ns are two multiplications for each 64 bytes, at the rate that this core has for them: the
- * copy is free. Stores past the caches (non-temporal) take 143 ns for 4 KiB whatever the size of
- * what they fill: they win where the pool has outgrown the last cache, lose as much where it has
- * not, and need copies whose ends are aligned to cache lines. Prefetching the destination gained
- * nothing. So stores are ordinary.
+ * 78 ns are two multiplications for each 64 bytes at this core's rate: the copy is free. Stores
+ * past the caches (non-temporal) take 143 ns for 4 KiB with any size of pool: they gain where the
+ * pool exceeds the last cache, lose as much where it does not, and need copies with ends aligned to
+ * cache lines. Prefetching the destination gained nothing. So stores are ordinary.
  *
  * row: FAST-2
  */
@@ -98,7 +97,7 @@ INLINE NARROW __m128i load128(const struct crc32_fold *k)
 	return _mm_loadu_si128((const __m128i *)(const void *)k);
 }
 
-/* Load a block, store it where it is wanted; without @copy @dst is walked along and not used. */
+/* Load a block and, with @copy, store it at @dst. */
 INLINE NARROW __m128i take128(uint8_t *dst, const uint8_t *src, bool copy)
 {
 	__m128i v = _mm_loadu_si128((const __m128i *)(const void *)src);

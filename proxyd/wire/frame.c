@@ -2,24 +2,24 @@
 /*
  * The frame parser. Theory of operation:
  *
- * Lengths are believed only after they agree: the bytes at hand must hold what the IP header claims
- * (what follows is Ethernet padding and cut off), the UDP length must equal the IP payload, and
- * what is left between the opcode's headers and the ICRC must be whole words, not less than the
- * pad, not more than the largest path MTU. After that no reader of the view needs a bounds check,
- * and no accepted frame is longer than FRAME_MAX.
+ * Lengths count only if they agree: the frame must hold the length in the IP header (the rest is
+ * Ethernet padding, and cut off), the UDP length must equal the IP payload, and the bytes between
+ * the opcode's headers and the ICRC must be whole words, not less than the pad, not more than the
+ * largest path MTU. After that no reader of the view needs a bounds check, and no accepted frame is
+ * longer than FRAME_MAX.
  *
- * A frame is somebody else's business (FRAME_NOT_ROCE) until its UDP port has been read; from there
- * on it is RoCEv2, good or bad. Every proper prefix of a good frame is FRAME_TRUNCATED.
+ * A frame is FRAME_NOT_ROCE unless its UDP port is that of RoCEv2; then it is RoCEv2, good or bad.
+ * Every proper prefix of a good frame is FRAME_TRUNCATED.
  *
- * The IPv4 header checksum is verified although the ICRC has to be, too: it covers the fields that
- * the ICRC masks. A frame that its receiver will drop for it, however often it is resent, must
- * never be taken into custody.
+ * The IPv4 header checksum is verified in addition to the ICRC, since it covers the fields that the
+ * ICRC masks. A frame that its receiver drops for a wrong checksum, however often it is
+ * retransmitted, must never be taken into custody.
  *
  * One VLAN tag (0x8100) is understood, and is part of a connection's key. Frames with two, or with
- * a service tag (0x88a8), are somebody else's business: the networks of two customers may have the
- * same addresses and queue pair numbers behind the same outer tag.
+ * a service tag (0x88a8), are FRAME_NOT_ROCE: the networks of two customers may have the same
+ * addresses and queue pair numbers behind the same outer tag.
  *
- * This runs once a packet: one pass, offsets added up from the opcode's row, no loop.
+ * This runs once per packet: one pass, offsets from the opcode's row, no loop.
  *
  * row: ENG-1
  */
@@ -98,7 +98,7 @@ static inline enum frame_verdict parse_udp(const uint8_t *data, uint32_t l4, uin
 		return FRAME_BAD_PAD;
 	if (rest && !(op->flags & OPF_PAYLOAD))
 		return FRAME_BAD_LENGTH;
-	/* Other transports' headers may count as payload; RC and UD are held to the path MTU. */
+	/* Headers of other transports may count as payload; RC and UD must respect the path MTU. */
 	if (f->payload_len > PAYLOAD_MAX && (op->flags & OPF_RC || op->deth))
 		return FRAME_BAD_LENGTH;
 	return FRAME_OK;
@@ -114,7 +114,7 @@ static inline enum frame_verdict parse_ip4(const uint8_t *data, uint32_t len, ui
 
 	if (len < l4)
 		return FRAME_TRUNCATED;
-	/* Version, no options; UDP; neither a later fragment nor one with more to come. */
+	/* Version 4, no options; UDP; no fragment. */
 	if (ip[0] != 0x45 || ip[9] != IPPROTO_UDP_ || (get_be16(ip + 6) & 0x3fff))
 		return FRAME_NOT_ROCE;
 	if (len < l4 + UDP_HLEN)
@@ -143,7 +143,7 @@ static inline enum frame_verdict parse_ip6(const uint8_t *data, uint32_t len, ui
 
 	if (len < l4)
 		return FRAME_TRUNCATED;
-	/* An extension header (a fragment's, too) stands where UDP would. */
+	/* Next header is not UDP: an extension header, perhaps of a fragment. */
 	if (ip[0] >> 4 != 6 || ip[6] != IPPROTO_UDP_)
 		return FRAME_NOT_ROCE;
 	if (len < l4 + UDP_HLEN)
@@ -209,7 +209,8 @@ uint32_t frame_span(const struct frame *f, uint32_t pmtu)
 	if (f->opcode != OP_READ_REQUEST)
 		return 1;
 	length = frame_reth_length(f);
-	/* Not (length + pmtu - 1) / pmtu: the length is the sender's and may be close to 2^32. */
+	/* Not (length + pmtu - 1) / pmtu: the sender chooses the length, which may be close to
+	 * 2^32. */
 	return length ? (length - 1) / pmtu + 1 : 1;
 }
 

@@ -24,15 +24,14 @@
 #define PAYLOAD_MAX	4096 /* the largest path MTU */
 #define PATH_MTU_MIN	256  /* the smallest */
 /*
- * Longest headers: Ethernet, two VLAN tags (one is taken, frames with two are bridged on the same
- * ports), IPv6, UDP, BTH, AtomicETH. No accepted frame exceeds
- * FRAME_MAX.
+ * Longest headers: Ethernet, two VLAN tags (the engine takes one; frames with two are bridged on
+ * the same ports), IPv6, UDP, BTH, AtomicETH. No accepted frame exceeds FRAME_MAX.
  */
 #define FRAME_HDR_MAX	(14 + 8 + 40 + 8 + 12 + 28)
 #define FRAME_MAX	(FRAME_HDR_MAX + PAYLOAD_MAX + ICRC_LEN)
 
-/* MTU that a port needs for hosts of path MTU @p: all of their longest frame but Ethernet's header
- * and two tags. */
+/* MTU that a port needs for hosts of path MTU @p: their longest frame less Ethernet's header and
+ * two tags. */
 #define FRAME_MTU(p) (FRAME_HDR_MAX - ETH_HLEN_ - FRAME_TAGS + (p) + ICRC_LEN)
 #define FRAME_TAGS   8
 
@@ -44,9 +43,9 @@ struct ip_addr {
 enum frame_verdict {
 	FRAME_OK = 0,
 	FRAME_NOT_ROCE,	      /* not IP/UDP to port 4791, a fragment, IP options, a second tag or a
-			       * service tag: passes by */
+			       * service tag: passes by unaccelerated */
 	FRAME_TRUNCATED,      /* shorter than its own headers or IP length say */
-	FRAME_BAD_LENGTH,     /* UDP and IP length disagree, or payload beyond what is allowed */
+	FRAME_BAD_LENGTH,     /* UDP and IP length disagree, or the payload is too long */
 	FRAME_BAD_PAD,	      /* pad count beyond the payload, or payload not a multiple of 4 */
 	FRAME_BAD_VERSION,    /* BTH TVer is not 0 */
 	FRAME_UNKNOWN_OPCODE, /* BTH fields are valid, offsets past it are not */
@@ -69,8 +68,8 @@ enum frame_verdict {
  *               may set that in one direction only
  * @src, @dst:   addresses, v4-mapped for IPv4
  * @sport:       UDP source port
- * @icrc_right:  set by whoever has checked the ICRC, so that nobody checks it again
- * @seal:        what was XORed off the ICRC where the frame came in, 0: nothing
+ * @icrc_right:  the ICRC was checked, and need not be again
+ * @seal:        seal that was XORed off the ICRC when the frame came in, 0: none
  */
 struct frame {
 	const uint8_t *data;
@@ -156,14 +155,14 @@ static inline bool aeth_is_nak(uint8_t s)
 	return (s & 0xe0) == 0x60;
 }
 
-/** aeth_known - whether a response with @opcode may bear the syndrome @s. All others are reserved,
- * or a vendor's own. Only an acknowledgement without data refuses anything. */
+/** aeth_known - whether a response with @opcode may bear the syndrome @s. All others are reserved
+ * or vendor-specific. Only an acknowledgement without data can refuse a request. */
 static inline bool aeth_known(uint8_t opcode, uint8_t s)
 {
 	return aeth_is_ack(s) || (opcode == OP_ACK && (aeth_is_rnr(s) || aeth_is_nak(s)));
 }
 
-/** frame_understood - whether @f says nothing reserved in its AETH, or has none. */
+/** frame_understood - whether @f has no AETH, or one without reserved codes. */
 static inline bool frame_understood(const struct frame *f)
 {
 	return !f->aeth || aeth_known(f->opcode, frame_aeth_syndrome(f));
@@ -180,7 +179,7 @@ bool ip_addr_eq(const struct ip_addr *a, const struct ip_addr *b);
 /** ip_addr_str - dotted quad or text as in spec: RFC 5952 into @buf (IP_ADDR_STRLEN bytes); returns
  * @buf. */
 const char *ip_addr_str(const struct ip_addr *a, char *buf);
-/** ip_addr_parse - the other way round; 0 or -EINVAL. */
+/** ip_addr_parse - text to address; 0 or -EINVAL. */
 int ip_addr_parse(const char *text, struct ip_addr *a);
 
 #endif

@@ -3,17 +3,16 @@
  * The invariant CRC. Theory of operation:
  *
  * The covered bytes are 8 of ones, the IP header, UDP header and BTH with some fields set to ones,
- * and the rest as it is. The first part is short and of two lengths only, so it is masked in a
+ * and the rest unchanged. The first part is short and of two lengths only, so it is masked in a
  * small buffer; the rest is one run of bytes, read once.
  *
  * A check runs over the stored ICRC as well: a CRC that is appended complemented and little-endian
  * leaves the same register (CRC32_GOOD) after every message. So the copy, the check and the
  * compared value come from one pass, and nothing is read from the source twice.
  *
- * Where a header byte has to change (icrc_patch) the ICRC is not made anew, because that would
- * bless whatever happened to the payload before. CRC is linear: the register of (old xor new), run
- * over the remaining length as zeros, is the difference between the two CRCs; initial value and
- * complement cancel.
+ * If a header byte must change (icrc_patch), the ICRC is not recomputed, because that would hide
+ * earlier damage to the payload. CRC is linear: the register of (old xor new), shifted by the
+ * remaining length, is the difference between the two CRCs; initial value and complement cancel.
  */
 #include "wire/icrc.h"
 
@@ -38,7 +37,7 @@ uint16_t ip4_csum(const uint8_t *ip)
 	sum = (sum >> 16) + (sum & 0xffff);
 	sum = (sum >> 16) + (sum & 0xffff);
 	sum = (sum >> 16) + (sum & 0xffff);
-	/* The sum was taken in memory order and is stored in it. */
+	/* The sum is in memory order. */
 	w[0] = (uint16_t)~sum;
 	return (uint16_t)(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 				  ? __builtin_bswap16((uint16_t)w[0])
@@ -47,7 +46,7 @@ uint16_t ip4_csum(const uint8_t *ip)
 
 /*
  * The covered bytes before the extended headers, right-aligned in 64. The initial register turns
- * the first four ones to zeros, which need not be there at all: so IPv6 fits exactly.
+ * the first four bytes of ones to zeros, which need no room: so IPv6 fits exactly.
  */
 #define LEAD	   64
 #define IP4_TO_BTH (20 + 8 + 12)
@@ -119,8 +118,7 @@ bool icrc_copy_ok(uint8_t *dst, const struct frame *f)
 		return true;
 	}
 	memcpy(dst, f->data, f->ext);
-	/* From here on the headers are read from the copy, whatever the compiler knows about the
-	 * two. */
+	/* From here on the compiler must read the headers from the copy. */
 	__asm__ volatile("" ::: "memory");
 	make_lead(lead, dst + f->l3);
 	return crc32_lead(lead, dst + f->ext, f->data + f->ext, f->len - f->ext) == CRC32_GOOD;
@@ -131,8 +129,8 @@ void icrc_fill(uint8_t *data, const struct frame *f)
 	put_le32(data + f->icrc, icrc_of(data, f->l3, f->icrc));
 }
 
-/* Follow a change of one byte at an even or odd distance from the first covered one (spec: RFC
- * 1624). */
+/* Update @sum for a change of one byte at an even or odd distance from the first covered one (spec:
+ * RFC 1624). */
 static uint32_t csum_follow(uint32_t sum, uint32_t odd, uint8_t was, uint8_t is)
 {
 	uint32_t shift = odd ? 0 : 8;
@@ -171,7 +169,7 @@ void icrc_patch(uint8_t *data, const struct frame *f, uint32_t off, uint32_t n,
 					  (uint8_t)(was >> 8 * i), (uint8_t)(is >> 8 * i));
 		sum = (sum >> 16) + (sum & 0xffff);
 		sum = (sum >> 16) + (sum & 0xffff);
-		/* 0 would say that there is none. */
+		/* 0 would mean: no checksum. */
 		put_be16(data + f->l4 + 6, sum == 0xffff ? 0xffff : (uint16_t)~sum);
 	}
 }

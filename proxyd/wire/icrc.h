@@ -17,14 +17,14 @@
 /** icrc_compute - the ICRC of a parsed frame, as the number that put_le32() stores. */
 uint32_t icrc_compute(const struct frame *f);
 
-/** icrc_ok - whether the frame's ICRC is the right one; it is not looked at again where somebody
- *  has noted that it is (@f->icrc_right). */
+/** icrc_ok - whether the frame's ICRC is the right one; not checked again if @f->icrc_right is set.
+ */
 bool icrc_ok(const struct frame *f);
 
 /**
- * icrc_copy_ok - copy the whole frame (@f->len bytes) to @dst and tell whether its ICRC is right,
- * reading the payload once; it is not looked at again where somebody has noted that it is. @dst:
- * any alignment, 16 is fastest; @f->len bytes of room.
+ * icrc_copy_ok - copy the whole frame (@f->len bytes) to @dst and check its ICRC, reading the
+ * payload once; not checked again if @f->icrc_right is set. @dst: any alignment, 16 is fastest;
+ * @f->len bytes of room.
  */
 bool icrc_copy_ok(uint8_t *dst, const struct frame *f);
 
@@ -32,7 +32,7 @@ bool icrc_copy_ok(uint8_t *dst, const struct frame *f);
 void icrc_fill(uint8_t *data, const struct frame *f);
 
 /**
- * icrc_of - the ICRC of a frame that has no parsed view yet (a builder's).
+ * icrc_of - the ICRC of a frame without a parsed view, for builders.
  * @l3, @end: offsets of the IP header and of the ICRC; IPv4 without options or IPv6 without
  * extension headers, told by the version nibble; UDP and BTH follow.
  */
@@ -42,11 +42,11 @@ uint32_t icrc_of(const uint8_t *data, uint32_t l3, uint32_t end);
 uint16_t ip4_csum(const uint8_t *ip);
 
 /**
- * icrc_patch - set 24 or fewer covered header bytes anew and adjust the stored ICRC by the CRC of
- * the difference; damage to other bytes stays detectable. Checksums that cover the bytes follow:
- * the IPv4 header's, and a UDP checksum that is not 0.
+ * icrc_patch - change at most 24 covered header bytes and adjust the stored ICRC by the CRC of the
+ * difference; damage to other bytes stays detectable. Also updates the checksums that cover the
+ * bytes: the IPv4 header's, and a UDP checksum that is not 0.
  * @data: the frame @f was parsed from, writable; @off: first byte; @n: bytes; @bytes: their new
- * values. Cost does not depend on the payload's length. The caller does not touch masked fields.
+ * values. Cost does not depend on the payload's length. Must not be used for masked fields.
  */
 void icrc_patch(uint8_t *data, const struct frame *f, uint32_t off, uint32_t n,
 		const uint8_t *bytes);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * iSCSI over RDMA, as far as it tells which memory the target is to READ (iSER, spec: RFC 7145;
- * iSCSI, spec: RFC 7143). Each iSCSI PDU is a SEND of the iSER header, the basic header segment,
- * additional ones, and data; there are no digests. All big-endian:
+ * iSCSI over RDMA, as far as needed to know which memory the target will READ (iSER, spec: RFC
+ * 7145; iSCSI, spec: RFC 7143). Each iSCSI PDU is a SEND of the iSER header, the basic header
+ * segment, additional ones, and data; there are no digests. All big-endian:
  *
  *	0	opcode in the high four bits: 1, an iSCSI PDU; 0x08: the write STag is valid,
  *		0x04: the read STag is
@@ -15,14 +15,14 @@
  *	60	command descriptor block
  *
  * A command that writes may bring the first of its data with it (immediate), and in PDUs of their
- * own behind it when it is not final. The rest the target READs, in the STag from the base offset
- * on, which Linux has moved past the first of the data. Whoever has not READs something else, but
- * what we take for the buffer lies inside of it. How much comes unsolicited behind the command
- * stands in the login only, so a command that is not final is not told; nor one that goes both
- * ways, nor one whose data bears protection information.
+ * own behind it when it is not final. The target READs the rest, in the STag from the base offset
+ * on. Linux has moved the base offset past the immediate data. If another initiator has not, the
+ * target READs a different range, but what we take for the buffer still lies within it. How much
+ * comes unsolicited behind the command is only in the login, so a command that is not final is
+ * STORAGE_LOOSE; so is a bidirectional command, or one with protection information in its data.
  *
- * The SCSI response bears the task tag. A task that is aborted has none: the answer to the
- * management function is the last that is said of it, and does not say which it was.
+ * The SCSI response has the task tag. An aborted task has no response: only the answer to the task
+ * management function ends it, and that does not tell which task it was.
  */
 #include "wire/storage.h"
 
@@ -64,14 +64,14 @@ static bool protected(const uint8_t *cdb)
 	case 0x89: /* COMPARE AND WRITE */
 	case 0x9c: /* WRITE ATOMIC (16) */
 		return cdb[1] & WRPROTECT;
-	case 0x7f: /* those of 32 bytes, which go on in an additional header */
+	case 0x7f: /* commands of 32 bytes, which continue in an additional header */
 		return true;
 	default:
 		return false;
 	}
 }
 
-/* Whether @s is just as long as its headers and @data bytes say. */
+/* Whether the length of @s fits its headers and @data bytes. */
 static bool fits(const struct storage_send *s, uint32_t data)
 {
 	uint32_t bytes = HEADER_BYTES + 4u * s->p[32] + data;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What must hold, in release builds, too: NDEBUG does not turn it off.
+ * Invariants that are also checked in release builds: NDEBUG does not turn them off.
  *
- * must() is for what belongs to no lane (the pool, timers, lists of lanes): where that is wrong
+ * must() is for what belongs to no lane (the pool, timers, lists of lanes): if that is wrong,
  * nothing can be trusted, so the process ends. The next one adopts the memory as it was before the
- * batch (store/undo.h). For what belongs to a lane there is lane_must() (engine/core/must.h), which
- * ends that lane only.
+ * batch (store/undo.h). For a lane there is lane_must() (engine/core/must.h), which ends that lane
+ * only.
  *
- * A packet or a report, whoever made it, must not be able to break one: what may come from outside
- * is judged, dropped and counted.
+ * No packet and no report, even a forged one, may be able to break an invariant: what comes from
+ * outside is checked, dropped and counted.
  */
 #ifndef LONGHAUL_WIRE_MUST_H
 #define LONGHAUL_WIRE_MUST_H

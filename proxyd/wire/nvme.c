@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * NVMe over RDMA, as far as it tells which memory the target is to READ (NVM Express base
+ * NVMe over RDMA, as far as needed to know which memory the target will READ (NVM Express base
  * specification, spec: NVMe 2.0 3.3.1 and spec: NVMe 2.0 4.1.2; RDMA transport, spec: NVMe-RDMA
- * 1.0). A capsule is a submission
- * queue entry of 64 bytes, little-endian, and data or more descriptors behind it:
+ * 1.0). A capsule is a submission queue entry of 64 bytes, little-endian, and data or more
+ * descriptors behind it:
  *
  *	0	opcode; its low two bits tell which way data goes. 0x7f: Fabrics command
  *	1	bits 0-1 fused, bits 6-7 how the data is described (01b, 10b: by SGL)
@@ -14,14 +14,13 @@
  *	48	of a command that writes, bits 26-29: protection information
  *
  * Linux gives one keyed descriptor (type 4, subtype 0, or 15: invalidate the key), or data in the
- * capsule. SPDK may give a list: the first descriptor then says how many bytes of descriptors stand
- * behind the entry (type 3, the last segment, at an offset, which is 0), and those are keyed ones;
- * its target READs each. A response is a completion queue entry of 16 bytes with the identifier at
- * 12.
+ * capsule. SPDK may give a list: then the first descriptor has the length of the descriptors behind
+ * the entry (type 3, the last segment, at offset 0), which are keyed; its target READs each. A
+ * response is a completion queue entry of 16 bytes with the identifier at 12.
  *
- * A read command carries a keyed descriptor as well, for the target's WRITEs. Its memory may not be
- * READ. Nor is a command told that has metadata or protection information (T10-PI): the target's
- * network card may add or take off what is on the cable, so what it READs is not what stands here.
+ * A read command has a keyed descriptor, too, for the target's WRITEs. Its memory may not be READ.
+ * A command with metadata or protection information (T10-PI) is STORAGE_LOOSE: the target's network
+ * card may add or remove that information, so what it READs differs from the descriptor.
  */
 #include "wire/storage.h"
 
@@ -58,7 +57,7 @@ static bool protected(const uint8_t *p)
 	return get_le64(p + 16) || (blocks && get_le32(p + 48) & PROTECTION);
 }
 
-/* The keyed descriptor at @d is one more buffer of @c. */
+/* Add the keyed descriptor at @d to the buffers of @c. */
 static bool keyed(const uint8_t *d, struct storage_command *c)
 {
 	uint8_t subtype = d[15] & 15;
@@ -67,7 +66,7 @@ static bool keyed(const uint8_t *d, struct storage_command *c)
 	       storage_add(c, get_le64(d), get_le24(d + 8), get_le32(d + 11));
 }
 
-/* All descriptors of the capsule @s, and nothing else in it. */
+/* Read all descriptors of the capsule @s. False if it has anything else. */
 static bool descriptors(const struct storage_send *s, struct storage_command *c)
 {
 	const uint8_t *first = s->p + 24;

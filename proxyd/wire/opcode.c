@@ -3,25 +3,24 @@
  * The opcode table, all 256 rows of it. Lengths and offsets of the extended headers follow from the
  * set of headers by constant expressions, so that a row cannot contradict itself.
  *
- * Transports other than RC are named, so that they count as known, and carry no role: nothing of
- * theirs is ever taken into custody. RD and XRC have leading headers of their own (RDETH, XRCETH),
- * which stay part of the payload here: nobody looks into them.
+ * Opcodes of other transports than RC have names, so that they count as known, but no role: they
+ * are never taken into custody. RD and XRC have leading headers of their own (RDETH, XRCETH), which
+ * are part of the payload here.
  *
- * PUSH and PARITY are of a range that is left to manufacturers. No queue pair takes packets of
- * another transport than its own, so a network card that should ever see one drops it.
+ * PUSH and PARITY are from the range for manufacturers. A queue pair accepts packets of its own
+ * transport only, so a network card that ever gets one drops it.
  *
- * Two opcodes of the RC range are no standard's but of one vendor's network cards: the masked
- * ATOMICs. The masked CmpSwap was seen in a capture: address and key stand as in AtomicETH, then
- * four fields of 8 bytes (swap, compare, and a mask of each). The masked FetchAdd was not: a work
- * request of it has two such fields only, what to add and where fields end, just as many as
- * AtomicETH has, and its opcode is the next one. Should it have more on the wire they count as its
- * payload here.
+ * Two opcodes of the RC range are in no standard, but sent by one vendor's network cards: the
+ * masked ATOMICs. The masked CmpSwap is known from a capture: address and key as in AtomicETH, then
+ * four fields of 8 bytes (swap, compare, and a mask of each). The masked FetchAdd is assumed: its
+ * opcode is the next one, and its work request has two such fields (what to add, and where fields
+ * end), as many as AtomicETH. If it has more on the wire, they count as payload here.
  */
 #include "wire/opcode.h"
 
 #include <stddef.h>
 
-/* Where each header stands, from the first byte of the BTH, given that the set @h has it. */
+/* Offset of each header from the first byte of the BTH, if the set @h has it. */
 #define HAS(h, bit, n)	(((h) & (bit)) ? (n) : 0)
 #define AT_DETH(h)	12
 #define AT_FETH(h)	(AT_DETH(h) + HAS(h, HDR_DETH, 8))
@@ -74,7 +73,7 @@
 		ROW((base) + OP_WRITE_ONLY_IMM, t " RDMA WRITE ONLY with immediate",               \
 		    (reth) | (imm), OPF_PAYLOAD)
 
-/* READ, ACK and ATOMIC of a transport whose headers are not looked into. */
+/* READ, ACK and ATOMIC of a transport with headers that are not decoded. */
 #define OPAQUE_ROWS(base, t)                                                                       \
 	ROW((base) + OP_READ_REQUEST, t " RDMA READ request", 0, OPF_PAYLOAD),                     \
 		ROW((base) + OP_READ_RESPONSE_FIRST, t " RDMA READ response FIRST", 0,             \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The opcode table: what each BTH opcode means and which extended headers follow it
- * (spec: IBTA 9.2, table 38). Only the RC opcodes, UD SEND ONLY and the CNP are known in
- * detail; UC, RD, XRC are known by transport so that they pass by untouched.
+ * The opcode table: what each BTH opcode means and which extended headers follow it (spec: IBTA
+ * 9.2, table 38). Only the RC opcodes, UD SEND ONLY and the CNP are known in detail; UC, RD, XRC
+ * are known by transport only, and pass by unchanged.
  *
  * row: ENG-1, ENG-17
  */
@@ -43,11 +43,11 @@ enum roce_opcode {
 	OP_UD_SEND_ONLY = 0x64,
 	OP_UD_SEND_ONLY_IMM = 0x65,
 	OP_CNP = 0x81,
-	OP_PUSH = 0xd0,	  /* ours, between two appliances: data that a READ will ask for */
-	OP_PARITY = 0xd1, /* and what repairs one that is lost */
+	OP_PUSH = 0xd0,	  /* our own, between two appliances: data that a READ will request */
+	OP_PARITY = 0xd1, /* our own: to restore a lost PUSH */
 };
 
-/* Extended headers, in the order in which they stand after the BTH; only FETH precedes RETH. */
+/* Extended headers, in their order after the BTH; only FETH precedes RETH. */
 #define HDR_DETH      0x01u  /* 8 B: Q_Key, reserved, source QPN */
 #define HDR_RETH      0x02u  /* 16 B: va, rkey, length */
 #define HDR_ATOMICETH 0x04u  /* 28 B: va, rkey, swap or add, compare */
@@ -65,29 +65,30 @@ enum roce_opcode {
 #define OPF_RC	     0x0001u
 #define OPF_REQUEST  0x0002u
 #define OPF_RESPONSE 0x0004u
-#define OPF_FIRST    0x0008u /* opens a message of several packets */
+#define OPF_FIRST    0x0008u /* begins a message of several packets */
 #define OPF_MIDDLE   0x0010u
-#define OPF_LAST     0x0020u /* closes one */
+#define OPF_LAST     0x0020u /* ends one */
 #define OPF_ONLY     0x0040u
 #define OPF_SEND     0x0080u
 #define OPF_WRITE    0x0100u
 #define OPF_READ     0x0200u /* READ request and READ responses */
 #define OPF_ATOMIC   0x0400u /* CmpSwap, FetchAdd and ATOMIC ACK */
 #define OPF_PAYLOAD  0x0800u /* may carry payload */
-/* A request whose answer carries data or a completion that only the responder can give; nothing at
- * or after it may be acknowledged before it is answered: READ, ATOMIC, FLUSH, ATOMIC WRITE. */
+/* A request for data or a completion that only the responder can give: READ, ATOMIC, FLUSH, ATOMIC
+ * WRITE. Neither it nor anything after it may be acknowledged before its response. */
 #define OPF_ANSWERED 0x1000u
 
 #define OPF_EOM (OPF_LAST | OPF_ONLY)
 
 /**
  * struct opcode_info - one row of the table.
- * @name:    the field's own name, e.g. "RC SEND FIRST"; NULL where the opcode is unknown
+ * @name:    its usual name, e.g. "RC SEND FIRST"; NULL if the opcode is unknown
  * @headers: HDR_* present after the BTH
- * @flags:   OPF_*; an opcode of another transport than RC has OPF_PAYLOAD at most
+ * @flags:   OPF_*; other transports than RC have at most OPF_PAYLOAD
  * @hdr_len: bytes of all extended headers
- * @reth, @aeth, @atomiceth, @atomicack, @immdt, @ieth, @deth, @feth: distance from the first byte
- * of the BTH, 0 when absent, so that the parser has to add only
+ * @reth, @aeth, @atomiceth, @atomicack, @immdt, @ieth, @deth, @feth: offset from the first byte of
+ *                                                                    the BTH, 0 when absent, so
+ *                                                                    that the parser need only add
  */
 struct opcode_info {
 	const char *name;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * RPC over RDMA version 1, which carries NFS, as far as it tells which memory the server is to READ
- * (spec: RFC 8166; RPC, spec: RFC 5531; calls of the server, spec: RFC 8167). All in words of four
- * bytes, big-endian:
+ * RPC over RDMA version 1, which carries NFS, as far as needed to know which memory the server will
+ * READ (spec: RFC 8166; RPC, spec: RFC 5531; calls of the server, spec: RFC 8167). All in words of
+ * four bytes, big-endian:
  *
  *	xid, version (1), credits, procedure (0 MSG, 1 NOMSG, 4 ERROR)
  *	read list: 1, position, handle, length, offset (8) for each segment; 0
@@ -11,11 +11,11 @@
  *	and then, of MSG, the RPC message: xid, type (0 call, 1 reply), of a call the version (2)
  *
  * A segment of the read list is memory of the client that belongs to the call, at a position of the
- * message: the server READs all of them, and nothing else. Where the message itself is too long it
- * stands in the segments of position 0, and the procedure is NOMSG. The reply bears the xid; behind
- * it the segments are gone.
+ * message: the server READs all of them, and nothing else. If the message itself is too long, it is
+ * in the segments of position 0, and the procedure is NOMSG. The reply has the xid; after it the
+ * segments are invalid.
  *
- * Servers may call as well, with an xid of their own choice; clients reply to that.
+ * Servers may call, too, with xids of their own; clients reply to these.
  */
 #include "wire/storage.h"
 
@@ -34,8 +34,7 @@ enum procedure {
 	PROC_ERROR,
 };
 
-/* What is left of a message. @cut: of what is wanted a part is beyond the end; @bad: something
- * else. */
+/* The rest of a message. @cut: a read went past the end; @bad: any other error. */
 struct words {
 	const uint8_t *p;
 	uint32_t left;
@@ -56,7 +55,7 @@ static uint32_t take(struct words *w)
 	return v;
 }
 
-/* Whether something optional is there. */
+/* Whether an optional element is there. */
 static bool present(struct words *w)
 {
 	uint32_t v = take(w);
@@ -65,7 +64,7 @@ static bool present(struct words *w)
 	return v == 1;
 }
 
-/* The segments of one chunk that is to be written, with their count. */
+/* Skip one chunk of the write list: count and segments. */
 static void skip_chunk(struct words *w)
 {
 	uint32_t n = take(w);
@@ -79,7 +78,7 @@ static void skip_chunk(struct words *w)
 	w->left -= 16 * n;
 }
 
-/* The read list, into @c. False when it is not understood. */
+/* Read the read list into @c. False when it is not understood. */
 static bool read_list(struct words *w, enum procedure proc, struct storage_command *c)
 {
 	bool good = true;
@@ -89,7 +88,7 @@ static bool read_list(struct words *w, enum procedure proc, struct storage_comma
 		uint64_t offset = (uint64_t)take(w) << 32;
 
 		offset |= take(w);
-		/* nothing comes before the message */
+		/* position 0 is for NOMSG, which must have it first */
 		if (proc == PROC_MSG ? !position : first && position)
 			good = false;
 		if (w->cut || !storage_add(c, offset, length, handle))
@@ -106,7 +105,7 @@ static void skip_written(struct words *w)
 		skip_chunk(w);
 }
 
-/* The header of @s. False when it has none. */
+/* Read the header of @s. False when it has none. */
 static bool begin(const struct storage_send *s, struct words *w, uint32_t *xid, uint32_t *credits,
 		  enum procedure *proc)
 {
@@ -155,7 +154,7 @@ enum storage_answer rpcrdma_answer(const struct storage_send *s, uint32_t *id)
 	struct storage_command none = {0};
 	enum procedure proc;
 	struct words w;
-	uint32_t xid = 0, type = REPLY, credits; /* some servers grant none, and mean one */
+	uint32_t xid = 0, type = REPLY, credits; /* some servers send 0, and mean 1 */
 	bool good;
 
 	if (!begin(s, &w, id, &credits, &proc))

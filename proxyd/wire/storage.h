@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What storage protocols over RDMA say of the buffers that a target will READ. A decoder for each
- * protocol looks at the first packet of one SEND, and says no more than the SEND does. What it does
- * not know for sure it does not say.
+ * What storage protocols over RDMA tell of the buffers that a target will READ. A decoder for each
+ * protocol reads the first packet of one SEND, and reports only what that SEND says for sure.
  */
 #ifndef LONGHAUL_WIRE_STORAGE_H
 #define LONGHAUL_WIRE_STORAGE_H
@@ -18,13 +17,13 @@ enum storage_protocol {
 	STORAGE_PROTOCOLS,
 };
 
-/* A command that names more is not looked into. */
+/* Commands with more are STORAGE_LOOSE. */
 #define STORAGE_BUFFERS 16u
 
 /**
  * struct storage_send - the first packet of a SEND.
  * @p, @len: its payload
- * @whole:   it is the only one
+ * @whole:   it is the only packet
  */
 struct storage_send {
 	const uint8_t *p;
@@ -32,7 +31,7 @@ struct storage_send {
 	bool whole;
 };
 
-/* Memory that the target is to READ. */
+/* Memory that the target will READ. */
 struct storage_buffer {
 	uint64_t va;
 	uint32_t length, rkey;
@@ -40,7 +39,7 @@ struct storage_buffer {
 
 /**
  * struct storage_command
- * @id:     bears the response, too
+ * @id:     the response has it, too
  * @count:  of @buffer (STORAGE_FETCH); no two of them share a byte, none is empty
  */
 struct storage_command {
@@ -50,36 +49,36 @@ struct storage_command {
 
 enum storage_verdict {
 	STORAGE_NONE,  /* no command of this protocol */
-	STORAGE_QUIET, /* a command whose data, if any, no READ fetches */
-	STORAGE_FETCH, /* the target is to READ the buffers, and nothing else */
-	STORAGE_LOOSE, /* it may READ, and what is not understood */
+	STORAGE_QUIET, /* a command without data that a READ would fetch */
+	STORAGE_FETCH, /* the target will READ the buffers, and nothing else */
+	STORAGE_LOOSE, /* the target may READ, but we cannot tell what */
 };
 
 enum storage_answer {
-	STORAGE_FOREIGN, /* nothing that a target of this protocol sends */
+	STORAGE_FOREIGN, /* not from a target of this protocol */
 	STORAGE_OTHER,	 /* ends no command */
 	STORAGE_DONE,	 /* ends the command @id */
-	STORAGE_ENDS,	 /* may end any, and does not say which */
+	STORAGE_ENDS,	 /* may end any command, without telling which */
 };
 
 /** storage_name - "nvme", ...; "" when it is not known. */
 const char *storage_name(enum storage_protocol p);
 
-/** storage_guess - the protocol in which @s is a command that says what the target is to READ;
- *  STORAGE_UNKNOWN when it is none, or more than one. */
+/** storage_guess - the protocol in which @s is a command that tells what the target will READ;
+ * STORAGE_UNKNOWN when there is none, or more than one. */
 enum storage_protocol storage_guess(const struct storage_send *s);
 
-/** storage_command - what @s, from an initiator, is in the protocol @p. @c is set but for
- *  STORAGE_NONE. */
+/** storage_command - decode @s, from an initiator, in the protocol @p. Sets @c, except for
+ * STORAGE_NONE. */
 enum storage_verdict storage_command(enum storage_protocol p, const struct storage_send *s,
 				     struct storage_command *c);
 
-/** storage_answer - what @s, from a target, is. @id is set for STORAGE_DONE. */
+/** storage_answer - decode @s, from a target. Sets @id for STORAGE_DONE. */
 enum storage_answer storage_answer(enum storage_protocol p, const struct storage_send *s,
 				   uint32_t *id);
 
-/** storage_add - one more buffer of @c. False when it cannot be told apart from the others, or
- *  there are too many. What continues the one before becomes a part of it; an empty one is none. */
+/** storage_add - add a buffer to @c, or extend the last one if it continues that; ignores an empty
+ * one. False if it overlaps another, or there are too many. */
 bool storage_add(struct storage_command *c, uint64_t va, uint32_t length, uint32_t rkey);
 
 /* The decoders. */
