@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Interfaces, addresses, folders: what a look at this host tells at once. */
+/* Interfaces, addresses, folders: the checks of this host that take no time. */
 #include "host/host.h"
 
 #include <errno.h>
@@ -43,7 +43,7 @@ long host_number(const char *ifname, const char *file)
 	f = fopen(path, "re");
 	if (!f)
 		return -1;
-	/* carrier of an interface that is down cannot be read */
+	/* the carrier of an interface that is down cannot be read */
 	if (fscanf(f, "%li", &v) != 1)
 		v = -1;
 	fclose(f);
@@ -106,7 +106,7 @@ static bool if_ioctl(const char *ifname, unsigned long request, struct ifreq *if
 	return ok;
 }
 
-/* Whether it is there and up; else that is an error, and nothing more can be said of it. */
+/* Whether the port is there and up; if not, adds an error, and the other checks are skipped. */
 static bool check_port(const struct config *c, int side, struct config_errors *errs,
 		       struct config_errors *warn)
 {
@@ -174,7 +174,7 @@ static void check_mtu(const struct config *c, struct config_errors *warn)
 			     p, need, low, a < b ? a : b, low, need);
 }
 
-/* A virtual port hands our own datagrams on without a checksum, for a card behind it to fill in. */
+/* Virtual ports pass our datagrams on without a checksum, for a network card to fill in. */
 static void check_offload(const struct config *c, struct config_errors *warn)
 {
 	struct ethtool_drvinfo drv = {.cmd = ETHTOOL_GDRVINFO};
@@ -205,7 +205,7 @@ static bool is_any(const struct ip_addr *a)
 	return ip_addr_eq(a, &any);
 }
 
-/* Whether a socket can be bound to @a, which is so for addresses of this host alone. */
+/* Whether a socket can be bound to @a, which only an address of this host allows. */
 static bool is_own(const struct ip_addr *a)
 {
 	struct sockaddr_in in = {.sin_family = AF_INET};
@@ -267,7 +267,7 @@ static void check_keys(const struct config *c, struct config_errors *errs,
 	}
 }
 
-/* The folder of the default socket comes with the service. */
+/* The service creates the folder of the default socket. */
 static void check_socket(const struct config *c, struct config_errors *errs)
 {
 	char path[sizeof(c->socket)];
@@ -306,12 +306,12 @@ static void check_pins(const struct config *c, struct config_errors *warn)
 
 	snprintf(root, sizeof(root), "%s", host_pins());
 	if (access(root, F_OK)) {
-		/* what lies in it is not for everybody's eyes */
+		/* this user may not look into it: it may be all right */
 		if (errno == EACCES)
 			return;
 		parent = dirname(root);
 	}
-	/* root's daemon mounts that one itself */
+	/* as root the daemon mounts that one */
 	if (!strcmp(parent, "/sys/fs/bpf") && !geteuid())
 		return;
 	for (unsigned int i = 0; i < c->nrules; i++) {
@@ -326,7 +326,7 @@ static void check_pins(const struct config *c, struct config_errors *warn)
 	}
 }
 
-/* For the checks of addresses and of the link. longhauld looks for names all the time it runs. */
+/* For the checks of addresses and the link only; the running longhauld looks up names again. */
 static void look_up(struct config *c, struct config_errors *warn)
 {
 	for (unsigned int i = 0; i < c->npeers; i++) {
@@ -361,7 +361,8 @@ int host_check(struct config *c, unsigned int patience_ms, struct config_errors 
 	check_bridge(c, warn);
 	check_mtu(c, warn);
 	check_offload(c, warn);
-	/* in this order: the probe makes the bridge learn where the peers are */
+	/* in this order: by the probe's packets the bridge learns behind which port the peers are
+	 */
 	if (!errs->n)
 		host_check_link(c, patience_ms, warn);
 	host_check_sides(c, warn);

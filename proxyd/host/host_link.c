@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Does the link carry what the hosts send? Each peer is sent ICMP echo requests over the bridge of
- * the ports, short ones and some as long as the hosts' longest packets, which may not be
- * fragmented. A peer that answers the short ones alone is behind a link that is too narrow. One
- * that answers nothing tells nothing: it may be off, farther away than there is patience for, or
- * deaf to echo requests; so is a host that may not send them, or whose ports are in no Linux
- * bridge.
+ * the ports, short ones and some as long as the hosts' longest packets, with fragmentation
+ * forbidden. If a peer answers only the short ones, the link's MTU is too small. No answer tells
+ * nothing: the peer may be off, too far away, or ignore echo requests. The check is skipped if this
+ * host may not send them, or its ports are in no Linux bridge.
  */
 #include <errno.h>
 #include <netinet/icmp6.h>
@@ -24,10 +23,10 @@
 #define COPIES 3  /* of each request: the link may lose some */
 
 /**
- * struct probe - of one peer.
- * @fd:    raw socket, -1: not to be probed
+ * struct probe - the probe of one peer.
+ * @fd:    raw socket, -1: no probe
  * @v6:    an IPv6 peer
- * @heard: lengths that were answered: 1 the short one, 2 the long one
+ * @heard: answered lengths, bits: 1 the short one, 2 the long one
  */
 struct probe {
 	int fd;
@@ -48,7 +47,7 @@ static uint16_t checksum(const uint8_t *p, size_t len)
 	return (uint16_t)~sum;
 }
 
-/* The ICMP part of an echo request whose IP packet has @len bytes: @seq says which length it is. */
+/* The ICMP part of an echo request whose IP packet has @len bytes: @seq tells the length. */
 static bool send_echo(const struct probe *p, unsigned int len, uint8_t seq)
 {
 	uint8_t buf[FRAME_MAX] = {p->v6 ? ICMP6_ECHO_REQUEST : ICMP_ECHO};
@@ -83,7 +82,7 @@ static int open_probe(const struct config_peer *peer, const char *bridge, bool v
 	struct sockaddr_in6 in6 = {.sin6_family = AF_INET6};
 	int fd = socket(v6 ? AF_INET6 : AF_INET, SOCK_RAW | SOCK_CLOEXEC,
 			v6 ? (int)IPPROTO_ICMPV6 : (int)IPPROTO_ICMP);
-	/* do not fragment, whatever is believed of the way */
+	/* do not fragment, and ignore a learned path MTU */
 	/* both constants have one value: NOLINTNEXTLINE(misc-redundant-expression) */
 	int whole = v6 ? (int)IPV6_PMTUDISC_PROBE : (int)IP_PMTUDISC_PROBE;
 
@@ -111,7 +110,7 @@ static unsigned int left_ms(const struct timespec *start, unsigned int patience_
 	return ms < patience_ms ? patience_ms - (unsigned int)ms : 0;
 }
 
-/* Until all that were asked have answered both, or there is no patience left. */
+/* Read answers until all peers have answered both lengths, or @patience_ms is over. */
 static void listen_for(struct probe *probe, unsigned int n, unsigned int patience_ms)
 {
 	struct pollfd pfd[PEER_MAX];

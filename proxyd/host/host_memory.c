@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Whether there is the memory that a configuration asks for. longhauld takes it when it starts, all
- * that custody will ever need; where a control group allows less the kernel would end it without a
- * word.
+ * Whether there is the memory that a configuration asks for. longhauld reserves all memory for
+ * custody at its start; if a control group allows less, the kernel kills it without a message.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,12 +12,12 @@
 #include "host/host.h"
 #include "port/afxdp.h"
 
-/* The program itself, and what grows a little. */
+/* The program itself, and small allocations. */
 #define BESIDES	 (32ull << 20)
-/* No limit, as the first version of control groups says it: a little less than 2^63. */
+/* Version 1 of control groups means no limit by a number a little below 2^63. */
 #define LIMIT_NO (1ull << 60)
 
-/* A figure of /proc/meminfo in bytes, 0 when it is not there. */
+/* A figure of /proc/meminfo in bytes, 0 when absent. */
 static uint64_t meminfo(const char *what)
 {
 	FILE *f = fopen("/proc/meminfo", "re");
@@ -48,7 +47,7 @@ static uint64_t number_in(const char *path)
 	return v < LIMIT_NO ? v : 0;
 }
 
-/* The least limit of @group and those that it is in, below @root, where each says it in @file. */
+/* The smallest limit of @group and its parents below @root, from @file of each. */
 static uint64_t least_of(const char *root, char *group, const char *file)
 {
 	uint64_t least = 0;

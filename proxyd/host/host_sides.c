@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Are the two ports exchanged? The kernel knows by MAC address which of the bridge's ports
- * somebody was last heard at (brforward), and the MAC addresses of those it has talked to (its
- * neighbours). Put together: who, by IP address, is behind which port. A peer, or a host that a
- * rule has beyond the WAN, belongs behind the WAN port, a rule's near host behind the LAN port.
- * When some are on the wrong side and nobody is on the right one, the ports are exchanged. Where
- * nobody is known yet, there is nothing to say.
+ * Are the two ports exchanged? The kernel has a bridge port for each MAC address (brforward), and
+ * the MAC addresses of its IP neighbours. Together they tell which IP addresses are behind which
+ * port. A peer, or a host that a rule has beyond the WAN, belongs behind the WAN port, a rule's
+ * near host behind the LAN port. If some are on the wrong side and none on the right one, the ports
+ * are exchanged. If none is known yet, nothing is reported.
  */
 #include <linux/if_bridge.h>
 #include <linux/neighbour.h>
@@ -18,14 +17,14 @@
 
 #include "host/host.h"
 
-#define FDB_MAX 65536 /* stations that are looked at */
+#define FDB_MAX 65536 /* entries of brforward that are read */
 
 /**
- * struct sides - what was found.
- * @fdb, @nfdb: who was heard where
- * @port:       numbers of the two ports in the bridge
- * @right, @wrong: neighbours on the side where they belong, and on the other
- * @who:        the first of the latter; @where: the port it is behind
+ * struct sides - findings.
+ * @fdb, @nfdb: content of brforward
+ * @port:       numbers of our two ports in the bridge
+ * @right, @wrong: neighbours on their right side, and on the wrong one
+ * @who:        text of the first wrong one; @where: the port it is behind
  */
 struct sides {
 	const struct config *c;
@@ -54,7 +53,7 @@ static bool read_fdb(struct sides *s, const char *bridge)
 	return true;
 }
 
-/* Which of the two ports @mac is behind, -1: neither, or not known. */
+/* The port that @mac is behind, -1: none of ours, or unknown. */
 static int behind(const struct sides *s, const uint8_t mac[6])
 {
 	for (size_t i = 0; i < s->nfdb; i++) {
@@ -71,14 +70,14 @@ static int behind(const struct sides *s, const uint8_t mac[6])
 
 static bool in_any(const struct prefix *p, unsigned int n, const struct ip_addr *a)
 {
-	/* a default route's worth of addresses tells no side */
+	/* a prefix of all addresses tells no side */
 	for (unsigned int i = 0; i < n; i++)
 		if (p[i].len && prefix_has(&p[i], a))
 			return true;
 	return false;
 }
 
-/* The side where @a belongs, -1 when the configuration does not tell. */
+/* The side of @a by the configuration, -1 if it does not tell. */
 static int belongs(const struct config *c, const struct ip_addr *a)
 {
 	bool near = false, far = false;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Waiting for a port (--wait): interfaces come late at boot, are made anew, or are down for a
- * while. A service that fails for that and is started again at once would do so many times a
- * second.
+ * Waiting for a port (--wait): interfaces come late at boot, are created again, or are down for a
+ * while. Without waiting, the service would fail and be restarted many times a second.
  */
 #include <net/if.h>
 #include <sys/ioctl.h>
@@ -17,7 +16,7 @@
 #define LOOK_NS 20000000l
 #define LOOKS	(60u * (1000000000u / LOOK_NS)) /* a minute, below what systemd gives a start */
 
-/* What @ifname lacks, or NULL. */
+/* Why @ifname is not ready, or NULL. */
 static const char *lacks(const char *ifname)
 {
 	struct ifreq ifr = {0};

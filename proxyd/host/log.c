@@ -16,9 +16,9 @@ static int log_level = LOG_INFO;
 static bool journal;
 
 /*
- * One write, so that lines stay whole, and none that waits: a log that is not read must not hold up
- * packets. A pipe that polls as writable takes a line of this length at once. Lines lost are
- * counted, and told when there is room again.
+ * One write, so that lines stay whole, and without waiting: a log that is not read must not delay
+ * packets. A pipe that polls as writable takes a line of this length at once. Lost lines are
+ * counted, and the count is logged when there is room again.
  */
 static void put(const char *line, int len)
 {
@@ -45,8 +45,7 @@ static void put(const char *line, int len)
 void log_init(int level)
 {
 	log_level = level;
-	/* systemd sets it for a unit whose output goes to the journal, which reads "<6>" as a
-	 * level. */
+	/* systemd sets it if the output goes to the journal, which reads "<6>" as a level. */
 	journal = getenv("JOURNAL_STREAM") != NULL;
 }
 

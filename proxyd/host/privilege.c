@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Capabilities that stay: CAP_BPF, to change the steering maps and what is pinned where
- * unprivileged BPF is off; and CAP_NET_ADMIN where an interface gets its VLAN stripping back at
- * the end. CAP_NET_RAW is for opening AF_XDP sockets and goes. The user id stays as it was: the
- * unit starts the daemon as a user of its own, with what it needs as ambient capabilities; whoever
- * starts it as root keeps root's files, and no capability to look into others'.
+ * Capabilities that stay: CAP_BPF, to change the steering maps and pins if unprivileged BPF is off;
+ * and CAP_NET_ADMIN if an interface gets its VLAN stripping back at the end. CAP_NET_RAW is needed
+ * only to open AF_XDP sockets, and goes. The user id stays: the unit starts the daemon as a user of
+ * its own with ambient capabilities. A daemon started as root can still access root's files, but
+ * has no capability for those of others.
  *
  * System calls: those of the data path (sendto, epoll, timerfd), of the two sockets, of a reload
- * and of memory that libraries ask for. Where a call is wanted for one thing alone, its argument
- * is looked at, too:
- *	bpf		on maps and pins that are there; no program or map is loaded
- *	mmap, mprotect	nothing becomes executable
- *	socket		local ones, UDP; no AF_XDP, AF_PACKET, AF_NETLINK
- *	ioctl		questions about interfaces, and their VLAN stripping
- * Whatever else is tried fails with EPERM; the list is for those who would use a fault of this
- * program, not for its own errors.
+ *	and of memory for libraries. If a call is needed for one purpose only, its argument is
+ *	checked, too: bpf on maps and pins that are there; no program or map is loaded mmap,
+ *	mprotect nothing becomes executable socket local ones, UDP; no AF_XDP, AF_PACKET, AF_NETLINK
+ *	ioctl questions about interfaces, and their VLAN stripping
+ * Any other call fails with EPERM: the list is against attackers who exploit an error in this
+ * program.
  */
 #include "host/privilege.h"
 
@@ -84,7 +82,7 @@ static const int allowed[] = {
 	SCMP_SYS(getdents64),
 	SCMP_SYS(readlink),
 	SCMP_SYS(uname),
-	/* whose a key file may be */
+	/* owner of a key file */
 	SCMP_SYS(geteuid),
 	/* memory, locks, signals, the end */
 	SCMP_SYS(brk),
@@ -107,8 +105,8 @@ static const int allowed[] = {
 };
 
 /**
- * struct allowed_if - a system call that is allowed for one value of an argument, one row each.
- * @call, @arg: which
+ * struct allowed_if - one value of an argument for which a system call is allowed.
+ * @call, @arg: the call, and index of the argument
  * @mask, @value: allowed when (argument & @mask) == @value
  */
 struct allowed_if {
@@ -140,7 +138,7 @@ static const struct allowed_if allowed_if[] = {
 	IS(socket, 0, AF_UNIX),
 	IS(socket, 0, AF_INET),
 	IS(socket, 0, AF_INET6),
-	/* is the interface there, and up; its VLAN stripping */
+	/* whether the interface is there, and up; its VLAN stripping */
 	IS(ioctl, 1, SIOCGIFINDEX),
 	IS(ioctl, 1, SIOCGIFFLAGS),
 	IS(ioctl, 1, SIOCGIFMTU),
@@ -161,7 +159,7 @@ static int drop_capabilities(unsigned int flags, char *err, size_t errlen)
 		if (!kept(i, flags))
 			capng_update(CAPNG_DROP,
 				     CAPNG_EFFECTIVE | CAPNG_PERMITTED | CAPNG_INHERITABLE, i);
-	/* those of the unit's; without this what we keep would be a child's, too */
+	/* from the unit; else a child would inherit what we keep */
 	(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 	if (capng_apply(CAPNG_SELECT_CAPS)) {
 		snprintf(err, errlen, "capabilities cannot be dropped: %s", strerror(errno));
@@ -179,8 +177,7 @@ static int restrict_syscalls(char *err, size_t errlen)
 	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ERRNO(EPERM));
 	int rc = ctx ? 0 : -ENOMEM;
 
-	/* Looking the filter up costs on every call, and there is one for each batch: search, not
-	 * scan. */
+	/* The filter runs on every call, and each batch makes one: a search tree, not a scan. */
 	if (!rc)
 		rc = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
 	for (size_t i = 0; !rc && i < sizeof(allowed) / sizeof(allowed[0]); i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the daemon gives up once everything is open: capabilities that it needs no more, and every
- * system call that it never makes.
+ * What the daemon gives up when everything is open: capabilities that it no longer needs, and
+ * system calls that it never makes.
  */
 #ifndef LONGHAUL_PRIVILEGE_H
 #define LONGHAUL_PRIVILEGE_H
@@ -9,9 +9,9 @@
 #include <stddef.h>
 
 /**
- * enum privilege - what to give up, and what not yet.
- * @PRIVILEGE_SANDBOX:   system calls too, not only capabilities
- * @PRIVILEGE_NET_ADMIN: keep CAP_NET_ADMIN, something will have to be set back at the end
+ * enum privilege - options of privilege_drop().
+ * @PRIVILEGE_SANDBOX:   restrict system calls, too
+ * @PRIVILEGE_NET_ADMIN: keep CAP_NET_ADMIN, to restore an interface's setting at the end
  */
 enum privilege {
 	PRIVILEGE_SANDBOX = 1u << 0,
