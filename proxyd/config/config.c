@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * libinih does the syntax. It does not say on which line it is, nor where sections begin, so the
- * reader that feeds it does both: it counts lines and opens and closes sections; the handler then
- * sees keys of the section that is open. What may stand where is in the tables of config_key.c.
+ * libinih does the syntax. It does not tell line numbers or where sections begin, so the reader
+ * that feeds it counts lines and opens and closes sections; the handler then gets keys of the open
+ * section. The tables of config_key.c have the keys of each section.
  */
 #include "config/config.h"
 
@@ -23,8 +23,8 @@
 
 #define SEC		 1000000000ull
 #define LINE_MAX_	 4096 /* bytes of one line of the file */
-/* Of a guess, counted from when it was asked for: more than two round trips to anywhere on earth,
- * for the answer takes one of them and the window runs ahead of the host by the other. */
+/* Age of prefetched data since its request: more than two round trips to anywhere on earth, one for
+ * the response, and one that the window runs ahead of the host. */
 #define PREFETCH_MAX_AGE SEC
 
 void config_error(struct config_errors *errs, const char *file, unsigned int line, const char *fmt,
@@ -52,8 +52,8 @@ void config_error(struct config_errors *errs, const char *file, unsigned int lin
 }
 
 enum section {
-	S_NONE, /* before the first section: no key may stand here */
-	S_SKIP, /* the section's head was wrong; its keys are not worth complaints */
+	S_NONE, /* before the first section: no key is allowed */
+	S_SKIP, /* the section's head was wrong: its keys cause no further errors */
 	S_LONGHAUL,
 	S_PEER,
 	S_RULE,
@@ -61,10 +61,10 @@ enum section {
 
 /**
  * struct parser
- * @file:      which file is open, index in config.files; @name: what messages call it
- * @line:      of what libinih looks at now
+ * @file:      the open file, index in config.files; @name: its name in messages
+ * @line:      the line that libinih reads now
  * @kind, @base, @keys, @head, @head_line: the open section; @base is what its keys fill
- * @seen:      keys that it had, bits by index in @keys
+ * @seen:      keys of the section so far, bits by index in @keys
  */
 struct parser {
 	struct config *c;
@@ -139,7 +139,7 @@ static void open_longhaul(struct parser *p)
 	p->base = p->c;
 }
 
-/* "on line 4", or where in another file. */
+/* "on line 4", with the file's name if it is another one. */
 static const char *place(const struct parser *p, uint8_t file, unsigned int line, char *buf,
 			 size_t len)
 {
@@ -248,8 +248,7 @@ static void section_open(struct parser *p, char *head)
 		open_rule(p, name);
 }
 
-/* fgets for libinih: the next line into @str; lines that cannot be read right are told and fed as
- * empty. */
+/* fgets for libinih: the next line into @str; bad lines cause an error and are fed as empty. */
 static char *read_line(char *str, int num, void *stream)
 {
 	struct parser *p = stream;
@@ -284,7 +283,7 @@ static char *read_line(char *str, int num, void *stream)
 		section_close(p);
 		complain(p, p->line, "section without ']'; write it as [rule NAME]");
 	}
-	/* libinih need not see section heads; what is open is known here. */
+	/* libinih need not see section heads: the open section is known here */
 	return str;
 }
 
@@ -302,14 +301,14 @@ static void unknown_key(struct parser *p, const char *name)
 		 hint[0] ? hint : "; longhaul.conf(5) lists the keys");
 }
 
-/* Keys that mean the same, an old name behind the new one, share one bit of what was seen. */
+/* Two names of one key, the old one after the new one, share a bit in @seen. */
 static unsigned int seen_bit(const struct key *keys, unsigned int i)
 {
 	return i && keys[i].size && keys[i].off == keys[i - 1].off ? i - 1 : i;
 }
 
-/* libinih: one key. Always 1: complaints are kept here, and a 0 would hide the line of a syntax
- * error. */
+/* Called by libinih for one key. Always returns 1: errors are collected here, and a 0 would hide
+ * the line of a syntax error. */
 static int handle_key(void *user, const char *section, const char *name, const char *value)
 {
 	struct parser *p = user;
@@ -389,8 +388,8 @@ static void parse_file(struct parser *p, FILE *f)
 		complain(p, 0, "cannot be read: %s", strerror(errno));
 }
 
-/* Not to hang on a FIFO that a pattern matches: a running daemon reads this, too. NULL with errno,
- * 0 where it is no regular file. */
+/* O_NONBLOCK: the running daemon must not hang on a FIFO that a pattern matches. NULL with errno,
+ * which is 0 if it is no regular file. */
 static FILE *open_included(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
@@ -432,7 +431,7 @@ static void parse_included(struct parser *p, const char *path)
 	p->name = config_file(c, 0);
 }
 
-/* glob: a folder that is not there is as good as an empty one; one that cannot be read is not. */
+/* For glob(): an absent folder counts as empty; an unreadable one is an error. */
 static int folder_error(const char *path, int e)
 {
 	(void)path;
@@ -440,8 +439,8 @@ static int folder_error(const char *path, int e)
 	return e != ENOENT;
 }
 
-/* Files of `include', in the order of their names; a relative pattern begins beside the main file.
- * A pattern that nothing matches is fine, a file that is not there is not. */
+/* Read the files of `include', in the order of their names; a relative pattern is relative to the
+ * main file's folder. A pattern without a match is fine, an absent file is an error. */
 static void parse_includes(struct parser *p)
 {
 	const char *include = p->c->include, *slash = strrchr(p->c->file, '/');

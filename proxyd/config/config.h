@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The configuration file: what the operator wrote, checked as a whole before anything starts. Every
- * complaint names file and line, the cause and the mend; up to CONFIG_ERRORS of them are collected,
- * so that a file is mended in one go.
+ * The configuration file, checked as a whole before anything starts. Every error names file and
+ * line, the cause and the mend; up to CONFIG_ERRORS of them are collected, so that all can be
+ * corrected at once.
  */
 #ifndef LONGHAUL_CONFIG_H
 #define LONGHAUL_CONFIG_H
@@ -23,15 +23,15 @@
 #define CONFIG_PORT	 4797
 #define CONFIG_NODE	 64
 #define CONFIG_FILE_NAME 256
-#define CONFIG_FILES	 65 /* the configuration, and what it includes */
+#define CONFIG_FILES	 65 /* the main file and those that it includes */
 #define CONFIG_ERRORS	 20
 #define CONFIG_ERROR_LEN 512
 
 /**
  * struct config_peer - the appliance at the other end.
- * @addr, @port: where its reports come from and ours go to; @host: the name that @addr is looked up
- *               by, empty where the file has an address. All zero until it is found
- * @key_file, @nkeys: the keys that both share, the one to begin with first
+ * @addr, @port: of its reports and for ours; @host: host name for @addr, empty if the file has an
+ *               address. @addr is all zero until the name is looked up
+ * @key_file, @nkeys: the shared keys, the preferred one first
  * @file, @line: of [peer NAME]; @key_line: of key-file
  */
 struct config_peer {
@@ -46,8 +46,7 @@ struct config_peer {
 };
 
 /**
- * struct config_rule_src - what a rule's struct does not say: lines, for messages, and its peer's
- * name.
+ * struct config_rule_src - what struct rule lacks: lines, for messages, and the peer's name.
  * @file, @line: of [rule NAME]; @peer_line, @pool_line, @mtu_line, @ahead_line, @atomic_line,
  * @announce_line: of the keys, 0 when absent
  */
@@ -61,20 +60,20 @@ struct config_rule_src {
 /**
  * struct config
  * @file:          as given, for messages; @files, @nfiles: what it includes, from 1 on
- * @include:       pattern of those; @include_line: where it was named
- * @ifname:        LAN and WAN interface, by enum steer_side; @if_line: where they were named
+ * @include:       pattern of those; @include_line: its line
+ * @ifname:        LAN and WAN interface, by enum steer_side; @if_line: their lines
  * @socket:        path of the control socket
  * @pool_bytes:    retention memory
- * @wan_rate:      bytes (not bits) per second, 0: not paced; with PACE_AUTO (config_value.h) it is
- *                 found, and this is the most
+ * @wan_rate:      bytes (not bits) per second, 0: not paced; with PACE_AUTO (config_value.h) the
+ *                 rate is found, and this is the maximum
  * @share:         enum rate_share
- * @wan_burst:     bytes that may leave at once, 0: the engine's default
+ * @wan_burst:     bytes that may leave in one burst, 0: the engine's default
  * @max_path_mtu:  bytes, 0: as much as the kernel can
  * @listen:        own address for reports, all zero: any
  * @port:          own UDP port for reports
  * @drain_ns:      how long a stop waits for custody to be delivered
- * @log_level:     syslog level, messages above it are not written
- * @rule_src:      where in the file each rule stands
+ * @log_level:     syslog level; less important messages are not written
+ * @rule_src:      lines of each rule
  */
 struct config {
 	char file[CONFIG_FILE_NAME];
@@ -83,7 +82,7 @@ struct config {
 	char include[CONFIG_FILE_NAME];
 	unsigned int include_line;
 	char ifname[STEER_SIDES][IF_NAMESIZE];
-	unsigned int line; /* of [longhaul], 0 without one */
+	unsigned int line; /* of [longhaul], 0 if absent */
 	unsigned int if_line[STEER_SIDES];
 	char socket[108];
 	uint64_t pool_bytes;
@@ -106,48 +105,47 @@ struct config {
 	unsigned int nrules;
 };
 
-/** struct config_errors - one line each, no newline; @n counts those beyond CONFIG_ERRORS too. */
+/** struct config_errors - one line each, no newline; @n also counts those beyond CONFIG_ERRORS. */
 struct config_errors {
 	unsigned int n;
 	char text[CONFIG_ERRORS][CONFIG_ERROR_LEN];
 };
 
 /**
- * config_load - read and check @path into @c; looks at nothing but the file itself.
- * 0, or -EINVAL with @errs filled. @c must not be used after an error.
+ * config_load - read and check @path into @c; checks only the file itself. 0, or -EINVAL with @errs
+ * filled. @c must not be used after an error.
  */
 int config_load(const char *path, struct config *c, struct config_errors *errs);
 
 /** config_parse - likewise from an open @f that messages call @name (tests, fuzzing). */
 int config_parse(FILE *f, const char *name, struct config *c, struct config_errors *errs);
 
-/** config_wants_pins - true if rule @i wants what only works with the XDP program's pins. */
+/** config_wants_pins - true if rule @i wants what needs the XDP program's pins. */
 bool config_wants_pins(const struct config *c, unsigned int i);
 
-/** config_file - name of the file that bears this index in peers and rules. */
+/** config_file - name of the file with this index in peers and rules. */
 const char *config_file(const struct config *c, unsigned int file);
 
-/** config_check - what can be judged only when the whole file is known; part of config_parse().
- * Adds to
- *  @errs and resolves the rules' peers. */
+/** config_check - the checks that need the whole file; part of config_parse(). Adds to @errs and
+ * resolves the rules' peers. */
 void config_check(struct config *c, struct config_errors *errs);
 
-/** config_restart_needed - text naming the first setting in which @b differs from @a and that a
- * running daemon cannot take over (it can: rules, peers, and the keys that are key_live()), NULL
- * when there is none. */
+/** config_restart_needed - names the first setting of @b that differs from @a and that a running
+ * daemon cannot take over, NULL when there is none. It can take over rules, peers, and the keys
+ * that are key_live(). */
 const char *config_restart_needed(const struct config *a, const struct config *b);
 
 /**
- * config_places - give each peer of @c the place that it has in @was, by its name, or by its
- * address and port when it has another name now; new ones get places that are free there. Places
- * without a name are empty; rules follow. 0, or -ENOSPC.
+ * config_places - give each peer of @c its place in @was, by its name, or by address and port if it
+ * was renamed; new peers get places that are free there. Places without a name are empty; adjusts
+ * the rules. 0, or -ENOSPC.
  */
 int config_places(const struct config *was, struct config *c);
 
-/** config_moved - whether peer @b is elsewhere than @a: other address, name of host or port. */
+/** config_moved - whether peer @b has another address, host name or port than @a. */
 bool config_moved(const struct config_peer *a, const struct config_peer *b);
 
-/** config_take - copy what a running daemon can take over, but for peers. */
+/** config_take - copy what a running daemon can take over, except peers. */
 void config_take(struct config *to, const struct config *from);
 
 /** config_error - add one message about @line of @file (0: about the file as a whole). */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What single lines of the configuration do not show: what is missing, what contradicts. What this
- * host does not have is found in host.c.
+ * Checks of the configuration as a whole: what is missing, what contradicts. host.c checks what
+ * this host lacks.
  */
 #include <string.h>
 
@@ -25,7 +25,7 @@ static void check_longhaul(const struct config *c, struct config_errors *errs)
 			     c->socket);
 }
 
-/* The file of something that is named beside something in @file; nothing when it is the same. */
+/* The name of file @of, for a message about @file; empty if both are the same. */
 static const char *other(const struct config *c, uint8_t file, uint8_t of)
 {
 	return file == of ? "" : config_file(c, of);
@@ -77,7 +77,7 @@ static void resolve_peer(struct config *c, unsigned int rule, struct config_erro
 		     hint[0] ? hint : "; add a section [peer NAME] for it, or leave 'peer' out");
 }
 
-/* What announce does not go with. */
+/* Errors for what does not go with announce. */
 static void check_announce(struct config *c, unsigned int i, struct config_errors *errs)
 {
 	const struct config_rule_src *src = &c->rule_src[i];
@@ -106,7 +106,7 @@ static void check_announce(struct config *c, unsigned int i, struct config_error
 			     announce_mode_name(r->announce), r->name, other_key);
 }
 
-/* A host on both sides would be looked for at the wrong port, or at both. */
+/* A host on both sides would be expected at the wrong port, or at both. */
 static void check_sides(struct config *c, unsigned int i, struct config_errors *errs)
 {
 	const struct config_rule_src *src = &c->rule_src[i];
@@ -128,8 +128,7 @@ bool config_wants_pins(const struct config *c, unsigned int i)
 	return r->prefetch || r->atomic == ATOMIC_PREFETCH || r->announce;
 }
 
-/* Where an appliance gives packets other numbers, one that takes another way must not be executed.
- * */
+/* If an appliance renumbers packets, one that misses the other appliance must not be executed. */
 static void check_seal(struct config *c, unsigned int i, struct config_errors *errs)
 {
 	const struct config_rule_src *src = &c->rule_src[i];
@@ -168,7 +167,7 @@ static void check_rule(struct config *c, unsigned int i, struct config_errors *e
 			     "or raise that",
 			     r->name);
 	check_sides(c, i, errs);
-	/* a name that is no peer's has been told of */
+	/* an unknown peer's name has its own error */
 	if (r->prefetch == PREFETCH_ON && !*src->peer)
 		config_error(errs, file, src->ahead_line,
 			     "prefetch = on in rule '%s', which has no peer: an appliance alone "
@@ -213,7 +212,7 @@ static void check_rule(struct config *c, unsigned int i, struct config_errors *e
 void config_check(struct config *c, struct config_errors *errs)
 {
 	check_longhaul(c, errs);
-	/* With other errors the rules may be there, only not understood. */
+	/* Only without other errors: rules may be there, but wrong. */
 	if (!c->nrules && !errs->n)
 		config_error(errs, c->file, 0,
 			     "no [rule NAME] section, so no traffic is wanted; add one with lan = "

@@ -121,7 +121,7 @@ static void store(void *to, size_t size, uint64_t v)
 
 const char *key_mend(const struct key *k)
 {
-	/* Where a completion means what nobody expects, data is lost or stale. */
+	/* If a completion does not mean what the operator expects, data is lost or stale. */
 	if (k->names == policy_names)
 		return ", and only you know what a completion must mean: add 'policy = honest' "
 		       "(the far host has the data), 'policy = early' (this appliance has it: "
@@ -150,7 +150,7 @@ void key_note_line(const struct key *k, struct config *c, unsigned int line)
 		src->seal_line = line;
 }
 
-/* The number that @text is as a value of @k; NULL or what is wrong with it. */
+/* Read @text as a number for @k; NULL or what is wrong with it. */
 static const char *number_of(const struct key *k, const char *text, uint64_t *v)
 {
 	unsigned int choice = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The keys of the configuration file: which there are, what their values may be and where these go.
+ * The keys of the configuration file, their possible values, and where values are stored.
  */
 #ifndef LONGHAUL_CONFIG_KEY_H
 #define LONGHAUL_CONFIG_KEY_H
@@ -32,7 +32,7 @@ enum value_type {
 
 /**
  * struct key - one key of a section.
- * @off, @size: where the value goes, counted from the section's struct
+ * @off, @size: place of the value in the section's struct
  * @min, @max:  bounds; @names: of a V_CHOICE
  */
 struct key {
@@ -47,18 +47,18 @@ struct key {
 /* Of [longhaul], [peer NAME] and [rule NAME]; the last of each has no name. */
 extern const struct key longhaul_keys[], peer_keys[], rule_keys[];
 
-/** key_apply - put @text, the value of @k, where it belongs: into @base, the struct of the open
- * section of @c. NULL or what is wrong with it. */
+/** key_apply - store @text, the value of @k, in @base, the struct of the open section of @c. NULL
+ * or what is wrong with it. */
 const char *key_apply(const struct key *k, struct config *c, void *base, const char *text);
 
-/** key_live - whether a running daemon can take over another value of @k, of [longhaul]. */
+/** key_live - whether a running daemon can take over another value of key @k of [longhaul]. */
 bool key_live(const struct key *k);
 
-/** key_mend - what to do where the required @k is absent, NULL: just add it. */
+/** key_mend - what to do if the required @k is absent, NULL: just add it. */
 const char *key_mend(const struct key *k);
 
-/** key_note_line - the latest rule of @c has @k on @line; kept where a check of the whole
- * configuration may name it. */
+/** key_note_line - note that the latest rule of @c has @k on @line, for messages of config_check().
+ */
 void key_note_line(const struct key *k, struct config *c, unsigned int line);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What of a new configuration a running daemon can take over, and the places of its peers.
+ * The part of a new configuration that a running daemon can take over, and the places of peers.
  */
 #include <errno.h>
 #include <string.h>
@@ -36,14 +36,14 @@ void config_take(struct config *to, const struct config *from)
 	to->nrules = from->nrules;
 }
 
-/* What a name was found to be is no part of the configuration. */
+/* Without @addr of a host name: it comes from a lookup, not from the file. */
 bool config_moved(const struct config_peer *a, const struct config_peer *b)
 {
 	return a->port != b->port || strcmp(a->host, b->host) ||
 	       (!a->host[0] && !ip_addr_eq(&a->addr, &b->addr));
 }
 
-/* The place in @was of a peer as @p, -1: none. @taken: places that are not to be had. */
+/* The place of peer @p in @was, -1: none. @taken: places that must not be used. */
 static int place_of(const struct config *was, const struct config_peer *p, bool by_name,
 		    const bool *taken)
 {

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is wrong, for the caller to copy before the next call. The configuration is read by one
- * thread. */
+/* What is wrong. The caller copies it before the next call; only one thread reads configurations.
+ */
 static char why[256];
 
 static const char *wrong(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
@@ -24,7 +24,7 @@ static const char *wrong(const char *fmt, ...)
 	return why;
 }
 
-/* A decimal number and where it ends; false when there is none or it does not fit. */
+/* Read a decimal number and its end; false when there is none or it does not fit. */
 static bool number_prefix(const char *text, uint64_t *out, const char **end)
 {
 	char *e;
@@ -50,7 +50,7 @@ const char *value_number(const char *text, uint64_t min, uint64_t max, uint64_t 
 	return NULL;
 }
 
-/* The factor that suffix @s stands for, 0 when it is none. */
+/* The factor of suffix @s, 0 when it is none. */
 static uint64_t suffix_factor(const char *s, uint64_t kilo)
 {
 	if (!*s)
@@ -235,7 +235,7 @@ const char *value_address(const char *text, struct ip_addr *out)
 	return NULL;
 }
 
-/* Unspecified, multicast, broadcast, or of one link only, which it does not name. */
+/* Unspecified, multicast, broadcast, or IPv6 link-local, since no interface is given. */
 static bool of_no_host(const struct ip_addr *a)
 {
 	static const struct ip_addr none;
@@ -248,7 +248,7 @@ static bool of_no_host(const struct ip_addr *a)
 	return ip_addr_eq(a, &none) || b[0] == 0xff || (b[0] == 0xfe && (b[1] & 0xc0) == 0x80);
 }
 
-/* A name has a letter somewhere, and none of what addresses and prefixes have. */
+/* A host name has a letter, which no number or IPv4 address has. */
 const char *value_host(const char *text, struct ip_addr *out, char *name, size_t size)
 {
 	bool letter = false;
@@ -285,7 +285,7 @@ static bool clear_host_bits(struct ip_addr *a, unsigned int len)
 	return any;
 }
 
-/* One prefix, or one address, which is a prefix of full length. */
+/* Read one prefix, or an address as a prefix of full length. */
 static const char *one_prefix(char *text, struct prefix *out)
 {
 	char *slash = strchr(text, '/'), buf[IP_ADDR_STRLEN];
@@ -299,7 +299,7 @@ static const char *one_prefix(char *text, struct prefix *out)
 		return wrong(
 			"holds '%s', which is no IPv4 or IPv6 prefix; write such as 10.1.0.0/16",
 			text);
-	/* The v4-mapped form written out (::ffff:10.0.0.0/104) counts its bits as IPv6 does. */
+	/* A v4-mapped prefix in IPv6 form (::ffff:10.0.0.0/104) counts all 128 bits. */
 	base = ip_addr_is_v4(&out->addr) && !strchr(text, ':') ? 96 : 0;
 	width = 128 - base;
 	len = width;
@@ -356,8 +356,7 @@ const char *value_prefixes(const char *text, struct prefix *out, unsigned int ma
 	return w;
 }
 
-/* A number of 64 bits, decimal or with 0x, and where it ends; a leading 0 does not make it octal.
- * */
+/* Read a number of 64 bits, decimal or with 0x, and its end; a leading 0 does not make it octal. */
 static bool address_prefix(const char *text, uint64_t *out, const char **end)
 {
 	char *e;
@@ -521,7 +520,7 @@ const char *value_nearest(const char *text, const char *const *names)
 			best = *names;
 		}
 	}
-	/* Half of the letters right is a slip of the fingers; less is another word. */
+	/* With at least half of the letters right it may be a typing error. */
 	return best && least * 2 <= strlen(best) ? best : NULL;
 }
 

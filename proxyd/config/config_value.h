@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Values of the configuration file: text to numbers, addresses, prefixes. Each function returns
- * NULL when the text is right, else what is wrong with it and how to mend it, ready to stand in a
- * message.
+ * NULL if the text is right, else what is wrong and how to correct it, as a part of a message.
  */
 #ifndef LONGHAUL_CONFIG_VALUE_H
 #define LONGHAUL_CONFIG_VALUE_H
@@ -23,8 +22,8 @@ const char *value_size(const char *text, uint64_t min, uint64_t max, uint64_t *o
  * allowed. */
 const char *value_rate(const char *text, uint64_t *out);
 
-/** value_pace - a rate as above, "auto", or "auto up to" a rate: @out has PACE_AUTO then, beside
- *  the rate that is not to be exceeded, 0 for none. */
+/** value_pace - a rate as above, "auto", or "auto up to" a rate: then @out has PACE_AUTO added to
+ * the maximum, 0 for none. */
 #define PACE_AUTO (1ull << 63)
 const char *value_pace(const char *text, uint64_t *out);
 
@@ -37,7 +36,7 @@ const char *value_path_mtu(const char *text, uint32_t min, uint32_t *out);
 /** value_bool - on or off. */
 const char *value_bool(const char *text, bool *out);
 
-/** value_text - @text into @out (@size bytes); wrong when empty or too long. */
+/** value_text - @text into @out (@size bytes); an error when empty or too long. */
 const char *value_text(const char *text, char *out, size_t size);
 
 /** value_name - likewise, and only letters, digits, '-', '_', '.'. */
@@ -46,14 +45,15 @@ const char *value_name(const char *text, char *out, size_t size);
 /** value_address - IPv4 or IPv6. */
 const char *value_address(const char *text, struct ip_addr *out);
 
-/** value_host - likewise, or a name of a host, into @name (@size bytes) then and @out all zero. */
+/** value_host - likewise, or a host name: then it goes to @name (@size bytes), and @out is all
+ * zero. */
 const char *value_host(const char *text, struct ip_addr *out, char *name, size_t size);
 
 /** value_prefixes - list separated by commas or blanks; "any" is 0.0.0.0/0 and ::/0. */
 const char *value_prefixes(const char *text, struct prefix *out, unsigned int max, unsigned int *n);
 
-/** value_read_ranges - list of FROM-END, decimal or hexadecimal with 0x, END behind the last byte,
- * into @r. */
+/** value_read_ranges - list of FROM-END, decimal or hexadecimal with 0x, END is after the last
+ * byte; into @r. */
 const char *value_read_ranges(const char *text, struct rule *r);
 
 /** value_vlan - VLAN id 1 .. 4094, "none", "any". */
@@ -66,8 +66,8 @@ const char *value_choice(const char *text, const char *const *names, unsigned in
  */
 const char *value_flags(const char *text, const char *const *names, unsigned int *out);
 
-/** value_nearest - the one of @names (NULL-terminated) that @text was probably meant to be, or
- * NULL. */
+/** value_nearest - the one of @names (NULL-terminated) that was probably meant by @text, or NULL.
+ */
 const char *value_nearest(const char *text, const char *const *names);
 
 /** value_suggestion - "; did you mean 'x'?" into @buf, or nothing; returns @buf. */

@@ -37,7 +37,7 @@ const char *resolver_lookup(const char *name, int family, struct ip_addr *addr)
 	return e || ip_addr_parse(text, addr) ? "its address cannot be used" : NULL;
 }
 
-/* All that the helper does. */
+/* The resolver process: answer requests until the daemon ends. */
 static void serve(int fd)
 {
 	struct resolver_answer a;
@@ -62,7 +62,7 @@ static void be_nobody(pid_t parent)
 	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	if (getppid() != parent)
 		_exit(0);
-	/* signals to the whole service are the daemon's; this one ends when the daemon does */
+	/* signals to the whole service are for the daemon; this process ends with it */
 	signal(SIGTERM, SIG_IGN);
 	signal(SIGINT, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
@@ -100,7 +100,7 @@ struct resolver *resolver_start(void)
 	return r;
 }
 
-/* Without its other end the helper ends; whoever waits for our children takes it. */
+/* The process ends when its socket closes; it is not waited for. */
 void resolver_stop(struct resolver *r)
 {
 	if (!r)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Host names, resolved by a process of its own: to ask a name server may take seconds, and the
- * daemon's thread moves packets. It has no privileges, and ends with the daemon.
+ * Host names, looked up by another process: a name server may take seconds, and the daemon's thread
+ * moves packets. The process has no privileges, and ends with the daemon.
  */
 #ifndef LONGHAUL_RESOLVER_H
 #define LONGHAUL_RESOLVER_H
@@ -15,7 +15,8 @@
 
 struct resolver;
 
-/** resolver_start - forks; before there is memory that would be copied. NULL with errno. */
+/** resolver_start - fork the process. To be called before large memory exists, which would be
+ * copied. NULL with errno. */
 struct resolver *resolver_start(void);
 
 /** resolver_stop - NULL is fine. */
@@ -24,7 +25,7 @@ void resolver_stop(struct resolver *r);
 /** resolver_fd - readable when there is an answer. */
 int resolver_fd(const struct resolver *r);
 
-/** resolver_ask - false when it is busy, or gone: ask again later. @tag comes with the answer;
+/** resolver_ask - false when it is busy or gone: ask again later. The answer has @tag;
  *  @family: AF_INET, AF_INET6 or AF_UNSPEC. */
 bool resolver_ask(struct resolver *r, uint32_t tag, const char *name, int family);
 
@@ -42,7 +43,8 @@ struct resolver_answer {
 /** resolver_next - the next answer, 0; -EAGAIN: none yet; -EPIPE: it has ended. Never waits. */
 int resolver_next(struct resolver *r, struct resolver_answer *a);
 
-/** resolver_lookup - here and now: the first address of @name. NULL, or why there is none. */
+/** resolver_lookup - look up at once, waiting: the first address of @name. NULL, or why there is
+ * none. */
 const char *resolver_lookup(const char *name, int family, struct ip_addr *addr);
 
 #endif
