@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * longhaul bundle: what a bug report needs, in one archive. Each part is a file of its own; one
- * that cannot be had says why in its place. Keys are not among them: the configuration names their
- * files only.
+ * longhaul bundle: what a bug report needs, in one archive. Each part is a file; if a part cannot
+ * be had, the file says why. The archive has no keys: the configuration only names their files.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -17,18 +16,19 @@
 #include "cli/command.h"
 #include "version.h"
 
-/* What the daemon says. */
+/* Objects that the daemon is asked for. */
 static const char *const views[] = {"qp",    "lane",   "peer",	 "rule",
 				    "stats", "status", "daemon", NULL};
 
 #define CONFIG "/etc/longhaul/longhaul.conf"
 
-/* The files that the configuration includes, with their names: patterns begin beside it. */
+/* Prints the files that the configuration includes, with their names; patterns are relative to its
+ * folder. */
 static const char included[] =
 	"cd \"${1%/*}\" && for f in $(sed -n 's/^[[:space:]]*include[[:space:]]*=[[:space:]]*//p' "
 	"\"$1\"); do echo \"# $f\"; cat \"$f\"; done";
 
-/* What the machine says. */
+/* Commands that show the machine's state. */
 static const struct {
 	const char *file;
 	const char *argv[8];
@@ -74,7 +74,7 @@ static void put_view(const struct options *opt, const char *dir, const char *vie
 	fclose(f);
 }
 
-/* Run @argv with its output, errors too, to @f; its exit status, -1 when it cannot run. */
+/* Run @argv with its output and errors going to @f; its exit status, -1 when it cannot run. */
 static int run(const char *const *argv, FILE *f)
 {
 	int status = -1;
@@ -137,7 +137,7 @@ int run_bundle(const struct command *cmd, const struct options *opt, int argc, c
 	if (!mkdtemp(dir))
 		return cli_error("cannot make %s: %m", dir);
 	put_parts(opt, dir);
-	/* addresses of hosts and what they do are nobody else's */
+	/* only this user may read addresses and traffic of hosts */
 	old = umask(077);
 	rc = run((const char *const[]){"tar", "-C", dir, "-czf", name, ".", NULL}, stderr);
 	umask(old);

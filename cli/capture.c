@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * longhaul capture: frames of one queue pair at both ports, as the daemon tells them, into a
- * pcapng file.
+ * longhaul capture: frames of one queue pair at both ports, from the daemon into a pcapng file.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -81,7 +80,7 @@ static bool take(void *ctx, json_t *o)
 	return !interrupted && !ferror(c->f) && (!c->most || c->frames < c->most);
 }
 
-/* The one connection that the words choose; NULL with @err. */
+/* The one connection that the words select; NULL with @err. */
 static json_t *choose_one(const struct options *opt, int argc, char **argv, char *err,
 			  size_t errlen)
 {

@@ -10,7 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define PATIENCE_S 10 /* without a sign of the daemon */
+#define PATIENCE_S 10 /* without a byte from the daemon */
 
 static int connect_to(const char *path, char *err, size_t errlen)
 {
@@ -54,7 +54,7 @@ static int send_request(int fd, json_t *req)
 	return send(fd, line, len, MSG_NOSIGNAL) == (ssize_t)len ? 0 : -1;
 }
 
-/* One line of the answer: 1 when it was the last, 0 for an object, -1 on error. */
+/* Process one line of the answer: 1 when it was the last, 0 for an object, -1 on error. */
 static int take_line(const char *line, client_fn fn, void *ctx, char *err, size_t errlen)
 {
 	json_error_t why;
@@ -94,7 +94,7 @@ static FILE *begin(const char *path, json_t *req, char *err, size_t errlen)
 		}
 		return NULL;
 	}
-	/* A daemon that has no slot says so and closes at once: its line is worth more than our
+	/* A daemon without a free slot sends an error line and closes at once: show that, not our
 	 * EPIPE. */
 	(void)!send_request(fd, req);
 	return f;
@@ -174,7 +174,7 @@ int client_follow(const char *path, json_t *req, client_follow_fn fn, void *ctx,
 			break;
 		}
 		rc = take_line(line, follow_line, &w, err, errlen);
-		/* the first line comes at once, the next ones when there is something to tell */
+		/* the first line comes at once, the next ones when something happens */
 		setsockopt(fileno(f), SOL_SOCKET, SO_RCVTIMEO, &for_ever, sizeof(for_ever));
 	}
 	free(line);

@@ -11,7 +11,7 @@
 
 #define CLIENT_SOCKET "/run/longhaul/longhaul.sock"
 
-/** client_fn - one object of the answer; the reference stays the caller's. */
+/** client_fn - called with each object of the answer; the caller keeps the reference. */
 typedef void (*client_fn)(void *ctx, json_t *object);
 
 /**

@@ -28,7 +28,7 @@ static int run_complete(const struct command *cmd, const struct options *opt, in
 		NULL, "show", "[KEY VALUE ...]", NULL, run_show, &objects[i], false                \
 	}
 static const struct command commands[] = {
-	/* name and help of those that show an object are the object's own */
+	/* commands that show an object take its name and help */
 	SHOW(0),
 	SHOW(1),
 	SHOW(2),
@@ -107,7 +107,7 @@ const struct command *command_find(int argc, char **argv, int *used, char *err, 
 		return NULL;
 	}
 	*used = 1;
-	/* A word that begins no verb is the first word of a filter. */
+	/* Else the next word is the first of a filter. */
 	if (found->verb && argc > 1 && begins(found->verb, argv[1]))
 		*used = 2;
 	return found;
@@ -154,7 +154,7 @@ static void complete_value(const struct object *o, const char *key, FILE *f)
 		putc('\n', f);
 }
 
-/* What may follow words of commands that choose queue pairs; false for others. */
+/* Print what may follow in commands that select queue pairs; false for other commands. */
 static bool complete_choice(const struct command *c, int argc, char **argv, FILE *f)
 {
 	const struct object *qp = object_find("qp");
@@ -197,7 +197,7 @@ void command_complete(int argc, char **argv, FILE *f)
 		fprintf(f, "%s\n", c->verb);
 	if (argc > used && filter_is_name(c->object, argv[used]))
 		used++;
-	/* After a key stands its value, which is known here when it is one of a list. */
+	/* After a key comes its value, known here if there is a list of values. */
 	if ((argc - used) % 2) {
 		complete_value(c->object, argv[argc - 1], f);
 		return;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The commands: one table that drives parsing, help and completion. Words may be shortened as long
- * as they stay unambiguous; an object without a verb is shown.
+ * as they are unambiguous; without a verb an object is shown.
  */
 #ifndef LONGHAUL_CLI_COMMAND_H
 #define LONGHAUL_CLI_COMMAND_H
@@ -13,13 +13,13 @@
 #include "cli/object.h"
 #include "cli/render.h"
 
-/** struct options - what stands before or between the words. */
+/** struct options - the options, before or between the words. */
 struct options {
 	const char *socket;
 	enum render_mode mode;
 	double watch;	     /* seconds between two looks, 0: one look */
 	long count;	     /* looks, 0: until interrupted */
-	const char *columns; /* those to show, commas between; NULL: the usual ones */
+	const char *columns; /* those to show, separated by commas; NULL: the usual ones */
 };
 
 struct command;
@@ -35,10 +35,10 @@ typedef int (*command_fn)(const struct command *cmd, const struct options *opt, 
  * struct command
  * @name:   first word
  * @verb:   second word, NULL when the command is one word
- * @args:   what may follow, for help
+ * @args:   arguments, for help
  * @help:   one line
- * @object: what is shown, NULL when nothing is
- * @hidden: not for people
+ * @object: the object to show, NULL for none
+ * @hidden: not listed in help
  */
 struct command {
 	const char *name, *verb, *args, *help;
@@ -56,7 +56,7 @@ const struct command *command_find(int argc, char **argv, int *used, char *err, 
 /** command_help - the list of commands and options. */
 void command_help(FILE *f);
 
-/** command_complete - words that may follow @argv, one per line. */
+/** command_complete - print the words that may follow @argv, one per line. */
 void command_complete(int argc, char **argv, FILE *f);
 
 /* The commands, each in its own file. */

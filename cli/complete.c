@@ -7,13 +7,13 @@
 #include "cli/command.h"
 #include "cli/filter.h"
 
-#define VALUES_MAX 500 /* nobody picks from more */
+#define VALUES_MAX 500 /* longer lists are of no use */
 
 /**
- * struct values - those found so far.
+ * struct values - values found so far.
  * @filter: pairs before the key
- * @key:    whose values
- * @seen:   an object with each as a key
+ * @key:    the values' key
+ * @seen:   an object with each value as a key
  */
 struct values {
 	struct filter filter;
@@ -22,7 +22,7 @@ struct values {
 	FILE *f;
 };
 
-/* As a filter takes it: numbers as they are, "-" for none. */
+/* As a filter accepts it: numbers unscaled, "-" for none. */
 static void value_word(const json_t *v, char *buf, size_t len)
 {
 	if (json_is_string(v))
@@ -33,7 +33,7 @@ static void value_word(const json_t *v, char *buf, size_t len)
 		snprintf(buf, len, "-");
 }
 
-/* The shell splits at blanks, so that a text with some is no word to pick. */
+/* The shell splits at blanks, so a text with blanks cannot be offered. */
 static bool is_word(const char *s)
 {
 	if (!*s)
@@ -70,12 +70,12 @@ void complete_values(const char *socket, int argc, char **argv, FILE *f)
 	c = argc ? command_find(argc, argv, &used, err, sizeof(err)) : NULL;
 	if (!c || !c->object)
 		return;
-	/* the first word may be a name, and then pairs begin behind it */
+	/* the first word may be a name, with the pairs after it */
 	named = argc > used && filter_is_name(c->object, argv[used]);
 	bare = argc == used && column_find(c->object, "name");
 	if (!bare && (argc - used - named) % 2 == 0)
 		return;
-	/* a filter needs a value behind each key; the last one is only looked up */
+	/* a filter needs a value after each key; the last key is only looked up */
 	if (filter_parse(c->object, bare ? 0 : argc - used - 1, argv + used, &v.filter, err,
 			 sizeof(err)) ||
 	    filter_parse(c->object, 2, (char *[]){bare ? "name" : argv[argc - 1], "-"}, &last, err,

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The key that @word names or begins; NULL with a line in @err when none or several do. */
+/* The key that @word names or abbreviates; NULL with a line in @err when there is none or several.
+ */
 static const char *find_key(const struct object *o, const char *word, char *err, size_t errlen)
 {
 	const char *found = NULL;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Whether a filter can match at all: a value that is wrong must not look like "nothing there".
- * Kinds of values are checked before the daemon is asked, names of things afterwards.
+ * Whether a filter can match at all: a wrong value must not look like "nothing there". The form of
+ * values is checked before the daemon is asked, names afterwards.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -17,7 +17,7 @@
 #define CLASSES_OF  "control data bulk"
 #define LEARNED	    "none cm psn immediate peer"
 
-/* Keys whose values are a list. */
+/* Keys with a list of possible values. */
 static const struct {
 	const char *object, *key, *values;
 } lists[] = {
@@ -35,7 +35,7 @@ static const struct {
 	{"status", "state", "raised ok"},
 };
 
-/* Keys whose values name something that the daemon knows: @in object @of it is member @member. */
+/* Keys with names as values. The names are in member @member of object @of. */
 static const struct {
 	const char *object, *key, *of, *member;
 } names[] = {
@@ -140,7 +140,8 @@ static void add_word(char *buf, size_t len, const char *word)
 		snprintf(buf + used, len - used, "%s%s", used ? " " : "", word);
 }
 
-/* Whether some object of @all has @value as its @member; else their values in @list. */
+/* Whether some object of @all has @value as its @member; if not, @list gets the values that there
+ * are. */
 static bool anybody(const json_t *all, const char *member, const char *value, char *list,
 		    size_t len)
 {

@@ -9,7 +9,7 @@
 #include "cli/command.h"
 #include "peer/key.h"
 
-/* A file that only the daemon's user can read, made here and now; nothing is ever overwritten. */
+/* Create a file that only the daemon's user can read; never overwrites one. */
 static int write_new(const char *path, const char *text)
 {
 	size_t len = strlen(text);
@@ -21,7 +21,7 @@ static int write_new(const char *path, const char *text)
 						   "another file",
 						   path)
 				       : cli_error("cannot make %s: %s", path, strerror(errno));
-	/* The daemon has to read it, and is no root. */
+	/* The daemon must read it, and does not run as root. */
 	if ((geteuid() || !fchown(fd, key_owner(), -1)) && write(fd, text, len) == (ssize_t)len &&
 	    !fsync(fd) && !close(fd))
 		return 0;

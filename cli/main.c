@@ -25,7 +25,7 @@ static bool seconds_of(const char *text, double *out)
 	return end != text && !*end && *out >= 0.1 && *out <= 86400;
 }
 
-/* One option that is no help; an exit code, 0 to go on. */
+/* Process one option other than help; an exit code, or 0 to go on. */
 static int take_option(int c, struct options *opt)
 {
 	char *end;

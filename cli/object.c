@@ -226,7 +226,7 @@ const struct column *column_find(const struct object *o, const char *key)
 	return NULL;
 }
 
-/* Three digits and a unit: the first of @unit in which the number is below @step. */
+/* Three digits and the first of @unit with which the number is below @step. */
 static void scaled(double v, double step, const char *const *unit, char *buf)
 {
 	const char *first = *unit;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The objects that longhaul shows, and how each of their members is to be written for people.
- * Members that are not listed here appear in details and in JSON all the same.
+ * The objects that longhaul shows, and the format of each of their members in tables. Members that
+ * are not listed here still appear in details and in JSON.
  */
 #ifndef LONGHAUL_CLI_OBJECT_H
 #define LONGHAUL_CLI_OBJECT_H
@@ -22,11 +22,11 @@ enum column_format {
 
 enum column_place {
 	COL_TABLE,   /* always a column of the table */
-	COL_PRESENT, /* a column when some row has a value */
+	COL_PRESENT, /* a column if some row has a value */
 	COL_DETAIL,  /* in details only */
 };
 
-/** struct column - @key: member of the object; @head: as the table calls it. */
+/** struct column - @key: member of the object; @head: the table's heading. */
 struct column {
 	const char *key, *head;
 	enum column_format format;
@@ -37,9 +37,9 @@ struct column {
  * struct object
  * @name:    as on the command line
  * @help:    one line
- * @columns: up to one without a key
- * @flat:    rows are so small that details are the whole table
- * @idle:    member that makes a row not worth the table while it is 0, NULL for none
+ * @columns: ended by one without a key
+ * @flat:    rows are small: details show a table with all rows
+ * @idle:    member: the table leaves out rows in which it is 0; NULL: shows all
  */
 struct object {
 	const char *name, *help;
@@ -57,7 +57,8 @@ const struct object *object_find(const char *name);
 const struct column *column_find(const struct object *o, const char *key);
 
 #define COLUMN_TEXT 512
-/** column_text - @v as people want it (@buf of COLUMN_TEXT bytes); "-" when there is no value. */
+/** column_text - @v formatted for people (@buf of COLUMN_TEXT bytes); "-" when there is no value.
+ */
 const char *column_text(const struct column *c, const json_t *v, char *buf);
 
 #endif

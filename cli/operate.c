@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What changes something: release, bypass, reload, clear. Connections are chosen as for `qp show`,
- * and each is named to the daemon by its id and its QPNs.
+ * Commands that change something: release, bypass, reload, clear. Connections are selected as for
+ * `qp show`, and sent to the daemon as id and QPNs.
  */
 #include <stdio.h>
 #include <string.h>
@@ -63,8 +63,8 @@ json_t *operate_request(const char *cmd, const json_t *qp)
 			 "lqpn", json_object_get(qp, "lqpn"), "rqpn", json_object_get(qp, "rqpn"));
 }
 
-/* The same for each of @chosen, with @on when that is not NULL; how many said yes to @key. Who has
- * gone since they were chosen, as *@gone says of how many, keeps nobody from the others. */
+/* Send @cmd for each of @chosen, with @on if not NULL. Returns how many answers have @key true, -1
+ * on error. *@gone counts connections that are gone meanwhile, which is no error. */
 static int each(const struct options *opt, const json_t *chosen, const char *cmd, const bool *on,
 		const char *key, unsigned int *gone, char *err, size_t errlen)
 {
@@ -88,7 +88,7 @@ static int each(const struct options *opt, const json_t *chosen, const char *cmd
 	return n;
 }
 
-/* What was asked for, as it was written. */
+/* The words of the command. */
 static const char *scope(int argc, char **argv, char *buf, size_t len)
 {
 	size_t used = 0;

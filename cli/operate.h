@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Choosing connections for a command that does something with them. */
+/* Selecting connections for a command that changes them. */
 #ifndef LONGHAUL_CLI_OPERATE_H
 #define LONGHAUL_CLI_OPERATE_H
 
@@ -8,7 +8,7 @@
 #include "cli/command.h"
 #include "cli/filter.h"
 
-/** operate_choose - those that KEY VALUE words select, one at least; NULL with @err. */
+/** operate_choose - the connections that KEY VALUE words select, at least one; NULL with @err. */
 json_t *operate_choose(const struct options *opt, int argc, char **argv, char *err, size_t errlen);
 
 /** operate_request - a request @cmd about queue pair @qp, of qp-show. */

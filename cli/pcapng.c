@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Blocks as in draft-ietf-opsawg-pcapng: Section Header, two Interface Descriptions, Enhanced
- * Packets. All in the byte order of this machine, which the Section Header tells. libpcap reads
- * this format, but writes neither comments nor directions.
+ * Packets. All in this machine's byte order, as the Section Header tells. libpcap reads this
+ * format, but cannot write comments or directions.
  */
 #include "cli/pcapng.h"
 
@@ -73,7 +73,7 @@ void pcapng_begin(FILE *f, uint32_t snap)
 	put32(f, BYTE_ORDER_MARK);
 	put16(f, 1);
 	put16(f, 0);
-	put32(f, UINT32_MAX); /* length of the section: not told */
+	put32(f, UINT32_MAX); /* length of the section: unknown */
 	put32(f, UINT32_MAX);
 	put32(f, 28);
 	put_interface(f, "lan", snap);

@@ -7,7 +7,7 @@
 
 #define MSN_MASK 0xffffff
 
-/* What is a rate of what, and what names an object. */
+/* The rates, the counters that they are computed from, and the members that identify an object. */
 static const struct {
 	const char *object, *count, *rate;
 	int factor;
@@ -33,8 +33,8 @@ static json_int_t number(const json_t *o, const char *key)
 	return json_integer_value(json_object_get(o, key));
 }
 
-/* Messages completed since, and how many of those that the near host began fall into one round
- * trip: a requester that waits for each would be so much slower without the early answers. */
+/* Messages completed since, and the gain: how many of the near host's messages complete in one
+ * round trip. A requester that waits for each would be so much slower without early ACKs. */
 static void add_messages(const struct rates *r, json_t *o, const json_t *old)
 {
 	json_int_t out = (number(o, "out-msn") - number(old, "out-msn")) & MSN_MASK;
@@ -44,7 +44,7 @@ static void add_messages(const struct rates *r, json_t *o, const json_t *old)
 	if (!json_is_integer(json_object_get(o, "out-msn")) ||
 	    !json_is_integer(json_object_get(old, "out-msn")))
 		return;
-	/* half the circle in one look is no growth: the connection began anew */
+	/* half the circle in one interval is no growth: the connection was replaced */
 	if (out > MSN_MASK / 2 || in > MSN_MASK / 2)
 		return;
 	json_object_set_new(o, "message-rate",

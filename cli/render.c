@@ -26,14 +26,14 @@ struct render {
 	const struct writer *writer;
 	size_t json_flags;
 	FILE *f;
-	bool all; /* rows that say nothing too */
-	int fit;  /* columns of the terminal, 0: as wide as it gets */
+	bool all; /* also idle rows */
+	int fit;  /* columns of the terminal, 0: no limit */
 	const struct column *const *chosen;
 	size_t count; /* objects so far */
-	json_t *rows; /* the table needs all of them to know its widths */
+	json_t *rows; /* the table needs all rows to compute its widths */
 };
 
-/* Text comes from the daemon; nothing in it may move a terminal's cursor. */
+/* Text comes from the daemon: it must not control the terminal. */
 static void put_text(FILE *f, const char *text)
 {
 	for (; *text; text++)
@@ -65,7 +65,7 @@ static void cut(char *text, int w)
 	}
 }
 
-/* What stands above @c: its own words, or the member's name. */
+/* The heading of @c: its own, or the member's name. */
 static const char *head_of(const struct column *c, char *buf)
 {
 	snprintf(buf, COLUMN_TEXT, "%s", c->head ? c->head : c->key);
@@ -89,7 +89,7 @@ static void table_add(struct render *r, json_t *object)
 	json_array_append(r->rows, object);
 }
 
-/* Width of column @c over all rows, 0 when it is not to be shown. */
+/* Width of column @c over all rows, 0 if it is not shown. */
 static int column_width(const struct render *r, const struct column *c)
 {
 	bool present = c->place == COL_TABLE || r->chosen;
@@ -110,7 +110,7 @@ static int column_width(const struct render *r, const struct column *c)
 	return present ? w : 0;
 }
 
-/* One cell; text stands left, numbers right; nothing is padded behind the last column. */
+/* One cell: text left-aligned, numbers right-aligned; no padding after the last column. */
 static void put_cell(const struct render *r, const struct column *c, char *text, int w, bool first,
 		     bool last)
 {
@@ -157,11 +157,11 @@ static void leave_out(struct layout *l, int i)
 	memmove(&l->width[i], &l->width[i + 1], (l->n - i) * sizeof(*l->width));
 }
 
-/* The terminal is @r->fit wide. The last text gives way first, down to what can still be read;
- * then the columns that say least go, unless they were asked for. */
+/* Fit the table into @r->fit columns. First shorten the last text, as far as it can still be read;
+ * then drop the least important columns, unless they were chosen. */
 static void fit(const struct render *r, struct layout *l)
 {
-	/* in this order; name, address, number, state and rates stay as long as they can */
+	/* in this order; names, addresses, numbers, states and rates last */
 	static const char *const first[] = {
 		"learned-by", "path-mtu", "policy",	 "pseudo-acks", "requests",
 		"port",	      "node",	  "rx-reports",	 "tx-reports",	"since-ms",
@@ -180,7 +180,7 @@ static void fit(const struct render *r, struct layout *l)
 				leave_out(l, i);
 	while (l->n > 1 && total(l) > r->fit && !r->chosen)
 		leave_out(l, l->n - 1);
-	/* what room is left is the last text's again */
+	/* give the remaining room to the last text */
 	last = l->n - 1;
 	if (last >= 0 && l->column[last]->format == COL_TEXT) {
 		over = column_width(r, l->column[last]);
@@ -216,8 +216,8 @@ static void table_end(struct render *r)
 
 static const struct writer table_writer = {table_add, table_end};
 
-/* The name of a member whose value is written with its unit: without that. A filter takes it so,
- * too, as the beginning of the whole name. */
+/* The name of a member, without its unit if the value is shown with one. A filter accepts that as
+ * an abbreviation. */
 static const char *label_of(const struct render *r, const char *key, char *buf)
 {
 	const struct column *c = column_find(r->object, key);
@@ -296,7 +296,7 @@ void render_layout(struct render *r, int fit, const struct column *const *chosen
 		r->all = true;
 }
 
-/* The members of @object that were chosen (a new reference); those it lacks are null. */
+/* The chosen members of @object (a new reference); absent ones are null. */
 static json_t *chosen_of(const struct render *r, json_t *object)
 {
 	json_t *some = json_object();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Objects to text or JSON: one writer interface, several back ends.
+ * Objects to text or JSON: one interface, several formats.
  */
 #ifndef LONGHAUL_CLI_RENDER_H
 #define LONGHAUL_CLI_RENDER_H
@@ -23,15 +23,15 @@ struct render;
 struct render *render_begin(const struct object *o, enum render_mode mode, FILE *f);
 
 /**
- * render_layout - before the first object: how wide a table may be, 0 for any, and the columns
- * @chosen, up to a NULL, which must outlive @r; NULL: those of the object.
+ * render_layout - set, before the first object, how wide a table may be (0: any), and the columns:
+ * @chosen, ended by a NULL, which must outlive @r; NULL: those of the object.
  */
 void render_layout(struct render *r, int fit, const struct column *const *chosen);
 
-/** render_add - one object. The reference stays the caller's. */
+/** render_add - write one object. The caller keeps the reference. */
 void render_add(struct render *r, json_t *object);
 
-/** render_end - write what is still to be written and free @r. 0, or -1 when @f had an error. */
+/** render_end - write the rest and free @r. 0, or -1 when @f had an error. */
 int render_end(struct render *r);
 
 #endif

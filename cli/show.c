@@ -50,7 +50,7 @@ static double clock_now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* Of the terminal that the answer goes to, or as COLUMNS says; 0: it goes elsewhere. */
+/* Width of the terminal that the output goes to, or COLUMNS; 0: no terminal. */
 static int terminal_width(void)
 {
 	const char *set = getenv("COLUMNS");
@@ -62,7 +62,7 @@ static int terminal_width(void)
 	return isatty(STDOUT_FILENO) && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) ? size.ws_col : 0;
 }
 
-/* One look: the text of what the daemon says, to be freed by the caller; NULL with @err. */
+/* One query: the formatted answer, which the caller frees; NULL with @err. */
 static char *look(const struct command *cmd, const struct options *opt, struct show *s, size_t *len,
 		  char *err, size_t errlen)
 {
@@ -86,7 +86,7 @@ static char *look(const struct command *cmd, const struct options *opt, struct s
 		snprintf(err, errlen, "out of memory");
 	}
 	fclose(f);
-	/* an empty table is an answer only if the value could have been there */
+	/* an empty table is right only if the filter's value is possible */
 	if (!rc && !s->matched)
 		rc = filter_known(cmd->object, &s->filter, opt->socket, err, errlen);
 	if (!rc)
@@ -106,7 +106,7 @@ static int put(const char *text, size_t len, bool clear)
 
 int run_show(const struct command *cmd, const struct options *opt, int argc, char **argv)
 {
-	/* What was not whole must not look whole: it is written when all of it is there. */
+	/* Each answer is written only when it is complete: a part must not look like all of it. */
 	struct rates rates = {.object = cmd->object};
 	struct show s = {.rates = opt->watch > 0 ? &rates : NULL};
 	bool terminal = opt->watch > 0 && isatty(STDOUT_FILENO);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * longhaul status: one line of verdict, and for each alarm its reason and what to do. The exit
- * status is that of monitoring plugins: 0 all is well, 1 warning, 2 critical, 3 nobody knows.
+ * status is that of monitoring plugins: 0 OK, 1 warning, 2 critical, 3 unknown.
  */
 #include <stdio.h>
 #include <string.h>
@@ -30,7 +30,7 @@ static bool raised(const json_t *alarm)
 	return !strcmp(text_of(alarm, "state"), "raised");
 }
 
-/* 0, 1 or 2: the worst of those that are raised. */
+/* The worst level of the raised alarms: 0, 1 or 2. */
 static int verdict(const json_t *alarms)
 {
 	json_t *a;
@@ -45,7 +45,7 @@ static int verdict(const json_t *alarms)
 	return worst;
 }
 
-/* A peer is missing, and has not been for long enough for an alarm. */
+/* Whether a peer is missing, perhaps not yet for long enough for an alarm. */
 static bool incomplete(const json_t *daemon)
 {
 	return number_of(daemon, "peers-up") < number_of(daemon, "peers");
@@ -83,7 +83,7 @@ static void print_alarms(const struct object *o, const json_t *alarms, int level
 	}
 }
 
-/* What is no fault, and could be better. */
+/* Hints: no faults, but what could be better. */
 static void print_hints(const json_t *daemon)
 {
 	const char *gain = text_of(daemon, "announce-would-gain"),
@@ -100,7 +100,7 @@ static void print_hints(const json_t *daemon)
 		       own);
 }
 
-/* As data: every alarm that the filter lets through. */
+/* As data: every alarm that matches the filter. */
 static int print_data(const struct command *cmd, const struct options *opt,
 		      const struct filter *filter, json_t *alarms)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * longhaul top: queue pairs on a terminal, the busiest first, with the rates since the look before.
- * Looking costs the daemon what `qp show` does. Keys are in the bottom line.
+ * longhaul top: queue pairs on a terminal, the busiest first, with the rates since the previous
+ * query. Each query costs the daemon as much as `qp show`. Keys are in the bottom line.
  */
 #include <ctype.h>
 #include <curses.h>
@@ -47,7 +47,7 @@ struct top {
 	json_t *rows;
 	const char *sort;
 	bool backwards;
-	char word[64]; /* shown are rows with this in some column */
+	char word[64]; /* show only rows with this in some column */
 	char err[256];
 };
 
@@ -58,7 +58,7 @@ static double number(const json_t *o, const char *key)
 	return json_is_number(v) ? json_number_value(v) : -1;
 }
 
-static const struct top *sorting; /* qsort() hands nothing on */
+static const struct top *sorting; /* qsort() has no context argument */
 
 static int compare(const void *pa, const void *pb)
 {
@@ -68,7 +68,7 @@ static int compare(const void *pa, const void *pb)
 	double d = number(b, sorting->sort) - number(a, sorting->sort);
 	int c = x && y ? strcmp(x, y) : d > 0 ? 1 : d < 0 ? -1 : 0;
 
-	if (!c) /* rows must not change places for nothing */
+	if (!c) /* equal rows must keep their order */
 		c = number(a, "id") < number(b, "id") ? -1 : 1;
 	return sorting->backwards ? -c : c;
 }
@@ -200,7 +200,7 @@ static void ask_word(struct top *t)
 	noecho();
 }
 
-/* A key: false to end. */
+/* Process a key: false to end. */
 static bool key(struct top *t, int k)
 {
 	if (k == 'q' || k == 'Q')
