@@ -4,38 +4,37 @@
  *
  * Theory of operation
  *
- * The appliance's two ports are members of a kernel bridge. This program sits below it, on each
- * port, and takes out exactly one kind of frame: RoCEv2 that a rule wants, while the daemon is
- * alive, when a socket is there to receive it. All else, and everything in doubt, goes up to the
- * bridge (XDP_PASS), so that the worst that a mistake here can do is to bridge a packet.
+ * The appliance's two ports are members of a kernel bridge. This program runs below it, on each
+ * port, and takes exactly one kind of frame: RoCEv2 that a rule wants, while the daemon is alive
+ * and a socket is there to receive it. All else, and everything in doubt, goes up to the bridge
+ * (XDP_PASS), so that an error here can at worst bridge a packet.
  *
- * One kind of packet must not be bridged: those of connections whose two ends number their packets
- * differently, which the daemon brought about and translates (prefetch). Passed on as it is, such
- * a packet may be taken for another one, and data with it. The daemon enters these connections into
- * a map, and what would go up to the bridge and is in it is dropped: hosts repair that by
- * themselves until the daemon is back. The map is looked into on the way up only, never on the way
- * to the daemon.
+ * One kind of packet must not be bridged: those of connections that the daemon renumbers, so that
+ * the two hosts use different numbers (prefetch). If bridged, such a packet may be taken for
+ * another one, and its data, too. The daemon enters these connections into a map. A packet in the
+ * map that would go up to the bridge is dropped, and hosts retransmit until the daemon is back. The
+ * map is read only for packets that go up, never on the way to the daemon.
  *
  * A rule names a VLAN, prefixes near (on the LAN side) and prefixes far (beyond the WAN). Rules are
- * bits of a 64-bit word: each of the three maps gives the rules which that part of the packet
- * satisfies, and the packet is wanted when the three have a bit in common. The two instances differ
- * in which end is which:
+ * bits of a 64-bit word: each of the three maps gives the rules that fit that part of the packet,
+ * and the packet is wanted if the three have a bit in common. The two instances differ in which end
+ * is near and which is far:
  *
  *	steer_lan	near[source] & far[destination] & vlan[vid]
  *	steer_wan	far[source] & near[destination] & vlan[vid]
  *
- * A reply that comes from the wrong side (a loop, a moved host) is thus not taken.
+ * So a reply from the wrong side (a loop, a moved host) is not taken.
  *
- * A VLAN tag is part of a connection's name, so there may be one only. Frames with two, or with a
+ * A VLAN tag is part of a connection's key, so there may be only one. Frames with two, or with a
  * service tag (802.1ad), are not taken: behind one outer tag two customers may use the same
  * addresses and queue pair numbers.
  *
- * IP fragments, IPv4 options and IPv6 extension headers are not taken: a RoCEv2 sender makes none
- * of them, and the daemon's parser would refuse them.
+ * IP fragments, IPv4 options and IPv6 extension headers are not taken: RoCEv2 senders do not use
+ * them, and the daemon's parser would refuse them.
  *
  * Headers are read in place. A driver may leave the linear part of a long frame short or empty (the
- * striding receive queues of one well-known NIC do, once multi-buffer is on), in which case the
- * headers are copied to the stack first and parsed there by the same code.
+ * striding receive queues of one well-known NIC do, with multi-buffer). Then the headers are copied
+ * to the stack first and parsed there by the same code.
  *
  * User space loads this with BPF_F_XDP_HAS_FRAGS, which also lets it attach to a port whose MTU
  * exceeds one page. The flag came with Linux 5.18, as did the helpers used here. AF_XDP itself
@@ -110,7 +109,7 @@ struct {
 	__type(value, struct steer_hold);
 } steer_held SEC(".maps");
 
-/* What a rule looks at, and the queue pair. The keys' plen and set are filled in by the caller. */
+/* The fields that rules match, and the queue pair. The caller fills in plen and set of the keys. */
 struct flow {
 	struct steer_prefix src, dst;
 	__u32 vid, dqpn;
@@ -217,7 +216,7 @@ static __always_inline enum steer_counter parse_frame(struct xdp_md *ctx, __u64 
 
 	if (data + HEADERS_MAX <= end || end - data >= len)
 		return parse(data, end, f);
-	/* A frame this short in several buffers does not happen; one that did would pass up. */
+	/* So short a frame never has several buffers; if it had, it would pass up. */
 	if (bpf_xdp_load_bytes(ctx, 0, copy, sizeof(copy)))
 		return STEER_RUNT;
 	return parse(copy, copy + sizeof(copy), f);
@@ -230,7 +229,7 @@ static __always_inline __u64 rules_of(void *trie, const struct steer_prefix *key
 	return rules ? *rules : 0;
 }
 
-/* RoCEv2 that the daemon does not get: up to the bridge, counted as @why, unless it is held. */
+/* Pass RoCEv2 up to the bridge instead of to the daemon, counted as @why, unless it is held. */
 static __always_inline int pass_up(enum steer_side side, enum steer_counter why,
 				   const volatile struct steer_config *cfg, const struct flow *f)
 {
@@ -275,18 +274,17 @@ static __always_inline int steer(struct xdp_md *ctx, enum steer_side side, void 
 
 	if (len > cfg->max_frame || (cfg->linear_only && (__u64)(ctx->data_end - ctx->data) < len))
 		return pass_up(side, STEER_TOO_LONG, cfg, &f);
-	/* Signed: a heartbeat that another CPU wrote after our reading of the clock is no stale
-	 * one. */
+	/* Signed: another CPU may write a heartbeat after we read the clock: that is not stale. */
 	heartbeat = cfg->heartbeat_ns;
 	if (!heartbeat || (__s64)(bpf_ktime_get_ns() - heartbeat) > (__s64)cfg->stale_ns)
 		return pass_up(side, STEER_STALE, cfg, &f);
-	/* asks the map and redirects at once: between two looks the socket could vanish */
+	/* lookup and redirect in one: between the two the socket could vanish */
 	if (bpf_redirect_map(sockets, queue, XDP_PASS) != XDP_REDIRECT)
 		return pass_up(side, STEER_NO_SOCKET, cfg, &f);
 	return verdict(side, STEER_TAKEN, XDP_REDIRECT);
 }
 
-/* Not "xdp.frags": libbpf would then force the flag, and user space wants to choose. */
+/* Not "xdp.frags": libbpf would then force the flag, which user space decides on. */
 SEC("xdp")
 int steer_lan(struct xdp_md *ctx)
 {

@@ -23,9 +23,8 @@ enum steer_side {
 };
 
 /*
- * Rules are kept twice, as set 0 and set 1. The program reads the set that config names; user space
- * fills the other one and switches, so that no packet ever meets half of the old rules and half of
- * the new.
+ * Rules are kept twice, as set 0 and set 1. The program reads the set named in config; user space
+ * fills the other one and switches, so that no packet meets a mix of old and new rules.
  */
 #define STEER_SETS     2
 #define STEER_SET_BITS 32
@@ -36,7 +35,7 @@ enum steer_side {
  * @set:  0 or 1; always matched in full
  *
  * The value is a 64-bit mask of rules. A trie gives the longest match only, so the mask of a prefix
- * must hold the rules of every shorter prefix that covers it as well. An address of the appliance
+ * must also have the rules of every shorter prefix that covers it. An address of the appliance
  * itself has the mask 0, so that nothing to or from it is taken.
  */
 struct steer_prefix {
@@ -61,13 +60,14 @@ struct steer_held {
 	__u32 vid;
 };
 
-/* Which packets of a held connection these are; both, when it is held for both its directions. */
-#define STEER_REQUESTS 0x1u /* the requester's, and what else its host sends to that queue pair */
-#define STEER_ANSWERS  0x2u /* all that comes back */
+/* Which packets of a held connection these are; both, if both directions are held. */
+#define STEER_REQUESTS 0x1u /* requests, and all else that that host sends to that queue pair */
+#define STEER_ANSWERS  0x2u /* all packets in the other direction */
 
 /**
- * struct steer_hold - for the daemon that finds the map of one that died.
- * @other: QPN at the other end: the entry of the opposite direction has it for its dqpn
+ * struct steer_hold - value of the map of held flows, for a daemon that adopts the map of one that
+ * died.
+ * @other: QPN at the other end, the dqpn of the opposite direction's entry
  * @what:  STEER_REQUESTS, STEER_ANSWERS
  */
 struct steer_hold {
@@ -77,14 +77,14 @@ struct steer_hold {
 
 /**
  * struct steer_config - one element, written by user space through a mapping of the map.
- * @heartbeat_ns:  CLOCK_MONOTONIC of the daemon's latest sign of life; 0, or older than @stale_ns:
- *                 all pass up
+ * @heartbeat_ns:  CLOCK_MONOTONIC of the daemon's latest heartbeat; 0, or older than @stale_ns: all
+ *                 pass up
  * @max_frame:     longer frames pass up (a kernel without multi-buffer cannot hand them over)
  * @set:           which set of rules is in force
  * @linear_only:   not 0: frames that lie in several buffers pass up, because the kernel would hand
  *                 over their first buffer only
- * @held:          connections in the map of held flows: not looked into while there is none
- * @text:          digest of the program, for a daemon that finds it
+ * @held:          connections in the map of held flows: the map is not read while there is none
+ * @text:          digest of the program, for a daemon that adopts it
  */
 struct steer_config {
 	__u64 heartbeat_ns;
@@ -102,7 +102,7 @@ enum steer_counter {
 	STEER_OTHER,	 /* not RoCEv2 */
 	STEER_NO_RULE,	 /* RoCEv2 that no rule wants */
 	STEER_FRAGMENT,	 /* IP fragments, IP options or extension headers: passed up */
-	STEER_STALE,	 /* the daemon gives no sign of life: passed up */
+	STEER_STALE,	 /* no heartbeat of the daemon: passed up */
 	STEER_NO_SOCKET, /* no socket on this queue: passed up */
 	STEER_TOO_LONG,	 /* above max_frame: passed up */
 	STEER_RUNT,	 /* too short to look at: passed up */
