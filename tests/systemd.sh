@@ -83,7 +83,7 @@ restarted()
 upgraded() # VERSION
 {
 	inside sh -c "cp /root/$1 /usr/sbin/new && mv /usr/sbin/new /usr/sbin/longhauld" &&
-	inside eval 'longhauld --check-config | grep "a restart: connections are let go first: another version runs"' &&
+	inside eval 'longhauld --check-config | grep "a restart: connections are released first: another version runs"' &&
 	begins systemctl restart longhauld && says "stopped, nothing left in custody" && ! says "going on where" && ! says "put into the error state"
 }
 

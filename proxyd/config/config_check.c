@@ -88,8 +88,8 @@ static void check_announce(struct config *c, unsigned int i, struct config_error
 		return;
 	if (!*src->peer) {
 		config_error(errs, file, src->announce_line,
-			     "announce = %s in rule '%s', which has no peer: data would arrive "
-			     "where nobody keeps it; add peer = NAME, or set announce = off",
+			     "announce = %s in rule '%s', which has no peer: no appliance would "
+			     "keep the data; add peer = NAME, or set announce = off",
 			     announce_mode_name(r->announce), r->name);
 		return;
 	}

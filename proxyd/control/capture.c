@@ -36,7 +36,7 @@ json_t *capture_begin(struct capture *c, const struct view_source *src, const js
 	json_int_t n = json_is_integer(snap) ? json_integer_value(snap) : (json_int_t)SNAP_DEFAULT;
 
 	if (capture_on(c)) {
-		snprintf(err, errlen, "somebody captures already; one at a time");
+		snprintf(err, errlen, "another capture runs; only one at a time");
 		return NULL;
 	}
 	if (n < 64 || n > (json_int_t)FRAME_MAX) {

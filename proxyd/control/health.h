@@ -53,7 +53,7 @@ enum health_level {
 	X(READ_AHEAD, "read-ahead-off", WARNING, 0, 0,                                             \
 	  "mount the BPF file system at /sys/fs/bpf, then systemctl reload longhauld")             \
 	X(HALF_KNOWN, "half-known", WARNING, 0, 10,                                                \
-	  "let both directions pass here, and applications use the connection manager")            \
+	  "route both directions through here; have applications use the connection manager")      \
 	X(PATH_MTU, "path-mtu", WARNING, 0, 10, "set path-mtu in the rule")                        \
 	X(REFUSED, "refused", WARNING, 0, 10,                                                      \
 	  "compare rules and routes of both appliances; longhaul qp state watch says why")         \

@@ -357,7 +357,7 @@ static void judge_conns(struct health *h, const struct window *w)
 	      "the far hosts of %u connection%s have not answered for up to %.0f s, such as %s",
 	      c->silent, plural(c->silent), (double)c->silent_ns / SECOND_NS, c->silent_name);
 	judge(h, HEALTH_HALF_KNOWN, blocked ? FOLLOWS : bad_if(c->half),
-	      "%u queue pair%s in use whose partner is not known, such as %s", c->half,
+	      "the partner of %u queue pair%s in use is not known, such as %s", c->half,
 	      plural(c->half), c->half_name);
 	judge(h, HEALTH_PATH_MTU, bad_if(c->no_mtu),
 	      "the path MTU of %u connection%s is not known, such as %s", c->no_mtu,
@@ -410,7 +410,7 @@ static void judge_peer(struct health *h, unsigned int base, const struct health_
 	      "unaccelerated",
 	      name);
 	judge(h, base + HEALTH_PEER_LATE, cut || gone->raised ? FOLLOWS : lateness(p),
-	      "nothing came from peer %s for %.1f s, although it speaks each %s s", name,
+	      "nothing came from peer %s for %.1f s, although it sends each %s s", name,
 	      (double)p->late_ns / SECOND_NS, p->beats ? "0.05" : "0.25");
 }
 
@@ -543,8 +543,8 @@ static void judge_host(struct health *h, const struct window *w)
 	judge_mtu(h);
 	judge_dropped(h, w);
 	judge(h, HEALTH_DOUBLED, bad_if(s->bad_chunks),
-	      "the kernel showed %" PRIu64
-	      " packet buffer%s that it did not have; such frames are dropped",
+	      "the kernel returned %" PRIu64
+	      " packet buffer%s that it did not have; their frames are dropped",
 	      s->bad_chunks, plural(s->bad_chunks));
 	judge(h, HEALTH_DAEMON_LATE,
 	      s->late_ns >= SELF_LATE_NS || w->d.stale ? BAD

@@ -60,23 +60,23 @@ const char *view_reason(enum lane_reason r)
 	case REASON_PATH_MTU:
 		return "released: path MTU not known, a READ cannot be followed";
 	case REASON_POOL_FULL:
-		return "released: its share of custody was full when it was to begin";
+		return "released: its share of custody was full when it began";
 	case REASON_EARLIER_LOSS:
 		return "released: a packet from before the handover is lost; it begins again";
 	case REASON_LONG_READ:
 		return "released: a READ that is too long to be followed";
 	case REASON_FAULT:
-		return "the other direction lost its custody, and the connection with it";
+		return "the other direction lost its custody, so the connection fails";
 	case REASON_ORPHAN:
-		return "a former daemon ended without letting go of it, and what it knew is lost; "
-		       "it is being broken";
+		return "a former daemon ended with custody of it, and its state is lost; the QP is "
+		       "put into the error state";
 	case REASON_OPCODE:
 		return "released: a request has an opcode that is not known here";
 	case REASON_SOLO:
 		return "a READ was answered before the host asked, and it may have asked for "
 		       "something else";
 	case REASON_INVARIANT:
-		return "an error in longhaul broke it: see the log";
+		return "an error in longhaul ended it: see the log";
 	case REASON_DISPUTED: /* only a question to the peer; no lane ends with it */
 		return "the peer was asked whether the QP was reused";
 	case REASON_NONE:
@@ -170,7 +170,7 @@ static bool note(const struct view_source *src, const struct conn_info *ci, enum
 	if (!text && state == LANE_OPENING)
 		text = "waits for the peer's consent";
 	if (!text && state == LANE_DRAIN)
-		text = "delivers what was promised, promises nothing new";
+		text = "delivers its custody, and takes nothing new";
 	if (!text && state == LANE_WATCH)
 		text = "waits for a first acknowledged message";
 	snprintf(buf, len, "%s", text ? text : "");

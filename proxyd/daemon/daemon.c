@@ -186,7 +186,7 @@ static void begin_stop(struct daemon *d)
 	d->drain_until = d->now + d->cfg->drain_ns;
 	d->next_house = d->now; /* check at once whether anything is in custody */
 	sd_notify(0, "STOPPING=1");
-	monitor_say(&d->view, "stopping", "what is owed is delivered first");
+	monitor_say(&d->view, "stopping", "custody is delivered first");
 	log_line(LOG_INFO, "stopping: %llu packets, %llu bytes in custody to be delivered first",
 		 (unsigned long long)left.packets, (unsigned long long)left.bytes);
 	engine_drain(d->engine, d->now);

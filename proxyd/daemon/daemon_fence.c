@@ -28,7 +28,7 @@ int daemon_fence(void *ctx, const struct flow_key *requests, uint32_t lqpn,
 			 requests->dqpn, strerror(-rc));
 	if (rc < 0 && !on && d->port)
 		log_line(LOG_ERR,
-			 "the queue pair %#x cannot be let go (%s): its packets are dropped "
+			 "the queue pair %#x cannot be released (%s): its packets are dropped "
 			 "whenever longhauld is away, until `rm -r %s`",
 			 requests->dqpn, strerror(-rc), afxdp_pins(d->port));
 	if (on)
@@ -109,7 +109,7 @@ bool daemon_release(struct daemon *d)
 	n = afxdp_fenced(d->port, NULL, NULL);
 	if (n)
 		log_line(LOG_WARNING,
-			 "%d connection%s cannot do without longhauld: %s packets "
+			 "%d connection%s cannot go on without longhauld: %s packets "
 			 "are dropped until it runs again and %s, or until `rm -r %s`",
 			 n, n == 1 ? "" : "s", n == 1 ? "its" : "their",
 			 d->state_fd ? "goes on with them" : "makes them fail",

@@ -83,12 +83,12 @@ const char *kept_strange(const struct kept *k, const struct config *cfg, int fd)
 	struct stat st;
 
 	if (!sd_id128_equal(k->host_boot, host_boot()))
-		return "the host was started anew since";
+		return "the host was restarted since";
 	if (fstat(fd, &st) || st.st_dev != k->dev || st.st_ino != k->ino)
 		return "it is a copy";
 	for (int side = 0; side < STEER_SIDES; side++)
 		if (strncmp(k->ifname[side], cfg->ifname[side], IF_NAMESIZE))
-			return "it is of other ports";
+			return "its ports are others";
 	return NULL;
 }
 

@@ -94,8 +94,8 @@ void daemon_on_name(void *ctx, int fd)
 	if (rc == -EAGAIN)
 		return;
 	if (d->phase == RUNNING)
-		log_line(LOG_ERR, "the process that looks up names of peers has ended; what was "
-				  "found stays, systemctl restart longhauld to look again");
+		log_line(LOG_ERR, "the process that looks up names of peers has ended; known "
+				  "addresses stay, systemctl restart longhauld to look up again");
 	loop_del_fd(d->loop, fd);
 	resolver_stop(d->resolver);
 	d->resolver = NULL;

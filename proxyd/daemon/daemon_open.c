@@ -90,10 +90,11 @@ static void know_features(struct daemon *d, unsigned int peer)
 				 "there, or set seal = off at both ends (wan-check = off there)",
 				 si.name, r->name);
 		if (r->order && !(si.features & PEER_FEATURE_ORDER))
-			log_line(LOG_WARNING,
-				 "peer %s knows no order between queue pairs: what rule %s has for "
-				 "it is served as with policy = honest; update longhaul there",
-				 si.name, r->name);
+			log_line(
+				LOG_WARNING,
+				"peer %s cannot keep order between queue pairs: rule %s works with "
+				"it as with policy = honest; update longhaul there",
+				si.name, r->name);
 	}
 }
 

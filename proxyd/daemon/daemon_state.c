@@ -223,7 +223,7 @@ static const char *strange(struct daemon *d)
 	for (int side = 0; side < STEER_SIDES; side++)
 		d->vlan_strip[side] = kept_strips(&k, d->cfg, (enum steer_side)side);
 	if (kept_crashes(d->state_fd) >= CRASHES)
-		return "processes that went on with it crashed, again and again";
+		return "several processes in a row crashed with it";
 	why = kept_strange(&k, d->cfg, d->state_fd);
 	if (!why && !kept_places(&k, d->cfg))
 		why = "a peer that it knows is not in the configuration";
@@ -242,15 +242,16 @@ static bool adopt(struct daemon *d, const struct engine_config *ec, const struct
 		d->engine = engine_adopt(d->state_fd, ec, sink, d->now, &why);
 	if (!d->engine) {
 		log_line(LOG_ERR,
-			 "%s cannot be gone on with: %s; what a former longhauld had in custody is "
+			 "%s cannot be adopted: %s; what a former longhauld had in custody is "
 			 "lost, and queue pairs that it held are put into the error state",
 			 d->state_path, why);
 		return false;
 	}
 	if (kept_resized(engine_kept(d->engine), d->cfg))
 		log_line(LOG_WARNING,
-			 "'pool' and 'max-connections' stay what they were, for this longhauld "
-			 "goes on where another one ended; systemctl restart longhauld for others");
+			 "'pool' and 'max-connections' stay what they were, because this longhauld "
+			 "goes on where another one ended; systemctl restart longhauld to change "
+			 "them");
 	d->leaving = kept_leaving(engine_kept(d->engine), d->cfg);
 	kept_note_peers(engine_kept(d->engine), d->cfg, d->leaving);
 	d->adopted = true;
@@ -273,7 +274,7 @@ void daemon_engine(struct daemon *d, struct engine_config *ec, const struct engi
 		}
 		log_line(LOG_WARNING,
 			 "nothing outlives this process: %s cannot be made: %s; lower 'pool', or "
-			 "let its file system be larger",
+			 "enlarge its file system",
 			 d->state_path, strerror(errno));
 		daemon_state_close(d, true);
 		ec->file = 0;
@@ -359,13 +360,12 @@ void daemon_orphans(struct daemon *d)
 		log_line(LOG_ERR, "what a former longhauld held cannot be read: %s; it stays held",
 			 strerror(-n));
 	else if (d->orphans)
-		log_line(
-			LOG_WARNING,
-			"a former longhauld ended with %u connection%s in custody or with "
-			"prefetch: %s put into the error state, for nobody knows any more what was "
-			"promised, or which answer belongs to which READ",
-			d->orphans, d->orphans == 1 ? "" : "s",
-			d->orphans == 1 ? "its queue pair is" : "their queue pairs are");
+		log_line(LOG_WARNING,
+			 "a former longhauld ended with %u connection%s in custody or with "
+			 "prefetch: %s put into the error state, because it is not known any more "
+			 "what was acknowledged, or which response belongs to which READ",
+			 d->orphans, d->orphans == 1 ? "" : "s",
+			 d->orphans == 1 ? "its queue pair is" : "their queue pairs are");
 	if (d->adopted)
 		engine_go_on(d->engine, d->now);
 }
@@ -411,7 +411,7 @@ static int look(int fd, struct config *cfg, const char *path, char *err, size_t 
 	}
 	if (left == ENGINE_LEFT_OTHER) {
 		snprintf(err, errlen,
-			 "another version runs, whose connections this one cannot go on with");
+			 "another version runs, and this one cannot go on with its connections");
 		return -EXDEV;
 	}
 	why = kept_read(fd, &k) ? kept_strange(&k, cfg, fd) : "it was never finished";
@@ -432,13 +432,13 @@ bool daemon_restart(struct config *cfg, char *what, size_t len)
 	state_path(cfg, path, sizeof(path));
 	fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0) {
-		snprintf(what, len, "what it does to connections only root can read");
+		snprintf(what, len, "only root can read what it does to connections");
 		return errno == EACCES;
 	}
 	rc = look(fd, cfg, path, why, sizeof(why));
 	close(fd);
 	if (rc)
-		snprintf(what, len, "connections are let go first: %s", why);
+		snprintf(what, len, "connections are released first: %s", why);
 	else
 		snprintf(what, len, "connections are handed over");
 	return true;

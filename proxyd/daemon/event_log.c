@@ -61,12 +61,11 @@ static void write_event(const struct view_source *src, const struct engine_event
 	case EVENT_TYPES:
 		break;
 	case EVENT_CROWDED:
-		log_line(prio,
-			 "%u queue pairs are known by packets to them only, no answer: new ones "
-			 "pass unaccelerated until some are forgotten; does somebody make them up? "
-			 "(last "
-			 "%s)",
-			 ev->packets, conn);
+		log_line(
+			prio,
+			"%u queue pairs got packets but sent no answer: new ones pass "
+			"unaccelerated until some are forgotten; are the packets forged? (last %s)",
+			ev->packets, conn);
 		break;
 	case EVENT_PAIRED:
 		log_line(prio, "%s learned by %s", conn, learn_source_name(ci->learned_by));
@@ -89,7 +88,8 @@ static void write_event(const struct view_source *src, const struct engine_event
 		log_line(prio, "%s lane %s released: %s", conn, dir, reason);
 		break;
 	case EVENT_INCARNATION:
-		log_line(prio, "%s lane %s: QP reused or PSNs jumped, learning anew", conn, dir);
+		log_line(prio, "%s lane %s: QP reused or PSNs jumped, learning it again", conn,
+			 dir);
 		break;
 	case EVENT_BYPASS:
 		(void)view_missed(src, ci, lane, missed);
@@ -97,15 +97,14 @@ static void write_event(const struct view_source *src, const struct engine_event
 		break;
 	case EVENT_ABANDONED:
 		log_line(prio,
-			 "%s lane %s: both hosts have given it up with %u packets, %llu bytes in "
-			 "custody; nothing is left that could take them or miss them",
+			 "%s lane %s: both hosts have closed it with %u packets, %llu bytes in "
+			 "custody, which are dropped: no queue pair waits for them",
 			 conn, dir, ev->packets, (unsigned long long)ev->bytes);
 		break;
 	case EVENT_FAULT:
 		log_line(prio,
 			 "%s lane %s FAULT: %u packets, %llu bytes in custody cannot be delivered: "
-			 "%s; its QP is "
-			 "being broken so that the application learns it",
+			 "%s; its QP is put into the error state so that the application sees it",
 			 conn, dir, ev->packets, (unsigned long long)ev->bytes, reason);
 		break;
 	}

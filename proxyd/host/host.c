@@ -126,8 +126,8 @@ static bool check_port(const struct config *c, int side, struct config_errors *e
 	}
 	if (host_number(name, "carrier") == 0)
 		config_error(warn, c->file, line,
-			     "interface '%s' has no carrier: nothing is connected, or what is is "
-			     "off; see 'ip link show %s'",
+			     "interface '%s' has no carrier: nothing is connected, or the other "
+			     "end is off; see 'ip link show %s'",
 			     name, name);
 	return true;
 }
@@ -140,13 +140,13 @@ static void check_bridge(const struct config *c, struct config_errors *warn)
 
 	if (!in_a || !in_b)
 		config_error(warn, c->file, c->if_line[in_a ? STEER_WAN : STEER_LAN],
-			     "interface '%s' is in no bridge: what longhaul does not take passes "
-			     "nowhere; put both ports into one, ip link set dev %s master BRIDGE",
+			     "interface '%s' is in no bridge: traffic that longhaul does not take "
+			     "is lost; put both ports into one, ip link set dev %s master BRIDGE",
 			     in_a ? wan : lan, in_a ? wan : lan);
 	else if (strcmp(a, b))
 		config_error(warn, c->file, c->if_line[STEER_WAN],
-			     "'%s' is in bridge '%s' and '%s' in '%s': what longhaul does not take "
-			     "does not get from one to the other; put both into one",
+			     "'%s' is in bridge '%s' and '%s' in '%s': traffic that longhaul does "
+			     "not take is lost between them; put both into one",
 			     lan, a, wan, b);
 }
 
@@ -227,10 +227,11 @@ static void check_addresses(const struct config *c, struct config_errors *errs)
 	char text[IP_ADDR_STRLEN];
 
 	if (!is_any(&c->listen) && !is_own(&c->listen))
-		config_error(errs, c->file, c->line,
-			     "listen address %s is none of this host; 'ip address' lists its own, "
-			     "or leave 'listen' out",
-			     ip_addr_str(&c->listen, text));
+		config_error(
+			errs, c->file, c->line,
+			"listen address %s is not one of this host; 'ip address' lists its own, "
+			"or leave 'listen' out",
+			ip_addr_str(&c->listen, text));
 	for (unsigned int i = 0; i < c->npeers; i++)
 		if (!is_any(&c->peers[i].addr) && is_own(&c->peers[i].addr))
 			config_error(errs, config_file(c, c->peers[i].file), c->peers[i].line,

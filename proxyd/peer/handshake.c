@@ -227,7 +227,7 @@ static void establish(struct session *s, struct peer *p, const struct seal_psk *
 		ev = PEER_UP;
 	} else {
 		session_say(s, p, LOG_INFO, "new session: %s",
-			    rolled ? "the key is another one" : "it had lost sight of this side");
+			    rolled ? "its key has changed" : "it had lost sight of this side");
 		ev = PEER_AGAIN; /* also if rolled: it may have been down meanwhile */
 	}
 	s->sink.event(s->sink.ctx, session_index(s, p), ev, now);

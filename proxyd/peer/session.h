@@ -47,12 +47,12 @@
 	X(NO_SESSION, "no-session", "datagrams of a session that is not the current one")          \
 	X(UNPROVEN, "unproven",                                                                    \
 	  "HELLOs that do not echo our salt: first ones, late or replayed ones")                   \
-	X(LIMITED, "limited", "answers to HELLOs not given because too many were asked for")       \
+	X(LIMITED, "limited", "HELLOs not answered because too many came")                         \
 	X(MALFORMED, "malformed", "messages with a field out of range, refused as a whole")        \
 	X(MISPLACED, "misplaced", "messages in a kind of datagram where they do not belong")       \
 	X(UNKNOWN_TYPE, "unknown-type", "messages of a type not known here, skipped")              \
 	X(NOT_UP, "not-up", "reports dropped because the peer was not up")                         \
-	X(BAD_REPORT, "bad-report", "reports of our own engine that cannot be said, dropped")      \
+	X(BAD_REPORT, "bad-report", "reports of our own engine out of range, dropped")             \
 	X(SUPERSEDED, "superseded",                                                                \
 	  "progress reports replaced by a newer one before they were sent")
 

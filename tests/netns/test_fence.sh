@@ -152,7 +152,7 @@ stopped()
 	while :; do
 		stream stopped --cm || return
 		cli a -j lane show | jq -c --argjson q $((${qpn[a]})) '.[] | select(.lqpn == $q)'
-		gateway_stop a && ! grep -q 'cannot do without' "$LAB/gw-a.err" && break
+		gateway_stop a && ! grep -q 'cannot go on without' "$LAB/gw-a.err" && break
 		tail -n 3 "$LAB/gw-a.err"
 		[ $((tries -= 1)) != 0 ] || return
 		enough stopped-req # fails by the next daemon, if not yet
@@ -184,7 +184,7 @@ broken_by_stop()
 		gateway_stop a && status=1
 		signal wan CONT
 		log_has a 'are put into the error state' && ended_well broken || status=1
-		log_has a 'cannot do without' || break
+		log_has a 'cannot go on without' || break
 		[ "$(got broken-req first-error)" = remote-operation ] && [ $((tries -= 1)) != 0 ] || { status=1; break; }
 		rm -r "$(pins a)" && await 30 detached a || { status=1; break; }
 	done

@@ -63,7 +63,7 @@ killed_amid()
 	signal wan STOP
 	await 30 owed "$from" && no_rule && reload a && still_there || status=1
 	next_daemon a KILL && still_there || status=1
-	log_has a 'cannot be gone on with' && status=1
+	log_has a 'cannot be adopted' && status=1
 	signal wan CONT
 	await 60 log_has a 'peer edge-b is no peer any more' && jq_true a peer 'all(.name == "edge-c")' || status=1
 	more "$name-req" 100 || status=1

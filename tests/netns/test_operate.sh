@@ -103,7 +103,7 @@ one_capture() # at a time, and its end is noticed
 {
 	spawn cap1 ga "$B/longhaul" -s "$LAB/gw-a.sock" capture "$LAB/c1.pcapng" lqpn "$(q)"
 	await 30 grep -q capturing "$LAB/cap1.err" || return
-	says 1 "somebody captures already" cli a capture "$LAB/c2.pcapng" lqpn "$(q)" || return
+	says 1 "another capture runs" cli a capture "$LAB/c2.pcapng" lqpn "$(q)" || return
 	signal cap1 INT && reap cap1 && await 30 cli a -n 1 capture "$LAB/c3.pcapng" lqpn "$(q)"
 }
 

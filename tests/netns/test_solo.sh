@@ -98,7 +98,7 @@ no_fault()
 
 unpinned() # what the hosts have disconnected depends on nobody
 {
-	gateway_stop b && ! grep -q 'cannot do without longhauld' "$LAB/gw-b.err"
+	gateway_stop b && ! grep -q 'cannot go on without longhauld' "$LAB/gw-b.err"
 }
 
 lab_up

@@ -23,13 +23,13 @@ said() # TEXT: by the daemon at a that runs now
 
 goes_on()
 {
-	said 'going on where a former longhauld ended' && ! said 'cannot be gone on with'
+	said 'going on where a former longhauld ended' && ! said 'cannot be adopted'
 }
 
 # begins anew, for this reason
 anew() # TEXT
 {
-	said "cannot be gone on with: .*$1" && ! said 'going on where' && said 'ready:' && peers_shown
+	said "cannot be adopted: .*$1" && ! said 'going on where' && said 'ready:' && peers_shown
 }
 
 peers_shown() # as many as are configured
@@ -121,17 +121,17 @@ rebooted()
 		"$B/longhauld" "$LAB/gw-a.conf"
 	await 30 attached a && running gw-a
 }
-it "of before a start of the host: not gone on with" eval 'rebooted && anew "the host was started anew"'
-it "nor is that of another boot here" eval 'next nothing_done && anew "the host was started anew"'
+it "of before a start of the host: not gone on with" eval 'rebooted && anew "the host was restarted"'
+it "nor is that of another boot here" eval 'next nothing_done && anew "the host was restarted"'
 
 unpinned() # pins bear the names of the ports
 {
 	rm -r "$LAB"/bpf/a/*
 }
 conf 's/^lan = lan0/lan = wan0/; s/^wan = wan0/wan = lan0/'
-it "other ports: not gone on with" eval 'next unpinned && anew "it is of other ports"'
+it "other ports: not gone on with" eval 'next unpinned && anew "its ports are others"'
 conf ''
-it "and back" eval 'next unpinned && anew "it is of other ports"'
+it "and back" eval 'next unpinned && anew "its ports are others"'
 
 more_peers() # before the one that was there
 {
@@ -161,7 +161,7 @@ resized()
 it "another pool: a restart does not hand over, what is killed keeps its size" resized
 conf ''
 it "a hand-over to other ports is refused" eval '
-	conf "s/^lan = lan0/lan = wan0/; s/^wan = wan0/wan = lan0/" && hand_over "it is of other ports"'
+	conf "s/^lan = lan0/lan = wan0/; s/^wan = wan0/wan = lan0/" && hand_over "its ports are others"'
 conf 's/edge-b/edge-c/'
 it "and to other peers" hand_over "a peer of the one that runs is not in the configuration"
 conf ''
@@ -179,12 +179,12 @@ no_file()
 {
 	rm "$STATE"
 }
-it "gone: begins anew, without a word" eval 'next no_file && ! said "gone on" && ! goes_on && peers_shown'
+it "gone: begins anew, without a word" eval 'next no_file && ! said "cannot be adopted" && ! goes_on && peers_shown'
 empty()
 {
 	: >"$STATE"
 }
-it "emptied: likewise" eval 'next empty && ! said "gone on" && peers_shown'
+it "emptied: likewise" eval 'next empty && ! said "cannot be adopted" && peers_shown'
 damaged() # BLOCK: a page of it
 {
 	dd if=/dev/urandom of="$STATE" bs=4096 seek="$1" count=1 conv=notrunc status=none
@@ -224,7 +224,7 @@ crashes() # three in a row
 		leave SEGV && gateway_start a || return
 		[ $i = 3 ] || goes_on || return
 	done
-	anew 'processes that went on with it crashed'
+	anew 'several processes in a row crashed with it'
 }
 it "what processes crash over three times is given up" crashes
 it "and what is new is gone on with" eval 'leave SEGV && gateway_start a && goes_on'
@@ -262,7 +262,7 @@ amid_a_stop()
 		said 'in use by another' && [ $((tries -= 1)) != 0 ] || return
 		gateway_start a
 	done
-	! said 'gone on with' && [ -s "$STATE" ]
+	! said 'cannot be adopted' && [ -s "$STATE" ]
 }
 opened_or_ended()
 {
@@ -282,10 +282,10 @@ lived_long() # the daemon at a, for longer than crashes of its are counted
 left_behind() # with a file that it could not use
 {
 	conf 's/^lan = lan0/lan = wan0/; s/^wan = wan0/wan = lan0/; s/^pool = .*/pool = 192M/'
-	next no_space && said 'cannot be gone on with: it is of other ports' && said 'nothing outlives this process: .* cannot be made' &&
+	next no_space && said 'cannot be adopted: its ports are others' && said 'nothing outlives this process: .* cannot be made' &&
 		await 60 lived_long && running gw-a && peers_shown
 }
-it "what cannot be gone on with, and no space for another: it works on without" left_behind
+it "what cannot be adopted, and no space for another: it works on without" left_behind
 mount -o remount,size=512M "$RUN"
 conf ''
 it "and stops in order" eval 'gateway_stop a && [ -z "$(ls "$RUN")" ]'

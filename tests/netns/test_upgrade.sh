@@ -18,14 +18,14 @@ restart() # SITE: of `systemctl restart`, with the version that does not run
 
 	now=$((1 - now))
 	"$new/longhauld" --check-config -c "$LAB/gw-$1.conf" --offline >/dev/null || return
-	in_ns "g$1" "$new/longhauld" --check-config -c "$LAB/gw-$1.conf" | grep -q "a restart: connections are let go first: another version runs" || return
+	in_ns "g$1" "$new/longhauld" --check-config -c "$LAB/gw-$1.conf" | grep -q "a restart: connections are released first: another version runs" || return
 	if in_ns "g$1" "$new/longhauld" -c "$LAB/gw-$1.conf" --hand-over "${pid[gw-$1]}" 2>"$LAB/hand-over.err"; then
 		return 1
 	fi
 	grep -q "another version runs" "$LAB/hand-over.err" || return
 	gateway_stop "$1" && grep -q 'stopped, nothing left in custody' "$LAB/gw-$1.err" || return
 	spawn "gw-$1" "g$1" env LONGHAUL_PINS="$LAB/bpf/$1" "${before_others[@]}" -10 "$new/longhauld" -c "$LAB/gw-$1.conf"
-	await 30 attached "$1" && await 30 peers_up && ! grep -q "cannot be gone on with\|going on where" "$LAB/gw-$1.err"
+	await 30 attached "$1" && await 30 peers_up && ! grep -q "cannot be adopted\|going on where" "$LAB/gw-$1.err"
 }
 
 # amid NAME OP SITE: there and back; once more where the retries of the host ran out, since nobody answers a READ for a far

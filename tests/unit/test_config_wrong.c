@@ -130,8 +130,8 @@ static const struct {
 	 "t.conf:9: path-mtu of rule 'r' is above max-path-mtu"},
 	{HEAD "pool = 8M\n" RULE "pool = 16M\n", "t.conf:9: pool of rule 'r' is above the pool"},
 	{HEAD RULE "announce = auto\n",
-	 "t.conf:8: announce = auto in rule 'r', which has no peer: data would arrive where nobody "
-	 "keeps it; add peer = NAME, or set announce = off"},
+	 "t.conf:8: announce = auto in rule 'r', which has no peer: no appliance would keep the "
+	 "data; add peer = NAME, or set announce = off"},
 	{HEAD PEER PAIR "announce = nvme\nprefetch = on\n",
 	 "t.conf:12: announce = nvme in rule 'r' goes only with prefetch = off; set that, or "
 	 "announce "
