@@ -6,8 +6,8 @@
  * this side; SIGUSR1 gets what has happened so far, on stderr; after SIGUSR2 nothing more is
  * posted, and the endpoint ends when what is queued has completed.
  *
- * Whoever waits for an endpoint must not guess how long it takes: two sides that both post end when
- * they are told to, after each has said "all done" on stderr.
+ * A test must not guess how long an endpoint takes: if both sides post, they end on a signal, which
+ * the test sends after each has printed "all done" on stderr.
  *
  * The loop drains the receive ring, lets the host send, hands the batch to the kernel with one
  * system call, and sleeps in ppoll() until a frame or a deadline comes. It never spins.
@@ -174,7 +174,7 @@ static struct rc_wr next_request(const struct flow *f)
 
 static void post_more(struct flow *f)
 {
-	/* The passive side has no way to know that its peer is there but to hear from it. */
+	/* The passive side knows that its peer is there only when it gets a frame. */
 	if (opt.listen && !ep.rx_at)
 		return;
 	while (f->qp && f->posted < f->limit && rc_qp_room(f->qp) && ep.now < ep.stop_posting_at &&
@@ -396,7 +396,7 @@ static bool requests_done(void)
 	return true;
 }
 
-/* Who tells it to end waits for this word. */
+/* The test waits for this line before it ends the endpoint. */
 static void say_done(void)
 {
 	if (!ep.said_done && (opt.listen || opt.bidir))

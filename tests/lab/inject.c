@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A third party on the wire: sends frames in the name of a host or of an appliance, with nothing
- * but what such a party can know or guess. RoCEv2 frames of any opcode, PSN, QPN and payload, with
- * the right ICRC or a wrong one; connection manager datagrams; UDP datagrams with any payload. One
- * frame, a series over PSNs, or a flood.
+ * A third party on the wire: sends frames in the name of a host or of an appliance, with only what
+ * such a party can know or guess. RoCEv2 frames of any opcode, PSN, QPN and payload, with the right
+ * ICRC or a wrong one; connection manager datagrams; UDP datagrams with any payload. One frame, a
+ * series over PSNs, or a flood.
  *
  * The tests of tests/attack are its users; the attacked appliance must not be able to tell its
- * frames from a host's by anything but the content. So the frames are built by the product's own
- * wire library, and only what an option says is wrong with them.
+ * frames from a host's except by their content. So the product's own wire library builds the
+ * frames, and they are wrong only where an option says so.
  */
 #include <getopt.h>
 #include <inttypes.h>
@@ -544,7 +544,7 @@ static void parse_options(int argc, char **argv)
 	}
 	while ((id = getopt_long(argc - 1, argv + 1, "", longs, &which)) != -1) {
 		if (id == '?')
-			exit(2); /* getopt_long() has said why */
+			exit(2); /* getopt_long() has printed why */
 		take((enum option_id)id, longs[which].name, optarg);
 	}
 	if (optind != argc - 1 || !opt.ifname || !memcmp(&opt.from, &none, sizeof(none)) ||

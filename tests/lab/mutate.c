@@ -5,8 +5,8 @@
  * Three of four get a right ICRC (and IP checksum) afterwards, so that they are looked at more
  * closely than noise would be.
  *
- * With --qpn most of them are for that queue pair, with PSNs drawn from the whole circle: what a
- * third party can do that knows the hosts but not the state of their connections.
+ * With --qpn most of them are for that queue pair, with PSNs drawn from the whole circle, as from a
+ * third party that knows the hosts but not the state of their connections.
  */
 #include <getopt.h>
 #include <inttypes.h>
@@ -173,7 +173,7 @@ static void fit_lengths(struct victim *v)
 
 static void fit_icrc(struct victim *v)
 {
-	/* one that is no multiple of 4 has no ICRC to speak of */
+	/* a length that is no multiple of 4 leaves no room for an ICRC */
 	if (v->len < v->bth + BTH_LEN + ICRC_LEN || (v->len - v->bth) % 4 ||
 	    v->data[v->l3] >> 4 != (v->ip6 ? 6 : 4))
 		return;

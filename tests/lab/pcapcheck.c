@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The offline judge of a run: reads what was captured on both sides of one or both appliances and
- * says where a rule of the protocol, or of custody, was broken. The rules are in
+ * The offline judge of a run: reads captures from both sides of one or both appliances and reports
+ * where a rule of the protocol, or of custody, was broken. The rules are in
  * tests/lab/check/check.h.
  */
 #include <getopt.h>
@@ -125,7 +125,7 @@ static int usage(const char *cause, const char *what)
 	return CHECK_CANNOT;
 }
 
-/* Whether a capture said that the kernel dropped something, or said nothing at all. */
+/* False if the kernel dropped frames of the capture, or its end does not tell. */
 static bool complete(const char *path)
 {
 	const char *dropped = NULL;

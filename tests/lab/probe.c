@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Numbered frames from one host to another, and who counts them there: how many were lost and how
- * many came twice. They are RoCEv2 of a queue pair that nobody has, so an appliance only passes
- * them; what is wrong with them is wrong with its ports.
+ * Sends numbered frames from one host to another, where a receiver counts how many were lost and
+ * how many came twice. They are RoCEv2 to a queue pair that does not exist, so an appliance only
+ * passes them, and any fault is one of its ports.
  *
  * The receiver says "ready" on standard error when it listens, and ends when the last number has
  * come, or nothing for --quiet-ms.

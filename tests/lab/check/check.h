@@ -6,44 +6,37 @@
  *	host A -- lan-a -- appliance A -- wan-a  ~~~  wan-b -- appliance B -- lan-b -- host B
  *
  * A *lane* is the requests of one queue pair and what answers them. Its *near* LAN is the
- * requester's, its
- * *far* LAN the responder's (in single mode: the appliance's WAN side, where it is the requester).
- * Within one file the order of times is what counts. Times of different files are compared only to
- * tell which of two equal ACKs came first, and to learn where the hosts are.
+ * requester's, its *far* LAN the responder's (in single mode: the appliance's WAN side, where it is
+ * the requester). Within one file the order of times counts. Times of different files are compared
+ * only to tell which of two equal ACKs came first, and to learn where the hosts are.
  *
  * Custody. A lane that is watched passes everything through, and then most rules about
- * acknowledgements do not hold: they are the hosts'. An ACK on the near LAN is *made* by the
+ * acknowledgements do not apply: the ACKs are the hosts'. An ACK on the near LAN is *made* by the
  * appliance when the same ACK did not come over the near WAN, else it *passed*. The first made one
- * begins custody. An ACK or NAK that passed and says something new ends it, since an appliance that
- * has let go passes everything again; one that passed and says nothing new has leaked.
+ * begins custody. A passed ACK or NAK with news ends custody, since an appliance that has released
+ * a lane passes everything again; a passed one without news has leaked.
  *
  * Rules:
  *
  *	frame	 headers and lengths are sound
  *	icrc	 the invariant CRC is right on a LAN, or the frame came so over the WAN; between two
- *	appliances
- *		 what was asked in custody, and what answers it, is sealed
+ *		 appliances, requests in custody and their answers are sealed
  *	sequence requests follow each other as FIRST, MIDDLE, LAST or ONLY with the lengths that
- *	they announce
- *	psn	 requests are contiguous but for repeats, and what is missing is filled in the end;
- *	repeats say the
+ *		 they announce
+ *	psn	 requests are contiguous except repeats; gaps are filled in the end; repeats are the
  *		 same as the first time
- *	early	 an ACK or NAK covers only what was seen before it; in custody, no unanswered READ
- *	either
+ *	early	 an ACK or NAK covers only what was seen before it; in custody, no READ without
+ *		 its answer
  *	msn	 an ACK's MSN counts the messages that it covers
  *	read	 every READ, ATOMIC, FLUSH and ATOMIC WRITE is answered, with the opcodes and
- *	lengths that its
- *		 PSNs demand
- *	leak	 in custody, nothing of the true responder's ACKs and NAKs reaches the requester,
- *	and the appliance
- *		 tells nothing twice that nobody asked for
- *	double	 a request reaches the responder again only with a cause: a NAK, silence, or because
- *	the requester
- *		 itself repeated it
- *	bytes	 what is on the far LAN is what was on the near LAN, PSN by PSN, in requests and
- *	answers
+ *		 lengths that its PSNs demand
+ *	leak	 in custody, no ACK or NAK of the true responder reaches the requester, and the
+ *		 appliance sends none twice without a request for it
+ *	double	 a request reaches the responder again only with a cause: a NAK, silence, or a repeat
+ *		 by the requester
+ *	bytes	 the far LAN has what the near LAN has, PSN by PSN, in requests and answers
  *	lost	 what was acknowledged in custody reached the far LAN
- *	pair	 the two queue pairs of a connection can be told from the captures
+ *	pair	 the captures tell the two queue pairs of a connection
  */
 #ifndef LAB_CHECK_H
 #define LAB_CHECK_H
@@ -88,26 +81,21 @@ const char *check_rule_name(enum check_rule r);
  * @file:       captures by place, NULL where there is none
  * @bare, @nbare: instead of those: captures of hosts without appliances, each judged by itself
  * @local, @nlocal: hosts at site A; with none they are learned (not in bare captures: there each
- * lane is
- *              judged as if the capture had been taken at its requester)
+ *                  lane is judged as if the capture had been taken at its requester)
  * @single:     -1: pair mode; 0, 1: only site A, B has an appliance
  * @held:       lanes were in custody before the captures began, and stay so
  * @prefetch: PSNs of the two LANs need not agree, and READs may have been asked ahead
  * @damage:     the WAN damages packets: what is malformed or has a wrong ICRC is no violation
  * @lan_loss:   LANs lose packets between a capture and the appliance, so it cannot be told why an
- * appliance
- *              repeats requests, nor whether it had passed an answer before its ACK
+ *              appliance repeats requests, nor whether it had passed an answer before its ACK
  * @pass_repeats: a request that an appliance sends over the WAN again, after it had arrived and was
- * truly
- *              acknowledged, may reach the responder again, and the responder's ACK to a repeat by
- *              an appliance the requester
+ *                truly acknowledged, may reach the responder again, and the responder's ACK to a
+ *                repeat by an appliance the requester
  * @stalls:     the LANs were captured by hosts that stand still at times: what they then find may
- * have come any time
- *              since, so repeats may look to have had no silence before them
+ *              have come any time since, so repeats may look to have had no silence before them
  * @repeats:    so many requests the far appliance says to have repeated by itself, toward its
- * responder. Captures
- *              of hosts that stand still do not show what it knew at the time: so many are taken
- *              for its timers' doing
+ *              responder. Captures of hosts that stand still do not show what it knew at the time:
+ *              so many are taken for its timers' doing
  * @path_mtu:   0: learned
  * @max:        print so many violations of a rule
  * @lan_ns:     how long an ACK and a repeated request may be on their way past each other on a far

@@ -258,7 +258,7 @@ static void passed_answer(struct view *v, struct book *b, const struct event *e,
 			  bool asked)
 {
 	bool ack = aeth_is_ack(e->syndrome);
-	/* an ACK of all that is acknowledged says nothing; a NAK there says something */
+	/* an ACK of what is acknowledged is no news; a NAK there is */
 	bool news = ack ? end > b->acked : end >= b->acked;
 
 	if (news && !v->j->cfg->held) {

@@ -64,8 +64,7 @@ static uint32_t wan_copies(const struct view *v, const struct line *l)
 	return end > PSN_MASK ? n + wan_below(v, end & PSN_MASK) : n;
 }
 
-/* Whether the far appliance has told that it repeated so many by itself, and they are not accounted
- * for yet. */
+/* Whether the far appliance has reported @n repeats of its own that are not accounted for yet. */
 static bool told(struct judge *j, uint32_t n)
 {
 	if (j->told < n)

@@ -32,8 +32,8 @@ static bool opposite(const struct flow *a, const struct flow *b)
 	return a->vlan == b->vlan && ip_addr_eq(&a->src, &b->dst) && ip_addr_eq(&a->dst, &b->src);
 }
 
-/* For want of better knowledge the smallest there is between the two hosts: a READ may then seem to
- * be longer than it was, which speaks against nobody. */
+/* If unknown, the smallest between the two hosts: a READ may then seem longer than it was, which
+ * does not count against any pair. */
 static uint32_t likely_mtu(const struct judge *j, const struct flow *f)
 {
 	uint32_t mtu = 0;
@@ -257,8 +257,8 @@ static bool learn_sites(struct judge *j)
 		if (votes)
 			f->site = votes < 0;
 	}
-	/* what has no requests of its own goes by its partner, or by another flow of the same host
-	 * */
+	/* a flow without requests has the site of its partner, or of another flow of the same host
+	 */
 	for (uint32_t n = 0; n < j->nflows; n++) {
 		struct flow *f = &j->flow[n];
 

@@ -204,7 +204,7 @@ static void take(struct judge *j, struct trace *t, const struct pcap_pkthdr *h, 
 		return;
 	j->res->frames++;
 	if (v == FRAME_UNKNOWN_OPCODE)
-		return; /* of a transport that is nobody's business here */
+		return; /* of another transport */
 	if (v != FRAME_OK) {
 		if (!j->cfg->damage)
 			judge_violation(j, RULE_FRAME, t, &at, -1, "%s", frame_verdict_name(v));
@@ -236,8 +236,8 @@ static int by_time(const void *a, const void *b)
 }
 
 /*
- * The kernel stamps a frame before it hands it to anybody, but a host may take it, answer, and have
- * the answer captured before the frame itself is: times are the better order.
+ * The kernel stamps a frame before it delivers it, but a host may answer it, and the answer be
+ * captured before the frame itself: sort by time stamps.
  */
 static void sort_events(struct trace *t)
 {

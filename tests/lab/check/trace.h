@@ -22,8 +22,7 @@ enum event_kind {
  * (check_config.stalls)
  * @no:     number in its file, from 1
  * @digest: of everything that must not change on the way: request: opcode, extended headers,
- * payload; answer:
- *          payload and atomic value
+ *          payload; answer: payload and atomic value
  * @va, @rkey, @length: of RETH or AtomicETH
  * @native: between two appliances: it has no seal
  */

@@ -28,8 +28,7 @@
  * @late:     of these, after it had been acknowledged; @quick: without any cause
  * @dbl:      event of the first such
  * @last, @acked_at: when it was last seen; when it was acknowledged, 0: not yet; @since: it may
- * have been there
- *            since then
+ *            have been there since then
  */
 struct line {
 	uint64_t digest, answer, answer2, last, since, acked_at, va;
@@ -69,7 +68,7 @@ struct book {
 	uint32_t settled; /* lines that anything settled, for the far side */
 	struct msn_note *note;
 	uint32_t nnotes, notes_cap;
-	bool fatal; /* a fatal NAK was seen: what is missing then is nobody's fault */
+	bool fatal; /* a fatal NAK was seen: missing packets are then no violation */
 	/* near: custody */
 	struct span *held;
 	uint32_t nheld, held_cap, owed; /* owed: lines acknowledged in custody */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * One engine and a crowd of connections through it, none of which has a host model behind it: the
- * caller says which lane sends its next request and what the far side answers. For tests and
- * benches of what many lanes cost each other. The only place of those that knows how lanes are
- * learned and agreed.
+ * One engine and many connections through it, without host models: the caller decides which lane
+ * sends its next request and what the far side answers. For tests and benches of what many lanes
+ * cost each other. Of those only this file knows how lanes are learned and agreed.
  *
  * Lane n has requests to QPN CROWD_RQPN + n from QPN CROWD_LQPN + n, SEND ONLY all of them, and
  * PSNs of its own to begin with, so that its halves are paired by PSN. With @vlans it is in VLAN
@@ -56,7 +55,7 @@ struct crowd {
 	} last;
 };
 
-/** crowd_start - an engine and @n lanes that nobody has seen yet. @from: where their requests come
+/** crowd_start - an engine and @n lanes that it has not seen yet. @from: where their requests come
  *  from; @peer: 0, or PEER_NONE for an appliance alone. False when memory is short. */
 bool crowd_start(struct crowd *c, uint32_t n, uint64_t pool, enum engine_port from, int peer);
 /** crowd_start_places - in an engine with room for @places connections. */
@@ -76,7 +75,7 @@ bool crowd_hold_all(struct crowd *c);
 
 /** crowd_frame - the next request of lane @i into @out (FRAME_MAX); returns its length. */
 uint32_t crowd_frame(struct crowd *c, uint32_t i, uint8_t *out);
-/** crowd_request - it happens. @skip: so many before it never came. */
+/** crowd_request - give that request to the engine. @skip: so many before it never come. */
 void crowd_request(struct crowd *c, uint32_t i, uint32_t skip);
 /** crowd_answer - an AETH from lane @i's responder. @psn, @msn: counted from its first request. */
 void crowd_answer(struct crowd *c, uint32_t i, uint32_t psn, uint8_t syndrome, uint32_t msn);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What an owner asks about queue pairs: state for invariants, and whether two ends agree.
+ * Queries about queue pairs: state for invariants, and whether two ends agree.
  */
 #include <errno.h>
 #include <string.h>

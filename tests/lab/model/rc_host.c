@@ -507,8 +507,7 @@ void rc_fail(struct rc_qp *qp, uint64_t now, enum rc_status why)
 	if (qp->error)
 		return;
 	qp->error = true;
-	/* A NAK that explains it still goes out, behind the answers before it; nothing else
-	 * does. */
+	/* The NAK that explains it is still sent, after the earlier answers; nothing else is. */
 	if (!aeth_is_nak(qp->resp.nak) || qp->resp.nak == AETH_NAK_SEQ) {
 		qp->resp.nak = 0;
 		qp->resp.reply_count = 0;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A host with reliable-connection queue pairs: requester and responder, as a pure model. The lab's
- * own opinion on the protocol; it shares the header layer (proxyd/wire) with the product and
- * nothing else.
+ * own reading of the protocol; it shares only the header layer (proxyd/wire) with the product.
  *
  * No I/O and no clock. The owner hands in frames and the time, and gets frames back through
  * tx_buf()/tx():
@@ -230,8 +229,8 @@ struct rc_host_config {
  * @atomics_blank: what an atomic returns may be 0 instead of what was there
  * @shadow:        keep a copy of the peer's region as it must be
  * @mr_fixed, @rmr_fixed: only that many bytes at the start of the region are changed by the
- * requests of this
- *                 queue pair alone; the owner changes the others as it likes. 0: all
+ *                 requests of this queue pair alone; the owner changes the others as it likes. 0:
+ *                 all
  * @journal:       messages that rc_check_prefix() remembers (power of two)
  * @no_verify:     do not check received payload
  * @no_land:       do not copy WRITE payload into the region
@@ -318,7 +317,7 @@ void rc_qp_mirror(struct rc_qp_config *peer, const struct rc_qp_config *c);
 
 /** rc_qp_create - ready to send and receive at once. NULL: QPN in use, table full, or no memory. */
 struct rc_qp *rc_qp_create(struct rc_host *h, const struct rc_qp_config *cfg, void *user);
-/** rc_qp_destroy - gone without a word, as when a process dies. Requests under way are not
+/** rc_qp_destroy - gone without a message, as when a process dies. Requests under way are not
  * completed. */
 void rc_qp_destroy(struct rc_qp *qp);
 struct rc_qp *rc_qp_find(struct rc_host *h, uint32_t qpn);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Memory that its owner changes, so that a reader can tell how old what it got is. The memory
- * consists of blocks of 64 bytes. Every change has a number, counted per host; a block bears the
- * number of its latest change in its first word, and words that follow from seed, block and number
- * in the others. So a block shows its age, and one that was put together from two, or that belongs
- * elsewhere, shows that.
+ * Memory that its owner changes, so that a reader can tell the age of the data that it got. The
+ * memory consists of blocks of 64 bytes. Every change has a number, counted per host; a block bears
+ * the number of its latest change in its first word, and words that follow from seed, block and
+ * number in the others. So a block shows its age, and one that was put together from two, or that
+ * belongs elsewhere, shows that.
  *
  * What a reader may rely on is a number too, the floor: all changes up to it must be visible.
  */
