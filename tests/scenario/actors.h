@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Those in a world who mean it ill, or are only careless: a forger (world_forger.c, world_forge.c),
- * one who uses queue pair numbers again (world_reuser.c), and ports that are overloaded
- * (world_overload.c). And what the checkers of order and shares must know (world_order.c).
+ * Attackers and disturbances in a world: a forger (world_forger.c, world_forge.c), hosts that reuse
+ * queue pair numbers (world_reuser.c), and ports that are overloaded (world_overload.c). And what
+ * the checkers of order and shares need (world_order.c).
  */
 #ifndef SCENARIO_ACTORS_H
 #define SCENARIO_ACTORS_H
@@ -13,17 +13,17 @@
 struct world;
 struct world_qp;
 
-/* Why a world that went wrong is not judged. Each takes a forger, or a number that was used again
- * without the connection manager; but for hosts that are bare in one direction, or whose packets
- * meet no appliance. */
+/* Why a world that went wrong is not judged. Each needs a forger, or a number that was reused
+ * without the connection manager, or hosts without appliances in one direction, or packets that
+ * miss the appliances. */
 enum excuse {
 	EXCUSE_NONE,
 	EXCUSE_LUCK,	/* the forger was so lucky that a bare host would have been taken in */
 	EXCUSE_BARE,	/* with the same forger the same hosts do no better without appliances */
-	EXCUSE_REUSE,	/* a number was used again in silence while its former owner's was kept */
-	EXCUSE_PATH,	/* packets missed both appliances, which number them, and both hosts know */
-	EXCUSE_SILENT,	/* the same, and a host does not know */
-	EXCUSE_CIRCLES, /* packets turn in circles where one direction is bare (single mode) */
+	EXCUSE_REUSE,	/* a number was reused without CM while its former owner had custody */
+	EXCUSE_PATH,	/* renumbered packets missed both appliances, and both hosts see it */
+	EXCUSE_SILENT,	/* the same, and a host does not see it */
+	EXCUSE_CIRCLES, /* hosts retransmit for ever where one direction is bare (single mode) */
 	EXCUSES,
 };
 struct rc_completion;
@@ -32,15 +32,15 @@ struct rc_completion;
  * What the forger sends. It is a third party with a right ICRC (but where a kind says otherwise),
  * the addresses and the QPN of a live connection, in the name of either host. It does not know the
  * connection's PSNs, so the *blind* kinds draw them from the whole circle. The *near* kinds stand
- * for its luck over a long time: they draw from where luck would have to lead, and the world tells
- * whether even a bare pair of hosts would have been taken in. What a bare pair is taken in by is
- * never judged (world_forger.c).
+ * for a long attack with luck: they draw from PSNs that matter, and the world tells whether a bare
+ * pair of hosts would have accepted the frame. A frame that a bare pair accepts is never judged
+ * (world_forger.c).
  */
 enum forge_kind {
 	FORGE_REQUEST,	   /* blind: a request of any opcode */
 	FORGE_ANSWER,	   /* blind: an ACK, NAK, RNR NAK or answer with data */
 	FORGE_JUMP,	   /* blind: three to five SEND_ONLY in a row with a far PSN */
-	FORGE_VENDOR,	   /* an opcode that nobody knows: blind, or at the PSNs in use */
+	FORGE_VENDOR,	   /* an unknown opcode: blind, or at the PSNs in use */
 	FORGE_INSIDE,	   /* near: a request with the PSN of one in custody, or just answered */
 	FORGE_AHEAD,	   /* near: up to 2^18 ahead of the host */
 	FORGE_REPLAY,	   /* a frame seen before, as it was, or with another payload or opcode */
@@ -48,7 +48,7 @@ enum forge_kind {
 	FORGE_ANSWER_WAN,  /* an ACK or NAK from the WAN for what a pair of appliances holds */
 	FORGE_CNP,	   /* many at once */
 	FORGE_CM_ICRC,	   /* REQ, REP, DREQ with the right ids and a wrong ICRC */
-	FORGE_CM_ID,	   /* with a right ICRC, the right QPNs, and ids that nobody has */
+	FORGE_CM_ID,	   /* with a right ICRC, the right QPNs, and unknown ids */
 	FORGE_DATA_WAN,	   /* a response with data, from the WAN, to a READ between appliances */
 	/* a REQ from one side, and from the other a REP that gives its queue pair another partner,
 	 * or another queue pair its partner */
@@ -70,7 +70,7 @@ enum forge_kind {
 #define OVERLOAD_TX    1u /* a port has no room: the engine is told so */
 #define OVERLOAD_BURST 2u /* frames arrive late, many at once */
 #define OVERLOAD_STALE 4u /* an earlier frame arrives in the place of another */
-#define OVERLOAD_FULL  8u /* but only behind a burst: worlds of before this was known lack it */
+#define OVERLOAD_FULL  8u /* but only after a burst: worlds older than this finding lack it */
 
 /**
  * struct actors_config
@@ -163,7 +163,7 @@ uint64_t world_reuser_next(const struct world *w);
 
 void world_cross_run(struct world *w);
 uint64_t world_cross_next(const struct world *w);
-/** world_reuser_busy - whether the queue pair will have another owner. */
+/** world_reuser_busy - whether the queue pair will get another owner. */
 bool world_reuser_busy(const struct world_qp *q);
 
 /* ---- paths ---- */

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What the end of a world is judged by.
+ * How the end of a world is judged.
  *
- * A queue pair may fail where its plan gives it reason (@may_fail), and where packets of it missed
- * both appliances of a connection with two numberings (world_path.c). What was executed must be an
- * exact prefix even then, and a host that was told of more must see its queue pair fail. What
- * nobody can know better is an excuse, counted by kind.
+ * A queue pair may fail if its plan gives a reason (@may_fail), or if packets of it missed both
+ * appliances of a renumbered connection (world_path.c). Even then an exact prefix must have been
+ * executed, and a host that got ACKs for more must see its queue pair fail. A wrong result that no
+ * appliance can prevent is an excuse, counted by kind.
  */
 #include "tests/scenario/judge.h"
 
 #include "tests/scenario/scenario.h"
 #include "tests/scenario/world_storage.h"
 
-/* Whether the appliance of host @s takes its queue pair for failed. Where somebody may have said so
- * in its name, it must have. */
+/* Whether the appliance of host @s takes its queue pair for failed. Then it must have failed, even
+ * if a forger may have said so. */
 static bool taken_for_failed(struct world_qp *q, int s)
 {
 	struct world *w = q->w;
@@ -32,9 +32,9 @@ bool judge_silent(struct world_qp *q, int s)
 }
 
 /*
- * Whether a requester whose requests were lost with an appliance's memory asks on and on. Nothing
- * tells it that it is in vain: a responder speaks of a gap once, and that may be lost, and these
- * requesters' retries never end. It has not succeeded, that is all that can be asked.
+ * Whether a requester that lost requests with an appliance's memory retransmits for ever. It cannot
+ * know that this is in vain: a responder reports a gap once, that NAK may be lost, and the retries
+ * of these requesters never end. All that can be demanded is that it did not succeed.
  */
 static bool asks_in_vain(struct world *w)
 {
@@ -51,10 +51,10 @@ static bool asks_in_vain(struct world *w)
 }
 
 /*
- * Whether all that is not done are commands over queue pairs that may fail, and have: a target
- * whose response was lost with an appliance's memory was told, and says nothing more. Its initiator
- * has nothing outstanding that could fail; without appliances it would wait as long for a target
- * whose queue pair is in error (real ones ask from time to time whether it is alive).
+ * Whether only commands over queue pairs that may fail, and have failed, are unfinished. A target
+ * got the ACK for its response, which was lost with an appliance's memory, and sends nothing more.
+ * Its initiator has nothing outstanding that could fail; without appliances it would wait as long
+ * for a target with a queue pair in error (real ones have keep-alives).
  */
 static bool waits_for_failed(const struct world *w, const bool *may_fail)
 {
@@ -83,8 +83,8 @@ static bool waits(const struct world_qp *q)
 	return !storage_done(q);
 }
 
-/* Notes of queue pairs whose packets missed both appliances that they wait for ever: a request that
- * passed for a duplicate is never answered. Whether no other one waits. */
+/* Notes which queue pairs with packets that missed both appliances wait for ever: a request that
+ * looks like a duplicate is never answered. True if no other queue pair waits. */
 static bool waits_astray(struct world *w)
 {
 	bool any = false;
@@ -154,7 +154,7 @@ const char *judge(struct world *w, const bool *may_fail, bool single, bool done)
 		bad = "something waits for ever";
 	if (bad && single && w->frames - w->frames_at > w->cfg.frames_max)
 		w->excuse = EXCUSE_CIRCLES;
-	/* an excuse for one queue pair is none for another */
+	/* an excuse holds for its queue pair only */
 	if (bad)
 		return bad;
 	if (unseen)

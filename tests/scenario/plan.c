@@ -353,8 +353,8 @@ static void random_appliances(struct plan *p, struct prng *r)
 	p->policy = prng_below(r, POLICIES);
 	if (prng_hit(r, 0.25)) {
 		p->single = 1;
-		/* go-back-N over the WAN, and bare in the other direction: little loss, or it takes
-		 * for ever */
+		/* go-back-N over the WAN, bare in the other direction: with much loss it takes for
+		 * ever */
 		if (p->loss0 > 0.01)
 			p->loss0 = 0.01;
 		if (p->loss1 > 0.01)
@@ -485,8 +485,7 @@ static void random_incident(const struct plan *p, struct prng *r, struct plan_in
 		break;
 	case INC_REUSE:
 		i->arg = prng_below(r, 2);
-		/* one that begins where its predecessor began cannot be told from it by anybody,
-		 * unless somebody says so */
+		/* an owner that begins at its predecessor's PSNs can be told from it only by CM */
 		if (!p->qp[i->qp].cm)
 			i->arg = 1;
 		break;
@@ -581,9 +580,9 @@ static void random_storage(struct prng *r, struct plan_qp *q)
 	q->st_chatter = prng_hit(r, 0.3) ? between(r, 1, 100) : 0;
 }
 
-/* Some initiators have many small commands at a time, and go on for long: where a hole closes, as
- * many responses are due at once. Drawn apart from the rest, so that the worlds of before are still
- * the same but for this. */
+/* Some initiators have many small commands at a time, for long: when a hole closes, as many
+ * responses are due at once. Drawn separately, so that older seeds give the same worlds except for
+ * this. */
 static void random_deep(struct plan *p)
 {
 	struct prng r;
@@ -638,7 +637,7 @@ void plan_announce(struct plan *p)
 			p->qp[i].st_refused = between(&r, 100, 500);
 		}
 	}
-	/* an initiator that connects again begins its commands anew: not modelled */
+	/* an initiator that reconnects restarts its commands: not modelled */
 	for (uint32_t i = 0; i < p->nincidents; i++) {
 		p->incident[i].qp %= p->nqps;
 		if (p->incident[i].what != INC_REUSE)

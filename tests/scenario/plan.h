@@ -7,9 +7,10 @@
  * As text, one line for the world, one for each queue pair, one for what each of its sides does,
  * and one for each incident. A line is a word and then names with values; what is not named is 0:
  *
- *	world seed 17 appliance0 1 appliance1 1 policy 1 delay-ns 500000 rate-bps 10000000000 loss0
- *	0.01 ... qp mtu 1024 depth 16 sq-psn 1048560 rq-psn 0 work qp 0 side 0 ops 255 max 40000
- *	count 66 incident what link-down at 370 for-ms 120
+ *	world seed 17 appliance0 1 appliance1 1 policy 1 delay-ns 500000 ... loss0 0.01 ...
+ *	qp mtu 1024 depth 16 sq-psn 1048560 rq-psn 0
+ *	work qp 0 side 0 ops 255 max 40000 count 66
+ *	incident what link-down at 370 for-ms 120
  */
 #ifndef SCENARIO_PLAN_H
 #define SCENARIO_PLAN_H
@@ -41,7 +42,7 @@ enum incident {
 	INCIDENTS,
 };
 
-/** struct plan_work - see struct work. @change_us: its host changes its memory so often */
+/** struct plan_work - see struct work. @change_us: its host changes its memory at this interval */
 struct plan_work {
 	uint32_t ops, min, max, count, outstanding;
 	uint32_t streams, stream_len, break_permille, changing, counter, unsignaled;
@@ -71,11 +72,10 @@ struct plan_qp {
  * @at:       when so many thousandths of all work are done
  * @for_ms:   how long, where that has a meaning
  * @times:    of a path: so many times (0: once), from one to the next @every_ms
- * @side, @qp: whom it concerns
+ * @side, @qp: the host and queue pair concerned
  * @arg:      rate in Mbit/s, loss in millionths, syndrome and so on; of a path: what packets from
  *            @side miss, the first appliance on their way (1), the second (2), and those from the
- *            other side (4, 8); of a restart: 1: nobody knows
- *            any more whose requests the engine numbered
+ *            other side (4, 8); of a restart: 1: the list of renumbered connections is lost, too
  */
 struct plan_incident {
 	uint32_t what, at, for_ms, side, qp, arg, times, every_ms;
@@ -96,12 +96,12 @@ struct plan {
 };
 
 /** struct plan_result - @violation: NULL when all was right, or @excuse says why it is not judged.
- * @broken: invariants, as engines say
+ * @broken: broken invariants that engines report
  */
 struct plan_result {
 	const char *violation;
 	uint64_t packets, frames, acked, forged, reused, paths, broken;
-	uint32_t died; /* queue pairs, but for what packets that missed both appliances did */
+	uint32_t died; /* failed queue pairs, except by packets that missed both appliances */
 	enum excuse excuse;
 	uint64_t now;
 };
@@ -125,8 +125,8 @@ void plan_link(struct plan *p);
 /** plan_announce - the same world with storage commands, and rules that say announce = auto. */
 void plan_announce(struct plan *p);
 
-/** plan_run - live it. @dump: where the world is to be shown at its end, @trace: where all that
- * moves, or NULL. */
+/** plan_run - run it. @dump: file for the world at its end, @trace: file for all that moves, or
+ * NULL. */
 void plan_run(const struct plan *p, struct plan_result *r, FILE *dump, FILE *trace);
 
 /** plan_print, plan_read - as text. plan_read() returns the number of a bad line, 0 when all is

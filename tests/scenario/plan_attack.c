@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Actors for random worlds (actors.h). In each world few of them, so that what they find can be
- * told apart: mostly one who means it ill, and network cards with one oddity or two.
+ * Actors for random worlds (actors.h). Few in each world, so that findings can be told apart:
+ * mostly one attacker, and network cards with one or two oddities.
  */
 #include "tests/scenario/plan.h"
 
@@ -26,7 +26,7 @@ static void attack_forger(struct plan *p, struct prng *r)
 		a->forge_at = FORGE_WAN(0) | FORGE_WAN(1);
 	a->forge_every = 1u << between(r, 2, 9);
 	a->forge_max = between(r, 1, 300);
-	p->unchecked = 0; /* there a forger on the WAN may do as he likes */
+	p->unchecked = 0; /* without seals a forger on the WAN cannot be stopped */
 	if (prng_below(r, 8))
 		return;
 	/* both sides are within its reach */
@@ -42,7 +42,7 @@ static void attack_reuse(struct plan *p, struct prng *r)
 		/* an initiator that connects again begins its commands anew: not modelled */
 		if (prng_hit(r, 0.3) || q->storage)
 			continue;
-		/* many who hardly begin, or few who get far */
+		/* many owners with little work, or few with much */
 		q->reuse = prng_hit(r, 0.5) ? between(r, 50, 300) : between(r, 1, 10);
 		q->reuse_psn = prng_below(r, REUSE_PSNS);
 		q->reuse_after = 1u << between(r, 0, q->reuse > 10 ? 5 : 9);
@@ -100,8 +100,8 @@ static void odd_nics(struct plan *p, struct prng *r)
 	}
 }
 
-/* A host that says nothing for a while, and somebody who speaks for it. Drawn apart from the rest,
- * so that the worlds of before are still the same but for this. */
+/* A host that is silent for a while, and a forger that sends in its name. Drawn separately, so that
+ * older seeds give the same worlds except for this. */
 static void attack_silent(struct plan *p)
 {
 	struct plan_incident *i = &p->incident[p->nincidents];
@@ -118,8 +118,8 @@ static void attack_silent(struct plan *p)
 				    .side = prng_below(&r, 2)};
 }
 
-/* Somebody on the LAN who says that a queue pair has failed: of hosts one of which refuses, near
- * the end, what its peer may have been told is done. */
+/* A forger on the LAN claims that a queue pair has failed. Near the end, one of the hosts refuses
+ * what its peer may have got an ACK for. */
 static void attack_probed(struct plan *p)
 {
 	struct plan_incident *i = &p->incident[p->nincidents];
@@ -138,7 +138,8 @@ static void attack_probed(struct plan *p)
 				    .qp = prng_below(&r, p->nqps),
 				    .side = prng_below(&r, 2),
 				    .arg = AETH_NAK_INVALID};
-	/* what the one that is told expects is not known then: the first probe does not break it */
+	/* then the PSN that the told host expects is unknown, and the first probe does not break it
+	 */
 	if (!p->qp[i->qp].storage && p->qp[i->qp].work[!i->side].count)
 		p->qp[i->qp].work[i->side].count = 0;
 }
@@ -202,7 +203,7 @@ static void random_path(const struct plan *p, struct prng *r, struct plan_incide
 	if (prng_hit(r, 0.6))
 		return;
 	i->times = between(r, 2, 20);
-	/* a path that is missed for 30 s is as good as a link that is cut: FAULT */
+	/* a path that is missed for 30 s is like a link that is cut: FAULT */
 	if (i->times * i->for_ms > PATH_MOST_MS)
 		i->times = PATH_MOST_MS / i->for_ms;
 	i->every_ms = i->for_ms + (strict ? 1000 : between(r, 1, 1u << between(r, 1, 10)));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Living a plan: the world is made, its incidents happen when so much of the work is done as they
- * say, and at the end it is judged (judge.c).
+ * Running a plan: the world is made, each incident happens when its share of the work is done, and
+ * the end is judged (judge.c).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "tests/scenario/world_storage.h"
 #include "wire/psn.h"
 
-/* An incident whose turn does not come by progress comes by time. */
+/* Without progress for so long, the next incident happens anyway. */
 #define STALL_NS     (5 * SEC)
 #define LIMIT_NS     (3000 * SEC)
 /* How long a queue pair that lost acknowledged requests gets to find out. */
@@ -21,7 +21,7 @@
 #define TIME_WAIT_NS (1500 * MS)
 /* How long a queue pair whose custody was lost may seem to be well. */
 #define FAULT_NS     (60 * SEC)
-/* How long an engine may take to pay its debts. */
+/* How long an engine may take to deliver its custody. */
 #define DRAIN_NS     (100 * SEC)
 /* How long nothing may end, where there is an attack: longer than any patience of an engine. */
 #define STANDS_NS    (300 * SEC)
@@ -31,9 +31,9 @@ struct play {
 	struct world *w;
 	uint64_t total;			 /* requests to be posted in all */
 	uint64_t end_at[PLAN_INCIDENTS]; /* of those under way, 0: not */
-	uint64_t drain_until[2];	 /* engines that let go, 0: not */
+	uint64_t drain_until[2];	 /* engines that drain, 0: not */
 	bool may_fail[PLAN_QPS];
-	uint32_t left_off[2]; /* where the requesters of the queue pair to be reused had got */
+	uint32_t left_off[2]; /* latest PSNs of the queue pair to be reused */
 };
 
 static uint64_t min64(uint64_t a, uint64_t b)
@@ -50,7 +50,7 @@ static void world_of(const struct plan *p, struct world_config *c)
 	c->single = p->single;
 	c->policy = p->policy;
 	c->atomic = (enum atomic_mode)p->atomic;
-	/* where appliances number, nothing is taken without a seal */
+	/* where appliances renumber, they need seals */
 	c->unsealed = p->unchecked && !p->prefetch && !p->announce && p->atomic != ATOMIC_PREFETCH;
 	c->prefetch = p->prefetch;
 	c->announce = c->storage = p->announce;
@@ -202,7 +202,7 @@ static void connect(struct play *x)
 		qc.rnr_p = pq->rnr_p;
 		qc.credits = pq->credits;
 		qc.atomics_more = x->p->atomic == ATOMIC_PREFETCH;
-		qc.shadow = !qc.atomics_more; /* nobody can tell what is there */
+		qc.shadow = !qc.atomics_more; /* the content cannot be known */
 		qc.atomics_blank = x->p->atomic == ATOMIC_DISCARD;
 		qc.resend = pq->resend;
 		nic_of(pq, &qc);
@@ -222,16 +222,16 @@ static void connect(struct play *x)
 		work(x, q, pq);
 		if (pq->reuse)
 			reuse_of(x, q, pq);
-		/* it has seven retries, whatever the WAN does; and an owner of whose coming nobody
-		 * told may find that its number is not its own yet */
+		/* it has only seven retries; and an owner that comes without CM may find its number
+		 * still in custody for the former one */
 		x->may_fail[i] = pq->strict || (pq->reuse && !told(pq));
-		/* what was asked ahead may have made the responder forget an answer that an
-		 * acceptor lost with its memory; or an overloaded LAN loses it each time */
+		/* READs ahead may have made the responder forget a response that an acceptor lost
+		 * with its memory; or an overloaded LAN loses it each time */
 		x->may_fail[i] |=
 			x->p->atomic == ATOMIC_PREFETCH &&
 			(x->p->report_forge > 0 || x->p->nincidents || x->p->actors.overload);
-		/* a former owner's message that its responder had not taken when the next owner
-		 * came is lost, with all that must come after it: theirs are told */
+		/* a message that the former owner's responder had not taken is lost when the next
+		 * owner comes, and with it all that must follow in order: their queue pairs fail */
 		x->may_fail[i] |= x->p->actors.order && any_reuse(x->p);
 	}
 }
@@ -267,7 +267,7 @@ static void set_reports(struct play *x, uint32_t side, bool down)
 	wan_set(x->w->reports[side], &c);
 }
 
-/* With the memory of engine @side the host loses the list of whose requests were numbered there. */
+/* With the memory of engine @side, the list of connections that it renumbered is lost. */
 static void lose_orphans(struct world *w, int side)
 {
 	for (uint32_t i = 0; i < w->nqps; i++) {
@@ -276,7 +276,7 @@ static void lose_orphans(struct world *w, int side)
 	}
 }
 
-/* Where queue pairs have an order a fault of one is all others'. */
+/* With order = hosts a fault of one queue pair is one of all others. */
 static void one_fails(struct play *x, uint32_t qp)
 {
 	for (uint32_t n = 0; n < x->p->nqps; n++)
@@ -379,8 +379,7 @@ static bool begin(struct play *x, const struct plan_incident *i)
 		x->left_off[0] = rc_qp_una(q->side[0].qp);
 		x->left_off[1] = rc_qp_una(q->side[1].qp);
 		world_disconnect(q, true);
-		/* without the connection manager nobody tells an appliance that still has something
-		 * for it */
+		/* without CM an appliance with custody for it does not learn of the change */
 		if (!x->p->qp[i->qp].cm || x->p->actors.order)
 			one_fails(x, i->qp);
 		return true;
@@ -448,7 +447,7 @@ static void end(struct play *x, const struct plan_incident *i)
 	}
 }
 
-/* An engine that has let go of everything starts anew. Returns whether one still has to. */
+/* Restart engines that have drained. Returns whether one still drains. */
 static bool drained(struct play *x)
 {
 	struct world *w = x->w;
@@ -511,7 +510,7 @@ static void incidents(struct play *x)
 	}
 }
 
-/* Whether host @s is idle, and does not know that nobody numbers its requests any more. */
+/* Whether host @s is idle, and cannot see that its requests are not renumbered any more. */
 static bool stands_stranded(struct world_qp *q, int s)
 {
 	struct rc_qp *req = q->side[s].qp;
@@ -521,10 +520,10 @@ static bool stands_stranded(struct world_qp *q, int s)
 }
 
 /*
- * An appliance that cannot keep its promise makes the queue pair fail, also an idle one; that takes
- * its time. Where one lost its memory nobody may be left who could tell an idle host, but the
- * host's next request must not succeed, if what it asked last was lost, or must not succeed where
- * it is not done, if its numbers were others at the responder.
+ * An appliance that cannot deliver custody makes the queue pair fail, even an idle one; that takes
+ * time. If the appliance lost its memory, an idle host may not be told. But its next request must
+ * not succeed if the last ones were lost, and must not succeed without being executed if the
+ * connection was renumbered.
  */
 static void probe(struct play *x)
 {
@@ -547,7 +546,7 @@ static void probe(struct play *x)
 		world_run_done(w, w->now + PROBE_NS);
 }
 
-/* Reusers and forgers make for long lives, so what stands still is found by that. */
+/* Worlds with reusers and forgers run for long, so the limit is time without progress. */
 static bool run_to_end(struct play *x)
 {
 	struct world *w = x->w;

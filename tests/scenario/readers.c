@@ -10,8 +10,8 @@
 #define STREAMS_MAX 8u
 #define ASKED	    1024u  /* more than READs outstanding */
 #define TOLD	    65536u /* more than messages under way */
-/* Share of changes that the owner tells the other host of, and of messages upon which it changes
- * something. */
+/* Share of changes that the owner announces to the other host, and of messages after which it
+ * changes something. */
 #define P_SIGNAL    0.5
 #define P_REACT	    0.5
 
@@ -172,7 +172,7 @@ static void signal(struct world_qp *q, int owner)
 	struct rc_wr wr = {
 		.op = ops[prng_below(r, 6)], .length = prng_below(r, 256), .va = c->rmr_va};
 
-	/* who tells more often than the WAN carries it would leave its work no turn */
+	/* if it announced more than the WAN carries, its work would get no turn */
 	if (!rc_qp_room(q->side[owner].qp) ||
 	    (k->left && k->outstanding && rc_qp_queued(q->side[owner].qp) >= k->outstanding))
 		return;
@@ -180,11 +180,11 @@ static void signal(struct world_qp *q, int owner)
 	rc_post(q->side[owner].qp, q->w->now, &wr);
 }
 
-/* After the last READ was posted. What both sides tell each other must not keep them telling for
- * ever. */
+/* Changes go on for so long after the last READ was posted: announcements that cause announcements
+ * must end. */
 #define OVER_NS 2000000000ull
 
-/* Whether somebody still reads. */
+/* Whether there are still READs to come. */
 static bool wanted(const struct world_qp *q, int owner)
 {
 	const struct rc_qp *reader = q->side[!owner].qp;

@@ -9,17 +9,16 @@
  * Which worlds there are follows from --seed alone; each follows from its own seed (plan.c) or from
  * its script, to the last packet. The jobs are processes that take the worlds in turns, so what
  * each does is the same however fast the other is. Packets are those that hosts sent; each is seen
- * several times on its way. Seconds are those of a processor that is each job's own: on a busy
- * machine they take longer, and as much is tried. But no world begins when one and a half times as
- * many have passed by the clock, and after twice as many all is over, whatever was found: nothing
- * is made smaller any more, and a world that has not ended is named, and counted as unfinished.
+ * several times on its way. Seconds are CPU seconds of each job, so a busy machine takes longer for
+ * the same work. But no world begins after one and a half times as many by the clock, and all ends
+ * after twice as many: no finding is made smaller any more, and a world that has not ended is
+ * named, and counted as unfinished.
  *
- * --announce: of storage initiators and targets, with announce = auto.
- * --paths: in which packets take another way past one appliance or both (INC_PATH).
- * --attack: with those who mean it ill, and network cards of all kinds (actors.h). Without it three
- * worlds in four have them, but for those of --prefetch, --announce, --crash and --calm.
- * --crash N: engines are killed at one of N calls or so, at any instruction (world_crash.c).
- * --smaller: of a script whose world is wrong, print a smaller one.
+ * --announce: of storage initiators and targets, with announce = auto. --paths: in which packets
+ * take another way past one appliance or both (INC_PATH). --attack: with attackers, and network
+ * cards of all kinds (actors.h). Without it three worlds in four have them, except with --prefetch,
+ * --announce, --crash and --calm. --crash N: engines are killed at one of N calls or so, at any
+ * instruction (world_crash.c). --smaller: of a script whose world is wrong, print a smaller one.
  * --first: the first violation ends it. A violation prints the world's seed, then a script of a
  * smaller world with the same violation.
  */
@@ -41,7 +40,7 @@
 /* Of the seconds of a run, by the clock: when no world begins any more, when it is over. */
 #define LATE	       1.5
 #define OVER	       2.0
-/* How much sooner than a job what it has begun is over, so that it can be shown. */
+/* What a job has begun ends so much before the job, so that it can be shown. */
 #define SHOW_SECONDS   2
 
 struct options {
@@ -80,13 +79,13 @@ static void count(struct sum *s, const struct plan_result *r)
 	s->deaths += r->violation && strstr(r->violation, "queue pair failed");
 }
 
-/* Whether a host was told, or sees that nothing goes on. */
+/* Whether a host sees the violation: an error, or no progress. */
 static bool loud(const char *violation)
 {
 	return strstr(violation, "queue pair failed") || strstr(violation, "waits for ever");
 }
 
-/* Whether the hosts alone do no better than @violation: then the world is not to be had. */
+/* Whether hosts without appliances get @violation, too: then it is not the appliances' fault. */
 static bool bare_fails(const struct plan *p, const char *violation)
 {
 	struct plan bare = *p;
@@ -151,7 +150,7 @@ struct shared {
 	} job[JOBS_MAX];
 };
 
-/* Whether the world of @seed has those who mean it ill. */
+/* Whether the world of @seed has attackers. */
 static bool attacked(const struct options *o, uint64_t seed)
 {
 	if (o->attack)
@@ -185,7 +184,7 @@ static void plan_of(const struct options *o, uint64_t i, struct plan *p)
 		plan_announce(p);
 	if (attacked(o, p->seed))
 		plan_attack(p);
-	/* so that what a link is found to carry is taken back with a batch, too */
+	/* so that an undo also covers the rate that was found */
 	p->wan_auto = world_crash_calls && p->seed % 2;
 	if (on_a_link(o, p->seed))
 		plan_link(p);
@@ -210,7 +209,7 @@ static void job(const struct options *o, uint32_t n, struct shared *all)
 		j->seed = p.seed;
 		j->busy = true;
 		plan_run(&p, &r, NULL, NULL);
-		/* a forger who fools hosts past the lanes fools them without appliances, too */
+		/* a forger that deceives hosts outside of lanes does so without appliances, too */
 		if (r.violation && p.actors.forge && bare_fails(&p, r.violation)) {
 			r.violation = NULL;
 			r.excuse = EXCUSE_BARE;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * The actors (actors.h) among hosts without appliances: what they do there must never be judged
- * wrong, or they would accuse appliances of what is the hosts' own risk. And their checkers: each
- * finds what it is there for.
+ * wrong, or appliances would be blamed for risks of the hosts. And each checker must find what it
+ * is for.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -63,8 +63,8 @@ static void start(struct churn *c, uint32_t seats, uint32_t places)
 	}
 }
 
-/* Whether the work of @q is done, and the true ACKs of all of it are there: who says goodbye before
- * that has lost something. */
+/* Whether the work of @q is done, and the true ACKs of all of it are there: a host that disconnects
+ * before that has lost something. */
 static bool worked(struct world_qp *q)
 {
 	struct conn_info ci;

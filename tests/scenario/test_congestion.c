@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * How fast an appliance sends where nobody counts what arrives: over the WAN in single mode, in a
- * window, and what congestion notifications do to that; and how much goes to one port from many
- * lanes. Time is virtual, and each world the same in
- * every run.
+ * How fast an appliance sends without reports of what arrives: over the WAN in single mode, in a
+ * window, and the effect of congestion notifications; and how much goes to one port from many
+ * lanes. Time is virtual, and each world the same in every run.
  */
 #include "tests/scenario/scenario.h"
 
@@ -204,8 +203,8 @@ static void test_notified(void **state)
 	world_destroy(w);
 }
 
-/* ENG-20: who forges one after the other gets a lane down to its least window, 16 packets in a
- * round trip, and no further. When that ends the lane is as fast as before. */
+/* ENG-20: a stream of forged notifications reduces a lane to its smallest window, 16 packets in a
+ * round trip, and no further. When it ends, the lane is as fast as before. */
 static void test_notified_in_vain(void **state)
 {
 	struct work k = BULK;

@@ -45,8 +45,8 @@ static void test_atomics_over_restart(void **state)
 }
 
 /*
- * Guards against custody that nobody delivers: while a transfer is under way the operator takes the
- * rule away, at the one end or the other. What was acknowledged must still arrive.
+ * Guards against custody that is never delivered: during a transfer the operator removes the rule
+ * at one end or the other. What was acknowledged must still arrive.
  */
 static void test_rule_removed(void **state)
 {

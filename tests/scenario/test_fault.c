@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * CONV-8, FAULT (doc/architecture.md, custody lost): an application that was told that its data is
- * safe, and it is not, sees its queue pair fail. Always: whichever host it runs on, whatever it had
- * posted, whether it has something under way or believes all to be done, and whatever was the
- * cause.
+ * CONV-8, FAULT (doc/architecture.md, custody lost): if data that was acknowledged is lost, its
+ * application sees the queue pair fail. Always: on either host, with any posted requests, busy or
+ * idle, and for any cause.
  */
 #include "tests/scenario/scenario.h"
 
@@ -347,7 +346,7 @@ static void test_lossy_lan(void **state)
 					   .drop = drop});
 }
 
-/* Somebody on the LAN says that the QP has failed, and it has not. */
+/* A forger on the LAN claims that the QP has failed, and it has not. */
 static void test_forged_refusal(void **state)
 {
 	(void)state;

@@ -429,8 +429,8 @@ static void test_path_mtu_differs(void **state)
 /* ---- room ---- */
 
 /*
- * FAST-7: guards against a lane that waits for room that nobody tells it of: the last report of
- * a lane with nothing under way said that the far pool is full.
+ * FAST-7: guards against a lane that waits for room without being told of it: the last report of a
+ * lane with nothing under way said that the far pool is full.
  */
 static void test_room_comes_back(void **state)
 {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What becomes of a lane of which an invariant does not hold (engine/core/must.h). Its engine is
- * built so that one that holds can be taken for broken: in each of some random worlds each place
- * where one is checked fails once, at the first time, or at one in the middle. Whatever the place:
- * nothing dies, what hosts were told to be done is done or their queue pair fails, the engine's
- * books are right, and all other queue pairs finish their work.
+ * What becomes of a lane with a broken invariant (engine/core/must.h). The engine here can report
+ * an invariant as broken that holds: in each of some random worlds each check fails once, at its
+ * first run or at one in the middle. Whatever the place: nothing dies, what hosts were told to be
+ * done is done or their queue pair fails, the engine's books are right, and all other queue pairs
+ * finish their work.
  *
  *	test_must [FIRST-SEED [WORLDS]]
  */

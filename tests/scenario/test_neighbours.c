@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What connections of one appliance may cost each other: memory of many small ones, the share that
- * one which stands still may take, and what must not be forgotten when a port has no room for it.
- * What they cost in time is tests/bench/bench_scale.c's.
+ * What connections of one appliance may cost each other: memory of many small ones, the share of
+ * one without progress, and what must not be forgotten when a port has no room for it. What they
+ * cost in time is tests/bench/bench_scale.c's.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -418,7 +418,7 @@ static void test_half_known(void **state)
 	assert_true(m.flows <= 2 * 900 + 2 * 1000);
 	assert_true(engine_counter(c.e, EC_TABLE_FULL) > 10000);
 	assert_int_equal(c.events[EVENT_CROWDED], 1);
-	/* who comes now waits for a place, but not for long */
+	/* a new connection waits for a place, but not for long */
 	for (uint32_t k = 0; k < 20 && c.events[EVENT_PAIRED] == 900; k++) {
 		crowd_learn(&c, 900);
 		crowd_tick(&c, 10 * MS);

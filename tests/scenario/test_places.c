@@ -83,7 +83,7 @@ static void test_who_stays(void **state)
 	crowd_end(&c);
 }
 
-/* Who is used within ten seconds stays, however many others come. */
+/* A connection that is used within ten seconds stays, however many others come. */
 static void test_none_idle(void **state)
 {
 	struct conn_info ci;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * CONV-8: the host of one appliance loses its power, and what it had in memory; it comes back
- * knowing nothing. Near the requester that is lost what its host was told and nobody else has: both
- * ends see it, although the requester would repeat for ever, and what had come to the other
- * appliance is delivered. Near the responder nothing is lost. Nor where nothing is promised.
+ * knowing nothing. Near the requester, acknowledged data that only this appliance had is lost: both
+ * ends see it, although the requester would retransmit for ever, and what had come to the other
+ * appliance is delivered. Near the responder nothing is lost, nor with a policy that acknowledges
+ * nothing early.
  */
 #include <unistd.h>
 

@@ -59,8 +59,8 @@ static void warm(struct world *w, struct world_qp *q)
 	scenario_finish(w, 600 * SEC);
 }
 
-/* After a restart of an appliance that numbered for the two ends neither understands the other any
- * more. */
+/* After a restart of the appliance that renumbered, the two hosts' numbers do not agree any more.
+ */
 static void warm_fails(struct world *w, struct world_qp *q)
 {
 	struct work k = {.ops = 1u << RC_SEND, .min = 64, .max = 64, .left = 5, .outstanding = 1};
@@ -173,8 +173,8 @@ static void test_answers_lost(void **state)
 	}
 }
 
-/* What it loses of requests nobody ever sees: either the host asks again, or its queue pair fails.
- * */
+/* No appliance sees a request that the WAN loses: either the host asks again, or its queue pair
+ * fails. */
 static void test_requests_lost(void **state)
 {
 	uint32_t failed = 0;
@@ -306,9 +306,9 @@ static void test_pattern_broken(void **state)
 }
 
 /*
- * Hosts that do what the rule says they must not, on a WAN that loses requests and answers: wrong
- * data is never the end of it. (The last request of all is a SEND, for what is lost behind which
- * nothing comes is never seen.)
+ * Hosts that break the rule's conditions, on a WAN that loses requests and answers: none may end
+ * with wrong data. (The last request of all is a SEND, for what is lost behind which nothing comes
+ * is never seen.)
  */
 static void test_storm(void **state)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * One of two appliances is stopped in order, for good (SIGTERM: a drain, then the kernel bridges).
- * The hosts go on over the bridge: nothing fails, whichever side it was, since the other appliance
- * has let go of what only the two can serve.
+ * The hosts go on over the bridge: nothing fails, on either side, since the other appliance has
+ * released what only both can serve.
  */
 #include <unistd.h>
 

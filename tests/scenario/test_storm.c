@@ -74,10 +74,10 @@ static bool audit(struct world *w, int link, const uint8_t *data, uint32_t len)
 /* ---- the storm ---- */
 
 /*
- * Guards against what nobody thought of: random work on a few queue pairs in both directions over
- * impaired links, while peers come and go, engines are emptied, rules change their policy, and
- * acceptors lose their memory; the audit listens. What was told and what was executed must be right
- * at all times, and permissive hosts, which never give up, must get through.
+ * Guards against the unforeseen: random work on a few queue pairs in both directions over impaired
+ * links, while peers come and go, engines are emptied, rules change their policy, and acceptors
+ * lose their memory; the audit listens. What was told and what was executed must be right at all
+ * times, and permissive hosts, which never give up, must get through.
  */
 static void storm(uint64_t seed, bool single)
 {

@@ -36,16 +36,14 @@
  * always does
  * @report_loss: of reports, besides that they share the WAN's delay
  * @report_reorder, @report_replay, @report_forge: probabilities per report: comes late; one from
- * long ago comes
- *               again after it; it comes again with garbage in it (another generation, lane, type,
- *               peer, or marks that cannot be)
+ *               long ago comes again after it; it comes again with garbage in it (another
+ *               generation, lane, type, peer, or marks that cannot be)
  * @reports_in_band: they take their turn in the queue of the WAN as the packets do, and are lost as
  *               these are; @report_loss and the like do not apply
  * @check_every: engine_check() after every so many events, 0: at the end only
  * @check_custody: after every answer to a host, and for every frame to the WAN: what was
- * acknowledged is held
- *               or executed, nothing in custody goes out in two forms, no success after a fault, a
- *               completion means what the policy says
+ *                 acknowledged is held or executed, nothing in custody goes out in two forms, no
+ *                 success after a fault, a completion means what the policy says
  * @check_range: a READ outside of the responder's region is a violation
  * @announce:    the rules say announce = auto
  * @storage:     queue pairs may be an initiator's and a target's (world_storage.h)
@@ -55,13 +53,12 @@
  * @prefetch_single: they say so to an appliance alone, near the responder
  * @read_depth:  READs that responders take at a time, by the rules
  * @prefetch_max_age_ns: with @prefetch: READs may bring content that was current so long before
- * they were posted,
- *               if no signal has come since; 0: however long
+ *               they were posted, if no signal has come since; 0: however long
  * @read_from, @read_end: the rules name this range of addresses for reading ahead; none when both
  * are 0
  * @engine:      of both engines; seed is derived
- * @actors:      who means it ill, or is careless (actors.h)
- * @trace:       where every frame and report is told (trace.c), or NULL
+ * @actors:      attackers and disturbances (actors.h)
+ * @trace:       file for every frame and report (trace.c), or NULL
  */
 struct world_config {
 	uint64_t seed;
@@ -97,9 +94,8 @@ struct world_config {
  * @ring:       streams go through the whole region, over and over
  * @unsignaled: so many thousandths of the requests ask for no ACK of their own
  * @counter:    FetchAdds all add 1 to the 8 bytes at 4096 of the peer's region, which nothing else
- * changes (so @ops
- *              has no WRITEs and CmpSwaps), and most requests are such: each must bring more than
- *              the one before
+ *              changes (so @ops has no WRITEs and CmpSwaps), and most requests are such: each must
+ *              bring more than the one before
  * @changing:   in the part of the peer's region that the peer changes
  */
 struct work {
@@ -129,17 +125,14 @@ struct world_seen {
 /**
  * struct world_qp - one queue pair on each host. @side[i]: what host i's end did.
  * @lost:      an appliance lost its memory while it had custody of this side's requests: the queue
- * pair may
- *             fail, and must not succeed as if nothing had happened
+ *             pair may fail, and must not succeed as if nothing had happened
  * @holed:     an appliance lost its memory with some of this side's requests in custody, if only
- * the beginning of a
- *             message: the responder will never be told of them
+ *             the beginning of a message: the responder will never be told of them
  * @cfg, @cm:  what each end is made of; the handshake that makes them, and later takes them down
  * @up:        both ends exist; they need not while there is a handshake, or between two
  * incarnations
  * @shaking:   the handshake is not over
- * @reused:    the QPNs had another owner, and nobody said so: an appliance may still believe in
- * that one
+ * @reused:    the QPNs had another owner, without CM: an appliance may still have custody for it
  * @debt:      and something of the former one was in custody then, or may be given to the next for
  *             its own
  * @pending:   work to begin with
@@ -303,12 +296,12 @@ static inline bool world_astray(const struct world_qp *q)
 	return q->missed_both && world_renumbers(q->w);
 }
 
-/** world_owed - whether an appliance has something of the owner of @q, who may be gone. */
+/** world_owed - whether an appliance has custody for the owner of @q, who may be gone. */
 bool world_owed(struct world_qp *q);
 /** world_reconnect - the same QPNs again, with other data, from these PSNs on; the work goes on. */
 void world_reconnect(struct world_qp *q, uint32_t sq_psn, uint32_t rq_psn, bool by_cm);
 
-/** world_work - let host @side of @q do @work from now on. */
+/** world_work - have host @side of @q do @work from now on. */
 void world_work(struct world_qp *q, int side, const struct work *work);
 
 /** world_run - until @until or until nothing but idle timers is left; stops at a violation. */
@@ -319,14 +312,13 @@ void world_run(struct world *w, uint64_t until);
  *  when it got there. */
 bool world_run_done(struct world *w, uint64_t until);
 
-/** world_restart - engine @side loses all its memory and starts anew (kill -9). Requests that were
+/** world_restart - engine @side loses all its memory and restarts (kill -9). Requests that were
  * acknowledged
  *  and not executed are lost; the queue pairs are marked. */
 void world_restart(struct world *w, int side);
 
-/** world_redeem - engine @side pays all its debts and starts anew without memory (an orderly
- * restart). Runs the
- *  world until its custody is empty, 100 s at most. */
+/** world_redeem - engine @side delivers all custody and restarts without memory (an orderly
+ *  restart). Runs the world until its custody is empty, 100 s at most. */
 void world_redeem(struct world *w, int side);
 
 /** world_verify - compare what responders executed with what requesters were told; NULL when all is

@@ -2,15 +2,15 @@
 /*
  * Appliances that are killed at any instruction, and whose memory the next one adopts.
  *
- * A kill is a timer's signal amid a call of an engine, one of so many calls. The call is left where
- * it stands by siglongjmp(), and what stands in the engine's file then is what a killed process
- * would leave: every store up to that instruction and none after it. What that engine had said in
- * the batch is forgotten, as a daemon's output that has not been handed to the kernel. The next
- * engine maps the file and goes on; frames of the batch are lost with it. All invariants of a world
- * without kills hold, and no lane may end in fault for it. When a kill comes is not repeatable.
+ * A kill is a timer's signal amid a call of an engine, one of so many calls. siglongjmp() leaves
+ * the call, and the engine's file then has what a killed process would leave: every store up to
+ * that instruction and none after it. The output of the batch is dropped, like a daemon's output
+ * that has not been handed to the kernel. The next engine maps the file and goes on; frames of the
+ * batch are lost with it. All invariants of a world without kills hold, and no lane may end in
+ * FAULT by a kill. The instant of a kill is not repeatable.
  *
- * Besides, of one batch in WATCH_EVERY it is looked at whether undoing it would restore every byte
- * that somebody refers to: a store that was not noted before (store/undo.h) shows at once.
+ * Besides, for one batch in WATCH_EVERY it is checked that an undo would restore every byte that is
+ * referred to: this finds any store that was not noted before (store/undo.h).
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -294,7 +294,7 @@ struct region {
 	size_t len, each;
 };
 
-/* Where @at lies, for whoever has to mend it. */
+/* Where @at lies, for the message. */
 static const char *place(const struct engine *e, size_t at)
 {
 	static char text[160];

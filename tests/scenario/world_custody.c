@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What must hold at every moment: what a host was told, and what goes over the WAN. */
+/* What must hold at every moment: what was acknowledged to a host, and what goes over the WAN. */
 #include "tests/scenario/world_priv.h"
 
 #include <string.h>
@@ -89,7 +89,7 @@ void world_check_forwarded(struct world *w, int side, const uint8_t *data, uint3
 	qp = rc_qp_find(w->host[!side], f.dqpn);
 	q = qp ? rc_qp_user(qp) : NULL;
 	if (!q || !q->up || !q->side[side].seen || (w->cfg.lan.corrupt > 0 && !icrc_ok(&f)))
-		return; /* a damaged frame may belong to nobody, and is the host's to judge */
+		return; /* a damaged frame may belong to no lane; the host must judge it */
 	switch (world_forged(w, data, len)) {
 	case FORGED_INSIDE:
 		w->violation = "a forged request with a PSN in custody went over the WAN";
@@ -116,7 +116,7 @@ static uint64_t beyond(uint64_t told, uint64_t done)
 	return told > done ? told - done : 0;
 }
 
-/* What host @s was told: is it executed, or does somebody answer for it? */
+/* Whether all that was acknowledged to host @s is executed, or in an appliance's custody. */
 static const char *check_custody(struct world_qp *q, int s)
 {
 	struct rc_qp *req = q->side[s].qp, *resp = q->side[!s].qp;

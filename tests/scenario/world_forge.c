@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Frames as a third party makes them: everything as the hosts' own has it, but for what only they
- * know. */
+/* Frames of a third party: all as in the hosts' own, except what only they know. */
 #include "tests/scenario/world_forge.h"
 
 #include <string.h>
@@ -32,7 +31,7 @@ static uint32_t finish(struct forger *f, struct rc_header *h, struct rc_frame_sp
 	return rc_frame_tail(out, off, s->payload_len, crc);
 }
 
-/* The region's own address and key are no secret to somebody who listens. */
+/* A listener on the wire knows the region's address and key. */
 static void put_reth(struct forger *f, const struct rc_qp_config *c, struct rc_frame_spec *s,
 		     uint32_t length)
 {

@@ -5,9 +5,9 @@
  * Two kinds of judgement. At once, when an appliance with custody of a lane was given a forged
  * frame: the lane's state and marks are the same as before, and nothing in custody is gone. And
  * later, when a forged frame comes out at a host, where an appliance with custody should have
- * stopped it: a responder must not execute it, a requester must not believe it. What no appliance
- * with custody has seen is the hosts' own risk: where a bare host would have been taken in, the
- * frame is taken away instead, as if the forger had had less luck.
+ * stopped it: a responder must not execute it, a requester must not believe it. Frames that no
+ * appliance with custody has seen are the hosts' own risk: if a bare host would have accepted the
+ * frame, it is removed instead, as if the forger had had less luck.
  *
  * Luck, and how each kind keeps clear of it:
  *
@@ -92,13 +92,13 @@ static struct forge_mark *mark_of(const struct world *w, const uint8_t *data, ui
 }
 
 /* Whether the requester was told of something that the responder has not done. A lane without that
- * can begin anew, and nobody is the worse for it but for a round trip. */
+ * can begin again, which costs only a round trip. */
 static bool promised(const struct lane_info *l)
 {
 	return psn_before(l->una, l->frontier);
 }
 
-/* Whether the hosts do not understand each other without it. */
+/* Whether the hosts' numbers do not agree without it. */
 static bool renumbered(const struct lane_info *l)
 {
 	return l->reads.shift || l->reads.shift_msn;

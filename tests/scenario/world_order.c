@@ -3,11 +3,11 @@
  * Two promises between queue pairs.
  *
  * Order (rule `order = hosts`): a host that was told that a message is done may tell the other so
- * by another queue pair. So whatever it posts after that must not be executed before that message
- * is. Each host has a clock that counts what it was told; a message bears the reading when it was
- * told of, and the reading when it was posted. One that is executed although an earlier one is not,
- * told of before it was posted, has overtaken its cause. (A bare pair of hosts cannot get this
- * wrong: what is told is executed.)
+ * by another queue pair. So what it posts after that must not be executed before that message is.
+ * Each host has a clock that counts what it was told; a message bears the reading when it was told
+ * of, and the reading when it was posted. A message is wrong if it is executed before one whose
+ * completion had been reported when it was posted: it has overtaken its cause. (Bare hosts cannot
+ * get this wrong: a completed message is executed.)
  *
  * A packet that missed the appliance near its host is held back by the far one as soon as that has
  * heard of the barrier. Until then it may overtake (@missed_first), and that is no violation.
@@ -74,7 +74,7 @@ static bool owed_since(struct world_qp *q, int side, uint64_t clock)
 	struct rc_qp *req = q->side[side].qp, *resp = q->side[!side].qp;
 	uint64_t done;
 
-	/* of one that has failed its host knows that it cannot rely on it */
+	/* the host of a failed queue pair knows that it cannot rely on it */
 	if (!o || !q->up || q->side[side].lost || rc_qp_in_error(req) || rc_qp_in_error(resp))
 		return false;
 	done = rc_messages(resp);

@@ -3,7 +3,7 @@
  * Queue pair numbers that get another owner again and again: when one has done a few requests, or
  * its queue pair has failed, both ends go, and after a while others come with the same QPNs,
  * addresses and other data. The pause is long enough for a bare network to have forgotten the first
- * owner's packets; what an appliance still has for it is the appliance's affair.
+ * owner's packets; the appliance must handle what it still has for it.
  */
 #include "tests/scenario/world_priv.h"
 

@@ -23,7 +23,7 @@ static bool seen(struct world *w, int link, const uint8_t *data, uint32_t len)
 	return !w->filter || w->filter(w, link, data, len);
 }
 
-/* Whose frame from the WAN that is. */
+/* The world that this frame from the WAN belongs to. */
 static struct world *owner_of(struct world *w, const uint8_t *data)
 {
 	if (!w->guest)
@@ -88,7 +88,7 @@ static void deliver_link(struct world *of, int i)
 	world_still_seen(of, i);
 }
 
-/* The same report as somebody may have made it who knows the form, but not what is going on. */
+/* The same report with content of a forger who knows the format, but not the state. */
 static void forge(struct world *w, int from, struct report r)
 {
 	struct prng *p = &w->rng;
@@ -254,8 +254,7 @@ static bool done(struct world *w)
 				return false;
 			if (!w->qp[i].up)
 				continue;
-			/* a permissive host asks a dead one, or for what nobody has any more, for
-			 * ever */
+			/* a permissive host asks a dead one, or for lost data, for ever */
 			if (!rc_qp_in_error(qp) && !rc_qp_in_error(w->qp[i].side[!s].qp) &&
 			    !w->qp[i].side[s].lost &&
 			    (w->qp[i].side[s].work.left || rc_qp_queued(qp) ||

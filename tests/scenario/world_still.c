@@ -2,10 +2,10 @@
 /*
  * An appliance that stands still for a while: its process is stopped, or the machine does not let
  * it run. What comes meanwhile waits in its rings and sockets as far as they go, the rest is lost;
- * then it is looked at, all at one moment. The other appliance takes it for gone when it says
- * nothing for long, and calls: the answer brings that one a new session, what confirms it this one.
- * Until then neither is heard: who has taken the other for gone says nothing, and what the other
- * says is under keys that are no more (peer/handshake.c).
+ * then it is looked at, all at one moment. The other appliance takes it for gone after a long
+ * silence, and sends SEEK: the answer gives the other one a new session, its CONFIRM this one.
+ * Until then no reports pass: the one that took the other for gone sends none, and those of the
+ * other have old keys (peer/handshake.c).
  */
 #include "tests/scenario/world_priv.h"
 

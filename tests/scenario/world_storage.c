@@ -174,7 +174,7 @@ static void response(struct world_qp *q, const struct rc_message *m)
 		if (!c->io.write &&
 		    pattern_check(there, key_of(q, c->io.number), at, length) != length)
 			world_wrong(q, "a read command is done, and its data is not there");
-		/* whoever looks now sees something else */
+		/* a READ from now on sees other data */
 		memset(there, 0xee, length);
 	}
 	c->live = false;

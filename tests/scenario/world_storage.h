@@ -8,7 +8,7 @@
  *
  * Every command has data of its own (pattern.h), so bytes of another command show. The buffer is
  * offered from the capsule until the response has reached the initiator: a READ of anything else is
- * a violation, whoever asks it, and breaks the queue pair as it does where keys are revoked.
+ * a violation, by the target or by an appliance, and breaks the queue pair like a revoked key.
  */
 #ifndef SCENARIO_WORLD_STORAGE_H
 #define SCENARIO_WORLD_STORAGE_H

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What the end of a world is judged by, and what is printed when it is wrong. */
+/* How the end of a world is verified, and what is printed when it is wrong. */
 #include "tests/scenario/world_priv.h"
 
 #include <inttypes.h>
