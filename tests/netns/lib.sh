@@ -11,8 +11,8 @@
 # that reports suffer what data suffers. Neighbours are static: no ARP must get through a lossy link.
 #
 # Everything that was started ends with the shell, however that ends. Nothing waits a fixed time:
-# await() polls a condition. How long it does so at most only keeps a test from hanging for ever; on a
-# machine that is busy with something else all of this takes several times as long, and passes.
+# await() polls a condition. Its limit only keeps a test from hanging for ever: on a busy machine all
+# of this takes several times as long, and passes.
 #
 # Variables that a caller may set before it calls something:
 #	B        the build directory

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Captures of both LANs and of both ends of the WAN, judged afterwards: every ACK preceded by its data, nothing
-# of the true responder's leaked, nothing forwarded twice, MSNs, PSNs, ICRCs and contents right (NTT-1); a
-# responder that says RNR is waited for where it is, and nowhere else (ENG-5). An
+# Captures of both LANs and of both ends of the WAN, judged afterwards: every ACK is preceded by its data, no ACK
+# of the true responder leaks, nothing is forwarded twice, MSNs, PSNs, ICRCs and contents right (NTT-1); an
+# RNR NAK is waited out near the responder, and nowhere else (ENG-5). An
 # AF_XDP socket hides frames from captures on its interface, so these are taken at the hosts and in the
 # emulator's namespace.
 set -u

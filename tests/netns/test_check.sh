@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# What `longhauld --check-config` and the start say of a host, its ports and its link: each thing is put wrong
-# once, said with cause and mend, and put right again. tests/unit/test_host has what needs no interfaces.
+# What `longhauld --check-config` and the start report of a host, its ports and its link: each fault is made
+# once, reported with cause and mend, and undone. tests/unit/test_host has what needs no interfaces.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/netns/lib.sh

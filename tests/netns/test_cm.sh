@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Connections made through the connection manager: learned by its datagrams, which pass themselves
-# (UD SEND to QPN 1).
+# Connections made through the connection manager: learned from its datagrams, which
+# pass unchanged (UD SEND to QPN 1).
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/netns/lib.sh

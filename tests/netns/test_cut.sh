@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# The WAN is cut amid a transfer at full load, for longer than the hosts would wait by themselves (two seconds) and than
-# the appliances wait for each other (900 ms), and comes back. Both appliances notice; no host does but for the pause.
+# The WAN is cut amid a transfer at full load, for longer than hosts without appliances would wait (two seconds) and than
+# the appliances wait for each other (900 ms), and comes back. Both appliances notice; hosts notice only the pause.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/netns/lib.sh

@@ -3,7 +3,7 @@
 #
 # Connections with prefetch (NTT-5) while the daemon near their requester is away: killed, hung, stopped. Their packets
 # bear other numbers on the WAN than at the host, and none may pass untranslated, in either direction. READs
-# walk through a region whose every byte is known: an answer to another READ would be seen.
+# walk through a region with known bytes: the answer to another READ would be noticed.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/netns/lib.sh

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# longhaul status as an operator meets it: each fault that can be made here speaks, with a reason, a mend and an
-# exit status, and is over when it is mended. And looking on: -w, rates, filters that cannot match.
+# longhaul status as an operator sees it: each fault that can be made here raises an alarm with a reason, a mend and
+# an exit status, and the alarm clears when the fault is gone. And watching: -w, rates, filters that cannot match.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/netns/lib.sh

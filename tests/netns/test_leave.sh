@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# What the other end hears when a daemon stops, or takes its peer out of its configuration, where what it says waits for
-# the end of a batch; and what becomes of what is owed to or by such a peer when the daemon is killed meanwhile.
+# What a peer receives when a daemon stops, or removes the peer from its configuration, if datagrams wait for the end of a
+# batch; and what becomes of custody for or at such a peer when the daemon is killed meanwhile.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/netns/lib.sh

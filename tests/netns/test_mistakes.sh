@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# The mistakes of an operator's first hour, and what `longhaul status` says of each at either end: the name of one
-# alarm, and words of its reason. What follows from a mistake has no alarm of its own.
+# The mistakes of an operator's first hour, and what `longhaul status` shows for each at either end: the name of one
+# alarm, and words of its reason. Consequences of a mistake raise no other alarm.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/netns/lib.sh

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# A peer by the name of its host: found late, found elsewhere, looked up by a process without privileges; what
-# --check-config says of a name that nobody knows.
+# A peer with a host name: found late, found elsewhere, looked up by a process without privileges; what
+# --check-config reports of an unknown name.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/netns/lib.sh

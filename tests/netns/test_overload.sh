@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# A host sends more than its appliance can read. What the receive ring has no room for is dropped and
-# counted; when it is over, everything is as before: each frame arrives once and unaltered, and where one goes
-# missing a counter says so.
+# A host sends more than its appliance can read. Frames that find the receive ring full are dropped and
+# counted; after the overload everything is as before: each frame arrives once and unaltered, and a counter shows
+# each lost one.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/netns/lib.sh

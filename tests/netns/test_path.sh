@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Packets that take a way past an appliance (ENG-19): for a few milliseconds, which is a loss that is repaired, and for
-# seconds, which both ends tell. Hosts see no error and no wrong byte, whichever appliance is missed in which direction.
+# Packets that miss an appliance (ENG-19): for a few milliseconds, a loss that is repaired, and for seconds, which
+# both ends report. Hosts see no error and no wrong byte, whichever appliance is missed in which direction.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 SWITCH=1

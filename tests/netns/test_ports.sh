@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # What happens to the interfaces of an appliance amid a transfer: down and up, another MTU, renamed and back, deleted and
-# made anew. What is in custody is held, by the process or by the next one, which waits for the port (--wait, as the unit
+# created again. What is in custody is held, by the process or by the next one, which waits for the port (--wait, as the unit
 # has it). The hosts' timers are patient here: without appliances they would need to be, too.
 set -u
 cd "$(dirname "$0")/../.." || exit 1

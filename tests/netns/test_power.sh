@@ -3,7 +3,7 @@
 #
 # The host of an appliance loses its power, and all that it had in memory; it comes back, or a standby with the same address
 # and key gets its cables, knowing nothing. The other appliance knows within a second. Near the responder nothing is lost.
-# Near the requester what was promised and not delivered is: both queue pairs fail, although their hosts would retry for
+# Near the requester, data that was acknowledged and not delivered is lost: both queue pairs fail, although their hosts would retry for
 # ever, and new connections are held again.
 set -u
 cd "$(dirname "$0")/../.." || exit 1

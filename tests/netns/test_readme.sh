@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # README.md is true for a newcomer: each of its commands is run here as it stands, or is named here with the test that
-# runs it; a command that is neither is a failure. "Two sites" is done from its own text, at two edges in network
-# namespaces: the bridge, the key, the configuration, the check, the looks; then a transfer is held.
+# runs it; a command that is neither is a failure. The section "Two sites" is followed at two edges in network
+# namespaces: bridge, key, configuration, check, status; then a transfer is held.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/netns/lib.sh

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # What a running daemon takes over of a changed configuration, under transfers that go on; what it refuses, and that
-# whoever asked is told so.
+# the command reports it.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/netns/lib.sh

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # READs asked near the responder before their host asks (NTT-7): one appliance alone, at B; the host at A reads,
-# one READ at a time, over 50 ms. The content is right, and comes at least twice as fast as by the way.
+# one READ at a time, over 50 ms. The content is right, and comes at least twice as fast as without.
 #
 # The hosts make their connections through the connection manager, which tells how many READs the responder takes.
 set -u

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # Two appliances at site a, and a spanning tree that lets one of them have the traffic. The other one is a standby: the
-# same configuration, address and key, and no longhauld running until the first one has lost its power. What was
-# promised is broken at both ends, as without a standby; new connections are held as soon as the tree lets frames pass.
+# same configuration, address and key, and no longhauld running until the first one has lost its power. Queue
+# pairs with lost custody fail at both ends, as without a standby; new connections are held as soon as the tree lets frames pass.
 #
 #	P-ha: eth0 -- P-sa: brl --+-- lan0 P-ga: br0 wan0 --+-- brw -- P-wan ...
 #	                          +-- lan0 P-gc: br0 wan0 --+

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# What a daemon left and the next one must not, or must, go on with: of before a start of the host, a copy, of other
-# ports, peers, sizes or rules, cut short, damaged, or such that processes crash over it again and again. Each is said in
-# one line, and then the daemon works as one that found nothing.
+# Which state of a former daemon the next one must, or must not, adopt: from before a boot of the host, a copy, of other
+# ports, peers, sizes or rules, cut short, damaged, or one that crashes each process. Each refusal is one line of the log,
+# and then the daemon works as if it had found nothing.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/netns/lib.sh

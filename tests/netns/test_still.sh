@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# A daemon that stands still under load, as one that is stopped, swapped out or not let run: longer than it takes the XDP
-# program to call it stale. What hosts send meanwhile is dropped where custody is, and asked again afterwards; nothing
-# is lost, nothing is believed to be executed that was not, and the lane is held as before. At both sides.
+# A daemon that does not run under load (stopped, swapped out, no processor), longer than it takes the XDP program to call
+# it stale. Meanwhile packets of lanes in custody are dropped, and hosts retransmit them afterwards; nothing is lost,
+# nothing is taken for executed that was not, and the lane is held as before. At both sides.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/netns/lib.sh

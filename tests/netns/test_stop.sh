@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # A daemon ends in order, for good, or lets connections go, amid transfers at full load over 20 ms: their requests are
-# carried until nothing is promised, and then go over the bridge. The hosts' timers are those that network cards have by
+# carried until custody is empty, and then go over the bridge. The hosts' timers are those that network cards have by
 # default (67 ms, seven retries). No queue pair fails, and the daemons drop nothing on the way.
 set -u
 cd "$(dirname "$0")/../.." || exit 1

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# A daemon ends amid a transfer, by its own will or killed, and another one goes on where it ended: with lanes, numbers, custody, what was read
-# ahead and the session with its peer. The hosts' timers are those that network cards have by default (67 ms, seven
+# A daemon ends amid a transfer, in order or killed, and another one goes on where it ended: with lanes, numbers,
+# custody, READs ahead and the session with its peer. The hosts' timers are those that network cards have by default (67 ms, seven
 # retries); they must not notice. On a busy machine the next one may take longer to begin than they wait: then once more.
 set -u
 cd "$(dirname "$0")/../.." || exit 1

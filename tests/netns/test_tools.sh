@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# The tools as an operator meets them: views of a running daemon, the check of a configuration, refusals
+# The tools as an operator sees them: views of a running daemon, the check of a configuration, refusals
 # to start, replay.
 set -u
 cd "$(dirname "$0")/../.." || exit 1

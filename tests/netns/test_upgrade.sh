@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # To another version whose memory is laid out otherwise, and back, amid transfers at full load over 20 ms, as the unit does
-# it: `longhauld --hand-over` of the new one says that it cannot go on with what the running one knows, so that one lets its
-# connections go, and the new one begins with them anew. Hosts with ordinary timers (67 ms, seven retries) see no error.
+# it: `longhauld --hand-over` of the new one reports that it cannot adopt the state of the running one, so that one releases
+# its connections, and the new one learns them again. Hosts with ordinary timers (67 ms, seven retries) see no error.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/netns/lib.sh

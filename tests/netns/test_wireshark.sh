@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# The Wireshark dissector (conf/longhaul.lua) reads what two daemons tell each other: kinds in clear, the messages
-# with the key. Without tshark there is nothing to show.
+# The Wireshark dissector (conf/longhaul.lua) decodes what two daemons send each other: kinds in clear, messages
+# with the key. Skipped without tshark.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/netns/lib.sh
