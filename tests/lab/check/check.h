@@ -32,8 +32,8 @@
  *		 lengths that its PSNs demand
  *	leak	 in custody, no ACK or NAK of the true responder reaches the requester, and the
  *		 appliance sends none twice without a request for it
- *	double	 a request reaches the responder again only with a cause: a NAK, silence, or a repeat
- *		 by the requester
+ *	double	 a request reaches the responder again only with a cause: a NAK, silence, or a
+ *		 repeat by the requester
  *	bytes	 the far LAN has what the near LAN has, PSN by PSN, in requests and answers
  *	lost	 what was acknowledged in custody reached the far LAN
  *	pair	 the captures tell the two queue pairs of a connection
