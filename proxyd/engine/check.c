@@ -36,8 +36,14 @@ static const char *check_front(struct engine *e, const struct lane *l)
 	return NULL;
 }
 
+/* What the lane's books must say of its packets. */
+struct books {
+	uint32_t packets, messages, lost;
+	uint64_t bytes;
+};
+
 static const char *check_packet(struct engine *e, const struct flow *fl, const struct pkt *d,
-				struct wire_psn psn, struct lane_held *b)
+				struct wire_psn psn, struct books *b)
 {
 	struct frame f;
 
@@ -57,9 +63,9 @@ static const char *check_retained(struct engine *e, const struct flow *fl)
 {
 	const struct lane *l = &fl->lane;
 	const struct holes *hs =
-		l->role == ROLE_ACCEPTOR ? holes_at(e->pool, l->acceptor.holes) : NULL;
+		l->role == ROLE_ACCEPTOR ? holes_at(e->pool, l->acceptor.gaps.holes) : NULL;
 	struct wire_psn psn = l->una.psn;
-	struct lane_held b = {0}; /* the books, added up again */
+	struct books b = {0};
 	const char *bad = NULL;
 
 	while (!bad && psn_before(psn, l->end)) {
@@ -80,7 +86,7 @@ static const char *check_retained(struct engine *e, const struct flow *fl)
 		psn = psn_add(at, d->span);
 	}
 	if (!bad && (b.packets != l->held.packets || b.bytes != l->held.bytes ||
-		     b.messages != l->held.messages || b.lost != l->held.lost))
+		     b.messages != l->messages || b.lost != l->held.lost))
 		bad = "the ledger does not add up";
 	return bad;
 }
@@ -91,8 +97,8 @@ static const char *check_responses(struct engine *e, const struct lane *l)
 {
 	const struct lane_reads *x = reads_of(e, l);
 
-	if (x && l->role == ROLE_OPENER && x->held && !l->nreads && x->kept.head == MQ_NONE &&
-	    x->fetches.head == MQ_NONE)
+	if (x && l->role == ROLE_OPENER && x->held.packets && !l->nreads &&
+	    x->kept.head == MQ_NONE && x->fetches.head == MQ_NONE)
 		return "responses are held that nobody waits for";
 	return NULL;
 }

@@ -50,7 +50,7 @@ static uint64_t oldest(struct engine *e, const struct lane *l, uint64_t now)
 static struct ledger ledger_of(struct engine *e, const struct lane *l, uint64_t now)
 {
 	return (struct ledger){
-		.messages = l->held.messages,
+		.messages = l->messages,
 		.packets = l->held.packets,
 		.bytes = l->held.bytes,
 		.oldest_ns = oldest(e, l, now),
@@ -66,7 +66,7 @@ static void fill_reads(struct engine *e, const struct lane *l, struct lane_info 
 	out->reads = x->info;
 	out->reads.window = x->window;
 	out->reads.ahead = x->guessed;
-	out->reads.held_bytes = x->held_bytes;
+	out->reads.held_bytes = x->held.bytes;
 	out->reads.depth = x->depth;
 	if (!lane_keeps(l) && l->role != ROLE_SOLO)
 		return;

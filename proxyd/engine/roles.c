@@ -157,7 +157,7 @@ static void acceptor_sweep(struct engine *e, struct flow *fl)
 
 	announce_go_on(e, fl);
 	stream_rx_go_on(e, fl);
-	if (e->now - fl->lane.acceptor.clock.last >= every)
+	if (e->now - fl->lane.acceptor.gaps.clock.last >= every)
 		progress_due(e, fl, true);
 }
 
@@ -215,7 +215,7 @@ static void acceptor_end(struct engine *e, struct flow *fl)
 {
 	announce_end(e, fl);
 	reads_end(e, fl);
-	holes_drop(e->pool, &fl->lane.acceptor.holes);
+	holes_drop(e->pool, &fl->lane.acceptor.gaps.holes);
 	order_end(e, fl);
 }
 

@@ -48,7 +48,6 @@
  * @span:  PSNs that it consumes (1 but for READ)
  * @flags: PKT_*; PKT_USED must stay set until window_del()
  * @len:   bytes of the frame
- * @tries: OPENER: transmissions, saturating
  * @asked: ACCEPTOR, SINGLE: AckReq was set by us and not by the host, and not just for a probe
  */
 struct pkt {
@@ -57,10 +56,7 @@ struct pkt {
 	uint32_t span : 23;
 	uint32_t flags : 9;
 	uint16_t len;
-	union {
-		uint16_t tries;
-		uint16_t asked;
-	};
+	uint16_t asked;
 };
 
 _Static_assert(sizeof(struct pkt) == 16, "a page holds the descriptors of 256 PSNs");

@@ -79,7 +79,7 @@ enum command_state {
  * struct command - a buffer of which an initiator has told its target; a command that names
  * several has several of these. In the list in which they came.
  * @psn:   of its capsule, on the wire; @part: which buffer of it (part_of())
- * @base, @count: numbers of its packets in @win
+ * @base, @count: numbers of its packets in @held
  * @read:  bytes of it that the target has READ; @used: B: those that pushes answered
  * @got:   packets that are here; @asked: A: bytes that were asked, or are not to be
  * @seq:   A: place among those that are READ ahead
@@ -101,7 +101,7 @@ struct command {
  * @before: all that goes before it, on the wire
  * @psn, @span: toward the responder; @next: of the next response packet
  * @place:  among all READs that went to the responder
- * @first:  number of its first packet in @win
+ * @first:  number of its first packet in @held
  * @again:  to be sent (again)
  */
 struct own_read {
@@ -123,7 +123,7 @@ _Static_assert(sizeof(struct own_read) <= sizeof(struct read_rec), "they share a
  * @proofs, @misses: commands of which all was READ that was said, READs of something else
  * @commands: struct command; @hint: where the latest push belonged
  * @why: enum announce_why; @told: A: that READs ahead have begun
- * @win, @log: packets, by their numbers; @held, @held_bytes; @end: of the numbers in use
+ * @held:      packets, by their numbers; @end: of the numbers in use
  *
  * A:
  * @far:       the numbers of what goes to the responder
@@ -144,10 +144,8 @@ struct lane_announce {
 	uint32_t misses;
 	struct mq_list commands, own, absorbed;
 	uint32_t ncommands, nown, nabsorbed, hint;
-	struct window win;
-	struct pool_log log;
-	uint32_t held, end;
-	uint64_t held_bytes;
+	struct held held;
+	uint32_t end;
 	struct far_map far;
 	uint64_t issued;
 	bool inside;

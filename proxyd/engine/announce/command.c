@@ -84,8 +84,7 @@ static struct lane_announce *begin(struct engine *e, struct flow *fl)
 	mq_list_init(&y->own);
 	mq_list_init(&y->absorbed);
 	y->hint = MQ_NONE;
-	window_init(&y->win);
-	pool_log_init(&y->log);
+	held_init(&y->held);
 	y->inside = true; /* until a message is seen to end */
 	y->far.asked.psn = fl->lane.high;
 	y->looked = WIRE_NONE;
@@ -96,19 +95,7 @@ static struct lane_announce *begin(struct engine *e, struct flow *fl)
 
 void command_drop(struct engine *e, struct lane_announce *y, struct command *c)
 {
-	uint32_t psn = c->base, end = psn_add(c->base, c->count + parity_groups(c->count));
-	struct pkt *d;
-
-	while (c->count && y->held && psn_before(psn, end) &&
-	       (d = window_next(&y->win, e->pool, psn, end, &psn))) {
-		y->held--;
-		y->held_bytes -= d->len;
-		pool_release(e->pool, &y->log, d->loc, d->len);
-		window_del(&y->win, e->pool, psn);
-		psn = psn_add(psn, 1);
-	}
-	if (!y->held)
-		pool_log_close(e->pool, &y->log);
+	held_drop(e, &y->held, c->base, psn_add(c->base, c->count + parity_groups(c->count)));
 }
 
 /* What is here of @c is of no more use. */

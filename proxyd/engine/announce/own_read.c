@@ -40,7 +40,7 @@ static bool may_begin(struct engine *e, const struct flow *fl, const struct lane
 	       !l->refusal && !l->gone && !l->opaque && fl->path_mtu && e->peer_up[l->peer] &&
 	       c->length <= LENGTH_MAX && !psn_before(l->una.psn, l->overlap) &&
 	       pool_fill(e->pool, POOL_TRANSIT) < POOL_BUSY &&
-	       y->held_bytes < pool_share(e->pool, POOL_TRANSIT) && mq_free_count(e->reads) > 1024;
+	       y->held.bytes < pool_share(e->pool, POOL_TRANSIT) && mq_free_count(e->reads) > 1024;
 }
 
 void announce_queue(struct engine *e, struct flow *fl, struct command *c)

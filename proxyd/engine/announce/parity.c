@@ -61,7 +61,7 @@ static uint32_t sum(struct engine *e, const struct lane_announce *y, const struc
 	uint32_t missing = 0;
 
 	for (uint32_t i = g; i < c->count; i += parity_groups(c->count)) {
-		const struct pkt *d = window_get(&y->win, e->pool, psn_add(c->base, i));
+		const struct pkt *d = window_get(&y->held.win, e->pool, psn_add(c->base, i));
 		struct frame f;
 
 		if (!d || frame_parse(pool_ptr(e->pool, d->loc), d->len, &f) != FRAME_OK) {

@@ -60,27 +60,9 @@ bool push_numbers(struct engine *e, struct lane_announce *y, struct command *c, 
 struct pkt *push_store(struct engine *e, struct lane_announce *y, uint32_t n, const uint8_t *data,
 		       uint32_t len, uint32_t busy)
 {
-	struct pkt *d;
-	uint32_t loc;
-
-	if (pool_fill(e->pool, POOL_TRANSIT) >= busy || window_get(&y->win, e->pool, n))
+	if (pool_fill(e->pool, POOL_TRANSIT) >= busy || window_get(&y->held.win, e->pool, n))
 		return NULL;
-	loc = pool_append(e->pool, POOL_TRANSIT, &y->log, len);
-	if (loc == POOL_NONE)
-		return NULL;
-	memcpy(pool_ptr(e->pool, loc), data, len);
-	d = window_put(&y->win, e->pool, POOL_TRANSIT, n);
-	if (!d) {
-		pool_unappend(e->pool, &y->log, loc, len);
-		return NULL;
-	}
-	d->loc = loc;
-	d->len = (uint16_t)len;
-	d->span = 1;
-	d->flags = PKT_USED;
-	y->held++;
-	y->held_bytes += len;
-	return d;
+	return held_add(e, &y->held, n, data, len);
 }
 
 /* ---- A ---- */
@@ -118,21 +100,17 @@ bool push_run(struct engine *e, struct flow *fl, uint32_t quantum)
 	uint32_t budget = quantum, n;
 	struct pkt *d;
 
-	if (!y || !y->held)
+	if (!y || !y->held.packets)
 		return false;
 	while (psn_before(y->nxt, y->end) &&
-	       (d = window_next(&y->win, e->pool, y->nxt, y->end, &n))) {
+	       (d = window_next(&y->held.win, e->pool, y->nxt, y->end, &n))) {
 		if (d->flags & PKT_SENT) { /* in an answer (push_spare()) */
 			y->nxt = psn_add(n, 1);
 			continue;
 		}
-		if (!budget || !pace_may_send(e) ||
-		    engine_tx(e, NULL, fl->side, pool_ptr(e->pool, d->loc), d->len))
+		/* each is sent once, and bears no seal */
+		if (!budget || !pace_may_send(e) || !stream_send(e, NULL, &y->held, d, fl->side))
 			return true;
-		pace_sent(e, d->len);
-		engine_change(e, d, sizeof(*d));
-		d->xmit = now_us(e);
-		d->flags |= PKT_SENT;
 		budget -= d->len < budget ? d->len : budget;
 		y->nxt = psn_add(n, 1);
 	}
@@ -144,8 +122,9 @@ bool push_bytes(struct engine *e, const struct flow *fl, const struct lane_annou
 {
 	while (len) {
 		uint32_t i = at / flow_mtu(fl), skip = at % flow_mtu(fl), n;
-		struct pkt *d =
-			i < c->count ? window_get(&y->win, e->pool, psn_add(c->base, i)) : NULL;
+		struct pkt *d = i < c->count
+					? window_get(&y->held.win, e->pool, psn_add(c->base, i))
+					: NULL;
 		struct frame f;
 
 		if (!d || frame_parse(pool_ptr(e->pool, d->loc), d->len, &f) != FRAME_OK ||
@@ -166,7 +145,7 @@ bool push_spare(struct engine *e, const struct flow *fl, struct lane_announce *y
 {
 	uint32_t i = at / flow_mtu(fl);
 	bool whole = at % flow_mtu(fl) == 0 && (len == flow_mtu(fl) || at + len == c->length);
-	struct pkt *d = whole ? window_get(&y->win, e->pool, psn_add(c->base, i)) : NULL;
+	struct pkt *d = whole ? window_get(&y->held.win, e->pool, psn_add(c->base, i)) : NULL;
 
 	if (!d || (d->flags & PKT_SENT))
 		return false;
@@ -252,7 +231,7 @@ void push_came(struct engine *e, struct flow *fl, struct command *c, uint32_t i,
 	struct lane_announce *y = announce_of(e, &fl->lane);
 	uint32_t at = i * flow_mtu(fl);
 
-	if (window_get(&y->win, e->pool, psn_add(c->base, i)))
+	if (window_get(&y->held.win, e->pool, psn_add(c->base, i)))
 		return; /* it came before */
 	y->info.bytes += f->payload_len;
 	if (!push_store(e, y, psn_add(c->base, i), f->data, f->len, BUSY_B)) {

@@ -6,9 +6,11 @@
 #define LONGHAUL_ENGINE_CORE_CORE_H
 
 #include "engine/core/marks.h"
+#include "engine/core/holes.h"
 #include "engine/core/must.h"
 #include "engine/number/psn_map.h"
 #include "engine/core/state.h"
+#include "engine/core/stream.h"
 
 /* out.c: what leaves the engine */
 int engine_tx(struct engine *e, const struct flow *fl, enum engine_port port, const uint8_t *data,
@@ -119,14 +121,14 @@ uint8_t *lane_packet(struct engine *e, const struct pkt *d);
  * in [@from, @end), and where it does. */
 static inline struct pkt *lane_pkt(struct engine *e, const struct lane *l, struct wire_psn psn)
 {
-	return window_get(&l->held.win, e->pool, psn.v);
+	return held_pkt(e, &l->held, psn);
 }
 
 static inline struct pkt *lane_pkt_next(struct engine *e, const struct lane *l,
 					struct wire_psn from, struct wire_psn end,
 					struct wire_psn *at)
 {
-	return window_next(&l->held.win, e->pool, from.v, end.v, &at->v);
+	return held_next(e, &l->held, from, end, at);
 }
 
 /* lane.c: states, clocks */
@@ -203,14 +205,13 @@ void ack_schedule(struct engine *e, struct flow *fl);
 void ack_again_later(struct engine *e, struct flow *fl);
 void due_acks(struct engine *e);
 void report_list(struct engine *e, struct flow *fl);
-void report_schedule(struct engine *e, struct flow *fl, struct report_clock *c, bool urgent);
+void report_schedule(struct engine *e, struct flow *fl, struct gaps *g, bool urgent);
 
 /* A request that comes again sooner than this is no repetition by a timer. */
 #define ROUND_MS 4u
 
-bool report_now(const struct engine *e, struct report_clock *c, bool missing);
-void report_told(const struct engine *e, struct report_clock *c);
-uint64_t report_next(const struct report_clock *c, bool missing);
+bool report_now(const struct engine *e, struct gaps *g);
+uint64_t report_next(const struct gaps *g);
 /** report_watch - ask the lane in the tick when it wants to report. */
 void report_watch(struct engine *e, struct flow *fl);
 void progress_due(struct engine *e, struct flow *fl, bool urgent);

@@ -19,14 +19,6 @@ uint8_t *lane_packet(struct engine *e, const struct pkt *d)
 	return pool_ptr(e->pool, d->loc);
 }
 
-static void free_bytes(struct engine *e, struct lane *l, const struct pkt *d)
-{
-	if (d->flags & PKT_SLOT)
-		pool_slot_put(e->pool, d->loc);
-	else
-		pool_release(e->pool, &l->held.log, d->loc, d->len);
-}
-
 /* The copy at @data goes on under another PSN; whatever damage it may yet take stays detectable. */
 static void renumber(uint8_t *data, const struct frame *f, struct wire_psn psn)
 {
@@ -128,7 +120,7 @@ struct pkt *lane_retain(struct engine *e, struct flow *fl, const struct frame *f
 	else if (f->op->flags & OPF_EOM)
 		d->flags |= PKT_EOM;
 	if (d->flags & PKT_EOM)
-		l->held.messages++;
+		l->messages++;
 	e->keepers += lane_keeps(l) && !l->held.packets;
 	l->held.packets++;
 	l->held.bytes += f->len;
@@ -137,8 +129,7 @@ struct pkt *lane_retain(struct engine *e, struct flow *fl, const struct frame *f
 	return d;
 }
 
-/* @d is in no book of the lane any more. */
-static void unbook(struct engine *e, struct flow *fl, struct pkt *d)
+void lane_forget(struct engine *e, struct flow *fl, struct pkt *d, struct wire_psn psn)
 {
 	struct lane *l = &fl->lane;
 
@@ -146,20 +137,9 @@ static void unbook(struct engine *e, struct flow *fl, struct pkt *d)
 			l->held.bytes);
 	if (lane_keeps(l) && fl->rule >= 0)
 		e->rule_bytes[fl->rule] -= d->len;
-	l->held.packets--;
+	l->messages -= !!(d->flags & PKT_EOM);
+	held_del(e, &l->held, d, psn.v);
 	e->keepers -= lane_keeps(l) && !l->held.packets;
-	l->held.bytes -= d->len;
-	if (d->flags & PKT_LOST)
-		l->held.lost--;
-	if (d->flags & PKT_EOM)
-		l->held.messages--;
-	free_bytes(e, l, d);
-}
-
-void lane_forget(struct engine *e, struct flow *fl, struct pkt *d, struct wire_psn psn)
-{
-	unbook(e, fl, d);
-	window_del(&fl->lane.held.win, e->pool, psn.v);
 }
 
 static void follow(struct wire_psn *mark, struct wire_psn trail)
@@ -194,7 +174,7 @@ static void trail(struct engine *e, struct lane *l)
 	if (psn_before(l->near.told, host))
 		l->near.told = host;
 	if (l->role == ROLE_OPENER) {
-		follow(&l->opener.lost_from, to);
+		follow(&l->held.lost_from, to);
 		follow(&l->reached, to);
 		follow(&l->opener.reached_hi, to);
 	}
@@ -229,7 +209,7 @@ bool lane_release(struct engine *e, struct flow *fl, struct wire_psn next)
 	}
 	(void)lane_must(e, l,
 			l->held.packets ? psn_before(next, l->end)
-					: !(l->held.bytes | l->held.messages | l->held.lost),
+					: !(l->held.bytes | l->messages | l->held.lost),
 			l->held.packets, l->held.bytes);
 	mark_una_psn(l, next);
 	lane_waits(e, l);
@@ -246,7 +226,7 @@ void lane_skip(struct engine *e, struct flow *fl, const struct wire_mark *m)
 {
 	struct lane *l = &fl->lane;
 	struct wire_psn from = l->epsn.psn;
-	uint32_t msn = l->una.msn, messages = l->held.messages;
+	uint32_t msn = l->una.msn, messages = l->messages;
 	struct psn_map *map = lane_keeps(l) ? map_of(e, l) : NULL;
 	struct wire_mark una;
 	uint32_t over;
@@ -261,7 +241,7 @@ void lane_skip(struct engine *e, struct flow *fl, const struct wire_mark *m)
 	/* where every packet was here our own count is exact, while an ACK to a duplicate bears an
 	 * older PSN with today's MSN */
 	if (!l->opaque && !psn_after(m->psn, from))
-		una.msn = msn + (messages - l->held.messages);
+		una.msn = msn + (messages - l->messages);
 	mark_una(l, &una);
 	/* it began with such an ACK: never does one bear less than was done below it */
 	over = psn_sub(una.msn, m->msn);
@@ -315,12 +295,12 @@ static void count_again(struct engine *e, struct flow *fl)
 	uint32_t had = l->held.packets;
 	const struct pkt *d;
 
-	l->held.packets = l->held.messages = l->held.lost = 0;
+	l->held.packets = l->messages = l->held.lost = 0;
 	l->held.bytes = 0;
 	while (psn_before(psn, end) && (d = lane_pkt_next(e, l, psn, end, &psn))) {
 		l->held.packets++;
 		l->held.bytes += d->len;
-		l->held.messages += !!(d->flags & PKT_EOM);
+		l->messages += !!(d->flags & PKT_EOM);
 		l->held.lost += !!(d->flags & PKT_LOST);
 		psn = psn_add(psn, 1);
 	}

@@ -105,8 +105,10 @@ void report_list(struct engine *e, struct flow *fl)
 	e->report_head = flow_index(e, fl);
 }
 
-void report_schedule(struct engine *e, struct flow *fl, struct report_clock *c, bool urgent)
+void report_schedule(struct engine *e, struct flow *fl, struct gaps *g, bool urgent)
 {
+	struct report_clock *c = &g->clock;
+
 	c->due = true;
 	c->urgent |= urgent;
 	c->count += c->count < UINT8_MAX;
@@ -123,7 +125,7 @@ void report_watch(struct engine *e, struct flow *fl)
 
 void progress_due(struct engine *e, struct flow *fl, bool urgent)
 {
-	report_schedule(e, fl, &fl->lane.acceptor.clock, urgent);
+	report_schedule(e, fl, &fl->lane.acceptor.gaps, urgent);
 }
 
 static uint64_t repeat_at(const struct report_clock *c)
@@ -131,28 +133,23 @@ static uint64_t repeat_at(const struct report_clock *c)
 	return c->last + (REPEAT_NS << c->repeats);
 }
 
-bool report_now(const struct engine *e, struct report_clock *c, bool missing)
+bool report_now(const struct engine *e, struct gaps *g)
 {
+	struct report_clock *c = &g->clock;
+
 	if (c->due)
 		return c->urgent || c->count >= REPORT_PACKETS || e->now - c->last >= REPORT_NS;
-	if (!missing || e->now < repeat_at(c))
+	if (g->holes == POOL_NONE || e->now < repeat_at(c))
 		return false;
 	c->repeats += c->repeats < REPEAT_DOUBLINGS;
 	return true;
 }
 
-void report_told(const struct engine *e, struct report_clock *c)
+uint64_t report_next(const struct gaps *g)
 {
-	c->due = c->urgent = false;
-	c->count = 0;
-	c->last = e->now;
-}
-
-uint64_t report_next(const struct report_clock *c, bool missing)
-{
-	if (c->due)
-		return c->last + REPORT_NS;
-	return missing ? repeat_at(c) : 0;
+	if (g->clock.due)
+		return g->clock.last + REPORT_NS;
+	return g->holes != POOL_NONE ? repeat_at(&g->clock) : 0;
 }
 
 void due_reports(struct engine *e)

@@ -81,8 +81,7 @@ void lane_init(struct flow *fl)
 	l->reads_page = POOL_NONE;
 	for (int i = 0; i < LANE_PROBES; i++)
 		l->learn.probe[i].psn = WIRE_NONE;
-	window_init(&l->held.win);
-	pool_log_init(&l->held.log);
+	held_init(&l->held);
 	mq_list_init(&l->reads);
 }
 

@@ -161,15 +161,24 @@ struct lane_near {
 		honest_found : 1, masked : 1;
 };
 
-/** struct lane_held - the packets that a lane holds, and its books of them (custody.c). @win finds
- * them by wire PSN; @log has most of their bytes; @messages: ends of messages among them; @lost:
- * how many are marked PKT_LOST. */
-struct lane_held {
+/** struct held - packets that are kept (core/stream.h). @win finds them by wire PSN; @log has most
+ * of their bytes; @lost: how many are marked PKT_LOST, none before @lost_from. */
+struct held {
 	struct window win;
 	struct pool_log log;
 	uint32_t packets;
 	uint64_t bytes;
-	uint32_t messages, lost;
+	uint32_t lost;
+	struct wire_psn lost_from;
+};
+
+/** struct gaps - what is missing of a stream, at its receiving end (core/stream.h). @holes: pool
+ * page with missing ranges, POOL_NONE without any; @cursor: where the next report, timed by @clock,
+ * goes on. */
+struct gaps {
+	uint32_t holes;
+	struct wire_psn cursor;
+	struct report_clock clock;
 };
 
 /**
@@ -265,7 +274,6 @@ struct lane_keeper {
 
 /**
  * struct lane_opener - OPENER: what is known of the stream at the peer (stream_tx.c, loss.c)
- * @lost_from:  no packet below is marked lost
  * @rack_us:    latest transmission time known to have arrived
  * @reported_us: when the peer last said something of the lane
  * @room:       the peer takes packets before this PSN
@@ -273,7 +281,6 @@ struct lane_keeper {
  * @late_us:    so late packets were without being lost; @late_at: when; @true_losses: since then
  */
 struct lane_opener {
-	struct wire_psn lost_from;
 	uint32_t rack_us, reported_us;
 	struct wire_psn room; /* mark: core/marks.h */
 	struct wire_psn reached_hi;
@@ -306,12 +313,10 @@ struct __attribute__((packed, aligned(4))) lane_single {
 };
 
 /** struct lane_acceptor - ACCEPTOR (stream_rx.c). @peer_lane: the opener's number of this lane;
- * @next_accepted: of the lanes whose numbers have the same hash; @holes: pool page with missing
- * ranges, POOL_NONE without any; @hole_cursor: where the next report, timed by @clock, goes on. */
+ * @next_accepted: of the lanes whose numbers have the same hash. */
 struct lane_acceptor {
-	uint32_t peer_lane, next_accepted, holes;
-	struct wire_psn hole_cursor;
-	struct report_clock clock;
+	uint32_t peer_lane, next_accepted;
+	struct gaps gaps;
 };
 
 /**
@@ -364,6 +369,7 @@ struct lane_fault {
  * @present:    while the queue pair asked is silent: so often its host has answered (host.c)
  * @reads_page: struct lane_reads (reads.h), POOL_NONE before the first READ
  * @reads:      requests that wait for an answer with data, struct read_rec
+ * @messages:   ends of messages among what is held
  * @progress:   time of the latest progress: budget of the loss timer; @waits_us: since when the
  *              oldest in custody waits for the true ACK
  * @rtt:        of the WAN; ACCEPTOR: of the LAN
@@ -392,7 +398,8 @@ struct lane {
 	struct lane_near near;
 	uint32_t reads_page;
 	struct seal seal;
-	struct lane_held held;
+	struct held held;
+	uint32_t messages;
 	uint64_t progress;
 	uint32_t waits_us;
 	struct mq_list reads;

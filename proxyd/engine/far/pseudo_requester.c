@@ -131,17 +131,7 @@ static bool send(struct engine *e, struct flow *fl, struct pkt *d, bool ask)
 		return false;
 	if (l->role == ROLE_SINGLE)
 		pace_sent(e, d->len);
-	engine_change(e, d, sizeof(*d));
-	d->xmit = now_us(e);
-	if (d->flags & PKT_SENT) {
-		d->flags |= PKT_RETX;
-		l->count.retx++;
-		if (l->role == ROLE_SINGLE)
-			COUNT(e, RETX_WAN);
-		else
-			COUNT(e, RETX_LAN);
-	}
-	d->flags |= PKT_SENT;
+	stream_sent(e, fl, &l->held, d, l->role == ROLE_SINGLE);
 	return true;
 }
 

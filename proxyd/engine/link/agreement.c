@@ -146,7 +146,7 @@ static enum lane_reason accept_begin(struct engine *e, unsigned int peer, const 
 	l->role = ROLE_ACCEPTOR;
 	lane_set_state(l, LANE_HELD);
 	l->peer = (int8_t)peer;
-	l->acceptor = (struct lane_acceptor){.peer_lane = r->lane, .holes = POOL_NONE};
+	l->acceptor = (struct lane_acceptor){.peer_lane = r->lane, .gaps.holes = POOL_NONE};
 	l->gen = r->gen;
 	lane_accepted_add(e, fl);
 	l->policy = r->policy;
@@ -159,7 +159,7 @@ static enum lane_reason accept_begin(struct engine *e, unsigned int peer, const 
 	l->start_acked = true;
 	l->opened = l->progress = e->now;
 	fl->seen = back->seen = e->now; /* who agrees to a lane does not find it idle next */
-	l->acceptor.clock.last = e->now;
+	l->acceptor.gaps.clock.last = e->now;
 	if (r->one_read) {
 		struct lane_reads *x = reads_begin(e, fl);
 
@@ -319,7 +319,7 @@ static void rx_resp(struct engine *e, unsigned int peer, const struct report *r)
 			e->sink.report(e->sink.ctx, peer, &gone);
 		return;
 	}
-	if (e->now - fl->lane.acceptor.clock.last >= UNHEARD_NS)
+	if (e->now - fl->lane.acceptor.gaps.clock.last >= UNHEARD_NS)
 		progress_due(e, fl, true);
 	resp_tx_progress(e, fl, r);
 }

@@ -138,7 +138,7 @@ static void opener_begin(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
 
-	l->opener.lost_from = l->reached = l->opener.reached_hi = l->una.psn;
+	l->held.lost_from = l->reached = l->opener.reached_hi = l->una.psn;
 	l->opener.rack_us = now_us(e);
 	mark_room(l, psn_add(l->una.psn, first_room(e, fl)));
 }

@@ -168,17 +168,6 @@ static void arrived(struct engine *e, struct lane *l, struct wire_psn from, stru
 	came(l, d);
 }
 
-/* Mark @d, at @psn, as lost. */
-static void condemn(struct engine *e, struct lane *l, struct pkt *d, struct wire_psn psn)
-{
-	if (d->flags & PKT_LOST)
-		return;
-	engine_change(e, d, sizeof(*d));
-	d->flags |= PKT_LOST;
-	if (!l->held.lost++ || psn_before(psn, l->opener.lost_from))
-		l->opener.lost_from = psn;
-}
-
 /* The first PSN after @psn that is on another page of the window. */
 static struct wire_psn next_page(struct wire_psn psn)
 {
@@ -209,7 +198,7 @@ static uint32_t condemn_older(struct engine *e, struct lane *l, struct wire_psn 
 	while (psn_before(psn, end) && (d = lane_pkt_next(e, l, psn, end, &psn))) {
 		if ((d->flags & PKT_SENT) && !(d->flags & PKT_LOST)) {
 			if (too_old(d, t))
-				condemn(e, l, d, psn);
+				held_lose(e, &l->held, d, psn);
 			else if ((int32_t)(d->xmit - oldest) < 0)
 				oldest = d->xmit;
 		}
@@ -292,7 +281,7 @@ static void refused(struct engine *e, struct lane *l, struct wire_psn psn)
 	if (!d || !(d->flags & PKT_SENT) || now_us(e) - d->xmit < least_rtt_us(l))
 		return;
 	came(l, d);
-	condemn(e, l, d, psn);
+	held_lose(e, &l->held, d, psn);
 }
 
 /* The contiguous part of what the peer has grows up to @cum. */

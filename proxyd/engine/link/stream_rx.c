@@ -67,7 +67,7 @@ static uint32_t packet_bytes(const struct flow *fl)
 static struct wire_psn room(struct engine *e, const struct flow *fl)
 {
 	const struct lane *l = &fl->lane;
-	const struct holes *hs = holes_at(e->pool, l->acceptor.holes);
+	const struct holes *hs = holes_at(e->pool, l->acceptor.gaps.holes);
 	uint64_t packets = pool_log_room(e->pool, POOL_TRANSIT, &l->held.log, l->held.bytes) /
 			   packet_bytes(fl);
 	uint32_t held = psn_past(l->end, l->una.psn), most = WINDOW_SPAN;
@@ -112,21 +112,9 @@ static uint8_t refused(struct engine *e, uint32_t flow, uint32_t *out)
 	return n;
 }
 
-/* What is missing. Where there are more holes than fit, the next report goes on behind them. */
-static void tell_missing(struct lane *l, const struct holes *hs, struct report *r)
-{
-	struct wire_psn cum = {r->cum}, hi = {r->hi};
-	struct wire_psn from =
-		psn_in(l->acceptor.hole_cursor, cum, hi) ? l->acceptor.hole_cursor : cum;
-
-	r->nholes = holes_show(hs, from, REPORT_HOLES, r->hole);
-	l->acceptor.hole_cursor.v = r->nholes == REPORT_HOLES ? r->hole[r->nholes - 1].end : r->cum;
-}
-
 static void report(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
-	struct holes *hs = holes_at(e->pool, l->acceptor.holes);
 	enum lane_reason why = lane_reason_told(l->reason);
 	struct report r = {
 		.type = REPORT_PROGRESS,
@@ -147,10 +135,9 @@ static void report(struct engine *e, struct flow *fl)
 						   : REASON_NONE,
 	};
 
-	report_told(e, &l->acceptor.clock);
+	gaps_tell(e, &l->acceptor.gaps, &r);
 	if (!l->refusal && !lane_marks_must(e, l))
 		return;
-	tell_missing(l, hs, &r);
 	r.bypassed = l->bypassed;
 	r.nagain = refused(e, flow_index(e, fl), r.again);
 	announce_tell(e, fl, &r);
@@ -160,12 +147,11 @@ static void report(struct engine *e, struct flow *fl)
 /* Report now or later. Returns when it wants to be called again, 0 for never. */
 uint64_t stream_rx_report(struct engine *e, struct flow *fl)
 {
-	struct lane *l = &fl->lane;
-	bool missing = l->acceptor.holes != POOL_NONE;
+	struct gaps *g = &fl->lane.acceptor.gaps;
 
-	if (report_now(e, &l->acceptor.clock, missing))
+	if (report_now(e, g))
 		report(e, fl);
-	return report_next(&l->acceptor.clock, missing);
+	return report_next(g);
 }
 
 /* The packet @d at epsn may be a storage command (announce/). */
@@ -228,7 +214,7 @@ void stream_rx_go_on(struct engine *e, struct flow *fl)
 /* What is missing in [@from, @end) is not needed any more: what waited behind it may go on. */
 void stream_rx_skipped(struct engine *e, struct flow *fl, struct wire_psn from, struct wire_psn end)
 {
-	holes_fill(e->pool, &fl->lane.acceptor.holes, from, end);
+	holes_fill(e->pool, &fl->lane.acceptor.gaps.holes, from, end);
 	stream_rx_deliver(e, fl);
 }
 
@@ -282,7 +268,7 @@ static bool make_room(struct engine *e, struct flow *fl)
 		return false;
 	give_up(e, fl, l->epsn.psn, l->end);
 	mark_held(l, l->epsn.psn);
-	holes_drop(e->pool, &l->acceptor.holes);
+	holes_drop(e->pool, &l->acceptor.gaps.holes);
 	return true;
 }
 
@@ -313,7 +299,7 @@ static bool wanted(struct engine *e, struct flow *fl, const struct frame *f, str
 		return false;
 	}
 	if (psn_before(wire_psn_of(f), l->end) &&
-	    !holes_has(holes_at(e->pool, l->acceptor.holes), wire_psn_of(f))) {
+	    !holes_has(holes_at(e->pool, l->acceptor.gaps.holes), wire_psn_of(f))) {
 		l->count.dup++;
 		COUNT(e, DUP_STREAM);
 		progress_due(e, fl, true);
@@ -362,9 +348,9 @@ static void note(struct engine *e, struct flow *fl, struct wire_psn psn, struct 
 		return;
 	}
 	if (psn_after(psn, old_end))
-		holes_open(e->pool, l->acceptor.holes, old_end, psn);
+		holes_open(e->pool, l->acceptor.gaps.holes, old_end, psn);
 	else
-		holes_fill(e->pool, &l->acceptor.holes, psn, end);
+		holes_fill(e->pool, &l->acceptor.gaps.holes, psn, end);
 	progress_due(e, fl, true);
 }
 
@@ -413,7 +399,7 @@ void stream_rx_request(struct engine *e, struct flow *fl, const struct frame *f)
 	d = keep(e, fl, f, span);
 	if (!d)
 		return;
-	if (!holes_room(e->pool, &l->acceptor.holes, l->end, wire_psn_of(f), end)) {
+	if (!holes_room(e->pool, &l->acceptor.gaps.holes, l->end, wire_psn_of(f), end)) {
 		COUNT(e, HOLES);
 		lane_forget(e, fl, d, wire_psn_of(f));
 		stream_rx_refuse(e, fl, wire_psn_of(f));

@@ -90,52 +90,6 @@ static void arm(struct engine *e, struct flow *fl)
 		wheel_arm(e->wheel, id, e->now + wait_ns(e, &fl->lane));
 }
 
-/* Send the packet at @psn. False when the port has no room. */
-static bool send(struct engine *e, struct flow *fl, struct pkt *d)
-{
-	if (engine_tx(e, fl, other_port(fl->side), lane_packet(e, d), d->len))
-		return false;
-	pace_sent(e, d->len);
-	engine_change(e, d, sizeof(*d));
-	d->xmit = now_us(e);
-	if (d->tries++) {
-		d->flags |= PKT_RETX;
-		fl->lane.count.retx++;
-		COUNT(e, RETX_WAN);
-	}
-	if (d->tries == 0)
-		d->tries = UINT16_MAX;
-	if (d->flags & PKT_LOST)
-		fl->lane.held.lost--;
-	d->flags = (d->flags | PKT_SENT) & ~PKT_LOST;
-	return true;
-}
-
-/* Packets judged lost, oldest first, as far as the peer has room. False: sending must stop. */
-static bool send_lost(struct engine *e, struct flow *fl, uint32_t *budget)
-{
-	struct lane *l = &fl->lane;
-	struct wire_psn psn = l->opener.lost_from, end;
-	struct pkt *d;
-
-	if (!l->held.lost)
-		return true;
-	if (psn_before(psn, l->una.psn))
-		psn = l->una.psn;
-	end = psn_before(l->opener.room, l->nxt.psn) ? l->opener.room : l->nxt.psn;
-	while (l->held.lost && psn_before(psn, end) && (d = lane_pkt_next(e, l, psn, end, &psn))) {
-		if (d->flags & PKT_LOST) {
-			l->opener.lost_from = psn;
-			if (!*budget || !pace_may_send(e) || !send(e, fl, d))
-				return false;
-			*budget -= d->len < *budget ? d->len : *budget;
-		}
-		psn = psn_add(psn, d->span);
-	}
-	l->opener.lost_from = psn;
-	return true;
-}
-
 /* Storage commands, the target's READs and its responses are small, and each that is lost holds up
  * all behind it for a round trip. While packets get lost, those that were sent in this turn, from
  * @psn on, go a second time at once: whoever has the first drops it. */
@@ -161,12 +115,17 @@ bool stream_tx_run(struct engine *e, struct flow *fl, uint32_t quantum)
 {
 	struct lane *l = &fl->lane;
 	struct wire_psn before = l->nxt.psn;
+	enum engine_port to = other_port(fl->side);
 	uint32_t budget = quantum;
 	bool idle = psn_is(l->nxt.psn, l->una.psn), stopped;
 
 	if (l->state == LANE_FAULT || l->reopen || (l->ordered && l->state == LANE_OPENING))
 		return false; /* until the peer holds it back, it would overtake others */
-	stopped = !send_lost(e, fl, &budget);
+	stopped = l->held.lost &&
+		  !stream_send_lost(e, fl, &l->held, l->una.psn,
+				    psn_before(l->opener.room, l->nxt.psn) ? l->opener.room
+									   : l->nxt.psn,
+				    to, &budget);
 	while (!stopped && psn_before(l->nxt.psn, l->epsn.psn) &&
 	       psn_before(l->nxt.psn, l->opener.room)) {
 		struct pkt *d = lane_pkt(e, l, l->nxt.psn);
@@ -176,7 +135,7 @@ bool stream_tx_run(struct engine *e, struct flow *fl, uint32_t quantum)
 			break;
 		if (!d)
 			break; /* acknowledged, and released, before its first transmission */
-		if (!budget || !pace_may_send(e) || !send(e, fl, d)) {
+		if (!budget || !pace_may_send(e) || !stream_send(e, fl, &l->held, d, to)) {
 			stopped = true;
 			break;
 		}
@@ -220,11 +179,7 @@ static bool sane(const struct lane *l, const struct report *r)
 		return false;
 	if (psn_diff(r->room, r->cum) < 0 || psn_diff(r->room, r->cum) > (int32_t)WINDOW_SPAN)
 		return false;
-	for (uint8_t i = 0; i < r->nholes; i++)
-		if (!psn_before(r->hole[i].from, r->hole[i].end) ||
-		    psn_before(r->hole[i].from, r->cum) || psn_after(r->hole[i].end, r->hi))
-			return false;
-	return true;
+	return gaps_sane(r);
 }
 
 /* Whether the true ACK of @r is where a packet begins, as far as they are here: a READ has many
@@ -384,7 +339,7 @@ static void send_probe(struct engine *e, struct flow *fl, struct pkt *d, struct 
 	if (!d && !l->held.lost)
 		d = lane_pkt_next(e, l, l->una.psn, l->nxt.psn, &psn);
 	if (d)
-		send(e, fl, d);
+		stream_send(e, fl, &l->held, d, other_port(fl->side));
 	pace_run(e, fl);
 }
 

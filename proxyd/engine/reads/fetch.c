@@ -71,7 +71,7 @@ bool fetch_room(struct engine *e, struct flow *fl, struct wire_psn psn, uint32_t
 	struct lane_reads *x = reads_of(e, &fl->lane);
 	struct wire_psn at;
 
-	while (resp_pkt_next(e, x, psn, psn_add(psn, span), &at))
+	while (held_next(e, &x->held, psn, psn_add(psn, span), &at))
 		if (!resp_drop_kept(e, fl))
 			return false;
 	return true;
@@ -107,12 +107,12 @@ void fetch_settle(struct engine *e, struct lane_reads *x)
 		n--;
 		if (in_fetch(g, x->end)) {
 			/* some of it came, and not all of that */
-			if (x->holes != POOL_NONE && !psn_is(g->psn, x->end))
-				holes_fill(e->pool, &x->holes, g->psn, x->end);
+			if (x->gaps.holes != POOL_NONE && !psn_is(g->psn, x->end))
+				holes_fill(e->pool, &x->gaps.holes, g->psn, x->end);
 			x->end = end;
-		} else if (x->holes != POOL_NONE &&
-			   holes_room(e->pool, &x->holes, x->end, g->psn, end)) {
-			holes_fill(e->pool, &x->holes, g->psn, end);
+		} else if (x->gaps.holes != POOL_NONE &&
+			   holes_room(e->pool, &x->gaps.holes, x->end, g->psn, end)) {
+			holes_fill(e->pool, &x->gaps.holes, g->psn, end);
 		}
 	}
 }

@@ -118,7 +118,7 @@ struct lane_solo {
 
 /**
  * struct lane_reads
- * @win, @log: responses held, by wire PSN; @held, @held_bytes: how many
+ * @held:      responses held, by wire PSN
  * @seq:       of the latest report about responses: sent (OPENER), taken (ACCEPTOR)
  * @depth:     READs that the responder is to have at most at a time, 0: as they come
  *
@@ -134,7 +134,7 @@ struct lane_solo {
  *
  * OPENER:
  * @end:       wire PSN of the first response that has not arrived and has nothing arrived behind it
- * @holes:     what is missing before it
+ * @gaps:      what is missing before it
  * @guessed_ever: responses may turn up that the host never asked for
  * @stop:      no guesses any more: the rule does not want them, or the lane is to end
  * @latest:    wire PSN of the latest arrival
@@ -152,24 +152,19 @@ struct lane_solo {
  */
 struct lane_reads {
 	struct psn_map map; /* first: number/psn_map.h finds it there */
-	struct window win;
-	struct pool_log log;
-	uint32_t held;
-	uint64_t held_bytes;
+	struct held held;
+	struct gaps gaps; /* OPENER */
 	uint32_t seq, depth;
-	struct wire_psn una, nxt, end, hole_cursor, latest;
-	uint32_t holes;
+	struct wire_psn una, nxt, end, latest;
 	bool stop, guessed_ever, pattern_lost;
 	bool announce;
 	uint32_t announce_page, announce_seq;
 	uint64_t announce_key[2];
 	uint64_t lossy; /* when something was last found to be lost on the WAN, ns; 0: never */
-	struct report_clock clock;
 	uint8_t backoff;
 
 	/* ACCEPTOR */
-	uint32_t lost;
-	struct wire_psn lost_from, probe;
+	struct wire_psn probe;
 	struct rtt rtt;
 
 	/* OPENER */
@@ -202,20 +197,6 @@ static inline struct lane_reads *reads_of(struct engine *e, const struct lane *l
 	return (struct lane_reads *)map_of(e, l);
 }
 
-/** resp_pkt, resp_pkt_next - the same as lane_pkt() of the responses held. */
-static inline struct pkt *resp_pkt(struct engine *e, const struct lane_reads *x,
-				   struct wire_psn psn)
-{
-	return window_get(&x->win, e->pool, psn.v);
-}
-
-static inline struct pkt *resp_pkt_next(struct engine *e, const struct lane_reads *x,
-					struct wire_psn from, struct wire_psn end,
-					struct wire_psn *at)
-{
-	return window_next(&x->win, e->pool, from.v, end.v, &at->v);
-}
-
 static inline struct fetch *fetch_at(struct engine *e, uint32_t id)
 {
 	return id == MQ_NONE ? NULL : mq_ptr(e->reads, id);
@@ -243,7 +224,12 @@ enum read_verdict {
 };
 struct lane_reads *reads_begin(struct engine *e, struct flow *fl);
 void reads_end(struct engine *e, struct flow *fl);
-void resp_drop(struct engine *e, struct lane_reads *x, struct wire_psn from, struct wire_psn end);
+/** resp_drop - let go of the responses held in [@from, @end). */
+static inline void resp_drop(struct engine *e, struct lane_reads *x, struct wire_psn from,
+			     struct wire_psn end)
+{
+	held_drop(e, &x->held, from.v, end.v);
+}
 bool reads_fit(uint8_t opcode, uint32_t at, uint32_t span, uint32_t length, const struct frame *f,
 	       uint32_t mtu);
 bool reads_add(struct engine *e, struct flow *fl, const struct frame *f, uint32_t span,

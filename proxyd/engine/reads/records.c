@@ -28,44 +28,23 @@ struct lane_reads *reads_begin(struct engine *e, struct flow *fl)
 	x = reads_of(e, l);
 	if (!x)
 		return NULL;
-	window_init(&x->win);
-	pool_log_init(&x->log);
+	held_init(&x->held);
 	mq_list_init(&x->fetches);
 	mq_list_init(&x->kept);
 	x->hint = MQ_NONE;
-	x->holes = x->announce_page = POOL_NONE;
+	x->gaps.holes = x->announce_page = POOL_NONE;
 	x->map.asked = mark_same_host(l->epsn); /* nothing was added before */
-	x->una = x->nxt = x->end = x->lost_from = x->latest = x->probe = l->epsn.psn;
+	x->una = x->nxt = x->end = x->held.lost_from = x->latest = x->probe = l->epsn.psn;
 	x->map.proof = l->una.psn;
 	x->rate_at = x->arrival = e->now;
 	return x;
-}
-
-/* Let go of the responses held in [@from, @end). */
-void resp_drop(struct engine *e, struct lane_reads *x, struct wire_psn from, struct wire_psn end)
-{
-	struct wire_psn psn = from;
-	struct pkt *d;
-
-	while (x->held && psn_before(psn, end) && (d = resp_pkt_next(e, x, psn, end, &psn))) {
-		x->held--;
-		x->held_bytes -= d->len;
-		if (d->flags & PKT_LOST)
-			x->lost--;
-		pool_release(e->pool, &x->log, d->loc, d->len);
-		window_del(&x->win, e->pool, psn.v);
-		psn = psn_add(psn, 1);
-	}
-	if (!x->held)
-		pool_log_close(e->pool, &x->log);
 }
 
 /* All that is held lies within one window, wherever that is. */
 static void drop_all(struct engine *e, struct lane_reads *x)
 {
 	for (uint32_t from = 0; from <= PSN_MASK; from += WINDOW_SPAN)
-		resp_drop(e, x, (struct wire_psn){from},
-			  (struct wire_psn){psn_add(from, WINDOW_SPAN)});
+		held_drop(e, &x->held, from, psn_add(from, WINDOW_SPAN));
 }
 
 void reads_end(struct engine *e, struct flow *fl)
@@ -87,7 +66,7 @@ void reads_end(struct engine *e, struct flow *fl)
 	drop_all(e, x);
 	mq_flush(e->reads, &x->fetches);
 	mq_flush(e->reads, &x->kept);
-	holes_drop(e->pool, &x->holes);
+	holes_drop(e->pool, &x->gaps.holes);
 	wheel_cancel(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_RESP));
 	pool_page_put(e->pool, l->reads_page);
 	l->reads_page = POOL_NONE;

@@ -136,7 +136,7 @@ static void ask_again(struct engine *e, struct flow *fl, const struct fetch *g, 
 
 static uint32_t first_missing(struct engine *e, const struct lane_reads *x, const struct fetch *g)
 {
-	const struct holes *hs = holes_at(e->pool, x->holes);
+	const struct holes *hs = holes_at(e->pool, x->gaps.holes);
 	uint32_t i = 0;
 
 	while (i + 1 < g->span && psn_before(psn_add(g->psn, i), x->end) &&

@@ -158,7 +158,7 @@ void resp_through(struct engine *e, struct flow *fl, struct read_rec *r)
 /* The packet held that bears @psn: another a whole window away has the same place. */
 static struct pkt *held_as(struct engine *e, const struct lane_reads *x, struct wire_psn psn)
 {
-	struct pkt *d = resp_pkt(e, x, psn);
+	struct pkt *d = held_pkt(e, &x->held, psn);
 	struct frame f;
 
 	return d && frame_parse(pool_ptr(e->pool, d->loc), d->len, &f) == FRAME_OK && f.psn == psn.v
@@ -173,19 +173,19 @@ bool resp_drop_given(struct engine *e, struct flow *fl)
 	struct lane_reads *x = reads_of(e, &fl->lane);
 	const struct read_rec *r = reads_head(e, &fl->lane);
 	struct wire_psn psn, end;
-	uint32_t held = x->held;
+	uint32_t held = x->held.packets;
 
 	if (!r || resp_long(r->span))
 		return false;
 	psn = r->wire;
 	end = psn_add(psn, r->got);
-	while (psn_before(psn, end) && resp_pkt_next(e, x, psn, end, &psn)) {
+	while (psn_before(psn, end) && held_next(e, &x->held, psn, end, &psn)) {
 		/* the place of one that is gone may be that of a later one by now */
 		if (held_as(e, x, psn))
 			resp_drop(e, x, psn, psn_add(psn, 1));
 		psn = psn_add(psn, 1);
 	}
-	return x->held != held;
+	return x->held.packets != held;
 }
 
 /* A turn toward the host. Returns true when there is more to give but it had to stop. */
@@ -243,7 +243,7 @@ void resp_expire(struct engine *e, struct flow *fl)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
 
-	if (!x || !x->held || pool_fill(e->pool, POOL_TRANSIT) < POOL_SHORT)
+	if (!x || !x->held.packets || pool_fill(e->pool, POOL_TRANSIT) < POOL_SHORT)
 		return;
 	for (uint32_t id = x->kept.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
 		struct read_rec *k = read_at(e, id);
@@ -303,7 +303,7 @@ bool resp_repeat(struct engine *e, struct flow *fl, const struct frame *f)
 	r.wire = psn_add(k->wire, skip);
 	r.span = span;
 	for (uint32_t i = 0; i < span; i++) {
-		struct pkt *d = resp_pkt(e, x, psn_add(r.wire, i));
+		struct pkt *d = held_pkt(e, &x->held, psn_add(r.wire, i));
 
 		if (resp_give(e, fl, &r, i, pool_ptr(e->pool, d->loc), d->len))
 			break; /* no room in the port: it asks once more */

@@ -53,31 +53,12 @@ void resp_arm(struct engine *e, struct flow *fl)
 static struct pkt *retain(struct engine *e, struct flow *fl, const struct frame *f, bool *bad)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
-	uint32_t loc;
 	struct pkt *d;
 
-	*bad = false;
 	do {
-		loc = pool_append(e->pool, POOL_TRANSIT, &x->log, f->len);
-		if (loc == POOL_NONE)
-			continue;
-		if (!icrc_copy_ok(pool_ptr(e->pool, loc), f)) {
-			pool_unappend(e->pool, &x->log, loc, f->len);
-			*bad = true;
-			return NULL;
-		}
-		d = window_put(&x->win, e->pool, POOL_TRANSIT, f->psn);
-		if (d) {
-			d->loc = loc;
-			d->len = (uint16_t)f->len;
-			d->span = 1;
-			x->held++;
-			x->held_bytes += f->len;
-			return d;
-		}
-		pool_unappend(e->pool, &x->log, loc, f->len);
-	} while (resp_drop_kept(e, fl) || resp_drop_given(e, fl));
-	return NULL;
+		d = held_add_checked(e, &x->held, f, bad);
+	} while (!d && !*bad && (resp_drop_kept(e, fl) || resp_drop_given(e, fl)));
+	return d;
 }
 
 /* ---- from the WAN ---- */
@@ -149,7 +130,7 @@ static struct host_psn stray(struct engine *e, struct flow *fl, const struct fra
 /** resp_missing_from - all responses before this wire PSN have come. */
 struct wire_psn resp_missing_from(struct engine *e, const struct lane_reads *x)
 {
-	const struct holes *hs = holes_at(e->pool, x->holes);
+	const struct holes *hs = holes_at(e->pool, x->gaps.holes);
 
 	return hs && hs->n ? (struct wire_psn){hs->h[0].from} : x->end;
 }
@@ -157,7 +138,7 @@ struct wire_psn resp_missing_from(struct engine *e, const struct lane_reads *x)
 /** resp_awaited - the response packet @psn, which a fetch waits for, has not come yet. */
 bool resp_awaited(struct engine *e, const struct lane_reads *x, struct wire_psn psn)
 {
-	return !psn_before(psn, x->end) || holes_has(holes_at(e->pool, x->holes), psn);
+	return !psn_before(psn, x->end) || holes_has(holes_at(e->pool, x->gaps.holes), psn);
 }
 
 /** resp_has_place - the window and the list of holes have a place for the response packet @psn. */
@@ -171,7 +152,7 @@ bool resp_has_place(struct engine *e, struct flow *fl, struct wire_psn psn)
 		resp_report_due(e, fl, true);
 		return false;
 	}
-	if (!holes_room(e->pool, &x->holes, x->end, psn, psn_add(psn, 1))) {
+	if (!holes_room(e->pool, &x->gaps.holes, x->end, psn, psn_add(psn, 1))) {
 		COUNT(e, HOLES);
 		resp_report_due(e, fl, true);
 		return false;
@@ -253,14 +234,14 @@ static bool fill(struct engine *e, struct lane_reads *x, uint32_t id, struct wir
 	if (psn_is(fill_end, psn_add(g->psn, g->span)) && next)
 		fill_end = next->psn;
 	if (psn_before(psn, x->end)) {
-		holes_fill(e->pool, &x->holes, psn, fill_end);
+		holes_fill(e->pool, &x->gaps.holes, psn, fill_end);
 		return true;
 	}
 	if (psn_is(psn, x->end)) {
 		x->end = fill_end;
 		return false;
 	}
-	holes_open(e->pool, x->holes, x->end, psn);
+	holes_open(e->pool, x->gaps.holes, x->end, psn);
 	x->end = fill_end;
 	return true;
 }
@@ -359,13 +340,13 @@ bool resp_serve(struct engine *e, struct flow *fl, const uint8_t *data, uint32_t
 void resp_report_due(struct engine *e, struct flow *fl, bool urgent)
 {
 	if (fl->lane.peer != PEER_NONE)
-		report_schedule(e, fl, &reads_of(e, &fl->lane)->clock, urgent);
+		report_schedule(e, fl, &reads_of(e, &fl->lane)->gaps, urgent);
 }
 
 static void report(struct engine *e, struct flow *fl, struct lane_reads *x)
 {
 	struct lane *l = &fl->lane;
-	const struct holes *hs = holes_at(e->pool, x->holes);
+	const struct holes *hs = holes_at(e->pool, x->gaps.holes);
 	struct report r = {
 		.type = REPORT_RESP,
 		.lane = flow_index(e, fl),
@@ -381,12 +362,7 @@ static void report(struct engine *e, struct flow *fl, struct lane_reads *x)
 
 	if (x->announce)
 		memcpy(r.announce_key, x->announce_key, sizeof(r.announce_key));
-	if (!psn_in(x->hole_cursor.v, r.cum, r.hi))
-		x->hole_cursor.v = r.cum;
-	r.nholes = holes_show(hs, x->hole_cursor, REPORT_HOLES, r.hole);
-	/* more than fit are told in turn */
-	x->hole_cursor.v = r.nholes == REPORT_HOLES ? r.hole[r.nholes - 1].end : r.cum;
-	report_told(e, &x->clock);
+	gaps_tell(e, &x->gaps, &r);
 	e->sink.report(e->sink.ctx, (unsigned int)l->peer, &r);
 }
 
@@ -398,12 +374,12 @@ uint64_t resp_report(struct engine *e, struct flow *fl)
 	/* an acceptor that does not know the lane yet would say that it has forgotten it */
 	if (!x || fl->lane.state == LANE_FAULT || !fl->lane.accepted || fl->lane.reopen)
 		return 0;
-	if (report_now(e, &x->clock, x->holes != POOL_NONE)) {
+	if (report_now(e, &x->gaps)) {
 		if (x->gone) { /* fetch_abandon() */
 			fetch_settle(e, x);
 			fetch_trim(e, x);
 		}
 		report(e, fl, x);
 	}
-	return report_next(&x->clock, x->holes != POOL_NONE);
+	return report_next(&x->gaps);
 }

@@ -28,7 +28,7 @@ static void arm(struct engine *e, struct flow *fl)
 	uint32_t id = TIMER_ID(flow_index(e, fl), TIMER_RESP);
 	uint64_t us = x->rtt.srtt_us ? x->rtt.srtt_us + 4ull * x->rtt.rttvar_us : RTO_FIRST_US;
 
-	if (!x->held || psn_is(x->una, x->nxt)) {
+	if (!x->held.packets || psn_is(x->una, x->nxt)) {
 		wheel_cancel(e->wheel, id);
 		return;
 	}
@@ -46,8 +46,8 @@ static void release(struct engine *e, struct lane_reads *x, struct wire_psn to)
 		x->nxt = to;
 	if (psn_before(x->end, to))
 		x->end = to;
-	if (psn_before(x->lost_from, to))
-		x->lost_from = to;
+	if (psn_before(x->held.lost_from, to))
+		x->held.lost_from = to;
 }
 
 /* The first response packet that may still come, should nothing be held: an earlier response may
@@ -71,43 +71,26 @@ static void begin(struct lane_reads *x, struct wire_psn psn)
 {
 	if (!psn_in(x->una, psn_sub(psn, WINDOW_SPAN / 2), psn))
 		x->una = psn;
-	x->nxt = x->end = x->lost_from = psn;
+	x->nxt = x->end = x->held.lost_from = psn;
 }
 
 /* @f, the next packet of a response, is kept, and sent in its turn. False without room. */
 static bool keep(struct engine *e, struct flow *fl, struct lane_reads *x, const struct frame *f)
 {
+	struct wire_psn psn = wire_psn_of(f);
 	struct pkt *d;
-	uint32_t loc;
 
-	if (!x->held)
-		begin(x, first_to_come(e, &fl->lane, wire_psn_of(f)));
-	loc = resp_pkt(e, x, wire_psn_of(f)) ||
-			      psn_diff(wire_psn_of(f), x->una) >= (int32_t)WINDOW_SPAN
-		      ? POOL_NONE
-		      : pool_append(e->pool, POOL_TRANSIT, &x->log, f->len);
-	if (loc == POOL_NONE)
+	if (!x->held.packets)
+		begin(x, first_to_come(e, &fl->lane, psn));
+	if (held_pkt(e, &x->held, psn) || psn_diff(psn, x->una) >= (int32_t)WINDOW_SPAN)
 		return false;
-	memcpy(pool_ptr(e->pool, loc), f->data, f->len);
-	d = window_put(&x->win, e->pool, POOL_TRANSIT, f->psn);
-	if (!d) {
-		pool_unappend(e->pool, &x->log, loc, f->len);
+	d = held_add(e, &x->held, f->psn, f->data, f->len);
+	if (!d)
 		return false;
-	}
-	d->loc = loc;
-	d->len = (uint16_t)f->len;
-	d->span = 1;
-	d->flags = PKT_USED;
-	x->held++;
-	x->held_bytes += f->len;
-	if (!psn_before(wire_psn_of(f), x->end)) {
-		x->end = psn_add(wire_psn_of(f), 1);
-	} else if (psn_before(wire_psn_of(f), x->nxt)) {
-		/* its turn has passed already */
-		d->flags |= PKT_LOST;
-		if (!x->lost++ || psn_before(wire_psn_of(f), x->lost_from))
-			x->lost_from = wire_psn_of(f);
-	}
+	if (!psn_before(psn, x->end))
+		x->end = psn_add(psn, 1);
+	else if (psn_before(psn, x->nxt))
+		held_lose(e, &x->held, d, psn); /* its turn has passed already */
 	pace_run(e, flow_partner(e, fl));
 	return true;
 }
@@ -118,7 +101,7 @@ bool resp_tx_keep(struct engine *e, struct flow *fl, const struct frame *f)
 
 	if (!x)
 		return false;
-	if (x->held && psn_before(wire_psn_of(f), x->una) &&
+	if (x->held.packets && psn_before(wire_psn_of(f), x->una) &&
 	    psn_diff(x->una, wire_psn_of(f)) <= (int32_t)WINDOW_SPAN)
 		return true; /* of no use any more */
 	return keep(e, fl, x, f);
@@ -142,7 +125,7 @@ void resp_tx_given(struct engine *e, struct flow *fl, const struct frame *f, uin
 	if (!x || psn_in(wire_psn_of(f), psn_sub(x->una, WINDOW_SPAN), x->una))
 		return; /* it has said so already */
 	resp_tx_add(e, fl, f);
-	d = x->held ? resp_pkt(e, x, wire_psn_of(f)) : NULL;
+	d = x->held.packets ? held_pkt(e, &x->held, wire_psn_of(f)) : NULL;
 	if (!d || psn_before(wire_psn_of(f), x->nxt))
 		return; /* there is no room for it, or its turn has passed */
 	/* where memory is short the opener may have no room for a push either, and must ask */
@@ -163,7 +146,7 @@ void resp_tx_again(struct engine *e, struct flow *fl, const struct frame *f)
 	const struct lane_reads *x = reads_of(e, &fl->lane);
 
 	/* what was not kept may be missing still although later ones are held */
-	if (x && x->held && psn_before(wire_psn_of(f), x->una))
+	if (x && x->held.packets && psn_before(wire_psn_of(f), x->una))
 		pass(e, fl, f);
 	else
 		resp_tx_add(e, fl, f);
@@ -181,42 +164,6 @@ bool resp_tx_lacked(struct engine *e, struct flow *fl, const struct frame *f)
 	       psn_in(wire_psn_of(f), x->una, l->una.psn) && keep(e, fl, x, f);
 }
 
-static bool send(struct engine *e, struct flow *fl, struct lane_reads *x, struct pkt *d)
-{
-	if (engine_tx(e, fl, fl->side, pool_ptr(e->pool, d->loc), d->len))
-		return false;
-	pace_sent(e, d->len);
-	engine_change(e, d, sizeof(*d));
-	d->xmit = now_us(e);
-	if (d->flags & PKT_SENT) {
-		d->flags |= PKT_RETX;
-		fl->lane.count.retx++;
-		COUNT(e, RETX_WAN);
-	}
-	if (d->flags & PKT_LOST)
-		x->lost--;
-	d->flags = (d->flags | PKT_SENT) & ~PKT_LOST;
-	return true;
-}
-
-static bool send_lost(struct engine *e, struct flow *fl, struct lane_reads *x, uint32_t *budget)
-{
-	struct wire_psn psn = psn_before(x->lost_from, x->una) ? x->una : x->lost_from;
-	struct pkt *d;
-
-	while (x->lost && psn_before(psn, x->nxt) && (d = resp_pkt_next(e, x, psn, x->nxt, &psn))) {
-		if (d->flags & PKT_LOST) {
-			x->lost_from = psn;
-			if (!*budget || !pace_may_send(e) || !send(e, fl, x, d))
-				return false;
-			*budget -= d->len < *budget ? d->len : *budget;
-		}
-		psn = psn_add(psn, 1);
-	}
-	x->lost_from = x->nxt;
-	return true;
-}
-
 /* A turn on the WAN. Returns true when there is more to send but it had to stop. */
 bool resp_tx_run(struct engine *e, struct flow *fl, uint32_t quantum)
 {
@@ -226,17 +173,18 @@ bool resp_tx_run(struct engine *e, struct flow *fl, uint32_t quantum)
 	bool idle, stopped;
 	struct pkt *d;
 
-	if (!x || !x->held)
+	if (!x || !x->held.packets)
 		return false;
 	idle = psn_is(x->nxt, x->una);
-	stopped = x->lost && !send_lost(e, fl, x, &budget);
+	stopped = x->held.lost &&
+		  !stream_send_lost(e, fl, &x->held, x->una, x->nxt, fl->side, &budget);
 	while (!stopped && psn_before(x->nxt, x->end) &&
-	       (d = resp_pkt_next(e, x, x->nxt, x->end, &psn))) {
+	       (d = held_next(e, &x->held, x->nxt, x->end, &psn))) {
 		if (d->flags & PKT_SENT) { /* resp_tx_given() */
 			x->nxt = psn_add(psn, 1);
 			continue;
 		}
-		if (!budget || !pace_may_send(e) || !send(e, fl, x, d)) {
+		if (!budget || !pace_may_send(e) || !stream_send(e, fl, &x->held, d, fl->side)) {
 			stopped = true;
 			break;
 		}
@@ -257,14 +205,10 @@ static void mark_lost(struct engine *e, struct lane_reads *x, struct wire_psn fr
 	struct wire_psn psn = from;
 	struct pkt *d;
 
-	while (psn_before(psn, end) && (d = resp_pkt_next(e, x, psn, end, &psn))) {
+	while (psn_before(psn, end) && (d = held_next(e, &x->held, psn, end, &psn))) {
 		if ((d->flags & (PKT_SENT | PKT_LOST)) == PKT_SENT && now_us(e) - d->xmit >= age &&
-		    ((int32_t)(latest - d->xmit) >= 0 || now_us(e) - d->xmit >= age + age / 2)) {
-			engine_change(e, d, sizeof(*d));
-			d->flags |= PKT_LOST;
-			if (!x->lost++ || psn_before(psn, x->lost_from))
-				x->lost_from = psn;
-		}
+		    ((int32_t)(latest - d->xmit) >= 0 || now_us(e) - d->xmit >= age + age / 2))
+			held_lose(e, &x->held, d, psn);
 		psn = psn_add(psn, 1);
 	}
 }
@@ -288,11 +232,7 @@ static bool sane(const struct lane *l, const struct report *r)
 	    psn_diff((struct wire_psn){r->hi}, l->epsn.psn) > (int32_t)WINDOW_SPAN ||
 	    psn_diff(r->hi, r->cum) > (int32_t)WINDOW_SPAN)
 		return false;
-	for (uint8_t i = 0; i < r->nholes; i++)
-		if (!psn_before(r->hole[i].from, r->hole[i].end) ||
-		    psn_before(r->hole[i].from, r->cum) || psn_after(r->hole[i].end, r->hi))
-			return false;
-	return true;
+	return gaps_sane(r);
 }
 
 void resp_tx_progress(struct engine *e, struct flow *fl, const struct report *r)
@@ -313,7 +253,7 @@ void resp_tx_progress(struct engine *e, struct flow *fl, const struct report *r)
 	x->depth = r->depth;
 	x->announce = r->announce;
 	memcpy(x->announce_key, r->announce_key, sizeof(x->announce_key));
-	d = psn_in(newest, x->una, x->nxt) ? resp_pkt(e, x, newest) : NULL;
+	d = psn_in(newest, x->una, x->nxt) ? held_pkt(e, &x->held, newest) : NULL;
 	if (d && d->flags & PKT_SENT)
 		latest = d->xmit;
 	if (d && (d->flags & (PKT_SENT | PKT_RETX)) == PKT_SENT) {
@@ -329,7 +269,7 @@ void resp_tx_progress(struct engine *e, struct flow *fl, const struct report *r)
 	release_between(e, x, r);
 	reo = x->rtt.minrtt_us / 4 > REO_MIN_US ? x->rtt.minrtt_us / 4 : REO_MIN_US;
 	age = x->rtt.srtt_us ? x->rtt.srtt_us + reo : RTO_FIRST_US / 2;
-	lost = x->lost;
+	lost = x->held.lost;
 	for (uint8_t i = 0; i < r->nholes; i++) {
 		struct wire_psn from = {r->hole[i].from}, end = {r->hole[i].end};
 
@@ -339,9 +279,9 @@ void resp_tx_progress(struct engine *e, struct flow *fl, const struct report *r)
 			end = x->nxt;
 		mark_lost(e, x, from, end, age, latest);
 	}
-	if (x->lost > lost)
+	if (x->held.lost > lost)
 		x->lossy = e->now;
-	if (x->lost || psn_before(x->nxt, x->end))
+	if (x->held.lost || psn_before(x->nxt, x->end))
 		pace_run(e, flow_partner(e, fl));
 	pace_run(e, fl); /* READs that waited for this one */
 }
@@ -351,16 +291,16 @@ void resp_tx_timeout(struct engine *e, struct flow *fl)
 	struct lane_reads *x = reads_of(e, &fl->lane);
 	struct wire_psn psn, last;
 
-	if (!x || !x->held || psn_is(x->una, x->nxt))
+	if (!x || !x->held.packets || psn_is(x->una, x->nxt))
 		return;
 	COUNT(e, TIMEOUTS);
 	if (x->backoff < 8)
 		x->backoff++;
 	/* the oldest, and the newest, whose arrival makes the opener say what is missing */
-	if (resp_pkt_next(e, x, x->una, x->nxt, &psn))
+	if (held_next(e, &x->held, x->una, x->nxt, &psn))
 		mark_lost(e, x, psn, psn_add(psn, 1), 0, now_us(e));
 	last = psn_sub(x->nxt, 1);
-	if (resp_pkt(e, x, last))
+	if (held_pkt(e, &x->held, last))
 		mark_lost(e, x, last, x->nxt, 0, now_us(e));
 	pace_run(e, flow_partner(e, fl));
 	arm(e, fl);
