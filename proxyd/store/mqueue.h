@@ -52,6 +52,12 @@ uint32_t mq_len(const struct mqueue *q, const struct mq_list *l);
 /** mq_ptr - the bytes of element @id, aligned to 8. */
 void *mq_ptr(struct mqueue *q, uint32_t id);
 
+/** mq_first, mq_after - the first element of @l, and that after @p; NULL at the end. mq_each - go
+ * through @list by @p. What was passed may be popped meanwhile. */
+void *mq_first(struct mqueue *q, const struct mq_list *l);
+void *mq_after(struct mqueue *q, const void *p);
+#define mq_each(type, p, q, list) for (type *p = mq_first(q, list); p; p = mq_after(q, p))
+
 uint32_t mq_free_count(const struct mqueue *q);
 
 /** mq_check - every element is on the free list or was reached through one of @lists exactly once.

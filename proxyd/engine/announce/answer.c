@@ -76,12 +76,9 @@ static struct absorbed *absorbed_at(struct engine *e, uint32_t id)
 /* The command that is @seq, and under way; NULL when it is over. */
 static struct command *command_of(struct engine *e, const struct lane_announce *y, uint32_t seq)
 {
-	for (uint32_t i = y->commands.head; i != MQ_NONE; i = mq_next(e->reads, i)) {
-		struct command *c = command_at(e, i);
-
+	mq_each (struct command, c, e->reads, &y->commands)
 		if (c->seq == seq && !c->over)
 			return c;
-	}
 	return NULL;
 }
 
@@ -107,7 +104,7 @@ void answer_absorb(struct engine *e, struct flow *fl, struct command *c, const s
 	struct read_range what = {frame_reth_va(f), frame_reth_rkey(f), frame_reth_length(f)};
 	struct lane *l = &fl->lane;
 	struct lane_announce *y = announce_of(e, l);
-	struct read_rec *r = reads_find_wire(e, l, wire_psn_of(f));
+	struct read_rec *r = reads_find_wire(e, &l->reads, wire_psn_of(f));
 	uint8_t out[FRAME_MAX];
 	struct frame g;
 	uint32_t xmit = 0;
@@ -143,9 +140,7 @@ void answer_anew(struct engine *e, struct flow *fl, const struct frame *f)
 	uint8_t out[FRAME_MAX];
 	struct frame g;
 
-	for (uint32_t id = y->absorbed.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
-		const struct absorbed *k = absorbed_at(e, id);
-
+	mq_each (const struct absorbed, k, e->reads, &y->absorbed) {
 		skip = psn_past(wire_psn_of(f), k->at.psn);
 		if (skip < (k->what.length + mtu - 1) / mtu) {
 			a = k;

@@ -141,19 +141,16 @@ static void trim(struct engine *e, struct lane_announce *y)
 
 static void end_by_id(struct engine *e, const struct flow *fl, struct lane_announce *y, uint32_t id)
 {
-	for (uint32_t i = y->commands.head; i != MQ_NONE; i = mq_next(e->reads, i)) {
-		struct command *c = command_at(e, i);
-
+	mq_each (struct command, c, e->reads, &y->commands)
 		if (!c->over && c->state != COMMAND_PENDING && c->id == id)
 			end_command(e, fl, y, c);
-	}
 	trim(e, y);
 }
 
 static void end_all(struct engine *e, const struct flow *fl, struct lane_announce *y)
 {
-	for (uint32_t i = y->commands.head; i != MQ_NONE; i = mq_next(e->reads, i))
-		end_command(e, fl, y, command_at(e, i));
+	mq_each (struct command, c, e->reads, &y->commands)
+		end_command(e, fl, y, c);
 	trim(e, y);
 }
 
@@ -162,9 +159,7 @@ static void end_all(struct engine *e, const struct flow *fl, struct lane_announc
  * they came after the target had sent this (own_read.c, barred()). */
 static void doubt_all(struct engine *e, const struct flow *fl, struct lane_announce *y)
 {
-	for (uint32_t i = y->commands.head; i != MQ_NONE; i = mq_next(e->reads, i)) {
-		struct command *c = command_at(e, i);
-
+	mq_each (struct command, c, e->reads, &y->commands) {
 		if (c->over || (c->state != COMMAND_LIVE && c->state != COMMAND_HERE))
 			continue;
 		drop(e, fl, y, c);
@@ -175,13 +170,10 @@ static void doubt_all(struct engine *e, const struct flow *fl, struct lane_annou
 static struct command *pending(struct engine *e, const struct lane_announce *y, struct wire_psn psn,
 			       uint8_t part)
 {
-	for (uint32_t i = y->commands.head; i != MQ_NONE; i = mq_next(e->reads, i)) {
-		struct command *c = command_at(e, i);
-
+	mq_each (struct command, c, e->reads, &y->commands)
 		if (c->state == COMMAND_PENDING && !c->over && psn_is(c->psn, psn) &&
 		    c->part == part)
 			return c;
-	}
 	return NULL;
 }
 
@@ -292,9 +284,7 @@ struct command *announce_match(struct engine *e, struct lane_announce *y,
 {
 	struct command *found = NULL;
 
-	for (uint32_t i = y->commands.head; i != MQ_NONE; i = mq_next(e->reads, i)) {
-		struct command *c = command_at(e, i);
-
+	mq_each (struct command, c, e->reads, &y->commands) {
 		if (c->over || c->state == COMMAND_LOOSE || c->state == COMMAND_PENDING ||
 		    c->rkey != r->rkey || r->va < c->va || r->va + r->length > c->va + c->length)
 			continue;
@@ -307,8 +297,8 @@ struct command *announce_match(struct engine *e, struct lane_announce *y,
 
 static bool loose(struct engine *e, const struct lane_announce *y)
 {
-	for (uint32_t i = y->commands.head; i != MQ_NONE; i = mq_next(e->reads, i))
-		if (command_at(e, i)->state == COMMAND_LOOSE && !command_at(e, i)->over)
+	mq_each (struct command, c, e->reads, &y->commands)
+		if (c->state == COMMAND_LOOSE && !c->over)
 			return true;
 	return false;
 }
@@ -335,9 +325,7 @@ static void judge(struct engine *e, struct flow *fl, struct lane_announce *y, ui
 {
 	bool found = false, all = true;
 
-	for (uint32_t i = y->commands.head; i != MQ_NONE; i = mq_next(e->reads, i)) {
-		const struct command *c = command_at(e, i);
-
+	mq_each (const struct command, c, e->reads, &y->commands) {
 		if (c->over || c->state == COMMAND_PENDING || c->id != id)
 			continue;
 		found = true;

@@ -14,7 +14,7 @@ struct wire_psn announce_last(struct engine *e, struct lane *l, struct wire_psn 
 
 	while ((d = lane_pkt_next(e, l, at, y->far.asked.psn, &at))) {
 		const struct read_rec *r =
-			d->flags & PKT_ANSWERED ? reads_find_wire(e, l, at) : NULL;
+			d->flags & PKT_ANSWERED ? reads_find_wire(e, &l->reads, at) : NULL;
 
 		if (!r || !r->absorbed)
 			last = at;
@@ -35,7 +35,7 @@ void announce_sent(struct engine *e, struct lane *l, const struct pkt *d, bool a
 		return;
 	/* its place among all READs is where it goes, not where it had its turn: ours may go before
 	 * it while the port has no room */
-	r = d->flags & PKT_ANSWERED && !absorbed ? reads_find_wire(e, l, l->nxt.psn) : NULL;
+	r = d->flags & PKT_ANSWERED && !absorbed ? reads_find_wire(e, &l->reads, l->nxt.psn) : NULL;
 	if (r && !r->given)
 		r->given = ++y->issued;
 	y->inside = !eom;
@@ -60,21 +60,18 @@ static enum announce_answer ours(struct engine *e, struct flow *fl, struct own_r
 		return ANSWER_DROP;
 	if (s != AETH_NAK_SEQ)
 		return ANSWER_REFUSED;
-	for (uint32_t id = y->own.head; id != MQ_NONE; id = mq_next(e->reads, id))
-		if (!psn_before(own_at(e, id)->psn, r->psn))
-			own_at(e, id)->again = true;
+	mq_each (struct own_read, one, e->reads, &y->own)
+		if (!psn_before(one->psn, r->psn))
+			one->again = true;
 	return ANSWER_MISSING;
 }
 
 static struct own_read *own_find(struct engine *e, const struct lane_announce *y,
 				 struct far_psn psn)
 {
-	for (uint32_t id = y->own.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
-		struct own_read *r = own_at(e, id);
-
+	mq_each (struct own_read, r, e->reads, &y->own)
 		if (psn_in(psn, r->psn, psn_add(r->psn, r->span)))
 			return r;
-	}
 	return NULL;
 }
 
@@ -133,7 +130,7 @@ enum announce_answer announce_answer(struct engine *e, struct flow *fl, const st
 		step_back(e, l, &at);
 	if (f->opcode != OP_ACK) {
 		/* a READ of ours is answered twice now and then: that completes nothing */
-		const struct read_rec *rec = reads_find_wire(e, l, at.psn);
+		const struct read_rec *rec = reads_find_wire(e, &l->reads, at.psn);
 
 		if (!rec || rec->absorbed || !psn_is(psn_to_far(&y->far, at.psn), far_psn_of(f))) {
 			COUNT(e, STRAY_RESPONSE);

@@ -69,9 +69,7 @@ static uint32_t outstanding(struct engine *e, const struct lane *l, const struct
 	const struct own_read *own = own_at(e, y->own.head);
 	uint64_t oldest = own ? own->place : y->issued + 1;
 
-	for (uint32_t id = l->reads.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
-		const struct read_rec *r = read_at(e, id);
-
+	mq_each (const struct read_rec, r, e->reads, &l->reads) {
 		/* those that have a place have gone, or are just about to */
 		if (r->absorbed || r->done)
 			continue;
@@ -169,8 +167,8 @@ static bool ask(struct engine *e, struct flow *fl, struct lane_announce *y, stru
 
 static bool under_way(struct engine *e, const struct lane_announce *y, const struct command *c)
 {
-	for (uint32_t id = y->own.head; id != MQ_NONE; id = mq_next(e->reads, id))
-		if (psn_is(own_at(e, id)->command, c->psn) && own_at(e, id)->part == c->part)
+	mq_each (struct own_read, r, e->reads, &y->own)
+		if (psn_is(r->command, c->psn) && r->part == c->part)
 			return true;
 	return false;
 }
@@ -189,13 +187,10 @@ static void cut(struct engine *e, struct lane_announce *y, struct command *c)
 /* The next command that is to be READ ahead. */
 static struct command *next_command(struct engine *e, const struct lane_announce *y)
 {
-	for (uint32_t i = y->commands.head; i != MQ_NONE; i = mq_next(e->reads, i)) {
-		struct command *c = command_at(e, i);
-
+	mq_each (struct command, c, e->reads, &y->commands)
 		if ((c->state == COMMAND_QUEUED && !c->over) ||
 		    (c->state == COMMAND_ASKED && c->asked < c->length))
 			return c;
-	}
 	return NULL;
 }
 
@@ -226,9 +221,7 @@ bool announce_run(struct engine *e, struct flow *fl)
 
 	if (!y)
 		return false;
-	for (uint32_t id = y->own.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
-		struct own_read *r = own_at(e, id);
-
+	mq_each (struct own_read, r, e->reads, &y->own) {
 		if (psn_after(r->before.psn, l->nxt.psn))
 			break;
 		if (r->again && !send(e, fl, r))
@@ -290,8 +283,8 @@ static bool late(const struct engine *e, const struct flow *fl, const struct own
 
 static void ask_all_again(struct engine *e, struct flow *fl, const struct lane_announce *y)
 {
-	for (uint32_t id = y->own.head; id != MQ_NONE; id = mq_next(e->reads, id))
-		own_at(e, id)->again = true;
+	mq_each (struct own_read, r, e->reads, &y->own)
+		r->again = true;
 	pace_run(e, fl);
 }
 
@@ -310,12 +303,9 @@ void announce_overdue(struct engine *e, struct flow *fl)
 static struct command *command_of(struct engine *e, const struct lane_announce *y,
 				  const struct own_read *r)
 {
-	for (uint32_t i = y->commands.head; i != MQ_NONE; i = mq_next(e->reads, i)) {
-		struct command *c = command_at(e, i);
-
+	mq_each (struct command, c, e->reads, &y->commands)
 		if (c->state == COMMAND_ASKED && psn_is(c->psn, r->command) && c->part == r->part)
 			return c;
-	}
 	return NULL;
 }
 
@@ -364,13 +354,10 @@ static bool barred(struct engine *e, const struct lane *l, struct lane_announce 
 		y->barrier_psn = l->nxt.psn;
 		y->barrier = y->seq;
 	}
-	for (uint32_t i = y->commands.head; i != MQ_NONE; i = mq_next(e->reads, i)) {
-		const struct command *c = command_at(e, i);
-
+	mq_each (const struct command, c, e->reads, &y->commands)
 		if ((c->state == COMMAND_ASKED || (c->state == COMMAND_QUEUED && !c->over)) &&
 		    (int32_t)(c->seq - y->barrier) <= 0)
 			return true;
-	}
 	return false;
 }
 
@@ -397,7 +384,7 @@ static enum announce_turn turn_read(struct engine *e, struct flow *fl, struct la
 		answer_absorb(e, fl, c, f);
 		return ANNOUNCE_SKIP;
 	}
-	r = reads_find_wire(e, l, wire_psn_of(f));
+	r = reads_find_wire(e, &l->reads, wire_psn_of(f));
 	if (!r || r->given)
 		return ANNOUNCE_SEND; /* it has its place (announce_sent()) */
 	/* the target may go on here before the responder has answered: it is for us to count */
@@ -419,7 +406,7 @@ enum announce_turn announce_turn(struct engine *e, struct flow *fl, struct pkt *
 		return ANNOUNCE_SEND;
 	/* sent before: a command that has come since does not hold it up */
 	if (psn_before(l->nxt.psn, y->far.numbered ? y->far.asked.psn : l->high)) {
-		r = d->flags & PKT_ANSWERED ? reads_find_wire(e, l, l->nxt.psn) : NULL;
+		r = d->flags & PKT_ANSWERED ? reads_find_wire(e, &l->reads, l->nxt.psn) : NULL;
 		return r && r->absorbed ? ANNOUNCE_SKIP : ANNOUNCE_SEND;
 	}
 	if (frame_parse(lane_packet(e, d), d->len, &f) != FRAME_OK)

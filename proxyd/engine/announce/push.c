@@ -42,9 +42,7 @@ bool push_numbers(struct engine *e, struct lane_announce *y, struct command *c, 
 {
 	uint32_t all = count + parity_groups(count);
 
-	for (uint32_t i = y->commands.head; i != MQ_NONE; i = mq_next(e->reads, i)) {
-		const struct command *k = command_at(e, i);
-
+	mq_each (const struct command, k, e->reads, &y->commands) {
 		if (!k->count || k->over)
 			continue;
 		if (psn_sub(y->end, k->base) + all > SPAN)

@@ -573,7 +573,7 @@ static bool rx_answer(struct engine *e, struct flow *fl, const struct frame *f,
 		      enum engine_port from)
 {
 	struct lane *l = &fl->lane;
-	struct read_rec *r = reads_find_wire(e, l, wire_psn_of(f));
+	struct read_rec *r = reads_find_wire(e, &l->reads, wire_psn_of(f));
 	enum read_verdict v = READ_STRAY; /* no request waits for it until its READ was sent */
 	uint8_t blank[FRAME_MAX];
 	struct frame g;

@@ -106,7 +106,7 @@ static bool rest_of_read(struct engine *e, struct flow *fl, const struct pkt *d,
 	if (fl->lane.role != ROLE_SINGLE || !(d->flags & PKT_SENT) || !(d->flags & PKT_ANSWERED) ||
 	    frame_parse(lane_packet(e, d), d->len, &f) != FRAME_OK || f.opcode != OP_READ_REQUEST)
 		return false;
-	r = reads_find_wire(e, &fl->lane, wire_psn_of(&f));
+	r = reads_find_wire(e, &fl->lane.reads, wire_psn_of(&f));
 	if (!r || r->done || r->wire.v != f.psn || !r->got)
 		return false;
 	template_learn(&t, &f);
@@ -228,7 +228,7 @@ static struct wire_psn keeps_oldest(struct engine *e, struct flow *fl, struct wi
 	if (!d || !(d->flags & PKT_ANSWERED) || resp_depth_left(e, fl, at))
 		return at;
 	at = psn_sub(at, 1);
-	r = reads_find_wire(e, l, at);
+	r = reads_find_wire(e, &l->reads, at);
 	return r ? r->wire : at;
 }
 

@@ -138,7 +138,7 @@ static bool was_made(struct engine *e, struct lane *l, const struct frame *f)
 {
 	struct lane_reads *x = reads_of(e, l);
 	struct wire_psn wire = psn_to_wire(x ? &x->map : NULL, host_psn_of(f));
-	const struct read_rec *r = reads_find(e, l, host_psn_of(f));
+	const struct read_rec *r = reads_find(e, &l->reads, host_psn_of(f));
 	const struct pkt *d;
 
 	if (r)
@@ -149,7 +149,7 @@ static bool was_made(struct engine *e, struct lane *l, const struct frame *f)
 		d = lane_pkt(e, l, wire);
 		return d && (d->flags & PKT_ANSWERED);
 	}
-	r = x ? resp_kept(e, x, host_psn_of(f)) : NULL;
+	r = x ? reads_find(e, &x->kept, host_psn_of(f)) : NULL;
 	return r && r->made && r->opcode == f->opcode && r->digest == reads_digest(f) &&
 	       e->now - r->asked <= (x->guessed_ever ? KEPT_ALONE_NS : KEPT_NS);
 }

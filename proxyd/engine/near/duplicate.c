@@ -304,7 +304,7 @@ static void while_opening(struct engine *e, struct flow *fl, const struct frame 
 		return;
 	}
 	d = lane_pkt(e, l, at);
-	r = reads_find(e, l, host_psn_of(f));
+	r = reads_find(e, &l->reads, host_psn_of(f));
 	if ((r && other_read(fl, r, f)) || (d && other_request(e, fl, reads_of(e, l), f))) {
 		COUNT(e, FOREIGN);
 		if (!lane_owes(e, l) && icrc_ok(f))
@@ -347,7 +347,7 @@ void duplicate_request(struct engine *e, struct flow *fl, const struct frame *f)
 		pass_done(e, fl, f);
 		return;
 	}
-	r = (f->op->flags & OPF_ANSWERED) ? reads_find(e, l, host_psn_of(f)) : NULL;
+	r = (f->op->flags & OPF_ANSWERED) ? reads_find(e, &l->reads, host_psn_of(f)) : NULL;
 	switch (classify(e, fl, f, r, moved)) {
 	case REPEATS_DONE:
 		pass_done(e, fl, f);

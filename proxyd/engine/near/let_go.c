@@ -30,8 +30,8 @@
 /* Whether a READ or the like that the host waits for has another number at the responder. */
 static bool waits_renumbered(struct engine *e, const struct lane *l)
 {
-	for (uint32_t id = l->reads.head; id != MQ_NONE; id = mq_next(e->reads, id))
-		if (read_at(e, id)->wire.v != read_at(e, id)->at.psn.v)
+	mq_each (struct read_rec, r, e->reads, &l->reads)
+		if (r->wire.v != r->at.psn.v)
 			return true;
 	return false;
 }

@@ -46,7 +46,7 @@ static void answered_unseen(struct engine *e, struct flow *fl, struct read_rec *
 static bool in_its_words(struct engine *e, struct flow *fl, const struct read_rec *r,
 			 const struct frame *f)
 {
-	const struct read_rec *same = reads_find(e, &fl->lane, host_psn_of(f));
+	const struct read_rec *same = reads_find(e, &fl->lane.reads, host_psn_of(f));
 
 	return (!r->other || e->now - r->other > STUCK_NS) && (f->op->flags & OPF_ANSWERED) &&
 	       same && !other_read(fl, same, f);

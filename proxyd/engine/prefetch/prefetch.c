@@ -170,11 +170,8 @@ void prefetch_saw(struct engine *e, const struct lane *l, struct lane_reads *x)
 
 	if (x->guesses || l->nreads <= x->most)
 		return;
-	for (uint32_t id = x->fetches.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
-		const struct fetch *g = fetch_at(e, id);
-
+	mq_each (const struct fetch, g, e->reads, &x->fetches)
 		n += g->state == FETCH_ASKED && g->arrived < g->span;
-	}
 	if (n > x->most)
 		x->most = n;
 }
@@ -216,9 +213,7 @@ void prefetch_idle(struct engine *e, struct flow *fl)
 
 	if (!x || !x->guesses || !r || !r->prefetch_max_age_ns)
 		return;
-	for (uint32_t id = x->fetches.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
-		const struct fetch *g = fetch_at(e, id);
-
+	mq_each (const struct fetch, g, e->reads, &x->fetches) {
 		if (g->state != FETCH_GUESS)
 			continue;
 		if (g->opcode != OP_READ_REQUEST || e->now - g->issued <= r->prefetch_max_age_ns)

@@ -51,12 +51,9 @@ static bool alike(const struct lane_reads *x, const struct frame *f)
 /* The oldest guess, if it is a FetchAdd: then all are. */
 static struct fetch *oldest_guess(struct engine *e, const struct lane_reads *x)
 {
-	for (uint32_t id = x->fetches.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
-		struct fetch *g = fetch_at(e, id);
-
+	mq_each (struct fetch, g, e->reads, &x->fetches)
 		if (g->state == FETCH_GUESS)
 			return g->opcode == OP_FETCH_ADD ? g : NULL;
-	}
 	return NULL;
 }
 
@@ -110,12 +107,9 @@ static bool room(struct engine *e, const struct lane_reads *x, uint32_t depth)
 {
 	uint32_t n = 0;
 
-	for (uint32_t id = x->fetches.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
-		const struct fetch *g = fetch_at(e, id);
-
+	mq_each (const struct fetch, g, e->reads, &x->fetches)
 		if (n || g->arrived != g->span)
 			n++;
-	}
 	return n < depth;
 }
 

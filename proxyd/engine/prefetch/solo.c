@@ -73,12 +73,9 @@
 
 static struct solo_read *find_host(struct engine *e, struct lane_reads *x, struct host_psn psn)
 {
-	for (uint32_t id = x->fetches.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
-		struct solo_read *r = solo_at(e, id);
-
+	mq_each (struct solo_read, r, e->reads, &x->fetches)
 		if (r->state != READ_GONE && psn_in(psn, r->host, solo_end(r)))
 			return r;
-	}
 	return NULL;
 }
 
@@ -112,9 +109,7 @@ static void go_back(struct engine *e, struct flow *fl)
 /* The predictor sees what the host asks in the order in which it asked. */
 static void tell(struct engine *e, struct lane_reads *x)
 {
-	for (uint32_t id = x->fetches.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
-		struct solo_read *r = solo_at(e, id);
-
+	mq_each (struct solo_read, r, e->reads, &x->fetches) {
 		if (solo_unmet(r))
 			break;
 		if (!r->told && r->state != READ_GONE)
@@ -184,9 +179,7 @@ static bool differs(struct engine *e, struct flow *fl, const struct frame *f)
 		go_back(e, fl);
 		return false;
 	}
-	for (uint32_t id = x->fetches.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
-		struct solo_read *r = solo_at(e, id);
-
+	mq_each (struct solo_read, r, e->reads, &x->fetches) {
 		if (solo_unmet(r)) {
 			r->state = READ_GONE;
 			x->info.wasted_bytes += r->what.length;

@@ -58,20 +58,17 @@ bool solo_pattern(struct engine *e, struct flow *fl)
 /* What has not left yet must not, because data may have changed or is too old. */
 void solo_void(struct engine *e, struct lane_reads *x)
 {
-	for (uint32_t id = x->fetches.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
-		struct solo_read *r = solo_at(e, id);
-
+	mq_each (struct solo_read, r, e->reads, &x->fetches)
 		if (r->state == READ_EARLY)
 			r->state = READ_VOID;
-	}
 	solo_stop(x);
 }
 
 /* The host waits for something before all that was asked ahead, so it throws the responses away. */
 void solo_stale(struct engine *e, struct lane_reads *x)
 {
-	for (uint32_t id = x->fetches.head; id != MQ_NONE; id = mq_next(e->reads, id))
-		solo_at(e, id)->stale = solo_at(e, id)->state == READ_EARLY;
+	mq_each (struct solo_read, r, e->reads, &x->fetches)
+		r->stale = r->state == READ_EARLY;
 }
 
 /* How long after the response that a host waits for the one leaves that it will ask for then: what
@@ -161,9 +158,9 @@ static uint32_t most(const struct engine *e, const struct flow *fl, const struct
 
 static struct solo_read *first_stale(struct engine *e, const struct lane_reads *x)
 {
-	for (uint32_t id = x->fetches.head; id != MQ_NONE; id = mq_next(e->reads, id))
-		if (solo_at(e, id)->state == READ_EARLY && solo_at(e, id)->stale)
-			return solo_at(e, id);
+	mq_each (struct solo_read, r, e->reads, &x->fetches)
+		if (r->state == READ_EARLY && r->stale)
+			return r;
 	return NULL;
 }
 
@@ -255,12 +252,9 @@ void solo_measure(struct engine *e, struct flow *fl, uint32_t seq)
 		return;
 	if (x->solo.phase == PHASE_MEASURE && seq - x->solo.first != x->solo.behind)
 		return;
-	for (uint32_t id = x->fetches.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
-		const struct solo_read *r = solo_at(e, id);
-
+	mq_each (const struct solo_read, r, e->reads, &x->fetches)
 		if (r->seq == seq - x->solo.behind && r->state != READ_GONE)
 			again = r->again;
-	}
 	if (x->solo.phase == PHASE_MEASURE && again)
 		solo_forget(e, x); /* the next will be another one */
 	if (again)
@@ -303,9 +297,9 @@ void solo_release(struct engine *e, struct flow *fl)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
 
-	for (uint32_t id = x->fetches.head; id != MQ_NONE; id = mq_next(e->reads, id))
-		if (solo_at(e, id)->state == READ_HELD)
-			solo_ask(e, fl, solo_at(e, id));
+	mq_each (struct solo_read, r, e->reads, &x->fetches)
+		if (r->state == READ_HELD)
+			solo_ask(e, fl, r);
 }
 
 /* No READ has come for longer than ever between two: the host waits for what is held back. */
@@ -341,12 +335,9 @@ bool solo_stall(struct engine *e, struct flow *fl)
 	    !solo_pattern(e, fl) || !predict_peek(&x->predictor, &what) ||
 	    !ranges_allow(e, fl, x, &what) || depth == 1)
 		return false;
-	for (uint32_t id = x->fetches.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
-		const struct solo_read *r = solo_at(e, id);
-
+	mq_each (const struct solo_read, r, e->reads, &x->fetches)
 		if (r->state == READ_ASKED && !psn_is(r->next, psn_add(r->wire, r->span)))
 			return false; /* what is outstanding already would not be counted */
-	}
 	x->solo.phase = PHASE_STALL;
 	x->solo.first = x->solo.seq;
 	return true;

@@ -25,9 +25,7 @@ void solo_marks(struct engine *e, struct flow *fl)
 	x->guesses = 0;
 	x->guessed = 0;
 	l->nreads = 0;
-	for (uint32_t id = x->fetches.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
-		const struct solo_read *r = solo_at(e, id);
-
+	mq_each (const struct solo_read, r, e->reads, &x->fetches) {
 		if (solo_unmet(r)) {
 			if (!x->guesses++) {
 				x->map.asked = (struct host_mark){
@@ -91,12 +89,9 @@ void solo_fail(struct engine *e, struct flow *fl, const struct frame *f)
 
 struct solo_read *solo_by_wire(struct engine *e, struct lane_reads *x, struct wire_psn psn)
 {
-	for (uint32_t id = x->fetches.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
-		struct solo_read *r = solo_at(e, id);
-
+	mq_each (struct solo_read, r, e->reads, &x->fetches)
 		if (psn_in(psn, r->wire, psn_add(r->wire, r->span)))
 			return r;
-	}
 	return NULL;
 }
 
@@ -106,9 +101,7 @@ static void resend(struct engine *e, struct flow *fl, struct wire_psn wire)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
 
-	for (uint32_t id = x->fetches.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
-		struct solo_read *r = solo_at(e, id);
-
+	mq_each (struct solo_read, r, e->reads, &x->fetches) {
 		if (!psn_before(r->wire, wire) && r->state != READ_GONE) {
 			fl->lane.count.retx++;
 			COUNT(e, RETX_LAN);

@@ -237,14 +237,23 @@ bool reads_add(struct engine *e, struct flow *fl, const struct frame *f, uint32_
 enum read_verdict reads_response(struct engine *e, struct lane *l, const struct frame *f,
 				 struct read_rec **rec);
 bool reads_part(const struct flow *fl, const struct read_rec *r, const struct frame *f);
-struct read_rec *reads_find(struct engine *e, struct lane *l, struct host_psn psn);
-struct read_rec *reads_find_wire(struct engine *e, struct lane *l, struct wire_psn psn);
+/** reads_find, reads_find_wire - the record in @list of what has the response packet @psn. */
+struct read_rec *reads_find(struct engine *e, const struct mq_list *list, struct host_psn psn);
+struct read_rec *reads_find_wire(struct engine *e, const struct mq_list *list, struct wire_psn psn);
 bool reads_outran(struct engine *e, const struct flow *fl, struct host_psn psn);
 uint32_t reads_digest(const struct frame *f);
 void reads_trim(struct engine *e, struct lane *l, struct wire_mark *end);
 void reads_trim_to(struct engine *e, struct lane *l, struct wire_psn psn);
-struct read_rec *reads_head(struct engine *e, const struct lane *l);
-struct read_rec *reads_tail(struct engine *e, const struct lane *l);
+static inline struct read_rec *reads_head(struct engine *e, const struct lane *l)
+{
+	return read_at(e, l->reads.head);
+}
+
+static inline struct read_rec *reads_tail(struct engine *e, const struct lane *l)
+{
+	return read_at(e, l->reads.tail);
+}
+
 struct read_rec *reads_waiting(struct engine *e, const struct lane *l);
 
 /* resp_tx.c: ACCEPTOR */
@@ -303,8 +312,6 @@ struct wire_psn resp_wire_psn(struct engine *e, struct flow *fl, const struct fr
 int resp_give(struct engine *e, struct flow *fl, const struct read_rec *r, uint32_t i,
 	      const uint8_t *data, uint32_t len);
 void resp_through(struct engine *e, struct flow *fl, struct read_rec *r);
-struct read_rec *resp_kept(struct engine *e, const struct lane_reads *x, struct host_psn psn);
-struct read_rec *resp_kept_as(struct engine *e, const struct lane_reads *x, struct wire_psn wire);
 void resp_keep(struct engine *e, struct flow *fl, const struct read_rec *r);
 bool resp_drop_kept(struct engine *e, struct flow *fl);
 bool resp_drop_given(struct engine *e, struct flow *fl);

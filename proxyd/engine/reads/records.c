@@ -72,16 +72,6 @@ void reads_end(struct engine *e, struct flow *fl)
 	l->reads_page = POOL_NONE;
 }
 
-struct read_rec *reads_head(struct engine *e, const struct lane *l)
-{
-	return read_at(e, l->reads.head);
-}
-
-struct read_rec *reads_tail(struct engine *e, const struct lane *l)
-{
-	return read_at(e, l->reads.tail);
-}
-
 /* The first that the near requester waits for. In single mode those before it may still await the
  * responder's response. */
 struct read_rec *reads_waiting(struct engine *e, const struct lane *l)
@@ -147,39 +137,29 @@ bool reads_part(const struct flow *fl, const struct read_rec *r, const struct fr
 	       skip + length <= r->length && (length || !r->length);
 }
 
-struct read_rec *reads_find(struct engine *e, struct lane *l, struct host_psn psn)
+struct read_rec *reads_find(struct engine *e, const struct mq_list *list, struct host_psn psn)
 {
-	for (uint32_t id = l->reads.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
-		struct read_rec *r = read_at(e, id);
-
+	mq_each (struct read_rec, r, e->reads, list)
 		if (psn_in(psn, r->at.psn, psn_add(r->at.psn, r->span)))
 			return r;
-	}
 	return NULL;
 }
 
-/* The same by its wire PSN. */
-struct read_rec *reads_find_wire(struct engine *e, struct lane *l, struct wire_psn psn)
+struct read_rec *reads_find_wire(struct engine *e, const struct mq_list *list, struct wire_psn psn)
 {
-	for (uint32_t id = l->reads.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
-		struct read_rec *r = read_at(e, id);
-
+	mq_each (struct read_rec, r, e->reads, list)
 		if (psn_in(psn, r->wire, psn_add(r->wire, r->span)))
 			return r;
-	}
 	return NULL;
 }
 
 /* Those behind @psn; what is not understood has a record, too, and is none of them. */
-static uint32_t count_after(struct engine *e, uint32_t id, struct host_psn psn)
+static uint32_t count_after(struct engine *e, const struct mq_list *list, struct host_psn psn)
 {
 	uint32_t n = 0;
 
-	for (; id != MQ_NONE; id = mq_next(e->reads, id)) {
-		const struct read_rec *r = read_at(e, id);
-
+	mq_each (const struct read_rec, r, e->reads, list)
 		n += psn_after(r->at.psn, psn) && (opcode_info(r->opcode)->flags & OPF_ANSWERED);
-	}
 	return n;
 }
 
@@ -193,8 +173,8 @@ bool reads_outran(struct engine *e, const struct flow *fl, struct host_psn psn)
 
 	if (!fl->read_depth)
 		return false;
-	n = count_after(e, fl->lane.reads.head, psn);
-	return n + (x ? count_after(e, x->kept.head, psn) : 0) >= fl->read_depth;
+	n = count_after(e, &fl->lane.reads, psn);
+	return n + (x ? count_after(e, &x->kept, psn) : 0) >= fl->read_depth;
 }
 
 static void pop(struct engine *e, struct lane *l)
@@ -280,7 +260,7 @@ bool reads_fit(uint8_t opcode, uint32_t i, uint32_t span, uint32_t length, const
 enum read_verdict reads_response(struct engine *e, struct lane *l, const struct frame *f,
 				 struct read_rec **rec)
 {
-	struct read_rec *r = reads_find_wire(e, l, wire_psn_of(f));
+	struct read_rec *r = reads_find_wire(e, &l->reads, wire_psn_of(f));
 	const struct flow *fl = flow_of(l);
 	uint32_t i = r ? psn_past(wire_psn_of(f), r->wire) : 0;
 

@@ -49,13 +49,13 @@ bool resp_renew(struct engine *e, struct flow *fl, const struct frame *f, bool o
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
 	struct read_range what = {frame_reth_va(f), frame_reth_rkey(f), frame_reth_length(f)};
-	struct read_rec *r = resp_kept(e, x, host_psn_of(f)), renewed = {0};
+	struct read_rec *r = reads_find(e, &x->kept, host_psn_of(f)), renewed = {0};
 	bool known = r && r->length; /* else it has only passed by, see resp_wire_psn() */
 	struct wire_psn wire;
 
 	/* its response is on its way, and repaired where need be; or it is here, and the
 	 * responder's word is missing whether it is for this host (owner/owner.c) */
-	if (reads_find(e, &fl->lane, host_psn_of(f)))
+	if (reads_find(e, &fl->lane.reads, host_psn_of(f)))
 		return !owner_unsure(&fl->lane);
 	if (r && ((known && !reads_part(fl, r, f)) || fetch_find(e, x, r->wire) != MQ_NONE))
 		return true;
@@ -67,7 +67,7 @@ bool resp_renew(struct engine *e, struct flow *fl, const struct frame *f, bool o
 	if (resp_long(frame_span(f, flow_mtu(fl))) || !own_request_anew(e, fl, &what, &wire))
 		return fl->lane.near.msg == MSG_NONE;
 	COUNT(e, READS_RENUMBERED);
-	r = resp_kept(e, x, host_psn_of(f)); /* it may have had to make room */
+	r = reads_find(e, &x->kept, host_psn_of(f)); /* it may have had to make room */
 	if (r) {
 		/* the same READ, or a part of one; what was held of it is too old, or not all */
 		if (!r->empty)
@@ -105,12 +105,9 @@ void resp_prove(struct engine *e, struct flow *fl)
 	if (!x || l->opaque || e->now - x->arrival > 2 * NSEC_PER_SEC)
 		return;
 	m.psn = x->map.proof;
-	for (uint32_t id = x->fetches.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
-		const struct fetch *g = fetch_at(e, id);
-
+	mq_each (const struct fetch, g, e->reads, &x->fetches)
 		if (g->arrived != g->span && psn_before(g->psn, m.psn))
 			m.psn = g->psn;
-	}
 	if (psn_after(m.psn, l->una.psn) && !psn_after(m.psn, l->epsn.psn))
 		lane_true_ack(e, fl, &m);
 }
@@ -174,12 +171,9 @@ static bool renumber(struct engine *e, struct flow *fl, struct lane_reads *x, ui
 static const struct read_rec *waits_for(struct engine *e, const struct lane *l,
 					const struct fetch *g)
 {
-	for (uint32_t id = l->reads.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
-		const struct read_rec *r = read_at(e, id);
-
+	mq_each (const struct read_rec, r, e->reads, &l->reads)
 		if (psn_is(r->wire, g->psn) && !r->done)
 			return r;
-	}
 	return NULL;
 }
 

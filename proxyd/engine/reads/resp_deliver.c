@@ -25,30 +25,6 @@
 /* In percent. */
 #define POOL_SHORT 60u
 
-/* The record of what the host asked as @psn and was given. */
-struct read_rec *resp_kept(struct engine *e, const struct lane_reads *x, struct host_psn psn)
-{
-	for (uint32_t id = x->kept.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
-		struct read_rec *r = read_at(e, id);
-
-		if (psn_in(psn, r->at.psn, psn_add(r->at.psn, r->span)))
-			return r;
-	}
-	return NULL;
-}
-
-/* The same by its wire PSN. */
-struct read_rec *resp_kept_as(struct engine *e, const struct lane_reads *x, struct wire_psn wire)
-{
-	for (uint32_t id = x->kept.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
-		struct read_rec *r = read_at(e, id);
-
-		if (psn_in(wire, r->wire, psn_add(r->wire, r->span)))
-			return r;
-	}
-	return NULL;
-}
-
 bool resp_drop_kept(struct engine *e, struct flow *fl)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
@@ -245,9 +221,7 @@ void resp_expire(struct engine *e, struct flow *fl)
 
 	if (!x || !x->held.packets || pool_fill(e->pool, POOL_TRANSIT) < POOL_SHORT)
 		return;
-	for (uint32_t id = x->kept.head; id != MQ_NONE; id = mq_next(e->reads, id)) {
-		struct read_rec *k = read_at(e, id);
-
+	mq_each (struct read_rec, k, e->reads, &x->kept) {
 		if (k->opcode != OP_READ_REQUEST || k->empty || !expired(e, x, k))
 			continue;
 		resp_drop(e, x, k->wire, psn_add(k->wire, k->span));
@@ -262,14 +236,14 @@ static struct read_rec *given(struct engine *e, struct flow *fl, const struct fr
 			      uint32_t span)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
-	struct read_rec *k = reads_find(e, &fl->lane, host_psn_of(f));
+	struct read_rec *k = reads_find(e, &fl->lane.reads, host_psn_of(f));
 
 	if (k) {
 		if (psn_past(host_psn_of(f), k->at.psn) + span > k->got)
 			return NULL;
 		return reads_part(fl, k, f) ? k : NULL;
 	}
-	k = resp_kept(e, x, host_psn_of(f));
+	k = reads_find(e, &x->kept, host_psn_of(f));
 	if (!k || k->empty || expired(e, x, k))
 		return NULL;
 	if (f->opcode == OP_READ_REQUEST)
@@ -326,12 +300,12 @@ bool resp_repeat(struct engine *e, struct flow *fl, const struct frame *f)
 struct wire_psn resp_wire_psn(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
-	struct read_rec *r = reads_find(e, &fl->lane, host_psn_of(f)), lost = {0};
+	struct read_rec *r = reads_find(e, &fl->lane.reads, host_psn_of(f)), lost = {0};
 	struct wire_psn wire;
 
 	x->past_us = some_us(e);
 	if (!r)
-		r = resp_kept(e, x, host_psn_of(f));
+		r = reads_find(e, &x->kept, host_psn_of(f));
 	if (r) {
 		r->again = true;
 		return psn_add(r->wire, psn_past(host_psn_of(f), r->at.psn));

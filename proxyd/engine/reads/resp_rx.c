@@ -91,7 +91,7 @@ static struct host_psn stray(struct engine *e, struct flow *fl, const struct fra
 {
 	struct lane *l = &fl->lane;
 	struct lane_reads *x = reads_of(e, l);
-	const struct read_rec *r = resp_kept_as(e, x, wire_psn_of(f));
+	const struct read_rec *r = reads_find_wire(e, &x->kept, wire_psn_of(f));
 	uint8_t out[FRAME_MAX], blank[FRAME_MAX];
 	struct host_psn psn;
 	struct frame g;
