@@ -146,8 +146,7 @@ static void signalled(struct engine *e, const struct frame *f)
 
 static void rx_begin(struct engine *e, enum engine_port port, uint64_t now_ns)
 {
-	batch_begin(e);
-	e->now = now_ns;
+	batch_begin(e, now_ns);
 	e->via = LINK_ALONE;
 	e->counters[port == PORT_LAN ? EC_RX_LAN : EC_RX_WAN]++;
 }
@@ -395,8 +394,7 @@ void engine_box(struct engine *e, const struct engine_box *b)
 
 void engine_rx_report(struct engine *e, unsigned int peer, const struct report *r, uint64_t now_ns)
 {
-	batch_begin(e);
-	e->now = now_ns;
+	batch_begin(e, now_ns);
 	if (peer >= PEER_MAX)
 		return;
 	e->via = (uint8_t)peer;
@@ -491,8 +489,7 @@ static void sweep(struct engine *e)
 
 void engine_tick(struct engine *e, uint64_t now_ns)
 {
-	batch_begin(e);
-	e->now = now_ns;
+	batch_begin(e, now_ns);
 	wheel_expire(e->wheel, now_ns, timer_fired, e);
 	e->wake = UINT64_MAX;
 	settle(e);
@@ -548,8 +545,7 @@ uint32_t engine_give_up(struct engine *e, uint64_t now_ns)
 {
 	uint32_t failing = 0;
 
-	batch_begin(e);
-	e->now = now_ns;
+	batch_begin(e, now_ns);
 	for (uint32_t i = 0; i < e->nflows; i++) {
 		struct flow *fl = &e->flows[i];
 
@@ -585,8 +581,7 @@ bool engine_fail_orphan(struct engine *e, const struct flow_key *requests, uint3
 
 	if (!orphan_side(e, requests, &side))
 		return false;
-	batch_begin(e);
-	e->now = now_ns;
+	batch_begin(e, now_ns);
 	fl = flow_create(e, requests, side);
 	other = flow_create(e, &back, other_port(side));
 	if (!fl || !other || !flow_pair(e, fl, other, LEARNED_PEER))
@@ -605,8 +600,7 @@ static void account(struct engine *e, const struct flow *fl)
 
 void engine_rules(struct engine *e, const struct rule *rules, unsigned int n, uint64_t now_ns)
 {
-	batch_begin(e);
-	e->now = now_ns;
+	batch_begin(e, now_ns);
 	e->nrules = n > RULE_MAX ? RULE_MAX : n;
 	for (unsigned int i = 0; i < RULE_MAX; i++)
 		engine_change(e, &e->rules[i], sizeof(e->rules[i]));
@@ -651,8 +645,8 @@ void engine_rules(struct engine *e, const struct rule *rules, unsigned int n, ui
 
 void engine_hush(struct engine *e, uint64_t now_ns)
 {
-	batch_begin(e);
-	e->now = e->taken_at = now_ns;
+	batch_begin(e, now_ns);
+	e->taken_at = now_ns;
 	e->hushed = true;
 }
 
@@ -663,8 +657,7 @@ uint64_t engine_taken_at(const struct engine *e)
 
 void engine_go_on(struct engine *e, uint64_t now_ns)
 {
-	batch_begin(e);
-	e->now = now_ns;
+	batch_begin(e, now_ns);
 	for (uint32_t i = 0; i < e->flows_end; i++) {
 		struct flow *fl = &e->flows[i];
 		struct lane *l = &fl->lane;
@@ -682,15 +675,14 @@ void engine_go_on(struct engine *e, uint64_t now_ns)
 
 void engine_peer_features(struct engine *e, unsigned int peer, uint32_t features)
 {
-	batch_begin(e);
+	batch_begin(e, e->now);
 	if (peer < PEER_MAX)
 		e->peer_features[peer] = features;
 }
 
 void engine_peer_event(struct engine *e, unsigned int peer, enum peer_event ev, uint64_t now_ns)
 {
-	batch_begin(e);
-	e->now = now_ns;
+	batch_begin(e, now_ns);
 	if (peer >= PEER_MAX)
 		return;
 	if (ev == PEER_RESTARTED || !e->peer_new_at[peer])
@@ -726,8 +718,7 @@ bool engine_peer_is_up(const struct engine *e, unsigned int peer)
 
 void engine_drain(struct engine *e, uint64_t now_ns)
 {
-	batch_begin(e);
-	e->now = now_ns;
+	batch_begin(e, now_ns);
 	e->draining = true;
 	for (uint32_t i = 0; i < e->nflows; i++)
 		if (e->flows[i].used && e->flows[i].lane.role != ROLE_NONE)

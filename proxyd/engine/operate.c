@@ -52,8 +52,7 @@ bool engine_bypass(struct engine *e, enum bypass what, uint32_t index, bool on, 
 {
 	struct flow *one = what == BYPASS_CONN ? conn_flow(e, index) : NULL;
 
-	batch_begin(e);
-	e->now = now_ns;
+	batch_begin(e, now_ns);
 	if ((what == BYPASS_CONN && !one) || (what == BYPASS_RULE && index >= e->nrules))
 		return false;
 	if (what == BYPASS_CONN)
@@ -85,8 +84,7 @@ void engine_bypass_rules(struct engine *e, uint64_t rules, uint64_t now_ns)
 {
 	if (!rules && !e->rules_bypassed)
 		return;
-	batch_begin(e);
-	e->now = now_ns;
+	batch_begin(e, now_ns);
 	e->rules_bypassed = rules;
 	bypass_again(e, false);
 }
@@ -95,8 +93,7 @@ bool engine_release(struct engine *e, uint32_t conn, uint64_t now_ns)
 {
 	struct flow *fl = conn_flow(e, conn), *other = fl ? flow_partner(e, fl) : NULL;
 
-	batch_begin(e);
-	e->now = now_ns;
+	batch_begin(e, now_ns);
 	if (!fl || !conn_held(e, fl))
 		return false;
 	let_go(e, fl);
@@ -114,8 +111,7 @@ void engine_limits(struct engine *e, const struct engine_config *cfg, uint64_t n
 {
 	bool was_auto = e->cfg.wan_auto;
 
-	batch_begin(e);
-	e->now = now_ns;
+	batch_begin(e, now_ns);
 	e->cfg.wan_rate = cfg->wan_rate;
 	e->cfg.wan_auto = cfg->wan_auto;
 	e->cfg.share = cfg->share;

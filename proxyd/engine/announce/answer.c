@@ -56,7 +56,7 @@ static uint32_t make(struct engine *e, struct flow *fl, const struct command *c,
 		.opcode = resp_opcode(i, span),
 		.dqpn = back->key.dqpn,
 		.psn = psn_add(wire->psn, i).v,
-		.syndrome = fl->lane.credit == 0xff ? AETH_ACK_UNLIMITED : fl->lane.credit,
+		.syndrome = lane_syndrome(&fl->lane),
 		.msn = psn_add(wire->msn, 1),
 		.payload = data,
 		.payload_len = len,
@@ -101,7 +101,7 @@ static void remember(struct engine *e, struct lane_announce *y, const struct abs
 
 void answer_absorb(struct engine *e, struct flow *fl, struct command *c, const struct frame *f)
 {
-	struct read_range what = {frame_reth_va(f), frame_reth_rkey(f), frame_reth_length(f)};
+	struct read_range what = range_of(f);
 	struct lane *l = &fl->lane;
 	struct lane_announce *y = announce_of(e, l);
 	struct read_rec *r = reads_find_wire(e, &l->reads, wire_psn_of(f));
@@ -246,8 +246,7 @@ void announce_asked(struct engine *e, struct flow *fl, const struct frame *f, st
 	if (!y)
 		return;
 	if (f->opcode == OP_READ_REQUEST) {
-		struct read_range what = {frame_reth_va(f), frame_reth_rkey(f),
-					  frame_reth_length(f)};
+		struct read_range what = range_of(f);
 
 		c = announce_read(e, fl, &what);
 		if (c)

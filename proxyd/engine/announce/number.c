@@ -108,10 +108,8 @@ enum announce_answer announce_answer(struct engine *e, struct flow *fl, const st
 		*g = *f;
 		return ANSWER_PASS;
 	}
-	if (!icrc_ok(f)) {
-		COUNT(e, BAD_ICRC);
+	if (icrc_wrong(e, f))
 		return ANSWER_DROP;
-	}
 	r = own_find(e, y, far_psn_of(f));
 	if (r) {
 		*m = r->before;

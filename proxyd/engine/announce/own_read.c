@@ -365,7 +365,7 @@ static bool barred(struct engine *e, const struct lane *l, struct lane_announce 
 static enum announce_turn turn_read(struct engine *e, struct flow *fl, struct lane_announce *y,
 				    const struct frame *f)
 {
-	struct read_range what = {frame_reth_va(f), frame_reth_rkey(f), frame_reth_length(f)};
+	struct read_range what = range_of(f);
 	struct lane *l = &fl->lane;
 	uint32_t others = outstanding(e, l, y);
 	struct read_rec *r;

@@ -49,7 +49,7 @@ void lane_send_close(struct engine *e, struct flow *fl)
 void lane_ask_owner(struct engine *e, struct flow *fl)
 {
 	send_close(e, fl, REASON_DISPUTED);
-	wheel_arm(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_AUX),
+	timer_arm(e, fl, TIMER_AUX,
 		  e->now + DISPUTE_AGAIN_NS + 2ull * fl->lane.rtt.srtt_us * NSEC_PER_USEC);
 }
 
@@ -63,7 +63,7 @@ void lane_stay_watched(struct engine *e, struct flow *fl, enum lane_reason why)
 
 static void leave_later(struct engine *e, struct flow *fl)
 {
-	wheel_arm(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_REPORT), e->now + LEFT_NS);
+	timer_arm(e, fl, TIMER_REPORT, e->now + LEFT_NS);
 }
 
 /* What was promised of the lane and is not truly acknowledged will not be delivered. @abandoned: no

@@ -158,6 +158,11 @@ uint64_t rtt_capped_us(const struct rtt *t, uint64_t us);
  * just that.
  */
 bool lane_credit(struct lane *l, uint8_t syndrome, bool answer);
+/** lane_syndrome - that of an ACK of ours. */
+static inline uint8_t lane_syndrome(const struct lane *l)
+{
+	return l->credit == 0xff ? AETH_ACK_UNLIMITED : l->credit;
+}
 uint64_t lane_rto_ns(const struct lane *l);
 /** lane_waits - the oldest in custody begins to wait for the true ACK now. */
 static inline void lane_waits(const struct engine *e, struct lane *l)

@@ -142,12 +142,6 @@ void lane_forget(struct engine *e, struct flow *fl, struct pkt *d, struct wire_p
 	e->keepers -= lane_keeps(l) && !l->held.packets;
 }
 
-static void follow(struct wire_psn *mark, struct wire_psn trail)
-{
-	if (psn_before(*mark, trail))
-		*mark = trail;
-}
-
 static void trail(struct engine *e, struct lane *l)
 {
 	struct psn_map *map = lane_keeps(l) ? map_of(e, l) : NULL;
@@ -156,7 +150,7 @@ static void trail(struct engine *e, struct lane *l)
 
 	if (map) {
 		psn_map_trim(map, l->una.psn);
-		follow(&map->proof, l->una.psn);
+		psn_raise(&map->proof, l->una.psn);
 	}
 
 	if (!psn_before(l->start, to))
@@ -164,19 +158,18 @@ static void trail(struct engine *e, struct lane *l)
 	mark_start(l, to);
 	if (map)
 		map->trailed = true;
-	follow(&l->overlap, to);
+	psn_raise(&l->overlap, to);
 	if (l->role != ROLE_OPENER)
-		follow(&l->far.ackreq_end, to);
+		psn_raise(&l->far.ackreq_end, to);
 	if (l->role == ROLE_ACCEPTOR)
 		return;
 	host = map ? psn_to_host(e, l, &l->una).psn : psn_same_host(l->una.psn);
 	host = psn_sub(host, MARK_TRAIL);
-	if (psn_before(l->near.told, host))
-		l->near.told = host;
+	psn_raise(&l->near.told, host);
 	if (l->role == ROLE_OPENER) {
-		follow(&l->held.lost_from, to);
-		follow(&l->reached, to);
-		follow(&l->opener.reached_hi, to);
+		psn_raise(&l->held.lost_from, to);
+		psn_raise(&l->reached, to);
+		psn_raise(&l->opener.reached_hi, to);
 	}
 	if (psn_before(l->near.acked.psn, host))
 		l->near.acked = (struct host_mark){.psn = host};

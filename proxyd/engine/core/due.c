@@ -164,7 +164,7 @@ void due_reports(struct engine *e)
 		fl->lane.listed.report = false;
 		at = role->report ? role->report(e, fl) : 0;
 		if (at)
-			wheel_arm(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_REPORT), at);
+			timer_arm(e, fl, TIMER_REPORT, at);
 	}
 	e->nrefused = 0; /* of lanes that are no more */
 }

@@ -77,8 +77,7 @@ static inline void mark_resend(struct lane *l, const struct wire_mark *m)
 /** mark_high - everything below @psn was sent once. Never goes back. */
 static inline void mark_high(struct lane *l, struct wire_psn psn)
 {
-	if (psn_after(psn, l->high))
-		l->high = psn;
+	psn_raise(&l->high, psn);
 }
 
 /** mark_una_psn - released below @psn; what the ACK said comes with mark_una(). Turns of the circle

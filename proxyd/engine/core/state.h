@@ -286,14 +286,14 @@ struct engine {
 #define COUNT(e, c) ((e)->counters[EC_##c]++)
 
 /**
- * batch_begin - something is going to change: what stands in struct engine is noted. The tick ends
- * the batch; a process that ends before has not begun it (undo.h). Nothing that is said in between
- * leaves before.
+ * batch_begin - something changes at @now_ns: what stands in struct engine is noted. The tick ends
+ * the batch; a process that ends before has not begun it (undo.h), and nothing has left until then.
  */
-static inline void batch_begin(struct engine *e)
+static inline void batch_begin(struct engine *e, uint64_t now_ns)
 {
 	undo_once(e->undo, &e->noted, &e->now,
 		  offsetof(struct engine, cold) - offsetof(struct engine, now));
+	e->now = now_ns;
 }
 
 /** engine_change - @len bytes at @p, anywhere in the arena, are about to change. */
@@ -343,6 +343,22 @@ static inline uint32_t flow_index(const struct engine *e, const struct flow *fl)
 	return (uint32_t)(fl - e->flows);
 }
 
+/** timer_arm, timer_cancel, timer_armed - the timer @which of the lane of @fl. */
+static inline void timer_arm(struct engine *e, const struct flow *fl, uint32_t which, uint64_t at)
+{
+	wheel_arm(e->wheel, TIMER_ID(flow_index(e, fl), which), at);
+}
+
+static inline void timer_cancel(struct engine *e, const struct flow *fl, uint32_t which)
+{
+	wheel_cancel(e->wheel, TIMER_ID(flow_index(e, fl), which));
+}
+
+static inline bool timer_armed(const struct engine *e, const struct flow *fl, uint32_t which)
+{
+	return wheel_armed(e->wheel, TIMER_ID(flow_index(e, fl), which));
+}
+
 /** flow_mtu - the path MTU of @fl, bytes; the largest one where it is not known. Then a lane holds
  * only READs that take one PSN at any path MTU. */
 static inline uint32_t flow_mtu(const struct flow *fl)
@@ -387,6 +403,15 @@ static inline uint32_t some_us(const struct engine *e)
 	uint32_t us = now_us(e);
 
 	return us ? us : UINT32_MAX;
+}
+
+/** icrc_wrong - whether the ICRC of @f is wrong; then that is counted. */
+static inline bool icrc_wrong(struct engine *e, const struct frame *f)
+{
+	bool wrong = !icrc_ok(f);
+
+	e->counters[EC_BAD_ICRC] += wrong;
+	return wrong;
 }
 
 /** lane_class - which share of the pool the lane's packets belong to. */

@@ -349,7 +349,7 @@ static void rx_rnr(struct engine *e, struct flow *fl, const struct wire_mark *m,
 	}
 	l->rnr_wait = true;
 	far_resume_at(e, fl, m->psn);
-	wheel_arm(e->wheel, far_timer(e, fl, TIMER_AUX), e->now + aeth_rnr_ns(syndrome & 0x1f));
+	timer_arm(e, fl, TIMER_AUX, e->now + aeth_rnr_ns(syndrome & 0x1f));
 }
 
 /* The responder lacks the packet @psn; @m: resume there, or at an unanswered READ before. */
@@ -675,10 +675,8 @@ bool far_response(struct engine *e, struct flow *fl, const struct frame *f, enum
 		return false;
 	}
 	f = &g;
-	if (!icrc_ok(f)) {
-		COUNT(e, BAD_ICRC);
+	if (icrc_wrong(e, f))
 		return false;
-	}
 	if (f->opcode != OP_ACK)
 		return rx_answer(e, fl, f, from);
 	rx_ack(e, fl, f);

@@ -6,11 +6,6 @@
 #include "engine/far/far.h"
 #include "engine/reads/reads.h"
 
-static inline uint32_t far_timer(const struct engine *e, const struct flow *fl, uint32_t which)
-{
-	return TIMER_ID(flow_index(e, fl), which);
-}
-
 /** far_in_vain - the responder was asked for the response of @r once more. */
 static inline void far_in_vain(struct read_rec *r)
 {

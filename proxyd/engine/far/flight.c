@@ -62,9 +62,9 @@ void far_arm(struct engine *e, struct flow *fl)
 {
 	if ((psn_is(fl->lane.una.psn, fl->lane.nxt.psn) && !announce_waits(e, &fl->lane)) ||
 	    fl->lane.rnr_wait)
-		wheel_cancel(e->wheel, far_timer(e, fl, TIMER_LOSS));
+		timer_cancel(e, fl, TIMER_LOSS);
 	else
-		wheel_arm(e->wheel, far_timer(e, fl, TIMER_LOSS), e->now + lane_rto_ns(&fl->lane));
+		timer_arm(e, fl, TIMER_LOSS, e->now + lane_rto_ns(&fl->lane));
 }
 
 /* ACCEPTOR: as many packets as are enough for any LAN. */
@@ -176,7 +176,7 @@ bool far_paced(struct engine *e, struct flow *fl)
 
 	if (fl->lane.role != ROLE_SINGLE || at <= e->now)
 		return false;
-	wheel_arm(e->wheel, far_timer(e, fl, TIMER_PACE), at > least ? at : least);
+	timer_arm(e, fl, TIMER_PACE, at > least ? at : least);
 	return true;
 }
 
@@ -213,6 +213,6 @@ void far_resume_at(struct engine *e, struct flow *fl, struct wire_psn psn)
 	if (psn_after(l->far.ackreq_end, m.psn))
 		l->far.ackreq_end = m.psn; /* what asked for an ACK is to be sent again */
 	announce_resume(e, l, m.psn);
-	wheel_cancel(e->wheel, far_timer(e, fl, TIMER_LOSS));
+	timer_cancel(e, fl, TIMER_LOSS);
 	pace_run(e, fl);
 }

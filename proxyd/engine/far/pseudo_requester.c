@@ -210,7 +210,7 @@ bool far_run(struct engine *e, struct flow *fl, uint32_t quantum)
 	}
 	/* also when nothing could be sent: the response is still awaited that what follows has to
 	 * wait for. Before something asked for an ACK none could come */
-	if (asked != far_asked(l) || !wheel_armed(e->wheel, far_timer(e, fl, TIMER_LOSS)))
+	if (asked != far_asked(l) || !timer_armed(e, fl, TIMER_LOSS))
 		far_arm(e, fl);
 	far_settle_absorbed(e, fl);
 	return stopped;
@@ -320,7 +320,7 @@ void far_timeout(struct engine *e, struct flow *fl)
 	    l->refusal || l->state == LANE_FAULT)
 		return;
 	if (until > e->now) {
-		wheel_arm(e->wheel, far_timer(e, fl, TIMER_LOSS), until);
+		timer_arm(e, fl, TIMER_LOSS, until);
 		return;
 	}
 	if (waits_for_turn(l)) {
@@ -357,7 +357,7 @@ void far_rnr_over(struct engine *e, struct flow *fl)
 
 	if (l->refusal && l->role == ROLE_ACCEPTOR) {
 		progress_due(e, fl, true);
-		wheel_arm(e->wheel, far_timer(e, fl, TIMER_AUX), e->now + 100 * NSEC_PER_MSEC);
+		timer_arm(e, fl, TIMER_AUX, e->now + 100 * NSEC_PER_MSEC);
 		return;
 	}
 	l->rnr_wait = l->owner.held_back = false;

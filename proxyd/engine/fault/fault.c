@@ -79,7 +79,7 @@ void lane_fault(struct engine *e, struct flow *fl, enum lane_reason why, uint8_t
 	e->in_fault++;
 	lane_drop_all(e, fl);
 	marks_drop(l);
-	wheel_cancel(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_LOSS));
+	timer_cancel(e, fl, TIMER_LOSS);
 	fault_untold(e, fl);
 
 	memset(&l->fault, 0, sizeof(l->fault));
@@ -148,7 +148,7 @@ void fault_solo(struct engine *e, struct flow *fl, const struct frame *f)
 
 	lane_drop_all(e, fl);
 	marks_drop(l);
-	wheel_cancel(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_LOSS));
+	timer_cancel(e, fl, TIMER_LOSS);
 	strand(e, fl, REASON_SOLO);
 	l->fault.epsn = expected_psn(e, fl);
 	if (!f)

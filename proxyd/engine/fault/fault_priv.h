@@ -22,7 +22,7 @@ enum fault_stage {
 
 static inline void fault_arm(struct engine *e, struct flow *fl, uint64_t after)
 {
-	wheel_arm(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_AUX), e->now + after);
+	timer_arm(e, fl, TIMER_AUX, e->now + after);
 }
 
 /* told.c */

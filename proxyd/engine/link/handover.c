@@ -102,7 +102,7 @@ void lane_send_open(struct engine *e, struct flow *fl)
 	seal_tell(l, &r);
 	order_open(e, fl, &r);
 	e->sink.report(e->sink.ctx, (unsigned int)l->peer, &r);
-	wheel_arm(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_AUX),
+	timer_arm(e, fl, TIMER_AUX,
 		  e->now + OPEN_RETRY_NS +
 			  rtt_capped_us(&l->rtt, 2ull * l->rtt.srtt_us) * NSEC_PER_USEC);
 }

@@ -419,10 +419,8 @@ void stream_rx_unknown(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
 
-	if (!icrc_ok(f)) {
-		COUNT(e, BAD_ICRC);
+	if (icrc_wrong(e, f))
 		return;
-	}
 	progress_due(e, fl, true);
 	if (announce_numbered(e, l) || (l->state != LANE_DRAIN && !psn_is(l->una.psn, l->end) &&
 					!psn_before(wire_psn_of(f), l->una.psn)))

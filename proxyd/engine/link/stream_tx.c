@@ -80,14 +80,13 @@ static uint64_t wait_ns(struct engine *e, const struct lane *l)
 
 static void arm(struct engine *e, struct flow *fl)
 {
-	uint32_t id = TIMER_ID(flow_index(e, fl), TIMER_LOSS);
 
 	/* also when the peer has no room, and nothing is under way: its next report may get lost */
 	if (psn_is(fl->lane.una.psn, fl->lane.nxt.psn) &&
 	    psn_is(fl->lane.nxt.psn, fl->lane.epsn.psn))
-		wheel_cancel(e->wheel, id);
+		timer_cancel(e, fl, TIMER_LOSS);
 	else
-		wheel_arm(e->wheel, id, e->now + wait_ns(e, &fl->lane));
+		timer_arm(e, fl, TIMER_LOSS, e->now + wait_ns(e, &fl->lane));
 }
 
 /* Storage commands, the target's READs and its responses are small, and each that is lost holds up
@@ -152,12 +151,12 @@ bool stream_tx_run(struct engine *e, struct flow *fl, uint32_t quantum)
 		(void)lane_marks_must(e, l);
 		/* so far only the responder's ACK was waited for, longer */
 		if (idle || (psn_is(l->reached, before) && !l->backoff) ||
-		    !wheel_armed(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_LOSS)))
+		    !timer_armed(e, fl, TIMER_LOSS))
 			arm(e, fl);
 		ack_list(e, fl); /* the frontier may have waited for this transmission */
 		order_accepted(e, fl);
 	} else if (idle && !stopped && psn_before(l->nxt.psn, l->epsn.psn) &&
-		   !wheel_armed(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_LOSS))) {
+		   !timer_armed(e, fl, TIMER_LOSS)) {
 		arm(e, fl);
 	}
 	return stopped;
@@ -313,7 +312,7 @@ static bool too_early(struct engine *e, struct flow *fl, const struct pkt *d)
 
 	if (waits + NSEC_PER_USEC >= patience)
 		return false;
-	wheel_arm(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_LOSS), e->now + patience - waits);
+	timer_arm(e, fl, TIMER_LOSS, e->now + patience - waits);
 	return true;
 }
 

@@ -248,14 +248,12 @@ static bool ack_front(struct engine *e, struct flow *fl, const struct host_mark 
 	struct lane *l = &fl->lane;
 
 	if (!may_tell(e, l, m->psn) ||
-	    !ack_send(e, fl, psn_sub(m->psn, 1), l->credit == 0xff ? AETH_ACK_UNLIMITED : l->credit,
-		      m->msn))
+	    !ack_send(e, fl, psn_sub(m->psn, 1), lane_syndrome(l), m->msn))
 		return false;
 	if (psn_after(m->psn, l->near.acked.psn))
 		l->keeper.told_us = now_us(e);
 	l->near.acked = *m;
-	if (psn_after(m->psn, l->near.told))
-		l->near.told = m->psn;
+	psn_raise(&l->near.told, m->psn);
 	l->count.pseudo_acks++;
 	l->near.unacked = 0;
 	COUNT(e, PSEUDO_ACKS);

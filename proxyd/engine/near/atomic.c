@@ -45,7 +45,7 @@ static bool answer(struct engine *e, struct flow *fl, struct host_psn psn, uint3
 	struct build_spec s = {
 		.opcode = OP_ATOMIC_ACK,
 		.psn = psn.v,
-		.syndrome = l->credit == 0xff ? AETH_ACK_UNLIMITED : l->credit,
+		.syndrome = lane_syndrome(l),
 		.msn = msn,
 	};
 
@@ -89,8 +89,7 @@ bool atomic_make(struct engine *e, struct flow *fl)
 		l->near.acked = r->at; /* what may be said again */
 	mark_frontier(
 		l, &(struct host_mark){.psn = psn_add(r->at.psn, 1), .msn = psn_add(r->at.msn, 1)});
-	if (psn_after(l->near.frontier.psn, l->near.told))
-		l->near.told = l->near.frontier.psn;
+	psn_raise(&l->near.told, l->near.frontier.psn);
 	r->made = true;
 	if (l->role == ROLE_SINGLE) {
 		l->single.made = l->single.made == MQ_NONE ? l->reads.head
@@ -161,10 +160,8 @@ bool atomic_again(struct engine *e, struct flow *fl, const struct frame *f)
 
 	if (!atomic_is(f->opcode) || !atomic_discards(l) || !was_made(e, l, f))
 		return false;
-	if (!icrc_ok(f)) {
-		COUNT(e, BAD_ICRC);
+	if (icrc_wrong(e, f))
 		return true;
-	}
 	l->count.dup++;
 	COUNT(e, DUP_READS);
 	/* a READ before it is asked again: its answer comes first, then the host asks again */

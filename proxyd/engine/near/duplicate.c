@@ -33,7 +33,7 @@
 /* Behind the end of its storage command the memory that @f asks for may not be offered any more. */
 static bool may_ask_anew(struct engine *e, const struct flow *fl, const struct frame *f)
 {
-	struct read_range what = {frame_reth_va(f), frame_reth_rkey(f), frame_reth_length(f)};
+	struct read_range what = range_of(f);
 
 	return announce_live(e, fl, &what);
 }
@@ -261,10 +261,8 @@ static void answer_again(struct engine *e, struct flow *fl, const struct frame *
 			 struct read_rec *r, bool moved)
 {
 	/* of a damaged one it is not known what is asked, nor up to where (note_reasked()) */
-	if (!icrc_ok(f)) {
-		COUNT(e, BAD_ICRC);
+	if (icrc_wrong(e, f))
 		return;
-	}
 	if (r)
 		r->heard = e->now;
 	/* what is kept is a former owner's, if that is what it is: the responder is asked */
@@ -372,6 +370,5 @@ void duplicate_passes(struct flow *fl, const struct frame *f)
 	struct host_psn passed = psn_add(host_psn_of(f), frame_span(f, flow_mtu(fl)));
 	struct wire_psn end = psn_same_wire(passed); /* while the lane opens */
 
-	if (psn_after(end, fl->lane.overlap))
-		fl->lane.overlap = end;
+	psn_raise(&fl->lane.overlap, end);
 }

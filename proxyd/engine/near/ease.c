@@ -88,7 +88,6 @@ static bool may_ease(struct engine *e, const struct lane *l)
 void near_ease(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
-	uint32_t timer = TIMER_ID(flow_index(e, fl), TIMER_EASE);
 	int32_t acked = psn_diff(l->una.psn, l->near.eased) / EASE;
 
 	if (!may_ease(e, l))
@@ -97,8 +96,8 @@ void near_ease(struct engine *e, struct flow *fl)
 		l->near.eased = psn_add(l->near.eased, (uint32_t)acked * EASE);
 	while (acked-- > 0 && may_ease(e, l) && step(e, fl))
 		;
-	if (!lane_carries_on(l) && short_of_room(e, l) && !wheel_armed(e->wheel, timer))
-		wheel_arm(e->wheel, timer, e->now + TELL_US * NSEC_PER_USEC);
+	if (!lane_carries_on(l) && short_of_room(e, l) && !timer_armed(e, fl, TIMER_EASE))
+		timer_arm(e, fl, TIMER_EASE, e->now + TELL_US * NSEC_PER_USEC);
 }
 
 void near_ease_one(struct engine *e, struct flow *fl)
@@ -124,6 +123,5 @@ void near_ease_timer(struct engine *e, struct flow *fl)
 		l->near.ack_due = true;
 		ack_list(e, fl);
 	}
-	wheel_arm(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_EASE),
-		  e->now + (told < wait ? wait - told : wait) * NSEC_PER_USEC);
+	timer_arm(e, fl, TIMER_EASE, e->now + (told < wait ? wait - told : wait) * NSEC_PER_USEC);
 }

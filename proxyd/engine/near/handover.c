@@ -27,8 +27,7 @@ void near_old_response(struct engine *e, struct flow *fl, const struct frame *f)
 		/* what the host cannot have sent nobody has acknowledged */
 		if (psn_after(next, lane_sent_before(l)))
 			return;
-		if (psn_after(psn_same_host(next), l->near.told))
-			l->near.told = psn_same_host(next);
+		psn_raise(&l->near.told, psn_same_host(next));
 		l->start_acked = true;
 		flow_headers(e, fl, f);
 		ack_list(e, fl);

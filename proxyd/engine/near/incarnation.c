@@ -80,10 +80,8 @@ void incarnation_refuse(struct engine *e, struct flow *fl, const struct frame *f
 {
 	struct lane *l = &fl->lane;
 
-	if (!icrc_ok(f)) {
-		COUNT(e, BAD_ICRC);
+	if (icrc_wrong(e, f))
 		return;
-	}
 	/* should it be another owner, it must not take our word for its responder's */
 	if (lane_stalled(e, l))
 		owner_judge(e, fl, EVIDENCE_REQUEST);
@@ -101,10 +99,8 @@ void incarnation_refuse(struct engine *e, struct flow *fl, const struct frame *f
 bool incarnation_jumped(struct engine *e, struct flow *fl, const struct frame *f, bool first)
 {
 	struct lane *l = &fl->lane;
-	if (!icrc_ok(f)) {
-		COUNT(e, BAD_ICRC);
+	if (icrc_wrong(e, f))
 		return false;
-	}
 	if (first)
 		rounds_forget(e, l);
 	if (!may_be_another(e, fl, f))

@@ -110,8 +110,7 @@ static void record_request(struct engine *e, struct flow *fl, const struct next_
 	struct read_range what = {0};
 
 	if (f->reth)
-		what = (struct read_range){frame_reth_va(f), frame_reth_rkey(f),
-					   frame_reth_length(f)};
+		what = range_of(f);
 	if (!reads_add(e, fl, f, q->span, &at, q->wire))
 		return;
 	if (x)
@@ -147,10 +146,8 @@ static bool ended_by_prefetch(struct engine *e, struct flow *fl, struct next_req
 
 	if (!x || !x->guesses || !q->sane || (!read && f->opcode != OP_FETCH_ADD))
 		return false;
-	if (!icrc_ok(f)) {
-		COUNT(e, BAD_ICRC);
+	if (icrc_wrong(e, f))
 		return true;
-	}
 	found = read ? prefetch_claim(e, fl, f, &q->wire)
 		     : prefetch_atomic_claim(e, fl, f, &q->wire);
 	if (found) {
@@ -432,10 +429,8 @@ void near_response(struct engine *e, struct flow *fl, const struct frame *f)
 		return;
 	}
 	f = atomic_blank(l, f, &g, blank);
-	if (!icrc_ok(f)) {
-		COUNT(e, BAD_ICRC);
+	if (icrc_wrong(e, f))
 		return;
-	}
 	if (f->aeth)
 		lane_credit(l, frame_aeth_syndrome(f), true);
 	switch (reads_response(e, l, f, &r)) {
@@ -448,8 +443,7 @@ void near_response(struct engine *e, struct flow *fl, const struct frame *f)
 			return;
 		break;
 	case READ_COMPLETE:
-		if (psn_after(psn_add(r->at.psn, r->span), l->near.told))
-			l->near.told = psn_add(r->at.psn, r->span);
+		psn_raise(&l->near.told, psn_add(r->at.psn, r->span));
 		frontier_trim(e, l);
 		break;
 	default:

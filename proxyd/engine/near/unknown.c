@@ -49,10 +49,8 @@ void near_unknown(struct engine *e, struct flow *fl, const struct frame *f)
 		COUNT(e, FAULT_DROPPED);
 		return;
 	}
-	if (!icrc_ok(f)) {
-		COUNT(e, BAD_ICRC);
+	if (icrc_wrong(e, f))
 		return;
-	}
 	ahead = psn_diff(host_psn_of(f), host_epsn(e, l).psn);
 	if (ahead == 0) {
 		in_turn(e, fl, f);

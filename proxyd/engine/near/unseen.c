@@ -36,8 +36,7 @@ static void answered_unseen(struct engine *e, struct flow *fl, struct read_rec *
 	r->done = true;
 	if (reads_of(e, l))
 		fetch_cancel(e, fl, r->wire);
-	if (psn_after(end, l->near.told))
-		l->near.told = end;
+	psn_raise(&l->near.told, end);
 	frontier_trim(e, l);
 }
 

@@ -11,16 +11,6 @@
 #include "engine/core/core.h"
 #include "engine/number/far_map.h"
 
-static struct plain_mark plain_wire(struct wire_mark m)
-{
-	return (struct plain_mark){m.psn.v, m.msn, m.ackable};
-}
-
-static struct plain_mark plain_far(struct far_mark m)
-{
-	return (struct plain_mark){m.psn.v, m.msn, m.ackable};
-}
-
 void far_map_begin(struct far_map *m, const struct wire_mark *nxt)
 {
 	m->asked = *nxt;
@@ -34,7 +24,7 @@ void far_map_sent(struct engine *e, struct far_map *m, const struct wire_mark *n
 	if (!m->numbered) {
 		m->asked = *nxt;
 	} else if (!absorbed) {
-		if (!segments_note(&m->seg, plain_wire(m->asked), plain_far(m->next)))
+		if (!segments_note(&m->seg, plain(m->asked), plain(m->next)))
 			COUNT(e, NUMBERS_FULL);
 		mark_step(&m->next, span, eom, ackable);
 	}
@@ -49,10 +39,10 @@ bool far_map_differs(const struct far_map *m, struct wire_psn una)
 
 struct wire_mark far_to_wire(const struct far_map *m, const struct far_mark *at)
 {
-	struct plain_mark w = plain_far(*at);
+	struct plain_mark w = plain(*at);
 
 	if (m->seg.n || m->asked.psn.v != m->next.psn.v)
-		w = segments_back(&m->seg, plain_wire(m->asked), w);
+		w = segments_back(&m->seg, plain(m->asked), w);
 	return (struct wire_mark){{w.psn}, w.msn, w.ackable};
 }
 

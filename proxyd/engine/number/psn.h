@@ -168,6 +168,13 @@ PSN_ARITHMETIC(far)
 /** psn_known - whether there is any. */
 #define psn_known(p)   ((p).v != PSN_NONE)
 
+/** psn_raise - *@p becomes @to if that is after it. */
+#define psn_raise(p, to)                                                                           \
+	do {                                                                                       \
+		if (psn_after(to, *(p)))                                                           \
+			*(p) = (to);                                                               \
+	} while (0)
+
 /** mark_step - @m behind a packet of @span PSNs; @eom: a message ends with it; @ackable: an ACK may
  * bear its PSN. */
 #define mark_step(m, span, eom, ackable)                                                           \

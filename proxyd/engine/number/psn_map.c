@@ -14,16 +14,6 @@
  */
 #include "engine/core/core.h"
 
-static struct plain_mark plain_host(struct host_mark m)
-{
-	return (struct plain_mark){m.psn.v, m.msn, m.ackable};
-}
-
-static struct plain_mark plain_wire(struct wire_mark m)
-{
-	return (struct plain_mark){m.psn.v, m.msn, m.ackable};
-}
-
 bool psn_map_moved(const struct psn_map *map, const struct lane *l)
 {
 	return map->seg.n || map->seg.trimmed || map->asked.psn.v != l->epsn.psn.v;
@@ -45,7 +35,7 @@ bool psn_map_strange(struct engine *e, const struct lane *l)
 void psn_map_note(struct engine *e, struct psn_map *map, const struct wire_mark *next)
 {
 	/* who adds requests has to see to it that there is a place */
-	if (!segments_note(&map->seg, plain_host(map->asked), plain_wire(*next)))
+	if (!segments_note(&map->seg, plain(map->asked), plain(*next)))
 		COUNT(e, NUMBERS_FULL);
 }
 
@@ -61,7 +51,7 @@ struct host_mark psn_to_host(struct engine *e, const struct lane *l, const struc
 
 	if (!map || (!map->seg.n && map->asked.psn.v == l->epsn.psn.v))
 		return mark_same_host(*wire);
-	m = segments_back(&map->seg, plain_host(map->asked), plain_wire(*wire));
+	m = segments_back(&map->seg, plain(map->asked), plain(*wire));
 	return (struct host_mark){{m.psn}, m.msn, m.ackable};
 }
 

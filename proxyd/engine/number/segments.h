@@ -14,6 +14,7 @@ struct plain_mark {
 	uint32_t msn : 24;
 	uint32_t ackable : 8;
 };
+#define plain(m) ((struct plain_mark){(m).psn.v, (m).msn, (m).ackable})
 
 /** struct segment - from @out on the numbers differ by those of this pair. @ackable: see
  * struct host_mark */

@@ -94,7 +94,7 @@ bool prefetch_claim(struct engine *e, struct flow *fl, const struct frame *f, st
 {
 	struct lane *l = &fl->lane;
 	struct lane_reads *x = reads_of(e, l);
-	struct read_range what = {frame_reth_va(f), frame_reth_rkey(f), frame_reth_length(f)};
+	struct read_range what = range_of(f);
 	const struct rule *r = rule_of(e, fl);
 	struct fetch *g = NULL;
 	uint32_t looked = 0;
@@ -181,7 +181,7 @@ void prefetch_asked(struct engine *e, struct flow *fl, const struct frame *f, bo
 {
 	struct lane *l = &fl->lane;
 	struct lane_reads *x = reads_of(e, l);
-	struct read_range what = {frame_reth_va(f), frame_reth_rkey(f), frame_reth_length(f)};
+	struct read_range what = range_of(f);
 
 	prefetch_saw(e, l, x);
 	if (!wanted(e, fl))

@@ -207,8 +207,7 @@ static void in_order(struct engine *e, struct flow *fl, const struct frame *f)
 	struct read_range what;
 
 	if (f->opcode == OP_READ_REQUEST && span <= SPAN_MAX) {
-		what = (struct read_range){frame_reth_va(f), frame_reth_rkey(f),
-					   frame_reth_length(f)};
+		what = range_of(f);
 		solo_gap(e, x);
 		x->solo.wait -= x->solo.wait > 0;
 		hold = solo_stall(e, fl);
@@ -219,7 +218,7 @@ static void in_order(struct engine *e, struct flow *fl, const struct frame *f)
 			tell(e, x);
 			solo_marks(e, fl);
 			if (hold)
-				solo_arm(e, fl, e->now + solo_stall_ns(x));
+				timer_arm(e, fl, TIMER_LOSS, e->now + solo_stall_ns(x));
 			else
 				pass_request(e, fl, f, wire);
 			solo_run(e, fl);
@@ -312,10 +311,8 @@ void solo_request(struct engine *e, struct flow *fl, const struct frame *f)
 	struct solo_read *r;
 
 	l->count.requests++;
-	if (!icrc_ok(f)) {
-		COUNT(e, BAD_ICRC);
+	if (icrc_wrong(e, f))
 		return;
-	}
 	if (jumped(e, fl, f))
 		return;
 	r = find_host(e, x, host_psn_of(f));
@@ -349,7 +346,7 @@ out:
 	if (l->role != ROLE_SOLO)
 		return;
 	if (x->solo.skipped)
-		solo_arm(e, fl, x->solo.skipped + solo_limit_ns(l));
+		timer_arm(e, fl, TIMER_LOSS, x->solo.skipped + solo_limit_ns(l));
 	solo_settled(e, fl);
 }
 

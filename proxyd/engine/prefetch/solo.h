@@ -75,11 +75,6 @@ static inline uint64_t solo_limit_ns(const struct lane *l)
 	return (l->rtt.srtt_us + l->rtt.srtt_us / 2 + 4ull * l->rtt.rttvar_us) * US + MARGIN_NS;
 }
 
-static inline void solo_arm(struct engine *e, struct flow *fl, uint64_t when)
-{
-	wheel_arm(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_LOSS), when);
-}
-
 /* solo_resp.c */
 const struct rule *solo_rule(const struct engine *e, const struct flow *fl);
 void solo_marks(struct engine *e, struct flow *fl);

@@ -194,7 +194,7 @@ void solo_run(struct engine *e, struct flow *fl)
 			break; /* goes on when that response has left */
 		left += follow_ns(e, l, x, what.length);
 		if (left > e->now) {
-			solo_arm(e, fl, left);
+			timer_arm(e, fl, TIMER_LOSS, left);
 			break;
 		}
 		if (e->now - x->solo.last > 4 * solo_limit_ns(l)) {
@@ -381,11 +381,11 @@ void solo_timer(struct engine *e, struct flow *fl)
 	}
 	if (x->solo.phase == PHASE_STALL) {
 		if (e->now < x->solo.last + solo_stall_ns(x))
-			solo_arm(e, fl, x->solo.last + solo_stall_ns(x));
+			timer_arm(e, fl, TIMER_LOSS, x->solo.last + solo_stall_ns(x));
 		else
 			stalled(e, fl);
 	}
 	solo_run(e, fl);
 	if (x->solo.skipped)
-		solo_arm(e, fl, x->solo.skipped + solo_limit_ns(l));
+		timer_arm(e, fl, TIMER_LOSS, x->solo.skipped + solo_limit_ns(l));
 }

@@ -151,10 +151,8 @@ void solo_response(struct engine *e, struct flow *fl, const struct frame *f, enu
 	uint32_t shift;
 	struct solo_read *r;
 
-	if (!icrc_ok(f)) {
-		COUNT(e, BAD_ICRC);
+	if (icrc_wrong(e, f))
 		return;
-	}
 	if (f->opcode == OP_ACK) {
 		rx_ack(e, fl, f, from);
 		return;

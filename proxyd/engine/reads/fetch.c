@@ -56,7 +56,7 @@ bool fetch_add(struct engine *e, struct flow *fl, const struct read_range *what,
 		x->end = psn; /* no packet before it is awaited */
 	if (x->hint == MQ_NONE)
 		x->hint = id;
-	if (!wheel_armed(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_RESP))) {
+	if (!timer_armed(e, fl, TIMER_RESP)) {
 		x->arrival = e->now;
 		resp_arm(e, fl);
 	}

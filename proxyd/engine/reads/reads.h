@@ -57,6 +57,12 @@ struct read_rec {
 	bool absorbed; /* ACCEPTOR: answered here, and not for the responder (announce/) */
 };
 
+/** range_of - what the READ @f asks for. */
+static inline struct read_range range_of(const struct frame *f)
+{
+	return (struct read_range){frame_reth_va(f), frame_reth_rkey(f), frame_reth_length(f)};
+}
+
 enum fetch_state {
 	FETCH_ASKED, /* the host asked for it */
 	FETCH_GUESS, /* it has not yet */

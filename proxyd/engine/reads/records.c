@@ -67,7 +67,7 @@ void reads_end(struct engine *e, struct flow *fl)
 	mq_flush(e->reads, &x->fetches);
 	mq_flush(e->reads, &x->kept);
 	holes_drop(e->pool, &x->gaps.holes);
-	wheel_cancel(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_RESP));
+	timer_cancel(e, fl, TIMER_RESP);
 	pool_page_put(e->pool, l->reads_page);
 	l->reads_page = POOL_NONE;
 }

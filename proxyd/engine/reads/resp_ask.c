@@ -48,7 +48,7 @@ static bool from_before(const struct engine *e, const struct lane *l, struct hos
 bool resp_renew(struct engine *e, struct flow *fl, const struct frame *f, bool offered)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
-	struct read_range what = {frame_reth_va(f), frame_reth_rkey(f), frame_reth_length(f)};
+	struct read_range what = range_of(f);
 	struct read_rec *r = reads_find(e, &x->kept, host_psn_of(f)), renewed = {0};
 	bool known = r && r->length; /* else it has only passed by, see resp_wire_psn() */
 	struct wire_psn wire;

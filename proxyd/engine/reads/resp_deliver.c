@@ -95,13 +95,11 @@ int resp_give(struct engine *e, struct flow *fl, const struct read_rec *r, uint3
 				       .opcode = want,
 				       .dqpn = f.dqpn,
 				       .psn = psn.v,
-				       .syndrome = AETH_ACK_UNLIMITED,
+				       .syndrome = lane_syndrome(&fl->lane),
 				       .msn = msn,
 				       .payload = data + f.payload,
 				       .payload_len = f.payload_len};
 
-		if (fl->lane.credit != 0xff)
-			s.syndrome = fl->lane.credit;
 		template_learn(&t, &f);
 		return engine_tx_kept(e, fl, fl->side, out, build_packet(out, &s));
 	}
@@ -119,8 +117,7 @@ void resp_through(struct engine *e, struct flow *fl, struct read_rec *r)
 
 	r->done = true;
 	x->stuck = 0;
-	if (psn_after(end, l->near.told))
-		l->near.told = end;
+	psn_raise(&l->near.told, end);
 	if (r->opcode == OP_READ_REQUEST)
 		ranges_note(e, fl, &(struct read_range){r->va, r->rkey, r->length});
 	while ((r = reads_head(e, l)) && r->done) {

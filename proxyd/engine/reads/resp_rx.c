@@ -39,12 +39,11 @@ void resp_arm(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
 	struct lane_reads *x = reads_of(e, l);
-	uint32_t id = TIMER_ID(flow_index(e, fl), TIMER_RESP);
 
 	if (x->fetches.head == MQ_NONE)
-		wheel_cancel(e->wheel, id);
-	else if (!wheel_armed(e->wheel, id))
-		wheel_arm(e->wheel, id, e->now + wait_ns(l, x));
+		timer_cancel(e, fl, TIMER_RESP);
+	else if (!timer_armed(e, fl, TIMER_RESP))
+		timer_arm(e, fl, TIMER_RESP, e->now + wait_ns(l, x));
 }
 
 /* ---- what is held ---- */
@@ -264,8 +263,7 @@ static void count(struct engine *e, struct flow *fl, uint32_t id, const struct f
 	g->touched = e->now;
 	g->tries = 0; /* the responder remembers it */
 	proof = g->arrived == g->span ? psn_add(g->psn, g->span) : g->psn;
-	if (psn_after(proof, x->map.proof))
-		x->map.proof = proof;
+	psn_raise(&x->map.proof, proof);
 	x->unique -= g->arrived == g->span && g->opcode != OP_READ_REQUEST;
 }
 

@@ -25,29 +25,25 @@
 static void arm(struct engine *e, struct flow *fl)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
-	uint32_t id = TIMER_ID(flow_index(e, fl), TIMER_RESP);
 	uint64_t us = x->rtt.srtt_us ? x->rtt.srtt_us + 4ull * x->rtt.rttvar_us : RTO_FIRST_US;
 
 	if (!x->held.packets || psn_is(x->una, x->nxt)) {
-		wheel_cancel(e->wheel, id);
+		timer_cancel(e, fl, TIMER_RESP);
 		return;
 	}
 	if (us < RTO_MIN_US)
 		us = RTO_MIN_US;
 	us = rtt_capped_us(&x->rtt, (us + peer_late_us(e, &fl->lane)) << x->backoff);
-	wheel_arm(e->wheel, id, e->now + us * NSEC_PER_USEC);
+	timer_arm(e, fl, TIMER_RESP, e->now + us * NSEC_PER_USEC);
 }
 
 static void release(struct engine *e, struct lane_reads *x, struct wire_psn to)
 {
 	resp_drop(e, x, x->una, to);
 	x->una = to;
-	if (psn_before(x->nxt, to))
-		x->nxt = to;
-	if (psn_before(x->end, to))
-		x->end = to;
-	if (psn_before(x->held.lost_from, to))
-		x->held.lost_from = to;
+	psn_raise(&x->nxt, to);
+	psn_raise(&x->end, to);
+	psn_raise(&x->held.lost_from, to);
 }
 
 /* The first response packet that may still come, should nothing be held: an earlier response may
@@ -137,7 +133,7 @@ void resp_tx_given(struct engine *e, struct flow *fl, const struct frame *f, uin
 	if (!psn_is(x->nxt, wire_psn_of(f)))
 		return; /* others are to be sent before it, and then it is passed over */
 	x->nxt = psn_add(wire_psn_of(f), 1);
-	if (!wheel_armed(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_RESP)))
+	if (!timer_armed(e, fl, TIMER_RESP))
 		arm(e, fl);
 }
 
@@ -191,7 +187,7 @@ bool resp_tx_run(struct engine *e, struct flow *fl, uint32_t quantum)
 		budget -= d->len < budget ? d->len : budget;
 		x->nxt = psn_add(psn, 1);
 	}
-	if (idle || !wheel_armed(e->wheel, TIMER_ID(flow_index(e, fl), TIMER_RESP)))
+	if (idle || !timer_armed(e, fl, TIMER_RESP))
 		arm(e, fl);
 	return stopped;
 }
