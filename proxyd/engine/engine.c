@@ -531,7 +531,7 @@ bool engine_may_stop(struct engine *e)
 		if (fl->used && lane_keeps(l) &&
 		    (l->held.packets || fault_pending(l) || (l->numbered && psn_map_differs(e, l))))
 			return false;
-		if (fl->used && solo_owes(e, l))
+		if (fl->used && solo_owes(e, fl))
 			return false;
 		/* its opener has not ended it yet, and takes packets that only we can deliver */
 		if (fl->used && l->role == ROLE_ACCEPTOR && l->closing &&

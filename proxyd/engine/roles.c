@@ -16,13 +16,6 @@
 
 /* ---- opener ---- */
 
-static void opener_response(struct engine *e, struct flow *fl, const struct frame *f,
-			    enum engine_port from)
-{
-	(void)from;
-	near_response(e, fl, f);
-}
-
 static bool opener_send_resp(struct engine *e, struct flow *fl, uint32_t quantum)
 {
 	bool moved = false, more = resp_deliver(e, fl, quantum, &moved);
@@ -59,7 +52,7 @@ static void opener_peer(struct engine *e, struct flow *fl, bool restarted)
 		stream_tx_restart(e, fl);
 		return;
 	}
-	stream_tx_peer_back(e, fl);
+	pace_run(e, fl);
 	if (reads_of(e, &fl->lane))
 		resp_report_due(e, fl, true);
 }
@@ -247,27 +240,10 @@ static void single_timer(struct engine *e, struct flow *fl, unsigned int which)
 
 /* ---- solo ---- */
 
-static void solo_timer_any(struct engine *e, struct flow *fl, unsigned int which)
-{
-	(void)which;
-	solo_timer(e, fl);
-}
-
 static void solo_sweep(struct engine *e, struct flow *fl)
 {
 	if (fl->lane.reason == REASON_DISCONNECT && e->now - fl->seen > KEPT_NS)
 		lane_close(e, fl, REASON_DISCONNECT, false);
-}
-
-static bool solo_drain_always(struct engine *e, struct flow *fl, enum lane_reason why)
-{
-	solo_drain(e, fl, why);
-	return true;
-}
-
-static bool solo_owes_any(struct engine *e, const struct flow *fl)
-{
-	return solo_owes(e, &fl->lane);
 }
 
 const struct role_ops engine_roles[ROLES] = {
@@ -275,7 +251,7 @@ const struct role_ops engine_roles[ROLES] = {
 		{
 			.request = near_request,
 			.unknown = near_unknown,
-			.response = opener_response,
+			.response = near_response,
 			.timer = opener_timer,
 			.send = stream_tx_run,
 			.send_resp = opener_send_resp,
@@ -322,11 +298,11 @@ const struct role_ops engine_roles[ROLES] = {
 		{
 			.request = solo_request,
 			.response = solo_response,
-			.timer = solo_timer_any,
+			.timer = solo_timer,
 			.send = far_run,
 			.sweep = solo_sweep,
-			.drain = solo_drain_always,
-			.owes = solo_owes_any,
+			.drain = solo_drain,
+			.owes = solo_owes,
 			.end = reads_end,
 		},
 };

@@ -198,8 +198,6 @@ struct command *announce_match(struct engine *e, struct lane_announce *y,
 			       const struct read_range *r);
 /** announce_live - @r is of a command that is under way. */
 bool announce_live(struct engine *e, const struct flow *fl, const struct read_range *r);
-/** announce_on - @fl bears storage commands that announce READs, or responses to them. */
-bool announce_on(struct engine *e, const struct flow *fl);
 /** announce_why - why nothing of @fl's lane is READ ahead; NULL when that is not known, or is. */
 const char *announce_why(struct engine *e, const struct flow *fl);
 /** announce_lossy - it does, and packets that we send over the WAN get lost. */
@@ -219,7 +217,6 @@ void announce_tell(struct engine *e, struct flow *fl, struct report *r);
 bool announce_differs(struct engine *e, const struct lane *l);
 /** announce_numbered - A: READs of ours have gone to the responder. */
 bool announce_numbered(struct engine *e, const struct lane *l);
-void command_drop(struct engine *e, struct lane_announce *y, struct command *c);
 
 /* own_read.c: A */
 /** announce_queue - the command @c is to be READ ahead, if that is possible. */
@@ -311,9 +308,6 @@ void parity_rx(struct engine *e, struct flow *fl, const struct frame *f);
 void answer_absorb(struct engine *e, struct flow *fl, struct command *c, const struct frame *f);
 /** answer_anew - A: the READ @f, which had its answer, is asked again. */
 void answer_anew(struct engine *e, struct flow *fl, const struct frame *f);
-/** answer_read - B: the host's READ at @wire is answered from what was pushed of @c, as far as that
- *  is here. */
-void answer_read(struct engine *e, struct flow *fl, struct command *c, struct wire_psn wire);
 /** answer_push - B: the bytes [@from, @end) of @c have come. */
 void answer_push(struct engine *e, struct flow *fl, struct command *c, uint32_t from, uint32_t end);
 /** announce_asked - B: the request @f was accepted from the host, as @wire. */

@@ -171,14 +171,10 @@ static void serve(struct engine *e, struct flow *fl, struct command *c, struct w
 	uint32_t mtu = flow_mtu(fl), begin = (uint32_t)(what->va - c->va);
 	uint32_t i = from > begin ? (from - begin) / mtu : 0;
 	uint8_t out[FRAME_MAX];
+	const struct read_rec *r = reads_find_wire(e, &fl->lane.reads, wire);
 	struct wire_mark at = {.psn = wire};
 
-	const struct read_rec *r = NULL;
-
-	for (uint32_t id = fl->lane.reads.head; id != MQ_NONE && !r; id = mq_next(e->reads, id))
-		if (psn_is(read_at(e, id)->wire, wire))
-			r = read_at(e, id);
-	if (!r)
+	if (!r || !psn_is(r->wire, wire))
 		return;
 	at.msn = r->at.msn;
 	ack_list(e, fl); /* it is given when the frontier has come up to it */
@@ -195,7 +191,8 @@ static void serve(struct engine *e, struct flow *fl, struct command *c, struct w
 	}
 }
 
-void answer_read(struct engine *e, struct flow *fl, struct command *c, struct wire_psn wire)
+/* The host's READ at @wire is answered from what was pushed of @c, as far as that is here. */
+static void answer_read(struct engine *e, struct flow *fl, struct command *c, struct wire_psn wire)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
 	const struct fetch *g = fetch_at(e, fetch_find(e, x, wire));

@@ -93,11 +93,6 @@ static struct lane_announce *begin(struct engine *e, struct flow *fl)
 
 /* ---- the list ---- */
 
-void command_drop(struct engine *e, struct lane_announce *y, struct command *c)
-{
-	held_drop(e, &y->held, c->base, psn_add(c->base, c->count + parity_groups(c->count)));
-}
-
 /* What is here of @c is of no more use. */
 static void drop(struct engine *e, const struct flow *fl, struct lane_announce *y,
 		 struct command *c)
@@ -110,7 +105,7 @@ static void drop(struct engine *e, const struct flow *fl, struct lane_announce *
 	if (bytes > used)
 		y->info.unused += bytes - used;
 	c->got = 0;
-	command_drop(e, y, c);
+	held_drop(e, &y->held, c->base, psn_add(c->base, c->count + parity_groups(c->count)));
 }
 
 static void end_command(struct engine *e, const struct flow *fl, struct lane_announce *y,
@@ -235,11 +230,6 @@ static const struct flow *announced(struct engine *e, const struct flow *fl)
 		y = announce_of(e, &fl->lane);
 	}
 	return y && y->phase == ANNOUNCE_PROVEN ? fl : NULL;
-}
-
-bool announce_on(struct engine *e, const struct flow *fl)
-{
-	return announced(e, fl) != NULL;
 }
 
 bool announce_lossy(struct engine *e, const struct flow *fl)

@@ -109,7 +109,6 @@ void half_expire(struct engine *e);
 struct pkt *lane_retain(struct engine *e, struct flow *fl, const struct frame *f, uint32_t span,
 			struct wire_psn psn, bool *bad);
 void lane_forget(struct engine *e, struct flow *fl, struct pkt *d, struct wire_psn psn);
-bool lane_release(struct engine *e, struct flow *fl, struct wire_psn next);
 void lane_skip(struct engine *e, struct flow *fl, const struct wire_mark *m);
 void lane_true_ack(struct engine *e, struct flow *fl, const struct wire_mark *m);
 void lane_drop_all(struct engine *e, struct flow *fl);
@@ -217,8 +216,6 @@ void report_schedule(struct engine *e, struct flow *fl, struct gaps *g, bool urg
 
 bool report_now(const struct engine *e, struct gaps *g);
 uint64_t report_next(const struct gaps *g);
-/** report_watch - ask the lane in the tick when it wants to report. */
-void report_watch(struct engine *e, struct flow *fl);
 void progress_due(struct engine *e, struct flow *fl, bool urgent);
 void due_reports(struct engine *e);
 

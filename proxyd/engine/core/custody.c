@@ -179,7 +179,7 @@ static void trail(struct engine *e, struct lane *l)
 
 /* Everything before @next is truly acknowledged. The only way in which custody ends well. False
  * when something is wrong, and it does not end for all of that. */
-bool lane_release(struct engine *e, struct flow *fl, struct wire_psn next)
+static bool lane_release(struct engine *e, struct flow *fl, struct wire_psn next)
 {
 	struct lane *l = &fl->lane;
 	struct wire_psn psn = l->una.psn, at;

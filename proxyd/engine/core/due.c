@@ -117,12 +117,6 @@ void report_schedule(struct engine *e, struct flow *fl, struct gaps *g, bool urg
 	engine_wake_at(e, e->now);
 }
 
-void report_watch(struct engine *e, struct flow *fl)
-{
-	report_list(e, fl);
-	engine_wake_at(e, e->now);
-}
-
 void progress_due(struct engine *e, struct flow *fl, bool urgent)
 {
 	report_schedule(e, fl, &fl->lane.acceptor.gaps, urgent);

@@ -23,7 +23,6 @@ bool stream_tx_run(struct engine *e, struct flow *fl, uint32_t quantum);
 void stream_tx_progress(struct engine *e, struct flow *fl, const struct report *r);
 void stream_tx_timeout(struct engine *e, struct flow *fl);
 void stream_tx_restart(struct engine *e, struct flow *fl);
-void stream_tx_peer_back(struct engine *e, struct flow *fl);
 /** stream_tx_repeated - the host repeats what it still waits for: the peer is asked soon, however
  * often it was asked in vain. */
 void stream_tx_repeated(struct engine *e, struct flow *fl);
@@ -51,8 +50,6 @@ uint64_t stream_rx_report(struct engine *e, struct flow *fl);
 void stream_rx_refuse(struct engine *e, struct flow *fl, struct wire_psn psn);
 /** stream_rx_let_go - the opener has let go of what it had not promised: the lane ends. */
 void stream_rx_let_go(struct engine *e, struct flow *fl);
-/** stream_rx_deliver - hand what has become contiguous to the requester's stand-in. */
-void stream_rx_deliver(struct engine *e, struct flow *fl);
 /** stream_rx_go_on - the same where a READ waited for a record, if there is one now. */
 void stream_rx_go_on(struct engine *e, struct flow *fl);
 

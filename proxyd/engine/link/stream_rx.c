@@ -173,7 +173,7 @@ static void take_headers(struct engine *e, struct flow *fl, const struct pkt *d)
 		learn_held(fl, &f);
 }
 
-void stream_rx_deliver(struct engine *e, struct flow *fl)
+static void deliver(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
 	struct pkt *d;
@@ -208,14 +208,14 @@ void stream_rx_go_on(struct engine *e, struct flow *fl)
 
 	if (l->state != LANE_FAULT && psn_before(l->epsn.psn, l->end) &&
 	    lane_pkt(e, l, l->epsn.psn))
-		stream_rx_deliver(e, fl);
+		deliver(e, fl);
 }
 
 /* What is missing in [@from, @end) is not needed any more: what waited behind it may go on. */
 void stream_rx_skipped(struct engine *e, struct flow *fl, struct wire_psn from, struct wire_psn end)
 {
 	holes_fill(e->pool, &fl->lane.acceptor.gaps.holes, from, end);
-	stream_rx_deliver(e, fl);
+	deliver(e, fl);
 }
 
 /* A request whose PSN was received before. */
@@ -406,7 +406,7 @@ void stream_rx_request(struct engine *e, struct flow *fl, const struct frame *f)
 		return;
 	}
 	note(e, fl, wire_psn_of(f), end);
-	stream_rx_deliver(e, fl);
+	deliver(e, fl);
 }
 
 /*

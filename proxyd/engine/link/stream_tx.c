@@ -417,12 +417,6 @@ void stream_tx_repeated(struct engine *e, struct flow *fl)
 	arm(e, fl);
 }
 
-/* Reports reach the peer again; those that were due meanwhile did not. */
-void stream_tx_peer_back(struct engine *e, struct flow *fl)
-{
-	pace_run(e, fl);
-}
-
 /* The peer lost its memory of the lane: agree anew from the last true ACK on. */
 void stream_tx_restart(struct engine *e, struct flow *fl)
 {

@@ -61,7 +61,7 @@ static bool answer(struct engine *e, struct flow *fl, struct host_psn psn, uint3
 }
 
 /* The ATOMIC that the frontier has come up to and may pass, or NULL. */
-struct read_rec *atomic_due(struct engine *e, struct lane *l)
+static struct read_rec *atomic_due(struct engine *e, struct lane *l)
 {
 	struct read_rec *r;
 

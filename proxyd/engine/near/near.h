@@ -7,7 +7,7 @@
 
 /* pseudo_responder.c */
 void near_request(struct engine *e, struct flow *fl, const struct frame *f);
-void near_response(struct engine *e, struct flow *fl, const struct frame *f);
+void near_response(struct engine *e, struct flow *fl, const struct frame *f, enum engine_port from);
 /** near_resp_repeated - an answer to no pending request has passed to the host under its @psn. */
 void near_resp_repeated(struct engine *e, struct flow *fl, struct host_psn psn);
 
@@ -85,7 +85,6 @@ bool incarnation_gone_on(struct engine *e, struct flow *fl, const struct frame *
 void unseen_proved(struct engine *e, struct flow *fl);
 
 /* atomic.c: ATOMICs whose earlier content may be thrown away */
-struct read_rec *atomic_due(struct engine *e, struct lane *l);
 bool atomic_make(struct engine *e, struct flow *fl);
 bool atomic_again(struct engine *e, struct flow *fl, const struct frame *f);
 void atomic_asked(struct engine *e, struct flow *fl);

@@ -403,7 +403,7 @@ static void native_ack(struct engine *e, struct flow *fl, const struct frame *f)
 	COUNT(e, STALE_ACK);
 }
 
-void near_response(struct engine *e, struct flow *fl, const struct frame *f)
+void near_response(struct engine *e, struct flow *fl, const struct frame *f, enum engine_port from)
 {
 	struct lane *l = &fl->lane;
 	uint8_t blank[FRAME_MAX];
@@ -419,7 +419,7 @@ void near_response(struct engine *e, struct flow *fl, const struct frame *f)
 	}
 	if (lane_asked_below(wire_psn_of(f), l->start)) {
 		if (!psn_map_strange(e, l))
-			engine_pass(e, fl, other_port(fl->side), f);
+			engine_pass(e, fl, from, f);
 		return;
 	}
 	if (l->reads_page != POOL_NONE) {

@@ -30,9 +30,8 @@ bool solo_may_begin(const struct engine *e, const struct flow *fl, const struct 
 void solo_begin(struct engine *e, struct flow *fl, const struct frame *f);
 void solo_request(struct engine *e, struct flow *fl, const struct frame *f);
 void solo_response(struct engine *e, struct flow *fl, const struct frame *f, enum engine_port from);
-void solo_timer(struct engine *e, struct flow *fl);
-void solo_drain(struct engine *e, struct flow *fl, enum lane_reason why);
-void solo_settled(struct engine *e, struct flow *fl);
-bool solo_owes(struct engine *e, const struct lane *l);
+void solo_timer(struct engine *e, struct flow *fl, unsigned int which);
+bool solo_drain(struct engine *e, struct flow *fl, enum lane_reason why);
+bool solo_owes(struct engine *e, const struct flow *fl);
 
 #endif

@@ -288,7 +288,7 @@ static bool jumped(struct engine *e, struct flow *fl, const struct frame *f)
 		return false;
 	}
 	COUNT(e, GAPS);
-	if (solo_differ(x, l)) {
+	if (psn_map_moved(&x->map, l)) {
 		if (rounds_stuck(e, l, host_psn_of(f)))
 			solo_fail(e, fl, NULL);
 		return true;
@@ -301,6 +301,22 @@ static bool jumped(struct engine *e, struct flow *fl, const struct frame *f)
 	learn_request(e, fl, f);
 	engine_pass(e, fl, fl->side, f);
 	return true;
+}
+
+static void settled(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane;
+	struct lane_reads *x = reads_of(e, l);
+
+	if (l->role != ROLE_SOLO || l->state == LANE_FAULT)
+		return;
+	if (solo_rule(e, fl) && !flow_let_go(e, fl) && !x->stop)
+		return;
+	solo_release(e, fl);
+	if (!psn_map_moved(&x->map, l))
+		lane_close(e, fl,
+			   solo_rule(e, fl) && !flow_let_go(e, fl) ? l->reason : REASON_OPERATOR,
+			   false);
 }
 
 /** solo_request - a request of the host. */
@@ -347,14 +363,13 @@ out:
 		return;
 	if (x->solo.skipped)
 		timer_arm(e, fl, TIMER_LOSS, x->solo.skipped + solo_limit_ns(l));
-	solo_settled(e, fl);
+	settled(e, fl);
 }
 
 /* ---- beginning and end ---- */
 
 /** solo_may_begin - whether @f of a watched lane, just counted by learn_request(), is the first
- * READ of such
- *  a lane. */
+ * READ of such a lane. */
 bool solo_may_begin(const struct engine *e, const struct flow *fl, const struct frame *f)
 {
 	const struct flow *back = fl->partner == FLOW_NONE ? NULL : &e->flows[fl->partner];
@@ -394,37 +409,23 @@ void solo_begin(struct engine *e, struct flow *fl, const struct frame *f)
 }
 
 /** solo_drain - ask nothing any more; let go as soon as both ends number alike. */
-void solo_drain(struct engine *e, struct flow *fl, enum lane_reason why)
+bool solo_drain(struct engine *e, struct flow *fl, enum lane_reason why)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
 
 	x->stop = true;
 	if (fl->lane.reason != REASON_DISCONNECT)
 		fl->lane.reason = (uint8_t)why;
-	solo_settled(e, fl);
+	settled(e, fl);
+	return true;
 }
 
-void solo_settled(struct engine *e, struct flow *fl)
+/** solo_owes - whether the two ends would not understand each other without us. Hosts that have
+ * disconnected need not any more. */
+bool solo_owes(struct engine *e, const struct flow *fl)
 {
-	struct lane *l = &fl->lane;
-	struct lane_reads *x = reads_of(e, l);
+	const struct lane *l = &fl->lane;
 
-	if (l->role != ROLE_SOLO || l->state == LANE_FAULT)
-		return;
-	if (solo_rule(e, fl) && !flow_let_go(e, fl) && !x->stop)
-		return;
-	solo_release(e, fl);
-	if (!solo_differ(x, l))
-		lane_close(e, fl,
-			   solo_rule(e, fl) && !flow_let_go(e, fl) ? l->reason : REASON_OPERATOR,
-			   false);
-}
-
-/** solo_owes - whether the two ends would not understand each other without us. Those that have
- * disconnected
- *  need not any more. */
-bool solo_owes(struct engine *e, const struct lane *l)
-{
 	return l->role == ROLE_SOLO && l->reason != REASON_DISCONNECT &&
-	       l->reads_page != POOL_NONE && solo_differ(reads_of(e, l), l);
+	       l->reads_page != POOL_NONE && psn_map_moved(map_of(e, l), l);
 }

@@ -78,11 +78,9 @@ static inline uint64_t solo_limit_ns(const struct lane *l)
 /* solo_resp.c */
 const struct rule *solo_rule(const struct engine *e, const struct flow *fl);
 void solo_marks(struct engine *e, struct flow *fl);
-bool solo_differ(const struct lane_reads *x, const struct lane *l);
 void solo_pass(struct engine *e, enum engine_port from, const struct frame *f, uint32_t psn,
 	       uint32_t msn);
 void solo_fail(struct engine *e, struct flow *fl, const struct frame *f);
-struct solo_read *solo_by_wire(struct engine *e, struct lane_reads *x, struct wire_psn psn);
 
 /* solo_ask.c */
 void solo_stop(struct lane_reads *x);

@@ -370,11 +370,12 @@ void solo_gap(struct engine *e, struct lane_reads *x)
 	}
 }
 
-void solo_timer(struct engine *e, struct flow *fl)
+void solo_timer(struct engine *e, struct flow *fl, unsigned int which)
 {
 	struct lane *l = &fl->lane;
 	struct lane_reads *x = reads_of(e, l);
 
+	(void)which;
 	if (x->solo.skipped && e->now >= x->solo.skipped + solo_limit_ns(l)) {
 		solo_fail(e, fl, NULL);
 		return;

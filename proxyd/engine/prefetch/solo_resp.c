@@ -64,11 +64,6 @@ void solo_marks(struct engine *e, struct flow *fl)
 	psn_map_trim(&x->map, psn_sub(l->epsn.psn, SEGMENTS_TRAIL));
 }
 
-bool solo_differ(const struct lane_reads *x, const struct lane *l)
-{
-	return psn_map_moved(&x->map, l);
-}
-
 void solo_pass(struct engine *e, enum engine_port from, const struct frame *f, uint32_t psn,
 	       uint32_t msn)
 {
@@ -87,7 +82,7 @@ void solo_fail(struct engine *e, struct flow *fl, const struct frame *f)
 	fault_solo(e, fl, f);
 }
 
-struct solo_read *solo_by_wire(struct engine *e, struct lane_reads *x, struct wire_psn psn)
+static struct solo_read *by_wire(struct engine *e, struct lane_reads *x, struct wire_psn psn)
 {
 	mq_each (struct solo_read, r, e->reads, &x->fetches)
 		if (psn_in(psn, r->wire, psn_add(r->wire, r->span)))
@@ -118,7 +113,7 @@ static void rx_ack(struct engine *e, struct flow *fl, const struct frame *f, enu
 	uint8_t s = frame_aeth_syndrome(f);
 	uint32_t shift, msn, up = aeth_is_ack(s);
 	struct host_psn psn;
-	struct solo_read *r = solo_by_wire(e, x, wire_psn_of(f));
+	struct solo_read *r = by_wire(e, x, wire_psn_of(f));
 
 	if (!aeth_is_ack(s) && r && (r->guessed || r->state == READ_GONE)) {
 		if (s == AETH_NAK_SEQ) {
@@ -158,7 +153,7 @@ void solo_response(struct engine *e, struct flow *fl, const struct frame *f, enu
 		return;
 	}
 	flow_headers(e, fl, f);
-	r = solo_by_wire(e, x, wire_psn_of(f));
+	r = by_wire(e, x, wire_psn_of(f));
 	if (r && r->state == READ_EARLY) {
 		if (r->epoch != *pair_epoch(e, &fl->key)) {
 			x->info.flushed_signal++;

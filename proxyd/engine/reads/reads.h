@@ -295,10 +295,7 @@ void fetch_trim(struct engine *e, struct lane_reads *x);
 struct host_psn resp_rx(struct engine *e, struct flow *fl, const struct frame *f);
 /** resp_serve - the response @data, made here, is as good as come. False without room. */
 bool resp_serve(struct engine *e, struct flow *fl, const uint8_t *data, uint32_t len);
-struct wire_psn resp_missing_from(struct engine *e, const struct lane_reads *x);
 bool resp_awaited(struct engine *e, const struct lane_reads *x, struct wire_psn psn);
-bool resp_has_place(struct engine *e, struct flow *fl, struct wire_psn psn);
-void resp_arrived(struct engine *e, struct flow *fl, uint32_t id, const struct frame *f);
 uint64_t resp_report(struct engine *e, struct flow *fl);
 void resp_report_due(struct engine *e, struct flow *fl, bool urgent);
 uint64_t resp_overdue_ns(const struct lane *l);

@@ -126,8 +126,8 @@ static struct host_psn stray(struct engine *e, struct flow *fl, const struct fra
 	return psn;
 }
 
-/** resp_missing_from - all responses before this wire PSN have come. */
-struct wire_psn resp_missing_from(struct engine *e, const struct lane_reads *x)
+/* All responses before this wire PSN have come. */
+static struct wire_psn missing_from(struct engine *e, const struct lane_reads *x)
 {
 	const struct holes *hs = holes_at(e->pool, x->gaps.holes);
 
@@ -140,13 +140,13 @@ bool resp_awaited(struct engine *e, const struct lane_reads *x, struct wire_psn 
 	return !psn_before(psn, x->end) || holes_has(holes_at(e->pool, x->gaps.holes), psn);
 }
 
-/** resp_has_place - the window and the list of holes have a place for the response packet @psn. */
-bool resp_has_place(struct engine *e, struct flow *fl, struct wire_psn psn)
+/* Whether the window and the list of holes have a place for the response packet @psn. */
+static bool has_place(struct engine *e, struct flow *fl, struct wire_psn psn)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
 
 	/* one window further on, a packet that is still missing has the same place */
-	if (psn_diff(psn, resp_missing_from(e, x)) >= (int32_t)WINDOW_SPAN) {
+	if (psn_diff(psn, missing_from(e, x)) >= (int32_t)WINDOW_SPAN) {
 		COUNT(e, NO_ROOM);
 		resp_report_due(e, fl, true);
 		return false;
@@ -194,7 +194,7 @@ static enum taken take(struct engine *e, struct flow *fl, const struct fetch *g,
 	struct lane_reads *x = reads_of(e, &fl->lane);
 	bool bad;
 
-	while (resp_has_place(e, fl, wire_psn_of(f))) {
+	while (has_place(e, fl, wire_psn_of(f))) {
 		if (retain(e, fl, f, &bad)) {
 			if (f->seal)
 				seal_right(&fl->lane);
@@ -267,8 +267,8 @@ static void count(struct engine *e, struct flow *fl, uint32_t id, const struct f
 	x->unique -= g->arrived == g->span && g->opcode != OP_READ_REQUEST;
 }
 
-/** resp_arrived - the packet @f of the fetch @id is the true one, and held or given. */
-void resp_arrived(struct engine *e, struct flow *fl, uint32_t id, const struct frame *f)
+/* The packet @f of the fetch @id is the true one, and held or given. */
+static void arrived(struct engine *e, struct flow *fl, uint32_t id, const struct frame *f)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
 	bool urgent = fill(e, x, id, wire_psn_of(f));
@@ -306,7 +306,7 @@ struct host_psn resp_rx(struct engine *e, struct flow *fl, const struct frame *f
 	taken = take(e, fl, g, f);
 	if (taken == TAKEN_NOT)
 		return HOST_NONE;
-	resp_arrived(e, fl, id, f);
+	arrived(e, fl, id, f);
 	if (taken == TAKEN_GIVEN)
 		ack_list(e, fl);
 	return HOST_NONE;
@@ -324,11 +324,11 @@ bool resp_serve(struct engine *e, struct flow *fl, const uint8_t *data, uint32_t
 		return false;
 	id = fetch_find(e, x, wire_psn_of(&f));
 	if (id == MQ_NONE || fetch_at(e, id)->state != FETCH_ASKED ||
-	    !resp_awaited(e, x, wire_psn_of(&f)) || !resp_has_place(e, fl, wire_psn_of(&f)))
+	    !resp_awaited(e, x, wire_psn_of(&f)) || !has_place(e, fl, wire_psn_of(&f)))
 		return false;
 	if (!retain(e, fl, &f, &bad))
 		return false;
-	resp_arrived(e, fl, id, &f);
+	arrived(e, fl, id, &f);
 	x->map.proof = proof; /* it says nothing of the responder */
 	return true;
 }
