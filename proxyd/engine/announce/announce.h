@@ -106,9 +106,10 @@ struct command {
  */
 struct own_read {
 	struct wire_mark before;
-	uint64_t va, sent, place;
+	struct read_range what;
+	uint64_t sent, place;
 	struct far_psn psn, next;
-	uint32_t span, length, rkey, first;
+	uint32_t span, first;
 	struct wire_psn command;
 	uint8_t part;
 	bool again, asked_again;
@@ -294,6 +295,8 @@ uint64_t push_tag(const struct lane *l, const struct lane_reads *x, const uint8_
 #define PUSH_BUSY_A 80u
 /** push_numbers - give @c numbers for its packets; false when too many are in use. */
 bool push_numbers(struct engine *e, struct lane_announce *y, struct command *c, uint32_t count);
+/** push_header - what pushes of @c begin with, for packet or group @i. */
+void push_header(uint8_t *hdr, const struct command *c, uint32_t i);
 
 /* parity.c */
 /** parity_groups - of a command of @count packets; each has a number behind its packets' own. */

@@ -109,20 +109,7 @@ static bool begin_numbers(struct engine *e, struct flow *fl, struct lane_announc
 
 static bool send(struct engine *e, struct flow *fl, struct own_read *r)
 {
-	uint32_t skip = psn_past(r->next, r->psn);
-	struct build_spec s = {
-		.t = &fl->tmpl,
-		.opcode = OP_READ_REQUEST,
-		.dqpn = fl->key.dqpn,
-		.psn = r->next.v,
-		.ackreq = true,
-		.va = r->va + (uint64_t)skip * flow_mtu(fl),
-		.rkey = r->rkey,
-		.length = r->length - skip * flow_mtu(fl),
-	};
-	uint8_t out[FRAME_MAX];
-
-	if (engine_tx(e, fl, other_port(fl->side), out, build_packet(out, &s)))
+	if (read_ask(e, fl, r->psn.v, &r->what, psn_past(r->next, r->psn)))
 		return false;
 	if (r->asked_again)
 		COUNT(e, RETX_LAN);
@@ -144,12 +131,10 @@ static bool ask(struct engine *e, struct flow *fl, struct lane_announce *y, stru
 		return true; /* may_ask() has seen one */
 	*r = (struct own_read){
 		.before = l->nxt,
-		.va = c->va + c->asked,
+		.what = {c->va + c->asked, c->rkey, length},
 		.psn = y->far.next.psn,
 		.next = y->far.next.psn,
 		.span = (length + flow_mtu(fl) - 1) / flow_mtu(fl),
-		.length = length,
-		.rkey = c->rkey,
 		.first = psn_add(c->base, c->asked / flow_mtu(fl)),
 		.command = c->psn,
 		.part = c->part,
@@ -315,7 +300,7 @@ void own_answer(struct engine *e, struct flow *fl, struct own_read *r, const str
 	uint32_t i = psn_past(far_psn_of(f), r->psn);
 	struct command *c = command_of(e, y, r);
 
-	if (!reads_fit(OP_READ_REQUEST, i, r->span, r->length, f, fl->path_mtu)) {
+	if (!reads_fit(OP_READ_REQUEST, i, r->span, r->what.length, f, fl->path_mtu)) {
 		COUNT(e, STRAY_RESPONSE);
 		return;
 	}

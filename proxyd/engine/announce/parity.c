@@ -99,10 +99,7 @@ void parity_keep(struct engine *e, struct flow *fl, const struct command *c)
 
 		if (sum(e, y, c, g, data, &tags, &lacking))
 			return;
-		put_be24(hdr, c->psn.v);
-		hdr[3] = c->part;
-		put_be16(hdr + 4, (uint16_t)g);
-		put_be16(hdr + 6, (uint16_t)c->count);
+		push_header(hdr, c, g);
 		put_be64(hdr + 16, tags);
 		put_be64(hdr + 8, tag_of(l, reads_of(e, l), hdr, data, flow_mtu(fl)));
 		if (!push_store(e, y, psn_add(c->base, c->count + g), out, build_packet(out, &s),
@@ -136,10 +133,7 @@ static void made(struct engine *e, struct flow *fl, struct command *c, uint32_t 
 	if (last &&
 	    (c->state != COMMAND_LIVE || c->length <= i * flow_mtu(fl) || len > flow_mtu(fl)))
 		return; /* how long it is only the command tells */
-	put_be24(hdr, c->psn.v);
-	hdr[3] = c->part;
-	put_be16(hdr + 4, (uint16_t)i);
-	put_be16(hdr + 6, (uint16_t)c->count);
+	push_header(hdr, c, i);
 	put_be64(hdr + 8, tag);
 	if (push_tag(&fl->lane, reads_of(e, &fl->lane), hdr, data, len) != tag) {
 		COUNT(e, PUSH_DROPPED);

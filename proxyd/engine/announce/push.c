@@ -38,6 +38,14 @@ uint64_t push_tag(const struct lane *l, const struct lane_reads *x, const uint8_
 	return keyed_hash(x->announce_key, m, 2);
 }
 
+void push_header(uint8_t *hdr, const struct command *c, uint32_t i)
+{
+	put_be24(hdr, c->psn.v);
+	hdr[3] = c->part;
+	put_be16(hdr + 4, (uint16_t)i);
+	put_be16(hdr + 6, (uint16_t)c->count);
+}
+
 bool push_numbers(struct engine *e, struct lane_announce *y, struct command *c, uint32_t count)
 {
 	uint32_t all = count + parity_groups(count);
@@ -81,10 +89,7 @@ bool push_keep(struct engine *e, struct flow *fl, struct command *c, uint32_t i,
 			       .payload_len = f->payload_len};
 	uint32_t n = psn_add(c->base, i);
 
-	put_be24(hdr, c->psn.v);
-	hdr[3] = c->part;
-	put_be16(hdr + 4, (uint16_t)i);
-	put_be16(hdr + 6, (uint16_t)c->count);
+	push_header(hdr, c, i);
 	put_be64(hdr + 8, push_tag(l, reads_of(e, l), hdr, s.payload, s.payload_len));
 	if (!push_store(e, y, n, out, build_packet(out, &s), PUSH_BUSY_A))
 		return false;

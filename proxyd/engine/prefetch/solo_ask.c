@@ -95,22 +95,10 @@ static uint64_t follow_ns(const struct engine *e, const struct lane *l, const st
 
 void solo_ask(struct engine *e, struct flow *fl, struct solo_read *r)
 {
-	struct build_spec s = {
-		.t = &fl->tmpl,
-		.opcode = OP_READ_REQUEST,
-		.dqpn = fl->key.dqpn,
-		.psn = r->wire.v,
-		.ackreq = true,
-		.va = r->what.va,
-		.rkey = r->what.rkey,
-		.length = r->what.length,
-	};
-	uint8_t out[FRAME_MAX];
-
 	r->asked = e->now;
 	if (r->state == READ_HELD)
 		r->state = READ_ASKED;
-	engine_tx(e, fl, other_port(fl->side), out, build_packet(out, &s));
+	read_ask(e, fl, r->wire.v, &r->what, 0);
 }
 
 /* The next READ of the lane, in both numberings. */

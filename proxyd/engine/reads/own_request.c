@@ -6,6 +6,24 @@
  */
 #include "engine/reads/reads.h"
 
+int read_ask(struct engine *e, struct flow *fl, uint32_t psn, const struct read_range *what,
+	     uint32_t skip)
+{
+	struct build_spec s = {
+		.t = &fl->tmpl,
+		.opcode = OP_READ_REQUEST,
+		.dqpn = fl->key.dqpn,
+		.psn = psn_add(psn, skip),
+		.ackreq = true,
+		.va = what->va + (uint64_t)skip * flow_mtu(fl),
+		.rkey = what->rkey,
+		.length = what->length - skip * flow_mtu(fl),
+	};
+	uint8_t out[FRAME_MAX];
+
+	return engine_tx(e, fl, other_port(fl->side), out, build_packet(out, &s));
+}
+
 /* A request of our own at the end of the lane: a READ, or a FetchAdd of @add. */
 bool own_request_add(struct engine *e, struct flow *fl, struct lane_reads *x,
 		     const struct read_range *r, uint8_t opcode, uint64_t add,

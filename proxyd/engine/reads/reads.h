@@ -326,7 +326,12 @@ void resp_overdue(struct engine *e, struct flow *fl);
 bool resp_renew(struct engine *e, struct flow *fl, const struct frame *f, bool offered);
 void resp_prove(struct engine *e, struct flow *fl);
 
-/* own_request.c: OPENER */
+/* own_request.c: READs of the appliance's own */
+/** read_ask - ask the responder of @fl, as @psn, for @what, but for its first @skip packets. Returns
+ * what engine_tx() does. */
+int read_ask(struct engine *e, struct flow *fl, uint32_t psn, const struct read_range *what,
+	     uint32_t skip);
+/* OPENER: */
 bool own_request_add(struct engine *e, struct flow *fl, struct lane_reads *x,
 		     const struct read_range *r, uint8_t opcode, uint64_t add,
 		     enum fetch_state state);

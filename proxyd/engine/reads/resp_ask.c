@@ -115,20 +115,8 @@ void resp_prove(struct engine *e, struct flow *fl)
 /* The READ for what is missing of @g, as a host would ask again for it. */
 static void ask_again(struct engine *e, struct flow *fl, const struct fetch *g, uint32_t skip)
 {
-	struct build_spec s = {
-		.t = &fl->tmpl,
-		.opcode = OP_READ_REQUEST,
-		.dqpn = fl->key.dqpn,
-		.psn = psn_add(g->psn, skip).v,
-		.ackreq = true,
-		.va = g->what.va + (uint64_t)skip * flow_mtu(fl),
-		.rkey = g->what.rkey,
-		.length = g->what.length - skip * flow_mtu(fl),
-	};
-	uint8_t out[FRAME_MAX];
-
 	COUNT(e, READS_ASKED_AGAIN);
-	engine_tx(e, fl, other_port(fl->side), out, build_packet(out, &s));
+	read_ask(e, fl, g->psn.v, &g->what, skip);
 }
 
 static uint32_t first_missing(struct engine *e, const struct lane_reads *x, const struct fetch *g)
