@@ -524,17 +524,16 @@ uint64_t engine_deadline(const struct engine *e)
 
 bool engine_may_stop(struct engine *e)
 {
-	for (uint32_t i = 0; i < e->nflows; i++) {
-		const struct flow *fl = &e->flows[i];
+	flow_each (const struct flow, fl, e) {
 		const struct lane *l = &fl->lane;
 
-		if (fl->used && lane_keeps(l) &&
+		if (lane_keeps(l) &&
 		    (l->held.packets || fault_pending(l) || (l->numbered && psn_map_differs(e, l))))
 			return false;
-		if (fl->used && solo_owes(e, fl))
+		if (solo_owes(e, fl))
 			return false;
 		/* its opener has not ended it yet, and takes packets that only we can deliver */
-		if (fl->used && l->role == ROLE_ACCEPTOR && l->closing &&
+		if (l->role == ROLE_ACCEPTOR && l->closing &&
 		    (e->peer_up[l->peer] || announce_differs(e, l)))
 			return false;
 	}
@@ -546,13 +545,11 @@ uint32_t engine_give_up(struct engine *e, uint64_t now_ns)
 	uint32_t failing = 0;
 
 	batch_begin(e, now_ns);
-	for (uint32_t i = 0; i < e->nflows; i++) {
-		struct flow *fl = &e->flows[i];
-
+	flow_each (struct flow, fl, e) {
 		flow_change(e, fl);
-		if (fl->used && lane_keeps(&fl->lane) && fl->lane.held.packets)
+		if (lane_keeps(&fl->lane) && fl->lane.held.packets)
 			lane_fault(e, fl, REASON_OPERATOR, AETH_NAK_OPERATION);
-		failing += fl->used && fault_pending(&fl->lane);
+		failing += fault_pending(&fl->lane);
 	}
 	return failing;
 }
@@ -611,11 +608,7 @@ void engine_rules(struct engine *e, const struct rule *rules, unsigned int n, ui
 		e->ordered |= e->rules[i].order == ORDER_HOSTS;
 	for (unsigned int i = 0; i < e->nrules; i++)
 		e->prefetch |= e->rules[i].prefetch || e->rules[i].atomic == ATOMIC_PREFETCH;
-	for (uint32_t i = 0; i < e->flows_end; i++) {
-		struct flow *fl = &e->flows[i];
-
-		if (!fl->used)
-			continue;
+	flow_each (struct flow, fl, e) {
 		flow_change(e, fl);
 		flow_match_rule(e, fl);
 		flow_open_at(fl, 0);
@@ -658,11 +651,10 @@ uint64_t engine_taken_at(const struct engine *e)
 void engine_go_on(struct engine *e, uint64_t now_ns)
 {
 	batch_begin(e, now_ns);
-	for (uint32_t i = 0; i < e->flows_end; i++) {
-		struct flow *fl = &e->flows[i];
+	flow_each (struct flow, fl, e) {
 		struct lane *l = &fl->lane;
 
-		if (!fl->used || l->role == ROLE_NONE)
+		if (l->role == ROLE_NONE)
 			continue;
 		flow_change(e, fl);
 		lane_guard_again(e, fl);
@@ -695,14 +687,13 @@ void engine_peer_event(struct engine *e, unsigned int peer, enum peer_event ev, 
 		return;
 	if (ev == PEER_RESTARTED)
 		order_forget(e, peer);
-	for (uint32_t i = 0; i < e->nflows; i++) {
-		struct flow *fl = &e->flows[i];
+	flow_each (struct flow, fl, e) {
 		struct lane *l = &fl->lane;
 
 		if (ev == PEER_RESTARTED && fl->rule >= 0 &&
 		    e->rules[fl->rule].peer == (int8_t)peer)
 			fl->offered = 0;
-		if (!fl->used || l->peer != (int8_t)peer)
+		if (l->peer != (int8_t)peer)
 			continue;
 		flow_change(e, fl);
 		flow_open_at(fl, 0);

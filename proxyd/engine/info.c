@@ -205,11 +205,10 @@ struct ledger engine_custody(struct engine *e, int rule, uint64_t now_ns)
 {
 	struct ledger sum = {0};
 
-	for (uint32_t i = 0; i < e->nflows; i++) {
-		const struct flow *fl = &e->flows[i];
+	flow_each (const struct flow, fl, e) {
 		struct ledger one;
 
-		if (!fl->used || !lane_keeps(&fl->lane) || (rule >= 0 && fl->rule != rule))
+		if (!lane_keeps(&fl->lane) || (rule >= 0 && fl->rule != rule))
 			continue;
 		one = ledger_of(e, &fl->lane, now_ns);
 		sum.messages += one.messages;

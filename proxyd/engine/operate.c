@@ -34,11 +34,7 @@ static void mark(struct engine *e, struct flow *fl, bool on)
 /* Packets pass, or may be held, from now on: by what has changed. */
 static void bypass_again(struct engine *e, bool none)
 {
-	for (uint32_t i = 0; i < e->flows_end; i++) {
-		struct flow *fl = &e->flows[i];
-
-		if (!fl->used)
-			continue;
+	flow_each (struct flow, fl, e) {
 		flow_change(e, fl);
 		if (none)
 			fl->bypassed = false;
@@ -71,12 +67,9 @@ uint32_t engine_bypassed(const struct engine *e)
 {
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < e->flows_end; i++) {
-		const struct flow *fl = &e->flows[i];
-
-		n += fl->used && fl->side == PORT_LAN && fl->partner != FLOW_NONE &&
-		     flow_let_go(e, fl) && !e->draining;
-	}
+	flow_each (const struct flow, fl, e)
+		n += fl->side == PORT_LAN && fl->partner != FLOW_NONE && flow_let_go(e, fl) &&
+		     !e->draining;
 	return n;
 }
 

@@ -320,6 +320,11 @@ static inline struct flow *flow_ref(struct engine *e, uint32_t i)
 	return &e->flows[i];
 }
 
+/** flow_each - go through the flows in use by @fl. */
+#define flow_each(type, fl, e)                                                                     \
+	for (type *fl = (e)->flows; fl < (e)->flows + (e)->flows_end; fl++)                        \
+		if (fl->used)
+
 /** link_at - link @i, to be changed, all but its rate. */
 static inline struct wan_link *link_at(struct engine *e, unsigned int i)
 {
