@@ -130,8 +130,8 @@ _Static_assert(sizeof(struct own_read) <= sizeof(struct read_rec), "they share a
  * @far:       the numbers of what goes to the responder
  * @issued:    READs that went to the responder, the target's too
  * @inside:    a message has begun and not ended
- * @own:       struct own_read; @nown
- * @absorbed:  struct absorbed (answer.c), in the order of PSNs; @nabsorbed
+ * @own:       struct own_read
+ * @absorbed:  struct absorbed (answer.c), in the order of PSNs
  * @nxt:       number of the next packet to push
  * @looked:    PSN of the packet of the lane that was looked at last
  * @barrier_psn, @barrier: the response at that PSN waits for commands up to that place
@@ -144,7 +144,7 @@ struct lane_announce {
 	bool told;
 	uint32_t misses;
 	struct mq_list commands, own, absorbed;
-	uint32_t ncommands, nown, nabsorbed, hint;
+	uint32_t hint;
 	struct held held;
 	uint32_t end;
 	struct far_map far;

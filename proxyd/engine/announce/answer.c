@@ -88,15 +88,11 @@ static void remember(struct engine *e, struct lane_announce *y, const struct abs
 	struct absorbed *k;
 
 	while ((k = absorbed_at(e, y->absorbed.head)) &&
-	       (y->nabsorbed >= most || !command_of(e, y, k->seq))) {
+	       (mq_len(e->reads, &y->absorbed) >= most || !command_of(e, y, k->seq)))
 		mq_pop(e->reads, &y->absorbed);
-		y->nabsorbed--;
-	}
 	k = absorbed_at(e, mq_push(e->reads, &y->absorbed));
-	if (!k)
-		return;
-	*k = *a;
-	y->nabsorbed++;
+	if (k)
+		*k = *a;
 }
 
 void answer_absorb(struct engine *e, struct flow *fl, struct command *c, const struct frame *f)

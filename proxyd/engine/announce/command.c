@@ -126,12 +126,9 @@ static void trim(struct engine *e, struct lane_announce *y)
 		if (y->hint == y->commands.head)
 			y->hint = MQ_NONE;
 		mq_pop(e->reads, &y->commands);
-		y->ncommands--;
 	}
-	if (!y->ncommands) {
+	if (y->commands.head == MQ_NONE)
 		mq_flush(e->reads, &y->absorbed);
-		y->nabsorbed = 0;
-	}
 }
 
 static void end_by_id(struct engine *e, const struct flow *fl, struct lane_announce *y, uint32_t id)
@@ -388,10 +385,8 @@ static bool note(struct engine *e, struct flow *fl, const struct storage_command
 	uint8_t part = part_of(y->protocol, i);
 	struct command *c = pending(e, y, psn, part);
 
-	if (!c && y->ncommands < COMMANDS_MAX) {
+	if (!c && mq_len(e->reads, &y->commands) < COMMANDS_MAX)
 		c = command_at(e, mq_push(e->reads, &y->commands));
-		y->ncommands += c != NULL;
-	}
 	if (!c)
 		return false;
 	c->psn = psn;
@@ -449,7 +444,8 @@ bool announce_differs(struct engine *e, const struct lane *l)
 {
 	const struct lane_announce *y = announce_of(e, l);
 
-	return y && y->far.numbered && (y->nown || far_map_differs(&y->far, l->una.psn));
+	return y && y->far.numbered &&
+	       (y->own.head != MQ_NONE || far_map_differs(&y->far, l->una.psn));
 }
 
 bool announce_numbered(struct engine *e, const struct lane *l)

@@ -142,7 +142,7 @@ static bool ask(struct engine *e, struct flow *fl, struct lane_announce *y, stru
 		.again = true,
 	};
 	mark_step(&y->far.next, r->span, true, false);
-	if (!y->nown++ && psn_is(l->una.psn, l->nxt.psn))
+	if (mq_len(e->reads, &y->own) == 1 && psn_is(l->una.psn, l->nxt.psn))
 		l->progress = e->now;
 	c->asked += length;
 	c->state = COMMAND_ASKED;
@@ -238,7 +238,7 @@ void announce_go_on(struct engine *e, struct flow *fl)
 {
 	const struct lane_announce *y = announce_of(e, &fl->lane);
 
-	if (y && !y->nown && next_command(e, y))
+	if (y && y->own.head == MQ_NONE && next_command(e, y))
 		pace_run(e, fl);
 }
 
@@ -246,7 +246,7 @@ bool announce_waits(struct engine *e, const struct lane *l)
 {
 	const struct lane_announce *y = announce_of(e, l);
 
-	return y && y->nown;
+	return y && y->own.head != MQ_NONE;
 }
 
 void announce_resume(struct engine *e, struct lane *l, struct wire_psn psn)
@@ -322,7 +322,6 @@ void own_answer(struct engine *e, struct flow *fl, struct own_read *r, const str
 	if (!psn_is(r->next, psn_add(r->psn, r->span)))
 		return;
 	mq_pop(e->reads, &y->own);
-	y->nown--;
 	if (c && c->asked == c->length && !under_way(e, y, c))
 		c->state = c->holed ? COMMAND_LIVE : COMMAND_HERE;
 	if (c && c->state == COMMAND_HERE && !c->over)

@@ -185,7 +185,7 @@ static struct command *to_come(struct engine *e, struct flow *fl, struct lane_an
 	uint32_t i;
 	struct command *c;
 
-	if (!psn_in(psn, next, psn_add(next, AHEAD_PSNS)) || y->ncommands >= 1024)
+	if (!psn_in(psn, next, psn_add(next, AHEAD_PSNS)) || mq_len(e->reads, &y->commands) >= 1024)
 		return NULL;
 	i = mq_push(e->reads, &y->commands);
 	c = command_at(e, i);
@@ -194,7 +194,6 @@ static struct command *to_come(struct engine *e, struct flow *fl, struct lane_an
 	c->psn = psn;
 	c->part = hdr[3];
 	c->state = COMMAND_PENDING;
-	y->ncommands++;
 	y->hint = i;
 	return c;
 }

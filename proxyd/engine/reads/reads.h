@@ -175,7 +175,7 @@ struct lane_reads {
 
 	/* OPENER */
 	struct mq_list fetches, kept;
-	uint32_t nkept, hint, most, gone, unique, past_us;
+	uint32_t hint, most, gone, unique, past_us;
 	uint64_t arrival; /* ns */
 
 	struct predictor predictor;

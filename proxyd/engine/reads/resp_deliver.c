@@ -37,7 +37,6 @@ bool resp_drop_kept(struct engine *e, struct flow *fl)
 	if (!r->empty) /* its places may be those of later ones by now */
 		resp_drop(e, x, r->wire, psn_add(r->wire, r->span));
 	mq_pop(e->reads, &x->kept);
-	x->nkept--;
 	return true;
 }
 
@@ -53,7 +52,7 @@ void resp_keep(struct engine *e, struct flow *fl, const struct read_rec *r)
 		most = KEEP_MAX;
 	if (mq_free_count(e->reads) < READS_MAX / 4)
 		most = KEEP_SHORT;
-	while (x->nkept >= most)
+	while (mq_len(e->reads, &x->kept) >= most)
 		resp_drop_kept(e, fl);
 	k = read_at(e, mq_push(e->reads, &x->kept));
 	if (!k) {
@@ -64,7 +63,6 @@ void resp_keep(struct engine *e, struct flow *fl, const struct read_rec *r)
 	}
 	*k = *r;
 	k->asked = k->given = e->now;
-	x->nkept++;
 }
 
 uint8_t resp_opcode(uint32_t i, uint32_t span)
