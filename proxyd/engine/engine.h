@@ -88,12 +88,11 @@ struct engine_event {
  * @report: send a report to peer @peer
  * @event:  something for the log
  * @hold:   from now on (@on) the packets of the connection whose requests have the key @requests,
- * and whose
- *          requester has the QPN @lqpn, must not pass but through the engine, not even when it is
- *          gone: they bear other numbers on the WAN than the host gave them, or (engine_config,
- *          @fence) are in custody. The next engine has them, or is told by engine_fail_orphan(),
- *          with the @headers of packets to that requester. 0, or -errno when that cannot be had:
- *          then they keep their numbers. May be NULL: it can
+ *          and whose requester has the QPN @lqpn, must not pass but through the engine, not even
+ *          when it is gone: they bear other numbers on the WAN than the host gave them, or
+ *          (engine_config, @fence) are in custody. The next engine has them, or is told by
+ *          engine_fail_orphan(), with the @headers of packets to that requester. 0, or -errno when
+ *          that cannot be had: then they keep their numbers. May be NULL: it can
  */
 struct engine_sink {
 	void *ctx;
@@ -347,11 +346,9 @@ struct ledger {
  * @guesses:  READs asked ahead of the host
  * @wasted_bytes: answers asked for ahead and not used
  * @flushed_*: times that guesses were dropped: by a request that may tell of changed data, a READ
- * out of the
- *            pattern, age
+ *            out of the pattern, age
  * @atomics_ahead: FetchAdds asked ahead of the host; @atomics_unasked: those of them that it did
- * not ask, before
- *            something else came: they have changed memory all the same
+ *            not ask, before something else came: they have changed memory all the same
  * @answered_again: READs asked again and answered from what was held
  * @window:   bytes that may be guessed ahead now; @ahead: bytes that are
  * @shift, @shift_msn: PSNs and MSNs by which the responder's numbers are ahead of the host's

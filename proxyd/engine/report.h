@@ -155,9 +155,8 @@ struct meter {
  * @refusal:   syndrome of a fatal NAK (0x61 .. 0x63) at @refusal_psn, 0 when there is none
  * @hi:        end of the highest packet received; equals @cum when nothing is missing
  * @hole:      @nholes ranges between @cum and @hi that are missing. Not all of them when there are
- * more
- *             than fit: the acceptor shows them in turn, so the order is free; what is not named is
- *             not known to have arrived
+ *             more than fit: the acceptor shows them in turn, so the order is free; what is not
+ *             named is not known to have arrived
  * @again:     @nagain packets that arrived since the latest report and were refused (wrong ICRC, no
  * room, one
  *             hole too many): to be sent again without waiting for what would show them to be lost

@@ -7,10 +7,9 @@
  * do, so both counts are of one place in the stream. The two clocks and their difference never
  * matter: only time differences of one clock are taken, and the change of the one-way delay.
  *
- * METERs go out while packets cross in either direction, a few in a round trip and never so
- * often that they take more than a hundredth of a link that is slow, and much less of others.
- * Lost ones cost precision only. A peer that does not know them leaves the pace without a limit
- * of its own.
+ * METERs go out while packets cross in either direction, a few in a round trip and never so often
+ * that they take more than a hundredth of a link that is slow, and much less of others. Lost ones
+ * cost precision only. A peer that does not know them leaves the pace without a limit of its own.
  *
  * Counted are packets of connections that a rule gives to the peer, carried or only passed on.
  */

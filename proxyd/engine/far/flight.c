@@ -23,10 +23,9 @@
  * back. Others that stay are seen by one such loss after the other.
  *
  * A congestion notification of the responder (CNP) leaves three quarters of what is on its way, to
- * either kind of responder: it comes before anything is lost (spec: RFC 8511 has the same
- * reason). Its
- * network card sends one each 50 us while packets come marked, so one in a round trip counts. Who
- * forges them gets a lane down to the least window, where it goes on.
+ * either kind of responder: it comes before anything is lost (spec: RFC 8511 has the same reason).
+ * Its network card sends one each 50 us while packets come marked, so one in a round trip counts.
+ * Who forges them gets a lane down to the least window, where it goes on.
  *
  * After a loss what was sent is on its way still, and sending begins anew with all of the window
  * free: at once it would fill the queue that has just been too short. So from the first loss on it

@@ -113,9 +113,9 @@ static bool rest_of_read(struct engine *e, struct flow *fl, const struct pkt *d,
 	s.dqpn = f.dqpn;
 	s.ackreq = f.ackreq;
 	s.psn = psn_add(r->wire, r->got).v;
-	s.va = r->va + (uint64_t)r->got * flow_mtu(fl);
-	s.rkey = r->rkey;
-	s.length = r->length - r->got * flow_mtu(fl);
+	s.va = r->what.va + (uint64_t)r->got * flow_mtu(fl);
+	s.rkey = r->what.rkey;
+	s.length = r->what.length - r->got * flow_mtu(fl);
 	*len = build_packet(out, &s);
 	return true;
 }

@@ -10,9 +10,8 @@
  * once, in order, and what is lost of it, or at the acceptor, which does the same, is the
  * host's own to repair.
  *
- * Until then it may take long: there may be much in custody that was told and is not even sent
- * yet. Meanwhile the host is told a little more (ease.c): what is promised grows less all the
- * same.
+ * Until then it may take long: there may be much in custody that was told and is not even sent yet.
+ * Meanwhile the host is told a little more (ease.c): what is promised grows less all the same.
  *
  * Not so where the host's numbers are not those of the responder (prefetch): a host that goes
  * on alone would be misunderstood. That holds for the lane as a whole (psn_map_differs()), and

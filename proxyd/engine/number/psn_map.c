@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The door between the numbers of the host and of the wire (reads.h). The opener asks ahead of
- * its host, so it gives other numbers to what it sends on (segments.c): what the host appended to
- * the lane is shifted by the guesses that the host did not ask for. A guess that it does ask for
- * takes the numbers that it would have got anyway, as long as guesses are asked for in their order.
- * One that is asked for out of order has a record of its own (struct read_rec), and its place is
- * within the same segment, since every request that is not a READ makes the opener drop its
- * guesses. So:
+ * The door between the numbers of the host and of the wire (reads.h). The opener asks ahead of its
+ * host, so it gives other numbers to what it sends on (segments.c): what the host appended to the
+ * lane is shifted by the guesses that the host did not ask for. A guess that it does ask for takes
+ * the numbers that it would have got anyway, as long as guesses are asked for in their order. One
+ * that is asked for out of order has a record of its own (struct read_rec), and its place is within
+ * the same segment, since every request that is not a READ makes the opener drop its guesses. So:
  *
  *	- SENDs, WRITEs, ATOMICs, and READs that were not guessed: exact by segment;
  *	- a mark (all before it is done) that lies among guesses: all that the host appended before

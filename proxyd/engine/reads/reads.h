@@ -28,11 +28,7 @@
 #include "engine/core/core.h"
 #include "engine/reads/predict.h"
 
-/*
- * A request that waits for data from the responder: READ, ATOMIC, FLUSH, ATOMIC WRITE. @at: as
- *  @wire: the PSN that it has toward the responder
- * (reads.h).
- */
+/* A request that waits for data from the responder: READ, ATOMIC, FLUSH, ATOMIC WRITE. */
 struct read_rec {
 	struct host_mark at; /* its first PSN, and what an ACK below it would say */
 	uint32_t span;	     /* PSNs */
@@ -42,10 +38,9 @@ struct read_rec {
 	uint64_t given; /* when its response was given for the first time, ns; ACCEPTOR: its place
 			   among the READs that went to the responder, 0: not known */
 	uint64_t other; /* when something else was asked for, from before its end, ns; 0: never */
-	uint64_t va;
-	uint32_t length, rkey;
-	struct wire_psn wire;
-	uint32_t digest; /* of what it asks for, but of a READ */
+	struct read_range what;
+	struct wire_psn wire; /* the PSN that it has toward the responder */
+	uint32_t digest;      /* of what it asks for, but of a READ */
 	uint8_t opcode;
 	uint8_t tries; /* ACCEPTOR: times that it was asked again in vain */
 	bool done, gap;
@@ -327,8 +322,8 @@ bool resp_renew(struct engine *e, struct flow *fl, const struct frame *f, bool o
 void resp_prove(struct engine *e, struct flow *fl);
 
 /* own_request.c: READs of the appliance's own */
-/** read_ask - ask the responder of @fl, as @psn, for @what, but for its first @skip packets. Returns
- * what engine_tx() does. */
+/** read_ask - ask the responder of @fl, as @psn, for @what, but for its first @skip packets.
+ * Returns what engine_tx() does. */
 int read_ask(struct engine *e, struct flow *fl, uint32_t psn, const struct read_range *what,
 	     uint32_t skip);
 /* OPENER: */

@@ -111,13 +111,10 @@ bool reads_add(struct engine *e, struct flow *fl, const struct frame *f, uint32_
 	r->asked = r->heard = e->now;
 	r->opcode = f->opcode;
 	r->wire = wire;
-	if (f->opcode == OP_READ_REQUEST) {
-		r->va = frame_reth_va(f);
-		r->rkey = frame_reth_rkey(f);
-		r->length = frame_reth_length(f);
-	} else {
+	if (f->opcode == OP_READ_REQUEST)
+		r->what = range_of(f);
+	else
 		r->digest = reads_digest(f);
-	}
 	l->nreads++;
 	if (reads_of(e, l) && l->state != LANE_OPENING)
 		reads_of(e, l)->since++; /* what passes while the lane opens is the host's own, like
@@ -133,8 +130,8 @@ bool reads_part(const struct flow *fl, const struct read_rec *r, const struct fr
 	uint32_t length = frame_reth_length(f);
 
 	return r->opcode == OP_READ_REQUEST && f->opcode == r->opcode &&
-	       frame_reth_rkey(f) == r->rkey && frame_reth_va(f) == r->va + skip &&
-	       skip + length <= r->length && (length || !r->length);
+	       frame_reth_rkey(f) == r->what.rkey && frame_reth_va(f) == r->what.va + skip &&
+	       skip + length <= r->what.length && (length || !r->what.length);
 }
 
 struct read_rec *reads_find(struct engine *e, const struct mq_list *list, struct host_psn psn)
@@ -268,7 +265,7 @@ enum read_verdict reads_response(struct engine *e, struct lane *l, const struct 
 	if (r && !(opcode_info(r->opcode)->flags & OPF_ANSWERED))
 		r = NULL;
 	*rec = r;
-	if (!r || !reads_fit(r->opcode, i, r->span, r->length, f, fl->path_mtu))
+	if (!r || !reads_fit(r->opcode, i, r->span, r->what.length, f, fl->path_mtu))
 		return READ_STRAY;
 	if (i < r->got)
 		return READ_AGAIN;

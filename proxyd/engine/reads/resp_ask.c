@@ -50,7 +50,7 @@ bool resp_renew(struct engine *e, struct flow *fl, const struct frame *f, bool o
 	struct lane_reads *x = reads_of(e, &fl->lane);
 	struct read_range what = range_of(f);
 	struct read_rec *r = reads_find(e, &x->kept, host_psn_of(f)), renewed = {0};
-	bool known = r && r->length; /* else it has only passed by, see resp_wire_psn() */
+	bool known = r && r->what.length; /* else it has only passed by, see resp_wire_psn() */
 	struct wire_psn wire;
 
 	/* its response is on its way, and repaired where need be; or it is here, and the
@@ -80,9 +80,7 @@ bool resp_renew(struct engine *e, struct flow *fl, const struct frame *f, bool o
 	}
 	r->span = frame_span(f, flow_mtu(fl));
 	r->opcode = f->opcode;
-	r->va = what.va;
-	r->rkey = what.rkey;
-	r->length = what.length;
+	r->what = what;
 	r->wire = wire;
 	r->moved = r->done = r->renewed = true;
 	r->asked = r->given = e->now;

@@ -117,7 +117,7 @@ void resp_through(struct engine *e, struct flow *fl, struct read_rec *r)
 	x->stuck = 0;
 	psn_raise(&l->near.told, end);
 	if (r->opcode == OP_READ_REQUEST)
-		ranges_note(e, fl, &(struct read_range){r->va, r->rkey, r->length});
+		ranges_note(e, fl, &r->what);
 	while ((r = reads_head(e, l)) && r->done) {
 		if (opcode_info(r->opcode)->flags & OPF_ANSWERED)
 			resp_keep(e, fl, r);

@@ -10,9 +10,8 @@
 
 /*
  * Count the rounds of repeating that begin at @psn, the lowest one of them. A requester that gets
- * no answer begins each round there, when its timer fires.
- * Who only knows the addresses does not know where that is, and what it sends at once, however
- * many, is one round.
+ * no answer begins each round there, when its timer fires. Who only knows the addresses does not
+ * know where that is, and what it sends at once, however many, is one round.
  */
 void rounds_begin(struct engine *e, struct lane *l, struct host_psn psn)
 {
