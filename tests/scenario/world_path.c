@@ -48,21 +48,27 @@ static uint32_t *place_of(struct world *w, int side, uint32_t icrc)
 	return &w->strayed[side][icrc % PATH_STRAYED];
 }
 
+static void note(struct world_qp *q, bool both)
+{
+	q->missed_first = true;
+	q->missed_both |= both;
+}
+
 /* A frame from host @side misses the first appliance, or after that the second, too. */
 static void missed(struct world *w, int side, const uint8_t *data, uint32_t len, bool both)
 {
-	struct world_qp *q;
 	struct rc_qp *qp;
 	struct frame f;
 
 	if (frame_parse(data, len, &f) != FRAME_OK)
 		return;
 	qp = rc_qp_find(w->host[!side], f.dqpn);
-	if (!qp)
-		return;
-	q = rc_qp_user(qp);
-	q->missed_first = true;
-	q->missed_both |= both;
+	if (qp)
+		note(rc_qp_user(qp), both);
+	/* the appliances do not know that the numbers have another owner */
+	for (uint32_t i = 0; !qp && i < w->nqps; i++)
+		if (w->qp[i].shaking)
+			note(&w->qp[i], both);
 }
 
 bool world_path_takes(struct world *w, int link, const uint8_t *data, uint32_t len)
