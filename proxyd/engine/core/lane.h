@@ -327,7 +327,7 @@ struct lane_acceptor {
  * @begins:     the lowest of the last but one round of resending; of the last: lane.rounds
  * @below:      it asks from before @told; @other: its peer's number has answered another requester
  * @renumbers:  only we know what its numbers mean to the far host
- * @gone:       it is silent, and its host is there (fault.c)
+ * @gone:       it is silent, and its host is there (fault.c); @done: all is done that it was told
  * @packets, @bytes: what was in custody when it began
  */
 struct lane_fault {
@@ -336,7 +336,7 @@ struct lane_fault {
 	uint16_t step, tries;
 	uint8_t stage, silent, tells, dreqs, mute;
 	bool write : 1, alive : 1, broken : 1, strange : 1, unsure : 1, unheard : 1, refused : 1,
-		answered : 1, other : 1, below : 1, renumbers : 1, gone : 1;
+		answered : 1, other : 1, below : 1, renumbers : 1, gone : 1, done : 1;
 	uint32_t packets;
 	uint64_t bytes;
 };

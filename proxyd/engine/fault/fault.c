@@ -60,13 +60,14 @@ void lane_fault(struct engine *e, struct flow *fl, enum lane_reason why, uint8_t
 	struct flow *back = flow_partner(e, fl);
 	uint32_t packets = l->held.packets;
 	uint64_t bytes = l->held.bytes;
-	bool renumbers;
+	bool renumbers, done;
 
 	if (l->state == LANE_FAULT || !lane_keeps(l))
 		return;
 	renumbers = psn_map_differs(e, l);
+	done = !promised(e, l);
 	/* where the numbers differ the two ends cannot go on without us */
-	if (l->gone || (!promised(e, l) && !renumbers)) {
+	if (l->gone || (done && !renumbers)) {
 		/* nobody is left to be told; or nothing was promised that is not true already, and
 		 * the hosts find out by themselves */
 		lane_close(e, fl, why, true);
@@ -80,9 +81,9 @@ void lane_fault(struct engine *e, struct flow *fl, enum lane_reason why, uint8_t
 	lane_drop_all(e, fl);
 	marks_drop(l);
 	timer_cancel(e, fl, TIMER_LOSS);
-	fault_untold(e, fl);
 
-	memset(&l->fault, 0, sizeof(l->fault));
+	l->fault = (struct lane_fault){.done = done};
+	fault_untold(e, fl);
 	l->present = 0;
 	l->fault.packets = packets;
 	l->fault.bytes = bytes;

@@ -12,13 +12,12 @@
 #include "engine/learn/learn.h"
 
 #define TELLS_MAX 3
-/* Where an order is kept the host asks for nothing else meanwhile: as long as a timer takes that is
- * to tell it, and a little. */
+/* The requests of an ordered host wait so long, and longer while it is being told. */
 #define UNTOLD_MS 1000u
 
 void fault_untold(struct engine *e, const struct flow *fl)
 {
-	if (fl->rule >= 0 && e->rules[fl->rule].order)
+	if (!fl->lane.fault.done && fl->rule >= 0 && e->rules[fl->rule].order)
 		pair_untold(e, &fl->key, UNTOLD_MS);
 }
 
