@@ -110,11 +110,10 @@ bool incarnation_jumped(struct engine *e, struct flow *fl, const struct frame *f
 }
 
 /*
- * A requester that repeats from behind what is missing here, again and again, has been told by
- * somebody else that it is done: its packets passed by while we did not run (the XDP program passes
- * everything when the daemon stands still), or is the next owner of the number. Where nothing is in
- * custody it is let go, and the lane fails where it cannot be, since the responder knows other PSNs
- * and nobody else would ever answer. Returns true when it was let go.
+ * A requester that repeats from beyond what is missing here, round after round, knows by another
+ * way that all before it is done: its packets missed us; or it is the next owner of the number.
+ * The lane is released where nothing is promised. Where the responder knows other PSNs it fails
+ * instead, since nobody else would answer. Returns true when it was released.
  */
 bool incarnation_gone_on(struct engine *e, struct flow *fl, const struct frame *f)
 {
@@ -123,7 +122,8 @@ bool incarnation_gone_on(struct engine *e, struct flow *fl, const struct frame *
 	if (!icrc_ok(f) || l->state != LANE_HELD || l->near.room_wait)
 		return false;
 	rounds_begin(e, l, host_psn_of(f));
-	if (l->rounds.run <= GONE_ON_ROUNDS || !psn_is(l->una.psn, l->epsn.psn))
+	if (l->rounds.run <= GONE_ON_ROUNDS ||
+	    psn_before(psn_to_host(e, l, &l->una).psn, l->near.frontier.psn))
 		return false;
 	if (psn_map_differs(e, l)) {
 		(void)repeats_for_ever(e, fl, f, REASON_INCARNATION);
