@@ -111,7 +111,7 @@ it "another connection passes through the bridge meanwhile" passes_other
 
 again()
 {
-	gateway_start a && await 30 peers_up && [ "$(grep -c 'put into the error state' "$LAB/gw-a.err")" = 1 ]
+	gateway_start a && await 30 peers_up && [ "$(grep -c 'a former longhauld ended with 1 connection ' "$LAB/gw-a.err")" = 1 ]
 }
 it "a new daemon takes over, and says how many connections there were" again
 
