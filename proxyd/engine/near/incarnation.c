@@ -122,8 +122,7 @@ bool incarnation_gone_on(struct engine *e, struct flow *fl, const struct frame *
 	if (!icrc_ok(f) || l->state != LANE_HELD || l->near.room_wait)
 		return false;
 	rounds_begin(e, l, host_psn_of(f));
-	if (l->rounds.run <= GONE_ON_ROUNDS ||
-	    psn_before(psn_to_host(e, l, &l->una).psn, l->near.frontier.psn))
+	if (l->rounds.run <= GONE_ON_ROUNDS || lane_owes(e, l))
 		return false;
 	if (psn_map_differs(e, l)) {
 		(void)repeats_for_ever(e, fl, f, REASON_INCARNATION);
