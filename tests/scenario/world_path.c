@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "wire/bytes.h"
+#include "wire/cm.h"
 
 #define MISSES_BOTH (MISS_FIRST | MISS_SECOND)
 
@@ -59,15 +60,18 @@ static void missed(struct world *w, int side, const uint8_t *data, uint32_t len,
 {
 	struct rc_qp *qp;
 	struct frame f;
+	struct cm cm;
 
 	if (frame_parse(data, len, &f) != FRAME_OK)
 		return;
 	qp = rc_qp_find(w->host[!side], f.dqpn);
 	if (qp)
 		note(rc_qp_user(qp), both);
+	if (qp || cm_parse(&f, &cm) == CM_NONE)
+		return;
 	/* the appliances do not know that the numbers have another owner */
-	for (uint32_t i = 0; !qp && i < w->nqps; i++)
-		if (w->qp[i].shaking)
+	for (uint32_t i = 0; i < w->nqps; i++)
+		if (w->qp[i].shaking && cm.local_id == w->qp[i].cm[side].out.local_id)
 			note(&w->qp[i], both);
 }
 
