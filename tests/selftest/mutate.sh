@@ -12,6 +12,7 @@
 #	mutate: seed=N mutations=N seen=N share=N%
 #
 # A survivor needs a judgement by a person: a test is missing, or the mutation changes nothing that anybody can notice.
+# Unit tests with sockets do not run here: on a busy machine they would fail for another reason.
 # SEED draws others; ONLY=I tries mutation I of this SEED alone.
 #
 # From the Makefile: B, N, SEED, COMPILE, SCRIPTS and WORLDS (what these two are linked from, broken object between) with
