@@ -65,8 +65,8 @@ struct steer_held {
 #define STEER_ANSWERS  0x2u /* all packets in the other direction */
 
 /**
- * struct steer_hold - value of the map of held flows, for a daemon that adopts the map of one that
- * died.
+ * struct steer_hold - value of the map of held flows. A daemon that adopts the map after a crash
+ * reads it.
  * @other: QPN at the other end, the dqpn of the opposite direction's entry
  * @what:  STEER_REQUESTS, STEER_ANSWERS
  */

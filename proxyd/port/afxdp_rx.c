@@ -35,9 +35,9 @@
 
 #include "port/afxdp_priv.h"
 
-/* So many descriptors ahead a frame's first lines are asked for, and so many bytes of it. From
- * there on the processor finds the rest. More takes its line buffers from
- * the frame that is being read (measured: 1 to 4 descriptors, 64 bytes to 4 KiB). */
+/* The first FETCH_BYTES of a frame are prefetched FETCH_AHEAD descriptors before it is read; the
+ * hardware prefetcher finds the rest. More of either takes line fill buffers from the frame that
+ * is being read (measured: 1 to 4 descriptors, 64 bytes to 4 KiB). */
 #define FETCH_AHEAD 4u
 #define FETCH_BYTES 1024u
 #define LINE	    64u
@@ -152,8 +152,8 @@ static void tell_soon(struct afxdp *x, struct rxq *q, uint32_t idx, uint32_t i, 
 		x->soon(x->soon_ctx, x->area + d->addr, d->len);
 }
 
-/* Have what is in descriptor @i of @n brought near: the kernel wrote it on another processor, or so
- * long ago that no cache has it. */
+/* Prefetch the frame of descriptor @i of @n: the kernel wrote it on another processor, or so long
+ * ago that it has left the cache. */
 static void fetch(const struct afxdp *x, const struct rxq *q, uint32_t idx, uint32_t i, uint32_t n)
 {
 	const struct xdp_desc *d;

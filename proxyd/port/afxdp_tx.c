@@ -93,7 +93,7 @@ int afxdp_tx(struct afxdp *x, enum steer_side side, const uint8_t *data, uint32_
 		d->addr = p->base + (uint64_t)c * AFXDP_CHUNK;
 		d->len = n;
 		d->options = off + n < len ? XDP_PKT_CONTD : 0;
-		/* of at most a chunk gcc would make `rep movs`, slower than the library's copy */
+		/* hide the bound of a chunk: for it gcc inlines `rep movs`, slower than memcpy() */
 		__asm__("" : "+r"(n));
 		memcpy(x->area + d->addr, data + off, n);
 		if (seal)

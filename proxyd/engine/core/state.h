@@ -286,8 +286,8 @@ struct engine {
 #define COUNT(e, c) ((e)->counters[EC_##c]++)
 
 /**
- * batch_begin - something changes at @now_ns: what stands in struct engine is noted. The tick ends
- * the batch; a process that ends before has not begun it (undo.h), and nothing has left until then.
+ * batch_begin - struct engine is about to change, at @now_ns: note its values. The tick ends the
+ * batch, and only then frames leave. A crash before that undoes the batch (undo.h).
  */
 static inline void batch_begin(struct engine *e, uint64_t now_ns)
 {

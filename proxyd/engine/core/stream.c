@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * What the two streams of a lane share: its requests, and the responses to them. Each has an end
+ * that keeps packets until they have arrived (struct held), and one that reports what is missing
+ * (struct gaps, with the list in holes.h).
+ */
 #include "engine/core/core.h"
 
 void held_init(struct held *h)

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * What the two streams of a lane share: its requests, and the responses to them. Each has an end
- * that keeps packets until they have arrived (struct held), and one that tells what is missing
- * (struct gaps, with the list in holes.h).
- */
+/* What the two streams of a lane share: theory in stream.c. */
 #ifndef LONGHAUL_ENGINE_CORE_STREAM_H
 #define LONGHAUL_ENGINE_CORE_STREAM_H
 

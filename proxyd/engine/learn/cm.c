@@ -31,8 +31,8 @@
 /* An RTU follows its REP within this. */
 #define RTU_NS (2 * NSEC_PER_SEC)
 
-/* Whether a lane of this number owes its host something. If the peer has custody, or was allowed to
- * begin, that is not known here: assume so until the peer ends the lane or the hosts disconnect. */
+/* True if the lane of @fl has told its host of something undelivered. If the peer has custody, or
+ * was allowed to take it, assume so until the peer ends the lane or the hosts disconnect. */
 static bool owes(struct engine *e, const struct flow *fl)
 {
 	const struct lane *l = &fl->lane;

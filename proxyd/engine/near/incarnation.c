@@ -113,7 +113,7 @@ bool incarnation_jumped(struct engine *e, struct flow *fl, const struct frame *f
  * A requester that repeats from beyond what is missing here, round after round, knows by another
  * way that all before it is done: its packets missed us; or it is the next owner of the number.
  * The lane is released where nothing is promised. Where the responder knows other PSNs it fails
- * instead, since nobody else would answer. Returns true when it was released.
+ * instead, since only we could answer. Returns true if the lane was released.
  */
 bool incarnation_gone_on(struct engine *e, struct flow *fl, const struct frame *f)
 {

@@ -225,7 +225,7 @@ enum read_verdict {
 };
 struct lane_reads *reads_begin(struct engine *e, struct flow *fl);
 void reads_end(struct engine *e, struct flow *fl);
-/** resp_drop - let go of the responses held in [@from, @end). */
+/** resp_drop - drop the responses held in [@from, @end). */
 static inline void resp_drop(struct engine *e, struct lane_reads *x, struct wire_psn from,
 			     struct wire_psn end)
 {
