@@ -4,26 +4,15 @@
  * not come and go while a figure is near its limit. Samples are made by hand, a second apart.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-#include "control/health.h"
-#include "engine/core/state.h"
 #include "peer/session.h"
 #include "tests/unit/control_data.h"
-#include "wire/bytes.h"
-#include "wire/icrc.h"
+#include "tests/unit/health_rig.h"
 
-#define SECOND	   1000000000ull
 #define PEER(kind) (HEALTH_KINDS + HEALTH_##kind)
 
-static struct health h;
 static unsigned int raised[HEALTH_COUNT], over[HEALTH_COUNT];
 
 static void say(void *ctx, unsigned int i, bool on)
@@ -59,21 +48,6 @@ static void go_on(unsigned int seconds, uint64_t tx, uint64_t retx)
 		h.sample.n.retx_wan += retx;
 		health_judge(&h);
 	}
-}
-
-static bool is(unsigned int i)
-{
-	return h.alarm[i].raised;
-}
-
-/* Nothing but @i is raised; HEALTH_COUNT: nothing at all. */
-static void only(unsigned int i)
-{
-	struct health_what w;
-
-	for (unsigned int k = 0; k < HEALTH_COUNT; k++)
-		if (is(k) != (k == i) && health_alarm_of(k, &w))
-			fail_msg("alarm %s is %s", w.name, is(k) ? "raised" : "not raised");
 }
 
 static void test_quiet(void **state)
@@ -490,34 +464,6 @@ static void test_dropped(void **state)
 	only(HEALTH_COUNT);
 }
 
-/* From an engine's connections: half of them known for long, and in use. */
-static void test_scan(void **state)
-{
-	struct health_source more = {0};
-	struct view_source src;
-	struct rule rules[2];
-	uint64_t now = TEST_NOW;
-
-	(void)state;
-	memset(&h, 0, sizeof(h));
-	control_data_open(&src, rules);
-	for (int i = 0; i < 30; i++, now += SECOND / 2) {
-		/* their owner goes on asking */
-		engine_tick(src.engine, now);
-		control_data_halves_at(src.engine, 3, now);
-		health_tick(&h, &src, &more, now);
-	}
-	assert_int_equal(h.scan.half, 3);
-	assert_true(is(HEALTH_HALF_KNOWN));
-	assert_non_null(strstr(h.alarm[HEALTH_HALF_KNOWN].text, "qpn 0x100"));
-	/* and when they are silent it is over */
-	for (int i = 0; i < 60; i++, now += SECOND / 2)
-		health_tick(&h, &src, &more, now);
-	assert_int_equal(h.scan.half, 0);
-	assert_false(is(HEALTH_HALF_KNOWN));
-	engine_destroy(src.engine);
-}
-
 /* Which hosts' packets miss which appliance, at either end of the lane. */
 static void test_missed_words(void **state)
 {
@@ -630,153 +576,6 @@ static void test_unsealed_peer(void **state)
 	assert_false(is(PEER(PEER_UNSEALED)));
 }
 
-/* Ticks for @ms, with what an engine shows. */
-static uint64_t look(const struct view_source *src, uint64_t now, unsigned int ms)
-{
-	struct health_source more = {0};
-
-	for (unsigned int i = 0; i < ms / 100; i++, now += SECOND / 10)
-		health_tick(&h, src, &more, now);
-	return now;
-}
-
-/* The same from an engine: a lane shows it in the next look, an event without one. */
-static void test_missed_scan(void **state)
-{
-	const char *text = h.alarm[HEALTH_MISSED].text;
-	struct view_source src;
-	struct rule rules[2];
-	struct conn_info ci;
-	uint64_t now = TEST_NOW;
-	struct lane *l;
-
-	(void)state;
-	memset(&h, 0, sizeof(h));
-	control_data_open(&src, rules);
-	now = look(&src, now, 1200);
-	assert_true(engine_conn_next(src.engine, 0, now, &ci));
-	l = &src.engine->flows[ci.id].lane;
-	health_missed(&h, &src, ci.id, now);
-	assert_string_equal(h.missed, "");
-	l->bypassed = MISS_US;
-	health_missed(&h, &src, ci.id, now);
-	l->bypassed = MISS_NONE;
-	now = look(&src, now, 3200);
-	assert_int_equal(h.scan.missed, 0);
-	only(HEALTH_MISSED);
-	assert_non_null(strstr(text, "miss this appliance (1 connection)"));
-	now = look(&src, now, 36000);
-	only(HEALTH_COUNT);
-	/* idle, and owing nothing: its path may have been mended */
-	l->bypassed = MISS_TO;
-	now = look(&src, now, 4000);
-	only(HEALTH_COUNT);
-	src.engine->flows[ci.id].seen = now;
-	now = look(&src, now, 4000);
-	assert_int_equal(h.scan.missed, 1);
-	only(HEALTH_MISSED);
-	assert_non_null(strstr(text, "(1 connection)"));
-	/* it is let go, and which way its packets took is not known any more */
-	l->bypassed = MISS_NONE;
-	l->reason = REASON_BYPASS;
-	l->state = LANE_DRAIN;
-	src.engine->flows[ci.id].seen = now;
-	h.missed_at = 0;
-	now = look(&src, now, 2000);
-	assert_int_equal(h.scan.missed, 1);
-	assert_non_null(strstr(text, "missed one of the two appliances"));
-	engine_destroy(src.engine);
-}
-
-/* A connection to port 4420, of NVMe over RDMA. */
-static void nvme_connects(struct engine *e, uint64_t now)
-{
-	struct pcap_data d = pcap_data_load("cm-rping");
-	struct frame f;
-
-	for (uint32_t i = 0; i < 3; i++) {
-		assert_int_equal(frame_parse(d.pkt[i], d.len[i], &f), FRAME_OK);
-		if (!i)
-			put_be64(d.pkt[i] + f.payload + 32, 0x0000000001061144);
-		icrc_fill(d.pkt[i], &f);
-		engine_rx(e, i == 1 ? PORT_WAN : PORT_LAN, d.pkt[i], d.len[i], now);
-		engine_tick(e, now);
-	}
-	pcap_data_free(&d);
-}
-
-static const char *would_gain(const struct view_source *src)
-{
-	static char text[64];
-	struct view_cursor cur = {0};
-	const char *s;
-	json_t *o;
-
-	assert_int_equal(view_daemon(src, &cur, TEST_NOW, &o), VIEW_OBJECT);
-	s = json_string_value(json_object_get(o, "announce-would-gain"));
-	snprintf(text, sizeof(text), "%s", s ? s : "");
-	json_decref(o);
-	return text;
-}
-
-/* Storage connections that announce would serve are told of, where their rule may have it; that is
- * no alarm. */
-static void test_would_gain(void **state)
-{
-	struct health_source more = {0};
-	struct view_source src;
-	struct rule rules[2];
-	uint64_t now = TEST_NOW;
-
-	(void)state;
-	memset(&h, 0, sizeof(h));
-	control_data_open(&src, rules);
-	src.health = &h;
-	health_tick(&h, &src, &more, now);
-	assert_string_equal(would_gain(&src), "");
-	nvme_connects(src.engine, now);
-	for (int i = 0; i < 6; i++) {
-		rules[0].peer = i ? 0 : PEER_NONE;
-		rules[0].announce = i == 2 ? ANNOUNCE_MODE_NVME : ANNOUNCE_MODE_OFF;
-		rules[0].prefetch = i == 3 ? PREFETCH_ON : PREFETCH_OFF;
-		rules[0].atomic = i == 4 ? ATOMIC_DISCARD : ATOMIC_ORDERED;
-		rules[0].order = i == 5 ? ORDER_HOSTS : ORDER_QUEUE_PAIR;
-		for (int k = 0; k < 10; k++)
-			health_tick(&h, &src, &more, now += SECOND / 10);
-		assert_string_equal(would_gain(&src), i == 1 ? "nvme 1" : "");
-		only(HEALTH_COUNT);
-	}
-	engine_destroy(src.engine);
-}
-
-/* What an operator lets pass shows at once, by the words that were asked with; so does its end. */
-static void test_bypass(void **state)
-{
-	struct view_source src;
-	struct rule rules[2];
-
-	(void)state;
-	control_data_open(&src, rules);
-	assert_int_equal(engine_bypassed(src.engine), 0);
-	engine_bypass(src.engine, BYPASS_RULE, 0, true, TEST_NOW);
-	health_bypass(&h, &src, "rule storage", TEST_NOW);
-	only(HEALTH_BYPASS);
-	assert_string_equal(h.alarm[HEALTH_BYPASS].text,
-			    "an operator has bypassed rule storage: 2 connections pass "
-			    "unaccelerated");
-	assert_string_equal(health_mend(&h, HEALTH_BYPASS),
-			    "longhaul bypass off rule storage, when it is no longer needed");
-	engine_bypass(src.engine, BYPASS_RULE, 0, false, TEST_NOW);
-	health_bypass(&h, &src, NULL, TEST_NOW);
-	only(HEALTH_COUNT);
-	engine_bypass(src.engine, BYPASS_CONN, 0, true, TEST_NOW);
-	health_bypass(&h, &src, NULL, TEST_NOW);
-	only(HEALTH_BYPASS);
-	assert_string_equal(h.alarm[HEALTH_BYPASS].text,
-			    "an operator has bypassed 1 connection, so it passes unaccelerated");
-	engine_destroy(src.engine);
-}
-
 /* Each reason has words, and what the peer has refused is what raises the alarm. */
 static void test_reasons(void **state)
 {
@@ -796,14 +595,12 @@ static void test_reasons(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_quiet),	  TEST(test_names),	   TEST(test_wan_rate),
-		TEST(test_loss),	  TEST(test_wan_queue),	   TEST(test_usual_loss),
-		TEST(test_not_loss),	  TEST(test_pool),	   TEST(test_peers),
-		TEST(test_simple),	  TEST(test_scan),	   TEST(test_reasons),
-		TEST(test_would_gain),	  TEST(test_bypass),	   TEST(test_peer_causes),
-		TEST(test_cut),		  TEST(test_mtu),	   TEST(test_dropped),
-		TEST(test_missed),	  TEST(test_missed_words), TEST(test_missed_scan),
-		TEST(test_unsealed_peer),
+		TEST(test_quiet),    TEST(test_names),	      TEST(test_wan_rate),
+		TEST(test_loss),     TEST(test_wan_queue),    TEST(test_usual_loss),
+		TEST(test_not_loss), TEST(test_pool),	      TEST(test_peers),
+		TEST(test_simple),   TEST(test_reasons),      TEST(test_peer_causes),
+		TEST(test_cut),	     TEST(test_mtu),	      TEST(test_dropped),
+		TEST(test_missed),   TEST(test_missed_words), TEST(test_unsealed_peer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
