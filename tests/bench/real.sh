@@ -35,8 +35,8 @@ forwarders_start()
 	local s
 
 	for s in a b; do
-		spawn "gw-$s" "g$s" "${before_others[@]}" -10 "$B/tests/bench/afxdp_forward" lan0 wan0
-		await 30 grep -q ready "$LAB/gw-$s.err" || die "the forwarder does not start: $(cat "$LAB/gw-$s.err")"
+		spawn "forward-$s" "g$s" "${before_others[@]}" -10 "$B/tests/bench/afxdp_forward" lan0 wan0
+		await 30 grep -q ready "$LAB/forward-$s.err" || die "the forwarder does not start: $(cat "$LAB/forward-$s.err")"
 	done
 }
 
@@ -56,11 +56,11 @@ between()
 
 cpu_ticks() # of what is between the hosts
 {
-	local s sum=0 stat
+	local name sum=0 stat
 
-	for s in a b; do
-		running "gw-$s" || continue
-		stat=$(cat "/proc/${pid[gw-$s]}/stat")
+	for name in {gw,forward}-{a,b}; do
+		running "$name" || continue
+		stat=$(cat "/proc/${pid[$name]}/stat")
 		set -- ${stat##*) }
 		sum=$((sum + ${12} + ${13}))
 	done
@@ -108,7 +108,7 @@ round()
 			done
 			case $kind in
 			fixed | auto) pair_stop || echo "# $kind $link: a daemon ended badly" ;;
-			forwarder) for s in a b; do gateway_stop $s; done ;;
+			forwarder) for s in a b; do signal forward-$s TERM && reap forward-$s; done ;;
 			esac
 		done
 		wan_stop
