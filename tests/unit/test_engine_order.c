@@ -287,6 +287,41 @@ static void test_quiet_for_long(void **state)
 	rig_destroy(r);
 }
 
+/* Where one that no lane holds had to be dropped its host waits for a timeout. So hosts that send
+ * in bursts, seconds apart, are told only what is true from then on. */
+static void test_quiet_after_drop(void **state)
+{
+	struct rig *r = start(POLICY_EARLY);
+	struct lane_test t = held(r, 0x22, 0x11, 0);
+
+	(void)state;
+	rig_rx(r, NEAR, SEND, t.far, t.psn++);
+	rig_pass(r, 5 * RIG_MS);
+	assert_int_equal(acks(r, t.near), 1);
+	rig_rx(r, NEAR, SEND, 0x99, 0);
+	assert_int_equal(engine_counter(r->e, EC_ORDER_DROPPED), 1);
+	for (uint32_t i = 0; i < 5; i++) {
+		t.msn++;
+		progress(r, &t);
+		carried_out(r);
+		rig_pass(r, 6000 * RIG_MS);
+		rig_rx(r, NEAR, SEND, 0x99, i);
+		rig_rx(r, NEAR, SEND, t.far, t.psn++);
+		rig_pass(r, 500 * RIG_MS);
+		assert_int_equal(acks(r, t.near), 0);
+		rig_rx(r, NEAR, SEND, 0x99, 100 + i);
+	}
+	assert_int_equal(engine_counter(r->e, EC_ORDER_DROPPED), 1);
+	t.msn++;
+	progress(r, &t);
+	rig_pass(r, 11000 * RIG_MS);
+	carried_out(r);
+	rig_rx(r, NEAR, SEND, t.far, t.psn++);
+	rig_pass(r, 5 * RIG_MS);
+	assert_int_equal(acks(r, t.near), 1);
+	rig_destroy(r);
+}
+
 /* What was delivered before its barrier left no record. What is not must have one. */
 static void test_waits_after_long(void **state)
 {
@@ -342,6 +377,7 @@ int main(void)
 		cmocka_unit_test(test_barrier_of_some),	    cmocka_unit_test(test_honest_ends),
 		cmocka_unit_test(test_quiet_for_long),	    cmocka_unit_test(test_waits_after_long),
 		cmocka_unit_test(test_abandoned_waits_not), cmocka_unit_test(test_opener_gone),
+		cmocka_unit_test(test_quiet_after_drop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

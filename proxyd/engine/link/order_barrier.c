@@ -9,10 +9,11 @@
 #define STEP_ALONE_NS (20 * NSEC_PER_USEC)
 #define STEP_MAX_NS   (2 * NSEC_PER_MSEC) /* over a LAN */
 #define STEP_SINGLE   (1 * NSEC_PER_SEC)
-/* After a request that no lane holds the host is told only what is true, for so long; and longer
- * if it was dropped, for its host repeats it after a timeout only. */
+/* After a request that no lane holds the host is told only what is true, for so long. Longer if it
+ * was dropped, for its host repeats it after a timeout only, of 4 s in NCCL; and such a time begins
+ * anew with each further one, or hosts that send in bursts would wait for that timeout in each. */
 #define QUIET_NS      (100 * NSEC_PER_MSEC)
-#define DROPPED_NS    (1 * NSEC_PER_SEC)
+#define DROPPED_NS    (10 * NSEC_PER_SEC)
 /* A peer that has just come up may have forgotten lanes whose packets are under way. */
 #define FRESH_PEER_NS (300 * NSEC_PER_MSEC)
 
@@ -237,11 +238,9 @@ bool order_may_pass(struct engine *e, struct flow *fl)
 	if (!g->nmembers && !g->waits)
 		return true;
 	/* @e is never NULL: NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
-	if (g->quiet < e->now + QUIET_NS)
-		g->quiet = e->now + QUIET_NS;
+	g->quiet = e->now + (g->waits || g->quiet > e->now + QUIET_NS ? DROPPED_NS : QUIET_NS);
 	if (!g->waits)
 		return true;
-	g->quiet = e->now + DROPPED_NS;
 	COUNT(e, ORDER_DROPPED);
 	return false;
 }
