@@ -64,7 +64,7 @@ int main(int argc, char **argv)
 {
 	struct options o = {0};
 	struct last l = {0,   NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN,
-			 NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
+			 NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
 
 	if (!parse(&o, argc, argv))
 		return 2;
@@ -75,6 +75,7 @@ int main(int argc, char **argv)
 	link_lanes(&o, &l);
 	link_single(&o, &l);
 	link_policy(&o, &l);
+	link_ring(&o, &l);
 	printf("bench-link: deaths=%d", l.deaths);
 	field("unset-1bdp", l.unset, 1);
 	field("unset-0.1bdp", l.unset_short, 1);
@@ -94,6 +95,7 @@ int main(int argc, char **argv)
 	field("p999-1e-2", l.tail2, 2);
 	field("ping-512", l.ping_ms, 2);
 	field("policy-least", l.policy, 3);
+	field("ring-least", l.ring, 2);
 	printf("\n");
 	return l.deaths != 0;
 }

@@ -2,7 +2,8 @@
 /*
  * What the parts of bench_link share: link_share.c has links whose rate nobody has said or that
  * others use, link_single.c the same for one appliance alone, link_policy.c compares policies with
- * no appliance, link_lanes.c has lanes that begin, small packets, tails, and many lanes at once.
+ * no appliance, link_ring.c all-reduce with and without, link_lanes.c has lanes that begin, small
+ * packets, tails, and many lanes at once.
  */
 #ifndef BENCH_LINK_BENCH_H
 #define BENCH_LINK_BENCH_H
@@ -32,7 +33,7 @@ struct options {
 struct last {
 	int deaths;
 	double unset, unset_short, twice, bytes, cross5, cubic_jain, pairs_jain, step_rtts, slices;
-	double cm_ms, psn_ms, small, lan25, lan100, tail3, tail2, ping_ms, policy;
+	double cm_ms, psn_ms, small, lan25, lan100, tail3, tail2, ping_ms, policy, ring;
 };
 
 /** wanted - whether the cell @name shall be measured. */
@@ -54,6 +55,7 @@ static inline struct rc_qp_config link_qp(void)
 
 void link_share(const struct options *o, struct last *out);
 void link_policy(const struct options *o, struct last *out);
+void link_ring(const struct options *o, struct last *out);
 void link_single(const struct options *o, struct last *out);
 void link_lanes(const struct options *o, struct last *out);
 
