@@ -38,15 +38,18 @@
 /* Fifteen tries: a peer may have to wait for a processor. */
 #define CM_INTERVAL SECOND
 #define DREQ_WAIT   (10 * SECOND)
+/* --op flags: rounds that may be under way, and bytes of a credit. */
+#define ROUNDS	    4u
+#define CREDIT	    64u
 /* The histogram of latencies: so many steps for each doubling, from 1 ns on. */
 #define LAT_STEPS   32u
 #define LAT_BINS    (64u * LAT_STEPS)
 
-static const char *const ops_words[] = {"send", "write", "read", "atomic", "mix", NULL};
+static const char *const ops_words[] = {"send", "write", "read", "atomic", "mix", "flags", NULL};
 static const char *const personality_words[] = {"strict", "permissive", NULL};
 static const char *const resend_words[] = {"timeout", "reads", "all", NULL};
 
-enum op { OP_MODE_SEND, OP_MODE_WRITE, OP_MODE_READ, OP_MODE_ATOMIC, OP_MODE_MIX };
+enum op { OP_MODE_SEND, OP_MODE_WRITE, OP_MODE_READ, OP_MODE_ATOMIC, OP_MODE_MIX, OP_MODE_FLAGS };
 
 static struct options {
 	const char *ifname;
@@ -81,12 +84,13 @@ static struct options {
 /**
  * struct flow - one queue pair.
  * @posted: requests, of @limit
+ * @flags: received (--op flags)
  */
 struct flow {
 	struct rc_qp_config cfg;
 	struct rc_qp *qp;
 	struct rc_cm cm;
-	uint64_t posted, limit;
+	uint64_t posted, limit, flags;
 };
 
 static struct endpoint {
@@ -100,7 +104,7 @@ static struct endpoint {
 	uint64_t gap_max; /* longest time from one completion to the next */
 	uint64_t gap;	  /* the same since what was told last */
 	enum rc_status first_error;
-	uint64_t not_intact;
+	uint64_t not_intact, credits, granted;
 	bool said_done;
 } ep;
 
@@ -140,6 +144,37 @@ static uint64_t half_region(void)
 	return opt.region > least ? opt.region : least;
 }
 
+/* --op flags: rounds in which a flag has come on each queue pair. */
+static uint64_t rounds(void)
+{
+	uint64_t n = UINT64_MAX;
+
+	for (uint32_t i = 0; i < opt.qps; i++)
+		n = ep.flows[i].flags < n ? ep.flows[i].flags : n;
+	return n;
+}
+
+/* As in a ring of two: what is sent in a round depends on what came in the one before. */
+static bool may_post(const struct flow *f)
+{
+	uint64_t round = f->posted / 2;
+
+	return opt.op != OP_MODE_FLAGS || (round <= rounds() && round < ep.credits + ROUNDS);
+}
+
+static void give_credits(void)
+{
+	struct flow *f = &ep.flows[0];
+	struct rc_wr wr = {
+		.op = RC_WRITE, .length = CREDIT, .va = f->cfg.rmr_va + f->cfg.rmr_size - CREDIT};
+
+	while (opt.op == OP_MODE_FLAGS && f->qp && ep.granted < rounds()) {
+		if (rc_post(f->qp, ep.now, &wr))
+			return;
+		ep.granted++;
+	}
+}
+
 static struct rc_wr next_request(const struct flow *f)
 {
 	static const enum rc_op fixed[] = {RC_SEND, RC_WRITE, RC_READ, RC_FETCH_ADD};
@@ -149,10 +184,13 @@ static struct rc_wr next_request(const struct flow *f)
 	if (opt.op == OP_MODE_MIX) {
 		wr.op = (enum rc_op)prng_below(&ep.prng, RC_OPS);
 		wr.length = prng_below(&ep.prng, opt.size + 1);
+	} else if (opt.op == OP_MODE_FLAGS) {
+		wr.op = f->posted % 2 ? RC_WRITE_IMM : RC_WRITE;
+		wr.length = f->posted % 2 ? 0 : opt.size;
 	} else {
 		wr.op = fixed[opt.op];
 	}
-	wr.imm = (uint32_t)f->posted;
+	wr.imm = (uint32_t)(opt.op == OP_MODE_FLAGS ? f->posted / 2 : f->posted);
 	switch (wr.op) {
 	case RC_WRITE:
 	case RC_WRITE_IMM:
@@ -177,8 +215,9 @@ static void post_more(struct flow *f)
 	/* The passive side knows that its peer is there only when it gets a frame. */
 	if (opt.listen && !ep.rx_at)
 		return;
-	while (f->qp && f->posted < f->limit && rc_qp_room(f->qp) && ep.now < ep.stop_posting_at &&
-	       !stop) {
+	give_credits();
+	while (f->qp && f->posted < f->limit && rc_qp_room(f->qp) && may_post(f) &&
+	       ep.now < ep.stop_posting_at && !stop) {
 		struct rc_wr wr = next_request(f);
 
 		if (rc_post(f->qp, ep.now, &wr))
@@ -234,16 +273,30 @@ static void on_complete(void *ctx, struct rc_qp *qp, const struct rc_completion 
 	post_more(rc_qp_user(qp));
 }
 
+/* A flag is that of its round, so what it tells of is there; or a credit has come. */
+static void on_flag(struct flow *f, const struct rc_message *m)
+{
+	if (m->has_imm)
+		ep.not_intact += m->imm != f->flags++;
+	else if (m->length == CREDIT)
+		ep.credits++;
+	else
+		return;
+	for (uint32_t i = 0; i < opt.qps; i++)
+		post_more(&ep.flows[i]);
+}
+
 static void on_receive(void *ctx, struct rc_qp *qp, const struct rc_message *m)
 {
 	(void)ctx;
-	(void)qp;
 	ep.rx_messages++;
 	ep.rx_bytes += m->length;
 	ep.not_intact += !m->intact;
 	if (!ep.first_at)
 		ep.first_at = ep.now;
 	ep.last_at = ep.now;
+	if (opt.op == OP_MODE_FLAGS)
+		on_flag(rc_qp_user(qp), m);
 }
 
 static uint8_t *get_buf(void *ctx)
@@ -300,7 +353,7 @@ static void configure(struct flow *f, uint32_t i)
 	c->rx_seed = peer;
 	c->mr_seed = own ^ 1;
 	c->rmr_seed = peer ^ 1;
-	c->shadow = opt.op >= OP_MODE_ATOMIC;
+	c->shadow = opt.op == OP_MODE_ATOMIC || opt.op == OP_MODE_MIX;
 	c->no_verify = opt.no_verify;
 	c->journal = 64;
 	f->limit = opt.count ? opt.count / opt.qps + (i < opt.count % opt.qps) : UINT64_MAX;
@@ -559,7 +612,11 @@ static const char help[] =
 	"  --qps K                     QPNs count up from --qpn\n"
 	"  --mtu N                     path MTU (1024)      --size BYTES[K|M] (64K)  --depth N "
 	"(16)\n"
-	"  --op send|write|read|atomic|mix                  --max-rd N (16)\n"
+	"  --op send|write|read|atomic|mix|flags            --max-rd N (16)\n"
+	"                              flags: in rounds, on each queue pair a WRITE and behind it "
+	"a\n"
+	"                              WRITE with immediate of 0 bytes; credits come back by "
+	"WRITE\n"
 	"  --region BYTES              memory that WRITEs and READs walk through (depth x size)\n"
 	"  --count N | --bytes N | --seconds S              requester: when to end\n"
 	"  --expect-messages N, --idle-seconds S, --linger-ms N (300), --start-seconds S (60)\n"

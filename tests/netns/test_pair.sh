@@ -93,6 +93,16 @@ two_qps()
 }
 it "two queue pairs at once, each with its partner" two_qps
 
+collective() # as NCCL: two channels of four queue pairs, each message cut over all, a flag on each, credits back
+{
+	next_qpns
+	# 50 rounds, and a credit for each
+	both_ways nccl 800 --op flags --qps 8 --size 32768 --mtu 4096 --expect-messages 850 && intact nccl && complete nccl 850 &&
+	jq_true a qp '[.[] | select(.lqpn >= $q and .lqpn < $q + 8 and .rqpn - .lqpn == $d and ."pseudo-acks" > 0)] | length == 8' \
+		--argjson q $((${qpn[a]})) --argjson d $((${qpn[b]} - ${qpn[a]}))
+}
+it "chunks cut over eight queue pairs, flags, credits: content right, all accelerated" undisturbed collective
+
 same_psns() # the hardest case for learning by PSN: nothing but time tells them apart
 {
 	local s
