@@ -213,9 +213,38 @@ static void test_small_control_first(void **state)
 	end(&c);
 }
 
+static void fair(struct crowd *c, uint32_t i)
+{
+	struct seen *s = c->user;
+
+	sent(c, i);
+	for (uint32_t k = 0; k < 3; k++)
+		assert_true(s->of[k] + TURN + 1 >= s->of[i] || s->of[k] == PACKETS);
+}
+
+/* FAST-6. Where nothing limits the rate a lane with much to send is no more than a turn ahead of
+ * the others. */
+static void test_no_limit(void **state)
+{
+	struct engine_config limits = {0};
+	struct crowd c;
+	struct seen s;
+
+	(void)state;
+	start(&c, &s, 3, 0);
+	engine_limits(c.e, &limits, c.now);
+	c.sent = fair;
+	for (uint32_t i = 0; i < 3; i++)
+		fill(&c, i);
+	crowd_tick(&c, MS / 20);
+	assert_int_equal(s.all, 3 * PACKETS);
+	end(&c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_no_limit),
 		cmocka_unit_test(test_small_first),
 		cmocka_unit_test(test_fresh_after_report),
 		cmocka_unit_test(test_fresh_once),
