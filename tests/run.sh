@@ -1,16 +1,19 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# The runner of `make check`: every test program under a timeout, as many at once as there are processors (AT_ONCE=n
-# says another number), one line each as it ends, and as the very last line
+# The runner of `make check`: every test program under a timeout, one line each as it ends, and as the very last line
 #
 #	N passed, N failed, N skipped
+#
+# There are two queues. Programs that compute run as many at once as there are processors, at a low priority. Beside
+# them run tests with real daemons, one more than there are processors: these wait for timers and round trips most of
+# their time, and must hold on a busy machine (tests/busy.sh). AT_ONCE=n says another number for both.
 #
 # Programs write TAP (cmocka is told to): "ok ...", "ok ... # SKIP ...", "not ok ...". One that ends badly
 # without a failed test in its report, or reports nothing at all, counts as one that failed.
 #
-#	tests/run.sh [PART ...]    lint unit scenario bpf fuzz vm netns, and netns/NAME; the former without
-#	                           an argument
+#	tests/run.sh [PART ...]    lint unit scenario bpf fuzz vm netns, and netns/NAME; all but the last
+#	                           without an argument
 #
 # B names the build directory. What each program wrote is in $B/check/. TIMES=n multiplies every time limit, for
 # builds with sanitizers (SANITIZED=yes); a report of theirs, whichever process made it, counts as a failed test.
@@ -19,9 +22,9 @@ cd "$(dirname "$0")/.." || exit 1
 export B=${B:-build}
 out=$B/check
 passed=0 failed=0 skipped=0
-parts=${*:-lint unit scenario bpf fuzz vm netns}
+parts=${*:-scenario lint fuzz unit vm netns bpf} # what takes long first, and what is short last
 current=
-names=()
+names=() computing=() waiting=()
 
 trap '[ -z "$current" ] || kill "$current" 2>/dev/null; kill $(jobs -p) 2>/dev/null; exit 130' INT TERM HUP
 mkdir -p "$out" || exit 1
@@ -78,27 +81,50 @@ skip() # NAME REASON
 	say skip "$1" "$2"
 }
 
-# run beside others, as many at once as there are processors: no two programs share a name, a directory, a
-# namespace or a port. Each leaves its counts for gather; those that are missing are of one that failed.
+# Into the queue of those that compute or of those that wait; gather runs both. No two programs share a name, a
+# directory, a namespace or a port.
 job() # NAME SECONDS COMMAND...
 {
-	while [ "$(jobs -rp | wc -l)" -ge "${AT_ONCE:-$(nproc)}" ]; do
-		wait -n
-	done
 	names+=("$1")
-	(
-		trap '[ -z "$current" ] || kill "$current" 2>/dev/null; exit 130' INT TERM HUP
-		passed=0 failed=0 skipped=0
-		run "$@"
-		echo "$passed $failed $skipped" >"$out/${1//\//-}.counts"
-	) &
+	computing+=("$(printf '%q ' "$1" "$2" nice -n 5 "${@:3}")")
 }
 
-# Wait for all jobs, and count what they counted
+waits() # NAME SECONDS COMMAND...
+{
+	names+=("$1")
+	waiting+=("$(printf '%q ' "$@")")
+}
+
+# Run a queue in its order, so many at once. Each program leaves its counts for gather; those that are missing are of a
+# program that failed.
+queue() # AT-ONCE JOB...
+{
+	local most=$1 one
+
+	trap 'kill $(jobs -p) 2>/dev/null; exit 130' INT TERM HUP
+	shift
+	for one; do
+		while [ "$(jobs -rp | wc -l)" -ge "$most" ]; do
+			wait -n
+		done
+		(
+			trap '[ -z "$current" ] || kill "$current" 2>/dev/null; exit 130' INT TERM HUP
+			passed=0 failed=0 skipped=0
+			eval "run $one"
+			name=${one%% *}
+			echo "$passed $failed $skipped" >"$out/${name//\//-}.counts"
+		) &
+	done
+	wait
+}
+
+# Run all that is queued, and count what it counted
 gather()
 {
 	local name good bad skip
 
+	queue "${AT_ONCE:-$(nproc)}" "${computing[@]}" &
+	queue "${AT_ONCE:-$(($(nproc) + 1))}" "${waiting[@]}" &
 	wait
 	for name in "${names[@]}"; do
 		if ! read -r good bad skip 2>/dev/null <"$out/${name//\//-}.counts"; then
@@ -111,13 +137,13 @@ gather()
 }
 
 # All programs $B/tests/PART/test_*, SECONDS at most for each
-cmocka() # PART SECONDS
+cmocka() # QUEUE PART SECONDS
 {
 	local t src
 
-	for src in tests/"$1"/test_*.c; do
+	for src in tests/"$2"/test_*.c; do
 		t=$(basename "$src" .c)
-		job "$1/$t" "$2" env CMOCKA_MESSAGE_OUTPUT=TAP "$B/tests/$1/$t"
+		"$1" "$2/$t" "$3" env CMOCKA_MESSAGE_OUTPUT=TAP "$B/tests/$2/$t"
 	done
 }
 
@@ -127,7 +153,7 @@ lint()
 	local t
 
 	for t in tests/lint/*.sh; do
-		job "lint/$(basename "$t" .sh)" 180 "$t"
+		job "lint/$(basename "$t" .sh)" 400 "$t"
 	done
 }
 
@@ -157,16 +183,19 @@ fuzz()
 	done
 }
 
-# All scripts tests/netns/test_*.sh, or the one named
+# All scripts tests/netns/test_*.sh, those that take long first; or the one named
+LONG=(path survive stop pair ports upgrade health readme operate prefetch other fence)
 netns() # [NAME]
 {
-	local t
+	local t tests=("tests/netns/${1:-}.sh")
 
-	for t in tests/netns/${1:-test_*}.sh; do
+	[ $# != 0 ] || mapfile -t tests < <(printf 'tests/netns/test_%s.sh\n' "${LONG[@]}" &&
+		printf '%s\n' tests/netns/test_*.sh | grep -vE "_($(IFS='|'; echo "${LONG[*]}"))\.sh")
+	for t in "${tests[@]}"; do
 		if [ "$(id -u)" != 0 ]; then
 			skip "netns/$(basename "$t" .sh)" "needs root"
 		else
-			job "netns/$(basename "$t" .sh)" 600 "$t"
+			waits "netns/$(basename "$t" .sh)" 600 "$t"
 		fi
 	done
 }
@@ -182,11 +211,11 @@ rm -rf "$out"/found.* "$out"/sanitizer.* "$out"/*.counts
 for part in $parts; do
 	case $part in
 	lint) lint ;;
-	unit) cmocka unit 120 ;;
-	scenario) cmocka scenario 500 ;;
+	unit) cmocka job unit 240 ;;
+	scenario) cmocka job scenario 600 ;;
 	bpf)
 		if [ "$(id -u)" = 0 ]; then
-			cmocka bpf 120
+			cmocka waits bpf 240
 		else
 			skip bpf "needs root"
 		fi
@@ -195,7 +224,7 @@ for part in $parts; do
 	netns) netns ;;
 	vm)
 		if [ "$(id -u)" = 0 ]; then
-			job vm/test_vm 600 tests/vm/test_vm.sh
+			waits vm/test_vm 600 tests/vm/test_vm.sh
 		else
 			skip vm/test_vm "needs root"
 		fi

@@ -89,7 +89,7 @@ static void storm(uint64_t seed, bool single)
 	prng_init(&r, seed);
 	world_defaults(&c);
 	c.seed = seed;
-	c.check_every = 31;
+	c.check_every = 199;
 	c.single = single;
 	c.appliance[1] = !single;
 	c.policy = prng_below(&r, POLICIES);

@@ -74,7 +74,7 @@ static void test_pair_plain(void **state)
 		struct world_config c;
 
 		world_defaults(&c);
-		c.check_every = 23;
+		c.check_every = 97;
 		c.seed = mtu;
 		transfer(&c, mtu, OPS_WRITE_SEND | 1u << RC_SEND_INV, 0, 20000, 300, true, true);
 	}
@@ -170,7 +170,7 @@ static void test_single_requester_side(void **state)
 	world_defaults(&c);
 	c.appliance[1] = false;
 	c.single = true;
-	c.check_every = 23;
+	c.check_every = 97;
 	transfer(&c, 1024, OPS_WRITE_SEND, 0, 20000, 500, false, true);
 	c.wan.loss = 0.01;
 	c.wan.dup = 0.01;
@@ -186,7 +186,7 @@ static void test_single_responder_side(void **state)
 	world_defaults(&c);
 	c.appliance[0] = false;
 	c.single = true;
-	c.check_every = 23;
+	c.check_every = 97;
 	transfer(&c, 1024, OPS_WRITE_SEND, 0, 20000, 300, false, false);
 	c.wan.loss = 0.01;
 	transfer(&c, 1024, OPS_ALL, 0, 20000, 300, true, false);
@@ -281,7 +281,7 @@ static void test_psn_wrap(void **state)
 		struct work k = {.ops = OPS_WRITE_SEND, .min = 1, .max = 30000, .left = 400};
 
 		world_defaults(&c);
-		c.check_every = 23;
+		c.check_every = 97;
 		c.wan.loss = 0.01;
 		c.wan.delay_ns = 2 * MS;
 		w = make(&c);
@@ -312,7 +312,7 @@ static void test_rnr(void **state)
 
 	(void)state;
 	world_defaults(&c);
-	c.check_every = 23;
+	c.check_every = 97;
 	c.wan.loss = 0.005;
 	w = make(&c);
 	scenario_qp(&qc, 1, 1024, RC_STRICT);
@@ -423,7 +423,7 @@ static void test_full_pool(void **state)
 	for (uint64_t seed = 70; seed < 74; seed++) {
 		struct world_config c;
 		struct world *w;
-		struct work k = {.ops = OPS_WRITE_SEND, .min = 1000, .max = 300000, .left = 150};
+		struct work k = {.ops = OPS_WRITE_SEND, .min = 1000, .max = 300000, .left = 50};
 
 		world_defaults(&c);
 		c.seed = seed;
@@ -487,7 +487,7 @@ static void test_policies(void **state)
 
 		world_defaults(&c);
 		c.policy = policy;
-		c.check_every = 23;
+		c.check_every = 97;
 		c.wan.delay_ns = 2 * MS;
 		c.wan.loss = 0.01;
 		transfer(&c, 1024, OPS_WRITE_SEND, 0, 30000, 300, true, true);
@@ -505,7 +505,7 @@ static void test_reads_and_atomics(void **state)
 
 		world_defaults(&c);
 		c.seed = seed;
-		c.check_every = 23;
+		c.check_every = 97;
 		c.wan.delay_ns = 2 * MS;
 		c.wan.loss = seed & 1 ? 0.02 : 0;
 		transfer(&c, 1024, OPS_ALL, 0, 30000, 300, true, true);
