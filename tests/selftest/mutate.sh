@@ -26,7 +26,7 @@ mapfile -t sources < <(find proxyd/engine -name '*.c' | sort)
 
 fails() # PROGRAM [ARGUMENT ...]: whether one of its tests fails, or it crashes or hangs; stops at the first
 {
-	! CMOCKA_MESSAGE_OUTPUT=TAP timeout -k 5 300 "$@" 2>/dev/null | {
+	! CMOCKA_MESSAGE_OUTPUT=TAP timeout -k 5 900 "$@" 2>/dev/null | {
 		if grep -qm 1 '^not ok'; then exit 1; fi
 	}
 	[ "${PIPESTATUS[*]}" != "0 0" ]

@@ -8,32 +8,43 @@
 #include "store/window.h"
 #include "tests/unit/engine_rig.h"
 
-#define WRITE_ "0a 40ffff 00000022 80%06x | 0000000000001000 00000007 00000400 | 61*1024"
-#define READ_  "0c 40ffff 000000%02x 80%06x | 0000000000001000 00000007 00000008"
-#define SEND2  "04 40ffff 00000023 80%06x 61*1024" /* of QP 0x12 to QP 0x23 */
+#define WRITE_	"0a 40ffff 00000022 80%06x | 0000000000001000 00000007 00000400 | 61*1024"
+#define READ_	"0c 40ffff 000000%02x 80%06x | 0000000000001000 00000007 00000008"
+#define SEND2	"04 40ffff 00000023 80%06x 61*1024" /* of QP 0x12 to QP 0x23 */
+#define SEND_TO "04 40ffff 000000%02x 80%06x 61*1024"
+
+#define MORE  10u /* lanes besides the first */
+#define READS 60u /* of each of these: more than a superblock has places for, of all */
 
 static const struct engine_config little = {.pool_bytes = 4 << 20, .max_conns = 16, .seed = 1};
 
-/* A second lane in custody, from PSN 0x6005 on: QP 0x12 to QP 0x23. */
-static void second_lane(struct rig *r)
+/* Lane @k of those: custody begins 5 behind this PSN; QP 0x12 + @k to QP 0x23 + @k. */
+static uint32_t lane_psn(uint32_t k)
 {
+	return 0x6000 + 0x40000 * k;
+}
+
+static void lane(struct rig *r, uint32_t k)
+{
+	uint32_t at = lane_psn(k);
 	struct report open, p = {.type = REPORT_PROGRESS,
-				 .cum = 0x6006,
-				 .hi = 0x6006,
-				 .room = 0x7000,
-				 .una = 0x6006,
+				 .cum = at + 6,
+				 .hi = at + 6,
+				 .room = at + 0x8000,
+				 .una = at + 6,
 				 .una_msn = 6,
 				 .una_ackable = true,
 				 .credit = 0x1f,
 				 .seq = 1};
 	struct report accept = {.type = REPORT_ACCEPT};
 
+	r->nrep = 0;
 	for (uint32_t n = 0; n < 5; n++) {
-		rig_rx(r, NEAR, SEND2, 0x6000 + n);
-		rig_rx(r, FAR, "11 40ffff 00000012 00%06x 1f%06x", 0x6000 + n, n + 1);
+		rig_rx(r, NEAR, SEND_TO, 0x23 + k, at + n);
+		rig_rx(r, FAR, "11 40ffff 000000%02x 00%06x 1f%06x", 0x12 + k, at + n, n + 1);
 	}
 	r->nrep = 0;
-	rig_rx(r, NEAR, SEND2, 0x6005);
+	rig_rx(r, NEAR, SEND_TO, 0x23 + k, at + 5);
 	assert_int_equal(r->nrep, 1);
 	open = r->rep[0];
 	assert_int_equal(open.type, REPORT_OPEN);
@@ -42,7 +53,7 @@ static void second_lane(struct rig *r)
 	engine_rx_report(r->e, 0, &accept, r->now);
 	engine_rx_report(r->e, 0, &p, r->now);
 	engine_tick(r->e, r->now);
-	assert_int_equal(r->events[EVENT_HELD], 2);
+	assert_int_equal(r->events[EVENT_HELD], 2 + k);
 	rig_forget(r);
 }
 
@@ -122,7 +133,7 @@ static void test_minimum_of_another(void **state)
 	uint32_t psn = 0x6006, first;
 
 	(void)state;
-	second_lane(r);
+	lane(r, 0);
 	first = fill(r);
 	for (uint32_t n = 0; n < 50; n++)
 		taken(r, SEND2, psn++, 0);
@@ -134,9 +145,101 @@ static void test_minimum_of_another(void **state)
 	rig_destroy(r);
 }
 
+static uint64_t used(const struct rig *r)
+{
+	struct engine_memory m;
+
+	engine_memory(r->e, &m);
+	return m.custody_used;
+}
+
+/* POOL-1, CONV-6: small packets of many queue pairs share a superblock. */
+static void test_small_packets_share(void **state)
+{
+	struct rig *r = rig_held(&little, 0, POLICY_EARLY, 1024);
+	uint64_t two;
+
+	(void)state;
+	for (uint32_t k = 0; k < MORE; k++)
+		lane(r, k);
+	for (uint32_t k = 0; k < 2; k++)
+		rig_rx(r, NEAR, SEND_TO, 0x23 + k, lane_psn(k) + 6);
+	two = used(r);
+	for (uint32_t k = 2; k < MORE; k++)
+		rig_rx(r, NEAR, SEND_TO, 0x23 + k, lane_psn(k) + 6);
+	assert_in_range(used(r), two, two + POOL_BLOCK);
+	rig_destroy(r);
+}
+
+/* POOL-4: the WRITEs of many queue pairs have taken all the room that they can get. READs of each
+ * are taken all the same, more of them than what is open by chance has places for. */
+static void test_many_reads_where_writes_have_no_room(void **state)
+{
+	struct rig *r = rig_held(&little, 0, POLICY_EARLY, 1024);
+	uint32_t psn[MORE];
+
+	(void)state;
+	for (uint32_t k = 0; k < MORE; k++) {
+		lane(r, k);
+		psn[k] = lane_psn(k) + 6;
+		rig_rx(r, NEAR, READ_, 0x23 + k, psn[k]++); /* it has a page for READs */
+	}
+	for (uint32_t k = 0; k < MORE; k++) {
+		uint64_t refused = engine_counter(r->e, EC_NO_ROOM);
+
+		for (; engine_counter(r->e, EC_NO_ROOM) == refused; psn[k]++) {
+			assert_true(psn[k] < lane_psn(k) + 9000);
+			rig_rx(r, NEAR, SEND_TO, 0x23 + k, psn[k]);
+			rig_forget(r);
+		}
+		psn[k]--;
+	}
+	for (uint32_t n = 0; n < READS; n++) {
+		for (uint32_t k = 0; k < MORE; k++) {
+			rig_rx(r, NEAR, READ_, 0x23 + k, psn[k]++);
+			rig_forget(r);
+		}
+	}
+	assert_int_equal(engine_counter(r->e, EC_NO_ROOM), MORE);
+	rig_destroy(r);
+}
+
+/* FAST-2: a packet that failed its check leaves nothing behind, in a lane with little in custody
+ * and in one with much. */
+static void test_damaged_leaves_nothing(void **state)
+{
+	struct rig *r = rig_held(&little, 0, POLICY_EARLY, 1024);
+	uint8_t frame[FRAME_MAX];
+	uint32_t psn = 6, len;
+	char text[128];
+	uint64_t had;
+
+	(void)state;
+	for (uint32_t much = 0; much < 2; much++) {
+		for (uint32_t n = 0; n < 1 + 20 * much; n++)
+			rig_rx(r, NEAR, WRITE_, psn++);
+		had = used(r);
+		snprintf(text, sizeof(text), WRITE_, psn);
+		len = rig_build(r, frame, NEAR, text);
+		frame[len - 5] ^= 1;
+		for (uint32_t n = 0; n < 2000; n++) {
+			rig_rx_frame(r, NEAR, frame, len);
+			rig_forget(r);
+		}
+		assert_int_equal(engine_counter(r->e, EC_NO_ROOM), 0);
+		assert_in_range(used(r), had, had + 1);
+	}
+	rig_progress(r, psn, psn, psn);
+	assert_int_equal(used(r), 0);
+	rig_destroy(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_small_packets_share),
+		cmocka_unit_test(test_many_reads_where_writes_have_no_room),
+		cmocka_unit_test(test_damaged_leaves_nothing),
 		cmocka_unit_test(test_read_where_write_has_no_room),
 		cmocka_unit_test(test_first_read_where_write_has_no_room),
 		cmocka_unit_test(test_minimum_of_another),
