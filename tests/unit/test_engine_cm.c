@@ -101,6 +101,29 @@ static void test_all_at_once(void **state)
 	end(r);
 }
 
+/* What is owed under a number that is given again waits for the RTU. One in the requester's name
+ * that comes from the responder's side is another's, and changes nothing. */
+static void test_rtu_from_other_side(void **state)
+{
+	struct rig *r = rig_held(NULL, PEER_NONE, POLICY_EARLY, 1024);
+	uint8_t frame[FRAME_MAX];
+	char text[1024];
+
+	(void)state;
+	rig_rx(r, NEAR, "%s", SEND_ONLY("000006"));
+	req(r, 0, 0x11);
+	rep(r, 0, 0x22);
+	assert_int_equal(rig_conn(r).lane[LANE_OUT].custody.packets, 1);
+	snprintf(text, sizeof(text), CM_RTU_, active(0), passive(0));
+	engine_rx(r->e, PORT_WAN, frame, rig_build(r, frame, NEAR, text), r->now);
+	engine_tick(r->e, r->now);
+	assert_int_equal(rig_conn(r).lane[LANE_OUT].custody.packets, 1);
+	assert_int_equal(r->events[EVENT_INCARNATION], 0);
+	rtu(r, 0);
+	assert_int_equal(rig_conn(r).lane[LANE_OUT].custody.packets, 0);
+	end(r);
+}
+
 /* A handshake waits while thousands of others come to their end. */
 static void test_over_make_room(void **state)
 {
@@ -235,8 +258,11 @@ static void test_cost(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_all_at_once),  cmocka_unit_test(test_over_make_room),
-		cmocka_unit_test(test_flood_of_one), cmocka_unit_test(test_flood_of_all),
+		cmocka_unit_test(test_rtu_from_other_side),
+		cmocka_unit_test(test_all_at_once),
+		cmocka_unit_test(test_over_make_room),
+		cmocka_unit_test(test_flood_of_one),
+		cmocka_unit_test(test_flood_of_all),
 		cmocka_unit_test(test_oldest_goes),
 #ifdef STEPS
 		cmocka_unit_test(test_cost),

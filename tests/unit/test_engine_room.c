@@ -234,12 +234,39 @@ static void test_damaged_leaves_nothing(void **state)
 	rig_destroy(r);
 }
 
+/* Memory runs short before the peer has answered OPEN. Nothing is promised yet, so the lane closes;
+ * the peer may not understand seals, so all that was not answered leaves once more as the host sent
+ * it, in its order, and what comes now behind it. */
+static void test_opening_without_room(void **state)
+{
+	struct rule rule = rig_rule(0, POLICY_EARLY, 1024);
+	uint32_t psn = 5, next = 5;
+	struct rig *r;
+
+	(void)state;
+	rule.seal = true;
+	r = rig_create(&little, &rule);
+	rig_learn(r, 0);
+	do {
+		assert_true(psn < 3000);
+		rig_forget(r);
+		rig_rx(r, NEAR, WRITE_, psn++);
+	} while (rig_conn(r).lane[LANE_OUT].state == LANE_OPENING);
+	for (uint32_t i = 0; i < r->nout; i++)
+		if (r->out[i].port == PORT_WAN)
+			assert_int_equal(get_be24(r->out[i].data + RIG_BTH + 9), next++);
+	assert_int_equal(next, psn);
+	assert_int_equal(used(r), 0);
+	rig_destroy(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_small_packets_share),
 		cmocka_unit_test(test_many_reads_where_writes_have_no_room),
 		cmocka_unit_test(test_damaged_leaves_nothing),
+		cmocka_unit_test(test_opening_without_room),
 		cmocka_unit_test(test_read_where_write_has_no_room),
 		cmocka_unit_test(test_first_read_where_write_has_no_room),
 		cmocka_unit_test(test_minimum_of_another),
