@@ -39,6 +39,25 @@ static void test_answer_without_room(void **state)
 	rig_destroy(s.r);
 }
 
+/* The initiator lacks a packet before a READ of ours, and says so: it gets both again at once,
+ * under their PSNs. */
+static void test_asked_again_at_nak(void **state)
+{
+	struct storage s = begin(ANNOUNCE_MODE_NVME);
+	uint32_t at;
+
+	(void)state;
+	prove(&s);
+	rig_forget(s.r);
+	target(&s, "04 40ffff 00000011 80%06x | 61*16", s.psn++);
+	tell(&s, 4);
+	at = asked(&s);
+	rig_forget(s.r);
+	rig_rx(s.r, NEAR, "11 40ffff 00000022 00%06x 60 %06x", psn_sub(at, 1), s.msn);
+	assert_int_equal(asked(&s), at);
+	rig_destroy(s.r);
+}
+
 /* A READ of the target ends here, behind a completion. Returns the PSN of that completion near the
  * initiator. */
 static uint32_t absorb(struct storage *s)
@@ -520,6 +539,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_answer_without_room),
+		cmocka_unit_test(test_asked_again_at_nak),
 		cmocka_unit_test(test_ack_before_absorbed),
 		cmocka_unit_test(test_absorbed_again),
 		cmocka_unit_test(test_numbers_meet),
