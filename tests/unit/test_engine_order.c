@@ -370,13 +370,121 @@ static void test_opener_gone(void **state)
 	rig_destroy(r);
 }
 
+/* Whether the peer was told of the record @seq. */
+static bool told_of(const struct rig *r, uint32_t seq)
+{
+	for (unsigned int i = 0; i < r->nrep; i++)
+		if (r->rep[i].type == REPORT_ORDER && r->rep[i].by_opener && r->rep[i].seq == seq)
+			return true;
+	return false;
+}
+
+/* One SEND and its barrier each millisecond, none answered, until the peer is told of @seq once
+ * more. How many. */
+static unsigned int sends(struct rig *r, struct lane_test *t, uint32_t seq, unsigned int most)
+{
+	unsigned int n = 0;
+
+	while (n < most && !told_of(r, seq)) {
+		rig_forget(r);
+		rig_rx(r, NEAR, SEND, t->far, t->psn++);
+		rig_pass(r, RIG_MS);
+		n++;
+	}
+	return n;
+}
+
+/* A record is lost, and others follow it all the time: it is sent again after a timeout, and as
+ * soon as the peer tells of the gap. */
+static void test_lost_before_others(void **state)
+{
+	for (int gap = 0; gap < 2; gap++) {
+		struct rig *r = start(POLICY_EARLY);
+		struct lane_test t = held(r, 0x22, 0x11, 0);
+		struct report answer = {.type = REPORT_ORDER, .again_all = true};
+
+		(void)state;
+		rig_rx(r, NEAR, SEND, t.far, t.psn++);
+		rig_pass(r, RIG_MS);
+		for (unsigned int i = 0; i < r->nrep; i++)
+			if (r->rep[i].type == REPORT_ORDER)
+				answer.lane = r->rep[i].lane, answer.gen = r->rep[i].gen,
+				answer.base = answer.seq = r->rep[i].seq;
+		rig_forget(r);
+		if (gap) {
+			assert_int_equal(sends(r, &t, answer.seq, 100), 100);
+			engine_rx_report(r->e, 0, &answer, r->now);
+			engine_tick(r->e, r->now);
+			assert_true(told_of(r, answer.seq));
+		} else {
+			assert_in_range(sends(r, &t, answer.seq, 2000), 100, 1000);
+		}
+		rig_destroy(r);
+	}
+}
+
+/* The far host's SENDs stand behind barriers. A lane does not wait for its own ones, as its host
+ * executes one packet after the other in any case; another one does. */
+static void test_waits_not_for_itself(void **state)
+{
+	struct rig *r = start(POLICY_EARLY);
+	struct report open = rig_open(0x100, 0, RIG_MTU);
+	struct report log = {.type = REPORT_ORDER,
+			     .by_opener = true,
+			     .gen = 9,
+			     .norder = 4,
+			     .order = {{.kind = ORDER_CLEAR, .psn = 0x101},
+				       {.kind = ORDER_WAIT, .psn = 0x101},
+				       {.kind = ORDER_CLEAR, .psn = 0x102},
+				       {.kind = ORDER_WAIT, .psn = 0x102}}};
+
+	(void)state;
+	(void)held(r, 0x22, 0x11, 0);
+	open.sealed = open.ordered = true;
+	open.seal_key[0] = open.birth = 1;
+	open.clear = 0x100;
+	engine_rx_report(r->e, 0, &open, r->now);
+	for (int i = 0; i < 3; i++)
+		rig_rx(r, FAR, SEND, 0x11, 0x100 + i);
+	rig_quiet(r);
+	for (int i = 0; i < 4; i++) {
+		log.order[i].lane = open.lane;
+		log.order[i].birth = 1;
+	}
+	engine_rx_report(r->e, 0, &log, r->now);
+	rig_pass(r, RIG_MS);
+	rig_expect(r, PORT_LAN, SEND, 0x11, 0x100);
+	rig_expect(r, PORT_LAN, SEND, 0x11, 0x101);
+	log.seq = 4;
+	log.norder = 2;
+	log.order[0].lane = log.order[1].lane = open.lane + 1; /* of a lane that is not known */
+	log.order[0].psn = log.order[1].psn = 1;
+	engine_rx_report(r->e, 0, &log, r->now);
+	log.seq = 6;
+	log.norder = 1;
+	log.order[0].lane = open.lane;
+	log.order[0].psn = 0x103;
+	engine_rx_report(r->e, 0, &log, r->now);
+	rig_pass(r, RIG_MS);
+	rig_quiet(r);
+	rig_rx(r, NEAR, ACK, 0x22, 0x101, 2);
+	rig_quiet(r);
+	rig_destroy(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_weeks_after_fault),   cmocka_unit_test(test_records_of_peers),
-		cmocka_unit_test(test_barrier_of_some),	    cmocka_unit_test(test_honest_ends),
-		cmocka_unit_test(test_quiet_for_long),	    cmocka_unit_test(test_waits_after_long),
-		cmocka_unit_test(test_abandoned_waits_not), cmocka_unit_test(test_opener_gone),
+		cmocka_unit_test(test_weeks_after_fault),
+		cmocka_unit_test(test_records_of_peers),
+		cmocka_unit_test(test_barrier_of_some),
+		cmocka_unit_test(test_honest_ends),
+		cmocka_unit_test(test_quiet_for_long),
+		cmocka_unit_test(test_waits_after_long),
+		cmocka_unit_test(test_abandoned_waits_not),
+		cmocka_unit_test(test_opener_gone),
+		cmocka_unit_test(test_lost_before_others),
+		cmocka_unit_test(test_waits_not_for_itself),
 		cmocka_unit_test(test_quiet_after_drop),
 	};
 

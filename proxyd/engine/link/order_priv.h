@@ -45,6 +45,8 @@ struct order_lane {
  * @step_us: how long the far host takes to acknowledge: barriers closer together than that would
  *           add up
  * @alone:   the only lane of the latest barrier
+ * @sent:    source: since when the peer may have answered for @have. Else: the latest answer
+ * @again:   source: when all that the peer does not have was sent again
  * @quiet:   requests that no lane holds pass: until then the hosts are told only what is true
  */
 struct order_log {
@@ -55,7 +57,7 @@ struct order_log {
 	uint32_t gen, base, n, have, send, have_id, send_id;
 	uint32_t waits, step_us, alone, next_due;
 	struct mq_list records;
-	uint64_t closed, sent, quiet;
+	uint64_t closed, sent, again, quiet;
 	struct rtt rtt;
 	uint32_t probe;
 	uint32_t noted; /* number of the batch that it was noted in (log_ref()) */

@@ -7,6 +7,7 @@
 #include "engine/link/order_priv.h"
 
 #define ANSWER_NS (200 * NSEC_PER_USEC)
+#define LOOK_MAX  256u /* records that are looked at from a WAIT on */
 
 static struct order_log *peer_log(struct engine *e, unsigned int peer, uint32_t number)
 {
@@ -114,24 +115,31 @@ static bool waits(const struct engine *e, struct order_log *g, const struct flow
 	return psn_before(fl->lane.una.psn, (struct wire_psn){r->psn});
 }
 
+/* A lane need not wait for itself: the responder executes its packets one after the other in any
+ * case. So what is cleared behind WAITs of the one lane that the log stands at may go, too. */
 void order_run(struct engine *e, struct order_log *g)
 {
-	uint32_t id;
+	const struct order_rec *r, *at = NULL;
+	struct flow *fl;
+	uint32_t id = g->known ? g->records.head : MQ_NONE, next;
 
-	while (g->known && (id = g->records.head) != MQ_NONE) {
-		const struct order_rec *r = mq_ptr(e->order->records, id);
-		struct flow *fl = lane_of(e, g, r);
-		struct order_lane *o = fl ? order_lane(e, fl) : NULL;
-
-		if (waits(e, g, fl, r))
+	for (uint32_t n = 0; id != MQ_NONE && n < LOOK_MAX; n += at != NULL, id = next) {
+		r = log_record(e, id);
+		next = mq_next(e->order->records, id);
+		if (at && (r->lane != at->lane || r->birth != at->birth))
 			break;
-		if (r->kind == ORDER_WAIT) {
-			COUNT(e, ORDER_BARRIERS);
-			g->waits -= log_is_own(e, g);
-		} else if (fl && psn_after((struct wire_psn){r->psn}, o->clear)) {
-			o->clear = (struct wire_psn){r->psn};
+		fl = lane_of(e, g, r);
+		if (!at && waits(e, g, fl, r))
+			at = r;
+		if (r->kind == ORDER_CLEAR && fl &&
+		    psn_after((struct wire_psn){r->psn}, order_lane(e, fl)->clear)) {
+			order_lane(e, fl)->clear = (struct wire_psn){r->psn};
 			pace_run(e, fl);
 		}
+		if (at)
+			continue;
+		e->counters[EC_ORDER_BARRIERS] += r->kind == ORDER_WAIT;
+		g->waits -= r->kind == ORDER_WAIT && log_is_own(e, g);
 		mq_pop(e->order->records, &g->records);
 		g->base++;
 		g->n--;
@@ -146,12 +154,9 @@ void order_run(struct engine *e, struct order_log *g)
 void order_moved(struct engine *e, struct flow *fl)
 {
 	struct order_log *g = log_ref(e, order_lane(e, fl)->log);
-	const struct order_rec *r;
+	const struct order_rec *r = g->known ? log_record(e, g->records.head) : NULL;
 
-	if (!g->known || g->records.head == MQ_NONE)
-		return;
-	r = mq_ptr(e->order->records, g->records.head);
-	if (r->birth == order_lane(e, fl)->birth)
+	if (r && r->birth == order_lane(e, fl)->birth)
 		order_due(e, g);
 }
 

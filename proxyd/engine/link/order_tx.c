@@ -35,6 +35,8 @@ static void send_records(struct engine *e, struct order_log *g)
 			.base = g->base,
 		};
 
+		if (g->send == g->have)
+			g->sent = e->now;
 		while (g->send_id != MQ_NONE && r.norder < REPORT_ORDER_RECS) {
 			r.order[r.norder++] = told_as(e, log_record(e, g->send_id));
 			g->send_id = mq_next(e->order->records, g->send_id);
@@ -44,7 +46,6 @@ static void send_records(struct engine *e, struct order_log *g)
 			g->probe_at = e->now;
 			g->probe = g->send;
 		}
-		g->sent = e->now;
 		e->sink.report(e->sink.ctx, (unsigned int)g->peer, &r);
 	}
 }
@@ -53,19 +54,18 @@ static uint64_t again_at(const struct order_log *g)
 {
 	uint64_t rto = (g->rtt.srtt_us + 4ull * g->rtt.rttvar_us) * NSEC_PER_USEC;
 
-	if (!rto)
-		rto = AGAIN_FIRST;
 	if (rto < AGAIN_MIN)
-		rto = AGAIN_MIN;
+		rto = rto ? AGAIN_MIN : AGAIN_FIRST;
 	return g->sent +
 	       rtt_capped_us(&g->rtt, (rto << g->backoff) / NSEC_PER_USEC) * NSEC_PER_USEC;
 }
 
-static void send_again(struct order_log *g)
+static void send_again(struct engine *e, struct order_log *g)
 {
 	g->send = g->have;
 	g->send_id = g->have_id;
 	g->probe_at = 0;
+	g->again = e->now;
 }
 
 /* Whether the oldest record, which the peer has, is carried out as far as we know. The peer says so
@@ -80,14 +80,6 @@ static bool answer_lost(const struct engine *e, const struct order_log *g)
 	r = told_as(e, log_record(e, g->records.head));
 	return r.kind == ORDER_CLEAR ||
 	       !psn_before(e->flows[r.lane].lane.una.psn, (struct wire_psn){r.psn});
-}
-
-/* The newest record once more: the peer answers with what it has carried out. */
-static void ask_again(struct order_log *g)
-{
-	g->have = g->send = g->base + g->n - 1;
-	g->have_id = g->send_id = g->records.tail;
-	g->probe_at = 0;
 }
 
 /* The peer tells what it has of our log, and what it has carried out. */
@@ -114,9 +106,9 @@ void order_rx_answer(struct engine *e, unsigned int peer, const struct report *r
 		rtt_sample(e, &g->rtt, (uint32_t)((e->now - g->probe_at) / NSEC_PER_USEC));
 		g->probe_at = 0;
 	}
-	if ((int32_t)(r->seq - g->have) > 0)
-		g->backoff = 0;
 	while ((int32_t)(r->seq - g->have) > 0) {
+		g->backoff = 0;
+		g->sent = e->now;
 		g->have++;
 		g->have_id = mq_next(e->order->records, g->have_id);
 	}
@@ -138,8 +130,8 @@ void order_rx_answer(struct engine *e, unsigned int peer, const struct report *r
 	}
 	g->step_us = r->step_us;
 	if (r->again_all && g->have != g->send &&
-	    e->now >= g->sent + g->rtt.minrtt_us * NSEC_PER_USEC)
-		send_again(g);
+	    e->now >= g->again + g->rtt.minrtt_us * NSEC_PER_USEC)
+		send_again(e, g);
 	order_due(e, g);
 }
 
@@ -178,12 +170,13 @@ static uint64_t own_step(struct engine *e, struct order_log *g)
 	}
 	if (!e->peer_up[g->peer])
 		return e->now + AGAIN_FIRST; /* what could be told is not lost */
-	if (g->have != g->send && e->now >= again_at(g)) {
+	if ((g->have != g->send || answer_lost(e, g)) && e->now >= again_at(g)) {
 		g->backoff += g->backoff < 6;
-		send_again(g);
-	} else if (answer_lost(e, g) && e->now >= again_at(g)) {
-		g->backoff += g->backoff < 6;
-		ask_again(g);
+		if (g->have == g->send) { /* the newest: it is answered with what is carried out */
+			g->have--;
+			g->have_id = g->records.tail;
+		}
+		send_again(e, g);
 	}
 	send_records(e, g);
 	if ((g->have != g->send || answer_lost(e, g)) && (!next || again_at(g) < next))
