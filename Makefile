@@ -153,7 +153,7 @@ deps:
 # What tests/vm needs besides: the emulator, and what runs in the guests; and tshark, for the dissector's test. Where
 # that is not to be had these tests are skipped, and say so.
 VM_DEPS := qemu-system-x86 busybox-static perftest rdmacm-utils ibverbs-utils ibverbs-providers \
-	kmod cpio xz-utils tshark ucx-utils
+	kmod cpio xz-utils tshark ucx-utils libfabric-bin
 
 .PHONY: vm-deps
 vm-deps: deps
@@ -196,7 +196,7 @@ check-vm: deps vm-deps
 	$(Q)good=yes; \
 	B=$(B) tests/vm/survive.sh || good=no; \
 	B=$(B) tests/vm/storage.sh || good=no; \
-	B=$(B) tests/vm/gain.sh || good=no; \
+	B=$(B) tests/vm/workloads.sh || good=no; \
 	B=$(B) tests/vm/matrix.sh || good=no; \
 	[ $$good = yes ]
 

@@ -3,7 +3,7 @@
 #
 # Kernel and initramfs of the guests, from Debian's packages: $B/vm/kernel/vmlinuz and $B/vm/initrd; with the argument
 # "storage" $B/vm/initrd-storage, which has NVMe over RDMA, iSER and NFS over RDMA, both ends of each, a disk in memory,
-# and fio besides; and rsockets' rstream and, where it is installed, UCX with its io_demo.
+# and fio besides; and rsockets' rstream and riostream, and UCX's and libfabric's tools where they are installed.
 #
 # The kernel is taken out of its package (this system's own need not have RDMA, and is not touched).
 # Programs and their libraries are copied from this system, where `make deps` has installed them.
@@ -28,7 +28,7 @@ if [ "${1:-}" = storage ]; then
 	# what nvme-core and iscsi_target_mod ask for by name comes first, too
 	MODULES="crc64_rocksoft_generic crc32c_generic $MODULES configfs brd nvme_rdma nvmet_rdma sd_mod ib_iser ib_isert target_core_iblock
 		nfsd nfsv4 rpcrdma"
-	PROGRAMS+=" fio rstream"
+	PROGRAMS+=" fio rstream riostream"
 	initrd=$out/initrd-storage
 fi
 
@@ -153,14 +153,19 @@ copy_libraries() # ROOT PATH...: those that these are linked with
 	done
 }
 
-# UCX finds its transports by their names, in a folder beside its libraries. It is not needed.
-copy_ucx() # ROOT
+# UCX's and libfabric's tools, which are not needed. UCX finds its transports by their names, in a folder beside its
+# libraries.
+copy_optional() # ROOT
 {
-	local demo modules
+	local p tools=() modules
 
-	demo=$(find_program io_demo) && modules=$(echo /usr/lib/*/ucx/libuct_ib.so.0) && [ -e "$modules" ] || return 0
-	copy_programs "$1" "$demo" && mkdir -p "$1${modules%/*}" && cp -P "${modules%/*}"/libuct_{ib,rdmacm}.so* "$1${modules%/*}" &&
-		copy_libraries "$1" "${modules%/*}"/libuct_{ib,rdmacm}.so.0
+	modules=$(echo /usr/lib/*/ucx/libuct_ib.so.0)
+	for p in ucx_perftest fi_pingpong; do
+		p=$(find_program $p) && tools+=("$p")
+	done
+	[ ${#tools[@]} = 0 ] || copy_programs "$1" "${tools[@]}" || return
+	[ ! -e "$modules" ] || { mkdir -p "$1${modules%/*}" && cp -P "${modules%/*}"/libuct_{ib,rdmacm}.so* "$1${modules%/*}" &&
+		copy_libraries "$1" "${modules%/*}"/libuct_{ib,rdmacm}.so.0; }
 }
 
 initramfs()
@@ -178,7 +183,7 @@ initramfs()
 		copy_programs "$root" "$out"/iscsi/iscsi{d,adm} && mkdir -p "$root/lib/x86_64-linux-gnu" &&
 			cp -L "$out"/iscsi/lib/* "$root/lib/x86_64-linux-gnu/" || return
 	fi
-	[ "${initrd##*-}" != storage ] || copy_ucx "$root" || return
+	[ "${initrd##*-}" != storage ] || copy_optional "$root" || return
 	# libibverbs loads the driver's user part by name, glibc loads libgcc_s for pthread_exit
 	provider=$(echo /usr/lib/*/libibverbs/librxe-rdmav*.so)
 	[ -e "$provider" ] || unable "no user-space driver of rxe here (package ibverbs-providers)"
