@@ -40,6 +40,22 @@ static bool unheld(const struct lane *l, const struct frame *f)
 	       (l->state != LANE_FAULT && !l->start_acked && psn_before(wire_psn_of(f), l->start));
 }
 
+/* The peer has lost what it promised the requester of @fl, and with it the way to go on: the near
+ * host sees it at once, for what it waits for may have been lost there. Returns whether it does. */
+static bool cut_stranded(struct engine *e, struct flow *fl)
+{
+	struct flow *back = flow_partner(e, fl);
+
+	if (!fl->stranded || fl->cut || fl->lane.role != ROLE_NONE || !back ||
+	    !opener_gone(fl->lane.reason) || back->lane.state == LANE_FAULT)
+		return false;
+	flow_change(e, fl);
+	flow_change(e, back);
+	fl->cut = true;
+	fault_broken_promise(e, back, (struct far_psn){fl->lane.near.acked.psn.v & PSN_MASK});
+	return true;
+}
+
 /* A request of flow @fl, arrived at its own side. */
 static void rx_request(struct engine *e, struct flow *fl, const struct frame *f)
 {
@@ -47,6 +63,10 @@ static void rx_request(struct engine *e, struct flow *fl, const struct frame *f)
 
 	if (fl->left)
 		next_owner(e, fl);
+	if (cut_stranded(e, fl)) {
+		fault_abandoned_again(e, fl, f);
+		return;
+	}
 	if (fl->stranded && l->role == ROLE_NONE) {
 		fl->stranded = false;
 		fault_orphan(e, fl);
@@ -433,21 +453,6 @@ static bool doomed(struct engine *e, const struct flow *fl)
 	       (other && (other->stranded || fault_unheard(&other->lane)));
 }
 
-/* The peer has lost what it promised the requester of @fl, and with it the way to go on: the near
- * host sees it at once, for what it waits for may have been lost there. */
-static void cut_stranded(struct engine *e, struct flow *fl)
-{
-	struct flow *back = flow_partner(e, fl);
-
-	if (!fl->stranded || fl->cut || fl->lane.role != ROLE_NONE || !back ||
-	    !opener_gone(fl->lane.reason) || back->lane.state == LANE_FAULT)
-		return;
-	flow_change(e, fl);
-	flow_change(e, back);
-	fl->cut = true;
-	fault_broken_promise(e, back, (struct far_psn){fl->lane.near.acked.psn.v & PSN_MASK});
-}
-
 static void sweep_flow(struct engine *e, struct flow *fl)
 {
 	const struct flow *other;
@@ -457,7 +462,7 @@ static void sweep_flow(struct engine *e, struct flow *fl)
 		role_of(e, &fl->lane)->sweep(e, fl);
 	}
 	if (fl->used)
-		cut_stranded(e, fl);
+		(void)cut_stranded(e, fl);
 	if (!fl->used || !flow_idle(e, fl) || doomed(e, fl))
 		return;
 	flow_change(e, fl);

@@ -24,6 +24,7 @@
 #define PEER_FEATURE_PARITY   0x40u  /* PARITY */
 #define PEER_FEATURE_DISPUTE  0x80u  /* CLOSE that asks (REASON_DISPUTED) */
 #define PEER_FEATURE_SEAL     0x200u /* OPEN with the key of a seal */
+#define PEER_FEATURE_OWN      0x400u /* requests of the opener's own bear a seal of their own */
 
 enum report_type {
 	REPORT_OPEN = 1,  /* opener: from this PSN on I keep custody, receive it as a stream */

@@ -188,13 +188,13 @@ static bool acceptor_owes(struct engine *e, const struct flow *fl)
 
 	/* whether numbers differ only its opener knows, or not even that one: it is for it to let
 	 * go, as long as it is there */
-	return l->held.packets || announce_numbered(e, l) ||
+	return l->held.packets || announce_numbered(e, l) || l->ahead ||
 	       (l->peer != PEER_NONE && e->peer_up[l->peer]);
 }
 
 static bool acceptor_strands(struct engine *e, const struct flow *fl)
 {
-	return announce_differs(e, &fl->lane);
+	return announce_differs(e, &fl->lane) || numbers_lost(&fl->lane);
 }
 
 static bool acceptor_send_resp(struct engine *e, struct flow *fl, uint32_t quantum)

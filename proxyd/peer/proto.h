@@ -57,7 +57,7 @@ struct proto_challenge {
 	bool seek, established;
 };
 
-/* It sends a heartbeat each 50 ms while it is up. 0x02, 0x08, 0x10, 0x40, 0x80, 0x200:
+/* It sends a heartbeat each 50 ms while it is up. 0x02, 0x08, 0x10, 0x40, 0x80, 0x200, 0x400:
  * PEER_FEATURE_* (engine/report.h); 0x01, 0x04: from versions of protocol 1 without seals */
 #define PROTO_F_BEATS	  0x20u
 /* METER has the fields that struct meter.by_box marks as known */

@@ -40,6 +40,7 @@
 #define PKT_LOST     0x20u /* taken for lost, to be sent again */
 #define PKT_RETX     0x40u /* sent more than once */
 #define PKT_ACKREQ   0x80u
+#define PKT_OWN	     0x100u /* OPENER: a request of its own, which its host does not know */
 
 /**
  * struct pkt - descriptor of a retained packet, 16 bytes.

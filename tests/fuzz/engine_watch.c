@@ -283,7 +283,7 @@ static void seal_it(enum engine_port port, uint8_t *data, uint32_t len)
 	struct frame f;
 
 	if (port == PORT_WAN && frame_parse(data, len, &f) == FRAME_OK && data[f.icrc] % 4)
-		sealed_by_peer(z.e, data, len, false);
+		sealed_by_peer(z.e, data, len, false, false);
 }
 
 void watch_feed(enum engine_port port, const uint8_t *data, uint32_t len)

@@ -518,7 +518,7 @@ bool script_run(const char *name, const char *text, const struct script_world *w
 	s->start = START_HELD;
 	s->rule = rig_rule(0, POLICY_EARLY, s->mtu);
 	s->rule.seal = true;
-	s->features = PEER_FEATURE_SEAL;
+	s->features = PEER_FEATURE_SEAL | PEER_FEATURE_OWN;
 	s->cfg = small;
 	if (!setjmp(s->env)) {
 		run_text(s, text);

@@ -189,7 +189,7 @@ void line_inject(struct script *s, enum engine_port from, struct tokens *t)
 		uint32_t len = packet_build(s, &p, i, from, frame);
 
 		if (from == PORT_WAN && !p.native)
-			sealed_by_peer(s->r->e, frame, len, p.sealed);
+			sealed_by_peer(s->r->e, frame, len, p.sealed, p.own);
 		engine_rx(s->r->e, from, frame, len, s->r->now);
 		script_after(s);
 		if (!p.batch)
@@ -211,6 +211,17 @@ void script_check_time(struct script *s, const struct window *w, uint64_t when)
 	if (when + EARLY_NS < w->from)
 		script_fail(s, "too early: at %.6f, expected at %.6f", script_seconds(s, when),
 			    script_seconds(s, w->from));
+}
+
+/* Whether the request @f left with the seal of one that the appliance has added. */
+static bool sealed_as_own(struct script *s, const struct rig_frame *f)
+{
+	uint8_t copy[FRAME_MAX];
+
+	memcpy(copy, f->data, f->len);
+	sealed_by_peer(s->r->e, copy, f->len, false, true);
+	return get_le32(copy + f->len - ICRC_LEN) ==
+	       (get_le32(f->data + f->len - ICRC_LEN) ^ f->seal);
 }
 
 static void expect_one(struct script *s, enum engine_port to, const struct packet *p, uint32_t i,
@@ -255,6 +266,9 @@ static void expect_one(struct script *s, enum engine_port to, const struct packe
 			if (f->seal ? one.native : one.sealed)
 				script_fail(s, "%s< %s %s", port_names[to], wanted,
 					    f->seal ? "is sealed" : "has no seal");
+			if (one.own && !sealed_as_own(s, f))
+				script_fail(s, "%s< %s is sealed as its host's", port_names[to],
+					    wanted);
 			script_check_time(s, w, s->when[k]);
 			s->taken[k] = true;
 			return;

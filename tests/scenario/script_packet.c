@@ -194,6 +194,9 @@ void packet_parse(struct script *s, struct tokens *t, struct packet *p, bool exp
 		} else if (token_is(t, "sealed")) {
 			p->sealed = true;
 			continue;
+		} else if (token_is(t, "own")) {
+			p->own = true;
+			continue;
 		} else {
 			script_fail(s, "a packet has no \"%s\"", t->word[t->at]);
 		}
@@ -230,6 +233,7 @@ void packet_inherit(struct packet *p, const struct packet *sent)
 	p->given = said.given;
 	p->native = said.native;
 	p->sealed = said.sealed;
+	p->own = said.own;
 	p->ackreq |= said.ackreq;
 	if (said.given & SET_MSN)
 		p->msn = said.msn;

@@ -50,6 +50,7 @@ struct packet {
 	uint8_t ttl, syndrome;	     /* SET_SYNDROME */
 	bool ackreq, bad_icrc, batch, congested;
 	bool native, sealed; /* injected, expected: without a seal, with one */
+	bool own;	     /* with that of a request of the opener's own */
 };
 
 #define SET_PSN	     0x001u

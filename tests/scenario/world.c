@@ -361,7 +361,7 @@ static struct engine *make_engine(struct world *w, int side)
 				     ? 0
 				     : PEER_FEATURE_ORDER | PEER_FEATURE_SEAL | PEER_FEATURE_OFFER |
 					       PEER_FEATURE_ANNOUNCE | PEER_FEATURE_PARITY |
-					       PEER_FEATURE_DISPUTE);
+					       PEER_FEATURE_DISPUTE | PEER_FEATURE_OWN);
 	if (!w->cfg.single)
 		engine_peer_event(e, 0, PEER_UP, w->now);
 	return e;

@@ -65,6 +65,7 @@ struct rig {
 	struct engine_event last;
 	uint8_t host[2]; /* last byte of the hosts' addresses */
 	bool native;	 /* what comes from afar has no seal */
+	bool own;	 /* it has that of a request of the opener's own */
 	bool breaks;	 /* the test breaks an invariant: the latest */
 	struct engine_must must;
 };
@@ -124,7 +125,7 @@ static inline struct rig *rig_create(const struct engine_config *cfg, const stru
 	r->e = engine_create(cfg, &sink, r->now);
 	assert_non_null(r->e);
 	engine_rules(r->e, rule, 1, r->now);
-	engine_peer_features(r->e, 0, PEER_FEATURE_SEAL);
+	engine_peer_features(r->e, 0, PEER_FEATURE_SEAL | PEER_FEATURE_OWN);
 	engine_peer_event(r->e, 0, PEER_UP, r->now);
 	return r;
 }
@@ -221,7 +222,7 @@ static inline void rig_rx_raw(struct rig *r, enum rig_host from, const uint8_t *
 
 	memcpy(frame, data, len);
 	if (from == FAR && !r->native)
-		sealed_by_peer(r->e, frame, len, false);
+		sealed_by_peer(r->e, frame, len, false, r->own);
 	engine_rx(r->e, from == NEAR ? PORT_LAN : PORT_WAN, frame, len, r->now);
 }
 

@@ -73,7 +73,7 @@ static uint32_t recorded(struct rig *r, uint8_t *frame, const char *fmt, uint32_
 
 	snprintf(text, sizeof(text), fmt, psn);
 	len = rig_build(r, frame, FAR, text);
-	sealed_by_peer(r->e, frame, len, false);
+	sealed_by_peer(r->e, frame, len, false, false);
 	return len;
 }
 

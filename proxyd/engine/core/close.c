@@ -227,7 +227,8 @@ void lane_refused(struct engine *e, struct flow *fl, struct wire_psn psn, uint8_
 	if (l->refusal || l->state == LANE_FAULT)
 		return;
 	if (!lane_keeps(l) && l->state == LANE_DRAIN) {
-		lane_close(e, fl, why, true); /* the opener is gone: nobody is left to be told */
+		/* the opener is gone: nobody is left to be told */
+		lane_close(e, fl, numbers_lost(l) ? (enum lane_reason)l->reason : why, true);
 		return;
 	}
 	l->refusal = syndrome;

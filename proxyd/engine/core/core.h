@@ -17,6 +17,9 @@ int engine_tx(struct engine *e, const struct flow *fl, enum engine_port port, co
 	      uint32_t len);
 int engine_tx_kept(struct engine *e, const struct flow *fl, enum engine_port port,
 		   const uint8_t *data, uint32_t len);
+/** engine_tx_pkt - send the packet @d that the lane of @fl keeps, as engine_tx(). */
+int engine_tx_pkt(struct engine *e, const struct flow *fl, enum engine_port port,
+		  const struct pkt *d);
 uint64_t engine_port_again(const struct engine *e, enum engine_port port);
 void engine_pass(struct engine *e, const struct flow *fl, enum engine_port from,
 		 const struct frame *f);
@@ -34,6 +37,8 @@ bool ack_send(struct engine *e, struct flow *fl, struct host_psn psn, uint8_t sy
 /** keyed_hash - SipHash-2-4 of at most HASH_WORDS words, which count as 8 bytes each, the least
  * significant first; so does the key. */
 uint64_t keyed_hash(const uint64_t key[2], const uint64_t *words, uint32_t n);
+/* What the seal of a request of the opener's own is XORed with as well. */
+#define SEAL_OWN 0x9e3779b9u
 /** seal_possible - the rule does without seals, or its peer knows them. */
 bool seal_possible(const struct engine *e, const struct rule *r);
 /** seal_begin - OPENER: the lane's marks have begun, in a new generation: draw a key. */

@@ -306,9 +306,10 @@ void lane_reset(struct engine *e, struct flow *fl)
 	l->reason = keep.reason;
 	l->credit = keep.credit;
 	l->count = keep.count;
-	if (keep.role == ROLE_ACCEPTOR && opener_gone(keep.reason) && keep.policy != POLICY_OFF) {
+	if (keep.role == ROLE_ACCEPTOR && opener_gone(keep.reason)) {
 		/* nobody keeps what its opener had promised beyond (fault/abandoned.c) */
 		l->near.acked = mark_same_host(keep.una);
-		l->waits_us = some_us(e);
+		if (keep.policy != POLICY_OFF)
+			l->waits_us = some_us(e);
 	}
 }

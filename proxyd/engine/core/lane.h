@@ -353,6 +353,8 @@ struct lane_fault {
  * @start:      handover PSN, below which both numberings agree; follows una at MARK_TRAIL;
  *              @start_acked: everything below it was truly acknowledged
  * @opaque:     something not understood is in custody: the responder counts its messages, not we
+ * @ahead:      OPENER: READs may be asked ahead of the host; ACCEPTOR: the opener has asked for
+ *              something that its host may not ask for, so only it knows the host's numbers
  * @numbered:   OPENER: it may have been given numbers that the host does not know (lane_fence());
  *              @renumbered: what the peer sends to the responder may bear others (announce/)
  * @fenced:     somebody else keeps its packets from passing should we be gone (lane_fence())

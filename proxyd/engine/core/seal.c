@@ -28,6 +28,10 @@
  * good a circle later either. Both ends count that for themselves, and both are within less than
  * half a circle of each other.
  *
+ * A request that the opener has added (reads/own_request.c) bears another seal, SEAL_OWN. So the
+ * acceptor knows whether what the host sends may have other numbers than the responder expects,
+ * should the opener lose its memory.
+ *
  * Sealed is what has the handover PSN or a later one, in both directions. What is older was sent
  * when no appliance held the lane. Packets whose opcode nobody knows, congestion notifications and
  * messages of the connection manager have no seal; pushes have one of their own (announce/push.c).

@@ -437,6 +437,13 @@ static inline bool opener_gone(enum lane_reason why)
 	return why == REASON_PEER_LOST || why == REASON_PEER_RESTARTED;
 }
 
+/** numbers_lost - ACCEPTOR: the opener is no more, and has asked ahead of its host. What that host
+ * sends bears other numbers than the responder expects, or may. */
+static inline bool numbers_lost(const struct lane *l)
+{
+	return l->role == ROLE_ACCEPTOR && l->ahead && opener_gone(l->reason);
+}
+
 /** owner_unsure - the number may have another owner: the requester is told only what the responder
  * says (owner/owner.c). */
 static inline bool owner_unsure(const struct lane *l)

@@ -102,7 +102,7 @@ void stream_sent(struct engine *e, struct flow *fl, struct held *h, struct pkt *
 bool stream_send(struct engine *e, struct flow *fl, struct held *h, struct pkt *d,
 		 enum engine_port to)
 {
-	if (engine_tx(e, fl, to, lane_packet(e, d), d->len))
+	if (engine_tx_pkt(e, fl, to, d))
 		return false;
 	pace_sent(e, d->len);
 	stream_sent(e, fl, h, d, true);

@@ -132,8 +132,12 @@ static enum lane_reason accept_begin(struct engine *e, unsigned int peer, const 
 	struct wire_psn passed = passed_before(l, r);
 
 	if (l->role != ROLE_NONE) {
-		/* an older generation of the same lane: the opener has given it up */
-		lane_close(e, fl, REASON_INCARNATION, false);
+		/* an older generation of the same lane: the opener has given it up, or has no memory
+		 * of it */
+		lane_close(e, fl,
+			   numbers_lost(l) && !r->resume ? (enum lane_reason)l->reason
+							 : REASON_INCARNATION,
+			   false);
 		flow_open_at(fl, 0);
 		if (fl->stranded)
 			return REASON_FAULT;
@@ -160,6 +164,9 @@ static enum lane_reason accept_begin(struct engine *e, unsigned int peer, const 
 	l->opened = l->progress = e->now;
 	fl->seen = back->seen = e->now; /* who agrees to a lane does not find it idle next */
 	l->acceptor.gaps.clock.last = e->now;
+	/* what was asked before a resumption is not known, nor what an older version asks */
+	l->ahead = r->one_read &&
+		   (r->resume || !(e->peer_features[peer] & PEER_FEATURE_OWN) || !r->sealed);
 	if (r->one_read) {
 		struct lane_reads *x = reads_begin(e, fl);
 
@@ -293,6 +300,8 @@ static void rx_close(struct engine *e, unsigned int peer, const struct report *r
 	fl = accepted_lane(e, peer, r);
 	if (!fl)
 		return;
+	if (!numbers_lost(&fl->lane))
+		fl->lane.ahead = false; /* an opener that lives ends no lane whose numbers differ */
 	/* it may have forgotten the lane (restart), or have closed it when nothing was owed: what
 	 * has come in order is still delivered, but not where the responder has refused it
 	 * (lane_refused()) */

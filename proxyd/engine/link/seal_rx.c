@@ -25,13 +25,19 @@
  * resp_rx.c). */
 #define SMALL_BYTES  256u
 
+/* ACCEPTOR: whether the responder may know other numbers than the host. */
+static bool differs(struct engine *e, const struct lane *l)
+{
+	return announce_numbered(e, l) || l->ahead;
+}
+
 static bool peer_gone(struct engine *e, const struct lane *l)
 {
 	uint64_t after = PEER_GONE_NS;
 
-	if (announce_numbered(e, l) && e->cfg.peer_timeout_ns > after)
+	if (differs(e, l) && e->cfg.peer_timeout_ns > after)
 		after = e->cfg.peer_timeout_ns;
-	if (announce_numbered(e, l) && e->cfg.responder_timeout_ns > after)
+	if (differs(e, l) && e->cfg.responder_timeout_ns > after)
 		after = e->cfg.responder_timeout_ns;
 	return !e->peer_up[l->peer] && e->now - e->peer_since[l->peer] >= after;
 }
@@ -40,7 +46,7 @@ static bool peer_gone(struct engine *e, const struct lane *l)
 static bool alone(struct engine *e, struct flow *fl)
 {
 	const struct lane *l = &fl->lane;
-	bool numbered;
+	bool strange;
 
 	if (l->role == ROLE_OPENER)
 		return !seal_sure(l);
@@ -49,9 +55,9 @@ static bool alone(struct engine *e, struct flow *fl)
 	if (e->peer_up[l->peer] || !peer_gone(e, l))
 		return false;
 	/* the opener is no more: what came in order is still delivered */
-	numbered = announce_numbered(e, l);
+	strange = differs(e, l);
 	lane_drain(e, fl, REASON_PEER_LOST);
-	return !numbered;
+	return !strange;
 }
 
 static void put_back(struct frame *f, uint8_t *data)
@@ -69,6 +75,24 @@ static bool copied(struct engine *e, const struct lane *l, const struct frame *f
 	if (l->role == ROLE_ACCEPTOR)
 		return !psn_before(wire_psn_of(f), l->epsn.psn);
 	return x && resp_awaited(e, x, wire_psn_of(f));
+}
+
+/* Whether @f is a request of the opener's own (seal.c). It is for the responder like any other, but
+ * the host's numbers are the opener's knowledge from here on. */
+static bool opens_own(struct lane *l, struct frame *f, uint8_t *data)
+{
+	uint32_t stored = get_le32(data + f->icrc);
+
+	if (l->role != ROLE_ACCEPTOR || !(f->op->flags & OPF_ANSWERED))
+		return false;
+	put_le32(data + f->icrc, stored ^ SEAL_OWN);
+	if (icrc_ok(f)) {
+		f->seal ^= SEAL_OWN;
+		l->ahead = true;
+		return true;
+	}
+	put_le32(data + f->icrc, stored);
+	return false;
 }
 
 /* A frame of a connection whose lane was let go: it may have been on its way since before. */
@@ -106,7 +130,7 @@ bool seal_open(struct engine *e, struct flow *fl, struct frame *f, uint8_t *data
 	put_back(f, data); /* as its host sent it, if the peer has sealed it */
 	if (copied(e, l, f) && !alone(e, fl))
 		return true;
-	f->icrc_right = icrc_ok(f);
+	f->icrc_right = icrc_ok(f) || opens_own(l, f, data);
 	if (f->icrc_right) {
 		seal_right(l);
 		return true;

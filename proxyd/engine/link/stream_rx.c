@@ -223,6 +223,8 @@ static void again(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
 
+	if (numbers_lost(l))
+		return; /* it may be new, and the responder would take it for done */
 	/* what the responder says to it is for the host, who may lack that it was done. (One from
 	 * before the start may come for the first time until una goes on, but not much later.)
 	 * Where numbers differ nothing of it passes, below */
@@ -277,7 +279,7 @@ static bool wanted(struct engine *e, struct flow *fl, const struct frame *f, str
 {
 	struct lane *l = &fl->lane;
 
-	if (l->state == LANE_DRAIN && announce_numbered(e, l)) {
+	if (l->state == LANE_DRAIN && (announce_numbered(e, l) || numbers_lost(l))) {
 		/* the responder would take it for another request. An opener that lives sees that
 		 * nothing is taken any more, and an end when all before it is done */
 		progress_due(e, fl, true);
@@ -422,8 +424,9 @@ void stream_rx_unknown(struct engine *e, struct flow *fl, const struct frame *f)
 	if (icrc_wrong(e, f))
 		return;
 	progress_due(e, fl, true);
-	if (announce_numbered(e, l) || (l->state != LANE_DRAIN && !psn_is(l->una.psn, l->end) &&
-					!psn_before(wire_psn_of(f), l->una.psn)))
+	if (announce_numbered(e, l) || numbers_lost(l) ||
+	    (l->state != LANE_DRAIN && !psn_is(l->una.psn, l->end) &&
+	     !psn_before(wire_psn_of(f), l->una.psn)))
 		return;
 	owner_passed_unknown(e, l);
 	engine_pass(e, fl, fl->side, f);

@@ -44,6 +44,7 @@ bool own_request_add(struct engine *e, struct flow *fl, struct lane_reads *x,
 	const struct fetch *oldest = fetch_at(e, x->fetches.head);
 	uint8_t out[FRAME_MAX];
 	struct frame f;
+	struct pkt *d;
 	uint32_t span;
 	int32_t most;
 	bool bad;
@@ -63,11 +64,13 @@ bool own_request_add(struct engine *e, struct flow *fl, struct lane_reads *x,
 	if (psn_diff(psn_add(l->epsn.psn, span), l->una.psn) > most ||
 	    (oldest && psn_diff(psn_add(l->epsn.psn, span), oldest->psn) > most))
 		return false;
-	if (!fetch_room(e, fl, l->epsn.psn, span) ||
-	    !lane_retain(e, fl, &f, span, l->epsn.psn, &bad))
+	d = fetch_room(e, fl, l->epsn.psn, span) ? lane_retain(e, fl, &f, span, l->epsn.psn, &bad)
+						 : NULL;
+	if (!d)
 		return false;
+	d->flags |= PKT_OWN;
 	if (!fetch_add(e, fl, r, opcode, l->epsn.psn, span, state)) {
-		lane_forget(e, fl, lane_pkt(e, l, l->epsn.psn), l->epsn.psn);
+		lane_forget(e, fl, d, l->epsn.psn);
 		return false;
 	}
 	if (psn_is(l->una.psn, l->epsn.psn))

@@ -3,7 +3,7 @@
 
 #include "engine/core/core.h"
 
-void sealed_by_peer(struct engine *e, uint8_t *data, uint32_t len, bool left)
+void sealed_by_peer(struct engine *e, uint8_t *data, uint32_t len, bool left, bool own)
 {
 	const struct flow *fl;
 	struct frame f;
@@ -17,5 +17,6 @@ void sealed_by_peer(struct engine *e, uint8_t *data, uint32_t len, bool left)
 		fl = fl->partner == FLOW_NONE ? NULL : &e->flows[fl->partner];
 	if (fl && (fl->lane.sealed || left))
 		put_le32(data + f.icrc, get_le32(data + f.icrc) ^
-						seal_tag(e, &fl->lane, response, wire_psn_of(&f)));
+						seal_tag(e, &fl->lane, response, wire_psn_of(&f)) ^
+						(own ? SEAL_OWN : 0));
 }
