@@ -124,6 +124,16 @@ bool icrc_copy_ok(uint8_t *dst, const struct frame *f)
 	return crc32_lead(lead, dst + f->ext, f->data + f->ext, f->len - f->ext) == CRC32_GOOD;
 }
 
+uint32_t icrc_print(const struct frame *f)
+{
+	uint32_t content = ~get_le32(f->data + f->icrc);
+	uint8_t lead[LEAD];
+
+	make_lead(lead, f->data + f->l3);
+	content ^= crc32_shift(crc32_lead(lead, NULL, NULL, 0), f->icrc - f->ext);
+	return content ^ f->psn ^ (uint32_t)f->opcode << 24;
+}
+
 void icrc_fill(uint8_t *data, const struct frame *f)
 {
 	put_le32(data + f->icrc, icrc_of(data, f->l3, f->icrc));

@@ -28,6 +28,14 @@ bool icrc_ok(const struct frame *f);
  */
 bool icrc_copy_ok(uint8_t *dst, const struct frame *f);
 
+/**
+ * icrc_print - a fingerprint of what the frame @f, whose ICRC is right, asks for: of its opcode and
+ * PSN, and of all behind the BTH. It is derived from the ICRC; cost does not depend on the payload's
+ * length. What a host may send otherwise when it repeats a request has no part in it: IP and UDP
+ * headers, AckReq.
+ */
+uint32_t icrc_print(const struct frame *f);
+
 /** icrc_fill - compute and store the ICRC of a frame that we originate. @data: from Ethernet on. */
 void icrc_fill(uint8_t *data, const struct frame *f);
 

@@ -297,6 +297,42 @@ static void patch_before_a_long_payload(void **state)
 	}
 }
 
+/* ENG-10: a request that is repeated has the same fingerprint, also if the headers before it are
+ * others; another request has another one. */
+static void print_of_what_is_asked(void **state)
+{
+	use(state);
+	for (uint32_t n = 0; n <= 4096; n += 64) {
+		uint8_t buf[FRAME_MAX], b[3];
+		uint32_t len = wire_packet(buf, (enum wire_shape)(n % SHAPES), OP_WRITE_FIRST, n);
+		struct frame f;
+		uint32_t print;
+
+		assert_int_equal(frame_parse(buf, len, &f), FRAME_OK);
+		print = icrc_print(&f);
+		wire_fill(b, sizeof(b));
+		icrc_patch(buf, &f, f.l4, 2, b); /* source port */
+		icrc_patch(buf, &f, f.bth + 8u, 1, &(uint8_t){buf[f.bth + 8] ^ 0x80});
+		if (!f.ip6)
+			icrc_patch(buf, &f, f.l3 + 4u, 2, b); /* identification */
+		assert_int_equal(frame_parse(buf, len, &f), FRAME_OK);
+		assert_true(icrc_ok(&f));
+		assert_int_equal(icrc_print(&f), print);
+
+		for (uint32_t at = f.ext; at < f.icrc; at += 1 + (f.icrc - f.ext) / 8) {
+			buf[at] ^= 1;
+			icrc_fill(buf, &f);
+			assert_int_not_equal(icrc_print(&f), print);
+			buf[at] ^= 1;
+			icrc_fill(buf, &f);
+		}
+		put_be24(b, (f.psn + 0x100) & 0xffffff);
+		icrc_patch(buf, &f, f.bth + 9u, 3, b);
+		assert_int_equal(frame_parse(buf, len, &f), FRAME_OK);
+		assert_int_not_equal(icrc_print(&f), print);
+	}
+}
+
 static void damage_survives_a_patch(void **state)
 {
 	uint8_t buf[FRAME_MAX];
@@ -338,15 +374,11 @@ static void patch_of_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		EACH(every_capture_verifies),
-		EACH(every_bit_covered_or_masked),
-		EACH(copy_of_every_size_and_alignment),
-		EACH(verdict_is_the_copys),
-		EACH(patch_equals_recompute),
-		EACH(patched_checksum_is_never_zero),
-		EACH(patch_before_a_long_payload),
-		EACH(damage_survives_a_patch),
-		EACH(patch_of_nothing),
+		EACH(every_capture_verifies),		EACH(every_bit_covered_or_masked),
+		EACH(copy_of_every_size_and_alignment), EACH(verdict_is_the_copys),
+		EACH(patch_equals_recompute),		EACH(patched_checksum_is_never_zero),
+		EACH(patch_before_a_long_payload),	EACH(print_of_what_is_asked),
+		EACH(damage_survives_a_patch),		EACH(patch_of_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,12 @@
  * repeat. A READ or ATOMIC gets its answer again where that is kept here. Where the answer is still
  * on its way, nothing is done. Else the responder is asked for it again.
  *
+ * Where the responder knows other PSNs, nothing passes. There a repeat of a SEND or WRITE that was
+ * truly acknowledged is known by its fingerprint, of which the latest are kept (struct lane_reads).
+ * What has another one, or is older, gets no answer: it may be the first request of another owner
+ * of the number, which nobody has executed. A host that lacks an ACK repeats what follows, too, and
+ * gets the ACK for that.
+ *
  * A READ that is asked again after its answer had passed was lost between us and the requester.
  * ACKs past it would only make the requester start it again and again, at LAN speed, until its
  * retries are used up; so none is sent until the answer has passed once more.
@@ -129,6 +135,7 @@ static enum verdict classify(struct engine *e, const struct flow *fl, const stru
 			     const struct read_rec *r, bool moved)
 {
 	const struct lane *l = &fl->lane;
+	const struct lane_reads *x = reads_of(e, l);
 	bool answered = f->op->flags & OPF_ANSWERED;
 	struct host_mark una = psn_to_host(e, l, &l->una);
 	/* the requester has not been told, and of what it asked nothing is kept that would tell it
@@ -139,7 +146,10 @@ static enum verdict classify(struct engine *e, const struct flow *fl, const stru
 	    (psn_before(host_psn_of(f), l->near.told) || owner_unsure(l) || untold) && !answered &&
 	    !moved)
 		return REPEATS_DONE;
-	if ((!r || r->made) && other_request(e, fl, reads_of(e, l), f))
+	if (moved && !answered && psn_before(host_psn_of(f), una.psn) && x && x->guessed_ever &&
+	    !reads_has_print(x, f))
+		return OTHER_REQUEST;
+	if ((!r || r->made) && other_request(e, fl, x, f))
 		return OTHER_REQUEST;
 	return answered ? REPEATS_ANSWERED : REPEATS_HELD;
 }

@@ -226,6 +226,8 @@ static void count_in(struct engine *e, struct flow *fl, const struct next_reques
 		if (q->f->opcode != OP_READ_REQUEST)
 			prefetch_signal(e, fl);
 		psn_map_note(e, &x->map, &next);
+		if (x->guessed_ever && !q->waits)
+			reads_note_print(x, q->f);
 	}
 	if (!q->sane) {
 		COUNT(e, BAD_SEQUENCE);

@@ -117,6 +117,10 @@ struct lane_solo {
 	uint64_t left[SOLO_RING];
 };
 
+/* So many of the latest SENDs and WRITEs are known again. A host that lacks an ACK repeats all that
+ * it has sent since, so the end of what it repeats is among them. */
+#define PRINTS 256u
+
 /**
  * struct lane_reads
  * @held:      responses held, by wire PSN
@@ -149,6 +153,8 @@ struct lane_solo {
  * @since:     READs and ATOMICs of the host since the lane was agreed upon
  * @stuck:     since when the host repeats what it was told to be done, 0: it does not
  * @round:     when the latest round of repeating began: lane.rounds.ms wraps too soon
+ * @print:     of the SENDs and WRITEs that were accepted since @guessed_ever (icrc_print()), by the
+ *             host's PSN
  * @window:    bytes that may be guessed ahead; @guessed: bytes that are; @guesses: how many
  */
 struct lane_reads {
@@ -187,7 +193,10 @@ struct lane_reads {
 	} fetch_add;
 	uint64_t stuck, round;
 
-	struct lane_solo solo; /* SOLO */
+	union {
+		struct lane_solo solo;	/* SOLO */
+		uint32_t print[PRINTS]; /* OPENER */
+	};
 	struct prefetch_info info;
 };
 
@@ -243,6 +252,10 @@ struct read_rec *reads_find(struct engine *e, const struct mq_list *list, struct
 struct read_rec *reads_find_wire(struct engine *e, const struct mq_list *list, struct wire_psn psn);
 bool reads_outran(struct engine *e, const struct flow *fl, struct host_psn psn);
 uint32_t reads_digest(const struct frame *f);
+/** reads_note_print - OPENER: the SEND or WRITE @f is accepted; its ICRC is right. */
+void reads_note_print(struct lane_reads *x, const struct frame *f);
+/** reads_has_print - whether @f repeats one of those. False where that is too long ago. */
+bool reads_has_print(const struct lane_reads *x, const struct frame *f);
 void reads_trim(struct engine *e, struct lane *l, struct wire_mark *end);
 void reads_trim_to(struct engine *e, struct lane *l, struct wire_psn psn);
 static inline struct read_rec *reads_head(struct engine *e, const struct lane *l)

@@ -93,6 +93,16 @@ uint32_t reads_digest(const struct frame *f)
 	return crc32_update(CRC32_INIT, f->data + f->ext, f->icrc - f->ext);
 }
 
+void reads_note_print(struct lane_reads *x, const struct frame *f)
+{
+	x->print[f->psn % PRINTS] = icrc_print(f);
+}
+
+bool reads_has_print(const struct lane_reads *x, const struct frame *f)
+{
+	return x->print[f->psn % PRINTS] == icrc_print(f) && icrc_ok(f);
+}
+
 bool reads_add(struct engine *e, struct flow *fl, const struct frame *f, uint32_t span,
 	       const struct host_mark *at, struct wire_psn wire)
 {
