@@ -30,9 +30,8 @@ bool icrc_copy_ok(uint8_t *dst, const struct frame *f);
 
 /**
  * icrc_print - a fingerprint of what the frame @f, whose ICRC is right, asks for: of its opcode and
- * PSN, and of all behind the BTH. It is derived from the ICRC; cost does not depend on the payload's
- * length. What a host may send otherwise when it repeats a request has no part in it: IP and UDP
- * headers, AckReq.
+ * PSN, and of all behind the BTH; not of the IP and UDP headers and AckReq, in which a repeat may
+ * differ. It is derived from the ICRC; cost does not depend on the payload's length.
  */
 uint32_t icrc_print(const struct frame *f);
 

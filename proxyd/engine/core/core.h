@@ -17,9 +17,8 @@ int engine_tx(struct engine *e, const struct flow *fl, enum engine_port port, co
 	      uint32_t len);
 int engine_tx_kept(struct engine *e, const struct flow *fl, enum engine_port port,
 		   const uint8_t *data, uint32_t len);
-/** engine_tx_pkt - send the packet @d that the lane of @fl keeps, as engine_tx(). */
-int engine_tx_pkt(struct engine *e, const struct flow *fl, enum engine_port port,
-		  const struct pkt *d);
+/** engine_tx_own - OPENER: the same for a request that it has added, to its peer. */
+int engine_tx_own(struct engine *e, const struct flow *fl, const uint8_t *data, uint32_t len);
 uint64_t engine_port_again(const struct engine *e, enum engine_port port);
 void engine_pass(struct engine *e, const struct flow *fl, enum engine_port from,
 		 const struct frame *f);

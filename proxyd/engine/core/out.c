@@ -61,16 +61,13 @@ int engine_tx(struct engine *e, const struct flow *fl, enum engine_port port, co
 	return tx(e, port, data, len, sealed ? seal_of(e, &fl->lane, data) : 0);
 }
 
-int engine_tx_pkt(struct engine *e, const struct flow *fl, enum engine_port port,
-		  const struct pkt *d)
+int engine_tx_own(struct engine *e, const struct flow *fl, const uint8_t *data, uint32_t len)
 {
 	const struct lane *l = &fl->lane;
-	const uint8_t *data = lane_packet(e, d);
-	uint32_t seal = port == PORT_WAN && l->sealed ? seal_of(e, l, data) : 0;
+	bool own = l->sealed && e->peer_features[l->peer] & PEER_FEATURE_OWN;
 
-	if (seal && d->flags & PKT_OWN && e->peer_features[l->peer] & PEER_FEATURE_OWN)
-		seal ^= SEAL_OWN;
-	return tx(e, port, data, d->len, seal);
+	return own ? tx(e, PORT_WAN, data, len, seal_of(e, l, data) ^ SEAL_OWN)
+		   : engine_tx(e, fl, PORT_WAN, data, len);
 }
 
 /* The same for what is kept until it has left. It stays here while hosts are to fall silent. */

@@ -99,10 +99,18 @@ void stream_sent(struct engine *e, struct flow *fl, struct held *h, struct pkt *
 	d->flags = (d->flags | PKT_SENT) & ~PKT_LOST;
 }
 
+int stream_tx_pkt(struct engine *e, struct flow *fl, const struct pkt *d, enum engine_port to)
+{
+	const uint8_t *data = lane_packet(e, d);
+
+	return d->flags & PKT_OWN ? engine_tx_own(e, fl, data, d->len)
+				  : engine_tx(e, fl, to, data, d->len);
+}
+
 bool stream_send(struct engine *e, struct flow *fl, struct held *h, struct pkt *d,
 		 enum engine_port to)
 {
-	if (engine_tx_pkt(e, fl, to, d))
+	if (stream_tx_pkt(e, fl, d, to))
 		return false;
 	pace_sent(e, d->len);
 	stream_sent(e, fl, h, d, true);

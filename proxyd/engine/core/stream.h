@@ -34,6 +34,8 @@ void held_lose(struct engine *e, struct held *h, struct pkt *d, struct wire_psn 
 
 /** stream_sent - the packet @d of @h has left, @wan: over the WAN. */
 void stream_sent(struct engine *e, struct flow *fl, struct held *h, struct pkt *d, bool wan);
+/** stream_tx_pkt - send @d as it is kept; as engine_tx(). */
+int stream_tx_pkt(struct engine *e, struct flow *fl, const struct pkt *d, enum engine_port to);
 /** stream_send - send @d over the WAN, by the port @to. False when that has no room. */
 bool stream_send(struct engine *e, struct flow *fl, struct held *h, struct pkt *d,
 		 enum engine_port to);

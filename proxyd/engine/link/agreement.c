@@ -132,12 +132,10 @@ static enum lane_reason accept_begin(struct engine *e, unsigned int peer, const 
 	struct wire_psn passed = passed_before(l, r);
 
 	if (l->role != ROLE_NONE) {
-		/* an older generation of the same lane: the opener has given it up, or has no memory
-		 * of it */
-		lane_close(e, fl,
-			   numbers_lost(l) && !r->resume ? (enum lane_reason)l->reason
-							 : REASON_INCARNATION,
-			   false);
+		/* an older generation of the same lane: the opener has given it up, or forgotten */
+		if (!numbers_lost(l) || r->resume)
+			l->reason = REASON_INCARNATION;
+		lane_close(e, fl, (enum lane_reason)l->reason, false);
 		flow_open_at(fl, 0);
 		if (fl->stranded)
 			return REASON_FAULT;

@@ -103,7 +103,7 @@ static void send_twice(struct engine *e, struct flow *fl, struct wire_psn psn)
 		psn = psn_add(psn, d->span);
 		if (d->len > TWICE_BYTES)
 			continue;
-		if (engine_tx_pkt(e, fl, PORT_WAN, d))
+		if (stream_tx_pkt(e, fl, d, PORT_WAN))
 			return;
 		pace_sent(e, d->len);
 		COUNT(e, SENT_TWICE);
