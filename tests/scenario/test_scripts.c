@@ -15,7 +15,7 @@
 
 #define DIRECTORY   "tests/scenario/scripts"
 #define OPEN	    DIRECTORY "/open/"
-#define SCRIPTS_MAX 512
+#define SCRIPTS_MAX 1024
 #define ERR_SIZE    4096
 
 static const struct script_world worlds[] = {
