@@ -91,8 +91,7 @@ static const char *check_retained(struct engine *e, const struct flow *fl)
 	return bad;
 }
 
-/* Responses are held for a request of the host's, for a guess, or for one that has been answered
- * and may be asked again. */
+/* Responses are held for a request of the host, for a guess, or for one that may be asked again. */
 static const char *check_responses(struct engine *e, const struct lane *l)
 {
 	const struct lane_reads *x = reads_of(e, l);

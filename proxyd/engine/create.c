@@ -226,8 +226,7 @@ struct engine *engine_create(const struct engine_config *cfg, const struct engin
 	return e;
 }
 
-/* What the new configuration wants, but for sizes, and nothing that an operator of the former
- * process wanted of it. */
+/* What the new configuration wants, but for sizes, and without what an operator wanted before. */
 static void configure(struct engine *e, const struct engine_config *cfg)
 {
 	struct engine_config c = *cfg;

@@ -6,8 +6,7 @@
  * rules that do not want it, lanes in WATCH) passes to the other port unchanged, in the order of
  * arrival. What belongs to a held lane goes to the part that stands in on this side: requests from
  * the LAN to pseudo_responder.c, requests from the WAN to stream_rx.c, responses to
- * pseudo_requester.c or, where the peer does pseudo_requester.c's work, to the bookkeeping of READ
- * answers in pseudo_responder.c.
+ * pseudo_requester.c or, where the peer does its work, to the bookkeeping of READ answers.
  *
  * Nothing is acknowledged or reported inside engine_rx(): marks move, flags are raised, and
  * engine_tick() at the end of a batch says it once, cumulatively.
@@ -141,8 +140,8 @@ static bool rx_in_fault(struct engine *e, struct flow *fl, const struct frame *f
 	return false;
 }
 
-/* Whether the ICRC of @f is looked at before anything else. Of a large packet of a held lane it is
- * computed while the packet is copied. */
+/* Whether the ICRC of @f is looked at first. Of a large packet of a held lane, the copy computes
+ * it. */
 static bool check_now(struct engine *e, enum engine_port port, const struct flow *fl,
 		      const struct frame *f)
 {
@@ -275,8 +274,7 @@ static void rx_unknown(struct engine *e, enum engine_port port, const struct fra
 	}
 }
 
-/* Whether the response @psn answers what the lane @l has in custody, or bears a number that the
- * requester does not know. */
+/* Whether the response @psn answers what @l has in custody, or has a number unknown to its host. */
 static bool answers_lane(struct engine *e, const struct lane *l, struct wire_psn psn)
 {
 	const struct psn_map *map = map_of(e, l);
@@ -560,8 +558,7 @@ uint32_t engine_give_up(struct engine *e, uint64_t now_ns)
 }
 
 /* Whose requests a former engine held: of a host on the LAN, or of one beyond the WAN that it read
- * ahead for (solo.c). Those of an acceptor's lane have their custody elsewhere. If the rules have
- * changed since, the first packet tells. */
+ * ahead for (solo.c). Those of an acceptor's lane have their custody elsewhere. */
 static bool orphan_side(const struct engine *e, const struct flow_key *k, enum engine_port *side)
 {
 	int near = rule_match(e->rules, e->nrules, &k->src, &k->dst, k->vlan);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The engine: frames and reports in, frames and reports out. No socket, no clock, no allocation
- * after engine_create(). One engine has one owner thread. Time is CLOCK_MONOTONIC in ns, handed in
- * with every event, never going back.
+ * The engine: frames and reports in and out; no socket, no clock, no allocation after
+ * engine_create(), one owner thread. Time is CLOCK_MONOTONIC in ns, given with every event.
  */
 #ifndef LONGHAUL_ENGINE_ENGINE_H
 #define LONGHAUL_ENGINE_ENGINE_H
@@ -61,8 +60,7 @@ enum engine_event_type {
 	EVENT_TYPES,
 };
 
-/** struct engine_must - the invariant @what, which is checked in line @line of @file, does not
- * hold; @x, @y: what shows why. */
+/** struct engine_must - the invariant @what, checked in line @line of @file, broke; @x, @y: why. */
 struct engine_must {
 	const char *file, *what;
 	uint32_t line;
@@ -109,15 +107,13 @@ struct engine_sink {
  * @pool_bytes:      retention memory, default 256 MiB
  * @max_conns:       connections, default 16,384 (two flows each, and places for half-known ones)
  * @wan_rate:        bytes per second on the WAN, 0: not paced
- * @wan_auto:        the pace on the WAN is found, for each peer (core/rate.h); @wan_rate is never
- *                   exceeded
+ * @wan_auto:        the pace is found for each peer (core/rate.h), up to @wan_rate
  * @share:           what is wanted of a link that others use, with @wan_auto
  * @wan_burst:       bytes that may leave at once, default 64 KiB or 1 ms of the rate
  * @peer_timeout_ns: how long custody waits for a lost peer, default 60 s
  * @responder_timeout_ns: how long it waits for a silent near responder, default 30 s
  * @rnr_timeout_ns:  how long it waits for a responder that is never ready, default 5 min
- * @lane_span:       PSNs that one lane may have in custody, default (and most) WINDOW_SPAN; less is
- *                   for tests
+ * @lane_span:       PSNs that a lane may have in custody, default and most WINDOW_SPAN
  * @idle_ns:         a flow without packets is forgotten after this, default 10 min
  * @seed:            of the flow table's hash and of lane generations
  * @file:            make the engine's memory in this file, for engine_adopt(); 0: nobody adopts it
@@ -190,10 +186,9 @@ enum engine_left engine_left(int fd);
 
 /**
  * engine_stood_still - from @since to @now_ns this process looked at nothing: it was not let run,
- * or another one ended and this one goes on. The silence of others in that time is not theirs, and
- * what was on its way tells no round trip, and for two seconds PSNs tell no pair. To be called
- * before anything that came meanwhile is looked at, and after engine_create() where hosts may have
- * begun; engine_adopt() does it.
+ * or another one ended and this one goes on. So others were not silent, what was on its way tells
+ * no round trip, and for two seconds PSNs tell no pair. Call it before looking at what came
+ * meanwhile, and after engine_create() where hosts may have begun; engine_adopt() does it.
  */
 void engine_stood_still(struct engine *e, uint64_t since, uint64_t now_ns);
 
@@ -224,15 +219,12 @@ void engine_go_on(struct engine *e, uint64_t now_ns);
 /** engine_peer_is_up - what the engine thinks. */
 bool engine_peer_is_up(const struct engine *e, unsigned int peer);
 
-/** engine_rules - replace the rules (copied). Lanes whose connection no rule wants any more, or
- * whose peer
- *  changed, drain. */
+/** engine_rules - replace the rules (copied). Lanes without a rule, or with another peer, drain. */
 void engine_rules(struct engine *e, const struct rule *rules, unsigned int n, uint64_t now_ns);
 
 /**
- * engine_limits - take pace (@wan_rate, @wan_auto, @share, @wan_burst) and timeouts of @cfg, by the
- * same defaults as engine_create(), for what is under way, too. Its other members are not looked
- * at.
+ * engine_limits - take only pace (@wan_rate, @wan_auto, @share, @wan_burst) and timeouts of @cfg,
+ * by the same defaults as engine_create(), for what is under way, too.
  */
 void engine_limits(struct engine *e, const struct engine_config *cfg, uint64_t now_ns);
 
@@ -242,8 +234,7 @@ void engine_rx(struct engine *e, enum engine_port port, uint8_t *data, uint32_t 
 
 /**
  * engine_rx_soon - engine_rx() will be called with this frame after ENGINE_SOON others, or sooner
- * when there are fewer. For speed only, with many connections. NULL: nothing will come in this
- * turn.
+ * when there are fewer. For speed only. NULL: nothing will come in this turn.
  */
 #define ENGINE_SOON 12u
 void engine_rx_soon(struct engine *e, const uint8_t *data, uint32_t len);
@@ -280,8 +271,7 @@ void engine_peer_event(struct engine *e, unsigned int peer, enum peer_event ev, 
 void engine_peer_forget(struct engine *e, unsigned int peer, uint64_t now_ns);
 
 /** engine_tick - run what is due: batched ACKs and reports, timers, paced sending. Call after every
- * batch
- *  of frames and when engine_deadline() has come. */
+ * batch of frames and when engine_deadline() has come. */
 void engine_tick(struct engine *e, uint64_t now_ns);
 
 /** engine_deadline - when engine_tick() wants to be called next, UINT64_MAX for never. */
@@ -291,10 +281,9 @@ uint64_t engine_deadline(const struct engine *e);
 void engine_drain(struct engine *e, uint64_t now_ns);
 
 /**
- * engine_give_up - time for a drain is over: what is in custody is not delivered any more, and the
- * queue pairs that were told that it is are put into the error state. That takes some seconds;
- * engine_may_stop() tells when it is done. Returns how many queue pairs that is done to, for that
- * or for another reason.
+ * engine_give_up - time for a drain is over: custody is given up, and queue pairs that were
+ * promised it are put into the error state. That takes some seconds; engine_may_stop() tells when
+ * it is done. Returns how many queue pairs are being broken, for whatever reason.
  */
 uint32_t engine_give_up(struct engine *e, uint64_t now_ns);
 
@@ -340,13 +329,11 @@ struct ledger {
 
 /**
  * struct prefetch_info - of the lane's READs (reads.h).
- * @hits:     READs of the host that had been guessed; @late: those of them whose answer was still
- * on its way
+ * @hits:     READs of the host that had been guessed; @late: whose answer was still on its way
  * @misses:   READs that had not been guessed
  * @guesses:  READs asked ahead of the host
  * @wasted_bytes: answers asked for ahead and not used
- * @flushed_*: times that guesses were dropped: by a request that may tell of changed data, a READ
- *            out of the pattern, age
+ * @flushed_*: times that guesses were dropped: by a signal, a READ out of the pattern, age
  * @atomics_ahead: FetchAdds asked ahead of the host; @atomics_unasked: those of them that it did
  *            not ask, before something else came: they have changed memory all the same
  * @answered_again: READs asked again and answered from what was held
@@ -367,13 +354,11 @@ struct prefetch_info {
  * @phase:    name of how far it is, NULL while no command was seen; @why: that it is not on, where
  *            that is known, else NULL; @proofs: commands that were READ as they said
  * @commands: READ ahead (near the initiator), or of which pushes came (near the target)
- * @bytes:    of them, READ ahead or come; @unused: those that the target did not READ (near the
- *            target also: those that came when another answer had); @late: that came when their
- *            command was over
+ * @bytes:    of them, READ ahead or come; @unused: those that the target did not READ, or had from
+ *            another answer; @late: that came when their command was over
  * @absorbed: READs of the target that ended here, @served: response packets made of pushes
  * @native:   commands of a proven connection that were not READ ahead
- * @parity:   packets sent to repair lost ones (near the initiator), @repaired: lost ones that were
- *            made of them (near the target)
+ * @parity:   packets sent to repair lost ones (near the initiator); @repaired: made of them
  */
 struct announce_info {
 	const char *phase, *why;
@@ -472,8 +457,7 @@ void engine_memory(const struct engine *e, struct engine_memory *out);
 
 /**
  * struct link_info - the link to one peer (core/rate.h).
- * @sent, @got: bytes of connections, carried or passed on; @marked: packets that came with a
- *              congestion mark
+ * @sent, @got: bytes of connections, carried or passed on; @marked: packets with a congestion mark
  * @pace:       bytes per second that may be sent, 0: no limit
  * @delivered:  bytes per second that arrived, of the latest window
  * @lost_ppm, @noise_ppm: share of the bytes lost in that window, and at any pace
@@ -494,8 +478,7 @@ struct link_info {
 bool engine_link_info(const struct engine *e, unsigned int peer, struct link_info *out);
 
 /** engine_check - assert the invariants that can be read off the state; for tests. NULL when all
- * hold,
- *  else the name of the first that does not. */
+ * hold, else the name of the first that does not. */
 const char *engine_check(struct engine *e);
 
 #endif

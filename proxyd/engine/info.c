@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What an operator may see of the engine: connections, lanes, ledgers, counters, memory. Reads
- * only.
+ * What an operator may see of the engine: connections, lanes, ledgers, counters, memory.
  */
 #include "engine/announce/announce.h"
 #include "engine/reads/reads.h"

@@ -87,8 +87,7 @@ enum order_kind {
 	ORDER_KINDS,
 };
 
-/** struct order_rec - one record of a log (link/order.c): of the opener's lane number @lane that
- * began as @birth. */
+/** struct order_rec - a record of a log (link/order.c): of the opener's @lane, begun as @birth. */
 struct order_rec {
 	uint32_t lane, birth;
 	uint32_t psn : 24;
@@ -104,8 +103,7 @@ struct order_rec {
  * @held_us:   how long ago that was
  * @by_box:    the four below are known (an older version does not send them):
  * @waited_us: how long that METER had waited in the socket before it was read
- * @unread:    bytes that were in the receive rings when it was read: they may have arrived before
- *             it, and @got does not have them
+ * @unread:    bytes then in the receive rings: they may have arrived before it, uncounted in @got
  * @early:     bytes of @got, at most, that may have arrived after it
  * @overrun:   packets from any peer that the receive rings had lost by then
  */
@@ -133,14 +131,12 @@ struct meter {
  * @path_mtu:  bytes, 0 when not known yet
  * @policy:    enum ack_policy
  * @resume:    the acceptor lost its state; it need not have seen packets of the connection
- * @one_read:  answers are to be kept, and the responder is to be given one READ at a time until
- * ANSWERS says otherwise
+ * @one_read:  answers are kept, and the responder gets one READ at a time until ANSWERS
  * @sealed:    what either side sends of the lane is sealed with @seal_key (core/seal.c)
  * @offer:     it is the acceptor that speaks, of no lane yet: it knows both directions of the
- *             connection, and will agree when the receiver opens a lane of these requests. @sealed:
- *             if it is sealed
- * @ordered:   @log, @birth: the log that it belongs to, and its name in the log's records; @clear:
- * packets before this wait for no record
+ *             connection, and will agree to a lane of these requests. @sealed: if it is sealed
+ * @ordered:   @log, @birth: its log, and its name in that; @clear: packets before this wait for no
+ * record
  *
  * REFUSE, CLOSE:
  * @reason:    enum lane_reason; CLOSE also bears @key, and @by_opener tells who closes
@@ -156,22 +152,17 @@ struct meter {
  * @refusal:   syndrome of a fatal NAK (0x61 .. 0x63) at @refusal_psn, 0 when there is none
  * @hi:        end of the highest packet received; equals @cum when nothing is missing
  * @hole:      @nholes ranges between @cum and @hi that are missing. Not all of them when there are
- *             more than fit: the acceptor shows them in turn, so the order is free; what is not
- *             named is not known to have arrived
+ *             more than fit: what is not named is not known to have arrived
  * @again:     @nagain packets that arrived since the latest report and were refused (wrong ICRC, no
- * room, one
- *             hole too many): to be sent again without waiting for what would show them to be lost
- * @bypassed:  for a while all requests of the lane came without a seal: their host's packets do
- *             not pass the opener
+ * room, one hole too many): to be sent again without waiting for what would show them to be lost
+ * @bypassed:  for a while all requests came without a seal: they do not pass the opener
  * @seq:       grows with every PROGRESS of a lane generation: an older one is ignored
  *
  * ANSWERS: also bears @key, @seq, @cum, @hi, @hole: of the answers to the lane's READs and ATOMICs,
- * by the PSNs of these. PSNs between that belong to other requests count as arrived, or as missing
- * where that is simpler
+ * by the PSNs of these. PSNs of other requests between count as arrived, or as missing
  *
  * ORDER: @lane is the number of a log, @gen its generation, @by_opener tells who speaks
- * @order:     by the opener: @norder records, @seq the number of the first, @base of the oldest
- *             that it does not know to be carried out
+ * @order:     by the opener: @norder records from number @seq on; @base: the oldest not carried out
  * @seq, @base: by the acceptor: it has all before, has carried out all before; @step_us: its
  *             responder takes so long to acknowledge; @again_all: records are missing from @seq on
  *
@@ -179,8 +170,7 @@ struct meter {
  * @depth:     READs that the responder is to be given at a time, 0: as they come
  * @announce:  of ANSWERS: the acceptor may READ ahead for storage commands, and number anew what
  *             goes to the responder; its pushes bear tags made with @announce_key
- * @announced: of PROGRESS: @differs: numbers at the responder may differ from those on the wire,
- *             as of when the ANSWERS @resp_seq was the latest
+ * @announced: of PROGRESS: @differs: numbers at the responder may differ, as of ANSWERS @resp_seq
  */
 struct report {
 	uint8_t type;

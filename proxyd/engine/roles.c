@@ -57,8 +57,7 @@ static void opener_peer(struct engine *e, struct flow *fl, bool restarted)
 		resp_report_due(e, fl, true);
 }
 
-/* A lane that drains may be let go when something else is over: a barrier of its hosts, or the
- * patience of one that its peer has left. */
+/* A lane that drains may be let go when a barrier of its hosts, or a patience, is over. */
 static void keeper_sweep(struct engine *e, struct flow *fl)
 {
 	if (lane_carries_on(&fl->lane) || lane_drained(&fl->lane))
@@ -83,8 +82,7 @@ static bool keeper_drain(struct engine *e, struct flow *fl, enum lane_reason why
 
 	if (why != REASON_OPERATOR || l->state != LANE_HELD || !psn_map_differs(e, l))
 		return false;
-	/* without us the two ends would not understand each other any more: it stays, but guesses
-	 * no more, until lane_settled() */
+	/* the two ends need us to understand each other: no guesses until lane_settled() */
 	l->reason = (uint8_t)why;
 	announce_stop(e, fl);
 	x->stop = true;
@@ -134,8 +132,7 @@ static void acceptor_timer(struct engine *e, struct flow *fl, unsigned int which
 /* What asked the opener to let go may be lost. */
 #define CLOSING_NS (100 * NSEC_PER_MSEC)
 
-/* What says that the opener has no such lane any more may be lost, too: one that has, and is idle,
- * is asked this often. */
+/* What says that the opener has no such lane may be lost: an idle one is asked this often. */
 #define IDLE_ASK_NS (10 * NSEC_PER_SEC)
 
 /* While others find no place here, that of an idle one is asked for this often. */
@@ -154,8 +151,7 @@ static void acceptor_sweep(struct engine *e, struct flow *fl)
 		progress_due(e, fl, true);
 }
 
-/* The peer has not heard what was said meanwhile. Where it has forgotten the lane, what arrived in
- * order is still delivered. */
+/* The peer missed what was said. If it forgot the lane, what came in order is delivered. */
 static void acceptor_peer(struct engine *e, struct flow *fl, bool restarted)
 {
 	if (restarted)
@@ -186,8 +182,7 @@ static bool acceptor_owes(struct engine *e, const struct flow *fl)
 {
 	const struct lane *l = &fl->lane;
 
-	/* whether numbers differ only its opener knows, or not even that one: it is for it to let
-	 * go, as long as it is there */
+	/* only the opener knows whether numbers differ: it must let go, as long as it is there */
 	return l->held.packets || announce_numbered(e, l) || l->ahead ||
 	       (l->peer != PEER_NONE && e->peer_up[l->peer]);
 }

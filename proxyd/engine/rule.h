@@ -102,8 +102,7 @@ struct prefix {
  * @atomic:     enum atomic_mode
  * @prefetch: READs may be asked for ahead of the host (enum prefetch)
  * @read_depth: READs that a responder takes at a time, 0: as many as its requester was seen to have
- * @prefetch_max_age_ns: answers that were asked for longer ago are not given, 0: no limit but the
- * signals
+ * @prefetch_max_age_ns: answers asked for longer ago are not given, 0: no limit but the signals
  * @seal:       what crosses the WAN between two appliances is sealed (core/seal.c)
  * @read_range: addresses that may be read ahead although the host has not read them yet
  */
@@ -150,9 +149,7 @@ bool prefix_has(const struct prefix *p, const struct ip_addr *a);
 /** prefixes_overlap - whether some host is in both. */
 bool prefixes_overlap(const struct prefix *a, const struct prefix *b);
 
-/** rule_match - index of the first of @n rules that takes packets between @near and @far on @vlan,
- * -1 when
- *  none does. */
+/** rule_match - the first of @n rules that takes packets between @near and @far on @vlan, or -1. */
 int rule_match(const struct rule *rules, unsigned int n, const struct ip_addr *near,
 	       const struct ip_addr *far, uint16_t vlan);
 

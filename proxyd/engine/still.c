@@ -5,8 +5,7 @@
  * All clocks went on meanwhile, and the first look afterwards would draw two wrong conclusions. A
  * responder or a peer seems to have been silent for as long as we were deaf, and beyond its timeout
  * custody would be given up before anybody was asked. And what was sent before seems to have been
- * on its way for as long, so that what the rings dropped meanwhile is missed far later than hosts
- * have patience.
+ * on its way for as long, so that what the rings dropped is missed too late for hosts.
  */
 #include "engine/core/core.h"
 

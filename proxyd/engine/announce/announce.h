@@ -33,17 +33,15 @@
  *	- Each end decodes the commands by itself, and has seen that on this connection they tell
  *	  what the target READs (command.c): several whose READs matched. One READ that does not,
  *	  and the connection goes on without, for good.
- *	- Data belongs to one command, which B has seen, too: a push bears the PSN of its command.
- *	  When the target's response passes, the command is over at that end, its data is dropped,
- *	  and what still comes of it is not taken.
+ *	- A push bears the PSN of its command. When the target's response passes, the command is
+ *	  over at that end: its data is dropped, and no more of it is taken.
  *	- A response is not given to the initiator before all READs of ours for commands from before
  *	  it are answered: behind it the buffer may be gone (own_read.c).
  *	- The initiator has never more READs to answer than it takes at a time.
  *	- A does nothing before B has agreed (@announce in reads.h): B then knows that the numbers
  *	  at the initiator differ, and that a lane that A has forgotten cannot be resumed. Its
  *	  consent bears a key, and each push a tag that nobody can make without (push.c).
- *	- Where anything is missing (memory, consent, a number) the target's READ goes to the
- *	  initiator as ever.
+ *	- Where memory, consent or a number is missing, the target's READ goes to the initiator.
  */
 #ifndef LONGHAUL_ENGINE_ANNOUNCE_ANNOUNCE_H
 #define LONGHAUL_ENGINE_ANNOUNCE_ANNOUNCE_H
@@ -281,8 +279,7 @@ struct pkt *push_store(struct engine *e, struct lane_announce *y, uint32_t n, co
 /** push_came - B: the push @f, proven, is packet @i of @c. */
 void push_came(struct engine *e, struct flow *fl, struct command *c, uint32_t i,
 	       const struct frame *f);
-/** push_known - B: the buffer of a command of which a push with the header @hdr is, if the command
- *  is under way. */
+/** push_known - B: the buffer that a push with the header @hdr belongs to; NULL if that is over. */
 struct command *push_known(struct engine *e, struct lane_announce *y, const uint8_t *hdr);
 /** push_welcome - B: whether pushes of the lane are taken. */
 bool push_welcome(const struct lane *l, const struct lane_announce *y);

@@ -22,13 +22,11 @@
 
 /* READs that the bytes of one push may belong to; what more there are A answers. */
 #define AT_ONCE	       32u
-/* So many READs a target may have outstanding, and so may lack their answers; fewer when records
- * are short. */
+/* READs that a target may have outstanding, and lack the answers; fewer when records are short. */
 #define ABSORBED_MAX   256u
 #define ABSORBED_SHORT 2u
 
-/* Who asks again for what it lacks waits longer than this; sooner it is a copy (send_twice() in
- * link/stream_tx.c). */
+/* A READ that comes again sooner than this is a copy (send_twice() in link/stream_tx.c). */
 #define COPY_US 100000u
 
 /**

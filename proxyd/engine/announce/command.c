@@ -15,8 +15,7 @@
 #include "engine/announce/announce.h"
 
 #define PROOFS	     4u
-/* So many READs of something else before the proof, and there will be none: those of commands from
- * before the lane are among them. */
+/* After so many other READs the proof is given up. READs from before the lane count, too. */
 #define MISSES_MAX   4096u
 #define COMMANDS_MAX 1024u
 #define SETTLE_NS    (4 * NSEC_PER_SEC)
@@ -214,8 +213,8 @@ static void agree(struct engine *e, struct flow *fl)
 	engine_event(e, EVENT_ANNOUNCE, fl, 0, 0);
 }
 
-/* The flow of the target's requests, of the two of @fl's connection; NULL when nothing is known to
- * be announced. */
+/* The flow of the target's requests in @fl's connection; NULL when nothing is known to be
+ * announced. */
 static const struct flow *announced(struct engine *e, const struct flow *fl)
 {
 	const struct rule *r = rule_of(e, fl);

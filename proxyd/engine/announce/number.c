@@ -33,8 +33,7 @@ void announce_sent(struct engine *e, struct lane *l, const struct pkt *d, bool a
 
 	if (!y || psn_before(l->nxt.psn, y->far.asked.psn))
 		return;
-	/* its place among all READs is where it goes, not where it had its turn: ours may go before
-	 * it while the port has no room */
+	/* its place is where it goes, not where it had its turn: ours may go before it */
 	r = d->flags & PKT_ANSWERED && !absorbed ? reads_find_wire(e, &l->reads, l->nxt.psn) : NULL;
 	if (r && !r->given)
 		r->given = ++y->issued;

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * READs ahead of the target's, near the initiator (role ACCEPTOR), and what of the lane waits for
- * them.
+ * READs ahead of the target's, near the initiator (role ACCEPTOR), and what waits for them.
  *
  * They are requests to the initiator's responder between those of the lane: asked when all of the
  * lane that was ever sent has been sent again where it had to be, and never amid a message. @before
  * is where in the lane that was. When the lane goes back, those behind that place go again, too, if
  * they are not answered. They are answered in their order, so only the oldest takes packets; one
- * that comes for a later one shows that something of the oldest is lost, and what is missing is
- * asked again, as hosts do.
+ * for a later READ shows a loss, and what is missing is asked again, as hosts do.
  *
  * What the lane has for the responder next (announce_turn()):
  *
@@ -179,9 +177,8 @@ static struct command *next_command(struct engine *e, const struct lane_announce
 	return NULL;
 }
 
-/* Whether the map has a segment for what is sent behind a READ that goes, or does not go, to the
- * responder now. Those of what is acknowledged are not needed any more, also where nothing else is
- * awaited that would show it. */
+/* Whether the map has a segment for what follows a READ that is sent, or absorbed, now. Segments of
+ * what is acknowledged are not needed any more. */
 static bool segment_left(struct lane_announce *y, const struct lane *l)
 {
 	if (segments_full(&y->far.seg, 2))

@@ -53,8 +53,7 @@ static void add(uint8_t *to, const uint8_t *from, uint32_t len)
 		*to++ ^= *from++;
 }
 
-/* Add what is here of group @g of @c to @data and @tags. Returns how many packets are not; @lacking
- * is one of them. */
+/* Add what is here of group @g of @c to @data and @tags. Returns how many lack; @lacking: one. */
 static uint32_t sum(struct engine *e, const struct lane_announce *y, const struct command *c,
 		    uint32_t g, uint8_t *data, uint64_t *tags, uint32_t *lacking)
 {

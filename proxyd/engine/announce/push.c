@@ -16,8 +16,7 @@
  * the opener's consent, which only its peer can read. That is what a seal is to other packets
  * (core/seal.c). A push has a header of its own to bear it, and no PSN of the lane.
  *
- * Both ends keep packets by numbers of their own: A to push them and to answer the target's READ, B
- * to make answers of them.
+ * Both ends keep packets by numbers of their own: A to push them, both to make answers of them.
  */
 #include "engine/announce/announce.h"
 #include "wire/crc32.h"

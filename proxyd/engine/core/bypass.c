@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What has no seal, or a wrong one, and what that shows: packets take another way, past one of the
- * two appliances (seal.c, link/seal_rx.c).
+ * No seal, or a wrong one: packets miss one of the two appliances (link/seal_rx.c).
  *
  * Packets may have passed the peer on their way just before it took the lane over, so a native
  * frame in the first second shows nothing. Later ones are counted, and where nothing but natives
- * comes for BYPASS_US, the hosts' packets miss the peer: that is told (EVENT_BYPASS), and a lane
- * of one numbering is let go as soon as it owes nothing, so that the connection goes on as without
- * us. Whoever forges such frames costs a connection its speed thereby, a few times a minute, and
- * no byte.
+ * comes for BYPASS_US, the hosts' packets miss the peer: that is told (EVENT_BYPASS), and a lane of
+ * one numbering is let go as soon as it owes nothing, so that the connection goes on as without us.
+ * Whoever forges such frames costs a connection its speed, and no byte.
  *
  * row: ENG-19
  */

@@ -33,8 +33,7 @@ bool ack_send(struct engine *e, struct flow *fl, struct host_psn psn, uint8_t sy
 
 /* seal.c: what crosses the WAN of a held lane is sealed */
 #define HASH_WORDS 3u
-/** keyed_hash - SipHash-2-4 of at most HASH_WORDS words, which count as 8 bytes each, the least
- * significant first; so does the key. */
+/** keyed_hash - SipHash-2-4 of at most HASH_WORDS words; words and key are little-endian. */
 uint64_t keyed_hash(const uint64_t key[2], const uint64_t *words, uint32_t n);
 /* What the seal of a request of the opener's own is XORed with as well. */
 #define SEAL_OWN 0x9e3779b9u
@@ -55,8 +54,7 @@ uint32_t seal_tag(struct engine *e, const struct lane *l, bool response, struct 
 /** seal_of - what the ICRC of the frame @data, which goes over the WAN, is XORed with, as the
  * number of its little-endian bytes; 0: nothing. */
 uint32_t seal_of(struct engine *e, const struct lane *l, const uint8_t *data);
-/** seal_right, seal_failed - the ICRC of the frame @f, whose seal was taken off, turns out to be
- * right, or wrong: then it is dealt with here. */
+/** seal_right, seal_failed - the ICRC without the seal is right, or wrong. */
 void seal_right(struct lane *l);
 void seal_failed(struct engine *e, struct flow *fl, const struct frame *f);
 /** seal_came_native - the ICRC of @f was right before the seal was taken off. */
@@ -75,11 +73,9 @@ struct flow *flow_create(struct engine *e, const struct flow_key *key, enum engi
 void flow_free(struct engine *e, struct flow *fl);
 /** flow_forget - free @fl and its partner. */
 void flow_forget(struct engine *e, struct flow *fl);
-/** flow_unwanted - other connections find no place, and that of @fl has been idle for seconds. It
- * may still have packets in custody. */
+/** flow_unwanted - others find no place, and that of @fl is idle. It may hold packets. */
 bool flow_unwanted(const struct engine *e, const struct flow *fl);
-/** flow_idle - the connection of @fl has been idle for long enough to be forgotten, unless it has
- * packets in custody. */
+/** flow_idle - the connection of @fl may be forgotten, unless it has packets in custody. */
 bool flow_idle(const struct engine *e, const struct flow *fl);
 void flow_match_rule(struct engine *e, struct flow *fl);
 uint32_t flow_read_depth(const struct engine *e, const struct flow *fl);
@@ -116,12 +112,11 @@ void lane_forget(struct engine *e, struct flow *fl, struct pkt *d, struct wire_p
 void lane_skip(struct engine *e, struct flow *fl, const struct wire_mark *m);
 void lane_true_ack(struct engine *e, struct flow *fl, const struct wire_mark *m);
 void lane_drop_all(struct engine *e, struct flow *fl);
-/** lane_send_rest - what is held and was not sent leaves as it would without us: the hosts see to
- * it from here on. */
+/** lane_send_rest - what is held and was not sent leaves; from here on it is the hosts' own. */
 void lane_send_rest(struct engine *e, struct flow *fl);
 uint8_t *lane_packet(struct engine *e, const struct pkt *d);
-/** lane_pkt - the packet held that begins at @psn, or NULL; lane_pkt_next - the first that begins
- * in [@from, @end), and where it does. */
+/** lane_pkt - the packet that begins at @psn, or NULL; lane_pkt_next - the first in [@from,
+ * @end). */
 static inline struct pkt *lane_pkt(struct engine *e, const struct lane *l, struct wire_psn psn)
 {
 	return held_pkt(e, &l->held, psn);
@@ -142,8 +137,7 @@ struct wire_psn lane_sent_before(const struct lane *l);
 bool lane_may_repeat(const struct lane *l, struct wire_psn psn);
 /** lane_accepted_add - the ACCEPTOR @fl is found by its opener's number until it is reset. */
 void lane_accepted_add(struct engine *e, struct flow *fl);
-/** lane_accepted_find - the lane that peer @peer has opened as its number @number, in its
- * generation @gen; NULL when there is none. */
+/** lane_accepted_find - the lane @number of peer @peer, in generation @gen, or NULL. */
 struct flow *lane_accepted_find(struct engine *e, int8_t peer, uint32_t number, uint32_t gen);
 bool lane_fence(struct engine *e, struct flow *fl);
 void lane_guard(struct engine *e, struct flow *fl);
@@ -156,9 +150,8 @@ void rtt_sample(const struct engine *e, struct rtt *t, uint32_t us);
  * trips seemed to last as long as that, and what is lost next is missed as late. */
 uint64_t rtt_capped_us(const struct rtt *t, uint64_t us);
 /**
- * lane_credit - the responder has said @syndrome, in an ACK, or (@answer) in the answer to a READ
- * or the like. Returns true when its requester had no credits and has some now, and may wait for
- * just that.
+ * lane_credit - the responder has said @syndrome, in an ACK, or (@answer) with data. Returns true
+ * when its requester had no credits and has some now.
  */
 bool lane_credit(struct lane *l, uint8_t syndrome, bool answer);
 /** lane_syndrome - that of an ACK of ours. */
@@ -174,8 +167,7 @@ static inline void lane_waits(const struct engine *e, struct lane *l)
 	l->waits_us = now_us(e);
 }
 /** lane_asked_below - whether an answer @psn can be to what a host asked below @mark. It has less
- * outstanding than SPAN_MAX; what is half the circle away is before a mark for us, and may be
- * ahead of what the host has for the host. */
+ * outstanding than SPAN_MAX. What is older may be ahead for the host. */
 static inline bool lane_asked_below(struct wire_psn psn, struct wire_psn mark)
 {
 	return psn_in(psn, psn_sub(mark, SPAN_MAX), mark);
@@ -201,8 +193,7 @@ void lane_refused(struct engine *e, struct flow *fl, struct wire_psn psn, uint8_
 		  enum lane_reason why);
 
 /* host.c: is the host there whose queue pair answers nothing? */
-/** host_ask - ask the host of the requester in FAULT, else that of the responder. An answer counts
- * in lane.present. */
+/** host_ask - ask the requester's host in FAULT, else the responder's (lane.present). */
 void host_ask(struct engine *e, struct flow *fl);
 /** host_answered - whether @f answers host_ask(). Such a frame is not passed on. */
 bool host_answered(struct engine *e, enum engine_port from, const struct frame *f);

@@ -35,12 +35,11 @@ static bool tells_early(const struct lane *l)
 	return lane_keeps(l) && l->policy == POLICY_EARLY;
 }
 
-/* Whether @l would hold more than its share of the memory, so that others have to do with less.
- * What is its own already, the rest of its superblock, takes nothing from anybody. What is missing
- * of a stream is not refused for that: all behind it waits for it. Nor is what takes the place of
- * packets that were released, when the share has become less because others came: the requester
- * sends that because of an ACK, and a refusal may use up its retries. It is told so little then
- * (near/ease.c) that the lane shrinks. */
+/* Whether @l would hold more than its share of the memory. The rest of its superblock is its own
+ * already. What is missing of a stream is not refused for that: all behind it waits for it. Nor is
+ * what takes the place of released packets when the share has become less: the requester sends that
+ * because of an ACK, and a refusal may use up its retries. It is told so little then (near/ease.c)
+ * that the lane shrinks. */
 static bool over_share(struct engine *e, struct lane *l, struct wire_psn psn, uint32_t len)
 {
 	if (l->role == ROLE_ACCEPTOR && psn_before(psn, l->end))
@@ -213,8 +212,7 @@ static bool lane_release(struct engine *e, struct flow *fl, struct wire_psn next
 }
 
 /* The responder has truly acknowledged more than was accepted here: while the lane was opening,
- * packets that we missed reached it past us. The requester knows, or will hear it from the ACK that
- * this makes possible. */
+ * packets that we missed reached it past us. The requester knows, or will hear it. */
 void lane_skip(struct engine *e, struct flow *fl, const struct wire_mark *m)
 {
 	struct lane *l = &fl->lane;
@@ -231,8 +229,7 @@ void lane_skip(struct engine *e, struct flow *fl, const struct wire_mark *m)
 		return;
 	}
 	una = *m;
-	/* where every packet was here our own count is exact, while an ACK to a duplicate bears an
-	 * older PSN with today's MSN */
+	/* where every packet was here our count is exact; an ACK to a duplicate has a newer MSN */
 	if (!l->opaque && !psn_after(m->psn, from))
 		una.msn = msn + (messages - l->messages);
 	mark_una(l, &una);
@@ -320,8 +317,8 @@ void lane_drop_all(struct engine *e, struct flow *fl)
 		role_of(e, l)->end(e, fl);
 }
 
-/* The responder has truly acknowledged everything below @m (roles that keep custody). What that
- * allows to be told is told by the tick. */
+/* The responder has truly acknowledged all below @m (roles that keep custody). The tick tells
+ * it. */
 void lane_true_ack(struct engine *e, struct flow *fl, const struct wire_mark *m)
 {
 	struct lane *l = &fl->lane;

@@ -3,14 +3,12 @@
  * What is due. Nothing is acknowledged, reported or sent on where it is found out that it should
  * be: a lane is put into a list, and the tick goes through the lists from above, once, and calls
  * what the lane's role has to do. So no room calls one above it, and what a batch of frames brings
- * is said once. A report that is due later is the timer wheel's to remember: lanes that wait cost a
- * tick nothing.
+ * is said once. A report that is due later is in the timer wheel, and costs a tick nothing.
  */
 #include "engine/core/roles.h"
 #include "wire/must.h"
 
-/* The acceptor's and the opener's reports go out at once when urgent or when much has happened,
- * else after a short while. */
+/* Reports go out at once when urgent or when much has happened, else after a short while. */
 #define REPORT_NS	 (200 * NSEC_PER_USEC)
 #define REPORT_PACKETS	 32u
 /* While something is missing they are repeated after this, doubled each time, so many times. */

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Flows: the table of them, which rule wants one, which two are one connection. How a pair is found
- * out is learn/learn.c's business.
+ * Flows: their table, which rule wants one, which two are one connection (found by learn/learn.c).
  *
  * row: CONV-2
  */
@@ -259,8 +258,7 @@ static uint32_t pair_of(const struct flow_key *k)
 	return h * 0x9e3779b97f4a7c15u >> 48 & (PAIR_SLOTS - 1);
 }
 
-/** pair_epoch - of the two hosts of @k, in either direction. Hosts that share a slot flush each
- * other's guesses. */
+/** pair_epoch - of the two hosts of @k. Hosts that share a slot flush each other's guesses. */
 uint32_t *pair_epoch(struct engine *e, const struct flow_key *k)
 {
 	struct host_pair *p = &e->pair[pair_of(k)];

@@ -12,8 +12,7 @@
  * was seen a moment ago. So a flood finds few places after the first moment, and connections that
  * come meanwhile do, after a few tries, and keep them.
  *
- * What the connection manager, a peer or a former engine tells of comes in past the limits, since
- * it is paired at once.
+ * What the connection manager, a peer or a former engine names is paired at once, past the limits.
  */
 #include "engine/core/core.h"
 

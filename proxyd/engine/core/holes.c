@@ -26,8 +26,7 @@ static struct holes *following(const struct holes *hs)
 	return hs->next == POOL_NONE ? NULL : (struct holes *)((uintptr_t)hs + (uintptr_t)hs->off);
 }
 
-/* The page that a search for @psn ends in: the first with a hole that ends after it, or the last
- * page. */
+/* The page that a search for @psn ends in: with the first hole that ends after it, or the last. */
 static struct holes *page_of(struct holes *hs, uint32_t psn)
 {
 	struct holes *next;

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What is missing of a stream: sorted ranges of PSNs in a short chain of pool pages, which exists
- * only while something is missing. So the state that disorder costs is bounded by holes, not by
- * packets (row: FAST-4).
+ * only while something is missing. So disorder costs state by holes, not by packets (row: FAST-4).
  *
- * The owner keeps the number of the first page, POOL_NONE when nothing is missing. Pages are of
- * class POOL_TRANSIT.
+ * The owner keeps the first page, POOL_NONE when nothing is missing; all are POOL_TRANSIT.
  */
 #ifndef LONGHAUL_ENGINE_CORE_HOLES_H
 #define LONGHAUL_ENGINE_CORE_HOLES_H
@@ -36,8 +34,7 @@ struct holes {
 struct holes *holes_at(struct pool *p, uint32_t page);
 
 /**
- * holes_room - whether [@from, @end) can come, as far as holes go, in a stream whose highest packet
- * ends at
+ * holes_room - whether holes allow [@from, @end) to come in a stream whose highest packet ends at
  * @stream_end: beyond that it makes a hole, inside of a hole it makes two of it, at the edge of one
  * it costs nothing. Takes and splits pages so that there is room for it.
  */
@@ -59,8 +56,7 @@ uint32_t holes_packets(const struct holes *hs);
 /** holes_has - whether @psn is missing. */
 bool holes_has(const struct holes *hs, struct wire_psn psn);
 
-/** holes_show - @most of those that begin at or after @from at most (up to 255), in order, into
- * @out; their number. */
+/** holes_show - at most @most (up to 255) that begin at or after @from into @out; their number. */
 uint8_t holes_show(const struct holes *hs, struct wire_psn from, uint32_t most,
 		   struct psn_range *out);
 

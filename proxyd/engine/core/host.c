@@ -4,11 +4,10 @@
  *
  * A queue pair that is destroyed, or in the error state, is silent. So is one that cannot be
  * reached, and that one may live. Its host can tell the two apart: a connection manager answers
- * each disconnect request, also for a connection that it does not know (spec: IBTA 12.6; Linux
- * does so). The host gets such a request in the name of its peer, with communication ids that
- * no connection has, and for QPN 0, which no connection can have. An answer shows that packets
- * reach the host and that its answers arrive here. If the queue pair is silent all the same, its
- * host has given it up.
+ * each disconnect request, also for a connection that it does not know (spec: IBTA 12.6; Linux does
+ * so). The host gets such a request in the name of its peer, with communication ids that no
+ * connection has, and for QPN 0, which no connection can have. An answer shows that packets reach
+ * the host, and its answers us. A queue pair that is silent all the same was given up.
  *
  * The transaction id is a secret, and each answer makes a new one necessary. Who does not see the
  * question cannot answer it, and a doubled answer counts once.

@@ -64,8 +64,7 @@ const char *lane_reason_name(enum lane_reason r)
 	return r < REASONS && names[r] ? names[r] : "?";
 }
 
-/* A lane that begins anew may still stand in lists of the engine: it stays there, and whoever takes
- * it out looks at what it is then. */
+/* A lane that begins again may still be in lists of the engine. It stays there. */
 void lane_init(struct flow *fl)
 {
 	struct lane *l = &fl->lane;
@@ -116,8 +115,7 @@ uint64_t rtt_capped_us(const struct rtt *t, uint64_t us)
 }
 
 /* What a round trip may last longer than the mean. A window that grows makes a queue, which no
- * round trip before has seen; and in single mode all that is on its way is sent again when the
- * timer was too early. */
+ * round trip before has seen; and in single mode an early timer resends all that is on its way. */
 static uint64_t rtt_margin_us(const struct lane *l)
 {
 	uint64_t us = 4ull * l->rtt.rttvar_us;
@@ -188,8 +186,7 @@ static bool hold(struct engine *e, struct flow *fl, bool on)
 	return true;
 }
 
-/* The lane is to be given numbers that its host does not know. False when nobody can keep its
- * packets from passing should we be gone. */
+/* The lane is to get numbers that its host does not know. False when nothing can fence it. */
 bool lane_fence(struct engine *e, struct flow *fl)
 {
 	if (!fl->lane.fenced && !hold(e, fl, true))

@@ -32,8 +32,7 @@
  * So no ACK goes out of what is not accepted, and as accepted packets leave custody only in
  * lane_release(), below a true ACK, all that was acknowledged early is retained unless the lane
  * faults: psn_to_host(una) .. frontier. That range may be empty: a true ACK may run ahead of a
- * frontier that waits behind an unanswered READ, so una <= frontier does not hold in either
- * numbering.
+ * frontier that waits for a READ, so una <= frontier does not hold.
  */
 #ifndef LONGHAUL_ENGINE_CORE_LANE_H
 #define LONGHAUL_ENGINE_CORE_LANE_H
@@ -66,8 +65,8 @@
 #define SPAN_MAX    (1u << 22)
 /* More PSNs than any host has outstanding. */
 #define HOST_WINDOW 65536
-/* Marks that nothing moves follow the true ACK at this distance, so that they never come near the
- * 2^23 at which before turns into after. */
+/* Marks that nothing moves trail the true ACK so far, never near 2^23, where before becomes
+ * after. */
 #define MARK_TRAIL  (1u << 20)
 
 enum lane_role {
@@ -107,8 +106,7 @@ enum msg_kind {
 /* Probes that calibrate the MSN while a lane is watched: ends of messages whose ACK is awaited. */
 #define LANE_PROBES 4
 
-/** struct rtt - round trip, us, smoothed (spec: RFC 6298), its mean deviation, and the least; 0
- * before the first sample. */
+/** struct rtt - round trip, us: smoothed (spec: RFC 6298), mean deviation, least; 0: no sample. */
 struct rtt {
 	uint32_t srtt_us, rttvar_us, minrtt_us;
 };
@@ -136,8 +134,7 @@ struct __attribute__((packed, aligned(4))) report_clock {
  * @honest:     POLICY_HONEST: last packet of the first message not truly acknowledged (msn: of
  *              messages before it); it is epsn when no message end is known beyond una
  * @within:     POLICY_EARLY: @held.bytes when its share was last enough, in units of WITHIN
- * @told:       next PSN that the requester cannot know to be acknowledged: the latest ACK, or an
- *              answered READ
+ * @told:       next PSN that the requester cannot know to be acknowledged, by ACK or answer
  * @eased:      of true ACKs below the host had its share (ease.c)
  * @msg:        enum msg_kind of the message that @epsn is inside of; @msg_left: WRITE bytes to come
  * @window:     of the host (room.c)
@@ -172,9 +169,8 @@ struct held {
 	struct wire_psn lost_from;
 };
 
-/** struct gaps - what is missing of a stream, at its receiving end (core/stream.h). @holes: pool
- * page with missing ranges, POOL_NONE without any; @cursor: where the next report, timed by @clock,
- * goes on. */
+/** struct gaps - what is missing at the receiving end of a stream. @holes: pool page with missing
+ * ranges, or POOL_NONE; @cursor: where the next report, timed by @clock, goes on. */
 struct gaps {
 	uint32_t holes;
 	struct wire_psn cursor;
@@ -201,8 +197,7 @@ struct seal {
  * @passed_us:  when a repeat of what was truly acknowledged was last passed on, 0: never
  * @passed_from: the lowest of those, or PSN_NONE: their opcodes are not known
  * @state:      enum owner_state
- * @held_back:  nothing is sent before the responder has spoken (lane.rnr_wait, too); @held_once:
- *              not again before it speaks
+ * @held_back:  nothing is sent before the responder speaks (and lane.rnr_wait); @held_once: it was
  */
 struct lane_owner {
 	struct wire_psn passed_from;
@@ -211,16 +206,14 @@ struct lane_owner {
 	bool held_back : 1, held_once : 1;
 };
 
-/** struct lane_rounds - rounds in which @psn was asked for in vain (reads/rounds.c): @run of
- * them, the latest began at @ms. */
+/** struct lane_rounds - @run rounds in which @psn was asked for in vain, the latest at @ms. */
 struct lane_rounds {
 	struct host_psn psn;
 	uint16_t ms;
 	uint8_t run;
 };
 
-/** struct lane_listed - which lists of the engine the lane is in (due.c, turns.c, near/room.c), and
- * what follows it there, by flow index. */
+/** struct lane_listed - the lists of the engine that the lane is in, and the next flow there. */
 struct lane_listed {
 	uint32_t next_ack, next_report, next_run, next_room;
 	bool ack : 1, report : 1, run : 1, room : 1;
@@ -260,8 +253,7 @@ struct lane_watch {
  *              PSN_NONE when there is none; @guard_end: end of the last such message (so far).
  *              Nothing between is acknowledged early
  * @reasked_psn, @reasked_end: READs asked again after their answer had passed, PSN_NONE;
- *              @reasked_us: when their latest round began; @reasked: rounds in which no answer
- *              has passed
+ *              @reasked_us: since when; @reasked: rounds in which no answer has passed
  * @told_us:    when the host was last told of something new; @cnp_us: of the latest CNP to it
  */
 struct lane_keeper {
@@ -290,8 +282,7 @@ struct lane_opener {
 /**
  * struct lane_far - ACCEPTOR, SINGLE: what is on its way to the responder (far/)
  * @ackreq_end: end of the last packet sent that asks for an ACK
- * @cwnd:       so many packets may be on their way, in units of CWND_ONE (flight.c); @cut_us: when
- *              it was halved
+ * @cwnd:       packets that may be on their way, in CWND_ONE (flight.c); @cut_us: when halved
  * @rnr_run:    RNR NAKs for the same packet, the first of them at @rnr_us
  */
 struct lane_far {
@@ -359,10 +350,8 @@ struct lane_fault {
  *              @renumbered: what the peer sends to the responder may bear others (announce/)
  * @fenced:     somebody else keeps its packets from passing should we be gone (lane_fence())
  * @ordered:    a log of its two hosts holds it to their order (link/order.c)
- * @sealed:     what crosses the WAN is sealed with @seal; @bypassed: enum path_miss, packets of it
- *              miss one of the two appliances
- * @gone:       both hosts have said that the connection is down; @far_left: and the responder's
- *              host asked for that: it wants nothing more
+ * @sealed:     what crosses the WAN is sealed with @seal; @bypassed: enum path_miss
+ * @gone:       both hosts said that the connection is down; @far_left: the responder's asked for it
  * @closing:    ACCEPTOR: the opener is asked to end the lane
  * @no_mtu:     it began when no path MTU was known, so the peer may not know one: a READ whose span
  *              depends on it must pass, and the host's numbers stay the responder's
@@ -372,13 +361,11 @@ struct lane_fault {
  * @reads_page: struct lane_reads (reads.h), POOL_NONE before the first READ
  * @reads:      requests that wait for an answer with data, struct read_rec
  * @messages:   ends of messages among what is held
- * @progress:   time of the latest progress: budget of the loss timer; @waits_us: since when the
- *              oldest in custody waits for the true ACK
+ * @progress:   time of the latest progress; @waits_us: since when the oldest waits for the true ACK
  * @rtt:        of the WAN; ACCEPTOR: of the LAN
  * @reached:    OPENER: the peer has all below; WATCH: fault/abandoned.c
  * @gen:        generation, new whenever the lane leaves WATCH; both sides use the opener's
- * @overlap:    below this the host had sent it past us before, or may have (OPENER; WATCH: to a
- *              lane that is gone, or PSN_NONE)
+ * @overlap:    what is below the host may have sent past us (OPENER), or to an earlier lane (WATCH)
  */
 struct lane {
 	uint8_t state : 3, role : 3, policy : 2;

@@ -11,8 +11,7 @@
 
 #include "engine/core/lane.h"
 
-/** marks_begin - custody (or transit) of @l begins at @m: nothing is held yet, and nothing was
- * added, so host and wire number alike. */
+/** marks_begin - @l begins at @m: nothing is held or was added: host and wire number alike. */
 static inline void marks_begin(struct lane *l, const struct wire_mark *m)
 {
 	l->epsn = l->una = l->nxt = l->near.honest = *m;

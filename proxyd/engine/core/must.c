@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "engine/core/core.h"
 
-/* The invariant @m of the lane @l does not hold. Of each lane the first is told; what follows may
- * follow from that. Always false. */
+/* The invariant @m of the lane @l does not hold. Only the first of a lane is told. Always false. */
 bool lane_broken(struct engine *e, const struct lane *l, const struct engine_must *m)
 {
 	uint64_t at = (uint64_t)((const uint8_t *)l - (const uint8_t *)e->flows);

@@ -46,8 +46,7 @@ static int tx(struct engine *e, enum engine_port port, const uint8_t *data, uint
 }
 
 /*
- * Send a frame of the lane of @fl (its requests, or what answers them), sealed where that is due
- * (seal.c); @fl NULL: as it is.
+ * Send a frame of the lane of @fl, sealed where that is due (seal.c); @fl NULL: as it is.
  *
  * Returns 0, or -EAGAIN when the port has no room. Who has something that must leave keeps it then
  * and tries again at engine_port_again(). What the port can never take is counted and as good as

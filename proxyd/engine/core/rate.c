@@ -24,12 +24,11 @@
  * UP takes steps that double, so a link that has become faster is found in a few round trips. What
  * does not use its pace learns nothing and loses nothing.
  *
- * A receiver that was not let run for a while, or a burst that met a full ring, loses nearly all
- * of a window, and what arrives of that says nothing about the link. So a window that lost most,
+ * A receiver that was not let run for a while, or a burst that met a full ring, loses nearly all of
+ * a window, and what arrives of that says nothing about the link. So a window that lost most,
  * without a queue, and of which much less arrived than the link has carried before, is answered
- * like any other but not believed: as soon as nothing is lost any more, the pace is doubled in
- * each round until the link is full again. What then arrives either is more, or says the same
- * and is believed.
+ * like any other but not believed: as soon as nothing is lost any more, the pace is doubled in each
+ * round until the link is full again. If what then arrives is not more, it is believed.
  *
  * The peer's process reads frames from a ring and METERs from a socket, and may be late with
  * either. So when it reads a METER, frames that came before it may be unread, and frames that came
@@ -41,10 +40,9 @@
  *
  * Somebody else shares the link when it is full although we did not go faster, or carries another
  * share of it than last time. Then each sign of a full link costs a part of the pace and what is
- * added in a round is a constant, so that two such controllers, or this one and TCP, come to
- * shares that are alike; what is more than was had when the link was last full is taken fast. A
- * queue that stays however slow we are belongs to somebody who fills it on purpose: then only loss
- * and marks count.
+ * added in a round is a constant, so that two such controllers, or this one and TCP, come to shares
+ * that are alike; what is more than was had when the link was last full is taken fast. A queue that
+ * stays however slow we are is filled by others on purpose: then only loss and marks count.
  *
  * That is for who wants a fair share. Who wants the most of it leaves nothing to others: after the
  * queue is gone it goes on at what it had. Who is in the background leaves half at each sign, comes
@@ -95,8 +93,8 @@
 /* Below what arrived, so that a queue becomes shorter; how deep at most, and at once. */
 #define BELOW	       0.97
 #define BELOW_MOST     0.7
-/* Loss of more, and less than that part of what has arrived before, is doubted; two windows of a
- * full link that agree so far are not. */
+/* Loss of more, and less than that part of what arrived before, is doubted until two windows
+ * agree. */
 #define DOUBT_LOSS     0.5
 #define DOUBT_PART     0.5
 #define AGREE	       0.25
@@ -242,8 +240,7 @@ static uint64_t uncounted(const struct rate_sample *first, const struct rate_sam
 	return last->unread + first->early;
 }
 
-/* The share of the packets that reached the peer and found no room in its rings. A process that
- * took over from another one counts from 0. */
+/* The share of the packets that found no room in the peer's rings. A new process counts from 0. */
 static double overrun(const struct rate_sample *first, const struct rate_sample *last)
 {
 	double lost;
@@ -368,8 +365,8 @@ static void seen_full(struct rate *r, const struct sight *w, uint64_t now)
 	r->flood_at = now;
 }
 
-/* Whether what was taken for a full link at the latest sign was noise, as is known by now: then
- * @best is only what was sent. */
+/* Whether the latest sign of a full link was noise, as is known now: then @best is what was
+ * sent. */
 static bool was_noise(const struct rate *r)
 {
 	return r->cause == RATE_LOSS && r->tried_loss < 2 * r->noise;

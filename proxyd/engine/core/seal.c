@@ -7,14 +7,12 @@
  *
  *	SipHash-2-4(key of the lane; direction, extended PSN / 2)
  *
- * whose 64 bits are the tags of two PSNs. The length of the frame, and all else in it, stay as they
- * are. Three things follow.
+ * whose 64 bits are the tags of two PSNs. All else in the frame stays as it is. So:
  *
  *	- A frame that misses the far appliance has a wrong ICRC, and the host's NIC drops it. The
  *	  host never executes what bears other numbers than it expects.
  *	- A frame that misses the near appliance comes without a seal, and is not delivered
- *	  (link/seal_rx.c). So is what somebody forges who does not know the key: he needs 2^32
- *	  tries.
+ *	  (link/seal_rx.c). Nor is what is forged without the key: that takes 2^32 tries.
  *	- No packet is needed to tell what was sent, and nothing waits for one.
  *
  * The ICRC remains the check against damage: the receiver computes it, XORs the tag, and compares.
@@ -25,12 +23,10 @@
  * can read. So a key of the peers may be rolled, and a session begin anew, and the lane goes on;
  * and what was recorded of one generation is no good in the next. Within a generation the PSN is
  * extended by the number of times that the true ACK has come round to 0: what was recorded is no
- * good a circle later either. Both ends count that for themselves, and both are within less than
- * half a circle of each other.
+ * good a circle later either. Both ends count that, less than half a circle apart.
  *
  * A request that the opener has added (reads/own_request.c) bears another seal, SEAL_OWN. So the
- * acceptor knows whether what the host sends may have other numbers than the responder expects,
- * should the opener lose its memory.
+ * acceptor knows that host and responder may number otherwise, should the opener lose its memory.
  *
  * Sealed is what has the handover PSN or a later one, in both directions. What is older was sent
  * when no appliance held the lane. Packets whose opcode nobody knows, congestion notifications and

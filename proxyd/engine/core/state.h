@@ -24,13 +24,11 @@ struct flow_meter {
  * @born:      when it got its number; what was noted under that before is another one's
  * @half:      only this direction is known; @again: and more than one packet of it was seen
  * @comm_id:   the sender's CM comm id, 0 when not known
- * @left: its hosts have taken the connection down; the next owners of the two numbers need not be
- * a pair
+ * @left: its hosts took the connection down; the next owners of the two numbers need not be a pair
  * @offered:    the peer will agree to a lane of these requests by the QPN in the low 24 bits, and
  *              knows the path MTU in the others (offer_of()); 0: it has not said so
  * @pledged:    we have told the peer so (the same of its lanes)
- * @read_depth: READs and ATOMICs that the responder of this flow's requests takes at a time, 0 when
- * not known
+ * @read_depth: READs and ATOMICs that the responder of its requests takes at a time, 0: not known
  */
 struct flow {
 	struct flow_key key;
@@ -176,8 +174,7 @@ struct soon {
 /* Refused packets that one batch of frames can name; more are found missing a little later. */
 #define REFUSED_MAX 32u
 
-/** struct seal_tags - the tags that were made last, of two packets each (seal.c). Of this process
- * alone: create.c empties them. */
+/** struct seal_tags - the latest tags, of two packets each (seal.c); of this process alone. */
 #define SEAL_TAGS 64u
 struct seal_tags {
 	uint64_t key, two, hash;
@@ -191,8 +188,7 @@ struct engine {
 	struct engine_config cfg;
 	const struct role_ops *roles; /* by enum lane_role */
 	struct arena arena;
-	/* Of the parts that are pointed to below, from the arena's beginning: the pointers are this
-	 * process's (create.c). */
+	/* Offsets of the parts below, whose pointers are this process's (create.c). */
 	struct {
 		uint64_t flows, match, cm, accepted, table, wheel, reads, pool, order;
 	} at;
@@ -430,8 +426,7 @@ static inline bool lane_keeps(const struct lane *l)
 	return l->role == ROLE_OPENER || l->role == ROLE_SINGLE;
 }
 
-/** opener_gone - a lane of an ACCEPTOR that ended for @why: its opener is no more, and what it had
- * promised is lost. */
+/** opener_gone - ACCEPTOR: a lane that ends for @why has lost its opener and its promises. */
 static inline bool opener_gone(enum lane_reason why)
 {
 	return why == REASON_PEER_LOST || why == REASON_PEER_RESTARTED;
@@ -444,8 +439,7 @@ static inline bool numbers_lost(const struct lane *l)
 	return l->role == ROLE_ACCEPTOR && l->ahead && opener_gone(l->reason);
 }
 
-/** owner_unsure - the number may have another owner: the requester is told only what the responder
- * says (owner/owner.c). */
+/** owner_unsure - the number may have another owner: the requester hears only the responder. */
 static inline bool owner_unsure(const struct lane *l)
 {
 	return l->owner.state >= OWNER_NAMED && l->owner.state <= OWNER_WAITS;

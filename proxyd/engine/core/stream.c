@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What the two streams of a lane share: its requests, and the responses to them. Each has an end
- * that keeps packets until they have arrived (struct held), and one that reports what is missing
- * (struct gaps, with the list in holes.h).
+ * What the two streams of a lane share: its requests, and the responses to them. One end keeps
+ * packets until they have arrived (struct held), the other reports what is missing (struct gaps).
  */
 #include "engine/core/core.h"
 

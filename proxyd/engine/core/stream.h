@@ -6,8 +6,7 @@
 #include "engine/core/state.h"
 #include "engine/report.h"
 
-/** held_pkt - the packet held that begins at @psn, or NULL; held_next - the first that begins in
- * [@from, @end), and where it does. */
+/** held_pkt - the packet that begins at @psn, or NULL; held_next - the first in [@from, @end). */
 static inline struct pkt *held_pkt(struct engine *e, const struct held *h, struct wire_psn psn)
 {
 	return window_get(&h->win, e->pool, psn.v);
@@ -25,8 +24,7 @@ void held_init(struct held *h);
 struct pkt *held_add(struct engine *e, struct held *h, uint32_t n, const uint8_t *data,
 		     uint32_t len);
 struct pkt *held_add_checked(struct engine *e, struct held *h, const struct frame *f, bool *bad);
-/** held_del - the packet @d with the number @n goes, with its bytes; held_drop - all that have one
- * PSN each and are in [@from, @end). */
+/** held_del - the packet @d, number @n, goes; held_drop - all in [@from, @end), of one PSN each. */
 void held_del(struct engine *e, struct held *h, struct pkt *d, uint32_t n);
 void held_drop(struct engine *e, struct held *h, uint32_t from, uint32_t end);
 /** held_lose - the packet @d at @psn is lost. */
@@ -39,8 +37,7 @@ int stream_tx_pkt(struct engine *e, struct flow *fl, const struct pkt *d, enum e
 /** stream_send - send @d over the WAN, by the port @to. False when that has no room. */
 bool stream_send(struct engine *e, struct flow *fl, struct held *h, struct pkt *d,
 		 enum engine_port to);
-/** stream_send_lost - send the packets in [@from, @end) that are judged lost, oldest first. False:
- * sending must stop. */
+/** stream_send_lost - send what is lost of [@from, @end), oldest first. False: stop sending. */
 bool stream_send_lost(struct engine *e, struct flow *fl, struct held *h, struct wire_psn from,
 		      struct wire_psn end, enum engine_port to, uint32_t *budget);
 

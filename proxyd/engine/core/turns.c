@@ -4,16 +4,14 @@
  *
  * Lanes with something to send stand in lists for each peer, and in some for the LAN. Each turn a
  * lane sends what its part (stream_tx.c, pseudo_requester.c) wants to, up to QUANTUM bytes, and
- * goes to the back while it has more, so that many lanes share the WAN evenly whatever their
- * message sizes.
+ * goes to the back while it has more, so that lanes share the WAN evenly.
  *
  * A lane that had nothing to send until now stands in a list of its own and goes first, so that a
  * small message does not wait behind as many turns as there are bulk lanes (the idea of fq_codel,
  * spec: RFC 8290). After a turn in which it sent something it stands at the back of the others,
  * even with nothing more to send, and what it gets to send meanwhile waits for that place. So who
  * goes first has sent nothing for a whole round, and lanes that are fresh cannot keep the others
- * from their turns. A turn without anything to send (a report gave it) leaves a lane as fresh as it
- * was.
+ * from their turns. A turn without anything to send leaves a lane fresh.
  *
  * Rules have a class: control goes before data, and data before bulk. Who waits behind higher
  * classes gets one turn after PASSED_MOST of theirs, so nothing stands still.
@@ -221,8 +219,7 @@ static unsigned int next_class(struct run_queue *q)
 }
 
 /* What travels in the direction of @fl: its own requests, and the responses to those of its
- * partner. By turns one of them goes first, or it would take all tokens that there are. Returns
- * true when there is more. */
+ * partner. They go first by turns, or one would take all tokens. True when there is more. */
 static bool turn(struct engine *e, struct flow *fl)
 {
 	struct flow *back = flow_partner(e, fl);

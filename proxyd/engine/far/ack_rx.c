@@ -117,8 +117,7 @@ static void give_up_reads(struct engine *e, struct lane *l, const struct wire_ma
 			COUNT(e, READS_GIVEN_UP);
 		r->done = true;
 	}
-	/* not more: behind them there may be the one whose response has just come, and which @m
-	 * does not cover yet */
+	/* not more: behind them may be the one just answered, which @m does not cover yet */
 	reads_trim_to(e, l, m->psn);
 }
 
@@ -155,8 +154,7 @@ static bool bound_by_read(struct engine *e, struct lane *l, struct wire_mark *m)
 /*
  * An ACK of @psn, the first after the loss timer's probe: is it the answer to the probe? It must be
  * if that packet had not asked for an ACK. Else it may answer what was sent before: the responder
- * had stood still, and more ACKs will follow. If none follow, the second ACK of just the probe is
- * believed.
+ * had stood still, and more ACKs will follow. If none follow, the second is believed.
  */
 static bool answers_probe(struct engine *e, struct lane *l, struct wire_psn psn)
 {
@@ -180,8 +178,7 @@ static bool sent_until(struct engine *e, struct lane *l, uint32_t us)
 }
 
 /* The ACK @f, from beyond what was sent, comes after a long silence, counts another number of
- * messages than can have ended there, and is one for what the requester's number has asked another
- * queue pair. */
+ * messages than can have ended there, and answers another queue pair's request. */
 static bool beyond_of_other(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
@@ -491,8 +488,7 @@ static void rx_ack(struct engine *e, struct flow *fl, const struct frame *f)
 /*
  * ACCEPTOR: the response @f of @r is kept until the opener has it. Without room it passes, and if
  * the WAN loses it the opener asks again; but where READs of ours have gone to the responder too,
- * that may be in vain (announce/). There it has not come, and we ask again ourselves, unless that
- * goes on for long. Returns false then.
+ * that may be in vain (announce/). Then false is returned, and we ask again ourselves, for a while.
  */
 static bool keep_answer(struct engine *e, struct flow *fl, struct read_rec *r,
 			const struct frame *f)

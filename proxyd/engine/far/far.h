@@ -6,8 +6,7 @@
 #include "engine/core/core.h"
 
 bool far_run(struct engine *e, struct flow *fl, uint32_t quantum);
-/** far_response - @f, which came to the port @from. True when it was passed on although no request
- * that waits for it is known (SINGLE). */
+/** far_response - @f, from port @from. True when it was passed on for no known request (SINGLE). */
 bool far_response(struct engine *e, struct flow *fl, const struct frame *f, enum engine_port from);
 /** far_congested - the responder has sent a congestion notification. */
 void far_congested(struct engine *e, struct flow *fl);

@@ -24,8 +24,7 @@ static inline bool far_asked(const struct lane *l)
 void far_arm(struct engine *e, struct flow *fl);
 /** far_flight_full - as much as may be is on its way. */
 bool far_flight_full(const struct flow *fl);
-/** far_unasked - the packet that ends at @next must ask for an ACK, or the window may be full of
- * such as nobody answers. */
+/** far_unasked - the packet that ends at @next must ask for an ACK, or none in the window may. */
 bool far_unasked(const struct flow *fl, struct wire_psn next);
 /** far_paced - the next packet has to wait (SINGLE), and its lane gets a turn then. */
 bool far_paced(struct engine *e, struct flow *fl);

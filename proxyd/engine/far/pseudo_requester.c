@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Standing in for the requester, toward the responder: from the acceptor over its LAN, or in single
- * mode over the WAN.
+ * In the requester's stead, toward the responder: the acceptor over its LAN, or alone over the WAN.
  *
  * What RC gives a requester is used as spec: IBTA 9.7.5 and spec: IBTA 9.7.7 lay it down: packets
  * are sent in PSN order; a cumulative ACK releases exactly what it covers; an ACK below una or at
@@ -15,9 +14,8 @@
  * may be lost.) A near responder that is only slow answers what it was sent before, too, and does
  * not like to get all of it again: an ACK that it may have sent without the probe says nothing
  * about what comes after it. The budget of the timer is time without progress (responder_timeout),
- * so RNR waits and long outages of a busy responder do not add up. RNR has a budget of its own: a
- * responder that says so of the same packet again and again, for all of rnr_timeout, holds memory
- * and will not be waited for any longer.
+ * so RNR waits and long outages of a busy responder do not add up. RNR has a budget of its own:
+ * rnr_timeout for the same packet.
  *
  * row: NTT-2, ENG-3, ENG-4, ENG-5, ENG-7, ENG-8, ENG-16
  */
@@ -235,8 +233,7 @@ static struct wire_psn keeps_oldest(struct engine *e, struct flow *fl, struct wi
 /*
  * The READ at @psn, the oldest, was asked again. Should it remain without a response, then
  * something from beyond it tells how far the responder is, whether it is executed in its turn or
- * draws a NAK: the newest request, and where responders say no more about a gap that they have
- * spoken of before, one after the other.
+ * draws a NAK: the newest request, then, as responders speak of a gap once, one after the other.
  */
 static void probe_ahead(struct engine *e, struct flow *fl, struct wire_psn psn)
 {

@@ -1,24 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The appliance near the requester has lost its memory (power, kernel), and with it what it
- * had told its host to be done and had not delivered. What had come here was delivered, then
- * the lane ended (acceptor, opener_gone()). What the host was told is not known here.
- * But it shows: a host that was not told goes back to what the responder lacks, at the latest
- * when its timer runs out; one that was told has nothing to go back to. It asks again and
- * again from beyond.
+ * The appliance near the requester has lost its memory (power, kernel), and with it what it had
+ * told its host to be done and had not delivered. What had come here was delivered, then the lane
+ * ended (acceptor, opener_gone()). What the host was told is not known here. But it shows: a host
+ * that was not told goes back to what the responder lacks, at the latest when its timer runs out;
+ * one that was told has nothing to go back to. It asks again and again from beyond.
  *
  * Then the promise is broken, and both ends must see it: the requester gets a fatal NAK to its
- * oldest request, the responder's queue pair is broken by force (broken.c). The true
- * responder's own NAK would say nothing to a host that has done with that PSN, and one that
- * retries for ever would hang.
+ * oldest request, the responder's queue pair is broken by force (broken.c). The true responder's
+ * own NAK says nothing to a host that has done with that PSN, and may retry for ever.
  *
- * In WATCH: lane.near.acked is what the responder has, while lane.waits_us is not 0; lane.reached
- * is the latest request that came past.
+ * In WATCH, while lane.waits_us: the responder has all below lane.near.acked; lane.reached: latest.
  */
 #include "engine/fault/fault.h"
 
-/* So many rounds of repeating that begin at the same place beyond it: the loss of a single packet
- * is not taken for more than that. */
+/* So many rounds of repeating from the same place beyond it are no loss of a single packet. */
 #define ROUNDS	     3
 /* So long after the end of the lane nobody asks again from that time. */
 #define ABANDONED_US 60000000u

@@ -5,8 +5,7 @@
  * 9.9.3, class C). So it gets one in the name of its peer: a SEND MIDDLE while no message is open.
  *
  * The impossible request must never be executed as data, whatever the host is in the middle of, and
- * must bear the PSN that the host expects: with another PSN it is a duplicate or a gap and has no
- * effect. Therefore:
+ * must bear the PSN that the host expects: with another it has no effect. Therefore:
  *
  *	- Requests from the far host are no longer let through, so what the host expects stands
  *	  still, and a message that it has begun to receive cannot end.
@@ -17,8 +16,7 @@
  *	- Where the PSN is not known from what has passed, or turns out wrong, it is learned: one
  *	  ahead draws a sequence NAK with the PSN expected, one behind an ACK with the newest one
  *	  executed. Four probes a quarter of the circle apart are both, wherever the host stands. A
- *	  host that has sent its one NAK for a gap already, and whose ACKs to duplicates are of an
- *	  older date, is found by trying the next few.
+ *	  host that has NAKed its gap, and whose ACKs to duplicates are old, is found by trying on.
  *
  * A fatal NAK may come from anybody; that its QP is in error a host shows by silence. So it is
  * asked on, three times round the circle from the latest place that is known: a QP that lives is
@@ -39,15 +37,14 @@
 #define SILENT_MAX	12
 /* After a fatal NAK: three times round the circle, a quarter of a second. */
 #define CONFIRM_MAX	12
-/* From this many on its host is asked whether it is there; it has to answer twice before so many.
- * About two seconds and a half. */
+/* From this many on its host is asked for a sign; it must give two before so many (2.5 s). */
 #define ASK_HOST_FROM	4
 #define GONE_MAX	8
 #define PROBES_MAX	64
 #define QUARTER		(1u << 22)
 
-/* The next place to ask: round the circle in quarters, and one further each time; after a fatal NAK
- * not further, the same four places again. */
+/* The next place to ask: round the circle in quarters, one further each time, not after a fatal
+ * NAK. */
 static struct far_psn next_place(struct lane *l)
 {
 	uint32_t step = l->fault.step;
@@ -119,8 +116,7 @@ static void gone(struct engine *e, struct flow *fl)
 	over_begin(e, fl);
 }
 
-/* Something was refused in the name of the host: whatever it was, if it was the host it is silent
- * from now on. */
+/* Something was refused in the name of the host: if by the host, it is silent from now on. */
 static void confirm(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
@@ -169,8 +165,7 @@ void fault_response(struct engine *e, struct flow *fl, const struct frame *f)
 	}
 	if (l->fault.stage != STAGE_BREAK)
 		return;
-	/* what was on its way when it failed says nothing, but a living one says so once only where
-	 * it expects the next request */
+	/* what was on its way says nothing; a living one says it once, where it expects the next */
 	if (l->fault.refused && !l->fault.silent) {
 		if (s == AETH_NAK_SEQ) {
 			l->fault.epsn = far_psn_of(f);

@@ -13,8 +13,7 @@
  * queue pair is gone, for its host answers and it does not (far/pseudo_requester.c): the lane comes
  * here with REASON_DISCONNECT, and is *undecided*. Where its own queue pair says nothing while its
  * host answers, that is *gone*, too, and what was in custody is abandoned: counted, logged, and no
- * alarm. Where neither answers it is a fault, and any sign of the queue pair makes it one for as
- * long as the lane is here.
+ * alarm. Where neither answers, or the queue pair gives a sign later, it is a fault.
  *
  * Here is how a lane gets into FAULT, and who is asked when its timer fires. Nothing is let through
  * in either direction, and whatever the host replies ends here: the far host has asked nothing.
@@ -24,8 +23,7 @@
  * silence says nothing. It stays in FAULT for as long as that takes, for the first request would
  * else pass in numbers that mean another one to the responder. The far host, which may ask
  * meanwhile, is not made to wait for that: its packets show how to speak to its peer, which is
- * broken; but silence still says nothing. A stop does not wait for it: it stays fenced, and the
- * next engine finds it again.
+ * broken; but silence still says nothing. A stop does not wait for it: it stays fenced.
  *
  * row: ENG-6, CONV-8
  */
@@ -68,8 +66,7 @@ void lane_fault(struct engine *e, struct flow *fl, enum lane_reason why, uint8_t
 	done = !promised(e, l);
 	/* where the numbers differ the two ends cannot go on without us */
 	if (l->gone || (done && !renumbers)) {
-		/* nobody is left to be told; or nothing was promised that is not true already, and
-		 * the hosts find out by themselves */
+		/* nobody is left to be told; or all that was promised is true */
 		lane_close(e, fl, why, true);
 		return;
 	}
@@ -109,8 +106,7 @@ void lane_fault(struct engine *e, struct flow *fl, enum lane_reason why, uint8_t
 }
 
 /* A former engine gave the packets of this lane numbers of its own, and is gone: neither end
- * understands the other any more. What its host expects and waits for is not known; it tells by
- * asking. */
+ * understands the other any more. What its host waits for is not known before it asks. */
 static void strand(struct engine *e, struct flow *fl, enum lane_reason why)
 {
 	struct lane *l = &fl->lane;
@@ -223,8 +219,7 @@ bool fault_unheard(const struct lane *l)
 	return l->state == LANE_FAULT && l->fault.unheard;
 }
 
-/** fault_moved - a packet of @fl has come to port @port. Of a connection that a former engine held
- * that may be news. */
+/** fault_moved - a packet of @fl, which a former engine may have held, has come to @port. */
 void fault_moved(struct engine *e, struct flow *fl, enum engine_port port)
 {
 	struct flow *other = flow_partner(e, fl);

@@ -5,13 +5,11 @@
 
 #include "engine/fault/fault.h"
 
-/* A host that is not known gets so long to ask twice: what comes again is its oldest request, and
- * can be refused. */
+/* A host that is not known gets so long to ask twice: what comes again is its oldest request. */
 #define ASK_TWICE_NS (2 * NSEC_PER_SEC)
 /* So long what was told may take effect before the QP is broken by force. */
 #define TELL_NS	     (500 * NSEC_PER_MSEC)
-/* Packets that were on their way when the QP failed have arrived. What comes later is another
- * incarnation. */
+/* Packets on their way when the QP failed have arrived. Later ones are another owner's. */
 #define BROKEN_NS    (1 * NSEC_PER_SEC)
 
 enum fault_stage {
@@ -28,8 +26,7 @@ static inline void fault_arm(struct engine *e, struct flow *fl, uint64_t after)
 /* told.c */
 /** fault_untold - the host of the lane is about to be told. */
 void fault_untold(struct engine *e, const struct flow *fl);
-/** tell_timer - the host was told, or is to tell where it stands. Returns true when it is time for
- * the second remedy. */
+/** tell_timer - the host was told, or is to ask. True when it is time for the second remedy. */
 bool tell_timer(struct engine *e, struct flow *fl);
 
 /* broken.c */
@@ -43,8 +40,7 @@ void break_timer(struct engine *e, struct flow *fl);
 /* over.c */
 /** over_begin - the host has failed, answers no more, or fails by no means. */
 void over_begin(struct engine *e, struct flow *fl);
-/** over_timer - it was told all, or is silent. Returns true when it lives on, for another round of
- * the second remedy. */
+/** over_timer - it was told all, or is silent. True when it lives on, for another round. */
 bool over_timer(struct engine *e, struct flow *fl);
 /** fault_lost - the host cannot be asked whether it has given the lane up. */
 void fault_lost(struct engine *e, struct flow *fl);

@@ -7,9 +7,8 @@
  * lane leaves FAULT when its QP has failed or answers no more, and nothing was heard from it for
  * FAULT_QUIET_NS. But a host that answers no more may be out of reach, and its QP live on: where
  * the numbers of the two ends differ what it asks next would mean another request to the responder.
- * So there it takes UNREACHABLE_NS, unless its host answers (core/host.c). (For ever would be too
- * long: most QPs that say nothing have failed, of the NAK or by themselves, and their numbers get
- * new owners.)
+ * So there it takes UNREACHABLE_NS, unless its host answers (core/host.c). (Not for ever: most QPs
+ * that say nothing have failed, and their numbers get new owners.)
  *
  * Its peer's number may have another partner meanwhile, of which nobody has told: requests come
  * under that number as before, for they name their destination only, and refusals and probes go to
@@ -21,8 +20,7 @@
  * repeats itself: whoever asks on is deaf to its refusals because they are not its own.
  *
  * One whose QP was seen to fail, or to be gone, and of which nothing was heard for BROKEN_NS since,
- * is fenced no more: it sends nothing that could be mistaken, and the next engine would wait for
- * ever to be asked by it.
+ * is fenced no more: it sends nothing that could be mistaken.
  */
 #include "engine/fault/fault_priv.h"
 #include "wire/cm.h"
@@ -32,8 +30,7 @@
  * local ACK timeout of 4.3 s, which is among the longest in use. */
 #define UNREACHABLE_NS (150 * NSEC_PER_SEC)
 #define MUTE_MAX       2
-/* A requester repeats itself seven times at most (spec: IBTA 9.7.5.2.5) when it hears
- * nothing, and each round takes ten seconds and more. */
+/* A requester repeats itself seven times at most (spec: IBTA 9.7.5.2.5), in 10 s or more each. */
 #define MUTE_RENUMBERS 16
 #define DREQS_MAX      2
 

@@ -33,8 +33,7 @@ static void mirror_headers(struct flow *back, const struct frame *f)
 /*
  * Whether a round of resending begins with the oldest request, @psn: after a silence, and nothing
  * older came in the two rounds before it. What a port doubles, brings late or in another order, and
- * a round whose first request was lost, must not move it on, for the number may have a new owner,
- * of whose requests nothing was executed.
+ * a round whose first request was lost, must not move it on: the number may have a new owner.
  */
 static bool oldest_again(const struct engine *e, struct lane *l, struct host_psn psn)
 {
@@ -93,8 +92,7 @@ void fault_request(struct engine *e, struct flow *fl, const struct frame *f)
 	l->fault.below = !again && (l->fault.below || psn_before(host_psn_of(f), l->near.told));
 	l->fault.alive = true;
 	fault_lives(e, fl);
-	/* a NAK acknowledges what is before it, and that may have been lost with a former engine,
-	 * or be another owner's */
+	/* a NAK acknowledges what is before it, which may be lost, or another owner's */
 	if (!l->fault.unsure && !l->fault.below)
 		ack_schedule(e, fl);
 }

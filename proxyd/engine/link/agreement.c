@@ -68,9 +68,8 @@ static struct flow *resumed_flow(struct engine *e, struct flow *fl, const struct
 	return fl ? fl : flow_create(e, key, side);
 }
 
-/* Why the peer may not open a lane of the requests in *@fl, whose answers travel in *@back;
- * REASON_NONE if it may. A resumption creates what is missing of the two. They are paired at the
- * end. */
+/* Why the peer may not open a lane of the requests in *@fl, answered in *@back; REASON_NONE if it
+ * may. A resumption creates what is missing of the two. They are paired at the end. */
 static enum lane_reason open_verdict(struct engine *e, unsigned int peer, const struct report *r,
 				     const struct flow_key *back_key, struct flow **fl,
 				     struct flow **back)
@@ -106,8 +105,7 @@ static enum lane_reason open_verdict(struct engine *e, unsigned int peer, const 
 /*
  * The PSN before which requests have passed to the responder already; its ACKs may reach there.
  * What passed may be anybody's: further ahead than a host's window it was not the host's, and the
- * opener would not believe an ACK of that (stream_tx.c). Of a lane that is resumed the opener may
- * have more in custody.
+ * opener would not believe an ACK of that (stream_tx.c). A resumed lane may hold more.
  */
 static struct wire_psn passed_before(const struct lane *l, const struct report *r)
 {
@@ -301,8 +299,7 @@ static void rx_close(struct engine *e, unsigned int peer, const struct report *r
 	if (!numbers_lost(&fl->lane))
 		fl->lane.ahead = false; /* an opener that lives ends no lane whose numbers differ */
 	/* it may have forgotten the lane (restart), or have closed it when nothing was owed: what
-	 * has come in order is still delivered, but not where the responder has refused it
-	 * (lane_refused()) */
+	 * has come in order is still delivered, unless it was refused */
 	if ((r->reason == REASON_NONE || r->reason == REASON_PEER_RESTARTED) &&
 	    !psn_is(fl->lane.una.psn, fl->lane.epsn.psn) && !fl->lane.refusal)
 		lane_drain(e, fl, r->reason);

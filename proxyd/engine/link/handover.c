@@ -8,8 +8,7 @@
  * send again; there the lane opens at the first packet of a message, in order, if the lane is
  * calibrated. From the handover PSN on packets are retained and sent as a stream, but as long as
  * the peer has not agreed the frontier moves only with true ACKs, so a refusal costs nothing: we
- * forget what is retained, the hosts still have it. Before the handover PSN everything passes as
- * ever.
+ * forget what is retained, the hosts still have it. Before it everything passes.
  *
  * A cumulative ACK at or above the handover PSN would also acknowledge what came before it and is
  * not in custody, hence @start_acked: the frontier stays at the handover PSN until the responder
@@ -45,8 +44,7 @@ static bool atomic_allowed(const struct rule *r, const struct frame *f)
 		(r->atomic == ATOMIC_PREFETCH && r->peer != PEER_NONE));
 }
 
-/* Whether a lane may begin with @f although no path MTU is known: a message of one packet tells
- * nothing of it, and needs none. */
+/* Whether a lane may begin with @f without a known path MTU: a message of one packet needs none. */
 static bool mtu_spared(const struct rule *r, const struct frame *f)
 {
 	return (f->op->flags & OPF_ONLY) && !(f->op->flags & OPF_ANSWERED) && !r->prefetch;
@@ -124,8 +122,8 @@ static void single_begin(struct engine *e, struct lane *l)
 	l->single = (struct lane_single){.thresh = THRESH_NONE, .made = MQ_NONE};
 }
 
-/* Below this the host may have sent before the lane begins at @psn. What is further ahead than any
- * host is was sent by somebody else. */
+/* The host may have sent what is below before the lane begins at @psn; what is far ahead is not
+ * its. */
 static struct wire_psn sent_before(const struct lane *l, struct wire_psn psn)
 {
 	struct wire_psn end = lane_may_repeat(l, l->epsn.psn) ? l->overlap : l->epsn.psn;
@@ -220,8 +218,7 @@ void handover_timer(struct engine *e, struct flow *fl)
 	if (l->accepted && !l->reopen)
 		return;
 	if (l->state == LANE_OPENING && handover_outrun(e, l)) {
-		/* what asked the peer, or its answer, is lost. Nothing is owed: begin anew where
-		 * the host is now */
+		/* the OPEN or its answer is lost. Nothing is owed: begin where the host is now */
 		lane_close(e, fl, REASON_NONE, true);
 		flow_open_at(fl, e->now);
 		return;

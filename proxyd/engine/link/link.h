@@ -23,8 +23,7 @@ bool stream_tx_run(struct engine *e, struct flow *fl, uint32_t quantum);
 void stream_tx_progress(struct engine *e, struct flow *fl, const struct report *r);
 void stream_tx_timeout(struct engine *e, struct flow *fl);
 void stream_tx_restart(struct engine *e, struct flow *fl);
-/** stream_tx_repeated - the host repeats what it still waits for: the peer is asked soon, however
- * often it was asked in vain. */
+/** stream_tx_repeated - the host repeats what it waits for: ask the peer without backoff. */
 void stream_tx_repeated(struct engine *e, struct flow *fl);
 
 /* loss.c: OPENER, which packets of the stream are lost; they are marked PKT_LOST */

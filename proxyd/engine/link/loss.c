@@ -8,12 +8,11 @@
  * A retransmission gets a new time, so the same rule judges it, and its retransmission in turn.
  *
  * Where no packet was ever late, a long reordering window only costs time, for each loss: it is
- * next to nothing (REO_LEAST_US). As soon as one is late (it was not sent again, and arrives
- * after younger ones; or it was, and is reported sooner than its second transmission can have
- * arrived) the window is a quarter of the shortest round trip seen, at least REO_MIN_US, or longer,
- * up to a whole round trip, if the packet was later than that. It shrinks to a sixteenth while
- * missing packets prove to be lost, one after the other, and none is late. Lateness fades with
- * time (LATE_DECAY_RTTS), until it never was.
+ * next to nothing (REO_LEAST_US). As soon as one is late (it was not sent again, and arrives after
+ * younger ones; or it was, and is reported sooner than its second transmission can have arrived)
+ * the window is a quarter of the shortest round trip seen, at least REO_MIN_US, or longer, up to a
+ * whole round trip, if the packet was later than that. It shrinks to a sixteenth while missing
+ * packets prove to be lost and none is late. Lateness fades (LATE_DECAY_RTTS).
  */
 #include "engine/link/link.h"
 
@@ -85,8 +84,7 @@ static void forget_late(struct engine *e, struct lane *l)
 	l->opener.late_at = now_us(e);
 }
 
-/* No round trip is shorter. Samples include the time that a report waited for more to tell; an
- * urgent report does not wait. */
+/* No round trip is shorter. Samples include the time that a report waits, if it is not urgent. */
 static uint32_t least_rtt_us(const struct lane *l)
 {
 	uint32_t slack = l->rtt.minrtt_us / 16 + REPORT_WAIT_US;
@@ -109,8 +107,8 @@ static void gap_closed(struct engine *e, struct lane *l, const struct pkt *d)
 	if (!(d->flags & PKT_SENT))
 		return;
 	if (spurious(e, l, d)) {
-		/* its first transmission time is gone, so its lateness is not known; but the window
-		 * was too short */
+		/* its first transmission time is gone, and so its lateness; the window was too
+		 * short */
 		COUNT(e, RETX_SPURIOUS);
 		seen_late(e, l, reo_window(l) + l->rtt.minrtt_us / 8);
 	} else if (d->flags & PKT_RETX) {
@@ -120,8 +118,7 @@ static void gap_closed(struct engine *e, struct lane *l, const struct pkt *d)
 	}
 }
 
-/* The packet that ends at @end and begins at or after @from. The window has a READ at the PSN where
- * its range begins. */
+/* The packet that ends at @end and begins at or after @from. A READ is kept by its first PSN. */
 static struct pkt *ending_at(struct engine *e, const struct lane *l, struct wire_psn from,
 			     struct wire_psn end)
 {
@@ -154,8 +151,8 @@ static void came(struct lane *l, const struct pkt *d)
 		l->opener.rack_us = d->xmit;
 }
 
-/* A packet that ends at @end and begins at or after @from is known to have arrived; @just: just
- * now, so that its age is a round trip. */
+/* A packet that ends at @end and begins at or after @from is known to have come; @just: just
+ * now. */
 static void arrived(struct engine *e, struct lane *l, struct wire_psn from, struct wire_psn end,
 		    bool just)
 {
@@ -174,8 +171,7 @@ static struct wire_psn next_page(struct wire_psn psn)
 	return psn_add(psn, WINDOW_PAGE_PSNS - psn.v % WINDOW_PAGE_PSNS);
 }
 
-/* What is missing and was sent before @before is lost; of what was sent again already, also what
- * was sent before @again. */
+/* What was sent before @before is lost if missing; if sent again already, before @again. */
 struct deadline {
 	uint32_t before, again;
 };
@@ -186,8 +182,7 @@ static bool too_old(const struct pkt *d, const struct deadline *t)
 	       ((d->flags & PKT_RETX) && (int32_t)(d->xmit - t->again) < 0);
 }
 
-/* Packets in [@from, @end) that are too old are lost. Returns the time when the oldest of the
- * others was sent, @none when there are none. */
+/* Packets in [@from, @end) that are too old are lost. Returns when the oldest other was sent. */
 static uint32_t condemn_older(struct engine *e, struct lane *l, struct wire_psn from,
 			      struct wire_psn end, const struct deadline *t, uint32_t none)
 {
@@ -210,8 +205,7 @@ static uint32_t condemn_older(struct engine *e, struct lane *l, struct wire_psn 
 /*
  * The same for as many packets as a report may name: of those on a page that lies within the range
  * as a whole the oldest is remembered, and until that one is lost the page is not looked at again.
- * What is sent in the meantime is younger. So a report costs what it finds to be lost, and a
- * moment for each 256 packets.
+ * So a report costs what it finds to be lost, and a moment for each 256 packets.
  */
 static void condemn_range(struct engine *e, struct lane *l, struct wire_psn from,
 			  struct wire_psn end, const struct deadline *t)
@@ -295,8 +289,7 @@ static void contiguous(struct engine *e, struct lane *l, struct wire_psn cum)
 	arrived(e, l, l->reached, cum, false);
 }
 
-/* What stands before a hole has come, perhaps just now: what is repaired in the midst of others
- * changes neither end of what the peer has. */
+/* What is before a hole has come, perhaps just now: a repair amid others changes neither end. */
 static void before_hole(struct engine *e, struct lane *l, struct wire_psn from)
 {
 	const struct pkt *d;

@@ -37,17 +37,14 @@
  * here: when the peer has lost its memory the lanes are agreed anew, the log gets another
  * generation and begins at the first record not carried out. While a lane is being agreed anew
  * nothing of its log is sent. The peer stops at a WAIT for a lane that it does not know. If that
- * lane has ended here, everything delivered, the log gets another generation, too, without that
- * WAIT.
+ * lane has ended here, all delivered, a new generation has no such WAIT.
  *
  * FAULT. When the lane of a WAIT loses its custody, that WAIT will never be over. What stands
  * behind it must not be delivered: the application would act on data that is not there. So all
- * lanes of the log that have something undelivered are lost with it, and their hosts are told by a
- * fault of each. Then the log begins anew.
+ * lanes of the log that have something undelivered are lost with it, by a fault of each.
  *
  * Not so when both hosts have taken the connection of that lane down, the responder's host has
- * asked for that, and the records wait for nothing but SENDs: the log goes on without those WAITs
- * (order_abandon()).
+ * asked for that, and the records wait for nothing but SENDs: it goes on without.
  *
  * Requests that no lane holds (queue pairs not learned yet, lanes that are opening) could overtake
  * custody, too. While a WAIT is open they are dropped, and their host repeats them; and while there

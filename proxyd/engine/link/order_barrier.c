@@ -55,8 +55,7 @@ static void fresh(struct engine *e, struct flow *fl)
 /* ---- what the host may be told ---- */
 
 /* Marks that nothing moves while una goes on for half of all PSNs would seem to be ahead of it: a
- * barrier would be taken for passed, or what is delivered for lost. They trail, as those of the
- * lane do (custody.c). */
+ * barrier would be taken for passed, or what is delivered for lost. They trail (custody.c). */
 static void trail(struct engine *e, const struct lane *l, struct order_lane *o)
 {
 	struct wire_psn to = psn_sub(l->una.psn, MARK_TRAIL);

@@ -35,15 +35,13 @@ struct order_lane {
 };
 
 /**
- * struct order_log - barriers of a pair of hosts: at its source, or as far as they have come to who
- * carries them out.
+ * struct order_log - barriers of a pair of hosts: at the source, or as far as they have come.
  * @gen:     a log that begins anew gets another one
  * @base:    number of the first record in @records, the oldest that is not carried out
  * @have:    source: the peer has all before this; @have_id: element there
  * @send_id: source: the next to be sent, @send its number
  * @waits:   records in it that wait for a delivery
- * @step_us: how long the far host takes to acknowledge: barriers closer together than that would
- *           add up
+ * @step_us: how long the far host takes to acknowledge: closer barriers would add up
  * @alone:   the only lane of the latest barrier
  * @sent:    source: since when the peer may have answered for @have. Else: the latest answer
  * @again:   source: when all that the peer does not have was sent again
@@ -123,8 +121,7 @@ struct order_log *order_log_of(const struct engine *e, const struct flow_key *k)
 /** order_due, order_due_at - the tick has to look at it, now or later. */
 void order_due(struct engine *e, struct order_log *g);
 void order_due_at(struct engine *e, struct order_log *g, uint64_t when);
-/** order_log_resume - all that is not carried out is sent once more, as another generation, to a
- * peer that may know nothing of it. */
+/** order_log_resume - all that is not carried out is sent again, as another generation. */
 void order_log_resume(struct engine *e, struct order_log *g);
 /** order_log_broken - what a record waits for is lost, and with it all that stands behind. */
 void order_log_broken(struct engine *e, struct order_log *g);

@@ -69,8 +69,7 @@ static void send_again(struct engine *e, struct order_log *g)
 }
 
 /* Whether the oldest record, which the peer has, is carried out as far as we know. The peer says so
- * once, and that may be lost. Where nothing follows it would stay open for ever, and requests that
- * no lane holds would be dropped as long. */
+ * once, and that may be lost. Where nothing follows it would stay open for ever. */
 static bool answer_lost(const struct engine *e, const struct order_log *g)
 {
 	struct order_rec r;

@@ -21,8 +21,7 @@
 #include "engine/reads/reads.h"
 
 #define PEER_GONE_NS (10 * NSEC_PER_SEC)
-/* Of what bears more, and is to be kept, the ICRC is computed while it is copied (stream_rx.c,
- * resp_rx.c). */
+/* Of what bears more, and is to be kept, the copy computes the ICRC (stream_rx.c, resp_rx.c). */
 #define SMALL_BYTES  256u
 
 /* ACCEPTOR: whether the responder may know other numbers than the host. */

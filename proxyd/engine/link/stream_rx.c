@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The receiving end of a stream: requests from the far appliance on their way to the near responder
- * (role ACCEPTOR).
+ * The receiving end of a stream: requests on their way to the near responder (role ACCEPTOR).
  *
  * Every packet is verified and retained on arrival, in any order: its seal shows that the opener
  * has sent it (core/seal.c). What is contiguous is handed to pseudo_requester.c, and stays until
@@ -13,8 +12,7 @@
  * or when a duplicate arrives (the opener does not know then that the packet had arrived),
  * otherwise every REPORT_PACKETS packets or REPORT_NS. While something is missing the report is
  * repeated, at growing intervals, since time alone makes a missing packet a lost one and reports
- * get lost too; see core/due.c. If there are more holes than fit into one report, the reports show
- * them in turn.
+ * get lost too; see core/due.c. Reports show holes in turn if not all fit.
  *
  * Requests below the handover PSN, and duplicate READs that a host asks again for, do not belong to
  * the stream: they pass to the responder as they came.
@@ -48,9 +46,8 @@ static void give_up(struct engine *e, struct flow *fl, struct wire_psn from, str
 	}
 }
 
-/* What a packet of the lane takes, bytes: as they were in the mean so far, and an eighth more. Full
- * ones would be safe; but of small ones there would be room for few, and should larger ones come
- * after all, they are refused, and come again. */
+/* What a packet of the lane takes, bytes: as they were in the mean so far, and an eighth more. For
+ * full ones there would be room for few; larger ones than expected are refused, and come again. */
 static uint32_t packet_bytes(const struct flow *fl)
 {
 	const struct flow_meter *m = &fl->meter;
@@ -247,8 +244,7 @@ static void again(struct engine *e, struct flow *fl, const struct frame *f)
 		return;
 	}
 	if ((f->op->flags & OPF_ANSWERED) && psn_before(wire_psn_of(f), l->una.psn)) {
-		/* answered already, so a host asks again (or the opener's timer, which does no
-		 * harm): the responder must repeat the answer */
+		/* answered already, so a host (or the opener's timer) asks again */
 		COUNT(e, DUP_READS_PASSED);
 		engine_tx(e, fl, PORT_LAN, f->data, f->len);
 		return;
@@ -414,8 +410,7 @@ void stream_rx_request(struct engine *e, struct flow *fl, const struct frame *f)
 /*
  * A packet whose opcode has no row. An opener lets it pass only when it owes nothing any more, and
  * closes the lane then; but what says so may come later than the packet, and is asked for. Where
- * something is held the packet is somebody else's, and would overtake. Where the responder knows
- * other numbers the opener lets none pass.
+ * something is held the packet is somebody else's, and would overtake.
  */
 void stream_rx_unknown(struct engine *e, struct flow *fl, const struct frame *f)
 {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The sending end of a stream: requests in custody, over the WAN, until the far appliance has them
- * (role OPENER).
+ * The sending end of a stream: requests in custody, until the far appliance has them (role OPENER).
  *
  * Packets go out in PSN order as pacing and the peer's room allow; retransmissions go before new
  * ones. The peer reports what is missing (report.h), and goes on to report while something is;
@@ -16,8 +15,7 @@
  * comes after silence shows as lost everything that had time to arrive before it and did not.
  *
  * What the peer has is not released: only a true ACK of the responder releases custody, since the
- * peer may lose its memory at any time. After a restart everything from the last true ACK on is
- * sent again.
+ * peer may lose its memory at any time. Then all from the last true ACK on is sent again.
  *
  * row: ENG-4, FAST-1
  */
@@ -29,8 +27,7 @@
 
 /* A peer that answers, but for so long does not report on a lane that waits, has lost that lane. */
 #define DEAF_NS		(10 * NSEC_PER_SEC)
-/* A tail of so many PSNs is sent again as a whole: with more, losing all of them and all reports is
- * an outage. */
+/* A tail of so many PSNs is sent again as a whole: more, with all reports, is an outage. */
 #define TAIL_PSNS	32u
 /* What costs little to be sent twice. */
 #define TWICE_BYTES	256u
@@ -54,8 +51,7 @@ static uint64_t patience_ns(const struct engine *e, const struct lane *l)
 	return lane_rto_ns(l);
 }
 
-/* The oldest packet under way that the peer has not reported, at or after *@from, which is set to
- * where it is looked for. */
+/* The oldest packet under way at or after *@from not reported by the peer; *@from: its place. */
 static struct pkt *oldest(struct engine *e, const struct lane *l, struct wire_psn *from)
 {
 	struct wire_psn psn;
@@ -181,8 +177,7 @@ static bool sane(const struct lane *l, const struct report *r)
 	return gaps_sane(r);
 }
 
-/* Whether the true ACK of @r is where a packet begins, as far as they are here: a READ has many
- * PSNs, and is answered as a whole. */
+/* Whether the true ACK of @r is where a packet begins: a READ has many PSNs, and one answer. */
 static bool una_begins_packet(struct engine *e, const struct lane *l, const struct report *r)
 {
 	const struct wire_psn una = {r->una};
@@ -392,8 +387,7 @@ void stream_tx_timeout(struct engine *e, struct flow *fl)
 		seal_bypass(e, fl, MISS_TO, true);
 	if (l->role != ROLE_OPENER)
 		return;
-	/* only the peer knows the responder's numbers: it is asked whether it has the lane, and
-	 * says CLOSE or PROGRESS (rx_resp()) */
+	/* only the peer knows the responder's numbers: it says CLOSE or PROGRESS (rx_resp()) */
 	if (deaf(e, l))
 		resp_report_due(e, fl, true);
 	if (e->now - l->progress > most && !l->reopen) {

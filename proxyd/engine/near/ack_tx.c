@@ -5,27 +5,23 @@
  * It is the least of several limits, each a PSN together with what an ACK just below it would say:
  *
  *	- what is accepted (and thereby retained);
- *	- the first unanswered READ or its like (but for ATOMICs that are answered here, see
- *	  atomic.c);
+ *	- the first unanswered READ or its like (not ATOMICs answered here: atomic.c);
  *	- the handover PSN, until everything before it was truly acknowledged;
  *	- the true ACK, where the policy is `off`, where the peer has not agreed yet, while the lane
  *	  drains, and inside messages that do not fit the pool (row: POOL-3);
  *	- the last packet of the first message not truly acknowledged, where the policy is `honest`;
  *	- what was sent on, while the lane's share of the pool is nearly full, or the pool has no
- *	  room for what the requester, and others like it, would send next (room.c): the requester
- *	  then goes at the pace of the WAN;
+ *	  room for what requesters send next (room.c): then they go at the pace of the WAN;
  *	- itself, or the true ACK, while next to nothing is left of that share: what the host was
  *	  not told of is what it can be told, step by step (ease.c). One that was told of all, and
  *	  whose next request is refused, gives up when its retries are used up;
  *	- what the latest barrier allows, with `order = hosts` (link/order_barrier.c);
- *	- itself, or the true ACK, while most of the lane's span of PSNs is in custody: at
- *	  the end of the span a request would be refused that its host has to repeat in vain,
- *	  until its retries are used up.
+ *	- itself, or the true ACK, while most of the lane's span of PSNs is in custody: at its end a
+ *	  request would be refused until its host's retries are used up.
  *
  * A sequence NAK acknowledges what is before it just as an ACK does, so it can only be sent when
- * the frontier has come up to the gap. Until then it is due: a NAK at the frontier itself would
- * make the requester go back without having got anywhere, and a few of those within one round trip
- * use up its retries.
+ * the frontier has come up to the gap. Until then it is due: a NAK at the frontier itself makes the
+ * requester go back in vain, and a few of those use up its retries.
  *
  * An ACK never bears the PSN of a READ or ATOMIC: some requesters take it for the answer.
  *
@@ -195,8 +191,7 @@ static void advance(struct engine *e, struct flow *fl)
 	if (!psn_after(m.psn, l->near.frontier.psn))
 		return;
 	/* the true ACK knows better what stands just below it when we have not understood that.
-	 * Else our own count is the better one: an ACK to a duplicate bears an older PSN with
-	 * today's MSN. */
+	 * Else our count is better: an ACK to a duplicate has a newer MSN. */
 	if (psn_is(m.psn, una.psn) && !m.ackable && una.ackable)
 		m = una;
 	mark_frontier(l, &m);
@@ -303,8 +298,7 @@ static void refused(struct engine *e, struct flow *fl)
 	}
 	advance(e, fl);
 	m = psn_to_host(e, l, &at);
-	/* a guess was refused, the numbers differ, or it would acknowledge what another owner of
-	 * the number has sent: only a fault can say so */
+	/* a guess was refused, numbers differ, or it would acknowledge another owner's */
 	if (psn_before(m.psn, l->near.frontier.psn) || !l->start_acked || owner_unsure(l) ||
 	    psn_map_differs(e, l)) {
 		lane_fault(e, fl, why, syndrome);

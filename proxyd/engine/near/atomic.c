@@ -110,8 +110,7 @@ bool atomic_make(struct engine *e, struct flow *fl)
 /*
  * The responder stands only so many READs and ATOMICs at a time. A requester keeps to that by
  * itself as long as it waits for their answers; of ATOMICs that were answered here it does not
- * know. What the rule says counts, or the connection manager, else what the host was seen to wait
- * for at one time.
+ * know. What the rule or the connection manager says counts, else what the host was seen to have.
  */
 void atomic_asked(struct engine *e, struct flow *fl)
 {

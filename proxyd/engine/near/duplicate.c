@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Requests that are not the next one (roles OPENER and SINGLE): repeats, and what is far away or
- * goes on behind something that we never saw.
+ * Requests that are not the next one (roles OPENER and SINGLE): repeats, and what is far away.
  *
  * A repeat of what is in custody is answered with an ACK of the frontier, and not sent on. A repeat
  * of what the responder has truly acknowledged goes to the responder, who knows whether it is a
@@ -10,16 +9,14 @@
  *
  * Where the responder knows other PSNs, nothing passes. There a repeat of a SEND or WRITE that was
  * truly acknowledged is known by its fingerprint, of which the latest are kept (struct lane_reads).
- * What has another one, or is older, gets no answer: it may be the first request of another owner
- * of the number, which nobody has executed. A host that lacks an ACK repeats what follows, too, and
- * gets the ACK for that.
+ * What has another one, or is older, gets no answer: it may be a new owner's first, which nobody
+ * has executed. A host that lacks an ACK repeats what follows, too.
  *
  * A READ that is asked again after its answer had passed was lost between us and the requester.
  * ACKs past it would only make the requester start it again and again, at LAN speed, until its
  * retries are used up; so none is sent until the answer has passed once more.
  *
- * incarnation.c has what another owner of the queue pair number asks, unseen.c what a repeat tells
- * of others.
+ * incarnation.c has what another owner of the number asks, unseen.c what a repeat tells of others.
  *
  * row: ENG-10
  */
@@ -76,8 +73,8 @@ static void ask_past(struct engine *e, struct flow *fl, const struct frame *f, b
 			  psn_map_frame(out, f, wire.v, PSN_NONE));
 }
 
-/* Whether @f, whose PSN is within those of @r, asks for something else than @r did. A READ may ask
- * for some of it. */
+/* Whether @f, at a PSN of @r, asks for something else than @r did. A READ may ask for a part of
+ * it. */
 bool other_read(const struct flow *fl, const struct read_rec *r, const struct frame *f)
 {
 	if (r->opcode != f->opcode)
@@ -129,8 +126,7 @@ enum verdict {
 	OTHER_REQUEST,	  /* not what was sent with this PSN before */
 };
 
-/* What @f is. @r: the record of the READ or ATOMIC that it repeats, or NULL; @moved: the responder
- * knows other PSNs. */
+/* What @f is. @r: the READ or ATOMIC that it repeats; @moved: the responder knows other PSNs. */
 static enum verdict classify(struct engine *e, const struct flow *fl, const struct frame *f,
 			     const struct read_rec *r, bool moved)
 {
@@ -138,8 +134,7 @@ static enum verdict classify(struct engine *e, const struct flow *fl, const stru
 	const struct lane_reads *x = reads_of(e, l);
 	bool answered = f->op->flags & OPF_ANSWERED;
 	struct host_mark una = psn_to_host(e, l, &l->una);
-	/* the requester has not been told, and of what it asked nothing is kept that would tell it
-	 * from another owner of the number */
+	/* the requester has not been told, and nothing is kept that tells it from another owner */
 	bool untold = psn_is(una.psn, psn_same_host(l->epsn.psn)) && !l->nreads;
 
 	if (psn_before(host_psn_of(f), una.psn) &&
@@ -169,8 +164,7 @@ static void pass_done(struct engine *e, struct flow *fl, const struct frame *f)
 	engine_tx(e, fl, other_port(fl->side), f->data, f->len);
 }
 
-/* The requester resends the SEND or WRITE @psn, and has not asked for the READs before it again in
- * the same round: it has their answers. */
+/* The requester resends @psn, but in this round not the READs before it: it has the answers. */
 static void has_answers(const struct engine *e, struct lane *l, struct host_psn psn)
 {
 	if (!psn_known(l->keeper.reasked_psn) || psn_before(psn, l->keeper.reasked_psn) ||

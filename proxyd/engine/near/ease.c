@@ -12,8 +12,7 @@
  *	  What is promised, and what is retained, grows less all the same;
  *	- where the responder acknowledges nothing, or too slowly for that, a requester that is
  *	  short of room is told of one packet after TELL_US without an ACK of something new, as long
- *	  as there is memory for what it sends in return. This is shorter than the timer of any host
- *	  whose packets go through a WAN;
+ *	  as there is memory for what it sends in return. That is shorter than any host's timer;
  *	- of the memory that is then left each packet goes to a requester whose timer has fired. It
  *	  lasts longer so, for those that have retries.
  *
@@ -25,8 +24,7 @@
 #define EASE	4
 #define TELL_US 2000u
 
-/* How long a requester waits for a step, by the sixteenths of its share that its lane has left: at
- * last, until its timer fires. */
+/* How long a requester waits for a step, by the sixteenths of its share that are left. */
 static const uint32_t wait_us[] = {UINT32_MAX, 8 * TELL_US, 2 * TELL_US, 2 * TELL_US, TELL_US};
 #define PLENTY_LEFT 4u
 

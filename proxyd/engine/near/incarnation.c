@@ -3,8 +3,7 @@
  * Whether another owner of a queue pair number asks (roles OPENER and SINGLE). Its PSNs begin
  * anywhere: far from those of the former one (jumps), or among them, where only the content tells,
  * and anybody can send a request with any content. What shows another owner is that it begins again
- * at the same place, round after round, while nothing is owed to the former one; owner/owner.c has
- * what else there is to know.
+ * at the same place, round after round, while nothing is owed to the former one.
  *
  * row: POOL-9
  */
@@ -22,8 +21,7 @@
  * The requester repeats for ten seconds, round after round, what it was told to be done, and the
  * responder, which would know more, cannot be asked: it knows other PSNs, or may have forgotten the
  * answer. The requester is another incarnation of the QP, or does not get what we send. Two repeats
- * with a long silence between them, or of this and that, show nothing: anybody can send them.
- * Returns true when the lane has faulted.
+ * with a long silence between them, or of this and that, show nothing. True: it has faulted.
  */
 bool repeats_for_ever(struct engine *e, struct flow *fl, const struct frame *f,
 		      enum lane_reason why)
@@ -55,8 +53,7 @@ void incarnation_next(struct engine *e, struct flow *fl, const struct frame *f)
 }
 
 /* Whether another owner of the number asks @f: asked for again and again, while nothing is owed.
- * Where the responder knows other numbers what is owed is that they are understood: nothing may
- * pass, and the lane fails when that goes on. */
+ * Where the responder knows other numbers, the lane fails when that goes on. */
 static bool may_be_another(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;

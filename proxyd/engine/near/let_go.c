@@ -5,10 +5,9 @@
  * A requester that is never idle always has something under way, so such a lane would never be
  * empty. It need not be: its host is told nothing any more but what the responder has truly
  * acknowledged, so as soon as the true ACK has come up to what was told before, nothing is
- * promised. What is still in custody then the host has itself, as it has every packet that no
- * ACK covers. So it may leave as if nobody stood between: what was not sent yet goes out at
- * once, in order, and what is lost of it, or at the acceptor, which does the same, is the
- * host's own to repair.
+ * promised. What is still in custody then the host has itself, as it has every packet that no ACK
+ * covers. So it may leave as if nobody stood between: what was not sent yet goes out at once, in
+ * order, and what is lost of it the host repairs.
  *
  * Until then it may take long: there may be much in custody that was told and is not even sent yet.
  * Meanwhile the host is told a little more (ease.c): what is promised grows less all the same.
@@ -19,9 +18,8 @@
  * has been given, the host may ask for it again. Nor while a barrier of its hosts is open
  * (order = hosts): what passes could overtake what another lane has promised.
  *
- * A request that is missing between the host and us is asked for first: to a responder that
- * has seen nothing of what came behind it there is no gap, and the host would have to find out
- * by its timer.
+ * A request that is missing between the host and us is asked for first: to a responder that has
+ * seen nothing of what came behind it there is no gap, so the host would wait for its timer.
  */
 #include "engine/link/order.h"
 #include "engine/near/near.h"

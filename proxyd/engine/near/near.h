@@ -21,8 +21,7 @@ bool over_reads(const struct lane *l);
 void send_cnp(struct engine *e, struct flow *fl);
 void wait_for_room(struct engine *e, struct flow *fl);
 void near_room(struct engine *e);
-/** window_seen - the host has sent up to @end without being told of it; window_grows - that is more
- * than it was known to do. */
+/** window_seen - the host has sent up to @end untold; window_grows - more than before. */
 void window_seen(struct lane *l, struct host_psn end);
 bool window_grows(const struct lane *l, struct host_psn end);
 

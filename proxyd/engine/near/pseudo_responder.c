@@ -5,12 +5,11 @@
  * Requests are accepted in PSN order only. Each is verified and copied in one pass, then described
  * by a descriptor and records, and only then do the marks move past it; the link (stream_tx.c or
  * pseudo_requester.c) sends it on from the copy. ack_tx.c tells the requester how far it is
- * acknowledged, up to the frontier. duplicate.c handles requests that are not the next one, room.c
- * those that find no room.
+ * acknowledged, up to the frontier. duplicate.c handles what is not the next, room.c what finds no
+ * room.
  *
  * A request with a right ICRC whose opcode or length is out of sequence is for the responder to
- * judge: it goes there in its turn, unacknowledged, and so does everything after it until the
- * responder has spoken.
+ * judge: it goes there in its turn, and nothing from it on is acknowledged before that speaks.
  *
  * row: NTT-1, ENG-10, ENG-12, FAST-2, POOL-6
  */
@@ -66,8 +65,7 @@ static bool in_sequence(const struct lane *l, const struct frame *f, uint32_t mt
 	return (fl & OPF_EOM) ? f->payload_len == want : f->payload_len < want;
 }
 
-/* A message that does not fit is not acknowledged early (row: POOL-3). A WRITE tells its length in
- * its first packet. */
+/* A message that does not fit is not acknowledged early (row: POOL-3). RETH tells its length. */
 static void reserve(struct engine *e, struct lane *l, const struct frame *f, uint32_t mtu)
 {
 	uint64_t length, need;
@@ -356,8 +354,7 @@ void near_request(struct engine *e, struct flow *fl, const struct frame *f)
 		COUNT(e, GAPS);
 		if (l->state == LANE_OPENING) {
 			/* The peer may have agreed already: what is not in our hands must not get
-			 * into its stream. Somebody else may have sent it, and a host whose packet
-			 * is lost before it sends it again. */
+			 * into its stream. It may not be our host's, which repeats. */
 			return;
 		} else if (incarnation_gone_on(e, fl, f))
 			engine_pass(e, fl, fl->side, f);

@@ -2,8 +2,7 @@
 /*
  * Backpressure on the near requester (roles OPENER and SINGLE), in this order: a CNP slows down a
  * host that knows congestion notifications; then ACKs are withheld (ack_tx.c); then packets that
- * find no room are dropped, and the requester is asked for them by a sequence NAK when there is
- * room again.
+ * find no room are dropped, and asked for by a sequence NAK when there is room again.
  *
  * row: FAST-7
  */
@@ -20,8 +19,7 @@
  * bits for their number. (ATOMICs that are answered early wait for the responder alone.) */
 #define LANE_READS 512u
 
-/* The first step of backpressure: hosts that know congestion notifications slow down before
- * anything is withheld from them. */
+/* The first step of backpressure: hosts that know congestion notifications slow down. */
 void send_cnp(struct engine *e, struct flow *fl)
 {
 	const struct flow *back = flow_partner(e, fl);
@@ -103,8 +101,7 @@ void window_seen(struct lane *l, struct host_psn end)
 	l->near.window = pages < UINT16_MAX ? (uint16_t)pages : UINT16_MAX;
 }
 
-/* Whether the rule's own cap, the span of the lane, or the records of READs, still keep the lane
- * from accepting a packet. */
+/* Whether the rule's own cap, the lane's span, or records of READs keep it from accepting more. */
 static bool short_of_more(const struct engine *e, const struct flow *fl)
 {
 	uint64_t want = fl->rule < 0 ? 0 : e->rules[fl->rule].cap / 8;
@@ -143,8 +140,7 @@ static void ask_again(struct engine *e, struct flow *fl)
 }
 
 /* Ask for what was dropped for want of room, when there is some. A requester that is asked too
- * early goes back in vain, and a few of those use up its retries. Lanes are looked at in turn, a
- * few in each tick. */
+ * early goes back in vain, and a few of those use up its retries. A few lanes in each tick. */
 void near_room(struct engine *e)
 {
 	for (uint32_t n = 0; n < LOOKS && e->room.head != FLOW_NONE; n++) {

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Requests whose opcode has no row in the opcode table (roles OPENER and SINGLE): vendors have some
- * of their own.
+ * Requests whose opcode has no row in the opcode table: vendors have some (OPENER and SINGLE).
  *
  * Nobody here knows how many PSNs such a request takes, whether it ends a message, what answers it.
  * So it cannot be carried, and nothing behind it can be. It must not kill the queue pair, and must
  * not overtake what is in custody either: its turn drains the lane (close.c), the host asks again,
  * as for any packet that was lost, and when all is delivered it passes like everything in WATCH.
- * The lane opens again where true answers tell how far the responder is, a while after the last of
- * them (lane_stay_watched()).
+ * The lane opens again a while after the last of them (lane_stay_watched()).
  *
  * Only the very next PSN drains: what stands anywhere else is not the host's next request, and
  * anybody on the segment can send it. Where the responder knows other PSNs than the host (requests

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * READs whose answer the host has, and we have not seen: what it asks for tells of them (roles
- * OPENER and SINGLE).
+ * READs answered past us: what the host asks for tells of them (roles OPENER and SINGLE).
  */
 #include "engine/near/near_priv.h"
 #include "engine/prefetch/prefetch.h"
@@ -74,8 +73,7 @@ bool unseen_told(struct engine *e, struct flow *fl, const struct frame *f, bool 
 	return false;
 }
 
-/** unseen_proved - the responder has all below una and counts as we do: the requests that passed
- * to it came from the queue pair that we know. */
+/** unseen_proved - the responder has all below una and counts as we do: our host asked. */
 void unseen_proved(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;

@@ -4,9 +4,8 @@
  * behind it - the stream, custody, the peer - knows wire numbers only.
  *
  * A packet gets its number when it is sent for the first time, and keeps it. Numbers are given in
- * order: to packets of the lane and to READs of ours, as they are sent first. So the map needs a
- * new segment only where a READ of ours went between two packets of the lane, or a packet of the
- * lane was absorbed.
+ * order: to packets of the lane and to READs of ours, as they are sent first. So a segment is
+ * needed only where a READ of ours went between two packets of the lane, or one was absorbed.
  */
 #include "engine/core/core.h"
 #include "engine/number/far_map.h"

@@ -24,8 +24,7 @@ struct far_map {
 
 /** far_map_begin - from @nxt on the responder's numbers may differ. */
 void far_map_begin(struct far_map *m, const struct wire_mark *nxt);
-/** far_map_sent - the packet at @nxt, of @span PSNs, was sent for the first time; @absorbed: it
- * need not be sent. */
+/** far_map_sent - the packet at @nxt, of @span PSNs, was sent first; @absorbed: it need not be. */
 void far_map_sent(struct engine *e, struct far_map *m, const struct wire_mark *nxt, uint32_t span,
 		  bool eom, bool ackable, bool absorbed);
 /** far_map_differs - a packet from @una on has, or will have, another PSN or MSN there. */

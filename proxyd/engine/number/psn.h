@@ -175,8 +175,7 @@ PSN_ARITHMETIC(far)
 			*(p) = (to);                                                               \
 	} while (0)
 
-/** mark_step - @m behind a packet of @span PSNs; @eom: a message ends with it; @ackable: an ACK may
- * bear its PSN. */
+/** mark_step - @m behind a packet of @span PSNs; @eom: of a message; @ackable: by an ACK. */
 #define mark_step(m, span, eom, ackable)                                                           \
 	_Generic((m), struct host_mark *                                                           \
 		 : host_mark_step, struct wire_mark *                                              \

@@ -65,8 +65,7 @@ bool psn_map_asked(const struct psn_map *map, struct wire_psn wire, struct host_
 	return segments_asked(&map->seg, wire.v, &host->v, msn_shift);
 }
 
-/* The ICRC follows by the difference, so that damage stays what it was. @out: FRAME_MAX bytes.
- * Returns its length. */
+/* The ICRC is patched, so damage stays visible. @out: FRAME_MAX bytes. Returns its length. */
 uint32_t psn_map_frame(uint8_t *out, const struct frame *f, uint32_t psn, uint32_t msn)
 {
 	uint8_t b[3];

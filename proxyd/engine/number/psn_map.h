@@ -44,8 +44,7 @@ static inline struct psn_map *map_of(struct engine *e, const struct lane *l)
 bool psn_map_moved(const struct psn_map *map, const struct lane *l);
 /** psn_map_differs - the host's next request has another PSN or MSN at the responder. */
 bool psn_map_differs(struct engine *e, const struct lane *l);
-/** psn_map_strange - what is below lane.start may bear numbers that the host does not know. Below
- * the handover both are the same. */
+/** psn_map_strange - what is below lane.start may bear numbers that the host does not know. */
 bool psn_map_strange(struct engine *e, const struct lane *l);
 /** psn_map_note - the host appends what goes on as @next. */
 void psn_map_note(struct engine *e, struct psn_map *map, const struct wire_mark *next);
@@ -61,8 +60,7 @@ struct wire_psn psn_to_wire(const struct psn_map *map, struct host_psn host);
 bool psn_map_asked(const struct psn_map *map, struct wire_psn wire, struct host_psn *host,
 		   uint32_t *msn_shift);
 
-/** psn_map_frame - a copy of @f with the PSN @psn, and the MSN @msn where it has one (PSN_NONE: as
- * it is), both as the receiver numbers. */
+/** psn_map_frame - a copy of @f with the receiver's PSN @psn and MSN @msn (PSN_NONE: as it is). */
 uint32_t psn_map_frame(uint8_t *out, const struct frame *f, uint32_t psn, uint32_t msn);
 
 /** host_epsn - the next request that the host is to send, in its own numbers. */

@@ -47,8 +47,7 @@ void segments_trim(struct segments *t, uint32_t una)
 {
 	uint32_t n = 0;
 
-	/* the one that @una lies in stays, moved up so that it never comes to lie half the circle
-	 * behind */
+	/* the one that @una lies in stays, moved up so that it is never half the circle behind */
 	while (n + 1 < t->n && !psn_before(una, t->segment[n + 1].out))
 		n++;
 	if (n) {

@@ -16,8 +16,8 @@ struct plain_mark {
 };
 #define plain(m) ((struct plain_mark){(m).psn.v, (m).msn, (m).ackable})
 
-/** struct segment - from @out on the numbers differ by those of this pair. @ackable: see
- * struct host_mark */
+/** struct segment - from @out on the numbers differ by this pair's. @ackable: see struct
+ * host_mark */
 struct segment {
 	uint32_t out, in;
 	uint32_t out_msn, in_msn : 24, ackable : 8;
@@ -42,8 +42,7 @@ struct plain_mark segments_back(const struct segments *s, struct plain_mark most
 uint32_t segments_on(const struct segments *s, uint32_t in);
 /** segments_differ - something that came in as @in or later went on under another PSN or MSN. */
 bool segments_differ(const struct segments *s, uint32_t in);
-/** segments_asked - the in PSN of @out, and in @msn_shift how much less the MSN is. False where
- * what has the number @out never came in. */
+/** segments_asked - the in PSN of @out, and @msn_shift. False if @out never came in. */
 bool segments_asked(const struct segments *s, uint32_t out, uint32_t *in, uint32_t *msn_shift);
 
 /** segments_full - no request may be added: less than @spare segments would be left. */

@@ -66,8 +66,7 @@ enum owner_verdict owner_of_answer(struct engine *e, struct flow *fl, const stru
 	return VERDICT_OTHER;
 }
 
-/* An ACK in the unpaired flow @ack answers what a held lane has passed on: the responder's number
- * has another requester. */
+/* An ACK in the unpaired flow @ack answers what a lane passed on: there is another requester. */
 void match_other_requester(struct engine *e, const struct flow *ack, uint32_t psn)
 {
 	uint32_t tag;

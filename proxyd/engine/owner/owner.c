@@ -8,8 +8,7 @@
  *
  * A request from below the true ACK was acknowledged before; it passes to the responder. Either the
  * host has not got an ACK, or it is another owner. Until the responder has answered the lane is in
- * SUSPECT: what comes is kept and sent on as ever, and the requester is told only what the
- * responder says. The answer decides:
+ * SUSPECT: what comes is sent on, and the requester hears only the responder. The answer decides:
  *
  *	ACK just below una, today's MSN	it has all that we know it to have, whoever asks
  *	a true ACK beyond una		likewise
@@ -24,8 +23,7 @@
  *
  * Where such a request must not pass, because a barrier is open (link/order.c), the lane is in
  * SUSPECT as well: no responder is asked by it, but its sender would take an ACK of what follows
- * for an ACK of this, too. Then a true ACK beyond una ends the doubt, or a repeat that passes later
- * does.
+ * for an ACK of this, too. A true ACK beyond una ends the doubt, or a later repeat.
  *
  * Where responder and requester know other numbers (psn_map.c) nothing passes but a READ or ATOMIC
  * that is asked again, under the responder's number, and its answer ends the doubt if it counts as
@@ -33,10 +31,9 @@
  * acknowledged data in custody. A request whose opcode is not known here passes without a place
  * among the others: its PSN does not tell what answers it.
  *
- * REQ and REP that name the number, without an RTU, may be forged. Then nothing more may be on its
- * way to the responder, so that no word of it ends the doubt. Where the new owner would ask from
- * far away on (NAMED), the host ends it: who asks once more for just what a READ or ATOMIC under
- * way has asked is the one that asked it.
+ * REQ and REP that name the number, without an RTU, may be forged. If nothing is on its way then,
+ * no word of the responder ends the doubt. Where the new owner would ask from far away on (NAMED),
+ * the host ends it: who repeats a READ or ATOMIC that is under way is the one that asked it.
  *
  * A responder that has been silent for STALL_NS, with something on its way to it, may be gone. Then
  * a request from below the true ACK may be the first of a new owner, and nothing of the old custody
@@ -198,8 +195,7 @@ static void act(struct engine *e, struct flow *fl, const struct owner_rule *r, e
  * What EVIDENCE_REPLACED is for this lane. One that has acknowledged data in custody believes it
  * only where the responder takes nothing more, now or later: an ACK that was late on its way looks
  * the same, and what was heard while the responder went on counts for nothing when it is silent
- * later; then it is asked again. While opener and acceptor do not agree about the lane there is
- * other evidence to come.
+ * later; then it is asked again. Before the two agree there is other evidence.
  */
 static enum owner_evidence replaced_as(struct engine *e, const struct lane *l)
 {
@@ -240,8 +236,7 @@ enum owner_verdict owner_judge(struct engine *e, struct flow *fl, enum owner_evi
 	return r->verdict;
 }
 
-/** owner_doubt - the responder may be another one from now on: nothing is sent to a silent one
- * before it has spoken. */
+/** owner_doubt - the responder may be another one from now on: a silent one must speak first. */
 void owner_doubt(struct engine *e, struct flow *fl)
 {
 	/* nxt goes back to what is sent again */
@@ -271,8 +266,7 @@ void owner_passed_unknown(struct engine *e, struct lane *l)
 }
 
 /** owner_strange - whether the ACK, NAK or answer @f, to what is in custody, comes from another
- * queue pair than what the responder said before: it was silent for long, and has done fewer
- * messages. The lane is refused then. */
+ * queue pair than before: silent for long, and fewer messages done. Then the lane is refused. */
 enum owner_verdict owner_strange(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	const struct lane *l = &fl->lane;

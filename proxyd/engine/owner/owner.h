@@ -73,8 +73,7 @@ void owner_no_pair(struct engine *e, struct flow *fl);
 /* answers.c */
 /**
  * owner_of_answer - the response @f, for which nothing on the lane of @fl waits, may come from the
- * responder of the lane (VERDICT_SAME). Else it is another responder's, which the requester has
- * now, and it has passed (VERDICT_OTHER).
+ * responder of the lane (VERDICT_SAME). Else it has passed (VERDICT_OTHER).
  */
 enum owner_verdict owner_of_answer(struct engine *e, struct flow *fl, const struct frame *f);
 

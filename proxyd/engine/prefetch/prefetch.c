@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Prefetch: READs that the host has not asked for yet, asked for on its behalf (pseudo READ
- * requests), so that their responses are here when it does (role OPENER, pair mode, only where the
- * rule says `prefetch = on`).
+ * Prefetch: READs that the host has not asked for yet, asked for on its behalf, so that their
+ * responses are here when it does (role OPENER, only where the rule says `prefetch = on`).
  *
  * A guess is a request of the lane like any other: built from the host's own headers, numbered at
  * the end of the lane, kept until it is answered. When the host asks for exactly that - rkey,
@@ -12,29 +11,23 @@
  * What keeps it from doing harm:
  *
  *	- An address outside the memory that the host may read would be a fatal error of the queue
- *	  pair. Only what lies inside ranges that were read with success under the same rkey, or
- *	  that the rule names, is guessed.
+ *	  pair. Only ranges read with success by the same rkey, or named by the rule, are.
  *	- What a guess brings was read before the host asked. It must never be older than a signal
  *	  that the data has changed. Any request but a READ between the two hosts, on any of their
  *	  queue pairs, in either direction, may be that signal: it moves the pair's epoch, and what
- *	  was asked for in an older epoch is not given. Nor is what is older than the rule's
- *	  prefetch-max-age.
- *	- A guess that is not asked for has consumed PSNs (psn_map.c). While there is no room for
- *	  another segment nothing is guessed.
- *	- What passed before the lane was agreed upon bears the host's numbers, and may arrive late.
- *	  No guess gets one of those (lane.overlap).
+ *	  was asked for in an older epoch is not given. Nor is older than prefetch-max-age.
+ *	- A guess not asked for uses up PSNs (psn_map.c). Without room for a segment none is made.
+ *	- What passed before the agreement has the host's numbers, and may be late.
  *	- Responders keep the responses of a few requests, READs and ATOMICs, to repeat them. A READ
  *	  can be asked for anew, an ATOMIC cannot; so nothing is guessed while the response to one
  *	  has not come, nor while the host may lack one from before the lane opened.
  *	- Nothing is guessed inside a message (a responder would refuse a READ between FIRST and
- *	  LAST), after requests that were not understood, in a pool that is filling, or while the
- *	  lane is to end.
+ *	  LAST), after requests not understood, in a pool that fills, or while the lane ends.
  *
  * The window. Guesses run ahead of the host by @window bytes. It doubles, once per round trip, when
  * the host asks for something that has not come yet, up to four times what arrived within the best
  * recent round trip: so it grows to what the WAN carries, and what is lost, and lost again, holds
- * nothing up. The responder is not asked for more at a time than it is known to stand: the acceptor
- * holds the others back (@depth).
+ * nothing up. The acceptor holds back what the responder cannot take at a time (@depth).
  *
  * row: NTT-5, NTT-6
  */
@@ -162,8 +155,7 @@ void prefetch_depth(struct engine *e, struct flow *fl, struct lane_reads *x)
 }
 
 /** prefetch_saw - the host of the lane @l has asked for one more: what it waits for now. Answers
- * that have come are not counted. It may have had them past us, while it is not sure that they are
- * for it (owner/owner.c). */
+ * that have come are not counted: they may not be for it (owner/owner.c). */
 void prefetch_saw(struct engine *e, const struct lane *l, struct lane_reads *x)
 {
 	uint32_t n = 0;
@@ -195,8 +187,7 @@ void prefetch_asked(struct engine *e, struct flow *fl, const struct frame *f, bo
 }
 
 /** prefetch_break - drop all guesses: the host asks for something else than the FetchAdds that were
- * asked ahead, or what it waits for finds no room beside them. Counted as a break of the
- * pattern. */
+ * asked ahead, or what it waits for finds no room beside them. A break of the pattern. */
 void prefetch_break(struct engine *e, struct flow *fl)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
@@ -242,8 +233,7 @@ static bool can_guess(struct engine *e, const struct flow *fl, const struct lane
 	       pool_fill(e->pool, POOL_CUSTODY) < POOL_BUSY && mq_free_count(e->reads) > BATCH * 4;
 }
 
-/* READs and ATOMICs that a host may have outstanding where neither the rule nor the connection
- * manager tells: no more can be agreed on. */
+/* READs and ATOMICs that a host may have outstanding at most: no more can be agreed on. */
 #define OUTSTANDING_MAX 255u
 
 /** prefetch_has_all - whether the host must have had all its responses from before the lane opened,

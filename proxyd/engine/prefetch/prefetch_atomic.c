@@ -8,25 +8,21 @@
  * own, its response waits here, and the host's own request, if it is exactly that, ends here and
  * takes it over. What differs is that a guess is no look at memory but a change of it:
  *
- *	- A FetchAdd that the host then does not ask for has been executed all the same. Nothing
- *	  can undo it; it is counted (atomics-unasked). So few are ever ahead, and none is before
- *	  the host has shown what it does.
+ *	- A FetchAdd that the host then does not ask for has been executed all the same. Nothing can
+ *	  undo it; it is counted (atomics-unasked). So few are ever ahead, and none at first.
  *	- It cannot be asked anew. What a responder does not repeat any more is lost, so from the
  *	  oldest whose response has not come to the newest there are never more than the responder
  *	  keeps responses for. Should a response be lost for good on its way here, the host will ask
- *	  again when its turn has come, and the responder repeats it: under the same PSN, so nothing
- *	  is executed twice.
+ *	  again, and the responder repeats it: under the same PSN, so nothing is executed twice.
  *	- The host may still lack responses from before the lane opened. The appliance does not have
- *	  them, and the responder must not forget them. The host has them all when it has asked for
- *	  as many since as it may have outstanding.
+ *	  them, and the responder must not forget them. It has them after as many more requests.
  *	- Guesses are alike, so the oldest is claimed first, each by one request of the host: it
  *	  sees the values in the order of execution, and none twice.
  *	- What has happened between the hosts since must not be missing from what a guess brings, as
  *	  for READs: anything but these FetchAdds themselves that moves the epoch of the pair ends
  *	  them (@epoch: each of the host's own moves it by one). So does every other request of the
  *	  lane: its place in the order would be another one.
- *	- READs are never guessed beside them: the first READ drops these, and each of the host's
- *	  own FetchAdds drops guessed READs.
+ *	- READs are never guessed beside them: a READ of the host drops these, a FetchAdd those.
  *
  * row: NTT-9
  */
@@ -57,8 +53,7 @@ static struct fetch *oldest_guess(struct engine *e, const struct lane_reads *x)
 	return NULL;
 }
 
-/* The host's FetchAdd @f, whose ICRC is right: was it asked ahead? Then its response comes, or will
- * come, at @wire. */
+/* The host's FetchAdd @f, whose ICRC is right: if it was asked ahead, its response is for @wire. */
 bool prefetch_atomic_claim(struct engine *e, struct flow *fl, const struct frame *f,
 			   struct wire_psn *wire)
 {

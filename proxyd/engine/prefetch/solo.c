@@ -18,14 +18,12 @@
  * turns over 100 ms look like one over 25 ms. So both are measured, once, when a pattern stands:
  * the host's READs are held back (STALL) until no more come. Then the host waits for all that it
  * has outstanding, which is m; they go on, and the next READ comes a round trip, and what the host
- * needs to think, after the first response has left (MEASURE). A host whose READs come by a clock
- * and not by responses never stalls, or contradicts what was measured; there nothing is asked
- * ahead.
+ * needs to think, after the first response has left (MEASURE). For a host that reads by a clock,
+ * which never stalls or contradicts what was measured, nothing is asked ahead.
  *
  * How many. A responder keeps what it needs to repeat a response for as many READs as it takes at a
  * time. Until the host asks for READ k it may lack response k - m; so what was asked for ahead and
- * not met by the host yet is no more than the responder's depth less m. Where the depth is not
- * known it is m.
+ * not met by the host yet is no more than the responder's depth less m. Unknown, it is m.
  *
  * Two numberings. As long as the host asks for what was foreseen both ends number alike, and
  * packets pass as they are. A READ that was asked here and is not asked by the host has consumed
@@ -38,16 +36,14 @@
  * appliance puts the queue pair into the error state. If it came later, the host had not asked yet
  * and has thrown the response away. A request that is lost on the WAN is never seen. So when the
  * host goes on beyond it, and it does not come within the same time, the appliance puts the queue
- * pair into the error state as well: a response to a later request acknowledges the lost one,
- * whatever it was.
+ * pair into the error state as well: a later response acknowledges the lost request.
  *
  * One case cannot be seen at all: the last request of a host is lost, and is not the one that was
  * foreseen. Therefore `single` is a switch of its own.
  *
  * Lost responses. A host that asks again waits for that, and throws away what was asked ahead of it
  * (stale): the responder repeats it, and what comes behind is asked once more when its turn comes,
- * under the PSNs that it has. Responses that come too early look like lost ones; if they do so
- * again and again the distance grows.
+ * under the PSNs that it has. If that goes on, they may be too early, and the distance grows.
  *
  * Old data. Any request but a READ between the two hosts (prefetch.c, epoch) may tell that data has
  * changed: what was asked for before and has not left is thrown away, and asked for again when the
@@ -127,8 +123,7 @@ static void meet(struct engine *e, struct flow *fl, struct solo_read *r, const s
 	bool gone = r->stale || r->state == READ_VOID || !psn_is(host_psn_of(f), r->host);
 
 	if (r->state == READ_VOID && !psn_is(r->host, x->map.asked.psn)) {
-		/* no response must pass before what is missing was seen, for it would acknowledge
-		 * that */
+		/* no response may pass before what is missing: it would acknowledge that */
 		go_back(e, fl);
 		return;
 	}
@@ -162,8 +157,7 @@ static void meet(struct engine *e, struct flow *fl, struct solo_read *r, const s
 	solo_run(e, fl);
 }
 
-/* The host asks for something else under the PSN of a READ that was asked before it. Returns true
- * when it may go on, under new numbers. */
+/* The host asks for something else under the PSN of our READ. True: it goes on, renumbered. */
 static bool differs(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
@@ -368,8 +362,7 @@ out:
 
 /* ---- beginning and end ---- */
 
-/** solo_may_begin - whether @f of a watched lane, just counted by learn_request(), is the first
- * READ of such a lane. */
+/** solo_may_begin - whether the watched @f, just counted by learn_request(), begins such a lane. */
 bool solo_may_begin(const struct engine *e, const struct flow *fl, const struct frame *f)
 {
 	const struct flow *back = fl->partner == FLOW_NONE ? NULL : &e->flows[fl->partner];
@@ -420,8 +413,7 @@ bool solo_drain(struct engine *e, struct flow *fl, enum lane_reason why)
 	return true;
 }
 
-/** solo_owes - whether the two ends would not understand each other without us. Hosts that have
- * disconnected need not any more. */
+/** solo_owes - whether two ends that are connected would not understand each other without us. */
 bool solo_owes(struct engine *e, const struct flow *fl)
 {
 	const struct lane *l = &fl->lane;

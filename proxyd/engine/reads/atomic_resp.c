@@ -18,8 +18,7 @@ bool atomic_discards(const struct lane *l)
 
 /* The true response as the host may see it: without the earlier content. That is taken away where
  * it is given to the host and not before, for it is sealed as the responder said it (core/seal.c).
- * But masked ATOMICs want theirs, and an answer does not say what it answers. @out: FRAME_MAX
- * bytes. */
+ * But masked ATOMICs want theirs, and an answer does not say its request. @out: FRAME_MAX bytes. */
 const struct frame *atomic_blank(const struct lane *l, const struct frame *f, struct frame *g,
 				 uint8_t *out)
 {
@@ -34,8 +33,7 @@ const struct frame *atomic_blank(const struct lane *l, const struct frame *f, st
 	return g;
 }
 
-/* Whether @f, which answers nothing that is waited for, ends here: the host has its answer, and has
- * not asked again. */
+/* Whether @f, which nothing waits for, ends here: the host has it, and has not asked again. */
 bool atomic_dropped(struct engine *e, const struct lane *l, const struct frame *f)
 {
 	if (f->opcode != OP_ATOMIC_ACK || !atomic_discards(l))

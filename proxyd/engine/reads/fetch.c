@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * The list of fetches (role OPENER): all that was requested of the responder and is answered with
- * data, by the host or as a guess, in the order of wire PSNs. So it is known exactly which response
- * packets must come.
+ * data, by the host or as a guess, in the order of wire PSNs: which response packets must come.
  *
  * Responses to guesses that were dropped, and to ATOMICs that were answered here, need not come.
  * Such a fetch stays in the list as FETCH_GONE until it is at the head; fetch_settle() moves @end
@@ -15,8 +14,7 @@ static bool in_fetch(const struct fetch *g, struct wire_psn psn)
 	return psn_in(psn, g->psn, psn_add(g->psn, g->span));
 }
 
-/* The fetch that the response packet @psn belongs to. Most packets belong to that of the latest
- * one, or the next. */
+/* The fetch that the response packet @psn belongs to: mostly the latest one, or the next. */
 uint32_t fetch_find(struct engine *e, struct lane_reads *x, struct wire_psn psn)
 {
 	uint32_t id = x->hint;
@@ -64,8 +62,7 @@ bool fetch_add(struct engine *e, struct flow *fl, const struct read_range *what,
 }
 
 /* Two packets whose PSNs are a whole window apart have one place. So nothing is asked for until the
- * places of its response are free: what is kept is dropped, and what the host has not got yet must
- * leave first. */
+ * places of its response are free: what is kept is dropped, the rest must leave first. */
 bool fetch_room(struct engine *e, struct flow *fl, struct wire_psn psn, uint32_t span)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
@@ -117,8 +114,7 @@ void fetch_settle(struct engine *e, struct lane_reads *x)
 	}
 }
 
-/* Drop the guess @g: free what came of it; the rest need not come. Call fetch_forgotten() when all
- * such guesses are dropped. */
+/* Drop the guess @g with what came of it. Call fetch_forgotten() when all are dropped. */
 void fetch_forget(struct engine *e, struct flow *fl, struct fetch *g)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
@@ -149,8 +145,7 @@ void fetch_forgotten(struct engine *e, struct flow *fl)
 	fetch_trim(e, x);
 }
 
-/* Drop all guesses; @why: the counter of the reason. The pattern is forgotten with the next look at
- * it (prefetch.c). */
+/* Drop all guesses; @why: the reason's counter. The next look forgets the pattern. */
 void fetch_drop_guesses(struct engine *e, struct flow *fl, uint32_t *why)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);

@@ -2,16 +2,13 @@
 /*
  * Which READ will come next? A predictor sees the READs of one lane in the order in which the host
  * asks and names those to come. It knows nothing of lanes, PSNs or windows; whether a guess may be
- * asked for is prefetch.c's business. Others can stand beside the one here behind the same four
- * functions.
+ * asked for is prefetch.c's business. Others may have the same four functions.
  *
  * The one here looks for a period: READ k is like READ k - P (same rkey and length) and lies as far
  * from it as that one from READ k - 2P. P = 1 is a plain stride, also stride 0; P = n a ring of n
- * buffers, or n streams asked in turn. The smallest P wins that has held for MATCHES READs, and for
- * a whole period.
+ * buffers, or n streams asked in turn. The smallest P wins that held for MATCHES READs.
  *
- * A long ring is a stride that ends and begins anew: where it did so once, it is expected to do so
- * again.
+ * A long ring is a stride that begins again: where it did so once, it is expected to do so again.
  */
 #ifndef LONGHAUL_ENGINE_READS_PREDICT_H
 #define LONGHAUL_ENGINE_READS_PREDICT_H
@@ -45,8 +42,7 @@ struct predictor {
 };
 
 /** predict_asked - the host asked for @r. @as_guessed: it was the oldest guess not asked for so
- * far, so the
- *  series goes on; else guessing begins anew when a pattern is seen. */
+ * far, so the series goes on; else guessing begins anew when a pattern is seen. */
 void predict_asked(struct predictor *p, const struct read_range *r, bool as_guessed);
 
 /** predict_peek - the READ to come after all that were asked or taken; false: unknown. */

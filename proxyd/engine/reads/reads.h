@@ -95,13 +95,10 @@ struct good_range {
 
 /**
  * struct lane_solo - SOLO (prefetch/solo.c)
- * @seq:       READs so far; @behind: READs that the host has outstanding; @first: @seq when the
- *             stall began
+ * @seq:       READs so far; @behind: the host's outstanding; @first: @seq when the stall began
  * @end:       of what the host or the appliance asked, in the host's numbers
- * @left:      when the response to READ k had left, 0: it has not; @left_early: latest packet of a
- *             response that the host has not asked for
- * @skipped:   since when one is missing that the host must have asked for; @beyond: it is a request
- *             that is no READ which tells so
+ * @left:      when the response to READ k had left, or 0; @left_early: latest packet unasked for
+ * @skipped:   since when one is missing that was surely asked; @beyond: a non-READ shows it
  * @broken:    what was asked ahead is no part of the pattern any more
  * @slow:      the distance is doubled so often, @struck: and was
  * @wait:      READs to come as foreseen before more are asked ahead
@@ -153,8 +150,7 @@ struct lane_solo {
  * @since:     READs and ATOMICs of the host since the lane was agreed upon
  * @stuck:     since when the host repeats what it was told to be done, 0: it does not
  * @round:     when the latest round of repeating began: lane.rounds.ms wraps too soon
- * @print:     of the SENDs and WRITEs that were accepted since @guessed_ever (icrc_print()), by the
- *             host's PSN
+ * @print:     of SENDs and WRITEs accepted since @guessed_ever (icrc_print()), by the host's PSN
  * @window:    bytes that may be guessed ahead; @guessed: bytes that are; @guesses: how many
  */
 struct lane_reads {
@@ -185,8 +181,7 @@ struct lane_reads {
 	uint64_t window, guessed, grown, arrived_bytes, rate_bytes;
 	uint32_t guesses, epoch, since;
 	uint64_t rate_at;
-	/* the FetchAdd that the host asked last, so often in a row; @epoch: of the latest that was
-	 * claimed or made */
+	/* the FetchAdd that the host asked last, so often; @epoch: of the latest */
 	struct {
 		uint64_t va, add;
 		uint32_t rkey, run, epoch;
@@ -335,8 +330,7 @@ bool resp_renew(struct engine *e, struct flow *fl, const struct frame *f, bool o
 void resp_prove(struct engine *e, struct flow *fl);
 
 /* own_request.c: READs of the appliance's own */
-/** read_ask - ask the responder of @fl, as @psn, for @what, but for its first @skip packets.
- * Returns what engine_tx() does. */
+/** read_ask - ask the responder, as @psn, for @what but its first @skip packets (engine_tx()). */
 int read_ask(struct engine *e, struct flow *fl, uint32_t psn, const struct read_range *what,
 	     uint32_t skip);
 /* OPENER: */

@@ -72,8 +72,7 @@ void reads_end(struct engine *e, struct flow *fl)
 	l->reads_page = POOL_NONE;
 }
 
-/* The first that the near requester waits for. In single mode those before it may still await the
- * responder's response. */
+/* The first that the near requester waits for. Alone, earlier ones may still be unanswered. */
 struct read_rec *reads_waiting(struct engine *e, const struct lane *l)
 {
 	struct read_rec *r;

@@ -10,8 +10,7 @@
  * answer is asked for anew, under new PSNs (own_request_anew()).
  *
  * That goes on for a while after the host has asked, and again when it asks again. No longer: its
- * queue pair may be gone, and its number the next owner's, whose responder would take the READ for
- * that owner's own.
+ * queue pair may be gone, and its number the next owner's, whose responder would execute it.
  */
 #include "engine/reads/reads.h"
 
@@ -19,8 +18,7 @@
 #define WAITS_FOR     8u
 /* So many at a time; the response to one more wakes us again. */
 #define OVERDUE_BATCH 16u
-/* How much a host has under way when its lane begins, but for a single long READ, and how long it
- * asks for that. */
+/* How much a host has under way when its lane begins (but one long READ), and how long. */
 #define BEFORE_PSNS   256u
 /* Of the pool, in percent: with more than that a response may have found no room. */
 #define POOL_SHORT    40u
@@ -91,8 +89,7 @@ bool resp_renew(struct engine *e, struct flow *fl, const struct frame *f, bool o
 }
 
 /* The acceptor is to begin anew where the true ACK is. That of which the responses are here need
- * not be asked again, and must not be where it is an ATOMIC of long ago, that no responder
- * remembers. */
+ * not be asked again, and an old ATOMIC must not be. */
 void resp_prove(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;

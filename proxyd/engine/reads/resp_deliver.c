@@ -5,21 +5,19 @@
  * There is a record (struct read_rec) for each READ that the host asked, in its order; packet i of
  * the response is the one held at record.wire + i, given the host's PSN and MSN. When it is
  * through, the record moves to @kept, with its packets, as many records as a host may have READs
- * outstanding: a host that lost the response on its LAN gets it from there. Older ones it cannot
- * lack.
+ * outstanding: a host that lost the response on its LAN gets it from there.
  *
  * row: ENG-11, FAST-5
  */
 #include "engine/reads/reads.h"
 
-/* A host may have so many READs outstanding, unless it is known to have more; when records are
- * short, fewer. */
+/* A host may have so many READs outstanding, unless more are known; fewer when records are
+ * short. */
 #define KEEP_MIN   32u
 #define KEEP_SHORT 2u
 #define KEEP_MAX   256u
 /* A host that lost a response asks again within this, and so it does when that is lost too, but not
- * for ever. Later it may be another incarnation of the QP that asks, and is given what is true
- * today. */
+ * for ever. Later it may be another owner, who is given what is true today. */
 #define KEPT_NS	   (1 * NSEC_PER_SEC)
 #define RENEWED_NS (10 * NSEC_PER_SEC)
 /* In percent. */
@@ -175,8 +173,7 @@ bool resp_deliver(struct engine *e, struct flow *fl, uint32_t quantum, bool *mov
 		uint32_t i = r->got;
 		struct pkt *d = held_as(e, x, psn_add(r->wire, i));
 
-		/* it would acknowledge what is before it, of which the acceptor may know nothing
-		 * when it makes it (announce/) */
+		/* it would acknowledge what is before it, unknown to the acceptor (announce/) */
 		if (!d || (l->renumbered && psn_before(l->near.frontier.psn, r->at.psn)))
 			break;
 		if (!lane_must(e, l, i < r->span && psn_before(r->at.psn, x->map.asked.psn), r->got,
@@ -225,8 +222,7 @@ void resp_expire(struct engine *e, struct flow *fl)
 }
 
 /* The READ or ATOMIC that was answered, up to the end of @f at least, and of which @f, @span
- * packets, asks for all or a part; NULL when there is none. The rest of its response may still be
- * on its way. */
+ * packets, asks for all or a part; or NULL. The rest may still be on its way. */
 static struct read_rec *given(struct engine *e, struct flow *fl, const struct frame *f,
 			      uint32_t span)
 {
@@ -250,8 +246,7 @@ static struct read_rec *given(struct engine *e, struct flow *fl, const struct fr
 }
 
 /* The host asks again for what it had been given. @f may ask for a part of a READ, which is
- * answered from here if it is of whole packets. Returns true when it was answered from what is
- * held. */
+ * answered from here if it is of whole packets. True when it was answered. */
 bool resp_repeat(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
@@ -290,8 +285,7 @@ bool resp_repeat(struct engine *e, struct flow *fl, const struct frame *f)
 	return true;
 }
 
-/* The wire PSN of the READ or the like @f that the host asks again, where that request passes the
- * lane by; PSN_NONE when it is not known. */
+/* The wire PSN of the READ or ATOMIC @f that is asked again past the lane; PSN_NONE: unknown. */
 struct wire_psn resp_wire_psn(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);

@@ -160,8 +160,7 @@ static bool has_place(struct engine *e, struct flow *fl, struct wire_psn psn)
 }
 
 /* There is no memory to keep @f, but the host can have it at once if it is the very next packet
- * that the host waits for. As in resp_deliver() it may have to wait for what is before it: then
- * it comes again. */
+ * that the host waits for. Where it would have to wait (resp_deliver()), it comes again. */
 static bool give_next(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	const struct lane *l = &fl->lane;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Responses on their way over the WAN, sending end (role ACCEPTOR): what the near responder gave
- * stays here until the opener has it, so that a loss on the WAN is repaired from here and no host
- * has to ask again.
+ * stays here until the opener has it, so that a loss on the WAN is repaired from here.
  *
  * Packets go out in the order of their PSNs, which is the order in which pseudo_requester.c lets
  * the responder answer. The opener reports what it has and names what is missing (REPORT_RESP). A
@@ -11,8 +10,7 @@
  * serves the tail, for which no later packet speaks.
  *
  * A response can be asked for again; so memory is no reason to stop the responder. What finds no
- * room is passed on without being kept, and if the WAN loses it the opener asks again
- * (resp_ask.c). What comes then is kept if there is room.
+ * room is passed on without being kept, and if the WAN loses it the opener asks again (resp_ask.c).
  */
 #include "engine/reads/reads.h"
 
@@ -149,8 +147,8 @@ void resp_tx_again(struct engine *e, struct flow *fl, const struct frame *f)
 }
 
 /* Each answer to a READ that is asked again may have another IP identification, and then another
- * name, which comes behind it: an opener that has no memory can never take what is passed on. What
- * is kept here is repeated as it was. */
+ * name, which comes behind it: an opener without memory can never take that. So what is kept is
+ * repeated. */
 bool resp_tx_lacked(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	const struct lane *l = &fl->lane;
@@ -193,8 +191,7 @@ bool resp_tx_run(struct engine *e, struct flow *fl, uint32_t quantum)
 }
 
 /* What is missing and was sent @age us ago or earlier is lost, if something that was sent after it,
- * at @latest, has come. Where nothing has, the round trip may have become longer: it has half as
- * much time again. */
+ * at @latest, has come. Else it has half as much time again. */
 static void mark_lost(struct engine *e, struct lane_reads *x, struct wire_psn from,
 		      struct wire_psn end, uint32_t age, uint32_t latest)
 {
@@ -210,8 +207,7 @@ static void mark_lost(struct engine *e, struct lane_reads *x, struct wire_psn fr
 }
 
 /* The opener has what lies between two holes. Where memory is short that goes, too: what is missing
- * may not be held here, and must find room when it is asked for again. Else both of us might be
- * full of what comes behind it, for ever. */
+ * must find room when it is asked for again, or both might be full for ever. */
 static void release_between(struct engine *e, struct lane_reads *x, const struct report *r)
 {
 	if (pool_fill(e->pool, POOL_TRANSIT) < POOL_SHORT)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Rounds of repeating: whether somebody asks for the same again and again, as a requester does that
- * gets no answer.
+ * Rounds of repeating: whether the same is asked for again and again, as where no answer comes.
  */
 #include "engine/reads/reads.h"
 
