@@ -212,6 +212,14 @@ static void follow_message(struct lane *l, const struct next_request *q, bool eo
 		l->near.msg = (flags & OPF_WRITE) ? MSG_WRITE : MSG_SEND;
 }
 
+/* Whether the responder may come to know other numbers than the host: then nothing passes, and what
+ * was accepted before must be known again, too. */
+static bool may_differ(const struct lane *l, const struct lane_reads *x)
+{
+	return l->role == ROLE_OPENER &&
+	       (l->ahead || l->atomic == ATOMIC_PREFETCH || x->announce_page != POOL_NONE);
+}
+
 /* Record @q, which was retained, and move the marks past it; @eom: it ends its message. */
 static void count_in(struct engine *e, struct flow *fl, const struct next_request *q, bool eom)
 {
@@ -224,7 +232,7 @@ static void count_in(struct engine *e, struct flow *fl, const struct next_reques
 		if (q->f->opcode != OP_READ_REQUEST)
 			prefetch_signal(e, fl);
 		psn_map_note(e, &x->map, &next);
-		if (x->guessed_ever && !q->waits)
+		if (!q->waits && may_differ(l, x))
 			reads_note_print(x, q->f);
 	}
 	if (!q->sane) {
