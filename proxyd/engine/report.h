@@ -132,6 +132,7 @@ struct meter {
  * @policy:    enum ack_policy
  * @resume:    the acceptor lost its state; it need not have seen packets of the connection
  * @one_read:  answers are kept, and the responder gets one READ at a time until ANSWERS
+ * @own:       the opener has added requests to the lane (PEER_FEATURE_OWN)
  * @sealed:    what either side sends of the lane is sealed with @seal_key (core/seal.c)
  * @offer:     it is the acceptor that speaks, of no lane yet: it knows both directions of the
  *             connection, and will agree to a lane of these requests. @sealed: if it is sealed
@@ -178,7 +179,7 @@ struct report {
 	struct flow_key key;
 	uint32_t lqpn, start_psn, start_msn, path_mtu;
 	uint8_t policy;
-	bool resume, one_read, sealed, ordered, offer, again_all, bypassed;
+	bool resume, one_read, own, sealed, ordered, offer, again_all, bypassed;
 	uint64_t seal_key[2];
 	uint32_t log, birth, clear;
 	uint32_t base, step_us;

@@ -197,6 +197,7 @@ static void get_open(struct in *i, uint8_t flags, struct report *r)
 	r->policy = take8(i);
 	r->resume = flags & F_OPEN_RESUME;
 	r->one_read = flags & F_OPEN_ONE_READ;
+	r->own = flags & F_OPEN_OWN;
 	r->sealed = flags & F_OPEN_SEALED;
 	r->ordered = flags & F_OPEN_ORDERED;
 	r->offer = flags & F_OPEN_OFFER;
@@ -286,7 +287,7 @@ static int flags_known(uint8_t type)
 		return F_SITE_MORE;
 	case PROTO_LANE_OPEN:
 		return F_OPEN_RESUME | F_OPEN_ONE_READ | F_OPEN_OLD | F_OPEN_ORDERED |
-		       F_OPEN_OFFER | F_OPEN_SEALED;
+		       F_OPEN_OFFER | F_OPEN_SEALED | F_OPEN_OWN;
 	case PROTO_LANE_ORDER:
 		return F_ORDER_BY_OPENER | F_ORDER_MISSING;
 	case PROTO_LANE_PROGRESS:

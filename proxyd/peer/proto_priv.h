@@ -26,6 +26,7 @@
 #define F_OPEN_ORDERED		0x08u
 #define F_OPEN_OFFER		0x20u
 #define F_OPEN_SEALED		0x40u
+#define F_OPEN_OWN		0x80u
 /* Versions without seals set these; they mean nothing now. */
 #define F_OPEN_OLD		0x14u
 #define F_CLOSE_BY_OPENER	0x01u

@@ -71,6 +71,7 @@ static inline struct report sample_open(void)
 		.policy = POLICY_HONEST,
 		.resume = true,
 		.one_read = true,
+		.own = true,
 	};
 
 	return r;

@@ -186,8 +186,8 @@ static bool fails_without(const struct report *open, uint32_t features)
 	return fails;
 }
 
-/* What the peer had asked ahead before a resumption this side may not have seen; nor can it see
- * that of an older version. In doubt the hosts' numbers differ. */
+/* Whether the peer asked ahead before a resumption, its OPEN says; that of an older version this
+ * side cannot see. In doubt the hosts' numbers differ. */
 static void test_asked_ahead_in_doubt(void **state_)
 {
 	struct report open = rig_open(0x100, 0, RIG_MTU);
@@ -200,6 +200,8 @@ static void test_asked_ahead_in_doubt(void **state_)
 	assert_false(fails_without(&open, PEER_FEATURE_SEAL | PEER_FEATURE_OWN));
 	assert_true(fails_without(&open, PEER_FEATURE_SEAL));
 	open.resume = true;
+	assert_false(fails_without(&open, PEER_FEATURE_SEAL | PEER_FEATURE_OWN));
+	open.own = true;
 	assert_true(fails_without(&open, PEER_FEATURE_SEAL | PEER_FEATURE_OWN));
 }
 

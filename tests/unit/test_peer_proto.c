@@ -201,6 +201,7 @@ static void same_open(const struct report *g, const struct report *r)
 	assert_int_equal(g->policy, r->policy);
 	assert_int_equal(g->resume, r->resume);
 	assert_int_equal(g->one_read, r->one_read);
+	assert_int_equal(g->own, r->own);
 	assert_int_equal(g->sealed, r->sealed);
 	assert_true(g->seal_key[0] == r->seal_key[0]);
 	assert_true(g->seal_key[1] == r->seal_key[1]);
@@ -453,8 +454,8 @@ static void sequence(void **state)
 
 static void unknown_flags(void **state)
 {
-	static const uint8_t known[] = {0x03, 0x01, 0,	  0,	0x37, 0,    0, 0x21, 0x21,
-					0x01, 0x3f, 0x01, 0x02, 0,    0x57, 0, 0x01, 0x01};
+	static const uint8_t known[] = {0x03, 0x01, 0,	  0,	0xb7, 0,    0, 0x21, 0x21,
+					0x01, 0xbf, 0x01, 0x02, 0,    0xd7, 0, 0x01, 0x01};
 	uint8_t buf[2048];
 	struct proto_message m;
 	int n;

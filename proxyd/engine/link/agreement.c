@@ -160,9 +160,9 @@ static enum lane_reason accept_begin(struct engine *e, unsigned int peer, const 
 	l->opened = l->progress = e->now;
 	fl->seen = back->seen = e->now; /* who agrees to a lane does not find it idle next */
 	l->acceptor.gaps.clock.last = e->now;
-	/* what was asked before a resumption is not known, nor what an older version asks */
-	l->ahead = r->one_read &&
-		   (r->resume || !(e->peer_features[peer] & PEER_FEATURE_OWN) || !r->sealed);
+	/* what an older version adds does not show, nor what comes without a seal */
+	l->ahead = r->own ||
+		   (r->one_read && (!(e->peer_features[peer] & PEER_FEATURE_OWN) || !r->sealed));
 	if (r->one_read) {
 		struct lane_reads *x = reads_begin(e, fl);
 

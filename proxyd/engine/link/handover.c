@@ -95,6 +95,7 @@ void lane_send_open(struct engine *e, struct flow *fl)
 		.policy = l->policy,
 		.resume = l->reopen,
 		.one_read = l->ahead || l->atomic,
+		.own = l->numbered && e->peer_features[l->peer] & PEER_FEATURE_OWN,
 	};
 
 	seal_tell(l, &r);
