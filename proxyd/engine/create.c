@@ -129,8 +129,7 @@ static void defaults(struct engine_config *c)
 	c->pool_bytes = or_default(c->pool_bytes, 256ull << 20);
 	c->max_conns = (uint32_t)or_default(c->max_conns, 16384);
 	c->lane_span = (uint32_t)or_default(c->lane_span, WINDOW_SPAN);
-	if (c->lane_span > WINDOW_SPAN)
-		c->lane_span = WINDOW_SPAN;
+	c->lane_span = MIN(c->lane_span, WINDOW_SPAN);
 }
 
 /* Room for a batch that changes every flow, and frees all that lanes hold of long packets. */

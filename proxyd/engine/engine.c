@@ -518,8 +518,7 @@ uint64_t engine_deadline(const struct engine *e)
 {
 	uint64_t t = wheel_next(e->wheel);
 
-	if (e->wake < t)
-		t = e->wake;
+	t = MIN(t, e->wake);
 	if (e->used_flows && e->sweep_at < t)
 		t = e->sweep_at;
 	return t;

@@ -41,8 +41,8 @@ enum learn_source {
 	LEARN_SOURCES,
 };
 
-const char *lane_state_name(enum lane_state s);
-const char *learn_source_name(enum learn_source s);
+const char *lane_state_name(enum lane_state v);
+const char *learn_source_name(enum learn_source v);
 
 /** enum engine_event_type - things that an operator wants in the log. */
 enum engine_event_type {

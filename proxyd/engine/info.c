@@ -191,8 +191,7 @@ bool engine_conn_next(struct engine *e, uint32_t from, uint64_t now_ns, struct c
 		if (other) {
 			out->lqpn = other->key.dqpn;
 			fill_meter(e, other, out);
-			if (now_ns - other->seen < out->idle_ns)
-				out->idle_ns = now_ns - other->seen;
+			out->idle_ns = MIN(out->idle_ns, now_ns - other->seen);
 			fill_lane(e, other, now_ns, &out->lane[LANE_IN]);
 		}
 		return true;
@@ -213,8 +212,7 @@ struct ledger engine_custody(struct engine *e, int rule, uint64_t now_ns)
 		sum.messages += one.messages;
 		sum.packets += one.packets;
 		sum.bytes += one.bytes;
-		if (one.oldest_ns > sum.oldest_ns)
-			sum.oldest_ns = one.oldest_ns;
+		sum.oldest_ns = MAX(sum.oldest_ns, one.oldest_ns);
 	}
 	return sum;
 }

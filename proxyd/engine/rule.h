@@ -17,6 +17,15 @@
 #define PEER_MAX	 16
 #define PEER_NONE	 (-1) /* single mode */
 
+/* NAMES - the function @fn, which names the values of an enum of @count. */
+#define NAMES(fn, type, count, ...)                                                                \
+	const char *fn(type v)                                                                     \
+	{                                                                                          \
+		static const char *const names[count] = {__VA_ARGS__};                             \
+                                                                                                   \
+		return v < count ? names[v] : "?";                                                 \
+	}
+
 /** enum ack_policy - when the near requester is told that its packets are safe. */
 enum ack_policy {
 	POLICY_EARLY,  /* as soon as they are retained */
@@ -131,13 +140,13 @@ struct rule {
 };
 #define RULE_ANY_VLAN 0xfffeu
 
-const char *ack_policy_name(enum ack_policy p);
-const char *order_mode_name(enum order_mode m);
-const char *traffic_class_name(enum traffic_class c);
-const char *rate_share_name(enum rate_share s);
-const char *prefetch_name(enum prefetch r);
-const char *announce_mode_name(enum announce_mode m);
-const char *atomic_mode_name(enum atomic_mode m);
+const char *ack_policy_name(enum ack_policy v);
+const char *order_mode_name(enum order_mode v);
+const char *traffic_class_name(enum traffic_class v);
+const char *rate_share_name(enum rate_share v);
+const char *prefetch_name(enum prefetch v);
+const char *announce_mode_name(enum announce_mode v);
+const char *atomic_mode_name(enum atomic_mode v);
 
 /** prefix_str - such as "10.1.0.0/16"; returns @buf. */
 #define PREFIX_STRLEN (IP_ADDR_STRLEN + 4)

@@ -179,7 +179,7 @@ void *mq_ptr(struct mqueue *q, uint32_t id)
 
 void *mq_first(struct mqueue *q, const struct mq_list *l)
 {
-	return l->head == MQ_NONE ? NULL : mq_ptr(q, l->head);
+	return mq_at(q, l->head);
 }
 
 void *mq_after(struct mqueue *q, const void *p)
@@ -187,7 +187,7 @@ void *mq_after(struct mqueue *q, const void *p)
 	uint64_t at = (uint64_t)((const uint8_t *)p - (const uint8_t *)q) - q->data;
 	uint32_t id = mq_next(q, (uint32_t)at / q->stride);
 
-	return id == MQ_NONE ? NULL : mq_ptr(q, id);
+	return mq_at(q, id);
 }
 
 uint32_t mq_free_count(const struct mqueue *q)

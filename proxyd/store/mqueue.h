@@ -51,6 +51,11 @@ uint32_t mq_len(const struct mqueue *q, const struct mq_list *l);
 
 /** mq_ptr - the bytes of element @id, aligned to 8. */
 void *mq_ptr(struct mqueue *q, uint32_t id);
+/** mq_at - the same; NULL for MQ_NONE. */
+static inline void *mq_at(struct mqueue *q, uint32_t id)
+{
+	return id == MQ_NONE ? NULL : mq_ptr(q, id);
+}
 
 /** mq_first, mq_after - the first element of @l, and that after @p; NULL at the end. mq_each - go
  * through @list by @p. What was passed may be popped meanwhile. */

@@ -169,20 +169,10 @@ static inline struct lane_announce *announce_of(struct engine *e, const struct l
 	return y;
 }
 
-static inline struct command *command_at(struct engine *e, uint32_t id)
-{
-	return id == MQ_NONE ? NULL : mq_ptr(e->reads, id);
-}
-
 /* What pushes say of the buffer @i of a command, beside its PSN: both ends must decode it alike. */
 static inline uint8_t part_of(enum storage_protocol p, uint32_t i)
 {
 	return (uint8_t)((p - STORAGE_NVME) << 4 | i);
-}
-
-static inline struct own_read *own_at(struct engine *e, uint32_t id)
-{
-	return id == MQ_NONE ? NULL : mq_ptr(e->reads, id);
 }
 
 /* command.c: both ends. @fl: the flow of the target's requests, but for announce_capsule() */

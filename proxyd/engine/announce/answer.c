@@ -66,11 +66,6 @@ static uint32_t make(struct engine *e, struct flow *fl, const struct command *c,
 	return build_packet(out, &s);
 }
 
-static struct absorbed *absorbed_at(struct engine *e, uint32_t id)
-{
-	return id == MQ_NONE ? NULL : mq_ptr(e->reads, id);
-}
-
 /* The command that is @seq, and under way; NULL when it is over. */
 static struct command *command_of(struct engine *e, const struct lane_announce *y, uint32_t seq)
 {
@@ -85,10 +80,10 @@ static void remember(struct engine *e, struct lane_announce *y, const struct abs
 	uint32_t most = mq_free_count(e->reads) < READS_MAX / 4 ? ABSORBED_SHORT : ABSORBED_MAX;
 	struct absorbed *k;
 
-	while ((k = absorbed_at(e, y->absorbed.head)) &&
+	while ((k = mq_at(e->reads, y->absorbed.head)) &&
 	       (mq_len(e->reads, &y->absorbed) >= most || !command_of(e, y, k->seq)))
 		mq_pop(e->reads, &y->absorbed);
-	k = absorbed_at(e, mq_push(e->reads, &y->absorbed));
+	k = mq_at(e->reads, mq_push(e->reads, &y->absorbed));
 	if (k)
 		*k = *a;
 }

@@ -121,7 +121,7 @@ static void trim(struct engine *e, struct lane_announce *y)
 {
 	struct command *c;
 
-	while ((c = command_at(e, y->commands.head)) && c->over && c->state != COMMAND_ASKED) {
+	while ((c = mq_at(e->reads, y->commands.head)) && c->over && c->state != COMMAND_ASKED) {
 		if (y->hint == y->commands.head)
 			y->hint = MQ_NONE;
 		mq_pop(e->reads, &y->commands);
@@ -385,7 +385,7 @@ static bool note(struct engine *e, struct flow *fl, const struct storage_command
 	struct command *c = pending(e, y, psn, part);
 
 	if (!c && mq_len(e->reads, &y->commands) < COMMANDS_MAX)
-		c = command_at(e, mq_push(e->reads, &y->commands));
+		c = mq_at(e->reads, mq_push(e->reads, &y->commands));
 	if (!c)
 		return false;
 	c->psn = psn;

@@ -64,7 +64,7 @@ void announce_queue(struct engine *e, struct flow *fl, struct command *c)
  * answered on: so many answers it must be able to repeat. */
 static uint32_t outstanding(struct engine *e, const struct lane *l, const struct lane_announce *y)
 {
-	const struct own_read *own = own_at(e, y->own.head);
+	const struct own_read *own = mq_at(e->reads, y->own.head);
 	uint64_t oldest = own ? own->place : y->issued + 1;
 
 	mq_each (const struct read_rec, r, e->reads, &l->reads) {
@@ -75,8 +75,7 @@ static uint32_t outstanding(struct engine *e, const struct lane *l, const struct
 			break;
 		if (!r->given)
 			return MANY; /* from before we counted */
-		if (r->given < oldest)
-			oldest = r->given;
+		oldest = MIN(oldest, r->given);
 		break;
 	}
 	return (uint32_t)(y->issued + 1 - oldest);
@@ -123,7 +122,7 @@ static bool ask(struct engine *e, struct flow *fl, struct lane_announce *y, stru
 	struct lane *l = &fl->lane;
 	uint32_t left = c->length - c->asked, piece = y->split - y->split % flow_mtu(fl);
 	uint32_t length = piece && piece < left ? piece : left;
-	struct own_read *r = own_at(e, mq_push(e->reads, &y->own));
+	struct own_read *r = mq_at(e->reads, mq_push(e->reads, &y->own));
 
 	if (!r)
 		return true; /* may_ask() has seen one */
@@ -251,7 +250,7 @@ void announce_resume(struct engine *e, struct lane *l, struct wire_psn psn)
 	struct lane_announce *y = announce_of(e, l);
 
 	for (uint32_t id = y ? y->own.head : MQ_NONE; id != MQ_NONE; id = mq_next(e->reads, id)) {
-		struct own_read *r = own_at(e, id);
+		struct own_read *r = mq_at(e->reads, id);
 
 		r->again |= psn_after(r->before.psn, psn);
 	}
@@ -273,7 +272,7 @@ static void ask_all_again(struct engine *e, struct flow *fl, const struct lane_a
 void announce_overdue(struct engine *e, struct flow *fl)
 {
 	struct lane_announce *y = announce_of(e, &fl->lane);
-	struct own_read *r = y ? own_at(e, y->own.head) : NULL;
+	struct own_read *r = y ? mq_at(e->reads, y->own.head) : NULL;
 
 	if (!r)
 		return;
@@ -301,9 +300,9 @@ void own_answer(struct engine *e, struct flow *fl, struct own_read *r, const str
 		COUNT(e, STRAY_RESPONSE);
 		return;
 	}
-	if (r != own_at(e, y->own.head) || psn_after(far_psn_of(f), r->next)) {
+	if (r != mq_at(e->reads, y->own.head) || psn_after(far_psn_of(f), r->next)) {
 		/* something of the oldest is lost, and what comes now has to come again, too */
-		if (late(e, fl, own_at(e, y->own.head)))
+		if (late(e, fl, mq_at(e->reads, y->own.head)))
 			ask_all_again(e, fl, y);
 		return;
 	}

@@ -161,13 +161,13 @@ bool push_spare(struct engine *e, const struct flow *fl, struct lane_announce *y
 
 struct command *push_known(struct engine *e, struct lane_announce *y, const uint8_t *hdr)
 {
-	struct command *c = command_at(e, y->hint);
+	struct command *c = mq_at(e->reads, y->hint);
 	struct wire_psn psn = {get_be24(hdr)};
 
 	if (c && !c->over && psn_is(c->psn, psn) && c->part == hdr[3])
 		return c;
 	for (uint32_t i = y->commands.head; i != MQ_NONE; i = mq_next(e->reads, i)) {
-		c = command_at(e, i);
+		c = mq_at(e->reads, i);
 		if (c->over || !psn_is(c->psn, psn) || c->part != hdr[3])
 			continue;
 		y->hint = i;
@@ -187,7 +187,7 @@ static struct command *to_come(struct engine *e, struct flow *fl, struct lane_an
 	if (!psn_in(psn, next, psn_add(next, AHEAD_PSNS)) || mq_len(e->reads, &y->commands) >= 1024)
 		return NULL;
 	i = mq_push(e->reads, &y->commands);
-	c = command_at(e, i);
+	c = mq_at(e->reads, i);
 	if (!c)
 		return NULL;
 	c->psn = psn;

@@ -14,20 +14,8 @@
 #define RTO_FIRST_US   200000u
 #define RTO_MAX_US     2000000u
 
-const char *lane_state_name(enum lane_state s)
-{
-	static const char *const names[LANE_STATES] = {"watch", "opening", "held", "drain",
-						       "fault"};
-
-	return s < LANE_STATES ? names[s] : "?";
-}
-
-const char *learn_source_name(enum learn_source s)
-{
-	static const char *const names[LEARN_SOURCES] = {"none", "cm", "psn", "immediate", "peer"};
-
-	return s < LEARN_SOURCES ? names[s] : "?";
-}
+NAMES(lane_state_name, enum lane_state, LANE_STATES, "watch", "opening", "held", "drain", "fault")
+NAMES(learn_source_name, enum learn_source, LEARN_SOURCES, "none", "cm", "psn", "immediate", "peer")
 
 const char *lane_reason_name(enum lane_reason r)
 {
@@ -109,8 +97,7 @@ uint64_t rtt_capped_us(const struct rtt *t, uint64_t us)
 {
 	uint64_t most = 2ull * t->minrtt_us;
 
-	if (most < RTO_MAX_US)
-		most = RTO_MAX_US;
+	most = MAX(most, RTO_MAX_US);
 	return us < most ? us : most;
 }
 
@@ -135,8 +122,7 @@ uint64_t lane_rto_ns(const struct lane *l)
 		us = l->rtt.srtt_us + rtt_margin_us(l);
 	else if (l->role == ROLE_ACCEPTOR)
 		us = 20000;
-	if (us < floor)
-		us = floor;
+	us = MAX(us, floor);
 	us <<= l->backoff;
 	/* alone, all that is on its way is sent again: not before it can have been answered */
 	if (l->role != ROLE_SINGLE)

@@ -38,6 +38,7 @@
 #define LONGHAUL_ENGINE_CORE_LANE_H
 
 #include <string.h>
+#include <sys/param.h> /* MIN, MAX */
 
 #include "engine/engine.h"
 #include "engine/number/psn.h"

@@ -100,8 +100,7 @@ void engine_pass_as_came(struct engine *e, enum engine_port from, const struct f
 
 void engine_wake_at(struct engine *e, uint64_t when)
 {
-	if (when < e->wake)
-		e->wake = when;
+	e->wake = MIN(e->wake, when);
 }
 
 /* Say @ev of the lane of @fl. */

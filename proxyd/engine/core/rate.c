@@ -129,26 +129,10 @@ struct sight {
 	int64_t queue, longest; /* ns, at its shortest and longest */
 };
 
-const char *rate_phase_name(enum rate_phase p)
-{
-	static const char *const names[RATE_PHASES] = {[RATE_OPEN] = "open",
-						       [RATE_CRUISE] = "cruise",
-						       [RATE_UP] = "up",
-						       [RATE_DOWN] = "down"};
-
-	return p < RATE_PHASES ? names[p] : "?";
-}
-
-const char *rate_cause_name(enum rate_cause c)
-{
-	static const char *const names[RATE_CAUSES] = {[RATE_NOTHING] = "none",
-						       [RATE_LOSS] = "loss",
-						       [RATE_QUEUE] = "queue",
-						       [RATE_MARKS] = "marks",
-						       [RATE_BOX] = "receiver"};
-
-	return c < RATE_CAUSES ? names[c] : "?";
-}
+NAMES(rate_phase_name, enum rate_phase, RATE_PHASES, [RATE_OPEN] = "open", [RATE_CRUISE] = "cruise",
+      [RATE_UP] = "up", [RATE_DOWN] = "down")
+NAMES(rate_cause_name, enum rate_cause, RATE_CAUSES, [RATE_NOTHING] = "none", [RATE_LOSS] = "loss",
+      [RATE_QUEUE] = "queue", [RATE_MARKS] = "marks", [RATE_BOX] = "receiver")
 
 void rate_init(struct rate *r, uint64_t limit, enum rate_share share)
 {

@@ -32,8 +32,8 @@ enum rate_cause {
 	RATE_CAUSES,
 };
 
-const char *rate_phase_name(enum rate_phase p);
-const char *rate_cause_name(enum rate_cause c);
+const char *rate_phase_name(enum rate_phase v);
+const char *rate_cause_name(enum rate_cause v);
 
 /**
  * struct rate_sample - one METER and what its echo says.

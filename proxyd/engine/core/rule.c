@@ -3,54 +3,13 @@
 
 #include <string.h>
 
-const char *ack_policy_name(enum ack_policy p)
-{
-	static const char *const names[POLICIES] = {"early", "honest", "off"};
-
-	return p < POLICIES ? names[p] : "?";
-}
-
-const char *atomic_mode_name(enum atomic_mode m)
-{
-	static const char *const names[ATOMIC_MODES] = {"ordered", "discard-result", "prefetch"};
-
-	return m < ATOMIC_MODES ? names[m] : "?";
-}
-
-const char *order_mode_name(enum order_mode m)
-{
-	static const char *const names[ORDER_MODES] = {"queue-pair", "hosts"};
-
-	return m < ORDER_MODES ? names[m] : "?";
-}
-
-const char *traffic_class_name(enum traffic_class c)
-{
-	static const char *const names[CLASSES] = {"data", "control", "bulk"};
-
-	return c < CLASSES ? names[c] : "?";
-}
-
-const char *rate_share_name(enum rate_share s)
-{
-	static const char *const names[RATE_SHARES] = {"fair", "most", "background"};
-
-	return s < RATE_SHARES ? names[s] : "?";
-}
-
-const char *prefetch_name(enum prefetch r)
-{
-	static const char *const names[PREFETCHES] = {"off", "on", "single"};
-
-	return r < PREFETCHES ? names[r] : "?";
-}
-
-const char *announce_mode_name(enum announce_mode m)
-{
-	static const char *const names[ANNOUNCE_MODES] = {"off", "auto", "nvme", "iser", "nfs"};
-
-	return m < ANNOUNCE_MODES ? names[m] : "?";
-}
+NAMES(ack_policy_name, enum ack_policy, POLICIES, "early", "honest", "off")
+NAMES(atomic_mode_name, enum atomic_mode, ATOMIC_MODES, "ordered", "discard-result", "prefetch")
+NAMES(order_mode_name, enum order_mode, ORDER_MODES, "queue-pair", "hosts")
+NAMES(traffic_class_name, enum traffic_class, CLASSES, "data", "control", "bulk")
+NAMES(rate_share_name, enum rate_share, RATE_SHARES, "fair", "most", "background")
+NAMES(prefetch_name, enum prefetch, PREFETCHES, "off", "on", "single")
+NAMES(announce_mode_name, enum announce_mode, ANNOUNCE_MODES, "off", "auto", "nvme", "iser", "nfs")
 
 /* Whether the first @bits bits agree. */
 static bool same_bits(const struct ip_addr *a, const struct ip_addr *b, unsigned int bits)

@@ -42,8 +42,7 @@ static void refill(uint64_t now, uint64_t rate, int64_t most, uint64_t *at, int6
 
 	if (!rate)
 		return;
-	if (dt > NSEC_PER_SEC)
-		dt = NSEC_PER_SEC;
+	dt = MIN(dt, NSEC_PER_SEC);
 	got = rate * dt / NSEC_PER_SEC;
 	if (!got)
 		return;
@@ -52,8 +51,7 @@ static void refill(uint64_t now, uint64_t rate, int64_t most, uint64_t *at, int6
 	else
 		*at += got * NSEC_PER_SEC / rate;
 	*tokens += (int64_t)got;
-	if (*tokens > most)
-		*tokens = most;
+	*tokens = MIN(*tokens, most);
 }
 
 static int64_t burst(const struct engine *e, uint64_t rate)
@@ -94,14 +92,12 @@ void pace_limits(struct engine *e)
 {
 	int64_t most = burst(e, e->cfg.wan_rate);
 
-	if (e->tokens > most)
-		e->tokens = most;
+	e->tokens = MIN(e->tokens, most);
 	for (unsigned int i = 0; i < LINKS; i++) {
 		struct wan_link *k = link_at(e, i);
 
 		most = burst(e, rate_pace(&k->rate));
-		if (k->tokens > most)
-			k->tokens = most;
+		k->tokens = MIN(k->tokens, most);
 	}
 	engine_wake_at(e, e->now);
 }

@@ -82,8 +82,7 @@ bool far_flight_full(const struct flow *fl)
 		return false;
 	if (l->role == ROLE_SINGLE)
 		return psn_past(l->nxt.psn, l->una.psn) >= full;
-	if (full > enough(fl))
-		full = enough(fl);
+	full = MIN(full, enough(fl));
 	return psn_past(l->nxt.psn, l->una.psn) >= full && far_asked(l);
 }
 
@@ -117,8 +116,7 @@ void far_lost_one(struct engine *e, struct lane *l)
 	if (now_us(e) - l->far.cut_us < l->rtt.srtt_us)
 		return;
 	l->far.cut_us = now_us(e);
-	if (l->far.cwnd > flight)
-		l->far.cwnd = flight;
+	l->far.cwnd = MIN(l->far.cwnd, flight);
 	if (l->role == ROLE_SINGLE)
 		lower_thresh(l, l->far.cwnd / 2);
 	l->far.cwnd = l->far.cwnd / 2 > CWND_MIN * CWND_ONE ? l->far.cwnd / 2 : CWND_MIN * CWND_ONE;
@@ -134,11 +132,9 @@ void far_congested(struct engine *e, struct flow *fl)
 	if (l->state == LANE_FAULT || !flight || now_us(e) - l->far.cut_us < rtt + rtt / 2)
 		return;
 	l->far.cut_us = now_us(e);
-	if (l->far.cwnd > flight)
-		l->far.cwnd = flight;
+	l->far.cwnd = MIN(l->far.cwnd, flight);
 	l->far.cwnd -= l->far.cwnd / 4;
-	if (l->far.cwnd < least)
-		l->far.cwnd = least;
+	l->far.cwnd = MAX(l->far.cwnd, least);
 	if (l->role == ROLE_SINGLE)
 		l->single.thresh = l->far.cwnd;
 	COUNT(e, CNP_HEEDED);
@@ -163,8 +159,7 @@ void far_widen(struct lane *l, uint32_t n)
 	uint64_t most = (uint64_t)CWND_MAX * CWND_ONE, to;
 
 	/* what was sent before the window became so little counts as one of today's */
-	if (n > l->far.cwnd / CWND_ONE)
-		n = l->far.cwnd / CWND_ONE;
+	n = MIN(n, l->far.cwnd / CWND_ONE);
 	to = l->far.cwnd + (uint64_t)n * CWND_ONE * added(l) / l->far.cwnd + 1;
 	l->far.cwnd = (uint32_t)(to < most ? to : most);
 }

@@ -32,11 +32,6 @@
 /* After so many true losses without a late packet the window is halved, and once more. */
 #define CALM_LOSSES	16u
 
-static uint32_t max32(uint32_t a, uint32_t b)
-{
-	return a > b ? a : b;
-}
-
 /* How much later than younger packets a packet may come, us. */
 static uint32_t reo_window(const struct lane *l)
 {
@@ -45,13 +40,13 @@ static uint32_t reo_window(const struct lane *l)
 										      : 16);
 
 	if (!l->opener.late_us)
-		return max32(l->rtt.minrtt_us / 64, REO_LEAST_US);
-	return max32(max32(base, REO_MIN_US), l->opener.late_us);
+		return MAX(l->rtt.minrtt_us / 64, REO_LEAST_US);
+	return MAX(MAX(base, REO_MIN_US), l->opener.late_us);
 }
 
 uint32_t loss_overdue_us(const struct engine *e, const struct lane *l)
 {
-	uint32_t slack = max32(max32(reo_window(l), 4 * l->rtt.rttvar_us), TAIL_MIN_US);
+	uint32_t slack = MAX(MAX(reo_window(l), 4 * l->rtt.rttvar_us), TAIL_MIN_US);
 
 	return l->rtt.srtt_us ? l->rtt.srtt_us + slack + peer_late_us(e, l) : 0;
 }
@@ -66,8 +61,7 @@ static void seen_late(struct engine *e, struct lane *l, uint32_t us)
 	l->opener.true_losses = 0;
 	if (us > l->rtt.minrtt_us)
 		us = l->rtt.minrtt_us; /* what is later still is sent again in vain */
-	if (us > LATE_MAX_US)
-		us = LATE_MAX_US;
+	us = MIN(us, LATE_MAX_US);
 	now = l->opener.late_us;
 	if (us > now)
 		l->opener.late_us = now = us;

@@ -25,8 +25,7 @@ uint64_t order_barrier_at(const struct order_log *g)
 
 	if (g->nfresh == 1 && g->fresh == g->alone)
 		return g->closed + STEP_ALONE_NS;
-	if (step < STEP_NS)
-		step = STEP_NS;
+	step = MAX(step, STEP_NS);
 	return g->closed + (step < most ? step : most);
 }
 

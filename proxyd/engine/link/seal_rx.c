@@ -34,10 +34,8 @@ static bool peer_gone(struct engine *e, const struct lane *l)
 {
 	uint64_t after = PEER_GONE_NS;
 
-	if (differs(e, l) && e->cfg.peer_timeout_ns > after)
-		after = e->cfg.peer_timeout_ns;
-	if (differs(e, l) && e->cfg.responder_timeout_ns > after)
-		after = e->cfg.responder_timeout_ns;
+	if (differs(e, l))
+		after = MAX(after, MAX(e->cfg.peer_timeout_ns, e->cfg.responder_timeout_ns));
 	return !e->peer_up[l->peer] && e->now - e->peer_since[l->peer] >= after;
 }
 

@@ -76,8 +76,7 @@ static struct wire_psn room(struct engine *e, const struct flow *fl)
 	if (held >= most || packets <= due)
 		return l->end;
 	packets -= due;
-	if (packets > most - held)
-		packets = most - held;
+	packets = MIN(packets, most - held);
 	return psn_add(l->end, (uint32_t)packets);
 }
 

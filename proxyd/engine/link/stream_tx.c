@@ -38,11 +38,6 @@
 /* One that its host used less long ago keeps its place at the peer. */
 #define PLACE_NS	(5 * NSEC_PER_SEC)
 
-static uint64_t max64(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
 static uint64_t patience_ns(const struct engine *e, const struct lane *l)
 {
 	/* a first timeout comes early, unless only the responder's ACK is missing */
@@ -71,7 +66,7 @@ static uint64_t wait_ns(struct engine *e, const struct lane *l)
 	if (!d || !(d->flags & PKT_SENT) || (d->flags & PKT_LOST))
 		return patience;
 	waited = (uint64_t)(now_us(e) - d->xmit) * NSEC_PER_USEC;
-	return max64(waited < patience ? patience - waited : 0, patience / 8);
+	return MAX(waited < patience ? patience - waited : 0, patience / 8);
 }
 
 static void arm(struct engine *e, struct flow *fl)
@@ -361,7 +356,7 @@ static bool deaf(const struct engine *e, const struct lane *l)
 void stream_tx_timeout(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
-	uint64_t most = max64(e->cfg.peer_timeout_ns, e->cfg.responder_timeout_ns);
+	uint64_t most = MAX(e->cfg.peer_timeout_ns, e->cfg.responder_timeout_ns);
 	struct wire_psn from = l->reached;
 	struct pkt *d;
 

@@ -28,11 +28,6 @@
 static const uint32_t wait_us[] = {UINT32_MAX, 8 * TELL_US, 2 * TELL_US, 2 * TELL_US, TELL_US};
 #define PLENTY_LEFT 4u
 
-static uint32_t min32(uint32_t a, uint32_t b)
-{
-	return a < b ? a : b;
-}
-
 bool near_promised(struct engine *e, const struct lane *l)
 {
 	return psn_before(psn_to_host(e, l, &l->una).psn, l->near.frontier.psn);
@@ -110,9 +105,9 @@ void near_ease_one(struct engine *e, struct flow *fl)
 void near_ease_timer(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
-	uint32_t left = min32(share_left(e, l), span_left(e, l)),
+	uint32_t left = MIN(share_left(e, l), span_left(e, l)),
 		 told = now_us(e) - l->keeper.told_us;
-	uint32_t wait = wait_us[min32(left, PLENTY_LEFT)];
+	uint32_t wait = wait_us[MIN(left, PLENTY_LEFT)];
 
 	if (l->state == LANE_FAULT || lane_carries_on(l) || !short_of_room(e, l) ||
 	    wait == UINT32_MAX)

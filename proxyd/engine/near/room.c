@@ -107,8 +107,7 @@ static bool short_of_more(const struct engine *e, const struct flow *fl)
 	uint64_t want = fl->rule < 0 ? 0 : e->rules[fl->rule].cap / 8;
 
 	want = want < ROOM_AGAIN ? want : ROOM_AGAIN;
-	if (want < fl->path_mtu + 128u)
-		want = fl->path_mtu + 128u;
+	want = MAX(want, fl->path_mtu + 128u);
 	return over_rule_cap(e, fl, (uint32_t)want) || mq_free_count(e->reads) < 2 ||
 	       over_reads(&fl->lane) || span_pressed(e, &fl->lane);
 }

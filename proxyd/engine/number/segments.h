@@ -34,12 +34,12 @@ struct segments {
 /** segments_note - what comes in next, as @in, goes on as @out. False: no place for a segment. */
 bool segments_note(struct segments *s, struct plain_mark in, struct plain_mark out);
 /** segments_trim - nothing below @una, an out number, is asked about any more. */
-void segments_trim(struct segments *s, uint32_t una);
+void segments_trim(struct segments *t, uint32_t una);
 /** segments_back - the mark @out as an in number, at most @most: what has come in. */
-struct plain_mark segments_back(const struct segments *s, struct plain_mark most,
+struct plain_mark segments_back(const struct segments *t, struct plain_mark most,
 				struct plain_mark out);
 /** segments_on - the out PSN of what came in as @in; PSN_NONE when that is too long ago. */
-uint32_t segments_on(const struct segments *s, uint32_t in);
+uint32_t segments_on(const struct segments *t, uint32_t in);
 /** segments_differ - something that came in as @in or later went on under another PSN or MSN. */
 bool segments_differ(const struct segments *s, uint32_t in);
 /** segments_asked - the in PSN of @out, and @msn_shift. False if @out never came in. */

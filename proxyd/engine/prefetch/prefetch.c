@@ -77,8 +77,7 @@ static void grow(struct engine *e, const struct lane *l, struct lane_reads *x)
 		return;
 	x->grown = e->now;
 	x->window *= 2;
-	if (x->window > most)
-		x->window = most;
+	x->window = MIN(x->window, most);
 }
 
 /* The host asks for a READ: is it guessed? Then its response comes, or will come, at @wire. The
@@ -164,8 +163,7 @@ void prefetch_saw(struct engine *e, const struct lane *l, struct lane_reads *x)
 		return;
 	mq_each (const struct fetch, g, e->reads, &x->fetches)
 		n += g->state == FETCH_ASKED && g->arrived < g->span;
-	if (n > x->most)
-		x->most = n;
+	x->most = MAX(x->most, n);
 }
 
 /** prefetch_asked - the host's READ @f was accepted; @claimed: it had been guessed. */

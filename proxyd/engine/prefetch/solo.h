@@ -49,11 +49,6 @@ struct solo_read {
 };
 _Static_assert(sizeof(struct solo_read) <= sizeof(struct fetch), "they share a pool");
 
-static inline struct solo_read *solo_at(struct engine *e, uint32_t id)
-{
-	return id == MQ_NONE ? NULL : mq_ptr(e->reads, id);
-}
-
 static inline bool solo_unmet(const struct solo_read *r)
 {
 	return r->state == READ_EARLY || r->state == READ_VOID;

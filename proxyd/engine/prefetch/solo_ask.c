@@ -79,15 +79,12 @@ static uint64_t follow_ns(const struct engine *e, const struct lane *l, const st
 {
 	uint64_t ns = 4ull * l->rtt.rttvar_us * US;
 
-	if (ns > solo_round_trip(l) / 4)
-		ns = solo_round_trip(l) / 4;
+	ns = MIN(ns, solo_round_trip(l) / 4);
 	if (ns < solo_round_trip(l) / 32)
 		ns = solo_round_trip(l) / 32;
-	if (ns < FOLLOW_MIN_NS)
-		ns = FOLLOW_MIN_NS;
+	ns = MAX(ns, FOLLOW_MIN_NS);
 	ns <<= x->solo.slow;
-	if (ns > solo_round_trip(l) / 2)
-		ns = solo_round_trip(l) / 2;
+	ns = MIN(ns, solo_round_trip(l) / 2);
 	return ns + (e->cfg.wan_rate ? length * NSEC_PER_SEC / e->cfg.wan_rate : 0);
 }
 
@@ -107,7 +104,7 @@ struct solo_read *solo_append(struct engine *e, struct flow *fl, const struct re
 {
 	struct lane *l = &fl->lane;
 	struct lane_reads *x = reads_of(e, l);
-	struct solo_read *r = solo_at(e, mq_push(e->reads, &x->fetches));
+	struct solo_read *r = mq_at(e->reads, mq_push(e->reads, &x->fetches));
 
 	if (!r)
 		return NULL;

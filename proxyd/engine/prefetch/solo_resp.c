@@ -54,7 +54,7 @@ void solo_marks(struct engine *e, struct flow *fl)
 	mark_held(l, l->epsn.psn);
 	mark_high(l, l->epsn.psn);
 	while (mq_len(e->reads, &x->fetches) > KEPT) {
-		const struct solo_read *r = solo_at(e, x->fetches.head);
+		const struct solo_read *r = mq_at(e->reads, x->fetches.head);
 
 		if (r->state != READ_GONE &&
 		    (r->state != READ_ASKED || x->solo.seq - r->seq < KEPT))

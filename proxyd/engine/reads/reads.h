@@ -150,7 +150,7 @@ struct lane_solo {
  * @since:     READs and ATOMICs of the host since the lane was agreed upon
  * @stuck:     since when the host repeats what it was told to be done, 0: it does not
  * @round:     when the latest round of repeating began: lane.rounds.ms wraps too soon
- * @print:     of SENDs and WRITEs accepted since @guessed_ever (icrc_print()), by the host's PSN
+ * @print:     of the latest SENDs and WRITEs accepted (icrc_print()), by the host's PSN
  * @window:    bytes that may be guessed ahead; @guessed: bytes that are; @guesses: how many
  */
 struct lane_reads {
@@ -204,12 +204,12 @@ static inline struct lane_reads *reads_of(struct engine *e, const struct lane *l
 
 static inline struct fetch *fetch_at(struct engine *e, uint32_t id)
 {
-	return id == MQ_NONE ? NULL : mq_ptr(e->reads, id);
+	return mq_at(e->reads, id);
 }
 
 static inline struct read_rec *read_at(struct engine *e, uint32_t id)
 {
-	return id == MQ_NONE ? NULL : mq_ptr(e->reads, id);
+	return mq_at(e->reads, id);
 }
 
 /** read_mark - what stands at @r on the wire, and what an ACK below it would say. ACCEPTOR, SINGLE:

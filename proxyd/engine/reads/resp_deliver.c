@@ -46,8 +46,7 @@ void resp_keep(struct engine *e, struct flow *fl, const struct read_rec *r)
 
 	if (resp_long(r->span))
 		return;
-	if (most > KEEP_MAX)
-		most = KEEP_MAX;
+	most = MIN(most, KEEP_MAX);
 	if (mq_free_count(e->reads) < READS_MAX / 4)
 		most = KEEP_SHORT;
 	while (mq_len(e->reads, &x->kept) >= most)

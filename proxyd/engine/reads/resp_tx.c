@@ -29,8 +29,7 @@ static void arm(struct engine *e, struct flow *fl)
 		timer_cancel(e, fl, TIMER_RESP);
 		return;
 	}
-	if (us < RTO_MIN_US)
-		us = RTO_MIN_US;
+	us = MAX(us, RTO_MIN_US);
 	us = rtt_capped_us(&x->rtt, (us + peer_late_us(e, &fl->lane)) << x->backoff);
 	timer_arm(e, fl, TIMER_RESP, e->now + us * NSEC_PER_USEC);
 }
