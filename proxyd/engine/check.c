@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The invariants of a lane as far as its state shows them. Slow; for tests and the scenario runner,
- * which checks the rest (what the hosts saw) from outside.
+ * The invariants of a lane that its state shows. Slow: for tests, and after an adoption.
  */
 #include "engine/core/holes.h"
 #include "engine/reads/reads.h"

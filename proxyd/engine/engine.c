@@ -140,8 +140,7 @@ static bool rx_in_fault(struct engine *e, struct flow *fl, const struct frame *f
 	return false;
 }
 
-/* Whether the ICRC of @f is looked at first. Of a large packet of a held lane, the copy computes
- * it. */
+/* Whether the ICRC of @f is looked at first. The copy of a held lane's large packet computes it. */
 static bool check_now(struct engine *e, enum engine_port port, const struct flow *fl,
 		      const struct frame *f)
 {
@@ -289,8 +288,7 @@ static bool answers_lane(struct engine *e, const struct lane *l, struct wire_psn
  * A response whose syndrome is reserved. It says neither that something is done nor that it is
  * refused, so nothing is released and nothing is learned by it. What answers the requester itself
  * passes, for its NIC to judge. What answers a lane ends here: the responder is asked again, as
- * after any answer that was lost. No lane is drained by it, since anybody can send such a response;
- * but none begins where the responder speaks so.
+ * after any answer that was lost. It drains no lane, since anybody can send it; but none begins.
  */
 static void rx_unknown_answer(struct engine *e, enum engine_port port, const struct frame *f)
 {

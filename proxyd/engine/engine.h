@@ -297,8 +297,7 @@ enum bypass {
 /**
  * engine_bypass - from now on (@on) packets pass as if no appliance stood between: what is held is
  * delivered first, nothing new is taken; or (not @on) they may be held again. @index: of the rule,
- * as in engine_rules(), or id of the connection. Rules keep it over engine_rules() by their index.
- * False when there is no such connection or rule.
+ * as in engine_rules(), or id of the connection. Rules keep it over engine_rules().
  */
 bool engine_bypass(struct engine *e, enum bypass what, uint32_t index, bool on, uint64_t now_ns);
 
@@ -437,8 +436,7 @@ struct conn_info {
 };
 
 /**
- * engine_conn_next - the first connection or half with id >= @from; false when there is none. Ids
- * are stable while a connection lives. @out may be NULL.
+ * engine_conn_next - the first connection or half with id >= @from, or false. Ids are stable.
  */
 bool engine_conn_next(struct engine *e, uint32_t from, uint64_t now_ns, struct conn_info *out);
 
@@ -477,8 +475,7 @@ struct link_info {
 /** engine_link_info - false when @peer is out of range. */
 bool engine_link_info(const struct engine *e, unsigned int peer, struct link_info *out);
 
-/** engine_check - assert the invariants that can be read off the state; for tests. NULL when all
- * hold, else the name of the first that does not. */
+/** engine_check - the first invariant that does not hold, by name, or NULL; for tests. */
 const char *engine_check(struct engine *e);
 
 #endif

@@ -27,8 +27,7 @@ const char *engine_counter_help(enum engine_counter c)
 	return c < EC_COUNT ? counter_helps[c] : "?";
 }
 
-/* Age of the oldest packet held. Its transmission time is exact unless it was sent again; then the
- * time since the last release bounds it from below. */
+/* Age of the oldest packet held; if it was sent again, the time since the last release. */
 static uint64_t oldest(struct engine *e, const struct lane *l, uint64_t now)
 {
 	struct wire_psn psn;
@@ -74,8 +73,7 @@ static void fill_reads(struct engine *e, const struct lane *l, struct lane_info 
 	out->reads.shift_msn = psn_sub(l->epsn.msn, x->map.asked.msn);
 }
 
-/* Whether what is left of the lane needs packets that no rule may ask for any more: what is owed is
- * released by answers, and by the requests that follow. */
+/* Whether the lane's end needs packets that no rule may ask for: answers, or requests. */
 static bool lingers(const struct engine *e, const struct flow *fl)
 {
 	const struct lane *l = &fl->lane;

@@ -136,8 +136,7 @@ struct meter {
  * @sealed:    what either side sends of the lane is sealed with @seal_key (core/seal.c)
  * @offer:     it is the acceptor that speaks, of no lane yet: it knows both directions of the
  *             connection, and will agree to a lane of these requests. @sealed: if it is sealed
- * @ordered:   @log, @birth: its log, and its name in that; @clear: packets before this wait for no
- * record
+ * @ordered:   @log, @birth: its log, and its name there; @clear: packets before wait for no record
  *
  * REFUSE, CLOSE:
  * @reason:    enum lane_reason; CLOSE also bears @key, and @by_opener tells who closes

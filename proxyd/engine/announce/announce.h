@@ -30,9 +30,8 @@
  *
  * What it rests on:
  *
- *	- Each end decodes the commands by itself, and has seen that on this connection they tell
- *	  what the target READs (command.c): several whose READs matched. One READ that does not,
- *	  and the connection goes on without, for good.
+ *	- Each end decodes the commands itself, and has seen READs match several (command.c). One
+ *	  READ that matches none ends it for the connection.
  *	- A push bears the PSN of its command. When the target's response passes, the command is
  *	  over at that end: its data is dropped, and no more of it is taken.
  *	- A response is not given to the initiator before all READs of ours for commands from before
@@ -74,8 +73,7 @@ enum command_state {
 };
 
 /**
- * struct command - a buffer of which an initiator has told its target; a command that names
- * several has several of these. In the list in which they came.
+ * struct command - a buffer that an initiator has told its target, one for each of a command.
  * @psn:   of its capsule, on the wire; @part: which buffer of it (part_of())
  * @base, @count: numbers of its packets in @held
  * @read:  bytes of it that the target has READ; @used: B: those that pushes answered

@@ -39,8 +39,8 @@ struct absorbed {
 	uint32_t seq, us;
 };
 
-/* The response packet @i of the READ of @what, @wire, into @out. Its length; 0 when not all its
- * bytes are here. @xmit: when the last of these were sent. */
+/* The response packet @i of the READ of @what, @wire, into @out. Its length; 0: not all is here.
+ * @xmit: when sent. */
 static uint32_t make(struct engine *e, struct flow *fl, const struct command *c,
 		     const struct read_range *what, const struct wire_mark *wire, uint32_t i,
 		     uint8_t *out, uint32_t *xmit)

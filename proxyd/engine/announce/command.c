@@ -4,8 +4,7 @@
  * was accepted until the response passes. And the proof that capsules tell what the target READs.
  *
  * A command ends at the response that bears its identifier; where the initiator uses the identifier
- * again before that (it has given the command up), at that capsule. Whatever passes toward the
- * initiator as a SEND and is no response ends all of them.
+ * again before that (it has given up), at that capsule. Any other SEND to the initiator ends all.
  *
  * The proof. A connection may carry anything that looks like capsules. So nothing is READ ahead
  * before PROOFS commands in a row were READ exactly as they said, as this end saw it. From there on
@@ -19,8 +18,7 @@
 #define MISSES_MAX   4096u
 #define COMMANDS_MAX 1024u
 #define SETTLE_NS    (4 * NSEC_PER_SEC)
-/* So long after a loss another one is expected. What is repaired without our knowledge is not seen,
- * so once in this time a loss costs a round trip. */
+/* So long after a loss another is expected. Repairs out of our sight are not counted. */
 #define LOSSY_NS     (4 * NSEC_PER_SEC)
 
 static const struct rule *rule_of(const struct engine *e, const struct flow *fl)
@@ -213,8 +211,7 @@ static void agree(struct engine *e, struct flow *fl)
 	engine_event(e, EVENT_ANNOUNCE, fl, 0, 0);
 }
 
-/* The flow of the target's requests in @fl's connection; NULL when nothing is known to be
- * announced. */
+/* The flow of the target's requests in @fl's connection; NULL where nothing is announced. */
 static const struct flow *announced(struct engine *e, const struct flow *fl)
 {
 	const struct rule *r = rule_of(e, fl);

@@ -12,8 +12,7 @@
  *
  *	- A response waits for all commands from before it that are to be READ ahead, also those
  *	  that have not been asked yet: it may be theirs, and behind it their buffers are gone.
- *	- A READ of a command that is READ ahead waits for that, and is absorbed then; where the map
- *	  of numbers is full, after an ACK for what was sent.
+ *	- A READ of a command that is READ ahead waits for that, and for room in the map of numbers.
  *	- READs of the target and ours together are never more than the responder takes.
  *
  * Nothing here waits for anything but the initiator and its LAN.
@@ -60,8 +59,7 @@ void announce_queue(struct engine *e, struct flow *fl, struct command *c)
 
 /* ---- how many at a time ---- */
 
-/* READs that have gone to the responder, the target's and ours, from the oldest that is not
- * answered on: so many answers it must be able to repeat. */
+/* READs, the target's and ours, from the oldest unanswered on: the responder repeats so many. */
 static uint32_t outstanding(struct engine *e, const struct lane *l, const struct lane_announce *y)
 {
 	const struct own_read *own = mq_at(e->reads, y->own.head);
@@ -155,8 +153,7 @@ static bool under_way(struct engine *e, const struct lane_announce *y, const str
 	return false;
 }
 
-/* Nothing more of @c is asked. Its turn would not come: the lane ends; or it is over, and its
- * buffer may be gone. What was asked is still awaited. */
+/* Nothing more of @c is asked: the lane ends, or it is over. What was asked is still awaited. */
 static void cut(struct engine *e, struct lane_announce *y, struct command *c)
 {
 	y->info.native += c->state == COMMAND_QUEUED;
@@ -176,8 +173,7 @@ static struct command *next_command(struct engine *e, const struct lane_announce
 	return NULL;
 }
 
-/* Whether the map has a segment for what follows a READ that is sent, or absorbed, now. Segments of
- * what is acknowledged are not needed any more. */
+/* Whether the map has a segment for what follows a READ that is sent, or absorbed, now. */
 static bool segment_left(struct lane_announce *y, const struct lane *l)
 {
 	if (segments_full(&y->far.seg, 2))

@@ -2,8 +2,7 @@
 /*
  * Pushes: what was READ ahead of a target, on its way over the WAN.
  *
- * A push is a packet of one command. Behind the BTH, which is that of a packet to the target's
- * queue pair but for the opcode, stand
+ * A push is a packet of one command, with the BTH of a packet to the target but for the opcode, and
  *
  *	0	PSN of the command's capsule (3), protocol and number of the buffer (part_of())
  *	4	number of the packet in the command (2), packets of the command (2)

@@ -46,13 +46,11 @@ void seal_tell(const struct lane *l, struct report *r);
 void seal_agree(struct lane *l, const struct report *r);
 /** seal_same - ACCEPTOR: the OPEN @r bears the key of the lane. */
 bool seal_same(const struct lane *l, const struct report *r);
-/** seal_leave - the lane @was was let go, and both hosts have the same numbers: @l, which begins to
- * watch, opens what the peer had sent before. */
+/** seal_leave - the lane @was was let go: @l, which watches, opens what the peer had sent. */
 void seal_leave(struct lane *l, const struct lane *was);
 /** seal_tag - that of the packet @psn; 0: it has none. */
 uint32_t seal_tag(struct engine *e, const struct lane *l, bool response, struct wire_psn psn);
-/** seal_of - what the ICRC of the frame @data, which goes over the WAN, is XORed with, as the
- * number of its little-endian bytes; 0: nothing. */
+/** seal_of - what the ICRC of the frame @data is XORed with on the WAN, little-endian, or 0. */
 uint32_t seal_of(struct engine *e, const struct lane *l, const uint8_t *data);
 /** seal_right, seal_failed - the ICRC without the seal is right, or wrong. */
 void seal_right(struct lane *l);
@@ -115,8 +113,7 @@ void lane_drop_all(struct engine *e, struct flow *fl);
 /** lane_send_rest - what is held and was not sent leaves; from here on it is the hosts' own. */
 void lane_send_rest(struct engine *e, struct flow *fl);
 uint8_t *lane_packet(struct engine *e, const struct pkt *d);
-/** lane_pkt - the packet that begins at @psn, or NULL; lane_pkt_next - the first in [@from,
- * @end). */
+/** lane_pkt - the packet at @psn, or NULL; lane_pkt_next - the first in [@from, @end). */
 static inline struct pkt *lane_pkt(struct engine *e, const struct lane *l, struct wire_psn psn)
 {
 	return held_pkt(e, &l->held, psn);
@@ -150,8 +147,8 @@ void rtt_sample(const struct engine *e, struct rtt *t, uint32_t us);
  * trips seemed to last as long as that, and what is lost next is missed as late. */
 uint64_t rtt_capped_us(const struct rtt *t, uint64_t us);
 /**
- * lane_credit - the responder has said @syndrome, in an ACK, or (@answer) with data. Returns true
- * when its requester had no credits and has some now.
+ * lane_credit - the responder has said @syndrome, in an ACK, or (@answer) with data. True: now the
+ * requester has credits.
  */
 bool lane_credit(struct lane *l, uint8_t syndrome, bool answer);
 /** lane_syndrome - that of an ACK of ours. */

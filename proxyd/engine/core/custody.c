@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * What a lane holds: packets come in through lane_retain(), and leave through lane_release(), which
- * only a true ACK calls, or all at once when the lane ends. The ledger (packets, messages, bytes of
- * the lane and of its rule) is kept here and nowhere else.
+ * only a true ACK calls, or all at once when the lane ends. The ledger is kept here.
  *
  * row: ENG-3
  */
@@ -38,8 +37,7 @@ static bool tells_early(const struct lane *l)
 /* Whether @l would hold more than its share of the memory. The rest of its superblock is its own
  * already. What is missing of a stream is not refused for that: all behind it waits for it. Nor is
  * what takes the place of released packets when the share has become less: the requester sends that
- * because of an ACK, and a refusal may use up its retries. It is told so little then (near/ease.c)
- * that the lane shrinks. */
+ * because of an ACK, and a refusal may use up its retries. It is told little then (near/ease.c). */
 static bool over_share(struct engine *e, struct lane *l, struct wire_psn psn, uint32_t len)
 {
 	if (l->role == ROLE_ACCEPTOR && psn_before(psn, l->end))
@@ -317,8 +315,7 @@ void lane_drop_all(struct engine *e, struct flow *fl)
 		role_of(e, l)->end(e, fl);
 }
 
-/* The responder has truly acknowledged all below @m (roles that keep custody). The tick tells
- * it. */
+/* The responder has truly acknowledged all below @m. What that allows the tick tells. */
 void lane_true_ack(struct engine *e, struct flow *fl, const struct wire_mark *m)
 {
 	struct lane *l = &fl->lane;

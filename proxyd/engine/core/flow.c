@@ -268,8 +268,7 @@ uint32_t *pair_epoch(struct engine *e, const struct flow_key *k)
 }
 
 /** pair_untold - something is lost that a host of @k was told to be done, and for the next @ms it
- * may not know; @k: of requests, where the rule keeps an order. pair_waits - so it is now: what it
- * asks meanwhile, it asks believing the other done. */
+ * may not know; @k: of requests, where the rule keeps an order. pair_waits - so it is now. */
 void pair_untold(struct engine *e, const struct flow_key *k, uint32_t ms)
 {
 	struct host_pair *p = &e->pair[pair_of(k)];

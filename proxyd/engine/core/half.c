@@ -9,8 +9,7 @@
  * seconds without packets. Two lists, oldest first: flows that were seen once, and those that came
  * again, as all do that learning has a use for. A new one takes the place of the oldest that was
  * seen once, and of one that came again only where these take most of the room; but of none that
- * was seen a moment ago. So a flood finds few places after the first moment, and connections that
- * come meanwhile do, after a few tries, and keep them.
+ * was seen a moment ago. So a flood finds few places, and connections find some after a few tries.
  *
  * What the connection manager, a peer or a former engine names is paired at once, past the limits.
  */

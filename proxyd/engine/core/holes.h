@@ -18,8 +18,7 @@
 /**
  * struct holes - one page. If anything is missing at all, @h[0] of the first page is missing first.
  * @n:    holes here
- * @next: page of those that follow, POOL_NONE at the end; @off: where it is, in bytes from here
- *        (they lie in one arena, wherever that is mapped)
+ * @next: page of those that follow, POOL_NONE at the end; @off: where it is, from here
  */
 struct holes {
 	uint32_t n, next;

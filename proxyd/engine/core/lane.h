@@ -4,8 +4,8 @@
  *
  * A *flow* is one direction of packets to one QP (struct flow_key). Two flows that learned of each
  * other are a connection. A flow owns the *lane* of the requests that travel in its direction; the
- * responses to them travel in the partner flow. So a packet finds its flow by its key, and its lane
- * is the flow's own (request) or the partner's (response).
+ * responses to them travel in the partner flow. So a packet's lane is its flow's own (request) or
+ * the partner's (response).
  *
  * The role of a lane tells which parts are at work in this appliance: the table is in roles.c.
  *
@@ -66,8 +66,7 @@
 #define SPAN_MAX    (1u << 22)
 /* More PSNs than any host has outstanding. */
 #define HOST_WINDOW 65536
-/* Marks that nothing moves trail the true ACK so far, never near 2^23, where before becomes
- * after. */
+/* Marks that nothing moves trail the true ACK so far: at 2^23 before would become after. */
 #define MARK_TRAIL  (1u << 20)
 
 enum lane_role {
@@ -128,8 +127,7 @@ struct __attribute__((packed, aligned(4))) report_clock {
 /* ---- parts of a lane in any role ---- */
 
 /**
- * struct lane_near - what the requester sends and is told (near/). OPENER, SINGLE; in part SOLO and
- * WATCH after an opener was lost (fault/abandoned.c)
+ * struct lane_near - what the requester sends and is told. OPENER, SINGLE; in part SOLO, WATCH
  * @frontier:   see above; until @start_acked it is @start
  * @acked:      frontier as told in the latest ACK that went out, for repeating it
  * @honest:     POLICY_HONEST: last packet of the first message not truly acknowledged (msn: of
@@ -240,9 +238,8 @@ struct lane_learn {
 	uint32_t offset, offset_run;
 };
 
-/** struct lane_watch - WATCH: what has passed. @asked, @asked_end: from the first of the READs and
- * ATOMICs that may not be answered, or PSN_NONE, to the end of the last; @went_on: PSN that follows
- * the latest request; @passing: core/passing.c. */
+/** struct lane_watch - WATCH: what has passed. @asked, @asked_end: READs and ATOMICs that may be
+ * unanswered, or PSN_NONE; @went_on: PSN behind the latest request; @passing: passing.c. */
 struct lane_watch {
 	struct wire_psn asked, asked_end, went_on;
 	uint8_t passing;
@@ -251,8 +248,8 @@ struct lane_watch {
 /**
  * struct lane_keeper - OPENER, SINGLE: what keeps the host from being told of all that is held.
  * @guard:      first PSN of a message that did not fit the pool when it began (row: POOL-3),
- *              PSN_NONE when there is none; @guard_end: end of the last such message (so far).
- *              Nothing between is acknowledged early
+ *              PSN_NONE when there is none; @guard_end: of the last such message. Nothing between
+ *              is acknowledged early
  * @reasked_psn, @reasked_end: READs asked again after their answer had passed, PSN_NONE;
  *              @reasked_us: since when; @reasked: rounds in which no answer has passed
  * @told_us:    when the host was last told of something new; @cnp_us: of the latest CNP to it
@@ -342,8 +339,7 @@ struct lane_fault {
  * @refusal:    fatal syndrome, 0: none; @refusal_psn: what it is for
  * @una_sure:   WATCH: una bears the responder's MSN, else it may count later messages as well;
  *              @begins: and the first request of all is the one there (learn/cm.c)
- * @start:      handover PSN, below which both numberings agree; follows una at MARK_TRAIL;
- *              @start_acked: everything below it was truly acknowledged
+ * @start:      handover PSN; follows una at MARK_TRAIL; @start_acked: all below is done
  * @opaque:     something not understood is in custody: the responder counts its messages, not we
  * @ahead:      OPENER: READs may be asked ahead of the host; ACCEPTOR: the opener has asked for
  *              something that its host may not ask for, so only it knows the host's numbers

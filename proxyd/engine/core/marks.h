@@ -79,8 +79,7 @@ static inline void mark_high(struct lane *l, struct wire_psn psn)
 	psn_raise(&l->high, psn);
 }
 
-/** mark_una_psn - released below @psn; what the ACK said comes with mark_una(). Turns of the circle
- * of PSNs are counted here: a seal bears them. */
+/** mark_una_psn - released below @psn. Turns of the circle are counted: a seal bears them. */
 static inline void mark_una_psn(struct lane *l, struct wire_psn psn)
 {
 	l->seal.turns += l->sealed && psn.v < l->una.psn.v && psn_after(psn, l->una.psn);

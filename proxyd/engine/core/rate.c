@@ -21,8 +21,7 @@
  * as much in each of them: hosts would send like that without us, or less, and a long link is not
  * flooded at the speed of the LAN before it can say that it is full. One window of a full link is
  * enough to know it. CRUISE is as fast as the link carries, trimmed so that the queue stays short.
- * UP takes steps that double, so a link that has become faster is found in a few round trips. What
- * does not use its pace learns nothing and loses nothing.
+ * UP takes steps that double, so a link that has become faster is found in a few round trips.
  *
  * A receiver that was not let run for a while, or a burst that met a full ring, loses nearly all of
  * a window, and what arrives of that says nothing about the link. So a window that lost most,
@@ -93,8 +92,7 @@
 /* Below what arrived, so that a queue becomes shorter; how deep at most, and at once. */
 #define BELOW	       0.97
 #define BELOW_MOST     0.7
-/* Loss of more, and less than that part of what arrived before, is doubted until two windows
- * agree. */
+/* Loss of more, and less than that part of what arrived before, is doubted until two agree. */
 #define DOUBT_LOSS     0.5
 #define DOUBT_PART     0.5
 #define AGREE	       0.25
@@ -217,8 +215,7 @@ static uint64_t window_bytes(const struct rate *r)
 	return r->pace > 0 ? (uint64_t)fmin(fmax(some, WINDOW_LEAST), WINDOW_BYTES) : WINDOW_BYTES;
 }
 
-/* Bytes sent between @first and @last that the peer may have without having counted them between
- * the two: unread at @last, or counted before @first. */
+/* Bytes sent between the two that the peer may have: unread at @last, or early at @first. */
 static uint64_t uncounted(const struct rate_sample *first, const struct rate_sample *last)
 {
 	return last->unread + first->early;
@@ -349,8 +346,7 @@ static void seen_full(struct rate *r, const struct sight *w, uint64_t now)
 	r->flood_at = now;
 }
 
-/* Whether the latest sign of a full link was noise, as is known now: then @best is what was
- * sent. */
+/* Whether the latest sign of a full link was noise, as is known now: then @best is what we sent. */
 static bool was_noise(const struct rate *r)
 {
 	return r->cause == RATE_LOSS && r->tried_loss < 2 * r->noise;
@@ -414,8 +410,8 @@ static double kept(const struct rate *r)
 	return r->cause == RATE_QUEUE ? YIELD_QUEUE : YIELD_LOSS;
 }
 
-/* There is a queue, so the link is full still, and what arrives is what it carries. But if it is
- * shared, then who shares it gets more the slower we are. */
+/* There is a queue, so the link is full still, and what arrives is what it carries. But others get
+ * more the slower we are. */
 static double carried(const struct rate *r, const struct sight *w)
 {
 	if (!r->yield)
@@ -487,8 +483,7 @@ static double trim(const struct rate *r, const struct sight *w)
 	return 1 - fmin(TRIM_MAX, fmax(0, over));
 }
 
-/* Rounds until the next try to go faster. Who rests longer than others do always finds the link
- * full before its turn, and never gets its share. */
+/* Rounds until the next try to go faster. Who rests longer than others never gets its share. */
 static uint32_t rest_rounds(const struct rate *r)
 {
 	if (!r->rivals)
@@ -518,8 +513,7 @@ static void round_over(struct rate *r, const struct sight *w, uint64_t now)
 		speed_up(r, now);
 }
 
-/* How long after its arrival a frame may be read by the peer's process, which waits for a processor
- * or still has to read what came before. */
+/* How late a frame may be read by the peer's process, which waits, or reads what came before. */
 static void sample_late(struct rate *r, const struct rate_sample *s)
 {
 	uint64_t late = s->waited;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * How fast the link to one peer may be filled: one controller for all lanes toward that peer. Pure:
- * meter.c brings the samples, turns.c asks for the pace.
+ * How fast the link to one peer may be filled, for all lanes. Pure: samples in, a pace out.
  */
 #ifndef LONGHAUL_ENGINE_CORE_RATE_H
 #define LONGHAUL_ENGINE_CORE_RATE_H

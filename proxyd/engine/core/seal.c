@@ -2,8 +2,7 @@
 /*
  * The seal: what two appliances send each other for a held lane shows that they sent it.
  *
- * Every frame of the lane that crosses the WAN between them, request or response, first sending or
- * repeat, bears its ICRC XORed with a tag of 32 bits:
+ * Every frame of the lane that crosses the WAN between them bears its ICRC XORed with 32 bits:
  *
  *	SipHash-2-4(key of the lane; direction, extended PSN / 2)
  *

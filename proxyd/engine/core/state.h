@@ -360,8 +360,7 @@ static inline bool timer_armed(const struct engine *e, const struct flow *fl, ui
 	return wheel_armed(e->wheel, TIMER_ID(flow_index(e, fl), which));
 }
 
-/** flow_mtu - the path MTU of @fl, bytes; the largest one where it is not known. Then a lane holds
- * only READs that take one PSN at any path MTU. */
+/** flow_mtu - the path MTU of @fl; unknown, the largest: only READs of one PSN are held then. */
 static inline uint32_t flow_mtu(const struct flow *fl)
 {
 	return fl->path_mtu ? fl->path_mtu : PAYLOAD_MAX;

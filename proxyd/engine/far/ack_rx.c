@@ -6,13 +6,11 @@
  * and answered long ago; the responder need not keep such responses. So there an ACK past a READ or
  * ATOMIC settles it: if the response was lost, the host asks again.
  *
- * An ACK below una answers a repeat. If the repeat was ours it ends here; if the host's own was
- * passed on (see duplicate.c), so is the answer.
+ * An ACK below una answers a repeat. If the host's was passed on (duplicate.c), so is the answer.
  *
  * Responses with data travel on to the requester's side as they come, in order. An acceptor drops
  * what is ahead of a missing response packet and asks the whole READ again; what it has passed on
- * already is not passed on twice. In single mode every response passes that the host can have asked
- * for: it sees the gap and asks again by itself.
+ * already is not passed on twice. In single mode what the host can have asked for passes.
  *
  * row: NTT-1, ENG-3, ENG-6
  */
@@ -99,8 +97,8 @@ void far_settle_absorbed(struct engine *e, struct flow *fl)
  * Responders keep what they need to repeat a response for as many READs as they take at a time.
  * That is enough for hosts; but an acceptor that was restarted begins where the opener knows the
  * true ACK to be, and hosts and guesses may have gone on by more. What the responder does not
- * answer although it is known to have executed it cannot be had any more under its PSN. Either the
- * response has reached the opener already, or it asks anew.
+ * answer although it is known to have executed it cannot be had any more under its PSN. The opener
+ * has it, or asks anew.
  */
 static void give_up_reads(struct engine *e, struct lane *l, const struct wire_mark *m)
 {
@@ -189,8 +187,7 @@ static bool beyond_of_other(struct engine *e, struct flow *fl, const struct fram
 	       owner_of_answer(e, fl, f) != VERDICT_SAME;
 }
 
-/* An ACK to a probe, from beyond all that was sent: it is done below @m, up to what awaits a
- * response. Returns false when that is nothing. */
+/* An ACK to a probe from beyond all that was sent: it is done below @m. False: that is nothing. */
 static bool sent_is_done(struct engine *e, struct flow *fl, struct wire_mark m)
 {
 	struct lane *l = &fl->lane;
@@ -288,8 +285,7 @@ static bool end_probe(struct engine *e, struct lane *l, struct wire_psn psn, uin
 }
 
 /* The responder has answered what comes after the oldest READ, whose own answer is lost: that one,
- * at @psn, is asked again. Once per round trip is enough: the answers to all that was in flight say
- * the same. Returns false when it was asked just now. */
+ * at @psn, is asked again. Once per round trip is enough. False: it was asked just now. */
 static bool ask_oldest_again(struct engine *e, struct flow *fl, struct wire_psn psn)
 {
 	struct lane *l = &fl->lane;

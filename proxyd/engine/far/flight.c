@@ -2,8 +2,7 @@
 /*
  * What may be on its way to a near responder at once: enough for any LAN, little enough not to
  * flood its switch when a hole closes and thousands of packets become due together. A host that
- * does not keep up loses some, and with it all that was sent after it: then half of that is enough,
- * and from there on one packet more each round trip.
+ * does not keep up loses some, and all behind it: then half is enough, and one more a round trip.
  *
  * Over the WAN (single mode) the responder cannot ask for single packets: a loss costs all that was
  * sent after it. So the packets on their way are limited by a window.

@@ -10,12 +10,11 @@
  *
  * The loss timer resends the oldest packet only, as a probe: the ACK that follows tells how far the
  * responder is, and what was sent before the probe and is not covered by it is lost, so sending
- * resumes there. (A sequence NAK would say the same, but responders send one per gap, and that one
- * may be lost.) A near responder that is only slow answers what it was sent before, too, and does
- * not like to get all of it again: an ACK that it may have sent without the probe says nothing
- * about what comes after it. The budget of the timer is time without progress (responder_timeout),
- * so RNR waits and long outages of a busy responder do not add up. RNR has a budget of its own:
- * rnr_timeout for the same packet.
+ * resumes there. (A sequence NAK says the same, but only once.) A near responder that is only slow
+ * answers what it was sent before, too, and does not like to get all of it again: an ACK that it
+ * may have sent without the probe says nothing about what comes after it. The budget of the timer
+ * is time without progress (responder_timeout), so RNR waits and long outages of a busy responder
+ * do not add up. RNR has a budget of its own: rnr_timeout for the same packet.
  *
  * row: NTT-2, ENG-3, ENG-4, ENG-5, ENG-7, ENG-8, ENG-16
  */
@@ -290,8 +289,7 @@ static bool for_nobody(const struct lane *l)
 }
 
 /* The responder has been silent for some time. Its host is asked whether it is there: if it is, the
- * queue pair was destroyed, or is in the error state, and will never answer. It is not waited for
- * as long as a host that is out of reach. */
+ * queue pair was destroyed, or is in the error state, and will never answer. */
 static bool responder_gone(struct engine *e, struct flow *fl)
 {
 	const struct flow *back = flow_partner(e, fl);

@@ -11,8 +11,7 @@
  *	  still, and a message that it has begun to receive cannot end.
  *	- The probe carries no payload. A MIDDLE must carry exactly the path MTU, so where a SEND is
  *	  open it is refused for its length; where a WRITE or nothing is open, for its opcode. A
- *	  host that checks neither executes no bytes and says so with an ACK; then the next probe is
- *	  a WRITE MIDDLE, which does not continue a SEND.
+ *	  host that checks neither ACKs, and executes no bytes; the next probe is a WRITE MIDDLE.
  *	- Where the PSN is not known from what has passed, or turns out wrong, it is learned: one
  *	  ahead draws a sequence NAK with the PSN expected, one behind an ACK with the newest one
  *	  executed. Four probes a quarter of the circle apart are both, wherever the host stands. A
@@ -43,8 +42,7 @@
 #define PROBES_MAX	64
 #define QUARTER		(1u << 22)
 
-/* The next place to ask: round the circle in quarters, one further each time, not after a fatal
- * NAK. */
+/* The next place to ask: round the circle in quarters, one further each time, unless it refused. */
 static struct far_psn next_place(struct lane *l)
 {
 	uint32_t step = l->fault.step;

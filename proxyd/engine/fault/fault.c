@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Custody is lost: an ACK told the application that data is safe, and it is not. The application
- * must see its QP fail, even if no request of it is outstanding and it will never send another.
- * Three remedies, in this order, each in a file of its own:
+ * must see its QP fail, even if it never sends again. Three remedies:
  *
  *	TELL	Whoever asks gets a fatal NAK (told.c).
  *	BREAK	An idle requester ignores NAKs: its host gets a request that it must refuse, which

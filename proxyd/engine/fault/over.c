@@ -26,8 +26,7 @@
 #include "wire/cm.h"
 
 #define FAULT_QUIET_NS (10 * NSEC_PER_SEC)
-/* What asks on has given up by then (spec: IBTA 9.7.6.1.3): eight times up to four times a
- * local ACK timeout of 4.3 s, which is among the longest in use. */
+/* What asks on has given up by then (spec: IBTA 9.7.6.1.3): 8 times up to 4 times 4.3 s. */
 #define UNREACHABLE_NS (150 * NSEC_PER_SEC)
 #define MUTE_MAX       2
 /* A requester repeats itself seven times at most (spec: IBTA 9.7.5.2.5), in 10 s or more each. */

@@ -17,12 +17,11 @@
  * goes back to: so a lossy WAN is repaired from the first NAK on.
  *
  * Where the peer has offered to agree (flow_offered()) the lane is held at once, and OPEN only
- * tells it so: what is accepted is acknowledged before the peer has said ACCEPT. Should it
- * refuse after all, there is custody, and the lane is resumed.
+ * tells it so: what is accepted is acknowledged before the peer has said ACCEPT. If it refuses
+ * after all, the lane is resumed.
  *
  * Both appliances must agree (agreement.c), and an acceptor agrees only to a connection whose
- * packets it has seen in both directions: if they were routed around it, the opener would keep
- * custody of packets that no appliance repairs.
+ * packets it has seen in both directions: what is routed around it no appliance repairs.
  */
 #include "engine/fault/fault.h"
 #include "engine/link/link.h"
@@ -61,8 +60,7 @@ bool lane_may_open(struct engine *e, const struct flow *fl, const struct frame *
 		return false;
 	if (r->peer != PEER_NONE && (!e->peer_up[r->peer] || !seal_possible(e, r)))
 		return false;
-	/* of the requests that are answered with data only a READ begins a lane, and only in pair
-	 * mode: a single appliance gains nothing by it */
+	/* of requests answered with data only a READ begins a lane, and only in pair mode */
 	if ((f->op->flags & OPF_ANSWERED) &&
 	    (f->opcode != OP_READ_REQUEST || r->peer == PEER_NONE) && !atomic_allowed(r, f))
 		return false;
@@ -123,8 +121,7 @@ static void single_begin(struct engine *e, struct lane *l)
 	l->single = (struct lane_single){.thresh = THRESH_NONE, .made = MQ_NONE};
 }
 
-/* The host may have sent what is below before the lane begins at @psn; what is far ahead is not
- * its. */
+/* The host may have sent what is below before the lane begins at @psn, if it is not far ahead. */
 static struct wire_psn sent_before(const struct lane *l, struct wire_psn psn)
 {
 	struct wire_psn end = lane_may_repeat(l, l->epsn.psn) ? l->overlap : l->epsn.psn;

@@ -29,8 +29,7 @@ void stream_tx_repeated(struct engine *e, struct flow *fl);
 /* loss.c: OPENER, which packets of the stream are lost; they are marked PKT_LOST */
 /** loss_trail - the lane was idle, perhaps for as long as half of what its times hold. */
 void loss_trail(struct engine *e, struct lane *l);
-/** loss_overdue_us - how long after its transmission the peer reports a packet, at most, if it is
- * not lost; us, 0 while no round trip was measured. */
+/** loss_overdue_us - how soon the peer reports a packet that is not lost; us, 0: not known. */
 uint32_t loss_overdue_us(const struct engine *e, const struct lane *l);
 /** loss_judge - by the report @r, which shows all before @cum as received (@cum is not beyond what
  * the lane has taken from the host). To be called before @l->reached moves there. */

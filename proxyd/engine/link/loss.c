@@ -86,8 +86,7 @@ static uint32_t least_rtt_us(const struct lane *l)
 	return l->rtt.minrtt_us > slack ? l->rtt.minrtt_us - slack : 0;
 }
 
-/* Whether an earlier transmission of @d arrived, and so the latest was not needed: no packet is
- * reported sooner than the shortest round trip. */
+/* Whether an earlier transmission of @d arrived: no report comes within the shortest round trip. */
 static bool spurious(struct engine *e, const struct lane *l, const struct pkt *d)
 {
 	return (d->flags & PKT_RETX) && now_us(e) - d->xmit < least_rtt_us(l);
@@ -101,8 +100,7 @@ static void gap_closed(struct engine *e, struct lane *l, const struct pkt *d)
 	if (!(d->flags & PKT_SENT))
 		return;
 	if (spurious(e, l, d)) {
-		/* its first transmission time is gone, and so its lateness; the window was too
-		 * short */
+		/* its first transmission time is gone; the window was too short */
 		COUNT(e, RETX_SPURIOUS);
 		seen_late(e, l, reo_window(l) + l->rtt.minrtt_us / 8);
 	} else if (d->flags & PKT_RETX) {
@@ -145,8 +143,7 @@ static void came(struct lane *l, const struct pkt *d)
 		l->opener.rack_us = d->xmit;
 }
 
-/* A packet that ends at @end and begins at or after @from is known to have come; @just: just
- * now. */
+/* A packet that ends at @end and begins at or after @from has come; @just: just now. */
 static void arrived(struct engine *e, struct lane *l, struct wire_psn from, struct wire_psn end,
 		    bool just)
 {
@@ -322,8 +319,7 @@ void loss_judge(struct engine *e, struct lane *l, const struct report *r, struct
 	for (uint8_t i = 0; i < r->nagain; i++)
 		refused(e, l, (struct wire_psn){r->again[i]});
 	/* Silence is over: what was sent long before this report would be in it. (Without silence
-	 * this is not done: if the round trip has become longer, everything would be sent again,
-	 * no round trip would be measured, and so it would go on.) */
+	 * this is not done: if the round trip had become longer, that would never end.) */
 	if (l->backoff && l->rtt.srtt_us && psn_before(hi, l->nxt.psn))
 		loss_give_up(e, l, hi, l->nxt.psn, loss_overdue_us(e, l));
 }

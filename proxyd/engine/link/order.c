@@ -16,8 +16,7 @@
  * The host is told only at a *barrier*, of all its lanes at once: first what was accepted since the
  * one before is cleared, then there is a WAIT for each lane that is told of something new, and only
  * then it is told. So whatever it posts after it was told is cleared by a record behind that WAIT.
- * Where records are short a barrier is of some lanes only, and the others wait for the next one. A
- * part of the records is the peers', for what they tell.
+ * Where records are short a barrier is of some lanes only. A part of the records is the peers'.
  *
  * Nothing can wait for itself. A WAIT names packets that were accepted before it was written, and
  * the CLEAR of these stands before it in the log: the first record that is not carried out waits

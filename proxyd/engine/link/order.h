@@ -18,8 +18,7 @@ void order_undo_by(struct order *o, struct undo *u);
 
 /* ---- order.c: the lanes of a log (OPENER, SINGLE) ---- */
 
-/** order_join - the lane begins: it is held to the order of its two hosts where its rule says so.
- * Where that cannot be, its policy becomes `honest`. */
+/** order_join - the lane is held to its hosts' order if its rule says so, or is `honest`. */
 void order_join(struct engine *e, struct flow *fl);
 /** order_abandon - both hosts have given up what it holds: others do not wait for its SENDs. */
 void order_abandon(struct engine *e, struct flow *fl);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Carrying out the records of a log, see order.c: where packets are handed to the responder, in the
- * appliance near it (ACCEPTOR) or in the only one (SINGLE).
+ * Carrying out the records of a log (order.c), near the responder (ACCEPTOR), or alone (SINGLE).
  */
 #include "engine/link/link.h"
 #include "engine/link/order_priv.h"

@@ -5,8 +5,8 @@
  * Every packet is verified and retained on arrival, in any order: its seal shows that the opener
  * has sent it (core/seal.c). What is contiguous is handed to pseudo_requester.c, and stays until
  * the responder truly acknowledges it: this appliance alone repairs loss on this side's LAN. What
- * is missing between the contiguous part and the highest packet is kept as holes (holes.c). A
- * packet that would make one hole too many is refused.
+ * is missing between the contiguous part and the highest packet is kept as holes (holes.c). One
+ * hole too many is refused.
  *
  * The opener is told (PROGRESS) soon after anything changed: at once when a hole appears or closes
  * or when a duplicate arrives (the opener does not know then that the packet had arrived),
@@ -14,8 +14,7 @@
  * repeated, at growing intervals, since time alone makes a missing packet a lost one and reports
  * get lost too; see core/due.c. Reports show holes in turn if not all fit.
  *
- * Requests below the handover PSN, and duplicate READs that a host asks again for, do not belong to
- * the stream: they pass to the responder as they came.
+ * Requests below the handover PSN, and duplicate READs of a host, pass to the responder.
  */
 #include "engine/announce/announce.h"
 #include "engine/fault/fault.h"
@@ -222,8 +221,7 @@ static void again(struct engine *e, struct flow *fl, const struct frame *f)
 	if (numbers_lost(l))
 		return; /* it may be new, and the responder would take it for done */
 	/* what the responder says to it is for the host, who may lack that it was done. (One from
-	 * before the start may come for the first time until una goes on, but not much later.)
-	 * Where numbers differ nothing of it passes, below */
+	 * before the start may come first until una goes on.) Where numbers differ none passes */
 	if (psn_before(wire_psn_of(f), l->una.psn) && !announce_numbered(e, l) &&
 	    (psn_after(l->una.psn, l->start) || lane_stalled(e, l)))
 		owner_passed(e, fl, wire_psn_of(f));
@@ -255,8 +253,7 @@ static void again(struct engine *e, struct flow *fl, const struct frame *f)
 }
 
 /* Memory is short. If the next packet in order finds no room because what is out of order has taken
- * it all, give that up: the opener has it still, and sees in the next report that the end has gone
- * back. False when there was nothing to give up. */
+ * it all, give that up: the opener has it still. False: there was nothing. */
 static bool make_room(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;
@@ -334,8 +331,8 @@ static void note(struct engine *e, struct flow *fl, struct wire_psn psn, struct 
 	struct lane *l = &fl->lane;
 	struct wire_psn old_end = l->end;
 
-	/* A host that asks for the rest of a READ again, while the lane opens, sends a PSN from
-	 * inside the READ's range; the READ itself takes its place. */
+	/* A host that asks for the rest of a READ, while the lane opens, sends a PSN from within
+	 * it. */
 	if (psn_diff(end, psn) > 1 && psn_before(psn, old_end))
 		give_up(e, fl, psn_add(psn, 1), psn_before(end, old_end) ? end : old_end);
 	if (psn_after(end, old_end))

@@ -4,8 +4,8 @@
  *
  * Packets go out in PSN order as pacing and the peer's room allow; retransmissions go before new
  * ones. The peer reports what is missing (report.h), and goes on to report while something is;
- * loss.c judges which of the missing packets are lost. What the peer says it has refused needs no
- * such judgement: it is sent again at once (row: FAST-1).
+ * loss.c judges which of the missing packets are lost. What it has refused is sent again at once
+ * (row: FAST-1).
  *
  * A lost packet is noticed when a later one arrives. Nothing comes after the tail of a burst, so a
  * timer repairs it, a little more than a round trip after the latest progress: a few packets are
@@ -293,8 +293,7 @@ static void probe_room(struct engine *e, struct flow *fl)
 	arm(e, fl);
 }
 
-/* Whether it is too early to miss @d: the timer runs since the latest progress, but @d may have
- * been sent after that. The timer is armed anew then. */
+/* Whether it is too early to miss @d, sent after the latest progress. Then the timer is armed. */
 static bool too_early(struct engine *e, struct flow *fl, const struct pkt *d)
 {
 	uint64_t patience = patience_ns(e, &fl->lane);
@@ -306,8 +305,7 @@ static bool too_early(struct engine *e, struct flow *fl, const struct pkt *d)
 	return true;
 }
 
-/* Send again what makes the peer report. @d, at @from or after it, is the oldest packet that the
- * peer has not reported; NULL if it has reported all. */
+/* Send again what makes the peer report. @d, from @from on: the oldest not reported, or NULL. */
 static void send_probe(struct engine *e, struct flow *fl, struct pkt *d, struct wire_psn from)
 {
 	struct lane *l = &fl->lane;
@@ -332,8 +330,7 @@ static void send_probe(struct engine *e, struct flow *fl, struct pkt *d, struct 
 	pace_run(e, fl);
 }
 
-/* How long the peer, which is there, has said nothing of the lane although packets of it were sent
- * again and again, but for a few round trips. */
+/* How long the peer has said nothing of the lane in spite of repeats, but for a few round trips. */
 static uint32_t silent_us(const struct engine *e, const struct lane *l)
 {
 	uint32_t us = now_us(e) - l->opener.reported_us, usual = 4 * l->rtt.srtt_us;

@@ -132,8 +132,7 @@ static bool fits_now(const struct engine *e, const struct lane *l)
 	       pool_log_room(e->pool, POOL_CUSTODY, &l->held.log, l->held.bytes);
 }
 
-/* While pool or span are nearly full the requester goes at the pace of the WAN, and inside messages
- * that did not fit at that of the true ACK. */
+/* While room is short, and inside messages that did not fit, the WAN sets the pace. */
 static void limit_by_room(struct engine *e, struct lane *l, struct host_mark *m)
 {
 	struct host_mark una, sent;

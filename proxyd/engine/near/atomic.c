@@ -10,16 +10,15 @@
  *
  *	- It is no ACK that tells it but an answer, one for each, since an ACK must not bear its PSN
  *	  (ack_tx.c). An ATOMIC ACK acknowledges all before it, just as an ACK does. So it is made
- *	  when the frontier has come up to the ATOMIC, and the frontier's other limits do not
- *	  hold it there: handover, an unanswered READ, a filling pool.
+ *	  when the frontier has come up to the ATOMIC, and no other limit holds it there.
  *	- A host that lost the answer asks for it, not for an ACK. As long as the ATOMIC is in
  *	  custody it gets the same answer again, and nothing goes out a second time. Later, like any
  *	  duplicate of what is truly done, it goes to the responder, which does not execute a PSN
  *	  twice but repeats its answer; the host gets that with the value 0.
  *
  * Where the true answer comes before one could be made, it passes in its turn, with the value 0
- * like all others: the host must not come to rely on what it gets now and then. Before the peer has
- * agreed to the lane everything passes as it is.
+ * like all others: the host must not come to rely on what it gets now and then. Before the peer
+ * agrees all passes.
  *
  * In pair mode the record of an ATOMIC goes when it is answered: custody is released by what the
  * acceptor reports. In single mode it stays for pseudo_requester.c, which must know what the

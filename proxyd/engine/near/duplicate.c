@@ -73,8 +73,7 @@ static void ask_past(struct engine *e, struct flow *fl, const struct frame *f, b
 			  psn_map_frame(out, f, wire.v, PSN_NONE));
 }
 
-/* Whether @f, at a PSN of @r, asks for something else than @r did. A READ may ask for a part of
- * it. */
+/* Whether @f, at a PSN of @r, asks for something else than @r. A READ may ask for a part of it. */
 bool other_read(const struct flow *fl, const struct read_rec *r, const struct frame *f)
 {
 	if (r->opcode != f->opcode)
@@ -88,8 +87,8 @@ bool other_read(const struct flow *fl, const struct read_rec *r, const struct fr
  * Whether @f bears the PSN of a packet in custody and is another request. The BTH may differ: a
  * requester that repeats may ask for an ACK where it did not at first. So may the payload of what
  * was not acknowledged yet: an application may change what it has not been told to be sent. Of what
- * was, another owner of the number would take the ACK for its own; and where nothing was promised
- * yet, the requester's latest word costs nothing.
+ * was, another owner of the number would take the ACK for its own; where nothing was promised that
+ * costs nothing.
  */
 static bool other_request(struct engine *e, const struct flow *fl, const struct lane_reads *x,
 			  const struct frame *f)

@@ -13,8 +13,7 @@
  *	- where the responder acknowledges nothing, or too slowly for that, a requester that is
  *	  short of room is told of one packet after TELL_US without an ACK of something new, as long
  *	  as there is memory for what it sends in return. That is shorter than any host's timer;
- *	- of the memory that is then left each packet goes to a requester whose timer has fired. It
- *	  lasts longer so, for those that have retries.
+ *	- of the memory that is then left each packet goes to a requester whose timer has fired.
  *
  * What a step covers is retained like everything else.
  */
@@ -41,8 +40,7 @@ static bool short_of_room(struct engine *e, const struct lane *l)
 		!window_fits(e, l));
 }
 
-/* The requester may be told of one packet more: nothing waits for an answer before it, and no
- * message ends with it that must be true first. */
+/* The requester may be told of one packet more, if no answer or true ACK must come before. */
 static bool step(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;

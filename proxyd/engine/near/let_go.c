@@ -6,8 +6,8 @@
  * empty. It need not be: its host is told nothing any more but what the responder has truly
  * acknowledged, so as soon as the true ACK has come up to what was told before, nothing is
  * promised. What is still in custody then the host has itself, as it has every packet that no ACK
- * covers. So it may leave as if nobody stood between: what was not sent yet goes out at once, in
- * order, and what is lost of it the host repairs.
+ * covers. So it may leave: what was not sent yet goes out at once, and what is lost of it the host
+ * repairs.
  *
  * Until then it may take long: there may be much in custody that was told and is not even sent yet.
  * Meanwhile the host is told a little more (ease.c): what is promised grows less all the same.

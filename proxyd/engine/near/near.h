@@ -35,8 +35,7 @@ bool span_pressed(const struct engine *e, const struct lane *l);
 /** share_left, span_left - sixteenths of its share of the pool, and of its span, that are left. */
 uint32_t share_left(const struct engine *e, const struct lane *l);
 uint32_t span_left(const struct engine *e, const struct lane *l);
-/** window_fits - whether the pool has room for another window of the lane's host, and for as much
- * from each that has something in custody. */
+/** window_fits - whether the pool has room for another window of each host with custody. */
 bool window_fits(const struct engine *e, const struct lane *l);
 
 /* handover.c */
@@ -55,16 +54,14 @@ void near_let_go(struct engine *e, struct flow *fl);
 bool near_may_part(struct engine *e, const struct flow *fl);
 
 /* ease.c: the host is told a little at a time while it is held back */
-/** near_ease - the responder may have acknowledged more; near_ease_one - the host has repeated a
- * request; near_ease_timer - TIMER_EASE has fired. */
+/** near_ease - after true ACKs; near_ease_one - the host has repeated; near_ease_timer. */
 void near_ease(struct engine *e, struct flow *fl);
 void near_ease_one(struct engine *e, struct flow *fl);
 void near_ease_timer(struct engine *e, struct flow *fl);
 /** near_promised - the host was told more than the responder has acknowledged. */
 bool near_promised(struct engine *e, const struct lane *l);
 
-/* Anybody can ask for a READ again. So many rounds are believed to be the host's although no answer
- * passes: with its retries it has more to spend. */
+/* Anybody can ask for a READ again. So many rounds without an answer are taken for the host's. */
 #define REASKED_MOST 3
 /** reasked_waits - whether no ACK must go out before the answer to a READ has passed once more. */
 static inline bool reasked_waits(const struct lane *l)

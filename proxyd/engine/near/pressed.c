@@ -7,8 +7,7 @@
 /* Above this part of that share, and of the span, ACKs are withheld. */
 #define FULL_WATER   85u
 #define HIGH_SPAN    75u
-/* Windows are seen late, and more hosts may come: room is kept for so many of each. A host whose
- * packet is refused pays with a retry, and may have none. */
+/* Room is kept for so many windows of each host: a refused packet costs its host a retry. */
 #define WINDOWS_KEPT 2u
 
 static bool share_filled(const struct engine *e, const struct lane *l, uint32_t percent)

@@ -5,8 +5,7 @@
  * Requests are accepted in PSN order only. Each is verified and copied in one pass, then described
  * by a descriptor and records, and only then do the marks move past it; the link (stream_tx.c or
  * pseudo_requester.c) sends it on from the copy. ack_tx.c tells the requester how far it is
- * acknowledged, up to the frontier. duplicate.c handles what is not the next, room.c what finds no
- * room.
+ * acknowledged, up to the frontier. See also duplicate.c and room.c.
  *
  * A request with a right ICRC whose opcode or length is out of sequence is for the responder to
  * judge: it goes there in its turn, and nothing from it on is acknowledged before that speaks.
@@ -212,8 +211,7 @@ static void follow_message(struct lane *l, const struct next_request *q, bool eo
 		l->near.msg = (flags & OPF_WRITE) ? MSG_WRITE : MSG_SEND;
 }
 
-/* Whether the responder may come to know other numbers than the host: then nothing passes, and what
- * was accepted before must be known again, too. */
+/* Whether the responder may come to know other numbers: then repeats must be known here. */
 static bool may_differ(const struct lane *l, const struct lane_reads *x)
 {
 	return l->role == ROLE_OPENER &&

@@ -54,8 +54,7 @@ void near_unknown(struct engine *e, struct flow *fl, const struct frame *f)
 		in_turn(e, fl, f);
 		return;
 	}
-	/* the answer to one that passed in the other direction; or too far away to be of this lane;
-	 * or repeats what passed before the lane opened */
+	/* the answer to one that passed; or too far away; or a repeat from before the lane */
 	if ((back && back->lane.role == ROLE_NONE && back->lane.reason == REASON_OPCODE) ||
 	    ahead >= UNKNOWN_NEAR || ahead < -UNKNOWN_NEAR ||
 	    psn_before(psn_same_wire(host_psn_of(f)), l->start) ||

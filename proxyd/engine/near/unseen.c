@@ -13,8 +13,7 @@
  * it. Its host sent it before that, and may have had the answer before, or in a part that it had
  * asked for again; or the answer took a way past us. Such a host asks for nothing from before the
  * READ's end any more, but repeats what follows it. The next owner of the number may do that, too.
- * It is the same host if it asks for what follows in the very words that we know, or if the
- * responder says so of a repeat that was passed to it.
+ * It is the same host if it asks in the very words that we know, or if the responder says so.
  */
 static bool may_be_unseen(const struct engine *e, const struct lane *l, const struct read_rec *r)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The door toward the responder of an ACCEPTOR that adds READs of its own (announce/): between the
- * numbers of the wire and those that the responder gets.
+ * The door between the wire and the responder of an ACCEPTOR with READs of its own (announce/).
  */
 #ifndef LONGHAUL_ENGINE_NUMBER_FAR_MAP_H
 #define LONGHAUL_ENGINE_NUMBER_FAR_MAP_H

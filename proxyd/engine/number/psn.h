@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * PSNs and marks, with a type for each side that numbers them. A frame bears a plain number; what
- * it counts depends on where the frame came from. From there on each number has a type, and the
- * compiler finds each place that mixes two of them:
+ * it counts depends on where the frame came from. From there on the compiler finds each mix of two:
  *
  *	host_psn  as the requester's host numbers its requests
  *	wire_psn  as they are numbered over the WAN (SINGLE: toward the responder). It differs from
@@ -12,7 +11,7 @@
  *
  * Two doors lead from one to another: psn_map.h between host and wire, far_map.h between wire and
  * responder. Where nothing was added the numbers are the same: psn_same_*() change the type there,
- * and each use of them is a claim that needs a reason.
+ * each for a reason.
  *
  * The functions of wire/psn.h take any of these types, but two of the same type.
  */
@@ -59,8 +58,7 @@ struct far_mark {
 	uint32_t ackable : 8;
 };
 
-/** host_psn_of, wire_psn_of, far_psn_of - the PSN of @f, which came from the host, over the WAN or
- * from custody, from the responder of an ACCEPTOR. */
+/** host_psn_of, wire_psn_of, far_psn_of - the PSN of @f, by where it came from. */
 static inline struct host_psn host_psn_of(const struct frame *f)
 {
 	return (struct host_psn){f->psn};

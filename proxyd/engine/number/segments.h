@@ -16,8 +16,7 @@ struct plain_mark {
 };
 #define plain(m) ((struct plain_mark){(m).psn.v, (m).msn, (m).ackable})
 
-/** struct segment - from @out on the numbers differ by this pair's. @ackable: see struct
- * host_mark */
+/** struct segment - from @out on the numbers differ by this pair's. @ackable: struct host_mark */
 struct segment {
 	uint32_t out, in;
 	uint32_t out_msn, in_msn : 24, ackable : 8;

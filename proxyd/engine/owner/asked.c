@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What a lane itself knows that bears on whose number it is: what the host can have asked for, what
- * it was promised, whether the responder is silent.
+ * What a lane knows of whose number it is: what was asked and promised, who is silent.
  */
 #include "engine/owner/owner.h"
 
@@ -32,8 +31,7 @@ bool lane_holds_other(struct engine *e, const struct lane *l, struct wire_psn ps
 	return d && !(d->flags & PKT_ANSWERED);
 }
 
-/** lane_may_await - whether the host can have asked for the response @psn, which no record waits
- * for: past the lane, before it opened or since. */
+/** lane_may_await - whether the host can have asked for the response @psn past the lane. */
 bool lane_may_await(struct engine *e, const struct lane *l, struct wire_psn psn)
 {
 	if (lane_holds_other(e, l, psn))

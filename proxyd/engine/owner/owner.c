@@ -3,8 +3,8 @@
  * Which queue pair has the number? A queue pair number may get another owner at any time, at the
  * same PSNs, and without a message of the connection manager. What its requests look like proves
  * nothing (anybody can send them), but the true responder knows. Evidence comes in here (enum
- * owner_evidence), the lane's state changes (enum owner_state), and a verdict comes out: the same
- * owner, another one, or unsure. The table is below.
+ * owner_evidence), the lane's state changes (enum owner_state), and a verdict comes out, by the
+ * table.
  *
  * A request from below the true ACK was acknowledged before; it passes to the responder. Either the
  * host has not got an ACK, or it is another owner. Until the responder has answered the lane is in
@@ -28,8 +28,8 @@
  * Where responder and requester know other numbers (psn_map.c) nothing passes but a READ or ATOMIC
  * that is asked again, under the responder's number, and its answer ends the doubt if it counts as
  * we do; and only this lane makes the two understand each other, so that it is treated as one with
- * acknowledged data in custody. A request whose opcode is not known here passes without a place
- * among the others: its PSN does not tell what answers it.
+ * acknowledged data in custody. A request of unknown opcode passes without a place: its PSN does
+ * not tell its answer.
  *
  * REQ and REP that name the number, without an RTU, may be forged. If nothing is on its way then,
  * no word of the responder ends the doubt. Where the new owner would ask from far away on (NAMED),

@@ -20,8 +20,7 @@
  *	  sees the values in the order of execution, and none twice.
  *	- What has happened between the hosts since must not be missing from what a guess brings, as
  *	  for READs: anything but these FetchAdds themselves that moves the epoch of the pair ends
- *	  them (@epoch: each of the host's own moves it by one). So does every other request of the
- *	  lane: its place in the order would be another one.
+ *	  them (@epoch: each of the host's own moves it by one). So does any other request.
  *	- READs are never guessed beside them: a READ of the host drops these, a FetchAdd those.
  *
  * row: NTT-9

@@ -38,8 +38,7 @@
  * host goes on beyond it, and it does not come within the same time, the appliance puts the queue
  * pair into the error state as well: a later response acknowledges the lost request.
  *
- * One case cannot be seen at all: the last request of a host is lost, and is not the one that was
- * foreseen. Therefore `single` is a switch of its own.
+ * Not seen at all: a host's last request is lost, and was not foreseen. So `single` is a switch.
  *
  * Lost responses. A host that asks again waits for that, and throws away what was asked ahead of it
  * (stale): the responder repeats it, and what comes behind is asked once more when its turn comes,

@@ -18,8 +18,7 @@
 #define SAMPLES_BAD    8u
 /* Distance between the response that a host waits for and the one that it will ask for. */
 #define FOLLOW_MIN_NS  (500 * NSEC_PER_USEC)
-/* READs without a repeat after which that is halved again, the first time; four times as many each
- * next time, since it may cost the host a timeout. */
+/* READs without a repeat after which that is halved; four times as many each next time. */
 #define READS_CALM     64u
 
 /* ---- the pattern ---- */
@@ -72,8 +71,7 @@ void solo_stale(struct engine *e, struct lane_reads *x)
 }
 
 /* How long after the response that a host waits for the one leaves that it will ask for then: what
- * the host needs to think varies, and so does the WAN. What is doubled is the share that is not
- * known; what the response takes at wan-rate is. */
+ * the host needs to think varies, and so does the WAN. Only the unknown share is doubled. */
 static uint64_t follow_ns(const struct engine *e, const struct lane *l, const struct lane_reads *x,
 			  uint32_t length)
 {

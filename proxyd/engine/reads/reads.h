@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * READs (and ATOMICs and their like) over the WAN: what a lane needs besides struct lane once one
- * of them has been asked. One page of the pool, taken then.
+ * READs, ATOMICs and their like: what a lane needs once one was asked, a page of the pool.
  *
  * Two numberings. The host numbers its requests; what goes to the responder is numbered by the
  * opener (*wire* PSNs and MSNs). They agree until the opener asks for something that the host then

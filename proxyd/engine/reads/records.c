@@ -170,8 +170,7 @@ static uint32_t count_after(struct engine *e, const struct mq_list *list, struct
 }
 
 /* Whether the host has asked so many after the one at @psn that it cannot wait for that any more:
- * it has no more of them outstanding than the two hosts have agreed upon, if the connection manager
- * has said so. What the rule says may be less. */
+ * it has no more outstanding than the two hosts have agreed upon. */
 bool reads_outran(struct engine *e, const struct flow *fl, struct host_psn psn)
 {
 	const struct lane_reads *x = reads_of(e, &fl->lane);

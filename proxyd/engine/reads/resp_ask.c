@@ -4,10 +4,10 @@
  *
  * Should the acceptor have lost a response (it had no room, or it was restarted), the timer asks
  * the responder again, with a READ for the rest of the range under the PSNs of the first, which is
- * what a host would do (spec: IBTA 9.7.5.1.1). Its response begins with a FIRST of its own
- * in the middle of the range: the opcode that the host must see is made anew then. A responder
- * keeps only few responses to repeat, though, and guesses run ahead by many: what it does not
- * answer is asked for anew, under new PSNs (own_request_anew()).
+ * what a host would do (spec: IBTA 9.7.5.1.1). Its response begins with a FIRST of its own in the
+ * middle of the range: the opcode that the host must see is made anew then. A responder keeps only
+ * few responses to repeat, though, and guesses run ahead by many: what is not answered is asked
+ * under new PSNs.
  *
  * That goes on for a while after the host has asked, and again when it asks again. No longer: its
  * queue pair may be gone, and its number the next owner's, whose responder would execute it.
@@ -88,8 +88,7 @@ bool resp_renew(struct engine *e, struct flow *fl, const struct frame *f, bool o
 	return true;
 }
 
-/* The acceptor is to begin anew where the true ACK is. That of which the responses are here need
- * not be asked again, and an old ATOMIC must not be. */
+/* The acceptor begins again at the true ACK. What is here, and old ATOMICs, are not asked again. */
 void resp_prove(struct engine *e, struct flow *fl)
 {
 	struct lane *l = &fl->lane;

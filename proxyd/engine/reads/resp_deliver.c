@@ -11,8 +11,7 @@
  */
 #include "engine/reads/reads.h"
 
-/* A host may have so many READs outstanding, unless more are known; fewer when records are
- * short. */
+/* So many READs a host may have outstanding, unless more are known; fewer if records are short. */
 #define KEEP_MIN   32u
 #define KEEP_SHORT 2u
 #define KEEP_MAX   256u

@@ -5,8 +5,7 @@
  *
  * The list of fetches (fetch.c) tells exactly which response packets must come. @end is the first
  * of them that has not come and has nothing behind it that has; an arrival beyond it leaves a hole.
- * Wire PSNs between two fetches belong to other requests: a hole may span them, and filling the
- * last packet of a fetch fills up to the next one.
+ * Wire PSNs between two fetches belong to other requests: a hole may span them.
  *
  * The acceptor is told (REPORT_RESP) what came and what is missing, at once when a hole opens or
  * closes, else after some packets or a short while, and again as long as something is missing.
@@ -25,8 +24,7 @@ uint64_t resp_overdue_ns(const struct lane *l)
 	return rtt_capped_us(&l->rtt, 4ull * l->rtt.srtt_us) * NSEC_PER_USEC + OVERDUE_MIN_NS;
 }
 
-/* A host that waits for the response has no more patience where the round trip seems to have
- * become long, or the responder was asked in vain. */
+/* A host's patience ends where the round trip seems long, or the responder was asked in vain. */
 static uint64_t wait_ns(const struct lane *l, const struct lane_reads *x)
 {
 	uint64_t once = resp_overdue_ns(l), more = (once << x->backoff) / NSEC_PER_USEC;
@@ -71,8 +69,7 @@ static bool past_lately(const struct engine *e, const struct lane *l, const stru
 	return x->past_us && now_us(e) - x->past_us <= 2 * l->rtt.srtt_us + REPEAT_US;
 }
 
-/* Whether no response of the lane can be on its way: the host has got all that it asked for, and
- * the responder has done all, and both for long. */
+/* Whether no response of the lane can be on its way: all was answered and done long ago. */
 static bool quiet(const struct engine *e, const struct lane *l, const struct lane_reads *x)
 {
 	return !l->nreads && psn_is(l->una.psn, l->high) && lane_stalled(e, l) &&

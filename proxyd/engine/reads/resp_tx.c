@@ -7,7 +7,7 @@
  * the responder answer. The opener reports what it has and names what is missing (REPORT_RESP). A
  * packet that is named is sent again when its latest transmission is older than the round trip and
  * a reordering margin, so a retransmission is judged by the same rule as the first one. The timer
- * serves the tail, for which no later packet speaks.
+ * serves the tail.
  *
  * A response can be asked for again; so memory is no reason to stop the responder. What finds no
  * room is passed on without being kept, and if the WAN loses it the opener asks again (resp_ask.c).
@@ -146,8 +146,7 @@ void resp_tx_again(struct engine *e, struct flow *fl, const struct frame *f)
 }
 
 /* Each answer to a READ that is asked again may have another IP identification, and then another
- * name, which comes behind it: an opener without memory can never take that. So what is kept is
- * repeated. */
+ * name, which comes behind it: an opener without memory can never take that. */
 bool resp_tx_lacked(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	const struct lane *l = &fl->lane;
