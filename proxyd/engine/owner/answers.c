@@ -4,6 +4,9 @@
  */
 #include "engine/owner/notes.h"
 
+/* So long after its latest answer a responder may still answer what was sent to it twice. */
+#define OWN_NS (2 * NSEC_PER_SEC)
+
 /* The requester of the held @fl has another responder now. */
 static void other_responder(struct engine *e, struct flow *fl)
 {
@@ -40,6 +43,16 @@ static void own_lane_replaced(struct engine *e, struct flow *back)
 		owner_judge(e, back, EVIDENCE_REPLACED);
 }
 
+/* Whether the responder of the lane itself may have sent an answer with @psn a moment ago: to a
+ * packet that was sent twice. Queue pairs in step ask under the same PSNs. */
+static bool may_be_own(const struct engine *e, const struct flow *fl, struct wire_psn psn)
+{
+	const struct lane *l = &fl->lane;
+
+	return lane_asked_below(psn, l->una.psn) &&
+	       (e->now - fl->seen < OWN_NS || e->now - l->progress < OWN_NS);
+}
+
 enum owner_verdict owner_of_answer(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct flow *back = flow_partner(e, fl), *req = owner_asker(e, back, f->psn);
@@ -57,6 +70,8 @@ enum owner_verdict owner_of_answer(struct engine *e, struct flow *fl, const stru
 	if (f->opcode != OP_ACK && lane_holds_other(e, l, wire_psn_of(f)))
 		return VERDICT_SAME;
 	engine_pass(e, fl, other_port(fl->side), f);
+	if (may_be_own(e, fl, wire_psn_of(f)))
+		return VERDICT_OTHER;
 	proved = match_other(e, req, back, f->psn);
 	if (proved)
 		own_lane_replaced(e, back);
