@@ -15,7 +15,7 @@
 #define LANE_STATES "watch opening held drain fault"
 #define POLICIES    "early honest off"
 #define CLASSES_OF  "control data bulk"
-#define LEARNED	    "none cm psn immediate peer"
+#define LEARNED	    "none cm psn immediate peer echo"
 
 /* Keys with a list of possible values. */
 static const struct {

@@ -63,7 +63,7 @@ static uint32_t read_bytes(void)
 }
 
 /* The parts of the arena that struct engine points to, and their offsets. */
-#define PARTS(X) X(flows) X(match) X(cm) X(accepted) X(table) X(wheel) X(reads) X(pool)
+#define PARTS(X) X(flows) X(match) X(cm) X(echo) X(accepted) X(table) X(wheel) X(reads) X(pool)
 
 static void attach(struct engine *e, const struct arena *a)
 {
@@ -102,12 +102,13 @@ static bool tables_create(struct engine *e, uint64_t now_ns)
 	e->flows = arena_alloc(&e->arena, sizeof(struct flow) * e->nflows, 64);
 	e->match = arena_alloc(&e->arena, sizeof(struct psn_match) * MATCH_SLOTS, 64);
 	e->cm = cm_table_create(&e->arena, e->cfg.max_conns);
+	e->echo = echo_create(&e->arena);
 	e->accepted = arena_alloc(&e->arena, sizeof(*e->accepted) * slots, 64);
 	e->table = flow_table_create(&e->arena, e->nflows, e->cfg.seed);
 	e->wheel = wheel_create(&e->arena, e->nflows * TIMERS, now_ns);
 	e->reads = mqueue_create(&e->arena, READS_MAX, read_bytes());
 	e->pool = pool_create(&e->arena, e->cfg.pool_bytes, share);
-	if (!e->flows || !e->match || !e->cm || !e->accepted || !e->table || !e->wheel ||
+	if (!e->flows || !e->match || !e->cm || !e->echo || !e->accepted || !e->table || !e->wheel ||
 	    !e->reads || !e->pool)
 		return false;
 	for (uint32_t i = 0; i < e->nflows; i++)
@@ -156,7 +157,7 @@ static uint64_t arena_bytes(const struct engine_config *c, uint32_t nflows)
 	return pool_arena_size(c->pool_bytes) + flow_table_arena_size(nflows) +
 	       wheel_arena_size(nflows * TIMERS) + mqueue_arena_size(READS_MAX, read_bytes()) +
 	       sizeof(struct flow) * nflows + sizeof(struct psn_match) * MATCH_SLOTS +
-	       cm_table_bytes(c->max_conns) + sizeof(uint32_t) * accepted_slots(c) +
+	       cm_table_bytes(c->max_conns) + echo_bytes() + sizeof(uint32_t) * accepted_slots(c) +
 	       order_arena_size(nflows) + sizeof(struct engine) + c->kept_bytes +
 	       undo_bytes(c, nflows) + (1u << 20);
 }
@@ -310,6 +311,7 @@ struct engine *engine_adopt(int fd, const struct engine_config *cfg, const struc
 	}
 	attach(e, &a);
 	memset(e->tags, 0, sizeof(e->tags)); /* one may be half written */
+	echo_forget(e);
 	e->sink = *sink;
 	e->undo = (struct undo *)(a.base + root->undo);
 	configure(e, cfg);

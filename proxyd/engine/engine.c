@@ -96,8 +96,10 @@ static void rx_request(struct engine *e, struct flow *fl, const struct frame *f)
 		return;
 	if (role_of(e, l)->request)
 		role_of(e, l)->request(e, fl, f);
-	else if (passing_may(e, fl, f))
+	else if (passing_may(e, fl, f)) {
 		engine_pass(e, fl, fl->side, f);
+		echo_passed(e, fl, f);
+	}
 }
 
 /* A response that travels in flow @fl: it answers requests of the partner's lane. */
@@ -504,6 +506,7 @@ void engine_tick(struct engine *e, uint64_t now_ns)
 	settle(e);
 	due_reports(e);
 	meter_tick(e);
+	echo_tick(e);
 	sweep(e);
 	settle(e);
 	if (e->undo) {

@@ -38,6 +38,7 @@ enum learn_source {
 	LEARNED_PSN,	   /* PSN matching */
 	LEARNED_IMMEDIATE, /* the requests' immediate data, and the PSN of their ACKs */
 	LEARNED_PEER,	   /* told by the peer when it opened the lane */
+	LEARNED_ECHO,	   /* WRITEs sent again, and how often their ACKs came */
 	LEARN_SOURCES,
 };
 

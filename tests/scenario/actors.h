@@ -177,9 +177,11 @@ bool world_reuser_busy(const struct world_qp *q);
  * struct path - packets take another way @times times, from @since on, each time for @on ns.
  * @miss:  what packets from host i miss then, MISS_*
  * @every: ns from the beginning of one time to that of the next
+ * @apart: and only one direction of each connection does: of every other one that from host 0
  */
 struct path {
 	uint32_t miss[2], times;
+	bool apart;
 	uint64_t since, on, every;
 };
 

@@ -27,6 +27,18 @@ void world_path(struct world *w, const struct path *p)
 	w->path_used = false;
 }
 
+/* Whether the frame, from host @side, belongs to the directions that keep to the straight path. */
+static bool stays(const struct world *w, int side, const uint8_t *data, uint32_t len)
+{
+	struct rc_qp *qp;
+	struct frame f;
+
+	if (!w->path.apart || frame_parse(data, len, &f) != FRAME_OK)
+		return false;
+	qp = rc_qp_find(w->host[!side], f.dqpn);
+	return qp && ((const struct world_qp *)rc_qp_user(qp) - w->qp) % 2 != side;
+}
+
 /* What packets from host @side miss now. */
 static uint32_t missed_now(const struct world *w, int side)
 {
@@ -80,6 +92,8 @@ bool world_path_takes(struct world *w, int link, const uint8_t *data, uint32_t l
 	int side = link & 1;
 	uint32_t miss = missed_now(w, side), icrc = icrc_of(data, len);
 
+	if (miss && stays(w, side, data, len))
+		return false;
 	if (link < 2 && miss & MISS_FIRST && w->engine[side]) {
 		*place_of(w, side, icrc) = icrc;
 		missed(w, side, data, len, false);

@@ -90,6 +90,8 @@ bool flow_reversed(const struct flow *a, const struct flow *b);
 uint32_t *pair_epoch(struct engine *e, const struct flow_key *k);
 void pair_untold(struct engine *e, const struct flow_key *k, uint32_t ms);
 bool pair_waits(const struct engine *e, const struct flow_key *k);
+void pair_steps(struct engine *e, const struct flow_key *k, uint64_t ns);
+bool pair_in_step(const struct engine *e, const struct flow_key *k);
 
 /* half.c: flows of which one direction only is known */
 uint32_t half_most(const struct engine_config *cfg);

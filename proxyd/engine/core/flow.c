@@ -277,6 +277,21 @@ void pair_untold(struct engine *e, const struct flow_key *k, uint32_t ms)
 	p->untold = e->now + ms * NSEC_PER_MSEC;
 }
 
+/** pair_steps - two flows between the hosts of @k have just asked under the same PSN, so PSNs tell
+ * them not apart for @ns; pair_in_step - so it is now. */
+void pair_steps(struct engine *e, const struct flow_key *k, uint64_t ns)
+{
+	struct host_pair *p = &e->pair[pair_of(k)];
+
+	engine_change(e, p, sizeof(*p));
+	p->in_step = e->now + ns;
+}
+
+bool pair_in_step(const struct engine *e, const struct flow_key *k)
+{
+	return e->now < e->pair[pair_of(k)].in_step;
+}
+
 bool pair_waits(const struct engine *e, const struct flow_key *k)
 {
 	return e->now < e->pair[pair_of(k)].untold;

@@ -134,9 +134,10 @@ struct wan_link {
 };
 
 /** struct host_pair - two hosts, by their hash. @epoch: moved by what may tell that data has
- * changed; @untold: until then they wait, see pair_untold(). In full: it is looked at for ever. */
+ * changed; @untold: until then they wait, see pair_untold(). In full: it is looked at for ever;
+ * @in_step: until then PSNs tell their flows not apart. */
 struct host_pair {
-	uint64_t untold;
+	uint64_t untold, in_step;
 	uint32_t epoch;
 };
 
@@ -182,6 +183,7 @@ struct seal_tags {
 
 struct order;
 struct cm_table;
+struct echo;
 
 struct engine {
 	struct engine_sink sink;
@@ -190,7 +192,7 @@ struct engine {
 	struct arena arena;
 	/* Offsets of the parts below, whose pointers are this process's (create.c). */
 	struct {
-		uint64_t flows, match, cm, accepted, table, wheel, reads, pool, order;
+		uint64_t flows, match, cm, echo, accepted, table, wheel, reads, pool, order;
 	} at;
 #ifdef LONGHAUL_OTHER_LAYOUT
 	uint64_t other_layout; /* the tests' other version (tests/Makefile.inc) */
@@ -216,6 +218,7 @@ struct engine {
 	struct mqueue *reads; /* struct read_rec and struct fetch */
 	struct psn_match *match;
 	struct cm_table *cm; /* learn/cm_table.c */
+	struct echo *echo;   /* learn/echo.c; not noted */
 
 	struct soon soon;
 	unsigned int nrules;

@@ -355,6 +355,8 @@ static bool foreign_ack(struct engine *e, struct flow *fl, const struct frame *f
 	if (!aeth_is_ack(syndrome))
 		return false;
 	match_other_requester(e, fl, f->psn);
+	if (learn & LEARN_PSN && echo_heard(e, fl, f->psn))
+		return true;
 	return (learn & (LEARN_PSN | LEARN_IMMEDIATE)) &&
 	       match_ack(e, fl, f->psn, frame_aeth_msn(f));
 }

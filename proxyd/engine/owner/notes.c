@@ -62,6 +62,8 @@ void match_note(struct engine *e, struct flow *fl, uint32_t psn, uint32_t lqpn)
 		match_slot(e, &fl->key.src, &fl->key.dst, fl->key.vlan, psn, lqpn, &tag);
 
 	match_write(e, m, tag, flow_index(e, fl));
+	if (lqpn == PSN_NONE && (int32_t)(m->shared_ms - match_ms(e->now)) > 0)
+		pair_steps(e, &fl->key, MATCH_NS);
 }
 
 /* The packet that was just noted is counted now: its ACK will tell the responder's MSN. */

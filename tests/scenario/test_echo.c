@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Queue pairs in step from PSN 0 without the connection manager: which of them belong together is
+ * learned by how often the ACKs of repeated WRITEs come (learn/echo.c), whatever their UDP ports
+ * are.
+ */
+#include <string.h>
+
+#include "tests/scenario/scenario.h"
+#include "tests/scenario/world_priv.h"
+
+#define QPS 6
+
+static struct world *world_of(uint32_t qps, const struct rc_qp_config *like)
+{
+	struct world_config wc;
+	struct rc_qp_config qc;
+	struct world *w;
+
+	world_defaults(&wc);
+	wc.wan.delay_ns = 5 * MS;
+	w = world_create(&wc);
+	assert_non_null(w);
+	for (uint32_t i = 0; i < qps; i++) {
+		scenario_qp(&qc, i, 1024, RC_STRICT);
+		qc.mr_size = qc.rmr_size = 65536;
+		qc.sq_psn = qc.rq_psn = 0;
+		if (like) {
+			qc.ack_coalesce = like->ack_coalesce;
+			qc.ack_delay = like->ack_delay;
+		}
+		assert_non_null(world_connect(w, &qc, RC_STRICT));
+	}
+	return w;
+}
+
+/* One message after the other over all queue pairs. */
+static void in_step(struct world *w, uint32_t op, uint32_t rounds)
+{
+	for (uint32_t n = 1; n <= rounds; n++) {
+		struct work k = {.ops = 1u << op, .min = 200, .max = 200, .left = 1};
+		uint64_t end = w->now + SEC;
+		bool done = false;
+
+		for (uint32_t i = 0; i < w->nqps; i++)
+			world_work(&w->qp[i], 0, &k);
+		while (!done && w->now < end) {
+			world_run(w, w->now + MS);
+			assert_null(w->violation);
+			done = true;
+			for (uint32_t i = 0; i < w->nqps; i++)
+				done &= !w->qp[i].side[0].work.left &&
+					!rc_qp_queued(w->qp[i].side[0].qp);
+		}
+		assert_true(done);
+	}
+}
+
+/* How many pairs the appliance at host 0 has learned in the way @how. Each must exist. */
+static uint32_t pairs(struct world *w, enum learn_source how)
+{
+	struct conn_info ci;
+	uint32_t n = 0;
+
+	for (uint32_t from = 0; engine_conn_next(w->engine[0], from, w->now, &ci);
+	     from = ci.id + 1) {
+		uint32_t i = 0;
+
+		if (!ci.paired)
+			continue;
+		while (i < w->nqps &&
+		       (ci.lqpn != w->qp[i].cfg[0].lqpn || ci.rqpn != w->qp[i].cfg[0].rqpn))
+			i++;
+		assert_int_not_equal(i, w->nqps);
+		n += ci.learned_by == how;
+	}
+	return n;
+}
+
+static uint64_t copies(const struct world *w)
+{
+	return engine_counter(w->engine[0], EC_LEARN_PROBES);
+}
+
+/* All but the last, which PSNs tell when it is alone. */
+static void test_learned(void **state)
+{
+	struct world *w = world_of(QPS, NULL);
+
+	(void)state;
+	in_step(w, RC_WRITE, 60);
+	assert_true(pairs(w, LEARNED_ECHO) >= QPS - 1);
+	assert_true(copies(w) >= 19 * (QPS - 1));
+	for (uint32_t i = 0; i < QPS - 1; i++)
+		assert_true(w->qp[i].side[0].ok == 60);
+	scenario_finish(w, 10 * SEC);
+}
+
+/* Nothing is sent again once all are known. */
+static void test_ends(void **state)
+{
+	struct world *w = world_of(QPS, NULL);
+	uint64_t n;
+
+	(void)state;
+	in_step(w, RC_WRITE, 300);
+	assert_int_equal(pairs(w, LEARNED_ECHO) + pairs(w, LEARNED_PSN) + pairs(w, LEARNED_PEER),
+			 QPS);
+	n = copies(w);
+	in_step(w, RC_WRITE, 20);
+	assert_int_equal(copies(w), n);
+	scenario_finish(w, 10 * SEC);
+}
+
+/* A responder without a receive buffer would answer each copy with an RNR NAK. */
+static void test_sends(void **state)
+{
+	struct world *w = world_of(QPS, NULL);
+
+	(void)state;
+	in_step(w, RC_SEND, 30);
+	in_step(w, RC_WRITE_IMM, 30);
+	assert_int_equal(copies(w), 0);
+	assert_int_equal(pairs(w, LEARNED_ECHO), 0);
+	scenario_finish(w, 10 * SEC);
+}
+
+static void test_alone(void **state)
+{
+	struct world *w = world_of(1, NULL);
+
+	(void)state;
+	in_step(w, RC_WRITE, 30);
+	assert_int_equal(copies(w), 0);
+	assert_int_equal(pairs(w, LEARNED_PSN), 1);
+	scenario_finish(w, 10 * SEC);
+}
+
+/* A responder that folds ACKs for longer than copies are apart shows nothing, and that is all. */
+static void test_folded(void **state)
+{
+	struct rc_qp_config like = {.ack_coalesce = 16, .ack_delay = 2 * MS};
+	struct world *w = world_of(QPS, &like);
+
+	(void)state;
+	in_step(w, RC_WRITE, 100);
+	assert_int_equal(pairs(w, LEARNED_ECHO), 0);
+	assert_true(copies(w) > 0);
+	scenario_finish(w, 10 * SEC);
+}
+
+/* One that folds ACKs for less than that does not disturb. */
+static void test_folded_briefly(void **state)
+{
+	struct rc_qp_config like = {.ack_coalesce = 16, .ack_delay = 20000};
+	struct world *w = world_of(QPS, &like);
+
+	(void)state;
+	in_step(w, RC_WRITE, 60);
+	assert_true(pairs(w, LEARNED_ECHO) >= QPS - 1);
+	scenario_finish(w, 10 * SEC);
+}
+
+/* Of each connection the appliances see one direction only: what they see makes no pair. */
+static void test_apart(void **state)
+{
+	struct world *w = world_of(2 * QPS, NULL);
+	struct conn_info ci;
+
+	(void)state;
+	world_path(w, &(struct path){.miss = {MISS_FIRST | MISS_SECOND, MISS_FIRST | MISS_SECOND},
+				     .times = 1,
+				     .on = 100 * SEC,
+				     .every = 100 * SEC,
+				     .apart = true});
+	in_step(w, RC_WRITE, 100);
+	assert_true(copies(w) > 0);
+	for (uint32_t from = 0; engine_conn_next(w->engine[0], from, w->now, &ci); from = ci.id + 1)
+		assert_false(ci.paired);
+	world_destroy(w);
+}
+
+/* Whoever starts anew has forgotten what was asked. */
+static void test_restart(void **state)
+{
+	struct world *w = world_of(QPS, NULL);
+
+	(void)state;
+	in_step(w, RC_WRITE, 10);
+	world_restart(w, 0);
+	in_step(w, RC_WRITE, 60);
+	assert_true(pairs(w, LEARNED_ECHO) >= QPS - 1);
+	scenario_finish(w, 10 * SEC);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_learned), cmocka_unit_test(test_ends),
+		cmocka_unit_test(test_sends),	cmocka_unit_test(test_alone),
+		cmocka_unit_test(test_folded),	cmocka_unit_test(test_folded_briefly),
+		cmocka_unit_test(test_apart),	cmocka_unit_test(test_restart),
+	};
+
+	return cmocka_run_group_tests_name("scenario/echo", tests, NULL, NULL);
+}
