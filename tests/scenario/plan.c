@@ -96,6 +96,7 @@ static const struct field qp_fields[] = {
 	F(plan_qp, cm, "cm", U32),
 	F(plan_qp, mr_kib, "mr-kib", U32),
 	F(plan_qp, change_us, "change-us", U32),
+	F(plan_qp, ports, "ports", U32),
 	F(plan_qp, rnr_p, "rnr", REAL),
 	F(plan_qp, coalesce, "coalesce", U32),
 	F(plan_qp, ack_us, "ack-us", U32),
@@ -261,9 +262,9 @@ static bool plan_ok(const struct plan *p)
 		     (!p->incident[i].arg || p->incident[i].arg > 15)))
 			return false;
 	for (uint32_t i = 0; i < p->nqps; i++)
-		if (p->qp[i].reuse_psn >= REUSE_PSNS || p->qp[i].reuse_other > 3 ||
-		    p->qp[i].st_depth > STORAGE_DEPTH || p->qp[i].st_protocol >= FORMS ||
-		    p->qp[i].st_parts > STORAGE_PARTS ||
+		if (p->qp[i].ports >= RC_PORTS || p->qp[i].reuse_psn >= REUSE_PSNS ||
+		    p->qp[i].reuse_other > 3 || p->qp[i].st_depth > STORAGE_DEPTH ||
+		    p->qp[i].st_protocol >= FORMS || p->qp[i].st_parts > STORAGE_PARTS ||
 		    (p->qp[i].storage && (!p->announce || p->qp[i].cm || !p->qp[i].st_depth)))
 			return false;
 	return !(p->actors.forge >> (FORGE_PROBED + 1)) && !(p->actors.forge_at >> 4) &&

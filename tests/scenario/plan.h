@@ -52,12 +52,13 @@ struct plan_work {
  * struct plan_qp - see struct rc_qp_config, struct reuse, struct storage_config.
  * @storage: so many storage commands instead of work; @st_form: 1: one key, 2: buffers anywhere;
  *           @st_protocol: enum storage_form
+ * @ports: enum rc_ports
  * @ackreq_every: 0: the model's own
  * @recv_us: a receive is posted every so often, and credits tell of them; 0: there always is one
  */
 struct plan_qp {
 	uint32_t strict, mtu, depth, max_rd, sq_psn, rq_psn, credits, resend, ip6, vlan, cm, mr_kib;
-	uint32_t change_us;
+	uint32_t change_us, ports;
 	uint32_t coalesce, ack_us, ackreq_every, recv_us, prio0, prio1;
 	uint32_t reuse, reuse_psn, reuse_after, reuse_ms, reuse_other, reuse_cm;
 	uint32_t storage, st_min, st_max, st_depth, st_split, st_form, st_reads, st_inlined,
@@ -115,6 +116,10 @@ void plan_attack(struct plan *p);
 
 /** plan_still - in some worlds an appliance stands still. Drawn apart from the rest. */
 void plan_still(struct plan *p);
+
+/** plan_ports - in some worlds hosts choose UDP source ports as drivers do, and queue pairs run in
+ * step from PSN 0. Drawn apart from the rest. */
+void plan_ports(struct plan *p);
 
 /** plan_paths - the same world, in which packets take another way for a while, some times. */
 void plan_paths(struct plan *p);

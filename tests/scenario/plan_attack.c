@@ -160,6 +160,48 @@ void plan_still(struct plan *p)
 				    .side = prng_below(&r, 2)};
 }
 
+/* All queue pairs alike, so that neither PSNs nor sizes tell them apart. @writes: and such that the
+ * appliance may ask by repeating their requests. */
+static void in_step(struct plan *p, bool writes)
+{
+	if (writes) {
+		p->delay_ns = p->delay_ns > MS ? p->delay_ns : MS;
+		p->qp[0].work[0].ops = 1u << RC_WRITE;
+		p->qp[0].work[0].max = 200;
+		p->qp[0].work[0].outstanding = 1;
+		p->qp[0].work[0].count = 150;
+		p->qp[0].work[0].unsignaled = 0;
+	}
+	for (uint32_t i = 0; i < p->nqps; i++) {
+		if (writes) {
+			p->qp[i].coalesce = p->qp[i].ack_us = p->qp[i].ackreq_every = 0;
+			p->qp[i].mtu = p->qp[0].mtu;
+		}
+		p->qp[i].cm = p->qp[i].sq_psn = p->qp[i].rq_psn = 0;
+		for (int s = 0; s < 2; s++) {
+			p->qp[i].work[s] = p->qp[0].work[s];
+			p->qp[i].work[s].min = p->qp[i].work[s].max;
+		}
+		p->qp[i].mr_kib = p->qp[0].mr_kib;
+		p->qp[i].depth = p->qp[0].depth;
+	}
+}
+
+void plan_ports(struct plan *p)
+{
+	struct prng r;
+	uint32_t ports;
+
+	prng_init(&r, splitmix64(p->seed ^ 0x90275));
+	if (p->nqps < 2 || p->announce || prng_below(&r, 2))
+		return;
+	ports = prng_hit(&r, 0.6) ? RC_PORTS_BY_QPNS : prng_below(&r, RC_PORTS);
+	for (uint32_t i = 0; i < p->nqps; i++)
+		p->qp[i].ports = ports;
+	if (prng_hit(&r, 0.7))
+		in_step(p, prng_hit(&r, 0.7));
+}
+
 void plan_attack(struct plan *p)
 {
 	uint32_t what;

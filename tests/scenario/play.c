@@ -196,6 +196,7 @@ static void connect(struct play *x)
 		scenario_qp(&qc, i, pq->mtu, kind);
 		qc.sq_psn = pq->sq_psn;
 		qc.rq_psn = pq->rq_psn;
+		qc.ports = (enum rc_ports)pq->ports;
 		qc.depth = pq->depth;
 		qc.max_rd = pq->max_rd;
 		qc.resp_rd = pq->max_rd;

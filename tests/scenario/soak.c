@@ -188,6 +188,7 @@ static void plan_of(const struct options *o, uint64_t i, struct plan *p)
 	p->wan_auto = world_crash_calls && p->seed % 2;
 	if (on_a_link(o, p->seed))
 		plan_link(p);
+	plan_ports(p);
 	if (!o->calm)
 		plan_still(p);
 	if (o->paths)

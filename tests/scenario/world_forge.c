@@ -14,9 +14,16 @@ static const uint8_t own_mac[6] = {0x02, 0x66, 0x66, 0x66, 0x66, 0x66};
 static void header_of(struct forger *f, const struct world_qp *q, int from, struct rc_header *h)
 {
 	const struct rc_qp_config *c = &q->cfg[from];
+	struct rc_qp_config other = *c;
 
+	/* it may know how hosts choose ports, and choose one for another queue pair */
+	if (c->ports && prng_hit(&f->rng, 0.3)) {
+		other.lqpn += prng_below(&f->rng, 4);
+		other.rqpn += prng_below(&f->rng, 4);
+		rc_qp_port(&other);
+	}
 	rc_header_init(h, prng_hit(&f->rng, 0.5) ? own_mac : c->smac, c->dmac, c->vlan, &c->src,
-		       &c->dst, c->sport);
+		       &c->dst, other.sport);
 	h->migreq = prng_hit(&f->rng, 0.5);
 	h->ip_id = (uint16_t)prng_next(&f->rng);
 }

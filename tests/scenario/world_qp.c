@@ -38,6 +38,7 @@ static struct world_qp *new_qp(struct world *w, struct rc_qp_config *a, enum rc_
 /* One end; the other may exist already. */
 static bool make_end(struct world_qp *q, int i)
 {
+	rc_qp_port(&q->cfg[i]);
 	q->side[i].qp = rc_qp_create(q->w->host[i], &q->cfg[i], q);
 	q->up = q->side[0].qp && q->side[1].qp;
 	return q->side[i].qp;

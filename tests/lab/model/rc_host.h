@@ -172,6 +172,16 @@ struct rc_host_ops {
 	bool (*offered)(void *ctx, struct rc_qp *qp, uint32_t rkey, uint64_t va, uint32_t len);
 };
 
+/** enum rc_ports - how hosts choose the UDP source port of a queue pair. */
+enum rc_ports {
+	RC_PORTS_GIVEN,	  /* as configured; in most tests it is one for all */
+	RC_PORTS_BY_QPNS, /* from both numbers, the same at both ends: Linux without a flow label */
+	RC_PORTS_EQUAL,	  /* a flow label that both applications have agreed on */
+	RC_PORTS_OWN,	  /* the own number */
+	RC_PORTS_OWN_HASH, /* a hash of that: soft-RoCE before Linux 5.18 */
+	RC_PORTS,
+};
+
 /**
  * struct rc_host_config
  * @link_bps:  line rate at which frames leave, bits per second; 0: no limit
@@ -191,6 +201,7 @@ struct rc_host_config {
  * @lqpn, @rqpn:   own and peer's QPN. @sq_psn: first PSN we send. @rq_psn: first we expect
  * @mtu:           path MTU, 256 .. 4096
  * @smac .. @sport: header fields of what we send
+ * @ports:         how @sport is chosen, see rc_qp_port()
  * @prio, @rprio:  without @vlan: what we, what the peer sends has a priority tag (VLAN 0) with this
  *                 priority, 0: none
  * @personality:   of both our requester and our responder
@@ -242,6 +253,7 @@ struct rc_qp_config {
 	uint8_t prio, rprio;
 	struct ip_addr src, dst;
 	enum rc_personality personality;
+	enum rc_ports ports;
 
 	uint32_t depth, max_unacked, max_rd;
 	uint8_t timeout_exp, retry_cnt, rnr_retry;
@@ -314,6 +326,9 @@ void rc_qp_defaults(struct rc_qp_config *c, enum rc_personality p);
 /** rc_qp_mirror - what the peer of @c must be given: QPNs, PSNs, addresses, seeds, regions swapped,
  *  the rest copied. */
 void rc_qp_mirror(struct rc_qp_config *peer, const struct rc_qp_config *c);
+
+/** rc_qp_port - write @sport by @ports and both QPNs. */
+void rc_qp_port(struct rc_qp_config *c);
 
 /** rc_qp_create - ready to send and receive at once. NULL: QPN in use, table full, or no memory. */
 struct rc_qp *rc_qp_create(struct rc_host *h, const struct rc_qp_config *cfg, void *user);
