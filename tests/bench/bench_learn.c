@@ -124,6 +124,16 @@ static bool held(struct world *w, const struct world_qp *q)
 	return world_conn(w, 0, q, &ci) && ci.lane[LANE_OUT].state == LANE_HELD;
 }
 
+/* How many pairs the appliances know, the one that knows fewer. */
+static uint32_t learned(struct world *w)
+{
+	struct engine_memory m[2];
+
+	for (int s = 0; s < 2; s++)
+		engine_memory(w->engine[s], &m[s]);
+	return m[0].conns < m[1].conns ? m[0].conns : m[1].conns;
+}
+
 /* Give each queue pair its part of the messages that may be under way now. */
 static void stripe(struct world *w, uint64_t *granted, uint64_t most, uint32_t size)
 {
@@ -284,7 +294,7 @@ static void drawn(uint64_t seed, const struct options *o, struct totals *t)
 	if (prng_hit(&r, 0.3)) {
 		struct wan_config c = *wan_config(w->link[WORLD_WAN(0)]);
 
-		c.loss = 0.01;
+		c.loss = 0.001;
 		world_set_wan(w, 0, &c);
 		world_set_wan(w, 1, &c);
 	}
@@ -304,7 +314,7 @@ static void drawn(uint64_t seed, const struct options *o, struct totals *t)
 				      .on = SEC,
 				      .every = SEC,
 				      .apart = true});
-	for (uint64_t end = w->now + 200 * MS; w->now < end && !w->violation;) {
+	for (uint64_t end = w->now + 200 * MS; w->now < end && !w->violation && learned(w) < n;) {
 		stripe(w, &granted, DRAWN_MESSAGES, 64);
 		w->pause_at = w->finished + n;
 		world_run(w, min64(end, w->now + STEP_NS));

@@ -57,7 +57,7 @@ static struct options {
 	uint8_t peer_mac[6];
 	bool listen, bidir, cm, nvme, verify, no_verify, credits, visible, help;
 	enum rc_personality personality;
-	uint32_t qpn, peer_qpn, psn, peer_psn, qps, mtu, size, depth, max_rd, vlan;
+	uint32_t qpn, peer_qpn, psn, peer_psn, psn_step, qps, mtu, size, depth, max_rd, vlan;
 	enum op op;
 	uint64_t count, bytes, region, expect, seed, rate_mbps, linger_ms, recv_interval_us;
 	double seconds, idle, rnr_p, start_timeout;
@@ -79,6 +79,7 @@ static struct options {
 	 .recv_depth = 128,
 	 .start_timeout = 60,
 	 .qpn = 0x100,
+	 .psn_step = 1000,
 	 .peer_qpn = 0x100};
 
 /**
@@ -324,8 +325,8 @@ static void configure(struct flow *f, uint32_t i)
 	rc_qp_defaults(c, opt.personality);
 	c->lqpn = (opt.qpn + i) & 0xffffff;
 	c->rqpn = (opt.peer_qpn + i) & 0xffffff;
-	c->sq_psn = (opt.psn + i * 1000) & 0xffffff;
-	c->rq_psn = (opt.peer_psn + i * 1000) & 0xffffff;
+	c->sq_psn = (opt.psn + i * opt.psn_step) & 0xffffff;
+	c->rq_psn = (opt.peer_psn + i * opt.psn_step) & 0xffffff;
 	c->mtu = opt.mtu;
 	memcpy(c->smac, pkt_ring_mac(ep.ring), 6);
 	memcpy(c->dmac, opt.peer_mac, 6);
@@ -609,6 +610,7 @@ static const char help[] =
 	"  --bidir                     both sides post requests\n"
 	"  --peer-mac M                (broadcast)          --vlan V\n"
 	"  --qpn N --peer-qpn N        (0x100)              --psn P --peer-psn P  (0)\n"
+	"  --psn-step N                from one queue pair to the next (1000)\n"
 	"  --qps K                     QPNs count up from --qpn\n"
 	"  --mtu N                     path MTU (1024)      --size BYTES[K|M] (64K)  --depth N "
 	"(16)\n"
@@ -647,6 +649,7 @@ static const struct row {
 	{"peer-qpn", U32, &opt.peer_qpn, NULL},
 	{"psn", U32, &opt.psn, NULL},
 	{"peer-psn", U32, &opt.peer_psn, NULL},
+	{"psn-step", U32, &opt.psn_step, NULL},
 	{"qps", U32, &opt.qps, NULL},
 	{"mtu", U32, &opt.mtu, NULL},
 	{"size", U32, &opt.size, NULL},

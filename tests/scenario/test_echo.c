@@ -2,7 +2,7 @@
 /*
  * Queue pairs in step from PSN 0 without the connection manager: which of them belong together is
  * learned by how often the ACKs of repeated WRITEs come (learn/echo.c), whatever their UDP ports
- * are.
+ * are. NTT-3
  */
 #include <string.h>
 
