@@ -284,7 +284,7 @@ static void drawn(uint64_t seed, const struct options *o, struct totals *t)
 	struct world *w;
 
 	prng_init(&r, seed);
-	n = 1u << prng_below(&r, 8);
+	n = 1u << prng_below(&r, 7);
 	n += prng_below(&r, n + 1);
 	ways = prng_below(&r, 5);
 	w = make(seed, (1 + prng_below(&r, 5)) * MS, n);

@@ -72,6 +72,7 @@ struct echo {
 	uint64_t credit_at; /* @credit, bytes, is whole at this time: what copies may be begun */
 	int64_t credit;
 	uint32_t waiting; /* probes with something left */
+	uint64_t next;	  /* none is due before */
 	struct echo_probe probe[PROBES];
 	struct echo_log log[LOGS];
 	uint8_t frame[PROBES][FRAME_MAX];
@@ -183,7 +184,8 @@ void echo_passed(struct engine *e, struct flow *fl, const struct frame *f)
 	p->len = f->len;
 	memcpy(e->echo->frame[p - e->echo->probe], f->data, f->len);
 	e->echo->credit -= times * f->len;
-	e->echo->waiting++;
+	if (!e->echo->waiting++ || p->at < e->echo->next)
+		e->echo->next = p->at;
 }
 
 /* Send the packet of @p once more, which is due. */
@@ -205,20 +207,22 @@ static void repeat(struct engine *e, struct echo_probe *p)
 
 void echo_tick(struct engine *e)
 {
-	uint64_t next = UINT64_MAX;
+	struct echo *x = e->echo;
 
-	if (!e->echo->waiting)
+	if (!x->waiting)
 		return;
-	for (uint32_t i = 0; i < PROBES; i++) {
-		struct echo_probe *p = &e->echo->probe[i];
+	if (e->now >= x->next) {
+		x->next = UINT64_MAX;
+		for (uint32_t i = 0; i < PROBES; i++) {
+			struct echo_probe *p = &x->probe[i];
 
-		if (p->left && p->at <= e->now)
-			repeat(e, p);
-		if (p->left && p->at < next)
-			next = p->at;
+			if (p->left && p->at <= e->now)
+				repeat(e, p);
+			if (p->left && p->at < x->next)
+				x->next = p->at;
+		}
 	}
-	if (e->echo->waiting)
-		engine_wake_at(e, next);
+	engine_wake_at(e, x->next);
 }
 
 /* Whether the log @g is what the copies of @req draw. */
