@@ -10,7 +10,7 @@
  * responders fold ACKs that they owe at one time into one, and answer a duplicate with the PSN of
  * the latest request.
  *
- *  probe	a WRITE that asks for an ACK has passed: SPACING_NS later, while its flow has sent
+ *  probe	the last packet of a WRITE has passed: SPACING_NS later, while its flow has sent
  *		nothing else, the first copy follows, and so on. Another request of the flow ends that.
  *  log		of each unpaired flow that brings ACKs: the latest OBSERVED PSNs whose ACK was
  *		repeated, and how often. An ACK that was not repeated says nothing.
@@ -137,9 +137,20 @@ static struct echo_probe *probe_take(struct engine *e, const struct flow *fl)
 	return p;
 }
 
+/* The frame @f with AckReq, in @out. */
+static void with_ackreq(uint8_t *out, const struct frame *f)
+{
+	struct frame copy = *f;
+	uint8_t b = f->data[f->bth + 8u] | 0x80;
+
+	memcpy(out, f->data, f->len);
+	copy.data = out;
+	icrc_patch(out, &copy, f->bth + 8u, 1, &b);
+}
+
 static bool may_repeat(const struct engine *e, const struct flow *fl, const struct frame *f)
 {
-	return f->op->flags & OPF_WRITE && f->ackreq && !f->immdt && fl->rule >= 0 &&
+	return f->op->flags & OPF_WRITE && f->op->flags & OPF_EOM && !f->immdt && fl->rule >= 0 &&
 	       e->rules[fl->rule].learn & LEARN_PSN && !fl->lane.watch.passing &&
 	       !flow_let_go(e, fl);
 }
@@ -171,7 +182,8 @@ void echo_passed(struct engine *e, struct flow *fl, const struct frame *f)
 	p = probe_of(e, fl);
 	if (p)
 		probe_end(e, p);
-	times = symbol(e, fl, f->psn);
+	/* where the packet itself asks for no ACK its copies do, and one more is needed */
+	times = symbol(e, fl, f->psn) + !f->ackreq;
 	if (!credit_for(e, times * f->len, f->len) || !may_repeat(e, fl, f))
 		return;
 	p = probe_take(e, fl);
@@ -182,7 +194,7 @@ void echo_passed(struct engine *e, struct flow *fl, const struct frame *f)
 	p->at = e->now + SPACING_NS;
 	p->left = (uint8_t)times;
 	p->len = f->len;
-	memcpy(e->echo->frame[p - e->echo->probe], f->data, f->len);
+	with_ackreq(e->echo->frame[p - e->echo->probe], f);
 	e->echo->credit -= times * f->len;
 	if (!e->echo->waiting++ || p->at < e->echo->next)
 		e->echo->next = p->at;
@@ -302,9 +314,6 @@ bool echo_heard(struct engine *e, struct flow *ack, uint32_t psn)
 	if (!req)
 		return false;
 	req = flow_ref(e, flow_index(e, req));
-	/* what passes from here on has no copies, and its ACK tells the MSN */
-	req->lane.calibrated = false;
-	req->lane.learn.offset_run = 0;
-	probes_clear(&req->lane);
+	probes_forget(&req->lane);
 	return flow_pair(e, req, ack, LEARNED_ECHO);
 }

@@ -27,6 +27,14 @@ static inline void probes_clear(struct lane *l)
 		l->learn.probe[i].psn = WIRE_NONE;
 }
 
+/* Copies of what passed may be under way (echo.c): only what passes from here on tells the MSN. */
+static inline void probes_forget(struct lane *l)
+{
+	l->calibrated = false;
+	l->learn.offset_run = 0;
+	probes_clear(l);
+}
+
 /* Everything below @psn is truly acknowledged; @sure: @msn is the count of messages just there. */
 static inline void una_heard(struct lane *l, struct wire_psn psn, uint32_t msn, bool sure)
 {

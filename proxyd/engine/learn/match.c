@@ -152,7 +152,11 @@ bool match_ack(struct engine *e, struct flow *ack, uint32_t psn, uint32_t msn)
 	}
 	if (!req)
 		return false;
-	if (match_pair(e, req, ack, psn, weight) && msn != PSN_NONE)
+	if (!match_pair(e, req, ack, psn, weight))
+		return true;
+	if (pair_in_step(e, &req->key))
+		probes_forget(&req->lane);
+	else if (msn != PSN_NONE)
 		match_calibrates(e, req, psn, msn);
 	return true;
 }
