@@ -108,8 +108,8 @@ static bool tables_create(struct engine *e, uint64_t now_ns)
 	e->wheel = wheel_create(&e->arena, e->nflows * TIMERS, now_ns);
 	e->reads = mqueue_create(&e->arena, READS_MAX, read_bytes());
 	e->pool = pool_create(&e->arena, e->cfg.pool_bytes, share);
-	if (!e->flows || !e->match || !e->cm || !e->echo || !e->accepted || !e->table || !e->wheel ||
-	    !e->reads || !e->pool)
+	if (!e->flows || !e->match || !e->cm || !e->echo || !e->accepted || !e->table ||
+	    !e->wheel || !e->reads || !e->pool)
 		return false;
 	for (uint32_t i = 0; i < e->nflows; i++)
 		e->flows[i].next_free = i + 1 < e->nflows ? i + 1 : FLOW_NONE;

@@ -183,3 +183,14 @@ void icrc_patch(uint8_t *data, const struct frame *f, uint32_t off, uint32_t n,
 		put_be16(data + f->l4 + 6, sum == 0xffff ? 0xffff : (uint16_t)~sum);
 	}
 }
+
+const uint8_t *icrc_with_ackreq(uint8_t *out, struct frame *f)
+{
+	uint8_t b = f->data[f->bth + 8u] | 0x80;
+
+	if (f->data != out)
+		memcpy(out, f->data, f->len);
+	f->data = out;
+	icrc_patch(out, f, f->bth + 8u, 1, &b);
+	return out;
+}

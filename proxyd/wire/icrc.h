@@ -58,4 +58,8 @@ uint16_t ip4_csum(const uint8_t *ip);
 void icrc_patch(uint8_t *data, const struct frame *f, uint32_t off, uint32_t n,
 		const uint8_t *bytes);
 
+/** icrc_with_ackreq - @f with AckReq set, in @out (FRAME_MAX bytes), where @f is from then on.
+ * Returns @out. */
+const uint8_t *icrc_with_ackreq(uint8_t *out, struct frame *f);
+
 #endif

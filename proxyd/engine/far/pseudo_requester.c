@@ -35,18 +35,6 @@
 #define GONE_SURE_NS (4 * NSEC_PER_SEC)
 #define GONE_TRIES   4
 
-/* The frame @f with AckReq, in @out. */
-static const uint8_t *with_ackreq(uint8_t *out, struct frame *f)
-{
-	uint8_t b = f->data[f->bth + 8u] | 0x80;
-
-	if (f->data != out)
-		memcpy(out, f->data, f->len);
-	f->data = out;
-	icrc_patch(out, f, f->bth + 8u, 1, &b);
-	return out;
-}
-
 /* @d may bear another number to the responder than on the wire (announce/). @ask: for an ACK. */
 static bool tx(struct engine *e, struct flow *fl, const struct pkt *d, bool ask)
 {
@@ -64,7 +52,7 @@ static bool tx(struct engine *e, struct flow *fl, const struct pkt *d, bool ask)
 		}
 	}
 	if (ask && frame_parse(data, d->len, &f) == FRAME_OK)
-		data = with_ackreq(out, &f);
+		data = icrc_with_ackreq(out, &f);
 	return !engine_tx_kept(e, fl, other_port(fl->side), data, d->len);
 }
 

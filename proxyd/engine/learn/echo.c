@@ -10,12 +10,12 @@
  * responders fold ACKs that they owe at one time into one, and answer a duplicate with the PSN of
  * the latest request.
  *
- *  probe	the last packet of a WRITE has passed: SPACING_NS later, while its flow has sent
- *		nothing else, the first copy follows, and so on. Another request of the flow ends that.
- *  log		of each unpaired flow that brings ACKs: the latest OBSERVED PSNs whose ACK was
- *		repeated, and how often. An ACK that was not repeated says nothing.
- *  pair	each entry of the log is what a flow of requests was to be repeated at that PSN, and of
- *		no other flow of requests that is so.
+ *  probe  the last packet of a WRITE has passed: SPACING_NS later, while its flow has sent nothing
+ *         else, the first copy follows, and so on. Another request of the flow ends that.
+ *  log    of each unpaired flow that brings ACKs: the latest OBSERVED PSNs whose ACK was repeated,
+ *         and how often. An ACK that was not repeated says nothing.
+ *  pair   each entry of the log is what a flow of requests was to be repeated at that PSN, and of
+ *         no other flow of requests that is so.
  *
  * How often a packet is sent again is a keyed hash of the flow and the PSN, so nothing is kept of
  * what was sent, and no host can know it. Whatever repeats ACKs in a flow that does not answer the
@@ -137,17 +137,6 @@ static struct echo_probe *probe_take(struct engine *e, const struct flow *fl)
 	return p;
 }
 
-/* The frame @f with AckReq, in @out. */
-static void with_ackreq(uint8_t *out, const struct frame *f)
-{
-	struct frame copy = *f;
-	uint8_t b = f->data[f->bth + 8u] | 0x80;
-
-	memcpy(out, f->data, f->len);
-	copy.data = out;
-	icrc_patch(out, &copy, f->bth + 8u, 1, &b);
-}
-
 static bool may_repeat(const struct engine *e, const struct flow *fl, const struct frame *f)
 {
 	return f->op->flags & OPF_WRITE && f->op->flags & OPF_EOM && !f->immdt && fl->rule >= 0 &&
@@ -175,6 +164,7 @@ static bool credit_for(struct engine *e, uint32_t len, uint32_t passed)
 void echo_passed(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct echo_probe *p;
+	struct frame copy;
 	uint32_t times;
 
 	if (fl->partner != FLOW_NONE || fl->side != PORT_LAN || !pair_in_step(e, &fl->key))
@@ -194,7 +184,8 @@ void echo_passed(struct engine *e, struct flow *fl, const struct frame *f)
 	p->at = e->now + SPACING_NS;
 	p->left = (uint8_t)times;
 	p->len = f->len;
-	with_ackreq(e->echo->frame[p - e->echo->probe], f);
+	copy = *f;
+	icrc_with_ackreq(e->echo->frame[p - e->echo->probe], &copy);
 	e->echo->credit -= times * f->len;
 	if (!e->echo->waiting++ || p->at < e->echo->next)
 		e->echo->next = p->at;
