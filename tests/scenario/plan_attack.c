@@ -169,7 +169,7 @@ static void in_step(struct plan *p, bool writes)
 		p->qp[0].work[0].ops = 1u << RC_WRITE;
 		p->qp[0].work[0].max = 200;
 		p->qp[0].work[0].outstanding = 1;
-		p->qp[0].work[0].count = 150;
+		p->qp[0].work[0].count = 80;
 		p->qp[0].work[0].unsignaled = 0;
 	}
 	for (uint32_t i = 0; i < p->nqps; i++) {
