@@ -17,7 +17,8 @@ held() # SITE DIRECTION: that lane of the latest connection is in custody
 
 accelerated() # SITE: it has answered its host's latest requests in the responder's stead
 {
-	jq_true "$1" qp 'any(.lqpn == $q and .state == "held" and ."pseudo-acks" > 0 and ."learned-by" == "psn")' \
+	jq_true "$1" qp 'any(.lqpn == $q and .state == "held" and ."pseudo-acks" > 0 and
+		(."learned-by" == "psn" or ."learned-by" == "peer"))' \
 		--argjson q $((${qpn[$1]}))
 }
 
