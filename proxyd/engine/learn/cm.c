@@ -211,8 +211,8 @@ static void established(struct engine *e, struct cm_pending *p, bool certain)
 }
 
 /* The peer may have seen the echo of what goes to our side, where nothing that goes to its side can
- * be asked again (echo.c). */
-static void told_pair(struct engine *e, const struct report *r, struct flow *fl)
+ * be asked again (echo.c). Returns true if it made a pair: its lane asks before it begins. */
+static bool told_pair(struct engine *e, const struct report *r, struct flow *fl)
 {
 	const struct flow_key k = {
 		.src = r->key.dst, .dst = r->key.src, .dqpn = r->lqpn, .vlan = r->key.vlan};
@@ -220,9 +220,10 @@ static void told_pair(struct engine *e, const struct report *r, struct flow *fl)
 
 	if (!pair_in_step(e, &k) || !back || fl->partner != FLOW_NONE ||
 	    !flow_pair(e, fl, back, LEARNED_PEER))
-		return;
+		return false;
 	probes_forget(&fl->lane);
 	probes_forget(&back->lane);
+	return true;
 }
 
 /* It comes from the other side than the REP that it tells of, and may be here before that. */
@@ -232,10 +233,8 @@ void learn_offered(struct engine *e, const struct report *r)
 	struct flow *fl = flow_by_key(e, &r->key);
 	struct cm_pending *p;
 
-	if (fl && fl->side == PORT_LAN) {
-		told_pair(e, r, fl);
+	if (fl && fl->side == PORT_LAN && !told_pair(e, r, fl))
 		fl->offered = offer_of(r->lqpn, r->path_mtu);
-	}
 	for (p = cm_find(e, &k, CM_BY_QPN); p; p = cm_next(e, p)) {
 		if (p->side == PORT_LAN) {
 			p->offer_rqpn = r->key.dqpn;
