@@ -200,6 +200,16 @@ bool lane_drained(const struct lane *l)
 	       !(lane_keeps(l) && l->held.packets);
 }
 
+void lane_part(struct engine *e, struct flow *fl)
+{
+	struct lane *l = &fl->lane, was = *l;
+	bool same = lane_keeps(l) && !l->gone && !psn_map_differs(e, l);
+
+	lane_close(e, fl, l->reason, true);
+	if (same)
+		seal_leave(l, &was);
+}
+
 /* Close what is owed nothing more. Of a lane that keeps custody the requester is told first what it
  * may know, and its numbers must be those of the responder: the tick sees to both (near/ack_tx.c).
  */
@@ -213,7 +223,7 @@ void lane_check_drained(struct engine *e, struct flow *fl)
 			      psn_map_differs(e, l)))
 		ack_list(e, fl);
 	else
-		lane_close(e, fl, l->reason, true);
+		lane_part(e, fl);
 }
 
 /* The responder refuses the request @psn, or is gone. An acceptor tells its opener. Where custody

@@ -186,6 +186,9 @@ void lane_drain(struct engine *e, struct flow *fl, enum lane_reason why);
 bool lane_drained(const struct lane *l);
 /** lane_carries_on - it drains, and takes new requests all the same, without a promise. */
 bool lane_carries_on(const struct lane *l);
+/** lane_part - end the lane, which owes nothing, for its reason. What the peer has sealed may still
+ * be on its way, and is opened if the hosts number alike. */
+void lane_part(struct engine *e, struct flow *fl);
 void lane_check_drained(struct engine *e, struct flow *fl);
 void lane_settled(struct engine *e, struct flow *fl);
 void lane_refused(struct engine *e, struct flow *fl, struct wire_psn psn, uint8_t syndrome,

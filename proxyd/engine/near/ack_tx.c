@@ -350,7 +350,7 @@ void near_tell(struct engine *e, struct flow *fl)
 	if (l->listed.ack)
 		return;
 	if (lane_drained(l) && near_may_part(e, fl))
-		lane_close(e, fl, l->reason, true);
+		lane_part(e, fl);
 	else if (lane_carries_on(l))
 		near_let_go(e, fl);
 }

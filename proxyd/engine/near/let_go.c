@@ -47,7 +47,7 @@ bool near_may_part(struct engine *e, const struct flow *fl)
 /** near_let_go - end the lane, if all that its host was told is true by now. */
 void near_let_go(struct engine *e, struct flow *fl)
 {
-	struct lane *l = &fl->lane, was;
+	struct lane *l = &fl->lane;
 	bool moved = false;
 
 	(void)resp_deliver(e, fl, UINT32_MAX, &moved);
@@ -57,7 +57,5 @@ void near_let_go(struct engine *e, struct flow *fl)
 	    l->near.nak_due || (l->ordered && order_waits(e, fl)))
 		return;
 	lane_send_rest(e, fl);
-	was = *l;
-	lane_close(e, fl, l->reason, true);
-	seal_leave(l, &was);
+	lane_part(e, fl);
 }
