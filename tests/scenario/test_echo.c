@@ -180,6 +180,35 @@ static void test_apart(void **state)
 	world_destroy(w);
 }
 
+/* Two connections exchange their responders amid learning: what the former owners of the numbers
+ * were asked makes no pair. */
+static void test_partners_change(void **state)
+{
+	(void)state;
+	for (uint32_t rounds = 20; rounds < 40; rounds++) {
+		struct world *w = world_of(QPS, NULL);
+		uint32_t rqpn;
+
+		in_step(w, RC_WRITE, rounds);
+		if (pairs(w, LEARNED_ECHO)) { /* too late */
+			assert_true(rounds > 19);
+			world_destroy(w);
+			return;
+		}
+		for (uint32_t i = 0; i < 2; i++)
+			world_disconnect(&w->qp[i], false);
+		rqpn = w->qp[0].cfg[0].rqpn;
+		w->qp[0].cfg[0].rqpn = w->qp[1].cfg[0].rqpn;
+		w->qp[1].cfg[0].rqpn = rqpn;
+		for (uint32_t i = 0; i < 2; i++)
+			world_reconnect(&w->qp[i], rounds + 3, rounds + 3, false);
+		in_step(w, RC_WRITE, 3);
+		(void)pairs(w, LEARNED_ECHO);
+		world_destroy(w);
+	}
+	fail();
+}
+
 /* Whoever starts anew has forgotten what was asked. */
 static void test_restart(void **state)
 {
@@ -199,7 +228,8 @@ int main(void)
 		cmocka_unit_test(test_learned), cmocka_unit_test(test_ends),
 		cmocka_unit_test(test_sends),	cmocka_unit_test(test_alone),
 		cmocka_unit_test(test_folded),	cmocka_unit_test(test_folded_briefly),
-		cmocka_unit_test(test_apart),	cmocka_unit_test(test_restart),
+		cmocka_unit_test(test_apart),	cmocka_unit_test(test_partners_change),
+		cmocka_unit_test(test_restart),
 	};
 
 	return cmocka_run_group_tests_name("scenario/echo", tests, NULL, NULL);

@@ -6,25 +6,34 @@
  * A responder acknowledges each duplicate of a WRITE and does not execute it (spec: IBTA 1.6
  * 9.7.5.1.4). So this appliance asks: it sends a WRITE of the host, which has passed, again, a
  * secret number of times between 1 and SYMBOLS, and looks which flow of ACKs repeats the ACK of
- * that PSN so often. Copies are sent only while the requester is idle, and SPACING_NS apart, since
- * responders fold ACKs that they owe at one time into one, and answer a duplicate with the PSN of
- * the latest request.
+ * that PSN so often. Copies are sent only while the requester is idle, and apart from each other,
+ * since responders fold ACKs that they owe at one time into one, and answer a duplicate with the
+ * PSN of the latest request. How far apart depends on the responder: a NIC answers each packet at
+ * once, a program when it next runs. So copies begin SPACING_NS apart, and are four times as far
+ * apart after each 64 packets that have not told the partner.
  *
- *  probe  the last packet of a WRITE has passed: SPACING_NS later, while its flow has sent nothing
+ *  probe  the last packet of a WRITE has passed: a little later, while its flow has sent nothing
  *         else, the first copy follows, and so on. Another request of the flow ends that.
  *  log    of each unpaired flow that brings ACKs: the latest OBSERVED PSNs whose ACK was repeated,
  *         and how often. An ACK that was not repeated says nothing.
- *  pair   each entry of the log is what a flow of requests was to be repeated at that PSN, and of
- *         no other flow of requests that is so.
+ *  pair   the latest entries of the log are what a flow of requests was to be repeated at these
+ *         PSNs, and of no other flow of requests that is so. Some may be less: a copy is lost, or
+ *         a responder that was busy folds two ACKs into one.
  *
- * How often a packet is sent again is a keyed hash of the flow and the PSN, so nothing is kept of
- * what was sent, and no host can know it. Whatever repeats ACKs in a flow that does not answer the
- * requester (a probe of its own requester, a host's timer, another path, a forger) is independent
- * of that. Such a flow fits a requester with 2^-(3 x OBSERVED) = 2^-57. At most PROBES flows of
- * requests are compared (2^9), for at most 2^8 entries of a log in the time of a connection: a
- * wrong pair has at most 2^-40. It does not matter whether all flows between two hosts are seen
- * here, nor which UDP ports they bear. What is lost, folded, or cut short by the next request fits
- * nothing, and costs time.
+ * How often a packet is sent again is a keyed hash of the flow, its run and the PSN, so nothing is
+ * kept of what was sent, and no host can know it. A run ends where the flow's PSNs do not go on by
+ * one: there its queue pair number may have a new owner, and only what this one was asked counts.
+ *
+ * Whatever repeats ACKs in a flow that does not answer the requester (a probe of its own
+ * requester, a host's timer, another path, a forger) is independent of that: whatever the entry,
+ * each number of copies has 1/SYMBOLS. So an entry that is right counts RIGHT quarters of a bit
+ * for the two flows, one that is at most FOLDED short nothing, and any other WRONG against them.
+ * Without a common cause 2^bits is expected to be at most 1 after any number of entries, as
+ * (2^2.25 + 2 + 5 x 2^-2.5) / 8 < 1, so that it ever reaches 2^57 has 2^-57 at most (Ville's
+ * inequality). That takes 26 right entries. At most PROBES flows of requests are compared (2^9),
+ * for at most 2^8 entries of a log in the time of a connection: a wrong pair has at most 2^-40. It
+ * does not matter whether all flows between two hosts are seen here, nor which UDP ports they
+ * bear. What is cut short by the next request fits nothing, and costs time.
  *
  * Only flows between two hosts of which several were just seen at the same PSN are asked
  * (pair_in_step()). SENDs and immediate data are not repeated: a responder without a receive buffer
@@ -37,25 +46,31 @@
 #define PROBES	    512u
 #define LOGS	    1024u
 #define SYMBOLS	    8u
-#define OBSERVED    19u
+#define OBSERVED    64u
+/* Quarters of a bit: of a right entry, of a wrong one; what makes a pair, and what makes none. */
+#define RIGHT	    9
+#define WRONG	    10
+#define FOLDED	    2u
+#define PAIRED	    (4 * 57)
+#define UNLIKELY    (-4 * WRONG)
 #define SPACING_NS  (50 * NSEC_PER_USEC)
 /* A packet is not sent again later than this. */
-#define PROBE_NS    (20 * NSEC_PER_MSEC)
+#define PROBE_NS    (30 * NSEC_PER_MSEC)
 /* A probe or a log gives its place up when it was not used for so long. */
 #define UNUSED_NS   NSEC_PER_SEC
 /* So many packets of a flow are tried. */
 #define PROBED_MOST 255u
-/* Copies are at most this part of what passes of such flows, and at most CREDIT_MOST bytes more;
- * and CREDIT_RATE bytes in a second are always allowed. */
-#define COPIED_PART 1u
+/* Copies are at most what passes of such flows and CREDIT_MOST bytes, and CREDIT_RATE bytes a second.
+ */
 #define CREDIT_MOST (1 << 20)
 #define CREDIT_RATE 1000000ull
 
 /** struct echo_probe - the latest WRITE of the flow @flow; @left: times that it is to be sent
- * again, the next at @at; @passed: when it passed; @probed: so many were tried. */
+ * again, the next at @at; @passed: when it passed; @probed: so many were tried. @run: when its
+ * present run began, which @next is to go on. */
 struct echo_probe {
-	uint64_t at, passed, born;
-	uint32_t flow, len;
+	uint64_t at, passed, born, run;
+	uint32_t flow, len, next;
 	uint8_t left, probed;
 };
 
@@ -98,13 +113,18 @@ static bool is_of(const struct engine *e, const struct flow *fl, uint32_t i, uin
 	return fl->used && i == flow_index(e, fl) && born == fl->born;
 }
 
-/* How often the packet @psn of @fl is to be sent again. */
-static uint32_t symbol(const struct engine *e, const struct flow *fl, uint32_t psn)
+/* How often the packet @psn of @p is to be sent again. */
+static uint32_t symbol(const struct engine *e, const struct echo_probe *p, uint32_t psn)
 {
-	const uint64_t key[2] = {e->cfg.seed, fl->born},
-		       word = (uint64_t)flow_index(e, fl) << 32 | psn;
+	const uint64_t key[2] = {e->cfg.seed, p->run}, word = (uint64_t)p->flow << 32 | psn;
 
 	return (uint32_t)(keyed_hash(key, &word, 1) % SYMBOLS) + 1;
+}
+
+/* How far apart the copies of the latest packet are. */
+static uint64_t spacing(const struct echo_probe *p)
+{
+	return SPACING_NS << 2 * (p->probed / 64);
 }
 
 static void probe_end(struct engine *e, struct echo_probe *p)
@@ -114,14 +134,7 @@ static void probe_end(struct engine *e, struct echo_probe *p)
 	p->left = 0;
 }
 
-/* The place of @fl among the probes, or NULL. */
-static struct echo_probe *probe_of(struct engine *e, const struct flow *fl)
-{
-	struct echo_probe *p = &e->echo->probe[flow_index(e, fl) % PROBES];
-
-	return is_of(e, fl, p->flow, p->born) ? p : NULL;
-}
-
+/* The place of @fl among the probes, or NULL where another flow uses it. */
 static struct echo_probe *probe_take(struct engine *e, const struct flow *fl)
 {
 	struct echo_probe *p = &e->echo->probe[flow_index(e, fl) % PROBES];
@@ -133,7 +146,7 @@ static struct echo_probe *probe_take(struct engine *e, const struct flow *fl)
 	    e->flows[p->flow].partner == FLOW_NONE)
 		return NULL;
 	probe_end(e, p);
-	*p = (struct echo_probe){.flow = flow_index(e, fl), .born = fl->born};
+	*p = (struct echo_probe){.flow = flow_index(e, fl), .born = fl->born, .next = PSN_NONE};
 	return p;
 }
 
@@ -155,7 +168,7 @@ static bool credit_for(struct engine *e, uint32_t len, uint32_t passed)
 				       NSEC_PER_SEC);
 		x->credit_at = e->now;
 	}
-	x->credit += passed / COPIED_PART;
+	x->credit += passed;
 	if (x->credit > CREDIT_MOST)
 		x->credit = CREDIT_MOST;
 	return x->credit >= len;
@@ -169,19 +182,21 @@ void echo_passed(struct engine *e, struct flow *fl, const struct frame *f)
 
 	if (fl->partner != FLOW_NONE || fl->side != PORT_LAN || !pair_in_step(e, &fl->key))
 		return;
-	p = probe_of(e, fl);
-	if (p)
-		probe_end(e, p);
-	/* where the packet itself asks for no ACK its copies do, and one more is needed */
-	times = symbol(e, fl, f->psn) + !f->ackreq;
-	if (!credit_for(e, times * f->len, f->len) || !may_repeat(e, fl, f))
-		return;
 	p = probe_take(e, fl);
-	if (!p || p->probed == PROBED_MOST)
+	if (!p)
+		return;
+	probe_end(e, p);
+	if (f->psn != p->next)
+		p->run = e->now;
+	p->next = psn_add(f->psn, frame_span(f, flow_mtu(fl)));
+	/* where the packet itself asks for no ACK its copies do, and one more is needed */
+	times = symbol(e, p, f->psn) + !f->ackreq;
+	if (!credit_for(e, times * f->len, f->len) || !may_repeat(e, fl, f) ||
+	    p->probed == PROBED_MOST)
 		return;
 	p->probed++;
 	p->passed = e->now;
-	p->at = e->now + SPACING_NS;
+	p->at = e->now + spacing(p);
 	p->left = (uint8_t)times;
 	p->len = f->len;
 	copy = *f;
@@ -204,7 +219,7 @@ static void repeat(struct engine *e, struct echo_probe *p)
 	e->via = (uint8_t)flow_link(e, fl);
 	COUNT(e, LEARN_PROBES);
 	engine_tx(e, fl, PORT_WAN, e->echo->frame[p - e->echo->probe], p->len);
-	p->at = e->now + SPACING_NS;
+	p->at = e->now + spacing(p);
 	e->echo->waiting -= --p->left == 0;
 }
 
@@ -228,17 +243,25 @@ void echo_tick(struct engine *e)
 	engine_wake_at(e, x->next);
 }
 
-/* Whether the log @g is what the copies of @req draw. */
-static bool fits(const struct engine *e, const struct echo_log *g, const struct flow *req)
+/* Whether the copies of @p draw the log @g, and @p has asked under @psn, which came next. */
+static bool fits(const struct engine *e, const struct echo_log *g, const struct echo_probe *p,
+		 uint32_t psn)
 {
-	for (uint32_t i = OBSERVED; i-- > 0;)
-		if ((g->entry[i] & 0xff) != symbol(e, req, g->entry[i] >> 8))
-			return false;
-	return true;
+	int32_t bits = 0;
+
+	if ((psn_sub(psn_sub(p->next, 1), psn) & PSN_MASK) > HOST_WINDOW)
+		return false;
+	for (uint32_t i = g->n; i-- > 0 && bits < PAIRED && bits > UNLIKELY;) {
+		uint32_t less = symbol(e, p, g->entry[i] >> 8) - (g->entry[i] & 0xff);
+
+		bits += !less ? RIGHT : less <= FOLDED ? 0 : -WRONG;
+	}
+	return bits >= PAIRED;
 }
 
-/* The only requester whose copies the log @g of @ack shows, or NULL. */
-static struct flow *echo_find(struct engine *e, const struct flow *ack, const struct echo_log *g)
+/* The only requester whose copies the log @g of @ack shows, or NULL. @psn: what @ack brings now. */
+static struct flow *echo_find(struct engine *e, const struct flow *ack, const struct echo_log *g,
+			      uint32_t psn)
 {
 	struct flow *found = NULL;
 
@@ -247,7 +270,7 @@ static struct flow *echo_find(struct engine *e, const struct flow *ack, const st
 		struct flow *req = &e->flows[p->flow];
 
 		if (!p->probed || !is_of(e, req, p->flow, p->born) || req->partner != FLOW_NONE ||
-		    !flow_reversed(req, ack) || !fits(e, g, req))
+		    !flow_reversed(req, ack) || !fits(e, g, p, psn))
 			continue;
 		if (found)
 			return NULL;
@@ -256,7 +279,7 @@ static struct flow *echo_find(struct engine *e, const struct flow *ack, const st
 	return found;
 }
 
-/* The PSN of @g is past: note how often its ACK was repeated. Returns true if the log is full. */
+/* The PSN of @g is past: note how often its ACK was repeated. Returns true if the log is enough. */
 static bool log_add(struct echo_log *g)
 {
 	if (g->count < 2)
@@ -266,7 +289,7 @@ static bool log_add(struct echo_log *g)
 	else
 		g->n++;
 	g->entry[g->n - 1] = g->psn << 8 | (g->count - 1 < 0xff ? g->count - 1 : 0xff);
-	return g->n == OBSERVED;
+	return g->n * RIGHT >= PAIRED;
 }
 
 static struct echo_log *log_of(struct engine *e, const struct flow *ack)
@@ -299,7 +322,7 @@ bool echo_heard(struct engine *e, struct flow *ack, uint32_t psn)
 	if (g->psn == PSN_NONE || (psn_sub(psn, g->psn) & PSN_MASK) > HOST_WINDOW)
 		g->n = 0; /* not one run */
 	else if (log_add(g))
-		req = echo_find(e, ack, g);
+		req = echo_find(e, ack, g, psn);
 	g->psn = psn;
 	g->count = 1;
 	if (!req)
