@@ -139,6 +139,21 @@ static bool atomic_depth_full(struct engine *e, const struct flow *fl)
 	return false;
 }
 
+/* Whether an ATOMIC waits for the responder that was answered in its stead, or may have been by the
+ * opener. Its host may have held back what comes next until then (a fence), and a responder executes
+ * a SEND or WRITE without waiting for an ATOMIC (spec: IBTA 1.6 10.8.3.3). row: ENG-18 */
+static bool behind_atomic(struct engine *e, const struct lane *l)
+{
+	mq_each (struct read_rec, r, e->reads, &l->reads) {
+		if (!psn_before(r->wire, l->nxt.psn))
+			break;
+		if (!r->done && opcode_info(r->opcode)->flags & OPF_ATOMIC &&
+		    (r->made || l->role != ROLE_SINGLE))
+			return true;
+	}
+	return false;
+}
+
 /* Returns true when there is more to send but it had to stop. */
 bool far_run(struct engine *e, struct flow *fl, uint32_t quantum)
 {
@@ -166,8 +181,9 @@ bool far_run(struct engine *e, struct flow *fl, uint32_t quantum)
 		if (!d || turn == ANNOUNCE_WAIT || far_flight_full(fl) ||
 		    (l->ordered && order_held(e, fl, l->nxt.psn)))
 			break;
-		if ((d->flags & PKT_ANSWERED) &&
-		    (resp_depth_left(e, fl, l->nxt.psn) <= 0 || atomic_depth_full(e, fl)))
+		if (d->flags & PKT_ANSWERED
+			    ? resp_depth_left(e, fl, l->nxt.psn) <= 0 || atomic_depth_full(e, fl)
+			    : behind_atomic(e, l))
 			break; /* its turn comes with the end of a response */
 		if (far_paced(e, fl))
 			break;
