@@ -39,7 +39,7 @@ for my $line (split /\n/, $text) {
 	my ($state, $tests) = ($cells[3] // '', $cells[4] // '');
 
 	push @wrong, "$id has more than one row" if $row{$id};
-	push @unclear, "$id: the state must be works, partly or not yet" unless $state =~ /^(works|partly|not yet)\b/;
+	push @unclear, "$id: the state must be works, retired, partly or not yet" unless $state =~ /^(works|retired|partly|not yet)\b/;
 	$row{$id} = { works => scalar($state =~ /^works\b/), tests => $tests };
 }
 die "$page: no rows\n" unless %row;
@@ -69,6 +69,10 @@ sub by_id
 	return $x->[0] cmp $y->[0] || $x->[1] <=> $y->[1];
 }
 
+# "NTT-1 to 12": the rows that there must be
+while ($text =~ /\b($FAMILIES)-1 to (\d+)\b/g) {
+	$said{"$1-$_"} //= "the head of $page" for 1 .. $2;
+}
 report('every id has one row, and a state', @wrong, @unclear);
 report('every id that is named has a row', map { "$said{$_}: $_ has none in $page" }
 	grep { !$row{$_} } sort by_id keys %said);

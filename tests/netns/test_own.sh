@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# RDMA of an application on the appliance itself, at an address of its bridge that a rule covers: it is not taken, moves
+# NTT-10: RDMA of an application on the appliance itself, at an address of its bridge that a rule covers: it is not taken, moves
 # its data as without longhaul, and status names the address; also one that comes and goes while the daemon runs.
 set -u
 cd "$(dirname "$0")/../.." || exit 1

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What connections of one appliance may cost each other: memory of many small ones, the share of
+ * What connections of one appliance may cost each other (FAST-6): memory of many small ones, the share of
  * one without progress, and what must not be forgotten when a port has no room for it. What they
  * cost in time is tests/bench/bench_scale.c's.
  */
@@ -79,7 +79,8 @@ static void hold_idle(struct crowd *c, uint32_t i)
 	crowd_answer(c, i, CROWD_LEARN, AETH_ACK_UNLIMITED, CROWD_LEARN + 1);
 }
 
-/* A connection that was there, and does what it always did: 1,000 packets within a round trip. */
+/* FAST-6: a connection that was there, and does what it always did: 1,000 packets within a round
+ * trip. */
 static void test_stuck_lane_share(void **state)
 {
 	uint64_t before;
@@ -104,7 +105,7 @@ static void test_stuck_lane_share(void **state)
 	end(&c);
 }
 
-/* A connection that comes later begins like any other. */
+/* FAST-6: a connection that comes later begins like any other. */
 static void test_stuck_lane_opening(void **state)
 {
 	uint64_t before;

@@ -512,7 +512,7 @@ static void test_reads_and_atomics(void **state)
 	}
 }
 
-/* ENG-8, POOL-7: what the WAN loses of READ answers comes again from the appliance near the
+/* ENG-8, POOL-7, FAST-5: what the WAN loses of READ answers comes again from the appliance near the
  * responder: no host asks twice, and without a rule that reads ahead nothing is asked that no host
  * asked for. */
 static void test_answers_repaired(void **state)

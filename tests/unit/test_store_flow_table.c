@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The flow table against a model, with the keys of 16,384 connections (both directions). */
+/* ENG-15: the flow table against a model, with the keys of 16,384 connections (both directions).
+ */
 #include "tests/unit/store_test.h"
 
 #include <errno.h>
@@ -141,7 +142,7 @@ static void test_small_random(void **state)
 	}
 }
 
-/* 16,384 connections, both directions of each; the arena moves half-way. */
+/* ENG-15: 16,384 connections, both directions of each; the arena moves half-way. */
 static void test_random_16384_connections(void **state)
 {
 	struct flow_table *t = make(FLOWS, 0x1234567);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The log of a batch: all of it or nothing, wherever it is cut off. */
+/* POOL-6: the log of a batch: all of it or nothing, wherever it is cut off. */
 #include "tests/unit/store_test.h"
 
 #include "store/undo.h"
