@@ -32,7 +32,7 @@
  *
  * Locations are in units of 16 bytes from the pool's start: 32 bits reach 64 GiB.
  *
- * row: POOL-1, POOL-2, POOL-5, POOL-10
+ * row: POOL-1, POOL-2, CONV-6, POOL-10
  */
 #ifndef LONGHAUL_STORE_POOL_H
 #define LONGHAUL_STORE_POOL_H

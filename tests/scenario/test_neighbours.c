@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What connections of one appliance may cost each other (FAST-6): memory of many small ones, the share of
- * one without progress, and what must not be forgotten when a port has no room for it. What they
- * cost in time is tests/bench/bench_scale.c's.
+ * FAST-6: what connections of one appliance may cost each other: memory of many small ones, the
+ * share of one without progress, and what must not be forgotten when a port has no room for it.
+ * What they cost in time is tests/bench/bench_scale.c's.
  */
 #include <setjmp.h>
 #include <stdarg.h>

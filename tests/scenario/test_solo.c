@@ -99,8 +99,8 @@ static uint64_t took(uint64_t delay_ns, uint32_t outstanding, uint64_t n, bool o
 	return t;
 }
 
-/* When all WRITEs of one queue pair and all READs of another are done; @on: an appliance alone stands
- * at each side, one for each kind. */
+/* When all WRITEs of one queue pair and all READs of another are done; @on: an appliance alone
+ * stands at each side, one for each kind. */
 static void took_both(bool on, uint64_t ns[2])
 {
 	struct world_config c;

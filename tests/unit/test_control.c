@@ -191,7 +191,7 @@ static void test_sealed(void **state)
 	}
 }
 
-/* NTT-9, ENG-14: each number of prefetch under its own name, in every lane, and known to the tool. */
+/* NTT-9, ENG-14: each number of prefetch under its own name, in every lane, known to the tool. */
 static void test_reads(void **state)
 {
 	static const struct prefetch_info info = {

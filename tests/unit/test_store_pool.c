@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The retention pool: POOL-1, POOL-2, POOL-5, CONV-6, pages, slots, misuse, and a long random run in which
+ * The retention pool: POOL-1, POOL-2, CONV-6, pages, slots, misuse, and a long random run in which
  * every byte of every packet is compared. Its bounds: test_store_pool_bounds.c.
  */
 #include "tests/unit/pool_rig.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What the retention pool promises about memory: POOL-10 (occupancy, caps), POOL-4 and FAST-6 (the reserve),
- * and the room that it announces.
+ * What the retention pool promises about memory: POOL-10 (occupancy, caps), POOL-4 and FAST-6 (the
+ * reserve), and the room that it announces.
  */
 #include "tests/unit/pool_rig.h"
 
@@ -145,8 +145,8 @@ static void test_room_is_sure(void **state)
 	}
 }
 
-/* POOL-4, FAST-6: one lane takes all it can. Others still start, and go on with what they have got, and
- * READ requests find slots. The other class is not touched. */
+/* POOL-4, FAST-6: one lane takes all it can. Others still start, and go on with what they have got,
+ * and READ requests find slots. The other class is not touched. */
 static void test_reserve(void **state)
 {
 	struct pool *p = make(64 * MIB, half);

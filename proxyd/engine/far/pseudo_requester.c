@@ -139,9 +139,9 @@ static bool atomic_depth_full(struct engine *e, const struct flow *fl)
 	return false;
 }
 
-/* Whether an ATOMIC waits for the responder that was answered in its stead, or may have been by the
- * opener. Its host may have held back what comes next until then (a fence), and a responder executes
- * a SEND or WRITE without waiting for an ATOMIC (spec: IBTA 1.6 10.8.3.3). row: ENG-18 */
+/* Whether an ATOMIC waits for its answer that was given here, or may have been by the opener. Its
+ * host may have held back what comes next until then (a fence), and a responder executes a SEND or
+ * WRITE without waiting for an ATOMIC (spec: IBTA 1.6 10.8.3.3). row: ENG-18 */
 static bool behind_atomic(struct engine *e, const struct lane *l)
 {
 	mq_each (struct read_rec, r, e->reads, &l->reads) {

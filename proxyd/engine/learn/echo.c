@@ -60,8 +60,7 @@
 #define UNUSED_NS   NSEC_PER_SEC
 /* So many packets of a flow are tried. */
 #define PROBED_MOST 255u
-/* Copies are at most what passes of such flows and CREDIT_MOST bytes, and CREDIT_RATE bytes a second.
- */
+/* Copies are at most what passes of such flows, this much more, and so much a second, bytes. */
 #define CREDIT_MOST (1 << 20)
 #define CREDIT_RATE 1000000ull
 

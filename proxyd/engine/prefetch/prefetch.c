@@ -29,7 +29,7 @@
  * recent round trip: so it grows to what the WAN carries, and what is lost, and lost again, holds
  * nothing up. The acceptor holds back what the responder cannot take at a time (@depth).
  *
- * row: NTT-5, NTT-6
+ * row: NTT-5, NTT-6, POOL-11
  */
 #include "engine/prefetch/prefetch.h"
 

@@ -48,7 +48,7 @@
  * changed: what was asked for before and has not left is thrown away, and asked for again when the
  * host does (VOID). What has left travels ahead of that request and finds the host not asking.
  *
- * row: NTT-7
+ * row: NTT-7, NTT-12
  */
 #include "engine/fault/fault.h"
 #include "engine/learn/learn.h"
