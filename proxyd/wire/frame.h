@@ -16,6 +16,7 @@
 
 #define ROCE_UDP_PORT	4791
 #define ETH_HLEN_	14
+#define MAC_LEN		6
 #define BTH_LEN		12
 #define ICRC_LEN	4
 #define ETHERTYPE_CTAG	0x8100 /* a VLAN tag of VLAN_HLEN_ bytes */

@@ -80,6 +80,7 @@ uint32_t flow_read_depth(const struct engine *e, const struct flow *fl);
 void flow_open_at(struct flow *fl, uint64_t when);
 /** flow_headers - @f, whose ICRC is right, answers a request of @req: its sender's headers. */
 void flow_headers(struct engine *e, struct flow *req, const struct frame *f);
+void flow_macs(struct engine *e, struct flow *fl, const struct frame *f);
 void flow_key_of(struct flow_key *k, const struct frame *f);
 bool flow_pair(struct engine *e, struct flow *a, struct flow *b, enum learn_source how);
 /** flow_offered - whether the peer will agree to the lane of @fl, as it is known now. */

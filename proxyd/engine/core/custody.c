@@ -268,7 +268,7 @@ void lane_send_rest(struct engine *e, struct flow *fl)
 		psn = l->una.psn;
 	}
 	while (psn_before(psn, l->end) && (d = lane_pkt_next(e, l, psn, l->end, &psn))) {
-		if (engine_tx(e, fl, other_port(fl->side), lane_packet(e, d), d->len))
+		if (engine_tx_kept(e, fl, other_port(fl->side), lane_packet(e, d), d->len))
 			return; /* as on a link that is full */
 		psn = psn_add(psn, d->span);
 	}

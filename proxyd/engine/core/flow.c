@@ -277,6 +277,24 @@ void pair_untold(struct engine *e, const struct flow_key *k, uint32_t ms)
 	p->untold = e->now + ms * NSEC_PER_MSEC;
 }
 
+/** flow_macs - the request @f of the held lane of @fl comes from its host if its ICRC is right:
+ * what is made or kept for the connection goes by the MAC addresses of today, since routers fail
+ * over and are replaced. No answer that shows them may come (near/). A router to which answers
+ * went under the MAC under which it sent is known by its new one; one with a virtual MAC keeps
+ * that. */
+void flow_macs(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	uint8_t *way = fl->tmpl.hdr;
+	struct flow *back;
+
+	if (!fl->tmpl.len || !memcmp(way, f->data, 2 * MAC_LEN) || !icrc_ok(f))
+		return;
+	back = flow_partner(e, fl);
+	if (back && back->tmpl.len && !memcmp(back->tmpl.hdr, way + MAC_LEN, MAC_LEN))
+		memcpy(back->tmpl.hdr, f->data + MAC_LEN, MAC_LEN);
+	memcpy(way, f->data, 2 * MAC_LEN);
+}
+
 /** pair_steps - two flows between the hosts of @k have just asked under the same PSN, so PSNs tell
  * them not apart for @ns; pair_in_step - so it is now. */
 void pair_steps(struct engine *e, const struct flow_key *k, uint64_t ns)

@@ -69,14 +69,25 @@ int engine_tx_own(struct engine *e, const struct flow *fl, const uint8_t *data, 
 		   : engine_tx(e, fl, PORT_WAN, data, len);
 }
 
-/* The same for what is kept until it has left. It stays here while hosts are to fall silent. */
+/* The same for what is kept until it has left: with the MAC addresses of today (flow_macs()). It
+ * stays here while hosts are to fall silent. */
 int engine_tx_kept(struct engine *e, const struct flow *fl, enum engine_port port,
 		   const uint8_t *data, uint32_t len)
 {
-	if (!e->hushed || port != PORT_LAN)
+	const struct flow *way = fl;
+	uint8_t out[FRAME_MAX];
+
+	if (e->hushed && port == PORT_LAN) {
+		full(e, port);
+		return -EAGAIN;
+	}
+	if (fl && port == fl->side)
+		way = fl->partner == FLOW_NONE ? NULL : &e->flows[fl->partner];
+	if (!way || !way->tmpl.len || !memcmp(way->tmpl.hdr, data, 2 * MAC_LEN))
 		return engine_tx(e, fl, port, data, len);
-	full(e, port);
-	return -EAGAIN;
+	memcpy(out, way->tmpl.hdr, 2 * MAC_LEN);
+	memcpy(out + 2 * MAC_LEN, data + 2 * MAC_LEN, len - 2 * MAC_LEN);
+	return engine_tx(e, fl, port, out, len);
 }
 
 /* When to try again what @port had no room for. */

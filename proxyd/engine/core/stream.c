@@ -103,7 +103,7 @@ int stream_tx_pkt(struct engine *e, struct flow *fl, const struct pkt *d, enum e
 	const uint8_t *data = lane_packet(e, d);
 
 	return d->flags & PKT_OWN ? engine_tx_own(e, fl, data, d->len)
-				  : engine_tx(e, fl, to, data, d->len);
+				  : engine_tx_kept(e, fl, to, data, d->len);
 }
 
 bool stream_send(struct engine *e, struct flow *fl, struct held *h, struct pkt *d,

@@ -313,6 +313,8 @@ static struct pkt *keep(struct engine *e, struct flow *fl, const struct frame *f
 	do {
 		d = lane_retain(e, fl, f, span, wire_psn_of(f), &bad);
 	} while (!d && !bad && psn_is(wire_psn_of(f), fl->lane.epsn.psn) && make_room(e, fl));
+	if (!bad)
+		flow_macs(e, fl, f);
 	if (d && f->seal)
 		seal_right(&fl->lane);
 	if (d)

@@ -328,6 +328,13 @@ static bool long_unanswered(struct engine *e, const struct lane *l)
 	       e->now - l->opened > UNANSWERED_NS + 2ull * l->rtt.srtt_us * NSEC_PER_USEC;
 }
 
+/* The host repeats what was taken into custody, perhaps since no answer comes to it. */
+static void repeated(struct engine *e, struct flow *fl, const struct frame *f)
+{
+	flow_macs(e, fl, f);
+	stream_tx_repeated(e, fl);
+}
+
 void duplicate_request(struct engine *e, struct flow *fl, const struct frame *f)
 {
 	struct lane *l = &fl->lane;
@@ -354,11 +361,11 @@ void duplicate_request(struct engine *e, struct flow *fl, const struct frame *f)
 		pass_done(e, fl, f);
 		break;
 	case REPEATS_HELD:
-		stream_tx_repeated(e, fl);
+		repeated(e, fl, f);
 		ack_again(e, fl, f, moved);
 		break;
 	case REPEATS_ANSWERED:
-		stream_tx_repeated(e, fl);
+		repeated(e, fl, f);
 		answer_again(e, fl, f, r, moved);
 		break;
 	case OTHER_REQUEST:

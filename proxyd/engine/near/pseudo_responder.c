@@ -188,6 +188,8 @@ static struct pkt *retain(struct engine *e, struct flow *fl, const struct next_r
 	}
 	if (bad) /* damaged, or sealed by other appliances: hosts drop it, those open it */
 		engine_pass(e, NULL, fl->side, q->f);
+	if (!bad)
+		flow_macs(e, fl, q->f); /* without room, too: nothing may arrive elsewhere */
 	if (!d && !bad)
 		wait_for_room(e, fl);
 	return d;
