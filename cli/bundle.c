@@ -17,7 +17,7 @@
 #include "version.h"
 
 /* Objects that the daemon is asked for. */
-static const char *const views[] = {"qp",    "lane",   "peer",	 "rule",
+static const char *const views[] = {"qp",    "lane",   "peer",	 "port", "rule",
 				    "stats", "status", "daemon", NULL};
 
 #define CONFIG "/etc/longhaul/longhaul.conf"

@@ -31,6 +31,10 @@ static const struct {
 	{"lane", "direction", "out in"},
 	{"lane", "role", "opener acceptor single"},
 	{"peer", "state", "down up closed"},
+	{"port", "state", "up down"},
+	{"port", "side", "lan wan"},
+	{"port", "xdp", "native generic"},
+	{"port", "memory", "copy zero-copy"},
 	{"status", "level", "warning critical"},
 	{"status", "state", "raised ok"},
 };
@@ -39,11 +43,12 @@ static const struct {
 static const struct {
 	const char *object, *key, *of, *member;
 } names[] = {
-	{"qp", "rule", "rule", "name"},	    {"lane", "rule", "rule", "name"},
-	{"qp", "peer", "peer", "name"},	    {"lane", "peer", "peer", "name"},
-	{"rule", "peer", "peer", "name"},   {"rule", "name", "rule", "name"},
-	{"peer", "name", "peer", "name"},   {"stats", "group", "stats", "group"},
-	{"stats", "name", "stats", "name"}, {"status", "name", "status", "name"},
+	{"qp", "rule", "rule", "name"},	      {"lane", "rule", "rule", "name"},
+	{"qp", "peer", "peer", "name"},	      {"lane", "peer", "peer", "name"},
+	{"rule", "peer", "peer", "name"},     {"rule", "name", "rule", "name"},
+	{"peer", "name", "peer", "name"},     {"port", "name", "port", "name"},
+	{"stats", "group", "stats", "group"}, {"stats", "name", "stats", "name"},
+	{"status", "name", "status", "name"},
 };
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))

@@ -14,6 +14,7 @@ static const struct {
 } of[] = {
 	{"qp", "out-bytes", "out-rate", 8},  {"qp", "in-bytes", "in-rate", 8},
 	{"peer", "tx-bytes", "tx-rate", 8},  {"peer", "rx-bytes", "rx-rate", 8},
+	{"port", "rx-bytes", "rx-rate", 8},  {"port", "tx-bytes", "tx-rate", 8},
 	{"stats", "value", "per-second", 1},
 };
 

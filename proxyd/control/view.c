@@ -5,10 +5,9 @@
 #include <string.h>
 
 static const struct view views[] = {
-	{"qp-show", view_qp},	      {"lane-show", view_lane},
-	{"rule-show", view_rule},     {"peer-show", view_peer},
-	{"stats-show", view_stats},   {"status-show", view_health},
-	{"daemon-show", view_daemon}, {NULL, NULL},
+	{"qp-show", view_qp},	      {"lane-show", view_lane},	    {"rule-show", view_rule},
+	{"peer-show", view_peer},     {"port-show", view_port},	    {"stats-show", view_stats},
+	{"status-show", view_health}, {"daemon-show", view_daemon}, {NULL, NULL},
 };
 
 const struct view *view_find(const char *cmd)

@@ -114,6 +114,8 @@ enum view_step view_rule(const struct view_source *src, struct view_cursor *cur,
 			 json_t **out);
 enum view_step view_peer(const struct view_source *src, struct view_cursor *cur, uint64_t now_ns,
 			 json_t **out);
+enum view_step view_port(const struct view_source *src, struct view_cursor *cur, uint64_t now_ns,
+			 json_t **out);
 enum view_step view_stats(const struct view_source *src, struct view_cursor *cur, uint64_t now_ns,
 			  json_t **out);
 enum view_step view_health(const struct view_source *src, struct view_cursor *cur, uint64_t now_ns,

@@ -276,6 +276,30 @@ bool afxdp_native(const struct afxdp *x, enum steer_side side)
 	return x->prog.native[side];
 }
 
+const char *afxdp_name(const struct afxdp *x, enum steer_side side)
+{
+	return x->port[side].nif.name;
+}
+
+const char *afxdp_driver(const struct afxdp *x, enum steer_side side)
+{
+	return x->port[side].nif.driver;
+}
+
+bool afxdp_zero_copy(const struct afxdp *x, enum steer_side side)
+{
+	for (unsigned int i = 0; i < x->port[side].nq; i++) {
+		struct xdp_options o = {0};
+		socklen_t len = sizeof(o);
+
+		if (getsockopt(xsk_socket__fd(x->port[side].q[i].xsk), SOL_XDP, XDP_OPTIONS, &o,
+			       &len) ||
+		    !(o.flags & XDP_OPTIONS_ZEROCOPY))
+			return false;
+	}
+	return x->port[side].nq > 0;
+}
+
 int afxdp_native_error(const struct afxdp *x, enum steer_side side)
 {
 	return x->prog.native_error[side];

@@ -183,6 +183,13 @@ bool afxdp_native(const struct afxdp *x, enum steer_side side);
 uint32_t afxdp_max_frame(const struct afxdp *x);
 unsigned int afxdp_queues(const struct afxdp *x, enum steer_side side);
 
+/** afxdp_name, afxdp_driver - of the interface on that side; the driver "" when it is not known.
+ * afxdp_zero_copy - whether the kernel says that all its sockets share their memory with it. A
+ * system call. */
+const char *afxdp_name(const struct afxdp *x, enum steer_side side);
+const char *afxdp_driver(const struct afxdp *x, enum steer_side side);
+bool afxdp_zero_copy(const struct afxdp *x, enum steer_side side);
+
 /** afxdp_native_error - why AFXDP_AUTO fell back to generic: the errno of the native attempt, else
  * 0. */
 int afxdp_native_error(const struct afxdp *x, enum steer_side side);

@@ -87,6 +87,15 @@ static unsigned int rx_queues(const char *name)
 	return n ? n : sysfs_queues(name);
 }
 
+static void driver_of(const char *name, char *buf, size_t len)
+{
+	struct ethtool_drvinfo info = {.cmd = ETHTOOL_GDRVINFO};
+
+	if (if_ethtool(name, &info) < 0)
+		info.driver[0] = '\0';
+	snprintf(buf, len, "%.31s", info.driver);
+}
+
 /* Returns whether the device stripped tags before. */
 static int set_vlan_strip(const char *name, bool on)
 {
@@ -128,6 +137,7 @@ int netif_open(struct netif *nif, const char *name, char *err, size_t errlen)
 		return port_fail(err, errlen, r, "interface %s cannot be queried: %s", name,
 				 strerror(-r));
 	nif->mtu = (unsigned int)ifr.ifr_mtu;
+	driver_of(name, nif->driver, sizeof(nif->driver));
 
 	nif->queues = rx_queues(name);
 	if (nif->queues > STEER_QUEUES)

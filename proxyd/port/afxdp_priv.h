@@ -23,11 +23,12 @@
 
 /**
  * struct netif
+ * @driver:    its name, "" when it does not tell
  * @queues:    receive queues in use
  * @vlan_strip: the NIC stripped VLAN tags, and we, or a port before this one, turned that off
  */
 struct netif {
-	char name[IF_NAMESIZE];
+	char name[IF_NAMESIZE], driver[32];
 	unsigned int index;
 	unsigned int mtu;
 	unsigned int queues;

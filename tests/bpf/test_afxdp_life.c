@@ -176,6 +176,10 @@ static void errors(void **state)
 	assert_false(afxdp_native(x, STEER_WAN));
 	assert_int_equal(afxdp_native_error(x, STEER_LAN), 0);
 	assert_int_equal(afxdp_native_error(x, STEER_WAN), EOPNOTSUPP);
+	assert_string_equal(afxdp_name(x, STEER_LAN), "wan0");
+	assert_string_equal(afxdp_driver(x, STEER_LAN), "veth");
+	assert_string_equal(afxdp_driver(x, STEER_WAN), ""); /* it has none */
+	assert_false(afxdp_zero_copy(x, STEER_LAN) || afxdp_zero_copy(x, STEER_WAN));
 	afxdp_close(x);
 
 	child = fork();

@@ -64,7 +64,7 @@ wan_start --delay-ms 2 --rate-mbps 1200
 pair_start
 transfer one a --op write --count 300 --mtu 4096
 
-for o in qp:LAN-IP lane:LAN-IP peer:NAME rule:NAME stats:GROUP; do
+for o in qp:LAN-IP lane:LAN-IP peer:NAME port:NAME rule:NAME stats:GROUP; do
 	it "${o%:*} show -j: an array of objects" array ${o%:*}
 	it "${o%:*} show -p: the same, indented" pretty ${o%:*}
 	it "${o%:*} show: a table" table ${o%:*} ${o#*:}
@@ -80,6 +80,13 @@ it "lane show: one object per direction, with the ledger" jq_true a lane '
 	all(has("custody-messages") and has("custody-packets") and has("custody-bytes") and has("custody-oldest-ms"))'
 it "peer show: up, named, with a round trip" jq_true a peer '
 	length == 1 and .[0].name == "edge-b" and .[0].node == "edge-b" and .[0]."srtt-us" > 1000'
+it "port show: how each is attached, what it took, and each cause of what it did not" jq_true a port '
+	map([.name, .side, .state, .mtu, .driver, .xdp, .memory, .queues]) ==
+		[["lan0", "lan", "up", 4300, "veth", "native", "copy", 1], ["wan0", "wan", "up", 4300, "veth", "native", "copy", 1]] and
+	.[0]."rx-packets" >= 4800 and .[1]."tx-bytes" > 4096 * 4800 and all(."passed-no-rule" == 0 and
+		.passed == (to_entries | map(select(.key | startswith("passed-")) | .value) | add) and
+		.dropped == (to_entries | map(select(.key | startswith("dropped-")) | .value) | add) and (."memory-reason" | length > 10) and ."xdp-reason" == null)'
+it "port show -d: more than the table" details port passed-tags
 it "rule show: its connection and its ledger" jq_true a rule '
 	length == 1 and .[0].name == "hosts" and .[0].connections == 1 and has(0) and (.[0] | has("custody-bytes"))'
 it "stats show: what the host sent has been taken, or is said to have passed by" jq_true a stats '

@@ -61,8 +61,9 @@ static void test_words(void **state)
 
 	assert_string_equal(found(WORDS("x"), err, sizeof(err)), "!");
 	assert_string_equal(
-		err, "unknown object 'x'; there are qp, lane, peer, rule, stats, status, top, "
-		     "monitor, release, bypass, reload, clear, capture, bundle, keygen, help");
+		err,
+		"unknown object 'x'; there are qp, lane, peer, port, rule, stats, status, top, "
+		"monitor, release, bypass, reload, clear, capture, bundle, keygen, help");
 	assert_string_equal(found(WORDS(""), err, sizeof(err)), "!");
 	assert_string_equal(found(WORDS("qps"), err, sizeof(err)), "!");
 }
@@ -86,9 +87,9 @@ static void test_help_and_completion(void **state)
 	command_complete(0, NULL, f);
 	fputc('\0', f);
 	fflush(f);
-	assert_string_equal(text,
-			    "qp\nlane\npeer\nrule\nstats\nstatus\ntop\nmonitor\nrelease\nbypass\n"
-			    "reload\nclear\ncapture\nbundle\nkeygen\nhelp\n");
+	assert_string_equal(
+		text, "qp\nlane\npeer\nport\nrule\nstats\nstatus\ntop\nmonitor\nrelease\nbypass\n"
+		      "reload\nclear\ncapture\nbundle\nkeygen\nhelp\n");
 	rewind(f);
 	command_complete(1, WORDS("stats"), f);
 	fputc('\0', f);

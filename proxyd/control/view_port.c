@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * One object per port: how it is attached, what came and left by it, and, by cause, frames that
+ * passed to the kernel (unaccelerated) or were dropped.
+ */
+#include "control/view.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "port/afxdp.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+/* A cause: its counter is @off into struct afxdp_stats for the LAN, @step on for the WAN. */
+struct cause {
+	const char *key, *note;
+	size_t off, step;
+};
+
+#define STEER(key, counter, note)                                                                  \
+	{                                                                                          \
+		key, note, offsetof(struct afxdp_stats, steer[0][STEER_##counter]), STEER_COUNTERS \
+	}
+#define PORT(key, member, note)                                                                    \
+	{                                                                                          \
+		key, note, offsetof(struct afxdp_stats, member), 1                                 \
+	}
+
+static const struct cause passed[] = {
+	STEER("passed-no-rule", NO_RULE, "passed: RoCEv2 that no rule wants"),
+	STEER("passed-no-daemon", STALE, "passed: the daemon was late"),
+	STEER("passed-no-socket", NO_SOCKET, "passed: came by a queue without a socket"),
+	STEER("passed-too-long", TOO_LONG, "passed: longer than max-frame"),
+	STEER("passed-tags", TAGS, "passed: two VLAN tags, or a service tag"),
+	STEER("passed-fragment", FRAGMENT, "passed: IP fragments, options or extension headers"),
+};
+
+static const struct cause dropped[] = {
+	PORT("dropped-rx-full", rx_dropped, "dropped: came faster than the daemon reads"),
+	PORT("dropped-rx-too-long", rx_too_long, "dropped: came in too many pieces"),
+	PORT("dropped-rx-chunk", rx_bad_chunk, "dropped: came in memory that is not the port's"),
+	STEER("dropped-held", FENCED, "dropped: only the daemon may pass them on, and was late"),
+	PORT("dropped-tx-full", tx_full, "not sent: no room, custody is tried again"),
+	PORT("dropped-tx-too-long", tx_too_long, "not sent: longer than the kernel takes"),
+	PORT("dropped-tx", tx_dropped, "not sent: the interface refused them"),
+};
+
+static uint64_t cause_count(const struct afxdp_stats *st, const struct cause *c,
+			    enum steer_side side)
+{
+	return ((const uint64_t *)((const char *)st + c->off))[side * c->step];
+}
+
+/* The causes one by one, and their sum; @most: the most frequent one in words, if there is any. */
+static void put_causes(json_t *o, const struct afxdp_stats *st, enum steer_side side,
+		       const struct cause *c, size_t n, const char *sum, const char **most)
+{
+	uint64_t all = 0, highest = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		uint64_t v = cause_count(st, &c[i], side);
+
+		view_put_int(o, c[i].key, v);
+		all += v;
+		if (v <= highest)
+			continue;
+		highest = v;
+		*most = c[i].note;
+	}
+	view_put_int(o, sum, all);
+}
+
+static void put_mode(json_t *o, const struct afxdp *x, enum steer_side side)
+{
+	bool native = afxdp_native(x, side), zero = afxdp_zero_copy(x, side);
+	int e = afxdp_native_error(x, side);
+	char why[128];
+
+	snprintf(why, sizeof(why), "the driver refused native XDP: %s", e ? strerror(e) : "");
+	view_put_str(o, "xdp", native ? "native" : "generic");
+	view_put_str(o, "xdp-reason",
+		     native ? NULL
+		     : e    ? why
+			    : "the configuration has mode = generic");
+	view_put_str(o, "memory", zero ? "zero-copy" : "copy");
+	view_put_str(o, "memory-reason",
+		     zero     ? NULL
+		     : native ? "this version asks the driver for copies"
+			      : "generic XDP copies each frame");
+}
+
+static json_t *port_object(struct afxdp *x, enum steer_side side)
+{
+	const char *driver = afxdp_driver(x, side), *note = NULL;
+	json_t *o = json_object();
+	struct afxdp_stats st;
+
+	afxdp_stats(x, &st);
+	view_put_str(o, "name", afxdp_name(x, side));
+	view_put_str(o, "side", side == STEER_LAN ? "lan" : "wan");
+	view_put_str(o, "state", afxdp_down(x, side) ? "down" : "up");
+	view_put_int(o, "mtu", afxdp_mtu(x, side));
+	view_put_str(o, "driver", *driver ? driver : NULL);
+	put_mode(o, x, side);
+	view_put_int(o, "queues", afxdp_queues(x, side));
+	view_put_int(o, "max-frame", afxdp_max_frame(x));
+	view_put_int(o, "rx-packets", st.rx[side]);
+	view_put_int(o, "rx-bytes", st.rx_bytes[side]);
+	view_put_int(o, "tx-packets", st.tx[side]);
+	view_put_int(o, "tx-bytes", st.tx_bytes[side]);
+	view_put_int(o, "other", st.steer[side][STEER_OTHER]);
+	put_causes(o, &st, side, passed, COUNT(passed), "passed", &note);
+	put_causes(o, &st, side, dropped, COUNT(dropped), "dropped", &note);
+	view_put_str(o, "note", note);
+	return o;
+}
+
+enum view_step view_port(const struct view_source *src, struct view_cursor *cur, uint64_t now_ns,
+			 json_t **out)
+{
+	(void)now_ns;
+	if (!src->port || cur->index >= STEER_SIDES)
+		return VIEW_END;
+	*out = port_object(src->port, cur->index++);
+	return VIEW_OBJECT;
+}
