@@ -36,6 +36,8 @@ static const struct command commands[] = {
 	SHOW(4),
 	SHOW(5),
 	{NULL, "show", "[KEY VALUE ...]", NULL, run_status, &objects[6], false},
+	{"doctor", NULL, "[host ADDRESS]", "the first thing that is wrong; or why one host is slow",
+	 run_doctor, NULL, false},
 	{"top", NULL, "[KEY VALUE ...]", "queue pairs and their rates, live", run_top, NULL, false},
 	{"monitor", NULL, "", "events as they happen, a line of JSON each", run_monitor, NULL,
 	 false},
@@ -163,6 +165,8 @@ static bool complete_choice(const struct command *c, int argc, char **argv, FILE
 	bool bypass = c->run == run_bypass, all = bypass || c->run == run_release;
 	int before = bypass || c->run == run_capture; /* words before the first KEY */
 
+	if (c->run == run_doctor && !argc)
+		fputs("host\n", f);
 	if (!all && c->run != run_capture && c->run != run_top)
 		return false;
 	if (bypass && !argc)

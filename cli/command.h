@@ -62,6 +62,7 @@ void command_complete(int argc, char **argv, FILE *f);
 /* The commands, each in its own file. */
 int run_show(const struct command *cmd, const struct options *opt, int argc, char **argv);
 int run_status(const struct command *cmd, const struct options *opt, int argc, char **argv);
+int run_doctor(const struct command *cmd, const struct options *opt, int argc, char **argv);
 int run_release(const struct command *cmd, const struct options *opt, int argc, char **argv);
 int run_bypass(const struct command *cmd, const struct options *opt, int argc, char **argv);
 int run_reload(const struct command *cmd, const struct options *opt, int argc, char **argv);

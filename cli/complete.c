@@ -67,6 +67,11 @@ void complete_values(const char *socket, int argc, char **argv, FILE *f)
 	bool named, bare;
 	int used;
 
+	if (argc == 2 && !strcmp(argv[1], "host") &&
+	    (c = command_find(1, argv, &used, err, sizeof(err))) && c->run == run_doctor) {
+		complete_values(socket, 2, (char *[]){"qp", "lan-ip"}, f);
+		return;
+	}
 	c = argc ? command_find(argc, argv, &used, err, sizeof(err)) : NULL;
 	if (!c || !c->object)
 		return;

@@ -61,9 +61,9 @@ static void test_words(void **state)
 
 	assert_string_equal(found(WORDS("x"), err, sizeof(err)), "!");
 	assert_string_equal(
-		err,
-		"unknown object 'x'; there are qp, lane, peer, port, rule, stats, status, top, "
-		"monitor, release, bypass, reload, clear, capture, bundle, keygen, help");
+		err, "unknown object 'x'; there are qp, lane, peer, port, rule, stats, status, "
+		     "doctor, top, "
+		     "monitor, release, bypass, reload, clear, capture, bundle, keygen, help");
 	assert_string_equal(found(WORDS(""), err, sizeof(err)), "!");
 	assert_string_equal(found(WORDS("qps"), err, sizeof(err)), "!");
 }
@@ -88,8 +88,9 @@ static void test_help_and_completion(void **state)
 	fputc('\0', f);
 	fflush(f);
 	assert_string_equal(
-		text, "qp\nlane\npeer\nport\nrule\nstats\nstatus\ntop\nmonitor\nrelease\nbypass\n"
-		      "reload\nclear\ncapture\nbundle\nkeygen\nhelp\n");
+		text,
+		"qp\nlane\npeer\nport\nrule\nstats\nstatus\ndoctor\ntop\nmonitor\nrelease\nbypass\n"
+		"reload\nclear\ncapture\nbundle\nkeygen\nhelp\n");
 	rewind(f);
 	command_complete(1, WORDS("stats"), f);
 	fputc('\0', f);
@@ -110,6 +111,11 @@ static void test_help_and_completion(void **state)
 	fputc('\0', f);
 	fflush(f);
 	assert_string_equal(text, "on\noff\n");
+	rewind(f);
+	command_complete(1, WORDS("doctor"), f);
+	fputc('\0', f);
+	fflush(f);
+	assert_string_equal(text, "host\n");
 	rewind(f);
 	command_complete(2, WORDS("bypass", "on"), f);
 	fputc('\0', f);

@@ -132,6 +132,8 @@ static void test_complete_values(void **state)
 	check_values(s.path, 3, WORDS("rule", "name", "idle"), "");
 	check_values(s.path, 2, WORDS("rule", "colour"), "");
 	check_values(s.path, 0, WORDS(NULL), "");
+	check_values(s.path, 2, WORDS("doctor", "host"), "10.98.0.1\n");
+	check_values(s.path, 1, WORDS("doctor"), "");
 	server_stop(&s);
 	check_values(s.path, 2, WORDS("rule", "name"), "");
 }

@@ -1,0 +1,605 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The walk: what must be right before anything is accelerated, in the order in which one thing
+ * needs the other. Up to `rules' nothing needs traffic, so a new pair can be looked at before its
+ * hosts send. What the daemon judges already is not judged again: an alarm that is raised is the
+ * finding of the check that lists it.
+ */
+#include "cli/doctor.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/object.h"
+
+#define FEW	  10	/* frames that tell nothing */
+#define ACTIVE_MS 10000 /* a connection that was silent for longer is idle */
+
+const json_t *doctor_list(const json_t *look, const char *what)
+{
+	return json_object_get(look, what);
+}
+
+const char *doctor_text(const json_t *o, const char *key)
+{
+	const char *t = json_string_value(json_object_get(o, key));
+
+	return t ? t : "";
+}
+
+json_int_t doctor_number(const json_t *o, const char *key)
+{
+	return json_integer_value(json_object_get(o, key));
+}
+
+/* Members that identify an object. */
+static bool same_object(const json_t *a, const json_t *b)
+{
+	static const char *const keys[] = {"group", "name", "id", "direction"};
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		const json_t *x = json_object_get(a, keys[i]), *y = json_object_get(b, keys[i]);
+
+		if (x && !json_equal(x, y))
+			return false;
+	}
+	return true;
+}
+
+const json_t *doctor_before(const struct doctor_look *d, const char *what, const json_t *o)
+{
+	const json_t *b;
+	size_t i;
+
+	json_array_foreach (doctor_list(d->before, what), i, b)
+		if (same_object(o, b))
+			return b;
+	return NULL;
+}
+
+json_int_t doctor_grown(const struct doctor_look *d, const char *what, const json_t *o,
+			const char *key)
+{
+	const json_t *b = doctor_before(d, what, o);
+	json_int_t n = b ? doctor_number(o, key) - doctor_number(b, key) : 0;
+
+	return n > 0 ? n : 0;
+}
+
+json_int_t doctor_stat(const json_t *look, const char *group, const char *name)
+{
+	const json_t *o;
+	size_t i;
+
+	json_array_foreach (doctor_list(look, "stats"), i, o)
+		if (!strcmp(doctor_text(o, "group"), group) &&
+		    !strcmp(doctor_text(o, "name"), name))
+			return doctor_number(o, "value");
+	return 0;
+}
+
+const char *doctor_shown(const char *what, const char *key, json_int_t v)
+{
+	static char buf[8][COLUMN_TEXT];
+	static unsigned int at;
+	json_t *n = json_integer(v);
+	const char *text;
+
+	at = (at + 1) % 8;
+	text = column_text(column_find(object_find(what), key), n, buf[at]);
+	json_decref(n);
+	return text;
+}
+
+enum doctor_verdict doctor_put(struct doctor_finding *f, enum doctor_verdict v, const char *mend,
+			       const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(f->reason, sizeof(f->reason), fmt, ap);
+	va_end(ap);
+	snprintf(f->mend, sizeof(f->mend), "%s", mend);
+	return v;
+}
+
+static const char *plural(json_int_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
+static enum doctor_verdict look_daemon(const struct doctor_look *d, struct doctor_finding *f)
+{
+	const json_t *o = json_array_get(doctor_list(d->now, "daemon"), 0);
+
+	if (!strcmp(doctor_text(o, "state"), "stopping"))
+		return doctor_put(f, DOCTOR_WRONG, "start it again: systemctl start longhauld",
+				  "longhauld is stopping: it takes nothing new into custody");
+	return doctor_put(
+		f, DOCTOR_OK, "", "longhauld has been running for %s",
+		doctor_shown("peer", "since-ms", doctor_stat(d->now, "daemon", "uptime-ms")));
+}
+
+/* Append to the reason. */
+static void __attribute__((format(printf, 2, 3)))
+more(struct doctor_finding *f, const char *fmt, ...)
+{
+	size_t used = strlen(f->reason);
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(f->reason + used, sizeof(f->reason) - used, fmt, ap);
+	va_end(ap);
+}
+
+static enum doctor_verdict look_ports(const struct doctor_look *d, struct doctor_finding *f)
+{
+	enum doctor_verdict v = DOCTOR_OK;
+	json_int_t mtu = 0;
+	const json_t *o;
+	size_t i;
+
+	f->reason[0] = f->mend[0] = '\0';
+	json_array_foreach (doctor_list(d->now, "port"), i, o) {
+		bool generic = !strcmp(doctor_text(o, "xdp"), "generic");
+
+		more(f, "%s%s (%s) is %s, MTU %s, %s XDP", i ? "; " : "", doctor_text(o, "name"),
+		     doctor_text(o, "side"), doctor_text(o, "state"),
+		     doctor_shown("port", "mtu", doctor_number(o, "mtu")), doctor_text(o, "xdp"));
+		if (generic) {
+			more(f, ": %s", doctor_text(o, "xdp-reason"));
+			snprintf(f->mend, sizeof(f->mend),
+				 "a driver with native XDP costs much less processor time");
+			v = DOCTOR_NOTE;
+		}
+		if (i && mtu != doctor_number(o, "mtu")) {
+			snprintf(f->mend, sizeof(f->mend),
+				 "give both ports, the bridge and the link the MTU of the larger "
+				 "one: what is longer than the smaller one does not cross");
+			v = DOCTOR_NOTE;
+		}
+		mtu = doctor_number(o, "mtu");
+	}
+	return v;
+}
+
+static enum doctor_verdict look_peers(const struct doctor_look *d, struct doctor_finding *f)
+{
+	const json_t *o;
+	size_t i;
+
+	f->reason[0] = f->mend[0] = '\0';
+	json_array_foreach (doctor_list(d->now, "peer"), i, o) {
+		if (strcmp(doctor_text(o, "state"), "up"))
+			return doctor_put(f, DOCTOR_WRONG,
+					  "if it stays: longhaul status says what to do",
+					  "peer %s is %s: %s", doctor_text(o, "name"),
+					  doctor_text(o, "state"), doctor_text(o, "note"));
+		more(f, "%s%s is up, round trip %s", i ? "; " : "", doctor_text(o, "name"),
+		     doctor_shown("peer", "srtt-us", doctor_number(o, "srtt-us")));
+	}
+	if (!json_array_size(doctor_list(d->now, "peer")))
+		return doctor_put(f, DOCTOR_NOTE,
+				  "an appliance at the other end, as its peer, gains more",
+				  "no peer is configured: this appliance works alone");
+	return DOCTOR_OK;
+}
+
+static enum doctor_verdict look_rules(const struct doctor_look *d, struct doctor_finding *f)
+{
+	size_t i, n = json_array_size(doctor_list(d->now, "rule")), off = 0;
+	const char *name = "";
+	const json_t *o;
+
+	json_array_foreach (doctor_list(d->now, "rule"), i, o) {
+		if (strcmp(doctor_text(o, "policy"), "off"))
+			continue;
+		off++;
+		name = doctor_text(o, "name");
+	}
+	if (off)
+		return doctor_put(f, off == n ? DOCTOR_WRONG : DOCTOR_NOTE,
+				  "policy = early or honest in that rule, longhaul.conf(5)",
+				  "rule %s has policy = off: its connections pass unaccelerated",
+				  name);
+	return doctor_put(f, DOCTOR_OK, "", "%zu rule%s", n, plural((json_int_t)n));
+}
+
+static const json_t *port_of(const struct doctor_look *d, const char *side)
+{
+	const json_t *o;
+	size_t i;
+
+	json_array_foreach (doctor_list(d->now, "port"), i, o)
+		if (!strcmp(doctor_text(o, "side"), side))
+			return o;
+	return NULL;
+}
+
+/* RoCEv2 at a port: since the start, or (@recent) between the two looks. */
+struct traffic {
+	const json_t *port;
+	bool recent;
+	json_int_t taken, passed;
+};
+
+static json_int_t count(const struct doctor_look *d, const struct traffic *t, const char *key)
+{
+	return t->recent ? doctor_grown(d, "port", t->port, key) : doctor_number(t->port, key);
+}
+
+static struct traffic traffic_of(const struct doctor_look *d, const char *side, bool recent)
+{
+	struct traffic t = {.port = port_of(d, side), .recent = recent};
+
+	t.taken = count(d, &t, "rx-packets");
+	t.passed = count(d, &t, "passed");
+	return t;
+}
+
+/* Why most of what passed did so, if it is enough to matter. */
+static enum doctor_verdict judge_passed(const struct doctor_look *d, const struct traffic *t,
+					struct doctor_finding *f)
+{
+	static const struct {
+		const char *key, *what, *mend;
+	} causes[] = {
+		{"passed-no-rule", "no rule wants them",
+		 "compare their addresses and VLAN (tcpdump -ni PORT udp port 4791) with lan, wan "
+		 "and vlan in longhaul rule; at the WAN port the sides are exchanged"},
+		{"passed-no-daemon", "longhauld was late",
+		 "give longhauld a processor of its own: CPUAffinity=, Nice= in its unit"},
+		{"passed-no-socket", "they came by a receive queue without a socket",
+		 "restart longhauld: it opens one for each queue"},
+		{"passed-too-long", "they are longer than the kernel can hand over",
+		 "Linux 6.6 or newer, max-path-mtu, or a path MTU of 2048 at the hosts"},
+		{"passed-tags", "they have two VLAN tags, or a service tag",
+		 "longhaul takes one tag, or none"},
+		{"passed-fragment", "they are IP fragments, or have IP options",
+		 "RoCEv2 has neither: look at what is between the hosts and this port"},
+	};
+	const char *name = doctor_text(t->port, "name");
+	json_int_t most = 0, all = t->taken + t->passed;
+	size_t at = 0;
+
+	for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++) {
+		json_int_t n = count(d, t, causes[i].key);
+
+		if (n <= most)
+			continue;
+		most = n;
+		at = i;
+	}
+	if (most < FEW || most < all / 10)
+		return DOCTOR_OK;
+	/* hosts of no rule may be meant to pass, beside others */
+	return doctor_put(f,
+			  at || !doctor_number(t->port, "rx-packets") ? DOCTOR_WRONG : DOCTOR_NOTE,
+			  causes[at].mend,
+			  "%lld of %lld RoCEv2 frames at %s passed unaccelerated %s, "
+			  "for %s",
+			  (long long)most, (long long)all, name,
+			  t->recent ? "just now" : "since the start", causes[at].what);
+}
+
+static bool paired(const json_t *qp)
+{
+	return json_is_integer(json_object_get(qp, "lqpn")) &&
+	       json_is_integer(json_object_get(qp, "rqpn"));
+}
+
+static bool active(const json_t *qp)
+{
+	return doctor_number(qp, "idle-ms") < ACTIVE_MS;
+}
+
+static json_int_t pairs(const struct doctor_look *d)
+{
+	json_int_t n = 0;
+	const json_t *o;
+	size_t i;
+
+	json_array_foreach (doctor_list(d->now, "qp"), i, o)
+		n += paired(o);
+	return n;
+}
+
+/* Nothing came, or by one port only. */
+static enum doctor_verdict judge_ways(const struct doctor_look *d, const struct traffic *lan,
+				      const struct traffic *wan, struct doctor_finding *f)
+{
+	json_int_t l = lan->taken + lan->passed, w = wan->taken + wan->passed;
+	const struct traffic *some = l ? lan : wan, *none = l ? wan : lan;
+
+	if (!l && !w)
+		return doctor_put(
+			f, DOCTOR_WRONG,
+			"let a host send; if it does, its packets do not cross this machine: look "
+			"at bridge, routes and VLANs, and at tcpdump -ni PORT udp port 4791",
+			"no RoCEv2 has come since the start, only %lld other frames by %s and %lld "
+			"by %s",
+			(long long)doctor_number(lan->port, "other"),
+			doctor_text(lan->port, "name"),
+			(long long)doctor_number(wan->port, "other"),
+			doctor_text(wan->port, "name"));
+	if (l + w >= FEW && (!l || !w) && !pairs(d))
+		return doctor_put(
+			f, DOCTOR_WRONG,
+			"both directions must cross this machine: look at routes, ECMP and LAG; if "
+			"they do, the hosts behind the silent port do not answer",
+			"%lld RoCEv2 frames have come by %s and none by %s", (long long)(l + w),
+			doctor_text(some->port, "name"), doctor_text(none->port, "name"));
+	return DOCTOR_OK;
+}
+
+static enum doctor_verdict look_frames(const struct doctor_look *d, struct doctor_finding *f)
+{
+	struct traffic lan = traffic_of(d, "lan", false), wan = traffic_of(d, "wan", false);
+	const json_t *own =
+		json_object_get(json_array_get(doctor_list(d->now, "daemon"), 0), "own-in-rules");
+	enum doctor_verdict v = DOCTOR_OK;
+
+	for (int side = 0; side < 2 && v == DOCTOR_OK; side++) {
+		struct traffic t = traffic_of(d, side ? "wan" : "lan", true);
+
+		/* what passed long ago may be mended; but nothing else may have come since */
+		if (t.taken + t.passed < FEW && !doctor_number(t.port, "rx-packets"))
+			t = side ? wan : lan;
+		v = judge_passed(d, &t, f);
+	}
+	if (v != DOCTOR_WRONG && judge_ways(d, &lan, &wan, f) == DOCTOR_WRONG)
+		v = DOCTOR_WRONG;
+	if (v != DOCTOR_OK && json_is_string(own) && strstr(f->reason, "no rule wants"))
+		more(f, "; RDMA of this host's own addresses is never taken: %s",
+		     json_string_value(own));
+	if (v != DOCTOR_OK)
+		return v;
+	return doctor_put(f, DOCTOR_OK, "", "%lld RoCEv2 frames taken at %s, %lld at %s",
+			  (long long)lan.taken, doctor_text(lan.port, "name"), (long long)wan.taken,
+			  doctor_text(wan.port, "name"));
+}
+
+/* "10.1.0.5 qpn 0x11 and 10.2.0.7 qpn 0x22" */
+static const char *name_of(const json_t *qp, char *buf, size_t len)
+{
+	char l[24], r[24];
+
+	snprintf(l, sizeof(l), " qpn %s", doctor_shown("qp", "lqpn", doctor_number(qp, "lqpn")));
+	snprintf(r, sizeof(r), " qpn %s", doctor_shown("qp", "rqpn", doctor_number(qp, "rqpn")));
+	snprintf(buf, len, "%s%s and %s%s", doctor_text(qp, "lan-ip"),
+		 json_is_integer(json_object_get(qp, "lqpn")) ? l : "", doctor_text(qp, "wan-ip"),
+		 json_is_integer(json_object_get(qp, "rqpn")) ? r : "");
+	return buf;
+}
+
+/* Queue pairs in use whose partner is not known: those that come by one port only miss the other
+ * direction. */
+static enum doctor_verdict look_pairs(const struct doctor_look *d, struct doctor_finding *f)
+{
+	json_int_t half = 0, out = 0, in = 0, known = pairs(d);
+	const json_t *o, *one = NULL;
+	char name[128];
+	size_t i;
+
+	json_array_foreach (doctor_list(d->now, "qp"), i, o) {
+		if (paired(o) || !active(o))
+			continue;
+		half++;
+		out += doctor_number(o, "out-packets") > 0;
+		in += doctor_number(o, "in-packets") > 0;
+		one = o;
+	}
+	if (!half)
+		return doctor_put(f, known ? DOCTOR_OK : DOCTOR_NOTE, "",
+				  known ? "%lld connection%s known"
+					: "%lld connection%s known: none was in use lately",
+				  (long long)known, plural(known));
+	name_of(one, name, sizeof(name));
+	if (!out || !in)
+		return doctor_put(f, known ? DOCTOR_NOTE : DOCTOR_WRONG,
+				  "route both directions through here",
+				  "%lld queue pair%s send%s through here and get%s no answer, such "
+				  "as %s: asymmetric path, or a host that does not answer",
+				  (long long)half, plural(half), half == 1 ? "s" : "",
+				  half == 1 ? "s" : "", name);
+	return doctor_put(f, known ? DOCTOR_NOTE : DOCTOR_WRONG,
+			  "it takes about four acknowledged messages; if it stays, have "
+			  "applications use the connection manager, which tells pairs",
+			  "the partner of %lld queue pair%s is not known yet, such as %s: %s",
+			  (long long)half, plural(half), name, doctor_text(one, "note"));
+}
+
+/* What to do where a lane gives this reason. */
+static const char *mend_of(const char *reason)
+{
+	static const struct {
+		const char *reason, *mend;
+	} mends[] = {
+		{"not-seen-by-peer",
+		 "the other appliance must be on the path: look at ECMP and routes there"},
+		{"one-direction-only",
+		 "both directions must cross the other appliance, at the right ports"},
+		{"pair-mismatch", "compare longhaul qp and path-mtu at both ends"},
+		{"no-rule-at-peer", "make the rules of both appliances mirror images"},
+		{"no-room-at-peer", "raise max-connections there"},
+		{"not-sealed", "the same seal and version at both ends"},
+		{"path-bypass", "every path must cross both appliances: ECMP, LAG, routes"},
+		{"pool-full", "raise 'pool'"},
+		{"path-mtu-unknown", "set path-mtu in the rule"},
+	};
+
+	for (size_t i = 0; i < sizeof(mends) / sizeof(mends[0]); i++)
+		if (!strcmp(mends[i].reason, reason))
+			return mends[i].mend;
+	return "";
+}
+
+/* The reason of a lane of connection @qp. */
+static const char *reason_of(const struct doctor_look *d, const json_t *qp)
+{
+	const json_t *o;
+	size_t i;
+
+	json_array_foreach (doctor_list(d->now, "lane"), i, o)
+		if (doctor_number(o, "id") == doctor_number(qp, "id") && *doctor_text(o, "reason"))
+			return doctor_text(o, "reason");
+	return "";
+}
+
+static enum doctor_verdict look_held(const struct doctor_look *d, struct doctor_finding *f)
+{
+	json_int_t held = 0, wait = 0, idle = 0;
+	const json_t *o, *one = NULL;
+	char name[128];
+	size_t i;
+
+	json_array_foreach (doctor_list(d->now, "qp"), i, o) {
+		if (!paired(o))
+			continue;
+		if (!strcmp(doctor_text(o, "state"), "held")) {
+			held++;
+		} else if (active(o)) {
+			wait++;
+			one = o;
+		} else {
+			idle++;
+		}
+	}
+	if (wait)
+		return doctor_put(f, held ? DOCTOR_NOTE : DOCTOR_WRONG, mend_of(reason_of(d, one)),
+				  "%lld of %lld connections in use %s accelerated, %s %s: %s",
+				  (long long)wait, (long long)(wait + held),
+				  wait == 1 ? "is not" : "are not",
+				  wait == 1 ? "that of" : "such as",
+				  name_of(one, name, sizeof(name)), doctor_text(one, "note"));
+	return doctor_put(f, held || !idle ? DOCTOR_OK : DOCTOR_NOTE, "",
+			  "%lld connection%s accelerated, %lld idle", (long long)held,
+			  held == 1 ? " is" : "s are", (long long)idle);
+}
+
+static enum doctor_verdict look_custody(const struct doctor_look *d, struct doctor_finding *f)
+{
+	json_int_t bytes = 0, oldest = 0;
+	const json_t *o, *honest = NULL;
+	size_t i;
+
+	json_array_foreach (doctor_list(d->now, "rule"), i, o) {
+		bytes += doctor_number(o, "custody-bytes");
+		if (doctor_number(o, "custody-oldest-ms") > oldest)
+			oldest = doctor_number(o, "custody-oldest-ms");
+		if (doctor_number(o, "connections") && !strcmp(doctor_text(o, "policy"), "honest"))
+			honest = o;
+	}
+	if (honest)
+		return doctor_put(f, DOCTOR_NOTE,
+				  "policy = early, where completions may come before the far host "
+				  "has the data: longhaul.conf(5), POLICIES",
+				  "rule %s has policy = honest: each message completes after a "
+				  "round trip, so few messages under way are slow",
+				  doctor_text(honest, "name"));
+	return doctor_put(f, DOCTOR_OK, "", "%s in custody, the oldest for %s",
+			  doctor_shown("rule", "custody-bytes", bytes),
+			  doctor_shown("rule", "custody-oldest-ms", oldest));
+}
+
+static enum doctor_verdict look_speed(const struct doctor_look *d, struct doctor_finding *f)
+{
+	const json_t *wan = port_of(d, "wan"), *o;
+	json_int_t rate = 0, pace = 0;
+	size_t i;
+
+	if (d->seconds > 0)
+		rate = (json_int_t)((double)doctor_grown(d, "port", wan, "tx-bytes") * 8 /
+				    d->seconds);
+	json_array_foreach (doctor_list(d->now, "peer"), i, o)
+		pace += doctor_number(o, "pace-bps");
+	if (pace && rate > pace / 10 * 9)
+		return doctor_put(f, DOCTOR_NOTE,
+				  "nothing, unless the link carries more: then wan-rate, "
+				  "longhaul.conf(5)",
+				  "the link is full: %s bit/s leave, its pace is %s bit/s",
+				  doctor_shown("port", "tx-rate", rate),
+				  doctor_shown("port", "tx-rate", pace));
+	return doctor_put(f, DOCTOR_OK, "", "%s bit/s leave by %s",
+			  doctor_shown("port", "tx-rate", rate), doctor_text(wan, "name"));
+}
+
+const struct doctor_check doctor_checks[] = {
+	{"daemon", "doubled-frames", look_daemon},
+	{"ports", "port-down port-mtu", look_ports},
+	{"peers", "peer-down peer-unreached peer-version", look_peers},
+	{"rules", "bypass rule-missing read-ahead-off", look_rules},
+	{"frames", "", look_frames},
+	{"pairs", "half-known path-mtu table-full", look_pairs},
+	{"held", "path-bypass refused", look_held},
+	{"custody", "fault responder-silent pool", look_custody},
+	{"speed", "tx-dropped rx-dropped wan-rate loss peer-late daemon-late", look_speed},
+	{NULL, NULL, NULL},
+};
+
+/* Whether @word is one of @words. */
+static bool among(const char *words, const char *word)
+{
+	size_t len = strlen(word);
+
+	for (const char *p = words; *p; p += strcspn(p, " "), p += *p == ' ')
+		if (strcspn(p, " ") == len && !strncmp(p, word, len))
+			return true;
+	return false;
+}
+
+/* A raised alarm of @names. */
+static bool alarm_of(const struct doctor_look *d, const char *names, struct doctor_finding *f)
+{
+	const json_t *a;
+	size_t i;
+
+	json_array_foreach (doctor_list(d->now, "status"), i, a) {
+		if (strcmp(doctor_text(a, "state"), "raised") ||
+		    !among(names, doctor_text(a, "name")))
+			continue;
+		doctor_put(f, DOCTOR_WRONG, doctor_text(a, "mend"), "%s (alarm %s)",
+			   doctor_text(a, "reason"), doctor_text(a, "name"));
+		return true;
+	}
+	return false;
+}
+
+void doctor_add(json_t *all, const char *check, enum doctor_verdict v,
+		const struct doctor_finding *f)
+{
+	static const char *const names[] = {"ok", "note", "wrong", "skipped"};
+
+	json_array_append_new(all, json_pack("{s:s, s:s, s:s*, s:s*}", "check", check, "verdict",
+					     names[v], "reason", f && *f->reason ? f->reason : NULL,
+					     "mend", f && *f->mend ? f->mend : NULL));
+}
+
+json_t *doctor_walk(const struct doctor_look *d)
+{
+	json_t *all = json_array();
+	bool bad = false;
+
+	for (const struct doctor_check *c = doctor_checks; c->name; c++) {
+		struct doctor_finding f = {"", ""};
+		enum doctor_verdict v = bad			     ? DOCTOR_SKIPPED
+					: alarm_of(d, c->alarms, &f) ? DOCTOR_WRONG
+								     : c->look(d, &f);
+
+		doctor_add(all, c->name, v, &f);
+		bad |= v == DOCTOR_WRONG;
+	}
+	return all;
+}
+
+bool doctor_wrong(const json_t *findings)
+{
+	const json_t *o;
+	size_t i;
+
+	json_array_foreach (findings, i, o)
+		if (!strcmp(doctor_text(o, "verdict"), "wrong"))
+			return true;
+	return false;
+}
