@@ -461,6 +461,8 @@ static unsigned int path_mtu_of(unsigned int len)
 static bool narrow(const struct health_sample *s, char *where, size_t len, unsigned int *longest,
 		   unsigned int *mtu)
 {
+	unsigned int ours;
+
 	for (int side = STEER_WAN; side >= STEER_LAN; side--) {
 		const struct health_port *p = &s->port[side];
 
@@ -473,11 +475,12 @@ static bool narrow(const struct health_sample *s, char *where, size_t len, unsig
 		if (p->mtu && *longest > p->mtu + FRAME_TAGS)
 			return true;
 	}
-	*longest = s->port[STEER_WAN].longest;
-	*longest -= *longest > ETH_HLEN_ ? ETH_HLEN_ : *longest;
+	ours = s->port[STEER_WAN].longest;
+	ours -= ours > ETH_HLEN_ ? ETH_HLEN_ : ours;
 	for (unsigned int i = 0; i < s->npeers; i++) {
 		const struct health_peer *p = &s->peer[i];
 
+		*longest = p->longest > ours ? p->longest : ours;
 		for (int side = STEER_WAN; side >= STEER_LAN; side--) {
 			*mtu = p->mtu[side];
 			snprintf(where, len, "the %s port of peer %s",

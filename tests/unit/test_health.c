@@ -434,6 +434,14 @@ static void test_mtu(void **state)
 	assert_string_equal(h.alarm[HEALTH_PORT_MTU].text,
 			    "hosts send packets of 2100 bytes (path MTU 2048), and lan0 has MTU "
 			    "1500: it drops them");
+	/* only its hosts send, and its own port is too narrow for them */
+	h.sample.port[STEER_LAN].mtu = 4300;
+	p->mtu[STEER_WAN] = 1500;
+	go_on(1, 0, 0);
+	only(HEALTH_PORT_MTU);
+	assert_non_null(strstr(h.alarm[HEALTH_PORT_MTU].text,
+			       "of 2100 bytes (path MTU 2048), and the WAN port of peer edge-b has "
+			       "MTU 1500"));
 	p->longest = 0;
 	go_on(30, 0, 0);
 	only(HEALTH_COUNT);
