@@ -305,6 +305,8 @@ static void sample_peers(struct health *h, const struct view_source *src, uint64
 		if (!session_info(src->session, i, now, &si))
 			continue;
 		p->up = si.state == SESSION_UP;
+		if (p->up) /* signs of before it came tell nothing of why it goes */
+			h->signs[i].trouble = 0;
 		p->met = si.heard;
 		p->beats = si.beats;
 		(void)peer_cause(&src->peers[i], &si, &h->signs[i], &p->cause);

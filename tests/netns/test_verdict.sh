@@ -1,0 +1,125 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# What goes wrong with a pair at work: for each fault the alarm that longhaul status shows at either end, within two
+# seconds of being knowable. Mistakes of the configuration are in test_mistakes, slow alarms in test_health.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+. tests/netns/lib.sh
+
+now_ms()
+{
+	echo $((${EPOCHREALTIME/./} / 1000))
+}
+
+alarm() # SITE NAME TEXT: raised, with that in its reason, and a mend; nothing: no alarm is
+{
+	if [ $# = 1 ]; then
+		jq_true "$1" status 'all(.state == "ok" or (.name | IN("daemon-late", "peer-late", "rx-dropped")))'
+	else
+		jq_true "$1" status 'any(.name == $n and .state == "raised" and (.reason | contains($t)) and (.mend | length > 10))' \
+			--arg n "$2" --arg t "$3"
+	fi
+}
+
+# soon MS COMMAND...: it succeeds, and within so many ms where the machine let the daemons run
+soon()
+{
+	local limit=$1 from ms
+
+	shift
+	from=$(now_ms)
+	await 60 "$@" || return
+	ms=$(($(now_ms) - from))
+	echo "$*: $ms ms" | tee -a "$LAB/times" >&2
+	[ $ms -le "$limit" ] || grep -qE 'alarm (daemon|peer)-late' "$LAB"/gw-[ab].err
+}
+
+calm() # nothing is raised
+{
+	await 90 alarm a && await 90 alarm b
+}
+
+# at_work NAME: a transfer that goes on; done_with ends it
+at_work()
+{
+	next_qpns
+	transfer_begin "$1" a --op write --mtu 4096 --rate-mbps 50 --seconds 600 && await 30 promised_now
+}
+
+done_with() # NAME
+{
+	enough "$1-req"
+	transfer_end "$1" && intact "$1"
+}
+
+# A refusal of before the session came is no cause of its end
+link_cut_early()
+{
+	gateway_config a && gateway_start a && await 30 jq_true a peer 'all(.note | contains("nothing listens"))' &&
+	gateway_config b && gateway_start b && await 30 peers_up && await 5 settled && signal wan STOP &&
+	soon 3900 alarm a peer-down "the link is cut" && soon 3900 alarm b peer-down "the link is cut" &&
+	! log_has a 'alarm peer-down: .*nothing listens'
+	local status=$?
+	signal wan CONT
+	await 60 peers_up && calm && [ $status = 0 ]
+}
+
+killed() # its machine is there, and says so
+{
+	signal gw-b KILL
+	reap gw-b
+	soon 3900 alarm a peer-down "answers that nothing listens on its UDP port 4797"
+	local status=$?
+	gateway_start b && await 60 peers_up && calm && [ $status = 0 ]
+}
+
+wan_mtu() # a port of the link gets a smaller MTU under a transfer
+{
+	at_work mtu || return
+	ip -n $P-ga link set wan0 mtu 1500
+	soon 2500 alarm a port-mtu "(path MTU 4096), and wan0 has MTU 1500" &&
+	soon 2500 alarm b port-mtu "(path MTU 4096), and the WAN port of peer edge-a has MTU 1500"
+	local status=$?
+	ip -n $P-ga link set wan0 mtu $LAB_MTU
+	done_with mtu && calm && [ $status = 0 ]
+}
+
+host_mtu() # what is behind a port does not take what the hosts send
+{
+	at_work host || return
+	ip -n $P-hb link set eth0 mtu 1500
+	soon 3000 alarm b tx-dropped "lan0 did not take"
+	local status=$?
+	ip -n $P-hb link set eth0 mtu $LAB_MTU
+	done_with host && [ $status = 0 ]
+}
+
+rule_gone() # by a reload at one end: both know
+{
+	sed -i.was 's/^lan = 10.*/lan = 10.66.0.1/; s/^wan = 10.*/wan = 10.65.0.1/' "$LAB/gw-b.conf"
+	cli b reload >/dev/null && soon 2500 alarm a rule-missing "which has no rule for them" &&
+	soon 2500 alarm b rule-missing "which has no rule for them"
+	local status=$?
+	mv "$LAB/gw-b.conf.was" "$LAB/gw-b.conf" && cli b reload >/dev/null && calm && [ $status = 0 ]
+}
+
+port_gone() # SITE PORT: under a transfer
+{
+	ip -n $P-g$1 link set "$2" down
+	soon 2500 alarm "$1" port-down "$2 is down"
+	local status=$?
+	ip -n $P-g$1 link set "$2" up && await 30 carrier && neighbours "$1" && await 60 peers_up && calm && [ $status = 0 ]
+}
+
+lab_up
+wan_start --delay-ms 10
+it "the link is cut just after the peer came: the link, not what was before" link_cut_early
+it "a daemon is killed: its machine says that nothing listens" killed
+it "the MTU of the WAN port shrinks at runtime: both ends have the numbers" wan_mtu
+it "the host's port drops what is too long for it: tx-dropped" host_mtu
+it "a rule goes by a reload: both ends say which hosts" rule_gone
+it "the LAN port goes" port_gone b lan0
+it "the WAN port goes" port_gone a wan0
+[ -z "${KEEP:-}" ] || cat "$LAB/times"
+exit $((tests_failed > 0))
