@@ -203,7 +203,12 @@ static enum doctor_verdict look_rules(const struct doctor_look *d, struct doctor
 				  "policy = early or honest in that rule, longhaul.conf(5)",
 				  "rule %s has policy = off: its connections pass unaccelerated",
 				  name);
-	return doctor_put(f, DOCTOR_OK, "", "%zu rule%s", n, plural((json_int_t)n));
+	o = json_array_get(doctor_list(d->now, "rule"), 0);
+	doctor_put(f, DOCTOR_OK, "", "rule %s is for hosts %.80s here and %.80s there",
+		   doctor_text(o, "name"), doctor_text(o, "lan"), doctor_text(o, "wan"));
+	if (n > 1)
+		more(f, "; %zu rules more", n - 1);
+	return DOCTOR_OK;
 }
 
 static const json_t *port_of(const struct doctor_look *d, const char *side)
@@ -246,8 +251,8 @@ static enum doctor_verdict judge_passed(const struct doctor_look *d, const struc
 		const char *key, *what, *mend;
 	} causes[] = {
 		{"passed-no-rule", "no rule wants them",
-		 "compare their addresses and VLAN (tcpdump -ni PORT udp port 4791) with lan, wan "
-		 "and vlan in longhaul rule; at the WAN port the sides are exchanged"},
+		 "compare their addresses and VLAN (tcpdump shows what passes) with lan, wan and "
+		 "vlan of the rules (longhaul rule)"},
 		{"passed-no-daemon", "longhauld was late",
 		 "give longhauld a processor of its own: CPUAffinity=, Nice= in its unit"},
 		{"passed-no-socket", "they came by a receive queue without a socket",
@@ -316,7 +321,7 @@ static enum doctor_verdict judge_ways(const struct doctor_look *d, const struct 
 		return doctor_put(
 			f, DOCTOR_WRONG,
 			"let a host send; if it does, its packets do not cross this machine: look "
-			"at bridge, routes and VLANs, and at tcpdump -ni PORT udp port 4791",
+			"at bridge, routes and VLANs, and with tcpdump for udp port 4791",
 			"no RoCEv2 has come since the start, only %lld other frames by %s and %lld "
 			"by %s",
 			(long long)doctor_number(lan->port, "other"),
