@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+/* As a table for operators, within 100 columns. */
 static const struct column qp_columns[] = {
 	{"lan-ip", "LAN-IP", COL_TEXT, COL_TABLE},
 	{"lqpn", "LQPN", COL_HEX, COL_TABLE},
@@ -11,30 +12,32 @@ static const struct column qp_columns[] = {
 	{"rqpn", "RQPN", COL_HEX, COL_TABLE},
 	{"vlan", "VLAN", COL_NUMBER, COL_PRESENT},
 	{"state", "STATE", COL_TEXT, COL_TABLE},
-	{"learned-by", "LEARNED-BY", COL_TEXT, COL_TABLE},
-	{"policy", "POLICY", COL_TEXT, COL_TABLE},
-	{"rule", "RULE", COL_TEXT, COL_TABLE},
-	{"peer", "PEER", COL_TEXT, COL_PRESENT},
-	{"path-mtu", "PATH-MTU", COL_NUMBER, COL_TABLE},
-	{"requests", "REQUESTS", COL_NUMBER, COL_TABLE},
+	{"rate", "BIT/S", COL_RATE, COL_PRESENT},
+	{"gain", "GAIN", COL_NUMBER, COL_PRESENT},
+	{"rtt-us", "RTT", COL_US, COL_PRESENT},
+	{"resent-ppm", "RESENT", COL_PPM, COL_PRESENT},
 	{"custody-bytes", "CUSTODY", COL_BYTES, COL_TABLE},
 	{"custody-oldest-ms", "OLDEST", COL_MS, COL_TABLE},
-	{"pseudo-acks", "PSEUDO-ACKS", COL_NUMBER, COL_TABLE},
+	{"note", "NOTE", COL_TEXT, COL_PRESENT},
+	{"learned-by", "LEARNED-BY", COL_TEXT, COL_DETAIL},
+	{"policy", "POLICY", COL_TEXT, COL_DETAIL},
+	{"rule", "RULE", COL_TEXT, COL_DETAIL},
+	{"peer", "PEER", COL_TEXT, COL_DETAIL},
+	{"path-mtu", "PATH-MTU", COL_NUMBER, COL_DETAIL},
+	{"requests", "REQUESTS", COL_NUMBER, COL_DETAIL},
+	{"pseudo-acks", "PSEUDO-ACKS", COL_NUMBER, COL_DETAIL},
 	{"true-acks", "TRUE-ACKS", COL_NUMBER, COL_DETAIL},
 	{"dropped-duplicates", "DUPLICATES", COL_NUMBER, COL_DETAIL},
-	{"retransmits", "RETRANSMITS", COL_NUMBER, COL_TABLE},
-	{"out-rate", "OUT-BIT/S", COL_RATE, COL_PRESENT},
-	{"in-rate", "IN-BIT/S", COL_RATE, COL_PRESENT},
-	{"message-rate", "MESSAGES/S", COL_NUMBER, COL_PRESENT},
-	{"gain", "GAIN", COL_NUMBER, COL_PRESENT},
-	{"note", "NOTE", COL_TEXT, COL_PRESENT},
+	{"retransmits", "RETRANSMITS", COL_NUMBER, COL_DETAIL},
+	{"out-rate", "OUT-BIT/S", COL_RATE, COL_DETAIL},
+	{"in-rate", "IN-BIT/S", COL_RATE, COL_DETAIL},
+	{"message-rate", "MESSAGES/S", COL_NUMBER, COL_DETAIL},
 	{"out-packets", NULL, COL_NUMBER, COL_DETAIL},
 	{"out-bytes", NULL, COL_BYTES, COL_DETAIL},
 	{"in-packets", NULL, COL_NUMBER, COL_DETAIL},
 	{"in-bytes", NULL, COL_BYTES, COL_DETAIL},
 	{"out-msn", NULL, COL_NUMBER, COL_DETAIL},
 	{"in-msn", NULL, COL_NUMBER, COL_DETAIL},
-	{"rtt-us", NULL, COL_US, COL_DETAIL},
 	{"id", NULL, COL_NUMBER, COL_DETAIL},
 	{"custody-messages", NULL, COL_NUMBER, COL_DETAIL},
 	{"custody-packets", NULL, COL_NUMBER, COL_DETAIL},
@@ -238,16 +241,19 @@ static const struct column status_columns[] = {
 };
 
 const struct object objects[] = {
-	{"qp", "learned pairs of queue pairs, and what is held for them", qp_columns, false, NULL},
-	{"lane", "each requester direction of the connections", lane_columns, false, NULL},
-	{"peer", "the appliances at the other ends", peer_columns, false, NULL},
+	{"qp", "learned pairs of queue pairs, and what is held for them", qp_columns, false, NULL,
+	 true},
+	{"lane", "each requester direction of the connections", lane_columns, false, NULL, false},
+	{"peer", "the appliances at the other ends", peer_columns, false, NULL, false},
 	{"port", "the interfaces: state, mode, frames, what passed or was dropped, and why",
-	 port_columns, false, NULL},
-	{"rule", "which traffic is wanted, and what is held for it", rule_columns, false, NULL},
-	{"stats", "counters; those that are not 0, or all with -d", stats_columns, true, "value"},
+	 port_columns, false, NULL, true},
+	{"rule", "which traffic is wanted, and what is held for it", rule_columns, false, NULL,
+	 false},
+	{"stats", "counters; those that are not 0, or all with -d", stats_columns, true, "value",
+	 false},
 	{"status", "is all well, and if not, what to do; see the exit status", status_columns, true,
-	 NULL},
-	{NULL, NULL, NULL, false, NULL},
+	 NULL, false},
+	{NULL, NULL, NULL, false, NULL, false},
 };
 
 const struct object *object_find(const char *name)
@@ -296,6 +302,15 @@ static void duration(double v, double per_s, const char *const *small, char *buf
 		snprintf(buf, COLUMN_TEXT, "%llud%02lluh", s / 86400, s / 3600 % 24);
 }
 
+/* A share in millionths as a percentage. */
+static void percentage(json_int_t ppm, char *buf)
+{
+	if (ppm < 100)
+		snprintf(buf, COLUMN_TEXT, "<0.01%%");
+	else
+		snprintf(buf, COLUMN_TEXT, "%.*f%%", ppm < 100000 ? 2 : 0, (double)ppm / 1e4);
+}
+
 static void integer_text(enum column_format f, json_int_t v, char *buf)
 {
 	static const char *const bytes[] = {"B", "K", "M", "G", "T", NULL};
@@ -313,6 +328,9 @@ static void integer_text(enum column_format f, json_int_t v, char *buf)
 		break;
 	case COL_RATE:
 		scaled(v, 1000, rates, buf);
+		break;
+	case COL_PPM:
+		percentage(v, buf);
 		break;
 	case COL_MS:
 		duration(v, 1e3, times + 1, buf);

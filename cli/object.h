@@ -18,6 +18,7 @@ enum column_format {
 	COL_MS,	   /* milliseconds */
 	COL_US,	   /* microseconds */
 	COL_RATE,  /* bit/s, with k, M, G of 1000 */
+	COL_PPM,   /* a share in millionths, as a percentage */
 };
 
 enum column_place {
@@ -40,12 +41,14 @@ struct column {
  * @columns: ended by one without a key
  * @flat:    rows are small: details show a table with all rows
  * @idle:    member: the table leaves out rows in which it is 0; NULL: shows all
+ * @rates:   the table has rates: it takes two looks
  */
 struct object {
 	const char *name, *help;
 	const struct column *columns;
 	bool flat;
 	const char *idle;
+	bool rates;
 };
 
 extern const struct object objects[];

@@ -67,8 +67,13 @@ static void compare(const struct rates *r, json_t *o, const json_t *old)
 			o, of[i].rate,
 			json_integer(llround((double)grown * of[i].factor / r->interval)));
 	}
-	if (!strcmp(r->object->name, "qp"))
+	if (!strcmp(r->object->name, "qp")) {
+		if (json_object_get(o, "out-rate") && json_object_get(o, "in-rate"))
+			json_object_set_new(
+				o, "rate",
+				json_integer(number(o, "out-rate") + number(o, "in-rate")));
 		add_messages(r, o, old);
+	}
 }
 
 void rates_begin(struct rates *r, double now)

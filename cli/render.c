@@ -7,7 +7,8 @@
 
 #define COLUMNS_MAX 64
 #define GAP	    2  /* blanks between two columns */
-#define LAST_LEAST  12 /* of the last text */
+#define LAST_WELL   60 /* of the last text, while there are columns that matter less */
+#define LAST_LEAST  12
 
 /** struct layout - the columns of a table, and how wide each is. */
 struct layout {
@@ -157,27 +158,38 @@ static void leave_out(struct layout *l, int i)
 	memmove(&l->width[i], &l->width[i + 1], (l->n - i) * sizeof(*l->width));
 }
 
-/* Fit the table into @r->fit columns. First shorten the last text, as far as it can still be read;
- * then drop the least important columns, unless they were chosen. */
+/* Shorten the last text to @least at least, as far as that is needed. */
+static void shorten(const struct render *r, struct layout *l, int least)
+{
+	int last = l->n - 1, over = total(l) - r->fit;
+
+	if (over <= 0 || last < 0 || l->column[last]->format != COL_TEXT)
+		return;
+	least = l->width[last] < least ? l->width[last] : least;
+	l->width[last] = l->width[last] - over > least ? l->width[last] - over : least;
+}
+
+/* Fit the table into @r->fit columns. First shorten the last text to what can well be read; then
+ * leave out what matters less; then shorten it more, and leave out the last columns. None are left
+ * out that were chosen. */
 static void fit(const struct render *r, struct layout *l)
 {
 	/* in this order; names, addresses, numbers, states and rates last */
 	static const char *const first[] = {
-		"learned-by", "path-mtu", "policy",	 "pseudo-acks", "requests",
-		"port",	      "node",	  "rx-reports",	 "tx-reports",	"since-ms",
-		"role",	      "epsn",	  "frontier",	 "una",		"transit-bytes",
-		"rule",	      "peer",	  "retransmits", "srtt-us",	"custody-oldest-ms",
+		"port",	       "node",	      "rx-reports",    "tx-reports", "since-ms",
+		"role",	       "epsn",	      "frontier",      "una",	     "transit-bytes",
+		"rule",	       "peer",	      "driver",	       "memory",     "queues",
+		"pseudo-acks", "retransmits", "srtt-us",       "resent-ppm", "custody-oldest-ms",
+		"rtt-us",      "gain",	      "custody-bytes",
 	};
-	int last = l->n - 1, over = total(l) - r->fit, least;
+	int last, over;
 
-	if (over > 0 && last >= 0 && l->column[last]->format == COL_TEXT) {
-		least = l->width[last] < LAST_LEAST ? l->width[last] : LAST_LEAST;
-		l->width[last] = l->width[last] - over > least ? l->width[last] - over : least;
-	}
+	shorten(r, l, LAST_WELL);
 	for (size_t k = 0; k < sizeof(first) / sizeof(first[0]) && !r->chosen; k++)
 		for (int i = l->n - 1; i > 0 && total(l) > r->fit; i--)
 			if (!strcmp(l->column[i]->key, first[k]))
 				leave_out(l, i);
+	shorten(r, l, LAST_LEAST);
 	while (l->n > 1 && total(l) > r->fit && !r->chosen)
 		leave_out(l, l->n - 1);
 	/* give the remaining room to the last text */

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include "cli/rates.h"
 
 #define CHOSEN_MAX 32
+#define RATES_S	   0.25 /* between the two looks that rates take */
 
 struct show {
 	struct filter filter;
@@ -60,6 +62,32 @@ static int terminal_width(void)
 	if (n > 0)
 		return n;
 	return isatty(STDOUT_FILENO) && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) ? size.ws_col : 0;
+}
+
+/* Whether the table is to have rates, though it is asked for once. */
+static bool wants_rates(const struct command *cmd, const struct options *opt, const struct show *s)
+{
+	bool any = !s->chosen[0];
+
+	for (int i = 0; s->chosen[i]; i++)
+		any |= strstr(s->chosen[i]->key, "rate") || !strcmp(s->chosen[i]->key, "gain");
+	return cmd->object->rates && opt->mode == RENDER_TABLE && any;
+}
+
+static void count_only(void *ctx, json_t *object)
+{
+	rates_add(ctx, object);
+}
+
+/* The first of the two looks. Errors are the second one's to tell. */
+static void look_before(const struct command *cmd, const struct options *opt, struct rates *r)
+{
+	char request[64], err[1024];
+
+	snprintf(request, sizeof(request), "%s-%s", cmd->object->name, cmd->verb);
+	rates_begin(r, clock_now());
+	if (!client_request(opt->socket, request, count_only, r, err, sizeof(err)))
+		cli_sleep(RATES_S);
 }
 
 /* One query: the formatted answer, which the caller frees; NULL with @err. */
@@ -117,11 +145,15 @@ int run_show(const struct command *cmd, const struct options *opt, int argc, cha
 	if (filter_parse(cmd->object, argc, argv, &s.filter, err, sizeof(err)) ||
 	    filter_columns(cmd->object, opt->columns, s.chosen, CHOSEN_MAX, err, sizeof(err)))
 		return cli_error("%s", err);
+	if (wants_rates(cmd, opt, &s)) {
+		s.rates = &rates;
+		look_before(cmd, opt, &rates);
+	}
 	for (long n = 1; !rc; n++) {
 		text = look(cmd, opt, &s, &len, err, sizeof(err));
 		rc = text ? put(text, len, terminal) : cli_error("%s", err);
 		free(text);
-		if (!s.rates || (opt->count && n >= opt->count) || !cli_sleep(opt->watch))
+		if (opt->watch <= 0 || (opt->count && n >= opt->count) || !cli_sleep(opt->watch))
 			break;
 		if (!terminal && opt->mode == RENDER_TABLE && !rc)
 			putchar('\n');

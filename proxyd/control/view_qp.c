@@ -177,6 +177,14 @@ static bool note(const struct view_source *src, const struct conn_info *ci, enum
 	return buf[0];
 }
 
+/* Packets sent again by this appliance, in millionths of all that it sent. */
+static uint64_t resent(const struct lane_info *a, const struct lane_info *b)
+{
+	uint64_t again = a->retransmits + b->retransmits;
+
+	return again * 1000000 / (again + a->requests + b->requests);
+}
+
 static json_t *qp_object(const struct view_source *src, const struct conn_info *ci, uint64_t now_ns)
 {
 	const struct lane_info *a = &ci->lane[LANE_OUT], *b = &ci->lane[LANE_IN];
@@ -201,6 +209,9 @@ static json_t *qp_object(const struct view_source *src, const struct conn_info *
 	view_put_int(o, "true-acks", a->true_acks + b->true_acks);
 	view_put_int(o, "dropped-duplicates", a->dropped_duplicates + b->dropped_duplicates);
 	view_put_int(o, "retransmits", a->retransmits + b->retransmits);
+	json_object_set_new(o, "resent-ppm",
+			    a->requests + b->requests ? json_integer((json_int_t)resent(a, b))
+						      : json_null());
 	view_put_int(o, "out-packets", ci->from_lan.packets);
 	view_put_int(o, "out-bytes", ci->from_lan.bytes);
 	view_put_int(o, "in-packets", ci->from_wan.packets);

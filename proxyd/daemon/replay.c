@@ -160,7 +160,7 @@ static const struct column columns[] = {
 	{"note", "NOTE", COL_TEXT, COL_PRESENT},
 	{NULL, NULL, 0, 0},
 };
-static const struct object replay_object = {"qp", "", columns, false, NULL};
+static const struct object replay_object = {"qp", "", columns, false, NULL, false};
 
 /* Remove members that have a meaning only in a running appliance. */
 static void strip(json_t *o)

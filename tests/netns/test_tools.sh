@@ -100,7 +100,8 @@ it "a name that there is not: one line" one_line 1 "nobody" cli a peer nobody
 it "columns: those that are chosen" eval '[ "$(cli a -c name,min-rtt-us peer | head -1 | tr -s " ")" = "NAME MIN-RTT-US" ] &&
 	cli a -j -c lqpn,state qp | jq -e "all(keys == [\"lqpn\", \"state\"])" >/dev/null'
 it "columns: one that there is not: one line" one_line 1 "has no .colour." cli a -c colour qp
-it "a table fits 80 columns" eval '[ "$(COLUMNS=80 cli a qp | wc -L)" -le 80 ] && [ "$(cli a qp | wc -L)" -gt 80 ] &&
+it "a table fits 80 columns, that of queue pairs 100 by itself" eval '[ "$(COLUMNS=80 cli a qp | wc -L)" -le 80 ] && [ "$(cli a qp | wc -L)" -gt 80 ] &&
+	[ "$(cli a qp | wc -L)" -le 100 ] &&
 	COLUMNS=80 cli a qp | grep -q "LQPN.*STATE.*CUSTODY" && [ "$(COLUMNS=80 cli a lane | wc -L)" -le 80 ]'
 it "no daemon at the socket: one line" one_line 1 "$LAB/none.sock" "$B/longhaul" -s "$LAB/none.sock" qp
 it "an unknown object: one line" one_line 1 "unknown object" "$B/longhaul" colour

@@ -47,6 +47,7 @@ static void test_rates(void **state)
 		 "\"in-msn\":4,\"rtt-us\":50000}");
 	assert_int_equal(json_integer_value(member(&r, "3", "out-rate")), 16000);
 	assert_int_equal(json_integer_value(member(&r, "3", "in-rate")), 0);
+	assert_int_equal(json_integer_value(member(&r, "3", "rate")), 16000);
 	assert_int_equal(json_integer_value(member(&r, "3", "message-rate")), 200);
 	assert_true(json_real_value(member(&r, "3", "gain")) == 10.0);
 	/* another connection under the same id: it counts from 0 */
@@ -88,6 +89,10 @@ static void test_values(void **state)
 	check_text(COL_MS, 86400 * 1000 * 3ll, "3d00h");
 	check_text(COL_US, 50, "50us");
 	check_text(COL_US, 50123, "50.1ms");
+	check_text(COL_PPM, 0, "0");
+	check_text(COL_PPM, 99, "<0.01%");
+	check_text(COL_PPM, 5400, "0.54%");
+	check_text(COL_PPM, 250000, "25%");
 	assert_string_equal(column_text(NULL, json_null(), buf), "-");
 	assert_string_equal(column_text(NULL, NULL, buf), "-");
 	assert_string_equal(column_text(NULL, json_true(), buf), "yes");
@@ -142,8 +147,8 @@ static const struct column fruit_columns[] = {
 	{"id", NULL, COL_HEX, COL_DETAIL},
 	{NULL, NULL, 0, 0},
 };
-static const struct object fruit = {"fruit", "", fruit_columns, false, NULL};
-static const struct object idle_fruit = {"fruit", "", fruit_columns, true, "bytes"};
+static const struct object fruit = {"fruit", "", fruit_columns, false, NULL, false};
+static const struct object idle_fruit = {"fruit", "", fruit_columns, true, "bytes", false};
 
 #define ROWS                                                                                       \
 	"[{\"name\":\"fig\",\"bytes\":0,\"id\":1},{\"name\":\"p\xc3\xa4r\",\"bytes\":2048,\"id\":" \
@@ -207,6 +212,27 @@ static void test_layout(void **state)
 	assert_null(chosen[0]);
 }
 
+/* What a connection waits for matters more than its figures; names matter most. */
+static void test_layout_note(void **state)
+{
+	static const char row[] =
+		"[{\"lan-ip\":\"10.1.0.5\",\"lqpn\":17,\"wan-ip\":\"10.2.0.7\",\"rqpn\":34,"
+		"\"state\":\"watch\",\"rate\":0,\"rtt-us\":null,\"custody-bytes\":0,"
+		"\"custody-oldest-ms\":0,"
+		"\"note\":\"peer refused: it has no rule for this connection\"}]";
+
+	(void)state;
+	check_layout(
+		object_find("qp"), RENDER_TABLE, 100, NULL, row,
+		"LAN-IP    LQPN  WAN-IP    RQPN  STATE  BIT/S  NOTE\n"
+		"10.1.0.5  0x11  10.2.0.7  0x22  watch      0  peer refused: it has no rule for "
+		"this connection\n");
+	check_layout(object_find("qp"), RENDER_TABLE, 80, NULL, row,
+		     "LAN-IP    LQPN  WAN-IP    RQPN  STATE  BIT/S  NOTE\n"
+		     "10.1.0.5  0x11  10.2.0.7  0x22  watch      0  peer refused: it has no rule "
+		     "for +\n");
+}
+
 static void test_table(void **state)
 {
 	(void)state;
@@ -255,8 +281,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rates),	cmocka_unit_test(test_values),
 		cmocka_unit_test(test_columns), cmocka_unit_test(test_table),
-		cmocka_unit_test(test_layout),	cmocka_unit_test(test_details),
-		cmocka_unit_test(test_json),
+		cmocka_unit_test(test_layout),	cmocka_unit_test(test_layout_note),
+		cmocka_unit_test(test_details), cmocka_unit_test(test_json),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
