@@ -95,6 +95,13 @@ struct {
 } steer_counters SEC(".maps");
 
 struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, STEER_SIDES);
+	__type(key, __u32);
+	__type(value, struct steer_unwanted);
+} steer_unwanted SEC(".maps");
+
+struct {
 	__uint(type, BPF_MAP_TYPE_XSKMAP);
 	__uint(max_entries, STEER_QUEUES);
 	__type(key, __u32);
@@ -246,6 +253,19 @@ static __always_inline int pass_up(enum steer_side side, enum steer_counter why,
 	return verdict(side, why, XDP_PASS);
 }
 
+static __always_inline void unwanted(enum steer_side side, const struct flow *f)
+{
+	__u32 i = side;
+	struct steer_unwanted *u = bpf_map_lookup_elem(&steer_unwanted, &i);
+
+	if (!u || u->count++ % STEER_UNWANTED_EACH)
+		return;
+	__builtin_memcpy(u->src, f->src.addr, sizeof(u->src));
+	__builtin_memcpy(u->dst, f->dst.addr, sizeof(u->dst));
+	u->vid = f->vid;
+	u->at_ns = bpf_ktime_get_ns();
+}
+
 static __always_inline int steer(struct xdp_md *ctx, enum steer_side side, void *src_trie,
 				 void *dst_trie, void *sockets)
 {
@@ -269,8 +289,10 @@ static __always_inline int steer(struct xdp_md *ctx, enum steer_side side, void 
 	f.src.set = f.dst.set = set;
 	vlan = STEER_VLAN_INDEX(set, f.vid);
 	rules = bpf_map_lookup_elem(&steer_vlan, &vlan);
-	if (!rules || !(*rules & rules_of(src_trie, &f.src) & rules_of(dst_trie, &f.dst)))
+	if (!rules || !(*rules & rules_of(src_trie, &f.src) & rules_of(dst_trie, &f.dst))) {
+		unwanted(side, &f);
 		return pass_up(side, STEER_NO_RULE, cfg, &f);
+	}
 
 	if (len > cfg->max_frame || (cfg->linear_only && (__u64)(ctx->data_end - ctx->data) < len))
 		return pass_up(side, STEER_TOO_LONG, cfg, &f);

@@ -96,6 +96,20 @@ struct steer_config {
 	__u64 text;
 };
 
+/**
+ * struct steer_unwanted - per CPU and side: a recent RoCEv2 packet that no rule wanted, so that an
+ * operator learns whose they are. One in STEER_UNWANTED_EACH is kept.
+ * @src, @dst, @vid: as in struct steer_held
+ * @at_ns: CLOCK_MONOTONIC, 0: none
+ */
+struct steer_unwanted {
+	__u8 src[16], dst[16];
+	__u32 vid;
+	__u32 count;
+	__u64 at_ns;
+};
+#define STEER_UNWANTED_EACH 64
+
 /* Counters, per CPU, per side: index = side * STEER_COUNTERS + counter. */
 enum steer_counter {
 	STEER_TAKEN,	 /* to the daemon */

@@ -13,7 +13,6 @@
 
 #include "cli/object.h"
 
-#define FEW	  10	/* frames that tell nothing */
 #define ACTIVE_MS 10000 /* a connection that was silent for longer is idle */
 
 const json_t *doctor_list(const json_t *look, const char *what)
@@ -121,9 +120,7 @@ static enum doctor_verdict look_daemon(const struct doctor_look *d, struct docto
 		doctor_shown("peer", "since-ms", doctor_stat(d->now, "daemon", "uptime-ms")));
 }
 
-/* Append to the reason. */
-static void __attribute__((format(printf, 2, 3)))
-more(struct doctor_finding *f, const char *fmt, ...)
+void doctor_more(struct doctor_finding *f, const char *fmt, ...)
 {
 	size_t used = strlen(f->reason);
 	va_list ap;
@@ -144,11 +141,12 @@ static enum doctor_verdict look_ports(const struct doctor_look *d, struct doctor
 	json_array_foreach (doctor_list(d->now, "port"), i, o) {
 		bool generic = !strcmp(doctor_text(o, "xdp"), "generic");
 
-		more(f, "%s%s (%s) is %s, MTU %s, %s XDP", i ? "; " : "", doctor_text(o, "name"),
-		     doctor_text(o, "side"), doctor_text(o, "state"),
-		     doctor_shown("port", "mtu", doctor_number(o, "mtu")), doctor_text(o, "xdp"));
+		doctor_more(f, "%s%s (%s) is %s, MTU %s, %s XDP", i ? "; " : "",
+			    doctor_text(o, "name"), doctor_text(o, "side"), doctor_text(o, "state"),
+			    doctor_shown("port", "mtu", doctor_number(o, "mtu")),
+			    doctor_text(o, "xdp"));
 		if (generic) {
-			more(f, ": %s", doctor_text(o, "xdp-reason"));
+			doctor_more(f, ": %s", doctor_text(o, "xdp-reason"));
 			snprintf(f->mend, sizeof(f->mend),
 				 "a driver with native XDP costs much less processor time");
 			v = DOCTOR_NOTE;
@@ -176,8 +174,8 @@ static enum doctor_verdict look_peers(const struct doctor_look *d, struct doctor
 					  "if it stays: longhaul status says what to do",
 					  "peer %s is %s: %s", doctor_text(o, "name"),
 					  doctor_text(o, "state"), doctor_text(o, "note"));
-		more(f, "%s%s is up, round trip %s", i ? "; " : "", doctor_text(o, "name"),
-		     doctor_shown("peer", "srtt-us", doctor_number(o, "srtt-us")));
+		doctor_more(f, "%s%s is up, round trip %s", i ? "; " : "", doctor_text(o, "name"),
+			    doctor_shown("peer", "srtt-us", doctor_number(o, "srtt-us")));
 	}
 	if (!json_array_size(doctor_list(d->now, "peer")))
 		return doctor_put(f, DOCTOR_NOTE,
@@ -207,11 +205,11 @@ static enum doctor_verdict look_rules(const struct doctor_look *d, struct doctor
 	doctor_put(f, DOCTOR_OK, "", "rule %s is for hosts %.80s here and %.80s there",
 		   doctor_text(o, "name"), doctor_text(o, "lan"), doctor_text(o, "wan"));
 	if (n > 1)
-		more(f, "; %zu rules more", n - 1);
+		doctor_more(f, "; %zu rules more", n - 1);
 	return DOCTOR_OK;
 }
 
-static const json_t *port_of(const struct doctor_look *d, const char *side)
+const json_t *doctor_port(const struct doctor_look *d, const char *side)
 {
 	const json_t *o;
 	size_t i;
@@ -220,72 +218,6 @@ static const json_t *port_of(const struct doctor_look *d, const char *side)
 		if (!strcmp(doctor_text(o, "side"), side))
 			return o;
 	return NULL;
-}
-
-/* RoCEv2 at a port: since the start, or (@recent) between the two looks. */
-struct traffic {
-	const json_t *port;
-	bool recent;
-	json_int_t taken, passed;
-};
-
-static json_int_t count(const struct doctor_look *d, const struct traffic *t, const char *key)
-{
-	return t->recent ? doctor_grown(d, "port", t->port, key) : doctor_number(t->port, key);
-}
-
-static struct traffic traffic_of(const struct doctor_look *d, const char *side, bool recent)
-{
-	struct traffic t = {.port = port_of(d, side), .recent = recent};
-
-	t.taken = count(d, &t, "rx-packets");
-	t.passed = count(d, &t, "passed");
-	return t;
-}
-
-/* Why most of what passed did so, if it is enough to matter. */
-static enum doctor_verdict judge_passed(const struct doctor_look *d, const struct traffic *t,
-					struct doctor_finding *f)
-{
-	static const struct {
-		const char *key, *what, *mend;
-	} causes[] = {
-		{"passed-no-rule", "no rule wants them",
-		 "compare their addresses and VLAN (tcpdump shows what passes) with lan, wan and "
-		 "vlan of the rules (longhaul rule)"},
-		{"passed-no-daemon", "longhauld was late",
-		 "give longhauld a processor of its own: CPUAffinity=, Nice= in its unit"},
-		{"passed-no-socket", "they came by a receive queue without a socket",
-		 "restart longhauld: it opens one for each queue"},
-		{"passed-too-long", "they are longer than the kernel can hand over",
-		 "Linux 6.6 or newer, max-path-mtu, or a path MTU of 2048 at the hosts"},
-		{"passed-tags", "they have two VLAN tags, or a service tag",
-		 "longhaul takes one tag, or none"},
-		{"passed-fragment", "they are IP fragments, or have IP options",
-		 "RoCEv2 has neither: look at what is between the hosts and this port"},
-	};
-	const char *name = doctor_text(t->port, "name");
-	json_int_t most = 0, all = t->taken + t->passed;
-	size_t at = 0;
-
-	for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++) {
-		json_int_t n = count(d, t, causes[i].key);
-
-		if (n <= most)
-			continue;
-		most = n;
-		at = i;
-	}
-	if (most < FEW || most < all / 10)
-		return DOCTOR_OK;
-	/* hosts of no rule may be meant to pass, beside others */
-	return doctor_put(f,
-			  at || !doctor_number(t->port, "rx-packets") ? DOCTOR_WRONG : DOCTOR_NOTE,
-			  causes[at].mend,
-			  "%lld of %lld RoCEv2 frames at %s passed unaccelerated %s, "
-			  "for %s",
-			  (long long)most, (long long)all, name,
-			  t->recent ? "just now" : "since the start", causes[at].what);
 }
 
 static bool paired(const json_t *qp)
@@ -299,7 +231,7 @@ static bool active(const json_t *qp)
 	return doctor_number(qp, "idle-ms") < ACTIVE_MS;
 }
 
-static json_int_t pairs(const struct doctor_look *d)
+json_int_t doctor_pairs(const struct doctor_look *d)
 {
 	json_int_t n = 0;
 	const json_t *o;
@@ -308,61 +240,6 @@ static json_int_t pairs(const struct doctor_look *d)
 	json_array_foreach (doctor_list(d->now, "qp"), i, o)
 		n += paired(o);
 	return n;
-}
-
-/* Nothing came, or by one port only. */
-static enum doctor_verdict judge_ways(const struct doctor_look *d, const struct traffic *lan,
-				      const struct traffic *wan, struct doctor_finding *f)
-{
-	json_int_t l = lan->taken + lan->passed, w = wan->taken + wan->passed;
-	const struct traffic *some = l ? lan : wan, *none = l ? wan : lan;
-
-	if (!l && !w)
-		return doctor_put(
-			f, DOCTOR_WRONG,
-			"let a host send; if it does, its packets do not cross this machine: look "
-			"at bridge, routes and VLANs, and with tcpdump for udp port 4791",
-			"no RoCEv2 has come since the start, only %lld other frames by %s and %lld "
-			"by %s",
-			(long long)doctor_number(lan->port, "other"),
-			doctor_text(lan->port, "name"),
-			(long long)doctor_number(wan->port, "other"),
-			doctor_text(wan->port, "name"));
-	if (l + w >= FEW && (!l || !w) && !pairs(d))
-		return doctor_put(
-			f, DOCTOR_WRONG,
-			"both directions must cross this machine: look at routes, ECMP and LAG; if "
-			"they do, the hosts behind the silent port do not answer",
-			"%lld RoCEv2 frames have come by %s and none by %s", (long long)(l + w),
-			doctor_text(some->port, "name"), doctor_text(none->port, "name"));
-	return DOCTOR_OK;
-}
-
-static enum doctor_verdict look_frames(const struct doctor_look *d, struct doctor_finding *f)
-{
-	struct traffic lan = traffic_of(d, "lan", false), wan = traffic_of(d, "wan", false);
-	const json_t *own =
-		json_object_get(json_array_get(doctor_list(d->now, "daemon"), 0), "own-in-rules");
-	enum doctor_verdict v = DOCTOR_OK;
-
-	for (int side = 0; side < 2 && v == DOCTOR_OK; side++) {
-		struct traffic t = traffic_of(d, side ? "wan" : "lan", true);
-
-		/* what passed long ago may be mended; but nothing else may have come since */
-		if (t.taken + t.passed < FEW && !doctor_number(t.port, "rx-packets"))
-			t = side ? wan : lan;
-		v = judge_passed(d, &t, f);
-	}
-	if (v != DOCTOR_WRONG && judge_ways(d, &lan, &wan, f) == DOCTOR_WRONG)
-		v = DOCTOR_WRONG;
-	if (v != DOCTOR_OK && json_is_string(own) && strstr(f->reason, "no rule wants"))
-		more(f, "; RDMA of this host's own addresses is never taken: %s",
-		     json_string_value(own));
-	if (v != DOCTOR_OK)
-		return v;
-	return doctor_put(f, DOCTOR_OK, "", "%lld RoCEv2 frames taken at %s, %lld at %s",
-			  (long long)lan.taken, doctor_text(lan.port, "name"), (long long)wan.taken,
-			  doctor_text(wan.port, "name"));
 }
 
 /* "10.1.0.5 qpn 0x11 and 10.2.0.7 qpn 0x22" */
@@ -382,7 +259,7 @@ static const char *name_of(const json_t *qp, char *buf, size_t len)
  * direction. */
 static enum doctor_verdict look_pairs(const struct doctor_look *d, struct doctor_finding *f)
 {
-	json_int_t half = 0, out = 0, in = 0, known = pairs(d);
+	json_int_t half = 0, out = 0, in = 0, known = doctor_pairs(d);
 	const json_t *o, *one = NULL;
 	char name[128];
 	size_t i;
@@ -510,7 +387,7 @@ static enum doctor_verdict look_custody(const struct doctor_look *d, struct doct
 
 static enum doctor_verdict look_speed(const struct doctor_look *d, struct doctor_finding *f)
 {
-	const json_t *wan = port_of(d, "wan"), *o;
+	const json_t *wan = doctor_port(d, "wan"), *o;
 	json_int_t rate = 0, pace = 0;
 	size_t i;
 
@@ -535,7 +412,7 @@ const struct doctor_check doctor_checks[] = {
 	{"ports", "port-down port-mtu", look_ports},
 	{"peers", "peer-down peer-unreached peer-version", look_peers},
 	{"rules", "bypass rule-missing read-ahead-off", look_rules},
-	{"frames", "", look_frames},
+	{"frames", "", doctor_frames},
 	{"pairs", "half-known path-mtu table-full", look_pairs},
 	{"held", "path-bypass refused", look_held},
 	{"custody", "fault responder-silent pool", look_custody},

@@ -85,6 +85,17 @@ const char *doctor_shown(const char *what, const char *key, json_int_t v);
 enum doctor_verdict doctor_put(struct doctor_finding *f, enum doctor_verdict v, const char *mend,
 			       const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
+/** doctor_more - append to the reason. */
+void doctor_more(struct doctor_finding *f, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/** doctor_port - the port of @side ("lan", "wan"); doctor_pairs - how many pairs are known. */
+const json_t *doctor_port(const struct doctor_look *d, const char *side);
+json_int_t doctor_pairs(const struct doctor_look *d);
+
+/** doctor_frames - a check; see doctor_frames.c. */
+enum doctor_verdict doctor_frames(const struct doctor_look *d, struct doctor_finding *f);
+
 /** doctor_add - append a finding to @all. */
 void doctor_add(json_t *all, const char *check, enum doctor_verdict v,
 		const struct doctor_finding *f);

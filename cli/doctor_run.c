@@ -2,6 +2,7 @@
 /*
  * The command: asks the daemon, several times within a second, and prints what doctor.c finds.
  */
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -107,8 +108,10 @@ static void print(const json_t *findings)
 	}
 }
 
-/* The address of `host ADDRESS'; NULL with @err if there is something else. */
-static const char *host_of(int argc, char **argv, char *err, size_t errlen)
+/* The address of `host ADDRESS' into @host, as the daemon writes it; NULL with @err if there is
+ * something else. */
+static const char *host_of(int argc, char **argv, char host[INET6_ADDRSTRLEN], char *err,
+			   size_t errlen)
 {
 	unsigned char bytes[16];
 	unsigned int bits;
@@ -120,7 +123,7 @@ static const char *host_of(int argc, char **argv, char *err, size_t errlen)
 	else if (strchr(argv[1], '/') || !filter_prefix(argv[1], &family, bytes, &bits))
 		snprintf(err, errlen, "host is an address, not '%.40s'", argv[1]);
 	else
-		return argv[1];
+		return inet_ntop(family, bytes, host, INET6_ADDRSTRLEN);
 	return NULL;
 }
 
@@ -148,12 +151,12 @@ int run_doctor(const struct command *cmd, const struct options *opt, int argc, c
 	json_t *now, *before, *findings;
 	const char *host = NULL;
 	struct doctor_look d;
-	char err[1024];
+	char err[1024], address[INET6_ADDRSTRLEN];
 	int rc = NOT_ASKED;
 
 	(void)cmd;
 	if (argc)
-		host = host_of(argc, argv, err, sizeof(err));
+		host = host_of(argc, argv, address, err, sizeof(err));
 	if (argc && !host) {
 		cli_error("%s", err);
 		return NOT_ASKED;

@@ -79,8 +79,7 @@ static bool same_number(json_int_t v, const char *text)
 	return end != text && !*end && !errno && n == v;
 }
 
-/* Whether address @a lies in @text, an address or a prefix of the same family. */
-static bool same_address(const char *a, const char *text)
+bool filter_address(const char *a, const char *text)
 {
 	unsigned char x[16], y[16];
 	unsigned int bits, bytes;
@@ -97,7 +96,7 @@ static bool same(const json_t *v, const char *text)
 {
 	if (json_is_string(v))
 		return !strcmp(json_string_value(v), text) ||
-		       same_address(json_string_value(v), text);
+		       filter_address(json_string_value(v), text);
 	if (json_is_integer(v))
 		return same_number(json_integer_value(v), text);
 	return (!v || json_is_null(v)) && !strcmp(text, "-");

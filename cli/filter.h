@@ -39,6 +39,9 @@ int filter_columns(const struct object *o, const char *list, const struct column
  * and how many bits of them count. */
 bool filter_prefix(const char *text, int *family, unsigned char *bytes, unsigned int *bits);
 
+/** filter_address - whether address @a lies in @text, an address or a prefix of the same family. */
+bool filter_address(const char *a, const char *text);
+
 /** filter_match - numbers compare as numbers (decimal or 0x hexadecimal), addresses as addresses or
  * against a prefix (10.1.0.0/16), "-" matches an absent value, all else compares as text. */
 bool filter_match(const struct filter *f, const json_t *object);

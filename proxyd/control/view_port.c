@@ -91,7 +91,23 @@ static void put_mode(json_t *o, const struct afxdp *x, enum steer_side side)
 			      : "generic XDP copies each frame");
 }
 
-static json_t *port_object(struct afxdp *x, enum steer_side side)
+/* Whose packets no rule wants; null when there were none. */
+static void put_unwanted(json_t *o, const struct afxdp *x, enum steer_side side, uint64_t now_ns)
+{
+	struct afxdp_unwanted u;
+
+	if (!afxdp_unwanted(x, side, &u)) {
+		view_put_str(o, "unwanted-from", NULL);
+		return;
+	}
+	view_put_ip(o, "unwanted-from", &u.src);
+	view_put_ip(o, "unwanted-to", &u.dst);
+	json_object_set_new(o, "unwanted-vlan",
+			    u.vlan == FRAME_VLAN_NONE ? json_null() : json_integer(u.vlan));
+	view_put_int(o, "unwanted-ms", now_ns > u.at_ns ? (now_ns - u.at_ns) / 1000000 : 0);
+}
+
+static json_t *port_object(struct afxdp *x, enum steer_side side, uint64_t now_ns)
 {
 	const char *driver = afxdp_driver(x, side), *note = NULL;
 	json_t *o = json_object();
@@ -113,6 +129,7 @@ static json_t *port_object(struct afxdp *x, enum steer_side side)
 	view_put_int(o, "other", st.steer[side][STEER_OTHER]);
 	put_causes(o, &st, side, passed, COUNT(passed), "passed", &note);
 	put_causes(o, &st, side, dropped, COUNT(dropped), "dropped", &note);
+	put_unwanted(o, x, side, now_ns);
 	view_put_str(o, "note", note);
 	return o;
 }
@@ -120,9 +137,8 @@ static json_t *port_object(struct afxdp *x, enum steer_side side)
 enum view_step view_port(const struct view_source *src, struct view_cursor *cur, uint64_t now_ns,
 			 json_t **out)
 {
-	(void)now_ns;
 	if (!src->port || cur->index >= STEER_SIDES)
 		return VIEW_END;
-	*out = port_object(src->port, cur->index++);
+	*out = port_object(src->port, cur->index++, now_ns);
 	return VIEW_OBJECT;
 }

@@ -405,6 +405,19 @@ void afxdp_stats(struct afxdp *x, struct afxdp_stats *out)
 	}
 }
 
+bool afxdp_unwanted(const struct afxdp *x, enum steer_side side, struct afxdp_unwanted *out)
+{
+	struct steer_unwanted u;
+
+	if (!steer_prog_unwanted(&x->prog, side, &u))
+		return false;
+	memcpy(out->src.b, u.src, sizeof(out->src.b));
+	memcpy(out->dst.b, u.dst, sizeof(out->dst.b));
+	out->vlan = u.vid == STEER_UNTAGGED ? FRAME_VLAN_NONE : (uint16_t)u.vid;
+	out->at_ns = u.at_ns;
+	return true;
+}
+
 uint64_t afxdp_bad_chunks(const struct afxdp *x)
 {
 	uint64_t n = 0;

@@ -255,6 +255,19 @@ bool afxdp_gone(const struct afxdp *x, enum steer_side side);
 bool afxdp_restores(const struct afxdp *x);
 bool afxdp_strips(const struct afxdp *x, enum steer_side side);
 
+/**
+ * struct afxdp_unwanted - a recent RoCEv2 packet that no rule wanted.
+ * @vlan: FRAME_VLAN_NONE without a tag; @at_ns: CLOCK_MONOTONIC
+ */
+struct afxdp_unwanted {
+	struct ip_addr src, dst;
+	uint16_t vlan;
+	uint64_t at_ns;
+};
+
+/** afxdp_unwanted - one of that side, false when there was none. Makes system calls. */
+bool afxdp_unwanted(const struct afxdp *x, enum steer_side side, struct afxdp_unwanted *out);
+
 /** afxdp_stats - all of them. Makes system calls. */
 void afxdp_stats(struct afxdp *x, struct afxdp_stats *out);
 

@@ -131,6 +131,11 @@ void steer_prog_heartbeat(struct steer_prog *p, uint64_t now_ns);
 /** steer_prog_counters - the program's counters, summed over CPUs. */
 void steer_prog_counters(const struct steer_prog *p, uint64_t out[STEER_SIDES][STEER_COUNTERS]);
 
+/** steer_prog_unwanted - the latest of the packets that the program kept of that side; false when
+ * it kept none. */
+bool steer_prog_unwanted(const struct steer_prog *p, enum steer_side side,
+			 struct steer_unwanted *out);
+
 /**
  * steer_expand - prefixes as the tries need them: host bits cleared, duplicates merged, each with
  * the rules of all prefixes that cover it, or with none if it has none itself.

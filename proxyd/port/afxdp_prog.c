@@ -395,3 +395,20 @@ void steer_prog_counters(const struct steer_prog *p, uint64_t out[STEER_SIDES][S
 	}
 	free(v);
 }
+
+bool steer_prog_unwanted(const struct steer_prog *p, enum steer_side side,
+			 struct steer_unwanted *out)
+{
+	int cpus = libbpf_num_possible_cpus(), cpu;
+	struct steer_unwanted *v = cpus > 0 ? calloc((size_t)cpus, sizeof(*v)) : NULL;
+	uint32_t i = side;
+
+	*out = (struct steer_unwanted){.at_ns = 0};
+	if (v && !bpf_map__lookup_elem(p->skel->maps.steer_unwanted, &i, sizeof(i), v,
+				       (size_t)cpus * sizeof(*v), 0))
+		for (cpu = 0; cpu < cpus; cpu++)
+			if (v[cpu].at_ns > out->at_ns)
+				*out = v[cpu];
+	free(v);
+	return out->at_ns;
+}

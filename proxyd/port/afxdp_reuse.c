@@ -8,7 +8,7 @@
  * program that is pinned beside it, which uses the maps that are pinned beside it. All of these are
  * pinned with the links, in the same directory:
  *
- *	prog_lan prog_wan config near far vlan counters xsk_lan xsk_wan
+ *	prog_lan prog_wan config near far vlan counters unwanted xsk_lan xsk_wan
  *
  * As long as the sockets of another process are in the maps of sockets nothing is changed in any of
  * them: that process may live.
@@ -27,12 +27,13 @@
 #include "port/afxdp_priv.h"
 #include "steer.skel.h"
 
-#define MAPS	7
+#define MAPS	8
 #define MAP_IDS 32
 #define PINS	(MAPS + STEER_SIDES)
 
 static const char *const names[PINS] = {
-	"config", "near", "far", "vlan", "counters", "xsk_lan", "xsk_wan", "prog_lan", "prog_wan",
+	"config",   "near",    "far",	  "vlan",     "counters",
+	"unwanted", "xsk_lan", "xsk_wan", "prog_lan", "prog_wan",
 };
 
 /* In the order of their names; that of held connections is pinned by itself. */
@@ -41,8 +42,8 @@ static void maps_of(const struct steer_prog *p, struct bpf_map *maps[MAPS])
 	struct bpf_map *const m[MAPS] = {
 		p->skel->maps.steer_config,   p->skel->maps.steer_near,
 		p->skel->maps.steer_far,      p->skel->maps.steer_vlan,
-		p->skel->maps.steer_counters, p->skel->maps.steer_xsk_lan,
-		p->skel->maps.steer_xsk_wan,
+		p->skel->maps.steer_counters, p->skel->maps.steer_unwanted,
+		p->skel->maps.steer_xsk_lan,  p->skel->maps.steer_xsk_wan,
 	};
 
 	memcpy(maps, m, sizeof(m));

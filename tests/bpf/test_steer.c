@@ -4,6 +4,7 @@
  * which counter must move.
  */
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 
 #include "tests/bpf/steer_rig.h"
@@ -160,6 +161,36 @@ static const struct steer_frame whole[] = {
 
 /* Cut off at every length: a runt as long as a BTH with its ICRC is not there, taken from then on.
  */
+/* Of packets that no rule wants the first is kept, then one in so many. */
+static void unwanted(void **state)
+{
+	const struct steer_frame first = {.src = "10.4.2.3", .dst = "10.2.0.1"};
+	const struct steer_frame later = {.src = "fd00:9::1", .dst = "fd00:2::1", .vlan = {TAG(7)}};
+	struct steer_unwanted u;
+	struct ip_addr a;
+	cpu_set_t one;
+
+	(void)state;
+	CPU_ZERO(&one); /* each has a map of its own */
+	CPU_SET((size_t)sched_getcpu(), &one);
+	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+	assert_false(steer_prog_unwanted(&prog, STEER_WAN, &u));
+	for (int i = 0; i < STEER_UNWANTED_EACH; i++)
+		expect("unwanted", STEER_WAN, &first, STEER_NO_RULE);
+	assert_true(steer_prog_unwanted(&prog, STEER_WAN, &u));
+	assert_int_equal(ip_addr_parse(first.src, &a), 0);
+	assert_memory_equal(u.src, a.b, sizeof(u.src));
+	assert_int_equal(ip_addr_parse(first.dst, &a), 0);
+	assert_memory_equal(u.dst, a.b, sizeof(u.dst));
+	assert_int_equal(u.vid, STEER_UNTAGGED);
+	assert_true(u.at_ns && u.at_ns <= now());
+	expect("unwanted", STEER_WAN, &later, STEER_NO_RULE);
+	assert_true(steer_prog_unwanted(&prog, STEER_WAN, &u));
+	assert_int_equal(ip_addr_parse(later.src, &a), 0);
+	assert_memory_equal(u.src, a.b, sizeof(u.src));
+	assert_int_equal(u.vid, 7);
+}
+
 static void runts(void **state)
 {
 	uint8_t frame[BUF];
@@ -291,6 +322,7 @@ static void garbage(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(unwanted, reset), /* first: what others leave would count */
 		cmocka_unit_test_setup(frames, reset),
 		cmocka_unit_test_setup(runts, reset),
 		cmocka_unit_test_setup(short_first_buffer, reset),

@@ -40,6 +40,8 @@ await 30 peers_up || die "the peers do not find each other"
 it "status and the log name the own address and the rule" eval 'hint_of 10.77.1.2 && hint_of fd77::1:2 &&
 	log_has a "own addresses of this host that rules cover: .*10.77.1.2 (rule hosts)"'
 it "WRITE from the own address to a far host" own_transfer write "$(addr a 2)" --op write --count 200
+it "the ports say whose packets passed" jq_true a port 'any(.side == "wan" and ."unwanted-from" == "10.77.2.1" and
+	."unwanted-to" == "10.77.1.2" and ."unwanted-vlan" == null and ."unwanted-ms" >= 0 and ."passed-no-rule" > 0)'
 it "READ" own_transfer read "$(addr a 2)" --op read --count 100
 FAMILY=6
 it "WRITE over IPv6" own_transfer write6 "$(addr a 2)" --op write --count 100

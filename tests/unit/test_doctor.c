@@ -314,8 +314,6 @@ static void test_frames(void **state)
 	apply(strangers, 2);
 	stops("frames",
 	      "80 of 80 RoCEv2 frames at lan0 passed unaccelerated just now, for no rule wants");
-	set(now, "daemon", 0, "own-in-rules", "'10.1.0.2 (rule hosts)'");
-	stops("frames", "own addresses is never taken: 10.1.0.2 (rule hosts)");
 	/* the same, and nobody sends at the moment */
 	set(before, "port", 0, "passed", "80");
 	set(before, "port", 0, "passed-no-rule", "80");
@@ -324,6 +322,48 @@ static void test_frames(void **state)
 	set(now, "port", 0, "passed-no-rule", "0");
 	apply(one_way, 2);
 	stops("frames", "80 RoCEv2 frames have come by lan0 and none by wan0");
+}
+
+/* Of packets that no rule wanted: which rule comes closest, and what it lacks. */
+static void test_unwanted(void **state)
+{
+	static const struct {
+		const char *side, *from, *to, *vlan, *reason;
+	} cases[] = {
+		{"'lan'", "'10.1.0.9'", "'10.2.0.7'", "null",
+		 "such as from 10.1.0.9 to 10.2.0.7 (VLAN none): rule hosts has both, but one is "
+		 "an "
+		 "address of this host itself"},
+		{"'lan'", "'10.1.0.9'", "'10.2.0.7'", "100",
+		 "(VLAN 100): rule hosts is for another VLAN"},
+		{"'lan'", "'10.1.0.9'", "'10.3.0.7'", "null", "rule hosts has no 10.3.0.7 in wan"},
+		{"'lan'", "'10.4.0.9'", "'10.2.0.7'", "null", "rule hosts has no 10.4.0.9 in lan"},
+		{"'wan'", "'10.2.0.7'", "'10.4.0.9'", "null", "rule hosts has no 10.4.0.9 in lan"},
+		{"'lan'", "'10.2.0.7'", "'10.1.0.9'", "null",
+		 "in rule hosts lan and wan are exchanged, or the two ports are"},
+		{"'lan'", "'fd01::1'", "'fd02::2'", "100", "rule six has no fd02::2 in wan"},
+		{"'lan'", "'10.5.0.1'", "'fd02::2'", "null", "no rule has either"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		json_array_clear(json_object_get(now, "rule"));
+		add("rule", "{'name': 'six', 'policy': 'early', 'lan': 'fd01::/64', 'wan': "
+			    "'fd03::/64', 'vlan': 'any'}");
+		add("rule",
+		    "{'name': 'hosts', 'policy': 'early', 'lan': '10.8.0.0/16, 10.1.0.0/16', "
+		    "'wan': '10.2.0.0/16', 'vlan': 'none'}");
+		set(now, "port", 0, "side", cases[i].side);
+		set(now, "port", 1, "side", strcmp(cases[i].side, "'lan'") ? "'lan'" : "'wan'");
+		set(now, "port", 0, "passed", "80");
+		set(now, "port", 0, "passed-no-rule", "80");
+		set(now, "port", 0, "rx-packets", "0");
+		set(now, "port", 0, "unwanted-from", cases[i].from);
+		set(now, "port", 0, "unwanted-to", cases[i].to);
+		set(now, "port", 0, "unwanted-vlan", cases[i].vlan);
+		stops("frames", cases[i].reason);
+		teardown(state);
+		setup(state);
+	}
 }
 
 /* What slows a host: the causes, each with its figure. */
@@ -442,8 +482,8 @@ static void test_host_mends(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_well),   TEST(test_alarms), TEST(test_wrong),	     TEST(test_notes),
-		TEST(test_frames), TEST(test_host),   TEST(test_host_mends),
+		TEST(test_well),   TEST(test_alarms),	TEST(test_wrong), TEST(test_notes),
+		TEST(test_frames), TEST(test_unwanted), TEST(test_host),  TEST(test_host_mends),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
