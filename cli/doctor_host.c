@@ -9,11 +9,12 @@
 
 #include "cli/doctor.h"
 
-#define FEW	  10 /* packets that tell nothing */
-#define NIC_READS 16 /* that a network card has outstanding, at most */
-#define LATE_MS	  50 /* a responder on the LAN answers sooner */
-#define SMALL_MTU 1024
-#define LATELY_MS 3000
+#define FEW	   10 /* packets that tell nothing */
+#define NIC_READS  16 /* that a network card has outstanding, at most */
+#define LATE_MS	   50 /* a responder on the LAN answers sooner */
+#define MISSING_MS 1000
+#define SMALL_MTU  1024
+#define LATELY_MS  3000
 
 /**
  * struct host_lane - a lane with what belongs to it.
@@ -235,6 +236,23 @@ static bool pool_full(const struct host_lane *l, struct doctor_finding *f)
 	return true;
 }
 
+/* Near the requester: the same packet has been the oldest for all of the time between the looks. */
+static bool answers_missing(const struct host_lane *l, struct doctor_finding *f)
+{
+	json_int_t ms = doctor_number(l->lane, "custody-oldest-ms");
+
+	if (!near_requester(l) || ms < MISSING_MS ||
+	    (double)grown(l, "custody-oldest-ms") < 800 * l->d->seconds)
+		return false;
+	doctor_put(f, DOCTOR_WRONG,
+		   "longhaul doctor at the appliance near the responder, and with that host",
+		   "%s: the responder has acknowledged nothing for %s, and %s wait for it", l->name,
+		   doctor_shown("lane", "custody-oldest-ms", ms),
+		   doctor_shown("lane", "custody-bytes", doctor_number(l->lane, "custody-bytes")));
+	return true;
+}
+
+/* Near the responder. */
 static bool answers_late(const struct host_lane *l, struct doctor_finding *f)
 {
 	json_int_t ms = doctor_number(l->lane, "transit-oldest-ms");
@@ -289,13 +307,14 @@ static const struct {
 } causes[] = {
 	{"held", DOCTOR_WRONG, not_held, false},
 	{"receives", DOCTOR_WRONG, no_receives, false},
+	{"answers", DOCTOR_WRONG, answers_missing, false},
+	{"answers", DOCTOR_WRONG, answers_late, false},
 	{"repeats", DOCTOR_WRONG, repeats, false},
 	{"reads", DOCTOR_WRONG, waits_for_reads, false},
 	{"policy", DOCTOR_WRONG, honest, false},
 	{"link", DOCTOR_WRONG, link_full, false},
 	{"link", DOCTOR_WRONG, sends_slowly, true},
 	{"pool", DOCTOR_WRONG, pool_full, true},
-	{"answers", DOCTOR_WRONG, answers_late, false},
 	{"requester", DOCTOR_NOTE, requester, true},
 	{"path-mtu", DOCTOR_NOTE, small_packets, false},
 };

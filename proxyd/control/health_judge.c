@@ -339,6 +339,13 @@ static void judge_missed(struct health *h, const struct window *w)
 		      n, w->seconds);
 }
 
+/* Whether the LAN port drops what hosts should answer: that has an alarm of its own. */
+static bool lan_drops(const struct health *h, const struct window *w)
+{
+	return h->alarm[HEALTH_PORT_MTU].raised ||
+	       (h->alarm[HEALTH_TX_DROPPED].raised && w->d.tx_dropped[STEER_LAN] >= DROPPED_MANY);
+}
+
 static void judge_conns(struct health *h, const struct window *w)
 {
 	const char *why =
@@ -353,7 +360,7 @@ static void judge_conns(struct health *h, const struct window *w)
 	      " packet%s lost; %u connection%s in fault now",
 	      s->n.faults, plural(s->n.faults), s->n.lost_packets, plural(s->n.lost_packets),
 	      c->fault, plural(c->fault));
-	judge(h, HEALTH_SILENT, ports_down(s) ? FOLLOWS : bad_if(c->silent),
+	judge(h, HEALTH_SILENT, ports_down(s) || lan_drops(h, w) ? FOLLOWS : bad_if(c->silent),
 	      "the far hosts of %u connection%s have not answered for up to %.0f s, such as %s",
 	      c->silent, plural(c->silent), (double)c->silent_ns / SECOND_NS, c->silent_name);
 	judge(h, HEALTH_HALF_KNOWN, blocked ? FOLLOWS : bad_if(c->half),

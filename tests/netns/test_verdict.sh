@@ -91,6 +91,11 @@ host_mtu() # what is behind a port does not take what the hosts send
 	ip -n $P-hb link set eth0 mtu 1500
 	soon 3000 alarm b tx-dropped "lan0 did not take"
 	local status=$?
+	# what follows from it raises no alarm of its own
+	await 30 jq_true b lane 'any(."transit-oldest-ms" > 7000)' && jq_true b status \
+		'all(.name != "responder-silent" or .state == "ok")' || status=1
+	cli b -j doctor | jq -e 'any(.check == "ports" and .verdict == "wrong")' >/dev/null || status=1
+	cli a -j doctor host 10.77.1.1 | jq -e 'any(.check == "answers" and .verdict == "wrong")' >/dev/null || status=1
 	ip -n $P-hb link set eth0 mtu $LAB_MTU
 	done_with host && [ $status = 0 ]
 }

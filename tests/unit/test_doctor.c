@@ -34,7 +34,8 @@ static const char well[] =
 	" 'lane': [{'id': 7, 'direction': 'out', 'lan-ip': '10.1.0.5', 'lqpn': 17,"
 	"   'wan-ip': '10.2.0.7', 'rqpn': 34, 'role': 'opener', 'state': 'held', 'policy': 'early',"
 	"   'rule': 'hosts', 'peer': 'edge-b', 'path-mtu': 4096, 'requests': 5000, 'msn': 300,"
-	"   'srtt-us': 30000, 'custody-bytes': 1048576, 'custody-packets': 256,"
+	"   'srtt-us': 30000, 'custody-bytes': 1048576, 'custody-packets': 256, "
+	"'custody-oldest-ms': 30,"
 	"   'reads-pending-most': 0, 'custody-messages-most': 16},"
 	"  {'id': 7, 'direction': 'in', 'lan-ip': '10.1.0.5', 'lqpn': 17, 'wan-ip': '10.2.0.7',"
 	"   'rqpn': 34, 'role': null, 'state': 'watch', 'policy': 'early', 'rule': 'hosts',"
@@ -417,6 +418,10 @@ static void test_host(void **state)
 		 "answers",
 		 "wrong",
 		 "the oldest for 70ms"},
+		{{{"lane", 0, "custody-oldest-ms", "4000"}},
+		 "answers",
+		 "wrong",
+		 "the responder has acknowledged nothing for 4.0s, and 1.0M wait for it"},
 		{{{"lane", 0, "path-mtu", "1024"}},
 		 "path-mtu",
 		 "note",

@@ -470,6 +470,18 @@ static void test_dropped(void **state)
 	assert_non_null(strstr(h.alarm[HEALTH_TX_DROPPED].text, "longer than the kernel takes"));
 	go_on(45, 0, 0);
 	only(HEALTH_COUNT);
+	/* what the LAN port drops is not answered, which is no second fault */
+	h.sample.port[STEER_LAN].name = "lan0";
+	h.sample.n.tx[STEER_LAN] += 100;
+	h.sample.n.tx_dropped[STEER_LAN] += 100;
+	h.sample.scan.silent = 1;
+	go_on(1, 0, 0);
+	only(HEALTH_TX_DROPPED);
+	go_on(45, 0, 0);
+	only(HEALTH_SILENT);
+	h.sample.scan.silent = 0;
+	go_on(15, 0, 0);
+	only(HEALTH_COUNT);
 }
 
 /* Which hosts' packets miss which appliance, at either end of the lane. */
