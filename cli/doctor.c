@@ -292,8 +292,19 @@ static enum doctor_verdict look_pairs(const struct doctor_look *d, struct doctor
 			  (long long)half, plural(half), name, doctor_text(one, "note"));
 }
 
-/* What to do where a lane gives this reason. */
-static const char *mend_of(const char *reason)
+/* The reason of a lane of connection @qp. */
+static const char *reason_of(const struct doctor_look *d, const json_t *qp)
+{
+	const json_t *o;
+	size_t i;
+
+	json_array_foreach (doctor_list(d->now, "lane"), i, o)
+		if (doctor_number(o, "id") == doctor_number(qp, "id") && *doctor_text(o, "reason"))
+			return doctor_text(o, "reason");
+	return "";
+}
+
+const char *doctor_mend(const struct doctor_look *d, const json_t *qp)
 {
 	static const struct {
 		const char *reason, *mend;
@@ -310,23 +321,16 @@ static const char *mend_of(const char *reason)
 		{"pool-full", "raise 'pool'"},
 		{"path-mtu-unknown", "set path-mtu in the rule"},
 	};
+	const char *reason = reason_of(d, qp);
 
 	for (size_t i = 0; i < sizeof(mends) / sizeof(mends[0]); i++)
 		if (!strcmp(mends[i].reason, reason))
 			return mends[i].mend;
-	return "";
-}
-
-/* The reason of a lane of connection @qp. */
-static const char *reason_of(const struct doctor_look *d, const json_t *qp)
-{
-	const json_t *o;
-	size_t i;
-
-	json_array_foreach (doctor_list(d->now, "lane"), i, o)
-		if (doctor_number(o, "id") == doctor_number(qp, "id") && *doctor_text(o, "reason"))
-			return doctor_text(o, "reason");
-	return "";
+	if (json_is_integer(json_object_get(qp, "path-mtu")) && !doctor_number(qp, "path-mtu"))
+		return "its path MTU is not known, for its packets do not show it: set path-mtu in "
+		       "the "
+		       "rule";
+	return "if it stays: the log tells what it goes through (journalctl -u longhauld)";
 }
 
 static enum doctor_verdict look_held(const struct doctor_look *d, struct doctor_finding *f)
@@ -349,7 +353,7 @@ static enum doctor_verdict look_held(const struct doctor_look *d, struct doctor_
 		}
 	}
 	if (wait)
-		return doctor_put(f, held ? DOCTOR_NOTE : DOCTOR_WRONG, mend_of(reason_of(d, one)),
+		return doctor_put(f, held ? DOCTOR_NOTE : DOCTOR_WRONG, doctor_mend(d, one),
 				  "%lld of %lld connections in use %s accelerated, %s %s: %s",
 				  (long long)wait, (long long)(wait + held),
 				  wait == 1 ? "is not" : "are not",

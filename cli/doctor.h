@@ -93,6 +93,9 @@ void doctor_more(struct doctor_finding *f, const char *fmt, ...)
 const json_t *doctor_port(const struct doctor_look *d, const char *side);
 json_int_t doctor_pairs(const struct doctor_look *d);
 
+/** doctor_mend - what to do about connection @qp, which is not held. */
+const char *doctor_mend(const struct doctor_look *d, const json_t *qp);
+
 /** doctor_frames - a check; see doctor_frames.c. */
 enum doctor_verdict doctor_frames(const struct doctor_look *d, struct doctor_finding *f);
 

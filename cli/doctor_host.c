@@ -61,8 +61,8 @@ static bool not_held(const struct host_lane *l, struct doctor_finding *f)
 
 	if (!strcmp(state, "held"))
 		return false;
-	doctor_put(f, DOCTOR_WRONG, "longhaul doctor", "%s is not accelerated (%s): %s", l->name,
-		   state, doctor_text(l->qp, "note"));
+	doctor_put(f, DOCTOR_WRONG, doctor_mend(l->d, l->qp), "%s are not accelerated (%s): %s",
+		   l->name, state, doctor_text(l->qp, "note"));
 	return true;
 }
 

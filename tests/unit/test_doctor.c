@@ -381,7 +381,7 @@ static void test_host(void **state)
 		{{{"qp", 0, "state", "'watch'"}, {"qp", 0, "note", "'peer edge-b is down'"}},
 		 "held",
 		 "wrong",
-		 "is not accelerated (watch): peer edge-b is down"},
+		 "are not accelerated (watch): peer edge-b is down"},
 		{{{"lane", 0, "rnr", "40"}}, "receives", "wrong", "not ready 40 times in a second"},
 		{{{"lane", 0, "dropped-duplicates", "300"}, {"lane", 0, "reads-pending-most", "2"}},
 		 "repeats",
@@ -476,6 +476,18 @@ static void test_host_mends(void **state)
 	set(now, "lane", 0, "ahead-misses", "100");
 	all = doctor_host(&d, "10.1.0.5");
 	assert_non_null(strstr(doctor_text(finding(all, "reads"), "mend"), "follow no pattern"));
+	json_decref(all);
+	/* what a connection waits for */
+	set(now, "qp", 0, "state", "'watch'");
+	set(now, "qp", 0, "path-mtu", "0");
+	all = doctor_host(&d, "10.1.0.5");
+	assert_non_null(
+		strstr(doctor_text(finding(all, "held"), "mend"), "set path-mtu in the rule"));
+	json_decref(all);
+	set(now, "lane", 0, "reason", "'no-room-at-peer'");
+	all = doctor_host(&d, "10.1.0.5");
+	assert_string_equal(doctor_text(finding(all, "held"), "mend"),
+			    "raise max-connections there");
 	json_decref(all);
 	all = doctor_host(&d, "10.1.0.9");
 	assert_finding(all, "pairs", "wrong", "no queue pair of 10.1.0.9 is known");
