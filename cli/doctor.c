@@ -162,8 +162,30 @@ static enum doctor_verdict look_ports(const struct doctor_look *d, struct doctor
 	return v;
 }
 
+/* A port of peer @o with a smaller MTU than all ports here: not all that hosts send crosses it. */
+static bool narrow_peer(const struct doctor_look *d, const json_t *o, struct doctor_finding *f)
+{
+	static const char *const keys[] = {"wan-mtu", "lan-mtu"};
+	json_int_t lan = doctor_number(doctor_port(d, "lan"), "mtu");
+	json_int_t wan = doctor_number(doctor_port(d, "wan"), "mtu");
+
+	for (int k = 0; k < 2; k++) {
+		json_int_t mtu = doctor_number(o, keys[k]);
+
+		if (!mtu || mtu >= (lan < wan ? lan : wan))
+			continue;
+		doctor_more(f, "; its %s port has MTU %lld, less than the ports here",
+			    k ? "LAN" : "WAN", (long long)mtu);
+		snprintf(f->mend, sizeof(f->mend),
+			 "raise it, or see that hosts send no longer packets");
+		return true;
+	}
+	return false;
+}
+
 static enum doctor_verdict look_peers(const struct doctor_look *d, struct doctor_finding *f)
 {
+	enum doctor_verdict v = DOCTOR_OK;
 	const json_t *o;
 	size_t i;
 
@@ -176,12 +198,14 @@ static enum doctor_verdict look_peers(const struct doctor_look *d, struct doctor
 					  doctor_text(o, "state"), doctor_text(o, "note"));
 		doctor_more(f, "%s%s is up, round trip %s", i ? "; " : "", doctor_text(o, "name"),
 			    doctor_shown("peer", "srtt-us", doctor_number(o, "srtt-us")));
+		if (narrow_peer(d, o, f))
+			v = DOCTOR_NOTE;
 	}
 	if (!json_array_size(doctor_list(d->now, "peer")))
 		return doctor_put(f, DOCTOR_NOTE,
 				  "an appliance at the other end, as its peer, gains more",
 				  "no peer is configured: this appliance works alone");
-	return DOCTOR_OK;
+	return v;
 }
 
 static enum doctor_verdict look_rules(const struct doctor_look *d, struct doctor_finding *f)

@@ -34,6 +34,15 @@ static void put_delays(json_t *o, const struct session_info *si)
 	view_put_int(o, "delay-above-min-us", si->owd_above_ns / 1000);
 }
 
+/* Of its ports, as it tells; absent where it is of an older version. */
+static void put_site(json_t *o, const struct session_info *si)
+{
+	if (!si->site_known)
+		return;
+	view_put_int(o, "lan-mtu", si->site.mtu[STEER_LAN]);
+	view_put_int(o, "wan-mtu", si->site.mtu[STEER_WAN]);
+}
+
 /* What is known of the link to the peer: rates in bits per second. */
 static void put_link(json_t *o, const struct view_source *src, unsigned int i)
 {
@@ -75,6 +84,7 @@ static json_t *peer_object(const struct view_source *src, unsigned int i,
 	if (si->heard)
 		view_put_int(o, "heard-ms", si->heard_ns / 1000000);
 	put_delays(o, si);
+	put_site(o, si);
 	put_link(o, src, i);
 	view_put_int(o, "sessions", si->sessions);
 	view_put_int(o, "restarts", si->restarts);

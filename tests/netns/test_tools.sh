@@ -87,6 +87,7 @@ it "port show: how each is attached, what it took, and each cause of what it did
 		.passed == (to_entries | map(select(.key | startswith("passed-")) | .value) | add) and
 		.dropped == (to_entries | map(select(.key | startswith("dropped-")) | .value) | add) and (."memory-reason" | length > 10) and ."xdp-reason" == null)'
 it "port show -d: more than the table" details port passed-tags
+it "peer show: the MTU of its ports" jq_true a peer '.[0] | ."lan-mtu" == 4300 and ."wan-mtu" == 4300'
 it "rule show: its connection and its ledger" jq_true a rule '
 	length == 1 and .[0].name == "hosts" and .[0].connections == 1 and has(0) and (.[0] | has("custody-bytes"))'
 it "stats show: what the host sent has been taken, or is said to have passed by" jq_true a stats '

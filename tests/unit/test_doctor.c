@@ -278,6 +278,9 @@ static void test_notes(void **state)
 		 "ports",
 		 "generic XDP: refused it"},
 		{{{"port", 1, "mtu", "1500"}}, "ports", "MTU 1500"},
+		{{{"peer", 0, "lan-mtu", "4300"}, {"peer", 0, "wan-mtu", "1500"}},
+		 "peers",
+		 "edge-b is up, round trip 30.0ms; its WAN port has MTU 1500"},
 		/* hosts without a rule beside others that have one */
 		{{{"port", 0, "passed", "900"}, {"port", 0, "passed-no-rule", "900"}},
 		 "frames",
