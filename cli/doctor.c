@@ -32,35 +32,59 @@ json_int_t doctor_number(const json_t *o, const char *key)
 	return json_integer_value(json_object_get(o, key));
 }
 
-/* Members that identify an object. */
-static bool same_object(const json_t *a, const json_t *b)
+/* What tells an object from others of its kind. */
+static const char *key_of(const char *what, const json_t *o, char key[128])
 {
-	static const char *const keys[] = {"group", "name", "id", "direction"};
-
-	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-		const json_t *x = json_object_get(a, keys[i]), *y = json_object_get(b, keys[i]);
-
-		if (x && !json_equal(x, y))
-			return false;
-	}
-	return true;
+	snprintf(key, 128, "%s %s %s %lld %s", what, doctor_text(o, "group"),
+		 doctor_text(o, "name"), (long long)doctor_number(o, "id"),
+		 strcmp(what, "lane") ? "" : doctor_text(o, "direction"));
+	return key;
 }
 
-const json_t *doctor_before(const struct doctor_look *d, const char *what, const json_t *o)
+enum look {
+	NOW,
+	BEFORE,
+};
+
+void doctor_index(struct doctor_look *d)
 {
-	const json_t *b;
+	const json_t *const looks[] = {d->now, d->before};
+	const char *what;
+	json_t *list, *o;
+	char key[128];
 	size_t i;
 
-	json_array_foreach (doctor_list(d->before, what), i, b)
-		if (same_object(o, b))
-			return b;
-	return NULL;
+	for (int l = NOW; l <= BEFORE; l++) {
+		d->index[l] = json_object();
+		json_object_foreach ((json_t *)looks[l], what, list)
+			json_array_foreach (list, i, o)
+				json_object_set(d->index[l], key_of(what, o, key), o);
+	}
+}
+
+void doctor_unindex(struct doctor_look *d)
+{
+	for (int l = NOW; l <= BEFORE; l++)
+		json_decref(d->index[l]);
+}
+
+static const json_t *find(const struct doctor_look *d, enum look l, const char *what,
+			  const json_t *o)
+{
+	char key[128];
+
+	return json_object_get(d->index[l], key_of(what, o, key));
+}
+
+const json_t *doctor_find(const struct doctor_look *d, const char *what, const json_t *o)
+{
+	return find(d, NOW, what, o);
 }
 
 json_int_t doctor_grown(const struct doctor_look *d, const char *what, const json_t *o,
 			const char *key)
 {
-	const json_t *b = doctor_before(d, what, o);
+	const json_t *b = find(d, BEFORE, what, o);
 	json_int_t n = b ? doctor_number(o, key) - doctor_number(b, key) : 0;
 
 	return n > 0 ? n : 0;
@@ -486,10 +510,13 @@ void doctor_add(json_t *all, const char *check, enum doctor_verdict v,
 					     "mend", f && *f->mend ? f->mend : NULL));
 }
 
-json_t *doctor_walk(const struct doctor_look *d)
+json_t *doctor_walk(const struct doctor_look *look)
 {
+	struct doctor_look indexed = *look, *d = &indexed;
 	json_t *all = json_array();
 	bool bad = false;
+
+	doctor_index(d);
 
 	for (const struct doctor_check *c = doctor_checks; c->name; c++) {
 		struct doctor_finding f = {"", ""};
@@ -500,6 +527,7 @@ json_t *doctor_walk(const struct doctor_look *d)
 		doctor_add(all, c->name, v, &f);
 		bad |= v == DOCTOR_WRONG;
 	}
+	doctor_unindex(d);
 	return all;
 }
 

@@ -23,10 +23,12 @@ enum doctor_verdict {
  * struct doctor_look - what the daemon told, twice.
  * @now, @before: the answers to "port-show", "qp-show", ..., each as a member "port", "qp", ...
  * @seconds:      between the two
+ * @index:        their objects by kind and identity; doctor_walk() and doctor_host() make it
  */
 struct doctor_look {
 	const json_t *now, *before;
 	double seconds;
+	json_t *index[2];
 };
 
 /** struct doctor_finding - @reason: with figures; @mend: what to do, "" if nothing. */
@@ -49,11 +51,11 @@ extern const struct doctor_check doctor_checks[];
 
 /** doctor_walk - an array of {check, verdict, reason, mend}; what follows the first one that is
  * wrong is not looked at. */
-json_t *doctor_walk(const struct doctor_look *d);
+json_t *doctor_walk(const struct doctor_look *look);
 
 /** doctor_host - the same about the connections of the host with address @host: all that slows
  * them, the most likely first. */
-json_t *doctor_host(const struct doctor_look *d, const char *host);
+json_t *doctor_host(const struct doctor_look *look, const char *host);
 
 /** doctor_wrong - whether one of @findings is. */
 bool doctor_wrong(const json_t *findings);
@@ -67,8 +69,12 @@ const json_t *doctor_list(const json_t *look, const char *what);
 const char *doctor_text(const json_t *o, const char *key);
 json_int_t doctor_number(const json_t *o, const char *key);
 
-/** doctor_before - the object that @o, one of now's @what, was before; NULL if it is new. */
-const json_t *doctor_before(const struct doctor_look *d, const char *what, const json_t *o);
+/** doctor_index - make the index of a look, which doctor_unindex() frees. */
+void doctor_index(struct doctor_look *d);
+void doctor_unindex(struct doctor_look *d);
+
+/** doctor_find - the object of kind @what of now with the identity of @o; NULL without one. */
+const json_t *doctor_find(const struct doctor_look *d, const char *what, const json_t *o);
 
 /** doctor_grown - by how much member @key of @o has grown since. */
 json_int_t doctor_grown(const struct doctor_look *d, const char *what, const json_t *o,

@@ -319,17 +319,6 @@ static const struct {
 	{"path-mtu", DOCTOR_NOTE, small_packets, false},
 };
 
-static const json_t *with_id(const json_t *list, const char *key, const json_t *id)
-{
-	const json_t *o;
-	size_t i;
-
-	json_array_foreach (list, i, o)
-		if (json_equal(json_object_get(o, key), id))
-			return o;
-	return NULL;
-}
-
 /* Whether requests came between the two looks, or a little before and something waits. */
 static bool in_use(const struct host_lane *l)
 {
@@ -345,14 +334,25 @@ static bool of_host(const json_t *o, const char *host)
 	return !strcmp(doctor_text(o, "lan-ip"), host) || !strcmp(doctor_text(o, "wan-ip"), host);
 }
 
+static const json_t *rule_of(const struct doctor_look *d, const json_t *lane)
+{
+	const json_t *o;
+	size_t i;
+
+	json_array_foreach (doctor_list(d->now, "rule"), i, o)
+		if (!strcmp(doctor_text(o, "name"), doctor_text(lane, "rule")))
+			return o;
+	return NULL;
+}
+
 static struct host_lane lane_of(const struct doctor_look *d, const json_t *lane)
 {
 	bool out = !strcmp(doctor_text(lane, "direction"), "out");
 	struct host_lane l = {
 		.d = d,
 		.lane = lane,
-		.qp = with_id(doctor_list(d->now, "qp"), "id", json_object_get(lane, "id")),
-		.rule = with_id(doctor_list(d->now, "rule"), "name", json_object_get(lane, "rule")),
+		.qp = doctor_find(d, "qp", lane),
+		.rule = rule_of(d, lane),
 		.rtt_us = (double)doctor_number(lane, "srtt-us"),
 	};
 
@@ -376,9 +376,12 @@ static bool add_cause(const struct doctor_look *d, const char *host, size_t c, j
 	size_t i, used;
 
 	json_array_foreach (doctor_list(d->now, "lane"), i, o) {
-		struct host_lane l = lane_of(d, o);
+		struct host_lane l;
 
-		if (!of_host(o, host) || !in_use(&l) || !causes[c].look(&l, &f))
+		if (!of_host(o, host))
+			continue;
+		l = lane_of(d, o);
+		if (!in_use(&l) || !causes[c].look(&l, &f))
 			continue;
 		if (!n++)
 			first = f;
@@ -412,14 +415,16 @@ static void count_qps(const struct doctor_look *d, const char *host, unsigned in
 	}
 }
 
-json_t *doctor_host(const struct doctor_look *d, const char *host)
+json_t *doctor_host(const struct doctor_look *look, const char *host)
 {
+	struct doctor_look indexed = *look, *d = &indexed;
 	struct doctor_finding f = {"", ""};
 	unsigned int known = 0, half = 0;
 	json_t *all = json_array();
 	const json_t *one = NULL;
 	bool any = false;
 
+	doctor_index(d);
 	count_qps(d, host, &known, &half, &one);
 	if (half)
 		doctor_add(all, "pairs",
@@ -443,5 +448,6 @@ json_t *doctor_host(const struct doctor_look *d, const char *host)
 				      "none of its %u connection%s was in use during the look",
 				      known, known == 1 ? "" : "s"),
 			   &f);
+	doctor_unindex(d);
 	return all;
 }
