@@ -25,6 +25,8 @@
 /* Frames that a port refused: so many in HEALTH_PAST seconds, and such a share. */
 #define DROPPED_MANY	10u
 #define DROPPED_SHARE	0.001
+/* The table is full when it has so many, since some places are kept for half-known flows. */
+#define TABLE_HIGH	0.85
 /* Packets without a seal in HEALTH_PAST seconds: a few may have been under way as a lane ended. */
 #define UNSEALED_MANY	10u
 /* Silence: heartbeats are 50 ms apart, those of older versions 250 ms. */
@@ -346,6 +348,30 @@ static bool lan_drops(const struct health *h, const struct window *w)
 	       (h->alarm[HEALTH_TX_DROPPED].raised && w->d.tx_dropped[STEER_LAN] >= DROPPED_MANY);
 }
 
+/* New flows found no place: in the table, or among those whose partner is not known. */
+static void judge_table(struct health *h, const struct window *w)
+{
+	const struct engine_memory *m = &h->sample.mem;
+	uint64_t n = w->d.table_full;
+
+	if (share(m->flows, m->flows_max) >= TABLE_HIGH || !m->flows_max) {
+		advise(h, HEALTH_TABLE_FULL, "raise max-connections, restart longhauld");
+		judge(h, HEALTH_TABLE_FULL, bad_if(n),
+		      "%" PRIu64 " new flow%s found the table of %u full in %.0f s", n, plural(n),
+		      m->flows_max, w->seconds);
+		return;
+	}
+	advise(h, HEALTH_TABLE_FULL,
+	       "nothing, if many connections began at once and it ends; else see half-known, or "
+	       "have "
+	       "applications use the connection manager");
+	judge(h, HEALTH_TABLE_FULL, bad_if(n),
+	      "%" PRIu64
+	      " packet%s of new flows passed in %.0f s, for too many queue pairs of their "
+	      "host have no known partner yet (%u of %u places are taken)",
+	      n, plural(n), w->seconds, m->flows, m->flows_max);
+}
+
 static void judge_conns(struct health *h, const struct window *w)
 {
 	const char *why =
@@ -377,9 +403,7 @@ static void judge_conns(struct health *h, const struct window *w)
 	      "the peer refuses %u connection%s, such as %s: %s", c->refused, plural(c->refused),
 	      c->refused_name, why ? why + sizeof("peer refused: ") - 1 : "");
 	judge_missed(h, w);
-	judge(h, HEALTH_TABLE_FULL, bad_if(w->d.table_full),
-	      "%" PRIu64 " new flow%s found the table of %u full in %.0f s", w->d.table_full,
-	      plural(w->d.table_full), s->mem.flows_max, w->seconds);
+	judge_table(h, w);
 }
 
 static enum verdict lateness(const struct health_peer *p)

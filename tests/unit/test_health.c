@@ -447,6 +447,25 @@ static void test_mtu(void **state)
 	only(HEALTH_COUNT);
 }
 
+/* Flows that found no place, though the table has many: raising its size would not mend it. */
+static void test_table(void **state)
+{
+	const char *text = h.alarm[HEALTH_TABLE_FULL].text;
+
+	(void)state;
+	h.sample.mem.flows = 900;
+	h.sample.mem.flows_max = 1000;
+	h.sample.n.table_full = 7;
+	go_on(1, 0, 0);
+	only(HEALTH_TABLE_FULL);
+	assert_non_null(strstr(text, "7 new flows found the table of 1000 full"));
+	assert_non_null(strstr(health_mend(&h, HEALTH_TABLE_FULL), "raise max-connections"));
+	h.sample.mem.flows = 300;
+	go_on(1, 0, 0);
+	assert_non_null(strstr(text, "have no known partner yet (300 of 1000 places are taken)"));
+	assert_null(strstr(health_mend(&h, HEALTH_TABLE_FULL), "raise"));
+}
+
 static void test_dropped(void **state)
 {
 	(void)state;
@@ -615,12 +634,13 @@ static void test_reasons(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_quiet),    TEST(test_names),	      TEST(test_wan_rate),
-		TEST(test_loss),     TEST(test_wan_queue),    TEST(test_usual_loss),
-		TEST(test_not_loss), TEST(test_pool),	      TEST(test_peers),
-		TEST(test_simple),   TEST(test_reasons),      TEST(test_peer_causes),
-		TEST(test_cut),	     TEST(test_mtu),	      TEST(test_dropped),
-		TEST(test_missed),   TEST(test_missed_words), TEST(test_unsealed_peer),
+		TEST(test_quiet),	  TEST(test_names),	TEST(test_wan_rate),
+		TEST(test_loss),	  TEST(test_wan_queue), TEST(test_usual_loss),
+		TEST(test_not_loss),	  TEST(test_pool),	TEST(test_peers),
+		TEST(test_simple),	  TEST(test_reasons),	TEST(test_peer_causes),
+		TEST(test_cut),		  TEST(test_mtu),	TEST(test_table),
+		TEST(test_dropped),	  TEST(test_missed),	TEST(test_missed_words),
+		TEST(test_unsealed_peer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
