@@ -188,11 +188,19 @@ static bool link_full(const struct host_lane *l, struct doctor_finding *f)
 	return true;
 }
 
+/* Round trip without what waits on the link, us, as far as it is known. */
+static double least_rtt(const struct host_lane *l)
+{
+	double least = (double)doctor_number(peer_of(l), "min-rtt-us");
+
+	return least > 0 && least < l->rtt_us ? least : l->rtt_us;
+}
+
 /* Acknowledgements are withheld: from how many bytes on a round trip has enough under way. */
 static bool held_back(const struct host_lane *l, json_int_t *times, double *flight)
 {
 	*times = engine_grown(l->d, "held-back");
-	*flight = l->rate / 8 * l->rtt_us / 1e6;
+	*flight = l->rate / 8 * least_rtt(l) / 1e6;
 	return near_requester(l) && *times > 0 && doctor_number(l->lane, "custody-bytes");
 }
 
@@ -223,10 +231,11 @@ static bool pool_full(const struct host_lane *l, struct doctor_finding *f)
 
 	if (!held_back(l, &n, &flight) || (double)custody > 2 * flight)
 		return false;
-	/* as doc/operations.md, Sizing, has it */
+	/* as doc/operations.md, Sizing, has it; without a peer the link's rate is not known */
 	snprintf(mend, sizeof(mend),
-		 "raise 'pool', and that of the rule, at both ends: each Gbit/s takes %s at least",
-		 doctor_shown("rule", "pool", (json_int_t)(1e9 / 8 * l->rtt_us / 1e6 / 0.6)));
+		 "raise 'pool', and that of the rule, %s: each Gbit/s takes %s at least",
+		 peer_of(l) ? "at both ends" : "unless the link is full",
+		 doctor_shown("rule", "pool", (json_int_t)(1e9 / 8 * least_rtt(l) / 1e6 / 0.6)));
 	doctor_put(f, DOCTOR_WRONG, mend,
 		   "%s: custody is full: %s of it are under way, of a pool of %s, and "
 		   "acknowledgements were withheld %lld times",

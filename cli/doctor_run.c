@@ -130,7 +130,9 @@ static const char *host_of(int argc, char **argv, char host[INET6_ADDRSTRLEN], c
 	unsigned int bits;
 	int family;
 
-	if (argc != 2 || !*argv[0] || strncmp("host", argv[0], strlen(argv[0])))
+	if (argc == 1 && *argv[0] && !strncmp("host", argv[0], strlen(argv[0])))
+		snprintf(err, errlen, "no address after '%.40s'; write host ADDRESS", argv[0]);
+	else if (argc != 2 || !*argv[0] || strncmp("host", argv[0], strlen(argv[0])))
 		snprintf(err, errlen, "doctor takes nothing, or host ADDRESS, not '%.40s'",
 			 argv[0]);
 	else if (strchr(argv[1], '/') || !filter_prefix(argv[1], &family, bytes, &bits))
