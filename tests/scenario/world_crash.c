@@ -348,9 +348,11 @@ static const char *compare(struct engine *e, const uint8_t *was, uint8_t *is)
 	size_t from = (size_t)((uint8_t *)e->undo - base) + sizeof(struct undo) + e->undo->size;
 	size_t slots = pool + offsetof(struct pool, slot), notes = pool + e->pool->notes;
 	size_t tags = (size_t)((const uint8_t *)e->tags - base);
+	size_t echo = (size_t)((const uint8_t *)e->echo - base);
 
 	/* the next process makes these anew (create.c) */
 	memcpy(is + tags, was + tags, sizeof(e->tags));
+	memcpy(is + echo, was + echo, echo_bytes());
 	/* these say nothing but that something was noted */
 	memcpy(is + slots, was + slots, sizeof(p->slot));
 	memcpy(is + notes, was + notes, data - notes);
