@@ -221,7 +221,7 @@ local kinds = { [1] = "HELLO", [2] = "DATA" }
 local types = {
 	[1] = "CHALLENGE", [2] = "HELLO", [3] = "HEARTBEAT", [4] = "BYE", [5] = "SITE", [16] = "LANE OPEN", [17] = "LANE ACCEPT",
 	[18] = "LANE REFUSE", [19] = "LANE PROGRESS", [20] = "LANE CLOSE", [21] = "LANE ANSWERS",
-	[24] = "ORDER", [26] = "METER",
+	[24] = "ORDER", [26] = "METER", [27] = "AHEAD",
 }
 local reasons = {
 	[0] = "none", "connection not seen", "seen one way only", "other queue pairs", "no rule", "no room in tables", "idle",
@@ -302,6 +302,13 @@ local F = {
 	record_lane = ProtoField.uint32("longhaul.record.lane", "Lane"),
 	record_psn = ProtoField.uint24("longhaul.record.psn", "PSN", base.HEX),
 	record_kind = ProtoField.uint8("longhaul.record.kind", "Kind", base.DEC, { "CLEAR", "WAIT" }),
+	address = ProtoField.uint64("longhaul.address", "Address", base.HEX),
+	va_step = ProtoField.uint64("longhaul.address_step", "From one to the next", base.HEX),
+	rkey = ProtoField.uint32("longhaul.rkey", "Remote key", base.HEX),
+	read_length = ProtoField.uint32("longhaul.read_length", "Length of each"),
+	first_psn = ProtoField.uint24("longhaul.first_psn", "First PSN", base.HEX),
+	behind_psn = ProtoField.uint24("longhaul.behind_psn", "PSN behind the last", base.HEX),
+	reads = ProtoField.uint8("longhaul.reads", "READs"),
 	sent_bytes = ProtoField.uint64("longhaul.sent_bytes", "Sent (bytes)"),
 	echoed_bytes = ProtoField.uint64("longhaul.echoed_bytes", "Echo (bytes)"),
 	got_at = ProtoField.uint64("longhaul.got_at", "Got at (ns)"),
@@ -338,6 +345,8 @@ local bodies = {
 	[24] = { "log", 4, "generation", 4, "sequence", 4, "base", 4, "step", 4, "records", 1 },
 	[26] = { "sent", 8, "sent_bytes", 8, "echoed", 8, "echoed_bytes", 8, "got_at", 8, "got_bytes", 8, "got_packets", 8,
 		"marked", 8, "held", 4 },
+	[27] = all(LANE, { "address", 8, "va_step", 8, "rkey", 4, "read_length", 4, "first_psn", 3, "behind_psn", 3,
+		"reads", 1 }),
 }
 -- The names of the flag bits, from bit 0 on
 local flag_names = {

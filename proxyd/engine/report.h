@@ -16,6 +16,7 @@
 #define REPORT_HOLES	  64
 #define REPORT_AGAIN	  8
 #define REPORT_ORDER_RECS 32
+#define REPORT_READS	  64
 
 /* What an appliance can do beyond version 1 of the protocol (features in HELLO). */
 #define PEER_FEATURE_ORDER    0x2u   /* ORDER, and OPEN with a place in a log */
@@ -25,6 +26,7 @@
 #define PEER_FEATURE_DISPUTE  0x80u  /* CLOSE that asks (REASON_DISPUTED) */
 #define PEER_FEATURE_SEAL     0x200u /* OPEN with the key of a seal */
 #define PEER_FEATURE_OWN      0x400u /* requests of the opener's own bear a seal of their own */
+#define PEER_FEATURE_AHEAD    0x800u /* AHEAD */
 
 enum report_type {
 	REPORT_OPEN = 1,  /* opener: from this PSN on I keep custody, receive it as a stream */
@@ -35,6 +37,7 @@ enum report_type {
 	REPORT_RESP,	  /* opener: which answers arrived */
 	REPORT_METER,	  /* either, about the link and no lane: what was sent, what was got */
 	REPORT_ORDER = 9, /* opener: barriers between lanes; acceptor: which are carried out */
+	REPORT_AHEAD,	  /* opener: READs that its host is going to ask, and the acceptor makes */
 };
 
 /** enum lane_reason - why a lane was refused, closed or faulted. */
@@ -92,6 +95,13 @@ struct order_rec {
 	uint32_t lane, birth;
 	uint32_t psn : 24;
 	uint32_t kind : 8;
+};
+
+/** struct read_series - @count READs of @length bytes under @rkey, the first at @va, each next one
+ * @step further. They have the PSNs [@psn, @end), as many each. */
+struct read_series {
+	uint64_t va, step;
+	uint32_t rkey, length, psn, end, count;
 };
 
 /**
@@ -166,6 +176,9 @@ struct meter {
  * @seq, @base: by the acceptor: it has all before, has carried out all before; @step_us: its
  *             responder takes so long to acknowledge; @again_all: records are missing from @seq on
  *
+ * AHEAD:
+ * @reads:     they are packets of the lane like others, and sent as such where this report is lost
+ *
  * @latest:    of ANSWERS: the answer packet that arrived last
  * @depth:     READs that the responder is to be given at a time, 0: as they come
  * @announce:  of ANSWERS: the acceptor may READ ahead for storage commands, and number anew what
@@ -199,6 +212,7 @@ struct report {
 	uint8_t nagain;
 	uint32_t again[REPORT_AGAIN];
 	struct meter meter;
+	struct read_series reads;
 	uint8_t norder;
 	struct order_rec order[REPORT_ORDER_RECS];
 };

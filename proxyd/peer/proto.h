@@ -43,6 +43,7 @@ enum proto_type {
 	PROTO_LANE_ANSWERS = 21,
 	PROTO_LANE_ORDER = 24,
 	PROTO_METER = 26,
+	PROTO_LANE_AHEAD = 27,
 };
 
 /**

@@ -187,6 +187,17 @@ static void get_order(struct in *i, struct report *r)
 	}
 }
 
+static void get_reads(struct in *i, struct read_series *s)
+{
+	s->va = take64(i);
+	s->step = take64(i);
+	s->rkey = take32(i);
+	s->length = take32(i);
+	s->psn = take24(i);
+	s->end = take24(i);
+	s->count = take8(i);
+}
+
 static void get_open(struct in *i, uint8_t flags, struct report *r)
 {
 	get_key(i, &r->key);
@@ -260,6 +271,9 @@ static bool get_report(struct in *i, enum report_type type, uint8_t flags, struc
 		r->by_opener = flags & F_ORDER_BY_OPENER;
 		r->again_all = flags & F_ORDER_MISSING;
 		break;
+	case REPORT_AHEAD:
+		get_reads(i, &r->reads);
+		break;
 	case REPORT_PROGRESS:
 		get_progress(i, r);
 		r->una_ackable = flags & F_PROGRESS_ACKABLE;
@@ -303,6 +317,7 @@ static int flags_known(uint8_t type)
 	case PROTO_BYE:
 	case PROTO_LANE_ACCEPT:
 	case PROTO_LANE_REFUSE:
+	case PROTO_LANE_AHEAD:
 		return 0;
 	default:
 		return -1;
@@ -353,6 +368,8 @@ static bool get_body(struct in *i, uint8_t type, uint8_t flags, struct proto_mes
 		return get_report(i, REPORT_METER, flags, &m->report);
 	case PROTO_LANE_ORDER:
 		return get_report(i, REPORT_ORDER, flags, &m->report);
+	case PROTO_LANE_AHEAD:
+		return get_report(i, REPORT_AHEAD, flags, &m->report);
 	default:
 		return false;
 	}

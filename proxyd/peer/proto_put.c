@@ -269,6 +269,17 @@ static void give_order(struct out *o, const struct report *r)
 	}
 }
 
+static void give_reads(struct out *o, const struct read_series *s)
+{
+	give64(o, s->va);
+	give64(o, s->step);
+	give32(o, s->rkey);
+	give32(o, s->length);
+	give24(o, s->psn);
+	give24(o, s->end);
+	give8(o, (uint8_t)s->count);
+}
+
 static void give_open(struct out *o, const struct report *r)
 {
 	give_key(o, &r->key);
@@ -299,6 +310,7 @@ int proto_put_report(uint8_t *buf, size_t room, const struct report *r)
 		[REPORT_RESP] = PROTO_LANE_ANSWERS,
 		[REPORT_METER] = PROTO_METER,
 		[REPORT_ORDER] = PROTO_LANE_ORDER,
+		[REPORT_AHEAD] = PROTO_LANE_AHEAD,
 	};
 	struct out o;
 
@@ -319,6 +331,9 @@ int proto_put_report(uint8_t *buf, size_t room, const struct report *r)
 		break;
 	case REPORT_ORDER:
 		give_order(&o, r);
+		break;
+	case REPORT_AHEAD:
+		give_reads(&o, &r->reads);
 		break;
 	case REPORT_ACCEPT:
 		break;

@@ -135,11 +135,22 @@ static bool order_ok(const struct report *r)
 	return !(r->by_opener && r->again_all);
 }
 
+/* As many PSNs for each READ, and no READ without any. */
+static bool reads_ok(const struct read_series *s)
+{
+	uint32_t span = (s->end - s->psn) & PSN_MASK;
+
+	return s->psn <= PSN_MASK && s->end <= PSN_MASK && s->length && s->count &&
+	       s->count <= REPORT_READS && span && span < SPAN_MAX && span % s->count == 0;
+}
+
 bool proto_report_ok(const struct report *r)
 {
 	switch (r->type) {
 	case REPORT_ORDER:
 		return order_ok(r);
+	case REPORT_AHEAD:
+		return reads_ok(&r->reads);
 	case REPORT_OPEN:
 		return (!r->ordered || r->clear <= PSN_MASK) && key_ok(&r->key) &&
 		       r->lqpn <= PSN_MASK && r->start_psn <= PSN_MASK &&

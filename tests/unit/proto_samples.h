@@ -24,7 +24,7 @@
  * proto_get.c, proto_put.c, these tests, doc/peer-protocol.md. A reason is sent as its number: new
  * ones go to the end, and into that text.
  */
-_Static_assert(sizeof(struct report) == 1224, "struct report has changed: see above");
+_Static_assert(sizeof(struct report) == 1264, "struct report has changed: see above");
 _Static_assert(REASON_PATH_MTU == 14, "the order of reasons has changed: see above");
 
 static inline struct ip_addr v4(uint8_t last)
@@ -165,6 +165,22 @@ static inline struct report sample_meter_by_box(void)
 	r.meter.early = 5;
 	r.meter.overrun = 0x1020304050607080;
 	return r;
+}
+
+static inline struct report sample_ahead(void)
+{
+	return (struct report){
+		.type = REPORT_AHEAD,
+		.lane = 11,
+		.gen = 12,
+		.reads = {.va = 0xfedcba9876543210,
+			  .step = -(uint64_t)65536,
+			  .rkey = 0x89abcdef,
+			  .length = 65536,
+			  .psn = 0xfffff0, /* they cross the wrap */
+			  .end = psn_add(0xfffff0, REPORT_READS * 16),
+			  .count = REPORT_READS},
+	};
 }
 
 static inline struct report sample_order(void)

@@ -92,6 +92,9 @@ static int sample(unsigned int i, uint8_t *buf, size_t room)
 					     .nwanted = 2,
 					     .wanted = {{.addr = v4(0), .len = 96 + 24},
 							{.addr = v6(0), .len = 64}}});
+	case 18:
+		r = sample_ahead();
+		break;
 	default:
 		return 0;
 	}
@@ -226,6 +229,17 @@ static void same_order(const struct report *g, const struct report *r)
 	}
 }
 
+static void same_reads(const struct read_series *g, const struct read_series *s)
+{
+	assert_true(g->va == s->va);
+	assert_true(g->step == s->step);
+	assert_int_equal(g->rkey, s->rkey);
+	assert_int_equal(g->length, s->length);
+	assert_int_equal(g->psn, s->psn);
+	assert_int_equal(g->end, s->end);
+	assert_int_equal(g->count, s->count);
+}
+
 static void round_trip_report(const struct report *r, enum proto_type type)
 {
 	struct proto_message m;
@@ -242,6 +256,7 @@ static void round_trip_report(const struct report *r, enum proto_type type)
 	assert_memory_equal(&g->key, &r->key, sizeof(g->key));
 	same_open(g, r);
 	same_order(g, r);
+	same_reads(&g->reads, &r->reads);
 	assert_int_equal(g->bypassed, r->bypassed);
 	assert_int_equal(g->by_opener, r->by_opener);
 	assert_int_equal(g->reason, r->reason);
@@ -347,6 +362,9 @@ static void round_trip_reports(void **state)
 	r.again_all = true;
 	round_trip_report(&r, PROTO_LANE_ORDER);
 
+	r = sample_ahead();
+	round_trip_report(&r, PROTO_LANE_AHEAD);
+
 	r = sample_answers();
 	round_trip_report(&r, PROTO_LANE_ANSWERS);
 	r.announce = true;
@@ -441,21 +459,21 @@ static void sequence(void **state)
 		memcpy(buf + len, "\x04\x00\x00\x01\xee", 5);
 		len += 5;
 	}
-	assert_int_equal(walk(buf, len), 18);
+	assert_int_equal(walk(buf, len), 19);
 	while ((v = proto_next(buf, len, &pos, &m)) != PROTO_END) {
 		static const enum proto_verdict want[] = {PROTO_OK, PROTO_UNKNOWN, PROTO_UNKNOWN,
 							  PROTO_MALFORMED};
 
 		assert_int_equal(v, want[seen++ % 4]);
 	}
-	assert_int_equal(seen, 72);
+	assert_int_equal(seen, 76);
 	assert_int_equal(pos, len);
 }
 
 static void unknown_flags(void **state)
 {
-	static const uint8_t known[] = {0x03, 0x01, 0,	  0,	0xb7, 0,    0, 0x21, 0x21,
-					0x01, 0xbf, 0x01, 0x02, 0,    0xd7, 0, 0x01, 0x01};
+	static const uint8_t known[] = {0x03, 0x01, 0,	  0, 0xb7, 0, 0,    0x21, 0x21, 0x01,
+					0xbf, 0x01, 0x02, 0, 0xd7, 0, 0x01, 0x01, 0};
 	uint8_t buf[2048];
 	struct proto_message m;
 	int n;

@@ -50,7 +50,7 @@ static void bad_reports(void **state)
 	REFUSED(r);
 	r = (struct report){.type = 0};
 	REFUSED(r);
-	r.type = REPORT_ORDER + 1;
+	r.type = REPORT_AHEAD + 1;
 	REFUSED(r);
 	r = sample_open();
 	r.ordered = true;
@@ -71,6 +71,30 @@ static void bad_reports(void **state)
 	r = sample_order();
 	r.again_all = true;
 	REFUSED(r);
+}
+
+static void bad_ahead(void **state)
+{
+	uint8_t buf[PROTO_REPORT_MAX];
+	struct report r;
+
+	(void)state;
+#define AHEAD_WITH(field, value)                                                                   \
+	do {                                                                                       \
+		r = sample_ahead();                                                                \
+		r.reads.field = value;                                                             \
+		REFUSED(r);                                                                        \
+	} while (0)
+	AHEAD_WITH(psn, 0x1000000);
+	AHEAD_WITH(end, PSN_NONE);
+	AHEAD_WITH(count, 0);
+	AHEAD_WITH(count, REPORT_READS + 1);
+	AHEAD_WITH(count, REPORT_READS - 1); /* not as many PSNs for each */
+	AHEAD_WITH(length, 0);
+	AHEAD_WITH(end, r.reads.psn);
+	AHEAD_WITH(end, psn_add(r.reads.psn, 1u << 23)); /* beyond comparison */
+	AHEAD_WITH(end, psn_add(r.reads.end, 1));
+#undef AHEAD_WITH
 }
 
 static void bad_progress(void **state)
@@ -231,9 +255,8 @@ static void bad_hello(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(bad_reports),
-		cmocka_unit_test(bad_progress),
-		cmocka_unit_test(bad_on_the_wire),
+		cmocka_unit_test(bad_reports),	cmocka_unit_test(bad_ahead),
+		cmocka_unit_test(bad_progress), cmocka_unit_test(bad_on_the_wire),
 		cmocka_unit_test(bad_hello),
 	};
 
