@@ -168,12 +168,12 @@ static void check_rule(struct config *c, unsigned int i, struct config_errors *e
 			     r->name);
 	check_sides(c, i, errs);
 	/* an unknown peer's name has its own error */
-	if (r->prefetch == PREFETCH_ON && !*src->peer)
+	if ((r->prefetch == PREFETCH_ON || r->prefetch == PREFETCH_RESPONDER) && !*src->peer)
 		config_error(errs, file, src->ahead_line,
-			     "prefetch = on in rule '%s', which has no peer: an appliance alone "
+			     "prefetch = %s in rule '%s', which has no peer: an appliance alone "
 			     "cannot keep answers near the host; add peer = NAME, or set "
 			     "prefetch = off (or single, see longhaul.conf(5))",
-			     r->name);
+			     prefetch_name(r->prefetch), r->name);
 	if (r->prefetch == PREFETCH_SINGLE && *src->peer)
 		config_error(errs, file, src->ahead_line,
 			     "prefetch = single in rule '%s', which has a peer: that is for one "

@@ -14,7 +14,8 @@
 
 static const char *const mode_names[] = {"auto", "native", "generic", NULL};
 static const char *const policy_names[] = {"early", "honest", "off", NULL};
-static const char *const ahead_names[] = {"off", "on", "single", NULL}; /* enum prefetch */
+static const char *const ahead_names[] = {"off", "on", "single", "responder",
+					  NULL}; /* enum prefetch */
 static const char *const announce_names[] = {"off",  "auto", "nvme",
 					     "iser", "nfs",  NULL}; /* enum announce_mode */
 static const char *const atomic_names[] = {"ordered", "discard-result", "prefetch",

@@ -73,6 +73,9 @@
 	X(READS_RENUMBERED, "reads-renumbered",                                                    \
 	  "READs asked anew because their answer was lost for good")                               \
 	X(READS_ASKED_AGAIN, "reads-asked-again", "READs asked again because no answer came")      \
+	X(READS_TOLD, "reads-told",                                                                \
+	  "READs that the peer was told to make ahead of their host (prefetch = responder)")       \
+	X(READS_MADE, "reads-made", "READs made here because the peer told of them")               \
 	X(SOLO_READS, "solo-reads", "READs asked near the responder before their host did")        \
 	X(SOLO_MET, "solo-met", "READs of hosts that had been asked so")                           \
 	X(SOLO_REPEATED, "solo-repeated",                                                          \

@@ -54,9 +54,11 @@ enum order_mode {
 /** enum prefetch - who asks ahead of the host, if anybody. */
 enum prefetch {
 	PREFETCH_OFF,
-	PREFETCH_ON,	 /* two appliances: answers wait near the host (prefetch.c) */
-	PREFETCH_SINGLE, /* one, near the responder: answers arrive just after the host has asked
+	PREFETCH_ON,	    /* two appliances: answers wait near the host (prefetch.c) */
+	PREFETCH_SINGLE,    /* one, near the responder: answers arrive just after the host has asked
 			       (solo.c) */
+	PREFETCH_RESPONDER, /* two, as with PREFETCH_ON; the one near the responder makes the
+			       READs, from the first on in ranges that are named (link/ahead.c) */
 	PREFETCHES,
 };
 

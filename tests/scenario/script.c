@@ -250,6 +250,14 @@ static void head_line(struct script *s, struct tokens *t)
 		s->rule.read_depth = (uint32_t)token_number(s, t, "read-depth");
 	} else if (token_is(t, "prefetch")) {
 		s->rule.prefetch = true;
+	} else if (token_is(t, "prefetch-responder")) {
+		s->rule.prefetch = PREFETCH_RESPONDER;
+	} else if (token_is(t, "prefetch-range")) {
+		s->rule.nread_ranges = 1;
+		s->rule.read_range[0].from = (uint64_t)token_number(s, t, "prefetch-range");
+		s->rule.read_range[0].end = (uint64_t)token_number(s, t, "prefetch-range");
+	} else if (token_is(t, "no-ahead")) {
+		s->features &= ~PEER_FEATURE_AHEAD;
 	} else if (token_is(t, "prefetch-single")) {
 		s->rule.prefetch = PREFETCH_SINGLE;
 	} else if (token_is(t, "read-depth")) {
@@ -518,7 +526,7 @@ bool script_run(const char *name, const char *text, const struct script_world *w
 	s->start = START_HELD;
 	s->rule = rig_rule(0, POLICY_EARLY, s->mtu);
 	s->rule.seal = true;
-	s->features = PEER_FEATURE_SEAL | PEER_FEATURE_OWN;
+	s->features = PEER_FEATURE_SEAL | PEER_FEATURE_OWN | PEER_FEATURE_AHEAD;
 	s->cfg = small;
 	if (!setjmp(s->env)) {
 		run_text(s, text);

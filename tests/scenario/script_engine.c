@@ -320,6 +320,7 @@ void line_report(struct script *s, struct tokens *t)
 		r.seal_key[0] = r.gen;
 		r.seal_key[1] = ~r.seal_key[0];
 	}
+	r.reads.rkey = DEFAULT_RKEY;
 	r.by_opener = s->responder;
 	r.hi = r.room = PSN_NONE;
 	r.nholes = r.nagain = 0;
@@ -350,7 +351,7 @@ void line_report(struct script *s, struct tokens *t)
 void line_expect_report(struct script *s, struct tokens *t, const struct window *w)
 {
 	enum report_type type = report_type(s, t);
-	struct report want = {.type = (uint8_t)type};
+	struct report want = {.type = (uint8_t)type, .reads.rkey = DEFAULT_RKEY};
 	uint32_t set = report_parse(s, t, &want);
 	char got[400];
 

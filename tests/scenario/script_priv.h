@@ -116,7 +116,7 @@ bool report_matches(const struct report *got, const struct report *want, uint32_
 void report_describe(struct script *s, const struct report *r, char *out, size_t size);
 int lane_reason_by_name(struct script *s, const char *name);
 extern const char *const report_names[];
-#define REPORT_KINDS 9
+#define REPORT_KINDS 11
 const char *report_name(uint8_t type);
 #define REPORT_SET_LANE 0x80000000u /* "other-lane", "other-generation", "old": spoilt on purpose */
 #define REPORT_SET_GEN	0x40000000u

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Reports between two appliances in the words of scripts. PSNs and MSNs are relative, as in
  * packets. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/scenario/script_priv.h"
 
-const char *const report_names[REPORT_KINDS] = {"?",	 "OPEN",    "ACCEPT", "REFUSE", "PROGRESS",
-						"CLOSE", "ANSWERS", "METER",  "?"};
+const char *const report_names[REPORT_KINDS] = {"?",	    "OPEN",  "ACCEPT",	"REFUSE",
+						"PROGRESS", "CLOSE", "ANSWERS", "METER",
+						"?",	    "?",     "AHEAD"};
 
 const char *report_name(uint8_t type)
 {
@@ -36,6 +38,7 @@ enum {
 	IS_LATEST,
 	IS_DEPTH,
 	IS_BYPASSED,
+	IS_READS,
 };
 
 int lane_reason_by_name(struct script *s, const char *name)
@@ -158,6 +161,21 @@ uint32_t report_parse(struct script *s, struct tokens *t, struct report *r)
 		} else if (token_is(t, "resume")) {
 			r->resume = true;
 			set |= 1u << IS_RESUME;
+		} else if (token_is(t, "reads")) {
+			r->reads.count = (uint32_t)token_number(s, t, "reads");
+			set |= 1u << IS_READS;
+		} else if (token_is(t, "psn")) {
+			r->reads.psn = psn_of(s, t, "psn");
+		} else if (token_is(t, "end")) {
+			r->reads.end = psn_of(s, t, "end");
+		} else if (token_is(t, "va")) {
+			r->reads.va = (uint64_t)token_number(s, t, "va");
+		} else if (token_is(t, "step")) {
+			r->reads.step = (uint64_t)token_number(s, t, "step");
+		} else if (token_is(t, "rkey")) {
+			r->reads.rkey = (uint32_t)token_number(s, t, "rkey");
+		} else if (token_is(t, "total")) {
+			r->reads.length = (uint32_t)token_number(s, t, "total");
 		} else if (token_is(t, "other-lane")) {
 			set |= REPORT_SET_LANE;
 		} else if (token_is(t, "other-generation")) {
@@ -175,6 +193,13 @@ static bool same_ranges(const struct psn_range *a, unsigned int na, const struct
 			unsigned int nb)
 {
 	return na == nb && !memcmp(a, b, na * sizeof(*a));
+}
+
+static bool same_reads(const struct read_series *a, const struct read_series *b)
+{
+	return a->count == b->count && a->psn == b->psn && a->end == b->end && a->va == b->va &&
+	       a->length == b->length && a->rkey == b->rkey &&
+	       (a->count == 1 || a->step == b->step);
 }
 
 static bool same_again(const struct report *a, const struct report *b)
@@ -200,6 +225,7 @@ bool report_matches(const struct report *g, const struct report *w, uint32_t set
 		 ((set & (1u << IS_MSN)) && gmsn != wmsn) || DIFFERS(IS_BYPASSED, bypassed) ||
 		 ((set & (1u << IS_MISSING)) &&
 		  !same_ranges(g->hole, g->nholes, w->hole, w->nholes)) ||
+		 ((set & (1u << IS_READS)) && !same_reads(&g->reads, &w->reads)) ||
 		 ((set & (1u << IS_AGAIN)) && !same_again(g, w)));
 #undef DIFFERS
 }
@@ -220,6 +246,10 @@ void report_describe(struct script *s, const struct report *r, char *out, size_t
 		     psn_diff(r->start_msn, w->msn_base), r->path_mtu, r->resume ? " resume" : "");
 	if (r->type == REPORT_REFUSE || r->type == REPORT_CLOSE)
 		MORE(" reason %s", lane_reason_name((enum lane_reason)r->reason));
+	if (r->type == REPORT_AHEAD)
+		MORE(" reads %u psn %d end %d va 0x%" PRIx64 " step %" PRId64 " total %u",
+		     r->reads.count, REL(r->reads.psn), REL(r->reads.end), r->reads.va,
+		     (int64_t)r->reads.step, r->reads.length);
 	if (r->type == REPORT_RESP)
 		MORE(" cum %d hi %d latest %d depth %u", REL(r->cum), REL(r->hi), REL(r->latest),
 		     r->depth);

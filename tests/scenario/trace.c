@@ -69,12 +69,13 @@ void trace_report(const struct world *w, int from, const struct report *r)
 		[REPORT_OPEN] = "open",	    [REPORT_ACCEPT] = "accept",
 		[REPORT_REFUSE] = "refuse", [REPORT_PROGRESS] = "progress",
 		[REPORT_CLOSE] = "close",   [REPORT_RESP] = "answers",
+		[REPORT_AHEAD] = "ahead",
 	};
 	FILE *out = w->cfg.trace;
 
 	fprintf(out, "%10" PRIu64 ".%03u app%d  -> app%d  report %s lane %u gen %u", w->now / 1000,
 		(unsigned int)(w->now % 1000), from, !from,
-		r->type <= REPORT_ORDER && names[r->type] ? names[r->type] : "?", r->lane, r->gen);
+		r->type <= REPORT_AHEAD && names[r->type] ? names[r->type] : "?", r->lane, r->gen);
 	switch (r->type) {
 	case REPORT_OPEN:
 		fprintf(out, " start %06x msn %06x%s", r->start_psn, r->start_msn,
@@ -90,6 +91,10 @@ void trace_report(const struct world *w, int from, const struct report *r)
 	case REPORT_RESP:
 		fprintf(out, " cum %06x hi %06x depth %u", r->cum, r->hi, r->depth);
 		ranges(out, r->hole, r->nholes);
+		break;
+	case REPORT_AHEAD:
+		fprintf(out, " %06x-%06x %u reads va %" PRIx64 " len %u", r->reads.psn,
+			r->reads.end, r->reads.count, r->reads.va, r->reads.length);
 		break;
 	default:
 		fprintf(out, " %s", lane_reason_name(r->reason));

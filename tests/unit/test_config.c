@@ -283,6 +283,8 @@ static void test_prefetch(void **state)
 	/* what is off needs no peer, whatever else is written down for the day when it is on */
 	assert_int_equal(
 		parse(HEAD RULE "prefetch = off\nread-depth = auto\nprefetch-max-age = 1h\n"), 0);
+	assert_int_equal(parse(HEAD PEER PAIR "prefetch = responder\nprefetch-range = 0-9\n"), 0);
+	assert_int_equal(cfg.rules[0].prefetch, PREFETCH_RESPONDER);
 	/* NTT-7: one appliance, by a word of its own */
 	assert_int_equal(parse(HEAD RULE "prefetch = single\nread-depth = 16\n"), 0);
 	assert_int_equal(cfg.rules[0].prefetch, PREFETCH_SINGLE);

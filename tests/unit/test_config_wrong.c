@@ -139,10 +139,14 @@ static const struct {
 	{HEAD PEER PAIR "announce = smb\n",
 	 "t.conf:12: announce 'smb' is not known; write off, auto, nvme, iser or nfs"},
 	{HEAD PEER PAIR "prefetch = yes\n",
-	 "t.conf:12: prefetch 'yes' is not known; write off, on or single"},
+	 "t.conf:12: prefetch 'yes' is not known; write off, on, single or responder"},
 	{HEAD RULE "prefetch = on\n",
 	 "t.conf:8: prefetch = on in rule 'r', which has no peer: an appliance alone cannot keep "
 	 "answers near the host; add peer = NAME, or set prefetch = off"},
+	{HEAD RULE "prefetch = responder\n",
+	 "t.conf:8: prefetch = responder in rule 'r', which has no peer: an appliance alone cannot "
+	 "keep answers near the host; add peer = NAME, or set prefetch = off (or single, see "
+	 "longhaul.conf(5))"},
 	{HEAD PEER PAIR "prefetch = single\n",
 	 "t.conf:12: prefetch = single in rule 'r', which has a peer: that is for one appliance "
 	 "alone; set prefetch = on"},

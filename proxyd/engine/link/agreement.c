@@ -328,6 +328,18 @@ static void rx_resp(struct engine *e, unsigned int peer, const struct report *r)
 	resp_tx_progress(e, fl, r);
 }
 
+/* The opener tells of READs that its host is going to ask. Where the lane is not known they come as
+ * packets, and draw what those draw. */
+static void rx_ahead(struct engine *e, unsigned int peer, const struct report *r)
+{
+	struct flow *fl = accepted_lane(e, peer, r);
+
+	if (fl && fl->lane.role == ROLE_ACCEPTOR)
+		ahead_make(e, fl, &r->reads);
+	else
+		COUNT(e, BAD_REPORT);
+}
+
 /* The peer agrees to a lane of ours. */
 static void rx_accept(struct engine *e, struct flow *fl)
 {
@@ -401,6 +413,9 @@ void agreement_rx(struct engine *e, unsigned int peer, const struct report *r)
 		return;
 	case REPORT_ORDER:
 		order_rx(e, peer, r);
+		return;
+	case REPORT_AHEAD:
+		rx_ahead(e, peer, r);
 		return;
 	default:
 		break;

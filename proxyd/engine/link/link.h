@@ -51,6 +51,13 @@ void stream_rx_let_go(struct engine *e, struct flow *fl);
 /** stream_rx_go_on - the same where a READ waited for a record, if there is one now. */
 void stream_rx_go_on(struct engine *e, struct flow *fl);
 
+/* ahead.c */
+/** ahead_tell - OPENER: tell the peer of the READs ahead of the host that are to be sent next, if
+ * it is to make them. They count as sent. False: there are none. */
+bool ahead_tell(struct engine *e, struct flow *fl);
+/** ahead_make - ACCEPTOR: the peer has told of the READs @s. */
+void ahead_make(struct engine *e, struct flow *fl, const struct read_series *s);
+
 /* seal_rx.c */
 /** seal_open - the frame @f has come over the WAN in flow @fl; its bytes stand at @data, where the
  * seal is taken off. False when the frame is not for its lane, and dealt with. */

@@ -125,6 +125,8 @@ bool stream_tx_run(struct engine *e, struct flow *fl, uint32_t quantum)
 			break;
 		if (!d)
 			break; /* acknowledged, and released, before its first transmission */
+		if (ahead_tell(e, fl))
+			continue;
 		if (!budget || !pace_may_send(e) || !stream_send(e, fl, &l->held, d, to)) {
 			stopped = true;
 			break;

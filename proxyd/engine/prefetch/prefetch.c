@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Prefetch: READs that the host has not asked for yet, asked for on its behalf, so that their
- * responses are here when it does (role OPENER, only where the rule says `prefetch = on`).
+ * responses are here when it does (role OPENER, where the rule says `prefetch = on`, `responder`).
  *
  * A guess is a request of the lane like any other: built from the host's own headers, numbered at
  * the end of the lane, kept until it is answered. When the host asks for exactly that - rkey,
@@ -53,6 +53,12 @@ static bool wanted(const struct engine *e, const struct flow *fl)
 	return r && r->prefetch && fl->lane.role == ROLE_OPENER;
 }
 
+/* Whether the appliance near the responder makes the READs (link/ahead.c). */
+static bool made_there(const struct engine *e, const struct flow *fl)
+{
+	return rule_of(e, fl)->prefetch == PREFETCH_RESPONDER;
+}
+
 static bool same(const struct read_range *a, const struct read_range *b)
 {
 	return a->va == b->va && a->rkey == b->rkey && a->length == b->length;
@@ -65,19 +71,21 @@ static uint64_t round_trip(const struct lane *l)
 	return (l->rtt.srtt_us ? l->rtt.srtt_us : 10000) * NSEC_PER_USEC;
 }
 
+static uint64_t window_most(const struct engine *e, const struct lane_reads *x)
+{
+	uint64_t most = 4 * MAX(x->rate_bytes, x->arrived_bytes) + WINDOW_SLACK;
+
+	/* what comes must find a place while something before it is missing */
+	return MIN(most, pool_cap_now(e->pool, POOL_TRANSIT) / 2);
+}
+
 static void grow(struct engine *e, const struct lane *l, struct lane_reads *x)
 {
-	uint64_t most = 4 * (x->rate_bytes > x->arrived_bytes ? x->rate_bytes : x->arrived_bytes) +
-			WINDOW_SLACK;
-	uint64_t room = pool_cap_now(e->pool, POOL_TRANSIT) / 2;
-
-	if (most > room)
-		most = room; /* what comes must find a place while something before it is missing */
 	if (e->now - x->grown < round_trip(l))
 		return;
 	x->grown = e->now;
 	x->window *= 2;
-	x->window = MIN(x->window, most);
+	x->window = MIN(x->window, window_most(e, x));
 }
 
 /* The host asks for a READ: is it guessed? Then its response comes, or will come, at @wire. The
@@ -181,6 +189,8 @@ void prefetch_asked(struct engine *e, struct flow *fl, const struct frame *f, bo
 		x->info.misses++;
 	forget_lost(x);
 	predict_asked(&x->predictor, &what, claimed);
+	if (made_there(e, fl) && ranges_named(rule_of(e, fl), &what))
+		predict_assume(&x->predictor);
 	prefetch_run(e, fl);
 }
 
@@ -283,6 +293,10 @@ void prefetch_run(struct engine *e, struct flow *fl)
 	if (!x->window)
 		x->window = WINDOW_FIRST;
 	forget_lost(x);
+	/* one report tells of many, where nobody waits for a larger window */
+	if (made_there(e, fl) && x->window >= window_most(e, x) &&
+	    x->guessed > x->window - x->window / 8)
+		return;
 	while (n < BATCH && predict_peek(&x->predictor, &r)) {
 		if (!r.length ||
 		    x->guessed + r.length > (x->window > r.length ? x->window : r.length) ||

@@ -77,11 +77,24 @@ void predict_asked(struct predictor *p, const struct read_range *r, bool as_gues
 	if (++p->seen == UINT32_MAX)
 		p->seen = 2 * PREDICT_HISTORY +
 			  p->seen % PREDICT_HISTORY; /* same place in the history */
+	p->assumed &= !best;
 	if (as_guessed && p->period)
 		return;
 	p->period = 0;
 	if (best)
 		begin(p, best);
+}
+
+void predict_assume(struct predictor *p)
+{
+	if (p->period || p->assumed)
+		return;
+	p->assumed = true;
+	p->period = 1;
+	p->slot = 0;
+	p->next[0] = *past(p, 1);
+	p->step[0] = p->next[0].length;
+	p->next[0].va += p->next[0].length;
 }
 
 bool predict_peek(const struct predictor *p, struct read_range *out)

@@ -33,6 +33,7 @@ struct predictor {
 	uint8_t run[PREDICT_PERIOD_MAX + 1];	 /* READs for which period P has held, saturating */
 	/* the guess: what comes next, slot by slot, and how far the slots move at each turn */
 	uint8_t period, slot; /* period 0: no guess */
+	bool assumed;	      /* by predict_assume(), and no pattern was seen since */
 	struct read_range next[PREDICT_PERIOD_MAX];
 	int64_t step[PREDICT_PERIOD_MAX];
 	/* a stride that ended at @ring_end and began anew at @ring_start */
@@ -44,6 +45,10 @@ struct predictor {
 /** predict_asked - the host asked for @r. @as_guessed: it was the oldest guess not asked for so
  * far, so the series goes on; else guessing begins anew when a pattern is seen. */
 void predict_asked(struct predictor *p, const struct read_range *r, bool as_guessed);
+
+/** predict_assume - unless a pattern is known: the host goes on where its latest READ ends. That is
+ * assumed once, and once more each time that a pattern was seen. */
+void predict_assume(struct predictor *p);
 
 /** predict_peek - the READ to come after all that were asked or taken; false: unknown. */
 bool predict_peek(const struct predictor *p, struct read_range *out);

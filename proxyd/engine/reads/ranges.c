@@ -10,20 +10,24 @@ static bool inside(const struct read_range *r, uint64_t from, uint64_t end)
 	return r->va >= from && r->va < end && end - r->va >= r->length;
 }
 
-/** ranges_allow - whether the host may read @r for all that is known. */
-bool ranges_allow(const struct engine *e, const struct flow *fl, const struct lane_reads *x,
-		  const struct read_range *r)
+/** ranges_named - whether the rule names a range that @r is in. */
+bool ranges_named(const struct rule *rule, const struct read_range *r)
 {
-	const struct rule *rule = &e->rules[fl->rule];
-
-	for (uint32_t i = 0; i < GOOD_RANGES; i++)
-		if (x->good[i].end && x->good[i].rkey == r->rkey &&
-		    inside(r, x->good[i].from, x->good[i].end))
-			return true;
 	for (uint32_t i = 0; i < rule->nread_ranges; i++)
 		if (inside(r, rule->read_range[i].from, rule->read_range[i].end))
 			return true;
 	return false;
+}
+
+/** ranges_allow - whether the host may read @r for all that is known. */
+bool ranges_allow(const struct engine *e, const struct flow *fl, const struct lane_reads *x,
+		  const struct read_range *r)
+{
+	for (uint32_t i = 0; i < GOOD_RANGES; i++)
+		if (x->good[i].end && x->good[i].rkey == r->rkey &&
+		    inside(r, x->good[i].from, x->good[i].end))
+			return true;
+	return ranges_named(&e->rules[fl->rule], r);
 }
 
 /** ranges_note - the host has read this with success. */

@@ -340,6 +340,7 @@ bool own_request_anew(struct engine *e, struct flow *fl, const struct read_range
 		      struct wire_psn *wire);
 
 /* ranges.c */
+bool ranges_named(const struct rule *rule, const struct read_range *r);
 bool ranges_allow(const struct engine *e, const struct flow *fl, const struct lane_reads *x,
 		  const struct read_range *r);
 void ranges_note(struct engine *e, struct flow *fl, const struct read_range *r);
