@@ -41,6 +41,19 @@ static uint64_t min64(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+/* The rules name what all queue pairs may read. */
+static void name_range(const struct plan *p, struct world_config *c)
+{
+	struct rc_qp_config qc;
+	uint32_t kib = UINT32_MAX;
+
+	scenario_qp(&qc, 0, p->qp[0].mtu, RC_STRICT);
+	for (uint32_t i = 0; i < p->nqps; i++)
+		kib = p->qp[i].mr_kib < kib ? p->qp[i].mr_kib : kib;
+	c->read_from = qc.rmr_va;
+	c->read_end = qc.rmr_va + ((uint64_t)kib << 10);
+}
+
 static void world_of(const struct plan *p, struct world_config *c)
 {
 	world_defaults(c);
@@ -53,6 +66,9 @@ static void world_of(const struct plan *p, struct world_config *c)
 	/* where appliances renumber, they need seals */
 	c->unsealed = p->unchecked && !p->prefetch && !p->announce && p->atomic != ATOMIC_PREFETCH;
 	c->prefetch = p->prefetch;
+	c->prefetch_responder = p->prefetch && p->prefetch_responder;
+	if (c->prefetch_responder)
+		name_range(p, c);
 	c->announce = c->storage = p->announce;
 	c->prefetch_max_age_ns = p->read_age_ms * MS;
 	c->check_every = 16001;

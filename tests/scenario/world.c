@@ -342,7 +342,9 @@ static struct engine *make_engine(struct world *w, int side)
 	r.peer = w->cfg.single ? PEER_NONE : 0;
 	r.policy = w->cfg.policy;
 	r.atomic = (uint8_t)w->cfg.atomic;
-	r.prefetch = w->cfg.prefetch_single ? PREFETCH_SINGLE : w->cfg.prefetch;
+	r.prefetch = w->cfg.prefetch_single	 ? PREFETCH_SINGLE
+		     : w->cfg.prefetch_responder ? PREFETCH_RESPONDER
+						 : w->cfg.prefetch;
 	r.read_depth = w->cfg.read_depth;
 	r.announce = w->cfg.announce ? ANNOUNCE_MODE_AUTO : ANNOUNCE_MODE_OFF;
 	r.order = w->cfg.actors.order % 2 ? ORDER_HOSTS : ORDER_QUEUE_PAIR;
@@ -361,7 +363,8 @@ static struct engine *make_engine(struct world *w, int side)
 				     ? 0
 				     : PEER_FEATURE_ORDER | PEER_FEATURE_SEAL | PEER_FEATURE_OFFER |
 					       PEER_FEATURE_ANNOUNCE | PEER_FEATURE_PARITY |
-					       PEER_FEATURE_DISPUTE | PEER_FEATURE_OWN);
+					       PEER_FEATURE_DISPUTE | PEER_FEATURE_OWN |
+					       PEER_FEATURE_AHEAD);
 	if (!w->cfg.single)
 		engine_peer_event(e, 0, PEER_UP, w->now);
 	return e;

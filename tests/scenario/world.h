@@ -50,6 +50,7 @@
  * @atomic:      of the rules
  * @unsealed: they have seal = off
  * @prefetch:  the rules allow it
+ * @prefetch_responder: with @prefetch: by READs that are made near the responder
  * @prefetch_single: they say so to an appliance alone, near the responder
  * @read_depth:  READs that responders take at a time, by the rules
  * @prefetch_max_age_ns: with @prefetch: READs may bring content that was current so long before
@@ -77,7 +78,7 @@ struct world_config {
 	uint64_t frames_max; /* a world that moves more until a request ends turns in circles: a
 				violation; 0: no limit */
 	bool check_custody, check_range, storage, announce;
-	bool prefetch, prefetch_single, unsealed;
+	bool prefetch, prefetch_single, prefetch_responder, unsealed;
 	uint32_t read_depth;
 	uint64_t prefetch_max_age_ns;
 	uint64_t read_from, read_end;
