@@ -160,6 +160,16 @@ it "SIGHUP: ranges are taken over" reload ".\"prefetch-range\" == \"$RANGE\"" \
 it "READs through 16 MiB within a range that the rule names" read_until '."ahead-hits" > 1000' \
 	range a --region 16M
 it "a range: the first pass is guessed, too" lane_says range '."ahead-misses" < 100 and ."ahead-hits" > 100'
+made_by_other() # a has told of READs, b has made those of which it was told
+{
+	[ "$(stat_of a reads-told)" -gt 1000 ] && [ "$(stat_of b reads-made)" -gt 1000 ] && [ "$(stat_of a reads-made)" = 0 ]
+}
+it "SIGHUP: prefetch = responder is taken over" reload '."prefetch" == "responder"' \
+	"prefetch = responder" "prefetch-range = $RANGE"
+it "responder: READs through 16 MiB within the range" read_until '."ahead-hits" > 1000' there a --region 16M
+it "responder: hits" hits there
+it "responder: the first pass is guessed, too" lane_says there '."ahead-misses" < 100'
+it "responder: the other appliance has made them" made_by_other
 # what a READ brings must not be older than a moment: less than it takes to get here
 it "SIGHUP: prefetch-max-age is taken over" reload '."prefetch-max-age-ms" == 1' \
 	"prefetch = on" "prefetch-max-age = 1ms"
