@@ -2,7 +2,8 @@
 /*
  * Goodput over distance and loss, in virtual time: `make bench-wan`.
  *
- *	bench_wan [--quick] [--read] [--op NAME] [--rtt MS] [--loss P] [--seconds S] [--verbose]
+ *	bench_wan [--quick] [--read] [--responder] [--sequential] [--op NAME] [--rtt MS] [--loss P]
+ *		  [--seconds S] [--verbose]
  *
  * One queue pair, 64 KiB messages, 128 outstanding, path MTU 4096, a WAN of 10 Gb/s between LANs of
  * 25 Gb/s, and that with two appliances (real engines, model hosts and links, see
@@ -29,8 +30,11 @@
  * - READ-4K: 4 KiB READs, which are bound by the host's way to its appliance before they are bound
  *   by the WAN. Their share is also told of what the same hosts reach without any distance between
  *   them (read-4k of the last line, the least).
- * - the line `sequential': a READ stream once through a region of 1 GiB that the rule names, 50 ms
- *   away, and what the appliances asked for in vain (wasted, in % of the payload).
+ * - the lines `sequential': a READ stream once through a region that the rule names, 50 ms away,
+ *   and what the appliances asked for in vain (wasted, in % of the payload); with `prefetch = on`,
+ *   and with `responder', of which the last line says how long it takes of the time with `on', at
+ *   most (responder-time).
+ * - --responder: all READs with `prefetch = responder', in a region that the rule names.
  * - loss "0, resend": nothing is lost, but the host is one that resends everything after 2, 4, 8,
  *   16 ms without progress, whatever its timeout is.
  *
@@ -41,6 +45,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h> /* MAX */
 #include <time.h>
 
 #include "tests/bench/bench_qp.h"
@@ -98,14 +103,19 @@ static const struct op ops[] = {
 };
 #define OP_READ	   2
 #define OP_READ_4K 3
-#define SEQUENTIAL (1u << 30)
 
 struct cell {
 	const struct op *op;
 	uint32_t rtt_ms;
 	double loss;
-	bool resend, appliances;
+	bool resend, appliances, responder;
 };
+
+/* Once through a region. */
+static const struct sequence {
+	uint32_t bytes, outstanding;
+	double loss;
+} sequences[] = {{1u << 30, READ_DEPTH, 0}, {1u << 28, READ_DEPTH, 1e-3}, {1u << 26, 1, 0}};
 
 struct result {
 	double goodput;	 /* bit/s */
@@ -115,7 +125,7 @@ struct result {
 };
 
 static double measure_seconds; /* 0: by default */
-static bool verbose;
+static bool verbose, all_responder;
 
 static double message_bytes(const struct op *op)
 {
@@ -200,6 +210,7 @@ static void hosts(const struct cell *c, struct world_config *wc, struct rc_qp_co
 	wc->engine.wan_rate = LINK_BPS / 8 * WAN_RATE_PERMILLE / 1000;
 	wc->path_mtu = MTU;
 	wc->prefetch = c->op->inbound && c->appliances;
+	wc->prefetch_responder = wc->prefetch && (c->responder || all_responder);
 
 	*qc = bench_qp(MTU);
 	qc->depth = DEPTH;
@@ -208,8 +219,8 @@ static void hosts(const struct cell *c, struct world_config *wc, struct rc_qp_co
 		qc->rmr_size = READ_REGION;
 		qc->max_rd = qc->resp_rd = READ_DEPTH;
 	}
-	if (c->op == &ops[OP_READ_4K]) {
-		/* reading it once as bare hosts do would take minutes */
+	if (c->op == &ops[OP_READ_4K] || wc->prefetch_responder) {
+		/* 4 KiB: reading it once as bare hosts do would take minutes */
 		wc->read_from = qc->rmr_va;
 		wc->read_end = qc->rmr_va + READ_REGION;
 	}
@@ -290,7 +301,7 @@ static struct result run(const struct cell *c)
 }
 
 struct summary {
-	double lossless, at_1e3, at_1e2, bytes, read_100ms, read_1e3, read_4k, wasted;
+	double lossless, at_1e3, at_1e2, bytes, read_100ms, read_1e3, read_4k, wasted, responder;
 	unsigned int bad;
 };
 
@@ -360,54 +371,78 @@ static void row(struct summary *s, struct cell c)
 	s->bad += with.bad != NULL;
 }
 
-/* Once through a region, from one end to the other. */
-static void sequential(struct summary *s)
+/* Once through a region, from one end to the other. Returns how long it takes, ms. */
+static double sequential(struct summary *s, const struct sequence *q, bool responder)
 {
-	struct cell c = {.op = &ops[OP_READ], .rtt_ms = 50, .appliances = true};
-	struct world_config wc;
-	struct rc_qp_config qc;
-	struct world_qp *q;
-	struct world *w;
+	struct cell c = {.op = &ops[OP_READ],
+			 .rtt_ms = 50,
+			 .loss = q->loss,
+			 .appliances = true,
+			 .responder = responder};
 	struct work work = {.ops = 1u << RC_READ,
 			    .min = MESSAGE,
 			    .max = MESSAGE,
-			    .left = SEQUENTIAL / MESSAGE,
-			    .outstanding = READ_DEPTH,
+			    .left = q->bytes / MESSAGE,
+			    .outstanding = q->outstanding,
 			    .streams = 1,
 			    .stream_len = MESSAGE,
 			    .ring = true};
 	struct conn_info ci = {0};
-	uint64_t began;
+	struct world_config wc;
+	struct rc_qp_config qc;
+	struct world_qp *qp;
+	uint64_t began, got;
+	struct world *w;
+	double ms;
 
 	hosts(&c, &wc, &qc);
-	qc.mr_size = qc.rmr_size = SEQUENTIAL;
+	qc.mr_size = qc.rmr_size = q->bytes;
 	wc.read_from = qc.rmr_va;
-	wc.read_end = qc.rmr_va + SEQUENTIAL;
+	wc.read_end = qc.rmr_va + q->bytes;
 	w = world_create(&wc);
-	q = w ? world_connect(w, &qc, RC_STRICT) : NULL;
-	if (!q) {
+	qp = w ? world_connect(w, &qc, RC_STRICT) : NULL;
+	if (!qp) {
 		printf("sequential: no memory\n");
 		s->bad++;
 		world_destroy(w);
-		return;
+		return 0;
 	}
+	wc.wan.loss = c.loss;
+	/* READs and reports alike */
+	world_set_wan(w, 0, &wc.wan);
+	world_set_wan(w, 1, &wc.wan);
 	began = w->now;
-	world_work(q, 0, &work);
-	while (!w->violation && rc_qp_stats(q->side[0].qp)->rx_read_bytes < SEQUENTIAL &&
-	       w->now < began + 600000 * MS)
-		world_run(w, w->now + 10 * MS);
-	world_conn(w, 0, q, &ci);
-	s->wasted = 100.0 * (double)ci.lane[LANE_OUT].reads.wasted_bytes / SEQUENTIAL;
-	printf("\nsequential: bytes=%" PRIu64 " rtt-ms=%u ms=%.0f Gb/s=%.3f hits=%" PRIu64
-	       " misses=%" PRIu64 " wasted-bytes=%" PRIu64 " wan-bytes=%.4f%s%s\n\n",
-	       rc_qp_stats(q->side[0].qp)->rx_read_bytes, c.rtt_ms, (double)(w->now - began) / 1e6,
-	       (double)rc_qp_stats(q->side[0].qp)->rx_read_bytes * 8 / (double)(w->now - began),
-	       ci.lane[LANE_OUT].reads.hits, ci.lane[LANE_OUT].reads.misses,
-	       ci.lane[LANE_OUT].reads.wasted_bytes,
-	       (double)wan_bytes(w) / (SEQUENTIAL / MESSAGE * message_bytes(c.op)),
+	world_work(qp, 0, &work);
+	do {
+		world_run(w, w->now + MS);
+		got = rc_qp_stats(qp->side[0].qp)->rx_read_bytes;
+	} while (!w->violation && got < q->bytes && w->now < began + 600000 * MS);
+	ms = (double)(w->now - began) / 1e6;
+	world_conn(w, 0, qp, &ci);
+	s->wasted = MAX(s->wasted, 100.0 * (double)ci.lane[LANE_OUT].reads.wasted_bytes / q->bytes);
+	printf("sequential: prefetch=%s bytes=%" PRIu64 " rtt-ms=%u loss=%g outstanding=%u ms=%.0f "
+	       "Gb/s=%.3f hits=%" PRIu64 " misses=%" PRIu64 " wasted-bytes=%" PRIu64
+	       " wan-bytes=%.4f%s%s\n",
+	       responder ? "responder" : "on", got, c.rtt_ms, c.loss, q->outstanding, ms,
+	       (double)got * 8 / (ms * 1e6), ci.lane[LANE_OUT].reads.hits,
+	       ci.lane[LANE_OUT].reads.misses, ci.lane[LANE_OUT].reads.wasted_bytes,
+	       (double)wan_bytes(w) / (q->bytes / MESSAGE * message_bytes(c.op)),
 	       w->violation ? "  " : "", w->violation ? w->violation : "");
-	s->bad += w->violation || rc_qp_stats(q->side[0].qp)->rx_read_bytes != SEQUENTIAL;
+	s->bad += w->violation || got != q->bytes;
 	world_destroy(w);
+	return ms;
+}
+
+static void both_ways(struct summary *s)
+{
+	printf("\n");
+	for (size_t i = 0; i < sizeof(sequences) / sizeof(sequences[0]); i++) {
+		double on = sequential(s, &sequences[i], false);
+		double there = sequential(s, &sequences[i], true);
+
+		s->responder = MAX(s->responder, 100 * there / on);
+	}
+	printf("\n");
 }
 
 static bool in(double x, const double *list, size_t n)
@@ -420,8 +455,9 @@ static bool in(double x, const double *list, size_t n)
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: bench_wan [--quick] [--read] [--op NAME] [--rtt MS] [--loss P] "
-			"[--seconds S] [--verbose]\n");
+	fprintf(stderr, "usage: bench_wan [--quick] [--read] [--responder] [--sequential] [--op "
+			"NAME] [--rtt MS] "
+			"[--loss P] [--seconds S] [--verbose]\n");
 	return 2;
 }
 
@@ -429,17 +465,18 @@ int main(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{"quick", no_argument, NULL, 'q'},	{"read", no_argument, NULL, 'r'},
+		{"responder", no_argument, NULL, 'R'},	{"sequential", no_argument, NULL, 'S'},
 		{"op", required_argument, NULL, 'o'},	{"rtt", required_argument, NULL, 't'},
 		{"loss", required_argument, NULL, 'l'}, {"seconds", required_argument, NULL, 's'},
 		{"verbose", no_argument, NULL, 'v'},	{0},
 	};
 	static const uint32_t rtts[] = {1, 10, 20, 50, 100, 200};
 	static const double losses[] = {0, 1e-5, 1e-4, 1e-3, 1e-2}, quick[] = {0, 1e-3, 1e-2};
-	struct summary s = {100, 100, 100, 0, 100, 100, 100, -1, 0};
+	struct summary s = {100, 100, 100, 0, 100, 100, 100, 0, 0, 0};
 	const char *only_op = NULL;
 	double only_loss = -1;
 	uint32_t only_rtt = 0;
-	bool is_quick = false, reads = false;
+	bool is_quick = false, reads = false, only_sequential = false;
 	int o;
 
 	while ((o = getopt_long(argc, argv, "", options, NULL)) != -1) {
@@ -449,6 +486,12 @@ int main(int argc, char **argv)
 			break;
 		case 'r':
 			reads = true;
+			break;
+		case 'S':
+			only_sequential = true;
+			break;
+		case 'R':
+			all_responder = true;
 			break;
 		case 'o':
 			only_op = optarg;
@@ -482,7 +525,7 @@ int main(int argc, char **argv)
 	       "with\n",
 	       MTU, MESSAGE >> 10, DEPTH, READ_DEPTH, ceiling(&ops[0]) / 1e9);
 	for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
-		if ((only_op && strcmp(only_op, ops[i].name)) ||
+		if (only_sequential || (only_op && strcmp(only_op, ops[i].name)) ||
 		    (i >= OP_READ && !reads && !only_op))
 			continue;
 		if (is_quick && i == 1 && !only_op)
@@ -509,14 +552,15 @@ int main(int argc, char **argv)
 			}
 		}
 	}
-	if (reads && !only_op && !only_rtt && only_loss < 0)
-		sequential(&s);
+	if (only_sequential || (reads && !only_op && !only_rtt && only_loss < 0 && !all_responder))
+		both_ways(&s);
 	printf("bench-wan: worst-lossless=%.2f%% at-1e-3-20ms=%.2f%% at-1e-2-20ms=%.2f%% "
 	       "wan-bytes=%.4f",
 	       s.lossless, s.at_1e3, s.at_1e2, s.bytes);
-	if (reads)
-		printf(" read-100ms=%.2f%% read-1e-3-20ms=%.2f%% read-4k=%.2f%% wasted=%.2f%%",
-		       s.read_100ms, s.read_1e3, s.read_4k, s.wasted);
+	if (reads || only_sequential)
+		printf(" read-100ms=%.2f%% read-1e-3-20ms=%.2f%% read-4k=%.2f%% wasted=%.2f%% "
+		       "responder-time=%.1f%%",
+		       s.read_100ms, s.read_1e3, s.read_4k, s.wasted, s.responder);
 	printf("\n");
 	return s.bad ? 1 : 0;
 }
