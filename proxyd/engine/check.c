@@ -101,6 +101,18 @@ static const char *check_responses(struct engine *e, const struct lane *l)
 	return NULL;
 }
 
+/* What is reserved for answers to the lane's guesses. */
+static uint64_t reserved(struct engine *e, const struct lane *l)
+{
+	const struct lane_reads *x = l->role == ROLE_OPENER ? reads_of(e, l) : NULL;
+	uint64_t sum = 0;
+
+	if (x)
+		mq_each (const struct fetch, g, e->reads, &x->fetches)
+			sum += g->room;
+	return sum;
+}
+
 /* owner/owner.c: who judges requests, who asks its peer, and who is asked. */
 static const char *check_owner(const struct lane *l)
 {
@@ -131,6 +143,7 @@ static const char *check_owner(const struct lane *l)
 const char *engine_check(struct engine *e)
 {
 	uint32_t keepers = 0;
+	uint64_t room = 0;
 	bool held = false;
 	const char *bad;
 
@@ -145,6 +158,7 @@ const char *engine_check(struct engine *e)
 		if (fl->partner != FLOW_NONE && e->flows[fl->partner].partner != i)
 			return "a pair is not mutual";
 		held |= l->role != ROLE_NONE;
+		room += reserved(e, l);
 		keepers += lane_keeps(l) && l->held.packets;
 		if (l->role == ROLE_NONE || l->state == LANE_FAULT) {
 			if (l->held.packets || (l->role == ROLE_NONE && l->reads_page != POOL_NONE))
@@ -165,6 +179,8 @@ const char *engine_check(struct engine *e)
 	}
 	if (e->counters[EC_NUMBERS_FULL])
 		return "3: nobody knows any more which number a request has got";
+	if (room != e->reserved)
+		return "room is reserved that no guess needs";
 	if (keepers != e->keepers)
 		return "lanes with something in custody are not counted";
 	for (int c = 0; c < POOL_CLASSES; c++)

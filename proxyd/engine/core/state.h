@@ -175,6 +175,11 @@ struct soon {
 /* Refused packets that one batch of frames can name; more are found missing a little later. */
 #define REFUSED_MAX 32u
 
+/** struct refused - ACCEPTOR: what was refused since the latest report (row: FAST-1). */
+struct refused {
+	uint32_t flow, psn;
+};
+
 /** struct seal_tags - the latest tags, of two packets each (seal.c); of this process alone. */
 #define SEAL_TAGS 64u
 struct seal_tags {
@@ -237,13 +242,11 @@ struct engine {
 	/* lists of lanes with something to do, by flow index */
 	uint32_t ack_head, report_head;
 	struct run_list room; /* requesters to be asked for what was dropped */
-	/* ACCEPTOR: what was refused since the latest report (row: FAST-1) */
-	struct {
-		uint32_t flow, psn;
-	} refused[REFUSED_MAX];
+	struct refused refused[REFUSED_MAX];
 	uint32_t nrefused;
 	uint64_t rule_bytes[RULE_MAX]; /* custody per rule */
 	uint32_t keepers;	       /* OPENERs and SINGLEs with something in custody */
+	uint64_t reserved; /* bytes for answers to guesses that have not come (reads/fetch.c) */
 	struct run_queue run_lan;
 	uint8_t via;	    /* link of the frame, timer or turn that is being looked at */
 	uint8_t first_link; /* whose turn it is first */

@@ -6,6 +6,11 @@
  * Responses to guesses that were dropped, and to ATOMICs that were answered here, need not come.
  * Such a fetch stays in the list as FETCH_GONE until it is at the head; fetch_settle() moves @end
  * past it and fills its holes, so that the acceptor is not told that something of it is missing.
+ *
+ * Nothing is guessed without room for the answer: what the pool has free, less what the answers to
+ * guesses of all lanes will take that have not come (e->reserved).
+ *
+ * row: POOL-11
  */
 #include "engine/reads/reads.h"
 
@@ -28,6 +33,20 @@ uint32_t fetch_find(struct engine *e, struct lane_reads *x, struct wire_psn psn)
 	return MQ_NONE;
 }
 
+/* What a packet of an answer takes besides its payload, at most. */
+#define PACKET_EXTRA 128u
+
+static uint64_t room_for(const struct flow *fl, uint32_t span)
+{
+	return (uint64_t)span * (flow_mtu(fl) + PACKET_EXTRA);
+}
+
+/** fetch_fits - whether there is room for the answer, of @span packets, to one more guess. */
+bool fetch_fits(struct engine *e, const struct flow *fl, uint32_t span)
+{
+	return e->reserved + room_for(fl, span) <= pool_room(e->pool, POOL_TRANSIT);
+}
+
 bool fetch_add(struct engine *e, struct flow *fl, const struct read_range *what, uint8_t opcode,
 	       struct wire_psn psn, uint32_t span, enum fetch_state state)
 {
@@ -48,7 +67,9 @@ bool fetch_add(struct engine *e, struct flow *fl, const struct read_range *what,
 		.epoch = *pair_epoch(e, &fl->key),
 		.opcode = opcode,
 		.state = (uint8_t)state,
+		.room = state == FETCH_GUESS ? room_for(fl, span) : 0,
 	};
+	e->reserved += g->room;
 	x->unique += opcode != OP_READ_REQUEST;
 	if (all)
 		x->end = psn; /* no packet before it is awaited */
@@ -75,6 +96,25 @@ bool fetch_room(struct engine *e, struct flow *fl, struct wire_psn psn, uint32_t
 }
 
 /* ---- what is not awaited any more ---- */
+
+/** fetch_came - one more packet of @g has come. */
+void fetch_came(struct engine *e, struct fetch *g)
+{
+	uint64_t room = g->room / (g->span - g->arrived++);
+
+	e->reserved -= room;
+	g->room -= room;
+}
+
+/** fetch_gone - nothing of @g is awaited any more. */
+void fetch_gone(struct engine *e, struct lane_reads *x, struct fetch *g)
+{
+	x->gone += g->state != FETCH_GONE;
+	g->state = FETCH_GONE;
+	g->arrived = g->span;
+	e->reserved -= g->room;
+	g->room = 0;
+}
 
 /* Forget the fetches at the head that have come whole, but for guesses. */
 void fetch_trim(struct engine *e, struct lane_reads *x)
@@ -119,14 +159,12 @@ void fetch_forget(struct engine *e, struct flow *fl, struct fetch *g)
 {
 	struct lane_reads *x = reads_of(e, &fl->lane);
 
-	x->gone += g->state != FETCH_GONE;
 	if (g->opcode != OP_READ_REQUEST) {
 		x->unique -= g->arrived != g->span;
 		x->info.atomics_unasked++;
 		COUNT(e, ATOMICS_UNASKED);
 	}
-	g->state = FETCH_GONE;
-	g->arrived = g->span;
+	fetch_gone(e, x, g);
 	x->info.wasted_bytes += g->what.length;
 	x->guessed -= g->what.length;
 	x->guesses--;
@@ -172,9 +210,7 @@ void fetch_abandon(struct engine *e, struct flow *fl, struct wire_psn wire)
 
 	if (!g || !psn_is(g->psn, wire) || g->state != FETCH_ASKED || g->arrived == g->span)
 		return;
-	x->gone++;
-	g->state = FETCH_GONE;
-	g->arrived = g->span;
+	fetch_gone(e, x, g);
 	resp_report_due(e, fl, true);
 }
 
@@ -189,9 +225,7 @@ void fetch_cancel(struct engine *e, struct flow *fl, struct wire_psn wire)
 	if (!g || !psn_is(g->psn, wire) || g->state != FETCH_ASKED)
 		return;
 	x->unique -= g->arrived != g->span && g->opcode != OP_READ_REQUEST;
-	x->gone++;
-	g->state = FETCH_GONE;
-	g->arrived = g->span;
+	fetch_gone(e, x, g);
 	fetch_settle(e, x);
 	fetch_trim(e, x);
 	resp_report_due(e, fl, false);

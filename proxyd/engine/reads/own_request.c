@@ -62,7 +62,8 @@ bool own_request_add(struct engine *e, struct flow *fl, struct lane_reads *x,
 	/* requests and responses must fit their windows; guesses leave room for what is awaited */
 	most = state == FETCH_GUESS ? WINDOW_SPAN / 2 : WINDOW_SPAN - WINDOW_SPAN / 8;
 	if (psn_diff(psn_add(l->epsn.psn, span), l->una.psn) > most ||
-	    (oldest && psn_diff(psn_add(l->epsn.psn, span), oldest->psn) > most))
+	    (oldest && psn_diff(psn_add(l->epsn.psn, span), oldest->psn) > most) ||
+	    (state == FETCH_GUESS && !fetch_fits(e, fl, span)))
 		return false;
 	d = fetch_room(e, fl, l->epsn.psn, span) ? lane_retain(e, fl, &f, span, l->epsn.psn, &bad)
 						 : NULL;

@@ -74,6 +74,7 @@ enum fetch_state {
  * @epoch:      of the host pair (engine.h) when it was issued
  * @tries:      times that it was asked again past the stream
  * @touched:    ns; when something of it last came, or was asked again
+ * @room:       bytes reserved for what has not come of it: it was a guess
  */
 struct fetch {
 	struct read_range what;
@@ -81,6 +82,7 @@ struct fetch {
 	struct wire_psn psn;
 	uint32_t span, arrived, epoch;
 	uint8_t opcode, state, tries;
+	uint64_t room;
 };
 
 /* Ranges of addresses that a host has read with success. */
@@ -285,6 +287,9 @@ bool fetch_room(struct engine *e, struct flow *fl, struct wire_psn psn, uint32_t
 bool fetch_add(struct engine *e, struct flow *fl, const struct read_range *what, uint8_t opcode,
 	       struct wire_psn psn, uint32_t span, enum fetch_state state);
 uint32_t fetch_find(struct engine *e, struct lane_reads *x, struct wire_psn psn);
+bool fetch_fits(struct engine *e, const struct flow *fl, uint32_t span);
+void fetch_came(struct engine *e, struct fetch *g);
+void fetch_gone(struct engine *e, struct lane_reads *x, struct fetch *g);
 void fetch_forget(struct engine *e, struct flow *fl, struct fetch *g);
 void fetch_forgotten(struct engine *e, struct flow *fl);
 void fetch_cancel(struct engine *e, struct flow *fl, struct wire_psn wire);

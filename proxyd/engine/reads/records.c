@@ -55,9 +55,11 @@ void reads_end(struct engine *e, struct flow *fl)
 	if (!x)
 		return;
 	for (uint32_t id = x->fetches.head; lane_keeps(l) && id != MQ_NONE;
-	     id = mq_next(e->reads, id))
+	     id = mq_next(e->reads, id)) {
 		e->counters[EC_ATOMICS_UNASKED] += fetch_at(e, id)->state == FETCH_GUESS &&
 						   fetch_at(e, id)->opcode != OP_READ_REQUEST;
+		e->reserved -= fetch_at(e, id)->room;
+	}
 	if (lane_keeps(l)) {
 		struct wire_mark epsn = mark_same_wire(x->map.asked);
 

@@ -143,9 +143,7 @@ static bool renumber(struct engine *e, struct flow *fl, struct lane_reads *x, ui
 		r->moved = true;
 		break;
 	}
-	x->gone++;
-	g->state = FETCH_GONE;
-	g->arrived = g->span;
+	fetch_gone(e, x, g);
 	return true;
 }
 

@@ -255,7 +255,7 @@ static void count(struct engine *e, struct flow *fl, uint32_t id, const struct f
 	x->arrived_bytes += f->payload_len;
 	if (f->aeth)
 		lane_credit(&fl->lane, frame_aeth_syndrome(f), true);
-	g->arrived++;
+	fetch_came(e, g);
 	g->touched = e->now;
 	g->tries = 0; /* the responder remembers it */
 	proof = g->arrived == g->span ? psn_add(g->psn, g->span) : g->psn;
