@@ -413,10 +413,7 @@ static void native_ack(struct engine *e, struct flow *fl, const struct frame *f)
 void near_response(struct engine *e, struct flow *fl, const struct frame *f, enum engine_port from)
 {
 	struct lane *l = &fl->lane;
-	uint8_t blank[FRAME_MAX];
 	struct host_psn passed;
-	struct read_rec *r;
-	struct frame g;
 
 	if (l->state == LANE_FAULT)
 		return; /* no success after a fault */
@@ -435,30 +432,13 @@ void near_response(struct engine *e, struct flow *fl, const struct frame *f, enu
 			near_resp_repeated(e, fl, passed);
 		return;
 	}
-	f = atomic_blank(l, f, &g, blank);
+	/* no READ or ATOMIC was ever held: the answer to one that passed before, or to nothing */
 	if (icrc_wrong(e, f))
+		return;
+	COUNT(e, STRAY_RESPONSE);
+	if (owner_of_answer(e, fl, f) != VERDICT_SAME || !lane_may_await(e, l, wire_psn_of(f)))
 		return;
 	if (f->aeth)
 		lane_credit(l, frame_aeth_syndrome(f), true);
-	switch (reads_response(e, l, f, &r)) {
-	case READ_STRAY:
-		if (atomic_dropped(e, l, f))
-			return;
-		COUNT(e, STRAY_RESPONSE);
-		if (!r && (owner_of_answer(e, fl, f) != VERDICT_SAME ||
-			   !lane_may_await(e, l, wire_psn_of(f))))
-			return;
-		break;
-	case READ_COMPLETE:
-		psn_raise(&l->near.told, psn_add(r->at.psn, r->span));
-		frontier_trim(e, l);
-		break;
-	default:
-		break;
-	}
-	/* the data first, then whatever it allows to be acknowledged */
 	engine_tx(e, fl, fl->side, f->data, f->len);
-	if (!r)
-		near_resp_repeated(e, fl, psn_same_host(wire_psn_of(f))); /* nothing was added */
-	ack_list(e, fl);
 }
