@@ -395,6 +395,7 @@ static void test_drain_queued(void **state)
 	restart(&s);
 	(void)give(&s, own);
 	rig_pass(s.r, 10 * RIG_MS);
+	assert_int_equal(rig_conn(s.r).lane[LANE_IN].announce.native, 1);
 	s.r->at = 0;
 	psn = to_initiator(&s, 0x0c);
 	assert_int_equal(to_initiator(&s, 0x04), psn_add(psn, 1));
@@ -418,6 +419,24 @@ static void test_drain_half_asked(void **state)
 	(void)give(&s, psn_add(own, 1));
 	s.r->at = 0;
 	ends(&s, to_initiator(&s, 0x04));
+	rig_destroy(s.r);
+}
+
+/* Of such a command not all is here: the READ of its target goes to the initiator. */
+static void test_drain_half_read(void **state)
+{
+	struct storage s = begin_deep(ANNOUNCE_MODE_NVME, 2);
+	uint32_t own = queued(&s, 3);
+
+	(void)state;
+	rig_rx(s.r, FAR, "0c 40ffff 00000011 80%06x | 00*4 %08x 00000007 %08x", s.psn++, va_of(4),
+	       3 * READ_LEN);
+	restart(&s);
+	(void)give(&s, own);
+	none_to_initiator(&s);
+	(void)give(&s, psn_add(own, 1));
+	s.r->at = 0;
+	(void)to_initiator(&s, 0x0c);
 	rig_destroy(s.r);
 }
 
@@ -548,6 +567,7 @@ int main(void)
 		cmocka_unit_test(test_all_acknowledged),
 		cmocka_unit_test(test_drain_queued),
 		cmocka_unit_test(test_drain_half_asked),
+		cmocka_unit_test(test_drain_half_read),
 		cmocka_unit_test(test_half_asked_over),
 		cmocka_unit_test(test_iser),
 		cmocka_unit_test(test_iser_abort),

@@ -51,12 +51,12 @@ static void done(struct storage *s, unsigned int id)
 	rig_progress(s->r, s->own, s->own, s->resp);
 }
 
-/* Commands tell what is READ, and the peer has been told that we know it. */
-static struct storage begin_with(enum ack_policy policy)
+/* Commands tell what is READ. @mtu: 0 when no path MTU is known where the target's lane begins. */
+static struct storage proven(enum ack_policy policy, uint16_t mtu)
 {
 	static const struct engine_config cfg = {.pool_bytes = 8 << 20, .max_conns = 16, .seed = 1};
-	struct rule rule = rig_rule(0, policy, RIG_MTU);
-	struct storage s = {.r = rig_held(&cfg, 0, policy, RIG_MTU),
+	struct rule rule = rig_rule(0, policy, mtu);
+	struct storage s = {.r = rig_held(&cfg, 0, policy, mtu),
 			    .open = {.type = REPORT_OPEN,
 				     .lane = 77,
 				     .gen = 3,
@@ -94,6 +94,14 @@ static struct storage begin_with(enum ack_policy policy)
 			s.gen = s.r->rep[i].gen;
 			memcpy(s.key, s.r->rep[i].announce_key, sizeof(s.key));
 		}
+	return s;
+}
+
+/* And the peer has been told that we know it. */
+static struct storage begin_with(enum ack_policy policy)
+{
+	struct storage s = proven(policy, RIG_MTU);
+
 	assert_int_not_equal(s.key[0], 0);
 	return s;
 }
@@ -192,6 +200,18 @@ static void test_why_not(void **state)
 	assert_string_equal(rig_conn(r).lane[LANE_OUT].announce.why, "no command seen");
 	logged(r, "; announce not yet: no command seen");
 	rig_destroy(r);
+}
+
+/* The lane of the target's READs began when no path MTU was known. The peer may not know one: a
+ * long READ may have to pass yet, and the lane must not bind its connection to the appliances. */
+static void test_not_without_mtu(void **state)
+{
+	struct storage s = proven(POLICY_EARLY, 0);
+
+	(void)state;
+	assert_string_equal(rig_conn(s.r).lane[LANE_OUT].announce.phase, "proven");
+	assert_int_equal(s.key[0], 0);
+	rig_destroy(s.r);
 }
 
 static uint8_t byte_of(uint32_t i)
@@ -327,7 +347,8 @@ static void test_two_missing(void **state)
 	rig_destroy(s.r);
 }
 
-/* Nothing is missing, or the command is over, or was never told. */
+/* All is answered from what was pushed. Nothing is missing then, or the command is over, or was
+ * never told. */
 static void test_of_no_use(void **state)
 {
 	struct storage s = begin();
@@ -340,6 +361,8 @@ static void test_of_no_use(void **state)
 	s.resp++;
 	rig_progress(s.r, s.own, s.own, s.resp);
 	done(&s, 5);
+	assert_int_equal(rig_conn(s.r).lane[LANE_OUT].announce.served, PACKETS);
+	assert_int_equal(rig_conn(s.r).lane[LANE_OUT].announce.unused, 0);
 	rig_forget(s.r);
 	parity(&s, 0, 0);
 	s.psn += 7;
@@ -402,10 +425,15 @@ static void test_answer_before_ack(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_told),	   cmocka_unit_test(test_why_not),
-		cmocka_unit_test(test_deaf),	   cmocka_unit_test(test_repaired),
-		cmocka_unit_test(test_not_proven), cmocka_unit_test(test_two_missing),
-		cmocka_unit_test(test_of_no_use),  cmocka_unit_test(test_answer_before_ack),
+		cmocka_unit_test(test_told),
+		cmocka_unit_test(test_why_not),
+		cmocka_unit_test(test_not_without_mtu),
+		cmocka_unit_test(test_deaf),
+		cmocka_unit_test(test_repaired),
+		cmocka_unit_test(test_not_proven),
+		cmocka_unit_test(test_two_missing),
+		cmocka_unit_test(test_of_no_use),
+		cmocka_unit_test(test_answer_before_ack),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

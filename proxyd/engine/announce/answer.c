@@ -155,7 +155,6 @@ void answer_anew(struct engine *e, struct flow *fl, const struct frame *f)
 static void serve(struct engine *e, struct flow *fl, struct command *c, struct wire_psn wire,
 		  const struct read_range *what, uint32_t from, uint32_t end)
 {
-	struct lane_reads *x = reads_of(e, &fl->lane);
 	struct lane_announce *y = announce_of(e, &fl->lane);
 	uint32_t mtu = flow_mtu(fl), begin = (uint32_t)(what->va - c->va);
 	uint32_t i = from > begin ? (from - begin) / mtu : 0;
@@ -163,16 +162,12 @@ static void serve(struct engine *e, struct flow *fl, struct command *c, struct w
 	const struct read_rec *r = reads_find_wire(e, &fl->lane.reads, wire);
 	struct wire_mark at = {.psn = wire};
 
-	if (!r || !psn_is(r->wire, wire))
+	if (!r)
 		return;
 	at.msn = r->at.msn;
-	ack_list(e, fl); /* it is given when the frontier has come up to it */
 	for (; i * mtu < what->length && begin + i * mtu < end; i++) {
-		uint32_t xmit, len;
+		uint32_t xmit, len = make(e, fl, c, what, &at, i, out, &xmit);
 
-		if (!resp_awaited(e, x, psn_add(wire, i)))
-			continue;
-		len = make(e, fl, c, what, &at, i, out, &xmit);
 		if (!len || !resp_serve(e, fl, out, len))
 			continue;
 		y->info.served++;
