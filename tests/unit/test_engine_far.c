@@ -5,6 +5,7 @@
  * the responder's side, where requests come out of order from the WAN and the responder is the near
  * host.
  */
+#include "engine/core/core.h"
 #include "tests/unit/engine_rig.h"
 
 #define HELD() rig_held(NULL, PEER_NONE, POLICY_EARLY, RIG_MTU)
@@ -530,6 +531,22 @@ static void test_refuses_to_accept(void **state)
 	rig_destroy(r);
 }
 
+/* A queue has grown on the way. Alone, all is sent again when the timer fires: so it is longer than
+ * a round trip, also after a timeout. In pair mode what was longest at first limits it. */
+static void test_timer_of_long_round_trip(void **state)
+{
+	struct lane l = {.role = ROLE_SINGLE,
+			 .rtt = {.srtt_us = 3000000, .rttvar_us = 100000, .minrtt_us = 100000}};
+
+	(void)state;
+	for (l.backoff = 0; l.backoff < 3; l.backoff++) {
+		l.role = ROLE_SINGLE;
+		assert_int_equal(lane_rto_ns(&l), 4500 * RIG_MS);
+		l.role = ROLE_OPENER;
+		assert_int_equal(lane_rto_ns(&l), 2000 * RIG_MS);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -549,6 +566,7 @@ int main(void)
 		cmocka_unit_test(test_hole_too_many_asked_again),
 		cmocka_unit_test(test_holes_bounded),
 		cmocka_unit_test(test_refuses_to_accept),
+		cmocka_unit_test(test_timer_of_long_round_trip),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

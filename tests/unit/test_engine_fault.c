@@ -390,6 +390,7 @@ static void test_other_direction(void **state_)
 {
 	struct rig *r = rig_held(NULL, 0, POLICY_EARLY, RIG_MTU);
 	struct report open = rig_open(0x100, 0, RIG_MTU);
+	struct habit dead = {.dead = true};
 	bool told = false;
 
 	(void)state_;
@@ -417,6 +418,11 @@ static void test_other_direction(void **state_)
 	assert_int_equal(r->nrep, 1);
 	assert_int_equal(r->rep[0].type, REPORT_REFUSE);
 	assert_int_equal(r->rep[0].reason, REASON_FAULT);
+	/* nor does it outlive the fault: its opener may be gone */
+	assert_int_equal(rig_conn(r).lane[LANE_IN].state, LANE_HELD);
+	live(r, &dead, 26000 * RIG_MS);
+	assert_int_equal(state(r), LANE_WATCH);
+	assert_int_equal(rig_conn(r).lane[LANE_IN].state, LANE_WATCH);
 	rig_destroy(r);
 }
 

@@ -52,8 +52,8 @@ static void carried_out(struct rig *r)
 	rig_forget(r);
 }
 
-/* The pair @far, @near is learned, and its lane agreed upon; nothing is in custody. */
-static struct lane_test held(struct rig *r, uint32_t far, uint32_t near, uint32_t psn)
+/* The pair @far, @near is learned, and its lane agreed upon just now; nothing is in custody. */
+static struct lane_test agreed(struct rig *r, uint32_t far, uint32_t near, uint32_t psn)
 {
 	struct lane_test t = {.far = far, .near = near, .psn = psn};
 
@@ -69,6 +69,14 @@ static struct lane_test held(struct rig *r, uint32_t far, uint32_t near, uint32_
 	rig_answer(r, REPORT_ACCEPT, REASON_NONE);
 	t.msn++;
 	progress(r, &t);
+	return t;
+}
+
+/* And the peer has carried out what it was told. */
+static struct lane_test held(struct rig *r, uint32_t far, uint32_t near, uint32_t psn)
+{
+	struct lane_test t = agreed(r, far, near, psn);
+
 	rig_pass(r, 200 * RIG_MS); /* what passed counts no more */
 	carried_out(r);
 	return t;
@@ -423,6 +431,32 @@ static void test_lost_before_others(void **state)
 	}
 }
 
+/* How many ms pass, at most 1000, until a record is told. */
+static unsigned int until_told(struct rig *r)
+{
+	rig_forget(r);
+	for (unsigned int ms = 0; ms < 1000; ms++) {
+		for (unsigned int i = 0; i < r->nrep; i++)
+			if (r->rep[i].type == REPORT_ORDER && r->rep[i].by_opener)
+				return ms;
+		rig_pass(r, RIG_MS);
+	}
+	return 1000;
+}
+
+/* The first record of all is lost, when no round trip has been measured. */
+static void test_first_lost(void **state)
+{
+	struct rig *r = start(POLICY_EARLY);
+	struct lane_test t = agreed(r, 0x22, 0x11, 0);
+
+	(void)state;
+	rig_rx(r, NEAR, SEND, t.far, t.psn++);
+	assert_true(until_told(r) < 49);
+	assert_in_range(until_told(r), 49, 51);
+	rig_destroy(r);
+}
+
 /* The far host's SENDs stand behind barriers. A lane does not wait for its own ones, as its host
  * executes one packet after the other in any case; another one does. */
 static void test_waits_not_for_itself(void **state)
@@ -484,6 +518,7 @@ int main(void)
 		cmocka_unit_test(test_abandoned_waits_not),
 		cmocka_unit_test(test_opener_gone),
 		cmocka_unit_test(test_lost_before_others),
+		cmocka_unit_test(test_first_lost),
 		cmocka_unit_test(test_waits_not_for_itself),
 		cmocka_unit_test(test_quiet_after_drop),
 	};
