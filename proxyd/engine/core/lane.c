@@ -125,11 +125,10 @@ uint64_t lane_rto_ns(const struct lane *l)
 		us = 20000;
 	us = MAX(us, floor);
 	us <<= l->backoff;
+	us = rtt_capped_us(&l->rtt, us);
 	/* alone, all that is on its way is sent again: not before it can have been answered */
-	if (l->role != ROLE_SINGLE)
-		us = rtt_capped_us(&l->rtt, us);
-	else if (us > RTO_MAX_US && us > 2ull * l->rtt.srtt_us)
-		us = RTO_MAX_US;
+	if (l->role == ROLE_SINGLE)
+		us = MAX(us, l->rtt.srtt_us + rtt_margin_us(l));
 	return us * NSEC_PER_USEC;
 }
 

@@ -35,7 +35,6 @@ void solo_forget(struct engine *e, struct lane_reads *x)
 {
 	x->solo.phase = PHASE_PASS;
 	x->solo.run = 0;
-	memset(x->solo.longest, 0, sizeof(x->solo.longest));
 	x->solo.again_at = e->now + (AGAIN_NS << x->solo.failures);
 	if (x->solo.failures < AGAIN_MAX)
 		x->solo.failures++;
