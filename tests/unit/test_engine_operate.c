@@ -3,6 +3,7 @@
  * What an operator does to a running engine: release and bypass, and that nothing owed is lost by
  * it; other limits; and the meters of what came.
  */
+#include "engine/core/core.h"
 #include "tests/unit/engine_rig.h"
 
 /* Two SENDs in custody, PSN 6 and 7, answered early; then the operator. */
@@ -223,6 +224,50 @@ static void test_pace(void **state)
 	rig_destroy(r);
 }
 
+/* So does the pace that was found for the link to a peer. */
+static void test_pace_found(void **state)
+{
+	struct engine_config cfg = {.pool_bytes = 8 << 20,
+				    .max_conns = 16,
+				    .wan_auto = true,
+				    .wan_burst = 16 << 10,
+				    .seed = 1};
+	struct rig *r = rig_held(&cfg, 0, POLICY_EARLY, RIG_MTU);
+	unsigned int waiting;
+
+	(void)state;
+	r->e->link[0].rate.pace = 125000;
+	for (uint32_t psn = 6; psn < 6 + 300; psn++)
+		rig_rx(r, NEAR, "04 40ffff 00000022 80%06x 61*%u", psn, RIG_MTU);
+	for (waiting = 300; r->at < r->nout; r->at++)
+		waiting -= r->out[r->at].port == PORT_WAN;
+	assert_in_range(waiting, 190, 299);
+	rig_destroy(r);
+}
+
+/* What left when there was no rate is no debt once there is one. */
+static void test_pace_set(void **state)
+{
+	for (int automatic = 0; automatic < 2; automatic++) {
+		struct engine_config cfg = {.pool_bytes = 8 << 20, .max_conns = 16, .seed = 1};
+		struct rig *r = rig_held(&cfg, 0, POLICY_EARLY, RIG_MTU);
+		uint32_t psn = 6;
+
+		(void)state;
+		for (; psn < 1000; psn++) {
+			rig_forget(r);
+			rig_rx(r, NEAR, "04 40ffff 00000022 80%06x 61*%u", psn, RIG_MTU);
+		}
+		cfg.wan_rate = 125000;
+		cfg.wan_auto = automatic;
+		engine_limits(r->e, &cfg, r->now);
+		rig_forget(r);
+		rig_rx(r, NEAR, SEND_ONLY("%06x"), psn);
+		rig_expect(r, PORT_WAN, SEND_ONLY("%06x"), psn);
+		rig_destroy(r);
+	}
+}
+
 /* With "auto up to" a rate, what goes to no peer has no pace that is found, and that rate. */
 static void test_pace_alone(void **state)
 {
@@ -272,6 +317,7 @@ int main(void)
 		cmocka_unit_test(test_rules_moved), cmocka_unit_test(test_all_off),
 		cmocka_unit_test(test_release),	    cmocka_unit_test(test_unknown),
 		cmocka_unit_test(test_meters),	    cmocka_unit_test(test_pace),
+		cmocka_unit_test(test_pace_found),  cmocka_unit_test(test_pace_set),
 		cmocka_unit_test(test_pace_alone),  cmocka_unit_test(test_timeouts),
 	};
 

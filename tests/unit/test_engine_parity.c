@@ -422,6 +422,28 @@ static void test_answer_before_ack(void **state)
 	rig_destroy(r);
 }
 
+/* While packets of the target get lost its READ goes twice, and both are paid for. */
+static void test_twice_paid(void **state)
+{
+	struct engine_config cfg = {.wan_rate = 12500000, .wan_burst = 1 << 20};
+	struct storage s = begin();
+	unsigned int sent = 0, bytes = 0;
+	int64_t tokens;
+
+	(void)state;
+	tell(&s, 5, RIG_MTU);
+	announce_lost(s.r->e, flow_ref(s.r->e, s.r->open.lane));
+	engine_limits(s.r->e, &cfg, s.r->now);
+	tokens = s.r->e->tokens;
+	fetch(&s, RIG_MTU);
+	for (unsigned int i = 0; i < s.r->nout; i++)
+		if (s.r->out[i].port == PORT_WAN)
+			sent++, bytes += s.r->out[i].len;
+	assert_int_equal(sent, 2);
+	assert_int_equal(tokens - s.r->e->tokens, bytes);
+	rig_destroy(s.r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -434,6 +456,7 @@ int main(void)
 		cmocka_unit_test(test_two_missing),
 		cmocka_unit_test(test_of_no_use),
 		cmocka_unit_test(test_answer_before_ack),
+		cmocka_unit_test(test_twice_paid),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
