@@ -161,6 +161,9 @@ static void trail(struct engine *e, struct lane *l)
 	if (l->role == ROLE_ACCEPTOR)
 		return;
 	host = map ? psn_to_host(e, l, &l->una).psn : psn_same_host(l->una.psn);
+	/* an answer that is missing holds the frontier back, and what is told */
+	if (psn_after(host, l->near.frontier.psn))
+		host = l->near.frontier.psn;
 	host = psn_sub(host, MARK_TRAIL);
 	psn_raise(&l->near.told, host);
 	if (l->role == ROLE_OPENER) {

@@ -413,6 +413,7 @@ static void native_ack(struct engine *e, struct flow *fl, const struct frame *f)
 void near_response(struct engine *e, struct flow *fl, const struct frame *f, enum engine_port from)
 {
 	struct lane *l = &fl->lane;
+	const struct lane_reads *x = reads_of(e, l);
 	struct host_psn passed;
 
 	if (l->state == LANE_FAULT)
@@ -421,12 +422,14 @@ void near_response(struct engine *e, struct flow *fl, const struct frame *f, enu
 		native_ack(e, fl, f);
 		return;
 	}
-	if (lane_asked_below(wire_psn_of(f), l->start)) {
+	/* start follows una, which may have left a READ behind whose answer is missing */
+	if (lane_asked_below(wire_psn_of(f), l->start) &&
+	    !(x && resp_awaited(e, x, wire_psn_of(f)))) {
 		if (!psn_map_strange(e, l))
 			engine_pass(e, fl, from, f);
 		return;
 	}
-	if (l->reads_page != POOL_NONE) {
+	if (x) {
 		passed = resp_rx(e, fl, f);
 		if (psn_known(passed))
 			near_resp_repeated(e, fl, passed);
