@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # Which share of random mutations do the tests see? Each mutation changes one line of proxyd/engine (mutate.pl). The
-# packet scripts, the worlds and the unit tests of the engine run on it until one fails. One line for each:
+# packet scripts, the unit tests of the engine, the worlds and other scenarios run on it until one fails, those named after
+# the folder of the mutated file first. One line for each:
 #
 #	seen      by WHAT   FILE:LINE  KIND: OLD -> NEW
 #	SURVIVED            FILE:LINE  KIND: OLD -> NEW
@@ -15,8 +16,8 @@
 # Unit tests with sockets do not run here: on a busy machine they would fail for another reason.
 # SEED draws others; ONLY=I tries mutation I of this SEED alone.
 #
-# From the Makefile: B, N, SEED, COMPILE, SCRIPTS and WORLDS (what these two are linked from, broken object between) with
-# SCRIPT_LIBS, UNIT and UNIT_LIBS, UNITS (names of the unit tests).
+# From the Makefile: B, N, SEED, COMPILE, SCRIPTS and SCENARIO (what scripts and other scenarios are linked from) with
+# SCRIPT_LIBS, UNIT and UNIT_LIBS, UNITS and SCENARIOS (names of the tests).
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 N=${N:-40} SEED=${SEED:-1}
@@ -32,19 +33,27 @@ fails() # PROGRAM [ARGUMENT ...]: whether one of its tests fails, or it crashes 
 	[ "${PIPESTATUS[*]}" != "0 0" ]
 }
 
-# What sees the mutation whose object is $1; nothing on stdout when nothing does.
-seen_by() # OBJECT
+first() # FOLDER: the lines of stdin, those that name FOLDER first
 {
-	local at=${1%/*} unit
+	awk -v f="$1" '$0 ~ f { print; next } { rest = rest $0 "\n" } END { printf "%s", rest }'
+}
 
+# What sees the mutation whose object is $1; nothing on stdout when nothing does.
+seen_by() # OBJECT FOLDER
+{
+	local at=${1%/*} test scripts
+
+	mapfile -t scripts < <(find tests/scenario/scripts -name '*.pkt' ! -path '*/open/*' | sort | first "/$2/")
 	# shellcheck disable=SC2086 # lists of words
-	$COMPILE -o "$at/scripts" "$1" $SCRIPTS $SCRIPT_LIBS && fails "$at/scripts" && echo scripts && return
-	for unit in $UNITS; do
+	$COMPILE -o "$at/scripts" "$1" $SCRIPTS $SCRIPT_LIBS && fails "$at/scripts" "${scripts[@]}" && echo scripts && return
+	for test in $(printf '%s\n' $UNITS | first "_$2"); do
 		# shellcheck disable=SC2086
-		$COMPILE -o "$at/unit" "$B/tests/unit/$unit.o" "$1" $UNIT $UNIT_LIBS && fails "$at/unit" && echo "$unit" && return
+		$COMPILE -o "$at/test" "$B/tests/unit/$test.o" "$1" $UNIT $UNIT_LIBS && fails "$at/test" && echo "$test" && return
 	done
-	# shellcheck disable=SC2086
-	$COMPILE -o "$at/worlds" "$1" $WORLDS $SCRIPT_LIBS && fails "$at/worlds" && echo worlds
+	for test in $SCENARIOS $([ "$2" = announce ] && echo test_storage); do
+		# shellcheck disable=SC2086
+		$COMPILE -o "$at/test" "$B/tests/scenario/$test.o" "$1" $SCENARIO $SCRIPT_LIBS && fails "$at/test" && echo "$test" && return
+	done
 }
 
 # Tries mutation number $1.
@@ -60,7 +69,7 @@ try()
 		$COMPILE -g0 -c -o "$object" "$copy" 2>/dev/null && $COMPILE -g0 -c -o "$sound" "$file" || continue
 		[ "$(objdump -dr --no-addresses "$object" | tail -n +4)" != "$(objdump -dr --no-addresses "$sound" | tail -n +4)" ] && break
 	done
-	by=$(seen_by "$object")
+	by=$(seen_by "$object" "$(basename "$(dirname "$file")")")
 	if [ -n "$by" ]; then
 		printf 'seen      by %-22s %s:%s  %s\n' "$by" "$file" "$line" "$what"
 	else
@@ -73,7 +82,7 @@ try()
 mkdir -p "$dir/sound"
 # shellcheck disable=SC2086
 $COMPILE -c -o "$dir/sound/engine.o" proxyd/engine/engine.c || exit 1
-by=$(seen_by "$dir/sound/engine.o")
+by=$(seen_by "$dir/sound/engine.o" engine)
 [ -z "$by" ] || { echo "mutate: $by fails with the sound engine, too"; exit 1; }
 
 running=0
