@@ -493,6 +493,22 @@ static void random_loss(void **state)
 	}
 }
 
+/* Noise begins on a link that is known: it is found out at once to be no full link. */
+static void noise_later(void **state)
+{
+	struct model *m = model((struct model){.rtt = 0.02,
+					       .queue = LINK * 0.02,
+					       .noise = 0.01,
+					       .begins = 2,
+					       .seconds = 2.5,
+					       .warm = 2});
+
+	(void)state;
+	run(m);
+	assert_true(share(m) > 0.955);
+	free(m);
+}
+
 static void a_limit_that_is_wrong(void **state)
 {
 	struct model *m = model((struct model){.rtt = 0.02,
@@ -749,6 +765,7 @@ int main(void)
 		cmocka_unit_test(flooded_by_what_passes),
 		cmocka_unit_test(a_flood_that_lasts),
 		cmocka_unit_test(noise_at_first),
+		cmocka_unit_test(noise_later),
 		cmocka_unit_test(marks_of_a_queue),
 		cmocka_unit_test(a_link_that_is_not_known),
 		cmocka_unit_test(marks_alone),
