@@ -444,6 +444,47 @@ static void test_twice_paid(void **state)
 	rig_destroy(s.r);
 }
 
+/* The peer says where it is, and nothing (@announced: or that it knows of READs ahead, and that no
+ * numbers differ) of READs ahead. */
+static void heard(struct storage *s, bool announced)
+{
+	struct report p = s->r->open;
+
+	p.type = REPORT_PROGRESS;
+	p.seq = ++s->r->seq;
+	p.cum = p.hi = p.una = s->own;
+	p.una_msn = s->resp;
+	p.una_ackable = true;
+	p.room = s->own + 100;
+	p.credit = 0x1f;
+	p.announced = announced;
+	p.resp_seq = 1000;
+	engine_rx_report(s->r->e, 0, &p, s->r->now);
+	engine_tick(s->r->e, s->r->now);
+}
+
+/* READs ahead have ended. The connection needs the appliances until the peer has said since that no
+ * numbers differ any more, and some seconds longer. */
+static void test_settles_when_told(void **state)
+{
+	struct storage s = begin();
+	const struct lane *l = &flow_ref(s.r->e, s.r->open.lane)->lane;
+
+	(void)state;
+	heard(&s, true);
+	rig_pass(s.r, 5000 * RIG_MS);
+	fetch(&s, RIG_MTU); /* of no command */
+	s.own++;
+	s.resp++;
+	heard(&s, false);
+	rig_pass(s.r, 5000 * RIG_MS);
+	assert_true(l->renumbered);
+	heard(&s, true);
+	rig_pass(s.r, 5000 * RIG_MS);
+	assert_false(l->renumbered);
+	rig_destroy(s.r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -457,6 +498,7 @@ int main(void)
 		cmocka_unit_test(test_of_no_use),
 		cmocka_unit_test(test_answer_before_ack),
 		cmocka_unit_test(test_twice_paid),
+		cmocka_unit_test(test_settles_when_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
