@@ -8,7 +8,8 @@
 #	seen      by WHAT   FILE:LINE  KIND: OLD -> NEW
 #	SURVIVED            FILE:LINE  KIND: OLD -> NEW
 #
-# A mutation that does not compile, or compiles to the same code, is replaced by the next. The last line is
+# A mutation that nobody could notice (mutate.pl), that does not compile, or compiles to the same code, is replaced by the
+# next. The last line is
 #
 #	mutate: seed=N mutations=N seen=N share=N%
 #
@@ -63,7 +64,7 @@ try()
 
 	mkdir -p "$at"
 	for ((k = 0; k < 20; k++)); do
-		IFS=$'\t' read -r copy file line what < <(perl tests/selftest/mutate.pl $((SEED * 100000 + $1 * 100 + k)) "$at" "${sources[@]}")
+		IFS=$'\t' read -r copy file line what < <(perl tests/selftest/mutate.pl $((SEED * 100000 + $1 * 100 + k)) "$at" "${sources[@]}") || continue
 		object=${copy%.c}.o sound=$at/sound.o
 		# shellcheck disable=SC2086
 		$COMPILE -g0 -c -o "$object" "$copy" 2>/dev/null && $COMPILE -g0 -c -o "$sound" "$file" || continue
