@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # Which share of random mutations do the tests see? Each mutation changes one line of proxyd/engine (mutate.pl). The
-# packet scripts, the unit tests of the engine, the worlds and other scenarios run on it until one fails, those named after
-# the folder of the mutated file first. One line for each:
+# unit tests of the engine, the packet scripts, the worlds and other scenarios run on it until one fails, those named after
+# the mutated file or its folder first. One line for each:
 #
 #	seen      by WHAT   FILE:LINE  KIND: OLD -> NEW
 #	SURVIVED            FILE:LINE  KIND: OLD -> NEW
@@ -34,24 +34,34 @@ fails() # PROGRAM [ARGUMENT ...]: whether one of its tests fails, or it crashes 
 	[ "${PIPESTATUS[*]}" != "0 0" ]
 }
 
-first() # FOLDER: the lines of stdin, those that name FOLDER first
+# Whether one of the unit tests on stdin sees the mutation whose object is $1; says which.
+unit_sees() # OBJECT
 {
-	awk -v f="$1" '$0 ~ f { print; next } { rest = rest $0 "\n" } END { printf "%s", rest }'
+	local test
+
+	while read -r test; do
+		# shellcheck disable=SC2086 # lists of words
+		$COMPILE -o "${1%/*}/test" "$B/tests/unit/$test.o" "$1" $UNIT $UNIT_LIBS && fails "${1%/*}/test" && echo "$test" && return
+	done
+	return 1
 }
 
-# What sees the mutation whose object is $1; nothing on stdout when nothing does.
-seen_by() # OBJECT FOLDER
+# What sees the mutation of FILE whose object is $1; nothing on stdout when nothing does.
+seen_by() # OBJECT FILE
 {
-	local at=${1%/*} test scripts
+	local at=${1%/*} test room named near far
 
-	mapfile -t scripts < <(find tests/scenario/scripts -name '*.pkt' ! -path '*/open/*' | sort | first "/$2/")
-	# shellcheck disable=SC2086 # lists of words
-	$COMPILE -o "$at/scripts" "$1" $SCRIPTS $SCRIPT_LIBS && fails "$at/scripts" "${scripts[@]}" && echo scripts && return
-	for test in $(printf '%s\n' $UNITS | first "_$2"); do
-		# shellcheck disable=SC2086
-		$COMPILE -o "$at/test" "$B/tests/unit/$test.o" "$1" $UNIT $UNIT_LIBS && fails "$at/test" && echo "$test" && return
-	done
-	for test in $SCENARIOS $([ "$2" = announce ] && echo test_storage); do
+	room=$(basename "$(dirname "$2")")
+	named="_($room|$(basename "$2" .c))"
+	mapfile -t near < <(find tests/scenario/scripts -path "*/$room/*.pkt")
+	mapfile -t far < <(find tests/scenario/scripts -name '*.pkt' ! -path '*/open/*' ! -path "*/$room/*")
+	# shellcheck disable=SC2086
+	$COMPILE -o "$at/scripts" "$1" $SCRIPTS $SCRIPT_LIBS || return
+	[ ${#near[@]} -gt 0 ] && fails "$at/scripts" "${near[@]}" && echo scripts && return
+	tr ' ' '\n' <<<"$UNITS" | grep -E "$named" | unit_sees "$1" && return
+	fails "$at/scripts" "${far[@]}" && echo scripts && return
+	tr ' ' '\n' <<<"$UNITS" | grep -vE "$named" | unit_sees "$1" && return
+	for test in $SCENARIOS $([ "$room" = announce ] && echo test_storage); do
 		# shellcheck disable=SC2086
 		$COMPILE -o "$at/test" "$B/tests/scenario/$test.o" "$1" $SCENARIO $SCRIPT_LIBS && fails "$at/test" && echo "$test" && return
 	done
@@ -70,7 +80,7 @@ try()
 		$COMPILE -g0 -c -o "$object" "$copy" 2>/dev/null && $COMPILE -g0 -c -o "$sound" "$file" || continue
 		[ "$(objdump -dr --no-addresses "$object" | tail -n +4)" != "$(objdump -dr --no-addresses "$sound" | tail -n +4)" ] && break
 	done
-	by=$(seen_by "$object" "$(basename "$(dirname "$file")")")
+	by=$(seen_by "$object" "$file")
 	if [ -n "$by" ]; then
 		printf 'seen      by %-22s %s:%s  %s\n' "$by" "$file" "$line" "$what"
 	else
@@ -83,7 +93,7 @@ try()
 mkdir -p "$dir/sound"
 # shellcheck disable=SC2086
 $COMPILE -c -o "$dir/sound/engine.o" proxyd/engine/engine.c || exit 1
-by=$(seen_by "$dir/sound/engine.o" engine)
+by=$(seen_by "$dir/sound/engine.o" proxyd/engine/engine.c)
 [ -z "$by" ] || { echo "mutate: $by fails with the sound engine, too"; exit 1; }
 
 running=0
