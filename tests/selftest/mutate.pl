@@ -71,6 +71,7 @@ srand($seed);
 my ($file, $i, $kind, $new) = @{$places[int rand @places]};
 my $old = $text{$file}[$i];
 
+exit 1 if $kind eq 'number' && $old =~ /= \{0\}/;
 exit 1 if $kind eq 'bound' && $old =~ /\bnow\b|_[nu]s\b|_[NU]S\b|bytes|pool_fill|fabs|(\S+) [<>]=? (\S+) \? (\1 : \2|\2 : \1)\b/;
 my $copy = "$out/" . ($file =~ s{.*/}{}r);
 
