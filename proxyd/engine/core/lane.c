@@ -125,10 +125,12 @@ uint64_t lane_rto_ns(const struct lane *l)
 		us = 20000;
 	us = MAX(us, floor);
 	us <<= l->backoff;
-	us = rtt_capped_us(&l->rtt, us);
-	/* alone, all that is on its way is sent again: not before it can have been answered */
+	/* alone, all that is on its way is sent again: not before it can have been answered, and
+	 * a timeout says that a round trip takes longer than was thought */
 	if (l->role == ROLE_SINGLE)
-		us = MAX(us, l->rtt.srtt_us + rtt_margin_us(l));
+		us = MIN(us, MAX(RTO_MAX_US, 2ull * l->rtt.srtt_us));
+	else
+		us = rtt_capped_us(&l->rtt, us);
 	return us * NSEC_PER_USEC;
 }
 
