@@ -185,8 +185,8 @@ static enum doctor_verdict judge_ways(const struct doctor_look *d, const struct 
 	if (!l && !w)
 		return doctor_put(
 			f, DOCTOR_WRONG,
-			"let a host send; if it does, its packets do not cross this machine: look "
-			"at bridge, routes and VLANs, and with tcpdump for udp port 4791",
+			"start a transfer; if one runs, its packets do not cross this machine: "
+			"look at bridge, routes and VLANs, and with tcpdump for udp port 4791",
 			"no RoCEv2 has come since the start, only %lld other frames by %s and %lld "
 			"by %s",
 			(long long)doctor_number(lan->port, "other"),

@@ -362,8 +362,7 @@ static void judge_table(struct health *h, const struct window *w)
 		return;
 	}
 	advise(h, HEALTH_TABLE_FULL,
-	       "nothing, if many connections began at once and it ends; else see half-known, or "
-	       "have "
+	       "wait, if many connections have just begun; else see half-known, or have "
 	       "applications use the connection manager");
 	judge(h, HEALTH_TABLE_FULL, bad_if(n),
 	      "%" PRIu64

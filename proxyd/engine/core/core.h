@@ -187,8 +187,8 @@ void lane_drain(struct engine *e, struct flow *fl, enum lane_reason why);
 bool lane_drained(const struct lane *l);
 /** lane_carries_on - it drains, and takes new requests all the same, without a promise. */
 bool lane_carries_on(const struct lane *l);
-/** lane_part - end the lane, which owes nothing, for its reason. What the peer has sealed may still
- * be on its way, and is opened if the hosts number alike. */
+/** lane_part - end the lane, which has nothing in custody, with its reason. Packets that the peer
+ * has sealed may still arrive: their seals are removed, unless the hosts' numbers differ. */
 void lane_part(struct engine *e, struct flow *fl);
 void lane_check_drained(struct engine *e, struct flow *fl);
 void lane_settled(struct engine *e, struct flow *fl);

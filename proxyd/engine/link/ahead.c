@@ -10,9 +10,9 @@
  *
  * The opener decides which READs those are (prefetch/prefetch.c), and is the one that numbers them:
  * each is a request of its own in the lane (reads/own_request.c), in custody like the host's. It
- * only does not send them: it tells the acceptor what they are, and that makes them, and takes them
- * for packets that have come. So whatever holds of a READ that was sent holds of one that was made:
- * its place among the other requests, when what it brings is too old, what the host's numbers are.
+ * does not send them, but reports them to the acceptor, which builds the packets and treats them as
+ * received. So the rules for READs that were sent apply to these as well: their place among the
+ * other requests, the age of an answer, the host's numbers.
  *
  * A report that is lost leaves a hole in the stream, and so does one of which the acceptor can make
  * nothing. It is repaired like any other: by the packets. Nor does a peer that does not know AHEAD,

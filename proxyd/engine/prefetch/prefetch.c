@@ -293,7 +293,7 @@ void prefetch_run(struct engine *e, struct flow *fl)
 	if (!x->window)
 		x->window = WINDOW_FIRST;
 	forget_lost(x);
-	/* one report tells of many, where nobody waits for a larger window */
+	/* when the window has its full size, wait until one report can name many READs */
 	if (made_there(e, fl) && x->window >= window_most(e, x) &&
 	    x->guessed > x->window - x->window / 8)
 		return;
